@@ -1,0 +1,146 @@
+// Package bootstrap reads the configuration of an xDS client: which management servers
+// there are, how to reach them, and who the client is. It reads gRPC's bootstrap JSON
+// (gRFC A27 and its successors) and the part of Envoy's bootstrap (JSON or YAML) that
+// speaks of management servers, and makes one [Config] of either.
+//
+// It is the only reader of files and environment variables for configuration, and only
+// when asked. It never dials.
+package bootstrap
+
+import (
+	"encoding/json"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/grpc/credentials"
+)
+
+// Config is a loaded bootstrap. It is immutable once a client was made of it.
+type Config struct {
+	// Node says who the client is, as the bootstrap gave it; never nil. User agent and
+	// client features are added by the client where they are unset.
+	Node *corev3.Node
+	// Servers of names that have no authority, in order of priority.
+	Servers []Server
+	// Authorities maps the authority of an xdstp name to its servers; "" is a valid
+	// authority (gRFC A47).
+	Authorities map[string]Authority
+
+	// ClientDefaultListenerTemplate is client_default_listener_resource_name_template,
+	// "%s" by default (gRFC A47).
+	ClientDefaultListenerTemplate string
+	// ServerListenerTemplate is server_listener_resource_name_template; "" if not set
+	// (gRFC A36).
+	ServerListenerTemplate string
+	// CertificateProviders by instance name, kept for the program (gRFC A29).
+	CertificateProviders map[string]CertificateProvider
+	// AllowedGRPCServices by target URI, kept for the program (gRFC A102).
+	AllowedGRPCServices map[string]GRPCService
+
+	// WatchListeners and WatchClusters say that an Envoy bootstrap asks for every
+	// Listener (lds_config) or Cluster (cds_config) by `ads: {}`.
+	WatchListeners, WatchClusters bool
+
+	// Notices are things that an operator should know and that are no faults, one
+	// sentence each; the client logs them when it is made.
+	Notices []string
+}
+
+// Authority is one entry of the map of authorities.
+type Authority struct {
+	// Servers in order of priority; the top-level ones where the entry has none.
+	Servers []Server
+	// ClientListenerTemplate is client_listener_resource_name_template.
+	ClientListenerTemplate string
+	// FallbackOnReachabilityOnly is gRFC A95's fallback_on_reachability_only.
+	FallbackOnReachabilityOnly bool
+}
+
+// Server is one management server.
+type Server struct {
+	// URI is a gRPC target: "host:port", "dns:///host:port", "unix:///path".
+	URI string
+	// ChannelCreds is the first entry of channel_creds whose type is known.
+	ChannelCreds ChannelCreds
+	// CallCreds are all entries of call_creds whose type is known (gRFC A97).
+	CallCreds []CallCreds
+	Features  Features
+	// Delta selects the incremental variant of the protocol.
+	Delta bool
+	// PerType asks for one stream for each resource type in place of an aggregated one.
+	PerType bool
+	// Headers are sent with every stream (Envoy's initial_metadata), in order.
+	Headers []Header
+	// HostAuthority overrides the :authority header; "" leaves it to gRPC.
+	HostAuthority string
+	// RetryBase and RetryMax bound the wait between attempts (Envoy's retry_back_off);
+	// 0 means the client's own.
+	RetryBase, RetryMax time.Duration
+}
+
+// Header is one header of a stream. A key that ends in "-bin" holds bytes.
+type Header struct{ Key, Value string }
+
+// Features are the entries of server_features that are understood. Others are ignored.
+type Features struct {
+	IgnoreResourceDeletion        bool // ignore_resource_deletion (gRFC A53)
+	FailOnDataErrors              bool // fail_on_data_errors (gRFC A88)
+	ResourceTimerIsTransientError bool // resource_timer_is_transient_error (gRFC A88)
+	TrustedXDSServer              bool // trusted_xds_server (gRFC A81)
+}
+
+// ChannelCreds is a selected channel credential.
+type ChannelCreds struct {
+	// Type as in the bootstrap: "insecure", "tls", "google_default" or a program's own.
+	Type string
+	// Config is the entry's config as compact JSON; nil if there was none.
+	Config json.RawMessage
+	// TLS is set for type "tls".
+	TLS *TLS
+	// Build makes the credential of a type that was given with [WithChannelCreds]; nil
+	// for "insecure" and "tls", which the transport makes itself.
+	Build func() (credentials.Bundle, error)
+}
+
+// TLS names the files of a "tls" channel credential (gRFC A65). They are read at each
+// handshake, not when the bootstrap is loaded.
+type TLS struct {
+	CACertificateFile string // PEM; "" means the system's roots
+	CertificateFile   string // PEM; with PrivateKeyFile, or neither
+	PrivateKeyFile    string
+	// RefreshInterval says how old what was read may be at a handshake; 0 reads at each.
+	RefreshInterval time.Duration
+	// ServerName overrides the name that is verified and sent as SNI (Envoy's sni).
+	ServerName string
+	// CACertificate, Certificate and PrivateKey are PEM texts given in place of files
+	// (Envoy's inline_string and inline_bytes).
+	CACertificate, Certificate, PrivateKey []byte
+	// SubjectAltNames, if any, are exact DNS names or URIs of which the server's
+	// certificate must hold one, in place of the host name check (Envoy's
+	// match_typed_subject_alt_names with exact matchers).
+	SubjectAltNames []string
+	// SkipVerify accepts any certificate: an Envoy TLS context that names no trusted CA.
+	SkipVerify bool
+}
+
+// CallCreds is one call credential.
+type CallCreds struct {
+	Type   string          // "jwt_token_file" or a program's own
+	Config json.RawMessage // as compact JSON; nil if there was none
+	// TokenFile is set for "jwt_token_file".
+	TokenFile string
+	// Build makes the credential of a type that was given with [WithCallCreds].
+	Build func() (credentials.PerRPCCredentials, error)
+}
+
+// CertificateProvider is one entry of certificate_providers, kept as it was written.
+type CertificateProvider struct {
+	PluginName string
+	Config     json.RawMessage
+}
+
+// GRPCService is one entry of allowed_grpc_services.
+type GRPCService struct {
+	ChannelCreds ChannelCreds
+	CallCreds    []CallCreds
+}

@@ -1,0 +1,110 @@
+// Package resource describes xDS resource types: their type URL, where the name stands in
+// the message, how bytes become a value and whether a state-of-the-world response of the
+// type holds everything.
+//
+// The well-known Envoy types stand in packages of their own (cds, eds, lds, …), so that a
+// program links only the protos it uses. A type of your own is made with [Proto] for a
+// protobuf message, or with [Custom] for anything else.
+package resource
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+)
+
+// TypePrefix stands before the message name in a type URL.
+const TypePrefix = "type.googleapis.com/"
+
+// Kind is the untyped face of a [Type]: what the client needs to know of a resource type.
+// Implementations are immutable and safe for concurrent use.
+type Kind interface {
+	// TypeURL is TypePrefix and the full name of the message.
+	TypeURL() string
+	// FullState says whether a state-of-the-world response of this type holds every
+	// resource that exists, so that absence is deletion. True for LDS and CDS only
+	// (xDS protocol, "Deleting Resources").
+	FullState() bool
+	// NameField is the number of the string field that holds the resource's name, or 0
+	// for a type whose resources are named by their wrapper alone.
+	NameField() protowire.Number
+	// Methods are the full gRPC method names of the type's own streams, state of the
+	// world and delta; empty where the type has none.
+	Methods() (sotw, delta string)
+	// Decode makes a value of the bytes of the Any. It may be called by several
+	// goroutines at once. A panic is turned into an error by the caller.
+	Decode(Source, []byte) (any, error)
+}
+
+// Source says on whose word a resource is decoded.
+type Source struct {
+	Server   string // URI of the management server that sent it
+	Trusted  bool   // the server has the feature trusted_xds_server (gRFC A81)
+	Validate bool   // run the message's own validation rules (PGV)
+	// Bootstrap is the *bootstrap.Config of the client (gRFC A29: certificate providers);
+	// an any, because that package stands above this one.
+	Bootstrap any
+}
+
+// Options describe a type; the zero value is a type whose resources are named by their
+// wrapper, that has no streams of its own and whose responses may be partial.
+type Options struct {
+	NameField   protowire.Number
+	FullState   bool
+	SotWMethod  string // "/package.Service/StreamThings"
+	DeltaMethod string // "/package.Service/DeltaThings"
+}
+
+// Type is a resource type whose values are of type T. The zero value is not usable.
+type Type[T any] struct {
+	url     string
+	options Options
+	decode  func(Source, []byte) (T, error)
+}
+
+// Custom makes a type of any Go type. The name field is still read from the wire form, so
+// if NameField is set the bytes must be a protobuf message in which that field is a string.
+func Custom[T any](typeURL string, o Options, decode func(Source, []byte) (T, error)) *Type[T] {
+	return &Type[T]{url: typeURL, options: o, decode: decode}
+}
+
+// Proto makes a type of a protobuf message; T is the pointer to the generated struct.
+// Unknown fields are kept and ignored. Where the message has a generated Validate method
+// it is called (through an interface, so builds with the tag disable_pgv work).
+func Proto[T proto.Message](o Options) *Type[T] {
+	var zero T
+	mt := zero.ProtoReflect().Type()
+	decode := func(src Source, b []byte) (T, error) {
+		msg := mt.New().Interface().(T)
+		if err := proto.Unmarshal(b, msg); err != nil {
+			return zero, fmt.Errorf("not a %s: %w", mt.Descriptor().FullName(), err)
+		}
+		if src.Validate {
+			if v, ok := any(msg).(interface{ Validate() error }); ok {
+				if err := v.Validate(); err != nil {
+					return zero, err
+				}
+			}
+		}
+		return msg, nil
+	}
+	return Custom(TypePrefix+string(mt.Descriptor().FullName()), o, decode)
+}
+
+// TypeURL implements [Kind].
+func (t *Type[T]) TypeURL() string { return t.url }
+
+// FullState implements [Kind].
+func (t *Type[T]) FullState() bool { return t.options.FullState }
+
+// NameField implements [Kind].
+func (t *Type[T]) NameField() protowire.Number { return t.options.NameField }
+
+// Methods implements [Kind].
+func (t *Type[T]) Methods() (sotw, delta string) {
+	return t.options.SotWMethod, t.options.DeltaMethod
+}
+
+// Decode implements [Kind].
+func (t *Type[T]) Decode(src Source, b []byte) (any, error) { return t.decode(src, b) }
