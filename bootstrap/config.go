@@ -15,19 +15,22 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// Config is a loaded bootstrap. It is immutable once a client was made of it.
+// Config is a bootstrap, loaded or written by the program. It is immutable once a client
+// was made of it. A program that writes one sets Servers and what else it needs, and may
+// ask [Config.Validate]; [Config.WithDefaults] fills what was left out.
 type Config struct {
-	// Node says who the client is, as the bootstrap gave it; never nil. User agent and
-	// client features are added by the client where they are unset.
+	// Node says who the client is, as the bootstrap gave it; never nil when loaded, and
+	// nil means an empty one. User agent and client features are added by the client
+	// where they are unset.
 	Node *corev3.Node
-	// Servers of names that have no authority, in order of priority.
-	Servers []Server
+	// Servers of names that have no authority, in order of priority. Required.
+	Servers []ManagementServer
 	// Authorities maps the authority of an xdstp name to its servers; "" is a valid
 	// authority (gRFC A47).
 	Authorities map[string]Authority
 
-	// ClientDefaultListenerTemplate is client_default_listener_resource_name_template,
-	// "%s" by default (gRFC A47).
+	// ClientDefaultListenerTemplate is client_default_listener_resource_name_template;
+	// "" means "%s" (gRFC A47).
 	ClientDefaultListenerTemplate string
 	// ServerListenerTemplate is server_listener_resource_name_template; "" if not set
 	// (gRFC A36).
@@ -49,36 +52,42 @@ type Config struct {
 // Authority is one entry of the map of authorities.
 type Authority struct {
 	// Servers in order of priority; the top-level ones where the entry has none.
-	Servers []Server
-	// ClientListenerTemplate is client_listener_resource_name_template.
+	Servers []ManagementServer
+	// ClientListenerTemplate is client_listener_resource_name_template; "" means
+	// "xdstp://NAME/envoy.config.listener.v3.Listener/%s" with the authority's name,
+	// percent-encoded (gRFC A47).
 	ClientListenerTemplate string
 	// FallbackOnReachabilityOnly is gRFC A95's fallback_on_reachability_only.
 	FallbackOnReachabilityOnly bool
 }
 
-// Server is one management server.
-type Server struct {
-	// URI is a gRPC target: "host:port", "dns:///host:port", "unix:///path".
+// ManagementServer is how to reach one management server.
+type ManagementServer struct {
+	// URI is a gRPC target: "host:port", "dns:///host:port", "unix:///path". Required.
 	URI string
-	// ChannelCreds is the first entry of channel_creds whose type is known.
+	// ChannelCreds is the first entry of channel_creds whose type is known. Required:
+	// [Insecure] asks for plaintext.
 	ChannelCreds ChannelCreds
 	// CallCreds are all entries of call_creds whose type is known (gRFC A97).
 	CallCreds []CallCreds
 	Features  Features
-	// Delta selects the incremental variant of the protocol.
+	// Delta selects the incremental variant of the protocol: the entry "xdswatch.delta"
+	// of server_features, or Envoy's DELTA_GRPC.
 	Delta bool
 	// PerType asks for one stream for each resource type in place of an aggregated one.
 	PerType bool
 	// Headers are sent with every stream (Envoy's initial_metadata), in order.
 	Headers []Header
-	// HostAuthority overrides the :authority header; "" leaves it to gRPC.
+	// HostAuthority overrides the :authority header; "" leaves it to gRPC. With Envoy's
+	// envoy_grpc it is authority, or else the name of the cluster.
 	HostAuthority string
 	// RetryBase and RetryMax bound the wait between attempts (Envoy's retry_back_off);
 	// 0 means the client's own.
 	RetryBase, RetryMax time.Duration
 }
 
-// Header is one header of a stream. A key that ends in "-bin" holds bytes.
+// Header is one header of a stream. With a key that ends in "-bin" the value is bytes,
+// before base64; else it is printable ASCII. Values may be secret.
 type Header struct{ Key, Value string }
 
 // Features are the entries of server_features that are understood. Others are ignored.
@@ -93,12 +102,14 @@ type Features struct {
 type ChannelCreds struct {
 	// Type as in the bootstrap: "insecure", "tls", "google_default" or a program's own.
 	Type string
-	// Config is the entry's config as compact JSON; nil if there was none.
+	// Config is the entry's config as compact JSON; nil if there was none. It may hold
+	// secrets.
 	Config json.RawMessage
-	// TLS is set for type "tls".
+	// TLS belongs to type "tls"; nil, like the zero TLS, means the system's roots and no
+	// client certificate.
 	TLS *TLS
-	// Build makes the credential of a type that was given with [WithChannelCreds]; nil
-	// for "insecure" and "tls", which the transport makes itself.
+	// Build makes the credential of a type that was given with [WithChannelCreds]. It may
+	// be nil for "insecure" and "tls", which the transport makes itself.
 	Build func() (credentials.Bundle, error)
 }
 
@@ -111,6 +122,7 @@ type TLS struct {
 	// RefreshInterval says how old what was read may be at a handshake; 0 reads at each.
 	RefreshInterval time.Duration
 	// ServerName overrides the name that is verified and sent as SNI (Envoy's sni).
+	// "" means the host of the target.
 	ServerName string
 	// CACertificate, Certificate and PrivateKey are PEM texts given in place of files
 	// (Envoy's inline_string and inline_bytes).
@@ -129,7 +141,8 @@ type CallCreds struct {
 	Config json.RawMessage // as compact JSON; nil if there was none
 	// TokenFile is set for "jwt_token_file".
 	TokenFile string
-	// Build makes the credential of a type that was given with [WithCallCreds].
+	// Build makes the credential of a type that was given with [WithCallCreds]; it may
+	// be nil for "jwt_token_file".
 	Build func() (credentials.PerRPCCredentials, error)
 }
 

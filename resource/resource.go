@@ -65,31 +65,40 @@ type Type[T any] struct {
 
 // Custom makes a type of any Go type. The name field is still read from the wire form, so
 // if NameField is set the bytes must be a protobuf message in which that field is a string.
+// decode must not be nil, must not keep the bytes, and may be called by several goroutines
+// at once; its error refuses the resource.
 func Custom[T any](typeURL string, o Options, decode func(Source, []byte) (T, error)) *Type[T] {
 	return &Type[T]{url: typeURL, options: o, decode: decode}
 }
 
 // Proto makes a type of a protobuf message; T is the pointer to the generated struct.
 // Unknown fields are kept and ignored. Where the message has a generated Validate method
-// it is called (through an interface, so builds with the tag disable_pgv work).
+// and the source asks for validation it is called (through an interface, so builds with
+// the tag disable_pgv work).
 func Proto[T proto.Message](o Options) *Type[T] {
 	var zero T
 	mt := zero.ProtoReflect().Type()
+	name := mt.Descriptor().FullName()
 	decode := func(src Source, b []byte) (T, error) {
 		msg := mt.New().Interface().(T)
 		if err := proto.Unmarshal(b, msg); err != nil {
-			return zero, fmt.Errorf("not a %s: %w", mt.Descriptor().FullName(), err)
+			return zero, fmt.Errorf("not a message of type %s: %w", name, err)
 		}
 		if src.Validate {
-			if v, ok := any(msg).(interface{ Validate() error }); ok {
-				if err := v.Validate(); err != nil {
-					return zero, err
-				}
+			if err := validate(msg); err != nil {
+				return zero, fmt.Errorf("not a valid %s: %w", name, err)
 			}
 		}
 		return msg, nil
 	}
-	return Custom(TypePrefix+string(mt.Descriptor().FullName()), o, decode)
+	return Custom(TypePrefix+string(name), o, decode)
+}
+
+func validate(msg proto.Message) error {
+	if v, ok := msg.(interface{ Validate() error }); ok {
+		return v.Validate()
+	}
+	return nil
 }
 
 // TypeURL implements [Kind].

@@ -17,28 +17,37 @@ const (
 // Builder makes connections to management servers. Safe for concurrent use.
 type Builder interface {
 	// Build makes a connection to a server without dialling it; its errors are faults of
-	// the configuration.
-	Build(bootstrap.Server) (Conn, error)
+	// the configuration. The caller closes the connection.
+	Build(bootstrap.ManagementServer) (Conn, error)
 }
 
 // Conn is the connection to one management server, shared by its streams. It dials when a
-// stream is opened, and anew for each attempt after one that found no connection. Safe
-// for concurrent use.
+// stream is opened, and anew for each attempt after one that found no connection, with no
+// wait of its own between attempts. Safe for concurrent use.
 type Conn interface {
-	// Open blocks until a stream stands, the attempt failed, or ctx ended. The stream
-	// lives until it fails, is closed, or ctx ends.
+	// Open blocks until a stream stands, the attempt failed, or ctx ended; it does not wait
+	// for a server that is away. The server need not have answered yet when a stream
+	// stands. Its error is a [*ConnectError]. The stream lives until it fails, is closed,
+	// or ctx ends, so ctx must not be that of the attempt alone.
 	Open(ctx context.Context, method string) (Stream, error)
-	// Close ends the connection and all its streams. It does not wait for them.
+	// Close ends the connection and all its streams; Open then returns an error that is
+	// [ErrClosed]. It does not wait for the streams' readers. Closing twice is nothing.
 	Close() error
 }
 
 // Stream is one bidirectional stream. One goroutine may send while another receives.
 type Stream interface {
-	// Send blocks while the peer's flow control does. The message is not kept.
+	// Send blocks while the peer's flow control does. It does not copy the message, which
+	// may be on its way for as long as the stream lives: it must not be modified after
+	// the call, but may be sent again. [ErrStreamEnded] says that the stream is over; why,
+	// Recv says.
 	Send(msg []byte) error
 	// Recv blocks for the next message; the bytes are the caller's own. The error after
 	// the last one is a gRPC status error; io.EOF is a stream that ended with status OK.
+	// After an error it returns the same error again.
 	Recv() ([]byte, error)
-	// Close ends the stream; a blocked Send or Recv returns with an error.
+	// Close ends the stream at once: messages on their way may be lost, and a blocked Send
+	// or Recv returns with an error. It may be called at any time, from any goroutine, and
+	// more than once.
 	Close()
 }

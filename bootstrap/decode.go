@@ -1,0 +1,114 @@
+package bootstrap
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"sigs.k8s.io/yaml"
+)
+
+// decode makes a tree of maps, slices, strings, bools, nils and json.Numbers of a text,
+// and sees to it that its root is an object. A text that begins with a brace or a bracket
+// is JSON, where the last of several equal keys wins; any other is YAML, which forbids
+// equal keys.
+func decode(source string, data []byte) (map[string]any, error) {
+	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
+	if at := invalidUTF8(data); at >= 0 {
+		return nil, syntaxError(source, data, at, errors.New("text is not UTF-8"))
+	}
+	text := bytes.TrimSpace(data)
+	if len(text) == 0 {
+		return nil, &FieldError{Source: source, Reason: "is empty"}
+	}
+	if text[0] != '{' && text[0] != '[' {
+		var err error
+		if data, err = yaml.YAMLToJSONStrict(data); err != nil {
+			return nil, yamlError(source, err)
+		}
+	}
+	root, err := decodeJSON(source, data)
+	if err != nil {
+		return nil, err
+	}
+	m, ok := root.(map[string]any)
+	if !ok {
+		return nil, &FieldError{Source: source, Reason: "want an object, is " + kind(root)}
+	}
+	return m, nil
+}
+
+func decodeJSON(source string, data []byte) (any, error) {
+	var whole json.RawMessage
+	if err := json.Unmarshal(data, &whole); err != nil {
+		var se *json.SyntaxError
+		if errors.As(err, &se) {
+			// The offset is that behind the offending byte.
+			return nil, syntaxError(source, data, max(int(se.Offset)-1, 0), err)
+		}
+		return nil, &SyntaxError{Source: source, Err: err}
+	}
+	var root any
+	dec := json.NewDecoder(bytes.NewReader(whole))
+	dec.UseNumber()
+	if err := dec.Decode(&root); err != nil {
+		return nil, &SyntaxError{Source: source, Err: err}
+	}
+	return root, nil
+}
+
+// invalidUTF8 is the offset of the first byte that is not UTF-8, or -1.
+func invalidUTF8(data []byte) int {
+	for i := 0; i < len(data); {
+		r, size := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && size == 1 {
+			return i
+		}
+		i += size
+	}
+	return -1
+}
+
+func syntaxError(source string, data []byte, at int, err error) error {
+	before := data[:min(at, len(data))]
+	return &SyntaxError{
+		Source: source,
+		Line:   1 + bytes.Count(before, []byte("\n")),
+		Column: len(before) - bytes.LastIndexByte(before, '\n'),
+		Err:    err,
+	}
+}
+
+var yamlLine = regexp.MustCompile(`line ([0-9]+): (.*)`)
+
+// yamlError takes the first line number, and what is said of it, out of an error text.
+func yamlError(source string, err error) error {
+	m := yamlLine.FindStringSubmatch(err.Error())
+	if m == nil {
+		text := strings.Join(strings.Fields(err.Error()), " ")
+		return &SyntaxError{Source: source, Err: errors.New(text)}
+	}
+	line, _ := strconv.Atoi(m[1])
+	return &SyntaxError{Source: source, Line: line, Err: errors.New("yaml: " + m[2])}
+}
+
+// kind names the JSON type of a value, for error texts.
+func kind(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case map[string]any:
+		return "an object"
+	case []any:
+		return "a list"
+	case string:
+		return "a string"
+	case bool:
+		return "a boolean"
+	}
+	return "a number"
+}

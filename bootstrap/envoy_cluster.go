@@ -1,0 +1,92 @@
+package bootstrap
+
+import (
+	"net"
+	"strconv"
+	"strings"
+)
+
+var discoveryTypes = map[string]string{
+	"0": "STATIC", "1": "STRICT_DNS", "2": "LOGICAL_DNS", "3": "EDS", "4": "ORIGINAL_DST",
+}
+
+// cluster reads how a static cluster is reached: its first endpoint and its transport
+// socket. It must not be found by discovery itself (envoy_grpc.cluster_name).
+func (x field) cluster() (uri string, creds ChannelCreds) {
+	x.discoveryType()
+	uri, host := x.at("load_assignment").firstTarget()
+	if m := x.at("transport_socket_matches"); len(m.items()) > 0 {
+		m.fault("is not supported for the cluster of a management server; want transport_socket")
+	}
+	return uri, x.at("transport_socket").transportSocket(host)
+}
+
+func (x field) discoveryType() {
+	if custom := x.at("cluster_type"); custom.object() {
+		config := custom.at("typed_config")
+		if typ, _ := config.anyType(); typ != "envoy.extensions.clusters.dns.v3.DnsCluster" {
+			custom.fault("is not supported for the cluster of a management server; want type STATIC, STRICT_DNS or LOGICAL_DNS")
+		}
+		return
+	}
+	typ := x.at("type")
+	switch typ.enum(discoveryTypes, "STATIC") {
+	case "STATIC", "STRICT_DNS", "LOGICAL_DNS", "":
+	default:
+		typ.fault("the cluster of a management server must be STATIC, STRICT_DNS or LOGICAL_DNS")
+	}
+}
+
+// firstTarget is the gRPC target of the first endpoint of a ClusterLoadAssignment, and
+// its host if it has one.
+func (x field) firstTarget() (uri, host string) {
+	if !x.object() {
+		if !x.present() {
+			x.fault("required")
+		}
+		return "", ""
+	}
+	var found []field
+	for _, group := range x.at("endpoints").items() {
+		if group.entry() {
+			found = append(found, group.at("lb_endpoints").items()...)
+		}
+	}
+	if len(found) == 0 {
+		x.fault("has no endpoint")
+		return "", ""
+	}
+	if len(found) > 1 {
+		x.notice("%d endpoints are given; only the first is used", len(found))
+	}
+	first := found[0]
+	if !first.entry() {
+		return "", ""
+	}
+	return first.at("endpoint").at("address").target()
+}
+
+// target makes a gRPC target of an envoy.config.core.v3.Address.
+func (x field) target() (uri, host string) {
+	socket, pipe := x.at("socket_address"), x.at("pipe")
+	switch {
+	case socket.object():
+		host = socket.at("address").required()
+		port := strconv.Itoa(int(socket.at("port_value").port()))
+		// With the scheme, a host called "unix" or "dns" is still a host.
+		return "dns:///" + net.JoinHostPort(host, port), host
+	case pipe.object():
+		return pipeTarget(pipe.at("path").required()), ""
+	case !socket.present() && !pipe.present():
+		x.fault("want socket_address or pipe")
+	}
+	return "", ""
+}
+
+// pipeTarget names a Unix socket; "@" begins an abstract one, as in Envoy.
+func pipeTarget(path string) string {
+	if name, ok := strings.CutPrefix(path, "@"); ok {
+		return "unix-abstract:" + name
+	}
+	return "unix:" + path
+}

@@ -1,0 +1,184 @@
+package bootstrap
+
+import (
+	"encoding/base64"
+	"math"
+	"strings"
+	"time"
+)
+
+// apiTypes are the numbers of envoy.config.core.v3.ApiConfigSource.ApiType.
+var apiTypes = map[string]string{
+	"0": "UNSPECIFIED", "1": "REST", "2": "GRPC", "3": "DELTA_GRPC",
+	"5": "AGGREGATED_GRPC", "6": "AGGREGATED_DELTA_GRPC",
+}
+
+// apiConfigSource reads ads_config. GRPC and DELTA_GRPC stand for the aggregated streams
+// there, as the AGGREGATED types do.
+func (x field) apiConfigSource(clusters field) []ManagementServer {
+	if !x.object() {
+		return nil
+	}
+	delta := x.at("api_type").deltaType()
+	x.at("transport_api_version").apiVersion()
+	if names := x.at("cluster_names"); len(names.items()) > 0 {
+		names.fault("cluster_names belongs to REST; want grpc_services")
+	}
+	for _, name := range []string{"rate_limit_settings", "config_validators"} {
+		if waits := x.at(name); waits.present() {
+			waits.notice("is not supported yet and not used")
+		}
+	}
+	return x.at("grpc_services").grpcServiceList(clusters, delta)
+}
+
+// deltaType is whether an api_type selects the incremental variant.
+func (x field) deltaType() bool {
+	switch x.enum(apiTypes, "UNSPECIFIED") {
+	case "DELTA_GRPC", "AGGREGATED_DELTA_GRPC":
+		return true
+	case "GRPC", "AGGREGATED_GRPC", "":
+	case "UNSPECIFIED":
+		x.fault("required: GRPC or DELTA_GRPC")
+	case "REST":
+		x.fault("REST is not supported; want GRPC or DELTA_GRPC")
+	default:
+		x.fault("want GRPC or DELTA_GRPC")
+	}
+	return false
+}
+
+// apiVersion refuses all but v3, which AUTO means too.
+func (x field) apiVersion() {
+	switch x.enum(map[string]string{"0": "AUTO", "1": "V2", "2": "V3"}, "AUTO") {
+	case "AUTO", "V3", "":
+	case "V2":
+		x.fault("version 2 of the xDS protocol is not supported; want V3")
+	default:
+		x.fault("want V3 or AUTO")
+	}
+}
+
+// grpcServiceList reads grpc_services: the first is the primary, a second the failover.
+func (x field) grpcServiceList(clusters field, delta bool) []ManagementServer {
+	items := x.items()
+	list, ok := x.val.([]any)
+	switch {
+	case !x.present() || ok && len(list) == 0:
+		x.fault("required: one gRPC service")
+	case len(items) > 2:
+		x.fault("%d gRPC services are given; want one, or two for failover", len(items))
+	case len(items) == 2:
+		x.notice("2 gRPC services are given; the first is used, the other waits until failover is supported")
+	}
+	var out []ManagementServer
+	for _, item := range items {
+		if item.entry() {
+			s := item.grpcService(clusters)
+			s.Delta = delta
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// grpcService reads an envoy.config.core.v3.GrpcService.
+func (x field) grpcService(clusters field) ManagementServer {
+	envoy, google := x.at("envoy_grpc"), x.at("google_grpc")
+	var s ManagementServer
+	switch {
+	case envoy.present() && google.present():
+		google.fault("is given beside envoy_grpc; want one of them")
+	case envoy.object():
+		s = envoy.envoyGRPC(clusters)
+	case google.object():
+		s = google.googleGRPC()
+	case !envoy.present() && !google.present():
+		x.fault("want envoy_grpc or google_grpc")
+	}
+	for _, item := range x.at("initial_metadata").items() {
+		if item.entry() {
+			s.Headers = append(s.Headers, item.header())
+		}
+	}
+	retry := envoy.at("retry_policy")
+	if !retry.present() {
+		retry = x.at("retry_policy")
+	}
+	retry.object()
+	s.RetryBase, s.RetryMax = retry.at("retry_back_off").backoff()
+	return s
+}
+
+// envoyGRPC finds the static cluster of an EnvoyGrpc. Its name is the :authority where
+// none is given.
+func (x field) envoyGRPC(clusters field) ManagementServer {
+	ref := x.at("cluster_name")
+	name := ref.required()
+	s := ManagementServer{HostAuthority: orDefault(x.at("authority").str(), name)}
+	for _, c := range clusters.items() {
+		if name != "" && c.at("name").val == name {
+			s.URI, s.ChannelCreds = c.cluster()
+			return s
+		}
+	}
+	if name != "" {
+		ref.fault("no cluster in static_resources has this name")
+	}
+	return s
+}
+
+// header reads an envoy.config.core.v3.HeaderValue. A "-bin" header is base64 there.
+func (x field) header() Header {
+	h := Header{Key: strings.ToLower(x.at("key").str()), Value: x.at("value").hidden().str()}
+	if strings.Contains(h.Value, "%") {
+		x.at("value").notice("is sent as it is written; Envoy's %%COMMAND%%s are not replaced")
+	}
+	binary := strings.HasSuffix(h.Key, binarySuffix)
+	raw := x.at("raw_value").hidden()
+	switch {
+	case raw.present() && h.Value != "":
+		raw.fault("is given beside value; want one of them")
+	case raw.present():
+		h.Value = string(raw.base64())
+	case binary:
+		h.Value = string(x.at("value").hidden().base64())
+	}
+	if reason := headerFault(h); reason != "" {
+		x.at("key").fault("%s", reason)
+	}
+	return h
+}
+
+// base64 is a bytes field in any of the alphabets that protobuf's JSON allows.
+func (x field) base64() []byte {
+	text := strings.TrimRight(x.str(), "=")
+	text = strings.NewReplacer("-", "+", "_", "/").Replace(text)
+	b, err := base64.RawStdEncoding.DecodeString(text)
+	if err != nil {
+		x.fault("want base64")
+	}
+	return b
+}
+
+// backoff reads an envoy.config.core.v3.BackoffStrategy, whose max_interval is ten times
+// base_interval by default; zeros if it is absent.
+func (x field) backoff() (base, most time.Duration) {
+	if !x.object() {
+		return 0, 0
+	}
+	lower, upper := x.at("base_interval"), x.at("max_interval")
+	base, most = lower.duration(), upper.duration()
+	switch {
+	case base == 0:
+		lower.fault("required, more than 0")
+	case !upper.present():
+		most = base * 10
+		if base > math.MaxInt64/10 {
+			most = math.MaxInt64
+		}
+	case most < base:
+		upper.fault("must not be less than base_interval")
+	}
+	return base, most
+}

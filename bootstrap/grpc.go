@@ -1,0 +1,152 @@
+package bootstrap
+
+import (
+	"net/url"
+	"strings"
+)
+
+// Entries of server_features that are understood (gRFC A53, A88, A81); "xds_v3" says
+// nothing any more (gRFC A30).
+const (
+	featureIgnoreDeletion = "ignore_resource_deletion"
+	featureFailOnDataErrs = "fail_on_data_errors"
+	featureTransientTimer = "resource_timer_is_transient_error"
+	featureTrustedServer  = "trusted_xds_server"
+	featureDelta          = "xdswatch.delta"
+)
+
+// grpcConfig reads a bootstrap in gRPC's format (gRFC A27).
+func (x field) grpcConfig(c *Config) {
+	c.Node = x.at("node").grpcNode()
+	servers := x.at("xds_servers")
+	c.Servers = servers.servers()
+	switch list, ok := servers.val.([]any); {
+	case !servers.present():
+		servers.fault("required (nor has the document any field of an Envoy bootstrap)")
+	case ok && len(list) == 0:
+		servers.fault("must not be empty")
+	}
+	c.Authorities = x.at("authorities").authorities()
+	c.ClientDefaultListenerTemplate = x.at("client_default_listener_resource_name_template").str()
+	c.ServerListenerTemplate = x.at("server_listener_resource_name_template").str()
+	c.CertificateProviders = x.at("certificate_providers").certificateProviders()
+	c.AllowedGRPCServices = x.at("allowed_grpc_services").grpcServices()
+}
+
+func (x field) servers() []ManagementServer {
+	var out []ManagementServer
+	for _, item := range x.items() {
+		if item.entry() {
+			out = append(out, item.server())
+		}
+	}
+	if len(out) > 1 {
+		x.notice("%d servers are given; the first is used, the others wait until falling back is supported", len(out))
+	}
+	return out
+}
+
+func (x field) server() ManagementServer {
+	s := ManagementServer{
+		URI:          x.at("server_uri").required(),
+		ChannelCreds: x.at("channel_creds").channelCreds(),
+		CallCreds:    x.at("call_creds").callCreds(),
+	}
+	for _, item := range x.at("server_features").items() {
+		name, _ := item.val.(string)
+		s.setFeature(name)
+	}
+	return s
+}
+
+func (s *ManagementServer) setFeature(name string) {
+	switch name {
+	case featureIgnoreDeletion:
+		s.Features.IgnoreResourceDeletion = true
+	case featureFailOnDataErrs:
+		s.Features.FailOnDataErrors = true
+	case featureTransientTimer:
+		s.Features.ResourceTimerIsTransientError = true
+	case featureTrustedServer:
+		s.Features.TrustedXDSServer = true
+	case featureDelta:
+		s.Delta = true
+	}
+}
+
+// authorities reads gRFC A47's map; a null entry is an empty one.
+func (x field) authorities() map[string]Authority {
+	names, entries := x.entries()
+	out := make(map[string]Authority, len(names))
+	for i, name := range names {
+		e := entries[i]
+		if !e.present() {
+			e.val = map[string]any{}
+		}
+		if !e.object() {
+			continue
+		}
+		tmpl := e.at("client_listener_resource_name_template")
+		a := Authority{
+			Servers:                    e.at("xds_servers").servers(),
+			ClientListenerTemplate:     tmpl.str(),
+			FallbackOnReachabilityOnly: e.at("fallback_on_reachability_only").boolean(),
+		}
+		if reason := templateFault(name, a.ClientListenerTemplate); reason != "" {
+			tmpl.fault("%s", reason)
+		}
+		out[name] = a
+	}
+	return out
+}
+
+// templateFault says what is wrong with the listener template of an authority: it must
+// be a name of that authority (gRFC A47), whose name may be percent-encoded or, where it
+// has no character that would end it, stand as it is.
+func templateFault(name, template string) string {
+	encoded := authorityPrefix(url.PathEscape(name))
+	if template == "" || strings.HasPrefix(template, encoded) {
+		return ""
+	}
+	if !strings.ContainsAny(name, "/?#") && strings.HasPrefix(template, authorityPrefix(name)) {
+		return ""
+	}
+	return "must begin with \"" + encoded + "\""
+}
+
+func authorityPrefix(name string) string { return "xdstp://" + name + "/" }
+
+// certificateProviders reads gRFC A29's map. The plugins are the program's own, so their
+// names and configs are kept and not judged.
+func (x field) certificateProviders() map[string]CertificateProvider {
+	names, entries := x.entries()
+	out := make(map[string]CertificateProvider, len(names))
+	for i, e := range entries {
+		if !e.entry() {
+			continue
+		}
+		config := e.at("config").hidden()
+		config.object()
+		out[names[i]] = CertificateProvider{
+			PluginName: e.at("plugin_name").required(),
+			Config:     config.raw(),
+		}
+	}
+	return out
+}
+
+// grpcServices reads gRFC A102's map.
+func (x field) grpcServices() map[string]GRPCService {
+	names, entries := x.entries()
+	out := make(map[string]GRPCService, len(names))
+	for i, e := range entries {
+		if !e.entry() {
+			continue
+		}
+		out[names[i]] = GRPCService{
+			ChannelCreds: e.at("channel_creds").channelCreds(),
+			CallCreds:    e.at("call_creds").callCreds(),
+		}
+	}
+	return out
+}

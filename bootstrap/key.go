@@ -1,0 +1,39 @@
+package bootstrap
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+)
+
+// Key identifies a server: two have the same key iff a client may share one connection
+// and one stream between them. They must agree in URI, selected credentials, known
+// features (gRFC A27, A71), variant, headers and retry bounds. Build functions are not
+// compared; Type and Config stand for them. The key tells no secret. It is for
+// comparison within one process, and its text is not stable across releases.
+func (s ManagementServer) Key() string {
+	b := fmt.Appendf(nil, "%q %+v %t %t %q %q %d %d ", s.URI, s.Features, s.Delta, s.PerType,
+		s.Headers, s.HostAuthority, s.RetryBase, s.RetryMax)
+	b = s.ChannelCreds.appendIdentity(b)
+	for _, cc := range s.CallCreds {
+		b = fmt.Appendf(b, "%q %q %q ", cc.Type, cc.TokenFile, cc.Config)
+	}
+	sum := sha256.Sum256(b)
+	return s.URI + "#" + hex.EncodeToString(sum[:8])
+}
+
+// appendIdentity appends what tells a credential from another: of the built-in types the
+// parsed form, so that unknown fields of their config do not count.
+func (cc ChannelCreds) appendIdentity(b []byte) []byte {
+	switch {
+	case cc.Build == nil && cc.Type == credsInsecure:
+		return fmt.Appendf(b, "%q ", cc.Type)
+	case cc.Build == nil && cc.Type == credsTLS:
+		t := TLS{}
+		if cc.TLS != nil {
+			t = *cc.TLS
+		}
+		return fmt.Appendf(b, "%q %#v ", cc.Type, t)
+	}
+	return fmt.Appendf(b, "%q %q ", cc.Type, cc.Config)
+}

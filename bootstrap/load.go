@@ -1,0 +1,88 @@
+package bootstrap
+
+import (
+	"fmt"
+	"os"
+)
+
+// Environment variables that [FromEnv] reads (gRFC A27).
+const (
+	// EnvPath names a file; it wins.
+	EnvPath = "GRPC_XDS_BOOTSTRAP"
+	// EnvConfig holds the text itself.
+	EnvConfig = "GRPC_XDS_BOOTSTRAP_CONFIG"
+)
+
+// Load reads the bootstrap in a file, in either format. Beside the errors of [Parse] it
+// returns those of reading the file. It reads no other file: certificates and tokens are
+// read when a connection is made.
+func Load(path string, opts ...Option) (*Config, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, data, opts...)
+}
+
+// FromEnv loads the file that GRPC_XDS_BOOTSTRAP names, or else the text in
+// GRPC_XDS_BOOTSTRAP_CONFIG (gRFC A27). An empty variable is an unset one; if both are,
+// the error is [ErrNoBootstrap]. The environment is read when FromEnv is called.
+func FromEnv(opts ...Option) (*Config, error) {
+	if path := os.Getenv(EnvPath); path != "" {
+		c, err := Load(path, opts...)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", EnvPath, err)
+		}
+		return c, nil
+	}
+	if text := os.Getenv(EnvConfig); text != "" {
+		return Parse(EnvConfig, []byte(text), opts...)
+	}
+	return nil, ErrNoBootstrap
+}
+
+// Parse reads a bootstrap; source is the name that errors give it. The format follows
+// from the content: an object with xds_servers is gRPC's, one with dynamic_resources or
+// another field of Envoy's is Envoy's, and anything else is taken for gRPC's. Both may be
+// written in JSON or YAML; a byte order mark is skipped. Unknown fields, and in Envoy's
+// format unknown types, are ignored.
+//
+// The error joins all faults, each a [*FieldError], or is a [*SyntaxError]. A Config that
+// Parse returns passes [Config.Validate] and has its defaults filled.
+func Parse(source string, data []byte, opts ...Option) (*Config, error) {
+	o, err := newOptions(opts)
+	if err != nil {
+		return nil, err
+	}
+	root, err := decode(source, data)
+	if err != nil {
+		return nil, err
+	}
+	d := &document{source: source, opts: o}
+	c := &Config{}
+	x := field{doc: d, val: root}
+	if isEnvoy(root) {
+		d.camel = true
+		x.envoyConfig(c)
+	} else {
+		x.grpcConfig(c)
+	}
+	if err := d.err(); err != nil {
+		return nil, err
+	}
+	c.Notices = d.notices
+	return c.WithDefaults(), nil
+}
+
+// Server is the bootstrap of one management server that is reached in plaintext at a
+// gRPC target such as "host:port". It errs if the target is empty.
+func Server(target string) (*Config, error) {
+	c := &Config{Servers: []ManagementServer{{URI: target, ChannelCreds: Insecure()}}}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return c.WithDefaults(), nil
+}
+
+// Insecure is the channel credential of a plaintext connection.
+func Insecure() ChannelCreds { return ChannelCreds{Type: credsInsecure} }

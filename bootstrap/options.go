@@ -1,0 +1,78 @@
+package bootstrap
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"google.golang.org/grpc/credentials"
+)
+
+// Types of credentials that gRPC's bootstrap format knows (gRFC A27, A65, A97).
+const (
+	credsInsecure      = "insecure"
+	credsTLS           = "tls"
+	credsGoogleDefault = "google_default"
+	credsJWTTokenFile  = "jwt_token_file"
+)
+
+// Option changes how a bootstrap is read.
+type Option func(*options)
+
+type (
+	buildChannel = func(config json.RawMessage) (credentials.Bundle, error)
+	buildCall    = func(config json.RawMessage) (credentials.PerRPCCredentials, error)
+)
+
+type options struct {
+	channel map[string]buildChannel
+	call    map[string]buildCall
+	errs    []error
+}
+
+// WithChannelCreds makes a type of channel credential known beside "insecure" and "tls",
+// such as "google_default". build gets the entry's config as compact JSON, nil if there
+// is none. It is called when a connection to the server is set up, never while the
+// bootstrap is read, and its error is a fault of the configuration.
+func WithChannelCreds(typ string, build func(config json.RawMessage) (credentials.Bundle, error)) Option {
+	return func(o *options) {
+		switch {
+		case typ == credsInsecure || typ == credsTLS:
+			o.errs = append(o.errs, fmt.Errorf("bootstrap.WithChannelCreds: type %q is built in", typ))
+		case typ == "" || build == nil:
+			o.errs = append(o.errs, fmt.Errorf("bootstrap.WithChannelCreds: type %q: want a type and a function", typ))
+		default:
+			o.channel[typ] = build
+		}
+	}
+}
+
+// WithCallCreds makes a type of call credential known beside "jwt_token_file" (gRFC A97).
+// build is called as that of [WithChannelCreds] is.
+func WithCallCreds(typ string, build func(config json.RawMessage) (credentials.PerRPCCredentials, error)) Option {
+	return func(o *options) {
+		switch {
+		case typ == credsJWTTokenFile:
+			o.errs = append(o.errs, fmt.Errorf("bootstrap.WithCallCreds: type %q is built in", typ))
+		case typ == "" || build == nil:
+			o.errs = append(o.errs, fmt.Errorf("bootstrap.WithCallCreds: type %q: want a type and a function", typ))
+		default:
+			o.call[typ] = build
+		}
+	}
+}
+
+func newOptions(opts []Option) (*options, error) {
+	o := &options{channel: map[string]buildChannel{}, call: map[string]buildCall{}}
+	for _, opt := range opts {
+		opt(o)
+	}
+	return o, errors.Join(o.errs...)
+}
+
+// channelTypes are the known types of channel credentials, in a stable order.
+func (o *options) channelTypes() []string {
+	return append([]string{credsInsecure, credsTLS}, slices.Sorted(maps.Keys(o.channel))...)
+}

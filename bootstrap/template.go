@@ -1,0 +1,58 @@
+package bootstrap
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// ClientListenerName is the name of the Listener that a gRPC client asks for when it
+// dials "xds://authority/target" or "xds:target": the authority's template, or the
+// default one where authority is "", with every %s replaced (gRFC A47). The error wraps
+// [ErrUnknownAuthority].
+func (c *Config) ClientListenerName(authority, target string) (string, error) {
+	if authority == "" {
+		return fill(orDefault(c.ClientDefaultListenerTemplate, defaultTemplate), target), nil
+	}
+	a, ok := c.Authorities[authority]
+	if !ok {
+		return "", fmt.Errorf("%q: %w", authority, ErrUnknownAuthority)
+	}
+	return fill(orDefault(a.ClientListenerTemplate, authorityTemplate(authority)), target), nil
+}
+
+// ServerListenerName is the name of the Listener that a gRPC server asks for when it
+// listens on an address such as "0.0.0.0:443": the template with every %s replaced
+// (gRFC A36, A47). The error is [ErrNoTemplate].
+func (c *Config) ServerListenerName(address string) (string, error) {
+	if c.ServerListenerTemplate == "" {
+		return "", ErrNoTemplate
+	}
+	return fill(c.ServerListenerTemplate, address), nil
+}
+
+const defaultTemplate = "%s"
+
+// authorityTemplate is the listener template of an authority that names none.
+func authorityTemplate(name string) string {
+	return authorityPrefix(url.PathEscape(name)) + "envoy.config.listener.v3.Listener/%s"
+}
+
+// fill replaces every %s. In an xdstp name the text is percent-encoded, its slashes kept.
+func fill(template, text string) string {
+	if strings.HasPrefix(template, "xdstp:") {
+		segments := strings.Split(text, "/")
+		for i, s := range segments {
+			segments[i] = url.PathEscape(s)
+		}
+		text = strings.Join(segments, "/")
+	}
+	return strings.ReplaceAll(template, "%s", text)
+}
+
+func orDefault(s, def string) string {
+	if s == "" {
+		return def
+	}
+	return s
+}

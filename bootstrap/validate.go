@@ -1,0 +1,180 @@
+package bootstrap
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/proto"
+)
+
+// Validate reports all faults of a Config at once, each a [*FieldError] with a path such
+// as `Servers[0].URI`; nil if a client can be made of it. It reads no files and does not
+// call a Build function. Fields that [Config.WithDefaults] fills may be empty.
+func (c *Config) Validate() error {
+	var v validator
+	if len(c.Servers) == 0 {
+		v.fault("Servers", "", "at least one server is required")
+	}
+	v.servers("Servers", c.Servers)
+	for _, name := range slices.Sorted(maps.Keys(c.Authorities)) {
+		a, path := c.Authorities[name], fmt.Sprintf("Authorities[%q]", name)
+		if reason := templateFault(name, a.ClientListenerTemplate); reason != "" {
+			v.fault(path+".ClientListenerTemplate", shown(a.ClientListenerTemplate), reason)
+		}
+		v.servers(path+".Servers", a.Servers)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.CertificateProviders)) {
+		if c.CertificateProviders[name].PluginName == "" {
+			v.fault(fmt.Sprintf("CertificateProviders[%q].PluginName", name), "", "required")
+		}
+	}
+	for _, uri := range slices.Sorted(maps.Keys(c.AllowedGRPCServices)) {
+		s, path := c.AllowedGRPCServices[uri], fmt.Sprintf("AllowedGRPCServices[%q]", uri)
+		v.channelCreds(path+".ChannelCreds", s.ChannelCreds)
+		v.callCreds(path+".CallCreds", s.CallCreds)
+	}
+	return errors.Join(v.faults...)
+}
+
+type validator struct{ faults []error }
+
+func (v *validator) fault(path, value, reason string) {
+	v.faults = append(v.faults, &FieldError{
+		Source: "bootstrap.Config", Path: path, Value: value, Reason: reason,
+	})
+}
+
+func (v *validator) servers(path string, servers []ManagementServer) {
+	for i, s := range servers {
+		v.server(fmt.Sprintf("%s[%d]", path, i), s)
+	}
+}
+
+func (v *validator) server(path string, s ManagementServer) {
+	if s.URI == "" {
+		v.fault(path+".URI", "", "required")
+	}
+	v.channelCreds(path+".ChannelCreds", s.ChannelCreds)
+	v.callCreds(path+".CallCreds", s.CallCreds)
+	for i, h := range s.Headers {
+		if reason := headerFault(h); reason != "" {
+			v.fault(fmt.Sprintf("%s.Headers[%d]", path, i), shown(h.Key), reason)
+		}
+	}
+	if s.RetryBase < 0 {
+		v.fault(path+".RetryBase", shown(s.RetryBase.String()), "must not be negative")
+	}
+	if s.RetryMax < 0 || s.RetryMax != 0 && s.RetryMax < s.RetryBase {
+		v.fault(path+".RetryMax", shown(s.RetryMax.String()), "must not be less than RetryBase")
+	}
+}
+
+func (v *validator) channelCreds(path string, cc ChannelCreds) {
+	switch {
+	case cc.Type == "":
+		v.fault(path, "", "required; bootstrap.Insecure() asks for plaintext")
+	case cc.Build != nil || cc.Type == credsInsecure:
+	case cc.Type == credsTLS:
+		v.tls(path+".TLS", cc.TLS)
+	default:
+		v.fault(path+".Build", "", fmt.Sprintf("required with type %q", cc.Type))
+	}
+}
+
+func (v *validator) tls(path string, t *TLS) {
+	if t == nil {
+		return
+	}
+	if t.CertificateFile != "" && t.Certificate != nil {
+		v.fault(path+".Certificate", "", "is given beside CertificateFile")
+	}
+	if t.PrivateKeyFile != "" && t.PrivateKey != nil {
+		v.fault(path+".PrivateKey", "", "is given beside PrivateKeyFile")
+	}
+	if t.CACertificateFile != "" && t.CACertificate != nil {
+		v.fault(path+".CACertificate", "", "is given beside CACertificateFile")
+	}
+	hasCert := t.CertificateFile != "" || t.Certificate != nil
+	hasKey := t.PrivateKeyFile != "" || t.PrivateKey != nil
+	if hasCert != hasKey {
+		v.fault(path, "", "want both a certificate and a private key, or neither")
+	}
+	if t.RefreshInterval < 0 {
+		v.fault(path+".RefreshInterval", shown(t.RefreshInterval.String()), "must not be negative")
+	}
+}
+
+func (v *validator) callCreds(path string, list []CallCreds) {
+	for i, cc := range list {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		switch {
+		case cc.Type == "":
+			v.fault(at+".Type", "", "required")
+		case cc.Build != nil:
+		case cc.Type != credsJWTTokenFile:
+			v.fault(at+".Build", "", fmt.Sprintf("required with type %q", cc.Type))
+		case cc.TokenFile == "":
+			v.fault(at+".TokenFile", "", "required")
+		}
+	}
+}
+
+// headerFault says what is wrong with a header, in the rules of gRPC over HTTP/2, without
+// telling its value.
+func headerFault(h Header) string {
+	const keyBytes = "0123456789abcdefghijklmnopqrstuvwxyz_-."
+	switch key := strings.ToLower(h.Key); {
+	case key == "":
+		return "the key is required"
+	case strings.Trim(key, keyBytes) != "":
+		return "want a key of letters, digits and _-."
+	case strings.HasPrefix(key, "grpc-"), key == "content-type", key == "user-agent", key == "te":
+		return "the key is gRPC's own"
+	case strings.HasSuffix(key, binarySuffix):
+		return ""
+	case strings.ContainsFunc(h.Value, func(r rune) bool { return r < ' ' || r > '~' }):
+		return "the value is not printable ASCII"
+	}
+	return ""
+}
+
+const binarySuffix = "-bin"
+
+// WithDefaults is a copy of the Config with defaults filled: an empty Node, the listener
+// templates, and the servers of authorities that have none of their own. The copy shares
+// no slice or map with the original; credentials are shared.
+func (c *Config) WithDefaults() *Config {
+	out := *c
+	out.Node = &corev3.Node{}
+	if c.Node != nil {
+		out.Node = proto.CloneOf(c.Node)
+	}
+	out.Servers = cloneServers(c.Servers)
+	out.ClientDefaultListenerTemplate = orDefault(c.ClientDefaultListenerTemplate, defaultTemplate)
+	out.Authorities = make(map[string]Authority, len(c.Authorities))
+	for name, a := range c.Authorities {
+		a.ClientListenerTemplate = orDefault(a.ClientListenerTemplate, authorityTemplate(name))
+		if len(a.Servers) == 0 {
+			a.Servers = c.Servers
+		}
+		a.Servers = cloneServers(a.Servers)
+		out.Authorities[name] = a
+	}
+	out.CertificateProviders = maps.Clone(c.CertificateProviders)
+	out.AllowedGRPCServices = maps.Clone(c.AllowedGRPCServices)
+	out.Notices = slices.Clone(c.Notices)
+	return &out
+}
+
+func cloneServers(servers []ManagementServer) []ManagementServer {
+	out := slices.Clone(servers)
+	for i := range out {
+		out[i].CallCreds = slices.Clone(out[i].CallCreds)
+		out[i].Headers = slices.Clone(out[i].Headers)
+	}
+	return out
+}

@@ -1,0 +1,295 @@
+// Package client is an xDS client: it subscribes to resources at management servers, keeps
+// the last good version of each, and tells its watches what changed, through reconnects
+// and failures, for as long as it lives.
+//
+// It is the untyped façade. Most programs call package watcher, which gives the same
+// things typed.
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/xdswatch/xdswatch/authority"
+	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/internal/engine"
+	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/resource"
+)
+
+// Errors of the client's methods.
+var (
+	// ErrClosed says that the client is closed.
+	ErrClosed = errors.New("xds: the client is closed")
+	// ErrStopped is the end of a watch that was stopped.
+	ErrStopped = errors.New("xds: the watch was stopped")
+	// ErrNilHandler says that a watch was given no handler.
+	ErrNilHandler = errors.New("xds: the handler is nil")
+	// ErrNilType says that a watch was given no resource type.
+	ErrNilType = errors.New("xds: the resource type is nil")
+	// ErrTypeConflict says that a type URL is watched with another resource type already.
+	ErrTypeConflict = errors.New("xds: the type URL is watched with another resource type")
+	// ErrCollection says that a name is one of a collection where one resource is meant,
+	// or the other way round.
+	ErrCollection = errors.New("xds: not the name of one resource")
+)
+
+// Client is an xDS client. Its methods are safe for concurrent use and may be called
+// inside handlers.
+type Client struct {
+	config  Config
+	boot    *bootstrap.Config
+	node    string // id, for errors
+	engine  *engine.Engine
+	table   *authority.Table
+	servers []bootstrap.ManagementServer // by machine server
+	byKey   map[string]int
+	closed  atomic.Bool
+	done    chan struct{}
+
+	mu      sync.Mutex
+	types   map[string]*watchedType
+	lanes   map[string]int // by authority label
+	watches map[*core]struct{}
+	pending int           // watches without a first answer
+	settled chan struct{} // closed while pending is 0
+
+	gets gets
+}
+
+type watchedType struct {
+	machine.Type
+	kind resource.Kind
+}
+
+// New makes a client. It validates the whole configuration, with all faults joined into
+// one error, and does no network I/O: a server is dialled with the first watch that needs
+// it. The caller closes the client.
+func New(config Config) (*Client, error) {
+	if config.Bootstrap == nil {
+		return nil, errors.New("xds: Config.Bootstrap is nil; see bootstrap.Load and bootstrap.Server")
+	}
+	boot := config.Bootstrap.WithDefaults()
+	if err := boot.Validate(); err != nil {
+		return nil, err
+	}
+	table, err := authority.New(boot)
+	if err != nil {
+		return nil, err
+	}
+	config = config.withDefaults()
+	c := &Client{
+		config: config, boot: boot, node: boot.Node.GetId(), table: table, byKey: map[string]int{},
+		done: make(chan struct{}), types: map[string]*watchedType{}, lanes: map[string]int{},
+		watches: map[*core]struct{}{}, settled: make(chan struct{}),
+	}
+	close(c.settled)
+	c.gets.slots = map[getKey]*getSlot{}
+	ec, err := c.engineConfig()
+	if err != nil {
+		return nil, err
+	}
+	for _, notice := range boot.Notices {
+		config.Logger.Info(notice)
+	}
+	c.engine = engine.New(ec)
+	return c, nil
+}
+
+// engineConfig makes one server of each that is the first of an authority, or of all
+// names without one. Equal servers are one (gRFC A47).
+func (c *Client) engineConfig() (engine.Config, error) {
+	ec := engine.Config{
+		ResourceTimeout: c.config.ResourceTimeout,
+		Linger:          c.config.Linger,
+		NodeAlways:      c.config.NodeOnEveryRequest,
+		KeepDeleted:     c.config.DeletionPolicy == Keep,
+		Node:            c.nodeMaker(),
+		Logger:          c.config.Logger,
+		Trace:           c.tracer(),
+	}
+	var faults []error
+	add := func(s bootstrap.ManagementServer) {
+		s = c.config.override(s)
+		if _, ok := c.byKey[s.Key()]; ok {
+			return
+		}
+		c.byKey[s.Key()] = len(c.servers)
+		c.servers = append(c.servers, s)
+		es := c.engineServer(s)
+		if conn, err := es.Connect(); err != nil {
+			faults = append(faults, err)
+		} else {
+			_ = conn.Close() // it was never dialled
+		}
+		ec.Servers = append(ec.Servers, es)
+	}
+	add(c.boot.Servers[0])
+	for _, a := range sortedAuthorities(c.boot) {
+		if len(a.Servers) > 0 {
+			add(a.Servers[0])
+		}
+	}
+	return ec, errors.Join(faults...)
+}
+
+// Watch subscribes to one resource. The handler is called by one goroutine at a time, in
+// the order in which the server spoke, and may call anything of the client. While it
+// runs, later events of its authority wait, and so does the next response of the server.
+//
+// The end of ctx ends the watch; so do [Watch.Stop] and [Client.Close]. Nothing is told of
+// these ends.
+//
+// Errors: [ErrClosed], [ErrNilHandler], [ErrNilType], [ErrTypeConflict], [ErrCollection],
+// a [*ResourceError] of kind [ErrorConfig] for a malformed name or an unknown authority,
+// and the context's own if it is over.
+func (c *Client) Watch(ctx context.Context, kind resource.Kind, name string, h Handler, opts ...WatchOption) (*Watch, error) {
+	if h == nil {
+		return nil, ErrNilHandler
+	}
+	w, err := c.prepare(ctx, kind, name)
+	if err != nil {
+		return nil, err
+	}
+	s := &single{handler: h}
+	s.core.init(c, ctx, options(opts))
+	w.Owner = s
+	return s.start(w, kind)
+}
+
+// WatchAll subscribes to a whole collection: "*" is every resource of the type, as far as
+// the top-level server has any (xDS protocol, "Wildcard subscriptions"). The handler gets
+// the members' events in batches: first what is held, later what changes. The first state
+// is complete with the event of kind [KindSynced].
+//
+// Otherwise it is as [Client.Watch].
+func (c *Client) WatchAll(ctx context.Context, kind resource.Kind, collection string, h BatchHandler, opts ...WatchOption) (*Watch, error) {
+	if h == nil {
+		return nil, ErrNilHandler
+	}
+	w, err := c.prepareAll(ctx, kind, collection)
+	if err != nil {
+		return nil, err
+	}
+	s := &batcher{handler: h}
+	s.core.init(c, ctx, options(opts))
+	w.Explicit = s.core.options.explicit
+	w.Owner = s
+	return s.start(w, kind)
+}
+
+func (c *Client) prepareAll(ctx context.Context, kind resource.Kind, collection string) (*machine.Watch, error) {
+	if collection != wildcard && collection != "" {
+		return nil, c.configError(kind, collection, fmt.Errorf("%w: only %q is a collection", ErrCollection, wildcard))
+	}
+	w, err := c.prepare(ctx, kind, "any old-style name")
+	if err != nil {
+		return nil, err
+	}
+	w.Name, w.Wildcard = "", true
+	return w, nil
+}
+
+// wildcard is the name of everything.
+const wildcard = "*"
+
+// prepare checks what a watch is to be and finds its server.
+func (c *Client) prepare(ctx context.Context, kind resource.Kind, name string) (*machine.Watch, error) {
+	switch {
+	case c.closed.Load():
+		return nil, ErrClosed
+	case kind == nil:
+		return nil, ErrNilType
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case name == wildcard:
+		return nil, c.configError(kind, name, fmt.Errorf("%w: %q is every resource of a type; watch it with WatchAll", ErrCollection, name))
+	}
+	r, err := c.table.Resolve(kind.TypeURL(), name)
+	if err != nil {
+		return nil, c.configError(kind, name, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.types[kind.TypeURL()]
+	if t == nil {
+		t = &watchedType{kind: kind, Type: machine.Type{
+			URL: kind.TypeURL(), FullState: kind.FullState(), NameField: kind.NameField(),
+		}}
+		c.types[kind.TypeURL()] = t
+	}
+	if t.kind != kind {
+		return nil, c.configError(kind, name, ErrTypeConflict)
+	}
+	label := r.Label()
+	if _, ok := c.lanes[label]; !ok {
+		c.lanes[label] = len(c.lanes)
+	}
+	return &machine.Watch{
+		Server: c.byKey[c.config.override(r.Servers[0]).Key()], Type: &t.Type,
+		Name: r.Name, Authority: r.Authority, Lane: c.lanes[label],
+	}, nil
+}
+
+// ResetBackoff ends all waits between attempts to reach a server now, for a program that
+// knows that the network is back.
+func (c *Client) ResetBackoff() { c.engine.ResetBackoff() }
+
+// Ready blocks until every watch has had its first answer: a value, an absence or an
+// error of the resource. Trouble with a server is no answer. It returns nil then,
+// [ErrClosed], or the error of ctx.
+func (c *Client) Ready(ctx context.Context) error {
+	for {
+		c.mu.Lock()
+		settled, pending := c.settled, c.pending
+		c.mu.Unlock()
+		if c.closed.Load() {
+			return ErrClosed
+		}
+		if pending == 0 {
+			return nil
+		}
+		select {
+		case <-settled:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-c.done:
+			return ErrClosed
+		}
+	}
+}
+
+// Close ends all watches, streams and connections. It waits for everything that the client
+// runs, but not for a handler; [Client.Done] tells the end of that too. It may be called
+// inside a handler. Closing twice is nothing.
+func (c *Client) Close() error {
+	first := !c.closed.Swap(true)
+	c.engine.Close()
+	if first {
+		c.endAll()
+		go func() {
+			c.engine.Wait()
+			close(c.done)
+		}()
+	}
+	return nil
+}
+
+// Done is closed when, after Close, the last handler has returned.
+func (c *Client) Done() <-chan struct{} { return c.done }
+
+func (c *Client) endAll() {
+	c.mu.Lock()
+	var all []*core
+	for w := range c.watches {
+		all = append(all, w)
+	}
+	c.mu.Unlock()
+	for _, w := range all {
+		w.end(ErrClosed)
+	}
+	c.gets.close()
+}

@@ -1,0 +1,198 @@
+package client
+
+import (
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/internal/engine"
+	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/transport"
+)
+
+// Version of this library, as management servers see it in user_agent_version.
+const Version = "0.1.0"
+
+// Variant of the protocol.
+type Variant uint8
+
+// The variants.
+const (
+	FromBootstrap   Variant = iota // as the bootstrap says
+	StateOfTheWorld                // a response restates everything
+	Delta                          // a response says what changed
+)
+
+// Streams says how types share streams.
+type Streams uint8
+
+// The ways.
+const (
+	AsBootstrap Streams = iota // as the bootstrap says
+	Aggregated                 // one stream a server
+	PerType                    // one stream a server and type
+)
+
+// DeletionPolicy says what becomes of a resource that its server deletes.
+type DeletionPolicy uint8
+
+// The policies.
+const (
+	Honour DeletionPolicy = iota // it goes, unless the server has ignore_resource_deletion
+	Keep                         // it stays, and its watches hear an ambient error
+)
+
+// Config configures a client. Only Bootstrap has to be set.
+type Config struct {
+	// Bootstrap says which servers there are and who the client is.
+	Bootstrap *bootstrap.Config
+	// Logger for what an operator should know; nil logs nothing. It is called by the
+	// client's own loop, so a handler of it must not call the client.
+	Logger *slog.Logger
+	// Node, if set, supplies the node of each new stream, given a copy of what the client
+	// would send. It must not block for long: the stream waits for it.
+	Node func(*corev3.Node) *corev3.Node
+	// NodeOnEveryRequest sends the node always; otherwise with a stream's first request
+	// only (xDS protocol, "Basic Protocol Overview").
+	NodeOnEveryRequest bool
+
+	// Variant wins over what the bootstrap says of its servers.
+	Variant Variant
+	// Streams wins over what the bootstrap says of its servers.
+	Streams Streams
+
+	// ResourceTimeout is how long a server may be silent about a resource, after it was
+	// asked on a stream that stands, until the resource counts as absent. 0 means 15
+	// seconds; negative never (xDS protocol, "Knowing When a Requested Resource Does Not
+	// Exist"; gRFC A57).
+	ResourceTimeout time.Duration
+	// Linger is how long a stream stays on which nothing is watched any more. 0 means 500
+	// milliseconds; negative not at all.
+	Linger time.Duration
+	// Backoff makes the policy of one stream's waits between attempts. nil means
+	// exponential from 500 ms by 1.6 to 30 s, with 50 % jitter and no end; Envoy's
+	// retry_back_off in a bootstrap sets the two ends. A policy that says
+	// [backoff.Stop] waits 30 s.
+	Backoff func() backoff.BackOff
+
+	// DeletionPolicy of all servers. Keep is as if each had the feature
+	// ignore_resource_deletion (gRFC A53).
+	DeletionPolicy DeletionPolicy
+	// SkipValidation leaves out the messages' own validation rules (PGV).
+	SkipValidation bool
+
+	// Trace hears of streams, requests and responses; nil for none.
+	Trace *Trace
+
+	// GRPC configures connections: keepalive, sizes, headers, dial options.
+	GRPC transport.GRPCConfig
+	// Transport makes connections in place of gRPC.
+	Transport transport.Builder
+}
+
+// Defaults.
+const (
+	defaultResourceTimeout = 15 * time.Second
+	transientTimeout       = 30 * time.Second // gRFC A88
+	defaultLinger          = 500 * time.Millisecond
+	defaultBackoff         = 500 * time.Millisecond
+	wrapperFeature         = "xds.config.resource-in-sotw"
+)
+
+func (c Config) withDefaults() Config {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.ResourceTimeout == 0 {
+		c.ResourceTimeout = defaultResourceTimeout
+	}
+	if c.Linger == 0 {
+		c.Linger = defaultLinger
+	}
+	if c.Transport == nil {
+		c.Transport = transport.NewGRPC(c.GRPC)
+	}
+	return c
+}
+
+// override lets the program's choice win over the bootstrap's.
+func (c Config) override(s bootstrap.ManagementServer) bootstrap.ManagementServer {
+	if c.Variant != FromBootstrap {
+		s.Delta = c.Variant == Delta
+	}
+	if c.Streams != AsBootstrap {
+		s.PerType = c.Streams == PerType
+	}
+	return s
+}
+
+func (c *Client) engineServer(s bootstrap.ManagementServer) engine.Server {
+	es := engine.Server{
+		Server: machine.Server{
+			Delta: s.Delta, PerType: s.PerType,
+			KeepDeleted:      s.Features.IgnoreResourceDeletion,
+			FailOnDataErrors: s.Features.FailOnDataErrors,
+		},
+		URI:     s.URI,
+		Connect: func() (transport.Conn, error) { return c.config.Transport.Build(s) },
+		Source: resource.Source{
+			Server: s.URI, Trusted: s.Features.TrustedXDSServer,
+			Validate: !c.config.SkipValidation, Bootstrap: c.boot,
+		},
+		Backoff: c.config.Backoff,
+	}
+	if s.Features.ResourceTimerIsTransientError && c.config.ResourceTimeout > 0 {
+		es.TransientTimeout = transientTimeout
+	}
+	if es.Backoff == nil {
+		initial, most := s.RetryBase, s.RetryMax
+		if initial <= 0 {
+			initial = defaultBackoff
+		}
+		if most <= 0 {
+			most = engine.MaxWait
+		}
+		es.Backoff = engine.NewBackoff(initial, most)
+	}
+	return es
+}
+
+// nodeMaker returns what makes the node of a stream. Features are only those that are
+// implemented; a program that has more says so in its Node function.
+func (c *Client) nodeMaker() func() []byte {
+	base := proto.CloneOf(c.boot.Node)
+	if base.UserAgentName == "" {
+		base.UserAgentName = "xdswatch"
+		base.UserAgentVersionType = &corev3.Node_UserAgentVersion{UserAgentVersion: Version}
+	}
+	if !slices.Contains(base.ClientFeatures, wrapperFeature) {
+		base.ClientFeatures = append(base.ClientFeatures, wrapperFeature)
+	}
+	encode := func(n *corev3.Node) []byte {
+		b, err := proto.Marshal(n)
+		if err != nil {
+			c.config.Logger.Error("the node cannot be encoded; the stream goes without", "error", err)
+		}
+		return b
+	}
+	if c.config.Node == nil {
+		fixed := encode(base)
+		return func() []byte { return fixed }
+	}
+	return func() []byte { return encode(c.config.Node(proto.CloneOf(base))) }
+}
+
+func sortedAuthorities(b *bootstrap.Config) []bootstrap.Authority {
+	var as []bootstrap.Authority
+	for _, name := range slices.Sorted(maps.Keys(b.Authorities)) {
+		as = append(as, b.Authorities[name])
+	}
+	return as
+}

@@ -1,0 +1,70 @@
+package client
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/xdswatch/xdswatch/internal/machine"
+)
+
+// Status of a resource, by the names of CSDS's ClientResourceStatus: "REQUESTED",
+// "DOES_NOT_EXIST", "ACKED", "NACKED", "RECEIVED_ERROR", "TIMEOUT".
+type Status string
+
+// State is what the client knows of one resource, or with the name "*" of a wildcard.
+type State struct {
+	Type      string    `json:"type"` // URL
+	Name      string    `json:"name"`
+	Authority string    `json:"authority,omitempty"`
+	Status    Status    `json:"status"`
+	Version   string    `json:"version,omitempty"` // of the value that is held
+	Server    string    `json:"server"`
+	Updated   time.Time `json:"updated,omitzero"` // when the value was accepted
+	Err       error     `json:"-"`                // what is wrong, nil if nothing
+	Raw       []byte    `json:"-"`                // the value's bytes; nil if none is held, read only
+	Watched   bool      `json:"watched"`          // by name; members of a collection need not be
+}
+
+// MarshalJSON writes the state with its error as {"kind", "message"}.
+func (s State) MarshalJSON() ([]byte, error) {
+	type plain State
+	type jsonError struct {
+		Kind    ErrorKind `json:"kind"`
+		Message string    `json:"message"`
+	}
+	out := struct {
+		plain
+		Error *jsonError `json:"error"`
+	}{plain: plain(s)}
+	if re, ok := s.Err.(*ResourceError); ok {
+		out.Error = &jsonError{re.Kind, re.Error()}
+	}
+	return json.Marshal(out)
+}
+
+// Dump lists everything that is subscribed to or held, sorted by type and name. It is nil
+// after Close. Values are not copied, so it is cheap.
+func (c *Client) Dump() []State {
+	rs := c.engine.Dump()
+	states := make([]State, 0, len(rs))
+	for _, r := range rs {
+		states = append(states, c.state(r))
+	}
+	slices.SortStableFunc(states, func(a, b State) int {
+		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name))
+	})
+	return states
+}
+
+func (c *Client) state(r machine.Resource) State {
+	s := State{
+		Type: r.TypeURL, Name: r.Name, Authority: r.Authority, Status: Status(r.Status.String()),
+		Version: r.Version, Server: c.servers[r.Server].URI, Updated: r.Updated, Raw: r.Raw, Watched: r.Watched,
+	}
+	if r.Fault != nil {
+		s.Err = c.resourceError(r.Fault, r.Server, r.TypeURL, r.Name)
+	}
+	return s
+}

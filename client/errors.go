@@ -1,0 +1,102 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/resource"
+)
+
+// ErrorKind says what kind of thing went wrong. Its texts are stable.
+type ErrorKind string
+
+// Kinds of errors.
+const (
+	ErrorConnection ErrorKind = "connection" // no stream to the server could be had
+	ErrorStream     ErrorKind = "stream"     // the stream ended before its first response
+	ErrorRejected   ErrorKind = "rejected"   // the resource was invalid and NACKed
+	ErrorData       ErrorKind = "data"       // the server sent an error for the resource
+	ErrorTimeout    ErrorKind = "timeout"    // no answer in time, which is transient at this server
+	ErrorConfig     ErrorKind = "config"     // no server for the authority, a malformed name
+)
+
+// Transient says that the error is one of the way to the server and not of the resource.
+func (k ErrorKind) Transient() bool {
+	return k == ErrorConnection || k == ErrorStream || k == ErrorTimeout
+}
+
+// ResourceError is an error about a resource, or about a collection as a whole. It wraps
+// what caused it.
+type ResourceError struct {
+	Kind    ErrorKind
+	Type    string // URL
+	Name    string
+	Server  string // URI; empty for ErrorConfig
+	NodeID  string
+	Version string // that was refused, for ErrorRejected
+	Err     error
+}
+
+func (e *ResourceError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "xds: %s %q", strings.TrimPrefix(e.Type, resource.TypePrefix), e.Name)
+	if e.Server != "" {
+		fmt.Fprintf(&b, " of server %q", e.Server)
+	}
+	fmt.Fprintf(&b, " for node %q: ", e.NodeID)
+	switch e.Kind {
+	case ErrorConnection:
+		b.WriteString("the server cannot be reached: ")
+	case ErrorStream:
+		b.WriteString("the stream ended before a response: ")
+	case ErrorRejected:
+		b.WriteString("rejected: ")
+	}
+	b.WriteString(e.Err.Error())
+	return b.String()
+}
+
+// Unwrap returns the cause. For ErrorData it is a gRPC status error with the code that the
+// server sent.
+func (e *ResourceError) Unwrap() error { return e.Err }
+
+func (c *Client) faultError(n *machine.Notice) *ResourceError {
+	return c.resourceError(n.Fault, n.Server, n.TypeURL, n.Name)
+}
+
+func (c *Client) resourceError(f *machine.Fault, server int, typeURL, name string) *ResourceError {
+	e := &ResourceError{
+		Kind: ErrorKind(f.Kind.String()), Type: typeURL, Name: name, Server: c.servers[server].URI,
+		NodeID: c.node, Version: f.Version, Err: f.Err,
+	}
+	var se *machine.StatusError
+	if errors.As(f.Err, &se) {
+		e.Err = status.Error(codes.Code(se.Code), se.Message)
+	}
+	if e.Kind == ErrorStream {
+		e.Err = c.explain(e.Err, server)
+	}
+	return e
+}
+
+// explain adds what an operator would want to know of an error that servers give for a
+// variant that they do not speak.
+func (c *Client) explain(err error, server int) error {
+	if status.Code(err) != codes.Unimplemented && !strings.Contains(err.Error(), "not implemented") {
+		return err
+	}
+	variant := "state of the world"
+	if c.servers[server].Delta {
+		variant = "delta"
+	}
+	return fmt.Errorf("%w (the server may not speak the %s variant of the protocol)", err, variant)
+}
+
+func (c *Client) configError(kind resource.Kind, name string, err error) error {
+	return &ResourceError{Kind: ErrorConfig, Type: kind.TypeURL(), Name: name, NodeID: c.node, Err: err}
+}

@@ -1,0 +1,139 @@
+package client
+
+import (
+	"iter"
+
+	"github.com/xdswatch/xdswatch/internal/machine"
+)
+
+// Kind says what an event tells.
+type Kind uint8
+
+// Kinds of events.
+const (
+	// KindUpdated brings a new or changed value.
+	KindUpdated Kind = iota + 1
+	// KindDoesNotExist says that there is no such resource; a held value is gone. Reason
+	// says why.
+	KindDoesNotExist
+	// KindFailed says that there is no usable resource; Err says why. A held value is gone.
+	KindFailed
+	// KindAmbientError says that something is wrong but the held value stays good; with a
+	// nil Err, that nothing is any more (gRFC A88).
+	KindAmbientError
+	// KindSynced says that the first state of a collection is complete.
+	KindSynced
+)
+
+func (k Kind) String() string {
+	switch k {
+	case KindUpdated:
+		return "updated"
+	case KindDoesNotExist:
+		return "does not exist"
+	case KindFailed:
+		return "failed"
+	case KindAmbientError:
+		return "ambient error"
+	case KindSynced:
+		return "synced"
+	}
+	return "unknown"
+}
+
+// Reason says why there is no resource.
+type Reason uint8
+
+// Reasons of [KindDoesNotExist].
+const (
+	ReasonTimeout  = Reason(machine.ReasonTimeout)  // the server did not answer in time
+	ReasonRemoved  = Reason(machine.ReasonRemoved)  // the server removed it (delta)
+	ReasonAbsent   = Reason(machine.ReasonAbsent)   // left out of a response that holds everything
+	ReasonNotFound = Reason(machine.ReasonNotFound) // the server said that there is none
+	ReasonTTL      = Reason(machine.ReasonTTL)      // its time to live ran out
+)
+
+func (r Reason) String() string { return machine.Reason(r).String() }
+
+// Event is something that happened to a resource, or to a collection as a whole: then its
+// name is "*".
+type Event struct {
+	Kind      Kind
+	Type      string // URL
+	Name      string // canonical
+	Authority string // of an xdstp name
+	Version   string // of the value: the resource's own in delta, else the response's
+	Server    string // URI of the management server
+	Reason    Reason // of KindDoesNotExist
+	Err       error  // of KindFailed and KindAmbientError: a [*ResourceError]
+	Value     any    // of KindUpdated; shared between watches, read only
+	Raw       []byte // its bytes as received; shared, read only
+}
+
+// Handler takes the events of one resource.
+type Handler func(Event)
+
+// MaxBatch is how many events a batch holds at most.
+const MaxBatch = 512
+
+// Batch is events that belong together, in the order of the wire.
+type Batch struct {
+	Events []Event
+	// Last says that a response, or what was held when the watch began, ends here. Such a
+	// batch may hold no events.
+	Last bool
+}
+
+// Changed lists the members that have a new value.
+func (b Batch) Changed() iter.Seq[Event] { return b.of(KindUpdated) }
+
+// Removed lists the members that are no more.
+func (b Batch) Removed() iter.Seq[Event] { return b.of(KindDoesNotExist) }
+
+// Failed lists the members that cannot be used.
+func (b Batch) Failed() iter.Seq[Event] { return b.of(KindFailed) }
+
+// Synced says whether the first state of the collection is complete with this batch.
+func (b Batch) Synced() bool {
+	for range b.of(KindSynced) {
+		return true
+	}
+	return false
+}
+
+func (b Batch) of(k Kind) iter.Seq[Event] {
+	return func(yield func(Event) bool) {
+		for _, ev := range b.Events {
+			if ev.Kind == k && !yield(ev) {
+				return
+			}
+		}
+	}
+}
+
+// BatchHandler takes the events of many resources.
+type BatchHandler func(Batch)
+
+// event makes the event of a notice.
+func (c *Client) event(n *machine.Notice) Event {
+	ev := Event{
+		Type: n.TypeURL, Name: n.Name, Authority: n.Authority, Version: n.Version,
+		Server: c.servers[n.Server].URI,
+	}
+	switch n.Kind {
+	case machine.NoticeUpdated:
+		ev.Kind, ev.Value, ev.Raw = KindUpdated, n.Value, n.Raw
+	case machine.NoticeDoesNotExist:
+		ev.Kind, ev.Reason = KindDoesNotExist, Reason(n.Reason)
+	case machine.NoticeFailed:
+		ev.Kind, ev.Err = KindFailed, c.faultError(n)
+	case machine.NoticeAmbient:
+		ev.Kind = KindAmbientError
+		if n.Fault != nil {
+			ev.Err = c.faultError(n)
+		}
+	case machine.NoticeSynced:
+		ev.Kind = KindSynced
+	}
+	return ev
+}

@@ -1,0 +1,239 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/xdswatch/xdswatch/resource"
+)
+
+// Errors of [Client.Get].
+var (
+	// ErrDoesNotExist says that the server has no such resource.
+	ErrDoesNotExist = errors.New("xds: the resource does not exist")
+	// ErrTooManyNames says that Get holds as many names as it may, all of them waited for.
+	ErrTooManyNames = errors.New("xds: too many names are being looked up")
+	// ErrInHandler says that Get would have to wait inside a handler, whose end is what it
+	// would wait for.
+	ErrInHandler = errors.New("xds: Get cannot wait inside a handler")
+)
+
+// Bounds of what Get keeps.
+const (
+	GetIdle     = time.Minute // how long a name is kept after its last use
+	GetMaxNames = 10_000
+)
+
+// gets is what Get keeps: a watch for each name that is looked up, or was a moment ago.
+type gets struct {
+	mu    sync.Mutex
+	slots map[getKey]*getSlot
+}
+
+type getKey struct{ typeURL, name string }
+
+// getSlot is one name. Concurrent callers share it.
+type getSlot struct {
+	watch   *Watch
+	waiting int
+	used    time.Time
+	idle    *time.Timer
+	answer  Event         // the last one that was an answer; Kind 0 before
+	trouble error         // the last transient one
+	ready   chan struct{} // closed with the first answer
+}
+
+// Get returns a resource: at once if it is held, else when the server has answered. A lost
+// connection does not end it. Callers of the same name share one subscription, which is
+// kept for [GetIdle] after its last use; [GetMaxNames] names are kept at most, of which
+// the longest idle leaves first.
+//
+// Errors: those of [Client.Watch]; an [ErrDoesNotExist] that says why; a [*ResourceError]
+// if what the server has cannot be used; [ErrTooManyNames]; [ErrInHandler] inside a
+// handler if nothing is held; and ctx's error, with the last trouble that stood in the way.
+func (c *Client) Get(ctx context.Context, kind resource.Kind, name string) (Event, error) {
+	w, err := c.prepare(ctx, kind, name)
+	if err != nil {
+		return Event{}, err
+	}
+	key := getKey{w.Type.URL, w.Name}
+	if ev, ok := c.gets.known(key); ok {
+		return c.result(ev)
+	}
+	if ev, ok, err := c.held(w.Server, kind, w.Name); ok {
+		return ev, err
+	}
+	if c.engine.InHandler() {
+		return Event{}, fmt.Errorf("%w: %s %q is not held", ErrInHandler, w.Type.URL, w.Name)
+	}
+	slot, err := c.gets.acquire(c, key, kind)
+	if err != nil {
+		return Event{}, err
+	}
+	defer c.gets.release(c, key, slot)
+	select {
+	case <-slot.ready:
+		ev, _ := c.gets.known(key)
+		return c.result(ev)
+	case <-ctx.Done():
+		return Event{}, c.gets.timeout(ctx, slot)
+	case <-slot.watch.Done():
+		return Event{}, slot.watch.Err()
+	}
+}
+
+// held decodes a value that some watch holds already.
+func (c *Client) held(server int, kind resource.Kind, name string) (Event, bool, error) {
+	r, ok := c.engine.Held(server, kind.TypeURL(), name)
+	if !ok || r.Raw == nil {
+		return Event{}, false, nil
+	}
+	value, err := c.engine.Decode(kind, server, r.Raw)
+	if err != nil {
+		return Event{}, true, &ResourceError{Kind: ErrorRejected, Type: kind.TypeURL(), Name: name, NodeID: c.node, Err: err}
+	}
+	return Event{
+		Kind: KindUpdated, Type: r.TypeURL, Name: r.Name, Authority: r.Authority, Version: r.Version,
+		Server: c.servers[server].URI, Value: value, Raw: r.Raw,
+	}, true, nil
+}
+
+// result turns an answer into what Get returns.
+func (c *Client) result(ev Event) (Event, error) {
+	switch ev.Kind {
+	case KindUpdated:
+		return ev, nil
+	case KindDoesNotExist:
+		return Event{}, fmt.Errorf("%w: %s %q of server %q for node %q (%s)", ErrDoesNotExist, ev.Type, ev.Name, ev.Server, c.node, ev.Reason)
+	}
+	return Event{}, ev.Err
+}
+
+// known returns the answer of a name that is kept, and counts as a use of it.
+func (g *gets) known(key getKey) (Event, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	slot := g.slots[key]
+	if slot == nil || slot.answer.Kind == 0 {
+		return Event{}, false
+	}
+	slot.used = time.Now()
+	return slot.answer, true
+}
+
+// acquire finds or makes the slot of a name and waits in it.
+func (g *gets) acquire(c *Client, key getKey, kind resource.Kind) (*getSlot, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.slots == nil {
+		return nil, ErrClosed
+	}
+	slot := g.slots[key]
+	if slot == nil {
+		if len(g.slots) >= GetMaxNames && !g.evict() {
+			return nil, ErrTooManyNames
+		}
+		slot = &getSlot{ready: make(chan struct{})}
+		watch, err := c.Watch(context.Background(), kind, key.name, func(ev Event) { g.told(slot, ev) }, uncounted)
+		if err != nil {
+			return nil, err
+		}
+		slot.watch = watch
+		g.slots[key] = slot
+	}
+	slot.waiting++
+	return slot, nil
+}
+
+// told keeps what a slot's watch hears.
+func (g *gets) told(slot *getSlot, ev Event) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !answers(ev) {
+		if ev.Kind == KindFailed {
+			slot.trouble = ev.Err
+		}
+		return
+	}
+	if slot.answer.Kind == 0 {
+		close(slot.ready)
+	}
+	slot.answer = ev
+}
+
+// release ends a caller's waiting. The name goes when it was idle for long enough.
+func (g *gets) release(c *Client, key getKey, slot *getSlot) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	slot.waiting--
+	slot.used = time.Now()
+	if slot.idle == nil && g.slots != nil {
+		slot.idle = time.AfterFunc(GetIdle, func() { g.expire(key, slot) })
+	}
+}
+
+// expire lets a name go, or looks again when it may have been idle for long enough.
+func (g *gets) expire(key getKey, slot *getSlot) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.slots[key] != slot {
+		return
+	}
+	left := GetIdle - time.Since(slot.used)
+	if slot.waiting > 0 {
+		left = GetIdle
+	}
+	if left > 0 {
+		slot.idle.Reset(left)
+		return
+	}
+	g.drop(key, slot)
+}
+
+// evict lets the longest idle name go, if there is one.
+func (g *gets) evict() bool {
+	var oldest *getSlot
+	var key getKey
+	for k, s := range g.slots {
+		if s.waiting == 0 && (oldest == nil || s.used.Before(oldest.used)) {
+			oldest, key = s, k
+		}
+	}
+	if oldest != nil {
+		g.drop(key, oldest)
+	}
+	return oldest != nil
+}
+
+func (g *gets) drop(key getKey, slot *getSlot) {
+	if slot.idle != nil {
+		slot.idle.Stop()
+	}
+	delete(g.slots, key)
+	slot.watch.Stop()
+}
+
+// timeout is the error of a caller whose context ended.
+func (g *gets) timeout(ctx context.Context, slot *getSlot) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if slot.trouble != nil {
+		return fmt.Errorf("%w while waiting: %w", context.Cause(ctx), slot.trouble)
+	}
+	return context.Cause(ctx)
+}
+
+// close ends all timers; the watches end with the client.
+func (g *gets) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, s := range g.slots {
+		if s.idle != nil {
+			s.idle.Stop()
+		}
+	}
+	g.slots = nil
+}

@@ -1,0 +1,52 @@
+package client
+
+import "sync/atomic"
+
+// answer is whether a subscription had its first answer.
+type answer struct{ state atomic.Uint32 }
+
+const (
+	answerNone uint32 = iota
+	answerExpected
+	answerSettled
+)
+
+// answers says whether an event is an answer of the server about the resource.
+func answers(ev Event) bool {
+	if ev.Kind != KindFailed {
+		return ev.Kind != KindAmbientError
+	}
+	re, ok := ev.Err.(*ResourceError)
+	return ok && !re.Kind.Transient()
+}
+
+func (a *answer) expect(c *Client) {
+	if a.state.CompareAndSwap(answerNone, answerExpected) {
+		c.count(+1)
+	}
+}
+
+func (a *answer) settle(c *Client) {
+	if a.state.CompareAndSwap(answerExpected, answerSettled) {
+		c.count(-1)
+	}
+}
+
+// count counts subscriptions without an answer.
+func (c *Client) count(by int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pending += by
+	switch {
+	case c.pending == 0:
+		close(c.settled)
+	case c.pending == 1 && by > 0:
+		c.settled = make(chan struct{})
+	}
+}
+
+func (c *Client) forget(w *core) {
+	c.mu.Lock()
+	delete(c.watches, w)
+	c.mu.Unlock()
+}

@@ -1,0 +1,109 @@
+package client
+
+import (
+	"errors"
+
+	"github.com/xdswatch/xdswatch/internal/machine"
+)
+
+// Trace hears of what happens between the client and its servers, in the order in which it
+// happens, also relative to the events of watches of the first authority that is watched
+// at the server. Any field may be nil. The functions are called like handlers, one at a
+// time; while one runs, events wait.
+type Trace struct {
+	StreamUp   func(StreamInfo)
+	StreamDown func(StreamInfo, error) // nil if the client closed it
+	Request    func(RequestInfo)       // a request that is no answer
+	Response   func(ResponseInfo)
+	ACK        func(AnswerInfo)
+	NACK       func(AnswerInfo)
+}
+
+// StreamInfo names a stream.
+type StreamInfo struct {
+	Server string // URI
+	Type   string // URL, of a stream for one type; else empty
+	ID     int    // differs between the streams of a client
+}
+
+// RequestInfo is a request that changes interest.
+type RequestInfo struct {
+	Stream StreamInfo
+	Type   string // URL
+	Size   int    // in bytes
+}
+
+// ResponseInfo is a response.
+type ResponseInfo struct {
+	Stream    StreamInfo
+	Type      string // URL
+	Version   string
+	Nonce     string
+	Resources int
+	Size      int  // in bytes
+	Ignored   bool // the type was not asked for
+}
+
+// AnswerInfo is the answer to a response. One is traced when it is handed to the stream's
+// writer.
+type AnswerInfo struct {
+	Stream  StreamInfo
+	Type    string // URL
+	Version string // of the response
+	Nonce   string
+	Err     error // of a NACK
+}
+
+// tracer makes the engine's hook of the program's.
+func (c *Client) tracer() func(*machine.Notice) {
+	t := c.config.Trace
+	if t == nil {
+		return nil
+	}
+	return func(n *machine.Notice) {
+		defer func() {
+			if p := recover(); p != nil {
+				c.config.Logger.Error("a trace function panicked", "panic", p)
+			}
+		}()
+		c.trace(t, n)
+	}
+}
+
+func (c *Client) trace(t *Trace, n *machine.Notice) {
+	s := StreamInfo{Server: c.servers[n.Server].URI, ID: n.Stream.Gen<<16 | n.Stream.Stream}
+	if c.servers[n.Server].PerType {
+		s.Type = n.TypeURL
+	}
+	answer := AnswerInfo{Stream: s, Type: n.TypeURL, Version: n.Version, Nonce: n.Nonce}
+	switch n.Kind {
+	case machine.NoticeStreamUp:
+		call(t.StreamUp, s)
+	case machine.NoticeStreamDown:
+		if t.StreamDown != nil {
+			var err error
+			if n.Fault != nil {
+				err = n.Fault.Err
+			}
+			t.StreamDown(s, err)
+		}
+	case machine.NoticeRequest:
+		call(t.Request, RequestInfo{Stream: s, Type: n.TypeURL, Size: n.Size})
+	case machine.NoticeResponse:
+		call(t.Response, ResponseInfo{
+			Stream: s, Type: n.TypeURL, Version: n.Version, Nonce: n.Nonce,
+			Resources: n.Resources, Size: n.Size, Ignored: n.Ignored,
+		})
+	case machine.NoticeAck:
+		call(t.ACK, answer)
+	case machine.NoticeNack:
+		answer.Err = errors.New(n.Message)
+		call(t.NACK, answer)
+	}
+}
+
+func call[T any](f func(T), v T) {
+	if f != nil {
+		f(v)
+	}
+}

@@ -1,0 +1,251 @@
+// Package engine runs the protocol: one loop owns the machine and its timer; readers,
+// writers, decode workers and dispatchers do what it says, and tell it what happened. It
+// decides nothing about the protocol, and runs no code of the program on the loop.
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/transport"
+)
+
+// Server is one management server.
+type Server struct {
+	machine.Server
+	URI     string
+	Connect func() (transport.Conn, error) // without dialling
+	Source  resource.Source
+	Backoff func() backoff.BackOff
+}
+
+// Config is fixed for the life of an engine.
+type Config struct {
+	Servers         []Server
+	ResourceTimeout time.Duration
+	Linger          time.Duration
+	NodeAlways      bool
+	KeepDeleted     bool
+	// Node makes the encoded Node of a new stream. It is called by the stream's writer.
+	Node   func() []byte
+	Logger *slog.Logger
+	// Trace, if not nil, hears of what happens on streams, in order with the events of the
+	// lane of the server's first watch.
+	Trace func(*machine.Notice)
+}
+
+// Sink takes the notices of watches. Its methods are called by the dispatcher of its lane
+// only, one at a time.
+type Sink interface {
+	// Tell takes one notice.
+	Tell(*machine.Notice)
+	// Flush ends a group of notices; last says that a response ends with it.
+	Flush(last bool)
+}
+
+// Engine is a running protocol. Its methods are safe for concurrent use; they block for no
+// longer than the loop takes to come round.
+type Engine struct {
+	config  Config
+	machine *machine.Machine
+	inbox   chan any // a machine.Event, or a func() to run on the loop
+	stop    chan struct{}
+	stopped sync.Once
+	ctx     context.Context // of all streams
+	cancel  context.CancelFunc
+	work    sync.WaitGroup // loop, readers, writers, workers
+	lanes   sync.WaitGroup // dispatchers
+
+	dispatchers sync.Map // of goroutine ids
+
+	// Owned by the loop.
+	kinds    map[string]resource.Kind
+	lane     []*lane
+	home     map[int]*lane // by server: of its first watch
+	conns    map[*Server]transport.Conn
+	streams  map[int]*stream // by machine stream
+	retries  map[int]*retry  // by machine stream
+	tasks    []*machine.Task
+	busy     int // workers
+	again    []machine.Event
+	lastNack map[string]string
+}
+
+// inboxSize is how many messages may wait for the loop before their senders do.
+const inboxSize = 1024
+
+// New starts an engine.
+func New(c Config) *Engine {
+	mc := machine.Config{
+		ResourceTimeout: c.ResourceTimeout, Linger: c.Linger, NodeAlways: c.NodeAlways, KeepDeleted: c.KeepDeleted,
+	}
+	for _, s := range c.Servers {
+		mc.Servers = append(mc.Servers, s.Server)
+	}
+	e := &Engine{
+		config: c, machine: machine.New(mc), inbox: make(chan any, inboxSize), stop: make(chan struct{}),
+		kinds: map[string]resource.Kind{}, home: map[int]*lane{}, conns: map[*Server]transport.Conn{}, streams: map[int]*stream{},
+		retries: map[int]*retry{}, lastNack: map[string]string{},
+	}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	e.work.Go(e.run)
+	return e
+}
+
+// Start begins a watch whose Owner is a [Sink]. It says whether the engine still runs.
+func (e *Engine) Start(w *machine.Watch, k resource.Kind) bool {
+	return e.post(func() { e.start(w, k) })
+}
+
+// Stop ends a watch.
+func (e *Engine) Stop(w *machine.Watch) { e.post(machine.Stop{Watch: w}) }
+
+// Dump lists what is wanted and held; nil after Close.
+func (e *Engine) Dump() (rs []machine.Resource) {
+	e.ask(func() { rs = e.machine.Dump() })
+	return rs
+}
+
+// Held tells what is known of one resource.
+func (e *Engine) Held(server int, typeURL, name string) (r machine.Resource, ok bool) {
+	e.ask(func() { r, ok = e.machine.Held(server, typeURL, name) })
+	return r, ok
+}
+
+// ResetBackoff ends all waits between attempts now and starts their growth over.
+func (e *Engine) ResetBackoff() { e.post(func() { e.resetBackoff() }) }
+
+// Close ends everything and waits for loop, readers, writers and workers, but not for a
+// handler that runs. Closing twice is nothing.
+func (e *Engine) Close() {
+	e.stopped.Do(func() { close(e.stop) })
+	e.work.Wait()
+}
+
+// Wait blocks until, after Close, no handler runs any more.
+func (e *Engine) Wait() {
+	e.work.Wait()
+	e.lanes.Wait()
+}
+
+// post hands a message to the loop.
+func (e *Engine) post(msg any) bool {
+	select {
+	case <-e.stop:
+		return false
+	default:
+	}
+	select {
+	case e.inbox <- msg:
+		return true
+	case <-e.stop:
+		return false
+	}
+}
+
+// ask runs f on the loop and waits for it.
+func (e *Engine) ask(f func()) {
+	done := make(chan struct{})
+	if !e.post(func() { f(); close(done) }) {
+		return
+	}
+	select {
+	case <-done:
+	case <-e.stop:
+	}
+}
+
+// run is the loop.
+func (e *Engine) run() {
+	defer e.shutdown()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		e.arm(timer)
+		var events []machine.Event
+		select {
+		case <-e.stop:
+			return
+		case <-timer.C:
+			events = e.due(time.Now())
+			events = append(events, machine.Tick{})
+		case msg := <-e.inbox:
+			events = e.take(events, msg)
+		}
+		for n := len(e.inbox); n > 0; n-- {
+			events = e.take(events, <-e.inbox)
+		}
+		e.step(events)
+	}
+}
+
+// take turns a message into an event, or runs it. What it ran may have events of its own.
+func (e *Engine) take(events []machine.Event, msg any) []machine.Event {
+	switch msg := msg.(type) {
+	case func():
+		msg()
+		events = append(events, e.again...)
+		e.again = nil
+	case machine.Event:
+		events = append(events, msg)
+	}
+	return events
+}
+
+// step runs the machine until nothing follows from what it did.
+func (e *Engine) step(events []machine.Event) {
+	for len(events) > 0 {
+		for _, ev := range events {
+			e.before(ev)
+		}
+		e.apply(e.machine.Step(time.Now(), events...))
+		events, e.again = e.again, nil
+	}
+}
+
+// arm sets the timer to the next thing that time brings.
+func (e *Engine) arm(timer *time.Timer) {
+	at, ok := e.machine.Deadline()
+	for _, r := range e.retries {
+		if r.waiting && (!ok || r.at.Before(at)) {
+			at, ok = r.at, true
+		}
+	}
+	if !ok {
+		timer.Stop()
+		return
+	}
+	timer.Reset(time.Until(at))
+}
+
+func (e *Engine) shutdown() {
+	e.cancel()
+	for _, s := range e.streams {
+		s.end()
+	}
+	for _, conn := range e.conns {
+		_ = conn.Close() // nobody is left to hear of it
+	}
+	for _, l := range e.lane {
+		l.close()
+	}
+}
+
+func (e *Engine) start(w *machine.Watch, k resource.Kind) {
+	e.kinds[w.Type.URL] = k
+	l := e.laneOf(w.Lane)
+	if e.home[w.Server] == nil {
+		e.home[w.Server] = l
+	}
+	e.again = append(e.again, machine.Start{Watch: w})
+}
+
+// workers is how many payload chunks are decoded at a time.
+func workers() int { return runtime.GOMAXPROCS(0) }

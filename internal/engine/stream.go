@@ -1,0 +1,165 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/internal/wire"
+	"github.com/xdswatch/xdswatch/transport"
+)
+
+// stream is one incarnation of a stream: a writer, which also opens it, and a reader.
+type stream struct {
+	ref    machine.Ref
+	server *Server
+	conn   transport.Conn
+	method string
+	ctx    context.Context
+	cancel context.CancelFunc
+	outbox chan []byte   // one message at most
+	credit chan struct{} // lets one response through to the loop
+
+	// Owned by the loop.
+	opened     time.Time
+	inResponse bool    // one is being worked on
+	lanes      laneSet // that were told something of it
+}
+
+// stream finds a stream that stands or is being opened.
+func (e *Engine) stream(r machine.Ref) *stream {
+	if s := e.streams[r.Stream]; s != nil && s.ref == r {
+		return s
+	}
+	return nil
+}
+
+// open starts a stream's writer.
+func (e *Engine) open(o machine.Open) {
+	server := &e.config.Servers[o.Server]
+	s := &stream{
+		ref: o.Ref, server: server, method: e.methodOf(server, o.TypeURL),
+		outbox: make(chan []byte, 1), credit: make(chan struct{}, 1), opened: time.Now(),
+	}
+	s.ctx, s.cancel = context.WithCancel(e.ctx)
+	s.allow()
+	e.streams[o.Stream] = s
+	var err error
+	if s.conn, err = e.connect(server); err != nil {
+		e.again = append(e.again, machine.Down{Ref: s.ref, Kind: machine.FaultConnection, Err: err})
+		return
+	}
+	e.work.Go(func() { e.write(s) })
+}
+
+// connect finds or makes the connection of a server, which all its streams share.
+func (e *Engine) connect(server *Server) (transport.Conn, error) {
+	conn := e.conns[server]
+	if conn == nil {
+		var err error
+		if conn, err = server.Connect(); err != nil {
+			return nil, err
+		}
+		e.conns[server] = conn
+	}
+	return conn, nil
+}
+
+// methodOf is the gRPC method of a stream: the aggregated service's, or the type's own.
+func (e *Engine) methodOf(server *Server, typeURL string) string {
+	sotw, delta := transport.MethodADS, transport.MethodADSDelta
+	if typeURL != "" {
+		sotw, delta = e.kinds[typeURL].Methods()
+	}
+	if server.Delta {
+		return delta
+	}
+	return sotw
+}
+
+// allow lets the next response through.
+func (s *stream) allow() {
+	select {
+	case s.credit <- struct{}{}:
+	default:
+	}
+}
+
+func (s *stream) end() { s.cancel() }
+
+// write opens the stream and writes what the loop hands to it.
+func (e *Engine) write(s *stream) {
+	ts, err := s.conn.Open(s.ctx, s.method)
+	if err != nil {
+		e.post(machine.Down{Ref: s.ref, Kind: machine.FaultConnection, Err: err})
+		return
+	}
+	defer ts.Close()
+	if !e.post(machine.Up{Ref: s.ref, Node: e.config.Node()}) {
+		return
+	}
+	e.work.Go(func() { e.read(s, ts) })
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case msg := <-s.outbox:
+			if ts.Send(msg) != nil {
+				return // the reader tells why
+			}
+			e.post(machine.Written{Ref: s.ref})
+		}
+	}
+}
+
+// read scans responses. One may wait here while the last is being delivered, so that the
+// end of the stream is noticed meanwhile.
+func (e *Engine) read(s *stream, ts transport.Stream) {
+	defer s.end()
+	scan := wire.ScanSotW
+	if s.server.Delta {
+		scan = wire.ScanDelta
+	}
+	for {
+		frame, err := ts.Recv()
+		var r *wire.Response
+		if err == nil {
+			r, err = scan(frame)
+		}
+		if err != nil {
+			e.post(machine.Down{Ref: s.ref, Kind: machine.FaultStream, Err: err})
+			return
+		}
+		select {
+		case <-s.credit:
+		case <-s.ctx.Done():
+			return
+		}
+		e.post(machine.Received{Ref: s.ref, Response: r})
+	}
+}
+
+// ended forgets a stream that is down.
+func (e *Engine) ended(ev machine.Down) {
+	if s := e.stream(ev.Ref); s != nil {
+		s.end()
+	}
+}
+
+// closeStream ends a stream that nobody needs, and its connection with the last of it.
+func (e *Engine) closeStream(r machine.Ref) {
+	delete(e.retries, r.Stream)
+	s := e.stream(r)
+	if s == nil {
+		return
+	}
+	s.end()
+	delete(e.streams, r.Stream)
+	for _, other := range e.streams {
+		if other.server == s.server {
+			return
+		}
+	}
+	_ = s.conn.Close() // nobody is left to hear of it; the next stream dials anew
+	delete(e.conns, s.server)
+}

@@ -1,0 +1,150 @@
+package machine
+
+import (
+	"slices"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
+)
+
+// composeSotW makes the next DiscoveryRequest: it restates everything that is wanted. nil
+// means that there is nothing to say.
+func (ts *typeState) composeSotW(a *answer, node []byte) []byte {
+	if ts.told == wildLegacy && len(ts.wild) == 0 && ts.stream.watches > 0 {
+		// Old servers know no way out of the legacy form but by naming it.
+		ts.named, ts.told = true, wildExplicit
+		return wire.AppendName(ts.beginSotW(a, node), star)
+	}
+	first := !ts.asked
+	if first {
+		ts.carried = ts.carry()
+	}
+	added, removed := ts.applyChanges()
+	if first {
+		added = ts.allWanted()
+	}
+	form := ts.nextForm()
+	if a == nil && form == ts.told && len(added)+len(removed) == 0 {
+		return nil
+	}
+	ts.ask(added)
+	msg := ts.beginSotW(a, node)
+	ts.names.set(star, form == wildExplicit)
+	if form != wildNone && ts.told == wildNone {
+		ts.starting = true
+	}
+	if form == wildNone && ts.told != wildNone {
+		ts.leaveWild()
+	}
+	ts.told = form
+	msg = ts.names.appendTo(msg)
+	ts.named = ts.named || len(ts.names.sorted) > 0
+	return msg
+}
+
+// beginSotW makes a DiscoveryRequest without names.
+func (ts *typeState) beginSotW(a *answer, node []byte) []byte {
+	version := ts.version
+	if a == nil && !ts.answered {
+		version = ts.carried
+	}
+	var detail *wire.Status
+	if a != nil {
+		detail = a.detail
+	}
+	return wire.AppendSotW(nil, ts.typ.URL, version, ts.nonce, node, detail)
+}
+
+// nextForm is how the wildcard is to be asked for: by the legacy form, which all servers
+// know, where it stands alone and no name was sent yet.
+func (ts *typeState) nextForm() wildForm {
+	alone := !slices.ContainsFunc(ts.names.list(), func(n string) bool { return n != star })
+	switch {
+	case ts.stream.watches == 0: // lingering: as it was
+		return ts.told
+	case len(ts.wild) == 0:
+		return wildNone
+	case alone && ts.explicit == 0 && !ts.named:
+		return wildLegacy
+	}
+	return wildExplicit
+}
+
+// carry is the version of the first request on a new stream: the last accepted one, if
+// everything that is asked for is held or known to be absent. Otherwise a server that
+// compares versions only would stay silent about the rest.
+func (ts *typeState) carry() string {
+	if ts.version == "" || len(ts.wild) > 0 && !ts.synced {
+		return ""
+	}
+	for _, e := range ts.entries {
+		if e.wanted() && !e.held() && e.status != StatusDoesNotExist {
+			return ""
+		}
+	}
+	return ts.version
+}
+
+// composeDelta makes the next DeltaDiscoveryRequest: the first of a stream says all that is
+// wanted and held, later ones the difference. nil means that there is nothing to say.
+func (ts *typeState) composeDelta(a *answer, node []byte) []byte {
+	if !ts.asked {
+		return ts.composeFirstDelta(node)
+	}
+	added, removed := ts.applyChanges()
+	form := ts.nextForm()
+	if ts.told == wildLegacy && form == wildExplicit && ts.explicit == 0 {
+		form = wildLegacy // names beside it do not end it
+	}
+	if a == nil && len(added)+len(removed) == 0 && form == ts.told {
+		return nil
+	}
+	ts.ask(added)
+	var nonce string
+	var detail *wire.Status
+	if a != nil {
+		nonce, detail = a.nonce, a.detail
+	}
+	msg := wire.AppendDelta(nil, ts.typ.URL, nonce, node, detail)
+	if form != wildNone && form != ts.told {
+		msg = wire.AppendName(msg, star)
+		ts.starting = ts.starting || ts.told == wildNone
+		form = wildExplicit
+	}
+	for _, e := range added {
+		msg = wire.AppendName(msg, e.name)
+	}
+	if form == wildNone && ts.told != wildNone {
+		msg = wire.AppendUnsubscribe(msg, star)
+		ts.leaveWild()
+	}
+	for _, e := range removed {
+		msg = wire.AppendUnsubscribe(msg, e.name)
+	}
+	ts.told = form
+	ts.named = ts.named || len(added) > 0 || form == wildExplicit
+	return msg
+}
+
+func (ts *typeState) composeFirstDelta(node []byte) []byte {
+	ts.applyChanges()
+	wanted := ts.allWanted()
+	form := ts.nextForm()
+	if form == wildNone && len(wanted) == 0 {
+		return nil
+	}
+	ts.ask(wanted)
+	msg := wire.AppendDelta(nil, ts.typ.URL, "", node, nil)
+	if form == wildExplicit {
+		msg = wire.AppendName(msg, star)
+	}
+	ts.starting = form != wildNone
+	ts.told = form
+	msg = ts.names.appendTo(msg)
+	ts.named = form == wildExplicit || len(ts.names.sorted) > 0
+	for _, e := range ts.inOrder() {
+		if e.held() {
+			msg = wire.AppendInitialVersion(msg, e.name, e.version)
+		}
+	}
+	return msg
+}

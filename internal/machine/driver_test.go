@@ -1,0 +1,412 @@
+package machine
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
+	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/testutil/script"
+)
+
+// tick is how much time passes with each step, so that requests that are held back for a
+// moment leave within it.
+const tick = 10 * time.Millisecond
+
+// driver does to a machine what an engine would, at once unless a script holds it back.
+type driver struct {
+	t       *testing.T
+	m       *Machine
+	now     time.Time
+	delta   bool
+	manual  bool // streams open by "up" and "fail"
+	verbose bool // says what is decoded
+	many    bool // servers
+	kinds   map[string]resource.Kind
+	types   map[string]*Type
+	watches map[string]*Watch
+	blocked map[*Watch]bool
+	out     []string
+
+	ref     Ref   // the stream that was asked for last
+	numbers []Ref // of the streams that came up, in order
+
+	stalled   bool // writers
+	unwritten []Send
+	slow      bool // workers
+	undecoded []*Task
+	reading   map[Ref][]Event // what came while a response was being handled
+	held      []Ref           // delivery waits for a handler
+}
+
+func newDriver(t *testing.T, s *script.Script) *driver {
+	server := Server{
+		Delta:            s.Has("server", "delta"),
+		PerType:          s.Has("server", "per-type"),
+		KeepDeleted:      s.Has("server", "ignore_resource_deletion"),
+		FailOnDataErrors: s.Has("server", "fail_on_data_errors"),
+	}
+	if s.Has("server", "resource_timer_is_transient_error") {
+		server.TransientTimeout = 30 * time.Second
+	}
+	c := Config{
+		Servers: []Server{server}, ResourceTimeout: 15 * time.Second, Linger: time.Second,
+		NodeAlways: s.Has("client", "node-always"), KeepDeleted: s.Has("client", "keep-deleted"),
+	}
+	if s.Has("server", "two") {
+		c.Servers = append(c.Servers, server)
+	}
+	return &driver{
+		t: t, m: New(c), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), delta: server.Delta,
+		manual: s.Has("server", "manual"), many: len(c.Servers) > 1, verbose: s.Has("show", "decode"),
+		kinds: script.Kinds(), types: map[string]*Type{}, watches: map[string]*Watch{},
+		blocked: map[*Watch]bool{}, reading: map[Ref][]Event{},
+	}
+}
+
+// run does one input line, of commands set apart by semicolons, and returns what came of it.
+func (d *driver) run(input string) []string {
+	d.out = nil
+	var events []Event
+	for _, command := range strings.Split(input, ";") {
+		words := strings.Fields(command)
+		if ev := d.event(words); ev != nil {
+			events = append(events, ev)
+		} else {
+			d.act(words)
+		}
+	}
+	events = slices.DeleteFunc(events, d.unread)
+	if len(events) > 0 {
+		d.step(events...)
+	}
+	d.pass(tick)
+	return d.out
+}
+
+// event makes the event of a command, or nil if it is none for the machine itself.
+func (d *driver) event(words []string) Event {
+	verb, ref := d.target(words[0])
+	switch verb {
+	case "watch":
+		return Start{d.watch(words[1:])}
+	case "unwatch":
+		return Stop{d.watches[words[1]]}
+	case "up":
+		d.numbers = append(d.numbers, ref)
+		return Up{ref, []byte{0x0a, 1, 'n'}}
+	case "fail":
+		return Down{ref, FaultConnection, errors.New(strings.Join(words, " "))}
+	case "recv":
+		return Received{ref, d.response(words[1:])}
+	case "end":
+		d.forget(ref)
+		return Down{ref, FaultStream, errors.New(strings.Join(words, " "))}
+	case "retry":
+		return Retry{ref}
+	}
+	return nil
+}
+
+// target splits "recv/2" into the command and the stream that it is for: that of a number,
+// or else the one that was asked for last.
+func (d *driver) target(word string) (string, Ref) {
+	verb, number, ok := strings.Cut(word, "/")
+	if !ok {
+		return verb, d.ref
+	}
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 1 || n > len(d.numbers) {
+		d.t.Fatalf("no stream %q", number)
+	}
+	return verb, d.numbers[n-1]
+}
+
+func (d *driver) watch(words []string) *Watch {
+	w := &Watch{Owner: words[0], Type: d.typeOf(words[1]), Name: words[2]}
+	if w.Wildcard = w.Name[0] == '*'; w.Wildcard {
+		w.Explicit = w.Name == "**"
+	}
+	if len(words) > 3 {
+		w.Server = len(words[3]) - len("@") // "@" is the first server, "@@" the second
+	}
+	d.watches[words[0]] = w
+	return w
+}
+
+// unread puts off a response of a stream that is not read at the moment.
+func (d *driver) unread(ev Event) bool {
+	r, ok := ev.(Received)
+	if !ok {
+		return false
+	}
+	waiting, busy := d.reading[r.Ref]
+	if busy {
+		d.reading[r.Ref] = append(waiting, ev)
+	} else {
+		d.reading[r.Ref] = nil
+	}
+	return busy
+}
+
+// delivered reads on.
+func (d *driver) delivered(ref Ref) {
+	d.step(Delivered{ref})
+	waiting := d.reading[ref]
+	if len(waiting) == 0 {
+		delete(d.reading, ref)
+		return
+	}
+	d.reading[ref] = waiting[1:]
+	d.step(waiting[0])
+}
+
+// forget drops what a stream left undone when it ended.
+func (d *driver) forget(ref Ref) {
+	delete(d.reading, ref)
+	d.unwritten = slices.DeleteFunc(d.unwritten, func(s Send) bool { return s.Ref == ref })
+}
+
+func (d *driver) response(words []string) *wire.Response {
+	frame, err := script.Response(words, d.delta)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	scan := wire.ScanSotW
+	if d.delta {
+		scan = wire.ScanDelta
+	}
+	r, err := scan(frame)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return r
+}
+
+func (d *driver) typeOf(short string) *Type {
+	if d.types[short] == nil {
+		k := d.kinds[short]
+		if k == nil {
+			d.t.Fatalf("no type %q", short)
+		}
+		d.types[short] = &Type{URL: k.TypeURL(), FullState: k.FullState(), NameField: k.NameField()}
+	}
+	return d.types[short]
+}
+
+// act does what holds the driver back or lets it go on.
+func (d *driver) act(words []string) {
+	switch words[0] {
+	case "sleep":
+		dur, err := time.ParseDuration(words[1])
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		d.pass(dur)
+	case "block":
+		d.blocked[d.watches[words[1]]] = true
+	case "unblock":
+		delete(d.blocked, d.watches[words[1]])
+		for len(d.blocked) == 0 && len(d.held) > 0 {
+			ref := d.held[0]
+			d.held = d.held[1:]
+			d.delivered(ref)
+		}
+	case "stall":
+		d.stalled = true
+	case "flow":
+		d.stalled = false
+		for _, s := range take(&d.unwritten) {
+			d.leave(s)
+		}
+	case "slow":
+		d.slow = true
+	case "decode":
+		d.slow = false
+		for _, t := range take(&d.undecoded) {
+			d.step(Decoded{t, d.decode(t)})
+		}
+	case "dump":
+		d.dump()
+	default:
+		d.t.Fatalf("no command %q", words[0])
+	}
+}
+
+func take[T any](list *[]T) []T {
+	taken := *list
+	*list = nil
+	return taken
+}
+
+// pass lets time go by, running the machine when it wants to be run.
+func (d *driver) pass(dur time.Duration) {
+	end := d.now.Add(dur)
+	for range 10000 {
+		at, ok := d.m.Deadline()
+		if !ok || at.After(end) {
+			d.now = end
+			return
+		}
+		if at.After(d.now) {
+			d.now = at
+		}
+		d.step(Tick{})
+	}
+	d.t.Fatal("the machine's deadline does not move")
+}
+
+// step does everything that an engine would because of some events.
+func (d *driver) step(events ...Event) {
+	fx := d.m.Step(d.now, events...)
+	for _, n := range fx.Notify {
+		d.tell(n)
+	}
+	for _, t := range fx.Decode {
+		if d.slow {
+			d.undecoded = append(d.undecoded, t)
+		} else {
+			d.step(Decoded{t, d.decode(t)})
+		}
+	}
+	for _, r := range fx.Close {
+		d.forget(r)
+		d.print("* close%s", d.whose(r.Stream))
+	}
+	for _, o := range fx.Open {
+		d.ref = o.Ref
+		d.print("* open%s", cmp.Or(d.whose(o.Server), space(script.Short(o.TypeURL))))
+		if !d.manual {
+			d.step(d.event([]string{"up"}))
+		}
+	}
+	for _, w := range fx.Wait {
+		d.print("* wait%s", map[bool]string{true: " after a response"}[w.Responded])
+	}
+	for _, s := range fx.Send {
+		if d.stalled {
+			d.unwritten = append(d.unwritten, s)
+		} else {
+			d.leave(s)
+		}
+	}
+	for _, l := range fx.Log {
+		d.print("* log %s: %s", map[bool]string{true: "warn", false: "info"}[l.Warn], l.Text)
+	}
+	for _, r := range fx.Consumed {
+		if len(d.blocked) > 0 {
+			d.held = append(d.held, r)
+		} else {
+			d.delivered(r)
+		}
+	}
+}
+
+// whose marks the server where there are two.
+func (d *driver) whose(server int) string {
+	if !d.many {
+		return ""
+	}
+	return " " + strings.Repeat("@", server+1)
+}
+
+func space(word string) string {
+	if word == "" {
+		return ""
+	}
+	return " " + word
+}
+
+func (d *driver) leave(s Send) {
+	number := slices.Index(d.numbers, s.Ref) + 1
+	d.print("%s", script.Request(number, s.Message, d.delta))
+	d.step(Written{s.Ref})
+}
+
+func (d *driver) decode(t *Task) []Result {
+	kind := d.kinds[script.Short(t.Type.URL)]
+	if d.verbose {
+		d.print("* decode %d", len(t.Items))
+	}
+	rs := make([]Result, len(t.Items))
+	for i, it := range t.Items {
+		rs[i] = decodeItem(kind, it)
+	}
+	return rs
+}
+
+func decodeItem(kind resource.Kind, it Item) (r Result) {
+	defer func() {
+		if p := recover(); p != nil {
+			r = Result{Err: fmt.Errorf("the decoder panicked: %v", p)}
+		}
+	}()
+	v, err := kind.Decode(resource.Source{}, it.Raw)
+	r = Result{Value: v, Raw: it.Raw, Err: err}
+	if it.Old != nil {
+		old, _ := kind.Decode(resource.Source{}, it.Old)
+		r.Same = err == nil && old == v
+	}
+	return r
+}
+
+func (d *driver) print(format string, args ...any) {
+	d.out = append(d.out, fmt.Sprintf(format, args...))
+}
+
+func (d *driver) tell(n Notice) {
+	if n.Kind == NoticeResponse && n.Ignored {
+		d.print("* ignored %s", script.Short(n.TypeURL))
+	}
+	for _, w := range append(slices.Clone(n.To), n.All...) {
+		if w.alive {
+			d.print("%s: %s", w.Owner, describe(n))
+		}
+	}
+}
+
+func describe(n Notice) string {
+	name := n.Name
+	switch n.Kind {
+	case NoticeUpdated:
+		return fmt.Sprintf("updated %s %s version=%s", name, strconv.Quote(n.Value.(string)), n.Version)
+	case NoticeDoesNotExist:
+		return fmt.Sprintf("does-not-exist %s %s", name, n.Reason)
+	case NoticeFailed:
+		return fmt.Sprintf("failed %s %s", name, fault(n.Fault))
+	case NoticeAmbient:
+		if n.Fault == nil {
+			return fmt.Sprintf("ambient-error %s cleared", name)
+		}
+		return fmt.Sprintf("ambient-error %s %s", name, fault(n.Fault))
+	case NoticeSynced:
+		return "synced " + name
+	}
+	return fmt.Sprintf("notice %d", n.Kind)
+}
+
+func fault(f *Fault) string {
+	if f.Kind == FaultRejected || f.Kind == FaultData {
+		return fmt.Sprintf("%s: %s", f.Kind, f.Err)
+	}
+	return f.Kind.String()
+}
+
+func (d *driver) dump() {
+	for _, r := range d.m.Dump() {
+		line := fmt.Sprintf("%s %s %s", script.Short(r.TypeURL), r.Name, r.Status)
+		if r.Raw != nil {
+			line += " version=" + r.Version
+		}
+		if r.Fault != nil {
+			line += " " + fault(r.Fault)
+		}
+		d.print("= %s", line)
+	}
+}

@@ -1,0 +1,172 @@
+package machine
+
+import "time"
+
+// Effects is what is to be done after a step, lane by lane. Within a lane the order
+// counts. Notices come before the sends of the same step, so that who watches the stream
+// sees a resource before its ACK.
+type Effects struct {
+	// Notify is told to the program, in this order.
+	Notify []Notice
+	// Decode is work for any goroutine; each task is answered by one Decoded.
+	Decode []*Task
+	// Consumed are streams whose response is done with: once all that was notified
+	// because of it is handled, say Delivered. The next response may be read then.
+	Consumed []Ref
+	// Close ends streams; nothing more is expected of them.
+	Close []Ref
+	// Open asks for streams; each is answered by Up or Down.
+	Open []Open
+	// Wait asks for a backoff; each is answered by Retry, unless the stream is closed.
+	Wait []Wait
+	// Send is at most one message a stream; the next comes after its Written.
+	Send []Send
+	// Log is for the operator.
+	Log []Log
+}
+
+// Open asks for a stream.
+type Open struct {
+	Ref
+	Server  int
+	TypeURL string // "" for an aggregated stream
+}
+
+// Wait asks for a backoff.
+type Wait struct {
+	Ref
+	Server int
+	// Responded says that the stream had delivered a response, so that this is a pause
+	// and no failure.
+	Responded bool
+}
+
+// Send asks for a message to be written.
+type Send struct {
+	Ref
+	Message []byte
+}
+
+// Task is payloads of one type to decode.
+type Task struct {
+	Server int
+	Type   *Type
+	Items  []Item
+
+	response *response // nil unless the payloads were just received
+	index    int       // which of the response's tasks
+	replay   *replay   // nil unless the values are for watches that came late
+}
+
+// Item is one payload.
+type Item struct {
+	Raw []byte
+	// Held says that Raw is already a copy of its own.
+	Held bool
+	// Old, if not nil, is the accepted payload that Raw may be equal to (Result.Same).
+	Old []byte
+
+	entry *entry
+	gen   uint32
+	index int // in the response
+}
+
+// NoticeKind says what a notice tells.
+type NoticeKind uint8
+
+// The first five are for watches; the others say what happened on a stream.
+const (
+	NoticeUpdated      NoticeKind = iota + 1
+	NoticeDoesNotExist            // Reason says why
+	NoticeFailed                  // no usable resource; Fault says why
+	NoticeAmbient                 // the held resource stays good; nil Fault: all is well again
+	NoticeSynced                  // the first state of a wildcard is complete
+	NoticeEnd                     // of a response: what was told since belongs together
+	NoticeStreamUp
+	NoticeStreamDown
+	NoticeRequest
+	NoticeResponse
+	NoticeAck
+	NoticeNack
+)
+
+// Notice is one thing to tell. Lists of watches are shared and must not be changed.
+type Notice struct {
+	Kind      NoticeKind
+	Server    int
+	TypeURL   string
+	Name      string
+	Authority string
+	Version   string
+	Reason    Reason
+	Fault     *Fault
+	Value     any
+	Raw       []byte
+
+	To  []*Watch // the watches of the name
+	All []*Watch // the watches of the whole type
+
+	Stream Ref // that it is about, or that the resource belongs to
+
+	// Of a stream's notices.
+	Nonce     string
+	Message   string // of a NACK
+	Resources int    // of a response, or names of a request
+	Size      int    // in bytes
+	Ignored   bool   // a response of a type that was not asked for
+}
+
+// Reason says why there is no resource.
+type Reason uint8
+
+// Reasons of NoticeDoesNotExist.
+const (
+	ReasonTimeout  Reason = iota + 1 // the server did not answer in time
+	ReasonRemoved                    // delta's removed_resources
+	ReasonAbsent                     // left out of a full state
+	ReasonNotFound                   // said by the server, by an error or an entry without a body
+	ReasonTTL                        // its time to live ran out
+)
+
+func (r Reason) String() string {
+	return [...]string{"", "timeout", "removed", "absent", "not-found", "ttl"}[r]
+}
+
+// FaultKind says what kind of thing went wrong.
+type FaultKind uint8
+
+// Kinds of faults.
+const (
+	FaultConnection FaultKind = iota + 1 // no stream could be had
+	FaultStream                          // the stream ended before its first response
+	FaultRejected                        // the resource was invalid
+	FaultData                            // the server sent an error for the resource
+	FaultTimeout                         // the timer fired and is said to be transient
+)
+
+func (k FaultKind) String() string {
+	return [...]string{"", "connection", "stream", "rejected", "data", "timeout"}[k]
+}
+
+// Fault is an error told to watches.
+type Fault struct {
+	Kind FaultKind
+	Err  error
+	// Of FaultRejected and FaultData: the version that was refused or had the error.
+	Version string
+	At      time.Time
+}
+
+// same says whether telling f again would say nothing new.
+func (f *Fault) same(g *Fault) bool {
+	return f != nil && g != nil && f.Kind == g.Kind && f.Err.Error() == g.Err.Error()
+}
+
+// Log is one line for the operator.
+type Log struct {
+	Warn    bool // else information
+	Server  int
+	TypeURL string
+	Name    string
+	Text    string
+}

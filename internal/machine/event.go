@@ -1,0 +1,89 @@
+package machine
+
+import "github.com/xdswatch/xdswatch/internal/wire"
+
+// Event is something that happened.
+type Event interface{ event() }
+
+// Ref names one incarnation of a stream. Events of an earlier incarnation are ignored.
+type Ref struct{ Stream, Gen int }
+
+// Watch is one subscription of a program: to a resource, or to every resource of a type.
+// The exported fields are set by its owner before [Start] and not changed afterwards.
+type Watch struct {
+	Owner     any    // the caller's own
+	Server    int    // index of Config.Servers
+	Type      *Type  // of what is watched
+	Name      string // canonical; of a named watch
+	Authority string // of the name
+	Lane      int    // the caller's own: what its notices are ordered with
+
+	Wildcard bool // every resource of the type
+	Explicit bool // a wildcard that has to be spelled `*`
+
+	entry *entry // nil unless named and started
+	alive bool
+}
+
+// Start begins a watch. A watch is started once.
+type Start struct{ *Watch }
+
+// Stop ends a watch; one that is not alive is ignored.
+type Stop struct{ *Watch }
+
+// Up says that a stream asked for with [Effects].Open stands. Node is the encoded Node of
+// its first request.
+type Up struct {
+	Ref
+	Node []byte
+}
+
+// Down says that a stream ended or could not be had.
+type Down struct {
+	Ref
+	Kind FaultKind // FaultConnection or FaultStream
+	Err  error     // never nil
+}
+
+// Written says that the last Send of the stream has left.
+type Written struct{ Ref }
+
+// Received is a response.
+type Received struct {
+	Ref
+	Response *wire.Response
+}
+
+// Decoded is what became of a [Task].
+type Decoded struct {
+	Task    *Task
+	Results []Result // one for each item
+}
+
+// Result is what became of an [Item].
+type Result struct {
+	Value any
+	Raw   []byte // a copy that may be kept; the item's own bytes if they may
+	Same  bool   // Value equals that of Item.Old
+	Err   error  // the item is invalid: why
+}
+
+// Delivered says that all notices of the last response of the stream were handled.
+type Delivered struct{ Ref }
+
+// Retry says that the wait asked for with [Effects].Wait is over.
+type Retry struct{ Ref }
+
+// Tick says that time passed.
+type Tick struct{}
+
+func (Start) event()     {}
+func (Stop) event()      {}
+func (Up) event()        {}
+func (Down) event()      {}
+func (Written) event()   {}
+func (Received) event()  {}
+func (Decoded) event()   {}
+func (Delivered) event() {}
+func (Retry) event()     {}
+func (Tick) event()      {}

@@ -1,0 +1,173 @@
+// Package machine is the xDS protocol as a function: events go in, effects come out, and
+// nothing else happens. It owns interest, versions, nonces, the cache and every timer, of
+// all servers; it never reads a clock, starts a goroutine, does I/O or looks into a
+// resource.
+//
+// State says what is owed, not what is queued: what a stream has to be told follows from
+// what is wanted and what it was told, whenever its writer is free.
+package machine
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Config is fixed for the life of a machine.
+type Config struct {
+	Servers []Server
+	// ResourceTimeout is the does-not-exist timeout of servers that do not say that it is
+	// transient; see [Server]. Not positive: no timers.
+	ResourceTimeout time.Duration
+	// Linger is how long a stream stays that nobody watches anything on.
+	Linger time.Duration
+	// NodeAlways puts the node into every request in place of a stream's first.
+	NodeAlways bool
+	// KeepDeleted keeps resources that a server deletes, as if every server had the
+	// feature ignore_resource_deletion.
+	KeepDeleted bool
+}
+
+// Server is what the machine has to know of a management server.
+type Server struct {
+	Delta   bool
+	PerType bool // one stream a type
+	// KeepDeleted is gRFC A53's ignore_resource_deletion.
+	KeepDeleted bool
+	// FailOnDataErrors is gRFC A88's fail_on_data_errors.
+	FailOnDataErrors bool
+	// TransientTimeout is gRFC A88's resource_timer_is_transient_error: when it is
+	// positive it is the timeout, and its firing is an error in place of an absence.
+	TransientTimeout time.Duration
+}
+
+// Type is a resource type. One value stands for one type URL.
+type Type struct {
+	URL       string
+	FullState bool
+	NameField protowire.Number // 0 if resources are named by their wrapper alone
+}
+
+// Machine is the state of the protocol. Not safe for concurrent use.
+type Machine struct {
+	config  Config
+	streams []*stream
+	slots   map[slot]*stream
+	serial  uint32 // of the last response
+	fx      Effects
+}
+
+// slot names a stream for life: a server, and with one stream a type its type.
+type slot struct {
+	server int
+	url    string
+}
+
+// New makes a machine without interest.
+func New(c Config) *Machine {
+	return &Machine{config: c, slots: map[slot]*stream{}}
+}
+
+// Step takes what happened, in order, and returns what is to be done. The effects are the
+// caller's own.
+func (m *Machine) Step(now time.Time, events ...Event) Effects {
+	m.fx = Effects{}
+	for _, ev := range events {
+		m.handle(now, ev)
+	}
+	for _, s := range m.streams {
+		m.expire(now, s)
+		m.send(now, s)
+	}
+	return m.fx
+}
+
+func (m *Machine) handle(now time.Time, ev Event) {
+	switch ev := ev.(type) {
+	case Start:
+		m.watch(now, ev.Watch)
+	case Stop:
+		m.unwatch(now, ev.Watch)
+	case Up:
+		if s := m.current(ev.Ref); s != nil && s.state == opening {
+			m.up(now, s, ev.Node)
+		}
+	case Down:
+		if s := m.current(ev.Ref); s != nil {
+			m.down(now, s, ev)
+		}
+	case Written:
+		if s := m.current(ev.Ref); s != nil {
+			m.written(now, s)
+			s.writing = nil
+		}
+	case Received:
+		if s := m.current(ev.Ref); s != nil && s.state == up {
+			m.received(now, s, ev.Response)
+		}
+	case Decoded:
+		m.decoded(now, ev)
+	case Delivered:
+		if s := m.current(ev.Ref); s != nil {
+			s.release(now)
+		}
+	case Retry:
+		if s := m.current(ev.Ref); s != nil && s.state == waiting {
+			m.open(s)
+		}
+	case Tick:
+	}
+}
+
+// Deadline is when Step wants to run next though nothing happens; ok is false for never.
+func (m *Machine) Deadline() (at time.Time, ok bool) {
+	earliest := func(t time.Time) {
+		if !t.IsZero() && (!ok || t.Before(at)) {
+			at, ok = t, true
+		}
+	}
+	for _, s := range m.streams {
+		earliest(s.lingerUntil)
+		earliest(s.timerAt())
+		if s.state == up && s.writing == nil {
+			for _, ts := range s.order {
+				earliest(ts.sendAt)
+			}
+		}
+	}
+	return at, ok
+}
+
+// current finds the stream of an event, or nil if that incarnation of it is over.
+func (m *Machine) current(r Ref) *stream {
+	if s := m.streams[r.Stream]; s.gen == r.Gen {
+		return s
+	}
+	return nil
+}
+
+// streamFor finds or makes the stream that carries a type of a server.
+func (m *Machine) streamFor(server int, typeURL string) *stream {
+	key := slot{server: server}
+	if m.config.Servers[server].PerType {
+		key.url = typeURL
+	}
+	s := m.slots[key]
+	if s == nil {
+		s = &stream{
+			index: len(m.streams), server: server, url: key.url,
+			Server: &m.config.Servers[server], types: map[string]*typeState{},
+		}
+		m.slots[key] = s
+		m.streams = append(m.streams, s)
+	}
+	return s
+}
+
+// timeout is the does-not-exist timeout of a server.
+func (m *Machine) timeout(s *stream) time.Duration {
+	if s.TransientTimeout > 0 {
+		return s.TransientTimeout
+	}
+	return m.config.ResourceTimeout
+}

@@ -1,0 +1,496 @@
+package machine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
+)
+
+// word is what a server said of a resource that counts, by a dumb reading of the rules.
+type word struct {
+	held    bool
+	value   string
+	version string
+	fault   bool // refused, or the server sent an error for it
+	absent  bool
+	unsure  bool // nobody wanted it for a while: it may or may not be known any more
+	epoch   int  // grows whenever nobody wants it
+}
+
+// model is one type's cache as a map.
+type model struct {
+	typ      *Type
+	words    map[string]*word
+	live     map[string]int // watches by name
+	wild     int            // watches of the wildcard
+	explicit int
+	accepted string // version of the last accepted response; SotW
+	busy     *simResponse
+}
+
+func newModel(t *Type) *model {
+	return &model{typ: t, words: map[string]*word{}, live: map[string]int{}}
+}
+
+func (md *model) word(name string) *word {
+	if md.words[name] == nil {
+		md.words[name] = &word{}
+	}
+	return md.words[name]
+}
+
+// doubt marks what nobody wants now.
+func (md *model) doubt(name string) {
+	w := md.word(name)
+	w.unsure = true
+	w.epoch++
+}
+
+func (md *model) start(w *Watch) {
+	if w.Wildcard {
+		md.wild++
+		if w.Explicit {
+			md.explicit++
+		}
+		return
+	}
+	md.live[w.Name]++
+}
+
+func (md *model) stop(w *Watch) {
+	if w.Wildcard {
+		md.wild--
+		if w.Explicit {
+			md.explicit--
+		}
+	} else if md.live[w.Name]--; md.live[w.Name] == 0 {
+		delete(md.live, w.Name)
+	}
+	if md.wild > 0 {
+		return
+	}
+	for name := range md.words {
+		if md.live[name] == 0 {
+			md.doubt(name)
+		}
+	}
+	if !w.Wildcard && md.live[w.Name] == 0 {
+		md.doubt(w.Name)
+	}
+}
+
+func (md *model) names() []string { return slices.Sorted(maps.Keys(md.live)) }
+
+// entryKind is what an entry of a simulated response is.
+type entryKind int
+
+const (
+	entryValue entryKind = iota
+	entryBad             // the decoder refuses it
+	entryWrongType
+	entryBodiless
+)
+
+// simEntry is one entry of a simulated response.
+type simEntry struct {
+	kind         entryKind
+	outer, inner string // names of the wrapper and in the message
+	value        string
+	noise        byte // differs in the bytes and not in the value
+	version      string
+}
+
+// name is what can be known of the entry's name.
+func (en simEntry) name(t *Type) string {
+	if en.outer == "" && t.NameField != 0 && (en.kind == entryValue || en.kind == entryBad) {
+		return en.inner
+	}
+	return en.outer
+}
+
+func (en simEntry) body(t *Type) *anypb.Any {
+	if en.kind == entryBodiless {
+		return nil
+	}
+	a := &anypb.Any{TypeUrl: t.URL, Value: encodeValue(en.inner, en.value, en.noise)}
+	if en.kind == entryWrongType {
+		a.TypeUrl += "Other"
+	}
+	return a
+}
+
+func encodeValue(name, value string, noise byte) []byte {
+	var b []byte
+	for i, s := range []string{name, value, string('a' + rune(noise%2))} {
+		b = protowire.AppendTag(b, protowire.Number(i+1), protowire.BytesType)
+		b = protowire.AppendString(b, s)
+	}
+	return b
+}
+
+func decodeValue(b []byte) string {
+	v, _, err := wire.StringField(b, 2)
+	if err != nil {
+		return "broken"
+	}
+	return string(v)
+}
+
+type simError struct {
+	name string
+	code int32
+}
+
+// simResponse is one response of the simulated server.
+type simResponse struct {
+	ref            Ref
+	md             *model
+	version, nonce string
+	entries        []simEntry
+	removed        []string
+	errors         []simError
+
+	ignored bool
+	blurred bool // taken at a time that the model does not know exactly
+	gone    bool // its stream was given up meanwhile: nothing of it is kept
+	bad     verdict
+	applies map[string]int // mentioned names that are wanted for certain → epoch
+}
+
+// verdict is what an answer has to be.
+type verdict int
+
+const (
+	good verdict = iota
+	unknown
+	bad
+)
+
+func (r *simResponse) frame(t testing.TB, delta bool) *wire.Response {
+	var m proto.Message
+	var errs []*discoveryv3.ResourceError
+	for _, e := range r.errors {
+		errs = append(errs, &discoveryv3.ResourceError{
+			ResourceName: &discoveryv3.ResourceName{Name: e.name}, ErrorDetail: &status.Status{Code: e.code, Message: "no"},
+		})
+	}
+	scan := wire.ScanSotW
+	if delta {
+		scan = wire.ScanDelta
+		d := &discoveryv3.DeltaDiscoveryResponse{TypeUrl: r.md.typ.URL, Nonce: r.nonce, RemovedResources: r.removed, ResourceErrors: errs}
+		for _, en := range r.entries {
+			d.Resources = append(d.Resources, &discoveryv3.Resource{Name: en.outer, Version: en.version, Resource: en.body(r.md.typ)})
+		}
+		m = d
+	} else {
+		d := &discoveryv3.DiscoveryResponse{TypeUrl: r.md.typ.URL, Nonce: r.nonce, VersionInfo: r.version, ResourceErrors: errs}
+		for _, en := range r.entries {
+			a := en.body(r.md.typ)
+			if en.outer != "" || a == nil {
+				var err error
+				if a, err = anypb.New(&discoveryv3.Resource{Name: en.outer, Resource: a}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			d.Resources = append(d.Resources, a)
+		}
+		m = d
+	}
+	b, err := proto.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := scan(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp
+}
+
+// mentions counts how often a response names a resource, errors apart.
+func (r *simResponse) mentions() map[string]int {
+	n := map[string]int{}
+	for _, en := range r.entries {
+		n[en.name(r.md.typ)]++
+	}
+	for _, name := range r.removed {
+		n[name]++
+	}
+	return n
+}
+
+// take notes what is wanted when the machine takes the response.
+func (r *simResponse) take(wildTold bool) {
+	r.applies = map[string]int{}
+	md := r.md
+	all := md.wild > 0 && wildTold
+	consider := func(name string) {
+		if w := md.word(name); all || md.live[name] > 0 {
+			r.applies[name] = w.epoch
+		} else {
+			md.doubt(name)
+		}
+	}
+	for name := range r.mentions() {
+		consider(name)
+	}
+	for _, e := range r.errors {
+		consider(e.name)
+	}
+}
+
+// judge says how the response has to be answered. It depends on what is held.
+func (r *simResponse) judge(delta bool) verdict {
+	v := good
+	worse := func(name string) {
+		if _, ok := r.applies[name]; ok {
+			v = bad
+		} else if v == good {
+			v = unknown
+		}
+	}
+	mentions := r.mentions()
+	for _, en := range r.entries {
+		name := en.name(r.md.typ)
+		switch {
+		case name == "":
+			v = bad
+		case mentions[name] > 1, en.kind == entryBad, en.kind == entryWrongType:
+			worse(name)
+		case en.kind == entryBodiless && !delta:
+			if w := r.md.word(name); w.unsure {
+				v = max(v, unknown)
+			} else if !r.heartbeat(en, w, delta) {
+				worse(name)
+			}
+		}
+	}
+	for i, name := range r.removed {
+		if slices.Contains(r.removed[:i], name) {
+			v = bad
+		} else if mentions[name] > 1 {
+			worse(name)
+		}
+	}
+	for _, e := range r.errors {
+		if e.name == "" || e.code == 0 {
+			v = bad
+		}
+	}
+	return v
+}
+
+// heartbeat says whether a bodiless entry restates what is held.
+func (r *simResponse) heartbeat(en simEntry, w *word, delta bool) bool {
+	version := r.version
+	if delta {
+		version = en.version
+	}
+	return w.held && version != "" && version == w.version
+}
+
+// policy is what the configuration says about trouble.
+type policy struct{ delta, keep, drop bool }
+
+// apply takes a finished response into the model.
+func (r *simResponse) apply(p policy) {
+	if r.gone || r.ignored {
+		return
+	}
+	if r.blurred {
+		for name := range r.md.words {
+			r.md.doubt(name)
+		}
+		return
+	}
+	mentions := r.mentions()
+	for _, en := range r.entries {
+		name := en.name(r.md.typ)
+		w := r.sure(name)
+		if w == nil || mentions[name] > 1 {
+			continue
+		}
+		switch {
+		case en.kind == entryValue:
+			*w = word{held: true, value: en.value, version: r.version, epoch: w.epoch}
+			if p.delta {
+				w.version = en.version
+			}
+		case en.kind != entryBodiless:
+			w.refuse(p.drop)
+		case w.unsure || r.heartbeat(en, w, p.delta):
+		case p.delta:
+			w.remove(p.keep)
+		default:
+			w.refuse(p.drop)
+		}
+	}
+	for name, n := range mentions {
+		if w := r.sure(name); w != nil && n > 1 {
+			w.refuse(p.drop)
+		}
+	}
+	for _, name := range r.removed {
+		if w := r.sure(name); w != nil && mentions[name] == 1 {
+			w.remove(p.keep)
+		}
+	}
+	r.applyErrors(p, mentions)
+	if !p.delta && r.md.typ.FullState && mentions[""] == 0 {
+		r.applyAbsence(p, mentions)
+	}
+}
+
+// sure finds the word on a name that was wanted all the while.
+func (r *simResponse) sure(name string) *word {
+	w := r.md.word(name)
+	epoch, ok := r.applies[name]
+	if name == "" || !ok {
+		return nil
+	}
+	if epoch != w.epoch {
+		w.unsure = true
+		return nil
+	}
+	return w
+}
+
+func (r *simResponse) applyErrors(p policy, mentions map[string]int) {
+	for i, e := range r.errors {
+		earlier := slices.ContainsFunc(r.errors[:i], func(f simError) bool { return f.name == e.name && f.code != 0 })
+		w := r.sure(e.name)
+		if w == nil || e.code == 0 || mentions[e.name] > 0 || earlier {
+			continue
+		}
+		if e.code == codeNotFound {
+			w.remove(p.keep)
+		} else {
+			w.refuse(p.drop && e.code == codePermissionDenied)
+		}
+	}
+}
+
+func (r *simResponse) applyAbsence(p policy, mentions map[string]int) {
+	named := func(name string) bool {
+		return mentions[name] > 0 || slices.ContainsFunc(r.errors, func(e simError) bool { return e.name == name && e.code != 0 })
+	}
+	for name, w := range r.md.words {
+		if w.held && !named(name) {
+			w.remove(p.keep)
+		}
+	}
+}
+
+func (w *word) refuse(drop bool) {
+	if w.held && drop {
+		w.held = false
+	}
+	w.fault = true
+	w.absent = false
+	w.unsure = w.unsure && !drop
+}
+
+func (w *word) remove(keep bool) {
+	if w.held && keep {
+		w.fault = true
+		return
+	}
+	if keep && w.unsure {
+		return
+	}
+	*w = word{absent: true, epoch: w.epoch}
+}
+
+func (w *word) String() string {
+	s := "nothing"
+	switch {
+	case w.held:
+		s = fmt.Sprintf("value %q version %q", w.value, w.version)
+	case w.absent:
+		s = "absent"
+	}
+	if w.fault {
+		s += ", at fault"
+	}
+	if w.unsure {
+		s += ", not for certain"
+	}
+	return s
+}
+
+// told is what a watch knows of one resource from what it was told.
+type told struct {
+	kind    NoticeKind // of the last word; 0 if none
+	value   string
+	fault   *Fault
+	ambient *Fault
+}
+
+func (k *told) hear(n Notice) {
+	switch n.Kind {
+	case NoticeUpdated:
+		*k = told{kind: n.Kind, value: n.Value.(string)}
+	case NoticeDoesNotExist:
+		*k = told{kind: n.Kind}
+	case NoticeFailed:
+		*k = told{kind: n.Kind, fault: n.Fault}
+	case NoticeAmbient:
+		k.ambient = n.Fault
+	}
+}
+
+// ofServer says that the trouble is with the server and not with the resource.
+func (k *told) ofServer() bool {
+	return k.kind == NoticeFailed && (k.fault.Kind == FaultConnection || k.fault.Kind == FaultStream)
+}
+
+func (k *told) String() string {
+	s := fmt.Sprintf("told %d %q", k.kind, k.value)
+	if k.fault != nil {
+		s += " " + k.fault.Kind.String() + ": " + k.fault.Err.Error()
+	}
+	if k.ambient != nil {
+		s += ", ambient " + k.ambient.Kind.String()
+	}
+	return s
+}
+
+// agrees says whether what was told is what the server's word means. A resource of which
+// nothing is known may have to wait.
+func (k *told) agrees(w *word, late bool) bool {
+	switch {
+	case w.unsure:
+		return true
+	case w.held:
+		return k.kind == NoticeUpdated && k.value == w.value
+	case w.absent:
+		return k.kind == NoticeDoesNotExist || k.ofServer()
+	case w.fault:
+		return k.kind == NoticeFailed
+	}
+	return k.kind == 0 && !late || k.ofServer()
+}
+
+// simWatch is a live watch and what it knows.
+type simWatch struct {
+	*Watch
+	told
+	members map[string]*told
+	synced  bool
+	from    time.Time
+}
+
+func (w *simWatch) label() string {
+	return strings.TrimPrefix(w.Type.URL, "type.googleapis.com/") + "/" + w.Name
+}

@@ -1,0 +1,135 @@
+package machine
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
+)
+
+// dumbNames is the set of names without any cleverness.
+type dumbNames map[string]bool
+
+func (d dumbNames) list() []string { return slices.Sorted(maps.Keys(d)) }
+
+func (d dumbNames) encode() []byte {
+	var b []byte
+	for _, name := range d.list() {
+		b = wire.AppendName(b, name)
+	}
+	return b
+}
+
+// handedOut is a message that a writer still holds, and what it must stay.
+type handedOut struct{ msg, copied []byte }
+
+func keep(msg []byte) handedOut { return handedOut{msg, bytes.Clone(msg)} }
+
+// namesRun does to a set and to the dumb one what the bytes say, and compares.
+func namesRun(t *testing.T, ops []byte) {
+	var n names
+	dumb := dumbNames{}
+	var out []handedOut
+	for i := 0; i+1 < len(ops); i += 2 {
+		name := nameOfByte(ops[i+1])
+		switch ops[i] % 8 {
+		case 0, 1, 2:
+			n.set(name, true)
+			dumb[name] = true
+		case 3, 4:
+			n.set(name, false)
+			delete(dumb, name)
+		case 5:
+			if got, want := n.list(), dumb.list(); !slices.Equal(got, want) {
+				t.Fatalf("after %d operations: names %q, want %q", i/2, got, want)
+			}
+		default:
+			prefix := []byte(name)
+			msg := n.appendTo(prefix)
+			if want := append([]byte(name), dumb.encode()...); !bytes.Equal(msg, want) {
+				t.Fatalf("after %d operations: wire form %x, want %x", i/2, msg, want)
+			}
+			if ops[i]%16 == 7 {
+				msg = append(msg, "tail"...) // what follows the names in a message
+			}
+			out = append(out, keep(msg))
+		}
+	}
+	for i, h := range out {
+		if !bytes.Equal(h.msg, h.copied) {
+			t.Fatalf("message %d of %d was written to after it was handed out", i, len(out))
+		}
+	}
+	if !slices.Equal(n.list(), dumb.list()) || !bytes.Equal(n.appendTo(nil), dumb.encode()) {
+		t.Fatalf("in the end: names %q, want %q", n.list(), dumb.list())
+	}
+}
+
+// nameOfByte makes names of many lengths, among them the empty one and ones whose length
+// takes two bytes.
+func nameOfByte(b byte) string {
+	if b == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%0*d", 1+int(b%5)*45, b)
+}
+
+func FuzzNames(f *testing.F) {
+	f.Add([]byte{0, 1, 0, 2, 6, 0, 3, 1, 7, 3, 0, 0, 5, 0})
+	f.Add([]byte{0, 9, 3, 9, 0, 9, 6, 1, 3, 9, 3, 9, 15, 0})
+	f.Fuzz(namesRun)
+}
+
+func TestNames(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		ops := make([]byte, 2+r.IntN(400))
+		for i := range ops {
+			ops[i] = byte(r.Uint32())
+		}
+		namesRun(t, ops)
+	}
+}
+
+// What churn collects between two messages is bounded by the size of the set.
+func TestNamesChurn(t *testing.T) {
+	var n names
+	for i := range 100_000 {
+		n.set("a", i%2 == 0)
+		n.set(fmt.Sprint("b", i%7), i%3 == 0)
+	}
+	if len(n.pending) > 2048 {
+		t.Errorf("%d changes of %d names are pending", len(n.pending), len(n.sorted))
+	}
+	n.set("a", true)
+	if got := n.list(); !slices.Contains(got, "a") || len(got) > 8 {
+		t.Errorf("names are %q", got)
+	}
+}
+
+// BenchmarkNames restates ten thousand names of which few changed.
+func BenchmarkNames(b *testing.B) {
+	for _, changes := range []int{0, 1, 100} {
+		b.Run(fmt.Sprint(changes, " changes"), func(b *testing.B) {
+			var n names
+			for i := range 10_000 {
+				n.set(fmt.Sprintf("name-%05d", i), true)
+			}
+			n.list()
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				for c := range changes {
+					n.set(fmt.Sprintf("name-%05d", c*97), i%2 == 1)
+				}
+				if len(n.appendTo(nil)) < 100_000 {
+					b.Fatal("names are missing")
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/10_000, "ns/name")
+		})
+	}
+}

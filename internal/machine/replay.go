@@ -1,0 +1,107 @@
+package machine
+
+// replay is values being decoded again for watches that came after them: the machine keeps
+// bytes only.
+type replay struct {
+	ts   *typeState
+	to   *Watch // of the wildcard; nil for those that join an entry
+	last bool   // of the wildcard's replay
+}
+
+// join lets a watch wait for the held value of its resource.
+func (m *Machine) join(e *entry, w *Watch) {
+	e.joining = append(e.joining, w)
+	if len(e.joining) > 1 {
+		return // they wait already
+	}
+	m.redecode(&replay{ts: e.ts}, []*entry{e})
+}
+
+// replayAll tells a wildcard's watch of everything that is held, then of the rest.
+func (m *Machine) replayAll(ts *typeState, w *Watch) {
+	var held []*entry
+	for _, e := range ts.inOrder() {
+		if e.held() {
+			held = append(held, e)
+		}
+	}
+	for len(held) > chunk {
+		m.redecode(&replay{ts: ts, to: w}, held[:chunk])
+		held = held[chunk:]
+	}
+	if len(held) == 0 {
+		m.replayEnd(ts, w)
+		return
+	}
+	m.redecode(&replay{ts: ts, to: w, last: true}, held)
+}
+
+func (m *Machine) redecode(r *replay, es []*entry) {
+	t := &Task{Server: r.ts.stream.server, Type: r.ts.typ, replay: r, Items: make([]Item, len(es))}
+	for i, e := range es {
+		t.Items[i] = Item{Raw: e.raw, Held: true, entry: e, gen: e.gen}
+	}
+	m.fx.Decode = append(m.fx.Decode, t)
+}
+
+// replayed hands over what was decoded again. A value that changed meanwhile was told
+// already.
+func (m *Machine) replayed(ev Decoded) {
+	r := ev.Task.replay
+	for i := range ev.Task.Items {
+		it, res := &ev.Task.Items[i], ev.Results[i]
+		e := it.entry
+		if e.gen != it.gen || r.ts.entries[e.name] != e {
+			continue
+		}
+		if r.to == nil {
+			joining := e.joining
+			e.arrived()
+			m.tellHeld(e, res, joining, nil)
+		} else if r.to.alive {
+			m.tellHeld(e, res, nil, []*Watch{r.to})
+		}
+	}
+	if r.to != nil && r.last && r.to.alive {
+		m.replayEnd(r.ts, r.to)
+	}
+}
+
+// tellHeld tells a held value, and what is wrong with it.
+func (m *Machine) tellHeld(e *entry, res Result, to, all []*Watch) {
+	if res.Err != nil {
+		// It was accepted once; the decoder has changed its mind since.
+		m.noticeTo(e, NoticeFailed, to, all).Fault = &Fault{Kind: FaultRejected, Err: res.Err}
+		return
+	}
+	n := m.noticeTo(e, NoticeUpdated, to, all)
+	n.Value, n.Raw = res.Value, e.raw
+	f := e.fault
+	if sf := e.ts.stream.fault; sf != nil && len(to) > 0 {
+		f, e.ambient = sf, ambientServer
+	}
+	if f != nil {
+		m.noticeTo(e, NoticeAmbient, to, all).Fault = f
+	}
+}
+
+// replayEnd tells a wildcard's watch what else is known, and that this is all.
+func (m *Machine) replayEnd(ts *typeState, w *Watch) {
+	to := []*Watch{w}
+	for _, e := range ts.inOrder() {
+		if !e.held() && e.known() {
+			m.noticeTo(e, NoticeFailed, nil, to).Fault = e.fault
+		}
+	}
+	if f := ts.stream.fault; f != nil {
+		ts.wildAmbient = ts.synced
+		m.tellWildTo(ts, ts.wildFault(f), to)
+	}
+	switch {
+	case ts.synced:
+		m.tellWildTo(ts, Notice{Kind: NoticeSynced}, to)
+	case ts.absent:
+		m.tellWildTo(ts, Notice{Kind: NoticeDoesNotExist, Reason: ReasonTimeout}, to)
+	}
+	m.endOfNews(ts.stream)
+}

@@ -1,0 +1,275 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"time"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
+)
+
+// chunk is how many payloads make a task, and so how many are delivered together.
+const chunk = 512
+
+// Codes of google.rpc.Status that have a meaning here.
+const (
+	codeInvalidArgument  = 3
+	codeNotFound         = 5
+	codePermissionDenied = 7
+)
+
+// response is one that is being worked on.
+type response struct {
+	*wire.Response
+	ref    Ref
+	ts     *typeState
+	serial uint32
+
+	tasks   []*Task
+	results [][]Result // of the tasks, as they come in
+	next    int        // the first task that is not committed
+
+	lines    []string // what is wrong with it, for the NACK
+	nameless bool     // an entry's name could not be read
+	twice    []*entry
+	changed  bool // something in it was new
+
+	then *Received // a response of the type that has to wait for this one
+}
+
+var hashSeed = maphash.MakeSeed()
+
+// hashOf is never 0.
+func hashOf(payload []byte) uint64 { return maphash.Bytes(hashSeed, payload) | 1 }
+
+var (
+	errTwice    = errors.New("the response names the resource more than once")
+	errNameless = errors.New("the resource has no name")
+	errNoBody   = errors.New("the entry holds no resource")
+)
+
+// received takes a response. Reading stands still from here to Delivered.
+func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
+	s.clock.hold(now)
+	s.responded = true
+	if r.TypeURL == "" {
+		r.TypeURL = s.url // single-type streams need not say it
+	}
+	ts := s.types[r.TypeURL]
+	if ts != nil && ts.busy != nil {
+		ts.busy.then = &Received{s.ref(), r} // ts.busy is of an incarnation that is over
+		return
+	}
+	n := Notice{
+		Kind: NoticeResponse, Server: s.server, TypeURL: r.TypeURL, Version: r.Version, Nonce: r.Nonce,
+		Resources: len(r.Resources), Size: r.Size, Stream: s.ref(), Ignored: ts == nil || !ts.asked,
+	}
+	m.fx.Notify = append(m.fx.Notify, n)
+	if n.Ignored {
+		m.ignore(s, ts, r)
+		return
+	}
+	if s.writing == ts {
+		m.written(now, s) // it cannot have been answered otherwise, or the answer is the same
+	}
+	ts.nonce, ts.answered = r.Nonce, true
+	m.serial++
+	resp := &response{Response: r, ref: s.ref(), ts: ts, serial: m.serial}
+	ts.busy = resp
+	for i := range r.Resources {
+		m.sort(now, resp, i)
+	}
+	m.markGone(resp)
+	resp.results = make([][]Result, len(resp.tasks))
+	m.fx.Decode = append(m.fx.Decode, resp.tasks...)
+	m.commit(now, resp)
+}
+
+// ignore passes over a response of a type that was not asked for on this stream: it is
+// neither ACKed nor NACKed, but its nonce counts if the type is asked for later.
+func (m *Machine) ignore(s *stream, ts *typeState, r *wire.Response) {
+	switch {
+	case ts != nil:
+		ts.nonce = r.Nonce
+	case s.ignored == nil:
+		s.ignored = map[string]string{r.TypeURL: r.Nonce}
+	case len(s.ignored) < maxIgnored || s.ignored[r.TypeURL] != "":
+		s.ignored[r.TypeURL] = r.Nonce
+	}
+	if s.fault != nil {
+		m.recovered(s)
+	}
+	m.fx.Consumed = append(m.fx.Consumed, s.ref())
+}
+
+// sort decides what has to be done with an entry of a response: nothing, decode it, or
+// refuse it.
+func (m *Machine) sort(now time.Time, resp *response, i int) {
+	r := &resp.Resources[i]
+	ts := resp.ts
+	name, err := ts.nameOf(r)
+	if name == nil {
+		resp.nameless = true
+		resp.line(i, "", err)
+		return
+	}
+	e := ts.entries[string(name)]
+	if e == nil {
+		if len(ts.wild) == 0 || ts.told == wildNone {
+			return // not asked for: ignored before it is looked at
+		}
+		e = &entry{name: string(name), ts: ts, status: StatusRequested}
+		e.authority = ts.wild[0].Authority
+		ts.entries[e.name] = e
+	}
+	if e.seen == resp.serial {
+		resp.namedTwice(i, e)
+		return
+	}
+	e.seen = resp.serial
+	if err != nil {
+		m.refuse(now, resp, i, e, err, 0)
+		return
+	}
+	if !r.HasBody {
+		m.bodiless(now, resp, i, e)
+		return
+	}
+	m.payload(now, resp, i, e)
+}
+
+// nameOf finds the name of an entry: the wrapper's, else the one in the message. Without a
+// name the error says why; with one it says what is wrong with the entry.
+func (ts *typeState) nameOf(r *wire.Resource) (name []byte, err error) {
+	err = r.Fault
+	if err == nil && r.HasBody && string(r.TypeURL) != ts.typ.URL {
+		err = fmt.Errorf("type URL %q does not match the response's %q", r.TypeURL, ts.typ.URL)
+	}
+	switch {
+	case len(r.Name) > 0:
+		return r.Name, err
+	case err != nil:
+		return nil, err
+	case !r.HasBody:
+		return nil, errNoBody
+	case ts.typ.NameField == 0:
+		return nil, errNameless
+	}
+	name, _, err = wire.StringField(r.Payload, ts.typ.NameField)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the resource does not parse: %w", err)
+	case len(name) == 0:
+		return nil, errNameless
+	}
+	return name, nil
+}
+
+// payload compares a payload with what is known.
+func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
+	r := &resp.Resources[i]
+	if e.held() && string(e.raw) == string(r.Payload) {
+		m.confirm(e, resp.versionOf(r))
+		return
+	}
+	if e.rejected != 0 && e.rejected == hashOf(r.Payload) && e.fault != nil && e.fault.Kind == FaultRejected {
+		m.refuse(now, resp, i, e, e.fault.Err, e.rejected)
+		return
+	}
+	resp.changed = true
+	if len(resp.tasks) == 0 || len(resp.lastTask().Items) == chunk {
+		left := min(chunk, len(resp.Resources)-i)
+		resp.tasks = append(resp.tasks, &Task{
+			Server: resp.ts.stream.server, Type: resp.ts.typ, response: resp, index: len(resp.tasks),
+			Items: make([]Item, 0, left),
+		})
+	}
+	item := Item{Raw: r.Payload, entry: e, index: i}
+	if e.held() && len(e.raw) == len(r.Payload) {
+		item.Old = e.raw // may differ in the order of map entries only
+	}
+	t := resp.lastTask()
+	t.Items = append(t.Items, item)
+}
+
+func (resp *response) lastTask() *Task { return resp.tasks[len(resp.tasks)-1] }
+
+// bodiless handles an entry without a resource: a heartbeat if it has the accepted
+// version; otherwise delta says so that there is no such resource.
+func (m *Machine) bodiless(now time.Time, resp *response, i int, e *entry) {
+	r := &resp.Resources[i]
+	const virtualHost = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
+	version := resp.versionOf(r)
+	if e.held() && version != "" && version == e.version && resp.ts.typ.URL != virtualHost {
+		return
+	}
+	if !resp.ts.stream.Delta {
+		m.refuse(now, resp, i, e, errNoBody, 0)
+		return
+	}
+	resp.changed = true
+	m.remove(now, e, ReasonNotFound)
+}
+
+// versionOf is the version of an entry: delta's own, else the response's.
+func (resp *response) versionOf(r *wire.Resource) string {
+	if resp.ts.stream.Delta {
+		return string(r.Version)
+	}
+	return resp.Version
+}
+
+// refuse notes that an entry is invalid.
+func (m *Machine) refuse(now time.Time, resp *response, i int, e *entry, err error, hash uint64) {
+	resp.line(i, e.name, err)
+	f := &Fault{Kind: FaultRejected, Err: err, At: now, Version: resp.Version}
+	if resp.ts.stream.Delta && i < len(resp.Resources) {
+		f.Version = string(resp.Resources[i].Version)
+	}
+	m.reject(e, f, hash)
+}
+
+// namedTwice makes a name invalid that a response holds more than once; what was sorted of
+// it already is not used.
+func (resp *response) namedTwice(i int, e *entry) {
+	if e.twice != resp.serial {
+		e.twice = resp.serial
+		resp.twice = append(resp.twice, e)
+	}
+	resp.line(i, e.name, errTwice)
+}
+
+// markGone notes removals and errors that name what the response also holds.
+func (m *Machine) markGone(resp *response) {
+	if len(resp.Removed) == 0 {
+		return
+	}
+	seen := map[string]bool{}
+	for _, name := range resp.Removed {
+		e := resp.ts.entries[string(name)]
+		switch {
+		case e != nil && e.seen == resp.serial, seen[string(name)]:
+			if e != nil {
+				resp.namedTwice(-1, e)
+			} else {
+				resp.line(-1, string(name), errTwice)
+			}
+		case e != nil:
+			e.seen = resp.serial
+		}
+		seen[string(name)] = true
+	}
+}
+
+// line adds what is wrong with an entry of the response.
+func (resp *response) line(i int, name string, err error) {
+	switch {
+	case i < 0:
+		resp.lines = append(resp.lines, fmt.Sprintf("%s: %v", name, err))
+	case name == "":
+		resp.lines = append(resp.lines, fmt.Sprintf("resource index %d: %v", i, err))
+	default:
+		resp.lines = append(resp.lines, fmt.Sprintf("resource index %d: %s: %v", i, name, err))
+	}
+}

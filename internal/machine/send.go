@@ -1,0 +1,230 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
+)
+
+// pace is the least time between two requests of a type that only change interest.
+const pace = time.Millisecond
+
+// answer is an ACK, or with a status a NACK, that is owed.
+type answer struct {
+	version string // of the response
+	nonce   string
+	detail  *wire.Status
+}
+
+// owe notes the answer to a response. Delta owes one for each; state of the world one for
+// the newest, since each request speaks for all before it.
+func (m *Machine) owe(now time.Time, resp *response) {
+	ts := resp.ts
+	a := answer{version: resp.Version, nonce: resp.Nonce}
+	if len(resp.lines) > 0 {
+		a.detail = &wire.Status{Code: codeInvalidArgument, Message: resp.message()}
+	}
+	if ts.storm.heard(now, resp, a.detail) {
+		m.fx.Log = append(m.fx.Log, Log{
+			Warn: true, Server: ts.stream.server, TypeURL: ts.typ.URL,
+			Text: "the server repeats one response without end; answers to it are slowed down",
+		})
+	}
+	switch {
+	case !ts.stream.Delta:
+		ts.owed = append(ts.owed[:0], a)
+	case a.nonce == "":
+		// Without a nonce an answer would be taken for a change of interest.
+		m.fx.Log = append(m.fx.Log, Log{
+			Warn: true, Server: ts.stream.server, TypeURL: ts.typ.URL, Text: "a delta response has no nonce; it cannot be answered",
+		})
+	default:
+		ts.owed = append(ts.owed, a)
+	}
+}
+
+// send gives a free writer the next message: answers before pure interest, types in their
+// order.
+func (m *Machine) send(now time.Time, s *stream) {
+	if s.state != up || s.writing != nil {
+		return
+	}
+	var pure []*typeState
+	for _, ts := range s.order {
+		if ts.busy != nil && ts.busy.ref == s.ref() {
+			continue // what is wanted rides on its answer
+		}
+		answering, changing := ts.due(now)
+		if answering && m.write(now, ts) {
+			return
+		}
+		if changing {
+			pure = append(pure, ts)
+		}
+	}
+	for _, ts := range pure {
+		if m.write(now, ts) {
+			return
+		}
+	}
+}
+
+// due says what may be sent now; sendAt is set where it may only be later.
+func (ts *typeState) due(now time.Time) (answering, changing bool) {
+	ts.sendAt = time.Time{}
+	changing = ts.changing()
+	if len(ts.owed) > 0 {
+		at := ts.storm.earliest
+		if changing || !now.Before(at) {
+			return true, false
+		}
+		ts.sendAt = at
+		return false, false
+	}
+	if !changing {
+		return false, false
+	}
+	if at := ts.lastPure.Add(pace); !ts.lastPure.IsZero() && now.Before(at) {
+		ts.sendAt = at
+		return false, false
+	}
+	return false, true
+}
+
+// changing says whether the server knows less than what is wanted. While a stream lingers
+// nothing is said: either it ends, or all stays as it was.
+func (ts *typeState) changing() bool {
+	if ts.stream.watches == 0 {
+		return false
+	}
+	if !ts.asked {
+		return ts.wanted()
+	}
+	return len(ts.changed) > 0 || (len(ts.wild) > 0) != (ts.told != wildNone) ||
+		len(ts.wild) > 0 && ts.told == wildLegacy && ts.explicit > 0
+}
+
+// write composes the next message of a type and hands it to the writer. It says whether
+// there was one: changes may have cancelled each other out.
+func (m *Machine) write(now time.Time, ts *typeState) bool {
+	s := ts.stream
+	var a *answer
+	if len(ts.owed) > 0 {
+		a = &ts.owed[0]
+		ts.owed = ts.owed[1:]
+		ts.storm.answered(now)
+	}
+	n := Notice{Kind: NoticeRequest, Server: s.server, TypeURL: ts.typ.URL, Stream: s.ref()}
+	if a != nil {
+		n.Kind, n.Version, n.Nonce = NoticeAck, a.version, a.nonce
+		if a.detail != nil {
+			n.Kind, n.Message = NoticeNack, a.detail.Message
+		}
+	}
+	var node []byte
+	if !s.nodeSent || m.config.NodeAlways {
+		node = s.node
+	}
+	var msg []byte
+	if s.Delta {
+		msg = ts.composeDelta(a, node)
+	} else {
+		msg = ts.composeSotW(a, node)
+	}
+	if msg == nil {
+		return false
+	}
+	if a == nil {
+		ts.lastPure = now
+	}
+	n.Resources, n.Size = len(ts.names.sorted), len(msg)
+	ts.asked, s.nodeSent = true, true
+	s.writing = ts
+	m.fx.Notify = append(m.fx.Notify, n)
+	m.fx.Send = append(m.fx.Send, Send{s.ref(), msg})
+	return true
+}
+
+// written: what the message named is asked for from now on; timers start (gRFC A57).
+func (m *Machine) written(now time.Time, s *stream) {
+	ts := s.writing
+	if ts == nil {
+		return
+	}
+	for _, e := range ts.fresh {
+		waiting := e.status == StatusRequested || e.status == StatusDoesNotExist || e.status == StatusTimeout
+		if e.wanted() && !e.held() && waiting && e.timer == 0 {
+			m.startTimer(now, s, timer{entry: e})
+		}
+	}
+	ts.fresh = nil
+	if ts.starting {
+		ts.starting, ts.wildKnown = false, true
+		if !ts.synced {
+			m.startTimer(now, s, timer{wild: ts})
+		}
+	}
+}
+
+// applyChanges brings the names up to what is wanted and returns what that changed. What
+// nobody wants is forgotten here: the message that says so is being composed.
+func (ts *typeState) applyChanges() (added, removed []*entry) {
+	if ts.stream.watches == 0 {
+		return nil, nil // lingering
+	}
+	for _, e := range ts.changed {
+		e.noted = false
+		switch {
+		case ts.entries[e.name] != e && ts.entries[e.name] != nil: // made anew since
+		case e.wanted():
+			ts.names.set(e.name, true)
+			added = append(added, e)
+		default:
+			ts.names.set(e.name, false)
+			if e.asked {
+				removed = append(removed, e)
+			}
+			e.asked = false
+			if len(ts.wild) == 0 || !e.known() {
+				delete(ts.entries, e.name)
+			}
+		}
+	}
+	ts.changed = nil
+	sortEntries(added)
+	sortEntries(removed)
+	return added, removed
+}
+
+// ask marks entries as named by the message being composed.
+func (ts *typeState) ask(es []*entry) {
+	for _, e := range es {
+		if !e.asked {
+			e.asked = true
+			ts.fresh = append(ts.fresh, e)
+		}
+	}
+}
+
+// leaveWild forgets what only the wildcard held.
+func (ts *typeState) leaveWild() {
+	ts.told, ts.wildKnown, ts.starting, ts.wildTimer = wildNone, false, false, 0
+	ts.synced, ts.absent, ts.wildAmbient = false, false, false
+	for name, e := range ts.entries {
+		if !e.wanted() {
+			delete(ts.entries, name)
+		}
+	}
+}
+
+// allWanted lists the entries that are wanted by name, in order.
+func (ts *typeState) allWanted() []*entry {
+	list := ts.names.list()
+	es := make([]*entry, 0, len(list))
+	for _, name := range list {
+		if e := ts.entries[name]; e != nil && e.wanted() {
+			es = append(es, e)
+		}
+	}
+	return es
+}

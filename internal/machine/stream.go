@@ -1,0 +1,266 @@
+package machine
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+type streamState uint8
+
+const (
+	idle    streamState = iota // nobody wants it
+	opening                    // asked for
+	up
+	waiting // for a backoff
+)
+
+// maxIgnored bounds how many types a stream remembers the nonce of without having asked
+// for them.
+const maxIgnored = 64
+
+// stream is one stream for life; each time it is opened is an incarnation of its own.
+type stream struct {
+	*Server
+	index   int
+	gen     int
+	server  int
+	url     string // "" if aggregated
+	state   streamState
+	types   map[string]*typeState
+	order   []*typeState // in the order in which they are sent
+	watches int          // that are alive
+
+	// Of this incarnation.
+	node      []byte
+	nodeSent  bool
+	responded bool
+	writing   *typeState        // whose message is with the writer
+	ignored   map[string]string // nonces of types that were not asked for
+	clock     clock
+	timers    []timer // in order of at
+
+	// fault is why the server cannot be reached; nil while it can, and until known.
+	fault *Fault
+	// lingerUntil is set while nobody watches anything on a stream that stands.
+	lingerUntil time.Time
+}
+
+func (s *stream) ref() Ref { return Ref{s.index, s.gen} }
+
+// clock is a stream's own time: it stands still while a response is being handled, since
+// the server's silence then is the program's.
+type clock struct {
+	start time.Time
+	held  time.Duration // in all
+	since time.Time     // zero unless held now
+}
+
+func (c *clock) at(now time.Time) time.Duration {
+	if !c.since.IsZero() {
+		now = c.since
+	}
+	return now.Sub(c.start) - c.held
+}
+
+func (c *clock) hold(now time.Time) {
+	if c.since.IsZero() {
+		c.since = now
+	}
+}
+
+func (s *stream) release(now time.Time) {
+	if c := &s.clock; !c.since.IsZero() {
+		c.held += now.Sub(c.since)
+		c.since = time.Time{}
+	}
+}
+
+// timer is a running does-not-exist timer, of an entry or else of a wildcard. It is stale
+// if its owner's timer is another by now.
+type timer struct {
+	at    time.Duration // on the stream's clock
+	entry *entry
+	wild  *typeState
+}
+
+func (t timer) stale() bool {
+	if t.entry != nil {
+		return t.entry.timer != t.at
+	}
+	return t.wild.wildTimer != t.at
+}
+
+// timerAt is when the first timer runs out; zero for never.
+func (s *stream) timerAt() time.Time {
+	for len(s.timers) > 0 && s.timers[0].stale() {
+		s.timers = s.timers[1:]
+	}
+	if s.state != up || len(s.timers) == 0 || !s.clock.since.IsZero() {
+		return time.Time{}
+	}
+	return s.clock.start.Add(s.clock.held + s.timers[0].at)
+}
+
+// startTimer gives an entry or a wildcard a full period (gRFC A57).
+func (m *Machine) startTimer(now time.Time, s *stream, t timer) {
+	period := m.timeout(s)
+	if period <= 0 {
+		return
+	}
+	t.at = s.clock.at(now) + period
+	if t.entry != nil {
+		t.entry.timer = t.at
+	} else {
+		t.wild.wildTimer = t.at
+	}
+	s.timers = append(s.timers, t)
+}
+
+// expire does what time demands of a stream.
+func (m *Machine) expire(now time.Time, s *stream) {
+	if !s.lingerUntil.IsZero() && !now.Before(s.lingerUntil) {
+		m.letGo(now, s)
+	}
+	var fired []timer
+	for at := s.timerAt(); !at.IsZero() && !now.Before(at); at = s.timerAt() {
+		fired = append(fired, s.timers[0])
+		s.timers = s.timers[1:]
+	}
+	slices.SortStableFunc(fired, func(a, b timer) int { return strings.Compare(a.name(), b.name()) })
+	for _, t := range fired {
+		m.fire(now, s, t)
+	}
+}
+
+func (t timer) name() string {
+	if t.entry != nil {
+		return t.entry.ts.typ.URL + "/" + t.entry.name
+	}
+	return t.wild.typ.URL + "/"
+}
+
+// open asks for a new incarnation.
+func (m *Machine) open(s *stream) {
+	s.gen++
+	s.state = opening
+	m.fx.Open = append(m.fx.Open, Open{s.ref(), s.server, s.url})
+}
+
+// up: the server kept nothing, so every type with interest owes its first request (xDS
+// protocol, "ACK/NACK and resource type instance version"); all nonces are forgotten.
+func (m *Machine) up(now time.Time, s *stream, node []byte) {
+	s.state = up
+	s.node, s.nodeSent, s.responded, s.writing = node, false, false, nil
+	s.ignored = nil
+	s.clock = clock{start: now}
+	s.timers = nil
+	for _, ts := range s.order {
+		ts.reset()
+	}
+	m.fx.Notify = append(m.fx.Notify, Notice{Kind: NoticeStreamUp, Server: s.server, TypeURL: s.url, Stream: s.ref()})
+}
+
+// down: values that are held stay. A stream that had delivered a response ended normally
+// (gRFC A57); otherwise the server is in trouble and everyone on it hears so.
+func (m *Machine) down(now time.Time, s *stream, ev Down) {
+	fault := &Fault{Kind: ev.Kind, Err: ev.Err, At: now}
+	if s.state == up {
+		m.fx.Notify = append(m.fx.Notify, Notice{
+			Kind: NoticeStreamDown, Server: s.server, TypeURL: s.url, Stream: s.ref(), Fault: fault,
+		})
+	}
+	for _, ts := range s.order {
+		ts.reset()
+	}
+	s.timers, s.writing = nil, nil
+	s.lingerUntil = time.Time{}
+	if !s.prune() {
+		s.state, s.gen = idle, s.gen+1
+		return
+	}
+	s.state = waiting
+	m.fx.Wait = append(m.fx.Wait, Wait{s.ref(), s.server, s.responded})
+	if !s.responded && !fault.same(s.fault) {
+		s.fault = fault
+		m.tellAll(s)
+	}
+	s.responded = false
+}
+
+// prune forgets types without interest, and says whether any is left.
+func (s *stream) prune() bool {
+	for _, ts := range s.order {
+		ts.prune()
+	}
+	if s.watches > 0 {
+		return true
+	}
+	s.types, s.order = map[string]*typeState{}, nil
+	s.fault = nil
+	return false
+}
+
+// letGo ends a stream that nobody needs any more.
+func (m *Machine) letGo(now time.Time, s *stream) {
+	m.fx.Close = append(m.fx.Close, s.ref())
+	if s.state == up {
+		m.fx.Notify = append(m.fx.Notify, Notice{
+			Kind: NoticeStreamDown, Server: s.server, TypeURL: s.url, Stream: s.ref(),
+		})
+	}
+	s.lingerUntil = time.Time{}
+	s.timers, s.writing = nil, nil
+	s.state, s.gen = idle, s.gen+1
+	s.prune()
+}
+
+// wanted counts watches: the first opens the stream, the last starts its lingering.
+func (m *Machine) wanted(now time.Time, s *stream, by int) {
+	s.watches += by
+	switch {
+	case s.watches == 0 && s.state == up:
+		s.lingerUntil = now.Add(m.config.Linger)
+	case s.watches == 0 && s.state != idle:
+		m.letGo(now, s)
+	case s.watches > 0:
+		s.lingerUntil = time.Time{}
+		if s.state == idle {
+			m.open(s)
+		}
+	}
+}
+
+// tellAll tells everyone on a stream of its fault: those who hold a value that something
+// is wrong (gRFC A88: ambient), the others that there is none.
+func (m *Machine) tellAll(s *stream) {
+	for _, ts := range s.order {
+		for _, e := range ts.inOrder() {
+			m.tellFault(e, s.fault)
+		}
+		if len(ts.wild) > 0 {
+			ts.wildAmbient = ts.synced
+			m.tellWild(ts, ts.wildFault(s.fault))
+		}
+	}
+	m.endOfNews(s)
+}
+
+// recovered: the first response after trouble clears what was told of it.
+func (m *Machine) recovered(s *stream) {
+	s.fault = nil
+	for _, ts := range s.order {
+		for _, e := range ts.inOrder() {
+			m.reassure(e)
+		}
+		if ts.wildAmbient {
+			ts.wildAmbient = false
+			m.tellWild(ts, Notice{Kind: NoticeAmbient})
+		}
+	}
+}
+
+// endOfNews closes what belongs together, so that batches are handed over.
+func (m *Machine) endOfNews(s *stream) {
+	m.fx.Notify = append(m.fx.Notify, Notice{Kind: NoticeEnd, Server: s.server, Stream: s.ref()})
+}

@@ -1,0 +1,269 @@
+package machine
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// typeState is one type on one stream: what is wanted of it, what the server was told,
+// what is held. Types on a stream are independent of each other.
+type typeState struct {
+	typ     *Type
+	stream  *stream
+	rank    int
+	entries map[string]*entry
+	names   names // that are wanted by name, as last told or about to be
+
+	changed []*entry // whose interest changed since the last message, each once
+
+	// The wildcard.
+	wild        []*Watch
+	wildShared  bool // the slice is in a notice
+	explicit    int  // watches that want it spelled
+	synced      bool // its first state is complete
+	absent      bool // told as not existing
+	wildAmbient bool
+	wildTimer   time.Duration // 0 if not running
+
+	version string // of the last accepted response; SotW
+
+	busy *response // received and not finished yet
+
+	onStream
+}
+
+// onStream is what is known of a type on one incarnation of its stream.
+type onStream struct {
+	asked     bool   // a request was sent
+	named     bool   // a name was sent
+	answered  bool   // a response came
+	carried   string // version of the requests before the first response
+	nonce     string // of the newest response
+	told      wildForm
+	wildKnown bool // the wildcard request has left
+	owed      []answer
+	fresh     []*entry // named for the first time by the message with the writer
+	starting  bool     // the message with the writer asks for the wildcard
+	lastPure  time.Time
+	sendAt    time.Time // when something owed may be sent that may not be sent yet
+	storm     storm
+}
+
+// wildForm is how a server was asked for everything.
+type wildForm uint8
+
+const (
+	wildNone     wildForm = iota
+	wildLegacy            // by a first request without names
+	wildExplicit          // by the name `*`
+)
+
+// star is the explicit wildcard.
+const star = "*"
+
+// reset forgets an incarnation of the stream.
+func (ts *typeState) reset() {
+	ts.onStream = onStream{}
+	ts.wildTimer = 0
+	ts.names.set(star, false)
+	for _, e := range ts.entries {
+		e.timer = 0
+		e.asked = false
+	}
+}
+
+// rank orders types that owe at the same time: make-before-break order, then the order in
+// which they were first watched.
+func rank(typeURL string) int {
+	const prefix = "type.googleapis.com/envoy.config."
+	switch rest, _ := strings.CutPrefix(typeURL, prefix); rest {
+	case "cluster.v3.Cluster":
+		return 0
+	case "endpoint.v3.ClusterLoadAssignment":
+		return 1
+	case "listener.v3.Listener":
+		return 2
+	case "route.v3.RouteConfiguration":
+		return 3
+	}
+	return 4
+}
+
+func (s *stream) typeOf(t *Type) *typeState {
+	ts := s.types[t.URL]
+	if ts == nil {
+		ts = &typeState{typ: t, stream: s, rank: rank(t.URL), entries: map[string]*entry{}}
+		ts.nonce = s.ignored[t.URL]
+		s.types[t.URL] = ts
+		s.order = append(s.order, ts)
+		slices.SortStableFunc(s.order, func(a, b *typeState) int { return a.rank - b.rank })
+	}
+	return ts
+}
+
+// wanted says whether anything of the type is.
+func (ts *typeState) wanted() bool {
+	return len(ts.wild) > 0 || len(ts.names.list()) > 0 || slices.ContainsFunc(ts.changed, (*entry).wanted)
+}
+
+// inOrder lists the entries by name.
+func (ts *typeState) inOrder() []*entry {
+	es := make([]*entry, 0, len(ts.entries))
+	for _, e := range ts.entries {
+		es = append(es, e)
+	}
+	sortEntries(es)
+	return es
+}
+
+func sortEntries(es []*entry) {
+	slices.SortFunc(es, func(a, b *entry) int { return strings.Compare(a.name, b.name) })
+}
+
+// note remembers that interest in an entry changed.
+func (ts *typeState) note(e *entry) {
+	if !e.noted {
+		e.noted = true
+		ts.changed = append(ts.changed, e)
+	}
+}
+
+// prune drops everything that is not wanted; for a stream that is not up, where nothing
+// has to be told of it.
+func (ts *typeState) prune() {
+	for _, e := range ts.changed {
+		e.noted = false
+		ts.names.set(e.name, e.wanted())
+	}
+	ts.changed = nil
+	for name, e := range ts.entries {
+		if !e.wanted() && (len(ts.wild) == 0 || !e.known()) {
+			delete(ts.entries, name)
+		}
+	}
+	if len(ts.wild) == 0 {
+		ts.synced, ts.absent, ts.wildAmbient = false, false, false
+	}
+}
+
+// watch begins a watch: it joins what stands, hears what is known, and interest follows.
+func (m *Machine) watch(now time.Time, w *Watch) {
+	s := m.streamFor(w.Server, w.Type.URL)
+	ts := s.typeOf(w.Type)
+	w.alive = true
+	if w.Wildcard {
+		m.watchAll(ts, w)
+	} else {
+		m.watchName(ts, w)
+	}
+	m.wanted(now, s, +1)
+}
+
+func (m *Machine) watchName(ts *typeState, w *Watch) {
+	e := ts.entries[w.Name]
+	if e == nil {
+		e = &entry{name: w.Name, ts: ts, status: StatusRequested}
+		ts.entries[w.Name] = e
+	}
+	e.authority = w.Authority
+	w.entry = e
+	if !e.wanted() {
+		ts.note(e)
+	}
+	if e.held() {
+		m.join(e, w)
+		return
+	}
+	e.watches = append(e.own(), w)
+	m.tellKnown(e, []*Watch{w})
+}
+
+func (m *Machine) watchAll(ts *typeState, w *Watch) {
+	ts.wild = append(ts.ownWild(), w)
+	if w.Explicit {
+		ts.explicit++
+	}
+	m.replayAll(ts, w)
+}
+
+// unwatch ends a watch. What nobody wants any more is kept until the message that says so
+// is sent, so that a watch that comes back before it finds everything as it was.
+func (m *Machine) unwatch(now time.Time, w *Watch) {
+	if !w.alive {
+		return
+	}
+	w.alive = false
+	s := m.streamFor(w.Server, w.Type.URL)
+	ts := s.types[w.Type.URL]
+	if w.Wildcard {
+		ts.wild = without(ts.ownWild(), w)
+		if w.Explicit {
+			ts.explicit--
+		}
+	} else {
+		e := w.entry
+		e.watches = without(e.own(), w)
+		e.joining = without(e.joining, w)
+		if !e.wanted() {
+			ts.note(e)
+		}
+	}
+	m.wanted(now, s, -1)
+	if s.state != up && s.watches > 0 {
+		ts.forget(w.entry)
+	}
+}
+
+// forget drops what nobody wants any more at once: there is no stream to tell.
+func (ts *typeState) forget(e *entry) {
+	switch {
+	case e == nil:
+		ts.prune()
+	case !e.wanted() && (len(ts.wild) == 0 || !e.known()):
+		ts.names.set(e.name, false)
+		delete(ts.entries, e.name)
+	}
+}
+
+func without(ws []*Watch, w *Watch) []*Watch {
+	if i := slices.Index(ws, w); i >= 0 {
+		return slices.Delete(ws, i, i+1)
+	}
+	return ws
+}
+
+// tellWild tells something of the wildcard itself.
+func (m *Machine) tellWild(ts *typeState, n Notice) {
+	m.tellWildTo(ts, n, ts.wildWatches())
+}
+
+func (m *Machine) tellWildTo(ts *typeState, n Notice, to []*Watch) {
+	if len(to) > 0 {
+		n.Server, n.TypeURL, n.Name, n.All = ts.stream.server, ts.typ.URL, star, to
+		n.Stream, n.Authority = ts.stream.ref(), to[0].Authority
+		m.fx.Notify = append(m.fx.Notify, n)
+	}
+}
+
+// wildFault is how the wildcard's watches hear of trouble.
+func (ts *typeState) wildFault(f *Fault) Notice {
+	if ts.synced {
+		return Notice{Kind: NoticeAmbient, Fault: f}
+	}
+	return Notice{Kind: NoticeFailed, Fault: f}
+}
+
+// wildWatches hands out the wildcard's watches for a notice.
+func (ts *typeState) wildWatches() []*Watch {
+	ts.wildShared = len(ts.wild) > 0
+	return ts.wild
+}
+
+// ownWild returns the wildcard's watches for changing.
+func (ts *typeState) ownWild() []*Watch {
+	if ts.wildShared {
+		ts.wild, ts.wildShared = slices.Clone(ts.wild), false
+	}
+	return ts.wild
+}

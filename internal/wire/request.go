@@ -1,0 +1,103 @@
+package wire
+
+import "google.golang.org/protobuf/encoding/protowire"
+
+// Status is a google.rpc.Status: the error_detail of a NACK.
+type Status struct {
+	Code    int32
+	Message string
+}
+
+// Field numbers of the two requests.
+const (
+	sotwVersion = 1
+	sotwNode    = 2
+	sotwTypeURL = 4
+	sotwNonce   = 5
+	sotwError   = 6
+
+	deltaNode        = 1
+	deltaTypeURL     = 2
+	deltaUnsubscribe = 4
+	deltaInitial     = 5
+	deltaNonce       = 6
+	deltaError       = 7
+
+	// NamesField is resource_names of a DiscoveryRequest and resource_names_subscribe of
+	// a DeltaDiscoveryRequest, which have the same number.
+	NamesField = 3
+)
+
+// AppendSotW appends the fields of a DiscoveryRequest but its resource names. Empty
+// fields are left out; node is an encoded Node.
+func AppendSotW(b []byte, typeURL, version, nonce string, node []byte, detail *Status) []byte {
+	b = appendString(b, sotwVersion, version)
+	b = appendBytes(b, sotwNode, node)
+	b = appendString(b, sotwTypeURL, typeURL)
+	b = appendString(b, sotwNonce, nonce)
+	return appendStatus(b, sotwError, detail)
+}
+
+// AppendDelta appends the fields of a DeltaDiscoveryRequest but its names and versions.
+func AppendDelta(b []byte, typeURL, nonce string, node []byte, detail *Status) []byte {
+	b = appendBytes(b, deltaNode, node)
+	b = appendString(b, deltaTypeURL, typeURL)
+	b = appendString(b, deltaNonce, nonce)
+	return appendStatus(b, deltaError, detail)
+}
+
+// AppendName appends one name to [NamesField]. An empty name is written too.
+func AppendName(b []byte, name string) []byte {
+	b = protowire.AppendTag(b, NamesField, protowire.BytesType)
+	return protowire.AppendString(b, name)
+}
+
+// SizeName is how many bytes [AppendName] appends.
+func SizeName(name string) int { return 1 + protowire.SizeBytes(len(name)) }
+
+// AppendUnsubscribe appends one name to resource_names_unsubscribe.
+func AppendUnsubscribe(b []byte, name string) []byte {
+	b = protowire.AppendTag(b, deltaUnsubscribe, protowire.BytesType)
+	return protowire.AppendString(b, name)
+}
+
+// AppendInitialVersion appends one entry of initial_resource_versions.
+func AppendInitialVersion(b []byte, name, version string) []byte {
+	size := 2 + protowire.SizeBytes(len(name)) + protowire.SizeBytes(len(version))
+	b = protowire.AppendTag(b, deltaInitial, protowire.BytesType)
+	b = protowire.AppendVarint(b, uint64(size))
+	b = protowire.AppendTag(b, 1, protowire.BytesType)
+	b = protowire.AppendString(b, name)
+	b = protowire.AppendTag(b, 2, protowire.BytesType)
+	return protowire.AppendString(b, version)
+}
+
+func appendString(b []byte, num protowire.Number, s string) []byte {
+	if s == "" {
+		return b
+	}
+	b = protowire.AppendTag(b, num, protowire.BytesType)
+	return protowire.AppendString(b, s)
+}
+
+func appendBytes(b []byte, num protowire.Number, v []byte) []byte {
+	if len(v) == 0 {
+		return b
+	}
+	b = protowire.AppendTag(b, num, protowire.BytesType)
+	return protowire.AppendBytes(b, v)
+}
+
+func appendStatus(b []byte, num protowire.Number, s *Status) []byte {
+	if s == nil {
+		return b
+	}
+	var m []byte
+	if s.Code != 0 {
+		m = protowire.AppendTag(m, 1, protowire.VarintType)
+		m = protowire.AppendVarint(m, uint64(s.Code))
+	}
+	m = appendString(m, 2, s.Message)
+	b = protowire.AppendTag(b, num, protowire.BytesType)
+	return protowire.AppendBytes(b, m)
+}

@@ -1,0 +1,112 @@
+package wire
+
+import (
+	"bytes"
+	"testing"
+	"unicode/utf8"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+)
+
+func detail(s *Status) *status.Status {
+	if s == nil {
+		return nil
+	}
+	return &status.Status{Code: s.Code, Message: s.Message}
+}
+
+var statuses = map[string]*Status{
+	"none": nil, "empty": {}, "usual": {3, "no such thing"}, "negative": {-7, "é"}, "text only": {0, "x"},
+}
+
+// spec: ACK-2, ACK-3, ACK-4
+func TestAppendSotW(t *testing.T) {
+	node := &corev3.Node{Id: "n", Cluster: "c"}
+	for name, s := range statuses {
+		b := AppendSotW([]byte(str(40, "before")), fooURL, "7", "nonce", marshal(t, node), s)
+		for _, n := range []string{"a", "", "b"} {
+			size := len(b)
+			if b = AppendName(b, n); len(b)-size != SizeName(n) {
+				t.Errorf("%q takes %d bytes, SizeName says %d", n, len(b)-size, SizeName(n))
+			}
+		}
+		if !bytes.HasPrefix(b, []byte(str(40, "before"))) {
+			t.Fatalf("%s: what stood there is gone", name)
+		}
+		want := &discoveryv3.DiscoveryRequest{
+			VersionInfo: "7", Node: node, ResourceNames: []string{"a", "", "b"}, TypeUrl: fooURL,
+			ResponseNonce: "nonce", ErrorDetail: detail(s),
+		}
+		same(t, name, b[len(str(40, "before")):], want, &discoveryv3.DiscoveryRequest{})
+	}
+	if b := AppendSotW(nil, "", "", "", nil, nil); len(b) != 0 {
+		t.Errorf("an empty request is %x", b)
+	}
+}
+
+// spec: DELTA-1, ACK-8
+func TestAppendDelta(t *testing.T) {
+	node := &corev3.Node{Id: "n"}
+	for name, s := range statuses {
+		b := AppendDelta(nil, fooURL, "nonce", marshal(t, node), s)
+		b = AppendName(b, "a")
+		b = AppendUnsubscribe(b, "gone")
+		b = AppendInitialVersion(b, "a", "1")
+		b = AppendName(b, "b")
+		b = AppendUnsubscribe(b, "")
+		b = AppendInitialVersion(b, "", "")
+		b = AppendInitialVersion(b, string(bytes.Repeat([]byte("n"), 300)), "long")
+		want := &discoveryv3.DeltaDiscoveryRequest{
+			Node: node, TypeUrl: fooURL, ResponseNonce: "nonce", ErrorDetail: detail(s),
+			ResourceNamesSubscribe: []string{"a", "b"}, ResourceNamesUnsubscribe: []string{"gone", ""},
+			InitialResourceVersions: map[string]string{"a": "1", "": "", string(bytes.Repeat([]byte("n"), 300)): "long"},
+		}
+		same(t, name, b, want, &discoveryv3.DeltaDiscoveryRequest{})
+	}
+	if b := AppendDelta(nil, "", "", nil, nil); len(b) != 0 {
+		t.Errorf("an empty request is %x", b)
+	}
+}
+
+func same(t *testing.T, name string, b []byte, want, got proto.Message) {
+	t.Helper()
+	if err := proto.Unmarshal(b, got); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+// FuzzRequest: what is appended is read back by the generated code.
+func FuzzRequest(f *testing.F) {
+	f.Add(fooURL, "7", "n1", "a", "b", int32(3), "no", true)
+	f.Add("", "", "", "", "", int32(0), "", false)
+	f.Add(fooURL, "", "é\x00", "*", "", int32(-1), "\n", true)
+	f.Fuzz(func(t *testing.T, url, version, nonce, name, other string, code int32, message string, bad bool) {
+		for _, s := range []string{url, version, nonce, name, other, message} {
+			if !utf8.ValidString(s) {
+				t.Skip("the machine takes no such text: names are checked before it, responses when they are scanned")
+			}
+		}
+		var s *Status
+		if bad {
+			s = &Status{code, message}
+		}
+		b := AppendName(AppendName(AppendSotW(nil, url, version, nonce, nil, s), name), other)
+		same(t, "state of the world", b, &discoveryv3.DiscoveryRequest{
+			VersionInfo: version, TypeUrl: url, ResponseNonce: nonce, ErrorDetail: detail(s), ResourceNames: []string{name, other},
+		}, &discoveryv3.DiscoveryRequest{})
+		b = AppendDelta(nil, url, nonce, nil, s)
+		b = AppendInitialVersion(AppendUnsubscribe(AppendName(b, name), other), name, version)
+		same(t, "delta", b, &discoveryv3.DeltaDiscoveryRequest{
+			TypeUrl: url, ResponseNonce: nonce, ErrorDetail: detail(s), ResourceNamesSubscribe: []string{name},
+			ResourceNamesUnsubscribe: []string{other}, InitialResourceVersions: map[string]string{name: version},
+		}, &discoveryv3.DeltaDiscoveryRequest{})
+	})
+}

@@ -1,0 +1,362 @@
+// Package wire holds the machine's small view of discovery requests and responses, with a
+// scanner and an appender for their wire form. Nothing is unmarshalled: a response's
+// payloads are slices of the received frame.
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Response is a DiscoveryResponse or DeltaDiscoveryResponse. Its byte slices are parts of
+// the frame it was scanned from.
+type Response struct {
+	Version      string // version_info, or delta's system_version_info
+	TypeURL      string
+	Nonce        string
+	ControlPlane string // control_plane.identifier
+	Resources    []Resource
+	Removed      [][]byte // names; delta only
+	Errors       []ResourceError
+	Size         int // of the frame, in bytes
+}
+
+// Resource is one entry of a response.
+type Resource struct {
+	Name    []byte // as the wrapper says; nil if it does not
+	Version []byte // the resource's own; delta only
+	TypeURL []byte // of the payload
+	Payload []byte // the bytes of the inner Any
+	HasBody bool   // the entry holds an Any
+	Wrapped bool   // the entry is, or came in, a Resource
+	Aliases int    // how many other names the entry lists
+	HasTTL  bool
+	TTL     time.Duration
+	Fault   error // why the entry could not be read; Name may be known all the same
+}
+
+// ResourceError is an entry of resource_errors (xRFC TP3).
+type ResourceError struct {
+	Name    []byte
+	Code    int32 // of google.rpc.Status
+	Message string
+}
+
+// WrapperURL is the type URL of the Resource message that may wrap entries in state of
+// the world responses.
+const WrapperURL = "type.googleapis.com/envoy.service.discovery.v3.Resource"
+
+var (
+	errUTF8      = errors.New("a string is not valid UTF-8")
+	errTruncated = errors.New("the bytes end inside a field")
+	errWireType  = errors.New("a field has the wrong wire type")
+)
+
+// ScanSotW reads a DiscoveryResponse.
+func ScanSotW(frame []byte) (*Response, error) {
+	r := &Response{Size: len(frame)}
+	err := fields(frame, func(num protowire.Number, f field) (err error) {
+		switch num {
+		case 1:
+			r.Version, err = f.text()
+		case 2:
+			var any []byte
+			if any, err = f.bytes(); err == nil {
+				r.Resources = append(r.Resources, scanAny(any))
+			}
+		case 4:
+			r.TypeURL, err = f.text()
+		case 5:
+			r.Nonce, err = f.text()
+		case 6:
+			err = r.scanControlPlane(f)
+		case 7:
+			err = r.scanError(f)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("not a DiscoveryResponse: %w", err)
+	}
+	return r, nil
+}
+
+// ScanDelta reads a DeltaDiscoveryResponse.
+func ScanDelta(frame []byte) (*Response, error) {
+	r := &Response{Size: len(frame)}
+	err := fields(frame, func(num protowire.Number, f field) (err error) {
+		switch num {
+		case 1:
+			r.Version, err = f.text()
+		case 2:
+			var b []byte
+			if b, err = f.bytes(); err == nil {
+				r.Resources = append(r.Resources, scanWrapper(b))
+			}
+		case 4:
+			r.TypeURL, err = f.text()
+		case 5:
+			r.Nonce, err = f.text()
+		case 6:
+			var name []byte
+			if name, err = f.string(); err == nil {
+				r.Removed = append(r.Removed, name)
+			}
+		case 7:
+			err = r.scanControlPlane(f)
+		case 8:
+			var name []byte
+			if name, err = f.name(); err == nil && name != nil {
+				r.Removed = append(r.Removed, name)
+			}
+		case 9:
+			err = r.scanError(f)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("not a DeltaDiscoveryResponse: %w", err)
+	}
+	return r, nil
+}
+
+func (r *Response) scanControlPlane(f field) error {
+	b, err := f.bytes()
+	if err != nil {
+		return err
+	}
+	id, _, err := StringField(b, 1)
+	r.ControlPlane = string(id)
+	return err
+}
+
+func (r *Response) scanError(f field) error {
+	b, err := f.bytes()
+	if err != nil {
+		return err
+	}
+	var e ResourceError
+	err = fields(b, func(num protowire.Number, f field) (err error) {
+		switch num {
+		case 1:
+			e.Name, err = f.name()
+		case 2:
+			e.Code, e.Message, err = f.status()
+		}
+		return err
+	})
+	r.Errors = append(r.Errors, e)
+	return err
+}
+
+// scanAny reads an entry of a DiscoveryResponse: an Any, which may hold a Resource.
+func scanAny(b []byte) Resource {
+	url, value, err := splitAny(b)
+	if err != nil {
+		return Resource{Fault: err}
+	}
+	if string(url) == WrapperURL {
+		return scanWrapper(value)
+	}
+	return Resource{TypeURL: url, Payload: value, HasBody: true}
+}
+
+// scanWrapper reads a Resource. A fault keeps the name if it was read before it, or if the
+// fault is in the Any.
+func scanWrapper(b []byte) Resource {
+	r := Resource{Wrapped: true}
+	var locator []byte
+	err := fields(b, func(num protowire.Number, f field) (err error) {
+		switch num {
+		case 1:
+			r.Version, err = f.string()
+		case 2:
+			err = r.scanBody(f)
+		case 3:
+			r.Name, err = f.string()
+		case 4:
+			if _, err = f.string(); err == nil {
+				r.Aliases++
+			}
+		case 6:
+			err = r.scanTTL(f)
+		case 8:
+			locator, err = f.name()
+		}
+		return err
+	})
+	if len(r.Name) == 0 {
+		r.Name = locator // the two exclude each other
+	}
+	if err != nil && r.Fault == nil {
+		r.Fault = fmt.Errorf("not a Resource: %w", err)
+	}
+	return r
+}
+
+// scanBody leaves a broken Any as the entry's fault, so that a name after it is still read.
+func (r *Resource) scanBody(f field) error {
+	any, err := f.bytes()
+	if err != nil {
+		return err
+	}
+	r.HasBody = true
+	r.TypeURL, r.Payload, r.Fault = splitAny(any)
+	return nil
+}
+
+func (r *Resource) scanTTL(f field) error {
+	b, err := f.bytes()
+	if err != nil {
+		return err
+	}
+	r.HasTTL = true
+	var seconds, nanos int64
+	err = fields(b, func(num protowire.Number, f field) (err error) {
+		var v uint64
+		switch num {
+		case 1:
+			v, err = f.varint()
+			seconds = int64(v)
+		case 2:
+			v, err = f.varint()
+			nanos = int64(int32(v))
+		}
+		return err
+	})
+	r.TTL = duration(seconds, nanos)
+	return err
+}
+
+// duration is the value of a google.protobuf.Duration; what cannot be held becomes some
+// 136 years of that sign.
+func duration(seconds, nanos int64) time.Duration {
+	const most = 1 << 32
+	return time.Duration(max(-most, min(seconds, most)))*time.Second + time.Duration(nanos)
+}
+
+func splitAny(b []byte) (url, value []byte, err error) {
+	err = fields(b, func(num protowire.Number, f field) (err error) {
+		switch num {
+		case 1:
+			url, err = f.string()
+		case 2:
+			value, err = f.bytes()
+		}
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("not an Any: %w", err)
+	}
+	return url, value, err
+}
+
+// StringField finds a top-level string field of a message; the last one counts, as in
+// proto3. ok is false if there is none. The whole top level is looked at, so that an error
+// means that the message does not parse.
+func StringField(msg []byte, want protowire.Number) (value []byte, ok bool, err error) {
+	err = fields(msg, func(num protowire.Number, f field) (err error) {
+		if num == want {
+			ok = true
+			value, err = f.string()
+		}
+		return err
+	})
+	return value, ok, err
+}
+
+// field is the value of one field: bytes for length-delimited ones, a number for varints.
+type field struct {
+	typ protowire.Type
+	b   []byte
+	v   uint64
+}
+
+// fields calls each for every top-level field of a message, in order.
+func fields(b []byte, each func(protowire.Number, field) error) error {
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return errTruncated
+		}
+		b = b[n:]
+		f := field{typ: typ}
+		switch typ {
+		case protowire.BytesType:
+			f.b, n = protowire.ConsumeBytes(b)
+		case protowire.VarintType:
+			f.v, n = protowire.ConsumeVarint(b)
+		default:
+			n = protowire.ConsumeFieldValue(num, typ, b)
+		}
+		if n < 0 {
+			return errTruncated
+		}
+		b = b[n:]
+		if err := each(num, f); err != nil {
+			return fmt.Errorf("field %d: %w", num, err)
+		}
+	}
+	return nil
+}
+
+func (f field) bytes() ([]byte, error) {
+	if f.typ != protowire.BytesType {
+		return nil, errWireType
+	}
+	return f.b, nil
+}
+
+func (f field) varint() (uint64, error) {
+	if f.typ != protowire.VarintType {
+		return 0, errWireType
+	}
+	return f.v, nil
+}
+
+func (f field) string() ([]byte, error) {
+	b, err := f.bytes()
+	if err == nil && !utf8.Valid(b) {
+		return nil, errUTF8
+	}
+	return b, err
+}
+
+func (f field) text() (string, error) {
+	b, err := f.string()
+	return string(b), err
+}
+
+// name reads a ResourceName, of which only the name is understood (xRFC TP2's dynamic
+// parameters are not).
+func (f field) name() ([]byte, error) {
+	b, err := f.bytes()
+	if err != nil {
+		return nil, err
+	}
+	name, _, err := StringField(b, 1)
+	return name, err
+}
+
+func (f field) status() (code int32, message string, err error) {
+	b, err := f.bytes()
+	if err != nil {
+		return 0, "", err
+	}
+	err = fields(b, func(num protowire.Number, f field) (err error) {
+		switch num {
+		case 1:
+			var v uint64
+			v, err = f.varint()
+			code = int32(v)
+		case 2:
+			message, err = f.text()
+		}
+		return err
+	})
+	return code, message, err
+}

@@ -1,0 +1,42 @@
+// Package testutil is the test kit of xdswatch: management servers to run a client
+// against, of which one does exactly what a test tells it and one is the real thing, and
+// the certificates that they need. It serves the tests of the module and is meant for the
+// tests of its users too.
+//
+// # The scripted server
+//
+// [NewServer] makes a management server in memory, [ListenServer] one on loopback TCP or a
+// Unix socket. Both serve every discovery method, aggregated or of a single type, state of
+// the world or delta, and do nothing by themselves. A test takes the streams as they come
+// and plays the server's part:
+//
+//	st, err := srv.Accept(ctx)                 // the next stream
+//	req, err := st.Next(ctx)                   // its next request
+//	err = st.Send(testutil.SotW(url, "1", "n1", cluster))
+//	st.End(status.Error(codes.Unavailable, "going away"))
+//
+// A server that answers by itself is a hook: see [OnRequest]. Faults are methods: broken
+// or huge messages ([Stream.SendBytes]), a stalled reader ([Stream.StopReading]), refused
+// or hanging dials ([Server.SetRefuse], [Server.SetHoldDial]), cut connections
+// ([Server.DropConnections]) and GOAWAY ([Server.GoAway]). A server that goes silent is
+// one whose script does nothing.
+//
+// A server in memory runs inside a testing/synctest bubble with exact fake time, and
+// leaves no goroutine behind when it is closed.
+//
+// # The real server
+//
+// [NewManagementServer] runs the server and the snapshot cache of go-control-plane on
+// loopback TCP, with all that its implementation does and leaves out. It can be stopped
+// hard and started anew on the same port, with its snapshot or without.
+//
+// # A bad network
+//
+// [NewTCPProxy] stands between a client and any server on TCP, and cuts, delays or
+// swallows what passes.
+//
+// # Certificates
+//
+// [NewCA] makes an authority whose certificates may be of any validity, expired ones
+// included.
+package testutil

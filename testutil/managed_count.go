@@ -1,0 +1,134 @@
+package testutil
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+)
+
+// Counters are what a [ManagementServer] saw on its streams since it was made, over all
+// restarts.
+type Counters struct {
+	Streams   int // streams opened
+	Open      int // streams open now
+	Requests  int // requests received, NACKs included
+	NACKs     int // requests with an error_detail
+	Responses int // responses handed to grpc
+}
+
+// Counters are the counts so far.
+func (m *ManagementServer) Counters() Counters {
+	c, _ := m.counts.read()
+	return c
+}
+
+// Await waits until the counters are as ok wants them, and gives them. ok is asked after
+// each change. The error is that of ctx.
+func (m *ManagementServer) Await(ctx context.Context, ok func(Counters) bool) (Counters, error) {
+	for {
+		c, changed := m.counts.read()
+		if ok(c) {
+			return c, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return c, fmt.Errorf("counters are %+v: %w", c, ctx.Err())
+		}
+	}
+}
+
+// counter is a set of counters whose changes can be waited for.
+type counter struct {
+	mu      sync.Mutex
+	counts  Counters
+	changed chan struct{} // nil while nobody waits; closed at the next change
+}
+
+func (c *counter) read() (Counters, <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.changed == nil {
+		c.changed = make(chan struct{})
+	}
+	return c.counts, c.changed
+}
+
+// update changes the counters and gives the number of streams opened.
+func (c *counter) update(change func(*Counters)) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change(&c.counts)
+	if c.changed != nil {
+		close(c.changed)
+		c.changed = nil
+	}
+	return c.counts.Streams
+}
+
+// intercept stands between grpc and the discovery server, and so sees requests before
+// the server fills in what the client left out.
+func (m *ManagementServer) intercept(srv any, gs grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	id := m.counts.update(func(c *Counters) {
+		c.Streams++
+		c.Open++
+	})
+	defer m.counts.update(func(c *Counters) { c.Open-- })
+	return next(srv, &countedStream{ServerStream: gs, server: m, id: id})
+}
+
+type countedStream struct {
+	grpc.ServerStream
+	server *ManagementServer
+	id     int
+}
+
+func (s *countedStream) RecvMsg(msg any) error {
+	if err := s.ServerStream.RecvMsg(msg); err != nil {
+		return err
+	}
+	r := &Request{Stream: s.id, At: time.Now()}
+	switch msg := msg.(type) {
+	case *discoveryv3.DiscoveryRequest:
+		r.SotW, r.Size = msg, proto.Size(msg)
+	case *discoveryv3.DeltaDiscoveryRequest:
+		r.Delta, r.Size = msg, proto.Size(msg)
+	default:
+		return nil
+	}
+	s.server.received(r)
+	return nil
+}
+
+func (s *countedStream) SendMsg(msg any) error {
+	err := s.ServerStream.SendMsg(msg)
+	if err == nil {
+		s.server.counts.update(func(c *Counters) { c.Responses++ })
+	}
+	return err
+}
+
+func (m *ManagementServer) received(r *Request) {
+	m.counts.update(func(c *Counters) {
+		c.Requests++
+		if r.ErrorDetail() != nil {
+			c.NACKs++
+		}
+	})
+	if m.config.OnRequest == nil {
+		return
+	}
+	// The server goes on to write into its own copy.
+	if r.SotW != nil {
+		r.SotW = proto.CloneOf(r.SotW)
+	}
+	if r.Delta != nil {
+		r.Delta = proto.CloneOf(r.Delta)
+	}
+	m.config.OnRequest(r)
+}

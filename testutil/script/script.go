@@ -1,0 +1,187 @@
+// Package script reads and checks exchanges written as text: what happens to a client line
+// by line, and below each line everything that the client did because of it.
+//
+// A script is a txtar archive. Its comment begins with the claim, then come headers, then
+// steps, set apart by empty lines:
+//
+//	# A NACK keeps the last good version.
+//	# spec: ACK-3
+//
+//	watch w1 cds a
+//	----
+//	-> 1 cds names=[a] node
+//
+//	recv cds 2 n2 a=bad:no
+//	----
+//	w1: failed a rejected: no
+//	-> 1 cds names=[a] nonce="n2" error="resource index 0: a: no"
+//
+// What stands below ---- is all that may happen, so silence is asserted too. It is
+// compared lane by lane: requests (->), and what the program is told; across lanes order
+// does not count. Lines that begin with * are only looked at by drivers that see the
+// inside of the client.
+//
+// # Headers
+//
+//	spec: ACK-3 …       the rules that the script proves
+//	case: ID            the scenario of a reference client that it follows
+//	server: WORD …      what the server is like: delta, per-type, two (servers), manual
+//	                    (streams open when the script says so), or a server feature
+//	client: WORD …      node-always, keep-deleted
+//	show: decode        tell how many payloads are decoded at a time
+//	only: machine       needs a driver that holds writers, workers or reading back
+//
+// # Commands
+//
+// Several stand on a line, set apart by semicolons, if they happen at one moment.
+//
+//	watch W TYPE NAME [@|@@]   W is how the script calls it; NAME * is everything, ** is
+//	                           everything spelled out; @@ is the second server
+//	unwatch W
+//	recv TYPE …                a response: see [Response]
+//	end · retry                the stream ends; the wait after it is over
+//	up · fail                  of a manual server: the stream stands, or cannot be had
+//	sleep DURATION
+//	block W · unblock W        the handler of W holds what it is given
+//	stall · flow               writers are held back; they write again
+//	slow · decode              decoding is held back; everything is decoded
+//	dump                       lists what is known, in lines that begin with =
+//
+// recv, end, retry, up and fail are for the stream that was opened last; recv/1 is for the
+// first that came up.
+package script
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/txtar"
+)
+
+// Script is one exchange.
+type Script struct {
+	Name    string              // of the file
+	Claim   string              // the first line
+	Headers map[string][]string // "spec" → words, and so on
+	Steps   []Step
+	Files   map[string][]byte
+}
+
+// Step is one input and what has to follow.
+type Step struct {
+	Line  int // in the file
+	Input string
+	Want  []string
+}
+
+const ruler = "----"
+
+// Parse reads a script.
+func Parse(name string, data []byte) (*Script, error) {
+	ar := txtar.Parse(data)
+	s := &Script{Name: name, Headers: map[string][]string{}, Files: map[string][]byte{}}
+	for _, f := range ar.Files {
+		s.Files[f.Name] = f.Data
+	}
+	var step *Step
+	ruled := false
+	for i, line := range strings.Split(string(ar.Comment), "\n") {
+		line = strings.TrimRight(line, " \t")
+		switch {
+		case strings.HasPrefix(line, "#"):
+			s.header(strings.TrimSpace(line[1:]))
+		case line == "":
+			step, ruled = nil, false
+		case step == nil:
+			s.Steps = append(s.Steps, Step{Line: i + 1, Input: line})
+			step = &s.Steps[len(s.Steps)-1]
+		case line == ruler && !ruled:
+			ruled = true
+		case !ruled:
+			return nil, fmt.Errorf("%s:%d: no %s below %q", name, i+1, ruler, step.Input)
+		default:
+			step.Want = append(step.Want, line)
+		}
+	}
+	if s.Claim == "" || len(s.Steps) == 0 {
+		return nil, fmt.Errorf("%s: a script has a claim in its first line, and steps", name)
+	}
+	return s, nil
+}
+
+func (s *Script) header(text string) {
+	key, rest, ok := strings.Cut(text, ":")
+	switch {
+	case ok && !strings.Contains(key, " "):
+		s.Headers[key] = append(s.Headers[key], strings.Fields(rest)...)
+	case s.Claim == "":
+		s.Claim = text
+	}
+}
+
+// Has says whether a header holds a word.
+func (s *Script) Has(header, word string) bool { return slices.Contains(s.Headers[header], word) }
+
+// Lane selects lines to compare.
+type Lane func(line string) bool
+
+// The lanes.
+func Requests(line string) bool { return strings.HasPrefix(line, "->") }
+
+// Inside are the lines about the inside of the client.
+func Inside(line string) bool { return strings.HasPrefix(line, "*") }
+
+// Told is what the program hears.
+func Told(line string) bool { return !Requests(line) && !Inside(line) }
+
+// Diff compares what happened in a step with what should have, in the given lanes. It
+// returns "" if they agree.
+func (st Step) Diff(got []string, lanes ...Lane) string {
+	var b strings.Builder
+	for _, lane := range lanes {
+		want, have := pick(st.Want, lane), pick(got, lane)
+		if !slices.Equal(want, have) {
+			fmt.Fprintf(&b, "line %d: %s\nwant:\n\t%s\ngot:\n\t%s\n", st.Line, st.Input,
+				strings.Join(want, "\n\t"), strings.Join(have, "\n\t"))
+		}
+	}
+	return b.String()
+}
+
+func pick(lines []string, lane Lane) []string {
+	var picked []string
+	for _, l := range lines {
+		if lane(l) {
+			picked = append(picked, l)
+		}
+	}
+	return picked
+}
+
+// Update rewrites a script with what happened, one list of lines for each step.
+func Update(data []byte, got [][]string) []byte {
+	ar := txtar.Parse(data)
+	var out []string
+	step := -1
+	skipping, inside := false, false
+	for _, line := range strings.Split(strings.TrimRight(string(ar.Comment), "\n"), "\n") {
+		switch {
+		case strings.HasPrefix(line, "#"):
+		case strings.TrimSpace(line) == "":
+			skipping, inside = false, false
+		case !inside:
+			inside = true
+			step++
+			out = append(out, line, ruler)
+			out = append(out, got[step]...)
+			skipping = true
+			continue
+		}
+		if !skipping {
+			out = append(out, line)
+		}
+	}
+	ar.Comment = []byte(strings.Join(out, "\n") + "\n")
+	return txtar.Format(ar)
+}

@@ -1,0 +1,312 @@
+package script
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/xdswatch/xdswatch/resource"
+)
+
+// urls are the resource types that scripts know, by short name. They have the type URLs
+// of Envoy's, but a message of their own: field 1 is the name, field 2 the value, which is
+// refused if it begins with "bad:" (the rest is the error) and lets the decoder panic if
+// it is "panic".
+var urls = map[string]string{
+	"cds":  "envoy.config.cluster.v3.Cluster",
+	"eds":  "envoy.config.endpoint.v3.ClusterLoadAssignment",
+	"lds":  "envoy.config.listener.v3.Listener",
+	"rds":  "envoy.config.route.v3.RouteConfiguration",
+	"vhds": "envoy.config.route.v3.VirtualHost",
+	"sds":  "envoy.extensions.transport_sockets.tls.v3.Secret",
+	"foo":  "test.Foo", // named by the wrapper alone
+	"bar":  "test.Bar",
+}
+
+// Kinds makes the types, by short name.
+func Kinds() map[string]resource.Kind {
+	kinds := map[string]resource.Kind{}
+	for short, name := range urls {
+		o := resource.Options{NameField: 1, FullState: short == "cds" || short == "lds"}
+		if short == "foo" {
+			o.NameField = 0
+		}
+		kinds[short] = resource.Custom(resource.TypePrefix+name, o, decode)
+	}
+	return kinds
+}
+
+// TypeURL is the type URL of a short name.
+func TypeURL(short string) string { return resource.TypePrefix + urls[short] }
+
+// Short is the short name of a type URL.
+func Short(typeURL string) string {
+	for short, name := range urls {
+		if resource.TypePrefix+name == typeURL {
+			return short
+		}
+	}
+	return typeURL
+}
+
+func decode(_ resource.Source, b []byte) (string, error) {
+	value := ""
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 || typ != protowire.BytesType {
+			return "", errors.New("does not parse")
+		}
+		v, m := protowire.ConsumeString(b[n:])
+		if m < 0 {
+			return "", errors.New("does not parse")
+		}
+		if num == 2 {
+			value = v
+		}
+		b = b[n+m:]
+	}
+	if reason, bad := strings.CutPrefix(value, "bad:"); bad {
+		return "", errors.New(reason)
+	}
+	if value == "panic" {
+		panic("the decoder does not like it")
+	}
+	return value, nil
+}
+
+// payload is the wire form of a message; swapped puts its fields in another order.
+func payload(name, value string, swapped bool) []byte {
+	var first, second []byte
+	if name != "" {
+		first = protowire.AppendTag(first, 1, protowire.BytesType)
+		first = protowire.AppendString(first, name)
+	}
+	second = protowire.AppendTag(second, 2, protowire.BytesType)
+	second = protowire.AppendString(second, value)
+	if swapped {
+		first, second = second, first
+	}
+	return append(first, second...)
+}
+
+// item is a word of recv: how an entry of a response is written.
+//
+//	a=1            resource a with value 1; in delta its version is 1 too
+//	a@7=1          the same with version 7; a@=1 with an empty one
+//	a~             an entry without a body; a@7~ with a version
+//	w:a=1          wrapped in a Resource (SotW); w:a/b=1 with the inner name b
+//	?=1            without a name
+//	bar:a=1        of another type than the response; w:bar:a=1 wrapped
+//	#              bytes that do not parse; w:a# with a name around them
+//	-a             removed (delta)
+//	!a=5:text      an error of that code for the resource
+//
+// Behind it may stand
+//
+//	%              the fields of the message are in another order
+//	^10s           a time to live
+//	&b             another name of the resource
+type item struct {
+	wrapped, bodiless, broken, swapped bool
+
+	typ, name, inner, value string
+	version                 string
+	alias                   string
+	ttl                     time.Duration
+}
+
+func parseItem(word string) item {
+	var it item
+	word, it.alias, _ = strings.Cut(word, "&")
+	word, ttl, _ := strings.Cut(word, "^")
+	it.ttl, _ = time.ParseDuration(ttl)
+	word, it.swapped = strings.CutSuffix(word, "%")
+	word, it.wrapped = strings.CutPrefix(word, "w:")
+	if typ, rest, ok := strings.Cut(word, ":"); ok && urls[typ] != "" {
+		it.typ, word = typ, rest
+	}
+	word, it.broken = strings.CutSuffix(word, "#")
+	word, it.bodiless = strings.CutSuffix(word, "~")
+	name, value, _ := strings.Cut(word, "=")
+	name, version, versioned := strings.Cut(name, "@")
+	it.value, it.version = value, value
+	if versioned {
+		it.version = version
+	}
+	it.name, it.inner = name, name
+	if outer, inner, ok := strings.Cut(name, "/"); ok && it.wrapped {
+		it.name, it.inner = outer, inner
+	}
+	if name == "?" {
+		it.name, it.inner = "", ""
+	}
+	return it
+}
+
+func (it item) any(typ string) *anypb.Any {
+	if it.typ != "" {
+		typ = it.typ
+	}
+	a := &anypb.Any{TypeUrl: TypeURL(typ), Value: payload(it.inner, it.value, it.swapped)}
+	if it.broken {
+		a.Value = []byte{0x0a, 0xff}
+	}
+	return a
+}
+
+func (it item) resource(typ string) *discoveryv3.Resource {
+	r := &discoveryv3.Resource{Name: it.name, Version: it.version}
+	if !it.bodiless {
+		r.Resource = it.any(typ)
+	}
+	if it.alias != "" {
+		r.Aliases = []string{it.alias}
+	}
+	if it.ttl > 0 {
+		r.Ttl = durationpb.New(it.ttl)
+	}
+	return r
+}
+
+// Response makes the frame of a response out of the words after recv: for SotW
+// "TYPE VERSION NONCE ITEM…", for delta "TYPE NONCE ITEM…". A hyphen alone is an empty
+// version or nonce.
+func Response(words []string, delta bool) ([]byte, error) {
+	if delta {
+		return deltaResponse(words)
+	}
+	if len(words) < 3 {
+		return nil, errors.New("recv wants a type, a version and a nonce")
+	}
+	typ := words[0]
+	r := &discoveryv3.DiscoveryResponse{TypeUrl: typeURLOf(typ), VersionInfo: text(words[1]), Nonce: text(words[2])}
+	for _, w := range words[3:] {
+		if w[0] == '!' {
+			r.ResourceErrors = append(r.ResourceErrors, resourceError(w))
+			continue
+		}
+		it := parseItem(w)
+		a := it.any(typ)
+		if it.wrapped || it.bodiless {
+			wrapper := it.resource(typ)
+			if it.bodiless {
+				wrapper.Version = ""
+			}
+			var err error
+			if a, err = anypb.New(wrapper); err != nil {
+				return nil, err
+			}
+		}
+		r.Resources = append(r.Resources, a)
+	}
+	return proto.Marshal(r)
+}
+
+func deltaResponse(words []string) ([]byte, error) {
+	if len(words) < 2 {
+		return nil, errors.New("recv wants a type and a nonce")
+	}
+	typ := words[0]
+	r := &discoveryv3.DeltaDiscoveryResponse{TypeUrl: typeURLOf(typ), Nonce: text(words[1])}
+	for _, w := range words[2:] {
+		switch {
+		case w[0] == '!':
+			r.ResourceErrors = append(r.ResourceErrors, resourceError(w))
+		case w[0] == '-':
+			r.RemovedResources = append(r.RemovedResources, w[1:])
+		default:
+			r.Resources = append(r.Resources, parseItem(w).resource(typ))
+		}
+	}
+	return proto.Marshal(r)
+}
+
+// typeURLOf lets a script leave the type out of a response by "-".
+func typeURLOf(typ string) string {
+	if typ == "-" {
+		return ""
+	}
+	return TypeURL(typ)
+}
+
+func text(word string) string {
+	if word == "-" {
+		return ""
+	}
+	return word
+}
+
+func resourceError(word string) *discoveryv3.ResourceError {
+	name, rest, _ := strings.Cut(word[1:], "=")
+	code, message, _ := strings.Cut(rest, ":")
+	n, _ := strconv.Atoi(code)
+	return &discoveryv3.ResourceError{
+		ResourceName: &discoveryv3.ResourceName{Name: name},
+		ErrorDetail:  &status.Status{Code: int32(n), Message: message},
+	}
+}
+
+// Request writes a request as a line; stream is the number of the stream.
+func Request(stream int, frame []byte, delta bool) string {
+	if delta {
+		return deltaRequest(stream, frame)
+	}
+	var r discoveryv3.DiscoveryRequest
+	if err := proto.Unmarshal(frame, &r); err != nil {
+		return fmt.Sprintf("-> %d does not parse: %v", stream, err)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "-> %d %s names=[%s]", stream, Short(r.TypeUrl), strings.Join(r.ResourceNames, " "))
+	quoted(&b, "version", r.VersionInfo)
+	quoted(&b, "nonce", r.ResponseNonce)
+	ending(&b, r.Node != nil, r.ErrorDetail)
+	return b.String()
+}
+
+func deltaRequest(stream int, frame []byte) string {
+	var r discoveryv3.DeltaDiscoveryRequest
+	if err := proto.Unmarshal(frame, &r); err != nil {
+		return fmt.Sprintf("-> %d does not parse: %v", stream, err)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "-> %d %s sub=[%s]", stream, Short(r.TypeUrl), strings.Join(r.ResourceNamesSubscribe, " "))
+	if len(r.ResourceNamesUnsubscribe) > 0 {
+		fmt.Fprintf(&b, " unsub=[%s]", strings.Join(r.ResourceNamesUnsubscribe, " "))
+	}
+	if len(r.InitialResourceVersions) > 0 {
+		var init []string
+		for name, version := range r.InitialResourceVersions {
+			init = append(init, name+":"+version)
+		}
+		slices.Sort(init)
+		fmt.Fprintf(&b, " init={%s}", strings.Join(init, " "))
+	}
+	quoted(&b, "nonce", r.ResponseNonce)
+	ending(&b, r.Node != nil, r.ErrorDetail)
+	return b.String()
+}
+
+func quoted(b *strings.Builder, key, value string) {
+	if value != "" {
+		fmt.Fprintf(b, " %s=%q", key, value)
+	}
+}
+
+func ending(b *strings.Builder, node bool, detail *status.Status) {
+	if node {
+		b.WriteString(" node")
+	}
+	if detail != nil {
+		fmt.Fprintf(b, " error=%d:%q", detail.Code, detail.Message)
+	}
+}

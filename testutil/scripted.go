@@ -1,0 +1,232 @@
+package testutil
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/test/bufconn"
+)
+
+// ErrServerClosed is the error of a server after Close.
+var ErrServerClosed = errors.New("server is closed")
+
+// memoryBuffer is the size in bytes of each direction of a connection in memory.
+const memoryBuffer = 64 << 10
+
+// Server is a management server that does what a test tells it: see the package's
+// overview. Messages of any size are received, and pings of any frequency allowed. Its
+// methods are safe for concurrent use.
+type Server struct {
+	name       string
+	onStream   func(*Stream)
+	onRequest  func(*Stream, *Request)
+	unrecorded bool
+	grpcOpts   []grpc.ServerOption
+
+	memory *bufconn.Listener // nil unless in memory
+	lis    *connListener
+	target string
+
+	streams  feed[*Stream]
+	requests feed[*Request]
+
+	closed    chan struct{}
+	closeOnce sync.Once
+	wg        sync.WaitGroup // acceptor, admissions, generations, readers
+
+	mu      sync.Mutex
+	opened  int           // streams so far
+	refuse  bool          // new connections are refused
+	hold    chan struct{} // nil unless dials are held; closed at their release
+	current *generation
+	old     []*generation // those that were sent GOAWAY
+}
+
+// Option is an option of [NewServer] and [ListenServer].
+type Option func(*Server)
+
+// Named gives a server in memory another name than "scripted", which tells several of
+// them apart: see [InMemory].
+func Named(name string) Option { return func(s *Server) { s.name = name } }
+
+// OnStream sets a function that is called for each new stream before its first request is
+// read. Reading waits for its return. It may end the stream.
+func OnStream(f func(*Stream)) Option { return func(s *Server) { s.onStream = f } }
+
+// OnRequest sets a function that is called for each request, after it was recorded, on
+// the goroutine that reads the stream: calls for one stream come in order, and its next
+// request waits for the return. It must not call [Server.Close], which waits for it.
+func OnRequest(f func(*Stream, *Request)) Option { return func(s *Server) { s.onRequest = f } }
+
+// Unrecorded makes a server forget its requests, for runs too long to keep them: only
+// OnRequest sees them, [Stream.Next] waits in vain, and the lists stay empty.
+func Unrecorded() Option { return func(s *Server) { s.unrecorded = true } }
+
+// GRPCOptions adds options of the grpc server, such as credentials, maximum ages or
+// window sizes.
+func GRPCOptions(opts ...grpc.ServerOption) Option {
+	return func(s *Server) { s.grpcOpts = append(s.grpcOpts, opts...) }
+}
+
+// NewServer starts a server in memory, to be reached with [Server.Target] and
+// [Server.DialOptions]. It must be closed; in a testing/synctest bubble, by the bubble.
+func NewServer(opts ...Option) *Server {
+	lis := bufconn.Listen(memoryBuffer)
+	s := newServer(lis, opts)
+	s.memory = lis
+	s.target = "passthrough:///" + s.name
+	s.start()
+	return s
+}
+
+// ListenServer starts a server on a TCP address such as "127.0.0.1:0", or on the Unix
+// socket of an address "unix:path". It must be closed.
+func ListenServer(addr string, opts ...Option) (*Server, error) {
+	network, address := "tcp", addr
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		network, address = "unix", path
+		if abs, ok := strings.CutPrefix(path, "//"); ok {
+			address = abs
+		}
+	}
+	lis, err := net.Listen(network, address)
+	if err != nil {
+		return nil, fmt.Errorf("scripted server: %w", err)
+	}
+	s := newServer(lis, opts)
+	s.target = lis.Addr().String()
+	if network == "unix" {
+		s.target = "unix:" + address
+	}
+	s.start()
+	return s, nil
+}
+
+func newServer(lis net.Listener, opts []Option) *Server {
+	s := &Server{name: "scripted", lis: newConnListener(lis), closed: make(chan struct{})}
+	for _, o := range opts {
+		o(s)
+	}
+	return s
+}
+
+func (s *Server) start() {
+	s.current = s.newGeneration()
+	s.wg.Go(s.accept)
+}
+
+// Target is what a grpc client dials: "passthrough:///scripted" in memory (or the name
+// given), else the address, with its port or as "unix:path".
+func (s *Server) Target() string { return s.target }
+
+// DialOptions are the options that a grpc client needs to reach the server: a dialer in
+// memory, none otherwise. Credentials are the client's own affair.
+func (s *Server) DialOptions() []grpc.DialOption {
+	if s.memory == nil {
+		return nil
+	}
+	return []grpc.DialOption{InMemory(s)}
+}
+
+// InMemory is the dialer of a client that talks to several servers in memory. They are
+// told apart by the name in their target; the names must differ.
+func InMemory(servers ...*Server) grpc.DialOption {
+	servers = slices.Clone(servers)
+	return grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+		for _, s := range servers {
+			if s.memory != nil && s.name == addr {
+				return s.dial(ctx)
+			}
+		}
+		return nil, fmt.Errorf("dial %q: no server in memory has this name", addr)
+	})
+}
+
+// Accept waits for the next stream that was not taken yet. Its errors are those of ctx,
+// and [ErrServerClosed].
+func (s *Server) Accept(ctx context.Context) (*Stream, error) {
+	st, err := s.streams.next(ctx, s.closed)
+	if errors.Is(err, errFeedOver) {
+		err = ErrServerClosed
+	}
+	if err != nil {
+		return nil, fmt.Errorf("accept a stream: %w", err)
+	}
+	return st, nil
+}
+
+// Streams are all streams so far, taken or not, over or not.
+func (s *Server) Streams() []*Stream { return s.streams.all() }
+
+// Requests are all requests of all streams so far, in the order of their arrival.
+func (s *Server) Requests() []*Request { return s.requests.all() }
+
+// Close cuts all connections and waits for everything that the server started, hooks
+// included. It removes the socket of a Unix address. Closing twice is nothing.
+func (s *Server) Close() {
+	s.closeOnce.Do(func() {
+		close(s.closed)
+		s.lis.Close()
+		for _, g := range s.generations() {
+			g.grpc.Stop()
+		}
+	})
+	s.wg.Wait()
+}
+
+// received records a request and shows it to the hook.
+func (s *Server) received(st *Stream, r *Request) {
+	if !s.unrecorded {
+		s.requests.add(r)
+		st.requests.add(r)
+	}
+	if s.onRequest != nil {
+		s.onRequest(st, r)
+	}
+}
+
+// handle serves one stream; grpc calls it for every method.
+func (s *Server) handle(_ any, gs grpc.ServerStream) error {
+	st := newStream(s, gs)
+	s.register(st)
+	s.wg.Go(func() {
+		if s.onStream != nil {
+			s.onStream(st)
+		}
+		st.read()
+	})
+	return st.serve()
+}
+
+func (s *Server) register(st *Stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opened++
+	st.ID = s.opened
+	s.streams.add(st)
+}
+
+func (s *Server) newGRPC() *grpc.Server {
+	opts := []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(math.MaxInt),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
+			MinTime:             time.Nanosecond,
+			PermitWithoutStream: true,
+		}),
+	}
+	opts = append(opts, s.grpcOpts...)
+	return grpc.NewServer(append(opts,
+		grpc.ForceServerCodecV2(rawCodec{}),
+		grpc.UnknownServiceHandler(s.handle),
+		grpc.WaitForHandlers(true),
+	)...)
+}

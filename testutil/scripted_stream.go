@@ -1,0 +1,213 @@
+package testutil
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+)
+
+// ErrStreamOver is the error of a stream that was ended by either side.
+var ErrStreamOver = errors.New("stream is over")
+
+// Stream is one stream of a [Server], played by the test. Its methods are safe for
+// concurrent use.
+type Stream struct {
+	// ID counts the server's streams from 1. The order of streams that a client opens at
+	// the same moment is not defined.
+	ID int
+	// Method is the full gRPC method, "/package.Service/StreamThings".
+	Method string
+	// Delta says that the stream is of the delta variant, by the name of its method.
+	Delta bool
+	// Metadata is what the client sent as headers.
+	Metadata metadata.MD
+
+	server   *Server
+	grpc     grpc.ServerStream
+	requests feed[*Request]
+	sending  chan struct{} // holds one token while nobody sends
+
+	over chan struct{} // closed when the stream is over
+	once sync.Once     // guards err and over
+	err  error         // readable once over is closed
+
+	mu   sync.Mutex
+	gate chan struct{} // nil while reading; closed when reading resumes
+}
+
+func newStream(s *Server, gs grpc.ServerStream) *Stream {
+	method, _ := grpc.MethodFromServerStream(gs)
+	md, _ := metadata.FromIncomingContext(gs.Context())
+	st := &Stream{
+		Method:   method,
+		Delta:    strings.HasPrefix(method[strings.LastIndexByte(method, '/')+1:], "Delta"),
+		Metadata: md,
+		server:   s,
+		grpc:     gs,
+		sending:  make(chan struct{}, 1),
+		over:     make(chan struct{}),
+	}
+	st.sending <- struct{}{}
+	return st
+}
+
+// Next waits for the next request that was not taken yet. Its errors are those of ctx
+// and, after the last request, [ErrStreamOver].
+func (st *Stream) Next(ctx context.Context) (*Request, error) {
+	r, err := st.requests.next(ctx, st.over)
+	if errors.Is(err, errFeedOver) {
+		err = st.overError()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("stream %d: next request: %w", st.ID, err)
+	}
+	return r, nil
+}
+
+// Requests are all requests of the stream so far, taken or not.
+func (st *Stream) Requests() []*Request { return st.requests.all() }
+
+// Send sends a message, a response as a rule. It blocks while the client's flow control
+// does, until the stream is over. A nil error means that the message is on its way, not
+// that it arrived.
+func (st *Stream) Send(m proto.Message) error {
+	b, err := proto.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("stream %d: send: %w", st.ID, err)
+	}
+	return st.send(b)
+}
+
+// SendBytes sends a message of any bytes and size, and is otherwise like Send. The bytes
+// are copied.
+func (st *Stream) SendBytes(b []byte) error { return st.send(bytes.Clone(b)) }
+
+func (st *Stream) send(b []byte) error {
+	select {
+	case <-st.sending:
+		defer func() { st.sending <- struct{}{} }()
+	case <-st.over:
+	}
+	if st.isOver() {
+		return fmt.Errorf("stream %d: send: %w", st.ID, st.overError())
+	}
+	if err := st.grpc.SendMsg(b); err != nil {
+		return fmt.Errorf("stream %d: send: %w", st.ID, err)
+	}
+	return nil
+}
+
+// End ends the stream, after what was sent before. Nil ends it with status OK, which is
+// io.EOF to the client; an error of package status with that status, any other error with
+// the code Unknown. Ending a stream that is over does nothing. End does not wait for the
+// client.
+func (st *Stream) End(err error) { st.finish(err) }
+
+// Done is closed when the stream is over: ended by the script, or closed or broken by the
+// client or the network.
+func (st *Stream) Done() <-chan struct{} { return st.over }
+
+// Err is nil before Done is closed. Then it is what End was given, io.EOF if the client
+// closed its side in good order, or the error of a stream that was cancelled or broke.
+func (st *Stream) Err() error {
+	if !st.isOver() {
+		return nil
+	}
+	return st.err
+}
+
+// StopReading leaves requests unread from now on, so that the client's sends block once
+// the flow-control window is full (64 KiB, if nothing else is asked of grpc). No request
+// is recorded until ResumeReading; one may already have been read, and waits.
+func (st *Stream) StopReading() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.gate == nil {
+		st.gate = make(chan struct{})
+	}
+}
+
+// ResumeReading ends what StopReading began.
+func (st *Stream) ResumeReading() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.gate != nil {
+		close(st.gate)
+		st.gate = nil
+	}
+}
+
+func (st *Stream) isOver() bool {
+	select {
+	case <-st.over:
+		return true
+	default:
+		return false
+	}
+}
+
+func (st *Stream) finish(err error) {
+	st.once.Do(func() {
+		st.err = err
+		close(st.over)
+	})
+}
+
+func (st *Stream) overError() error {
+	if st.err == nil {
+		return ErrStreamOver
+	}
+	return fmt.Errorf("%w: %w", ErrStreamOver, st.err)
+}
+
+// serve holds the stream until it is over and gives the status with which it ends.
+func (st *Stream) serve() error {
+	ctx := st.grpc.Context()
+	select {
+	case <-st.over:
+	case <-ctx.Done():
+		st.finish(ctx.Err())
+	}
+	if errors.Is(st.err, io.EOF) {
+		return nil
+	}
+	return st.err
+}
+
+// read takes requests until the stream is over.
+func (st *Stream) read() {
+	for st.pass() {
+		var raw []byte
+		if err := st.grpc.RecvMsg(&raw); err != nil {
+			st.finish(err)
+			return
+		}
+		if !st.pass() {
+			return
+		}
+		st.server.received(st, parseRequest(st, raw))
+	}
+}
+
+// pass waits while reading is stopped, and says whether the stream goes on.
+func (st *Stream) pass() bool {
+	st.mu.Lock()
+	gate := st.gate
+	st.mu.Unlock()
+	if gate != nil {
+		select {
+		case <-gate:
+			return st.pass()
+		case <-st.over:
+		}
+	}
+	return !st.isOver()
+}

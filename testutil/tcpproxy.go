@@ -1,0 +1,176 @@
+package testutil
+
+import (
+	"fmt"
+	"net"
+	"sync"
+	"time"
+)
+
+// TCPProxy stands between a client and a server and does what networks do: it cuts, delays,
+// swallows and refuses. It listens on loopback and forwards bytes without a look at them.
+// Safe for concurrent use; its maker closes it.
+type TCPProxy struct {
+	addr string
+	wg   sync.WaitGroup // the acceptor and all goroutines of connections
+
+	mu        sync.Mutex
+	target    string
+	delay     time.Duration
+	blackhole bool
+	closed    bool
+	listener  net.Listener // nil while connections are refused
+	conns     map[*proxyConn]struct{}
+}
+
+// NewTCPProxy makes a proxy on a free loopback port that forwards to target, a "host:port"
+// which need not listen yet.
+func NewTCPProxy(target string) (*TCPProxy, error) {
+	p := &TCPProxy{addr: "127.0.0.1:0", target: target, conns: map[*proxyConn]struct{}{}}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.listenLocked(); err != nil {
+		return nil, err
+	}
+	p.addr = p.listener.Addr().String()
+	return p, nil
+}
+
+// Addr is the "host:port" at which clients reach the proxy. It never changes.
+func (p *TCPProxy) Addr() string { return p.addr }
+
+// SetTarget makes connections that are accepted from now on go to target.
+func (p *TCPProxy) SetTarget(target string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = target
+}
+
+// Delay makes whatever is read from now on, in either direction, arrive d later. It does
+// not lower the throughput, and nothing overtakes. 0, as at first, forwards at once.
+func (p *TCPProxy) Delay(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.delay = d
+}
+
+// Blackhole makes the network silent, as a firewall that forgot its connections or a host
+// that lost its power: connections stay open and are accepted, but nothing that is sent
+// arrives, not even the end of the other side. When it is switched off, new connections
+// work; those that stood in the meantime have lost bytes and stay silent until they are
+// cut.
+func (p *TCPProxy) Blackhole(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.blackhole = on
+	if !on {
+		return
+	}
+	for c := range p.conns {
+		c.silence()
+	}
+}
+
+// Refuse makes the proxy's port closed to new connections, or open again; those that
+// stand are not touched. The error is that of listening on the same port again, which
+// another program may have taken.
+func (p *TCPProxy) Refuse(on bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.closed, on == (p.listener == nil):
+		return nil
+	case on:
+		err := p.listener.Close()
+		p.listener = nil
+		return err
+	default:
+		return p.listenLocked()
+	}
+}
+
+// Cut ends all connections in the orderly way (FIN), with what is still on its way lost.
+// New ones are accepted.
+func (p *TCPProxy) Cut() { p.end(false) }
+
+// Reset ends all connections as a crashed peer does (RST). New ones are accepted.
+func (p *TCPProxy) Reset() { p.end(true) }
+
+func (p *TCPProxy) end(reset bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		c.close(reset)
+		delete(p.conns, c)
+	}
+}
+
+// Connections is the number of clients' connections that are open.
+func (p *TCPProxy) Connections() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.conns)
+}
+
+// Close ends the listener and all connections and waits for the proxy's goroutines.
+// Closing twice is nothing.
+func (p *TCPProxy) Close() {
+	p.mu.Lock()
+	p.closed = true
+	if p.listener != nil {
+		p.listener.Close()
+		p.listener = nil
+	}
+	p.mu.Unlock()
+	p.end(false)
+	p.wg.Wait()
+}
+
+func (p *TCPProxy) listenLocked() error {
+	l, err := net.Listen("tcp", p.addr)
+	if err != nil {
+		return fmt.Errorf("tcp proxy: %w", err)
+	}
+	p.listener = l
+	p.wg.Go(func() { p.accept(l) })
+	return nil
+}
+
+// accept lives as long as its listener.
+func (p *TCPProxy) accept(l net.Listener) {
+	for {
+		client, err := l.Accept()
+		if err != nil {
+			return
+		}
+		p.add(client)
+	}
+}
+
+// add starts the connection's goroutine, unless the proxy was closed after it was accepted.
+func (p *TCPProxy) add(client net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		client.Close()
+		return
+	}
+	c := newProxyConn(client)
+	if p.blackhole {
+		c.silence()
+	}
+	p.conns[c] = struct{}{}
+	target := p.target
+	p.wg.Go(func() {
+		c.run(target, p.currentDelay)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.conns, c)
+	})
+}
+
+func (p *TCPProxy) currentDelay() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.delay
+}

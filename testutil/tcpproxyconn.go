@@ -1,0 +1,174 @@
+package testutil
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// proxyConn is one client's connection through a [TCPProxy] and, unless the network was
+// silent from its start, the proxy's own to the target.
+type proxyConn struct {
+	client net.Conn
+	silent atomic.Bool     // what is read is dropped, from now on
+	ctx    context.Context // done when the connection is to end
+	cancel context.CancelFunc
+
+	mu     sync.Mutex
+	server net.Conn // nil before it is dialled
+	closed bool
+	reset  bool
+}
+
+func newProxyConn(client net.Conn) *proxyConn {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &proxyConn{client: client, ctx: ctx, cancel: cancel}
+}
+
+func (c *proxyConn) silence() { c.silent.Store(true) }
+
+// run forwards in both directions until both sides have ended, one has failed, or the
+// connection is closed.
+func (c *proxyConn) run(target string, delay func() time.Duration) {
+	defer c.close(false)
+	if c.silent.Load() {
+		c.drain(c.client)
+		return
+	}
+	server, err := new(net.Dialer).DialContext(c.ctx, "tcp", target)
+	if err != nil || !c.join(server) {
+		c.close(true) // as near as a proxy comes to a refused connection
+		return
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { c.forward(server, c.client, delay) })
+	wg.Go(func() { c.forward(c.client, server, delay) })
+	wg.Wait()
+}
+
+// join takes the connection to the target, unless the connection has ended.
+func (c *proxyConn) join(server net.Conn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		server.Close()
+		return false
+	}
+	c.server = server
+	return true
+}
+
+// chunk is a piece of what one side said and when to pass it on; without bytes, its end.
+type chunk struct {
+	data []byte
+	due  time.Time
+}
+
+// forward passes on what src says until its end. A goroutine of its own writes, so that
+// a delay holds back the arrival and not the reading.
+func (c *proxyConn) forward(dst, src net.Conn, delay func() time.Duration) {
+	const readAhead = 1024 // chunks on their way
+	chunks := make(chan chunk, readAhead)
+	var wg sync.WaitGroup
+	wg.Go(func() { c.write(dst, chunks) })
+	defer wg.Wait()
+	defer close(chunks)
+	for buf := make([]byte, 32<<10); ; {
+		n, err := src.Read(buf)
+		if c.silent.Load() {
+			c.drain(src)
+			return
+		}
+		due := time.Now().Add(delay())
+		if n > 0 && !c.push(chunks, chunk{append([]byte(nil), buf[:n]...), due}) {
+			return
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			c.push(chunks, chunk{nil, due})
+			return
+		case err != nil: // a reset, which does not wait for its turn
+			c.close(true)
+			return
+		}
+	}
+}
+
+func (c *proxyConn) push(chunks chan<- chunk, k chunk) bool {
+	select {
+	case chunks <- k:
+		return true
+	case <-c.ctx.Done():
+		return false
+	}
+}
+
+// write passes chunks on when they are due. It ends with the channel or the connection;
+// where dst takes no more, it ends the connection.
+func (c *proxyConn) write(dst net.Conn, chunks <-chan chunk) {
+	for k := range chunks {
+		if !c.wait(time.Until(k.due)) {
+			return
+		}
+		if c.silent.Load() {
+			continue
+		}
+		if k.data == nil {
+			dst.(interface{ CloseWrite() error }).CloseWrite()
+			continue
+		}
+		if _, err := dst.Write(k.data); err != nil {
+			c.close(false)
+			return
+		}
+	}
+}
+
+// wait returns false if the connection ended meanwhile.
+func (c *proxyConn) wait(d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-c.ctx.Done():
+		return false
+	}
+}
+
+// drain drops what src says, and its end, until the connection is closed.
+func (c *proxyConn) drain(src net.Conn) {
+	for buf := make([]byte, 32<<10); ; {
+		if _, err := src.Read(buf); err != nil {
+			<-c.ctx.Done()
+			return
+		}
+	}
+}
+
+// close ends both sides; reset makes that an RST. Safe for concurrent use.
+func (c *proxyConn) close(reset bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return
+	}
+	c.closed = true
+	c.cancel()
+	for _, side := range []net.Conn{c.client, c.server} {
+		if side == nil {
+			continue
+		}
+		if tcp, ok := side.(*net.TCPConn); ok && reset {
+			tcp.SetLinger(0)
+		}
+		side.Close()
+	}
+}

@@ -1,0 +1,28 @@
+package transport
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrClosed is the cause of a [*ConnectError] from a connection that was closed.
+	ErrClosed = errors.New("the connection is closed")
+	// ErrStreamEnded is returned by Send on a stream that is over. Recv has the reason.
+	ErrStreamEnded = errors.New("the stream is over")
+)
+
+// ConnectError says that no stream could be had from a server: no address, no connection,
+// no handshake, no call credential. What befalls a stream that was had is a gRPC status
+// error instead.
+type ConnectError struct {
+	Server string // the server's URI, as in the bootstrap
+	// Err is a gRPC status error, [ErrClosed], or the cause of the end of the context.
+	Err error
+}
+
+func (e *ConnectError) Error() string {
+	return fmt.Sprintf("management server %q: no stream: %s", e.Server, describe(e.Err))
+}
+
+func (e *ConnectError) Unwrap() error { return e.Err }

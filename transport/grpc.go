@@ -1,0 +1,113 @@
+package transport
+
+import (
+	"math"
+	"time"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/keepalive"
+)
+
+const (
+	defaultKeepaliveTime    = 5 * time.Minute
+	defaultKeepaliveTimeout = 20 * time.Second
+	defaultConnectTimeout   = 20 * time.Second
+)
+
+// GRPCConfig configures [NewGRPC]. The zero value works.
+type GRPCConfig struct {
+	// KeepaliveTime is the silence on a connection with open streams after which the
+	// server is asked for a sign of life. 0 means 5 minutes, which is what gRPC servers
+	// allow by default; gRPC raises less than 10 seconds to that; a negative value asks
+	// never. A connection without streams is never asked.
+	KeepaliveTime time.Duration
+	// KeepaliveTimeout is how long a server may take to answer before the connection, and
+	// its streams with it, counts as lost. 0 or less means 20 seconds.
+	KeepaliveTimeout time.Duration
+	// MaxReceiveSize is the largest response that is accepted, in bytes. 0 or less means
+	// 2 GiB less one byte, in place of gRPC's 4 MiB, which a whole snapshot soon exceeds.
+	// A larger response ends its stream with RESOURCE_EXHAUSTED.
+	MaxReceiveSize int
+	// ConnectTimeout bounds an attempt at one address: TCP, TLS and HTTP/2 together. 0 or
+	// less means 20 seconds. Open as a whole, with the resolution of the name and all
+	// addresses, takes at most twice that.
+	ConnectTimeout time.Duration
+	// Headers are sent with every stream to every server, before those that the bootstrap
+	// gives for a server.
+	Headers []bootstrap.Header
+	// DialOptions are appended to the options made of the rest, and so win over them:
+	// interceptors, stats handlers, a dialer of one's own.
+	DialOptions []grpc.DialOption
+}
+
+func (c GRPCConfig) withDefaults() GRPCConfig {
+	orDefault := func(d *time.Duration, def time.Duration) {
+		if *d <= 0 {
+			*d = def
+		}
+	}
+	if c.KeepaliveTime == 0 {
+		c.KeepaliveTime = defaultKeepaliveTime
+	}
+	orDefault(&c.KeepaliveTimeout, defaultKeepaliveTimeout)
+	orDefault(&c.ConnectTimeout, defaultConnectTimeout)
+	if c.MaxReceiveSize <= 0 || c.MaxReceiveSize > math.MaxInt32 {
+		c.MaxReceiveSize = math.MaxInt32
+	}
+	return c
+}
+
+// dialOptions are those that do not depend on the server.
+func (c GRPCConfig) dialOptions() []grpc.DialOption {
+	opts := []grpc.DialOption{
+		// A service config from DNS could change the timeouts and retries of streams.
+		grpc.WithDisableServiceConfig(),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(c.MaxReceiveSize)),
+		// The backoff is only seen by a channel that drains its last streams: one that
+		// found no connection is given up. gRPC makes no attempt shorter than its delay.
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: min(time.Second, c.ConnectTimeout), Multiplier: 1.6, Jitter: 0.2, MaxDelay: 5 * time.Second},
+			MinConnectTimeout: c.ConnectTimeout,
+		}),
+	}
+	if c.KeepaliveTime > 0 {
+		opts = append(opts, grpc.WithKeepaliveParams(keepalive.ClientParameters{
+			Time: c.KeepaliveTime, Timeout: c.KeepaliveTimeout,
+		}))
+	}
+	return opts
+}
+
+// GRPC is the [Builder] of connections over gRPC. Safe for concurrent use.
+type GRPC struct{ config GRPCConfig }
+
+// NewGRPC makes a builder of gRPC connections. As gRPC does, they obey HTTPS_PROXY unless
+// a dial option says otherwise.
+func NewGRPC(c GRPCConfig) *GRPC { return &GRPC{config: c.withDefaults()} }
+
+// Build makes a connection to the server. Targets are gRPC's: "host:port", "dns:///…",
+// "unix:/path" and "unix:///path", "passthrough:///…", and whatever else the program's
+// resolvers know. It returns an error for a target, a header or a credential that cannot
+// work: among them call credentials that want privacy, as "jwt_token_file" does, on an
+// "insecure" channel, on which each call would fail (gRFC A97).
+func (g *GRPC) Build(s bootstrap.ManagementServer) (Conn, error) {
+	creds, err := credentialOptions(s)
+	if err != nil {
+		return nil, buildError(s, err)
+	}
+	headers, err := headerPairs(g.config.Headers, s.Headers)
+	if err != nil {
+		return nil, buildError(s, err)
+	}
+	opts := append(g.config.dialOptions(), creds...)
+	if s.HostAuthority != "" {
+		opts = append(opts, grpc.WithAuthority(s.HostAuthority))
+	}
+	c := newConn(s.URI, append(opts, g.config.DialOptions...), headers, g.config)
+	if err := c.prepare(); err != nil {
+		return nil, buildError(s, err)
+	}
+	return c, nil
+}

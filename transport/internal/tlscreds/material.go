@@ -1,0 +1,168 @@
+package tlscreds
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
+)
+
+// material keeps the certificates that were read last. Safe for concurrent use.
+type material struct {
+	spec bootstrap.TLS
+
+	mu    sync.Mutex
+	pair  item[*tls.Certificate]
+	roots item[*x509.CertPool]
+}
+
+// item is something that is read from files and kept, guarded by the material's mutex.
+type item[T any] struct {
+	value T
+	have  bool      // value was read once
+	read  time.Time // when value was read
+	load  func() (T, error)
+}
+
+func newMaterial(c bootstrap.TLS) *material {
+	m := &material{spec: c}
+	if hasPair(c) {
+		m.pair.load = m.loadPair
+	}
+	if hasRoots(c) {
+		m.roots.load = m.loadRoots
+	}
+	return m
+}
+
+func hasPair(c bootstrap.TLS) bool {
+	return c.CertificateFile != "" || c.PrivateKeyFile != "" || len(c.Certificate) > 0 || len(c.PrivateKey) > 0
+}
+
+func hasRoots(c bootstrap.TLS) bool {
+	return c.CACertificateFile != "" || len(c.CACertificate) > 0
+}
+
+// config reads what is too old and returns the configuration of one handshake. An error
+// means that something was never read well; stale, that an older state is used and why.
+func (m *material) config() (config *tls.Config, stale, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	pairErr := m.pair.refresh(m.spec.RefreshInterval)
+	rootsErr := m.roots.refresh(m.spec.RefreshInterval)
+	stale = errors.Join(pairErr, rootsErr)
+	if !m.pair.usable() || !m.roots.usable() {
+		return nil, nil, stale
+	}
+	return clientConfig(m.spec, m.pair.value, m.roots.value), stale, nil
+}
+
+// refresh reads the value if it is older than interval and keeps the old one on an error.
+func (i *item[T]) refresh(interval time.Duration) error {
+	if i.load == nil || i.have && time.Since(i.read) < interval {
+		return nil
+	}
+	v, err := i.load()
+	if err != nil {
+		return err
+	}
+	i.value, i.have, i.read = v, true, time.Now()
+	return nil
+}
+
+// expire makes the next handshake read everything: a peer that refused what was cached
+// may have been given other certificates meanwhile.
+func (m *material) expire() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pair.read, m.roots.read = time.Time{}, time.Time{}
+}
+
+func (i *item[T]) usable() bool { return i.load == nil || i.have }
+
+// loadPair refuses a certificate and key that do not belong together, as they are seen
+// when only one of them was replaced yet.
+func (m *material) loadPair() (*tls.Certificate, error) {
+	cert, err := text(m.spec.Certificate, m.spec.CertificateFile, "certificate")
+	if err != nil {
+		return nil, err
+	}
+	key, err := text(m.spec.PrivateKey, m.spec.PrivateKeyFile, "private key")
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("certificate %s with private key %s: %w",
+			origin(m.spec.CertificateFile), origin(m.spec.PrivateKeyFile), err)
+	}
+	return &pair, nil
+}
+
+func (m *material) loadRoots() (*x509.CertPool, error) {
+	data, err := text(m.spec.CACertificate, m.spec.CACertificateFile, "ca certificate")
+	if err != nil {
+		return nil, err
+	}
+	pool, err := parseRoots(data)
+	if err != nil {
+		return nil, fmt.Errorf("ca certificate %s: %w", origin(m.spec.CACertificateFile), err)
+	}
+	return pool, nil
+}
+
+// parseRoots passes over certificates that Go does not understand, as the system's
+// bundles hold some, but not over a file that ends in the middle of one.
+func parseRoots(data []byte) (*x509.CertPool, error) {
+	pool, found := x509.NewCertPool(), 0
+	for {
+		block, rest := pem.Decode(data)
+		if block == nil {
+			break
+		}
+		data = rest
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		if cert, err := x509.ParseCertificate(block.Bytes); err == nil {
+			pool.AddCert(cert)
+			found++
+		}
+	}
+	if bytes.Contains(data, []byte("-----BEGIN ")) {
+		return nil, errors.New("ends within a PEM block")
+	}
+	if found == 0 {
+		return nil, errors.New("holds no certificate in PEM form")
+	}
+	return pool, nil
+}
+
+// text is the inline text if there is one, else the content of the file.
+func text(inline []byte, file, what string) ([]byte, error) {
+	if len(inline) > 0 {
+		return inline, nil
+	}
+	if file == "" {
+		return nil, fmt.Errorf("%s is not configured", what)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	return data, nil
+}
+
+func origin(file string) string {
+	if file == "" {
+		return "given inline"
+	}
+	return file
+}

@@ -1,0 +1,76 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// stream is a [Stream] over gRPC.
+type stream struct {
+	grpc   grpc.ClientStream
+	cancel context.CancelCauseFunc // also releases the channel
+	limit  int
+	end    error // what Recv returned last, owned by its caller; nil while it gives messages
+}
+
+// errStreamClosed is the cause of a stream's end that its user asked for.
+var errStreamClosed = errors.New("the stream was closed")
+
+// Send is documented at [Stream].
+func (s *stream) Send(msg []byte) error {
+	err := s.grpc.SendMsg(msg)
+	if errors.Is(err, io.EOF) {
+		return ErrStreamEnded
+	}
+	return err
+}
+
+// Recv is documented at [Stream].
+func (s *stream) Recv() ([]byte, error) {
+	if s.end != nil {
+		return nil, s.end
+	}
+	var msg []byte
+	err := s.grpc.RecvMsg(&msg)
+	if err == nil {
+		return msg, nil
+	}
+	s.end = explainLimit(err, s.limit)
+	s.cancel(s.end)
+	return nil, s.end
+}
+
+// Close is documented at [Stream].
+func (s *stream) Close() { s.cancel(errStreamClosed) }
+
+// explainLimit says how to accept a response that was larger than our limit. gRPC tells it
+// from a request larger than the server's only by the limit in the text.
+func explainLimit(err error, limit int) error {
+	st, ok := status.FromError(err)
+	if !ok || st.Code() != codes.ResourceExhausted {
+		return err
+	}
+	text := st.Message()
+	ours := strings.HasSuffix(text, fmt.Sprintf("larger than max %d", limit)) ||
+		strings.Contains(text, "larger than max (") && strings.HasSuffix(text, fmt.Sprintf(" vs. %d)", limit))
+	if !ours {
+		return err
+	}
+	return status.Errorf(codes.ResourceExhausted,
+		"a response is larger than the limit of %d bytes; MaxReceiveSize raises it: %s", limit, text)
+}
+
+// describe is the text of an error with a status named once, without gRPC's preamble.
+func describe(err error) string {
+	if st, ok := status.FromError(err); ok && err != nil {
+		return fmt.Sprintf("%v: %s", st.Code(), st.Message())
+	}
+	return err.Error()
+}

@@ -1,0 +1,131 @@
+// Package watcher is what a program calls to follow xDS resources: typed watches, sets,
+// collections, iterators and lookups, over a [client.Client].
+package watcher
+
+import (
+	"context"
+	"iter"
+
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/resource"
+)
+
+// Event is something that happened to a resource of type T, or to a collection as a whole:
+// then its name is "*".
+type Event[T any] struct {
+	Kind      client.Kind
+	Name      string // canonical
+	Authority string // of an xdstp name
+	Version   string // of the value: the resource's own in delta, else the response's
+	Server    string // URI of the management server
+	Reason    client.Reason
+	Err       error  // of failed and ambient events: a [*client.ResourceError]
+	Value     T      // of updated events; shared between watches, read only
+	Raw       []byte // its bytes as received; shared, read only
+}
+
+// Batch is events that belong together, in the order of the wire: at most
+// [client.MaxBatch].
+type Batch[T any] struct {
+	Events []Event[T]
+	// Last says that a response, or what was held when the watch began, ends here. Such a
+	// batch may hold no events.
+	Last bool
+}
+
+// Changed lists the members that have a new value.
+func (b Batch[T]) Changed() iter.Seq[Event[T]] { return b.of(client.KindUpdated) }
+
+// Removed lists the members that are no more.
+func (b Batch[T]) Removed() iter.Seq[Event[T]] { return b.of(client.KindDoesNotExist) }
+
+// Failed lists the members that cannot be used.
+func (b Batch[T]) Failed() iter.Seq[Event[T]] { return b.of(client.KindFailed) }
+
+// Synced says whether the first state of the collection is complete with this batch.
+func (b Batch[T]) Synced() bool {
+	for range b.of(client.KindSynced) {
+		return true
+	}
+	return false
+}
+
+func (b Batch[T]) of(k client.Kind) iter.Seq[Event[T]] {
+	return func(yield func(Event[T]) bool) {
+		for _, ev := range b.Events {
+			if ev.Kind == k && !yield(ev) {
+				return
+			}
+		}
+	}
+}
+
+// Watch subscribes to one resource; see [client.Client.Watch] for how handlers are called,
+// what ends a watch, and errors.
+func Watch[T any](ctx context.Context, c *client.Client, t *resource.Type[T], name string, handler func(Event[T])) (*client.Watch, error) {
+	if t == nil {
+		return nil, client.ErrNilType
+	}
+	if handler == nil {
+		return nil, client.ErrNilHandler
+	}
+	return c.Watch(ctx, t, name, func(ev client.Event) { handler(typed[T](ev)) })
+}
+
+// WatchAll subscribes to a collection: "*" is every resource of the type; see
+// [client.Client.WatchAll].
+func WatchAll[T any](ctx context.Context, c *client.Client, t *resource.Type[T], collection string, handler func(Batch[T]), opts ...client.WatchOption) (*client.Watch, error) {
+	if t == nil {
+		return nil, client.ErrNilType
+	}
+	if handler == nil {
+		return nil, client.ErrNilHandler
+	}
+	return c.WatchAll(ctx, t, collection, batched(handler), opts...)
+}
+
+// NewSet makes one handler for many resources that come and go; see [client.Set].
+func NewSet[T any](ctx context.Context, c *client.Client, t *resource.Type[T], handler func(Batch[T])) (*client.Set, error) {
+	if t == nil {
+		return nil, client.ErrNilType
+	}
+	if handler == nil {
+		return nil, client.ErrNilHandler
+	}
+	return c.NewSet(ctx, t, batched(handler))
+}
+
+// Get returns a resource: at once if it is held, else when the server has answered; see
+// [client.Client.Get].
+func Get[T any](ctx context.Context, c *client.Client, t *resource.Type[T], name string) (T, error) {
+	var zero T
+	if t == nil {
+		return zero, client.ErrNilType
+	}
+	ev, err := c.Get(ctx, t, name)
+	if err != nil {
+		return zero, err
+	}
+	return ev.Value.(T), nil
+}
+
+func batched[T any](handler func(Batch[T])) client.BatchHandler {
+	return func(b client.Batch) {
+		tb := Batch[T]{Events: make([]Event[T], len(b.Events)), Last: b.Last}
+		for i, ev := range b.Events {
+			tb.Events[i] = typed[T](ev)
+		}
+		handler(tb)
+	}
+}
+
+func typed[T any](ev client.Event) Event[T] {
+	te := Event[T]{
+		Kind: ev.Kind, Name: ev.Name, Authority: ev.Authority, Version: ev.Version, Server: ev.Server,
+		Reason: ev.Reason, Err: ev.Err, Raw: ev.Raw,
+	}
+	if ev.Value != nil {
+		te.Value = ev.Value.(T)
+	}
+	return te
+}
