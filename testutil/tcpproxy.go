@@ -11,8 +11,9 @@ import (
 // swallows and refuses. It listens on loopback and forwards bytes without a look at them.
 // Safe for concurrent use; its maker closes it.
 type TCPProxy struct {
-	addr string
-	wg   sync.WaitGroup // the acceptor and all goroutines of connections
+	addr   string
+	anchor [2]net.Conn    // holds the port
+	wg     sync.WaitGroup // the acceptor and all goroutines of connections
 
 	mu        sync.Mutex
 	target    string
@@ -26,14 +27,36 @@ type TCPProxy struct {
 // NewTCPProxy makes a proxy on a free loopback port that forwards to target, a "host:port"
 // which need not listen yet.
 func NewTCPProxy(target string) (*TCPProxy, error) {
-	p := &TCPProxy{addr: "127.0.0.1:0", target: target, conns: map[*proxyConn]struct{}{}}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("tcp proxy: %w", err)
+	}
+	anchor, err := selfConnect(l)
+	if err != nil {
+		l.Close()
+		return nil, fmt.Errorf("tcp proxy: %w", err)
+	}
+	p := &TCPProxy{
+		addr: l.Addr().String(), anchor: anchor,
+		target: target, conns: map[*proxyConn]struct{}{},
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.listenLocked(); err != nil {
-		return nil, err
-	}
-	p.addr = p.listener.Addr().String()
+	p.serveLocked(l)
 	return p, nil
+}
+
+// selfConnect makes a connection to the listener and returns both of its ends. While it
+// stands, the system gives the port to nobody who asks for a free one, although nothing
+// may listen there.
+func selfConnect(l net.Listener) (ends [2]net.Conn, err error) {
+	if ends[0], err = net.Dial("tcp", l.Addr().String()); err != nil {
+		return ends, err
+	}
+	if ends[1], err = l.Accept(); err != nil {
+		ends[0].Close()
+	}
+	return ends, err
 }
 
 // Addr is the "host:port" at which clients reach the proxy. It never changes.
@@ -72,8 +95,8 @@ func (p *TCPProxy) Blackhole(on bool) {
 }
 
 // Refuse makes the proxy's port closed to new connections, or open again; those that
-// stand are not touched. The error is that of listening on the same port again, which
-// another program may have taken.
+// stand are not touched. The error is that of closing the port or opening it again; the
+// proxy keeps it from programs that take any free port.
 func (p *TCPProxy) Refuse(on bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,16 +147,24 @@ func (p *TCPProxy) Close() {
 	p.mu.Unlock()
 	p.end(false)
 	p.wg.Wait()
+	for _, end := range p.anchor {
+		end.Close()
+	}
 }
 
+// listenLocked opens the port again.
 func (p *TCPProxy) listenLocked() error {
 	l, err := net.Listen("tcp", p.addr)
 	if err != nil {
 		return fmt.Errorf("tcp proxy: %w", err)
 	}
+	p.serveLocked(l)
+	return nil
+}
+
+func (p *TCPProxy) serveLocked(l net.Listener) {
 	p.listener = l
 	p.wg.Go(func() { p.accept(l) })
-	return nil
 }
 
 // accept lives as long as its listener.

@@ -39,7 +39,7 @@ func (m *Machine) commit(now time.Time, resp *response) {
 func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) {
 	e := it.entry
 	ts := resp.ts
-	if ts.entries[e.name] != e || e.twice == resp.serial {
+	if ts.entries[e.name] != e {
 		if r.Err != nil {
 			resp.line(it.index, e.name, r.Err)
 		}
@@ -92,16 +92,24 @@ func (m *Machine) settle(now time.Time, resp *response) {
 	if s.fault != nil {
 		m.recovered(s)
 	}
-	if ts.wildKnown && !ts.synced && len(ts.wild) > 0 {
-		ts.synced, ts.absent, ts.wildAmbient, ts.wildTimer = true, false, false, 0
+	if ts.wildKnown && !ts.synced {
+		ts.synced, ts.absence, ts.wildAmbient, ts.wildTimer = true, nil, false, 0
 		m.tellWild(ts, Notice{Kind: NoticeSynced, Version: resp.Version})
 	}
 	m.owe(now, resp)
 }
 
+// removeListed takes the server's word for what does not exist: entries without a body,
+// and delta's list.
 func (m *Machine) removeListed(now time.Time, resp *response) {
+	for _, e := range resp.gone {
+		if resp.ts.entries[e.name] == e && e.twice != resp.serial {
+			resp.changed = true
+			m.remove(now, e, ReasonNotFound)
+		}
+	}
 	for _, name := range resp.Removed {
-		if e := resp.ts.entries[string(name)]; e != nil && e.twice != resp.serial {
+		if e := resp.ts.lookup(name); e != nil && e.twice != resp.serial {
 			resp.changed = true
 			m.remove(now, e, ReasonRemoved)
 		}
@@ -123,12 +131,9 @@ func (m *Machine) removeAbsent(now time.Time, resp *response) {
 	}
 	sortEntries(gone)
 	for _, e := range gone {
-		switch {
-		case e.held():
-			resp.changed = true
+		if e.held() || !e.wanted() { // of a wildcard's member the server had spoken
+			resp.changed = resp.changed || !e.kept()
 			m.remove(now, e, ReasonAbsent)
-		case !e.wanted() && !e.noted:
-			delete(ts.entries, e.name) // a member that never was valid
 		}
 	}
 }
@@ -151,7 +156,7 @@ func (m *Machine) takeErrors(now time.Time, resp *response) {
 var errNotError = errors.New("the status is OK")
 
 func (m *Machine) takeError(now time.Time, resp *response, re *wire.ResourceError) {
-	e := resp.ts.entries[string(re.Name)]
+	e := resp.ts.lookup(re.Name)
 	if e == nil {
 		return // not asked for
 	}

@@ -1,10 +1,6 @@
 package machine
 
-import (
-	"slices"
-
-	"github.com/xdswatch/xdswatch/internal/wire"
-)
+import "github.com/xdswatch/xdswatch/internal/wire"
 
 // composeSotW makes the next DiscoveryRequest: it restates everything that is wanted. nil
 // means that there is nothing to say.
@@ -15,9 +11,6 @@ func (ts *typeState) composeSotW(a *answer, node []byte) []byte {
 		return wire.AppendName(ts.beginSotW(a, node), star)
 	}
 	first := !ts.asked
-	if first {
-		ts.carried = ts.carry()
-	}
 	added, removed := ts.applyChanges()
 	if first {
 		added = ts.allWanted()
@@ -45,7 +38,7 @@ func (ts *typeState) composeSotW(a *answer, node []byte) []byte {
 func (ts *typeState) beginSotW(a *answer, node []byte) []byte {
 	version := ts.version
 	if a == nil && !ts.answered {
-		version = ts.carried
+		version = ts.carry()
 	}
 	var detail *wire.Status
 	if a != nil {
@@ -57,21 +50,20 @@ func (ts *typeState) beginSotW(a *answer, node []byte) []byte {
 // nextForm is how the wildcard is to be asked for: by the legacy form, which all servers
 // know, where it stands alone and no name was sent yet.
 func (ts *typeState) nextForm() wildForm {
-	alone := !slices.ContainsFunc(ts.names.list(), func(n string) bool { return n != star })
 	switch {
 	case ts.stream.watches == 0: // lingering: as it was
 		return ts.told
 	case len(ts.wild) == 0:
 		return wildNone
-	case alone && ts.explicit == 0 && !ts.named:
+	case ts.watched == 0 && ts.explicit == 0 && !ts.named:
 		return wildLegacy
 	}
 	return wildExplicit
 }
 
-// carry is the version of the first request on a new stream: the last accepted one, if
-// everything that is asked for is held or known to be absent. Otherwise a server that
-// compares versions only would stay silent about the rest.
+// carry is the version of requests before the first response on a new stream: the last
+// accepted one, if everything that is asked for is held or known to be absent. Otherwise a
+// server that compares versions only would stay silent about the rest.
 func (ts *typeState) carry() string {
 	if ts.version == "" || len(ts.wild) > 0 && !ts.synced {
 		return ""

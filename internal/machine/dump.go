@@ -40,7 +40,9 @@ func (ts *typeState) dumpWild() Resource {
 	switch {
 	case ts.synced:
 		r.Status = StatusAcked
-	case ts.absent:
+	case ts.absence != nil && ts.absence.Fault != nil:
+		r.Status, r.Fault = StatusTimeout, ts.absence.Fault
+	case ts.absence != nil:
 		r.Status = StatusDoesNotExist
 	}
 	return r

@@ -65,6 +65,9 @@ type entry struct {
 func (e *entry) wanted() bool { return len(e.watches) > 0 || len(e.joining) > 0 }
 func (e *entry) held() bool   { return e.raw != nil }
 
+// kept says that the value is held against the server's word that it is gone.
+func (e *entry) kept() bool { return e.held() && e.status == StatusDoesNotExist }
+
 // known says that the server spoke of the resource in a way that a wildcard's watches
 // were told of.
 func (e *entry) known() bool {
@@ -120,7 +123,7 @@ func (m *Machine) accept(now time.Time, e *entry, r Result, version string) {
 
 // returned tells the operator that a resource is back whose deletion was ignored.
 func (m *Machine) returned(e *entry) {
-	if e.held() && e.status == StatusDoesNotExist {
+	if e.kept() {
 		m.log(e, false, "a resource that the server had deleted is back")
 	}
 }
@@ -131,16 +134,20 @@ func (m *Machine) confirm(e *entry, version string) {
 	e.version, e.status, e.timer, e.rejected = version, StatusAcked, 0, 0
 	if e.fault != nil {
 		e.fault = nil
-		if e.ambient == ambientOwn {
+		switch e.ambient {
+		case ambientOwn:
 			m.tellAmbient(e, nil, ambientNone)
+		case ambientServer: // those of the wildcard were not told of the server
+			m.noticeTo(e, NoticeAmbient, nil, e.ts.wildWatches())
+		case ambientNone:
 		}
 	}
 }
 
 // reject notes that a resource was refused; fault.Kind is FaultRejected.
 func (m *Machine) reject(e *entry, f *Fault, hash uint64) {
-	e.rejected = hash
 	m.spoil(e, f, StatusNacked, e.ts.stream.FailOnDataErrors)
+	e.rejected = hash
 }
 
 // spoil notes a fault of the resource itself. With drop a held value goes. The same fault
@@ -263,7 +270,8 @@ func (m *Machine) tellKnown(e *entry, to []*Watch) {
 	}
 }
 
-// fire: the server did not answer in time.
+// fire: the server did not answer in time. That is news for the watches of the name only:
+// a wildcard's have members, and this is none.
 func (m *Machine) fire(now time.Time, s *stream, t timer) {
 	if t.entry == nil {
 		m.fireWild(now, s, t.wild)
@@ -271,14 +279,18 @@ func (m *Machine) fire(now time.Time, s *stream, t timer) {
 	}
 	e := t.entry
 	e.timer = 0
+	status, f := StatusDoesNotExist, (*Fault)(nil)
 	if s.TransientTimeout > 0 {
-		f := &Fault{Kind: FaultTimeout, Err: errNoAnswer, At: now}
-		m.spoil(e, f, StatusTimeout, false)
-		return
+		status, f = StatusTimeout, &Fault{Kind: FaultTimeout, Err: errNoAnswer, At: now}
 	}
-	if e.status != StatusDoesNotExist || e.orphan {
-		e.status, e.fault, e.orphan, e.reason = StatusDoesNotExist, nil, false, ReasonTimeout
-		m.notice(e, NoticeDoesNotExist).Reason = ReasonTimeout
+	told := e.status == status && !e.orphan
+	e.status, e.fault, e.orphan, e.reason = status, f, false, ReasonTimeout
+	switch {
+	case told:
+	case f != nil:
+		m.noticeTo(e, NoticeFailed, e.handOut(), nil).Fault = f
+	default:
+		m.noticeTo(e, NoticeDoesNotExist, e.handOut(), nil).Reason = ReasonTimeout
 	}
 }
 
@@ -286,13 +298,12 @@ var errNoAnswer = errors.New("the server did not answer in time")
 
 func (m *Machine) fireWild(now time.Time, s *stream, ts *typeState) {
 	ts.wildTimer = 0
-	if ts.synced || ts.absent {
+	if ts.synced || ts.absence != nil {
 		return
 	}
-	ts.absent = true
-	n := Notice{Kind: NoticeDoesNotExist, Reason: ReasonTimeout}
+	ts.absence = &Notice{Kind: NoticeDoesNotExist, Reason: ReasonTimeout}
 	if s.TransientTimeout > 0 {
-		n = Notice{Kind: NoticeFailed, Fault: &Fault{Kind: FaultTimeout, Err: errNoAnswer, At: now}}
+		ts.absence = &Notice{Kind: NoticeFailed, Fault: &Fault{Kind: FaultTimeout, Err: errNoAnswer, At: now}}
 	}
-	m.tellWild(ts, n)
+	m.tellWild(ts, *ts.absence)
 }

@@ -23,7 +23,14 @@ type Watch struct {
 
 	entry *entry // nil unless named and started
 	alive bool
+	owed  int // tasks of held values that it waits for; of a wildcard's watch
 }
+
+func (w *Watch) catchingUp() bool { return w.owed > 0 }
+
+// CatchingUp says, after a step, whether a wildcard's watch is still to be told of what
+// was held when it began.
+func (w *Watch) CatchingUp() bool { return w.catchingUp() }
 
 // Start begins a watch. A watch is started once.
 type Start struct{ *Watch }

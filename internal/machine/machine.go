@@ -93,7 +93,7 @@ func (m *Machine) handle(now time.Time, ev Event) {
 			m.up(now, s, ev.Node)
 		}
 	case Down:
-		if s := m.current(ev.Ref); s != nil {
+		if s := m.current(ev.Ref); s != nil && (s.state == opening || s.state == up) {
 			m.down(now, s, ev)
 		}
 	case Written:

@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
-	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/genproto/googleapis/rpc/status"
@@ -65,10 +63,17 @@ func (md *model) start(w *Watch) {
 		}
 		return
 	}
+	if word := md.word(w.Name); md.live[w.Name] == 0 {
+		word.epoch++ // the response under way may have come before it
+		if word.absent || word.fault {
+			word.unsure = true // a wildcard forgets members that it does not hold
+		}
+	}
 	md.live[w.Name]++
 }
 
-func (md *model) stop(w *Watch) {
+// stop ends a watch; asked says that the server is still being asked for everything.
+func (md *model) stop(w *Watch, asked bool) {
 	if w.Wildcard {
 		md.wild--
 		if w.Explicit {
@@ -77,16 +82,18 @@ func (md *model) stop(w *Watch) {
 	} else if md.live[w.Name]--; md.live[w.Name] == 0 {
 		delete(md.live, w.Name)
 	}
-	if md.wild > 0 {
-		return
+	if md.wild == 0 && !asked {
+		md.word(w.Name)
+		md.left()
 	}
+}
+
+// left doubts what only the wildcard held.
+func (md *model) left() {
 	for name := range md.words {
 		if md.live[name] == 0 {
 			md.doubt(name)
 		}
-	}
-	if !w.Wildcard && md.live[w.Name] == 0 {
-		md.doubt(w.Name)
 	}
 }
 
@@ -166,6 +173,7 @@ type simResponse struct {
 	gone    bool // its stream was given up meanwhile: nothing of it is kept
 	bad     verdict
 	applies map[string]int // mentioned names that are wanted for certain → epoch
+	epochs  map[string]int // of all names
 }
 
 // verdict is what an answer has to be.
@@ -234,9 +242,8 @@ func (r *simResponse) mentions() map[string]int {
 func (r *simResponse) take(wildTold bool) {
 	r.applies = map[string]int{}
 	md := r.md
-	all := md.wild > 0 && wildTold
 	consider := func(name string) {
-		if w := md.word(name); all || md.live[name] > 0 {
+		if w := md.word(name); wildTold || md.live[name] > 0 {
 			r.applies[name] = w.epoch
 		} else {
 			md.doubt(name)
@@ -247,6 +254,10 @@ func (r *simResponse) take(wildTold bool) {
 	}
 	for _, e := range r.errors {
 		consider(e.name)
+	}
+	r.epochs = map[string]int{}
+	for name, w := range md.words {
+		r.epochs[name] = w.epoch
 	}
 }
 
@@ -309,6 +320,7 @@ func (r *simResponse) apply(p policy) {
 		return
 	}
 	if r.blurred {
+		r.take(false)
 		for name := range r.md.words {
 			r.md.doubt(name)
 		}
@@ -337,8 +349,14 @@ func (r *simResponse) apply(p policy) {
 		}
 	}
 	for name, n := range mentions {
-		if w := r.sure(name); w != nil && n > 1 {
-			w.refuse(p.drop)
+		w := r.sure(name)
+		if w == nil || n == 1 {
+			continue
+		}
+		w.refuse(p.drop)
+		only := !slices.ContainsFunc(r.entries, func(en simEntry) bool { return en.name(r.md.typ) == name })
+		if only && !w.held && r.md.live[name] == 0 {
+			w.unsure = true // a member that may never have been known
 		}
 	}
 	for _, name := range r.removed {
@@ -386,7 +404,12 @@ func (r *simResponse) applyAbsence(p policy, mentions map[string]int) {
 		return mentions[name] > 0 || slices.ContainsFunc(r.errors, func(e simError) bool { return e.name == name && e.code != 0 })
 	}
 	for name, w := range r.md.words {
-		if w.held && !named(name) {
+		epoch, ok := r.epochs[name]
+		switch {
+		case !w.held || w.unsure || named(name):
+		case !ok || epoch != w.epoch:
+			w.unsure = true
+		default:
 			w.remove(p.keep)
 		}
 	}
@@ -427,70 +450,4 @@ func (w *word) String() string {
 		s += ", not for certain"
 	}
 	return s
-}
-
-// told is what a watch knows of one resource from what it was told.
-type told struct {
-	kind    NoticeKind // of the last word; 0 if none
-	value   string
-	fault   *Fault
-	ambient *Fault
-}
-
-func (k *told) hear(n Notice) {
-	switch n.Kind {
-	case NoticeUpdated:
-		*k = told{kind: n.Kind, value: n.Value.(string)}
-	case NoticeDoesNotExist:
-		*k = told{kind: n.Kind}
-	case NoticeFailed:
-		*k = told{kind: n.Kind, fault: n.Fault}
-	case NoticeAmbient:
-		k.ambient = n.Fault
-	}
-}
-
-// ofServer says that the trouble is with the server and not with the resource.
-func (k *told) ofServer() bool {
-	return k.kind == NoticeFailed && (k.fault.Kind == FaultConnection || k.fault.Kind == FaultStream)
-}
-
-func (k *told) String() string {
-	s := fmt.Sprintf("told %d %q", k.kind, k.value)
-	if k.fault != nil {
-		s += " " + k.fault.Kind.String() + ": " + k.fault.Err.Error()
-	}
-	if k.ambient != nil {
-		s += ", ambient " + k.ambient.Kind.String()
-	}
-	return s
-}
-
-// agrees says whether what was told is what the server's word means. A resource of which
-// nothing is known may have to wait.
-func (k *told) agrees(w *word, late bool) bool {
-	switch {
-	case w.unsure:
-		return true
-	case w.held:
-		return k.kind == NoticeUpdated && k.value == w.value
-	case w.absent:
-		return k.kind == NoticeDoesNotExist || k.ofServer()
-	case w.fault:
-		return k.kind == NoticeFailed
-	}
-	return k.kind == 0 && !late || k.ofServer()
-}
-
-// simWatch is a live watch and what it knows.
-type simWatch struct {
-	*Watch
-	told
-	members map[string]*told
-	synced  bool
-	from    time.Time
-}
-
-func (w *simWatch) label() string {
-	return strings.TrimPrefix(w.Type.URL, "type.googleapis.com/") + "/" + w.Name
 }

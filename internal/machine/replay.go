@@ -1,11 +1,12 @@
 package machine
 
+import "slices"
+
 // replay is values being decoded again for watches that came after them: the machine keeps
 // bytes only.
 type replay struct {
-	ts   *typeState
-	to   *Watch // of the wildcard; nil for those that join an entry
-	last bool   // of the wildcard's replay
+	ts *typeState
+	to *Watch // of the wildcard; nil for those that join an entry
 }
 
 // join lets a watch wait for the held value of its resource.
@@ -25,15 +26,13 @@ func (m *Machine) replayAll(ts *typeState, w *Watch) {
 			held = append(held, e)
 		}
 	}
-	for len(held) > chunk {
-		m.redecode(&replay{ts: ts, to: w}, held[:chunk])
-		held = held[chunk:]
+	for es := range slices.Chunk(held, chunk) {
+		w.owed++
+		m.redecode(&replay{ts: ts, to: w}, es)
 	}
-	if len(held) == 0 {
+	if w.owed == 0 {
 		m.replayEnd(ts, w)
-		return
 	}
-	m.redecode(&replay{ts: ts, to: w, last: true}, held)
 }
 
 func (m *Machine) redecode(r *replay, es []*entry) {
@@ -62,7 +61,11 @@ func (m *Machine) replayed(ev Decoded) {
 			m.tellHeld(e, res, nil, []*Watch{r.to})
 		}
 	}
-	if r.to != nil && r.last && r.to.alive {
+	if r.to == nil {
+		return
+	}
+	r.to.owed--
+	if r.to.owed == 0 && r.to.alive {
 		m.replayEnd(r.ts, r.to)
 	}
 }
@@ -100,8 +103,7 @@ func (m *Machine) replayEnd(ts *typeState, w *Watch) {
 	switch {
 	case ts.synced:
 		m.tellWildTo(ts, Notice{Kind: NoticeSynced}, to)
-	case ts.absent:
-		m.tellWildTo(ts, Notice{Kind: NoticeDoesNotExist, Reason: ReasonTimeout}, to)
+	case ts.absence != nil:
+		m.tellWildTo(ts, *ts.absence, to)
 	}
-	m.endOfNews(ts.stream)
 }

@@ -1,12 +1,14 @@
 package machine
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"time"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
+	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // chunk is how many payloads make a task, and so how many are delivered together.
@@ -33,9 +35,15 @@ type response struct {
 	lines    []string // what is wrong with it, for the NACK
 	nameless bool     // an entry's name could not be read
 	twice    []*entry
-	changed  bool // something in it was new
+	gone     []*entry // that the response lists without a body
+	changed  bool     // something in it was new
 
 	then *Received // a response of the type that has to wait for this one
+}
+
+// on says whether a response of this incarnation is being worked on, or waits for it.
+func (resp *response) on(r Ref) bool {
+	return resp != nil && (resp.ref == r || resp.then != nil && resp.then.Ref == r)
 }
 
 var hashSeed = maphash.MakeSeed()
@@ -70,17 +78,25 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 		m.ignore(s, ts, r)
 		return
 	}
-	if s.writing == ts {
-		m.written(now, s) // it cannot have been answered otherwise, or the answer is the same
+	if ts.starting && s.writing == ts {
+		// The response may be the answer, with Written late. A wildcard that is ready
+		// too early is better than one whose answer was missed.
+		ts.starting, ts.wildKnown = false, true
 	}
 	ts.nonce, ts.answered = r.Nonce, true
 	m.serial++
 	resp := &response{Response: r, ref: s.ref(), ts: ts, serial: m.serial}
 	ts.busy = resp
-	for i := range r.Resources {
-		m.sort(now, resp, i)
+	entries := make([]*entry, len(r.Resources))
+	for i := range entries {
+		entries[i] = m.find(resp, i)
 	}
 	m.markGone(resp)
+	for i, e := range entries {
+		if e != nil && e.twice != resp.serial {
+			m.sort(now, resp, i, e)
+		}
+	}
 	resp.results = make([][]Result, len(resp.tasks))
 	m.fx.Decode = append(m.fx.Decode, resp.tasks...)
 	m.commit(now, resp)
@@ -103,49 +119,65 @@ func (m *Machine) ignore(s *stream, ts *typeState, r *wire.Response) {
 	m.fx.Consumed = append(m.fx.Consumed, s.ref())
 }
 
-// sort decides what has to be done with an entry of a response: nothing, decode it, or
-// refuse it.
-func (m *Machine) sort(now time.Time, resp *response, i int) {
-	r := &resp.Resources[i]
+// find returns what an entry of a response speaks of; nil if that is not known or not asked
+// for. It is done for all before any counts, so that a name that comes twice has no effect.
+func (m *Machine) find(resp *response, i int) *entry {
 	ts := resp.ts
-	name, err := ts.nameOf(r)
+	name, err := ts.nameOf(&resp.Resources[i])
 	if name == nil {
 		resp.nameless = true
 		resp.line(i, "", err)
-		return
+		return nil
 	}
-	e := ts.entries[string(name)]
+	e := ts.lookup(name)
 	if e == nil {
-		if len(ts.wild) == 0 || ts.told == wildNone {
-			return // not asked for: ignored before it is looked at
+		if ts.told == wildNone {
+			return nil // not asked for: ignored before it is looked at
 		}
 		e = &entry{name: string(name), ts: ts, status: StatusRequested}
-		e.authority = ts.wild[0].Authority
+		e.authority = ts.authority
 		ts.entries[e.name] = e
 	}
 	if e.seen == resp.serial {
 		resp.namedTwice(i, e)
-		return
 	}
 	e.seen = resp.serial
+	return e
+}
+
+// lookup finds the entry of a name as a server spells it; nil if there is none. Structured
+// names are equal by their parts (gRFC A47).
+func (ts *typeState) lookup(name []byte) *entry {
+	if e := ts.entries[string(name)]; e != nil || !bytes.HasPrefix(name, xdstpScheme) {
+		return e
+	}
+	n, err := xdstp.ParseReceived(string(name))
 	if err != nil {
+		return nil
+	}
+	return ts.entries[n.String()]
+}
+
+var xdstpScheme = []byte("xdstp:")
+
+// sort decides what has to be done with an entry of a response: nothing, decode it, or
+// refuse it.
+func (m *Machine) sort(now time.Time, resp *response, i int, e *entry) {
+	r := &resp.Resources[i]
+	switch err := resp.ts.faultOf(r); {
+	case err != nil:
 		m.refuse(now, resp, i, e, err, 0)
-		return
-	}
-	if !r.HasBody {
+	case !r.HasBody:
 		m.bodiless(now, resp, i, e)
-		return
+	default:
+		m.payload(now, resp, i, e)
 	}
-	m.payload(now, resp, i, e)
 }
 
 // nameOf finds the name of an entry: the wrapper's, else the one in the message. Without a
 // name the error says why; with one it says what is wrong with the entry.
 func (ts *typeState) nameOf(r *wire.Resource) (name []byte, err error) {
-	err = r.Fault
-	if err == nil && r.HasBody && string(r.TypeURL) != ts.typ.URL {
-		err = fmt.Errorf("type URL %q does not match the response's %q", r.TypeURL, ts.typ.URL)
-	}
+	err = ts.faultOf(r)
 	switch {
 	case len(r.Name) > 0:
 		return r.Name, err
@@ -164,6 +196,14 @@ func (ts *typeState) nameOf(r *wire.Resource) (name []byte, err error) {
 		return nil, errNameless
 	}
 	return name, nil
+}
+
+// faultOf says what is wrong with an entry before its payload is looked at.
+func (ts *typeState) faultOf(r *wire.Resource) error {
+	if r.Fault == nil && r.HasBody && string(r.TypeURL) != ts.typ.URL {
+		return fmt.Errorf("type URL %q does not match the response's %q", r.TypeURL, ts.typ.URL)
+	}
+	return r.Fault
 }
 
 // payload compares a payload with what is known.
@@ -208,8 +248,7 @@ func (m *Machine) bodiless(now time.Time, resp *response, i int, e *entry) {
 		m.refuse(now, resp, i, e, errNoBody, 0)
 		return
 	}
-	resp.changed = true
-	m.remove(now, e, ReasonNotFound)
+	resp.gone = append(resp.gone, e)
 }
 
 // versionOf is the version of an entry: delta's own, else the response's.
@@ -230,8 +269,7 @@ func (m *Machine) refuse(now time.Time, resp *response, i int, e *entry, err err
 	m.reject(e, f, hash)
 }
 
-// namedTwice makes a name invalid that a response holds more than once; what was sorted of
-// it already is not used.
+// namedTwice makes a name invalid that a response holds more than once.
 func (resp *response) namedTwice(i int, e *entry) {
 	if e.twice != resp.serial {
 		e.twice = resp.serial
@@ -247,7 +285,7 @@ func (m *Machine) markGone(resp *response) {
 	}
 	seen := map[string]bool{}
 	for _, name := range resp.Removed {
-		e := resp.ts.entries[string(name)]
+		e := resp.ts.lookup(name)
 		switch {
 		case e != nil && e.seen == resp.serial, seen[string(name)]:
 			if e != nil {

@@ -51,7 +51,8 @@ func (m *Machine) send(now time.Time, s *stream) {
 	}
 	var pure []*typeState
 	for _, ts := range s.order {
-		if ts.busy != nil && ts.busy.ref == s.ref() {
+		ts.sendAt = time.Time{}
+		if ts.busy.on(s.ref()) {
 			continue // what is wanted rides on its answer
 		}
 		answering, changing := ts.due(now)
@@ -71,7 +72,6 @@ func (m *Machine) send(now time.Time, s *stream) {
 
 // due says what may be sent now; sendAt is set where it may only be later.
 func (ts *typeState) due(now time.Time) (answering, changing bool) {
-	ts.sendAt = time.Time{}
 	changing = ts.changing()
 	if len(ts.owed) > 0 {
 		at := ts.storm.earliest
@@ -153,7 +153,7 @@ func (m *Machine) written(now time.Time, s *stream) {
 	}
 	for _, e := range ts.fresh {
 		waiting := e.status == StatusRequested || e.status == StatusDoesNotExist || e.status == StatusTimeout
-		if e.wanted() && !e.held() && waiting && e.timer == 0 {
+		if !e.held() && waiting && e.timer == 0 {
 			m.startTimer(now, s, timer{entry: e})
 		}
 	}
@@ -185,7 +185,7 @@ func (ts *typeState) applyChanges() (added, removed []*entry) {
 				removed = append(removed, e)
 			}
 			e.asked = false
-			if len(ts.wild) == 0 || !e.known() {
+			if !ts.member(e) {
 				delete(ts.entries, e.name)
 			}
 		}
@@ -209,7 +209,7 @@ func (ts *typeState) ask(es []*entry) {
 // leaveWild forgets what only the wildcard held.
 func (ts *typeState) leaveWild() {
 	ts.told, ts.wildKnown, ts.starting, ts.wildTimer = wildNone, false, false, 0
-	ts.synced, ts.absent, ts.wildAmbient = false, false, false
+	ts.synced, ts.absence, ts.wildAmbient = false, nil, false
 	for name, e := range ts.entries {
 		if !e.wanted() {
 			delete(ts.entries, name)

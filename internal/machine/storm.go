@@ -1,17 +1,18 @@
 package machine
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
 // Some servers answer an answer at once with the same response again: a NACK with the
-// refused version, an ACK with another empty response. That is thousands of round trips a
-// second; such answers are slowed down until something else comes.
+// refused version, an ACK with another empty or unchanged response. That is thousands of
+// round trips a second; such answers are slowed down until something else comes.
 const (
 	stormNacks  = 3
-	stormEmpty  = 10
+	stormSame   = 10
 	stormWindow = time.Second
 	stormPause  = time.Second / 4
 )
@@ -57,8 +58,26 @@ func (resp *response) look(detail *wire.Status) (look string, limit int) {
 		return "", 0
 	case detail != nil:
 		return "nack " + resp.Version + " " + detail.Message, stormNacks
-	case len(resp.Resources)+len(resp.Removed)+len(resp.Errors) == 0:
-		return "empty " + resp.Version, stormEmpty
 	}
-	return "", 0
+	return fmt.Sprintf("same %s %x", resp.Version, resp.fingerprint()), stormSame
+}
+
+// fingerprint tells apart unchanged responses with different resources: an answer that
+// comes in many parts is no storm.
+func (resp *response) fingerprint() (sum uint64) {
+	add := func(b []byte) { sum = sum*31 + hashOf(b) }
+	if n := len(resp.Resources); n > 0 {
+		for _, r := range []*wire.Resource{&resp.Resources[0], &resp.Resources[n-1]} {
+			add(r.Name)
+			add(r.Payload)
+		}
+	}
+	if n := len(resp.Removed); n > 0 {
+		add(resp.Removed[0])
+		add(resp.Removed[n-1])
+	}
+	for _, e := range resp.Errors {
+		add(e.Name)
+	}
+	return sum + uint64(len(resp.Resources)+len(resp.Removed))
 }

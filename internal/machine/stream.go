@@ -77,7 +77,7 @@ func (s *stream) release(now time.Time) {
 }
 
 // timer is a running does-not-exist timer, of an entry or else of a wildcard. It is stale
-// if its owner's timer is another by now.
+// if its owner is gone or has another timer by now.
 type timer struct {
 	at    time.Duration // on the stream's clock
 	entry *entry
@@ -85,8 +85,8 @@ type timer struct {
 }
 
 func (t timer) stale() bool {
-	if t.entry != nil {
-		return t.entry.timer != t.at
+	if e := t.entry; e != nil {
+		return e.timer != t.at || e.ts.entries[e.name] != e
 	}
 	return t.wild.wildTimer != t.at
 }
@@ -143,7 +143,7 @@ func (t timer) name() string {
 // open asks for a new incarnation.
 func (m *Machine) open(s *stream) {
 	s.gen++
-	s.state = opening
+	s.state, s.responded = opening, false
 	m.fx.Open = append(m.fx.Open, Open{s.ref(), s.server, s.url})
 }
 
@@ -181,6 +181,9 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	}
 	s.state = waiting
 	m.fx.Wait = append(m.fx.Wait, Wait{s.ref(), s.server, s.responded})
+	if s.responded && s.fault != nil {
+		m.recovered(s) // by a response that is still being worked on
+	}
 	if !s.responded && !fault.same(s.fault) {
 		s.fault = fault
 		m.tellAll(s)
@@ -203,7 +206,9 @@ func (s *stream) prune() bool {
 
 // letGo ends a stream that nobody needs any more.
 func (m *Machine) letGo(now time.Time, s *stream) {
-	m.fx.Close = append(m.fx.Close, s.ref())
+	if !m.retract(s.ref()) {
+		m.fx.Close = append(m.fx.Close, s.ref())
+	}
 	if s.state == up {
 		m.fx.Notify = append(m.fx.Notify, Notice{
 			Kind: NoticeStreamDown, Server: s.server, TypeURL: s.url, Stream: s.ref(),
@@ -213,6 +218,15 @@ func (m *Machine) letGo(now time.Time, s *stream) {
 	s.timers, s.writing = nil, nil
 	s.state, s.gen = idle, s.gen+1
 	s.prune()
+}
+
+// retract takes back what this step asked for on behalf of a stream, and says whether it
+// asked for the stream itself.
+func (m *Machine) retract(r Ref) bool {
+	n := len(m.fx.Open)
+	m.fx.Open = slices.DeleteFunc(m.fx.Open, func(o Open) bool { return o.Ref == r })
+	m.fx.Wait = slices.DeleteFunc(m.fx.Wait, func(w Wait) bool { return w.Ref == r })
+	return len(m.fx.Open) < n
 }
 
 // wanted counts watches: the first opens the stream, the last starts its lingering.
@@ -243,7 +257,6 @@ func (m *Machine) tellAll(s *stream) {
 			m.tellWild(ts, ts.wildFault(s.fault))
 		}
 	}
-	m.endOfNews(s)
 }
 
 // recovered: the first response after trouble clears what was told of it.
@@ -258,9 +271,4 @@ func (m *Machine) recovered(s *stream) {
 			m.tellWild(ts, Notice{Kind: NoticeAmbient})
 		}
 	}
-}
-
-// endOfNews closes what belongs together, so that batches are handed over.
-func (m *Machine) endOfNews(s *stream) {
-	m.fx.Notify = append(m.fx.Notify, Notice{Kind: NoticeEnd, Server: s.server, Stream: s.ref()})
 }

@@ -13,16 +13,18 @@ type typeState struct {
 	stream  *stream
 	rank    int
 	entries map[string]*entry
+	watched int   // entries that are wanted by name
 	names   names // that are wanted by name, as last told or about to be
 
 	changed []*entry // whose interest changed since the last message, each once
 
 	// The wildcard.
 	wild        []*Watch
-	wildShared  bool // the slice is in a notice
-	explicit    int  // watches that want it spelled
-	synced      bool // its first state is complete
-	absent      bool // told as not existing
+	authority   string  // of the wildcard's members
+	wildShared  bool    // the slice is in a notice
+	explicit    int     // watches that want it spelled
+	synced      bool    // its first state is complete
+	absence     *Notice // how it was told that no answer came; nil if it was not
 	wildAmbient bool
 	wildTimer   time.Duration // 0 if not running
 
@@ -38,7 +40,6 @@ type onStream struct {
 	asked     bool   // a request was sent
 	named     bool   // a name was sent
 	answered  bool   // a response came
-	carried   string // version of the requests before the first response
 	nonce     string // of the newest response
 	told      wildForm
 	wildKnown bool // the wildcard request has left
@@ -104,7 +105,7 @@ func (s *stream) typeOf(t *Type) *typeState {
 
 // wanted says whether anything of the type is.
 func (ts *typeState) wanted() bool {
-	return len(ts.wild) > 0 || len(ts.names.list()) > 0 || slices.ContainsFunc(ts.changed, (*entry).wanted)
+	return len(ts.wild) > 0 || ts.watched > 0
 }
 
 // inOrder lists the entries by name.
@@ -121,16 +122,29 @@ func sortEntries(es []*entry) {
 	slices.SortFunc(es, func(a, b *entry) int { return strings.Compare(a.name, b.name) })
 }
 
+// silent says that the server was told nothing of the type on this incarnation of the
+// stream, so that nothing has to be taken back.
+func (ts *typeState) silent() bool { return ts.stream.state != up || !ts.asked }
+
 // note remembers that interest in an entry changed.
-func (ts *typeState) note(e *entry) {
+func (ts *typeState) note(e *entry, wanted bool) {
+	if ts.silent() {
+		ts.names.set(e.name, wanted)
+		return
+	}
 	if !e.noted {
 		e.noted = true
 		ts.changed = append(ts.changed, e)
 	}
 }
 
-// prune drops everything that is not wanted; for a stream that is not up, where nothing
-// has to be told of it.
+// member says whether an entry is kept for the wildcard alone: the server spoke of it, or
+// does so in the response being worked on.
+func (ts *typeState) member(e *entry) bool {
+	return len(ts.wild) > 0 && (e.known() || ts.busy != nil && e.seen == ts.busy.serial)
+}
+
+// prune drops everything that is not wanted; for types that are silent.
 func (ts *typeState) prune() {
 	for _, e := range ts.changed {
 		e.noted = false
@@ -138,12 +152,12 @@ func (ts *typeState) prune() {
 	}
 	ts.changed = nil
 	for name, e := range ts.entries {
-		if !e.wanted() && (len(ts.wild) == 0 || !e.known()) {
+		if !e.wanted() && !ts.member(e) {
 			delete(ts.entries, name)
 		}
 	}
 	if len(ts.wild) == 0 {
-		ts.synced, ts.absent, ts.wildAmbient = false, false, false
+		ts.synced, ts.absence, ts.wildAmbient = false, nil, false
 	}
 }
 
@@ -169,7 +183,8 @@ func (m *Machine) watchName(ts *typeState, w *Watch) {
 	e.authority = w.Authority
 	w.entry = e
 	if !e.wanted() {
-		ts.note(e)
+		ts.watched++
+		ts.note(e, true)
 	}
 	if e.held() {
 		m.join(e, w)
@@ -181,6 +196,7 @@ func (m *Machine) watchName(ts *typeState, w *Watch) {
 
 func (m *Machine) watchAll(ts *typeState, w *Watch) {
 	ts.wild = append(ts.ownWild(), w)
+	ts.authority = w.Authority
 	if w.Explicit {
 		ts.explicit++
 	}
@@ -206,22 +222,25 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 		e.watches = without(e.own(), w)
 		e.joining = without(e.joining, w)
 		if !e.wanted() {
-			ts.note(e)
+			ts.watched--
+			ts.note(e, false)
+			if e.kept() {
+				m.log(e, false, "a resource that the server had deleted is not watched any more")
+			}
 		}
 	}
 	m.wanted(now, s, -1)
-	if s.state != up && s.watches > 0 {
+	if ts.silent() {
 		ts.forget(w.entry)
 	}
 }
 
-// forget drops what nobody wants any more at once: there is no stream to tell.
+// forget drops what nobody wants any more at once: there is nobody to tell.
 func (ts *typeState) forget(e *entry) {
 	switch {
 	case e == nil:
 		ts.prune()
-	case !e.wanted() && (len(ts.wild) == 0 || !e.known()):
-		ts.names.set(e.name, false)
+	case !e.wanted() && !ts.member(e):
 		delete(ts.entries, e.name)
 	}
 }
@@ -233,9 +252,14 @@ func without(ws []*Watch, w *Watch) []*Watch {
 	return ws
 }
 
-// tellWild tells something of the wildcard itself.
+// tellWild tells something of the wildcard itself. Watches that came late and are still
+// being told what is held hear of it at the end of that.
 func (m *Machine) tellWild(ts *typeState, n Notice) {
-	m.tellWildTo(ts, n, ts.wildWatches())
+	to := ts.wildWatches()
+	if slices.ContainsFunc(to, (*Watch).catchingUp) {
+		to = slices.DeleteFunc(slices.Clone(to), (*Watch).catchingUp)
+	}
+	m.tellWildTo(ts, n, to)
 }
 
 func (m *Machine) tellWildTo(ts *typeState, n Notice, to []*Watch) {

@@ -58,7 +58,7 @@ var (
 
 // ScanSotW reads a DiscoveryResponse.
 func ScanSotW(frame []byte) (*Response, error) {
-	r := &Response{Size: len(frame)}
+	r := &Response{Size: len(frame), Resources: make([]Resource, 0, count(frame, 2))}
 	err := fields(frame, func(num protowire.Number, f field) (err error) {
 		switch num {
 		case 1:
@@ -87,7 +87,7 @@ func ScanSotW(frame []byte) (*Response, error) {
 
 // ScanDelta reads a DeltaDiscoveryResponse.
 func ScanDelta(frame []byte) (*Response, error) {
-	r := &Response{Size: len(frame)}
+	r := &Response{Size: len(frame), Resources: make([]Resource, 0, count(frame, 2))}
 	err := fields(frame, func(num protowire.Number, f field) (err error) {
 		switch num {
 		case 1:
@@ -110,7 +110,7 @@ func ScanDelta(frame []byte) (*Response, error) {
 			err = r.scanControlPlane(f)
 		case 8:
 			var name []byte
-			if name, err = f.name(); err == nil && name != nil {
+			if name, err = f.name(); err == nil {
 				r.Removed = append(r.Removed, name)
 			}
 		case 9:
@@ -267,6 +267,25 @@ func StringField(msg []byte, want protowire.Number) (value []byte, ok bool, err 
 		return err
 	})
 	return value, ok, err
+}
+
+// count says how many fields with a number there are, up to where the message breaks.
+func count(msg []byte, want protowire.Number) (n int) {
+	for len(msg) > 0 {
+		num, typ, tag := protowire.ConsumeTag(msg)
+		if tag < 0 {
+			return n
+		}
+		size := protowire.ConsumeFieldValue(num, typ, msg[tag:])
+		if size < 0 {
+			return n
+		}
+		if num == want {
+			n++
+		}
+		msg = msg[tag+size:]
+	}
+	return n
 }
 
 // field is the value of one field: bytes for length-delimited ones, a number for varints.

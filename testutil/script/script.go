@@ -29,7 +29,7 @@
 //	                    (streams open when the script says so), or a server feature
 //	client: WORD …      node-always, keep-deleted
 //	show: decode        tell how many payloads are decoded at a time
-//	only: machine       needs a driver that holds writers, workers or reading back
+//	only: machine WHY   cannot be run through a whole client, and why
 //
 // # Commands
 //

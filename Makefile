@@ -1,0 +1,66 @@
+# Everything that is done to this repository, by name. `make help` lists it.
+
+GO       ?= go
+TOOL     := $(GO) tool -modfile=tools/go.mod
+FUZZTIME ?= 10s
+
+.PHONY: help
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
+
+.PHONY: check
+check: fmt vet staticcheck tidy generated race googledefault ## everything that must pass before a change lands
+
+.PHONY: fmt
+fmt: ## fail if a file is not gofmt-clean
+	@out=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); test -z "$$out" || { echo "not gofmt-clean:"; echo "$$out"; exit 1; }
+
+.PHONY: vet
+vet: ## go vet
+	$(GO) vet ./...
+
+.PHONY: staticcheck
+staticcheck: ## staticcheck
+	$(TOOL) staticcheck ./...
+
+.PHONY: tidy
+tidy: ## fail if go.mod is not tidy
+	$(GO) mod tidy -diff
+	cd tools && $(GO) mod tidy -diff
+	cd transport/googledefault && $(GO) mod tidy -diff
+
+.PHONY: generated
+generated: ## fail if a generated file is out of date
+	$(GO) run ./internal/conformance -check
+
+.PHONY: generate
+generate: ## make the generated files anew
+	$(GO) run ./internal/conformance
+
+.PHONY: race
+race: ## all tests, with the race detector
+	$(GO) test -race ./...
+
+.PHONY: googledefault
+googledefault: ## the module of its own below transport
+	cd transport/googledefault && $(GO) vet ./... && $(GO) test -race ./...
+
+.PHONY: test
+test: ## all tests
+	$(GO) test ./...
+
+.PHONY: update
+update: ## rewrite scripts and golden files with what happens; read the diff
+	$(GO) test ./internal/machine -run TestScripts -update
+
+.PHONY: fuzz
+fuzz: ## each fuzz target for FUZZTIME (10s)
+	./.ci/fuzz $(FUZZTIME)
+
+.PHONY: mutate
+mutate: ## break twenty rules, one at a time, and see that their scripts notice
+	$(GO) run ./internal/conformance/mutate
+
+.PHONY: bench
+bench: ## the benchmarks of the packages
+	$(GO) test -run '^$$' -bench . -benchmem ./internal/... ./xdstp

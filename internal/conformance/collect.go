@@ -1,0 +1,130 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/xdswatch/xdswatch/internal/conformance/rules"
+	"github.com/xdswatch/xdswatch/testutil/script"
+)
+
+// proof is a script or test that proves a rule.
+type proof struct {
+	name string
+	path string // from the root, with slashes
+}
+
+const scripts = "testdata/scripts"
+
+var ruleID = regexp.MustCompile(`\b[A-Z][A-Z0-9]*-[0-9]+\b`)
+
+// collect finds the proofs of each rule: scripts first, then tests, each in order.
+func collect(root string) (map[string][]proof, error) {
+	proofs := map[string][]proof{}
+	known := rules.IDs()
+	add := func(id string, p proof) error {
+		if !known[id] {
+			return fmt.Errorf("%s: %s cites %s, which is no rule", p.path, p.name, id)
+		}
+		if !slices.Contains(proofs[id], p) {
+			proofs[id] = append(proofs[id], p)
+		}
+		return nil
+	}
+	if err := collectScripts(root, add); err != nil {
+		return nil, err
+	}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".")) && path != root:
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		return collectTests(path, filepath.ToSlash(rel), add)
+	})
+	return proofs, err
+}
+
+func collectScripts(root string, add func(string, proof) error) error {
+	files, err := filepath.Glob(filepath.Join(root, scripts, "*.txtar"))
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		name := filepath.Base(file)
+		s, err := script.Parse(name, data)
+		if err != nil {
+			return err
+		}
+		p := proof{strings.TrimSuffix(name, ".txtar"), scripts + "/" + name}
+		for _, id := range s.Headers["spec"] {
+			if err := add(id, p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// collectTests reads the comments of a file that say which rules the test around them, or
+// below them, proves.
+func collectTests(path, rel string, add func(string, proof) error) error {
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, path, nil, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	for _, group := range f.Comments {
+		for _, c := range group.List {
+			text, ok := strings.CutPrefix(c.Text, "// spec:")
+			if !ok {
+				continue
+			}
+			name, ok := owner(f, c.Pos())
+			if !ok {
+				name = filepath.Base(path)
+			}
+			for _, id := range ruleID.FindAllString(text, -1) {
+				if err := add(id, proof{name, rel}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// owner is the first function that ends behind a place, if it is a test.
+func owner(f *ast.File, at token.Pos) (name string, ok bool) {
+	for _, decl := range f.Decls {
+		if fn, isFunc := decl.(*ast.FuncDecl); isFunc && fn.End() > at {
+			name = fn.Name.Name
+			break
+		}
+	}
+	for _, prefix := range []string{"Test", "Fuzz", "Example"} {
+		if strings.HasPrefix(name, prefix) {
+			return name, true
+		}
+	}
+	return "", false
+}

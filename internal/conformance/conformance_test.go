@@ -1,0 +1,112 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/xdswatch/xdswatch/internal/conformance/rules"
+)
+
+// The document says what the scripts and tests say.
+func TestUpToDate(t *testing.T) {
+	if err := run(true); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCollectTests(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x_test.go")
+	src := `package x
+
+// spec: ACK-1, "words" ACK-2
+func TestA(t *testing.T) {
+	// spec: ACK-3
+}
+
+// spec: ACK-4
+func helper() {}
+`
+	if err := os.WriteFile(file, []byte(src), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	err := collectTests(file, "x/x_test.go", func(id string, p proof) error {
+		got = append(got, id+" "+p.name+" "+p.path)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"ACK-1 TestA x/x_test.go", "ACK-2 TestA x/x_test.go", "ACK-3 TestA x/x_test.go",
+		"ACK-4 x_test.go x/x_test.go",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A rule that does not exist cannot be cited.
+func TestCollectUnknownRule(t *testing.T) {
+	root := t.TempDir()
+	dir := filepath.Join(root, scripts)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := "# A claim.\n# spec: ACK-99\n\nwatch w1 cds a\n----\n"
+	if err := os.WriteFile(filepath.Join(dir, "a.txtar"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := collect(root); err == nil || !strings.Contains(err.Error(), "ACK-99") {
+		t.Errorf("got %v, want an error that names ACK-99", err)
+	}
+}
+
+func TestRulesAreDistinct(t *testing.T) {
+	seen, words := map[string]bool{}, map[string]bool{}
+	for _, s := range rules.All() {
+		for _, r := range s.Rules {
+			if !ruleID.MatchString(r.ID) || seen[r.ID] {
+				t.Errorf("%q is no ID, or stands twice", r.ID)
+			}
+			if r.Text == "" || words[r.Text] || strings.Contains(r.Text, "|") {
+				t.Errorf("%s: the text %q is empty, stands twice or breaks the table", r.ID, r.Text)
+			}
+			seen[r.ID], words[r.Text] = true, true
+		}
+	}
+}
+
+// Each mutation still has its place, and a script that cites its rule. Whether the script
+// notices is seen by make mutate, which compiles each of them.
+func TestMutationsApply(t *testing.T) {
+	root, err := findRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	proofs, err := collect(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := map[string]bool{}
+	for _, mu := range rules.Mutations() {
+		broken[mu.Rule] = true
+		src, err := os.ReadFile(filepath.Join(root, "internal/machine", mu.File))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(src), mu.Old); n != 1 || mu.Old == mu.New {
+			t.Errorf("%s: %s holds %q %d times, want once and changed", mu.Rule, mu.File, mu.Old, n)
+		}
+		script := proof{mu.Script, scripts + "/" + mu.Script + ".txtar"}
+		if !slices.Contains(proofs[mu.Rule], script) {
+			t.Errorf("%s: %s does not cite it", mu.Rule, mu.Script)
+		}
+	}
+	if len(broken) < 20 {
+		t.Errorf("%d rules are broken, want 20", len(broken))
+	}
+}

@@ -1,0 +1,199 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// check compares what everyone knows when nothing is under way.
+func (w *world) check(long bool) {
+	if len(w.tasks) > 0 || len(w.sent) > 0 && slices.ContainsFunc(w.sent, func(r *simResponse) bool { return !r.stuck(w) }) {
+		w.fail("%d tasks and %d responses are not done with", len(w.tasks), len(w.sent))
+	}
+	w.sent = nil
+	for _, s := range w.m.streams {
+		w.checkStream(s)
+	}
+	for _, sw := range w.watches {
+		md := w.model(sw.Type.URL)
+		if sw.Wildcard {
+			w.checkWild(sw, md, long)
+			continue
+		}
+		w.checkTold(sw, &sw.told, sw.Name, md.word(sw.Name), long)
+		if !sw.agrees(md.word(sw.Name), long) {
+			w.fail("%s: %v; the server's word is %v", sw.label(), &sw.told, md.word(sw.Name))
+		}
+	}
+}
+
+// stuck says that nothing more will come of a response: it waited for another one of a
+// stream that is over.
+func (r *simResponse) stuck(w *world) bool {
+	s := w.stream(r.ref.Stream)
+	return s.ref != r.ref || s.state != up
+}
+
+func (w *world) checkStream(s *stream) {
+	sim := w.stream(s.index)
+	if w.watching(sim) != (sim.state == up) {
+		w.fail("stream %d is in state %d; something is watched: %v", s.index, sim.state, w.watching(sim))
+	}
+	if (s.fault != nil) != w.trouble[s.index] {
+		w.fail("stream %d is in trouble: %v, the machine says %v", s.index, w.trouble[s.index], s.fault)
+	}
+	for _, ts := range s.order {
+		md := w.model(ts.typ.URL)
+		if ts.busy != nil || len(ts.owed) > 0 || len(ts.changed) > 0 {
+			w.fail("%s is not at rest: busy %v, %d answers, %d changes", ts.typ.URL, ts.busy != nil, len(ts.owed), len(ts.changed))
+		}
+		for name, e := range ts.entries {
+			if e.name != name || e.noted || len(e.joining) > 0 || len(e.watches) != md.live[name] || !e.wanted() && (md.wild == 0 || !e.known()) {
+				w.fail("entry %s is left over: %+v", name, e)
+			}
+		}
+		for name := range md.live {
+			if ts.entries[name] == nil {
+				w.fail("no entry of %s", name)
+			}
+		}
+	}
+	if sim.state != up {
+		return
+	}
+	for _, md := range w.models {
+		if s.url == "" || s.url == md.typ.URL {
+			w.checkPicture(sim, md)
+		}
+	}
+}
+
+func (w *world) checkPicture(s *simStream, md *model) {
+	pic := s.pics[md.typ.URL]
+	if pic == nil {
+		if len(md.live) > 0 || md.wild > 0 {
+			w.fail("%s was never asked for", md.typ.URL)
+		}
+		return
+	}
+	if len(pic.unheard) > 0 {
+		w.fail("%s: not answered: %+v", md.typ.URL, pic.unheard)
+	}
+	same := len(pic.names) == len(md.live)
+	for name := range md.live {
+		same = same && pic.names[name]
+	}
+	if !same || pic.wild != (md.wild > 0) {
+		w.fail("%s: the server knows of %v, wildcard %v; wanted are %q, wildcard %v", md.typ.URL, pic.names, pic.wild, md.names(), md.wild > 0)
+	}
+}
+
+// checkTold compares what a watch was told with what the machine holds.
+func (w *world) checkTold(sw *simWatch, k *told, name string, word *word, long bool) {
+	r, ok := w.m.Held(0, sw.Type.URL, name)
+	held := ok && r.Raw != nil
+	if held != (k.kind == NoticeUpdated) || held && decodeValue(r.Raw) != k.value {
+		w.fail("%s: %s: %v; the machine holds %q, status %v", sw.label(), name, k, decodeValue(r.Raw), r.Status)
+	}
+	if !held {
+		return
+	}
+	s := w.m.streamFor(0, sw.Type.URL)
+	own := s.types[sw.Type.URL].entries[name].fault
+	calm := own == nil && (s.fault == nil || sw.Wildcard)
+	if own != nil && k.ambient == nil || calm && k.ambient != nil {
+		w.fail("%s: %s: %v; trouble of its own %v, of the server %v", sw.label(), name, k, own, s.fault)
+	}
+	if !word.unsure && word.held && word.fault != (own != nil) {
+		w.fail("%s: %s has the fault %v; the server's word is %v", sw.label(), name, own, word)
+	}
+}
+
+func (w *world) checkWild(sw *simWatch, md *model, long bool) {
+	names := map[string]bool{}
+	for name := range sw.members {
+		names[name] = true
+	}
+	for name := range md.words {
+		names[name] = true
+	}
+	for name := range names {
+		k, word := sw.members[name], md.word(name)
+		if k == nil {
+			k = &told{}
+		}
+		w.checkTold(sw, k, name, word, long)
+		if !word.unsure && (word.held != (k.kind == NoticeUpdated) || word.held && word.value != k.value) {
+			w.fail("%s: %s: %v; the server's word is %v", sw.label(), name, k, word)
+		}
+	}
+	if long && !sw.synced && sw.kind == 0 {
+		w.fail("%s never came to an end", sw.label())
+	}
+}
+
+// told is what a watch knows of one resource from what it was told.
+type told struct {
+	kind    NoticeKind // of the last word; 0 if none
+	value   string
+	fault   *Fault
+	ambient *Fault
+}
+
+func (k *told) hear(n Notice) {
+	switch n.Kind {
+	case NoticeUpdated:
+		*k = told{kind: n.Kind, value: n.Value.(string)}
+	case NoticeDoesNotExist:
+		*k = told{kind: n.Kind}
+	case NoticeFailed:
+		*k = told{kind: n.Kind, fault: n.Fault}
+	case NoticeAmbient:
+		k.ambient = n.Fault
+	}
+}
+
+// ofServer says that the trouble is with the server and not with the resource.
+func (k *told) ofServer() bool {
+	return k.kind == NoticeFailed && (k.fault.Kind == FaultConnection || k.fault.Kind == FaultStream)
+}
+
+func (k *told) String() string {
+	s := fmt.Sprintf("told %d %q", k.kind, k.value)
+	if k.fault != nil {
+		s += " " + k.fault.Kind.String() + ": " + k.fault.Err.Error()
+	}
+	if k.ambient != nil {
+		s += ", ambient " + k.ambient.Kind.String()
+	}
+	return s
+}
+
+// agrees says whether what was told is what the server's word means. A resource of which
+// nothing is known may have to wait.
+func (k *told) agrees(w *word, late bool) bool {
+	switch {
+	case w.unsure:
+		return true
+	case w.held:
+		return k.kind == NoticeUpdated && k.value == w.value
+	case w.absent:
+		return k.kind == NoticeDoesNotExist || k.ofServer()
+	case w.fault:
+		return k.kind == NoticeFailed
+	}
+	return k.kind == 0 && !late || k.ofServer()
+}
+
+// simWatch is a live watch and what it knows.
+type simWatch struct {
+	*Watch
+	told
+	members map[string]*told
+	synced  bool
+}
+
+func (w *simWatch) label() string {
+	return strings.TrimPrefix(w.Type.URL, "type.googleapis.com/") + "/" + w.Name
+}

@@ -1,0 +1,280 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/proto"
+)
+
+func (w *world) respond() {
+	w.pick(up, func(s *simStream) {
+		if s.reading != nil {
+			return
+		}
+		md := w.models[w.next(3)]
+		if pic := s.pics[md.typ.URL]; pic == nil && w.next(8) > 0 {
+			return // types that were not asked for are rare
+		}
+		r := w.random(md)
+		r.ref = s.ref
+		s.reading, s.responded = r, true
+		w.receive(s, r)
+		w.push(Received{s.ref, r.frame(w, w.policy.delta)})
+	})
+}
+
+// random makes a response of what is watched, and of more.
+func (w *world) random(md *model) *simResponse {
+	w.serial++
+	r := &simResponse{md: md, nonce: fmt.Sprint("n", w.serial), version: fmt.Sprint(w.next(4))}
+	if w.policy.delta && w.next(16) == 1 {
+		r.nonce = ""
+	}
+	for range w.next(6) {
+		name := string(rune('a' + w.next(8)))
+		en := simEntry{outer: name, inner: name, value: fmt.Sprint(w.next(4)), noise: byte(w.next(2)), version: fmt.Sprint(w.next(3))}
+		if !w.policy.delta && md.typ.NameField != 0 && w.next(3) > 0 {
+			en.outer = ""
+		}
+		switch w.next(12) {
+		case 1, 2:
+			en.kind, en.value = entryBad, fmt.Sprint("bad", en.value)
+		case 3:
+			en.kind = entryWrongType
+		case 4, 5:
+			en.kind = entryBodiless
+		case 6:
+			en.outer = ""
+		}
+		r.entries = append(r.entries, en)
+	}
+	if !w.bulk && w.next(64) == 63 {
+		w.bulk = true
+		for i := range chunk + 10 {
+			name := fmt.Sprint("z", i)
+			r.entries = append(r.entries, simEntry{outer: name, inner: name, value: "1", version: "1"})
+		}
+	}
+	if w.policy.delta {
+		for range max(0, w.next(6)-2) {
+			r.removed = append(r.removed, string(rune('a'+w.next(8))))
+		}
+	}
+	for range max(0, w.next(8)-5) {
+		name := "\x00abcdefgh"[w.next(9):][:1]
+		if name == "\x00" {
+			name = ""
+		}
+		r.errors = append(r.errors, simError{name, []int32{0, 5, 7, 14}[w.next(4)]})
+	}
+	return r
+}
+
+// receive is what a response means to the model when the machine takes it.
+func (w *world) receive(s *simStream, r *simResponse) {
+	w.say("recv %v %s v%s %s entries %v removed %v errors %v", s.ref, r.md.typ.URL, r.version, r.nonce, r.entries[:min(len(r.entries), 8)], r.removed, r.errors)
+	w.sent = append(w.sent, r)
+	pic := s.pics[r.md.typ.URL]
+	switch {
+	case pic == nil:
+		r.ignored = true
+		s.ignored[r.md.typ.URL] = r.nonce
+	case r.md.busy != nil:
+		r.blurred = true // the machine takes it when the earlier one is done
+		pic.newest = r.nonce
+	default:
+		r.md.busy = r
+		pic.newest = r.nonce
+		r.take(pic.wild)
+	}
+}
+
+// request is what a server makes of a request, and what it may be.
+func (w *world) request(send Send) {
+	s := w.stream(send.Stream)
+	if s.ref != send.Ref || s.state != up || s.writing {
+		w.fail("a request to stream %v, which is %+v", send.Ref, s)
+	}
+	s.writing = true
+	if w.policy.delta {
+		w.requestDelta(s, send.Message)
+	} else {
+		w.requestSotW(s, send.Message)
+	}
+	s.began = true
+}
+
+// pictureOf finds what a request adds to, and checks what all requests have in common.
+func (w *world) pictureOf(s *simStream, url string, node bool) (pic *picture, first bool) {
+	if want := !s.began || w.m.config.NodeAlways; node != want {
+		w.fail("node in the request: %v, want %v", node, want)
+	}
+	md := w.model(url)
+	if w.perType && w.m.streams[s.ref.Stream].url != url {
+		w.fail("type %s on the stream of another", url)
+	}
+	if md.busy != nil && md.busy.ref == s.ref && !md.busy.blurred {
+		w.fail("a request of %s between a response and its answer", url)
+	}
+	pic = s.pics[url]
+	if pic == nil {
+		pic = &picture{names: map[string]bool{}, newest: s.ignored[url], acks: map[string]int{}}
+		s.pics[url] = pic
+		first = true
+	}
+	return pic, first
+}
+
+func (w *world) requestSotW(s *simStream, msg []byte) {
+	var r discoveryv3.DiscoveryRequest
+	if err := proto.Unmarshal(msg, &r); err != nil {
+		w.fail("the request does not parse: %v", err)
+	}
+	w.say("-> %v %s %q version %q nonce %q error %v", s.ref, r.TypeUrl, r.ResourceNames, r.VersionInfo, r.ResponseNonce, r.ErrorDetail)
+	pic, _ := w.pictureOf(s, r.TypeUrl, r.Node != nil)
+	md := w.model(r.TypeUrl)
+	if r.ResponseNonce != pic.newest {
+		w.fail("nonce %q, the newest is %q", r.ResponseNonce, pic.newest)
+	}
+	if !slices.IsSorted(r.ResourceNames) || len(slices.Compact(slices.Clone(r.ResourceNames))) != len(r.ResourceNames) {
+		w.fail("names are not a sorted set: %q", r.ResourceNames)
+	}
+	legacy := !pic.named && len(r.ResourceNames) == 0
+	if legacy && w.watching(s) && (md.wild == 0 || md.explicit > 0 || len(md.live) > 0) {
+		w.fail("an accidental wildcard: %d wildcard watches, %d explicit, names %q", md.wild, md.explicit, md.names())
+	}
+	w.answerSotW(pic, md, &r)
+	pic.named = pic.named || len(r.ResourceNames) > 0
+	was := pic.wild
+	pic.wild, pic.names = legacy, map[string]bool{}
+	for _, name := range r.ResourceNames {
+		if name == star {
+			pic.wild = true
+		} else {
+			pic.names[name] = true
+		}
+	}
+	if was && !pic.wild {
+		md.left()
+	}
+}
+
+func (w *world) answerSotW(pic *picture, md *model, r *discoveryv3.DiscoveryRequest) {
+	if len(pic.unheard) == 0 {
+		if r.ErrorDetail != nil || pic.answered && md.accepted != "?" && r.VersionInfo != md.accepted {
+			w.fail("a change of interest with version %q, accepted %q, error %v", r.VersionInfo, md.accepted, r.ErrorDetail)
+		}
+		if !pic.answered && r.VersionInfo != "" {
+			w.carried(md, r.VersionInfo)
+		}
+		return
+	}
+	a, v := pic.unheard[0], pic.verdicts[0]
+	pic.unheard, pic.verdicts, pic.answered = nil, nil, true
+	w.verdict(v, r.ErrorDetail != nil)
+	want := md.accepted
+	if r.ErrorDetail == nil {
+		want = a.version
+		md.accepted = want
+	}
+	if want != "?" && r.VersionInfo != want {
+		w.fail("answer to %q has version %q, want %q", a.nonce, r.VersionInfo, want)
+	}
+	if md.accepted == "?" {
+		md.accepted = r.VersionInfo
+	}
+}
+
+// carried: a version on a new stream is the last accepted one, and nothing is waited for.
+func (w *world) carried(md *model, version string) {
+	if md.accepted != "?" && version != md.accepted {
+		w.fail("a request before any response has version %q, accepted was %q", version, md.accepted)
+	}
+	for _, name := range md.names() {
+		if word := md.word(name); !word.held && !word.absent && !word.unsure {
+			w.fail("a request before any response carries version %q although %s is waited for: %v", version, name, word)
+		}
+	}
+}
+
+func (w *world) verdict(v verdict, nack bool) {
+	if v == good && nack || v == bad && !nack {
+		w.fail("the answer is a NACK: %v; the verdict is %d", nack, v)
+	}
+}
+
+func (w *world) requestDelta(s *simStream, msg []byte) {
+	var r discoveryv3.DeltaDiscoveryRequest
+	if err := proto.Unmarshal(msg, &r); err != nil {
+		w.fail("the request does not parse: %v", err)
+	}
+	w.say("-> %v %s +%q -%q %v nonce %q error %v", s.ref, r.TypeUrl, r.ResourceNamesSubscribe, r.ResourceNamesUnsubscribe, r.InitialResourceVersions, r.ResponseNonce, r.ErrorDetail)
+	pic, first := w.pictureOf(s, r.TypeUrl, r.Node != nil)
+	md := w.model(r.TypeUrl)
+	add, sub := r.ResourceNamesSubscribe, r.ResourceNamesUnsubscribe
+	switch {
+	case r.ResponseNonce == "":
+		if r.ErrorDetail != nil || !first && len(add)+len(sub) == 0 {
+			w.fail("a request that says nothing: %v", &r)
+		}
+	case len(pic.unheard) == 0 || pic.unheard[0].nonce != r.ResponseNonce:
+		w.fail("answer to %q, owed are %+v", r.ResponseNonce, pic.unheard)
+	default:
+		w.verdict(pic.verdicts[0], r.ErrorDetail != nil)
+		pic.unheard, pic.verdicts = pic.unheard[1:], pic.verdicts[1:]
+	}
+	if first {
+		w.initial(md, r.InitialResourceVersions)
+		if len(add) == 0 {
+			pic.wild = true
+			if md.wild == 0 || md.explicit > 0 || len(md.live) > 0 {
+				w.fail("an accidental wildcard: %d wildcard watches, %d explicit, names %q", md.wild, md.explicit, md.names())
+			}
+		}
+	} else if len(r.InitialResourceVersions) > 0 {
+		w.fail("initial versions in a later request")
+	}
+	was := pic.wild
+	w.subscribe(pic, add, sub)
+	if was && !pic.wild {
+		md.left()
+	}
+}
+
+func (w *world) subscribe(pic *picture, add, sub []string) {
+	for _, name := range add {
+		if slices.Contains(sub, name) {
+			w.fail("%q is subscribed and unsubscribed by one request", name)
+		}
+		pic.wild = pic.wild || name == star
+		pic.names[name] = true
+	}
+	for _, name := range sub {
+		if name == star && !pic.wild || name != star && !pic.names[name] {
+			w.fail("%q is unsubscribed, which was not subscribed", name)
+		}
+		pic.wild = pic.wild && name != star
+		delete(pic.names, name)
+	}
+	delete(pic.names, star)
+}
+
+// initial: the first request of a stream tells of everything that is held, and no more.
+func (w *world) initial(md *model, versions map[string]string) {
+	var busy map[string]int // may be in by half
+	if md.busy != nil {
+		busy = md.busy.mentions()
+	}
+	for name, version := range versions {
+		if word := md.word(name); busy[name] == 0 && !word.unsure && (!word.held || word.version != version) {
+			w.fail("initial version %q of %s: %v", version, name, word)
+		}
+	}
+	for name, word := range md.words {
+		if _, ok := versions[name]; word.held && !ok && !word.unsure && busy[name] == 0 && (md.live[name] > 0 || md.wild > 0) {
+			w.fail("no initial version of %s: %v", name, word)
+		}
+	}
+}

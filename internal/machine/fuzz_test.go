@@ -1,0 +1,287 @@
+package machine
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// source is bytes that decide what happens; at its end it gives zeros.
+type source struct{ b []byte }
+
+func (s *source) next(n int) int {
+	if len(s.b) == 0 {
+		return 0
+	}
+	v := int(s.b[0]) % n
+	s.b = s.b[1:]
+	return v
+}
+
+// simStream is a stream as the engine and the server see it.
+type simStream struct {
+	ref       Ref
+	state     streamState
+	writing   bool
+	began     bool // a request was sent
+	reading   *simResponse
+	consumed  bool // reading waits for Delivered
+	responded bool
+	pics      map[string]*picture
+	ignored   map[string]string // nonces of responses to types that were not asked for
+}
+
+// picture is what a dumb server makes of the requests of one type.
+type picture struct {
+	named    bool
+	wild     bool
+	names    map[string]bool
+	newest   string   // nonce of the newest response; SotW
+	unheard  []answer // expected, oldest first
+	verdicts []verdict
+	answered bool // a response was answered
+	acks     map[string]int
+}
+
+// world is a machine between a program and a server that both do as they please.
+type world struct {
+	testing.TB
+	source
+	m       *Machine
+	policy  policy
+	perType bool
+	now     time.Time
+	models  []*model
+	streams map[int]*simStream
+	watches []*simWatch
+	dead    map[*Watch]bool // that were stopped before the present step
+	started []*Watch        // within it
+	stopped []*Watch
+	tasks   []*Task
+	queue   []Event
+	sent    []*simResponse // that are not consumed
+	serial  int
+	lazy    int // bits: what is not done at once
+	bulk    bool
+	trouble map[int]bool // streams that failed without a response since the last one
+	log     []string
+}
+
+// Bits of world.lazy.
+const (
+	lazyUp = 1 << iota
+	lazyWritten
+	lazyDecoded
+	lazyDelivered
+	lazyRetry
+	lazyStep
+	lazyAll = 1<<iota - 1
+)
+
+func newWorld(t testing.TB, b []byte) *world {
+	w := &world{TB: t, source: source{b}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), streams: map[int]*simStream{}, trouble: map[int]bool{}, dead: map[*Watch]bool{}}
+	flags := w.next(256)
+	w.policy = policy{delta: flags&1 != 0, keep: flags&4 != 0, drop: flags&8 != 0}
+	w.perType = flags&2 != 0
+	server := Server{Delta: w.policy.delta, PerType: w.perType, KeepDeleted: w.policy.keep, FailOnDataErrors: w.policy.drop}
+	if flags&16 != 0 {
+		server.TransientTimeout = 30 * time.Second
+	}
+	w.m = New(Config{Servers: []Server{server}, ResourceTimeout: 15 * time.Second, Linger: time.Second, NodeAlways: flags&32 != 0})
+	for _, typ := range []*Type{
+		{URL: "type.googleapis.com/envoy.config.cluster.v3.Cluster", FullState: true, NameField: 1},
+		{URL: "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment", NameField: 1},
+		{URL: "type.googleapis.com/test.Foo"},
+	} {
+		w.models = append(w.models, newModel(typ))
+	}
+	return w
+}
+
+func (w *world) say(format string, args ...any) {
+	w.log = append(w.log, w.now.Format("05.000 ")+fmt.Sprintf(format, args...))
+}
+
+func (w *world) fail(format string, args ...any) {
+	w.Helper()
+	for _, l := range w.log[max(0, len(w.log)-400):] {
+		w.Log(l)
+	}
+	w.Fatalf(format, args...)
+}
+
+func (w *world) model(url string) *model {
+	for _, md := range w.models {
+		if md.typ.URL == url {
+			return md
+		}
+	}
+	w.fail("no type %s", url)
+	return nil
+}
+
+// FuzzMachine lets bytes decide what the program, the network and the server do.
+func FuzzMachine(f *testing.F) {
+	for seed := range uint64(20) {
+		f.Add(randomBytes(seed, 300))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) { run(t, b[:min(len(b), 2000)]) })
+}
+
+func TestRandomRuns(t *testing.T) {
+	runs := 2000
+	if testing.Short() {
+		runs = 300
+	}
+	for seed := range uint64(runs) {
+		if !t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { run(t, randomBytes(seed, 250)) }) {
+			return
+		}
+	}
+}
+
+func randomBytes(seed, size uint64) []byte {
+	r := rand.New(rand.NewPCG(seed, 7))
+	b := make([]byte, r.Uint64N(size)+10)
+	for i := range b {
+		b[i] = byte(r.Uint32())
+	}
+	return b
+}
+
+func run(t testing.TB, b []byte) {
+	w := newWorld(t, b)
+	for len(w.b) > 0 {
+		w.act(w.next(24))
+	}
+	w.settle(true)
+	for len(w.watches) > 0 {
+		w.stop(0)
+	}
+	w.settle(true)
+	for _, s := range w.m.streams {
+		if s.state != idle || len(s.types) > 0 || len(s.order) > 0 || w.stream(s.index).state != idle {
+			w.fail("stream %d is kept though nothing is watched: state %d, %d types", s.index, s.state, len(s.types))
+		}
+	}
+	if at, ok := w.m.Deadline(); ok {
+		w.fail("a deadline of %v is left", at)
+	}
+}
+
+// act does one thing.
+func (w *world) act(op int) {
+	switch op {
+	case 0, 1, 2, 3:
+		w.start()
+	case 4, 5:
+		if len(w.watches) > 0 {
+			w.stop(w.next(len(w.watches)))
+		}
+	case 6, 7, 8, 9, 10:
+		w.respond()
+	case 11:
+		w.down()
+	case 12:
+		w.lazy ^= 1 << w.next(8) & lazyAll
+		w.say("lazy %b", w.lazy)
+	case 13:
+		w.pick(idle, w.written)
+	case 14, 15, 16:
+		w.decode(w.next(max(1, len(w.tasks))))
+	case 17:
+		w.pick(idle, w.deliver)
+	case 18:
+		w.pick(opening, w.up)
+	case 19:
+		w.pick(waiting, w.retry)
+	case 20, 21:
+		w.pass([]time.Duration{0, time.Microsecond, time.Millisecond, 300 * time.Millisecond, time.Second, 7 * time.Second, 16 * time.Second, time.Minute}[w.next(8)])
+	case 22:
+		w.settle(w.next(2) == 1)
+	case 23:
+		w.stale()
+	}
+	if w.lazy&lazyStep == 0 {
+		w.flush()
+		w.prompt(w.lazy)
+	}
+}
+
+// prompt does at once what is not to be done lazily.
+func (w *world) prompt(lazy int) {
+	for range 1000 {
+		w.flush()
+		if lazy&lazyDecoded == 0 {
+			w.decode(0)
+		}
+		for i := range w.m.streams {
+			s := w.stream(i)
+			if lazy&lazyUp == 0 {
+				w.up(s)
+			}
+			if lazy&lazyWritten == 0 {
+				w.written(s)
+			}
+			if lazy&lazyDelivered == 0 {
+				w.deliver(s)
+			}
+			if lazy&lazyRetry == 0 {
+				w.retry(s)
+			}
+		}
+		if len(w.queue) == 0 {
+			return
+		}
+	}
+	w.fail("there is no end to it")
+}
+
+// pass lets time go by as an engine would: the machine runs whenever it wants to.
+func (w *world) pass(d time.Duration) {
+	w.flush()
+	end := w.now.Add(d)
+	idle := 0
+	for {
+		at, ok := w.m.Deadline()
+		if !ok || at.After(end) {
+			break
+		}
+		if at.After(w.now) {
+			idle = 0
+		}
+		if idle++; idle > 3 {
+			w.fail("the deadline %v stays where it is", at)
+		}
+		w.now = at
+		w.push(Tick{})
+		w.flush()
+		w.prompt(w.lazy | lazyUp | lazyDecoded | lazyRetry)
+	}
+	w.now = end
+	w.push(Tick{})
+	w.flush()
+}
+
+// settle lets everything come to rest, and looks at it. With long all timers run out.
+func (w *world) settle(long bool) {
+	w.say("settle, long: %v", long)
+	lazy := w.lazy
+	w.lazy = 0
+	w.prompt(0)
+	for range 20 {
+		w.pass(100 * time.Millisecond)
+		w.prompt(0)
+	}
+	if long {
+		w.pass(2 * time.Minute)
+		w.prompt(0)
+		if at, ok := w.m.Deadline(); ok {
+			w.fail("a deadline is left: %v", at)
+		}
+	}
+	w.check(long)
+	w.lazy = lazy
+	w.dead = map[*Watch]bool{}
+}

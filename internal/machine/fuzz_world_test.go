@@ -1,0 +1,377 @@
+package machine
+
+import (
+	"errors"
+	"slices"
+)
+
+func (w *world) stream(i int) *simStream {
+	if w.streams[i] == nil {
+		w.streams[i] = &simStream{ref: Ref{Stream: i}}
+	}
+	return w.streams[i]
+}
+
+// pick does something to a stream in the given state; idle stands for any.
+func (w *world) pick(state streamState, do func(*simStream)) {
+	n := w.next(4)
+	all := len(w.m.streams)
+	for i := range all {
+		s := w.stream((n + i) % all)
+		if s.state == state || state == idle {
+			do(s)
+			return
+		}
+	}
+}
+
+func (w *world) push(ev Event) { w.queue = append(w.queue, ev) }
+
+func (w *world) start() {
+	md := w.models[w.next(3)]
+	n := w.next(12)
+	watch := &Watch{Type: md.typ, Name: string(rune('a' + n))}
+	if n >= 8 {
+		watch.Name, watch.Wildcard, watch.Explicit = star, true, n >= 10
+	}
+	if n == 8 && md.wild > 0 || watch.Wildcard && n%2 == 0 && md.typ.NameField == 0 {
+		return // fewer wildcards
+	}
+	sw := &simWatch{Watch: watch, members: map[string]*told{}}
+	watch.Owner = sw
+	w.watches = append(w.watches, sw)
+	md.start(watch)
+	w.say("start %s explicit=%v", sw.label(), watch.Explicit)
+	w.started = append(w.started, watch)
+	w.push(Start{watch})
+}
+
+func (w *world) stop(i int) {
+	sw := w.watches[i]
+	w.watches = slices.Delete(w.watches, i, i+1)
+	w.model(sw.Type.URL).stop(sw.Watch, w.asked(sw.Type.URL))
+	w.stopped = append(w.stopped, sw.Watch)
+	w.say("stop %s", sw.label())
+	w.push(Stop{sw.Watch})
+	if w.next(4) == 0 {
+		w.push(Stop{sw.Watch}) // twice is nothing
+	}
+}
+
+// asked says whether a server is being asked for every resource of a type.
+func (w *world) asked(url string) bool {
+	for _, s := range w.streams {
+		if s.state == up && s.pics[url] != nil && s.pics[url].wild {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *world) up(s *simStream) {
+	if s.state != opening {
+		return
+	}
+	*s = simStream{ref: s.ref, state: up, pics: map[string]*picture{}, ignored: map[string]string{}}
+	w.say("up %v", s.ref)
+	w.push(Up{s.ref, []byte{0x0a, 1, 'n'}})
+}
+
+func (w *world) down() {
+	w.pick(idle, func(s *simStream) {
+		kind := FaultConnection
+		switch s.state {
+		case idle, waiting:
+			return
+		case up:
+			kind = FaultStream
+		}
+		s.state = idle
+		w.trouble[s.ref.Stream] = !s.responded
+		for _, md := range w.models {
+			if md.wild == 0 && s.pics[md.typ.URL] != nil {
+				md.left()
+			}
+		}
+		w.say("down %v", s.ref)
+		w.push(Down{s.ref, kind, errors.New([]string{"refused", "lost"}[w.next(2)])})
+	})
+}
+
+func (w *world) retry(s *simStream) {
+	if s.state == waiting {
+		s.state = idle // until Open
+		w.say("retry %v", s.ref)
+		w.push(Retry{s.ref})
+	}
+}
+
+func (w *world) written(s *simStream) {
+	if s.state == up && s.writing {
+		s.writing = false
+		w.say("written %v", s.ref)
+		w.push(Written{s.ref})
+	}
+}
+
+func (w *world) deliver(s *simStream) {
+	if s.state == up && s.consumed {
+		s.reading, s.consumed = nil, false
+		w.say("delivered %v", s.ref)
+		w.push(Delivered{s.ref})
+	}
+}
+
+func (w *world) decode(i int) {
+	if i >= len(w.tasks) {
+		return
+	}
+	t := w.tasks[i]
+	w.tasks = slices.Delete(w.tasks, i, i+1)
+	results := make([]Result, len(t.Items))
+	for i, it := range t.Items {
+		v := decodeValue(it.Raw)
+		results[i] = Result{Value: v, Raw: it.Raw}
+		switch {
+		case len(v) > 2 && v[:3] == "bad":
+			results[i] = Result{Err: errors.New(v)}
+		case it.Old != nil && decodeValue(it.Old) == v:
+			results[i].Same = true
+		}
+	}
+	w.say("decoded %d items", len(t.Items))
+	w.push(Decoded{t, results})
+}
+
+// stale tells of an incarnation that is over.
+func (w *world) stale() {
+	w.pick(idle, func(s *simStream) {
+		if s.ref.Gen == 0 {
+			return
+		}
+		old := Ref{s.ref.Stream, s.ref.Gen - 1 - w.next(2)}
+		r := &simResponse{md: w.models[w.next(3)], nonce: "stale", removed: []string{"a", "b", "c"}}
+		w.push([]Event{
+			Up{Ref: old}, Down{old, FaultStream, errors.New("old")}, Written{old}, Delivered{old}, Retry{old},
+			Received{old, r.frame(w, w.policy.delta)}, Tick{},
+		}[w.next(7)])
+	})
+}
+
+// flush steps the machine with what has been collected.
+func (w *world) flush() {
+	if len(w.queue) == 0 {
+		return
+	}
+	events := w.queue
+	w.queue = nil
+	fx := w.m.Step(w.now, events...)
+	if at, ok := w.m.Deadline(); ok && at.Before(w.now) {
+		w.fail("the deadline %v is in the past of %v", at, w.now)
+	}
+	for _, ref := range fx.Consumed {
+		w.finish(ref)
+	}
+	for _, n := range fx.Notify {
+		w.tell(n)
+	}
+	for _, stopped := range w.stopped {
+		w.dead[stopped] = true
+	}
+	w.started, w.stopped = nil, nil
+	w.tasks = append(w.tasks, fx.Decode...)
+	for _, ref := range fx.Close {
+		w.close(ref)
+	}
+	for _, wait := range fx.Wait {
+		s := w.stream(wait.Stream)
+		if s.ref != wait.Ref || s.state != idle || wait.Responded != s.responded {
+			w.fail("wait of %+v on stream %+v", wait, s)
+		}
+		s.state = waiting
+	}
+	w.lost()
+	for _, o := range fx.Open {
+		w.open(o)
+	}
+	for _, send := range fx.Send {
+		w.request(send)
+	}
+}
+
+func (w *world) close(ref Ref) {
+	s := w.stream(ref.Stream)
+	if s.ref != ref {
+		w.fail("close of %v, the stream is %+v", ref, s)
+	}
+	w.say("close %v", ref)
+	s.state = idle
+}
+
+// watching says whether anything on a stream is wanted.
+func (w *world) watching(s *simStream) bool {
+	return slices.ContainsFunc(w.watches, func(sw *simWatch) bool {
+		return !w.perType || w.m.streams[s.ref.Stream].url == sw.Type.URL
+	})
+}
+
+// lost forgets what the machine may forget with a stream that nobody needs.
+func (w *world) lost() {
+	for _, s := range w.m.streams {
+		if len(s.types) == 0 {
+			delete(w.trouble, s.index)
+			w.forget(s.url)
+		}
+	}
+}
+
+func (w *world) forget(url string) {
+	for _, md := range w.models {
+		if url != "" && url != md.typ.URL {
+			continue
+		}
+		if md.busy != nil {
+			md.busy.gone = true
+		}
+		md.busy, md.accepted = nil, ""
+		md.words = map[string]*word{}
+		for _, r := range w.sent {
+			if r.md == md {
+				r.gone = true
+			}
+		}
+	}
+}
+
+func (w *world) open(o Open) {
+	w.say("open %v", o.Ref)
+	s := w.stream(o.Stream)
+	if s.state != idle || o.Gen <= s.ref.Gen {
+		w.fail("open %v while the stream is %+v", o.Ref, s)
+	}
+	if o.Gen > s.ref.Gen+1 {
+		delete(w.trouble, o.Stream)
+		w.forget(w.m.streams[o.Stream].url) // it was given up in between
+	}
+	*s = simStream{ref: o.Ref, state: opening}
+}
+
+// finish is a response's end.
+func (w *world) finish(ref Ref) {
+	i := slices.IndexFunc(w.sent, func(r *simResponse) bool { return r.ref == ref })
+	if i < 0 {
+		w.fail("consumed %v, of which nothing is expected", ref)
+	}
+	r := w.sent[i]
+	w.sent = slices.Delete(w.sent, i, i+1)
+	w.say("consumed %v %s", ref, r.nonce)
+	s := w.stream(ref.Stream)
+	live := s.ref == ref && s.state == up
+	if live {
+		s.consumed = true
+		delete(w.trouble, ref.Stream)
+	}
+	if r.ignored {
+		return
+	}
+	r.bad = unknown
+	if !r.blurred && !r.gone {
+		r.bad = r.judge(w.policy.delta)
+	}
+	w.expect(s, r, live)
+	r.apply(w.policy)
+	if r.gone {
+		return
+	}
+	r.md.busy = nil
+	for _, later := range w.sent {
+		if s := w.stream(later.ref.Stream); later.md == r.md && later.blurred && !later.ignored && later.ref == s.ref && s.state == up {
+			r.md.busy = later
+		}
+	}
+}
+
+// expect notes what the answer to a response has to be.
+func (w *world) expect(s *simStream, r *simResponse, live bool) {
+	if live && (r.nonce != "" || !w.policy.delta) {
+		pic := s.pics[r.md.typ.URL]
+		if pic == nil {
+			if !r.blurred {
+				w.fail("a response of a type that was not asked for is no longer ignored")
+			}
+			return
+		}
+		if !w.policy.delta {
+			pic.unheard, pic.verdicts = nil, nil
+		}
+		pic.unheard = append(pic.unheard, answer{version: r.version, nonce: r.nonce})
+		pic.verdicts = append(pic.verdicts, r.bad)
+	}
+	switch {
+	case r.gone:
+	case r.bad == good:
+		r.md.accepted = r.version
+	case r.bad == unknown:
+		r.md.accepted = "?"
+	}
+}
+
+func (w *world) tell(n Notice) {
+	if n.Kind >= NoticeEnd {
+		return
+	}
+	heard := map[*Watch]bool{}
+	for _, watch := range append(slices.Clone(n.To), n.All...) {
+		if heard[watch] {
+			w.fail("notice %+v is told twice to %s", n, watch.Name)
+		}
+		heard[watch] = true
+		sw := watch.Owner.(*simWatch)
+		if w.dead[watch] {
+			w.fail("notice %+v is told to a watch that was stopped: %s", n, sw.label())
+		}
+		if watch.Type.URL != n.TypeURL || !watch.Wildcard && watch.Name != n.Name {
+			w.fail("notice %+v is told to %s", n, sw.label())
+		}
+		if !slices.Contains(w.watches, sw) {
+			continue // stopped in this step
+		}
+		w.say("  tell %s: kind %d %s %v %v", sw.label(), n.Kind, n.Name, n.Value, n.Fault)
+		sw.listen(n)
+	}
+	late := len(n.To) == 1 && len(n.All) == 0 && slices.Contains(w.started, n.To[0])
+	if n.Name != star && !late {
+		w.timeout(n)
+	}
+}
+
+func (w *simWatch) listen(n Notice) {
+	switch {
+	case n.Name == star && n.Kind == NoticeSynced:
+		w.synced = true
+	case n.Name == star || !w.Wildcard:
+		w.hear(n)
+	default:
+		if w.members[n.Name] == nil {
+			w.members[n.Name] = &told{}
+		}
+		w.members[n.Name].hear(n)
+	}
+}
+
+// timeout takes what the machine concluded by itself.
+func (w *world) timeout(n Notice) {
+	word := w.model(n.TypeURL).word(n.Name)
+	fired := n.Kind == NoticeDoesNotExist && n.Reason == ReasonTimeout || n.Kind == NoticeFailed && n.Fault.Kind == FaultTimeout
+	r, _ := w.m.Held(0, n.TypeURL, n.Name)
+	switch {
+	case !fired || word.unsure:
+	case word.held && r.Raw != nil: // came later in the same step
+	case word.held:
+		w.fail("%s is given up in spite of %v", n.Name, word)
+	case n.Kind == NoticeFailed:
+		word.fault, word.absent = true, false
+	default:
+		word.absent, word.fault = true, false
+	}
+}

@@ -1,0 +1,74 @@
+package machine
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
+	"github.com/xdswatch/xdswatch/testutil/script"
+)
+
+// rig is a machine with one stream that is up, for what scripts cannot say: exact moments,
+// many resources, the order in which workers finish.
+type rig struct {
+	t   *testing.T
+	m   *Machine
+	now time.Time
+	ref Ref
+	typ *Type
+}
+
+func newRig(t *testing.T, c Config) *rig {
+	if len(c.Servers) == 0 {
+		c.Servers = []Server{{}}
+	}
+	kind := script.Kinds()["eds"]
+	return &rig{
+		t: t, m: New(c), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), ref: Ref{Gen: 1},
+		typ: &Type{URL: kind.TypeURL(), FullState: kind.FullState(), NameField: kind.NameField()},
+	}
+}
+
+func (r *rig) step(events ...Event) Effects { return r.m.Step(r.now, events...) }
+
+// up makes the stream stand and writes what is to be written then.
+func (r *rig) up() {
+	r.step(Up{Ref: r.ref})
+	r.step(Written{r.ref})
+}
+
+func (r *rig) watch(name string) *Watch {
+	return &Watch{Owner: name, Type: r.typ, Name: name, Wildcard: name == "*"}
+}
+
+// receive takes a response of n resources and returns the work that it makes.
+func (r *rig) receive(version string, n int) []*Task {
+	resp := &wire.Response{TypeURL: r.typ.URL, Version: version, Nonce: version}
+	for i := range n {
+		resp.Resources = append(resp.Resources, wire.Resource{
+			Name: fmt.Appendf(nil, "r%04d", i), TypeURL: []byte(r.typ.URL),
+			Payload: fmt.Appendf(nil, "%d of %s", i, version), HasBody: true, Wrapped: true,
+		})
+	}
+	return r.step(Received{r.ref, resp}).Decode
+}
+
+// decode answers a task with the bytes themselves.
+func (r *rig) decode(t *Task) Effects {
+	results := make([]Result, len(t.Items))
+	for i, it := range t.Items {
+		results[i] = Result{Value: string(it.Raw), Raw: it.Raw}
+	}
+	return r.step(Decoded{t, results})
+}
+
+// news lists what watches were told, as kind and name.
+func news(fx Effects) (kinds []NoticeKind, names []string) {
+	for _, n := range fx.Notify {
+		if len(n.To)+len(n.All) > 0 {
+			kinds, names = append(kinds, n.Kind), append(names, n.Name)
+		}
+	}
+	return kinds, names
+}

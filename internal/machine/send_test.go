@@ -1,0 +1,82 @@
+package machine
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
+)
+
+// The first request of pure interest leaves at once, the next a millisecond later.
+//
+// spec: STREAM-9
+func TestPace(t *testing.T) {
+	r := newRig(t, Config{})
+	r.step(Start{r.watch("a")})
+	r.up()
+	first := r.now
+	r.now = r.now.Add(100 * time.Microsecond)
+	if fx := r.step(Start{r.watch("b")}, Start{r.watch("c")}); len(fx.Send) != 0 {
+		t.Error("a second request left within the millisecond")
+	}
+	if at, ok := r.m.Deadline(); !ok || !at.Equal(first.Add(time.Millisecond)) {
+		t.Errorf("deadline %v, %v; want a millisecond after the first request", at.Sub(first), ok)
+	}
+	r.now = first.Add(time.Millisecond)
+	if fx := r.step(Tick{}); len(fx.Send) != 1 {
+		t.Errorf("%d requests left after the millisecond, want 1 for both names", len(fx.Send))
+	}
+}
+
+// A request that waits for its moment when a response comes waits for the answer, and asks
+// for no more time: a deadline that has passed and changes nothing would spin.
+//
+// spec: ACK-9
+func TestPaceGivesWayToResponse(t *testing.T) {
+	r := newRig(t, Config{})
+	r.step(Start{r.watch("r0000")})
+	r.up()
+	r.step(Start{r.watch("b")})
+	if _, ok := r.m.Deadline(); !ok {
+		t.Fatal("the second request does not wait for its moment")
+	}
+	tasks := r.receive("1", 1)
+	if at, ok := r.m.Deadline(); ok {
+		t.Errorf("deadline %v while the response is worked on, want none", at.Sub(r.now))
+	}
+	r.now = r.now.Add(time.Second)
+	if fx := r.decode(tasks[0]); len(fx.Send) != 1 {
+		t.Errorf("%d messages left with the answer, want 1", len(fx.Send))
+	}
+}
+
+// The text of a NACK is cut where it gets too long, between characters.
+//
+// spec: ACK-5
+func TestMessageIsCut(t *testing.T) {
+	tests := []struct {
+		name  string
+		lines []string
+		cut   bool
+	}{
+		{"short", []string{"one", "two"}, false},
+		{"just fits", []string{strings.Repeat("A", maxMessage)}, false},
+		{"one too long", []string{strings.Repeat("A", maxMessage+1)}, true},
+		{"a megabyte", []string{strings.Repeat("A", 1<<20)}, true},
+		{"many", []string{strings.Repeat("A", maxMessage/2), strings.Repeat("B", maxMessage/2)}, true},
+		{"wide characters", []string{strings.Repeat("€", maxMessage)}, true},
+		{"not text", []string{"\xff\xfe"}, false},
+	}
+	for _, test := range tests {
+		resp := &response{Response: &wire.Response{}, lines: test.lines}
+		got := resp.message()
+		if len(got) > maxMessage || !utf8.ValidString(got) {
+			t.Errorf("%s: %d bytes, valid %v", test.name, len(got), utf8.ValidString(got))
+		}
+		if cut := strings.HasSuffix(got, truncated); cut != test.cut {
+			t.Errorf("%s: cut %v, want %v", test.name, cut, test.cut)
+		}
+	}
+}
