@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xdswatch/xdswatch/testutil"
+)
+
+// build makes the real program.
+func build(t *testing.T) string {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("it is stopped by signals, which Windows has not")
+	}
+	path := filepath.Join(t.TempDir(), "xdsctl")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return path
+}
+
+// process is the real program at work.
+type process struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stdout *bufio.Reader
+	pipe   io.Closer
+	stderr *buffer
+}
+
+func launch(t *testing.T, path string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, cmd: exec.CommandContext(patient(t), path, args...), stderr: &buffer{}}
+	p.cmd.Env = append(os.Environ(), "GRPC_GO_LOG_SEVERITY_LEVEL=info")
+	p.cmd.Stderr = p.stderr
+	var err error
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.pipe, p.stdout = out, bufio.NewReader(out)
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (p *process) line() string {
+	p.t.Helper()
+	line, err := p.stdout.ReadString('\n')
+	if err != nil {
+		p.t.Fatalf("%v; standard error:\n%s", err, p.stderr)
+	}
+	return line
+}
+
+func (p *process) ends(want int) {
+	p.t.Helper()
+	_ = p.cmd.Wait() // the status is looked at
+	if got := p.cmd.ProcessState.ExitCode(); got != want || p.stderr.String() != "" {
+		p.t.Errorf("%v, want %d; standard error:\n%s", p.cmd.ProcessState, want, p.stderr)
+	}
+}
+
+func TestBinary(t *testing.T) {
+	path := build(t)
+	srv := server(t)
+	flags := []string{"watch", "--server", srv.Target(), "--output", "json", "--stdin"}
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		p := launch(t, path, flags...)
+		fmt.Fprintln(p.stdin, "watch cds:a")
+		st := accept(t, srv)
+		if line := p.line(); !strings.Contains(line, `"stream-up"`) {
+			t.Errorf("printed %s", line)
+		}
+		send(t, st, testutil.SotW(clusters, "1", "n1", cluster("a")))
+		if line := p.line(); !strings.Contains(line, `"resource":{"name":"a"}`) {
+			t.Errorf("printed %s", line)
+		}
+		if err := p.cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		p.ends(0)
+	}
+	p := launch(t, path, flags...)
+	fmt.Fprintln(p.stdin, "quit")
+	p.ends(0)
+
+	// A reader that goes away.
+	p = launch(t, path, flags...)
+	p.pipe.Close()
+	fmt.Fprintln(p.stdin, "dump")
+	p.ends(1)
+
+	p = launch(t, path, "watch", "--server", srv.Target(), "--once", "--resource-timeout", "50ms", "cds:a")
+	p.ends(3)
+}
+
+// A signal ends a program whose output nobody takes.
+func TestBlockedOutput(t *testing.T) {
+	m := testutil.StartManagementServer(t, testutil.ManagementConfig{})
+	var resources []proto.Message
+	for i := range 5000 { // far more than a pipe holds
+		resources = append(resources, cluster(fmt.Sprintf("c%d", i)))
+	}
+	if err := m.Set("1", resources...); err != nil {
+		t.Fatal(err)
+	}
+	p := launch(t, build(t), "watch", "--server", m.Addr(), "--output", "json", "cds")
+	p.line()
+	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	p.ends(0)
+}

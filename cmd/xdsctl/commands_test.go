@@ -1,0 +1,315 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/testutil"
+)
+
+func TestCommands(t *testing.T) {
+	srv := server(t)
+	p := watchServer(t, srv.Target(), "--stdin")
+	p.enter("watch cds:a")
+	st := accept(t, srv)
+	p.expect(streamUp)
+	send(t, st, testutil.SotW(clusters, "1", "n1", cluster("a")))
+	p.expect(update("a", "1", `{"name":"a"}`), ack("1", "n1"))
+	p.enter("  watch   cds:b \r")
+	ask(t, st, "a b")
+	p.enter("")
+	p.enter("unwatch " + clusters + ":a")
+	ask(t, st, "b")
+	// What is let go gives no more events.
+	send(t, st, testutil.SotW(clusters, "2", "n2", cluster("b")))
+	p.expect(update("b", "2", `{"name":"b"}`), ack("2", "n2"))
+
+	p.enter("quit")
+	p.ends(0)
+	if p.stderr.String() != "" {
+		t.Errorf("standard error:\n%s", p.stderr)
+	}
+}
+
+func TestBadCommands(t *testing.T) {
+	srv := server(t)
+	p := watchServer(t, srv.Target(), "--stdin", "cds:a", "cds:a")
+	p.expect(streamUp)
+	p.complains(`cds "a" is given twice`)
+	for line, want := range map[string]string{
+		"jump":            `unknown command "jump"; want watch SUBSCRIPTION`,
+		"watch":           `subscription "": it has no type`,
+		"watch nonsense":  `"nonsense" is neither a short type name`,
+		"watch cds:a":     `"cds:a" is subscribed to already`,
+		"unwatch cds:b":   `"cds:b" is not subscribed to`,
+		"unwatch foo:bar": `"foo" is neither`,
+	} {
+		p.enter(line)
+		p.complains(want)
+	}
+	p.enter("watch xdstp://bad.example/envoy.config.cluster.v3.Cluster/a")
+	p.skipTo(`"kind":"config"`)
+	p.stdin.Close() // which is not quit
+	st := accept(t, srv)
+	send(t, st, testutil.SotW(clusters, "1", "n1", cluster("a")))
+	p.expect(update("a", "1", `{"name":"a"}`))
+	p.stop()
+	p.ends(0)
+}
+
+func TestDump(t *testing.T) {
+	srv := server(t)
+	p := watchServer(t, srv.Target(), "--stdin")
+	p.enter("dump")
+	p.expect(`{"event":"dump","subscriptions":[]}`)
+	p.enter("watch cds")
+	st := accept(t, srv)
+	p.enter("watch cds:b")
+	p.enter("watch xdstp://x.example/envoy.config.cluster.v3.Cluster/a")
+	ask(t, st, "* b")
+	send(t, st, testutil.SotW(clusters, "1", "n1", cluster("a")))
+	p.skipTo(`"event":"synced"`)
+	p.enter("dump")
+	got := updated.ReplaceAllString(p.skipTo(`"event":"dump"`), `"updated":"TIME"`)
+	entry := func(name, state, version, updated string) string {
+		return fmt.Sprintf(`{"type":%q,"name":%q,"status":%q,"version":%q,"server":"SERVER","updated":%s,"error":null}`, clusters, name, state, version, updated)
+	}
+	want := `{"event":"dump","subscriptions":[` + strings.Join([]string{
+		entry("*", "ACKED", "", "null"), entry("a", "ACKED", "1", `"TIME"`), entry("b", "REQUESTED", "", "null"),
+		`{"type":"` + clusters + `","name":"xdstp://x.example/envoy.config.cluster.v3.Cluster/a","authority":"x.example","status":"UNKNOWN","version":"","server":"","updated":null,` +
+			`"error":{"kind":"config","message":"`,
+	}, ",")
+	if !strings.HasPrefix(got, want) {
+		t.Errorf("got  %s\nwant %s…", got, want)
+	}
+}
+
+func TestOnce(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		args     []string
+		answer   func(*testing.T, *testutil.Stream)
+		last     string
+		status   int
+		requests int
+	}{
+		{"a value", []string{"cds:a"}, func(t *testing.T, st *testutil.Stream) {
+			send(t, st, testutil.SotW(clusters, "1", "n1", cluster("a")))
+		}, update("a", "1", `{"name":"a"}`), 0, 2},
+		{"a collection", []string{"cds"}, func(t *testing.T, st *testutil.Stream) {
+			send(t, st, testutil.SotW(clusters, "1", "n1", cluster("a")))
+		}, synced(), 0, 2},
+		{"an empty collection", []string{"cds:*"}, func(t *testing.T, st *testutil.Stream) {
+			send(t, st, testutil.SotW(clusters, "1", "n1"))
+		}, synced(), 0, 2},
+		{"no collection", []string{"--resource-timeout", "50ms", "cds"}, func(*testing.T, *testutil.Stream) {}, absent("*", "timeout"), 3, 1},
+		{"one of two is missing", []string{"--resource-timeout", "100ms", "cds:a", "cds:b"}, func(t *testing.T, st *testutil.Stream) {
+			send(t, st, testutil.SotW(clusters, "1", "n1", cluster("a")))
+		}, absent("b", "timeout"), 3, 2},
+		{"the stream ends", []string{"cds:a"}, func(t *testing.T, st *testutil.Stream) {
+			st.End(status.Error(codes.Internal, "no"))
+		}, failed("error", "a", "stream", prefix("a", "xdsctl")+"the stream ended before a response: rpc error: code = Internal desc = no"), 3, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			srv := server(t)
+			p := watchServer(t, srv.Target(), append([]string{"--once"}, tt.args...)...)
+			st := accept(t, srv)
+			tt.answer(t, st)
+			p.ends(tt.status)
+			var last string
+			for line := range p.lines {
+				if strings.Contains(line, `"event":"ack"`) {
+					continue
+				}
+				last = p.hide.Replace("{" + timeField.ReplaceAllString(line, ""))
+			}
+			if last != tt.last {
+				t.Errorf("last  %s\nwant %s", last, tt.last)
+			}
+			if n := len(st.Requests()); n < tt.requests {
+				t.Errorf("the server got %d requests, want %d or more: what was asked, and the ACK that it is owed", n, tt.requests)
+			}
+		})
+	}
+}
+
+// With commands, --once ends with the first answer to what was asked for.
+func TestOnceWithCommands(t *testing.T) {
+	srv := server(t)
+	p := watchServer(t, srv.Target(), "--once", "--stdin")
+	p.enter("dump")
+	p.expect(`{"event":"dump","subscriptions":[]}`)
+	p.enter("watch cds:a")
+	send(t, accept(t, srv), testutil.SotW(clusters, "1", "n1", cluster("a")))
+	p.expect(streamUp, update("a", "1", `{"name":"a"}`))
+	p.ends(0)
+
+	p = watchServer(t, srv.Target(), "--once", "--stdin", "cds:a", "cds:b")
+	send(t, accept(t, srv), testutil.SotW(clusters, "1", "n1", cluster("a")))
+	p.expect(streamUp, update("a", "1", `{"name":"a"}`), ack("1", "n1"))
+	p.enter("unwatch cds:b")
+	p.ends(0)
+}
+
+// The newest answer counts: what is missing at first may come while others are waited for.
+func TestOnceRecovers(t *testing.T) {
+	srv := server(t)
+	p := watchServer(t, srv.Target(), "--once", "cds:a", "eds:x")
+	st := accept(t, srv)
+	p.expect(streamUp)
+	send(t, st, testutil.SotW(clusters, "1", "n1", cluster("a")))
+	p.expect(update("a", "1", `{"name":"a"}`), ack("1", "n1"))
+	send(t, st, testutil.SotW(clusters, "2", "n2"))
+	p.expect(absent("a", "absent"), ack("2", "n2"))
+	send(t, st, testutil.SotW(clusters, "3", "n3", cluster("a")))
+	p.expect(update("a", "3", `{"name":"a"}`), ack("3", "n3"))
+	send(t, st, testutil.SotW(endpoints, "1", "n1", &endpointv3.ClusterLoadAssignment{ClusterName: "x"}))
+	p.ends(0)
+}
+
+func TestForWithoutAnswer(t *testing.T) {
+	srv := server(t)
+	p := watchServer(t, srv.Target(), "--once", "--for", "100ms", "cds:a", "cds:b")
+	p.ends(0)
+	p.complains("the time is up and 2 of the subscriptions had no answer")
+}
+
+func TestInterrupt(t *testing.T) {
+	srv := server(t)
+	p := watchServer(t, srv.Target(), "cds:a")
+	p.expect(streamUp)
+	p.stop()
+	p.ends(0)
+	if log := p.stderr.String(); log != "" {
+		t.Errorf("standard error:\n%s", log)
+	}
+}
+
+// brokenWriter is a standard output that fails.
+type brokenWriter struct{ err error }
+
+func (w brokenWriter) Write([]byte) (int, error) { return 0, w.err }
+
+func TestBrokenOutput(t *testing.T) {
+	srv := server(t)
+	for err, want := range map[error]string{
+		io.ErrClosedPipe:           "",
+		errors.New("disk is full"): "xdsctl: standard output: disk is full\n",
+	} {
+		var stderr buffer
+		args := []string{"watch", "--server", srv.Target(), "--output", "json", "cds:a"}
+		if got := run(patient(t), args, strings.NewReader(""), brokenWriter{err}, &stderr); got != 1 {
+			t.Errorf("%v: status %d, want 1", err, got)
+		}
+		if got := stderr.String(); got != want {
+			t.Errorf("standard error %q, want %q", got, want)
+		}
+	}
+}
+
+// runOnce runs the command to its end.
+func runOnce(t *testing.T, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var out bytes.Buffer
+	errs := &buffer{}
+	status = run(ctx, args, strings.NewReader(""), &out, errs)
+	return status, out.String(), errs.String()
+}
+
+func TestUsage(t *testing.T) {
+	t.Setenv(bootstrap.EnvPath, "")
+	t.Setenv(bootstrap.EnvConfig, "")
+	for _, tt := range []struct{ args, want string }{
+		{"--bogus", "unknown flag: --bogus"},
+		{"--server x:1", "nothing to watch"},
+		{"--server x:1 nonsense", `subscription "nonsense"`},
+		{"--server x:1 --output xml cds", `invalid argument "xml" for "--output" flag: want text or json`},
+		{"--server x:1 --variant both cds", "want sotw or delta"},
+		{"--server x:1 --streams many cds", "want ads or per-type"},
+		{"--server x:1 --log-level loud cds", "want debug, info, warn or error"},
+		{"--server x:1 --for soon cds", `invalid argument "soon" for "--for" flag`},
+		{"--server x:1 --for -1s cds", "--for -1s is negative"},
+		{"--server x:1 --keepalive -1s --resource-timeout -2s cds", "--resource-timeout -2s is negative\n  also: --keepalive -1s is negative"},
+		{"--server x:1 --bootstrap y cds", "--server and --bootstrap are both given"},
+		{"--bootstrap y --node-id z cds", "--node-id belongs to --server"},
+		{"--server= cds", "--server is empty"},
+		{"cds", "no bootstrap: neither GRPC_XDS_BOOTSTRAP nor GRPC_XDS_BOOTSTRAP_CONFIG is set; give --bootstrap FILE or --server HOST:PORT"},
+		{"--bootstrap /does/not/exist cds", "open /does/not/exist: no such file or directory"},
+	} {
+		status, stdout, stderr := runOnce(t, append([]string{"watch"}, strings.Fields(tt.args)...)...)
+		if status != 2 || stdout != "" || !strings.HasPrefix(stderr, "xdsctl: ") || !strings.Contains(stderr, tt.want) {
+			t.Errorf("%s: status %d, standard output %q, standard error %q, want %q", tt.args, status, stdout, stderr, tt.want)
+		}
+	}
+	if status, _, stderr := runOnce(t, "bogus"); status != 2 || !strings.Contains(stderr, `unknown command "bogus"`) {
+		t.Errorf("status %d, %s", status, stderr)
+	}
+}
+
+func TestBadBootstraps(t *testing.T) {
+	for _, tt := range []struct{ name, text, want string }{
+		{"empty object", `{}`, "FILE: xds_servers: required"},
+		{"no JSON", `{"xds_servers": [`, "FILE: line 1"},
+		{"no URI", `{"xds_servers": [{"channel_creds": [{"type": "insecure"}]}]}`, "FILE: xds_servers[0].server_uri: required"},
+		{"two faults", `{"xds_servers": [{"channel_creds": []}]}`, "FILE: xds_servers[0].server_uri: required"},
+		{"google_default", `{"xds_servers": [{"server_uri": "x", "channel_creds": [{"type": "google_default"}]}]}`,
+			"xdsctl is built without google_default"},
+		{"creds that cannot work", `{"xds_servers": [{"server_uri": "x", "channel_creds": [{"type": "insecure"}],
+			"call_creds": [{"type": "jwt_token_file", "config": {"jwt_token_file": "/t"}}]}]}`, `FILE: management server "x": call_creds "jwt_token_file"`},
+		{"Envoy without a node", `{"dynamic_resources": {}}`, "FILE: node.id: required"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := file(t, "bootstrap.json", tt.text)
+			status, stdout, stderr := runOnce(t, "watch", "--bootstrap", path, "cds")
+			first, _, _ := strings.Cut(stderr, "\n")
+			if tt.name == "google_default" {
+				first = stderr
+			}
+			if status != 2 || stdout != "" || !strings.Contains(first, strings.Replace(tt.want, "FILE", path, 1)) {
+				t.Errorf("status %d, standard output %q, standard error\n%s", status, stdout, stderr)
+			}
+		})
+	}
+}
+
+func TestBootstrapOfEnvironment(t *testing.T) {
+	srv := server(t)
+	t.Setenv(bootstrap.EnvPath, grpcBootstrap(t, srv.Target(), ""))
+	p := start(t, srv.Target(), "--output", "json", "cds:a")
+	if _, r := acceptFirst(t, srv); r.Node().GetId() != "me" {
+		t.Errorf("node %v", r.Node())
+	}
+	p.expect(streamUp)
+	t.Setenv(bootstrap.EnvPath, "")
+	t.Setenv(bootstrap.EnvConfig, "{}")
+	status, _, stderr := runOnce(t, "watch", "cds")
+	if status != 2 || !strings.HasPrefix(stderr, "xdsctl: GRPC_XDS_BOOTSTRAP_CONFIG: xds_servers: required") {
+		t.Errorf("status %d, standard error %q", status, stderr)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for args, want := range map[string]string{
+		"--help":       "xdsctl watch --server localhost:18000 cds",
+		"":             "Available Commands:",
+		"watch --help": "cds:*                 every resource of the type",
+		"version":      "xdsctl 0.",
+	} {
+		status, stdout, stderr := runOnce(t, strings.Fields(args)...)
+		if status != 0 || !strings.Contains(stdout, want) || stderr != "" {
+			t.Errorf("%s: status %d, %q, %q", args, status, stdout, stderr)
+		}
+	}
+}

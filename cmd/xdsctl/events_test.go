@@ -1,0 +1,378 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/xdswatch/xdswatch/testutil"
+)
+
+// prefix begins the messages about a cluster of the scripted server.
+func prefix(name, node string) string {
+	return fmt.Sprintf("xds: envoy.config.cluster.v3.Cluster %q of server \"SERVER\" for node %q: ", name, node)
+}
+
+func TestSotW(t *testing.T) {
+	srv := server(t)
+	p := watchServer(t, srv.Target(), "cds:a")
+	st, r := acceptFirst(t, srv)
+	if r.Node().GetId() != "xdsctl" || strings.Join(r.Names(), " ") != "a" {
+		t.Errorf("first request %s, node %v", r, r.Node())
+	}
+	p.expect(streamUp)
+
+	send(t, st, testutil.SotW(clusters, "1", "n1", cluster("a")))
+	p.expect(update("a", "1", `{"name":"a"}`), ack("1", "n1"))
+
+	// An unchanged resource is no update.
+	send(t, st, testutil.SotW(clusters, "2", "n2", cluster("a")))
+	p.expect(ack("2", "n2"))
+
+	changed := cluster("a")
+	changed.ConnectTimeout = durationpb.New(time.Second)
+	send(t, st, testutil.SotW(clusters, "3", "n3", changed))
+	p.expect(update("a", "3", `{"name":"a","connectTimeout":"1s"}`), ack("3", "n3"))
+
+	send(t, st, testutil.SotW(clusters, "4", "n4"))
+	p.expect(absent("a", "absent"), ack("4", "n4"))
+}
+
+func TestRejected(t *testing.T) {
+	srv := server(t)
+	p := watchServer(t, srv.Target(), "--node-id", "me", "cds:a")
+	st := accept(t, srv)
+	p.expect(streamUp)
+	bad := cluster("a")
+	bad.ConnectTimeout = durationpb.New(-time.Second)
+	reason := "not a valid envoy.config.cluster.v3.Cluster: invalid Cluster.ConnectTimeout: value must be greater than 0s"
+	nack := func(version, nonce string) string {
+		return fmt.Sprintf(`{"event":"nack","type":%q,"version":%q,"nonce":%q,"error":{"kind":"rejected","message":%q},"server":"SERVER"}`,
+			clusters, version, nonce,
+			`xds: envoy.config.cluster.v3.Cluster response of server "SERVER" for node "me": rejected: resource index 0: a: `+reason)
+	}
+	send(t, st, testutil.SotW(clusters, "1", "n1", bad))
+	p.expect(failed("error", "a", "rejected", prefix("a", "me")+"rejected: "+reason), nack("1", "n1"))
+
+	send(t, st, testutil.SotW(clusters, "2", "n2", cluster("a")))
+	p.expect(update("a", "2", `{"name":"a"}`), ack("2", "n2"))
+
+	send(t, st, testutil.SotW(clusters, "3", "n3", bad))
+	p.expect(failed("ambient-error", "a", "rejected", prefix("a", "me")+"rejected: "+reason), nack("3", "n3"))
+
+	send(t, st, testutil.SotW(clusters, "4", "n4", cluster("a")))
+	p.expect(fmt.Sprintf(`{"event":"ambient-error","type":%q,"name":"a","error":null}`, clusters), ack("4", "n4"))
+	if log := p.stderr.String(); !strings.Contains(log, "level=WARN") || !strings.Contains(log, "response rejected") {
+		t.Errorf("the log does not tell of the rejection:\n%s", log)
+	}
+}
+
+func TestDelta(t *testing.T) {
+	srv := server(t)
+	p := watchServer(t, srv.Target(), "--variant", "delta", "cds:a")
+	st := accept(t, srv)
+	if !st.Delta {
+		t.Error("the stream is not delta")
+	}
+	p.expect(streamUp)
+	send(t, st, testutil.Delta(clusters, "n1", []*discoveryv3.Resource{testutil.Wrapped("a", "v7", cluster("a"))}))
+	p.expect(update("a", "v7", `{"name":"a"}`), ack("", "n1"))
+	send(t, st, testutil.Delta(clusters, "n2", nil, "a"))
+	p.expect(absent("a", "removed"), ack("", "n2"))
+}
+
+func TestResourceErrors(t *testing.T) {
+	srv := server(t)
+	p := watchServer(t, srv.Target(), "cds:a")
+	st := accept(t, srv)
+	p.expect(streamUp)
+	say := func(version string, code codes.Code) {
+		resp := testutil.SotW(clusters, version, "n"+version)
+		resp.ResourceErrors = []*discoveryv3.ResourceError{{
+			ResourceName: &discoveryv3.ResourceName{Name: "a"},
+			ErrorDetail:  &statuspb.Status{Code: int32(code), Message: "no"},
+		}}
+		send(t, st, resp)
+	}
+	say("1", codes.NotFound)
+	p.expect(absent("a", "not-found"), ack("1", "n1"))
+	say("2", codes.PermissionDenied)
+	p.expect(failed("error", "a", "data", prefix("a", "xdsctl")+"rpc error: code = PermissionDenied desc = no"), ack("2", "n2"))
+}
+
+func TestTimeout(t *testing.T) {
+	srv := server(t)
+	p := watchServer(t, srv.Target(), "--resource-timeout", "50ms", "cds:a")
+	p.expect(streamUp, absent("a", "timeout"))
+
+	boot := grpcBootstrap(t, srv.Target(), `"resource_timer_is_transient_error"`)
+	p = start(t, srv.Target(), "--bootstrap", boot, "--output", "json", "--resource-timeout", "50ms", "cds:a")
+	p.expect(streamUp, failed("error", "a", "timeout", prefix("a", "me")+"the server did not answer in time"))
+}
+
+func TestNoTimeout(t *testing.T) {
+	srv := server(t)
+	p := watchServer(t, srv.Target(), "--resource-timeout", "0", "--for", "100ms", "cds:a")
+	p.expect(streamUp)
+	p.ends(0)
+	if line, more := <-p.lines; more {
+		t.Errorf("printed %s", line)
+	}
+}
+
+// A dial that fails opens no stream, and what is up to date with a server that answers
+// later is said then.
+func TestConnection(t *testing.T) {
+	proxy, err := testutil.NewTCPProxy("127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer proxy.Close()
+	if err := proxy.Refuse(true); err != nil {
+		t.Fatal(err)
+	}
+	p := watchServer(t, proxy.Addr(), "cds:a")
+	line := p.next()
+	want := `{"event":"error","type":"` + clusters + `","name":"a","error":{"kind":"connection","message":"xds: envoy.config.cluster.v3.Cluster \"a\" of server \"SERVER\" for node \"xdsctl\": the server cannot be reached: `
+	if !strings.HasPrefix(line, want) || !strings.Contains(line, "refused") {
+		t.Errorf("got  %s\nwant %s…", line, want)
+	}
+	srv := server(t)
+	proxy.SetTarget(srv.Target())
+	if err := proxy.Refuse(false); err != nil {
+		t.Fatal(err)
+	}
+	st := accept(t, srv)
+	p.skipTo(streamUp)
+	send(t, st, testutil.SotW(clusters, "1", "n1", cluster("a")))
+	p.expect(update("a", "1", `{"name":"a"}`))
+}
+
+func TestStreamEnds(t *testing.T) {
+	srv := server(t)
+	p := watchServer(t, srv.Target(), "cds:a")
+	st := accept(t, srv)
+	p.expect(streamUp)
+	st.End(status.Error(codes.Unavailable, "going away"))
+	down := func(cause string) string {
+		return fmt.Sprintf(`{"event":"stream-down","server":"SERVER","error":{"kind":"stream","message":%q}}`,
+			`xds: stream of server "SERVER" for node "xdsctl" ended: `+cause)
+	}
+	gone := "rpc error: code = Unavailable desc = going away"
+	p.expect(down(gone), failed("error", "a", "stream", prefix("a", "xdsctl")+"the stream ended before a response: "+gone))
+
+	st = accept(t, srv)
+	p.expect(streamUp)
+	send(t, st, testutil.SotW(clusters, "1", "n1", cluster("a")))
+	p.expect(update("a", "1", `{"name":"a"}`), ack("1", "n1"))
+	st.End(status.Error(codes.Unavailable, "going away"))
+	p.expect(down(gone), streamUp) // the end after a response is no error
+}
+
+// What Watch returns is an event.
+func TestConfigErrors(t *testing.T) {
+	srv := server(t)
+	boot := grpcBootstrap(t, srv.Target(), "")
+	for _, tt := range []struct {
+		sub, want string
+	}{
+		{"xdstp://bad.example/envoy.config.cluster.v3.Cluster/a",
+			`{"event":"error","type":"` + clusters + `","name":"xdstp://bad.example/envoy.config.cluster.v3.Cluster/a","authority":"bad.example","error":{"kind":"config","message":` +
+				`"xds: envoy.config.cluster.v3.Cluster \"xdstp://bad.example/envoy.config.cluster.v3.Cluster/a\" for node \"me\": `},
+		{"xdstp:///envoy.config.cluster.v3.Cluster/a",
+			`{"event":"error","type":"` + clusters + `","name":"xdstp:///envoy.config.cluster.v3.Cluster/a","authority":"","error":{"kind":"config",`},
+		{"xdstp://good.example", `{"event":"error","type":"","name":"xdstp://good.example","error":{"kind":"config",`},
+		{"cds:", `{"event":"error","type":"` + clusters + `","name":"","error":{"kind":"config","message":"xds: envoy.config.cluster.v3.Cluster \"\" for node \"me\": `},
+		{"eds:xdstp://good.example/envoy.config.cluster.v3.Cluster/a", `{"event":"error","type":"` + endpoints + `","name":"xdstp://good.example/envoy.config.cluster.v3.Cluster/a","authority":"good.example","error":{"kind":"config",`},
+		{"xdstp://bad.example/envoy.config.cluster.v3.Cluster/*",
+			`{"event":"error","type":"` + clusters + `","name":"xdstp://bad.example/envoy.config.cluster.v3.Cluster/*","authority":"bad.example","error":{"kind":"config",`},
+	} {
+		p := start(t, srv.Target(), "--bootstrap", boot, "--output", "json", "--for", never, tt.sub)
+		if got := p.next(); !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%s\ngot  %s\nwant %s…", tt.sub, got, tt.want)
+		}
+		p.stop()
+		p.ends(0)
+		p = start(t, srv.Target(), "--bootstrap", boot, "--output", "json", "--once", tt.sub)
+		p.ends(3)
+	}
+}
+
+func TestStructuredName(t *testing.T) {
+	srv := server(t)
+	name := "xdstp://good.example/envoy.config.cluster.v3.Cluster/a"
+	p := start(t, srv.Target(), "--bootstrap", grpcBootstrap(t, srv.Target(), ""), "--output", "json", name)
+	st := accept(t, srv)
+	p.expect(streamUp)
+	send(t, st, testutil.SotW(clusters, "1", "n1", cluster(name)))
+	p.expect(fmt.Sprintf(`{"event":"update","type":%q,"name":%q,"authority":"good.example","version":"1","resource":{"name":%q},"server":"SERVER"}`, clusters, name, name))
+}
+
+func TestWildcards(t *testing.T) {
+	for _, tt := range []struct {
+		sub, names string
+	}{{"cds", ""}, {"cds:*", "*"}, {clusters, ""}, {clusters + ":*", "*"}} {
+		t.Run(tt.sub, func(t *testing.T) {
+			srv := server(t)
+			p := watchServer(t, srv.Target(), tt.sub)
+			st, r := acceptFirst(t, srv)
+			if strings.Join(r.Names(), " ") != tt.names {
+				t.Errorf("asks for %q, want %q", r.Names(), tt.names)
+			}
+			p.expect(streamUp)
+			send(t, st, testutil.SotW(clusters, "1", "n1", cluster("a"), cluster("b")))
+			p.expect(update("a", "1", `{"name":"a"}`), update("b", "1", `{"name":"b"}`), synced(), ack("1", "n1"))
+			send(t, st, testutil.SotW(clusters, "2", "n2", cluster("b")))
+			p.expect(absent("a", "absent"), ack("2", "n2"))
+		})
+	}
+}
+
+func TestWildcardTimeout(t *testing.T) {
+	srv := server(t)
+	p := watchServer(t, srv.Target(), "--resource-timeout", "50ms", "cds")
+	p.expect(streamUp, absent("*", "timeout"))
+}
+
+func TestUnknownType(t *testing.T) {
+	const url = "type.googleapis.com/example.Thing"
+	srv := server(t)
+	p := watchServer(t, srv.Target(), url+":x", url+":y")
+	st := accept(t, srv)
+	p.expect(streamUp)
+	thing := func(payload string) *anypb.Any { return &anypb.Any{TypeUrl: url, Value: []byte(payload)} }
+	// One is named by its wrapper, the other by its first field.
+	send(t, st, testutil.SotW(url, "1", "n1", testutil.Wrapped("x", "", thing("\x12\x01!")), thing("\x0a\x01y")))
+	p.expect(
+		`{"event":"update","type":"`+url+`","name":"x","version":"1","resource":{"@type":"`+url+`","value":"EgEh"},"server":"SERVER"}`,
+		`{"event":"update","type":"`+url+`","name":"y","version":"1","resource":{"@type":"`+url+`","value":"CgF5"},"server":"SERVER"}`,
+	)
+}
+
+func TestUnknownInside(t *testing.T) {
+	srv := server(t)
+	p := watchServer(t, srv.Target(), "cds:a")
+	st := accept(t, srv)
+	p.expect(streamUp)
+	c := cluster("a")
+	c.TypedExtensionProtocolOptions = map[string]*anypb.Any{
+		"x": {TypeUrl: "type.googleapis.com/example.Thing", Value: []byte("bytes")},
+	}
+	c.TransportSocket = &corev3.TransportSocket{Name: "s", ConfigType: &corev3.TransportSocket_TypedConfig{
+		TypedConfig: &anypb.Any{TypeUrl: "type.googleapis.com/envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer"},
+	}}
+	send(t, st, testutil.SotW(clusters, "1", "n1", c))
+	p.expect(update("a", "1", `{"name":"a",`+
+		`"typedExtensionProtocolOptions":{"x":{"@type":"type.googleapis.com/example.Thing","value":"Ynl0ZXM="}},`+
+		`"transportSocket":{"name":"s","typedConfig":{"@type":"type.googleapis.com/envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer"}}}`))
+}
+
+func TestPerType(t *testing.T) {
+	srv := server(t)
+	p := watchServer(t, srv.Target(), "--streams", "per-type", "cds:a", "eds:a")
+	methods := map[string]bool{}
+	for range 2 {
+		st := accept(t, srv)
+		methods[st.Method] = true
+		p.expect(streamUp)
+	}
+	for _, want := range []string{
+		"/envoy.service.cluster.v3.ClusterDiscoveryService/StreamClusters",
+		"/envoy.service.endpoint.v3.EndpointDiscoveryService/StreamEndpoints",
+	} {
+		if !methods[want] {
+			t.Errorf("no stream of %s in %v", want, methods)
+		}
+	}
+}
+
+// The bootstrap says the variant, and the flag wins over it.
+func TestVariantOfBootstrap(t *testing.T) {
+	srv := server(t)
+	boot := grpcBootstrap(t, srv.Target(), `"xdswatch.delta"`)
+	for want, args := range map[bool][]string{true: nil, false: {"--variant", "sotw"}} {
+		p := start(t, srv.Target(), append(args, "--bootstrap", boot, "--output", "json", "cds:a")...)
+		if st := accept(t, srv); st.Delta != want {
+			t.Errorf("%v: delta %v", args, st.Delta)
+		}
+		p.stop()
+		p.ends(0)
+	}
+}
+
+// An Envoy bootstrap asks for its wildcards by itself.
+func TestEnvoyBootstrap(t *testing.T) {
+	m := testutil.StartManagementServer(t, testutil.ManagementConfig{})
+	if err := m.Set("1", cluster("a")); err != nil {
+		t.Fatal(err)
+	}
+	host, port, _ := strings.Cut(m.Addr(), ":")
+	boot := file(t, "envoy.yaml", fmt.Sprintf(`
+node: {id: envoy, cluster: c}
+dynamic_resources:
+  ads_config: {api_type: DELTA_GRPC, transport_api_version: V3, grpc_services: [{envoy_grpc: {cluster_name: xds}}]}
+  lds_config: {ads: {}, resource_api_version: V3}
+  cds_config: {ads: {}, resource_api_version: V3}
+static_resources:
+  clusters:
+  - name: xds
+    typed_extension_protocol_options:
+      envoy.extensions.upstreams.http.v3.HttpProtocolOptions:
+        "@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions
+        explicit_http_config: {http2_protocol_options: {}}
+    load_assignment:
+      cluster_name: xds
+      endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: %s, port_value: %s}}}}]}]
+`, host, port))
+	p := start(t, m.Addr(), "--bootstrap", boot, "--output", "json", "--once", "--resource-timeout", "500ms")
+	var seen []string
+	for line := range p.lines {
+		seen = append(seen, line)
+	}
+	all := strings.Join(seen, "\n")
+	for _, want := range []string{`"name":"a"`, `"event":"synced","type":"` + clusters + `","name":"*"`, `Listener","name":"*"`} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%s is missing in\n%s", want, all)
+		}
+	}
+}
+
+// The real server, with many members and types at once.
+func TestManagementServer(t *testing.T) {
+	m := testutil.StartManagementServer(t, testutil.ManagementConfig{})
+	const n = 1200 // several batches
+	var resources []proto.Message
+	for i := range n {
+		resources = append(resources, cluster(fmt.Sprintf("c%04d", i)))
+	}
+	resources = append(resources, &endpointv3.ClusterLoadAssignment{ClusterName: "c0000"})
+	if err := m.Set("1", resources...); err != nil {
+		t.Fatal(err)
+	}
+	for _, variant := range []string{"sotw", "delta"} {
+		t.Run(variant, func(t *testing.T) {
+			p := watchServer(t, m.Addr(), "--variant", variant, "--once", "cds", "eds:c0000")
+			events := map[string]int{}
+			for line := range p.lines {
+				_, rest, _ := strings.Cut(line, `"event":"`)
+				event, _, _ := strings.Cut(rest, `"`)
+				events[event]++
+			}
+			p.ends(0)
+			if events["update"] != n+1 || events["synced"] != 1 || events["stream-up"] != 1 {
+				t.Errorf("events %v", events)
+			}
+		})
+	}
+}

@@ -1,0 +1,169 @@
+// Package report is what `xdsctl watch` prints: the events as records, and the two ways of
+// writing them, JSON for programs and text for people.
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resourcejson"
+	"github.com/xdswatch/xdswatch/xdstp"
+)
+
+// Record is one event: one of the types of this package.
+type Record interface{ head() Head }
+
+// Printer writes records, each whole before it returns. It is not safe for concurrent use.
+// Its error is the writer's.
+type Printer interface{ Print(Record) error }
+
+// Names of events. They are a stable interface, as are all keys of the JSON.
+const (
+	EventUpdate       = "update"
+	EventDoesNotExist = "does-not-exist"
+	EventError        = "error"
+	EventAmbientError = "ambient-error"
+	EventStreamUp     = "stream-up"
+	EventStreamDown   = "stream-down"
+	EventACK          = "ack"
+	EventNACK         = "nack"
+	EventSynced       = "synced"
+	EventDump         = "dump"
+)
+
+// Head begins each record.
+type Head struct {
+	Time  Time   `json:"time"`
+	Event string `json:"event"`
+}
+
+func (h Head) head() Head { return h }
+
+// About says which resource a record is about; the name of a whole collection is "*".
+type About struct {
+	Head
+	Type string `json:"type"` // URL
+	Name string `json:"name"`
+	// Authority of a structured name; nil with another.
+	Authority *string `json:"authority,omitempty"`
+}
+
+// Update is a new or changed resource that was accepted.
+type Update struct {
+	About
+	Version  string   `json:"version"`
+	Resource Resource `json:"resource"`
+	Server   string   `json:"server"`
+}
+
+// Absent is a resource that does not exist.
+type Absent struct {
+	About
+	Reason string `json:"reason"`
+}
+
+// Fault is an error or an ambient error; the latter has none when it has cleared.
+type Fault struct {
+	About
+	Error *Error `json:"error"`
+}
+
+// Synced is the end of the first state of a collection.
+type Synced struct{ About }
+
+// Stream is a stream that opened or ended.
+type Stream struct {
+	Head
+	Server string `json:"server"`
+	Error  *Error `json:"error"`
+	Type   string `json:"-"` // URL, of a stream for one type
+}
+
+// Answer is an ACK or a NACK.
+type Answer struct {
+	Head
+	Type    string `json:"type"`    // URL
+	Version string `json:"version"` // of the response
+	Nonce   string `json:"nonce"`
+	Error   *Error `json:"error"`
+	Server  string `json:"server"`
+}
+
+// Dump is the state of everything.
+type Dump struct {
+	Head
+	Subscriptions []State `json:"subscriptions"` // never nil
+}
+
+// State is the state of one resource or collection.
+type State struct {
+	Type      string  `json:"type"`
+	Name      string  `json:"name"`
+	Authority *string `json:"authority,omitempty"`
+	Status    string  `json:"status"` // by the names of CSDS
+	Version   string  `json:"version"`
+	Server    string  `json:"server"`
+	Updated   *Time   `json:"updated"` // nil if nothing is held
+	Error     *Error  `json:"error"`
+}
+
+// Error is what is wrong.
+type Error struct {
+	Kind string `json:"kind"`
+	// Message names the type, the resource, the server and the node too.
+	Message string `json:"message"`
+	// Cause is the message without what stands beside it in a line of text.
+	Cause string `json:"-"`
+}
+
+// ErrorOf makes an Error of what the client gave; nil of nil. What is not about a resource
+// is a fault of the configuration.
+func ErrorOf(err error) *Error {
+	if err == nil {
+		return nil
+	}
+	var re *client.ResourceError
+	if errors.As(err, &re) {
+		return &Error{string(re.Kind), re.Error(), re.Err.Error()}
+	}
+	return &Error{string(client.ErrorConfig), err.Error(), err.Error()}
+}
+
+// AuthorityOf is the authority of a structured name, nil of another.
+func AuthorityOf(name string) *string {
+	if authority, ok := xdstp.AuthorityOf(name); ok {
+		return &authority
+	}
+	return nil
+}
+
+// Time is written in UTC with all nine digits of its nanoseconds (RFC 3339).
+type Time time.Time
+
+const timeLayout = "2006-01-02T15:04:05.000000000Z07:00"
+
+// MarshalJSON implements json.Marshaler.
+func (t Time) MarshalJSON() ([]byte, error) {
+	return []byte(time.Time(t).UTC().Format(`"` + timeLayout + `"`)), nil
+}
+
+// Resource is a value with the bytes that it was made of.
+type Resource struct {
+	TypeURL string
+	Message proto.Message // nil where the type is not known
+	Raw     []byte
+}
+
+// MarshalJSON implements json.Marshaler.
+func (r Resource) MarshalJSON() ([]byte, error) {
+	if r.Message == nil {
+		return resourcejson.Unknown(r.TypeURL, r.Raw), nil
+	}
+	return resourcejson.Message(r.Message), nil
+}
+
+var _ json.Marshaler = Resource{}

@@ -1,0 +1,149 @@
+// Package resourcejson writes resources as JSON. It is the protobuf JSON mapping with two
+// differences: the text of a message is always the same, and no content makes it fail. A
+// google.protobuf.Any whose message is not linked in, or whose bytes are not that message,
+// is written as {"@type": URL, "value": BASE64}.
+package resourcejson
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// Message writes a message: fields in the order of their definition, those without
+// presence only if they are set, maps sorted by key.
+func Message(m proto.Message) []byte {
+	var w writer
+	w.message(m.ProtoReflect())
+	return w.Bytes()
+}
+
+// Unknown writes a payload whose type is not known.
+func Unknown(typeURL string, payload []byte) []byte {
+	var w writer
+	w.unknown(typeURL, payload)
+	return w.Bytes()
+}
+
+// maxDepth is how deep an Any may stand in others before it is left as it is: each level
+// copies all those below it.
+const maxDepth = 64
+
+// writer is the text so far.
+type writer struct {
+	bytes.Buffer
+	depth int // of messages in an Any
+}
+
+// object writes an object whose members f writes, each begun with a call of name.
+func (w *writer) object(f func(name func(string))) {
+	w.WriteByte('{')
+	first := true
+	f(func(name string) {
+		if !first {
+			w.WriteByte(',')
+		}
+		first = false
+		w.text(name)
+		w.WriteByte(':')
+	})
+	w.WriteByte('}')
+}
+
+// text writes a string without the escapes that only HTML needs.
+func (w *writer) text(s string) {
+	enc := json.NewEncoder(&w.Buffer)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(s) // a string can be encoded, and a buffer written to
+	w.Truncate(w.Len() - len("\n"))
+}
+
+func (w *writer) base64(b []byte) { w.text(base64.StdEncoding.EncodeToString(b)) }
+
+func (w *writer) unknown(typeURL string, payload []byte) {
+	w.object(func(name func(string)) {
+		name("@type")
+		w.text(typeURL)
+		name("value")
+		w.base64(payload)
+	})
+}
+
+// message writes a message with the mapping of its type.
+func (w *writer) message(m protoreflect.Message) {
+	switch {
+	case m.Descriptor().FullName() == anyName:
+		w.any(m)
+	case hasOwnMapping(m.Descriptor()) && w.ownMapping(m):
+	default:
+		w.object(func(name func(string)) { w.fields(m, name) })
+	}
+}
+
+const (
+	anyName          = "google.protobuf.Any"
+	wellKnownPackage = "google.protobuf"
+)
+
+// hasOwnMapping says whether the JSON of a type is not an object of its fields.
+func hasOwnMapping(d protoreflect.MessageDescriptor) bool {
+	if d.FullName().Parent() != wellKnownPackage {
+		return false
+	}
+	switch d.Name() {
+	case "Any", "Timestamp", "Duration", "FieldMask", "Struct", "Value", "ListValue",
+		"BoolValue", "BytesValue", "StringValue", "DoubleValue", "FloatValue",
+		"Int32Value", "Int64Value", "UInt32Value", "UInt64Value":
+		return true
+	}
+	return false
+}
+
+// ownMapping writes a value of a type with a mapping of its own, none of which can hold an
+// Any. It writes nothing and returns false where the mapping has no text for the value,
+// such as a duration of a million years.
+func (w *writer) ownMapping(m protoreflect.Message) bool {
+	text, err := protojson.MarshalOptions{AllowPartial: true}.Marshal(m.Interface())
+	if err != nil {
+		return false
+	}
+	_ = json.Compact(&w.Buffer, text) // it is JSON
+	return true
+}
+
+// any writes the message inside, with "@type" before its fields.
+func (w *writer) any(m protoreflect.Message) {
+	a, ok := m.Interface().(*anypb.Any)
+	if !ok || a.GetTypeUrl() == "" {
+		w.object(func(name func(string)) { w.fields(m, name) })
+		return
+	}
+	if w.depth == maxDepth {
+		w.unknown(a.GetTypeUrl(), a.GetValue())
+		return
+	}
+	w.depth++
+	defer func() { w.depth-- }()
+	inner, err := anypb.UnmarshalNew(a, proto.UnmarshalOptions{AllowPartial: true, Resolver: protoregistry.GlobalTypes})
+	if err != nil {
+		w.unknown(a.GetTypeUrl(), a.GetValue())
+		return
+	}
+	w.object(func(name func(string)) {
+		name("@type")
+		w.text(a.GetTypeUrl())
+		im := inner.ProtoReflect()
+		if hasOwnMapping(im.Descriptor()) {
+			name("value")
+			w.message(im)
+			return
+		}
+		w.fields(im, name)
+	})
+}

@@ -1,0 +1,64 @@
+package subscription
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/resource/wellknown"
+)
+
+// Kinds makes the resource types that subscriptions name. A client wants the same value
+// for the same type each time, so there is one Kinds for each. It is not safe for
+// concurrent use.
+type Kinds struct{ made map[string]resource.Kind }
+
+// Of gives the type of a type URL. A well-known one is itself; of another whose message is
+// linked in, values are that message; of any other they are nil, and the bytes of the
+// event are all there is.
+func (k *Kinds) Of(typeURL string) resource.Kind {
+	if e, ok := wellknown.ByTypeURL(typeURL); ok {
+		return e.Kind
+	}
+	if kind := k.made[typeURL]; kind != nil {
+		return kind
+	}
+	if k.made == nil {
+		k.made = map[string]resource.Kind{}
+	}
+	k.made[typeURL] = newKind(typeURL)
+	return k.made[typeURL]
+}
+
+// usualNameField is the number of the name in nearly every resource of Envoy's API.
+const usualNameField = 1
+
+func newKind(typeURL string) resource.Kind {
+	mt, err := protoregistry.GlobalTypes.FindMessageByURL(typeURL)
+	if err != nil {
+		o := resource.Options{NameField: usualNameField}
+		return resource.Custom(typeURL, o, func(resource.Source, []byte) (proto.Message, error) { return nil, nil })
+	}
+	o := resource.Options{NameField: nameField(mt.Descriptor())}
+	return resource.Custom(typeURL, o, func(_ resource.Source, b []byte) (proto.Message, error) {
+		m := mt.New().Interface()
+		if err := proto.Unmarshal(b, m); err != nil {
+			return nil, fmt.Errorf("not a message of type %s: %w", mt.Descriptor().FullName(), err)
+		}
+		return m, nil
+	})
+}
+
+// nameField finds the field that holds the name: 0 if there is none, so that the wrapper
+// has to name the resource.
+func nameField(d protoreflect.MessageDescriptor) protowire.Number {
+	f := d.Fields().ByName("name")
+	if f == nil || f.Kind() != protoreflect.StringKind || f.IsList() {
+		return 0
+	}
+	return f.Number()
+}

@@ -1,0 +1,23 @@
+// Command xdsctl is to xDS what grpcurl is to gRPC: it subscribes to any management server
+// and shows what arrives. See `xdsctl watch --help`.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"google.golang.org/grpc/grpclog"
+)
+
+func main() {
+	// Trouble with connections is told by events; gRPC would write it to standard error too.
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))
+	// A reader that went away is an error of the next write, and not a sudden end.
+	signal.Ignore(syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}

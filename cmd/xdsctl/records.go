@@ -1,0 +1,134 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
+	"github.com/xdswatch/xdswatch/resource"
+)
+
+func head(event string) report.Head {
+	return report.Head{Time: report.Time(time.Now()), Event: event}
+}
+
+// record is what is printed of an event.
+func record(ev client.Event) report.Record {
+	about := func(event string) report.About {
+		return report.About{Head: head(event), Type: ev.Type, Name: ev.Name, Authority: report.AuthorityOf(ev.Name)}
+	}
+	switch ev.Kind {
+	case client.KindUpdated:
+		return report.Update{
+			About: about(report.EventUpdate), Version: ev.Version, Server: ev.Server,
+			Resource: report.Resource{TypeURL: ev.Type, Message: message(ev), Raw: ev.Raw},
+		}
+	case client.KindDoesNotExist:
+		return report.Absent{About: about(report.EventDoesNotExist), Reason: ev.Reason.String()}
+	case client.KindAmbientError:
+		return report.Fault{About: about(report.EventAmbientError), Error: report.ErrorOf(ev.Err)}
+	case client.KindSynced:
+		return report.Synced{About: about(report.EventSynced)}
+	default:
+		return report.Fault{About: about(report.EventError), Error: report.ErrorOf(ev.Err)}
+	}
+}
+
+// message is the value of an update, nil if its type is not known.
+func message(ev client.Event) proto.Message {
+	m, _ := ev.Value.(proto.Message)
+	return m
+}
+
+// trace prints streams and answers.
+func (s *session) trace() *client.Trace {
+	return &client.Trace{
+		StreamUp: func(i client.StreamInfo) {
+			s.print(report.Stream{Head: head(report.EventStreamUp), Server: i.Server, Type: i.Type})
+		},
+		StreamDown: func(i client.StreamInfo, err error) {
+			s.print(report.Stream{Head: head(report.EventStreamDown), Server: i.Server, Type: i.Type, Error: s.streamError(i, err)})
+		},
+		ACK:  func(i client.AnswerInfo) { s.print(answer(report.EventACK, i, nil)) },
+		NACK: func(i client.AnswerInfo) { s.print(answer(report.EventNACK, i, s.refusal(i))) },
+	}
+}
+
+func answer(event string, i client.AnswerInfo, e *report.Error) report.Answer {
+	return report.Answer{
+		Head: head(event), Type: i.Type, Version: i.Version, Nonce: i.Nonce, Server: i.Stream.Server, Error: e,
+	}
+}
+
+func (s *session) streamError(i client.StreamInfo, err error) *report.Error {
+	if err == nil {
+		return nil
+	}
+	of := ""
+	if i.Type != "" {
+		of = " of " + resourceType(i.Type)
+	}
+	return &report.Error{
+		Kind:    string(client.ErrorStream),
+		Message: fmt.Sprintf("xds: stream%s of server %q for node %q ended: %v", of, i.Server, s.node, err),
+		Cause:   err.Error(),
+	}
+}
+
+func (s *session) refusal(i client.AnswerInfo) *report.Error {
+	return &report.Error{
+		Kind: string(client.ErrorRejected),
+		Message: fmt.Sprintf("xds: %s response of server %q for node %q: rejected: %v",
+			resourceType(i.Type), i.Stream.Server, s.node, i.Err),
+		Cause: i.Err.Error(),
+	}
+}
+
+// resourceType is a type URL as messages show it.
+func resourceType(typeURL string) string { return strings.TrimPrefix(typeURL, resource.TypePrefix) }
+
+// dump is the state of everything that the client knows, and of the subscriptions that it
+// would not begin.
+func (s *session) dump() report.Dump {
+	d := report.Dump{Head: head(report.EventDump), Subscriptions: []report.State{}}
+	for _, st := range s.client.Dump() {
+		d.Subscriptions = append(d.Subscriptions, state(st))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var refused []report.State
+	for _, sub := range s.subs {
+		if sub.err != nil {
+			refused = append(refused, report.State{
+				Type: sub.TypeURL, Name: sub.Name, Authority: report.AuthorityOf(sub.Name),
+				Status: statusUnknown, Error: report.ErrorOf(sub.err),
+			})
+		}
+	}
+	slices.SortFunc(refused, func(a, b report.State) int {
+		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name))
+	})
+	d.Subscriptions = append(d.Subscriptions, refused...)
+	return d
+}
+
+// statusUnknown is CSDS's status of what was never asked for.
+const statusUnknown = "UNKNOWN"
+
+func state(st client.State) report.State {
+	out := report.State{
+		Type: st.Type, Name: st.Name, Authority: report.AuthorityOf(st.Name), Status: string(st.Status),
+		Version: st.Version, Server: st.Server, Error: report.ErrorOf(st.Err),
+	}
+	if !st.Updated.IsZero() {
+		updated := report.Time(st.Updated)
+		out.Updated = &updated
+	}
+	return out
+}

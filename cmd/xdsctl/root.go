@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdswatch/xdswatch/client"
+)
+
+// Exit statuses. They are a stable interface.
+const (
+	statusOK     = 0 // stopped as asked
+	statusFailed = 1 // failed while running
+	statusUsage  = 2 // bad usage or a bad bootstrap
+	statusBad    = 3 // with --once: some subscription ended without a resource
+)
+
+// statusError is the end of the program with a status and, unless err is nil, a message.
+type statusError struct {
+	status int
+	err    error
+}
+
+func (e *statusError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("status %d", e.status)
+	}
+	return e.err.Error()
+}
+
+func (e *statusError) Unwrap() error { return e.err }
+
+// run is the whole program; it returns the exit status. The end of ctx is an interrupt.
+// Nothing is written after it returns, unless stdout blocks.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	errs := &lockedWriter{out: stderr}
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(errs)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return statusOK
+	}
+	var se *statusError
+	if !errors.As(err, &se) {
+		se = &statusError{statusUsage, fmt.Errorf("%w; see xdsctl watch --help", err)}
+	}
+	if se.err != nil && !isBrokenPipe(se.err) {
+		fmt.Fprintf(errs, "xdsctl: %s\n", strings.ReplaceAll(se.err.Error(), "\n", "\n  also: "))
+	}
+	return se.status
+}
+
+// isBrokenPipe says that nobody reads what was written, which is no news to anybody.
+func isBrokenPipe(err error) bool {
+	return errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe)
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "xdsctl",
+		Short: "Look at what an xDS management server sends",
+		Long: `xdsctl subscribes to any xDS management server, as Envoy and gRPC do, and shows what
+arrives. Begin with:
+
+  xdsctl watch --server localhost:18000 cds`,
+		Args:          cobra.NoArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.AddCommand(newWatch(), newVersion())
+	return root
+}
+
+func newVersion() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionText())
+			if err != nil {
+				return &statusError{statusFailed, err}
+			}
+			return nil
+		},
+	}
+}
+
+// versionText is the version with the commit that the program was built from, if Go knows.
+func versionText() string {
+	text := fmt.Sprintf("xdsctl %s %s %s/%s", client.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return text
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			text += " " + s.Value
+		}
+	}
+	return text
+}

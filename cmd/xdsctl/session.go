@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
+)
+
+// session is one run of `xdsctl watch`: a client, its subscriptions, and where their
+// events go.
+type session struct {
+	client *client.Client
+	kinds  subscription.Kinds // owned by the goroutine that takes commands
+	node   string             // id
+	once   bool
+
+	out     sync.Mutex // held while something is printed, which may block
+	printer report.Printer
+
+	mu     sync.Mutex
+	subs   map[subscription.Subscription]*subscribed
+	done   chan struct{} // closed when there is nothing more to print
+	ending bool          // with --once: everything is answered
+	err    error         // of the output
+}
+
+// subscribed is a subscription that stands.
+type subscribed struct {
+	subscription.Subscription
+	watch *client.Watch // nil if err is not
+	err   error         // why it could not begin
+
+	answered, bad bool // guarded by session.mu
+}
+
+func newSession(p report.Printer, node string, once bool) *session {
+	return &session{
+		node: node, once: once, printer: p,
+		subs: map[subscription.Subscription]*subscribed{}, done: make(chan struct{}),
+	}
+}
+
+// watch begins subscriptions and says which stand already. All count for --once before the
+// first is answered.
+func (s *session) watch(subs ...subscription.Subscription) (twice []subscription.Subscription) {
+	var fresh []*subscribed
+	s.mu.Lock()
+	for _, sub := range subs {
+		if s.subs[sub] != nil {
+			twice = append(twice, sub)
+			continue
+		}
+		s.subs[sub] = &subscribed{Subscription: sub}
+		fresh = append(fresh, s.subs[sub])
+	}
+	s.mu.Unlock()
+	for _, sub := range fresh {
+		sub.watch, sub.err = s.start(sub)
+		if sub.err != nil {
+			s.tell(sub, client.Event{Kind: client.KindFailed, Type: sub.TypeURL, Name: sub.Name, Err: sub.err})
+		}
+	}
+	return twice
+}
+
+func (s *session) start(sub *subscribed) (*client.Watch, error) {
+	ctx, kind := context.Background(), s.kinds.Of(sub.TypeURL)
+	if !sub.Collection {
+		return s.client.Watch(ctx, kind, sub.Name, func(ev client.Event) { s.tell(sub, ev) })
+	}
+	var opts []client.WatchOption
+	if sub.Explicit {
+		opts = append(opts, client.ExplicitWildcard())
+	}
+	return s.client.WatchAll(ctx, kind, sub.Name, func(b client.Batch) {
+		for _, ev := range b.Events {
+			s.tell(sub, ev)
+		}
+	}, opts...)
+}
+
+// unwatch ends a subscription and says whether there was one.
+func (s *session) unwatch(sub subscription.Subscription) bool {
+	s.mu.Lock()
+	stood := s.subs[sub]
+	delete(s.subs, sub)
+	s.finishIfAnswered()
+	s.mu.Unlock()
+	if stood != nil && stood.watch != nil {
+		stood.watch.Stop()
+	}
+	return stood != nil
+}
+
+// tell prints an event of a subscription, unless that has ended.
+func (s *session) tell(sub *subscribed, ev client.Event) {
+	s.mu.Lock()
+	stands := s.subs[sub.Subscription] == sub
+	s.mu.Unlock()
+	if !stands {
+		return
+	}
+	s.print(record(ev))
+	if sub.Collection && ev.Name != subscription.Wildcard && ev.Name != sub.Name {
+		return // it is about a member
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sub.note(ev.Kind)
+	s.finishIfAnswered()
+}
+
+// note keeps what the newest answer was; an ambient error is none.
+func (sub *subscribed) note(k client.Kind) {
+	switch k {
+	case client.KindUpdated, client.KindSynced:
+		sub.answered, sub.bad = true, false
+	case client.KindDoesNotExist, client.KindFailed:
+		sub.answered, sub.bad = true, true
+	case client.KindAmbientError:
+	}
+}
+
+// courtesy is how long a session stays after its last first answer, so that the server
+// gets the ACK or NACK that it is owed.
+const courtesy = 100 * time.Millisecond
+
+// finishIfAnswered ends a session that is to end with the last first answer. The caller
+// holds mu.
+func (s *session) finishIfAnswered() {
+	if !s.once || s.ending || len(s.subs) == 0 {
+		return
+	}
+	for _, sub := range s.subs {
+		if !sub.answered {
+			return
+		}
+	}
+	s.ending = true
+	time.AfterFunc(courtesy, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.finish(nil)
+	})
+}
+
+// finish ends the session; the caller holds mu.
+func (s *session) finish(err error) {
+	if !s.finished() {
+		s.err = err
+		close(s.done)
+	}
+}
+
+func (s *session) finished() bool {
+	select {
+	case <-s.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// print prints a record, unless the session is finished.
+func (s *session) print(r report.Record) {
+	s.out.Lock()
+	defer s.out.Unlock()
+	if s.finished() {
+		return
+	}
+	if err := s.printer.Print(r); err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.finish(fmt.Errorf("standard output: %w", err))
+	}
+}
+
+// end stops printing and closes the client. A handler whose write blocks is waited for no
+// longer than a moment.
+func (s *session) end() {
+	const patience = 200 * time.Millisecond
+	s.mu.Lock()
+	s.finish(nil)
+	s.mu.Unlock()
+	_ = s.client.Close() // it has no other result
+	select {
+	case <-s.client.Done():
+	case <-time.After(patience):
+	}
+}
+
+// result is the outcome for --once and the output. The caller has ended the session.
+func (s *session) result() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return &statusError{statusFailed, s.err}
+	}
+	for _, sub := range s.subs {
+		if s.once && sub.bad {
+			return &statusError{statusBad, nil}
+		}
+	}
+	return nil
+}
+
+// waiting is how many subscriptions had no answer.
+func (s *session) waiting() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sub := range s.subs {
+		if !sub.answered {
+			n++
+		}
+	}
+	return n
+}

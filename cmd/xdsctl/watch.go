@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/client"
+	_ "github.com/xdswatch/xdswatch/cmd/xdsctl/internal/envoytypes" // so that what stands inside resources is printed
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
+)
+
+const watchLong = `Subscribe to resources of a management server and print what happens to them, until
+interrupted.
+
+SUBSCRIPTION is one of
+  cds                   every resource of the type (no names in the first request)
+  cds:*                 every resource of the type (by the name "*")
+  cds:foo               the resource foo
+  TYPE_URL[:NAME]       the same with a full type URL, type.googleapis.com/…; any type
+                        will do, also one that xdsctl does not know
+  xdstp://AUTHORITY/TYPE/ID
+                        a resource by its structured name; "…/*" is a glob collection,
+                        and a TYPE that ends in Collection a list collection
+The short names of types are lds rds srds vhds cds eds leds sds rtds ecds.
+An Envoy bootstrap that asks for listeners or clusters needs no subscription.
+
+The server is given by --server, which speaks plaintext, or by a bootstrap: --bootstrap,
+else $GRPC_XDS_BOOTSTRAP (a file), else $GRPC_XDS_BOOTSTRAP_CONFIG (the text itself).
+
+Events
+  update          a new or changed resource was accepted
+  does-not-exist  there is no such resource, and a held one is gone
+  error           there is no usable resource
+  ambient-error   something is wrong but the held resource stays good, or: it is over
+  synced          the first state of a wildcard or a collection is complete
+  stream-up, stream-down
+                  a stream to the server opened, ended
+  ack, nack       a response was accepted, rejected
+  dump            the state of everything, asked for on standard input
+Each subscription has its own events, so a resource that two of them cover is told twice.
+
+Commands on standard input, with --stdin: watch SUBSCRIPTION, unwatch SUBSCRIPTION, dump,
+quit. The end of the input is not quit.
+
+Exit status
+  0  stopped as asked
+  1  failed while running
+  2  bad usage or a bad bootstrap
+  3  with --once, some subscription ended in does-not-exist or error`
+
+const watchExample = `  # Every cluster and one listener of a server on this machine
+  xdsctl watch --server localhost:18000 cds lds:ingress
+
+  # What a gRPC program would see, as JSON, one look only
+  xdsctl watch --bootstrap grpc.json --once --output json lds:my-service
+
+  # What an Envoy would see, in the delta variant
+  xdsctl watch --bootstrap envoy.yaml --variant delta
+
+  # Which versions of endpoints go by, with jq
+  xdsctl watch --server localhost:18000 --output json eds:backend |
+    jq -r 'select(.event == "update") | .version'`
+
+func newWatch() *cobra.Command {
+	var f watchFlags
+	cmd := &cobra.Command{
+		Use:                   "watch [flags] [SUBSCRIPTION ...]",
+		Short:                 "Subscribe to resources and print what happens to them",
+		Long:                  watchLong,
+		Example:               watchExample,
+		DisableFlagsInUseLine: true,
+		RunE:                  func(cmd *cobra.Command, args []string) error { return watch(cmd, &f, args) },
+	}
+	f.register(cmd.Flags())
+	return cmd
+}
+
+// watch is `xdsctl watch` behind its flags.
+func watch(cmd *cobra.Command, f *watchFlags, args []string) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	subs, err := parseAll(args)
+	if err != nil {
+		return err
+	}
+	boot, source, err := f.load()
+	if err != nil {
+		return &statusError{statusUsage, err}
+	}
+	if len(args) == 0 && !f.stdin {
+		subs = bootstrapSubscriptions(boot)
+	}
+	if len(subs) == 0 && !f.stdin {
+		return errors.New("nothing to watch: give a SUBSCRIPTION such as cds or cds:foo, or --stdin")
+	}
+	notes := cmd.ErrOrStderr()
+	s := newSession(newPrinter(f, cmd.OutOrStdout()), boot.Node.GetId(), f.once)
+	s.client, err = client.New(f.config(boot, slog.New(slog.NewTextHandler(notes, &slog.HandlerOptions{Level: f.level()})), s.trace()))
+	if err != nil {
+		return &statusError{statusUsage, fmt.Errorf("%s: %w", source, err)}
+	}
+	defer s.end()
+	return s.run(cmd.Context(), f, subs, cmd.InOrStdin(), notes)
+}
+
+func parseAll(args []string) ([]subscription.Subscription, error) {
+	var subs []subscription.Subscription
+	var errs []error
+	for _, arg := range args {
+		sub, err := subscription.Parse(arg)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		subs = append(subs, sub)
+	}
+	return subs, errors.Join(errs...)
+}
+
+// bootstrapSubscriptions is what an Envoy bootstrap asks for by itself.
+func bootstrapSubscriptions(boot *bootstrap.Config) []subscription.Subscription {
+	var texts []string
+	if boot.WatchListeners {
+		texts = append(texts, "lds")
+	}
+	if boot.WatchClusters {
+		texts = append(texts, "cds")
+	}
+	subs, _ := parseAll(texts) // they are good ones
+	return subs
+}
+
+func newPrinter(f *watchFlags, out io.Writer) report.Printer {
+	if f.output.value == "json" {
+		return report.NewJSON(out)
+	}
+	return report.NewText(out, wantsColor(out), time.Local)
+}
+
+// run watches until something ends it.
+func (s *session) run(ctx context.Context, f *watchFlags, subs []subscription.Subscription, stdin io.Reader, notes io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var lines <-chan string
+	if f.stdin {
+		lines = readLines(ctx, stdin, notes)
+	}
+	var timeUp <-chan time.Time
+	if f.stopAfter > 0 {
+		timeUp = time.After(f.stopAfter)
+	}
+	for _, sub := range s.watch(subs...) {
+		fmt.Fprintf(notes, "xdsctl: %s %q is given twice\n", subscription.Short(sub.TypeURL), sub.Name)
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.done:
+			return s.result()
+		case <-timeUp:
+			if n := s.waiting(); s.once && n > 0 {
+				fmt.Fprintf(notes, "xdsctl: the time is up and %d of the subscriptions had no answer\n", n)
+			}
+			return s.result()
+		case line, ok := <-lines:
+			if !ok {
+				lines = nil
+			} else if s.command(line, notes) {
+				return nil
+			}
+		}
+	}
+}
