@@ -10,6 +10,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -40,15 +42,16 @@ var (
 // Client is an xDS client. Its methods are safe for concurrent use and may be called
 // inside handlers.
 type Client struct {
-	config  Config
-	boot    *bootstrap.Config
-	node    string // id, for errors
-	engine  *engine.Engine
-	table   *authority.Table
-	servers []bootstrap.ManagementServer // by machine server
-	byKey   map[string]int
-	closed  atomic.Bool
-	done    chan struct{}
+	config   Config
+	boot     *bootstrap.Config
+	node     string // id, for errors
+	engine   *engine.Engine
+	table    *authority.Table
+	servers  []bootstrap.ManagementServer // by machine server
+	serverOf map[string]int               // by label of the authority
+	closed   atomic.Bool
+	ended    chan struct{} // closed when all but handlers is over
+	done     chan struct{} // closed when handlers are too
 
 	mu      sync.Mutex
 	types   map[string]*watchedType
@@ -82,12 +85,12 @@ func New(config Config) (*Client, error) {
 	}
 	config = config.withDefaults()
 	c := &Client{
-		config: config, boot: boot, node: boot.Node.GetId(), table: table, byKey: map[string]int{},
-		done: make(chan struct{}), types: map[string]*watchedType{}, lanes: map[string]int{},
+		config: config, boot: boot, node: boot.Node.GetId(), table: table, serverOf: map[string]int{},
+		ended: make(chan struct{}), done: make(chan struct{}), types: map[string]*watchedType{}, lanes: map[string]int{},
 		watches: map[*core]struct{}{}, settled: make(chan struct{}),
 	}
 	close(c.settled)
-	c.gets.slots = map[getKey]*getSlot{}
+	c.gets.most, c.gets.slots = GetMaxNames, map[getKey]*getSlot{}
 	ec, err := c.engineConfig()
 	if err != nil {
 		return nil, err
@@ -112,12 +115,14 @@ func (c *Client) engineConfig() (engine.Config, error) {
 		Trace:           c.tracer(),
 	}
 	var faults []error
-	add := func(s bootstrap.ManagementServer) {
+	byKey := map[string]int{}
+	add := func(s bootstrap.ManagementServer) int {
 		s = c.config.override(s)
-		if _, ok := c.byKey[s.Key()]; ok {
-			return
+		if i, ok := byKey[s.Key()]; ok {
+			return i
 		}
-		c.byKey[s.Key()] = len(c.servers)
+		i := len(c.servers)
+		byKey[s.Key()] = i
 		c.servers = append(c.servers, s)
 		es := c.engineServer(s)
 		if conn, err := es.Connect(); err != nil {
@@ -126,12 +131,15 @@ func (c *Client) engineConfig() (engine.Config, error) {
 			_ = conn.Close() // it was never dialled
 		}
 		ec.Servers = append(ec.Servers, es)
+		return i
 	}
-	add(c.boot.Servers[0])
-	for _, a := range sortedAuthorities(c.boot) {
-		if len(a.Servers) > 0 {
-			add(a.Servers[0])
+	c.serverOf[authority.OldLabel] = add(c.boot.Servers[0])
+	for _, name := range slices.Sorted(maps.Keys(c.boot.Authorities)) {
+		servers := c.boot.Authorities[name].Servers
+		if len(servers) == 0 {
+			servers = c.boot.Servers
 		}
+		c.serverOf[name] = add(servers[0])
 	}
 	return ec, errors.Join(faults...)
 }
@@ -154,10 +162,9 @@ func (c *Client) Watch(ctx context.Context, kind resource.Kind, name string, h H
 	if err != nil {
 		return nil, err
 	}
-	s := &single{handler: h}
-	s.core.init(c, ctx, options(opts))
+	s := &single{core: core{client: c, ctx: ctx}, handler: h}
 	w.Owner = s
-	return s.start(w, kind)
+	return s.start(w, kind, options(opts))
 }
 
 // WatchAll subscribes to a whole collection: "*" is every resource of the type, as far as
@@ -174,44 +181,75 @@ func (c *Client) WatchAll(ctx context.Context, kind resource.Kind, collection st
 	if err != nil {
 		return nil, err
 	}
-	s := &batcher{handler: h}
-	s.core.init(c, ctx, options(opts))
-	w.Explicit = s.core.options.explicit
-	w.Owner = s
-	return s.start(w, kind)
-}
-
-func (c *Client) prepareAll(ctx context.Context, kind resource.Kind, collection string) (*machine.Watch, error) {
-	if collection != wildcard && collection != "" {
-		return nil, c.configError(kind, collection, fmt.Errorf("%w: only %q is a collection", ErrCollection, wildcard))
-	}
-	w, err := c.prepare(ctx, kind, "any old-style name")
-	if err != nil {
-		return nil, err
-	}
-	w.Name, w.Wildcard = "", true
-	return w, nil
+	s := &everything{core: core{client: c, ctx: ctx}, handler: h}
+	o := options(opts)
+	w.Owner, w.Explicit = s, o.explicit
+	return s.start(w, kind, o)
 }
 
 // wildcard is the name of everything.
 const wildcard = "*"
 
+// prepareAll checks what the watch of a collection is to be and finds its server.
+func (c *Client) prepareAll(ctx context.Context, kind resource.Kind, collection string) (*machine.Watch, error) {
+	if err := c.check(ctx, kind); err != nil {
+		return nil, err
+	}
+	if collection != wildcard && collection != "" {
+		return nil, c.configError(kind, collection, fmt.Errorf("%w: only %q is a collection", ErrCollection, wildcard))
+	}
+	return c.place(kind, wildcard, authority.OldLabel, machine.Watch{Wildcard: true})
+}
+
 // prepare checks what a watch is to be and finds its server.
 func (c *Client) prepare(ctx context.Context, kind resource.Kind, name string) (*machine.Watch, error) {
-	switch {
-	case c.closed.Load():
-		return nil, ErrClosed
-	case kind == nil:
-		return nil, ErrNilType
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case name == wildcard:
+	if err := c.check(ctx, kind); err != nil {
+		return nil, err
+	}
+	if name == wildcard {
 		return nil, c.configError(kind, name, fmt.Errorf("%w: %q is every resource of a type; watch it with WatchAll", ErrCollection, name))
 	}
 	r, err := c.table.Resolve(kind.TypeURL(), name)
 	if err != nil {
 		return nil, c.configError(kind, name, err)
 	}
+	return c.place(kind, name, r.Label(), machine.Watch{Name: r.Name, Authority: r.Authority})
+}
+
+// place gives a watch its type, its server and the lane of its authority.
+func (c *Client) place(kind resource.Kind, name, label string, w machine.Watch) (*machine.Watch, error) {
+	t, err := c.typeOf(kind, name)
+	if err != nil {
+		return nil, err
+	}
+	w.Type, w.Server, w.Lane = t, c.serverOf[label], c.laneOf(label)
+	if server := c.servers[w.Server]; server.PerType && methodOf(kind, server.Delta) == "" {
+		return nil, c.configError(kind, name, fmt.Errorf("the type has no stream of its own, as server %q asks for", server.URI))
+	}
+	return &w, nil
+}
+
+func methodOf(kind resource.Kind, delta bool) string {
+	sotw, incremental := kind.Methods()
+	if delta {
+		return incremental
+	}
+	return sotw
+}
+
+// check says what is wrong with a watch whatever it is of.
+func (c *Client) check(ctx context.Context, kind resource.Kind) error {
+	switch {
+	case c.closed.Load():
+		return ErrClosed
+	case kind == nil:
+		return ErrNilType
+	}
+	return ctx.Err()
+}
+
+// typeOf finds or makes the machine's type of a kind. A type URL has one kind.
+func (c *Client) typeOf(kind resource.Kind, name string) (*machine.Type, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.types[kind.TypeURL()]
@@ -224,14 +262,17 @@ func (c *Client) prepare(ctx context.Context, kind resource.Kind, name string) (
 	if t.kind != kind {
 		return nil, c.configError(kind, name, ErrTypeConflict)
 	}
-	label := r.Label()
+	return &t.Type, nil
+}
+
+// laneOf numbers authorities: the events of one are told in order.
+func (c *Client) laneOf(label string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if _, ok := c.lanes[label]; !ok {
 		c.lanes[label] = len(c.lanes)
 	}
-	return &machine.Watch{
-		Server: c.byKey[c.config.override(r.Servers[0]).Key()], Type: &t.Type,
-		Name: r.Name, Authority: r.Authority, Lane: c.lanes[label],
-	}, nil
+	return c.lanes[label]
 }
 
 // ResetBackoff ends all waits between attempts to reach a server now, for a program that
@@ -240,24 +281,25 @@ func (c *Client) ResetBackoff() { c.engine.ResetBackoff() }
 
 // Ready blocks until every watch has had its first answer: a value, an absence or an
 // error of the resource. Trouble with a server is no answer. It returns nil then,
-// [ErrClosed], or the error of ctx.
+// [ErrClosed], the error of ctx, or [ErrInHandler] inside a handler, for which other
+// events wait.
 func (c *Client) Ready(ctx context.Context) error {
 	for {
 		c.mu.Lock()
 		settled, pending := c.settled, c.pending
 		c.mu.Unlock()
-		if c.closed.Load() {
+		switch {
+		case c.closed.Load():
 			return ErrClosed
-		}
-		if pending == 0 {
+		case pending == 0:
 			return nil
+		case c.engine.InHandler():
+			return ErrInHandler
 		}
 		select {
 		case <-settled:
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-c.done:
-			return ErrClosed
 		}
 	}
 }
@@ -266,15 +308,17 @@ func (c *Client) Ready(ctx context.Context) error {
 // runs, but not for a handler; [Client.Done] tells the end of that too. It may be called
 // inside a handler. Closing twice is nothing.
 func (c *Client) Close() error {
-	first := !c.closed.Swap(true)
-	c.engine.Close()
-	if first {
-		c.endAll()
-		go func() {
-			c.engine.Wait()
-			close(c.done)
-		}()
+	if c.closed.Swap(true) {
+		<-c.ended
+		return nil
 	}
+	c.engine.Close()
+	c.endAll()
+	close(c.ended)
+	go func() {
+		c.engine.Wait()
+		close(c.done)
+	}()
 	return nil
 }
 
@@ -283,10 +327,7 @@ func (c *Client) Done() <-chan struct{} { return c.done }
 
 func (c *Client) endAll() {
 	c.mu.Lock()
-	var all []*core
-	for w := range c.watches {
-		all = append(all, w)
-	}
+	all := slices.Collect(maps.Keys(c.watches))
 	c.mu.Unlock()
 	for _, w := range all {
 		w.end(ErrClosed)

@@ -2,7 +2,6 @@ package client
 
 import (
 	"log/slog"
-	"maps"
 	"slices"
 	"time"
 
@@ -70,8 +69,8 @@ type Config struct {
 
 	// ResourceTimeout is how long a server may be silent about a resource, after it was
 	// asked on a stream that stands, until the resource counts as absent. 0 means 15
-	// seconds; negative never (xDS protocol, "Knowing When a Requested Resource Does Not
-	// Exist"; gRFC A57).
+	// seconds, or 30 at a server with resource_timer_is_transient_error; negative never (xDS
+	// protocol, "Knowing When a Requested Resource Does Not Exist"; gRFC A57, A88).
 	ResourceTimeout time.Duration
 	// Linger is how long a stream stays on which nothing is watched any more. 0 means 500
 	// milliseconds; negative not at all.
@@ -150,6 +149,9 @@ func (c *Client) engineServer(s bootstrap.ManagementServer) engine.Server {
 	}
 	if s.Features.ResourceTimerIsTransientError && c.config.ResourceTimeout > 0 {
 		es.TransientTimeout = transientTimeout
+		if c.config.ResourceTimeout != defaultResourceTimeout {
+			es.TransientTimeout = c.config.ResourceTimeout
+		}
 	}
 	if es.Backoff == nil {
 		initial, most := s.RetryBase, s.RetryMax
@@ -186,13 +188,16 @@ func (c *Client) nodeMaker() func() []byte {
 		fixed := encode(base)
 		return func() []byte { return fixed }
 	}
-	return func() []byte { return encode(c.config.Node(proto.CloneOf(base))) }
+	return func() []byte { return encode(c.ownNode(base)) }
 }
 
-func sortedAuthorities(b *bootstrap.Config) []bootstrap.Authority {
-	var as []bootstrap.Authority
-	for _, name := range slices.Sorted(maps.Keys(b.Authorities)) {
-		as = append(as, b.Authorities[name])
-	}
-	return as
+// ownNode asks the program for a node. If it panics the stream has the client's.
+func (c *Client) ownNode(base *corev3.Node) (n *corev3.Node) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.config.Logger.Error("Config.Node panicked; the stream has the node of the bootstrap", "panic", p)
+			n = base
+		}
+	}()
+	return c.config.Node(proto.CloneOf(base))
 }

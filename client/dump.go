@@ -48,6 +48,9 @@ func (s State) MarshalJSON() ([]byte, error) {
 // after Close. Values are not copied, so it is cheap.
 func (c *Client) Dump() []State {
 	rs := c.engine.Dump()
+	if c.closed.Load() {
+		return nil
+	}
 	states := make([]State, 0, len(rs))
 	for _, r := range rs {
 		states = append(states, c.state(r))

@@ -3,6 +3,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -85,13 +86,16 @@ func (c *Client) resourceError(f *machine.Fault, server int, typeURL, name strin
 }
 
 // explain adds what an operator would want to know of an error that servers give for a
-// variant that they do not speak.
+// variant that they do not speak. Some just end a delta stream.
 func (c *Client) explain(err error, server int) error {
-	if status.Code(err) != codes.Unimplemented && !strings.Contains(err.Error(), "not implemented") {
+	delta := c.servers[server].Delta
+	hint := status.Code(err) == codes.Unimplemented || strings.Contains(err.Error(), "not implemented") ||
+		delta && errors.Is(err, io.EOF)
+	if !hint {
 		return err
 	}
 	variant := "state of the world"
-	if c.servers[server].Delta {
+	if delta {
 		variant = "delta"
 	}
 	return fmt.Errorf("%w (the server may not speak the %s variant of the protocol)", err, variant)

@@ -70,7 +70,8 @@ type Event struct {
 	Raw       []byte // its bytes as received; shared, read only
 }
 
-// Handler takes the events of one resource.
+// Handler takes the events of one resource. It has to return: one that ends its goroutine
+// by runtime.Goexit, as FailNow of package testing does, ends all events of its authority.
 type Handler func(Event)
 
 // MaxBatch is how many events a batch holds at most.

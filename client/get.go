@@ -16,9 +16,9 @@ var (
 	ErrDoesNotExist = errors.New("xds: the resource does not exist")
 	// ErrTooManyNames says that Get holds as many names as it may, all of them waited for.
 	ErrTooManyNames = errors.New("xds: too many names are being looked up")
-	// ErrInHandler says that Get would have to wait inside a handler, whose end is what it
-	// would wait for.
-	ErrInHandler = errors.New("xds: Get cannot wait inside a handler")
+	// ErrInHandler says that a method would have to wait inside a handler, whose end is
+	// what it would wait for.
+	ErrInHandler = errors.New("xds: it cannot be waited for inside a handler")
 )
 
 // Bounds of what Get keeps.
@@ -30,6 +30,7 @@ const (
 // gets is what Get keeps: a watch for each name that is looked up, or was a moment ago.
 type gets struct {
 	mu    sync.Mutex
+	most  int // [GetMaxNames]
 	slots map[getKey]*getSlot
 }
 
@@ -76,8 +77,7 @@ func (c *Client) Get(ctx context.Context, kind resource.Kind, name string) (Even
 	defer c.gets.release(c, key, slot)
 	select {
 	case <-slot.ready:
-		ev, _ := c.gets.known(key)
-		return c.result(ev)
+		return c.result(c.gets.answerOf(slot))
 	case <-ctx.Done():
 		return Event{}, c.gets.timeout(ctx, slot)
 	case <-slot.watch.Done():
@@ -93,7 +93,10 @@ func (c *Client) held(server int, kind resource.Kind, name string) (Event, bool,
 	}
 	value, err := c.engine.Decode(kind, server, r.Raw)
 	if err != nil {
-		return Event{}, true, &ResourceError{Kind: ErrorRejected, Type: kind.TypeURL(), Name: name, NodeID: c.node, Err: err}
+		return Event{}, true, &ResourceError{
+			Kind: ErrorRejected, Type: kind.TypeURL(), Name: name, Server: c.servers[server].URI,
+			NodeID: c.node, Version: r.Version, Err: err,
+		}
 	}
 	return Event{
 		Kind: KindUpdated, Type: r.TypeURL, Name: r.Name, Authority: r.Authority, Version: r.Version,
@@ -124,6 +127,13 @@ func (g *gets) known(key getKey) (Event, bool) {
 	return slot.answer, true
 }
 
+// answerOf is what a slot knows, also while its client closes.
+func (g *gets) answerOf(slot *getSlot) Event {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slot.answer
+}
+
 // acquire finds or makes the slot of a name and waits in it.
 func (g *gets) acquire(c *Client, key getKey, kind resource.Kind) (*getSlot, error) {
 	g.mu.Lock()
@@ -133,8 +143,8 @@ func (g *gets) acquire(c *Client, key getKey, kind resource.Kind) (*getSlot, err
 	}
 	slot := g.slots[key]
 	if slot == nil {
-		if len(g.slots) >= GetMaxNames && !g.evict() {
-			return nil, ErrTooManyNames
+		if len(g.slots) >= g.most && !g.evict() {
+			return nil, fmt.Errorf("%w: %s %q", ErrTooManyNames, key.typeURL, key.name)
 		}
 		slot = &getSlot{ready: make(chan struct{})}
 		watch, err := c.Watch(context.Background(), kind, key.name, func(ev Event) { g.told(slot, ev) }, uncounted)

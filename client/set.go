@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 
 	"github.com/xdswatch/xdswatch/internal/machine"
@@ -12,9 +13,14 @@ import (
 // Set is one handler for many resources of a type that come and go. Its methods are safe
 // for concurrent use and may be called inside its handler.
 type Set struct {
-	batcher
+	core
+	handler BatchHandler
 	kind    resource.Kind
-	members map[string]*member // by canonical name; guarded by core.mu
+	turn    chan struct{} // held by the dispatcher that calls the handler
+
+	// Guarded by core.mu.
+	members map[string]*member // by canonical name
+	batches map[int]*batcher   // by lane: dispatchers of several authorities may tell the set
 }
 
 // NewSet makes an empty set; see [Set.Add]. For ctx, Close and errors it is as
@@ -23,12 +29,17 @@ func (c *Client) NewSet(ctx context.Context, kind resource.Kind, h BatchHandler)
 	if h == nil {
 		return nil, ErrNilHandler
 	}
-	if _, err := c.prepare(ctx, kind, "any old-style name"); err != nil {
+	if err := c.check(ctx, kind); err != nil {
 		return nil, err
 	}
-	s := &Set{kind: kind, members: map[string]*member{}}
-	s.handler = h
-	s.core.init(c, ctx, watchOptions{})
+	if _, err := c.typeOf(kind, ""); err != nil {
+		return nil, err
+	}
+	s := &Set{
+		core: core{client: c, ctx: ctx}, handler: h, kind: kind, turn: make(chan struct{}, 1),
+		members: map[string]*member{}, batches: map[int]*batcher{},
+	}
+	s.core.set = s
 	if err := s.begin(); err != nil {
 		return nil, err
 	}
@@ -40,33 +51,42 @@ func (c *Client) NewSet(ctx context.Context, kind resource.Kind, h BatchHandler)
 // set it returns the set's error.
 func (s *Set) Add(names ...string) error {
 	var errs []error
+	var added []*machine.Watch
 	for _, name := range names {
-		if err := s.addName(name); err != nil {
-			errs = append(errs, err)
+		w, err := s.client.prepare(s.ctx, s.kind, name)
+		if end := s.Err(); end != nil {
+			return end
 		}
+		if err != nil {
+			errs = append(errs, err)
+		} else if s.enter(w) {
+			added = append(added, w)
+		}
+	}
+	if len(added) > 0 {
+		errs = append(errs, s.run(s.kind, added...))
 	}
 	return errors.Join(errs...)
 }
 
-func (s *Set) addName(name string) error {
-	if err := s.Err(); err != nil {
-		return err
-	}
-	w, err := s.client.prepare(s.ctx, s.kind, name)
-	if err != nil {
-		return err
-	}
+// enter makes a member of a watch, unless there is one of that name or the set is over.
+func (s *Set) enter(w *machine.Watch) bool {
 	m := &member{set: s, watch: w}
-	w.Owner = m
-	s.mu.Lock()
-	if s.members[w.Name] != nil {
-		s.mu.Unlock()
-		return nil
-	}
-	s.members[w.Name] = m
-	s.mu.Unlock()
 	m.answer.expect(s.client)
-	return s.run(w, s.kind)
+	s.mu.Lock()
+	in := !s.over.Load() && s.members[w.Name] == nil
+	if in {
+		w.Owner, s.members[w.Name] = m, m
+		if s.batches[w.Lane] == nil {
+			s.batches[w.Lane] = &batcher{}
+		}
+		m.batch = s.batches[w.Lane]
+	}
+	s.mu.Unlock()
+	if !in {
+		m.answer.settle(s.client)
+	}
+	return in
 }
 
 // Remove ends the subscriptions to resources; names that are not in the set are ignored.
@@ -74,29 +94,58 @@ func (s *Set) addName(name string) error {
 func (s *Set) Remove(names ...string) {
 	for _, name := range names {
 		if r, err := s.client.table.Resolve(s.kind.TypeURL(), name); err == nil {
-			s.removeName(r.Name)
+			s.remove(r.Name)
 		}
 	}
 }
 
-func (s *Set) removeName(name string) {
+func (s *Set) remove(name string) {
 	s.mu.Lock()
 	m := s.members[name]
 	delete(s.members, name)
 	s.mu.Unlock()
 	if m != nil {
 		m.leave()
-		s.client.engine.Stop(m.watch)
+	}
+}
+
+// clear ends all subscriptions, at the end of the set.
+func (s *Set) clear() {
+	s.mu.Lock()
+	members := s.members
+	s.members = nil
+	s.mu.Unlock()
+	for _, m := range members {
+		m.leave()
 	}
 }
 
 // Stop ends the set, as [Watch.Stop] does.
 func (s *Set) Stop() { s.end(ErrStopped) }
 
+// Done is closed when the set is over.
+func (s *Set) Done() <-chan struct{} { return s.core.Done() }
+
+// Err is nil while the set lives, then why it ended: see [Watch.Err].
+func (s *Set) Err() error { return s.core.Err() }
+
+// deliver hands a batch over, without what left the set meanwhile.
+func (s *Set) deliver(b Batch) {
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
+	s.mu.Lock()
+	b.Events = slices.DeleteFunc(b.Events, func(ev Event) bool { return s.members[ev.Name] == nil })
+	s.mu.Unlock()
+	if (len(b.Events) > 0 || b.Last) && s.alive() {
+		s.call(func() { s.handler(b) })
+	}
+}
+
 // member is one subscription of a set.
 type member struct {
 	set    *Set
 	watch  *machine.Watch
+	batch  *batcher // of its lane
 	answer answer
 	gone   atomic.Bool
 }
@@ -104,20 +153,25 @@ type member struct {
 // leave ends the member's part in the set.
 func (m *member) leave() {
 	m.gone.Store(true)
+	m.set.client.engine.Stop(m.watch)
 	m.answer.settle(m.set.client)
 }
 
 // Tell implements engine.Sink.
-func (m *member) Tell(n *machine.Notice) {
+func (m *member) Tell(n *machine.Notice) bool {
 	if m.gone.Load() || !m.set.alive() {
-		return
+		return false
 	}
 	ev := m.set.client.event(n)
-	m.set.add(ev)
+	fresh := m.batch.add(ev, m.set.deliver)
 	if answers(ev) {
 		m.answer.settle(m.set.client)
 	}
+	return fresh
 }
 
 // Flush implements engine.Sink.
-func (m *member) Flush(last bool) { m.set.Flush(last) }
+func (m *member) Flush(last bool) {
+	m.batch.pending = m.batch.pending && !last
+	m.batch.flush(last, m.set.deliver)
+}

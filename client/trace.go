@@ -9,7 +9,7 @@ import (
 // Trace hears of what happens between the client and its servers, in the order in which it
 // happens, also relative to the events of watches of the first authority that is watched
 // at the server. Any field may be nil. The functions are called like handlers, one at a
-// time; while one runs, events wait.
+// time; while one runs, events wait, and so does the server's next response.
 type Trace struct {
 	StreamUp   func(StreamInfo)
 	StreamDown func(StreamInfo, error) // nil if the client closed it

@@ -59,34 +59,32 @@ func (e *PanicError) Error() string { return fmt.Sprintf("xds: the handler panic
 
 // core is what all watches have in common.
 type core struct {
-	client  *Client
-	ctx     context.Context
-	options watchOptions
-	over    atomic.Bool
-	unhook  func() bool // takes the watch off its context
-
-	mu      sync.Mutex
-	done    chan struct{} // nil until somebody asks
-	err     error
-	watches []*machine.Watch
-
+	client *Client
+	ctx    context.Context
+	over   atomic.Bool
 	answer answer
-}
+	set    *Set // whose core it is; nil of other watches
 
-func (w *core) init(c *Client, ctx context.Context, o watchOptions) {
-	w.client, w.ctx, w.options = c, ctx, o
+	mu     sync.Mutex
+	unhook func() bool   // takes the watch off its context
+	done   chan struct{} // nil until somebody asks
+	err    error
+	watch  *machine.Watch // nil of a set, and while it is not started
 }
 
 // start begins a watch with its only subscription.
-func (w *core) start(m *machine.Watch, kind resource.Kind) (*Watch, error) {
-	if !w.options.uncounted {
+func (w *core) start(m *machine.Watch, kind resource.Kind, o watchOptions) (*Watch, error) {
+	if !o.uncounted {
 		w.answer.expect(w.client)
 	}
 	if err := w.begin(); err != nil {
 		w.answer.settle(w.client)
 		return nil, err
 	}
-	if err := w.run(m, kind); err != nil {
+	w.mu.Lock()
+	w.watch = m
+	w.mu.Unlock()
+	if err := w.run(kind, m); err != nil {
 		return nil, err
 	}
 	return &Watch{w}, nil
@@ -111,20 +109,25 @@ func (w *core) begin() error {
 	return nil
 }
 
-// run starts one subscription of the watch.
-func (w *core) run(m *machine.Watch, kind resource.Kind) error {
-	w.mu.Lock()
-	w.watches = append(w.watches, m)
-	over := w.over.Load()
-	w.mu.Unlock()
-	if over {
+// run starts subscriptions of the watch.
+func (w *core) run(kind resource.Kind, ms ...*machine.Watch) error {
+	if w.over.Load() {
 		return nil // it ended while it began; Err says why
 	}
-	if !w.client.engine.Start(m, kind) {
+	if !w.client.engine.Start(kind, ms...) {
 		w.end(ErrClosed)
 		return ErrClosed
 	}
+	if w.over.Load() { // its end may have come before the start
+		w.stop(ms...)
+	}
 	return nil
+}
+
+func (w *core) stop(ms ...*machine.Watch) {
+	for _, m := range ms {
+		w.client.engine.Stop(m)
+	}
 }
 
 // end is the end of the watch, whoever comes first.
@@ -139,14 +142,16 @@ func (w *core) end(err error) {
 	if w.done != nil {
 		close(w.done)
 	}
-	watches, unhook := w.watches, w.unhook
-	w.watches = nil
+	watch, unhook := w.watch, w.unhook
 	w.mu.Unlock()
 	if unhook != nil {
 		unhook()
 	}
-	for _, m := range watches {
-		w.client.engine.Stop(m)
+	if watch != nil {
+		w.stop(watch)
+	}
+	if w.set != nil {
+		w.set.clear()
 	}
 	w.answer.settle(w.client)
 	w.client.forget(w)
@@ -179,8 +184,9 @@ func (w *core) Err() error {
 func (w *core) call(handler func()) {
 	defer func() {
 		if p := recover(); p != nil {
-			w.client.config.Logger.Error("a handler panicked; its watch is over", "panic", p, "stack", string(debug.Stack()))
-			w.end(&PanicError{Value: p, Stack: debug.Stack()})
+			stack := debug.Stack()
+			w.client.config.Logger.Error("a handler panicked; its watch is over", "panic", p, "stack", string(stack))
+			w.end(&PanicError{Value: p, Stack: stack})
 		}
 	}()
 	handler()
@@ -193,57 +199,92 @@ type single struct {
 }
 
 // Tell implements engine.Sink.
-func (s *single) Tell(n *machine.Notice) {
+func (s *single) Tell(n *machine.Notice) bool {
 	if !s.alive() {
-		return
+		return false
 	}
 	ev := s.client.event(n)
 	s.call(func() { s.handler(ev) })
 	if answers(ev) {
 		s.answer.settle(s.client)
 	}
+	return false
 }
 
 // Flush implements engine.Sink.
 func (s *single) Flush(bool) {}
 
-// batcher is a watch of a collection.
-type batcher struct {
+// everything is a watch of all resources of a type.
+type everything struct {
 	core
-	handler BatchHandler
-	batch   Batch
-	open    bool // a batch that was not the last was handed over
+	handler  BatchHandler
+	batch    batcher
+	caughtUp bool // it was told of what was held when it began
 }
 
 // Tell implements engine.Sink.
-func (s *batcher) Tell(n *machine.Notice) {
-	if s.alive() {
-		s.add(s.client.event(n))
+func (s *everything) Tell(n *machine.Notice) bool {
+	if n.Kind == machine.NoticeEnd {
+		s.caughtUp = true
+		return s.batch.wantFlush()
 	}
+	if !s.alive() {
+		return false
+	}
+	ev := s.client.event(n)
+	fresh := s.batch.add(ev, s.deliver)
+	if ev.Name == wildcard && answers(ev) {
+		s.batch.settles = true
+	}
+	return fresh
 }
 
-func (s *batcher) add(ev Event) {
-	s.batch.Events = append(s.batch.Events, ev)
-	if len(s.batch.Events) == MaxBatch {
-		s.deliver()
+// Flush implements engine.Sink.
+func (s *everything) Flush(last bool) {
+	s.batch.pending = s.batch.pending && !last
+	s.batch.flush(last && s.caughtUp, s.deliver)
+}
+
+func (s *everything) deliver(b Batch) {
+	if s.alive() {
+		s.call(func() { s.handler(b) })
 	}
-	if ev.Name == wildcard && answers(ev) {
+	if s.batch.settles {
 		s.answer.settle(s.client)
 	}
 }
 
-// Flush implements engine.Sink.
-func (s *batcher) Flush(last bool) {
-	s.batch.Last = last
-	if len(s.batch.Events) > 0 || last && s.open {
-		s.deliver()
+// batcher collects the events of a lane; owned by its dispatcher.
+type batcher struct {
+	events  []Event
+	pending bool // a flush will come
+	open    bool // a batch that was not the last was handed over
+	settles bool // the first answer is among the events
+}
+
+// add says whether a flush is to be asked for.
+func (b *batcher) add(ev Event, deliver func(Batch)) bool {
+	b.events = append(b.events, ev)
+	if len(b.events) == MaxBatch {
+		b.handOver(false, deliver)
+	}
+	return b.wantFlush()
+}
+
+func (b *batcher) wantFlush() bool {
+	fresh := !b.pending
+	b.pending = true
+	return fresh
+}
+
+func (b *batcher) flush(last bool, deliver func(Batch)) {
+	if len(b.events) > 0 || last && b.open {
+		b.handOver(last, deliver)
 	}
 }
 
-func (s *batcher) deliver() {
-	b := s.batch
-	s.batch, s.open = Batch{}, !b.Last
-	if s.alive() {
-		s.call(func() { s.handler(b) })
-	}
+func (b *batcher) handOver(last bool, deliver func(Batch)) {
+	batch := Batch{Events: b.events, Last: last}
+	b.events, b.open = nil, !last
+	deliver(batch)
 }

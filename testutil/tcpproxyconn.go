@@ -21,7 +21,6 @@ type proxyConn struct {
 	mu     sync.Mutex
 	server net.Conn // nil before it is dialled
 	closed bool
-	reset  bool
 }
 
 func newProxyConn(client net.Conn) *proxyConn {

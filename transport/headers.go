@@ -33,7 +33,7 @@ func checkHeader(key, value string) error {
 		key == "content-type", key == "user-agent", key == "te":
 		return errors.New("the key is gRPC's own")
 	case strings.ContainsFunc(key, notInKey):
-		return errors.New("the key has a character other than a-z, 0-9, -, _ and .")
+		return errors.New("the key has a character other than a-z, 0-9, -, _ or a full stop")
 	case !strings.HasSuffix(key, "-bin") && strings.ContainsFunc(value, notPrintable):
 		return errors.New("the value is not printable ASCII, and the key does not end in -bin")
 	}

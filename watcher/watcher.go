@@ -106,7 +106,7 @@ func Get[T any](ctx context.Context, c *client.Client, t *resource.Type[T], name
 	if err != nil {
 		return zero, err
 	}
-	return ev.Value.(T), nil
+	return typed[T](ev).Value, nil
 }
 
 func batched[T any](handler func(Batch[T])) client.BatchHandler {

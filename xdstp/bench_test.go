@@ -17,7 +17,7 @@ func TestAllocations(t *testing.T) {
 		most float64
 		run  func()
 	}{
-		{"IsXDSTP", 0, func() { IsXDSTP(typical) }},
+		{"IsXDSTP", 0, func() { _ = IsXDSTP(typical) }},
 		{"AuthorityOf", 0, func() { AuthorityOf(typical) }},
 		{"IsGlob", 0, func() { IsGlob(typical) }},
 		{"Parse", 1, func() { Parse(typical) }},

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"log/slog"
+	"slices"
 
 	"github.com/xdswatch/xdswatch/internal/machine"
 )
@@ -23,7 +24,10 @@ func (e *Engine) before(ev machine.Event) {
 
 // apply does what the machine says, lane by lane.
 func (e *Engine) apply(fx machine.Effects) {
-	e.notify(fx.Notify, fx.Consumed)
+	e.notify(fx.Notify)
+	for _, r := range fx.Consumed {
+		e.consumed(r)
+	}
 	if len(fx.Decode) > 0 {
 		e.tasks = append(e.tasks, fx.Decode...)
 		e.decodeMore()
@@ -37,6 +41,7 @@ func (e *Engine) apply(fx machine.Effects) {
 	for _, w := range fx.Wait {
 		e.wait(w)
 	}
+	e.forgetDown()
 	for _, s := range fx.Send {
 		if st := e.stream(s.Ref); st != nil {
 			st.outbox <- s.Message // there is room: the last one was written
@@ -47,39 +52,129 @@ func (e *Engine) apply(fx machine.Effects) {
 	}
 }
 
-// notify puts notices into the lanes of their watches, and behind the last one of a
-// response a marker that lets the next response be read.
-func (e *Engine) notify(notices []machine.Notice, consumed []machine.Ref) {
-	var touched laneSet
+// part is a response while it is being told. Its chunks come in steps of their own; the
+// batches of its watches end with the last of them.
+type part struct {
+	responses int // two, if the types of a stream were forgotten under the first
+	lanes     []*lane
+}
+
+// partKey names a part: a stream delivers one response of a type at a time.
+type partKey struct {
+	stream int
+	url    string
+}
+
+// notify puts notices into the lanes of their watches. What a step told ends with a flush.
+func (e *Engine) notify(notices []machine.Notice) {
+	var touched []*lane
 	for i := range notices {
 		n := &notices[i]
-		s := e.streams[n.Stream.Stream]
 		switch n.Kind {
-		case machine.NoticeEnd:
-			continue
 		case machine.NoticeResponse:
-			if s != nil && !n.Ignored {
-				s.inResponse, s.lanes = true, laneSet{}
-			}
 			e.trace(n)
+			if !n.Ignored {
+				e.beginPart(n)
+			}
+		case machine.NoticeEnd:
+			e.endPart(n)
 		case machine.NoticeStreamUp, machine.NoticeStreamDown, machine.NoticeRequest, machine.NoticeAck, machine.NoticeNack:
 			e.trace(n)
 		default:
+			p := e.parts[partKey{n.Stream.Stream, n.TypeURL}]
 			for _, l := range e.lanesOf(n) {
-				l.put(item{notice: n, lane: l})
-				touched.add(l, s != nil && s.inResponse)
-				if s != nil {
-					s.lanes.add(l, false)
+				l.put(item{notice: n, part: p})
+				touched = with(touched, l)
+				if p != nil {
+					p.lanes = with(p.lanes, l)
 				}
 			}
 		}
 	}
-	for _, ref := range consumed {
-		e.consumed(ref, &touched)
+	for _, w := range e.caughtUp() {
+		l := e.laneOf(w.Lane)
+		l.put(item{notice: &machine.Notice{Kind: machine.NoticeEnd, All: []*machine.Watch{w}}})
+		touched = with(touched, l)
 	}
-	for _, t := range touched.list {
-		t.lane.put(item{flush: true, last: !t.open})
+	for _, l := range touched {
+		l.put(item{flush: true})
 	}
+}
+
+// caughtUp takes the watches that were told of everything that was held.
+func (e *Engine) caughtUp() (done []*machine.Watch) {
+	e.catching = slices.DeleteFunc(e.catching, func(w *machine.Watch) bool {
+		if !w.CatchingUp() {
+			done = append(done, w)
+		}
+		return !w.CatchingUp()
+	})
+	return done
+}
+
+func (e *Engine) beginPart(n *machine.Notice) {
+	key := partKey{n.Stream.Stream, n.TypeURL}
+	p := e.parts[key]
+	if p == nil {
+		p = &part{}
+		e.parts[key] = p
+	}
+	p.responses++
+	p.lanes = e.withTracer(p.lanes, n.Server)
+}
+
+// endPart ends the delivery of a response: the lanes that it touched end their batches,
+// and when all have come there, the stream may be read on.
+func (e *Engine) endPart(n *machine.Notice) {
+	key := partKey{n.Stream.Stream, n.TypeURL}
+	p := e.parts[key]
+	if p == nil {
+		return // the end of other news; a flush follows them
+	}
+	if p.responses--; p.responses == 0 {
+		delete(e.parts, key)
+	}
+	e.delivering[n.Stream] = true
+	e.deliver(n.Stream, p, p.lanes)
+}
+
+// consumed reads on after a response of which nothing is told to watches.
+func (e *Engine) consumed(ref machine.Ref) {
+	if e.delivering[ref] {
+		delete(e.delivering, ref)
+		return
+	}
+	if s := e.stream(ref); s != nil {
+		e.deliver(ref, nil, e.withTracer(nil, s.number))
+	}
+}
+
+// deliver has the next response of a stream read when all lanes have come to this point.
+func (e *Engine) deliver(ref machine.Ref, p *part, lanes []*lane) {
+	if len(lanes) == 0 {
+		e.again = append(e.again, machine.Delivered{Ref: ref})
+		return
+	}
+	m := &marker{left: len(lanes), done: func() { e.post(machine.Delivered{Ref: ref}) }}
+	for _, l := range lanes {
+		l.put(item{part: p, marker: m})
+	}
+}
+
+func with(ls []*lane, l *lane) []*lane {
+	if slices.Contains(ls, l) {
+		return ls
+	}
+	return append(ls, l)
+}
+
+// withTracer adds the lane in which a server's trace stands, so that a slow trace holds
+// back what it traces.
+func (e *Engine) withTracer(ls []*lane, server int) []*lane {
+	if l := e.home[server]; l != nil && e.config.Trace != nil {
+		return with(ls, l)
+	}
+	return ls
 }
 
 // lanesOf lists the lanes of a notice's watches: one, or two if the watches of the name
@@ -93,53 +188,6 @@ func (e *Engine) lanesOf(n *machine.Notice) []*lane {
 		ls = append(ls, e.laneOf(n.All[0].Lane))
 	}
 	return ls
-}
-
-// consumed ends the delivery of a response: the lanes that it touched flush their batches,
-// and when all have, the stream may be read on.
-func (e *Engine) consumed(ref machine.Ref, touched *laneSet) {
-	s := e.stream(ref)
-	if s == nil {
-		return
-	}
-	s.inResponse = false
-	if len(s.lanes.list) == 0 {
-		e.again = append(e.again, machine.Delivered{Ref: ref})
-		return
-	}
-	m := &marker{left: len(s.lanes.list), done: func() { e.post(machine.Delivered{Ref: ref}) }}
-	for _, t := range s.lanes.list {
-		touched.remove(t.lane)
-		t.lane.put(item{flush: true, last: true, marker: m})
-	}
-	s.lanes = laneSet{}
-}
-
-// laneSet is a few lanes.
-type laneSet struct{ list []touch }
-
-type touch struct {
-	lane *lane
-	open bool // a response that it is of is not over
-}
-
-func (ls *laneSet) add(l *lane, open bool) {
-	for i := range ls.list {
-		if ls.list[i].lane == l {
-			ls.list[i].open = ls.list[i].open || open
-			return
-		}
-	}
-	ls.list = append(ls.list, touch{l, open})
-}
-
-func (ls *laneSet) remove(l *lane) {
-	for i := range ls.list {
-		if ls.list[i].lane == l {
-			ls.list = append(ls.list[:i], ls.list[i+1:]...)
-			return
-		}
-	}
 }
 
 // trace logs what happens on a stream and tells the program's trace.
@@ -168,6 +216,7 @@ func (e *Engine) logStream(n *machine.Notice) {
 	log, uri := e.config.Logger, e.config.Servers[n.Server].URI
 	switch n.Kind {
 	case machine.NoticeStreamUp:
+		delete(e.lastFault, uri)
 		log.Info("stream is up", "server", uri)
 	case machine.NoticeStreamDown:
 		if n.Fault != nil {

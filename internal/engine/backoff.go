@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -28,54 +30,77 @@ func NewBackoff(initial, most time.Duration) func() backoff.BackOff {
 // retry is the waiting of one stream between its incarnations.
 type retry struct {
 	policy  backoff.BackOff
-	initial time.Duration
+	initial time.Duration // the first interval; 0 until it is known
 	last    time.Duration // the current interval
 	waiting bool
 	at      time.Time
 	ref     machine.Ref
 }
 
-func (e *Engine) newRetry(server int) *retry {
-	maker := e.config.Servers[server].Backoff
-	first := maker()
-	initial := first.NextBackOff()
-	first.Reset()
-	return &retry{policy: first, initial: initial}
+// next is the next interval. A policy that gives up is not obeyed.
+func (r *retry) next() time.Duration {
+	d := r.policy.NextBackOff()
+	if d == backoff.Stop {
+		d = MaxWait
+	}
+	return max(d, 0)
 }
 
-// wait chooses how long to wait. A failure grows the interval. A stream that had delivered
-// a response is followed by a short random wait, lest all clients of a server that
-// restarts come back in the same moment; the growth starts over only if the stream lived
-// for longer than the current interval.
+// first is the policy's first interval.
+func (r *retry) first() time.Duration {
+	if x, ok := r.policy.(*backoff.ExponentialBackOff); ok {
+		return x.InitialInterval // what it gives is random
+	}
+	if r.initial == 0 {
+		r.initial = r.next()
+		r.policy.Reset()
+	}
+	return r.initial
+}
+
+// grow is the wait after a failure.
+func (r *retry) grow() time.Duration {
+	r.last = r.next()
+	if r.initial == 0 {
+		r.initial = r.last
+	}
+	return r.last
+}
+
+// pause is the wait after a stream that had delivered a response: short and random, lest
+// all clients of a server that restarts come back in the same moment. The growth starts
+// over only if the stream lived for longer than the current interval.
+func (r *retry) pause(lived time.Duration) time.Duration {
+	if lived > r.last {
+		r.policy.Reset()
+		r.last = 0
+	}
+	return time.Duration(rand.Int64N(int64(max(r.first(), 1))))
+}
+
+// wait starts the waiting for the next incarnation of a stream.
 func (e *Engine) wait(w machine.Wait) {
+	server := &e.config.Servers[w.Server]
 	r := e.retries[w.Stream]
 	if r == nil {
-		r = e.newRetry(w.Server)
+		r = &retry{policy: server.Backoff()}
 		e.retries[w.Stream] = r
 	}
 	now := time.Now()
 	var d time.Duration
 	if w.Responded {
-		if s := e.streams[w.Stream]; s != nil && now.Sub(s.opened) > r.last {
-			r.policy.Reset()
-			r.last = 0
-		}
-		d = time.Duration(rand.Int64N(int64(max(r.initial, 1))))
+		d = r.pause(now.Sub(e.streams[w.Stream].opened))
 	} else {
-		d = r.policy.NextBackOff()
-		if d == backoff.Stop {
-			d = MaxWait
-		}
-		r.last = d
+		d = r.grow()
 	}
 	r.waiting, r.at, r.ref = true, now.Add(d), w.Ref
-	e.config.Logger.Debug("waiting before the next attempt", "server", e.config.Servers[w.Server].URI, "wait", d)
+	e.config.Logger.Debug("waiting before the next attempt", "server", server.URI, "wait", d)
 }
 
 // due ends the waits that are over.
 func (e *Engine) due(now time.Time) (events []machine.Event) {
-	for _, r := range e.retries {
-		if r.waiting && !now.Before(r.at) {
+	for _, i := range slices.Sorted(maps.Keys(e.retries)) {
+		if r := e.retries[i]; r.waiting && !now.Before(r.at) {
 			r.waiting = false
 			events = append(events, machine.Retry{Ref: r.ref})
 		}
@@ -84,7 +109,9 @@ func (e *Engine) due(now time.Time) (events []machine.Event) {
 }
 
 func (e *Engine) resetBackoff() {
-	for _, r := range e.retries {
+	e.config.Logger.Debug("backoff is reset")
+	for _, i := range slices.Sorted(maps.Keys(e.retries)) {
+		r := e.retries[i]
 		r.policy.Reset()
 		r.last = 0
 		if r.waiting {

@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"fmt"
+	"reflect"
 
 	"google.golang.org/protobuf/proto"
 
@@ -57,16 +58,16 @@ func decodeOne(k resource.Kind, src resource.Source, raw []byte) (value any, err
 }
 
 // same says whether two payloads mean the same: map entries have no order on the wire.
+// Values that are no messages are compared where Go can.
 func same(k resource.Kind, src resource.Source, value any, old []byte) bool {
-	msg, ok := value.(proto.Message)
-	if !ok {
-		return false
-	}
 	src.Validate = false
 	was, err := decodeOne(k, src, old)
 	if err != nil {
 		return false
 	}
-	oldMsg, ok := was.(proto.Message)
-	return ok && proto.Equal(msg, oldMsg)
+	if msg, ok := value.(proto.Message); ok {
+		oldMsg, ok := was.(proto.Message)
+		return ok && proto.Equal(msg, oldMsg)
+	}
+	return reflect.ValueOf(value).Comparable() && reflect.ValueOf(was).Comparable() && value == was
 }

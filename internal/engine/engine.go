@@ -44,9 +44,12 @@ type Config struct {
 // Sink takes the notices of watches. Its methods are called by the dispatcher of its lane
 // only, one at a time.
 type Sink interface {
-	// Tell takes one notice.
-	Tell(*machine.Notice)
-	// Flush ends a group of notices; last says that a response ends with it.
+	// Tell takes one notice. A wildcard's is told of machine.NoticeEnd once: when it was
+	// told of all that was held when it began. Tell says whether it wants a Flush because
+	// of the notice; one that has not come yet need not be asked for again.
+	Tell(*machine.Notice) bool
+	// Flush ends a group of notices. With last a response ends with it, or else what a
+	// step told; without there will be another Flush.
 	Flush(last bool)
 }
 
@@ -55,9 +58,10 @@ type Sink interface {
 type Engine struct {
 	config  Config
 	machine *machine.Machine
-	inbox   chan any // a machine.Event, or a func() to run on the loop
+	inbox   chan any // a machine.Event, a func() to run on the loop, or a query
 	stop    chan struct{}
 	stopped sync.Once
+	over    chan struct{}   // closed when the loop has ended
 	ctx     context.Context // of all streams
 	cancel  context.CancelFunc
 	work    sync.WaitGroup // loop, readers, writers, workers
@@ -66,16 +70,21 @@ type Engine struct {
 	dispatchers sync.Map // of goroutine ids
 
 	// Owned by the loop.
-	kinds    map[string]resource.Kind
-	lane     []*lane
-	home     map[int]*lane // by server: of its first watch
-	conns    map[*Server]transport.Conn
-	streams  map[int]*stream // by machine stream
-	retries  map[int]*retry  // by machine stream
-	tasks    []*machine.Task
-	busy     int // workers
-	again    []machine.Event
-	lastNack map[string]string
+	kinds      map[string]resource.Kind
+	lane       []*lane
+	home       map[int]*lane // by server: of its first watch
+	conns      map[*Server]transport.Conn
+	streams    map[int]*stream // by machine stream
+	down       []machine.Ref   // streams that ended in this step
+	retries    map[int]*retry  // by machine stream
+	tasks      []*machine.Task
+	busy       int               // workers
+	catching   []*machine.Watch  // of wildcards, that are to be told of what is held
+	parts      map[partKey]*part // responses that are being told
+	delivering map[machine.Ref]bool
+	again      []machine.Event
+	lastNack   map[string]string
+	lastFault  map[string]string // by URI
 }
 
 // inboxSize is how many messages may wait for the loop before their senders do.
@@ -90,18 +99,25 @@ func New(c Config) *Engine {
 		mc.Servers = append(mc.Servers, s.Server)
 	}
 	e := &Engine{
-		config: c, machine: machine.New(mc), inbox: make(chan any, inboxSize), stop: make(chan struct{}),
+		config: c, machine: machine.New(mc),
+		inbox: make(chan any, inboxSize), stop: make(chan struct{}), over: make(chan struct{}),
 		kinds: map[string]resource.Kind{}, home: map[int]*lane{}, conns: map[*Server]transport.Conn{}, streams: map[int]*stream{},
-		retries: map[int]*retry{}, lastNack: map[string]string{},
+		retries: map[int]*retry{}, parts: map[partKey]*part{}, delivering: map[machine.Ref]bool{},
+		lastNack: map[string]string{}, lastFault: map[string]string{},
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.work.Go(e.run)
 	return e
 }
 
-// Start begins a watch whose Owner is a [Sink]. It says whether the engine still runs.
-func (e *Engine) Start(w *machine.Watch, k resource.Kind) bool {
-	return e.post(func() { e.start(w, k) })
+// Start begins watches of a type at one moment; the Owner of each is a [Sink]. It says
+// whether the engine still runs.
+func (e *Engine) Start(k resource.Kind, ws ...*machine.Watch) bool {
+	return e.post(func() {
+		for _, w := range ws {
+			e.start(w, k)
+		}
+	})
 }
 
 // Stop ends a watch.
@@ -117,6 +133,12 @@ func (e *Engine) Dump() (rs []machine.Resource) {
 func (e *Engine) Held(server int, typeURL, name string) (r machine.Resource, ok bool) {
 	e.ask(func() { r, ok = e.machine.Held(server, typeURL, name) })
 	return r, ok
+}
+
+// Connections counts the connections that are kept.
+func (e *Engine) Connections() (n int) {
+	e.ask(func() { n = len(e.conns) })
+	return n
 }
 
 // ResetBackoff ends all waits between attempts now and starts their growth over.
@@ -150,20 +172,27 @@ func (e *Engine) post(msg any) bool {
 	}
 }
 
-// ask runs f on the loop and waits for it.
+// query is a question to the machine, answered when all that came before it was done.
+type query struct {
+	ask  func()
+	done chan struct{}
+}
+
+// ask runs f on the loop and waits for it. After Close it does not run.
 func (e *Engine) ask(f func()) {
-	done := make(chan struct{})
-	if !e.post(func() { f(); close(done) }) {
+	q := query{f, make(chan struct{})}
+	if !e.post(q) {
 		return
 	}
 	select {
-	case <-done:
-	case <-e.stop:
+	case <-q.done:
+	case <-e.over:
 	}
 }
 
 // run is the loop.
 func (e *Engine) run() {
+	defer close(e.over)
 	defer e.shutdown()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -193,6 +222,11 @@ func (e *Engine) take(events []machine.Event, msg any) []machine.Event {
 		msg()
 		events = append(events, e.again...)
 		e.again = nil
+	case query:
+		e.step(events)
+		events = nil
+		msg.ask()
+		close(msg.done)
 	case machine.Event:
 		events = append(events, msg)
 	}
@@ -231,7 +265,7 @@ func (e *Engine) shutdown() {
 		s.end()
 	}
 	for _, conn := range e.conns {
-		_ = conn.Close() // nobody is left to hear of it
+		e.closeConn(conn)
 	}
 	for _, l := range e.lane {
 		l.close()
@@ -243,6 +277,9 @@ func (e *Engine) start(w *machine.Watch, k resource.Kind) {
 	l := e.laneOf(w.Lane)
 	if e.home[w.Server] == nil {
 		e.home[w.Server] = l
+	}
+	if w.Wildcard {
+		e.catching = append(e.catching, w)
 	}
 	e.again = append(e.again, machine.Start{Watch: w})
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/xdswatch/xdswatch/internal/machine"
@@ -16,16 +17,21 @@ type lane struct {
 	queue []item
 	ended bool
 
-	dirty []Sink // that were told something since the last flush; the dispatcher's own
+	told []told // what is not flushed to its end; the dispatcher's own
 }
 
-// item is a notice, a stream's notice for the trace, or a flush.
+// told is a sink that was told something, and the response that it was of, nil if none.
+type told struct {
+	sink Sink
+	part *part
+}
+
+// item is a notice, a stream's notice for the trace, a flush, or the end of a response.
 type item struct {
 	notice *machine.Notice
-	lane   *lane // whose watches of the notice are meant
+	part   *part // that the notice is of, or that ends with the marker; nil if none
 	trace  *machine.Notice
 	flush  bool
-	last   bool
 	marker *marker
 }
 
@@ -52,11 +58,12 @@ func (e *Engine) laneOf(number int) *lane {
 		l := &lane{trace: e.config.Trace}
 		l.wake = sync.NewCond(&l.mu)
 		e.lane = append(e.lane, l)
+		at := len(e.lane) - 1
 		e.lanes.Go(func() {
 			id := goroutineID()
 			e.dispatchers.Store(id, true)
 			defer e.dispatchers.Delete(id)
-			l.run(number)
+			l.run(at)
 		})
 	}
 	return e.lane[number]
@@ -114,27 +121,44 @@ func (l *lane) do(it *item, number int) {
 	case it.trace != nil:
 		l.trace(it.trace)
 	case it.notice != nil:
-		l.tell(it.notice, it.notice.To, number)
-		l.tell(it.notice, it.notice.All, number)
+		l.tell(it, it.notice.To, number)
+		l.tell(it, it.notice.All, number)
 	case it.flush:
-		for i, s := range l.dirty {
-			s.Flush(it.last)
-			l.dirty[i] = nil
-		}
-		l.dirty = l.dirty[:0]
-		if it.marker != nil {
-			it.marker.reached()
-		}
+		l.flush()
+	default:
+		l.end(it.part)
+		it.marker.reached()
 	}
 }
 
-func (l *lane) tell(n *machine.Notice, to []*machine.Watch, number int) {
+func (l *lane) tell(it *item, to []*machine.Watch, number int) {
 	for _, w := range to {
 		if w.Lane != number {
 			return
 		}
 		s := w.Owner.(Sink)
-		s.Tell(n)
-		l.dirty = append(l.dirty, s)
+		if s.Tell(it.notice) {
+			l.told = append(l.told, told{s, it.part})
+		}
 	}
+}
+
+// flush hands over what was told in a step. What is of a response that goes on stays on
+// the list until its end.
+func (l *lane) flush() {
+	l.told = slices.DeleteFunc(l.told, func(t told) bool {
+		t.sink.Flush(t.part == nil)
+		return t.part == nil
+	})
+}
+
+// end hands over what is left of a response.
+func (l *lane) end(p *part) {
+	l.told = slices.DeleteFunc(l.told, func(t told) bool {
+		if t.part != p {
+			return false
+		}
+		t.sink.Flush(true)
+		return true
+	})
 }

@@ -12,6 +12,7 @@ import (
 // stream is one incarnation of a stream: a writer, which also opens it, and a reader.
 type stream struct {
 	ref    machine.Ref
+	number int // of the server
 	server *Server
 	conn   transport.Conn
 	method string
@@ -20,10 +21,7 @@ type stream struct {
 	outbox chan []byte   // one message at most
 	credit chan struct{} // lets one response through to the loop
 
-	// Owned by the loop.
-	opened     time.Time
-	inResponse bool    // one is being worked on
-	lanes      laneSet // that were told something of it
+	opened time.Time // owned by the loop
 }
 
 // stream finds a stream that stands or is being opened.
@@ -38,7 +36,7 @@ func (e *Engine) stream(r machine.Ref) *stream {
 func (e *Engine) open(o machine.Open) {
 	server := &e.config.Servers[o.Server]
 	s := &stream{
-		ref: o.Ref, server: server, method: e.methodOf(server, o.TypeURL),
+		ref: o.Ref, number: o.Server, server: server, method: e.methodOf(server, o.TypeURL),
 		outbox: make(chan []byte, 1), credit: make(chan struct{}, 1), opened: time.Now(),
 	}
 	s.ctx, s.cancel = context.WithCancel(e.ctx)
@@ -139,27 +137,53 @@ func (e *Engine) read(s *stream, ts transport.Stream) {
 	}
 }
 
-// ended forgets a stream that is down.
+// ended notes that a stream is down.
 func (e *Engine) ended(ev machine.Down) {
-	if s := e.stream(ev.Ref); s != nil {
-		s.end()
+	s := e.stream(ev.Ref)
+	if s == nil {
+		return
 	}
+	s.end()
+	e.down = append(e.down, ev.Ref)
+	uri := s.server.URI
+	if text := ev.Err.Error(); ev.Kind == machine.FaultConnection && e.lastFault[uri] != text {
+		e.lastFault[uri] = text
+		e.config.Logger.Warn("the server cannot be reached", "server", uri, "error", ev.Err)
+	}
+}
+
+// forgetDown lets go of streams that ended and that nobody wants back.
+func (e *Engine) forgetDown() {
+	for _, ref := range e.down {
+		if r := e.retries[ref.Stream]; r == nil || !r.waiting {
+			e.closeStream(ref)
+		}
+	}
+	e.down = nil
 }
 
 // closeStream ends a stream that nobody needs, and its connection with the last of it.
 func (e *Engine) closeStream(r machine.Ref) {
-	delete(e.retries, r.Stream)
 	s := e.stream(r)
 	if s == nil {
 		return
 	}
 	s.end()
+	delete(e.retries, r.Stream)
 	delete(e.streams, r.Stream)
 	for _, other := range e.streams {
 		if other.server == s.server {
 			return
 		}
 	}
-	_ = s.conn.Close() // nobody is left to hear of it; the next stream dials anew
-	delete(e.conns, s.server)
+	delete(e.conns, s.server) // the next stream dials anew
+	if s.conn != nil {
+		e.closeConn(s.conn)
+	}
+}
+
+// closeConn closes a connection without waiting: gRPC waits up to seconds for a peer that
+// does not read.
+func (e *Engine) closeConn(conn transport.Conn) {
+	e.work.Go(func() { _ = conn.Close() }) // nobody is left to hear of it
 }

@@ -3,6 +3,7 @@ package machine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +28,7 @@ func (m *Machine) commit(now time.Time, resp *response) {
 		task, results := resp.tasks[resp.next], resp.results[resp.next]
 		resp.tasks[resp.next], resp.results[resp.next] = nil, nil
 		resp.next++
+		m.fx.Notify = slices.Grow(m.fx.Notify, len(task.Items))
 		for i := range task.Items {
 			m.commitItem(now, resp, &task.Items[i], results[i])
 		}
@@ -64,7 +66,7 @@ func (m *Machine) finish(now time.Time, resp *response) {
 	live := m.current(resp.ref) == s && s.state == up && s.types[ts.typ.URL] == ts
 	for _, e := range resp.twice {
 		if ts.entries[e.name] == e {
-			m.reject(e, &Fault{Kind: FaultRejected, Err: errTwice, At: now, Version: resp.Version}, 0)
+			m.reject(e, &Fault{Kind: FaultRejected, Err: errTwice, At: now, Version: resp.Version})
 		}
 	}
 	m.removeListed(now, resp)
@@ -103,13 +105,13 @@ func (m *Machine) settle(now time.Time, resp *response) {
 // and delta's list.
 func (m *Machine) removeListed(now time.Time, resp *response) {
 	for _, e := range resp.gone {
-		if resp.ts.entries[e.name] == e && e.twice != resp.serial {
+		if resp.ts.entries[e.name] == e && !e.twice {
 			resp.changed = true
 			m.remove(now, e, ReasonNotFound)
 		}
 	}
 	for _, name := range resp.Removed {
-		if e := resp.ts.lookup(name); e != nil && e.twice != resp.serial {
+		if e := resp.ts.lookup(name); e != nil && !e.twice {
 			resp.changed = true
 			m.remove(now, e, ReasonRemoved)
 		}
@@ -164,7 +166,7 @@ func (m *Machine) takeError(now time.Time, resp *response, re *wire.ResourceErro
 		m.log(e, true, "a response holds both the resource and an error for it; the resource is used")
 		return
 	}
-	e.seen = resp.serial
+	e.see(resp)
 	resp.changed = true
 	if re.Code == codeNotFound {
 		m.remove(now, e, ReasonNotFound)

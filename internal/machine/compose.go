@@ -1,6 +1,10 @@
 package machine
 
-import "github.com/xdswatch/xdswatch/internal/wire"
+import (
+	"slices"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
+)
 
 // composeSotW makes the next DiscoveryRequest: it restates everything that is wanted. nil
 // means that there is nothing to say.
@@ -125,18 +129,51 @@ func (ts *typeState) composeFirstDelta(node []byte) []byte {
 		return nil
 	}
 	ts.ask(wanted)
+	ts.starting = form != wildNone
+	ts.told = form
+	ts.named = form == wildExplicit || len(wanted) > 0
 	msg := wire.AppendDelta(nil, ts.typ.URL, "", node, nil)
 	if form == wildExplicit {
 		msg = wire.AppendName(msg, star)
 	}
-	ts.starting = form != wildNone
-	ts.told = form
-	msg = ts.names.appendTo(msg)
-	ts.named = form == wildExplicit || len(ts.names.sorted) > 0
-	for _, e := range ts.inOrder() {
-		if e.held() {
-			msg = wire.AppendInitialVersion(msg, e.name, e.version)
+	held := ts.heldMembers()
+	msg = slices.Grow(msg, sizeFirstDelta(wanted, held))
+	for _, e := range wanted {
+		msg = wire.AppendName(msg, e.name)
+	}
+	for _, es := range [][]*entry{wanted, held} {
+		for _, e := range es {
+			if e.held() {
+				msg = wire.AppendInitialVersion(msg, e.name, e.version)
+			}
 		}
 	}
 	return msg
+}
+
+// heldMembers lists what is held for a wildcard alone, in order.
+func (ts *typeState) heldMembers() []*entry {
+	if len(ts.entries) == ts.watched {
+		return nil // all are wanted by name
+	}
+	var es []*entry
+	for _, e := range ts.entries {
+		if e.held() && !e.wanted() {
+			es = append(es, e)
+		}
+	}
+	sortEntries(es)
+	return es
+}
+
+// sizeFirstDelta is how many bytes the names and versions of a first message take, or some
+// more.
+func sizeFirstDelta(wanted, held []*entry) (n int) {
+	for _, e := range wanted {
+		n += wire.SizeName(e.name) + wire.SizeInitialVersion(e.name, e.version)
+	}
+	for _, e := range held {
+		n += wire.SizeInitialVersion(e.name, e.version)
+	}
+	return n
 }

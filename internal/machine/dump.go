@@ -50,7 +50,7 @@ func (ts *typeState) dumpWild() Resource {
 
 func (e *entry) dump() Resource {
 	r := Resource{
-		Server: e.ts.stream.server, TypeURL: e.ts.typ.URL, Name: e.name, Authority: e.authority,
+		Server: e.ts.stream.server, TypeURL: e.ts.typ.URL, Name: e.name, Authority: e.authority(),
 		Status: e.status, Version: e.version, Raw: e.raw, Fault: e.fault, Watched: e.wanted(),
 	}
 	if e.held() {

@@ -155,6 +155,8 @@ type Fault struct {
 	// Of FaultRejected and FaultData: the version that was refused or had the error.
 	Version string
 	At      time.Time
+
+	refused uint64 // hash of the payload that was refused; 0 if none
 }
 
 // same says whether telling f again would say nothing new.

@@ -35,34 +35,33 @@ const (
 	ambientServer         // of its server
 )
 
-// entry is one resource: who watches it, what is held and what is known of it.
+// entry is one resource: who watches it, what is held and what is known of it. There may be
+// a million, so what is rare or shared stands elsewhere.
 type entry struct {
-	name      string
-	authority string
-	ts        *typeState
-	watches   []*Watch
-	joining   []*Watch // that wait for the held value to be decoded
+	name    string
+	ts      *typeState
+	watches []*Watch // but those that wait in ts.joining
 
-	raw      []byte // the accepted payload; nil if none is held
-	version  string
-	updated  int64  // when it was accepted, in Unix nanoseconds
-	fault    *Fault // what is wrong with it; nil if nothing
-	rejected uint64 // hash of the last payload that was refused, 0 if none
-	timer    time.Duration
-	gen      uint32 // grows with each change of raw
-	seen     uint32 // the last response that spoke of it
-	twice    uint32 // the last response that spoke of it more than once
+	raw     []byte // the accepted payload; nil if none is held
+	version string
+	updated int64  // when it was accepted, in Unix nanoseconds
+	fault   *Fault // what is wrong with it; nil if nothing
+	timer   uint32 // that runs for it; 0 if none
+	gen     uint32 // grows with each change of raw
+	seen    uint32 // the last response that spoke of it
 
 	status  Status
 	ambient ambient
 	reason  Reason // of the absence
+	twice   bool   // the last response that spoke of it did so more than once
 	shared  bool   // watches is in a notice
+	joins   bool   // ts.joining has watches of it
 	asked   bool   // named on this incarnation of the stream
 	noted   bool   // in ts.changed
 	orphan  bool   // told that its server is in trouble, with nothing held
 }
 
-func (e *entry) wanted() bool { return len(e.watches) > 0 || len(e.joining) > 0 }
+func (e *entry) wanted() bool { return len(e.watches) > 0 || e.joins }
 func (e *entry) held() bool   { return e.raw != nil }
 
 // kept says that the value is held against the server's word that it is gone.
@@ -72,6 +71,28 @@ func (e *entry) kept() bool { return e.held() && e.status == StatusDoesNotExist 
 // were told of.
 func (e *entry) known() bool {
 	return e.held() || e.status == StatusNacked || e.status == StatusReceivedError
+}
+
+// authority of the name.
+func (e *entry) authority() string {
+	switch {
+	case len(e.watches) > 0:
+		return e.watches[0].Authority
+	case e.joins:
+		return e.joining()[0].Authority
+	}
+	return e.ts.authority
+}
+
+// joining are watches that wait for the held value to be decoded.
+func (e *entry) joining() []*Watch { return e.ts.joining[e] }
+
+func (e *entry) setJoining(ws []*Watch) {
+	if e.joins = len(ws) > 0; e.joins {
+		e.ts.joining[e] = ws
+	} else {
+		delete(e.ts.joining, e)
+	}
 }
 
 // own returns the watches for changing.
@@ -84,9 +105,9 @@ func (e *entry) own() []*Watch {
 
 // arrived ends the waiting of watches that joined: they will be told with the others.
 func (e *entry) arrived() {
-	if len(e.joining) > 0 {
-		e.watches = append(e.own(), e.joining...)
-		e.joining = nil
+	if e.joins {
+		e.watches = append(e.own(), e.joining()...)
+		e.setJoining(nil)
 	}
 }
 
@@ -101,7 +122,7 @@ func (m *Machine) noticeTo(e *entry, kind NoticeKind, to, all []*Watch) *Notice 
 	}
 	m.fx.Notify = append(m.fx.Notify, Notice{
 		Kind: kind, Server: e.ts.stream.server, TypeURL: e.ts.typ.URL, Name: e.name,
-		Authority: e.authority, Version: e.version, Stream: e.ts.stream.ref(), To: to, All: all,
+		Authority: e.authority(), Version: e.version, Stream: e.ts.stream.ref(), To: to, All: all,
 	})
 	return &m.fx.Notify[len(m.fx.Notify)-1]
 }
@@ -113,7 +134,7 @@ func (m *Machine) accept(now time.Time, e *entry, r Result, version string) {
 	if e.raw == nil {
 		e.raw = []byte{} // an empty message is one
 	}
-	e.status, e.fault, e.rejected = StatusAcked, nil, 0
+	e.status, e.fault = StatusAcked, nil
 	e.ambient, e.orphan, e.timer = ambientNone, false, 0
 	e.gen++
 	e.arrived()
@@ -131,7 +152,7 @@ func (m *Machine) returned(e *entry) {
 // confirm notes that a held value was sent again unchanged.
 func (m *Machine) confirm(e *entry, version string) {
 	m.returned(e)
-	e.version, e.status, e.timer, e.rejected = version, StatusAcked, 0, 0
+	e.version, e.status, e.timer = version, StatusAcked, 0
 	if e.fault != nil {
 		e.fault = nil
 		switch e.ambient {
@@ -145,9 +166,8 @@ func (m *Machine) confirm(e *entry, version string) {
 }
 
 // reject notes that a resource was refused; fault.Kind is FaultRejected.
-func (m *Machine) reject(e *entry, f *Fault, hash uint64) {
+func (m *Machine) reject(e *entry, f *Fault) {
 	m.spoil(e, f, StatusNacked, e.ts.stream.FailOnDataErrors)
-	e.rejected = hash
 }
 
 // spoil notes a fault of the resource itself. With drop a held value goes. The same fault
@@ -174,7 +194,6 @@ func (m *Machine) spoil(e *entry, f *Fault, status Status, drop bool) {
 // drop lets go of the value.
 func (e *entry) drop() {
 	e.raw, e.version = nil, ""
-	e.rejected = 0
 	e.ambient = ambientNone
 	e.gen++
 	e.arrived()

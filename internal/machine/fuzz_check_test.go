@@ -49,7 +49,7 @@ func (w *world) checkStream(s *stream) {
 			w.fail("%s is not at rest: busy %v, %d answers, %d changes", ts.typ.URL, ts.busy != nil, len(ts.owed), len(ts.changed))
 		}
 		for name, e := range ts.entries {
-			if e.name != name || e.noted || len(e.joining) > 0 || len(e.watches) != md.live[name] || !e.wanted() && (md.wild == 0 || !e.known()) {
+			if e.name != name || e.noted || len(e.joining()) > 0 || len(e.watches) != md.live[name] || !e.wanted() && (md.wild == 0 || !e.known()) {
 				w.fail("entry %s is left over: %+v", name, e)
 			}
 		}

@@ -13,8 +13,20 @@ import (
 // that was handed out is never written to again.
 type names struct {
 	sorted  []string
-	encoded []byte // wire form of sorted: a part of the last message that held it
+	encoded []byte // wire form of sorted: a part of the last message that held it; nil if not known
 	pending []change
+}
+
+// encodeTo is appendTo from scratch.
+func (n *names) encodeTo(msg []byte) []byte {
+	sorted := n.list()
+	msg = slices.Grow(msg, sizeNames(sorted))
+	start := len(msg)
+	for _, name := range sorted {
+		msg = wire.AppendName(msg, name)
+	}
+	n.encoded = msg[start:len(msg):len(msg)]
+	return msg
 }
 
 type change struct {
@@ -25,20 +37,24 @@ type change struct {
 func (n *names) set(name string, add bool) {
 	n.pending = append(n.pending, change{name, add})
 	if len(n.pending) > 1024+2*len(n.sorted) {
-		n.appendTo(nil) // bounds what churn may collect
+		n.list() // bounds what churn may collect
 	}
 }
 
 // list returns the names in order; the slice is valid until the next change.
 func (n *names) list() []string {
 	if len(n.pending) > 0 {
-		n.appendTo(nil)
+		n.merge(n.take())
+		n.encoded = nil
 	}
 	return n.sorted
 }
 
 // appendTo appends the wire form of all names to a message.
 func (n *names) appendTo(msg []byte) []byte {
+	if n.encoded == nil {
+		return n.encodeTo(msg)
+	}
 	changes := n.take()
 	grown := 0
 	for _, c := range changes {

@@ -11,8 +11,9 @@ type replay struct {
 
 // join lets a watch wait for the held value of its resource.
 func (m *Machine) join(e *entry, w *Watch) {
-	e.joining = append(e.joining, w)
-	if len(e.joining) > 1 {
+	first := !e.joins
+	e.setJoining(append(e.joining(), w))
+	if !first {
 		return // they wait already
 	}
 	m.redecode(&replay{ts: e.ts}, []*entry{e})
@@ -54,7 +55,7 @@ func (m *Machine) replayed(ev Decoded) {
 			continue
 		}
 		if r.to == nil {
-			joining := e.joining
+			joining := e.joining()
 			e.arrived()
 			m.tellHeld(e, res, joining, nil)
 		} else if r.to.alive {

@@ -83,7 +83,7 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 		// too early is better than one whose answer was missed.
 		ts.starting, ts.wildKnown = false, true
 	}
-	ts.nonce, ts.answered = r.Nonce, true
+	ts.nonce, ts.answered, ts.lastPure = r.Nonce, true, time.Time{}
 	m.serial++
 	resp := &response{Response: r, ref: s.ref(), ts: ts, serial: m.serial}
 	ts.busy = resp
@@ -93,7 +93,7 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	}
 	m.markGone(resp)
 	for i, e := range entries {
-		if e != nil && e.twice != resp.serial {
+		if e != nil && !e.twice {
 			m.sort(now, resp, i, e)
 		}
 	}
@@ -135,15 +135,18 @@ func (m *Machine) find(resp *response, i int) *entry {
 			return nil // not asked for: ignored before it is looked at
 		}
 		e = &entry{name: string(name), ts: ts, status: StatusRequested}
-		e.authority = ts.authority
 		ts.entries[e.name] = e
 	}
 	if e.seen == resp.serial {
 		resp.namedTwice(i, e)
+		return e
 	}
-	e.seen = resp.serial
+	e.see(resp)
 	return e
 }
+
+// see notes that a response speaks of an entry.
+func (e *entry) see(resp *response) { e.seen, e.twice = resp.serial, false }
 
 // lookup finds the entry of a name as a server spells it; nil if there is none. Structured
 // names are equal by their parts (gRFC A47).
@@ -213,8 +216,8 @@ func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
 		m.confirm(e, resp.versionOf(r))
 		return
 	}
-	if e.rejected != 0 && e.rejected == hashOf(r.Payload) && e.fault != nil && e.fault.Kind == FaultRejected {
-		m.refuse(now, resp, i, e, e.fault.Err, e.rejected)
+	if f := e.fault; f != nil && f.refused != 0 && f.refused == hashOf(r.Payload) {
+		m.refuse(now, resp, i, e, f.Err, f.refused)
 		return
 	}
 	resp.changed = true
@@ -262,17 +265,17 @@ func (resp *response) versionOf(r *wire.Resource) string {
 // refuse notes that an entry is invalid.
 func (m *Machine) refuse(now time.Time, resp *response, i int, e *entry, err error, hash uint64) {
 	resp.line(i, e.name, err)
-	f := &Fault{Kind: FaultRejected, Err: err, At: now, Version: resp.Version}
+	f := &Fault{Kind: FaultRejected, Err: err, At: now, Version: resp.Version, refused: hash}
 	if resp.ts.stream.Delta && i < len(resp.Resources) {
 		f.Version = string(resp.Resources[i].Version)
 	}
-	m.reject(e, f, hash)
+	m.reject(e, f)
 }
 
 // namedTwice makes a name invalid that a response holds more than once.
 func (resp *response) namedTwice(i int, e *entry) {
-	if e.twice != resp.serial {
-		e.twice = resp.serial
+	if !e.twice {
+		e.twice = true
 		resp.twice = append(resp.twice, e)
 	}
 	resp.line(i, e.name, errTwice)
@@ -294,7 +297,7 @@ func (m *Machine) markGone(resp *response) {
 				resp.line(-1, string(name), errTwice)
 			}
 		case e != nil:
-			e.seen = resp.serial
+			e.see(resp)
 		}
 		seen[string(name)] = true
 	}

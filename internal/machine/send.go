@@ -6,8 +6,20 @@ import (
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
-// pace is the least time between two requests of a type that only change interest.
-const pace = time.Millisecond
+// Two requests of a type that only change interest are some time apart, unless the server
+// has answered since: a millisecond, and in state of the world one more for each so many
+// names, since each request restates them all.
+const (
+	pace        = time.Millisecond
+	namesOfPace = 2048
+)
+
+func (ts *typeState) pace() time.Duration {
+	if ts.stream.Delta {
+		return pace
+	}
+	return pace * time.Duration(1+ts.watched/namesOfPace)
+}
 
 // answer is an ACK, or with a status a NACK, that is owed.
 type answer struct {
@@ -84,7 +96,7 @@ func (ts *typeState) due(now time.Time) (answering, changing bool) {
 	if !changing {
 		return false, false
 	}
-	if at := ts.lastPure.Add(pace); !ts.lastPure.IsZero() && now.Before(at) {
+	if at := ts.lastPure.Add(ts.pace()); !ts.lastPure.IsZero() && now.Before(at) {
 		ts.sendAt = at
 		return false, false
 	}

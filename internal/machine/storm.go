@@ -57,27 +57,24 @@ func (resp *response) look(detail *wire.Status) (look string, limit int) {
 	case resp.changed && detail == nil:
 		return "", 0
 	case detail != nil:
-		return "nack " + resp.Version + " " + detail.Message, stormNacks
+		return fmt.Sprintf("nack %s %x", resp.Version, resp.fingerprint()), stormNacks
 	}
 	return fmt.Sprintf("same %s %x", resp.Version, resp.fingerprint()), stormSame
 }
 
-// fingerprint tells apart unchanged responses with different resources: an answer that
-// comes in many parts is no storm.
+// fingerprint tells apart responses with different resources, since an answer that comes in
+// many parts is no storm, and not those with the same in another order, which servers that
+// keep their resources in a map send.
 func (resp *response) fingerprint() (sum uint64) {
-	add := func(b []byte) { sum = sum*31 + hashOf(b) }
-	if n := len(resp.Resources); n > 0 {
-		for _, r := range []*wire.Resource{&resp.Resources[0], &resp.Resources[n-1]} {
-			add(r.Name)
-			add(r.Payload)
-		}
+	for i := range resp.Resources {
+		r := &resp.Resources[i]
+		sum += hashOf(r.Name) + 31*hashOf(r.Payload)
 	}
-	if n := len(resp.Removed); n > 0 {
-		add(resp.Removed[0])
-		add(resp.Removed[n-1])
+	for _, name := range resp.Removed {
+		sum += 7 * hashOf(name)
 	}
 	for _, e := range resp.Errors {
-		add(e.Name)
+		sum += 3 * hashOf(e.Name)
 	}
 	return sum + uint64(len(resp.Resources)+len(resp.Removed))
 }

@@ -39,6 +39,7 @@ type stream struct {
 	ignored   map[string]string // nonces of types that were not asked for
 	clock     clock
 	timers    []timer // in order of at
+	lastTimer uint32
 
 	// fault is why the server cannot be reached; nil while it can, and until known.
 	fault *Fault
@@ -79,6 +80,7 @@ func (s *stream) release(now time.Time) {
 // timer is a running does-not-exist timer, of an entry or else of a wildcard. It is stale
 // if its owner is gone or has another timer by now.
 type timer struct {
+	id    uint32
 	at    time.Duration // on the stream's clock
 	entry *entry
 	wild  *typeState
@@ -86,9 +88,9 @@ type timer struct {
 
 func (t timer) stale() bool {
 	if e := t.entry; e != nil {
-		return e.timer != t.at || e.ts.entries[e.name] != e
+		return e.timer != t.id || e.ts.entries[e.name] != e
 	}
-	return t.wild.wildTimer != t.at
+	return t.wild.wildTimer != t.id
 }
 
 // timerAt is when the first timer runs out; zero for never.
@@ -108,11 +110,14 @@ func (m *Machine) startTimer(now time.Time, s *stream, t timer) {
 	if period <= 0 {
 		return
 	}
-	t.at = s.clock.at(now) + period
+	if s.lastTimer++; s.lastTimer == 0 {
+		s.lastTimer++ // 0 is none
+	}
+	t.id, t.at = s.lastTimer, s.clock.at(now)+period
 	if t.entry != nil {
-		t.entry.timer = t.at
+		t.entry.timer = t.id
 	} else {
-		t.wild.wildTimer = t.at
+		t.wild.wildTimer = t.id
 	}
 	s.timers = append(s.timers, t)
 }

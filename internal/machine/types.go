@@ -13,7 +13,8 @@ type typeState struct {
 	stream  *stream
 	rank    int
 	entries map[string]*entry
-	watched int   // entries that are wanted by name
+	watched int // entries that are wanted by name
+	joining map[*entry][]*Watch
 	names   names // that are wanted by name, as last told or about to be
 
 	changed []*entry // whose interest changed since the last message, each once
@@ -26,7 +27,7 @@ type typeState struct {
 	synced      bool    // its first state is complete
 	absence     *Notice // how it was told that no answer came; nil if it was not
 	wildAmbient bool
-	wildTimer   time.Duration // 0 if not running
+	wildTimer   uint32 // that runs for it; 0 if none
 
 	version string // of the last accepted response; SotW
 
@@ -44,9 +45,9 @@ type onStream struct {
 	told      wildForm
 	wildKnown bool // the wildcard request has left
 	owed      []answer
-	fresh     []*entry // named for the first time by the message with the writer
-	starting  bool     // the message with the writer asks for the wildcard
-	lastPure  time.Time
+	fresh     []*entry  // named for the first time by the message with the writer
+	starting  bool      // the message with the writer asks for the wildcard
+	lastPure  time.Time // when only interest was sent; zero once the server has answered
 	sendAt    time.Time // when something owed may be sent that may not be sent yet
 	storm     storm
 }
@@ -94,7 +95,7 @@ func rank(typeURL string) int {
 func (s *stream) typeOf(t *Type) *typeState {
 	ts := s.types[t.URL]
 	if ts == nil {
-		ts = &typeState{typ: t, stream: s, rank: rank(t.URL), entries: map[string]*entry{}}
+		ts = &typeState{typ: t, stream: s, rank: rank(t.URL), entries: map[string]*entry{}, joining: map[*entry][]*Watch{}}
 		ts.nonce = s.ignored[t.URL]
 		s.types[t.URL] = ts
 		s.order = append(s.order, ts)
@@ -180,7 +181,6 @@ func (m *Machine) watchName(ts *typeState, w *Watch) {
 		e = &entry{name: w.Name, ts: ts, status: StatusRequested}
 		ts.entries[w.Name] = e
 	}
-	e.authority = w.Authority
 	w.entry = e
 	if !e.wanted() {
 		ts.watched++
@@ -220,7 +220,9 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 	} else {
 		e := w.entry
 		e.watches = without(e.own(), w)
-		e.joining = without(e.joining, w)
+		if e.joins {
+			e.setJoining(without(e.joining(), w))
+		}
 		if !e.wanted() {
 			ts.watched--
 			ts.note(e, false)

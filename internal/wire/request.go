@@ -72,6 +72,11 @@ func AppendInitialVersion(b []byte, name, version string) []byte {
 	return protowire.AppendString(b, version)
 }
 
+// SizeInitialVersion is how many bytes [AppendInitialVersion] appends.
+func SizeInitialVersion(name, version string) int {
+	return 1 + protowire.SizeBytes(2+protowire.SizeBytes(len(name))+protowire.SizeBytes(len(version)))
+}
+
 func appendString(b []byte, num protowire.Number, s string) []byte {
 	if s == "" {
 		return b

@@ -24,7 +24,7 @@ func Mutations() []Mutation {
 		{"BACKOFF-2", "backoff-needs-response", "every stream counts as one that had a response", "stream.go",
 			"Wait{s.ref(), s.server, s.responded}", "Wait{s.ref(), s.server, true}"},
 		{"DELTA-1", "delta-first-message", "versions are listed of what is wanted by name only", "compose.go",
-			"if e.held() {\n\t\t\tmsg = wire.AppendInitialVersion", "if e.held() && e.wanted() {\n\t\t\tmsg = wire.AppendInitialVersion"},
+			"[][]*entry{wanted, held}", "[][]*entry{wanted}"},
 		{"DELTA-12", "delta-heartbeat-vhds", "virtual hosts have heartbeats", "response.go",
 			"version == e.version && resp.ts.typ.URL != virtualHost", "version == e.version && virtualHost != \"\""},
 		{"DNE-3", "dne-not-if-held", "held resources have timers", "send.go",

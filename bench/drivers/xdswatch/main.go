@@ -1,0 +1,122 @@
+// Command xdswatch drives this project's client through its typed API. What it is given is
+// not kept: the handlers are one for all names, and what Watch returns is dropped except
+// where it is to be cancelled.
+//
+// -set subscribes with one [client.Set] in place of a watch for each name; -mode=wildcard
+// with WatchAll. -pgv runs the messages' validation rules, which no other driver does.
+package main
+
+import (
+	"context"
+	"flag"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+
+	"github.com/xdswatch/xdswatch/bench/kit"
+	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/resource/cds"
+	"github.com/xdswatch/xdswatch/resource/eds"
+	"github.com/xdswatch/xdswatch/watcher"
+)
+
+func main() {
+	pgv := flag.Bool("pgv", false, "run the messages' validation rules")
+	set := flag.Bool("set", false, "subscribe with a set")
+	kit.Main("xdswatch", func(*kit.Config) string { return "" }, func(e *kit.Env) (kit.Client, error) {
+		return start(e, *pgv, *set)
+	})
+}
+
+func start(e *kit.Env, validate, set bool) (kit.Client, error) {
+	boot, err := bootstrap.Server("passthrough:///" + e.Addr)
+	if err != nil {
+		return nil, err
+	}
+	server := &boot.Servers[0]
+	server.Delta = e.Variant == kit.Delta
+	if e.TLS {
+		server.ChannelCreds = bootstrap.ChannelCreds{Type: "tls", TLS: &bootstrap.TLS{CACertificate: e.CA}}
+	}
+	c, err := client.New(client.Config{Bootstrap: boot, ResourceTimeout: -1, SkipValidation: !validate})
+	if err != nil {
+		return nil, err
+	}
+	if e.Type == kit.EDSType {
+		return newDriver(e, c, set, eds.Type, func(m *endpointv3.ClusterLoadAssignment) string {
+			return m.Endpoints[0].LbEndpoints[0].GetEndpoint().Hostname
+		}), nil
+	}
+	return newDriver(e, c, set, cds.Type, (*clusterv3.Cluster).GetAltStatName), nil
+}
+
+type driver[T any] struct {
+	e       *kit.Env
+	c       *client.Client
+	typ     *resource.Type[T]
+	set     bool
+	stamp   func(T) string
+	handler func(watcher.Event[T]) // of watcher 0
+	watches map[string]*client.Watch
+}
+
+func newDriver[T any](e *kit.Env, c *client.Client, set bool, typ *resource.Type[T], stamp func(T) string) *driver[T] {
+	d := &driver[T]{e: e, c: c, typ: typ, set: set, stamp: stamp, watches: map[string]*client.Watch{}}
+	d.handler = d.handlerOf(0)
+	return d
+}
+
+func (d *driver[T]) handlerOf(number int) func(watcher.Event[T]) {
+	return func(ev watcher.Event[T]) {
+		if ev.Kind == client.KindUpdated {
+			d.e.Deliver(ev.Name, number, d.stamp(ev.Value))
+		}
+	}
+}
+
+func (d *driver[T]) batch(b watcher.Batch[T]) {
+	for ev := range b.Changed() {
+		d.handler(ev)
+	}
+}
+
+func (d *driver[T]) Subscribe(names []string) error {
+	switch {
+	case names == nil:
+		_, err := watcher.WatchAll(context.Background(), d.c, d.typ, "*", d.batch)
+		return err
+	case d.set:
+		s, err := watcher.NewSet(context.Background(), d.c, d.typ, d.batch)
+		if err != nil {
+			return err
+		}
+		return s.Add(names...)
+	}
+	for _, name := range names {
+		if err := d.Watch(name, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *driver[T]) Watch(name string, number int) error {
+	handler := d.handler
+	if number > 0 {
+		handler = d.handlerOf(number)
+	}
+	w, err := watcher.Watch(context.Background(), d.c, d.typ, name, handler)
+	if d.e.Work == kit.Cancel {
+		d.watches[name] = w
+	}
+	return err
+}
+
+func (d *driver[T]) Cancel(name string) error {
+	d.watches[name].Stop()
+	return nil
+}
+
+func (d *driver[T]) Close() { _ = d.c.Close() }

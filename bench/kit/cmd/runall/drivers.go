@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/xdswatch/xdswatch/bench/kit"
+)
+
+// entry is one way to run a driver, from its driver.json.
+type entry struct {
+	Name string   `json:"name"`
+	Args []string `json:"args"`
+	Only string   `json:"only"` // rows in which it takes part
+	bin  string
+	only *regexp.Regexp
+}
+
+// entries reads the drivers that are built, the floors first: others are compared with
+// them.
+func entries(dir string, wanted *regexp.Regexp) (all []entry, err error) {
+	files, err := filepath.Glob(filepath.Join(dir, "drivers", "*", "driver.json"))
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		bin := filepath.Join(dir, "bin", filepath.Base(filepath.Dir(f)))
+		if _, err := os.Stat(bin); err != nil {
+			fmt.Fprintf(os.Stderr, "%s: not built, left out\n", bin)
+			continue
+		}
+		es, err := readEntries(f, bin)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, es...)
+	}
+	all = slices.DeleteFunc(all, func(e entry) bool { return !wanted.MatchString(e.Name) })
+	slices.SortStableFunc(all, func(a, b entry) int { return rank(a.Name) - rank(b.Name) })
+	return all, nil
+}
+
+func readEntries(file, bin string) (es []entry, err error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(b, &es); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	for i := range es {
+		e := &es[i]
+		e.bin = bin
+		if e.only, err = regexp.Compile(e.Only); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return es, nil
+}
+
+func rank(name string) int {
+	switch name {
+	case "null":
+		return 0
+	case "nulldecode":
+		return 1
+	case "xdswatch":
+		return 2
+	}
+	return 3
+}
+
+// run runs a driver once.
+func (e *entry) run(addr, flags string, wait time.Duration) (r kit.Result) {
+	args := append([]string{"-addr", addr, "-name", e.Name, "-wait", wait.String()}, strings.Fields(flags)...)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*wait+30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, e.bin, append(args, e.Args...)...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	// The result is the last line: libraries may print too.
+	lines := bytes.Split(bytes.TrimSpace(stdout.Bytes()), []byte("\n"))
+	if jerr := json.Unmarshal(lines[len(lines)-1], &r); jerr != nil {
+		r.Err = fmt.Sprint(err, " ", jerr, " ", tail(stderr.String()))
+	}
+	if r.Err != "" {
+		fmt.Fprintf(os.Stderr, "%s %s: %s %s\n", e.Name, flags, r.Err, tail(stderr.String()))
+	}
+	return r
+}
+
+func tail(s string) string { return s[max(0, len(s)-300):] }

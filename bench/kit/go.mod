@@ -1,0 +1,3 @@
+module github.com/xdswatch/xdswatch/bench/kit
+
+go 1.26

@@ -1,0 +1,95 @@
+package report
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/xdswatch/xdswatch/bench/kit"
+)
+
+func loads(ms ...float64) (rs []kit.Result) {
+	for _, v := range ms {
+		rs = append(rs, kit.Result{Work: kit.Load, LoadCPUMS: v, LoadMS: v, LoadReqs: int64(v)})
+	}
+	return rs
+}
+
+func cells() []Cell {
+	const row = "W1-sotw-cds-10k"
+	return []Cell{
+		{row, "null", loads(1, 3, 2)},
+		{row, "nulldecode", loads(10)},
+		{row, "xdswatch", loads(12, 16, 14, 100)},
+		{row, "other", []kit.Result{{NA: "no names"}}},
+		{row, "broken", []kit.Result{{Err: "timeout"}}},
+	}
+}
+
+func TestRow(t *testing.T) {
+	r := New(1)
+	r.Add(0, cells()...)
+	var b strings.Builder
+	r.WriteRows(&b)
+	for i, want := range []string{
+		"| W1-sotw-cds-10k | null | 2.00 | 1.00 | 0.20 |",
+		"|  | nulldecode | 10.0 | 5.00 | 1.00 |",
+		"|  | xdswatch | 15.0 | 7.50 | 1.50 |",
+		"|  | other | n/a: no names |",
+		"|  | broken | failed: timeout |",
+	} {
+		line := strings.Split(b.String(), "\n")[i]
+		if !strings.HasPrefix(line, want) {
+			t.Errorf("line %d is %q, want it to begin with %q", i, line, want)
+		}
+	}
+}
+
+func TestTargets(t *testing.T) {
+	r := New(1)
+	r.Add(0, cells()...)
+	var b strings.Builder
+	r.WriteTargets(&b)
+	want := "| W1-sotw-cds-10k | CPU | ≤ 1.3× nulldecode | 1.50× nulldecode | **no** |\n" +
+		"| W1-sotw-cds-10k | requests | ≤ 10 | 15.0 | **no** |\n"
+	if _, got, _ := strings.Cut(b.String(), "|---|---|---|---|---|\n"); got != want {
+		t.Errorf("got\n%s, want\n%s", got, want)
+	}
+}
+
+func TestTwoMeasurements(t *testing.T) {
+	r := New(2)
+	r.Add(0, Cell{"row", "null", loads(1)})
+	r.Add(1, Cell{"row", "null", loads(2)})
+	var b strings.Builder
+	r.WriteRows(&b)
+	r.WriteNoise(&b)
+	if want := "| row | null | 1.00 / 2.00 |"; !strings.HasPrefix(b.String(), want) {
+		t.Errorf("got %q, want it to begin with %q", b.String(), want)
+	}
+	if want := "differ by: median 100 %"; !strings.Contains(b.String(), want) {
+		t.Errorf("got %q, want %q in it", b.String(), want)
+	}
+}
+
+func TestFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "cells.json")
+	w, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(w, cells()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 5 || got[2].Driver != "xdswatch" || got[2].Runs[3].LoadCPUMS != 100 {
+		t.Errorf("read back %+v", got)
+	}
+}

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"fmt"
+	"log"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
+
+	"github.com/xdswatch/xdswatch/bench/kit"
+)
+
+// stream is one stream of a scenario.
+type stream struct {
+	*server
+	ss       grpc.ServerStream
+	sc       kit.Scenario
+	res      *canned
+	delta    bool
+	typ      string
+	commands chan command
+
+	nonce      uint64
+	full       bool   // the first state was sent
+	subscribed int    // names
+	known      []bool // by resource: the client has it (incr, a delta reconnect)
+	remaining  int    // changes to send
+}
+
+// received is a request, or the end of them.
+type received struct {
+	b   []byte
+	err error
+}
+
+func (s *server) serve(ss grpc.ServerStream, delta bool) error {
+	s.mu.Lock()
+	t := &stream{server: s, ss: ss, sc: s.scenario, res: s.resources, delta: delta, commands: make(chan command, 1)}
+	s.commands = t.commands
+	s.stats.Streams++
+	s.owed = 0
+	s.mu.Unlock()
+	if t.res == nil || delta != t.res.delta {
+		return status.Error(codes.FailedPrecondition, "no scenario for this kind of stream")
+	}
+	t.typ = kit.CDS
+	if t.sc.Type == kit.EDSType {
+		t.typ = kit.EDS
+	}
+	t.known = make([]bool, t.sc.N)
+	return t.run()
+}
+
+func (t *stream) run() error {
+	in := make(chan received)
+	go t.receive(in)
+	for {
+		select {
+		case c := <-t.commands:
+			if err := t.command(c); err != nil {
+				return err
+			}
+		case r := <-in:
+			if r.err != nil {
+				return r.err
+			}
+			if err := t.request(r.b); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (t *stream) receive(in chan<- received) {
+	for {
+		var b []byte
+		err := t.ss.RecvMsg(&b)
+		select {
+		case in <- received{b, err}:
+		case <-t.ss.Context().Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (t *stream) command(c command) error {
+	if c.kill {
+		// The last, so that whoever decodes in order has decoded all.
+		t.res.change(t.sc.N-1, stampOf(t.nextSeq()))
+		return status.Error(codes.Unavailable, "killed")
+	}
+	t.remaining = c.updates
+	return t.change()
+}
+
+func (t *stream) nextSeq() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.seq++
+	return t.seq
+}
+
+// stampOf is the stamp of a change that is sent now.
+func stampOf(seq int) []byte { return fmt.Appendf(nil, "%019d%06d", time.Now().UnixNano(), seq) }
+
+// change sends the next change, if there is one and the last was acknowledged.
+func (t *stream) change() error {
+	if t.remaining == 0 || !t.acknowledged() {
+		return nil
+	}
+	t.remaining--
+	seq := t.nextSeq()
+	i := seq * 7919 % t.sc.N
+	stamp := stampOf(seq)
+	t.res.change(i, stamp)
+	if t.delta {
+		return t.send(t.res.entry(i), 1, stamp)
+	}
+	return t.send(t.res.arena, t.sc.N, stamp)
+}
+
+func (t *stream) acknowledged() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.owed == 0
+}
+
+func (t *stream) send(body []byte, count int, stamp []byte) error {
+	t.nonce++
+	h := header(t.typ, count, t.nonce, stamp)
+	t.mu.Lock()
+	t.owed++
+	t.stats.Resps++
+	t.stats.RespBytes += int64(len(h) + len(body))
+	t.mu.Unlock()
+	return t.ss.SendMsg(mem.BufferSlice{mem.SliceBuffer(h), mem.SliceBuffer(body)})
+}
+
+// sendSome sends resources by number.
+func (t *stream) sendSome(which []int, stamp []byte) error {
+	if len(which) == 0 {
+		return nil
+	}
+	body := make([]byte, 0, len(which)*t.res.size)
+	for _, i := range which {
+		body = append(body, t.res.entry(i)...)
+	}
+	return t.send(body, len(which), stamp)
+}
+
+// request takes a request and answers it.
+func (t *stream) request(b []byte) error {
+	first := t.nonce == 0 // nothing was sent yet
+	r, fresh, stale := t.scanner()
+	if err := r.scan(b, t.delta); err != nil {
+		log.Print(err)
+		return err
+	}
+	t.count(r, len(b), first)
+	if t.delta {
+		t.subscribed += r.names - r.gone
+	} else {
+		t.subscribed = r.names
+	}
+	t.publish()
+	zero := []byte(kit.ZeroStamp)
+	switch {
+	case t.sc.Work == kit.Incr:
+		return t.sendSome(*fresh, zero)
+	case !t.full && r.inits > 0:
+		return t.missing(*stale)
+	case !t.full && (t.subscribed == t.sc.N || first && t.subscribed == 0):
+		t.full = true
+		if t.sc.Work == kit.Reconnect {
+			zero = append([]byte(nil), t.res.stampOf(t.sc.N-1)...)
+		}
+		return t.send(t.res.arena, t.sc.N, zero)
+	}
+	return t.change()
+}
+
+// scanner is a request that collects the names that are new (incr) and the resources of
+// which the client has an old version (a delta reconnect).
+func (t *stream) scanner() (r *request, fresh, stale *[]int) {
+	r, fresh, stale = &request{}, new([]int), new([]int)
+	if t.sc.Work == kit.Incr {
+		r.each = func(name []byte) {
+			if i := kit.Index(string(name)); !t.known[i] {
+				t.known[i] = true
+				*fresh = append(*fresh, i)
+			}
+		}
+	}
+	if t.delta && !t.full {
+		r.initial = func(name, version []byte) {
+			i := kit.Index(string(name))
+			t.known[i] = true
+			if string(version) != string(t.res.version(i)) {
+				*stale = append(*stale, i)
+			}
+		}
+	}
+	return r, fresh, stale
+}
+
+// count takes a request into the statistics.
+func (t *stream) count(r *request, size int, first bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stats.Reqs++
+	t.stats.ReqBytes += int64(size)
+	if !first && len(r.nonce) > 8 && string(r.nonce[:8]) == fmt.Sprintf("%08d", t.nonce) {
+		t.owed = 0
+		t.moved.Broadcast()
+	}
+	if r.nack != nil {
+		log.Printf("NACK: %q", r.nack)
+	}
+}
+
+// publish tells who waits how many names are subscribed.
+func (t *stream) publish() {
+	if t.sc.Work != kit.Cancel {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.watched = t.subscribed
+	t.moved.Broadcast()
+}
+
+// missing answers a delta reconnect: what is stale, and what the client does not have.
+func (t *stream) missing(stale []int) error {
+	t.full = true
+	for i, known := range t.known {
+		if !known {
+			stale = append(stale, i)
+		}
+	}
+	if len(stale) == 0 {
+		return nil
+	}
+	return t.sendSome(stale, t.res.stampOf(stale[0]))
+}

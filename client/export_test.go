@@ -1,0 +1,21 @@
+package client
+
+// SetMaxNames lowers GetMaxNames for one client, before its first Get.
+func SetMaxNames(c *Client, n int) { c.gets.most = n }
+
+// Pending is how many subscriptions wait for their first answer.
+func Pending(c *Client) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pending
+}
+
+// Live is how many watches are on the client's books.
+func Live(c *Client) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.watches)
+}
+
+// Connections is how many connections are open, or being closed.
+func Connections(c *Client) int { return c.engine.Connections() }

@@ -1,0 +1,319 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/resource/cds"
+	"github.com/xdswatch/xdswatch/resource/eds"
+	"github.com/xdswatch/xdswatch/testutil"
+	"github.com/xdswatch/xdswatch/transport"
+)
+
+// twoServers is a rig whose authority "other" has a server of its own.
+func twoServers(t *testing.T, test func(t *testing.T, r *rig, other *testutil.Server)) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, other := testutil.NewServer(), testutil.NewServer(testutil.Named("other"))
+		t.Cleanup(other.Close)
+		r := newRig(t, srv, func(c *client.Config) {
+			c.GRPC = transport.GRPCConfig{DialOptions: append(c.GRPC.DialOptions, testutil.InMemory(srv, other))}
+			c.Bootstrap.Authorities = map[string]bootstrap.Authority{
+				"other": {Servers: []bootstrap.ManagementServer{{URI: other.Target(), ChannelCreds: bootstrap.Insecure()}}},
+				"same":  {},
+			}
+		})
+		test(t, r, other)
+	})
+}
+
+const otherName = "xdstp://other/" + clusterName + "/o"
+
+// A handler that blocks delays its authority, and its stream after one more response;
+// nothing else, and nothing grows.
+// spec: FC-1 ACK-1
+func TestBlockedHandler(t *testing.T) {
+	twoServers(t, func(t *testing.T, r *rig, other *testutil.Server) {
+		hold := make(chan struct{})
+		var calls atomic.Int32
+		_, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event) {
+			calls.Add(1)
+			<-hold
+		})
+		must(t, err)
+		st := r.accept()
+		_, rec := r.watch(otherName)
+		r.request(st, "cds [a]")
+
+		var sent atomic.Int32
+		go func() { // blocks when the client does not read
+			for i := range 1000 {
+				v := fmt.Sprint(i + 1)
+				m := testutil.SotW(cds.Type.TypeURL(), v, "n"+v, cluster("a", strings.Repeat(v, 4096)))
+				if st.Send(m) != nil {
+					return
+				}
+				sent.Add(1)
+			}
+		}()
+		r.request(st, "cds [a] v1 n1")
+		r.quiet(st, 2)
+		ost, err := other.Accept(t.Context())
+		must(t, err)
+		r.request(ost, "cds ["+otherName+"]")
+		r.send(ost, testutil.SotW(cds.Type.TypeURL(), "1", "m1", cluster(otherName, "1")))
+		rec.heard(t, "updated "+otherName+" 1")
+		r.request(ost, "cds ["+otherName+"] v1 m1")
+		time.Sleep(time.Hour)
+		r.quiet(st, 2)
+		if n := sent.Load(); n > 200 {
+			t.Errorf("%d large responses were taken while a handler blocked", n)
+		}
+		if calls.Load() != 1 {
+			t.Errorf("%d calls while the first runs", calls.Load())
+		}
+
+		close(hold)
+		r.request(st, "cds [a] v2 n2")
+		synctest.Wait()
+		if calls.Load() != 1000 || sent.Load() != 1000 {
+			t.Errorf("after the release %d calls and %d responses, want 1000", calls.Load(), sent.Load())
+		}
+	})
+}
+
+// The second response waits for the handler, its ACK with it.
+// spec: FC-1
+func TestSecondResponseWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		hold := make(chan struct{})
+		_, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event) { <-hold })
+		must(t, err)
+		_, rec := r.watchType(eds.Type, "e")
+		st := r.accept()
+		r.request(st, "cds [a]")
+		r.request(st, "eds [e]")
+		r.clusters(st, "1", "n1", "a")
+		r.request(st, "cds [a] v1 n1")
+		r.send(st, testutil.SotW(eds.Type.TypeURL(), "1", "n2", assignment("e")))
+		r.quiet(st, 3)
+		rec.heard(t)
+		close(hold)
+		rec.heard(t, "updated e 1")
+		r.request(st, "eds [e] v1 n2")
+	})
+}
+
+// The end of a stream is noticed while a handler blocks, and the timers of resources stand
+// still: the silence is the program's own.
+// spec: FC-1 DNE-2
+func TestTimersStandStill(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		hold := make(chan struct{})
+		_, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event) { <-hold })
+		must(t, err)
+		_, rec := r.watch("missing")
+		st := r.accept()
+		r.clusters(st, "1", "n1", "a")
+		time.Sleep(time.Hour)
+		close(hold)
+		rec.heard(t)
+		time.Sleep(15*time.Second - time.Millisecond)
+		rec.heard(t)
+		time.Sleep(2 * time.Millisecond)
+		rec.heard(t, "does not exist missing timeout")
+	})
+}
+
+func TestStreamEndsUnderBlockedHandler(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		hold := make(chan struct{})
+		_, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event) { <-hold })
+		must(t, err)
+		st := r.accept()
+		r.clusters(st, "1", "n1", "a")
+		st.End(nil)
+		again := r.accept()
+		r.request(again, "cds [a] v1")
+		r.clusters(again, "2", "n1", "a")
+		r.request(again, "cds [a] v2 n1")
+		close(hold)
+	})
+}
+
+// Events of one authority come in the order of the responses, across types.
+// spec: MBB-1
+func TestOrderAcrossTypes(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		rec := &record{}
+		for _, w := range []struct {
+			kind interface{ TypeURL() string }
+			name string
+		}{{cds.Type, "c"}, {eds.Type, "e"}} {
+			if w.kind == cds.Type {
+				_, err := r.c.Watch(context.Background(), cds.Type, w.name, rec.hear)
+				must(t, err)
+			} else {
+				_, err := r.c.Watch(context.Background(), eds.Type, w.name, rec.hear)
+				must(t, err)
+			}
+		}
+		st := r.accept()
+		var want []string
+		for i := range 100 {
+			v := fmt.Sprint(i + 1)
+			c := cluster("c", v)
+			e := assignment("e")
+			e.Policy = nil
+			r.send(st, testutil.SotW(cds.Type.TypeURL(), v, "c"+v, c))
+			r.send(st, testutil.SotW(eds.Type.TypeURL(), v, "e"+v, proto.Message(e)))
+			want = append(want, "updated c "+v)
+			if i == 0 {
+				want = append(want, "updated e 1")
+			}
+		}
+		rec.heard(t, want...)
+	})
+}
+
+func TestManyWatchesOfOneName(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		const n = 10_000
+		var calls atomic.Int64
+		for range n {
+			_, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event) { calls.Add(1) })
+			must(t, err)
+		}
+		st := r.accept()
+		r.request(st, "cds [a]")
+		r.clusters(st, "1", "n1", "a")
+		r.clusters(st, "2", "n2", "a")
+		if calls.Load() != 2*n {
+			t.Errorf("%d calls, want %d", calls.Load(), 2*n)
+		}
+		r.quiet(st, 3)
+	})
+}
+
+// Ten thousand watches in a burst cost a few requests.
+// spec: STREAM-9
+func TestBurst(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		const n = 10_000
+		var calls atomic.Int64
+		for i := range n {
+			_, err := r.c.Watch(context.Background(), eds.Type, fmt.Sprintf("name-%05d", i), func(client.Event) { calls.Add(1) })
+			must(t, err)
+		}
+		st := r.accept()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		requests := st.Requests()
+		if len(requests) > 10 {
+			t.Errorf("%d requests for a burst of watches", len(requests))
+		}
+		names := requests[len(requests)-1].Names()
+		if len(names) != n {
+			t.Fatalf("the last request has %d names, want %d", len(names), n)
+		}
+		var ms []proto.Message
+		for _, name := range names {
+			ms = append(ms, assignment(name))
+		}
+		r.send(st, testutil.SotW(eds.Type.TypeURL(), "1", "n1", ms...))
+		synctest.Wait()
+		if calls.Load() != n {
+			t.Errorf("%d calls, want %d", calls.Load(), n)
+		}
+	})
+}
+
+// Watching and stopping for a while leaves nothing behind.
+func TestWatchStopLoop(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.watch("stays")
+		st := r.accept()
+		round := func(n int) {
+			for i := range n {
+				ctx, cancel := context.WithCancel(context.Background())
+				w, err := r.c.Watch(ctx, cds.Type, fmt.Sprint("x", i), func(client.Event) {})
+				must(t, err)
+				s, err := r.c.NewSet(ctx, cds.Type, func(client.Batch) {})
+				must(t, err)
+				must(t, s.Add("y", "z"))
+				s.Remove("y")
+				if i%2 == 0 {
+					w.Stop()
+					s.Stop()
+				}
+				cancel()
+				if i%100 == 0 {
+					time.Sleep(2 * time.Millisecond)
+				}
+			}
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		round(200)
+		goroutines, heap := runtime.NumGoroutine(), heapInUse()
+		round(3000)
+		if n := runtime.NumGoroutine(); n > goroutines+3 {
+			t.Errorf("%d goroutines, %d before", n, goroutines)
+		}
+		if grown := int64(heapInUse()) - int64(heap); grown > 4<<20 {
+			t.Errorf("the heap grew by %d bytes", grown)
+		}
+		if client.Live(r.c) != 1 || client.Pending(r.c) != 1 || len(r.c.Dump()) != 1 {
+			t.Errorf("left: %d watches, %d waiting, %v", client.Live(r.c), client.Pending(r.c), r.c.Dump())
+		}
+		last := st.Requests()[len(st.Requests())-1]
+		same(t, "the last request", short(last), "cds [stays]")
+	})
+}
+
+// A watch whose end comes while it begins leaves no subscription.
+func TestEndWhileBeginning(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		var wg sync.WaitGroup
+		for i := range 500 {
+			ctx, cancel := context.WithCancel(context.Background())
+			set, err := r.c.NewSet(ctx, cds.Type, func(client.Batch) {})
+			must(t, err)
+			wg.Go(cancel)
+			wg.Go(func() {
+				_, err := r.c.Watch(ctx, cds.Type, fmt.Sprint("w", i), func(client.Event) {})
+				if err == nil {
+					err = set.Add(fmt.Sprint("s", i), fmt.Sprint("t", i))
+				}
+				if err != nil && !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if client.Live(r.c) != 0 || client.Pending(r.c) != 0 || len(r.c.Dump()) != 0 {
+			t.Errorf("left: %d watches, %d waiting, %v", client.Live(r.c), client.Pending(r.c), r.c.Dump())
+		}
+	})
+}
+
+func heapInUse() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var ms runtime.MemStats
+	runtime.ReadMemStats(&ms)
+	return ms.HeapAlloc
+}

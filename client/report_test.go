@@ -1,0 +1,306 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/google/go-cmp/cmp"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/resource/cds"
+	"github.com/xdswatch/xdswatch/resource/eds"
+	"github.com/xdswatch/xdswatch/testutil"
+)
+
+// invalid is refused by the message's own rules.
+func invalid(name string) *clusterv3.Cluster {
+	return &clusterv3.Cluster{Name: name, ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: -1}}
+}
+
+// Every error names the resource, its type, the server and the node, and is of its kind.
+// case: go-errors-node-id
+// spec: ERR-11
+func TestErrorsSpeak(t *testing.T) {
+	refuse := func(r *rig) { r.srv.SetRefuse(true) }
+	tests := []struct {
+		kind client.ErrorKind
+		text string
+		make func(*rig)
+		play func(*rig, *testutil.Stream)
+	}{
+		{client.ErrorConnection, "the server cannot be reached", refuse, nil},
+		{client.ErrorStream, "the stream ended before a response", nil, func(r *rig, st *testutil.Stream) {
+			st.End(status.Error(codes.PermissionDenied, "not you"))
+		}},
+		{client.ErrorRejected, "rejected", nil, func(r *rig, st *testutil.Stream) {
+			r.send(st, testutil.SotW(cds.Type.TypeURL(), "1", "n1", invalid("a")))
+		}},
+		{client.ErrorData, "quota", nil, func(r *rig, st *testutil.Stream) {
+			m := testutil.SotW(cds.Type.TypeURL(), "1", "n1")
+			m.ResourceErrors = []*discoveryv3.ResourceError{{
+				ResourceName: &discoveryv3.ResourceName{Name: "a"},
+				ErrorDetail:  &statuspb.Status{Code: int32(codes.ResourceExhausted), Message: "quota"},
+			}}
+			r.send(st, m)
+		}},
+		{client.ErrorTimeout, "in time", nil, func(r *rig, st *testutil.Stream) { time.Sleep(time.Minute) }},
+	}
+	for _, tt := range tests {
+		t.Run(string(tt.kind), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, r *rig) {
+				if tt.make != nil {
+					tt.make(r)
+				}
+				_, rec := r.watch("a")
+				if tt.play != nil {
+					tt.play(r, r.accept())
+				}
+				synctest.Wait()
+				err := rec.last().Err
+				var re *client.ResourceError
+				if !errors.As(err, &re) || re.Kind != tt.kind {
+					t.Fatalf("the error is %v, want a ResourceError of kind %s", err, tt.kind)
+				}
+				for _, part := range []string{`"a"`, clusterName, r.srv.Target(), `"node-1"`, tt.text} {
+					if !strings.Contains(err.Error(), part) {
+						t.Errorf("%q is not in %q", part, err)
+					}
+				}
+				if tt.kind == client.ErrorData && status.Code(errors.Unwrap(err)) != codes.ResourceExhausted {
+					t.Errorf("the cause is %v, want the server's code", errors.Unwrap(err))
+				}
+				if tt.kind == client.ErrorStream && status.Code(errors.Unwrap(err)) != codes.PermissionDenied {
+					t.Errorf("the cause is %v, want the stream's status", errors.Unwrap(err))
+				}
+			}, func(c *client.Config) {
+				c.Bootstrap.Servers[0].Features.ResourceTimerIsTransientError = true
+			})
+		})
+	}
+}
+
+// The node is asked for anew with each stream, and sent with its first request.
+// spec: NODE-1 NODE-2 NODE-3 NODE-4
+func TestNode(t *testing.T) {
+	want := &corev3.Node{
+		Id: "node-1", UserAgentName: "xdswatch",
+		UserAgentVersionType: &corev3.Node_UserAgentVersion{UserAgentVersion: client.Version},
+		ClientFeatures:       []string{"xds.config.resource-in-sotw"},
+	}
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.watch("a")
+		r.watchType(eds.Type, "e")
+		st := r.accept()
+		same(t, "second node", r.request(st, "cds [a]").Node() != nil, true)
+		if diff := cmp.Diff(want, st.Requests()[0].Node(), protocmp.Transform()); diff != "" {
+			t.Errorf("node (-want +got):\n%s", diff)
+		}
+		if n := r.request(st, "eds [e]").Node(); n != nil {
+			t.Errorf("the second request has node %v", n)
+		}
+	})
+	calls := 0
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.watch("a")
+		for i := range 3 {
+			st := r.accept()
+			r.request(st, "cds [a]")
+			if got := st.Requests()[0].Node().GetId(); got != fmt.Sprint("call-", i+1) && i < 2 {
+				t.Errorf("stream %d has node %q", i+1, got)
+			}
+			if got := st.Requests()[0].Node().GetId(); i == 2 && got != "node-1" {
+				t.Errorf("after a panic the node is %q, want the bootstrap's", got)
+			}
+			st.End(nil)
+		}
+		r.log.holds(t, "Config.Node panicked")
+	}, func(c *client.Config) {
+		c.Node = func(n *corev3.Node) *corev3.Node {
+			if calls++; calls > 2 {
+				panic("no node")
+			}
+			n.Id = fmt.Sprint("call-", calls)
+			return n
+		}
+	})
+}
+
+// A program's own user agent stays.
+// spec: NODE-3
+func TestOwnUserAgent(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.watch("a")
+		n := r.request(r.accept(), "cds [a]").Node()
+		if n.GetUserAgentName() != "mine" || n.GetUserAgentVersion() != "" {
+			t.Errorf("the node is %v", n)
+		}
+	}, func(c *client.Config) { c.Bootstrap.Node.UserAgentName = "mine" })
+}
+
+// spec: CSDS-3
+func TestDump(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.watch("good")
+		r.watch("bad")
+		r.watch("silent")
+		_, err := r.c.WatchAll(context.Background(), eds.Type, "*", func(client.Batch) {})
+		must(t, err)
+		same(t, "dump right after the watches", len(r.c.Dump()), 4)
+		st := r.accept()
+		at := time.Now()
+		r.send(st, testutil.SotW(cds.Type.TypeURL(), "1", "n1", cluster("good", ""), invalid("bad")))
+		r.send(st, testutil.SotW(eds.Type.TypeURL(), "7", "n2", assignment("member")))
+		synctest.Wait()
+		var got []string
+		for _, s := range r.c.Dump() {
+			got = append(got, fmt.Sprintf("%s %s %s %q watched=%v held=%v err=%v", kinds[s.Type], s.Name, s.Status, s.Version, s.Watched, s.Raw != nil, s.Err != nil))
+			if s.Raw != nil && !s.Updated.Equal(at) || s.Server != r.srv.Target() {
+				t.Errorf("%s was updated at %v by %q", s.Name, s.Updated, s.Server)
+			}
+		}
+		same(t, "dump", got, []string{
+			`cds bad NACKED "" watched=true held=false err=true`,
+			`cds good ACKED "1" watched=true held=true err=false`,
+			`cds silent REQUESTED "" watched=true held=false err=false`,
+			`eds * ACKED "" watched=true held=false err=false`,
+			`eds member ACKED "7" watched=false held=true err=false`,
+		})
+		dumpJSON(t, r)
+	})
+}
+
+func dumpJSON(t *testing.T, r *rig) {
+	t.Helper()
+	text, err := json.Marshal(r.c.Dump())
+	must(t, err)
+	var states []map[string]any
+	must(t, json.Unmarshal(text, &states))
+	bad := states[0]
+	e, _ := bad["error"].(map[string]any)
+	if bad["name"] != "bad" || bad["status"] != "NACKED" || e["kind"] != "rejected" || !strings.Contains(fmt.Sprint(e["message"]), "node-1") {
+		t.Errorf("the first state is %v", bad)
+	}
+	if good := states[1]; good["error"] != nil || good["updated"] == nil || good["type"] != cds.Type.TypeURL() {
+		t.Errorf("the second state is %v", good)
+	}
+	if _, ok := states[2]["updated"]; ok {
+		t.Errorf("what is not held has a time: %v", states[2])
+	}
+}
+
+// What happens on a stream is told in order, also relative to events.
+func TestTrace(t *testing.T) {
+	var mu sync.Mutex
+	var got []string
+	note := func(format string, args ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		got = append(got, fmt.Sprintf(format, args...))
+	}
+	trace := &client.Trace{
+		StreamUp:   func(s client.StreamInfo) { note("up %s", s.Server) },
+		StreamDown: func(s client.StreamInfo, err error) { note("down %v", err) },
+		Request:    func(i client.RequestInfo) { note("request %s %v", kinds[i.Type], i.Size > 0) },
+		Response: func(i client.ResponseInfo) {
+			note("response %s %s %s %d %v", kinds[i.Type], i.Version, i.Nonce, i.Resources, i.Ignored)
+			if i.Version == "2" {
+				panic("tracers may panic")
+			}
+		},
+		ACK:  func(i client.AnswerInfo) { note("ack %s %s %s", kinds[i.Type], i.Version, i.Nonce) },
+		NACK: func(i client.AnswerInfo) { note("nack %s %s", i.Nonce, i.Err) },
+	}
+	inBubble(t, func(t *testing.T, r *rig) {
+		w, err := r.c.Watch(context.Background(), cds.Type, "a", func(ev client.Event) { note("event %s", ev.Version) })
+		must(t, err)
+		st := r.accept()
+		r.clusters(st, "1", "n1", "a")
+		r.clusters(st, "2", "n2", "a")
+		r.send(st, testutil.SotW(eds.Type.TypeURL(), "9", "e9"))
+		st.End(nil)
+		st = r.accept()
+		synctest.Wait()
+		r.send(st, testutil.SotW(cds.Type.TypeURL(), "3", "n3", proto.Message(&clusterv3.Cluster{})))
+		synctest.Wait()
+		w.Stop()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		r.log.holds(t, "a trace function panicked")
+	}, func(c *client.Config) { c.Trace = trace })
+	same(t, "trace", got, []string{
+		"up passthrough:///scripted", "request cds true",
+		"response cds 1 n1 1 false", "event 1", "ack cds 1 n1",
+		"response cds 2 n2 1 false", "event 2", "ack cds 2 n2",
+		"response eds 9 e9 0 true",
+		"down EOF",
+		"up passthrough:///scripted", "request cds true",
+		"response cds 3 n3 1 false", "nack n3 resource index 0: the resource has no name",
+		"down <nil>",
+	})
+}
+
+// A trace that is slow holds back what it traces.
+func TestSlowTrace(t *testing.T) {
+	hold := make(chan struct{})
+	inBubble(t, func(t *testing.T, r *rig) {
+		hold = make(chan struct{})
+		r.watch("a")
+		st := r.accept()
+		r.send(st, testutil.SotW(eds.Type.TypeURL(), "1", "e1")) // not asked for
+		r.clusters(st, "1", "n1", "a")
+		r.quiet(st, 1)
+		close(hold)
+		r.quiet(st, 2)
+	}, func(c *client.Config) {
+		c.Trace = &client.Trace{Response: func(client.ResponseInfo) { <-hold }}
+	})
+}
+
+// spec: ERR-4 ERR-5
+func TestKeep(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		_, rec := r.watch("a")
+		st := r.accept()
+		r.clusters(st, "1", "n1", "a")
+		r.clusters(st, "2", "n2")
+		r.clusters(st, "3", "n3", "a")
+		rec.heard(t, "updated a 1",
+			"ambient error a data: the server deleted the resource; the last value is kept",
+			"updated a 3")
+		ev, err := r.c.Get(context.Background(), cds.Type, "a")
+		if err != nil || ev.Version != "3" {
+			t.Errorf("Get gave %v, %v", ev.Version, err)
+		}
+	}, func(c *client.Config) { c.DeletionPolicy = client.Keep })
+}
+
+func TestSkipValidation(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		_, rec := r.watch("a")
+		st := r.accept()
+		r.send(st, testutil.SotW(cds.Type.TypeURL(), "1", "n1", invalid("a")))
+		rec.heard(t, "updated a 1")
+	}, func(c *client.Config) { c.SkipValidation = true })
+}
+
+// A bad configuration is told as a whole, and no client is made.
+func TestNewRefuses(t *testing.T) {
+	if _, err := client.New(client.Config{}); err == nil || !strings.Contains(err.Error(), "Bootstrap is nil") {
+		t.Errorf("without a bootstrap: %v", err)
+	}
+}

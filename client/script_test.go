@@ -1,0 +1,88 @@
+package client_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/xdswatch/xdswatch/testutil/script"
+)
+
+const scriptDir = "../testdata/scripts"
+
+// TestScripts runs every script through a whole client, with gRPC over a connection in
+// memory to a scripted server. A script that cannot be run this way says why in its header:
+// "only: machine", and the reason.
+func TestScripts(t *testing.T) {
+	files, err := filepath.Glob(scriptDir + "/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts in %s: %v", scriptDir, err)
+	}
+	ran := 0
+	for _, file := range files {
+		s := readScript(t, file)
+		name := strings.TrimSuffix(s.Name, ".txtar")
+		if only := s.Headers["only"]; len(only) > 1 {
+			t.Logf("not through the client: %s: %s", name, strings.Join(only[1:], " "))
+			continue
+		}
+		ran++
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { runScript(t, s) })
+		})
+	}
+	t.Logf("%d of %d scripts ran through the client", ran, len(files))
+	if ran == 0 {
+		t.Error("no script ran")
+	}
+}
+
+func readScript(t *testing.T, file string) *script.Script {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := script.Parse(filepath.Base(file), data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func runScript(t *testing.T, s *script.Script) {
+	d := newDriver(t, s)
+	defer d.close()
+	for _, st := range s.Steps {
+		got := d.run(st.Input)
+		if diff := st.Diff(got, d.lanes(st.Want, got)...); diff != "" {
+			t.Errorf("%s", diff)
+		}
+	}
+}
+
+// lanes are what is compared, each in its order: requests, what the watches of names hear,
+// what each watch of a collection hears, since that comes in batches, and single lines of
+// a dump, whose order is the client's own.
+func (d *driver) lanes(want, got []string) []script.Lane {
+	lanes := []script.Lane{script.Requests}
+	names := func(line string) bool { return script.Told(line) && !dumped(line) }
+	for _, name := range d.collections {
+		told := func(line string) bool { return strings.HasPrefix(line, name+": ") }
+		lanes = append(lanes, told)
+		others := names
+		names = func(line string) bool { return others(line) && !told(line) }
+	}
+	lanes = append(lanes, names)
+	for _, line := range slices.Concat(want, got) {
+		if dumped(line) {
+			lanes = append(lanes, func(l string) bool { return l == line })
+		}
+	}
+	return lanes
+}
+
+func dumped(line string) bool { return strings.HasPrefix(line, "= ") }

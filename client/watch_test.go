@@ -1,0 +1,409 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xdswatch/xdswatch/authority"
+	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/resource/cds"
+	"github.com/xdswatch/xdswatch/resource/eds"
+	"github.com/xdswatch/xdswatch/testutil"
+	"github.com/xdswatch/xdswatch/testutil/script"
+)
+
+// Everything may be called inside a handler.
+func TestHandlersAreFree(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		ctx := context.Background()
+		child, sets := &record{}, &record{}
+		set, err := r.c.NewSet(ctx, eds.Type, func(b client.Batch) {
+			for _, ev := range b.Events {
+				sets.hear(ev)
+			}
+		})
+		must(t, err)
+		var got client.Event
+		var waited, ready error
+		var w *client.Watch
+		w, err = r.c.Watch(ctx, cds.Type, "a", func(ev client.Event) {
+			if ev.Version == "2" {
+				w.Stop()
+				set.Remove("e")
+				return
+			}
+			_, watchErr := r.c.Watch(ctx, cds.Type, "b", child.hear)
+			must(t, errors.Join(watchErr, set.Add("e", "f")))
+			got, _ = r.c.Get(ctx, cds.Type, "a")
+			_, waited = r.c.Get(ctx, cds.Type, "never")
+			ready = r.c.Ready(ctx)
+			if len(r.c.Dump()) == 0 {
+				t.Error("a dump inside a handler is empty")
+			}
+		})
+		must(t, err)
+
+		st := r.accept()
+		r.request(st, "cds [a]")
+		r.clusters(st, "1", "n1", "a")
+		if got.Version != "1" || got.Name != "a" {
+			t.Errorf("Get inside a handler gave %v, want what is held", got)
+		}
+		for _, err := range []error{waited, ready} {
+			if !errors.Is(err, client.ErrInHandler) {
+				t.Errorf("waiting inside a handler: %v, want ErrInHandler", err)
+			}
+		}
+		r.clusters(st, "2", "n2", "a", "b")
+		child.heard(t, "updated b 2")
+		r.send(st, testutil.SotW(eds.Type.TypeURL(), "1", "n3", assignment("e"), assignment("f")))
+		synctest.Wait()
+		sets.heard(t, "updated f 1")
+		if err := w.Err(); err != client.ErrStopped {
+			t.Errorf("the watch that stopped itself ended with %v", err)
+		}
+		r.clusters(st, "3", "n4", "a", "b")
+		child.heard(t, "updated b 2", "updated b 3")
+	})
+}
+
+func TestCloseInsideHandler(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		var after error
+		w, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event) {
+			r.c.Close()
+			r.c.Close()
+			_, after = r.c.Watch(context.Background(), cds.Type, "b", func(client.Event) {})
+		})
+		must(t, err)
+		st := r.accept()
+		r.clusters(st, "1", "n1", "a")
+		<-r.c.Done()
+		if w.Err() != client.ErrClosed || after != client.ErrClosed {
+			t.Errorf("the watch ended with %v, a new one with %v; want ErrClosed", w.Err(), after)
+		}
+	})
+}
+
+// A handler that panics ends its own watch, and no other.
+func TestHandlerPanics(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		calls := 0
+		bad, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event) {
+			calls++
+			panic("I do not like it")
+		})
+		must(t, err)
+		all, err := r.c.WatchAll(context.Background(), cds.Type, "*", func(client.Batch) { panic("nor do I") })
+		must(t, err)
+		good, rec := r.watch("a")
+		st := r.accept()
+		r.clusters(st, "1", "n1", "a")
+		r.clusters(st, "2", "n2", "a")
+		rec.heard(t, "updated a 1", "updated a 2")
+		for w, want := range map[*client.Watch]string{bad: "I do not like it", all: "nor do I"} {
+			<-w.Done()
+			var pe *client.PanicError
+			if !errors.As(w.Err(), &pe) || pe.Value != want || !strings.Contains(string(pe.Stack), "watch_test.go") {
+				t.Errorf("the watch ended with %v, want a PanicError of %q with its stack", w.Err(), want)
+			}
+			r.log.holds(t, want)
+		}
+		if calls != 1 || good.Err() != nil {
+			t.Errorf("%d calls after a panic; the other watch: %v", calls, good.Err())
+		}
+	})
+}
+
+// spec: TYPE-7
+func TestDecoderPanics(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		kind := script.Kinds()["cds"]
+		_, bad := r.watchType(kind, "a")
+		_, good := r.watchType(kind, "b")
+		st := r.accept()
+		r.latest(st, "cds [a b]")
+		frame, err := script.Response(strings.Fields("cds 1 n1 a=panic b=1"), false)
+		must(t, err)
+		must(t, st.SendBytes(frame))
+		bad.heard(t, "failed a rejected: the decoder panicked: the decoder does not like it")
+		good.heard(t, "updated b 1")
+		r.latest(st, "cds [a b] n1 error: resource index 0: a: the decoder panicked: the decoder does not like it")
+	})
+}
+
+// No call begins after Stop has returned, whatever waits.
+// spec: WATCH-2
+func TestNoCallAfterStop(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		hold := make(chan struct{})
+		_, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event) { <-hold })
+		must(t, err)
+		w, rec := r.watch("a")
+		all := &record{}
+		wAll, err := r.c.WatchAll(context.Background(), cds.Type, "*", func(b client.Batch) {
+			for _, ev := range b.Events {
+				all.hear(ev)
+			}
+		})
+		must(t, err)
+		r.clusters(r.accept(), "1", "n1", "a")
+		w.Stop()
+		w.Stop()
+		wAll.Stop()
+		close(hold)
+		rec.heard(t)
+		all.heard(t)
+		if w.Err() != client.ErrStopped {
+			t.Errorf("the watch ended with %v", w.Err())
+		}
+	})
+}
+
+func TestContextEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		rec := &record{}
+		w, err := r.c.Watch(ctx, cds.Type, "a", rec.hear)
+		must(t, err)
+		set, err := r.c.NewSet(ctx, cds.Type, func(b client.Batch) { rec.hear(b.Events[0]) })
+		must(t, err)
+		must(t, set.Add("b", "c"))
+		r.watch("d")
+		st := r.accept()
+		r.latest(st, "cds [a b c d]")
+		gone := errors.New("gone fishing")
+		cancel(gone)
+		<-w.Done()
+		<-set.Done()
+		if w.Err() != gone || set.Err() != gone || !errors.Is(set.Add("x"), gone) {
+			t.Errorf("the end is %v and %v, adding says %v; want the cause", w.Err(), set.Err(), set.Add("x"))
+		}
+		r.latest(st, "cds [d]")
+		r.clusters(st, "1", "n1", "a", "b", "c", "d")
+		rec.heard(t)
+		if _, err := r.c.Watch(ctx, cds.Type, "a", rec.hear); !errors.Is(err, context.Canceled) {
+			t.Errorf("a watch with a context that is over: %v", err)
+		}
+		if n := client.Live(r.c); n != 1 {
+			t.Errorf("%d watches on the books, want 1", n)
+		}
+	})
+}
+
+// Close waits for what the client runs, Done for handlers too.
+// spec: WATCH-2
+func TestClose(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		hold := make(chan struct{})
+		calls := 0
+		w, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event) {
+			calls++
+			<-hold
+		})
+		must(t, err)
+		_, rec := r.watch("a")
+		set, err := r.c.NewSet(context.Background(), eds.Type, func(client.Batch) {})
+		must(t, err)
+		must(t, set.Add("e"))
+		st := r.accept()
+		r.clusters(st, "1", "n1", "a")
+
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				r.c.Close()
+				if w.Err() != client.ErrClosed || set.Err() != client.ErrClosed {
+					t.Errorf("after Close watches ended with %v and %v", w.Err(), set.Err())
+				}
+			})
+		}
+		wg.Wait()
+		<-st.Done()
+		select {
+		case <-r.c.Done():
+			t.Error("Done is closed while a handler runs")
+		default:
+		}
+		close(hold)
+		<-r.c.Done()
+		rec.heard(t)
+		if calls != 1 {
+			t.Errorf("%d calls, want 1", calls)
+		}
+		afterClose(t, r.c, set)
+	})
+}
+
+func afterClose(t *testing.T, c *client.Client, set *client.Set) {
+	t.Helper()
+	ctx := context.Background()
+	_, watch := c.Watch(ctx, cds.Type, "a", func(client.Event) {})
+	_, all := c.WatchAll(ctx, cds.Type, "*", func(client.Batch) {})
+	_, newSet := c.NewSet(ctx, cds.Type, func(client.Batch) {})
+	_, get := c.Get(ctx, cds.Type, "a")
+	for _, err := range []error{watch, all, newSet, get, set.Add("x"), c.Ready(ctx)} {
+		if err != client.ErrClosed {
+			t.Errorf("after Close: %v, want ErrClosed", err)
+		}
+	}
+	if d := c.Dump(); d != nil {
+		t.Errorf("after Close the dump holds %v", d)
+	}
+	set.Remove("x")
+	set.Stop()
+	c.ResetBackoff()
+}
+
+func TestNilArguments(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		ctx := context.Background()
+		_, w1 := r.c.Watch(ctx, cds.Type, "a", nil)
+		_, w2 := r.c.WatchAll(ctx, cds.Type, "*", nil)
+		_, w3 := r.c.NewSet(ctx, cds.Type, nil)
+		same(t, "nil handlers", []bool{w1 == client.ErrNilHandler, w2 == client.ErrNilHandler, w3 == client.ErrNilHandler}, []bool{true, true, true})
+		_, w1 = r.c.Watch(ctx, nil, "a", func(client.Event) {})
+		_, w2 = r.c.WatchAll(ctx, nil, "*", func(client.Batch) {})
+		_, w3 = r.c.NewSet(ctx, nil, func(client.Batch) {})
+		same(t, "nil types", []bool{w1 == client.ErrNilType, w2 == client.ErrNilType, w3 == client.ErrNilType}, []bool{true, true, true})
+		synctest.Wait()
+		if n := len(r.srv.Streams()); n != 0 {
+			t.Errorf("%d streams for nothing", n)
+		}
+	})
+}
+
+// Every byte that a name may hold reaches the server as it is; the others are refused by
+// Watch itself.
+func TestNamesOfEveryByte(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		want := map[string]bool{}
+		for b := range 256 {
+			name := "a" + string([]byte{byte(b)}) + "z"
+			_, err := r.c.Watch(context.Background(), cds.Type, name, func(client.Event) {})
+			if utf8.ValidString(name) {
+				must(t, err)
+				want[name] = true
+				continue
+			}
+			var re *client.ResourceError
+			if !errors.As(err, &re) || re.Kind != client.ErrorConfig || !errors.Is(err, authority.ErrNotUTF8) {
+				t.Errorf("name %q: %v", name, err)
+			}
+		}
+		st := r.accept()
+		time.Sleep(10 * time.Millisecond)
+		synctest.Wait()
+		all := st.Requests()
+		got := map[string]bool{}
+		for _, name := range all[len(all)-1].Names() {
+			got[name] = true
+		}
+		same(t, "names on the wire", got, want)
+	})
+}
+
+// A name that cannot be asked for is refused at once, and nothing goes to the wire.
+// spec: ERR-12 AUTH-3
+func TestBadNames(t *testing.T) {
+	tests := []struct {
+		name string
+		is   error
+		text string
+	}{
+		{"", authority.ErrEmptyName, "it is empty"},
+		{"*", client.ErrCollection, "WatchAll"},
+		{"xdstp://known/" + clusterName + "/*", authority.ErrGlob, "collection"},
+		{"xdstp://known/" + clusterName + "/a#entry=b", authority.ErrFragment, "fragment"},
+		{"xdstp://known/envoy.config.listener.v3.Listener/a", authority.ErrWrongType, "type"},
+		{"xdstp://unknown/" + clusterName + "/a", bootstrap.ErrUnknownAuthority, `which has "known"`},
+	}
+	withKnown := func(c *client.Config) { c.Bootstrap.Authorities = map[string]bootstrap.Authority{"known": {}} }
+	inBubble(t, func(t *testing.T, r *rig) {
+		for _, tt := range tests {
+			_, err := r.c.Watch(context.Background(), cds.Type, tt.name, func(client.Event) {})
+			var re *client.ResourceError
+			if !errors.As(err, &re) || re.Kind != client.ErrorConfig || re.Name != tt.name || !errors.Is(err, tt.is) {
+				t.Errorf("name %q: %v, want a config error that is %v", tt.name, err, tt.is)
+				continue
+			}
+			for _, part := range []string{tt.text, `for node "node-1"`, "envoy.config.cluster.v3.Cluster"} {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("name %q: %q is not in %q", tt.name, part, err)
+				}
+			}
+		}
+		_, err := r.c.WatchAll(context.Background(), cds.Type, "some", func(client.Batch) {})
+		if !errors.Is(err, client.ErrCollection) {
+			t.Errorf("a collection that is none: %v", err)
+		}
+		synctest.Wait()
+		if n := len(r.srv.Streams()); n != 0 {
+			t.Errorf("%d streams for nothing", n)
+		}
+	}, withKnown)
+}
+
+const clusterName = "envoy.config.cluster.v3.Cluster"
+
+func TestTypeConflict(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		other := resource.Custom(cds.Type.TypeURL(), resource.Options{NameField: 1}, func(resource.Source, []byte) (int, error) { return 0, nil })
+		r.watch("a")
+		_, watch := r.c.Watch(context.Background(), other, "a", func(client.Event) {})
+		_, all := r.c.WatchAll(context.Background(), other, "*", func(client.Batch) {})
+		_, set := r.c.NewSet(context.Background(), other, func(client.Batch) {})
+		_, get := r.c.Get(context.Background(), other, "a")
+		for i, err := range []error{watch, all, set, get} {
+			if !errors.Is(err, client.ErrTypeConflict) || !strings.Contains(fmt.Sprint(err), clusterName) {
+				t.Errorf("%d: %v, want ErrTypeConflict", i, err)
+			}
+		}
+	})
+}
+
+// A type without streams of its own cannot be watched at a server that has one each type.
+func TestTypeWithoutMethod(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		kind := resource.Custom("type.googleapis.com/test.Foo", resource.Options{}, func(resource.Source, []byte) (int, error) { return 0, nil })
+		_, err := r.c.Watch(context.Background(), kind, "a", func(client.Event) {})
+		var re *client.ResourceError
+		if !errors.As(err, &re) || re.Kind != client.ErrorConfig || !strings.Contains(err.Error(), "no stream of its own") {
+			t.Errorf("a type without a method: %v", err)
+		}
+		_, err = r.c.WatchAll(context.Background(), kind, "*", func(client.Batch) {})
+		if !errors.As(err, &re) || re.Kind != client.ErrorConfig {
+			t.Errorf("a type without a method: %v", err)
+		}
+	}, func(c *client.Config) { c.Streams = client.PerType })
+}
+
+// Two spellings of an xdstp name are one resource.
+// spec: WATCH-5 XDSTP-4
+func TestSpellings(t *testing.T) {
+	withKnown := func(c *client.Config) { c.Bootstrap.Authorities = map[string]bootstrap.Authority{"au": {}} }
+	inBubble(t, func(t *testing.T, r *rig) {
+		canonical := "xdstp://au/" + clusterName + "/a?x=1&y=2"
+		_, one := r.watch(canonical)
+		_, two := r.watch("xdstp://au/" + clusterName + "/%61?y=2&x=1")
+		st := r.accept()
+		r.request(st, "cds ["+canonical+"]")
+		r.send(st, testutil.SotW(cds.Type.TypeURL(), "1", "n1", proto.Message(cluster(canonical, ""))))
+		one.heard(t, "updated "+canonical+" 1")
+		two.heard(t, "updated "+canonical+" 1")
+		if got := one.last().Authority; got != "au" {
+			t.Errorf("the event's authority is %q", got)
+		}
+	}, withKnown)
+}

@@ -1,0 +1,115 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/resource"
+)
+
+func TestDecode(t *testing.T) {
+	type list struct{ s []string } // cannot be compared
+	kind := resource.Custom(url, resource.Options{}, func(_ resource.Source, b []byte) (any, error) {
+		switch text := string(b); {
+		case text == "panic":
+			panic("oh")
+		case text == "bad":
+			return nil, errors.New("bad")
+		case strings.HasPrefix(text, "list"):
+			return list{nil}, nil
+		default:
+			return strings.ToUpper(text), nil
+		}
+	})
+	tests := []struct {
+		raw, old string
+		same     bool
+		err      string
+	}{
+		{raw: "a"},
+		{raw: "Ab", old: "aB", same: true},
+		{raw: "Ab", old: "aC"},
+		{raw: "ab", old: "bad"},
+		{raw: "list", old: "lisT"},
+		{raw: "bad", err: "bad"},
+		{raw: "panic", err: "the decoder panicked: oh"},
+	}
+	for _, tt := range tests {
+		it := machine.Item{Raw: []byte(tt.raw)}
+		if tt.old != "" {
+			it.Old = []byte(tt.old)
+		}
+		r := decode(kind, resource.Source{}, []machine.Item{it})[0]
+		text := ""
+		if r.Err != nil {
+			text = r.Err.Error()
+		} else if it.Raw[0] = '!'; !bytes.Equal(r.Raw, []byte(tt.raw)) {
+			t.Errorf("%q: what is kept shares the frame", tt.raw)
+		}
+		if r.Same != tt.same || text != tt.err {
+			t.Errorf("%q over %q: same %v, error %q", tt.raw, tt.old, r.Same, text)
+		}
+	}
+	held := machine.Item{Raw: []byte("held"), Held: true}
+	if r := decode(kind, resource.Source{}, []machine.Item{held})[0]; &r.Raw[0] != &held.Raw[0] {
+		t.Error("what is held is copied again")
+	}
+}
+
+// fixed is a policy of one wait that counts its calls.
+type fixed struct {
+	wait         time.Duration
+	asked, reset int
+}
+
+func (f *fixed) NextBackOff() time.Duration { f.asked++; return f.wait }
+func (f *fixed) Reset()                     { f.reset++ }
+
+func TestRetry(t *testing.T) {
+	f := &fixed{wait: 4 * time.Second}
+	r := &retry{policy: f}
+	for range 100 {
+		if d := r.pause(0); d < 0 || d >= f.wait {
+			t.Fatalf("a pause of %v", d)
+		}
+	}
+	if f.asked != 1 || f.reset != 1 {
+		t.Errorf("the first interval was found with %d questions and %d resets", f.asked, f.reset)
+	}
+	if d := r.grow(); d != f.wait || r.last != f.wait {
+		t.Errorf("after a failure: %v", d)
+	}
+	r.pause(f.wait)
+	if f.reset != 1 {
+		t.Error("the growth started over with a stream that did not outlive it")
+	}
+	r.pause(f.wait + 1)
+	if f.reset != 2 || r.last != 0 {
+		t.Error("the growth did not start over")
+	}
+	f.wait = backoff.Stop
+	if d := r.grow(); d != MaxWait {
+		t.Errorf("a policy that gives up makes %v", d)
+	}
+	zero := &retry{policy: &fixed{}}
+	if d := zero.pause(0); d != 0 {
+		t.Errorf("a policy of no waits makes %v", d)
+	}
+}
+
+func TestNewBackoff(t *testing.T) {
+	p := NewBackoff(time.Second, 3*time.Second)()
+	interval := time.Second
+	for range 1000 { // it never gives up
+		if d := p.NextBackOff(); d < interval/2 || d > interval*3/2 {
+			t.Fatalf("%v, want %v give or take a half", d, interval)
+		}
+		interval = min(interval*16/10, 3*time.Second)
+	}
+}
