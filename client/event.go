@@ -115,9 +115,18 @@ func (b Batch) of(k Kind) iter.Seq[Event] {
 // BatchHandler takes the events of many resources.
 type BatchHandler func(Batch)
 
-// event makes the event of a notice.
-func (c *Client) event(n *machine.Notice) Event {
-	ev := Event{
+// event makes the event of a notice, once for all watches that are told of it.
+func (c *Client) event(n *machine.Notice) *Event {
+	if ev, ok := n.Owner.(*Event); ok {
+		return ev
+	}
+	ev := c.newEvent(n)
+	n.Owner = ev
+	return ev
+}
+
+func (c *Client) newEvent(n *machine.Notice) *Event {
+	ev := &Event{
 		Type: n.TypeURL, Name: n.Name, Authority: n.Authority, Version: n.Version,
 		Server: c.servers[n.Server].URI,
 	}

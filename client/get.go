@@ -162,7 +162,7 @@ func (g *gets) acquire(c *Client, key getKey, kind resource.Kind) (*getSlot, err
 func (g *gets) told(slot *getSlot, ev Event) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !answers(ev) {
+	if !answers(&ev) {
 		if ev.Kind == KindFailed {
 			slot.trouble = ev.Err
 		}

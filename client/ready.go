@@ -12,7 +12,7 @@ const (
 )
 
 // answers says whether an event is an answer of the server about the resource.
-func answers(ev Event) bool {
+func answers(ev *Event) bool {
 	if ev.Kind != KindFailed {
 		return ev.Kind != KindAmbientError
 	}
@@ -27,7 +27,7 @@ func (a *answer) expect(c *Client) {
 }
 
 func (a *answer) settle(c *Client) {
-	if a.state.CompareAndSwap(answerExpected, answerSettled) {
+	if a.state.Load() == answerExpected && a.state.CompareAndSwap(answerExpected, answerSettled) {
 		c.count(-1)
 	}
 }

@@ -137,7 +137,7 @@ func (s *Set) deliver(b Batch) {
 	b.Events = slices.DeleteFunc(b.Events, func(ev Event) bool { return s.members[ev.Name] == nil })
 	s.mu.Unlock()
 	if (len(b.Events) > 0 || b.Last) && s.alive() {
-		s.call(func() { s.handler(b) })
+		s.handle(s.handler, b)
 	}
 }
 
@@ -163,7 +163,7 @@ func (m *member) Tell(n *machine.Notice) bool {
 		return false
 	}
 	ev := m.set.client.event(n)
-	fresh := m.batch.add(ev, m.set.deliver)
+	fresh := m.batch.add(*ev, m.set.deliver)
 	if answers(ev) {
 		m.answer.settle(m.set.client)
 	}

@@ -180,16 +180,14 @@ func (w *core) Err() error {
 	return w.err
 }
 
-// call calls a handler. Its panic fails the watch, and nothing else.
-func (w *core) call(handler func()) {
-	defer func() {
-		if p := recover(); p != nil {
-			stack := debug.Stack()
-			w.client.config.Logger.Error("a handler panicked; its watch is over", "panic", p, "stack", string(stack))
-			w.end(&PanicError{Value: p, Stack: stack})
-		}
-	}()
-	handler()
+// recovered is deferred around each call of a handler. Its panic fails the watch, and
+// nothing else.
+func (w *core) recovered() {
+	if p := recover(); p != nil {
+		stack := debug.Stack()
+		w.client.config.Logger.Error("a handler panicked; its watch is over", "panic", p, "stack", string(stack))
+		w.end(&PanicError{Value: p, Stack: stack})
+	}
 }
 
 // single is a watch of one resource.
@@ -204,11 +202,16 @@ func (s *single) Tell(n *machine.Notice) bool {
 		return false
 	}
 	ev := s.client.event(n)
-	s.call(func() { s.handler(ev) })
+	s.handle(ev)
 	if answers(ev) {
 		s.answer.settle(s.client)
 	}
 	return false
+}
+
+func (s *single) handle(ev *Event) {
+	defer s.recovered()
+	s.handler(*ev)
 }
 
 // Flush implements engine.Sink.
@@ -232,7 +235,7 @@ func (s *everything) Tell(n *machine.Notice) bool {
 		return false
 	}
 	ev := s.client.event(n)
-	fresh := s.batch.add(ev, s.deliver)
+	fresh := s.batch.add(*ev, s.deliver)
 	if ev.Name == wildcard && answers(ev) {
 		s.batch.settles = true
 	}
@@ -247,11 +250,17 @@ func (s *everything) Flush(last bool) {
 
 func (s *everything) deliver(b Batch) {
 	if s.alive() {
-		s.call(func() { s.handler(b) })
+		s.core.handle(s.handler, b)
 	}
 	if s.batch.settles {
 		s.answer.settle(s.client)
 	}
+}
+
+// handle calls the handler of a watch with a batch.
+func (w *core) handle(h BatchHandler, b Batch) {
+	defer w.recovered()
+	h(b)
 }
 
 // batcher collects the events of a lane; owned by its dispatcher.

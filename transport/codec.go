@@ -6,7 +6,7 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// rawCodec carries messages as they are: []byte out, *[]byte in.
+// rawCodec carries messages as they are: []byte out, *Frame in.
 type rawCodec struct{}
 
 // Marshal lends the message to gRPC, which frees nothing: see the contract of Send.
@@ -18,14 +18,15 @@ func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
 	return mem.BufferSlice{mem.SliceBuffer(msg)}, nil
 }
 
-// Unmarshal copies: gRPC reuses the buffers once it returns, of which a message has one
-// for each 16 KiB frame.
+// Unmarshal makes one piece of the message, of which gRPC has one for each 16 KiB that
+// came, in a buffer of gRPC's pool.
 func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
-	msg, ok := v.(*[]byte)
+	f, ok := v.(*Frame)
 	if !ok {
 		return fmt.Errorf("raw codec: cannot receive into a %T", v)
 	}
-	*msg = data.Materialize()
+	f.buffer = data.MaterializeToBuffer(mem.DefaultBufferPool())
+	f.Bytes = f.buffer.ReadOnlyData()
 	return nil
 }
 

@@ -36,11 +36,11 @@ func TestReceivedBytesAreTheCallers(t *testing.T) {
 		if err := s.Send(msg); err != nil {
 			t.Fatal(err)
 		}
-		b, err := s.Recv()
+		b, err := s.Recv() // and never freed
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, want = append(got, b), append(want, msg)
+		got, want = append(got, b.Bytes), append(want, msg)
 	}
 	for i := range want {
 		if !bytes.Equal(got[i], want[i]) {
@@ -63,8 +63,8 @@ func TestSendAndRecvAtOnce(t *testing.T) {
 		}
 	})
 	for i := range n {
-		if got, err := s.Recv(); err != nil || !bytes.Equal(got, shared) {
-			t.Fatalf("message %d: %d bytes, %v; want %d", i, len(got), err, len(shared))
+		if got, err := s.Recv(); err != nil || !bytes.Equal(got.Bytes, shared) {
+			t.Fatalf("message %d: %d bytes, %v; want %d", i, len(got.Bytes), err, len(shared))
 		}
 	}
 	wg.Wait()

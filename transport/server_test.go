@@ -149,7 +149,7 @@ func exchange(s transport.Stream, msg string) (string, error) {
 		return "", fmt.Errorf("send: %w", err)
 	}
 	got, err := s.Recv()
-	return string(got), err
+	return string(got.Bytes), err
 }
 
 func wantEcho(t testing.TB, s transport.Stream, msg string) {

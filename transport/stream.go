@@ -33,18 +33,18 @@ func (s *stream) Send(msg []byte) error {
 }
 
 // Recv is documented at [Stream].
-func (s *stream) Recv() ([]byte, error) {
+func (s *stream) Recv() (Frame, error) {
 	if s.end != nil {
-		return nil, s.end
+		return Frame{}, s.end
 	}
-	var msg []byte
-	err := s.grpc.RecvMsg(&msg)
+	var f Frame
+	err := s.grpc.RecvMsg(&f)
 	if err == nil {
-		return msg, nil
+		return f, nil
 	}
 	s.end = explainLimit(err, s.limit)
 	s.cancel(s.end)
-	return nil, s.end
+	return Frame{}, s.end
 }
 
 // Close is documented at [Stream].

@@ -5,6 +5,8 @@ package transport
 import (
 	"context"
 
+	"google.golang.org/grpc/mem"
+
 	"github.com/xdswatch/xdswatch/bootstrap"
 )
 
@@ -42,12 +44,28 @@ type Stream interface {
 	// the call, but may be sent again. [ErrStreamEnded] says that the stream is over; why,
 	// Recv says.
 	Send(msg []byte) error
-	// Recv blocks for the next message; the bytes are the caller's own. The error after
-	// the last one is a gRPC status error; io.EOF is a stream that ended with status OK.
-	// After an error it returns the same error again.
-	Recv() ([]byte, error)
+	// Recv blocks for the next message. The error after the last one is a gRPC status
+	// error; io.EOF is a stream that ended with status OK. After an error it returns the
+	// same error again.
+	Recv() (Frame, error)
 	// Close ends the stream at once: messages on their way may be lost, and a blocked Send
 	// or Recv returns with an error. It may be called at any time, from any goroutine, and
 	// more than once.
 	Close()
+}
+
+// Frame is a received message.
+type Frame struct {
+	// Bytes are the receiver's own until Free.
+	Bytes []byte
+
+	buffer mem.Buffer // that Bytes are of; nil if they are garbage like any other
+}
+
+// Free gives the bytes back, to be used for another message; nothing may refer to them any
+// more. A frame need not be freed, and may be freed once.
+func (f Frame) Free() {
+	if f.buffer != nil {
+		f.buffer.Free()
+	}
 }

@@ -16,9 +16,6 @@ func (e *Engine) before(ev machine.Event) {
 		if s := e.stream(ev.Ref); s != nil {
 			s.allow()
 		}
-	case machine.Decoded:
-		e.busy--
-		e.decodeMore()
 	}
 }
 
@@ -26,6 +23,9 @@ func (e *Engine) before(ev machine.Event) {
 func (e *Engine) apply(fx machine.Effects) {
 	e.notify(fx.Notify)
 	for _, r := range fx.Consumed {
+		if s := e.stream(r); s != nil {
+			s.consumed(&e.received)
+		}
 		e.consumed(r)
 	}
 	if len(fx.Decode) > 0 {
@@ -82,8 +82,12 @@ func (e *Engine) notify(notices []machine.Notice) {
 			e.trace(n)
 		default:
 			p := e.parts[partKey{n.Stream.Stream, n.TypeURL}]
-			for _, l := range e.lanesOf(n) {
-				l.put(item{notice: n, part: p})
+			for i, l := range e.lanesOf(n) {
+				own := n
+				if i > 0 {
+					own = new(*n) // each lane has one to itself
+				}
+				l.put(item{notice: own, part: p})
 				touched = with(touched, l)
 				if p != nil {
 					p.lanes = with(p.lanes, l)

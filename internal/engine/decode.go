@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -11,17 +12,70 @@ import (
 	"github.com/xdswatch/xdswatch/resource"
 )
 
-// decodeMore starts workers while there is work; each does one task.
+// worker decodes task after task. It ends when it had nothing to do for a while: its stack
+// has grown to what decoders need, which is worth keeping between responses.
+type worker struct {
+	jobs  chan job // room for one; closed to end the worker
+	since time.Time
+}
+
+type job struct {
+	task   *machine.Task
+	kind   resource.Kind
+	source resource.Source
+}
+
+// done is a worker's result.
+type done struct {
+	worker  *worker
+	decoded machine.Decoded
+}
+
+// idleTime is how long a worker without work stays.
+const idleTime = time.Second
+
+// decodeMore gives tasks to workers as far as there may be workers.
 func (e *Engine) decodeMore() {
 	for len(e.tasks) > 0 && e.busy < workers() {
 		t := e.tasks[0]
 		e.tasks[0] = nil
 		e.tasks = e.tasks[1:]
 		e.busy++
-		kind, src := e.kinds[t.Type.URL], e.config.Servers[t.Server].Source
-		e.work.Go(func() {
-			e.post(machine.Decoded{Task: t, Results: decode(kind, src, t.Items)})
-		})
+		e.worker().jobs <- job{t, e.kinds[t.Type.URL], e.config.Servers[t.Server].Source}
+	}
+}
+
+// worker finds an idle worker or starts one.
+func (e *Engine) worker() *worker {
+	if n := len(e.idle); n > 0 {
+		w := e.idle[n-1]
+		e.idle = e.idle[:n-1]
+		return w
+	}
+	w := &worker{jobs: make(chan job, 1)}
+	e.work.Go(func() {
+		for j := range w.jobs {
+			if !e.post(done{w, machine.Decoded{Task: j.task, Results: decode(j.kind, j.source, j.task.Items)}}) {
+				return
+			}
+		}
+	})
+	return w
+}
+
+// rest takes a worker back that has done its task.
+func (e *Engine) rest(w *worker) {
+	e.busy--
+	w.since = time.Now()
+	e.idle = append(e.idle, w)
+	e.decodeMore()
+}
+
+// dismiss ends the workers that are idle since before a time. The longest idle are first.
+func (e *Engine) dismiss(before time.Time) {
+	for len(e.idle) > 0 && !e.idle[0].since.After(before) {
+		close(e.idle[0].jobs)
+		e.idle = e.idle[1:]
 	}
 }
 
@@ -29,17 +83,30 @@ func decode(k resource.Kind, src resource.Source, items []machine.Item) []machin
 	rs := make([]machine.Result, len(items))
 	for i := range items {
 		it, r := &items[i], &rs[i]
-		r.Value, r.Err = decodeOne(k, src, it.Raw)
+		raw := it.Raw
+		if !it.Held {
+			raw = bytes.Clone(raw) // the frame is used again, and the value may refer to it
+		}
+		r.Value, r.Err = decodeOne(k, src, raw)
 		if r.Err != nil {
 			continue
 		}
-		r.Same = it.Old != nil && same(k, src, r.Value, it.Old)
-		r.Raw = it.Raw
-		if !it.Held {
-			r.Raw = bytes.Clone(it.Raw) // it must not pin the frame
-		}
+		r.Raw = raw
+		r.Same = it.Old != nil && same(k, src, r.Value, raw, it.Old)
 	}
 	return rs
+}
+
+// shuffled says whether two payloads of one length may hold the same bytes in another
+// order, as they do if they differ in the order of map entries only.
+func shuffled(a, b []byte) bool {
+	var sum, squares int64
+	for i := range a {
+		x, y := int64(a[i]), int64(b[i])
+		sum += x - y
+		squares += x*x - y*y
+	}
+	return sum == 0 && squares == 0
 }
 
 // Decode decodes a payload of a server on the caller's goroutine.
@@ -59,13 +126,17 @@ func decodeOne(k resource.Kind, src resource.Source, raw []byte) (value any, err
 
 // same says whether two payloads mean the same: map entries have no order on the wire.
 // Values that are no messages are compared where Go can.
-func same(k resource.Kind, src resource.Source, value any, old []byte) bool {
+func same(k resource.Kind, src resource.Source, value any, raw, old []byte) bool {
+	msg, isMessage := value.(proto.Message)
+	if isMessage && !shuffled(raw, old) {
+		return false
+	}
 	src.Validate = false
 	was, err := decodeOne(k, src, old)
 	if err != nil {
 		return false
 	}
-	if msg, ok := value.(proto.Message); ok {
+	if isMessage {
 		oldMsg, ok := was.(proto.Message)
 		return ok && proto.Equal(msg, oldMsg)
 	}

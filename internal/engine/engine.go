@@ -58,7 +58,7 @@ type Sink interface {
 type Engine struct {
 	config  Config
 	machine *machine.Machine
-	inbox   chan any // a machine.Event, a func() to run on the loop, or a query
+	inbox   chan any // a machine.Event, a func() to run on the loop, a query, or done
 	stop    chan struct{}
 	stopped sync.Once
 	over    chan struct{}   // closed when the loop has ended
@@ -67,7 +67,8 @@ type Engine struct {
 	work    sync.WaitGroup // loop, readers, writers, workers
 	lanes   sync.WaitGroup // dispatchers
 
-	dispatchers sync.Map // of goroutine ids
+	dispatchers sync.Map  // of goroutine ids
+	received    sync.Pool // of *received
 
 	// Owned by the loop.
 	kinds      map[string]resource.Kind
@@ -79,6 +80,7 @@ type Engine struct {
 	retries    map[int]*retry  // by machine stream
 	tasks      []*machine.Task
 	busy       int               // workers
+	idle       []*worker         // the longest idle first
 	catching   []*machine.Watch  // of wildcards, that are to be told of what is held
 	parts      map[partKey]*part // responses that are being told
 	delivering map[machine.Ref]bool
@@ -105,6 +107,7 @@ func New(c Config) *Engine {
 		retries: map[int]*retry{}, parts: map[partKey]*part{}, delivering: map[machine.Ref]bool{},
 		lastNack: map[string]string{}, lastFault: map[string]string{},
 	}
+	e.received.New = func() any { return &received{} }
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.work.Go(e.run)
 	return e
@@ -197,15 +200,20 @@ func (e *Engine) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		e.arm(timer)
+		due := e.arm(timer)
 		var events []machine.Event
 		select {
 		case <-e.stop:
 			return
 		case <-timer.C:
-			events = e.due(time.Now())
-			events = append(events, machine.Tick{})
+			now := time.Now()
+			e.dismiss(now.Add(-idleTime))
+			events = e.due(now)
+			events = append(events, machine.Tick{Stalled: stalled(due)})
 		case msg := <-e.inbox:
+			if stalled(due) {
+				events = append(events, machine.Tick{Stalled: true})
+			}
 			events = e.take(events, msg)
 		}
 		for n := len(e.inbox); n > 0; n-- {
@@ -227,6 +235,9 @@ func (e *Engine) take(events []machine.Event, msg any) []machine.Event {
 		events = nil
 		msg.ask()
 		close(msg.done)
+	case done:
+		e.rest(msg.worker)
+		events = append(events, msg.decoded)
 	case machine.Event:
 		events = append(events, msg)
 	}
@@ -244,20 +255,34 @@ func (e *Engine) step(events []machine.Event) {
 	}
 }
 
-// arm sets the timer to the next thing that time brings.
-func (e *Engine) arm(timer *time.Timer) {
+// arm sets the timer to the next thing that time brings, and says when that is; zero for
+// never.
+func (e *Engine) arm(timer *time.Timer) (due time.Time) {
 	at, ok := e.machine.Deadline()
 	for _, r := range e.retries {
 		if r.waiting && (!ok || r.at.Before(at)) {
 			at, ok = r.at, true
 		}
 	}
+	if len(e.idle) > 0 {
+		if end := e.idle[0].since.Add(idleTime); !ok || end.Before(at) {
+			at, ok = end, true
+		}
+	}
 	if !ok {
 		timer.Stop()
-		return
+		return time.Time{}
 	}
 	timer.Reset(time.Until(at))
+	return at
 }
+
+// stallLimit is how late the loop may come round on a machine that is merely busy.
+const stallLimit = 2 * time.Second
+
+// stalled says that the loop came round much later than it was to: the process was stopped,
+// or paused with its machine.
+func stalled(due time.Time) bool { return !due.IsZero() && time.Since(due) > stallLimit }
 
 func (e *Engine) shutdown() {
 	e.cancel()
@@ -267,6 +292,7 @@ func (e *Engine) shutdown() {
 	for _, conn := range e.conns {
 		e.closeConn(conn)
 	}
+	e.dismiss(time.Now())
 	for _, l := range e.lane {
 		l.close()
 	}

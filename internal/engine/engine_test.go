@@ -70,14 +70,14 @@ func (s *wireStream) Send(msg []byte) error {
 	}
 }
 
-func (s *wireStream) Recv() ([]byte, error) {
+func (s *wireStream) Recv() (transport.Frame, error) {
 	select {
 	case b := <-s.in:
-		return b, nil
+		return transport.Frame{Bytes: b}, nil
 	case err := <-s.end:
-		return nil, err
+		return transport.Frame{}, err
 	case <-s.ctx.Done():
-		return nil, s.ctx.Err()
+		return transport.Frame{}, s.ctx.Err()
 	}
 }
 

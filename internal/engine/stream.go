@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/xdswatch/xdswatch/internal/machine"
@@ -22,6 +23,16 @@ type stream struct {
 	credit chan struct{} // lets one response through to the loop
 
 	opened time.Time // owned by the loop
+
+	// current is the response that the loop works on: the reader's until it is posted,
+	// then the loop's until it lets the next one through.
+	current *received
+}
+
+// received is a response with the frame that it is scanned from. Both are used again.
+type received struct {
+	frame    transport.Frame
+	response wire.Response
 }
 
 // stream finds a stream that stands or is being opened.
@@ -114,15 +125,15 @@ func (e *Engine) write(s *stream) {
 // end of the stream is noticed meanwhile.
 func (e *Engine) read(s *stream, ts transport.Stream) {
 	defer s.end()
-	scan := wire.ScanSotW
+	scan := (*wire.Response).ScanSotW
 	if s.server.Delta {
-		scan = wire.ScanDelta
+		scan = (*wire.Response).ScanDelta
 	}
 	for {
-		frame, err := ts.Recv()
-		var r *wire.Response
-		if err == nil {
-			r, err = scan(frame)
+		r := e.received.Get().(*received)
+		var err error
+		if r.frame, err = ts.Recv(); err == nil {
+			err = scan(&r.response, r.frame.Bytes)
 		}
 		if err != nil {
 			e.post(machine.Down{Ref: s.ref, Kind: machine.FaultStream, Err: err})
@@ -133,7 +144,17 @@ func (e *Engine) read(s *stream, ts transport.Stream) {
 		case <-s.ctx.Done():
 			return
 		}
-		e.post(machine.Received{Ref: s.ref, Response: r})
+		s.current = r
+		e.post(machine.Received{Ref: s.ref, Response: &r.response})
+	}
+}
+
+// consumed takes back what a response was made of: the machine is done with it.
+func (s *stream) consumed(pool *sync.Pool) {
+	if r := s.current; r != nil {
+		s.current = nil
+		r.frame.Free()
+		pool.Put(r)
 	}
 }
 

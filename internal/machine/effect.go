@@ -103,6 +103,8 @@ type Notice struct {
 	Value     any
 	Raw       []byte
 
+	Owner any // the caller's own
+
 	To  []*Watch // the watches of the name
 	All []*Watch // the watches of the whole type
 

@@ -82,7 +82,11 @@ type Delivered struct{ Ref }
 type Retry struct{ Ref }
 
 // Tick says that time passed.
-type Tick struct{}
+type Tick struct {
+	// Stalled says that the program itself did not run, as after SIGSTOP or the pause of a
+	// virtual machine: the server's silence meanwhile means nothing.
+	Stalled bool
+}
 
 func (Start) event()     {}
 func (Stop) event()      {}

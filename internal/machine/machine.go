@@ -116,6 +116,9 @@ func (m *Machine) handle(now time.Time, ev Event) {
 			m.open(s)
 		}
 	case Tick:
+		if ev.Stalled {
+			m.restartTimers(now)
+		}
 	}
 }
 

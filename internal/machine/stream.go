@@ -122,6 +122,16 @@ func (m *Machine) startTimer(now time.Time, s *stream, t timer) {
 	s.timers = append(s.timers, t)
 }
 
+// restartTimers gives all that wait for an answer a full period again.
+func (m *Machine) restartTimers(now time.Time) {
+	for _, s := range m.streams {
+		at := s.clock.at(now) + m.timeout(s)
+		for i := range s.timers {
+			s.timers[i].at = at
+		}
+	}
+}
+
 // expire does what time demands of a stream.
 func (m *Machine) expire(now time.Time, s *stream) {
 	if !s.lingerUntil.IsZero() && !now.Before(s.lingerUntil) {

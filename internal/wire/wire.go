@@ -6,6 +6,7 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -58,7 +59,31 @@ var (
 
 // ScanSotW reads a DiscoveryResponse.
 func ScanSotW(frame []byte) (*Response, error) {
-	r := &Response{Size: len(frame), Resources: make([]Resource, 0, count(frame, 2))}
+	r := &Response{}
+	if err := r.ScanSotW(frame); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// ScanDelta reads a DeltaDiscoveryResponse.
+func ScanDelta(frame []byte) (*Response, error) {
+	r := &Response{}
+	if err := r.ScanDelta(frame); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// reset forgets what was scanned before, but for the room that it took.
+func (r *Response) reset(frame []byte) {
+	clear(r.Resources)
+	*r = Response{Size: len(frame), Resources: slices.Grow(r.Resources[:0], count(frame, 2))}
+}
+
+// ScanSotW reads a DiscoveryResponse in place of what was scanned before.
+func (r *Response) ScanSotW(frame []byte) error {
+	r.reset(frame)
 	err := fields(frame, func(num protowire.Number, f field) (err error) {
 		switch num {
 		case 1:
@@ -80,14 +105,14 @@ func ScanSotW(frame []byte) (*Response, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("not a DiscoveryResponse: %w", err)
+		return fmt.Errorf("not a DiscoveryResponse: %w", err)
 	}
-	return r, nil
+	return nil
 }
 
-// ScanDelta reads a DeltaDiscoveryResponse.
-func ScanDelta(frame []byte) (*Response, error) {
-	r := &Response{Size: len(frame), Resources: make([]Resource, 0, count(frame, 2))}
+// ScanDelta reads a DeltaDiscoveryResponse in place of what was scanned before.
+func (r *Response) ScanDelta(frame []byte) error {
+	r.reset(frame)
 	err := fields(frame, func(num protowire.Number, f field) (err error) {
 		switch num {
 		case 1:
@@ -119,9 +144,9 @@ func ScanDelta(frame []byte) (*Response, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("not a DeltaDiscoveryResponse: %w", err)
+		return fmt.Errorf("not a DeltaDiscoveryResponse: %w", err)
 	}
-	return r, nil
+	return nil
 }
 
 func (r *Response) scanControlPlane(f field) error {
