@@ -3,6 +3,7 @@
 GO       ?= go
 TOOL     := $(GO) tool -modfile=tools/go.mod
 FUZZTIME ?= 10s
+SEED     ?= 1
 
 .PHONY: help
 help: ## list the targets
@@ -61,6 +62,19 @@ fuzz: ## each fuzz target for FUZZTIME (10s)
 mutate: ## break twenty rules, one at a time, and see that their scripts notice
 	$(GO) run ./internal/conformance/mutate
 
+.PHONY: chaos
+chaos: ## break a live client in every way for a minute: make chaos SEED=7
+	$(GO) run ./internal/chaos -seed $(SEED) -for 60s
+
 .PHONY: bench
 bench: ## the benchmarks of the packages
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/... ./xdstp
+
+.PHONY: bench-smoke
+bench-smoke: ## vet, test and build the benchmark modules, and run one small row
+	for d in bench/kit bench/server bench/drivers/*/; do (cd $$d && $(GO) vet ./... && $(GO) test ./...) || exit 1; done
+	BENCH_STRICT=1 ./bench/run.sh -only '^W1-sotw-cds-1k$$' -runs 1
+
+.PHONY: bench-all
+bench-all: ## this client beside others on every workload; wants a quiet machine for a quarter of an hour
+	./bench/run.sh

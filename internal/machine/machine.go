@@ -55,6 +55,8 @@ type Machine struct {
 	slots   map[slot]*stream
 	serial  uint32 // of the last response
 	fx      Effects
+
+	found []*entry // what a response speaks of; used again
 }
 
 // slot names a stream for life: a server, and with one stream a type its type.

@@ -87,16 +87,17 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	m.serial++
 	resp := &response{Response: r, ref: s.ref(), ts: ts, serial: m.serial}
 	ts.busy = resp
-	entries := make([]*entry, len(r.Resources))
-	for i := range entries {
-		entries[i] = m.find(resp, i)
+	m.found = m.found[:0]
+	for i := range r.Resources {
+		m.found = append(m.found, m.find(resp, i))
 	}
 	m.markGone(resp)
-	for i, e := range entries {
+	for i, e := range m.found {
 		if e != nil && !e.twice {
 			m.sort(now, resp, i, e)
 		}
 	}
+	clear(m.found)
 	resp.results = make([][]Result, len(resp.tasks))
 	m.fx.Decode = append(m.fx.Decode, resp.tasks...)
 	m.commit(now, resp)

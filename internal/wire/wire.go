@@ -77,7 +77,6 @@ func ScanDelta(frame []byte) (*Response, error) {
 
 // reset forgets what was scanned before, but for the room that it took.
 func (r *Response) reset(frame []byte) {
-	clear(r.Resources)
 	*r = Response{Size: len(frame), Resources: slices.Grow(r.Resources[:0], count(frame, 2))}
 }
 
