@@ -48,19 +48,25 @@ type Client struct {
 	engine   *engine.Engine
 	table    *authority.Table
 	servers  []bootstrap.ManagementServer // by machine server
-	serverOf map[string]int               // by label of the authority
+	serverOf map[source]int
 	closed   atomic.Bool
 	ended    chan struct{} // closed when all but handlers is over
 	done     chan struct{} // closed when handlers are too
 
 	mu      sync.Mutex
 	types   map[string]*watchedType
-	lanes   map[string]int // by authority label
+	lanes   map[source]int
 	watches map[*core]struct{}
 	pending int           // watches without a first answer
 	settled chan struct{} // closed while pending is 0
 
 	gets gets
+}
+
+// source is who answers for a name: an authority, or for old-style names nobody by name.
+type source struct {
+	old       bool
+	authority string
 }
 
 type watchedType struct {
@@ -85,8 +91,8 @@ func New(config Config) (*Client, error) {
 	}
 	config = config.withDefaults()
 	c := &Client{
-		config: config, boot: boot, node: boot.Node.GetId(), table: table, serverOf: map[string]int{},
-		ended: make(chan struct{}), done: make(chan struct{}), types: map[string]*watchedType{}, lanes: map[string]int{},
+		config: config, boot: boot, node: boot.Node.GetId(), table: table, serverOf: map[source]int{},
+		ended: make(chan struct{}), done: make(chan struct{}), types: map[string]*watchedType{}, lanes: map[source]int{},
 		watches: map[*core]struct{}{}, settled: make(chan struct{}),
 	}
 	close(c.settled)
@@ -133,13 +139,13 @@ func (c *Client) engineConfig() (engine.Config, error) {
 		ec.Servers = append(ec.Servers, es)
 		return i
 	}
-	c.serverOf[authority.OldLabel] = add(c.boot.Servers[0])
+	c.serverOf[source{old: true}] = add(c.boot.Servers[0])
 	for _, name := range slices.Sorted(maps.Keys(c.boot.Authorities)) {
 		servers := c.boot.Authorities[name].Servers
 		if len(servers) == 0 {
 			servers = c.boot.Servers
 		}
-		c.serverOf[name] = add(servers[0])
+		c.serverOf[source{authority: name}] = add(servers[0])
 	}
 	return ec, errors.Join(faults...)
 }
@@ -198,7 +204,7 @@ func (c *Client) prepareAll(ctx context.Context, kind resource.Kind, collection 
 	if collection != wildcard && collection != "" {
 		return nil, c.configError(kind, collection, fmt.Errorf("%w: only %q is a collection", ErrCollection, wildcard))
 	}
-	return c.place(kind, wildcard, authority.OldLabel, machine.Watch{Wildcard: true})
+	return c.place(kind, wildcard, source{old: true}, machine.Watch{Wildcard: true})
 }
 
 // prepare checks what a watch is to be and finds its server.
@@ -213,16 +219,16 @@ func (c *Client) prepare(ctx context.Context, kind resource.Kind, name string) (
 	if err != nil {
 		return nil, c.configError(kind, name, err)
 	}
-	return c.place(kind, name, r.Label(), machine.Watch{Name: r.Name, Authority: r.Authority})
+	return c.place(kind, name, source{r.Old, r.Authority}, machine.Watch{Name: r.Name, Authority: r.Authority})
 }
 
 // place gives a watch its type, its server and the lane of its authority.
-func (c *Client) place(kind resource.Kind, name, label string, w machine.Watch) (*machine.Watch, error) {
+func (c *Client) place(kind resource.Kind, name string, from source, w machine.Watch) (*machine.Watch, error) {
 	t, err := c.typeOf(kind, name)
 	if err != nil {
 		return nil, err
 	}
-	w.Type, w.Server, w.Lane = t, c.serverOf[label], c.laneOf(label)
+	w.Type, w.Server, w.Lane = t, c.serverOf[from], c.laneOf(from)
 	if server := c.servers[w.Server]; server.PerType && methodOf(kind, server.Delta) == "" {
 		return nil, c.configError(kind, name, fmt.Errorf("the type has no stream of its own, as server %q asks for", server.URI))
 	}
@@ -266,13 +272,13 @@ func (c *Client) typeOf(kind resource.Kind, name string) (*machine.Type, error) 
 }
 
 // laneOf numbers authorities: the events of one are told in order.
-func (c *Client) laneOf(label string) int {
+func (c *Client) laneOf(from source) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, ok := c.lanes[label]; !ok {
-		c.lanes[label] = len(c.lanes)
+	if _, ok := c.lanes[from]; !ok {
+		c.lanes[from] = len(c.lanes)
 	}
-	return c.lanes[label]
+	return c.lanes[from]
 }
 
 // ResetBackoff ends all waits between attempts to reach a server now, for a program that

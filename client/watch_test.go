@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/authority"
@@ -21,6 +22,7 @@ import (
 	"github.com/xdswatch/xdswatch/resource/eds"
 	"github.com/xdswatch/xdswatch/testutil"
 	"github.com/xdswatch/xdswatch/testutil/script"
+	"github.com/xdswatch/xdswatch/transport"
 )
 
 // Everything may be called inside a handler.
@@ -406,4 +408,31 @@ func TestSpellings(t *testing.T) {
 			t.Errorf("the event's authority is %q", got)
 		}
 	}, withKnown)
+}
+
+// An authority may be named as metrics call the names that have none.
+func TestAuthorityNamedLikeTheLabelOfNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		top, other := testutil.NewServer(testutil.Named("top")), testutil.NewServer(testutil.Named("other"))
+		defer top.Close()
+		defer other.Close()
+		boot, err := bootstrap.Server(top.Target())
+		must(t, err)
+		second := boot.Servers[0]
+		second.URI = other.Target()
+		boot.Authorities = map[string]bootstrap.Authority{"#old": {Servers: []bootstrap.ManagementServer{second}}}
+		c, err := client.New(client.Config{
+			Bootstrap: boot, GRPC: transport.GRPCConfig{DialOptions: []grpc.DialOption{testutil.InMemory(top, other)}},
+		})
+		must(t, err)
+		defer c.Close()
+		_, err = c.Watch(t.Context(), cds.Type, "a", func(client.Event) {})
+		must(t, err)
+		_, err = c.Watch(t.Context(), cds.Type, "xdstp://%23old/envoy.config.cluster.v3.Cluster/b", func(client.Event) {})
+		must(t, err)
+		synctest.Wait()
+		if len(top.Requests()) != 1 || len(other.Requests()) != 1 {
+			t.Errorf("requests: %v at the top-level server, %v at the authority's", top.Requests(), other.Requests())
+		}
+	})
 }
