@@ -43,6 +43,7 @@ func wantConnectError(t testing.TB, err error, server string, code codes.Code, t
 
 // gRPC's own backoff starts at a second: had it a say, many attempts at a server that is
 // away would take minutes, and the one after its return would fail with an old error.
+// spec: STREAM-8
 func TestEachOpenDialsAnew(t *testing.T) {
 	srv := serveTCP(t, echo)
 	p := newProxy(t, srv.addr)

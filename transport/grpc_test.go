@@ -70,7 +70,7 @@ func TestSendAndRecvAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// spec: STREAM-7
+// spec: STREAM-7 S-29
 func TestNoFourMebibyteLimit(t *testing.T) {
 	s := open(t, build(t, transport.GRPCConfig{}, insecure(serveTCP(t, echo).addr)))
 	wantEcho(t, s, strings.Repeat("0123456789abcdef", 5<<16)) // 5 MiB

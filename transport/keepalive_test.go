@@ -94,6 +94,7 @@ func TestKeepaliveOff(t *testing.T) {
 
 // The same over a real connection that went silent. gRPC asks for no sign of life more
 // often than every 10 s, so the test takes some 11 s.
+// spec: S-8
 func TestKeepaliveFindsASilentPeer(t *testing.T) {
 	t.Parallel()
 	srv := serveTCP(t, echo, grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second}))
