@@ -43,7 +43,10 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 	ts := resp.ts
 	if ts.entries[e.name] != e {
 		if r.Err != nil {
+			resp.invalid++
 			resp.line(it.index, e.name, r.Err)
+		} else {
+			resp.valid++
 		}
 		return
 	}
@@ -52,9 +55,11 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 	case r.Err != nil:
 		m.refuse(now, resp, it.index, e, r.Err, hashOf(it.Raw))
 	case r.Same:
+		resp.valid++
 		e.raw = r.Raw // so that the same bytes are known at once next time
 		m.confirm(e, version)
 	default:
+		resp.valid++
 		m.accept(now, e, r, version)
 	}
 }
@@ -72,6 +77,9 @@ func (m *Machine) finish(now time.Time, resp *response) {
 	m.removeListed(now, resp)
 	m.takeErrors(now, resp)
 	m.removeAbsent(now, resp)
+	if len(resp.lines) == 0 {
+		ts.accepted = now
+	}
 	if len(resp.lines) == 0 && !s.Delta {
 		ts.version = resp.Version
 	}
@@ -81,6 +89,7 @@ func (m *Machine) finish(now time.Time, resp *response) {
 	ts.busy = nil
 	m.fx.Notify = append(m.fx.Notify, Notice{
 		Kind: NoticeEnd, Server: s.server, TypeURL: ts.typ.URL, Version: resp.Version, Stream: resp.ref,
+		Valid: resp.valid, Invalid: resp.invalid,
 	})
 	m.fx.Consumed = append(m.fx.Consumed, resp.ref)
 	if resp.then != nil {

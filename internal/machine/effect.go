@@ -116,6 +116,11 @@ type Notice struct {
 	Resources int    // of a response, or names of a request
 	Size      int    // in bytes
 	Ignored   bool   // a response of a type that was not asked for
+
+	// Of NoticeEnd: how many entries of the response were good, those that said nothing new
+	// among them, and how many were invalid. Removals and entries that were not asked for
+	// are neither.
+	Valid, Invalid int
 }
 
 // Reason says why there is no resource.

@@ -12,8 +12,18 @@ func (w *world) check(long bool) {
 		w.fail("%d tasks and %d responses are not done with", len(w.tasks), len(w.sent))
 	}
 	w.sent = nil
+	left := 0
 	for _, s := range w.m.streams {
 		w.checkStream(s)
+		for _, ts := range s.order {
+			left += len(ts.entries)
+		}
+	}
+	for _, c := range w.m.Counts() {
+		left -= c.N
+	}
+	if left != 0 {
+		w.fail("%d resources are not counted", left)
 	}
 	for _, sw := range w.watches {
 		md := w.model(sw.Type.URL)

@@ -38,6 +38,8 @@ type response struct {
 	gone     []*entry // that the response lists without a body
 	changed  bool     // something in it was new
 
+	valid, invalid int // entries, as [Notice] counts them
+
 	then *Received // a response of the type that has to wait for this one
 }
 
@@ -93,7 +95,11 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	}
 	m.markGone(resp)
 	for i, e := range m.found {
-		if e != nil && !e.twice {
+		switch {
+		case e == nil:
+		case e.twice:
+			resp.invalid++
+		default:
 			m.sort(now, resp, i, e)
 		}
 	}
@@ -127,6 +133,7 @@ func (m *Machine) find(resp *response, i int) *entry {
 	name, err := ts.nameOf(&resp.Resources[i])
 	if name == nil {
 		resp.nameless = true
+		resp.invalid++
 		resp.line(i, "", err)
 		return nil
 	}
@@ -214,6 +221,7 @@ func (ts *typeState) faultOf(r *wire.Resource) error {
 func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
 	r := &resp.Resources[i]
 	if e.held() && string(e.raw) == string(r.Payload) {
+		resp.valid++
 		m.confirm(e, resp.versionOf(r))
 		return
 	}
@@ -246,6 +254,7 @@ func (m *Machine) bodiless(now time.Time, resp *response, i int, e *entry) {
 	const virtualHost = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
 	version := resp.versionOf(r)
 	if e.held() && version != "" && version == e.version && resp.ts.typ.URL != virtualHost {
+		resp.valid++
 		return
 	}
 	if !resp.ts.stream.Delta {
@@ -265,6 +274,7 @@ func (resp *response) versionOf(r *wire.Resource) string {
 
 // refuse notes that an entry is invalid.
 func (m *Machine) refuse(now time.Time, resp *response, i int, e *entry, err error, hash uint64) {
+	resp.invalid++
 	resp.line(i, e.name, err)
 	f := &Fault{Kind: FaultRejected, Err: err, At: now, Version: resp.Version, refused: hash}
 	if resp.ts.stream.Delta && i < len(resp.Resources) {

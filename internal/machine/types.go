@@ -29,7 +29,8 @@ type typeState struct {
 	wildAmbient bool
 	wildTimer   uint32 // that runs for it; 0 if none
 
-	version string // of the last accepted response; SotW
+	version  string    // of the last accepted response; SotW
+	accepted time.Time // when it came, in either variant; zero if none did
 
 	busy *response // received and not finished yet
 
