@@ -10,7 +10,7 @@ help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
 
 .PHONY: check
-check: fmt vet staticcheck tidy generated race googledefault ## everything that must pass before a change lands
+check: fmt vet staticcheck tidy generated race googledefault otelmetrics ## everything that must pass before a change lands
 
 .PHONY: fmt
 fmt: ## fail if a file is not gofmt-clean
@@ -29,6 +29,7 @@ tidy: ## fail if go.mod is not tidy
 	$(GO) mod tidy -diff
 	cd tools && $(GO) mod tidy -diff
 	cd transport/googledefault && $(GO) mod tidy -diff
+	cd otelmetrics && $(GO) mod tidy -diff
 
 .PHONY: generated
 generated: ## fail if a generated file is out of date
@@ -45,6 +46,10 @@ race: ## all tests, with the race detector
 .PHONY: googledefault
 googledefault: ## the module of its own below transport
 	cd transport/googledefault && $(GO) vet ./... && $(GO) test -race ./...
+
+.PHONY: otelmetrics
+otelmetrics: ## the module of its own for OpenTelemetry
+	cd otelmetrics && $(GO) vet ./... && $(GO) test -race ./...
 
 .PHONY: test
 test: ## all tests

@@ -119,6 +119,7 @@ func (c *Client) engineConfig() (engine.Config, error) {
 		Node:            c.nodeMaker(),
 		Logger:          c.config.Logger,
 		Trace:           c.tracer(),
+		Metrics:         c.counters(),
 	}
 	var faults []error
 	byKey := map[string]int{}

@@ -89,6 +89,8 @@ type Config struct {
 
 	// Trace hears of streams, requests and responses; nil for none.
 	Trace *Trace
+	// Metrics counts what gRFC A78 counts; nil for nothing. See also [Client.Gauges].
+	Metrics *Metrics
 
 	// GRPC configures connections: keepalive, sizes, headers, dial options.
 	GRPC transport.GRPCConfig

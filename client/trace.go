@@ -61,12 +61,15 @@ func (c *Client) tracer() func(*machine.Notice) {
 		return nil
 	}
 	return func(n *machine.Notice) {
-		defer func() {
-			if p := recover(); p != nil {
-				c.config.Logger.Error("a trace function panicked", "panic", p)
-			}
-		}()
+		defer c.survive("a trace function panicked")
 		c.trace(t, n)
+	}
+}
+
+// survive is deferred: it ends a panic of the program's in the log.
+func (c *Client) survive(what string) {
+	if p := recover(); p != nil {
+		c.config.Logger.Error(what, "panic", p)
 	}
 }
 

@@ -39,6 +39,7 @@ func (e *Engine) apply(fx machine.Effects) {
 		e.open(o)
 	}
 	for _, w := range fx.Wait {
+		e.judge(w)
 		e.wait(w)
 	}
 	e.forgetDown()
@@ -73,10 +74,12 @@ func (e *Engine) notify(notices []machine.Notice) {
 		switch n.Kind {
 		case machine.NoticeResponse:
 			e.trace(n)
+			e.heard(n.Server, n.Stream.Stream)
 			if !n.Ignored {
 				e.beginPart(n)
 			}
 		case machine.NoticeEnd:
+			e.countUpdates(n)
 			e.endPart(n)
 		case machine.NoticeStreamUp, machine.NoticeStreamDown, machine.NoticeRequest, machine.NoticeAck, machine.NoticeNack:
 			e.trace(n)
@@ -124,7 +127,7 @@ func (e *Engine) beginPart(n *machine.Notice) {
 		e.parts[key] = p
 	}
 	p.responses++
-	p.lanes = e.withTracer(p.lanes, n.Server)
+	p.lanes = e.withHooks(p.lanes, n.Server)
 }
 
 // endPart ends the delivery of a response: the lanes that it touched end their batches,
@@ -149,7 +152,7 @@ func (e *Engine) consumed(ref machine.Ref) {
 		return
 	}
 	if s := e.stream(ref); s != nil {
-		e.deliver(ref, nil, e.withTracer(nil, s.number))
+		e.deliver(ref, nil, e.withHooks(nil, s.number))
 	}
 }
 
@@ -172,10 +175,10 @@ func with(ls []*lane, l *lane) []*lane {
 	return append(ls, l)
 }
 
-// withTracer adds the lane in which a server's trace stands, so that a slow trace holds
-// back what it traces.
-func (e *Engine) withTracer(ls []*lane, server int) []*lane {
-	if l := e.home[server]; l != nil && e.config.Trace != nil {
+// withHooks adds the lane in which a server's hooks are called, so that slow ones hold
+// back what they hear of.
+func (e *Engine) withHooks(ls []*lane, server int) []*lane {
+	if l := e.home[server]; l != nil && (e.config.Trace != nil || e.config.Metrics != nil) {
 		return with(ls, l)
 	}
 	return ls
@@ -197,11 +200,17 @@ func (e *Engine) lanesOf(n *machine.Notice) []*lane {
 // trace logs what happens on a stream and tells the program's trace.
 func (e *Engine) trace(n *machine.Notice) {
 	e.logStream(n)
-	l := e.home[n.Server]
-	if e.config.Trace == nil || l == nil {
-		return
+	if e.config.Trace != nil {
+		e.hook(n.Server, func() { e.config.Trace(n) })
 	}
-	l.put(item{trace: n})
+}
+
+// hook has a hook of the program called, in order with the events of the lane of a
+// server's first watch.
+func (e *Engine) hook(server int, f func()) {
+	if l := e.home[server]; l != nil {
+		l.put(item{hook: f})
+	}
 }
 
 func (e *Engine) log(l machine.Log) {

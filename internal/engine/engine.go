@@ -39,6 +39,8 @@ type Config struct {
 	// Trace, if not nil, hears of what happens on streams, in order with the events of the
 	// lane of the server's first watch.
 	Trace func(*machine.Notice)
+	// Metrics, if not nil, hears of what is counted, in the same lane.
+	Metrics *Metrics
 }
 
 // Sink takes the notices of watches. Its methods are called by the dispatcher of its lane
@@ -87,6 +89,7 @@ type Engine struct {
 	again      []machine.Event
 	lastNack   map[string]string
 	lastFault  map[string]string // by URI
+	health     []health          // by server
 }
 
 // inboxSize is how many messages may wait for the loop before their senders do.
@@ -105,7 +108,7 @@ func New(c Config) *Engine {
 		inbox: make(chan any, inboxSize), stop: make(chan struct{}), over: make(chan struct{}),
 		kinds: map[string]resource.Kind{}, home: map[int]*lane{}, conns: map[*Server]transport.Conn{}, streams: map[int]*stream{},
 		retries: map[int]*retry{}, parts: map[partKey]*part{}, delivering: map[machine.Ref]bool{},
-		lastNack: map[string]string{}, lastFault: map[string]string{},
+		lastNack: map[string]string{}, lastFault: map[string]string{}, health: make([]health, len(c.Servers)),
 	}
 	e.received.New = func() any { return &received{} }
 	e.ctx, e.cancel = context.WithCancel(context.Background())

@@ -11,7 +11,6 @@ import (
 // What waits in it is bounded by the machine, since a response is not read before the last
 // one was delivered.
 type lane struct {
-	trace func(*machine.Notice)
 	mu    sync.Mutex
 	wake  *sync.Cond
 	queue []item
@@ -26,11 +25,11 @@ type told struct {
 	part *part
 }
 
-// item is a notice, a stream's notice for the trace, a flush, or the end of a response.
+// item is a notice, a hook of the program, a flush, or the end of a response.
 type item struct {
 	notice *machine.Notice
 	part   *part // that the notice is of, or that ends with the marker; nil if none
-	trace  *machine.Notice
+	hook   func()
 	flush  bool
 	marker *marker
 }
@@ -55,7 +54,7 @@ func (m *marker) reached() {
 // laneOf finds or starts the dispatcher with a number.
 func (e *Engine) laneOf(number int) *lane {
 	for len(e.lane) <= number {
-		l := &lane{trace: e.config.Trace}
+		l := &lane{}
 		l.wake = sync.NewCond(&l.mu)
 		e.lane = append(e.lane, l)
 		at := len(e.lane) - 1
@@ -118,8 +117,8 @@ func (l *lane) run(number int) {
 
 func (l *lane) do(it *item, number int) {
 	switch {
-	case it.trace != nil:
-		l.trace(it.trace)
+	case it.hook != nil:
+		it.hook()
 	case it.notice != nil:
 		l.tell(it, it.notice.To, number)
 		l.tell(it, it.notice.All, number)

@@ -53,6 +53,7 @@ func (e *Engine) open(o machine.Open) {
 	s.ctx, s.cancel = context.WithCancel(e.ctx)
 	s.allow()
 	e.streams[o.Stream] = s
+	e.created(o.Server)
 	var err error
 	if s.conn, err = e.connect(server); err != nil {
 		e.again = append(e.again, machine.Down{Ref: s.ref, Kind: machine.FaultConnection, Err: err})
@@ -192,6 +193,7 @@ func (e *Engine) closeStream(r machine.Ref) {
 	s.end()
 	delete(e.retries, r.Stream)
 	delete(e.streams, r.Stream)
+	delete(e.health[s.number].failing, r.Stream)
 	for _, other := range e.streams {
 		if other.server == s.server {
 			return

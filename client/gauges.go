@@ -1,0 +1,143 @@
+package client
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/xdswatch/xdswatch/authority"
+	"github.com/xdswatch/xdswatch/internal/machine"
+)
+
+// CacheState is what the cache knows of a resource, by the values of grpc.xds.cache_state
+// (gRFC A78, A88).
+type CacheState string
+
+// The states. Those that end in Cached have a value that stays good.
+const (
+	CacheRequested           CacheState = "requested"
+	CacheDoesNotExist        CacheState = "does_not_exist"
+	CacheDoesNotExistCached  CacheState = "does_not_exist_but_cached"
+	CacheAcked               CacheState = "acked"
+	CacheNacked              CacheState = "nacked"
+	CacheNackedCached        CacheState = "nacked_but_cached"
+	CacheTimeout             CacheState = "timeout"
+	CacheReceivedError       CacheState = "received_error"
+	CacheReceivedErrorCached CacheState = "received_error_but_cached"
+)
+
+func cacheState(s machine.Status, held bool) CacheState {
+	switch s {
+	case machine.StatusAcked:
+		return CacheAcked
+	case machine.StatusTimeout:
+		return CacheTimeout
+	case machine.StatusDoesNotExist:
+		if held {
+			return CacheDoesNotExistCached
+		}
+		return CacheDoesNotExist
+	case machine.StatusNacked:
+		if held {
+			return CacheNackedCached
+		}
+		return CacheNacked
+	case machine.StatusReceivedError:
+		if held {
+			return CacheReceivedErrorCached
+		}
+		return CacheReceivedError
+	}
+	return CacheRequested
+}
+
+// ResourceCount is how many resources are in one state.
+type ResourceCount struct {
+	Authority string // "#old" of old-style names
+	Type      string // URL
+	State     CacheState
+	Count     int // more than 0
+}
+
+// LastAccepted is when a server last sent a response of a type in which nothing was
+// invalid, whether or not it said anything new. A type without one is not listed.
+type LastAccepted struct {
+	Server string // URI
+	Type   string // URL
+	At     time.Time
+}
+
+// Gauges is what can be measured at any moment, each list sorted by its fields.
+type Gauges struct {
+	// Servers are those on which something is watched; of two with one URI that which is
+	// worse off.
+	Servers []ServerHealth
+	// Resources is grpc.xds_client.resources: what is watched by name, and the members of
+	// wildcards. A wildcard itself is no resource.
+	Resources []ResourceCount
+	// Accepted has the types that are watched.
+	Accepted []LastAccepted
+}
+
+// Gauges measures the client now; the callback of an observable instrument may call it. It
+// needs no [Config.Metrics]. Nothing is counted between calls; instead the client's loop
+// looks at every resource once, which takes it about 5 ms for a hundred thousand.
+// After Close it is empty.
+func (c *Client) Gauges() Gauges {
+	g := c.engine.Gauges()
+	return Gauges{Servers: c.health(g.Connected), Resources: resourceCounts(g.Counts), Accepted: c.accepted(g.Accepted)}
+}
+
+func (c *Client) health(connected map[int]bool) []ServerHealth {
+	all := map[string]bool{}
+	for server, is := range connected {
+		uri := c.servers[server].URI
+		so, known := all[uri]
+		all[uri] = is && (so || !known)
+	}
+	var hs []ServerHealth
+	for _, uri := range slices.Sorted(maps.Keys(all)) {
+		hs = append(hs, ServerHealth{uri, all[uri]})
+	}
+	return hs
+}
+
+func resourceCounts(counts []machine.Count) []ResourceCount {
+	sums := map[ResourceCount]int{}
+	for _, n := range counts {
+		key := ResourceCount{Authority: n.Authority, Type: n.TypeURL, State: cacheState(n.Status, n.Held)}
+		if !n.Structured {
+			key.Authority = authority.OldLabel
+		}
+		sums[key] += n.N
+	}
+	var rs []ResourceCount
+	for r, n := range sums {
+		r.Count = n
+		rs = append(rs, r)
+	}
+	slices.SortFunc(rs, func(a, b ResourceCount) int {
+		return cmp.Or(cmp.Compare(a.Authority, b.Authority), cmp.Compare(a.Type, b.Type), cmp.Compare(a.State, b.State))
+	})
+	return rs
+}
+
+func (c *Client) accepted(as []machine.Accepted) []LastAccepted {
+	latest := map[LastAccepted]time.Time{}
+	for _, a := range as {
+		key := LastAccepted{Server: c.servers[a.Server].URI, Type: a.TypeURL}
+		if a.At.After(latest[key]) {
+			latest[key] = a.At
+		}
+	}
+	var ls []LastAccepted
+	for l, at := range latest {
+		l.At = at
+		ls = append(ls, l)
+	}
+	slices.SortFunc(ls, func(a, b LastAccepted) int {
+		return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Type, b.Type))
+	})
+	return ls
+}

@@ -1,0 +1,89 @@
+package engine
+
+import "github.com/xdswatch/xdswatch/internal/machine"
+
+// Metrics are hooks for what gRFC A78 counts. All are set.
+type Metrics struct {
+	// Connected hears of a server that becomes connected or not.
+	Connected func(server int, connected bool)
+	// Updates hears of how many entries of a response were good and how many were invalid.
+	Updates func(server int, typeURL string, valid, invalid int)
+}
+
+// health is what is known of a server's (gRFC A78, grpc.xds_client.connected).
+type health struct {
+	known   bool // a stream was asked for
+	failed  bool // and since it failed there was no response
+	failing map[int]bool
+}
+
+// created: a server counts as connected from its first stream on.
+func (e *Engine) created(server int) {
+	if h := &e.health[server]; !h.known {
+		h.known, h.failing = true, map[int]bool{}
+		e.connected(server, true)
+	}
+}
+
+// judge takes the end of a stream: one that could not be had, or brought no response, is a
+// failure of its server (gRFC A57, A88).
+func (e *Engine) judge(w machine.Wait) {
+	if w.Responded {
+		e.heard(w.Server, w.Stream)
+		return
+	}
+	h := &e.health[w.Server]
+	h.failing[w.Stream] = true
+	if !h.failed {
+		h.failed = true
+		e.connected(w.Server, false)
+	}
+}
+
+// heard takes a response. It is what ends a failure; with one stream a type, of a server
+// none of whose other streams fails.
+func (e *Engine) heard(server, stream int) {
+	h := &e.health[server]
+	if !h.failed {
+		return
+	}
+	delete(h.failing, stream)
+	if len(h.failing) == 0 {
+		h.failed = false
+		e.connected(server, true)
+	}
+}
+
+func (e *Engine) connected(server int, is bool) {
+	if m := e.config.Metrics; m != nil {
+		e.hook(server, func() { m.Connected(server, is) })
+	}
+}
+
+func (e *Engine) countUpdates(n *machine.Notice) {
+	m := e.config.Metrics
+	if m == nil || n.Valid+n.Invalid == 0 {
+		return
+	}
+	server, typeURL, valid, invalid := n.Server, n.TypeURL, n.Valid, n.Invalid
+	e.hook(server, func() { m.Updates(server, typeURL, valid, invalid) })
+}
+
+// Gauges is what can be measured at any moment.
+type Gauges struct {
+	Connected map[int]bool // by server, of those that have a stream or wait for one
+	Counts    []machine.Count
+	Accepted  []machine.Accepted
+}
+
+// Gauges measures; it is empty after Close. It holds up the loop for as long as it takes to
+// look at each resource once.
+func (e *Engine) Gauges() (g Gauges) {
+	e.ask(func() {
+		g = Gauges{Connected: map[int]bool{}, Counts: e.machine.Counts(), Accepted: e.machine.Accepted()}
+		for _, s := range e.streams {
+			g.Connected[s.number] = !e.health[s.number].failed
+		}
+	})
+	return g
+}

@@ -1,0 +1,179 @@
+package otelmetrics_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/otelmetrics"
+	"github.com/xdswatch/xdswatch/resource/cds"
+	"github.com/xdswatch/xdswatch/testutil"
+	"github.com/xdswatch/xdswatch/transport"
+)
+
+// collect writes down what a reader finds: one line a point, sorted.
+func collect(reader sdk.Reader) (lines []string, err error) {
+	var all metricdata.ResourceMetrics
+	if err := reader.Collect(context.Background(), &all); err != nil {
+		return nil, err
+	}
+	for _, scope := range all.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			switch data := m.Data.(type) {
+			case metricdata.Sum[int64]:
+				lines = append(lines, points(m, data.DataPoints)...)
+			case metricdata.Gauge[int64]:
+				lines = append(lines, points(m, data.DataPoints)...)
+			case metricdata.Gauge[float64]:
+				lines = append(lines, points(m, data.DataPoints)...)
+			default:
+				return nil, fmt.Errorf("%s is a %T", m.Name, data)
+			}
+		}
+	}
+	slices.Sort(lines)
+	return lines, nil
+}
+
+func points[N int64 | float64](m metricdata.Metrics, ps []metricdata.DataPoint[N]) (lines []string) {
+	for _, p := range ps {
+		lines = append(lines, fmt.Sprintf("%s %v %s %s", m.Name, p.Value, m.Unit, p.Attributes.Encoded(attribute.DefaultEncoder())))
+	}
+	return lines
+}
+
+// newClient makes a client of a scripted server, with its instruments.
+func newClient(srv *testutil.Server, in *otelmetrics.Instruments) (*client.Client, error) {
+	boot, err := bootstrap.Server(srv.Target())
+	if err != nil {
+		return nil, err
+	}
+	return client.New(client.Config{
+		Bootstrap: boot, Metrics: in.Hooks(), GRPC: transport.GRPCConfig{DialOptions: srv.DialOptions()},
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// expect compares all that a reader finds.
+func expect(t *testing.T, reader sdk.Reader, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	got, err := collect(reader)
+	must(t, err)
+	if !slices.Equal(got, want) {
+		t.Errorf("metrics are\n%q, want\n%q", got, want)
+	}
+}
+
+// Names, units, labels and values, from the first stream to the end.
+// spec: METRIC-1 METRIC-2
+func TestInstruments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := testutil.NewServer()
+		defer srv.Close()
+		reader := sdk.NewManualReader()
+		in, err := otelmetrics.New(sdk.NewMeterProvider(sdk.WithReader(reader)), otelmetrics.Config{Target: "xds:///echo"})
+		must(t, err)
+		c, err := newClient(srv, in)
+		must(t, err)
+		defer c.Close()
+		reg, err := in.Observe(c)
+		must(t, err)
+		expect(t, reader)
+
+		for _, name := range []string{"a", "b"} {
+			_, err = c.Watch(context.Background(), cds.Type, name, func(client.Event) {})
+			must(t, err)
+		}
+		st, err := srv.Accept(t.Context())
+		must(t, err)
+		st.End(errors.New("not now"))
+		st, err = srv.Accept(t.Context())
+		must(t, err)
+		const (
+			target = "grpc.target=xds:///echo"
+			server = ",grpc.xds.server=passthrough:///scripted"
+			kind   = ",grpc.xds.resource_type=envoy.config.cluster.v3.Cluster"
+			state  = ",grpc.xds.authority=#old,grpc.xds.cache_state="
+		)
+		failure := "grpc.xds_client.server_failure 1 {failure} " + target + server
+		expect(t, reader,
+			"grpc.xds_client.connected 0 {bool} "+target+server,
+			"grpc.xds_client.resources 2 {resource} "+target+state+"requested"+kind,
+			failure,
+		)
+
+		bad := &clusterv3.Cluster{Name: "b", ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: -1}}
+		must(t, st.Send(testutil.SotW(cds.Type.TypeURL(), "1", "n1", &clusterv3.Cluster{Name: "a"}, &clusterv3.Cluster{Name: "b"})))
+		synctest.Wait()
+		time.Sleep(1500 * time.Millisecond)
+		must(t, st.Send(testutil.SotW(cds.Type.TypeURL(), "2", "n2", &clusterv3.Cluster{Name: "a"}, bad)))
+		expect(t, reader,
+			"grpc.xds_client.connected 1 {bool} "+target+server,
+			"grpc.xds_client.resource_updates_invalid 1 {resource} "+target+kind+server,
+			"grpc.xds_client.resource_updates_valid 3 {resource} "+target+kind+server,
+			"grpc.xds_client.resources 1 {resource} "+target+state+"acked"+kind,
+			"grpc.xds_client.resources 1 {resource} "+target+state+"nacked_but_cached"+kind,
+			failure,
+			"xdswatch.last_accepted_response.age 1.5 s "+target+kind+server,
+		)
+
+		must(t, reg.Unregister())
+		expect(t, reader,
+			"grpc.xds_client.resource_updates_invalid 1 {resource} "+target+kind+server,
+			"grpc.xds_client.resource_updates_valid 3 {resource} "+target+kind+server,
+			failure,
+		)
+	})
+}
+
+// Without a target there is no label for it.
+func TestWithoutTarget(t *testing.T) {
+	reader := sdk.NewManualReader()
+	in, err := otelmetrics.New(sdk.NewMeterProvider(sdk.WithReader(reader)), otelmetrics.Config{})
+	must(t, err)
+	in.Hooks().ServerFailure("s")
+	got, err := collect(reader)
+	must(t, err)
+	if want := []string{"grpc.xds_client.server_failure 1 {failure} grpc.xds.server=s"}; !slices.Equal(got, want) {
+		t.Errorf("metrics are %q, want %q", got, want)
+	}
+}
+
+// refusing is a provider that makes no counters.
+type refusing struct{ noop.MeterProvider }
+
+func (refusing) Meter(string, ...metric.MeterOption) metric.Meter { return refusingMeter{} }
+
+type refusingMeter struct{ noop.Meter }
+
+var errRefused = errors.New("no counters")
+
+func (refusingMeter) Int64Counter(string, ...metric.Int64CounterOption) (metric.Int64Counter, error) {
+	return nil, errRefused
+}
+
+func TestProviderRefuses(t *testing.T) {
+	if in, err := otelmetrics.New(refusing{}, otelmetrics.Config{}); in != nil || !errors.Is(err, errRefused) {
+		t.Errorf("New gives %v, %v; want the provider's error", in, err)
+	}
+}
