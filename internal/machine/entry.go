@@ -283,7 +283,7 @@ func (m *Machine) tellKnown(e *entry, to []*Watch) {
 	case StatusNacked, StatusReceivedError, StatusTimeout:
 		m.noticeTo(e, NoticeFailed, to, nil).Fault = e.fault
 	}
-	if f := e.ts.stream.fault; f != nil {
+	if f := e.ts.trouble(); f != nil {
 		e.orphan = true
 		m.noticeTo(e, NoticeFailed, to, nil).Fault = f
 	}

@@ -84,6 +84,7 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 		ts.starting, ts.wildKnown = false, true
 	}
 	ts.nonce, ts.answered, ts.lastPure = r.Nonce, true, time.Time{}
+	m.clear(ts)
 	m.serial++
 	resp := &response{Response: r, ref: s.ref(), ts: ts, serial: m.serial}
 	ts.busy = resp

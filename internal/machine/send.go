@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
@@ -75,7 +76,12 @@ func (m *Machine) send(now time.Time, s *stream) {
 			pure = append(pure, ts)
 		}
 	}
+	slices.SortStableFunc(pure, byDoubt)
 	for _, ts := range pure {
+		if at := ts.turn(); now.Before(at) {
+			ts.sendAt = at
+			continue
+		}
 		if m.write(now, ts) {
 			return
 		}
@@ -149,6 +155,9 @@ func (m *Machine) write(now time.Time, ts *typeState) bool {
 	if a == nil {
 		ts.lastPure = now
 	}
+	if !ts.asked {
+		ts.firstAt = now
+	}
 	n.Resources, n.Size = len(ts.names.sorted), len(msg)
 	ts.asked, s.nodeSent = true, true
 	s.writing = ts
@@ -162,6 +171,9 @@ func (m *Machine) written(now time.Time, s *stream) {
 	ts := s.writing
 	if ts == nil {
 		return
+	}
+	if !ts.left {
+		ts.left, ts.firstAt = true, now
 	}
 	for _, e := range ts.fresh {
 		waiting := e.status == StatusRequested || e.status == StatusDoesNotExist || e.status == StatusTimeout

@@ -177,10 +177,13 @@ func (m *Machine) up(now time.Time, s *stream, node []byte) {
 }
 
 // down: values that are held stay. A stream that had delivered a response ended normally
-// (gRFC A57); otherwise the server is in trouble and everyone on it hears so.
+// (gRFC A57), as did one whose end is due to a type that the server does not know;
+// otherwise the server is in trouble and everyone on it hears so.
 func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	fault := &Fault{Kind: ev.Kind, Err: ev.Err, At: now}
+	well := s.responded // or the end is due to one type
 	if s.state == up {
+		well = m.blame(now, s, ev.Err) || well
 		m.fx.Notify = append(m.fx.Notify, Notice{
 			Kind: NoticeStreamDown, Server: s.server, TypeURL: s.url, Stream: s.ref(), Fault: fault,
 		})
@@ -195,11 +198,11 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 		return
 	}
 	s.state = waiting
-	m.fx.Wait = append(m.fx.Wait, Wait{s.ref(), s.server, s.responded})
+	m.fx.Wait = append(m.fx.Wait, Wait{s.ref(), s.server, well})
 	if s.responded && s.fault != nil {
 		m.recovered(s) // by a response that is still being worked on
 	}
-	if !s.responded && !fault.same(s.fault) {
+	if !well && !fault.same(s.fault) {
 		s.fault = fault
 		m.tellAll(s)
 	}
@@ -264,13 +267,17 @@ func (m *Machine) wanted(now time.Time, s *stream, by int) {
 // is wrong (gRFC A88: ambient), the others that there is none.
 func (m *Machine) tellAll(s *stream) {
 	for _, ts := range s.order {
-		for _, e := range ts.inOrder() {
-			m.tellFault(e, s.fault)
-		}
-		if len(ts.wild) > 0 {
-			ts.wildAmbient = ts.synced
-			m.tellWild(ts, ts.wildFault(s.fault))
-		}
+		m.tellType(ts, s.fault)
+	}
+}
+
+func (m *Machine) tellType(ts *typeState, f *Fault) {
+	for _, e := range ts.inOrder() {
+		m.tellFault(e, f)
+	}
+	if len(ts.wild) > 0 {
+		ts.wildAmbient = ts.synced
+		m.tellWild(ts, ts.wildFault(f))
 	}
 }
 

@@ -33,15 +33,18 @@ type typeState struct {
 
 	busy *response // received and not finished yet
 
+	suspicion
 	onStream
 }
 
 // onStream is what is known of a type on one incarnation of its stream.
 type onStream struct {
-	asked     bool   // a request was sent
-	named     bool   // a name was sent
-	answered  bool   // a response came
-	nonce     string // of the newest response
+	asked     bool      // a request was sent
+	firstAt   time.Time // when the first one left; until then, when it was made
+	left      bool      // it has
+	named     bool      // a name was sent
+	answered  bool      // a response came
+	nonce     string    // of the newest response
 	told      wildForm
 	wildKnown bool // the wildcard request has left
 	owed      []answer
