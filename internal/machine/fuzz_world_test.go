@@ -155,7 +155,7 @@ func (w *world) stale() {
 		old := Ref{s.ref.Stream, s.ref.Gen - 1 - w.next(2)}
 		r := &simResponse{md: w.models[w.next(3)], nonce: "stale", removed: []string{"a", "b", "c"}}
 		w.push([]Event{
-			Up{Ref: old}, Down{old, FaultStream, errors.New("old")}, Written{old}, Delivered{old}, Retry{old},
+			Up{Ref: old}, Down{Ref: old, Kind: FaultStream, Err: errors.New("old")}, Written{old}, Delivered{old}, Retry{old},
 			Received{old, r.frame(w, w.policy.delta)}, Tick{},
 		}[w.next(7)])
 	})

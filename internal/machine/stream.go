@@ -22,6 +22,7 @@ const maxIgnored = 64
 // stream is one stream for life; each time it is opened is an incarnation of its own.
 type stream struct {
 	*Server
+	budget  *int // of the server
 	index   int
 	gen     int
 	server  int
@@ -84,13 +85,22 @@ type timer struct {
 	at    time.Duration // on the stream's clock
 	entry *entry
 	wild  *typeState
+	sweep bool // of a wildcard: for what the server was not told of
 }
 
 func (t timer) stale() bool {
 	if e := t.entry; e != nil {
 		return e.timer != t.id || e.ts.entries[e.name] != e
 	}
-	return t.wild.wildTimer != t.id
+	return *t.ofWild() != t.id
+}
+
+// ofWild is where a wildcard keeps the timer that runs.
+func (t timer) ofWild() *uint32 {
+	if t.sweep {
+		return &t.wild.sweepTimer
+	}
+	return &t.wild.wildTimer
 }
 
 // timerAt is when the first timer runs out; zero for never.
@@ -117,7 +127,7 @@ func (m *Machine) startTimer(now time.Time, s *stream, t timer) {
 	if t.entry != nil {
 		t.entry.timer = t.id
 	} else {
-		t.wild.wildTimer = t.id
+		*t.ofWild() = t.id
 	}
 	s.timers = append(s.timers, t)
 }
@@ -183,7 +193,10 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	fault := &Fault{Kind: ev.Kind, Err: ev.Err, At: now}
 	well := s.responded // or the end is due to one type
 	if s.state == up {
-		well = m.blame(now, s, ev.Err) || well
+		var large bool
+		if fault.Err, large = m.exhausted(s, ev); !large {
+			well = m.blame(now, s, ev.Err) || well
+		}
 		m.fx.Notify = append(m.fx.Notify, Notice{
 			Kind: NoticeStreamDown, Server: s.server, TypeURL: s.url, Stream: s.ref(), Fault: fault,
 		})
