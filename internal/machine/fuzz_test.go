@@ -52,6 +52,7 @@ type world struct {
 	m       *Machine
 	policy  policy
 	perType bool
+	budget  bool   // first requests are kept small
 	hated   *model // the server ends streams that ask for it; nil for none
 	now     time.Time
 	models  []*model
@@ -97,6 +98,9 @@ func newWorld(t testing.TB, b []byte) *world {
 		{URL: "type.googleapis.com/test.Foo"},
 	} {
 		w.models = append(w.models, newModel(typ))
+	}
+	if w.budget = w.policy.delta && w.next(4) == 0; w.budget {
+		w.m.budgets[0] = 50 + w.next(100)
 	}
 	if n := w.next(9); n < 3 {
 		w.hated = w.models[n]

@@ -383,6 +383,10 @@ func (w *simWatch) listen(n Notice) {
 // timeout takes what the machine concluded by itself.
 func (w *world) timeout(n Notice) {
 	word := w.model(n.TypeURL).word(n.Name)
+	if w.budget && word.held && n.silent() {
+		word.remove(n.Kind == NoticeAmbient)
+		return
+	}
 	fired := n.Kind == NoticeDoesNotExist && n.Reason == ReasonTimeout || n.Kind == NoticeFailed && n.Fault.Kind == FaultTimeout
 	r, _ := w.m.Held(0, n.TypeURL, n.Name)
 	switch {
@@ -395,4 +399,16 @@ func (w *world) timeout(n Notice) {
 	default:
 		word.absent, word.fault = true, false
 	}
+}
+
+// silent says that a notice may be because the server was not told a version and did not
+// answer.
+func (n Notice) silent() bool {
+	switch n.Kind {
+	case NoticeDoesNotExist:
+		return n.Reason == ReasonTimeout || n.Reason == ReasonAbsent
+	case NoticeAmbient:
+		return n.Fault != nil && (n.Fault.Kind == FaultTimeout || n.Fault.Err == errDeleted)
+	}
+	return false
 }
