@@ -19,7 +19,7 @@ type ErrorKind string
 // Kinds of errors.
 const (
 	ErrorConnection ErrorKind = "connection" // no stream to the server could be had
-	ErrorStream     ErrorKind = "stream"     // the stream ended before its first response
+	ErrorStream     ErrorKind = "stream"     // the stream ended before its first response, or ends when it is asked for the type
 	ErrorRejected   ErrorKind = "rejected"   // the resource was invalid and NACKed
 	ErrorData       ErrorKind = "data"       // the server sent an error for the resource
 	ErrorTimeout    ErrorKind = "timeout"    // no answer in time, which is transient at this server

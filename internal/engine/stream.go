@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc/status"
+
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/transport"
@@ -137,7 +139,7 @@ func (e *Engine) read(s *stream, ts transport.Stream) {
 			err = scan(&r.response, r.frame.Bytes)
 		}
 		if err != nil {
-			e.post(machine.Down{Ref: s.ref, Kind: machine.FaultStream, Err: err})
+			e.post(machine.Down{Ref: s.ref, Kind: machine.FaultStream, Err: err, Code: int32(status.Code(err))})
 			return
 		}
 		select {

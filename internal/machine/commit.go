@@ -107,6 +107,7 @@ func (m *Machine) settle(now time.Time, resp *response) {
 		ts.synced, ts.absence, ts.wildAmbient, ts.wildTimer = true, nil, false, 0
 		m.tellWild(ts, Notice{Kind: NoticeSynced, Version: resp.Version})
 	}
+	m.settling(now, resp)
 	m.owe(now, resp)
 }
 

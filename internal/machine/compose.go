@@ -87,6 +87,7 @@ func (ts *typeState) composeDelta(a *answer, node []byte) []byte {
 		return ts.composeFirstDelta(node)
 	}
 	added, removed := ts.applyChanges()
+	added = ts.fitNames(added)
 	form := ts.nextForm()
 	if ts.told == wildLegacy && form == wildExplicit && ts.explicit == 0 {
 		form = wildLegacy // names beside it do not end it
@@ -128,15 +129,15 @@ func (ts *typeState) composeFirstDelta(node []byte) []byte {
 	if form == wildNone && len(wanted) == 0 {
 		return nil
 	}
-	ts.ask(wanted)
-	ts.starting = form != wildNone
-	ts.told = form
-	ts.named = form == wildExplicit || len(wanted) > 0
 	msg := wire.AppendDelta(nil, ts.typ.URL, "", node, nil)
 	if form == wildExplicit {
 		msg = wire.AppendName(msg, star)
 	}
-	held := ts.heldMembers()
+	ts.starting = form != wildNone
+	ts.told = form
+	wanted, held := ts.fit(len(msg), wanted, ts.heldMembers())
+	ts.ask(wanted)
+	ts.named = form == wildExplicit || len(wanted) > 0
 	msg = slices.Grow(msg, sizeFirstDelta(wanted, held))
 	for _, e := range wanted {
 		msg = wire.AppendName(msg, e.name)

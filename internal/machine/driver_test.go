@@ -102,12 +102,12 @@ func (d *driver) event(words []string) Event {
 		d.numbers = append(d.numbers, ref)
 		return Up{ref, []byte{0x0a, 1, 'n'}}
 	case "fail":
-		return Down{ref, FaultConnection, errors.New(strings.Join(words, " "))}
+		return Down{Ref: ref, Kind: FaultConnection, Err: errors.New(strings.Join(words, " "))}
 	case "recv":
 		return Received{ref, d.response(words[1:])}
 	case "end":
 		d.forget(ref)
-		return Down{ref, FaultStream, errors.New(strings.Join(words, " "))}
+		return Down{Ref: ref, Kind: FaultStream, Err: errors.New(strings.Join(words, " "))}
 	case "retry":
 		return Retry{ref}
 	}

@@ -35,7 +35,7 @@ func (m *Machine) Dump() []Resource {
 func (ts *typeState) dumpWild() Resource {
 	r := Resource{
 		Server: ts.stream.server, TypeURL: ts.typ.URL, Name: star, Authority: ts.wild[0].Authority,
-		Status: StatusRequested, Fault: ts.stream.fault, Watched: true,
+		Status: StatusRequested, Fault: ts.trouble(), Watched: true,
 	}
 	switch {
 	case ts.synced:
@@ -57,7 +57,7 @@ func (e *entry) dump() Resource {
 		r.Updated = time.Unix(0, e.updated)
 	}
 	if r.Fault == nil {
-		r.Fault = e.ts.stream.fault
+		r.Fault = e.ts.trouble()
 	}
 	return r
 }

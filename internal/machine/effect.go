@@ -36,8 +36,8 @@ type Open struct {
 type Wait struct {
 	Ref
 	Server int
-	// Responded says that the stream had delivered a response, so that this is a pause
-	// and no failure.
+	// Responded says that the stream had delivered a response, or ended because of a type
+	// that is held back from now on, so that this is a pause and no failure.
 	Responded bool
 }
 
@@ -145,7 +145,7 @@ type FaultKind uint8
 // Kinds of faults.
 const (
 	FaultConnection FaultKind = iota + 1 // no stream could be had
-	FaultStream                          // the stream ended before its first response
+	FaultStream                          // the stream ended before its first response, or ends when asked for the type
 	FaultRejected                        // the resource was invalid
 	FaultData                            // the server sent an error for the resource
 	FaultTimeout                         // the timer fired and is said to be transient

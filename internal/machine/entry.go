@@ -50,15 +50,16 @@ type entry struct {
 	gen     uint32 // grows with each change of raw
 	seen    uint32 // the last response that spoke of it
 
-	status  Status
-	ambient ambient
-	reason  Reason // of the absence
-	twice   bool   // the last response that spoke of it did so more than once
-	shared  bool   // watches is in a notice
-	joins   bool   // ts.joining has watches of it
-	asked   bool   // named on this incarnation of the stream
-	noted   bool   // in ts.changed
-	orphan  bool   // told that its server is in trouble, with nothing held
+	status   Status
+	ambient  ambient
+	reason   Reason // of the absence
+	twice    bool   // the last response that spoke of it did so more than once
+	shared   bool   // watches is in a notice
+	joins    bool   // ts.joining has watches of it
+	asked    bool   // named on this incarnation of the stream
+	noted    bool   // in ts.changed
+	orphan   bool   // told that its server is in trouble, with nothing held
+	withheld bool   // held, and the server was not told the version; not heard of since
 }
 
 func (e *entry) wanted() bool { return len(e.watches) > 0 || e.joins }
@@ -283,7 +284,7 @@ func (m *Machine) tellKnown(e *entry, to []*Watch) {
 	case StatusNacked, StatusReceivedError, StatusTimeout:
 		m.noticeTo(e, NoticeFailed, to, nil).Fault = e.fault
 	}
-	if f := e.ts.stream.fault; f != nil {
+	if f := e.ts.trouble(); f != nil {
 		e.orphan = true
 		m.noticeTo(e, NoticeFailed, to, nil).Fault = f
 	}
@@ -292,12 +293,20 @@ func (m *Machine) tellKnown(e *entry, to []*Watch) {
 // fire: the server did not answer in time. That is news for the watches of the name only:
 // a wildcard's have members, and this is none.
 func (m *Machine) fire(now time.Time, s *stream, t timer) {
-	if t.entry == nil {
+	e := t.entry
+	switch {
+	case t.sweep:
+		m.sweep(now, t.wild)
+		return
+	case e == nil:
 		m.fireWild(now, s, t.wild)
 		return
 	}
-	e := t.entry
 	e.timer = 0
+	if e.held() {
+		m.silence(now, e)
+		return
+	}
 	status, f := StatusDoesNotExist, (*Fault)(nil)
 	if s.TransientTimeout > 0 {
 		status, f = StatusTimeout, &Fault{Kind: FaultTimeout, Err: errNoAnswer, At: now}

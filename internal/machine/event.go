@@ -50,6 +50,7 @@ type Down struct {
 	Ref
 	Kind FaultKind // FaultConnection or FaultStream
 	Err  error     // never nil
+	Code int32     // of google.rpc.Status, where Err is one
 }
 
 // Written says that the last Send of the stream has left.

@@ -14,6 +14,9 @@ func (w *world) respond() {
 			return
 		}
 		md := w.models[w.next(3)]
+		if md == w.hated {
+			return
+		}
 		if pic := s.pics[md.typ.URL]; pic == nil && w.next(8) > 0 {
 			return // types that were not asked for are rare
 		}
@@ -112,6 +115,7 @@ func (w *world) pictureOf(s *simStream, url string, node bool) (pic *picture, fi
 		w.fail("node in the request: %v, want %v", node, want)
 	}
 	md := w.model(url)
+	s.doomed = s.doomed || md == w.hated
 	if w.perType && w.m.streams[s.ref.Stream].url != url {
 		w.fail("type %s on the stream of another", url)
 	}
@@ -273,7 +277,7 @@ func (w *world) initial(md *model, versions map[string]string) {
 		}
 	}
 	for name, word := range md.words {
-		if _, ok := versions[name]; word.held && !ok && !word.unsure && busy[name] == 0 && (md.live[name] > 0 || md.wild > 0) {
+		if _, ok := versions[name]; !w.budget && word.held && !ok && !word.unsure && busy[name] == 0 && (md.live[name] > 0 || md.wild > 0) {
 			w.fail("no initial version of %s: %v", name, word)
 		}
 	}

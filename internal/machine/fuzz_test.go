@@ -24,6 +24,7 @@ type simStream struct {
 	ref       Ref
 	state     streamState
 	writing   bool
+	doomed    bool // the server will end it
 	began     bool // a request was sent
 	reading   *simResponse
 	consumed  bool // reading waits for Delivered
@@ -51,6 +52,8 @@ type world struct {
 	m       *Machine
 	policy  policy
 	perType bool
+	budget  bool   // first requests are kept small
+	hated   *model // the server ends streams that ask for it; nil for none
 	now     time.Time
 	models  []*model
 	streams map[int]*simStream
@@ -95,6 +98,12 @@ func newWorld(t testing.TB, b []byte) *world {
 		{URL: "type.googleapis.com/test.Foo"},
 	} {
 		w.models = append(w.models, newModel(typ))
+	}
+	if w.budget = w.policy.delta && w.next(4) == 0; w.budget {
+		w.m.budgets[0] = 50 + w.next(100)
+	}
+	if n := w.next(9); n < 3 {
+		w.hated = w.models[n]
 	}
 	return w
 }
@@ -211,6 +220,11 @@ func (w *world) act(op int) {
 
 // prompt does at once what is not to be done lazily.
 func (w *world) prompt(lazy int) {
+	for i := range w.m.streams {
+		if s := w.stream(i); s.doomed {
+			w.end(s) // once, or there would be no end to it
+		}
+	}
 	for range 1000 {
 		w.flush()
 		if lazy&lazyDecoded == 0 {
@@ -267,11 +281,15 @@ func (w *world) pass(d time.Duration) {
 // settle lets everything come to rest, and looks at it. With long all timers run out.
 func (w *world) settle(long bool) {
 	w.say("settle, long: %v", long)
-	lazy := w.lazy
-	w.lazy = 0
+	lazy, hated := w.lazy, w.hated
+	w.lazy, w.hated = 0, nil
 	w.prompt(0)
 	for range 20 {
 		w.pass(100 * time.Millisecond)
+		w.prompt(0)
+	}
+	for i := 0; i < 100 && w.heldBack(); i++ {
+		w.pass(10 * time.Second)
 		w.prompt(0)
 	}
 	if long {
@@ -282,6 +300,6 @@ func (w *world) settle(long bool) {
 		}
 	}
 	w.check(long)
-	w.lazy = lazy
+	w.lazy, w.hated = lazy, hated
 	w.dead = map[*Watch]bool{}
 }

@@ -78,24 +78,27 @@ func (w *world) up(s *simStream) {
 }
 
 func (w *world) down() {
-	w.pick(idle, func(s *simStream) {
-		kind := FaultConnection
-		switch s.state {
-		case idle, waiting:
-			return
-		case up:
-			kind = FaultStream
+	w.pick(idle, w.end)
+}
+
+// end ends a stream, or the attempt to have one.
+func (w *world) end(s *simStream) {
+	kind := FaultConnection
+	switch s.state {
+	case idle, waiting:
+		return
+	case up:
+		kind = FaultStream
+	}
+	s.state, s.doomed = idle, false
+	w.trouble[s.ref.Stream] = !s.responded
+	for _, md := range w.models {
+		if md.wild == 0 && s.pics[md.typ.URL] != nil {
+			md.left()
 		}
-		s.state = idle
-		w.trouble[s.ref.Stream] = !s.responded
-		for _, md := range w.models {
-			if md.wild == 0 && s.pics[md.typ.URL] != nil {
-				md.left()
-			}
-		}
-		w.say("down %v", s.ref)
-		w.push(Down{s.ref, kind, errors.New([]string{"refused", "lost"}[w.next(2)])})
-	})
+	}
+	w.say("down %v", s.ref)
+	w.push(Down{Ref: s.ref, Kind: kind, Err: errors.New([]string{"refused", "lost"}[w.next(2)])})
 }
 
 func (w *world) retry(s *simStream) {
@@ -152,7 +155,7 @@ func (w *world) stale() {
 		old := Ref{s.ref.Stream, s.ref.Gen - 1 - w.next(2)}
 		r := &simResponse{md: w.models[w.next(3)], nonce: "stale", removed: []string{"a", "b", "c"}}
 		w.push([]Event{
-			Up{Ref: old}, Down{old, FaultStream, errors.New("old")}, Written{old}, Delivered{old}, Retry{old},
+			Up{Ref: old}, Down{Ref: old, Kind: FaultStream, Err: errors.New("old")}, Written{old}, Delivered{old}, Retry{old},
 			Received{old, r.frame(w, w.policy.delta)}, Tick{},
 		}[w.next(7)])
 	})
@@ -185,8 +188,12 @@ func (w *world) flush() {
 	}
 	for _, wait := range fx.Wait {
 		s := w.stream(wait.Stream)
-		if s.ref != wait.Ref || s.state != idle || wait.Responded != s.responded {
+		laid := wait.Responded && w.suspects(wait.Stream) // the end, to a type
+		if s.ref != wait.Ref || s.state != idle || wait.Responded != s.responded && !laid {
 			w.fail("wait of %+v on stream %+v", wait, s)
+		}
+		if laid && !s.responded {
+			w.trouble[wait.Stream] = w.m.streams[wait.Stream].fault != nil // as it was
 		}
 		s.state = waiting
 	}
@@ -197,6 +204,20 @@ func (w *world) flush() {
 	for _, send := range fx.Send {
 		w.request(send)
 	}
+}
+
+// suspects says whether the machine has just laid the end of a stream to a type.
+func (w *world) suspects(stream int) bool {
+	return slices.ContainsFunc(w.m.streams[stream].order, func(ts *typeState) bool {
+		return ts.fault != nil && ts.until.Equal(w.now.Add(ts.hold))
+	})
+}
+
+// heldBack says whether a type waits to be asked for.
+func (w *world) heldBack() bool {
+	return slices.ContainsFunc(w.m.streams, func(s *stream) bool {
+		return s.state == up && slices.ContainsFunc(s.order, func(ts *typeState) bool { return ts.wanted() && !ts.asked })
+	})
 }
 
 func (w *world) close(ref Ref) {
@@ -362,6 +383,10 @@ func (w *simWatch) listen(n Notice) {
 // timeout takes what the machine concluded by itself.
 func (w *world) timeout(n Notice) {
 	word := w.model(n.TypeURL).word(n.Name)
+	if w.budget && word.held && n.silent() {
+		word.remove(n.Kind == NoticeAmbient)
+		return
+	}
 	fired := n.Kind == NoticeDoesNotExist && n.Reason == ReasonTimeout || n.Kind == NoticeFailed && n.Fault.Kind == FaultTimeout
 	r, _ := w.m.Held(0, n.TypeURL, n.Name)
 	switch {
@@ -374,4 +399,16 @@ func (w *world) timeout(n Notice) {
 	default:
 		word.absent, word.fault = true, false
 	}
+}
+
+// silent says that a notice may be because the server was not told a version and did not
+// answer.
+func (n Notice) silent() bool {
+	switch n.Kind {
+	case NoticeDoesNotExist:
+		return n.Reason == ReasonTimeout || n.Reason == ReasonAbsent
+	case NoticeAmbient:
+		return n.Fault != nil && (n.Fault.Kind == FaultTimeout || n.Fault.Err == errDeleted)
+	}
+	return false
 }

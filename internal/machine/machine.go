@@ -54,6 +54,7 @@ type Machine struct {
 	streams []*stream
 	slots   map[slot]*stream
 	serial  uint32 // of the last response
+	budgets []int  // of each server's first requests, in bytes; 0 for none
 	fx      Effects
 
 	found []*entry // what a response speaks of; used again
@@ -67,7 +68,7 @@ type slot struct {
 
 // New makes a machine without interest.
 func New(c Config) *Machine {
-	return &Machine{config: c, slots: map[slot]*stream{}}
+	return &Machine{config: c, slots: map[slot]*stream{}, budgets: make([]int, len(c.Servers))}
 }
 
 // Step takes what happened, in order, and returns what is to be done. The effects are the
@@ -161,7 +162,7 @@ func (m *Machine) streamFor(server int, typeURL string) *stream {
 	if s == nil {
 		s = &stream{
 			index: len(m.streams), server: server, url: key.url,
-			Server: &m.config.Servers[server], types: map[string]*typeState{},
+			Server: &m.config.Servers[server], budget: &m.budgets[server], types: map[string]*typeState{},
 		}
 		m.slots[key] = s
 		m.streams = append(m.streams, s)

@@ -81,7 +81,7 @@ func (m *Machine) tellHeld(e *entry, res Result, to, all []*Watch) {
 	n := m.noticeTo(e, NoticeUpdated, to, all)
 	n.Value, n.Raw = res.Value, e.raw
 	f := e.fault
-	if sf := e.ts.stream.fault; sf != nil && len(to) > 0 {
+	if sf := e.ts.trouble(); sf != nil && len(to) > 0 {
 		f, e.ambient = sf, ambientServer
 	}
 	if f != nil {
@@ -97,7 +97,7 @@ func (m *Machine) replayEnd(ts *typeState, w *Watch) {
 			m.noticeTo(e, NoticeFailed, nil, to).Fault = e.fault
 		}
 	}
-	if f := ts.stream.fault; f != nil {
+	if f := ts.trouble(); f != nil {
 		ts.wildAmbient = ts.synced
 		m.tellWildTo(ts, ts.wildFault(f), to)
 	}

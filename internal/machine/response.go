@@ -16,9 +16,10 @@ const chunk = 512
 
 // Codes of google.rpc.Status that have a meaning here.
 const (
-	codeInvalidArgument  = 3
-	codeNotFound         = 5
-	codePermissionDenied = 7
+	codeInvalidArgument   = 3
+	codeNotFound          = 5
+	codePermissionDenied  = 7
+	codeResourceExhausted = 8
 )
 
 // response is one that is being worked on.
@@ -37,6 +38,7 @@ type response struct {
 	twice    []*entry
 	gone     []*entry // that the response lists without a body
 	changed  bool     // something in it was new
+	resumes  bool     // it spoke of something whose version was withheld
 
 	valid, invalid int // entries, as [Notice] counts them
 
@@ -86,6 +88,7 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 		ts.starting, ts.wildKnown = false, true
 	}
 	ts.nonce, ts.answered, ts.lastPure = r.Nonce, true, time.Time{}
+	m.clear(ts)
 	m.serial++
 	resp := &response{Response: r, ref: s.ref(), ts: ts, serial: m.serial}
 	ts.busy = resp
@@ -154,7 +157,13 @@ func (m *Machine) find(resp *response, i int) *entry {
 }
 
 // see notes that a response speaks of an entry.
-func (e *entry) see(resp *response) { e.seen, e.twice = resp.serial, false }
+func (e *entry) see(resp *response) {
+	e.seen, e.twice = resp.serial, false
+	if e.withheld {
+		e.withheld, e.timer = false, 0
+		resp.resumes = true
+	}
+}
 
 // lookup finds the entry of a name as a server spells it; nil if there is none. Structured
 // names are equal by their parts (gRFC A47).

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
@@ -75,7 +76,12 @@ func (m *Machine) send(now time.Time, s *stream) {
 			pure = append(pure, ts)
 		}
 	}
+	slices.SortStableFunc(pure, byDoubt)
 	for _, ts := range pure {
+		if at := ts.turn(); now.Before(at) {
+			ts.sendAt = at
+			continue
+		}
 		if m.write(now, ts) {
 			return
 		}
@@ -149,6 +155,12 @@ func (m *Machine) write(now time.Time, ts *typeState) bool {
 	if a == nil {
 		ts.lastPure = now
 	}
+	if !ts.asked {
+		ts.firstAt = now
+	}
+	if !ts.answered {
+		ts.largest = max(ts.largest, len(msg))
+	}
 	n.Resources, n.Size = len(ts.names.sorted), len(msg)
 	ts.asked, s.nodeSent = true, true
 	s.writing = ts
@@ -163,9 +175,12 @@ func (m *Machine) written(now time.Time, s *stream) {
 	if ts == nil {
 		return
 	}
+	if !ts.left {
+		ts.left, ts.firstAt = true, now
+	}
 	for _, e := range ts.fresh {
 		waiting := e.status == StatusRequested || e.status == StatusDoesNotExist || e.status == StatusTimeout
-		if !e.held() && waiting && e.timer == 0 {
+		if (!e.held() && waiting || e.withheld) && e.timer == 0 {
 			m.startTimer(now, s, timer{entry: e})
 		}
 	}
@@ -221,6 +236,7 @@ func (ts *typeState) ask(es []*entry) {
 // leaveWild forgets what only the wildcard held.
 func (ts *typeState) leaveWild() {
 	ts.told, ts.wildKnown, ts.starting, ts.wildTimer = wildNone, false, false, 0
+	ts.unlisted, ts.sweepTimer = nil, 0
 	ts.synced, ts.absence, ts.wildAmbient = false, nil, false
 	for name, e := range ts.entries {
 		if !e.wanted() {

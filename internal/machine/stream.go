@@ -22,6 +22,7 @@ const maxIgnored = 64
 // stream is one stream for life; each time it is opened is an incarnation of its own.
 type stream struct {
 	*Server
+	budget  *int // of the server
 	index   int
 	gen     int
 	server  int
@@ -84,13 +85,22 @@ type timer struct {
 	at    time.Duration // on the stream's clock
 	entry *entry
 	wild  *typeState
+	sweep bool // of a wildcard: for what the server was not told of
 }
 
 func (t timer) stale() bool {
 	if e := t.entry; e != nil {
 		return e.timer != t.id || e.ts.entries[e.name] != e
 	}
-	return t.wild.wildTimer != t.id
+	return *t.ofWild() != t.id
+}
+
+// ofWild is where a wildcard keeps the timer that runs.
+func (t timer) ofWild() *uint32 {
+	if t.sweep {
+		return &t.wild.sweepTimer
+	}
+	return &t.wild.wildTimer
 }
 
 // timerAt is when the first timer runs out; zero for never.
@@ -117,7 +127,7 @@ func (m *Machine) startTimer(now time.Time, s *stream, t timer) {
 	if t.entry != nil {
 		t.entry.timer = t.id
 	} else {
-		t.wild.wildTimer = t.id
+		*t.ofWild() = t.id
 	}
 	s.timers = append(s.timers, t)
 }
@@ -177,10 +187,16 @@ func (m *Machine) up(now time.Time, s *stream, node []byte) {
 }
 
 // down: values that are held stay. A stream that had delivered a response ended normally
-// (gRFC A57); otherwise the server is in trouble and everyone on it hears so.
+// (gRFC A57), as did one whose end is due to a type that the server does not know;
+// otherwise the server is in trouble and everyone on it hears so.
 func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	fault := &Fault{Kind: ev.Kind, Err: ev.Err, At: now}
+	well := s.responded // or the end is due to one type
 	if s.state == up {
+		var large bool
+		if fault.Err, large = m.exhausted(s, ev); !large {
+			well = m.blame(now, s, ev.Err) || well
+		}
 		m.fx.Notify = append(m.fx.Notify, Notice{
 			Kind: NoticeStreamDown, Server: s.server, TypeURL: s.url, Stream: s.ref(), Fault: fault,
 		})
@@ -195,11 +211,11 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 		return
 	}
 	s.state = waiting
-	m.fx.Wait = append(m.fx.Wait, Wait{s.ref(), s.server, s.responded})
+	m.fx.Wait = append(m.fx.Wait, Wait{s.ref(), s.server, well})
 	if s.responded && s.fault != nil {
 		m.recovered(s) // by a response that is still being worked on
 	}
-	if !s.responded && !fault.same(s.fault) {
+	if !well && !fault.same(s.fault) {
 		s.fault = fault
 		m.tellAll(s)
 	}
@@ -264,13 +280,17 @@ func (m *Machine) wanted(now time.Time, s *stream, by int) {
 // is wrong (gRFC A88: ambient), the others that there is none.
 func (m *Machine) tellAll(s *stream) {
 	for _, ts := range s.order {
-		for _, e := range ts.inOrder() {
-			m.tellFault(e, s.fault)
-		}
-		if len(ts.wild) > 0 {
-			ts.wildAmbient = ts.synced
-			m.tellWild(ts, ts.wildFault(s.fault))
-		}
+		m.tellType(ts, s.fault)
+	}
+}
+
+func (m *Machine) tellType(ts *typeState, f *Fault) {
+	for _, e := range ts.inOrder() {
+		m.tellFault(e, f)
+	}
+	if len(ts.wild) > 0 {
+		ts.wildAmbient = ts.synced
+		m.tellWild(ts, ts.wildFault(f))
 	}
 }
 

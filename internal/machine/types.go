@@ -34,23 +34,29 @@ type typeState struct {
 
 	busy *response // received and not finished yet
 
+	suspicion
 	onStream
 }
 
 // onStream is what is known of a type on one incarnation of its stream.
 type onStream struct {
-	asked     bool   // a request was sent
-	named     bool   // a name was sent
-	answered  bool   // a response came
-	nonce     string // of the newest response
-	told      wildForm
-	wildKnown bool // the wildcard request has left
-	owed      []answer
-	fresh     []*entry  // named for the first time by the message with the writer
-	starting  bool      // the message with the writer asks for the wildcard
-	lastPure  time.Time // when only interest was sent; zero once the server has answered
-	sendAt    time.Time // when something owed may be sent that may not be sent yet
-	storm     storm
+	asked      bool      // a request was sent
+	firstAt    time.Time // when the first one left; until then, when it was made
+	left       bool      // it has
+	named      bool      // a name was sent
+	answered   bool      // a response came
+	nonce      string    // of the newest response
+	told       wildForm
+	wildKnown  bool // the wildcard request has left
+	owed       []answer
+	fresh      []*entry  // named for the first time by the message with the writer
+	starting   bool      // the message with the writer asks for the wildcard
+	lastPure   time.Time // when only interest was sent; zero once the server has answered
+	sendAt     time.Time // when something owed may be sent that may not be sent yet
+	storm      storm
+	largest    int      // request before the first response, in bytes
+	unlisted   []*entry // members that the server was not told of
+	sweepTimer uint32   // that runs for them; 0 if none
 }
 
 // wildForm is how a server was asked for everything.
@@ -73,6 +79,7 @@ func (ts *typeState) reset() {
 	for _, e := range ts.entries {
 		e.timer = 0
 		e.asked = false
+		e.withheld = false
 	}
 }
 

@@ -5,7 +5,7 @@ func servers() []Section {
 	return []Section{{"Real servers", []Rule{
 		{"S-1", "a NACK answered at once with the same response: answers are slowed down", ""},
 		{"S-2", "an ACK answered with another empty response: answers are slowed down", ""},
-		{"S-3", "an unknown type that ends the whole stream is suspected and held back", "no type is suspected yet"},
+		{"S-3", "an unknown type that ends the whole stream is suspected and held back", ""},
 		{"S-4", "a stream that ends without an error ends like any other", ""},
 		{"S-5", "a stream that stands and then fails is a failure to the backoff", ""},
 		{"S-6", "a variant that is not supported is named as a possible cause", ""},

@@ -1,0 +1,145 @@
+package machine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
+)
+
+// Servers limit how large a request may be; gRPC's default is 4 MiB. Names and versions of
+// everything that is held may pass it, and then no stream would ever come to stand. Such a
+// server's first requests are kept under a budget. Delta names what does not fit in
+// requests that follow, and leaves versions out.
+const bigRequest = 1 << 20
+
+// exhausted looks for a first request that was too large for the server, and lowers the
+// budget. It says whether there was one, and what to say of the stream's end.
+func (m *Machine) exhausted(s *stream, ev Down) (err error, ok bool) {
+	size := 0
+	for _, ts := range s.order {
+		if ts.asked && !ts.answered {
+			size = max(size, ts.largest)
+		}
+	}
+	if ev.Code != codeResourceExhausted || size <= bigRequest {
+		return ev.Err, false
+	}
+	before := *s.budget
+	if !s.Delta {
+		*s.budget = size // it cannot be kept
+		text := fmt.Sprintf("a request of %d bytes may be too large for the server, and state of the world cannot split it", size)
+		if before == 0 {
+			m.fx.Log = append(m.fx.Log, Log{Warn: true, Server: s.server, TypeURL: s.url, Text: text})
+		}
+		return fmt.Errorf("%s: %w", text, ev.Err), true
+	}
+	if before == 0 {
+		before = size
+	}
+	*s.budget = min(before, size) / 2
+	m.fx.Log = append(m.fx.Log, Log{
+		Warn: true, Server: s.server, TypeURL: s.url,
+		Text: fmt.Sprintf("a request of %d bytes may be too large for the server; first requests are kept under %d", size, *s.budget),
+	})
+	return ev.Err, true
+}
+
+// fit chooses what a first delta message of so many bytes may list, under the budget:
+// members of the wildcard, whose removal would not be heard of otherwise, before names.
+// The other names are left for later messages, without their versions.
+func (ts *typeState) fit(size int, wanted, members []*entry) (names, listed []*entry) {
+	budget := *ts.stream.budget
+	if budget == 0 {
+		return wanted, members
+	}
+	n := 0
+	for n < len(members) && size+members[n].sizeOfVersion() <= budget {
+		size += members[n].sizeOfVersion()
+		n++
+	}
+	for _, e := range members[n:] {
+		e.withheld = true
+	}
+	ts.unlisted = members[n:]
+	k := 0
+	if ts.told == wildNone && len(wanted) > 0 {
+		k = 1 // no names at all would ask for everything
+		size += wire.SizeName(wanted[0].name) + wanted[0].sizeOfVersion()
+	}
+	for k < len(wanted) {
+		size += wire.SizeName(wanted[k].name) + wanted[k].sizeOfVersion()
+		if size > budget {
+			break
+		}
+		k++
+	}
+	for _, e := range wanted[k:] {
+		e.withheld = e.held()
+	}
+	ts.postpone(wanted[k:])
+	return wanted[:k], members[:n]
+}
+
+// sizeOfVersion is what an initial version takes; 0 if nothing is held.
+func (e *entry) sizeOfVersion() int {
+	if !e.held() {
+		return 0
+	}
+	return wire.SizeInitialVersion(e.name, e.version)
+}
+
+// fitNames chooses the names of a later delta message, at least one.
+func (ts *typeState) fitNames(added []*entry) []*entry {
+	budget, size := *ts.stream.budget, 0
+	if budget == 0 {
+		return added
+	}
+	for i, e := range added {
+		if size += wire.SizeName(e.name); size > budget && i > 0 {
+			ts.postpone(added[i:])
+			return added[:i]
+		}
+	}
+	return added
+}
+
+// postpone leaves names for the next message.
+func (ts *typeState) postpone(es []*entry) {
+	for _, e := range es {
+		e.noted = true
+		ts.changed = append(ts.changed, e)
+	}
+}
+
+// silence: the server did not answer for a held resource whose version was withheld, so
+// there is none.
+func (m *Machine) silence(now time.Time, e *entry) {
+	e.withheld = false
+	if e.ts.stream.TransientTimeout > 0 {
+		m.spoil(e, &Fault{Kind: FaultTimeout, Err: errNoAnswer, At: now}, StatusTimeout, false)
+		return
+	}
+	m.remove(now, e, ReasonTimeout)
+}
+
+// settling waits for the end of the first state of a stream that was not told of all
+// members: until none of them has been spoken of for as long as a resource may take.
+func (m *Machine) settling(now time.Time, resp *response) {
+	ts := resp.ts
+	if len(ts.unlisted) > 0 && (ts.sweepTimer == 0 || resp.resumes) {
+		m.startTimer(now, ts.stream, timer{wild: ts, sweep: true})
+	}
+}
+
+// sweep removes the members that the server was not told of and did not speak of.
+func (m *Machine) sweep(now time.Time, ts *typeState) {
+	unlisted := ts.unlisted
+	ts.unlisted, ts.sweepTimer = nil, 0
+	for _, e := range unlisted {
+		if e.withheld && !e.wanted() && ts.entries[e.name] == e {
+			e.withheld = false
+			m.remove(now, e, ReasonAbsent)
+		}
+	}
+}
