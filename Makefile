@@ -69,7 +69,12 @@ mutate: ## break twenty rules, one at a time, and see that their scripts notice
 
 .PHONY: chaos
 chaos: ## break a live client in every way for a minute: make chaos SEED=7
-	$(GO) run ./internal/chaos -seed $(SEED) -for 60s
+	$(GO) run ./internal/chaos -seed $(SEED) -for 60s -reconnects 1000
+
+.PHONY: chaos-long
+chaos-long: ## the same for ten minutes, then the faults that wait for keepalive
+	$(GO) run ./internal/chaos -seed $(SEED) -for 10m
+	$(GO) run ./internal/chaos -seed $(SEED) -for 5m -clients 1 -rounds 3 -only half-open,black-hole,sigstop-long,clock-long
 
 .PHONY: bench
 bench: ## the benchmarks of the packages

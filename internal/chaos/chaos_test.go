@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/xdswatch/xdswatch/client"
+)
+
+// commandArg is the argument that makes the test binary the command.
+const commandArg = "-chaos-command"
+
+func TestMain(m *testing.M) {
+	switch {
+	case len(os.Args) == 2 && os.Args[1] == serveArg:
+		exit(serve(os.Stdin, os.Stdout))
+	case len(os.Args) > 1 && os.Args[1] == commandArg:
+		exit(command(context.Background(), os.Args[2:], os.Stdout))
+	}
+	os.Exit(m.Run())
+}
+
+// A short run of the harness. Each part is a process, since leaks are counted by process
+// and some faults stop it; they run at the same time, since the second waits most of its
+// own for keepalive.
+func TestChaos(t *testing.T) {
+	t.Parallel()
+	parts := []string{
+		"-seed 1 -worlds 3 -clients 1 -rounds 4",
+		"-seed 21 -worlds 1 -clients 1 -rounds 1 -heavy -only half-open",
+	}
+	var wg sync.WaitGroup
+	for _, args := range parts {
+		wg.Go(func() {
+			cmd := exec.CommandContext(t.Context(), os.Args[0], append([]string{commandArg}, strings.Fields(args)...)...)
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Errorf("%s: %v", args, err)
+			}
+			t.Logf("%s\n%s", args, out)
+		})
+	}
+	wg.Wait()
+}
+
+// Every fault has a name of its own, and some world for it.
+func TestFaults(t *testing.T) {
+	seen := map[string]bool{}
+	for _, f := range faults() {
+		if seen[f.name] {
+			t.Errorf("two faults are called %q", f.name)
+		}
+		seen[f.name] = true
+		possible := false
+		for seed := range uint64(variants) {
+			possible = possible || f.needs == nil || f.needs(variantOf(seed))
+		}
+		if !possible {
+			t.Errorf("no world has what %q breaks", f.name)
+		}
+	}
+}
+
+// The model finds what it is there to find.
+func TestModel(t *testing.T) {
+	there := client.Event{Kind: client.KindUpdated, Name: "cds-0", Value: makeCluster("cds-0", "1-")}
+	gone := client.Event{Kind: client.KindDoesNotExist, Name: "cds-0"}
+	failed := client.Event{Kind: client.KindFailed, Name: "cds-0", Err: errors.New("no")}
+	at := func(text string) client.Event {
+		return client.Event{Kind: client.KindUpdated, Name: "cds-0", Value: makeCluster("cds-0", text)}
+	}
+	for name, c := range map[string]struct {
+		events             []client.Event
+		fault, differences bool
+	}{
+		"right":          {events: []client.Event{there}},
+		"nothing":        {differences: true},
+		"a lie":          {events: []client.Event{there, gone}, fault: true, differences: true},
+		"a loss":         {events: []client.Event{there, failed}, fault: true, differences: true},
+		"never said":     {events: []client.Event{at("7-")}, fault: true, differences: true},
+		"no revision":    {events: []client.Event{at("x")}, fault: true, differences: true},
+		"back in time":   {events: []client.Event{there, at("0-")}, fault: true, differences: true},
+		"trouble":        {events: []client.Event{there, {Kind: client.KindAmbientError, Name: "cds-0", Err: errors.New("no")}}, differences: true},
+		"trouble, over":  {events: []client.Event{there, {Kind: client.KindAmbientError, Name: "cds-0", Err: errors.New("no")}, there}},
+		"trouble, first": {events: []client.Event{{Kind: client.KindAmbientError, Name: "cds-0", Err: errors.New("no")}}, fault: true, differences: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(true, newJournal())
+			f := m.facts[key{0, "cds-0"}]
+			f.present, f.since = true, unconfirmed
+			f.say(0)
+			f.say(1)
+			m.confirm()
+			m.settle()
+			s := (&program{model: m}).add(&sub{kind: 0}, "cds-0")
+			s.hear(c.events...)
+			faults, differences, _ := m.check(true)
+			if got := len(faults) > 0; got != c.fault {
+				t.Errorf("faults %q", faults)
+			}
+			if got := len(differences) > 0; got != c.differences {
+				t.Errorf("differences %q", differences)
+			}
+		})
+	}
+}
+
+// A resource that was away since all was well may be said not to exist.
+func TestModelAllowsAbsence(t *testing.T) {
+	m := newModel(true, newJournal())
+	f := m.facts[key{0, "cds-0"}]
+	m.settle()
+	f.present, f.since = true, unconfirmed
+	f.say(1)
+	s := (&program{model: m}).add(&sub{kind: 0}, "cds-0")
+	for range 2 { // not confirmed yet; confirmed, after the watches were last right
+		s.hear(client.Event{Kind: client.KindDoesNotExist, Name: "cds-0"})
+		m.confirm()
+	}
+	if faults, differences, _ := m.check(true); len(faults) != 0 || len(differences) != 1 {
+		t.Errorf("faults %q, differences %q", faults, differences)
+	}
+}
+
+// A leak is found, and so is a heap that grows.
+func TestLeaks(t *testing.T) {
+	var h heapWatch
+	for range heapWarmUp {
+		must(t, h.add(1<<20))
+	}
+	must(t, h.add(heapSlack))
+	if err := h.add(heapSlack + 2<<20); err == nil {
+		t.Error("a heap may grow")
+	}
+}
+
+// Frames are found wherever the writes end, and what is slipped in comes between two.
+func TestWireSlip(t *testing.T) {
+	data := frame(frameData, 1, []byte("0123456789"))
+	slipped := frame(frameReset, 1, []byte{0, 0, 0, 8})
+	for cut := range len(data) + 1 {
+		client, server := net.Pipe()
+		w := &wire{Conn: server, wires: &wires{open: map[*wire]struct{}{}}, streams: map[uint32]bool{1: true}}
+		go func() {
+			defer server.Close()
+			for _, p := range [][]byte{data[:cut], nil, slices.Concat(data[cut:], data)} {
+				if p == nil {
+					w.resetStreams(8)
+				} else if _, err := w.Write(p); err != nil {
+					return
+				}
+			}
+		}()
+		got, err := io.ReadAll(client)
+		must(t, err)
+		want := slices.Concat(data, slipped, data)
+		if cut == 0 {
+			want = slices.Concat(slipped, data, data)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("cut at %d: got % x", cut, got)
+		}
+	}
+}

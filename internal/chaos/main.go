@@ -1,0 +1,140 @@
+// Command chaos breaks a live client against a real management server in every way that
+// its authors could think of, and checks after each that
+//
+//   - what the program was told is what the server says,
+//   - every subscription stands: a change of each resource arrives,
+//   - nobody was told a lie: that something does not exist which does, that a value is
+//     lost which is held, a value that the server never said, an older one after a newer,
+//   - nothing is left: no trouble that is over, and after the end of the client no
+//     goroutine, file or memory more than before.
+//
+// The server is go-control-plane's in a process of its own, so that it can be killed and
+// stopped. What happens follows from the seed; when it happens does not.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+)
+
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == serveArg {
+		exit(serve(os.Stdin, os.Stdout))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	exit(command(ctx, os.Args[1:], os.Stdout))
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// options of the command line.
+type options struct {
+	plan       plan
+	worlds     int
+	duration   time.Duration
+	reconnects int64
+	list, v    bool
+}
+
+func parse(args []string, out io.Writer) (options, error) {
+	var o options
+	var only string
+	fs := flag.NewFlagSet("chaos", flag.ContinueOnError)
+	fs.SetOutput(out)
+	fs.Uint64Var(&o.plan.seed, "seed", uint64(time.Now().UnixNano()%1e9), "of the first world; the next has the next one")
+	fs.DurationVar(&o.duration, "for", time.Minute, "begin no world after this time")
+	fs.IntVar(&o.worlds, "worlds", 0, "how many worlds, whatever the time; 0 is as many as the time allows")
+	fs.Int64Var(&o.reconnects, "reconnects", 0, "go on until there were so many streams")
+	fs.StringVar(&only, "only", "", "faults to choose from, by name and separated by commas")
+	fs.BoolVar(&o.plan.heavy, "heavy", false, "also faults that take longer than gRPC's keepalive")
+	fs.BoolVar(&o.plan.strict, "strict", false, "let the program also do what go-control-plane is known to get wrong")
+	fs.IntVar(&o.plan.clients, "clients", 2, "clients in each world, one after the other")
+	fs.IntVar(&o.plan.rounds, "rounds", 6, "faults that each client lives through")
+	fs.BoolVar(&o.v, "v", false, "name each fault")
+	fs.BoolVar(&o.list, "list", false, "list the faults and end")
+	if err := fs.Parse(args); err != nil {
+		return o, err
+	}
+	if only != "" {
+		o.plan.only = strings.Split(only, ",")
+	}
+	return o, checkNames(o.plan.only)
+}
+
+// checkNames returns an error for names that no fault has.
+func checkNames(only []string) error {
+	names := map[string]bool{}
+	for _, f := range faults() {
+		names[f.name] = true
+	}
+	for _, name := range only {
+		if !names[name] {
+			return fmt.Errorf("no fault is called %q; -list lists them", name)
+		}
+	}
+	return nil
+}
+
+// command is the program without its process.
+func command(ctx context.Context, args []string, out io.Writer) error {
+	o, err := parse(args, out)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return nil
+	case err != nil:
+		return err
+	case o.list:
+		for _, f := range faults() {
+			fmt.Fprintln(out, f.name)
+		}
+		return nil
+	}
+	return o.run(ctx, out)
+}
+
+func (o options) run(ctx context.Context, out io.Writer) error {
+	var progress io.Writer
+	if o.v {
+		progress = out
+	}
+	var heaps heapWatch
+	var total result
+	start := time.Now()
+	for n := 0; o.goOn(n, time.Since(start), total.streams); n++ {
+		p := o.plan
+		p.seed += uint64(n)
+		p.variant = variantOf(p.seed)
+		began := time.Now()
+		r, err := run(ctx, p, &heaps, progress)
+		if err != nil {
+			return err
+		}
+		total.faults += r.faults
+		total.streams += r.streams
+		fmt.Fprintf(out, "seed %d: %v: %d faults, %d streams, %v\n",
+			p.seed, p.variant, r.faults, r.streams, time.Since(began).Round(time.Millisecond))
+	}
+	fmt.Fprintf(out, "%d faults, %d streams, nothing wrong\n", total.faults, total.streams)
+	return nil
+}
+
+func (o options) goOn(worlds int, took time.Duration, streams int64) bool {
+	if o.worlds > 0 {
+		return worlds < o.worlds
+	}
+	return took < o.duration || streams < o.reconnects
+}

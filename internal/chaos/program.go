@@ -1,0 +1,268 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/xdswatch/xdswatch/client"
+)
+
+// program is what uses a client: watches, sets, collections and lookups that come and go.
+// It is driven by one goroutine.
+type program struct {
+	client  *client.Client
+	model   *model
+	subs    []*sub // those that live
+	number  int    // of subscriptions so far
+	lookups sync.WaitGroup
+	streams *atomic.Int64 // that came up
+}
+
+// linger is how long the client keeps a stream on which nothing is watched.
+const linger = 50 * time.Millisecond
+
+// most is how many subscriptions live at a time.
+const most = 30
+
+// newProgram makes a program with a client of a configuration, in which it sets what the
+// harness needs: short waits, a journal, counts.
+func newProgram(config client.Config, m *model, streams *atomic.Int64) (*program, error) {
+	config.Logger = slog.New(slog.NewTextHandler(m.log, nil))
+	config.Linger = linger
+	config.Backoff = func() backoff.BackOff {
+		return backoff.NewExponentialBackOff(
+			backoff.WithInitialInterval(5*time.Millisecond),
+			backoff.WithMaxInterval(100*time.Millisecond),
+			backoff.WithMaxElapsedTime(0),
+		)
+	}
+	config.Trace = &client.Trace{
+		StreamUp: func(s client.StreamInfo) {
+			streams.Add(1)
+			m.log.add("stream %d %s up", s.ID, s.Type)
+		},
+		StreamDown: func(s client.StreamInfo, err error) { m.log.add("stream %d %s down: %v", s.ID, s.Type, err) },
+		Request: func(r client.RequestInfo) {
+			m.log.add("request %s: %d bytes on stream %d", r.Type, r.Size, r.Stream.ID)
+		},
+		NACK: func(a client.AnswerInfo) { m.log.add("NACK %s nonce %q: %v", a.Type, a.Nonce, a.Err) },
+		Response: func(r client.ResponseInfo) {
+			m.log.add("response %s version %q nonce %q: %d resources on stream %d", r.Type, r.Version, r.Nonce, r.Resources, r.Stream.ID)
+		},
+	}
+	c, err := client.New(config)
+	if err != nil {
+		return nil, err
+	}
+	return &program{client: c, model: m, streams: streams}, nil
+}
+
+// close ends the client and waits for all that it runs.
+func (p *program) close() error {
+	p.model.mu.Lock()
+	for s := range p.model.subs {
+		s.over = true
+	}
+	clear(p.model.subs)
+	p.model.mu.Unlock()
+	err := p.client.Close()
+	<-p.client.Done()
+	p.lookups.Wait()
+	return err
+}
+
+// step changes one thing.
+func (p *program) step(rng *rand.Rand) error {
+	k := rng.IntN(len(p.model.kinds))
+	switch n := rng.IntN(20); {
+	case n < 8 && len(p.subs) < most && p.named(k):
+		return p.watch(k, p.name(rng, k))
+	case n < 10 && len(p.subs) < most && p.named(k):
+		return p.newSet(k, p.name(rng, k), p.name(rng, k))
+	case n < 11 && len(p.subs) < most && p.collected(k):
+		return p.watchAll(k)
+	case n < 14:
+		return p.changeSet(rng)
+	case n == 14 && p.named(k):
+		p.lookup(k, p.name(rng, k))
+	case n == 15:
+		p.client.ResetBackoff()
+	case len(p.subs) > 0:
+		p.stop(rng.IntN(len(p.subs)))
+	}
+	return nil
+}
+
+// named says whether resources of a type are subscribed to by name, and collected whether
+// all of them are. In state of the world a type is one or the other: go-control-plane
+// answers "*" beside names with what is named, over and over.
+func (p *program) named(k int) bool {
+	return p.model.delta || p.model.strict || p.model.kinds[k].label != "lds"
+}
+
+func (p *program) collected(k int) bool {
+	return p.model.kinds[k].typ.FullState() && (p.model.delta || p.model.strict || !p.named(k))
+}
+
+func (p *program) name(rng *rand.Rand, k int) string {
+	return fmt.Sprintf("%s-%d", p.model.kinds[k].label, rng.IntN(names))
+}
+
+// add puts a subscription on the books before it can be told anything.
+func (p *program) add(s *sub, names ...string) *sub {
+	p.number++
+	s.model, s.id, s.told = p.model, p.number, map[string]*told{}
+	for _, n := range names {
+		s.told[n] = &told{}
+	}
+	p.model.mu.Lock()
+	p.model.subs[s] = struct{}{}
+	p.model.mu.Unlock()
+	p.subs = append(p.subs, s)
+	return s
+}
+
+func (p *program) watch(k int, name string) error {
+	s := p.add(&sub{kind: k}, name)
+	p.model.log.add("%v: %q", s, name)
+	w, err := p.client.Watch(context.Background(), p.model.kinds[k].typ, name, func(ev client.Event) { s.hear(ev) })
+	if err == nil {
+		s.stop = w.Stop
+	}
+	return err
+}
+
+func (p *program) watchAll(k int) error {
+	s := p.add(&sub{kind: k, all: true})
+	p.model.log.add("%v", s)
+	hear := func(b client.Batch) { s.hear(b.Events...) }
+	w, err := p.client.WatchAll(context.Background(), p.model.kinds[k].typ, "*", hear)
+	if err == nil {
+		s.stop = w.Stop
+	}
+	return err
+}
+
+func (p *program) newSet(k int, names ...string) error {
+	s := p.add(&sub{kind: k}, names...)
+	hear := func(b client.Batch) { s.hear(b.Events...) }
+	set, err := p.client.NewSet(context.Background(), p.model.kinds[k].typ, hear)
+	if err != nil {
+		return err
+	}
+	p.model.mu.Lock()
+	s.set, s.stop = set, set.Stop
+	p.model.mu.Unlock()
+	p.model.log.add("%v: %q", s, names)
+	return set.Add(names...)
+}
+
+// changeSet adds a name to a set, or takes one out.
+func (p *program) changeSet(rng *rand.Rand) error {
+	sets := slices.DeleteFunc(slices.Clone(p.subs), func(s *sub) bool { return s.set == nil })
+	if len(sets) == 0 {
+		return nil
+	}
+	s := sets[rng.IntN(len(sets))]
+	name := p.name(rng, s.kind)
+	p.model.mu.Lock()
+	member := s.told[name] != nil
+	if member {
+		delete(s.told, name)
+	} else {
+		s.told[name] = &told{}
+	}
+	p.model.mu.Unlock()
+	p.model.log.add("%v: %q out: %v", s, name, member)
+	if member {
+		s.set.Remove(name)
+		return nil
+	}
+	return s.set.Add(name)
+}
+
+// lookupPatience is how long a lookup may wait; that nothing was found in time is no fault
+// while the server is out of reach.
+const lookupPatience = 3 * time.Second
+
+// lookup looks a resource up in a goroutine of its own.
+func (p *program) lookup(k int, name string) {
+	p.lookups.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), lookupPatience)
+		defer cancel()
+		m := p.model
+		ev, err := p.client.Get(ctx, m.kinds[k].typ, name)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		switch f := m.facts[key{k, name}]; {
+		case err == nil && !f.revs[m.kinds[k].revision(ev.Value)]:
+			m.faultLocked("a lookup of %q gave a value that the server never said", name)
+		case errors.Is(err, client.ErrDoesNotExist) && m.alwaysThereLocked(key{k, name}):
+			m.faultLocked("a lookup was told that %q does not exist, and it does: %v", name, err)
+		}
+	})
+}
+
+// stop ends a subscription. Collections stay unless the server is strict, since
+// go-control-plane cannot be asked to forget a wildcard: in delta it takes what it sent for
+// it for known ever after, and answers nothing when one of those resources is subscribed to
+// by name; in state of the world it knows "*" for the name of a resource only.
+func (p *program) stop(i int) {
+	if s := p.subs[i]; !s.all || p.model.strict {
+		p.subs = slices.Delete(p.subs, i, i+1)
+		p.end(s)
+	}
+}
+
+// stopAll ends all subscriptions. The client then lets its streams and connections go,
+// unless there is a lookup.
+func (p *program) stopAll() {
+	for _, s := range p.subs {
+		p.end(s)
+	}
+	p.subs = nil
+}
+
+func (p *program) end(s *sub) {
+	p.model.mu.Lock()
+	s.over = true
+	delete(p.model.subs, s)
+	p.model.mu.Unlock()
+	p.model.log.add("%v stops", s)
+	s.stop()
+}
+
+// compare compares what the client says that it holds with what the server says.
+func (p *program) compare() error {
+	m := p.model
+	held := map[key]client.State{}
+	for _, s := range p.client.Dump() {
+		for k := range m.kinds {
+			if m.kinds[k].typ.TypeURL() == s.Type {
+				held[key{k, s.Name}] = s
+			}
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var faults []error
+	for s := range m.subs {
+		for name := range s.told {
+			k := key{s.kind, name}
+			if h := held[k]; m.facts[k].present && h.Status != "ACKED" {
+				faults = append(faults, fmt.Errorf("%v has a value of %q, which the client dumps as %s", s, name, cmp.Or(h.Status, "nothing")))
+			}
+		}
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/transport"
+)
+
+var firstSeed = flag.Uint64("seed", 0, "of the first test of reconnects")
+
+// Ten thousand streams come and go, in fake time, while watches do and the server changes
+// its resources. What is left behind fails the bubble.
+func TestReconnects(t *testing.T) {
+	t.Parallel()
+	for i, c := range []struct {
+		variant
+		streams int64
+	}{
+		{variant{}, 1500},
+		{variant{delta: true}, 1500},
+		{variant{perType: true}, 3500},
+		{variant{delta: true, perType: true}, 3500},
+	} {
+		t.Run(c.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { reconnect(t, *firstSeed+uint64(i), c.variant, c.streams) })
+		})
+	}
+}
+
+// stormy is a program at a server in memory, in fake time.
+type stormy struct {
+	*world
+	server  *memory
+	streams atomic.Int64
+}
+
+func reconnect(t *testing.T, seed uint64, v variant, streams int64) {
+	s := newStormy(t, seed, v)
+	defer func() {
+		if t.Failed() {
+			for _, line := range s.log.last() {
+				t.Log(line)
+			}
+		}
+	}()
+	defer s.server.Close()
+	defer func() { must(t, s.program.close()) }()
+	for range 10 {
+		must(t, s.program.step(s.rng))
+	}
+	for round := 0; s.streams.Load() < streams; round++ {
+		s.breakIt()
+		for range s.rng.IntN(3) {
+			must(t, s.live())
+		}
+		s.sleep(time.Duration(s.rng.IntN(300)) * time.Millisecond)
+		if round%40 == 0 {
+			s.mend()
+			if err := s.settleMemory(); err != nil {
+				t.Fatalf("seed %d, %v, round %d, %d streams: %v", seed, v, round, s.streams.Load(), err)
+			}
+		}
+	}
+}
+
+func newStormy(t *testing.T, seed uint64, v variant) *stormy {
+	log := newJournal()
+	s := &stormy{
+		world: &world{
+			variant: v, rng: rand.New(rand.NewPCG(seed, 0)), log: log, model: newModel(v.delta, log),
+		},
+		server: newMemory(),
+	}
+	s.model.strict, s.model.large = true, 0
+	s.server.complain = func(text string) { s.model.complain(text) }
+	s.model.change(s.rng, 0.7)
+	s.publish()
+	p, err := newProgram(client.Config{
+		Bootstrap: &bootstrap.Config{
+			Node: &corev3.Node{Id: "chaos"},
+			Servers: []bootstrap.ManagementServer{{
+				URI: s.server.Target(), ChannelCreds: bootstrap.Insecure(), Delta: v.delta, PerType: v.perType,
+			}},
+		},
+		GRPC: transport.GRPCConfig{ConnectTimeout: time.Second, KeepaliveTime: -1, DialOptions: s.server.DialOptions()},
+	}, s.model, &s.streams)
+	must(t, err)
+	s.program = p
+	return s
+}
+
+func (s *stormy) publish() {
+	s.server.set(s.model.state())
+	s.model.confirm()
+}
+
+// live changes something.
+func (s *stormy) live() error {
+	if s.rng.IntN(4) == 0 {
+		s.model.change(s.rng, 0.1)
+		s.publish()
+		return nil
+	}
+	return s.program.step(s.rng)
+}
+
+func (s *stormy) sleep(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// breakIt breaks streams, connections or the way to the server, or lets time jump.
+func (s *stormy) breakIt() {
+	n := s.rng.IntN(40)
+	s.log.add("break %d", n)
+	switch n {
+	case 0:
+		s.server.DropConnections()
+	case 1:
+		s.server.GoAway()
+	case 2:
+		s.server.SetRefuse(true)
+		s.server.DropConnections()
+		s.sleep(time.Second)
+		s.server.SetRefuse(false)
+	case 3:
+		s.server.SetHoldDial(true)
+		s.server.DropConnections()
+		s.sleep(3 * time.Second)
+		s.server.SetHoldDial(false)
+	case 4:
+		s.sleep(time.Duration(s.rng.IntN(1000)) * time.Hour)
+	case 5:
+		for _, st := range s.server.streams() {
+			_ = st.SendBytes([]byte{0xff, 0xff}) // a stream that is over needs none
+		}
+	case 6:
+		s.program.stopAll()
+		s.sleep(time.Duration(s.rng.IntN(100)) * time.Millisecond) // more or less than it lingers
+	default:
+		for _, st := range s.server.streams() {
+			st.End(status.Error(codes.Code(s.rng.IntN(17)), "broken"))
+		}
+	}
+}
+
+// mend gives the client the time for its longest wait and for what it asks for.
+func (s *stormy) mend() { s.sleep(5 * time.Second) }
+
+// settleMemory is settle for the server in memory.
+func (s *stormy) settleMemory() error {
+	ctx := context.Background()
+	if err := s.await(ctx, false); err != nil {
+		return err
+	}
+	s.model.refresh()
+	s.publish()
+	if err := s.await(ctx, true); err != nil {
+		return err
+	}
+	if err := s.program.compare(); err != nil {
+		return err
+	}
+	s.model.settle()
+	return nil
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

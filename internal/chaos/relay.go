@@ -1,0 +1,98 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+)
+
+// relay makes a TCP address reachable by a Unix socket. Its maker closes it.
+type relay struct {
+	path, target string
+	wg           sync.WaitGroup
+
+	mu  sync.Mutex
+	lis net.Listener // nil while the socket is gone
+}
+
+func newRelay(path, target string) (*relay, error) {
+	r := &relay{path: path, target: target}
+	return r, r.open()
+}
+
+// open makes the socket; what was there before is removed.
+func (r *relay) open() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := os.Remove(r.path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	lis, err := net.Listen("unix", r.path)
+	if err != nil {
+		return err
+	}
+	r.lis = lis
+	r.wg.Go(func() { r.accept(lis) })
+	return nil
+}
+
+// shut removes the socket. Connections that stand go on.
+func (r *relay) shut() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lis != nil {
+		r.lis.Close()
+		r.lis = nil
+	}
+}
+
+// abandon leaves a socket file behind at which nobody listens, as a process does that was
+// killed.
+func (r *relay) abandon() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lis != nil {
+		r.lis.(*net.UnixListener).SetUnlinkOnClose(false)
+		r.lis.Close()
+		r.lis = nil
+	}
+}
+
+// close waits for all connections to end: their target is to cut them.
+func (r *relay) close() {
+	r.shut()
+	r.wg.Wait()
+}
+
+func (r *relay) accept(lis net.Listener) {
+	for {
+		conn, err := lis.Accept()
+		if err != nil {
+			return
+		}
+		r.wg.Go(func() { r.pass(conn) })
+	}
+}
+
+func (r *relay) pass(a net.Conn) {
+	defer a.Close()
+	b, err := net.Dial("tcp", r.target)
+	if err != nil {
+		return
+	}
+	defer b.Close()
+	var wg sync.WaitGroup
+	wg.Go(func() { copyAndClose(a, b) })
+	wg.Go(func() { copyAndClose(b, a) })
+	wg.Wait()
+}
+
+// copyAndClose ends both directions with the end of either. It hides what the connections
+// are, lest the copy be a splice, whose pipes the net package keeps.
+func copyAndClose(dst, src net.Conn) {
+	_, _ = io.Copy(struct{ io.Writer }{dst}, struct{ io.Reader }{src}) // how it ended is all the same
+	dst.Close()
+	src.Close()
+}

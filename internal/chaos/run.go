@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/transport"
+)
+
+// The client's clocks. Keepalive is as short as gRPC lets it be.
+const (
+	keepaliveTime    = 10 * time.Second
+	keepaliveTimeout = 2 * time.Second
+	connectTimeout   = time.Second
+	resourceTimeout  = 15 * time.Second
+)
+
+// plan is what is done in one world.
+type plan struct {
+	seed    uint64
+	variant variant
+	only    []string // names of faults; all if empty
+	heavy   bool     // with those that take long
+	strict  bool     // the program also does what go-control-plane is known to get wrong
+	clients int      // one after the other
+	rounds  int      // faults that each client lives through
+}
+
+// result counts what was done.
+type result struct {
+	faults  int
+	streams int64 // that came up
+}
+
+// failure is what went wrong in a world, and how it came to it.
+type failure struct {
+	plan     plan
+	sequence []string // of faults
+	last     []string // events
+	err      error
+}
+
+func (f *failure) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed %d, %v\nfaults: %s\nlast events:\n", f.plan.seed, f.plan.variant, strings.Join(f.sequence, " "))
+	for _, line := range f.last {
+		fmt.Fprintln(&b, line)
+	}
+	fmt.Fprintf(&b, "seed %d, %v, after %s: %v\n", f.plan.seed, f.plan.variant, f.sequence[max(0, len(f.sequence)-1):], f.err)
+	replay := fmt.Sprintf("go run ./internal/chaos -seed %d -worlds 1 -clients %d -rounds %d", f.plan.seed, f.plan.clients, f.plan.rounds)
+	if f.plan.heavy {
+		replay += " -heavy"
+	}
+	if f.plan.strict {
+		replay += " -strict"
+	}
+	if len(f.plan.only) > 0 {
+		replay += " -only " + strings.Join(f.plan.only, ",")
+	}
+	fmt.Fprintf(&b, "again: %s\n", replay)
+	return b.String()
+}
+
+func (f *failure) Unwrap() error { return f.err }
+
+// run does a plan. The error is a *failure. It notes faults in progress, if that is not
+// nil.
+func run(ctx context.Context, p plan, heaps *heapWatch, progress io.Writer) (result, error) {
+	w, err := newWorld(p.seed, p.variant)
+	if err != nil {
+		return result{}, &failure{plan: p, err: err}
+	}
+	defer w.close()
+	w.model.strict = p.strict
+	var r result
+	var streams atomic.Int64
+	var sequence []string
+	for range p.clients {
+		err := w.oneClient(ctx, p, &streams, func(name string) {
+			sequence = append(sequence, name)
+			if progress != nil {
+				fmt.Fprintf(progress, "  %s\n", name)
+			}
+		})
+		if err == nil {
+			err = heaps.add(heap())
+		}
+		r.faults, r.streams = len(sequence), streams.Load()
+		if err != nil {
+			return r, &failure{plan: p, sequence: sequence, last: w.log.last(), err: err}
+		}
+	}
+	return r, nil
+}
+
+// oneClient is the life of a client, with what it must not leave behind.
+func (w *world) oneClient(ctx context.Context, p plan, streams *atomic.Int64, begin func(string)) (err error) {
+	before, err := measure()
+	if err != nil {
+		return err
+	}
+	boot, err := w.bootstrap()
+	if err != nil {
+		return err
+	}
+	w.program, err = newProgram(client.Config{
+		Bootstrap: boot, ResourceTimeout: resourceTimeout,
+		GRPC: transport.GRPCConfig{
+			KeepaliveTime: keepaliveTime, KeepaliveTimeout: keepaliveTimeout, ConnectTimeout: connectTimeout,
+			DialOptions: []grpc.DialOption{grpc.WithNoProxy()},
+		},
+	}, w.model, streams)
+	if err != nil {
+		return err
+	}
+	if err := w.rounds(ctx, p, begin); err != nil {
+		_ = w.program.close() // the failure is what counts
+		return err
+	}
+	if err := w.program.close(); err != nil {
+		return err
+	}
+	w.program = nil
+	w.proxy.Cut() // those that were silenced do not notice their end
+	if err := checkLeaks(before); err != nil {
+		return fmt.Errorf("after the end of the client: %w", err)
+	}
+	return nil
+}
+
+// rounds breaks things, and sees each time that all is well afterwards.
+func (w *world) rounds(ctx context.Context, p plan, begin func(string)) error {
+	for range 10 {
+		if err := w.program.step(w.rng); err != nil {
+			return err
+		}
+	}
+	if err := w.settle(ctx); err != nil {
+		return fmt.Errorf("before any fault: %w", err)
+	}
+	from := pick(p.variant, p.only, p.heavy)
+	if len(from) == 0 {
+		return nil
+	}
+	for range p.rounds {
+		f := from[w.rng.IntN(len(from))]
+		begin(f.name)
+		w.log.add("fault %s begins", f.name)
+		if err := w.files.writeToken(tokenLife); err != nil {
+			return err
+		}
+		if err := f.do(ctx, w); err != nil {
+			return fmt.Errorf("in %s: %w", f.name, err)
+		}
+		w.log.add("fault %s has ended", f.name)
+		if err := w.settle(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// variant is how client and server of a world talk.
+type variant struct {
+	delta   bool
+	perType bool
+	tls     bool // mutual, with a bearer token
+	via     via
+}
+
+// via is how the client finds the server.
+type via uint8
+
+const (
+	viaTCP via = iota
+	viaDNS
+	viaUnix
+)
+
+func (v via) String() string { return [...]string{"tcp", "dns", "unix"}[v] }
+
+// variants is how many there are.
+const variants = 2 * 2 * 2 * 3
+
+// variantOf counts through all of them; neighbours differ in everything.
+func variantOf(seed uint64) variant {
+	n := seed * 7 % variants
+	return variant{delta: n&1 != 0, perType: n&2 != 0, tls: n&4 != 0, via: via(n / 8)}
+}
+
+func (v variant) String() string {
+	words := []string{"sotw", "aggregated", "plaintext"}
+	if v.delta {
+		words[0] = "delta"
+	}
+	if v.perType {
+		words[1] = "per-type"
+	}
+	if v.tls {
+		words[2] = "mtls+jwt"
+	}
+	return fmt.Sprintf("%s %v", strings.Join(words, " "), v.via)
+}
