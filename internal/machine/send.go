@@ -179,8 +179,7 @@ func (m *Machine) written(now time.Time, s *stream) {
 		ts.left, ts.firstAt = true, now
 	}
 	for _, e := range ts.fresh {
-		waiting := e.status == StatusRequested || e.status == StatusDoesNotExist || e.status == StatusTimeout
-		if (!e.held() && waiting || e.withheld) && e.timer == 0 {
+		if (!e.held() && !ts.spokenOf(e) || e.withheld) && e.timer == 0 {
 			m.startTimer(now, s, timer{entry: e})
 		}
 	}
@@ -191,6 +190,13 @@ func (m *Machine) written(now time.Time, s *stream) {
 			m.startTimer(now, s, timer{wild: ts})
 		}
 	}
+}
+
+// spokenOf says that the server said something of a resource that is not held, so that its
+// silence from now on means nothing: that it is refused, or has an error. What was said on
+// an earlier stream does not count.
+func (ts *typeState) spokenOf(e *entry) bool {
+	return ts.answered && (e.status == StatusNacked || e.status == StatusReceivedError)
 }
 
 // applyChanges brings the names up to what is wanted and returns what that changed. What
@@ -211,7 +217,7 @@ func (ts *typeState) applyChanges() (added, removed []*entry) {
 			if e.asked {
 				removed = append(removed, e)
 			}
-			e.asked = false
+			e.asked, e.timer = false, 0
 			if !ts.member(e) {
 				delete(ts.entries, e.name)
 			}
