@@ -51,6 +51,8 @@ func Mutations() []Mutation {
 			"doubtMost = 6 ", "doubtMost = 600 "},
 		{"S-3", "server-unknown-type-delta", "types that are doubted are asked for all at once", "suspect.go",
 			"other.asked && !other.answered &&", "other.asked && ts.answered &&"},
+		{"S-3", "server-unknown-type-hold", "each time the type is held back as long", "suspect.go",
+			"max(2*ts.hold, holdFirst)", "max(ts.hold, holdFirst)"},
 		{"S-3", "server-dislikes-client", "the first request of a stream is proof enough", "suspect.go",
 			"return s.responded || slices", "return !s.responded || slices"},
 		{"SOTW-2", "sotw-reconnect-waiting", "the version is carried though a name is waited for", "compose.go",
