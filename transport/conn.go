@@ -95,7 +95,18 @@ func (c *conn) open(ctx context.Context, method string) (*stream, error) {
 		cancel(err)
 		return nil, c.explainTimeout(err, time.Since(start))
 	}
+	awaitReady(ctx, ch)
 	return &stream{grpc: s, cancel: cancel, limit: c.config.MaxReceiveSize}, nil
+}
+
+// awaitReady waits for a channel with a stream to say that it is ready, which gRPC does a
+// moment after it let the stream begin. Until then a failed attempt beside the stream would
+// count as one that found no connection.
+func awaitReady(ctx context.Context, ch *channel) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	for ch.GetState() == connectivity.Connecting && ch.WaitForStateChange(ctx, connectivity.Connecting) {
+	}
 }
 
 // explainTimeout names the timeout where gRPC says what became of the connection after it
