@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -51,7 +52,7 @@ func (e *Engine) open(o machine.Open) {
 		outbox: make(chan []byte, 1), credit: make(chan struct{}, 1), opened: time.Now(),
 	}
 	s.ctx, s.cancel = context.WithCancel(e.ctx)
-	s.allow()
+	e.retries[o.Stream].rested(s.opened)
 	e.streams[o.Stream] = s
 	var err error
 	if s.conn, err = e.connect(server); err != nil {
@@ -169,7 +170,7 @@ func (e *Engine) ended(ev machine.Down) {
 	uri := s.server.URI
 	if text := ev.Err.Error(); ev.Kind == machine.FaultConnection && e.lastFault[uri] != text {
 		e.lastFault[uri] = text
-		e.config.Logger.Warn("the server cannot be reached", "server", uri, "error", ev.Err)
+		e.say(slog.LevelWarn, "the server cannot be reached", uri, "", "error", brief(text))
 	}
 }
 
@@ -190,7 +191,6 @@ func (e *Engine) closeStream(r machine.Ref) {
 		return
 	}
 	s.end()
-	delete(e.retries, r.Stream)
 	delete(e.streams, r.Stream)
 	for _, other := range e.streams {
 		if other.server == s.server {

@@ -83,8 +83,12 @@ func (m *Machine) finish(now time.Time, resp *response) {
 		Kind: NoticeEnd, Server: s.server, TypeURL: ts.typ.URL, Version: resp.Version, Stream: resp.ref,
 	})
 	m.fx.Consumed = append(m.fx.Consumed, resp.ref)
-	if resp.then != nil {
-		m.handle(now, *resp.then)
+	if then := resp.then; then != nil {
+		if m.current(then.Ref) == s && s.state == up {
+			m.take(now, s, then.Response)
+		} else {
+			s.dropUndelivered(then.Ref)
+		}
 	}
 }
 

@@ -110,12 +110,14 @@ func (m *Machine) handle(now time.Time, ev Event) {
 	case Decoded:
 		m.decoded(now, ev)
 	case Delivered:
-		if s := m.current(ev.Ref); s != nil {
-			s.release(now)
-		}
+		m.delivered(now, ev.Ref)
+	case Heard:
+		s := m.streams[ev.Stream]
+		s.telling = false
+		m.tellTrouble(s)
 	case Retry:
 		if s := m.current(ev.Ref); s != nil && s.state == waiting {
-			m.open(s)
+			m.retry(s)
 		}
 	case Tick:
 		if ev.Stalled {
