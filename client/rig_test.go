@@ -248,3 +248,9 @@ func (l *logBuffer) holds(t *testing.T, text string) {
 		t.Errorf("the log has no %q:\n%s", text, l.b.String())
 	}
 }
+
+func (l *logBuffer) size() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Len()
+}
