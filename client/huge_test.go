@@ -155,7 +155,7 @@ func TestMegabyteNames(t *testing.T) {
 		if text := req.ErrorDetail().GetMessage(); len(text) == 0 || len(text) > 4096 {
 			t.Errorf("the NACK has a text of %d bytes", len(text))
 		}
-		if n := r.log.size(); n > 8<<10 {
+		if n := len(r.log.text()); n > 8<<10 {
 			t.Errorf("the log has %d bytes", n)
 		}
 		r.clusters(st, "2", "n2", names...)

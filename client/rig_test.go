@@ -249,8 +249,8 @@ func (l *logBuffer) holds(t *testing.T, text string) {
 	}
 }
 
-func (l *logBuffer) size() int {
+func (l *logBuffer) text() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.b.Len()
+	return l.b.String()
 }
