@@ -146,7 +146,8 @@ func (c *Client) engineConfig() (engine.Config, error) {
 
 // Watch subscribes to one resource. The handler is called by one goroutine at a time, in
 // the order in which the server spoke, and may call anything of the client. While it
-// runs, later events of its authority wait, and so does the next response of the server.
+// runs, later events of its authority wait, and so does the next response of the server. Of
+// trouble with the server that comes and goes meanwhile only the newest state is told.
 //
 // The end of ctx ends the watch; so do [Watch.Stop] and [Client.Close]. Nothing is told of
 // these ends.

@@ -279,8 +279,8 @@ func TestBlockedThroughTrouble(t *testing.T) {
 		time.Sleep(time.Second)
 		before, attempts := heapInUse(), f.attempts.Load()
 		time.Sleep(time.Minute)
-		if n := f.attempts.Load() - attempts; n != 3000 {
-			t.Errorf("%d attempts in a minute, want one each 20ms", n)
+		if n := f.attempts.Load() - attempts; n < 2900 {
+			t.Errorf("%d attempts in a minute, want about one each 20ms", n)
 		}
 		if grown := int64(heapInUse()) - int64(before); grown > 1<<20 {
 			t.Errorf("the heap grew by %d bytes", grown)
