@@ -182,7 +182,7 @@ func (c *Client) WatchAll(ctx context.Context, kind resource.Kind, collection st
 	if err != nil {
 		return nil, err
 	}
-	s := &everything{core: core{client: c, ctx: ctx}, handler: h}
+	s := &everything{core: core{client: c, ctx: ctx}, handler: h, batch: batcher{client: c}}
 	o := options(opts)
 	w.Owner, w.Explicit = s, o.explicit
 	return s.start(w, kind, o)
