@@ -2,6 +2,7 @@ package engine
 
 import (
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/xdswatch/xdswatch/internal/machine"
@@ -71,7 +72,7 @@ const maxLogged = 1024
 
 func brief(s string) string {
 	if len(s) > maxLogged {
-		return s[:maxLogged] + "..."
+		return strings.ToValidUTF8(s[:maxLogged], "") + "..."
 	}
 	return s
 }
