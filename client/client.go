@@ -153,7 +153,8 @@ func (c *Client) engineConfig() (engine.Config, error) {
 
 // Watch subscribes to one resource. The handler is called by one goroutine at a time, in
 // the order in which the server spoke, and may call anything of the client. While it
-// runs, later events of its authority wait, and so does the next response of the server.
+// runs, later events of its authority wait, and so does the next response of the server. Of
+// trouble with the server that comes and goes meanwhile only the newest state is told.
 //
 // The end of ctx ends the watch; so do [Watch.Stop] and [Client.Close]. Nothing is told of
 // these ends.
@@ -188,7 +189,7 @@ func (c *Client) WatchAll(ctx context.Context, kind resource.Kind, collection st
 	if err != nil {
 		return nil, err
 	}
-	s := &everything{core: core{client: c, ctx: ctx}, handler: h}
+	s := &everything{core: core{client: c, ctx: ctx}, handler: h, batch: batcher{client: c}}
 	o := options(opts)
 	w.Owner, w.Explicit = s, o.explicit
 	return s.start(w, kind, o)

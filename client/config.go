@@ -72,13 +72,16 @@ type Config struct {
 	// seconds, or 30 at a server with resource_timer_is_transient_error; negative never (xDS
 	// protocol, "Knowing When a Requested Resource Does Not Exist"; gRFC A57, A88).
 	ResourceTimeout time.Duration
-	// Linger is how long a stream stays on which nothing is watched any more. 0 means 500
-	// milliseconds; negative not at all.
+	// Linger is how long a stream, or the attempt to have one, stays on which nothing is
+	// watched any more. 0 means 500 milliseconds; negative not at all. After an attempt that
+	// was given up there is a pause of less than the first wait of Backoff.
 	Linger time.Duration
 	// Backoff makes the policy of one stream's waits between attempts. nil means
 	// exponential from 500 ms by 1.6 to 30 s, with 50 % jitter and no end; Envoy's
 	// retry_back_off in a bootstrap sets the two ends. A policy that says
-	// [backoff.Stop] waits 30 s.
+	// [backoff.Stop] waits 30 s. A wait outlives the watches, so that watching and stopping
+	// in a loop does not shorten it; it is Reset when the stream was not wanted for longer
+	// than the last wait.
 	Backoff func() backoff.BackOff
 
 	// DeletionPolicy of all servers. Keep is as if each had the feature

@@ -248,3 +248,9 @@ func (l *logBuffer) holds(t *testing.T, text string) {
 		t.Errorf("the log has no %q:\n%s", text, l.b.String())
 	}
 }
+
+func (l *logBuffer) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

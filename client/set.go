@@ -78,7 +78,7 @@ func (s *Set) enter(w *machine.Watch) bool {
 	if in {
 		w.Owner, s.members[w.Name] = m, m
 		if s.batches[w.Lane] == nil {
-			s.batches[w.Lane] = &batcher{}
+			s.batches[w.Lane] = &batcher{client: s.client}
 		}
 		m.batch = s.batches[w.Lane]
 	}
@@ -163,11 +163,10 @@ func (m *member) Tell(n *machine.Notice) bool {
 		return false
 	}
 	ev := m.set.client.event(n)
-	fresh := m.batch.add(*ev, m.set.deliver)
 	if answers(ev) {
-		m.answer.settle(m.set.client)
+		m.batch.settles = append(m.batch.settles, &m.answer)
 	}
-	return fresh
+	return m.batch.add(*ev, m.set.deliver)
 }
 
 // Flush implements engine.Sink.

@@ -235,11 +235,10 @@ func (s *everything) Tell(n *machine.Notice) bool {
 		return false
 	}
 	ev := s.client.event(n)
-	fresh := s.batch.add(*ev, s.deliver)
 	if ev.Name == wildcard && answers(ev) {
-		s.batch.settles = true
+		s.batch.settles = append(s.batch.settles, &s.answer)
 	}
-	return fresh
+	return s.batch.add(*ev, s.deliver)
 }
 
 // Flush implements engine.Sink.
@@ -252,9 +251,6 @@ func (s *everything) deliver(b Batch) {
 	if s.alive() {
 		s.core.handle(s.handler, b)
 	}
-	if s.batch.settles {
-		s.answer.settle(s.client)
-	}
 }
 
 // handle calls the handler of a watch with a batch.
@@ -265,10 +261,11 @@ func (w *core) handle(h BatchHandler, b Batch) {
 
 // batcher collects the events of a lane; owned by its dispatcher.
 type batcher struct {
+	client  *Client
 	events  []Event
-	pending bool // a flush will come
-	open    bool // a batch that was not the last was handed over
-	settles bool // the first answer is among the events
+	pending bool      // a flush will come
+	open    bool      // a batch that was not the last was handed over
+	settles []*answer // that are among the events
 }
 
 // add says whether a flush is to be asked for.
@@ -294,6 +291,10 @@ func (b *batcher) flush(last bool, deliver func(Batch)) {
 
 func (b *batcher) handOver(last bool, deliver func(Batch)) {
 	batch := Batch{Events: b.events, Last: last}
-	b.events, b.open = nil, !last
+	settles := b.settles
+	b.events, b.settles, b.open = nil, nil, !last
 	deliver(batch)
+	for _, a := range settles {
+		a.settle(b.client)
+	}
 }

@@ -1,7 +1,7 @@
 package engine
 
 import (
-	"log/slog"
+	"maps"
 	"slices"
 
 	"github.com/xdswatch/xdswatch/internal/machine"
@@ -9,13 +9,8 @@ import (
 
 // before notes what the engine itself has to know of an event.
 func (e *Engine) before(ev machine.Event) {
-	switch ev := ev.(type) {
-	case machine.Down:
+	if ev, ok := ev.(machine.Down); ok {
 		e.ended(ev)
-	case machine.Delivered:
-		if s := e.stream(ev.Ref); s != nil {
-			s.allow()
-		}
 	}
 }
 
@@ -27,6 +22,11 @@ func (e *Engine) apply(fx machine.Effects) {
 			s.consumed(&e.received)
 		}
 		e.consumed(r)
+	}
+	for _, r := range fx.Read {
+		if s := e.stream(r); s != nil {
+			s.allow()
+		}
 	}
 	if len(fx.Decode) > 0 {
 		e.tasks = append(e.tasks, fx.Decode...)
@@ -69,6 +69,7 @@ type partKey struct {
 // notify puts notices into the lanes of their watches. What a step told ends with a flush.
 func (e *Engine) notify(notices []machine.Notice) {
 	var touched []*lane
+	troubled := map[int][]*lane{} // by machine stream
 	for i := range notices {
 		n := &notices[i]
 		switch n.Kind {
@@ -92,6 +93,9 @@ func (e *Engine) notify(notices []machine.Notice) {
 				}
 				l.put(item{notice: own, part: p})
 				touched = with(touched, l)
+				if n.Trouble {
+					troubled[n.Stream.Stream] = with(troubled[n.Stream.Stream], l)
+				}
 				if p != nil {
 					p.lanes = with(p.lanes, l)
 				}
@@ -105,6 +109,9 @@ func (e *Engine) notify(notices []machine.Notice) {
 	}
 	for _, l := range touched {
 		l.put(item{flush: true})
+	}
+	for _, i := range slices.Sorted(maps.Keys(troubled)) {
+		mark(troubled[i], nil, func() { e.post(machine.Heard{Stream: i}) })
 	}
 }
 
@@ -151,18 +158,25 @@ func (e *Engine) consumed(ref machine.Ref) {
 		delete(e.delivering, ref)
 		return
 	}
+	var lanes []*lane
 	if s := e.stream(ref); s != nil {
-		e.deliver(ref, nil, e.withHooks(nil, s.number))
+		lanes = e.withHooks(nil, s.number)
 	}
+	e.deliver(ref, nil, lanes)
 }
 
-// deliver has the next response of a stream read when all lanes have come to this point.
+// deliver says Delivered when all lanes have come to this point.
 func (e *Engine) deliver(ref machine.Ref, p *part, lanes []*lane) {
 	if len(lanes) == 0 {
 		e.again = append(e.again, machine.Delivered{Ref: ref})
 		return
 	}
-	m := &marker{left: len(lanes), done: func() { e.post(machine.Delivered{Ref: ref}) }}
+	mark(lanes, p, func() { e.post(machine.Delivered{Ref: ref}) })
+}
+
+// mark puts a marker behind what is in lanes.
+func mark(lanes []*lane, p *part, done func()) {
+	m := &marker{left: len(lanes), done: done}
 	for _, l := range lanes {
 		l.put(item{part: p, marker: m})
 	}
@@ -210,44 +224,5 @@ func (e *Engine) trace(n *machine.Notice) {
 func (e *Engine) hook(server int, f func()) {
 	if l := e.home[server]; l != nil {
 		l.put(item{hook: f})
-	}
-}
-
-func (e *Engine) log(l machine.Log) {
-	level := slog.LevelInfo
-	if l.Warn {
-		level = slog.LevelWarn
-	}
-	attrs := []any{"server", e.config.Servers[l.Server].URI, "type", l.TypeURL}
-	if l.Name != "" {
-		attrs = append(attrs, "name", l.Name)
-	}
-	e.config.Logger.Log(e.ctx, level, l.Text, attrs...)
-}
-
-func (e *Engine) logStream(n *machine.Notice) {
-	log, uri := e.config.Logger, e.config.Servers[n.Server].URI
-	switch n.Kind {
-	case machine.NoticeStreamUp:
-		delete(e.lastFault, uri)
-		log.Info("stream is up", "server", uri)
-	case machine.NoticeStreamDown:
-		if n.Fault != nil {
-			log.Info("stream ended", "server", uri, "error", n.Fault.Err)
-		} else {
-			log.Info("stream closed, nothing is watched on it", "server", uri)
-		}
-	case machine.NoticeNack:
-		key := uri + " " + n.TypeURL
-		if e.lastNack[key] != n.Message {
-			e.lastNack[key] = n.Message
-			log.Warn("response rejected", "server", uri, "type", n.TypeURL, "version", n.Version, "error", n.Message)
-		}
-	case machine.NoticeAck:
-		delete(e.lastNack, uri+" "+n.TypeURL)
-	case machine.NoticeResponse:
-		if n.Ignored {
-			log.Debug("response of a type that was not asked for", "server", uri, "type", n.TypeURL)
-		}
 	}
 }

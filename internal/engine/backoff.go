@@ -27,7 +27,8 @@ func NewBackoff(initial, most time.Duration) func() backoff.BackOff {
 	}
 }
 
-// retry is the waiting of one stream between its incarnations.
+// retry is the waiting of one stream between its incarnations. It lives as long as the
+// engine, so that watches that come and go do not shorten the waits.
 type retry struct {
 	policy  backoff.BackOff
 	initial time.Duration // the first interval; 0 until it is known
@@ -78,6 +79,15 @@ func (r *retry) pause(lived time.Duration) time.Duration {
 	return time.Duration(rand.Int64N(int64(max(r.first(), 1))))
 }
 
+// rested starts the growth over if nobody wanted the stream for longer than the current
+// interval. What is wanted is opened when the wait ends.
+func (r *retry) rested(now time.Time) {
+	if r != nil && now.Sub(r.at) > r.last {
+		r.policy.Reset()
+		r.last = 0
+	}
+}
+
 // wait starts the waiting for the next incarnation of a stream.
 func (e *Engine) wait(w machine.Wait) {
 	server := &e.config.Servers[w.Server]
@@ -88,9 +98,12 @@ func (e *Engine) wait(w machine.Wait) {
 	}
 	now := time.Now()
 	var d time.Duration
-	if w.Responded {
+	switch {
+	case w.Responded:
 		d = r.pause(now.Sub(e.streams[w.Stream].opened))
-	} else {
+	case w.Abandoned:
+		d = r.pause(0)
+	default:
 		d = r.grow()
 	}
 	r.waiting, r.at, r.ref = true, now.Add(d), w.Ref

@@ -90,6 +90,7 @@ type Engine struct {
 	lastNack   map[string]string
 	lastFault  map[string]string // by URI
 	health     []health          // by server
+	quotas     map[logKey]*quota
 }
 
 // inboxSize is how many messages may wait for the loop before their senders do.
@@ -108,7 +109,7 @@ func New(c Config) *Engine {
 		inbox: make(chan any, inboxSize), stop: make(chan struct{}), over: make(chan struct{}),
 		kinds: map[string]resource.Kind{}, home: map[int]*lane{}, conns: map[*Server]transport.Conn{}, streams: map[int]*stream{},
 		retries: map[int]*retry{}, parts: map[partKey]*part{}, delivering: map[machine.Ref]bool{},
-		lastNack: map[string]string{}, lastFault: map[string]string{}, health: make([]health, len(c.Servers)),
+		lastNack: map[string]string{}, lastFault: map[string]string{}, quotas: map[logKey]*quota{}, health: make([]health, len(c.Servers)),
 	}
 	e.received.New = func() any { return &received{} }
 	e.ctx, e.cancel = context.WithCancel(context.Background())

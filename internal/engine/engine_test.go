@@ -376,7 +376,8 @@ func TestSlowConnClose(t *testing.T) {
 		kind := (&slowKind{}).kind()
 		w := watchOf(&sink{}, "a")
 		e.Start(kind, w)
-		<-conns[0].streams
+		st := <-conns[0].streams
+		st.in <- things(t, "1", "a")
 		synctest.Wait()
 		e.Stop(w)
 		time.Sleep(time.Second + time.Millisecond) // past the linger

@@ -8,8 +8,8 @@ import (
 )
 
 // lane is a dispatcher: it tells the watches of one authority what happened, in order.
-// What waits in it is bounded by the machine, since a response is not read before the last
-// one was delivered.
+// What waits in it is bounded by the machine: a response is not read before the last one was
+// delivered, and trouble of a server is not told before the last was heard.
 type lane struct {
 	mu    sync.Mutex
 	wake  *sync.Cond

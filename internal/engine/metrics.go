@@ -1,6 +1,10 @@
 package engine
 
-import "github.com/xdswatch/xdswatch/internal/machine"
+import (
+	"maps"
+
+	"github.com/xdswatch/xdswatch/internal/machine"
+)
 
 // Metrics are hooks for what gRFC A78 counts. All are set.
 type Metrics struct {
@@ -28,7 +32,10 @@ func (e *Engine) created(server int) {
 // judge takes the end of a stream: one that could not be had, or brought no response, is a
 // failure of its server (gRFC A57, A88).
 func (e *Engine) judge(w machine.Wait) {
-	if w.Responded {
+	switch {
+	case w.Abandoned:
+		return // nobody waited for what it would bring
+	case w.Responded:
 		e.heard(w.Server, w.Stream)
 		return
 	}
@@ -48,6 +55,7 @@ func (e *Engine) heard(server, stream int) {
 		return
 	}
 	delete(h.failing, stream)
+	maps.DeleteFunc(h.failing, func(i int, _ bool) bool { return !e.machine.Wanted(i) })
 	if len(h.failing) == 0 {
 		h.failed = false
 		e.connected(server, true)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -53,7 +54,7 @@ func (e *Engine) open(o machine.Open) {
 		outbox: make(chan []byte, 1), credit: make(chan struct{}, 1), opened: time.Now(),
 	}
 	s.ctx, s.cancel = context.WithCancel(e.ctx)
-	s.allow()
+	e.retries[o.Stream].rested(s.opened)
 	e.streams[o.Stream] = s
 	e.created(o.Server)
 	var err error
@@ -172,7 +173,7 @@ func (e *Engine) ended(ev machine.Down) {
 	uri := s.server.URI
 	if text := ev.Err.Error(); ev.Kind == machine.FaultConnection && e.lastFault[uri] != text {
 		e.lastFault[uri] = text
-		e.config.Logger.Warn("the server cannot be reached", "server", uri, "error", ev.Err)
+		e.say(slog.LevelWarn, "the server cannot be reached", uri, "", "error", brief(text))
 	}
 }
 
@@ -193,7 +194,6 @@ func (e *Engine) closeStream(r machine.Ref) {
 		return
 	}
 	s.end()
-	delete(e.retries, r.Stream)
 	delete(e.streams, r.Stream)
 	delete(e.health[s.number].failing, r.Stream)
 	for _, other := range e.streams {

@@ -92,8 +92,12 @@ func (m *Machine) finish(now time.Time, resp *response) {
 		Valid: resp.valid, Invalid: resp.invalid,
 	})
 	m.fx.Consumed = append(m.fx.Consumed, resp.ref)
-	if resp.then != nil {
-		m.handle(now, *resp.then)
+	if then := resp.then; then != nil {
+		if m.current(then.Ref) == s && s.state == up {
+			m.take(now, s, then.Response)
+		} else {
+			s.dropUndelivered(then.Ref)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,8 +42,10 @@ type driver struct {
 	unwritten []Send
 	slow      bool // workers
 	undecoded []*Task
-	reading   map[Ref][]Event // what came while a response was being handled
+	reading   map[Ref]bool    // streams of which a response may be read
+	unread    map[Ref][]Event // what came while none might
 	held      []Ref           // delivery waits for a handler
+	unheard   []int           // streams of whose trouble the news waits for a handler
 }
 
 func newDriver(t *testing.T, s *script.Script) *driver {
@@ -66,7 +69,7 @@ func newDriver(t *testing.T, s *script.Script) *driver {
 		t: t, m: New(c), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), delta: server.Delta,
 		manual: s.Has("server", "manual"), many: len(c.Servers) > 1, verbose: s.Has("show", "decode"),
 		kinds: script.Kinds(), types: map[string]*Type{}, watches: map[string]*Watch{},
-		blocked: map[*Watch]bool{}, reading: map[Ref][]Event{},
+		blocked: map[*Watch]bool{}, reading: map[Ref]bool{}, unread: map[Ref][]Event{},
 	}
 }
 
@@ -82,7 +85,7 @@ func (d *driver) run(input string) []string {
 			d.act(words)
 		}
 	}
-	events = slices.DeleteFunc(events, d.unread)
+	events = slices.DeleteFunc(events, d.putOff)
 	if len(events) > 0 {
 		d.step(events...)
 	}
@@ -140,35 +143,34 @@ func (d *driver) watch(words []string) *Watch {
 	return w
 }
 
-// unread puts off a response of a stream that is not read at the moment.
-func (d *driver) unread(ev Event) bool {
+// putOff puts off a response of a stream that is not read at the moment.
+func (d *driver) putOff(ev Event) bool {
 	r, ok := ev.(Received)
 	if !ok {
 		return false
 	}
-	waiting, busy := d.reading[r.Ref]
-	if busy {
-		d.reading[r.Ref] = append(waiting, ev)
-	} else {
-		d.reading[r.Ref] = nil
+	may := d.reading[r.Ref]
+	delete(d.reading, r.Ref)
+	if !may {
+		d.unread[r.Ref] = append(d.unread[r.Ref], ev)
 	}
-	return busy
+	return !may
 }
 
-// delivered reads on.
-func (d *driver) delivered(ref Ref) {
-	d.step(Delivered{ref})
-	waiting := d.reading[ref]
+// read takes the next response of a stream, now or when it comes.
+func (d *driver) read(ref Ref) {
+	waiting := d.unread[ref]
 	if len(waiting) == 0 {
-		delete(d.reading, ref)
+		d.reading[ref] = true
 		return
 	}
-	d.reading[ref] = waiting[1:]
+	d.unread[ref] = waiting[1:]
 	d.step(waiting[0])
 }
 
 // forget drops what a stream left undone when it ended.
 func (d *driver) forget(ref Ref) {
+	delete(d.unread, ref)
 	delete(d.reading, ref)
 	d.unwritten = slices.DeleteFunc(d.unwritten, func(s Send) bool { return s.Ref == ref })
 }
@@ -216,7 +218,12 @@ func (d *driver) act(words []string) {
 		for len(d.blocked) == 0 && len(d.held) > 0 {
 			ref := d.held[0]
 			d.held = d.held[1:]
-			d.delivered(ref)
+			d.step(Delivered{ref})
+		}
+		for len(d.blocked) == 0 && len(d.unheard) > 0 {
+			i := d.unheard[0]
+			d.unheard = d.unheard[1:]
+			d.step(Heard{i})
 		}
 	case "stall":
 		d.stalled = true
@@ -265,8 +272,12 @@ func (d *driver) pass(dur time.Duration) {
 // step does everything that an engine would because of some events.
 func (d *driver) step(events ...Event) {
 	fx := d.m.Step(d.now, events...)
+	troubled := map[int]bool{}
 	for _, n := range fx.Notify {
 		d.tell(n)
+		if n.Trouble {
+			troubled[n.Stream.Stream] = true
+		}
 	}
 	for _, t := range fx.Decode {
 		if d.slow {
@@ -287,7 +298,10 @@ func (d *driver) step(events ...Event) {
 		}
 	}
 	for _, w := range fx.Wait {
-		d.print("* wait%s", map[bool]string{true: " after a response"}[w.Responded])
+		if w.Abandoned {
+			d.ref = w.Ref // which "retry" means
+		}
+		d.print("* wait%s%s", map[bool]string{true: " after a response"}[w.Responded], map[bool]string{true: " after giving up"}[w.Abandoned])
 	}
 	for _, s := range fx.Send {
 		if d.stalled {
@@ -303,7 +317,17 @@ func (d *driver) step(events ...Event) {
 		if len(d.blocked) > 0 {
 			d.held = append(d.held, r)
 		} else {
-			d.delivered(r)
+			d.step(Delivered{r})
+		}
+	}
+	for _, r := range fx.Read {
+		d.read(r)
+	}
+	for _, i := range slices.Sorted(maps.Keys(troubled)) {
+		if len(d.blocked) > 0 {
+			d.unheard = append(d.unheard, i)
+		} else {
+			d.step(Heard{i})
 		}
 	}
 }

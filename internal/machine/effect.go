@@ -11,8 +11,10 @@ type Effects struct {
 	// Decode is work for any goroutine; each task is answered by one Decoded.
 	Decode []*Task
 	// Consumed are streams whose response is done with: once all that was notified
-	// because of it is handled, say Delivered. The next response may be read then.
+	// because of it is handled, say Delivered.
 	Consumed []Ref
+	// Read are streams of which the next response may be read: one for each.
+	Read []Ref
 	// Close ends streams; nothing more is expected of them.
 	Close []Ref
 	// Open asks for streams; each is answered by Up or Down.
@@ -39,6 +41,9 @@ type Wait struct {
 	// Responded says that the stream had delivered a response, or ended because of a type
 	// that is held back from now on, so that this is a pause and no failure.
 	Responded bool
+	// Abandoned says that the program gave the attempt up before the server had spoken:
+	// a pause too, in which nothing is known to be over.
+	Abandoned bool
 }
 
 // Send asks for a message to be written.
@@ -109,6 +114,9 @@ type Notice struct {
 	All []*Watch // the watches of the whole type
 
 	Stream Ref // that it is about, or that the resource belongs to
+	// Trouble says that it tells of the server's trouble, or of its end: once all of a
+	// step's are handled, say Heard. Until then newer trouble is not told.
+	Trouble bool
 
 	// Of a stream's notices.
 	Nonce     string

@@ -79,6 +79,9 @@ type Result struct {
 // Delivered says that all notices of the last response of the stream were handled.
 type Delivered struct{ Ref }
 
+// Heard says that all notices of a stream's trouble were handled, the index of the stream.
+type Heard struct{ Stream int }
+
 // Retry says that the wait asked for with [Effects].Wait is over.
 type Retry struct{ Ref }
 
@@ -97,5 +100,6 @@ func (Written) event()   {}
 func (Received) event()  {}
 func (Decoded) event()   {}
 func (Delivered) event() {}
+func (Heard) event()     {}
 func (Retry) event()     {}
 func (Tick) event()      {}

@@ -72,6 +72,9 @@ func (w *world) checkStream(s *stream) {
 	if sim.state != up {
 		return
 	}
+	if !s.reading || len(s.undelivered) > 0 {
+		w.fail("stream %d is not read: reading %v, undelivered %v", s.index, s.reading, s.undelivered)
+	}
 	for _, md := range w.models {
 		if s.url == "" || s.url == md.typ.URL {
 			w.checkPicture(sim, md)

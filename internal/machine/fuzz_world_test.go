@@ -98,6 +98,7 @@ func (w *world) end(s *simStream) {
 		}
 	}
 	w.say("down %v", s.ref)
+	w.handled(s)
 	w.push(Down{Ref: s.ref, Kind: kind, Err: errors.New([]string{"refused", "lost"}[w.next(2)])})
 }
 
@@ -118,10 +119,8 @@ func (w *world) written(s *simStream) {
 }
 
 func (w *world) deliver(s *simStream) {
-	if s.state == up && s.consumed {
-		s.reading, s.consumed = nil, false
-		w.say("delivered %v", s.ref)
-		w.push(Delivered{s.ref})
+	if s.state == up {
+		w.handled(s)
 	}
 }
 
@@ -175,8 +174,13 @@ func (w *world) flush() {
 	for _, ref := range fx.Consumed {
 		w.finish(ref)
 	}
+	troubled := map[int]bool{}
 	for _, n := range fx.Notify {
 		w.tell(n)
+		if i := n.Stream.Stream; n.Trouble && !troubled[i] {
+			troubled[i] = true
+			w.push(Heard{i})
+		}
 	}
 	for _, stopped := range w.stopped {
 		w.dead[stopped] = true
@@ -189,7 +193,10 @@ func (w *world) flush() {
 	for _, wait := range fx.Wait {
 		s := w.stream(wait.Stream)
 		laid := wait.Responded && w.suspects(wait.Stream) // the end, to a type
-		if s.ref != wait.Ref || s.state != idle || wait.Responded != s.responded && !laid {
+		if wait.Abandoned && wait.Gen == s.ref.Gen+1 {
+			s.ref = wait.Ref // it was closed
+		}
+		if s.ref != wait.Ref || s.state != idle || wait.Responded != s.responded && !laid || wait.Abandoned && s.responded {
 			w.fail("wait of %+v on stream %+v", wait, s)
 		}
 		if laid && !s.responded {
@@ -227,6 +234,16 @@ func (w *world) close(ref Ref) {
 	}
 	w.say("close %v", ref)
 	s.state = idle
+	w.handled(s)
+}
+
+// handled ends the delivery of a stream's last response.
+func (w *world) handled(s *simStream) {
+	if s.consumed {
+		s.reading, s.consumed = nil, false
+		w.say("delivered %v", s.ref)
+		w.push(Delivered{s.ref})
+	}
 }
 
 // watching says whether anything on a stream is wanted.
@@ -240,7 +257,9 @@ func (w *world) watching(s *simStream) bool {
 func (w *world) lost() {
 	for _, s := range w.m.streams {
 		if len(s.types) == 0 {
-			delete(w.trouble, s.index)
+			if s.state == idle {
+				delete(w.trouble, s.index)
+			}
 			w.forget(s.url)
 		}
 	}
@@ -291,6 +310,8 @@ func (w *world) finish(ref Ref) {
 	if live {
 		s.consumed = true
 		delete(w.trouble, ref.Stream)
+	} else {
+		w.push(Delivered{ref})
 	}
 	if r.ignored {
 		return

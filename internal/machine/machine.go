@@ -111,12 +111,14 @@ func (m *Machine) handle(now time.Time, ev Event) {
 	case Decoded:
 		m.decoded(now, ev)
 	case Delivered:
-		if s := m.current(ev.Ref); s != nil {
-			s.release(now)
-		}
+		m.delivered(now, ev.Ref)
+	case Heard:
+		s := m.streams[ev.Stream]
+		s.telling = false
+		m.tellTrouble(s)
 	case Retry:
 		if s := m.current(ev.Ref); s != nil && s.state == waiting {
-			m.open(s)
+			m.retry(s)
 		}
 	case Tick:
 		if ev.Stalled {
@@ -169,6 +171,9 @@ func (m *Machine) streamFor(server int, typeURL string) *stream {
 	}
 	return s
 }
+
+// Wanted says whether anything is watched on a stream.
+func (m *Machine) Wanted(stream int) bool { return m.streams[stream].watches > 0 }
 
 // timeout is the does-not-exist timeout of a server.
 func (m *Machine) timeout(s *stream) time.Duration {

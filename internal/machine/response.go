@@ -33,7 +33,8 @@ type response struct {
 	results [][]Result // of the tasks, as they come in
 	next    int        // the first task that is not committed
 
-	lines    []string // what is wrong with it, for the NACK
+	lines    []string // what is wrong with it, for the NACK: as many as that has room for
+	told     int      // bytes of lines
 	nameless bool     // an entry's name could not be read
 	twice    []*entry
 	gone     []*entry // that the response lists without a body
@@ -64,12 +65,21 @@ var (
 // received takes a response. Reading stands still from here to Delivered.
 func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	s.clock.hold(now)
-	s.responded = true
+	s.responded, s.reading = true, false
+	s.undelivered = append(s.undelivered, s.ref())
+	m.take(now, s, r)
+}
+
+// take works on a response, or puts it off until another of its type is done with.
+func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 	if r.TypeURL == "" {
 		r.TypeURL = s.url // single-type streams need not say it
 	}
 	ts := s.types[r.TypeURL]
 	if ts != nil && ts.busy != nil {
+		if old := ts.busy.then; old != nil {
+			s.dropUndelivered(old.Ref)
+		}
 		ts.busy.then = &Received{s.ref(), r} // ts.busy is of an incarnation that is over
 		return
 	}
@@ -323,14 +333,19 @@ func (m *Machine) markGone(resp *response) {
 	}
 }
 
-// line adds what is wrong with an entry of the response.
+// line adds what is wrong with an entry of the response. What the NACK has no room for is
+// not kept: there may be a million.
 func (resp *response) line(i int, name string, err error) {
-	switch {
-	case i < 0:
-		resp.lines = append(resp.lines, fmt.Sprintf("%s: %v", name, err))
-	case name == "":
-		resp.lines = append(resp.lines, fmt.Sprintf("resource index %d: %v", i, err))
-	default:
-		resp.lines = append(resp.lines, fmt.Sprintf("resource index %d: %s: %v", i, name, err))
+	if resp.told > maxMessage {
+		return
 	}
+	line := fmt.Sprintf("%s: %v", name, err)
+	switch {
+	case i >= 0 && name == "":
+		line = fmt.Sprintf("resource index %d: %v", i, err)
+	case i >= 0:
+		line = fmt.Sprintf("resource index %d: %s", i, line)
+	}
+	resp.lines = append(resp.lines, line)
+	resp.told += len(line)
 }

@@ -131,6 +131,7 @@ func (m *Machine) write(now time.Time, ts *typeState) bool {
 		a = &ts.owed[0]
 		ts.owed = ts.owed[1:]
 		ts.storm.answered(now)
+		m.readOn(now, s)
 	}
 	n := Notice{Kind: NoticeRequest, Server: s.server, TypeURL: ts.typ.URL, Stream: s.ref()}
 	if a != nil {

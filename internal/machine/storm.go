@@ -48,8 +48,13 @@ func (st *storm) heard(now time.Time, resp *response, detail *wire.Status) bool 
 	return began
 }
 
-// answered notes that an answer left.
-func (st *storm) answered(now time.Time) { st.sentAt = now }
+// answered notes that an answer left. Of several that are owed the next has to wait too.
+func (st *storm) answered(now time.Time) {
+	st.sentAt = now
+	if st.raging {
+		st.earliest = now.Add(stormPause)
+	}
+}
 
 // look tells repetitions by their looks.
 func (resp *response) look(detail *wire.Status) (look string, limit int) {

@@ -42,8 +42,17 @@ type stream struct {
 	timers    []timer // in order of at
 	lastTimer uint32
 
-	// fault is why the server cannot be reached; nil while it can, and until known.
-	fault *Fault
+	// undelivered are the incarnations that a response came from of which handlers are
+	// still told: one, unless the stream was given up under the first.
+	undelivered []Ref
+	reading     bool // the next response may be read, or is being read
+
+	// fault is why the server cannot be reached; nil while it can, and until known. What
+	// the watches were told of it may be older: while they are being told of one trouble
+	// the next waits, and only the newest of those that wait is ever told.
+	fault   *Fault
+	told    *Fault
+	telling bool
 	// lingerUntil is set while nobody watches anything on a stream that stands.
 	lingerUntil time.Time
 }
@@ -145,7 +154,7 @@ func (m *Machine) restartTimers(now time.Time) {
 // expire does what time demands of a stream.
 func (m *Machine) expire(now time.Time, s *stream) {
 	if !s.lingerUntil.IsZero() && !now.Before(s.lingerUntil) {
-		m.letGo(now, s)
+		m.letGo(s)
 	}
 	var fired []timer
 	for at := s.timerAt(); !at.IsZero() && !now.Before(at); at = s.timerAt() {
@@ -168,7 +177,7 @@ func (t timer) name() string {
 // open asks for a new incarnation.
 func (m *Machine) open(s *stream) {
 	s.gen++
-	s.state, s.responded = opening, false
+	s.state, s.responded, s.reading = opening, false, false
 	m.fx.Open = append(m.fx.Open, Open{s.ref(), s.server, s.url})
 }
 
@@ -179,11 +188,51 @@ func (m *Machine) up(now time.Time, s *stream, node []byte) {
 	s.node, s.nodeSent, s.responded, s.writing = node, false, false, nil
 	s.ignored = nil
 	s.clock = clock{start: now}
+	s.clock.hold(now)
 	s.timers = nil
 	for _, ts := range s.order {
 		ts.reset()
 	}
 	m.fx.Notify = append(m.fx.Notify, Notice{Kind: NoticeStreamUp, Server: s.server, TypeURL: s.url, Stream: s.ref()})
+	m.readOn(now, s)
+}
+
+// maxOwed is how many answers a delta stream may owe and still be read.
+const maxOwed = 100
+
+// readOn lets the next response be read: if handlers are done with the last one, that of an
+// earlier incarnation too, and the server takes the answers to those before.
+func (m *Machine) readOn(now time.Time, s *stream) {
+	if s.state != up || s.reading || len(s.undelivered) > 0 || s.owes() > maxOwed {
+		return
+	}
+	s.reading = true
+	s.release(now)
+	m.fx.Read = append(m.fx.Read, s.ref())
+}
+
+// owes counts the answers that delta owes one by one.
+func (s *stream) owes() (n int) {
+	if !s.Delta {
+		return 0
+	}
+	for _, ts := range s.order {
+		n += len(ts.owed)
+	}
+	return n
+}
+
+// delivered: handlers are done with a response.
+func (m *Machine) delivered(now time.Time, r Ref) {
+	s := m.streams[r.Stream]
+	s.dropUndelivered(r)
+	m.readOn(now, s)
+}
+
+func (s *stream) dropUndelivered(r Ref) {
+	if i := slices.Index(s.undelivered, r); i >= 0 {
+		s.undelivered = slices.Delete(s.undelivered, i, i+1)
+	}
 }
 
 // down: values that are held stay. A stream that had delivered a response ended normally
@@ -206,20 +255,36 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	}
 	s.timers, s.writing = nil, nil
 	s.lingerUntil = time.Time{}
-	if !s.prune() {
-		s.state, s.gen = idle, s.gen+1
+	if !s.prune() && s.responded {
+		s.rest()
 		return
 	}
 	s.state = waiting
-	m.fx.Wait = append(m.fx.Wait, Wait{s.ref(), s.server, well})
+	m.fx.Wait = append(m.fx.Wait, Wait{Ref: s.ref(), Server: s.server, Responded: well})
 	if s.responded && s.fault != nil {
 		m.recovered(s) // by a response that is still being worked on
 	}
 	if !well && !fault.same(s.fault) {
 		s.fault = fault
-		m.tellAll(s)
+		m.tellTrouble(s)
 	}
 	s.responded = false
+}
+
+// retry ends a wait. Without watches the next attempt is left to the next watch.
+func (m *Machine) retry(s *stream) {
+	if s.watches > 0 {
+		m.open(s)
+		return
+	}
+	m.fx.Close = append(m.fx.Close, s.ref())
+	s.rest()
+}
+
+// rest is the state of a stream that nobody wants.
+func (s *stream) rest() {
+	s.state, s.gen = idle, s.gen+1
+	s.fault, s.told = nil, nil
 }
 
 // prune forgets types without interest, and says whether any is left.
@@ -231,13 +296,14 @@ func (s *stream) prune() bool {
 		return true
 	}
 	s.types, s.order = map[string]*typeState{}, nil
-	s.fault = nil
 	return false
 }
 
-// letGo ends a stream that nobody needs any more.
-func (m *Machine) letGo(now time.Time, s *stream) {
-	if !m.retract(s.ref()) {
+// letGo ends a stream that nobody needs any more. Where the server had not spoken yet a
+// pause follows, lest a program that watches and stops dials without end.
+func (m *Machine) letGo(s *stream) {
+	began := !m.retract(s.ref())
+	if began {
 		m.fx.Close = append(m.fx.Close, s.ref())
 	}
 	if s.state == up {
@@ -247,8 +313,13 @@ func (m *Machine) letGo(now time.Time, s *stream) {
 	}
 	s.lingerUntil = time.Time{}
 	s.timers, s.writing = nil, nil
-	s.state, s.gen = idle, s.gen+1
 	s.prune()
+	if !began || s.responded {
+		s.rest()
+		return
+	}
+	s.state, s.gen = waiting, s.gen+1
+	m.fx.Wait = append(m.fx.Wait, Wait{Ref: s.ref(), Server: s.server, Abandoned: true})
 }
 
 // retract takes back what this step asked for on behalf of a stream, and says whether it
@@ -260,20 +331,40 @@ func (m *Machine) retract(r Ref) bool {
 	return len(m.fx.Open) < n
 }
 
-// wanted counts watches: the first opens the stream, the last starts its lingering.
+// wanted counts watches: the first opens the stream, the last starts its lingering. A wait
+// goes on without watches: who comes back hears at once what is wrong, and dials no sooner.
 func (m *Machine) wanted(now time.Time, s *stream, by int) {
 	s.watches += by
 	switch {
-	case s.watches == 0 && s.state == up:
+	case s.watches == 0 && (s.state == up || s.state == opening):
 		s.lingerUntil = now.Add(m.config.Linger)
-	case s.watches == 0 && s.state != idle:
-		m.letGo(now, s)
+	case s.watches == 0:
+		s.prune()
 	case s.watches > 0:
 		s.lingerUntil = time.Time{}
 		if s.state == idle {
 			m.open(s)
 		}
 	}
+}
+
+// tellTrouble tells what is wrong with the server, or that nothing is any more, if that is
+// news and nobody is being told of older trouble. So what waits for a handler that is slow
+// does not grow with the attempts to reach the server.
+func (m *Machine) tellTrouble(s *stream) {
+	if s.telling || s.fault == s.told || s.fault.same(s.told) {
+		return
+	}
+	from := len(m.fx.Notify)
+	if s.told = s.fault; s.fault != nil {
+		m.tellAll(s)
+	} else {
+		m.tellClear(s)
+	}
+	for i := range m.fx.Notify[from:] {
+		m.fx.Notify[from+i].Trouble = true
+	}
+	s.telling = len(m.fx.Notify) > from
 }
 
 // tellAll tells everyone on a stream of its fault: those who hold a value that something
@@ -297,6 +388,10 @@ func (m *Machine) tellType(ts *typeState, f *Fault) {
 // recovered: the first response after trouble clears what was told of it.
 func (m *Machine) recovered(s *stream) {
 	s.fault = nil
+	m.tellTrouble(s)
+}
+
+func (m *Machine) tellClear(s *stream) {
 	for _, ts := range s.order {
 		for _, e := range ts.inOrder() {
 			m.reassure(e)

@@ -22,7 +22,7 @@ func Mutations() []Mutation {
 		{"ACK-12", "ack-delta-no-nonce", "a delta response without a nonce is answered", "send.go",
 			"case a.nonce == \"\":", "case a.nonce == \"-\":"},
 		{"BACKOFF-2", "backoff-needs-response", "every stream counts as one that had a response", "stream.go",
-			"Wait{s.ref(), s.server, well}", "Wait{s.ref(), s.server, true}"},
+			"Responded: well}", "Responded: true}"},
 		{"DELTA-1", "delta-first-message", "versions are listed of what is wanted by name only", "compose.go",
 			"[][]*entry{wanted, held}", "[][]*entry{wanted}"},
 		{"DELTA-12", "delta-heartbeat-vhds", "virtual hosts have heartbeats", "response.go",

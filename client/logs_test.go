@@ -1,0 +1,220 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/resource/cds"
+	"github.com/xdswatch/xdswatch/resource/eds"
+	"github.com/xdswatch/xdswatch/resource/lds"
+	"github.com/xdswatch/xdswatch/resource/rds"
+	"github.com/xdswatch/xdswatch/resource/rtds"
+	"github.com/xdswatch/xdswatch/testutil"
+)
+
+// logged makes the rig's log hold everything, and lists its lines of a level.
+func logged(r **logBuffer) func(*client.Config) {
+	return func(c *client.Config) {
+		*r = &logBuffer{}
+		c.Logger = slog.New(slog.NewTextHandler(*r, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+}
+
+func (l *logBuffer) lines(with ...string) (ls []string) {
+	for line := range strings.Lines(l.text()) {
+		all := true
+		for _, part := range with {
+			all = all && strings.Contains(line, part)
+		}
+		if all {
+			ls = append(ls, line)
+		}
+	}
+	return ls
+}
+
+// quiet checks how many lines there are, and that each names what it has to.
+func (l *logBuffer) quiet(t *testing.T, level string, most int, names ...string) {
+	t.Helper()
+	ls := l.lines("level=" + level)
+	if len(ls) == 0 || len(ls) > most {
+		t.Errorf("%d lines at %s, want some and at most %d:\n%s", len(ls), level, most, strings.Join(ls, ""))
+	}
+	for _, line := range ls {
+		for _, name := range append(names, "server=") {
+			if !strings.Contains(line, name) {
+				t.Errorf("a line does not say %q: %s", name, line)
+			}
+		}
+		if len(line) > 3000 {
+			t.Errorf("a line of %d bytes: %.100s", len(line), line)
+		}
+	}
+}
+
+// A minute of a dead server is a few lines, though it is dead for ever other reasons, and
+// watched by a thousand on many streams.
+func TestLogDeadServer(t *testing.T) {
+	for _, streams := range []client.Streams{client.Aggregated, client.PerType} {
+		var log *logBuffer
+		f := &failing{}
+		inBubble(t, func(t *testing.T, r *rig) {
+			for i := range 1000 {
+				r.watch(fmt.Sprint("name-", i))
+			}
+			for _, k := range []resource.Kind{eds.Type, lds.Type, rds.Type, rtds.Type} {
+				r.watchType(k, "a")
+			}
+			time.Sleep(time.Minute)
+			log.quiet(t, "WARN", 19, "the server cannot be reached", "error=")
+			if n := len(log.lines()); n > 150 {
+				t.Errorf("%d lines in all", n)
+			}
+			time.Sleep(time.Hour)
+			if n := len(log.lines("level=WARN")); n > 19+6*60 {
+				t.Errorf("%d warnings in an hour", n)
+			}
+		}, logged(&log), func(c *client.Config) { c.Transport, c.Streams = f, streams })
+	}
+}
+
+// The same trouble again is no news.
+func TestLogSameTrouble(t *testing.T) {
+	var log *logBuffer
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.srv.SetRefuse(true)
+		r.watch("a")
+		time.Sleep(time.Hour)
+		log.quiet(t, "WARN", 2, "the server cannot be reached", "refused")
+	}, logged(&log))
+}
+
+// A storm of NACKs, each for another reason, is a line each ten seconds that says how many
+// were left out.
+func TestLogNACKs(t *testing.T) {
+	rejecting := resource.Custom(cds.Type.TypeURL(), resource.Options{NameField: 1}, func(_ resource.Source, b []byte) (any, error) {
+		return nil, fmt.Errorf("refused: %q", b)
+	})
+	var log *logBuffer
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.watchType(rejecting, "a")
+		st := r.accept()
+		flood(st, 6000, func(i int) proto.Message {
+			time.Sleep(10 * time.Millisecond)
+			return testutil.SotW(cds.Type.TypeURL(), fmt.Sprint(i), "n", cluster("a", fmt.Sprint(i)))
+		})
+		time.Sleep(time.Minute + time.Second)
+		synctest.Wait()
+		if n := len(st.Requests()); n < 1000 {
+			t.Errorf("%d requests are no storm", n)
+		}
+		log.quiet(t, "WARN", 19, "type="+cds.Type.TypeURL())
+		if len(log.lines("response rejected", "error=", "version=")) == 0 || len(log.lines("omitted=")) == 0 {
+			t.Errorf("the log does not say enough:\n%s", log.text())
+		}
+	}, logged(&log))
+}
+
+// Streams that come and go all the time are a few lines.
+func TestLogFlapping(t *testing.T) {
+	for _, answer := range []bool{false, true} {
+		var log *logBuffer
+		inBubble(t, func(t *testing.T, r *rig) {
+			r.watch("a")
+			start := time.Now()
+			for i := 0; time.Since(start) < time.Minute; i++ {
+				st := r.accept()
+				if answer {
+					r.clusters(st, "1", "n1", "a")
+				}
+				st.End(status.Error(codes.Unavailable, fmt.Sprint("reason ", i)))
+			}
+			log.quiet(t, "INFO", 2*12)
+			if len(log.lines("stream ended", "error=", "reason 0")) != 1 {
+				t.Errorf("the log does not say why a stream ended:\n%s", log.text())
+			}
+		}, logged(&log), policy(100*time.Millisecond))
+	}
+}
+
+// Ten thousand deletions that are ignored are a few lines.
+// spec: ERR-5
+func TestLogIgnoredDeletions(t *testing.T) {
+	var log *logBuffer
+	inBubble(t, func(t *testing.T, r *rig) {
+		_, err := r.c.WatchAll(context.Background(), cds.Type, "*", func(client.Batch) {})
+		must(t, err)
+		st := r.accept()
+		names := make([]string, 10_000)
+		for i := range names {
+			names[i] = fmt.Sprint("name-", i)
+		}
+		r.clusters(st, "1", "n1", names...)
+		r.clusters(st, "2", "n2")
+		log.quiet(t, "WARN", 10, "type=", "name=", "the server deleted a resource")
+		r.clusters(st, "3", "n3", names...)
+		time.Sleep(time.Minute)
+		if n := len(log.lines("is back")); n == 0 || n > 10 {
+			t.Errorf("%d lines say that resources are back", n)
+		}
+	}, logged(&log), func(c *client.Config) { c.DeletionPolicy = client.Keep })
+}
+
+// A delta server without nonces, and one that speaks of types nobody asked for, fill no log.
+func TestLogOddResponses(t *testing.T) {
+	var log *logBuffer
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.watch("a")
+		st := r.accept()
+		for i := range 1000 {
+			r.send(st, testutil.Delta(cds.Type.TypeURL(), "", nil))
+			r.send(st, testutil.Delta(fmt.Sprint("test.T", i, strings.Repeat("x", 5000)), "n", nil))
+		}
+		synctest.Wait()
+		log.quiet(t, "WARN", 10, "type="+cds.Type.TypeURL())
+		if n := len(log.lines("not asked for")); n == 0 || n > 10 {
+			t.Errorf("%d lines about types that were not asked for", n)
+		}
+		if n := len(log.text()); n > 64<<10 {
+			t.Errorf("the log has %d bytes", n)
+		}
+	}, logged(&log), delta)
+}
+
+// A program that has no use for lines does not pay for them: a disabled level is not
+// formatted.
+func TestLogDisabled(t *testing.T) {
+	var made atomic.Int64
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.watch("a")
+		r.accept().End(errors.New("x"))
+		time.Sleep(time.Minute)
+		if n := made.Load(); n != 0 {
+			t.Errorf("%d records were made", n)
+		}
+	}, func(c *client.Config) { c.Logger = slog.New(noLevel{&made}) })
+}
+
+// noLevel is a log handler without any level that counts what it gets.
+type noLevel struct{ made *atomic.Int64 }
+
+func (noLevel) Enabled(context.Context, slog.Level) bool { return false }
+func (h noLevel) Handle(context.Context, slog.Record) error {
+	h.made.Add(1)
+	return nil
+}
+func (h noLevel) WithAttrs([]slog.Attr) slog.Handler { return h }
+func (h noLevel) WithGroup(string) slog.Handler      { return h }

@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/xdswatch/xdswatch/internal/machine"
+)
+
+// A kind of line about one server and type may be logged a few times in a row, then only
+// every so often: what an operator should know does not grow with what a server does. The
+// next line says how many were left out.
+const (
+	logBurst  = 5
+	logPeriod = 10 * time.Second
+)
+
+// logKey names lines that share a quota. Nothing of it is a server's choice.
+type logKey struct{ text, server, typeURL string }
+
+// quota is what may still be logged.
+type quota struct {
+	left    int
+	since   time.Time // when left was last added to
+	omitted int
+}
+
+// take says whether a line may be logged, and how many were not since the last.
+func (q *quota) take(now time.Time) (omitted int, ok bool) {
+	if n := int(now.Sub(q.since) / logPeriod); n > 0 {
+		q.left = min(q.left+n, logBurst)
+		q.since = now
+	}
+	if q.left == 0 {
+		q.omitted++
+		return 0, false
+	}
+	q.left--
+	omitted, q.omitted = q.omitted, 0
+	return omitted, true
+}
+
+// say logs one line, if there is room for it.
+func (e *Engine) say(level slog.Level, text, server, typeURL string, attrs ...any) {
+	if !e.config.Logger.Enabled(e.ctx, level) {
+		return
+	}
+	key, now := logKey{text, server, typeURL}, time.Now()
+	q := e.quotas[key]
+	if q == nil {
+		q = &quota{left: logBurst, since: now}
+		e.quotas[key] = q
+	}
+	omitted, ok := q.take(now)
+	if !ok {
+		return
+	}
+	all := []any{"server", server}
+	if typeURL != "" {
+		all = append(all, "type", typeURL)
+	}
+	all = append(all, attrs...)
+	if omitted > 0 {
+		all = append(all, "omitted", omitted)
+	}
+	e.config.Logger.Log(e.ctx, level, text, all...)
+}
+
+// maxLogged is how much of a name or an error is logged, in bytes.
+const maxLogged = 1024
+
+func brief(s string) string {
+	if len(s) > maxLogged {
+		return strings.ToValidUTF8(s[:maxLogged], "") + "..."
+	}
+	return s
+}
+
+func (e *Engine) log(l machine.Log) {
+	level := slog.LevelInfo
+	if l.Warn {
+		level = slog.LevelWarn
+	}
+	var attrs []any
+	if l.Name != "" {
+		attrs = []any{"name", brief(l.Name)}
+	}
+	e.say(level, l.Text, e.config.Servers[l.Server].URI, l.TypeURL, attrs...)
+}
+
+func (e *Engine) logStream(n *machine.Notice) {
+	uri := e.config.Servers[n.Server].URI
+	switch n.Kind {
+	case machine.NoticeStreamUp:
+		delete(e.lastFault, uri)
+		e.say(slog.LevelInfo, "stream is up", uri, n.TypeURL)
+	case machine.NoticeStreamDown:
+		if n.Fault != nil {
+			e.say(slog.LevelInfo, "stream ended", uri, n.TypeURL, "error", brief(n.Fault.Err.Error()))
+		} else {
+			e.say(slog.LevelInfo, "stream closed, nothing is watched on it", uri, n.TypeURL)
+		}
+	case machine.NoticeNack:
+		key := uri + " " + n.TypeURL
+		if e.lastNack[key] != n.Message {
+			e.lastNack[key] = n.Message
+			e.say(slog.LevelWarn, "response rejected", uri, n.TypeURL, "version", brief(n.Version), "error", brief(n.Message))
+		}
+	case machine.NoticeAck:
+		delete(e.lastNack, uri+" "+n.TypeURL)
+	case machine.NoticeResponse:
+		if n.Ignored { // the type is the server's choice
+			e.say(slog.LevelDebug, "response of a type that was not asked for", uri, "", "type", brief(n.TypeURL))
+		}
+	}
+}
