@@ -230,7 +230,7 @@ func (c *Client) place(kind resource.Kind, name string, from source, w machine.W
 	if err != nil {
 		return nil, err
 	}
-	w.Type, w.Server, w.Lane = t, c.serverOf[from], c.laneOf(from)
+	w.Type, w.Server, w.Lane = t, int32(c.serverOf[from]), int32(c.laneOf(from))
 	if server := c.servers[w.Server]; server.PerType && methodOf(kind, server.Delta) == "" {
 		return nil, c.configError(kind, name, fmt.Errorf("the type has no stream of its own, as server %q asks for", server.URI))
 	}

@@ -64,7 +64,7 @@ func (c *Client) Get(ctx context.Context, kind resource.Kind, name string) (Even
 	if ev, ok := c.gets.known(key); ok {
 		return c.result(ev)
 	}
-	if ev, ok, err := c.held(w.Server, kind, w.Name); ok {
+	if ev, ok, err := c.held(int(w.Server), kind, w.Name); ok {
 		return ev, err
 	}
 	if c.engine.InHandler() {

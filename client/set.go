@@ -20,7 +20,7 @@ type Set struct {
 
 	// Guarded by core.mu.
 	members map[string]*member // by canonical name
-	batches map[int]*batcher   // by lane: dispatchers of several authorities may tell the set
+	batches map[int32]*batcher // by lane: dispatchers of several authorities may tell the set
 }
 
 // NewSet makes an empty set; see [Set.Add]. For ctx, Close and errors it is as
@@ -37,7 +37,7 @@ func (c *Client) NewSet(ctx context.Context, kind resource.Kind, h BatchHandler)
 	}
 	s := &Set{
 		core: core{client: c, ctx: ctx}, handler: h, kind: kind, turn: make(chan struct{}, 1),
-		members: map[string]*member{}, batches: map[int]*batcher{},
+		members: map[string]*member{}, batches: map[int32]*batcher{},
 	}
 	s.core.set = s
 	if err := s.begin(); err != nil {

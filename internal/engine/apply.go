@@ -103,7 +103,7 @@ func (e *Engine) notify(notices []machine.Notice) {
 		}
 	}
 	for _, w := range e.caughtUp() {
-		l := e.laneOf(w.Lane)
+		l := e.laneOf(int(w.Lane))
 		l.put(item{notice: &machine.Notice{Kind: machine.NoticeEnd, All: []*machine.Watch{w}}})
 		touched = with(touched, l)
 	}
@@ -203,10 +203,10 @@ func (e *Engine) withHooks(ls []*lane, server int) []*lane {
 func (e *Engine) lanesOf(n *machine.Notice) []*lane {
 	var ls []*lane
 	if len(n.To) > 0 {
-		ls = append(ls, e.laneOf(n.To[0].Lane))
+		ls = append(ls, e.laneOf(int(n.To[0].Lane)))
 	}
 	if len(n.All) > 0 && (len(n.To) == 0 || n.All[0].Lane != n.To[0].Lane) {
-		ls = append(ls, e.laneOf(n.All[0].Lane))
+		ls = append(ls, e.laneOf(int(n.All[0].Lane)))
 	}
 	return ls
 }

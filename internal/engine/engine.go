@@ -304,9 +304,9 @@ func (e *Engine) shutdown() {
 
 func (e *Engine) start(w *machine.Watch, k resource.Kind) {
 	e.kinds[w.Type.URL] = k
-	l := e.laneOf(w.Lane)
-	if e.home[w.Server] == nil {
-		e.home[w.Server] = l
+	l := e.laneOf(int(w.Lane))
+	if e.home[int(w.Server)] == nil {
+		e.home[int(w.Server)] = l
 	}
 	if w.Wildcard {
 		e.catching = append(e.catching, w)

@@ -347,7 +347,7 @@ func TestLanesOutOfOrder(t *testing.T) {
 		for _, number := range []int{3, 1, 0} {
 			sinks[number] = &sink{}
 			w := watchOf(sinks[number], fmt.Sprint("x", number))
-			w.Lane = number
+			w.Lane = int32(number)
 			e.Start(kind, w)
 		}
 		st := <-conn.streams

@@ -132,7 +132,7 @@ func (l *lane) do(it *item, number int) {
 
 func (l *lane) tell(it *item, to []*machine.Watch, number int) {
 	for _, w := range to {
-		if w.Lane != number {
+		if int(w.Lane) != number {
 			return
 		}
 		s := w.Owner.(Sink)

@@ -137,7 +137,7 @@ func (d *driver) watch(words []string) *Watch {
 		w.Explicit = w.Name == "**"
 	}
 	if len(words) > 3 {
-		w.Server = len(words[3]) - len("@") // "@" is the first server, "@@" the second
+		w.Server = int32(len(words[3]) - len("@")) // "@" is the first server, "@@" the second
 	}
 	d.watches[words[0]] = w
 	return w

@@ -12,18 +12,19 @@ type Ref struct{ Stream, Gen int }
 // The exported fields are set by its owner before [Start] and not changed afterwards.
 type Watch struct {
 	Owner     any    // the caller's own
-	Server    int    // index of Config.Servers
 	Type      *Type  // of what is watched
 	Name      string // canonical; of a named watch
 	Authority string // of the name
-	Lane      int    // the caller's own: what its notices are ordered with
+
+	entry *entry // nil unless named and started
+
+	Server int32 // index of Config.Servers
+	Lane   int32 // the caller's own: what its notices are ordered with
+	owed   int32 // tasks of held values that it waits for; of a wildcard's watch
 
 	Wildcard bool // every resource of the type
 	Explicit bool // a wildcard that has to be spelled `*`
-
-	entry *entry // nil unless named and started
-	alive bool
-	owed  int // tasks of held values that it waits for; of a wildcard's watch
+	alive    bool
 }
 
 func (w *Watch) catchingUp() bool { return w.owed > 0 }

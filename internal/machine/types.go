@@ -172,7 +172,7 @@ func (ts *typeState) prune() {
 
 // watch begins a watch: it joins what stands, hears what is known, and interest follows.
 func (m *Machine) watch(now time.Time, w *Watch) {
-	s := m.streamFor(w.Server, w.Type.URL)
+	s := m.streamFor(int(w.Server), w.Type.URL)
 	ts := s.typeOf(w.Type)
 	w.alive = true
 	if w.Wildcard {
@@ -218,7 +218,7 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 		return
 	}
 	w.alive = false
-	s := m.streamFor(w.Server, w.Type.URL)
+	s := m.streamFor(int(w.Server), w.Type.URL)
 	ts := s.types[w.Type.URL]
 	if w.Wildcard {
 		ts.wild = without(ts.ownWild(), w)
