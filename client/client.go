@@ -48,7 +48,8 @@ type Client struct {
 	engine   *engine.Engine
 	table    *authority.Table
 	servers  []bootstrap.ManagementServer // by machine server
-	serverOf map[source]int
+	sources  []machine.Source
+	sourceOf map[source]int // of the machine
 	closed   atomic.Bool
 	ended    chan struct{} // closed when all but handlers is over
 	done     chan struct{} // closed when handlers are too
@@ -91,7 +92,7 @@ func New(config Config) (*Client, error) {
 	}
 	config = config.withDefaults()
 	c := &Client{
-		config: config, boot: boot, node: boot.Node.GetId(), table: table, serverOf: map[source]int{},
+		config: config, boot: boot, node: boot.Node.GetId(), table: table, sourceOf: map[source]int{},
 		ended: make(chan struct{}), done: make(chan struct{}), types: map[string]*watchedType{}, lanes: map[source]int{},
 		watches: map[*core]struct{}{}, settled: make(chan struct{}),
 	}
@@ -108,8 +109,8 @@ func New(config Config) (*Client, error) {
 	return c, nil
 }
 
-// engineConfig makes one server of each that is the first of an authority, or of all
-// names without one. Equal servers are one (gRFC A47).
+// engineConfig makes one server of each that an authority has, or names without one. Equal
+// servers are one (gRFC A47).
 func (c *Client) engineConfig() (engine.Config, error) {
 	ec := engine.Config{
 		ResourceTimeout: c.config.ResourceTimeout,
@@ -140,14 +141,25 @@ func (c *Client) engineConfig() (engine.Config, error) {
 		ec.Servers = append(ec.Servers, es)
 		return i
 	}
-	c.serverOf[source{old: true}] = add(c.boot.Servers[0])
-	for _, name := range slices.Sorted(maps.Keys(c.boot.Authorities)) {
-		servers := c.boot.Authorities[name].Servers
-		if len(servers) == 0 {
-			servers = c.boot.Servers
+	from := func(key source, servers []bootstrap.ManagementServer, reachability bool) {
+		ms := machine.Source{ReachabilityOnly: reachability}
+		for _, s := range servers {
+			if i := add(s); !slices.Contains(ms.Servers, i) {
+				ms.Servers = append(ms.Servers, i)
+			}
 		}
-		c.serverOf[source{authority: name}] = add(servers[0])
+		c.sourceOf[key] = len(ec.Sources)
+		ec.Sources = append(ec.Sources, ms)
 	}
+	from(source{old: true}, c.boot.Servers, false)
+	for _, name := range slices.Sorted(maps.Keys(c.boot.Authorities)) {
+		a := c.boot.Authorities[name]
+		if len(a.Servers) == 0 {
+			a.Servers = c.boot.Servers
+		}
+		from(source{authority: name}, a.Servers, a.FallbackOnReachabilityOnly)
+	}
+	c.sources = ec.Sources
 	return ec, errors.Join(faults...)
 }
 
@@ -189,7 +201,7 @@ func (c *Client) WatchAll(ctx context.Context, kind resource.Kind, collection st
 	if err != nil {
 		return nil, err
 	}
-	s := &everything{core: core{client: c, ctx: ctx}, handler: h, batch: batcher{client: c}}
+	s := &everything{core: core{client: c, ctx: ctx}, name: w.Name, handler: h, batch: batcher{client: c}}
 	o := options(opts)
 	w.Owner, w.Explicit = s, o.explicit
 	return s.start(w, kind, o)
@@ -203,10 +215,14 @@ func (c *Client) prepareAll(ctx context.Context, kind resource.Kind, collection 
 	if err := c.check(ctx, kind); err != nil {
 		return nil, err
 	}
-	if collection != wildcard && collection != "" {
-		return nil, c.configError(kind, collection, fmt.Errorf("%w: only %q is a collection", ErrCollection, wildcard))
+	if collection == wildcard || collection == "" {
+		return c.place(kind, wildcard, source{old: true}, machine.Watch{Wildcard: true, Name: wildcard})
 	}
-	return c.place(kind, wildcard, source{old: true}, machine.Watch{Wildcard: true})
+	r, err := c.table.ResolveGlob(kind.TypeURL(), collection)
+	if err != nil {
+		return nil, c.configError(kind, collection, err)
+	}
+	return c.place(kind, collection, source{r.Old, r.Authority}, machine.Watch{Wildcard: true, Name: r.Name, Authority: r.Authority})
 }
 
 // prepare checks what a watch is to be and finds its server.
@@ -224,15 +240,17 @@ func (c *Client) prepare(ctx context.Context, kind resource.Kind, name string) (
 	return c.place(kind, name, source{r.Old, r.Authority}, machine.Watch{Name: r.Name, Authority: r.Authority})
 }
 
-// place gives a watch its type, its server and the lane of its authority.
+// place gives a watch its type, its source and the lane of its authority.
 func (c *Client) place(kind resource.Kind, name string, from source, w machine.Watch) (*machine.Watch, error) {
 	t, err := c.typeOf(kind, name)
 	if err != nil {
 		return nil, err
 	}
-	w.Type, w.Server, w.Lane = t, int32(c.serverOf[from]), int32(c.laneOf(from))
-	if server := c.servers[w.Server]; server.PerType && methodOf(kind, server.Delta) == "" {
-		return nil, c.configError(kind, name, fmt.Errorf("the type has no stream of its own, as server %q asks for", server.URI))
+	w.Type, w.Source, w.Lane = t, int32(c.sourceOf[from]), int32(c.laneOf(from))
+	for _, i := range c.sources[w.Source].Servers {
+		if server := c.servers[i]; server.PerType && methodOf(kind, server.Delta) == "" {
+			return nil, c.configError(kind, name, fmt.Errorf("the type has no stream of its own, as server %q asks for", server.URI))
+		}
 	}
 	return &w, nil
 }

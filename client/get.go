@@ -64,7 +64,7 @@ func (c *Client) Get(ctx context.Context, kind resource.Kind, name string) (Even
 	if ev, ok := c.gets.known(key); ok {
 		return c.result(ev)
 	}
-	if ev, ok, err := c.held(int(w.Server), kind, w.Name); ok {
+	if ev, ok, err := c.held(int(w.Source), kind, w.Name); ok {
 		return ev, err
 	}
 	if c.engine.InHandler() {
@@ -86,21 +86,21 @@ func (c *Client) Get(ctx context.Context, kind resource.Kind, name string) (Even
 }
 
 // held decodes a value that some watch holds already.
-func (c *Client) held(server int, kind resource.Kind, name string) (Event, bool, error) {
-	r, ok := c.engine.Held(server, kind.TypeURL(), name)
+func (c *Client) held(source int, kind resource.Kind, name string) (Event, bool, error) {
+	r, ok := c.engine.Held(source, kind.TypeURL(), name)
 	if !ok || r.Raw == nil {
 		return Event{}, false, nil
 	}
-	value, err := c.engine.Decode(kind, server, r.Raw)
+	value, err := c.engine.Decode(kind, r.Server, r.Raw)
 	if err != nil {
 		return Event{}, true, &ResourceError{
-			Kind: ErrorRejected, Type: kind.TypeURL(), Name: name, Server: c.servers[server].URI,
+			Kind: ErrorRejected, Type: kind.TypeURL(), Name: name, Server: c.servers[r.Server].URI,
 			NodeID: c.node, Version: r.Version, Err: err,
 		}
 	}
 	return Event{
 		Kind: KindUpdated, Type: r.TypeURL, Name: r.Name, Authority: r.Authority, Version: r.Version,
-		Server: c.servers[server].URI, Value: value, Raw: r.Raw,
+		Server: c.servers[r.Server].URI, Value: value, Raw: r.Raw,
 	}, true, nil
 }
 

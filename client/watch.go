@@ -220,6 +220,7 @@ func (s *single) Flush(bool) {}
 // everything is a watch of all resources of a type.
 type everything struct {
 	core
+	name     string // of the collection
 	handler  BatchHandler
 	batch    batcher
 	caughtUp bool // it was told of what was held when it began
@@ -235,7 +236,7 @@ func (s *everything) Tell(n *machine.Notice) bool {
 		return false
 	}
 	ev := s.client.event(n)
-	if ev.Name == wildcard && answers(ev) {
+	if ev.Name == s.name && answers(ev) {
 		s.batch.settles = append(s.batch.settles, &s.answer)
 	}
 	return s.batch.add(*ev, s.deliver)

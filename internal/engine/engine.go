@@ -29,6 +29,7 @@ type Server struct {
 // Config is fixed for the life of an engine.
 type Config struct {
 	Servers         []Server
+	Sources         []machine.Source
 	ResourceTimeout time.Duration
 	Linger          time.Duration
 	NodeAlways      bool
@@ -99,7 +100,7 @@ const inboxSize = 1024
 // New starts an engine.
 func New(c Config) *Engine {
 	mc := machine.Config{
-		ResourceTimeout: c.ResourceTimeout, Linger: c.Linger, NodeAlways: c.NodeAlways, KeepDeleted: c.KeepDeleted,
+		Sources: c.Sources, ResourceTimeout: c.ResourceTimeout, Linger: c.Linger, NodeAlways: c.NodeAlways, KeepDeleted: c.KeepDeleted,
 	}
 	for _, s := range c.Servers {
 		mc.Servers = append(mc.Servers, s.Server)
@@ -137,8 +138,8 @@ func (e *Engine) Dump() (rs []machine.Resource) {
 }
 
 // Held tells what is known of one resource.
-func (e *Engine) Held(server int, typeURL, name string) (r machine.Resource, ok bool) {
-	e.ask(func() { r, ok = e.machine.Held(server, typeURL, name) })
+func (e *Engine) Held(source int, typeURL, name string) (r machine.Resource, ok bool) {
+	e.ask(func() { r, ok = e.machine.Held(source, typeURL, name) })
 	return r, ok
 }
 
@@ -305,8 +306,10 @@ func (e *Engine) shutdown() {
 func (e *Engine) start(w *machine.Watch, k resource.Kind) {
 	e.kinds[w.Type.URL] = k
 	l := e.laneOf(int(w.Lane))
-	if e.home[int(w.Server)] == nil {
-		e.home[int(w.Server)] = l
+	for _, server := range e.config.Sources[w.Source].Servers {
+		if e.home[server] == nil {
+			e.home[server] = l
+		}
 	}
 	if w.Wildcard {
 		e.catching = append(e.catching, w)

@@ -104,15 +104,41 @@ func (m *Machine) finish(now time.Time, resp *response) {
 // settle does what a response means for the stream that it came on.
 func (m *Machine) settle(now time.Time, resp *response) {
 	ts, s := resp.ts, resp.ts.stream
-	if s.fault != nil {
+	if s.troubled() {
 		m.recovered(s)
 	}
-	if ts.wildKnown && !ts.synced {
-		ts.synced, ts.absence, ts.wildAmbient, ts.wildTimer = true, nil, false, 0
-		m.tellWild(ts, Notice{Kind: NoticeSynced, Version: resp.Version})
+	if c := ts.star; c.known && !c.synced {
+		m.synced(resp, c)
 	}
+	for _, c := range resp.healed {
+		if c.self.fault == nil && c.synced {
+			m.tellCollection(c, Notice{Kind: NoticeAmbient})
+		}
+	}
+	ts.waiting = slices.DeleteFunc(ts.waiting, func(c *collection) bool {
+		if c.known && !c.synced && ts.globs[c.pattern] == c && resp.answers(c) {
+			m.synced(resp, c)
+		}
+		return c.synced || ts.globs[c.pattern] != c
+	})
 	m.settling(now, resp)
 	m.owe(now, resp)
+}
+
+// answers says whether a response holds the first state of a glob: it speaks of it or of a
+// member, or it is one that speaks of everything, or of nothing at all.
+func (resp *response) answers(c *collection) bool {
+	full := resp.ts.typ.FullState && !resp.ts.stream.Delta
+	if c.self.fault != nil {
+		return false
+	}
+	return full || c.seen == resp.serial || len(resp.Resources)+len(resp.Removed)+len(resp.Errors) == 0
+}
+
+// synced: the first state of a collection is complete.
+func (m *Machine) synced(resp *response, c *collection) {
+	c.synced, c.absence, c.ambient, c.timer = true, nil, false, 0
+	m.tellCollection(c, Notice{Kind: NoticeSynced, Version: resp.Version})
 }
 
 // removeListed takes the server's word for what does not exist: entries without a body,
@@ -125,7 +151,7 @@ func (m *Machine) removeListed(now time.Time, resp *response) {
 		}
 	}
 	for _, name := range resp.Removed {
-		if e := resp.ts.lookup(name); e != nil && !e.twice {
+		if e, _ := resp.ts.lookup(name); e != nil && !e.twice {
 			resp.changed = true
 			m.remove(now, e, ReasonRemoved)
 		}
@@ -172,7 +198,7 @@ func (m *Machine) takeErrors(now time.Time, resp *response) {
 var errNotError = errors.New("the status is OK")
 
 func (m *Machine) takeError(now time.Time, resp *response, re *wire.ResourceError) {
-	e := resp.ts.lookup(re.Name)
+	e, _ := resp.ts.lookup(re.Name)
 	if e == nil {
 		return // not asked for
 	}
@@ -180,6 +206,7 @@ func (m *Machine) takeError(now time.Time, resp *response, re *wire.ResourceErro
 		m.log(e, true, "a response holds both the resource and an error for it; the resource is used")
 		return
 	}
+	before := e.fault
 	e.see(resp)
 	resp.changed = true
 	if re.Code == codeNotFound {
@@ -188,7 +215,21 @@ func (m *Machine) takeError(now time.Time, resp *response, re *wire.ResourceErro
 	}
 	f := &Fault{Kind: FaultData, Err: &StatusError{re.Code, re.Message}, At: now, Version: resp.Version}
 	drop := re.Code == codePermissionDenied && resp.ts.stream.FailOnDataErrors
+	if e.isGlob() {
+		m.failGlob(now, e.of, f, before, drop)
+		return
+	}
 	m.spoil(e, f, StatusReceivedError, drop)
+}
+
+// failGlob takes an error of a glob as a whole (xRFC TP3).
+func (m *Machine) failGlob(now time.Time, c *collection, f, before *Fault, drop bool) {
+	if drop {
+		m.empty(now, c, ReasonNotFound)
+	}
+	if c.self.fault, c.timer = f, 0; !f.same(before) {
+		m.tellCollection(c, c.faultNotice(f))
+	}
 }
 
 // StatusError is an error that a server sent for a resource.

@@ -9,7 +9,7 @@ import (
 // composeSotW makes the next DiscoveryRequest: it restates everything that is wanted. nil
 // means that there is nothing to say.
 func (ts *typeState) composeSotW(a *answer, node []byte) []byte {
-	if ts.told == wildLegacy && len(ts.wild) == 0 && ts.stream.watches > 0 {
+	if ts.told == wildLegacy && !ts.star.wanted() && ts.stream.watches > 0 {
 		// Old servers know no way out of the legacy form but by naming it.
 		ts.named, ts.told = true, wildExplicit
 		return wire.AppendName(ts.beginSotW(a, node), star)
@@ -57,9 +57,9 @@ func (ts *typeState) nextForm() wildForm {
 	switch {
 	case ts.stream.watches == 0: // lingering: as it was
 		return ts.told
-	case len(ts.wild) == 0:
+	case !ts.star.wanted():
 		return wildNone
-	case ts.watched == 0 && ts.explicit == 0 && !ts.named:
+	case ts.watched == 0 && ts.star.explicit == 0 && !ts.named:
 		return wildLegacy
 	}
 	return wildExplicit
@@ -69,11 +69,16 @@ func (ts *typeState) nextForm() wildForm {
 // accepted one, if everything that is asked for is held or known to be absent. Otherwise a
 // server that compares versions only would stay silent about the rest.
 func (ts *typeState) carry() string {
-	if ts.version == "" || len(ts.wild) > 0 && !ts.synced {
+	if ts.version == "" {
 		return ""
 	}
+	for _, c := range ts.collections() {
+		if c.wanted() && !c.active().synced {
+			return ""
+		}
+	}
 	for _, e := range ts.entries {
-		if e.wanted() && !e.held() && e.status != StatusDoesNotExist {
+		if e := e.active(); e.wanted() && !e.isGlob() && !e.held() && e.status != StatusDoesNotExist {
 			return ""
 		}
 	}
@@ -89,7 +94,7 @@ func (ts *typeState) composeDelta(a *answer, node []byte) []byte {
 	added, removed := ts.applyChanges()
 	added = ts.fitNames(added)
 	form := ts.nextForm()
-	if ts.told == wildLegacy && form == wildExplicit && ts.explicit == 0 {
+	if ts.told == wildLegacy && form == wildExplicit && ts.star.explicit == 0 {
 		form = wildLegacy // names beside it do not end it
 	}
 	if a == nil && len(added)+len(removed) == 0 && form == ts.told {
@@ -144,7 +149,7 @@ func (ts *typeState) composeFirstDelta(node []byte) []byte {
 	}
 	for _, es := range [][]*entry{wanted, held} {
 		for _, e := range es {
-			if e.held() {
+			if e.listed() {
 				msg = wire.AppendInitialVersion(msg, e.name, e.version)
 			}
 		}
@@ -152,14 +157,17 @@ func (ts *typeState) composeFirstDelta(node []byte) []byte {
 	return msg
 }
 
-// heldMembers lists what is held for a wildcard alone, in order.
+// listed says whether the server is told the version that is held.
+func (e *entry) listed() bool { return e.held() && !e.foreign }
+
+// heldMembers lists what is held for collections alone, in order.
 func (ts *typeState) heldMembers() []*entry {
 	if len(ts.entries) == ts.watched {
 		return nil // all are wanted by name
 	}
 	var es []*entry
 	for _, e := range ts.entries {
-		if e.held() && !e.wanted() {
+		if e.listed() && !e.wanted() {
 			es = append(es, e)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/testutil/script"
+	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // tick is how much time passes with each step, so that requests that are held back for a
@@ -35,8 +36,10 @@ type driver struct {
 	blocked map[*Watch]bool
 	out     []string
 
-	ref     Ref   // the stream that was asked for last
-	numbers []Ref // of the streams that came up, in order
+	ref     Ref          // the stream that was asked for last
+	waiting []Ref        // streams, for the end of their backoff
+	dead    map[int]bool // servers
+	numbers []Ref        // of the streams that came up, in order
 
 	stalled   bool // writers
 	unwritten []Send
@@ -62,14 +65,27 @@ func newDriver(t *testing.T, s *script.Script) *driver {
 		Servers: []Server{server}, ResourceTimeout: 15 * time.Second, Linger: time.Second,
 		NodeAlways: s.Has("client", "node-always"), KeepDeleted: s.Has("client", "keep-deleted"),
 	}
-	if s.Has("server", "two") {
+	if s.Has("server", "two") || s.Has("server", "fallback") || s.Has("server", "three") {
 		c.Servers = append(c.Servers, server)
+	}
+	if s.Has("server", "three") {
+		c.Servers = append(c.Servers, server)
+	}
+	all := Source{ReachabilityOnly: s.Has("server", "fallback_on_reachability_only")}
+	for i := range c.Servers {
+		all.Servers = append(all.Servers, i)
+		if s.Has("server", "two") {
+			c.Sources = append(c.Sources, Source{Servers: []int{i}})
+		}
+	}
+	if len(c.Sources) == 0 {
+		c.Sources = []Source{all}
 	}
 	return &driver{
 		t: t, m: New(c), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), delta: server.Delta,
 		manual: s.Has("server", "manual"), many: len(c.Servers) > 1, verbose: s.Has("show", "decode"),
 		kinds: script.Kinds(), types: map[string]*Type{}, watches: map[string]*Watch{},
-		blocked: map[*Watch]bool{}, reading: map[Ref]bool{}, unread: map[Ref][]Event{},
+		dead: map[int]bool{}, blocked: map[*Watch]bool{}, reading: map[Ref]bool{}, unread: map[Ref][]Event{},
 	}
 }
 
@@ -112,7 +128,10 @@ func (d *driver) event(words []string) Event {
 		d.forget(ref)
 		return Down{Ref: ref, Kind: FaultStream, Err: errors.New(strings.Join(words, " "))}
 	case "retry":
-		return Retry{ref}
+		if verb != words[0] { // without a number it is for all that wait
+			d.waiting = slices.DeleteFunc(d.waiting, func(r Ref) bool { return r == ref })
+			return Retry{ref}
+		}
 	}
 	return nil
 }
@@ -133,11 +152,12 @@ func (d *driver) target(word string) (string, Ref) {
 
 func (d *driver) watch(words []string) *Watch {
 	w := &Watch{Owner: words[0], Type: d.typeOf(words[1]), Name: words[2]}
-	if w.Wildcard = w.Name[0] == '*'; w.Wildcard {
+	if w.Wildcard = w.Name[0] == '*' || xdstp.IsGlob(w.Name); w.Wildcard {
 		w.Explicit = w.Name == "**"
 	}
+	w.Authority, _ = xdstp.AuthorityOf(w.Name)
 	if len(words) > 3 {
-		w.Server = int32(len(words[3]) - len("@")) // "@" is the first server, "@@" the second
+		w.Source = int32(len(words[3]) - len("@")) // "@" is the first server, "@@" the second
 	}
 	d.watches[words[0]] = w
 	return w
@@ -211,6 +231,12 @@ func (d *driver) act(words []string) {
 			d.t.Fatal(err)
 		}
 		d.pass(dur)
+	case "retry":
+		for _, r := range take(&d.waiting) {
+			d.step(Retry{r})
+		}
+	case "die", "live":
+		d.dead[len(words[1])-len("@")] = words[0] == "die"
 	case "block":
 		d.blocked[d.watches[words[1]]] = true
 	case "unblock":
@@ -293,14 +319,15 @@ func (d *driver) step(events ...Event) {
 	for _, o := range fx.Open {
 		d.ref = o.Ref
 		d.print("* open%s", cmp.Or(d.whose(o.Server), space(script.Short(o.TypeURL))))
-		if !d.manual {
+		switch {
+		case d.dead[o.Server]:
+			d.step(d.event([]string{"fail"}))
+		case !d.manual:
 			d.step(d.event([]string{"up"}))
 		}
 	}
 	for _, w := range fx.Wait {
-		if w.Abandoned {
-			d.ref = w.Ref // which "retry" means
-		}
+		d.waiting = append(d.waiting, w.Ref)
 		d.print("* wait%s%s", map[bool]string{true: " after a response"}[w.Responded], map[bool]string{true: " after giving up"}[w.Abandoned])
 	}
 	for _, s := range fx.Send {

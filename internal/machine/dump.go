@@ -6,14 +6,14 @@ import "time"
 type Resource struct {
 	Server    int
 	TypeURL   string
-	Name      string // "*" for a wildcard
+	Name      string // of a collection "*" or the URL of a glob
 	Authority string
 	Status    Status
 	Version   string // of the held value
 	Raw       []byte // the held value; nil if none. Not to be changed
 	Updated   time.Time
 	Fault     *Fault
-	Watched   bool // by name; a wildcard's members may not be
+	Watched   bool // by name; a collection's members may not be
 }
 
 // Dump lists everything that is wanted or held, by stream, type and name.
@@ -21,28 +21,32 @@ func (m *Machine) Dump() []Resource {
 	var rs []Resource
 	for _, s := range m.streams {
 		for _, ts := range s.order {
-			if len(ts.wild) > 0 {
-				rs = append(rs, ts.dumpWild())
+			for _, c := range ts.collections() {
+				if len(c.watches) > 0 {
+					rs = append(rs, c.dump())
+				}
 			}
 			for _, e := range ts.inOrder() {
-				rs = append(rs, e.dump())
+				if !e.pinned {
+					rs = append(rs, e.dump())
+				}
 			}
 		}
 	}
 	return rs
 }
 
-func (ts *typeState) dumpWild() Resource {
+func (c *collection) dump() Resource {
 	r := Resource{
-		Server: ts.stream.server, TypeURL: ts.typ.URL, Name: star, Authority: ts.wild[0].Authority,
-		Status: StatusRequested, Fault: ts.trouble(), Watched: true,
+		Server: c.ts.stream.server, TypeURL: c.ts.typ.URL, Name: c.name, Authority: c.watches[0].Authority,
+		Status: StatusRequested, Fault: c.ts.trouble(), Watched: true,
 	}
 	switch {
-	case ts.synced:
+	case c.synced:
 		r.Status = StatusAcked
-	case ts.absence != nil && ts.absence.Fault != nil:
-		r.Status, r.Fault = StatusTimeout, ts.absence.Fault
-	case ts.absence != nil:
+	case c.absence != nil && c.absence.Fault != nil:
+		r.Status, r.Fault = StatusTimeout, c.absence.Fault
+	case c.absence != nil:
 		r.Status = StatusDoesNotExist
 	}
 	return r
@@ -50,31 +54,27 @@ func (ts *typeState) dumpWild() Resource {
 
 func (e *entry) dump() Resource {
 	r := Resource{
-		Server: e.ts.stream.server, TypeURL: e.ts.typ.URL, Name: e.name, Authority: e.authority(),
+		Server: e.server(), TypeURL: e.of.ts.typ.URL, Name: e.name, Authority: e.authority(),
 		Status: e.status, Version: e.version, Raw: e.raw, Fault: e.fault, Watched: e.wanted(),
 	}
 	if e.held() {
 		r.Updated = time.Unix(0, e.updated)
 	}
 	if r.Fault == nil {
-		r.Fault = e.ts.trouble()
+		r.Fault = e.of.ts.trouble()
 	}
 	return r
 }
 
 // Held returns the accepted value of a resource without watching it; ok says whether the
 // resource is known at all.
-func (m *Machine) Held(server int, typeURL, name string) (r Resource, ok bool) {
-	key := slot{server: server}
-	if m.config.Servers[server].PerType {
-		key.url = typeURL
-	}
-	s := m.slots[key]
-	if s == nil || s.types[typeURL] == nil {
+func (m *Machine) Held(source int, typeURL, name string) (r Resource, ok bool) {
+	ts := m.chainOf(source, typeURL).stream().types[typeURL]
+	if ts == nil {
 		return Resource{}, false
 	}
-	e := s.types[typeURL].entries[name]
-	if e == nil {
+	e := ts.entries[name]
+	if e == nil || e.pinned {
 		return Resource{}, false
 	}
 	return e.dump(), true

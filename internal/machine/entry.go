@@ -39,8 +39,8 @@ const (
 // a million, so what is rare or shared stands elsewhere.
 type entry struct {
 	name    string
-	ts      *typeState
-	watches []*Watch // but those that wait in ts.joining
+	of      *collection
+	watches []*Watch // but those that wait in typeState.joining
 
 	raw     []byte // the accepted payload; nil if none is held
 	version string
@@ -55,15 +55,20 @@ type entry struct {
 	reason   Reason // of the absence
 	twice    bool   // the last response that spoke of it did so more than once
 	shared   bool   // watches is in a notice
-	joins    bool   // ts.joining has watches of it
+	joins    bool   // typeState.joining has watches of it
 	asked    bool   // named on this incarnation of the stream
-	noted    bool   // in ts.changed
+	noted    bool   // in typeState.changed
 	orphan   bool   // told that its server is in trouble, with nothing held
 	withheld bool   // held, and the server was not told the version; not heard of since
+	foreign  bool   // held, and another server's: this one has not confirmed it
+	pinned   bool   // wanted without watches: a glob, or a name that stands by
 }
 
-func (e *entry) wanted() bool { return len(e.watches) > 0 || e.joins }
-func (e *entry) held() bool   { return e.raw != nil }
+func (e *entry) wanted() bool { return len(e.watches) > 0 || e.joins || e.pinned }
+
+func (e *entry) isGlob() bool { return e.of.self == e }
+
+func (e *entry) held() bool { return e.raw != nil }
 
 // kept says that the value is held against the server's word that it is gone.
 func (e *entry) kept() bool { return e.held() && e.status == StatusDoesNotExist }
@@ -82,17 +87,17 @@ func (e *entry) authority() string {
 	case e.joins:
 		return e.joining()[0].Authority
 	}
-	return e.ts.authority
+	return e.of.authority
 }
 
 // joining are watches that wait for the held value to be decoded.
-func (e *entry) joining() []*Watch { return e.ts.joining[e] }
+func (e *entry) joining() []*Watch { return e.of.ts.joining[e] }
 
 func (e *entry) setJoining(ws []*Watch) {
 	if e.joins = len(ws) > 0; e.joins {
-		e.ts.joining[e] = ws
+		e.of.ts.joining[e] = ws
 	} else {
-		delete(e.ts.joining, e)
+		delete(e.of.ts.joining, e)
 	}
 }
 
@@ -114,7 +119,7 @@ func (e *entry) arrived() {
 
 // notice begins what everyone interested in the entry is told.
 func (m *Machine) notice(e *entry, kind NoticeKind) *Notice {
-	return m.noticeTo(e, kind, e.handOut(), e.ts.wildWatches())
+	return m.noticeTo(e, kind, e.handOut(), e.of.watching())
 }
 
 func (m *Machine) noticeTo(e *entry, kind NoticeKind, to, all []*Watch) *Notice {
@@ -122,10 +127,18 @@ func (m *Machine) noticeTo(e *entry, kind NoticeKind, to, all []*Watch) *Notice 
 		return &Notice{}
 	}
 	m.fx.Notify = append(m.fx.Notify, Notice{
-		Kind: kind, Server: e.ts.stream.server, TypeURL: e.ts.typ.URL, Name: e.name,
-		Authority: e.authority(), Version: e.version, Stream: e.ts.stream.ref(), To: to, All: all,
+		Kind: kind, Server: e.server(), TypeURL: e.of.ts.typ.URL, Name: e.name,
+		Authority: e.authority(), Version: e.version, Stream: e.of.ts.stream.ref(), To: to, All: all,
 	})
 	return &m.fx.Notify[len(m.fx.Notify)-1]
+}
+
+// server that said what is known.
+func (e *entry) server() int {
+	if e.foreign {
+		return e.of.origin
+	}
+	return e.of.ts.stream.server
 }
 
 // accept takes a new value.
@@ -136,7 +149,7 @@ func (m *Machine) accept(now time.Time, e *entry, r Result, version string) {
 		e.raw = []byte{} // an empty message is one
 	}
 	e.status, e.fault = StatusAcked, nil
-	e.ambient, e.orphan, e.timer = ambientNone, false, 0
+	e.ambient, e.orphan, e.foreign, e.timer = ambientNone, false, false, 0
 	e.gen++
 	e.arrived()
 	n := m.notice(e, NoticeUpdated)
@@ -153,14 +166,14 @@ func (m *Machine) returned(e *entry) {
 // confirm notes that a held value was sent again unchanged.
 func (m *Machine) confirm(e *entry, version string) {
 	m.returned(e)
-	e.version, e.status, e.timer = version, StatusAcked, 0
+	e.version, e.status, e.foreign, e.timer = version, StatusAcked, false, 0
 	if e.fault != nil {
 		e.fault = nil
 		switch e.ambient {
 		case ambientOwn:
 			m.tellAmbient(e, nil, ambientNone)
 		case ambientServer: // those of the wildcard were not told of the server
-			m.noticeTo(e, NoticeAmbient, nil, e.ts.wildWatches())
+			m.noticeTo(e, NoticeAmbient, nil, e.of.watching())
 		case ambientNone:
 		}
 	}
@@ -168,7 +181,7 @@ func (m *Machine) confirm(e *entry, version string) {
 
 // reject notes that a resource was refused; fault.Kind is FaultRejected.
 func (m *Machine) reject(e *entry, f *Fault) {
-	m.spoil(e, f, StatusNacked, e.ts.stream.FailOnDataErrors)
+	m.spoil(e, f, StatusNacked, e.of.ts.stream.FailOnDataErrors)
 }
 
 // spoil notes a fault of the resource itself. With drop a held value goes. The same fault
@@ -194,7 +207,7 @@ func (m *Machine) spoil(e *entry, f *Fault, status Status, drop bool) {
 
 // drop lets go of the value.
 func (e *entry) drop() {
-	e.raw, e.version = nil, ""
+	e.raw, e.version, e.foreign = nil, "", false
 	e.ambient = ambientNone
 	e.gen++
 	e.arrived()
@@ -203,8 +216,12 @@ func (e *entry) drop() {
 // remove takes the server's word that there is no such resource. Known absence is told
 // once.
 func (m *Machine) remove(now time.Time, e *entry, reason Reason) {
+	if e.isGlob() {
+		m.empty(now, e.of, reason)
+		return
+	}
 	e.timer = 0
-	s := e.ts.stream
+	s := e.of.ts.stream
 	if e.held() && (s.KeepDeleted || m.config.KeepDeleted) {
 		m.keep(now, e, reason)
 		return
@@ -216,7 +233,17 @@ func (m *Machine) remove(now time.Time, e *entry, reason Reason) {
 		m.notice(e, NoticeDoesNotExist).Reason = reason
 	}
 	if !e.wanted() && !e.noted {
-		delete(e.ts.entries, e.name) // a wildcard's member
+		delete(e.of.ts.entries, e.name) // a wildcard's member
+	}
+}
+
+// empty takes the server's word that a glob has no members (xRFC TP1).
+func (m *Machine) empty(now time.Time, c *collection, reason Reason) {
+	c.self.status, c.self.fault = StatusAcked, nil
+	for _, e := range c.inOrder() {
+		if e.known() {
+			m.remove(now, e, reason)
+		}
 	}
 }
 
@@ -233,7 +260,7 @@ func (m *Machine) keep(now time.Time, e *entry, reason Reason) {
 
 func (m *Machine) log(e *entry, warn bool, text string) {
 	m.fx.Log = append(m.fx.Log, Log{
-		Warn: warn, Server: e.ts.stream.server, TypeURL: e.ts.typ.URL, Name: e.name, Text: text,
+		Warn: warn, Server: e.of.ts.stream.server, TypeURL: e.of.ts.typ.URL, Name: e.name, Text: text,
 	})
 }
 
@@ -284,7 +311,7 @@ func (m *Machine) tellKnown(e *entry, to []*Watch) {
 	case StatusNacked, StatusReceivedError, StatusTimeout:
 		m.noticeTo(e, NoticeFailed, to, nil).Fault = e.fault
 	}
-	if f := e.ts.trouble(); f != nil {
+	if f := e.of.ts.trouble(); f != nil {
 		e.orphan = true
 		m.noticeTo(e, NoticeFailed, to, nil).Fault = f
 	}
@@ -295,11 +322,11 @@ func (m *Machine) tellKnown(e *entry, to []*Watch) {
 func (m *Machine) fire(now time.Time, s *stream, t timer) {
 	e := t.entry
 	switch {
-	case t.sweep:
-		m.sweep(now, t.wild)
+	case t.sweep != nil:
+		m.sweep(now, t.sweep)
 		return
 	case e == nil:
-		m.fireWild(now, s, t.wild)
+		m.fireCollection(now, s, t.of)
 		return
 	}
 	e.timer = 0
@@ -324,14 +351,14 @@ func (m *Machine) fire(now time.Time, s *stream, t timer) {
 
 var errNoAnswer = errors.New("the server did not answer in time")
 
-func (m *Machine) fireWild(now time.Time, s *stream, ts *typeState) {
-	ts.wildTimer = 0
-	if ts.synced || ts.absence != nil {
+func (m *Machine) fireCollection(now time.Time, s *stream, c *collection) {
+	c.timer = 0
+	if c.synced || c.absence != nil {
 		return
 	}
-	ts.absence = &Notice{Kind: NoticeDoesNotExist, Reason: ReasonTimeout}
+	c.absence = &Notice{Kind: NoticeDoesNotExist, Reason: ReasonTimeout}
 	if s.TransientTimeout > 0 {
-		ts.absence = &Notice{Kind: NoticeFailed, Fault: &Fault{Kind: FaultTimeout, Err: errNoAnswer, At: now}}
+		c.absence = &Notice{Kind: NoticeFailed, Fault: &Fault{Kind: FaultTimeout, Err: errNoAnswer, At: now}}
 	}
-	m.tellWild(ts, *ts.absence)
+	m.tellCollection(c, *c.absence)
 }

@@ -8,28 +8,28 @@ type Event interface{ event() }
 // Ref names one incarnation of a stream. Events of an earlier incarnation are ignored.
 type Ref struct{ Stream, Gen int }
 
-// Watch is one subscription of a program: to a resource, or to every resource of a type.
+// Watch is one subscription of a program: to a resource, or to a whole collection.
 // The exported fields are set by its owner before [Start] and not changed afterwards.
 type Watch struct {
 	Owner     any    // the caller's own
 	Type      *Type  // of what is watched
-	Name      string // canonical; of a named watch
+	Name      string // canonical; of a collection `*` or the URL of a glob
 	Authority string // of the name
 
-	entry *entry // nil unless named and started
+	entry *entry // of the name; nil unless started
 
-	Server int32 // index of Config.Servers
+	Source int32 // index of the source that answers for the name
 	Lane   int32 // the caller's own: what its notices are ordered with
-	owed   int32 // tasks of held values that it waits for; of a wildcard's watch
+	owed   int32 // tasks of held values that it waits for; of a collection's watch
 
-	Wildcard bool // every resource of the type
-	Explicit bool // a wildcard that has to be spelled `*`
+	Wildcard bool // the whole collection
+	Explicit bool // `*` has to be spelled so
 	alive    bool
 }
 
 func (w *Watch) catchingUp() bool { return w.owed > 0 }
 
-// CatchingUp says, after a step, whether a wildcard's watch is still to be told of what
+// CatchingUp says, after a step, whether a collection's watch is still to be told of what
 // was held when it began.
 func (w *Watch) CatchingUp() bool { return w.catchingUp() }
 

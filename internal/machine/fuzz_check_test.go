@@ -112,7 +112,7 @@ func (w *world) checkTold(sw *simWatch, k *told, name string, word *word, long b
 	if !held {
 		return
 	}
-	s := w.m.streamFor(0, sw.Type.URL)
+	s := w.m.streamFor(0, 0, sw.Type.URL)
 	own := s.types[sw.Type.URL].entries[name].fault
 	calm := own == nil && (s.fault == nil || sw.Wildcard)
 	if own != nil && k.ambient == nil || calm && k.ambient != nil {

@@ -91,7 +91,7 @@ func newWorld(t testing.TB, b []byte) *world {
 	if flags&16 != 0 {
 		server.TransientTimeout = 30 * time.Second
 	}
-	w.m = New(Config{Servers: []Server{server}, ResourceTimeout: 15 * time.Second, Linger: time.Second, NodeAlways: flags&32 != 0})
+	w.m = New(Config{Servers: []Server{server}, Sources: []Source{{Servers: []int{0}}}, ResourceTimeout: 15 * time.Second, Linger: time.Second, NodeAlways: flags&32 != 0})
 	for _, typ := range []*Type{
 		{URL: "type.googleapis.com/envoy.config.cluster.v3.Cluster", FullState: true, NameField: 1},
 		{URL: "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment", NameField: 1},
@@ -100,7 +100,7 @@ func newWorld(t testing.TB, b []byte) *world {
 		w.models = append(w.models, newModel(typ))
 	}
 	if w.budget = w.policy.delta && w.next(4) == 0; w.budget {
-		w.m.budgets[0] = 50 + w.next(100)
+		*w.m.budgets[0] = 50 + w.next(100)
 	}
 	if n := w.next(9); n < 3 {
 		w.hated = w.models[n]

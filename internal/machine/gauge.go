@@ -22,8 +22,8 @@ type CountKey struct {
 	Held       bool // there is a value, whatever the status
 }
 
-// Counts counts the resources that are wanted by name or that a wildcard's server spoke
-// of, in no order. The wildcards themselves are no resources.
+// Counts counts the resources that are wanted by name or that a collection's server spoke
+// of, in no order. The collections themselves are no resources.
 func (m *Machine) Counts() []Count {
 	var cs []Count
 	for _, s := range m.streams {
@@ -39,7 +39,7 @@ func (ts *typeState) count(cs []Count) []Count {
 	first := len(cs)
 	last := first
 	for _, e := range ts.entries {
-		if !e.wanted() && !ts.member(e) {
+		if e.pinned || !e.wanted() && !ts.member(e) {
 			continue
 		}
 		key := CountKey{TypeURL: ts.typ.URL, Structured: xdstp.IsXDSTP(e.name), Status: e.status, Held: e.held()}

@@ -16,6 +16,7 @@ import (
 // Config is fixed for the life of a machine.
 type Config struct {
 	Servers []Server
+	Sources []Source
 	// ResourceTimeout is the does-not-exist timeout of servers that do not say that it is
 	// transient; see [Server]. Not positive: no timers.
 	ResourceTimeout time.Duration
@@ -51,10 +52,14 @@ type Type struct {
 // Machine is the state of the protocol. Not safe for concurrent use.
 type Machine struct {
 	config  Config
+	servers []*Server
+	sources []Source
+	chains  map[chainKey]*chain
+	inOrder []*chain // as they were first used
 	streams []*stream
 	slots   map[slot]*stream
 	serial  uint32 // of the last response
-	budgets []int  // of each server's first requests, in bytes; 0 for none
+	budgets []*int // of each server's first requests, in bytes; 0 for none
 	fx      Effects
 
 	found []*entry // what a response speaks of; used again
@@ -62,13 +67,20 @@ type Machine struct {
 
 // slot names a stream for life: a server, and with one stream a type its type.
 type slot struct {
-	server int
-	url    string
+	server, scope int
+	url           string
 }
 
 // New makes a machine without interest.
 func New(c Config) *Machine {
-	return &Machine{config: c, slots: map[slot]*stream{}, budgets: make([]int, len(c.Servers))}
+	m := &Machine{config: c, chains: map[chainKey]*chain{}, slots: map[slot]*stream{}}
+	for _, s := range c.Servers {
+		m.AddServer(s)
+	}
+	for _, s := range c.Sources {
+		m.AddSource(s)
+	}
+	return m
 }
 
 // Step takes what happened, in order, and returns what is to be done. The effects are the
@@ -155,16 +167,16 @@ func (m *Machine) current(r Ref) *stream {
 }
 
 // streamFor finds or makes the stream that carries a type of a server.
-func (m *Machine) streamFor(server int, typeURL string) *stream {
-	key := slot{server: server}
-	if m.config.Servers[server].PerType {
+func (m *Machine) streamFor(server, scope int, typeURL string) *stream {
+	key := slot{server: server, scope: scope}
+	if m.servers[server].PerType {
 		key.url = typeURL
 	}
 	s := m.slots[key]
 	if s == nil {
 		s = &stream{
 			index: len(m.streams), server: server, url: key.url,
-			Server: &m.config.Servers[server], budget: &m.budgets[server], types: map[string]*typeState{},
+			Server: m.servers[server], budget: m.budgets[server], types: map[string]*typeState{},
 		}
 		m.slots[key] = s
 		m.streams = append(m.streams, s)

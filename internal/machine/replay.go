@@ -5,39 +5,35 @@ import "slices"
 // replay is values being decoded again for watches that came after them: the machine keeps
 // bytes only.
 type replay struct {
-	ts *typeState
-	to *Watch // of the wildcard; nil for those that join an entry
+	to *Watch // of a collection; nil for those that join an entry
 }
 
-// join lets a watch wait for the held value of its resource.
-func (m *Machine) join(e *entry, w *Watch) {
-	first := !e.joins
-	e.setJoining(append(e.joining(), w))
-	if !first {
-		return // they wait already
+// join has the held value decoded for a watch, unless it is for others already.
+func (m *Machine) join(e *entry) {
+	if len(e.joining()) == 1 {
+		m.redecode(&replay{}, []*entry{e})
 	}
-	m.redecode(&replay{ts: e.ts}, []*entry{e})
 }
 
-// replayAll tells a wildcard's watch of everything that is held, then of the rest.
-func (m *Machine) replayAll(ts *typeState, w *Watch) {
+// replayAll tells a collection's watch of everything that is held, then of the rest.
+func (m *Machine) replayAll(w *Watch) {
 	var held []*entry
-	for _, e := range ts.inOrder() {
+	for _, e := range w.entry.of.inOrder() {
 		if e.held() {
 			held = append(held, e)
 		}
 	}
 	for es := range slices.Chunk(held, chunk) {
 		w.owed++
-		m.redecode(&replay{ts: ts, to: w}, es)
+		m.redecode(&replay{to: w}, es)
 	}
 	if w.owed == 0 {
-		m.replayEnd(ts, w)
+		m.replayEnd(w)
 	}
 }
 
 func (m *Machine) redecode(r *replay, es []*entry) {
-	t := &Task{Server: r.ts.stream.server, Type: r.ts.typ, replay: r, Items: make([]Item, len(es))}
+	t := &Task{Server: es[0].server(), Type: es[0].of.ts.typ, replay: r, Items: make([]Item, len(es))}
 	for i, e := range es {
 		t.Items[i] = Item{Raw: e.raw, Held: true, entry: e, gen: e.gen}
 	}
@@ -51,7 +47,7 @@ func (m *Machine) replayed(ev Decoded) {
 	for i := range ev.Task.Items {
 		it, res := &ev.Task.Items[i], ev.Results[i]
 		e := it.entry
-		if e.gen != it.gen || r.ts.entries[e.name] != e {
+		if e.gen != it.gen || !e.live() {
 			continue
 		}
 		if r.to == nil {
@@ -67,7 +63,7 @@ func (m *Machine) replayed(ev Decoded) {
 	}
 	r.to.owed--
 	if r.to.owed == 0 && r.to.alive {
-		m.replayEnd(r.ts, r.to)
+		m.replayEnd(r.to)
 	}
 }
 
@@ -81,7 +77,7 @@ func (m *Machine) tellHeld(e *entry, res Result, to, all []*Watch) {
 	n := m.noticeTo(e, NoticeUpdated, to, all)
 	n.Value, n.Raw = res.Value, e.raw
 	f := e.fault
-	if sf := e.ts.trouble(); sf != nil && len(to) > 0 {
+	if sf := e.of.ts.trouble(); sf != nil && len(to) > 0 {
 		f, e.ambient = sf, ambientServer
 	}
 	if f != nil {
@@ -89,22 +85,22 @@ func (m *Machine) tellHeld(e *entry, res Result, to, all []*Watch) {
 	}
 }
 
-// replayEnd tells a wildcard's watch what else is known, and that this is all.
-func (m *Machine) replayEnd(ts *typeState, w *Watch) {
-	to := []*Watch{w}
-	for _, e := range ts.inOrder() {
+// replayEnd tells a collection's watch what else is known, and that this is all.
+func (m *Machine) replayEnd(w *Watch) {
+	c, to := w.entry.of, []*Watch{w}
+	for _, e := range c.inOrder() {
 		if !e.held() && e.known() {
 			m.noticeTo(e, NoticeFailed, nil, to).Fault = e.fault
 		}
 	}
-	if f := ts.trouble(); f != nil {
-		ts.wildAmbient = ts.synced
-		m.tellWildTo(ts, ts.wildFault(f), to)
+	if f := c.ts.trouble(); f != nil {
+		c.ambient = c.synced
+		m.tellCollectionTo(c, c.faultNotice(f), to)
 	}
 	switch {
-	case ts.synced:
-		m.tellWildTo(ts, Notice{Kind: NoticeSynced}, to)
-	case ts.absence != nil:
-		m.tellWildTo(ts, *ts.absence, to)
+	case c.synced:
+		m.tellCollectionTo(c, Notice{Kind: NoticeSynced}, to)
+	case c.absence != nil:
+		m.tellCollectionTo(c, *c.absence, to)
 	}
 }

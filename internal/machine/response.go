@@ -37,9 +37,10 @@ type response struct {
 	told     int      // bytes of lines
 	nameless bool     // an entry's name could not be read
 	twice    []*entry
-	gone     []*entry // that the response lists without a body
-	changed  bool     // something in it was new
-	resumes  bool     // it spoke of something whose version was withheld
+	gone     []*entry      // that the response lists without a body
+	healed   []*collection // that had an error before
+	changed  bool          // something in it was new
+	resumes  bool          // it spoke of something whose version was withheld
 
 	valid, invalid int // entries, as [Notice] counts them
 
@@ -60,6 +61,7 @@ var (
 	errTwice    = errors.New("the response names the resource more than once")
 	errNameless = errors.New("the resource has no name")
 	errNoBody   = errors.New("the entry holds no resource")
+	errGlob     = errors.New("the name is that of a collection")
 )
 
 // received takes a response. Reading stands still from here to Delivered.
@@ -83,6 +85,9 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 		ts.busy.then = &Received{s.ref(), r} // ts.busy is of an incarnation that is over
 		return
 	}
+	if ts != nil && ts.asked {
+		m.revert(now, s, ts)
+	}
 	n := Notice{
 		Kind: NoticeResponse, Server: s.server, TypeURL: r.TypeURL, Version: r.Version, Nonce: r.Nonce,
 		Resources: len(r.Resources), Size: r.Size, Stream: s.ref(), Ignored: ts == nil || !ts.asked,
@@ -95,7 +100,7 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 	if ts.starting && s.writing == ts {
 		// The response may be the answer, with Written late. A wildcard that is ready
 		// too early is better than one whose answer was missed.
-		ts.starting, ts.wildKnown = false, true
+		ts.starting, ts.star.known = false, true
 	}
 	ts.nonce, ts.answered, ts.lastPure = r.Nonce, true, time.Time{}
 	m.clear(ts)
@@ -133,7 +138,7 @@ func (m *Machine) ignore(s *stream, ts *typeState, r *wire.Response) {
 	case len(s.ignored) < maxIgnored || s.ignored[r.TypeURL] != "":
 		s.ignored[r.TypeURL] = r.Nonce
 	}
-	if s.fault != nil {
+	if s.troubled() {
 		m.recovered(s)
 	}
 	m.fx.Consumed = append(m.fx.Consumed, s.ref())
@@ -150,13 +155,11 @@ func (m *Machine) find(resp *response, i int) *entry {
 		resp.line(i, "", err)
 		return nil
 	}
-	e := ts.lookup(name)
+	e, canonical := ts.lookup(name)
 	if e == nil {
-		if ts.told == wildNone {
+		if e = ts.newMember(name, canonical); e == nil {
 			return nil // not asked for: ignored before it is looked at
 		}
-		e = &entry{name: string(name), ts: ts, status: StatusRequested}
-		ts.entries[e.name] = e
 	}
 	if e.seen == resp.serial {
 		resp.namedTwice(i, e)
@@ -169,24 +172,53 @@ func (m *Machine) find(resp *response, i int) *entry {
 // see notes that a response speaks of an entry.
 func (e *entry) see(resp *response) {
 	e.seen, e.twice = resp.serial, false
+	c := e.of
+	if c.seen = resp.serial; c.self != nil && c.self.fault != nil {
+		c.self.fault = nil
+		resp.healed = append(resp.healed, c)
+	}
 	if e.withheld {
 		e.withheld, e.timer = false, 0
 		resp.resumes = true
 	}
 }
 
+// newMember makes an entry for a name that nobody asked for by itself; nil if it is in no
+// collection that the server was asked for.
+func (ts *typeState) newMember(name []byte, canonical string) *entry {
+	c := ts.globOf(canonical)
+	switch {
+	case c != nil && c.self.asked:
+	case ts.told != wildNone:
+		c = ts.star
+	default:
+		return nil
+	}
+	if canonical == "" {
+		canonical = string(name)
+	}
+	e := &entry{name: canonical, status: StatusRequested}
+	ts.entries[canonical] = e
+	c.adopt(e)
+	return e
+}
+
 // lookup finds the entry of a name as a server spells it; nil if there is none. Structured
-// names are equal by their parts (gRFC A47).
-func (ts *typeState) lookup(name []byte) *entry {
-	if e := ts.entries[string(name)]; e != nil || !bytes.HasPrefix(name, xdstpScheme) {
-		return e
+// names are equal by their parts (gRFC A47); of one that has no entry the canonical text
+// is returned.
+func (ts *typeState) lookup(name []byte) (e *entry, canonical string) {
+	if e = ts.entries[string(name)]; e != nil || !bytes.HasPrefix(name, xdstpScheme) {
+		return e, ""
 	}
 	n, err := xdstp.ParseReceived(string(name))
 	if err != nil {
-		return nil
+		return nil, ""
 	}
-	return ts.entries[n.String()]
+	canonical = n.String()
+	return ts.entries[canonical], canonical
 }
+
+func structured(name string) bool { return xdstp.IsXDSTP(name) }
 
 var xdstpScheme = []byte("xdstp:")
 
@@ -195,6 +227,8 @@ var xdstpScheme = []byte("xdstp:")
 func (m *Machine) sort(now time.Time, resp *response, i int, e *entry) {
 	r := &resp.Resources[i]
 	switch err := resp.ts.faultOf(r); {
+	case e.isGlob():
+		m.refuse(now, resp, i, e, errGlob, 0)
 	case err != nil:
 		m.refuse(now, resp, i, e, err, 0)
 	case !r.HasBody:
@@ -318,7 +352,7 @@ func (m *Machine) markGone(resp *response) {
 	}
 	seen := map[string]bool{}
 	for _, name := range resp.Removed {
-		e := resp.ts.lookup(name)
+		e, _ := resp.ts.lookup(name)
 		switch {
 		case e != nil && e.seen == resp.serial, seen[string(name)]:
 			if e != nil {

@@ -61,7 +61,7 @@ func (ts *typeState) fit(size int, wanted, members []*entry) (names, listed []*e
 	for _, e := range members[n:] {
 		e.withheld = true
 	}
-	ts.unlisted = members[n:]
+	ts.unlisted = append(ts.unlisted, members[n:]...)
 	k := 0
 	if ts.told == wildNone && len(wanted) > 0 {
 		k = 1 // no names at all would ask for everything
@@ -83,7 +83,7 @@ func (ts *typeState) fit(size int, wanted, members []*entry) (names, listed []*e
 
 // sizeOfVersion is what an initial version takes; 0 if nothing is held.
 func (e *entry) sizeOfVersion() int {
-	if !e.held() {
+	if !e.listed() {
 		return 0
 	}
 	return wire.SizeInitialVersion(e.name, e.version)
@@ -116,7 +116,7 @@ func (ts *typeState) postpone(es []*entry) {
 // there is none.
 func (m *Machine) silence(now time.Time, e *entry) {
 	e.withheld = false
-	if e.ts.stream.TransientTimeout > 0 {
+	if e.of.ts.stream.TransientTimeout > 0 {
 		m.spoil(e, &Fault{Kind: FaultTimeout, Err: errNoAnswer, At: now}, StatusTimeout, false)
 		return
 	}
@@ -128,7 +128,7 @@ func (m *Machine) silence(now time.Time, e *entry) {
 func (m *Machine) settling(now time.Time, resp *response) {
 	ts := resp.ts
 	if len(ts.unlisted) > 0 && (ts.sweepTimer == 0 || resp.resumes) {
-		m.startTimer(now, ts.stream, timer{wild: ts, sweep: true})
+		m.startTimer(now, ts.stream, timer{sweep: ts})
 	}
 }
 
@@ -137,7 +137,7 @@ func (m *Machine) sweep(now time.Time, ts *typeState) {
 	unlisted := ts.unlisted
 	ts.unlisted, ts.sweepTimer = nil, 0
 	for _, e := range unlisted {
-		if e.withheld && !e.wanted() && ts.entries[e.name] == e {
+		if e.withheld && !e.wanted() && e.live() {
 			e.withheld = false
 			m.remove(now, e, ReasonAbsent)
 		}

@@ -23,6 +23,7 @@ func newRig(t *testing.T, c Config) *rig {
 	if len(c.Servers) == 0 {
 		c.Servers = []Server{{}}
 	}
+	c.Sources = []Source{{Servers: []int{0}}}
 	kind := script.Kinds()["eds"]
 	return &rig{
 		t: t, m: New(c), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), ref: Ref{Gen: 1},

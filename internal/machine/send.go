@@ -118,8 +118,9 @@ func (ts *typeState) changing() bool {
 	if !ts.asked {
 		return ts.wanted()
 	}
-	return len(ts.changed) > 0 || (len(ts.wild) > 0) != (ts.told != wildNone) ||
-		len(ts.wild) > 0 && ts.told == wildLegacy && ts.explicit > 0
+	c := ts.star
+	return len(ts.changed) > 0 || c.wanted() != (ts.told != wildNone) ||
+		c.wanted() && ts.told == wildLegacy && c.explicit > 0
 }
 
 // write composes the next message of a type and hands it to the writer. It says whether
@@ -180,16 +181,26 @@ func (m *Machine) written(now time.Time, s *stream) {
 		ts.left, ts.firstAt = true, now
 	}
 	for _, e := range ts.fresh {
-		if (!e.held() && !ts.spokenOf(e) || e.withheld) && e.timer == 0 {
+		switch {
+		case e.isGlob():
+			m.requested(now, e.of)
+		case e.pinned: // it stands by
+		case (!e.held() && !ts.spokenOf(e) || e.withheld) && e.timer == 0:
 			m.startTimer(now, s, timer{entry: e})
 		}
 	}
 	ts.fresh = nil
 	if ts.starting {
-		ts.starting, ts.wildKnown = false, true
-		if !ts.synced {
-			m.startTimer(now, s, timer{wild: ts})
-		}
+		ts.starting = false
+		m.requested(now, ts.star)
+	}
+}
+
+// requested: the request for a collection has left.
+func (m *Machine) requested(now time.Time, c *collection) {
+	c.known = true
+	if !c.synced && !c.standby {
+		m.startTimer(now, c.ts.stream, timer{of: c})
 	}
 }
 
@@ -219,9 +230,7 @@ func (ts *typeState) applyChanges() (added, removed []*entry) {
 				removed = append(removed, e)
 			}
 			e.asked, e.timer = false, 0
-			if !ts.member(e) {
-				delete(ts.entries, e.name)
-			}
+			ts.forget(e)
 		}
 	}
 	ts.changed = nil
@@ -242,12 +251,12 @@ func (ts *typeState) ask(es []*entry) {
 
 // leaveWild forgets what only the wildcard held.
 func (ts *typeState) leaveWild() {
-	ts.told, ts.wildKnown, ts.starting, ts.wildTimer = wildNone, false, false, 0
-	ts.unlisted, ts.sweepTimer = nil, 0
-	ts.synced, ts.absence, ts.wildAmbient = false, nil, false
-	for name, e := range ts.entries {
-		if !e.wanted() {
-			delete(ts.entries, name)
+	c := ts.star
+	ts.told, ts.starting, c.known, c.timer = wildNone, false, false, 0
+	c.forgetState()
+	for _, e := range ts.entries {
+		if e.of == c {
+			ts.forget(e)
 		}
 	}
 }

@@ -87,29 +87,32 @@ func (s *stream) release(now time.Time) {
 	}
 }
 
-// timer is a running does-not-exist timer, of an entry or else of a wildcard. It is stale
-// if its owner is gone or has another timer by now.
+// timer is a running does-not-exist timer, of an entry or else of a collection, or that of
+// what a server was not told of. It is stale if its owner is gone or has another by now.
 type timer struct {
 	id    uint32
 	at    time.Duration // on the stream's clock
 	entry *entry
-	wild  *typeState
-	sweep bool // of a wildcard: for what the server was not told of
+	of    *collection
+	sweep *typeState
 }
 
 func (t timer) stale() bool {
-	if e := t.entry; e != nil {
-		return e.timer != t.id || e.ts.entries[e.name] != e
+	if e := t.entry; e != nil && !e.live() {
+		return true
 	}
-	return *t.ofWild() != t.id
+	return *t.running() != t.id
 }
 
-// ofWild is where a wildcard keeps the timer that runs.
-func (t timer) ofWild() *uint32 {
-	if t.sweep {
-		return &t.wild.sweepTimer
+// running is where the owner keeps the timer that runs.
+func (t timer) running() *uint32 {
+	switch {
+	case t.entry != nil:
+		return &t.entry.timer
+	case t.of != nil:
+		return &t.of.timer
 	}
-	return &t.wild.wildTimer
+	return &t.sweep.sweepTimer
 }
 
 // timerAt is when the first timer runs out; zero for never.
@@ -133,11 +136,7 @@ func (m *Machine) startTimer(now time.Time, s *stream, t timer) {
 		s.lastTimer++ // 0 is none
 	}
 	t.id, t.at = s.lastTimer, s.clock.at(now)+period
-	if t.entry != nil {
-		t.entry.timer = t.id
-	} else {
-		*t.ofWild() = t.id
-	}
+	*t.running() = t.id
 	s.timers = append(s.timers, t)
 }
 
@@ -168,10 +167,13 @@ func (m *Machine) expire(now time.Time, s *stream) {
 }
 
 func (t timer) name() string {
-	if t.entry != nil {
-		return t.entry.ts.typ.URL + "/" + t.entry.name
+	switch {
+	case t.entry != nil:
+		return t.entry.of.ts.typ.URL + "/" + t.entry.name
+	case t.of != nil:
+		return t.of.ts.typ.URL + "/" + t.of.name
 	}
-	return t.wild.typ.URL + "/"
+	return t.sweep.typ.URL + "/"
 }
 
 // open asks for a new incarnation.
@@ -261,14 +263,18 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	}
 	s.state = waiting
 	m.fx.Wait = append(m.fx.Wait, Wait{Ref: s.ref(), Server: s.server, Responded: well})
-	if s.responded && s.fault != nil {
+	if s.responded && s.troubled() {
 		m.recovered(s) // by a response that is still being worked on
 	}
-	if !well && !fault.same(s.fault) {
-		s.fault = fault
-		m.tellTrouble(s)
-	}
 	s.responded = false
+	if well {
+		return
+	}
+	if !fault.same(s.fault) {
+		s.fault = fault
+	}
+	m.fallBack(now, s)
+	m.tellTrouble(s)
 }
 
 // retry ends a wait. Without watches the next attempt is left to the next watch.
@@ -371,19 +377,27 @@ func (m *Machine) tellTrouble(s *stream) {
 // is wrong (gRFC A88: ambient), the others that there is none.
 func (m *Machine) tellAll(s *stream) {
 	for _, ts := range s.order {
-		m.tellType(ts, s.fault)
+		m.tellType(ts, s.fault, nil)
 	}
 }
 
-func (m *Machine) tellType(ts *typeState, f *Fault) {
+// tellType tells everyone on a type of trouble, or those of one chain.
+func (m *Machine) tellType(ts *typeState, f *Fault, only *chain) {
 	for _, e := range ts.inOrder() {
-		m.tellFault(e, f)
+		if !e.pinned && (only == nil || e.of.chain == only) {
+			m.tellFault(e, f)
+		}
 	}
-	if len(ts.wild) > 0 {
-		ts.wildAmbient = ts.synced
-		m.tellWild(ts, ts.wildFault(f))
+	for _, c := range ts.collections() {
+		if len(c.watches) > 0 && (only == nil || c.chain == only) {
+			c.ambient = c.synced
+			m.tellCollection(c, c.faultNotice(f))
+		}
 	}
 }
+
+// troubled says whether a response is news of the server.
+func (s *stream) troubled() bool { return s.fault != nil || s.told != nil }
 
 // recovered: the first response after trouble clears what was told of it.
 func (m *Machine) recovered(s *stream) {
@@ -396,9 +410,11 @@ func (m *Machine) tellClear(s *stream) {
 		for _, e := range ts.inOrder() {
 			m.reassure(e)
 		}
-		if ts.wildAmbient {
-			ts.wildAmbient = false
-			m.tellWild(ts, Notice{Kind: NoticeAmbient})
+		for _, c := range ts.collections() {
+			if c.ambient {
+				c.ambient = false
+				m.tellCollection(c, Notice{Kind: NoticeAmbient})
+			}
 		}
 	}
 }

@@ -106,7 +106,7 @@ func (m *Machine) suspect(now time.Time, ts *typeState, err error) {
 		return
 	}
 	ts.fault = f
-	m.tellType(ts, f)
+	m.tellType(ts, f, nil)
 }
 
 // clear ends all doubt of a type: the server answered.

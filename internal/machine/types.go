@@ -15,19 +15,14 @@ type typeState struct {
 	entries map[string]*entry
 	watched int // entries that are wanted by name
 	joining map[*entry][]*Watch
-	names   names // that are wanted by name, as last told or about to be
+	names   names // that are wanted by name, globs among them, as last told or about to be
 
 	changed []*entry // whose interest changed since the last message, each once
 
-	// The wildcard.
-	wild        []*Watch
-	authority   string  // of the wildcard's members
-	wildShared  bool    // the slice is in a notice
-	explicit    int     // watches that want it spelled
-	synced      bool    // its first state is complete
-	absence     *Notice // how it was told that no answer came; nil if it was not
-	wildAmbient bool
-	wildTimer   uint32 // that runs for it; 0 if none
+	star    *collection             // of old-style names
+	globs   map[pattern]*collection // that are watched, or leaving
+	plain   map[*chain]*collection  // of structured names that no glob covers
+	waiting []*collection           // globs, with those that are not synced
 
 	version  string    // of the last accepted response; SotW
 	accepted time.Time // when it came, in either variant; zero if none did
@@ -46,8 +41,7 @@ type onStream struct {
 	named      bool      // a name was sent
 	answered   bool      // a response came
 	nonce      string    // of the newest response
-	told       wildForm
-	wildKnown  bool // the wildcard request has left
+	told       wildForm  // of the wildcard
 	owed       []answer
 	fresh      []*entry  // named for the first time by the message with the writer
 	starting   bool      // the message with the writer asks for the wildcard
@@ -74,8 +68,11 @@ const star = "*"
 // reset forgets an incarnation of the stream.
 func (ts *typeState) reset() {
 	ts.onStream = onStream{}
-	ts.wildTimer = 0
 	ts.names.set(star, false)
+	ts.star.known, ts.star.timer = false, 0
+	for _, c := range ts.globs {
+		c.known, c.timer = false, 0
+	}
 	for _, e := range ts.entries {
 		e.timer = 0
 		e.asked = false
@@ -103,7 +100,12 @@ func rank(typeURL string) int {
 func (s *stream) typeOf(t *Type) *typeState {
 	ts := s.types[t.URL]
 	if ts == nil {
-		ts = &typeState{typ: t, stream: s, rank: rank(t.URL), entries: map[string]*entry{}, joining: map[*entry][]*Watch{}}
+		ts = &typeState{
+			typ: t, stream: s, rank: rank(t.URL), entries: map[string]*entry{}, joining: map[*entry][]*Watch{},
+			globs: map[pattern]*collection{}, plain: map[*chain]*collection{},
+		}
+		ts.star = &collection{ts: ts, name: star}
+		ts.star.self = &entry{name: star, of: ts.star}
 		ts.nonce = s.ignored[t.URL]
 		s.types[t.URL] = ts
 		s.order = append(s.order, ts)
@@ -114,7 +116,7 @@ func (s *stream) typeOf(t *Type) *typeState {
 
 // wanted says whether anything of the type is.
 func (ts *typeState) wanted() bool {
-	return len(ts.wild) > 0 || ts.watched > 0
+	return ts.star.wanted() || ts.watched > 0
 }
 
 // inOrder lists the entries by name.
@@ -147,10 +149,10 @@ func (ts *typeState) note(e *entry, wanted bool) {
 	}
 }
 
-// member says whether an entry is kept for the wildcard alone: the server spoke of it, or
+// member says whether an entry is kept for its collection alone: the server spoke of it, or
 // does so in the response being worked on.
 func (ts *typeState) member(e *entry) bool {
-	return len(ts.wild) > 0 && (e.known() || ts.busy != nil && e.seen == ts.busy.serial)
+	return e.of.self != nil && e.of.wanted() && (e.known() || ts.busy != nil && e.seen == ts.busy.serial)
 }
 
 // prune drops everything that is not wanted; for types that are silent.
@@ -160,55 +162,76 @@ func (ts *typeState) prune() {
 		ts.names.set(e.name, e.wanted())
 	}
 	ts.changed = nil
-	for name, e := range ts.entries {
-		if !e.wanted() && !ts.member(e) {
-			delete(ts.entries, name)
-		}
+	for _, e := range ts.entries {
+		ts.forget(e)
 	}
-	if len(ts.wild) == 0 {
-		ts.synced, ts.absence, ts.wildAmbient = false, nil, false
+	if !ts.star.wanted() {
+		ts.star.forgetState()
 	}
 }
 
 // watch begins a watch: it joins what stands, hears what is known, and interest follows.
 func (m *Machine) watch(now time.Time, w *Watch) {
-	s := m.streamFor(int(w.Server), w.Type.URL)
+	ch := m.chainOf(int(w.Source), w.Type.URL)
+	if ch.watches++; ch.watches == 1 {
+		ch.active = 0
+	}
+	s := ch.stream()
 	ts := s.typeOf(w.Type)
 	w.alive = true
-	if w.Wildcard {
-		m.watchAll(ts, w)
-	} else {
-		m.watchName(ts, w)
-	}
+	held := m.attach(ts.collectionOf(ch, w), w)
 	m.wanted(now, s, +1)
+	m.standBy(now, ch, w)
+	told := s.fault != nil && m.fallBackChain(now, ch) && ch.stream().fault != nil
+	switch {
+	case w.Wildcard:
+		m.replayAll(w)
+	case held:
+		m.join(w.entry)
+	case !told:
+		m.tellKnown(w.entry, []*Watch{w})
+	}
 }
 
-func (m *Machine) watchName(ts *typeState, w *Watch) {
-	e := ts.entries[w.Name]
-	if e == nil {
-		e = &entry{name: w.Name, ts: ts, status: StatusRequested}
-		ts.entries[w.Name] = e
+// attach lets a watch join its entry or collection, and says whether it has to wait for a
+// value that is held.
+func (m *Machine) attach(c *collection, w *Watch) (held bool) {
+	if w.Wildcard {
+		c.watches = append(c.own(), w)
+		if w.Explicit {
+			c.explicit++
+		}
+		w.entry = c.self
+		c.pin()
+		return false
 	}
+	ts := c.ts
+	e := ts.entryOf(c, w.Name)
 	w.entry = e
 	if !e.wanted() {
 		ts.watched++
 		ts.note(e, true)
 	}
 	if e.held() {
-		m.join(e, w)
-		return
+		e.setJoining(append(e.joining(), w))
+		return true
 	}
 	e.watches = append(e.own(), w)
-	m.tellKnown(e, []*Watch{w})
+	return false
 }
 
-func (m *Machine) watchAll(ts *typeState, w *Watch) {
-	ts.wild = append(ts.ownWild(), w)
-	ts.authority = w.Authority
-	if w.Explicit {
-		ts.explicit++
+// entryOf finds or makes the entry of a name.
+func (ts *typeState) entryOf(c *collection, name string) *entry {
+	e := ts.entries[name]
+	switch {
+	case e == nil:
+		e = &entry{name: name, status: StatusRequested}
+		ts.entries[name] = e
+		c.adopt(e)
+	case e.of != c && !e.wanted():
+		c.adopt(e)
 	}
-	m.replayAll(ts, w)
+	return e
 }
 
 // unwatch ends a watch. What nobody wants any more is kept until the message that says so
@@ -218,40 +241,55 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 		return
 	}
 	w.alive = false
-	s := m.streamFor(int(w.Server), w.Type.URL)
-	ts := s.types[w.Type.URL]
+	e := w.entry
+	c, ts := e.of, e.of.ts
+	c.chain.watches--
 	if w.Wildcard {
-		ts.wild = without(ts.ownWild(), w)
+		c.watches = without(c.own(), w)
 		if w.Explicit {
-			ts.explicit--
+			c.explicit--
 		}
+		c.pin()
 	} else {
-		e := w.entry
-		e.watches = without(e.own(), w)
-		if e.joins {
-			e.setJoining(without(e.joining(), w))
-		}
-		if !e.wanted() {
-			ts.watched--
-			ts.note(e, false)
-			if e.kept() {
-				m.log(e, false, "a resource that the server had deleted is not watched any more")
-			}
-		}
+		m.detach(e, w)
 	}
-	m.wanted(now, s, -1)
-	if ts.silent() {
-		ts.forget(w.entry)
+	m.wanted(now, ts.stream, -1)
+	if w.Wildcard && !c.wanted() || !w.Wildcard && !e.wanted() {
+		m.standDown(now, w)
+	}
+	switch {
+	case !ts.silent():
+	case e == ts.star.self:
+		ts.prune()
+	default:
+		ts.forget(e)
 	}
 }
 
-// forget drops what nobody wants any more at once: there is nobody to tell.
+// detach takes a watch off its entry.
+func (m *Machine) detach(e *entry, w *Watch) {
+	e.watches = without(e.own(), w)
+	if e.joins {
+		e.setJoining(without(e.joining(), w))
+	}
+	if e.wanted() {
+		return
+	}
+	e.of.ts.watched--
+	e.of.ts.note(e, false)
+	if e.kept() {
+		m.log(e, false, "a resource that the server had deleted is not watched any more")
+	}
+}
+
+// forget drops what nobody wants any more.
 func (ts *typeState) forget(e *entry) {
-	switch {
-	case e == nil:
-		ts.prune()
-	case !e.wanted() && !ts.member(e):
-		delete(ts.entries, e.name)
+	if e.wanted() || ts.member(e) || !e.live() {
+		return
+	}
+	delete(ts.entries, e.name)
+	if e.of.self == e {
+		ts.leave(e.of)
 	}
 }
 
@@ -260,44 +298,4 @@ func without(ws []*Watch, w *Watch) []*Watch {
 		return slices.Delete(ws, i, i+1)
 	}
 	return ws
-}
-
-// tellWild tells something of the wildcard itself. Watches that came late and are still
-// being told what is held hear of it at the end of that.
-func (m *Machine) tellWild(ts *typeState, n Notice) {
-	to := ts.wildWatches()
-	if slices.ContainsFunc(to, (*Watch).catchingUp) {
-		to = slices.DeleteFunc(slices.Clone(to), (*Watch).catchingUp)
-	}
-	m.tellWildTo(ts, n, to)
-}
-
-func (m *Machine) tellWildTo(ts *typeState, n Notice, to []*Watch) {
-	if len(to) > 0 {
-		n.Server, n.TypeURL, n.Name, n.All = ts.stream.server, ts.typ.URL, star, to
-		n.Stream, n.Authority = ts.stream.ref(), to[0].Authority
-		m.fx.Notify = append(m.fx.Notify, n)
-	}
-}
-
-// wildFault is how the wildcard's watches hear of trouble.
-func (ts *typeState) wildFault(f *Fault) Notice {
-	if ts.synced {
-		return Notice{Kind: NoticeAmbient, Fault: f}
-	}
-	return Notice{Kind: NoticeFailed, Fault: f}
-}
-
-// wildWatches hands out the wildcard's watches for a notice.
-func (ts *typeState) wildWatches() []*Watch {
-	ts.wildShared = len(ts.wild) > 0
-	return ts.wild
-}
-
-// ownWild returns the wildcard's watches for changing.
-func (ts *typeState) ownWild() []*Watch {
-	if ts.wildShared {
-		ts.wild, ts.wildShared = slices.Clone(ts.wild), false
-	}
-	return ts.wild
 }

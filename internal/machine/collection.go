@@ -1,0 +1,243 @@
+package machine
+
+import (
+	"slices"
+	"strings"
+)
+
+// collection is resources of a type on a stream that are watched together, or could be:
+// those of a glob, or old-style names, all of which the wildcard `*` stands for. Structured
+// names that no watched glob covers are in a collection without a name, one for each
+// authority, of which nothing is watched but its resources.
+type collection struct {
+	ts        *typeState
+	chain     *chain // who answers for it; nil until known
+	name      string // `*`, the URL of a glob, or "" for neither
+	authority string // of its names
+
+	watches  []*Watch // of the whole
+	shared   bool     // the slice is in a notice
+	explicit int      // watches that want `*` spelled
+	standby  bool     // wanted without watches, while a server of less priority is active
+
+	synced  bool    // its first state is complete
+	absence *Notice // how it was told that no answer came; nil if it was not
+	ambient bool    // its watches were told of trouble with the server
+	seen    uint32  // the last response that spoke of it, while it is not synced
+	origin  int     // the server that foreign values of it are from
+
+	// self is the collection's own name, which of a glob is asked for as if it were a
+	// resource; nil without a name.
+	self *entry
+
+	// Of a glob.
+	members []*entry // that are or were in it
+	pattern pattern
+
+	// Of this incarnation of the stream.
+	known bool   // the request for it has left
+	timer uint32 // that runs for it; 0 if none
+}
+
+func (c *collection) isGlob() bool { return c.pattern.before != "" }
+
+// wanted says whether the collection is, as a whole.
+func (c *collection) wanted() bool { return len(c.watches) > 0 || c.standby }
+
+// watching hands out the watches for a notice.
+func (c *collection) watching() []*Watch {
+	c.shared = len(c.watches) > 0
+	return c.watches
+}
+
+// own returns the watches for changing.
+func (c *collection) own() []*Watch {
+	if c.shared {
+		c.watches, c.shared = slices.Clone(c.watches), false
+	}
+	return c.watches
+}
+
+// forgetState is for when the last interest in a collection is gone.
+func (c *collection) forgetState() {
+	c.synced, c.absence, c.ambient = false, nil, false
+}
+
+// pattern tells the members of a glob by their canonical names: one more segment where the
+// glob has its `*`.
+type pattern struct {
+	before, after string
+}
+
+// split cuts a canonical structured name into what a glob over it has before and after its
+// `*`; ok is false for one that no glob can cover.
+func split(name string) (p pattern, segment string, ok bool) {
+	end := strings.IndexByte(name, '?')
+	if end < 0 {
+		end = len(name)
+	}
+	start := strings.LastIndexByte(name[:end], '/') + 1
+	const authorityAndType = 4 // slashes before the path of an ID
+	if strings.Count(name[:start], "/") < authorityAndType || start == end {
+		return pattern{}, "", false
+	}
+	return pattern{name[:start], name[end:]}, name[start:end], true
+}
+
+// covers says whether a name is one of the pattern's. It need not be canonical: what it
+// does not find so has to be looked up again.
+func (p pattern) covers(name []byte) bool {
+	n := len(name) - len(p.after)
+	if n <= len(p.before) || string(name[:len(p.before)]) != p.before || string(name[n:]) != p.after {
+		return false
+	}
+	for _, b := range name[len(p.before):n] {
+		if b == '/' || b == '?' {
+			return false
+		}
+	}
+	return true
+}
+
+func (p pattern) url() string { return p.before + star + p.after }
+
+// globOf finds the watched glob that covers a canonical name; nil if there is none.
+func (ts *typeState) globOf(name string) *collection {
+	if len(ts.globs) == 0 {
+		return nil
+	}
+	if p, segment, ok := split(name); ok && segment != star {
+		return ts.globs[p]
+	}
+	return nil
+}
+
+// collectionOf finds or makes the collection that a watch is of, or that its name is in.
+func (ts *typeState) collectionOf(ch *chain, w *Watch) *collection {
+	c := ts.star
+	switch {
+	case !structured(w.Name):
+	case w.Wildcard:
+		return ts.globFor(ch, w.Name, w.Authority)
+	default:
+		if c = ts.globOf(w.Name); c == nil {
+			c = ts.plainOf(ch, w.Authority)
+		}
+	}
+	c.chain, c.authority = ch, w.Authority
+	return c
+}
+
+// plainOf finds or makes the collection of structured names that no glob covers.
+func (ts *typeState) plainOf(ch *chain, authority string) *collection {
+	c := ts.plain[ch]
+	if c == nil {
+		c = &collection{ts: ts, chain: ch, authority: authority}
+		ts.plain[ch] = c
+	}
+	return c
+}
+
+// globFor finds or makes a glob. Resources that were watched by name are in it from now on.
+func (ts *typeState) globFor(ch *chain, url, authority string) *collection {
+	p, _, _ := split(url)
+	if c := ts.globs[p]; c != nil {
+		return c
+	}
+	c := &collection{ts: ts, chain: ch, name: url, authority: authority, pattern: p}
+	c.self = &entry{name: url, of: c, status: StatusRequested}
+	for _, e := range ts.entries {
+		if !e.of.isGlob() && p.covers([]byte(e.name)) {
+			c.adopt(e)
+		}
+	}
+	ts.entries[url], ts.globs[p] = c.self, c
+	ts.waiting = append(ts.waiting, c)
+	return c
+}
+
+// adopt makes an entry a member.
+func (c *collection) adopt(e *entry) {
+	e.of = c
+	if !c.isGlob() {
+		return
+	}
+	if len(c.members) == cap(c.members) { // make room without what is gone before there is more
+		c.members = slices.DeleteFunc(c.members, func(e *entry) bool { return !c.has(e) })
+	}
+	c.members = append(c.members, e)
+}
+
+func (c *collection) has(e *entry) bool { return e.of == c && e.live() }
+
+// live says whether an entry is the one of its name.
+func (e *entry) live() bool { return e.of.ts.entries[e.name] == e }
+
+// inOrder lists the entries of a collection by name.
+func (c *collection) inOrder() []*entry {
+	var es []*entry
+	if c.isGlob() {
+		es = slices.DeleteFunc(slices.Clone(c.members), func(e *entry) bool { return !c.has(e) })
+		sortEntries(es)
+		return slices.Compact(es)
+	}
+	for _, e := range c.ts.entries {
+		if e.of == c {
+			es = append(es, e)
+		}
+	}
+	sortEntries(es)
+	return es
+}
+
+// leave forgets a glob, and what was held for it alone.
+func (ts *typeState) leave(c *collection) {
+	delete(ts.globs, c.pattern)
+	for _, e := range c.members {
+		switch {
+		case !c.has(e):
+		case e.wanted() || e.noted:
+			e.of = ts.plainOf(c.chain, c.authority)
+		default:
+			delete(ts.entries, e.name)
+		}
+	}
+	c.members, c.timer = nil, 0
+}
+
+// collections lists those that may be watched: the wildcard's, then the globs by name.
+func (ts *typeState) collections() []*collection {
+	cs := make([]*collection, 0, 1+len(ts.globs))
+	for _, c := range ts.globs {
+		cs = append(cs, c)
+	}
+	slices.SortFunc(cs, func(a, b *collection) int { return strings.Compare(a.name, b.name) })
+	return slices.Insert(cs, 0, ts.star)
+}
+
+// tellCollection tells something of a collection itself. Watches that came late and are
+// still being told what is held hear of it at the end of that.
+func (m *Machine) tellCollection(c *collection, n Notice) {
+	to := c.watching()
+	if slices.ContainsFunc(to, (*Watch).catchingUp) {
+		to = slices.DeleteFunc(slices.Clone(to), (*Watch).catchingUp)
+	}
+	m.tellCollectionTo(c, n, to)
+}
+
+func (m *Machine) tellCollectionTo(c *collection, n Notice, to []*Watch) {
+	if len(to) > 0 {
+		s := c.ts.stream
+		n.Server, n.TypeURL, n.Name, n.All = s.server, c.ts.typ.URL, c.name, to
+		n.Stream, n.Authority = s.ref(), to[0].Authority
+		m.fx.Notify = append(m.fx.Notify, n)
+	}
+}
+
+// faultNotice is how the collection's watches hear of trouble.
+func (c *collection) faultNotice(f *Fault) Notice {
+	if c.synced {
+		return Notice{Kind: NoticeAmbient, Fault: f}
+	}
+	return Notice{Kind: NoticeFailed, Fault: f}
+}
