@@ -155,6 +155,10 @@ func (m *Machine) removeListed(now time.Time, resp *response) {
 			resp.changed = true
 			m.remove(now, e, ReasonRemoved)
 		}
+		for _, e := range slices.Clone(resp.ts.aliases.of[string(name)]) {
+			resp.changed = true
+			m.remove(now, e, ReasonRemoved)
+		}
 	}
 }
 

@@ -150,7 +150,7 @@ func (ts *typeState) composeFirstDelta(node []byte) []byte {
 	for _, es := range [][]*entry{wanted, held} {
 		for _, e := range es {
 			if e.listed() {
-				msg = wire.AppendInitialVersion(msg, e.name, e.version)
+				msg = wire.AppendInitialVersion(msg, ts.aliases.nameOf(e), e.version)
 			}
 		}
 	}

@@ -227,6 +227,7 @@ func (m *Machine) remove(now time.Time, e *entry, reason Reason) {
 		return
 	}
 	told := e.status == StatusDoesNotExist && !e.held() && !e.orphan
+	e.of.ts.aliases.unlink(e)
 	e.drop()
 	e.status, e.fault, e.orphan, e.reason = StatusDoesNotExist, nil, false, reason
 	if !told {

@@ -37,7 +37,8 @@ type response struct {
 	told     int      // bytes of lines
 	nameless bool     // an entry's name could not be read
 	twice    []*entry
-	gone     []*entry      // that the response lists without a body
+	gone     []*entry // that the response lists without a body
+	aliased  []aliased
 	healed   []*collection // that had an error before
 	changed  bool          // something in it was new
 	resumes  bool          // it spoke of something whose version was withheld
@@ -108,8 +109,13 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 	resp := &response{Response: r, ref: s.ref(), ts: ts, serial: m.serial}
 	ts.busy = resp
 	m.found = m.found[:0]
+	aliases := r.Aliases
 	for i := range r.Resources {
 		m.found = append(m.found, m.find(resp, i))
+		if n := r.Resources[i].Aliases; n > 0 {
+			resp.findAliases(i, m.found[i], aliases[:n])
+			aliases = aliases[n:]
+		}
 	}
 	m.markGone(resp)
 	for i, e := range m.found {
@@ -122,6 +128,11 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 		}
 	}
 	clear(m.found)
+	for _, a := range resp.aliased {
+		if !a.entry.twice {
+			m.sort(now, resp, a.index, a.entry)
+		}
+	}
 	resp.results = make([][]Result, len(resp.tasks))
 	m.fx.Decode = append(m.fx.Decode, resp.tasks...)
 	m.commit(now, resp)

@@ -23,6 +23,7 @@ type typeState struct {
 	globs   map[pattern]*collection // that are watched, or leaving
 	plain   map[*chain]*collection  // of structured names that no glob covers
 	waiting []*collection           // globs, with those that are not synced
+	aliases aliases
 
 	version  string    // of the last accepted response; SotW
 	accepted time.Time // when it came, in either variant; zero if none did
@@ -288,6 +289,7 @@ func (ts *typeState) forget(e *entry) {
 		return
 	}
 	delete(ts.entries, e.name)
+	ts.aliases.unlink(e)
 	if e.of.self == e {
 		ts.leave(e.of)
 	}

@@ -28,6 +28,7 @@ func fromSotW(m *discoveryv3.DiscoveryResponse, size int) (r *Response, ok bool)
 			return nil, false
 		}
 		r.Resources = append(r.Resources, fromResource(&w))
+		r.Aliases = appendAliases(r.Aliases, &w)
 	}
 	return r, true
 }
@@ -39,6 +40,7 @@ func fromDelta(m *discoveryv3.DeltaDiscoveryResponse, size int) *Response {
 	}
 	for _, w := range m.Resources {
 		r.Resources = append(r.Resources, fromResource(w))
+		r.Aliases = appendAliases(r.Aliases, w)
 	}
 	for _, name := range m.RemovedResources {
 		r.Removed = append(r.Removed, []byte(name))
@@ -56,6 +58,13 @@ func fromErrors(errs []*discoveryv3.ResourceError) (rs []ResourceError) {
 		})
 	}
 	return rs
+}
+
+func appendAliases(to [][]byte, w *discoveryv3.Resource) [][]byte {
+	for _, name := range w.Aliases {
+		to = append(to, []byte(name))
+	}
+	return to
 }
 
 func fromResource(w *discoveryv3.Resource) Resource {

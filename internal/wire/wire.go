@@ -21,6 +21,7 @@ type Response struct {
 	Nonce        string
 	ControlPlane string // control_plane.identifier
 	Resources    []Resource
+	Aliases      [][]byte // other names, of all entries in order; see Resource.Aliases
 	Removed      [][]byte // names; delta only
 	Errors       []ResourceError
 	Size         int // of the frame, in bytes
@@ -34,7 +35,7 @@ type Resource struct {
 	Payload []byte // the bytes of the inner Any
 	HasBody bool   // the entry holds an Any
 	Wrapped bool   // the entry is, or came in, a Resource
-	Aliases int    // how many other names the entry lists
+	Aliases int    // how many of Response.Aliases are its own
 	HasTTL  bool
 	TTL     time.Duration
 	Fault   error // why the entry could not be read; Name may be known all the same
@@ -90,7 +91,7 @@ func (r *Response) ScanSotW(frame []byte) error {
 		case 2:
 			var any []byte
 			if any, err = f.bytes(); err == nil {
-				r.Resources = append(r.Resources, scanAny(any))
+				r.Resources = append(r.Resources, r.scanAny(any))
 			}
 		case 4:
 			r.TypeURL, err = f.text()
@@ -119,7 +120,7 @@ func (r *Response) ScanDelta(frame []byte) error {
 		case 2:
 			var b []byte
 			if b, err = f.bytes(); err == nil {
-				r.Resources = append(r.Resources, scanWrapper(b))
+				r.Resources = append(r.Resources, r.scanWrapper(b))
 			}
 		case 4:
 			r.TypeURL, err = f.text()
@@ -178,48 +179,50 @@ func (r *Response) scanError(f field) error {
 }
 
 // scanAny reads an entry of a DiscoveryResponse: an Any, which may hold a Resource.
-func scanAny(b []byte) Resource {
+func (r *Response) scanAny(b []byte) Resource {
 	url, value, err := splitAny(b)
 	if err != nil {
 		return Resource{Fault: err}
 	}
 	if string(url) == WrapperURL {
-		return scanWrapper(value)
+		return r.scanWrapper(value)
 	}
 	return Resource{TypeURL: url, Payload: value, HasBody: true}
 }
 
 // scanWrapper reads a Resource. A fault keeps the name if it was read before it, or if the
 // fault is in the Any.
-func scanWrapper(b []byte) Resource {
-	r := Resource{Wrapped: true}
+func (r *Response) scanWrapper(b []byte) Resource {
+	e := Resource{Wrapped: true}
 	var locator []byte
 	err := fields(b, func(num protowire.Number, f field) (err error) {
 		switch num {
 		case 1:
-			r.Version, err = f.string()
+			e.Version, err = f.string()
 		case 2:
-			err = r.scanBody(f)
+			err = e.scanBody(f)
 		case 3:
-			r.Name, err = f.string()
+			e.Name, err = f.string()
 		case 4:
-			if _, err = f.string(); err == nil {
-				r.Aliases++
+			var alias []byte
+			if alias, err = f.string(); err == nil {
+				e.Aliases++
+				r.Aliases = append(r.Aliases, alias)
 			}
 		case 6:
-			err = r.scanTTL(f)
+			err = e.scanTTL(f)
 		case 8:
 			locator, err = f.name()
 		}
 		return err
 	})
-	if len(r.Name) == 0 {
-		r.Name = locator // the two exclude each other
+	if len(e.Name) == 0 {
+		e.Name = locator // the two exclude each other
 	}
-	if err != nil && r.Fault == nil {
-		r.Fault = fmt.Errorf("not a Resource: %w", err)
+	if err != nil && e.Fault == nil {
+		e.Fault = fmt.Errorf("not a Resource: %w", err)
 	}
-	return r
+	return e
 }
 
 // scanBody leaves a broken Any as the entry's fault, so that a name after it is still read.

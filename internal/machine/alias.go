@@ -1,0 +1,71 @@
+package machine
+
+import "slices"
+
+// aliases are the resources that were asked for by another name than their own (xDS
+// protocol, Resource.aliases). Each is kept under the name it was asked for by; here is
+// what the server calls it. The zero value has none.
+type aliases struct {
+	own map[*entry]string   // what the server calls an entry
+	of  map[string][]*entry // the entries of what the server calls so
+}
+
+// aliased is an entry that a response speaks of by an alias.
+type aliased struct {
+	index int // of the resource in the response
+	entry *entry
+}
+
+// findAliases notes what is asked for by another name of the resource at index i; own is
+// the entry of its own name, or nil.
+func (resp *response) findAliases(i int, own *entry, names [][]byte) {
+	ts := resp.ts
+	for _, name := range names {
+		e, _ := ts.lookup(name)
+		switch {
+		case e == nil, e == own:
+			continue
+		case e.seen == resp.serial:
+			resp.namedTwice(i, e)
+			continue
+		}
+		e.see(resp)
+		ts.aliases.link(e, string(resp.Resources[i].Name))
+		resp.aliased = append(resp.aliased, aliased{i, e})
+	}
+}
+
+func (a *aliases) link(e *entry, name string) {
+	if a.own[e] == name {
+		return
+	}
+	a.unlink(e)
+	if a.own == nil {
+		a.own, a.of = map[*entry]string{}, map[string][]*entry{}
+	}
+	a.own[e] = name
+	a.of[name] = append(a.of[name], e)
+}
+
+// unlink forgets an entry.
+func (a *aliases) unlink(e *entry) {
+	name, ok := a.own[e]
+	if !ok {
+		return
+	}
+	delete(a.own, e)
+	if i := slices.Index(a.of[name], e); i >= 0 {
+		a.of[name] = slices.Delete(a.of[name], i, i+1)
+	}
+	if len(a.of[name]) == 0 {
+		delete(a.of, name)
+	}
+}
+
+// nameOf is what the server calls an entry.
+func (a *aliases) nameOf(e *entry) string {
+	if name, ok := a.own[e]; ok {
+		return name
+	}
+	return e.name
+}
