@@ -135,16 +135,3 @@ func parse(typeURL, name string) (xdstp.Name, error) {
 	}
 	return n, nil
 }
-
-func parseGlob(typeURL, url string) (xdstp.Name, error) {
-	n, err := xdstp.Parse(url)
-	switch {
-	case err != nil:
-		return xdstp.Name{}, err
-	case n.Type != xdstp.TypeSegment(typeURL):
-		return xdstp.Name{}, fmt.Errorf("%w: %s", ErrWrongType, n.Type)
-	case !n.IsGlob():
-		return xdstp.Name{}, ErrNotGlob
-	}
-	return n, nil
-}

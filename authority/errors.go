@@ -20,8 +20,6 @@ var (
 	// ErrGlob is a structured name that stands for a collection, where one resource is
 	// asked for (xRFC TP1).
 	ErrGlob = errors.New("it ends in a segment \"*\", which stands for a collection")
-	// ErrNotGlob is a name of one resource where a collection is asked for.
-	ErrNotGlob = errors.New("it stands for no collection")
 	// ErrFragment is a structured name with directives behind a '#', which are not
 	// followed and must not be sent to a server (xRFC TP1). A '#' that is meant is
 	// written %23.
