@@ -2,136 +2,168 @@
 //
 // An old-style name belongs to the bootstrap's top-level servers. A structured one,
 // "xdstp://authority/type/id", belongs to the authority that it names, and to that alone:
-// the empty authority is an entry of the bootstrap like any other (gRFC A47). Only servers
-// that the bootstrap knows are ever found, so a control plane cannot lead a client to
-// another one.
+// the empty authority is an entry of the bootstrap like any other (gRFC A47). The authority
+// is looked for in gRPC's authorities, then in Envoy's config_sources, of which the first
+// match counts, and at last it is left to default_config_source, if there is one (xRFC
+// TP1). A watch may bring a source of its own, which then comes first; see
+// [Table.WithPeer].
+//
+// Only servers that the bootstrap or the program knows are ever found, so a control plane
+// cannot lead a client to another one.
 package authority
 
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
-	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // OldLabel is the label of old-style names in metrics (gRFC A78).
 const OldLabel = "#old"
 
 // Table knows the servers of each authority. It is immutable and safe for concurrent use.
+// Authorities with equal servers share them, so that a large bootstrap makes no large
+// table.
 type Table struct {
-	servers     []bootstrap.ManagementServer
-	authorities map[string]bootstrap.Authority
-	known       []string
+	top   source // of old-style names; no servers if the bootstrap has none
+	named map[string]source
+	rest  source // of authorities that are not in named; no servers if they are unknown
+	peer  *peer
 }
 
-// Resolved is a resource name that has been understood, and who answers for it.
-type Resolved struct {
-	// Authority that the name belongs to; "" with Old, and also of the empty authority.
+// source is an ordered list of servers.
+type source struct {
+	key              string // equal for equal servers
+	servers          []bootstrap.ManagementServer
+	reachabilityOnly bool
+}
+
+func (s source) known() bool { return len(s.servers) > 0 }
+
+// peer is the source that a watch brings along.
+type peer struct {
+	source
+	authorities []string
+}
+
+// Key says who answers for a name, as far as a client has to tell them apart: names of
+// equal keys have the same servers and fall back together. It is comparable.
+type Key struct {
+	Old       bool
 	Authority string
-	// Old is an old-style name, which belongs to no authority.
-	Old bool
-	// Name is the canonical text: what a server is asked for, and what the resource is
-	// kept under. Equal names have equal texts.
-	Name string
-	// Servers in order of priority; at least one. Shared: read only.
-	Servers []bootstrap.ManagementServer
-	// FallbackOnReachabilityOnly is the authority's (gRFC A95); false for old-style names.
-	FallbackOnReachabilityOnly bool
-}
-
-// Label is the authority as metrics show it: its name, or [OldLabel] (gRFC A78).
-func (r Resolved) Label() string {
-	if r.Old {
-		return OldLabel
-	}
-	return r.Authority
+	Peer      string
 }
 
 // New makes the table of a bootstrap. An authority without servers of its own has the
-// top-level ones. The error tells that there is no bootstrap or no top-level server; the
-// servers themselves are not looked at (see [bootstrap.Config.Validate]).
+// top-level ones. The error tells that there is no bootstrap, or that nobody answers for
+// old-style names nor for those of any authority that config_sources or
+// default_config_source would have; the servers themselves are not looked at (see
+// [bootstrap.Config.Validate]).
 func New(c *bootstrap.Config) (*Table, error) {
 	if c == nil {
 		return nil, errors.New("authority: the bootstrap is nil")
 	}
-	if len(c.Servers) == 0 {
-		return nil, errors.New("authority: the bootstrap has no top-level servers")
+	if len(c.Servers) == 0 && len(c.Sources) == 0 && c.DefaultSource == nil {
+		return nil, errors.New("authority: the bootstrap has no top-level servers, and no other sources")
 	}
+	lists := map[string][]bootstrap.ManagementServer{}
 	t := &Table{
-		servers:     slices.Clone(c.Servers),
-		authorities: make(map[string]bootstrap.Authority, len(c.Authorities)),
-		known:       slices.Sorted(maps.Keys(c.Authorities)),
+		top:   newSource(lists, c.Servers, false),
+		named: make(map[string]source, len(c.Authorities)),
 	}
 	for name, a := range c.Authorities {
-		a.Servers = slices.Clone(a.Servers)
-		if len(a.Servers) == 0 {
-			a.Servers = t.servers
+		servers := a.Servers
+		if len(servers) == 0 {
+			servers = c.Servers
 		}
-		t.authorities[name] = a
+		if len(servers) == 0 {
+			return nil, fmt.Errorf("authority: authority %q of the bootstrap has no servers", name)
+		}
+		t.named[name] = newSource(lists, servers, a.FallbackOnReachabilityOnly)
+	}
+	if err := t.addSources(lists, c); err != nil {
+		return nil, err
 	}
 	return t, nil
 }
 
-// Resolve understands the name of a single resource of a type, and finds its servers. An
-// old-style name may hold any characters; the type segment of a structured one must be the
-// message of the type URL. It asks nobody and does not block.
-//
-// The error is a [*NameError], or an [*UnknownAuthorityError] for a name that is good but
-// has no servers.
-func (t *Table) Resolve(typeURL, name string) (Resolved, error) {
-	if err := checkText(name); err != nil {
-		return Resolved{}, &NameError{Name: name, TypeURL: typeURL, Err: err}
-	}
-	if !xdstp.IsXDSTP(name) {
-		return Resolved{Old: true, Name: name, Servers: t.servers}, nil
-	}
-	n, err := parse(typeURL, name)
-	if err != nil {
-		return Resolved{}, &NameError{Name: name, TypeURL: typeURL, Err: err}
-	}
-	a, ok := t.authorities[n.Authority]
-	if !ok {
-		return Resolved{}, &UnknownAuthorityError{
-			Name: name, Authority: n.Authority, Known: slices.Clone(t.known),
+// addSources adds those of Envoy's bootstrap, of which the first that names an authority
+// has it.
+func (t *Table) addSources(lists map[string][]bootstrap.ManagementServer, c *bootstrap.Config) error {
+	for i, s := range c.Sources {
+		if len(s.Servers) == 0 {
+			return fmt.Errorf("authority: source %d of the bootstrap has no servers", i)
+		}
+		from := newSource(lists, s.Servers, s.FallbackOnReachabilityOnly)
+		for _, name := range s.Authorities {
+			if !t.named[name].known() {
+				t.named[name] = from
+			}
 		}
 	}
-	return Resolved{
-		Authority:                  n.Authority,
-		Name:                       n.String(),
-		Servers:                    a.Servers,
-		FallbackOnReachabilityOnly: a.FallbackOnReachabilityOnly,
-	}, nil
-}
-
-func checkText(name string) error {
-	if name == "" {
-		return ErrEmptyName
-	}
-	if !utf8.ValidString(name) {
-		return ErrNotUTF8
+	if d := c.DefaultSource; d != nil {
+		if len(d.Servers) == 0 {
+			return errors.New("authority: the default source of the bootstrap has no servers")
+		}
+		t.rest = newSource(lists, d.Servers, d.FallbackOnReachabilityOnly)
 	}
 	return nil
 }
 
-// parse reads a structured name of which one resource can be meant.
-func parse(typeURL, name string) (xdstp.Name, error) {
-	if strings.ContainsRune(name, '#') {
-		return xdstp.Name{}, ErrFragment
+// newSource copies servers, once for all lists that are equal.
+func newSource(lists map[string][]bootstrap.ManagementServer, servers []bootstrap.ManagementServer, reachabilityOnly bool) source {
+	var b strings.Builder
+	for _, s := range servers {
+		fmt.Fprintf(&b, "%s ", s.Key())
 	}
-	n, err := xdstp.Parse(name)
-	if err != nil {
-		return xdstp.Name{}, err
+	key := b.String()
+	list, ok := lists[key]
+	if !ok {
+		list = slices.Clone(servers)
+		lists[key] = list
 	}
-	if n.Type != xdstp.TypeSegment(typeURL) {
-		return xdstp.Name{}, fmt.Errorf("%w: %s", ErrWrongType, n.Type)
+	if reachabilityOnly {
+		key += "reachability"
 	}
-	if n.IsGlob() {
-		return xdstp.Name{}, ErrGlob
+	return source{key, list, reachabilityOnly}
+}
+
+// WithPeer makes the table of a watch that brings a source of its own along, which is the
+// peer of the name: it answers for the authorities that it names, and for old-style names
+// (xRFC TP1). All other names are resolved as before. The error tells that the peer has no
+// servers. The table shares what it can with the one that it was made from.
+func (t *Table) WithPeer(s bootstrap.Source) (*Table, error) {
+	if len(s.Servers) == 0 {
+		return nil, errors.New("authority: the peer source has no servers")
 	}
-	return n, nil
+	out := *t
+	out.peer = &peer{
+		source:      newSource(map[string][]bootstrap.ManagementServer{}, s.Servers, s.FallbackOnReachabilityOnly),
+		authorities: slices.Clone(s.Authorities),
+	}
+	return &out, nil
+}
+
+// old finds who answers for old-style names. The text tells the peer apart, and is empty
+// if it would make no difference.
+func (t *Table) old() (from source, peer string) {
+	if t.peer == nil || t.peer.key == t.top.key {
+		return t.top, ""
+	}
+	return t.peer.source, t.peer.key
+}
+
+// find is old for an authority.
+func (t *Table) find(authority string) (from source, peer string) {
+	from, ok := t.named[authority]
+	if !ok {
+		from = t.rest
+	}
+	if t.peer == nil || t.peer.key == from.key || !slices.Contains(t.peer.authorities, authority) {
+		return from, ""
+	}
+	return t.peer.source, t.peer.key
 }

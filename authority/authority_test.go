@@ -95,6 +95,7 @@ func TestResolve(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			tt.want.TypeURL = listener
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -115,6 +116,9 @@ func TestResolveBadName(t *testing.T) {
 		{"xdstp://unknown/envoy.config.cluster.v3.Cluster/x", authority.ErrWrongType},
 		{"xdstp://b.test/" + segment + "/foo/*", authority.ErrGlob},
 		{"xdstp://b.test/" + segment + "/%2A?a=b", authority.ErrGlob},
+		{"xdstp://b.test/" + segment + "Collection/x", authority.ErrList},
+		{"xdstp://b.test/" + segment + "/x?xds.node.id=a", authority.ErrOwnParam}, // spec: CTX-1
+		{"xdstp://b.test/" + segment + "/x?a=b&xds.=", authority.ErrOwnParam},
 		{"xdstp://b.test/" + segment + "/x#entry=y", authority.ErrFragment}, // spec: XDSTP-2
 		{"xdstp://b.test/" + segment + "/x?a=b#alt=xdstp:///T", authority.ErrFragment},
 	}
@@ -189,6 +193,13 @@ func TestNew(t *testing.T) {
 	for what, c := range map[string]*bootstrap.Config{
 		"nil":        nil,
 		"no servers": {Authorities: map[string]bootstrap.Authority{"a": {Servers: servers("a:1")}}},
+		"no servers of a source": {
+			Servers: servers("top:1"), Sources: []bootstrap.Source{{Authorities: []string{"a"}}},
+		},
+		"no servers of the default source": {Servers: servers("top:1"), DefaultSource: &bootstrap.Source{}},
+		"no servers of an authority": {
+			DefaultSource: &bootstrap.Source{Servers: servers("d:1")}, Authorities: map[string]bootstrap.Authority{"a": {}},
+		},
 	} {
 		if table, err := authority.New(c); err == nil || table != nil {
 			t.Errorf("%s: table %v, error %v; want an error alone", what, table, err)

@@ -3,6 +3,8 @@ package authority
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
@@ -14,23 +16,41 @@ var (
 	ErrEmptyName = errors.New("it is empty")
 	// ErrNotUTF8 is a name that protobuf cannot carry as a string.
 	ErrNotUTF8 = errors.New("it is not valid UTF-8")
+	// ErrNoServers is an old-style name where the bootstrap has servers only for names
+	// with an authority.
+	ErrNoServers = errors.New("the bootstrap has no servers for names without an authority, which are xds_servers of gRPC and ads_config of Envoy")
 	// ErrWrongType is a structured name whose type segment is not the type asked for
 	// (xRFC TP1).
 	ErrWrongType = errors.New("its type segment is another type")
 	// ErrGlob is a structured name that stands for a collection, where one resource is
 	// asked for (xRFC TP1).
 	ErrGlob = errors.New("it ends in a segment \"*\", which stands for a collection")
-	// ErrFragment is a structured name with directives behind a '#', which are not
-	// followed and must not be sent to a server (xRFC TP1). A '#' that is meant is
+	// ErrList is the name of a list collection, where one resource is asked for (xRFC TP1).
+	ErrList = errors.New("it is a list collection")
+	// ErrGlobOfLists is a glob of list collections, which does not exist (xRFC TP1).
+	ErrGlobOfLists = errors.New("it is both a list collection and a glob")
+	// ErrNotCollection is the name of one resource, where a collection is asked for.
+	ErrNotCollection = errors.New("it is no collection: neither \"*\", nor a glob (xdstp://authority/type/path/*), nor a list (xdstp://authority/typeCollection/id)")
+	// ErrFragment is a structured name with directives behind a '#', where they are not
+	// followed; they must not be sent to a server (xRFC TP1). A '#' that is meant is
 	// written %23.
 	ErrFragment = errors.New("it has a fragment (\"#…\")")
+	// ErrOwnParam is a name that a program gave with a context parameter "xds.…", which
+	// are those that a client adds itself (xRFC TP1).
+	ErrOwnParam = errors.New("its context parameter is one that the client adds itself")
+	// ErrScheme is a locator that leads out of xDS: of scheme http or file.
+	ErrScheme = errors.New("its scheme is not xdstp")
+	// ErrEntry is an entry directive that is empty or not on a list collection (xRFC TP1).
+	ErrEntry = errors.New("an entry directive must name an entry of a list collection")
+	// ErrAltForm is the alternative of one resource that is a collection, or the reverse.
+	ErrAltForm = errors.New("of the locator and its alternative one is a collection, and the other is not")
 )
 
-// NameError says why a text is not the name of a resource of a type.
+// NameError says why a text is not the name of a resource or collection of a type.
 type NameError struct {
 	Name    string
 	TypeURL string
-	// Err is one of the sentinels of this package, or an [*xdstp.Error].
+	// Err is one of the sentinels of this package, an [*xdstp.Error], or an [*AltError].
 	Err error
 }
 
@@ -42,31 +62,62 @@ func (e *NameError) Error() string {
 // Unwrap gives the reason.
 func (e *NameError) Unwrap() error { return e.Err }
 
+// AltError is a fault of a locator's alternative.
+type AltError struct {
+	// Err is a [*NameError] or [*UnknownAuthorityError] of the alternative, or [ErrAltForm].
+	Err error
+}
+
+// Error implements error.
+func (e *AltError) Error() string { return fmt.Sprintf("alternative: %v", e.Err) }
+
+// Unwrap gives the fault.
+func (e *AltError) Unwrap() error { return e.Err }
+
 // UnknownAuthorityError is a well-formed name whose authority the bootstrap does not have.
 // It is a [bootstrap.ErrUnknownAuthority].
 type UnknownAuthorityError struct {
 	Name      string
 	Authority string
 	Known     []string // all authorities of the bootstrap, sorted
+	// Peer are the authorities of the source that the watch brought along, in its order.
+	Peer []string
 }
 
-// Error implements error.
+func (t *Table) unknown(name, authority string) error {
+	e := &UnknownAuthorityError{Name: name, Authority: authority, Known: slices.Sorted(maps.Keys(t.named))}
+	if t.peer != nil {
+		e.Peer = slices.Clone(t.peer.authorities)
+	}
+	return e
+}
+
+// Error implements error. Of many authorities it tells the first ones.
 func (e *UnknownAuthorityError) Error() string {
 	known := "has none"
 	if len(e.Known) > 0 {
-		known = "has " + strings.Join(quoted(e.Known), ", ")
+		known = "has " + listed(e.Known)
 	}
-	return fmt.Sprintf("resource name %q: authority %q is not in the bootstrap, which %s",
+	text := fmt.Sprintf("resource name %q: authority %q is not in the bootstrap, which %s",
 		e.Name, e.Authority, known)
+	if len(e.Peer) > 0 {
+		text += "; the source of the watch has " + listed(e.Peer)
+	}
+	return text
 }
 
 // Unwrap gives [bootstrap.ErrUnknownAuthority].
 func (e *UnknownAuthorityError) Unwrap() error { return bootstrap.ErrUnknownAuthority }
 
-func quoted(names []string) []string {
-	out := make([]string, len(names))
-	for i, name := range names {
-		out[i] = fmt.Sprintf("%q", name)
+func listed(names []string) string {
+	const most = 20
+	var out []string
+	for _, name := range names[:min(len(names), most)] {
+		out = append(out, fmt.Sprintf("%q", name))
 	}
-	return out
+	text := strings.Join(out, ", ")
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }

@@ -18,16 +18,27 @@ import (
 // Config is a bootstrap, loaded or written by the program. It is immutable once a client
 // was made of it. A program that writes one sets Servers and what else it needs, and may
 // ask [Config.Validate]; [Config.WithDefaults] fills what was left out.
+//
+// A name with an authority is looked up in Authorities, then in Sources, and then belongs
+// to DefaultSource (Envoy's config_sources and default_config_source).
 type Config struct {
 	// Node says who the client is, as the bootstrap gave it; never nil when loaded, and
 	// nil means an empty one. User agent and client features are added by the client
 	// where they are unset.
 	Node *corev3.Node
-	// Servers of names that have no authority, in order of priority. Required.
+	// Servers of names that have no authority, in order of priority: gRPC's xds_servers,
+	// Envoy's ads_config. Required, unless Sources or DefaultSource are given; without them
+	// such names cannot be watched.
 	Servers []ManagementServer
 	// Authorities maps the authority of an xdstp name to its servers; "" is a valid
 	// authority (gRFC A47).
 	Authorities map[string]Authority
+	// Sources are Envoy's config_sources, in order: the first that names an authority
+	// answers for it.
+	Sources []Source
+	// DefaultSource is Envoy's default_config_source, which answers for every authority
+	// that nothing else does; nil if there is none.
+	DefaultSource *Source
 
 	// ClientDefaultListenerTemplate is client_default_listener_resource_name_template;
 	// "" means "%s" (gRFC A47).
@@ -43,10 +54,21 @@ type Config struct {
 	// WatchListeners and WatchClusters say that an Envoy bootstrap asks for every
 	// Listener (lds_config) or Cluster (cds_config) by `ads: {}`.
 	WatchListeners, WatchClusters bool
+	// ListenersLocator and ClustersLocator are the xdstp URLs of the collection that an
+	// Envoy bootstrap asks for (lds_resources_locator, cds_resources_locator), as they were
+	// written; "" for none.
+	ListenersLocator, ClustersLocator string
+	// NodeContextParams are the fields of the node that are added to the URLs of those
+	// collections as context parameters, such as "id", "locality.zone" or "metadata"
+	// (Envoy's node_context_params, xRFC TP1).
+	NodeContextParams []string
 
 	// Notices are things that an operator should know and that are no faults, one
 	// sentence each; the client logs them when it is made.
 	Notices []string
+
+	// origin is nil in a Config that a program wrote.
+	origin *origin
 }
 
 // Authority is one entry of the map of authorities.

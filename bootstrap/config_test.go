@@ -100,6 +100,46 @@ func TestValidate(t *testing.T) {
 				"bootstrap.Config: CertificateProviders[\"p\"].PluginName: required\n" +
 				"bootstrap.Config: AllowedGRPCServices[\"z:1\"].ChannelCreds: required; bootstrap.Insecure() asks for plaintext",
 		},
+		"sources": {
+			&bootstrap.Config{
+				Sources: []bootstrap.Source{
+					{Authorities: []string{"a", "b"}, Servers: []bootstrap.ManagementServer{good, good}},
+					{Authorities: []string{"b", "", "b"}, Servers: []bootstrap.ManagementServer{{URI: "y:1"}}},
+					{Servers: []bootstrap.ManagementServer{good}},
+				},
+				DefaultSource: &bootstrap.Source{Authorities: []string{"a"}},
+			},
+			"bootstrap.Config: Sources[1].Authorities[1]: required\n" +
+				"bootstrap.Config: Sources[1].Authorities[2] = \"b\": is named twice\n" +
+				"bootstrap.Config: Sources[1].Servers[0].ChannelCreds: required; bootstrap.Insecure() asks for plaintext\n" +
+				"bootstrap.Config: Sources[2].Authorities: at least one authority is required\n" +
+				"bootstrap.Config: DefaultSource.Servers: at least one server is required",
+		},
+		"only a default source": {
+			&bootstrap.Config{
+				DefaultSource:    &bootstrap.Source{Servers: []bootstrap.ManagementServer{good}},
+				ListenersLocator: "xdstp:///envoy.config.listener.v3.Listener/*", NodeContextParams: []string{"id"},
+			}, "",
+		},
+		"without top-level servers": {
+			&bootstrap.Config{
+				DefaultSource: &bootstrap.Source{Servers: []bootstrap.ManagementServer{good}},
+				Authorities:   map[string]bootstrap.Authority{"own": {Servers: []bootstrap.ManagementServer{good}}, "none": {}},
+				WatchClusters: true,
+			},
+			"bootstrap.Config: Authorities[\"none\"].Servers: required, as there are no top-level servers\n" +
+				"bootstrap.Config: Servers: required with WatchListeners and WatchClusters",
+		},
+		"collections": {
+			&bootstrap.Config{
+				Servers:          []bootstrap.ManagementServer{good},
+				ListenersLocator: "*", ClustersLocator: "xdstp://a/envoy.config.cluster.v3.ClusterCollection/x",
+				NodeContextParams: []string{"metadata", "metadata.x"},
+			},
+			"bootstrap.Config: ListenersLocator = \"*\": scheme at byte 0: is none of xdstp, http and file\n" +
+				"bootstrap.Config: NodeContextParams[1] = \"metadata.x\": want one of id, cluster, user_agent_name, user_agent_version, " +
+				"locality.region, locality.zone, locality.sub_zone, metadata, user_agent_build_version.version, user_agent_build_version.metadata",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
@@ -120,14 +160,29 @@ func TestWithDefaultsCopies(t *testing.T) {
 			URI: "x:1", ChannelCreds: bootstrap.Insecure(), Headers: []bootstrap.Header{{Key: "k", Value: "v"}},
 		}},
 		Authorities: map[string]bootstrap.Authority{"a": {}},
+		Sources:     []bootstrap.Source{{Authorities: []string{"b"}, Servers: []bootstrap.ManagementServer{{URI: "y:1"}}}},
+		DefaultSource: &bootstrap.Source{
+			Servers: []bootstrap.ManagementServer{{URI: "z:1"}},
+		},
+		NodeContextParams: []string{"id"},
 	}
 	cloned := original.WithDefaults()
+	cloned.Sources[0].Authorities[0] = "changed"
+	cloned.Sources[0].Servers[0].URI = "changed"
+	cloned.DefaultSource.Servers[0].URI = "changed"
+	cloned.NodeContextParams[0] = "changed"
 	cloned.Servers[0].Headers[0].Value = "changed"
 	cloned.Authorities["a"].Servers[0].URI = "changed"
 	delete(cloned.Authorities, "a")
 	cloned.Node.Id = "changed"
 	if s := original.Servers[0]; s.URI != "x:1" || s.Headers[0].Value != "v" {
 		t.Errorf("the original's server is %+v", s)
+	}
+	if s := original.Sources[0]; s.Authorities[0] != "b" || s.Servers[0].URI != "y:1" {
+		t.Errorf("the original's source is %+v", s)
+	}
+	if original.DefaultSource.Servers[0].URI != "z:1" || original.NodeContextParams[0] != "id" {
+		t.Errorf("the original has the default source %+v and node parameters %q", original.DefaultSource, original.NodeContextParams)
 	}
 	if _, ok := original.Authorities["a"]; !ok || original.Node != nil {
 		t.Errorf("the original has authorities %v and node %v", original.Authorities, original.Node)

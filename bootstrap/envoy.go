@@ -22,35 +22,58 @@ func isEnvoy(root map[string]any) bool {
 // are not linked in do no harm.
 func (x field) envoyConfig(c *Config) {
 	c.Node = x.at("node").envoyNode()
-	for _, name := range []string{"config_sources", "default_config_source", "node_context_params"} {
-		if waits := x.at(name); waits.present() {
-			waits.notice("is not supported yet and not used")
-		}
-	}
+	c.NodeContextParams = x.at("node_context_params").nodeParams()
 	dynamic := x.at("dynamic_resources")
 	dynamic.object()
 	static := x.at("static_resources")
 	static.object()
+	x.doc.clusters = static.at("clusters").clusterIndex()
 
-	c.WatchListeners = dynamic.wantsAll("lds_config", "lds_resources_locator")
-	c.WatchClusters = dynamic.wantsAll("cds_config", "cds_resources_locator")
-	ads := dynamic.at("ads_config")
-	if !ads.present() {
-		ads.fault("required: it is the only source of configuration that is supported")
-		return
+	c.WatchListeners, c.ListenersLocator = dynamic.collection("lds_config", "lds_resources_locator", listenerType)
+	c.WatchClusters, c.ClustersLocator = dynamic.collection("cds_config", "cds_resources_locator", clusterType)
+	sources := x.at("config_sources").items()
+	for _, item := range sources {
+		if item.entry() {
+			c.Sources = append(c.Sources, item.listedSource())
+		}
 	}
-	c.Servers = ads.apiConfigSource(static.at("clusters"))
+	if d := x.at("default_config_source"); d.object() {
+		s := d.defaultSource()
+		c.DefaultSource = &s
+	}
+	if ads := dynamic.at("ads_config"); ads.present() {
+		c.Servers = ads.apiConfigSource(anyAPI)
+	} else {
+		ads.missing(dynamic, len(sources) > 0 || x.at("default_config_source").present())
+	}
 }
 
-// wantsAll is whether a source of Listeners or Clusters is `ads: {}` with no locator that
-// names a part of them.
-func (x field) wantsAll(source, locator string) bool {
-	ads := x.at(source).adsSource()
-	if l := x.at(locator); l.str() != "" {
-		l.notice("is not supported yet and not used")
-		return false
+// missing is a fault of an absent ads_config if something refers to it, or if nothing else
+// is a source of configuration.
+func (x field) missing(dynamic field, others bool) {
+	for _, name := range []string{"lds_config", "cds_config"} {
+		if dynamic.at(name).at("ads").present() {
+			x.fault("required: %s refers to it", name)
+			return
+		}
 	}
-	return ads
+	if !others {
+		x.fault("required, or else config_sources or default_config_source")
+	}
+}
+
+// collection reads what an Envoy bootstrap asks for of a type: everything, if the source
+// is `ads: {}`, or the collection that a locator names.
+func (x field) collection(source, locator, typ string) (all bool, url string) {
+	all = x.at(source).adsSource()
+	l := x.at(locator)
+	if url = l.str(); url == "" {
+		return all, ""
+	}
+	if reason := collectionFault(url, typ); reason != "" {
+		l.fault("%s", reason)
+	}
+	return false, url
 }
 
 // adsSource reads an envoy.config.core.v3.ConfigSource and is whether it refers to
@@ -59,19 +82,16 @@ func (x field) adsSource() bool {
 	if !x.object() {
 		return false
 	}
-	x.at("resource_api_version").apiVersion()
-	if t := x.at("initial_fetch_timeout"); t.duration() != 0 {
-		t.notice("is not supported yet; the client's own timer for a resource is used")
+	x.sourceTerms()
+	if a := x.at("authorities"); a.present() {
+		a.notice("is not used; config_sources may name authorities")
 	}
-	if ads := x.at("ads"); ads.present() {
-		return ads.object()
+	switch name, given := x.specifier(); name {
+	case "ads":
+		return given.object()
+	case "":
+	default:
+		given.notice("is not supported yet and not used; only ads is")
 	}
-	for _, name := range []string{"api_config_source", "path_config_source", "path", "self"} {
-		if other := x.at(name); other.present() {
-			other.notice("is not supported yet and not used; only ads is")
-			return false
-		}
-	}
-	x.fault("names no source")
 	return false
 }

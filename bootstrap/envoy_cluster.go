@@ -10,6 +10,39 @@ var discoveryTypes = map[string]string{
 	"0": "STATIC", "1": "STRICT_DNS", "2": "LOGICAL_DNS", "3": "EDS", "4": "ORIGINAL_DST",
 }
 
+// clusterIndex finds static clusters, each of which is read when it is first asked for:
+// the others may be of any kind.
+type clusterIndex struct {
+	fields map[string]field
+	read   map[string]ManagementServer // URI and ChannelCreds only
+}
+
+// clusterIndex is that of a list of clusters. The first of a name counts.
+func (x field) clusterIndex() clusterIndex {
+	index := clusterIndex{map[string]field{}, map[string]ManagementServer{}}
+	for _, item := range x.items() {
+		name, _ := item.at("name").val.(string)
+		if _, ok := index.fields[name]; !ok {
+			index.fields[name] = item
+		}
+	}
+	return index
+}
+
+func (c clusterIndex) find(name string) (ManagementServer, bool) {
+	if s, ok := c.read[name]; ok {
+		return s, true
+	}
+	x, ok := c.fields[name]
+	if !ok || name == "" {
+		return ManagementServer{}, false
+	}
+	var s ManagementServer
+	s.URI, s.ChannelCreds = x.cluster()
+	c.read[name] = s
+	return s, true
+}
+
 // cluster reads how a static cluster is reached: its first endpoint and its transport
 // socket. It must not be found by discovery itself (envoy_grpc.cluster_name).
 func (x field) cluster() (uri string, creds ChannelCreds) {

@@ -38,7 +38,7 @@ func TestEnvoyFaults(t *testing.T) {
 	for name, c := range map[string]struct{ doc, want string }{
 		"ads referenced and absent": {
 			`{"node":{"id":"a","cluster":"b"},"dynamic_resources":{"cds_config":{"ads":{}}}}`,
-			"envoy: dynamic_resources.ads_config: required: it is the only source of configuration that is supported",
+			"envoy: dynamic_resources.ads_config: required: cds_config refers to it",
 		},
 		"source without specifier, old version": {
 			`{"node":{"id":"a","cluster":"b"},"dynamic_resources":{"lds_config":{"resource_api_version":"V2"},` +

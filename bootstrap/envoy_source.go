@@ -13,13 +13,33 @@ var apiTypes = map[string]string{
 	"5": "AGGREGATED_GRPC", "6": "AGGREGATED_DELTA_GRPC",
 }
 
-// apiConfigSource reads ads_config. GRPC and DELTA_GRPC stand for the aggregated streams
-// there, as the AGGREGATED types do.
-func (x field) apiConfigSource(clusters field) []ManagementServer {
+// apiUse says which API types a place takes, and what they mean there.
+type apiUse uint8
+
+const (
+	anyAPI        apiUse = iota // ads_config: every type stands for aggregated streams
+	aggregatedAPI               // config_sources: the AGGREGATED types alone
+	peerAPI                     // a source of a watch: the others have a stream for each type
+)
+
+// wants are the API types of a place, for error texts.
+func (u apiUse) wants() string {
+	switch u {
+	case aggregatedAPI:
+		return "AGGREGATED_GRPC or AGGREGATED_DELTA_GRPC"
+	case peerAPI:
+		return "AGGREGATED_GRPC, AGGREGATED_DELTA_GRPC, GRPC or DELTA_GRPC"
+	case anyAPI:
+	}
+	return "GRPC or DELTA_GRPC"
+}
+
+// apiConfigSource reads an envoy.config.core.v3.ApiConfigSource.
+func (x field) apiConfigSource(use apiUse) []ManagementServer {
 	if !x.object() {
 		return nil
 	}
-	delta := x.at("api_type").deltaType()
+	delta, perType := x.at("api_type").apiType(use)
 	x.at("transport_api_version").apiVersion()
 	if names := x.at("cluster_names"); len(names.items()) > 0 {
 		names.fault("cluster_names belongs to REST; want grpc_services")
@@ -29,23 +49,33 @@ func (x field) apiConfigSource(clusters field) []ManagementServer {
 			waits.notice("is not supported yet and not used")
 		}
 	}
-	return x.at("grpc_services").grpcServiceList(clusters, delta)
+	servers := x.at("grpc_services").grpcServiceList()
+	for i := range servers {
+		servers[i].Delta, servers[i].PerType = delta, perType
+	}
+	return servers
 }
 
-// deltaType is whether an api_type selects the incremental variant.
-func (x field) deltaType() bool {
-	switch x.enum(apiTypes, "UNSPECIFIED") {
-	case "DELTA_GRPC", "AGGREGATED_DELTA_GRPC":
-		return true
-	case "GRPC", "AGGREGATED_GRPC", "":
+// apiType is whether an api_type selects the incremental variant, and streams of their own
+// for the types.
+func (x field) apiType(use apiUse) (delta, perType bool) {
+	switch name := x.enum(apiTypes, "UNSPECIFIED"); name {
+	case "AGGREGATED_GRPC", "AGGREGATED_DELTA_GRPC":
+		return name == "AGGREGATED_DELTA_GRPC", false
+	case "GRPC", "DELTA_GRPC":
+		if use == aggregatedAPI {
+			x.fault("want %s", use.wants())
+		}
+		return name == "DELTA_GRPC", use == peerAPI
 	case "UNSPECIFIED":
-		x.fault("required: GRPC or DELTA_GRPC")
+		x.fault("required: %s", use.wants())
 	case "REST":
-		x.fault("REST is not supported; want GRPC or DELTA_GRPC")
+		x.fault("REST is not supported; want %s", use.wants())
+	case "":
 	default:
-		x.fault("want GRPC or DELTA_GRPC")
+		x.fault("want %s", use.wants())
 	}
-	return false
+	return false, false
 }
 
 // apiVersion refuses all but v3, which AUTO means too.
@@ -59,8 +89,9 @@ func (x field) apiVersion() {
 	}
 }
 
-// grpcServiceList reads grpc_services: the first is the primary, a second the failover.
-func (x field) grpcServiceList(clusters field, delta bool) []ManagementServer {
+// grpcServiceList reads grpc_services: the first is the primary, a second the one to fall
+// back to.
+func (x field) grpcServiceList() []ManagementServer {
 	items := x.items()
 	list, ok := x.val.([]any)
 	switch {
@@ -68,29 +99,25 @@ func (x field) grpcServiceList(clusters field, delta bool) []ManagementServer {
 		x.fault("required: one gRPC service")
 	case len(items) > 2:
 		x.fault("%d gRPC services are given; want one, or two for failover", len(items))
-	case len(items) == 2:
-		x.notice("2 gRPC services are given; the first is used, the other waits until failover is supported")
 	}
 	var out []ManagementServer
 	for _, item := range items {
 		if item.entry() {
-			s := item.grpcService(clusters)
-			s.Delta = delta
-			out = append(out, s)
+			out = append(out, item.grpcService())
 		}
 	}
 	return out
 }
 
 // grpcService reads an envoy.config.core.v3.GrpcService.
-func (x field) grpcService(clusters field) ManagementServer {
+func (x field) grpcService() ManagementServer {
 	envoy, google := x.at("envoy_grpc"), x.at("google_grpc")
 	var s ManagementServer
 	switch {
 	case envoy.present() && google.present():
 		google.fault("is given beside envoy_grpc; want one of them")
 	case envoy.object():
-		s = envoy.envoyGRPC(clusters)
+		s = envoy.envoyGRPC()
 	case google.object():
 		s = google.googleGRPC()
 	case !envoy.present() && !google.present():
@@ -112,19 +139,15 @@ func (x field) grpcService(clusters field) ManagementServer {
 
 // envoyGRPC finds the static cluster of an EnvoyGrpc. Its name is the :authority where
 // none is given.
-func (x field) envoyGRPC(clusters field) ManagementServer {
+func (x field) envoyGRPC() ManagementServer {
 	ref := x.at("cluster_name")
 	name := ref.required()
 	s := ManagementServer{HostAuthority: orDefault(x.at("authority").str(), name)}
-	for _, c := range clusters.items() {
-		if name != "" && c.at("name").val == name {
-			s.URI, s.ChannelCreds = c.cluster()
-			return s
-		}
-	}
-	if name != "" {
+	to, ok := x.doc.clusters.find(name)
+	if !ok && name != "" {
 		ref.fault("no cluster in static_resources has this name")
 	}
+	s.URI, s.ChannelCreds = to.URI, to.ChannelCreds
 	return s
 }
 

@@ -12,7 +12,9 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-var sameConfig = cmp.Options{protocmp.Transform(), cmpopts.EquateEmpty()}
+var sameConfig = cmp.Options{
+	protocmp.Transform(), cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(bootstrap.Config{}),
+}
 
 // The same bootstrap twice: YAML with the names of protobuf, and JSON with lowerCamelCase
 // names, enums as numbers and a port as text.
@@ -85,12 +87,9 @@ func TestEnvoyGoogleGRPC(t *testing.T) {
 		ClientDefaultListenerTemplate: "%s",
 		WatchClusters:                 true,
 		Notices: []string{
-			at + "config_sources: is not supported yet and not used",
-			at + "default_config_source: is not supported yet and not used",
 			at + "dynamic_resources.lds_config.path_config_source: is not supported yet and not used; only ads is",
 			at + "dynamic_resources.cds_config.initial_fetch_timeout: is not supported yet; the client's own timer for a resource is used",
 			at + "dynamic_resources.ads_config.rate_limit_settings: is not supported yet and not used",
-			at + "dynamic_resources.ads_config.grpc_services: 2 gRPC services are given; the first is used, the other waits until failover is supported",
 		},
 	}
 	if diff := cmp.Diff(want, got, sameConfig); diff != "" {
@@ -101,29 +100,25 @@ func TestEnvoyGoogleGRPC(t *testing.T) {
 // TestEnvoyChecks has an input for each configuration check of Envoy's that concerns what
 // is read here, and says of the others whose they are.
 //
-// spec: CFG-2 CFG-4 CFG-5 BOOTE-4
+// spec: CFG-2 CFG-4 CFG-5 BOOTE-4 AUTH-2
 func TestEnvoyChecks(t *testing.T) {
 	const (
-		other  = "config_sources and default_config_source are not read yet"
 		single = "a source of its own for a type is not read yet"
 		later  = "ads_config is not replaced while the client runs"
 	)
 	elsewhere := map[string]string{
-		"envoy-source-needs-authority":  other,
-		"envoy-authority-in-two-places": other,
-		"envoy-source-ads-specifier":    other,
-		"envoy-source-non-aggregated":   other,
-		"envoy-ads-replace-api-type":    later,
-		"envoy-ads-replace-validators":  later,
-		"envoy-ads-replace-cluster":     later,
-		"envoy-failover-non-ads":        single,
-		"envoy-singleton-aggregated":    single,
-		"envoy-file-missing":            "files of resources are opened by what watches them",
-		"envoy-xdstp-collection-type":   "names of collections are checked when they are watched",
+		"envoy-ads-replace-api-type":   later,
+		"envoy-ads-replace-validators": later,
+		"envoy-ads-replace-cluster":    later,
+		"envoy-failover-non-ads":       single,
+		"envoy-singleton-aggregated":   single,
+		"envoy-file-missing":           "files of resources are opened by what watches them",
 	}
 	const grpc = `"api_type":"GRPC","grpc_services":[{"google_grpc":{"target_uri":"x:1"}}]`
 	const service = `{"google_grpc":{"target_uri":"x:1"}}`
 	const at = "envoy: dynamic_resources.ads_config"
+	const aggregated = `"api_type":"AGGREGATED_DELTA_GRPC","grpc_services":[` + service + `]`
+	sources := func(fields string) string { return `{"node":{"id":"a","cluster":"b"},` + fields + `}` }
 	doc := func(ads string) string {
 		return `{"node":{"id":"a","cluster":"b"},"dynamic_resources":{"ads_config":{` + ads + `}}}`
 	}
@@ -133,7 +128,30 @@ func TestEnvoyChecks(t *testing.T) {
 			"envoy: node.id = \"\": must not be empty\nenvoy: node.cluster: required",
 		},
 		"envoy-default-source-no-authority": {
-			`{"node":{"id":"a","cluster":"b"},"default_config_source":{},"dynamic_resources":{"ads_config":{` + grpc + `}}}`, "",
+			sources(`"default_config_source":{"api_config_source":{` + aggregated + `}}`), "",
+		},
+		"envoy-source-needs-authority": {
+			sources(`"config_sources":[{"api_config_source":{` + aggregated + `}}]`),
+			"envoy: config_sources[0].authorities: required: at least one",
+		},
+		"envoy-authority-in-two-places": {
+			sources(`"config_sources":[{"authorities":[{"name":"x"}],"api_config_source":{` + aggregated + `}}],` +
+				`"default_config_source":{"authorities":[{"name":"x"}],"api_config_source":{` + aggregated + `}}`), "",
+		},
+		"envoy-source-ads-specifier": {
+			sources(`"config_sources":[{"authorities":[{"name":"x"}],"ads":{}}],"default_config_source":{"ads":{}}`),
+			"envoy: config_sources[0].ads: want api_config_source\n" +
+				"envoy: default_config_source.ads: want api_config_source",
+		},
+		"envoy-source-non-aggregated": {
+			sources(`"config_sources":[{"authorities":[{"name":"x"}],"api_config_source":{` + grpc + `}}]`),
+			`envoy: config_sources[0].api_config_source.api_type = "GRPC": want AGGREGATED_GRPC or AGGREGATED_DELTA_GRPC`,
+		},
+		"envoy-xdstp-collection-type": {
+			`{"node":{"id":"a","cluster":"b"},"dynamic_resources":{"ads_config":{` + grpc + `},` +
+				`"lds_resources_locator":"xdstp://a/envoy.config.cluster.v3.Cluster/x/*"}}`,
+			`envoy: dynamic_resources.lds_resources_locator = "xdstp://a/envoy.config.cluster.v3.Cluster/x/*": want an xdstp URL of a collection: ` +
+				`of type envoy.config.listener.v3.Listener with an id that ends in "/*", or of type envoy.config.listener.v3.ListenerCollection`,
 		},
 		"envoy-rest-no-cluster": {
 			doc(`"api_type":"REST","grpc_services":[` + service + `]`),
@@ -210,8 +228,10 @@ func TestEnvoyLocator(t *testing.T) {
 		t.Errorf("listeners %t, clusters %t, delta %t; want only delta",
 			boot.WatchListeners, boot.WatchClusters, boot.Servers[0].Delta)
 	}
+	if boot.ListenersLocator != "xdstp://a/envoy.config.listener.v3.Listener/x/*" || boot.ClustersLocator != "" {
+		t.Errorf("locators %q and %q", boot.ListenersLocator, boot.ClustersLocator)
+	}
 	want := []string{
-		"boot: dynamic_resources.lds_resources_locator: is not supported yet and not used",
 		"boot: dynamic_resources.cds_config.self: is not supported yet and not used; only ads is",
 	}
 	if diff := cmp.Diff(want, boot.Notices); diff != "" {

@@ -3,6 +3,7 @@ package bootstrap_test
 import (
 	"fmt"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/xdswatch/xdswatch/bootstrap"
 )
 
@@ -47,4 +48,28 @@ func ExampleConfig() {
 	}
 	fmt.Println(boot.Validate())
 	// Output: <nil>
+}
+
+// A program that follows eds_config of a Cluster to where its endpoints are.
+func ExampleConfig_ConfigSource() {
+	boot, err := bootstrap.Load("testdata/envoy_config_sources.yaml")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	edsConfig := &corev3.ConfigSource{
+		ConfigSourceSpecifier: &corev3.ConfigSource_ApiConfigSource{ApiConfigSource: &corev3.ApiConfigSource{
+			ApiType: corev3.ApiConfigSource_AGGREGATED_DELTA_GRPC,
+			GrpcServices: []*corev3.GrpcService{{TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{
+				EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{ClusterName: "xds-2"},
+			}}},
+		}},
+	}
+	source, err := boot.ConfigSource(edsConfig)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(source.Servers[0].URI, "delta:", source.Servers[0].Delta)
+	// Output: dns:///xds-2.example:18000 delta: true
 }

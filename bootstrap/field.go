@@ -20,6 +20,10 @@ type document struct {
 	camel   bool // a field may be spelled in lowerCamelCase too, as in protobuf's JSON
 	faults  []error
 	notices []string
+	// clusters and servers are what a ConfigSource may refer to: static clusters, and the
+	// servers of ads_config, which only a source of a watch may.
+	clusters clusterIndex
+	servers  []ManagementServer
 }
 
 func (d *document) err() error { return errors.Join(d.faults...) }

@@ -5,7 +5,11 @@ import (
 	"path/filepath"
 	"testing"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"google.golang.org/protobuf/proto"
+
 	"github.com/xdswatch/xdswatch/bootstrap"
 )
 
@@ -41,7 +45,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(envoyDoc(toCluster, tlsCluster(`common_tls_context: {validation_context: {system_root_certs: {}}}`))))
 	f.Add([]byte("a: &a [x]\nb: [*a, *a]\n"))
 	f.Add([]byte("node: !!binary AQI=\ndynamic_resources: 2001-01-01\n"))
-	if seeds < 80 || len(files) < 4 {
+	if seeds < 80 || len(files) < 5 {
 		f.Fatalf("%d seeds of cases and %d files: the corpus is lost", seeds, len(files))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -59,7 +63,7 @@ func FuzzParse(f *testing.F) {
 		if err := boot.Validate(); err != nil {
 			t.Fatalf("accepted, but Validate: %v", err)
 		}
-		if boot.Node == nil || len(boot.Servers) == 0 {
+		if boot.Node == nil || len(boot.Servers)+len(boot.Sources) == 0 && boot.DefaultSource == nil {
 			t.Fatalf("incomplete: %+v", boot)
 		}
 		for i, s := range boot.Servers {
@@ -69,6 +73,49 @@ func FuzzParse(f *testing.F) {
 		}
 		if diff := cmp.Diff(outcome(boot, nil), outcome(boot.WithDefaults(), nil)); diff != "" {
 			t.Fatalf("defaults were not all filled:\n%s", diff)
+		}
+	})
+}
+
+// FuzzConfigSource: no ConfigSource makes the reading panic; what is accepted would do in
+// a Config, and is told the same way twice.
+func FuzzConfigSource(f *testing.F) {
+	boot := loadSources(f, caseOptions()...)
+	boot.Servers = []bootstrap.ManagementServer{{URI: "top:1", ChannelCreds: bootstrap.Insecure()}}
+	for _, text := range []string{
+		`{"ads":{},"authorities":[{"name":"a"},{"name":"b"}],"initialFetchTimeout":"2.5s"}`,
+		`{"self":{"transportApiVersion":"V3"},"resourceApiVersion":"V2"}`,
+		`{"pathConfigSource":{"path":"/x","watchedDirectory":{"path":"/"}}}`,
+		`{"apiConfigSource":{"apiType":"AGGREGATED_DELTA_GRPC","grpcServices":[{"envoyGrpc":{"clusterName":"xds-1"}},{"envoyGrpc":{"clusterName":"local"}}]}}`,
+		`{"apiConfigSource":{"apiType":"GRPC","rateLimitSettings":{"fillRate":"NaN"},"grpcServices":[{"googleGrpc":{"targetUri":"y:1",` +
+			`"channelCredentials":{"sslCredentials":{"rootCerts":{"inlineBytes":"AAEC"}}}},"initialMetadata":[{"key":"a-bin","rawValue":"AAE="}],` +
+			`"retryPolicy":{"retryBackOff":{"baseInterval":"1s"}}}]}}`,
+	} {
+		b, err := proto.Marshal(peer(f, text))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		cs := &corev3.ConfigSource{}
+		if proto.Unmarshal(data, cs) != nil {
+			return
+		}
+		s, err := boot.ConfigSource(cs)
+		again, err2 := boot.ConfigSource(cs)
+		if (err == nil) != (err2 == nil) || err != nil && err.Error() != err2.Error() {
+			t.Fatalf("two outcomes:\n%v\n%v", err, err2)
+		}
+		if diff := cmp.Diff(s, again, sameConfig, cmpopts.IgnoreFields(bootstrap.ChannelCreds{}, "Build")); diff != "" {
+			t.Fatalf("two sources:\n%s", diff)
+		}
+		if err != nil {
+			return
+		}
+		c := &bootstrap.Config{DefaultSource: &s}
+		if err := c.Validate(); err != nil {
+			t.Fatalf("accepted, but Validate: %v", err)
 		}
 	})
 }

@@ -40,9 +40,6 @@ func (x field) servers() []ManagementServer {
 			out = append(out, item.server())
 		}
 	}
-	if len(out) > 1 {
-		x.notice("%d servers are given; the first is used, the others wait until falling back is supported", len(out))
-	}
 	return out
 }
 

@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"fmt"
 	"os"
+	"slices"
 )
 
 // Environment variables that [FromEnv] reads (gRFC A27).
@@ -59,11 +60,12 @@ func Parse(source string, data []byte, opts ...Option) (*Config, error) {
 		return nil, err
 	}
 	d := &document{source: source, opts: o}
-	c := &Config{}
+	c := &Config{origin: &origin{source: source, opts: slices.Clone(opts)}}
 	x := field{doc: d, val: root}
 	if isEnvoy(root) {
 		d.camel = true
 		x.envoyConfig(c)
+		c.origin.static = x.at("static_resources").val
 	} else {
 		x.grpcConfig(c)
 	}

@@ -32,6 +32,10 @@ func outcome(c *bootstrap.Config, err error) string {
 			line("authority %q fallback on reachability only", name)
 		}
 	}
+	for i := range c.Sources {
+		writeSource(line, fmt.Sprint("source ", i), &c.Sources[i])
+	}
+	writeSource(line, "default source", c.DefaultSource)
 	line("client template %s", c.ClientDefaultListenerTemplate)
 	if c.ServerListenerTemplate != "" {
 		line("server template %s", c.ServerListenerTemplate)
@@ -47,10 +51,29 @@ func outcome(c *bootstrap.Config, err error) string {
 	if c.WatchListeners || c.WatchClusters {
 		line("watch listeners=%t clusters=%t", c.WatchListeners, c.WatchClusters)
 	}
+	if c.ListenersLocator != "" || c.ClustersLocator != "" {
+		line("watch listeners=%q clusters=%q", c.ListenersLocator, c.ClustersLocator)
+	}
+	if c.NodeContextParams != nil {
+		line("node parameters %q", c.NodeContextParams)
+	}
 	for _, n := range c.Notices {
 		line("notice %s", n)
 	}
 	return b.String()
+}
+
+func writeSource(line func(string, ...any), what string, s *bootstrap.Source) {
+	if s == nil {
+		return
+	}
+	line("%s of %q", what, s.Authorities)
+	for _, server := range s.Servers {
+		line("%s server %s", what, serverText(server))
+	}
+	for _, n := range s.Notices {
+		line("%s notice %s", what, n)
+	}
 }
 
 func writeNode(line func(string, ...any), c *bootstrap.Config) {
@@ -74,6 +97,12 @@ func serverText(s bootstrap.ManagementServer) string {
 	}
 	if s.Delta {
 		text += " delta"
+	}
+	if s.PerType {
+		text += " per type"
+	}
+	if s.HostAuthority != "" {
+		text += " authority=" + s.HostAuthority
 	}
 	return text
 }

@@ -17,7 +17,7 @@ import (
 func (c *Config) Validate() error {
 	var v validator
 	if len(c.Servers) == 0 {
-		v.fault("Servers", "", "at least one server is required")
+		v.noServers(c)
 	}
 	v.servers("Servers", c.Servers)
 	for _, name := range slices.Sorted(maps.Keys(c.Authorities)) {
@@ -27,6 +27,8 @@ func (c *Config) Validate() error {
 		}
 		v.servers(path+".Servers", a.Servers)
 	}
+	v.sources(c)
+	v.collections(c)
 	for _, name := range slices.Sorted(maps.Keys(c.CertificateProviders)) {
 		if c.CertificateProviders[name].PluginName == "" {
 			v.fault(fmt.Sprintf("CertificateProviders[%q].PluginName", name), "", "required")
@@ -144,6 +146,70 @@ func headerFault(h Header) string {
 
 const binarySuffix = "-bin"
 
+// noServers judges a Config without top-level servers, which only other sources make up for.
+func (v *validator) noServers(c *Config) {
+	if len(c.Sources) == 0 && c.DefaultSource == nil {
+		v.fault("Servers", "", "at least one server is required")
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Authorities)) {
+		if len(c.Authorities[name].Servers) == 0 {
+			v.fault(fmt.Sprintf("Authorities[%q].Servers", name), "", "required, as there are no top-level servers")
+		}
+	}
+	if c.WatchListeners || c.WatchClusters {
+		v.fault("Servers", "", "required with WatchListeners and WatchClusters")
+	}
+}
+
+func (v *validator) sources(c *Config) {
+	for i, s := range c.Sources {
+		path := fmt.Sprintf("Sources[%d]", i)
+		if len(s.Authorities) == 0 {
+			v.fault(path+".Authorities", "", "at least one authority is required")
+		}
+		v.source(path, s)
+	}
+	if c.DefaultSource != nil {
+		v.source("DefaultSource", *c.DefaultSource)
+	}
+}
+
+func (v *validator) source(path string, s Source) {
+	for i, name := range s.Authorities {
+		at := fmt.Sprintf("%s.Authorities[%d]", path, i)
+		switch {
+		case name == "":
+			v.fault(at, "", "required")
+		case slices.Contains(s.Authorities[:i], name):
+			v.fault(at, shown(name), "is named twice")
+		}
+	}
+	if len(s.Servers) == 0 {
+		v.fault(path+".Servers", "", "at least one server is required")
+	}
+	v.servers(path+".Servers", s.Servers)
+}
+
+func (v *validator) collections(c *Config) {
+	for _, l := range []struct{ path, url, typ string }{
+		{"ListenersLocator", c.ListenersLocator, listenerType},
+		{"ClustersLocator", c.ClustersLocator, clusterType},
+	} {
+		if l.url == "" {
+			continue
+		}
+		if reason := collectionFault(l.url, l.typ); reason != "" {
+			v.fault(l.path, shown(l.url), reason)
+		}
+	}
+	for i, name := range c.NodeContextParams {
+		if reason := nodeParamFault(name); reason != "" {
+			v.fault(fmt.Sprintf("NodeContextParams[%d]", i), shown(name), reason)
+		}
+	}
+}
+
 // WithDefaults is a copy of the Config with defaults filled: an empty Node, the listener
 // templates, and the servers of authorities that have none of their own. The copy shares
 // no slice or map with the original; credentials are shared.
@@ -164,6 +230,15 @@ func (c *Config) WithDefaults() *Config {
 		a.Servers = cloneServers(a.Servers)
 		out.Authorities[name] = a
 	}
+	out.Sources = slices.Clone(c.Sources)
+	for i, s := range out.Sources {
+		out.Sources[i] = s.clone()
+	}
+	if c.DefaultSource != nil {
+		s := c.DefaultSource.clone()
+		out.DefaultSource = &s
+	}
+	out.NodeContextParams = slices.Clone(c.NodeContextParams)
 	out.CertificateProviders = maps.Clone(c.CertificateProviders)
 	out.AllowedGRPCServices = maps.Clone(c.AllowedGRPCServices)
 	out.Notices = slices.Clone(c.Notices)

@@ -1,0 +1,210 @@
+package authority
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/xdstp"
+)
+
+// Form says what a name stands for.
+type Form uint8
+
+// The forms.
+const (
+	Single   Form = iota // one resource
+	Wildcard             // "*": every resource of a type (xDS protocol)
+	Glob                 // "xdstp://a/T/path/*": the resources of a path (xRFC TP1)
+	List                 // "xdstp://a/TCollection/id": a resource that lists others (xRFC TP1)
+)
+
+// String implements fmt.Stringer.
+func (f Form) String() string {
+	switch f {
+	case Single:
+		return "resource"
+	case Wildcard:
+		return "wildcard"
+	case Glob:
+		return "glob"
+	case List:
+		return "list collection"
+	}
+	return "unknown"
+}
+
+// Resolved is a resource name that has been understood, and who answers for it.
+type Resolved struct {
+	// Authority that the name belongs to; "" with Old, and also of the empty authority.
+	Authority string
+	// Old is an old-style name, which belongs to no authority.
+	Old  bool
+	Form Form
+	// TypeURL of what a server is asked for: the one that was asked with, or for a list
+	// collection the collection's own.
+	TypeURL string
+	// Name is the canonical text: what a server is asked for, and what the resource is
+	// kept under. Equal names have equal texts.
+	Name string
+	// Servers in order of priority; at least one. Shared: read only.
+	Servers []bootstrap.ManagementServer
+	// FallbackOnReachabilityOnly is the authority's (gRFC A95).
+	FallbackOnReachabilityOnly bool
+	// Peer is set if the source that a watch brought along answers, and not the
+	// bootstrap's; equal sources have equal texts, which mean nothing else.
+	Peer string
+}
+
+// Label is the authority as metrics show it: its name, or [OldLabel] (gRFC A78).
+func (r Resolved) Label() string {
+	if r.Old {
+		return OldLabel
+	}
+	return r.Authority
+}
+
+// Key says who answers.
+func (r Resolved) Key() Key { return Key{Old: r.Old, Authority: r.Authority, Peer: r.Peer} }
+
+// Resolve understands the name of a single resource of a type, and finds its servers. An
+// old-style name may hold any characters; the type segment of a structured one must be the
+// message of the type URL, and its context parameters the program's own (xRFC TP1). It
+// asks nobody and does not block.
+//
+// The error is a [*NameError], or an [*UnknownAuthorityError] for a name that is good but
+// has no servers.
+func (t *Table) Resolve(typeURL, name string) (Resolved, error) {
+	if err := checkText(name); err != nil {
+		return Resolved{}, &NameError{Name: name, TypeURL: typeURL, Err: err}
+	}
+	if !xdstp.IsXDSTP(name) {
+		return t.resolveOld(typeURL, name, Single)
+	}
+	n, form, err := parse(typeURL, name)
+	if err == nil && form != Single {
+		err = notSingle(form)
+	}
+	if err != nil {
+		return Resolved{}, &NameError{Name: name, TypeURL: typeURL, Err: err}
+	}
+	return t.resolve(typeURL, name, n, form)
+}
+
+// ResolveCollection understands the name of a collection of resources of a type, and finds
+// its servers: "*" (for which "" is short), a glob, or a list collection, whose type
+// segment is that of the resources with "Collection" behind it (xRFC TP1).
+//
+// Otherwise it is as [Table.Resolve].
+func (t *Table) ResolveCollection(typeURL, name string) (Resolved, error) {
+	if name == "" || name == "*" {
+		return t.resolveOld(typeURL, "*", Wildcard)
+	}
+	err := checkText(name)
+	if err == nil && !xdstp.IsXDSTP(name) {
+		err = ErrNotCollection
+	}
+	if err != nil {
+		return Resolved{}, &NameError{Name: name, TypeURL: typeURL, Err: err}
+	}
+	n, form, err := parse(typeURL, name)
+	if err == nil && form == Single {
+		err = ErrNotCollection
+	}
+	if err != nil {
+		return Resolved{}, &NameError{Name: name, TypeURL: typeURL, Err: err}
+	}
+	return t.resolve(typeURL, name, n, form)
+}
+
+func (t *Table) resolveOld(typeURL, name string, form Form) (Resolved, error) {
+	from, peer := t.old()
+	if !from.known() {
+		return Resolved{}, &NameError{Name: name, TypeURL: typeURL, Err: ErrNoServers}
+	}
+	return Resolved{
+		Old: true, Form: form, TypeURL: typeURL, Name: name, Peer: peer,
+		Servers: from.servers, FallbackOnReachabilityOnly: from.reachabilityOnly,
+	}, nil
+}
+
+// resolve finds the servers of a structured name; text is how it was written.
+func (t *Table) resolve(typeURL, text string, n xdstp.Name, form Form) (Resolved, error) {
+	from, peer := t.find(n.Authority)
+	if !from.known() {
+		return Resolved{}, t.unknown(text, n.Authority)
+	}
+	if form == List {
+		typeURL += collectionSuffix
+	}
+	return Resolved{
+		Authority: n.Authority, Form: form, TypeURL: typeURL, Name: n.String(), Peer: peer,
+		Servers: from.servers, FallbackOnReachabilityOnly: from.reachabilityOnly,
+	}, nil
+}
+
+func checkText(name string) error {
+	if name == "" {
+		return ErrEmptyName
+	}
+	if !utf8.ValidString(name) {
+		return ErrNotUTF8
+	}
+	return nil
+}
+
+// parse reads a structured name as a program writes it.
+func parse(typeURL, name string) (xdstp.Name, Form, error) {
+	if strings.ContainsRune(name, '#') {
+		return xdstp.Name{}, Single, ErrFragment
+	}
+	n, err := xdstp.Parse(name)
+	if err != nil {
+		return xdstp.Name{}, Single, err
+	}
+	if err := checkParams(n); err != nil {
+		return xdstp.Name{}, Single, err
+	}
+	form, err := formOf(typeURL, n)
+	return n, form, err
+}
+
+// collectionSuffix makes the type of a list collection of that of its members.
+const collectionSuffix = "Collection"
+
+// formOf says what a structured name stands for where a type is asked for.
+func formOf(typeURL string, n xdstp.Name) (Form, error) {
+	segment := xdstp.TypeSegment(typeURL)
+	listed, ok := strings.CutSuffix(n.Type, collectionSuffix)
+	switch {
+	case n.Type == segment && n.IsGlob():
+		return Glob, nil
+	case n.Type == segment:
+		return Single, nil
+	case !ok || listed != segment:
+		return Single, fmt.Errorf("%w: %s", ErrWrongType, n.Type)
+	case n.IsGlob():
+		return Single, ErrGlobOfLists
+	}
+	return List, nil
+}
+
+func notSingle(form Form) error {
+	if form == List {
+		return ErrList
+	}
+	return ErrGlob
+}
+
+// ownParams is the prefix of context parameters that a client adds to a name itself.
+const ownParams = "xds."
+
+func checkParams(n xdstp.Name) error {
+	for _, p := range n.Params {
+		if strings.HasPrefix(p.Key, ownParams) {
+			return fmt.Errorf("%w: %s", ErrOwnParam, p.Key)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+package bootstrap
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/xdswatch/xdswatch/xdstp"
+)
+
+// Types of which an Envoy bootstrap may ask for a collection.
+const (
+	listenerType = "envoy.config.listener.v3.Listener"
+	clusterType  = "envoy.config.cluster.v3.Cluster"
+)
+
+// sourceTerms reads what all kinds of an envoy.config.core.v3.ConfigSource have.
+func (x field) sourceTerms() {
+	x.at("resource_api_version").apiVersion()
+	if t := x.at("initial_fetch_timeout"); t.duration() != 0 {
+		t.notice("is not supported yet; the client's own timer for a resource is used")
+	}
+}
+
+// specifier is the one field of a ConfigSource that says where resources come from, and
+// its name; "" after a fault.
+func (x field) specifier() (name string, given field) {
+	for _, other := range []string{"ads", "api_config_source", "path_config_source", "path", "self"} {
+		at := x.at(other)
+		switch {
+		case !at.present():
+		case name != "":
+			at.fault("is given beside %s; want one of them", name)
+		default:
+			name, given = other, at
+		}
+	}
+	if name == "" {
+		x.fault("names no source")
+	}
+	return name, given
+}
+
+// listedSource reads a member of config_sources, which answers for the authorities that it
+// names.
+func (x field) listedSource() Source {
+	s := x.defaultSource()
+	if a := x.at("authorities"); len(a.items()) == 0 {
+		a.fault("required: at least one")
+	}
+	return s
+}
+
+// defaultSource reads default_config_source, which need not name authorities. What is
+// neither aggregated nor an API cannot be shared by several types and authorities.
+func (x field) defaultSource() Source {
+	x.sourceTerms()
+	s := Source{Authorities: x.at("authorities").authorityNames()}
+	switch name, given := x.specifier(); name {
+	case "api_config_source":
+		s.Servers = given.apiConfigSource(aggregatedAPI)
+	case "":
+	default:
+		given.fault("want api_config_source")
+	}
+	return s
+}
+
+// authorityNames reads a list of xds.core.v3.Authority.
+func (x field) authorityNames() []string {
+	var names []string
+	for _, item := range x.items() {
+		if !item.entry() {
+			continue
+		}
+		name := item.at("name")
+		text := name.required()
+		if text != "" && slices.Contains(names, text) {
+			name.fault("is named twice")
+		}
+		names = append(names, text)
+	}
+	return names
+}
+
+// nodeParamNames are the fields of a node that can be context parameters. Each entry of
+// the two metadata makes a parameter of its own.
+func nodeParamNames() []string {
+	return []string{
+		"id", "cluster", "user_agent_name", "user_agent_version",
+		"locality.region", "locality.zone", "locality.sub_zone", "metadata",
+		"user_agent_build_version.version", "user_agent_build_version.metadata",
+	}
+}
+
+// nodeParamFault says what is wrong with an entry of node_context_params.
+func nodeParamFault(name string) string {
+	if known := nodeParamNames(); !slices.Contains(known, name) {
+		return "want one of " + strings.Join(known, ", ")
+	}
+	return ""
+}
+
+func (x field) nodeParams() []string {
+	var out []string
+	for _, item := range x.items() {
+		name := item.required()
+		if reason := nodeParamFault(name); name != "" && reason != "" {
+			item.fault("%s", reason)
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+// collectionFault says what is wrong with the locator of a collection of a type: an xdstp
+// URL of a glob, or of a list collection (xRFC TP1).
+func collectionFault(url, typ string) string {
+	l, err := xdstp.ParseLocator(url)
+	if err != nil {
+		return locatorReason(err)
+	}
+	n := l.Name
+	for _, p := range n.Params {
+		if strings.HasPrefix(p.Key, "xds.") {
+			return "the parameter \"" + p.Key + "\" is one that the client adds itself"
+		}
+	}
+	for _, d := range l.Directives {
+		if d.Alt == nil {
+			return "an entry directive means one resource and no collection"
+		}
+	}
+	glob := n.Type == typ && n.IsGlob()
+	list := n.Type == typ+"Collection" && !n.IsGlob()
+	if l.Scheme != xdstp.SchemeXDSTP || !glob && !list {
+		return "want an xdstp URL of a collection: of type " + typ + " with an id that ends in \"/*\", or of type " + typ + "Collection"
+	}
+	return ""
+}
+
+// locatorReason is the error of a locator without its text, which stands beside it.
+func locatorReason(err error) string {
+	e, ok := errors.AsType[*xdstp.Error](err)
+	if !ok {
+		return err.Error()
+	}
+	text := fmt.Sprintf("%s at byte %d: %s", e.Part, e.Offset, e.Reason)
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
