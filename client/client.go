@@ -218,7 +218,13 @@ func (c *Client) prepareAll(ctx context.Context, kind resource.Kind, collection 
 	if collection == wildcard || collection == "" {
 		return c.place(kind, wildcard, source{old: true}, machine.Watch{Wildcard: true, Name: wildcard})
 	}
-	r, err := c.table.ResolveGlob(kind.TypeURL(), collection)
+	r, err := c.table.ResolveCollection(kind.TypeURL(), collection)
+	switch {
+	case errors.Is(err, authority.ErrNotCollection):
+		err = fmt.Errorf("%w: %w", ErrCollection, err)
+	case err == nil && r.Form == authority.List:
+		err = fmt.Errorf("%w: list collections are not followed", ErrCollection)
+	}
 	if err != nil {
 		return nil, c.configError(kind, collection, err)
 	}
