@@ -103,6 +103,11 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 		// too early is better than one whose answer was missed.
 		ts.starting, ts.star.known = false, true
 	}
+	if s.writing == ts && len(ts.waiting) > 0 {
+		for _, c := range ts.waiting {
+			c.known = c.known || c.self.asked
+		}
+	}
 	ts.nonce, ts.answered, ts.lastPure = r.Nonce, true, time.Time{}
 	m.clear(ts)
 	m.serial++
