@@ -267,7 +267,7 @@ func (m *Machine) remove(now time.Time, e *entry, reason Reason) {
 
 // empty takes the server's word that a glob has no members (xRFC TP1).
 func (m *Machine) empty(now time.Time, c *collection, reason Reason) {
-	c.self.status, c.self.fault = StatusAcked, nil
+	c.self.status = StatusAcked
 	for _, e := range c.inOrder() {
 		if e.known() {
 			m.remove(now, e, reason)
