@@ -62,14 +62,14 @@ func (b Batch[T]) of(k client.Kind) iter.Seq[Event[T]] {
 
 // Watch subscribes to one resource; see [client.Client.Watch] for how handlers are called,
 // what ends a watch, and errors.
-func Watch[T any](ctx context.Context, c *client.Client, t *resource.Type[T], name string, handler func(Event[T])) (*client.Watch, error) {
+func Watch[T any](ctx context.Context, c *client.Client, t *resource.Type[T], name string, handler func(Event[T]), opts ...client.WatchOption) (*client.Watch, error) {
 	if t == nil {
 		return nil, client.ErrNilType
 	}
 	if handler == nil {
 		return nil, client.ErrNilHandler
 	}
-	return c.Watch(ctx, t, name, func(ev client.Event) { handler(typed[T](ev)) })
+	return c.Watch(ctx, t, name, func(ev client.Event) { handler(typed[T](ev)) }, opts...)
 }
 
 // WatchAll subscribes to a collection: "*" is every resource of the type; see
@@ -85,24 +85,24 @@ func WatchAll[T any](ctx context.Context, c *client.Client, t *resource.Type[T],
 }
 
 // NewSet makes one handler for many resources that come and go; see [client.Set].
-func NewSet[T any](ctx context.Context, c *client.Client, t *resource.Type[T], handler func(Batch[T])) (*client.Set, error) {
+func NewSet[T any](ctx context.Context, c *client.Client, t *resource.Type[T], handler func(Batch[T]), opts ...client.WatchOption) (*client.Set, error) {
 	if t == nil {
 		return nil, client.ErrNilType
 	}
 	if handler == nil {
 		return nil, client.ErrNilHandler
 	}
-	return c.NewSet(ctx, t, batched(handler))
+	return c.NewSet(ctx, t, batched(handler), opts...)
 }
 
 // Get returns a resource: at once if it is held, else when the server has answered; see
 // [client.Client.Get].
-func Get[T any](ctx context.Context, c *client.Client, t *resource.Type[T], name string) (T, error) {
+func Get[T any](ctx context.Context, c *client.Client, t *resource.Type[T], name string, opts ...client.WatchOption) (T, error) {
 	var zero T
 	if t == nil {
 		return zero, client.ErrNilType
 	}
-	ev, err := c.Get(ctx, t, name)
+	ev, err := c.Get(ctx, t, name, opts...)
 	if err != nil {
 		return zero, err
 	}

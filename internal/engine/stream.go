@@ -48,7 +48,7 @@ func (e *Engine) stream(r machine.Ref) *stream {
 
 // open starts a stream's writer.
 func (e *Engine) open(o machine.Open) {
-	server := &e.config.Servers[o.Server]
+	server := e.server(o.Server)
 	s := &stream{
 		ref: o.Ref, number: o.Server, server: server, method: e.methodOf(server, o.TypeURL),
 		outbox: make(chan []byte, 1), credit: make(chan struct{}, 1), opened: time.Now(),
