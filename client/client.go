@@ -42,15 +42,15 @@ var (
 // Client is an xDS client. Its methods are safe for concurrent use and may be called
 // inside handlers.
 type Client struct {
-	config   Config
-	boot     *bootstrap.Config
-	node     string // id, for errors
-	engine   *engine.Engine
-	table    *authority.Table
-	sources  sources
-	closed   atomic.Bool
-	ended    chan struct{} // closed when all but handlers is over
-	done     chan struct{} // closed when handlers are too
+	config  Config
+	boot    *bootstrap.Config
+	node    string // id, for errors
+	engine  *engine.Engine
+	table   *authority.Table
+	sources sources
+	closed  atomic.Bool
+	ended   chan struct{} // closed when all but handlers is over
+	done    chan struct{} // closed when handlers are too
 
 	mu      sync.Mutex
 	types   map[string]*watchedType

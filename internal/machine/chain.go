@@ -414,8 +414,8 @@ func (mv *mover) moveEntry(e *entry, from, to *typeState) {
 
 // leaveBehind puts in place of an entry what the old server is to know of it.
 func (mv *mover) leaveBehind(e *entry, from *typeState, joins bool) {
-	delete(from.entries, e.name)
-	from.aliases.unlink(e)
+	from.stream.ttls.move(mv.now, e, &mv.dst.ttls)
+	from.drop(e)
 	wanted := len(e.watches) > 0 || joins
 	if !wanted && !e.noted {
 		return // a member, which was never asked for by name

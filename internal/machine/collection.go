@@ -199,7 +199,7 @@ func (ts *typeState) leave(c *collection) {
 		case e.wanted() || e.noted:
 			e.of = ts.plainOf(c.chain, c.authority)
 		default:
-			delete(ts.entries, e.name)
+			ts.drop(e)
 		}
 	}
 	c.members, c.timer = nil, 0
