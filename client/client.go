@@ -48,25 +48,19 @@ type Client struct {
 	engine   *engine.Engine
 	table    *authority.Table
 	servers  []bootstrap.ManagementServer // by machine server
-	serverOf map[source]int
+	serverOf map[authority.Key]int
 	closed   atomic.Bool
 	ended    chan struct{} // closed when all but handlers is over
 	done     chan struct{} // closed when handlers are too
 
 	mu      sync.Mutex
 	types   map[string]*watchedType
-	lanes   map[source]int
+	lanes   map[authority.Key]int
 	watches map[*core]struct{}
 	pending int           // watches without a first answer
 	settled chan struct{} // closed while pending is 0
 
 	gets gets
-}
-
-// source is who answers for a name: an authority, or for old-style names nobody by name.
-type source struct {
-	old       bool
-	authority string
 }
 
 type watchedType struct {
@@ -91,8 +85,8 @@ func New(config Config) (*Client, error) {
 	}
 	config = config.withDefaults()
 	c := &Client{
-		config: config, boot: boot, node: boot.Node.GetId(), table: table, serverOf: map[source]int{},
-		ended: make(chan struct{}), done: make(chan struct{}), types: map[string]*watchedType{}, lanes: map[source]int{},
+		config: config, boot: boot, node: boot.Node.GetId(), table: table, serverOf: map[authority.Key]int{},
+		ended: make(chan struct{}), done: make(chan struct{}), types: map[string]*watchedType{}, lanes: map[authority.Key]int{},
 		watches: map[*core]struct{}{}, settled: make(chan struct{}),
 	}
 	close(c.settled)
@@ -108,8 +102,8 @@ func New(config Config) (*Client, error) {
 	return c, nil
 }
 
-// engineConfig makes one server of each that is the first of an authority, or of all
-// names without one. Equal servers are one (gRFC A47).
+// engineConfig makes one server of each that is the first of a source. Equal servers are
+// one (gRFC A47).
 func (c *Client) engineConfig() (engine.Config, error) {
 	ec := engine.Config{
 		ResourceTimeout: c.config.ResourceTimeout,
@@ -140,13 +134,8 @@ func (c *Client) engineConfig() (engine.Config, error) {
 		ec.Servers = append(ec.Servers, es)
 		return i
 	}
-	c.serverOf[source{old: true}] = add(c.boot.Servers[0])
-	for _, name := range slices.Sorted(maps.Keys(c.boot.Authorities)) {
-		servers := c.boot.Authorities[name].Servers
-		if len(servers) == 0 {
-			servers = c.boot.Servers
-		}
-		c.serverOf[source{authority: name}] = add(servers[0])
+	for _, source := range c.table.Sources() {
+		c.serverOf[source.Key] = add(source.Servers[0])
 	}
 	return ec, errors.Join(faults...)
 }
@@ -206,7 +195,11 @@ func (c *Client) prepareAll(ctx context.Context, kind resource.Kind, collection 
 	if collection != wildcard && collection != "" {
 		return nil, c.configError(kind, collection, fmt.Errorf("%w: only %q is a collection", ErrCollection, wildcard))
 	}
-	return c.place(kind, wildcard, source{old: true}, machine.Watch{Wildcard: true})
+	r, err := c.table.ResolveCollection(kind.TypeURL(), wildcard)
+	if err != nil {
+		return nil, c.configError(kind, wildcard, err)
+	}
+	return c.place(kind, wildcard, r.Key(), machine.Watch{Wildcard: true})
 }
 
 // prepare checks what a watch is to be and finds its server.
@@ -221,11 +214,11 @@ func (c *Client) prepare(ctx context.Context, kind resource.Kind, name string) (
 	if err != nil {
 		return nil, c.configError(kind, name, err)
 	}
-	return c.place(kind, name, source{r.Old, r.Authority}, machine.Watch{Name: r.Name, Authority: r.Authority})
+	return c.place(kind, name, r.Key(), machine.Watch{Name: r.Name, Authority: r.Authority})
 }
 
 // place gives a watch its type, its server and the lane of its authority.
-func (c *Client) place(kind resource.Kind, name string, from source, w machine.Watch) (*machine.Watch, error) {
+func (c *Client) place(kind resource.Kind, name string, from authority.Key, w machine.Watch) (*machine.Watch, error) {
 	t, err := c.typeOf(kind, name)
 	if err != nil {
 		return nil, err
@@ -274,7 +267,7 @@ func (c *Client) typeOf(kind resource.Kind, name string) (*machine.Type, error) 
 }
 
 // laneOf numbers authorities: the events of one are told in order.
-func (c *Client) laneOf(from source) int {
+func (c *Client) laneOf(from authority.Key) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, ok := c.lanes[from]; !ok {
