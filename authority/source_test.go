@@ -64,7 +64,7 @@ func TestSources(t *testing.T) {
 // Without a default source an authority that no source names is unknown, and the error
 // tells those that are named.
 //
-// spec: AUTH-1
+// spec: AUTH-1 FED-1
 func TestSourcesUnknown(t *testing.T) {
 	c := envoy()
 	c.DefaultSource = nil
@@ -105,8 +105,6 @@ func TestNoServersForOldNames(t *testing.T) {
 
 // Names of one authority have one key; those of another, and old-style ones, have others.
 // Servers do not count: each authority falls back by itself.
-//
-// spec: FALLBACK-2
 func TestKey(t *testing.T) {
 	table := newTable(t, &bootstrap.Config{
 		Servers:     servers("top:1"),
@@ -235,8 +233,6 @@ func large(authorities, lists int) *bootstrap.Config {
 }
 
 // Authorities with equal servers share one list.
-//
-// spec: CFG-3
 func TestLargeTableShares(t *testing.T) {
 	const authorities, lists = 200, 10
 	table := newTable(t, large(authorities, lists))
