@@ -42,6 +42,7 @@ func bidi() *grpc.StreamDesc { return &grpc.StreamDesc{ServerStreams: true, Clie
 type deltaPeer struct {
 	t      *testing.T
 	ctx    context.Context
+	server *CollectionServer
 	stream deltaClient
 	url    string
 	nonce  string // of the last response
@@ -49,13 +50,27 @@ type deltaPeer struct {
 
 func newDeltaPeer(t *testing.T, ctx context.Context, s *CollectionServer, url string) *deltaPeer {
 	t.Helper()
-	return &deltaPeer{t: t, ctx: ctx, stream: openDelta(t, ctx, connect(t, s.Addr())), url: url}
+	return deltaPeerOn(t, ctx, s, connect(t, s.Addr()), url)
 }
 
+func deltaPeerOn(t *testing.T, ctx context.Context, s *CollectionServer, cc *grpc.ClientConn, url string) *deltaPeer {
+	t.Helper()
+	return &deltaPeer{t: t, ctx: ctx, server: s, stream: openDelta(t, ctx, cc), url: url}
+}
+
+// send waits until the server has acted on the request.
 func (p *deltaPeer) send(r *discoveryv3.DeltaDiscoveryRequest) {
 	p.t.Helper()
 	r.TypeUrl = p.url
-	must(p.t, p.stream.Send(r))
+	heard(p.t, p.ctx, p.server, func() error { return p.stream.Send(r) })
+}
+
+// heard sends a request and waits until the server has acted on it.
+func heard(t *testing.T, ctx context.Context, s *CollectionServer, send func() error) {
+	t.Helper()
+	before := s.Counters().Requests
+	must(t, send())
+	must(t, s.Await(ctx, func() bool { return s.Counters().Requests > before }))
 }
 
 func (p *deltaPeer) ask(names ...string) {
@@ -119,6 +134,8 @@ func deltaText(resp *discoveryv3.DeltaDiscoveryResponse) []string {
 // sotwPeer is a client of one type on a state-of-the-world stream.
 type sotwPeer struct {
 	t      *testing.T
+	ctx    context.Context
+	server *CollectionServer
 	stream sotwClient
 	url    string
 	last   *discoveryv3.DiscoveryResponse
@@ -126,16 +143,18 @@ type sotwPeer struct {
 
 func newSotWPeer(t *testing.T, ctx context.Context, s *CollectionServer, url string) *sotwPeer {
 	t.Helper()
-	return &sotwPeer{t: t, stream: openSotW(t, ctx, connect(t, s.Addr())), url: url}
+	return &sotwPeer{t: t, ctx: ctx, server: s, stream: openSotW(t, ctx, connect(t, s.Addr())), url: url}
 }
 
-// ask asks for the names, and accepts the last response.
+// ask asks for the names, and accepts the last response. It waits until the server has
+// acted on it.
 func (p *sotwPeer) ask(names ...string) {
 	p.t.Helper()
-	must(p.t, p.stream.Send(&discoveryv3.DiscoveryRequest{
+	r := &discoveryv3.DiscoveryRequest{
 		TypeUrl: p.url, ResourceNames: names,
 		VersionInfo: p.last.GetVersionInfo(), ResponseNonce: p.last.GetNonce(),
-	}))
+	}
+	heard(p.t, p.ctx, p.server, func() error { return p.stream.Send(r) })
 }
 
 // want receives a response and compares it with its names, where a wrapped resource has

@@ -13,7 +13,7 @@ import (
 
 // scale is the number of members of the large glob: the race detector makes it slow.
 func scale() int {
-	if raceDetector {
+	if raceOn {
 		return 10_000
 	}
 	return 100_000
@@ -94,9 +94,9 @@ func TestCollectionSilentReader(t *testing.T) {
 	resources, _ := many(n, "f/", "0")
 	must(t, s.Set(resources...))
 	cc := connect(t, s.Addr(), grpc.WithInitialWindowSize(64<<10), grpc.WithInitialConnWindowSize(64<<10))
-	slow := &deltaPeer{t: t, ctx: ctx, stream: openDelta(t, ctx, cc), url: clusterURL}
+	slow := deltaPeerOn(t, ctx, s, cc, clusterURL)
 	slow.ask(clustersAt + "f/*")
-	gone := &deltaPeer{t: t, ctx: ctx, stream: openDelta(t, ctx, connect(t, s.Addr())), url: clusterURL}
+	gone := deltaPeerOn(t, ctx, s, connect(t, s.Addr()), clusterURL)
 	gone.ask(clustersAt + "f/*")
 
 	brisk := newDeltaPeer(t, ctx, s, clusterURL)
@@ -130,7 +130,7 @@ func TestCollectionStopWithSilentReader(t *testing.T) {
 	resources, _ := many(n, "f/", "1")
 	must(t, s.Set(resources...))
 	cc := connect(t, s.Addr(), grpc.WithInitialWindowSize(64<<10), grpc.WithInitialConnWindowSize(64<<10))
-	p := &deltaPeer{t: t, ctx: ctx, stream: openDelta(t, ctx, cc), url: clusterURL}
+	p := deltaPeerOn(t, ctx, s, cc, clusterURL)
 	p.ask(clustersAt + "f/*")
 	must(t, s.Await(ctx, func() bool { return s.Counters().Responses > 0 }))
 	s.Stop()

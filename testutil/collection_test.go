@@ -498,7 +498,7 @@ func TestCollectionRestart(t *testing.T) {
 	}
 	must(t, s.Set(named("a", "1"), named("b", "1")))
 	cc := connect(t, s.Addr(), eager())
-	p := &deltaPeer{t: t, ctx: ctx, stream: openDelta(t, ctx, cc), url: clusterURL}
+	p := deltaPeerOn(t, ctx, s, cc, clusterURL)
 	p.ask("a", "b")
 	p.want("a@1", "b@1")
 	settle(t, ctx, s)
@@ -512,7 +512,7 @@ func TestCollectionRestart(t *testing.T) {
 	noLeak(t)
 	s.Remove(clusterURL, "a")
 	must(t, s.Restart())
-	p = &deltaPeer{t: t, ctx: ctx, stream: openDelta(t, ctx, cc), url: clusterURL}
+	p = deltaPeerOn(t, ctx, s, cc, clusterURL)
 	p.resume(map[string]string{"a": "1", "b": "1"}, "a", "b")
 	p.want("-a")
 	settle(t, ctx, s)

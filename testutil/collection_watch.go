@@ -77,7 +77,9 @@ func (s *CollectionServer) requestsSince(n int) []*Request {
 }
 
 // Settle waits until the clients know all that the server has to say: nothing is left to be
-// sent on any open stream, and every response is answered. The error is that of ctx.
+// sent on any open stream, and every response is answered. What a client has not asked for
+// yet is not waited for: see that it is [CollectionServer.Subscribed] first, with
+// [CollectionServer.Await]. The error is that of ctx.
 func (s *CollectionServer) Settle(ctx context.Context) error {
 	return s.Await(ctx, func() bool {
 		s.mu.Lock()

@@ -2,5 +2,4 @@
 
 package testutil
 
-// raceDetector says that the tests run under the race detector.
-const raceDetector = false
+const raceOn = false

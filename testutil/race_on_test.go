@@ -2,5 +2,6 @@
 
 package testutil
 
-// raceDetector says that the tests run under the race detector.
-const raceDetector = true
+// raceOn says that the race detector is on, which makes code much slower: the largest test
+// is smaller then.
+const raceOn = true
