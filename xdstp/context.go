@@ -72,10 +72,14 @@ type ContextFunc func(typeURL string) Context
 // parameters"; Envoy). Neither the name nor the context is changed. The server's answer
 // carries exactly the parameters of the result.
 func (c Context) Apply(n Name) Name {
-	if len(c.Node)+len(c.Features)+len(c.Attributes) == 0 {
+	added := len(c.Node) + len(c.Features) + len(c.Attributes)
+	if added == 0 {
 		return n
 	}
-	all := slices.Concat(c.Node, n.Params, c.Features, c.Attributes)
+	all := make([]Param, 0, len(n.Params)+added)
+	for _, layer := range [...][]Param{c.Node, n.Params, c.Features, c.Attributes} {
+		all = append(all, layer...)
+	}
 	slices.SortStableFunc(all, compareParams)
 	n.Params = keepLast(all)
 	return n

@@ -27,7 +27,7 @@ func NameFromProto(m *xdscorev3.ResourceName) (Name, error) {
 		return Name{}, err
 	}
 	if n.IsGlob() {
-		return Name{}, fieldFault(field+".id", PartID, isGlob)
+		return Name{}, fieldFault(field+".id", PartID, globReason)
 	}
 	return n, nil
 }

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 )
 
-func context(pairs ...string) *xdscorev3.ContextParams {
+func contextOf(pairs ...string) *xdscorev3.ContextParams {
 	m := &xdscorev3.ContextParams{Params: make(map[string]string)}
 	for i := 0; i < len(pairs); i += 2 {
 		m.Params[pairs[i]] = pairs[i+1]
@@ -19,7 +19,7 @@ func context(pairs ...string) *xdscorev3.ContextParams {
 }
 
 func exact(pairs ...string) *xdscorev3.ResourceLocator_ExactContext {
-	return &xdscorev3.ResourceLocator_ExactContext{ExactContext: context(pairs...)}
+	return &xdscorev3.ResourceLocator_ExactContext{ExactContext: contextOf(pairs...)}
 }
 
 func entry(name string) *xdscorev3.ResourceLocator_Directive {
@@ -37,9 +37,9 @@ func TestNameProto(t *testing.T) {
 	}{
 		{"xdstp:///T", &xdscorev3.ResourceName{ResourceType: "T"}},
 		{"xdstp://a%2F/T/x%3Ay/z?b=2&a=%26", &xdscorev3.ResourceName{
-			Authority: "a/", ResourceType: "T", Id: "x:y/z", Context: context("a", "&", "b", "2"),
+			Authority: "a/", ResourceType: "T", Id: "x:y/z", Context: contextOf("a", "&", "b", "2"),
 		}},
-		{"xdstp://a/T/x?=", &xdscorev3.ResourceName{Authority: "a", ResourceType: "T", Id: "x", Context: context("", "")}},
+		{"xdstp://a/T/x?=", &xdscorev3.ResourceName{Authority: "a", ResourceType: "T", Id: "x", Context: contextOf("", "")}},
 	}
 	for _, tt := range tests {
 		n := mustParse(t, tt.name)
