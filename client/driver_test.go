@@ -27,6 +27,7 @@ import (
 	"github.com/xdswatch/xdswatch/testutil"
 	"github.com/xdswatch/xdswatch/testutil/script"
 	"github.com/xdswatch/xdswatch/transport"
+	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // tick is how much time passes with each line, as in the driver of the machine.
@@ -36,6 +37,7 @@ const tick = 10 * time.Millisecond
 // server's with a scripted server, and what the script holds back with gates.
 type driver struct {
 	t           *testing.T
+	script      *script.Script
 	srv         *testutil.Server
 	c           *client.Client
 	delta       bool
@@ -43,8 +45,9 @@ type driver struct {
 	watches     map[string]*client.Watch
 	collections []string // names of watches
 	blocked     map[string]*gate
-	seen        int  // requests that were printed
-	failed      bool // the last attempt to have a stream
+	authority   map[string]string // of watches of names
+	seen        int               // requests that were printed
+	failed      bool              // the last attempt to have a stream, or one may have
 
 	loop    *gate // the client's loop, at a log line
 	opening *gate // streams; of a manual server
@@ -52,17 +55,15 @@ type driver struct {
 	workers *gate
 
 	mu   sync.Mutex
-	fail error // of the stream that is being opened
+	fail error           // of the stream that is being opened
+	dead map[string]bool // servers, by URI
 	out  []string
 }
 
 func newDriver(t *testing.T, s *script.Script) *driver {
-	if s.Has("server", "two") {
-		t.Fatal("a client asks one server for a name: such a script is for the machine only")
-	}
 	d := &driver{
-		t: t, srv: testutil.NewServer(), delta: s.Has("server", "delta"), kinds: map[string]resource.Kind{},
-		watches: map[string]*client.Watch{}, blocked: map[string]*gate{},
+		t: t, script: s, srv: testutil.NewServer(), delta: s.Has("server", "delta"), kinds: map[string]resource.Kind{},
+		authority: map[string]string{}, dead: map[string]bool{}, watches: map[string]*client.Watch{}, blocked: map[string]*gate{},
 		loop: &gate{}, opening: &gate{}, writing: &gate{}, workers: &gate{},
 	}
 	for short, k := range script.Kinds() {
@@ -79,20 +80,24 @@ func newDriver(t *testing.T, s *script.Script) *driver {
 	return d
 }
 
+// uri is how a server is called; all of them are the one scripted server.
+func uri(number int) string { return "passthrough:///" + strings.Repeat("@", number+1) }
+
 func (d *driver) config(s *script.Script) client.Config {
-	boot, err := bootstrap.Server(d.srv.Target())
+	boot, err := bootstrap.Server(uri(0))
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	boot.Node = &corev3.Node{Id: "n"}
-	boot.Authorities = authorities(s)
-	server := &boot.Servers[0]
+	server := boot.Servers[0]
 	server.Delta, server.PerType = d.delta, s.Has("server", "per-type")
 	server.Features = bootstrap.Features{
 		IgnoreResourceDeletion:        s.Has("server", "ignore_resource_deletion"),
 		FailOnDataErrors:              s.Has("server", "fail_on_data_errors"),
 		ResourceTimerIsTransientError: s.Has("server", "resource_timer_is_transient_error"),
 	}
+	boot.Servers = serversOf(server, s.Order(""))
+	boot.Authorities = authorities(s, server)
 	config := client.Config{
 		Bootstrap: boot, Linger: time.Second, NodeOnEveryRequest: s.Has("client", "node-always"),
 		Logger:    slog.New(loopGate{d.loop}),
@@ -107,15 +112,27 @@ func (d *driver) config(s *script.Script) client.Config {
 
 var authorityOf = regexp.MustCompile(`xdstp://([^/ ]*)/`)
 
-// authorities are those of a script's names; all of them have the one server.
-func authorities(s *script.Script) map[string]bootstrap.Authority {
+// authorities are those of a script's names.
+func authorities(s *script.Script, server bootstrap.ManagementServer) map[string]bootstrap.Authority {
 	found := map[string]bootstrap.Authority{}
 	for _, st := range s.Steps {
 		for _, m := range authorityOf.FindAllStringSubmatch(st.Input, -1) {
-			found[m[1]] = bootstrap.Authority{}
+			found[m[1]] = bootstrap.Authority{
+				Servers:                    serversOf(server, s.Order(m[1])),
+				FallbackOnReachabilityOnly: s.Has("server", "fallback_on_reachability_only"),
+			}
 		}
 	}
 	return found
+}
+
+// serversOf are those of some numbers, which differ in their URIs only.
+func serversOf(like bootstrap.ManagementServer, numbers []int) (servers []bootstrap.ManagementServer) {
+	for _, n := range numbers {
+		like.URI = uri(n)
+		servers = append(servers, like)
+	}
+	return servers
 }
 
 func (d *driver) close() {
@@ -205,6 +222,11 @@ func (d *driver) do(words []string) {
 	case "retry":
 		d.failed = false
 		d.c.ResetBackoff()
+	case "die", "live":
+		d.failed = true // when is not known
+		d.mu.Lock()
+		d.dead[uri(script.Number(words[1]))] = verb == "die"
+		d.mu.Unlock()
 	case "up":
 		d.let(nil)
 	case "fail":
@@ -292,19 +314,22 @@ func (d *driver) watch(name, typ, resourceName string) {
 		d.t.Fatalf("no type %q", typ)
 	}
 	var err error
-	if resourceName[0] == '*' {
+	if resourceName[0] == '*' || xdstp.IsGlob(resourceName) {
 		d.collections = append(d.collections, name)
 		var opts []client.WatchOption
 		if resourceName == "**" {
+			resourceName = "*"
 			opts = append(opts, client.ExplicitWildcard())
 		}
-		d.watches[name], err = d.c.WatchAll(context.Background(), kind, "*", func(b client.Batch) {
+		d.watches[name], err = d.c.WatchAll(context.Background(), kind, resourceName, func(b client.Batch) {
 			for _, ev := range b.Events {
 				d.print("%s: %s", name, describe(ev))
 			}
 			g.pass(nil)
 		}, opts...)
 	} else {
+		authority, ok := xdstp.AuthorityOf(resourceName)
+		d.authority[name] = fmt.Sprint(authority, ok)
 		d.watches[name], err = d.c.Watch(context.Background(), kind, resourceName, func(ev client.Event) {
 			d.print("%s: %s", name, describe(ev))
 			g.pass(nil)

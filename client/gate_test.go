@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 
@@ -85,15 +86,18 @@ type gatedBuilder struct {
 }
 
 func (b gatedBuilder) Build(s bootstrap.ManagementServer) (transport.Conn, error) {
+	uri := s.URI
+	s.URI = b.d.srv.Target()
 	conn, err := b.Builder.Build(s)
 	if err != nil {
 		return nil, err
 	}
-	return gatedConn{b.d, conn}, nil
+	return gatedConn{b.d, uri, conn}, nil
 }
 
 type gatedConn struct {
-	d *driver
+	d   *driver
+	uri string
 	transport.Conn
 }
 
@@ -101,9 +105,12 @@ func (c gatedConn) Open(ctx context.Context, method string) (transport.Stream, e
 	c.d.opening.pass(ctx.Done())
 	c.d.mu.Lock()
 	fail := c.d.fail
+	if c.d.dead[c.uri] {
+		fail = errDead
+	}
 	c.d.mu.Unlock()
 	if fail != nil {
-		return nil, &transport.ConnectError{Server: c.d.srv.Target(), Err: fail}
+		return nil, &transport.ConnectError{Server: c.uri, Err: fail}
 	}
 	s, err := c.Conn.Open(ctx, method)
 	if err != nil {
@@ -117,6 +124,8 @@ type gatedStream struct {
 	writing *gate
 	ctx     context.Context
 }
+
+var errDead = errors.New("dead")
 
 func (s gatedStream) Send(msg []byte) error {
 	s.writing.pass(s.ctx.Done())

@@ -64,25 +64,34 @@ func runScript(t *testing.T, s *script.Script) {
 	}
 }
 
-// lanes are what is compared, each in its order: requests, what the watches of names hear,
-// what each watch of a collection hears, since that comes in batches, and single lines of
-// a dump, whose order is the client's own.
+// lanes are what is compared, each in its order: the requests of a stream, what the watches
+// of an authority's names hear, what each watch of a collection hears, since that comes in
+// batches, and single lines of a dump, whose order is the client's own.
 func (d *driver) lanes(want, got []string) []script.Lane {
-	lanes := []script.Lane{script.Requests}
-	names := func(line string) bool { return script.Told(line) && !dumped(line) }
-	for _, name := range d.collections {
-		told := func(line string) bool { return strings.HasPrefix(line, name+": ") }
-		lanes = append(lanes, told)
-		others := names
-		names = func(line string) bool { return others(line) && !told(line) }
-	}
-	lanes = append(lanes, names)
+	seen := map[string]bool{}
+	var lanes []script.Lane
 	for _, line := range slices.Concat(want, got) {
-		if dumped(line) {
-			lanes = append(lanes, func(l string) bool { return l == line })
+		if lane := d.laneOf(line); !script.Inside(line) && !seen[lane] {
+			seen[lane] = true
+			lanes = append(lanes, func(l string) bool { return !script.Inside(l) && d.laneOf(l) == lane })
 		}
 	}
 	return lanes
+}
+
+func (d *driver) laneOf(line string) string {
+	if dumped(line) {
+		return line
+	}
+	first, rest, _ := strings.Cut(line, " ")
+	if script.Requests(line) {
+		number, _, _ := strings.Cut(rest, " ")
+		return first + number
+	}
+	if name := strings.TrimSuffix(first, ":"); !slices.Contains(d.collections, name) {
+		return "names of " + d.authority[name]
+	}
+	return first
 }
 
 func dumped(line string) bool { return strings.HasPrefix(line, "= ") }

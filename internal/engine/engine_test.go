@@ -178,6 +178,7 @@ func startWith(t *testing.T, connect func() (transport.Conn, error)) *Engine {
 			URI: "test", Connect: connect,
 			Backoff: func() backoff.BackOff { return backoff.NewConstantBackOff(time.Second) },
 		}},
+		Sources:         []machine.Source{{Servers: []int{0}}},
 		ResourceTimeout: 15 * time.Second, Linger: time.Second,
 		Node: func() []byte { return nil }, Logger: slog.New(slog.DiscardHandler),
 	})

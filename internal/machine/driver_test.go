@@ -30,6 +30,8 @@ type driver struct {
 	manual  bool // streams open by "up" and "fail"
 	verbose bool // says what is decoded
 	many    bool // servers
+	script  *script.Script
+	sources map[string]int32 // by authority; old-style names have the first
 	kinds   map[string]resource.Kind
 	types   map[string]*Type
 	watches map[string]*Watch
@@ -65,27 +67,15 @@ func newDriver(t *testing.T, s *script.Script) *driver {
 		Servers: []Server{server}, ResourceTimeout: 15 * time.Second, Linger: time.Second,
 		NodeAlways: s.Has("client", "node-always"), KeepDeleted: s.Has("client", "keep-deleted"),
 	}
-	if s.Has("server", "two") || s.Has("server", "fallback") || s.Has("server", "three") {
+	for range s.Servers() - 1 {
 		c.Servers = append(c.Servers, server)
 	}
-	if s.Has("server", "three") {
-		c.Servers = append(c.Servers, server)
-	}
-	all := Source{ReachabilityOnly: s.Has("server", "fallback_on_reachability_only")}
-	for i := range c.Servers {
-		all.Servers = append(all.Servers, i)
-		if s.Has("server", "two") {
-			c.Sources = append(c.Sources, Source{Servers: []int{i}})
-		}
-	}
-	if len(c.Sources) == 0 {
-		c.Sources = []Source{all}
-	}
+	c.Sources = []Source{{Servers: s.Order("")}}
 	return &driver{
 		t: t, m: New(c), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), delta: server.Delta,
 		manual: s.Has("server", "manual"), many: len(c.Servers) > 1, verbose: s.Has("show", "decode"),
 		kinds: script.Kinds(), types: map[string]*Type{}, watches: map[string]*Watch{},
-		dead: map[int]bool{}, blocked: map[*Watch]bool{}, reading: map[Ref]bool{}, unread: map[Ref][]Event{},
+		script: s, sources: map[string]int32{}, dead: map[int]bool{}, blocked: map[*Watch]bool{}, reading: map[Ref]bool{}, unread: map[Ref][]Event{},
 	}
 }
 
@@ -137,10 +127,14 @@ func (d *driver) event(words []string) Event {
 }
 
 // target splits "recv/2" into the command and the stream that it is for: that of a number,
-// or else the one that was asked for last.
+// or else the one that came up or was asked for last.
 func (d *driver) target(word string) (string, Ref) {
 	verb, number, ok := strings.Cut(word, "/")
-	if !ok {
+	switch {
+	case ok:
+	case len(d.numbers) > 0 && (verb == "recv" || verb == "end"):
+		return verb, d.numbers[len(d.numbers)-1]
+	default:
 		return verb, d.ref
 	}
 	n, err := strconv.Atoi(number)
@@ -155,12 +149,23 @@ func (d *driver) watch(words []string) *Watch {
 	if w.Wildcard = w.Name[0] == '*' || xdstp.IsGlob(w.Name); w.Wildcard {
 		w.Explicit = w.Name == "**"
 	}
-	w.Authority, _ = xdstp.AuthorityOf(w.Name)
-	if len(words) > 3 {
-		w.Source = int32(len(words[3]) - len("@")) // "@" is the first server, "@@" the second
+	if authority, ok := xdstp.AuthorityOf(w.Name); ok {
+		w.Authority, w.Source = authority, d.sourceOf(authority)
 	}
 	d.watches[words[0]] = w
 	return w
+}
+
+func (d *driver) sourceOf(authority string) int32 {
+	at, ok := d.sources[authority]
+	if !ok {
+		at = int32(d.m.AddSource(Source{
+			Servers:          d.script.Order(authority),
+			ReachabilityOnly: d.script.Has("server", "fallback_on_reachability_only"),
+		}))
+		d.sources[authority] = at
+	}
+	return at
 }
 
 // putOff puts off a response of a stream that is not read at the moment.
@@ -236,7 +241,7 @@ func (d *driver) act(words []string) {
 			d.step(Retry{r})
 		}
 	case "die", "live":
-		d.dead[len(words[1])-len("@")] = words[0] == "die"
+		d.dead[script.Number(words[1])] = words[0] == "die"
 	case "block":
 		d.blocked[d.watches[words[1]]] = true
 	case "unblock":

@@ -11,12 +11,13 @@ import (
 // headers are the keys that a script's header may have, and the words that each knows; nil
 // for any.
 var headers = map[string][]string{
-	"spec":   nil,
-	"case":   nil,
-	"server": {"delta", "per-type", "two", "manual", "ignore_resource_deletion", "fail_on_data_errors", "resource_timer_is_transient_error"},
-	"client": {"node-always", "keep-deleted"},
-	"show":   {"decode"},
-	"only":   nil,
+	"spec":      nil,
+	"case":      nil,
+	"server":    {"delta", "per-type", "two", "fallback", "three", "fallback_on_reachability_only", "manual", "ignore_resource_deletion", "fail_on_data_errors", "resource_timer_is_transient_error"},
+	"authority": nil,
+	"client":    {"node-always", "keep-deleted"},
+	"show":      {"decode"},
+	"only":      nil,
 }
 
 // Each script says in a sentence what it claims, and which known rules it proves.

@@ -25,8 +25,13 @@
 //
 //	spec: ACK-3 …       the rules that the script proves
 //	case: ID            the scenario of a reference client that it follows
-//	server: WORD …      what the server is like: delta, per-type, two (servers), manual
-//	                    (streams open when the script says so), or a server feature
+//	server: WORD …      what the server is like: delta, per-type, manual (streams open
+//	                    when the script says so), or a server feature; how many there
+//	                    are: fallback is two, of which the second stands in for the
+//	                    first, three is one more, two is two of which names without an
+//	                    authority have the first only; fallback_on_reachability_only is
+//	                    for all authorities
+//	authority: A=@@,@   the servers of an authority's names, the first choice first
 //	client: WORD …      node-always, keep-deleted
 //	show: decode        tell how many payloads are decoded at a time
 //	only: machine WHY   cannot be run through a whole client, and why
@@ -35,11 +40,13 @@
 //
 // Several stand on a line, set apart by semicolons, if they happen at one moment.
 //
-//	watch W TYPE NAME [@|@@]   W is how the script calls it; NAME * is everything, ** is
-//	                           everything spelled out; @@ is the second server
+//	watch W TYPE NAME          W is how the script calls it; NAME * is everything, ** is
+//	                           everything spelled out, xdstp://a/T/path/* is a glob
 //	unwatch W
 //	recv TYPE …                a response: see [Response]
-//	end · retry                the stream ends; the wait after it is over
+//	end · retry                the stream ends; all waits are over
+//	die @ · live @             no stream can be had at the first server; it can. @@ is
+//	                           the second, @@@ the third
 //	up · fail                  of a manual server: the stream stands, or cannot be had
 //	sleep DURATION
 //	block W · unblock W        the handler of W holds what it is given
@@ -47,8 +54,8 @@
 //	slow · decode              decoding is held back; everything is decoded
 //	dump                       lists what is known, in lines that begin with =
 //
-// recv, end, retry, up and fail are for the stream that was opened last; recv/1 is for the
-// first that came up.
+// recv and end are for the stream that came up last, up and fail for the one that was asked
+// for last; recv/1 is for the first that came up, at whichever server.
 package script
 
 import (

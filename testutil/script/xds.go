@@ -108,6 +108,7 @@ func payload(name, value string, swapped bool) []byte {
 //	?=1            without a name
 //	bar:a=1        of another type than the response; w:bar:a=1 wrapped
 //	#              bytes that do not parse; w:a# with a name around them
+//	<a?b=c>=1      a name with characters that mean something here
 //	-a             removed (delta)
 //	!a=5:text      an error of that code for the resource
 //
@@ -127,6 +128,17 @@ type item struct {
 }
 
 func parseItem(word string) item {
+	before, rest, _ := strings.Cut(word, "<")
+	name, after, ok := strings.Cut(rest, ">")
+	if !ok {
+		return parsePlain(word)
+	}
+	it := parsePlain(before + after)
+	it.name, it.inner = name, name
+	return it
+}
+
+func parsePlain(word string) item {
 	var it item
 	word, it.alias, _ = strings.Cut(word, "&")
 	word, ttl, hasTTL := strings.Cut(word, "^")
@@ -251,6 +263,9 @@ func text(word string) string {
 
 func resourceError(word string) *discoveryv3.ResourceError {
 	name, rest, _ := strings.Cut(word[1:], "=")
+	if quoted, behind, ok := strings.Cut(word[1:], ">="); ok && word[1] == '<' {
+		name, rest = quoted[1:], behind
+	}
 	code, message, _ := strings.Cut(rest, ":")
 	n, _ := strconv.Atoi(code)
 	return &discoveryv3.ResourceError{

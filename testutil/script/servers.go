@@ -1,0 +1,36 @@
+package script
+
+import "strings"
+
+// Servers is how many servers there are: one, or what a server header says.
+func (s *Script) Servers() int {
+	switch {
+	case s.Has("server", "three"):
+		return 3
+	case s.Has("server", "two"), s.Has("server", "fallback"):
+		return 2
+	}
+	return 1
+}
+
+// Order is the servers that answer for the names of an authority, by number from 0, the
+// first choice first: those of an authority header, or all of them, or of two the first.
+func (s *Script) Order(authority string) (servers []int) {
+	for _, word := range s.Headers["authority"] {
+		if name, list, _ := strings.Cut(word, "="); name == authority {
+			for at := range strings.SplitSeq(list, ",") {
+				servers = append(servers, Number(at))
+			}
+			return servers
+		}
+	}
+	for i := range s.Servers() {
+		if i == 0 || !s.Has("server", "two") {
+			servers = append(servers, i)
+		}
+	}
+	return servers
+}
+
+// Number is which server is meant by "@", the first, "@@", the second, and so on, from 0.
+func Number(at string) int { return strings.Count(at, "@") - 1 }
