@@ -118,7 +118,7 @@ type gatedStream struct {
 	ctx     context.Context
 }
 
-func (s gatedStream) Send(msg []byte) error {
+func (s gatedStream) Send(msg ...[]byte) error {
 	s.writing.pass(s.ctx.Done())
-	return s.Stream.Send(msg)
+	return s.Stream.Send(msg...)
 }
