@@ -69,7 +69,7 @@ func Watch[T any](ctx context.Context, c *client.Client, t *resource.Type[T], na
 	if handler == nil {
 		return nil, client.ErrNilHandler
 	}
-	return c.Watch(ctx, t, name, func(ev client.Event) { handler(typed[T](ev)) }, opts...)
+	return c.Watch(ctx, t, name, func(ev client.Event) { handler(typed[T](&ev)) }, opts...)
 }
 
 // WatchAll subscribes to a collection: "*" is every resource of the type; see
@@ -106,26 +106,23 @@ func Get[T any](ctx context.Context, c *client.Client, t *resource.Type[T], name
 	if err != nil {
 		return zero, err
 	}
-	return typed[T](ev).Value, nil
+	return typed[T](&ev).Value, nil
 }
 
 func batched[T any](handler func(Batch[T])) client.BatchHandler {
 	return func(b client.Batch) {
 		tb := Batch[T]{Events: make([]Event[T], len(b.Events)), Last: b.Last}
-		for i, ev := range b.Events {
-			tb.Events[i] = typed[T](ev)
+		for i := range b.Events {
+			tb.Events[i] = typed[T](&b.Events[i])
 		}
 		handler(tb)
 	}
 }
 
-func typed[T any](ev client.Event) Event[T] {
-	te := Event[T]{
+func typed[T any](ev *client.Event) Event[T] {
+	value, _ := ev.Value.(T) // nil of what brings none
+	return Event[T]{
 		Kind: ev.Kind, Name: ev.Name, Authority: ev.Authority, Version: ev.Version, Server: ev.Server,
-		Reason: ev.Reason, Err: ev.Err, Raw: ev.Raw,
+		Reason: ev.Reason, Err: ev.Err, Value: value, Raw: ev.Raw,
 	}
-	if ev.Value != nil {
-		te.Value = ev.Value.(T)
-	}
-	return te
 }
