@@ -15,6 +15,7 @@ package authority
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -50,11 +51,23 @@ type peer struct {
 }
 
 // Key says who answers for a name, as far as a client has to tell them apart: names of
-// equal keys have the same servers and fall back together. It is comparable.
+// equal keys have the same servers and fall back together (gRFC A71). It is comparable.
 type Key struct {
-	Old       bool
-	Authority string
+	Old bool
+	// Default stands for all authorities that are left to the default source, which may
+	// be any number.
+	Default   bool
+	Authority string // "" with Old and Default
 	Peer      string
+}
+
+// Source is who answers for all names of a key.
+type Source struct {
+	Key Key
+	// Servers in order of priority; at least one. Shared: read only.
+	Servers []bootstrap.ManagementServer
+	// FallbackOnReachabilityOnly is gRFC A95's.
+	FallbackOnReachabilityOnly bool
 }
 
 // New makes the table of a bootstrap. An authority without servers of its own has the
@@ -147,23 +160,48 @@ func (t *Table) WithPeer(s bootstrap.Source) (*Table, error) {
 	return &out, nil
 }
 
-// old finds who answers for old-style names. The text tells the peer apart, and is empty
-// if it would make no difference.
-func (t *Table) old() (from source, peer string) {
-	if t.peer == nil || t.peer.key == t.top.key {
-		return t.top, ""
+// Sources are all sources of the bootstrap, each with the key that [Resolved.Key] has: that
+// of old-style names, those of authorities in the order of their names, and the default
+// one. Peers are not among them.
+func (t *Table) Sources() []Source {
+	var out []Source
+	add := func(k Key, s source) {
+		if s.known() {
+			out = append(out, Source{k, s.servers, s.reachabilityOnly})
+		}
 	}
-	return t.peer.source, t.peer.key
+	add(Key{Old: true}, t.top)
+	for _, name := range slices.Sorted(maps.Keys(t.named)) {
+		add(Key{Authority: name}, t.named[name])
+	}
+	add(Key{Default: true}, t.rest)
+	return out
+}
+
+// found is who answers for a name.
+type found struct {
+	source
+	isDefault bool
+	peer      string // tells peers apart; "" if the bootstrap's source answers, or one like it
+}
+
+// old finds who answers for old-style names.
+func (t *Table) old() found {
+	if t.peer == nil || t.peer.key == t.top.key {
+		return found{source: t.top}
+	}
+	return found{source: t.peer.source, peer: t.peer.key}
 }
 
 // find is old for an authority.
-func (t *Table) find(authority string) (from source, peer string) {
-	from, ok := t.named[authority]
+func (t *Table) find(authority string) found {
+	named, ok := t.named[authority]
+	f := found{named, !ok, ""}
 	if !ok {
-		from = t.rest
+		f.source = t.rest
 	}
-	if t.peer == nil || t.peer.key == from.key || !slices.Contains(t.peer.authorities, authority) {
-		return from, ""
+	if t.peer == nil || t.peer.key == f.key || !slices.Contains(t.peer.authorities, authority) {
+		return f
 	}
-	return t.peer.source, t.peer.key
+	return found{source: t.peer.source, peer: t.peer.key}
 }

@@ -56,47 +56,52 @@ func (t *Table) ResolveReceived(typeURL string, l xdstp.Locator) (Located, error
 
 // locate resolves a locator that was written as a text.
 func (t *Table) locate(typeURL, text string, l xdstp.Locator, check func(xdstp.Name) error) (Located, error) {
-	fail := func(err error) (Located, error) {
-		return Located{}, &NameError{Name: text, TypeURL: typeURL, Err: err}
-	}
-	if l.Scheme != xdstp.SchemeXDSTP {
-		return fail(ErrScheme)
-	}
-	if err := check(l.Name); err != nil {
-		return fail(err)
-	}
-	form, err := formOf(typeURL, l.Name)
-	if err != nil {
-		return fail(err)
-	}
 	out := Located{Locator: l.String()}
-	if !utf8.ValidString(out.Locator) {
-		return fail(ErrNotUTF8)
+	form, err := checkLocator(typeURL, l, check)
+	if err == nil && !utf8.ValidString(out.Locator) {
+		err = ErrNotUTF8
+	}
+	if err != nil {
+		return Located{}, &NameError{Name: text, TypeURL: typeURL, Err: err}
 	}
 	if out.Resolved, err = t.resolve(typeURL, text, l.Name, form); err != nil {
 		return Located{}, err
 	}
-	var alt *xdstp.Locator
+	if err := t.direct(&out, typeURL, l, check); err != nil {
+		return Located{}, &NameError{Name: text, TypeURL: typeURL, Err: err}
+	}
+	return out, nil
+}
+
+// checkLocator says what a locator stands for, its directives apart.
+func checkLocator(typeURL string, l xdstp.Locator, check func(xdstp.Name) error) (Form, error) {
+	if l.Scheme != xdstp.SchemeXDSTP {
+		return Single, ErrScheme
+	}
+	if err := check(l.Name); err != nil {
+		return Single, err
+	}
+	return formOf(typeURL, l.Name)
+}
+
+// direct follows the directives of a locator, whose own name is resolved.
+func (t *Table) direct(out *Located, typeURL string, l xdstp.Locator, check func(xdstp.Name) error) error {
 	for _, d := range l.Directives {
 		switch {
 		case d.Alt != nil:
-			alt = d.Alt
-		case form != List || d.Entry == "":
-			return fail(ErrEntry)
+			alt, err := t.locate(typeURL, d.Alt.String(), *d.Alt, check)
+			if err != nil {
+				return &AltError{err}
+			}
+			out.Alt = &alt
+		case out.Form != List || d.Entry == "":
+			return ErrEntry
 		default:
 			out.Entry = d.Entry
 		}
 	}
-	if alt == nil {
-		return out, nil
+	if out.Alt != nil && out.Alt.One() != out.One() {
+		return &AltError{ErrAltForm}
 	}
-	other, err := t.locate(typeURL, alt.String(), *alt, check)
-	switch {
-	case err != nil:
-		return fail(&AltError{err})
-	case other.One() != out.One():
-		return fail(&AltError{ErrAltForm})
-	}
-	out.Alt = &other
-	return out, nil
+	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
-// spec: COLL-1 GLOB-1 WILD-1
 func TestResolveCollection(t *testing.T) {
 	table := newTable(t, config())
 	all := authority.Resolved{
@@ -74,7 +73,7 @@ func TestResolveCollectionBadName(t *testing.T) {
 	}
 }
 
-// spec: XDSTP-2 ALT-1 ENTRY-1
+// spec: XDSTP-2
 func TestResolveLocator(t *testing.T) {
 	const (
 		one  = "xdstp://b.test/" + segment + "/x"

@@ -52,6 +52,8 @@ type Resolved struct {
 	Servers []bootstrap.ManagementServer
 	// FallbackOnReachabilityOnly is the authority's (gRFC A95).
 	FallbackOnReachabilityOnly bool
+	// Default says that the bootstrap's default source answers.
+	Default bool
 	// Peer is set if the source that a watch brought along answers, and not the
 	// bootstrap's; equal sources have equal texts, which mean nothing else.
 	Peer string
@@ -66,7 +68,12 @@ func (r Resolved) Label() string {
 }
 
 // Key says who answers.
-func (r Resolved) Key() Key { return Key{Old: r.Old, Authority: r.Authority, Peer: r.Peer} }
+func (r Resolved) Key() Key {
+	if r.Default {
+		return Key{Default: true}
+	}
+	return Key{Old: r.Old, Authority: r.Authority, Peer: r.Peer}
+}
 
 // Resolve understands the name of a single resource of a type, and finds its servers. An
 // old-style name may hold any characters; the type segment of a structured one must be the
@@ -119,19 +126,19 @@ func (t *Table) ResolveCollection(typeURL, name string) (Resolved, error) {
 }
 
 func (t *Table) resolveOld(typeURL, name string, form Form) (Resolved, error) {
-	from, peer := t.old()
+	from := t.old()
 	if !from.known() {
 		return Resolved{}, &NameError{Name: name, TypeURL: typeURL, Err: ErrNoServers}
 	}
 	return Resolved{
-		Old: true, Form: form, TypeURL: typeURL, Name: name, Peer: peer,
+		Old: true, Form: form, TypeURL: typeURL, Name: name, Peer: from.peer,
 		Servers: from.servers, FallbackOnReachabilityOnly: from.reachabilityOnly,
 	}, nil
 }
 
 // resolve finds the servers of a structured name; text is how it was written.
 func (t *Table) resolve(typeURL, text string, n xdstp.Name, form Form) (Resolved, error) {
-	from, peer := t.find(n.Authority)
+	from := t.find(n.Authority)
 	if !from.known() {
 		return Resolved{}, t.unknown(text, n.Authority)
 	}
@@ -139,7 +146,8 @@ func (t *Table) resolve(typeURL, text string, n xdstp.Name, form Form) (Resolved
 		typeURL += collectionSuffix
 	}
 	return Resolved{
-		Authority: n.Authority, Form: form, TypeURL: typeURL, Name: n.String(), Peer: peer,
+		Authority: n.Authority, Form: form, TypeURL: typeURL, Name: n.String(),
+		Default: from.isDefault, Peer: from.peer,
 		Servers: from.servers, FallbackOnReachabilityOnly: from.reachabilityOnly,
 	}, nil
 }

@@ -55,7 +55,7 @@ func TestSources(t *testing.T) {
 		{"and the default is last", "x", "default:1", both},
 	} {
 		r, err := newTable(t, tt.config).Resolve(listener, "xdstp://"+tt.authority+"/"+segment+"/x")
-		if err != nil || uris(r) != tt.want || r.Authority != tt.authority || r.Peer != "" {
+		if err != nil || uris(r) != tt.want || r.Authority != tt.authority || r.Peer != "" || r.Default != (tt.want == "default:1") {
 			t.Errorf("%s: %+v, %v; want %s", tt.what, r, err, tt.want)
 		}
 	}
@@ -64,7 +64,7 @@ func TestSources(t *testing.T) {
 // Without a default source an authority that no source names is unknown, and the error
 // tells those that are named.
 //
-// spec: AUTH-1
+// spec: AUTH-1 FED-1
 func TestSourcesUnknown(t *testing.T) {
 	c := envoy()
 	c.DefaultSource = nil
@@ -105,8 +105,6 @@ func TestNoServersForOldNames(t *testing.T) {
 
 // Names of one authority have one key; those of another, and old-style ones, have others.
 // Servers do not count: each authority falls back by itself.
-//
-// spec: FALLBACK-2
 func TestKey(t *testing.T) {
 	table := newTable(t, &bootstrap.Config{
 		Servers:     servers("top:1"),
@@ -131,6 +129,41 @@ func TestKey(t *testing.T) {
 				t.Errorf("%s and %s have keys %+v and %+v (%v)", name, other, first.Key(), r.Key(), err)
 			}
 		}
+	}
+}
+
+// Every name of the bootstrap's has the key of one of its sources, and that one's servers.
+// Authorities that are left to the default source share it, however many there are.
+func TestAllSources(t *testing.T) {
+	c := envoy()
+	c.Servers = servers("top:1")
+	c.Authorities = map[string]bootstrap.Authority{"": {}, "a": {Servers: servers("own:1")}}
+	table := newTable(t, c)
+	var got []string
+	byKey := map[authority.Key]string{}
+	for _, s := range table.Sources() {
+		byKey[s.Key] = uris(authority.Resolved{Servers: s.Servers, FallbackOnReachabilityOnly: s.FallbackOnReachabilityOnly})
+		got = append(got, fmt.Sprintf("%+v %s", s.Key, byKey[s.Key]))
+	}
+	want := []string{
+		"{Old:true Default:false Authority: Peer:} top:1",
+		"{Old:false Default:false Authority: Peer:} top:1",
+		"{Old:false Default:false Authority:a Peer:} own:1",
+		"{Old:false Default:false Authority:b Peer:} first:1 first:2",
+		"{Old:false Default:false Authority:c Peer:} second:1 reachability",
+		"{Old:false Default:true Authority: Peer:} default:1",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, name := range []string{"", "a", "b", "c", "d", "e"} {
+		r, err := table.Resolve(listener, "xdstp://"+name+"/"+segment+"/x")
+		if err != nil || byKey[r.Key()] != uris(r) {
+			t.Errorf("authority %q: key %+v has %q, resolved %q (%v)", name, r.Key(), byKey[r.Key()], uris(r), err)
+		}
+	}
+	if sources := newTable(t, envoy()).Sources(); sources[0].Key.Old || len(sources) != 4 {
+		t.Errorf("without top-level servers: %+v", sources)
 	}
 }
 
@@ -200,8 +233,6 @@ func large(authorities, lists int) *bootstrap.Config {
 }
 
 // Authorities with equal servers share one list.
-//
-// spec: CFG-3
 func TestLargeTableShares(t *testing.T) {
 	const authorities, lists = 200, 10
 	table := newTable(t, large(authorities, lists))

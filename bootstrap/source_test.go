@@ -34,7 +34,7 @@ func loadSources(t testing.TB, opts ...bootstrap.Option) *bootstrap.Config {
 	return boot
 }
 
-// spec: CFG-1 CFG-2 CFG-3 CFG-4 FED-1
+// spec: CFG-1 CFG-2 CFG-3 CFG-4
 func TestConfigSource(t *testing.T) {
 	insecure := bootstrap.Insecure()
 	static := bootstrap.ManagementServer{URI: "dns:///xds-2.example:18000", ChannelCreds: insecure, HostAuthority: "xds-2"}
@@ -95,7 +95,7 @@ func TestConfigSource(t *testing.T) {
 	}
 }
 
-// spec: CFG-1 CFG-4 CFG-5 FED-1
+// spec: CFG-1 CFG-4 CFG-5
 func TestConfigSourceFaults(t *testing.T) {
 	const at = "ConfigSource: api_config_source"
 	envoy := loadSources(t)
@@ -170,7 +170,7 @@ func TestConfigSourceFaults(t *testing.T) {
 	}
 	for name, cs := range map[string]*corev3.ConfigSource{
 		"nil":       nil,
-		"not UTF-8": {Authorities: nil, ConfigSourceSpecifier: &corev3.ConfigSource_Path{Path: "\xff"}},
+		"not UTF-8": {ConfigSourceSpecifier: &corev3.ConfigSource_PathConfigSource{PathConfigSource: &corev3.PathConfigSource{Path: "\xff"}}},
 	} {
 		_, err := grpc.ConfigSource(cs)
 		if e, ok := errors.AsType[*bootstrap.FieldError](err); !ok || e.Source != "ConfigSource" {

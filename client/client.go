@@ -42,32 +42,23 @@ var (
 // Client is an xDS client. Its methods are safe for concurrent use and may be called
 // inside handlers.
 type Client struct {
-	config   Config
-	boot     *bootstrap.Config
-	node     string // id, for errors
-	engine   *engine.Engine
-	table    *authority.Table
-	servers  []bootstrap.ManagementServer // by machine server
-	sources  []machine.Source
-	sourceOf map[source]int // of the machine
-	closed   atomic.Bool
-	ended    chan struct{} // closed when all but handlers is over
-	done     chan struct{} // closed when handlers are too
+	config  Config
+	boot    *bootstrap.Config
+	node    string // id, for errors
+	engine  *engine.Engine
+	table   *authority.Table
+	sources sources
+	closed  atomic.Bool
+	ended   chan struct{} // closed when all but handlers is over
+	done    chan struct{} // closed when handlers are too
 
 	mu      sync.Mutex
 	types   map[string]*watchedType
-	lanes   map[source]int
 	watches map[*core]struct{}
 	pending int           // watches without a first answer
 	settled chan struct{} // closed while pending is 0
 
 	gets gets
-}
-
-// source is who answers for a name: an authority, or for old-style names nobody by name.
-type source struct {
-	old       bool
-	authority string
 }
 
 type watchedType struct {
@@ -92,8 +83,8 @@ func New(config Config) (*Client, error) {
 	}
 	config = config.withDefaults()
 	c := &Client{
-		config: config, boot: boot, node: boot.Node.GetId(), table: table, sourceOf: map[source]int{},
-		ended: make(chan struct{}), done: make(chan struct{}), types: map[string]*watchedType{}, lanes: map[source]int{},
+		config: config, boot: boot, node: boot.Node.GetId(), table: table,
+		ended: make(chan struct{}), done: make(chan struct{}), types: map[string]*watchedType{},
 		watches: map[*core]struct{}{}, settled: make(chan struct{}),
 	}
 	close(c.settled)
@@ -109,8 +100,6 @@ func New(config Config) (*Client, error) {
 	return c, nil
 }
 
-// engineConfig makes one server of each that an authority has, or names without one. Equal
-// servers are one (gRFC A47).
 func (c *Client) engineConfig() (engine.Config, error) {
 	ec := engine.Config{
 		ResourceTimeout: c.config.ResourceTimeout,
@@ -122,45 +111,8 @@ func (c *Client) engineConfig() (engine.Config, error) {
 		Trace:           c.tracer(),
 		Metrics:         c.counters(),
 	}
-	var faults []error
-	byKey := map[string]int{}
-	add := func(s bootstrap.ManagementServer) int {
-		s = c.config.override(s)
-		if i, ok := byKey[s.Key()]; ok {
-			return i
-		}
-		i := len(c.servers)
-		byKey[s.Key()] = i
-		c.servers = append(c.servers, s)
-		es := c.engineServer(s)
-		if conn, err := es.Connect(); err != nil {
-			faults = append(faults, err)
-		} else {
-			_ = conn.Close() // it was never dialled
-		}
-		ec.Servers = append(ec.Servers, es)
-		return i
-	}
-	from := func(key source, servers []bootstrap.ManagementServer, reachability bool) {
-		ms := machine.Source{ReachabilityOnly: reachability}
-		for _, s := range servers {
-			if i := add(s); !slices.Contains(ms.Servers, i) {
-				ms.Servers = append(ms.Servers, i)
-			}
-		}
-		c.sourceOf[key] = len(ec.Sources)
-		ec.Sources = append(ec.Sources, ms)
-	}
-	from(source{old: true}, c.boot.Servers, false)
-	for _, name := range slices.Sorted(maps.Keys(c.boot.Authorities)) {
-		a := c.boot.Authorities[name]
-		if len(a.Servers) == 0 {
-			a.Servers = c.boot.Servers
-		}
-		from(source{authority: name}, a.Servers, a.FallbackOnReachabilityOnly)
-	}
-	c.sources = ec.Sources
-	return ec, errors.Join(faults...)
+	err := c.sources.start(c, &ec)
+	return ec, err
 }
 
 // Watch subscribes to one resource. The handler is called by one goroutine at a time, in
@@ -178,32 +130,36 @@ func (c *Client) Watch(ctx context.Context, kind resource.Kind, name string, h H
 	if h == nil {
 		return nil, ErrNilHandler
 	}
-	w, err := c.prepare(ctx, kind, name)
+	o := options(opts)
+	w, err := c.prepare(ctx, kind, name, o)
 	if err != nil {
 		return nil, err
 	}
 	s := &single{core: core{client: c, ctx: ctx}, handler: h}
 	w.Owner = s
-	return s.start(w, kind, options(opts))
+	return s.start(w, kind, o)
 }
 
-// WatchAll subscribes to a whole collection: "*" is every resource of the type, as far as
-// the top-level server has any (xDS protocol, "Wildcard subscriptions"). The handler gets
-// the members' events in batches: first what is held, later what changes. The first state
-// is complete with the event of kind [KindSynced].
+// WatchAll subscribes to a whole collection. "*" is every resource of the type, as far as
+// the top-level servers have any (xDS protocol, "Wildcard subscriptions"). A glob,
+// "xdstp://authority/type/path/*", is the resources whose names have one more segment in its
+// place and the same context parameters (xRFC TP1). The handler gets the members' events in
+// batches: first what is held, later what changes. The first state is complete with the
+// event of kind [KindSynced], of an empty collection too. What concerns the collection as a
+// whole has its name in Event.Name.
 //
 // Otherwise it is as [Client.Watch].
 func (c *Client) WatchAll(ctx context.Context, kind resource.Kind, collection string, h BatchHandler, opts ...WatchOption) (*Watch, error) {
 	if h == nil {
 		return nil, ErrNilHandler
 	}
-	w, err := c.prepareAll(ctx, kind, collection)
+	o := options(opts)
+	w, err := c.prepareAll(ctx, kind, collection, o)
 	if err != nil {
 		return nil, err
 	}
 	s := &everything{core: core{client: c, ctx: ctx}, name: w.Name, handler: h, batch: batcher{client: c}}
-	o := options(opts)
-	w.Owner, w.Explicit = s, o.explicit
+	w.Owner = s
 	return s.start(w, kind, o)
 }
 
@@ -211,54 +167,41 @@ func (c *Client) WatchAll(ctx context.Context, kind resource.Kind, collection st
 const wildcard = "*"
 
 // prepareAll checks what the watch of a collection is to be and finds its server.
-func (c *Client) prepareAll(ctx context.Context, kind resource.Kind, collection string) (*machine.Watch, error) {
+func (c *Client) prepareAll(ctx context.Context, kind resource.Kind, collection string, o watchOptions) (*machine.Watch, error) {
 	if err := c.check(ctx, kind); err != nil {
 		return nil, err
 	}
-	if collection == wildcard || collection == "" {
-		return c.place(kind, wildcard, source{old: true}, machine.Watch{Wildcard: true, Name: wildcard})
+	table, err := c.tableFor(o)
+	if err != nil {
+		return nil, c.configError(kind, collection, err)
 	}
-	r, err := c.table.ResolveCollection(kind.TypeURL(), collection)
-	switch {
-	case errors.Is(err, authority.ErrNotCollection):
+	r, err := table.ResolveCollection(kind.TypeURL(), collection)
+	if errors.Is(err, authority.ErrNotCollection) {
 		err = fmt.Errorf("%w: %w", ErrCollection, err)
-	case err == nil && r.Form == authority.List:
-		err = fmt.Errorf("%w: list collections are not followed", ErrCollection)
 	}
 	if err != nil {
 		return nil, c.configError(kind, collection, err)
 	}
-	return c.place(kind, collection, source{r.Old, r.Authority}, machine.Watch{Wildcard: true, Name: r.Name, Authority: r.Authority})
+	return c.place(kind, r, o, machine.Watch{Wildcard: true, Explicit: o.explicit})
 }
 
 // prepare checks what a watch is to be and finds its server.
-func (c *Client) prepare(ctx context.Context, kind resource.Kind, name string) (*machine.Watch, error) {
+func (c *Client) prepare(ctx context.Context, kind resource.Kind, name string, o watchOptions) (*machine.Watch, error) {
 	if err := c.check(ctx, kind); err != nil {
 		return nil, err
 	}
 	if name == wildcard {
 		return nil, c.configError(kind, name, fmt.Errorf("%w: %q is every resource of a type; watch it with WatchAll", ErrCollection, name))
 	}
-	r, err := c.table.Resolve(kind.TypeURL(), name)
+	table, err := c.tableFor(o)
 	if err != nil {
 		return nil, c.configError(kind, name, err)
 	}
-	return c.place(kind, name, source{r.Old, r.Authority}, machine.Watch{Name: r.Name, Authority: r.Authority})
-}
-
-// place gives a watch its type, its source and the lane of its authority.
-func (c *Client) place(kind resource.Kind, name string, from source, w machine.Watch) (*machine.Watch, error) {
-	t, err := c.typeOf(kind, name)
+	r, err := table.Resolve(kind.TypeURL(), name)
 	if err != nil {
-		return nil, err
+		return nil, c.configError(kind, name, err)
 	}
-	w.Type, w.Source, w.Lane = t, int32(c.sourceOf[from]), int32(c.laneOf(from))
-	for _, i := range c.sources[w.Source].Servers {
-		if server := c.servers[i]; server.PerType && methodOf(kind, server.Delta) == "" {
-			return nil, c.configError(kind, name, fmt.Errorf("the type has no stream of its own, as server %q asks for", server.URI))
-		}
-	}
-	return &w, nil
+	return c.place(kind, r, o, machine.Watch{})
 }
 
 func methodOf(kind resource.Kind, delta bool) string {
@@ -295,16 +238,6 @@ func (c *Client) typeOf(kind resource.Kind, name string) (*machine.Type, error) 
 		return nil, c.configError(kind, name, ErrTypeConflict)
 	}
 	return &t.Type, nil
-}
-
-// laneOf numbers authorities: the events of one are told in order.
-func (c *Client) laneOf(from source) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, ok := c.lanes[from]; !ok {
-		c.lanes[from] = len(c.lanes)
-	}
-	return c.lanes[from]
 }
 
 // ResetBackoff ends all waits between attempts to reach a server now, for a program that

@@ -107,7 +107,9 @@ const (
 	transientTimeout       = 30 * time.Second // gRFC A88
 	defaultLinger          = 500 * time.Millisecond
 	defaultBackoff         = 500 * time.Millisecond
-	wrapperFeature         = "xds.config.resource-in-sotw"
+
+	wrapperFeature = "xds.config.resource-in-sotw"
+	ttlFeature     = "xds.config.supports-resource-ttl"
 )
 
 func (c Config) withDefaults() Config {
@@ -179,8 +181,10 @@ func (c *Client) nodeMaker() func() []byte {
 		base.UserAgentName = "xdswatch"
 		base.UserAgentVersionType = &corev3.Node_UserAgentVersion{UserAgentVersion: Version}
 	}
-	if !slices.Contains(base.ClientFeatures, wrapperFeature) {
-		base.ClientFeatures = append(base.ClientFeatures, wrapperFeature)
+	for _, feature := range []string{wrapperFeature, ttlFeature} {
+		if !slices.Contains(base.ClientFeatures, feature) {
+			base.ClientFeatures = append(base.ClientFeatures, feature)
+		}
 	}
 	encode := func(n *corev3.Node) []byte {
 		b, err := proto.Marshal(n)

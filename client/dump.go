@@ -64,7 +64,7 @@ func (c *Client) Dump() []State {
 func (c *Client) state(r machine.Resource) State {
 	s := State{
 		Type: r.TypeURL, Name: r.Name, Authority: r.Authority, Status: Status(r.Status.String()),
-		Version: r.Version, Server: c.servers[r.Server].URI, Updated: r.Updated, Raw: r.Raw, Watched: r.Watched,
+		Version: r.Version, Server: c.server(r.Server).URI, Updated: r.Updated, Raw: r.Raw, Watched: r.Watched,
 	}
 	if r.Fault != nil {
 		s.Err = c.resourceError(r.Fault, r.Server, r.TypeURL, r.Name)

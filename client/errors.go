@@ -72,7 +72,7 @@ func (c *Client) faultError(n *machine.Notice) *ResourceError {
 
 func (c *Client) resourceError(f *machine.Fault, server int, typeURL, name string) *ResourceError {
 	e := &ResourceError{
-		Kind: ErrorKind(f.Kind.String()), Type: typeURL, Name: name, Server: c.servers[server].URI,
+		Kind: ErrorKind(f.Kind.String()), Type: typeURL, Name: name, Server: c.server(server).URI,
 		NodeID: c.node, Version: f.Version, Err: f.Err,
 	}
 	var se *machine.StatusError
@@ -88,7 +88,7 @@ func (c *Client) resourceError(f *machine.Fault, server int, typeURL, name strin
 // explain adds what an operator would want to know of an error that servers give for a
 // variant that they do not speak. Some just end a delta stream.
 func (c *Client) explain(err error, server int) error {
-	delta := c.servers[server].Delta
+	delta := c.server(server).Delta
 	hint := status.Code(err) == codes.Unimplemented || strings.Contains(err.Error(), "not implemented") ||
 		delta && errors.Is(err, io.EOF)
 	if !hint {

@@ -128,7 +128,7 @@ func (c *Client) event(n *machine.Notice) *Event {
 func (c *Client) newEvent(n *machine.Notice) *Event {
 	ev := &Event{
 		Type: n.TypeURL, Name: n.Name, Authority: n.Authority, Version: n.Version,
-		Server: c.servers[n.Server].URI,
+		Server: c.server(n.Server).URI,
 	}
 	switch n.Kind {
 	case machine.NoticeUpdated:

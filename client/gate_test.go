@@ -127,7 +127,7 @@ type gatedStream struct {
 
 var errDead = errors.New("dead")
 
-func (s gatedStream) Send(msg []byte) error {
+func (s gatedStream) Send(msg ...[]byte) error {
 	s.writing.pass(s.ctx.Done())
-	return s.Stream.Send(msg)
+	return s.Stream.Send(msg...)
 }

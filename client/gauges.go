@@ -92,7 +92,7 @@ func (c *Client) Gauges() Gauges {
 func (c *Client) health(connected map[int]bool) []ServerHealth {
 	all := map[string]bool{}
 	for server, is := range connected {
-		uri := c.servers[server].URI
+		uri := c.server(server).URI
 		so, known := all[uri]
 		all[uri] = is && (so || !known)
 	}
@@ -126,7 +126,7 @@ func resourceCounts(counts []machine.Count) []ResourceCount {
 func (c *Client) accepted(as []machine.Accepted) []LastAccepted {
 	latest := map[LastAccepted]time.Time{}
 	for _, a := range as {
-		key := LastAccepted{Server: c.servers[a.Server].URI, Type: a.TypeURL}
+		key := LastAccepted{Server: c.server(a.Server).URI, Type: a.TypeURL}
 		if a.At.After(latest[key]) {
 			latest[key] = a.At
 		}

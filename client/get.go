@@ -34,7 +34,10 @@ type gets struct {
 	slots map[getKey]*getSlot
 }
 
-type getKey struct{ typeURL, name string }
+type getKey struct {
+	typeURL, name string
+	source        int32 // of the machine
+}
 
 // getSlot is one name. Concurrent callers share it.
 type getSlot struct {
@@ -55,12 +58,13 @@ type getSlot struct {
 // Errors: those of [Client.Watch]; an [ErrDoesNotExist] that says why; a [*ResourceError]
 // if what the server has cannot be used; [ErrTooManyNames]; [ErrInHandler] inside a
 // handler if nothing is held; and ctx's error, with the last trouble that stood in the way.
-func (c *Client) Get(ctx context.Context, kind resource.Kind, name string) (Event, error) {
-	w, err := c.prepare(ctx, kind, name)
+func (c *Client) Get(ctx context.Context, kind resource.Kind, name string, opts ...WatchOption) (Event, error) {
+	opts = append(opts, uncounted)
+	w, err := c.prepare(ctx, kind, name, options(opts))
 	if err != nil {
 		return Event{}, err
 	}
-	key := getKey{w.Type.URL, w.Name}
+	key := getKey{w.Type.URL, w.Name, w.Source}
 	if ev, ok := c.gets.known(key); ok {
 		return c.result(ev)
 	}
@@ -70,7 +74,7 @@ func (c *Client) Get(ctx context.Context, kind resource.Kind, name string) (Even
 	if c.engine.InHandler() {
 		return Event{}, fmt.Errorf("%w: %s %q is not held", ErrInHandler, w.Type.URL, w.Name)
 	}
-	slot, err := c.gets.acquire(c, key, kind)
+	slot, err := c.gets.acquire(c, key, kind, opts)
 	if err != nil {
 		return Event{}, err
 	}
@@ -94,13 +98,13 @@ func (c *Client) held(source int, kind resource.Kind, name string) (Event, bool,
 	value, err := c.engine.Decode(kind, r.Server, r.Raw)
 	if err != nil {
 		return Event{}, true, &ResourceError{
-			Kind: ErrorRejected, Type: kind.TypeURL(), Name: name, Server: c.servers[r.Server].URI,
+			Kind: ErrorRejected, Type: kind.TypeURL(), Name: name, Server: c.server(r.Server).URI,
 			NodeID: c.node, Version: r.Version, Err: err,
 		}
 	}
 	return Event{
 		Kind: KindUpdated, Type: r.TypeURL, Name: r.Name, Authority: r.Authority, Version: r.Version,
-		Server: c.servers[r.Server].URI, Value: value, Raw: r.Raw,
+		Server: c.server(r.Server).URI, Value: value, Raw: r.Raw,
 	}, true, nil
 }
 
@@ -135,7 +139,7 @@ func (g *gets) answerOf(slot *getSlot) Event {
 }
 
 // acquire finds or makes the slot of a name and waits in it.
-func (g *gets) acquire(c *Client, key getKey, kind resource.Kind) (*getSlot, error) {
+func (g *gets) acquire(c *Client, key getKey, kind resource.Kind, opts []WatchOption) (*getSlot, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.slots == nil {
@@ -147,7 +151,7 @@ func (g *gets) acquire(c *Client, key getKey, kind resource.Kind) (*getSlot, err
 			return nil, fmt.Errorf("%w: %s %q", ErrTooManyNames, key.typeURL, key.name)
 		}
 		slot = &getSlot{ready: make(chan struct{})}
-		watch, err := c.Watch(context.Background(), kind, key.name, func(ev Event) { g.told(slot, ev) }, uncounted)
+		watch, err := c.Watch(context.Background(), kind, key.name, func(ev Event) { g.told(slot, ev) }, opts...)
 		if err != nil {
 			return nil, err
 		}

@@ -48,7 +48,7 @@ func (c *Client) counters() *engine.Metrics {
 	return &engine.Metrics{
 		Connected: func(server int, connected bool) {
 			defer c.survive(panicked)
-			uri := c.servers[server].URI
+			uri := c.server(server).URI
 			call(m.Connected, ServerHealth{uri, connected})
 			if !connected {
 				call(m.ServerFailure, uri)
@@ -56,7 +56,7 @@ func (c *Client) counters() *engine.Metrics {
 		},
 		Updates: func(server int, typeURL string, valid, invalid int) {
 			defer c.survive(panicked)
-			count := UpdateCount{Server: c.servers[server].URI, Type: typeURL}
+			count := UpdateCount{Server: c.server(server).URI, Type: typeURL}
 			if count.Resources = valid; valid > 0 {
 				call(m.ResourceUpdatesValid, count)
 			}

@@ -100,7 +100,7 @@ func TestNode(t *testing.T) {
 	want := &corev3.Node{
 		Id: "node-1", UserAgentName: "xdswatch",
 		UserAgentVersionType: &corev3.Node_UserAgentVersion{UserAgentVersion: client.Version},
-		ClientFeatures:       []string{"xds.config.resource-in-sotw"},
+		ClientFeatures:       []string{"xds.config.resource-in-sotw", "xds.config.supports-resource-ttl"},
 	}
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.watch("a")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // Set is one handler for many resources of a type that come and go. Its methods are safe
@@ -16,6 +17,7 @@ type Set struct {
 	core
 	handler BatchHandler
 	kind    resource.Kind
+	options watchOptions
 	turn    chan struct{} // held by the dispatcher that calls the handler
 
 	// Guarded by core.mu.
@@ -25,7 +27,7 @@ type Set struct {
 
 // NewSet makes an empty set; see [Set.Add]. For ctx, Close and errors it is as
 // [Client.Watch].
-func (c *Client) NewSet(ctx context.Context, kind resource.Kind, h BatchHandler) (*Set, error) {
+func (c *Client) NewSet(ctx context.Context, kind resource.Kind, h BatchHandler, opts ...WatchOption) (*Set, error) {
 	if h == nil {
 		return nil, ErrNilHandler
 	}
@@ -36,7 +38,7 @@ func (c *Client) NewSet(ctx context.Context, kind resource.Kind, h BatchHandler)
 		return nil, err
 	}
 	s := &Set{
-		core: core{client: c, ctx: ctx}, handler: h, kind: kind, turn: make(chan struct{}, 1),
+		core: core{client: c, ctx: ctx}, handler: h, kind: kind, options: options(opts), turn: make(chan struct{}, 1),
 		members: map[string]*member{}, batches: map[int32]*batcher{},
 	}
 	s.core.set = s
@@ -53,7 +55,7 @@ func (s *Set) Add(names ...string) error {
 	var errs []error
 	var added []*machine.Watch
 	for _, name := range names {
-		w, err := s.client.prepare(s.ctx, s.kind, name)
+		w, err := s.client.prepare(s.ctx, s.kind, name, s.options)
 		if end := s.Err(); end != nil {
 			return end
 		}
@@ -93,8 +95,8 @@ func (s *Set) enter(w *machine.Watch) bool {
 // What the server said of them before is not handed over any more.
 func (s *Set) Remove(names ...string) {
 	for _, name := range names {
-		if r, err := s.client.table.Resolve(s.kind.TypeURL(), name); err == nil {
-			s.remove(r.Name)
+		if canonical, err := xdstp.Canonical(name); err == nil {
+			s.remove(canonical)
 		}
 	}
 }

@@ -74,8 +74,8 @@ func (c *Client) survive(what string) {
 }
 
 func (c *Client) trace(t *Trace, n *machine.Notice) {
-	s := StreamInfo{Server: c.servers[n.Server].URI, ID: n.Stream.Gen<<16 | n.Stream.Stream}
-	if c.servers[n.Server].PerType {
+	s := StreamInfo{Server: c.server(n.Server).URI, ID: n.Stream.Gen<<16 | n.Stream.Stream}
+	if c.server(n.Server).PerType {
 		s.Type = n.TypeURL
 	}
 	answer := AnswerInfo{Stream: s, Type: n.TypeURL, Version: n.Version, Nonce: n.Nonce}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
 )
@@ -17,6 +18,8 @@ type WatchOption func(*watchOptions)
 type watchOptions struct {
 	explicit  bool
 	uncounted bool
+	source    *bootstrap.Source // nil: the bootstrap's
+	scope     string
 }
 
 // uncounted keeps Ready from waiting for the watch.

@@ -139,7 +139,8 @@ func noLeak(t *testing.T) {
 	for _, stack := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
 		if strings.Contains(stack, "testutil.(*Server)") || strings.Contains(stack, "testutil.(*Stream)") ||
 			strings.Contains(stack, "testutil.(*handover)") || strings.Contains(stack, "testutil.(*managementRun)") ||
-			strings.Contains(stack, "testutil.(*ManagementServer).start") {
+			strings.Contains(stack, "testutil.(*ManagementServer).start") ||
+			strings.Contains(stack, "testutil.(*CollectionServer)") || strings.Contains(stack, "testutil.(*collectionStream)") {
 			t.Errorf("goroutine left behind:\n%s", stack)
 		}
 	}

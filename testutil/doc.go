@@ -1,6 +1,6 @@
 // Package testutil is the test kit of xdswatch: management servers to run a client
-// against, of which one does exactly what a test tells it and one is the real thing, and
-// the certificates that they need. It serves the tests of the module and is meant for the
+// against, of which one does exactly what a test tells it, one is the real thing and one
+// serves structured names, and the certificates that they need. It serves the tests of the module and is meant for the
 // tests of its users too.
 //
 // # The scripted server
@@ -29,6 +29,17 @@
 // [NewManagementServer] runs the server and the snapshot cache of go-control-plane on
 // loopback TCP, with all that its implementation does and leaves out. It can be stopped
 // hard and started anew on the same port, with its snapshot or without.
+//
+// # The server of structured names
+//
+// [NewCollectionServer] runs a server that knows xdstp names, which go-control-plane's does
+// not: globs, list collections, redirects and aliases, in both variants and for any number
+// of clients. A test says what is served, and waits for what the clients made of it:
+//
+//	srv.Set(testutil.Wrapped("xdstp://au/"+cluster+"/prod/a", "1", a))
+//	srv.Redirect("xdstp://au/"+cluster+"/prod/b", "xdstp://au/"+cluster+"/shared/b")
+//	srv.Settle(ctx)                            // all is sent and answered
+//	names := srv.Subscribed(typeURL)           // what they ask for
 //
 // # A bad network
 //

@@ -112,3 +112,46 @@ func ExampleNewManagementServer() {
 	// Unavailable
 	// <nil>
 }
+
+// A server of structured names, with a glob whose members come and go.
+func ExampleCollectionServer() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	srv, err := testutil.NewCollectionServer(testutil.CollectionConfig{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Stop()
+	const prod = "xdstp://au/envoy.config.cluster.v3.Cluster/prod/"
+	if err := srv.Set(testutil.Wrapped(prod+"a", "1", &clusterv3.Cluster{Name: prod + "a"})); err != nil {
+		log.Fatal(err)
+	}
+	if err := srv.Redirect(prod+"b", "xdstp://au/envoy.config.cluster.v3.Cluster/shared/b"); err != nil {
+		log.Fatal(err)
+	}
+
+	cc, err := grpc.NewClient(srv.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer cc.Close()
+	client, err := discoveryv3.NewAggregatedDiscoveryServiceClient(cc).DeltaAggregatedResources(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	client.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: clusters, ResourceNamesSubscribe: []string{prod + "*"}})
+	resp, err := client.Recv()
+	for _, r := range resp.GetResources() {
+		fmt.Println(r.GetName(), r.GetResource().GetTypeUrl(), err)
+	}
+
+	srv.Remove(clusters, prod+"a")
+	resp, err = client.Recv()
+	fmt.Println("removed", resp.GetRemovedResources(), err)
+	fmt.Println("asked for", srv.Subscribed(clusters))
+	// Output:
+	// xdstp://au/envoy.config.cluster.v3.Cluster/prod/a type.googleapis.com/envoy.config.cluster.v3.Cluster <nil>
+	// xdstp://au/envoy.config.cluster.v3.Cluster/prod/b type.googleapis.com/xds.core.v3.ResourceLocator <nil>
+	// removed [xdstp://au/envoy.config.cluster.v3.Cluster/prod/a] <nil>
+	// asked for [xdstp://au/envoy.config.cluster.v3.Cluster/prod/*]
+}

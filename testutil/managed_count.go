@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Counters are what a [ManagementServer] saw on its streams since it was made, over all
-// restarts.
+// Counters are what a [ManagementServer] or [CollectionServer] saw on its streams since it
+// was made, over all restarts.
 type Counters struct {
 	Streams   int // streams opened
 	Open      int // streams open now

@@ -30,9 +30,9 @@ type Request struct {
 	Err error
 }
 
-func parseRequest(st *Stream, raw []byte) *Request {
-	r := &Request{Stream: st.ID, At: time.Now(), Size: len(raw), Raw: raw}
-	if st.Delta {
+func parseRequest(stream int, delta bool, raw []byte) *Request {
+	r := &Request{Stream: stream, At: time.Now(), Size: len(raw), Raw: raw}
+	if delta {
 		m := new(discoveryv3.DeltaDiscoveryRequest)
 		if r.Err = proto.Unmarshal(raw, m); r.Err == nil {
 			r.Delta = m

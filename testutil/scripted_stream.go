@@ -193,7 +193,7 @@ func (st *Stream) read() {
 		if !st.pass() {
 			return
 		}
-		st.server.received(st, parseRequest(st, raw))
+		st.server.received(st, parseRequest(st.ID, st.Delta, raw))
 	}
 }
 

@@ -22,3 +22,15 @@ func StartManagementServer(tb testing.TB, cfg ManagementConfig) *ManagementServe
 	tb.Cleanup(m.Stop)
 	return m
 }
+
+// StartCollectionServer is [NewCollectionServer] for the length of a test, which fails if
+// the server cannot start and stops it at its end.
+func StartCollectionServer(tb testing.TB, cfg CollectionConfig) *CollectionServer {
+	tb.Helper()
+	s, err := NewCollectionServer(cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(s.Stop)
+	return s
+}

@@ -6,16 +6,20 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// rawCodec carries messages as they are: []byte out, *Frame in.
+// rawCodec carries messages as they are: parts of one out, *Frame in.
 type rawCodec struct{}
 
 // Marshal lends the message to gRPC, which frees nothing: see the contract of Send.
 func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
-	msg, ok := v.([]byte)
+	msg, ok := v.([][]byte)
 	if !ok {
 		return nil, fmt.Errorf("raw codec: cannot send a %T", v)
 	}
-	return mem.BufferSlice{mem.SliceBuffer(msg)}, nil
+	data := make(mem.BufferSlice, len(msg))
+	for i, part := range msg {
+		data[i] = mem.SliceBuffer(part)
+	}
+	return data, nil
 }
 
 // Unmarshal makes one piece of the message, of which gRPC has one for each 16 KiB that

@@ -14,6 +14,8 @@ const (
 	defaultKeepaliveTime    = 5 * time.Minute
 	defaultKeepaliveTimeout = 20 * time.Second
 	defaultConnectTimeout   = 20 * time.Second
+
+	bufferSize = 128 << 10 // of what one system call writes or reads
 )
 
 // GRPCConfig configures [NewGRPC]. The zero value works.
@@ -64,6 +66,9 @@ func (c GRPCConfig) dialOptions() []grpc.DialOption {
 	opts := []grpc.DialOption{
 		// A service config from DNS could change the timeouts and retries of streams.
 		grpc.WithDisableServiceConfig(),
+		// Requests and responses may have megabytes. gRPC gives the buffers back when
+		// nothing is on its way.
+		grpc.WithWriteBufferSize(bufferSize), grpc.WithReadBufferSize(bufferSize),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(c.MaxReceiveSize)),
 		// The backoff is only seen by a channel that drains its last streams: one that
 		// found no connection is given up. gRPC makes no attempt shorter than its delay.

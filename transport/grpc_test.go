@@ -27,6 +27,21 @@ func TestMessagesPassAsBytes(t *testing.T) {
 	}
 }
 
+// A message may be given in parts, of which any may be empty.
+func TestMessageInParts(t *testing.T) {
+	s := open(t, build(t, transport.GRPCConfig{}, insecure(serveTCP(t, echo).addr)))
+	large := bytes.Repeat([]byte("large "), 20<<10)
+	for _, parts := range [][][]byte{nil, {nil}, {[]byte("one, "), nil, []byte("two")}, {large, []byte("small"), large}} {
+		if err := s.Send(parts...); err != nil {
+			t.Fatal(err)
+		}
+		want := bytes.Join(parts, nil)
+		if got, err := s.Recv(); err != nil || !bytes.Equal(got.Bytes, want) {
+			t.Fatalf("%d parts: %d bytes came back, %v; want %d", len(parts), len(got.Bytes), err, len(want))
+		}
+	}
+}
+
 // What Recv returns is not written to by later messages, though gRPC reuses its buffers.
 func TestReceivedBytesAreTheCallers(t *testing.T) {
 	s := open(t, build(t, transport.GRPCConfig{}, insecure(serveTCP(t, echo).addr)))

@@ -24,7 +24,7 @@ type stream struct {
 var errStreamClosed = errors.New("the stream was closed")
 
 // Send is documented at [Stream].
-func (s *stream) Send(msg []byte) error {
+func (s *stream) Send(msg ...[]byte) error {
 	err := s.grpc.SendMsg(msg)
 	if errors.Is(err, io.EOF) {
 		return ErrStreamEnded

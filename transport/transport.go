@@ -39,11 +39,11 @@ type Conn interface {
 
 // Stream is one bidirectional stream. One goroutine may send while another receives.
 type Stream interface {
-	// Send blocks while the peer's flow control does. It does not copy the message, which
-	// may be on its way for as long as the stream lives: it must not be modified after
-	// the call, but may be sent again. [ErrStreamEnded] says that the stream is over; why,
-	// Recv says.
-	Send(msg []byte) error
+	// Send sends one message, given in parts that stand one after another. It blocks while
+	// the peer's flow control does. The parts are not copied, and may be on their way for
+	// as long as the stream lives: they must not be modified after the call, but may be
+	// sent again. [ErrStreamEnded] says that the stream is over; why, Recv says.
+	Send(msg ...[]byte) error
 	// Recv blocks for the next message. The error after the last one is a gRPC status
 	// error; io.EOF is a stream that ended with status OK. After an error it returns the
 	// same error again.

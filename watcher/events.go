@@ -15,10 +15,10 @@ import (
 //
 // The error comes once, last: what [client.Client.Watch] returns, ctx's error, or
 // [client.ErrClosed]. The trouble of a resource is an event and not the error.
-func Events[T any](ctx context.Context, c *client.Client, t *resource.Type[T], name string) iter.Seq2[Event[T], error] {
+func Events[T any](ctx context.Context, c *client.Client, t *resource.Type[T], name string, opts ...client.WatchOption) iter.Seq2[Event[T], error] {
 	return func(yield func(Event[T], error) bool) {
 		newest := &newest[T]{ready: make(chan struct{}, 1)}
-		w, err := Watch(ctx, c, t, name, newest.put)
+		w, err := Watch(ctx, c, t, name, newest.put, opts...)
 		if err != nil {
 			yield(Event[T]{}, err)
 			return

@@ -62,14 +62,14 @@ func (b Batch[T]) of(k client.Kind) iter.Seq[Event[T]] {
 
 // Watch subscribes to one resource; see [client.Client.Watch] for how handlers are called,
 // what ends a watch, and errors.
-func Watch[T any](ctx context.Context, c *client.Client, t *resource.Type[T], name string, handler func(Event[T])) (*client.Watch, error) {
+func Watch[T any](ctx context.Context, c *client.Client, t *resource.Type[T], name string, handler func(Event[T]), opts ...client.WatchOption) (*client.Watch, error) {
 	if t == nil {
 		return nil, client.ErrNilType
 	}
 	if handler == nil {
 		return nil, client.ErrNilHandler
 	}
-	return c.Watch(ctx, t, name, func(ev client.Event) { handler(typed[T](ev)) })
+	return c.Watch(ctx, t, name, func(ev client.Event) { handler(typed[T](&ev)) }, opts...)
 }
 
 // WatchAll subscribes to a collection: "*" is every resource of the type; see
@@ -85,47 +85,44 @@ func WatchAll[T any](ctx context.Context, c *client.Client, t *resource.Type[T],
 }
 
 // NewSet makes one handler for many resources that come and go; see [client.Set].
-func NewSet[T any](ctx context.Context, c *client.Client, t *resource.Type[T], handler func(Batch[T])) (*client.Set, error) {
+func NewSet[T any](ctx context.Context, c *client.Client, t *resource.Type[T], handler func(Batch[T]), opts ...client.WatchOption) (*client.Set, error) {
 	if t == nil {
 		return nil, client.ErrNilType
 	}
 	if handler == nil {
 		return nil, client.ErrNilHandler
 	}
-	return c.NewSet(ctx, t, batched(handler))
+	return c.NewSet(ctx, t, batched(handler), opts...)
 }
 
 // Get returns a resource: at once if it is held, else when the server has answered; see
 // [client.Client.Get].
-func Get[T any](ctx context.Context, c *client.Client, t *resource.Type[T], name string) (T, error) {
+func Get[T any](ctx context.Context, c *client.Client, t *resource.Type[T], name string, opts ...client.WatchOption) (T, error) {
 	var zero T
 	if t == nil {
 		return zero, client.ErrNilType
 	}
-	ev, err := c.Get(ctx, t, name)
+	ev, err := c.Get(ctx, t, name, opts...)
 	if err != nil {
 		return zero, err
 	}
-	return typed[T](ev).Value, nil
+	return typed[T](&ev).Value, nil
 }
 
 func batched[T any](handler func(Batch[T])) client.BatchHandler {
 	return func(b client.Batch) {
 		tb := Batch[T]{Events: make([]Event[T], len(b.Events)), Last: b.Last}
-		for i, ev := range b.Events {
-			tb.Events[i] = typed[T](ev)
+		for i := range b.Events {
+			tb.Events[i] = typed[T](&b.Events[i])
 		}
 		handler(tb)
 	}
 }
 
-func typed[T any](ev client.Event) Event[T] {
-	te := Event[T]{
+func typed[T any](ev *client.Event) Event[T] {
+	value, _ := ev.Value.(T) // nil of what brings none
+	return Event[T]{
 		Kind: ev.Kind, Name: ev.Name, Authority: ev.Authority, Version: ev.Version, Server: ev.Server,
-		Reason: ev.Reason, Err: ev.Err, Raw: ev.Raw,
+		Reason: ev.Reason, Err: ev.Err, Value: value, Raw: ev.Raw,
 	}
-	if ev.Value != nil {
-		te.Value = ev.Value.(T)
-	}
-	return te
 }

@@ -1,6 +1,7 @@
 package xdstp
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 )
@@ -12,6 +13,8 @@ const (
 
 func TestAllocations(t *testing.T) {
 	name := mustParse(t, typical)
+	glob := mustParse(t, "xdstp://a/T/foo/*?a=b")
+	context := Context{Attributes: []Param{VIP(netip.IPv6Loopback())}}
 	tests := []struct {
 		what string
 		most float64
@@ -26,6 +29,12 @@ func TestAllocations(t *testing.T) {
 		{"String", 1, func() { _ = name.String() }},
 		{"Equal", 0, func() { name.Equal(name) }},
 		{"Matches", 0, func() { name.Matches(name) }},
+		{"IsListCollection", 0, func() { name.IsListCollection(listenerURL) }},
+		{"CheckReserved", 0, func() { name.CheckReserved() }},
+		{"ParseURN", 1, func() { ParseURN(typical) }},
+		{"IsGlob of a name", 0, func() { glob.IsGlob() }},
+		{"Apply nothing", 0, func() { Context{}.Apply(name) }},
+		{"Apply", 1, func() { context.Apply(name) }},
 	}
 	for _, tt := range tests {
 		if got := testing.AllocsPerRun(100, tt.run); got > tt.most {
@@ -66,6 +75,52 @@ func BenchmarkCanonical(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := Canonical(typical); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkContextApply(b *testing.B) {
+	name := mustParse(b, typical)
+	context := Context{
+		Node:       []Param{{"xds.node.cluster", "c"}, {"xds.node.id", "n"}},
+		Attributes: []Param{VIP(netip.IPv6Loopback())},
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		context.Apply(name)
+	}
+}
+
+func BenchmarkDecodeLocator(b *testing.B) {
+	l, err := ParseLocator(typical)
+	if err != nil {
+		b.Fatal(err)
+	}
+	m, err := l.Proto()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, bb := range []struct {
+		what  string
+		bytes []byte
+	}{{"message", marshal(b, m)}, {"string", []byte(field(1, typical))}, {"text", []byte(typical)}} {
+		b.Run(bb.what, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := DecodeLocator(bb.bytes); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkProto(b *testing.B) {
+	name := mustParse(b, typical)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := name.Proto(); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -66,27 +66,19 @@ func (p *specParsed) locator() Locator {
 	return l
 }
 
-// elsewhere are the sections that are not about this package.
+// elsewhere are the sections that have another form than those of [loadSections].
 var elsewhere = map[string]string{
 	"meta":           "about the file",
 	"rules":          "prose; TestEscapeSets and the other tables check it",
-	"lookups":        "finding the servers of a name: package authority and the client",
-	"templates":      "listener name templates: package bootstrap",
-	"context_params": "parameters that the client adds to a collection's name: the client",
+	"lookups":        "TestLookups",
+	"templates":      "TestTemplates",
+	"context_params": "TestContextCases and, of the node, package nodeparams",
 }
 
 func loadSections(t testing.TB) map[string][]specCase {
 	t.Helper()
-	text, err := os.ReadFile("testdata/xdstp.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var raw map[string]json.RawMessage
-	if err := yaml.Unmarshal(text, &raw); err != nil {
-		t.Fatal(err)
-	}
 	sections := make(map[string][]specCase)
-	for name, body := range raw {
+	for name, body := range readSections(t) {
 		if _, skip := elsewhere[name]; skip {
 			continue
 		}
@@ -97,6 +89,18 @@ func loadSections(t testing.TB) map[string][]specCase {
 		sections[name] = cases
 	}
 	return sections
+}
+
+func readSections(t testing.TB) (raw map[string]json.RawMessage) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/xdstp.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(text, &raw); err != nil {
+		t.Fatal(err)
+	}
+	return raw
 }
 
 // No section of the file is passed over in silence.

@@ -1,6 +1,12 @@
 package xdstp
 
-import "testing"
+import (
+	"testing"
+	"unicode/utf8"
+
+	xdscorev3 "github.com/cncf/xds/go/xds/core/v3"
+	"google.golang.org/protobuf/proto"
+)
 
 func addSeeds(f *testing.F) {
 	seeds := 0
@@ -40,6 +46,91 @@ func FuzzParse(f *testing.F) {
 		if g, ok := n.Glob(); ok && !g.Matches(n) {
 			t.Errorf("the glob %s of %s does not match it", g, n)
 		}
+		checkNameProto(t, n)
+		checkURN(t, input, n)
+		checkContext(t, n)
+	})
+}
+
+// checkNameProto says that a name has a structured form if it may have one, and that it is
+// read back the same.
+func checkNameProto(t *testing.T, n Name) {
+	t.Helper()
+	m, err := n.Proto()
+	if err != nil {
+		if !n.IsGlob() && isUTF8(Locator{Name: n}) {
+			t.Errorf("%s has no structured form: %v", n, err)
+		}
+		return
+	}
+	if again, err := NameFromProto(m); err != nil || !again.Equal(n) {
+		t.Errorf("%s became %v, read back as %s, %v", n, m, again, err)
+	}
+}
+
+func isUTF8(l Locator) bool {
+	ok := utf8.ValidString(l.Name.Authority) && utf8.ValidString(l.Name.Type) && utf8.ValidString(l.Name.ID)
+	for _, p := range l.Name.Params {
+		ok = ok && utf8.ValidString(p.Key) && utf8.ValidString(p.Value)
+	}
+	for _, d := range l.Directives {
+		ok = ok && utf8.ValidString(d.Entry) && (d.Alt == nil || isUTF8(*d.Alt))
+	}
+	return ok
+}
+
+// checkURN says that nothing but a URN passes for one.
+func checkURN(t *testing.T, input string, n Name) {
+	t.Helper()
+	urn, err := ParseURN(input)
+	if err != nil {
+		checkOffset(t, err)
+		return
+	}
+	if !urn.Equal(n) || urn.IsGlob() {
+		t.Errorf("the URN %q is %s, want %s", input, urn, n)
+	}
+	if l, err := ParseLocator(input); err != nil || len(l.Directives) > 0 || !l.Name.Equal(n) {
+		t.Errorf("the URN %q is the locator %s, %v", input, l, err)
+	}
+}
+
+func checkContext(t *testing.T, n Name) {
+	t.Helper()
+	if err := n.CheckReserved(); err != nil {
+		checkOffset(t, err)
+	}
+	c := Context{Node: []Param{{"a", "node"}}, Features: []Param{ClientFeature("f")}}
+	with := c.Apply(n)
+	checkRoundTrip(t, with)
+	if _, ok := with.Param(FeaturePrefix + "f"); !ok || !c.Apply(with).Equal(with) {
+		t.Errorf("%s with a context is %s", n, with)
+	}
+}
+
+// Two names are equal if, and only if, their canonical texts are.
+func FuzzEqual(f *testing.F) {
+	for _, c := range loadSections(f)["cross"] {
+		f.Add(c.Input, c.Envoy)
+		f.Add(c.Input, c.GRPCGo)
+	}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		n, err := Parse(a)
+		if err != nil {
+			return
+		}
+		m, err := Parse(b)
+		if err != nil {
+			return
+		}
+		if n.Equal(m) != (n.String() == m.String()) {
+			t.Errorf("%q and %q are equal = %v, but their texts are %s and %s", a, b, n.Equal(m), n, m)
+		}
+		if n.Matches(m) {
+			if g, ok := m.Glob(); !ok || !g.Equal(n) {
+				t.Errorf("%s matches %s, whose glob is %s, %v", n, m, g, ok)
+			}
+		}
 	})
 }
 
@@ -77,6 +168,110 @@ func FuzzParseLocator(f *testing.F) {
 		}
 		if !again.Equal(l) || again.String() != text {
 			t.Errorf("%q is printed as %q and read back as %q", input, text, again)
+		}
+		if r, err := ParseReceivedLocator(input); err != nil || !r.Equal(l) {
+			t.Errorf("received, %q is %s, %v; want %s", input, r, err, l)
+		}
+		checkLocatorProto(t, l)
+	})
+}
+
+// checkLocatorProto says that a locator is valid, that its structured form is read back the
+// same, and so are its bytes in each of their forms.
+func checkLocatorProto(t *testing.T, l Locator) {
+	t.Helper()
+	if err := l.Validate(); err != nil {
+		t.Fatalf("%s is not valid: %v", l, err)
+	}
+	m, err := l.Proto()
+	if err != nil {
+		if isUTF8(l) {
+			t.Errorf("%s has no structured form: %v", l, err)
+		}
+		return
+	}
+	if again, err := LocatorFromProto(m); err != nil || !again.Equal(l) {
+		t.Errorf("%s became %v, read back as %s, %v", l, m, again, err)
+	}
+	for _, b := range [][]byte{marshal(t, m), []byte(field(1, l.String())), []byte(l.String())} {
+		if again, err := DecodeLocator(b); err != nil || !again.Equal(l) {
+			t.Errorf("%q is read back as %s, %v; want %s", b, again, err, l)
+		}
+	}
+}
+
+func addLocatorSeeds(f *testing.F, wrap func([]byte) []byte) {
+	seeds := 0
+	for _, c := range loadSections(f)["cases"] {
+		l, err := ParseLocator(c.Input)
+		if err != nil {
+			continue
+		}
+		m, err := l.Proto()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(wrap(marshal(f, m)))
+		f.Add(wrap([]byte(field(1, c.Input))))
+		f.Add(wrap([]byte(c.Input)))
+		seeds += 3
+	}
+	if seeds == 0 {
+		f.Fatal("the corpus is empty")
+	}
+}
+
+// Any bytes are read without a panic, and what was read has a text that is read the same.
+func FuzzDecodeLocator(f *testing.F) {
+	addLocatorSeeds(f, func(b []byte) []byte { return b })
+	f.Fuzz(func(t *testing.T, b []byte) {
+		l, err := DecodeLocator(b)
+		if err != nil {
+			checkField(t, err)
+			return
+		}
+		if again, err := ParseLocator(l.String()); err != nil || !again.Equal(l) {
+			t.Errorf("%q is %s, read back as %s, %v", b, l, again, err)
+		}
+		checkLocatorProto(t, l)
+	})
+}
+
+func checkField(t *testing.T, err error) {
+	t.Helper()
+	e := err.(*Error)
+	if e.Field == "" || e.Part == "" || e.Reason == "" {
+		t.Errorf("error %#v does not say where and why", e)
+	}
+	if inner, ok := e.Err.(*Error); ok && inner.Field == "" {
+		checkOffset(t, inner)
+	}
+}
+
+// Any bytes are read as an entry without a panic, and an entry is what a decoder of the
+// published message makes of them.
+func FuzzDecodeEntry(f *testing.F) {
+	addLocatorSeeds(f, func(b []byte) []byte { return []byte(field(1, string(b))) })
+	f.Add([]byte(field(2, field(1, "name")+field(2, "1")+field(3, field(1, listenerURL)))))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		e, err := DecodeEntry(b)
+		if err != nil {
+			checkField(t, err)
+			return
+		}
+		var m xdscorev3.CollectionEntry
+		if proto.Unmarshal(b, &m) != nil {
+			return // a text where the message should be
+		}
+		if e.Locator == nil {
+			if m.GetInlineEntry().GetName() != e.Name || m.GetInlineEntry().GetVersion() != e.Version {
+				t.Errorf("%q is %+v, want %v", b, e, m.GetInlineEntry())
+			}
+			return
+		}
+		checkLocatorProto(t, *e.Locator)
+		if l, err := LocatorFromProto(m.GetLocator()); err != nil || !l.Equal(*e.Locator) {
+			t.Errorf("%q is %s, want %s, %v", b, e.Locator, l, err)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package xdstp
 
 import (
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -54,9 +55,19 @@ type Directive struct {
 // ParseLocator reads a locator. The error is an [*Error]. A directive that is unknown or
 // given twice is an error, as is a repeated parameter key. Alternatives may be nested
 // eight deep.
-func ParseLocator(url string) (Locator, error) { return parseLocator(url, 0) }
+func ParseLocator(url string) (Locator, error) { return reader{}.locator(url, 0) }
 
-func parseLocator(s string, depth int) (Locator, error) {
+// ParseReceivedLocator reads a locator as a server wrote it. It differs from
+// [ParseLocator] as [ParseReceived] does from [Parse]: the last value of a repeated
+// parameter key holds.
+func ParseReceivedLocator(url string) (Locator, error) {
+	return reader{lastWins: true}.locator(url, 0)
+}
+
+// reader reads locators and those inside them by one rule.
+type reader struct{ lastWins bool }
+
+func (r reader) locator(s string, depth int) (Locator, error) {
 	scheme, start, err := parseScheme(s)
 	if err != nil {
 		return Locator{}, err
@@ -65,14 +76,14 @@ func parseLocator(s string, depth int) (Locator, error) {
 	plain := s
 	if i := strings.IndexByte(s, '#'); i >= 0 {
 		plain = s[:i]
-		if l.Directives, err = parseDirectives(s, i+1, depth); err != nil {
+		if l.Directives, err = r.directives(s, i+1, depth); err != nil {
 			return Locator{}, err
 		}
 	}
 	if scheme == SchemeFile {
 		l.Name, err = parseFile(plain, start)
 	} else {
-		l.Name, err = parseParts(plain, start, false)
+		l.Name, err = parseParts(plain, start, r.lastWins)
 	}
 	if err != nil {
 		return Locator{}, withInput(err, s)
@@ -116,21 +127,15 @@ func parseFile(s string, start int) (Name, error) {
 	return Name{ID: unescape(path[1:])}, nil
 }
 
-// parseDirectives reads the fragment, which begins at offset at.
-func parseDirectives(s string, at, depth int) ([]Directive, error) {
+// directives reads the fragment, which begins at offset at.
+func (r reader) directives(s string, at, depth int) ([]Directive, error) {
 	var directives []Directive
-	var alts, entries int
 	for text := range strings.SplitSeq(s[at:], ",") {
-		d, err := parseDirective(s, text, at, depth)
+		d, err := r.directive(s, text, at, depth)
 		if err != nil {
 			return nil, err
 		}
-		if d.Alt != nil {
-			alts++
-		} else {
-			entries++
-		}
-		if alts > 1 || entries > 1 {
+		if hasKind(directives, d) {
 			return nil, fault(s, PartDirectives, at, "a directive is repeated")
 		}
 		directives = append(directives, d)
@@ -139,54 +144,94 @@ func parseDirectives(s string, at, depth int) ([]Directive, error) {
 	return directives, nil
 }
 
-func parseDirective(s, text string, at, depth int) (Directive, error) {
+// hasKind says whether there is a directive of d's kind.
+func hasKind(directives []Directive, d Directive) bool {
+	return slices.ContainsFunc(directives, func(o Directive) bool {
+		return (o.Alt != nil) == (d.Alt != nil)
+	})
+}
+
+func (r reader) directive(s, text string, at, depth int) (Directive, error) {
 	if value, ok := strings.CutPrefix(text, "entry="); ok {
 		return Directive{Entry: unescape(value)}, nil
 	}
 	if value, ok := strings.CutPrefix(text, "alt="); ok {
-		return parseAlt(s, value, at, depth)
+		return r.alt(s, value, at, depth)
 	}
 	return Directive{}, fault(s, PartDirectives, at, "neither alt= nor entry=")
 }
 
-func parseAlt(s, value string, at, depth int) (Directive, error) {
+func (r reader) alt(s, value string, at, depth int) (Directive, error) {
 	if depth == maxAltDepth {
-		return Directive{}, fault(s, PartDirectives, at, "alternatives are nested too deep")
+		return Directive{}, fault(s, PartDirectives, at, tooDeep)
 	}
-	alt, err := parseLocator(unescape(value), depth+1)
+	alt, err := r.locator(unescape(value), depth+1)
 	if err != nil {
-		return Directive{}, &Error{
-			Input: s, Part: PartDirectives, Offset: at, Reason: "the alternative", Err: err,
-		}
+		return Directive{}, altFault(s, at, err)
 	}
 	return Directive{Alt: &alt}, nil
 }
 
+const tooDeep = "alternatives are nested too deep"
+
+func altFault(s string, at int, err error) error {
+	return &Error{Input: s, Part: PartDirectives, Offset: at, Reason: "the alternative", Err: err}
+}
+
 // String is the canonical text: equal locators have equal texts, and the text of a parsed
-// locator parses to an equal one.
+// locator parses to an equal one. It serves as a map key. An alternative nested deeper than
+// eight, which no parsed locator holds, is left out.
 func (l Locator) String() string {
 	var a [128]byte
-	b := append(append(a[:0], l.Scheme.String()...), "://"...)
+	return string(l.appendTo(a[:0], 0))
+}
+
+func (l Locator) appendTo(b []byte, depth int) []byte {
+	b = append(append(b, l.Scheme.String()...), "://"...)
 	if l.Scheme == SchemeFile {
-		b = appendID(b, l.Name.ID)
+		b = escape(append(b, '/'), l.Name.ID, idSet)
 	} else {
 		b = l.Name.appendTo(b)
 	}
 	mark := byte('#')
 	for _, d := range l.Directives {
-		b = d.appendTo(append(b, mark))
+		if d.Alt != nil && depth == maxAltDepth {
+			continue
+		}
+		b = d.appendTo(append(b, mark), depth)
 		mark = ','
 	}
-	return string(b)
+	return b
 }
 
-func (d Directive) appendTo(b []byte) []byte {
-	if d.Alt != nil {
-		return escape(append(b, "alt="...), d.Alt.String(), directiveSet)
+func (d Directive) appendTo(b []byte, depth int) []byte {
+	if d.Alt == nil {
+		return escape(append(b, "entry="...), d.Entry, directiveSet)
 	}
-	return escape(append(b, "entry="...), d.Entry, directiveSet)
+	inner := d.Alt.appendTo(nil, depth+1)
+	return escape(append(b, "alt="...), string(inner), directiveSet)
 }
 
 // Equal says whether both locators have equal parts and the same directives in the same
 // order.
 func (l Locator) Equal(m Locator) bool { return l.String() == m.String() }
+
+// Alt gives the alternative of the locator, or nil.
+func (l Locator) Alt() *Locator {
+	for _, d := range l.Directives {
+		if d.Alt != nil {
+			return d.Alt
+		}
+	}
+	return nil
+}
+
+// Entry gives the inline entry that the locator means; ok is false if it means none.
+func (l Locator) Entry() (name string, ok bool) {
+	for _, d := range l.Directives {
+		if d.Alt == nil {
+			return d.Entry, true
+		}
+	}
+	return "", false
+}

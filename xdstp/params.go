@@ -97,6 +97,18 @@ func inOrder(params []Param) []Param {
 	return slices.SortedStableFunc(slices.Values(params), compareParams)
 }
 
+// offsetOfParam is where the parameter with that key stands in the canonical text of a name.
+func offsetOfParam(text, key string) int {
+	at := strings.IndexByte(text, '?') + 1
+	for pair := range strings.SplitSeq(text[at:], "&") {
+		if parseParam(pair).Key == key {
+			break
+		}
+		at += len(pair) + 1
+	}
+	return at
+}
+
 func appendParams(b []byte, params []Param) []byte {
 	mark := byte('?')
 	for _, p := range inOrder(params) {

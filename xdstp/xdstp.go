@@ -11,6 +11,12 @@
 // the canonical text of [Name.String] or [Canonical] as a map key. Canonical text follows
 // Envoy's encoder.
 //
+// xRFC TP1 calls a name of one resource a URN, and everything that may have directives or
+// end in a glob a URL. [ParseURN] and [Locator.URN] give nothing but URNs.
+//
+// What a client adds to the parameters of a name is a [Context]. Package nodeparams renders
+// the part of it that comes from the node.
+//
 // Everything here is a pure function of its input and safe for concurrent use.
 package xdstp
 
@@ -176,10 +182,4 @@ func AuthorityOf(name string) (authority string, ok bool) {
 		return "", false
 	}
 	return unescape(p.authority), true
-}
-
-// TypeSegment gives the type segment that names of a type have: the type URL without its
-// prefix, up to and with the last '/'.
-func TypeSegment(typeURL string) string {
-	return typeURL[strings.LastIndexByte(typeURL, '/')+1:]
 }

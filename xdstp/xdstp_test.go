@@ -223,11 +223,3 @@ func TestAuthorityOf(t *testing.T) {
 		}
 	}
 }
-
-func TestTypeSegment(t *testing.T) {
-	for _, url := range []string{"type.googleapis.com/a.b.C", "a.b.C", "/a.b.C", "x/y/a.b.C"} {
-		if got := TypeSegment(url); got != "a.b.C" {
-			t.Errorf("TypeSegment(%q) = %q, want a.b.C", url, got)
-		}
-	}
-}

@@ -90,7 +90,7 @@ func (r *retry) rested(now time.Time) {
 
 // wait starts the waiting for the next incarnation of a stream.
 func (e *Engine) wait(w machine.Wait) {
-	server := &e.config.Servers[w.Server]
+	server := e.server(w.Server)
 	r := e.retries[w.Stream]
 	if r == nil {
 		r = &retry{policy: server.Backoff()}

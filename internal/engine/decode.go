@@ -41,7 +41,7 @@ func (e *Engine) decodeMore() {
 		e.tasks[0] = nil
 		e.tasks = e.tasks[1:]
 		e.busy++
-		e.worker().jobs <- job{t, e.kinds[t.Type.URL], e.config.Servers[t.Server].Source}
+		e.worker().jobs <- job{t, e.kinds[t.Type.URL], e.server(t.Server).Source}
 	}
 }
 
@@ -111,7 +111,7 @@ func shuffled(a, b []byte) bool {
 
 // Decode decodes a payload of a server on the caller's goroutine.
 func (e *Engine) Decode(k resource.Kind, server int, raw []byte) (any, error) {
-	return decodeOne(k, e.config.Servers[server].Source, raw)
+	return decodeOne(k, e.server(server).Source, raw)
 }
 
 // decodeOne turns a decoder's panic into the resource's error.

@@ -7,7 +7,9 @@ import (
 	"context"
 	"log/slog"
 	"runtime"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -70,10 +72,12 @@ type Engine struct {
 	work    sync.WaitGroup // loop, readers, writers, workers
 	lanes   sync.WaitGroup // dispatchers
 
-	dispatchers sync.Map  // of goroutine ids
-	received    sync.Pool // of *received
+	servers     atomic.Pointer[[]*Server] // replaced by the loop when there are more
+	dispatchers sync.Map                  // of goroutine ids
+	received    sync.Pool                 // of *received
 
 	// Owned by the loop.
+	sources    []machine.Source
 	kinds      map[string]resource.Kind
 	lane       []*lane
 	home       map[int]*lane // by server: of its first watch
@@ -100,18 +104,17 @@ const inboxSize = 1024
 // New starts an engine.
 func New(c Config) *Engine {
 	mc := machine.Config{
-		Sources: c.Sources, ResourceTimeout: c.ResourceTimeout, Linger: c.Linger, NodeAlways: c.NodeAlways, KeepDeleted: c.KeepDeleted,
-	}
-	for _, s := range c.Servers {
-		mc.Servers = append(mc.Servers, s.Server)
+		ResourceTimeout: c.ResourceTimeout, Linger: c.Linger, NodeAlways: c.NodeAlways, KeepDeleted: c.KeepDeleted,
 	}
 	e := &Engine{
 		config: c, machine: machine.New(mc),
 		inbox: make(chan any, inboxSize), stop: make(chan struct{}), over: make(chan struct{}),
 		kinds: map[string]resource.Kind{}, home: map[int]*lane{}, conns: map[*Server]transport.Conn{}, streams: map[int]*stream{},
 		retries: map[int]*retry{}, parts: map[partKey]*part{}, delivering: map[machine.Ref]bool{},
-		lastNack: map[string]string{}, lastFault: map[string]string{}, quotas: map[logKey]*quota{}, health: make([]health, len(c.Servers)),
+		lastNack: map[string]string{}, lastFault: map[string]string{}, quotas: map[logKey]*quota{},
 	}
+	e.servers.Store(&[]*Server{})
+	e.extend(c.Servers, c.Sources)
 	e.received.New = func() any { return &received{} }
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.work.Go(e.run)
@@ -127,6 +130,27 @@ func (e *Engine) Start(k resource.Kind, ws ...*machine.Watch) bool {
 		}
 	})
 }
+
+// Extend adds servers and sources, whose indices follow those that are there.
+func (e *Engine) Extend(servers []Server, sources []machine.Source) bool {
+	return e.post(func() { e.extend(servers, sources) })
+}
+
+func (e *Engine) extend(servers []Server, sources []machine.Source) {
+	all := slices.Clone(*e.servers.Load())
+	for i := range servers {
+		e.machine.AddServer(servers[i].Server)
+		all = append(all, &servers[i])
+	}
+	e.servers.Store(&all)
+	e.health = slices.Grow(e.health, len(servers))[:len(all)]
+	for _, s := range sources {
+		e.machine.AddSource(s)
+	}
+	e.sources = append(e.sources, sources...)
+}
+
+func (e *Engine) server(i int) *Server { return (*e.servers.Load())[i] }
 
 // Stop ends a watch.
 func (e *Engine) Stop(w *machine.Watch) { e.post(machine.Stop{Watch: w}) }
@@ -306,7 +330,7 @@ func (e *Engine) shutdown() {
 func (e *Engine) start(w *machine.Watch, k resource.Kind) {
 	e.kinds[w.Type.URL] = k
 	l := e.laneOf(int(w.Lane))
-	for _, server := range e.config.Sources[w.Source].Servers {
+	for _, server := range e.sources[w.Source].Servers {
 		if e.home[server] == nil {
 			e.home[server] = l
 		}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -61,11 +62,11 @@ type wireStream struct {
 	end    chan error
 }
 
-func (s *wireStream) Send(msg []byte) error {
+func (s *wireStream) Send(msg ...[]byte) error {
 	select {
 	case <-s.ctx.Done():
 		return transport.ErrStreamEnded
-	case s.out <- msg:
+	case s.out <- bytes.Join(msg, nil):
 		return nil
 	}
 }

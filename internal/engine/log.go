@@ -86,11 +86,11 @@ func (e *Engine) log(l machine.Log) {
 	if l.Name != "" {
 		attrs = []any{"name", brief(l.Name)}
 	}
-	e.say(level, l.Text, e.config.Servers[l.Server].URI, l.TypeURL, attrs...)
+	e.say(level, l.Text, e.server(l.Server).URI, l.TypeURL, attrs...)
 }
 
 func (e *Engine) logStream(n *machine.Notice) {
-	uri := e.config.Servers[n.Server].URI
+	uri := e.server(n.Server).URI
 	switch n.Kind {
 	case machine.NoticeStreamUp:
 		delete(e.lastFault, uri)

@@ -22,7 +22,7 @@ type stream struct {
 	method string
 	ctx    context.Context
 	cancel context.CancelFunc
-	outbox chan []byte   // one message at most
+	outbox chan [][]byte // one message at most
 	credit chan struct{} // lets one response through to the loop
 
 	opened time.Time // owned by the loop
@@ -48,10 +48,10 @@ func (e *Engine) stream(r machine.Ref) *stream {
 
 // open starts a stream's writer.
 func (e *Engine) open(o machine.Open) {
-	server := &e.config.Servers[o.Server]
+	server := e.server(o.Server)
 	s := &stream{
 		ref: o.Ref, number: o.Server, server: server, method: e.methodOf(server, o.TypeURL),
-		outbox: make(chan []byte, 1), credit: make(chan struct{}, 1), opened: time.Now(),
+		outbox: make(chan [][]byte, 1), credit: make(chan struct{}, 1), opened: time.Now(),
 	}
 	s.ctx, s.cancel = context.WithCancel(e.ctx)
 	e.retries[o.Stream].rested(s.opened)
@@ -117,7 +117,7 @@ func (e *Engine) write(s *stream) {
 		case <-s.ctx.Done():
 			return
 		case msg := <-s.outbox:
-			if ts.Send(msg) != nil {
+			if ts.Send(msg...) != nil {
 				return // the reader tells why
 			}
 			e.post(machine.Written{Ref: s.ref})

@@ -15,7 +15,7 @@ var notScripts = map[string]string{
 	"ev-sotw-add-remove":        "changes that cancel out before a message leaves need none here; stream-coalesce shows it",
 	"ev-mux-rate-empty":         "a configured request limit belongs to the writer of the stream, not to the protocol",
 	"ev-mux-replace-source":     "another server is another stream that is told nothing of the first; ack-other-server shows it",
-	"ev-alias-update":           "aliases are not understood; a resource is found by its name alone",
+	"ev-alias-update":           "alias-watch shows it",
 	"odcds-first-starts":        "nothing is held back until a first answer; stream-never-waits-delta shows it",
 	"ev-fo-one-failure":         "Envoy's failover after two failures in a row is not followed: gRFC A71 falls back with the first",
 	"ev-fo-two-failures":        "Envoy's failover after two failures in a row is not followed: gRFC A71 falls back with the first",
@@ -28,6 +28,8 @@ var notScripts = map[string]string{
 	"go-federation-order":       "names reach the machine in canonical form",
 	"java-deleted-fail-on-data": "a deletion is honoured whatever fail_on_data_errors says; err-deletion-default shows it",
 	"ev-fed-selection":          "the server of a name is chosen above the machine",
+	"ttl-manager":               "the times of all resources share one deadline; TestTTLs shows it",
+	"ttl-manager-scope":         "a deadline is asked for once a step",
 }
 
 // Every scenario of the first tier is a script, or it is said why it is none.
@@ -70,8 +72,8 @@ func TestCases(t *testing.T) {
 // tiersOfCases lists the scenarios; a client is judged by those of tier 1 first.
 func tiersOfCases(t *testing.T) map[string]int {
 	files, err := filepath.Glob("testdata/cases/*.yaml")
-	if err != nil || len(files) != 5 {
-		t.Fatalf("%d files of scenarios, want 5 (%v)", len(files), err)
+	if err != nil || len(files) != 6 {
+		t.Fatalf("%d files of scenarios, want 6 (%v)", len(files), err)
 	}
 	tiers := map[string]int{}
 	for _, file := range files {

@@ -317,7 +317,7 @@ func (mv *mover) moveType(ts *typeState) {
 		case e.wanted() || ts.member(e) && e.known():
 			es = append(es, e)
 		case !e.noted:
-			delete(ts.entries, e.name) // of a response that is being worked on
+			ts.drop(e) // of a response that is being worked on
 		}
 	}
 	var cs []*collection
@@ -445,8 +445,8 @@ func (mv *mover) sign(e *entry) {
 
 // leaveBehind puts in place of an entry what the old server is to know of it.
 func (mv *mover) leaveBehind(e *entry, from *typeState, joins bool) {
-	delete(from.entries, e.name)
-	from.aliases.unlink(e)
+	from.stream.ttls.move(mv.now, e, &mv.dst.ttls)
+	from.drop(e)
 	wanted := len(e.watches) > 0 || joins
 	if !wanted && !e.noted {
 		return // a member, which was never asked for by name

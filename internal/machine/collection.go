@@ -209,7 +209,7 @@ func (ts *typeState) leave(c *collection) {
 			e.of = ts.plainOf(c.chain, c.authority)
 		case ts.leaveToStar(e):
 		default:
-			delete(ts.entries, e.name)
+			ts.drop(e)
 		}
 	}
 	c.members, c.timer = nil, 0

@@ -51,10 +51,12 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 		}
 		return
 	}
-	version := resp.versionOf(&resp.Resources[it.index])
+	entry := &resp.Resources[it.index]
+	version := resp.versionOf(entry)
 	switch {
 	case r.Err != nil:
 		m.refuse(now, resp, it.index, e, r.Err, hashOf(it.Raw))
+		return
 	case r.Same:
 		resp.valid++
 		e.raw = r.Raw // so that the same bytes are known at once next time
@@ -63,6 +65,7 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 		resp.valid++
 		m.accept(now, e, r, version)
 	}
+	ts.stream.ttls.received(now, e, entry)
 }
 
 // finish draws a response's conclusions: names that were invalid, removals, errors,

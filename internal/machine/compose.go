@@ -8,11 +8,11 @@ import (
 
 // composeSotW makes the next DiscoveryRequest: it restates everything that is wanted. nil
 // means that there is nothing to say.
-func (ts *typeState) composeSotW(a *answer, node []byte) []byte {
+func (ts *typeState) composeSotW(a *answer, node []byte) [][]byte {
 	if ts.told == wildLegacy && !ts.star.wanted() && ts.stream.watches > 0 {
 		// Old servers know no way out of the legacy form but by naming it.
 		ts.named, ts.told = true, wildExplicit
-		return wire.AppendName(ts.beginSotW(a, node), star)
+		return [][]byte{wire.AppendName(ts.beginSotW(a, node), star)}
 	}
 	first := !ts.asked
 	added, removed := ts.applyChanges()
@@ -24,7 +24,7 @@ func (ts *typeState) composeSotW(a *answer, node []byte) []byte {
 		return nil
 	}
 	ts.ask(added)
-	msg := ts.beginSotW(a, node)
+	head := ts.beginSotW(a, node)
 	ts.names.set(star, form == wildExplicit)
 	if form != wildNone && ts.told == wildNone {
 		ts.starting = true
@@ -33,8 +33,8 @@ func (ts *typeState) composeSotW(a *answer, node []byte) []byte {
 		ts.leaveWild()
 	}
 	ts.told = form
-	msg = ts.names.appendTo(msg)
-	ts.named = ts.named || len(ts.names.sorted) > 0
+	msg := ts.names.after(head)
+	ts.named = ts.named || ts.names.count > 0
 	return msg
 }
 

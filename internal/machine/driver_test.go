@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -385,7 +386,7 @@ func space(word string) string {
 
 func (d *driver) leave(s Send) {
 	number := slices.Index(d.numbers, s.Ref) + 1
-	d.print("%s", script.Request(number, s.Message, d.delta))
+	d.print("%s", script.Request(number, bytes.Join(s.Message, nil), d.delta))
 	d.step(Written{s.Ref})
 }
 

@@ -49,7 +49,7 @@ type Wait struct {
 // Send asks for a message to be written.
 type Send struct {
 	Ref
-	Message []byte
+	Message [][]byte // its parts, one after another; never written to again
 }
 
 // Task is payloads of one type to decode.

@@ -235,6 +235,7 @@ func (m *Machine) spoil(e *entry, f *Fault, status Status, drop bool) {
 // drop lets go of the value.
 func (e *entry) drop() {
 	e.raw, e.version, e.from = nil, "", 0
+	e.of.ts.stream.ttls.clear(e)
 	e.ambient = ambientNone
 	e.gen++
 	e.arrived()
@@ -253,6 +254,15 @@ func (m *Machine) remove(now time.Time, e *entry, reason Reason) {
 		m.keep(now, e, reason)
 		return
 	}
+	m.gone(e, reason)
+}
+
+// lapse ends a resource whose time to live ran out, as if the server had deleted it; that
+// it may be told to keep what is deleted does not matter, since the time is of its making.
+func (m *Machine) lapse(e *entry) { m.gone(e, ReasonTTL) }
+
+// gone notes that there is no such resource.
+func (m *Machine) gone(e *entry, reason Reason) {
 	told := e.status == StatusDoesNotExist && !e.held() && !e.orphan
 	e.of.ts.aliases.unlink(e)
 	e.drop()
@@ -261,7 +271,7 @@ func (m *Machine) remove(now time.Time, e *entry, reason Reason) {
 		m.notice(e, NoticeDoesNotExist).Reason = reason
 	}
 	if !e.wanted() && !e.noted {
-		delete(e.of.ts.entries, e.name) // a wildcard's member
+		e.of.ts.drop(e) // a collection's member
 	}
 }
 

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 
@@ -101,10 +102,10 @@ func (w *world) request(send Send) {
 		w.fail("a request to stream %v, which is %+v", send.Ref, s)
 	}
 	s.writing = true
-	if w.policy.delta {
-		w.requestDelta(s, send.Message)
+	if msg := bytes.Join(send.Message, nil); w.policy.delta {
+		w.requestDelta(s, msg)
 	} else {
-		w.requestSotW(s, send.Message)
+		w.requestSotW(s, msg)
 	}
 	s.began = true
 }

@@ -150,6 +150,7 @@ func (m *Machine) Deadline() (at time.Time, ok bool) {
 	for _, s := range m.streams {
 		earliest(s.lingerUntil)
 		earliest(s.timerAt())
+		earliest(s.ttls.next())
 		if s.state == up && s.writing == nil {
 			for _, ts := range s.order {
 				earliest(ts.sendAt)

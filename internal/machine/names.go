@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"iter"
 	"slices"
 	"sort"
 	"strings"
@@ -8,26 +9,21 @@ import (
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
-// names is a sorted set of names together with its wire form. Changes are collected and
-// merged when the set is looked at, by copying the stretches between them; a wire form
-// that was handed out is never written to again.
+// names is a sorted set of names in the form that requests have on the wire, in chunks. A
+// chunk is never written to, so that requests that restate all names share those that did
+// not change. Changes are collected, and made when the set is looked at.
 type names struct {
-	sorted  []string
-	encoded []byte // wire form of sorted: a part of the last message that held it; nil if not known
+	chunks  [][]byte // none is empty
+	count   int      // of the names in them
 	pending []change
 }
 
-// encodeTo is appendTo from scratch.
-func (n *names) encodeTo(msg []byte) []byte {
-	sorted := n.list()
-	msg = slices.Grow(msg, sizeNames(sorted))
-	start := len(msg)
-	for _, name := range sorted {
-		msg = wire.AppendName(msg, name)
-	}
-	n.encoded = msg[start:len(msg):len(msg)]
-	return msg
-}
+// Sizes of chunks in bytes. Only the last may be smaller than the least.
+const (
+	leastChunk = 2 << 10
+	usualChunk = 8 << 10
+	mostChunk  = 16 << 10
+)
 
 type change struct {
 	name string
@@ -36,100 +32,142 @@ type change struct {
 
 func (n *names) set(name string, add bool) {
 	n.pending = append(n.pending, change{name, add})
-	if len(n.pending) > 1024+2*len(n.sorted) {
-		n.list() // bounds what churn may collect
+	if len(n.pending) > 1024+2*n.count {
+		n.settle() // bounds what churn may collect
 	}
 }
 
-// list returns the names in order; the slice is valid until the next change.
-func (n *names) list() []string {
-	if len(n.pending) > 0 {
-		n.merge(n.take())
-		n.encoded = nil
-	}
-	return n.sorted
-}
-
-// appendTo appends the wire form of all names to a message.
-func (n *names) appendTo(msg []byte) []byte {
-	if n.encoded == nil {
-		return n.encodeTo(msg)
-	}
-	changes := n.take()
-	grown := 0
-	for _, c := range changes {
-		grown += wire.SizeName(c.name)
-	}
-	msg = slices.Grow(msg, len(n.encoded)+grown)
-	start, from, rest := len(msg), 0, n.encoded
-	for _, c := range changes {
-		at := from + sort.SearchStrings(n.sorted[from:], c.name)
-		size := sizeNames(n.sorted[from:at])
-		msg = append(msg, rest[:size]...)
-		rest, from = rest[size:], at
-		if c.add {
-			msg = wire.AppendName(msg, c.name)
-		} else {
-			rest, from = rest[wire.SizeName(c.name):], at+1
+// all yields the names in order; they are valid while the loop lasts.
+func (n *names) all() iter.Seq[[]byte] {
+	n.settle()
+	return func(yield func([]byte) bool) {
+		for _, rest := range n.chunks {
+			for len(rest) > 0 {
+				var name []byte
+				if name, rest = wire.CutName(rest); !yield(name) {
+					return
+				}
+			}
 		}
 	}
-	msg = append(msg, rest...)
-	n.merge(changes)
-	n.encoded = msg[start:len(msg):len(msg)]
-	return msg
 }
 
-// take returns what is pending and would change something, in order of name.
+// after makes the parts of a message that begins with head and goes on with all names.
+func (n *names) after(head []byte) [][]byte {
+	n.settle()
+	return slices.Concat([][]byte{head}, n.chunks)
+}
+
+// settle makes the changes that are pending.
+func (n *names) settle() {
+	changes := n.take()
+	if len(changes) == 0 {
+		return
+	}
+	old := n.chunks
+	if len(old) == 0 {
+		old = [][]byte{nil}
+	}
+	n.chunks = make([][]byte, 0, len(old)+1)
+	var b []byte // that is to be a chunk, or several
+	for i, chunk := range old {
+		mine, last := changes, i+1 == len(old)
+		if !last {
+			mine = before(changes, old[i+1])
+		}
+		changes = changes[len(mine):]
+		if b = n.merge(b, chunk, mine); last || len(b) >= leastChunk {
+			n.put(b)
+			b = nil
+		}
+	}
+}
+
+// take returns what is pending in order of name. Of several changes of a name the last
+// counts.
 func (n *names) take() []change {
 	p := n.pending
 	slices.SortStableFunc(p, func(a, b change) int { return strings.Compare(a.name, b.name) })
 	kept := p[:0]
 	for i, c := range p {
-		if i+1 < len(p) && p[i+1].name == c.name {
-			continue // the last word counts
-		}
-		if _, held := slices.BinarySearch(n.sorted, c.name); held != c.add {
+		if i+1 == len(p) || p[i+1].name != c.name {
 			kept = append(kept, c)
 		}
 	}
-	n.pending = p[:0]
+	if n.pending = nil; cap(p) <= 64 {
+		n.pending = p[:0] // the usual few need no new room each time
+	}
 	return kept
 }
 
-// fewChanges is up to how many changes are made in place.
-const fewChanges = 4
-
-func (n *names) merge(changes []change) {
-	if len(changes) <= fewChanges {
-		for _, c := range changes {
-			at := sort.SearchStrings(n.sorted, c.name)
-			if c.add {
-				n.sorted = slices.Insert(n.sorted, at, c.name)
-			} else {
-				n.sorted = slices.Delete(n.sorted, at, at+1)
-			}
-		}
-		return
-	}
-	merged := make([]string, 0, len(n.sorted)+len(changes))
-	rest := n.sorted
-	for _, c := range changes {
-		at := sort.SearchStrings(rest, c.name)
-		merged = append(merged, rest[:at]...)
-		rest = rest[at:]
-		if c.add {
-			merged = append(merged, c.name)
-		} else {
-			rest = rest[1:]
-		}
-	}
-	n.sorted = append(merged, rest...)
+// before returns the changes of names that come before those of a chunk.
+func before(changes []change, chunk []byte) []change {
+	first, _ := wire.CutName(chunk)
+	return changes[:sort.Search(len(changes), func(i int) bool { return changes[i].name >= string(first) })]
 }
 
-func sizeNames(names []string) int {
-	size := 0
-	for _, name := range names {
-		size += wire.SizeName(name)
+// find says where in a chunk a name stands, or would.
+func find(chunk []byte, name string) (at int, held bool) {
+	for rest := chunk; len(rest) > 0; {
+		first, tail := wire.CutName(rest)
+		if string(first) >= name {
+			return len(chunk) - len(rest), string(first) == name
+		}
+		rest = tail
+	}
+	return len(chunk), false
+}
+
+// merge appends a chunk with changes to b, by copying the stretches between them. Alone, a
+// chunk that stays as it was is returned itself.
+func (n *names) merge(b, chunk []byte, changes []change) []byte {
+	copied, at := 0, 0
+	for i, c := range changes {
+		skip, held := find(chunk[at:], c.name)
+		if at += skip; held == c.add {
+			continue
+		}
+		if copied == 0 {
+			b = slices.Grow(b, len(chunk)+sizeAdded(changes[i:]))
+		}
+		b = append(b, chunk[copied:at]...)
+		copied = at
+		if c.add {
+			b = wire.AppendName(b, c.name)
+			n.count++
+		} else {
+			copied += wire.SizeName(c.name)
+			n.count--
+		}
+	}
+	if copied == 0 && len(b) == 0 {
+		return slices.Clip(chunk)
+	}
+	return append(b, chunk[copied:]...)
+}
+
+func sizeAdded(changes []change) (size int) {
+	for _, c := range changes {
+		if c.add {
+			size += wire.SizeName(c.name)
+		}
 	}
 	return size
+}
+
+// put adds a chunk behind the others, or several if it is too large for one.
+func (n *names) put(b []byte) {
+	if len(b) > 0 && len(b) <= mostChunk {
+		n.chunks = append(n.chunks, b)
+		return
+	}
+	for rest := b; len(b) > 0; b = rest {
+		for size := 0; len(rest) > 0 && size < usualChunk; size = len(b) - len(rest) {
+			_, rest = wire.CutName(rest)
+		}
+		if len(rest) < leastChunk {
+			rest = nil
+		}
+		n.chunks = append(n.chunks, slices.Clone(b[:len(b)-len(rest)]))
+	}
 }

@@ -25,9 +25,29 @@ func (d dumbNames) encode() []byte {
 }
 
 // handedOut is a message that a writer still holds, and what it must stay.
-type handedOut struct{ msg, copied []byte }
+type handedOut struct {
+	msg    [][]byte
+	copied []byte
+}
 
-func keep(msg []byte) handedOut { return handedOut{msg, bytes.Clone(msg)} }
+func list(n *names) (names []string) {
+	for name := range n.all() {
+		names = append(names, string(name))
+	}
+	return names
+}
+
+// checkChunks: chunks are neither so small that there are many, nor so large that a change
+// copies much.
+func (n *names) checkChunks(t *testing.T) {
+	t.Helper()
+	for i, chunk := range n.chunks {
+		size := len(chunk)
+		if size == 0 || size > mostChunk || size < leastChunk && i+1 < len(n.chunks) {
+			t.Fatalf("chunk %d of %d has %d bytes", i, len(n.chunks), size)
+		}
+	}
+}
 
 // namesRun does to a set and to the dumb one what the bytes say, and compares.
 func namesRun(t *testing.T, ops []byte) {
@@ -44,38 +64,36 @@ func namesRun(t *testing.T, ops []byte) {
 			n.set(name, false)
 			delete(dumb, name)
 		case 5:
-			if got, want := n.list(), dumb.list(); !slices.Equal(got, want) {
+			if got, want := list(&n), dumb.list(); !slices.Equal(got, want) {
 				t.Fatalf("after %d operations: names %q, want %q", i/2, got, want)
 			}
 		default:
-			prefix := []byte(name)
-			msg := n.appendTo(prefix)
-			if want := append([]byte(name), dumb.encode()...); !bytes.Equal(msg, want) {
-				t.Fatalf("after %d operations: wire form %x, want %x", i/2, msg, want)
+			msg := n.after([]byte(name))
+			whole := bytes.Join(msg, nil)
+			if want := append([]byte(name), dumb.encode()...); !bytes.Equal(whole, want) {
+				t.Fatalf("after %d operations: wire form %x, want %x", i/2, whole, want)
 			}
-			if ops[i]%16 == 7 {
-				msg = append(msg, "tail"...) // what follows the names in a message
-			}
-			out = append(out, keep(msg))
+			out = append(out, handedOut{msg, whole})
+			n.checkChunks(t)
 		}
 	}
 	for i, h := range out {
-		if !bytes.Equal(h.msg, h.copied) {
+		if !bytes.Equal(bytes.Join(h.msg, nil), h.copied) {
 			t.Fatalf("message %d of %d was written to after it was handed out", i, len(out))
 		}
 	}
-	if !slices.Equal(n.list(), dumb.list()) || !bytes.Equal(n.appendTo(nil), dumb.encode()) {
-		t.Fatalf("in the end: names %q, want %q", n.list(), dumb.list())
+	if got := list(&n); !slices.Equal(got, dumb.list()) || n.count != len(got) {
+		t.Fatalf("in the end: %d names %q, want %q", n.count, got, dumb.list())
 	}
 }
 
-// nameOfByte makes names of many lengths, among them the empty one and ones whose length
-// takes two bytes.
+// nameOfByte makes names of many lengths, so that there are many chunks: among them the
+// empty one, and ones whose length takes two bytes.
 func nameOfByte(b byte) string {
 	if b == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%0*d", 1+int(b%5)*45, b)
+	return fmt.Sprintf("%0*d", 1+int(b%5)*300, b)
 }
 
 func FuzzNames(f *testing.F) {
@@ -103,10 +121,10 @@ func TestNamesChurn(t *testing.T) {
 		n.set(fmt.Sprint("b", i%7), i%3 == 0)
 	}
 	if len(n.pending) > 2048 {
-		t.Errorf("%d changes of %d names are pending", len(n.pending), len(n.sorted))
+		t.Errorf("%d changes of %d names are pending", len(n.pending), n.count)
 	}
 	n.set("a", true)
-	if got := n.list(); !slices.Contains(got, "a") || len(got) > 8 {
+	if got := list(&n); !slices.Contains(got, "a") || len(got) > 8 {
 		t.Errorf("names are %q", got)
 	}
 }
@@ -119,13 +137,13 @@ func BenchmarkNames(b *testing.B) {
 			for i := range 10_000 {
 				n.set(fmt.Sprintf("name-%05d", i), true)
 			}
-			n.list()
+			n.settle()
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				for c := range changes {
 					n.set(fmt.Sprintf("name-%05d", c*97), i%2 == 1)
 				}
-				if len(n.appendTo(nil)) < 100_000 {
+				if sizeOf(n.after(nil)) < 100_000 {
 					b.Fatal("names are missing")
 				}
 			}

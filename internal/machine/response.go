@@ -75,6 +75,7 @@ var (
 // received takes a response. Reading stands still from here to Delivered.
 func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	s.clock.hold(now)
+	s.ttls.clock.hold(now)
 	s.responded, s.reading = true, false
 	s.undelivered = append(s.undelivered, s.ref())
 	m.take(now, s, r)
@@ -289,6 +290,9 @@ func (ts *typeState) nameOf(r *wire.Resource) (name []byte, err error) {
 
 // faultOf says what is wrong with an entry before its payload is looked at.
 func (ts *typeState) faultOf(r *wire.Resource) error {
+	if r.Fault == nil && r.HasTTL && r.TTL <= 0 {
+		return errTTL
+	}
 	if r.Fault == nil && r.HasBody && string(r.TypeURL) != ts.typ.URL {
 		return fmt.Errorf("type URL %q does not match the response's %q", r.TypeURL, ts.typ.URL)
 	}
@@ -301,6 +305,7 @@ func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
 	if e.held() && string(e.raw) == string(r.Payload) {
 		resp.valid++
 		m.confirm(e, resp.versionOf(r))
+		resp.ts.stream.ttls.received(now, e, r)
 		return
 	}
 	if f := e.fault; f != nil && f.refused != 0 && f.refused == hashOf(r.Payload) {
@@ -333,6 +338,7 @@ func (m *Machine) bodiless(now time.Time, resp *response, i int, e *entry) {
 	version := resp.versionOf(r)
 	if e.held() && version != "" && version == e.version && resp.ts.typ.URL != virtualHost {
 		resp.valid++
+		resp.ts.stream.ttls.received(now, e, r)
 		return
 	}
 	if !resp.ts.stream.Delta {

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -85,10 +86,10 @@ func (r *resumeRig) resume() (sent []*discoveryv3.DeltaDiscoveryRequest, sizes [
 	for range 100 {
 		for _, s := range fx.Send {
 			msg := &discoveryv3.DeltaDiscoveryRequest{}
-			if err := proto.Unmarshal(s.Message, msg); err != nil {
+			if err := proto.Unmarshal(bytes.Join(s.Message, nil), msg); err != nil {
 				r.t.Fatal(err)
 			}
-			sent, sizes = append(sent, msg), append(sizes, len(s.Message))
+			sent, sizes = append(sent, msg), append(sizes, sizeOf(s.Message))
 		}
 		if len(fx.Send) > 0 {
 			r.step(Written{r.ref})

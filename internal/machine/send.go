@@ -145,15 +145,16 @@ func (m *Machine) write(now time.Time, ts *typeState) bool {
 	if !s.nodeSent || m.config.NodeAlways {
 		node = s.node
 	}
-	var msg []byte
-	if s.Delta {
-		msg = ts.composeDelta(a, node)
-	} else {
+	var msg [][]byte
+	if !s.Delta {
 		msg = ts.composeSotW(a, node)
+	} else if whole := ts.composeDelta(a, node); whole != nil {
+		msg = [][]byte{whole}
 	}
 	if msg == nil {
 		return false
 	}
+	n.Resources, n.Size = ts.names.count, sizeOf(msg)
 	if a == nil {
 		ts.lastPure = now
 	}
@@ -161,14 +162,20 @@ func (m *Machine) write(now time.Time, ts *typeState) bool {
 		ts.firstAt = now
 	}
 	if !ts.answered {
-		ts.largest = max(ts.largest, len(msg))
+		ts.largest = max(ts.largest, n.Size)
 	}
-	n.Resources, n.Size = len(ts.names.sorted), len(msg)
 	ts.asked, s.nodeSent = true, true
 	s.writing = ts
 	m.fx.Notify = append(m.fx.Notify, n)
 	m.fx.Send = append(m.fx.Send, Send{s.ref(), msg})
 	return true
+}
+
+func sizeOf(msg [][]byte) (size int) {
+	for _, part := range msg {
+		size += len(part)
+	}
+	return size
 }
 
 // written: what the message named is asked for from now on; timers start (gRFC A57).
@@ -263,10 +270,9 @@ func (ts *typeState) leaveWild() {
 
 // allWanted lists the entries that are wanted by name, in order.
 func (ts *typeState) allWanted() []*entry {
-	list := ts.names.list()
-	es := make([]*entry, 0, len(list))
-	for _, name := range list {
-		if e := ts.entries[name]; e != nil && e.wanted() {
+	es := make([]*entry, 0, ts.watched)
+	for name := range ts.names.all() {
+		if e := ts.entries[string(name)]; e != nil && e.wanted() {
 			es = append(es, e)
 		}
 	}

@@ -40,6 +40,7 @@ type stream struct {
 	ignored   map[string]string // nonces of types that were not asked for
 	clock     clock
 	timers    []timer // in order of at
+	ttls      ttls    // of all incarnations
 
 	// undelivered are the incarnations that a response came from of which handlers are
 	// still told: one, unless the stream was given up under the first.
@@ -79,8 +80,8 @@ func (c *clock) hold(now time.Time) {
 	}
 }
 
-func (s *stream) release(now time.Time) {
-	if c := &s.clock; !c.since.IsZero() {
+func (c *clock) release(now time.Time) {
+	if !c.since.IsZero() {
 		c.held += now.Sub(c.since)
 		c.since = time.Time{}
 	}
@@ -142,6 +143,7 @@ func (m *Machine) startTimer(now time.Time, s *stream, t timer) {
 // restartTimers gives all that wait for an answer a full period again.
 func (m *Machine) restartTimers(now time.Time) {
 	for _, s := range m.streams {
+		s.ttls.restart(now)
 		at := s.clock.at(now) + m.timeout(s)
 		for i := range s.timers {
 			s.timers[i].at = at
@@ -162,6 +164,9 @@ func (m *Machine) expire(now time.Time, s *stream) {
 	slices.SortStableFunc(fired, func(a, b timer) int { return strings.Compare(a.name(), b.name()) })
 	for _, t := range fired {
 		m.fire(now, s, t)
+	}
+	for _, e := range s.ttls.over(now) {
+		m.lapse(e)
 	}
 }
 
@@ -208,7 +213,8 @@ func (m *Machine) readOn(now time.Time, s *stream) {
 		return
 	}
 	s.reading = true
-	s.release(now)
+	s.clock.release(now)
+	s.ttls.clock.release(now)
 	m.fx.Read = append(m.fx.Read, s.ref())
 }
 
@@ -255,6 +261,7 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 		ts.reset()
 	}
 	s.timers, s.writing = nil, nil
+	s.ttls.clock.release(now)
 	s.lingerUntil = time.Time{}
 	if !s.prune() && s.responded {
 		s.rest()
@@ -300,7 +307,7 @@ func (s *stream) prune() bool {
 	if s.watches > 0 {
 		return true
 	}
-	s.types, s.order = map[string]*typeState{}, nil
+	s.types, s.order, s.ttls = map[string]*typeState{}, nil, ttls{}
 	return false
 }
 

@@ -285,13 +285,19 @@ func (m *Machine) detach(e *entry, w *Watch) {
 	}
 }
 
+// drop forgets an entry.
+func (ts *typeState) drop(e *entry) {
+	delete(ts.entries, e.name)
+	ts.aliases.unlink(e)
+	ts.stream.ttls.clear(e)
+}
+
 // forget drops what nobody wants any more.
 func (ts *typeState) forget(e *entry) {
 	if e.wanted() || ts.member(e) || !e.live() || ts.leaveToStar(e) {
 		return
 	}
-	delete(ts.entries, e.name)
-	ts.aliases.unlink(e)
+	ts.drop(e)
 	if e.of.self == e {
 		ts.leave(e.of)
 	}

@@ -52,6 +52,14 @@ func AppendName(b []byte, name string) []byte {
 	return protowire.AppendString(b, name)
 }
 
+// CutName splits off the first of the names that [AppendName] wrote, of which there is one
+// at least.
+func CutName(b []byte) (name, rest []byte) {
+	size, n := protowire.ConsumeVarint(b[1:])
+	b = b[1+n:]
+	return b[:size], b[size:]
+}
+
 // SizeName is how many bytes [AppendName] appends.
 func SizeName(name string) int { return 1 + protowire.SizeBytes(len(name)) }
 

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -46,6 +47,24 @@ func TestAppendSotW(t *testing.T) {
 	}
 	if b := AppendSotW(nil, "", "", "", nil, nil); len(b) != 0 {
 		t.Errorf("an empty request is %x", b)
+	}
+}
+
+// What was appended name by name is cut off name by name.
+func TestCutName(t *testing.T) {
+	names := []string{"a", "", strings.Repeat("n", 127), strings.Repeat("n", 128), strings.Repeat("n", 1<<20), "z"}
+	var b []byte
+	for _, name := range names {
+		b = AppendName(b, name)
+	}
+	for _, want := range names {
+		var got []byte
+		if got, b = CutName(b); string(got) != want {
+			t.Fatalf("name of %d bytes, want the %d bytes that were appended", len(got), len(want))
+		}
+	}
+	if len(b) != 0 {
+		t.Errorf("%d bytes are left", len(b))
 	}
 }
 

@@ -124,6 +124,7 @@ type item struct {
 	typ, name, inner, value string
 	version                 string
 	alias                   string
+	hasTTL                  bool
 	ttl                     time.Duration
 }
 
@@ -141,8 +142,10 @@ func parseItem(word string) item {
 func parsePlain(word string) item {
 	var it item
 	word, it.alias, _ = strings.Cut(word, "&")
-	word, ttl, _ := strings.Cut(word, "^")
-	it.ttl, _ = time.ParseDuration(ttl)
+	word, ttl, hasTTL := strings.Cut(word, "^")
+	if it.hasTTL = hasTTL; hasTTL {
+		it.ttl, _ = time.ParseDuration(ttl)
+	}
 	word, it.swapped = strings.CutSuffix(word, "%")
 	word, it.wrapped = strings.CutPrefix(word, "w:")
 	if typ, rest, ok := strings.Cut(word, ":"); ok && urls[typ] != "" {
@@ -185,7 +188,7 @@ func (it item) resource(typ string) *discoveryv3.Resource {
 	if it.alias != "" {
 		r.Aliases = []string{it.alias}
 	}
-	if it.ttl > 0 {
+	if it.hasTTL {
 		r.Ttl = durationpb.New(it.ttl)
 	}
 	return r

@@ -1,0 +1,173 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/xdswatch/xdswatch/authority"
+	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/internal/engine"
+	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/resource"
+)
+
+// FromSource brings a source along that is asked before the bootstrap's: the peer of the
+// name, such as the eds_config of a Cluster (xRFC TP1). It answers for old-style names and
+// for the authorities that it lists; see [bootstrap.Config.ConfigSource]. Servers that the
+// bootstrap has too share their connections, and where the whole list is the same the watch
+// is like any other. A client keeps what it learned of sources for its life.
+func FromSource(s bootstrap.Source) WatchOption {
+	return func(o *watchOptions) { o.source = &s }
+}
+
+// InScope keeps a watch apart from those of other scopes: it has streams and values of its
+// own, over shared connections, so that the fallback of one part of a program does not move
+// another (gRFC A71). Without it a watch is in the scope "". A scope is kept for the life of
+// the client.
+func InScope(name string) WatchOption {
+	return func(o *watchOptions) { o.scope = name }
+}
+
+// place is who answers for a name, in a scope.
+type place struct {
+	authority.Key
+	scope string
+}
+
+// sources are the servers and sources that the machine knows. They only grow.
+type sources struct {
+	servers atomic.Pointer[[]bootstrap.ManagementServer] // by machine server
+
+	mu     sync.Mutex
+	byKey  map[string]int    // servers
+	placed map[place]int     // machine sources
+	apart  map[[2]string]int // machine scopes: of a scope and a peer
+	lanes  map[place]int
+}
+
+// server is one that the machine knows.
+func (c *Client) server(i int) bootstrap.ManagementServer { return (*c.sources.servers.Load())[i] }
+
+// start makes the sources of the bootstrap.
+func (s *sources) start(c *Client, ec *engine.Config) error {
+	s.servers.Store(&[]bootstrap.ManagementServer{})
+	s.byKey, s.placed, s.apart, s.lanes = map[string]int{}, map[place]int{}, map[[2]string]int{{}: 0}, map[place]int{}
+	var faults []error
+	for _, from := range c.table.Sources() {
+		servers, source, err := s.add(c, place{Key: from.Key}, from.Servers, from.FallbackOnReachabilityOnly)
+		faults = append(faults, err)
+		ec.Servers, ec.Sources = append(ec.Servers, servers...), append(ec.Sources, source)
+	}
+	return errors.Join(faults...)
+}
+
+// add makes a source of a list of servers, and those of them that are new. Equal servers
+// are one (gRFC A47). A server that cannot be configured leaves nothing behind.
+func (s *sources) add(c *Client, at place, list []bootstrap.ManagementServer, reachabilityOnly bool) ([]engine.Server, machine.Source, error) {
+	var added []engine.Server
+	var faults []error
+	known, byKey := slices.Clone(*s.servers.Load()), map[string]int{}
+	source := machine.Source{ReachabilityOnly: reachabilityOnly}
+	for _, server := range list {
+		server = c.config.override(server)
+		key := server.Key()
+		i, old := s.byKey[key]
+		if !old {
+			var twice bool
+			if i, twice = byKey[key]; !twice {
+				i, byKey[key] = len(known), len(known)
+				es := c.engineServer(server)
+				known, added = append(known, server), append(added, es)
+				faults = append(faults, configured(es))
+			}
+		}
+		if !slices.Contains(source.Servers, i) {
+			source.Servers = append(source.Servers, i)
+		}
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, machine.Source{}, err
+	}
+	maps.Copy(s.byKey, byKey)
+	s.servers.Store(&known)
+	s.placed[at] = len(s.placed)
+	source.Scope = s.scope(at)
+	return added, source, nil
+}
+
+// configured says what is wrong with the configuration of a server.
+func configured(s engine.Server) error {
+	conn, err := s.Connect()
+	if err != nil {
+		return err
+	}
+	return conn.Close() // it was never dialled
+}
+
+// scope numbers what shares no streams.
+func (s *sources) scope(at place) int {
+	key := [2]string{at.scope, at.Peer}
+	if _, ok := s.apart[key]; !ok {
+		s.apart[key] = len(s.apart)
+	}
+	return s.apart[key]
+}
+
+// find gives the machine's source of a place, and the lane in which its events are told.
+func (s *sources) find(c *Client, at place, r authority.Resolved) (source, lane int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	source, ok := s.placed[at]
+	if !ok {
+		if source, err = s.extend(c, at, r); err != nil {
+			return 0, 0, err
+		}
+	}
+	if _, ok := s.lanes[at]; !ok {
+		s.lanes[at] = len(s.lanes)
+	}
+	return source, s.lanes[at], nil
+}
+
+// extend adds a source while the client runs.
+func (s *sources) extend(c *Client, at place, r authority.Resolved) (int, error) {
+	added, source, err := s.add(c, at, r.Servers, r.FallbackOnReachabilityOnly)
+	if err != nil {
+		return 0, err
+	}
+	if !c.engine.Extend(added, []machine.Source{source}) {
+		return 0, ErrClosed
+	}
+	return s.placed[at], nil
+}
+
+// tableFor is the table that a watch's names are looked up in.
+func (c *Client) tableFor(o watchOptions) (*authority.Table, error) {
+	if o.source == nil {
+		return c.table, nil
+	}
+	return c.table.WithPeer(*o.source)
+}
+
+// place gives a watch its type, its source and the lane of its authority.
+func (c *Client) place(kind resource.Kind, r authority.Resolved, o watchOptions, w machine.Watch) (*machine.Watch, error) {
+	t, err := c.typeOf(kind, r.Name)
+	if err != nil {
+		return nil, err
+	}
+	source, lane, err := c.sources.find(c, place{r.Key(), o.scope}, r)
+	if err != nil {
+		return nil, c.configError(kind, r.Name, err)
+	}
+	for _, server := range r.Servers {
+		if server = c.config.override(server); server.PerType && methodOf(kind, server.Delta) == "" {
+			return nil, c.configError(kind, r.Name, fmt.Errorf("the type has no stream of its own, as server %q asks for", server.URI))
+		}
+	}
+	w.Type, w.Source, w.Lane, w.Name, w.Authority = t, int32(source), int32(lane), r.Name, r.Authority
+	return &w, nil
+}
