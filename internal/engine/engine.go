@@ -91,6 +91,7 @@ type Engine struct {
 	lastFault  map[string]string // by URI
 	health     []health          // by server
 	quotas     map[logKey]*quota
+	guests     bool // a watch was started that is told in a lane of another source
 }
 
 // inboxSize is how many messages may wait for the loop before their senders do.
@@ -308,6 +309,7 @@ func (e *Engine) start(w *machine.Watch, k resource.Kind) {
 	if e.home[int(w.Server)] == nil {
 		e.home[int(w.Server)] = l
 	}
+	e.guests = e.guests || w.Guest
 	if w.Wildcard {
 		e.catching = append(e.catching, w)
 	}

@@ -133,7 +133,7 @@ func (l *lane) do(it *item, number int) {
 func (l *lane) tell(it *item, to []*machine.Watch, number int) {
 	for _, w := range to {
 		if int(w.Lane) != number {
-			return
+			continue
 		}
 		s := w.Owner.(Sink)
 		if s.Tell(it.notice) {

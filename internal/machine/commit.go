@@ -53,13 +53,14 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 	version := resp.versionOf(&resp.Resources[it.index])
 	switch {
 	case r.Err != nil:
-		m.refuse(now, resp, it.index, e, r.Err, hashOf(it.Raw))
+		m.refuse(now, resp, it.index, e, r.Err, hashOfEntry(it.Raw, it.Locator))
 	case r.Same:
 		resp.valid++
 		e.raw = r.Raw // so that the same bytes are known at once next time
 		m.confirm(e, version)
 	default:
 		resp.valid++
+		e.locator = it.Locator
 		m.accept(now, e, r, version)
 	}
 }

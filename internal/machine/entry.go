@@ -58,6 +58,7 @@ type entry struct {
 	joins    bool   // ts.joining has watches of it
 	asked    bool   // named on this incarnation of the stream
 	noted    bool   // in ts.changed
+	locator  bool   // raw says where the resource is, and is not the resource
 	orphan   bool   // told that its server is in trouble, with nothing held
 	withheld bool   // held, and the server was not told the version; not heard of since
 }

@@ -24,6 +24,7 @@ type Watch struct {
 
 	Wildcard bool // every resource of the type
 	Explicit bool // a wildcard that has to be spelled `*`
+	Guest    bool // its lane is not that of others of the name; the caller's own
 	alive    bool
 }
 

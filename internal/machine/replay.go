@@ -39,7 +39,7 @@ func (m *Machine) replayAll(ts *typeState, w *Watch) {
 func (m *Machine) redecode(r *replay, es []*entry) {
 	t := &Task{Server: r.ts.stream.server, Type: r.ts.typ, replay: r, Items: make([]Item, len(es))}
 	for i, e := range es {
-		t.Items[i] = Item{Raw: e.raw, Held: true, entry: e, gen: e.gen}
+		t.Items[i] = Item{Raw: e.raw, Held: true, Locator: e.locator, entry: e, gen: e.gen}
 	}
 	m.fx.Decode = append(m.fx.Decode, t)
 }

@@ -56,6 +56,15 @@ var hashSeed = maphash.MakeSeed()
 // hashOf is never 0.
 func hashOf(payload []byte) uint64 { return maphash.Bytes(hashSeed, payload) | 1 }
 
+// hashOfEntry tells the bytes of a locator from the same bytes of a resource.
+func hashOfEntry(payload []byte, locator bool) uint64 {
+	hash := hashOf(payload)
+	if locator {
+		hash ^= 1 << 63
+	}
+	return hash
+}
+
 var (
 	errTwice    = errors.New("the response names the resource more than once")
 	errNameless = errors.New("the resource has no name")
@@ -230,21 +239,31 @@ func (ts *typeState) nameOf(r *wire.Resource) (name []byte, err error) {
 
 // faultOf says what is wrong with an entry before its payload is looked at.
 func (ts *typeState) faultOf(r *wire.Resource) error {
-	if r.Fault == nil && r.HasBody && string(r.TypeURL) != ts.typ.URL {
+	if r.Fault == nil && r.HasBody && string(r.TypeURL) != ts.typ.URL && !ts.redirects(r) {
 		return fmt.Errorf("type URL %q does not match the response's %q", r.TypeURL, ts.typ.URL)
 	}
 	return r.Fault
 }
 
+// locatorURL is the type URL of what stands in a resource's place and says where it is.
+const locatorURL = "type.googleapis.com/xds.core.v3.ResourceLocator"
+
+// redirects says that an entry holds a locator in place of the resource, as those with
+// structured names may (xRFC TP1, "Redirects").
+func (ts *typeState) redirects(r *wire.Resource) bool {
+	return string(r.TypeURL) == locatorURL && ts.typ.URL != locatorURL && bytes.HasPrefix(r.Name, xdstpScheme)
+}
+
 // payload compares a payload with what is known.
 func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
 	r := &resp.Resources[i]
-	if e.held() && string(e.raw) == string(r.Payload) {
+	locator := resp.ts.redirects(r)
+	if e.held() && e.locator == locator && string(e.raw) == string(r.Payload) {
 		resp.valid++
 		m.confirm(e, resp.versionOf(r))
 		return
 	}
-	if f := e.fault; f != nil && f.refused != 0 && f.refused == hashOf(r.Payload) {
+	if f := e.fault; f != nil && f.refused != 0 && f.refused == hashOfEntry(r.Payload, locator) {
 		m.refuse(now, resp, i, e, f.Err, f.refused)
 		return
 	}
@@ -256,8 +275,8 @@ func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
 			Items: make([]Item, 0, left),
 		})
 	}
-	item := Item{Raw: r.Payload, entry: e, index: i}
-	if e.held() && len(e.raw) == len(r.Payload) {
+	item := Item{Raw: r.Payload, Locator: locator, entry: e, index: i}
+	if e.held() && e.locator == locator && len(e.raw) == len(r.Payload) {
 		item.Old = e.raw // may differ in the order of map entries only
 	}
 	t := resp.lastTask()
