@@ -166,13 +166,17 @@ func (c *Client) Watch(ctx context.Context, kind resource.Kind, name string, h H
 	if h == nil {
 		return nil, ErrNilHandler
 	}
-	w, err := c.prepare(ctx, kind, name)
+	a, err := c.prepare(ctx, kind, name)
 	if err != nil {
 		return nil, err
 	}
 	s := &single{core: core{client: c, ctx: ctx}, handler: h}
-	w.Owner = s
-	return s.start(w, kind, options(opts))
+	if a.watch.Owner = s; a.at != nil {
+		s.inner = newInner(c)
+		s.inner.follow = c.newFollow(kind, a, s.inner, s)
+		a.watch.Owner = s.inner.follow.root
+	}
+	return s.start(a.watch, options(opts))
 }
 
 // WatchAll subscribes to a whole collection: "*" is every resource of the type, as far as
@@ -185,43 +189,34 @@ func (c *Client) WatchAll(ctx context.Context, kind resource.Kind, collection st
 	if h == nil {
 		return nil, ErrNilHandler
 	}
-	w, err := c.prepareAll(ctx, kind, collection)
+	if err := c.check(ctx, kind); err != nil {
+		return nil, err
+	}
+	switch l, isList, err := listOf(kind, collection); {
+	case err != nil:
+		return nil, c.configError(kind, collection, err)
+	case isList:
+		return c.watchList(ctx, kind, l, h, options(opts))
+	}
+	w, err := c.prepareAll(kind, collection)
 	if err != nil {
 		return nil, err
 	}
-	s := &everything{core: core{client: c, ctx: ctx}, handler: h, batch: batcher{client: c}}
+	s := &everything{core: core{client: c, ctx: ctx}, handler: h, batch: batcher{client: c}, name: wildcard}
 	o := options(opts)
 	w.Owner, w.Explicit = s, o.explicit
-	return s.start(w, kind, o)
+	return s.start(w, o)
 }
 
 // wildcard is the name of everything.
 const wildcard = "*"
 
 // prepareAll checks what the watch of a collection is to be and finds its server.
-func (c *Client) prepareAll(ctx context.Context, kind resource.Kind, collection string) (*machine.Watch, error) {
-	if err := c.check(ctx, kind); err != nil {
-		return nil, err
-	}
+func (c *Client) prepareAll(kind resource.Kind, collection string) (*machine.Watch, error) {
 	if collection != wildcard && collection != "" {
-		return nil, c.configError(kind, collection, fmt.Errorf("%w: only %q is a collection", ErrCollection, wildcard))
+		return nil, c.configError(kind, collection, fmt.Errorf("%w: neither %q nor a list collection of the type", ErrCollection, wildcard))
 	}
 	return c.place(kind, wildcard, source{old: true}, machine.Watch{Wildcard: true})
-}
-
-// prepare checks what a watch is to be and finds its server.
-func (c *Client) prepare(ctx context.Context, kind resource.Kind, name string) (*machine.Watch, error) {
-	if err := c.check(ctx, kind); err != nil {
-		return nil, err
-	}
-	if name == wildcard {
-		return nil, c.configError(kind, name, fmt.Errorf("%w: %q is every resource of a type; watch it with WatchAll", ErrCollection, name))
-	}
-	r, err := c.table.Resolve(kind.TypeURL(), name)
-	if err != nil {
-		return nil, c.configError(kind, name, err)
-	}
-	return c.place(kind, name, source{r.Old, r.Authority}, machine.Watch{Name: r.Name, Authority: r.Authority})
 }
 
 // place gives a watch its type, its server and the lane of its authority.
@@ -271,6 +266,13 @@ func (c *Client) typeOf(kind resource.Kind, name string) (*machine.Type, error) 
 		return nil, c.configError(kind, name, ErrTypeConflict)
 	}
 	return &t.Type, nil
+}
+
+// kindOf is the kind of a type URL that is watched.
+func (c *Client) kindOf(typeURL string) resource.Kind {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.types[typeURL].kind
 }
 
 // laneOf numbers authorities: the events of one are told in order.

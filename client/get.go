@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/xdswatch/xdswatch/internal/engine"
+	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
 )
 
@@ -56,19 +58,19 @@ type getSlot struct {
 // if what the server has cannot be used; [ErrTooManyNames]; [ErrInHandler] inside a
 // handler if nothing is held; and ctx's error, with the last trouble that stood in the way.
 func (c *Client) Get(ctx context.Context, kind resource.Kind, name string) (Event, error) {
-	w, err := c.prepare(ctx, kind, name)
+	a, err := c.prepare(ctx, kind, name)
 	if err != nil {
 		return Event{}, err
 	}
-	key := getKey{w.Type.URL, w.Name}
+	key := getKey{kind.TypeURL(), a.name}
 	if ev, ok := c.gets.known(key); ok {
 		return c.result(ev)
 	}
-	if ev, ok, err := c.held(int(w.Server), kind, w.Name); ok {
+	if ev, ok, err := c.held(kind, a); ok {
 		return ev, err
 	}
 	if c.engine.InHandler() {
-		return Event{}, fmt.Errorf("%w: %s %q is not held", ErrInHandler, w.Type.URL, w.Name)
+		return Event{}, fmt.Errorf("%w: %s %q is not held", ErrInHandler, key.typeURL, key.name)
 	}
 	slot, err := c.gets.acquire(c, key, kind)
 	if err != nil {
@@ -85,23 +87,62 @@ func (c *Client) Get(ctx context.Context, kind resource.Kind, name string) (Even
 	}
 }
 
-// held decodes a value that some watch holds already.
-func (c *Client) held(server int, kind resource.Kind, name string) (Event, bool, error) {
-	r, ok := c.engine.Held(server, kind.TypeURL(), name)
-	if !ok || r.Raw == nil {
-		return Event{}, false, nil
-	}
-	value, err := c.engine.Decode(kind, server, r.Raw)
-	if err != nil {
-		return Event{}, true, &ResourceError{
-			Kind: ErrorRejected, Type: kind.TypeURL(), Name: name, Server: c.servers[server].URI,
-			NodeID: c.node, Version: r.Version, Err: err,
+// held decodes a value that some watch holds already, also where redirects lead to it.
+func (c *Client) held(kind resource.Kind, a asked) (Event, bool, error) {
+	for at, hops := a, 0; hops <= MaxHops; hops++ {
+		server := int(at.watch.Server)
+		r, ok := c.engine.Held(server, at.watch.Type.URL, at.watch.Name)
+		if !ok || r.Raw == nil {
+			break
+		}
+		ev := Event{
+			Kind: KindUpdated, Type: kind.TypeURL(), Name: a.name, Authority: a.watch.Authority, Version: r.Version,
+			Server: c.servers[server].URI, Raw: r.Raw,
+		}
+		if hops > 0 {
+			ev.Locator = withoutAlt(*at.at).String()
+		}
+		found, err := c.valueOf(&ev, at, r)
+		if err != nil {
+			return Event{}, true, c.rejected(&ev, err)
+		}
+		to, redirected := ev.Value.(*engine.Redirect)
+		switch {
+		case !found:
+			return Event{}, false, nil
+		case !redirected:
+			return ev, true, nil
+		}
+		if at, err = c.aim(kind, to.To); err != nil {
+			break // a watch will say so
 		}
 	}
-	return Event{
-		Kind: KindUpdated, Type: r.TypeURL, Name: r.Name, Authority: r.Authority, Version: r.Version,
-		Server: c.servers[server].URI, Value: value, Raw: r.Raw,
-	}, true, nil
+	return Event{}, false, nil
+}
+
+// valueOf gives an event the value that is held, or that of the entry that is meant.
+func (c *Client) valueOf(ev *Event, at asked, r machine.Resource) (found bool, err error) {
+	if r.Locator {
+		ev.Value, err = engine.NewRedirect(at.kind, r.Raw)
+		return true, err
+	}
+	if ev.Value, err = c.engine.Decode(at.kind, r.Server, r.Raw); err != nil {
+		return true, err
+	}
+	d, ok := ev.Value.(*directory)
+	if !ok {
+		return true, nil
+	}
+	name, _ := entryOf(*at.at)
+	e, _ := d.named(name)
+	if e == nil || e.err != nil {
+		return false, nil
+	}
+	ev.Value, ev.Raw = e.value, e.raw
+	if e.version != "" {
+		ev.Version = e.version
+	}
+	return true, nil
 }
 
 // result turns an answer into what Get returns.
