@@ -92,6 +92,31 @@ func (d *directory) named(name string) (found *dirEntry, twice bool) {
 	return &d.entries[i], false
 }
 
+// fill makes the event of a directory that of its inline entry: a value, an absence, or the
+// error why the entry cannot be used.
+func (d *directory) fill(ev *Event, name string) error {
+	e, twice := d.named(name)
+	ev.Value, ev.Raw = nil, nil
+	switch {
+	case twice:
+		return errListedTwice
+	case e == nil:
+		ev.Kind, ev.Reason, ev.Version = KindDoesNotExist, ReasonNotFound, ""
+	case e.err != nil:
+		return e.err
+	default:
+		e.fill(ev)
+	}
+	return nil
+}
+
+// fill makes an event that of a good inline entry.
+func (e *dirEntry) fill(ev *Event) {
+	if ev.Value, ev.Raw = e.value, e.raw; e.version != "" {
+		ev.Version = e.version
+	}
+}
+
 func (d *directory) index() {
 	d.byName = map[string]int{}
 	for i := range d.entries {

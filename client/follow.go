@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/xdswatch/xdswatch/internal/engine"
@@ -154,34 +156,25 @@ func (h *hop) value(ev *Event) {
 // entry takes the inline entry of a directory. An entry whose bytes are as before is no
 // news; a bad one takes no good one away, as with resources (gRFC A88).
 func (h *hop) entry(ev *Event, d *directory, name string) {
-	found, twice := d.named(name)
-	bad := errListedTwice
-	if found != nil {
-		bad = found.err
-	}
 	own := *ev
-	own.Value, own.Raw = nil, nil
+	err := d.fill(&own, name)
+	_, redirected := own.Value.(*engine.Redirect)
 	switch {
-	case found == nil && !twice:
-		own.Kind, own.Reason, own.Version = KindDoesNotExist, ReasonNotFound, ""
-		if h.now == nil || h.now.Kind != KindDoesNotExist {
-			h.lost(&own)
-		}
-	case bad != nil:
-		own.Err = h.follow.client.rejected(&own, bad)
+	case err != nil:
+		own.Err = h.follow.client.rejected(&own, err)
 		if own.Kind = KindFailed; h.raw != nil && !h.follow.client.servers[h.server].Features.FailOnDataErrors {
 			own.Kind, h.trouble = KindAmbientError, &own
 			return
 		}
 		h.lost(&own)
-	case h.raw == nil || found.redirects != (h.to != nil) || !bytes.Equal(h.raw, found.raw):
-		own.Value, own.Raw = found.value, found.raw
-		if found.version != "" {
-			own.Version = found.version
+	case own.Kind == KindDoesNotExist:
+		if h.now == nil || h.now.Kind != KindDoesNotExist {
+			h.lost(&own)
 		}
-		h.value(&own)
+	case h.raw != nil && redirected == (h.to != nil) && bytes.Equal(h.raw, own.Raw):
+		h.raw = own.Raw // so that the old directory is not kept
 	default:
-		h.raw = found.raw // so that the old directory is not kept
+		h.value(&own)
 	}
 }
 
@@ -215,15 +208,15 @@ func (f *follow) tend(h *hop) {
 // lead makes the hop to a locator. Where that cannot be followed the hop is one that failed.
 func (f *follow) lead(from *hop, l xdstp.Locator) *hop {
 	h := &hop{follow: f, from: from, at: l, text: withoutAlt(l).String(), server: from.server}
-	trail, hops := []string{h.text}, 0
+	var trail []string
 	for a := from; a != nil; a = a.from {
-		trail, hops = append(trail, a.text), hops+1
-		if a.text == h.text {
-			return h.fail(ErrorData, fmt.Errorf("%w: %s", ErrRedirectLoop, trailText(trail)))
-		}
+		trail = append(trail, a.text)
 	}
-	if hops > MaxHops {
-		return h.fail(ErrorData, fmt.Errorf("%w: %s", ErrTooManyHops, trailText(trail)))
+	switch {
+	case slices.Contains(trail, h.text):
+		return h.fail(ErrorData, fmt.Errorf("%w: %s", ErrRedirectLoop, h.trail(trail)))
+	case len(trail) > MaxHops:
+		return h.fail(ErrorData, fmt.Errorf("%w: %s", ErrTooManyHops, h.trail(trail)))
 	}
 	a, err := f.client.aim(f.kind, l)
 	if err != nil {
@@ -249,16 +242,13 @@ func (h *hop) fail(kind ErrorKind, err error) *hop {
 	return h
 }
 
-// trailText writes the way of a redirect, which is given from its end.
-func trailText(trail []string) string {
+// trail writes the way to the hop, given the hops before it from the last to the root.
+func (h *hop) trail(before []string) string {
 	var b strings.Builder
-	for i := len(trail) - 1; i >= 0; i-- {
-		fmt.Fprintf(&b, "%q", trail[i])
-		if i > 0 {
-			b.WriteString(" to ")
-		}
+	for _, text := range slices.Backward(before) {
+		fmt.Fprintf(&b, "%q to ", text)
 	}
-	return b.String()
+	return b.String() + strconv.Quote(h.text)
 }
 
 // drop leaves a hop and all that it leads to.

@@ -102,16 +102,14 @@ func (c *Client) held(kind resource.Kind, a asked) (Event, bool, error) {
 		if hops > 0 {
 			ev.Locator = withoutAlt(*at.at).String()
 		}
-		found, err := c.valueOf(&ev, at, r)
+		err := c.valueOf(&ev, at, r)
 		if err != nil {
 			return Event{}, true, c.rejected(&ev, err)
 		}
 		to, redirected := ev.Value.(*engine.Redirect)
-		switch {
-		case !found:
-			return Event{}, false, nil
-		case !redirected:
-			return ev, true, nil
+		if !redirected {
+			ev, err := c.result(ev)
+			return ev, true, err
 		}
 		if at, err = c.aim(kind, to.To); err != nil {
 			break // a watch will say so
@@ -120,29 +118,21 @@ func (c *Client) held(kind resource.Kind, a asked) (Event, bool, error) {
 	return Event{}, false, nil
 }
 
-// valueOf gives an event the value that is held, or that of the entry that is meant.
-func (c *Client) valueOf(ev *Event, at asked, r machine.Resource) (found bool, err error) {
+// valueOf gives an event the value that is held, or what there is of the entry that is
+// meant.
+func (c *Client) valueOf(ev *Event, at asked, r machine.Resource) (err error) {
 	if r.Locator {
 		ev.Value, err = engine.NewRedirect(at.kind, r.Raw)
-		return true, err
+		return err
 	}
 	if ev.Value, err = c.engine.Decode(at.kind, r.Server, r.Raw); err != nil {
-		return true, err
+		return err
 	}
-	d, ok := ev.Value.(*directory)
-	if !ok {
-		return true, nil
+	if d, ok := ev.Value.(*directory); ok {
+		name, _ := entryOf(*at.at)
+		return d.fill(ev, name)
 	}
-	name, _ := entryOf(*at.at)
-	e, _ := d.named(name)
-	if e == nil || e.err != nil {
-		return false, nil
-	}
-	ev.Value, ev.Raw = e.value, e.raw
-	if e.version != "" {
-		ev.Version = e.version
-	}
-	return true, nil
+	return nil
 }
 
 // result turns an answer into what Get returns.

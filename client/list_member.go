@@ -117,9 +117,7 @@ func (m *listMember) inline(e *dirEntry, ev *Event) bool {
 		return m.well(ev)
 	}
 	own := m.event(KindUpdated, ev)
-	if own.Value, own.Raw = e.value, e.raw; e.version != "" {
-		own.Version = e.version
-	}
+	e.fill(own)
 	if !e.redirects {
 		m.leave()
 		m.raw = e.raw
