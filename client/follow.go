@@ -195,7 +195,7 @@ func (f *follow) tend(h *hop) {
 		return
 	}
 	switch o := h.primary(); {
-	case o.ev != nil && answers(o.ev):
+	case answered(o.ev):
 		f.drop(&h.alt)
 	case h.alt == nil && o.ev != nil && !f.holds:
 		h.alt = f.lead(h, *alt)

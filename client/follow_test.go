@@ -145,6 +145,10 @@ func TestRedirectRings(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.a.put(at("a", "self"), redirect(at("a", "self")), "1")
 		_, self := w.watch(at("a", "self"))
+		must(t, w.c.Ready(t.Context()))
+		if err := self.last().Err; !errors.Is(err, client.ErrRedirectLoop) {
+			t.Errorf("%v is no ErrRedirectLoop", err)
+		}
 		w.since(self, `failed a/self data: xds: the redirects go round in a ring: "a/self" to "a/self" via a/self`)
 
 		w.a.put(at("a", "1"), redirect(at("b", "2")), "1")

@@ -40,11 +40,13 @@ func (h *hop) outcome() outcome {
 	return a
 }
 
+func answered(ev *Event) bool { return ev != nil && answers(ev) }
+
 // emit tells what is new. A value whose place is taken by something that has not answered
 // yet stays good.
 func (f *follow) emit() (wantsFlush bool) {
 	o := f.root.outcome()
-	stays := f.holds && (o.ev == nil || !answers(o.ev))
+	stays := f.holds && !answered(o.ev) && !answered(o.also) // a value beside also was the alternative's
 	if o.ev != nil && !stays && (o.ev != f.said || o.also != f.also) {
 		f.said, f.also, f.by, f.trouble = o.ev, o.also, o.by, nil
 		f.holds = o.ev.Kind == KindUpdated
