@@ -315,3 +315,7 @@ func appendEntry(b []byte, e *xdscorev3.CollectionEntry) []byte {
 	}
 	return protowire.AppendBytes(protowire.AppendTag(b, 1, protowire.BytesType), raw)
 }
+
+func wrapped(name string) *discoveryv3.Resource {
+	return testutil.Wrapped(name, "1", cluster("c", ""))
+}

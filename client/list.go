@@ -25,6 +25,8 @@ type list struct {
 	members  map[string]*listMember
 	round    uint32           // of the newest directory
 	complete bool             // a directory is there
+	version  string           // of it
+	served   string           // the locator of it; "" if the name itself
 	open     int              // members of which nothing was told yet
 	synced   bool             // that was told
 	starts   []*machine.Watch // of new members
@@ -116,7 +118,7 @@ func (l *list) sync(ev *Event) bool {
 	l.synced = true
 	return l.add(&Event{
 		Kind: KindSynced, Type: l.kind.TypeURL(), Name: l.name, Authority: l.url.Authority,
-		Version: l.directory.said.Version, Server: ev.Server, Locator: l.directory.said.Locator,
+		Version: l.version, Server: ev.Server, Locator: l.served,
 	})
 }
 
@@ -140,7 +142,7 @@ func (l *list) update(ev *Event) (wantsFlush bool) {
 		l.starts = nil
 	}
 	wantsFlush = l.dismiss(ev, func(m *listMember) bool { return m.round != l.round }) || wantsFlush
-	l.complete = true
+	l.complete, l.version, l.served = true, ev.Version, ev.Locator
 	return wantsFlush
 }
 
