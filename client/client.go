@@ -156,6 +156,12 @@ func (c *Client) engineConfig() (engine.Config, error) {
 // runs, later events of its authority wait, and so does the next response of the server. Of
 // trouble with the server that comes and goes meanwhile only the newest state is told.
 //
+// A structured name may be redirected by its server, and may have directives (xRFC TP1):
+// "#entry=name" is an inline entry of the list collection before it, and "#alt=url" where
+// to look while the server cannot be reached and nothing is held. They are followed, up to
+// [MaxHops]; events have the name that was asked for, and Locator says where they are from.
+// While the place of a value is taken by something that has not answered yet, it stays good.
+//
 // The end of ctx ends the watch; so do [Watch.Stop] and [Client.Close]. Nothing is told of
 // these ends.
 //
@@ -180,9 +186,18 @@ func (c *Client) Watch(ctx context.Context, kind resource.Kind, name string, h H
 }
 
 // WatchAll subscribes to a whole collection: "*" is every resource of the type, as far as
-// the top-level server has any (xDS protocol, "Wildcard subscriptions"). The handler gets
-// the members' events in batches: first what is held, later what changes. The first state
-// is complete with the event of kind [KindSynced].
+// the top-level server has any (xDS protocol, "Wildcard subscriptions"), and the URL of a
+// list collection, whose type segment is that of the type with "Collection" behind it, is
+// what that lists (xRFC TP1, "List collections"). The handler gets the members' events in
+// batches: first what is held, later what changes. The first state is complete with the
+// event of kind [KindSynced].
+//
+// The members of a list are called by their locators, and its inline entries by its URL
+// with "#entry=name"; what has no name, by its URL with "#" and its index. A list is synced
+// when of each member something is known: a value, that there is none, or a failure. A
+// member that it lists no more is told to be removed; without a list all are, and the list
+// does not exist. A listed name that cannot be used, or comes twice, is told to have failed,
+// and hides nobody else.
 //
 // Otherwise it is as [Client.Watch].
 func (c *Client) WatchAll(ctx context.Context, kind resource.Kind, collection string, h BatchHandler, opts ...WatchOption) (*Watch, error) {

@@ -143,9 +143,22 @@ func TestEntry(t *testing.T) {
 		watch.Stop()
 		w.unwanted()
 
+		// The directory may be elsewhere.
+		w.a.put(url, redirect(dir("b", "list")), "19")
+		w.b.put(dir("b", "list"), listing(inline("e", "3", cluster("e", ""))), "1")
+		watch, rec = w.watch(name)
+		w.since(rec, "updated a//list#entry=e 3 via b//list#entry=e")
+		ev, err := w.c.Get(t.Context(), cds.Type, name)
+		if err != nil || ev.Version != "3" || ev.Name != name || ev.Locator != dir("b", "list")+"#entry=e" {
+			t.Errorf("got %v, %v", ev, err)
+		}
+		watch.Stop()
+		w.unwanted()
+		w.a.remove(url)
+
 		_, rec = w.watch(url + "#entry=")
 		w.since(rec, "does not exist a//list#entry= removed")
-		_, err := w.c.WatchAll(context.Background(), cds.Type, name, func(client.Batch) {})
+		_, err = w.c.WatchAll(context.Background(), cds.Type, name, func(client.Batch) {})
 		if !errors.Is(err, client.ErrCollection) {
 			t.Errorf("an entry as a collection: %v", err)
 		}

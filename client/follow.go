@@ -138,9 +138,14 @@ func (h *hop) lost(ev *Event) {
 func (h *hop) updated(ev *Event) {
 	h.trouble = nil
 	if name, ok := entryOf(h.at); ok {
-		if d, ok := ev.Value.(*directory); ok {
-			h.entry(ev, d, name)
+		switch v := ev.Value.(type) {
+		case *directory:
+			h.entry(ev, v, name)
 			return
+		case *engine.Redirect: // of the directory
+			own := *ev
+			own.Value = &engine.Redirect{To: withEntry(v.To, h.at)}
+			ev = &own
 		}
 	}
 	h.value(ev)

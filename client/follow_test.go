@@ -250,21 +250,22 @@ func TestRedirectReady(t *testing.T) {
 func TestTargetIsWatchedToo(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.a.put(at("a", "x"), redirect(at("b", "y")), "1")
+		w.b.put(at("b", "y"), cluster("y", ""), "1")
 		hold := make(chan struct{})
 		_, err := w.c.Watch(context.Background(), cds.Type, at("a", "held"), func(client.Event) { <-hold })
 		must(t, err)
 		redirected, rec := w.watch(at("a", "x"))
 		_, own := w.watch(at("b", "y"))
-		w.b.put(at("b", "y"), cluster("y", ""), "1")
 		w.since(own, "updated b/y 1")
+		w.b.put(at("b", "y"), cluster("y", "2"), "2")
 		close(hold)
-		synctest.Wait()
-		if ev := rec.last(); ev.Kind != client.KindUpdated || ev.Name != at("a", "x") {
+		w.since(own, "updated b/y 2")
+		if ev := rec.last(); ev.Kind != client.KindUpdated || ev.Name != at("a", "x") || ev.Version != "2" {
 			t.Errorf("heard %v", lines(rec.all()))
 		}
 		redirected.Stop()
-		w.b.put(at("b", "y"), cluster("y", "2"), "2")
-		w.since(own, "updated b/y 2")
+		w.b.put(at("b", "y"), cluster("y", "3"), "3")
+		w.since(own, "updated b/y 3")
 	})
 }
 

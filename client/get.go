@@ -111,7 +111,11 @@ func (c *Client) held(kind resource.Kind, a asked) (Event, bool, error) {
 			ev, err := c.result(ev)
 			return ev, true, err
 		}
-		if at, err = c.aim(kind, to.To); err != nil {
+		next := to.To
+		if r.Locator && at.at != nil {
+			next = withEntry(next, *at.at)
+		}
+		if at, err = c.aim(kind, next); err != nil {
 			break // a watch will say so
 		}
 	}

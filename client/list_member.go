@@ -124,9 +124,9 @@ func (m *listMember) inline(e *dirEntry, ev *Event) bool {
 		return m.hear(own)
 	}
 	if m.follow == nil {
-		at := entryAt(m.list.url, e.name)
-		a := asked{name: m.name, at: &at, watch: m.list.watch}
+		a := asked{name: m.name, at: &xdstp.Locator{Name: m.list.url}, watch: m.list.watch}
 		m.follow = m.list.client.newFollow(m.list.kind, a, m.list.inner, m)
+		m.follow.root.text = m.name
 	}
 	m.raw = e.raw
 	wantsFlush := m.well(ev)

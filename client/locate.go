@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/xdswatch/xdswatch/authority"
@@ -123,6 +124,15 @@ func entryOf(l xdstp.Locator) (name string, ok bool) {
 		}
 	}
 	return "", false
+}
+
+// withEntry is where a list collection is redirected to, with the directive to the entry
+// that is meant of what was asked for, if any.
+func withEntry(to, asked xdstp.Locator) xdstp.Locator {
+	if name, ok := entryOf(asked); ok {
+		to.Directives = append(slices.Clone(to.Directives), xdstp.Directive{Entry: name})
+	}
+	return to
 }
 
 // withoutAlt is a locator of the same resource that has no alternative.

@@ -86,10 +86,10 @@ func (e *Engine) notify(notices []machine.Notice) {
 			e.trace(n)
 		default:
 			p := e.parts[partKey{n.Stream.Stream, n.TypeURL}]
-			for i, l := range e.lanesOf(n) {
+			for i, l := range slices.Backward(e.lanesOf(n)) {
 				own := n
 				if i > 0 {
-					own = new(*n) // each lane has one to itself
+					own = new(*n) // each lane has one to itself; copied while none has it
 				}
 				l.put(item{notice: own, part: p})
 				touched = with(touched, l)

@@ -74,7 +74,7 @@ type Engine struct {
 
 	// Owned by the loop.
 	kinds      map[string]resource.Kind
-	lane       []*lane
+	lane       []*lane       // by number; nil of one that nothing is told in
 	home       map[int]*lane // by server: of its first watch
 	conns      map[*Server]transport.Conn
 	streams    map[int]*stream // by machine stream
@@ -299,7 +299,9 @@ func (e *Engine) shutdown() {
 	}
 	e.dismiss(time.Now())
 	for _, l := range e.lane {
-		l.close()
+		if l != nil {
+			l.close()
+		}
 	}
 }
 
