@@ -31,6 +31,11 @@ func TestRedirect(t *testing.T) {
 		w.since(rec, "updated a/x 1 via b/y")
 		w.b.put(at("b", "y"), cluster("y", "2"), "2")
 		w.since(rec, "updated a/x 2 via b/y")
+		var dump []string
+		for _, s := range w.c.Dump() {
+			dump = append(dump, shortNames.Replace(s.Name+" "+s.Redirect))
+		}
+		same(t, "dump", dump, []string{"a/x b/y", "b/y "})
 
 		// A new target takes over when it answers; until then the old value is good.
 		w.c2.mute(at("c", "z"))
