@@ -126,7 +126,7 @@ func TestListOfBadMembers(t *testing.T) {
 			"a//list#3":          "it is a list collection",
 			"a//other":           "it is a list collection",
 			"a/glob/*":           "which stands for a collection",
-			"xdstp://a/envoy.config.listener.v3.Listener/l": "it is a list collection",
+			"xdstp://a/envoy.config.listener.v3.Listener/l": "its type segment is another type",
 			"xdstp://nowhere/" + clusterName + "/n":         `failed config: the member cannot be followed: resource name "xdstp://nowhere/` + clusterName + `/n": authority "nowhere" is not in the bootstrap`,
 			"http://a/" + clusterName + "/h":                "only locators of the scheme xdstp are followed",
 			"a//list#9":                                     "its locator: xdstp:",

@@ -40,13 +40,20 @@ type response struct {
 	repeats  map[*entry]bool // the same
 	gone     []*entry        // that the response lists without a body
 	aliased  []aliased
-	healed   []*collection // that had an error before
-	changed  bool          // something in it was new
-	resumes  bool          // it spoke of something whose version was withheld
+	healed   []healed // collections that had an error before
+	changed  bool     // something in it was new
+	missed   bool     // something in it was not wanted any more when it was decoded
+	resumes  bool     // it spoke of something whose version was withheld
 
 	valid, invalid int // entries, as [Notice] counts them
 
 	then *Received // a response of the type that has to wait for this one
+}
+
+// healed is a collection that a response speaks of, and the error that it had.
+type healed struct {
+	*collection
+	fault *Fault
 }
 
 // on says whether a response of this incarnation is being worked on, or waits for it.
@@ -113,6 +120,11 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 		// The response may be the answer, with Written late. A wildcard that is ready
 		// too early is better than one whose answer was missed.
 		ts.starting, ts.star.known = false, true
+	}
+	if s.writing == ts && len(ts.waiting) > 0 {
+		for _, c := range ts.waiting {
+			c.known = c.known || c.self.asked
+		}
 	}
 	ts.nonce, ts.answered, ts.lastPure = r.Nonce, true, time.Time{}
 	m.clear(ts)
@@ -195,10 +207,10 @@ func (m *Machine) find(resp *response, i int) *entry {
 func (e *entry) see(resp *response) {
 	e.seen = resp.serial
 	c := e.of
-	if c.seen = resp.serial; c.self != nil && c.self.fault != nil {
-		c.self.fault = nil
-		resp.healed = append(resp.healed, c)
+	if c.seen != resp.serial && c.self != nil && c.self.fault != nil {
+		resp.healed = append(resp.healed, healed{c, c.self.fault})
 	}
+	c.seen = resp.serial
 	if e.withheld {
 		e.withheld, e.timer = false, 0
 		resp.resumes = true
@@ -250,7 +262,9 @@ func (m *Machine) sort(now time.Time, resp *response, i int, e *entry) {
 	r := &resp.Resources[i]
 	switch err := resp.ts.faultOf(r); {
 	case e.isGlob():
-		m.refuse(now, resp, i, e, errGlob, 0)
+		resp.invalid++
+		resp.line(i, e.name, errGlob)
+		m.failGlob(now, e.of, &Fault{Kind: FaultRejected, Err: errGlob, At: now, Version: resp.versionOf(r)}, false)
 	case err != nil:
 		m.refuse(now, resp, i, e, err, 0)
 	case !r.HasBody:
