@@ -185,8 +185,8 @@ func (e *restEndpoint) post(ctx context.Context, path string, header http.Header
 	a, err := p.post(ctx, e.base.JoinPath(path).String(), header, body, e.config.MaxReceiveSize)
 	switch {
 	case a.status != 0:
-		p.hear(nil)
-	case ctx.Err() == nil:
+		p.listen(nil, nil)
+	case ctx.Err() == nil && !errors.Is(err, errRedirect):
 		err = cmp.Or(p.refusal(), err)
 	}
 	if err != nil && context.Cause(ctx) != errOvertaken && !errors.Is(err, errTooLarge) {
@@ -244,17 +244,19 @@ func withoutURL(err error) error {
 // maxRedirects is how often a poll is sent on within its host.
 const maxRedirects = 3
 
+var errRedirect = errors.New("a redirect is refused")
+
 // checkRedirect keeps a poll, which may carry a token, with the host that was configured,
 // and keeps it a POST.
 func checkRedirect(to *http.Request, via []*http.Request) error {
 	from := via[0]
 	switch {
 	case to.URL.Host != from.URL.Host || to.URL.Scheme != from.URL.Scheme:
-		return fmt.Errorf("a redirect to another host, %s://%s, is refused", to.URL.Scheme, to.URL.Host)
+		return fmt.Errorf("%w: it leads to another host, %s://%s", errRedirect, to.URL.Scheme, to.URL.Host)
 	case to.Method != http.MethodPost:
-		return fmt.Errorf("a redirect that makes a %s of the POST is refused", to.Method)
+		return fmt.Errorf("%w: it makes a %s of the POST", errRedirect, to.Method)
 	case len(via) > maxRedirects:
-		return fmt.Errorf("more than %d redirects", maxRedirects)
+		return fmt.Errorf("%w: %d were followed", errRedirect, maxRedirects)
 	}
 	return nil
 }

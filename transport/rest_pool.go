@@ -39,7 +39,8 @@ type restPool struct {
 	conns   map[*restNetConn]struct{}
 	spare   net.Conn // dialled ahead of its use; nil if there is none
 	spareAt time.Time
-	unheard *tls.Conn // dialled last; nil once a poll was answered
+	unheard *tls.Conn    // secured last; nil once a poll was answered
+	kept    *restNetConn // under unheard; it is not closed before that is done with
 	uses    int
 	givenUp bool // close with the last use
 	closed  bool
@@ -109,23 +110,32 @@ func (p *restPool) dial(ctx context.Context) (net.Conn, error) {
 		return nil, err
 	}
 	conn, err := p.track(raw)
-	if err != nil || e.secure == nil {
-		return conn, err
+	if err != nil {
+		return nil, err
+	}
+	if e.secure == nil {
+		return conn, nil
 	}
 	secured, err := e.secure.Handshake(ctx, e.base.Hostname(), conn, "h2", "http/1.1")
 	if err != nil {
 		conn.Close()
 		return nil, err
 	}
-	p.hear(secured)
+	p.listen(secured, conn)
 	return secured, nil
 }
 
-// hear sets the connection of which nothing was heard yet.
-func (p *restPool) hear(conn *tls.Conn) {
+// listen takes note of a new connection of which nothing was heard yet, in place of the
+// last; nil says that something was.
+func (p *restPool) listen(secured *tls.Conn, under *restNetConn) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.unheard = conn
+	old := p.kept
+	p.unheard, p.kept = secured, under
+	over := old != nil && old.over
+	p.mu.Unlock()
+	if over {
+		old.Close()
+	}
 }
 
 // refusal is why the server refused the client after the handshake, which the HTTP client
@@ -133,16 +143,16 @@ func (p *restPool) hear(conn *tls.Conn) {
 func (p *restPool) refusal() error {
 	p.mu.Lock()
 	conn := p.unheard
-	p.unheard = nil
 	p.mu.Unlock()
 	if conn == nil {
 		return nil
 	}
+	defer p.listen(nil, nil)
 	return tlscreds.Refusal(conn)
 }
 
 // track keeps a connection among those that the pool closes.
-func (p *restPool) track(raw net.Conn) (net.Conn, error) {
+func (p *restPool) track(raw net.Conn) (*restNetConn, error) {
 	c := &restNetConn{Conn: raw, pool: p}
 	p.mu.Lock()
 	closed := p.closed
@@ -204,11 +214,20 @@ func (p *restPool) close() {
 type restNetConn struct {
 	net.Conn
 	pool *restPool
+	over bool // Close was called; guarded by the pool's mutex
 }
 
+// Close leaves a connection open from which the pool still wants to hear why it ended.
 func (c *restNetConn) Close() error {
 	c.pool.mu.Lock()
-	delete(c.pool.conns, c)
+	c.over = true
+	keep := c.pool.kept == c
+	if !keep {
+		delete(c.pool.conns, c)
+	}
 	c.pool.mu.Unlock()
+	if keep {
+		return nil
+	}
 	return c.Conn.Close()
 }

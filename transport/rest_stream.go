@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"hash/maphash"
@@ -105,7 +106,8 @@ func (s *restStream) Recv() (Frame, error) {
 	for {
 		frame, err := s.next()
 		if err != nil {
-			s.settled = restError(s.conn, err)
+			// A connection that was closed is the truer reason than what came of it.
+			s.settled = restError(s.conn, cmp.Or(context.Cause(s.conn.ctx), err))
 			s.cancel(s.settled)
 			return Frame{}, s.settled
 		}

@@ -409,9 +409,9 @@ func TestREST304ToNewNames(t *testing.T) {
 		r.ask("1", "b") // less
 		r.quiet0("b @1")
 		r.quiet(59 * time.Second)
+		r.srv.Answer(testutil.RESTStatus(304))
 		r.ask("1") // everything
 		r.quiet0(" @1")
-		r.srv.Answer(testutil.RESTStatus(304))
 		r.quiet0(" @")
 		r.quiet(59 * time.Second)
 		r.poll(" @1")

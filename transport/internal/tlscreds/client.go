@@ -44,9 +44,10 @@ func (c *Client) Expire() { c.material.expire() }
 
 // Refusal is the alert with which the server ended a connection; nil if it sent none. In
 // TLS 1.3 that is how a client learns that its certificate was refused, after a handshake
-// that went well for its part. The connection must not be used any more.
+// that went well for its part. The connection, which may be closed
+// but for what is below, must not be used any more.
 func Refusal(conn *tls.Conn) error {
-	if conn.SetReadDeadline(time.Now()) != nil {
+	if conn.SetReadDeadline(time.Now().Add(alertWait)) != nil {
 		return nil
 	}
 	if _, err := conn.Read(make([]byte, 1)); isAlert(err) {
