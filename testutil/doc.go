@@ -30,6 +30,13 @@
 // loopback TCP, with all that its implementation does and leaves out. It can be stopped
 // hard and started anew on the same port, with its snapshot or without.
 //
+// # The polled server
+//
+// [NewRESTServer] makes a management server that is polled over HTTP with JSON. It has its
+// own resources, answers at once or holds polls back, in either spelling of JSON, and tells
+// what it was asked. [RESTServer.Answer] has it answer anything else: see [RESTStatus],
+// [RESTHang], [RESTBomb] and their like.
+//
 // # A bad network
 //
 // [NewTCPProxy] stands between a client and any server on TCP, and cuts, delays or

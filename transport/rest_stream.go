@@ -279,5 +279,5 @@ func (s *restStream) response(p poll, a answer) (frame []byte, err error) {
 	return frame, nil
 }
 
-// errStreamClosed is the cause, as it is of a gRPC stream's end.
+// Close is documented at [Stream].
 func (s *restStream) Close() { s.cancel(errStreamClosed) }

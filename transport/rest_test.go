@@ -277,6 +277,7 @@ func TestRESTRefresh(t *testing.T) {
 		if len(waits) < 15 {
 			t.Errorf("20 waits of %d lengths: no jitter", len(waits))
 		}
+		synctest.Wait()
 		r.set("2", "a", "b")
 		r.poll("a @1")
 		r.frame("2: a b")
@@ -293,6 +294,7 @@ func TestRESTWaitsForTheAnswer(t *testing.T) {
 		r.quiet(9 * time.Second)
 		r.ask("1", "a")
 		r.poll("a @1")
+		synctest.Wait()
 		r.set("2", "a")
 		r.poll("a @1")
 		r.frame("2: a")
@@ -432,6 +434,7 @@ func TestRESTNack(t *testing.T) {
 		r.quiet(59 * time.Second)
 		r.poll("a @1 error=bad")
 		r.poll("a @1")
+		synctest.Wait()
 
 		r.set("3", "a")
 		r.poll("a @1")
