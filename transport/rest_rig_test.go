@@ -208,4 +208,3 @@ func describeResponse(t testing.TB, resp *discoveryv3.DiscoveryResponse) string 
 	}
 	return strings.Join(names, " ")
 }
-
