@@ -106,6 +106,9 @@ type ManagementServer struct {
 	// RetryBase and RetryMax bound the wait between attempts (Envoy's retry_back_off);
 	// 0 means the client's own.
 	RetryBase, RetryMax time.Duration
+	// REST, if not nil, has the server polled over HTTP. URI is then its name in errors
+	// and logs alone, PerType must be set, and Delta must not.
+	REST *REST
 }
 
 // Header is one header of a stream. With a key that ends in "-bin" the value is bytes,
