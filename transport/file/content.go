@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -149,7 +150,7 @@ func urlOf(path string) string {
 // pathOf is the path that a file URL names.
 func pathOf(text string) (string, bool) {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "file" || u.Path == "" || u.Host != "" && u.Host != "localhost" {
+	if err != nil || !utf8.ValidString(text) || u.Scheme != "file" || u.Path == "" || u.Host != "" && u.Host != "localhost" {
 		return "", false
 	}
 	p := filepath.FromSlash(u.Path)

@@ -45,54 +45,25 @@ func (p *parsing) json() (*content, error) {
 // split takes the top level of an object apart.
 func (d *document) split(data []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
-	fault := func(err error) error {
-		var se *json.SyntaxError
-		at := dec.InputOffset()
-		if errors.As(err, &se) {
-			at = se.Offset
+	err := d.splitObject(dec, data)
+	if err == nil {
+		if _, more := dec.Token(); !errors.Is(more, io.EOF) {
+			err = errMore
 		}
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
-		return &SyntaxError{Format: d.format.String(), Line: lineOf(data, at), Entry: -1, Err: err}
 	}
-	if t, err := dec.Token(); err != nil {
-		return fault(err)
-	} else if t != json.Delim('{') {
-		return fault(errNotObject)
+	if err == nil {
+		return nil
 	}
-	d.rest = []byte{'{'}
-	seen := map[string]bool{}
-	for dec.More() {
-		t, err := dec.Token()
-		if err != nil {
-			return fault(err)
+	at := dec.InputOffset()
+	var whole json.RawMessage
+	var se *json.SyntaxError
+	if errors.As(json.Unmarshal(data, &whole), &se) { // which knows where it is
+		at = se.Offset - 1
+		if !errors.Is(err, errMore) {
+			err = se
 		}
-		key, _ := t.(string) // the decoder sees to it
-		if seen[key] {
-			return fault(fmt.Errorf("key %q is there twice", key))
-		}
-		seen[key] = true
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return fault(err)
-		}
-		if key == keyResources && value[0] == '[' {
-			if err := d.splitEntries(data, dec.InputOffset()-int64(len(value)), value); err != nil {
-				return fault(err)
-			}
-			continue
-		}
-		d.member(key, value)
 	}
-	if _, err := dec.Token(); err != nil {
-		return fault(err)
-	}
-	d.rest = append(d.rest, '}')
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return fault(errMore)
-	}
-	return nil
+	return &SyntaxError{Format: d.format.String(), Line: lineOf(data, at), Entry: -1, Err: err}
 }
 
 var (
@@ -100,24 +71,65 @@ var (
 	errMore      = errors.New("something follows the object")
 )
 
-// splitEntries takes a list apart that stands at an offset of the file.
-func (d *document) splitEntries(data []byte, at int64, list []byte) error {
-	dec := json.NewDecoder(bytes.NewReader(list))
+func (d *document) splitObject(dec *json.Decoder, data []byte) error {
+	if t, err := dec.Token(); err != nil {
+		return err
+	} else if t != json.Delim('{') {
+		return errNotObject
+	}
+	d.rest = []byte{'{'}
+	seen := map[string]bool{}
+	for dec.More() {
+		t, err := dec.Token()
+		if err != nil {
+			return err
+		}
+		key, _ := t.(string) // the decoder sees to it
+		if seen[key] {
+			return fmt.Errorf("key %q is there twice", key)
+		}
+		seen[key] = true
+		if err := d.splitMember(dec, data, key); err != nil {
+			return err
+		}
+	}
+	d.rest = append(d.rest, '}')
+	_, err := dec.Token()
+	return err
+}
+
+func (d *document) splitMember(dec *json.Decoder, data []byte, key string) error {
+	ahead := bytes.TrimLeft(data[dec.InputOffset():], ": \t\r\n")
+	if key == keyResources && len(ahead) > 0 && ahead[0] == '[' {
+		return d.splitEntries(dec, data)
+	}
+	var value json.RawMessage
+	if err := dec.Decode(&value); err != nil {
+		return err
+	}
+	d.member(key, value)
+	return nil
+}
+
+// splitEntries takes a list apart.
+func (d *document) splitEntries(dec *json.Decoder, data []byte) error {
 	if _, err := dec.Token(); err != nil {
 		return err
 	}
-	line, counted := lineOf(data, at), int64(0)
+	counted := dec.InputOffset()
+	line := lineOf(data, counted)
 	for dec.More() {
 		var value json.RawMessage
 		if err := dec.Decode(&value); err != nil {
 			return err
 		}
 		start := dec.InputOffset() - int64(len(value))
-		line += bytes.Count(list[counted:start], []byte{'\n'})
+		line += bytes.Count(data[counted:start], []byte{'\n'})
 		counted = start
 		d.entries = append(d.entries, jsonEntry{text: value, line: line})
 	}
-	return nil
+	_, err := dec.Token()
+	return err
 }
 
 // member adds a member to the rest.

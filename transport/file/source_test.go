@@ -2,6 +2,7 @@ package file
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,6 +69,45 @@ func TestSettling(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A writer that never pauses is a fault, which ends when it does.
+func TestUnsettled(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cds.json")
+	must(t, os.WriteFile(path, []byte(`{"version_info": "1"}`), 0o644))
+	s := source{path: path, config: Config{Settle: time.Second}.withDefaults()}
+	start := time.Now()
+	var now time.Time
+	for i := range 2*impatience + 1 {
+		if s.fault != nil {
+			t.Fatalf("after %d writes in %v: %v", i, now.Sub(start), s.fault)
+		}
+		now = start.Add(time.Duration(i) * time.Second / 2)
+		must(t, os.Chtimes(path, now, now))
+		if s.check(now) <= 0 {
+			t.Fatalf("write %d: the file is read", i)
+		}
+	}
+	now = now.Add(time.Second / 2)
+	must(t, os.Chtimes(path, now, now))
+	if s.check(now); !errors.Is(s.fault, ErrUnsettled) {
+		t.Fatalf("fault %v, want %v", s.fault, ErrUnsettled)
+	}
+	if wait := s.check(now.Add(time.Second)); wait != 0 || s.fault != nil || s.content.version != "1" {
+		t.Errorf("wait %v, fault %v, content %+v", wait, s.fault, s.content)
+	}
+}
+
+// A text that quotes a file is fit for a string of protobuf.
+func TestPrinted(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain é": "plain é", "a\x00b\n": "a\uFFFDb\uFFFD", "a\xffb": "a\uFFFDb",
+		strings.Repeat("é", 600): strings.Repeat("é", 512) + "…",
+	} {
+		if got := printed(text); got != want {
+			t.Errorf("%q is printed as %q", text, got)
+		}
 	}
 }
 
@@ -188,11 +228,11 @@ func TestYAMLValues(t *testing.T) {
 
 // A merge key may be overridden.
 func TestYAMLMerge(t *testing.T) {
-	root, err := yamlRoot([]byte("base: &b {x: 1, y: 2}\nthis: {<<: *b, y: 3}\n"))
+	root, err := yamlRoot([]byte("base: &b {x: 1, z: 2}\nthis: {<<: *b, z: 3}\n"))
 	must(t, err)
 	w := jsonWriter{limit: 1000}
 	must(t, w.value(root))
-	if got := string(w.b); !strings.Contains(got, `"this":{"x":1,"y":3}`) {
+	if got := string(w.b); !strings.Contains(got, `"this":{"x":1,"z":3}`) {
 		t.Errorf("got %s", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -200,10 +201,10 @@ func (s *stream) errorFrame(i *interest, fault error) ([]byte, error) {
 	if c := s.source.content; c != nil {
 		r.VersionInfo = c.version
 	}
-	detail := &status.Status{Code: int32(codeOf(fault)), Message: fault.Error()}
+	detail := &status.Status{Code: int32(codeOf(fault)), Message: printed(fault.Error())}
 	for _, name := range i.names {
 		r.ResourceErrors = append(r.ResourceErrors, &discoveryv3.ResourceError{
-			ResourceName: &discoveryv3.ResourceName{Name: string(name)}, ErrorDetail: detail,
+			ResourceName: &discoveryv3.ResourceName{Name: strings.ToValidUTF8(string(name), "\uFFFD")}, ErrorDetail: detail,
 		})
 	}
 	return proto.Marshal(r)

@@ -3,8 +3,6 @@ package file_test
 import (
 	"context"
 	"errors"
-	"os"
-	"sync"
 	"testing"
 	"time"
 
@@ -12,7 +10,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/xdswatch/xdswatch/transport"
-	"github.com/xdswatch/xdswatch/transport/file"
 )
 
 // However a stream ends, a receiver that waits hears of it, and nothing is left.
@@ -104,34 +101,4 @@ func TestSeveralStreams(t *testing.T) {
 	one.stream.Close()
 	place(t, path, answer("3", "a"))
 	two.want("3|a")
-}
-
-// A writer that never pauses is a fault, which ends when it does.
-func TestUnsettled(t *testing.T) {
-	path := at(t, "cds.pb")
-	place(t, path, answer("1", "a"))
-	done := make(chan struct{})
-	stop := sync.OnceFunc(func() { close(done) })
-	var writer sync.WaitGroup
-	writer.Go(func() {
-		tick := time.NewTicker(settle / 10)
-		defer tick.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case now := <-tick.C:
-				_ = os.Chtimes(path, now, now)
-			}
-		}
-	})
-	defer writer.Wait()
-	defer stop()
-	r := open(t, path, func(_ *sourceConfig, c *carrierConfig) { c.Settle = 2 * settle })
-	r.ask(clusterURL, "a")
-	wantIs(t, r.wantTold("does not stop changing"), file.ErrUnsettled)
-	r.want(`|error 14 of a: file "PATH": the file does not stop changing`)
-	stop()
-	r.want("1|a")
-	r.wantTold("")
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"regexp"
 	"strconv"
+	"strings"
+	"unicode"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -41,16 +43,33 @@ func (c *Config) jsonOptions() protojson.UnmarshalOptions {
 	return protojson.UnmarshalOptions{Resolver: c.Types, DiscardUnknown: c.IgnoreUnknownFields}
 }
 
-var protoError = regexp.MustCompile(`(?s)^proto:\s*(?:syntax error )?\(line (\d+):\d+\): (.*)$`)
+var protoError = regexp.MustCompile(`(?s)^proto:[\s\x{a0}]*(?:syntax error )?\(line (\d+):\d+\): (.*)$`)
 
 // explain takes the line out of an error of protobuf's parsers.
 func explain(err error) (line int, _ error) {
 	m := protoError.FindStringSubmatch(err.Error())
 	if m == nil {
-		return 0, err
+		return 0, errors.New(printed(err.Error()))
 	}
 	line, _ = strconv.Atoi(m[1])
-	return line, errors.New(m[2])
+	return line, errors.New(printed(m[2]))
+}
+
+// maxText is how long a text about a fault may be, in bytes. It may quote the file.
+const maxText = 1024
+
+// printed makes a text fit to be shown, and to be a string of protobuf.
+func printed(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+	if len(text) > maxText {
+		text = text[:maxText] + "…"
+	}
+	return strings.ToValidUTF8(text, string(unicode.ReplacementChar))
 }
 
 // typesThenGlobal looks where the program says before it looks in the global registry.
