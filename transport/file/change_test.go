@@ -136,7 +136,7 @@ func TestReplacedDirectory(t *testing.T) {
 	path := filepath.Join(dir, "cds.pb")
 	must(t, os.Mkdir(dir, 0o755))
 	place(t, path, answer("1", "a"))
-	r := open(t, path, func(_ *sourceConfig, c *carrierConfig) { c.Recheck = settle })
+	r := open(t, path)
 	r.ask(clusterURL)
 	r.want("1|a")
 	for _, version := range []string{"2", "3"} {

@@ -245,6 +245,8 @@ func (s *stream) tell() {
 		log.Info("the file is good again", "path", s.conn.path)
 	case errors.As(err, new(*RefusedError)):
 		log.Warn("resources of the file were refused; the others are used", "path", s.conn.path, "error", err)
+	case errors.As(err, new(*TypeError)):
+		log.Warn("the file does not hold what it is asked for", "path", s.conn.path, "error", err)
 	default:
 		log.Warn("the file cannot be used; what was read before stays in force", "path", s.conn.path, "error", err)
 	}
