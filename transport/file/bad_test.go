@@ -145,6 +145,7 @@ func TestBadFiles(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			if tt.suffix == "" {
 				tt.suffix = ".pb"
 			}

@@ -21,6 +21,7 @@ func stacks() string {
 func TestMoves(t *testing.T) {
 	for _, suffix := range []string{".pb", ".pb_text", ".json", ".yaml", ".conf"} {
 		t.Run(suffix, func(t *testing.T) {
+			t.Parallel()
 			path := at(t, "cds"+suffix)
 			place(t, path, answer("1", "a", "b"))
 			r := open(t, path)
