@@ -59,11 +59,12 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 		return
 	case r.Same:
 		resp.valid++
+		e.selfNamed = len(entry.Name) == 0
 		e.raw = r.Raw // so that the same bytes are known at once next time
 		m.confirm(e, version)
 	default:
 		resp.valid++
-		e.locator = it.Locator
+		e.locator, e.selfNamed = it.Locator, len(entry.Name) == 0
 		m.accept(now, e, r, version)
 	}
 	ts.stream.ttls.received(now, e, entry)
@@ -185,7 +186,7 @@ func (ts *typeState) fullState() bool {
 // a server that is a file, from which errors alone say nothing of the rest.
 func (m *Machine) removeAbsent(now time.Time, resp *response) {
 	ts := resp.ts
-	if !ts.fullState() || resp.nameless || ts.stream.FullState && len(resp.Resources) == 0 && len(resp.Errors) > 0 {
+	if !ts.fullState() || resp.nameless || resp.whole || ts.stream.FullState && len(resp.Resources) == 0 && len(resp.Errors) > 0 {
 		return
 	}
 	leaving := map[*entry]bool{} // what the message with the writer asks for

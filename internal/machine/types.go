@@ -29,6 +29,7 @@ type typeState struct {
 	accepted time.Time // when it came, in either variant; zero if none did
 
 	busy *response // received and not finished yet
+	last []*entry  // that the last response in state of the world held, by place; see [typeState.repeated]
 
 	suspicion
 	onStream
@@ -285,9 +286,10 @@ func (m *Machine) detach(e *entry, w *Watch) {
 	}
 }
 
-// drop forgets an entry.
+// drop forgets an entry, and with it where the last response held what.
 func (ts *typeState) drop(e *entry) {
 	delete(ts.entries, e.name)
+	ts.last = nil
 	ts.aliases.unlink(e)
 	ts.stream.ttls.clear(e)
 }
