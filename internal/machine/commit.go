@@ -54,7 +54,7 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 	version := resp.versionOf(entry)
 	switch {
 	case r.Err != nil:
-		m.refuse(now, resp, it.index, e, r.Err, hashOf(it.Raw))
+		m.refuse(now, resp, it.index, e, r.Err, hashOfEntry(it.Raw, it.Locator))
 		return
 	case r.Same:
 		resp.valid++
@@ -62,6 +62,7 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 		m.confirm(e, version)
 	default:
 		resp.valid++
+		e.locator = it.Locator
 		m.accept(now, e, r, version)
 	}
 	ts.stream.ttls.received(now, e, entry)
@@ -148,13 +149,13 @@ func (m *Machine) synced(resp *response, c *collection) {
 // and delta's list.
 func (m *Machine) removeListed(now time.Time, resp *response) {
 	for _, e := range resp.gone {
-		if resp.ts.entries[e.name] == e && !e.twice {
+		if resp.ts.entries[e.name] == e && !resp.repeats[e] {
 			resp.changed = true
 			m.remove(now, e, ReasonNotFound)
 		}
 	}
 	for _, name := range resp.Removed {
-		if e, _ := resp.ts.lookup(name); e != nil && !e.twice {
+		if e, _ := resp.ts.lookup(name); e != nil && !resp.repeats[e] {
 			resp.changed = true
 			m.remove(now, e, ReasonRemoved)
 		}

@@ -53,11 +53,11 @@ type entry struct {
 	status   Status
 	ambient  ambient
 	reason   Reason // of the absence
-	twice    bool   // the last response that spoke of it did so more than once
 	shared   bool   // watches is in a notice
 	joins    bool   // typeState.joining has watches of it
 	asked    bool   // named on this incarnation of the stream
 	noted    bool   // in typeState.changed
+	locator  bool   // raw says where the resource is, and is not the resource
 	orphan   bool   // told that its server is in trouble, with nothing held
 	withheld bool   // held, and the server was not told the version; not heard of since
 	foreign  bool   // held, and another server's: this one has not confirmed it

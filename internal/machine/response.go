@@ -33,11 +33,12 @@ type response struct {
 	results [][]Result // of the tasks, as they come in
 	next    int        // the first task that is not committed
 
-	lines    []string // what is wrong with it, for the NACK: as many as that has room for
-	told     int      // bytes of lines
-	nameless bool     // an entry's name could not be read
-	twice    []*entry
-	gone     []*entry // that the response lists without a body
+	lines    []string        // what is wrong with it, for the NACK: as many as that has room for
+	told     int             // bytes of lines
+	nameless bool            // an entry's name could not be read
+	twice    []*entry        // that it names more than once
+	repeats  map[*entry]bool // the same
+	gone     []*entry        // that the response lists without a body
 	aliased  []aliased
 	healed   []*collection // that had an error before
 	changed  bool          // something in it was new
@@ -57,6 +58,15 @@ var hashSeed = maphash.MakeSeed()
 
 // hashOf is never 0.
 func hashOf(payload []byte) uint64 { return maphash.Bytes(hashSeed, payload) | 1 }
+
+// hashOfEntry tells the bytes of a locator from the same bytes of a resource.
+func hashOfEntry(payload []byte, locator bool) uint64 {
+	hash := hashOf(payload)
+	if locator {
+		hash ^= 1 << 63
+	}
+	return hash
+}
 
 var (
 	errTwice    = errors.New("the response names the resource more than once")
@@ -122,7 +132,7 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 	for i, e := range m.found {
 		switch {
 		case e == nil:
-		case e.twice:
+		case resp.repeats[e]:
 			resp.invalid++
 		default:
 			m.sort(now, resp, i, e)
@@ -130,7 +140,7 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 	}
 	clear(m.found)
 	for _, a := range resp.aliased {
-		if !a.entry.twice {
+		if !resp.repeats[a.entry] {
 			m.sort(now, resp, a.index, a.entry)
 		}
 	}
@@ -183,7 +193,7 @@ func (m *Machine) find(resp *response, i int) *entry {
 
 // see notes that a response speaks of an entry.
 func (e *entry) see(resp *response) {
-	e.seen, e.twice = resp.serial, false
+	e.seen = resp.serial
 	c := e.of
 	if c.seen = resp.serial; c.self != nil && c.self.fault != nil {
 		c.self.fault = nil
@@ -279,22 +289,32 @@ func (ts *typeState) faultOf(r *wire.Resource) error {
 	if r.Fault == nil && r.HasTTL && r.TTL <= 0 {
 		return errTTL
 	}
-	if r.Fault == nil && r.HasBody && string(r.TypeURL) != ts.typ.URL {
+	if r.Fault == nil && r.HasBody && string(r.TypeURL) != ts.typ.URL && !ts.redirects(r) {
 		return fmt.Errorf("type URL %q does not match the response's %q", r.TypeURL, ts.typ.URL)
 	}
 	return r.Fault
 }
 
+// locatorURL is the type URL of what stands in a resource's place and says where it is.
+const locatorURL = "type.googleapis.com/xds.core.v3.ResourceLocator"
+
+// redirects says that an entry holds a locator in place of the resource, as those with
+// structured names may (xRFC TP1, "Redirects").
+func (ts *typeState) redirects(r *wire.Resource) bool {
+	return string(r.TypeURL) == locatorURL && ts.typ.URL != locatorURL && bytes.HasPrefix(r.Name, xdstpScheme)
+}
+
 // payload compares a payload with what is known.
 func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
 	r := &resp.Resources[i]
-	if e.held() && string(e.raw) == string(r.Payload) {
+	locator := resp.ts.redirects(r)
+	if e.held() && e.locator == locator && string(e.raw) == string(r.Payload) {
 		resp.valid++
 		m.confirm(e, resp.versionOf(r))
 		resp.ts.stream.ttls.received(now, e, r)
 		return
 	}
-	if f := e.fault; f != nil && f.refused != 0 && f.refused == hashOf(r.Payload) {
+	if f := e.fault; f != nil && f.refused != 0 && f.refused == hashOfEntry(r.Payload, locator) {
 		m.refuse(now, resp, i, e, f.Err, f.refused)
 		return
 	}
@@ -306,8 +326,8 @@ func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
 			Items: make([]Item, 0, left),
 		})
 	}
-	item := Item{Raw: r.Payload, entry: e, index: i}
-	if e.held() && len(e.raw) == len(r.Payload) {
+	item := Item{Raw: r.Payload, Locator: locator, entry: e, index: i}
+	if e.held() && e.locator == locator && len(e.raw) == len(r.Payload) {
 		item.Old = e.raw // may differ in the order of map entries only
 	}
 	t := resp.lastTask()
@@ -355,8 +375,11 @@ func (m *Machine) refuse(now time.Time, resp *response, i int, e *entry, err err
 
 // namedTwice makes a name invalid that a response holds more than once.
 func (resp *response) namedTwice(i int, e *entry) {
-	if !e.twice {
-		e.twice = true
+	if !resp.repeats[e] {
+		if resp.repeats == nil {
+			resp.repeats = map[*entry]bool{}
+		}
+		resp.repeats[e] = true
 		resp.twice = append(resp.twice, e)
 	}
 	resp.line(i, e.name, errTwice)
