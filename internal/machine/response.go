@@ -118,10 +118,8 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 		m.ignore(s, ts, r)
 		return
 	}
-	if ts.starting && s.writing == ts {
-		// The response may be the answer, with Written late. A wildcard that is ready
-		// too early is better than one whose answer was missed.
-		ts.starting, ts.star.known = false, true
+	if s.writing == ts {
+		ts.overtaken()
 	}
 	if s.writing == ts && len(ts.waiting) > 0 {
 		for _, c := range ts.waiting {
@@ -162,6 +160,19 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 	resp.results = make([][]Result, len(resp.tasks))
 	m.fx.Decode = append(m.fx.Decode, resp.tasks...)
 	m.commit(now, resp)
+}
+
+// overtaken: a response may be the answer to the message with the writer, with Written late.
+// A collection that is ready too early is better than one whose answer was missed.
+func (ts *typeState) overtaken() {
+	if ts.starting {
+		ts.starting, ts.star.known = false, true
+	}
+	for _, e := range ts.fresh {
+		if e.isGlob() {
+			e.of.known = true
+		}
+	}
 }
 
 // ignore passes over a response of a type that was not asked for on this stream: it is
