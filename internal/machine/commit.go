@@ -50,16 +50,19 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 		}
 		return
 	}
-	version := resp.versionOf(&resp.Resources[it.index])
+	received := &resp.Resources[it.index]
+	version := resp.versionOf(received)
 	switch {
 	case r.Err != nil:
 		m.refuse(now, resp, it.index, e, r.Err, hashOf(it.Raw))
 	case r.Same:
 		resp.valid++
+		e.selfNamed = len(received.Name) == 0
 		e.raw = r.Raw // so that the same bytes are known at once next time
 		m.confirm(e, version)
 	default:
 		resp.valid++
+		e.selfNamed = len(received.Name) == 0
 		m.accept(now, e, r, version)
 	}
 }
@@ -136,7 +139,7 @@ func (m *Machine) removeListed(now time.Time, resp *response) {
 // is deleted. What was never received may have been asked for too late to be there.
 func (m *Machine) removeAbsent(now time.Time, resp *response) {
 	ts := resp.ts
-	if ts.stream.Delta || !ts.typ.FullState || resp.nameless {
+	if ts.stream.Delta || !ts.typ.FullState || resp.nameless || resp.whole {
 		return
 	}
 	var gone []*entry

@@ -60,6 +60,9 @@ type entry struct {
 	noted    bool   // in ts.changed
 	orphan   bool   // told that its server is in trouble, with nothing held
 	withheld bool   // held, and the server was not told the version; not heard of since
+	same     bool   // the response being sorted holds raw
+	// selfNamed says that raw came without a wrapper that names it.
+	selfNamed bool
 }
 
 func (e *entry) wanted() bool { return len(e.watches) > 0 || e.joins }

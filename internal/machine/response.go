@@ -40,6 +40,8 @@ type response struct {
 	gone     []*entry // that the response lists without a body
 	changed  bool     // something in it was new
 	resumes  bool     // it spoke of something whose version was withheld
+	spoken   int      // of how many entries it speaks
+	whole    bool     // of all that there were when it came
 
 	valid, invalid int // entries, as [Notice] counts them
 
@@ -106,6 +108,7 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 	for i := range r.Resources {
 		m.found = append(m.found, m.find(resp, i))
 	}
+	resp.whole = resp.spoken == len(ts.entries)
 	m.markGone(resp)
 	for i, e := range m.found {
 		switch {
@@ -116,7 +119,7 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 			m.sort(now, resp, i, e)
 		}
 	}
-	clear(m.found)
+	ts.remember(&m.found)
 	resp.results = make([][]Result, len(resp.tasks))
 	m.fx.Decode = append(m.fx.Decode, resp.tasks...)
 	m.commit(now, resp)
@@ -143,6 +146,11 @@ func (m *Machine) ignore(s *stream, ts *typeState, r *wire.Response) {
 // for. It is done for all before any counts, so that a name that comes twice has no effect.
 func (m *Machine) find(resp *response, i int) *entry {
 	ts := resp.ts
+	if e := ts.repeated(resp, i); e != nil {
+		e.see(resp)
+		e.same = true
+		return e
+	}
 	name, err := ts.nameOf(&resp.Resources[i])
 	if name == nil {
 		resp.nameless = true
@@ -166,9 +174,36 @@ func (m *Machine) find(resp *response, i int) *entry {
 	return e
 }
 
+// repeated returns the entry that the last response held at the same place, if this one
+// has the very payload there that is held, so that its name need not be read. It stands in
+// ts.entries: one that went since held nothing any more, or took ts.last with it.
+func (ts *typeState) repeated(resp *response, i int) *entry {
+	if i >= len(ts.last) {
+		return nil
+	}
+	e, r := ts.last[i], &resp.Resources[i]
+	if e == nil || !e.selfNamed || e.seen == resp.serial || len(r.Name) > 0 || string(e.raw) != string(r.Payload) {
+		return nil
+	}
+	if !e.held() || ts.faultOf(r) != nil {
+		return nil
+	}
+	return e
+}
+
+// remember keeps what a state of the world response held, place by place, and gives other
+// room in its stead.
+func (ts *typeState) remember(found *[]*entry) {
+	if !ts.stream.Delta {
+		ts.last, *found = *found, ts.last
+	}
+	clear(*found)
+}
+
 // see notes that a response speaks of an entry.
 func (e *entry) see(resp *response) {
-	e.seen, e.twice = resp.serial, false
+	resp.spoken++
+	e.seen, e.twice, e.same = resp.serial, false, false
 	if e.withheld {
 		e.withheld, e.timer = false, 0
 		resp.resumes = true
@@ -239,7 +274,7 @@ func (ts *typeState) faultOf(r *wire.Resource) error {
 // payload compares a payload with what is known.
 func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
 	r := &resp.Resources[i]
-	if e.held() && string(e.raw) == string(r.Payload) {
+	if e.same || e.held() && string(e.raw) == string(r.Payload) {
 		resp.valid++
 		m.confirm(e, resp.versionOf(r))
 		return

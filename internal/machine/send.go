@@ -227,7 +227,7 @@ func (ts *typeState) applyChanges() (added, removed []*entry) {
 			}
 			e.asked, e.timer = false, 0
 			if !ts.member(e) {
-				delete(ts.entries, e.name)
+				ts.discard(e)
 			}
 		}
 	}
@@ -252,9 +252,9 @@ func (ts *typeState) leaveWild() {
 	ts.told, ts.wildKnown, ts.starting, ts.wildTimer = wildNone, false, false, 0
 	ts.unlisted, ts.sweepTimer = nil, 0
 	ts.synced, ts.absence, ts.wildAmbient = false, nil, false
-	for name, e := range ts.entries {
+	for _, e := range ts.entries {
 		if !e.wanted() {
-			delete(ts.entries, name)
+			ts.discard(e)
 		}
 	}
 }

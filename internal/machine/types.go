@@ -33,6 +33,7 @@ type typeState struct {
 	accepted time.Time // when it came, in either variant; zero if none did
 
 	busy *response // received and not finished yet
+	last []*entry  // that the last response in state of the world held, by place; see [typeState.repeated]
 
 	suspicion
 	onStream
@@ -160,9 +161,9 @@ func (ts *typeState) prune() {
 		ts.names.set(e.name, e.wanted())
 	}
 	ts.changed = nil
-	for name, e := range ts.entries {
+	for _, e := range ts.entries {
 		if !e.wanted() && !ts.member(e) {
-			delete(ts.entries, name)
+			ts.discard(e)
 		}
 	}
 	if len(ts.wild) == 0 {
@@ -251,8 +252,14 @@ func (ts *typeState) forget(e *entry) {
 	case e == nil:
 		ts.prune()
 	case !e.wanted() && !ts.member(e):
-		delete(ts.entries, e.name)
+		ts.discard(e)
 	}
+}
+
+// discard forgets an entry, and with it where the last response held what.
+func (ts *typeState) discard(e *entry) {
+	delete(ts.entries, e.name)
+	ts.last = nil
 }
 
 func without(ws []*Watch, w *Watch) []*Watch {
