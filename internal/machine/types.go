@@ -305,12 +305,6 @@ func (ts *typeState) forget(e *entry) {
 	}
 }
 
-// discard forgets an entry, and with it where the last response held what.
-func (ts *typeState) discard(e *entry) {
-	delete(ts.entries, e.name)
-	ts.last = nil
-}
-
 func without(ws []*Watch, w *Watch) []*Watch {
 	if i := slices.Index(ws, w); i >= 0 {
 		return slices.Delete(ws, i, i+1)
