@@ -120,7 +120,7 @@ func TestBadRedirects(t *testing.T) {
 		{"no type", &xdscorev3.ResourceLocator{Id: "x"}, "type"},
 		{"another scheme", redirect("http://a/" + clusterName + "/x"), "only the scheme xdstp"},
 		{"a file", file, "only the scheme xdstp"},
-		{"an unknown scheme", &xdscorev3.ResourceLocator{Scheme: 9, ResourceType: clusterName}, "scheme has no name"},
+		{"an unknown scheme", &xdscorev3.ResourceLocator{Scheme: 9, ResourceType: clusterName}, "ResourceLocator.scheme: 9 is not defined"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {

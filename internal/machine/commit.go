@@ -42,6 +42,7 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 	e := it.entry
 	ts := resp.ts
 	if ts.entries[e.name] != e {
+		resp.missed = true
 		if r.Err != nil {
 			resp.invalid++
 			resp.line(it.index, e.name, r.Err)
@@ -58,11 +59,12 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 		return
 	case r.Same:
 		resp.valid++
+		e.selfNamed = len(entry.Name) == 0
 		e.raw = r.Raw // so that the same bytes are known at once next time
 		m.confirm(e, version)
 	default:
 		resp.valid++
-		e.locator = it.Locator
+		e.locator, e.selfNamed = it.Locator, len(entry.Name) == 0
 		m.accept(now, e, r, version)
 	}
 	ts.stream.ttls.received(now, e, entry)
@@ -81,10 +83,11 @@ func (m *Machine) finish(now time.Time, resp *response) {
 	m.removeListed(now, resp)
 	m.takeErrors(now, resp)
 	m.removeAbsent(now, resp)
+	m.heal(resp)
 	if len(resp.lines) == 0 {
 		ts.accepted = now
 	}
-	if len(resp.lines) == 0 && !s.Delta {
+	if len(resp.lines) == 0 && !s.Delta && (live || !resp.missed) {
 		ts.version = resp.Version
 	}
 	if live {
@@ -105,6 +108,18 @@ func (m *Machine) finish(now time.Time, resp *response) {
 	}
 }
 
+// heal ends the errors of collections that the response speaks of, but not by an error.
+func (m *Machine) heal(resp *response) {
+	for _, h := range resp.healed {
+		if h.self.fault != h.fault {
+			continue
+		}
+		if h.self.fault = nil; h.synced {
+			m.tellCollection(h.collection, Notice{Kind: NoticeAmbient})
+		}
+	}
+}
+
 // settle does what a response means for the stream that it came on.
 func (m *Machine) settle(now time.Time, resp *response) {
 	ts, s := resp.ts, resp.ts.stream
@@ -113,11 +128,6 @@ func (m *Machine) settle(now time.Time, resp *response) {
 	}
 	if c := ts.star; c.known && !c.synced {
 		m.synced(resp, c)
-	}
-	for _, c := range resp.healed {
-		if c.self.fault == nil && c.synced {
-			m.tellCollection(c, Notice{Kind: NoticeAmbient})
-		}
 	}
 	ts.waiting = slices.DeleteFunc(ts.waiting, func(c *collection) bool {
 		if c.known && !c.synced && ts.globs[c.pattern] == c && resp.answers(c) {
@@ -132,7 +142,7 @@ func (m *Machine) settle(now time.Time, resp *response) {
 // answers says whether a response holds the first state of a glob: it speaks of it or of a
 // member, or it is one that speaks of everything, or of nothing at all.
 func (resp *response) answers(c *collection) bool {
-	full := resp.ts.typ.FullState && !resp.ts.stream.Delta
+	full := resp.ts.fullState()
 	if c.self.fault != nil {
 		return false
 	}
@@ -155,7 +165,7 @@ func (m *Machine) removeListed(now time.Time, resp *response) {
 		}
 	}
 	for _, name := range resp.Removed {
-		if e, _ := resp.ts.lookup(name); e != nil && !resp.repeats[e] {
+		if e, _ := resp.ts.lookup(name); e != nil && !resp.repeats[e] && !e.standsBy() {
 			resp.changed = true
 			m.remove(now, e, ReasonRemoved)
 		}
@@ -166,22 +176,36 @@ func (m *Machine) removeListed(now time.Time, resp *response) {
 	}
 }
 
-// removeAbsent: of a type whose responses hold everything, what was held and is not there
-// is deleted. What was never received may have been asked for too late to be there.
+// fullState says that a response of the type holds everything.
+func (ts *typeState) fullState() bool {
+	return !ts.stream.Delta && (ts.typ.FullState || ts.stream.FullState)
+}
+
+// removeAbsent: where a response holds everything, what was held and is not there is
+// deleted. What was never received may have been asked for too late to be there, except at
+// a server that is a file, from which errors alone say nothing of the rest.
 func (m *Machine) removeAbsent(now time.Time, resp *response) {
 	ts := resp.ts
-	if ts.stream.Delta || !ts.typ.FullState || resp.nameless {
+	if !ts.fullState() || resp.nameless || resp.whole || ts.stream.FullState && len(resp.Resources) == 0 && len(resp.Errors) > 0 {
 		return
 	}
+	leaving := map[*entry]bool{} // what the message with the writer asks for
+	for _, e := range ts.fresh {
+		leaving[e] = true
+	}
+	asked := func(e *entry) bool { return e.asked && !leaving[e] }
 	var gone []*entry
 	for _, e := range ts.entries {
-		if e.seen != resp.serial && e.known() {
+		switch {
+		case e.seen == resp.serial, e.standsBy():
+		case e.known() && (!e.foreign() || !e.wanted() || asked(e)),
+			ts.stream.FullState && e.status == StatusRequested && !e.isGlob() && asked(e):
 			gone = append(gone, e)
 		}
 	}
 	sortEntries(gone)
 	for _, e := range gone {
-		if e.held() || !e.wanted() { // of a wildcard's member the server had spoken
+		if e.held() || !e.wanted() || e.status == StatusRequested { // of a member the server had spoken
 			resp.changed = resp.changed || !e.kept()
 			m.remove(now, e, ReasonAbsent)
 		}
@@ -206,15 +230,17 @@ func (m *Machine) takeErrors(now time.Time, resp *response) {
 var errNotError = errors.New("the status is OK")
 
 func (m *Machine) takeError(now time.Time, resp *response, re *wire.ResourceError) {
-	e, _ := resp.ts.lookup(re.Name)
-	if e == nil {
+	e, canonical := resp.ts.lookup(re.Name)
+	if c := resp.ts.globOf(canonical); e == nil && c != nil && c.self.asked && re.Code != codeNotFound {
+		e = resp.ts.newMember(re.Name, canonical)
+	}
+	if e == nil || e.standsBy() {
 		return // not asked for
 	}
 	if e.seen == resp.serial {
 		m.log(e, true, "a response holds both the resource and an error for it; the resource is used")
 		return
 	}
-	before := e.fault
 	e.see(resp)
 	resp.changed = true
 	if re.Code == codeNotFound {
@@ -224,17 +250,18 @@ func (m *Machine) takeError(now time.Time, resp *response, re *wire.ResourceErro
 	f := &Fault{Kind: FaultData, Err: &StatusError{re.Code, re.Message}, At: now, Version: resp.Version}
 	drop := re.Code == codePermissionDenied && resp.ts.stream.FailOnDataErrors
 	if e.isGlob() {
-		m.failGlob(now, e.of, f, before, drop)
+		m.failGlob(now, e.of, f, drop)
 		return
 	}
 	m.spoil(e, f, StatusReceivedError, drop)
 }
 
 // failGlob takes an error of a glob as a whole (xRFC TP3).
-func (m *Machine) failGlob(now time.Time, c *collection, f, before *Fault, drop bool) {
+func (m *Machine) failGlob(now time.Time, c *collection, f *Fault, drop bool) {
 	if drop {
 		m.empty(now, c, ReasonNotFound)
 	}
+	before := c.self.fault
 	if c.self.fault, c.timer = f, 0; !f.same(before) {
 		m.tellCollection(c, c.faultNotice(f))
 	}

@@ -40,7 +40,7 @@ func (m *Machine) Dump() []Resource {
 func (c *collection) dump() Resource {
 	r := Resource{
 		Server: c.ts.stream.server, TypeURL: c.ts.typ.URL, Name: c.name, Authority: c.watches[0].Authority,
-		Status: StatusRequested, Fault: c.ts.trouble(), Watched: true,
+		Status: StatusRequested, Fault: c.trouble(), Watched: true,
 	}
 	switch {
 	case c.synced:

@@ -81,7 +81,7 @@ func (m *Machine) tellHeld(e *entry, res Result, to, all []*Watch) {
 		f, e.ambient = sf, ambientServer
 	}
 	if f != nil {
-		m.noticeTo(e, NoticeAmbient, to, all).Fault = f
+		m.noticeTo(e, NoticeAmbient, to, all).blame(e, f)
 	}
 }
 
@@ -93,8 +93,8 @@ func (m *Machine) replayEnd(w *Watch) {
 			m.noticeTo(e, NoticeFailed, nil, to).Fault = e.fault
 		}
 	}
-	if f := c.ts.trouble(); f != nil {
-		c.ambient = c.synced
+	if f := c.trouble(); f != nil {
+		c.ambient = c.ambient || c.synced && c.ts.trouble() != nil
 		m.tellCollectionTo(c, c.faultNotice(f), to)
 	}
 	switch {

@@ -40,13 +40,22 @@ type response struct {
 	repeats  map[*entry]bool // the same
 	gone     []*entry        // that the response lists without a body
 	aliased  []aliased
-	healed   []*collection // that had an error before
-	changed  bool          // something in it was new
-	resumes  bool          // it spoke of something whose version was withheld
+	healed   []healed // collections that had an error before
+	changed  bool     // something in it was new
+	missed   bool     // something in it was not wanted any more when it was decoded
+	resumes  bool     // it spoke of something whose version was withheld
+	spoken   int      // of how many entries it speaks
+	whole    bool     // of all that there were when it came
 
 	valid, invalid int // entries, as [Notice] counts them
 
 	then *Received // a response of the type that has to wait for this one
+}
+
+// healed is a collection that a response speaks of, and the error that it had.
+type healed struct {
+	*collection
+	fault *Fault
 }
 
 // on says whether a response of this incarnation is being worked on, or waits for it.
@@ -112,6 +121,11 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 	if s.writing == ts {
 		ts.overtaken()
 	}
+	if s.writing == ts && len(ts.waiting) > 0 {
+		for _, c := range ts.waiting {
+			c.known = c.known || c.self.asked
+		}
+	}
 	ts.nonce, ts.answered, ts.lastPure = r.Nonce, true, time.Time{}
 	m.clear(ts)
 	m.serial++
@@ -126,6 +140,7 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 			aliases = aliases[n:]
 		}
 	}
+	resp.whole = resp.spoken == len(ts.entries)
 	m.markGone(resp)
 	for i, e := range m.found {
 		switch {
@@ -136,7 +151,7 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 			m.sort(now, resp, i, e)
 		}
 	}
-	clear(m.found)
+	ts.remember(&m.found)
 	for _, a := range resp.aliased {
 		if !resp.repeats[a.entry] {
 			m.sort(now, resp, a.index, a.entry)
@@ -181,6 +196,11 @@ func (m *Machine) ignore(s *stream, ts *typeState, r *wire.Response) {
 // for. It is done for all before any counts, so that a name that comes twice has no effect.
 func (m *Machine) find(resp *response, i int) *entry {
 	ts := resp.ts
+	if e := ts.repeated(resp, i); e != nil {
+		e.see(resp)
+		e.same = true
+		return e
+	}
 	name, err := ts.nameOf(&resp.Resources[i])
 	if name == nil {
 		resp.nameless = true
@@ -202,14 +222,41 @@ func (m *Machine) find(resp *response, i int) *entry {
 	return e
 }
 
+// repeated returns the entry that the last response held at the same place, if this one
+// has the very payload there that is held, so that its name need not be read. It stands in
+// ts.entries: one that went since held nothing any more, or took ts.last with it.
+func (ts *typeState) repeated(resp *response, i int) *entry {
+	if i >= len(ts.last) {
+		return nil
+	}
+	e, r := ts.last[i], &resp.Resources[i]
+	if e == nil || !e.selfNamed || e.seen == resp.serial || len(r.Name) > 0 || string(e.raw) != string(r.Payload) {
+		return nil
+	}
+	if !e.held() || string(r.TypeURL) != ts.typ.URL || ts.faultOf(r) != nil {
+		return nil
+	}
+	return e
+}
+
+// remember keeps what a state of the world response held, place by place, and gives other
+// room in its stead.
+func (ts *typeState) remember(found *[]*entry) {
+	if !ts.stream.Delta {
+		ts.last, *found = *found, ts.last
+	}
+	clear(*found)
+}
+
 // see notes that a response speaks of an entry.
 func (e *entry) see(resp *response) {
-	e.seen = resp.serial
+	resp.spoken++
+	e.seen, e.same = resp.serial, false
 	c := e.of
-	if c.seen = resp.serial; c.self != nil && c.self.fault != nil {
-		c.self.fault = nil
-		resp.healed = append(resp.healed, c)
+	if c.seen != resp.serial && c.self != nil && c.self.fault != nil {
+		resp.healed = append(resp.healed, healed{c, c.self.fault})
 	}
+	c.seen = resp.serial
 	if e.withheld {
 		e.withheld, e.timer = false, 0
 		resp.resumes = true
@@ -261,7 +308,9 @@ func (m *Machine) sort(now time.Time, resp *response, i int, e *entry) {
 	r := &resp.Resources[i]
 	switch err := resp.ts.faultOf(r); {
 	case e.isGlob():
-		m.refuse(now, resp, i, e, errGlob, 0)
+		resp.invalid++
+		resp.line(i, e.name, errGlob)
+		m.failGlob(now, e.of, &Fault{Kind: FaultRejected, Err: errGlob, At: now, Version: resp.versionOf(r)}, false)
 	case err != nil:
 		m.refuse(now, resp, i, e, err, 0)
 	case !r.HasBody:
@@ -319,7 +368,7 @@ func (ts *typeState) redirects(r *wire.Resource) bool {
 func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
 	r := &resp.Resources[i]
 	locator := resp.ts.redirects(r)
-	if e.held() && e.locator == locator && string(e.raw) == string(r.Payload) {
+	if e.same || e.held() && e.locator == locator && string(e.raw) == string(r.Payload) {
 		resp.valid++
 		m.confirm(e, resp.versionOf(r))
 		resp.ts.stream.ttls.received(now, e, r)

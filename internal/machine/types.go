@@ -29,6 +29,7 @@ type typeState struct {
 	accepted time.Time // when it came, in either variant; zero if none did
 
 	busy *response // received and not finished yet
+	last []*entry  // that the last response in state of the world held, by place; see [typeState.repeated]
 
 	suspicion
 	onStream
@@ -175,7 +176,7 @@ func (ts *typeState) prune() {
 func (m *Machine) watch(now time.Time, w *Watch) {
 	ch := m.chainOf(int(w.Source), w.Type.URL)
 	if ch.watches++; ch.watches == 1 {
-		ch.active = 0
+		m.begin(ch)
 	}
 	s := ch.stream()
 	ts := s.typeOf(w.Type)
@@ -183,7 +184,9 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	held := m.attach(ts.collectionOf(ch, w), w)
 	m.wanted(now, s, +1)
 	m.standBy(now, ch, w)
+	w.owed++ // until it is told of what is held, of nothing else
 	told := s.fault != nil && m.fallBackChain(now, ch) && ch.stream().fault != nil
+	w.owed--
 	switch {
 	case w.Wildcard:
 		m.replayAll(w)
@@ -283,16 +286,17 @@ func (m *Machine) detach(e *entry, w *Watch) {
 	}
 }
 
-// drop forgets an entry.
+// drop forgets an entry, and with it where the last response held what.
 func (ts *typeState) drop(e *entry) {
 	delete(ts.entries, e.name)
+	ts.last = nil
 	ts.aliases.unlink(e)
 	ts.stream.ttls.clear(e)
 }
 
 // forget drops what nobody wants any more.
 func (ts *typeState) forget(e *entry) {
-	if e.wanted() || ts.member(e) || !e.live() {
+	if e.wanted() || ts.member(e) || !e.live() || ts.leaveToStar(e) {
 		return
 	}
 	ts.drop(e)
