@@ -103,6 +103,23 @@ func (t *Table) Resolve(typeURL, name string) (Resolved, error) {
 	return t.resolve(typeURL, name, n, form)
 }
 
+// ResolveReceived is [Table.Resolve] for a structured name that a server sent, in a
+// locator: its context parameters may be any.
+func (t *Table) ResolveReceived(typeURL string, n xdstp.Name) (Resolved, error) {
+	text := n.String()
+	err := checkText(text)
+	if err == nil {
+		var form Form
+		if form, err = formOf(typeURL, n); err == nil && form != Single {
+			err = notSingle(form)
+		}
+	}
+	if err != nil {
+		return Resolved{}, &NameError{Name: text, TypeURL: typeURL, Err: err}
+	}
+	return t.resolve(typeURL, text, n, Single)
+}
+
 // ResolveCollection understands the name of a collection of resources of a type, and finds
 // its servers: "*" (for which "" is short), a glob, or a list collection, whose type
 // segment is that of the resources with "Collection" behind it (xRFC TP1).

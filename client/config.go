@@ -14,6 +14,7 @@ import (
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/transport"
+	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // Version of this library, as management servers see it in user_agent_version.
@@ -84,6 +85,12 @@ type Config struct {
 	// than the last wait.
 	Backoff func() backoff.BackOff
 
+	// Context says which context parameters are added to the structured names that the
+	// program asks for, given the URL of a type: what the client can do with it, and what is
+	// known of the resource (xRFC TP1, "Context parameters"). Events show names with them.
+	// Envoy's node_context_params are added besides, to collections of Listeners and
+	// Clusters. nil adds nothing. It is called by Watch and the like, and must not block.
+	Context xdstp.ContextFunc
 	// DeletionPolicy of all servers. Keep is as if each had the feature
 	// ignore_resource_deletion (gRFC A53).
 	DeletionPolicy DeletionPolicy

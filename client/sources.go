@@ -47,6 +47,7 @@ type sources struct {
 	placed map[place]int     // machine sources
 	apart  map[[2]string]int // machine scopes: of a scope and a peer
 	lanes  map[place]int
+	firsts []int // servers, by machine source
 }
 
 // server is one that the machine knows.
@@ -95,6 +96,7 @@ func (s *sources) add(c *Client, at place, list []bootstrap.ManagementServer, re
 	maps.Copy(s.byKey, byKey)
 	s.servers.Store(&known)
 	s.placed[at] = len(s.placed)
+	s.firsts = append(s.firsts, source.Servers[0])
 	source.Scope = s.scope(at)
 	return added, source, nil
 }
@@ -145,21 +147,38 @@ func (s *sources) extend(c *Client, at place, r authority.Resolved) (int, error)
 	return s.placed[at], nil
 }
 
-// tableFor is the table that a watch's names are looked up in.
-func (c *Client) tableFor(o watchOptions) (*authority.Table, error) {
-	if o.source == nil {
-		return c.table, nil
+// view is how names are looked up. It is immutable.
+type view struct {
+	table *authority.Table
+	scope string
+}
+
+// first is the server that a watch's source prefers.
+func (s *sources) first(w *machine.Watch) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.firsts[w.Source]
+}
+
+// viewOf is how the names of a watch are looked up.
+func (c *Client) viewOf(o watchOptions) (v *view, err error) {
+	if o.source == nil && o.scope == "" {
+		return c.view, nil
 	}
-	return c.table.WithPeer(*o.source)
+	v = &view{table: c.table, scope: o.scope}
+	if o.source != nil {
+		v.table, err = c.table.WithPeer(*o.source)
+	}
+	return v, err
 }
 
 // place gives a watch its type, its source and the lane of its authority.
-func (c *Client) place(kind resource.Kind, r authority.Resolved, o watchOptions, w machine.Watch) (*machine.Watch, error) {
+func (c *Client) place(kind resource.Kind, r authority.Resolved, v *view, w machine.Watch) (*machine.Watch, error) {
 	t, err := c.typeOf(kind, r.Name)
 	if err != nil {
 		return nil, err
 	}
-	source, lane, err := c.sources.find(c, place{r.Key(), o.scope}, r)
+	source, lane, err := c.sources.find(c, place{r.Key(), v.scope}, r)
 	if err != nil {
 		return nil, c.configError(kind, r.Name, err)
 	}

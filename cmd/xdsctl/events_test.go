@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	xdscorev3 "github.com/cncf/xds/go/xds/core/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -217,6 +219,35 @@ func TestStructuredName(t *testing.T) {
 	p.expect(streamUp)
 	send(t, st, testutil.SotW(clusters, "1", "n1", cluster(name)))
 	p.expect(fmt.Sprintf(`{"event":"update","type":%q,"name":%q,"authority":"good.example","version":"1","resource":{"name":%q},"server":"SERVER"}`, clusters, name, name))
+}
+
+// A list names the type of its members; events say where a redirected one is.
+func TestList(t *testing.T) {
+	srv := server(t)
+	const authority = "xdstp://good.example/envoy.config.cluster.v3.Cluster"
+	list, a, b := authority+"Collection/l", authority+"/a", authority+"/b"
+	locator := func(id string) *xdscorev3.ResourceLocator {
+		return &xdscorev3.ResourceLocator{Authority: "good.example", ResourceType: "envoy.config.cluster.v3.Cluster", Id: id}
+	}
+	p := start(t, srv.Target(), "--bootstrap", grpcBootstrap(t, srv.Target(), ""), "--output", "json", "--stdin", list)
+	st := accept(t, srv)
+	p.expect(streamUp)
+	lists := clusters + "Collection"
+	send(t, st, testutil.SotW(lists, "1", "n1", testutil.Wrapped(list, "", &clusterv3.ClusterCollection{Entries: &xdscorev3.CollectionEntry{
+		ResourceSpecifier: &xdscorev3.CollectionEntry_Locator{Locator: locator("a")},
+	}})))
+	p.expect(fmt.Sprintf(`{"event":"ack","type":%q,"version":"1","nonce":"n1","error":null,"server":"SERVER"}`, lists))
+	send(t, st, testutil.SotW(clusters, "2", "n2", testutil.Wrapped(a, "", locator("b"))))
+	p.expect(ack("2", "n2"))
+	send(t, st, testutil.SotW(clusters, "3", "n3", testutil.Wrapped(a, "", locator("b")), cluster(b)))
+	p.expect(
+		fmt.Sprintf(`{"event":"update","type":%q,"name":%q,"authority":"good.example","version":"3","resource":{"name":%q},"server":"SERVER","locator":%q}`, clusters, a, b, b),
+		fmt.Sprintf(`{"event":"synced","type":%q,"name":%q,"authority":"good.example"}`, clusters, list),
+		ack("3", "n3"))
+	p.enter("dump")
+	if dump := p.next(); !strings.Contains(dump, fmt.Sprintf(`"error":null,"redirect":%q}`, b)) {
+		t.Errorf("the dump has no redirect: %s", dump)
+	}
 }
 
 func TestWildcards(t *testing.T) {

@@ -26,7 +26,7 @@ func record(ev client.Event) report.Record {
 	switch ev.Kind {
 	case client.KindUpdated:
 		return report.Update{
-			About: about(report.EventUpdate), Version: ev.Version, Server: ev.Server,
+			About: about(report.EventUpdate), Version: ev.Version, Server: ev.Server, Locator: ev.Locator,
 			Resource: report.Resource{TypeURL: ev.Type, Message: message(ev), Raw: ev.Raw},
 		}
 	case client.KindDoesNotExist:
@@ -124,7 +124,7 @@ const statusUnknown = "UNKNOWN"
 func state(st client.State) report.State {
 	out := report.State{
 		Type: st.Type, Name: st.Name, Authority: report.AuthorityOf(st.Name), Status: string(st.Status),
-		Version: st.Version, Server: st.Server, Error: report.ErrorOf(st.Err),
+		Version: st.Version, Server: st.Server, Error: report.ErrorOf(st.Err), Redirect: st.Redirect,
 	}
 	if !st.Updated.IsZero() {
 		updated := report.Time(st.Updated)

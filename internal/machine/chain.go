@@ -69,6 +69,19 @@ func (m *Machine) chainOf(source int, typeURL string) *chain {
 
 func (ch *chain) stream() *stream { return ch.streams[ch.active] }
 
+// begin chooses the server for the first watch after a time without any: the first of which
+// nothing bad is known, or the last.
+func (m *Machine) begin(ch *chain) {
+	before := ch.active
+	ch.active = 0
+	for !ch.last() && ch.stream().fault != nil {
+		if ch.active >= before {
+			m.logServer(ch.stream(), true, "the server cannot be reached; the next one is asked")
+		}
+		ch.active++
+	}
+}
+
 // last says that there is no server left to fall back to.
 func (ch *chain) last() bool { return ch.active+1 == len(ch.streams) }
 
@@ -89,7 +102,7 @@ func (m *Machine) fallBackChain(now time.Time, ch *chain) bool {
 		return false
 	}
 	for !ch.last() && ch.stream().fault != nil {
-		m.logServer(ch.stream(), "the server cannot be reached; the next one is asked")
+		m.logServer(ch.stream(), true, "the server cannot be reached; the next one is asked")
 		m.move(now, ch, ch.active+1)
 	}
 	if f := ch.stream().fault; f != nil {
@@ -123,10 +136,10 @@ func (ch *chain) lacks() bool {
 func (m *Machine) revert(now time.Time, s *stream, ts *typeState) {
 	for _, ch := range m.inOrder {
 		i := slices.Index(ch.streams[:ch.active], s)
-		if i < 0 || !ts.serves(ch) {
+		if i < 0 || ch.watches == 0 || !ts.serves(ch) {
 			continue
 		}
-		m.logServer(s, "the server answers again and is used")
+		m.logServer(s, false, "the server answers again and is used")
 		for j := i + 1; j < ch.active; j++ {
 			m.dismiss(now, ch, ch.streams[j])
 		}
@@ -150,10 +163,6 @@ func (m *Machine) standBy(now time.Time, ch *chain, w *Watch) {
 		switch {
 		case w.Wildcard:
 			m.wanted(now, s, c.setStandby(true))
-			c.explicit = 0
-			if w.Explicit {
-				c.explicit = 1
-			}
 		default:
 			e := ts.entryOf(c, w.Name)
 			if !e.wanted() {
@@ -171,7 +180,7 @@ func (m *Machine) standDown(now time.Time, w *Watch) {
 	ch := w.entry.of.chain
 	for _, s := range ch.streams[:ch.active] {
 		if ts := s.types[w.Type.URL]; ts != nil {
-			if c := ts.collectionOf(ch, w); w.Wildcard {
+			if c := ts.find(w.entry.of); w.Wildcard && c != nil {
 				m.wanted(now, s, c.setStandby(false))
 			} else if e := ts.entries[w.Name]; e != nil && e.pinned {
 				m.unpin(now, e)
@@ -265,14 +274,22 @@ var errMoved = errors.New("the server before it was in trouble")
 // new server has not confirmed have no version there. At a server of higher priority the
 // names go on standing by; one of lower priority is done with.
 func (m *Machine) move(now time.Time, ch *chain, to int) {
-	from, dst, standing := ch.stream(), ch.streams[to], to > ch.active
+	from, dst := ch.stream(), ch.streams[to]
+	if dst.watches == 0 && dst.state == up {
+		m.letGo(dst) // it lingers, and would not say again what it was not told to stop saying
+	}
+	mv := mover{m: m, now: now, ch: ch, dst: dst, was: ch.active, standing: to > ch.active}
 	ch.active = to
-	mv := mover{m: m, now: now, ch: ch, dst: dst, standing: standing}
 	for _, ts := range from.order {
 		mv.moveType(ts)
 	}
 	if dst.told == nil {
 		dst.told = &Fault{Kind: FaultConnection, Err: errMoved}
+	}
+	for _, ts := range dst.order {
+		if ts.fault != nil {
+			m.tellType(ts, ts.fault, ch)
+		}
 	}
 	m.wanted(now, dst, mv.watches-mv.stood)
 	m.wanted(now, from, mv.stand-mv.watches)
@@ -284,7 +301,8 @@ type mover struct {
 	now      time.Time
 	ch       *chain
 	dst      *stream
-	standing bool // the old server is of higher priority
+	was      int  // the place of the old server
+	standing bool // it is of higher priority
 
 	watches int // that moved
 	stand   int // that stand by at the old server now
@@ -294,8 +312,12 @@ type mover struct {
 func (mv *mover) moveType(ts *typeState) {
 	var es []*entry
 	for _, e := range ts.inOrder() {
-		if e.of.chain == mv.ch && !e.isGlob() && (e.wanted() || ts.member(e)) {
+		switch {
+		case e.of.chain != mv.ch || e.isGlob():
+		case e.wanted() || ts.member(e) && e.known():
 			es = append(es, e)
+		case !e.noted:
+			delete(ts.entries, e.name) // of a response that is being worked on
 		}
 	}
 	var cs []*collection
@@ -317,7 +339,7 @@ func (mv *mover) moveType(ts *typeState) {
 	}
 	for _, e := range es {
 		mv.moveEntry(e, ts, to)
-		if e.asked && !leaving[e.name] && !e.held() && e.status == StatusRequested {
+		if e.asked && !leaving[e.name] && !e.held() {
 			mv.m.startTimer(mv.now, mv.dst, timer{entry: e})
 		}
 	}
@@ -338,20 +360,18 @@ func (ts *typeState) current(es []*entry) []*entry {
 
 func (mv *mover) moveCollection(c *collection, to *typeState) {
 	d := to.counterpart(c, mv.ch)
-	mv.stood -= d.setStandby(false)
 	d.watches, d.shared, d.explicit = c.own(), false, c.explicit
+	mv.stood -= d.setStandby(false)
 	d.synced, d.absence, d.ambient = c.synced, c.absence, c.ambient
-	d.origin = c.ts.stream.server
+	d.self.fault, c.self.fault = c.self.fault, nil
 	for _, w := range d.watches {
 		w.entry = d.self
 	}
 	mv.watches += len(d.watches)
-	c.watches, c.timer = nil, 0
+	c.watches, c.explicit, c.timer = nil, 0, 0
 	c.forgetState()
 	if mv.standing {
 		mv.stand += c.setStandby(true)
-	} else {
-		c.explicit = 0
 	}
 	c.pin()
 	d.pin()
@@ -368,16 +388,13 @@ func (ts *typeState) find(c *collection) *collection {
 	return ts.star
 }
 
-// counterpart finds or makes what a collection is on another stream.
+// counterpart finds or makes what a collection that is watched is on another stream.
 func (ts *typeState) counterpart(c *collection, ch *chain) *collection {
-	switch {
-	case c.isGlob():
+	if c.isGlob() {
 		return ts.globFor(ch, c.name, c.authority)
-	case c.name == star:
-		ts.star.chain, ts.star.authority = ch, c.authority
-		return ts.star
 	}
-	return ts.plainOf(ch, c.authority)
+	ts.star.chain = ch
+	return ts.star
 }
 
 func (mv *mover) moveEntry(e *entry, from, to *typeState) {
@@ -385,23 +402,20 @@ func (mv *mover) moveEntry(e *entry, from, to *typeState) {
 	e.setJoining(nil)
 	mv.leaveBehind(e, from, len(joining) > 0)
 
-	c := to.counterpart(e.of, mv.ch)
-	c.origin = from.stream.server
 	before := to.entries[e.name]
 	to.entries[e.name] = e
-	c.adopt(e)
+	to.collectionFor(mv.ch, e.name, e.of.authority).adopt(e)
 	e.setJoining(joining)
 	e.asked, e.noted, e.timer, e.withheld, e.pinned = false, false, 0, false, false
-	e.foreign = e.held()
+	mv.sign(e)
 	stood := before != nil && before.wanted()
 	if before != nil {
 		e.asked, e.noted = before.asked, before.noted
 	}
 	switch {
 	case !e.wanted():
-		if e.held() && to.stream.Delta {
-			e.withheld = true
-			to.unlisted = append(to.unlisted, e)
+		if to.stream.Delta && to.asked {
+			to.withhold(e)
 		}
 	case stood:
 		mv.stood++
@@ -410,6 +424,23 @@ func (mv *mover) moveEntry(e *entry, from, to *typeState) {
 		to.note(e, true)
 	}
 	mv.watches += len(e.watches) + len(joining)
+}
+
+// mostPlaces is up to which place in a chain a server is known for what it said.
+const mostPlaces = 255
+
+// sign notes which server said what is known of an entry.
+func (mv *mover) sign(e *entry) {
+	switch {
+	case e.status == StatusRequested && !e.held():
+		e.from = 0
+		return
+	case !e.foreign():
+		e.from = uint8(min(mv.was+1, mostPlaces))
+	}
+	if int(e.from) == mv.ch.active+1 {
+		e.from = 0
+	}
 }
 
 // leaveBehind puts in place of an entry what the old server is to know of it.
@@ -422,6 +453,7 @@ func (mv *mover) leaveBehind(e *entry, from *typeState, joins bool) {
 	}
 	behind := &entry{name: e.name, of: e.of, status: StatusRequested, asked: e.asked, noted: e.noted}
 	from.entries[e.name] = behind
+	behind.of.adopt(behind)
 	switch {
 	case wanted && mv.standing:
 		behind.pinned = true
@@ -435,6 +467,6 @@ func (mv *mover) leaveBehind(e *entry, from *typeState, joins bool) {
 	}
 }
 
-func (m *Machine) logServer(s *stream, text string) {
-	m.fx.Log = append(m.fx.Log, Log{Warn: true, Server: s.server, Text: text})
+func (m *Machine) logServer(s *stream, warn bool, text string) {
+	m.fx.Log = append(m.fx.Log, Log{Warn: warn, Server: s.server, Text: text})
 }

@@ -24,7 +24,6 @@ type collection struct {
 	absence *Notice // how it was told that no answer came; nil if it was not
 	ambient bool    // its watches were told of trouble with the server
 	seen    uint32  // the last response that spoke of it, while it is not synced
-	origin  int     // the server that foreign values of it are from
 
 	// self is the collection's own name, which of a glob is asked for as if it were a
 	// resource; nil without a name.
@@ -61,7 +60,13 @@ func (c *collection) own() []*Watch {
 // forgetState is for when the last interest in a collection is gone.
 func (c *collection) forgetState() {
 	c.synced, c.absence, c.ambient = false, nil, false
+	if c.isGlob() && !slices.Contains(c.ts.waiting, c) {
+		c.ts.waiting = append(c.ts.waiting, c)
+	}
 }
+
+// explicitly says whether a watch wants `*` spelled.
+func (c *collection) explicitly() bool { return c.active().explicit > 0 }
 
 // pattern tells the members of a glob by their canonical names: one more segment where the
 // glob has its `*`.
@@ -114,18 +119,22 @@ func (ts *typeState) globOf(name string) *collection {
 
 // collectionOf finds or makes the collection that a watch is of, or that its name is in.
 func (ts *typeState) collectionOf(ch *chain, w *Watch) *collection {
-	c := ts.star
-	switch {
-	case !structured(w.Name):
-	case w.Wildcard:
+	if w.Wildcard && structured(w.Name) {
 		return ts.globFor(ch, w.Name, w.Authority)
-	default:
-		if c = ts.globOf(w.Name); c == nil {
-			c = ts.plainOf(ch, w.Authority)
-		}
 	}
-	c.chain, c.authority = ch, w.Authority
-	return c
+	return ts.collectionFor(ch, w.Name, w.Authority)
+}
+
+// collectionFor finds or makes the collection that a name is in.
+func (ts *typeState) collectionFor(ch *chain, name, authority string) *collection {
+	if !structured(name) {
+		ts.star.chain = ch
+		return ts.star
+	}
+	if c := ts.globOf(name); c != nil {
+		return c
+	}
+	return ts.plainOf(ch, authority)
 }
 
 // plainOf finds or makes the collection of structured names that no glob covers.
@@ -173,7 +182,7 @@ func (c *collection) has(e *entry) bool { return e.of == c && e.live() }
 // live says whether an entry is the one of its name.
 func (e *entry) live() bool { return e.of.ts.entries[e.name] == e }
 
-// inOrder lists the entries of a collection by name.
+// inOrder lists the entries of a glob by name, or for the wildcard all of the type.
 func (c *collection) inOrder() []*entry {
 	var es []*entry
 	if c.isGlob() {
@@ -182,7 +191,7 @@ func (c *collection) inOrder() []*entry {
 		return slices.Compact(es)
 	}
 	for _, e := range c.ts.entries {
-		if e.of == c {
+		if !e.isGlob() && !e.standsBy() {
 			es = append(es, e)
 		}
 	}
@@ -198,11 +207,22 @@ func (ts *typeState) leave(c *collection) {
 		case !c.has(e):
 		case e.wanted() || e.noted:
 			e.of = ts.plainOf(c.chain, c.authority)
+		case ts.leaveToStar(e):
 		default:
 			ts.drop(e)
 		}
 	}
 	c.members, c.timer = nil, 0
+}
+
+// leaveToStar keeps what nobody else wants any more for the watches of the wildcard, which
+// were told of it.
+func (ts *typeState) leaveToStar(e *entry) bool {
+	if e.of == ts.star || e.isGlob() || !ts.star.wanted() || !e.known() || e.foreign() {
+		return false
+	}
+	e.of = ts.star
+	return true
 }
 
 // collections lists those that may be watched: the wildcard's, then the globs by name.
@@ -232,6 +252,15 @@ func (m *Machine) tellCollectionTo(c *collection, n Notice, to []*Watch) {
 		n.Stream, n.Authority = s.ref(), to[0].Authority
 		m.fx.Notify = append(m.fx.Notify, n)
 	}
+}
+
+// trouble is what is wrong with the collection as a whole, or with its server; nil if
+// nothing is.
+func (c *collection) trouble() *Fault {
+	if f := c.ts.trouble(); f != nil {
+		return f
+	}
+	return c.self.fault
 }
 
 // faultNotice is how the collection's watches hear of trouble.

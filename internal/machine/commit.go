@@ -42,6 +42,7 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 	e := it.entry
 	ts := resp.ts
 	if ts.entries[e.name] != e {
+		resp.missed = true
 		if r.Err != nil {
 			resp.invalid++
 			resp.line(it.index, e.name, r.Err)
@@ -54,7 +55,7 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 	version := resp.versionOf(entry)
 	switch {
 	case r.Err != nil:
-		m.refuse(now, resp, it.index, e, r.Err, hashOf(it.Raw))
+		m.refuse(now, resp, it.index, e, r.Err, hashOfEntry(it.Raw, it.Locator))
 		return
 	case r.Same:
 		resp.valid++
@@ -62,6 +63,7 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 		m.confirm(e, version)
 	default:
 		resp.valid++
+		e.locator = it.Locator
 		m.accept(now, e, r, version)
 	}
 	ts.stream.ttls.received(now, e, entry)
@@ -80,10 +82,11 @@ func (m *Machine) finish(now time.Time, resp *response) {
 	m.removeListed(now, resp)
 	m.takeErrors(now, resp)
 	m.removeAbsent(now, resp)
+	m.heal(resp)
 	if len(resp.lines) == 0 {
 		ts.accepted = now
 	}
-	if len(resp.lines) == 0 && !s.Delta {
+	if len(resp.lines) == 0 && !s.Delta && (live || !resp.missed) {
 		ts.version = resp.Version
 	}
 	if live {
@@ -104,6 +107,18 @@ func (m *Machine) finish(now time.Time, resp *response) {
 	}
 }
 
+// heal ends the errors of collections that the response speaks of, but not by an error.
+func (m *Machine) heal(resp *response) {
+	for _, h := range resp.healed {
+		if h.self.fault != h.fault {
+			continue
+		}
+		if h.self.fault = nil; h.synced {
+			m.tellCollection(h.collection, Notice{Kind: NoticeAmbient})
+		}
+	}
+}
+
 // settle does what a response means for the stream that it came on.
 func (m *Machine) settle(now time.Time, resp *response) {
 	ts, s := resp.ts, resp.ts.stream
@@ -112,11 +127,6 @@ func (m *Machine) settle(now time.Time, resp *response) {
 	}
 	if c := ts.star; c.known && !c.synced {
 		m.synced(resp, c)
-	}
-	for _, c := range resp.healed {
-		if c.self.fault == nil && c.synced {
-			m.tellCollection(c, Notice{Kind: NoticeAmbient})
-		}
 	}
 	ts.waiting = slices.DeleteFunc(ts.waiting, func(c *collection) bool {
 		if c.known && !c.synced && ts.globs[c.pattern] == c && resp.answers(c) {
@@ -148,13 +158,13 @@ func (m *Machine) synced(resp *response, c *collection) {
 // and delta's list.
 func (m *Machine) removeListed(now time.Time, resp *response) {
 	for _, e := range resp.gone {
-		if resp.ts.entries[e.name] == e && !e.twice {
+		if resp.ts.entries[e.name] == e && !resp.repeats[e] {
 			resp.changed = true
 			m.remove(now, e, ReasonNotFound)
 		}
 	}
 	for _, name := range resp.Removed {
-		if e, _ := resp.ts.lookup(name); e != nil && !e.twice {
+		if e, _ := resp.ts.lookup(name); e != nil && !resp.repeats[e] && !e.standsBy() {
 			resp.changed = true
 			m.remove(now, e, ReasonRemoved)
 		}
@@ -174,7 +184,7 @@ func (m *Machine) removeAbsent(now time.Time, resp *response) {
 	}
 	var gone []*entry
 	for _, e := range ts.entries {
-		if e.seen != resp.serial && e.known() {
+		if e.seen != resp.serial && e.known() && (!e.foreign() || ts.heardOf(e)) {
 			gone = append(gone, e)
 		}
 	}
@@ -185,6 +195,12 @@ func (m *Machine) removeAbsent(now time.Time, resp *response) {
 			m.remove(now, e, ReasonAbsent)
 		}
 	}
+}
+
+// heardOf says that the server may know by now that a resource is asked for, which another
+// server said something of.
+func (ts *typeState) heardOf(e *entry) bool {
+	return !e.wanted() || e.asked && !slices.Contains(ts.fresh, e)
 }
 
 // takeErrors handles resource_errors (xRFC TP3, gRFC A88).
@@ -205,15 +221,17 @@ func (m *Machine) takeErrors(now time.Time, resp *response) {
 var errNotError = errors.New("the status is OK")
 
 func (m *Machine) takeError(now time.Time, resp *response, re *wire.ResourceError) {
-	e, _ := resp.ts.lookup(re.Name)
-	if e == nil {
+	e, canonical := resp.ts.lookup(re.Name)
+	if c := resp.ts.globOf(canonical); e == nil && c != nil && c.self.asked && re.Code != codeNotFound {
+		e = resp.ts.newMember(re.Name, canonical)
+	}
+	if e == nil || e.standsBy() {
 		return // not asked for
 	}
 	if e.seen == resp.serial {
 		m.log(e, true, "a response holds both the resource and an error for it; the resource is used")
 		return
 	}
-	before := e.fault
 	e.see(resp)
 	resp.changed = true
 	if re.Code == codeNotFound {
@@ -223,17 +241,18 @@ func (m *Machine) takeError(now time.Time, resp *response, re *wire.ResourceErro
 	f := &Fault{Kind: FaultData, Err: &StatusError{re.Code, re.Message}, At: now, Version: resp.Version}
 	drop := re.Code == codePermissionDenied && resp.ts.stream.FailOnDataErrors
 	if e.isGlob() {
-		m.failGlob(now, e.of, f, before, drop)
+		m.failGlob(now, e.of, f, drop)
 		return
 	}
 	m.spoil(e, f, StatusReceivedError, drop)
 }
 
 // failGlob takes an error of a glob as a whole (xRFC TP3).
-func (m *Machine) failGlob(now time.Time, c *collection, f, before *Fault, drop bool) {
+func (m *Machine) failGlob(now time.Time, c *collection, f *Fault, drop bool) {
 	if drop {
 		m.empty(now, c, ReasonNotFound)
 	}
+	before := c.self.fault
 	if c.self.fault, c.timer = f, 0; !f.same(before) {
 		m.tellCollection(c, c.faultNotice(f))
 	}

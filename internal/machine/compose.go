@@ -59,7 +59,7 @@ func (ts *typeState) nextForm() wildForm {
 		return ts.told
 	case !ts.star.wanted():
 		return wildNone
-	case ts.watched == 0 && ts.star.explicit == 0 && !ts.named:
+	case ts.watched == 0 && !ts.star.explicitly() && !ts.named:
 		return wildLegacy
 	}
 	return wildExplicit
@@ -78,7 +78,8 @@ func (ts *typeState) carry() string {
 		}
 	}
 	for _, e := range ts.entries {
-		if e := e.active(); e.wanted() && !e.isGlob() && !e.held() && e.status != StatusDoesNotExist {
+		e := e.active()
+		if e.wanted() && !e.isGlob() && (!e.held() && e.status != StatusDoesNotExist || e.of.ts == ts && e.foreign()) {
 			return ""
 		}
 	}
@@ -94,7 +95,7 @@ func (ts *typeState) composeDelta(a *answer, node []byte) []byte {
 	added, removed := ts.applyChanges()
 	added = ts.fitNames(added)
 	form := ts.nextForm()
-	if ts.told == wildLegacy && form == wildExplicit && ts.star.explicit == 0 {
+	if ts.told == wildLegacy && form == wildExplicit && !ts.star.explicitly() {
 		form = wildLegacy // names beside it do not end it
 	}
 	if a == nil && len(added)+len(removed) == 0 && form == ts.told {
@@ -140,6 +141,7 @@ func (ts *typeState) composeFirstDelta(node []byte) []byte {
 	}
 	ts.starting = form != wildNone
 	ts.told = form
+	ts.withholdForeign()
 	wanted, held := ts.fit(len(msg), wanted, ts.heldMembers())
 	ts.ask(wanted)
 	ts.named = form == wildExplicit || len(wanted) > 0
@@ -158,7 +160,7 @@ func (ts *typeState) composeFirstDelta(node []byte) []byte {
 }
 
 // listed says whether the server is told the version that is held.
-func (e *entry) listed() bool { return e.held() && !e.foreign }
+func (e *entry) listed() bool { return e.held() && !e.foreign() }
 
 // heldMembers lists what is held for collections alone, in order.
 func (ts *typeState) heldMembers() []*entry {

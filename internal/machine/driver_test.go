@@ -146,7 +146,11 @@ func (d *driver) target(word string) (string, Ref) {
 }
 
 func (d *driver) watch(words []string) *Watch {
-	w := &Watch{Owner: words[0], Type: d.typeOf(words[1]), Name: words[2]}
+	name, err := xdstp.Canonical(words[2])
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	w := &Watch{Owner: words[0], Type: d.typeOf(words[1]), Name: name}
 	if w.Wildcard = w.Name[0] == '*' || xdstp.IsGlob(w.Name); w.Wildcard {
 		w.Explicit = w.Name == "**"
 	}
@@ -320,7 +324,7 @@ func (d *driver) step(events ...Event) {
 	}
 	for _, r := range fx.Close {
 		d.forget(r)
-		d.print("* close%s", d.whose(r.Stream))
+		d.print("* close%s", d.whose(d.m.streams[r.Stream].server))
 	}
 	for _, o := range fx.Open {
 		d.ref = o.Ref

@@ -53,14 +53,14 @@ type entry struct {
 	status   Status
 	ambient  ambient
 	reason   Reason // of the absence
-	twice    bool   // the last response that spoke of it did so more than once
 	shared   bool   // watches is in a notice
 	joins    bool   // typeState.joining has watches of it
 	asked    bool   // named on this incarnation of the stream
 	noted    bool   // in typeState.changed
+	locator  bool   // raw says where the resource is, and is not the resource
 	orphan   bool   // told that its server is in trouble, with nothing held
 	withheld bool   // held, and the server was not told the version; not heard of since
-	foreign  bool   // held, and another server's: this one has not confirmed it
+	from     uint8  // who said what is known: 0 for this server, or the place of another in the chain, from 1
 	pinned   bool   // wanted without watches: a glob, or a name that stands by
 }
 
@@ -69,6 +69,12 @@ func (e *entry) wanted() bool { return len(e.watches) > 0 || e.joins || e.pinned
 func (e *entry) isGlob() bool { return e.of.self == e }
 
 func (e *entry) held() bool { return e.raw != nil }
+
+// foreign says that another server said what is known, and this one has not confirmed it.
+func (e *entry) foreign() bool { return e.from != 0 }
+
+// standsBy says that the entry is at a server that is not active.
+func (e *entry) standsBy() bool { return e.pinned && (!e.isGlob() || e.of.standby) }
 
 // kept says that the value is held against the server's word that it is gone.
 func (e *entry) kept() bool { return e.held() && e.status == StatusDoesNotExist }
@@ -119,7 +125,7 @@ func (e *entry) arrived() {
 
 // notice begins what everyone interested in the entry is told.
 func (m *Machine) notice(e *entry, kind NoticeKind) *Notice {
-	return m.noticeTo(e, kind, e.handOut(), e.of.watching())
+	return m.noticeTo(e, kind, e.handOut(), e.audience())
 }
 
 func (m *Machine) noticeTo(e *entry, kind NoticeKind, to, all []*Watch) *Notice {
@@ -133,10 +139,28 @@ func (m *Machine) noticeTo(e *entry, kind NoticeKind, to, all []*Watch) *Notice 
 	return &m.fx.Notify[len(m.fx.Notify)-1]
 }
 
+// audience is the watches that hear of an entry without naming it: those of its
+// collection, and those of the wildcard, which hears of all that its server says.
+func (e *entry) audience() []*Watch {
+	all := e.of.watching()
+	if star := e.of.ts.star; e.of != star && len(star.watches) > 0 {
+		all = slices.Concat(all, star.watches)
+	}
+	return all
+}
+
+// blame says that the notice is because of trouble; if that is with the server, it is with
+// the active one, whoever said what is held.
+func (n *Notice) blame(e *entry, f *Fault) {
+	if n.Fault = f; f != nil && (f.Kind == FaultConnection || f.Kind == FaultStream) {
+		n.Server = e.of.ts.stream.server
+	}
+}
+
 // server that said what is known.
 func (e *entry) server() int {
-	if e.foreign {
-		return e.of.origin
+	if e.foreign() {
+		return e.of.chain.streams[e.from-1].server
 	}
 	return e.of.ts.stream.server
 }
@@ -149,7 +173,7 @@ func (m *Machine) accept(now time.Time, e *entry, r Result, version string) {
 		e.raw = []byte{} // an empty message is one
 	}
 	e.status, e.fault = StatusAcked, nil
-	e.ambient, e.orphan, e.foreign, e.timer = ambientNone, false, false, 0
+	e.ambient, e.orphan, e.from, e.timer = ambientNone, false, 0, 0
 	e.gen++
 	e.arrived()
 	n := m.notice(e, NoticeUpdated)
@@ -166,14 +190,14 @@ func (m *Machine) returned(e *entry) {
 // confirm notes that a held value was sent again unchanged.
 func (m *Machine) confirm(e *entry, version string) {
 	m.returned(e)
-	e.version, e.status, e.foreign, e.timer = version, StatusAcked, false, 0
+	e.version, e.status, e.from, e.timer = version, StatusAcked, 0, 0
 	if e.fault != nil {
 		e.fault = nil
 		switch e.ambient {
 		case ambientOwn:
 			m.tellAmbient(e, nil, ambientNone)
 		case ambientServer: // those of the wildcard were not told of the server
-			m.noticeTo(e, NoticeAmbient, nil, e.of.watching())
+			m.noticeTo(e, NoticeAmbient, nil, e.audience())
 		case ambientNone:
 		}
 	}
@@ -194,6 +218,9 @@ func (m *Machine) spoil(e *entry, f *Fault, status Status, drop bool) {
 		e.drop()
 		again = false
 	}
+	if !e.held() {
+		e.from = 0
+	}
 	if again {
 		return
 	}
@@ -207,7 +234,7 @@ func (m *Machine) spoil(e *entry, f *Fault, status Status, drop bool) {
 
 // drop lets go of the value.
 func (e *entry) drop() {
-	e.raw, e.version, e.foreign = nil, "", false
+	e.raw, e.version, e.from = nil, "", 0
 	e.of.ts.stream.ttls.clear(e)
 	e.ambient = ambientNone
 	e.gen++
@@ -250,7 +277,7 @@ func (m *Machine) gone(e *entry, reason Reason) {
 
 // empty takes the server's word that a glob has no members (xRFC TP1).
 func (m *Machine) empty(now time.Time, c *collection, reason Reason) {
-	c.self.status, c.self.fault = StatusAcked, nil
+	c.self.status = StatusAcked
 	for _, e := range c.inOrder() {
 		if e.known() {
 			m.remove(now, e, reason)
@@ -293,7 +320,7 @@ func (m *Machine) tellFault(e *entry, f *Fault) {
 	} else {
 		e.orphan = true
 	}
-	m.noticeTo(e, kind, e.handOut(), nil).Fault = f
+	m.noticeTo(e, kind, e.handOut(), nil).blame(e, f)
 }
 
 // reassure takes back what was told of trouble with the server.
@@ -324,7 +351,7 @@ func (m *Machine) tellKnown(e *entry, to []*Watch) {
 	}
 	if f := e.of.ts.trouble(); f != nil {
 		e.orphan = true
-		m.noticeTo(e, NoticeFailed, to, nil).Fault = f
+		m.noticeTo(e, NoticeFailed, to, nil).blame(e, f)
 	}
 }
 
@@ -350,7 +377,7 @@ func (m *Machine) fire(now time.Time, s *stream, t timer) {
 		status, f = StatusTimeout, &Fault{Kind: FaultTimeout, Err: errNoAnswer, At: now}
 	}
 	told := e.status == status && !e.orphan
-	e.status, e.fault, e.orphan, e.reason = status, f, false, ReasonTimeout
+	e.status, e.fault, e.orphan, e.reason, e.from = status, f, false, ReasonTimeout, 0
 	switch {
 	case told:
 	case f != nil:

@@ -24,6 +24,7 @@ type Watch struct {
 
 	Wildcard bool // the whole collection
 	Explicit bool // `*` has to be spelled so
+	Guest    bool // its lane is not that of others of the name; the caller's own
 	alive    bool
 }
 

@@ -51,16 +51,17 @@ type Type struct {
 
 // Machine is the state of the protocol. Not safe for concurrent use.
 type Machine struct {
-	config  Config
-	servers []*Server
-	sources []Source
-	chains  map[chainKey]*chain
-	inOrder []*chain // as they were first used
-	streams []*stream
-	slots   map[slot]*stream
-	serial  uint32 // of the last response
-	budgets []*int // of each server's first requests, in bytes; 0 for none
-	fx      Effects
+	config    Config
+	servers   []*Server
+	sources   []Source
+	chains    map[chainKey]*chain
+	inOrder   []*chain // as they were first used
+	streams   []*stream
+	slots     map[slot]*stream
+	serial    uint32 // of the last response
+	lastTimer uint32
+	budgets   []*int // of each server's first requests, in bytes; 0 for none
+	fx        Effects
 
 	found []*entry // what a response speaks of; used again
 }

@@ -35,7 +35,7 @@ func (m *Machine) replayAll(w *Watch) {
 func (m *Machine) redecode(r *replay, es []*entry) {
 	t := &Task{Server: es[0].server(), Type: es[0].of.ts.typ, replay: r, Items: make([]Item, len(es))}
 	for i, e := range es {
-		t.Items[i] = Item{Raw: e.raw, Held: true, entry: e, gen: e.gen}
+		t.Items[i] = Item{Raw: e.raw, Held: true, Locator: e.locator, entry: e, gen: e.gen}
 	}
 	m.fx.Decode = append(m.fx.Decode, t)
 }
@@ -81,7 +81,7 @@ func (m *Machine) tellHeld(e *entry, res Result, to, all []*Watch) {
 		f, e.ambient = sf, ambientServer
 	}
 	if f != nil {
-		m.noticeTo(e, NoticeAmbient, to, all).Fault = f
+		m.noticeTo(e, NoticeAmbient, to, all).blame(e, f)
 	}
 }
 
@@ -93,8 +93,8 @@ func (m *Machine) replayEnd(w *Watch) {
 			m.noticeTo(e, NoticeFailed, nil, to).Fault = e.fault
 		}
 	}
-	if f := c.ts.trouble(); f != nil {
-		c.ambient = c.synced
+	if f := c.trouble(); f != nil {
+		c.ambient = c.ambient || c.synced && c.ts.trouble() != nil
 		m.tellCollectionTo(c, c.faultNotice(f), to)
 	}
 	switch {

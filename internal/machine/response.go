@@ -33,19 +33,27 @@ type response struct {
 	results [][]Result // of the tasks, as they come in
 	next    int        // the first task that is not committed
 
-	lines    []string // what is wrong with it, for the NACK: as many as that has room for
-	told     int      // bytes of lines
-	nameless bool     // an entry's name could not be read
-	twice    []*entry
-	gone     []*entry // that the response lists without a body
+	lines    []string        // what is wrong with it, for the NACK: as many as that has room for
+	told     int             // bytes of lines
+	nameless bool            // an entry's name could not be read
+	twice    []*entry        // that it names more than once
+	repeats  map[*entry]bool // the same
+	gone     []*entry        // that the response lists without a body
 	aliased  []aliased
-	healed   []*collection // that had an error before
-	changed  bool          // something in it was new
-	resumes  bool          // it spoke of something whose version was withheld
+	healed   []healed // collections that had an error before
+	changed  bool     // something in it was new
+	missed   bool     // something in it was not wanted any more when it was decoded
+	resumes  bool     // it spoke of something whose version was withheld
 
 	valid, invalid int // entries, as [Notice] counts them
 
 	then *Received // a response of the type that has to wait for this one
+}
+
+// healed is a collection that a response speaks of, and the error that it had.
+type healed struct {
+	*collection
+	fault *Fault
 }
 
 // on says whether a response of this incarnation is being worked on, or waits for it.
@@ -57,6 +65,15 @@ var hashSeed = maphash.MakeSeed()
 
 // hashOf is never 0.
 func hashOf(payload []byte) uint64 { return maphash.Bytes(hashSeed, payload) | 1 }
+
+// hashOfEntry tells the bytes of a locator from the same bytes of a resource.
+func hashOfEntry(payload []byte, locator bool) uint64 {
+	hash := hashOf(payload)
+	if locator {
+		hash ^= 1 << 63
+	}
+	return hash
+}
 
 var (
 	errTwice    = errors.New("the response names the resource more than once")
@@ -104,6 +121,11 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 		// too early is better than one whose answer was missed.
 		ts.starting, ts.star.known = false, true
 	}
+	if s.writing == ts && len(ts.waiting) > 0 {
+		for _, c := range ts.waiting {
+			c.known = c.known || c.self.asked
+		}
+	}
 	ts.nonce, ts.answered, ts.lastPure = r.Nonce, true, time.Time{}
 	m.clear(ts)
 	m.serial++
@@ -122,7 +144,7 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 	for i, e := range m.found {
 		switch {
 		case e == nil:
-		case e.twice:
+		case resp.repeats[e]:
 			resp.invalid++
 		default:
 			m.sort(now, resp, i, e)
@@ -130,7 +152,7 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 	}
 	clear(m.found)
 	for _, a := range resp.aliased {
-		if !a.entry.twice {
+		if !resp.repeats[a.entry] {
 			m.sort(now, resp, a.index, a.entry)
 		}
 	}
@@ -183,12 +205,12 @@ func (m *Machine) find(resp *response, i int) *entry {
 
 // see notes that a response speaks of an entry.
 func (e *entry) see(resp *response) {
-	e.seen, e.twice = resp.serial, false
+	e.seen = resp.serial
 	c := e.of
-	if c.seen = resp.serial; c.self != nil && c.self.fault != nil {
-		c.self.fault = nil
-		resp.healed = append(resp.healed, c)
+	if c.seen != resp.serial && c.self != nil && c.self.fault != nil {
+		resp.healed = append(resp.healed, healed{c, c.self.fault})
 	}
+	c.seen = resp.serial
 	if e.withheld {
 		e.withheld, e.timer = false, 0
 		resp.resumes = true
@@ -240,7 +262,9 @@ func (m *Machine) sort(now time.Time, resp *response, i int, e *entry) {
 	r := &resp.Resources[i]
 	switch err := resp.ts.faultOf(r); {
 	case e.isGlob():
-		m.refuse(now, resp, i, e, errGlob, 0)
+		resp.invalid++
+		resp.line(i, e.name, errGlob)
+		m.failGlob(now, e.of, &Fault{Kind: FaultRejected, Err: errGlob, At: now, Version: resp.versionOf(r)}, false)
 	case err != nil:
 		m.refuse(now, resp, i, e, err, 0)
 	case !r.HasBody:
@@ -279,22 +303,32 @@ func (ts *typeState) faultOf(r *wire.Resource) error {
 	if r.Fault == nil && r.HasTTL && r.TTL <= 0 {
 		return errTTL
 	}
-	if r.Fault == nil && r.HasBody && string(r.TypeURL) != ts.typ.URL {
+	if r.Fault == nil && r.HasBody && string(r.TypeURL) != ts.typ.URL && !ts.redirects(r) {
 		return fmt.Errorf("type URL %q does not match the response's %q", r.TypeURL, ts.typ.URL)
 	}
 	return r.Fault
 }
 
+// locatorURL is the type URL of what stands in a resource's place and says where it is.
+const locatorURL = "type.googleapis.com/xds.core.v3.ResourceLocator"
+
+// redirects says that an entry holds a locator in place of the resource, as those with
+// structured names may (xRFC TP1, "Redirects").
+func (ts *typeState) redirects(r *wire.Resource) bool {
+	return string(r.TypeURL) == locatorURL && ts.typ.URL != locatorURL && bytes.HasPrefix(r.Name, xdstpScheme)
+}
+
 // payload compares a payload with what is known.
 func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
 	r := &resp.Resources[i]
-	if e.held() && string(e.raw) == string(r.Payload) {
+	locator := resp.ts.redirects(r)
+	if e.held() && e.locator == locator && string(e.raw) == string(r.Payload) {
 		resp.valid++
 		m.confirm(e, resp.versionOf(r))
 		resp.ts.stream.ttls.received(now, e, r)
 		return
 	}
-	if f := e.fault; f != nil && f.refused != 0 && f.refused == hashOf(r.Payload) {
+	if f := e.fault; f != nil && f.refused != 0 && f.refused == hashOfEntry(r.Payload, locator) {
 		m.refuse(now, resp, i, e, f.Err, f.refused)
 		return
 	}
@@ -306,8 +340,8 @@ func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
 			Items: make([]Item, 0, left),
 		})
 	}
-	item := Item{Raw: r.Payload, entry: e, index: i}
-	if e.held() && len(e.raw) == len(r.Payload) {
+	item := Item{Raw: r.Payload, Locator: locator, entry: e, index: i}
+	if e.held() && e.locator == locator && len(e.raw) == len(r.Payload) {
 		item.Old = e.raw // may differ in the order of map entries only
 	}
 	t := resp.lastTask()
@@ -355,8 +389,11 @@ func (m *Machine) refuse(now time.Time, resp *response, i int, e *entry, err err
 
 // namedTwice makes a name invalid that a response holds more than once.
 func (resp *response) namedTwice(i int, e *entry) {
-	if !e.twice {
-		e.twice = true
+	if !resp.repeats[e] {
+		if resp.repeats == nil {
+			resp.repeats = map[*entry]bool{}
+		}
+		resp.repeats[e] = true
 		resp.twice = append(resp.twice, e)
 	}
 	resp.line(i, e.name, errTwice)

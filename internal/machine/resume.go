@@ -59,9 +59,8 @@ func (ts *typeState) fit(size int, wanted, members []*entry) (names, listed []*e
 		n++
 	}
 	for _, e := range members[n:] {
-		e.withheld = true
+		ts.withhold(e)
 	}
-	ts.unlisted = append(ts.unlisted, members[n:]...)
 	k := 0
 	if ts.told == wildNone && len(wanted) > 0 {
 		k = 1 // no names at all would ask for everything
@@ -75,10 +74,26 @@ func (ts *typeState) fit(size int, wanted, members []*entry) (names, listed []*e
 		k++
 	}
 	for _, e := range wanted[k:] {
-		e.withheld = e.held()
+		e.withheld = e.listed()
 	}
 	ts.postpone(wanted[k:])
 	return wanted[:k], members[:n]
+}
+
+// withhold notes a member that the server is not told of: it has to speak of it, or there
+// is none.
+func (ts *typeState) withhold(e *entry) {
+	e.withheld = true
+	ts.unlisted = append(ts.unlisted, e)
+}
+
+// withholdForeign withholds the members that another server spoke of.
+func (ts *typeState) withholdForeign() {
+	for _, e := range ts.entries {
+		if e.foreign() && !e.wanted() {
+			ts.withhold(e)
+		}
+	}
 }
 
 // sizeOfVersion is what an initial version takes; 0 if nothing is held.

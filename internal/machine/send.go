@@ -120,7 +120,7 @@ func (ts *typeState) changing() bool {
 	}
 	c := ts.star
 	return len(ts.changed) > 0 || c.wanted() != (ts.told != wildNone) ||
-		c.wanted() && ts.told == wildLegacy && c.explicit > 0
+		c.wanted() && ts.told == wildLegacy && c.explicitly()
 }
 
 // write composes the next message of a type and hands it to the writer. It says whether
@@ -215,7 +215,7 @@ func (m *Machine) requested(now time.Time, c *collection) {
 // silence from now on means nothing: that it is refused, or has an error. What was said on
 // an earlier stream does not count.
 func (ts *typeState) spokenOf(e *entry) bool {
-	return ts.answered && (e.status == StatusNacked || e.status == StatusReceivedError)
+	return ts.answered && !e.foreign() && (e.status == StatusNacked || e.status == StatusReceivedError)
 }
 
 // applyChanges brings the names up to what is wanted and returns what that changed. What

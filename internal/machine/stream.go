@@ -40,8 +40,7 @@ type stream struct {
 	ignored   map[string]string // nonces of types that were not asked for
 	clock     clock
 	timers    []timer // in order of at
-	lastTimer uint32
-	ttls      ttls // of all incarnations
+	ttls      ttls    // of all incarnations
 
 	// undelivered are the incarnations that a response came from of which handlers are
 	// still told: one, unless the stream was given up under the first.
@@ -133,10 +132,10 @@ func (m *Machine) startTimer(now time.Time, s *stream, t timer) {
 	if period <= 0 {
 		return
 	}
-	if s.lastTimer++; s.lastTimer == 0 {
-		s.lastTimer++ // 0 is none
+	if m.lastTimer++; m.lastTimer == 0 {
+		m.lastTimer++ // 0 is none
 	}
-	t.id, t.at = s.lastTimer, s.clock.at(now)+period
+	t.id, t.at = m.lastTimer, s.clock.at(now)+period
 	*t.running() = t.id
 	s.timers = append(s.timers, t)
 }
@@ -349,6 +348,7 @@ func (m *Machine) retract(r Ref) bool {
 func (m *Machine) wanted(now time.Time, s *stream, by int) {
 	s.watches += by
 	switch {
+	case by == 0:
 	case s.watches == 0 && (s.state == up || s.state == opening):
 		s.lingerUntil = now.Add(m.config.Linger)
 	case s.watches == 0:
@@ -414,14 +414,18 @@ func (m *Machine) recovered(s *stream) {
 
 func (m *Machine) tellClear(s *stream) {
 	for _, ts := range s.order {
-		for _, e := range ts.inOrder() {
-			m.reassure(e)
-		}
-		for _, c := range ts.collections() {
-			if c.ambient {
-				c.ambient = false
-				m.tellCollection(c, Notice{Kind: NoticeAmbient})
-			}
+		m.tellTypeClear(ts)
+	}
+}
+
+func (m *Machine) tellTypeClear(ts *typeState) {
+	for _, e := range ts.inOrder() {
+		m.reassure(e)
+	}
+	for _, c := range ts.collections() {
+		if c.ambient {
+			c.ambient = false
+			m.tellCollection(c, Notice{Kind: NoticeAmbient})
 		}
 	}
 }

@@ -111,10 +111,14 @@ func (m *Machine) suspect(now time.Time, ts *typeState, err error) {
 
 // clear ends all doubt of a type: the server answered.
 func (m *Machine) clear(ts *typeState) {
-	if ts.fault != nil {
-		m.logType(ts, false, "the server answers for the type now")
-	}
+	held := ts.fault != nil
 	ts.suspicion = suspicion{cleared: true}
+	if held {
+		m.logType(ts, false, "the server answers for the type now")
+		if ts.stream.fault == nil {
+			m.tellTypeClear(ts)
+		}
+	}
 }
 
 // trouble is why the type is not served; nil if nothing is known to be wrong.

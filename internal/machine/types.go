@@ -175,7 +175,7 @@ func (ts *typeState) prune() {
 func (m *Machine) watch(now time.Time, w *Watch) {
 	ch := m.chainOf(int(w.Source), w.Type.URL)
 	if ch.watches++; ch.watches == 1 {
-		ch.active = 0
+		m.begin(ch)
 	}
 	s := ch.stream()
 	ts := s.typeOf(w.Type)
@@ -183,7 +183,9 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	held := m.attach(ts.collectionOf(ch, w), w)
 	m.wanted(now, s, +1)
 	m.standBy(now, ch, w)
+	w.owed++ // until it is told of what is held, of nothing else
 	told := s.fault != nil && m.fallBackChain(now, ch) && ch.stream().fault != nil
+	w.owed--
 	switch {
 	case w.Wildcard:
 		m.replayAll(w)
@@ -292,7 +294,7 @@ func (ts *typeState) drop(e *entry) {
 
 // forget drops what nobody wants any more.
 func (ts *typeState) forget(e *entry) {
-	if e.wanted() || ts.member(e) || !e.live() {
+	if e.wanted() || ts.member(e) || !e.live() || ts.leaveToStar(e) {
 		return
 	}
 	ts.drop(e)

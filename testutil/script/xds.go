@@ -27,6 +27,7 @@ var urls = map[string]string{
 	"eds":  "envoy.config.endpoint.v3.ClusterLoadAssignment",
 	"lds":  "envoy.config.listener.v3.Listener",
 	"rds":  "envoy.config.route.v3.RouteConfiguration",
+	"leds": "envoy.config.endpoint.v3.LbEndpoint", // named by the wrapper alone
 	"vhds": "envoy.config.route.v3.VirtualHost",
 	"sds":  "envoy.extensions.transport_sockets.tls.v3.Secret",
 	"foo":  "test.Foo", // named by the wrapper alone
@@ -38,7 +39,7 @@ func Kinds() map[string]resource.Kind {
 	kinds := map[string]resource.Kind{}
 	for short, name := range urls {
 		o := resource.Options{NameField: 1, FullState: short == "cds" || short == "lds"}
-		if short == "foo" {
+		if short == "foo" || short == "leds" {
 			o.NameField = 0
 		}
 		kinds[short] = resource.Custom(resource.TypePrefix+name, o, decode)

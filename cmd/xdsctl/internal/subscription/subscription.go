@@ -4,6 +4,7 @@ package subscription
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/xdswatch/xdswatch/resource"
@@ -22,7 +23,7 @@ type Subscription struct {
 	Explicit bool
 }
 
-// Wildcard is the name of everything, and of a collection as a whole in its events.
+// Wildcard is the name of everything, also as a whole in its events.
 const Wildcard = "*"
 
 // collectionSuffix ends the type of a list collection (xRFC TP1).
@@ -45,8 +46,8 @@ func Parse(text string) (Subscription, error) {
 		s.Name, s.Collection = Wildcard, true
 	case name == Wildcard:
 		s.Collection, s.Explicit = true, true
-	case xdstp.IsGlob(name):
-		s.Collection = true
+	case xdstp.IsXDSTP(name):
+		s.Collection = isCollection(name)
 	}
 	return s, nil
 }
@@ -54,19 +55,33 @@ func Parse(text string) (Subscription, error) {
 // structured takes the type from the name itself.
 func structured(text string) Subscription {
 	s := Subscription{Name: canonical(text)}
-	n, err := xdstp.Parse(text)
+	l, err := xdstp.ParseLocator(text)
 	if err != nil {
 		return s
 	}
-	s.TypeURL = resource.TypePrefix + n.Type
-	s.Collection = n.IsGlob() || strings.HasSuffix(n.Type, collectionSuffix)
+	s.TypeURL = resource.TypePrefix + strings.TrimSuffix(l.Name.Type, collectionSuffix)
+	s.Collection = isCollection(text)
 	return s
+}
+
+// isCollection says whether a structured name is that of a glob or a list. An inline entry
+// of a list is one resource.
+func isCollection(name string) bool {
+	l, err := xdstp.ParseLocator(name)
+	if err != nil {
+		return false
+	}
+	entry := slices.ContainsFunc(l.Directives, func(d xdstp.Directive) bool { return d.Alt == nil })
+	return l.Name.IsGlob() || strings.HasSuffix(l.Name.Type, collectionSuffix) && !entry
 }
 
 // canonical makes equal names have equal texts; a malformed one stays as it is.
 func canonical(name string) string {
-	if c, err := xdstp.Canonical(name); err == nil {
-		return c
+	if !xdstp.IsXDSTP(name) {
+		return name
+	}
+	if l, err := xdstp.ParseLocator(name); err == nil {
+		return l.String()
 	}
 	return name
 }

@@ -34,7 +34,12 @@ func TestParse(t *testing.T) {
 		{"xdstp://a/example.Thing/x", subscription.Subscription{TypeURL: mine, Name: "xdstp://a/example.Thing/x"}},
 		{"xdstp://a/example.Thing/x?b=2&a=1", subscription.Subscription{TypeURL: mine, Name: "xdstp://a/example.Thing/x?a=1&b=2"}},
 		{"xdstp://a/example.Thing/x/*", subscription.Subscription{TypeURL: mine, Name: "xdstp://a/example.Thing/x/*", Collection: true}},
-		{"xdstp://a/example.ThingCollection/x", subscription.Subscription{TypeURL: mine + "Collection", Name: "xdstp://a/example.ThingCollection/x", Collection: true}},
+		{"xdstp://a/example.ThingCollection/x", subscription.Subscription{TypeURL: mine, Name: "xdstp://a/example.ThingCollection/x", Collection: true}},
+		{"xdstp://a/example.ThingCollection/x#entry=y", subscription.Subscription{TypeURL: mine, Name: "xdstp://a/example.ThingCollection/x#entry=y"}},
+		{"xdstp://a/example.Thing/x?b=&a=#alt=xdstp://%2562/example.Thing/x", subscription.Subscription{TypeURL: mine, Name: "xdstp://a/example.Thing/x?a=&b=#alt=xdstp://b/example.Thing/x"}},
+		{"xdstp://a/example.Thing/x#y", subscription.Subscription{Name: "xdstp://a/example.Thing/x#y"}},
+		{"cds:xdstp://a/envoy.config.cluster.v3.ClusterCollection/x", subscription.Subscription{
+			TypeURL: clusters, Name: "xdstp://a/envoy.config.cluster.v3.ClusterCollection/x", Collection: true}},
 		{"xdstp://a", subscription.Subscription{Name: "xdstp://a"}},
 		{"cds:xdstp://a/envoy.config.cluster.v3.Cluster/*", subscription.Subscription{
 			TypeURL: clusters, Name: "xdstp://a/envoy.config.cluster.v3.Cluster/*", Collection: true}},
