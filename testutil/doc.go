@@ -53,6 +53,11 @@
 // [NewTCPProxy] stands between a client and any server on TCP, and cuts, delays or
 // swallows what passes.
 //
+// # Files
+//
+// [EncodeFile], [PlaceFile], [BeginFile] and [ConfigMap] write the files of a file source as
+// programs and Kubernetes do: moved into place, in place and half done, swapped by a link.
+//
 // # Certificates
 //
 // [NewCA] makes an authority whose certificates may be of any validity, expired ones

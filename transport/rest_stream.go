@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -69,12 +70,12 @@ func newRESTStream(ctx context.Context, c *restConn) *restStream {
 
 // Send is documented at [Stream]. The message is an encoded DiscoveryRequest; it is what
 // the next poll says, unless another is sent before. Send does not wait for the poll.
-func (s *restStream) Send(msg []byte) error {
+func (s *restStream) Send(msg ...[]byte) error {
 	if s.ctx.Err() != nil {
 		return ErrStreamEnded
 	}
 	request := &discoveryv3.DiscoveryRequest{}
-	if err := proto.Unmarshal(msg, request); err != nil {
+	if err := proto.Unmarshal(slices.Concat(msg...), request); err != nil {
 		s.cancel(status.Errorf(codes.Internal, "not a DiscoveryRequest: %v", err))
 		return ErrStreamEnded
 	}
