@@ -16,7 +16,7 @@ func (s ManagementServer) Key() string {
 	b := fmt.Appendf(nil, "%q %+v %t %t %q %q %d %d %t ", s.URI, s.Features, s.Delta, s.PerType,
 		s.Headers, s.HostAuthority, s.RetryBase, s.RetryMax, s.NodeOnEveryRequest)
 	b = s.ChannelCreds.appendIdentity(b)
-	if limit := s.RateLimit.withDefaults(); limit != nil {
+	if limit := s.RateLimit.WithDefaults(); limit != nil {
 		b = fmt.Appendf(b, "rate %+v ", *limit)
 	}
 	if s.REST != nil {

@@ -31,7 +31,8 @@ func (r *RateLimit) clone() *RateLimit {
 	return &out
 }
 
-func (r *RateLimit) withDefaults() *RateLimit {
+// WithDefaults is a copy with defaults filled; nil of nil.
+func (r *RateLimit) WithDefaults() *RateLimit {
 	out := r.clone()
 	if out != nil && out.MaxTokens == 0 {
 		out.MaxTokens = defaultMaxTokens
@@ -67,7 +68,7 @@ func (x field) rateLimit() *RateLimit {
 			fill.fault("%s", reason)
 		}
 	}
-	return limit.withDefaults()
+	return limit.WithDefaults()
 }
 
 // digits is the text of a number, which protobuf's JSON allows in a string too.

@@ -81,7 +81,7 @@ func (v *validator) server(path string, s ManagementServer) {
 	if s.RetryMax < 0 || s.RetryMax != 0 && s.RetryMax < s.RetryBase {
 		v.fault(path+".RetryMax", shown(s.RetryMax.String()), "must not be less than RetryBase")
 	}
-	if limit := s.RateLimit.withDefaults(); limit != nil {
+	if limit := s.RateLimit.WithDefaults(); limit != nil {
 		if reason := rateFault(limit.FillRate); reason != "" {
 			v.fault(path+".RateLimit.FillRate", fmt.Sprint(limit.FillRate), reason)
 		}
