@@ -88,6 +88,7 @@ var (
 func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	s.clock.hold(now)
 	s.ttls.clock.hold(now)
+	s.pauses.hold(now)
 	s.responded, s.reading = true, false
 	s.undelivered = append(s.undelivered, s.ref())
 	m.take(now, s, r)

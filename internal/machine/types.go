@@ -195,6 +195,7 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	case !told:
 		m.tellKnown(w.entry, []*Watch{w})
 	}
+	m.beginFetch(now, w)
 }
 
 // attach lets a watch join its entry or collection, and says whether it has to wait for a
