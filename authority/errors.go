@@ -38,19 +38,13 @@ var (
 	// ErrOwnParam is a name that a program gave with a context parameter "xds.…", which
 	// are those that a client adds itself (xRFC TP1).
 	ErrOwnParam = errors.New("its context parameter is one that the client adds itself")
-	// ErrScheme is a locator that leads out of xDS: of scheme http or file.
-	ErrScheme = errors.New("its scheme is not xdstp")
-	// ErrEntry is an entry directive that is empty or not on a list collection (xRFC TP1).
-	ErrEntry = errors.New("an entry directive must name an entry of a list collection")
-	// ErrAltForm is the alternative of one resource that is a collection, or the reverse.
-	ErrAltForm = errors.New("of the locator and its alternative one is a collection, and the other is not")
 )
 
 // NameError says why a text is not the name of a resource or collection of a type.
 type NameError struct {
 	Name    string
 	TypeURL string
-	// Err is one of the sentinels of this package, an [*xdstp.Error], or an [*AltError].
+	// Err is one of the sentinels of this package, or an [*xdstp.Error].
 	Err error
 }
 
@@ -61,18 +55,6 @@ func (e *NameError) Error() string {
 
 // Unwrap gives the reason.
 func (e *NameError) Unwrap() error { return e.Err }
-
-// AltError is a fault of a locator's alternative.
-type AltError struct {
-	// Err is a [*NameError] or [*UnknownAuthorityError] of the alternative, or [ErrAltForm].
-	Err error
-}
-
-// Error implements error.
-func (e *AltError) Error() string { return fmt.Sprintf("alternative: %v", e.Err) }
-
-// Unwrap gives the fault.
-func (e *AltError) Unwrap() error { return e.Err }
 
 // UnknownAuthorityError is a well-formed name whose authority the bootstrap does not have.
 // It is a [bootstrap.ErrUnknownAuthority].

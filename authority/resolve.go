@@ -3,6 +3,7 @@ package authority
 import (
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
@@ -52,6 +53,9 @@ type Resolved struct {
 	Servers []bootstrap.ManagementServer
 	// FallbackOnReachabilityOnly is the authority's (gRFC A95).
 	FallbackOnReachabilityOnly bool
+	// InitialFetchTimeout is how long the source has a watch wait for its first answer; 0 or
+	// less is no bound (initial_fetch_timeout of envoy.config.core.v3.ConfigSource).
+	InitialFetchTimeout time.Duration
 	// Default says that the bootstrap's default source answers.
 	Default bool
 	// Peer is set if the source that a watch brought along answers, and not the
@@ -99,6 +103,23 @@ func (t *Table) Resolve(typeURL, name string) (Resolved, error) {
 	return t.resolve(typeURL, name, n, form)
 }
 
+// ResolveReceived is [Table.Resolve] for a structured name that a server sent, in a
+// locator: its context parameters may be any.
+func (t *Table) ResolveReceived(typeURL string, n xdstp.Name) (Resolved, error) {
+	text := n.String()
+	err := checkText(text)
+	if err == nil {
+		var form Form
+		if form, err = formOf(typeURL, n); err == nil && form != Single {
+			err = notSingle(form)
+		}
+	}
+	if err != nil {
+		return Resolved{}, &NameError{Name: text, TypeURL: typeURL, Err: err}
+	}
+	return t.resolve(typeURL, text, n, Single)
+}
+
 // ResolveCollection understands the name of a collection of resources of a type, and finds
 // its servers: "*" (for which "" is short), a glob, or a list collection, whose type
 // segment is that of the resources with "Collection" behind it (xRFC TP1).
@@ -133,6 +154,7 @@ func (t *Table) resolveOld(typeURL, name string, form Form) (Resolved, error) {
 	return Resolved{
 		Old: true, Form: form, TypeURL: typeURL, Name: name, Peer: from.peer,
 		Servers: from.servers, FallbackOnReachabilityOnly: from.reachabilityOnly,
+		InitialFetchTimeout: from.fetchTimeout,
 	}, nil
 }
 
@@ -149,6 +171,7 @@ func (t *Table) resolve(typeURL, text string, n xdstp.Name, form Form) (Resolved
 		Authority: n.Authority, Form: form, TypeURL: typeURL, Name: n.String(),
 		Default: from.isDefault, Peer: from.peer,
 		Servers: from.servers, FallbackOnReachabilityOnly: from.reachabilityOnly,
+		InitialFetchTimeout: from.fetchTimeout,
 	}, nil
 }
 

@@ -20,6 +20,8 @@ import (
 	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/xdstp"
+	"github.com/xdswatch/xdswatch/xdstp/nodeparams"
 )
 
 // Errors of the client's methods.
@@ -48,9 +50,12 @@ type Client struct {
 	engine  *engine.Engine
 	table   *authority.Table
 	sources sources
-	closed  atomic.Bool
-	ended   chan struct{} // closed when all but handlers is over
-	done    chan struct{} // closed when handlers are too
+	view    *view // of watches that bring nothing along
+	// nodeParams are added to collections of Listeners and Clusters.
+	nodeParams []xdstp.Param
+	closed     atomic.Bool
+	ended      chan struct{} // closed when all but handlers is over
+	done       chan struct{} // closed when handlers are too
 
 	mu      sync.Mutex
 	types   map[string]*watchedType
@@ -82,8 +87,13 @@ func New(config Config) (*Client, error) {
 		return nil, err
 	}
 	config = config.withDefaults()
+	params, err := nodeparams.Render(boot.Node, boot.NodeContextParams)
+	if err != nil {
+		return nil, err
+	}
 	c := &Client{
-		config: config, boot: boot, node: boot.Node.GetId(), table: table,
+		nodeParams: params,
+		config:     config, boot: boot, node: boot.Node.GetId(), table: table, view: &view{table: table},
 		ended: make(chan struct{}), done: make(chan struct{}), types: map[string]*watchedType{},
 		watches: map[*core]struct{}{}, settled: make(chan struct{}),
 	}
@@ -120,6 +130,12 @@ func (c *Client) engineConfig() (engine.Config, error) {
 // runs, later events of its authority wait, and so does the next response of the server. Of
 // trouble with the server that comes and goes meanwhile only the newest state is told.
 //
+// A structured name may be redirected by its server, and may have directives (xRFC TP1):
+// "#entry=name" is an inline entry of the list collection before it, and "#alt=url" where
+// to look while the server cannot be reached and nothing is held. They are followed, up to
+// [MaxHops]; events have the name that was asked for, and Locator says where they are from.
+// While the place of a value is taken by something that has not answered yet, it stays good.
+//
 // The end of ctx ends the watch; so do [Watch.Stop] and [Client.Close]. Nothing is told of
 // these ends.
 //
@@ -131,22 +147,38 @@ func (c *Client) Watch(ctx context.Context, kind resource.Kind, name string, h H
 		return nil, ErrNilHandler
 	}
 	o := options(opts)
-	w, err := c.prepare(ctx, kind, name, o)
+	v, err := c.check(ctx, kind, o)
 	if err != nil {
 		return nil, err
 	}
-	s := &single{core: core{client: c, ctx: ctx}, handler: h}
-	w.Owner = s
-	return s.start(w, kind, o)
+	a, err := c.prepare(kind, name, v)
+	if err != nil {
+		return nil, err
+	}
+	s := &single{core: core{client: c, ctx: ctx, view: v}, handler: h}
+	if a.watch.Owner = s; a.at != nil {
+		s.inner = newInner(c)
+		s.inner.follow = c.newFollow(kind, a, s.inner, s)
+		a.watch.Owner = s.inner.follow.root
+	}
+	return s.start(a.watch, o)
 }
 
 // WatchAll subscribes to a whole collection. "*" is every resource of the type, as far as
 // the top-level servers have any (xDS protocol, "Wildcard subscriptions"). A glob,
 // "xdstp://authority/type/path/*", is the resources whose names have one more segment in its
-// place and the same context parameters (xRFC TP1). The handler gets the members' events in
-// batches: first what is held, later what changes. The first state is complete with the
-// event of kind [KindSynced], of an empty collection too. What concerns the collection as a
-// whole has its name in Event.Name.
+// place and the same context parameters. The URL of a list collection, whose type segment is
+// that of the type with "Collection" behind it, is what that lists (xRFC TP1). The handler
+// gets the members' events in batches: first what is held, later what changes. The first
+// state is complete with the event of kind [KindSynced], of an empty collection too. What
+// concerns the collection as a whole has its name in Event.Name.
+//
+// The members of a list are called by their locators, and its inline entries by its URL
+// with "#entry=name"; what has no name, by its URL with "#" and its index. A list is synced
+// when of each member something is known: a value, that there is none, or a failure. A
+// member that it lists no more is told to be removed; without a list all are, and the list
+// does not exist. A listed name that cannot be used, or comes twice, is told to have failed,
+// and hides nobody else.
 //
 // Otherwise it is as [Client.Watch].
 func (c *Client) WatchAll(ctx context.Context, kind resource.Kind, collection string, h BatchHandler, opts ...WatchOption) (*Watch, error) {
@@ -154,54 +186,41 @@ func (c *Client) WatchAll(ctx context.Context, kind resource.Kind, collection st
 		return nil, ErrNilHandler
 	}
 	o := options(opts)
-	w, err := c.prepareAll(ctx, kind, collection, o)
+	v, err := c.check(ctx, kind, o)
 	if err != nil {
 		return nil, err
 	}
-	s := &everything{core: core{client: c, ctx: ctx}, name: w.Name, handler: h, batch: batcher{client: c}}
-	w.Owner = s
-	return s.start(w, kind, o)
+	switch l, isList, err := c.listOf(kind, collection); {
+	case err != nil:
+		return nil, c.configError(kind, collection, err)
+	case isList:
+		return c.watchList(ctx, kind, l, h, v, o)
+	}
+	w, err := c.prepareAll(kind, collection, v)
+	if err != nil {
+		return nil, err
+	}
+	s := &everything{core: core{client: c, ctx: ctx, view: v}, name: w.Name, handler: h, batch: batcher{client: c}}
+	w.Owner, w.Explicit = s, o.explicit
+	return s.start(w, o)
 }
 
 // wildcard is the name of everything.
 const wildcard = "*"
 
 // prepareAll checks what the watch of a collection is to be and finds its server.
-func (c *Client) prepareAll(ctx context.Context, kind resource.Kind, collection string, o watchOptions) (*machine.Watch, error) {
-	if err := c.check(ctx, kind); err != nil {
-		return nil, err
-	}
-	table, err := c.tableFor(o)
-	if err != nil {
-		return nil, c.configError(kind, collection, err)
-	}
-	r, err := table.ResolveCollection(kind.TypeURL(), collection)
+func (c *Client) prepareAll(kind resource.Kind, collection string, v *view) (*machine.Watch, error) {
+	r, err := v.table.ResolveCollection(kind.TypeURL(), collection)
 	if errors.Is(err, authority.ErrNotCollection) {
 		err = fmt.Errorf("%w: %w", ErrCollection, err)
 	}
+	if err == nil {
+		r.Name, err = c.inContext(kind, r.Name, true)
+	}
 	if err != nil {
 		return nil, c.configError(kind, collection, err)
 	}
-	return c.place(kind, r, o, machine.Watch{Wildcard: true, Explicit: o.explicit})
-}
-
-// prepare checks what a watch is to be and finds its server.
-func (c *Client) prepare(ctx context.Context, kind resource.Kind, name string, o watchOptions) (*machine.Watch, error) {
-	if err := c.check(ctx, kind); err != nil {
-		return nil, err
-	}
-	if name == wildcard {
-		return nil, c.configError(kind, name, fmt.Errorf("%w: %q is every resource of a type; watch it with WatchAll", ErrCollection, name))
-	}
-	table, err := c.tableFor(o)
-	if err != nil {
-		return nil, c.configError(kind, name, err)
-	}
-	r, err := table.Resolve(kind.TypeURL(), name)
-	if err != nil {
-		return nil, c.configError(kind, name, err)
-	}
-	return c.place(kind, r, o, machine.Watch{})
+	return c.place(kind, r, v, machine.Watch{Wildcard: true})
 }
 
 func methodOf(kind resource.Kind, delta bool) string {
@@ -212,15 +231,17 @@ func methodOf(kind resource.Kind, delta bool) string {
 	return sotw
 }
 
-// check says what is wrong with a watch whatever it is of.
-func (c *Client) check(ctx context.Context, kind resource.Kind) error {
+// check says what is wrong with a watch whatever it is of, and how its names are looked up.
+func (c *Client) check(ctx context.Context, kind resource.Kind, o watchOptions) (*view, error) {
 	switch {
 	case c.closed.Load():
-		return ErrClosed
+		return nil, ErrClosed
 	case kind == nil:
-		return ErrNilType
+		return nil, ErrNilType
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
 	}
-	return ctx.Err()
+	return c.viewOf(o)
 }
 
 // typeOf finds or makes the machine's type of a kind. A type URL has one kind.
@@ -240,12 +261,20 @@ func (c *Client) typeOf(kind resource.Kind, name string) (*machine.Type, error) 
 	return &t.Type, nil
 }
 
+// kindOf is the kind of a type URL that is watched.
+func (c *Client) kindOf(typeURL string) resource.Kind {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.types[typeURL].kind
+}
+
 // ResetBackoff ends all waits between attempts to reach a server now, for a program that
 // knows that the network is back.
 func (c *Client) ResetBackoff() { c.engine.ResetBackoff() }
 
 // Ready blocks until every watch has had its first answer: a value, an absence or an
-// error of the resource. Trouble with a server is no answer. It returns nil then,
+// error of the resource. Trouble with a server is no answer, but the end of a watch's
+// [InitialFetchTimeout] is taken for one. It returns nil then,
 // [ErrClosed], the error of ctx, or [ErrInHandler] inside a handler, for which other
 // events wait.
 func (c *Client) Ready(ctx context.Context) error {

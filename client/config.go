@@ -14,6 +14,8 @@ import (
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/transport"
+	"github.com/xdswatch/xdswatch/transport/file"
+	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // Version of this library, as management servers see it in user_agent_version.
@@ -59,7 +61,8 @@ type Config struct {
 	// would send. It must not block for long: the stream waits for it.
 	Node func(*corev3.Node) *corev3.Node
 	// NodeOnEveryRequest sends the node always; otherwise with a stream's first request
-	// only (xDS protocol, "Basic Protocol Overview").
+	// only (xDS protocol, "Basic Protocol Overview"), unless the bootstrap asks for it (Envoy's
+	// set_node_on_first_message_only).
 	NodeOnEveryRequest bool
 
 	// Variant wins over what the bootstrap says of its servers.
@@ -84,6 +87,12 @@ type Config struct {
 	// than the last wait.
 	Backoff func() backoff.BackOff
 
+	// Context says which context parameters are added to the structured names that the
+	// program asks for, given the URL of a type: what the client can do with it, and what is
+	// known of the resource (xRFC TP1, "Context parameters"). Events show names with them.
+	// Envoy's node_context_params are added besides, to collections of Listeners and
+	// Clusters. nil adds nothing. It is called by Watch and the like, and must not block.
+	Context xdstp.ContextFunc
 	// DeletionPolicy of all servers. Keep is as if each had the feature
 	// ignore_resource_deletion (gRFC A53).
 	DeletionPolicy DeletionPolicy
@@ -97,7 +106,11 @@ type Config struct {
 
 	// GRPC configures connections: keepalive, sizes, headers, dial options.
 	GRPC transport.GRPCConfig
-	// Transport makes connections in place of gRPC.
+	// REST configures polling, of servers that have REST in the bootstrap.
+	REST transport.RESTConfig
+	// File configures the reading of files, of servers that have File in the bootstrap.
+	File file.Config
+	// Transport makes connections in place of all these.
 	Transport transport.Builder
 }
 
@@ -123,13 +136,22 @@ func (c Config) withDefaults() Config {
 		c.Linger = defaultLinger
 	}
 	if c.Transport == nil {
-		c.Transport = transport.NewGRPC(c.GRPC)
+		if c.File.Logger == nil {
+			c.File.Logger = c.Logger
+		}
+		c.Transport = file.NewBuilder(c.File, transport.ByServer{
+			GRPC: transport.NewGRPC(c.GRPC), REST: transport.NewREST(c.REST),
+		})
 	}
 	return c
 }
 
-// override lets the program's choice win over the bootstrap's.
+// override lets the program's choice win over the bootstrap's, where there is one: files
+// and servers that are polled know a single way.
 func (c Config) override(s bootstrap.ManagementServer) bootstrap.ManagementServer {
+	if s.REST != nil || s.File != nil {
+		return s
+	}
 	if c.Variant != FromBootstrap {
 		s.Delta = c.Variant == Delta
 	}
@@ -142,9 +164,11 @@ func (c Config) override(s bootstrap.ManagementServer) bootstrap.ManagementServe
 func (c *Client) engineServer(s bootstrap.ManagementServer) engine.Server {
 	es := engine.Server{
 		Server: machine.Server{
-			Delta: s.Delta, PerType: s.PerType,
+			Delta: s.Delta, PerType: s.PerType, FullState: s.File != nil,
 			KeepDeleted:      s.Features.IgnoreResourceDeletion,
 			FailOnDataErrors: s.Features.FailOnDataErrors,
+			NodeAlways:       s.NodeOnEveryRequest,
+			Rate:             rateOf(s.RateLimit),
 		},
 		URI:     s.URI,
 		Connect: func() (transport.Conn, error) { return c.config.Transport.Build(s) },
@@ -171,6 +195,17 @@ func (c *Client) engineServer(s bootstrap.ManagementServer) engine.Server {
 		es.Backoff = engine.NewBackoff(initial, most)
 	}
 	return es
+}
+
+// rateOf is what the machine keeps to.
+func rateOf(l *bootstrap.RateLimit) machine.Rate {
+	const year = 365 * 24 * time.Hour
+	if l == nil {
+		return machine.Rate{}
+	}
+	limit := l.WithDefaults()
+	every := max(float64(time.Second)/limit.FillRate, 1)
+	return machine.Rate{Tokens: int64(limit.MaxTokens), Every: time.Duration(min(every, float64(year)))}
 }
 
 // nodeMaker returns what makes the node of a stream. Features are only those that are

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // Status of a resource, by the names of CSDS's ClientResourceStatus: "REQUESTED",
@@ -25,6 +26,9 @@ type State struct {
 	Err       error     `json:"-"`                // what is wrong, nil if nothing
 	Raw       []byte    `json:"-"`                // the value's bytes; nil if none is held, read only
 	Watched   bool      `json:"watched"`          // by name; members of a collection need not be
+	// Redirect is the canonical locator that Raw is of: the resource is elsewhere. "" of all
+	// others.
+	Redirect string `json:"redirect,omitempty"`
 }
 
 // MarshalJSON writes the state with its error as {"kind", "message"}.
@@ -65,6 +69,11 @@ func (c *Client) state(r machine.Resource) State {
 	s := State{
 		Type: r.TypeURL, Name: r.Name, Authority: r.Authority, Status: Status(r.Status.String()),
 		Version: r.Version, Server: c.server(r.Server).URI, Updated: r.Updated, Raw: r.Raw, Watched: r.Watched,
+	}
+	if r.Locator {
+		if l, err := xdstp.DecodeLocator(r.Raw); err == nil {
+			s.Redirect = l.String()
+		}
 	}
 	if r.Fault != nil {
 		s.Err = c.resourceError(r.Fault, r.Server, r.TypeURL, r.Name)

@@ -56,7 +56,7 @@ const (
 func (r Reason) String() string { return machine.Reason(r).String() }
 
 // Event is something that happened to a resource, or to a collection as a whole: then its
-// name is "*".
+// name is the collection's, "*" or a canonical URL.
 type Event struct {
 	Kind      Kind
 	Type      string // URL
@@ -64,10 +64,13 @@ type Event struct {
 	Authority string // of an xdstp name
 	Version   string // of the value: the resource's own in delta, else the response's
 	Server    string // URI of the management server
-	Reason    Reason // of KindDoesNotExist
-	Err       error  // of KindFailed and KindAmbientError: a [*ResourceError]
-	Value     any    // of KindUpdated; shared between watches, read only
-	Raw       []byte // its bytes as received; shared, read only
+	// Locator is the canonical text of the locator that serves: where redirects lead, or an
+	// alternative that is used; "" if it is the name itself. Name stays what was asked for.
+	Locator string
+	Reason  Reason // of KindDoesNotExist
+	Err     error  // of KindFailed and KindAmbientError: a [*ResourceError]
+	Value   any    // of KindUpdated; shared between watches, read only
+	Raw     []byte // its bytes as received; shared, read only
 }
 
 // Handler takes the events of one resource. It has to return: one that ends its goroutine
@@ -123,6 +126,13 @@ func (c *Client) event(n *machine.Notice) *Event {
 	ev := c.newEvent(n)
 	n.Owner = ev
 	return ev
+}
+
+// rejected is the error of what was refused on the side of an event.
+func (c *Client) rejected(ev *Event, err error) error {
+	return &ResourceError{
+		Kind: ErrorRejected, Type: ev.Type, Name: ev.Name, Server: ev.Server, NodeID: c.node, Version: ev.Version, Err: err,
+	}
 }
 
 func (c *Client) newEvent(n *machine.Notice) *Event {

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/xdswatch/xdswatch/internal/engine"
+	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
 )
 
@@ -59,20 +62,24 @@ type getSlot struct {
 // if what the server has cannot be used; [ErrTooManyNames]; [ErrInHandler] inside a
 // handler if nothing is held; and ctx's error, with the last trouble that stood in the way.
 func (c *Client) Get(ctx context.Context, kind resource.Kind, name string, opts ...WatchOption) (Event, error) {
-	opts = append(opts, uncounted)
-	w, err := c.prepare(ctx, kind, name, options(opts))
+	opts = slices.Concat(opts, []WatchOption{uncounted})
+	v, err := c.check(ctx, kind, options(opts))
 	if err != nil {
 		return Event{}, err
 	}
-	key := getKey{w.Type.URL, w.Name, w.Source}
+	a, err := c.prepare(kind, name, v)
+	if err != nil {
+		return Event{}, err
+	}
+	key := getKey{kind.TypeURL(), a.name, a.watch.Source}
 	if ev, ok := c.gets.known(key); ok {
 		return c.result(ev)
 	}
-	if ev, ok, err := c.held(int(w.Source), kind, w.Name); ok {
+	if ev, ok, err := c.held(kind, a); ok {
 		return ev, err
 	}
 	if c.engine.InHandler() {
-		return Event{}, fmt.Errorf("%w: %s %q is not held", ErrInHandler, w.Type.URL, w.Name)
+		return Event{}, fmt.Errorf("%w: %s %q is not held", ErrInHandler, key.typeURL, key.name)
 	}
 	slot, err := c.gets.acquire(c, key, kind, opts)
 	if err != nil {
@@ -89,23 +96,55 @@ func (c *Client) Get(ctx context.Context, kind resource.Kind, name string, opts 
 	}
 }
 
-// held decodes a value that some watch holds already.
-func (c *Client) held(source int, kind resource.Kind, name string) (Event, bool, error) {
-	r, ok := c.engine.Held(source, kind.TypeURL(), name)
-	if !ok || r.Raw == nil {
-		return Event{}, false, nil
-	}
-	value, err := c.engine.Decode(kind, r.Server, r.Raw)
-	if err != nil {
-		return Event{}, true, &ResourceError{
-			Kind: ErrorRejected, Type: kind.TypeURL(), Name: name, Server: c.server(r.Server).URI,
-			NodeID: c.node, Version: r.Version, Err: err,
+// held decodes a value that some watch holds already, also where redirects lead to it.
+func (c *Client) held(kind resource.Kind, a asked) (Event, bool, error) {
+	for at, hops := a, 0; hops <= MaxHops; hops++ {
+		r, ok := c.engine.Held(int(at.watch.Source), at.watch.Type.URL, at.watch.Name)
+		if !ok || r.Raw == nil {
+			break
+		}
+		ev := Event{
+			Kind: KindUpdated, Type: kind.TypeURL(), Name: a.name, Authority: a.watch.Authority, Version: r.Version,
+			Server: c.server(r.Server).URI, Raw: r.Raw,
+		}
+		if hops > 0 {
+			ev.Locator = withoutAlt(*at.at).String()
+		}
+		err := c.valueOf(&ev, at, r)
+		if err != nil {
+			return Event{}, true, c.rejected(&ev, err)
+		}
+		to, redirected := ev.Value.(*engine.Redirect)
+		if !redirected {
+			ev, err := c.result(ev)
+			return ev, true, err
+		}
+		next := to.To
+		if r.Locator && at.at != nil {
+			next = withEntry(next, *at.at)
+		}
+		if at, err = c.aim(kind, next, at.view); err != nil {
+			break // a watch will say so
 		}
 	}
-	return Event{
-		Kind: KindUpdated, Type: r.TypeURL, Name: r.Name, Authority: r.Authority, Version: r.Version,
-		Server: c.server(r.Server).URI, Value: value, Raw: r.Raw,
-	}, true, nil
+	return Event{}, false, nil
+}
+
+// valueOf gives an event the value that is held, or what there is of the entry that is
+// meant.
+func (c *Client) valueOf(ev *Event, at asked, r machine.Resource) (err error) {
+	if r.Locator {
+		ev.Value, err = engine.NewRedirect(at.kind, r.Raw)
+		return err
+	}
+	if ev.Value, err = c.engine.Decode(at.kind, r.Server, r.Raw); err != nil {
+		return err
+	}
+	if d, ok := ev.Value.(*directory); ok {
+		name, _ := at.at.Entry()
+		return d.fill(ev, name)
+	}
+	return nil
 }
 
 // result turns an answer into what Get returns.
@@ -151,6 +190,7 @@ func (g *gets) acquire(c *Client, key getKey, kind resource.Kind, opts []WatchOp
 			return nil, fmt.Errorf("%w: %s %q", ErrTooManyNames, key.typeURL, key.name)
 		}
 		slot = &getSlot{ready: make(chan struct{})}
+		opts = slices.Concat(opts, []WatchOption{InitialFetchTimeout(0)}) // its callers have contexts
 		watch, err := c.Watch(context.Background(), kind, key.name, func(ev Event) { g.told(slot, ev) }, opts...)
 		if err != nil {
 			return nil, err

@@ -216,6 +216,9 @@ func lines(evs []client.Event) []string {
 		case ev.Err != nil:
 			s += " " + trouble(ev.Err)
 		}
+		if ev.Locator != "" {
+			s += " via " + ev.Locator
+		}
 		ls = append(ls, s)
 	}
 	return ls

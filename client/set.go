@@ -8,7 +8,6 @@ import (
 
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
-	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // Set is one handler for many resources of a type that come and go. Its methods are safe
@@ -17,7 +16,6 @@ type Set struct {
 	core
 	handler BatchHandler
 	kind    resource.Kind
-	options watchOptions
 	turn    chan struct{} // held by the dispatcher that calls the handler
 
 	// Guarded by core.mu.
@@ -31,17 +29,18 @@ func (c *Client) NewSet(ctx context.Context, kind resource.Kind, h BatchHandler,
 	if h == nil {
 		return nil, ErrNilHandler
 	}
-	if err := c.check(ctx, kind); err != nil {
+	v, err := c.check(ctx, kind, options(opts))
+	if err != nil {
 		return nil, err
 	}
 	if _, err := c.typeOf(kind, ""); err != nil {
 		return nil, err
 	}
 	s := &Set{
-		core: core{client: c, ctx: ctx}, handler: h, kind: kind, options: options(opts), turn: make(chan struct{}, 1),
+		core: core{client: c, ctx: ctx, view: v}, handler: h, kind: kind, turn: make(chan struct{}, 1),
 		members: map[string]*member{}, batches: map[int32]*batcher{},
 	}
-	s.core.set = s
+	s.inner = &inner{client: c, clear: s.clear}
 	if err := s.begin(); err != nil {
 		return nil, err
 	}
@@ -55,30 +54,36 @@ func (s *Set) Add(names ...string) error {
 	var errs []error
 	var added []*machine.Watch
 	for _, name := range names {
-		w, err := s.client.prepare(s.ctx, s.kind, name, s.options)
+		a, err := s.client.prepare(s.kind, name, s.view)
 		if end := s.Err(); end != nil {
 			return end
 		}
 		if err != nil {
 			errs = append(errs, err)
-		} else if s.enter(w) {
-			added = append(added, w)
+		} else if s.enter(a) {
+			added = append(added, a.watch)
 		}
 	}
 	if len(added) > 0 {
-		errs = append(errs, s.run(s.kind, added...))
+		errs = append(errs, s.run(added...))
 	}
 	return errors.Join(errs...)
 }
 
-// enter makes a member of a watch, unless there is one of that name or the set is over.
-func (s *Set) enter(w *machine.Watch) bool {
+// enter makes a member of a name, unless there is one already or the set is over.
+func (s *Set) enter(a asked) bool {
+	w := a.watch
 	m := &member{set: s, watch: w}
+	if w.Owner = m; a.at != nil {
+		m.inner = newInner(s.client)
+		m.inner.follow = s.client.newFollow(s.kind, a, m.inner, m)
+		w.Owner = m.inner.follow.root
+	}
 	m.answer.expect(s.client)
 	s.mu.Lock()
-	in := !s.over.Load() && s.members[w.Name] == nil
+	in := !s.over.Load() && s.members[a.name] == nil
 	if in {
-		w.Owner, s.members[w.Name] = m, m
+		s.members[a.name] = m
 		if s.batches[w.Lane] == nil {
 			s.batches[w.Lane] = &batcher{client: s.client}
 		}
@@ -95,7 +100,7 @@ func (s *Set) enter(w *machine.Watch) bool {
 // What the server said of them before is not handed over any more.
 func (s *Set) Remove(names ...string) {
 	for _, name := range names {
-		if canonical, err := xdstp.Canonical(name); err == nil {
+		if canonical, err := s.client.canonical(s.kind, name); err == nil {
 			s.remove(canonical)
 		}
 	}
@@ -148,6 +153,7 @@ type member struct {
 	set    *Set
 	watch  *machine.Watch
 	batch  *batcher // of its lane
+	inner  *inner   // nil where there is none; changed under the set's lock
 	answer answer
 	gone   atomic.Bool
 }
@@ -156,16 +162,48 @@ type member struct {
 func (m *member) leave() {
 	m.gone.Store(true)
 	m.set.client.engine.Stop(m.watch)
+	m.set.mu.Lock()
+	in := m.inner
+	m.set.mu.Unlock()
+	if in != nil {
+		in.end()
+	}
 	m.answer.settle(m.set.client)
 }
 
 // Tell implements engine.Sink.
 func (m *member) Tell(n *machine.Notice) bool {
-	if m.gone.Load() || !m.set.alive() {
+	c := m.set.client
+	switch {
+	case !m.alive():
+		return false
+	case m.inner == nil && !redirects(n):
+		return m.hear(c.event(n))
+	case m.inner == nil && !m.followOn(n):
 		return false
 	}
-	ev := m.set.client.event(n)
-	if answers(ev) {
+	f := m.inner.follow
+	return f.tell(f.root, c.event(n))
+}
+
+func (m *member) alive() bool { return !m.gone.Load() && m.set.alive() }
+
+// followOn begins to follow a name whose resource turned out to be elsewhere.
+func (m *member) followOn(n *machine.Notice) bool {
+	in := newInner(m.set.client)
+	in.follow = m.set.client.newFollow(m.set.kind, asked{name: n.Name, view: m.set.view, watch: m.watch}, in, m)
+	m.set.mu.Lock()
+	defer m.set.mu.Unlock()
+	if m.gone.Load() {
+		return false
+	}
+	m.inner = in
+	return true
+}
+
+// hear implements outlet.
+func (m *member) hear(ev *Event) bool {
+	if settles(ev) {
 		m.batch.settles = append(m.batch.settles, &m.answer)
 	}
 	return m.batch.add(*ev, m.set.deliver)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/xdswatch/xdswatch/authority"
 	"github.com/xdswatch/xdswatch/bootstrap"
@@ -32,6 +33,29 @@ func InScope(name string) WatchOption {
 	return func(o *watchOptions) { o.scope = name }
 }
 
+// InitialFetchTimeout has a watch that has had no answer for so long told of it once, by an
+// event of kind [KindFailed] whose error is a [*FetchTimeoutError]: its start may go on
+// without, and [Client.Ready] does. The watch goes on, and a later answer is welcome. An
+// answer is a value, an absence or a rejection; that a server cannot be reached is none. The
+// time begins with the watch, also while there is no stream, and stands still while handlers
+// hold up the stream's reading. 0 or less is no bound.
+//
+// Without it the source of the name decides (initial_fetch_timeout of
+// envoy.config.core.v3.ConfigSource), and for names without such a source there is no bound
+// but [Config.ResourceTimeout], which is something else: how long a server may be silent
+// after it was asked.
+func InitialFetchTimeout(d time.Duration) WatchOption {
+	return func(o *watchOptions) { o.fetch = &d }
+}
+
+// AtStartup makes a watch one that the bootstrap asks for, with the type and the collection
+// of the subscription; see [bootstrap.Config.Startup].
+func AtStartup(s bootstrap.Subscription) WatchOption {
+	return func(o *watchOptions) {
+		o.source, o.fetch = s.Source, &s.InitialFetchTimeout
+	}
+}
+
 // place is who answers for a name, in a scope.
 type place struct {
 	authority.Key
@@ -47,6 +71,7 @@ type sources struct {
 	placed map[place]int     // machine sources
 	apart  map[[2]string]int // machine scopes: of a scope and a peer
 	lanes  map[place]int
+	firsts []int // servers, by machine source
 }
 
 // server is one that the machine knows.
@@ -95,6 +120,7 @@ func (s *sources) add(c *Client, at place, list []bootstrap.ManagementServer, re
 	maps.Copy(s.byKey, byKey)
 	s.servers.Store(&known)
 	s.placed[at] = len(s.placed)
+	s.firsts = append(s.firsts, source.Servers[0])
 	source.Scope = s.scope(at)
 	return added, source, nil
 }
@@ -145,21 +171,47 @@ func (s *sources) extend(c *Client, at place, r authority.Resolved) (int, error)
 	return s.placed[at], nil
 }
 
-// tableFor is the table that a watch's names are looked up in.
-func (c *Client) tableFor(o watchOptions) (*authority.Table, error) {
-	if o.source == nil {
-		return c.table, nil
+// view is how names are looked up. It is immutable.
+type view struct {
+	table *authority.Table
+	scope string
+	fetch *time.Duration // nil: as the source has it
+}
+
+// fetchTimeout is that of a watch whose name was resolved.
+func (v *view) fetchTimeout(r authority.Resolved) time.Duration {
+	if v.fetch != nil {
+		return *v.fetch
 	}
-	return c.table.WithPeer(*o.source)
+	return r.InitialFetchTimeout
+}
+
+// first is the server that a watch's source prefers.
+func (s *sources) first(w *machine.Watch) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.firsts[w.Source]
+}
+
+// viewOf is how the names of a watch are looked up.
+func (c *Client) viewOf(o watchOptions) (v *view, err error) {
+	if o.source == nil && o.scope == "" && o.fetch == nil {
+		return c.view, nil
+	}
+	v = &view{table: c.table, scope: o.scope, fetch: o.fetch}
+	if o.source != nil {
+		v.table, err = c.table.WithPeer(*o.source)
+	}
+	return v, err
 }
 
 // place gives a watch its type, its source and the lane of its authority.
-func (c *Client) place(kind resource.Kind, r authority.Resolved, o watchOptions, w machine.Watch) (*machine.Watch, error) {
+func (c *Client) place(kind resource.Kind, r authority.Resolved, v *view, w machine.Watch) (*machine.Watch, error) {
 	t, err := c.typeOf(kind, r.Name)
 	if err != nil {
 		return nil, err
 	}
-	source, lane, err := c.sources.find(c, place{r.Key(), o.scope}, r)
+	source, lane, err := c.sources.find(c, place{r.Key(), v.scope}, r)
 	if err != nil {
 		return nil, c.configError(kind, r.Name, err)
 	}
@@ -169,5 +221,6 @@ func (c *Client) place(kind resource.Kind, r authority.Resolved, o watchOptions,
 		}
 	}
 	w.Type, w.Source, w.Lane, w.Name, w.Authority = t, int32(source), int32(lane), r.Name, r.Authority
+	w.FetchTimeout = v.fetchTimeout(r)
 	return &w, nil
 }

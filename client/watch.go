@@ -6,10 +6,10 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/internal/machine"
-	"github.com/xdswatch/xdswatch/resource"
 )
 
 // WatchOption changes a watch.
@@ -20,6 +20,7 @@ type watchOptions struct {
 	uncounted bool
 	source    *bootstrap.Source // nil: the bootstrap's
 	scope     string
+	fetch     *time.Duration // nil: the source's
 }
 
 // uncounted keeps Ready from waiting for the watch.
@@ -63,10 +64,11 @@ func (e *PanicError) Error() string { return fmt.Sprintf("xds: the handler panic
 // core is what all watches have in common.
 type core struct {
 	client *Client
+	view   *view
 	ctx    context.Context
 	over   atomic.Bool
 	answer answer
-	set    *Set // whose core it is; nil of other watches
+	inner  *inner // nil where there is none; set before the start, or by attach
 
 	mu     sync.Mutex
 	unhook func() bool   // takes the watch off its context
@@ -76,7 +78,7 @@ type core struct {
 }
 
 // start begins a watch with its only subscription.
-func (w *core) start(m *machine.Watch, kind resource.Kind, o watchOptions) (*Watch, error) {
+func (w *core) start(m *machine.Watch, o watchOptions) (*Watch, error) {
 	if !o.uncounted {
 		w.answer.expect(w.client)
 	}
@@ -87,7 +89,7 @@ func (w *core) start(m *machine.Watch, kind resource.Kind, o watchOptions) (*Wat
 	w.mu.Lock()
 	w.watch = m
 	w.mu.Unlock()
-	if err := w.run(kind, m); err != nil {
+	if err := w.run(m); err != nil {
 		return nil, err
 	}
 	return &Watch{w}, nil
@@ -113,11 +115,11 @@ func (w *core) begin() error {
 }
 
 // run starts subscriptions of the watch.
-func (w *core) run(kind resource.Kind, ms ...*machine.Watch) error {
+func (w *core) run(ms ...*machine.Watch) error {
 	if w.over.Load() {
 		return nil // it ended while it began; Err says why
 	}
-	if !w.client.engine.Start(kind, ms...) {
+	if !w.client.startAll(ms) {
 		w.end(ErrClosed)
 		return ErrClosed
 	}
@@ -145,7 +147,7 @@ func (w *core) end(err error) {
 	if w.done != nil {
 		close(w.done)
 	}
-	watch, unhook := w.watch, w.unhook
+	watch, unhook, in := w.watch, w.unhook, w.inner
 	w.mu.Unlock()
 	if unhook != nil {
 		unhook()
@@ -153,11 +155,22 @@ func (w *core) end(err error) {
 	if watch != nil {
 		w.stop(watch)
 	}
-	if w.set != nil {
-		w.set.clear()
+	if in != nil {
+		in.end()
 	}
 	w.answer.settle(w.client)
 	w.client.forget(w)
+}
+
+// attach gives a watch that lives what serves it besides its own; its dispatcher may.
+func (w *core) attach(in *inner) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over.Load() {
+		return false
+	}
+	w.inner = in
+	return true
 }
 
 // alive says whether the handler may be called.
@@ -201,12 +214,30 @@ type single struct {
 
 // Tell implements engine.Sink.
 func (s *single) Tell(n *machine.Notice) bool {
-	if !s.alive() {
+	switch {
+	case !s.alive():
+		return false
+	case s.inner == nil && !redirects(n):
+		return s.hear(s.client.event(n))
+	case s.inner == nil && !s.followOn(n):
 		return false
 	}
-	ev := s.client.event(n)
+	f := s.inner.follow
+	return f.tell(f.root, s.client.event(n))
+}
+
+// followOn begins to follow a name whose resource turned out to be elsewhere.
+func (s *single) followOn(n *machine.Notice) bool {
+	in := newInner(s.client)
+	a := asked{name: n.Name, view: s.view, watch: s.watch}
+	in.follow = s.client.newFollow(s.client.kindOf(n.TypeURL), a, in, s)
+	return s.attach(in)
+}
+
+// hear implements outlet.
+func (s *single) hear(ev *Event) bool {
 	s.handle(ev)
-	if answers(ev) {
+	if settles(ev) {
 		s.answer.settle(s.client)
 	}
 	return false
@@ -227,6 +258,10 @@ type everything struct {
 	handler  BatchHandler
 	batch    batcher
 	caughtUp bool // it was told of what was held when it began
+
+	follows map[string]*redirected // members whose resources are elsewhere
+	open    int                    // of them, that nothing was told of yet
+	synced  *Event                 // that waits for them; nil if none does
 }
 
 // Tell implements engine.Sink.
@@ -238,12 +273,87 @@ func (s *everything) Tell(n *machine.Notice) bool {
 	if !s.alive() {
 		return false
 	}
+	if m := s.follows[n.Name]; m != nil || redirects(n) {
+		return s.elsewhere(m, n)
+	}
 	ev := s.client.event(n)
-	if ev.Name == s.name && answers(ev) {
+	if ev.Kind == KindSynced && s.open > 0 {
+		s.synced = ev
+		return false
+	}
+	return s.add(ev)
+}
+
+func (s *everything) add(ev *Event) bool {
+	if ev.Name == s.name && settles(ev) {
 		s.batch.settles = append(s.batch.settles, &s.answer)
 	}
 	return s.batch.add(*ev, s.deliver)
 }
+
+// elsewhere tells of a member that was redirected.
+func (s *everything) elsewhere(m *redirected, n *machine.Notice) (wantsFlush bool) {
+	if m == nil {
+		if m = s.redirect(n); m == nil {
+			return false
+		}
+	}
+	f := m.follow
+	wantsFlush = f.tell(f.root, s.client.event(n))
+	if f.root.now == nil {
+		return wantsFlush
+	}
+	f.end() // it is the resource itself again, or nothing
+	delete(s.follows, n.Name)
+	return m.resolve() || wantsFlush
+}
+
+// redirect makes what follows a member.
+func (s *everything) redirect(n *machine.Notice) *redirected {
+	if s.inner == nil && !s.attach(newInner(s.client)) {
+		return nil
+	}
+	if s.follows == nil {
+		s.follows = map[string]*redirected{}
+	}
+	m := &redirected{all: s}
+	m.follow = s.client.newFollow(s.client.kindOf(n.TypeURL), asked{name: n.Name, view: s.view, watch: s.watch}, s.inner, m)
+	s.follows[n.Name] = m
+	s.open++
+	return m
+}
+
+// redirected is a member of a collection whose resource is elsewhere.
+type redirected struct {
+	all      *everything
+	follow   *follow
+	resolved bool // something was told of it
+}
+
+func (m *redirected) alive() bool { return m.all.alive() }
+
+// hear implements outlet.
+func (m *redirected) hear(ev *Event) bool {
+	wantsFlush := m.all.add(ev)
+	return m.resolve() || wantsFlush
+}
+
+// resolve has the collection wait no more for the member.
+func (m *redirected) resolve() (wantsFlush bool) {
+	if m.resolved {
+		return false
+	}
+	m.resolved = true
+	m.all.open--
+	if ev := m.all.synced; ev != nil && m.all.open == 0 {
+		m.all.synced = nil
+		return m.all.add(ev)
+	}
+	return false
+}
+
+// Flush implements outlet.
+func (m *redirected) Flush(last bool) { m.all.Flush(last) }
 
 // Flush implements engine.Sink.
 func (s *everything) Flush(last bool) {

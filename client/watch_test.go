@@ -327,7 +327,10 @@ func TestBadNames(t *testing.T) {
 		{"", authority.ErrEmptyName, "it is empty"},
 		{"*", client.ErrCollection, "WatchAll"},
 		{"xdstp://known/" + clusterName + "/*", authority.ErrGlob, "collection"},
-		{"xdstp://known/" + clusterName + "/a#entry=b", authority.ErrFragment, "fragment"},
+		{"xdstp://known/" + clusterName + "/a#entry=b", authority.ErrWrongType, "ClusterCollection"},
+		{"xdstp://known/" + clusterName + "/a#b", nil, "neither alt= nor entry="},
+		{"xdstp://known/" + clusterName + "/a#alt=http://known/" + clusterName + "/b", nil, "scheme xdstp"},
+		{"xdstp://known/" + clusterName + "/a#alt=xdstp://other/" + clusterName + "/b", bootstrap.ErrUnknownAuthority, "the alternative"},
 		{"xdstp://known/envoy.config.listener.v3.Listener/a", authority.ErrWrongType, "type"},
 		{"xdstp://unknown/" + clusterName + "/a", bootstrap.ErrUnknownAuthority, `which has "known"`},
 	}
@@ -336,7 +339,7 @@ func TestBadNames(t *testing.T) {
 		for _, tt := range tests {
 			_, err := r.c.Watch(context.Background(), cds.Type, tt.name, func(client.Event) {})
 			var re *client.ResourceError
-			if !errors.As(err, &re) || re.Kind != client.ErrorConfig || re.Name != tt.name || !errors.Is(err, tt.is) {
+			if !errors.As(err, &re) || re.Kind != client.ErrorConfig || re.Name != tt.name || tt.is != nil && !errors.Is(err, tt.is) {
 				t.Errorf("name %q: %v, want a config error that is %v", tt.name, err, tt.is)
 				continue
 			}

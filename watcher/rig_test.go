@@ -35,16 +35,18 @@ type rig struct {
 	c   *client.Client
 }
 
-func inBubble(t *testing.T, test func(*testing.T, *rig)) {
+func inBubble(t *testing.T, test func(*testing.T, *rig), change ...func(*client.Config)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		srv := testutil.NewServer()
 		boot, err := bootstrap.Server(srv.Target())
 		must(t, err)
 		boot.Node = &corev3.Node{Id: "node-1"}
-		c, err := client.New(client.Config{
-			Bootstrap: boot, GRPC: transport.GRPCConfig{DialOptions: srv.DialOptions()},
-		})
+		config := client.Config{Bootstrap: boot, GRPC: transport.GRPCConfig{DialOptions: srv.DialOptions()}}
+		for _, f := range change {
+			f(&config)
+		}
+		c, err := client.New(config)
 		must(t, err)
 		t.Cleanup(func() {
 			c.Close()

@@ -11,13 +11,14 @@ import (
 )
 
 // Event is something that happened to a resource of type T, or to a collection as a whole:
-// then its name is "*".
+// then its name is the collection's, "*" or a canonical URL.
 type Event[T any] struct {
 	Kind      client.Kind
 	Name      string // canonical
 	Authority string // of an xdstp name
 	Version   string // of the value: the resource's own in delta, else the response's
 	Server    string // URI of the management server
+	Locator   string // that serves, if it is not the name itself; see [client.Event]
 	Reason    client.Reason
 	Err       error  // of failed and ambient events: a [*client.ResourceError]
 	Value     T      // of updated events; shared between watches, read only
@@ -72,8 +73,8 @@ func Watch[T any](ctx context.Context, c *client.Client, t *resource.Type[T], na
 	return c.Watch(ctx, t, name, func(ev client.Event) { handler(typed[T](&ev)) }, opts...)
 }
 
-// WatchAll subscribes to a collection: "*" is every resource of the type; see
-// [client.Client.WatchAll].
+// WatchAll subscribes to a collection: "*" is every resource of the type, and the URL of a
+// list collection what that lists; see [client.Client.WatchAll].
 func WatchAll[T any](ctx context.Context, c *client.Client, t *resource.Type[T], collection string, handler func(Batch[T]), opts ...client.WatchOption) (*client.Watch, error) {
 	if t == nil {
 		return nil, client.ErrNilType
@@ -123,6 +124,6 @@ func typed[T any](ev *client.Event) Event[T] {
 	value, _ := ev.Value.(T) // nil of what brings none
 	return Event[T]{
 		Kind: ev.Kind, Name: ev.Name, Authority: ev.Authority, Version: ev.Version, Server: ev.Server,
-		Reason: ev.Reason, Err: ev.Err, Value: value, Raw: ev.Raw,
+		Locator: ev.Locator, Reason: ev.Reason, Err: ev.Err, Value: value, Raw: ev.Raw,
 	}
 }

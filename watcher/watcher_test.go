@@ -5,10 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 
+	xdscorev3 "github.com/cncf/xds/go/xds/core/v3"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/resource/cds"
+	"github.com/xdswatch/xdswatch/testutil"
 	"github.com/xdswatch/xdswatch/watcher"
 )
 
@@ -231,4 +236,24 @@ func TestEventsRefused(t *testing.T) {
 			t.Errorf("%d rounds for an error", n)
 		}
 	})
+}
+
+// An event says where a redirected resource is.
+func TestLocator(t *testing.T) {
+	known := func(c *client.Config) { c.Bootstrap.Authorities = map[string]bootstrap.Authority{"a": {}} }
+	inBubble(t, func(t *testing.T, r *rig) {
+		const x, y = "xdstp://a/envoy.config.cluster.v3.Cluster/x", "xdstp://a/envoy.config.cluster.v3.Cluster/y"
+		var got event
+		_, err := watcher.Watch(background(), r.c, cds.Type, x, func(ev event) { got = ev })
+		must(t, err)
+		st := r.accept()
+		url := cds.Type.TypeURL()
+		to := &xdscorev3.ResourceLocator{Authority: "a", ResourceType: "envoy.config.cluster.v3.Cluster", Id: "y"}
+		must(t, st.Send(testutil.SotW(url, "1", "n1", testutil.Wrapped(x, "", to))))
+		must(t, st.Send(testutil.SotW(url, "2", "n2", testutil.Wrapped(x, "", to), testutil.Wrapped(y, "", &cluster{Name: "c"}))))
+		synctest.Wait()
+		if got.Name != x || got.Locator != y || got.Value.GetName() != "c" {
+			t.Errorf("heard %+v", got)
+		}
+	}, known)
 }

@@ -28,7 +28,8 @@ SUBSCRIPTION is one of
                         will do, also one that xdsctl does not know
   xdstp://AUTHORITY/TYPE/ID
                         a resource by its structured name; "…/*" is a glob collection,
-                        and a TYPE that ends in Collection a list collection
+                        and a TYPE that ends in Collection a list collection; the
+                        directives #entry=NAME and #alt=URL are followed
 The short names of types are lds rds srds vhds cds eds leds sds rtds ecds.
 An Envoy bootstrap that asks for listeners or clusters needs no subscription.
 
@@ -133,6 +134,11 @@ func bootstrapSubscriptions(boot *bootstrap.Config) []subscription.Subscription 
 	}
 	if boot.WatchClusters {
 		texts = append(texts, "cds")
+	}
+	for _, url := range []string{boot.ListenersLocator, boot.ClustersLocator} {
+		if url != "" {
+			texts = append(texts, url)
+		}
 	}
 	subs, _ := parseAll(texts) // they are good ones
 	return subs

@@ -86,10 +86,10 @@ func (e *Engine) notify(notices []machine.Notice) {
 			e.trace(n)
 		default:
 			p := e.parts[partKey{n.Stream.Stream, n.TypeURL}]
-			for i, l := range e.lanesOf(n) {
+			for i, l := range slices.Backward(e.lanesOf(n)) {
 				own := n
 				if i > 0 {
-					own = new(*n) // each lane has one to itself
+					own = new(*n) // each lane has one to itself; copied while none has it
 				}
 				l.put(item{notice: own, part: p})
 				touched = with(touched, l)
@@ -199,9 +199,18 @@ func (e *Engine) withHooks(ls []*lane, server int) []*lane {
 }
 
 // lanesOf lists the lanes of a notice's watches: one, or two if the watches of the name
-// and those of the type belong to different authorities.
+// and those of the type belong to different authorities; more only where there are guests.
 func (e *Engine) lanesOf(n *machine.Notice) []*lane {
 	var ls []*lane
+	if e.guests {
+		for _, w := range n.To {
+			ls = with(ls, e.laneOf(int(w.Lane)))
+		}
+		for _, w := range n.All {
+			ls = with(ls, e.laneOf(int(w.Lane)))
+		}
+		return ls
+	}
 	if len(n.To) > 0 {
 		ls = append(ls, e.laneOf(int(n.To[0].Lane)))
 	}

@@ -87,6 +87,11 @@ func decode(k resource.Kind, src resource.Source, items []machine.Item) []machin
 		if !it.Held {
 			raw = bytes.Clone(raw) // the frame is used again, and the value may refer to it
 		}
+		if it.Locator {
+			r.Raw = raw
+			r.Value, r.Same, r.Err = redirectOf(k, raw, it.Old)
+			continue
+		}
 		r.Value, r.Err = decodeOne(k, src, raw)
 		if r.Err != nil {
 			continue

@@ -79,7 +79,7 @@ type Engine struct {
 	// Owned by the loop.
 	sources    []machine.Source
 	kinds      map[string]resource.Kind
-	lane       []*lane
+	lane       []*lane       // by number; nil of one that nothing is told in
 	home       map[int]*lane // by server: of its first watch
 	conns      map[*Server]transport.Conn
 	streams    map[int]*stream // by machine stream
@@ -96,6 +96,7 @@ type Engine struct {
 	lastFault  map[string]string // by URI
 	health     []health          // by server
 	quotas     map[logKey]*quota
+	guests     bool // a watch was started that is told in a lane of another source
 }
 
 // inboxSize is how many messages may wait for the loop before their senders do.
@@ -323,7 +324,9 @@ func (e *Engine) shutdown() {
 	}
 	e.dismiss(time.Now())
 	for _, l := range e.lane {
-		l.close()
+		if l != nil {
+			l.close()
+		}
 	}
 }
 
@@ -335,6 +338,7 @@ func (e *Engine) start(w *machine.Watch, k resource.Kind) {
 			e.home[server] = l
 		}
 	}
+	e.guests = e.guests || w.Guest
 	if w.Wildcard {
 		e.catching = append(e.catching, w)
 	}

@@ -54,18 +54,21 @@ func (m *marker) reached() {
 // laneOf finds or starts the dispatcher with a number.
 func (e *Engine) laneOf(number int) *lane {
 	for len(e.lane) <= number {
-		l := &lane{}
-		l.wake = sync.NewCond(&l.mu)
-		e.lane = append(e.lane, l)
-		at := len(e.lane) - 1
-		e.lanes.Go(func() {
-			id := goroutineID()
-			e.dispatchers.Store(id, true)
-			defer e.dispatchers.Delete(id)
-			l.run(at)
-		})
+		e.lane = append(e.lane, nil)
 	}
-	return e.lane[number]
+	if l := e.lane[number]; l != nil {
+		return l
+	}
+	l := &lane{}
+	l.wake = sync.NewCond(&l.mu)
+	e.lane[number] = l
+	e.lanes.Go(func() {
+		id := goroutineID()
+		e.dispatchers.Store(id, true)
+		defer e.dispatchers.Delete(id)
+		l.run(number)
+	})
+	return l
 }
 
 func (l *lane) put(it item) {

@@ -276,7 +276,7 @@ var errMoved = errors.New("the server before it was in trouble")
 func (m *Machine) move(now time.Time, ch *chain, to int) {
 	from, dst := ch.stream(), ch.streams[to]
 	if dst.watches == 0 && dst.state == up {
-		m.letGo(dst) // it lingers, and would not say again what it was not told to stop saying
+		m.letGo(now, dst) // it lingers, and would not say again what it was not told to stop saying
 	}
 	mv := mover{m: m, now: now, ch: ch, dst: dst, was: from, standing: to > ch.active}
 	ch.active = to

@@ -14,6 +14,7 @@ type Resource struct {
 	Updated   time.Time
 	Fault     *Fault
 	Watched   bool // by name; a collection's members may not be
+	Locator   bool // Raw is an xds.core.v3.ResourceLocator: the resource is there
 }
 
 // Dump lists everything that is wanted or held, by stream, type and name.
@@ -56,6 +57,7 @@ func (e *entry) dump() Resource {
 	r := Resource{
 		Server: e.server(), TypeURL: e.of.ts.typ.URL, Name: e.name, Authority: e.authority(),
 		Status: e.status, Version: e.version, Raw: e.raw, Fault: e.fault, Watched: e.wanted(),
+		Locator: e.locator && e.held(),
 	}
 	if e.held() {
 		r.Updated = time.Unix(0, e.updated)

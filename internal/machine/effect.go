@@ -68,6 +68,8 @@ type Item struct {
 	Raw []byte
 	// Held says that Raw is already a copy of its own.
 	Held bool
+	// Locator says that Raw is an xds.core.v3.ResourceLocator and not of the task's type.
+	Locator bool
 	// Old, if not nil, is the accepted payload that Raw may be equal to (Result.Same).
 	Old []byte
 

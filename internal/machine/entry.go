@@ -54,14 +54,17 @@ type entry struct {
 	status   Status
 	ambient  ambient
 	reason   Reason // of the absence
-	twice    bool   // the last response that spoke of it did so more than once
 	shared   bool   // watches is in a notice
 	joins    bool   // typeState.joining has watches of it
 	asked    bool   // named on this incarnation of the stream
 	noted    bool   // in typeState.changed
+	locator  bool   // raw says where the resource is, and is not the resource
 	orphan   bool   // told that its server is in trouble, with nothing held
 	withheld bool   // held, and the server was not told the version; not heard of since
 	pinned   bool   // wanted without watches: a glob, or a name that stands by
+	same     bool   // the response being sorted holds raw
+	// selfNamed says that raw came without a wrapper that names it.
+	selfNamed bool
 }
 
 func (e *entry) wanted() bool { return len(e.watches) > 0 || e.joins || e.pinned }

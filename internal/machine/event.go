@@ -1,6 +1,10 @@
 package machine
 
-import "github.com/xdswatch/xdswatch/internal/wire"
+import (
+	"time"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
+)
 
 // Event is something that happened.
 type Event interface{ event() }
@@ -16,6 +20,10 @@ type Watch struct {
 	Name      string // canonical; of a collection `*` or the URL of a glob
 	Authority string // of the name
 
+	// FetchTimeout is how long the watch waits for its first answer until it is told that
+	// there is none yet; 0 or less is for ever.
+	FetchTimeout time.Duration
+
 	entry *entry // of the name; nil unless started
 
 	Source int32 // index of the source that answers for the name
@@ -24,6 +32,7 @@ type Watch struct {
 
 	Wildcard bool // the whole collection
 	Explicit bool // `*` has to be spelled so
+	Guest    bool // its lane is not that of others of the name; the caller's own
 	alive    bool
 }
 

@@ -35,7 +35,7 @@ func (m *Machine) replayAll(w *Watch) {
 func (m *Machine) redecode(r *replay, es []*entry) {
 	t := &Task{Server: es[0].server(), Type: es[0].of.ts.typ, replay: r, Items: make([]Item, len(es))}
 	for i, e := range es {
-		t.Items[i] = Item{Raw: e.raw, Held: true, entry: e, gen: e.gen}
+		t.Items[i] = Item{Raw: e.raw, Held: true, Locator: e.locator, entry: e, gen: e.gen}
 	}
 	m.fx.Decode = append(m.fx.Decode, t)
 }

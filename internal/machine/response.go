@@ -33,16 +33,19 @@ type response struct {
 	results [][]Result // of the tasks, as they come in
 	next    int        // the first task that is not committed
 
-	lines    []string // what is wrong with it, for the NACK: as many as that has room for
-	told     int      // bytes of lines
-	nameless bool     // an entry's name could not be read
-	twice    []*entry
-	gone     []*entry // that the response lists without a body
+	lines    []string        // what is wrong with it, for the NACK: as many as that has room for
+	told     int             // bytes of lines
+	nameless bool            // an entry's name could not be read
+	twice    []*entry        // that it names more than once
+	repeats  map[*entry]bool // the same
+	gone     []*entry        // that the response lists without a body
 	aliased  []aliased
 	healed   []healed // collections that had an error before
 	changed  bool     // something in it was new
 	missed   bool     // something in it was not wanted any more when it was decoded
 	resumes  bool     // it spoke of something whose version was withheld
+	spoken   int      // of how many entries it speaks
+	whole    bool     // of all that there were when it came
 
 	valid, invalid int // entries, as [Notice] counts them
 
@@ -65,6 +68,15 @@ var hashSeed = maphash.MakeSeed()
 // hashOf is never 0.
 func hashOf(payload []byte) uint64 { return maphash.Bytes(hashSeed, payload) | 1 }
 
+// hashOfEntry tells the bytes of a locator from the same bytes of a resource.
+func hashOfEntry(payload []byte, locator bool) uint64 {
+	hash := hashOf(payload)
+	if locator {
+		hash ^= 1 << 63
+	}
+	return hash
+}
+
 var (
 	errTwice    = errors.New("the response names the resource more than once")
 	errNameless = errors.New("the resource has no name")
@@ -76,6 +88,7 @@ var (
 func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	s.clock.hold(now)
 	s.ttls.clock.hold(now)
+	s.pauses.hold(now)
 	s.responded, s.reading = true, false
 	s.undelivered = append(s.undelivered, s.ref())
 	m.take(now, s, r)
@@ -106,10 +119,8 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 		m.ignore(s, ts, r)
 		return
 	}
-	if ts.starting && s.writing == ts {
-		// The response may be the answer, with Written late. A wildcard that is ready
-		// too early is better than one whose answer was missed.
-		ts.starting, ts.star.known = false, true
+	if s.writing == ts {
+		ts.overtaken()
 	}
 	if s.writing == ts && len(ts.waiting) > 0 {
 		for _, c := range ts.waiting {
@@ -130,25 +141,39 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 			aliases = aliases[n:]
 		}
 	}
+	resp.whole = resp.spoken == len(ts.entries)
 	m.markGone(resp)
 	for i, e := range m.found {
 		switch {
 		case e == nil:
-		case e.twice:
+		case resp.repeats[e]:
 			resp.invalid++
 		default:
 			m.sort(now, resp, i, e)
 		}
 	}
-	clear(m.found)
+	ts.remember(&m.found)
 	for _, a := range resp.aliased {
-		if !a.entry.twice {
+		if !resp.repeats[a.entry] {
 			m.sort(now, resp, a.index, a.entry)
 		}
 	}
 	resp.results = make([][]Result, len(resp.tasks))
 	m.fx.Decode = append(m.fx.Decode, resp.tasks...)
 	m.commit(now, resp)
+}
+
+// overtaken: a response may be the answer to the message with the writer, with Written late.
+// A collection that is ready too early is better than one whose answer was missed.
+func (ts *typeState) overtaken() {
+	if ts.starting {
+		ts.starting, ts.star.known = false, true
+	}
+	for _, e := range ts.fresh {
+		if e.isGlob() {
+			e.of.known = true
+		}
+	}
 }
 
 // ignore passes over a response of a type that was not asked for on this stream: it is
@@ -172,6 +197,11 @@ func (m *Machine) ignore(s *stream, ts *typeState, r *wire.Response) {
 // for. It is done for all before any counts, so that a name that comes twice has no effect.
 func (m *Machine) find(resp *response, i int) *entry {
 	ts := resp.ts
+	if e := ts.repeated(resp, i); e != nil {
+		e.see(resp)
+		e.same = true
+		return e
+	}
 	name, err := ts.nameOf(&resp.Resources[i])
 	if name == nil {
 		resp.nameless = true
@@ -193,9 +223,36 @@ func (m *Machine) find(resp *response, i int) *entry {
 	return e
 }
 
+// repeated returns the entry that the last response held at the same place, if this one
+// has the very payload there that is held, so that its name need not be read. It stands in
+// ts.entries: one that went since held nothing any more, or took ts.last with it.
+func (ts *typeState) repeated(resp *response, i int) *entry {
+	if i >= len(ts.last) {
+		return nil
+	}
+	e, r := ts.last[i], &resp.Resources[i]
+	if e == nil || !e.selfNamed || e.seen == resp.serial || len(r.Name) > 0 || string(e.raw) != string(r.Payload) {
+		return nil
+	}
+	if !e.held() || string(r.TypeURL) != ts.typ.URL || ts.faultOf(r) != nil {
+		return nil
+	}
+	return e
+}
+
+// remember keeps what a state of the world response held, place by place, and gives other
+// room in its stead.
+func (ts *typeState) remember(found *[]*entry) {
+	if !ts.stream.Delta {
+		ts.last, *found = *found, ts.last
+	}
+	clear(*found)
+}
+
 // see notes that a response speaks of an entry.
 func (e *entry) see(resp *response) {
-	e.seen, e.twice = resp.serial, false
+	resp.spoken++
+	e.seen, e.same = resp.serial, false
 	c := e.of
 	if c.seen != resp.serial && c.self != nil && c.self.fault != nil {
 		resp.healed = append(resp.healed, healed{c, c.self.fault})
@@ -294,22 +351,32 @@ func (ts *typeState) faultOf(r *wire.Resource) error {
 	if r.Fault == nil && r.HasTTL && r.TTL <= 0 {
 		return errTTL
 	}
-	if r.Fault == nil && r.HasBody && string(r.TypeURL) != ts.typ.URL {
+	if r.Fault == nil && r.HasBody && string(r.TypeURL) != ts.typ.URL && !ts.redirects(r) {
 		return fmt.Errorf("type URL %q does not match the response's %q", r.TypeURL, ts.typ.URL)
 	}
 	return r.Fault
 }
 
+// locatorURL is the type URL of what stands in a resource's place and says where it is.
+const locatorURL = "type.googleapis.com/xds.core.v3.ResourceLocator"
+
+// redirects says that an entry holds a locator in place of the resource, as those with
+// structured names may (xRFC TP1, "Redirects").
+func (ts *typeState) redirects(r *wire.Resource) bool {
+	return string(r.TypeURL) == locatorURL && ts.typ.URL != locatorURL && bytes.HasPrefix(r.Name, xdstpScheme)
+}
+
 // payload compares a payload with what is known.
 func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
 	r := &resp.Resources[i]
-	if e.held() && string(e.raw) == string(r.Payload) {
+	locator := resp.ts.redirects(r)
+	if e.same || e.held() && e.locator == locator && string(e.raw) == string(r.Payload) {
 		resp.valid++
 		m.confirm(e, resp.versionOf(r))
 		resp.ts.stream.ttls.received(now, e, r)
 		return
 	}
-	if f := e.fault; f != nil && f.refused != 0 && f.refused == hashOf(r.Payload) {
+	if f := e.fault; f != nil && f.refused != 0 && f.refused == hashOfEntry(r.Payload, locator) {
 		m.refuse(now, resp, i, e, f.Err, f.refused)
 		return
 	}
@@ -321,8 +388,8 @@ func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
 			Items: make([]Item, 0, left),
 		})
 	}
-	item := Item{Raw: r.Payload, entry: e, index: i}
-	if e.held() && len(e.raw) == len(r.Payload) {
+	item := Item{Raw: r.Payload, Locator: locator, entry: e, index: i}
+	if e.held() && e.locator == locator && len(e.raw) == len(r.Payload) {
 		item.Old = e.raw // may differ in the order of map entries only
 	}
 	t := resp.lastTask()
@@ -370,8 +437,11 @@ func (m *Machine) refuse(now time.Time, resp *response, i int, e *entry, err err
 
 // namedTwice makes a name invalid that a response holds more than once.
 func (resp *response) namedTwice(i int, e *entry) {
-	if !e.twice {
-		e.twice = true
+	if !resp.repeats[e] {
+		if resp.repeats == nil {
+			resp.repeats = map[*entry]bool{}
+		}
+		resp.repeats[e] = true
 		resp.twice = append(resp.twice, e)
 	}
 	resp.line(i, e.name, errTwice)

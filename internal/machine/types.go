@@ -29,6 +29,7 @@ type typeState struct {
 	accepted time.Time // when it came, in either variant; zero if none did
 
 	busy *response // received and not finished yet
+	last []*entry  // that the last response in state of the world held, by place; see [typeState.repeated]
 
 	suspicion
 	onStream
@@ -195,6 +196,7 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	case !told:
 		m.tellKnown(w.entry, []*Watch{w})
 	}
+	m.beginFetch(now, w)
 }
 
 // attach lets a watch join its entry or collection, and says whether it has to wait for a
@@ -302,9 +304,10 @@ func (m *Machine) detach(e *entry, w *Watch) {
 	}
 }
 
-// drop forgets an entry.
+// drop forgets an entry, and with it where the last response held what.
 func (ts *typeState) drop(e *entry) {
 	delete(ts.entries, e.name)
+	ts.last = nil
 	ts.aliases.unlink(e)
 	ts.stream.ttls.clear(e)
 }

@@ -43,7 +43,8 @@ type Head struct {
 
 func (h Head) head() Head { return h }
 
-// About says which resource a record is about; the name of a whole collection is "*".
+// About says which resource a record is about; the name of a whole collection is "*" or
+// its URL.
 type About struct {
 	Head
 	Type string `json:"type"` // URL
@@ -58,6 +59,7 @@ type Update struct {
 	Version  string   `json:"version"`
 	Resource Resource `json:"resource"`
 	Server   string   `json:"server"`
+	Locator  string   `json:"locator,omitempty"` // where it is, if not under its name
 }
 
 // Absent is a resource that does not exist.
@@ -109,6 +111,7 @@ type State struct {
 	Server    string  `json:"server"`
 	Updated   *Time   `json:"updated"` // nil if nothing is held
 	Error     *Error  `json:"error"`
+	Redirect  string  `json:"redirect,omitempty"` // where the resource is, if not here
 }
 
 // Error is what is wrong.

@@ -48,7 +48,7 @@ func (t *Text) Print(r Record) error {
 	switch r := r.(type) {
 	case Update:
 		t.row(r.Head, r.Type, r.Name, details(
-			version(r.Version), size(len(r.Resource.Raw)), summary(r.Resource.Message)))
+			version(r.Version), size(len(r.Resource.Raw)), summary(r.Resource.Message), labelled("at", r.Locator)))
 	case Absent:
 		t.row(r.Head, r.Type, r.Name, absence(r.Reason))
 	case Fault:

@@ -13,7 +13,7 @@ import (
 
 // Subscription is what a user asked for. Two that mean the same are equal. It is immutable.
 type Subscription struct {
-	TypeURL string // "" for a structured name in which none can be found
+	TypeURL string // of resources, or members; "" for a structured name in which none can be found
 	Name    string // canonical where it can be; "*" for both wildcards
 	// Collection says that the name stands for many resources: a wildcard, a glob or a
 	// list collection.
@@ -22,7 +22,7 @@ type Subscription struct {
 	Explicit bool
 }
 
-// Wildcard is the name of everything, and of a collection as a whole in its events.
+// Wildcard is the name of everything, also as a whole in its events.
 const Wildcard = "*"
 
 // collectionSuffix ends the type of a list collection (xRFC TP1).
@@ -32,43 +32,50 @@ const collectionSuffix = "Collection"
 // with it is the client's to say. The error tells how subscriptions are written.
 func Parse(text string) (Subscription, error) {
 	if xdstp.IsXDSTP(text) {
-		return structured(text), nil
+		return of("", text), nil
 	}
 	typ, name, named := strings.Cut(text, ":")
 	url, err := typeURL(typ)
 	if err != nil {
 		return Subscription{}, fmt.Errorf("subscription %q: %w", text, err)
 	}
-	s := Subscription{TypeURL: url, Name: canonical(name)}
-	switch {
-	case !named:
-		s.Name, s.Collection = Wildcard, true
-	case name == Wildcard:
-		s.Collection, s.Explicit = true, true
-	case xdstp.IsGlob(name):
-		s.Collection = true
+	if !named || name == Wildcard {
+		return Subscription{TypeURL: url, Name: Wildcard, Collection: true, Explicit: named}, nil
 	}
-	return s, nil
+	return of(url, name), nil
 }
 
-// structured takes the type from the name itself.
-func structured(text string) Subscription {
-	s := Subscription{Name: canonical(text)}
-	n, err := xdstp.Parse(text)
-	if err != nil {
+// of makes the subscription to a name. A structured one tells its type, for which "" may
+// stand. What is malformed stays as it is; the type may be good where directives are not.
+func of(typeURL, name string) Subscription {
+	s := Subscription{TypeURL: typeURL, Name: name}
+	if !xdstp.IsXDSTP(name) {
 		return s
 	}
-	s.TypeURL = resource.TypePrefix + n.Type
-	s.Collection = n.IsGlob() || strings.HasSuffix(n.Type, collectionSuffix)
+	l, err := xdstp.ParseLocator(name)
+	if err == nil {
+		s.Name, s.Collection = l.String(), isCollection(l)
+	} else {
+		plain, _, _ := strings.Cut(name, "#")
+		l.Name, err = xdstp.Parse(plain)
+	}
+	if own := resource.TypePrefix + l.Name.Type; err == nil && (typeURL == "" || typeURL == own) {
+		s.TypeURL = strings.TrimSuffix(own, collectionSuffix)
+	}
 	return s
 }
 
-// canonical makes equal names have equal texts; a malformed one stays as it is.
-func canonical(name string) string {
-	if c, err := xdstp.Canonical(name); err == nil {
-		return c
-	}
-	return name
+// isCollection says whether a locator is that of a glob or a list. An inline entry of a
+// list is one resource.
+func isCollection(l xdstp.Locator) bool {
+	_, entry := l.Entry()
+	return l.Name.IsGlob() || strings.HasSuffix(l.Name.Type, collectionSuffix) && !entry
+}
+
+// HasDirectives says whether it is a structured name with a fragment, which is for the
+// client and never sent to a server (xRFC TP1).
+func (s Subscription) HasDirectives() bool {
+	return xdstp.IsXDSTP(s.Name) && strings.Contains(s.Name, "#")
 }
 
 func typeURL(typ string) (string, error) {

@@ -1,0 +1,280 @@
+package client
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/xdswatch/xdswatch/internal/engine"
+	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/xdstp"
+)
+
+// MaxHops is how many locators are followed, one after the other, from the name that is
+// asked for: redirects and alternatives (xRFC TP1 bounds neither).
+const MaxHops = 8
+
+// Errors of redirects, of kind [ErrorData].
+var (
+	// ErrRedirectLoop says that a redirect leads back to where it came from.
+	ErrRedirectLoop = errors.New("xds: the redirects go round in a ring")
+	// ErrTooManyHops says that a redirect is one more than [MaxHops].
+	ErrTooManyHops = errors.New("xds: there are too many redirects, one after the other")
+)
+
+// outlet is who hears what a follow has to tell, as an engine.Sink does.
+type outlet interface {
+	alive() bool
+	hear(*Event) (wantsFlush bool)
+	Flush(last bool)
+}
+
+// follow serves one name with what its redirects and directives lead to (xRFC TP1). It is
+// made when the first of them is met, and lives in the dispatcher of the name.
+type follow struct {
+	client    *Client
+	kind      resource.Kind
+	inner     *inner
+	out       outlet
+	lane      int32
+	asked     string
+	view      *view
+	authority string
+	root      *hop
+
+	// What was told.
+	said    *Event // the newest value, absence or failure; nil if none
+	also    *Event // the answer of an alternative that it speaks of
+	by      *hop   // whose it was
+	holds   bool   // it was a value, and nothing took it back
+	trouble *Event // with the value
+}
+
+// hop is one locator on the way from the name that was asked for. Each knows what is so
+// there; what is told follows from all.
+type hop struct {
+	follow *follow
+	from   *hop // nil of the root
+	at     xdstp.Locator
+	text   string         // of at without its alternative
+	watch  *machine.Watch // nil if it is not the follow's own, or there is none
+	server int
+	gone   bool
+
+	now     *Event         // value, absence or failure; nil if none came, or a redirect
+	to      *xdstp.Locator // where the redirect leads that came in its place
+	toText  string         // of to
+	raw     []byte         // of the value or redirect
+	trouble *Event         // with the value or redirect
+
+	next  *hop   // where the redirect leads
+	ledTo string // the text of its locator
+	alt   *hop   // the alternative, while it is used
+}
+
+// newFollow begins to follow a name that is known by a watch, which is the caller's to
+// start and stop.
+func (c *Client) newFollow(kind resource.Kind, a asked, in *inner, out outlet) *follow {
+	f := &follow{client: c, kind: kind, inner: in, out: out, lane: a.watch.Lane, asked: a.name, view: a.view}
+	var l xdstp.Locator
+	if a.at != nil {
+		l = *a.at
+	} else if n, err := xdstp.ParseReceived(a.name); err == nil {
+		l.Name = n // only such names are redirected
+	}
+	f.authority = l.Name.Authority
+	f.root = &hop{follow: f, at: l, text: withoutAlt(l).String(), server: c.sources.first(a.watch)}
+	return f
+}
+
+// redirects says whether a notice brings a redirect.
+func redirects(n *machine.Notice) bool {
+	_, ok := n.Value.(*engine.Redirect)
+	return ok
+}
+
+// Tell implements engine.Sink.
+func (h *hop) Tell(n *machine.Notice) bool {
+	if h.gone || !h.follow.out.alive() {
+		return false
+	}
+	h.server = n.Server
+	return h.follow.tell(h, h.follow.client.event(n))
+}
+
+// Flush implements engine.Sink.
+func (h *hop) Flush(last bool) { h.follow.out.Flush(last) }
+
+// tell takes what a hop's watch heard.
+func (f *follow) tell(h *hop, ev *Event) bool {
+	switch ev.Kind {
+	case KindUpdated:
+		h.updated(ev)
+	case KindDoesNotExist, KindFailed:
+		h.lost(ev)
+	case KindAmbientError:
+		h.trouble = ev
+		if ev.Err == nil {
+			h.trouble = nil
+		}
+	case KindSynced: // of collections
+	}
+	f.tend(f.root)
+	return f.emit()
+}
+
+// lost takes an absence or a failure.
+func (h *hop) lost(ev *Event) {
+	h.now, h.to, h.raw, h.trouble = ev, nil, nil, nil
+	if h.follow.by == h {
+		h.follow.holds = false
+	}
+}
+
+// updated takes a value, which may be a redirect, or a directory of which an entry is
+// meant.
+func (h *hop) updated(ev *Event) {
+	h.trouble = nil
+	if name, ok := h.at.Entry(); ok {
+		switch v := ev.Value.(type) {
+		case *directory:
+			h.entry(ev, v, name)
+			return
+		case *engine.Redirect: // of the directory
+			own := *ev
+			own.Value = &engine.Redirect{To: withEntry(v.To, h.at)}
+			ev = &own
+		}
+	}
+	h.value(ev)
+}
+
+func (h *hop) value(ev *Event) {
+	h.now, h.to, h.raw = ev, nil, ev.Raw
+	if r, ok := ev.Value.(*engine.Redirect); ok {
+		h.now, h.to, h.toText = nil, &r.To, r.To.String()
+	}
+}
+
+// entry takes the inline entry of a directory. An entry whose bytes are as before is no
+// news; a bad one takes no good one away, as with resources (gRFC A88).
+func (h *hop) entry(ev *Event, d *directory, name string) {
+	own := *ev
+	err := d.fill(&own, name)
+	_, redirected := own.Value.(*engine.Redirect)
+	switch {
+	case err != nil:
+		own.Err = h.follow.client.rejected(&own, err)
+		if own.Kind = KindFailed; h.raw != nil && !h.follow.client.server(h.server).Features.FailOnDataErrors {
+			own.Kind, h.trouble = KindAmbientError, &own
+			return
+		}
+		h.lost(&own)
+	case own.Kind == KindDoesNotExist:
+		if h.now == nil || h.now.Kind != KindDoesNotExist {
+			h.lost(&own)
+		}
+	case h.raw != nil && redirected == (h.to != nil) && bytes.Equal(h.raw, own.Raw):
+		h.raw = own.Raw // so that the old directory is not kept
+	default:
+		h.value(&own)
+	}
+}
+
+// tend has each hop lead to where it is to lead now.
+func (f *follow) tend(h *hop) {
+	switch {
+	case h.to == nil:
+		f.drop(&h.next)
+	case h.next == nil || h.ledTo != h.toText:
+		f.drop(&h.next)
+		h.next, h.ledTo = f.lead(h, *h.to), h.toText
+	}
+	if h.next != nil {
+		f.tend(h.next)
+	}
+	alt := h.at.Alt()
+	if alt == nil {
+		return
+	}
+	switch o := h.primary(); {
+	case answered(o.ev):
+		f.drop(&h.alt)
+	case h.alt == nil && o.ev != nil && !f.holds:
+		h.alt = f.lead(h, *alt)
+	}
+	if h.alt != nil {
+		f.tend(h.alt)
+	}
+}
+
+// lead makes the hop to a locator. Where that cannot be followed the hop is one that failed.
+func (f *follow) lead(from *hop, l xdstp.Locator) *hop {
+	h := &hop{follow: f, from: from, at: l, text: withoutAlt(l).String(), server: from.server}
+	var trail []string
+	for a := from; a != nil; a = a.from {
+		trail = append(trail, a.text)
+	}
+	switch {
+	case slices.Contains(trail, h.text):
+		return h.fail(ErrorData, fmt.Errorf("%w: %s", ErrRedirectLoop, h.trail(trail)))
+	case len(trail) > MaxHops:
+		return h.fail(ErrorData, fmt.Errorf("%w: %s", ErrTooManyHops, h.trail(trail)))
+	}
+	a, err := f.client.aim(f.kind, l, f.view)
+	if err != nil {
+		kind := ErrorConfig
+		if wrongName(err) {
+			kind = ErrorData
+		}
+		return h.fail(kind, fmt.Errorf("the locator %q cannot be followed: %w", h.text, cause(err)))
+	}
+	f.client.invite(a.watch, f.lane)
+	a.watch.Owner, h.watch, h.server = h, a.watch, f.client.sources.first(a.watch)
+	f.inner.start(h.watch)
+	return h
+}
+
+// fail makes the hop one that cannot be followed.
+func (h *hop) fail(kind ErrorKind, err error) *hop {
+	c := h.follow.client
+	server := c.server(h.server).URI
+	h.now = &Event{Kind: KindFailed, Server: server, Err: &ResourceError{
+		Kind: kind, Type: h.follow.kind.TypeURL(), Name: h.follow.asked, Server: server, NodeID: c.node, Err: err,
+	}}
+	return h
+}
+
+// trail writes the way to the hop, given the hops before it from the last to the root.
+func (h *hop) trail(before []string) string {
+	var b strings.Builder
+	for _, text := range slices.Backward(before) {
+		fmt.Fprintf(&b, "%q to ", text)
+	}
+	return b.String() + strconv.Quote(h.text)
+}
+
+// drop leaves a hop and all that it leads to.
+func (f *follow) drop(at **hop) {
+	h := *at
+	if h == nil {
+		return
+	}
+	h.gone = true
+	if h.watch != nil {
+		f.inner.stop(h.watch)
+	}
+	f.drop(&h.next)
+	f.drop(&h.alt)
+	*at = nil
+}
+
+// end leaves everything, of a follow whose owner goes on.
+func (f *follow) end() {
+	root := f.root
+	f.drop(&root)
+}

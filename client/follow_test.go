@@ -1,0 +1,433 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	xdscorev3 "github.com/cncf/xds/go/xds/core/v3"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/resource/cds"
+	"github.com/xdswatch/xdswatch/testutil"
+)
+
+// spec: REDIR-1 REDIR-2 REDIR-3
+func TestRedirect(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.a.put(at("a", "x"), redirect(at("b", "y")), "r1")
+		w.b.put(at("b", "y"), cluster("y", "1"), "1")
+		watch, rec := w.watch(at("a", "x"))
+		w.since(rec, "updated a/x 1 via b/y")
+		w.b.put(at("b", "y"), cluster("y", "2"), "2")
+		w.since(rec, "updated a/x 2 via b/y")
+		var dump []string
+		for _, s := range w.c.Dump() {
+			dump = append(dump, shortNames.Replace(s.Name+" "+s.Redirect))
+		}
+		same(t, "dump", dump, []string{"a/x b/y", "b/y "})
+
+		// A new target takes over when it answers; until then the old value is good.
+		w.c2.mute(at("c", "z"))
+		w.a.put(at("a", "x"), redirect(at("c", "z")), "r2")
+		w.b.put(at("b", "y"), cluster("y", "3"), "3")
+		w.since(rec)
+		w.c2.put(at("c", "z"), cluster("z", "1"), "1")
+		w.since(rec, "updated a/x 1 via c/z")
+		same(t, "subscribed at b", w.b.subscribed(), nil)
+		w.c2.remove(at("c", "z"))
+		w.since(rec, "does not exist a/x removed via c/z")
+		w.c2.put(at("c", "z"), cluster("z", "2"), "2")
+		w.since(rec, "updated a/x 2 via c/z")
+
+		// A real resource takes the redirect's place.
+		w.a.put(at("a", "x"), cluster("x", "7"), "7")
+		w.since(rec, "updated a/x 7")
+		same(t, "subscribed at c", w.c2.subscribed(), nil)
+		w.a.put(at("a", "x"), redirect(at("b", "y")), "r3")
+		w.since(rec, "updated a/x 3 via b/y")
+		w.a.remove(at("a", "x"))
+		w.since(rec, "does not exist a/x removed")
+		same(t, "refused", append(w.a.refusals(), w.b.refusals()...), nil)
+		w.a.put(at("a", "x"), redirect(at("b", "y")), "r4")
+		watch.Stop()
+		w.unwanted()
+	})
+}
+
+// The text form of a locator is one too, and so is a redirect in a wrapper of the state of
+// the world.
+// spec: REDIR-1
+func TestRedirectForms(t *testing.T) {
+	twoServers(t, func(t *testing.T, r *rig, other *testutil.Server) {
+		name := "xdstp://same/" + clusterName + "/x"
+		_, rec := r.watch(name)
+		st := r.accept()
+		text := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), otherName)
+		r.send(st, testutil.SotW(cds.Type.TypeURL(), "1", "n1",
+			testutil.Wrapped(name, "1", &anypb.Any{TypeUrl: locatorURL, Value: text})))
+		r.latest(st, "cds ["+name+"] v1 n1")
+		ost, err := other.Accept(t.Context())
+		must(t, err)
+		r.send(ost, testutil.SotW(cds.Type.TypeURL(), "7", "m1", testutil.Wrapped(otherName, "", cluster("o", ""))))
+		rec.heard(t, "updated "+name+" 7 via "+otherName)
+	})
+}
+
+const locatorURL = resource.TypePrefix + "xds.core.v3.ResourceLocator"
+
+// An old-style name has no redirects, and a locator without a wrapper has no name.
+// spec: REDIR-1
+func TestNoRedirect(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		_, rec := r.watch("a")
+		st := r.accept()
+		r.send(st, testutil.SotW(cds.Type.TypeURL(), "1", "n1", testutil.Wrapped("a", "1", redirect(at("a", "x"))), redirect(at("a", "x"))))
+		mismatch := `type URL "` + locatorURL + `" does not match the response's "` + cds.Type.TypeURL() + `"`
+		rec.heard(t, "failed a rejected: "+mismatch)
+		r.latest(st, "cds [a] n1 error: resource index 1: "+mismatch+"; resource index 0: a: "+mismatch)
+	})
+}
+
+// A redirect that cannot be one of the type is refused like any bad resource, and takes no
+// good value away.
+// spec: REDIR-1 REDIR-2
+func TestBadRedirects(t *testing.T) {
+	file := &xdscorev3.ResourceLocator{Scheme: xdscorev3.ResourceLocator_FILE, Id: "etc/x"}
+	tests := []struct {
+		what string
+		to   proto.Message
+		want string
+	}{
+		{"no bytes of one", &anypb.Any{TypeUrl: locatorURL, Value: []byte{0xff}}, "does not parse"},
+		{"no URL", &anypb.Any{TypeUrl: locatorURL, Value: append([]byte{0x0a, 3}, "abc"...)}, "none of xdstp, http and file"},
+		{"another directive", &anypb.Any{TypeUrl: locatorURL, Value: append([]byte{0x0a, 15}, "xdstp://a/T/b#c"...)}, "neither alt= nor entry="},
+		{"no directive", &xdscorev3.ResourceLocator{ResourceType: clusterName, Directives: []*xdscorev3.ResourceLocator_Directive{{}}}, "neither alt nor entry"},
+		{"another type", redirect("xdstp://a/envoy.config.listener.v3.Listener/x"), "its type segment is another type"},
+		{"a list", redirect(dir("a", "x")), "its type segment is another type"},
+		{"an entry of no list", redirect(at("a", "x") + "#entry=y"), "its type segment is another type"},
+		{"a glob", redirect(at("a", "x/*")), "it stands for a collection"},
+		{"no type", &xdscorev3.ResourceLocator{Id: "x"}, "type"},
+		{"another scheme", redirect("http://a/" + clusterName + "/x"), "only the scheme xdstp"},
+		{"a file", file, "only the scheme xdstp"},
+		{"an unknown scheme", &xdscorev3.ResourceLocator{Scheme: 9, ResourceType: clusterName}, "ResourceLocator.scheme: 9 is not defined"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.what, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				w.a.put(at("a", "x"), tt.to, "1")
+				_, rec := w.watch(at("a", "x"))
+				synctest.Wait()
+				ev := rec.last()
+				if ev.Kind != client.KindFailed || !strings.HasPrefix(trouble(ev.Err), "rejected: ") || !strings.Contains(ev.Err.Error(), tt.want) {
+					t.Errorf("%v %v, want that %q", ev.Kind, ev.Err, tt.want)
+				}
+				if got := w.a.refusals(); len(got) != 1 || !strings.Contains(got[0], tt.want) {
+					t.Errorf("refused %q, want that %q", got, tt.want)
+				}
+				w.a.put(at("a", "x"), cluster("x", ""), "2")
+				w.a.put(at("a", "x"), tt.to, "3")
+				if ev := rec.last(); ev.Kind != client.KindAmbientError || ev.Err == nil {
+					t.Errorf("with a value: %v %v", ev.Kind, ev.Err)
+				}
+			})
+		})
+	}
+}
+
+// spec: REDIR-3
+func TestRedirectRings(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.a.put(at("a", "self"), redirect(at("a", "self")), "1")
+		_, self := w.watch(at("a", "self"))
+		must(t, w.c.Ready(t.Context()))
+		if err := self.last().Err; !errors.Is(err, client.ErrRedirectLoop) {
+			t.Errorf("%v is no ErrRedirectLoop", err)
+		}
+		w.since(self, `failed a/self data: xds: the redirects go round in a ring: "a/self" to "a/self" via a/self`)
+
+		w.a.put(at("a", "1"), redirect(at("b", "2")), "1")
+		w.b.put(at("b", "2"), redirect(at("c", "3")), "1")
+		w.c2.put(at("c", "3"), redirect(at("a", "1")), "1")
+		_, ring := w.watch(at("a", "1"))
+		w.since(ring, `failed a/1 data: xds: the redirects go round in a ring: "a/1" to "b/2" to "c/3" to "a/1" via a/1`)
+		w.c2.put(at("c", "3"), cluster("3", ""), "2")
+		w.since(ring, "updated a/1 2 via c/3")
+		w.c2.put(at("c", "3"), redirect(at("b", "2")), "3")
+		w.since(ring, `failed a/1 data: xds: the redirects go round in a ring: "a/1" to "b/2" to "c/3" to "b/2" via b/2`)
+	})
+}
+
+// spec: REDIR-3
+func TestRedirectDepth(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		for i := range client.MaxHops + 1 {
+			w.a.put(at("a", fmt.Sprint(i)), redirect(at("a", fmt.Sprint(i+1))), "1")
+		}
+		w.a.put(at("a", "9"), cluster("9", ""), "9")
+		_, far := w.watch(at("a", "0"))
+		_, near := w.watch(at("a", "1"))
+		w.since(near, "updated a/1 9 via a/9")
+		synctest.Wait()
+		if ev := far.last(); ev.Kind != client.KindFailed || !errors.Is(ev.Err, client.ErrTooManyHops) || strings.Count(ev.Err.Error(), " to ") != client.MaxHops+1 {
+			t.Errorf("%v %v", ev.Kind, ev.Err)
+		}
+	})
+}
+
+// spec: REDIR-3 AUTH-3
+func TestRedirectToUnknownAuthority(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.a.put(at("a", "x"), redirect(at("nowhere", "y")), "1")
+		_, rec := w.watch(at("a", "x"))
+		must(t, w.c.Ready(t.Context()))
+		ev := rec.last()
+		var re *client.ResourceError
+		if ev.Kind != client.KindFailed || !errors.As(ev.Err, &re) || re.Kind != client.ErrorConfig ||
+			!errors.Is(re, bootstrap.ErrUnknownAuthority) || !strings.Contains(re.Error(), `which has "a", "b", "c"`) {
+			t.Errorf("%v %v", ev.Kind, ev.Err)
+		}
+		w.b.put(at("b", "y"), cluster("y", ""), "3")
+		w.a.put(at("a", "x"), redirect(at("b", "y")), "2")
+		w.heard(rec, "failed a/x config via xdstp://nowhere/"+clusterName+"/y", "updated a/x 3 via b/y")
+	})
+}
+
+// Trouble of either server is told once, and is over when both are well.
+// spec: REDIR-3 ERR-1
+func TestRedirectTrouble(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.a.put(at("a", "x"), redirect(at("b", "y")), "1")
+		_, rec := w.watch(at("a", "x"))
+		w.since(rec, "does not exist a/x removed via b/y")
+		w.b.put(at("b", "y"), cluster("y", ""), "1")
+		w.since(rec, "updated a/x 1 via b/y")
+		w.b.down()
+		time.Sleep(5 * time.Second)
+		w.since(rec, "ambient error a/x connection via b/y")
+		w.a.down()
+		time.Sleep(5 * time.Second)
+		w.since(rec)
+		w.b.srv.SetRefuse(false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		told := rec.all()
+		if last := told[len(told)-1]; last.Kind != client.KindAmbientError || last.Err == nil || last.Server != w.a.srv.Target() {
+			t.Errorf("with one server still down: %v", lines(told))
+		}
+		w.a.srv.SetRefuse(false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if last := rec.last(); last.Kind != client.KindAmbientError || last.Err != nil {
+			t.Errorf("with both well: %v", lines(rec.all()))
+		}
+	})
+}
+
+// A redirect is no answer; that of its target is.
+func TestRedirectReady(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.a.put(at("a", "x"), redirect(at("b", "y")), "1")
+		w.b.mute(at("b", "y"))
+		_, rec := w.watch(at("a", "x"))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := w.c.Ready(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("ready with a redirect alone: %v", err)
+		}
+		must(t, w.c.Ready(t.Context()))
+		w.heard(rec, "does not exist a/x timeout via b/y")
+	})
+}
+
+// Who watches a target by its own name shares its subscription with those who are
+// redirected there, each in the order of its own authority.
+func TestTargetIsWatchedToo(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.a.put(at("a", "x"), redirect(at("b", "y")), "1")
+		w.b.put(at("b", "y"), cluster("y", ""), "1")
+		hold := make(chan struct{})
+		_, err := w.c.Watch(context.Background(), cds.Type, at("a", "held"), func(client.Event) { <-hold })
+		must(t, err)
+		redirected, rec := w.watch(at("a", "x"))
+		_, own := w.watch(at("b", "y"))
+		w.since(own, "updated b/y 1")
+		w.b.put(at("b", "y"), cluster("y", "2"), "2")
+		close(hold)
+		w.since(own, "updated b/y 2")
+		if ev := rec.last(); ev.Kind != client.KindUpdated || ev.Name != at("a", "x") || ev.Version != "2" {
+			t.Errorf("heard %v", lines(rec.all()))
+		}
+		redirected.Stop()
+		w.b.put(at("b", "y"), cluster("y", "3"), "3")
+		w.since(own, "updated b/y 3")
+	})
+}
+
+// A locator and a resource of the same bytes differ.
+// spec: WATCH-4 CACHE-2
+func TestRedirectOfTheSameBytes(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		kind := resource.Custom(cds.Type.TypeURL(), resource.Options{}, func(_ resource.Source, b []byte) (int, error) { return len(b), nil })
+		raw, err := proto.Marshal(redirect(at("b", "y")))
+		must(t, err)
+		w.b.put(at("b", "y"), &anypb.Any{TypeUrl: kind.TypeURL()}, "7")
+		w.a.put(at("a", "x"), &anypb.Any{TypeUrl: kind.TypeURL(), Value: raw}, "1")
+		_, rec := w.watchType(kind, at("a", "x"))
+		w.since(rec, "updated a/x 1")
+		w.a.put(at("a", "x"), &anypb.Any{TypeUrl: locatorURL, Value: raw}, "2")
+		w.since(rec, "updated a/x 7 via b/y")
+		w.a.put(at("a", "x"), &anypb.Any{TypeUrl: kind.TypeURL(), Value: raw}, "3")
+		w.since(rec, "updated a/x 3")
+	})
+}
+
+// Locators whose parameters come in another order are one, and names that are equal by
+// their parts too.
+// spec: XDSTP-4 WATCH-4
+func TestRedirectSpellings(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		asked, canonical := at("a", "x:1?b=2&a=1"), at("a", "x%3A1?a=1&b=2")
+		w.a.spelled[canonical] = "xdstp://%61/" + clusterName + "/x:1?b=%32&a=1"
+		w.a.put(canonical, redirect(at("b", "y:1?b=2&a=1")), "1")
+		target := at("b", "y%3A1?a=1&b=2")
+		w.b.spelled[target] = at("b", "y:1?b=2&a=1")
+		w.b.put(target, cluster("y", ""), "2")
+		_, rec := w.watch(asked)
+		w.since(rec, "updated a/x%3A1?a=1&b=2 2 via b/y%3A1?a=1&b=2")
+		for range 10 { // of a map's orders
+			w.a.put(canonical, redirect(at("b", "y:1?b=2&a=1")), "1")
+		}
+		w.since(rec)
+	})
+}
+
+// Get follows what is held, also where it may not wait.
+// spec: REDIR-2
+func TestGetRedirected(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.a.put(at("a", "x"), redirect(at("b", "y")), "1")
+		w.b.put(at("b", "y"), redirect(dir("c", "list")+"#entry=e"), "2")
+		w.c2.put(dir("c", "list"), listing(inline("e", "3", cluster("e", ""))), "9")
+		want := func(ev client.Event, err error) {
+			t.Helper()
+			must(t, err)
+			same(t, "got", shortNames.Replace(lines([]client.Event{ev})[0]), "updated a/x 3 via c//list#entry=e")
+		}
+		want(w.c.Get(t.Context(), cds.Type, at("a", "x")))
+		want(w.c.Get(t.Context(), cds.Type, at("a", "x")))
+
+		time.Sleep(2 * client.GetIdle)
+		_, err := w.c.Watch(context.Background(), cds.Type, at("a", "x"), func(ev client.Event) {
+			want(ev, nil)
+			want(w.c.Get(t.Context(), cds.Type, at("a", "x")))
+			_, err := w.c.Get(t.Context(), cds.Type, at("a", "x")+"#alt=xdstp://b/"+clusterName+"/z")
+			must(t, err)
+			_, err = w.c.Get(t.Context(), cds.Type, dir("c", "list")+"#entry=none")
+			if !errors.Is(err, client.ErrDoesNotExist) {
+				t.Errorf("a missing entry: %v", err)
+			}
+			_, err = w.c.Get(t.Context(), cds.Type, dir("c", "other")+"#entry=e")
+			if !errors.Is(err, client.ErrInHandler) {
+				t.Errorf("what is not held: %v", err)
+			}
+		})
+		must(t, err)
+		synctest.Wait()
+		_, err = w.c.Get(t.Context(), cds.Type, dir("c", "other")+"#entry=e")
+		if !errors.Is(err, client.ErrDoesNotExist) {
+			t.Errorf("an entry of what does not exist: %v", err)
+		}
+		time.Sleep(2 * client.GetIdle)
+		same(t, "subscribed at c", w.c2.subscribed(), []string{"c//list"})
+	})
+}
+
+// The members of a set may have directives, and may be redirected.
+// spec: REDIR-2 ENTRY-1
+func TestSetFollows(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.a.put(at("a", "x"), redirect(at("b", "y")), "1")
+		w.b.put(at("b", "y"), cluster("y", ""), "2")
+		w.a.put(dir("a", "list"), listing(inline("e", "", cluster("e", ""))), "3")
+		rec := &record{}
+		set, err := w.c.NewSet(context.Background(), cds.Type, func(b client.Batch) {
+			for _, ev := range b.Events {
+				rec.hear(ev)
+			}
+		})
+		must(t, err)
+		names := []string{at("a", "x"), dir("a", "list") + "#entry=e", dir("a", "list") + "#entry=f", at("a", "plain")}
+		must(t, set.Add(names...))
+		must(t, set.Add(names[1]))
+		must(t, w.c.Ready(t.Context()))
+		got := lines(rec.all())
+		for i := range got {
+			got[i] = shortNames.Replace(got[i])
+		}
+		slices.Sort(got)
+		same(t, "heard", got, []string{
+			"does not exist a//list#entry=f not-found", "does not exist a/plain removed",
+			"updated a//list#entry=e 3", "updated a/x 2 via b/y",
+		})
+		set.Remove(names[0], names[2])
+		same(t, "subscribed at b", w.b.subscribed(), nil)
+		same(t, "subscribed at a", w.a.subscribed(), []string{"a//list", "a/plain"})
+		set.Stop()
+		w.unwanted()
+	})
+}
+
+// Members of a wildcard are followed, and it is synced when something is known of each.
+// spec: REDIR-2 WILD-5
+func TestWildcardFollows(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		// The keeper of the old names' server has no wildcards: a scripted one does.
+		w.b.mute(at("b", "y"))
+		watch, rec := w.all("*")
+		st := w.accept()
+		members := testutil.Delta(cds.Type.TypeURL(), "m1", nil)
+		members.Resources = append(members.Resources,
+			testutil.Wrapped(at("a", "x"), "1", redirect(at("b", "y"))), testutil.Wrapped(at("a", "p"), "1", cluster("p", "")))
+		w.send(st, members)
+		w.since(rec, "updated a/p 1")
+		w.b.put(at("b", "y"), cluster("y", ""), "2")
+		w.since(rec, "updated a/x 2 via b/y", "synced *")
+		w.send(st, testutil.Delta(cds.Type.TypeURL(), "m2", nil, at("a", "x")))
+		w.since(rec, "does not exist a/x removed")
+		same(t, "subscribed at b", w.b.subscribed(), nil)
+		w.send(st, members)
+		w.since(rec, "updated a/x 2 via b/y")
+		watch.Stop()
+		w.unwanted()
+	})
+}
+
+// A watch that ends while it is being redirected leaves nothing behind.
+func TestStopWhileRedirected(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.b.put(at("b", "y"), cluster("y", ""), "1")
+		for i := range 20 {
+			name := at("a", fmt.Sprint("x", i))
+			w.a.put(name, redirect(at("b", "y")), "1")
+			watch, err := w.c.Watch(context.Background(), cds.Type, name, func(client.Event) {})
+			must(t, err)
+			set, err := w.c.NewSet(context.Background(), cds.Type, func(client.Batch) {})
+			must(t, err)
+			must(t, set.Add(name))
+			go watch.Stop()
+			go set.Remove(name)
+		}
+		w.unwanted()
+	})
+}

@@ -1,0 +1,74 @@
+package client
+
+import (
+	"sync"
+
+	"github.com/xdswatch/xdswatch/internal/machine"
+)
+
+// inner are the machine's watches that serve a watch of the program besides its first:
+// where redirects lead, alternatives, members of a list. They end with it.
+type inner struct {
+	client *Client
+	follow *follow // of a watch of one name; its dispatcher's own
+	clear  func()  // of a set, which has more to end; else nil
+
+	mu   sync.Mutex
+	over bool
+	live map[*machine.Watch]struct{}
+}
+
+func newInner(c *Client) *inner { return &inner{client: c, live: map[*machine.Watch]struct{}{}} }
+
+// start begins watches at one moment, unless all is over. The engine is told under the
+// lock, so that it hears of no start after the stop.
+func (in *inner) start(ws ...*machine.Watch) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.over {
+		return
+	}
+	for _, w := range ws {
+		in.live[w] = struct{}{}
+	}
+	in.client.startAll(ws)
+}
+
+func (in *inner) stop(w *machine.Watch) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if _, ok := in.live[w]; ok {
+		delete(in.live, w)
+		in.client.engine.Stop(w)
+	}
+}
+
+// end stops them all, for good.
+func (in *inner) end() {
+	if in.clear != nil {
+		in.clear()
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.over = true
+	for w := range in.live {
+		in.client.engine.Stop(w)
+	}
+	in.live = nil
+}
+
+// startAll begins watches, which may be of several types. It says whether the engine still
+// runs.
+func (c *Client) startAll(ws []*machine.Watch) bool {
+	for len(ws) > 0 {
+		n := 1
+		for n < len(ws) && ws[n].Type == ws[0].Type {
+			n++
+		}
+		if !c.engine.Start(c.kindOf(ws[0].Type.URL), ws[:n]...) {
+			return false
+		}
+		ws = ws[n:]
+	}
+	return true
+}

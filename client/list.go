@@ -1,0 +1,181 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/xdstp"
+)
+
+// list is a watch of a list collection: of its directory, and of what that lists (xRFC TP1,
+// "List collections"). All but what it has of core lives in its dispatcher.
+type list struct {
+	core
+	handler   BatchHandler
+	batch     batcher
+	kind      resource.Kind // of the members
+	name      string
+	url       xdstp.Name // without directives
+	directory *follow
+
+	members  map[string]*listMember
+	round    uint32           // of the newest directory
+	complete bool             // a directory is there
+	version  string           // of it
+	served   string           // the locator of it; "" if the name itself
+	open     int              // members of which nothing was told yet
+	synced   bool             // that was told
+	starts   []*machine.Watch // of new members
+}
+
+// listOf reads the URL of a list collection of a type; ok says whether a text is one.
+func (c *Client) listOf(kind resource.Kind, collection string) (l xdstp.Locator, ok bool, err error) {
+	if !xdstp.IsXDSTP(collection) {
+		return l, false, nil
+	}
+	if l, err = c.locator(kind, collection, true); err != nil {
+		return l, false, err
+	}
+	if l.Name.Type != xdstp.TypeSegment(kind.TypeURL())+collectionSuffix {
+		return l, false, nil
+	}
+	if _, ok := l.Entry(); ok {
+		return l, false, fmt.Errorf("%w: an inline entry is one resource; watch it with Watch", ErrCollection)
+	}
+	return l, true, nil
+}
+
+// watchList begins the watch of a list collection.
+func (c *Client) watchList(ctx context.Context, kind resource.Kind, l xdstp.Locator, h BatchHandler, v *view, o watchOptions) (*Watch, error) {
+	name := l.String()
+	if _, err := c.typeOf(kind, name); err != nil {
+		return nil, err
+	}
+	a, err := c.prepareAt(directoryKind{kind}, l, v)
+	if err != nil {
+		return nil, c.configError(kind, name, cause(err))
+	}
+	s := &list{
+		core: core{client: c, ctx: ctx, view: v, inner: newInner(c)}, handler: h, batch: batcher{client: c},
+		kind: kind, name: name, url: l.Name, members: map[string]*listMember{},
+	}
+	s.directory = c.newFollow(directoryKind{kind}, a, s.inner, s)
+	a.watch.Owner = s.directory.root
+	return s.start(a.watch, o)
+}
+
+// Flush implements outlet.
+func (l *list) Flush(last bool) {
+	l.batch.pending = l.batch.pending && !last
+	l.batch.flush(last, l.deliver)
+}
+
+func (l *list) deliver(b Batch) {
+	if l.alive() {
+		l.handle(l.handler, b)
+	}
+}
+
+// hear implements outlet, for the directory.
+func (l *list) hear(ev *Event) (wantsFlush bool) {
+	switch ev.Kind {
+	case KindUpdated:
+		wantsFlush = l.update(ev)
+	case KindDoesNotExist, KindFailed:
+		l.complete = false
+		wantsFlush = l.dismiss(ev, func(*listMember) bool { return true })
+		wantsFlush = l.add(l.whole(ev)) || wantsFlush
+	case KindAmbientError, KindSynced:
+		wantsFlush = l.add(l.whole(ev))
+	}
+	return l.sync(ev) || wantsFlush
+}
+
+// whole is an event of the collection.
+func (l *list) whole(ev *Event) *Event {
+	own := *ev
+	own.Type, own.Value, own.Raw = l.kind.TypeURL(), nil, nil
+	return &own
+}
+
+func (l *list) add(ev *Event) bool {
+	if ev.Name == l.name && settles(ev) {
+		l.batch.settles = append(l.batch.settles, &l.answer)
+	}
+	return l.batch.add(*ev, l.deliver)
+}
+
+// sync tells that the first state is complete, once it is: there is a directory, and of
+// each member something is known.
+func (l *list) sync(ev *Event) bool {
+	if l.synced || !l.complete || l.open > 0 {
+		return false
+	}
+	l.synced = true
+	return l.add(&Event{
+		Kind: KindSynced, Type: l.kind.TypeURL(), Name: l.name, Authority: l.url.Authority,
+		Version: l.version, Server: ev.Server, Locator: l.served,
+	})
+}
+
+// update takes a new directory.
+func (l *list) update(ev *Event) (wantsFlush bool) {
+	d := ev.Value.(*directory)
+	l.complete = false // until all of it is taken
+	l.round++
+	listed := make([]*listMember, len(d.entries))
+	for i := range d.entries {
+		listed[i] = l.enlist(d.entries[i].memberName(l.url, i))
+	}
+	for i, m := range listed {
+		if !m.taken {
+			m.taken = true
+			wantsFlush = m.take(&d.entries[i], ev) || wantsFlush
+		}
+	}
+	if len(l.starts) > 0 {
+		l.inner.start(l.starts...)
+		l.starts = nil
+	}
+	wantsFlush = l.dismiss(ev, func(m *listMember) bool { return m.round != l.round }) || wantsFlush
+	l.complete, l.version, l.served = true, ev.Version, ev.Locator
+	return wantsFlush
+}
+
+// enlist finds or makes the member of a name that the directory lists.
+func (l *list) enlist(name string) *listMember {
+	m := l.members[name]
+	if m == nil {
+		m = &listMember{list: l, name: name}
+		l.members[name] = m
+		l.open++
+	}
+	m.twice = m.round == l.round
+	m.round, m.taken = l.round, false
+	return m
+}
+
+// dismiss lets go of members, by name. Those that the program knows are told to be removed.
+func (l *list) dismiss(ev *Event, which func(*listMember) bool) (wantsFlush bool) {
+	var gone []*listMember
+	for _, m := range l.members {
+		if which(m) {
+			gone = append(gone, m)
+		}
+	}
+	slices.SortFunc(gone, func(a, b *listMember) int { return strings.Compare(a.name, b.name) })
+	for _, m := range gone {
+		delete(l.members, m.name)
+		if m.leave(); m.told == 0 {
+			l.open--
+		}
+		if m.told == KindUpdated || m.told == KindFailed {
+			wantsFlush = l.add(m.event(KindDoesNotExist, ev)) || wantsFlush
+		}
+	}
+	return wantsFlush
+}

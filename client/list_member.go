@@ -1,0 +1,162 @@
+package client
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/xdswatch/xdswatch/xdstp"
+)
+
+// listMember is a member of a list collection: what a locator leads to, or an inline entry.
+type listMember struct {
+	list *list
+	name string
+
+	follow  *follow // of a locator, or of an inline entry that is a redirect
+	located bool    // it is a locator's
+	raw     []byte  // of the inline entry; nil if it has none that is good
+
+	told    Kind   // the newest value, absence or failure; 0 if nothing was told
+	trouble string // with the entry, told beside a value that stays good
+
+	round        uint32 // of the directory that lists it
+	twice, taken bool   // in that
+}
+
+// take makes the member what an entry of a directory says.
+func (m *listMember) take(e *dirEntry, ev *Event) bool {
+	switch {
+	case m.twice:
+		return m.spoil(errListedTwice, ev)
+	case e.err != nil:
+		return m.spoil(e.err, ev)
+	case e.locator != nil:
+		return m.locate(*e.locator, ev)
+	}
+	return m.inline(e, ev)
+}
+
+// event begins an event of the member itself, in a directory.
+func (m *listMember) event(kind Kind, ev *Event) *Event {
+	own := &Event{
+		Kind: kind, Type: m.list.kind.TypeURL(), Name: m.name, Authority: m.list.url.Authority,
+		Version: ev.Version, Server: ev.Server,
+	}
+	if m.located {
+		own.Authority, _ = xdstp.AuthorityOf(m.name)
+	}
+	if kind == KindDoesNotExist {
+		own.Reason, own.Version = ReasonRemoved, ""
+	}
+	return own
+}
+
+// spoil notes that the entry cannot be used. As with other resources a value that is held
+// stays good, unless the server asks for the contrary (gRFC A88, fail_on_data_errors).
+func (m *listMember) spoil(err error, ev *Event) bool {
+	if m.trouble == err.Error() {
+		return false
+	}
+	m.trouble = err.Error()
+	own := m.event(KindAmbientError, ev)
+	own.Err = m.list.client.rejected(own, err)
+	server := m.list.directory.by.server
+	if m.told != KindUpdated || m.list.client.server(server).Features.FailOnDataErrors {
+		m.leave()
+		own.Kind = KindFailed
+	}
+	return m.hear(own)
+}
+
+// well takes back that the entry could not be used.
+func (m *listMember) well(ev *Event) bool {
+	if m.trouble == "" || m.told != KindUpdated {
+		return false
+	}
+	m.trouble = ""
+	return m.hear(m.event(KindAmbientError, ev))
+}
+
+// locate subscribes to what a locator leads to, unless that was done before.
+func (m *listMember) locate(l xdstp.Locator, ev *Event) bool {
+	if m.follow != nil {
+		return m.well(ev)
+	}
+	m.located = true
+	c := m.list.client
+	a, err := c.aim(m.list.kind, l, m.list.view)
+	if err != nil {
+		kind := ErrorConfig
+		if wrongName(err) {
+			kind = ErrorRejected
+		}
+		text := fmt.Sprint(kind, err)
+		if m.trouble == text {
+			return false
+		}
+		own := m.event(KindFailed, ev)
+		own.Err = &ResourceError{
+			Kind: kind, Type: own.Type, Name: m.name, Server: ev.Server, NodeID: c.node,
+			Err: fmt.Errorf("the member cannot be followed: %w", cause(err)),
+		}
+		m.trouble = text
+		return m.hear(own)
+	}
+	m.trouble = ""
+	c.invite(a.watch, m.list.directory.lane)
+	m.follow = c.newFollow(m.list.kind, a, m.list.inner, m)
+	m.follow.root.watch, a.watch.Owner = a.watch, m.follow.root
+	m.list.starts = append(m.list.starts, a.watch)
+	return false
+}
+
+// inline takes what an entry holds. Bytes that are as before are no news.
+func (m *listMember) inline(e *dirEntry, ev *Event) bool {
+	if m.raw != nil && e.redirects == (m.follow != nil) && bytes.Equal(m.raw, e.raw) {
+		m.raw = e.raw // so that the old directory is not kept
+		return m.well(ev)
+	}
+	own := m.event(KindUpdated, ev)
+	e.fill(own)
+	if !e.redirects {
+		m.leave()
+		m.raw = e.raw
+		return m.hear(own)
+	}
+	if m.follow == nil {
+		a := asked{name: m.name, at: &xdstp.Locator{Name: m.list.url}, view: m.list.view, watch: m.list.watch}
+		m.follow = m.list.client.newFollow(m.list.kind, a, m.list.inner, m)
+		m.follow.root.text = m.name
+	}
+	m.raw = e.raw
+	wantsFlush := m.well(ev)
+	return m.follow.tell(m.follow.root, own) || wantsFlush
+}
+
+// leave ends what serves the member.
+func (m *listMember) leave() {
+	if m.follow != nil {
+		m.follow.end()
+	}
+	m.follow, m.raw = nil, nil
+}
+
+func (m *listMember) alive() bool { return m.list.alive() }
+
+// hear implements outlet.
+func (m *listMember) hear(ev *Event) bool {
+	wantsFlush := m.list.add(ev)
+	if ev.Kind == KindAmbientError {
+		return wantsFlush
+	}
+	if m.told == 0 {
+		m.list.open--
+	}
+	if m.told = ev.Kind; m.told == KindUpdated {
+		m.trouble = ""
+	}
+	return m.list.sync(ev) || wantsFlush
+}
+
+// Flush implements outlet.
+func (m *listMember) Flush(last bool) { m.list.Flush(last) }

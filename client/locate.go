@@ -1,0 +1,180 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/xdswatch/xdswatch/authority"
+	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/xdstp"
+)
+
+// asked is a name that a program asks for, and the first watch that serves it.
+type asked struct {
+	name  string         // canonical, with its directives
+	at    *xdstp.Locator // nil of a name without directives
+	kind  resource.Kind  // of what is watched: a directory's if an entry of it is asked for
+	view  *view
+	watch *machine.Watch
+}
+
+var errLocatorScheme = errors.New("only locators of the scheme xdstp are followed")
+
+// prepare checks what a watch is to be and finds its source.
+func (c *Client) prepare(kind resource.Kind, name string, v *view) (asked, error) {
+	if name == wildcard {
+		return asked{}, c.configError(kind, name, fmt.Errorf("%w: %q is every resource of a type; watch it with WatchAll", ErrCollection, name))
+	}
+	if hasDirectives(name) {
+		return c.prepareLocator(kind, name, v)
+	}
+	r, err := v.table.Resolve(kind.TypeURL(), name)
+	if err == nil {
+		r.Name, err = c.inContext(kind, r.Name, false)
+	}
+	if err != nil {
+		return asked{}, c.configError(kind, name, err)
+	}
+	w, err := c.place(kind, r, v, machine.Watch{})
+	return asked{name: r.Name, kind: kind, view: v, watch: w}, err
+}
+
+// hasDirectives says whether a name is a structured one with a fragment.
+func hasDirectives(name string) bool { return xdstp.IsXDSTP(name) && strings.Contains(name, "#") }
+
+// prepareLocator prepares a name with directives. Those that cannot be followed are a
+// fault of the name, though they may never be needed.
+func (c *Client) prepareLocator(kind resource.Kind, name string, v *view) (asked, error) {
+	l, err := c.locator(kind, name, false)
+	if err != nil {
+		return asked{}, c.configError(kind, name, err)
+	}
+	a, err := c.prepareAt(kind, l, v)
+	if err != nil {
+		return asked{}, c.configError(kind, name, cause(err))
+	}
+	return a, nil
+}
+
+func (c *Client) prepareAt(kind resource.Kind, l xdstp.Locator, v *view) (asked, error) {
+	for alt := l.Alt(); alt != nil; alt = alt.Alt() {
+		if _, err := c.aim(kind, *alt, v); err != nil {
+			return asked{}, fmt.Errorf("the alternative: %w", cause(err))
+		}
+	}
+	return c.aim(kind, l, v)
+}
+
+// cause is what a [*ResourceError] says without the name of the resource, for a text that
+// has one already.
+func cause(err error) error {
+	if re, ok := errors.AsType[*ResourceError](err); ok {
+		return re.Err
+	}
+	return err
+}
+
+// aim makes the watch of what a locator names, or of the list collection that an entry of
+// is meant. Its alternatives are not looked at.
+func (c *Client) aim(kind resource.Kind, l xdstp.Locator, v *view) (asked, error) {
+	if l.Scheme != xdstp.SchemeXDSTP {
+		return asked{}, fmt.Errorf("locator %q: %w", l, errLocatorScheme)
+	}
+	if _, ok := l.Entry(); ok {
+		kind = directoryKind{kind}
+	}
+	r, err := v.table.ResolveReceived(kind.TypeURL(), l.Name)
+	if err != nil {
+		return asked{}, err
+	}
+	w, err := c.place(kind, r, v, machine.Watch{})
+	return asked{name: l.String(), at: &l, kind: kind, view: v, watch: w}, err
+}
+
+// wrongName says that what [Client.aim] was given is at fault, and not the bootstrap.
+func wrongName(err error) bool {
+	_, bad := errors.AsType[*authority.NameError](err)
+	return bad || errors.Is(err, errLocatorScheme)
+}
+
+// invite has a watch told in the lane of another name.
+func (c *Client) invite(w *machine.Watch, lane int32) {
+	w.Guest = w.Guest || w.Lane != lane
+	w.Lane = lane
+}
+
+// withEntry is where a list collection is redirected to, with the directive to the entry
+// that is meant of what was asked for, if any.
+func withEntry(to, asked xdstp.Locator) xdstp.Locator {
+	if name, ok := asked.Entry(); ok {
+		to.Directives = append(slices.Clone(to.Directives), xdstp.Directive{Entry: name})
+	}
+	return to
+}
+
+// withoutAlt is a locator of the same resource that has no alternative.
+func withoutAlt(l xdstp.Locator) xdstp.Locator {
+	plain := xdstp.Locator{Scheme: l.Scheme, Name: l.Name}
+	if name, ok := l.Entry(); ok {
+		plain.Directives = []xdstp.Directive{{Entry: name}}
+	}
+	return plain
+}
+
+// locator reads what a program asks for, directives and all, in its context.
+func (c *Client) locator(kind resource.Kind, text string, collection bool) (xdstp.Locator, error) {
+	l, err := xdstp.ParseLocator(text)
+	if err != nil {
+		return l, err
+	}
+	if err := l.CheckReserved(); err != nil {
+		return l, err
+	}
+	l.Name, err = c.applyContext(kind, l.Name, collection)
+	return l, err
+}
+
+// inContext gives a canonical name the parameters that the client adds.
+func (c *Client) inContext(kind resource.Kind, name string, collection bool) (string, error) {
+	if !xdstp.IsXDSTP(name) || c.config.Context == nil && len(c.nodeParams) == 0 {
+		return name, nil
+	}
+	n, err := xdstp.Parse(name)
+	if err != nil {
+		return "", err
+	}
+	n, err = c.applyContext(kind, n, collection)
+	return n.String(), err
+}
+
+// applyContext adds what is the client's own: for collections of Listeners and Clusters
+// fields of the node, for all what the program's hook says (xRFC TP1, "Context parameters").
+func (c *Client) applyContext(kind resource.Kind, n xdstp.Name, collection bool) (xdstp.Name, error) {
+	var ctx xdstp.Context
+	if c.config.Context != nil {
+		ctx = c.config.Context(kind.TypeURL())
+	}
+	if collection && kind.FullState() {
+		ctx.Node = slices.Concat(c.nodeParams, ctx.Node)
+	}
+	if err := ctx.Check(); err != nil {
+		return n, err
+	}
+	return ctx.Apply(n), nil
+}
+
+// canonical is the text under which a name is kept.
+func (c *Client) canonical(kind resource.Kind, name string) (string, error) {
+	if hasDirectives(name) {
+		l, err := c.locator(kind, name, false)
+		return l.String(), err
+	}
+	canonical, err := xdstp.Canonical(name)
+	if err != nil {
+		return "", err
+	}
+	return c.inContext(kind, canonical, false)
+}
