@@ -147,7 +147,9 @@ func TestFallbackClose(t *testing.T) {
 					must(t, p.c.Close())
 					return
 				}
-				p.second.clusters(p.second.accept(), "1", "m1", "a")
+				st := p.second.accept()
+				p.second.latest(st, "cds [* a]")
+				p.second.clusters(st, "1", "m1", "a")
 				if when == "the first is back" {
 					p.revive()
 				}
