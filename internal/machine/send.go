@@ -267,7 +267,7 @@ func (ts *typeState) leaveWild() {
 	ts.told, ts.starting, c.known, c.timer = wildNone, false, false, 0
 	c.forgetState()
 	for _, e := range ts.entries {
-		if e.of == c {
+		if e.of == c && !e.noted {
 			ts.forget(e)
 		}
 	}
