@@ -29,6 +29,7 @@ type (
 type options struct {
 	channel map[string]buildChannel
 	call    map[string]buildCall
+	self    *Source // nil: the top-level servers
 	errs    []error
 }
 
@@ -61,6 +62,19 @@ func WithCallCreds(typ string, build func(config json.RawMessage) (credentials.P
 		default:
 			o.call[typ] = build
 		}
+	}
+}
+
+// WithSelf says where a ConfigSource that [Config.ConfigSource] reads came from, such as the
+// source of the Cluster that holds it: `self` stands for its servers. It means nothing to
+// the reading of a bootstrap.
+func WithSelf(s Source) Option {
+	return func(o *options) {
+		if len(s.Servers) == 0 {
+			o.errs = append(o.errs, errors.New("bootstrap.WithSelf: the source has no servers"))
+			return
+		}
+		o.self = &s
 	}
 }
 

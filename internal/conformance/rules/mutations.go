@@ -86,7 +86,7 @@ func Mutations() []Mutation {
 		{"FALLBACK-5", "case-core-fb-recover", "a server that answers again is not gone back to", "chain.go",
 			"if i < 0 || ch.watches == 0 ||", "if i >= 0 || ch.watches == 0 ||"},
 		{"GLOB-1", "glob-not-recursive", "a glob covers what is deeper", "collection.go",
-			"return ts.globs[p]", "for _, c := range ts.globs {\n\t\t\treturn c\n\t\t}"},
+			"return ts.globs[p]", "for p = range ts.globs {\n\t\t}\n\t\treturn ts.globs[p]"},
 		{"GLOB-3", "glob-empty", "the removal of a glob is nothing", "entry.go",
 			"m.empty(now, e.of, reason)\n", "\n"},
 		{"TTL-1", "ttl-disconnected", "a time to live never runs out", "stream.go",
