@@ -31,7 +31,7 @@ func resource(t *testing.T, a *anypb.Any) (name, stamp string) {
 }
 
 func TestCannedSotW(t *testing.T) {
-	c := build(kit.Scenario{Variant: "sotw", Type: "cds", N: 12})
+	c := build(&kit.Scenario{Variant: "sotw", Type: "cds", N: 12})
 	stamp := strings.Repeat("7", kit.StampLen)
 	c.change(11, []byte(stamp))
 	var m discoveryv3.DiscoveryResponse
@@ -46,14 +46,14 @@ func TestCannedSotW(t *testing.T) {
 		if i == 11 {
 			want = stamp
 		}
-		if name, got := resource(t, a); name != kit.Name(i) || got != want {
+		if name, got := resource(t, a); name != kit.Host(i) || got != want {
 			t.Errorf("resource %d is %q with stamp %q", i, name, got)
 		}
 	}
 }
 
 func TestCannedDelta(t *testing.T) {
-	c := build(kit.Scenario{Variant: "delta", Type: "eds", Eps: 10, N: 3})
+	c := build(&kit.Scenario{Variant: "delta", Type: "eds", Eps: 10, N: 3})
 	stamp := strings.Repeat("1", 19) + "000042"
 	c.change(1, []byte(stamp))
 	var m discoveryv3.DeltaDiscoveryResponse
@@ -66,7 +66,7 @@ func TestCannedDelta(t *testing.T) {
 			version, want = "v000042", stamp
 		}
 		name, got := resource(t, r.Resource)
-		if name != kit.Name(i) || r.Name != name || got != want || r.Version != version || string(c.version(i)) != version {
+		if name != kit.Host(i) || r.Name != name || got != want || r.Version != version || string(c.version(i)) != version {
 			t.Errorf("resource %d is %q in %q with stamp %q and version %q", i, name, r.Name, got, r.Version)
 		}
 	}

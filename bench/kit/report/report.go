@@ -116,6 +116,14 @@ func serverCPU(r *kit.Result) float64 {
 	return phase(func(r *kit.Result) float64 { return r.LoadSrvCPU }, func(r *kit.Result) float64 { return r.SrvCPU })(r)
 }
 
+func connections(r *kit.Result) float64 { return float64(r.LoadConns) }
+
+// callbacks per change, or per round of heartbeats.
+func callbacks(r *kit.Result) float64 { return float64(r.Callbacks) / float64(r.Updates) }
+
+// allocsPerHeartbeat is what each of a round cost.
+func allocsPerHeartbeat(r *kit.Result) float64 { return r.Allocs / float64(r.N*r.Updates) }
+
 func heapPerResource(r *kit.Result) float64 { return max(0, r.HeapPerRes) }
 func peakRSS(r *kit.Result) float64         { return r.PeakRSSMB }
 func p50(r *kit.Result) float64             { return r.P50US }

@@ -51,9 +51,9 @@ func TestTargets(t *testing.T) {
 	r.Add(0, cells()...)
 	var b strings.Builder
 	r.WriteTargets(&b)
-	want := "| W1-sotw-cds-10k | CPU | ≤ 1.3× nulldecode | 1.50× nulldecode | **no** |\n" +
-		"| W1-sotw-cds-10k | requests | ≤ 10 | 15.0 | **no** |\n"
-	if _, got, _ := strings.Cut(b.String(), "|---|---|---|---|---|\n"); got != want {
+	want := "| W1-sotw-cds-10k | xdswatch | CPU | ≤ 1.3× nulldecode | 1.50× nulldecode | **no** |\n" +
+		"| W1-sotw-cds-10k | xdswatch | requests | ≤ 10 | 15.0 | **no** |\n"
+	if _, got, _ := strings.Cut(b.String(), "|---|---|---|---|---|---|\n"); got != want {
 		t.Errorf("got\n%s, want\n%s", got, want)
 	}
 }
