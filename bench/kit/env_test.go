@@ -17,14 +17,6 @@ func isClosed(ch <-chan struct{}) bool {
 	}
 }
 
-func TestNames(t *testing.T) {
-	for _, i := range []int{0, 7, 99_999_999} {
-		if got := Index(Host(i)); got != i {
-			t.Errorf("Index(Host(%d)) = %d", i, got)
-		}
-	}
-}
-
 func TestDeliverUpdate(t *testing.T) {
 	e := &Env{Config: Config{Work: Update, N: 2, Updates: 1}}
 	e.prepare()

@@ -72,6 +72,30 @@ func TestCannedDelta(t *testing.T) {
 	}
 }
 
+func TestCannedAuthorities(t *testing.T) {
+	sc := &kit.Scenario{Variant: "delta", Type: "cds", N: 6, Authorities: 3, Servers: 3, TTL: 600}
+	c := build(sc)
+	var full, beats discoveryv3.DeltaDiscoveryResponse
+	if err := proto.Unmarshal(c.entries(2, 6), &full); err != nil {
+		t.Fatal(err)
+	}
+	if err := proto.Unmarshal(c.heartbeats(2, 6), &beats); err != nil {
+		t.Fatal(err)
+	}
+	if len(full.Resources) != 4 || len(beats.Resources) != 4 {
+		t.Fatalf("%d resources and %d heartbeats", len(full.Resources), len(beats.Resources))
+	}
+	for i, r := range full.Resources {
+		name := sc.Name(2 + i)
+		if got, _ := resource(t, r.Resource); got != name || r.Name != name || r.Ttl.GetSeconds() != 600 {
+			t.Errorf("resource %d is %q in %q, and lives for %v; want %q", i, got, r.Name, r.Ttl, name)
+		}
+		if b := beats.Resources[i]; b.Name != name || b.Version != r.Version || b.Resource != nil || b.Ttl.GetSeconds() != 600 {
+			t.Errorf("heartbeat %d is %v; want one of %q", i, b, name)
+		}
+	}
+}
+
 func TestScanRequest(t *testing.T) {
 	sotw, err := proto.Marshal(&discoveryv3.DiscoveryRequest{VersionInfo: "1", TypeUrl: kit.CDS, ResourceNames: []string{"a", "b"}, ResponseNonce: "n"})
 	if err != nil {
