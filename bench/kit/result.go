@@ -30,6 +30,7 @@ type Result struct {
 	// Held after the load, less what was held before the client existed.
 	HeapMB     float64 `json:"heap_mb"`
 	HeapPerRes float64 `json:"heap_per_res"` // bytes
+	StackMB    float64 `json:"stack_mb"`     // of goroutines, in the same way
 	Goroutines int     `json:"goroutines"`
 
 	BaseRSSMB float64 `json:"base_rss_mb,omitempty"` // peak before the client existed

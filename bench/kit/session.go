@@ -99,7 +99,9 @@ func (s *session) wait(ch <-chan struct{}, progress func() string) error {
 }
 
 func (s *session) heap() {
-	held := settledHeap() - float64(s.base.m.HeapAlloc)
+	heap, stacks := settled()
+	held := heap - float64(s.base.m.HeapAlloc)
+	s.r.StackMB = (stacks - float64(s.base.m.StackInuse)) / mib
 	per := float64(s.e.target)
 	s.r.HeapMB, s.r.HeapPerRes = held/mib, held/per
 	s.r.Goroutines = runtime.NumGoroutine() - s.goroutines

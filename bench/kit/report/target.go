@@ -28,10 +28,10 @@ func cpuOver(floor string) func(*Report, key) float64 {
 	return func(r *Report, k key) float64 { return r.ratio(k, floor, cpu) }
 }
 
-// heapOver compares rows.
-func heapOver(row string) func(*Report, key) float64 {
+// memoryOver compares rows.
+func memoryOver(row string) func(*Report, key) float64 {
 	return func(r *Report, k key) float64 {
-		return median(r.all[k], heapPerResource) / median(r.all[key{row, k.driver}], heapPerResource)
+		return median(r.all[k], memoryPerResource) / median(r.all[key{row, k.driver}], memoryPerResource)
 	}
 }
 
@@ -55,8 +55,8 @@ var targets = []target{
 	{"G1-load-delta-cds-100k", globs, "CPU", "× xdswatch", 1.3, cpuOver(ours)},
 	{"G2-change-delta-cds-100k", globs, "CPU", "× xdswatch", 1.3, cpuOver(ours)},
 	{"A1-delta-cds-200x100", "", "connections", "", 10, plain(connections)},
-	{"A1-delta-cds-200x100", "", "heap", "× 10x2k", 1.1, heapOver("A1-delta-cds-10x2k")},
-	{"A1-delta-cds-200x100", "", "heap", "× 1x20k", 1.1, heapOver("A1-delta-cds-1x20k")},
+	{"A1-delta-cds-200x100", "", "heap and stacks", "× 10x2k", 1.1, memoryOver("A1-delta-cds-10x2k")},
+	{"A1-delta-cds-200x100", "", "heap and stacks", "× 1x20k", 1.1, memoryOver("A1-delta-cds-1x20k")},
 	{"T1-heartbeat-delta-cds-100k", "", "callbacks", " a round", 0, plain(callbacks)},
 	{"T1-heartbeat-delta-cds-100k", "", "allocations", " a heartbeat", 0.01, plain(allocsPerHeartbeat)},
 	{"T1-heartbeat-delta-cds-100k", globs, "callbacks", " a round", 0, plain(callbacks)},
