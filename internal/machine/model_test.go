@@ -115,8 +115,6 @@ func (md *model) left() {
 	}
 }
 
-func (md *model) names() []string { return slices.Sorted(maps.Keys(md.live)) }
-
 // entryKind is what an entry of a simulated response is.
 type entryKind int
 
