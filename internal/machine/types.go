@@ -278,11 +278,12 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 	if w.Wildcard && !c.wanted() || !w.Wildcard && !e.wanted() {
 		m.standDown(now, w)
 	}
-	switch star := e == ts.star.self; {
-	case star && !c.wanted() && !ts.silent() && ts.told == wildNone:
+	if e == ts.star.self && !c.wanted() && !ts.silent() && ts.told == wildNone {
 		ts.leaveWild() // what came along from another server
+	}
+	switch {
 	case !ts.silent():
-	case star:
+	case e == ts.star.self:
 		ts.prune()
 	default:
 		ts.forget(e)
