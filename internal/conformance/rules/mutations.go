@@ -58,7 +58,7 @@ func Mutations() []Mutation {
 		{"SOTW-2", "sotw-reconnect-waiting", "the version is carried though a name is waited for", "compose.go",
 			"(!e.held() && e.status != StatusDoesNotExist ||", "(!e.held() && e.status == StatusTimeout ||"},
 		{"SOTW-6", "sotw-resubscribe-race", "a resource is forgotten with its last watch", "types.go",
-			"case !ts.silent():\n\tcase star:", "case ts.stream.watches == 0:\n\tcase star:"},
+			"switch {\n\tcase !ts.silent():", "switch {\n\tcase ts.stream.watches == 0:"},
 		{"SOTW-7", "sotw-absent-deleted", "absence deletes nothing", "commit.go",
 			"m.remove(now, e, ReasonAbsent)", "_ = now"},
 		{"SOTW-8", "sotw-absent-means-nothing", "absence deletes in every type", "commit.go",
