@@ -46,6 +46,7 @@ type onStream struct {
 	told       wildForm  // of the wildcard
 	owed       []answer
 	fresh      []*entry  // named for the first time by the message with the writer
+	freshSince uint32    // the last response when that message was made
 	starting   bool      // the message with the writer asks for the wildcard
 	lastPure   time.Time // when only interest was sent; zero once the server has answered
 	sendAt     time.Time // when something owed may be sent that may not be sent yet
