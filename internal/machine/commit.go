@@ -17,6 +17,10 @@ func (m *Machine) decoded(now time.Time, ev Decoded) {
 		return
 	}
 	resp := ev.Task.response
+	if resp.plan != nil && !resp.plan.done {
+		m.inspected(ev)
+		return
+	}
 	resp.results[ev.Task.index] = ev.Results
 	m.commit(now, resp)
 }
@@ -92,6 +96,12 @@ func (m *Machine) finish(now time.Time, resp *response) {
 	if live {
 		m.settle(now, resp)
 	}
+	m.end(now, resp)
+}
+
+// end is the end of a response, whatever became of it.
+func (m *Machine) end(now time.Time, resp *response) {
+	ts, s := resp.ts, resp.ts.stream
 	ts.busy = nil
 	m.fx.Notify = append(m.fx.Notify, Notice{
 		Kind: NoticeEnd, Server: s.server, TypeURL: ts.typ.URL, Version: resp.Version, Stream: resp.ref,
