@@ -32,8 +32,8 @@ type Change struct {
 // plan is what a response of a guarded type would do, while it is decoded and judged.
 type plan struct {
 	entries  []planned
-	times    map[string]int  // that the response holds a name
-	gone     map[*entry]bool // that it lists as not there
+	times    map[string]int // that the response holds a name
+	lost     map[*entry]loss
 	nameless bool
 	invalid  int
 
@@ -45,6 +45,14 @@ type plan struct {
 	done     bool              // and allowed
 	prepared map[string]result // by name
 }
+
+// loss is how a response ends what is held of a name.
+type loss uint8
+
+const (
+	deleted loss = iota + 1 // which may be ignored (gRFC A53)
+	dropped                 // for an error (gRFC A88)
+)
 
 // planned is what a response says of a name.
 type planned struct {
@@ -62,7 +70,7 @@ type result struct {
 // inspect begins with a response of a guarded type: what is new in it is decoded, with no
 // effect on what is held.
 func (m *Machine) inspect(resp *response) {
-	p := &plan{times: map[string]int{}, gone: map[*entry]bool{}, prepared: map[string]result{}}
+	p := &plan{times: map[string]int{}, lost: map[*entry]loss{}, prepared: map[string]result{}}
 	resp.plan = p
 	aliases := resp.Aliases
 	for i := range resp.Resources {
@@ -78,10 +86,11 @@ func (m *Machine) inspect(resp *response) {
 		}
 		aliases = aliases[r.Aliases:]
 	}
+	resp.planRemoved()
+	resp.planErrors()
 	for _, pl := range p.entries {
 		resp.planItem(pl)
 	}
-	resp.planRemoved()
 	p.results, p.left = make([][]Result, len(p.tasks)), len(p.tasks)
 	m.fx.Decode = append(m.fx.Decode, p.tasks...)
 	if p.left == 0 {
@@ -113,8 +122,12 @@ func (resp *response) planItem(pl planned) {
 		p.invalid++
 		return
 	case !r.HasBody:
-		if e != nil && !resp.heartbeat(r, e) {
-			p.gone[e] = resp.ts.stream.Delta
+		switch {
+		case e != nil && resp.heartbeat(r, e):
+		case resp.ts.stream.Delta:
+			p.lose(e, deleted)
+		default:
+			p.invalid++
 		}
 		return
 	case e != nil && e.holds(r.Payload, locator):
@@ -129,21 +142,47 @@ func (resp *response) planItem(pl planned) {
 	p.names[n] = append(p.names[n], pl.name)
 }
 
-// planRemoved notes what the response says there is not.
+// planRemoved notes what the response lists as removed.
 func (resp *response) planRemoved() {
 	ts, p := resp.ts, resp.plan
 	for _, name := range resp.Removed {
 		if e, _ := ts.lookup(name); e != nil {
-			p.gone[e] = true
+			p.times[e.name]++
+			p.lose(e, deleted)
 		}
 		for _, e := range ts.aliases.of[string(name)] {
-			p.gone[e] = true
+			p.lose(e, deleted)
 		}
 	}
+}
+
+// planErrors notes what the response has errors for that end it.
+func (resp *response) planErrors() {
+	p := resp.plan
 	for i := range resp.Errors {
-		if e, _ := ts.lookup(resp.Errors[i].Name); e != nil && resp.Errors[i].Code == codeNotFound && p.times[e.name] == 0 {
-			p.gone[e] = true
+		re := &resp.Errors[i]
+		switch e, _ := resp.ts.lookup(re.Name); {
+		case e == nil || p.times[e.name] > 0:
+		case re.Code == codeNotFound:
+			p.lose(e, deleted)
+		case re.Code == codePermissionDenied && resp.ts.stream.FailOnDataErrors:
+			p.lose(e, dropped)
+		case re.Code != 0:
+			p.times[e.name]++ // it is spoken of
 		}
+	}
+}
+
+// lose notes that an entry goes, or all members of a glob.
+func (p *plan) lose(e *entry, how loss) {
+	switch {
+	case e == nil:
+	case e.isGlob():
+		for _, member := range e.of.inOrder() {
+			p.lost[member] = deleted
+		}
+	default:
+		p.lost[e] = how
 	}
 }
 
@@ -197,15 +236,16 @@ func (m *Machine) propose(resp *response) {
 func (m *Machine) removes(resp *response, e *entry, refused bool) bool {
 	ts, p := resp.ts, resp.plan
 	s := ts.stream
-	switch times := p.times[e.name]; {
-	case times > 1 || refused:
+	keeps := s.KeepDeleted || m.config.KeepDeleted
+	switch times, how := p.times[e.name], p.lost[e]; {
+	case times > 1 || refused || how == dropped:
 		return s.FailOnDataErrors
-	case p.gone[e]:
-		return !s.KeepDeleted && !m.config.KeepDeleted
+	case how == deleted:
+		return !keeps
 	case times == 1 || s.Delta || !ts.typ.FullState || p.nameless:
 		return false
 	}
-	return !s.KeepDeleted && !m.config.KeepDeleted
+	return !keeps && (!e.foreign() || ts.heardOf(e))
 }
 
 // guarded takes the judgement. What came on a stream that is over is not taken: the next
