@@ -100,17 +100,23 @@ func (m *Machine) inspect(resp *response) {
 
 // planName notes a name that is asked for, or that of a new member.
 func (resp *response) planName(i int, name []byte, alias bool) {
-	e, canonical := resp.ts.lookup(name)
-	switch {
-	case e != nil:
-		canonical = e.name
-	case alias || resp.ts.home(canonical) == nil:
+	e, key := resp.ts.called(name)
+	if e == nil && (alias || resp.ts.home(key) == nil) {
 		return
-	case canonical == "":
-		canonical = string(name)
 	}
-	resp.plan.entries = append(resp.plan.entries, planned{i, canonical, e})
-	resp.plan.times[canonical]++
+	resp.plan.entries = append(resp.plan.entries, planned{i, key, e})
+	resp.plan.times[key]++
+}
+
+// called finds the entry of a name, nil if there is none, and what it is or would be called.
+func (ts *typeState) called(name []byte) (*entry, string) {
+	switch e, canonical := ts.lookup(name); {
+	case e != nil:
+		return e, e.name
+	case canonical != "":
+		return nil, canonical
+	}
+	return nil, string(name)
 }
 
 // planItem has a payload decoded that is not held.
@@ -118,8 +124,12 @@ func (resp *response) planItem(pl planned) {
 	p, r, e := resp.plan, &resp.Resources[pl.index], pl.entry
 	locator := resp.ts.redirects(r)
 	switch {
-	case p.times[pl.name] > 1, resp.ts.faultOf(r) != nil, e != nil && e.isGlob():
+	case p.times[pl.name] > 1, e != nil && e.isGlob():
 		p.invalid++
+		return
+	case resp.ts.faultOf(r) != nil:
+		p.invalid++
+		p.lose(e, dropped)
 		return
 	case !r.HasBody:
 		switch {
@@ -128,6 +138,7 @@ func (resp *response) planItem(pl planned) {
 			p.lose(e, deleted)
 		default:
 			p.invalid++
+			p.lose(e, dropped)
 		}
 		return
 	case e != nil && e.holds(r.Payload, locator):
@@ -146,10 +157,9 @@ func (resp *response) planItem(pl planned) {
 func (resp *response) planRemoved() {
 	ts, p := resp.ts, resp.plan
 	for _, name := range resp.Removed {
-		if e, _ := ts.lookup(name); e != nil {
-			p.times[e.name]++
-			p.lose(e, deleted)
-		}
+		e, key := ts.called(name)
+		p.times[key]++
+		p.lose(e, deleted)
 		for _, e := range ts.aliases.of[string(name)] {
 			p.lose(e, deleted)
 		}
@@ -165,7 +175,7 @@ func (resp *response) planErrors() {
 		case e == nil || p.times[e.name] > 0:
 		case re.Code == codeNotFound:
 			p.lose(e, deleted)
-		case re.Code == codePermissionDenied && resp.ts.stream.FailOnDataErrors:
+		case re.Code == codePermissionDenied:
 			p.lose(e, dropped)
 		case re.Code != 0:
 			p.times[e.name]++ // it is spoken of
@@ -179,7 +189,7 @@ func (p *plan) lose(e *entry, how loss) {
 	case e == nil:
 	case e.isGlob():
 		for _, member := range e.of.inOrder() {
-			p.lost[member] = deleted
+			p.lost[member] = how
 		}
 	default:
 		p.lost[e] = how
