@@ -100,8 +100,8 @@ type Config struct {
 	SkipValidation bool
 
 	// Guards judge the responses of a type, by its URL, as a whole; the first error counts.
-	// Responses of other types are taken resource by resource while they are decoded; those
-	// of a guarded type when all is decoded.
+	// Responses of other types are taken part by part while they are decoded; those of a
+	// guarded type when all is decoded.
 	Guards map[string][]Guard
 
 	// Trace hears of streams, requests and responses; nil for none.
