@@ -35,7 +35,9 @@ type subscribed struct {
 	watch *client.Watch // nil if err is not
 	err   error         // why it could not begin
 
-	answered, bad bool // guarded by session.mu
+	// Guarded by session.mu.
+	answered, bad bool
+	progress      progress
 }
 
 func newSession(p report.Printer, node string, once bool) *session {
@@ -99,15 +101,19 @@ func (s *session) unwatch(sub subscription.Subscription) bool {
 
 // tell prints an event of a subscription, unless that has ended.
 func (s *session) tell(sub *subscribed, ev client.Event) {
+	member := sub.Collection && ev.Name != sub.Name
 	s.mu.Lock()
 	stands := s.subs[sub.Subscription] == sub
+	if stands && !member {
+		sub.progress.note(ev) // a dump knows what is printed before it
+	}
 	s.mu.Unlock()
 	if !stands {
 		return
 	}
 	s.print(record(ev))
-	if sub.Collection && ev.Name != subscription.Wildcard && ev.Name != sub.Name {
-		return // it is about a member
+	if member {
+		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -134,9 +134,9 @@ func (e *Engine) read(s *stream, ts transport.Stream) {
 		scan = (*wire.Response).ScanDelta
 	}
 	for {
-		r := e.received.Get().(*received)
-		var err error
-		if r.frame, err = ts.Recv(); err == nil {
+		frame, err := ts.Recv()
+		r := e.received.Get().(*received) // not before: while nothing comes it would be held
+		if r.frame = frame; err == nil {
 			err = scan(&r.response, r.frame.Bytes)
 		}
 		if err != nil {

@@ -252,10 +252,10 @@ func (m *Machine) removes(resp *response, e *entry, refused bool) bool {
 		return s.FailOnDataErrors
 	case how == deleted:
 		return !keeps
-	case times == 1 || s.Delta || !ts.typ.FullState || p.nameless:
+	case keeps || times == 1 || p.nameless || !resp.tellsAll():
 		return false
 	}
-	return !keeps && (!e.foreign() || ts.heardOf(e))
+	return !e.foreign() || !e.wanted() || e.asked && !slices.Contains(ts.fresh, e)
 }
 
 // guarded takes the judgement. What came on a stream that is over is not taken: the next

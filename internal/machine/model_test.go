@@ -1,8 +1,6 @@
 package machine
 
 import (
-	"fmt"
-	"maps"
 	"slices"
 	"testing"
 
@@ -31,14 +29,13 @@ type model struct {
 	typ      *Type
 	words    map[string]*word
 	live     map[string]int // watches by name
+	globs    map[string]int // watches of globs
 	wild     int            // watches of the wildcard
-	explicit int
-	accepted string // version of the last accepted response; SotW
-	busy     *simResponse
+	everWild bool
 }
 
 func newModel(t *Type) *model {
-	return &model{typ: t, words: map[string]*word{}, live: map[string]int{}}
+	return &model{typ: t, words: map[string]*word{}, live: map[string]int{}, globs: map[string]int{}}
 }
 
 func (md *model) word(name string) *word {
@@ -55,11 +52,25 @@ func (md *model) doubt(name string) {
 	w.epoch++
 }
 
+// covered says whether anybody wants a resource.
+func (md *model) covered(name string) bool {
+	return md.live[name] > 0 || md.wild > 0 || md.globs[globOver(name)] > 0 || md.globs[name] > 0
+}
+
 func (md *model) start(w *Watch) {
-	if w.Wildcard {
+	switch {
+	case w.Name == star:
 		md.wild++
-		if w.Explicit {
-			md.explicit++
+		md.everWild = true
+		return
+	case w.Wildcard:
+		if md.globs[w.Name]++; md.globs[w.Name] == 1 {
+			for name, word := range md.words {
+				if globOver(name) == w.Name {
+					word.epoch++
+					word.unsure = word.unsure || word.absent || word.fault || !md.covered(name)
+				}
+			}
 		}
 		return
 	}
@@ -74,10 +85,15 @@ func (md *model) start(w *Watch) {
 
 // stop ends a watch; asked says that the server is still being asked for everything.
 func (md *model) stop(w *Watch, asked bool) {
-	if w.Wildcard {
+	if w.Name == star {
 		md.wild--
-		if w.Explicit {
-			md.explicit--
+	} else if w.Wildcard {
+		if md.globs[w.Name]--; md.globs[w.Name] == 0 {
+			for name := range md.words {
+				if !md.covered(name) {
+					md.doubt(name)
+				}
+			}
 		}
 	} else if md.live[w.Name]--; md.live[w.Name] == 0 {
 		delete(md.live, w.Name)
@@ -91,13 +107,11 @@ func (md *model) stop(w *Watch, asked bool) {
 // left doubts what only the wildcard held.
 func (md *model) left() {
 	for name := range md.words {
-		if md.live[name] == 0 {
+		if md.live[name] == 0 && md.globs[globOver(name)] == 0 {
 			md.doubt(name)
 		}
 	}
 }
-
-func (md *model) names() []string { return slices.Sorted(maps.Keys(md.live)) }
 
 // entryKind is what an entry of a simulated response is.
 type entryKind int
@@ -170,6 +184,7 @@ type simResponse struct {
 
 	ignored bool
 	blurred bool // taken at a time that the model does not know exactly
+	torn    bool // names of it moved to another server meanwhile
 	gone    bool // its stream was given up meanwhile: nothing of it is kept
 	bad     verdict
 	applies map[string]int // mentioned names that are wanted for certain → epoch
@@ -238,14 +253,19 @@ func (r *simResponse) mentions() map[string]int {
 	return n
 }
 
-// take notes what is wanted when the machine takes the response.
-func (r *simResponse) take(wildTold bool) {
-	r.applies = map[string]int{}
+// take notes what is wanted of a source when the machine takes the response.
+func (r *simResponse) take(w *world, src int) {
 	md := r.md
+	s := w.stream(r.ref.Stream)
+	pic := s.pics[md.typ.URL]
 	consider := func(name string) {
-		if w := md.word(name); wildTold || md.live[name] > 0 {
-			r.applies[name] = w.epoch
-		} else {
+		switch {
+		case name != "" && (sourceOf(name) != src || !w.active(s, md.typ.URL, name)):
+		case isGlobURL(name) && md.globs[name] == 0:
+			md.doubt(name)
+		case pic.wild, md.live[name] > 0, md.globs[name] > 0, pic.names[globOver(name)] && md.globs[globOver(name)] > 0:
+			r.applies[name] = md.word(name).epoch
+		default:
 			md.doubt(name)
 		}
 	}
@@ -255,9 +275,10 @@ func (r *simResponse) take(wildTold bool) {
 	for _, e := range r.errors {
 		consider(e.name)
 	}
-	r.epochs = map[string]int{}
-	for name, w := range md.words {
-		r.epochs[name] = w.epoch
+	for name, word := range md.words {
+		if sourceOf(name) == src && w.active(s, md.typ.URL, name) {
+			r.epochs[name] = word.epoch
+		}
 	}
 }
 
@@ -277,7 +298,7 @@ func (r *simResponse) judge(delta bool) verdict {
 		switch {
 		case name == "":
 			v = bad
-		case mentions[name] > 1, en.kind == entryBad, en.kind == entryWrongType:
+		case mentions[name] > 1, en.kind == entryBad, en.kind == entryWrongType, isGlobURL(name):
 			worse(name)
 		case en.kind == entryBodiless && !delta:
 			if w := r.md.word(name); w.unsure {
@@ -309,145 +330,4 @@ func (r *simResponse) heartbeat(en simEntry, w *word, delta bool) bool {
 		version = en.version
 	}
 	return w.held && version != "" && version == w.version
-}
-
-// policy is what the configuration says about trouble.
-type policy struct{ delta, keep, drop bool }
-
-// apply takes a finished response into the model.
-func (r *simResponse) apply(p policy) {
-	if r.gone || r.ignored {
-		return
-	}
-	if r.blurred {
-		r.take(false)
-		for name := range r.md.words {
-			r.md.doubt(name)
-		}
-		return
-	}
-	mentions := r.mentions()
-	for _, en := range r.entries {
-		name := en.name(r.md.typ)
-		w := r.sure(name)
-		if w == nil || mentions[name] > 1 {
-			continue
-		}
-		switch {
-		case en.kind == entryValue:
-			*w = word{held: true, value: en.value, version: r.version, epoch: w.epoch}
-			if p.delta {
-				w.version = en.version
-			}
-		case en.kind != entryBodiless:
-			w.refuse(p.drop)
-		case w.unsure || r.heartbeat(en, w, p.delta):
-		case p.delta:
-			w.remove(p.keep)
-		default:
-			w.refuse(p.drop)
-		}
-	}
-	for name, n := range mentions {
-		w := r.sure(name)
-		if w == nil || n == 1 {
-			continue
-		}
-		w.refuse(p.drop)
-		only := !slices.ContainsFunc(r.entries, func(en simEntry) bool { return en.name(r.md.typ) == name })
-		if only && !w.held && r.md.live[name] == 0 {
-			w.unsure = true // a member that may never have been known
-		}
-	}
-	for _, name := range r.removed {
-		if w := r.sure(name); w != nil && mentions[name] == 1 {
-			w.remove(p.keep)
-		}
-	}
-	r.applyErrors(p, mentions)
-	if !p.delta && r.md.typ.FullState && mentions[""] == 0 {
-		r.applyAbsence(p, mentions)
-	}
-}
-
-// sure finds the word on a name that was wanted all the while.
-func (r *simResponse) sure(name string) *word {
-	w := r.md.word(name)
-	epoch, ok := r.applies[name]
-	if name == "" || !ok {
-		return nil
-	}
-	if epoch != w.epoch {
-		w.unsure = true
-		return nil
-	}
-	return w
-}
-
-func (r *simResponse) applyErrors(p policy, mentions map[string]int) {
-	for i, e := range r.errors {
-		earlier := slices.ContainsFunc(r.errors[:i], func(f simError) bool { return f.name == e.name && f.code != 0 })
-		w := r.sure(e.name)
-		if w == nil || e.code == 0 || mentions[e.name] > 0 || earlier {
-			continue
-		}
-		if e.code == codeNotFound {
-			w.remove(p.keep)
-		} else {
-			w.refuse(p.drop && e.code == codePermissionDenied)
-		}
-	}
-}
-
-func (r *simResponse) applyAbsence(p policy, mentions map[string]int) {
-	named := func(name string) bool {
-		return mentions[name] > 0 || slices.ContainsFunc(r.errors, func(e simError) bool { return e.name == name && e.code != 0 })
-	}
-	for name, w := range r.md.words {
-		epoch, ok := r.epochs[name]
-		switch {
-		case !w.held || w.unsure || named(name):
-		case !ok || epoch != w.epoch:
-			w.unsure = true
-		default:
-			w.remove(p.keep)
-		}
-	}
-}
-
-func (w *word) refuse(drop bool) {
-	if w.held && drop {
-		w.held = false
-	}
-	w.fault = true
-	w.absent = false
-	w.unsure = w.unsure && !drop
-}
-
-func (w *word) remove(keep bool) {
-	if w.held && keep {
-		w.fault = true
-		return
-	}
-	if keep && w.unsure {
-		return
-	}
-	*w = word{absent: true, epoch: w.epoch}
-}
-
-func (w *word) String() string {
-	s := "nothing"
-	switch {
-	case w.held:
-		s = fmt.Sprintf("value %q version %q", w.value, w.version)
-	case w.absent:
-		s = "absent"
-	}
-	if w.fault {
-		s += ", at fault"
-	}
-	if w.unsure {
-		s += ", not for certain"
-	}
-	return s
 }

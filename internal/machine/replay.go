@@ -23,13 +23,23 @@ func (m *Machine) replayAll(w *Watch) {
 			held = append(held, e)
 		}
 	}
-	for es := range slices.Chunk(held, chunk) {
+	for len(held) > 0 {
+		n := sameServer(held[:min(chunk, len(held))])
 		w.owed++
-		m.redecode(&replay{to: w}, es)
+		m.redecode(&replay{to: w}, held[:n])
+		held = held[n:]
 	}
 	if w.owed == 0 {
 		m.replayEnd(w)
 	}
+}
+
+// sameServer counts how many entries at the front are of one server, which a decoder is told.
+func sameServer(es []*entry) int {
+	if i := slices.IndexFunc(es, func(e *entry) bool { return e.server() != es[0].server() }); i >= 0 {
+		return i
+	}
+	return len(es)
 }
 
 func (m *Machine) redecode(r *replay, es []*entry) {

@@ -420,6 +420,13 @@ func (m *Machine) tellType(ts *typeState, f *Fault, only *chain) {
 // troubled says whether a response is news of the server.
 func (s *stream) troubled() bool { return s.fault != nil || s.told != nil }
 
+// unreachable says that the server is in trouble and has not spoken since: a response that
+// is being worked on has not ended the trouble yet, but it will.
+func (s *stream) unreachable() bool { return s.fault != nil && !s.responded }
+
+// works says that the server has spoken on this incarnation, and nothing is wrong with it.
+func (s *stream) works() bool { return s.state == up && s.responded && s.fault == nil }
+
 // recovered: the first response after trouble clears what was told of it.
 func (m *Machine) recovered(s *stream) {
 	s.fault = nil
@@ -428,16 +435,19 @@ func (m *Machine) recovered(s *stream) {
 
 func (m *Machine) tellClear(s *stream) {
 	for _, ts := range s.order {
-		m.tellTypeClear(ts)
+		m.tellTypeClear(ts, nil)
 	}
 }
 
-func (m *Machine) tellTypeClear(ts *typeState) {
+// tellTypeClear tells everyone on a type that the server is well, or those of one chain.
+func (m *Machine) tellTypeClear(ts *typeState, only *chain) {
 	for _, e := range ts.inOrder() {
-		m.reassure(e)
+		if only == nil || e.of.chain == only {
+			m.reassure(e)
+		}
 	}
 	for _, c := range ts.collections() {
-		if c.ambient {
+		if c.ambient && (only == nil || c.chain == only) {
 			c.ambient = false
 			m.tellCollection(c, Notice{Kind: NoticeAmbient})
 		}

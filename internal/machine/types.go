@@ -29,6 +29,7 @@ type typeState struct {
 	accepted time.Time // when it came, in either variant; zero if none did
 
 	busy *response // received and not finished yet
+	last []*entry  // that the last response in state of the world held, by place; see [typeState.repeated]
 
 	suspicion
 	onStream
@@ -45,6 +46,7 @@ type onStream struct {
 	told       wildForm  // of the wildcard
 	owed       []answer
 	fresh      []*entry  // named for the first time by the message with the writer
+	freshSince uint32    // the last response when that message was made
 	starting   bool      // the message with the writer asks for the wildcard
 	lastPure   time.Time // when only interest was sent; zero once the server has answered
 	sendAt     time.Time // when something owed may be sent that may not be sent yet
@@ -181,10 +183,11 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	ts := s.typeOf(w.Type)
 	w.alive = true
 	held := m.attach(ts.collectionOf(ch, w), w)
+	m.await(now, w)
 	m.wanted(now, s, +1)
 	m.standBy(now, ch, w)
 	w.owed++ // until it is told of what is held, of nothing else
-	told := s.fault != nil && m.fallBackChain(now, ch) && ch.stream().fault != nil
+	told := s.unreachable() && m.fallBackChain(now, ch) && ch.stream().unreachable()
 	w.owed--
 	switch {
 	case w.Wildcard:
@@ -224,6 +227,20 @@ func (m *Machine) attach(c *collection, w *Watch) (held bool) {
 	return false
 }
 
+// await starts the timer of what was asked for while it stood by.
+func (m *Machine) await(now time.Time, w *Watch) {
+	e := w.entry
+	c, ts := e.of, e.of.ts
+	switch {
+	case w.Wildcard:
+		if c.known && !c.synced && c.absence == nil && c.timer == 0 {
+			m.startTimer(now, ts.stream, timer{of: c})
+		}
+	case e.asked && e.timer == 0 && e.status == StatusRequested && !slices.Contains(ts.fresh, e):
+		m.startTimer(now, ts.stream, timer{entry: e})
+	}
+}
+
 // entryOf finds or makes the entry of a name.
 func (ts *typeState) entryOf(c *collection, name string) *entry {
 	e := ts.entries[name]
@@ -261,6 +278,9 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 	if w.Wildcard && !c.wanted() || !w.Wildcard && !e.wanted() {
 		m.standDown(now, w)
 	}
+	if e == ts.star.self && !c.wanted() && !ts.silent() && ts.told == wildNone {
+		ts.leaveWild() // what came along from another server
+	}
 	switch {
 	case !ts.silent():
 	case e == ts.star.self:
@@ -286,9 +306,10 @@ func (m *Machine) detach(e *entry, w *Watch) {
 	}
 }
 
-// drop forgets an entry.
+// drop forgets an entry, and with it where the last response held what.
 func (ts *typeState) drop(e *entry) {
 	delete(ts.entries, e.name)
+	ts.last = nil
 	ts.aliases.unlink(e)
 	ts.stream.ttls.clear(e)
 }

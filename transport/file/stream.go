@@ -3,9 +3,9 @@ package file
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
-	"slices"
 	"sync"
 	"time"
 
