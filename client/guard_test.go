@@ -59,6 +59,7 @@ func TestGuard(t *testing.T) {
 		_, err := r.c.WatchAll(context.Background(), cds.Type, "*", func(client.Batch) {})
 		must(t, err)
 		st := r.accept()
+		r.latest(st, "cds [* a]")
 		r.clusters(st, "1", "n1", "a", "b", "c")
 		refuse = true
 		r.send(st, testutil.SotW(cds.Type.TypeURL(), "2", "n2", cluster("a", "2"), cluster("d", "2"), invalid("b")))
