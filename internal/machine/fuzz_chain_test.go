@@ -193,12 +193,12 @@ func (w *world) types() map[*typeState]bool {
 	return all
 }
 
-// remade doubts what was known of types that were forgotten and asked for again within a
+// remade doubts what was known of types that were forgotten, and maybe asked for again, in a
 // step.
 func (w *world) remade(before map[*typeState]bool) {
 	for ts := range before {
-		now := ts.stream.types[ts.typ.URL]
-		if now == nil || now == ts {
+		now := ts.stream.types[ts.typ.URL] // nil if it is not asked for any more
+		if now == ts {
 			continue
 		}
 		md := w.model(ts.typ.URL)
