@@ -51,8 +51,7 @@ func sameServer(es []*entry) int {
 }
 
 func (m *Machine) redecode(r *replay, es []*entry) {
-	t := &Task{Server: es[0].server(), Type: es[0].of.ts.typ, replay: r, index: r.tasks, Items: make([]Item, len(es))}
-	r.tasks++
+	t := &Task{Server: es[0].server(), Type: es[0].of.ts.typ, replay: r, Items: make([]Item, len(es))}
 	for i, e := range es {
 		t.Items[i] = Item{Raw: e.raw, Held: true, Locator: e.locator, entry: e, gen: e.gen}
 	}
@@ -85,6 +84,13 @@ func (m *Machine) retell(r *replay, ev Decoded) {
 		} else if r.to.alive {
 			m.tellHeld(e, res, nil, []*Watch{r.to})
 		}
+	}
+	if r.to == nil {
+		return
+	}
+	r.to.owed--
+	if r.to.owed == 0 && r.to.alive {
+		m.replayEnd(r.to)
 	}
 }
 
