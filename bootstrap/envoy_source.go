@@ -40,7 +40,7 @@ func (x field) apiConfigSource(use apiUse) []ManagementServer {
 		return nil
 	}
 	delta, perType := x.at("api_type").apiType(use)
-	x.at("transport_api_version").apiVersion()
+	v2 := x.at("transport_api_version").apiVersion()
 	if names := x.at("cluster_names"); len(names.items()) > 0 {
 		names.fault("cluster_names belongs to REST; want grpc_services")
 	}
@@ -51,7 +51,7 @@ func (x field) apiConfigSource(use apiUse) []ManagementServer {
 	}
 	servers := x.at("grpc_services").grpcServiceList()
 	for i := range servers {
-		servers[i].Delta, servers[i].PerType = delta, perType
+		servers[i].Delta, servers[i].PerType, servers[i].TransportV2 = delta, perType, v2
 	}
 	return servers
 }
@@ -78,15 +78,19 @@ func (x field) apiType(use apiUse) (delta, perType bool) {
 	return false, false
 }
 
-// apiVersion refuses all but v3, which AUTO means too.
-func (x field) apiVersion() {
+// apiVersion is whether version 2 is asked for, which has to be allowed; AUTO is version 3.
+func (x field) apiVersion() (v2 bool) {
 	switch x.enum(map[string]string{"0": "AUTO", "1": "V2", "2": "V3"}, "AUTO") {
 	case "AUTO", "V3", "":
 	case "V2":
+		if x.doc.opts.v2 {
+			return true
+		}
 		x.fault("version 2 of the xDS protocol is not supported; want V3")
 	default:
 		x.fault("want V3 or AUTO")
 	}
+	return false
 }
 
 // grpcServiceList reads grpc_services: the first is the primary, a second the one to fall

@@ -154,6 +154,7 @@ func (c *Client) engineServer(s bootstrap.ManagementServer) engine.Server {
 			FailOnDataErrors: s.Features.FailOnDataErrors,
 		},
 		URI:     s.URI,
+		V2:      s.TransportV2,
 		Connect: func() (transport.Conn, error) { return c.config.Transport.Build(s) },
 		Source: resource.Source{
 			Server: s.URI, Trusted: s.Features.TrustedXDSServer,

@@ -94,7 +94,7 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 // take works on a response, or puts it off until another of its type is done with.
 func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 	if r.TypeURL == "" {
-		r.TypeURL = s.url // single-type streams need not say it
+		r.TypeURL = s.untyped(r)
 	}
 	ts := s.types[r.TypeURL]
 	if ts != nil && ts.busy != nil {
@@ -159,6 +159,30 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 	resp.results = make([][]Result, len(resp.tasks))
 	m.fx.Decode = append(m.fx.Decode, resp.tasks...)
 	m.commit(now, resp)
+}
+
+// untyped is the type of a response that does not say it; "" if that cannot be told. Streams
+// of one type need not say it, and delta responses once had no field for it: there an entry
+// tells, or that nothing else was asked for.
+func (s *stream) untyped(r *wire.Response) (url string) {
+	if s.url != "" || !s.Delta {
+		return s.url
+	}
+	for i := range r.Resources {
+		if ts := s.types[string(r.Resources[i].TypeURL)]; ts != nil && ts.asked {
+			return ts.typ.URL
+		}
+	}
+	for _, ts := range s.order {
+		switch {
+		case !ts.asked:
+		case url != "":
+			return ""
+		default:
+			url = ts.typ.URL
+		}
+	}
+	return url
 }
 
 // ignore passes over a response of a type that was not asked for on this stream: it is
