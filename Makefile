@@ -4,13 +4,15 @@ GO       ?= go
 TOOL     := $(GO) tool -modfile=tools/go.mod
 FUZZTIME ?= 10s
 SEED     ?= 1
+# Modules of their own, for what users of the library should not have to know.
+MODULES  := transport/googledefault transport/gatewaytest otelmetrics
 
 .PHONY: help
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
 
 .PHONY: check
-check: fmt vet staticcheck tidy generated race googledefault otelmetrics ## everything that must pass before a change lands
+check: fmt vet staticcheck tidy generated race modules ## everything that must pass before a change lands
 
 .PHONY: fmt
 fmt: ## fail if a file is not gofmt-clean
@@ -28,8 +30,7 @@ staticcheck: ## staticcheck
 tidy: ## fail if go.mod is not tidy
 	$(GO) mod tidy -diff
 	cd tools && $(GO) mod tidy -diff
-	cd transport/googledefault && $(GO) mod tidy -diff
-	cd otelmetrics && $(GO) mod tidy -diff
+	for d in $(MODULES); do (cd $$d && $(GO) mod tidy -diff) || exit 1; done
 
 .PHONY: generated
 generated: ## fail if a generated file is out of date
@@ -43,13 +44,9 @@ generate: ## make the generated files anew
 race: ## all tests, with the race detector
 	$(GO) test -race ./...
 
-.PHONY: googledefault
-googledefault: ## the module of its own below transport
-	cd transport/googledefault && $(GO) vet ./... && $(GO) test -race ./...
-
-.PHONY: otelmetrics
-otelmetrics: ## the module of its own for OpenTelemetry
-	cd otelmetrics && $(GO) vet ./... && $(GO) test -race ./...
+.PHONY: modules
+modules: ## vet and test the modules of their own
+	for d in $(MODULES); do (cd $$d && $(GO) vet ./... && $(GO) test -race ./...) || exit 1; done
 
 .PHONY: test
 test: ## all tests

@@ -114,6 +114,23 @@ type ManagementServer struct {
 	// RetryBase and RetryMax bound the wait between attempts (Envoy's retry_back_off);
 	// 0 means the client's own.
 	RetryBase, RetryMax time.Duration
+	// REST, if not nil, has the server polled over HTTP. URI is then its name in errors
+	// and logs alone, PerType must be set, and Delta must not.
+	REST *REST
+	// File says that the server is a file in place of a process: Envoy's path and
+	// path_config_source. nil for a server that is dialled.
+	File *FileConfig
+}
+
+// FileConfig is a file that holds a DiscoveryResponse
+// (envoy.config.core.v3.PathConfigSource).
+type FileConfig struct {
+	// Path of the file, which has to exist when it is first read. Required.
+	Path string
+	// WatchedDirectory is a directory in which any change may mean that the file is
+	// another, such as that of a Kubernetes ConfigMap volume; "" for none. The directories
+	// that the path leads through are watched without it.
+	WatchedDirectory string
 }
 
 // Header is one header of a stream. With a key that ends in "-bin" the value is bytes,

@@ -14,6 +14,7 @@ import (
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/transport"
+	"github.com/xdswatch/xdswatch/transport/file"
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
@@ -104,7 +105,11 @@ type Config struct {
 
 	// GRPC configures connections: keepalive, sizes, headers, dial options.
 	GRPC transport.GRPCConfig
-	// Transport makes connections in place of gRPC.
+	// REST configures polling, of servers that have REST in the bootstrap.
+	REST transport.RESTConfig
+	// File configures the reading of files, of servers that have File in the bootstrap.
+	File file.Config
+	// Transport makes connections in place of all these.
 	Transport transport.Builder
 }
 
@@ -130,13 +135,21 @@ func (c Config) withDefaults() Config {
 		c.Linger = defaultLinger
 	}
 	if c.Transport == nil {
-		c.Transport = transport.NewGRPC(c.GRPC)
+		if c.File.Logger == nil {
+			c.File.Logger = c.Logger
+		}
+		c.Transport = file.NewBuilder(c.File, transport.ByServer{
+			GRPC: transport.NewGRPC(c.GRPC), REST: transport.NewREST(c.REST),
+		})
 	}
 	return c
 }
 
 // override lets the program's choice win over the bootstrap's.
 func (c Config) override(s bootstrap.ManagementServer) bootstrap.ManagementServer {
+	if s.REST != nil || s.File != nil {
+		return s // which have one variant
+	}
 	if c.Variant != FromBootstrap {
 		s.Delta = c.Variant == Delta
 	}
@@ -149,7 +162,7 @@ func (c Config) override(s bootstrap.ManagementServer) bootstrap.ManagementServe
 func (c *Client) engineServer(s bootstrap.ManagementServer) engine.Server {
 	es := engine.Server{
 		Server: machine.Server{
-			Delta: s.Delta, PerType: s.PerType,
+			Delta: s.Delta, PerType: s.PerType, FullState: s.File != nil,
 			KeepDeleted:      s.Features.IgnoreResourceDeletion,
 			FailOnDataErrors: s.Features.FailOnDataErrors,
 		},

@@ -57,7 +57,7 @@ var (
 	errEntries     = errors.New("field 1 holds no entries")
 	errNoEntry     = errors.New("it holds neither a locator nor an inline entry")
 	errNoResource  = errors.New("it holds no resource")
-	errEntryName   = errors.New("its name has a character other than 0-9 a-z A-Z _ - . / ~ :")
+	errEntryName   = errors.New("its name has a character other than letters, digits and _-.~:/")
 	errListedTwice = errors.New("the collection lists it more than once")
 )
 

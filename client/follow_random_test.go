@@ -3,6 +3,7 @@ package client_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,11 +22,13 @@ type maze struct {
 	keeper map[string]*keeper
 	to     map[string]string // of names that are redirected
 	held   map[string]string // version of values
-	told   map[string]string // by watches of one name
-	listed map[string]string // by the watch of the list
 	list   map[string]bool
 	down   map[*keeper]bool
 	steps  int
+
+	mu     sync.Mutex        // of what handlers of three authorities write
+	told   map[string]string // by watches of one name
+	listed map[string]string // by the watch of the list
 }
 
 // Whatever happens, what was heard last of a name is what there is, seen through all
@@ -60,13 +63,13 @@ func newMaze(w *world, seed uint64) *maze {
 func (m *maze) run(t *testing.T) {
 	var stops []func()
 	for _, name := range m.names {
-		w, err := m.c.Watch(t.Context(), cds.Type, name, func(ev client.Event) { note(m.told, ev) })
+		w, err := m.c.Watch(t.Context(), cds.Type, name, func(ev client.Event) { m.note(m.told, ev) })
 		must(t, err)
 		stops = append(stops, w.Stop)
 	}
 	w, err := m.c.WatchAll(t.Context(), cds.Type, dir("a", "list"), func(b client.Batch) {
 		for _, ev := range b.Events {
-			note(m.listed, ev)
+			m.note(m.listed, ev)
 		}
 	})
 	must(t, err)
@@ -87,7 +90,7 @@ func (m *maze) run(t *testing.T) {
 }
 
 // note keeps what there is of a name.
-func note(told map[string]string, ev client.Event) {
+func (m *maze) note(told map[string]string, ev client.Event) {
 	state := ev.Kind.String()
 	switch ev.Kind {
 	case client.KindAmbientError, client.KindSynced:
@@ -95,6 +98,8 @@ func note(told map[string]string, ev client.Event) {
 	case client.KindUpdated:
 		state += " " + ev.Version
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	told[ev.Name] = state + " via " + ev.Locator
 }
 
@@ -150,6 +155,8 @@ func (m *maze) check(t *testing.T) {
 	m.c.ResetBackoff()
 	time.Sleep(time.Minute)
 	synctest.Wait()
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for _, name := range m.names {
 		want := m.expected(name)
 		if got := m.told[name]; got != want {

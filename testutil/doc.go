@@ -41,10 +41,22 @@
 //	srv.Settle(ctx)                            // all is sent and answered
 //	names := srv.Subscribed(typeURL)           // what they ask for
 //
+// # The polled server
+//
+// [NewRESTServer] makes a management server that is polled over HTTP with JSON. It has its
+// own resources, answers at once or holds polls back, in either spelling of JSON, and tells
+// what it was asked. [RESTServer.Answer] has it answer anything else: see [RESTStatus],
+// [RESTHang], [RESTBomb] and their like.
+//
 // # A bad network
 //
 // [NewTCPProxy] stands between a client and any server on TCP, and cuts, delays or
 // swallows what passes.
+//
+// # Files
+//
+// [EncodeFile], [PlaceFile], [BeginFile] and [ConfigMap] write the files of a file source as
+// programs and Kubernetes do: moved into place, in place and half done, swapped by a link.
 //
 // # Certificates
 //

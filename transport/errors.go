@@ -17,7 +17,8 @@ var (
 // error instead.
 type ConnectError struct {
 	Server string // the server's URI, as in the bootstrap
-	// Err is a gRPC status error, [ErrClosed], or the cause of the end of the context.
+	// Err is a gRPC status error, [ErrClosed], or the cause of the end of the context; of a
+	// carrier other than gRPC, what that one says.
 	Err error
 }
 

@@ -1,5 +1,6 @@
 // Package transport carries the bytes of discovery requests and responses. It knows of
-// connections, credentials and streams, and nothing of what the bytes mean.
+// connections, credentials and streams, and nothing of what the bytes mean; but for [REST],
+// which has to make them of JSON.
 package transport
 
 import (

@@ -342,19 +342,12 @@ func TestVariantOfBootstrap(t *testing.T) {
 	}
 }
 
-// An Envoy bootstrap asks for its wildcards by itself.
-func TestEnvoyBootstrap(t *testing.T) {
-	m := testutil.StartManagementServer(t, testutil.ManagementConfig{})
-	if err := m.Set("1", cluster("a")); err != nil {
-		t.Fatal(err)
-	}
-	host, port, _ := strings.Cut(m.Addr(), ":")
-	boot := file(t, "envoy.yaml", fmt.Sprintf(`
+// envoyBootstrap is a bootstrap in Envoy's format, with the server as cluster "xds".
+func envoyBootstrap(t *testing.T, server, rest string) string {
+	t.Helper()
+	host, port, _ := strings.Cut(server, ":")
+	return file(t, "envoy.yaml", fmt.Sprintf(`
 node: {id: envoy, cluster: c}
-dynamic_resources:
-  ads_config: {api_type: DELTA_GRPC, transport_api_version: V3, grpc_services: [{envoy_grpc: {cluster_name: xds}}]}
-  lds_config: {ads: {}, resource_api_version: V3}
-  cds_config: {ads: {}, resource_api_version: V3}
 static_resources:
   clusters:
   - name: xds
@@ -365,18 +358,62 @@ static_resources:
     load_assignment:
       cluster_name: xds
       endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: %s, port_value: %s}}}}]}]
-`, host, port))
-	p := start(t, m.Addr(), "--bootstrap", boot, "--output", "json", "--once", "--resource-timeout", "500ms")
+%s`, host, port, rest))
+}
+
+// prints runs the program to its end and looks for texts in what it printed.
+func (p *program) prints(texts ...string) {
+	p.t.Helper()
 	var seen []string
 	for line := range p.lines {
 		seen = append(seen, line)
 	}
 	all := strings.Join(seen, "\n")
-	for _, want := range []string{`"name":"a"`, `"event":"synced","type":"` + clusters + `","name":"*"`, `Listener","name":"*"`} {
+	for _, want := range texts {
 		if !strings.Contains(all, want) {
-			t.Errorf("%s is missing in\n%s", want, all)
+			p.t.Errorf("%s is missing in\n%s", want, all)
 		}
 	}
+}
+
+// An Envoy bootstrap asks for its wildcards by itself.
+func TestEnvoyBootstrap(t *testing.T) {
+	m := testutil.StartManagementServer(t, testutil.ManagementConfig{})
+	if err := m.Set("1", cluster("a")); err != nil {
+		t.Fatal(err)
+	}
+	boot := envoyBootstrap(t, m.Addr(), `
+dynamic_resources:
+  ads_config: {api_type: DELTA_GRPC, transport_api_version: V3, grpc_services: [{envoy_grpc: {cluster_name: xds}}]}
+  lds_config: {ads: {}, resource_api_version: V3}
+  cds_config: {ads: {}, resource_api_version: V3}
+`)
+	p := start(t, m.Addr(), "--bootstrap", boot, "--output", "json", "--once", "--resource-timeout", "500ms")
+	p.prints(`"name":"a"`, `"event":"synced","type":"`+clusters+`","name":"*"`, `Listener","name":"*"`)
+}
+
+// So it does for the collections that its locators name, whose authorities may have sources
+// of their own.
+func TestEnvoyLocators(t *testing.T) {
+	s := testutil.StartCollectionServer(t, testutil.CollectionConfig{})
+	x := at("listed", "p/x")
+	if err := s.Set(testutil.Wrapped(x, "1", cluster(x))); err != nil {
+		t.Fatal(err)
+	}
+	boot := envoyBootstrap(t, s.Addr(), `
+dynamic_resources:
+  lds_resources_locator: xdstp://other/envoy.config.listener.v3.Listener/p/*
+  cds_resources_locator: xdstp://listed/envoy.config.cluster.v3.Cluster/p/*
+config_sources:
+- authorities: [{name: listed}]
+  api_config_source: {api_type: AGGREGATED_DELTA_GRPC, transport_api_version: V3, grpc_services: [{envoy_grpc: {cluster_name: xds}}]}
+default_config_source:
+  api_config_source: {api_type: AGGREGATED_DELTA_GRPC, transport_api_version: V3, grpc_services: [{envoy_grpc: {cluster_name: xds}}]}
+`)
+	p := start(t, s.Addr(), "--bootstrap", boot, "--output", "json", "--once")
+	p.prints(about("update", x)[1:], complete(at("listed", "p/*"))[1:],
+		`"event":"synced","type":"type.googleapis.com/envoy.config.listener.v3.Listener","name":"xdstp://other/envoy.config.listener.v3.Listener/p/*","authority":"other"`)
+	p.ends(0)
 }
 
 // The real server, with many members and types at once.

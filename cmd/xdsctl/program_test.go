@@ -78,12 +78,19 @@ func (b *buffer) read() (string, <-chan struct{}) {
 // start runs `xdsctl watch`. A server's address is shown as SERVER.
 func start(t *testing.T, server string, args ...string) *program {
 	t.Helper()
+	return startHiding(t, strings.NewReplacer(server, "SERVER"), args...)
+}
+
+// startHiding runs `xdsctl watch` and has its output replaced where it differs from run to
+// run.
+func startHiding(t *testing.T, hide *strings.Replacer, args ...string) *program {
+	t.Helper()
 	in, stdin := io.Pipe()
 	stdout, out := io.Pipe()
 	ctx, stop := context.WithCancel(t.Context())
 	p := &program{
 		t: t, stdin: stdin, stop: stop, lines: make(chan string, 4096), stderr: &buffer{},
-		status: make(chan int, 1), hide: strings.NewReplacer(server, "SERVER"),
+		status: make(chan int, 1), hide: hide,
 	}
 	go func() {
 		status := run(ctx, append([]string{"watch"}, args...), in, out, p.stderr)

@@ -94,7 +94,7 @@ func (s *session) refusal(i client.AnswerInfo) *report.Error {
 func resourceType(typeURL string) string { return strings.TrimPrefix(typeURL, resource.TypePrefix) }
 
 // dump is the state of everything that the client knows, and of the subscriptions that it
-// would not begin.
+// does not list by their own names.
 func (s *session) dump() report.Dump {
 	d := report.Dump{Head: head(report.EventDump), Subscriptions: []report.State{}}
 	for _, st := range s.client.Dump() {
@@ -102,24 +102,18 @@ func (s *session) dump() report.Dump {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var refused []report.State
+	var own []report.State
 	for _, sub := range s.subs {
-		if sub.err != nil {
-			refused = append(refused, report.State{
-				Type: sub.TypeURL, Name: sub.Name, Authority: report.AuthorityOf(sub.Name),
-				Status: statusUnknown, Error: report.ErrorOf(sub.err),
-			})
+		if sub.err != nil || sub.HasDirectives() {
+			own = append(own, sub.state())
 		}
 	}
-	slices.SortFunc(refused, func(a, b report.State) int {
+	slices.SortFunc(own, func(a, b report.State) int {
 		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name))
 	})
-	d.Subscriptions = append(d.Subscriptions, refused...)
+	d.Subscriptions = append(d.Subscriptions, own...)
 	return d
 }
-
-// statusUnknown is CSDS's status of what was never asked for.
-const statusUnknown = "UNKNOWN"
 
 func state(st client.State) report.State {
 	out := report.State{

@@ -35,7 +35,9 @@ type subscribed struct {
 	watch *client.Watch // nil if err is not
 	err   error         // why it could not begin
 
-	answered, bad bool // guarded by session.mu
+	// Guarded by session.mu.
+	answered, bad bool
+	progress      progress
 }
 
 func newSession(p report.Printer, node string, once bool) *session {
@@ -111,13 +113,14 @@ func (s *session) tell(sub *subscribed, ev client.Event) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sub.note(ev.Kind)
+	sub.note(ev)
 	s.finishIfAnswered()
 }
 
 // note keeps what the newest answer was; an ambient error is none.
-func (sub *subscribed) note(k client.Kind) {
-	switch k {
+func (sub *subscribed) note(ev client.Event) {
+	sub.progress.note(ev)
+	switch ev.Kind {
 	case client.KindUpdated, client.KindSynced:
 		sub.answered, sub.bad = true, false
 	case client.KindDoesNotExist, client.KindFailed:

@@ -135,6 +135,11 @@ func bootstrapSubscriptions(boot *bootstrap.Config) []subscription.Subscription 
 	if boot.WatchClusters {
 		texts = append(texts, "cds")
 	}
+	for _, url := range []string{boot.ListenersLocator, boot.ClustersLocator} {
+		if url != "" {
+			texts = append(texts, url)
+		}
+	}
 	subs, _ := parseAll(texts) // they are good ones
 	return subs
 }

@@ -214,8 +214,9 @@ func (e *Engine) lanesOf(n *machine.Notice) []*lane {
 	if len(n.To) > 0 {
 		ls = append(ls, e.laneOf(int(n.To[0].Lane)))
 	}
-	if len(n.All) > 0 && (len(n.To) == 0 || n.All[0].Lane != n.To[0].Lane) {
-		ls = append(ls, e.laneOf(int(n.All[0].Lane)))
+	if len(n.All) > 0 {
+		ls = with(ls, e.laneOf(int(n.All[0].Lane)))
+		ls = with(ls, e.laneOf(int(n.All[len(n.All)-1].Lane))) // the wildcard's are behind a glob's
 	}
 	return ls
 }

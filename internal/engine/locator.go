@@ -14,9 +14,9 @@ type Redirect struct{ To xdstp.Locator }
 
 // Why a locator cannot be followed.
 var (
-	errScheme        = errors.New("only the scheme xdstp is followed")
-	errGlob          = errors.New("it stands for a collection and not for one resource")
-	errOtherType     = errors.New("its type segment is another type")
+	errScheme    = errors.New("only the scheme xdstp is followed")
+	errGlob      = errors.New("it stands for a collection and not for one resource")
+	errOtherType = errors.New("its type segment is another type")
 )
 
 // NewRedirect reads the payload of a redirect of a type. An error says why the locator

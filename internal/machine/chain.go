@@ -317,7 +317,7 @@ func (mv *mover) moveType(ts *typeState) {
 		case e.wanted() || ts.member(e) && e.known():
 			es = append(es, e)
 		case !e.noted:
-			delete(ts.entries, e.name) // of a response that is being worked on
+			ts.drop(e) // of a response that is being worked on
 		}
 	}
 	var cs []*collection

@@ -59,11 +59,12 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 		return
 	case r.Same:
 		resp.valid++
+		e.selfNamed = len(entry.Name) == 0
 		e.raw = r.Raw // so that the same bytes are known at once next time
 		m.confirm(e, version)
 	default:
 		resp.valid++
-		e.locator = it.Locator
+		e.locator, e.selfNamed = it.Locator, len(entry.Name) == 0
 		m.accept(now, e, r, version)
 	}
 	ts.stream.ttls.received(now, e, entry)
@@ -141,7 +142,7 @@ func (m *Machine) settle(now time.Time, resp *response) {
 // answers says whether a response holds the first state of a glob: it speaks of it or of a
 // member, or it is one that speaks of everything, or of nothing at all.
 func (resp *response) answers(c *collection) bool {
-	full := resp.ts.typ.FullState && !resp.ts.stream.Delta
+	full := resp.ts.fullState()
 	if c.self.fault != nil {
 		return false
 	}
@@ -175,32 +176,40 @@ func (m *Machine) removeListed(now time.Time, resp *response) {
 	}
 }
 
-// removeAbsent: of a type whose responses hold everything, what was held and is not there
-// is deleted. What was never received may have been asked for too late to be there.
+// fullState says that a response of the type holds everything.
+func (ts *typeState) fullState() bool {
+	return !ts.stream.Delta && (ts.typ.FullState || ts.stream.FullState)
+}
+
+// removeAbsent: where a response holds everything, what was held and is not there is
+// deleted. What was never received may have been asked for too late to be there, except at
+// a server that is a file, from which errors alone say nothing of the rest.
 func (m *Machine) removeAbsent(now time.Time, resp *response) {
 	ts := resp.ts
-	if ts.stream.Delta || !ts.typ.FullState || resp.nameless {
+	if !ts.fullState() || resp.nameless || resp.whole || ts.stream.FullState && len(resp.Resources) == 0 && len(resp.Errors) > 0 {
 		return
 	}
+	leaving := map[*entry]bool{} // what the message with the writer asks for
+	for _, e := range ts.fresh {
+		leaving[e] = true
+	}
+	asked := func(e *entry) bool { return e.asked && !leaving[e] }
 	var gone []*entry
 	for _, e := range ts.entries {
-		if e.seen != resp.serial && e.known() && (!e.foreign() || ts.heardOf(e)) {
+		switch {
+		case e.seen == resp.serial, e.standsBy():
+		case e.known() && (!e.foreign() || !e.wanted() || asked(e)),
+			ts.stream.FullState && e.status == StatusRequested && !e.isGlob() && asked(e):
 			gone = append(gone, e)
 		}
 	}
 	sortEntries(gone)
 	for _, e := range gone {
-		if e.held() || !e.wanted() { // of a wildcard's member the server had spoken
+		if e.held() || !e.wanted() || e.status == StatusRequested { // of a member the server had spoken
 			resp.changed = resp.changed || !e.kept()
 			m.remove(now, e, ReasonAbsent)
 		}
 	}
-}
-
-// heardOf says that the server may know by now that a resource is asked for, which another
-// server said something of.
-func (ts *typeState) heardOf(e *entry) bool {
-	return !e.wanted() || e.asked && !slices.Contains(ts.fresh, e)
 }
 
 // takeErrors handles resource_errors (xRFC TP3, gRFC A88).

@@ -62,6 +62,9 @@ type entry struct {
 	withheld bool   // held, and the server was not told the version; not heard of since
 	from     uint8  // who said what is known: 0 for this server, or the place of another in the chain, from 1
 	pinned   bool   // wanted without watches: a glob, or a name that stands by
+	same     bool   // the response being sorted holds raw
+	// selfNamed says that raw came without a wrapper that names it.
+	selfNamed bool
 }
 
 func (e *entry) wanted() bool { return len(e.watches) > 0 || e.joins || e.pinned }

@@ -33,6 +33,9 @@ type Config struct {
 type Server struct {
 	Delta   bool
 	PerType bool // one stream a type
+	// FullState says that responses of every type hold everything that there is, whatever
+	// was asked for, as with a file.
+	FullState bool
 	// KeepDeleted is gRFC A53's ignore_resource_deletion.
 	KeepDeleted bool
 	// FailOnDataErrors is gRFC A88's fail_on_data_errors.

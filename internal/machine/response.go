@@ -44,6 +44,8 @@ type response struct {
 	changed  bool     // something in it was new
 	missed   bool     // something in it was not wanted any more when it was decoded
 	resumes  bool     // it spoke of something whose version was withheld
+	spoken   int      // of how many entries it speaks
+	whole    bool     // of all that there were when it came
 
 	valid, invalid int // entries, as [Notice] counts them
 
@@ -116,10 +118,8 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 		m.ignore(s, ts, r)
 		return
 	}
-	if ts.starting && s.writing == ts {
-		// The response may be the answer, with Written late. A wildcard that is ready
-		// too early is better than one whose answer was missed.
-		ts.starting, ts.star.known = false, true
+	if s.writing == ts {
+		ts.overtaken()
 	}
 	if s.writing == ts && len(ts.waiting) > 0 {
 		for _, c := range ts.waiting {
@@ -140,6 +140,7 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 			aliases = aliases[n:]
 		}
 	}
+	resp.whole = resp.spoken == len(ts.entries)
 	m.markGone(resp)
 	for i, e := range m.found {
 		switch {
@@ -150,7 +151,7 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 			m.sort(now, resp, i, e)
 		}
 	}
-	clear(m.found)
+	ts.remember(&m.found)
 	for _, a := range resp.aliased {
 		if !resp.repeats[a.entry] {
 			m.sort(now, resp, a.index, a.entry)
@@ -161,28 +162,17 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 	m.commit(now, resp)
 }
 
-// untyped is the type of a response that does not say it; "" if that cannot be told. Streams
-// of one type need not say it, and delta responses once had no field for it: there an entry
-// tells, or that nothing else was asked for.
-func (s *stream) untyped(r *wire.Response) (url string) {
-	if s.url != "" || !s.Delta {
-		return s.url
+// overtaken: a response may be the answer to the message with the writer, with Written late.
+// A collection that is ready too early is better than one whose answer was missed.
+func (ts *typeState) overtaken() {
+	if ts.starting {
+		ts.starting, ts.star.known = false, true
 	}
-	for i := range r.Resources {
-		if ts := s.types[string(r.Resources[i].TypeURL)]; ts != nil && ts.asked {
-			return ts.typ.URL
+	for _, e := range ts.fresh {
+		if e.isGlob() {
+			e.of.known = true
 		}
 	}
-	for _, ts := range s.order {
-		switch {
-		case !ts.asked:
-		case url != "":
-			return ""
-		default:
-			url = ts.typ.URL
-		}
-	}
-	return url
 }
 
 // ignore passes over a response of a type that was not asked for on this stream: it is
@@ -206,6 +196,11 @@ func (m *Machine) ignore(s *stream, ts *typeState, r *wire.Response) {
 // for. It is done for all before any counts, so that a name that comes twice has no effect.
 func (m *Machine) find(resp *response, i int) *entry {
 	ts := resp.ts
+	if e := ts.repeated(resp, i); e != nil {
+		e.see(resp)
+		e.same = true
+		return e
+	}
 	name, err := ts.nameOf(&resp.Resources[i])
 	if name == nil {
 		resp.nameless = true
@@ -227,9 +222,36 @@ func (m *Machine) find(resp *response, i int) *entry {
 	return e
 }
 
+// repeated returns the entry that the last response held at the same place, if this one
+// has the very payload there that is held, so that its name need not be read. It stands in
+// ts.entries: one that went since held nothing any more, or took ts.last with it.
+func (ts *typeState) repeated(resp *response, i int) *entry {
+	if i >= len(ts.last) {
+		return nil
+	}
+	e, r := ts.last[i], &resp.Resources[i]
+	if e == nil || !e.selfNamed || e.seen == resp.serial || len(r.Name) > 0 || string(e.raw) != string(r.Payload) {
+		return nil
+	}
+	if !e.held() || string(r.TypeURL) != ts.typ.URL || ts.faultOf(r) != nil {
+		return nil
+	}
+	return e
+}
+
+// remember keeps what a state of the world response held, place by place, and gives other
+// room in its stead.
+func (ts *typeState) remember(found *[]*entry) {
+	if !ts.stream.Delta {
+		ts.last, *found = *found, ts.last
+	}
+	clear(*found)
+}
+
 // see notes that a response speaks of an entry.
 func (e *entry) see(resp *response) {
-	e.seen = resp.serial
+	resp.spoken++
+	e.seen, e.same = resp.serial, false
 	c := e.of
 	if c.seen != resp.serial && c.self != nil && c.self.fault != nil {
 		resp.healed = append(resp.healed, healed{c, c.self.fault})
@@ -346,7 +368,7 @@ func (ts *typeState) redirects(r *wire.Resource) bool {
 func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
 	r := &resp.Resources[i]
 	locator := resp.ts.redirects(r)
-	if e.held() && e.locator == locator && string(e.raw) == string(r.Payload) {
+	if e.same || e.held() && e.locator == locator && string(e.raw) == string(r.Payload) {
 		resp.valid++
 		m.confirm(e, resp.versionOf(r))
 		resp.ts.stream.ttls.received(now, e, r)

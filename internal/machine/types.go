@@ -29,6 +29,7 @@ type typeState struct {
 	accepted time.Time // when it came, in either variant; zero if none did
 
 	busy *response // received and not finished yet
+	last []*entry  // that the last response in state of the world held, by place; see [typeState.repeated]
 
 	suspicion
 	onStream
@@ -285,9 +286,10 @@ func (m *Machine) detach(e *entry, w *Watch) {
 	}
 }
 
-// drop forgets an entry.
+// drop forgets an entry, and with it where the last response held what.
 func (ts *typeState) drop(e *entry) {
 	delete(ts.entries, e.name)
+	ts.last = nil
 	ts.aliases.unlink(e)
 	ts.stream.ttls.clear(e)
 }
@@ -308,4 +310,28 @@ func without(ws []*Watch, w *Watch) []*Watch {
 		return slices.Delete(ws, i, i+1)
 	}
 	return ws
+}
+
+// untyped is the type of a response that does not say it; "" if that cannot be told. Streams
+// of one type need not say it, and delta responses once had no field for it: there an entry
+// tells, or that nothing else was asked for.
+func (s *stream) untyped(r *wire.Response) (url string) {
+	if s.url != "" || !s.Delta {
+		return s.url
+	}
+	for i := range r.Resources {
+		if ts := s.types[string(r.Resources[i].TypeURL)]; ts != nil && ts.asked {
+			return ts.typ.URL
+		}
+	}
+	for _, ts := range s.order {
+		switch {
+		case !ts.asked:
+		case url != "":
+			return ""
+		default:
+			url = ts.typ.URL
+		}
+	}
+	return url
 }

@@ -85,6 +85,16 @@ func (m *material) expire() {
 	m.pair.read, m.roots.read = time.Time{}, time.Time{}
 }
 
+// refused is the error of a handshake that failed, with why it was tried with an older
+// state, if it was.
+func (m *material) refused(err, stale error) error {
+	m.expire()
+	if stale == nil {
+		return err
+	}
+	return fmt.Errorf("%w (with certificates read earlier, since now: %w)", err, stale)
+}
+
 func (i *item[T]) usable() bool { return i.load == nil || i.have }
 
 // loadPair refuses a certificate and key that do not belong together, as they are seen

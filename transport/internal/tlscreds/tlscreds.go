@@ -41,13 +41,7 @@ func (c *creds) ClientHandshake(ctx context.Context, authority string, conn net.
 	if err != nil {
 		return nil, nil, err
 	}
-	refused := func(err error) error {
-		c.material.expire()
-		if stale != nil {
-			err = fmt.Errorf("%w (with certificates read earlier, since now: %w)", err, stale)
-		}
-		return err
-	}
+	refused := func(err error) error { return c.material.refused(err, stale) }
 	secure, info, err := credentials.NewTLS(config).ClientHandshake(ctx, authority, conn)
 	if err != nil {
 		return nil, nil, refused(err)

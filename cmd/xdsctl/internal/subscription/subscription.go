@@ -4,7 +4,6 @@ package subscription
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/xdswatch/xdswatch/resource"
@@ -14,7 +13,7 @@ import (
 
 // Subscription is what a user asked for. Two that mean the same are equal. It is immutable.
 type Subscription struct {
-	TypeURL string // "" for a structured name in which none can be found
+	TypeURL string // of resources, or members; "" for a structured name in which none can be found
 	Name    string // canonical where it can be; "*" for both wildcards
 	// Collection says that the name stands for many resources: a wildcard, a glob or a
 	// list collection.
@@ -33,57 +32,48 @@ const collectionSuffix = "Collection"
 // with it is the client's to say. The error tells how subscriptions are written.
 func Parse(text string) (Subscription, error) {
 	if xdstp.IsXDSTP(text) {
-		return structured(text), nil
+		return of("", text), nil
 	}
 	typ, name, named := strings.Cut(text, ":")
 	url, err := typeURL(typ)
 	if err != nil {
 		return Subscription{}, fmt.Errorf("subscription %q: %w", text, err)
 	}
-	s := Subscription{TypeURL: url, Name: canonical(name)}
-	switch {
-	case !named:
-		s.Name, s.Collection = Wildcard, true
-	case name == Wildcard:
-		s.Collection, s.Explicit = true, true
-	case xdstp.IsXDSTP(name):
-		s.Collection = isCollection(name)
+	if !named || name == Wildcard {
+		return Subscription{TypeURL: url, Name: Wildcard, Collection: true, Explicit: named}, nil
 	}
-	return s, nil
+	return of(url, name), nil
 }
 
-// structured takes the type from the name itself.
-func structured(text string) Subscription {
-	s := Subscription{Name: canonical(text)}
-	l, err := xdstp.ParseLocator(text)
+// of makes the subscription to a name. A structured one tells its type, for which "" may
+// stand; a malformed one stays as it is.
+func of(typeURL, name string) Subscription {
+	s := Subscription{TypeURL: typeURL, Name: name}
+	if !xdstp.IsXDSTP(name) {
+		return s
+	}
+	l, err := xdstp.ParseLocator(name)
 	if err != nil {
 		return s
 	}
-	s.TypeURL = resource.TypePrefix + strings.TrimSuffix(l.Name.Type, collectionSuffix)
-	s.Collection = isCollection(text)
+	s.Name, s.Collection = l.String(), isCollection(l)
+	if typeURL == "" || typeURL == resource.TypePrefix+l.Name.Type {
+		s.TypeURL = resource.TypePrefix + strings.TrimSuffix(l.Name.Type, collectionSuffix)
+	}
 	return s
 }
 
-// isCollection says whether a structured name is that of a glob or a list. An inline entry
-// of a list is one resource.
-func isCollection(name string) bool {
-	l, err := xdstp.ParseLocator(name)
-	if err != nil {
-		return false
-	}
-	entry := slices.ContainsFunc(l.Directives, func(d xdstp.Directive) bool { return d.Alt == nil })
+// isCollection says whether a locator is that of a glob or a list. An inline entry of a
+// list is one resource.
+func isCollection(l xdstp.Locator) bool {
+	_, entry := l.Entry()
 	return l.Name.IsGlob() || strings.HasSuffix(l.Name.Type, collectionSuffix) && !entry
 }
 
-// canonical makes equal names have equal texts; a malformed one stays as it is.
-func canonical(name string) string {
-	if !xdstp.IsXDSTP(name) {
-		return name
-	}
-	if l, err := xdstp.ParseLocator(name); err == nil {
-		return l.String()
-	}
-	return name
+// HasDirectives says whether it is a structured name with a fragment, which is for the
+// client and never sent to a server (xRFC TP1).
+func (s Subscription) HasDirectives() bool {
+	return xdstp.IsXDSTP(s.Name) && strings.Contains(s.Name, "#")
 }
 
 func typeURL(typ string) (string, error) {

@@ -40,6 +40,10 @@ func TestParse(t *testing.T) {
 		{"xdstp://a/example.Thing/x#y", subscription.Subscription{Name: "xdstp://a/example.Thing/x#y"}},
 		{"cds:xdstp://a/envoy.config.cluster.v3.ClusterCollection/x", subscription.Subscription{
 			TypeURL: clusters, Name: "xdstp://a/envoy.config.cluster.v3.ClusterCollection/x", Collection: true}},
+		{clusters + "Collection:xdstp://a/envoy.config.cluster.v3.ClusterCollection/x", subscription.Subscription{
+			TypeURL: clusters, Name: "xdstp://a/envoy.config.cluster.v3.ClusterCollection/x", Collection: true}},
+		{"cds:xdstp://a/example.ThingCollection/x", subscription.Subscription{
+			TypeURL: clusters, Name: "xdstp://a/example.ThingCollection/x", Collection: true}},
 		{"xdstp://a", subscription.Subscription{Name: "xdstp://a"}},
 		{"cds:xdstp://a/envoy.config.cluster.v3.Cluster/*", subscription.Subscription{
 			TypeURL: clusters, Name: "xdstp://a/envoy.config.cluster.v3.Cluster/*", Collection: true}},
@@ -114,5 +118,20 @@ func TestLinkedKinds(t *testing.T) {
 	route := kinds.Of("type.googleapis.com/envoy.config.route.v3.Route")
 	if route.NameField() != 14 {
 		t.Errorf("the name of a Route is in field %d, want 14", route.NameField())
+	}
+}
+
+func TestHasDirectives(t *testing.T) {
+	for text, want := range map[string]bool{
+		"cds:a#b":                                     false,
+		"xdstp://a/example.Thing/x":                   false,
+		"xdstp://a/example.Thing/x?y=%23":             false,
+		"xdstp://a/example.ThingCollection/x#entry=y": true,
+		"xdstp://a/example.Thing/x#bad":               true,
+	} {
+		sub, err := subscription.Parse(text)
+		if err != nil || sub.HasDirectives() != want {
+			t.Errorf("%s: %v, %v, want %v", text, sub.HasDirectives(), err, want)
+		}
 	}
 }

@@ -1,0 +1,240 @@
+package testutil
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+)
+
+// RESTConfig configures a [RESTServer]. Its zero value works.
+type RESTConfig struct {
+	// Listener is what the server listens on and closes; on "127.0.0.1:0" if nil.
+	Listener net.Listener
+	// TLS makes the server speak TLS, and HTTP/2 to clients that want it. Nil is plain text
+	// and HTTP/1.1.
+	TLS *tls.Config
+	// OnlyHTTP1 keeps HTTP/2 from being offered.
+	OnlyHTTP1 bool
+	// CamelCase spells fields in the canonical way of proto3's JSON. Otherwise they are as
+	// in the proto files, which is how go-control-plane's gateway and Envoy write them.
+	CamelCase bool
+	// Hold is how long a poll that knows the newest version is held back, for news or else
+	// a 304. Without it the 304 comes at once.
+	Hold time.Duration
+	// ByVersion has the server look at a poll's version alone, as go-control-plane does:
+	// who has the newest gets a 304, whatever else it asks for now. Otherwise only who asks
+	// for the same as before does.
+	ByVersion bool
+}
+
+// RESTServer is a management server that is polled over HTTP with JSON. Its methods are
+// safe for concurrent use.
+type RESTServer struct {
+	config RESTConfig
+	addr   string
+	http   *http.Server
+	served chan struct{} // closed when the listener is no longer served
+
+	mu      sync.Mutex
+	state   map[string]*restState // by path
+	changed chan struct{}         // closed at the next change of the state
+	answer  http.HandlerFunc      // in place of the server's own; nil if there is none
+	polls   []*RESTPoll           // that nobody took yet
+	count   int                   // of all polls
+	polled  chan struct{}         // closed at the next poll
+	open    map[net.Conn]struct{}
+}
+
+// RESTPoll is one poll as the server received it.
+type RESTPoll struct {
+	At      time.Time // of its receipt; fake time in a testing/synctest bubble
+	Path    string
+	Host    string
+	Proto   string // "HTTP/1.1" or "HTTP/2.0"
+	Header  http.Header
+	Body    []byte
+	Request *discoveryv3.DiscoveryRequest // nil if Body is none
+}
+
+// NewRESTServer starts a server without resources, which answers polls with 500 until it
+// is given some. It must be stopped.
+func NewRESTServer(cfg RESTConfig) (*RESTServer, error) {
+	lis := cfg.Listener
+	if lis == nil {
+		var err error
+		if lis, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+			return nil, fmt.Errorf("rest server: %w", err)
+		}
+	}
+	s := &RESTServer{
+		config: cfg, addr: lis.Addr().String(), served: make(chan struct{}),
+		state: map[string]*restState{}, changed: make(chan struct{}), polled: make(chan struct{}), open: map[net.Conn]struct{}{},
+	}
+	s.http = &http.Server{
+		Handler: http.HandlerFunc(s.serve), ConnState: s.connState, ErrorLog: log.New(io.Discard, "", 0),
+	}
+	if cfg.OnlyHTTP1 {
+		s.http.Protocols = new(http.Protocols)
+		s.http.Protocols.SetHTTP1(true)
+	}
+	go s.run(lis)
+	return s, nil
+}
+
+// StartRESTServer is [NewRESTServer] for the length of a test, which fails if the server
+// cannot start and stops it at its end.
+func StartRESTServer(tb testing.TB, cfg RESTConfig) *RESTServer {
+	tb.Helper()
+	s, err := NewRESTServer(cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(s.Stop)
+	return s
+}
+
+func (s *RESTServer) run(lis net.Listener) {
+	defer close(s.served)
+	// Both end by being stopped.
+	if s.config.TLS == nil {
+		_ = s.http.Serve(lis)
+		return
+	}
+	s.http.TLSConfig = s.config.TLS.Clone()
+	_ = s.http.ServeTLS(lis, "", "")
+}
+
+// Addr is the address of the server.
+func (s *RESTServer) Addr() string { return s.addr }
+
+// Stop cuts all connections and waits for the listener's end. Stopping twice is nothing.
+func (s *RESTServer) Stop() {
+	_ = s.http.Close() // there is no fault that would matter
+	<-s.served
+}
+
+// Connections counts the connections that are open.
+func (s *RESTServer) Connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.open)
+}
+
+// CloseIdle closes the connections that no poll is on, as a server does that was left alone
+// for long.
+func (s *RESTServer) CloseIdle() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for conn := range s.open {
+		conn.Close()
+	}
+}
+
+func (s *RESTServer) connState(conn net.Conn, state http.ConnState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		s.open[conn] = struct{}{}
+	case http.StateClosed, http.StateHijacked:
+		delete(s.open, conn)
+	}
+}
+
+// Polls counts all polls.
+func (s *RESTServer) Polls() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.count
+}
+
+// Next waits for the next poll that was not taken yet and gives it, without waiting for its
+// answer. The error is that of ctx.
+func (s *RESTServer) Next(ctx context.Context) (*RESTPoll, error) {
+	for {
+		s.mu.Lock()
+		polled := s.polled
+		if len(s.polls) > 0 {
+			p := s.polls[0]
+			s.polls = s.polls[1:]
+			s.mu.Unlock()
+			return p, nil
+		}
+		s.mu.Unlock()
+		select {
+		case <-polled:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("no poll came: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// Answer has all polls from now on answered by h; nil gives them back to the server. Those
+// that are held back are not touched.
+func (s *RESTServer) Answer(h http.HandlerFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer = h
+}
+
+func (s *RESTServer) serve(w http.ResponseWriter, r *http.Request) {
+	p, err := parsePoll(r)
+	if err != nil {
+		return // the client went away
+	}
+	s.mu.Lock()
+	s.polls, s.count = append(s.polls, p), s.count+1
+	close(s.polled)
+	s.polled = make(chan struct{})
+	answer := s.answer
+	s.mu.Unlock()
+	if answer != nil {
+		answer(w, r)
+		return
+	}
+	s.reply(w, r, p)
+}
+
+func parsePoll(r *http.Request) (*RESTPoll, error) {
+	body, err := io.ReadAll(r.Body)
+	p := &RESTPoll{At: time.Now(), Path: r.URL.Path, Host: r.Host, Proto: r.Proto, Header: r.Header, Body: body}
+	request := new(discoveryv3.DiscoveryRequest)
+	if protojson.Unmarshal(body, request) == nil {
+		p.Request = request
+	}
+	return p, err
+}
+
+// errNoPath is the error of a resource whose type is not polled.
+var errNoPath = errors.New("REST has no path for the type")
+
+// Set replaces all resources, under a version that counts for every type. Types are those
+// of [ManagementServer.Set] but VirtualHost.
+func (s *RESTServer) Set(version string, resources ...proto.Message) error {
+	snapshot, err := newSnapshot(version, resources)
+	if err != nil {
+		return fmt.Errorf("snapshot %q: %w", version, err)
+	}
+	state, err := restStates(snapshot, resources)
+	if err != nil {
+		return fmt.Errorf("snapshot %q: %w", version, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state = state
+	close(s.changed)
+	s.changed = make(chan struct{})
+	return nil
+}

@@ -1,0 +1,323 @@
+package file_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/testutil"
+	"github.com/xdswatch/xdswatch/transport"
+	"github.com/xdswatch/xdswatch/transport/file"
+)
+
+// A path that leads nowhere opens no stream.
+// spec: FILE-2
+func TestOpenFails(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.Symlink("loop", filepath.Join(dir, "loop")))
+	good := filepath.Join(dir, "good.pb")
+	place(t, good, answer("1", "a"))
+	tests := []struct {
+		name, path, watched string
+		is                  error
+		text                string
+	}{
+		{name: "missing", path: filepath.Join(dir, "none.pb"), is: os.ErrNotExist, text: "no such file or directory"},
+		{name: "directory", path: dir, is: file.ErrNotRegular, text: "not a regular file"},
+		{name: "device", path: os.DevNull, is: file.ErrNotRegular, text: "not a regular file"},
+		{name: "loop", path: filepath.Join(dir, "loop"), text: "too many levels of symbolic links"},
+		{name: "below a file", path: filepath.Join(good, "x.pb"), text: "not a directory"},
+		{name: "no watched directory", path: good, watched: filepath.Join(dir, "none"), is: os.ErrNotExist, text: "no such file or directory"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			conn := newRig(t, tt.path).conn(func(f *sourceConfig, _ *carrierConfig) { f.WatchedDirectory = tt.watched })
+			defer conn.Close()
+			_, err := conn.Open(context.Background(), transport.MethodADS)
+			var ce *transport.ConnectError
+			if !errors.As(err, &ce) || !strings.HasSuffix(err.Error(), fmt.Sprintf("file %q: %s", tt.path, tt.text)) {
+				t.Fatalf("error %v", err)
+			}
+			if tt.is != nil {
+				wantIs(t, err, tt.is)
+			}
+		})
+	}
+}
+
+func TestBuildFails(t *testing.T) {
+	b := file.NewBuilder(file.Config{}, nil)
+	tests := []struct {
+		server bootstrap.ManagementServer
+		want   string
+	}{
+		{bootstrap.ManagementServer{URI: "x"}, `management server "x": not a file`},
+		{bootstrap.ManagementServer{URI: "x", File: &bootstrap.FileConfig{}}, `management server "x": no path is named`},
+		{
+			bootstrap.ManagementServer{URI: "x", Delta: true, File: &bootstrap.FileConfig{Path: "p"}},
+			`management server "x": a file has no incremental variant`,
+		},
+	}
+	for _, tt := range tests {
+		if _, err := b.Build(tt.server); err == nil || err.Error() != tt.want {
+			t.Errorf("error %v, want %q", err, tt.want)
+		}
+	}
+}
+
+// Servers that are no files are the next builder's.
+func TestNextBuilder(t *testing.T) {
+	b := file.NewBuilder(file.Config{}, transport.NewGRPC(transport.GRPCConfig{}))
+	conn, err := b.Build(bootstrap.ManagementServer{URI: "localhost:1", ChannelCreds: bootstrap.Insecure()})
+	must(t, err)
+	must(t, conn.Close())
+}
+
+// Whatever takes the place of a good file, the stream stays, it is told once, and the next
+// good file is used.
+// spec: FILE-4
+func TestBadFiles(t *testing.T) {
+	const text = `{"resources":[`
+	tests := []struct {
+		name, suffix string
+		put          func(t *testing.T, path string)
+		want         string // of what is told
+	}{
+		{name: "directory", put: func(t *testing.T, path string) {
+			must(t, os.Remove(path))
+			must(t, os.Mkdir(path, 0o755))
+		}, want: "not a regular file"},
+		{name: "loop", put: func(t *testing.T, path string) {
+			must(t, os.Remove(path))
+			must(t, os.Symlink(filepath.Base(path), path))
+		}, want: "too many levels of symbolic links"},
+		{name: "sparse GiB", put: func(t *testing.T, path string) {
+			must(t, os.WriteFile(path+".new", nil, 0o644))
+			must(t, os.Truncate(path+".new", 1<<30))
+			must(t, os.Rename(path+".new", path))
+		}, want: "the file is larger than the limit of 134217728 bytes; MaxSize raises it"},
+		{name: "zeros", put: bytesOf(make([]byte, 1000)), want: "binary: not a DiscoveryResponse"},
+		{name: "zeros in JSON", suffix: ".json", put: bytesOf(make([]byte, 1000)), want: "JSON, line 1: invalid character"},
+		{name: "zeros in YAML", suffix: ".yaml", put: bytesOf(make([]byte, 1000)), want: "YAML: control characters are not allowed"},
+		{name: "zeros in text", suffix: ".pb_text", put: bytesOf(make([]byte, 1000)), want: "text, line 1: "},
+		{name: "broken entry", put: bytesOf([]byte{0x12, 0x02, 0x0a, 0x7f}), want: "binary: resources[0]: not an Any: the bytes end inside a field"},
+		{name: "list", suffix: ".json", put: textOf(`[]`), want: "JSON, line 1: want an object"},
+		{name: "two objects", suffix: ".json", put: textOf("{}\n{}"), want: "JSON, line 2: something follows the object"},
+		{name: "key twice", suffix: ".json", put: textOf("{\"nonce\":\"1\",\n\"nonce\":\"2\"}"), want: `JSON, line 2: key "nonce" is there twice`},
+		{name: "resources twice", suffix: ".json", put: textOf(text + "],\n\"resources\":[]}"), want: `JSON, line 2: key "resources" is there twice`},
+		{name: "trailing comma", suffix: ".json", put: textOf(text + "\n{},]}"), want: "JSON, line 2: invalid character"},
+		{name: "unknown field", suffix: ".json", put: textOf(`{"resorces":[]}`), want: `JSON: unknown field "resorces"`},
+		{name: "resources are no list", suffix: ".json", put: textOf(`{"resources":{}}`), want: "JSON: unexpected token {"},
+		{
+			name: "unknown type", suffix: ".json", put: textOf(text + "\n{\"@type\":\"type.googleapis.com/no.such.Type\"}]}"),
+			want: `JSON, line 2: resources[0]: unable to resolve "type.googleapis.com/no.such.Type"`,
+		},
+		{
+			name: "unknown field of an entry", suffix: ".json",
+			put:  textOf(text + "\n{\"@type\":\"" + clusterURL + "\"},\n{\n\"@type\":\"" + clusterURL + "\",\n\"nmae\":\"a\"}]}"),
+			want: `JSON, line 5: resources[1]: unknown field "nmae"`,
+		},
+		{
+			name: "unknown type within", suffix: ".json",
+			put:  textOf(text + `{"@type":"` + clusterURL + `","typed_extension_protocol_options":{"x":{"@type":"type.googleapis.com/no.such.Type"}}}]}`),
+			want: `resources[0]: unable to resolve "type.googleapis.com/no.such.Type"`,
+		},
+		{name: "wrong type of value", suffix: ".yaml", put: textOf("resources:\n- \"@type\": " + clusterURL + "\n  name: 5"), want: "YAML: resources[0]: invalid value for string"},
+		{name: "key twice in YAML", suffix: ".yaml", put: textOf("nonce: a\nnonce: b"), want: `YAML, line 2: key "nonce" already set in map`},
+		{name: "tab in YAML", suffix: ".yaml", put: textOf("resources:\n\t- a"), want: "YAML, line 2: found character that cannot start any token"},
+		{name: "two documents", suffix: ".yaml", put: textOf("nonce: a\n---\nnonce: b"), want: "YAML: more than one document"},
+		{name: "scalar", suffix: ".yaml", put: textOf("what"), want: "YAML: want an object"},
+		{name: "comments alone", suffix: ".yaml", put: textOf("# nothing\n"), want: "the file is empty"},
+		{name: "null", suffix: ".yaml", put: textOf("---\n~\n"), want: "YAML: want an object"},
+		{name: "odd key", suffix: ".yaml", put: textOf("{a: b}: c"), want: "YAML: "},
+		{name: "no float key", suffix: ".yaml", put: textOf("1.5: c"), want: "YAML: a key of type float64 has no form in JSON"},
+		{name: "text", suffix: ".pb_text", put: textOf("version_info: \"1\"\nresorces {}"), want: "text, line 2: unknown field: resorces"},
+		{name: "unknown type in text", suffix: ".pb_text", put: textOf("resources {\n[type.googleapis.com/no.such.Type] {}\n}"), want: `text, line 2: unable to resolve message [type.googleapis.com/no.such.Type]`},
+		{name: "nothing known", suffix: ".conf", put: textOf("%%%"), want: "YAML: could not find expected directive name"},
+		{name: "resource without resource", suffix: ".json", put: textOf(`{"resource":null}`), want: "JSON: the Resource holds no resource"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if tt.suffix == "" {
+				tt.suffix = ".pb"
+			}
+			path := at(t, "cds"+tt.suffix)
+			place(t, path, answer("1", "a"))
+			r := open(t, path)
+			r.ask(clusterURL)
+			r.want("1|a")
+			tt.put(t, path)
+			err := r.wantTold(tt.want)
+			if fe := new(file.Error); !errors.As(err, &fe) || fe.Path != path {
+				t.Errorf("told %#v", err)
+			}
+			must(t, os.RemoveAll(path))
+			place(t, path, answer("2", "a"))
+			r.want("2|a")
+			for err := range r.told { // the path was empty for a moment
+				if err == nil {
+					break
+				}
+			}
+		})
+	}
+}
+
+func bytesOf(data []byte) func(*testing.T, string) {
+	return func(t *testing.T, path string) { must(t, testutil.PlaceFile(path, data)) }
+}
+
+func textOf(text string) func(*testing.T, string) { return bytesOf([]byte(text)) }
+
+// Each fault is told once, however often the file is looked at, and another one is news.
+// spec: FILE-4
+func TestToldOnce(t *testing.T) {
+	path := at(t, "cds.json")
+	place(t, path, answer("1", "a"))
+	r := open(t, path, func(_ *sourceConfig, c *carrierConfig) { c.Recheck = settle })
+	r.ask(clusterURL, "a")
+	r.want("1|a")
+	for i := range 20 {
+		must(t, testutil.PlaceFile(path, fmt.Appendf(nil, "%*s!", i, "")))
+	}
+	r.wantTold("invalid character '!'")
+	r.want(`1|error 3 of a: file "PATH": JSON, line 1: invalid character '!' looking for beginning of value`)
+	must(t, testutil.PlaceFile(path, []byte("?")))
+	r.wantTold("invalid character '?'")
+	r.want(`1|error 3 of a: file "PATH": JSON, line 1: invalid character '?' looking for beginning of value`)
+	r.ask(clusterURL, "a", "b") // who comes late hears what there is, and what is wrong
+	r.want("1|a")
+	r.want(`1|error 3 of a: file "PATH": JSON, line 1: invalid character '?' looking for beginning of value` +
+		`|error 3 of b: file "PATH": JSON, line 1: invalid character '?' looking for beginning of value`)
+	place(t, path, answer("1", "a"))
+	r.want("1|a")
+	r.wantTold("")
+}
+
+// A file that is bad from the start opens a stream all the same.
+func TestBadFromTheStart(t *testing.T) {
+	path := at(t, "cds.json")
+	must(t, testutil.PlaceFile(path, []byte("{")))
+	r := open(t, path)
+	r.wantTold("unexpected end of JSON input")
+	r.ask(clusterURL, "a")
+	r.want(`|error 3 of a: file "PATH": JSON, line 1: unexpected end of JSON input`)
+	place(t, path, answer("1", "a"))
+	r.want("1|a")
+	r.wantTold("")
+}
+
+// A file holds one type. Whoever asks for another is told so.
+func TestOtherType(t *testing.T) {
+	path := at(t, "cds.yaml")
+	place(t, path, answer("1", "a"))
+	r := open(t, path)
+	r.ask(listenerURL, "l")
+	mismatch := `the file holds "` + clusterURL + `" and was asked for "` + listenerURL + `"`
+	r.wantTold(mismatch)
+	r.want(`1|error 3 of l: file "PATH": ` + mismatch)
+	r.ask(clusterURL, "a")
+	r.want("1|a")
+	must(t, testutil.PlaceFile(path, []byte("{}")))
+	r.wantTold("")
+	if a, b := r.response(), r.response(); a.TypeURL != listenerURL || b.TypeURL != clusterURL || len(a.Resources)+len(b.Resources) > 0 {
+		t.Errorf("responses %+v, %+v: want one without resources for each type", a, b)
+	}
+}
+
+// Aliases that multiply are refused before they eat memory: those that make many nodes by
+// the library, those that repeat a large one here.
+func TestYAMLBombs(t *testing.T) {
+	laughs := "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
+	for c := 'b'; c <= 'k'; c++ {
+		laughs += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*%c,", c-1), 10), ","))
+	}
+	large := "nonce: &a " + strings.Repeat("x", 1<<20) + "\nresources: [" + strings.Repeat("*a,", 2_000) + "]\n"
+	merges := "a: &a {" + strings.Repeat("k: v, ", 10) + "}\nb: {<<: [" + strings.Repeat("*a,", 50_000) + "]}\n"
+	tests := []struct{ name, text, want string }{
+		{"laughs", laughs, "YAML: document contains excessive aliasing"},
+		{"large", large, "what the aliases of the file stand for is larger than the limit of 8388608 bytes"},
+		{"merges", merges, "YAML: document contains excessive aliasing"},
+		{"itself", "a: &a [*a]\n", "YAML: anchor 'a' value contains itself"},
+		{"deep", strings.Repeat("[", 1_000_000), "YAML: exceeded max depth of 10000"},
+		{"deep blocks", strings.Repeat("- ", 1_000_000), "YAML"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			path := at(t, "cds.yaml")
+			must(t, testutil.PlaceFile(path, []byte(tt.text)))
+			before := allocated()
+			r := open(t, path, func(_ *sourceConfig, c *carrierConfig) { c.MaxSize = 8 << 20 })
+			r.wantTold(tt.want)
+			const most = 512 << 20
+			if used := allocated() - before; used > most {
+				t.Errorf("%d MiB were used to refuse %d KiB", used>>20, len(tt.text)>>10)
+			}
+		})
+	}
+}
+
+// Depth is bounded in JSON too.
+func TestDeepJSON(t *testing.T) {
+	path := at(t, "cds.json")
+	must(t, testutil.PlaceFile(path, bytes.Repeat([]byte(`{"resources":[`), 1_000_000)))
+	r := open(t, path)
+	r.wantTold("exceeded max depth")
+}
+
+// allocated is how many bytes were ever allocated.
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
+}
+
+// A GiB that has to be refused is not read, and a limit that is exceeded while the file
+// grows holds too.
+func TestLimit(t *testing.T) {
+	path := at(t, "cds.pb")
+	must(t, os.WriteFile(path, nil, 0o644))
+	must(t, os.Truncate(path, 1<<30))
+	before := allocated()
+	r := open(t, path)
+	err := r.wantTold("larger than the limit")
+	if se := new(file.SizeError); !errors.As(err, &se) || se.Limit != 128<<20 {
+		t.Errorf("told %#v", err)
+	}
+	if used := allocated() - before; used > 16<<20 {
+		t.Errorf("%d MiB were allocated", used>>20)
+	}
+	place(t, path, answer("1", "a"))
+	size := int64(len(encode(t, path, answer("1", "a"))))
+	for _, limit := range []int64{size, size - 1} {
+		s := open(t, path, func(_ *sourceConfig, c *carrierConfig) { c.MaxSize = limit })
+		if limit < size {
+			s.wantTold("larger than the limit")
+			continue
+		}
+		s.ask(clusterURL)
+		s.want("1|a")
+	}
+}
+
+func TestUnknownFieldsIgnored(t *testing.T) {
+	for suffix, text := range map[string]string{
+		".json":    `{"new":1,"version_info":"1","resources":[{"@type":"` + clusterURL + `","name":"a","new":{}}]}`,
+		".yaml":    "new: 1\nversion_info: '1'\nresources:\n- '@type': " + clusterURL + "\n  name: a\n  new: {}\n",
+		".pb_text": "new: 1 version_info: '1' resources { [" + clusterURL + "] { name: 'a' new {} } }",
+	} {
+		path := at(t, "cds"+suffix)
+		must(t, testutil.PlaceFile(path, []byte(text)))
+		r := open(t, path, func(_ *sourceConfig, c *carrierConfig) { c.IgnoreUnknownFields = true })
+		r.ask(clusterURL)
+		r.want("1|a")
+	}
+}

@@ -1,0 +1,207 @@
+package file_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/resource/cds"
+	"github.com/xdswatch/xdswatch/testutil"
+	"github.com/xdswatch/xdswatch/transport/file"
+)
+
+// program is a client of a file, and what its watches heard.
+type program struct {
+	t      testing.TB
+	client *client.Client
+	events chan string
+}
+
+func start(t testing.TB, path string, changes ...change) *program {
+	t.Helper()
+	source := sourceConfig{Path: path}
+	config := carrierConfig{Settle: settle, Recheck: recheck}
+	for _, f := range changes {
+		f(&source, &config)
+	}
+	boot := &bootstrap.Config{Servers: []bootstrap.ManagementServer{{
+		URI: "file://" + path, ChannelCreds: bootstrap.Insecure(), File: &source,
+	}}}
+	c, err := client.New(client.Config{
+		Bootstrap: boot, Transport: file.NewBuilder(config, nil), Logger: slog.New(slog.DiscardHandler),
+	})
+	must(t, err)
+	t.Cleanup(func() {
+		c.Close()
+		<-c.Done()
+	})
+	return &program{t: t, client: c, events: make(chan string, 100_000)}
+}
+
+func (p *program) hear(ev client.Event) {
+	text := fmt.Sprintf("%v %s", ev.Kind, ev.Name)
+	if c, ok := ev.Value.(interface{ GetAltStatName() string }); ok {
+		text += " " + c.GetAltStatName() + "@" + ev.Version
+	}
+	if ev.Err != nil {
+		text += ": " + ev.Err.Error()
+	}
+	p.events <- text
+}
+
+func (p *program) watch(kind resource.Kind, name string) {
+	p.t.Helper()
+	_, err := p.client.Watch(context.Background(), kind, name, p.hear)
+	must(p.t, err)
+}
+
+func (p *program) watchAll(kind resource.Kind) {
+	p.t.Helper()
+	_, err := p.client.WatchAll(context.Background(), kind, "*", func(b client.Batch) {
+		for _, ev := range b.Events {
+			p.hear(ev)
+		}
+	})
+	must(p.t, err)
+}
+
+// want waits for an event that holds all texts.
+func (p *program) want(texts ...string) {
+	p.t.Helper()
+	select {
+	case got := <-p.events:
+		for _, text := range texts {
+			if !strings.Contains(got, text) {
+				p.t.Fatalf("event %q, want %q", got, texts)
+			}
+		}
+	case <-time.After(patience):
+		p.t.Fatalf("no event, want %q", texts)
+	}
+}
+
+// clusters is a response with clusters whose alt_stat_name says how they are.
+func clusters(version string, state ...string) *discoveryv3.DiscoveryResponse {
+	r := answer(version)
+	for i := 0; i < len(state); i += 2 {
+		r.Resources = append(r.Resources, pack(&clusterv3.Cluster{Name: state[i], AltStatName: state[i+1]}))
+	}
+	return r
+}
+
+// Through the whole client: values, changes, deletions, a bad file, its end.
+// spec: FILE-3, FILE-4
+func TestClient(t *testing.T) {
+	for _, suffix := range []string{".pb", ".pb_text", ".json", ".yaml"} {
+		t.Run(suffix, func(t *testing.T) {
+			path := at(t, "cds"+suffix)
+			place(t, path, clusters("1", "a", "one", "b", "one", "c", "one"))
+			p := start(t, path)
+			p.watch(cds.Type, "a")
+			p.want("updated a one@1")
+			p.watch(cds.Type, "b")
+			p.want("updated b one@1")
+			place(t, path, clusters("2", "a", "two", "b", "one", "c", "two"))
+			p.want("updated a two@2")
+			must(t, testutil.PlaceFile(path, []byte("\x00")))
+			p.want("ambient error a: ", `file "`+path)
+			p.want("ambient error b: ", `file "`+path)
+			place(t, path, clusters("3", "a", "two"))
+			p.want("ambient error a")
+			p.want("does not exist b")
+			must(t, os.Remove(path))
+			p.want("ambient error a: ", "no such file or directory")
+		})
+	}
+}
+
+// A wildcard has all that the file has. Of a bad file it hears nothing, and loses nothing.
+// spec: FILE-3, FILE-4
+func TestClientWildcard(t *testing.T) {
+	path := at(t, "cds.yaml")
+	place(t, path, clusters("1", "a", "one", "b", "one"))
+	p := start(t, path)
+	p.watchAll(cds.Type)
+	p.want("updated a one@1")
+	p.want("updated b one@1")
+	p.want("synced")
+	must(t, testutil.PlaceFile(path, []byte("resources: [")))
+	must(t, os.Remove(path))
+	place(t, path, clusters("2", "a", "one", "b", "two"))
+	p.want("updated b two@2")
+	must(t, testutil.PlaceFile(path, []byte("{}")))
+	p.want("does not exist a")
+	p.want("does not exist b")
+}
+
+// A file that is not there is a server that is away, and comes when the wait is over.
+// spec: FILE-2
+func TestClientWithoutFile(t *testing.T) {
+	path := at(t, "cds.yaml")
+	p := start(t, path)
+	p.watch(cds.Type, "a")
+	p.want("failed a: ", "no such file or directory")
+	place(t, path, clusters("1", "a", "one"))
+	p.client.ResetBackoff()
+	p.want("updated a one@1")
+}
+
+// Of a file of ten thousand a change of one decodes one.
+func TestDecodesWhatChanged(t *testing.T) {
+	many := 10_000
+	if testing.Short() || raceEnabled {
+		many = 500
+	}
+	for _, suffix := range []string{".pb", ".json", ".yaml"} {
+		t.Run(suffix, func(t *testing.T) {
+			path := at(t, "cds"+suffix)
+			place(t, path, numbered(many, "one"))
+			var decoded atomic.Int64
+			kind := resource.Custom(clusterURL, resource.Options{NameField: 1, FullState: true},
+				func(src resource.Source, b []byte) (*clusterv3.Cluster, error) {
+					decoded.Add(1)
+					v, err := cds.Type.Decode(src, b)
+					if err != nil {
+						return nil, err
+					}
+					return v.(*clusterv3.Cluster), nil
+				})
+			p := start(t, path)
+			p.watchAll(kind)
+			for range many {
+				p.want("updated")
+			}
+			p.want("synced")
+			before := decoded.Load()
+			place(t, path, numbered(many, "two"))
+			p.want("updated c7 two")
+			if diff := cmp.Diff([]int64{int64(many), 1}, []int64{before, decoded.Load() - before}); diff != "" {
+				t.Errorf("decoded first, then (-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func numbered(n int, state string) *discoveryv3.DiscoveryResponse {
+	r := answer(state)
+	for i := range n {
+		c := &clusterv3.Cluster{Name: fmt.Sprintf("c%d", i), AltStatName: "same"}
+		if i == 7 {
+			c.AltStatName = state
+		}
+		r.Resources = append(r.Resources, pack(c))
+	}
+	return r
+}

@@ -1,0 +1,113 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"google.golang.org/grpc/codes"
+)
+
+var (
+	// ErrEmpty says that a file has no content at all.
+	ErrEmpty = errors.New("the file is empty")
+	// ErrNotRegular says that a path leads to a directory, a pipe or a device.
+	ErrNotRegular = errors.New("not a regular file")
+	// ErrUnsettled says that a file is written to without a pause.
+	ErrUnsettled = errors.New("the file does not stop changing")
+	// ErrNotCollection says that a file holds something else than a list collection.
+	ErrNotCollection = errors.New("not a Resource with a list collection")
+)
+
+// Error is what is wrong with a file.
+type Error struct {
+	Path string
+	// Err is one of the sentinels of this package, a [*SizeError], [*SyntaxError],
+	// [*TypeError] or [*RefusedError], or the error of the system, such as
+	// [fs.ErrNotExist] or [fs.ErrPermission].
+	Err error
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("file %q: %v", e.Path, e.Err) }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// SizeError says that a file is too large to be read.
+type SizeError struct {
+	Limit int64 // [Config.MaxSize]
+	// Expanded says that the file is not, but what its YAML aliases stand for.
+	Expanded bool
+}
+
+func (e *SizeError) Error() string {
+	what := "the file is"
+	if e.Expanded {
+		what = "what the aliases of the file stand for is"
+	}
+	return fmt.Sprintf("%s larger than the limit of %d bytes; MaxSize raises it", what, e.Limit)
+}
+
+// SyntaxError says that the content of a file is not what it should be.
+type SyntaxError struct {
+	Format string // "binary", "text", "JSON" or "YAML"
+	Line   int    // from 1; 0 if not known
+	Entry  int    // the index in resources; -1 if the fault is in none
+	Err    error
+}
+
+func (e *SyntaxError) Error() string {
+	at := e.Format
+	if e.Line > 0 {
+		at += fmt.Sprintf(", line %d", e.Line)
+	}
+	if e.Entry >= 0 {
+		at += fmt.Sprintf(": resources[%d]", e.Entry)
+	}
+	return fmt.Sprintf("%s: %v", at, e.Err)
+}
+
+func (e *SyntaxError) Unwrap() error { return e.Err }
+
+// TypeError says that a file was asked for another type than it holds.
+type TypeError struct {
+	Holds, Asked string // type URLs
+}
+
+func (e *TypeError) Error() string {
+	return fmt.Sprintf("the file holds %q and was asked for %q", e.Holds, e.Asked)
+}
+
+// RefusedError says that the client refused some of what a file holds (xDS protocol,
+// "ACK/NACK").
+type RefusedError struct {
+	TypeURL string
+	Message string // of the NACK
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("%s: resources were refused: %s", e.TypeURL, e.Message)
+}
+
+// codeOf is the code under which watches hear of a bad file: one for what it holds, one for
+// a file that cannot be read. Never PERMISSION_DENIED, which may take values away (gRFC A88).
+func codeOf(err error) codes.Code {
+	if as[*SyntaxError](err) || as[*TypeError](err) || as[*SizeError](err) ||
+		errors.Is(err, ErrEmpty) || errors.Is(err, ErrNotRegular) {
+		return codes.InvalidArgument
+	}
+	return codes.Unavailable
+}
+
+func as[T error](err error) bool {
+	var target T
+	return errors.As(err, &target)
+}
+
+// reason is an error of the system without the path, which [Error] tells.
+func reason(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}

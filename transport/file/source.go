@@ -1,0 +1,171 @@
+package file
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+)
+
+// source is a file as it was last looked at. Not safe for concurrent use.
+type source struct {
+	path   string
+	config *Config
+	seen   sighting
+
+	// sum is of the bytes that were last read, and parsed what was wrong with them.
+	sum    *[sha256.Size]byte
+	parsed error
+
+	// content is the last that was good; nil if there was none. It and the trouble that
+	// there is with the file now are numbered as they change, from 1.
+	content          *content
+	fault            error
+	contents, faults int
+}
+
+// sighting is what the system said of a file, to tell whether it is being written.
+type sighting struct {
+	info    fs.FileInfo // nil if there was none
+	since   time.Time   // when it was first seen so
+	moved   bool        // it came as another file, and was not written in place
+	restive time.Time   // since when it was not left alone; zero if it was
+}
+
+// impatience is how many times [Config.Settle] a file may be written to without a pause
+// before that is a fault.
+const impatience = 100
+
+// settling is how long the file has to be left alone yet before it may be read.
+func (s *sighting) settling(now time.Time, info fs.FileInfo, settle time.Duration) time.Duration {
+	other := s.info == nil || !os.SameFile(s.info, info)
+	if other || s.info.Size() != info.Size() || !s.info.ModTime().Equal(info.ModTime()) {
+		s.info, s.since, s.moved = info, now, other
+	}
+	age := now.Sub(info.ModTime())
+	if age < 0 || !s.moved { // another's clock, or one that counts in seconds
+		age = now.Sub(s.since)
+	}
+	if age >= settle {
+		s.restive = time.Time{}
+		return 0
+	}
+	if s.restive.IsZero() {
+		s.restive = now
+	}
+	return settle - age
+}
+
+// check looks at the file. It returns when to look again because the file is being
+// written, or 0.
+func (s *source) check(now time.Time) time.Duration {
+	f, err := open(s.path)
+	if err != nil {
+		s.seen = sighting{}
+		s.setFault(err)
+		return 0
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		s.setFault(err)
+		return 0
+	case !info.Mode().IsRegular():
+		s.setFault(ErrNotRegular)
+		return 0
+	}
+	if wait := s.seen.settling(now, info, s.config.Settle); wait > 0 {
+		if now.Sub(s.seen.restive) > impatience*s.config.Settle {
+			s.setFault(ErrUnsettled)
+		}
+		return wait
+	}
+	if !s.read(f, info.Size()) {
+		return max(s.config.Settle, time.Millisecond)
+	}
+	return 0
+}
+
+// open does not wait for the other end of a pipe.
+func open(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+}
+
+// read takes in what a file holds, if that is new. It is false if the file was written
+// meanwhile.
+func (s *source) read(f *os.File, size int64) bool {
+	limit := s.config.MaxSize
+	if size > limit {
+		s.setFault(&SizeError{Limit: limit})
+		return true
+	}
+	hash := sha256.New()
+	n, err := io.Copy(hash, io.LimitReader(f, limit+1))
+	switch {
+	case err != nil:
+		s.setFault(err)
+		return true
+	case n > limit:
+		s.setFault(&SizeError{Limit: limit})
+		return true
+	}
+	sum := [sha256.Size]byte(hash.Sum(nil))
+	if s.sum != nil && *s.sum == sum {
+		s.setFault(s.parsed)
+		return true
+	}
+	data, err := reread(f, n)
+	if err != nil {
+		s.setFault(err)
+		return true
+	}
+	if sha256.Sum256(data) != sum {
+		return false
+	}
+	s.take(data, sum)
+	return true
+}
+
+// reread reads a file of so many bytes again, and one more if there is.
+func reread(f *os.File, size int64) ([]byte, error) {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	b.Grow(int(size) + bytes.MinRead)
+	_, err := b.ReadFrom(io.LimitReader(f, size+1))
+	return b.Bytes(), err
+}
+
+// take makes the content of what was read.
+func (s *source) take(data []byte, sum [sha256.Size]byte) {
+	s.sum = &sum
+	c, err := parse(s.path, data, sum, s.content, s.config)
+	if s.parsed = err; err != nil {
+		s.setFault(err)
+		return
+	}
+	s.content, s.fault = c, nil
+	s.contents++
+}
+
+// setFault notes what is wrong with the file; nil if nothing is, after which the content
+// counts as new: it is the end of the trouble.
+func (s *source) setFault(err error) {
+	if err == nil {
+		if s.fault != nil {
+			s.fault = nil
+			s.contents++
+		}
+		return
+	}
+	err = &Error{Path: s.path, Err: reason(err)}
+	if s.fault == nil || s.fault.Error() != err.Error() {
+		s.fault = err
+		s.faults++
+	}
+}

@@ -1,0 +1,104 @@
+package file
+
+import (
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+)
+
+// deterministic: what did not change must be the same bytes again.
+var deterministic = proto.MarshalOptions{Deterministic: true}
+
+// text reads the text format, in which the messages are told apart by trying.
+func (p *parsing) text() (*content, error) {
+	o := prototext.UnmarshalOptions{Resolver: p.config.Types, DiscardUnknown: p.config.IgnoreUnknownFields}
+	response := &discoveryv3.DiscoveryResponse{}
+	err := o.Unmarshal(p.data, response)
+	list := &discoveryv3.Resource{}
+	if (err != nil || len(response.Resources) == 0) && o.Unmarshal(p.data, list) == nil && list.Resource != nil {
+		return ofResource(list, p.sum, formatText.String())
+	}
+	if err != nil {
+		line, err := explain(err)
+		return nil, &SyntaxError{Format: formatText.String(), Line: line, Entry: -1, Err: err}
+	}
+	body, err := deterministic.Marshal(response)
+	if err != nil {
+		return nil, &SyntaxError{Format: formatText.String(), Entry: -1, Err: err}
+	}
+	return ofBody(body, p.sum, formatText.String())
+}
+
+// jsonOptions are for messages in JSON, and in YAML that became JSON.
+func (c *Config) jsonOptions() protojson.UnmarshalOptions {
+	return protojson.UnmarshalOptions{Resolver: c.Types, DiscardUnknown: c.IgnoreUnknownFields}
+}
+
+var protoError = regexp.MustCompile(`(?s)^proto:[\s\x{a0}]*(?:syntax error )?\(line (\d+):\d+\): (.*)$`)
+
+// explain takes the line out of an error of protobuf's parsers.
+func explain(err error) (line int, _ error) {
+	m := protoError.FindStringSubmatch(err.Error())
+	if m == nil {
+		return 0, errors.New(printed(err.Error()))
+	}
+	line, _ = strconv.Atoi(m[1])
+	return line, errors.New(printed(m[2]))
+}
+
+// maxText is how long a text about a fault may be, in bytes. It may quote the file.
+const maxText = 1024
+
+// printed makes a text fit to be shown, and to be a string of protobuf.
+func printed(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+	if len(text) > maxText {
+		text = text[:maxText] + "…"
+	}
+	return strings.ToValidUTF8(text, string(unicode.ReplacementChar))
+}
+
+// typesThenGlobal looks where the program says before it looks in the global registry.
+type typesThenGlobal struct{ first Resolver }
+
+func (t typesThenGlobal) FindMessageByName(name protoreflect.FullName) (protoreflect.MessageType, error) {
+	return either(t.first.FindMessageByName, protoregistry.GlobalTypes.FindMessageByName, name)
+}
+
+func (t typesThenGlobal) FindMessageByURL(url string) (protoreflect.MessageType, error) {
+	return either(t.first.FindMessageByURL, protoregistry.GlobalTypes.FindMessageByURL, url)
+}
+
+func (t typesThenGlobal) FindExtensionByName(name protoreflect.FullName) (protoreflect.ExtensionType, error) {
+	return either(t.first.FindExtensionByName, protoregistry.GlobalTypes.FindExtensionByName, name)
+}
+
+func (t typesThenGlobal) FindExtensionByNumber(message protoreflect.FullName, n protoreflect.FieldNumber) (protoreflect.ExtensionType, error) {
+	x, err := t.first.FindExtensionByNumber(message, n)
+	if err != nil {
+		return protoregistry.GlobalTypes.FindExtensionByNumber(message, n)
+	}
+	return x, nil
+}
+
+func either[K, V any](first, second func(K) (V, error), key K) (V, error) {
+	v, err := first(key)
+	if err != nil {
+		return second(key)
+	}
+	return v, nil
+}

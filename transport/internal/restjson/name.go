@@ -1,0 +1,57 @@
+package restjson
+
+import (
+	"encoding/json"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
+)
+
+// nameOf finds the name of a resource that cannot be read as a whole: the wrapper's, or
+// else the first field of the message, which it is in all of Envoy's types. Where the type
+// is unknown the field is taken to be called "name".
+func (d decoder) nameOf(fields map[string]json.RawMessage) string {
+	if inner := payload(fields); inner != nil {
+		if name := text(fields["name"]); name != "" {
+			return name
+		}
+		fields = inner
+	}
+	url := text(fields["@type"])
+	if mt, err := d.types.FindMessageByURL(url); err == nil {
+		f := mt.Descriptor().Fields().ByNumber(1)
+		if f == nil || f.Kind() != protoreflect.StringKind || f.IsList() {
+			return ""
+		}
+		if name := text(fields[f.JSONName()]); name != "" {
+			return name
+		}
+		return text(fields[f.TextName()])
+	}
+	return text(fields["name"])
+}
+
+// payloadURL is the type URL of a resource, as the server gave it.
+func payloadURL(fields map[string]json.RawMessage) string {
+	if inner := payload(fields); inner != nil {
+		fields = inner
+	}
+	return text(fields["@type"])
+}
+
+// payload is what a wrapper holds; nil of any other message.
+func payload(fields map[string]json.RawMessage) (inner map[string]json.RawMessage) {
+	if text(fields["@type"]) != wire.WrapperURL {
+		return nil
+	}
+	inner = map[string]json.RawMessage{}
+	_ = json.Unmarshal(fields["resource"], &inner) // what is no object has no fields
+	return inner
+}
+
+// text is a JSON string, or "".
+func text(raw json.RawMessage) (s string) {
+	_ = json.Unmarshal(raw, &s)
+	return s
+}

@@ -1,0 +1,138 @@
+// Package restjson turns the messages of the REST-JSON variant of xDS into their wire form
+// and back. JSON can only be read by who knows the type of every message in it, those in
+// an Any included.
+package restjson
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// Request is the JSON of a request, with the fields spelled as in the proto file. Servers
+// have to take either spelling; this one is Envoy's.
+func Request(r *discoveryv3.DiscoveryRequest) ([]byte, error) {
+	return protojson.MarshalOptions{UseProtoNames: true}.Marshal(r)
+}
+
+var (
+	errNotObject = errors.New("not a JSON object")
+	errForeign   = errors.New("a JSON object without any field of a DiscoveryResponse")
+)
+
+// Response turns the JSON of a DiscoveryResponse, in either spelling, into its wire form.
+// Fields that are not known are left out. Equal JSON makes equal bytes.
+//
+// A resource that cannot be read costs no other: it keeps its name, if that can be found,
+// in a Resource without a usable type, whose type URL says what is wrong with it. So it is
+// refused by itself, by whoever looks at its type.
+func Response(body []byte, types Resolver) ([]byte, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(body, &fields); err != nil {
+		return nil, err
+	}
+	if fields == nil {
+		return nil, errNotObject
+	}
+	if !isResponse(fields) {
+		return nil, errForeign
+	}
+	var resources []json.RawMessage
+	if raw, ok := fields["resources"]; ok {
+		if err := json.Unmarshal(raw, &resources); err != nil {
+			return nil, fmt.Errorf("resources: %w", err)
+		}
+		delete(fields, "resources")
+	}
+	b, err := envelope(fields, types)
+	if err != nil {
+		return nil, err
+	}
+	d := decoder{known{types}}
+	for _, raw := range resources {
+		b = protowire.AppendTag(b, resourcesField, protowire.BytesType)
+		b = protowire.AppendBytes(b, d.entry(raw))
+	}
+	return b, nil
+}
+
+// resourcesField is the number of DiscoveryResponse.resources.
+const resourcesField = 2
+
+// isResponse tells a response from whatever else a proxy or a gateway may say with a 200:
+// taken for an empty response it would delete all there is.
+func isResponse(fields map[string]json.RawMessage) bool {
+	message := (*discoveryv3.DiscoveryResponse)(nil).ProtoReflect().Descriptor().Fields()
+	for key := range fields {
+		if message.ByJSONName(key) != nil || message.ByTextName(key) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// envelope is the wire form of a response without its resources. Details of a status that
+// are of unknown types lose their content, which nobody reads.
+func envelope(fields map[string]json.RawMessage, types Resolver) ([]byte, error) {
+	raw, err := json.Marshal(fields)
+	if err != nil {
+		return nil, err
+	}
+	var r discoveryv3.DiscoveryResponse
+	options := protojson.UnmarshalOptions{DiscardUnknown: true, Resolver: lenient{known{types}}}
+	if err := options.Unmarshal(raw, &r); err != nil {
+		return nil, plain(err)
+	}
+	return proto.Marshal(&r)
+}
+
+// decoder reads resources.
+type decoder struct{ types known }
+
+// entry is the Any of one resource.
+func (d decoder) entry(raw json.RawMessage) []byte {
+	var a anypb.Any
+	options := protojson.UnmarshalOptions{DiscardUnknown: true, Resolver: d.types}
+	err := options.Unmarshal(raw, &a)
+	if err == nil {
+		var b []byte
+		if b, err = proto.Marshal(&a); err == nil {
+			return b
+		}
+	}
+	return d.unreadable(raw, plain(err))
+}
+
+// plain is a protobuf error without the spaces that do not break, which that library puts
+// there at random.
+func plain(err error) error {
+	return errors.New(strings.ReplaceAll(err.Error(), "\u00a0", " "))
+}
+
+// maxReason is how long the reason in a type URL may be.
+const maxReason = 512
+
+// unreadable stands for a resource that cannot be read.
+func (d decoder) unreadable(raw json.RawMessage, reason error) []byte {
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(raw, &fields) // without fields there is no name
+	text := reason.Error()
+	text = strings.ToValidUTF8(text[:min(len(text), maxReason)], "")
+	w := &discoveryv3.Resource{
+		Name:     d.nameOf(fields),
+		Resource: &anypb.Any{TypeUrl: fmt.Sprintf("%s that cannot be read (%s)", payloadURL(fields), text)},
+	}
+	a, err := anypb.New(w)
+	if err != nil {
+		a = &anypb.Any{TypeUrl: "cannot be read"}
+	}
+	b, _ := proto.Marshal(a) // the texts are valid, and nothing else can fail
+	return b
+}

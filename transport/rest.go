@@ -1,0 +1,190 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
+)
+
+// defaultRequestTimeout is that of request_timeout in Envoy's ApiConfigSource.
+const defaultRequestTimeout = time.Second
+
+// TypeResolver finds the types of protobuf messages by name, as a *protoregistry.Types and
+// a *dynamicpb.Types do. It is safe for concurrent use.
+type TypeResolver interface {
+	protoregistry.MessageTypeResolver
+	protoregistry.ExtensionTypeResolver
+}
+
+// RESTConfig configures [NewREST]. The zero value works.
+type RESTConfig struct {
+	// ConnectTimeout bounds an attempt at one endpoint: TCP and TLS together. 0 or less
+	// means 20 seconds.
+	ConnectTimeout time.Duration
+	// MaxReceiveSize is the largest response that is accepted, in bytes of its JSON, after
+	// it was decompressed. 0 or less means 2 GiB less one byte, as with gRPC. A larger one
+	// fails the poll with RESOURCE_EXHAUSTED.
+	MaxReceiveSize int
+	// Headers are sent with every poll of every server, before those that the bootstrap
+	// gives for a server. A key cannot end in "-bin".
+	Headers []bootstrap.Header
+	// Paths are what is posted to, by type URL, of types that are not Envoy's, or in place
+	// of those of Envoy's, such as "/v3/discovery:clusters".
+	Paths map[string]string
+	// Types are message types besides those that are linked into the program. A resource
+	// comes as JSON, and JSON can only be read by who knows the type of every message in
+	// it, those in the Any of a field included: an extension's package has to be imported
+	// for its configuration to be read. A resource with a type that is not known is
+	// refused.
+	Types TypeResolver
+	// Dial makes connections; nil means a [net.Dialer]. The network is "tcp" or "unix".
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+func (c RESTConfig) withDefaults() RESTConfig {
+	if c.ConnectTimeout <= 0 {
+		c.ConnectTimeout = defaultConnectTimeout
+	}
+	if c.MaxReceiveSize <= 0 || c.MaxReceiveSize > math.MaxInt32 {
+		c.MaxReceiveSize = math.MaxInt32
+	}
+	if c.Dial == nil {
+		c.Dial = (&net.Dialer{}).DialContext
+	}
+	return c
+}
+
+// REST is the [Builder] of connections to servers that are polled over HTTP with JSON (xDS
+// protocol, "REST-JSON polling subscriptions"). A stream of such a connection carries one
+// type in state of the world, and what is sent on it says what the next poll asks. A poll
+// follows the last after the refresh delay and its jitter. A change of interest is polled
+// at once, and takes the place of a poll that is held back by the server; an ACK waits for
+// its turn. A stream ends with the first poll that fails.
+//
+// HTTP/2 is used where the server offers it under TLS. Proxies are not. Safe for
+// concurrent use.
+type REST struct{ config RESTConfig }
+
+// NewREST makes a builder of connections that poll.
+func NewREST(c RESTConfig) *REST { return &REST{config: c.withDefaults()} }
+
+// Build makes a connection to a server with a REST configuration. Its errors are for one
+// without, for the delta variant and the aggregated stream, which REST has not, for a
+// missing refresh delay or endpoint, and for a header or credential that cannot work.
+// Channel credentials are of type "insecure" or "tls".
+func (r *REST) Build(s bootstrap.ManagementServer) (Conn, error) {
+	c, err := r.build(s)
+	if err != nil {
+		return nil, buildError(s, err)
+	}
+	return c, nil
+}
+
+func (r *REST) build(s bootstrap.ManagementServer) (*restConn, error) {
+	if err := checkREST(s); err != nil {
+		return nil, err
+	}
+	headers, err := restHeaders(r.config.Headers, s.Headers)
+	if err != nil {
+		return nil, err
+	}
+	c := newRESTConn(s, r.config, headers)
+	secure := true
+	for i, e := range s.REST.Endpoints {
+		endpoint, err := newRESTEndpoint(s, e, r.config)
+		if err != nil {
+			return nil, fmt.Errorf("endpoint %d, %q: %w", i, e.Address, err)
+		}
+		secure = secure && endpoint.secure != nil
+		c.endpoints = append(c.endpoints, endpoint)
+	}
+	c.creds, err = restCallCreds(s.CallCreds, secure)
+	return c, err
+}
+
+func checkREST(s bootstrap.ManagementServer) error {
+	switch {
+	case s.REST == nil:
+		return errors.New("no REST configuration")
+	case s.Delta:
+		return errors.New("REST has no delta variant")
+	case !s.PerType:
+		return errors.New("REST has no aggregated stream; PerType must be set")
+	case len(s.REST.Endpoints) == 0:
+		return errors.New("no endpoint to poll")
+	case s.REST.RefreshDelay <= 0:
+		return errors.New("no refresh delay between polls")
+	case s.REST.RequestTimeout < 0:
+		return fmt.Errorf("a request timeout of %v", s.REST.RequestTimeout)
+	}
+	return nil
+}
+
+// restHeaders are the headers of every poll.
+func restHeaders(lists ...[]bootstrap.Header) (http.Header, error) {
+	pairs, err := headerPairs(lists...)
+	if err != nil {
+		return nil, err
+	}
+	h := http.Header{}
+	for i := 0; i < len(pairs); i += 2 {
+		switch key := pairs[i]; {
+		case strings.HasSuffix(key, "-bin"):
+			return nil, fmt.Errorf("header %q: binary headers are gRPC's own", key)
+		case key == "host", key == "connection", key == "content-length", key == "transfer-encoding", key == "accept-encoding":
+			return nil, fmt.Errorf("header %q: the key is HTTP's own", key)
+		default:
+			h.Add(key, pairs[i+1])
+		}
+	}
+	return h, nil
+}
+
+// restCallCreds makes all call credentials.
+func restCallCreds(entries []bootstrap.CallCreds, secure bool) (all []credentials.PerRPCCredentials, err error) {
+	for _, entry := range entries {
+		creds, err := callCreds(entry)
+		if err != nil {
+			return nil, fmt.Errorf("call_creds %q: %w", entry.Type, err)
+		}
+		if creds.RequireTransportSecurity() && !secure {
+			return nil, fmt.Errorf("call_creds %q: need a secure channel, and an endpoint's is not", entry.Type)
+		}
+		all = append(all, creds)
+	}
+	return all, nil
+}
+
+// restPath is what is posted to for a type (xDS protocol, "REST endpoints"). Aggregated and
+// delta discovery have none, nor have the types that only those can carry.
+func restPath(typeURL string) string {
+	switch strings.TrimPrefix(typeURL, "type.googleapis.com/") {
+	case "envoy.config.listener.v3.Listener":
+		return "/v3/discovery:listeners"
+	case "envoy.config.route.v3.RouteConfiguration":
+		return "/v3/discovery:routes"
+	case "envoy.config.route.v3.ScopedRouteConfiguration":
+		return "/v3/discovery:scoped-routes"
+	case "envoy.config.cluster.v3.Cluster":
+		return "/v3/discovery:clusters"
+	case "envoy.config.endpoint.v3.ClusterLoadAssignment":
+		return "/v3/discovery:endpoints"
+	case "envoy.extensions.transport_sockets.tls.v3.Secret":
+		return "/v3/discovery:secrets"
+	case "envoy.service.runtime.v3.Runtime":
+		return "/v3/discovery:runtime"
+	case "envoy.config.core.v3.TypedExtensionConfig":
+		return "/v3/discovery:extension_configs"
+	}
+	return ""
+}

@@ -1,0 +1,191 @@
+package transport_test
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/resource/cds"
+	"github.com/xdswatch/xdswatch/testutil"
+	"github.com/xdswatch/xdswatch/transport"
+)
+
+// watched is a client of a server that is polled, with what its watches heard.
+type watched struct {
+	restRig
+	client *client.Client
+
+	mu    sync.Mutex
+	heard []string
+}
+
+// inClientBubble runs a test in fake time with a server that looks at versions alone.
+func inClientBubble(t *testing.T, test func(*watched)) {
+	synctest.Test(t, func(t *testing.T) {
+		lis := bufconn.Listen(1 << 16)
+		w := &watched{restRig: restRig{t: t, srv: testutil.StartRESTServer(t, testutil.RESTConfig{Listener: lis, ByVersion: true})}}
+		dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return lis.DialContext(ctx) }
+		c, err := client.New(client.Config{
+			Bootstrap: &bootstrap.Config{Node: &corev3.Node{Id: "me"}, Servers: []bootstrap.ManagementServer{polled("memory:1")}},
+			Transport: transport.ByServer{REST: transport.NewREST(transport.RESTConfig{Dial: dial})},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			c.Close()
+			<-c.Done()
+		})
+		w.client = c
+		test(w)
+	})
+}
+
+func (w *watched) watch(name string) {
+	w.t.Helper()
+	if _, err := w.client.Watch(w.t.Context(), cds.Type, name, w.hear); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *watched) hear(ev client.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	line := ev.Kind.String() + " " + ev.Name
+	if ev.Kind == client.KindUpdated {
+		line += " " + ev.Version
+	}
+	if ev.Err != nil {
+		line += " " + ev.Err.Error()
+	}
+	w.heard = append(w.heard, line)
+}
+
+// hears checks what was heard since it was asked last: each line has the parts of a text.
+func (w *watched) hears(want ...string) {
+	w.t.Helper()
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	got := w.heard
+	w.heard = nil
+	if len(got) != len(want) {
+		w.t.Fatalf("heard (-want +got):\n%s", cmp.Diff(want, got))
+	}
+	for i, text := range want {
+		for _, part := range strings.Split(text, " … ") {
+			if !strings.Contains(got[i], part) {
+				w.t.Errorf("heard %q, want %q", got[i], part)
+			}
+		}
+	}
+}
+
+// A polled server is one to a client: watches hear of values, of refused ones, of trouble
+// and of its end, and of what does not exist.
+func TestRESTThroughClient(t *testing.T) {
+	inClientBubble(t, func(w *watched) {
+		w.set("1", "a", "b")
+		w.watch("a")
+		if p := w.poll("a @"); p.Request.GetNode().GetId() != "me" {
+			t.Errorf("node %v", p.Request.GetNode())
+		}
+		w.hears("updated a 1")
+		w.poll("a @1")
+		w.hears()
+
+		// A late watch is answered though the version is the same.
+		w.watch("b")
+		w.poll("a b @1")
+		w.poll("a b @")
+		w.hears("updated b 1")
+
+		// One that nobody has does not exist when its time is over.
+		w.watch("c")
+		w.poll("a b c @1")
+		w.poll("a b c @")
+		time.Sleep(15 * time.Second)
+		w.hears("does not exist c")
+	})
+}
+
+// A resource that cannot be read costs no other, and the server hears of it.
+// spec: REST-4
+func TestRESTRefusedResource(t *testing.T) {
+	inClientBubble(t, func(w *watched) {
+		w.set("1", "a", "b")
+		w.watch("a")
+		w.poll("a @")
+		w.hears("updated a 1")
+		w.watch("b")
+		w.poll("a b @1")
+		w.poll("a b @")
+		w.hears("updated b 1")
+		w.srv.Answer(testutil.RESTBody("application/json", `{"version_info":"2","type_url":"`+clusterURL+`","resources":[
+			{"@type":"`+clusterURL+`","name":"a","alt_stat_name":"new"},
+			{"@type":"`+clusterURL+`","name":"b","transport_socket":{"typed_config":{"@type":"type.googleapis.com/no.such.Thing"}}}]}`))
+		w.poll("a b @1")
+		w.hears(`ambient error b … no.such.Thing`, "updated a 2")
+		p, err := w.srv.Next(w.t.Context())
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		detail := p.Request.GetErrorDetail()
+		if p.Request.GetVersionInfo() != "1" || detail.GetCode() != 3 || !strings.Contains(detail.GetMessage(), "b: type URL") {
+			t.Errorf("the poll asks %v, want version 1 and an error for b", p.Request)
+		}
+		w.poll("a b @1")
+		w.hears()
+	})
+}
+
+// Trouble leaves what is held, and any good answer ends it, a 304 too.
+// spec: REST-2
+func TestRESTTroubleEndsWith304(t *testing.T) {
+	inClientBubble(t, func(w *watched) {
+		w.set("1", "a")
+		w.watch("a")
+		w.poll("a @")
+		w.hears("updated a 1")
+		w.srv.Answer(testutil.RESTBody("text/html", "<html>"))
+		w.poll("a @1") // the end of a stream that worked is nothing to tell of
+		w.hears()
+		w.poll("a @1")
+		w.hears(`ambient error a … no DiscoveryResponse … "text/html": <html>`)
+		w.poll("a @1")
+		w.hears()
+		w.srv.Answer(nil)
+		w.poll("a @1")
+		w.hears("ambient error a")
+		w.watch("a")
+		w.hears("updated a 1")
+	})
+}
+
+// A server without a snapshot answers 500, as go-control-plane's gateway does: there is no
+// resource until it has one, and after that what is held stays.
+// spec: S-26
+func TestREST500(t *testing.T) {
+	inClientBubble(t, func(w *watched) {
+		w.watch("a")
+		w.poll("a @")
+		w.hears("failed a … 500 Internal Server Error")
+		w.set("1", "a")
+		w.poll("a @")
+		w.hears("updated a 1")
+		w.srv.Answer(testutil.RESTStatus(500))
+		w.poll("a @1")
+		w.poll("a @1")
+		w.hears("ambient error a … 500")
+	})
+}

@@ -1,0 +1,94 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// maxExcerpt is how much of a body that is no response is told, in bytes.
+const maxExcerpt = 200
+
+// pollError is the end of a poll that found no answer.
+type pollError struct {
+	endpoint *restEndpoint
+	path     string
+	err      error
+}
+
+func (e *pollError) Error() string {
+	return fmt.Sprintf("POST %s at %s: %s", e.endpoint.base.JoinPath(e.path), e.endpoint.address, describe(e.err))
+}
+
+func (e *pollError) Unwrap() error { return e.err }
+
+// statusError is an answer with neither 200 nor 304.
+type statusError struct{ answer }
+
+func (e *statusError) Error() string {
+	return strings.TrimSuffix(fmt.Sprintf("the server answers %d %s: %s", e.status, http.StatusText(e.status), excerpt(e.body)), ": ")
+}
+
+// bodyError is a 200 whose body is no response.
+type bodyError struct {
+	answer
+	err error
+}
+
+func (e *bodyError) Error() string {
+	return fmt.Sprintf("the server answers 200 with what is no DiscoveryResponse (%v), content type %q: %s", e.err, e.typ, excerpt(e.body))
+}
+
+// excerpt is the beginning of a body, if it is text, on one line.
+func excerpt(body []byte) string {
+	text := strings.ToValidUTF8(string(body[:min(len(body), maxExcerpt)]), "\uFFFD")
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// restError makes a gRPC status error of what ended a stream.
+func restError(c *restConn, err error) error {
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	var st *statusError
+	var body *bodyError
+	switch {
+	case errors.Is(err, errStreamClosed), errors.Is(err, ErrClosed), errors.Is(err, context.Canceled):
+		return status.Error(codes.Canceled, err.Error())
+	case errors.Is(err, errTooLarge):
+		return status.Errorf(codes.ResourceExhausted,
+			"a response is larger than the limit of %d bytes; MaxReceiveSize raises it: %v", c.config.MaxReceiveSize, err)
+	case errors.Is(err, errRequestTimeout):
+		return status.Errorf(codes.DeadlineExceeded, "%v: the request timeout is %v", err, c.rest.RequestTimeout)
+	case errors.As(err, &st):
+		return status.Error(codeOf(st.status), err.Error())
+	case errors.As(err, &body):
+		return status.Error(codes.Internal, err.Error())
+	}
+	return status.Error(codes.Unavailable, err.Error())
+}
+
+// codeOf is the gRPC code of an HTTP status (gRPC, "HTTP to gRPC Status Code Mapping"),
+// and of a request that is too large.
+func codeOf(httpStatus int) codes.Code {
+	switch httpStatus {
+	case http.StatusBadRequest:
+		return codes.Internal
+	case http.StatusUnauthorized:
+		return codes.Unauthenticated
+	case http.StatusForbidden:
+		return codes.PermissionDenied
+	case http.StatusNotFound:
+		return codes.Unimplemented
+	case http.StatusRequestEntityTooLarge:
+		return codes.ResourceExhausted
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return codes.Unavailable
+	}
+	return codes.Unknown
+}

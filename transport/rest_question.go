@@ -1,0 +1,131 @@
+package transport
+
+import (
+	"slices"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+
+	"github.com/xdswatch/xdswatch/transport/internal/restjson"
+)
+
+// question is what the next poll asks: the newest request, with what requests of a stream
+// leave out since they were said before, and without what was said once.
+type question struct {
+	request  *discoveryv3.DiscoveryRequest // nil before the first
+	node     *corev3.Node                  // of the stream's first request
+	body     []byte                        // its JSON; nil until it is needed
+	interest int                           // counts the changes of what is wanted
+
+	// urgent says that what is wanted changed since the last poll began.
+	urgent bool
+	// owed says that nothing was sent since the last response was handed over: its answer
+	// is still to come.
+	owed bool
+	// added says that something is wanted that no response has covered. A server that
+	// compares versions alone has nothing new to say then, though it was never asked.
+	added bool
+	// whole has the poll leave out the version, so that the server has to say everything.
+	whole bool
+
+	// seen is a hash of the last response, to the interest seenOf; 0 if there was none.
+	seen   uint64
+	seenOf int
+}
+
+// poll is one that was begun.
+type poll struct {
+	request  *discoveryv3.DiscoveryRequest
+	body     []byte
+	interest int
+	whole    bool // it says no version
+}
+
+// take takes a request as the next thing to say. It becomes the question's own.
+func (q *question) take(r *discoveryv3.DiscoveryRequest) {
+	if r.GetNode() != nil {
+		q.node = r.GetNode()
+	}
+	r.Node = q.node
+	switch old := q.request; {
+	case old == nil:
+		q.urgent = true
+	case !slices.Equal(old.GetResourceNames(), r.GetResourceNames()):
+		q.urgent = true
+		q.interest++
+		q.added = q.added || grown(old.GetResourceNames(), r.GetResourceNames())
+	}
+	if old := q.request.GetErrorDetail(); r.GetErrorDetail() == nil && old != nil {
+		r.ErrorDetail = old // no poll has carried it yet
+	}
+	q.request, q.body, q.owed = r, nil, false
+}
+
+// grown says whether more is wanted than was; no names at all are everything.
+func grown(old, names []string) bool {
+	if len(names) == 0 {
+		return len(old) > 0
+	}
+	had := make(map[string]struct{}, len(old))
+	for _, name := range old {
+		had[name] = struct{}{}
+	}
+	return slices.ContainsFunc(names, func(name string) bool {
+		_, ok := had[name]
+		return !ok
+	})
+}
+
+// begin is the poll that is due.
+func (q *question) begin() (poll, error) {
+	if q.body == nil {
+		version := q.request.VersionInfo
+		if q.whole {
+			q.request.VersionInfo = ""
+		}
+		body, err := restjson.Request(q.request)
+		q.request.VersionInfo = version
+		if err != nil {
+			return poll{}, err
+		}
+		q.body = body
+	}
+	q.urgent = false
+	return poll{q.request, q.body, q.interest, q.whole || q.request.GetVersionInfo() == ""}, nil
+}
+
+// answered notes that a poll was: what it said once it need not say again.
+func (q *question) answered(p poll) {
+	if q.request == p.request && q.request.ErrorDetail != nil {
+		q.request.ErrorDetail, q.body = nil, nil
+	}
+}
+
+// unchanged notes the answer that nothing is. Of what was added since the last response it
+// may not speak at all: then the server is asked for everything.
+func (q *question) unchanged(p poll) {
+	if q.added && q.interest == p.interest {
+		q.added, q.whole = !p.whole, !p.whole
+		q.urgent = q.urgent || q.whole
+		q.body = nil
+	}
+}
+
+// fresh notes a response, and says whether it is another than the last. One to a changed
+// interest always is.
+func (q *question) fresh(p poll, hash uint64) bool {
+	if q.interest == p.interest && (q.added || q.whole) {
+		q.added, q.whole, q.body = false, false, nil
+	}
+	same := q.seen == hash && q.seenOf == p.interest
+	q.seen, q.seenOf = hash, p.interest
+	return !same
+}
+
+// handOver notes that a response goes to who will answer it. What it answered is no news.
+func (q *question) handOver() {
+	q.owed = true
+	if q.request.ErrorDetail != nil {
+		q.request.ErrorDetail, q.body = nil, nil
+	}
+}
