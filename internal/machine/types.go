@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
 // typeState is one type on one stream: what is wanted of it, what the server was told,
