@@ -315,9 +315,9 @@ func without(ws []*Watch, w *Watch) []*Watch {
 }
 
 // untyped is the type of a response that does not say it; "" if that cannot be told. Streams
-// of one type need not say it, and delta responses once had no field for it: there an entry
-// tells, or that nothing else was asked for.
-func (s *stream) untyped(r *wire.Response) (url string) {
+// of one type need not say it. Delta responses once had no field for it: there an entry
+// tells, or what was asked for.
+func (s *stream) untyped(r *wire.Response) string {
 	if s.url != "" || !s.Delta {
 		return s.url
 	}
@@ -326,14 +326,27 @@ func (s *stream) untyped(r *wire.Response) (url string) {
 			return ts.typ.URL
 		}
 	}
+	var asked, fit []string
 	for _, ts := range s.order {
-		switch {
-		case !ts.asked:
-		case url != "":
-			return ""
-		default:
-			url = ts.typ.URL
+		if ts.asked {
+			asked = append(asked, ts.typ.URL)
+			if ts.knows(r.Removed) {
+				fit = append(fit, ts.typ.URL)
+			}
 		}
 	}
-	return url
+	for _, urls := range [][]string{asked, fit} {
+		if len(urls) == 1 {
+			return urls[0]
+		}
+	}
+	return ""
+}
+
+// knows says whether all names are of resources that were asked for or are held.
+func (ts *typeState) knows(names [][]byte) bool {
+	return !slices.ContainsFunc(names, func(name []byte) bool {
+		e, _ := ts.lookup(name)
+		return e == nil
+	})
 }
