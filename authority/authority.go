@@ -18,6 +18,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 )
@@ -40,6 +41,7 @@ type source struct {
 	key              string // equal for equal servers
 	servers          []bootstrap.ManagementServer
 	reachabilityOnly bool
+	fetchTimeout     time.Duration // does not count for key
 }
 
 func (s source) known() bool { return len(s.servers) > 0 }
@@ -73,13 +75,13 @@ type Source struct {
 // New makes the table of a bootstrap. An authority without servers of its own has the
 // top-level ones. The error tells that there is no bootstrap, or that nobody answers for
 // old-style names nor for those of any authority that config_sources or
-// default_config_source would have; the servers themselves are not looked at (see
-// [bootstrap.Config.Validate]).
+// default_config_source would have, nor anything that is a source of its own; the servers
+// themselves are not looked at (see [bootstrap.Config.Validate]).
 func New(c *bootstrap.Config) (*Table, error) {
 	if c == nil {
 		return nil, errors.New("authority: the bootstrap is nil")
 	}
-	if len(c.Servers) == 0 && len(c.Sources) == 0 && c.DefaultSource == nil {
+	if len(c.Servers) == 0 && len(c.Sources) == 0 && c.DefaultSource == nil && c.ListenersSource == nil && c.ClustersSource == nil {
 		return nil, errors.New("authority: the bootstrap has no top-level servers, and no other sources")
 	}
 	lists := map[string][]bootstrap.ManagementServer{}
@@ -111,6 +113,7 @@ func (t *Table) addSources(lists map[string][]bootstrap.ManagementServer, c *boo
 			return fmt.Errorf("authority: source %d of the bootstrap has no servers", i)
 		}
 		from := newSource(lists, s.Servers, s.FallbackOnReachabilityOnly)
+		from.fetchTimeout = s.InitialFetchTimeout
 		for _, name := range s.Authorities {
 			if !t.named[name].known() {
 				t.named[name] = from
@@ -122,6 +125,7 @@ func (t *Table) addSources(lists map[string][]bootstrap.ManagementServer, c *boo
 			return errors.New("authority: the default source of the bootstrap has no servers")
 		}
 		t.rest = newSource(lists, d.Servers, d.FallbackOnReachabilityOnly)
+		t.rest.fetchTimeout = d.InitialFetchTimeout
 	}
 	return nil
 }
@@ -141,7 +145,7 @@ func newSource(lists map[string][]bootstrap.ManagementServer, servers []bootstra
 	if reachabilityOnly {
 		key += "reachability"
 	}
-	return source{key, list, reachabilityOnly}
+	return source{key: key, servers: list, reachabilityOnly: reachabilityOnly}
 }
 
 // WithPeer makes the table of a watch that brings a source of its own along, which is the
@@ -157,6 +161,7 @@ func (t *Table) WithPeer(s bootstrap.Source) (*Table, error) {
 		source:      newSource(map[string][]bootstrap.ManagementServer{}, s.Servers, s.FallbackOnReachabilityOnly),
 		authorities: slices.Clone(s.Authorities),
 	}
+	out.peer.fetchTimeout = s.InitialFetchTimeout
 	return &out, nil
 }
 
@@ -187,10 +192,7 @@ type found struct {
 
 // old finds who answers for old-style names.
 func (t *Table) old() found {
-	if t.peer == nil || t.peer.key == t.top.key {
-		return found{source: t.top}
-	}
-	return found{source: t.peer.source, peer: t.peer.key}
+	return t.orPeer(found{source: t.top}, t.peer != nil)
 }
 
 // find is old for an authority.
@@ -200,7 +202,17 @@ func (t *Table) find(authority string) found {
 	if !ok {
 		f.source = t.rest
 	}
-	if t.peer == nil || t.peer.key == f.key || !slices.Contains(t.peer.authorities, authority) {
+	return t.orPeer(f, t.peer != nil && slices.Contains(t.peer.authorities, authority))
+}
+
+// orPeer is f, or the peer if that answers. With the same servers it is the same source,
+// but for how long the first answer is waited for.
+func (t *Table) orPeer(f found, answers bool) found {
+	switch {
+	case !answers:
+		return f
+	case t.peer.key == f.key:
+		f.fetchTimeout = t.peer.fetchTimeout
 		return f
 	}
 	return found{source: t.peer.source, peer: t.peer.key}

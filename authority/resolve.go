@@ -3,6 +3,7 @@ package authority
 import (
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
@@ -52,6 +53,9 @@ type Resolved struct {
 	Servers []bootstrap.ManagementServer
 	// FallbackOnReachabilityOnly is the authority's (gRFC A95).
 	FallbackOnReachabilityOnly bool
+	// InitialFetchTimeout is how long the source has a watch wait for its first answer; 0 or
+	// less is no bound (initial_fetch_timeout of envoy.config.core.v3.ConfigSource).
+	InitialFetchTimeout time.Duration
 	// Default says that the bootstrap's default source answers.
 	Default bool
 	// Peer is set if the source that a watch brought along answers, and not the
@@ -150,6 +154,7 @@ func (t *Table) resolveOld(typeURL, name string, form Form) (Resolved, error) {
 	return Resolved{
 		Old: true, Form: form, TypeURL: typeURL, Name: name, Peer: from.peer,
 		Servers: from.servers, FallbackOnReachabilityOnly: from.reachabilityOnly,
+		InitialFetchTimeout: from.fetchTimeout,
 	}, nil
 }
 
@@ -166,6 +171,7 @@ func (t *Table) resolve(typeURL, text string, n xdstp.Name, form Form) (Resolved
 		Authority: n.Authority, Form: form, TypeURL: typeURL, Name: n.String(),
 		Default: from.isDefault, Peer: from.peer,
 		Servers: from.servers, FallbackOnReachabilityOnly: from.reachabilityOnly,
+		InitialFetchTimeout: from.fetchTimeout,
 	}, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -286,5 +287,62 @@ func BenchmarkResolve(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// How long a first answer is waited for is the source's that answers; a peer with the
+// servers of the bootstrap's source is that source, and still waits as it says itself.
+//
+// spec: DNE-10
+func TestInitialFetchTimeout(t *testing.T) {
+	c := envoy()
+	c.Servers = servers("top:1")
+	c.Sources[0].InitialFetchTimeout = time.Second
+	c.DefaultSource.InitialFetchTimeout = 2 * time.Second
+	table := newTable(t, c)
+	peer := func(uri string) *authority.Table {
+		p, err := table.WithPeer(bootstrap.Source{Authorities: []string{"z"}, Servers: servers(uri), InitialFetchTimeout: 3 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	structured := func(authority string) string { return "xdstp://" + authority + "/" + segment + "/x" }
+	for _, tt := range []struct {
+		table *authority.Table
+		name  string
+		want  time.Duration
+		peer  bool
+	}{
+		{table, "x", 0, false},
+		{table, structured("a"), time.Second, false},
+		{table, structured("c"), 0, false},
+		{table, structured("z"), 2 * time.Second, false},
+		{peer("other:1"), "x", 3 * time.Second, true},
+		{peer("other:1"), structured("z"), 3 * time.Second, true},
+		{peer("other:1"), structured("a"), time.Second, false},
+		{peer("top:1"), "x", 3 * time.Second, false},
+		{peer("default:1"), structured("z"), 3 * time.Second, false},
+	} {
+		r, err := tt.table.Resolve(listener, tt.name)
+		if err != nil || r.InitialFetchTimeout != tt.want || (r.Peer != "") != tt.peer {
+			t.Errorf("%s: %v of peer %q, want %v (%v)", tt.name, r.InitialFetchTimeout, r.Peer, tt.want, err)
+		}
+	}
+}
+
+// A bootstrap of nothing but sources of their own answers for no name by itself.
+func TestOnlyOwnSources(t *testing.T) {
+	own := &bootstrap.Source{Servers: servers("own:1")}
+	table := newTable(t, &bootstrap.Config{ClustersSource: own})
+	if _, err := table.ResolveCollection(listener, "*"); !errors.Is(err, authority.ErrNoServers) {
+		t.Errorf("error %v", err)
+	}
+	p, err := table.WithPeer(*own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := p.ResolveCollection(listener, "*"); err != nil || uris(r) != "own:1" {
+		t.Errorf("%+v, %v", r, err)
 	}
 }

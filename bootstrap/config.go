@@ -52,8 +52,16 @@ type Config struct {
 	AllowedGRPCServices map[string]GRPCService
 
 	// WatchListeners and WatchClusters say that an Envoy bootstrap asks for every
-	// Listener (lds_config) or Cluster (cds_config) by `ads: {}`.
+	// Listener (lds_config) or Cluster (cds_config) by `ads: {}`. See [Config.Startup].
 	WatchListeners, WatchClusters bool
+	// ListenersSource and ClustersSource are lds_config and cds_config where they are
+	// sources of their own: an API, a file. nil where they are not, or are absent.
+	ListenersSource, ClustersSource *Source
+	// ListenersTimeout and ClustersTimeout are how long the start of a program waits for
+	// those collections (initial_fetch_timeout of lds_config and cds_config, or else of the
+	// source that answers for the locator). 0 or less is no bound; a bootstrap that leaves
+	// the field out has 15 seconds.
+	ListenersTimeout, ClustersTimeout time.Duration
 	// ListenersLocator and ClustersLocator are the xdstp URLs of the collection that an
 	// Envoy bootstrap asks for (lds_resources_locator, cds_resources_locator), as they were
 	// written; "" for none.
@@ -83,12 +91,15 @@ type Authority struct {
 	FallbackOnReachabilityOnly bool
 }
 
-// ManagementServer is how to reach one management server.
+// ManagementServer is how to reach one management server: over gRPC, or else by what REST
+// or File says.
 type ManagementServer struct {
-	// URI is a gRPC target: "host:port", "dns:///host:port", "unix:///path". Required.
+	// URI is a gRPC target: "host:port", "dns:///host:port", "unix:///path". With REST and
+	// File it is but a name, for errors and logs. Required.
 	URI string
 	// ChannelCreds is the first entry of channel_creds whose type is known. Required:
-	// [Insecure] asks for plaintext.
+	// [Insecure] asks for plaintext. With File it is not used, nor where each endpoint of
+	// REST has its own.
 	ChannelCreds ChannelCreds
 	// CallCreds are all entries of call_creds whose type is known (gRFC A97).
 	CallCreds []CallCreds
@@ -114,6 +125,15 @@ type ManagementServer struct {
 	// RetryBase and RetryMax bound the wait between attempts (Envoy's retry_back_off);
 	// 0 means the client's own.
 	RetryBase, RetryMax time.Duration
+	// RateLimit bounds how often something is sent on each stream (Envoy's
+	// rate_limit_settings); nil for no bound.
+	RateLimit *RateLimit
+	// NodeOnEveryRequest sends the node with every request of a stream in place of the
+	// first alone: Envoy's set_node_on_first_message_only, where it is written out as
+	// false. Where it is left out the first is enough, as the xDS protocol has it, though
+	// Envoy itself would then repeat the node; a ConfigSource that is no text cannot tell
+	// the two apart.
+	NodeOnEveryRequest bool
 	// REST, if not nil, has the server polled over HTTP. URI is then its name in errors
 	// and logs alone, PerType must be set, and Delta must not.
 	REST *REST

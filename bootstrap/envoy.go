@@ -29,8 +29,6 @@ func (x field) envoyConfig(c *Config) {
 	static.object()
 	x.doc.clusters = static.at("clusters").clusterIndex()
 
-	c.WatchListeners, c.ListenersLocator = dynamic.collection("lds_config", "lds_resources_locator", listenerType)
-	c.WatchClusters, c.ClustersLocator = dynamic.collection("cds_config", "cds_resources_locator", clusterType)
 	sources := x.at("config_sources").items()
 	for _, item := range sources {
 		if item.entry() {
@@ -46,52 +44,24 @@ func (x field) envoyConfig(c *Config) {
 	} else {
 		ads.missing(dynamic, len(sources) > 0 || x.at("default_config_source").present())
 	}
+	lds := dynamic.startup(c, "lds_config", "lds_resources_locator", listenerType)
+	c.WatchListeners, c.ListenersSource, c.ListenersLocator, c.ListenersTimeout = lds.all, lds.own, lds.url, lds.timeout
+	cds := dynamic.startup(c, "cds_config", "cds_resources_locator", clusterType)
+	c.WatchClusters, c.ClustersSource, c.ClustersLocator, c.ClustersTimeout = cds.all, cds.own, cds.url, cds.timeout
 }
 
 // missing is a fault of an absent ads_config if something refers to it, or if nothing else
 // is a source of configuration.
 func (x field) missing(dynamic field, others bool) {
 	for _, name := range []string{"lds_config", "cds_config"} {
-		if dynamic.at(name).at("ads").present() {
+		source := dynamic.at(name)
+		if source.at("ads").present() {
 			x.fault("required: %s refers to it", name)
 			return
 		}
+		others = others || source.present()
 	}
 	if !others {
-		x.fault("required, or else config_sources or default_config_source")
+		x.fault("required, or else config_sources, default_config_source, or an lds_config or cds_config of its own")
 	}
-}
-
-// collection reads what an Envoy bootstrap asks for of a type: everything, if the source
-// is `ads: {}`, or the collection that a locator names.
-func (x field) collection(source, locator, typ string) (all bool, url string) {
-	all = x.at(source).adsSource()
-	l := x.at(locator)
-	if url = l.str(); url == "" {
-		return all, ""
-	}
-	if reason := collectionFault(url, typ); reason != "" {
-		l.fault("%s", reason)
-	}
-	return false, url
-}
-
-// adsSource reads an envoy.config.core.v3.ConfigSource and is whether it refers to
-// ads_config.
-func (x field) adsSource() bool {
-	if !x.object() {
-		return false
-	}
-	x.sourceTerms()
-	if a := x.at("authorities"); a.present() {
-		a.notice("is not used; config_sources may name authorities")
-	}
-	switch name, given := x.specifier(); name {
-	case "ads":
-		return given.object()
-	case "":
-	default:
-		given.notice("is not supported yet and not used; only ads is")
-	}
-	return false
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/xdswatch/xdswatch/xdstp"
 )
@@ -15,12 +16,18 @@ const (
 	clusterType  = "envoy.config.cluster.v3.Cluster"
 )
 
-// sourceTerms reads what all kinds of an envoy.config.core.v3.ConfigSource have.
-func (x field) sourceTerms() {
+// defaultFetchTimeout is that of envoy.config.core.v3.ConfigSource.initial_fetch_timeout.
+const defaultFetchTimeout = 15 * time.Second
+
+// sourceTerms reads what all kinds of an envoy.config.core.v3.ConfigSource have, and gives
+// the time to wait for a first answer.
+func (x field) sourceTerms() time.Duration {
 	x.at("resource_api_version").apiVersion()
-	if t := x.at("initial_fetch_timeout"); t.duration() != 0 {
-		t.notice("is not supported yet; the client's own timer for a resource is used")
+	t := x.at("initial_fetch_timeout")
+	if d := t.duration(); t.present() {
+		return d
 	}
+	return defaultFetchTimeout
 }
 
 // specifier is the one field of a ConfigSource that says where resources come from, and
@@ -55,8 +62,7 @@ func (x field) listedSource() Source {
 // defaultSource reads default_config_source, which need not name authorities. What is
 // neither aggregated nor an API cannot be shared by several types and authorities.
 func (x field) defaultSource() Source {
-	x.sourceTerms()
-	s := Source{Authorities: x.at("authorities").authorityNames()}
+	s := Source{Authorities: x.at("authorities").authorityNames(), InitialFetchTimeout: x.sourceTerms()}
 	switch name, given := x.specifier(); name {
 	case "api_config_source":
 		s.Servers = given.apiConfigSource(aggregatedAPI)

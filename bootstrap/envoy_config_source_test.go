@@ -2,6 +2,7 @@ package bootstrap_test
 
 import (
 	"testing"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/google/go-cmp/cmp"
@@ -10,7 +11,7 @@ import (
 
 // A static cluster that two sources name is read, and noticed, once.
 //
-// spec: BOOTE-1 BOOTE-3 AUTH-2 CFG-2
+// spec: BOOTE-1 BOOTE-3 AUTH-2 CFG-2 DNE-10
 func TestEnvoyConfigSources(t *testing.T) {
 	const file = "testdata/envoy_config_sources.yaml"
 	got, err := bootstrap.Load(file)
@@ -25,23 +26,25 @@ func TestEnvoyConfigSources(t *testing.T) {
 	want := &bootstrap.Config{
 		Node: &corev3.Node{Id: "edge-3", Cluster: "edge"},
 		Sources: []bootstrap.Source{{
-			Authorities: []string{"a.example", "b.example"},
+			Authorities: []string{"a.example", "b.example"}, InitialFetchTimeout: 5 * time.Second,
 			Servers: []bootstrap.ManagementServer{delta, {
 				URI: "dns:///xds-2.example:18000", ChannelCreds: bootstrap.Insecure(), HostAuthority: "xds-2", Delta: true,
 			}},
 		}, {
-			Authorities: []string{"b.example", "c.example"},
-			Servers:     []bootstrap.ManagementServer{first},
+			Authorities: []string{"b.example", "c.example"}, InitialFetchTimeout: 15 * time.Second,
+			Servers: []bootstrap.ManagementServer{first},
 		}},
 		DefaultSource: &bootstrap.Source{
-			Servers: []bootstrap.ManagementServer{{URI: "dns:///xds-3.example:443", ChannelCreds: bootstrap.Insecure()}},
+			InitialFetchTimeout: 15 * time.Second,
+			Servers:             []bootstrap.ManagementServer{{URI: "dns:///xds-3.example:443", ChannelCreds: bootstrap.Insecure()}},
 		},
 		ClientDefaultListenerTemplate: "%s",
 		ListenersLocator:              "xdstp://a.example/envoy.config.listener.v3.Listener/edge/*?region=eu",
 		ClustersLocator:               "xdstp://b.example/envoy.config.cluster.v3.ClusterCollection/edge",
+		ListenersTimeout:              5 * time.Second,
+		ClustersTimeout:               5 * time.Second,
 		NodeContextParams:             []string{"id", "locality.zone", "metadata"},
 		Notices: []string{
-			file + ": config_sources[0].initial_fetch_timeout: is not supported yet; the client's own timer for a resource is used",
 			file + ": static_resources.clusters[1].load_assignment: 2 endpoints are given; only the first is used",
 		},
 	}
@@ -70,11 +73,11 @@ func TestEnvoyConfigSourceFaults(t *testing.T) {
 	for name, c := range map[string]struct{ doc, want string }{
 		"no source at all": {
 			node + "dynamic_resources: {}",
-			"envoy: dynamic_resources.ads_config: required, or else config_sources or default_config_source",
+			"envoy: dynamic_resources.ads_config: required, or else config_sources, default_config_source, or an lds_config or cds_config of its own",
 		},
 		"an empty list of sources": {
 			node + "config_sources: []",
-			"envoy: dynamic_resources.ads_config: required, or else config_sources or default_config_source",
+			"envoy: dynamic_resources.ads_config: required, or else config_sources, default_config_source, or an lds_config or cds_config of its own",
 		},
 		"ads without ads_config": {
 			node + def + "dynamic_resources: {lds_config: {ads: {}}}",
@@ -102,7 +105,7 @@ func TestEnvoyConfigSourceFaults(t *testing.T) {
 		},
 		"REST": {
 			node + "default_config_source: {api_config_source: {api_type: REST, cluster_names: [c]}}",
-			`envoy: default_config_source.api_config_source.api_type = "REST": REST is not supported; want AGGREGATED_GRPC or AGGREGATED_DELTA_GRPC` + "\n" +
+			`envoy: default_config_source.api_config_source.api_type = "REST": want AGGREGATED_GRPC or AGGREGATED_DELTA_GRPC` + "\n" +
 				"envoy: default_config_source.api_config_source.cluster_names: cluster_names belongs to REST; want grpc_services\n" +
 				"envoy: default_config_source.api_config_source.grpc_services: required: one gRPC service",
 		},

@@ -19,7 +19,7 @@ type apiUse uint8
 const (
 	anyAPI        apiUse = iota // ads_config: every type stands for aggregated streams
 	aggregatedAPI               // config_sources: the AGGREGATED types alone
-	peerAPI                     // a source of a watch: the others have a stream for each type
+	ownAPI                      // a source of its own: GRPC has a stream for each type, REST polls
 )
 
 // wants are the API types of a place, for error texts.
@@ -27,8 +27,8 @@ func (u apiUse) wants() string {
 	switch u {
 	case aggregatedAPI:
 		return "AGGREGATED_GRPC or AGGREGATED_DELTA_GRPC"
-	case peerAPI:
-		return "AGGREGATED_GRPC, AGGREGATED_DELTA_GRPC, GRPC or DELTA_GRPC"
+	case ownAPI:
+		return "AGGREGATED_GRPC, AGGREGATED_DELTA_GRPC, GRPC, DELTA_GRPC or REST"
 	case anyAPI:
 	}
 	return "GRPC or DELTA_GRPC"
@@ -39,43 +39,55 @@ func (x field) apiConfigSource(use apiUse) []ManagementServer {
 	if !x.object() {
 		return nil
 	}
-	delta, perType := x.at("api_type").apiType(use)
-	v2 := x.at("transport_api_version").apiVersion()
+	api := x.at("api_type").apiType(use)
+	version := x.at("transport_api_version")
+	v2 := version.apiVersion()
+	if v := x.at("config_validators"); len(v.items()) > 0 {
+		v.notice("is not used; a program may have guards of its own")
+	}
+	if api == "REST" {
+		if v2 {
+			version.fault("version 2 is for gRPC alone")
+		}
+		return x.restServer()
+	}
 	if names := x.at("cluster_names"); len(names.items()) > 0 {
 		names.fault("cluster_names belongs to REST; want grpc_services")
 	}
-	for _, name := range []string{"rate_limit_settings", "config_validators"} {
-		if waits := x.at(name); waits.present() {
-			waits.notice("is not supported yet and not used")
-		}
-	}
+	limit, nodes := x.at("rate_limit_settings").rateLimit(), x.at("set_node_on_first_message_only")
+	always := nodes.present() && !nodes.boolean()
 	servers := x.at("grpc_services").grpcServiceList()
 	for i := range servers {
-		servers[i].Delta, servers[i].PerType, servers[i].TransportV2 = delta, perType, v2
+		s := &servers[i]
+		s.Delta = api == "DELTA_GRPC" || api == "AGGREGATED_DELTA_GRPC"
+		s.PerType = use == ownAPI && (api == "GRPC" || api == "DELTA_GRPC")
+		s.RateLimit, s.NodeOnEveryRequest, s.TransportV2 = limit.clone(), always, v2
 	}
 	return servers
 }
 
-// apiType is whether an api_type selects the incremental variant, and streams of their own
-// for the types.
-func (x field) apiType(use apiUse) (delta, perType bool) {
-	switch name := x.enum(apiTypes, "UNSPECIFIED"); name {
+// apiType reads the api_type of a place; "" after a fault.
+func (x field) apiType(use apiUse) string {
+	name := x.enum(apiTypes, "UNSPECIFIED")
+	switch name {
 	case "AGGREGATED_GRPC", "AGGREGATED_DELTA_GRPC":
-		return name == "AGGREGATED_DELTA_GRPC", false
+		return name
 	case "GRPC", "DELTA_GRPC":
-		if use == aggregatedAPI {
-			x.fault("want %s", use.wants())
+		if use != aggregatedAPI {
+			return name
 		}
-		return name == "DELTA_GRPC", use == peerAPI
+	case "REST":
+		if use == ownAPI {
+			return name
+		}
 	case "UNSPECIFIED":
 		x.fault("required: %s", use.wants())
-	case "REST":
-		x.fault("REST is not supported; want %s", use.wants())
+		return ""
 	case "":
-	default:
-		x.fault("want %s", use.wants())
+		return ""
 	}
-	return false, false
+	x.fault("want %s", use.wants())
+	return ""
 }
 
 // apiVersion is whether version 2 is asked for, which has to be allowed; AUTO is version 3.
@@ -144,15 +156,20 @@ func (x field) grpcService() ManagementServer {
 // envoyGRPC finds the static cluster of an EnvoyGrpc. Its name is the :authority where
 // none is given.
 func (x field) envoyGRPC() ManagementServer {
-	ref := x.at("cluster_name")
-	name := ref.required()
-	s := ManagementServer{HostAuthority: orDefault(x.at("authority").str(), name)}
+	name, to := x.at("cluster_name").staticCluster()
+	return ManagementServer{
+		URI: to.URI, ChannelCreds: to.ChannelCreds, HostAuthority: orDefault(x.at("authority").str(), name),
+	}
+}
+
+// staticCluster finds the static cluster that a field names: how it is reached.
+func (x field) staticCluster() (name string, to ManagementServer) {
+	name = x.required()
 	to, ok := x.doc.clusters.find(name)
 	if !ok && name != "" {
-		ref.fault("no cluster in static_resources has this name")
+		x.fault("no cluster in static_resources has this name")
 	}
-	s.URI, s.ChannelCreds = to.URI, to.ChannelCreds
-	return s
+	return name, to
 }
 
 // header reads an envoy.config.core.v3.HeaderValue. A "-bin" header is base64 there.

@@ -50,6 +50,8 @@ func TestEnvoyStaticCluster(t *testing.T) {
 		ClientDefaultListenerTemplate: "%s",
 		WatchListeners:                true,
 		WatchClusters:                 true,
+		ListenersTimeout:              15 * time.Second,
+		ClustersTimeout:               15 * time.Second,
 	}
 	for _, file := range []string{"testdata/envoy_static_cluster.yaml", "testdata/envoy_static_cluster.json"} {
 		got, err := bootstrap.Load(file)
@@ -69,7 +71,6 @@ func TestEnvoyGoogleGRPC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const at = "testdata/envoy_google_grpc.yaml: "
 	want := &bootstrap.Config{
 		Node: &corev3.Node{Id: "edge-2", Cluster: "edge"},
 		Servers: []bootstrap.ManagementServer{{
@@ -81,16 +82,21 @@ func TestEnvoyGoogleGRPC(t *testing.T) {
 			}},
 			RetryBase: time.Second,
 			RetryMax:  10 * time.Second,
+			RateLimit: &bootstrap.RateLimit{MaxTokens: 100, FillRate: 10},
 		}, {
 			URI: "unix:/run/xds.sock", ChannelCreds: bootstrap.Insecure(),
+			RateLimit: &bootstrap.RateLimit{MaxTokens: 100, FillRate: 10},
 		}},
 		ClientDefaultListenerTemplate: "%s",
 		WatchClusters:                 true,
-		Notices: []string{
-			at + "dynamic_resources.lds_config.path_config_source: is not supported yet and not used; only ads is",
-			at + "dynamic_resources.cds_config.initial_fetch_timeout: is not supported yet; the client's own timer for a resource is used",
-			at + "dynamic_resources.ads_config.rate_limit_settings: is not supported yet and not used",
+		ListenersSource: &bootstrap.Source{
+			Servers: []bootstrap.ManagementServer{{
+				URI: "file:///etc/envoy/lds.yaml", File: &bootstrap.FileConfig{Path: "/etc/envoy/lds.yaml"},
+			}},
+			InitialFetchTimeout: 15 * time.Second,
 		},
+		ListenersTimeout: 15 * time.Second,
+		ClustersTimeout:  5 * time.Second,
 	}
 	if diff := cmp.Diff(want, got, sameConfig); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -103,15 +109,12 @@ func TestEnvoyGoogleGRPC(t *testing.T) {
 // spec: CFG-2 CFG-4 CFG-5 BOOTE-4 AUTH-2
 func TestEnvoyChecks(t *testing.T) {
 	const (
-		single = "a source of its own for a type is not read yet"
-		later  = "ads_config is not replaced while the client runs"
+		later = "ads_config is not replaced while the client runs"
 	)
 	elsewhere := map[string]string{
 		"envoy-ads-replace-api-type":   later,
 		"envoy-ads-replace-validators": later,
 		"envoy-ads-replace-cluster":    later,
-		"envoy-failover-non-ads":       single,
-		"envoy-singleton-aggregated":   single,
 		"envoy-file-missing":           "files of resources are opened by what watches them",
 	}
 	const grpc = `"api_type":"GRPC","grpc_services":[{"google_grpc":{"target_uri":"x:1"}}]`
@@ -121,6 +124,10 @@ func TestEnvoyChecks(t *testing.T) {
 	sources := func(fields string) string { return `{"node":{"id":"a","cluster":"b"},` + fields + `}` }
 	doc := func(ads string) string {
 		return `{"node":{"id":"a","cluster":"b"},"dynamic_resources":{"ads_config":{` + ads + `}}}`
+	}
+	const lds = "envoy: dynamic_resources.lds_config.api_config_source"
+	own := func(source string) string {
+		return sources(`"dynamic_resources":{"lds_config":{"api_config_source":{` + source + `}}},"static_resources":{"clusters":[` + restCluster + `]}`)
 	}
 	here := map[string]struct{ doc, err string }{
 		"envoy-node-required": {
@@ -154,16 +161,16 @@ func TestEnvoyChecks(t *testing.T) {
 				`of type envoy.config.listener.v3.Listener with an id that ends in "/*", or of type envoy.config.listener.v3.ListenerCollection`,
 		},
 		"envoy-rest-no-cluster": {
-			doc(`"api_type":"REST","grpc_services":[` + service + `]`),
-			at + `.api_type = "REST": REST is not supported; want GRPC or DELTA_GRPC`,
+			own(`"api_type":"REST","refresh_delay":"1s"`), lds + ".cluster_names: required with REST: at least one cluster",
 		},
 		"envoy-rest-no-refresh": {
-			doc(`"api_type":"REST","cluster_names":["c"]`),
-			at + `.api_type = "REST": REST is not supported; want GRPC or DELTA_GRPC` + "\n" +
-				at + ".cluster_names: cluster_names belongs to REST; want grpc_services\n" +
-				at + ".grpc_services: required: one gRPC service",
+			own(`"api_type":"REST","cluster_names":["c"]`), lds + ".refresh_delay: required with REST, more than 0",
 		},
-		"envoy-grpc-no-cluster": {doc(`"api_type":"GRPC"`), at + ".grpc_services: required: one gRPC service"},
+		// Accepted, unlike in Envoy: the client falls back within each source, and streams
+		// are shared by who asks the same server.
+		"envoy-failover-non-ads":     {own(`"api_type":"GRPC","grpc_services":[` + service + `,` + service + `]`), ""},
+		"envoy-singleton-aggregated": {own(aggregated), ""},
+		"envoy-grpc-no-cluster":      {doc(`"api_type":"GRPC"`), at + ".grpc_services: required: one gRPC service"},
 		// Two are accepted: Envoy has them behind a switch.
 		"envoy-grpc-two-services": {doc(`"api_type":"GRPC","grpc_services":[` + service + `,` + service + `]`), ""},
 		"envoy-grpc-three-services": {
@@ -184,7 +191,6 @@ func TestEnvoyChecks(t *testing.T) {
 				`"retry_policy":{"retry_back_off":{"base_interval":"2s","max_interval":"1.5s"}}}]`),
 			at + `.grpc_services[0].retry_policy.retry_back_off.max_interval = "1.5s": must not be less than base_interval`,
 		},
-		// Rates are not limited yet, which a notice says if a limit is asked for.
 		"envoy-rate-unset": {doc(grpc), ""},
 		"envoy-rate-empty": {doc(grpc + `,"rate_limit_settings":{}`), ""},
 	}
@@ -222,7 +228,7 @@ func wantError(t *testing.T, doc, want string) {
 // spec: BOOTE-2
 func TestEnvoyLocator(t *testing.T) {
 	boot := parse(t, `{"node":{"id":"a","cluster":"b"},"dynamic_resources":{
-		"lds_config":{"ads":{}},"lds_resources_locator":"xdstp://a/envoy.config.listener.v3.Listener/x/*","cds_config":{"self":{}},
+		"lds_config":{"ads":{}},"lds_resources_locator":"xdstp://a/envoy.config.listener.v3.Listener/x/*",
 		"ads_config":{"api_type":"AGGREGATED_DELTA_GRPC","grpc_services":[{"google_grpc":{"target_uri":"x:1"}}]}}}`)
 	if boot.WatchListeners || boot.WatchClusters || !boot.Servers[0].Delta {
 		t.Errorf("listeners %t, clusters %t, delta %t; want only delta",
@@ -231,10 +237,7 @@ func TestEnvoyLocator(t *testing.T) {
 	if boot.ListenersLocator != "xdstp://a/envoy.config.listener.v3.Listener/x/*" || boot.ClustersLocator != "" {
 		t.Errorf("locators %q and %q", boot.ListenersLocator, boot.ClustersLocator)
 	}
-	want := []string{
-		"boot: dynamic_resources.cds_config.self: is not supported yet and not used; only ads is",
-	}
-	if diff := cmp.Diff(want, boot.Notices); diff != "" {
-		t.Errorf("notices, -want +got:\n%s", diff)
+	if boot.Notices != nil {
+		t.Errorf("notices %q", boot.Notices)
 	}
 }

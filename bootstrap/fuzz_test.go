@@ -45,6 +45,10 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(envoyDoc(toCluster, tlsCluster(`common_tls_context: {validation_context: {system_root_certs: {}}}`))))
 	f.Add([]byte("a: &a [x]\nb: [*a, *a]\n"))
 	f.Add([]byte("node: !!binary AQI=\ndynamic_resources: 2001-01-01\n"))
+	f.Add([]byte(ownDoc(`"ads_config":{"api_type":"GRPC",` + anyService + `,"rate_limit_settings":{"max_tokens":3,"fill_rate":0.5}},` +
+		`"lds_config":{"api_config_source":{"api_type":"REST","cluster_names":["c","d"],"refresh_delay":"5s"}},"cds_config":{"path":"x"}`)))
+	f.Add([]byte(ownDoc(`"lds_config":{"path_config_source":{"path":"x","watched_directory":{"path":"/"}},"initial_fetch_timeout":"0s"},` +
+		`"lds_resources_locator":"xdstp://x/envoy.config.listener.v3.Listener/*","cds_config":{"ads":{}}`)))
 	if seeds < 80 || len(files) < 5 {
 		f.Fatalf("%d seeds of cases and %d files: the corpus is lost", seeds, len(files))
 	}
@@ -63,7 +67,7 @@ func FuzzParse(f *testing.F) {
 		if err := boot.Validate(); err != nil {
 			t.Fatalf("accepted, but Validate: %v", err)
 		}
-		if boot.Node == nil || len(boot.Servers)+len(boot.Sources) == 0 && boot.DefaultSource == nil {
+		if boot.Node == nil || len(boot.Servers)+len(boot.Sources)+len(boot.Startup()) == 0 && boot.DefaultSource == nil {
 			t.Fatalf("incomplete: %+v", boot)
 		}
 		for i, s := range boot.Servers {
@@ -87,6 +91,8 @@ func FuzzConfigSource(f *testing.F) {
 		`{"self":{"transportApiVersion":"V3"},"resourceApiVersion":"V2"}`,
 		`{"pathConfigSource":{"path":"/x","watchedDirectory":{"path":"/"}}}`,
 		`{"apiConfigSource":{"apiType":"AGGREGATED_DELTA_GRPC","grpcServices":[{"envoyGrpc":{"clusterName":"xds-1"}},{"envoyGrpc":{"clusterName":"local"}}]}}`,
+		`{"apiConfigSource":{"apiType":"REST","clusterNames":["xds-1","local"],"refreshDelay":"0.5s","requestTimeout":"9s"}}`,
+		`{"path":"x","initialFetchTimeout":"0s"}`,
 		`{"apiConfigSource":{"apiType":"GRPC","rateLimitSettings":{"fillRate":"NaN"},"grpcServices":[{"googleGrpc":{"targetUri":"y:1",` +
 			`"channelCredentials":{"sslCredentials":{"rootCerts":{"inlineBytes":"AAEC"}}}},"initialMetadata":[{"key":"a-bin","rawValue":"AAE="}],` +
 			`"retryPolicy":{"retryBackOff":{"baseInterval":"1s"}}}]}}`,

@@ -8,18 +8,37 @@ import (
 
 // Key identifies a server: two have the same key iff a client may share one connection
 // and one stream between them. They must agree in URI, selected credentials, known
-// features (gRFC A27, A71), variant, version, headers and retry bounds. Build functions are not
-// compared; Type and Config stand for them. The key tells no secret. It is for
-// comparison within one process, and its text is not stable across releases.
+// features (gRFC A27, A71), variant, version, headers, retry bounds, rate limit, and in how
+// they are polled or which file they are. Build functions are not compared; Type and Config
+// stand for them. The key tells no secret. It is for comparison within one process, and its
+// text is not stable across releases.
 func (s ManagementServer) Key() string {
-	b := fmt.Appendf(nil, "%q %+v %t %t %t %q %q %d %d ", s.URI, s.Features, s.Delta, s.PerType, s.TransportV2,
-		s.Headers, s.HostAuthority, s.RetryBase, s.RetryMax)
+	b := fmt.Appendf(nil, "%q %+v %t %t %t %q %q %d %d %t ", s.URI, s.Features, s.Delta, s.PerType, s.TransportV2,
+		s.Headers, s.HostAuthority, s.RetryBase, s.RetryMax, s.NodeOnEveryRequest)
 	b = s.ChannelCreds.appendIdentity(b)
+	if limit := s.RateLimit.WithDefaults(); limit != nil {
+		b = fmt.Appendf(b, "rate %+v ", *limit)
+	}
+	if s.REST != nil {
+		b = s.REST.appendIdentity(b)
+	}
+	if s.File != nil {
+		b = fmt.Appendf(b, "file %q %q ", s.File.Path, s.File.WatchedDirectory)
+	}
 	for _, cc := range s.CallCreds {
 		b = fmt.Appendf(b, "%q %q %q ", cc.Type, cc.TokenFile, cc.Config)
 	}
 	sum := sha256.Sum256(b)
 	return s.URI + "#" + hex.EncodeToString(sum[:8])
+}
+
+func (r *REST) appendIdentity(b []byte) []byte {
+	b = fmt.Appendf(b, "rest %d %d ", r.RefreshDelay, r.RequestTimeout)
+	for _, e := range r.Endpoints {
+		b = fmt.Appendf(b, "%q %q ", e.Address, e.Authority)
+		b = e.ChannelCreds.appendIdentity(b)
+	}
+	return b
 }
 
 // appendIdentity appends what tells a credential from another: of the built-in types the

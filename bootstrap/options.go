@@ -30,6 +30,7 @@ type options struct {
 	channel map[string]buildChannel
 	call    map[string]buildCall
 	v2      bool
+	self    *Source // nil: the top-level servers
 	errs    []error
 }
 
@@ -72,6 +73,19 @@ func WithCallCreds(typ string, build func(config json.RawMessage) (credentials.P
 // transport's version, and on a transport of version 2 taken by those of either
 // (envoy.config.core.v3.ApiVersion, gRFC A30).
 func AllowV2() Option { return func(o *options) { o.v2 = true } }
+
+// WithSelf says where a ConfigSource that [Config.ConfigSource] reads came from, such as the
+// source of the Cluster that holds it: `self` stands for its servers. It means nothing to
+// the reading of a bootstrap.
+func WithSelf(s Source) Option {
+	return func(o *options) {
+		if len(s.Servers) == 0 {
+			o.errs = append(o.errs, errors.New("bootstrap.WithSelf: the source has no servers"))
+			return
+		}
+		o.self = &s
+	}
+}
 
 func newOptions(opts []Option) (*options, error) {
 	o := &options{channel: map[string]buildChannel{}, call: map[string]buildCall{}}

@@ -54,6 +54,10 @@ func outcome(c *bootstrap.Config, err error) string {
 	if c.ListenersLocator != "" || c.ClustersLocator != "" {
 		line("watch listeners=%q clusters=%q", c.ListenersLocator, c.ClustersLocator)
 	}
+	for _, s := range c.Startup() {
+		line("start %s %q within %v", s.TypeURL, s.Collection, s.InitialFetchTimeout)
+		writeSource(line, "start", s.Source)
+	}
 	if c.NodeContextParams != nil {
 		line("node parameters %q", c.NodeContextParams)
 	}
@@ -67,7 +71,7 @@ func writeSource(line func(string, ...any), what string, s *bootstrap.Source) {
 	if s == nil {
 		return
 	}
-	line("%s of %q", what, s.Authorities)
+	line("%s of %q within %v", what, s.Authorities, s.InitialFetchTimeout)
 	for _, server := range s.Servers {
 		line("%s server %s", what, serverText(server))
 	}
@@ -100,6 +104,21 @@ func serverText(s bootstrap.ManagementServer) string {
 	}
 	if s.PerType {
 		text += " per type"
+	}
+	if s.RateLimit != nil {
+		text += fmt.Sprintf(" rate=%+v", *s.RateLimit)
+	}
+	if s.NodeOnEveryRequest {
+		text += " node always"
+	}
+	if s.File != nil {
+		text += fmt.Sprintf(" file=%+v", *s.File)
+	}
+	if s.REST != nil {
+		text += fmt.Sprintf(" delay=%v timeout=%v", s.REST.RefreshDelay, s.REST.RequestTimeout)
+		for _, e := range s.REST.Endpoints {
+			text += fmt.Sprintf(" %s %s %s", e.Address, e.Authority, credsText(e.ChannelCreds, nil))
+		}
 	}
 	if s.HostAuthority != "" {
 		text += " authority=" + s.HostAuthority

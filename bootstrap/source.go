@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"slices"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -11,7 +12,8 @@ import (
 )
 
 // Source is who answers for resource names: servers, and the authorities whose names are
-// theirs (envoy.config.core.v3.ConfigSource).
+// theirs (envoy.config.core.v3.ConfigSource). The servers may be of different kinds, such
+// as a file behind those that are reached over gRPC.
 type Source struct {
 	// Authorities as names have them when they are unescaped; none is empty or twice. A
 	// source that is no default one and has none answers for names without authority only.
@@ -21,6 +23,10 @@ type Source struct {
 	Servers []ManagementServer
 	// FallbackOnReachabilityOnly is that of [Authority]; a ConfigSource cannot ask for it.
 	FallbackOnReachabilityOnly bool
+	// InitialFetchTimeout is how long a watch of this source waits for its first answer
+	// until it is told that there is none yet (initial_fetch_timeout). 0 or less is no
+	// bound, as in a ConfigSource that says 0; one that leaves it out has 15 seconds.
+	InitialFetchTimeout time.Duration
 	// Notices of [Config.ConfigSource] are as those of a Config, which has them itself for
 	// the sources that were read with it.
 	Notices []string
@@ -31,6 +37,15 @@ func (s Source) clone() Source {
 	s.Servers = cloneServers(s.Servers)
 	s.Notices = slices.Clone(s.Notices)
 	return s
+}
+
+// copy is clone for a source that may be nil.
+func (s *Source) copy() *Source {
+	if s == nil {
+		return nil
+	}
+	out := s.clone()
+	return &out
 }
 
 // origin is what a Config keeps of the text that it was read from, so that more sources
@@ -45,11 +60,13 @@ type origin struct {
 const peerName = "ConfigSource"
 
 // ConfigSource understands a ConfigSource that the program brings along for a watch: a
-// peer of a resource name, such as eds_config of a Cluster (xRFC TP1). Ads and self stand
-// for the top-level servers. An api_config_source of one of the AGGREGATED types shares a
-// stream with all that goes to the same server; of type GRPC or DELTA_GRPC it has a stream
-// for each resource type. An envoy_grpc refers to the static clusters of the Envoy
-// bootstrap that the Config was parsed from. Options are added to those of the parsing.
+// peer of a resource name, such as eds_config of a Cluster (xRFC TP1). Ads stands for the
+// top-level servers, and self for those of [WithSelf], or else for the top-level ones too.
+// An api_config_source of one of the AGGREGATED types shares a stream with all that goes to
+// the same server; of type GRPC or DELTA_GRPC it has a stream for each resource type; of
+// type REST its servers are polled. An envoy_grpc and cluster_names refer to the static
+// clusters of the Envoy bootstrap that the Config was parsed from. Options are added to
+// those of the parsing.
 //
 // A google_grpc is dialled wherever it points to. The client itself never does this with
 // what a server sent, because a control plane must not lead it, and its credentials, to
@@ -89,21 +106,28 @@ func (c *Config) ConfigSource(cs *corev3.ConfigSource, opts ...Option) (Source, 
 
 // peerSource reads the ConfigSource of a watch.
 func (x field) peerSource() Source {
-	x.sourceTerms()
-	s := Source{Authorities: x.at("authorities").authorityNames()}
+	s := Source{Authorities: x.at("authorities").authorityNames(), InitialFetchTimeout: x.sourceTerms()}
 	switch name, given := x.specifier(); name {
-	case "ads", "self":
-		if len(x.doc.servers) == 0 {
-			given.fault("means the top-level servers, of which the bootstrap has none")
+	case "ads":
+		s.Servers = given.topServers()
+	case "self":
+		given.at("transport_api_version").apiVersion()
+		if self := x.doc.opts.self; self != nil {
+			s.Servers, s.FallbackOnReachabilityOnly = cloneServers(self.Servers), self.FallbackOnReachabilityOnly
+		} else {
+			s.Servers = given.topServers()
 		}
-		s.Servers = cloneServers(x.doc.servers)
-	case "api_config_source":
-		s.Servers = given.apiConfigSource(peerAPI)
-	case "":
 	default:
-		given.fault("is not supported; want ads, self or api_config_source")
+		s.Servers = given.ownServers(name)
 	}
 	return s
+}
+
+func (x field) topServers() []ManagementServer {
+	if len(x.doc.servers) == 0 {
+		x.fault("means the top-level servers, of which the bootstrap has none")
+	}
+	return cloneServers(x.doc.servers)
 }
 
 // configSourceTree is a ConfigSource in the form in which bootstraps are read.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/google/go-cmp/cmp"
@@ -72,12 +73,15 @@ func TestConfigSource(t *testing.T) {
 			bootstrap.Source{Servers: []bootstrap.ManagementServer{dialled, static}},
 		},
 		"notices": {
-			`{"initialFetchTimeout":"1s","apiConfigSource":{"apiType":"AGGREGATED_GRPC","rateLimitSettings":{},"grpcServices":[{"envoyGrpc":{"clusterName":"xds-1"}}]}}`,
+			`{"initialFetchTimeout":"1s","apiConfigSource":{"apiType":"AGGREGATED_GRPC","rateLimitSettings":{},"configValidators":[{"name":"v"}],"grpcServices":[{"envoyGrpc":{"clusterName":"xds-1"}}]}}`,
 			bootstrap.Source{
-				Servers: []bootstrap.ManagementServer{{URI: "dns:///192.0.2.1:18000", ChannelCreds: insecure, HostAuthority: "xds-1"}},
+				Servers: []bootstrap.ManagementServer{{
+					URI: "dns:///192.0.2.1:18000", ChannelCreds: insecure, HostAuthority: "xds-1",
+					RateLimit: &bootstrap.RateLimit{MaxTokens: 100, FillRate: 10},
+				}},
+				InitialFetchTimeout: time.Second,
 				Notices: []string{
-					"ConfigSource: initial_fetch_timeout: is not supported yet; the client's own timer for a resource is used",
-					"ConfigSource: api_config_source.rate_limit_settings: is not supported yet and not used",
+					"ConfigSource: api_config_source.config_validators: is not used; a program may have guards of its own",
 					"testdata/envoy_config_sources.yaml: static_resources.clusters[1].load_assignment: 2 endpoints are given; only the first is used",
 				},
 			},
@@ -87,6 +91,9 @@ func TestConfigSource(t *testing.T) {
 			got, err := boot.ConfigSource(peer(t, c.source))
 			if err != nil {
 				t.Fatal(err)
+			}
+			if c.want.InitialFetchTimeout == 0 {
+				c.want.InitialFetchTimeout = 15 * time.Second
 			}
 			if diff := cmp.Diff(c.want, got, sameConfig); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
@@ -106,10 +113,10 @@ func TestConfigSourceFaults(t *testing.T) {
 		source, want string
 	}{
 		"empty": {envoy, `{}`, "ConfigSource: names no source"},
-		"path":  {envoy, `{"path":"/cds"}`, `ConfigSource: path = "/cds": is not supported; want ads, self or api_config_source`},
+		"path":  {envoy, `{"path":""}`, `ConfigSource: path = "": must not be empty`},
 		"file": {
-			envoy, `{"pathConfigSource":{"path":"/cds"}}`,
-			"ConfigSource: path_config_source: is not supported; want ads, self or api_config_source",
+			envoy, `{"pathConfigSource":{"watchedDirectory":{}}}`,
+			"ConfigSource: path_config_source.path: required\nConfigSource: path_config_source.watched_directory.path: required",
 		},
 		"ads without servers": {envoy, `{"ads":{}}`, "ConfigSource: ads: means the top-level servers, of which the bootstrap has none"},
 		"version 2": {
@@ -122,17 +129,15 @@ func TestConfigSourceFaults(t *testing.T) {
 		},
 		"REST": {
 			grpc, `{"apiConfigSource":{"apiType":"REST","clusterNames":["c"],"refreshDelay":"1s"}}`,
-			at + `.api_type = "REST": REST is not supported; want AGGREGATED_GRPC, AGGREGATED_DELTA_GRPC, GRPC or DELTA_GRPC` + "\n" +
-				at + ".cluster_names: cluster_names belongs to REST; want grpc_services\n" +
-				at + ".grpc_services: required: one gRPC service",
+			at + `.cluster_names[0] = "c": no cluster in static_resources has this name`,
 		},
 		"unknown type": {
 			grpc, `{"apiConfigSource":{"apiType":77,"grpcServices":[{"googleGrpc":{"targetUri":"y:1"}}]}}`,
-			at + `.api_type = 77: want AGGREGATED_GRPC, AGGREGATED_DELTA_GRPC, GRPC or DELTA_GRPC`,
+			at + `.api_type = 77: want AGGREGATED_GRPC, AGGREGATED_DELTA_GRPC, GRPC, DELTA_GRPC or REST`,
 		},
 		"no type": {
 			grpc, `{"apiConfigSource":{"grpcServices":[{"googleGrpc":{}}]}}`,
-			at + `.api_type: required: AGGREGATED_GRPC, AGGREGATED_DELTA_GRPC, GRPC or DELTA_GRPC` + "\n" +
+			at + `.api_type: required: AGGREGATED_GRPC, AGGREGATED_DELTA_GRPC, GRPC, DELTA_GRPC or REST` + "\n" +
 				at + `.grpc_services[0].google_grpc.target_uri: required`,
 		},
 		"cluster, in gRPC's format": {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/proto"
@@ -60,7 +61,16 @@ func (v *validator) server(path string, s ManagementServer) {
 	if s.URI == "" {
 		v.fault(path+".URI", "", "required")
 	}
-	v.channelCreds(path+".ChannelCreds", s.ChannelCreds)
+	switch {
+	case s.REST != nil && s.File != nil:
+		v.fault(path+".File", "", "is given beside REST")
+	case s.REST != nil:
+		v.rest(path, s)
+	case s.File != nil:
+		v.file(path, s)
+	default:
+		v.channelCreds(path+".ChannelCreds", s.ChannelCreds)
+	}
 	v.callCreds(path+".CallCreds", s.CallCreds)
 	if s.TransportV2 && (s.REST != nil || s.File != nil) {
 		v.fault(path+".TransportV2", "", "version 2 is for gRPC alone")
@@ -70,11 +80,60 @@ func (v *validator) server(path string, s ManagementServer) {
 			v.fault(fmt.Sprintf("%s.Headers[%d]", path, i), shown(h.Key), reason)
 		}
 	}
-	if s.RetryBase < 0 {
-		v.fault(path+".RetryBase", shown(s.RetryBase.String()), "must not be negative")
-	}
+	v.duration(path+".RetryBase", s.RetryBase)
 	if s.RetryMax < 0 || s.RetryMax != 0 && s.RetryMax < s.RetryBase {
 		v.fault(path+".RetryMax", shown(s.RetryMax.String()), "must not be less than RetryBase")
+	}
+	if limit := s.RateLimit.WithDefaults(); limit != nil {
+		if reason := rateFault(limit.FillRate); reason != "" {
+			v.fault(path+".RateLimit.FillRate", fmt.Sprint(limit.FillRate), reason)
+		}
+	}
+}
+
+func (v *validator) duration(path string, d time.Duration) {
+	if d < 0 {
+		v.fault(path, shown(d.String()), "must not be negative")
+	}
+}
+
+// rest checks a server that is polled (envoy.config.core.v3.ApiConfigSource).
+func (v *validator) rest(path string, s ManagementServer) {
+	r, at := s.REST, path+".REST"
+	if s.Delta {
+		v.fault(path+".Delta", "", "REST has no incremental variant")
+	}
+	if !s.PerType {
+		v.fault(path+".PerType", "", "required with REST, which has no aggregated stream")
+	}
+	if r.RefreshDelay <= 0 {
+		v.fault(at+".RefreshDelay", shown(r.RefreshDelay.String()), "required, more than 0")
+	}
+	v.duration(at+".RequestTimeout", r.RequestTimeout)
+	if len(r.Endpoints) == 0 {
+		v.fault(at+".Endpoints", "", "at least one endpoint is required")
+	}
+	for i, e := range r.Endpoints {
+		to := fmt.Sprintf("%s.Endpoints[%d]", at, i)
+		if e.Address == "" {
+			v.fault(to+".Address", "", "required")
+		}
+		if s.ChannelCreds.Type == "" || e.ChannelCreds.Type != "" {
+			v.channelCreds(to+".ChannelCreds", e.ChannelCreds)
+		}
+	}
+	if s.ChannelCreds.Type != "" {
+		v.channelCreds(path+".ChannelCreds", s.ChannelCreds)
+	}
+}
+
+// file checks a server that is a file (envoy.config.core.v3.PathConfigSource).
+func (v *validator) file(path string, s ManagementServer) {
+	if s.Delta {
+		v.fault(path+".Delta", "", "a file has no incremental variant")
+	}
+	if s.File.Path == "" {
+		v.fault(path+".File.Path", "", "required")
 	}
 }
 
@@ -151,7 +210,7 @@ const binarySuffix = "-bin"
 
 // noServers judges a Config without top-level servers, which only other sources make up for.
 func (v *validator) noServers(c *Config) {
-	if len(c.Sources) == 0 && c.DefaultSource == nil {
+	if len(c.Sources) == 0 && c.DefaultSource == nil && c.ListenersSource == nil && c.ClustersSource == nil {
 		v.fault("Servers", "", "at least one server is required")
 		return
 	}
@@ -171,14 +230,23 @@ func (v *validator) sources(c *Config) {
 		if len(s.Authorities) == 0 {
 			v.fault(path+".Authorities", "", "at least one authority is required")
 		}
-		v.source(path, s)
+		v.source(path, &s)
 	}
-	if c.DefaultSource != nil {
-		v.source("DefaultSource", *c.DefaultSource)
+	v.source("DefaultSource", c.DefaultSource)
+	v.source("ListenersSource", c.ListenersSource)
+	v.source("ClustersSource", c.ClustersSource)
+	if c.WatchListeners && c.ListenersSource != nil {
+		v.fault("ListenersSource", "", "is given beside WatchListeners")
+	}
+	if c.WatchClusters && c.ClustersSource != nil {
+		v.fault("ClustersSource", "", "is given beside WatchClusters")
 	}
 }
 
-func (v *validator) source(path string, s Source) {
+func (v *validator) source(path string, s *Source) {
+	if s == nil {
+		return
+	}
 	for i, name := range s.Authorities {
 		at := fmt.Sprintf("%s.Authorities[%d]", path, i)
 		switch {
@@ -237,10 +305,8 @@ func (c *Config) WithDefaults() *Config {
 	for i, s := range out.Sources {
 		out.Sources[i] = s.clone()
 	}
-	if c.DefaultSource != nil {
-		s := c.DefaultSource.clone()
-		out.DefaultSource = &s
-	}
+	out.DefaultSource = c.DefaultSource.copy()
+	out.ListenersSource, out.ClustersSource = c.ListenersSource.copy(), c.ClustersSource.copy()
 	out.NodeContextParams = slices.Clone(c.NodeContextParams)
 	out.CertificateProviders = maps.Clone(c.CertificateProviders)
 	out.AllowedGRPCServices = maps.Clone(c.AllowedGRPCServices)
@@ -253,6 +319,16 @@ func cloneServers(servers []ManagementServer) []ManagementServer {
 	for i := range out {
 		out[i].CallCreds = slices.Clone(out[i].CallCreds)
 		out[i].Headers = slices.Clone(out[i].Headers)
+		out[i].RateLimit = out[i].RateLimit.clone()
+		if r := out[i].REST; r != nil {
+			rest := *r
+			rest.Endpoints = slices.Clone(r.Endpoints)
+			out[i].REST = &rest
+		}
+		if f := out[i].File; f != nil {
+			file := *f
+			out[i].File = &file
+		}
 	}
 	return out
 }

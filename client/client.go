@@ -265,7 +265,8 @@ func (c *Client) kindOf(typeURL string) resource.Kind {
 func (c *Client) ResetBackoff() { c.engine.ResetBackoff() }
 
 // Ready blocks until every watch has had its first answer: a value, an absence or an
-// error of the resource. Trouble with a server is no answer. It returns nil then,
+// error of the resource. Trouble with a server is no answer, but the end of a watch's
+// [InitialFetchTimeout] is taken for one. It returns nil then,
 // [ErrClosed], the error of ctx, or [ErrInHandler] inside a handler, for which other
 // events wait.
 func (c *Client) Ready(ctx context.Context) error {

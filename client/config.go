@@ -61,7 +61,8 @@ type Config struct {
 	// would send. It must not block for long: the stream waits for it.
 	Node func(*corev3.Node) *corev3.Node
 	// NodeOnEveryRequest sends the node always; otherwise with a stream's first request
-	// only (xDS protocol, "Basic Protocol Overview").
+	// only (xDS protocol, "Basic Protocol Overview"), unless the bootstrap asks for it (Envoy's
+	// set_node_on_first_message_only).
 	NodeOnEveryRequest bool
 
 	// Variant wins over what the bootstrap says of its servers.
@@ -145,10 +146,11 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// override lets the program's choice win over the bootstrap's.
+// override lets the program's choice win over the bootstrap's, where there is one: files
+// and servers that are polled know a single way.
 func (c Config) override(s bootstrap.ManagementServer) bootstrap.ManagementServer {
 	if s.REST != nil || s.File != nil {
-		return s // which have one variant
+		return s
 	}
 	if c.Variant != FromBootstrap {
 		s.Delta = c.Variant == Delta
@@ -165,6 +167,8 @@ func (c *Client) engineServer(s bootstrap.ManagementServer) engine.Server {
 			Delta: s.Delta, PerType: s.PerType, FullState: s.File != nil,
 			KeepDeleted:      s.Features.IgnoreResourceDeletion,
 			FailOnDataErrors: s.Features.FailOnDataErrors,
+			NodeAlways:       s.NodeOnEveryRequest,
+			Rate:             rateOf(s.RateLimit),
 		},
 		URI:     s.URI,
 		V2:      s.TransportV2,
@@ -192,6 +196,17 @@ func (c *Client) engineServer(s bootstrap.ManagementServer) engine.Server {
 		es.Backoff = engine.NewBackoff(initial, most)
 	}
 	return es
+}
+
+// rateOf is what the machine keeps to.
+func rateOf(l *bootstrap.RateLimit) machine.Rate {
+	const year = 365 * 24 * time.Hour
+	if l == nil {
+		return machine.Rate{}
+	}
+	limit := l.WithDefaults()
+	every := max(float64(time.Second)/limit.FillRate, 1)
+	return machine.Rate{Tokens: int64(limit.MaxTokens), Every: time.Duration(min(every, float64(year)))}
 }
 
 // nodeMaker returns what makes the node of a stream. Features are only those that are

@@ -41,6 +41,7 @@ type driver struct {
 	srv         *testutil.Server
 	c           *client.Client
 	delta       bool
+	fetch       time.Duration // initial timeout of every watch; 0 for none
 	kinds       map[string]resource.Kind
 	watches     map[string]*client.Watch
 	collections []string // names of watches
@@ -69,6 +70,9 @@ func newDriver(t *testing.T, s *script.Script) *driver {
 	for short, k := range script.Kinds() {
 		d.kinds[short] = &scriptKind{k, d.workers}
 	}
+	if s.Has("client", "initial_fetch_timeout") {
+		d.fetch = script.FetchTimeout
+	}
 	c, err := client.New(d.config(s))
 	if err != nil {
 		t.Fatal(err)
@@ -95,6 +99,9 @@ func (d *driver) config(s *script.Script) client.Config {
 		IgnoreResourceDeletion:        s.Has("server", "ignore_resource_deletion"),
 		FailOnDataErrors:              s.Has("server", "fail_on_data_errors"),
 		ResourceTimerIsTransientError: s.Has("server", "resource_timer_is_transient_error"),
+	}
+	if s.Has("server", "rate_limit_settings") {
+		server.RateLimit = &bootstrap.RateLimit{MaxTokens: script.RateTokens, FillRate: float64(time.Second) / float64(script.RateEvery)}
 	}
 	boot.Servers = serversOf(server, s.Order(""))
 	boot.Authorities = authorities(s, server)
@@ -314,9 +321,12 @@ func (d *driver) watch(name, typ, resourceName string) {
 		d.t.Fatalf("no type %q", typ)
 	}
 	var err error
+	var opts []client.WatchOption
+	if d.fetch > 0 {
+		opts = append(opts, client.InitialFetchTimeout(d.fetch))
+	}
 	if resourceName[0] == '*' || xdstp.IsGlob(resourceName) {
 		d.collections = append(d.collections, name)
-		var opts []client.WatchOption
 		if resourceName == "**" {
 			resourceName = "*"
 			opts = append(opts, client.ExplicitWildcard())
@@ -333,7 +343,7 @@ func (d *driver) watch(name, typ, resourceName string) {
 		d.watches[name], err = d.c.Watch(context.Background(), kind, resourceName, func(ev client.Event) {
 			d.print("%s: %s", name, describe(ev))
 			g.pass(nil)
-		})
+		}, opts...)
 	}
 	if err != nil {
 		d.t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -66,6 +67,14 @@ func (e *ResourceError) Error() string {
 // server sent.
 func (e *ResourceError) Unwrap() error { return e.Err }
 
+// FetchTimeoutError is that a watch had no answer within its initial fetch timeout; see
+// [InitialFetchTimeout]. The [*ResourceError] that wraps it is of kind [ErrorTimeout].
+type FetchTimeoutError struct {
+	After time.Duration
+}
+
+func (e *FetchTimeoutError) Error() string { return (*machine.FetchTimeoutError)(e).Error() }
+
 func (c *Client) faultError(n *machine.Notice) *ResourceError {
 	return c.resourceError(n.Fault, n.Server, n.TypeURL, n.Name)
 }
@@ -78,6 +87,9 @@ func (c *Client) resourceError(f *machine.Fault, server int, typeURL, name strin
 	var se *machine.StatusError
 	if errors.As(f.Err, &se) {
 		e.Err = status.Error(codes.Code(se.Code), se.Message)
+	}
+	if ft, ok := f.Err.(*machine.FetchTimeoutError); ok {
+		e.Err = (*FetchTimeoutError)(ft)
 	}
 	if e.Kind == ErrorStream {
 		e.Err = c.explain(e.Err, server)

@@ -1,5 +1,8 @@
 package client
 
+// RateOf is how a rate limit is kept to.
+var RateOf = rateOf
+
 // SetMaxNames lowers GetMaxNames for one client, before its first Get.
 func SetMaxNames(c *Client, n int) { c.gets.most = n }
 

@@ -68,6 +68,17 @@ type LastAccepted struct {
 	At     time.Time
 }
 
+// Throttle is what the rate limit of a server does to what is sent to it.
+type Throttle struct {
+	Server string // URI
+	// Enforced is how many requests and answers had to wait since the client was made; with
+	// all that came while one waited it counts once.
+	Enforced int
+	// Waiting is how many types have something to send now and wait for a token, each on
+	// each of its streams.
+	Waiting int
+}
+
 // Gauges is what can be measured at any moment, each list sorted by its fields.
 type Gauges struct {
 	// Servers are those on which something is watched; of two with one URI that which is
@@ -78,6 +89,8 @@ type Gauges struct {
 	Resources []ResourceCount
 	// Accepted has the types that are watched.
 	Accepted []LastAccepted
+	// Throttled are the servers that have a rate limit and were used.
+	Throttled []Throttle
 }
 
 // Gauges measures the client now; the callback of an observable instrument may call it. It
@@ -86,7 +99,24 @@ type Gauges struct {
 // After Close it is empty.
 func (c *Client) Gauges() Gauges {
 	g := c.engine.Gauges()
-	return Gauges{Servers: c.health(g.Connected), Resources: resourceCounts(g.Counts), Accepted: c.accepted(g.Accepted)}
+	return Gauges{
+		Servers: c.health(g.Connected), Resources: resourceCounts(g.Counts),
+		Accepted: c.accepted(g.Accepted), Throttled: c.throttled(g.Throttled),
+	}
+}
+
+func (c *Client) throttled(all []machine.Throttled) []Throttle {
+	byURI := map[string]Throttle{}
+	for _, t := range all {
+		uri := c.server(t.Server).URI
+		sum := byURI[uri]
+		byURI[uri] = Throttle{uri, sum.Enforced + t.Enforced, sum.Waiting + t.Pending}
+	}
+	var ts []Throttle
+	for _, uri := range slices.Sorted(maps.Keys(byURI)) {
+		ts = append(ts, byURI[uri])
+	}
+	return ts
 }
 
 func (c *Client) health(connected map[int]bool) []ServerHealth {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -61,7 +62,7 @@ type getSlot struct {
 // if what the server has cannot be used; [ErrTooManyNames]; [ErrInHandler] inside a
 // handler if nothing is held; and ctx's error, with the last trouble that stood in the way.
 func (c *Client) Get(ctx context.Context, kind resource.Kind, name string, opts ...WatchOption) (Event, error) {
-	opts = append(opts, uncounted)
+	opts = slices.Concat(opts, []WatchOption{uncounted})
 	v, err := c.check(ctx, kind, options(opts))
 	if err != nil {
 		return Event{}, err
@@ -189,6 +190,7 @@ func (g *gets) acquire(c *Client, key getKey, kind resource.Kind, opts []WatchOp
 			return nil, fmt.Errorf("%w: %s %q", ErrTooManyNames, key.typeURL, key.name)
 		}
 		slot = &getSlot{ready: make(chan struct{})}
+		opts = slices.Concat(opts, []WatchOption{InitialFetchTimeout(0)}) // its callers have contexts
 		watch, err := c.Watch(context.Background(), kind, key.name, func(ev Event) { g.told(slot, ev) }, opts...)
 		if err != nil {
 			return nil, err

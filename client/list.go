@@ -103,7 +103,7 @@ func (l *list) whole(ev *Event) *Event {
 }
 
 func (l *list) add(ev *Event) bool {
-	if ev.Name == l.name && answers(ev) {
+	if ev.Name == l.name && settles(ev) {
 		l.batch.settles = append(l.batch.settles, &l.answer)
 	}
 	return l.batch.add(*ev, l.deliver)

@@ -210,8 +210,10 @@ func TestListForms(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.a.put(at("a", "x"), cluster("x", ""), "1")
 		w.a.put(dir("a", "one"), &clusterv3.ClusterCollection{Entries: member(at("a", "x"))}, "1")
-		_, one := w.all(dir("a", "one"))
+		first, one := w.all(dir("a", "one"))
 		w.since(one, "updated a/x 1", "synced a//one")
+		first.Stop() // so that nothing of the next list is held
+		same(t, "subscribed", w.a.subscribed(), nil)
 
 		nested := func(num protowire.Number, b []byte) []byte {
 			return protowire.AppendBytes(protowire.AppendTag(nil, num, protowire.BytesType), b)

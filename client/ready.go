@@ -1,6 +1,9 @@
 package client
 
-import "sync/atomic"
+import (
+	"errors"
+	"sync/atomic"
+)
 
 // answer is whether a subscription had its first answer.
 type answer struct{ state atomic.Uint32 }
@@ -18,6 +21,16 @@ func answers(ev *Event) bool {
 	}
 	re, ok := ev.Err.(*ResourceError)
 	return ok && !re.Kind.Transient()
+}
+
+// settles says whether an event ends what [Client.Ready] waits for: an answer, or that there
+// is none in the time that the start of a program waits for one.
+func settles(ev *Event) bool {
+	if answers(ev) {
+		return true
+	}
+	_, overdue := errors.AsType[*FetchTimeoutError](ev.Err)
+	return overdue && ev.Kind == KindFailed
 }
 
 func (a *answer) expect(c *Client) {

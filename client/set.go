@@ -203,7 +203,7 @@ func (m *member) followOn(n *machine.Notice) bool {
 
 // hear implements outlet.
 func (m *member) hear(ev *Event) bool {
-	if answers(ev) {
+	if settles(ev) {
 		m.batch.settles = append(m.batch.settles, &m.answer)
 	}
 	return m.batch.add(*ev, m.set.deliver)

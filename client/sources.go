@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/xdswatch/xdswatch/authority"
 	"github.com/xdswatch/xdswatch/bootstrap"
@@ -31,6 +32,29 @@ func FromSource(s bootstrap.Source) WatchOption {
 // the client.
 func InScope(name string) WatchOption {
 	return func(o *watchOptions) { o.scope = name }
+}
+
+// InitialFetchTimeout has a watch that has had no answer for so long told of it once, by an
+// event of kind [KindFailed] whose error is a [*FetchTimeoutError]: its start may go on
+// without, and [Client.Ready] does. The watch goes on, and a later answer is welcome. An
+// answer is a value, an absence or a rejection; that a server cannot be reached is none. The
+// time begins with the watch, also while there is no stream, and stands still while handlers
+// hold up the stream's reading. 0 or less is no bound.
+//
+// Without it the source of the name decides (initial_fetch_timeout of
+// envoy.config.core.v3.ConfigSource), and for names without such a source there is no bound
+// but [Config.ResourceTimeout], which is something else: how long a server may be silent
+// after it was asked.
+func InitialFetchTimeout(d time.Duration) WatchOption {
+	return func(o *watchOptions) { o.fetch = &d }
+}
+
+// AtStartup makes a watch one that the bootstrap asks for, with the type and the collection
+// of the subscription; see [bootstrap.Config.Startup].
+func AtStartup(s bootstrap.Subscription) WatchOption {
+	return func(o *watchOptions) {
+		o.source, o.fetch = s.Source, &s.InitialFetchTimeout
+	}
 }
 
 // place is who answers for a name, in a scope.
@@ -152,6 +176,15 @@ func (s *sources) extend(c *Client, at place, r authority.Resolved) (int, error)
 type view struct {
 	table *authority.Table
 	scope string
+	fetch *time.Duration // nil: as the source has it
+}
+
+// fetchTimeout is that of a watch whose name was resolved.
+func (v *view) fetchTimeout(r authority.Resolved) time.Duration {
+	if v.fetch != nil {
+		return *v.fetch
+	}
+	return r.InitialFetchTimeout
 }
 
 // first is the server that a watch's source prefers.
@@ -163,10 +196,10 @@ func (s *sources) first(w *machine.Watch) int {
 
 // viewOf is how the names of a watch are looked up.
 func (c *Client) viewOf(o watchOptions) (v *view, err error) {
-	if o.source == nil && o.scope == "" {
+	if o.source == nil && o.scope == "" && o.fetch == nil {
 		return c.view, nil
 	}
-	v = &view{table: c.table, scope: o.scope}
+	v = &view{table: c.table, scope: o.scope, fetch: o.fetch}
 	if o.source != nil {
 		v.table, err = c.table.WithPeer(*o.source)
 	}
@@ -189,6 +222,7 @@ func (c *Client) place(kind resource.Kind, r authority.Resolved, v *view, w mach
 		}
 	}
 	w.Type, w.Source, w.Lane, w.Name, w.Authority = t, int32(source), int32(lane), r.Name, r.Authority
+	w.FetchTimeout = v.fetchTimeout(r)
 	return &w, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/internal/machine"
@@ -19,6 +20,7 @@ type watchOptions struct {
 	uncounted bool
 	source    *bootstrap.Source // nil: the bootstrap's
 	scope     string
+	fetch     *time.Duration // nil: the source's
 }
 
 // uncounted keeps Ready from waiting for the watch.
@@ -235,7 +237,7 @@ func (s *single) followOn(n *machine.Notice) bool {
 // hear implements outlet.
 func (s *single) hear(ev *Event) bool {
 	s.handle(ev)
-	if answers(ev) {
+	if settles(ev) {
 		s.answer.settle(s.client)
 	}
 	return false
@@ -283,7 +285,7 @@ func (s *everything) Tell(n *machine.Notice) bool {
 }
 
 func (s *everything) add(ev *Event) bool {
-	if ev.Name == s.name && answers(ev) {
+	if ev.Name == s.name && settles(ev) {
 		s.batch.settles = append(s.batch.settles, &s.answer)
 	}
 	return s.batch.add(*ev, s.deliver)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -17,15 +18,37 @@ import (
 	"github.com/xdswatch/xdswatch/testutil"
 )
 
-// build makes the real program.
+// binaries is where the real program is, once a test has wanted it.
+var binaries string
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	if binaries != "" {
+		os.RemoveAll(binaries)
+	}
+	os.Exit(status)
+}
+
+var built = sync.OnceValues(func() (path string, err error) {
+	if binaries, err = os.MkdirTemp("", "xdsctl"); err != nil {
+		return "", err
+	}
+	path = filepath.Join(binaries, "xdsctl")
+	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// build makes the real program, once for all tests.
 func build(t *testing.T) string {
 	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("it is stopped by signals, which Windows has not")
 	}
-	path := filepath.Join(t.TempDir(), "xdsctl")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	path, err := built()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return path
 }
@@ -127,4 +150,34 @@ func TestBlockedOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.ends(0)
+}
+
+// The real program follows authorities, globs, lists and redirects.
+func TestBinaryCollections(t *testing.T) {
+	path := build(t)
+	w := newWorld(t, delta)
+	glob, list, x, y := at("east", "p/*"), listAt("west", "l"), at("east", "p/x"), at("west", "y")
+	w.set(w.east, x, "1")
+	w.list(w.west, list, located(y))
+	w.redirect(w.west, y, x)
+	flags := []string{"watch", "--bootstrap", w.bootstrap, "--output", "json", "--once"}
+	p := launch(t, path, append(flags, glob, list)...)
+	out, err := io.ReadAll(p.stdout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := w.hide.Replace(string(out))
+	for _, want := range []string{
+		w.updated(x, "1", "EAST"), from(w.updated(y, "1", "EAST"), y, x), complete(glob), complete(list), up("EAST"), up("WEST"),
+	} {
+		if strings.Count(text, want[1:]) != 1 {
+			t.Errorf("%s\nis not once in\n%s", want, text)
+		}
+	}
+	p.ends(0)
+	p = launch(t, path, append(flags, glob, at("north", "x"))...)
+	if _, err := io.Copy(io.Discard, p.stdout); err != nil {
+		t.Fatal(err)
+	}
+	p.ends(3)
 }

@@ -101,26 +101,29 @@ func (s *session) unwatch(sub subscription.Subscription) bool {
 
 // tell prints an event of a subscription, unless that has ended.
 func (s *session) tell(sub *subscribed, ev client.Event) {
+	member := sub.Collection && ev.Name != sub.Name
 	s.mu.Lock()
 	stands := s.subs[sub.Subscription] == sub
+	if stands && !member {
+		sub.progress.note(ev) // a dump knows what is printed before it
+	}
 	s.mu.Unlock()
 	if !stands {
 		return
 	}
 	s.print(record(ev))
-	if sub.Collection && ev.Name != subscription.Wildcard && ev.Name != sub.Name {
-		return // it is about a member
+	if member {
+		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sub.note(ev)
+	sub.note(ev.Kind)
 	s.finishIfAnswered()
 }
 
 // note keeps what the newest answer was; an ambient error is none.
-func (sub *subscribed) note(ev client.Event) {
-	sub.progress.note(ev)
-	switch ev.Kind {
+func (sub *subscribed) note(k client.Kind) {
+	switch k {
 	case client.KindUpdated, client.KindSynced:
 		sub.answered, sub.bad = true, false
 	case client.KindDoesNotExist, client.KindFailed:

@@ -82,13 +82,14 @@ type Gauges struct {
 	Connected map[int]bool // by server, of those that have a stream or wait for one
 	Counts    []machine.Count
 	Accepted  []machine.Accepted
+	Throttled []machine.Throttled
 }
 
 // Gauges measures; it is empty after Close. It holds up the loop for as long as it takes to
 // look at each resource once.
 func (e *Engine) Gauges() (g Gauges) {
 	e.ask(func() {
-		g = Gauges{Connected: map[int]bool{}, Counts: e.machine.Counts(), Accepted: e.machine.Accepted()}
+		g = Gauges{Connected: map[int]bool{}, Counts: e.machine.Counts(), Accepted: e.machine.Accepted(), Throttled: e.machine.Throttled()}
 		for _, s := range e.streams {
 			g.Connected[s.number] = !e.health[s.number].failed
 		}

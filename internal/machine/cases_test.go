@@ -13,7 +13,7 @@ import (
 // why. Everything else of the first tier is a script with a case header.
 var notScripts = map[string]string{
 	"ev-sotw-add-remove":        "changes that cancel out before a message leaves need none here; stream-coalesce shows it",
-	"ev-mux-rate-empty":         "a configured request limit belongs to the writer of the stream, not to the protocol",
+	"ev-mux-rate-empty":         "a bucket of a hundred tokens is no exchange to write down; TestRate shows it",
 	"ev-mux-replace-source":     "another server is another stream that is told nothing of the first; ack-other-server shows it",
 	"ev-alias-update":           "alias-watch shows it",
 	"odcds-first-starts":        "nothing is held back until a first answer; stream-never-waits-delta shows it",

@@ -74,7 +74,7 @@ func (ch *chain) stream() *stream { return ch.streams[ch.active] }
 func (m *Machine) begin(ch *chain) {
 	before := ch.active
 	ch.active = 0
-	for !ch.last() && ch.stream().fault != nil {
+	for !ch.last() && ch.stream().unreachable() {
 		if ch.active >= before {
 			m.logServer(ch.stream(), true, "the server cannot be reached; the next one is asked")
 		}
@@ -101,13 +101,13 @@ func (m *Machine) fallBackChain(now time.Time, ch *chain) bool {
 	if ch.last() || !ch.ReachabilityOnly && !ch.lacks() {
 		return false
 	}
-	for !ch.last() && ch.stream().fault != nil {
+	for !ch.last() && ch.stream().unreachable() {
 		m.logServer(ch.stream(), true, "the server cannot be reached; the next one is asked")
 		m.move(now, ch, ch.active+1)
 	}
-	if f := ch.stream().fault; f != nil {
-		for _, ts := range ch.stream().order {
-			m.tellType(ts, f, ch)
+	if s := ch.stream(); s.unreachable() {
+		for _, ts := range s.order {
+			m.tellType(ts, s.fault, ch)
 		}
 	}
 	return true
@@ -276,20 +276,23 @@ var errMoved = errors.New("the server before it was in trouble")
 func (m *Machine) move(now time.Time, ch *chain, to int) {
 	from, dst := ch.stream(), ch.streams[to]
 	if dst.watches == 0 && dst.state == up {
-		m.letGo(dst) // it lingers, and would not say again what it was not told to stop saying
+		m.letGo(now, dst) // it lingers, and would not say again what it was not told to stop saying
 	}
-	mv := mover{m: m, now: now, ch: ch, dst: dst, was: ch.active, standing: to > ch.active}
+	mv := mover{m: m, now: now, ch: ch, dst: dst, was: from, standing: to > ch.active}
 	ch.active = to
 	for _, ts := range from.order {
 		mv.moveType(ts)
 	}
-	if dst.told == nil {
-		dst.told = &Fault{Kind: FaultConnection, Err: errMoved}
-	}
 	for _, ts := range dst.order {
-		if ts.fault != nil {
+		switch {
+		case ts.fault != nil:
 			m.tellType(ts, ts.fault, ch)
+		case dst.works():
+			m.tellTypeClear(ts, ch)
 		}
+	}
+	if dst.told == nil && !dst.works() {
+		dst.told = &Fault{Kind: FaultConnection, Err: errMoved}
 	}
 	m.wanted(now, dst, mv.watches-mv.stood)
 	m.wanted(now, from, mv.stand-mv.watches)
@@ -301,8 +304,8 @@ type mover struct {
 	now      time.Time
 	ch       *chain
 	dst      *stream
-	was      int  // the place of the old server
-	standing bool // it is of higher priority
+	was      *stream // of the old server
+	standing bool    // it is of higher priority
 
 	watches int // that moved
 	stand   int // that stand by at the old server now
@@ -402,9 +405,14 @@ func (mv *mover) moveEntry(e *entry, from, to *typeState) {
 	e.setJoining(nil)
 	mv.leaveBehind(e, from, len(joining) > 0)
 
-	before := to.entries[e.name]
+	c, before := to.star, to.entries[e.name]
+	if e.of != from.star {
+		c = to.collectionFor(mv.ch, e.name, e.of.authority)
+	} else if c.chain = mv.ch; structured(e.name) && (before != nil && before.of.chain != mv.ch || to.globOf(e.name) != nil) {
+		return // the wildcard hears of the one that is there
+	}
 	to.entries[e.name] = e
-	to.collectionFor(mv.ch, e.name, e.of.authority).adopt(e)
+	c.adopt(e)
 	e.setJoining(joining)
 	e.asked, e.noted, e.timer, e.withheld, e.pinned = false, false, 0, false, false
 	mv.sign(e)
@@ -426,9 +434,6 @@ func (mv *mover) moveEntry(e *entry, from, to *typeState) {
 	mv.watches += len(e.watches) + len(joining)
 }
 
-// mostPlaces is up to which place in a chain a server is known for what it said.
-const mostPlaces = 255
-
 // sign notes which server said what is known of an entry.
 func (mv *mover) sign(e *entry) {
 	switch {
@@ -436,9 +441,9 @@ func (mv *mover) sign(e *entry) {
 		e.from = 0
 		return
 	case !e.foreign():
-		e.from = uint8(min(mv.was+1, mostPlaces))
+		e.from = uint16(mv.was.server + 1)
 	}
-	if int(e.from) == mv.ch.active+1 {
+	if int(e.from) == mv.dst.server+1 {
 		e.from = 0
 	}
 }

@@ -104,8 +104,6 @@ func (p pattern) covers(name []byte) bool {
 	return true
 }
 
-func (p pattern) url() string { return p.before + star + p.after }
-
 // globOf finds the watched glob that covers a canonical name; nil if there is none.
 func (ts *typeState) globOf(name string) *collection {
 	if len(ts.globs) == 0 {

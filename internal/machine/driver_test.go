@@ -64,6 +64,9 @@ func newDriver(t *testing.T, s *script.Script) *driver {
 	if s.Has("server", "resource_timer_is_transient_error") {
 		server.TransientTimeout = 30 * time.Second
 	}
+	if s.Has("server", "rate_limit_settings") {
+		server.Rate = Rate{Tokens: script.RateTokens, Every: script.RateEvery}
+	}
 	c := Config{
 		Servers: []Server{server}, ResourceTimeout: 15 * time.Second, Linger: time.Second,
 		NodeAlways: s.Has("client", "node-always"), KeepDeleted: s.Has("client", "keep-deleted"),
@@ -156,6 +159,9 @@ func (d *driver) watch(words []string) *Watch {
 	}
 	if authority, ok := xdstp.AuthorityOf(w.Name); ok {
 		w.Authority, w.Source = authority, d.sourceOf(authority)
+	}
+	if d.script.Has("client", "initial_fetch_timeout") {
+		w.FetchTimeout = script.FetchTimeout
 	}
 	d.watches[words[0]] = w
 	return w

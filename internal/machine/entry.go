@@ -50,6 +50,7 @@ type entry struct {
 	gen     uint32 // grows with each change of raw
 	seen    uint32 // the last response that spoke of it
 
+	from     uint16 // who said what is known: 0 for this server, or the number of another, from 1
 	status   Status
 	ambient  ambient
 	reason   Reason // of the absence
@@ -60,7 +61,6 @@ type entry struct {
 	locator  bool   // raw says where the resource is, and is not the resource
 	orphan   bool   // told that its server is in trouble, with nothing held
 	withheld bool   // held, and the server was not told the version; not heard of since
-	from     uint8  // who said what is known: 0 for this server, or the place of another in the chain, from 1
 	pinned   bool   // wanted without watches: a glob, or a name that stands by
 	same     bool   // the response being sorted holds raw
 	// selfNamed says that raw came without a wrapper that names it.
@@ -163,7 +163,7 @@ func (n *Notice) blame(e *entry, f *Fault) {
 // server that said what is known.
 func (e *entry) server() int {
 	if e.foreign() {
-		return e.of.chain.streams[e.from-1].server
+		return int(e.from) - 1
 	}
 	return e.of.ts.stream.server
 }
@@ -208,6 +208,10 @@ func (m *Machine) confirm(e *entry, version string) {
 
 // reject notes that a resource was refused; fault.Kind is FaultRejected.
 func (m *Machine) reject(e *entry, f *Fault) {
+	if e.isGlob() {
+		m.failGlob(f.At, e.of, f, false)
+		return
+	}
 	m.spoil(e, f, StatusNacked, e.of.ts.stream.FailOnDataErrors)
 }
 

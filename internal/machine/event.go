@@ -1,6 +1,10 @@
 package machine
 
-import "github.com/xdswatch/xdswatch/internal/wire"
+import (
+	"time"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
+)
 
 // Event is something that happened.
 type Event interface{ event() }
@@ -15,6 +19,10 @@ type Watch struct {
 	Type      *Type  // of what is watched
 	Name      string // canonical; of a collection `*` or the URL of a glob
 	Authority string // of the name
+
+	// FetchTimeout is how long the watch waits for its first answer until it is told that
+	// there is none yet; 0 or less is for ever.
+	FetchTimeout time.Duration
 
 	entry *entry // of the name; nil unless started
 

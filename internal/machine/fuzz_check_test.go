@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -16,7 +17,11 @@ func (w *world) check(long bool) {
 	for _, s := range w.m.streams {
 		w.checkStream(s)
 		for _, ts := range s.order {
-			left += len(ts.entries)
+			for _, e := range ts.entries {
+				if !e.pinned {
+					left++
+				}
+			}
 		}
 	}
 	for _, c := range w.m.Counts() {
@@ -32,7 +37,7 @@ func (w *world) check(long bool) {
 			continue
 		}
 		w.checkTold(sw, &sw.told, sw.Name, md.word(sw.Name), long)
-		if !sw.agrees(md.word(sw.Name), long) {
+		if !w.murky(md, sw.Name) && !sw.agrees(md.word(sw.Name), long) {
 			w.fail("%s: %v; the server's word is %v", sw.label(), &sw.told, md.word(sw.Name))
 		}
 	}
@@ -55,17 +60,22 @@ func (w *world) checkStream(s *stream) {
 	}
 	for _, ts := range s.order {
 		md := w.model(ts.typ.URL)
+		wanted, _, _ := w.wantedOn(s.index, md)
 		if ts.busy != nil || len(ts.owed) > 0 || len(ts.changed) > 0 {
 			w.fail("%s is not at rest: busy %v, %d answers, %d changes", ts.typ.URL, ts.busy != nil, len(ts.owed), len(ts.changed))
 		}
 		for name, e := range ts.entries {
-			if e.name != name || e.noted || len(e.joining()) > 0 || len(e.watches) != md.live[name] || !e.wanted() && (md.wild == 0 || !e.known()) {
-				w.fail("entry %s is left over: %+v", name, e)
+			live := md.live[name]
+			if !w.active(sim, ts.typ.URL, name) {
+				live = 0
+			}
+			if e.name != name || e.noted || len(e.joining()) > 0 || len(e.watches) != live || e.wanted() != wanted[name] || !e.wanted() && !ts.member(e) {
+				w.fail("stream %d: entry %s is left over: %+v", s.index, name, e)
 			}
 		}
-		for name := range md.live {
+		for name := range wanted {
 			if ts.entries[name] == nil {
-				w.fail("no entry of %s", name)
+				w.fail("stream %d: no entry of %s", s.index, name)
 			}
 		}
 	}
@@ -84,8 +94,9 @@ func (w *world) checkStream(s *stream) {
 
 func (w *world) checkPicture(s *simStream, md *model) {
 	pic := s.pics[md.typ.URL]
+	names, wild, _ := w.wantedOn(s.ref.Stream, md)
 	if pic == nil {
-		if len(md.live) > 0 || md.wild > 0 {
+		if len(names) > 0 || wild {
 			w.fail("%s was never asked for", md.typ.URL)
 		}
 		return
@@ -93,18 +104,14 @@ func (w *world) checkPicture(s *simStream, md *model) {
 	if len(pic.unheard) > 0 {
 		w.fail("%s: not answered: %+v", md.typ.URL, pic.unheard)
 	}
-	same := len(pic.names) == len(md.live)
-	for name := range md.live {
-		same = same && pic.names[name]
-	}
-	if !same || pic.wild != (md.wild > 0) {
-		w.fail("%s: the server knows of %v, wildcard %v; wanted are %q, wildcard %v", md.typ.URL, pic.names, pic.wild, md.names(), md.wild > 0)
+	if !maps.Equal(pic.names, names) || pic.wild != wild {
+		w.fail("stream %d: %s: the server knows of %v, wildcard %v; wanted are %v, wildcard %v", s.ref.Stream, md.typ.URL, pic.names, pic.wild, names, wild)
 	}
 }
 
 // checkTold compares what a watch was told with what the machine holds.
 func (w *world) checkTold(sw *simWatch, k *told, name string, word *word, long bool) {
-	r, ok := w.m.Held(0, sw.Type.URL, name)
+	r, ok := w.m.Held(sourceOf(name), sw.Type.URL, name)
 	held := ok && r.Raw != nil
 	if held != (k.kind == NoticeUpdated) || held && decodeValue(r.Raw) != k.value {
 		w.fail("%s: %s: %v; the machine holds %q, status %v", sw.label(), name, k, decodeValue(r.Raw), r.Status)
@@ -112,13 +119,15 @@ func (w *world) checkTold(sw *simWatch, k *told, name string, word *word, long b
 	if !held {
 		return
 	}
-	s := w.m.streamFor(0, 0, sw.Type.URL)
-	own := s.types[sw.Type.URL].entries[name].fault
-	calm := own == nil && (s.fault == nil || sw.Wildcard)
+	s := w.chain(sw.Type.URL, name).stream()
+	ts := s.types[sw.Type.URL]
+	own := ts.entries[name].fault
+	served := ts.fault == nil && s.fault == nil && (s.told == nil || s.state == up && s.responded)
+	calm := own == nil && (served || sw.Wildcard)
 	if own != nil && k.ambient == nil || calm && k.ambient != nil {
 		w.fail("%s: %s: %v; trouble of its own %v, of the server %v", sw.label(), name, k, own, s.fault)
 	}
-	if !word.unsure && word.held && word.fault != (own != nil) {
+	if !w.murky(w.model(sw.Type.URL), name) && !word.unsure && word.held && word.fault != (own != nil) {
 		w.fail("%s: %s has the fault %v; the server's word is %v", sw.label(), name, own, word)
 	}
 }
@@ -132,6 +141,9 @@ func (w *world) checkWild(sw *simWatch, md *model, long bool) {
 		names[name] = true
 	}
 	for name := range names {
+		if isGlobURL(name) || sw.Name != star && globOver(name) != sw.Name || w.murky(md, name) {
+			continue
+		}
 		k, word := sw.members[name], md.word(name)
 		if k == nil {
 			k = &told{}

@@ -3,6 +3,7 @@ package machine
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -37,7 +38,7 @@ func (w *world) random(md *model) *simResponse {
 		r.nonce = ""
 	}
 	for range w.next(6) {
-		name := string(rune('a' + w.next(8)))
+		name := w.anyName()
 		en := simEntry{outer: name, inner: name, value: fmt.Sprint(w.next(4)), noise: byte(w.next(2)), version: fmt.Sprint(w.next(3))}
 		if !w.policy.delta && md.typ.NameField != 0 && w.next(3) > 0 {
 			en.outer = ""
@@ -63,13 +64,13 @@ func (w *world) random(md *model) *simResponse {
 	}
 	if w.policy.delta {
 		for range max(0, w.next(6)-2) {
-			r.removed = append(r.removed, string(rune('a'+w.next(8))))
+			r.removed = append(r.removed, w.anyName())
 		}
 	}
 	for range max(0, w.next(8)-5) {
-		name := "\x00abcdefgh"[w.next(9):][:1]
-		if name == "\x00" {
-			name = ""
+		name := ""
+		if w.next(9) > 0 {
+			name = w.anyName()
 		}
 		r.errors = append(r.errors, simError{name, []int32{0, 5, 7, 14}[w.next(4)]})
 	}
@@ -80,18 +81,21 @@ func (w *world) random(md *model) *simResponse {
 func (w *world) receive(s *simStream, r *simResponse) {
 	w.say("recv %v %s v%s %s entries %v removed %v errors %v", s.ref, r.md.typ.URL, r.version, r.nonce, r.entries[:min(len(r.entries), 8)], r.removed, r.errors)
 	w.sent = append(w.sent, r)
-	pic := s.pics[r.md.typ.URL]
+	pic, l := s.pics[r.md.typ.URL], w.line(r.ref.Stream, r.md)
+	l.say(r)
 	switch {
 	case pic == nil:
 		r.ignored = true
 		s.ignored[r.md.typ.URL] = r.nonce
-	case r.md.busy != nil:
+	case l.busy != nil:
 		r.blurred = true // the machine takes it when the earlier one is done
 		pic.newest = r.nonce
 	default:
-		r.md.busy = r
+		l.busy = r
 		pic.newest = r.nonce
-		r.take(pic.wild)
+		r.applies, r.epochs = map[string]int{}, map[string]int{}
+		r.take(w, sourceOld)
+		r.take(w, sourceA)
 	}
 }
 
@@ -120,7 +124,7 @@ func (w *world) pictureOf(s *simStream, url string, node bool) (pic *picture, fi
 	if w.perType && w.m.streams[s.ref.Stream].url != url {
 		w.fail("type %s on the stream of another", url)
 	}
-	if md.busy != nil && md.busy.ref == s.ref && !md.busy.blurred {
+	if busy := w.line(s.ref.Stream, md).busy; busy != nil && busy.ref == s.ref && !busy.blurred {
 		w.fail("a request of %s between a response and its answer", url)
 	}
 	pic = s.pics[url]
@@ -147,10 +151,10 @@ func (w *world) requestSotW(s *simStream, msg []byte) {
 		w.fail("names are not a sorted set: %q", r.ResourceNames)
 	}
 	legacy := !pic.named && len(r.ResourceNames) == 0
-	if legacy && w.watching(s) && (md.wild == 0 || md.explicit > 0 || len(md.live) > 0) {
-		w.fail("an accidental wildcard: %d wildcard watches, %d explicit, names %q", md.wild, md.explicit, md.names())
+	if legacy && w.watching(s) {
+		w.checkLegacy(s, md)
 	}
-	w.answerSotW(pic, md, &r)
+	w.answerSotW(s, pic, md, &r)
 	pic.named = pic.named || len(r.ResourceNames) > 0
 	was := pic.wild
 	pic.wild, pic.names = legacy, map[string]bool{}
@@ -166,38 +170,51 @@ func (w *world) requestSotW(s *simStream, msg []byte) {
 	}
 }
 
-func (w *world) answerSotW(pic *picture, md *model, r *discoveryv3.DiscoveryRequest) {
+// checkLegacy: everything is asked for by a request without names, and nothing else is
+// wanted.
+func (w *world) checkLegacy(s *simStream, md *model) {
+	if names, wild, explicit := w.wantedOn(s.ref.Stream, md); !wild || explicit || len(names) > 0 {
+		w.fail("an accidental wildcard: wanted is one %v, explicit %v, names %v", wild, explicit, names)
+	}
+}
+
+func (w *world) answerSotW(s *simStream, pic *picture, md *model, r *discoveryv3.DiscoveryRequest) {
+	l := w.line(s.ref.Stream, md)
 	if len(pic.unheard) == 0 {
-		if r.ErrorDetail != nil || pic.answered && md.accepted != "?" && r.VersionInfo != md.accepted {
-			w.fail("a change of interest with version %q, accepted %q, error %v", r.VersionInfo, md.accepted, r.ErrorDetail)
+		if r.ErrorDetail != nil || pic.answered && l.accepted != "?" && r.VersionInfo != l.accepted {
+			w.fail("a change of interest with version %q, accepted %q, error %v", r.VersionInfo, l.accepted, r.ErrorDetail)
 		}
 		if !pic.answered && r.VersionInfo != "" {
-			w.carried(md, r.VersionInfo)
+			w.carried(s, md, r.VersionInfo)
 		}
 		return
 	}
 	a, v := pic.unheard[0], pic.verdicts[0]
 	pic.unheard, pic.verdicts, pic.answered = nil, nil, true
 	w.verdict(v, r.ErrorDetail != nil)
-	want := md.accepted
+	want := l.accepted
 	if r.ErrorDetail == nil {
 		want = a.version
-		md.accepted = want
+		l.accepted = want
 	}
 	if want != "?" && r.VersionInfo != want {
 		w.fail("answer to %q has version %q, want %q", a.nonce, r.VersionInfo, want)
 	}
-	if md.accepted == "?" {
-		md.accepted = r.VersionInfo
+	if l.accepted == "?" {
+		l.accepted = r.VersionInfo
 	}
 }
 
 // carried: a version on a new stream is the last accepted one, and nothing is waited for.
-func (w *world) carried(md *model, version string) {
-	if md.accepted != "?" && version != md.accepted {
-		w.fail("a request before any response has version %q, accepted was %q", version, md.accepted)
+func (w *world) carried(s *simStream, md *model, version string) {
+	if l := w.line(s.ref.Stream, md); l.accepted != "?" && version != l.accepted {
+		w.fail("a request before any response has version %q, accepted was %q", version, l.accepted)
 	}
-	for _, name := range md.names() {
+	names, _, _ := w.wantedOn(s.ref.Stream, md)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if isGlobURL(name) || w.murky(md, name) {
+			continue
+		}
 		if word := md.word(name); !word.held && !word.absent && !word.unsure {
 			w.fail("a request before any response carries version %q although %s is waited for: %v", version, name, word)
 		}
@@ -231,12 +248,10 @@ func (w *world) requestDelta(s *simStream, msg []byte) {
 		pic.unheard, pic.verdicts = pic.unheard[1:], pic.verdicts[1:]
 	}
 	if first {
-		w.initial(md, r.InitialResourceVersions)
+		w.initial(s, md, r.InitialResourceVersions)
 		if len(add) == 0 {
 			pic.wild = true
-			if md.wild == 0 || md.explicit > 0 || len(md.live) > 0 {
-				w.fail("an accidental wildcard: %d wildcard watches, %d explicit, names %q", md.wild, md.explicit, md.names())
-			}
+			w.checkLegacy(s, md)
 		}
 	} else if len(r.InitialResourceVersions) > 0 {
 		w.fail("initial versions in a later request")
@@ -267,18 +282,22 @@ func (w *world) subscribe(pic *picture, add, sub []string) {
 }
 
 // initial: the first request of a stream tells of everything that is held, and no more.
-func (w *world) initial(md *model, versions map[string]string) {
+func (w *world) initial(s *simStream, md *model, versions map[string]string) {
+	l := w.line(s.ref.Stream, md)
 	var busy map[string]int // may be in by half
-	if md.busy != nil {
-		busy = md.busy.mentions()
+	if l.busy != nil {
+		busy = l.busy.mentions()
 	}
 	for name, version := range versions {
-		if word := md.word(name); busy[name] == 0 && !word.unsure && (!word.held || word.version != version) {
+		if !l.said[name][version] || !w.active(s, md.typ.URL, name) && !w.murky(md, name) {
+			w.fail("initial version %q of %s, which this server never gave, or does not serve", version, name)
+		}
+		if word := md.word(name); busy[name] == 0 && !w.murky(md, name) && !word.unsure && (!word.held || word.version != version) {
 			w.fail("initial version %q of %s: %v", version, name, word)
 		}
 	}
 	for name, word := range md.words {
-		if _, ok := versions[name]; !w.budget && word.held && !ok && !word.unsure && busy[name] == 0 && (md.live[name] > 0 || md.wild > 0) {
+		if _, ok := versions[name]; !w.budget && word.held && !ok && !word.unsure && !w.murky(md, name) && busy[name] == 0 && md.covered(name) && w.active(s, md.typ.URL, name) {
 			w.fail("no initial version of %s: %v", name, word)
 		}
 	}

@@ -52,6 +52,10 @@ type world struct {
 	m       *Machine
 	policy  policy
 	perType bool
+	many    bool // servers
+	globs   bool // and names that they cover
+	clear   bool // no wildcards beside names that globs cover: see murky
+	lines   map[lineKey]*line
 	budget  bool   // first requests are kept small
 	hated   *model // the server ends streams that ask for it; nil for none
 	now     time.Time
@@ -83,7 +87,7 @@ const (
 )
 
 func newWorld(t testing.TB, b []byte) *world {
-	w := &world{TB: t, source: source{b}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), streams: map[int]*simStream{}, trouble: map[int]bool{}, dead: map[*Watch]bool{}}
+	w := &world{TB: t, source: source{b}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), streams: map[int]*simStream{}, trouble: map[int]bool{}, dead: map[*Watch]bool{}, lines: map[lineKey]*line{}}
 	flags := w.next(256)
 	w.policy = policy{delta: flags&1 != 0, keep: flags&4 != 0, drop: flags&8 != 0}
 	w.perType = flags&2 != 0
@@ -91,7 +95,9 @@ func newWorld(t testing.TB, b []byte) *world {
 	if flags&16 != 0 {
 		server.TransientTimeout = 30 * time.Second
 	}
-	w.m = New(Config{Servers: []Server{server}, Sources: []Source{{Servers: []int{0}}}, ResourceTimeout: 15 * time.Second, Linger: time.Second, NodeAlways: flags&32 != 0})
+	w.many, w.globs = flags&64 != 0, flags&128 != 0
+	servers, sources := w.newSources(server)
+	w.m = New(Config{Servers: servers, Sources: sources, ResourceTimeout: 15 * time.Second, Linger: time.Second, NodeAlways: flags&32 != 0})
 	for _, typ := range []*Type{
 		{URL: "type.googleapis.com/envoy.config.cluster.v3.Cluster", FullState: true, NameField: 1},
 		{URL: "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment", NameField: 1},
@@ -100,7 +106,9 @@ func newWorld(t testing.TB, b []byte) *world {
 		w.models = append(w.models, newModel(typ))
 	}
 	if w.budget = w.policy.delta && w.next(4) == 0; w.budget {
-		*w.m.budgets[0] = 50 + w.next(100)
+		for _, budget := range w.m.budgets {
+			*budget = 50 + w.next(100)
+		}
 	}
 	if n := w.next(9); n < 3 {
 		w.hated = w.models[n]
@@ -290,6 +298,10 @@ func (w *world) settle(long bool) {
 	}
 	for i := 0; i < 100 && w.heldBack(); i++ {
 		w.pass(10 * time.Second)
+		w.prompt(0)
+	}
+	for range 3 { // for what was asked for last
+		w.pass(100 * time.Millisecond)
 		w.prompt(0)
 	}
 	if long {

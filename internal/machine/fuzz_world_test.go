@@ -29,12 +29,28 @@ func (w *world) push(ev Event) { w.queue = append(w.queue, ev) }
 
 func (w *world) start() {
 	md := w.models[w.next(3)]
-	n := w.next(12)
+	kinds := 12
+	if w.globs {
+		kinds += len(structuredNames) + len(globURLs)
+	}
+	n := w.next(kinds)
 	watch := &Watch{Type: md.typ, Name: string(rune('a' + n))}
-	if n >= 8 {
+	switch {
+	case n >= 12+len(structuredNames):
+		watch.Name, watch.Wildcard = globURLs[n-12-len(structuredNames)], true
+	case n >= 12:
+		watch.Name = structuredNames[n-12]
+	case n >= 8:
 		watch.Name, watch.Wildcard, watch.Explicit = star, true, n >= 10
 	}
-	if n == 8 && md.wild > 0 || watch.Wildcard && n%2 == 0 && md.typ.NameField == 0 {
+	watch.Source = int32(sourceOf(watch.Name))
+	if structured(watch.Name) {
+		watch.Authority = "a"
+	}
+	if watch.Name == star && w.clear {
+		return
+	}
+	if n == 8 && md.wild > 0 || watch.Name == star && n%2 == 0 && md.typ.NameField == 0 {
 		return // fewer wildcards
 	}
 	sw := &simWatch{Watch: watch, members: map[string]*told{}}
@@ -167,7 +183,10 @@ func (w *world) flush() {
 	}
 	events := w.queue
 	w.queue = nil
+	before, types := w.actives(), w.types()
 	fx := w.m.Step(w.now, events...)
+	w.moved(before, len(events) == 1)
+	w.remade(types)
 	if at, ok := w.m.Deadline(); ok && at.Before(w.now) {
 		w.fail("the deadline %v is in the past of %v", at, w.now)
 	}
@@ -196,7 +215,7 @@ func (w *world) flush() {
 		if wait.Abandoned && wait.Gen == s.ref.Gen+1 {
 			s.ref = wait.Ref // it was closed
 		}
-		if s.ref != wait.Ref || s.state != idle || wait.Responded != s.responded && !laid || wait.Abandoned && s.responded {
+		if s.ref != wait.Ref || s.state != idle || wait.Responded != s.responded && !laid && !(wait.Abandoned && len(events) > 1) || wait.Abandoned && s.responded && len(events) == 1 {
 			w.fail("wait of %+v on stream %+v", wait, s)
 		}
 		if laid && !s.responded {
@@ -214,8 +233,9 @@ func (w *world) flush() {
 }
 
 // suspects says whether the machine has just laid the end of a stream to a type.
+// Of one that nothing is watched on any more that cannot be seen afterwards.
 func (w *world) suspects(stream int) bool {
-	return slices.ContainsFunc(w.m.streams[stream].order, func(ts *typeState) bool {
+	return len(w.m.streams[stream].order) == 0 || slices.ContainsFunc(w.m.streams[stream].order, func(ts *typeState) bool {
 		return ts.fault != nil && ts.until.Equal(w.now.Add(ts.hold))
 	})
 }
@@ -249,7 +269,7 @@ func (w *world) handled(s *simStream) {
 // watching says whether anything on a stream is wanted.
 func (w *world) watching(s *simStream) bool {
 	return slices.ContainsFunc(w.watches, func(sw *simWatch) bool {
-		return !w.perType || w.m.streams[s.ref.Stream].url == sw.Type.URL
+		return w.chain(sw.Type.URL, sw.Name).reaches(s.ref.Stream)
 	})
 }
 
@@ -260,23 +280,31 @@ func (w *world) lost() {
 			if s.state == idle {
 				delete(w.trouble, s.index)
 			}
-			w.forget(s.url)
+			w.forget(s)
 		}
 	}
 }
 
-func (w *world) forget(url string) {
+func (w *world) forget(s *stream) {
 	for _, md := range w.models {
-		if url != "" && url != md.typ.URL {
+		if s.url != "" && s.url != md.typ.URL {
 			continue
 		}
-		if md.busy != nil {
-			md.busy.gone = true
+		l := w.line(s.index, md)
+		if l.busy != nil {
+			l.busy.gone = true
 		}
-		md.busy, md.accepted = nil, ""
-		md.words = map[string]*word{}
+		l.busy, l.accepted = nil, ""
+		for name := range md.words {
+			switch ch := w.chain(md.typ.URL, name); {
+			case !w.many:
+				delete(md.words, name)
+			case ch.stream() == s:
+				md.doubt(name)
+			}
+		}
 		for _, r := range w.sent {
-			if r.md == md {
+			if r.md == md && r.ref.Stream == s.index {
 				r.gone = true
 			}
 		}
@@ -291,7 +319,7 @@ func (w *world) open(o Open) {
 	}
 	if o.Gen > s.ref.Gen+1 {
 		delete(w.trouble, o.Stream)
-		w.forget(w.m.streams[o.Stream].url) // it was given up in between
+		w.forget(w.m.streams[o.Stream]) // it was given up in between
 	}
 	*s = simStream{ref: o.Ref, state: opening}
 }
@@ -317,7 +345,7 @@ func (w *world) finish(ref Ref) {
 		return
 	}
 	r.bad = unknown
-	if !r.blurred && !r.gone {
+	if !r.blurred && !r.gone && !r.torn {
 		r.bad = r.judge(w.policy.delta)
 	}
 	w.expect(s, r, live)
@@ -325,10 +353,11 @@ func (w *world) finish(ref Ref) {
 	if r.gone {
 		return
 	}
-	r.md.busy = nil
+	l := w.line(ref.Stream, r.md)
+	l.busy = nil
 	for _, later := range w.sent {
-		if s := w.stream(later.ref.Stream); later.md == r.md && later.blurred && !later.ignored && later.ref == s.ref && s.state == up {
-			r.md.busy = later
+		if s := w.stream(later.ref.Stream); later.ref.Stream == ref.Stream && later.md == r.md && later.blurred && !later.ignored && later.ref == s.ref && s.state == up {
+			l.busy = later
 		}
 	}
 }
@@ -349,12 +378,12 @@ func (w *world) expect(s *simStream, r *simResponse, live bool) {
 		pic.unheard = append(pic.unheard, answer{version: r.version, nonce: r.nonce})
 		pic.verdicts = append(pic.verdicts, r.bad)
 	}
-	switch {
+	switch l := w.line(r.ref.Stream, r.md); {
 	case r.gone:
+	case r.bad == unknown, r.bad == good && w.many && !live:
+		l.accepted = "?"
 	case r.bad == good:
-		r.md.accepted = r.version
-	case r.bad == unknown:
-		r.md.accepted = "?"
+		l.accepted = r.version
 	}
 }
 
@@ -372,7 +401,7 @@ func (w *world) tell(n Notice) {
 		if w.dead[watch] {
 			w.fail("notice %+v is told to a watch that was stopped: %s", n, sw.label())
 		}
-		if watch.Type.URL != n.TypeURL || !watch.Wildcard && watch.Name != n.Name {
+		if watch.Type.URL != n.TypeURL || watch.Name != n.Name && watch.Name != star && (!watch.Wildcard || globOver(n.Name) != watch.Name) {
 			w.fail("notice %+v is told to %s", n, sw.label())
 		}
 		if !slices.Contains(w.watches, sw) {
@@ -382,16 +411,16 @@ func (w *world) tell(n Notice) {
 		sw.listen(n)
 	}
 	late := len(n.To) == 1 && len(n.All) == 0 && slices.Contains(w.started, n.To[0])
-	if n.Name != star && !late {
+	if n.Name != star && !isGlobURL(n.Name) && !late {
 		w.timeout(n)
 	}
 }
 
 func (w *simWatch) listen(n Notice) {
 	switch {
-	case n.Name == star && n.Kind == NoticeSynced:
+	case n.Name == w.Name && n.Kind == NoticeSynced:
 		w.synced = true
-	case n.Name == star || !w.Wildcard:
+	case n.Name == w.Name:
 		w.hear(n)
 	default:
 		if w.members[n.Name] == nil {
@@ -403,13 +432,17 @@ func (w *simWatch) listen(n Notice) {
 
 // timeout takes what the machine concluded by itself.
 func (w *world) timeout(n Notice) {
-	word := w.model(n.TypeURL).word(n.Name)
+	md := w.model(n.TypeURL)
+	if w.murky(md, n.Name) {
+		return
+	}
+	word := md.word(n.Name)
 	if w.budget && word.held && n.silent() {
 		word.remove(n.Kind == NoticeAmbient)
 		return
 	}
 	fired := n.Kind == NoticeDoesNotExist && n.Reason == ReasonTimeout || n.Kind == NoticeFailed && n.Fault.Kind == FaultTimeout
-	r, _ := w.m.Held(0, n.TypeURL, n.Name)
+	r, _ := w.m.Held(sourceOf(n.Name), n.TypeURL, n.Name)
 	switch {
 	case !fired || word.unsure:
 	case word.held && r.Raw != nil: // came later in the same step

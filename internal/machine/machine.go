@@ -43,6 +43,10 @@ type Server struct {
 	// TransientTimeout is gRFC A88's resource_timer_is_transient_error: when it is
 	// positive it is the timeout, and its firing is an error in place of an absence.
 	TransientTimeout time.Duration
+	// NodeAlways is as that of [Config], for this server.
+	NodeAlways bool
+	// Rate is of each of the server's streams.
+	Rate Rate
 }
 
 // Type is a resource type. One value stands for one type URL.
@@ -65,6 +69,9 @@ type Machine struct {
 	lastTimer uint32
 	budgets   []*int // of each server's first requests, in bytes; 0 for none
 	fx        Effects
+
+	fetches     fetches // that run
+	fetchSerial uint64
 
 	found []*entry // what a response speaks of; used again
 }
@@ -94,6 +101,7 @@ func (m *Machine) Step(now time.Time, events ...Event) Effects {
 	for _, ev := range events {
 		m.handle(now, ev)
 	}
+	m.expireFetches(now)
 	for _, s := range m.streams {
 		m.expire(now, s)
 		m.send(now, s)
@@ -139,6 +147,7 @@ func (m *Machine) handle(now time.Time, ev Event) {
 	case Tick:
 		if ev.Stalled {
 			m.restartTimers(now)
+			m.restartFetches(now)
 		}
 	}
 }
@@ -150,6 +159,7 @@ func (m *Machine) Deadline() (at time.Time, ok bool) {
 			at, ok = t, true
 		}
 	}
+	earliest(m.nextFetch())
 	for _, s := range m.streams {
 		earliest(s.lingerUntil)
 		earliest(s.timerAt())

@@ -31,14 +31,13 @@ type model struct {
 	typ      *Type
 	words    map[string]*word
 	live     map[string]int // watches by name
+	globs    map[string]int // watches of globs
 	wild     int            // watches of the wildcard
-	explicit int
-	accepted string // version of the last accepted response; SotW
-	busy     *simResponse
+	everWild bool
 }
 
 func newModel(t *Type) *model {
-	return &model{typ: t, words: map[string]*word{}, live: map[string]int{}}
+	return &model{typ: t, words: map[string]*word{}, live: map[string]int{}, globs: map[string]int{}}
 }
 
 func (md *model) word(name string) *word {
@@ -55,11 +54,25 @@ func (md *model) doubt(name string) {
 	w.epoch++
 }
 
+// covered says whether anybody wants a resource.
+func (md *model) covered(name string) bool {
+	return md.live[name] > 0 || md.wild > 0 || md.globs[globOver(name)] > 0 || md.globs[name] > 0
+}
+
 func (md *model) start(w *Watch) {
-	if w.Wildcard {
+	switch {
+	case w.Name == star:
 		md.wild++
-		if w.Explicit {
-			md.explicit++
+		md.everWild = true
+		return
+	case w.Wildcard:
+		if md.globs[w.Name]++; md.globs[w.Name] == 1 {
+			for name, word := range md.words {
+				if globOver(name) == w.Name {
+					word.epoch++
+					word.unsure = word.unsure || word.absent || word.fault || !md.covered(name)
+				}
+			}
 		}
 		return
 	}
@@ -74,10 +87,15 @@ func (md *model) start(w *Watch) {
 
 // stop ends a watch; asked says that the server is still being asked for everything.
 func (md *model) stop(w *Watch, asked bool) {
-	if w.Wildcard {
+	if w.Name == star {
 		md.wild--
-		if w.Explicit {
-			md.explicit--
+	} else if w.Wildcard {
+		if md.globs[w.Name]--; md.globs[w.Name] == 0 {
+			for name := range md.words {
+				if !md.covered(name) {
+					md.doubt(name)
+				}
+			}
 		}
 	} else if md.live[w.Name]--; md.live[w.Name] == 0 {
 		delete(md.live, w.Name)
@@ -91,7 +109,7 @@ func (md *model) stop(w *Watch, asked bool) {
 // left doubts what only the wildcard held.
 func (md *model) left() {
 	for name := range md.words {
-		if md.live[name] == 0 {
+		if md.live[name] == 0 && md.globs[globOver(name)] == 0 {
 			md.doubt(name)
 		}
 	}
@@ -170,6 +188,7 @@ type simResponse struct {
 
 	ignored bool
 	blurred bool // taken at a time that the model does not know exactly
+	torn    bool // names of it moved to another server meanwhile
 	gone    bool // its stream was given up meanwhile: nothing of it is kept
 	bad     verdict
 	applies map[string]int // mentioned names that are wanted for certain → epoch
@@ -238,14 +257,19 @@ func (r *simResponse) mentions() map[string]int {
 	return n
 }
 
-// take notes what is wanted when the machine takes the response.
-func (r *simResponse) take(wildTold bool) {
-	r.applies = map[string]int{}
+// take notes what is wanted of a source when the machine takes the response.
+func (r *simResponse) take(w *world, src int) {
 	md := r.md
+	s := w.stream(r.ref.Stream)
+	pic := s.pics[md.typ.URL]
 	consider := func(name string) {
-		if w := md.word(name); wildTold || md.live[name] > 0 {
-			r.applies[name] = w.epoch
-		} else {
+		switch {
+		case name != "" && (sourceOf(name) != src || !w.active(s, md.typ.URL, name)):
+		case isGlobURL(name) && md.globs[name] == 0:
+			md.doubt(name)
+		case pic.wild, md.live[name] > 0, md.globs[name] > 0, pic.names[globOver(name)] && md.globs[globOver(name)] > 0:
+			r.applies[name] = md.word(name).epoch
+		default:
 			md.doubt(name)
 		}
 	}
@@ -255,9 +279,10 @@ func (r *simResponse) take(wildTold bool) {
 	for _, e := range r.errors {
 		consider(e.name)
 	}
-	r.epochs = map[string]int{}
-	for name, w := range md.words {
-		r.epochs[name] = w.epoch
+	for name, word := range md.words {
+		if sourceOf(name) == src && w.active(s, md.typ.URL, name) {
+			r.epochs[name] = word.epoch
+		}
 	}
 }
 
@@ -277,7 +302,7 @@ func (r *simResponse) judge(delta bool) verdict {
 		switch {
 		case name == "":
 			v = bad
-		case mentions[name] > 1, en.kind == entryBad, en.kind == entryWrongType:
+		case mentions[name] > 1, en.kind == entryBad, en.kind == entryWrongType, isGlobURL(name):
 			worse(name)
 		case en.kind == entryBodiless && !delta:
 			if w := r.md.word(name); w.unsure {
@@ -320,7 +345,7 @@ func (r *simResponse) apply(p policy) {
 		return
 	}
 	if r.blurred {
-		r.take(false)
+		r.known()
 		for name := range r.md.words {
 			r.md.doubt(name)
 		}
@@ -330,7 +355,7 @@ func (r *simResponse) apply(p policy) {
 	for _, en := range r.entries {
 		name := en.name(r.md.typ)
 		w := r.sure(name)
-		if w == nil || mentions[name] > 1 {
+		if w == nil || mentions[name] > 1 || isGlobURL(name) {
 			continue
 		}
 		switch {
@@ -350,7 +375,7 @@ func (r *simResponse) apply(p policy) {
 	}
 	for name, n := range mentions {
 		w := r.sure(name)
-		if w == nil || n == 1 {
+		if w == nil || n == 1 || isGlobURL(name) {
 			continue
 		}
 		w.refuse(p.drop)
@@ -360,13 +385,23 @@ func (r *simResponse) apply(p policy) {
 		}
 	}
 	for _, name := range r.removed {
-		if w := r.sure(name); w != nil && mentions[name] == 1 {
-			w.remove(p.keep)
+		if mentions[name] == 1 {
+			r.applyRemoval(name, p)
 		}
 	}
 	r.applyErrors(p, mentions)
 	if !p.delta && r.md.typ.FullState && mentions[""] == 0 {
 		r.applyAbsence(p, mentions)
+	}
+}
+
+// known makes words for all that a response names.
+func (r *simResponse) known() {
+	for name := range r.mentions() {
+		r.md.word(name)
+	}
+	for _, e := range r.errors {
+		r.md.word(e.name)
 	}
 }
 
@@ -391,10 +426,35 @@ func (r *simResponse) applyErrors(p policy, mentions map[string]int) {
 		if w == nil || e.code == 0 || mentions[e.name] > 0 || earlier {
 			continue
 		}
-		if e.code == codeNotFound {
-			w.remove(p.keep)
-		} else {
+		if e.code == codeNotFound || isGlobURL(e.name) && e.code == codePermissionDenied && p.drop {
+			r.applyRemoval(e.name, p)
+		} else if !isGlobURL(e.name) {
 			w.refuse(p.drop && e.code == codePermissionDenied)
+		}
+	}
+}
+
+// applyRemoval takes a resource as gone, or with a glob all that are in it.
+func (r *simResponse) applyRemoval(name string, p policy) {
+	if !isGlobURL(name) {
+		if w := r.sure(name); w != nil {
+			w.remove(p.keep)
+		}
+		return
+	}
+	if _, ok := r.applies[name]; !ok {
+		return
+	}
+	for member, w := range r.md.words {
+		epoch, ok := r.epochs[member]
+		switch {
+		case globOver(member) != name:
+		case !ok || epoch != w.epoch:
+			w.unsure = true
+		case w.held:
+			w.remove(p.keep)
+		case w.fault:
+			w.unsure = true // a member that was refused is gone, a name that timed out is not
 		}
 	}
 }

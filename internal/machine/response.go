@@ -88,6 +88,7 @@ var (
 func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	s.clock.hold(now)
 	s.ttls.clock.hold(now)
+	s.pauses.hold(now)
 	s.responded, s.reading = true, false
 	s.undelivered = append(s.undelivered, s.ref())
 	m.take(now, s, r)
@@ -268,8 +269,9 @@ func (e *entry) see(resp *response) {
 func (ts *typeState) newMember(name []byte, canonical string) *entry {
 	c := ts.globOf(canonical)
 	switch {
-	case c != nil && c.self.asked:
-	case ts.told != wildNone:
+	case c != nil && c.wanted() && ts.told != wildNone: // it may come because of either
+	case c != nil && c.self.asked && ts.told == wildNone:
+	case ts.told != wildNone && !xdstp.IsGlob(canonical):
 		c = ts.star
 	default:
 		return nil

@@ -62,6 +62,10 @@ func (m *Machine) send(now time.Time, s *stream) {
 	if s.state != up || s.writing != nil {
 		return
 	}
+	if at := s.Rate.ready(&s.throttle); now.Before(at) {
+		m.holdBack(now, s, at)
+		return
+	}
 	var pure []*typeState
 	for _, ts := range s.order {
 		ts.sendAt = time.Time{}
@@ -142,7 +146,7 @@ func (m *Machine) write(now time.Time, ts *typeState) bool {
 		}
 	}
 	var node []byte
-	if !s.nodeSent || m.config.NodeAlways {
+	if !s.nodeSent || m.config.NodeAlways || s.NodeAlways {
 		node = s.node
 	}
 	var msg [][]byte
@@ -165,6 +169,7 @@ func (m *Machine) write(now time.Time, ts *typeState) bool {
 		ts.largest = max(ts.largest, n.Size)
 	}
 	ts.asked, s.nodeSent = true, true
+	s.Rate.take(now, &s.throttle)
 	s.writing = ts
 	m.fx.Notify = append(m.fx.Notify, n)
 	m.fx.Send = append(m.fx.Send, Send{s.ref(), msg})
@@ -262,7 +267,7 @@ func (ts *typeState) leaveWild() {
 	ts.told, ts.starting, c.known, c.timer = wildNone, false, false, 0
 	c.forgetState()
 	for _, e := range ts.entries {
-		if e.of == c {
+		if e.of == c && !e.noted {
 			ts.forget(e)
 		}
 	}

@@ -41,6 +41,9 @@ type stream struct {
 	clock     clock
 	timers    []timer // in order of at
 	ttls      ttls    // of all incarnations
+	pauses    clock   // how long handlers held up reading; its start is nothing
+	parked    []fetch // that came due in a pause
+	throttle  throttle
 
 	// undelivered are the incarnations that a response came from of which handlers are
 	// still told: one, unless the stream was given up under the first.
@@ -72,6 +75,14 @@ func (c *clock) at(now time.Time) time.Duration {
 		now = c.since
 	}
 	return now.Sub(c.start) - c.held
+}
+
+// stood is for how long the clock stood still, ever.
+func (c *clock) stood(now time.Time) time.Duration {
+	if c.since.IsZero() {
+		return c.held
+	}
+	return c.held + now.Sub(c.since)
 }
 
 func (c *clock) hold(now time.Time) {
@@ -154,7 +165,7 @@ func (m *Machine) restartTimers(now time.Time) {
 // expire does what time demands of a stream.
 func (m *Machine) expire(now time.Time, s *stream) {
 	if !s.lingerUntil.IsZero() && !now.Before(s.lingerUntil) {
-		m.letGo(s)
+		m.letGo(now, s)
 	}
 	var fired []timer
 	for at := s.timerAt(); !at.IsZero() && !now.Before(at); at = s.timerAt() {
@@ -215,6 +226,7 @@ func (m *Machine) readOn(now time.Time, s *stream) {
 	s.reading = true
 	s.clock.release(now)
 	s.ttls.clock.release(now)
+	m.resume(now, s)
 	m.fx.Read = append(m.fx.Read, s.ref())
 }
 
@@ -262,6 +274,7 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	}
 	s.timers, s.writing = nil, nil
 	s.ttls.clock.release(now)
+	m.resume(now, s)
 	s.lingerUntil = time.Time{}
 	if !s.prune() && s.responded {
 		s.rest()
@@ -313,7 +326,8 @@ func (s *stream) prune() bool {
 
 // letGo ends a stream that nobody needs any more. Where the server had not spoken yet a
 // pause follows, lest a program that watches and stops dials without end.
-func (m *Machine) letGo(s *stream) {
+func (m *Machine) letGo(now time.Time, s *stream) {
+	m.resume(now, s)
 	began := !m.retract(s.ref())
 	if began {
 		m.fx.Close = append(m.fx.Close, s.ref())
@@ -406,6 +420,13 @@ func (m *Machine) tellType(ts *typeState, f *Fault, only *chain) {
 // troubled says whether a response is news of the server.
 func (s *stream) troubled() bool { return s.fault != nil || s.told != nil }
 
+// unreachable says that the server is in trouble and has not spoken since: a response that
+// is being worked on has not ended the trouble yet, but it will.
+func (s *stream) unreachable() bool { return s.fault != nil && !s.responded }
+
+// works says that the server has spoken on this incarnation, and nothing is wrong with it.
+func (s *stream) works() bool { return s.state == up && s.responded && s.fault == nil }
+
 // recovered: the first response after trouble clears what was told of it.
 func (m *Machine) recovered(s *stream) {
 	s.fault = nil
@@ -414,16 +435,19 @@ func (m *Machine) recovered(s *stream) {
 
 func (m *Machine) tellClear(s *stream) {
 	for _, ts := range s.order {
-		m.tellTypeClear(ts)
+		m.tellTypeClear(ts, nil)
 	}
 }
 
-func (m *Machine) tellTypeClear(ts *typeState) {
+// tellTypeClear tells everyone on a type that the server is well, or those of one chain.
+func (m *Machine) tellTypeClear(ts *typeState, only *chain) {
 	for _, e := range ts.inOrder() {
-		m.reassure(e)
+		if only == nil || e.of.chain == only {
+			m.reassure(e)
+		}
 	}
 	for _, c := range ts.collections() {
-		if c.ambient {
+		if c.ambient && (only == nil || c.chain == only) {
 			c.ambient = false
 			m.tellCollection(c, Notice{Kind: NoticeAmbient})
 		}

@@ -116,7 +116,7 @@ func (m *Machine) clear(ts *typeState) {
 	if held {
 		m.logType(ts, false, "the server answers for the type now")
 		if ts.stream.fault == nil {
-			m.tellTypeClear(ts)
+			m.tellTypeClear(ts, nil)
 		}
 	}
 }
@@ -126,7 +126,10 @@ func (ts *typeState) trouble() *Fault {
 	if ts.fault != nil {
 		return ts.fault
 	}
-	return ts.stream.fault
+	if ts.stream.unreachable() {
+		return ts.stream.fault
+	}
+	return nil
 }
 
 func (m *Machine) logType(ts *typeState, warn bool, text string) {

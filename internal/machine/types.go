@@ -184,10 +184,11 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	ts := s.typeOf(w.Type)
 	w.alive = true
 	held := m.attach(ts.collectionOf(ch, w), w)
+	m.await(now, w)
 	m.wanted(now, s, +1)
 	m.standBy(now, ch, w)
 	w.owed++ // until it is told of what is held, of nothing else
-	told := s.fault != nil && m.fallBackChain(now, ch) && ch.stream().fault != nil
+	told := s.unreachable() && m.fallBackChain(now, ch) && ch.stream().unreachable()
 	w.owed--
 	switch {
 	case w.Wildcard:
@@ -197,6 +198,7 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	case !told:
 		m.tellKnown(w.entry, []*Watch{w})
 	}
+	m.beginFetch(now, w)
 }
 
 // attach lets a watch join its entry or collection, and says whether it has to wait for a
@@ -224,6 +226,20 @@ func (m *Machine) attach(c *collection, w *Watch) (held bool) {
 	}
 	e.watches = append(e.own(), w)
 	return false
+}
+
+// await starts the timer of what was asked for while it stood by.
+func (m *Machine) await(now time.Time, w *Watch) {
+	e := w.entry
+	c, ts := e.of, e.of.ts
+	switch {
+	case w.Wildcard:
+		if c.known && !c.synced && c.absence == nil && c.timer == 0 {
+			m.startTimer(now, ts.stream, timer{of: c})
+		}
+	case e.asked && e.timer == 0 && e.status == StatusRequested && !slices.Contains(ts.fresh, e):
+		m.startTimer(now, ts.stream, timer{entry: e})
+	}
 }
 
 // entryOf finds or makes the entry of a name.
@@ -263,9 +279,11 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 	if w.Wildcard && !c.wanted() || !w.Wildcard && !e.wanted() {
 		m.standDown(now, w)
 	}
-	switch {
+	switch star := e == ts.star.self; {
+	case star && !c.wanted() && !ts.silent() && ts.told == wildNone:
+		ts.leaveWild() // what came along from another server
 	case !ts.silent():
-	case e == ts.star.self:
+	case star:
 		ts.prune()
 	default:
 		ts.forget(e)

@@ -30,9 +30,11 @@
 //	                    are: fallback is two, of which the second stands in for the
 //	                    first, three is one more, two is two of which names without an
 //	                    authority have the first only; fallback_on_reachability_only is
-//	                    for all authorities
+//	                    for all authorities; rate_limit_settings is two tokens, and one
+//	                    for more each second
 //	authority: A=@@,@   the servers of an authority's names, the first choice first
-//	client: WORD …      node-always, keep-deleted
+//	client: WORD …      node-always, keep-deleted; initial_fetch_timeout is five
+//	                    for seconds for each watch
 //	show: decode        tell how many payloads are decoded at a time
 //	only: machine WHY   cannot be run through a whole client, and why
 //

@@ -1,6 +1,16 @@
 package script
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
+
+// What the headers rate_limit_settings and initial_fetch_timeout stand for.
+const (
+	RateTokens   = 2
+	RateEvery    = time.Second
+	FetchTimeout = 5 * time.Second
+)
 
 // Servers is how many servers there are: one, or what a server header says.
 func (s *Script) Servers() int {

@@ -130,6 +130,8 @@ func records() []report.Record {
 			{Type: resource.TypePrefix + "envoy.config.cluster.v3.Cluster", Name: "*", Status: "ACKED", Server: server},
 			{Type: resource.TypePrefix + "envoy.config.cluster.v3.Cluster", Name: "backend", Status: "NACKED", Version: "3", Server: server, Updated: &held, Error: bad},
 			{Type: resource.TypePrefix + "envoy.config.endpoint.v3.ClusterLoadAssignment", Name: "backend", Status: "ACKED", Version: "17", Server: server, Updated: &recent},
+			{Type: resource.TypePrefix + "example.Thing", Name: "xdstp://a.example/example.Thing/x", Authority: report.AuthorityOf("xdstp://a.example/example.Thing/x"),
+				Status: "ACKED", Version: "9", Server: server, Updated: &recent, Redirect: "xdstp://b.example/example.Thing/y"},
 		}},
 	)
 }

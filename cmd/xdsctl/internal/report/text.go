@@ -187,10 +187,11 @@ func (t *Text) paint(word string, width int) string {
 // dump writes a table below a line of its own.
 func (t *Text) dump(d Dump) {
 	now := time.Time(d.Time)
-	rows := [][]string{{"TYPE", "NAME", "STATUS", "VERSION", "AGE", "SERVER", "ERROR"}}
+	rows := [][]string{{"TYPE", "NAME", "STATUS", "VERSION", "AGE", "SERVER", "REMARKS"}}
 	for _, s := range d.Subscriptions {
 		rows = append(rows, []string{
-			subscription.Short(s.Type), s.Name, s.Status, s.Version, age(now, s.Updated), s.Server, fault(s.Error, ""),
+			subscription.Short(s.Type), s.Name, s.Status, s.Version, age(now, s.Updated), s.Server,
+			details(labelled("redirects to", s.Redirect), fault(s.Error, "")),
 		})
 	}
 	t.row(d.Head, "", "", count(len(d.Subscriptions), "subscription or held resource", "subscriptions and held resources"))

@@ -46,19 +46,21 @@ func Parse(text string) (Subscription, error) {
 }
 
 // of makes the subscription to a name. A structured one tells its type, for which "" may
-// stand; a malformed one stays as it is.
+// stand. What is malformed stays as it is; the type may be good where directives are not.
 func of(typeURL, name string) Subscription {
 	s := Subscription{TypeURL: typeURL, Name: name}
 	if !xdstp.IsXDSTP(name) {
 		return s
 	}
 	l, err := xdstp.ParseLocator(name)
-	if err != nil {
-		return s
+	if err == nil {
+		s.Name, s.Collection = l.String(), isCollection(l)
+	} else {
+		plain, _, _ := strings.Cut(name, "#")
+		l.Name, err = xdstp.Parse(plain)
 	}
-	s.Name, s.Collection = l.String(), isCollection(l)
-	if typeURL == "" || typeURL == resource.TypePrefix+l.Name.Type {
-		s.TypeURL = resource.TypePrefix + strings.TrimSuffix(l.Name.Type, collectionSuffix)
+	if own := resource.TypePrefix + l.Name.Type; err == nil && (typeURL == "" || typeURL == own) {
+		s.TypeURL = strings.TrimSuffix(own, collectionSuffix)
 	}
 	return s
 }

@@ -37,7 +37,8 @@ func TestParse(t *testing.T) {
 		{"xdstp://a/example.ThingCollection/x", subscription.Subscription{TypeURL: mine, Name: "xdstp://a/example.ThingCollection/x", Collection: true}},
 		{"xdstp://a/example.ThingCollection/x#entry=y", subscription.Subscription{TypeURL: mine, Name: "xdstp://a/example.ThingCollection/x#entry=y"}},
 		{"xdstp://a/example.Thing/x?b=&a=#alt=xdstp://%2562/example.Thing/x", subscription.Subscription{TypeURL: mine, Name: "xdstp://a/example.Thing/x?a=&b=#alt=xdstp://b/example.Thing/x"}},
-		{"xdstp://a/example.Thing/x#y", subscription.Subscription{Name: "xdstp://a/example.Thing/x#y"}},
+		{"xdstp://a/example.Thing/x#y", subscription.Subscription{TypeURL: mine, Name: "xdstp://a/example.Thing/x#y"}},
+		{"xdstp://a#y", subscription.Subscription{Name: "xdstp://a#y"}},
 		{"cds:xdstp://a/envoy.config.cluster.v3.ClusterCollection/x", subscription.Subscription{
 			TypeURL: clusters, Name: "xdstp://a/envoy.config.cluster.v3.ClusterCollection/x", Collection: true}},
 		{clusters + "Collection:xdstp://a/envoy.config.cluster.v3.ClusterCollection/x", subscription.Subscription{

@@ -1,0 +1,347 @@
+package bootstrap_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
+)
+
+const restCluster = `{"name":"c","load_assignment":{"endpoints":[{"lb_endpoints":[{"endpoint":{"address":{"socket_address":{"address":"h","port_value":1}}}}]}]}},` +
+	`{"name":"d","load_assignment":{"endpoints":[{"lb_endpoints":[{"endpoint":{"address":{"pipe":{"path":"/run/d"}}}}]}]}}`
+
+// ownDoc is an Envoy bootstrap without ads_config, of dynamic_resources.
+func ownDoc(dynamic string) string {
+	return `{"node":{"id":"a","cluster":"b"},"dynamic_resources":{` + dynamic + `},"static_resources":{"clusters":[` + restCluster + `]}}`
+}
+
+const (
+	anyService    = `"grpc_services":[{"google_grpc":{"target_uri":"x:1"}}]`
+	listenersType = "type.googleapis.com/envoy.config.listener.v3.Listener"
+	clustersType  = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+)
+
+// What an Envoy bootstrap asks for comes in Envoy's order, each with who answers and how
+// long the start waits for it.
+//
+// spec: BOOTE-1 BOOTE-2 BOOTE-4 DNE-10 CFG-3 REST-3 REST-5
+func TestStartup(t *testing.T) {
+	const (
+		ads      = `"ads_config":{"api_type":"GRPC",` + anyService + `}`
+		glob     = "xdstp://x/envoy.config.listener.v3.Listener/*"
+		locator  = `"lds_resources_locator":"` + glob + `"`
+		grpcAPI  = `"api_config_source":{"api_type":"AGGREGATED_DELTA_GRPC",` + anyService + `}`
+		fallback = 15 * time.Second
+	)
+	server := bootstrap.ManagementServer{URI: "x:1", ChannelCreds: bootstrap.Insecure()}
+	delta := server
+	delta.Delta = true
+	perType := server
+	perType.PerType = true
+	source := func(s bootstrap.ManagementServer, authorities ...string) *bootstrap.Source {
+		return &bootstrap.Source{Servers: []bootstrap.ManagementServer{s}, Authorities: authorities, InitialFetchTimeout: fallback}
+	}
+	listeners := func(s *bootstrap.Source) bootstrap.Subscription {
+		return bootstrap.Subscription{TypeURL: listenersType, Collection: "*", Source: s, InitialFetchTimeout: fallback}
+	}
+	type subscriptions = []bootstrap.Subscription
+	for name, c := range map[string]struct {
+		doc  string
+		want subscriptions
+	}{
+		"nothing": {ownDoc(ads), nil},
+		"both, of ads": {
+			ownDoc(ads + `,"lds_config":{"ads":{},"initial_fetch_timeout":"0s"},"cds_config":{"ads":{},"initial_fetch_timeout":"1.5s"}`),
+			subscriptions{
+				{TypeURL: clustersType, Collection: "*", InitialFetchTimeout: 1500 * time.Millisecond},
+				{TypeURL: listenersType, Collection: "*"},
+			},
+		},
+		"a file": {
+			ownDoc(`"lds_config":{"path_config_source":{"path":"/l.yaml","watched_directory":{"path":"/w"}}}`),
+			subscriptions{listeners(source(bootstrap.ManagementServer{
+				URI: "file:///l.yaml", File: &bootstrap.FileConfig{Path: "/l.yaml", WatchedDirectory: "/w"},
+			}))},
+		},
+		"a file, as it was written before": {
+			ownDoc(`"lds_config":{"path":"l.pb"}`),
+			subscriptions{listeners(source(bootstrap.ManagementServer{URI: "file://l.pb", File: &bootstrap.FileConfig{Path: "l.pb"}}))},
+		},
+		"an aggregated stream": {ownDoc(`"lds_config":{` + grpcAPI + `}`), subscriptions{listeners(source(delta))}},
+		"a stream of its own": {
+			ownDoc(`"lds_config":{"api_config_source":{"api_type":"GRPC",` + anyService + `}}`),
+			subscriptions{listeners(source(perType))},
+		},
+		"polling": {
+			ownDoc(`"lds_config":{"api_config_source":{"api_type":"REST","cluster_names":["c","d"],"refresh_delay":"5s","request_timeout":"2s"}}`),
+			subscriptions{listeners(source(bootstrap.ManagementServer{URI: "rest:c,d", PerType: true, REST: &bootstrap.REST{
+				Endpoints: []bootstrap.RESTEndpoint{
+					{Address: "dns:///h:1", Authority: "c", ChannelCreds: bootstrap.Insecure()},
+					{Address: "unix:/run/d", Authority: "d", ChannelCreds: bootstrap.Insecure()},
+				},
+				RefreshDelay: 5 * time.Second, RequestTimeout: 2 * time.Second,
+			}}))},
+		},
+		"a glob of ads": {
+			ownDoc(ads + `,"lds_config":{"ads":{},"initial_fetch_timeout":"2s"},` + locator),
+			subscriptions{{TypeURL: listenersType, Collection: glob, InitialFetchTimeout: 2 * time.Second}},
+		},
+		"a glob whose source says how long": {
+			`{"node":{"id":"a","cluster":"b"},"dynamic_resources":{` + locator + `},"default_config_source":{"initial_fetch_timeout":"3s",` + grpcAPI + `}}`,
+			subscriptions{{TypeURL: listenersType, Collection: glob, InitialFetchTimeout: 3 * time.Second}},
+		},
+		"a glob of a source of its own": {
+			ownDoc(`"lds_config":{` + grpcAPI + `},` + locator),
+			subscriptions{{TypeURL: listenersType, Collection: glob, Source: source(delta, "x"), InitialFetchTimeout: fallback}},
+		},
+		"a glob of a source of its own, which says whose names it has": {
+			ownDoc(`"lds_config":{"authorities":[{"name":"x"},{"name":"y"}],` + grpcAPI + `},` + locator),
+			subscriptions{{TypeURL: listenersType, Collection: glob, Source: source(delta, "x", "y"), InitialFetchTimeout: fallback}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			boot := parse(t, c.doc)
+			if diff := cmp.Diff(c.want, boot.Startup(), sameConfig); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if err := boot.Validate(); err != nil {
+				t.Error(err)
+			}
+			for _, s := range boot.Startup() {
+				if s.Source != nil {
+					s.Source.Servers[0].URI = "changed"
+				}
+			}
+			if diff := cmp.Diff(c.want, boot.Startup(), sameConfig); diff != "" {
+				t.Errorf("what was done to a Startup shows in the next, -want +got:\n%s", diff)
+			}
+		})
+	}
+	if boot := parse(t, `{"xds_servers":[{"server_uri":"x:1","channel_creds":[{"type":"insecure"}]}]}`); boot.Startup() != nil {
+		t.Errorf("gRPC's format asks for %v", boot.Startup())
+	}
+}
+
+// spec: CFG-1 CFG-5 BOOTE-2 REST-3 REST-5 FILE-2 RATE-1
+func TestEnvoyOwnSourceFaults(t *testing.T) {
+	const lds = "envoy: dynamic_resources.lds_config"
+	const api = lds + ".api_config_source"
+	own := func(source string) string { return ownDoc(`"lds_config":{"api_config_source":{` + source + `}}`) }
+	const poll = `"api_type":"REST","refresh_delay":"1s"`
+	rate := func(settings string) string {
+		return own(`"api_type":"GRPC",` + anyService + `,"rate_limit_settings":` + settings)
+	}
+	const fill = ": want a number of tokens for each second, more than 0"
+	for name, c := range map[string]struct{ doc, want string }{
+		"self": {
+			ownDoc(`"lds_config":{"self":{}}`),
+			lds + ".self: means the server that a resource came from, and a bootstrap comes from none; want ads",
+		},
+		"ads, of which there is none": {
+			ownDoc(`"lds_config":{"path":"x"},"cds_config":{"ads":{}}`), "envoy: dynamic_resources.ads_config: required: cds_config refers to it",
+		},
+		"no path":        {ownDoc(`"lds_config":{"path_config_source":{}}`), lds + ".path_config_source.path: required"},
+		"an empty path":  {ownDoc(`"lds_config":{"path":""}`), lds + `.path = "": must not be empty`},
+		"no directory":   {ownDoc(`"lds_config":{"path_config_source":{"path":"x","watched_directory":{}}}`), lds + ".path_config_source.watched_directory.path: required"},
+		"path of a kind": {ownDoc(`"lds_config":{"path_config_source":"x"}`), lds + `.path_config_source = "x": want an object, is a string`},
+		"two sources":    {ownDoc(`"lds_config":{"path":"x","path_config_source":{"path":"y"}}`), lds + `.path = "x": is given beside path_config_source; want one of them`},
+		"a bad timeout":  {ownDoc(`"lds_config":{"path":"x","initial_fetch_timeout":"-1s"}`), lds + `.initial_fetch_timeout = "-1s": want a duration such as "1.5s", not negative`},
+		"REST with gRPC services": {
+			own(poll + `,"cluster_names":["c"],` + anyService), api + ".grpc_services: grpc_services belongs to gRPC; want cluster_names",
+		},
+		"REST without clusters": {own(poll + `,"cluster_names":[]`), api + ".cluster_names: required with REST: at least one cluster"},
+		"REST of an unknown cluster": {
+			own(poll + `,"cluster_names":["c","e",""]`),
+			api + `.cluster_names[1] = "e": no cluster in static_resources has this name` + "\n" + api + `.cluster_names[2] = "": must not be empty`,
+		},
+		"REST without delay":   {own(`"api_type":"REST","cluster_names":["c"],"refresh_delay":"0s"`), api + `.refresh_delay = "0s": required with REST, more than 0`},
+		"REST without timeout": {own(poll + `,"cluster_names":["c"],"request_timeout":"0s"`), api + `.request_timeout = "0s": must be more than 0`},
+		"gRPC with clusters": {
+			own(`"api_type":"GRPC","cluster_names":["c"]`),
+			api + ".cluster_names: cluster_names belongs to REST; want grpc_services\n" + api + ".grpc_services: required: one gRPC service",
+		},
+		"REST for ads_config": {
+			ownDoc(`"ads_config":{` + poll + `,"cluster_names":["c"],` + anyService + `}`),
+			`envoy: dynamic_resources.ads_config.api_type = "REST": want GRPC or DELTA_GRPC` + "\n" +
+				"envoy: dynamic_resources.ads_config.cluster_names: cluster_names belongs to REST; want grpc_services",
+		},
+		"no tokens":             {rate(`{"max_tokens":0}`), api + ".rate_limit_settings.max_tokens = 0: want a number of tokens, more than 0"},
+		"too many tokens":       {rate(`{"max_tokens":4294967296}`), api + ".rate_limit_settings.max_tokens = 4294967296: want a number of tokens, more than 0"},
+		"no rate":               {rate(`{"fill_rate":0}`), api + ".rate_limit_settings.fill_rate = 0" + fill},
+		"a rate that is none":   {rate(`{"fill_rate":"NaN"}`), api + `.rate_limit_settings.fill_rate = "NaN"` + fill},
+		"a rate without end":    {rate(`{"fill_rate":"Infinity"}`), api + `.rate_limit_settings.fill_rate = "Infinity"` + fill},
+		"rates that are a list": {rate(`[]`), api + ".rate_limit_settings: want an object, is a list"},
+	} {
+		t.Run(name, func(t *testing.T) { wantError(t, c.doc, c.want) })
+	}
+}
+
+// Of what belongs to a stream every server of the source has its own.
+//
+// spec: RATE-1 NODE-1
+func TestEnvoyStreamSettings(t *testing.T) {
+	for settings, want := range map[string]struct {
+		limit  *bootstrap.RateLimit
+		always bool
+	}{
+		``:                          {},
+		`,"rate_limit_settings":{}`: {limit: &bootstrap.RateLimit{MaxTokens: 100, FillRate: 10}},
+		`,"rate_limit_settings":{"max_tokens":"3","fill_rate":0.5}`:                           {limit: &bootstrap.RateLimit{MaxTokens: 3, FillRate: 0.5}},
+		`,"rate_limit_settings":{"fill_rate":"1e-300"},"set_node_on_first_message_only":true`: {limit: &bootstrap.RateLimit{MaxTokens: 100, FillRate: 1e-300}},
+		`,"set_node_on_first_message_only":false`:                                             {always: true},
+	} {
+		two := strings.TrimSuffix(anyService, "]") + `,{"google_grpc":{"target_uri":"y:1"}}]`
+		boot := parse(t, ownDoc(`"ads_config":{"api_type":"GRPC",`+two+settings+`}`))
+		for _, s := range boot.Servers {
+			if diff := cmp.Diff(want.limit, s.RateLimit); diff != "" || s.NodeOnEveryRequest != want.always {
+				t.Errorf("%s: node always %t; limit, -want +got:\n%s", settings, s.NodeOnEveryRequest, diff)
+			}
+		}
+		if l := boot.Servers[0].RateLimit; l != nil && l == boot.Servers[1].RateLimit {
+			t.Errorf("%s: two servers share one limit", settings)
+		}
+	}
+}
+
+// Self is where the ConfigSource came from, if the program says so.
+//
+// spec: CFG-4
+func TestSelf(t *testing.T) {
+	from := bootstrap.Source{Servers: []bootstrap.ManagementServer{{URI: "from:1", ChannelCreds: bootstrap.Insecure()}}, FallbackOnReachabilityOnly: true}
+	s, err := loadSources(t).ConfigSource(peer(t, `{"self":{},"initialFetchTimeout":"0s"}`), bootstrap.WithSelf(from))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(from, s, sameConfig); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if _, err := loadSources(t).ConfigSource(peer(t, `{"self":{}}`)); err == nil || !strings.Contains(err.Error(), "self: means the top-level servers, of which the bootstrap has none") {
+		t.Errorf("self of a bootstrap without top-level servers: %v", err)
+	}
+	if _, err := loadSources(t).ConfigSource(peer(t, `{"self":{"transportApiVersion":"V2"}}`), bootstrap.WithSelf(from)); err == nil {
+		t.Error("version 2 is accepted")
+	}
+	if _, err := loadSources(t).ConfigSource(peer(t, `{"self":{}}`), bootstrap.WithSelf(bootstrap.Source{})); err == nil {
+		t.Error("a source without servers is accepted")
+	}
+}
+
+// A source may have servers of several kinds, and each is judged by its own rules.
+//
+// spec: CFG-5
+func TestValidateKinds(t *testing.T) {
+	grpc := bootstrap.ManagementServer{URI: "x:1", ChannelCreds: bootstrap.Insecure()}
+	file := bootstrap.ManagementServer{URI: "file:///x", File: &bootstrap.FileConfig{Path: "/x"}}
+	rest := bootstrap.ManagementServer{URI: "rest:c", PerType: true, REST: &bootstrap.REST{
+		RefreshDelay: time.Second, Endpoints: []bootstrap.RESTEndpoint{{Address: "h:1", ChannelCreds: bootstrap.Insecure()}},
+	}}
+	change := func(s bootstrap.ManagementServer, f func(*bootstrap.ManagementServer)) bootstrap.ManagementServer {
+		if s.REST != nil {
+			r := *s.REST
+			s.REST = &r
+		}
+		f(&s)
+		return s
+	}
+	const at = "bootstrap.Config: Sources[0].Servers[0]"
+	for name, c := range map[string]struct {
+		server bootstrap.ManagementServer
+		want   string
+	}{
+		"file": {file, ""},
+		"rest": {rest, ""},
+		"credentials of the server": {change(rest, func(s *bootstrap.ManagementServer) {
+			s.ChannelCreds, s.REST.Endpoints = bootstrap.Insecure(), []bootstrap.RESTEndpoint{{Address: "h:1"}}
+		}), ""},
+		"both": {change(rest, func(s *bootstrap.ManagementServer) { s.File = file.File }), at + ".File: is given beside REST"},
+		"a file without path": {
+			bootstrap.ManagementServer{URI: "x", Delta: true, File: &bootstrap.FileConfig{}},
+			at + ".Delta: a file has no incremental variant\n" + at + ".File.Path: required",
+		},
+		"polling nowhere": {
+			bootstrap.ManagementServer{URI: "x", Delta: true, REST: &bootstrap.REST{RequestTimeout: -1}},
+			at + ".Delta: REST has no incremental variant\n" + at + ".PerType: required with REST, which has no aggregated stream\n" +
+				at + `.REST.RefreshDelay = "0s": required, more than 0` + "\n" + at + `.REST.RequestTimeout = "-1ns": must not be negative` + "\n" +
+				at + ".REST.Endpoints: at least one endpoint is required",
+		},
+		"an endpoint that is none": {
+			change(rest, func(s *bootstrap.ManagementServer) { s.REST.Endpoints = make([]bootstrap.RESTEndpoint, 1) }),
+			at + ".REST.Endpoints[0].Address: required\n" + at + ".REST.Endpoints[0].ChannelCreds: required; bootstrap.Insecure() asks for plaintext",
+		},
+		"a rate that is none": {
+			change(grpc, func(s *bootstrap.ManagementServer) { s.RateLimit = &bootstrap.RateLimit{FillRate: -1} }),
+			at + ".RateLimit.FillRate = -1: want a number of tokens for each second, more than 0",
+		},
+		"a rate without end": {
+			change(grpc, func(s *bootstrap.ManagementServer) { s.RateLimit = &bootstrap.RateLimit{FillRate: math.Inf(1)} }),
+			at + ".RateLimit.FillRate = +Inf: want a number of tokens for each second, more than 0",
+		},
+		"an empty rate": {change(grpc, func(s *bootstrap.ManagementServer) { s.RateLimit = &bootstrap.RateLimit{} }), ""},
+	} {
+		boot := &bootstrap.Config{Sources: []bootstrap.Source{{Authorities: []string{"a"}, Servers: []bootstrap.ManagementServer{c.server, grpc, rest, file}}}}
+		got := ""
+		if err := boot.Validate(); err != nil {
+			got = err.Error()
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
+	}
+	boot := &bootstrap.Config{
+		Servers: []bootstrap.ManagementServer{grpc}, WatchListeners: true, WatchClusters: true,
+		ListenersSource: &bootstrap.Source{}, ClustersSource: &bootstrap.Source{Servers: []bootstrap.ManagementServer{file}},
+	}
+	const want = "bootstrap.Config: ListenersSource.Servers: at least one server is required\n" +
+		"bootstrap.Config: ListenersSource: is given beside WatchListeners\n" +
+		"bootstrap.Config: ClustersSource: is given beside WatchClusters"
+	if err := boot.Validate(); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+// What tells how a server is asked tells it from others, and defaults that are written out
+// do not.
+//
+// spec: BOOT-2
+func TestKeyOfKinds(t *testing.T) {
+	base := bootstrap.ManagementServer{URI: "x:1", ChannelCreds: bootstrap.Insecure()}
+	seen := map[string]int{}
+	for i, f := range []func(*bootstrap.ManagementServer){
+		func(*bootstrap.ManagementServer) {},
+		func(s *bootstrap.ManagementServer) { s.NodeOnEveryRequest = true },
+		func(s *bootstrap.ManagementServer) { s.RateLimit = &bootstrap.RateLimit{} },
+		func(s *bootstrap.ManagementServer) { s.RateLimit = &bootstrap.RateLimit{MaxTokens: 1} },
+		func(s *bootstrap.ManagementServer) { s.RateLimit = &bootstrap.RateLimit{FillRate: 1} },
+		func(s *bootstrap.ManagementServer) { s.File = &bootstrap.FileConfig{Path: "a"} },
+		func(s *bootstrap.ManagementServer) { s.File = &bootstrap.FileConfig{Path: "b"} },
+		func(s *bootstrap.ManagementServer) { s.File = &bootstrap.FileConfig{Path: "a", WatchedDirectory: "b"} },
+		func(s *bootstrap.ManagementServer) { s.REST = &bootstrap.REST{} },
+		func(s *bootstrap.ManagementServer) { s.REST = &bootstrap.REST{RefreshDelay: 1} },
+		func(s *bootstrap.ManagementServer) { s.REST = &bootstrap.REST{RequestTimeout: 1} },
+		func(s *bootstrap.ManagementServer) {
+			s.REST = &bootstrap.REST{Endpoints: make([]bootstrap.RESTEndpoint, 1)}
+		},
+		func(s *bootstrap.ManagementServer) {
+			s.REST = &bootstrap.REST{Endpoints: []bootstrap.RESTEndpoint{{Authority: "a"}}}
+		},
+		func(s *bootstrap.ManagementServer) {
+			s.REST = &bootstrap.REST{Endpoints: []bootstrap.RESTEndpoint{{ChannelCreds: bootstrap.Insecure()}}}
+		},
+	} {
+		s := base
+		f(&s)
+		if other, ok := seen[s.Key()]; ok {
+			t.Errorf("servers %d and %d have one key", other, i)
+		}
+		seen[s.Key()] = i
+	}
+	a, b := base, base
+	a.RateLimit, b.RateLimit = &bootstrap.RateLimit{}, &bootstrap.RateLimit{MaxTokens: 100, FillRate: 10}
+	if a.Key() != b.Key() {
+		t.Error("a default that is written out makes another key")
+	}
+}

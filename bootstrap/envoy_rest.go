@@ -1,0 +1,61 @@
+package bootstrap
+
+import "strings"
+
+// ownServers reads a source that is none of ads and self, by the name of its field.
+func (x field) ownServers(name string) []ManagementServer {
+	switch name {
+	case "api_config_source":
+		return x.apiConfigSource(ownAPI)
+	case "path_config_source":
+		return x.pathSource()
+	case "path":
+		return fileServer(FileConfig{Path: x.required()})
+	}
+	return nil // a fault of its own
+}
+
+// pathSource reads an envoy.config.core.v3.PathConfigSource.
+func (x field) pathSource() []ManagementServer {
+	if !x.object() {
+		return nil
+	}
+	file := FileConfig{Path: x.at("path").required()}
+	if watched := x.at("watched_directory"); watched.object() {
+		file.WatchedDirectory = watched.at("path").required()
+	}
+	return fileServer(file)
+}
+
+func fileServer(file FileConfig) []ManagementServer {
+	return []ManagementServer{{URI: "file://" + file.Path, File: &file}}
+}
+
+// restServer reads an ApiConfigSource of type REST.
+func (x field) restServer() []ManagementServer {
+	if services := x.at("grpc_services"); len(services.items()) > 0 {
+		services.fault("grpc_services belongs to gRPC; want cluster_names")
+	}
+	if limit := x.at("rate_limit_settings"); limit.object() {
+		limit.notice("is for gRPC and not used; refresh_delay says how often is polled")
+	}
+	delay, timeout := x.at("refresh_delay"), x.at("request_timeout")
+	rest := &REST{RefreshDelay: delay.duration(), RequestTimeout: timeout.duration()}
+	if rest.RefreshDelay == 0 {
+		delay.fault("required with REST, more than 0")
+	}
+	if timeout.present() && rest.RequestTimeout == 0 {
+		timeout.fault("must be more than 0")
+	}
+	names := x.at("cluster_names")
+	if len(names.items()) == 0 {
+		names.fault("required with REST: at least one cluster")
+	}
+	var uri []string
+	for _, item := range names.items() {
+		name, to := item.staticCluster()
+		rest.Endpoints = append(rest.Endpoints, RESTEndpoint{Address: to.URI, Authority: name, ChannelCreds: to.ChannelCreds})
+		uri = append(uri, name)
+	}
+	return []ManagementServer{{URI: "rest:" + strings.Join(uri, ","), PerType: true, REST: rest}}
+}

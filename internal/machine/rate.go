@@ -1,0 +1,92 @@
+package machine
+
+import (
+	"math"
+	"time"
+)
+
+// Rate bounds how often something is sent on a stream, answers included: a bucket of
+// tokens, of which each message takes one (envoy.config.core.v3.RateLimitSettings). The
+// zero value is no bound.
+type Rate struct {
+	Tokens int64         // that the bucket holds; at least 1
+	Every  time.Duration // a token comes; 0 means no bound
+}
+
+// throttle is the bucket of a stream, for life: a server that ends its streams is not asked
+// more often for it.
+type throttle struct {
+	full     time.Time // when the bucket is
+	held     bool      // something is due that has no token
+	pending  int       // types of which it is
+	enforced int       // messages that had to wait
+}
+
+// ready is when there is a token.
+func (r Rate) ready(t *throttle) time.Time {
+	if r.Every <= 0 {
+		return time.Time{}
+	}
+	spare := time.Duration(math.MaxInt64)
+	if more := max(r.Tokens, 1) - 1; more <= math.MaxInt64/int64(r.Every) {
+		spare = time.Duration(more) * r.Every
+	}
+	return t.full.Add(-spare)
+}
+
+// take takes a token, which is there.
+func (r Rate) take(now time.Time, t *throttle) {
+	if t.full.Before(now) {
+		t.full = now
+	}
+	t.full = t.full.Add(r.Every)
+	t.held, t.pending = false, 0
+}
+
+// holdBack puts off what is due until there is a token. Nothing is composed, so that it
+// leaves as one, with what comes until then.
+func (m *Machine) holdBack(now time.Time, s *stream, until time.Time) {
+	s.throttle.pending = 0
+	for _, ts := range s.order {
+		ts.sendAt = time.Time{}
+		if ts.busy.on(s.ref()) {
+			continue
+		}
+		if answering, changing := ts.due(now); answering || changing {
+			ts.sendAt = until
+			s.throttle.pending++
+		}
+	}
+	if s.throttle.pending > 0 && !s.throttle.held {
+		s.throttle.held = true
+		s.throttle.enforced++
+	}
+}
+
+// Throttled is what a rate does to the streams of a server.
+type Throttled struct {
+	Server   int
+	Enforced int // messages that had to wait, ever
+	Pending  int // types of which something waits now
+}
+
+// Throttled lists the servers that have a rate and were used.
+func (m *Machine) Throttled() []Throttled {
+	var all []Throttled
+	at := map[int]int{}
+	for _, s := range m.streams {
+		if s.Rate.Every <= 0 {
+			continue
+		}
+		i, ok := at[s.server]
+		if !ok {
+			i, at[s.server] = len(all), len(all)
+			all = append(all, Throttled{Server: s.server})
+		}
+		all[i].Enforced += s.throttle.enforced
+		if s.state == up {
+			all[i].Pending += s.throttle.pending
+		}
+	}
+	return all
+}
