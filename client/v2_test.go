@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -61,7 +62,9 @@ func TestVersion2(t *testing.T) {
 
 		r.send(st, testutil.SotW(clusterV2, "1", "n1", typed(t, clusterV2, cluster("a", "one"))))
 		a.heard(t, "updated a 1")
-		same(t, "value", a.last().Value.(proto.Message).ProtoReflect().Descriptor().FullName(), "envoy.config.cluster.v3.Cluster")
+		if c, ok := a.last().Value.(*clusterv3.Cluster); !ok || c.AltStatName != "one" {
+			t.Errorf("the value is %v", a.last().Value)
+		}
 		r.asked(st, clusterV2, "[a] v1 n1")
 
 		r.send(st, testutil.SotW(cds.Type.TypeURL(), "2", "n2", cluster("a", "two")))
