@@ -45,15 +45,16 @@ func TestAllowV2(t *testing.T) {
 //
 // spec: V2-1 CFG-4
 func TestAllowV2ConfigSource(t *testing.T) {
+	const v2 = corev3.ApiVersion(1) // V2, whose name is deprecated
 	source := func(api corev3.ApiConfigSource_ApiType) *corev3.ConfigSource {
-		s := &corev3.ApiConfigSource{ApiType: api, TransportApiVersion: corev3.ApiVersion_V2}
+		s := &corev3.ApiConfigSource{ApiType: api, TransportApiVersion: v2}
 		if api == corev3.ApiConfigSource_GRPC {
 			s.GrpcServices = []*corev3.GrpcService{{TargetSpecifier: &corev3.GrpcService_GoogleGrpc_{
 				GoogleGrpc: &corev3.GrpcService_GoogleGrpc{TargetUri: "x:1"},
 			}}}
 		}
 		return &corev3.ConfigSource{
-			ResourceApiVersion:    corev3.ApiVersion_V2,
+			ResourceApiVersion:    v2,
 			ConfigSourceSpecifier: &corev3.ConfigSource_ApiConfigSource{ApiConfigSource: s},
 		}
 	}
