@@ -165,7 +165,7 @@ func (t *Table) resolve(typeURL, text string, n xdstp.Name, form Form) (Resolved
 		return Resolved{}, t.unknown(text, n.Authority)
 	}
 	if form == List {
-		typeURL += collectionSuffix
+		typeURL = xdstp.ListCollectionURL(typeURL)
 	}
 	return Resolved{
 		Authority: n.Authority, Form: form, TypeURL: typeURL, Name: n.String(),
@@ -201,19 +201,16 @@ func parse(typeURL, name string) (xdstp.Name, Form, error) {
 	return n, form, err
 }
 
-// collectionSuffix makes the type of a list collection of that of its members.
-const collectionSuffix = "Collection"
-
 // formOf says what a structured name stands for where a type is asked for.
 func formOf(typeURL string, n xdstp.Name) (Form, error) {
 	segment := xdstp.TypeSegment(typeURL)
-	listed, ok := strings.CutSuffix(n.Type, collectionSuffix)
+	list := xdstp.TypeSegment(xdstp.ListCollectionURL(typeURL))
 	switch {
 	case n.Type == segment && n.IsGlob():
 		return Glob, nil
 	case n.Type == segment:
 		return Single, nil
-	case !ok || listed != segment:
+	case n.Type != list:
 		return Single, fmt.Errorf("%w: %s", ErrWrongType, n.Type)
 	case n.IsGlob():
 		return Single, ErrGlobOfLists

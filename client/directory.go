@@ -14,15 +14,11 @@ import (
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
-// collectionSuffix makes the type of a list collection of the type of its members (xRFC
-// TP1, "List collections").
-const collectionSuffix = "Collection"
-
 // directoryKind is the type of list collections of another type. All of them are alike on
 // the wire, whatever their message: field 1 holds the entries. Two of one type are equal.
 type directoryKind struct{ of resource.Kind }
 
-func (k directoryKind) TypeURL() string             { return k.of.TypeURL() + collectionSuffix }
+func (k directoryKind) TypeURL() string             { return xdstp.ListCollectionURL(k.of.TypeURL()) }
 func (k directoryKind) FullState() bool             { return false }
 func (k directoryKind) NameField() protowire.Number { return 0 }
 func (k directoryKind) Methods() (sotw, delta string) {

@@ -40,7 +40,7 @@ func (c *Client) listOf(kind resource.Kind, collection string) (l xdstp.Locator,
 	if l, err = c.locator(kind, collection, true); err != nil {
 		return l, false, err
 	}
-	if l.Name.Type != xdstp.TypeSegment(kind.TypeURL())+collectionSuffix {
+	if !l.Name.IsListCollection(kind.TypeURL()) {
 		return l, false, nil
 	}
 	if _, ok := l.Entry(); ok {

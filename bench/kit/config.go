@@ -10,7 +10,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"flag"
-	"fmt"
 	"time"
 )
 
@@ -22,6 +21,7 @@ const (
 	Incr      = "incr"      // subscribe one by one, each waiting for its resource
 	Reconnect = "reconnect" // load, then the server ends the stream and changes one resource
 	Cancel    = "cancel"    // load, then cancel all watches but one, one by one
+	Heartbeat = "heartbeat" // load with TTLs, then rounds of heartbeats of all resources
 )
 
 // Variants of the protocol, resource types, and ways to subscribe.
@@ -29,6 +29,7 @@ const (
 	Delta    = "delta"
 	EDSType  = "eds"
 	Wildcard = "wildcard"
+	Glob     = "glob"
 )
 
 // Type URLs.
@@ -42,19 +43,22 @@ type Config struct {
 	Addr     string // of the management server; its control port is the next one
 	Variant  string // sotw or delta
 	Type     string // cds or eds
-	Mode     string // named or wildcard
+	Mode     string // named, wildcard or glob
 	Work     string // a workload
 	N        int    // resources
-	Updates  int    // changes (update, fanout)
+	Updates  int    // changes (update, fanout), or rounds (heartbeat)
 	Watchers int    // on the one resource (fanout)
 	Eps      int    // endpoints of each ClusterLoadAssignment
-	TLS      bool
-	Retain   string // none, bytes or proto: what a driver keeps, where it has a choice
-	Bin      string // file for the raw latencies: int64 nanoseconds, little-endian
-	CPUProf  string
-	MemProf  string        // heap and allocations, one sample in 64 KiB
-	Phase    string        // that the CPU profile covers: load, or measure, which follows it
-	Wait     time.Duration // limit of a phase
+	// Authorities of xdstp names, and at how many servers they are; see [Scenario].
+	Authorities, Servers int
+	TTL                  time.Duration // of every resource (delta), in whole seconds; 0 for none
+	TLS                  bool
+	Retain               string // none, bytes or proto: what a driver keeps, where it has a choice
+	Bin                  string // file for the raw latencies: int64 nanoseconds, little-endian
+	CPUProf              string
+	MemProf              string        // heap and allocations, one sample in 64 KiB
+	Phase                string        // that the CPU profile covers: load, or measure, which follows it
+	Wait                 time.Duration // limit of a phase
 
 	// CA is the PEM text of the server's certificate, with TLS.
 	CA    []byte
@@ -65,12 +69,15 @@ func (c *Config) flags(fs *flag.FlagSet) {
 	fs.StringVar(&c.Addr, "addr", "127.0.0.1:18000", "management server")
 	fs.StringVar(&c.Variant, "variant", "sotw", "sotw|delta")
 	fs.StringVar(&c.Type, "type", "cds", "cds|eds")
-	fs.StringVar(&c.Mode, "mode", "named", "named|wildcard")
-	fs.StringVar(&c.Work, "work", Load, "load|update|fanout|incr|reconnect|cancel")
+	fs.StringVar(&c.Mode, "mode", "named", "named|wildcard|glob")
+	fs.StringVar(&c.Work, "work", Load, "load|update|fanout|incr|reconnect|cancel|heartbeat")
 	fs.IntVar(&c.N, "n", 1000, "resources")
 	fs.IntVar(&c.Updates, "updates", 200, "updates")
 	fs.IntVar(&c.Watchers, "watchers", 1000, "watchers (fanout)")
 	fs.IntVar(&c.Eps, "eps", 10, "endpoints per assignment (eds)")
+	fs.IntVar(&c.Authorities, "authorities", 0, "authorities of xdstp names; 0 for old-style names")
+	fs.IntVar(&c.Servers, "servers", 1, "servers that the authorities are at")
+	fs.DurationVar(&c.TTL, "ttl", 0, "time to live of the resources (delta)")
 	fs.BoolVar(&c.TLS, "tls", false, "use the server's TLS port")
 	fs.StringVar(&c.Retain, "retain", "", "none|bytes|proto")
 	fs.StringVar(&c.Bin, "bin", "", "write raw latencies here")
@@ -81,12 +88,7 @@ func (c *Config) flags(fs *flag.FlagSet) {
 }
 
 // TypeURL of the resources.
-func (c *Config) TypeURL() string {
-	if c.Type == EDSType {
-		return EDS
-	}
-	return CDS
-}
+func (c *Config) TypeURL() string { return c.Scenario().TypeURL() }
 
 // ClientTLS trusts the server's certificate; nil means plaintext.
 func (c *Config) ClientTLS() *tls.Config {
@@ -96,32 +98,18 @@ func (c *Config) ClientTLS() *tls.Config {
 	return &tls.Config{RootCAs: c.roots, MinVersion: tls.VersionTLS12}
 }
 
-// scenario is what the server has to know.
-func (c *Config) scenario() Scenario {
-	return Scenario{Variant: c.Variant, Type: c.Type, Work: c.Work, N: c.N, Eps: c.Eps}
+// Scenario is what the server has to know.
+func (c *Config) Scenario() *Scenario {
+	return &Scenario{
+		Variant: c.Variant, Type: c.Type, Work: c.Work, N: c.N, Eps: c.Eps,
+		Authorities: c.Authorities, Servers: c.Servers, Glob: c.Mode == Glob, TTL: int(c.TTL / time.Second),
+	}
 }
 
-// names lists the resources to subscribe to; nil for all.
+// names lists what to subscribe to; nil for all.
 func (c *Config) names() []string {
 	if c.Mode == Wildcard && c.Work != Incr && c.Work != Cancel {
 		return nil
 	}
-	names := make([]string, c.N)
-	for i := range names {
-		names[i] = Name(i)
-	}
-	return names
-}
-
-// Name is the name of resource i. All names have the same length.
-func Name(i int) string { return fmt.Sprintf("svc-%08d.prod.svc.cluster.local", i) }
-
-// Index is the inverse of [Name].
-func Index(name string) int { return int(digits(name[4:12])) }
-
-func digits(s string) (n int64) {
-	for i := range len(s) {
-		n = n*10 + int64(s[i]-'0')
-	}
-	return n
+	return c.Scenario().Names()
 }

@@ -9,18 +9,13 @@ import (
 	"strconv"
 )
 
-// Scenario tells the server what the next stream is for.
-type Scenario struct {
-	Variant, Type, Work string
-	N, Eps              int
-}
-
 // Operations of the control connection.
 const (
 	OpScenario = "scenario" // prepare for a stream
-	OpUpdate   = "update"   // change U resources, each when the last was acknowledged
+	OpUpdate   = "update"   // U changes, or rounds of heartbeats, each when the last was acknowledged
 	OpKill     = "kill"     // change the last resource and end the stream
 	OpAwait    = "await"    // wait until no more than U names are subscribed
+	OpIdle     = "idle"     // wait until all that OpUpdate asked for is sent and acknowledged
 	OpStats    = "stats"
 	OpReset    = "reset" // count anew
 	OpCert     = "cert"  // the certificate of the TLS port
@@ -32,16 +27,16 @@ type Op struct {
 	Scenario Scenario
 	U        int
 	WaitAck  bool // stats: wait until every response is acknowledged
-	WaitMS   int  // await: no longer than this
+	WaitMS   int  // await, idle: no longer than this
 }
 
 // Stats is the server's answer: what it has counted since the last scenario or reset.
 // Bytes are those of messages, without gRPC's five and HTTP/2's nine.
 type Stats struct {
-	Reqs, ReqBytes, Resps, RespBytes, Streams int64
-	CPUMS                                     float64 // the server's own, user and system
-	Cert                                      string  // PEM
-	Err                                       string
+	Reqs, ReqBytes, Resps, RespBytes, Streams, Conns int64
+	CPUMS                                            float64 // the server's own, user and system
+	Cert                                             string  // PEM
+	Err                                              string
 }
 
 // ControlAddr is where the control connection of the server at addr listens.
@@ -49,6 +44,14 @@ func ControlAddr(addr string) (string, error) { return after(addr, 1) }
 
 // TLSAddr is where the server at addr speaks TLS.
 func TLSAddr(addr string) (string, error) { return after(addr, 2) }
+
+// ServerAddr is where one of the servers listens, of which the first is at addr.
+func ServerAddr(addr string, server int) (string, error) {
+	if server == 0 {
+		return addr, nil
+	}
+	return after(addr, 2+server)
+}
 
 func after(addr string, ports int) (string, error) {
 	host, port, err := net.SplitHostPort(addr)

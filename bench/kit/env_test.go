@@ -17,27 +17,19 @@ func isClosed(ch <-chan struct{}) bool {
 	}
 }
 
-func TestNames(t *testing.T) {
-	for _, i := range []int{0, 7, 99_999_999} {
-		if got := Index(Name(i)); got != i {
-			t.Errorf("Index(Name(%d)) = %d", i, got)
-		}
-	}
-}
-
 func TestDeliverUpdate(t *testing.T) {
 	e := &Env{Config: Config{Work: Update, N: 2, Updates: 1}}
 	e.prepare()
-	e.Deliver(Name(0), 0, ZeroStamp)
-	e.Deliver(Name(0), 0, ZeroStamp) // a version that was seen does not count
+	e.Deliver(Host(0), 0, ZeroStamp)
+	e.Deliver(Host(0), 0, ZeroStamp) // a version that was seen does not count
 	if isClosed(e.loadedCh) {
 		t.Fatal("loaded with one of two resources")
 	}
-	e.Deliver(Name(1), 0, ZeroStamp)
+	e.Deliver(Host(1), 0, ZeroStamp)
 	if !isClosed(e.loadedCh) || isClosed(e.doneCh) {
 		t.Fatal("not loaded with both, or done without a change")
 	}
-	e.Deliver(Name(1), 0, stamp(1))
+	e.Deliver(Host(1), 0, stamp(1))
 	if !isClosed(e.doneCh) || e.lat[0] <= 0 {
 		t.Errorf("not done after the change; latency %d", e.lat[0])
 	}
@@ -55,7 +47,7 @@ func TestDeliverFanout(t *testing.T) {
 			if seq > 0 {
 				s = stamp(seq)
 			}
-			e.Deliver(Name(0), w, s)
+			e.Deliver(Host(0), w, s)
 		}
 	}
 	if !isClosed(e.loadedCh) || !isClosed(e.doneCh) {

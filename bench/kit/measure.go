@@ -63,8 +63,8 @@ func peakRSS() float64 {
 	return 0
 }
 
-// settledHeap is the live heap, in bytes.
-func settledHeap() float64 {
+// settled is the live heap and the stacks, in bytes.
+func settled() (heap, stacks float64) {
 	// What trails the last callback, the ACK and pooled buffers, is to be over; the third
 	// collection takes the last of a sync.Pool.
 	time.Sleep(20 * time.Millisecond)
@@ -73,7 +73,7 @@ func settledHeap() float64 {
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return float64(m.HeapAlloc)
+	return float64(m.HeapAlloc), float64(m.StackInuse)
 }
 
 // profile starts the CPU profile if it is to cover the phase; stop ends it.

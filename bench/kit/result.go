@@ -11,6 +11,7 @@ type Result struct {
 	Updates  int    `json:"updates,omitempty"`
 	Watchers int    `json:"watchers,omitempty"`
 	TLS      bool   `json:"tls,omitempty"`
+	Mode     string `json:"mode,omitempty"`
 	NA       string `json:"na,omitempty"`
 	Err      string `json:"err,omitempty"`
 
@@ -24,10 +25,12 @@ type Result struct {
 	LoadReqMB  float64 `json:"load_req_mb,omitempty"`
 	LoadRespMB float64 `json:"load_resp_mb,omitempty"`
 	LoadSrvCPU float64 `json:"load_server_cpu_ms,omitempty"`
+	LoadConns  int64   `json:"load_conns,omitempty"`
 
 	// Held after the load, less what was held before the client existed.
 	HeapMB     float64 `json:"heap_mb"`
 	HeapPerRes float64 `json:"heap_per_res"` // bytes
+	StackMB    float64 `json:"stack_mb"`     // of goroutines, in the same way
 	Goroutines int     `json:"goroutines"`
 
 	BaseRSSMB float64 `json:"base_rss_mb,omitempty"` // peak before the client existed
@@ -48,14 +51,14 @@ type Result struct {
 }
 
 func newResult(name string, c *Config) *Result {
-	r := &Result{Driver: name, Work: c.Work, Variant: c.Variant, Type: c.Type, N: c.N, TLS: c.TLS}
+	r := &Result{Driver: name, Work: c.Work, Variant: c.Variant, Type: c.Type, N: c.N, TLS: c.TLS, Mode: c.Mode}
 	if c.Type == EDSType {
 		r.Eps = c.Eps
 	}
 	switch c.Work {
 	case Fanout:
 		r.Updates, r.Watchers = c.Updates, c.Watchers
-	case Update:
+	case Update, Heartbeat:
 		r.Updates = c.Updates
 	}
 	return r
@@ -68,6 +71,7 @@ func (r *Result) setLoad(from, to *snap) {
 }
 
 func (r *Result) setLoadTraffic(st Stats) {
+	r.LoadConns = st.Conns
 	r.LoadReqs, r.LoadReqMB, r.LoadRespMB, r.LoadSrvCPU = st.Reqs, mb(st.ReqBytes), mb(st.RespBytes), st.CPUMS
 }
 

@@ -26,10 +26,14 @@ type session struct {
 
 func (s *session) prepare() (err error) {
 	e := s.e
+	sc := e.Scenario()
+	if err := sc.validate(); err != nil {
+		return err
+	}
 	if s.control, err = dialControl(e.Addr); err != nil {
 		return err
 	}
-	if _, err := s.control.call(Op{Op: OpScenario, Scenario: e.scenario()}); err != nil {
+	if _, err := s.control.call(Op{Op: OpScenario, Scenario: *sc}); err != nil {
 		return err
 	}
 	if e.TLS {
@@ -76,7 +80,7 @@ func (s *session) subscribe() error {
 		return s.client.Subscribe(s.names)
 	}
 	for w := range s.e.Watchers {
-		if err := s.client.Watch(Name(0), w); err != nil {
+		if err := s.client.Watch(Host(0), w); err != nil {
 			return err
 		}
 	}
@@ -95,7 +99,9 @@ func (s *session) wait(ch <-chan struct{}, progress func() string) error {
 }
 
 func (s *session) heap() {
-	held := settledHeap() - float64(s.base.m.HeapAlloc)
+	heap, stacks := settled()
+	held := heap - float64(s.base.m.HeapAlloc)
+	s.r.StackMB = (stacks - float64(s.base.m.StackInuse)) / mib
 	per := float64(s.e.target)
 	s.r.HeapMB, s.r.HeapPerRes = held/mib, held/per
 	s.r.Goroutines = runtime.NumGoroutine() - s.goroutines
@@ -144,6 +150,9 @@ func (s *session) work(from *snap) (time.Duration, error) {
 	case Incr:
 		err = s.oneByOne()
 		return time.Since(from.t), err
+	case Heartbeat:
+		err = s.heartbeats()
+		return time.Since(from.t), err
 	case Cancel:
 		err = s.cancel()
 		return time.Since(from.t), err
@@ -158,6 +167,15 @@ func (s *session) changes(op Op) error {
 		return err
 	}
 	return s.wait(s.e.doneCh, func() string { return fmt.Sprintf("%d of %d updates", s.e.finished.Load(), len(s.e.lat)) })
+}
+
+// heartbeats waits until the client has acknowledged all of them. No callback tells.
+func (s *session) heartbeats() error {
+	if _, err := s.control.call(Op{Op: OpUpdate, U: s.e.Updates}); err != nil {
+		return err
+	}
+	_, err := s.control.call(Op{Op: OpIdle, WaitMS: int(s.e.Wait.Milliseconds())})
+	return err
 }
 
 // oneByOne subscribes to each name when the one before is there.

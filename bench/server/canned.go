@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -10,8 +11,11 @@ import (
 	"github.com/xdswatch/xdswatch/bench/kit"
 )
 
-// placeholder is the number in the name of the resource that all are made of.
-const placeholder = 99999999
+// Numbers in the name of the resource that all are made of.
+const (
+	placeholder = 99999999
+	someone     = 999 // authority
+)
 
 // canned is all resources of a scenario in wire form, one "resources" entry after another,
 // each as long as the next, so that resource i is at [i*size, (i+1)*size).
@@ -22,50 +26,82 @@ type canned struct {
 	ver    int // offset of the six digits of the version in an entry (delta)
 	delta  bool
 	single int // bytes of the resource itself
+
+	// Entries that only give resources their time to live again; the same way in one piece.
+	beats    []byte
+	beatSize int
 }
 
 // build makes the resources of a scenario: one, and copies of it with other names.
-func build(sc kit.Scenario) *canned {
-	name := kit.Name(placeholder)
-	raw, entry := sample(sc, name)
+func build(sc *kit.Scenario) *canned {
+	name, host := kit.Host(placeholder), kit.Host(placeholder)
+	if sc.Authorities > 0 {
+		name = strings.Replace(sc.Name(0), kit.Host(0), host, 1)
+		name = strings.Replace(name, kit.Authority(0), kit.Authority(someone), 1)
+	}
+	raw, entry := sample(sc, name, host)
 	c := &canned{size: len(entry), delta: sc.Variant == kit.Delta, single: len(raw)}
 	c.stamp = bytes.Index(entry, []byte(kit.ZeroStamp))
 	if c.delta {
 		c.ver = bytes.Index(entry, []byte(version0)) + 1
 	}
-	at := occurrences(entry, []byte(name[4:12]))
-	c.arena = make([]byte, 0, c.size*sc.N)
-	for i := range sc.N {
-		number := kit.Name(i)[4:12]
-		for _, o := range at {
-			copy(entry[o:], number)
-		}
-		c.arena = append(c.arena, entry...)
+	c.arena = copies(sc, entry)
+	if c.delta && sc.TTL > 0 {
+		beat := wrap(sc, name, "")
+		c.beats, c.beatSize = copies(sc, beat), len(beat)
 	}
 	return c
+}
+
+// copies is an entry for each resource.
+func copies(sc *kit.Scenario, entry []byte) []byte {
+	numbers := occurrences(entry, []byte(kit.Number(kit.Host(placeholder))))
+	authorities := occurrences(entry, []byte(kit.Authority(someone)))
+	arena := make([]byte, 0, len(entry)*sc.N)
+	for i := range sc.N {
+		for _, o := range numbers {
+			copy(entry[o:], kit.Number(kit.Host(i)))
+		}
+		for _, o := range authorities {
+			copy(entry[o:], kit.Authority(i*sc.Authorities/sc.N))
+		}
+		arena = append(arena, entry...)
+	}
+	return arena
 }
 
 const version0 = "v000000"
 
 // sample is a resource, and its entry in a response.
-func sample(sc kit.Scenario, name string) (raw, entry []byte) {
-	var m proto.Message = cluster(name)
-	typ := kit.CDS
+func sample(sc *kit.Scenario, name, host string) (raw, entry []byte) {
+	var m proto.Message = cluster(name, host)
 	if sc.Type == kit.EDSType {
-		m, typ = assignment(name, sc.Eps), kit.EDS
+		m = assignment(name, sc.Eps)
 	}
 	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
 		panic(err)
 	}
-	body := appendString(nil, 1, typ) // google.protobuf.Any
+	body := appendString(nil, 1, sc.TypeURL()) // google.protobuf.Any
 	body = appendString(body, 2, string(raw))
 	if sc.Variant == kit.Delta {
-		wrapped := appendString(nil, 1, version0) // Resource
-		wrapped = appendString(wrapped, 2, string(body))
-		body = appendString(wrapped, 3, name)
+		return raw, wrap(sc, name, string(body))
 	}
 	return raw, appendString(nil, 2, string(body))
+}
+
+// wrap makes the entry of a delta response; without a body it is a heartbeat.
+func wrap(sc *kit.Scenario, name, body string) []byte {
+	b := appendString(nil, 1, version0) // envoy.service.discovery.v3.Resource
+	if body != "" {
+		b = appendString(b, 2, body)
+	}
+	b = appendString(b, 3, name)
+	if sc.TTL > 0 {
+		seconds := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), uint64(sc.TTL))
+		b = appendString(b, 6, string(seconds))
+	}
+	return appendString(nil, 2, string(b))
 }
 
 func appendString(b []byte, field protowire.Number, s string) []byte {
@@ -83,7 +119,11 @@ func occurrences(b, mark []byte) (at []int) {
 	}
 }
 
-func (c *canned) entry(i int) []byte { return c.arena[i*c.size : (i+1)*c.size] }
+func (c *canned) entry(i int) []byte { return c.entries(i, i+1) }
+
+func (c *canned) entries(from, to int) []byte { return c.arena[from*c.size : to*c.size] }
+
+func (c *canned) heartbeats(from, to int) []byte { return c.beats[from*c.beatSize : to*c.beatSize] }
 
 // change gives resource i a new stamp (and version) in place.
 func (c *canned) change(i int, stamp []byte) {

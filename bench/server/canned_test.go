@@ -31,7 +31,7 @@ func resource(t *testing.T, a *anypb.Any) (name, stamp string) {
 }
 
 func TestCannedSotW(t *testing.T) {
-	c := build(kit.Scenario{Variant: "sotw", Type: "cds", N: 12})
+	c := build(&kit.Scenario{Variant: "sotw", Type: "cds", N: 12})
 	stamp := strings.Repeat("7", kit.StampLen)
 	c.change(11, []byte(stamp))
 	var m discoveryv3.DiscoveryResponse
@@ -46,14 +46,14 @@ func TestCannedSotW(t *testing.T) {
 		if i == 11 {
 			want = stamp
 		}
-		if name, got := resource(t, a); name != kit.Name(i) || got != want {
+		if name, got := resource(t, a); name != kit.Host(i) || got != want {
 			t.Errorf("resource %d is %q with stamp %q", i, name, got)
 		}
 	}
 }
 
 func TestCannedDelta(t *testing.T) {
-	c := build(kit.Scenario{Variant: "delta", Type: "eds", Eps: 10, N: 3})
+	c := build(&kit.Scenario{Variant: "delta", Type: "eds", Eps: 10, N: 3})
 	stamp := strings.Repeat("1", 19) + "000042"
 	c.change(1, []byte(stamp))
 	var m discoveryv3.DeltaDiscoveryResponse
@@ -66,8 +66,32 @@ func TestCannedDelta(t *testing.T) {
 			version, want = "v000042", stamp
 		}
 		name, got := resource(t, r.Resource)
-		if name != kit.Name(i) || r.Name != name || got != want || r.Version != version || string(c.version(i)) != version {
+		if name != kit.Host(i) || r.Name != name || got != want || r.Version != version || string(c.version(i)) != version {
 			t.Errorf("resource %d is %q in %q with stamp %q and version %q", i, name, r.Name, got, r.Version)
+		}
+	}
+}
+
+func TestCannedAuthorities(t *testing.T) {
+	sc := &kit.Scenario{Variant: "delta", Type: "cds", N: 6, Authorities: 3, Servers: 3, TTL: 600}
+	c := build(sc)
+	var full, beats discoveryv3.DeltaDiscoveryResponse
+	if err := proto.Unmarshal(c.entries(2, 6), &full); err != nil {
+		t.Fatal(err)
+	}
+	if err := proto.Unmarshal(c.heartbeats(2, 6), &beats); err != nil {
+		t.Fatal(err)
+	}
+	if len(full.Resources) != 4 || len(beats.Resources) != 4 {
+		t.Fatalf("%d resources and %d heartbeats", len(full.Resources), len(beats.Resources))
+	}
+	for i, r := range full.Resources {
+		name := sc.Name(2 + i)
+		if got, _ := resource(t, r.Resource); got != name || r.Name != name || r.Ttl.GetSeconds() != 600 {
+			t.Errorf("resource %d is %q in %q, and lives for %v; want %q", i, got, r.Name, r.Ttl, name)
+		}
+		if b := beats.Resources[i]; b.Name != name || b.Version != r.Version || b.Resource != nil || b.Ttl.GetSeconds() != 600 {
+			t.Errorf("heartbeat %d is %v; want one of %q", i, b, name)
 		}
 	}
 }

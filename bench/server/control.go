@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"log"
 	"net"
 	"runtime/debug"
@@ -13,19 +14,21 @@ import (
 	"github.com/xdswatch/xdswatch/bench/kit"
 )
 
-// server is what all streams and control connections share. There is one stream at a time.
+// server is what all streams and control connections share. A scenario has one stream at
+// each of its servers.
 type server struct {
 	cert string
 
 	mu        sync.Mutex
-	moved     *sync.Cond // owed or watched changed
+	moved     *sync.Cond // streams, what they owe, pending or watched changed
 	scenario  kit.Scenario
 	resources *canned
 	key       kit.Scenario // of the resources
-	commands  chan command // of the current stream; nil before it
+	commands  chan command // of the newest stream; nil before it
+	streams   map[*stream]bool
 	stats     kit.Stats
 	cpu       time.Duration // when stats was empty
-	owed      int64         // responses sent and not acknowledged
+	pending   int           // of what was commanded, not sent
 	watched   int           // names subscribed (cancel)
 	seq       int
 }
@@ -95,14 +98,21 @@ func (s *server) do(op kit.Op) (st kit.Stats) {
 			st.Err = "no stream"
 			break
 		}
+		s.pending = op.U
 		s.commands <- command{updates: op.U, kill: op.Op == kit.OpKill} // there is room for one
 	case kit.OpAwait:
 		if !s.await(time.Duration(op.WaitMS)*time.Millisecond, func() bool { return s.watched <= op.U }) {
 			st.Err = "timeout: the names are still subscribed"
 		}
+	case kit.OpIdle:
+		if !s.await(time.Duration(op.WaitMS)*time.Millisecond, func() bool { return s.pending == 0 && s.settled() }) {
+			st.Err = fmt.Sprintf("timeout: %d rounds are not sent, or the last is not acknowledged", s.pending)
+		}
 	case kit.OpStats:
-		if op.WaitAck && !s.await(5*time.Second, func() bool { return s.owed == 0 }) {
-			s.owed = 0
+		if op.WaitAck && !s.await(5*time.Second, s.settled) {
+			for t := range s.streams {
+				t.owed = 0
+			}
 		}
 		st = s.stats
 		st.CPUMS = float64(cpuTime()-s.cpu) / 1e6
@@ -110,6 +120,16 @@ func (s *server) do(op kit.Op) (st kit.Stats) {
 		st.Err = "no op " + op.Op
 	}
 	return st
+}
+
+// settled says whether every response was acknowledged; with the lock.
+func (s *server) settled() bool {
+	for t := range s.streams {
+		if t.owed > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // await waits, with the lock, until something is so.
@@ -132,14 +152,14 @@ func (s *server) await(limit time.Duration, so func() bool) bool {
 // begin makes the resources of a scenario, or makes those at hand new again.
 func (s *server) begin(sc kit.Scenario) {
 	key := sc
-	key.Work = ""
+	key.Work, key.Servers, key.Glob = "", 1, false
 	if key.Type != kit.EDSType {
 		key.Eps = 0
 	}
 	if s.resources == nil || s.key != key {
 		s.resources = nil
 		debug.FreeOSMemory()
-		s.resources, s.key = build(sc), key
+		s.resources, s.key = build(&sc), key
 		debug.FreeOSMemory()
 		log.Printf("%+v: resource %d bytes, entry %d, all %.1f MiB", key, s.resources.single, s.resources.size, float64(len(s.resources.arena))/(1<<20))
 	} else {
@@ -147,7 +167,7 @@ func (s *server) begin(sc kit.Scenario) {
 			s.resources.change(i, []byte(kit.ZeroStamp))
 		}
 	}
-	s.scenario, s.commands, s.owed, s.seq, s.watched = sc, nil, 0, 0, 0
+	s.scenario, s.commands, s.streams, s.seq, s.pending, s.watched = sc, nil, map[*stream]bool{}, 0, 0, 0
 	s.reset()
 }
 

@@ -3,6 +3,8 @@
 //
 // It listens on three ports: plaintext gRPC at -addr, the control connection at the port
 // after it, and gRPC over TLS, with a certificate of its own making, at the one after that.
+// Nine ports more are those of further servers, which have the authorities of a scenario
+// that is about several.
 package main
 
 import (
@@ -20,7 +22,7 @@ import (
 )
 
 func main() {
-	addr := flag.String("addr", "127.0.0.1:18000", "address of gRPC; control and TLS are on the next ports")
+	addr := flag.String("addr", "127.0.0.1:18000", "address of gRPC; the eleven ports after it are used too")
 	flag.Parse()
 	debug.SetGCPercent(400)
 	log.Fatal(run(*addr))
@@ -36,17 +38,18 @@ func run(addr string) error {
 	if err := listen(addr, kit.ControlAddr, func(l net.Listener) { errs <- s.acceptControl(l) }); err != nil {
 		return err
 	}
-	if err := listen(addr, same, func(l net.Listener) { errs <- s.grpc().Serve(l) }); err != nil {
-		return err
+	for number := range kit.MaxServers {
+		at := func(addr string) (string, error) { return kit.ServerAddr(addr, number) }
+		if err := listen(addr, at, func(l net.Listener) { errs <- s.grpc(number).Serve(counted{l, s}) }); err != nil {
+			return err
+		}
 	}
-	secure := s.grpc(grpc.Creds(credentials.NewServerTLSFromCert(cert)))
-	if err := listen(addr, kit.TLSAddr, func(l net.Listener) { errs <- secure.Serve(l) }); err != nil {
+	secure := s.grpc(0, grpc.Creds(credentials.NewServerTLSFromCert(cert)))
+	if err := listen(addr, kit.TLSAddr, func(l net.Listener) { errs <- secure.Serve(counted{l, s}) }); err != nil {
 		return err
 	}
 	return <-errs
 }
-
-func same(addr string) (string, error) { return addr, nil }
 
 func listen(addr string, port func(string) (string, error), serve func(net.Listener)) error {
 	addr, err := port(addr)
@@ -61,6 +64,22 @@ func listen(addr string, port func(string) (string, error), serve func(net.Liste
 	return nil
 }
 
+// counted counts connections.
+type counted struct {
+	net.Listener
+	s *server
+}
+
+func (l counted) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil {
+		l.s.mu.Lock()
+		l.s.stats.Conns++
+		l.s.mu.Unlock()
+	}
+	return c, err
+}
+
 // rawCodec sends slices as they are and receives bytes.
 type rawCodec struct{}
 
@@ -68,13 +87,14 @@ func (rawCodec) Name() string                             { return "proto" }
 func (rawCodec) Marshal(v any) (mem.BufferSlice, error)   { return v.(mem.BufferSlice), nil }
 func (rawCodec) Unmarshal(d mem.BufferSlice, v any) error { *v.(*[]byte) = d.Materialize(); return nil }
 
-func (s *server) grpc(opts ...grpc.ServerOption) *grpc.Server {
+// grpc makes the server of a number.
+func (s *server) grpc(number int, opts ...grpc.ServerOption) *grpc.Server {
 	opts = append(opts, grpc.ForceServerCodecV2(rawCodec{}), grpc.MaxRecvMsgSize(math.MaxInt32), grpc.MaxSendMsgSize(math.MaxInt32))
 	g := grpc.NewServer(opts...)
 	method := func(name string, delta bool) grpc.StreamDesc {
 		return grpc.StreamDesc{
 			StreamName: name, ServerStreams: true, ClientStreams: true,
-			Handler: func(_ any, ss grpc.ServerStream) error { return s.serve(ss, delta) },
+			Handler: func(_ any, ss grpc.ServerStream) error { return s.serve(ss, number, delta) },
 		}
 	}
 	g.RegisterService(&grpc.ServiceDesc{

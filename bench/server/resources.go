@@ -37,8 +37,8 @@ func ads() *corev3.ConfigSource {
 }
 
 // cluster is shaped like what a service mesh's control plane sends for one service.
-func cluster(name string) *clusterv3.Cluster {
-	spiffe := "spiffe://cluster.local/ns/prod/sa/" + name[:12]
+func cluster(name, host string) *clusterv3.Cluster {
+	spiffe := "spiffe://cluster.local/ns/prod/sa/" + host[:12]
 	threshold := func(p corev3.RoutingPriority) *clusterv3.CircuitBreakers_Thresholds {
 		return &clusterv3.CircuitBreakers_Thresholds{
 			Priority: p, MaxConnections: u32(4294967295), MaxPendingRequests: u32(4294967295),
@@ -46,7 +46,7 @@ func cluster(name string) *clusterv3.Cluster {
 		}
 	}
 	md, err := structpb.NewStruct(map[string]any{
-		"services": []any{map[string]any{"host": name, "name": name[:12], "namespace": "prod"}},
+		"services": []any{map[string]any{"host": host, "name": host[:12], "namespace": "prod"}},
 	})
 	if err != nil {
 		panic(err)
@@ -55,7 +55,7 @@ func cluster(name string) *clusterv3.Cluster {
 		Name:                 name,
 		AltStatName:          kit.ZeroStamp,
 		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS},
-		EdsClusterConfig:     &clusterv3.Cluster_EdsClusterConfig{EdsConfig: ads(), ServiceName: name},
+		EdsClusterConfig:     &clusterv3.Cluster_EdsClusterConfig{EdsConfig: ads(), ServiceName: host},
 		ConnectTimeout:       durationpb.New(10 * time.Second),
 		LbPolicy:             clusterv3.Cluster_LEAST_REQUEST,
 		CircuitBreakers: &clusterv3.CircuitBreakers{Thresholds: []*clusterv3.CircuitBreakers_Thresholds{
@@ -78,7 +78,7 @@ func cluster(name string) *clusterv3.Cluster {
 		TransportSocket: &corev3.TransportSocket{
 			Name: "envoy.transport_sockets.tls",
 			ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: mustAny(&tlsv3.UpstreamTlsContext{
-				Sni: name,
+				Sni: host,
 				CommonTlsContext: &tlsv3.CommonTlsContext{
 					AlpnProtocols: []string{"istio-peer-exchange", "istio", "h2"},
 					TlsCertificateSdsSecretConfigs: []*tlsv3.SdsSecretConfig{{

@@ -21,13 +21,15 @@ type stream struct {
 	res      *canned
 	delta    bool
 	typ      string
+	from, to int // resources that the server of this stream has
 	commands chan command
 
+	owed       int // responses sent and not acknowledged; with the server's lock
 	nonce      uint64
 	full       bool   // the first state was sent
 	subscribed int    // names
 	known      []bool // by resource: the client has it (incr, a delta reconnect)
-	remaining  int    // changes to send
+	remaining  int    // changes, or rounds of heartbeats, to send
 }
 
 // received is a request, or the end of them.
@@ -36,22 +38,37 @@ type received struct {
 	err error
 }
 
-func (s *server) serve(ss grpc.ServerStream, delta bool) error {
-	s.mu.Lock()
-	t := &stream{server: s, ss: ss, sc: s.scenario, res: s.resources, delta: delta, commands: make(chan command, 1)}
-	s.commands = t.commands
-	s.stats.Streams++
-	s.owed = 0
-	s.mu.Unlock()
-	if t.res == nil || delta != t.res.delta {
+func (s *server) serve(ss grpc.ServerStream, number int, delta bool) error {
+	t := s.begun(ss, delta)
+	defer s.ended(t)
+	if t.res == nil || delta != t.res.delta || number >= t.sc.Servers {
 		return status.Error(codes.FailedPrecondition, "no scenario for this kind of stream")
 	}
-	t.typ = kit.CDS
-	if t.sc.Type == kit.EDSType {
-		t.typ = kit.EDS
-	}
+	t.typ = t.sc.TypeURL()
+	t.from, t.to = t.sc.Range(number)
 	t.known = make([]bool, t.sc.N)
 	return t.run()
+}
+
+func (s *server) begun(ss grpc.ServerStream, delta bool) *stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := &stream{server: s, ss: ss, sc: s.scenario, res: s.resources, delta: delta, commands: make(chan command, 1)}
+	if s.streams == nil {
+		return t // before the first scenario
+	}
+	s.streams[t] = true
+	s.commands = t.commands
+	s.stats.Streams++
+	return t
+}
+
+// ended forgets a stream, which may be of a scenario that is over.
+func (s *server) ended(t *stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.streams, t)
+	s.moved.Broadcast()
 }
 
 func (t *stream) run() error {
@@ -109,15 +126,20 @@ func (t *stream) nextSeq() int {
 // stampOf is the stamp of a change that is sent now.
 func stampOf(seq int) []byte { return fmt.Appendf(nil, "%019d%06d", time.Now().UnixNano(), seq) }
 
-// change sends the next change, if there is one and the last was acknowledged.
+// change sends the next change or round of heartbeats, if there is one and the last was
+// acknowledged.
 func (t *stream) change() error {
 	if t.remaining == 0 || !t.acknowledged() {
 		return nil
 	}
 	t.remaining--
 	seq := t.nextSeq()
-	i := seq * 7919 % t.sc.N
 	stamp := stampOf(seq)
+	defer t.sent()
+	if t.sc.Work == kit.Heartbeat {
+		return t.send(t.res.heartbeats(t.from, t.to), t.to-t.from, stamp)
+	}
+	i := seq * 7919 % t.sc.N
 	t.res.change(i, stamp)
 	if t.delta {
 		return t.send(t.res.entry(i), 1, stamp)
@@ -129,6 +151,14 @@ func (t *stream) acknowledged() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.owed == 0
+}
+
+// sent tells who waits that there is less to send.
+func (t *stream) sent() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.pending = t.remaining
+	t.moved.Broadcast()
 }
 
 func (t *stream) send(body []byte, count int, stamp []byte) error {
@@ -175,12 +205,12 @@ func (t *stream) request(b []byte) error {
 		return t.sendSome(*fresh, zero)
 	case !t.full && r.inits > 0:
 		return t.missing(*stale)
-	case !t.full && (t.subscribed == t.sc.N || first && t.subscribed == 0):
+	case !t.full && (t.subscribed == t.sc.Subscriptions() || first && t.subscribed == 0):
 		t.full = true
 		if t.sc.Work == kit.Reconnect {
 			zero = append([]byte(nil), t.res.stampOf(t.sc.N-1)...)
 		}
-		return t.send(t.res.arena, t.sc.N, zero)
+		return t.send(t.res.entries(t.from, t.to), t.to-t.from, zero)
 	}
 	return t.change()
 }

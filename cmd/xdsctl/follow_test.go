@@ -205,7 +205,7 @@ func TestBadDirectives(t *testing.T) {
 		at("east", "a") + "#alt=" + at("north", "a"): `authority \"north\" is not in the bootstrap`,
 		at("east", "*") + "#entry=x":                 "it has a fragment",
 		listAt("north", "l"):                         `authority \"north\" is not in the bootstrap`,
-		listAt("east", "*"):                          "which stands for a collection",
+		listAt("east", "*"):                          "it is both a list collection and a glob",
 	} {
 		p := w.start("--once", name)
 		line := p.next()

@@ -166,9 +166,9 @@ func (e *Engine) write(s *stream) {
 func (e *Engine) read(s *stream, ts transport.Stream) {
 	defer s.end()
 	for {
-		r := e.received.Get().(*received)
-		var err error
-		if r.frame, err = ts.Recv(); err == nil {
+		frame, err := ts.Recv()
+		r := e.received.Get().(*received) // not before: while nothing comes it would be held
+		if r.frame = frame; err == nil {
 			err = s.scan(r)
 		}
 		if err != nil {

@@ -53,6 +53,10 @@ func (ts *typeState) fit(size int, wanted, members []*entry) (names, listed []*e
 	if budget == 0 {
 		return wanted, members
 	}
+	globs, wanted := globsFirst(wanted)
+	for _, e := range wanted[:globs] {
+		size += wire.SizeName(e.name)
+	}
 	n := 0
 	for n < len(members) && size+members[n].sizeOfVersion() <= budget {
 		size += members[n].sizeOfVersion()
@@ -61,8 +65,8 @@ func (ts *typeState) fit(size int, wanted, members []*entry) (names, listed []*e
 	for _, e := range members[n:] {
 		ts.withhold(e)
 	}
-	k := 0
-	if ts.told == wildNone && len(wanted) > 0 {
+	k := globs
+	if ts.told == wildNone && k == 0 && len(wanted) > 0 {
 		k = 1 // no names at all would ask for everything
 		size += wire.SizeName(wanted[0].name) + wanted[0].sizeOfVersion()
 	}
@@ -78,6 +82,20 @@ func (ts *typeState) fit(size int, wanted, members []*entry) (names, listed []*e
 	}
 	ts.postpone(wanted[k:])
 	return wanted[:k], members[:n]
+}
+
+// globsFirst puts globs before other names: versions of their members mean nothing without
+// them.
+func globsFirst(es []*entry) (globs int, ordered []*entry) {
+	var rest []*entry
+	for _, e := range es {
+		if e.isGlob() {
+			ordered = append(ordered, e)
+		} else {
+			rest = append(rest, e)
+		}
+	}
+	return len(ordered), append(ordered, rest...)
 }
 
 // withhold notes a member that the server is not told of: it has to speak of it, or there

@@ -19,13 +19,13 @@ import (
 type resumeRig struct {
 	*rig
 	names   []string // watched
-	members []string // of the wildcard alone
+	members []string // of a collection alone
 }
 
 const resumeNames = 1500
 
 // newResumeRig holds version 1 of everything. Names are a kilobyte long.
-func newResumeRig(t *testing.T, server Server, wildcard bool) *resumeRig {
+func newResumeRig(t *testing.T, server Server, collection string) *resumeRig {
 	r := &resumeRig{rig: newRig(t, Config{Servers: []Server{server}, ResourceTimeout: 15 * time.Second})}
 	var events []Event
 	for i := range resumeNames {
@@ -33,10 +33,10 @@ func newResumeRig(t *testing.T, server Server, wildcard bool) *resumeRig {
 		r.names = append(r.names, name)
 		events = append(events, Start{r.watch(name)})
 	}
-	if wildcard {
-		events = append(events, Start{r.watch("*")})
+	if collection != "" {
+		events = append(events, Start{r.watch(collection)})
 		for i := range resumeNames {
-			r.members = append(r.members, long("member", i))
+			r.members = append(r.members, long(strings.TrimSuffix(collection, star)+"member", i))
 		}
 	}
 	r.step(events...)
@@ -136,7 +136,7 @@ func subscribed(t *testing.T, sent []*discoveryv3.DeltaDiscoveryRequest) []strin
 //
 // spec: DELTA-1 DNE-1
 func TestResumeNames(t *testing.T) {
-	r := newResumeRig(t, Server{Delta: true}, false)
+	r := newResumeRig(t, Server{Delta: true}, "")
 	sent, sizes := r.resume()
 	if len(sent) != 1 || len(sent[0].InitialResourceVersions) != resumeNames || sizes[0] <= bigRequest {
 		t.Fatalf("%d requests of %d bytes without a limit, %d versions", len(sent), sizes, len(sent[0].InitialResourceVersions))
@@ -179,7 +179,7 @@ func TestResumeNames(t *testing.T) {
 //
 // spec: DELTA-1 DNE-8
 func TestResumeTransient(t *testing.T) {
-	r := newResumeRig(t, Server{Delta: true, TransientTimeout: 30 * time.Second}, false)
+	r := newResumeRig(t, Server{Delta: true, TransientTimeout: 30 * time.Second}, "")
 	r.resume()
 	r.down(codeResourceExhausted)
 	sent, _ := r.resume()
@@ -198,7 +198,7 @@ func TestResumeTransient(t *testing.T) {
 //
 // spec: DELTA-1
 func TestResumeHalves(t *testing.T) {
-	r := newResumeRig(t, Server{Delta: true}, false)
+	r := newResumeRig(t, Server{Delta: true}, "")
 	var first []int
 	for range 5 {
 		sent, sizes := r.resume()
@@ -221,7 +221,7 @@ func TestResumeHalves(t *testing.T) {
 //
 // spec: DELTA-1 DELTA-10
 func TestResumeMembers(t *testing.T) {
-	r := newResumeRig(t, Server{Delta: true}, true)
+	r := newResumeRig(t, Server{Delta: true}, star)
 	r.resume()
 	r.down(codeResourceExhausted)
 	sent, _ := r.resume()
@@ -278,7 +278,7 @@ func listed1(versions map[string]string) []string {
 //
 // spec: DELTA-1
 func TestResumeSotW(t *testing.T) {
-	r := newResumeRig(t, Server{}, false)
+	r := newResumeRig(t, Server{}, "")
 	for i, logs := range []int{1, 0} {
 		r.step(Up{Ref: r.ref})
 		fx := r.down(codeResourceExhausted)
@@ -299,7 +299,7 @@ func TestResumeSotW(t *testing.T) {
 //
 // spec: DELTA-1
 func TestResumeOtherEnds(t *testing.T) {
-	r := newResumeRig(t, Server{Delta: true}, false)
+	r := newResumeRig(t, Server{Delta: true}, "")
 	r.resume()
 	r.down(0)
 	if sent, _ := r.resume(); len(sent) != 1 {
@@ -309,5 +309,40 @@ func TestResumeOtherEnds(t *testing.T) {
 	r.down(codeResourceExhausted)
 	if sent, _ := r.resume(); len(sent) != 1 {
 		t.Errorf("%d requests after an end that followed a response, want 1", len(sent))
+	}
+}
+
+// Globs are named at once, since the versions of their members mean nothing without them;
+// members that the server was not told of are gone if it does not speak of them.
+//
+// spec: DELTA-1 GLOB-2
+func TestResumeGlob(t *testing.T) {
+	const glob = "xdstp://a/t/p/*"
+	r := newResumeRig(t, Server{Delta: true}, glob)
+	r.resume()
+	r.down(codeResourceExhausted)
+	r.resume()
+	r.down(codeResourceExhausted)
+	sent, _ := r.resume()
+	if got := sent[0].ResourceNamesSubscribe; len(got) == 0 || got[0] != glob {
+		t.Errorf("the first request names %.80q, want the glob first", got)
+	}
+	listed := sent[0].InitialResourceVersions
+	if len(listed) < 100 || len(listed) >= resumeNames {
+		t.Fatalf("%d versions are listed, want some of the %d members", len(listed), resumeNames)
+	}
+	for name := range listed {
+		if !strings.HasPrefix(name, "xdstp:") {
+			t.Fatalf("the version of %.12s is listed before those of all members", name)
+		}
+	}
+	if got := subscribed(t, sent); len(got) != resumeNames+1 {
+		t.Errorf("%d names are subscribed to, want %d", len(got), resumeNames+1)
+	}
+	r.answer("n2", "1", r.names)
+	r.answer("n3", "1", r.members[len(listed):len(listed)+5])
+	kinds, told := r.pass(time.Minute)
+	if len(told) != resumeNames-len(listed)-5 || len(slices.Compact(kinds)) != 1 || kinds[0] != NoticeDoesNotExist {
+		t.Errorf("%d members are gone, want the %d that the server did not speak of", len(told), resumeNames-len(listed)-5)
 	}
 }

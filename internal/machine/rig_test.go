@@ -7,6 +7,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/testutil/script"
+	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // rig is a machine with one stream that is up, for what scripts cannot say: exact moments,
@@ -40,7 +41,7 @@ func (r *rig) up() {
 }
 
 func (r *rig) watch(name string) *Watch {
-	return &Watch{Owner: name, Type: r.typ, Name: name, Wildcard: name == "*"}
+	return &Watch{Owner: name, Type: r.typ, Name: name, Wildcard: name == star || xdstp.IsGlob(name)}
 }
 
 // receive takes a response of n resources and returns the work that it makes.

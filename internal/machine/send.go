@@ -159,6 +159,7 @@ func (m *Machine) write(now time.Time, ts *typeState) bool {
 		return false
 	}
 	n.Resources, n.Size = ts.names.count, sizeOf(msg)
+	ts.freshSince = m.serial
 	if a == nil {
 		ts.lastPure = now
 	}
@@ -197,6 +198,7 @@ func (m *Machine) written(now time.Time, s *stream) {
 		case e.isGlob():
 			m.requested(now, e.of)
 		case e.pinned: // it stands by
+		case e.seen > ts.freshSince: // the answer was faster than the news of the request
 		case (!e.held() && !ts.spokenOf(e) || e.withheld) && e.timer == 0:
 			m.startTimer(now, s, timer{entry: e})
 		}

@@ -95,33 +95,31 @@ func (t *ttls) move(now time.Time, e *entry, to *ttls) {
 	}
 }
 
-// next is when the first time runs out; zero for never.
+// next is when the queue has to be looked at: no later than when the first time runs out;
+// zero for never.
 func (t *ttls) next() time.Time {
-	for len(t.queue) > 0 {
-		first := &t.queue[0]
-		l, ok := t.of[first.entry]
-		switch {
-		case !ok:
-			heap.Pop(&t.queue)
-		case l.at > first.at:
-			first.at = l.at
-			heap.Fix(&t.queue, 0)
-		case !t.clock.since.IsZero():
-			return time.Time{}
-		default:
-			return t.clock.start.Add(t.clock.held + l.at)
-		}
+	if len(t.queue) == 0 || !t.clock.since.IsZero() {
+		return time.Time{}
 	}
-	return time.Time{}
+	return t.clock.start.Add(t.clock.held + t.queue[0].at)
 }
 
 // over takes the entries whose time has run out, by name where it is one moment.
 func (t *ttls) over(now time.Time) (es []*entry) {
 	var items []ttlItem
 	for at := t.next(); !at.IsZero() && !now.Before(at); at = t.next() {
-		it := heap.Pop(&t.queue).(ttlItem)
-		t.clear(it.entry)
-		items = append(items, it)
+		first := &t.queue[0]
+		l, ok := t.of[first.entry]
+		switch {
+		case ok && l.at > first.at:
+			first.at = l.at
+			heap.Fix(&t.queue, 0)
+			continue
+		case ok:
+			t.clear(first.entry)
+			items = append(items, *first)
+		}
+		heap.Pop(&t.queue)
 	}
 	slices.SortFunc(items, func(a, b ttlItem) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.entry.name, b.entry.name))

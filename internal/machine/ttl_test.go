@@ -25,18 +25,28 @@ func TestTTLs(t *testing.T) {
 	l.set(start, other, 50*time.Second)
 	at("a later one", 10*time.Second)
 	l.set(start.Add(time.Second), hello, 20*time.Second)
-	at("set anew, later", 21*time.Second)
-	l.set(start.Add(time.Second), hello, 2*time.Second)
-	at("set anew, earlier", 3*time.Second)
-	if es := l.over(start.Add(3 * time.Second)); len(es) != 1 || es[0] != hello {
+	at("set anew, later, to be found when the first comes due", 10*time.Second)
+	if es := l.over(start.Add(10 * time.Second)); len(es) != 0 {
+		t.Errorf("over: %v, want none", es)
+	}
+	at("found", 21*time.Second)
+	l.set(start.Add(10*time.Second), hello, 2*time.Second)
+	at("set anew, earlier", 12*time.Second)
+	if es := l.over(start.Add(12 * time.Second)); len(es) != 1 || es[0] != hello {
 		t.Errorf("over: %v, want hello", es)
 	}
+	if es := l.over(start.Add(21 * time.Second)); len(es) != 0 {
+		t.Errorf("over: %v, want none", es)
+	}
 	at("one is over", 50*time.Second)
-	l.clock.hold(start.Add(10 * time.Second))
+	l.clock.hold(start.Add(30 * time.Second))
 	at("held", 0)
-	l.clock.release(start.Add(20 * time.Second))
+	l.clock.release(start.Add(40 * time.Second))
 	at("released", 60*time.Second)
 	l.clear(other)
+	if es := l.over(start.Add(60 * time.Second)); len(es) != 0 {
+		t.Errorf("over: %v, want none", es)
+	}
 	at("cleared", 0)
 }
 

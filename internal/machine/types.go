@@ -48,6 +48,7 @@ type onStream struct {
 	told       wildForm  // of the wildcard
 	owed       []answer
 	fresh      []*entry  // named for the first time by the message with the writer
+	freshSince uint32    // the last response when that message was made
 	starting   bool      // the message with the writer asks for the wildcard
 	lastPure   time.Time // when only interest was sent; zero once the server has answered
 	sendAt     time.Time // when something owed may be sent that may not be sent yet
@@ -279,11 +280,12 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 	if w.Wildcard && !c.wanted() || !w.Wildcard && !e.wanted() {
 		m.standDown(now, w)
 	}
-	switch star := e == ts.star.self; {
-	case star && !c.wanted() && !ts.silent() && ts.told == wildNone:
+	if e == ts.star.self && !c.wanted() && !ts.silent() && ts.told == wildNone {
 		ts.leaveWild() // what came along from another server
+	}
+	switch {
 	case !ts.silent():
-	case star:
+	case e == ts.star.self:
 		ts.prune()
 	default:
 		ts.forget(e)

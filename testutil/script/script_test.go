@@ -158,6 +158,56 @@ func TestResponseSotW(t *testing.T) {
 	}
 }
 
+// Between angle brackets a name may hold what means something elsewhere.
+func TestResponseQuotedNames(t *testing.T) {
+	frame, err := script.Response(strings.Fields("cds - <a?b=c&d=e@f>@7=x <g#h>~ !<i=j>=5:no"), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got discoveryv3.DeltaDiscoveryResponse
+	if err := proto.Unmarshal(frame, &got); err != nil {
+		t.Fatal(err)
+	}
+	want := &discoveryv3.DeltaDiscoveryResponse{
+		TypeUrl: script.TypeURL("cds"),
+		Resources: []*discoveryv3.Resource{
+			{Name: "a?b=c&d=e@f", Version: "7", Resource: &anypb.Any{TypeUrl: script.TypeURL("cds"), Value: []byte("\x0a\x0ba?b=c&d=e@f\x12\x01x")}},
+			{Name: "g#h"},
+		},
+		ResourceErrors: []*discoveryv3.ResourceError{{
+			ResourceName: &discoveryv3.ResourceName{Name: "i=j"}, ErrorDetail: &status.Status{Code: 5, Message: "no"},
+		}},
+	}
+	if diff := cmp.Diff(want, &got, protocmp.Transform()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestServers(t *testing.T) {
+	const steps = "\nend\n----\n"
+	tests := []struct {
+		headers string
+		servers int
+		orders  map[string][]int
+	}{
+		{"", 1, map[string][]int{"": {0}, "a": {0}}},
+		{"# server: delta fallback\n", 2, map[string][]int{"": {0, 1}, "a": {0, 1}}},
+		{"# server: three\n# authority: a=@@@,@\n", 3, map[string][]int{"": {0, 1, 2}, "a": {2, 0}}},
+		{"# server: two\n# authority: a=@@ b=@@,@\n", 2, map[string][]int{"": {0}, "a": {1}, "b": {1, 0}, "c": {0}}},
+	}
+	for _, test := range tests {
+		s := parse(t, "# A claim.\n"+test.headers+steps)
+		if got := s.Servers(); got != test.servers {
+			t.Errorf("%q: %d servers, want %d", test.headers, got, test.servers)
+		}
+		for authority, want := range test.orders {
+			if diff := cmp.Diff(want, s.Order(authority)); diff != "" {
+				t.Errorf("%q: authority %q (-want +got):\n%s", test.headers, authority, diff)
+			}
+		}
+	}
+}
+
 func TestRequest(t *testing.T) {
 	tests := []struct {
 		message proto.Message

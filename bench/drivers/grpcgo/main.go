@@ -100,7 +100,7 @@ func (c *client) Subscribe(names []string) error {
 
 func (c *client) Watch(name string, n int) error {
 	c.watch(name, n)
-	if c.e.Work == kit.Fanout && n == c.e.Watchers-1 || c.e.Work == kit.Incr && name == kit.Name(0) {
+	if c.e.Work == kit.Fanout && n == c.e.Watchers-1 || c.e.Work == kit.Incr && name == c.e.Scenario().Name(0) {
 		close(c.open)
 	}
 	return nil

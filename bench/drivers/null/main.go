@@ -15,6 +15,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"math"
 
@@ -32,26 +33,69 @@ func main() {
 			return "nothing to compare"
 		}
 		return ""
-	}, func(e *kit.Env) (kit.Client, error) {
-		cc, err := dial(e)
+	}, func(e *kit.Env) (kit.Client, error) { return start(e, *decode) })
+}
+
+// start makes a client of each server.
+func start(e *kit.Env, decode string) (kit.Client, error) {
+	cs := clients{sc: e.Scenario()}
+	for number := range e.Servers {
+		cc, err := dial(e, number)
 		if err != nil {
 			return nil, err
 		}
-		switch *decode {
+		switch decode {
 		case "once":
-			return newOnce(e, cc), nil
+			cs.all = append(cs.all, newOnce(e, cc))
 		case "diff":
-			return &diff{e: e, cc: cc}, nil
+			cs.all = append(cs.all, &diff{e: e, cc: cc})
+		default:
+			cs.all = append(cs.all, &raw{e: e, cc: cc, delta: e.Variant == kit.Delta})
 		}
-		return &raw{e: e, cc: cc, delta: e.Variant == kit.Delta}, nil
-	})
+	}
+	if len(cs.all) == 1 {
+		return cs.all[0], nil
+	}
+	return cs, nil
 }
 
-func dial(e *kit.Env) (*grpc.ClientConn, error) {
+func dial(e *kit.Env, server int) (*grpc.ClientConn, error) {
+	addr, err := kit.ServerAddr(e.Addr, server)
+	if err != nil {
+		return nil, err
+	}
 	creds := insecure.NewCredentials()
 	if t := e.ClientTLS(); t != nil {
 		creds = credentials.NewTLS(t)
 	}
-	return grpc.NewClient("passthrough:///"+e.Addr, grpc.WithTransportCredentials(creds),
+	return grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(creds),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)))
+}
+
+// clients are those of several servers, which take equal parts of the names.
+type clients struct {
+	sc  *kit.Scenario
+	all []kit.Client
+}
+
+func (cs clients) Subscribe(names []string) error {
+	if names == nil {
+		return errors.ErrUnsupported
+	}
+	each := cs.sc.Subscriptions()
+	for i, c := range cs.all {
+		if err := c.Subscribe(names[i*each : (i+1)*each]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (cs clients) Watch(string, int) error { return errors.ErrUnsupported }
+func (cs clients) Cancel(string) error     { return errors.ErrUnsupported }
+
+func (cs clients) Close() {
+	for _, c := range cs.all {
+		c.Close()
+	}
 }

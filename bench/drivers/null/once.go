@@ -158,6 +158,9 @@ func (o *once) receiveDelta(ss deltaStream) {
 			return
 		}
 		for _, r := range m.Resources {
+			if r.Resource == nil {
+				continue // a heartbeat
+			}
 			o.decode(r.Resource)
 			if o.versions != nil {
 				o.versions[r.Name] = r.Version

@@ -55,8 +55,8 @@ func (r *raw) Subscribe(names []string) error {
 	r.names = appendNames(r.names, fieldNames, names...)
 	if r.e.Work == kit.Reconnect && r.delta {
 		// Ready-made: this is no part of what is measured.
-		for i := range r.e.N {
-			r.initial = appendBytes(r.initial, fieldInitial, appendString(appendString(nil, 1, kit.Name(i)), 2, "v000000"))
+		for _, name := range r.e.Scenario().Names() {
+			r.initial = appendBytes(r.initial, fieldInitial, appendString(appendString(nil, 1, name), 2, "v000000"))
 		}
 	}
 	return r.connect(nil)
@@ -138,8 +138,9 @@ func (r *raw) Cancel(string) error {
 	}
 	r.nonce = nil
 	var gone []byte
+	sc := r.e.Scenario()
 	for i := range r.cancelled {
-		gone = appendString(gone, fieldGone, kit.Name(i))
+		gone = appendString(gone, fieldGone, sc.Name(i))
 	}
 	return r.send(r.ss, gone)
 }

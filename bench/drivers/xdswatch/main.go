@@ -3,7 +3,7 @@
 // where it is to be cancelled.
 //
 // -set subscribes with one [client.Set] in place of a watch for each name; -mode=wildcard
-// with WatchAll. -pgv runs the messages' validation rules, which no other driver does.
+// and -mode=glob with WatchAll. -pgv runs the messages' validation rules, which no other driver does.
 package main
 
 import (
@@ -31,14 +31,9 @@ func main() {
 }
 
 func start(e *kit.Env, validate, set bool) (kit.Client, error) {
-	boot, err := bootstrap.Server("passthrough:///" + e.Addr)
+	boot, err := config(e)
 	if err != nil {
 		return nil, err
-	}
-	server := &boot.Servers[0]
-	server.Delta = e.Variant == kit.Delta
-	if e.TLS {
-		server.ChannelCreds = bootstrap.ChannelCreds{Type: "tls", TLS: &bootstrap.TLS{CACertificate: e.CA}}
 	}
 	c, err := client.New(client.Config{Bootstrap: boot, ResourceTimeout: -1, SkipValidation: !validate})
 	if err != nil {
@@ -50,6 +45,31 @@ func start(e *kit.Env, validate, set bool) (kit.Client, error) {
 		}), nil
 	}
 	return newDriver(e, c, set, cds.Type, (*clusterv3.Cluster).GetAltStatName), nil
+}
+
+// config is a bootstrap with the servers of the authorities, if there are any.
+func config(e *kit.Env) (*bootstrap.Config, error) {
+	boot, err := bootstrap.Server("passthrough:///" + e.Addr)
+	if err != nil {
+		return nil, err
+	}
+	server := &boot.Servers[0]
+	server.Delta = e.Variant == kit.Delta
+	if e.TLS {
+		server.ChannelCreds = bootstrap.ChannelCreds{Type: "tls", TLS: &bootstrap.TLS{CACertificate: e.CA}}
+	}
+	sc := e.Scenario()
+	boot.Authorities = map[string]bootstrap.Authority{}
+	for a := range sc.Authorities {
+		addr, err := kit.ServerAddr(e.Addr, sc.ServerOf(a))
+		if err != nil {
+			return nil, err
+		}
+		its := *server
+		its.URI = "passthrough:///" + addr
+		boot.Authorities[kit.Authority(a)] = bootstrap.Authority{Servers: []bootstrap.ManagementServer{its}}
+	}
+	return boot, nil
 }
 
 type driver[T any] struct {
@@ -85,8 +105,9 @@ func (d *driver[T]) batch(b watcher.Batch[T]) {
 func (d *driver[T]) Subscribe(names []string) error {
 	switch {
 	case names == nil:
-		_, err := watcher.WatchAll(context.Background(), d.c, d.typ, "*", d.batch)
-		return err
+		return d.collections("*")
+	case d.e.Mode == kit.Glob:
+		return d.collections(names...)
 	case d.set:
 		s, err := watcher.NewSet(context.Background(), d.c, d.typ, d.batch)
 		if err != nil {
@@ -96,6 +117,15 @@ func (d *driver[T]) Subscribe(names []string) error {
 	}
 	for _, name := range names {
 		if err := d.Watch(name, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *driver[T]) collections(names ...string) error {
+	for _, name := range names {
+		if _, err := watcher.WatchAll(context.Background(), d.c, d.typ, name, d.batch); err != nil {
 			return err
 		}
 	}

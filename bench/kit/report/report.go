@@ -116,10 +116,24 @@ func serverCPU(r *kit.Result) float64 {
 	return phase(func(r *kit.Result) float64 { return r.LoadSrvCPU }, func(r *kit.Result) float64 { return r.SrvCPU })(r)
 }
 
+func connections(r *kit.Result) float64 { return float64(r.LoadConns) }
+
+// callbacks per change, or per round of heartbeats.
+func callbacks(r *kit.Result) float64 { return float64(r.Callbacks) / float64(r.Updates) }
+
+// allocsPerHeartbeat is what each of a round cost.
+func allocsPerHeartbeat(r *kit.Result) float64 { return r.Allocs / float64(r.N*r.Updates) }
+
 func heapPerResource(r *kit.Result) float64 { return max(0, r.HeapPerRes) }
-func peakRSS(r *kit.Result) float64         { return r.PeakRSSMB }
-func p50(r *kit.Result) float64             { return r.P50US }
-func p99(r *kit.Result) float64             { return r.P99US }
+
+// memoryPerResource is heap and stacks.
+func memoryPerResource(r *kit.Result) float64 {
+	return max(0, r.HeapPerRes+r.StackMB*(1<<20)/float64(r.N))
+}
+
+func peakRSS(r *kit.Result) float64 { return r.PeakRSSMB }
+func p50(r *kit.Result) float64     { return r.P50US }
+func p99(r *kit.Result) float64     { return r.P99US }
 
 // median is NaN of no results.
 func median(rs []kit.Result, m measure) float64 {

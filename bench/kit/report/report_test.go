@@ -51,10 +51,35 @@ func TestTargets(t *testing.T) {
 	r.Add(0, cells()...)
 	var b strings.Builder
 	r.WriteTargets(&b)
-	want := "| W1-sotw-cds-10k | CPU | ≤ 1.3× nulldecode | 1.50× nulldecode | **no** |\n" +
-		"| W1-sotw-cds-10k | requests | ≤ 10 | 15.0 | **no** |\n"
-	if _, got, _ := strings.Cut(b.String(), "|---|---|---|---|---|\n"); got != want {
+	want := "| W1-sotw-cds-10k | xdswatch | CPU | ≤ 1.3× nulldecode | 1.50× nulldecode | **no** |\n" +
+		"| W1-sotw-cds-10k | xdswatch | requests | ≤ 10 | 15.0 | **no** |\n"
+	if _, got, _ := strings.Cut(b.String(), "|---|---|---|---|---|---|\n"); got != want {
 		t.Errorf("got\n%s, want\n%s", got, want)
+	}
+}
+
+func TestTargetsOfHeartbeatsAndRows(t *testing.T) {
+	r := New(1)
+	one := func(row, driver string, of kit.Result) Cell { return Cell{row, driver, []kit.Result{of}} }
+	r.Add(0,
+		one("A1-delta-cds-10x2k", "xdswatch", kit.Result{Work: kit.Load, N: 1 << 20, HeapPerRes: 1000}),
+		one("A1-delta-cds-200x100", "xdswatch", kit.Result{Work: kit.Load, N: 1 << 20, HeapPerRes: 1100, StackMB: 100, LoadConns: 10}),
+		one("T1-heartbeat-delta-cds-100k", "xdswatch+glob", kit.Result{Work: kit.Heartbeat, N: 100, Updates: 2, Allocs: 1, Callbacks: 4}),
+	)
+	var b strings.Builder
+	r.WriteTargets(&b)
+	for _, want := range []string{
+		"| A1-delta-cds-200x100 | xdswatch | connections | ≤ 10 | 10.0 | yes |",
+		"| A1-delta-cds-200x100 | xdswatch | heap and stacks | ≤ 1.1× 10x2k | 1.20× 10x2k | **no** |",
+		"| T1-heartbeat-delta-cds-100k | xdswatch+glob | callbacks | ≤ 0 a round | 2.00 a round | **no** |",
+		"| T1-heartbeat-delta-cds-100k | xdswatch+glob | allocations | ≤ 0.01 a heartbeat | 0.01 a heartbeat | yes |",
+	} {
+		if !strings.Contains(b.String(), want+"\n") {
+			t.Errorf("no line %q in\n%s", want, b.String())
+		}
+	}
+	if got := strings.Count(b.String(), "\n"); got != 4+5 {
+		t.Errorf("%d lines, want no target of a row that was not measured:\n%s", got, b.String())
 	}
 }
 

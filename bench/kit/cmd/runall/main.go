@@ -112,7 +112,7 @@ func (m *matrix) startServer(bin string) (stop func(), err error) {
 	return nil, fmt.Errorf("the server does not listen: %w", err)
 }
 
-// freePorts finds three ports in a row.
+// freePorts finds as many ports in a row as the server wants.
 func freePorts() (addr string, err error) {
 	for range 100 {
 		var a net.Listener
@@ -120,11 +120,20 @@ func freePorts() (addr string, err error) {
 			return "", err
 		}
 		addr = a.Addr().String()
-		if err = a.Close(); err == nil && free(addr, kit.ControlAddr) && free(addr, kit.TLSAddr) {
+		if err = a.Close(); err == nil && free(addr, kit.ControlAddr) && free(addr, kit.TLSAddr) && serversFree(addr) {
 			return addr, nil
 		}
 	}
-	return "", fmt.Errorf("no three free ports in a row: %w", err)
+	return "", fmt.Errorf("not enough free ports in a row: %w", err)
+}
+
+func serversFree(addr string) bool {
+	for number := 1; number < kit.MaxServers; number++ {
+		if !free(addr, func(addr string) (string, error) { return kit.ServerAddr(addr, number) }) {
+			return false
+		}
+	}
+	return true
 }
 
 func free(addr string, port func(string) (string, error)) bool {

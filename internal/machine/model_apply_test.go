@@ -1,0 +1,184 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+)
+
+// policy is what the configuration says about trouble.
+type policy struct{ delta, keep, drop bool }
+
+// apply takes a finished response into the model.
+func (r *simResponse) apply(p policy) {
+	if r.gone || r.ignored {
+		return
+	}
+	if r.blurred {
+		r.known()
+		for name := range r.md.words {
+			r.md.doubt(name)
+		}
+		return
+	}
+	mentions := r.mentions()
+	for _, en := range r.entries {
+		name := en.name(r.md.typ)
+		w := r.sure(name)
+		if w == nil || mentions[name] > 1 || isGlobURL(name) {
+			continue
+		}
+		switch {
+		case en.kind == entryValue:
+			*w = word{held: true, value: en.value, version: r.version, epoch: w.epoch}
+			if p.delta {
+				w.version = en.version
+			}
+		case en.kind != entryBodiless:
+			w.refuse(p.drop)
+		case w.unsure || r.heartbeat(en, w, p.delta):
+		case p.delta:
+			w.remove(p.keep)
+		default:
+			w.refuse(p.drop)
+		}
+	}
+	for name, n := range mentions {
+		w := r.sure(name)
+		if w == nil || n == 1 || isGlobURL(name) {
+			continue
+		}
+		w.refuse(p.drop)
+		only := !slices.ContainsFunc(r.entries, func(en simEntry) bool { return en.name(r.md.typ) == name })
+		if only && !w.held && r.md.live[name] == 0 {
+			w.unsure = true // a member that may never have been known
+		}
+	}
+	for _, name := range r.removed {
+		if mentions[name] == 1 {
+			r.applyRemoval(name, p)
+		}
+	}
+	r.applyErrors(p, mentions)
+	if !p.delta && r.md.typ.FullState && mentions[""] == 0 {
+		r.applyAbsence(p)
+	}
+}
+
+// known makes words for all that a response names.
+func (r *simResponse) known() {
+	for name := range r.mentions() {
+		r.md.word(name)
+	}
+	for _, e := range r.errors {
+		r.md.word(e.name)
+	}
+}
+
+// sure finds the word on a name that was wanted all the while.
+func (r *simResponse) sure(name string) *word {
+	w := r.md.word(name)
+	epoch, ok := r.applies[name]
+	if name == "" || !ok {
+		return nil
+	}
+	if epoch != w.epoch {
+		w.unsure = true
+		return nil
+	}
+	return w
+}
+
+func (r *simResponse) applyErrors(p policy, mentions map[string]int) {
+	for i, e := range r.errors {
+		earlier := slices.ContainsFunc(r.errors[:i], func(f simError) bool { return f.name == e.name && f.code != 0 })
+		w := r.sure(e.name)
+		if w == nil || e.code == 0 || mentions[e.name] > 0 || earlier {
+			continue
+		}
+		if e.code == codeNotFound || isGlobURL(e.name) && e.code == codePermissionDenied && p.drop {
+			r.applyRemoval(e.name, p)
+		} else if !isGlobURL(e.name) {
+			w.refuse(p.drop && e.code == codePermissionDenied)
+		}
+	}
+}
+
+// names says whether a response says something of a resource, if only that it has an error.
+func (r *simResponse) names(name string) bool {
+	return r.mentions()[name] > 0 || slices.ContainsFunc(r.errors, func(e simError) bool { return e.name == name && e.code != 0 })
+}
+
+// applyRemoval takes a resource as gone, or with a glob all that are in it.
+func (r *simResponse) applyRemoval(name string, p policy) {
+	if !isGlobURL(name) {
+		if w := r.sure(name); w != nil {
+			w.remove(p.keep)
+		}
+		return
+	}
+	if _, ok := r.applies[name]; !ok {
+		return
+	}
+	for member, w := range r.md.words {
+		epoch, ok := r.epochs[member]
+		switch {
+		case globOver(member) != name || r.names(member):
+		case !ok || epoch != w.epoch:
+			w.unsure = true
+		case w.held:
+			w.remove(p.keep)
+		case w.fault:
+			w.unsure = true // a member that was refused is gone, a name that timed out is not
+		}
+	}
+}
+
+func (r *simResponse) applyAbsence(p policy) {
+	for name, w := range r.md.words {
+		epoch, ok := r.epochs[name]
+		switch {
+		case !w.held || w.unsure || r.names(name):
+		case !ok || epoch != w.epoch:
+			w.unsure = true
+		default:
+			w.remove(p.keep)
+		}
+	}
+}
+
+func (w *word) refuse(drop bool) {
+	if w.held && drop {
+		w.held = false
+	}
+	w.fault = true
+	w.absent = false
+	w.unsure = w.unsure && !drop
+}
+
+func (w *word) remove(keep bool) {
+	if w.held && keep {
+		w.fault = true
+		return
+	}
+	if keep && w.unsure {
+		return
+	}
+	*w = word{absent: true, epoch: w.epoch}
+}
+
+func (w *word) String() string {
+	s := "nothing"
+	switch {
+	case w.held:
+		s = fmt.Sprintf("value %q version %q", w.value, w.version)
+	case w.absent:
+		s = "absent"
+	}
+	if w.fault {
+		s += ", at fault"
+	}
+	if w.unsure {
+		s += ", not for certain"
+	}
+	return s
+}
