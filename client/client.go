@@ -224,14 +224,6 @@ func (c *Client) prepareAll(kind resource.Kind, collection string, v *view) (*ma
 	return c.place(kind, r, v, machine.Watch{Wildcard: true})
 }
 
-func methodOf(kind resource.Kind, delta bool) string {
-	sotw, incremental := kind.Methods()
-	if delta {
-		return incremental
-	}
-	return sotw
-}
-
 // check says what is wrong with a watch whatever it is of, and how its names are looked up.
 func (c *Client) check(ctx context.Context, kind resource.Kind, o watchOptions) (*view, error) {
 	switch {

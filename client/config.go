@@ -181,6 +181,7 @@ func (c *Client) engineServer(s bootstrap.ManagementServer) engine.Server {
 			Rate:             rateOf(s.RateLimit),
 		},
 		URI:     s.URI,
+		V2:      s.TransportV2,
 		Connect: func() (transport.Conn, error) { return c.config.Transport.Build(s) },
 		Source: resource.Source{
 			Server: s.URI, Trusted: s.Features.TrustedXDSServer,

@@ -23,6 +23,7 @@ import (
 type Server struct {
 	machine.Server
 	URI     string
+	V2      bool                           // its streams are of version 2 of the transport
 	Connect func() (transport.Conn, error) // without dialling
 	Source  resource.Source
 	Backoff func() backoff.BackOff

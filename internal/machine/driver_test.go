@@ -434,7 +434,7 @@ func (d *driver) print(format string, args ...any) {
 
 func (d *driver) tell(n Notice) {
 	if n.Kind == NoticeResponse && n.Ignored {
-		d.print("* ignored %s", script.Short(n.TypeURL))
+		d.print("* ignored %s", cmp.Or(script.Short(n.TypeURL), "-"))
 	}
 	for _, w := range append(slices.Clone(n.To), n.All...) {
 		if w.alive {

@@ -98,7 +98,7 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 // take works on a response, or puts it off until another of its type is done with.
 func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 	if r.TypeURL == "" {
-		r.TypeURL = s.url // single-type streams need not say it
+		r.TypeURL = s.untyped(r)
 	}
 	ts := s.types[r.TypeURL]
 	if ts != nil && ts.busy != nil {
