@@ -35,8 +35,8 @@ func TestChunks(t *testing.T) {
 	}
 }
 
-// A late watch of everything is told it by name, and then that this is all, in whatever
-// order the workers finish.
+// A late watch of everything is told what is held in order, and then that this is all, in
+// whatever order the workers finish.
 //
 // spec: WATCH-3
 func TestReplayOrder(t *testing.T) {

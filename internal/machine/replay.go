@@ -5,10 +5,12 @@ import "slices"
 // replay is values being decoded again for watches that came after them: the machine keeps
 // bytes only.
 type replay struct {
-	to    *Watch          // of a collection; nil for those that join an entry
-	done  map[int]Decoded // tasks that wait for earlier ones
-	tasks int             // in all
-	next  int             // the first that was not handed over
+	to *Watch // of a collection; nil for those that join an entry
+
+	// What is held is told in order, whichever part of it is decoded first.
+	waits   bool // for the part before it
+	then    *replay
+	decoded *Decoded
 }
 
 // join has the held value decoded for a watch, unless it is for others already.
@@ -26,11 +28,13 @@ func (m *Machine) replayAll(w *Watch) {
 			held = append(held, e)
 		}
 	}
-	r := &replay{to: w, done: map[int]Decoded{}}
+	last := &replay{}
 	for len(held) > 0 {
 		n := sameServer(held[:min(chunk, len(held))])
+		last.then = &replay{to: w, waits: w.owed > 0}
+		last = last.then
 		w.owed++
-		m.redecode(r, held[:n])
+		m.redecode(last, held[:n])
 		held = held[n:]
 	}
 	if w.owed == 0 {
@@ -47,35 +51,26 @@ func sameServer(es []*entry) int {
 }
 
 func (m *Machine) redecode(r *replay, es []*entry) {
-	t := &Task{Server: es[0].server(), Type: es[0].of.ts.typ, replay: r, index: r.tasks, Items: make([]Item, len(es))}
-	r.tasks++
+	t := &Task{Server: es[0].server(), Type: es[0].of.ts.typ, replay: r, Items: make([]Item, len(es))}
 	for i, e := range es {
 		t.Items[i] = Item{Raw: e.raw, Held: true, Locator: e.locator, entry: e, gen: e.gen}
 	}
 	m.fx.Decode = append(m.fx.Decode, t)
 }
 
-// replayed hands over what was decoded again, in order.
+// replayed hands over what was decoded again, as soon as what comes before it was.
 func (m *Machine) replayed(ev Decoded) {
 	r := ev.Task.replay
-	if r.to == nil {
-		m.handOver(ev)
-		return
-	}
-	r.done[ev.Task.index] = ev
-	for ev, ok := r.done[r.next]; ok; ev, ok = r.done[r.next] {
-		delete(r.done, r.next)
-		r.next++
-		m.handOver(ev)
-		if r.to.owed--; r.to.owed == 0 && r.to.alive {
-			m.replayEnd(r.to)
+	for r.decoded = &ev; r != nil && r.decoded != nil && !r.waits; r = r.then {
+		m.retell(r, *r.decoded)
+		if r.then != nil {
+			r.then.waits = false
 		}
 	}
 }
 
-// handOver tells the values of a task. One that changed meanwhile was told already.
-func (m *Machine) handOver(ev Decoded) {
-	r := ev.Task.replay
+// retell tells a part of what is held. A value that changed meanwhile was told already.
+func (m *Machine) retell(r *replay, ev Decoded) {
 	for i := range ev.Task.Items {
 		it, res := &ev.Task.Items[i], ev.Results[i]
 		e := it.entry
@@ -89,6 +84,13 @@ func (m *Machine) handOver(ev Decoded) {
 		} else if r.to.alive {
 			m.tellHeld(e, res, nil, []*Watch{r.to})
 		}
+	}
+	if r.to == nil {
+		return
+	}
+	r.to.owed--
+	if r.to.owed == 0 && r.to.alive {
+		m.replayEnd(r.to)
 	}
 }
 
