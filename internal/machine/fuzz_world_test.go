@@ -74,10 +74,10 @@ func (w *world) stop(i int) {
 	}
 }
 
-// asked says whether a server is being asked for every resource of a type.
+// asked says whether the server that counts is being asked for every resource of a type.
 func (w *world) asked(url string) bool {
 	for _, s := range w.streams {
-		if s.state == up && s.pics[url] != nil && s.pics[url].wild {
+		if s.state == up && s.pics[url] != nil && s.pics[url].wild && w.active(s, url, star) {
 			return true
 		}
 	}
