@@ -214,12 +214,16 @@ func (ts *typeState) leave(c *collection) {
 }
 
 // leaveToStar keeps what nobody else wants any more for the watches of the wildcard, which
-// were told of it.
+// were told of it, or will be.
 func (ts *typeState) leaveToStar(e *entry) bool {
-	if e.of == ts.star || e.isGlob() || !ts.star.wanted() || !e.known() || e.foreign() {
+	if e.of == ts.star || e.isGlob() || e.foreign() {
 		return false
 	}
-	e.of = ts.star
+	of := e.of
+	if e.of = ts.star; !ts.member(e) {
+		e.of = of
+		return false
+	}
 	return true
 }
 

@@ -383,7 +383,7 @@ func (w *world) expect(s *simStream, r *simResponse, live bool) {
 	}
 	switch l := w.line(r.ref.Stream, r.md); {
 	case r.gone:
-	case r.bad == unknown, r.bad == good && w.many && !live:
+	case r.bad == unknown, r.bad == good && !live:
 		l.accepted = "?"
 	case r.bad == good:
 		l.accepted = r.version
