@@ -214,16 +214,12 @@ func (ts *typeState) leave(c *collection) {
 }
 
 // leaveToStar keeps what nobody else wants any more for the watches of the wildcard, which
-// were told of it, or will be.
+// were told of it.
 func (ts *typeState) leaveToStar(e *entry) bool {
-	if e.of == ts.star || e.isGlob() || e.foreign() {
+	if e.of == ts.star || e.isGlob() || !ts.star.wanted() || e.foreign() || !ts.spoken(e) {
 		return false
 	}
-	of := e.of
-	if e.of = ts.star; !ts.member(e) {
-		e.of = of
-		return false
-	}
+	e.of = ts.star
 	return true
 }
 

@@ -154,10 +154,15 @@ func (ts *typeState) note(e *entry, wanted bool) {
 	}
 }
 
-// member says whether an entry is kept for its collection alone: the server spoke of it, or
-// does so in the response being worked on.
+// member says whether an entry is kept for its collection alone.
 func (ts *typeState) member(e *entry) bool {
-	return e.of.self != nil && e.of.wanted() && (e.known() || ts.busy != nil && e.seen == ts.busy.serial)
+	return e.of.self != nil && e.of.wanted() && ts.spoken(e)
+}
+
+// spoken says whether the server spoke of an entry, or does so in the response being worked
+// on.
+func (ts *typeState) spoken(e *entry) bool {
+	return e.known() || ts.busy != nil && e.seen == ts.busy.serial
 }
 
 // prune drops everything that is not wanted; for types that are silent.
