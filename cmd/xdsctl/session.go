@@ -16,7 +16,8 @@ import (
 type session struct {
 	client *client.Client
 	kinds  subscription.Kinds // owned by the goroutine that takes commands
-	node   string             // id
+	plan   *plan
+	node   string // id
 	once   bool
 
 	out     sync.Mutex // held while something is printed, which may block
@@ -32,6 +33,7 @@ type session struct {
 // subscribed is a subscription that stands.
 type subscribed struct {
 	subscription.Subscription
+	name  string        // in events
 	watch *client.Watch // nil if err is not
 	err   error         // why it could not begin
 
@@ -40,9 +42,9 @@ type subscribed struct {
 	progress      progress
 }
 
-func newSession(p report.Printer, node string, once bool) *session {
+func newSession(p report.Printer, plan *plan, node string, once bool) *session {
 	return &session{
-		node: node, once: once, printer: p,
+		plan: plan, node: node, once: once, printer: p,
 		subs: map[subscription.Subscription]*subscribed{}, done: make(chan struct{}),
 	}
 }
@@ -57,27 +59,23 @@ func (s *session) watch(subs ...subscription.Subscription) (twice []subscription
 			twice = append(twice, sub)
 			continue
 		}
-		s.subs[sub] = &subscribed{Subscription: sub}
+		s.subs[sub] = &subscribed{Subscription: sub, name: s.plan.nameOf(sub)}
 		fresh = append(fresh, s.subs[sub])
 	}
 	s.mu.Unlock()
 	for _, sub := range fresh {
 		sub.watch, sub.err = s.start(sub)
 		if sub.err != nil {
-			s.tell(sub, client.Event{Kind: client.KindFailed, Type: sub.TypeURL, Name: sub.Name, Err: sub.err})
+			s.tell(sub, client.Event{Kind: client.KindFailed, Type: sub.TypeURL, Name: sub.name, Err: sub.err})
 		}
 	}
 	return twice
 }
 
 func (s *session) start(sub *subscribed) (*client.Watch, error) {
-	ctx, kind := context.Background(), s.kinds.Of(sub.TypeURL)
+	ctx, kind, opts := context.Background(), s.kinds.Of(sub.TypeURL), s.plan.options(sub.Subscription)
 	if !sub.Collection {
-		return s.client.Watch(ctx, kind, sub.Name, func(ev client.Event) { s.tell(sub, ev) })
-	}
-	var opts []client.WatchOption
-	if sub.Explicit {
-		opts = append(opts, client.ExplicitWildcard())
+		return s.client.Watch(ctx, kind, sub.Name, func(ev client.Event) { s.tell(sub, ev) }, opts...)
 	}
 	return s.client.WatchAll(ctx, kind, sub.Name, func(b client.Batch) {
 		for _, ev := range b.Events {
@@ -101,7 +99,7 @@ func (s *session) unwatch(sub subscription.Subscription) bool {
 
 // tell prints an event of a subscription, unless that has ended.
 func (s *session) tell(sub *subscribed, ev client.Event) {
-	member := sub.Collection && ev.Name != sub.Name
+	member := sub.Collection && ev.Name != sub.name
 	s.mu.Lock()
 	stands := s.subs[sub.Subscription] == sub
 	if stands && !member {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	_ "github.com/xdswatch/xdswatch/cmd/xdsctl/internal/envoytypes" // so that what stands inside resources is printed
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
@@ -35,6 +34,10 @@ An Envoy bootstrap that asks for listeners or clusters needs no subscription.
 
 The server is given by --server, which speaks plaintext, or by a bootstrap: --bootstrap,
 else $GRPC_XDS_BOOTSTRAP (a file), else $GRPC_XDS_BOOTSTRAP_CONFIG (the text itself).
+Where lds_config or cds_config of an Envoy bootstrap is a source of its own, listeners or
+clusters are asked for there: of a gRPC server, of one that is polled (its name is then
+rest:CLUSTER), or of a file (file://PATH). Their initial_fetch_timeout, 15s if it is left
+out, ends the wait for the bootstrap's own start-up list with an error.
 
 Events
   update          a new or changed resource was accepted
@@ -97,14 +100,18 @@ func watch(cmd *cobra.Command, f *watchFlags, args []string) error {
 	if err != nil {
 		return &statusError{statusUsage, err}
 	}
+	plan, err := newPlan(boot)
+	if err != nil {
+		return &statusError{statusUsage, fmt.Errorf("%s: %w", source, err)}
+	}
 	if len(args) == 0 && !f.stdin {
-		subs = bootstrapSubscriptions(boot)
+		subs = plan.startup
 	}
 	if len(subs) == 0 && !f.stdin {
 		return errors.New("nothing to watch: give a SUBSCRIPTION such as cds or cds:foo, or --stdin")
 	}
 	notes := cmd.ErrOrStderr()
-	s := newSession(newPrinter(f, cmd.OutOrStdout()), boot.Node.GetId(), f.once)
+	s := newSession(newPrinter(f, cmd.OutOrStdout(), several(boot)), plan, boot.Node.GetId(), f.once)
 	s.client, err = client.New(f.config(boot, slog.New(slog.NewTextHandler(notes, &slog.HandlerOptions{Level: f.level()})), s.trace()))
 	if err != nil {
 		return &statusError{statusUsage, fmt.Errorf("%s: %w", source, err)}
@@ -126,29 +133,11 @@ func parseAll(args []string) ([]subscription.Subscription, error) {
 	return subs, errors.Join(errs...)
 }
 
-// bootstrapSubscriptions is what an Envoy bootstrap asks for by itself.
-func bootstrapSubscriptions(boot *bootstrap.Config) []subscription.Subscription {
-	var texts []string
-	if boot.WatchListeners {
-		texts = append(texts, "lds")
-	}
-	if boot.WatchClusters {
-		texts = append(texts, "cds")
-	}
-	for _, url := range []string{boot.ListenersLocator, boot.ClustersLocator} {
-		if url != "" {
-			texts = append(texts, url)
-		}
-	}
-	subs, _ := parseAll(texts) // they are good ones
-	return subs
-}
-
-func newPrinter(f *watchFlags, out io.Writer) report.Printer {
+func newPrinter(f *watchFlags, out io.Writer, servers bool) report.Printer {
 	if f.output.value == "json" {
 		return report.NewJSON(out)
 	}
-	return report.NewText(out, wantsColor(out), time.Local)
+	return report.NewText(out, report.TextOptions{Color: wantsColor(out), Zone: time.Local, Servers: servers})
 }
 
 // run watches until something ends it.

@@ -137,7 +137,7 @@ func records() []report.Record {
 }
 
 func TestText(t *testing.T) {
-	golden(t, "text.golden", func(w io.Writer) report.Printer { return report.NewText(w, false, time.UTC) })
+	golden(t, "text.golden", func(w io.Writer) report.Printer { return report.NewText(w, report.TextOptions{Zone: time.UTC}) })
 }
 
 func TestJSON(t *testing.T) {
@@ -186,12 +186,32 @@ func golden(t *testing.T, name string, printer func(io.Writer) report.Printer) {
 func TestColor(t *testing.T) {
 	var b bytes.Buffer
 	r := report.Synced{About: newClock().about(report.EventSynced, &clusterv3.Cluster{}, "*")}
-	if err := report.NewText(&b, true, time.UTC).Print(r); err != nil {
+	if err := report.NewText(&b, report.TextOptions{Color: true, Zone: time.UTC}).Print(r); err != nil {
 		t.Fatal(err)
 	}
 	want := "12:00:01.620  \x1b[36msynced\x1b[0m          cds   *                 the first state is complete\n"
 	if got := b.String(); got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Where there are several servers a line says whose it is.
+func TestServers(t *testing.T) {
+	var b bytes.Buffer
+	c := newClock()
+	p := report.NewText(&b, report.TextOptions{Zone: time.UTC, Servers: true})
+	for _, r := range []report.Record{
+		c.update("a", "1", &clusterv3.Cluster{Name: "a"}),
+		report.Answer{Head: c.head(report.EventACK), Type: "x.Y", Version: "1", Server: "file:///y"},
+	} {
+		if err := p.Print(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "12:00:01.620  update          cds   a                 version 1  3 B  STATIC, ROUND_ROBIN  from " + server + "\n" +
+		"12:00:03.120  ack             Y                       version 1  from file:///y\n"
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
 	}
 }
 
@@ -210,7 +230,7 @@ type brokenWriter struct{}
 func (brokenWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
 func TestBrokenWriter(t *testing.T) {
-	for _, p := range []report.Printer{report.NewJSON(brokenWriter{}), report.NewText(brokenWriter{}, false, time.UTC)} {
+	for _, p := range []report.Printer{report.NewJSON(brokenWriter{}), report.NewText(brokenWriter{}, report.TextOptions{Zone: time.UTC})} {
 		if err := p.Print(records()[0]); !errors.Is(err, io.ErrClosedPipe) {
 			t.Errorf("%T: %v", p, err)
 		}

@@ -17,11 +17,17 @@ import (
 // Text writes each record as a line for people: time, event, type, name, and what matters
 // of the rest, in columns. Of resources it shows a summary.
 type Text struct {
-	out   io.Writer
-	color bool
-	zone  *time.Location
-	buf   bytes.Buffer
+	out io.Writer
+	TextOptions
+	buf bytes.Buffer
 	widths
+}
+
+// TextOptions are the ways of writing text.
+type TextOptions struct {
+	Color   bool           // with the escape sequences of terminals
+	Zone    *time.Location // in which times are shown; required
+	Servers bool           // say which server an update or an answer is of
 }
 
 // widths of the columns that grow with what is in them.
@@ -36,10 +42,9 @@ const (
 	maxNameWidth = 48
 )
 
-// NewText makes a printer of text. color adds the escape sequences of terminals; times are
-// shown in the zone.
-func NewText(out io.Writer, color bool, zone *time.Location) *Text {
-	return &Text{out: out, color: color, zone: zone, widths: widths{minTypeWidth, minNameWidth}}
+// NewText makes a printer of text.
+func NewText(out io.Writer, o TextOptions) *Text {
+	return &Text{out: out, TextOptions: o, widths: widths{minTypeWidth, minNameWidth}}
 }
 
 // Print implements [Printer].
@@ -48,7 +53,7 @@ func (t *Text) Print(r Record) error {
 	switch r := r.(type) {
 	case Update:
 		t.row(r.Head, r.Type, r.Name, details(
-			version(r.Version), size(len(r.Resource.Raw)), summary(r.Resource.Message), labelled("at", r.Locator)))
+			version(r.Version), size(len(r.Resource.Raw)), summary(r.Resource.Message), labelled("at", r.Locator), t.from(r.Server)))
 	case Absent:
 		t.row(r.Head, r.Type, r.Name, absence(r.Reason))
 	case Fault:
@@ -58,7 +63,7 @@ func (t *Text) Print(r Record) error {
 	case Stream:
 		t.row(r.Head, r.Type, r.Server, t.end(r))
 	case Answer:
-		t.row(r.Head, r.Type, "", details(version(r.Version), nonce(r.Nonce), fault(r.Error, "")))
+		t.row(r.Head, r.Type, "", details(version(r.Version), nonce(r.Nonce), t.from(r.Server), fault(r.Error, "")))
 	case Dump:
 		t.dump(r)
 	}
@@ -76,7 +81,7 @@ func (t *Text) row(h Head, typeURL, name, rest string) {
 	if n := utf8.RuneCountInString(name); n <= maxNameWidth {
 		t.name = max(t.name, n)
 	}
-	line := fmt.Sprintf("%s  %s  %-*s  %-*s  %s", time.Time(h.Time).In(t.zone).Format("15:04:05.000"),
+	line := fmt.Sprintf("%s  %s  %-*s  %-*s  %s", time.Time(h.Time).In(t.Zone).Format("15:04:05.000"),
 		t.paint(h.Event, eventWidth), t.typ, typ, t.name, name, clean(rest))
 	t.buf.WriteString(strings.TrimRight(line, " "))
 	t.buf.WriteByte('\n')
@@ -98,6 +103,14 @@ func details(parts ...string) string {
 		}
 	}
 	return strings.Join(there, "  ")
+}
+
+// from tells servers apart where there are several.
+func (t *Text) from(server string) string {
+	if !t.Servers {
+		return ""
+	}
+	return labelled("from", server)
 }
 
 func version(v string) string { return labelled("version", v) }
@@ -178,7 +191,7 @@ var colours = map[string]int{
 // paint pads a word and, where it may, colours it.
 func (t *Text) paint(word string, width int) string {
 	padding := strings.Repeat(" ", max(0, width-len(word)))
-	if !t.color || colours[word] == 0 {
+	if !t.Color || colours[word] == 0 {
 		return word + padding
 	}
 	return fmt.Sprintf("\x1b[%dm%s\x1b[0m%s", colours[word], word, padding)

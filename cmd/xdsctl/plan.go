@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
+	"github.com/xdswatch/xdswatch/resource/cds"
+	"github.com/xdswatch/xdswatch/resource/lds"
+	"github.com/xdswatch/xdswatch/xdstp"
+	"github.com/xdswatch/xdswatch/xdstp/nodeparams"
+)
+
+// plan is what a bootstrap says about subscriptions. It is immutable.
+type plan struct {
+	// startup are those that the bootstrap asks for by itself, in its order.
+	startup []subscription.Subscription
+	terms   map[subscription.Subscription]bootstrap.Subscription // of startup
+	// sources are lds_config and cds_config where they are sources of their own, by type URL.
+	sources map[string]bootstrap.Source
+	node    []xdstp.Param // that collections of Listeners and Clusters are given
+}
+
+func newPlan(boot *bootstrap.Config) (*plan, error) {
+	p := &plan{terms: map[subscription.Subscription]bootstrap.Subscription{}, sources: map[string]bootstrap.Source{}}
+	for _, s := range boot.Startup() {
+		text := s.Collection
+		if text == subscription.Wildcard {
+			text = s.TypeURL
+		}
+		sub, err := subscription.Parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("start-up list: %w", err)
+		}
+		p.startup, p.terms[sub] = append(p.startup, sub), s
+		if s.Source != nil {
+			p.sources[s.TypeURL] = *s.Source
+		}
+	}
+	var err error
+	p.node, err = nodeparams.Render(boot.Node, boot.NodeContextParams)
+	return p, err
+}
+
+// options say where a subscription is watched, and how long its start may take.
+func (p *plan) options(sub subscription.Subscription) []client.WatchOption {
+	var opts []client.WatchOption
+	if s, ok := p.terms[sub]; ok {
+		opts = append(opts, client.AtStartup(s))
+	} else if s, ok := p.sources[sub.TypeURL]; ok {
+		opts = append(opts, client.FromSource(s))
+	}
+	if sub.Explicit {
+		opts = append(opts, client.ExplicitWildcard())
+	}
+	return opts
+}
+
+// nameOf is the name that a subscription as a whole has in events: of a collection with the
+// parameters of the node (Envoy's node_context_params).
+func (p *plan) nameOf(sub subscription.Subscription) string {
+	full := sub.TypeURL == lds.Type.TypeURL() || sub.TypeURL == cds.Type.TypeURL()
+	if len(p.node) == 0 || !sub.Collection || !full || !xdstp.IsXDSTP(sub.Name) {
+		return sub.Name
+	}
+	l, err := xdstp.ParseLocator(sub.Name)
+	if err != nil {
+		return sub.Name // which the client refuses
+	}
+	l.Name = xdstp.Context{Node: p.node}.Apply(l.Name)
+	return l.String()
+}
+
+// several says whether a bootstrap knows more than one server.
+func several(boot *bootstrap.Config) bool {
+	uris := map[string]bool{}
+	add := func(servers []bootstrap.ManagementServer) {
+		for _, s := range servers {
+			uris[s.URI] = true
+		}
+	}
+	add(boot.Servers)
+	for _, a := range boot.Authorities {
+		add(a.Servers)
+	}
+	for _, s := range boot.Sources {
+		add(s.Servers)
+	}
+	for _, s := range []*bootstrap.Source{boot.DefaultSource, boot.ListenersSource, boot.ClustersSource} {
+		if s != nil {
+			add(s.Servers)
+		}
+	}
+	return len(uris) > 1
+}

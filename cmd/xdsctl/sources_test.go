@@ -1,0 +1,174 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/testutil"
+)
+
+const (
+	listeners = resource.TypePrefix + "envoy.config.listener.v3.Listener"
+
+	// pollCDS is a cds_config that polls the cluster "xds".
+	pollCDS = `
+  cds_config: {api_config_source: {api_type: REST, transport_api_version: V3, cluster_names: [xds], refresh_delay: 0.02s, request_timeout: 5s}}`
+)
+
+// resourceFile writes a file of resources.
+func resourceFile(t *testing.T, name string, resources ...proto.Message) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), name)
+	b, err := testutil.EncodeFile(path, testutil.SotW("", "7", "", resources...))
+	if err == nil {
+		err = testutil.PlaceFile(path, b)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// polled is a polled server with a cluster.
+func polled(t *testing.T) *testutil.RESTServer {
+	t.Helper()
+	s := testutil.StartRESTServer(t, testutil.RESTConfig{})
+	if err := s.Set("1", cluster("a")); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// The real program watches what an Envoy bootstrap asks for where the bootstrap says: a
+// file, and a server that is polled. Each event says which of them it is of.
+func TestBinaryOwnSources(t *testing.T) {
+	path := build(t)
+	s, lds := polled(t), resourceFile(t, "lds.yaml", &listenerv3.Listener{Name: "ingress"})
+	boot := envoyBootstrap(t, s.Addr(), "dynamic_resources:\n  lds_config: {path_config_source: {path: "+lds+"}}"+pollCDS)
+	flags := []string{"watch", "--bootstrap", boot, "--once"}
+	p := launch(t, path, append(flags, "--output", "json")...)
+	out, err := io.ReadAll(p.stdout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.ends(0)
+	for _, want := range []string{
+		fmt.Sprintf(`"event":"update","type":%q,"name":"ingress","version":"7","resource":{"name":"ingress"},"server":"file://%s"}`, listeners, lds),
+		fmt.Sprintf(`"event":"update","type":%q,"name":"a","version":"1","resource":{"name":"a"},"server":"rest:xds"}`, clusters),
+		fmt.Sprintf(`"event":"synced","type":%q,"name":"*"}`, listeners), fmt.Sprintf(`"event":"synced","type":%q,"name":"*"}`, clusters),
+		fmt.Sprintf(`"event":"stream-up","server":"file://%s"`, lds), `"event":"stream-up","server":"rest:xds"`,
+	} {
+		if strings.Count(string(out), want) != 1 {
+			t.Errorf("%s\nis not once in\n%s", want, out)
+		}
+	}
+	p = launch(t, path, flags...)
+	if out, err = io.ReadAll(p.stdout); err != nil {
+		t.Fatal(err)
+	}
+	p.ends(0)
+	for _, want := range []string{"  version 7  9 B  0 filter chains  from file://" + lds, "  from rest:xds\n"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("%s\nis not in\n%s", want, out)
+		}
+	}
+}
+
+// What is subscribed to by hand is asked there too, single names included.
+func TestOwnSourcesByHand(t *testing.T) {
+	s := polled(t)
+	boot := envoyBootstrap(t, s.Addr(), "dynamic_resources:"+pollCDS)
+	p := start(t, s.Addr(), "--bootstrap", boot, "--output", "json", "--stdin")
+	const from = `"server":"rest:xds"}`
+	for _, sub := range []string{"cds:a", "cds", "cds:*"} {
+		p.enter("watch " + sub)
+		if line := p.skipTo(`"event":"update"`); !strings.HasSuffix(line, from) {
+			t.Errorf("%s: %s", sub, line)
+		}
+	}
+	p.enter("watch eds:a")
+	if line := p.skipTo(`"event":"error"`); !strings.Contains(line, `"kind":"config"`) {
+		t.Errorf("printed %s", line)
+	}
+}
+
+// A source of its own on gRPC has a stream for the type alone, beside the aggregated one.
+func TestOwnStream(t *testing.T) {
+	srv := server(t)
+	const service = "transport_api_version: V3, grpc_services: [{envoy_grpc: {cluster_name: xds}}]"
+	boot := envoyBootstrap(t, srv.Target(), `
+dynamic_resources:
+  ads_config: {api_type: GRPC, `+service+`}
+  lds_config: {ads: {}}
+  cds_config: {api_config_source: {api_type: DELTA_GRPC, `+service+`}}
+`)
+	startHiding(t, strings.NewReplacer(), "--bootstrap", boot)
+	methods := map[string]bool{}
+	for range 2 {
+		methods[accept(t, srv).Method] = true
+	}
+	for _, want := range []string{
+		"/envoy.service.cluster.v3.ClusterDiscoveryService/DeltaClusters",
+		"/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources",
+	} {
+		if !methods[want] {
+			t.Errorf("no stream of %s in %v", want, methods)
+		}
+	}
+}
+
+// The bootstrap says how long its own list is waited for.
+func TestInitialFetchTimeout(t *testing.T) {
+	srv := server(t)
+	boot := envoyBootstrap(t, srv.Target(), `
+dynamic_resources:
+  ads_config: {api_type: GRPC, transport_api_version: V3, grpc_services: [{envoy_grpc: {cluster_name: xds}}]}
+  cds_config: {ads: {}, initial_fetch_timeout: 0.05s}
+`)
+	p := start(t, srv.Target(), "--bootstrap", boot, "--output", "json", "--once")
+	line := p.skipTo(`"event":"error"`)
+	for _, want := range []string{`"name":"*"`, `"kind":"timeout"`, "no answer within the initial fetch timeout of 50ms"} {
+		if !strings.Contains(line, want) {
+			t.Errorf("%s is missing in %s", want, line)
+		}
+	}
+	p.ends(3)
+}
+
+// A collection whose URL is given fields of the node is still known as the one that was
+// asked for.
+//
+// spec: CTX-1
+func TestNodeContextOnce(t *testing.T) {
+	s := testutil.StartCollectionServer(t, testutil.CollectionConfig{})
+	all, list := at("east", "p/*"), listAt("east", "l")
+	const param = "?xds.node.cluster=c"
+	member := at("east", "p/x") + param
+	if err := s.Set(testutil.Wrapped(member, "1", cluster(member))); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.List(list+param, inline("in", "1")); err != nil {
+		t.Fatal(err)
+	}
+	boot := envoyBootstrap(t, s.Addr(), `
+node_context_params: [cluster]
+dynamic_resources:
+  cds_resources_locator: `+all+`
+default_config_source:
+  api_config_source: {api_type: AGGREGATED_DELTA_GRPC, transport_api_version: V3, grpc_services: [{envoy_grpc: {cluster_name: xds}}]}
+`)
+	p := start(t, s.Addr(), "--bootstrap", boot, "--output", "json", "--once")
+	p.skipTo(about("update", member))
+	p.skipTo(complete(all + param))
+	p.ends(0)
+	p = start(t, s.Addr(), "--bootstrap", boot, "--output", "json", "--once", list)
+	p.skipTo(complete(list + param))
+	p.ends(0)
+}
