@@ -156,7 +156,12 @@ func (c *Client) Watch(ctx context.Context, kind resource.Kind, name string, h H
 	if err != nil {
 		return nil, err
 	}
-	s := &single{core: core{client: c, ctx: ctx, view: v}, handler: h}
+	return c.watch(ctx, kind, a, h, o)
+}
+
+// watch begins a watch of what was prepared.
+func (c *Client) watch(ctx context.Context, kind resource.Kind, a asked, h Handler, o watchOptions) (*Watch, error) {
+	s := &single{core: core{client: c, ctx: ctx, view: a.view}, handler: h}
 	if a.watch.Owner = s; a.at != nil {
 		s.inner = newInner(c)
 		s.inner.follow = c.newFollow(kind, a, s.inner, s)

@@ -1,11 +1,13 @@
 package client_test
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc"
@@ -69,7 +71,13 @@ func TestContext(t *testing.T) {
 		}
 		synctest.Wait()
 		asks(want)
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.Get(short, cds.Type, base+"/x?own=1"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Get: %v, want the context's end", err)
+		}
 		set.Remove(base + "/x?own=1")
+		time.Sleep(2 * client.GetIdle)
 		asks(want[:2])
 	})
 }

@@ -204,7 +204,7 @@ func (f *follow) tend(h *hop) {
 	switch o := h.primary(); {
 	case answered(o.ev):
 		f.drop(&h.alt)
-	case h.alt == nil && o.ev != nil && !f.holds:
+	case h.alt == nil && unreachable(o.ev) && !f.holds:
 		h.alt = f.lead(h, *alt)
 	}
 	if h.alt != nil {

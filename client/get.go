@@ -62,8 +62,8 @@ type getSlot struct {
 // if what the server has cannot be used; [ErrTooManyNames]; [ErrInHandler] inside a
 // handler if nothing is held; and ctx's error, with the last trouble that stood in the way.
 func (c *Client) Get(ctx context.Context, kind resource.Kind, name string, opts ...WatchOption) (Event, error) {
-	opts = slices.Concat(opts, []WatchOption{uncounted})
-	v, err := c.check(ctx, kind, options(opts))
+	o := options(slices.Concat(opts, []WatchOption{uncounted, InitialFetchTimeout(0)})) // its callers have contexts
+	v, err := c.check(ctx, kind, o)
 	if err != nil {
 		return Event{}, err
 	}
@@ -81,7 +81,7 @@ func (c *Client) Get(ctx context.Context, kind resource.Kind, name string, opts 
 	if c.engine.InHandler() {
 		return Event{}, fmt.Errorf("%w: %s %q is not held", ErrInHandler, key.typeURL, key.name)
 	}
-	slot, err := c.gets.acquire(c, key, kind, opts)
+	slot, err := c.gets.acquire(c, key, kind, a, o)
 	if err != nil {
 		return Event{}, err
 	}
@@ -178,7 +178,7 @@ func (g *gets) answerOf(slot *getSlot) Event {
 }
 
 // acquire finds or makes the slot of a name and waits in it.
-func (g *gets) acquire(c *Client, key getKey, kind resource.Kind, opts []WatchOption) (*getSlot, error) {
+func (g *gets) acquire(c *Client, key getKey, kind resource.Kind, a asked, o watchOptions) (*getSlot, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.slots == nil {
@@ -190,8 +190,7 @@ func (g *gets) acquire(c *Client, key getKey, kind resource.Kind, opts []WatchOp
 			return nil, fmt.Errorf("%w: %s %q", ErrTooManyNames, key.typeURL, key.name)
 		}
 		slot = &getSlot{ready: make(chan struct{})}
-		opts = slices.Concat(opts, []WatchOption{InitialFetchTimeout(0)}) // its callers have contexts
-		watch, err := c.Watch(context.Background(), kind, key.name, func(ev Event) { g.told(slot, ev) }, opts...)
+		watch, err := c.watch(context.Background(), kind, a, func(ev Event) { g.told(slot, ev) }, o)
 		if err != nil {
 			return nil, err
 		}

@@ -40,6 +40,16 @@ func (h *hop) outcome() outcome {
 	return a
 }
 
+// unreachable says that an event tells of a server that cannot be reached, and not of one
+// that has not answered in time.
+func unreachable(ev *Event) bool {
+	if ev == nil || ev.Kind != KindFailed {
+		return false
+	}
+	re, ok := ev.Err.(*ResourceError)
+	return ok && (re.Kind == ErrorConnection || re.Kind == ErrorStream)
+}
+
 func answered(ev *Event) bool { return ev != nil && answers(ev) }
 
 // emit tells what is new. A value whose place is taken by something that has not answered

@@ -53,6 +53,7 @@ func (c *Client) NewSet(ctx context.Context, kind resource.Kind, h BatchHandler,
 func (s *Set) Add(names ...string) error {
 	var errs []error
 	var added []*machine.Watch
+	var members []*member
 	for _, name := range names {
 		a, err := s.client.prepare(s.kind, name, s.view)
 		if end := s.Err(); end != nil {
@@ -60,18 +61,23 @@ func (s *Set) Add(names ...string) error {
 		}
 		if err != nil {
 			errs = append(errs, err)
-		} else if s.enter(a) {
-			added = append(added, a.watch)
+		} else if m := s.enter(a); m != nil {
+			added, members = append(added, a.watch), append(members, m)
 		}
 	}
 	if len(added) > 0 {
 		errs = append(errs, s.run(added...))
 	}
+	for _, m := range members {
+		if m.gone.Load() { // removed meanwhile: that stop may have come before the start
+			s.stop(m.watch)
+		}
+	}
 	return errors.Join(errs...)
 }
 
-// enter makes a member of a name, unless there is one already or the set is over.
-func (s *Set) enter(a asked) bool {
+// enter makes a member of a name; nil if there is one already or the set is over.
+func (s *Set) enter(a asked) *member {
 	w := a.watch
 	m := &member{set: s, watch: w}
 	if w.Owner = m; a.at != nil {
@@ -92,8 +98,9 @@ func (s *Set) enter(a asked) bool {
 	s.mu.Unlock()
 	if !in {
 		m.answer.settle(s.client)
+		return nil
 	}
-	return in
+	return m
 }
 
 // Remove ends the subscriptions to resources; names that are not in the set are ignored.

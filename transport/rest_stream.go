@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"hash/maphash"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -141,7 +142,7 @@ func (s *restStream) next() (frame []byte, err error) {
 		s.conn.failed(e)
 	}
 	delay := s.conn.rest.RefreshDelay
-	s.due = time.Now().Add(delay + rand.N(delay))
+	s.due = time.Now().Add(min(delay, math.MaxInt64/2) + rand.N(min(delay, math.MaxInt64/2)))
 	return frame, err
 }
 

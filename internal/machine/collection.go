@@ -171,6 +171,7 @@ func (c *collection) adopt(e *entry) {
 	}
 	if len(c.members) == cap(c.members) { // make room without what is gone before there is more
 		c.members = slices.DeleteFunc(c.members, func(e *entry) bool { return !c.has(e) })
+		c.members = slices.Grow(c.members, 1+len(c.members)/4) // lest the next ones look again
 	}
 	c.members = append(c.members, e)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/heap"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -45,6 +46,11 @@ func (m *Machine) beginFetch(now time.Time, w *Watch) {
 	if w.FetchTimeout > 0 {
 		s := w.stream()
 		m.fetchSerial++
+		if len(m.fetches) > 64+2*m.fetchesKept { // most may be over; those at the front alone go by themselves
+			m.fetches = slices.DeleteFunc(m.fetches, func(f fetch) bool { return !f.watch.unanswered() })
+			heap.Init(&m.fetches)
+			m.fetchesKept = len(m.fetches)
+		}
 		heap.Push(&m.fetches, fetch{now.Add(w.FetchTimeout), w, s, s.pauses.stood(now), m.fetchSerial})
 	}
 }

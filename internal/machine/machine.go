@@ -8,6 +8,7 @@
 package machine
 
 import (
+	"math"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -73,6 +74,7 @@ type Machine struct {
 
 	fetches     fetches // that run
 	fetchSerial uint64
+	fetchesKept int // that ran when those that are over were last dropped
 
 	found []*entry // what a response speaks of; used again
 }
@@ -205,10 +207,13 @@ func (m *Machine) streamFor(server, scope int, typeURL string) *stream {
 // Wanted says whether anything is watched on a stream.
 func (m *Machine) Wanted(stream int) bool { return m.streams[stream].watches > 0 }
 
+// longest is a time that does not pass, and can be added to another.
+const longest = math.MaxInt64 / 4
+
 // timeout is the does-not-exist timeout of a server.
 func (m *Machine) timeout(s *stream) time.Duration {
 	if s.TransientTimeout > 0 {
-		return s.TransientTimeout
+		return min(s.TransientTimeout, longest)
 	}
-	return m.config.ResourceTimeout
+	return min(m.config.ResourceTimeout, longest)
 }

@@ -172,6 +172,7 @@ func (mv *mover) moveEntry(e *entry, from, to *typeState) {
 	if e.of != from.star {
 		c = to.collectionFor(mv.ch, e.name, e.of.authority)
 	} else if c.chain = mv.ch; structured(e.name) && (before != nil && before.of.chain != mv.ch || to.globOf(e.name) != nil) {
+		mv.dst.ttls.clear(e)
 		return // the wildcard hears of the one that is there
 	}
 	to.entries[e.name] = e

@@ -233,6 +233,7 @@ func (m *Machine) find(resp *response, i int) *entry {
 		resp.namedTwice(i, e)
 		return e
 	}
+	ts.aliases.unlink(e) // it has the name itself now
 	e.see(resp)
 	return e
 }

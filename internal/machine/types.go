@@ -194,7 +194,8 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	m.wanted(now, s, +1)
 	m.standBy(now, ch, w)
 	w.owed++ // until it is told of what is held, of nothing else
-	told := s.unreachable() && m.fallBackChain(now, ch) && ch.stream().unreachable()
+	// What others lack was looked at when the server failed.
+	told := s.unreachable() && w.unanswered() && m.fallBackChain(now, ch) && ch.stream().unreachable()
 	w.owed--
 	switch {
 	case w.Wildcard:
