@@ -221,6 +221,7 @@ func TestKey(t *testing.T) {
 		"feature":        func(s *bootstrap.ManagementServer) { s.Features.IgnoreResourceDeletion = true },
 		"variant":        func(s *bootstrap.ManagementServer) { s.Delta = true },
 		"stream by type": func(s *bootstrap.ManagementServer) { s.PerType = true },
+		"version 2":      func(s *bootstrap.ManagementServer) { s.TransportV2 = true },
 		"header":         func(s *bootstrap.ManagementServer) { s.Headers = []bootstrap.Header{{Key: "a", Value: "b"}} },
 		"two headers":    func(s *bootstrap.ManagementServer) { s.Headers = []bootstrap.Header{{Key: "a"}, {Key: "b"}} },
 		"authority":      func(s *bootstrap.ManagementServer) { s.HostAuthority = "a" },

@@ -40,11 +40,15 @@ func (x field) apiConfigSource(use apiUse) []ManagementServer {
 		return nil
 	}
 	api := x.at("api_type").apiType(use)
-	x.at("transport_api_version").apiVersion()
+	version := x.at("transport_api_version")
+	v2 := version.apiVersion()
 	if v := x.at("config_validators"); len(v.items()) > 0 {
 		v.notice("is not used; a program may have guards of its own")
 	}
 	if api == "REST" {
+		if v2 {
+			version.fault("version 2 is for gRPC alone")
+		}
 		return x.restServer()
 	}
 	if names := x.at("cluster_names"); len(names.items()) > 0 {
@@ -57,7 +61,7 @@ func (x field) apiConfigSource(use apiUse) []ManagementServer {
 		s := &servers[i]
 		s.Delta = api == "DELTA_GRPC" || api == "AGGREGATED_DELTA_GRPC"
 		s.PerType = use == ownAPI && (api == "GRPC" || api == "DELTA_GRPC")
-		s.RateLimit, s.NodeOnEveryRequest = limit.clone(), always
+		s.RateLimit, s.NodeOnEveryRequest, s.TransportV2 = limit.clone(), always, v2
 	}
 	return servers
 }
@@ -86,15 +90,19 @@ func (x field) apiType(use apiUse) string {
 	return ""
 }
 
-// apiVersion refuses all but v3, which AUTO means too.
-func (x field) apiVersion() {
+// apiVersion is whether version 2 is asked for, which has to be allowed; AUTO is version 3.
+func (x field) apiVersion() (v2 bool) {
 	switch x.enum(map[string]string{"0": "AUTO", "1": "V2", "2": "V3"}, "AUTO") {
 	case "AUTO", "V3", "":
 	case "V2":
+		if x.doc.opts.v2 {
+			return true
+		}
 		x.fault("version 2 of the xDS protocol is not supported; want V3")
 	default:
 		x.fault("want V3 or AUTO")
 	}
+	return false
 }
 
 // grpcServiceList reads grpc_services: the first is the primary, a second the one to fall

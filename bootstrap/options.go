@@ -29,6 +29,7 @@ type (
 type options struct {
 	channel map[string]buildChannel
 	call    map[string]buildCall
+	v2      bool
 	self    *Source // nil: the top-level servers
 	errs    []error
 }
@@ -64,6 +65,14 @@ func WithCallCreds(typ string, build func(config json.RawMessage) (credentials.P
 		}
 	}
 }
+
+// AllowV2 lets an Envoy bootstrap, or a ConfigSource, ask for version 2 of the xDS protocol,
+// which current Envoys refuse and which is a fault otherwise: transport_api_version V2 sets
+// [ManagementServer.TransportV2]. AUTO is version 3 all the same. resource_api_version V2 is
+// then no fault, and has no effect: resources are asked for by the type URLs of the
+// transport's version, and on a transport of version 2 taken by those of either
+// (envoy.config.core.v3.ApiVersion, gRFC A30).
+func AllowV2() Option { return func(o *options) { o.v2 = true } }
 
 // WithSelf says where a ConfigSource that [Config.ConfigSource] reads came from, such as the
 // source of the Cluster that holds it: `self` stands for its servers. It means nothing to

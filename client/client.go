@@ -117,6 +117,7 @@ func (c *Client) engineConfig() (engine.Config, error) {
 		NodeAlways:      c.config.NodeOnEveryRequest,
 		KeepDeleted:     c.config.DeletionPolicy == Keep,
 		Node:            c.nodeMaker(),
+		Guard:           c.judge,
 		Logger:          c.config.Logger,
 		Trace:           c.tracer(),
 		Metrics:         c.counters(),
@@ -223,14 +224,6 @@ func (c *Client) prepareAll(kind resource.Kind, collection string, v *view) (*ma
 	return c.place(kind, r, v, machine.Watch{Wildcard: true})
 }
 
-func methodOf(kind resource.Kind, delta bool) string {
-	sotw, incremental := kind.Methods()
-	if delta {
-		return incremental
-	}
-	return sotw
-}
-
 // check says what is wrong with a watch whatever it is of, and how its names are looked up.
 func (c *Client) check(ctx context.Context, kind resource.Kind, o watchOptions) (*view, error) {
 	switch {
@@ -252,6 +245,7 @@ func (c *Client) typeOf(kind resource.Kind, name string) (*machine.Type, error) 
 	if t == nil {
 		t = &watchedType{kind: kind, Type: machine.Type{
 			URL: kind.TypeURL(), FullState: kind.FullState(), NameField: kind.NameField(),
+			Guarded: len(c.config.Guards[kind.TypeURL()]) > 0,
 		}}
 		c.types[kind.TypeURL()] = t
 	}

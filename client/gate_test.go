@@ -129,5 +129,8 @@ var errDead = errors.New("dead")
 
 func (s gatedStream) Send(msg ...[]byte) error {
 	s.writing.pass(s.ctx.Done())
+	if err := s.ctx.Err(); err != nil {
+		return err // it was closed while the writer was held
+	}
 	return s.Stream.Send(msg...)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/authority"
 	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/internal/apiv2"
 	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
@@ -216,11 +217,35 @@ func (c *Client) place(kind resource.Kind, r authority.Resolved, v *view, w mach
 		return nil, c.configError(kind, r.Name, err)
 	}
 	for _, server := range r.Servers {
-		if server = c.config.override(server); server.PerType && methodOf(kind, server.Delta) == "" {
-			return nil, c.configError(kind, r.Name, fmt.Errorf("the type has no stream of its own, as server %q asks for", server.URI))
+		if err := carries(c.config.override(server), kind); err != nil {
+			return nil, c.configError(kind, r.Name, err)
 		}
 	}
 	w.Type, w.Source, w.Lane, w.Name, w.Authority = t, int32(source), int32(lane), r.Name, r.Authority
 	w.FetchTimeout = v.fetchTimeout(r)
 	return &w, nil
+}
+
+// carries says why a server's streams cannot carry a type; nil if they can.
+func carries(s bootstrap.ManagementServer, kind resource.Kind) error {
+	url := kind.TypeURL()
+	if v3 := apiv2.ToV3(url); s.TransportV2 && v3 != url {
+		return fmt.Errorf("resources of server %q are those of version 3; want type %s", s.URI, v3)
+	}
+	if s.PerType && methodOf(s, kind) == "" {
+		return fmt.Errorf("the type has no stream of its own, as server %q asks for", s.URI)
+	}
+	return nil
+}
+
+// methodOf is the gRPC method of a type's own stream; "" if it has none.
+func methodOf(s bootstrap.ManagementServer, kind resource.Kind) string {
+	method, delta := kind.Methods()
+	if s.Delta {
+		method = delta
+	}
+	if s.TransportV2 {
+		return apiv2.Method(method)
+	}
+	return method
 }

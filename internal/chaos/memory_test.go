@@ -77,6 +77,11 @@ func (m *memory) streams() []*testutil.Stream {
 func (m *memory) request(st *testutil.Stream, r *testutil.Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	select {
+	case <-st.Done():
+		return // what was said before it ended, and forgotten with it
+	default:
+	}
 	if m.open[st] == nil {
 		m.open[st] = map[string]*interest{}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc/status"
 
+	"github.com/xdswatch/xdswatch/internal/apiv2"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/transport"
@@ -84,10 +85,45 @@ func (e *Engine) methodOf(server *Server, typeURL string) string {
 	if typeURL != "" {
 		sotw, delta = e.kinds[typeURL].Methods()
 	}
+	method := sotw
 	if server.Delta {
-		return delta
+		method = delta
 	}
-	return sotw
+	if server.V2 {
+		return apiv2.Method(method)
+	}
+	return method
+}
+
+// node makes the node of a new stream.
+func (e *Engine) node(server *Server) []byte {
+	if server.V2 {
+		return apiv2.Node(e.config.Node())
+	}
+	return e.config.Node()
+}
+
+// send puts a request into the form of the stream's version.
+func (s *stream) send(to transport.Stream, msg [][]byte) error {
+	if s.server.V2 {
+		msg = apiv2.Request(msg, s.server.Delta)
+	}
+	return to.Send(msg...)
+}
+
+// scan reads a response of the stream's variant and version.
+func (s *stream) scan(r *received) error {
+	scan := (*wire.Response).ScanSotW
+	if s.server.Delta {
+		scan = (*wire.Response).ScanDelta
+	}
+	if err := scan(&r.response, r.frame.Bytes); err != nil {
+		return err
+	}
+	if s.server.V2 {
+		apiv2.Response(&r.response)
+	}
+	return nil
 }
 
 // allow lets the next response through.
@@ -108,7 +144,7 @@ func (e *Engine) write(s *stream) {
 		return
 	}
 	defer ts.Close()
-	if !e.post(machine.Up{Ref: s.ref, Node: e.config.Node()}) {
+	if !e.post(machine.Up{Ref: s.ref, Node: e.node(s.server)}) {
 		return
 	}
 	e.work.Go(func() { e.read(s, ts) })
@@ -117,7 +153,7 @@ func (e *Engine) write(s *stream) {
 		case <-s.ctx.Done():
 			return
 		case msg := <-s.outbox:
-			if ts.Send(msg...) != nil {
+			if s.send(ts, msg) != nil {
 				return // the reader tells why
 			}
 			e.post(machine.Written{Ref: s.ref})
@@ -129,15 +165,11 @@ func (e *Engine) write(s *stream) {
 // end of the stream is noticed meanwhile.
 func (e *Engine) read(s *stream, ts transport.Stream) {
 	defer s.end()
-	scan := (*wire.Response).ScanSotW
-	if s.server.Delta {
-		scan = (*wire.Response).ScanDelta
-	}
 	for {
 		frame, err := ts.Recv()
 		r := e.received.Get().(*received) // not before: while nothing comes it would be held
 		if r.frame = frame; err == nil {
-			err = scan(&r.response, r.frame.Bytes)
+			err = s.scan(r)
 		}
 		if err != nil {
 			e.post(machine.Down{Ref: s.ref, Kind: machine.FaultStream, Err: err, Code: int32(status.Code(err))})

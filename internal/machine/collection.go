@@ -216,7 +216,7 @@ func (ts *typeState) leave(c *collection) {
 // leaveToStar keeps what nobody else wants any more for the watches of the wildcard, which
 // were told of it.
 func (ts *typeState) leaveToStar(e *entry) bool {
-	if e.of == ts.star || e.isGlob() || !ts.star.wanted() || !e.known() || e.foreign() {
+	if e.of == ts.star || e.isGlob() || !ts.star.wanted() || e.foreign() || !ts.spoken(e) {
 		return false
 	}
 	e.of = ts.star

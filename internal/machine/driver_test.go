@@ -233,7 +233,9 @@ func (d *driver) typeOf(short string) *Type {
 		if k == nil {
 			d.t.Fatalf("no type %q", short)
 		}
-		d.types[short] = &Type{URL: k.TypeURL(), FullState: k.FullState(), NameField: k.NameField()}
+		d.types[short] = &Type{
+			URL: k.TypeURL(), FullState: k.FullState(), NameField: k.NameField(), Guarded: d.script.Has("client", "guarded"),
+		}
 	}
 	return d.types[short]
 }
@@ -320,6 +322,9 @@ func (d *driver) step(events ...Event) {
 		if n.Trouble {
 			troubled[n.Stream.Stream] = true
 		}
+	}
+	for _, p := range fx.Guard {
+		d.step(Guarded{p, script.Guard(p.Held, p.Left)})
 	}
 	for _, t := range fx.Decode {
 		if d.slow {
@@ -429,7 +434,7 @@ func (d *driver) print(format string, args ...any) {
 
 func (d *driver) tell(n Notice) {
 	if n.Kind == NoticeResponse && n.Ignored {
-		d.print("* ignored %s", script.Short(n.TypeURL))
+		d.print("* ignored %s", cmp.Or(script.Short(n.TypeURL), "-"))
 	}
 	for _, w := range append(slices.Clone(n.To), n.All...) {
 		if w.alive {

@@ -74,10 +74,10 @@ func (w *world) stop(i int) {
 	}
 }
 
-// asked says whether a server is being asked for every resource of a type.
+// asked says whether the server that counts is being asked for every resource of a type.
 func (w *world) asked(url string) bool {
 	for _, s := range w.streams {
-		if s.state == up && s.pics[url] != nil && s.pics[url].wild {
+		if s.state == up && s.pics[url] != nil && s.pics[url].wild && w.active(s, url, star) {
 			return true
 		}
 	}
@@ -185,7 +185,7 @@ func (w *world) flush() {
 	w.queue = nil
 	before, types := w.actives(), w.types()
 	fx := w.m.Step(w.now, events...)
-	w.moved(before, len(events) == 1)
+	w.moved(before, events)
 	w.remade(types)
 	if at, ok := w.m.Deadline(); ok && at.Before(w.now) {
 		w.fail("the deadline %v is in the past of %v", at, w.now)
@@ -253,6 +253,9 @@ func (w *world) close(ref Ref) {
 		w.fail("close of %v, the stream is %+v", ref, s)
 	}
 	w.say("close %v", ref)
+	if w.many { // its end may have come too late to be heard of
+		w.trouble[ref.Stream] = w.m.streams[ref.Stream].fault != nil
+	}
 	s.state = idle
 	w.handled(s)
 }
@@ -380,7 +383,7 @@ func (w *world) expect(s *simStream, r *simResponse, live bool) {
 	}
 	switch l := w.line(r.ref.Stream, r.md); {
 	case r.gone:
-	case r.bad == unknown, r.bad == good && w.many && !live:
+	case r.bad == unknown, r.bad == good && !live:
 		l.accepted = "?"
 	case r.bad == good:
 		l.accepted = r.version

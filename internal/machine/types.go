@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
 // typeState is one type on one stream: what is wanted of it, what the server was told,
@@ -152,10 +154,15 @@ func (ts *typeState) note(e *entry, wanted bool) {
 	}
 }
 
-// member says whether an entry is kept for its collection alone: the server spoke of it, or
-// does so in the response being worked on.
+// member says whether an entry is kept for its collection alone.
 func (ts *typeState) member(e *entry) bool {
-	return e.of.self != nil && e.of.wanted() && (e.known() || ts.busy != nil && e.seen == ts.busy.serial)
+	return e.of.self != nil && e.of.wanted() && ts.spoken(e)
+}
+
+// spoken says whether the server spoke of an entry, or does so in the response being worked
+// on.
+func (ts *typeState) spoken(e *entry) bool {
+	return e.known() || ts.busy != nil && e.seen == ts.busy.serial
 }
 
 // prune drops everything that is not wanted; for types that are silent.
@@ -330,4 +337,41 @@ func without(ws []*Watch, w *Watch) []*Watch {
 		return slices.Delete(ws, i, i+1)
 	}
 	return ws
+}
+
+// untyped is the type of a response that does not say it; "" if that cannot be told. Streams
+// of one type need not say it. Delta responses once had no field for it: there an entry
+// tells, or what was asked for.
+func (s *stream) untyped(r *wire.Response) string {
+	if s.url != "" || !s.Delta {
+		return s.url
+	}
+	for i := range r.Resources {
+		if ts := s.types[string(r.Resources[i].TypeURL)]; ts != nil && ts.asked {
+			return ts.typ.URL
+		}
+	}
+	var asked, fit []string
+	for _, ts := range s.order {
+		if ts.asked {
+			asked = append(asked, ts.typ.URL)
+			if ts.knows(r.Removed) {
+				fit = append(fit, ts.typ.URL)
+			}
+		}
+	}
+	for _, urls := range [][]string{asked, fit} {
+		if len(urls) == 1 {
+			return urls[0]
+		}
+	}
+	return ""
+}
+
+// knows says whether all names are of resources that were asked for or are held.
+func (ts *typeState) knows(names [][]byte) bool {
+	return !slices.ContainsFunc(names, func(name []byte) bool {
+		e, _ := ts.lookup(name)
+		return e == nil
+	})
 }

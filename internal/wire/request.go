@@ -46,6 +46,37 @@ func AppendDelta(b []byte, typeURL, nonce string, node []byte, detail *Status) [
 	return appendStatus(b, deltaError, detail)
 }
 
+// AppendTypeURL appends the type URL of a request.
+func AppendTypeURL(b []byte, url string, delta bool) []byte {
+	return appendString(b, typeURLField(delta), url)
+}
+
+// CutTypeURL finds the type URL in the encoding of a request, or of its beginning: what
+// stands before that field, its value, and what follows it. Without one everything stands
+// before it.
+func CutTypeURL(b []byte, delta bool) (before []byte, url string, after []byte) {
+	for at := 0; at < len(b); {
+		num, typ, size := protowire.ConsumeField(b[at:])
+		if size < 0 {
+			break
+		}
+		if num == typeURLField(delta) && typ == protowire.BytesType {
+			_, _, tag := protowire.ConsumeTag(b[at:])
+			value, _ := protowire.ConsumeBytes(b[at+tag:])
+			return b[:at], string(value), b[at+size:]
+		}
+		at += size
+	}
+	return b, "", nil
+}
+
+func typeURLField(delta bool) protowire.Number {
+	if delta {
+		return deltaTypeURL
+	}
+	return sotwTypeURL
+}
+
 // AppendName appends one name to [NamesField]. An empty name is written too.
 func AppendName(b []byte, name string) []byte {
 	b = protowire.AppendTag(b, NamesField, protowire.BytesType)

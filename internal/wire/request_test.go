@@ -50,6 +50,32 @@ func TestAppendSotW(t *testing.T) {
 	}
 }
 
+// A request is cut around its type URL, wherever that stands; what breaks before it, or has
+// none, is left whole.
+func TestCutTypeURL(t *testing.T) {
+	const before, after = "\x1a\x01a", "\x1a\x01b"
+	for _, delta := range []bool{false, true} {
+		field := string(AppendTypeURL(nil, fooURL, delta))
+		for _, tt := range []struct{ msg, before, url, after string }{
+			{before + field + after, before, fooURL, after},
+			{field, "", fooURL, ""},
+			{"", "", "", ""},
+			{before + after, before + after, "", ""},
+			{before + "\x1a\x09b" + field, before + "\x1a\x09b" + field, "", ""},
+			{before + field[:4], before + field[:4], "", ""},
+			{"\x20\x01\x10\x01" + field, "\x20\x01\x10\x01", fooURL, ""}, // varints of its number
+		} {
+			b, url, a := CutTypeURL([]byte(tt.msg), delta)
+			if string(b) != tt.before || url != tt.url || string(a) != tt.after {
+				t.Errorf("%q was cut into %q, %q and %q", tt.msg, b, url, a)
+			}
+		}
+	}
+	if b := AppendTypeURL(nil, "", false); len(b) != 0 {
+		t.Errorf("an empty URL is %x", b)
+	}
+}
+
 // What was appended name by name is cut off name by name.
 func TestCutName(t *testing.T) {
 	names := []string{"a", "", strings.Repeat("n", 127), strings.Repeat("n", 128), strings.Repeat("n", 1<<20), "z"}

@@ -1,0 +1,236 @@
+package machine
+
+import (
+	"errors"
+	"slices"
+	"time"
+)
+
+// errMoved is never told: it stands for trouble that watches were told of when another
+// server was active, so that it is cleared when this one speaks.
+var errMoved = errors.New("the server before it was in trouble")
+
+// move makes another server active. Watches, and what is held, go along; values that the
+// new server has not confirmed have no version there. At a server of higher priority the
+// names go on standing by; one of lower priority is done with.
+func (m *Machine) move(now time.Time, ch *chain, to int) {
+	from, dst := ch.stream(), ch.streams[to]
+	if to > ch.active && dst.state == up {
+		m.startOver(now, ch, dst)
+	}
+	mv := mover{m: m, now: now, ch: ch, dst: dst, was: from, standing: to > ch.active}
+	ch.active = to
+	for _, ts := range from.order {
+		mv.moveType(ts)
+	}
+	for _, ts := range dst.order {
+		switch {
+		case ts.fault != nil:
+			m.tellType(ts, ts.fault, ch)
+		case dst.works():
+			m.tellTypeClear(ts, ch)
+		}
+	}
+	if dst.told == nil && !dst.works() {
+		dst.told = &Fault{Kind: FaultConnection, Err: errMoved}
+	}
+	m.wanted(now, dst, mv.watches-mv.stood)
+	m.wanted(now, from, mv.stand-mv.watches)
+	if mv.standing && from.state == up && from.watches > 0 {
+		m.restart(from)
+	}
+}
+
+// startOver begins a stream anew that a chain falls back to, if its server was not told yet
+// that the chain had left: it would not say again what it was asked for.
+func (m *Machine) startOver(now time.Time, ch *chain, s *stream) {
+	switch {
+	case s.watches == 0:
+		m.letGo(now, s)
+	case slices.ContainsFunc(s.order, func(ts *typeState) bool { return ts.hangsOver(ch) }):
+		m.restart(s)
+	}
+}
+
+// hangsOver says whether a server is still asked for something of a chain that nobody wants
+// of it any more.
+func (ts *typeState) hangsOver(ch *chain) bool {
+	if ts.star.chain == ch && ts.told != wildNone && !ts.star.wanted() {
+		return true
+	}
+	return slices.ContainsFunc(ts.changed, func(e *entry) bool { return e.of.chain == ch && e.asked && !e.wanted() })
+}
+
+// mover is one move of a chain.
+type mover struct {
+	m        *Machine
+	now      time.Time
+	ch       *chain
+	dst      *stream
+	was      *stream // of the old server
+	standing bool    // it is of higher priority
+
+	watches int // that moved
+	stand   int // that stand by at the old server now
+	stood   int // that stood by at the new one
+}
+
+func (mv *mover) moveType(ts *typeState) {
+	var es []*entry
+	for _, e := range ts.inOrder() {
+		switch {
+		case e.of.chain != mv.ch || e.isGlob():
+		case e.wanted() || ts.member(e) && e.known():
+			es = append(es, e)
+		case !e.noted:
+			ts.drop(e) // of a response that is being worked on
+		}
+	}
+	var cs []*collection
+	for _, c := range ts.collections() {
+		if c.chain == mv.ch && c.wanted() {
+			cs = append(cs, c)
+		}
+	}
+	if len(es) == 0 && len(cs) == 0 {
+		return
+	}
+	to := mv.dst.typeOf(ts.typ)
+	leaving := map[string]bool{} // whose timers start when the message has left
+	for _, e := range to.fresh {
+		leaving[e.name] = true
+	}
+	for _, c := range cs {
+		mv.moveCollection(c, to)
+	}
+	for _, e := range es {
+		mv.moveEntry(e, ts, to)
+		if e.asked && !leaving[e.name] && !e.held() {
+			mv.m.startTimer(mv.now, mv.dst, timer{entry: e})
+		}
+	}
+	ts.changed, ts.fresh = ts.current(ts.changed), ts.current(ts.fresh)
+	to.changed, to.fresh = to.current(to.changed), to.current(to.fresh)
+}
+
+// current replaces entries that are not those of their names any more by those that are.
+func (ts *typeState) current(es []*entry) []*entry {
+	kept := es[:0]
+	for _, e := range es {
+		if e = ts.entries[e.name]; e != nil {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+func (mv *mover) moveCollection(c *collection, to *typeState) {
+	d := to.counterpart(c, mv.ch)
+	d.watches, d.shared, d.explicit = c.own(), false, c.explicit
+	mv.stood -= d.setStandby(false)
+	d.synced, d.absence, d.ambient = c.synced, c.absence, c.ambient
+	d.self.fault, c.self.fault = c.self.fault, nil
+	for _, w := range d.watches {
+		w.entry = d.self
+	}
+	mv.watches += len(d.watches)
+	c.watches, c.explicit, c.timer = nil, 0, 0
+	c.forgetState()
+	if mv.standing {
+		mv.stand += c.setStandby(true)
+	}
+	c.pin()
+	d.pin()
+	if d.known && !d.synced {
+		mv.m.startTimer(mv.now, mv.dst, timer{of: d})
+	}
+}
+
+// find finds what a collection that is watched is on another stream; nil if it is not there.
+func (ts *typeState) find(c *collection) *collection {
+	if c.isGlob() {
+		return ts.globs[c.pattern]
+	}
+	return ts.star
+}
+
+// counterpart finds or makes what a collection that is watched is on another stream.
+func (ts *typeState) counterpart(c *collection, ch *chain) *collection {
+	if c.isGlob() {
+		return ts.globFor(ch, c.name, c.authority)
+	}
+	ts.star.chain = ch
+	return ts.star
+}
+
+func (mv *mover) moveEntry(e *entry, from, to *typeState) {
+	joining := e.joining()
+	e.setJoining(nil)
+	mv.leaveBehind(e, from, len(joining) > 0)
+
+	c, before := to.star, to.entries[e.name]
+	if e.of != from.star {
+		c = to.collectionFor(mv.ch, e.name, e.of.authority)
+	} else if c.chain = mv.ch; structured(e.name) && (before != nil && before.of.chain != mv.ch || to.globOf(e.name) != nil) {
+		return // the wildcard hears of the one that is there
+	}
+	to.entries[e.name] = e
+	c.adopt(e)
+	e.setJoining(joining)
+	e.asked, e.noted, e.timer, e.withheld, e.pinned = false, false, 0, false, false
+	mv.sign(e)
+	stood := before != nil && before.wanted()
+	if before != nil {
+		e.asked, e.noted = before.asked, before.noted
+	}
+	switch {
+	case !e.wanted():
+		if to.stream.Delta && to.asked {
+			to.withhold(e)
+		}
+	case stood:
+		mv.stood++
+	default:
+		to.watched++
+		to.note(e, true)
+	}
+	mv.watches += len(e.watches) + len(joining)
+}
+
+// sign notes which server said what is known of an entry.
+func (mv *mover) sign(e *entry) {
+	switch {
+	case e.status == StatusRequested && !e.held():
+		e.from = 0
+		return
+	case !e.foreign():
+		e.from = uint16(mv.was.server + 1)
+	}
+	if int(e.from) == mv.dst.server+1 {
+		e.from = 0
+	}
+}
+
+// leaveBehind puts in place of an entry what the old server is to know of it.
+func (mv *mover) leaveBehind(e *entry, from *typeState, joins bool) {
+	from.stream.ttls.move(mv.now, e, &mv.dst.ttls)
+	from.drop(e)
+	wanted := len(e.watches) > 0 || joins
+	if !wanted && !e.noted {
+		return // a member, which was never asked for by name
+	}
+	behind := &entry{name: e.name, of: e.of, status: StatusRequested, asked: e.asked, noted: e.noted}
+	from.entries[e.name] = behind
+	behind.of.adopt(behind)
+	switch {
+	case wanted && mv.standing:
+		behind.pinned = true
+		mv.stand++
+	case wanted:
+		from.watched--
+		from.note(behind, false)
+		if from.silent() {
+			from.forget(behind)
+		}
+	}
+}
