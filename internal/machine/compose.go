@@ -2,6 +2,7 @@ package machine
 
 import (
 	"slices"
+	"time"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
@@ -20,9 +21,10 @@ func (ts *typeState) composeSotW(a *answer, node []byte) [][]byte {
 		added = ts.allWanted()
 	}
 	form := ts.nextForm()
-	if a == nil && form == ts.told && len(added)+len(removed) == 0 {
+	if a == nil && form == ts.told && len(added)+len(removed) == 0 && !ts.restate {
 		return nil
 	}
+	ts.restate = false
 	ts.ask(added)
 	head := ts.beginSotW(a, node)
 	ts.names.set(star, form == wildExplicit)
@@ -43,6 +45,7 @@ func (ts *typeState) beginSotW(a *answer, node []byte) []byte {
 	version := ts.version
 	if a == nil && !ts.answered {
 		version = ts.carry()
+		ts.insists = version != "" && ts.standsBy()
 	}
 	var detail *wire.Status
 	if a != nil {
@@ -84,6 +87,33 @@ func (ts *typeState) carry() string {
 		}
 	}
 	return ts.version
+}
+
+// insistAt is when a server that stands by is asked without a version; zero for never. One
+// that compares versions only stays silent if it has nothing new, and would never be
+// reverted to (gRFC A71).
+func (ts *typeState) insistAt() time.Time {
+	if !ts.insists || ts.answered || !ts.left {
+		return time.Time{}
+	}
+	return ts.firstAt.Add(insistAfter)
+}
+
+const insistAfter = time.Second
+
+// standsBy says whether anything of the type does.
+func (ts *typeState) standsBy() bool {
+	for _, c := range ts.collections() {
+		if c.standby {
+			return true
+		}
+	}
+	for _, e := range ts.entries {
+		if e.standsBy() {
+			return true
+		}
+	}
+	return false
 }
 
 // composeDelta makes the next DeltaDiscoveryRequest: the first of a stream says all that is

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -137,10 +138,18 @@ func (s *stream) timerAt() time.Time {
 	return s.clock.start.Add(s.clock.held + s.timers[0].at)
 }
 
+// sweepAlone is how long is waited for members that a server was not told of where there
+// are no does-not-exist timers: they have to end all the same.
+const sweepAlone = 15 * time.Second
+
 // startTimer gives an entry or a wildcard a full period (gRFC A57).
 func (m *Machine) startTimer(now time.Time, s *stream, t timer) {
 	period := m.timeout(s)
-	if period <= 0 {
+	switch {
+	case period > 0:
+	case t.sweep != nil:
+		period = sweepAlone
+	default:
 		return
 	}
 	if m.lastTimer++; m.lastTimer == 0 {
@@ -155,7 +164,7 @@ func (m *Machine) startTimer(now time.Time, s *stream, t timer) {
 func (m *Machine) restartTimers(now time.Time) {
 	for _, s := range m.streams {
 		s.ttls.restart(now)
-		at := s.clock.at(now) + m.timeout(s)
+		at := s.clock.at(now) + cmp.Or(max(m.timeout(s), 0), sweepAlone)
 		for i := range s.timers {
 			s.timers[i].at = at
 		}

@@ -56,6 +56,8 @@ type onStream struct {
 	largest    int      // request before the first response, in bytes
 	unlisted   []*entry // members that the server was not told of
 	sweepTimer uint32   // that runs for them; 0 if none
+	insists    bool     // a version was carried to a server that stands by; see [typeState.insistAt]
+	restate    bool     // the next request is made though nothing changed
 }
 
 // wildForm is how a server was asked for everything.
