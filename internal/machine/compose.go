@@ -72,7 +72,7 @@ func (ts *typeState) nextForm() wildForm {
 // accepted one, if everything that is asked for is held or known to be absent. Otherwise a
 // server that compares versions only would stay silent about the rest.
 func (ts *typeState) carry() string {
-	if ts.version == "" {
+	if ts.version == "" || ts.insisted {
 		return ""
 	}
 	for _, c := range ts.collections() {

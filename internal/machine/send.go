@@ -120,7 +120,7 @@ func (ts *typeState) insist(now time.Time) bool {
 		ts.sendAt = at
 		return false
 	}
-	ts.version, ts.insists, ts.restate = "", false, true
+	ts.insists, ts.insisted, ts.restate = false, true, true
 	return true
 }
 

@@ -57,6 +57,7 @@ type onStream struct {
 	unlisted   []*entry // members that the server was not told of
 	sweepTimer uint32   // that runs for them; 0 if none
 	insists    bool     // a version was carried to a server that stands by; see [typeState.insistAt]
+	insisted   bool     // the server is asked without a version until it answers
 	restate    bool     // the next request is made though nothing changed
 }
 

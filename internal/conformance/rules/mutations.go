@@ -32,7 +32,7 @@ func Mutations() []Mutation {
 		{"DNE-5", "dne-stopped-by-stream-end", "timers outlive their stream", "types.go",
 			"e.timer = 0\n\t\te.asked = false", "e.asked = false"},
 		{"DNE-8", "dne-transient", "the transient timeout is the ordinary one", "machine.go",
-			"return s.TransientTimeout", "return m.config.ResourceTimeout"},
+			"return min(s.TransientTimeout, longest)", "return min(m.config.ResourceTimeout, longest)"},
 		{"ERR-3", "err-fail-on-data-errors", "a refused update never takes the value away", "entry.go",
 			"m.spoil(e, f, StatusNacked, e.of.ts.stream.FailOnDataErrors)", "m.spoil(e, f, StatusNacked, false)"},
 		{"ERR-5", "err-ignore-deletion", "deletions are never ignored", "entry.go",
