@@ -233,7 +233,7 @@ func TestUsage(t *testing.T) {
 	t.Setenv(bootstrap.EnvConfig, "")
 	for _, tt := range []struct{ args, want string }{
 		{"--bogus", "unknown flag: --bogus"},
-		{"--server x:1", "nothing to watch"},
+		{"--server x:1", "nothing to watch: --server asks for nothing by itself; give a SUBSCRIPTION"},
 		{"--server x:1 nonsense", `subscription "nonsense"`},
 		{"--server x:1 --output xml cds", `invalid argument "xml" for "--output" flag: want text or json`},
 		{"--server x:1 --variant both cds", "want sotw or delta"},

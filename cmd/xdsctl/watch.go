@@ -108,7 +108,7 @@ func watch(cmd *cobra.Command, f *watchFlags, args []string) error {
 		subs = plan.startup
 	}
 	if len(subs) == 0 && !f.stdin {
-		return errors.New("nothing to watch: give a SUBSCRIPTION such as cds or cds:foo, or --stdin")
+		return fmt.Errorf("nothing to watch: %s asks for nothing by itself; give a SUBSCRIPTION such as cds or cds:foo, or --stdin", source)
 	}
 	notes := cmd.ErrOrStderr()
 	s := newSession(newPrinter(f, cmd.OutOrStdout(), several(boot)), plan, boot.Node.GetId(), f.once)
