@@ -117,6 +117,7 @@ func (c *Client) engineConfig() (engine.Config, error) {
 		NodeAlways:      c.config.NodeOnEveryRequest,
 		KeepDeleted:     c.config.DeletionPolicy == Keep,
 		Node:            c.nodeMaker(),
+		Guard:           c.judge,
 		Logger:          c.config.Logger,
 		Trace:           c.tracer(),
 		Metrics:         c.counters(),
@@ -252,6 +253,7 @@ func (c *Client) typeOf(kind resource.Kind, name string) (*machine.Type, error) 
 	if t == nil {
 		t = &watchedType{kind: kind, Type: machine.Type{
 			URL: kind.TypeURL(), FullState: kind.FullState(), NameField: kind.NameField(),
+			Guarded: len(c.config.Guards[kind.TypeURL()]) > 0,
 		}}
 		c.types[kind.TypeURL()] = t
 	}

@@ -2,6 +2,7 @@ package client
 
 import (
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -99,6 +100,11 @@ type Config struct {
 	// SkipValidation leaves out the messages' own validation rules (PGV).
 	SkipValidation bool
 
+	// Guards judge the responses of a type, by its URL, as a whole; the first error counts.
+	// Responses of other types are taken part by part while they are decoded; those of a
+	// guarded type when all is decoded.
+	Guards map[string][]Guard
+
 	// Trace hears of streams, requests and responses; nil for none.
 	Trace *Trace
 	// Metrics counts what gRFC A78 counts; nil for nothing. See also [Client.Gauges].
@@ -134,6 +140,10 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Linger == 0 {
 		c.Linger = defaultLinger
+	}
+	c.Guards = maps.Clone(c.Guards)
+	for url, guards := range c.Guards {
+		c.Guards[url] = slices.DeleteFunc(slices.Clone(guards), func(g Guard) bool { return g == nil })
 	}
 	if c.Transport == nil {
 		if c.File.Logger == nil {

@@ -114,6 +114,12 @@ func (d *driver) config(s *script.Script) client.Config {
 	if s.Has("client", "keep-deleted") {
 		config.DeletionPolicy = client.Keep
 	}
+	if s.Has("client", "guarded") {
+		config.Guards = map[string][]client.Guard{}
+		for _, k := range script.Kinds() {
+			config.Guards[k.TypeURL()] = []client.Guard{func(p *client.Proposal) error { return script.Guard(p.Held, p.Left) }}
+		}
+	}
 	return config
 }
 

@@ -32,6 +32,9 @@ func (e *Engine) apply(fx machine.Effects) {
 		e.tasks = append(e.tasks, fx.Decode...)
 		e.decodeMore()
 	}
+	for _, p := range fx.Guard {
+		e.hook(p.Server, func() { e.post(machine.Guarded{Proposal: p, Err: e.config.Guard(p)}) })
+	}
 	for _, r := range fx.Close {
 		e.closeStream(r)
 	}

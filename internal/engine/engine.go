@@ -39,6 +39,9 @@ type Config struct {
 	// Node makes the encoded Node of a new stream. It is called by the stream's writer.
 	Node   func() []byte
 	Logger *slog.Logger
+	// Guard judges what the responses of guarded types would do, in the same lane as Trace.
+	// It may be nil if no type is guarded.
+	Guard func(*machine.Proposal) error
 	// Trace, if not nil, hears of what happens on streams, in order with the events of the
 	// lane of the server's first watch.
 	Trace func(*machine.Notice)

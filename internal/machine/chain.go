@@ -296,6 +296,9 @@ func (m *Machine) move(now time.Time, ch *chain, to int) {
 	}
 	m.wanted(now, dst, mv.watches-mv.stood)
 	m.wanted(now, from, mv.stand-mv.watches)
+	if mv.standing && from.state == up && from.watches > 0 {
+		m.restart(from)
+	}
 }
 
 // mover is one move of a chain.

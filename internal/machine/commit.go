@@ -17,6 +17,10 @@ func (m *Machine) decoded(now time.Time, ev Decoded) {
 		return
 	}
 	resp := ev.Task.response
+	if resp.plan != nil && !resp.plan.done {
+		m.inspected(ev)
+		return
+	}
 	resp.results[ev.Task.index] = ev.Results
 	m.commit(now, resp)
 }
@@ -93,6 +97,12 @@ func (m *Machine) finish(now time.Time, resp *response) {
 	if live {
 		m.settle(now, resp)
 	}
+	m.end(now, resp)
+}
+
+// end is the end of a response, whatever became of it.
+func (m *Machine) end(now time.Time, resp *response) {
+	ts, s := resp.ts, resp.ts.stream
 	ts.busy = nil
 	m.fx.Notify = append(m.fx.Notify, Notice{
 		Kind: NoticeEnd, Server: s.server, TypeURL: ts.typ.URL, Version: resp.Version, Stream: resp.ref,
@@ -181,12 +191,19 @@ func (ts *typeState) fullState() bool {
 	return !ts.stream.Delta && (ts.typ.FullState || ts.stream.FullState)
 }
 
+// tellsAll says that what a response does not hold is not there. From a server that is a
+// file errors alone say nothing of the rest.
+func (resp *response) tellsAll() bool {
+	ts := resp.ts
+	return ts.fullState() && (!ts.stream.FullState || len(resp.Resources) > 0 || len(resp.Errors) == 0)
+}
+
 // removeAbsent: where a response holds everything, what was held and is not there is
 // deleted. What was never received may have been asked for too late to be there, except at
-// a server that is a file, from which errors alone say nothing of the rest.
+// a server that is a file.
 func (m *Machine) removeAbsent(now time.Time, resp *response) {
 	ts := resp.ts
-	if !ts.fullState() || resp.nameless || resp.whole || ts.stream.FullState && len(resp.Resources) == 0 && len(resp.Errors) > 0 {
+	if !resp.tellsAll() || resp.nameless || resp.whole {
 		return
 	}
 	leaving := map[*entry]bool{} // what the message with the writer asks for

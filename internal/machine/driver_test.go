@@ -233,7 +233,9 @@ func (d *driver) typeOf(short string) *Type {
 		if k == nil {
 			d.t.Fatalf("no type %q", short)
 		}
-		d.types[short] = &Type{URL: k.TypeURL(), FullState: k.FullState(), NameField: k.NameField()}
+		d.types[short] = &Type{
+			URL: k.TypeURL(), FullState: k.FullState(), NameField: k.NameField(), Guarded: d.script.Has("client", "guarded"),
+		}
 	}
 	return d.types[short]
 }
@@ -320,6 +322,9 @@ func (d *driver) step(events ...Event) {
 		if n.Trouble {
 			troubled[n.Stream.Stream] = true
 		}
+	}
+	for _, p := range fx.Guard {
+		d.step(Guarded{p, script.Guard(p.Held, p.Left)})
 	}
 	for _, t := range fx.Decode {
 		if d.slow {

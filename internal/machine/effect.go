@@ -10,6 +10,9 @@ type Effects struct {
 	Notify []Notice
 	// Decode is work for any goroutine; each task is answered by one Decoded.
 	Decode []*Task
+	// Guard is what is to be judged by any goroutine; each proposal is answered by one
+	// Guarded.
+	Guard []*Proposal
 	// Consumed are streams whose response is done with: once all that was notified
 	// because of it is handled, say Delivered.
 	Consumed []Ref

@@ -282,11 +282,12 @@ func (m *Machine) gone(e *entry, reason Reason) {
 	}
 }
 
-// empty takes the server's word that a glob has no members (xRFC TP1).
+// empty takes the server's word that a glob has no members (xRFC TP1), but those that the
+// same response holds.
 func (m *Machine) empty(now time.Time, c *collection, reason Reason) {
 	c.self.status = StatusAcked
 	for _, e := range c.inOrder() {
-		if e.known() {
+		if e.known() && e.seen != c.seen {
 			m.remove(now, e, reason)
 		}
 	}

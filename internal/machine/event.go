@@ -78,6 +78,12 @@ type Decoded struct {
 	Results []Result // one for each item
 }
 
+// Guarded is the judgement of a [Proposal]: with an error the response is refused.
+type Guarded struct {
+	Proposal *Proposal
+	Err      error
+}
+
 // Result is what became of an [Item].
 type Result struct {
 	Value any
@@ -109,6 +115,7 @@ func (Down) event()      {}
 func (Written) event()   {}
 func (Received) event()  {}
 func (Decoded) event()   {}
+func (Guarded) event()   {}
 func (Delivered) event() {}
 func (Heard) event()     {}
 func (Retry) event()     {}

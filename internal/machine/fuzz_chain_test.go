@@ -106,9 +106,11 @@ func (ch *chain) reaches(index int) bool {
 	return slices.ContainsFunc(ch.streams[:ch.active+1], func(s *stream) bool { return s.index == index })
 }
 
-// moved doubts what is known of chains that changed their server. What comes from the new
-// one and is being worked on counts again, if nothing else happened in the step.
-func (w *world) moved(before map[*chain]int, alone bool) {
+// moved doubts what is known of chains that changed their server. A response that is the
+// reason counts, if nothing else happened in the step.
+func (w *world) moved(before map[*chain]int, events []Event) {
+	reason, alone := events[0].(Received)
+	alone = alone && len(events) == 1
 	for _, md := range w.models {
 		for _, src := range []int{sourceOld, sourceA} {
 			ch := w.m.chainOf(src, md.typ.URL)
@@ -118,7 +120,7 @@ func (w *world) moved(before map[*chain]int, alone bool) {
 			w.say("%s: source %d moved to its server %d", md.typ.URL, src, ch.active)
 			for _, r := range w.sent {
 				r.known()
-				r.torn = r.torn || r.md == md
+				r.torn = r.torn || r.md == md && !(alone && r.ref == reason.Ref)
 			}
 			for name := range md.words {
 				if sourceOf(name) == src {
@@ -126,7 +128,7 @@ func (w *world) moved(before map[*chain]int, alone bool) {
 				}
 			}
 			for _, r := range w.sent {
-				if r.md == md && alone && !r.ignored && !r.blurred && !r.gone && r.ref == w.stream(r.ref.Stream).ref {
+				if alone && r.md == md && r.ref == reason.Ref && !r.ignored && !r.blurred && !r.gone {
 					r.take(w, src)
 				}
 			}
@@ -191,12 +193,12 @@ func (w *world) types() map[*typeState]bool {
 	return all
 }
 
-// remade doubts what was known of types that were forgotten and asked for again within a
+// remade doubts what was known of types that were forgotten, and maybe asked for again, in a
 // step.
 func (w *world) remade(before map[*typeState]bool) {
 	for ts := range before {
-		now := ts.stream.types[ts.typ.URL]
-		if now == nil || now == ts {
+		now := ts.stream.types[ts.typ.URL] // nil if it is not asked for any more
+		if now == ts {
 			continue
 		}
 		md := w.model(ts.typ.URL)

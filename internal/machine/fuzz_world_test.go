@@ -185,7 +185,7 @@ func (w *world) flush() {
 	w.queue = nil
 	before, types := w.actives(), w.types()
 	fx := w.m.Step(w.now, events...)
-	w.moved(before, len(events) == 1)
+	w.moved(before, events)
 	w.remade(types)
 	if at, ok := w.m.Deadline(); ok && at.Before(w.now) {
 		w.fail("the deadline %v is in the past of %v", at, w.now)
@@ -253,6 +253,9 @@ func (w *world) close(ref Ref) {
 		w.fail("close of %v, the stream is %+v", ref, s)
 	}
 	w.say("close %v", ref)
+	if w.many { // its end may have come too late to be heard of
+		w.trouble[ref.Stream] = w.m.streams[ref.Stream].fault != nil
+	}
 	s.state = idle
 	w.handled(s)
 }

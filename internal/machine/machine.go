@@ -54,6 +54,7 @@ type Type struct {
 	URL       string
 	FullState bool
 	NameField protowire.Number // 0 if resources are named by their wrapper alone
+	Guarded   bool             // responses are judged as a whole before they are taken
 }
 
 // Machine is the state of the protocol. Not safe for concurrent use.
@@ -134,6 +135,8 @@ func (m *Machine) handle(now time.Time, ev Event) {
 		}
 	case Decoded:
 		m.decoded(now, ev)
+	case Guarded:
+		m.guarded(now, ev)
 	case Delivered:
 		m.delivered(now, ev.Ref)
 	case Heard:

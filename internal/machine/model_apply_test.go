@@ -60,7 +60,7 @@ func (r *simResponse) apply(p policy) {
 	}
 	r.applyErrors(p, mentions)
 	if !p.delta && r.md.typ.FullState && mentions[""] == 0 {
-		r.applyAbsence(p, mentions)
+		r.applyAbsence(p)
 	}
 }
 
@@ -103,6 +103,11 @@ func (r *simResponse) applyErrors(p policy, mentions map[string]int) {
 	}
 }
 
+// names says whether a response says something of a resource, if only that it has an error.
+func (r *simResponse) names(name string) bool {
+	return r.mentions()[name] > 0 || slices.ContainsFunc(r.errors, func(e simError) bool { return e.name == name && e.code != 0 })
+}
+
 // applyRemoval takes a resource as gone, or with a glob all that are in it.
 func (r *simResponse) applyRemoval(name string, p policy) {
 	if !isGlobURL(name) {
@@ -117,7 +122,7 @@ func (r *simResponse) applyRemoval(name string, p policy) {
 	for member, w := range r.md.words {
 		epoch, ok := r.epochs[member]
 		switch {
-		case globOver(member) != name:
+		case globOver(member) != name || r.names(member):
 		case !ok || epoch != w.epoch:
 			w.unsure = true
 		case w.held:
@@ -128,14 +133,11 @@ func (r *simResponse) applyRemoval(name string, p policy) {
 	}
 }
 
-func (r *simResponse) applyAbsence(p policy, mentions map[string]int) {
-	named := func(name string) bool {
-		return mentions[name] > 0 || slices.ContainsFunc(r.errors, func(e simError) bool { return e.name == name && e.code != 0 })
-	}
+func (r *simResponse) applyAbsence(p policy) {
 	for name, w := range r.md.words {
 		epoch, ok := r.epochs[name]
 		switch {
-		case !w.held || w.unsure || named(name):
+		case !w.held || w.unsure || r.names(name):
 		case !ok || epoch != w.epoch:
 			w.unsure = true
 		default:

@@ -6,6 +6,11 @@ import "slices"
 // bytes only.
 type replay struct {
 	to *Watch // of a collection; nil for those that join an entry
+
+	// What is held is told in order, whichever part of it is decoded first.
+	waits   bool // for the part before it
+	then    *replay
+	decoded *Decoded
 }
 
 // join has the held value decoded for a watch, unless it is for others already.
@@ -23,10 +28,13 @@ func (m *Machine) replayAll(w *Watch) {
 			held = append(held, e)
 		}
 	}
+	last := &replay{}
 	for len(held) > 0 {
 		n := sameServer(held[:min(chunk, len(held))])
+		last.then = &replay{to: w, waits: w.owed > 0}
+		last = last.then
 		w.owed++
-		m.redecode(&replay{to: w}, held[:n])
+		m.redecode(last, held[:n])
 		held = held[n:]
 	}
 	if w.owed == 0 {
@@ -50,10 +58,19 @@ func (m *Machine) redecode(r *replay, es []*entry) {
 	m.fx.Decode = append(m.fx.Decode, t)
 }
 
-// replayed hands over what was decoded again. A value that changed meanwhile was told
-// already.
+// replayed hands over what was decoded again, as soon as what comes before it was.
 func (m *Machine) replayed(ev Decoded) {
 	r := ev.Task.replay
+	for r.decoded = &ev; r != nil && r.decoded != nil && !r.waits; r = r.then {
+		m.retell(r, *r.decoded)
+		if r.then != nil {
+			r.then.waits = false
+		}
+	}
+}
+
+// retell tells a part of what is held. A value that changed meanwhile was told already.
+func (m *Machine) retell(r *replay, ev Decoded) {
 	for i := range ev.Task.Items {
 		it, res := &ev.Task.Items[i], ev.Results[i]
 		e := it.entry

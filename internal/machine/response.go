@@ -49,6 +49,7 @@ type response struct {
 
 	valid, invalid int // entries, as [Notice] counts them
 
+	plan *plan     // of a guarded type; else nil
 	then *Received // a response of the type that has to wait for this one
 }
 
@@ -131,12 +132,21 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 	m.clear(ts)
 	m.serial++
 	resp := &response{Response: r, ref: s.ref(), ts: ts, serial: m.serial}
-	ts.busy = resp
+	if ts.busy = resp; ts.typ.Guarded {
+		m.inspect(resp)
+		return
+	}
+	m.work(now, resp)
+}
+
+// work sorts what a response says and has decoded what is new in it.
+func (m *Machine) work(now time.Time, resp *response) {
+	ts := resp.ts
 	m.found = m.found[:0]
-	aliases := r.Aliases
-	for i := range r.Resources {
+	aliases := resp.Aliases
+	for i := range resp.Resources {
 		m.found = append(m.found, m.find(resp, i))
-		if n := r.Resources[i].Aliases; n > 0 {
+		if n := resp.Resources[i].Aliases; n > 0 {
 			resp.findAliases(i, m.found[i], aliases[:n])
 			aliases = aliases[n:]
 		}
@@ -159,7 +169,11 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 		}
 	}
 	resp.results = make([][]Result, len(resp.tasks))
-	m.fx.Decode = append(m.fx.Decode, resp.tasks...)
+	for i, t := range resp.tasks {
+		if resp.results[i] = resp.anticipate(t); resp.results[i] == nil {
+			m.fx.Decode = append(m.fx.Decode, t)
+		}
+	}
 	m.commit(now, resp)
 }
 
@@ -267,13 +281,8 @@ func (e *entry) see(resp *response) {
 // newMember makes an entry for a name that nobody asked for by itself; nil if it is in no
 // collection that the server was asked for.
 func (ts *typeState) newMember(name []byte, canonical string) *entry {
-	c := ts.globOf(canonical)
-	switch {
-	case c != nil && c.wanted() && ts.told != wildNone: // it may come because of either
-	case c != nil && c.self.asked && ts.told == wildNone:
-	case ts.told != wildNone && !xdstp.IsGlob(canonical):
-		c = ts.star
-	default:
+	c := ts.home(canonical)
+	if c == nil {
 		return nil
 	}
 	if canonical == "" {
@@ -283,6 +292,21 @@ func (ts *typeState) newMember(name []byte, canonical string) *entry {
 	ts.entries[canonical] = e
 	c.adopt(e)
 	return e
+}
+
+// home is the collection of a name that nobody asked for by itself; nil if it is in none
+// that the server was asked for.
+func (ts *typeState) home(canonical string) *collection {
+	c := ts.globOf(canonical)
+	switch {
+	case c != nil && c.wanted() && ts.told != wildNone: // it may come because of either
+		return c
+	case c != nil && c.self.asked && ts.told == wildNone:
+		return c
+	case ts.told != wildNone && !xdstp.IsGlob(canonical):
+		return ts.star
+	}
+	return nil
 }
 
 // lookup finds the entry of a name as a server spells it; nil if there is none. Structured
@@ -370,7 +394,7 @@ func (ts *typeState) redirects(r *wire.Resource) bool {
 func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
 	r := &resp.Resources[i]
 	locator := resp.ts.redirects(r)
-	if e.same || e.held() && e.locator == locator && string(e.raw) == string(r.Payload) {
+	if e.same || e.holds(r.Payload, locator) {
 		resp.valid++
 		m.confirm(e, resp.versionOf(r))
 		resp.ts.stream.ttls.received(now, e, r)
@@ -388,12 +412,22 @@ func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
 			Items: make([]Item, 0, left),
 		})
 	}
-	item := Item{Raw: r.Payload, Locator: locator, entry: e, index: i}
-	if e.held() && e.locator == locator && len(e.raw) == len(r.Payload) {
-		item.Old = e.raw // may differ in the order of map entries only
-	}
 	t := resp.lastTask()
-	t.Items = append(t.Items, item)
+	t.Items = append(t.Items, Item{Raw: r.Payload, Locator: locator, Old: e.alike(r.Payload, locator), entry: e, index: i})
+}
+
+// holds says that a payload is the accepted one.
+func (e *entry) holds(payload []byte, locator bool) bool {
+	return e.held() && e.locator == locator && string(e.raw) == string(payload)
+}
+
+// alike is the accepted payload if another may differ from it in the order of map
+// entries only; else nil.
+func (e *entry) alike(payload []byte, locator bool) []byte {
+	if e != nil && e.held() && e.locator == locator && len(e.raw) == len(payload) {
+		return e.raw
+	}
+	return nil
 }
 
 func (resp *response) lastTask() *Task { return resp.tasks[len(resp.tasks)-1] }
@@ -402,9 +436,7 @@ func (resp *response) lastTask() *Task { return resp.tasks[len(resp.tasks)-1] }
 // version; otherwise delta says so that there is no such resource.
 func (m *Machine) bodiless(now time.Time, resp *response, i int, e *entry) {
 	r := &resp.Resources[i]
-	const virtualHost = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
-	version := resp.versionOf(r)
-	if e.held() && version != "" && version == e.version && resp.ts.typ.URL != virtualHost {
+	if resp.heartbeat(r, e) {
 		resp.valid++
 		resp.ts.stream.ttls.received(now, e, r)
 		return
@@ -414,6 +446,13 @@ func (m *Machine) bodiless(now time.Time, resp *response, i int, e *entry) {
 		return
 	}
 	resp.gone = append(resp.gone, e)
+}
+
+// heartbeat says that an entry without a resource is one of what is held.
+func (resp *response) heartbeat(r *wire.Resource, e *entry) bool {
+	const virtualHost = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
+	version := resp.versionOf(r)
+	return e.held() && version != "" && version == e.version && resp.ts.typ.URL != virtualHost
 }
 
 // versionOf is the version of an entry: delta's own, else the response's.

@@ -306,6 +306,21 @@ func (m *Machine) retry(s *stream) {
 	s.rest()
 }
 
+// restart begins a stream anew whose server was told that something is held which went to
+// another server: it would not say it again.
+func (m *Machine) restart(s *stream) {
+	m.fx.Close = append(m.fx.Close, s.ref())
+	m.fx.Notify = append(m.fx.Notify, Notice{
+		Kind: NoticeStreamDown, Server: s.server, TypeURL: s.url, Stream: s.ref(),
+	})
+	for _, ts := range s.order {
+		ts.reset()
+	}
+	s.timers, s.writing = nil, nil
+	s.prune()
+	m.open(s)
+}
+
 // rest is the state of a stream that nobody wants.
 func (s *stream) rest() {
 	s.state, s.gen = idle, s.gen+1

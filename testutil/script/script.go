@@ -34,7 +34,8 @@
 //	                    for more each second
 //	authority: A=@@,@   the servers of an authority's names, the first choice first
 //	client: WORD …      node-always, keep-deleted; initial_fetch_timeout is five
-//	                    for seconds for each watch
+//	                    for seconds for each watch; guarded refuses responses that
+//	                    for leave fewer than two resources, by [Guard]
 //	show: decode        tell how many payloads are decoded at a time
 //	only: machine WHY   cannot be run through a whole client, and why
 //

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"fmt"
 	"strings"
 	"time"
 )
@@ -11,6 +12,14 @@ const (
 	RateEvery    = time.Second
 	FetchTimeout = 5 * time.Second
 )
+
+// Guard is what the header guarded stands for.
+func Guard(held, left int) error {
+	if left >= 2 {
+		return nil
+	}
+	return fmt.Errorf("%d of %d are too few", left, held)
+}
 
 // Servers is how many servers there are: one, or what a server header says.
 func (s *Script) Servers() int {

@@ -1,0 +1,92 @@
+package client
+
+import (
+	"fmt"
+
+	"github.com/xdswatch/xdswatch/internal/machine"
+)
+
+// Guard judges a response as a whole before anything of it is taken: Envoy's
+// config_validators, as code of the program. With an error the response is refused: what is
+// held stays as it is, the server is told by a NACK with the error's text, and the watches of
+// resources that it would have changed hear of an error of kind [ErrorRejected] that wraps
+// it. The next response is judged anew. One whose stream ends before it was judged is not
+// taken: the next stream brings it again.
+//
+// A guard is called like the functions of [Trace]: one at a time for each server, and while
+// it runs events wait. It may call anything of the client that a handler may. One that
+// panics refuses.
+type Guard func(*Proposal) error
+
+// Proposal is what a response would do. Of responses of several streams, such as those of
+// different scopes, each is its own matter.
+type Proposal struct {
+	Type    string // URL
+	Server  string // URI
+	Version string // of the response; often empty in delta
+	// Held is how many resources of the type are held on the stream, those of all
+	// authorities that share it, and Left how many would be.
+	Held, Left int
+	// Changed are the resources that would have another value, or their first.
+	Changed []Change
+	// Removed are the names that would go, in order. Where deletions are ignored (gRFC A53)
+	// none does.
+	Removed []string
+	// Invalid is how many entries are refused in any case.
+	Invalid int
+}
+
+// Change is a new value of a resource.
+type Change struct {
+	Name  string // canonical
+	New   bool   // none is held
+	Value any    // shared, read only
+	Raw   []byte // its bytes as received; shared, read only
+}
+
+// MinResources refuses a response after which fewer than n resources would be held, such as
+// an empty list of Clusters that is due to a mistake. It is made for collections: where
+// resources are watched by name their number is the program's own doing, and a server may
+// send them in several responses.
+func MinResources(n int) Guard {
+	return func(p *Proposal) error {
+		if p.Left >= n {
+			return nil
+		}
+		return fmt.Errorf("the response would leave %d resources, and at least %d are wanted", p.Left, n)
+	}
+}
+
+// MaxShrink refuses a response after which more than a fraction of the resources would be
+// gone: with 0.5, more than half. New ones make up for those that go.
+func MaxShrink(fraction float64) Guard {
+	return func(p *Proposal) error {
+		if float64(p.Held-p.Left) <= fraction*float64(p.Held) {
+			return nil
+		}
+		return fmt.Errorf("the response would leave %d of %d resources, which is a loss of more than %.4g %%", p.Left, p.Held, fraction*100)
+	}
+}
+
+// judge asks the guards of a type.
+func (c *Client) judge(p *machine.Proposal) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			c.config.Logger.Error("a guard panicked; the response is refused", "type", p.TypeURL, "panic", v)
+			err = fmt.Errorf("the guard panicked: %v", v)
+		}
+	}()
+	out := &Proposal{
+		Type: p.TypeURL, Server: c.server(p.Server).URI, Version: p.Version,
+		Held: p.Held, Left: p.Left, Removed: p.Removed, Invalid: p.Invalid, Changed: make([]Change, len(p.Changed)),
+	}
+	for i, ch := range p.Changed {
+		out.Changed[i] = Change(ch)
+	}
+	for _, guard := range c.config.Guards[p.TypeURL] {
+		if err := guard(out); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package client_test
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/resource/cds"
+)
+
+const clustersFile = `{"version_info":"1","resources":[
+	{"@type":"type.googleapis.com/envoy.config.cluster.v3.Cluster","name":"a"},
+	{"@type":"type.googleapis.com/envoy.config.cluster.v3.Cluster","name":"b"}]}`
+
+func fileOfClusters(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "cds.json")
+	must(t, os.WriteFile(path, []byte(clustersFile), 0o600))
+	return path
+}
+
+func untilDone(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// A file can stand behind a server that cannot be reached.
+//
+// spec: FALLBACK-1 FILE-3 CFG-1
+func TestFileBehindServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	dead := l.Addr().String()
+	must(t, l.Close())
+	path := fileOfClusters(t)
+	c, err := client.New(client.Config{Bootstrap: &bootstrap.Config{Servers: []bootstrap.ManagementServer{
+		{URI: dead, ChannelCreds: bootstrap.Insecure()},
+		{URI: "file://" + path, File: &bootstrap.FileConfig{Path: path}},
+	}}})
+	must(t, err)
+	defer c.Close()
+	ev, err := c.Get(untilDone(t), cds.Type, "a")
+	must(t, err)
+	if ev.Server != "file://"+path || ev.Value == nil {
+		t.Errorf("the value is of %q", ev.Server)
+	}
+}
+
+// What an Envoy bootstrap takes from a file is watched like everything else that it asks
+// for.
+//
+// spec: BOOTE-1 BOOTE-2 CFG-1 FILE-3
+func TestStartupOfFile(t *testing.T) {
+	boot, err := bootstrap.Parse("envoy", []byte(`{"node":{"id":"a","cluster":"b"},"dynamic_resources":{"cds_config":{"path_config_source":{"path":"`+fileOfClusters(t)+`"}}}}`))
+	must(t, err)
+	c, err := client.New(client.Config{Bootstrap: boot})
+	must(t, err)
+	defer c.Close()
+	synced := make(chan []string, 1)
+	for _, s := range boot.Startup() {
+		var names []string
+		_, err := c.WatchAll(t.Context(), cds.Type, s.Collection, func(b client.Batch) {
+			for ev := range b.Changed() {
+				names = append(names, ev.Name)
+			}
+			if b.Synced() {
+				synced <- names
+			}
+		}, client.AtStartup(s))
+		must(t, err)
+	}
+	select {
+	case names := <-synced:
+		same(t, "clusters", names, []string{"a", "b"})
+	case <-untilDone(t).Done():
+		t.Fatal("the file was not read")
+	}
+}

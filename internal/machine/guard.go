@@ -1,0 +1,309 @@
+package machine
+
+import (
+	"bytes"
+	"slices"
+	"time"
+)
+
+// Proposal is what a response of a guarded type would do as a whole. Whoever runs the
+// machine judges it, and says so by [Guarded]; until then nothing of the response is taken.
+type Proposal struct {
+	Server  int
+	TypeURL string
+	Version string // of the response
+	Held    int    // resources of the type on the stream, before
+	Left    int    // after
+	Changed []Change
+	Removed []string // of those held, in order
+	Invalid int      // entries that will be refused in any case
+
+	resp *response
+}
+
+// Change is a resource that is not held yet, or with another value.
+type Change struct {
+	Name  string
+	New   bool
+	Value any
+	Raw   []byte
+}
+
+// plan is what a response of a guarded type would do, while it is decoded and judged.
+type plan struct {
+	entries  []planned
+	times    map[string]int // that the response holds a name
+	lost     map[*entry]loss
+	nameless bool
+	invalid  int
+
+	tasks   []*Task
+	names   [][]string // of the tasks' items
+	results [][]Result
+	left    int // tasks that are not back
+
+	done     bool              // and allowed
+	prepared map[string]result // by name
+}
+
+// loss is how a response ends what is held of a name.
+type loss uint8
+
+const (
+	deleted loss = iota + 1 // which may be ignored (gRFC A53)
+	dropped                 // for an error (gRFC A88)
+)
+
+// planned is what a response says of a name.
+type planned struct {
+	index int
+	name  string
+	entry *entry // nil if there is none yet
+}
+
+// result is what was decoded in advance.
+type result struct {
+	old []byte
+	Result
+}
+
+// inspect begins with a response of a guarded type: what is new in it is decoded, with no
+// effect on what is held.
+func (m *Machine) inspect(resp *response) {
+	p := &plan{times: map[string]int{}, lost: map[*entry]loss{}, prepared: map[string]result{}}
+	resp.plan = p
+	aliases := resp.Aliases
+	for i := range resp.Resources {
+		r := &resp.Resources[i]
+		if name, _ := resp.ts.nameOf(r); name == nil {
+			p.nameless = true
+			p.invalid++
+		} else {
+			resp.planName(i, name, false)
+		}
+		for _, name := range aliases[:r.Aliases] {
+			resp.planName(i, name, true)
+		}
+		aliases = aliases[r.Aliases:]
+	}
+	resp.planRemoved()
+	resp.planErrors()
+	for _, pl := range p.entries {
+		resp.planItem(pl)
+	}
+	p.results, p.left = make([][]Result, len(p.tasks)), len(p.tasks)
+	m.fx.Decode = append(m.fx.Decode, p.tasks...)
+	if p.left == 0 {
+		m.propose(resp)
+	}
+}
+
+// planName notes a name that is asked for, or that of a new member.
+func (resp *response) planName(i int, name []byte, alias bool) {
+	e, key := resp.ts.called(name)
+	if e == nil && (alias || resp.ts.home(key) == nil) {
+		return
+	}
+	resp.plan.entries = append(resp.plan.entries, planned{i, key, e})
+	resp.plan.times[key]++
+}
+
+// called finds the entry of a name, nil if there is none, and what it is or would be called.
+func (ts *typeState) called(name []byte) (*entry, string) {
+	switch e, canonical := ts.lookup(name); {
+	case e != nil:
+		return e, e.name
+	case canonical != "":
+		return nil, canonical
+	}
+	return nil, string(name)
+}
+
+// planItem has a payload decoded that is not held.
+func (resp *response) planItem(pl planned) {
+	p, r, e := resp.plan, &resp.Resources[pl.index], pl.entry
+	locator := resp.ts.redirects(r)
+	switch {
+	case p.times[pl.name] > 1, e != nil && e.isGlob():
+		p.invalid++
+		return
+	case resp.ts.faultOf(r) != nil:
+		p.invalid++
+		p.lose(e, dropped)
+		return
+	case !r.HasBody:
+		switch {
+		case e != nil && resp.heartbeat(r, e):
+		case resp.ts.stream.Delta:
+			p.lose(e, deleted)
+		default:
+			p.invalid++
+			p.lose(e, dropped)
+		}
+		return
+	case e != nil && e.holds(r.Payload, locator):
+		return
+	}
+	if n := len(p.tasks); n == 0 || len(p.tasks[n-1].Items) == chunk {
+		p.tasks = append(p.tasks, &Task{Server: resp.ts.stream.server, Type: resp.ts.typ, response: resp, index: n})
+		p.names = append(p.names, nil)
+	}
+	n := len(p.tasks) - 1
+	p.tasks[n].Items = append(p.tasks[n].Items, Item{Raw: r.Payload, Locator: locator, Old: e.alike(r.Payload, locator), entry: e})
+	p.names[n] = append(p.names[n], pl.name)
+}
+
+// planRemoved notes what the response lists as removed.
+func (resp *response) planRemoved() {
+	ts, p := resp.ts, resp.plan
+	for _, name := range resp.Removed {
+		e, key := ts.called(name)
+		p.times[key]++
+		p.lose(e, deleted)
+		for _, e := range ts.aliases.of[string(name)] {
+			p.lose(e, deleted)
+		}
+	}
+}
+
+// planErrors notes what the response has errors for that end it.
+func (resp *response) planErrors() {
+	p := resp.plan
+	for i := range resp.Errors {
+		re := &resp.Errors[i]
+		switch e, _ := resp.ts.lookup(re.Name); {
+		case e == nil || p.times[e.name] > 0:
+		case re.Code == codeNotFound:
+			p.lose(e, deleted)
+		case re.Code == codePermissionDenied:
+			p.lose(e, dropped)
+		case re.Code != 0:
+			p.times[e.name]++ // it is spoken of
+		}
+	}
+}
+
+// lose notes that an entry goes, or all members of a glob.
+func (p *plan) lose(e *entry, how loss) {
+	switch {
+	case e == nil:
+	case e.isGlob():
+		for _, member := range e.of.inOrder() {
+			p.lost[member] = how
+		}
+	default:
+		p.lost[e] = how
+	}
+}
+
+// inspected takes back what was decoded in advance.
+func (m *Machine) inspected(ev Decoded) {
+	p := ev.Task.response.plan
+	p.results[ev.Task.index] = ev.Results
+	if p.left--; p.left == 0 {
+		m.propose(ev.Task.response)
+	}
+}
+
+// propose asks whether a response may be taken.
+func (m *Machine) propose(resp *response) {
+	ts, p := resp.ts, resp.plan
+	out := &Proposal{Server: ts.stream.server, TypeURL: ts.typ.URL, Version: resp.Version, Invalid: p.invalid, resp: resp}
+	refused := map[string]bool{}
+	for i, t := range p.tasks {
+		for j, it := range t.Items {
+			name, r := p.names[i][j], p.results[i][j]
+			p.prepared[name] = result{it.Old, r}
+			switch {
+			case r.Err != nil:
+				out.Invalid++
+				refused[name] = true
+			case !r.Same:
+				out.Changed = append(out.Changed, Change{name, it.entry == nil || !it.entry.held(), r.Value, r.Raw})
+			}
+		}
+	}
+	for _, e := range ts.entries {
+		if e.held() {
+			out.Held++
+			if m.removes(resp, e, refused[e.name]) {
+				out.Removed = append(out.Removed, e.name)
+			}
+		}
+	}
+	slices.Sort(out.Removed)
+	out.Left = out.Held - len(out.Removed)
+	for i := range out.Changed {
+		if out.Changed[i].New {
+			out.Left++
+		}
+	}
+	p.tasks, p.names, p.results = nil, nil, nil
+	m.fx.Guard = append(m.fx.Guard, out)
+}
+
+// removes says whether a response would end a resource that is held.
+func (m *Machine) removes(resp *response, e *entry, refused bool) bool {
+	ts, p := resp.ts, resp.plan
+	s := ts.stream
+	keeps := s.KeepDeleted || m.config.KeepDeleted
+	switch times, how := p.times[e.name], p.lost[e]; {
+	case times > 1 || refused || how == dropped:
+		return s.FailOnDataErrors
+	case how == deleted:
+		return !keeps
+	case keeps || times == 1 || p.nameless || !resp.tellsAll():
+		return false
+	}
+	return !e.foreign() || !e.wanted() || e.asked && !slices.Contains(ts.fresh, e)
+}
+
+// guarded takes the judgement. What came on a stream that is over is not taken: the next
+// one brings it again.
+func (m *Machine) guarded(now time.Time, ev Guarded) {
+	resp := ev.Proposal.resp
+	ts, s := resp.ts, resp.ts.stream
+	switch {
+	case m.current(resp.ref) != s || s.state != up || s.types[ts.typ.URL] != ts:
+		m.end(now, resp)
+	case ev.Err != nil:
+		m.refuseAll(now, resp, ev)
+	default:
+		resp.plan.done = true
+		m.work(now, resp)
+	}
+}
+
+// refuseAll NACKs a response of which nothing is taken. What it would have changed is told
+// to be refused, with what is held as it was.
+func (m *Machine) refuseAll(now time.Time, resp *response, ev Guarded) {
+	resp.lines = []string{ev.Err.Error()}
+	resp.invalid = len(resp.Resources)
+	for _, c := range ev.Proposal.Changed {
+		if e := resp.ts.entries[c.Name]; e != nil {
+			m.spoil(e, &Fault{Kind: FaultRejected, Err: ev.Err, At: now, Version: resp.Version}, StatusNacked, false)
+		}
+	}
+	if s := resp.ts.stream; s.troubled() {
+		m.recovered(s)
+	}
+	m.owe(now, resp)
+	m.end(now, resp)
+}
+
+// anticipate takes the results of a task from what was decoded in advance; nil if
+// something is not there, as when a resource was let go meanwhile.
+func (resp *response) anticipate(t *Task) []Result {
+	if resp.plan == nil {
+		return nil
+	}
+	rs := make([]Result, len(t.Items))
+	for i, it := range t.Items {
+		r, ok := resp.plan.prepared[it.entry.name]
+		if !ok || (r.old == nil) != (it.Old == nil) || !bytes.Equal(r.old, it.Old) {
+			return nil
+		}
+		rs[i] = r.Result
+	}
+	return rs
+}
