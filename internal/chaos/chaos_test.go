@@ -62,7 +62,7 @@ func TestFaults(t *testing.T) {
 		seen[f.name] = true
 		possible := false
 		for seed := range uint64(variants) {
-			possible = possible || f.needs == nil || f.needs(variantOf(seed))
+			possible = possible || f.needs == nil || f.needs(variantOf(seed)) || f.needs(fleetVariantOf(seed))
 		}
 		if !possible {
 			t.Errorf("no world has what %q breaks", f.name)
@@ -94,12 +94,13 @@ func TestModel(t *testing.T) {
 		"trouble, first": {events: []client.Event{{Kind: client.KindAmbientError, Name: "cds-0", Err: errors.New("no")}}, fault: true, differences: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newModel(true, newJournal())
-			f := m.facts[key{0, "cds-0"}]
+			m := newModel(true, 1, false, newJournal())
+			h := m.truths[0]
+			f := h.facts[key{0, "cds-0"}]
 			f.present, f.since = true, unconfirmed
 			f.say(0)
 			f.say(1)
-			m.confirm()
+			h.confirm()
 			m.settle()
 			s := (&program{model: m}).add(&sub{kind: 0}, "cds-0")
 			s.hear(c.events...)
@@ -116,15 +117,16 @@ func TestModel(t *testing.T) {
 
 // A resource that was away since all was well may be said not to exist.
 func TestModelAllowsAbsence(t *testing.T) {
-	m := newModel(true, newJournal())
-	f := m.facts[key{0, "cds-0"}]
+	m := newModel(true, 1, false, newJournal())
+	h := m.truths[0]
+	f := h.facts[key{0, "cds-0"}]
 	m.settle()
 	f.present, f.since = true, unconfirmed
 	f.say(1)
 	s := (&program{model: m}).add(&sub{kind: 0}, "cds-0")
 	for range 2 { // not confirmed yet; confirmed, after the watches were last right
 		s.hear(client.Event{Kind: client.KindDoesNotExist, Name: "cds-0"})
-		m.confirm()
+		h.confirm()
 	}
 	if faults, differences, _ := m.check(true); len(faults) != 0 || len(differences) != 1 {
 		t.Errorf("faults %q, differences %q", faults, differences)

@@ -10,13 +10,14 @@ import (
 type fault struct {
 	name  string
 	heavy bool               // takes longer than gRPC's shortest keepalive
+	out   bool               // until it is mended the server cannot be reached
 	needs func(variant) bool // nil if every world has what it breaks
 	do    func(context.Context, *world) error
 }
 
 // faults is all there are.
 func faults() []fault {
-	return slices.Concat(streamFaults(), networkFaults(), processFaults(), nameFaults(), secretFaults())
+	return slices.Concat(streamFaults(), networkFaults(), processFaults(), nameFaults(), secretFaults(), fleetFaults())
 }
 
 // pick lists the faults that a world can have, of those named; of all, without the heavy

@@ -11,8 +11,8 @@ func networkFaults() []fault {
 	return []fault{
 		{name: "fin", do: func(ctx context.Context, w *world) error { w.proxy.Cut(); return w.live(ctx, aWhile) }},
 		{name: "tcp-reset", do: func(ctx context.Context, w *world) error { w.proxy.Reset(); return w.live(ctx, aWhile) }},
-		{name: "port-closed", do: portClosed},
-		{name: "port-silent", do: portSilent},
+		{name: "port-closed", out: true, do: portClosed},
+		{name: "port-silent", out: true, do: portSilent},
 		{name: "slow", do: slow},
 		{name: "half-open", heavy: true, do: halfOpen},
 		{name: "black-hole", heavy: true, do: blackHole},
@@ -35,6 +35,7 @@ func portSilent(ctx context.Context, w *world) error {
 	return w.between(ctx, 20*aWhile,
 		func() error {
 			w.cut()
+			w.deaf = true
 			w.proxy.Blackhole(true)
 			return nil
 		},
@@ -61,6 +62,7 @@ func slow(ctx context.Context, w *world) error {
 // halfOpen loses the connections' bytes for a moment: they stand, and say nothing ever
 // after. Only keepalive can tell.
 func halfOpen(ctx context.Context, w *world) error {
+	w.deaf = true
 	w.proxy.Blackhole(true)
 	w.proxy.Blackhole(false)
 	return w.live(ctx, aWhile)
@@ -68,6 +70,7 @@ func halfOpen(ctx context.Context, w *world) error {
 
 // blackHole swallows everything until keepalive has noticed, and longer.
 func blackHole(ctx context.Context, w *world) error {
+	w.deaf = true
 	w.proxy.Blackhole(true)
 	err := w.live(ctx, aWhile)
 	err = errors.Join(err, pause(ctx, keepaliveTime+keepaliveTimeout+time.Second))

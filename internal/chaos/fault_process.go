@@ -11,7 +11,7 @@ import (
 // processFaults are those of processes: the server's, and the program's own.
 func processFaults() []fault {
 	return []fault{
-		{name: "sigkill", do: killed},
+		{name: "sigkill", out: true, do: killed},
 		{name: "restart", do: restarted},
 		{name: "sigstop", do: func(ctx context.Context, w *world) error { return stopped(ctx, w, time.Second) }},
 		{name: "sigstop-long", heavy: true, do: func(ctx context.Context, w *world) error {

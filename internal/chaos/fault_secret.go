@@ -125,7 +125,7 @@ func certsDamaged(damage func(dir string) error) func(context.Context, *world) e
 func (w *world) connected(ctx context.Context) error {
 	for k := range w.model.kinds {
 		if w.program.collected(k) {
-			if err := w.program.watchAll(k); err != nil {
+			if err := w.program.watchAll(k, "*"); err != nil {
 				return err
 			}
 		}

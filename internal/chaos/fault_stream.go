@@ -13,7 +13,7 @@ func streamFaults() []fault {
 	return []fault{
 		{name: "eof", do: endStreams(codes.OK, codes.OK)},
 		{name: "status", do: endStreams(codes.Canceled, codes.Unauthenticated)},
-		{name: "refused", do: refuseStreams},
+		{name: "refused", out: true, do: refuseStreams},
 		{name: "mute", do: muteStreams},
 		{name: "rst-stream", do: resetStreams},
 		{name: "goaway", do: goAway},
@@ -137,7 +137,7 @@ func noise(ctx context.Context, w *world) error {
 func rejected(ctx context.Context, w *world) error {
 	return w.between(ctx, aWhile,
 		func() error {
-			w.model.spoil(w.rng, true)
+			w.truth.spoil(w.rng, true)
 			if err := w.publish(); err != nil {
 				return err
 			}
@@ -148,7 +148,7 @@ func rejected(ctx context.Context, w *world) error {
 			return nil
 		},
 		func() error {
-			w.model.spoil(w.rng, false)
+			w.truth.spoil(w.rng, false)
 			return w.publish()
 		},
 	)

@@ -23,7 +23,7 @@ type entry struct {
 }
 
 const (
-	journalSize = 200
+	journalSize = 2000
 	lineLength  = 240 // bytes
 )
 

@@ -29,6 +29,17 @@ type kind struct {
 	text  func(any) string
 }
 
+// authority is that of structured names.
+const authority = "chaos"
+
+// name is that of the nth resource, member the structured one, and glob covers the latter.
+func (k kind) name(n int) string   { return fmt.Sprintf("%s-%d", k.label, n) }
+func (k kind) member(n int) string { return strings.TrimSuffix(k.glob(), "*") + k.name(n) }
+
+func (k kind) glob() string {
+	return "xdstp://" + authority + "/" + strings.TrimPrefix(k.typ.TypeURL(), resource.TypePrefix) + "/p/*"
+}
+
 func kinds() []kind {
 	return []kind{
 		{"cds", cds.Type, makeCluster, func(v any) string { return v.(*clusterv3.Cluster).GetAltStatName() }},

@@ -47,6 +47,7 @@ type options struct {
 	worlds     int
 	duration   time.Duration
 	reconnects int64
+	fallback   bool
 	list, v    bool
 }
 
@@ -62,6 +63,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	fs.StringVar(&only, "only", "", "faults to choose from, by name and separated by commas")
 	fs.BoolVar(&o.plan.heavy, "heavy", false, "also faults that take longer than gRPC's keepalive")
 	fs.BoolVar(&o.plan.strict, "strict", false, "let the program also do what go-control-plane is known to get wrong")
+	fs.BoolVar(&o.fallback, "fallback", false, "servers that stand in for each other, with faults at several of them at a time")
 	fs.IntVar(&o.plan.clients, "clients", 2, "clients in each world, one after the other")
 	fs.IntVar(&o.plan.rounds, "rounds", 6, "faults that each client lives through")
 	fs.BoolVar(&o.v, "v", false, "name each fault")
@@ -118,6 +120,9 @@ func (o options) run(ctx context.Context, out io.Writer) error {
 		p := o.plan
 		p.seed += uint64(n)
 		p.variant = variantOf(p.seed)
+		if o.fallback {
+			p.variant = fleetVariantOf(p.seed)
+		}
 		began := time.Now()
 		r, err := run(ctx, p, &heaps, progress)
 		if err != nil {

@@ -37,9 +37,9 @@ type interest struct {
 	sent   map[string]string // versions by name
 }
 
-func newMemory() *memory {
+func newMemory(name string) *memory {
 	m := &memory{kinds: kinds(), open: map[*testutil.Stream]map[string]*interest{}}
-	m.Server = testutil.NewServer(testutil.Unrecorded(), testutil.OnRequest(m.request))
+	m.Server = testutil.NewServer(testutil.Named(name), testutil.Unrecorded(), testutil.OnRequest(m.request))
 	return m
 }
 

@@ -12,7 +12,7 @@ type order struct {
 	State  *state        `json:",omitempty"` // of opServe and opSet
 	Code   uint32        `json:",omitempty"` // of opEnd, opRefuse, opReset, opGoAway
 	Stream uint32        `json:",omitempty"` // of opGoAway: the last stream that was processed
-	On     bool          `json:",omitempty"` // of opMute
+	On     bool          `json:",omitempty"` // of opMute, opHush
 	After  time.Duration `json:",omitempty"` // of opWake
 }
 
@@ -25,6 +25,8 @@ const (
 	opEnd    op = "end"    // end all streams with a status
 	opRefuse op = "refuse" // end each new stream with a status; OK takes them again
 	opMute   op = "mute"   // read no request
+	opHush   op = "hush"   // read requests and answer none
+	opAsked  op = "asked"  // tell what is asked for
 	opReset  op = "reset"  // RST_STREAM for all streams
 	opGoAway op = "goaway" // GOAWAY on all connections
 	opTear   op = "tear"   // write half a frame, then close
@@ -37,6 +39,7 @@ type serving struct {
 	TLS   string        `json:",omitempty"` // directory of ca.pem, cert.pem and key.pem
 	Token bool          `json:",omitempty"` // ask for a bearer token that has not expired
 	Age   time.Duration `json:",omitempty"` // maximum connection age
+	Globs bool          `json:",omitempty"` // a server of structured names
 }
 
 // state is everything that the server is to serve.
@@ -49,4 +52,6 @@ type state struct {
 type answer struct {
 	Addr string `json:",omitempty"` // of the server; it changes when it serves anew
 	Err  string `json:",omitempty"`
+	// Asked is, for each stream that stands, what is asked for there by type URL.
+	Asked []map[string][]string `json:",omitempty"`
 }

@@ -20,12 +20,17 @@ import (
 // program is what uses a client: watches, sets, collections and lookups that come and go.
 // It is driven by one goroutine.
 type program struct {
-	client  *client.Client
-	model   *model
-	subs    []*sub // those that live
-	number  int    // of subscriptions so far
-	lookups sync.WaitGroup
-	streams *atomic.Int64 // that came up
+	client *client.Client
+	model  *model
+	subs   []*sub // those that live, but for probes
+	probes []*sub
+	number int  // of subscriptions so far
+	globs  bool // structured names are subscribed to too
+	// single says that nothing is collected, so that each type is named.
+	single   bool
+	lookedUp map[key]bool   // what lookups may keep; guarded by the model's mutex
+	standing map[string]int // streams that are up, by server; guarded by the model's mutex
+	lookups  sync.WaitGroup
 }
 
 // linger is how long the client keeps a stream on which nothing is watched.
@@ -37,6 +42,7 @@ const most = 30
 // newProgram makes a program with a client of a configuration, in which it sets what the
 // harness needs: short waits, a journal, counts.
 func newProgram(config client.Config, m *model, streams *atomic.Int64) (*program, error) {
+	p := &program{model: m, lookedUp: map[key]bool{}, standing: map[string]int{}}
 	config.Logger = slog.New(slog.NewTextHandler(m.log, nil))
 	config.Linger = linger
 	config.Backoff = func() backoff.BackOff {
@@ -49,9 +55,13 @@ func newProgram(config client.Config, m *model, streams *atomic.Int64) (*program
 	config.Trace = &client.Trace{
 		StreamUp: func(s client.StreamInfo) {
 			streams.Add(1)
-			m.log.add("stream %d %s up", s.ID, s.Type)
+			p.stood(s, +1)
+			m.log.add("stream %d %s to %s up", s.ID, s.Type, s.Server)
 		},
-		StreamDown: func(s client.StreamInfo, err error) { m.log.add("stream %d %s down: %v", s.ID, s.Type, err) },
+		StreamDown: func(s client.StreamInfo, err error) {
+			p.stood(s, -1)
+			m.log.add("stream %d %s to %s down: %v", s.ID, s.Type, s.Server, err)
+		},
 		Request: func(r client.RequestInfo) {
 			m.log.add("request %s: %d bytes on stream %d", r.Type, r.Size, r.Stream.ID)
 		},
@@ -60,11 +70,16 @@ func newProgram(config client.Config, m *model, streams *atomic.Int64) (*program
 			m.log.add("response %s version %q nonce %q: %d resources on stream %d", r.Type, r.Version, r.Nonce, r.Resources, r.Stream.ID)
 		},
 	}
-	c, err := client.New(config)
-	if err != nil {
-		return nil, err
-	}
-	return &program{client: c, model: m, streams: streams}, nil
+	var err error
+	p.client, err = client.New(config)
+	return p, err
+}
+
+// stood counts a stream that came or went.
+func (p *program) stood(s client.StreamInfo, by int) {
+	p.model.mu.Lock()
+	defer p.model.mu.Unlock()
+	p.standing[s.Server] += by
 }
 
 // close ends the client and waits for all that it runs.
@@ -90,7 +105,7 @@ func (p *program) step(rng *rand.Rand) error {
 	case n < 10 && len(p.subs) < most && p.named(k):
 		return p.newSet(k, p.name(rng, k), p.name(rng, k))
 	case n < 11 && len(p.subs) < most && p.collected(k):
-		return p.watchAll(k)
+		return p.watchAll(k, p.whole(rng, k))
 	case n < 14:
 		return p.changeSet(rng)
 	case n == 14 && p.named(k):
@@ -107,7 +122,7 @@ func (p *program) step(rng *rand.Rand) error {
 // all of them are. In state of the world a type is one or the other: go-control-plane
 // answers "*" beside names with what is named, over and over.
 func (p *program) named(k int) bool {
-	return p.model.delta || p.model.strict || p.model.kinds[k].label != "lds"
+	return p.model.delta || p.model.strict || p.single || p.model.kinds[k].label != "lds"
 }
 
 func (p *program) collected(k int) bool {
@@ -115,7 +130,19 @@ func (p *program) collected(k int) bool {
 }
 
 func (p *program) name(rng *rand.Rand, k int) string {
-	return fmt.Sprintf("%s-%d", p.model.kinds[k].label, rng.IntN(names))
+	if n := rng.IntN(names); p.globs && rng.IntN(2) == 0 {
+		return p.model.kinds[k].member(n)
+	} else {
+		return p.model.kinds[k].name(n)
+	}
+}
+
+// whole is what can be watched as a whole.
+func (p *program) whole(rng *rand.Rand, k int) string {
+	if p.globs && (rng.IntN(2) == 0 || !p.model.kinds[k].typ.FullState()) {
+		return p.model.kinds[k].glob()
+	}
+	return "*"
 }
 
 // add puts a subscription on the books before it can be told anything.
@@ -142,11 +169,11 @@ func (p *program) watch(k int, name string) error {
 	return err
 }
 
-func (p *program) watchAll(k int) error {
-	s := p.add(&sub{kind: k, all: true})
-	p.model.log.add("%v", s)
+func (p *program) watchAll(k int, name string) error {
+	s := p.add(&sub{kind: k, all: name})
+	p.model.log.add("%v: %q", s, name)
 	hear := func(b client.Batch) { s.hear(b.Events...) }
-	w, err := p.client.WatchAll(context.Background(), p.model.kinds[k].typ, "*", hear)
+	w, err := p.client.WatchAll(context.Background(), p.model.kinds[k].typ, name, hear)
 	if err == nil {
 		s.stop = w.Stop
 	}
@@ -197,6 +224,9 @@ const lookupPatience = 3 * time.Second
 
 // lookup looks a resource up in a goroutine of its own.
 func (p *program) lookup(k int, name string) {
+	p.model.mu.Lock()
+	p.lookedUp[key{k, name}] = true
+	p.model.mu.Unlock()
 	p.lookups.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), lookupPatience)
 		defer cancel()
@@ -204,10 +234,10 @@ func (p *program) lookup(k int, name string) {
 		ev, err := p.client.Get(ctx, m.kinds[k].typ, name)
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		switch f := m.facts[key{k, name}]; {
-		case err == nil && !f.revs[m.kinds[k].revision(ev.Value)]:
-			m.faultLocked("a lookup of %q gave a value that the server never said", name)
-		case errors.Is(err, client.ErrDoesNotExist) && m.alwaysThereLocked(key{k, name}):
+		switch {
+		case err == nil && !m.truthful(ev.Server, key{k, name}, m.kinds[k].revision(ev.Value)):
+			m.faultLocked("a lookup of %q gave a value that the server %s never said", name, ev.Server)
+		case errors.Is(err, client.ErrDoesNotExist) && m.missed(m.named(err), key{k, name}):
 			m.faultLocked("a lookup was told that %q does not exist, and it does: %v", name, err)
 		}
 	})
@@ -218,7 +248,7 @@ func (p *program) lookup(k int, name string) {
 // it for known ever after, and answers nothing when one of those resources is subscribed to
 // by name; in state of the world it knows "*" for the name of a resource only.
 func (p *program) stop(i int) {
-	if s := p.subs[i]; !s.all || p.model.strict {
+	if s := p.subs[i]; s.all == "" || p.model.strict {
 		p.subs = slices.Delete(p.subs, i, i+1)
 		p.end(s)
 	}
@@ -227,10 +257,10 @@ func (p *program) stop(i int) {
 // stopAll ends all subscriptions. The client then lets its streams and connections go,
 // unless there is a lookup.
 func (p *program) stopAll() {
-	for _, s := range p.subs {
+	for _, s := range slices.Concat(p.subs, p.probes) {
 		p.end(s)
 	}
-	p.subs = nil
+	p.subs, p.probes = nil, nil
 }
 
 func (p *program) end(s *sub) {
@@ -249,18 +279,27 @@ func (p *program) compare() error {
 	for _, s := range p.client.Dump() {
 		for k := range m.kinds {
 			if m.kinds[k].typ.TypeURL() == s.Type {
-				held[key{k, s.Name}] = s
+				id := key{k, s.Name}
+				if held[id].Name != "" {
+					return fmt.Errorf("the client dumps %q twice: as %s of %s, and as %s of %s", s.Name, held[id].Status, held[id].Server, s.Status, s.Server)
+				}
+				held[id] = s
 			}
 		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.active == nobody {
+		return nil
+	}
+	h := m.truths[m.active]
 	var faults []error
 	for s := range m.subs {
 		for name := range s.told {
 			k := key{s.kind, name}
-			if h := held[k]; m.facts[k].present && h.Status != "ACKED" {
-				faults = append(faults, fmt.Errorf("%v has a value of %q, which the client dumps as %s", s, name, cmp.Or(h.Status, "nothing")))
+			d, f := held[k], h.facts[k]
+			if f != nil && f.present && (d.Status != "ACKED" || h.uri != "" && d.Server != h.uri) {
+				faults = append(faults, fmt.Errorf("%v has a value of %q, which the client dumps as %s of %s", s, name, cmp.Or(d.Status, "nothing"), d.Server))
 			}
 		}
 	}

@@ -80,13 +80,14 @@ func newStormy(t *testing.T, seed uint64, v variant) *stormy {
 	log := newJournal()
 	s := &stormy{
 		world: &world{
-			variant: v, rng: rand.New(rand.NewPCG(seed, 0)), log: log, model: newModel(v.delta, log),
+			variant: v, rng: rand.New(rand.NewPCG(seed, 0)), log: log, model: newModel(v.delta, 1, false, log),
 		},
-		server: newMemory(),
+		server: newMemory("memory"),
 	}
+	s.site = &site{truth: s.model.truths[0]}
 	s.model.strict, s.model.large = true, 0
 	s.server.complain = func(text string) { s.model.complain(text) }
-	s.model.change(s.rng, 0.7)
+	s.truth.change(s.rng, 0.7)
 	s.publish()
 	p, err := newProgram(client.Config{
 		Bootstrap: &bootstrap.Config{
@@ -103,14 +104,14 @@ func newStormy(t *testing.T, seed uint64, v variant) *stormy {
 }
 
 func (s *stormy) publish() {
-	s.server.set(s.model.state())
-	s.model.confirm()
+	s.server.set(s.truth.state())
+	s.truth.confirm()
 }
 
 // live changes something.
 func (s *stormy) live() error {
 	if s.rng.IntN(4) == 0 {
-		s.model.change(s.rng, 0.1)
+		s.truth.change(s.rng, 0.1)
 		s.publish()
 		return nil
 	}
@@ -166,7 +167,7 @@ func (s *stormy) settleMemory() error {
 	if err := s.await(ctx, false); err != nil {
 		return err
 	}
-	s.model.refresh()
+	s.truth.refresh()
 	s.publish()
 	if err := s.await(ctx, true); err != nil {
 		return err

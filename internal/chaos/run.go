@@ -58,6 +58,9 @@ func (f *failure) Error() string {
 	if f.plan.heavy {
 		replay += " -heavy"
 	}
+	if f.plan.variant.spares > 0 {
+		replay += " -fallback"
+	}
 	if f.plan.strict {
 		replay += " -strict"
 	}
@@ -78,7 +81,7 @@ func run(ctx context.Context, p plan, heaps *heapWatch, progress io.Writer) (res
 		return result{}, &failure{plan: p, err: err}
 	}
 	defer w.close()
-	w.model.strict = p.strict
+	w.model.strict = p.strict || p.variant.globs
 	var r result
 	var streams atomic.Int64
 	var sequence []string
@@ -120,6 +123,8 @@ func (w *world) oneClient(ctx context.Context, p plan, streams *atomic.Int64, be
 	if err != nil {
 		return err
 	}
+	w.program.globs = p.variant.globs
+	w.program.single = p.variant.spares > 0 && p.variant.perType && !p.variant.delta
 	if err := w.rounds(ctx, p, begin); err != nil {
 		_ = w.program.close() // the failure is what counts
 		return err
@@ -128,7 +133,7 @@ func (w *world) oneClient(ctx context.Context, p plan, streams *atomic.Int64, be
 		return err
 	}
 	w.program = nil
-	w.proxy.Cut() // those that were silenced do not notice their end
+	w.cutAll() // those that were silenced do not notice their end
 	if err := checkLeaks(before); err != nil {
 		return fmt.Errorf("after the end of the client: %w", err)
 	}
@@ -144,6 +149,9 @@ func (w *world) rounds(ctx context.Context, p plan, begin func(string)) error {
 	}
 	if err := w.settle(ctx); err != nil {
 		return fmt.Errorf("before any fault: %w", err)
+	}
+	if p.variant.spares > 0 {
+		return (&fleet{world: w}).rounds(ctx, p, begin)
 	}
 	from := pick(p.variant, p.only, p.heavy)
 	if len(from) == 0 {

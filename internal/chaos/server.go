@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -22,13 +23,67 @@ import (
 	"github.com/xdswatch/xdswatch/testutil"
 )
 
+// server is a management server on loopback TCP.
+type server interface {
+	Addr() string
+	Stop()
+	set(state) error
+}
+
+// snapshots is go-control-plane's server.
+type snapshots struct {
+	*testutil.ManagementServer
+	kinds []kind
+}
+
+func newSnapshots(ks []kind, opts []grpc.ServerOption) (*snapshots, error) {
+	m, err := testutil.NewManagementServer(testutil.ManagementConfig{GRPC: opts})
+	return &snapshots{m, ks}, err
+}
+
+func (s *snapshots) set(to state) error {
+	var ms []proto.Message
+	for _, i := range to.Items {
+		ms = append(ms, i.message(s.kinds))
+	}
+	return s.Set(to.Version, ms...)
+}
+
+// collections is the server of structured names.
+type collections struct {
+	*testutil.CollectionServer
+	kinds []kind
+	held  map[key]bool
+}
+
+func newCollections(ks []kind, opts []grpc.ServerOption) (*collections, error) {
+	c, err := testutil.NewCollectionServer(testutil.CollectionConfig{GRPC: opts})
+	return &collections{c, ks, map[key]bool{}}, err
+}
+
+func (c *collections) set(to state) error {
+	gone := c.held
+	c.held = map[key]bool{}
+	var all []*discoveryv3.Resource
+	for _, i := range to.Items {
+		all = append(all, testutil.Wrapped(i.Name, fmt.Sprint(i.Rev), i.message(c.kinds)))
+		c.held[key{i.Kind, i.Name}] = true
+	}
+	for k := range gone {
+		if !c.held[k] {
+			c.Remove(c.kinds[k.kind].typ.TypeURL(), k.name)
+		}
+	}
+	return c.Set(all...)
+}
+
 // serveArg is the argument that makes the program the server process.
 const serveArg = "-serve-chaos"
 
 // host is the server process.
 type host struct {
 	kinds   []kind
-	server  *testutil.ManagementServer // nil until the first order to serve
+	server  server // nil until the first order to serve
 	breaker *breaker
 	wires   *wires
 }
@@ -52,6 +107,9 @@ func serve(orders io.Reader, answers io.Writer) error {
 		if h.server != nil {
 			a.Addr = h.server.Addr()
 		}
+		if o.Op == opAsked {
+			a.Asked = h.breaker.asks()
+		}
 		if err := out.Encode(a); err != nil {
 			return err
 		}
@@ -67,13 +125,16 @@ func (h *host) obey(o order) error {
 	}
 	switch o.Op {
 	case opSet:
-		return h.set(*o.State)
+		return h.server.set(*o.State)
 	case opEnd:
 		h.breaker.end(codes.Code(o.Code))
 	case opRefuse:
 		h.breaker.refuse(codes.Code(o.Code))
 	case opMute:
 		h.breaker.mute(o.On)
+	case opHush:
+		h.breaker.hush(o.On)
+	case opAsked: // the answer tells
 	case opReset:
 		h.wires.each(func(w *wire) { w.resetStreams(o.Code) })
 	case opGoAway:
@@ -95,7 +156,7 @@ func (h *host) serve(s serving, first state) error {
 	if h.server != nil {
 		h.server.Stop()
 	}
-	h.breaker, h.wires = newBreaker(s.Token), &wires{open: map[*wire]struct{}{}}
+	h.breaker, h.wires = newBreaker(s.Token, s.Globs), &wires{open: map[*wire]struct{}{}}
 	opts := []grpc.ServerOption{
 		grpc.ChainStreamInterceptor(h.breaker.intercept),
 		grpc.Creds(&wireCreds{TransportCredentials: serverCreds(s.TLS), wires: h.wires}),
@@ -107,18 +168,15 @@ func (h *host) serve(s serving, first state) error {
 		}))
 	}
 	var err error
-	if h.server, err = testutil.NewManagementServer(testutil.ManagementConfig{GRPC: opts}); err != nil {
+	if s.Globs {
+		h.server, err = newCollections(h.kinds, opts)
+	} else {
+		h.server, err = newSnapshots(h.kinds, opts)
+	}
+	if err != nil {
 		return err
 	}
-	return h.set(first)
-}
-
-func (h *host) set(s state) error {
-	var ms []proto.Message
-	for _, i := range s.Items {
-		ms = append(ms, i.message(h.kinds))
-	}
-	return h.server.Set(s.Version, ms...)
+	return h.server.set(first)
 }
 
 // wake continues the parent after a while; the parent is about to be stopped.

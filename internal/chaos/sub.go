@@ -2,29 +2,34 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // sub is a subscription of the program: a watch, a set or a collection. Guarded by the
 // model's mutex.
 type sub struct {
-	model  *model
-	id     int
-	kind   int
-	all    bool // everything of the type
-	set    *client.Set
-	told   map[string]*told // of each name that is subscribed to, or of each member
-	synced bool
-	over   bool
-	stop   func()
+	model   *model
+	id      int
+	kind    int
+	all     string // what of the type is watched as a whole: "*" or a glob; "" if nothing is
+	set     *client.Set
+	told    map[string]*told // of each name that is subscribed to, or of each member
+	synced  bool
+	trouble error // of what is watched as a whole, as told last
+	over    bool
+	stop    func()
 }
 
 // told is what the program knows of a resource.
 type told struct {
 	known   known
-	rev     int   // of known value
-	trouble error // the last ambient error; nil when it was cleared
+	rev     int            // of known value
+	from    *truth         // whose that is
+	newest  map[*truth]int // revision that was ever told, by server
+	trouble error          // the last ambient error, or why it failed; nil when it was cleared
 }
 
 // known is what was last told.
@@ -56,33 +61,33 @@ func (s *sub) hear(evs ...client.Event) {
 
 func (s *sub) hearLocked(ev client.Event) {
 	m := s.model
-	m.log.add("%v told %v %q %s %s %v", s, ev.Kind, ev.Name, ev.Version, ev.Reason, ev.Err)
-	if ev.Name == "*" {
+	m.log.add("%v told %v %q %s %s %v of %s", s, ev.Kind, ev.Name, ev.Version, ev.Reason, ev.Err, ev.Server)
+	if s.all != "" && ev.Name == s.all {
 		s.everything(ev)
 		return
 	}
+	k := key{s.kind, ev.Name}
 	t := s.told[ev.Name]
 	if t == nil {
-		if !s.all {
-			return // it left the set while the handler was being called
+		if !s.concerns(k) {
+			return // it left the set while the handler was being called, or is none of "*"
 		}
 		t = &told{}
 		s.told[ev.Name] = t
 	}
-	k := key{s.kind, ev.Name}
 	switch ev.Kind {
 	case client.KindUpdated:
-		s.updated(t, k, m.kinds[s.kind].revision(ev.Value))
+		s.updated(t, k, ev.Server, m.kinds[s.kind].revision(ev.Value))
 	case client.KindDoesNotExist:
-		if m.alwaysThereLocked(k) {
-			m.faultLocked("%v was told that %q does not exist (%v), and it does", s, ev.Name, ev.Reason)
+		if m.missed(ev.Server, k) {
+			m.faultLocked("%v was told that %q does not exist (%v), and %s has it", s, ev.Name, ev.Reason, ev.Server)
 		}
-		*t = told{known: absent}
+		t.become(absent, nil)
 	case client.KindFailed:
 		if t.known == value {
 			m.faultLocked("%v lost the value of %q: %v", s, ev.Name, ev.Err)
 		}
-		*t = told{known: failed, trouble: ev.Err}
+		t.become(failed, ev.Err)
 	case client.KindAmbientError:
 		if ev.Err != nil && t.known != value {
 			m.faultLocked("%v holds no value of %q and was told of an ambient error: %v", s, ev.Name, ev.Err)
@@ -91,56 +96,114 @@ func (s *sub) hearLocked(ev client.Event) {
 	}
 }
 
-// updated judges a value: the server said it, and nothing newer was heard before.
-func (s *sub) updated(t *told, k key, rev int) {
-	f := s.model.facts[k]
-	switch {
-	case f == nil || !f.revs[rev]:
-		s.model.faultLocked("%v was told revision %d of %q, which the server never said", s, rev, k.name)
-	case rev < t.rev:
-		s.model.faultLocked("%v was told revision %d of %q after %d", s, rev, k.name, t.rev)
+// become is news of another kind than a value.
+func (t *told) become(k known, trouble error) {
+	t.known, t.rev, t.from, t.trouble = k, 0, nil, trouble
+}
+
+// updated judges a value: the server said it, and nothing newer of its was heard before.
+func (s *sub) updated(t *told, k key, uri string, rev int) {
+	m := s.model
+	if !m.truthful(uri, k, rev) {
+		m.faultLocked("%v was told revision %d of %q, which the server %s never said", s, rev, k.name, uri)
+		return
 	}
-	*t = told{known: value, rev: rev} // trouble that goes on is told after it
+	from := m.source(uri)
+	if rev < t.newest[from] {
+		m.faultLocked("%v was told revision %d of %q after %d", s, rev, k.name, t.newest[from])
+	}
+	if t.newest == nil {
+		t.newest = map[*truth]int{}
+	}
+	t.newest[from] = rev
+	t.known, t.rev, t.from, t.trouble = value, rev, from, nil // trouble that goes on is told after it
 }
 
 func (s *sub) everything(ev client.Event) {
 	switch ev.Kind {
 	case client.KindSynced:
-		s.synced = true
+		s.synced, s.trouble = true, nil // trouble that goes on is told after it
 	case client.KindDoesNotExist:
-		for k := range s.model.facts {
-			if k.kind == s.kind && s.model.alwaysThereLocked(k) {
-				s.model.faultLocked("%v was told that there is nothing, and %q is", s, k.name)
+		for k := range s.model.truths[0].facts {
+			if s.concerns(k) && s.model.missed(ev.Server, k) {
+				s.model.faultLocked("%v was told that there is nothing, and %s has %q", s, ev.Server, k.name)
 			}
 		}
+	case client.KindFailed, client.KindAmbientError:
+		s.trouble = ev.Err
+	case client.KindUpdated:
+		s.model.faultLocked("%v was told a value of %q", s, ev.Name)
 	}
 }
 
-// differencesLocked lists what the program does not know as the server says it. When calm,
-// nothing may be left of past trouble either. Of what the server does not have, a failure
-// may have been the last word: the server says nothing of it after a reconnect.
+// concerns says whether a resource is of those that are watched as a whole. Watches of "*"
+// also hear of structured names that others watch, for as long as those do.
+func (s *sub) concerns(k key) bool {
+	switch {
+	case k.kind != s.kind, s.all == "":
+		return false
+	case s.all == "*":
+		return !xdstp.IsXDSTP(k.name)
+	}
+	return strings.HasPrefix(k.name, strings.TrimSuffix(s.all, "*"))
+}
+
+// differencesLocked lists what the program does not know as the active server says it. When
+// calm, nothing may be left of past trouble either. Of what the server does not have, a
+// failure may have been the last word: the server says nothing of it after a reconnect.
 func (s *sub) differencesLocked(calm bool) (out []string) {
+	if s.model.active == nobody {
+		return s.untroubledLocked()
+	}
 	add := func(format string, args ...any) {
 		out = append(out, fmt.Sprintf("%v: ", s)+fmt.Sprintf(format, args...))
 	}
-	if s.all && !s.synced {
+	if s.all != "" && !s.synced {
 		add("not synced")
 	}
-	for k, f := range s.model.facts {
-		if k.kind != s.kind {
-			continue
-		}
+	if calm && s.synced && s.trouble != nil {
+		add("still in trouble: %v", s.trouble)
+	}
+	for k, f := range s.model.truths[s.model.active].facts {
 		t := s.told[k.name]
 		switch {
-		case t == nil && !(s.all && f.present): // it is none of its business
+		case k.kind != s.kind, t == nil && !(s.concerns(k) && f.present): // it is none of its business
 		case t == nil:
 			add("%q is unknown, the server has revision %d", k.name, f.rev)
 		case f.present && (t.known != value || t.rev != f.rev):
 			add("%q is %v (revision %d), the server has revision %d", k.name, t.known, t.rev, f.rev)
-		case !f.present && t.known == value:
+		case !f.present && t.known == value && !s.tornLocked(t):
 			add("%q has revision %d, the server has none", k.name, t.rev)
-		case f.present && calm && t.trouble != nil:
+		case t.known == value && calm && t.trouble != nil:
 			add("%q is still in trouble: %v", k.name, t.trouble)
+		}
+	}
+	return out
+}
+
+// tornLocked says that a value may be held of which the active server does not say that it
+// has none, since the client asked there anew after it had used another server (gRFC A71
+// accepts such mixtures): in state of the world it cannot, and in delta go-control-plane
+// does not, of what is asked for by name.
+func (s *sub) tornLocked(t *told) bool {
+	m := s.model
+	if m.delta {
+		return len(m.truths) > 1 && !m.strict && s.all == ""
+	}
+	return t.from != m.truths[m.active] && !m.kinds[s.kind].typ.FullState()
+}
+
+// untroubledLocked lists what was not told that no server can be reached.
+func (s *sub) untroubledLocked() (out []string) {
+	if s.all != "" {
+		if s.trouble == nil {
+			out = append(out, fmt.Sprintf("%v: nobody said that no server can be reached", s))
+		}
+		return out
+	}
+	for name, t := range s.told {
+		if t.known == nothing || t.known == value && t.trouble == nil {
+			out = append(out, fmt.Sprintf("%v: of %q nobody said that no server can be reached", s, name))
 		}
 	}
 	return out
@@ -149,7 +212,7 @@ func (s *sub) differencesLocked(calm bool) (out []string) {
 func (s *sub) String() string {
 	what := "watch"
 	switch {
-	case s.all:
+	case s.all != "":
 		what = "collection"
 	case s.set != nil:
 		what = "set"

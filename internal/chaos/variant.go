@@ -11,6 +11,8 @@ type variant struct {
 	perType bool
 	tls     bool // mutual, with a bearer token
 	via     via
+	spares  int  // servers to fall back to
+	globs   bool // the servers know structured names
 }
 
 // via is how the client finds the server.
@@ -33,6 +35,15 @@ func variantOf(seed uint64) variant {
 	return variant{delta: n&1 != 0, perType: n&2 != 0, tls: n&4 != 0, via: via(n / 8)}
 }
 
+// fleetVariants is how many there are of fleets.
+const fleetVariants = 2 * 2 * 2 * 2
+
+// fleetVariantOf counts through them.
+func fleetVariantOf(seed uint64) variant {
+	n := seed * 5 % fleetVariants
+	return variant{delta: n&1 != 0, perType: n&2 != 0, globs: n&4 != 0, spares: 1 + int(n/8)}
+}
+
 func (v variant) String() string {
 	words := []string{"sotw", "aggregated", "plaintext"}
 	if v.delta {
@@ -43,6 +54,12 @@ func (v variant) String() string {
 	}
 	if v.tls {
 		words[2] = "mtls+jwt"
+	}
+	if v.globs {
+		words = append(words, "globs")
+	}
+	if v.spares > 0 {
+		words = append(words, fmt.Sprintf("%d servers", 1+v.spares))
 	}
 	return fmt.Sprintf("%s %v", strings.Join(words, " "), v.via)
 }

@@ -28,13 +28,20 @@ func (m *Machine) Dump() []Resource {
 				}
 			}
 			for _, e := range ts.inOrder() {
-				if !e.pinned {
+				if !e.pinned && !e.left() {
 					rs = append(rs, e.dump())
 				}
 			}
 		}
 	}
 	return rs
+}
+
+// left says that an entry is of a server that its chain has left, and is to be forgotten
+// there.
+func (e *entry) left() bool {
+	ch := e.of.chain
+	return ch != nil && ch.stream() != e.of.ts.stream
 }
 
 func (c *collection) dump() Resource {

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+)
+
+// truth is what one server says. Its revisions are no other server's, so that a value tells
+// who said it. Guarded by the model's mutex.
+type truth struct {
+	model    *model
+	uri      string // that events name; "" if there is but one server
+	revision int    // of the last state
+	moment   int    // counts states that the server confirmed
+	settled  int    // the moment at which every watch was last found to be right
+	facts    map[key]*fact
+}
+
+// newTruth makes that of the nth server.
+func newTruth(m *model, n int, globs bool) *truth {
+	h := &truth{model: m, revision: n, facts: map[key]*fact{}}
+	for k := range m.kinds {
+		for i := range names {
+			h.facts[key{k, m.kinds[k].name(i)}] = &fact{revs: map[int]bool{}}
+			if globs {
+				h.facts[key{k, m.kinds[k].member(i)}] = &fact{revs: map[int]bool{}}
+			}
+		}
+	}
+	return h
+}
+
+// fact is what the server says of a resource.
+type fact struct {
+	present bool
+	since   int // the moment from which it was there; meaningful while present
+	rev     int
+	revs    map[int]bool // all that were ever said
+	size    int
+	bad     bool
+}
+
+// keys are sorted, so that choices follow from the seed.
+func (h *truth) keys() []key {
+	return slices.SortedFunc(maps.Keys(h.facts), func(a, b key) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name))
+	})
+}
+
+// change makes a new state: each resource is touched with a probability, and then comes,
+// changes or goes. State-of-the-world servers cannot say of other types than listeners and
+// clusters that a resource went, so there those stay (xDS protocol, "Deleting Resources").
+// The state is to be confirmed once the server has it.
+func (h *truth) change(rng *rand.Rand, touch float64) {
+	h.model.mu.Lock()
+	defer h.model.mu.Unlock()
+	h.revision += len(h.model.truths)
+	for _, k := range h.keys() {
+		if rng.Float64() < touch {
+			h.touchLocked(rng, k, h.facts[k])
+		}
+	}
+}
+
+// refresh changes every resource that is there and leaves the others absent.
+func (h *truth) refresh() {
+	h.model.mu.Lock()
+	defer h.model.mu.Unlock()
+	h.revision += len(h.model.truths)
+	for _, f := range h.facts {
+		if f.present {
+			f.say(h.revision)
+		}
+	}
+}
+
+func (h *truth) touchLocked(rng *rand.Rand, k key, f *fact) {
+	mayGo := h.model.delta || h.model.kinds[k.kind].typ.FullState()
+	if f.present && mayGo && rng.IntN(3) == 0 {
+		f.present, f.bad = false, false
+		return
+	}
+	if !f.present {
+		f.present, f.since = true, unconfirmed
+	}
+	f.size = 0
+	if rng.IntN(20) == 0 {
+		f.size = h.model.large
+	}
+	f.say(h.revision)
+}
+
+// unconfirmed is the moment of what the server may not know yet.
+const unconfirmed = int(^uint(0) >> 1)
+
+func (f *fact) say(rev int) {
+	f.rev = rev
+	f.revs[rev] = true
+}
+
+// confirm notes that the server serves the last state.
+func (h *truth) confirm() {
+	h.model.mu.Lock()
+	defer h.model.mu.Unlock()
+	h.moment++
+	for _, f := range h.facts {
+		if f.present && f.since == unconfirmed {
+			f.since = h.moment
+		}
+	}
+}
+
+// state is what the server is to serve.
+func (h *truth) state() *state {
+	h.model.mu.Lock()
+	defer h.model.mu.Unlock()
+	s := &state{Version: fmt.Sprint(h.revision)}
+	for _, k := range h.keys() {
+		if f := h.facts[k]; f.present {
+			s.Items = append(s.Items, item{Kind: k.kind, Name: k.name, Rev: f.rev, Size: f.size, Bad: f.bad})
+		}
+	}
+	return s
+}
+
+// spoil makes a cluster that is there bad, or good again.
+func (h *truth) spoil(rng *rand.Rand, bad bool) {
+	h.model.mu.Lock()
+	defer h.model.mu.Unlock()
+	h.revision += len(h.model.truths)
+	for _, k := range h.keys() {
+		f := h.facts[k]
+		if h.model.kinds[k.kind].label != "cds" || !f.present || f.bad == bad || bad && rng.IntN(2) == 0 {
+			continue
+		}
+		f.bad = bad
+		f.say(h.revision)
+	}
+}
+
+// alwaysThere says that a resource is there and was, without a break, since all watches
+// were last right. Whoever is told now that it does not exist is told a lie.
+func (h *truth) alwaysThereLocked(k key) bool {
+	f := h.facts[k]
+	return f != nil && f.present && f.since <= h.settled
+}
