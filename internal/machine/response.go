@@ -1,14 +1,12 @@
 package machine
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"time"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
-	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // chunk is how many payloads make a task, and so how many are delivered together.
@@ -207,128 +205,6 @@ func (m *Machine) ignore(s *stream, ts *typeState, r *wire.Response) {
 	m.fx.Consumed = append(m.fx.Consumed, s.ref())
 }
 
-// find returns what an entry of a response speaks of; nil if that is not known or not asked
-// for. It is done for all before any counts, so that a name that comes twice has no effect.
-func (m *Machine) find(resp *response, i int) *entry {
-	ts := resp.ts
-	if e := ts.repeated(resp, i); e != nil {
-		e.see(resp)
-		e.same = true
-		return e
-	}
-	name, err := ts.nameOf(&resp.Resources[i])
-	if name == nil {
-		resp.nameless = true
-		resp.invalid++
-		resp.line(i, "", err)
-		return nil
-	}
-	e, canonical := ts.lookup(name)
-	if e == nil {
-		if e = ts.newMember(name, canonical); e == nil {
-			return nil // not asked for: ignored before it is looked at
-		}
-	}
-	if e.seen == resp.serial {
-		resp.namedTwice(i, e)
-		return e
-	}
-	ts.aliases.unlink(e) // it has the name itself now
-	e.see(resp)
-	return e
-}
-
-// repeated returns the entry that the last response held at the same place, if this one
-// has the very payload there that is held, so that its name need not be read. It stands in
-// ts.entries: one that went since held nothing any more, or took ts.last with it.
-func (ts *typeState) repeated(resp *response, i int) *entry {
-	if i >= len(ts.last) {
-		return nil
-	}
-	e, r := ts.last[i], &resp.Resources[i]
-	if e == nil || !e.selfNamed || e.seen == resp.serial || len(r.Name) > 0 || string(e.raw) != string(r.Payload) {
-		return nil
-	}
-	if !e.held() || string(r.TypeURL) != ts.typ.URL || ts.faultOf(r) != nil {
-		return nil
-	}
-	return e
-}
-
-// remember keeps what a state of the world response held, place by place, and gives other
-// room in its stead.
-func (ts *typeState) remember(found *[]*entry) {
-	if !ts.stream.Delta {
-		ts.last, *found = *found, ts.last
-	}
-	clear(*found)
-}
-
-// see notes that a response speaks of an entry.
-func (e *entry) see(resp *response) {
-	resp.spoken++
-	e.seen, e.same = resp.serial, false
-	c := e.of
-	if c.seen != resp.serial && c.self != nil && c.self.fault != nil {
-		resp.healed = append(resp.healed, healed{c, c.self.fault})
-	}
-	c.seen = resp.serial
-	if e.withheld {
-		e.withheld, e.timer = false, 0
-		resp.resumes = true
-	}
-}
-
-// newMember makes an entry for a name that nobody asked for by itself; nil if it is in no
-// collection that the server was asked for.
-func (ts *typeState) newMember(name []byte, canonical string) *entry {
-	c := ts.home(canonical)
-	if c == nil {
-		return nil
-	}
-	if canonical == "" {
-		canonical = string(name)
-	}
-	e := &entry{name: canonical, status: StatusRequested}
-	ts.entries[canonical] = e
-	c.adopt(e)
-	return e
-}
-
-// home is the collection of a name that nobody asked for by itself; nil if it is in none
-// that the server was asked for.
-func (ts *typeState) home(canonical string) *collection {
-	c := ts.globOf(canonical)
-	switch {
-	case c != nil && c.wanted() && ts.told != wildNone: // it may come because of either
-		return c
-	case c != nil && c.self.asked && ts.told == wildNone:
-		return c
-	case ts.told != wildNone && !xdstp.IsGlob(canonical):
-		return ts.star
-	}
-	return nil
-}
-
-// lookup finds the entry of a name as a server spells it; nil if there is none. Structured
-// names are equal by their parts (gRFC A47); of one that has no entry the canonical text
-// is returned.
-func (ts *typeState) lookup(name []byte) (e *entry, canonical string) {
-	if e = ts.entries[string(name)]; e != nil || !bytes.HasPrefix(name, xdstpScheme) {
-		return e, ""
-	}
-	n, err := xdstp.ParseReceived(string(name))
-	if err != nil {
-		return nil, ""
-	}
-	canonical = n.String()
-	return ts.entries[canonical], canonical
-}
-
-func structured(name string) bool { return xdstp.IsXDSTP(name) }
-
-var xdstpScheme = []byte("xdstp:")
-
 // sort decides what has to be done with an entry of a response: nothing, decode it, or
 // refuse it.
 func (m *Machine) sort(now time.Time, resp *response, i int, e *entry) {
@@ -345,50 +221,6 @@ func (m *Machine) sort(now time.Time, resp *response, i int, e *entry) {
 	default:
 		m.payload(now, resp, i, e)
 	}
-}
-
-// nameOf finds the name of an entry: the wrapper's, else the one in the message. Without a
-// name the error says why; with one it says what is wrong with the entry.
-func (ts *typeState) nameOf(r *wire.Resource) (name []byte, err error) {
-	err = ts.faultOf(r)
-	switch {
-	case len(r.Name) > 0:
-		return r.Name, err
-	case err != nil:
-		return nil, err
-	case !r.HasBody:
-		return nil, errNoBody
-	case ts.typ.NameField == 0:
-		return nil, errNameless
-	}
-	name, _, err = wire.StringField(r.Payload, ts.typ.NameField)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("the resource does not parse: %w", err)
-	case len(name) == 0:
-		return nil, errNameless
-	}
-	return name, nil
-}
-
-// faultOf says what is wrong with an entry before its payload is looked at.
-func (ts *typeState) faultOf(r *wire.Resource) error {
-	if r.Fault == nil && r.HasTTL && r.TTL <= 0 {
-		return errTTL
-	}
-	if r.Fault == nil && r.HasBody && string(r.TypeURL) != ts.typ.URL && !ts.redirects(r) {
-		return fmt.Errorf("type URL %q does not match the response's %q", r.TypeURL, ts.typ.URL)
-	}
-	return r.Fault
-}
-
-// locatorURL is the type URL of what stands in a resource's place and says where it is.
-const locatorURL = "type.googleapis.com/xds.core.v3.ResourceLocator"
-
-// redirects says that an entry holds a locator in place of the resource, as those with
-// structured names may (xRFC TP1, "Redirects").
-func (ts *typeState) redirects(r *wire.Resource) bool {
-	return string(r.TypeURL) == locatorURL && ts.typ.URL != locatorURL && bytes.HasPrefix(r.Name, xdstpScheme)
 }
 
 // payload compares a payload with what is known.

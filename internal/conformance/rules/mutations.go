@@ -17,7 +17,7 @@ func Mutations() []Mutation {
 			"if len(resp.lines) == 0 && !s.Delta && (live || !resp.missed) {", "if !s.Delta {"},
 		{"ACK-9", "ack-interest-rides", "a type speaks while its response is worked on", "send.go",
 			"if ts.busy.on(s.ref()) {", "if ts.busy.on(Ref{}) {"},
-		{"ACK-11", "ack-duplicates-sotw", "a name that comes twice is let through", "response.go",
+		{"ACK-11", "ack-duplicates-sotw", "a name that comes twice is let through", "find.go",
 			"resp.namedTwice(i, e)", "resp.changed = true"},
 		{"ACK-12", "ack-delta-no-nonce", "a delta response without a nonce is answered", "send.go",
 			"case a.nonce == \"\":", "case a.nonce == \"-\":"},
