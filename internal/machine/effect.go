@@ -77,7 +77,7 @@ type Item struct {
 	Old []byte
 
 	entry *entry
-	gen   uint32
+	gen   uint16
 	index int // in the response
 }
 

@@ -47,8 +47,8 @@ type entry struct {
 	updated int64  // when it was accepted, in Unix nanoseconds
 	fault   *Fault // what is wrong with it; nil if nothing
 	timer   uint32 // that runs for it; 0 if none
-	gen     uint32 // grows with each change of raw
 	seen    uint32 // the last response that spoke of it
+	gen     uint16 // grows with each change of raw; it may come round
 
 	from     uint16 // who said what is known: 0 for this server, or the number of another, from 1
 	status   Status
@@ -62,7 +62,6 @@ type entry struct {
 	orphan   bool   // told that its server is in trouble, with nothing held
 	withheld bool   // held, and the server was not told the version; not heard of since
 	pinned   bool   // wanted without watches: a glob, or a name that stands by
-	same     bool   // the response being sorted holds raw
 	// selfNamed says that raw came without a wrapper that names it.
 	selfNamed bool
 }

@@ -14,7 +14,6 @@ func (m *Machine) find(resp *response, i int) *entry {
 	ts := resp.ts
 	if e := ts.repeated(resp, i); e != nil {
 		e.see(resp)
-		e.same = true
 		return e
 	}
 	name, err := ts.nameOf(&resp.Resources[i])
@@ -68,7 +67,7 @@ func (ts *typeState) remember(found *[]*entry) {
 // see notes that a response speaks of an entry.
 func (e *entry) see(resp *response) {
 	resp.spoken++
-	e.seen, e.same = resp.serial, false
+	e.seen = resp.serial
 	c := e.of
 	if c.seen != resp.serial && c.self != nil && c.self.fault != nil {
 		resp.healed = append(resp.healed, healed{c, c.self.fault})

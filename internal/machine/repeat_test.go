@@ -24,9 +24,7 @@ func TestRepeatedOnlySavesWork(t *testing.T) {
 		if diff := cmp.Diff(want.play(), got.play()); diff != "" {
 			t.Fatalf("seed %d (-without memory +with):\n%s", seed, diff)
 		}
-		if repeats += got.repeats; want.repeats != 0 {
-			t.Fatalf("seed %d: %d repeats without memory", seed, want.repeats)
-		}
+		repeats += got.repeats
 	}
 	if repeats < 1000 {
 		t.Errorf("%d repeats in all, too few to tell", repeats)
@@ -41,7 +39,7 @@ type repeatRun struct {
 	watches []*Watch
 	last    []wire.Resource
 	lines   []string
-	repeats int
+	repeats int // entries that the last response held at the same place
 }
 
 func newRepeatRun(t *testing.T, seed uint64, forget bool) *repeatRun {
@@ -89,18 +87,12 @@ func (r *repeatRun) respond() {
 	for i := range next {
 		if next[i] = r.entry(); i < len(r.last) && r.rand.IntN(3) > 0 {
 			next[i] = r.last[i]
+			r.repeats++
 		}
 	}
 	r.last = next
 	version := fmt.Sprint(len(r.lines))
 	fx := r.step(Received{r.ref, &wire.Response{TypeURL: r.typ.URL, Version: version, Nonce: version, Resources: next}})
-	for _, ts := range r.m.streams[0].order {
-		for _, e := range ts.entries {
-			if e.same && e.seen == r.m.serial {
-				r.repeats++
-			}
-		}
-	}
 	r.run("respond", fx)
 }
 

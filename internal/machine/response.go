@@ -227,7 +227,7 @@ func (m *Machine) sort(now time.Time, resp *response, i int, e *entry) {
 func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
 	r := &resp.Resources[i]
 	locator := resp.ts.redirects(r)
-	if e.same || e.holds(r.Payload, locator) {
+	if e.holds(r.Payload, locator) {
 		resp.valid++
 		m.confirm(e, resp.versionOf(r))
 		resp.ts.stream.ttls.received(now, e, r)
