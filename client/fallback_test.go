@@ -106,6 +106,26 @@ func TestFallback(t *testing.T) {
 	}, trace, c.metered)
 }
 
+// A dump has each name once, of the server that is used: not what is taken back at another.
+//
+// spec: FALLBACK-5
+func TestFallbackDump(t *testing.T) {
+	inPair(t, func(t *testing.T, p pair) {
+		p.srv.SetRefuse(true)
+		_, a := p.watch("a")
+		p.second.clusters(p.second.accept(), "7", "m1", "a")
+		p.clusters(p.revive(), "2", "n2", "a")
+		a.heard(t, "updated a 7", "updated a 2")
+		for range 2 { // the stream to the second lingers, and is gone
+			d := p.c.Dump()
+			if len(d) != 1 || d[0].Server != p.srv.Target() || d[0].Version != "2" {
+				t.Errorf("the dump is %+v", d)
+			}
+			time.Sleep(10 * time.Second)
+		}
+	})
+}
+
 // Where no server can be reached, the error names the last one.
 //
 // spec: FALLBACK-4

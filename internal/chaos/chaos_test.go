@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+
 	"github.com/xdswatch/xdswatch/client"
 )
 
@@ -37,6 +39,7 @@ func TestChaos(t *testing.T) {
 	parts := []string{
 		"-seed 1 -worlds 3 -clients 1 -rounds 4",
 		"-seed 21 -worlds 1 -clients 1 -rounds 1 -heavy -only half-open",
+		"-fallback -seed 2 -worlds 3 -clients 1 -rounds 1",
 	}
 	var wg sync.WaitGroup
 	for _, args := range parts {
@@ -110,6 +113,90 @@ func TestModel(t *testing.T) {
 			}
 			if got := len(differences) > 0; got != c.differences {
 				t.Errorf("differences %q", differences)
+			}
+		})
+	}
+}
+
+// Of two servers the active one counts, each may say only what it has said, and what the
+// other has is no lie.
+func TestModelOfTwo(t *testing.T) {
+	at := func(uri, text string) client.Event {
+		return client.Event{Kind: client.KindUpdated, Name: "cds-0", Server: uri, Value: makeCluster("cds-0", text)}
+	}
+	gone := func(uri string) client.Event {
+		return client.Event{Kind: client.KindDoesNotExist, Name: "cds-0", Server: uri}
+	}
+	trouble := client.Event{Kind: client.KindAmbientError, Name: "cds-0", Server: "b", Err: errors.New("no")}
+	for name, c := range map[string]struct {
+		active             int
+		events             []client.Event
+		fault, differences bool
+	}{
+		"right":               {0, []client.Event{at("a", "2-")}, false, false},
+		"the other's":         {0, []client.Event{at("b", "3-")}, false, true},
+		"moved":               {1, []client.Event{at("a", "2-"), at("b", "3-")}, false, false},
+		"moved and back":      {0, []client.Event{at("a", "2-"), at("b", "3-"), at("a", "2-")}, false, false},
+		"moved, back in time": {0, []client.Event{at("a", "4-"), at("b", "3-"), at("a", "2-")}, true, false},
+		"under a wrong name":  {0, []client.Event{at("b", "2-")}, true, true},
+		"of nobody":           {0, []client.Event{at("c", "2-")}, true, true},
+		"a lie":               {0, []client.Event{gone("a")}, true, true},
+		"nobody, told":        {nobody, []client.Event{at("b", "3-"), trouble}, false, false},
+		"nobody, not told":    {nobody, []client.Event{at("b", "3-")}, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(true, 2, false, newJournal())
+			for i, h := range m.truths {
+				h.uri = []string{"a", "b"}[i]
+				f := h.facts[key{0, "cds-0"}]
+				f.present, f.since = true, unconfirmed
+				f.say(4 + i)
+				f.say(2 + i)
+				h.confirm()
+			}
+			m.settle()
+			m.use(c.active)
+			s := (&program{model: m}).add(&sub{kind: 0}, "cds-0")
+			s.hear(c.events...)
+			faults, differences, _ := m.check(true)
+			if got := len(faults) > 0; got != c.fault {
+				t.Errorf("faults %q", faults)
+			}
+			if got := len(differences) > 0; got != c.differences {
+				t.Errorf("differences %q", differences)
+			}
+		})
+	}
+}
+
+// What requests say is followed, in both variants.
+func TestAsked(t *testing.T) {
+	const url = "t"
+	sotw := func(names ...string) any {
+		return &discoveryv3.DiscoveryRequest{TypeUrl: url, ResourceNames: names}
+	}
+	delta := func(on, off []string) any {
+		return &discoveryv3.DeltaDiscoveryRequest{TypeUrl: url, ResourceNamesSubscribe: on, ResourceNamesUnsubscribe: off}
+	}
+	for name, c := range map[string]struct {
+		requests []any
+		want     []string
+	}{
+		"names":              {[]any{sotw("a", "b"), sotw("b")}, []string{"b"}},
+		"everything":         {[]any{sotw(), sotw()}, []string{"*"}},
+		"nothing any more":   {[]any{sotw("a"), sotw()}, nil},
+		"no wildcard":        {[]any{sotw(), sotw("a"), sotw()}, nil},
+		"delta":              {[]any{delta([]string{"a", "b"}, nil), delta([]string{"c"}, []string{"a"})}, []string{"b", "c"}},
+		"delta, everything":  {[]any{delta(nil, nil), delta([]string{"a"}, nil)}, []string{"*", "a"}},
+		"delta, no wildcard": {[]any{delta(nil, nil), delta(nil, []string{"*"})}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &brokenStream{asked: map[string]*asked{}}
+			for _, r := range c.requests {
+				s.note(r)
+			}
+			if got := s.asks()[url]; !slices.Equal(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
 	}

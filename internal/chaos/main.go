@@ -10,6 +10,18 @@
 //
 // The server is go-control-plane's in a process of its own, so that it can be killed and
 // stopped. What happens follows from the seed; when it happens does not.
+//
+// With -fallback there are two or three servers, of which each steps in for those before
+// it (gRFC A71), and faults at several of them at a time. Each says something else, so that
+// a value tells who served it. Whenever it is certain which servers can be reached, it is
+// also checked that
+//
+//   - the first of them is the one whose word is held, and no other's is,
+//   - it is asked for everything that is wanted, and so is each server before it that reads
+//     requests and does not answer yet,
+//   - no server after it has a stream.
+//
+// Half of these worlds have this module's server of structured names, for globs.
 package main
 
 import (

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/testutil"
@@ -21,6 +22,8 @@ type memory struct {
 	kinds []kind
 	// complain is told of requests that break the protocol.
 	complain func(string)
+	// terse has it stay silent, in state of the world, to who begins with its version.
+	terse bool
 
 	mu      sync.Mutex // also held while sending
 	version string
@@ -74,6 +77,41 @@ func (m *memory) streams() []*testutil.Stream {
 	return slices.SortedFunc(maps.Keys(m.open), func(a, b *testutil.Stream) int { return a.ID - b.ID })
 }
 
+// asks lists, for each stream that stands, what is asked for there by type URL.
+func (m *memory) asks() (all []map[string][]string) {
+	for _, st := range m.streams() {
+		if st.Err() == nil {
+			all = append(all, m.asksOf(st))
+		}
+	}
+	return all
+}
+
+func (m *memory) asksOf(st *testutil.Stream) map[string][]string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	asked := map[string][]string{}
+	for url, in := range m.open[st] {
+		names := slices.Sorted(maps.Keys(in.names))
+		if in.wild {
+			names = slices.Insert(names, 0, "*")
+		}
+		if len(names) > 0 {
+			asked[url] = names
+		}
+	}
+	return asked
+}
+
+// inMemory is the dialer of a client of several such servers.
+func inMemory(servers []*memory) []grpc.DialOption {
+	var all []*testutil.Server
+	for _, m := range servers {
+		all = append(all, m.Server)
+	}
+	return []grpc.DialOption{testutil.InMemory(all...)}
+}
+
 func (m *memory) request(st *testutil.Stream, r *testutil.Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -123,6 +161,9 @@ func (m *memory) sotw(st *testutil.Stream, r *testutil.Request, in *interest, fi
 	delete(wanted, "*")
 	changed := first || wild != in.wild || !maps.Equal(wanted, in.names)
 	in.wild, in.names = wild, wanted
+	if first && m.terse && r.SotW.GetVersionInfo() == m.version {
+		return
+	}
 	if changed && (wild || len(wanted) > 0) {
 		m.respond(st, r.TypeURL(), in, r.Names())
 	}

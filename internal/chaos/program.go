@@ -26,7 +26,9 @@ type program struct {
 	probes []*sub
 	number int  // of subscriptions so far
 	globs  bool // structured names are subscribed to too
-	// single says that nothing is collected, so that each type is named.
+	// single says that nothing is collected, so that each type is named. Of servers that
+	// stand in for each other go-control-plane's do not say in delta that they have none of
+	// what is named, which is then held on for collections too.
 	single   bool
 	lookedUp map[key]bool   // what lookups may keep; guarded by the model's mutex
 	standing map[string]int // streams that are up, by server; guarded by the model's mutex
@@ -126,7 +128,7 @@ func (p *program) named(k int) bool {
 }
 
 func (p *program) collected(k int) bool {
-	return p.model.kinds[k].typ.FullState() && (p.model.delta || p.model.strict || !p.named(k))
+	return p.model.kinds[k].typ.FullState() && !p.single && (p.model.delta || p.model.strict || !p.named(k))
 }
 
 func (p *program) name(rng *rand.Rand, k int) string {

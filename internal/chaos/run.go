@@ -124,7 +124,7 @@ func (w *world) oneClient(ctx context.Context, p plan, streams *atomic.Int64, be
 		return err
 	}
 	w.program.globs = p.variant.globs
-	w.program.single = p.variant.spares > 0 && p.variant.perType && !p.variant.delta
+	w.program.single = p.variant.spares > 0 && !w.model.strict && (p.variant.perType || p.variant.delta)
 	if err := w.rounds(ctx, p, begin); err != nil {
 		_ = w.program.close() // the failure is what counts
 		return err

@@ -174,7 +174,7 @@ func (s *sub) differencesLocked(calm bool) (out []string) {
 			add("%q is %v (revision %d), the server has revision %d", k.name, t.known, t.rev, f.rev)
 		case !f.present && t.known == value && !s.tornLocked(t):
 			add("%q has revision %d, the server has none", k.name, t.rev)
-		case t.known == value && calm && t.trouble != nil:
+		case f.present && calm && t.trouble != nil:
 			add("%q is still in trouble: %v", k.name, t.trouble)
 		}
 	}

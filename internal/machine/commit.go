@@ -200,7 +200,8 @@ func (resp *response) tellsAll() bool {
 
 // removeAbsent: where a response holds everything, what was held and is not there is
 // deleted. What was never received may have been asked for too late to be there, except at
-// a server that is a file.
+// a server that is a file; so may what another server gave, if a response was out when it
+// was asked for, and then the one after that settles it.
 func (m *Machine) removeAbsent(now time.Time, resp *response) {
 	ts := resp.ts
 	if !resp.tellsAll() || resp.nameless || resp.whole {
@@ -215,6 +216,10 @@ func (m *Machine) removeAbsent(now time.Time, resp *response) {
 	for _, e := range ts.entries {
 		switch {
 		case e.seen == resp.serial, e.standsBy():
+		case ts.late[e] && e.foreign() && e.wanted():
+			if !leaving[e] {
+				delete(ts.late, e)
+			}
 		case e.known() && (!e.foreign() || !e.wanted() || asked(e)),
 			ts.stream.FullState && e.status == StatusRequested && !e.isGlob() && asked(e):
 			gone = append(gone, e)

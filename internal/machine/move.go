@@ -183,6 +183,7 @@ func (mv *mover) moveEntry(e *entry, from, to *typeState) {
 	stood := before != nil && before.wanted()
 	if before != nil {
 		e.asked, e.noted = before.asked, before.noted
+		to.replaceLate(before, e)
 	}
 	switch {
 	case !e.wanted():
@@ -222,6 +223,7 @@ func (mv *mover) leaveBehind(e *entry, from *typeState, joins bool) {
 	}
 	behind := &entry{name: e.name, of: e.of, status: StatusRequested, asked: e.asked, noted: e.noted}
 	from.entries[e.name] = behind
+	from.replaceLate(e, behind)
 	behind.of.adopt(behind)
 	switch {
 	case wanted && mv.standing:

@@ -270,7 +270,27 @@ func (ts *typeState) ask(es []*entry) {
 		if !e.asked {
 			e.asked = true
 			ts.fresh = append(ts.fresh, e)
+			ts.noteLate(e)
 		}
+	}
+}
+
+// noteLate remembers what is asked for while a response may be out that does not know of it,
+// if its absence there could be taken for the end of what another server gave.
+func (ts *typeState) noteLate(e *entry) {
+	if !ts.asked || ts.answered && ts.busy == nil || !e.pinned && !e.foreign() {
+		return
+	}
+	if ts.late == nil {
+		ts.late = map[*entry]bool{}
+	}
+	ts.late[e] = true
+}
+
+func (ts *typeState) replaceLate(old, e *entry) {
+	if ts.late[old] {
+		delete(ts.late, old)
+		ts.late[e] = true
 	}
 }
 

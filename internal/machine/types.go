@@ -53,12 +53,13 @@ type onStream struct {
 	lastPure   time.Time // when only interest was sent; zero once the server has answered
 	sendAt     time.Time // when something owed may be sent that may not be sent yet
 	storm      storm
-	largest    int      // request before the first response, in bytes
-	unlisted   []*entry // members that the server was not told of
-	sweepTimer uint32   // that runs for them; 0 if none
-	insists    bool     // a version was carried to a server that stands by; see [typeState.insistAt]
-	insisted   bool     // the server is asked without a version until it answers
-	restate    bool     // the next request is made though nothing changed
+	largest    int             // request before the first response, in bytes
+	unlisted   []*entry        // members that the server was not told of
+	sweepTimer uint32          // that runs for them; 0 if none
+	late       map[*entry]bool // of other servers, asked for too late for the response that is out
+	insists    bool            // a version was carried to a server that stands by; see [typeState.insistAt]
+	insisted   bool            // the server is asked without a version until it answers
+	restate    bool            // the next request is made though nothing changed
 }
 
 // wildForm is how a server was asked for everything.
@@ -331,6 +332,7 @@ func (ts *typeState) forget(e *entry) {
 		return
 	}
 	ts.drop(e)
+	delete(ts.late, e)
 	if e.of.self == e {
 		ts.leave(e.of)
 	}

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/transport"
+)
+
+var fallbackSteps = flag.Int("fallback-steps", 2, "how long the sequences of TestFallbackOrders are")
+
+// trio is a program at three servers in memory, in fake time.
+type trio struct {
+	t       *testing.T
+	model   *model
+	program *program
+	servers [3]*memory
+	up      [3]bool
+
+	active  int  // which server the program uses by the rules
+	lacking bool // something was watched that no server has answered
+	added   int  // watches that came later
+}
+
+// moves are what can happen: a server goes or comes back, or something new is watched.
+const moves = len(trio{}.servers) + 1
+
+// Whichever of three servers are there in the beginning, and in whatever order they go and
+// come back while watches are added: the program uses the first that it may use (gRFC A71),
+// is told what that one says, and asks for everything there and for nothing after it.
+//
+// spec: FALLBACK-1 FALLBACK-3 FALLBACK-4 FALLBACK-5
+func TestFallbackOrders(t *testing.T) {
+	t.Parallel()
+	for _, v := range []variant{{}, {delta: true}} {
+		for _, rushed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%v rushed=%v", v, rushed), func(t *testing.T) {
+				t.Parallel()
+				for from := range 1 << len(trio{}.servers) {
+					for order := range power(moves, *fallbackSteps) {
+						if !t.Failed() {
+							synctest.Test(t, func(t *testing.T) { goThrough(t, v, from, order, rushed) })
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+func power(base, exponent int) int {
+	n := 1
+	for range exponent {
+		n *= base
+	}
+	return n
+}
+
+// goThrough does one sequence; its steps are the digits of order. When rushed, steps follow
+// each other before their consequences do.
+func goThrough(t *testing.T, v variant, from, order int, rushed bool) {
+	tr := newTrio(t, v, from)
+	defer tr.close()
+	story := []string{fmt.Sprintf("%v from %03b rushed=%v", v, from, rushed)}
+	defer func() {
+		if t.Failed() {
+			t.Logf("%s\n%s", strings.Join(story, ", "), strings.Join(tr.model.log.last(), "\n"))
+		}
+	}()
+	tr.rest()
+	for range *fallbackSteps {
+		story = append(story, tr.step(order%moves))
+		if order /= moves; rushed {
+			time.Sleep(7 * time.Millisecond)
+			continue
+		}
+		tr.rest()
+	}
+	if rushed {
+		tr.watch() // so that it is known where the program has to be
+		tr.active = len(tr.servers) - 1
+		tr.rest()
+	}
+}
+
+func newTrio(t *testing.T, v variant, from int) *trio {
+	log := newJournal()
+	tr := &trio{t: t, model: newModel(v.delta, 3, false, log), lacking: true}
+	tr.model.strict, tr.model.large = true, 0
+	config := client.Config{
+		Bootstrap: &bootstrap.Config{Node: &corev3.Node{Id: "chaos"}}, ResourceTimeout: time.Second,
+		GRPC: transport.GRPCConfig{ConnectTimeout: time.Second, KeepaliveTime: -1},
+	}
+	for i, h := range tr.model.truths {
+		s := newMemory(fmt.Sprint("memory", i))
+		s.terse, s.complain = true, tr.model.complain
+		h.uri = s.Target()
+		h.without(i)
+		s.set(h.state())
+		h.confirm()
+		tr.servers[i] = s
+		tr.set(i, from&(1<<i) != 0)
+		config.Bootstrap.Servers = append(config.Bootstrap.Servers, bootstrap.ManagementServer{
+			URI: h.uri, ChannelCreds: bootstrap.Insecure(), Delta: v.delta, PerType: v.perType,
+		})
+	}
+	config.GRPC.DialOptions = inMemory(tr.servers[:])
+	var err error
+	tr.program, err = newProgram(config, tr.model, new(atomic.Int64))
+	must(t, err)
+	for k := range tr.model.kinds {
+		for n := range 4 {
+			must(t, tr.program.watch(k, tr.model.kinds[k].name(n)))
+		}
+		if tr.program.collected(k) {
+			must(t, tr.program.watchAll(k, "*"))
+		}
+	}
+	return tr
+}
+
+// without makes a truth of everything but each type's nth resource.
+func (h *truth) without(n int) {
+	h.change(rand.New(rand.NewPCG(0, 0)), 1)
+	for k := range h.model.kinds {
+		h.facts[key{k, h.model.kinds[k].name(n)}].present = false
+	}
+}
+
+func (tr *trio) close() {
+	must(tr.t, tr.program.close())
+	for _, s := range tr.servers {
+		s.Close()
+	}
+}
+
+func (tr *trio) set(i int, up bool) {
+	tr.up[i] = up
+	tr.servers[i].SetRefuse(!up)
+	if !up {
+		tr.servers[i].DropConnections()
+	}
+}
+
+// step does what a digit stands for.
+func (tr *trio) step(n int) string {
+	if n == len(tr.servers) {
+		tr.watch()
+		return "a watch"
+	}
+	tr.set(n, !tr.up[n])
+	return fmt.Sprintf("%d up: %v", n, tr.up[n])
+}
+
+// watch watches something new, of a type that is not watched as a whole.
+func (tr *trio) watch() {
+	tr.added++
+	tr.lacking = true
+	k := 1 + 2*(tr.added%2) // eds or rds
+	must(tr.t, tr.program.watch(k, tr.model.kinds[k].name(3+tr.added)))
+}
+
+// follow is the rule of who is active (gRFC A71): the first that can be reached, if it is
+// before the active one, or the active one cannot be and something is lacking.
+func (tr *trio) follow() {
+	first := slices.Index(tr.up[:], true)
+	switch {
+	case first == nobody && tr.lacking:
+		tr.active = len(tr.up) - 1
+	case first != nobody && (first < tr.active || tr.lacking && !tr.up[tr.active]):
+		tr.active = first
+	}
+	tr.lacking = tr.lacking && !tr.up[tr.active]
+}
+
+// rest gives the program the time for its longest wait, and looks at everything.
+func (tr *trio) rest() {
+	tr.t.Helper()
+	time.Sleep(2 * time.Second)
+	synctest.Wait()
+	tr.follow()
+	tr.model.log.add("rest: server %d is active", tr.active)
+	tr.look(false) // a server that has nothing new to say leaves trouble as it was
+	if !tr.up[tr.active] {
+		return
+	}
+	for i, h := range tr.model.truths {
+		h.refresh()
+		tr.servers[i].set(h.state())
+		h.confirm()
+	}
+	time.Sleep(100 * time.Millisecond)
+	synctest.Wait()
+	tr.look(true)
+	tr.model.settle()
+}
+
+// look compares what the program knows, and what servers are asked, with what should be.
+func (tr *trio) look(calm bool) {
+	tr.t.Helper()
+	tr.model.use(nobody)
+	if tr.up[tr.active] {
+		tr.model.use(tr.active)
+	}
+	faults, differences, _ := tr.model.check(calm)
+	for _, text := range slices.Concat(faults, differences) {
+		tr.t.Error(text)
+	}
+	if err := tr.program.compare(); err != nil {
+		tr.t.Error(err)
+	}
+	for i, s := range tr.servers {
+		want, _ := tr.program.wanted()
+		streams := 1
+		if i != tr.active || !tr.up[i] {
+			want, streams = map[string][]string{}, 0
+		}
+		asked, _ := merge(s.asks())
+		if diff := cmp.Diff(want, asked); diff != "" {
+			tr.t.Errorf("with %d active, server %d is asked (-want +got):\n%s", tr.active, i, diff)
+		}
+		if n := tr.program.streamsAt(s.Target()); n != streams {
+			tr.t.Errorf("with %d active, there are %d streams to server %d", tr.active, n, i)
+		}
+	}
+}
