@@ -86,7 +86,7 @@ func TestFallback(t *testing.T) {
 		p.connected("while the second serves", false, true)
 
 		st := p.revive()
-		p.request(st, "cds [a b] v1")
+		p.request(st, "cds [a b]")
 		p.clusters(st, "2", "n2", "a", "b")
 		a.heard(t, "updated a 1", "ambient error a connection", "updated a 7", "updated a 2")
 		b.heard(t, "updated b 7", "updated b 2")

@@ -185,10 +185,11 @@ func (tr *trio) follow() {
 	tr.lacking = tr.lacking && !tr.up[tr.active]
 }
 
-// rest gives the program the time for its longest wait, and looks at everything.
+// rest gives the program the time for its longest wait, and for asking a silent server once
+// more, and looks at everything.
 func (tr *trio) rest() {
 	tr.t.Helper()
-	time.Sleep(2 * time.Second)
+	time.Sleep(4 * time.Second)
 	synctest.Wait()
 	tr.follow()
 	tr.model.log.add("rest: server %d is active", tr.active)

@@ -246,16 +246,11 @@ func (m *Machine) dismiss(now time.Time, ch *chain, s *stream) {
 	}
 }
 
-// active finds what stands by at the server that is active.
-func (e *entry) active() *entry {
-	if e.pinned && !e.isGlob() {
-		if ts := e.of.chain.stream().types[e.of.ts.typ.URL]; ts != nil && ts.entries[e.name] != nil {
-			return ts.entries[e.name]
-		}
-	}
-	return e
+func (m *Machine) logServer(s *stream, warn bool, text string) {
+	m.fx.Log = append(m.fx.Log, Log{Warn: warn, Server: s.server, Text: text})
 }
 
+// active finds what stands by at the server that is active.
 func (c *collection) active() *collection {
 	if c.standby {
 		if ts := c.chain.stream().types[c.ts.typ.URL]; ts != nil && ts.find(c) != nil {
@@ -263,8 +258,4 @@ func (c *collection) active() *collection {
 		}
 	}
 	return c
-}
-
-func (m *Machine) logServer(s *stream, warn bool, text string) {
-	m.fx.Log = append(m.fx.Log, Log{Warn: warn, Server: s.server, Text: text})
 }

@@ -2,7 +2,6 @@ package machine
 
 import (
 	"slices"
-	"time"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
@@ -21,10 +20,9 @@ func (ts *typeState) composeSotW(a *answer, node []byte) [][]byte {
 		added = ts.allWanted()
 	}
 	form := ts.nextForm()
-	if a == nil && form == ts.told && len(added)+len(removed) == 0 && !ts.restate {
+	if a == nil && form == ts.told && len(added)+len(removed) == 0 {
 		return nil
 	}
-	ts.restate = false
 	ts.ask(added)
 	head := ts.beginSotW(a, node)
 	ts.names.set(star, form == wildExplicit)
@@ -45,7 +43,6 @@ func (ts *typeState) beginSotW(a *answer, node []byte) []byte {
 	version := ts.version
 	if a == nil && !ts.answered {
 		version = ts.carry()
-		ts.insists = version != "" && ts.standsBy()
 	}
 	var detail *wire.Status
 	if a != nil {
@@ -70,50 +67,23 @@ func (ts *typeState) nextForm() wildForm {
 
 // carry is the version of requests before the first response on a new stream: the last
 // accepted one, if everything that is asked for is held or known to be absent. Otherwise a
-// server that compares versions only would stay silent about the rest.
+// server that compares versions only would stay silent about the rest; and about all of it
+// where names stand by, for a response that makes the server active again (gRFC A71).
 func (ts *typeState) carry() string {
-	if ts.version == "" || ts.insisted {
+	if ts.version == "" {
 		return ""
 	}
 	for _, c := range ts.collections() {
-		if c.wanted() && !c.active().synced {
+		if c.wanted() && (c.standby || !c.synced) {
 			return ""
 		}
 	}
 	for _, e := range ts.entries {
-		e := e.active()
-		if e.wanted() && !e.isGlob() && (!e.held() && e.status != StatusDoesNotExist || e.of.ts == ts && e.foreign()) {
+		if e.foreign() || e.wanted() && !e.isGlob() && (e.pinned || !e.held() && e.status != StatusDoesNotExist) {
 			return ""
 		}
 	}
 	return ts.version
-}
-
-// insistAt is when a server that stands by is asked without a version; zero for never. One
-// that compares versions only stays silent if it has nothing new, and would never be
-// reverted to (gRFC A71).
-func (ts *typeState) insistAt() time.Time {
-	if !ts.insists || ts.answered || !ts.left {
-		return time.Time{}
-	}
-	return ts.firstAt.Add(insistAfter)
-}
-
-const insistAfter = time.Second
-
-// standsBy says whether anything of the type does.
-func (ts *typeState) standsBy() bool {
-	for _, c := range ts.collections() {
-		if c.standby {
-			return true
-		}
-	}
-	for _, e := range ts.entries {
-		if e.standsBy() {
-			return true
-		}
-	}
-	return false
 }
 
 // composeDelta makes the next DeltaDiscoveryRequest: the first of a stream says all that is

@@ -104,24 +104,13 @@ func (ts *typeState) due(now time.Time) (answering, changing bool) {
 		return false, false
 	}
 	if !changing {
-		return false, ts.insist(now)
+		return false, false
 	}
 	if at := ts.lastPure.Add(ts.pace()); !ts.lastPure.IsZero() && now.Before(at) {
 		ts.sendAt = at
 		return false, false
 	}
 	return false, true
-}
-
-// insist says that it is time to ask a silent server without a version.
-func (ts *typeState) insist(now time.Time) bool {
-	at := ts.insistAt()
-	if at.IsZero() || now.Before(at) {
-		ts.sendAt = at
-		return false
-	}
-	ts.insists, ts.insisted, ts.restate = false, true, true
-	return true
 }
 
 // changing says whether the server knows less than what is wanted. While a stream lingers

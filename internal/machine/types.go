@@ -57,9 +57,6 @@ type onStream struct {
 	unlisted   []*entry        // members that the server was not told of
 	sweepTimer uint32          // that runs for them; 0 if none
 	late       map[*entry]bool // of other servers, asked for too late for the response that is out
-	insists    bool            // a version was carried to a server that stands by; see [typeState.insistAt]
-	insisted   bool            // the server is asked without a version until it answers
-	restate    bool            // the next request is made though nothing changed
 }
 
 // wildForm is how a server was asked for everything.

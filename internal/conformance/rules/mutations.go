@@ -56,7 +56,7 @@ func Mutations() []Mutation {
 		{"S-3", "server-dislikes-client", "the first request of a stream is proof enough", "suspect.go",
 			"return s.responded || slices", "return !s.responded || slices"},
 		{"SOTW-2", "sotw-reconnect-waiting", "the version is carried though a name is waited for", "compose.go",
-			"(!e.held() && e.status != StatusDoesNotExist ||", "(!e.held() && e.status == StatusTimeout ||"},
+			"(e.pinned || !e.held() && e.status != StatusDoesNotExist)", "(e.pinned || !e.held() && e.status == StatusTimeout)"},
 		{"SOTW-6", "sotw-resubscribe-race", "a resource is forgotten with its last watch", "types.go",
 			"switch {\n\tcase !ts.silent():", "switch {\n\tcase ts.stream.watches == 0:"},
 		{"SOTW-7", "sotw-absent-deleted", "absence deletes nothing", "commit.go",
