@@ -31,7 +31,15 @@ func uncounted(o *watchOptions) { o.uncounted = true }
 // without names (xDS protocol, "Wildcard subscriptions").
 func ExplicitWildcard() WatchOption { return func(o *watchOptions) { o.explicit = true } }
 
-func options(opts []WatchOption) watchOptions {
+func options(opts []WatchOption) (o watchOptions) {
+	if len(opts) > 0 {
+		o = applied(opts)
+	}
+	return o
+}
+
+// applied is apart because what options write to is on the heap.
+func applied(opts []WatchOption) watchOptions {
 	var o watchOptions
 	for _, opt := range opts {
 		opt(&o)
@@ -69,6 +77,7 @@ type core struct {
 	over   atomic.Bool
 	answer answer
 	inner  *inner // nil where there is none; set before the start, or by attach
+	public Watch  // what the program has
 
 	mu     sync.Mutex
 	unhook func() bool   // takes the watch off its context
@@ -92,7 +101,8 @@ func (w *core) start(m *machine.Watch, o watchOptions) (*Watch, error) {
 	if err := w.run(m); err != nil {
 		return nil, err
 	}
-	return &Watch{w}, nil
+	w.public.core = w
+	return &w.public, nil
 }
 
 // begin puts the watch on the client's books and ties it to its context.

@@ -22,15 +22,18 @@ func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
 	return data, nil
 }
 
-// Unmarshal makes one piece of the message, of which gRPC has one for each 16 KiB that
-// came, in a buffer of gRPC's pool.
+// Unmarshal keeps the buffers that gRPC received the message in, one for each 16 KiB.
 func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	f, ok := v.(*Frame)
 	if !ok {
 		return fmt.Errorf("raw codec: cannot receive into a %T", v)
 	}
-	f.buffer = data.MaterializeToBuffer(mem.DefaultBufferPool())
-	f.Bytes = f.buffer.ReadOnlyData()
+	data.Ref()
+	f.buffers = data
+	f.Parts = make([][]byte, len(data))
+	for i, b := range data {
+		f.Parts[i] = b.ReadOnlyData()
+	}
 	return nil
 }
 

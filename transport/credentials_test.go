@@ -153,8 +153,8 @@ func TestTokenFile(t *testing.T) {
 	p := newProxy(t, srv.addr)
 	server := overTLS(p.Addr(), bootstrap.TLS{CACertificate: ca.PEM})
 	healthy := build(t, transport.GRPCConfig{}, server)
-	if got, err := open(t, healthy).Recv(); err != nil || len(got.Bytes) > 0 {
-		t.Fatalf("without call credentials: %q, %v", got.Bytes, err)
+	if got, err := open(t, healthy).Recv(); err != nil || text(got) != "" {
+		t.Fatalf("without call credentials: %q, %v", text(got), err)
 	}
 
 	file := filepath.Join(t.TempDir(), "token")
@@ -168,8 +168,8 @@ func TestTokenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := open(t, build(t, transport.GRPCConfig{}, server))
-	if got, err := s.Recv(); err != nil || string(got.Bytes) != "Bearer "+want {
-		t.Errorf("the server saw %q, %v; want %q", got.Bytes, err, want)
+	if got, err := s.Recv(); err != nil || text(got) != "Bearer "+want {
+		t.Errorf("the server saw %q, %v; want %q", text(got), err, want)
 	}
 
 	if err := os.WriteFile(file, []byte("garbage"), 0o600); err != nil {
@@ -216,8 +216,8 @@ func TestOwnCredentials(t *testing.T) {
 	}
 	c := build(t, transport.GRPCConfig{}, server)
 	s := open(t, c)
-	if got, err := s.Recv(); err != nil || string(got.Bytes) != "mine" {
-		t.Fatalf("the server saw %q, %v", got.Bytes, err)
+	if got, err := s.Recv(); err != nil || text(got) != "mine" {
+		t.Fatalf("the server saw %q, %v", text(got), err)
 	}
 	mine.fail = true
 	_, err := c.Open(testContext(t), transport.MethodADS)

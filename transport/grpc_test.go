@@ -35,9 +35,9 @@ func TestMessageInParts(t *testing.T) {
 		if err := s.Send(parts...); err != nil {
 			t.Fatal(err)
 		}
-		want := bytes.Join(parts, nil)
-		if got, err := s.Recv(); err != nil || !bytes.Equal(got.Bytes, want) {
-			t.Fatalf("%d parts: %d bytes came back, %v; want %d", len(parts), len(got.Bytes), err, len(want))
+		want := string(bytes.Join(parts, nil))
+		if got, err := s.Recv(); err != nil || text(got) != want {
+			t.Fatalf("%d parts: %d bytes came back, %v; want %d", len(parts), len(text(got)), err, len(want))
 		}
 	}
 }
@@ -45,20 +45,21 @@ func TestMessageInParts(t *testing.T) {
 // What Recv returns is not written to by later messages, though gRPC reuses its buffers.
 func TestReceivedBytesAreTheCallers(t *testing.T) {
 	s := open(t, build(t, transport.GRPCConfig{}, insecure(serveTCP(t, echo).addr)))
-	var got, want [][]byte
+	var got []transport.Frame
+	var want []string
 	for i := range 50 {
 		msg := bytes.Repeat([]byte{byte(i)}, 1+i*2000)
 		if err := s.Send(msg); err != nil {
 			t.Fatal(err)
 		}
-		b, err := s.Recv() // and never freed
+		f, err := s.Recv() // and never freed
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, want = append(got, b.Bytes), append(want, msg)
+		got, want = append(got, f), append(want, string(msg))
 	}
 	for i := range want {
-		if !bytes.Equal(got[i], want[i]) {
+		if text(got[i]) != want[i] {
 			t.Errorf("message %d is not what it was", i)
 		}
 	}
@@ -78,8 +79,8 @@ func TestSendAndRecvAtOnce(t *testing.T) {
 		}
 	})
 	for i := range n {
-		if got, err := s.Recv(); err != nil || !bytes.Equal(got.Bytes, shared) {
-			t.Fatalf("message %d: %d bytes, %v; want %d", i, len(got.Bytes), err, len(shared))
+		if got, err := s.Recv(); err != nil || text(got) != string(shared) {
+			t.Fatalf("message %d: %d bytes, %v; want %d", i, len(text(got)), err, len(shared))
 		}
 	}
 	wg.Wait()

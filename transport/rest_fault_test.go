@@ -37,7 +37,7 @@ func (r *restRig) ends(code codes.Code, text string) {
 		if status.Code(err) != code || !strings.Contains(err.Error(), text) {
 			r.t.Fatalf("the stream ends with %v, want %v and %q", err, code, text)
 		}
-		if again, err2 := r.stream.Recv(); err2 != err || again.Bytes != nil {
+		if again, err2 := r.stream.Recv(); err2 != err || again.Parts != nil {
 			r.t.Errorf("Recv again: %v, want the same error", err2)
 		}
 		if err := r.stream.Send(nil); err != transport.ErrStreamEnded {

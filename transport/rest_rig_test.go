@@ -96,7 +96,7 @@ func (r *restRig) read(s transport.Stream) {
 				return
 			}
 			resp := new(discoveryv3.DiscoveryResponse)
-			if err := proto.Unmarshal(f.Bytes, resp); err != nil {
+			if err := proto.Unmarshal(f.Parts[0], resp); err != nil {
 				end <- err
 				return
 			}

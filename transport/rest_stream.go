@@ -114,7 +114,7 @@ func (s *restStream) Recv() (Frame, error) {
 			return Frame{}, s.settled
 		}
 		if frame != nil {
-			return Frame{Bytes: frame}, nil
+			return Frame{Parts: [][]byte{frame}}, nil
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package transport_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -143,13 +144,15 @@ func open(t testing.TB, c transport.Conn) transport.Stream {
 	return s
 }
 
+func text(f transport.Frame) string { return string(bytes.Join(f.Parts, nil)) }
+
 // exchange sends a message and returns what comes back, or the stream's end.
 func exchange(s transport.Stream, msg string) (string, error) {
 	if err := s.Send([]byte(msg)); err != nil && err != transport.ErrStreamEnded {
 		return "", fmt.Errorf("send: %w", err)
 	}
 	got, err := s.Recv()
-	return string(got.Bytes), err
+	return text(got), err
 }
 
 func wantEcho(t testing.TB, s transport.Stream, msg string) {

@@ -57,16 +57,12 @@ type Stream interface {
 
 // Frame is a received message.
 type Frame struct {
-	// Bytes are the receiver's own until Free.
-	Bytes []byte
+	// Parts are the message, one after another. They are the receiver's own until Free.
+	Parts [][]byte
 
-	buffer mem.Buffer // that Bytes are of; nil if they are garbage like any other
+	buffers mem.BufferSlice // that Parts are of; nil if they are garbage like any other
 }
 
 // Free gives the bytes back, to be used for another message; nothing may refer to them any
 // more. A frame need not be freed, and may be freed once.
-func (f Frame) Free() {
-	if f.buffer != nil {
-		f.buffer.Free()
-	}
-}
+func (f Frame) Free() { f.buffers.Free() }

@@ -61,7 +61,7 @@ func deltaFrame(t *testing.T, m *discoveryv3.DeltaDiscoveryResponse, to func(str
 }
 
 // compare: what is scanned and then mapped is what is mapped and then scanned.
-func compare(t *testing.T, scan func([]byte) (*wire.Response, error), old, mapped []byte) {
+func compare(t *testing.T, scan func(...[]byte) (*wire.Response, error), old, mapped []byte) {
 	t.Helper()
 	got, err := scan(old)
 	want, wantErr := scan(mapped)

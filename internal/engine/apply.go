@@ -203,8 +203,9 @@ func (e *Engine) withHooks(ls []*lane, server int) []*lane {
 
 // lanesOf lists the lanes of a notice's watches: one, or two if the watches of the name
 // and those of the type belong to different authorities; more only where there are guests.
+// The list is good until the next call.
 func (e *Engine) lanesOf(n *machine.Notice) []*lane {
-	var ls []*lane
+	ls := e.found[:0]
 	if e.guests {
 		for _, w := range n.To {
 			ls = with(ls, e.laneOf(int(w.Lane)))
@@ -212,15 +213,16 @@ func (e *Engine) lanesOf(n *machine.Notice) []*lane {
 		for _, w := range n.All {
 			ls = with(ls, e.laneOf(int(w.Lane)))
 		}
-		return ls
+	} else {
+		if len(n.To) > 0 {
+			ls = append(ls, e.laneOf(int(n.To[0].Lane)))
+		}
+		if len(n.All) > 0 {
+			ls = with(ls, e.laneOf(int(n.All[0].Lane)))
+			ls = with(ls, e.laneOf(int(n.All[len(n.All)-1].Lane))) // the wildcard's are behind a glob's
+		}
 	}
-	if len(n.To) > 0 {
-		ls = append(ls, e.laneOf(int(n.To[0].Lane)))
-	}
-	if len(n.All) > 0 {
-		ls = with(ls, e.laneOf(int(n.All[0].Lane)))
-		ls = with(ls, e.laneOf(int(n.All[len(n.All)-1].Lane))) // the wildcard's are behind a glob's
-	}
+	e.found = ls
 	return ls
 }
 

@@ -84,6 +84,7 @@ type Engine struct {
 	sources    []machine.Source
 	kinds      map[string]resource.Kind
 	lane       []*lane       // by number; nil of one that nothing is told in
+	found      []*lane       // of lanesOf, used again
 	home       map[int]*lane // by server: of its first watch
 	conns      map[*Server]transport.Conn
 	streams    map[int]*stream // by machine stream

@@ -74,7 +74,7 @@ func (s *wireStream) Send(msg ...[]byte) error {
 func (s *wireStream) Recv() (transport.Frame, error) {
 	select {
 	case b := <-s.in:
-		return transport.Frame{Bytes: b}, nil
+		return transport.Frame{Parts: [][]byte{b}}, nil
 	case err := <-s.end:
 		return transport.Frame{}, err
 	case <-s.ctx.Done():

@@ -117,7 +117,7 @@ func (s *stream) scan(r *received) error {
 	if s.server.Delta {
 		scan = (*wire.Response).ScanDelta
 	}
-	if err := scan(&r.response, r.frame.Bytes); err != nil {
+	if err := scan(&r.response, r.frame.Parts...); err != nil {
 		return err
 	}
 	if s.server.V2 {

@@ -52,6 +52,7 @@ func (ts *typeState) repeated(resp *response, i int) *entry {
 	if !e.held() || string(r.TypeURL) != ts.typ.URL || ts.faultOf(r) != nil {
 		return nil
 	}
+	r.Payload = e.raw // the next comparison is of the same place
 	return e
 }
 

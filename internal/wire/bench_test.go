@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -21,13 +23,17 @@ func BenchmarkScan(b *testing.B) {
 	}
 	b.Run("sotw", func(b *testing.B) { benchScan(b, ScanSotW, marshal(b, sotw)) })
 	b.Run("delta", func(b *testing.B) { benchScan(b, ScanDelta, marshal(b, delta)) })
+	const part = 16 << 10 // as gRPC has it
+	b.Run("parts", func(b *testing.B) {
+		benchScan(b, ScanSotW, slices.Collect(slices.Chunk(marshal(b, sotw), part))...)
+	})
 }
 
-func benchScan(b *testing.B, scan func([]byte) (*Response, error), frame []byte) {
+func benchScan(b *testing.B, scan func(...[]byte) (*Response, error), frame ...[]byte) {
 	b.ReportAllocs()
-	b.SetBytes(int64(len(frame)))
+	b.SetBytes(int64(len(bytes.Join(frame, nil))))
 	for b.Loop() {
-		if r, err := scan(frame); err != nil || len(r.Resources) != benchEntries {
+		if r, err := scan(frame...); err != nil || len(r.Resources) != benchEntries {
 			b.Fatal(len(r.Resources), err)
 		}
 	}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -138,13 +139,24 @@ func wireType(k protoreflect.Kind) protowire.Type {
 	return protowire.VarintType
 }
 
-// checkSotW compares the scan with the generated code, wherever that accepts a frame.
-func checkSotW(t *testing.T, name string, frame []byte) {
+// scanned is what a scan says of a frame, whole or in parts of a size.
+func scanned(t *testing.T, name string, scan func(...[]byte) (*Response, error), frame []byte, size int) (*Response, error) {
 	t.Helper()
-	got, err := ScanSotW(frame)
+	got, err := scan(frame)
 	if (got == nil) != (err != nil) {
 		t.Fatalf("%s: %v together with error %v", name, got, err)
 	}
+	again, err2 := scan(slices.Collect(slices.Chunk(frame, size))...)
+	if diff := cmp.Diff(got, again, equalResponses...); diff != "" || (err == nil) != (err2 == nil) {
+		t.Fatalf("%s in parts of %d: %v (-whole +parts):\n%s", name, size, err2, diff)
+	}
+	return got, err
+}
+
+// checkSotW compares the scan with the generated code, wherever that accepts a frame.
+func checkSotW(t *testing.T, name string, frame []byte, size int) {
+	t.Helper()
+	got, err := scanned(t, name, ScanSotW, frame, size)
 	var m discoveryv3.DiscoveryResponse
 	if proto.Unmarshal(frame, &m) != nil || irregular(frame, m.ProtoReflect().Descriptor()) {
 		return // the scan may accept more: a broken entry is no broken frame
@@ -154,12 +166,9 @@ func checkSotW(t *testing.T, name string, frame []byte) {
 	}
 }
 
-func checkDelta(t *testing.T, name string, frame []byte) {
+func checkDelta(t *testing.T, name string, frame []byte, size int) {
 	t.Helper()
-	got, err := ScanDelta(frame)
-	if (got == nil) != (err != nil) {
-		t.Fatalf("%s: %v together with error %v", name, got, err)
-	}
+	got, err := scanned(t, name, ScanDelta, frame, size)
 	var m discoveryv3.DeltaDiscoveryResponse
 	if proto.Unmarshal(frame, &m) != nil || irregular(frame, m.ProtoReflect().Descriptor()) {
 		return
@@ -177,19 +186,21 @@ func compare(t *testing.T, name string, want, got *Response, err error) {
 	}
 }
 
-// FuzzScan: no bytes let a scan panic, and it agrees with the generated code.
+// FuzzScan: no bytes let a scan panic, it agrees with the generated code, and it finds the
+// same whether a frame comes whole or in parts.
 func FuzzScan(f *testing.F) {
 	for _, m := range sotwFrames(f) {
-		f.Add(marshal(f, m))
+		f.Add(marshal(f, m), byte(7))
 	}
 	for _, m := range deltaFrames(f) {
-		f.Add(marshal(f, m))
+		f.Add(marshal(f, m), byte(7))
 	}
-	f.Add([]byte(str(2, body("x")+str(3, "a")+group(77, "")) + str(8, str(1, "gone"))))
-	f.Add([]byte(str(2, str(1, WrapperURL)+str(2, str(6, num(1, 1<<63))))))
-	f.Fuzz(func(t *testing.T, frame []byte) {
-		checkSotW(t, "state of the world", frame)
-		checkDelta(t, "delta", frame)
+	f.Add([]byte(str(2, body("x")+str(3, "a")+group(77, ""))+str(8, str(1, "gone"))), byte(0))
+	f.Add([]byte(str(2, str(1, WrapperURL)+str(2, str(6, num(1, 1<<63))))), byte(2))
+	f.Fuzz(func(t *testing.T, frame []byte, part byte) {
+		size := 1 + int(part)
+		checkSotW(t, "state of the world", frame, size)
+		checkDelta(t, "delta", frame, size)
 		value, ok, err := StringField(frame, 1)
 		if err == nil && !ok && value != nil {
 			t.Errorf("StringField found %q and says that it did not", value)

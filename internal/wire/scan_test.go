@@ -140,13 +140,13 @@ func TestTruncation(t *testing.T) {
 	for name, m := range sotwFrames(t) {
 		frame := marshal(t, m)
 		for n := range frame {
-			checkSotW(t, name, frame[:n:n])
+			checkSotW(t, name, frame[:n:n], 1+n%31)
 		}
 	}
 	for name, m := range deltaFrames(t) {
 		frame := marshal(t, m)
 		for n := range frame {
-			checkDelta(t, name, frame[:n:n])
+			checkDelta(t, name, frame[:n:n], 1+n%31)
 		}
 	}
 }
@@ -260,7 +260,7 @@ func TestBrokenFrames(t *testing.T) {
 
 func TestRepeatedFields(t *testing.T) {
 	frame := str(5, "n1") + str(1, "1") + str(4, "t1") + str(1, "2") + str(4, fooURL) + str(5, "n2") + num(3, 1) + group(40, "")
-	for name, scan := range map[string]func([]byte) (*Response, error){"sotw": ScanSotW, "delta": ScanDelta} {
+	for name, scan := range map[string]func(...[]byte) (*Response, error){"sotw": ScanSotW, "delta": ScanDelta} {
 		r, err := scan([]byte(frame))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)

@@ -1,20 +1,19 @@
 // Package wire holds the machine's small view of discovery requests and responses, with a
 // scanner and an appender for their wire form. Nothing is unmarshalled: a response's
-// payloads are slices of the received frame.
+// payloads are slices of the received frame, or of the copy of an entry that came in parts.
 package wire
 
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Response is a DiscoveryResponse or DeltaDiscoveryResponse. Its byte slices are parts of
-// the frame it was scanned from.
+// Response is a DiscoveryResponse or DeltaDiscoveryResponse. Its byte slices are
+// parts of the frame it was scanned from, as far as an entry came in one piece.
 type Response struct {
 	Version      string // version_info, or delta's system_version_info
 	TypeURL      string
@@ -58,33 +57,50 @@ var (
 	errWireType  = errors.New("a field has the wrong wire type")
 )
 
-// ScanSotW reads a DiscoveryResponse.
-func ScanSotW(frame []byte) (*Response, error) {
+// ScanSotW reads a DiscoveryResponse, given in parts that stand one after another.
+func ScanSotW(frame ...[]byte) (*Response, error) {
 	r := &Response{}
-	if err := r.ScanSotW(frame); err != nil {
+	if err := r.ScanSotW(frame...); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// ScanDelta reads a DeltaDiscoveryResponse.
-func ScanDelta(frame []byte) (*Response, error) {
+// ScanDelta reads a DeltaDiscoveryResponse, given in parts that stand one after another.
+func ScanDelta(frame ...[]byte) (*Response, error) {
 	r := &Response{}
-	if err := r.ScanDelta(frame); err != nil {
+	if err := r.ScanDelta(frame...); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// reset forgets what was scanned before, but for the room that it took.
-func (r *Response) reset(frame []byte) {
-	*r = Response{Size: len(frame), Resources: slices.Grow(r.Resources[:0], count(frame, 2))}
+// scan forgets what was scanned before, but for the room that it took, and calls each for
+// the fields of a response.
+func (r *Response) scan(frame [][]byte, each func(protowire.Number, field) error) error {
+	*r = Response{Resources: r.Resources[:0]}
+	for _, part := range frame {
+		r.Size += len(part)
+	}
+	frame = align(frame)
+	if cap(r.Resources) == 0 {
+		entries := 0
+		for _, part := range frame {
+			entries += count(part, 2)
+		}
+		r.Resources = make([]Resource, 0, entries)
+	}
+	for _, part := range frame {
+		if err := fields(part, each); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ScanSotW reads a DiscoveryResponse in place of what was scanned before.
-func (r *Response) ScanSotW(frame []byte) error {
-	r.reset(frame)
-	err := fields(frame, func(num protowire.Number, f field) (err error) {
+func (r *Response) ScanSotW(frame ...[]byte) error {
+	err := r.scan(frame, func(num protowire.Number, f field) (err error) {
 		switch num {
 		case 1:
 			r.Version, err = f.text()
@@ -111,9 +127,8 @@ func (r *Response) ScanSotW(frame []byte) error {
 }
 
 // ScanDelta reads a DeltaDiscoveryResponse in place of what was scanned before.
-func (r *Response) ScanDelta(frame []byte) error {
-	r.reset(frame)
-	err := fields(frame, func(num protowire.Number, f field) (err error) {
+func (r *Response) ScanDelta(frame ...[]byte) error {
+	err := r.scan(frame, func(num protowire.Number, f field) (err error) {
 		switch num {
 		case 1:
 			r.Version, err = f.text()

@@ -128,7 +128,7 @@ func (r *rig) receive() {
 			r.ended <- err
 			return
 		}
-		resp, err := wire.ScanSotW(f.Bytes)
+		resp, err := wire.ScanSotW(f.Parts...)
 		if err != nil {
 			r.ended <- err
 			return

@@ -101,7 +101,7 @@ func (s *stream) Recv() (transport.Frame, error) {
 			break
 		}
 		if msg != nil {
-			return transport.Frame{Bytes: msg}, nil
+			return transport.Frame{Parts: [][]byte{msg}}, nil
 		}
 		s.wait()
 	}
