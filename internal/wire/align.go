@@ -88,7 +88,11 @@ func extent(b []byte) int {
 		}
 		return tag + n + int(size)
 	}
-	return tag + max(-tag, protowire.ConsumeFieldValue(num, typ, b[tag:]))
+	n := protowire.ConsumeFieldValue(num, typ, b[tag:])
+	if n < 0 {
+		return 0
+	}
+	return tag + n
 }
 
 // maxSize is more than any field has.

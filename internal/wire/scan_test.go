@@ -134,6 +134,22 @@ func TestScanKeepsNoCopies(t *testing.T) {
 	}
 }
 
+// A frame is the same in parts, wherever they begin and end.
+func TestParts(t *testing.T) {
+	for name, m := range sotwFrames(t) {
+		frame := append(marshal(t, m), num(300, 1<<40)+group(40, "x")+str(41, "last")...)
+		for size := range frame {
+			checkSotW(t, name, frame, size+1)
+		}
+	}
+	for name, m := range deltaFrames(t) {
+		frame := append(marshal(t, m), num(300, 1<<40)+group(40, "x")+str(41, "last")...)
+		for size := range frame {
+			checkDelta(t, name, frame, size+1)
+		}
+	}
+}
+
 // A frame cut anywhere is refused, or is what the generated code makes of it.
 // spec: STREAM-11
 func TestTruncation(t *testing.T) {
