@@ -137,13 +137,13 @@ func TestScanKeepsNoCopies(t *testing.T) {
 // A frame is the same in parts, wherever they begin and end.
 func TestParts(t *testing.T) {
 	for name, m := range sotwFrames(t) {
-		frame := append(marshal(t, m), num(300, 1<<40)+group(40, "x")+str(41, "last")...)
+		frame := append(marshal(t, m), num(300, 1<<40)+group(40, num(1, 5))+str(41, "last")...)
 		for size := range frame {
 			checkSotW(t, name, frame, size+1)
 		}
 	}
 	for name, m := range deltaFrames(t) {
-		frame := append(marshal(t, m), num(300, 1<<40)+group(40, "x")+str(41, "last")...)
+		frame := append(marshal(t, m), num(300, 1<<40)+group(40, num(1, 5))+str(41, "last")...)
 		for size := range frame {
 			checkDelta(t, name, frame, size+1)
 		}
