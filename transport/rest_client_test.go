@@ -189,3 +189,32 @@ func TestREST500(t *testing.T) {
 		w.hears("ambient error a … 500")
 	})
 }
+
+// What a wrapper says beside the value comes through JSON too, in the same bytes each time.
+// spec: TYPE-5 WATCH-4
+func TestRESTAttributes(t *testing.T) {
+	inClientBubble(t, func(w *watched) {
+		const wrapper = `{"@type":"type.googleapis.com/envoy.service.discovery.v3.Resource","aliases":["x"],` +
+			`"cache_control":{"do_not_cache":true},"metadata":{"filter_metadata":{"k":{"v":"1"},"l":{"v":"1"}}},` +
+			`"resource":{"@type":"` + clusterURL + `","name":"a"}}`
+		say := func(version string) {
+			w.srv.Answer(testutil.RESTBody("application/json", `{"version_info":"`+version+`","type_url":"`+clusterURL+`","resources":[`+wrapper+`]}`))
+		}
+		var got []*client.Attributes
+		say("1")
+		if _, err := w.client.Watch(w.t.Context(), cds.Type, "a", func(ev client.Event) { got = append(got, ev.Attributes) }); err != nil {
+			w.t.Fatal(err)
+		}
+		w.poll("a @")
+		say("2")
+		w.poll("a @1")
+		w.poll("a @2")
+		synctest.Wait()
+		if len(got) != 1 || got[0] == nil {
+			w.t.Fatalf("heard %v", got)
+		}
+		if a := got[0]; !a.DoNotCache || len(a.Aliases) != 1 || a.Metadata.GetFilterMetadata()["k"].GetFields()["v"].GetStringValue() != "1" {
+			w.t.Errorf("attributes %+v", a)
+		}
+	})
+}

@@ -202,10 +202,10 @@ func TestResponse(t *testing.T) {
 	Response(delta)
 	want = &wire.Response{
 		Version: "1", TypeURL: virtualHostV3, Nonce: "n", Size: delta.Size,
-		Aliases: [][]byte{[]byte("r/x")}, Removed: [][]byte{[]byte("r/gone")},
+		Removed: [][]byte{[]byte("r/gone")},
 		Resources: []wire.Resource{{
 			Name: []byte("r/h"), Version: []byte("3"), TypeURL: []byte(virtualHostV3), Payload: []byte("\x0a\x01h"),
-			HasBody: true, Wrapped: true, Aliases: 1,
+			HasBody: true, Wrapped: true, Attributes: &wire.Attributes{Aliases: [][]byte{[]byte("r/x")}},
 		}},
 	}
 	if diff := cmp.Diff(want, delta); diff != "" {

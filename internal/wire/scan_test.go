@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,10 +20,22 @@ import (
 
 const fooURL = "type.googleapis.com/test.Foo"
 
-// equalResponses compares responses, faults by whether there is one.
+// equalResponses compares responses, faults by whether there is one, and metadata by what it
+// says.
 var equalResponses = []cmp.Option{
 	cmpopts.EquateEmpty(),
 	cmp.Comparer(func(a, b error) bool { return (a == nil) == (b == nil) }),
+	cmp.Comparer(func(a, b *Attributes) bool {
+		if a == nil {
+			a = &Attributes{}
+		}
+		if b == nil {
+			b = &Attributes{}
+		}
+		var ma, mb corev3.Metadata
+		return slices.EqualFunc(a.Aliases, b.Aliases, bytes.Equal) && a.DoNotCache == b.DoNotCache &&
+			proto.Unmarshal(a.Metadata, &ma) == nil && proto.Unmarshal(b.Metadata, &mb) == nil && proto.Equal(&ma, &mb)
+	}),
 }
 
 func marshal(t testing.TB, m proto.Message) []byte {
@@ -77,7 +91,10 @@ func deltaFrames(_ testing.TB) map[string]*discoveryv3.DeltaDiscoveryResponse {
 				{Name: "a", Version: "1", Resource: foo("x"), Aliases: []string{"z"}},
 				{Name: "b", Version: "2", Ttl: &durationpb.Duration{Seconds: 1, Nanos: 5}},
 				{ResourceName: &discoveryv3.ResourceName{Name: "c"}, Resource: &anypb.Any{}},
-				{Name: "d", CacheControl: &discoveryv3.Resource_CacheControl{DoNotCache: true}, Metadata: &corev3.Metadata{}},
+				{Name: "d", CacheControl: &discoveryv3.Resource_CacheControl{DoNotCache: true}, Metadata: &corev3.Metadata{
+					TypedFilterMetadata: map[string]*anypb.Any{"m": foo("x"), "n": foo("y")},
+				}},
+				{Name: "f", CacheControl: &discoveryv3.Resource_CacheControl{}, Metadata: &corev3.Metadata{}},
 				{},
 			},
 			RemovedResources:     []string{"p", "", "q"},

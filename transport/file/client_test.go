@@ -11,8 +11,10 @@ import (
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
@@ -144,6 +146,50 @@ func TestClientWildcard(t *testing.T) {
 	must(t, testutil.PlaceFile(path, []byte("{}")))
 	p.want("does not exist a")
 	p.want("does not exist b")
+}
+
+// What a wrapper says beside the value comes from files too. What did not change is no news.
+// spec: TYPE-5 FILE-4
+func TestClientAttributes(t *testing.T) {
+	for _, suffix := range []string{".pb", ".pb_text", ".json", ".yaml"} {
+		t.Run(suffix, func(t *testing.T) {
+			path := at(t, "cds"+suffix)
+			wrapped := testutil.Wrapped("a", "", &clusterv3.Cluster{Name: "a", AltStatName: "one"})
+			wrapped.CacheControl = &discoveryv3.Resource_CacheControl{DoNotCache: true}
+			wrapped.Metadata = &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"k": {}, "l": {}, "m": {}}}
+			other := &clusterv3.Cluster{Name: "b", AltStatName: "one"}
+			content := func(version string) *discoveryv3.DiscoveryResponse {
+				r := answer(version)
+				r.Resources = append(r.Resources, pack(wrapped), pack(other))
+				return r
+			}
+			place(t, path, content("1"))
+			p := start(t, path)
+			heard := make(chan *client.Attributes, 100)
+			_, err := p.client.Watch(t.Context(), cds.Type, "a", func(ev client.Event) { heard <- ev.Attributes })
+			must(t, err)
+			p.watch(cds.Type, "b")
+			p.want("updated b one@1")
+			other.AltStatName = "two"
+			place(t, path, content("2"))
+			p.want("updated b two@2")
+			wrapped.Metadata.FilterMetadata["n"] = &structpb.Struct{}
+			other.AltStatName = "three"
+			place(t, path, content("3"))
+			p.want("updated b three@3")
+			var got []int
+			for len(heard) > 0 {
+				a := <-heard
+				got = append(got, len(a.Metadata.GetFilterMetadata()))
+				if !a.DoNotCache {
+					t.Errorf("attributes %+v", a)
+				}
+			}
+			if diff := cmp.Diff([]int{3, 4}, got); diff != "" {
+				t.Errorf("metadata (-want +got)\n%s", diff)
+			}
+		})
+	}
 }
 
 // A file that is not there is a server that is away, and comes when the wait is over.
