@@ -30,13 +30,17 @@ type watched struct {
 }
 
 // inClientBubble runs a test in fake time with a server that looks at versions alone.
-func inClientBubble(t *testing.T, test func(*watched)) {
+func inClientBubble(t *testing.T, test func(*watched), change ...func(*bootstrap.ManagementServer)) {
 	synctest.Test(t, func(t *testing.T) {
 		lis := bufconn.Listen(1 << 16)
 		w := &watched{restRig: restRig{t: t, srv: testutil.StartRESTServer(t, testutil.RESTConfig{Listener: lis, ByVersion: true})}}
 		dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return lis.DialContext(ctx) }
+		server := polled("memory:1")
+		for _, f := range change {
+			f(&server)
+		}
 		c, err := client.New(client.Config{
-			Bootstrap: &bootstrap.Config{Node: &corev3.Node{Id: "me"}, Servers: []bootstrap.ManagementServer{polled("memory:1")}},
+			Bootstrap: &bootstrap.Config{Node: &corev3.Node{Id: "me"}, Servers: []bootstrap.ManagementServer{server}},
 			Transport: transport.ByServer{REST: transport.NewREST(transport.RESTConfig{Dial: dial})},
 		})
 		if err != nil {
