@@ -142,6 +142,47 @@ func TestBadMetadata(t *testing.T) {
 	}, incremental)
 }
 
+// A wrapper is no resource, also inside another, however deep: it is refused, and what is
+// held stays.
+//
+// spec: TYPE-3 TYPE-5
+func TestWrapperInWrapper(t *testing.T) {
+	for _, change := range [][]func(*client.Config){nil, {incremental}} {
+		inBubble(t, func(t *testing.T, r *rig) {
+			say := func(nonce string, res *discoveryv3.Resource) {
+				if len(change) > 0 {
+					r.send(r.srv.Streams()[0], testutil.Delta(cds.Type.TypeURL(), nonce, []*discoveryv3.Resource{res}))
+				} else {
+					r.send(r.srv.Streams()[0], testutil.SotW(cds.Type.TypeURL(), nonce, nonce, res))
+				}
+			}
+			_, a := r.watch("a")
+			st := r.accept()
+			r.request(st, "cds [a]")
+			say("1", testutil.Wrapped("a", "1", cluster("a", "")))
+			a.heard(t, "updated a 1")
+			_, err := st.Next(t.Context())
+			must(t, err)
+			nested := testutil.Wrapped("a", "2", cluster("a", "other"))
+			for range 100 {
+				nested = testutil.Wrapped("a", "2", nested)
+			}
+			say("2", nested)
+			req, err := st.Next(t.Context())
+			must(t, err)
+			want := `a: type URL "type.googleapis.com/envoy.service.discovery.v3.Resource" does not match`
+			if text := req.ErrorDetail().GetMessage(); !strings.Contains(text, want) {
+				t.Errorf("the answer is %v", req)
+			}
+			synctest.Wait()
+			same(t, "heard", kindsOf(a), []string{"updated", "ambient error"})
+			say("3", testutil.Wrapped("a", "3", cluster("a", "other")))
+			synctest.Wait()
+			same(t, "heard", kindsOf(a), []string{"updated", "ambient error", "updated"})
+		}, change...)
+	}
+}
+
 func kindsOf(r *record) (kinds []string) {
 	for _, ev := range r.all() {
 		kinds = append(kinds, ev.Kind.String())
