@@ -119,7 +119,7 @@ func (c *restConn) path(typeURL string) (string, error) {
 	if path := cmp.Or(own, restPath(typeURL, version)); path != "" {
 		return path, nil
 	}
-	return "", status.Errorf(codes.Unimplemented, "version %d has nothing to poll the type %q at; RESTConfig.Paths can say it", version, typeURL)
+	return "", status.Errorf(codes.Unimplemented, "nothing is known to poll the type %q at, in version %d; RESTConfig.Paths can say it", typeURL, version)
 }
 
 // header is that of one poll, with what the call credentials give for it.

@@ -114,7 +114,7 @@ func TestRESTVersion2Types(t *testing.T) {
 			w.t.Fatal(err)
 		}
 		time.Sleep(10 * time.Millisecond)
-		w.hears("failed a … version 2 has nothing to poll the type … TypedExtensionConfig")
+		w.hears("failed a … nothing is known to poll the type … TypedExtensionConfig … in version 2")
 		if n := w.srv.Polls(); n != 0 {
 			w.t.Errorf("%d polls", n)
 		}
