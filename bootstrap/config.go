@@ -109,13 +109,19 @@ type ManagementServer struct {
 	Delta bool
 	// PerType asks for one stream for each resource type in place of an aggregated one.
 	PerType bool
-	// TransportV2 speaks version 2 of the xDS protocol to the server: its gRPC methods, its
-	// type URLs in requests, and a Node with a build_version. Responses may have the type
-	// URLs of either version, and resources are of version 3 to the program, which watches
-	// the types of version 3 (gRFC A30). Of a message that version 3 changed, fields that it
-	// dropped are unknown fields, and a type URL inside it stays what it is. A type that
-	// version 2 lacks has no stream of its own there, and goes by its one type URL on an
-	// aggregated stream. Envoy's transport_api_version sets it, with [AllowV2].
+	// TransportV2 speaks version 2 of the xDS protocol to the server: its gRPC methods or
+	// paths of REST, its type URLs in requests, and a Node with a build_version. Responses
+	// may have the type URLs of either version, and resources are of version 3 to the
+	// program, which watches the types of version 3 (gRFC A30). Of a message that version 3
+	// changed, fields that it dropped are unknown fields, and a type URL inside it stays what
+	// it is. A type that version 2 lacks has no stream of its own there, and goes by its one
+	// type URL on an aggregated stream. Envoy's transport_api_version sets it, with [AllowV2].
+	//
+	// With File it lets the file have type URLs of either version; resource_api_version of
+	// a source that is a file sets it. JSON, YAML and text, of REST too, are read as messages
+	// of version 3, unless the program knows those of version 2 (RESTConfig.Types,
+	// file.Config.Types): fields that version 3 dropped are lost then, or in a file are the
+	// fault that unknown fields are, and a message inside has to be of a type that is known.
 	TransportV2 bool
 	// Headers are sent with every stream (Envoy's initial_metadata), in order.
 	Headers []Header

@@ -19,15 +19,15 @@ const (
 // defaultFetchTimeout is that of envoy.config.core.v3.ConfigSource.initial_fetch_timeout.
 const defaultFetchTimeout = 15 * time.Second
 
-// sourceTerms reads what all kinds of an envoy.config.core.v3.ConfigSource have, and gives
-// the time to wait for a first answer.
-func (x field) sourceTerms() time.Duration {
-	x.at("resource_api_version").apiVersion()
+// sourceTerms reads what all kinds of an envoy.config.core.v3.ConfigSource have: the time
+// to wait for a first answer, and whether resources are of version 2.
+func (x field) sourceTerms() (timeout time.Duration, v2 bool) {
+	v2 = x.at("resource_api_version").apiVersion()
 	t := x.at("initial_fetch_timeout")
 	if d := t.duration(); t.present() {
-		return d
+		return d, v2
 	}
-	return defaultFetchTimeout
+	return defaultFetchTimeout, v2
 }
 
 // specifier is the one field of a ConfigSource that says where resources come from, and
@@ -62,7 +62,8 @@ func (x field) listedSource() Source {
 // defaultSource reads default_config_source, which need not name authorities. What is
 // neither aggregated nor an API cannot be shared by several types and authorities.
 func (x field) defaultSource() Source {
-	s := Source{Authorities: x.at("authorities").authorityNames(), InitialFetchTimeout: x.sourceTerms()}
+	s := Source{Authorities: x.at("authorities").authorityNames()}
+	s.InitialFetchTimeout, _ = x.sourceTerms()
 	switch name, given := x.specifier(); name {
 	case "api_config_source":
 		s.Servers = given.apiConfigSource(aggregatedAPI)

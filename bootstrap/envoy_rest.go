@@ -2,21 +2,22 @@ package bootstrap
 
 import "strings"
 
-// ownServers reads a source that is none of ads and self, by the name of its field.
-func (x field) ownServers(name string) []ManagementServer {
+// ownServers reads a source that is none of ads and self, by the name of its field. Of a
+// file the version of its resources is that of the transport: it has no other.
+func (x field) ownServers(name string, v2 bool) []ManagementServer {
 	switch name {
 	case "api_config_source":
 		return x.apiConfigSource(ownAPI)
 	case "path_config_source":
-		return x.pathSource()
+		return x.pathSource(v2)
 	case "path":
-		return fileServer(FileConfig{Path: x.required()})
+		return fileServer(FileConfig{Path: x.required()}, v2)
 	}
 	return nil // a fault of its own
 }
 
 // pathSource reads an envoy.config.core.v3.PathConfigSource.
-func (x field) pathSource() []ManagementServer {
+func (x field) pathSource(v2 bool) []ManagementServer {
 	if !x.object() {
 		return nil
 	}
@@ -24,15 +25,15 @@ func (x field) pathSource() []ManagementServer {
 	if watched := x.at("watched_directory"); watched.object() {
 		file.WatchedDirectory = watched.at("path").required()
 	}
-	return fileServer(file)
+	return fileServer(file, v2)
 }
 
-func fileServer(file FileConfig) []ManagementServer {
-	return []ManagementServer{{URI: "file://" + file.Path, File: &file}}
+func fileServer(file FileConfig, v2 bool) []ManagementServer {
+	return []ManagementServer{{URI: "file://" + file.Path, File: &file, TransportV2: v2}}
 }
 
 // restServer reads an ApiConfigSource of type REST.
-func (x field) restServer() []ManagementServer {
+func (x field) restServer(v2 bool) []ManagementServer {
 	if services := x.at("grpc_services"); len(services.items()) > 0 {
 		services.fault("grpc_services belongs to gRPC; want cluster_names")
 	}
@@ -57,5 +58,5 @@ func (x field) restServer() []ManagementServer {
 		rest.Endpoints = append(rest.Endpoints, RESTEndpoint{Address: to.URI, Authority: name, ChannelCreds: to.ChannelCreds})
 		uri = append(uri, name)
 	}
-	return []ManagementServer{{URI: "rest:" + strings.Join(uri, ","), PerType: true, REST: rest}}
+	return []ManagementServer{{URI: "rest:" + strings.Join(uri, ","), PerType: true, REST: rest, TransportV2: v2}}
 }

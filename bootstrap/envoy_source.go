@@ -40,16 +40,12 @@ func (x field) apiConfigSource(use apiUse) []ManagementServer {
 		return nil
 	}
 	api := x.at("api_type").apiType(use)
-	version := x.at("transport_api_version")
-	v2 := version.apiVersion()
+	v2 := x.at("transport_api_version").apiVersion()
 	if v := x.at("config_validators"); len(v.items()) > 0 {
 		v.notice("is not used; a program may have guards of its own")
 	}
 	if api == "REST" {
-		if v2 {
-			version.fault("version 2 is for gRPC alone")
-		}
-		return x.restServer()
+		return x.restServer(v2)
 	}
 	if names := x.at("cluster_names"); len(names.items()) > 0 {
 		names.fault("cluster_names belongs to REST; want grpc_services")

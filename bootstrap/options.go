@@ -68,10 +68,10 @@ func WithCallCreds(typ string, build func(config json.RawMessage) (credentials.P
 
 // AllowV2 lets an Envoy bootstrap, or a ConfigSource, ask for version 2 of the xDS protocol,
 // which current Envoys refuse and which is a fault otherwise: transport_api_version V2 sets
-// [ManagementServer.TransportV2]. AUTO is version 3 all the same. resource_api_version V2 is
-// then no fault, and has no effect: resources are asked for by the type URLs of the
-// transport's version, and on a transport of version 2 taken by those of either
-// (envoy.config.core.v3.ApiVersion, gRFC A30).
+// [ManagementServer.TransportV2]. AUTO is version 3 all the same. resource_api_version V2
+// sets it for a file. Elsewhere it is then no fault, and has no effect: resources are asked
+// for by the type URLs of the transport's version, and on a transport of version 2 taken by
+// those of either (envoy.config.core.v3.ApiVersion, gRFC A30).
 func AllowV2() Option { return func(o *options) { o.v2 = true } }
 
 // WithSelf says where a ConfigSource that [Config.ConfigSource] reads came from, such as the

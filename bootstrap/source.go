@@ -106,7 +106,9 @@ func (c *Config) ConfigSource(cs *corev3.ConfigSource, opts ...Option) (Source, 
 
 // peerSource reads the ConfigSource of a watch.
 func (x field) peerSource() Source {
-	s := Source{Authorities: x.at("authorities").authorityNames(), InitialFetchTimeout: x.sourceTerms()}
+	s := Source{Authorities: x.at("authorities").authorityNames()}
+	var v2 bool
+	s.InitialFetchTimeout, v2 = x.sourceTerms()
 	switch name, given := x.specifier(); name {
 	case "ads":
 		s.Servers = given.topServers()
@@ -118,7 +120,7 @@ func (x field) peerSource() Source {
 			s.Servers = given.topServers()
 		}
 	default:
-		s.Servers = given.ownServers(name)
+		s.Servers = given.ownServers(name, v2)
 	}
 	return s
 }

@@ -76,7 +76,7 @@ func (x field) startup(c *Config, source, locator, typ string) startup {
 // startupSource reads lds_config or cds_config: whether it refers to ads_config, or else
 // the source that it is.
 func (x field) startupSource() (ads bool, own *Source, timeout time.Duration) {
-	timeout = x.sourceTerms()
+	timeout, v2 := x.sourceTerms()
 	authorities := x.at("authorities")
 	switch name, given := x.specifier(); name {
 	case "ads":
@@ -89,7 +89,7 @@ func (x field) startupSource() (ads bool, own *Source, timeout time.Duration) {
 	case "":
 	default:
 		own = &Source{Authorities: authorities.authorityNames(), InitialFetchTimeout: timeout}
-		own.Servers = given.ownServers(name)
+		own.Servers = given.ownServers(name, v2)
 	}
 	return false, own, timeout
 }

@@ -3,8 +3,10 @@ package bootstrap_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 )
@@ -46,33 +48,66 @@ func TestAllowV2(t *testing.T) {
 // spec: V2-1 CFG-4
 func TestAllowV2ConfigSource(t *testing.T) {
 	const v2 = corev3.ApiVersion(1) // V2, whose name is deprecated
-	source := func(api corev3.ApiConfigSource_ApiType) *corev3.ConfigSource {
-		s := &corev3.ApiConfigSource{ApiType: api, TransportApiVersion: v2}
-		if api == corev3.ApiConfigSource_GRPC {
-			s.GrpcServices = []*corev3.GrpcService{{TargetSpecifier: &corev3.GrpcService_GoogleGrpc_{
-				GoogleGrpc: &corev3.GrpcService_GoogleGrpc{TargetUri: "x:1"},
-			}}}
-		}
-		return &corev3.ConfigSource{
-			ResourceApiVersion:    v2,
-			ConfigSourceSpecifier: &corev3.ConfigSource_ApiConfigSource{ApiConfigSource: s},
-		}
-	}
-	const boot = `{"xds_servers":[{"server_uri":"x:1","channel_creds":[{"type":"insecure"}]}]}`
-	c, err := bootstrap.Parse("gRPC", []byte(boot), bootstrap.AllowV2())
+	grpc := &corev3.ApiConfigSource{ApiType: corev3.ApiConfigSource_GRPC, TransportApiVersion: v2}
+	grpc.GrpcServices = []*corev3.GrpcService{{TargetSpecifier: &corev3.GrpcService_GoogleGrpc_{
+		GoogleGrpc: &corev3.GrpcService_GoogleGrpc{TargetUri: "x:1"},
+	}}}
+	rest := &corev3.ApiConfigSource{ApiType: corev3.ApiConfigSource_REST, TransportApiVersion: v2}
+	rest.ClusterNames, rest.RefreshDelay = []string{"xds"}, durationpb.New(time.Minute)
+	path := &corev3.PathConfigSource{Path: "/f"}
+	c, err := bootstrap.Parse("envoy", []byte(polledBootstrap), bootstrap.AllowV2())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := c.ConfigSource(source(corev3.ApiConfigSource_GRPC))
-	if err != nil || len(s.Servers) != 1 || !s.Servers[0].TransportV2 || !s.Servers[0].PerType {
-		t.Errorf("%+v, %v", s, err)
+	for _, cs := range []*corev3.ConfigSource{
+		{ConfigSourceSpecifier: &corev3.ConfigSource_ApiConfigSource{ApiConfigSource: grpc}},
+		{ConfigSourceSpecifier: &corev3.ConfigSource_ApiConfigSource{ApiConfigSource: rest}},
+		{ConfigSourceSpecifier: &corev3.ConfigSource_PathConfigSource{PathConfigSource: path}},
+	} {
+		cs.ResourceApiVersion = v2
+		s, err := c.ConfigSource(cs)
+		if err != nil || len(s.Servers) != 1 || !s.Servers[0].TransportV2 {
+			t.Errorf("%v: %+v, %v", cs, s, err)
+		}
+		cs.ResourceApiVersion = corev3.ApiVersion_V3
+		if s, err = c.ConfigSource(cs); err != nil || s.Servers[0].TransportV2 != (s.Servers[0].File == nil) {
+			t.Errorf("%v: %+v, %v", cs, s, err)
+		}
 	}
 	if c.Servers[0].TransportV2 {
 		t.Error("the server of the bootstrap is of version 2 without a word of it")
 	}
-	_, err = c.ConfigSource(source(corev3.ApiConfigSource_REST))
-	if err == nil || !strings.Contains(err.Error(), `transport_api_version = "V2": version 2 is for gRPC alone`) {
-		t.Errorf("REST: %v", err)
+}
+
+const polledBootstrap = `{"node":{"id":"a","cluster":"b"},
+	"dynamic_resources":{"ads_config":{"api_type":"GRPC","grpc_services":[{"google_grpc":{"target_uri":"x:1"}}]}},
+	"static_resources":{"clusters":[{"name":"xds","type":"STATIC","load_assignment":{"cluster_name":"xds","endpoints":[
+		{"lb_endpoints":[{"endpoint":{"address":{"socket_address":{"address":"127.0.0.1","port_value":1}}}}]}]}}]}}`
+
+// What a bootstrap asks for at its start may be of version 2 too: polled, or in a file.
+//
+// spec: V2-1 CFG-4
+func TestAllowV2Startup(t *testing.T) {
+	doc := strings.Replace(polledBootstrap, `"dynamic_resources":{`, `"dynamic_resources":{
+		"lds_config":{"resource_api_version":"V2","path":"/f"},
+		"cds_config":{"api_config_source":{"api_type":"REST","transport_api_version":"V2","cluster_names":["xds"],"refresh_delay":"60s"}},`, 1)
+	c, err := bootstrap.Parse("envoy", []byte(doc), bootstrap.AllowV2())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range c.Startup() {
+		if server := s.Source.Servers[0]; !server.TransportV2 {
+			t.Errorf("%s: %+v", s.TypeURL, server)
+		}
+	}
+	_, err = bootstrap.Parse("envoy", []byte(doc))
+	for _, want := range []string{
+		`lds_config.resource_api_version = "V2": version 2 of the xDS protocol is not supported`,
+		`cds_config.api_config_source.transport_api_version = "V2": version 2 of the xDS protocol is not supported`,
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("not allowed: %v, want %s", err, want)
+		}
 	}
 }
 
@@ -83,8 +118,7 @@ func TestValidateV2(t *testing.T) {
 		t.Error(err)
 	}
 	server.File = &bootstrap.FileConfig{Path: "/f"}
-	err := (&bootstrap.Config{Servers: []bootstrap.ManagementServer{server}}).Validate()
-	if err == nil || !strings.Contains(err.Error(), "Servers[0].TransportV2: version 2 is for gRPC alone") {
-		t.Errorf("a file: %v", err)
+	if err := (&bootstrap.Config{Servers: []bootstrap.ManagementServer{server}}).Validate(); err != nil {
+		t.Error(err)
 	}
 }

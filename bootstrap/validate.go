@@ -72,9 +72,6 @@ func (v *validator) server(path string, s ManagementServer) {
 		v.channelCreds(path+".ChannelCreds", s.ChannelCreds)
 	}
 	v.callCreds(path+".CallCreds", s.CallCreds)
-	if s.TransportV2 && (s.REST != nil || s.File != nil) {
-		v.fault(path+".TransportV2", "", "version 2 is for gRPC alone")
-	}
 	for i, h := range s.Headers {
 		if reason := headerFault(h); reason != "" {
 			v.fault(fmt.Sprintf("%s.Headers[%d]", path, i), shown(h.Key), reason)

@@ -92,7 +92,7 @@ func (d *directory) named(name string) (found *dirEntry, twice bool) {
 // error why the entry cannot be used.
 func (d *directory) fill(ev *Event, name string) error {
 	e, twice := d.named(name)
-	ev.Value, ev.Raw = nil, nil
+	ev.Value, ev.Raw, ev.Attributes = nil, nil, nil // those of the directory
 	switch {
 	case twice:
 		return errListedTwice

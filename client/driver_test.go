@@ -366,7 +366,7 @@ func (d *driver) dump() {
 	for _, s := range d.c.Dump() {
 		line := fmt.Sprintf("= %s %s %s", script.Short(s.Type), s.Name, s.Status)
 		if s.Raw != nil {
-			line += " version=" + s.Version
+			line += " version=" + s.Version + beside(s.Attributes)
 		}
 		if s.Err != nil {
 			line += " " + trouble(s.Err)
@@ -378,7 +378,7 @@ func (d *driver) dump() {
 func describe(ev client.Event) string {
 	switch ev.Kind {
 	case client.KindUpdated:
-		return fmt.Sprintf("updated %s %q version=%s", ev.Name, ev.Value, ev.Version)
+		return fmt.Sprintf("updated %s %q version=%s%s", ev.Name, ev.Value, ev.Version, beside(ev.Attributes))
 	case client.KindDoesNotExist:
 		return fmt.Sprintf("does-not-exist %s %s", ev.Name, ev.Reason)
 	case client.KindFailed:
@@ -392,6 +392,14 @@ func describe(ev client.Event) string {
 		return "synced " + ev.Name
 	}
 	return ev.Kind.String()
+}
+
+// beside writes what stands beside a value.
+func beside(a *client.Attributes) string {
+	if a == nil {
+		return ""
+	}
+	return script.Attributes(a.Aliases, a.DoNotCache, a.Metadata)
 }
 
 // trouble writes an error as the driver of the machine does.

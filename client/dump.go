@@ -29,6 +29,8 @@ type State struct {
 	// Redirect is the canonical locator that Raw is of: the resource is elsewhere. "" of all
 	// others.
 	Redirect string `json:"redirect,omitempty"`
+	// Attributes are what stands beside the value; nil if nothing does.
+	Attributes *Attributes `json:"-"`
 }
 
 // MarshalJSON writes the state with its error as {"kind", "message"}.
@@ -69,6 +71,7 @@ func (c *Client) state(r machine.Resource) State {
 	s := State{
 		Type: r.TypeURL, Name: r.Name, Authority: r.Authority, Status: Status(r.Status.String()),
 		Version: r.Version, Server: c.server(r.Server).URI, Updated: r.Updated, Raw: r.Raw, Watched: r.Watched,
+		Attributes: attributesOf(r.Attributes),
 	}
 	if r.Locator {
 		if l, err := xdstp.DecodeLocator(r.Raw); err == nil {

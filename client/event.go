@@ -71,6 +71,8 @@ type Event struct {
 	Err     error  // of KindFailed and KindAmbientError: a [*ResourceError]
 	Value   any    // of KindUpdated; shared between watches, read only
 	Raw     []byte // its bytes as received; shared, read only
+	// Attributes of KindUpdated are what stands beside the value; nil if nothing does.
+	Attributes *Attributes
 }
 
 // Handler takes the events of one resource. It has to return: one that ends its goroutine
@@ -142,7 +144,7 @@ func (c *Client) newEvent(n *machine.Notice) *Event {
 	}
 	switch n.Kind {
 	case machine.NoticeUpdated:
-		ev.Kind, ev.Value, ev.Raw = KindUpdated, n.Value, n.Raw
+		ev.Kind, ev.Value, ev.Raw, ev.Attributes = KindUpdated, n.Value, n.Raw, attributesOf(n.Attributes)
 	case machine.NoticeDoesNotExist:
 		ev.Kind, ev.Reason = KindDoesNotExist, Reason(n.Reason)
 	case machine.NoticeFailed:

@@ -105,7 +105,7 @@ func (c *Client) held(kind resource.Kind, a asked) (Event, bool, error) {
 		}
 		ev := Event{
 			Kind: KindUpdated, Type: kind.TypeURL(), Name: a.name, Authority: a.watch.Authority, Version: r.Version,
-			Server: c.server(r.Server).URI, Raw: r.Raw,
+			Server: c.server(r.Server).URI, Raw: r.Raw, Attributes: attributesOf(r.Attributes),
 		}
 		if hops > 0 {
 			ev.Locator = withoutAlt(*at.at).String()

@@ -56,8 +56,8 @@ type CollectionConfig struct {
 //   - In state of the world a response of Listener or Cluster restates everything that is
 //     asked for; one of another type has what changed or was newly asked for. Such a client
 //     cannot be told that a member of a glob went. A resource is wrapped in
-//     envoy.service.discovery.v3.Resource only if it needs it: for its TTL, its aliases, or
-//     a name that does not stand in the message.
+//     envoy.service.discovery.v3.Resource only if it needs it: for its TTL, its aliases,
+//     its cache control, its metadata, or a name that does not stand in the message.
 //   - A rejected resource is not sent again before it changes or is asked for anew.
 //
 // Names are compared by their parts, so that a client may spell them in any way; a resource

@@ -46,9 +46,10 @@ type ListEntry struct {
 // Set adds resources, from [Wrapped] as a rule, and replaces those of the same name. It is
 // one change to the clients, whatever their number. The type of a resource is the one in
 // its structured name, be its payload of that type or not, or else that of its payload.
-// Aliases and the TTL are served as they are; there are no heartbeats. A version that is
-// left empty is made from the content. A resource is sent again when its version or its
-// aliases change. The resources are copied, the bytes of their payloads are not.
+// Aliases, the TTL, cache control and metadata are served as they are; there are no
+// heartbeats. A version that is left empty is made from the content. A resource is sent again
+// when its version or its aliases change. The resources are copied, the bytes of their
+// payloads are not.
 //
 // The error is [ErrBadResource], of a resource without a name or payload or with a
 // malformed name or a glob; nothing is changed then.

@@ -67,10 +67,15 @@ func newItem(kind resource.Kind, r *discoveryv3.Resource) *item {
 		size:    proto.Size(r),
 		bare:    r.GetResource(),
 	}
-	if r.GetTtl() != nil || len(r.GetAliases()) > 0 || !namesItself(kind, r) {
+	if saysMore(r) || !namesItself(kind, r) {
 		it.bare = toAny(r)
 	}
 	return it
+}
+
+// saysMore says whether a resource has what its message has no room for.
+func saysMore(r *discoveryv3.Resource) bool {
+	return r.GetTtl() != nil || len(r.GetAliases()) > 0 || r.GetCacheControl() != nil || r.GetMetadata() != nil
 }
 
 // namesItself says whether the name of a resource stands in its message.

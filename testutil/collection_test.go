@@ -9,6 +9,8 @@ import (
 
 	xdscorev3 "github.com/cncf/xds/go/xds/core/v3"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
@@ -209,6 +211,23 @@ func TestCollectionTTL(t *testing.T) {
 	full := newSotWPeer(t, ctx, s, clusterURL)
 	full.ask("a")
 	full.want("[a]")
+}
+
+// So do cache control and metadata.
+func TestCollectionAttributes(t *testing.T) {
+	ctx := testContext(t)
+	s := StartCollectionServer(t, CollectionConfig{})
+	for _, change := range []func(*discoveryv3.Resource){
+		func(r *discoveryv3.Resource) { r.CacheControl = &discoveryv3.Resource_CacheControl{DoNotCache: true} },
+		func(r *discoveryv3.Resource) { r.Metadata = &corev3.Metadata{} },
+	} {
+		r := named("a", "")
+		change(r)
+		must(t, s.Set(r))
+		p := newSotWPeer(t, ctx, s, clusterURL)
+		p.ask("a")
+		p.want("[a]")
+	}
 }
 
 func TestCollectionRedirect(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/internal/apiv2"
 )
 
 // defaultRequestTimeout is that of request_timeout in Envoy's ApiConfigSource.
@@ -39,7 +40,8 @@ type RESTConfig struct {
 	// gives for a server. A key cannot end in "-bin".
 	Headers []bootstrap.Header
 	// Paths are what is posted to, by type URL, of types that are not Envoy's, or in place
-	// of those of Envoy's, such as "/v3/discovery:clusters".
+	// of those of Envoy's, such as "/v3/discovery:clusters". At a server of version 2 the
+	// type URLs are those of version 3 all the same.
 	Paths map[string]string
 	// Types are message types besides those that are linked into the program. A resource
 	// comes as JSON, and JSON can only be read by who knows the type of every message in
@@ -165,26 +167,39 @@ func restCallCreds(entries []bootstrap.CallCreds, secure bool) (all []credential
 	return all, nil
 }
 
-// restPath is what is posted to for a type (xDS protocol, "REST endpoints"). Aggregated and
-// delta discovery have none, nor have the types that only those can carry.
-func restPath(typeURL string) string {
+// restPath is what is posted to for a type, at a server of version 2 or 3 (xDS protocol,
+// "REST endpoints"). Aggregated and delta discovery have none, nor have the types that only
+// those can carry, or that are of the other version.
+func restPath(typeURL string, version int) string {
+	v3 := apiv2.ToV3(typeURL)
+	if (v3 != typeURL) != (version == 2) {
+		return ""
+	}
+	if name := restName(v3); name != "" {
+		return fmt.Sprintf("/v%d/discovery:%s", version, name)
+	}
+	return ""
+}
+
+// restName is how a type is called in what is posted to.
+func restName(typeURL string) string {
 	switch strings.TrimPrefix(typeURL, "type.googleapis.com/") {
 	case "envoy.config.listener.v3.Listener":
-		return "/v3/discovery:listeners"
+		return "listeners"
 	case "envoy.config.route.v3.RouteConfiguration":
-		return "/v3/discovery:routes"
+		return "routes"
 	case "envoy.config.route.v3.ScopedRouteConfiguration":
-		return "/v3/discovery:scoped-routes"
+		return "scoped-routes"
 	case "envoy.config.cluster.v3.Cluster":
-		return "/v3/discovery:clusters"
+		return "clusters"
 	case "envoy.config.endpoint.v3.ClusterLoadAssignment":
-		return "/v3/discovery:endpoints"
+		return "endpoints"
 	case "envoy.extensions.transport_sockets.tls.v3.Secret":
-		return "/v3/discovery:secrets"
+		return "secrets"
 	case "envoy.service.runtime.v3.Runtime":
-		return "/v3/discovery:runtime"
+		return "runtime"
 	case "envoy.config.core.v3.TypedExtensionConfig":
-		return "/v3/discovery:extension_configs"
+		return "extension_configs"
 	}
 	return ""
 }

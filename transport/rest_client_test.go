@@ -30,13 +30,17 @@ type watched struct {
 }
 
 // inClientBubble runs a test in fake time with a server that looks at versions alone.
-func inClientBubble(t *testing.T, test func(*watched)) {
+func inClientBubble(t *testing.T, test func(*watched), change ...func(*bootstrap.ManagementServer)) {
 	synctest.Test(t, func(t *testing.T) {
 		lis := bufconn.Listen(1 << 16)
 		w := &watched{restRig: restRig{t: t, srv: testutil.StartRESTServer(t, testutil.RESTConfig{Listener: lis, ByVersion: true})}}
 		dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return lis.DialContext(ctx) }
+		server := polled("memory:1")
+		for _, f := range change {
+			f(&server)
+		}
 		c, err := client.New(client.Config{
-			Bootstrap: &bootstrap.Config{Node: &corev3.Node{Id: "me"}, Servers: []bootstrap.ManagementServer{polled("memory:1")}},
+			Bootstrap: &bootstrap.Config{Node: &corev3.Node{Id: "me"}, Servers: []bootstrap.ManagementServer{server}},
 			Transport: transport.ByServer{REST: transport.NewREST(transport.RESTConfig{Dial: dial})},
 		})
 		if err != nil {
@@ -187,5 +191,34 @@ func TestREST500(t *testing.T) {
 		w.poll("a @1")
 		w.poll("a @1")
 		w.hears("ambient error a … 500")
+	})
+}
+
+// What a wrapper says beside the value comes through JSON too, in the same bytes each time.
+// spec: TYPE-5 WATCH-4
+func TestRESTAttributes(t *testing.T) {
+	inClientBubble(t, func(w *watched) {
+		const wrapper = `{"@type":"type.googleapis.com/envoy.service.discovery.v3.Resource","aliases":["x"],` +
+			`"cache_control":{"do_not_cache":true},"metadata":{"filter_metadata":{"k":{"v":"1"},"l":{"v":"1"}}},` +
+			`"resource":{"@type":"` + clusterURL + `","name":"a"}}`
+		say := func(version string) {
+			w.srv.Answer(testutil.RESTBody("application/json", `{"version_info":"`+version+`","type_url":"`+clusterURL+`","resources":[`+wrapper+`]}`))
+		}
+		var got []*client.Attributes
+		say("1")
+		if _, err := w.client.Watch(w.t.Context(), cds.Type, "a", func(ev client.Event) { got = append(got, ev.Attributes) }); err != nil {
+			w.t.Fatal(err)
+		}
+		w.poll("a @")
+		say("2")
+		w.poll("a @1")
+		w.poll("a @2")
+		synctest.Wait()
+		if len(got) != 1 || got[0] == nil {
+			w.t.Fatalf("heard %v", got)
+		}
+		if a := got[0]; !a.DoNotCache || len(a.Aliases) != 1 || a.Metadata.GetFilterMetadata()["k"].GetFields()["v"].GetStringValue() != "1" {
+			w.t.Errorf("attributes %+v", a)
+		}
 	})
 }

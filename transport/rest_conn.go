@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/internal/apiv2"
 	"github.com/xdswatch/xdswatch/transport/internal/restjson"
 )
 
@@ -20,6 +21,7 @@ import (
 // until one of them finds that it fails.
 type restConn struct {
 	uri       string
+	v2        bool // of the transport
 	rest      bootstrap.REST
 	config    RESTConfig
 	types     restjson.Resolver
@@ -36,10 +38,13 @@ type restConn struct {
 }
 
 func newRESTConn(s bootstrap.ManagementServer, config RESTConfig, headers http.Header) *restConn {
-	c := &restConn{uri: s.URI, rest: *s.REST, config: config, headers: headers}
+	c := &restConn{uri: s.URI, v2: s.TransportV2, rest: *s.REST, config: config, headers: headers}
 	c.rest.RequestTimeout = cmp.Or(c.rest.RequestTimeout, defaultRequestTimeout)
 	if config.Types != nil {
 		c.types = config.Types
+	}
+	if c.v2 {
+		c.types = restjson.V2(c.types)
 	}
 	headers.Set("Content-Type", "application/json")
 	headers.Set("Accept", "application/json")
@@ -107,10 +112,14 @@ func (c *restConn) failed(e *restEndpoint) {
 
 // path is what is posted to for a type.
 func (c *restConn) path(typeURL string) (string, error) {
-	if path := cmp.Or(c.config.Paths[typeURL], restPath(typeURL)); path != "" {
+	own, version := c.config.Paths[typeURL], 3
+	if c.v2 {
+		own, version = c.config.Paths[apiv2.ToV3(typeURL)], 2
+	}
+	if path := cmp.Or(own, restPath(typeURL, version)); path != "" {
 		return path, nil
 	}
-	return "", status.Errorf(codes.Unimplemented, "nothing is known to poll the type %q at; RESTConfig.Paths can say it", typeURL)
+	return "", status.Errorf(codes.Unimplemented, "nothing is known to poll the type %q at, in version %d; RESTConfig.Paths can say it", typeURL, version)
 }
 
 // header is that of one poll, with what the call credentials give for it.

@@ -12,6 +12,7 @@ import (
 // question is what the next poll asks: the newest request, with what requests of a stream
 // leave out since they were said before, and without what was said once.
 type question struct {
+	v2       bool                          // it is for a server of version 2
 	request  *discoveryv3.DiscoveryRequest // nil before the first
 	node     *corev3.Node                  // of the stream's first request
 	body     []byte                        // its JSON; nil until it is needed
@@ -83,7 +84,11 @@ func (q *question) begin() (poll, error) {
 		if q.whole {
 			q.request.VersionInfo = ""
 		}
-		body, err := restjson.Request(q.request)
+		write := restjson.Request
+		if q.v2 {
+			write = restjson.RequestV2
+		}
+		body, err := write(q.request)
 		q.request.VersionInfo = version
 		if err != nil {
 			return poll{}, err

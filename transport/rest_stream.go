@@ -65,6 +65,7 @@ type flight struct {
 
 func newRESTStream(ctx context.Context, c *restConn) *restStream {
 	s := &restStream{conn: c, seed: maphash.MakeSeed(), hold: holdFirst, news: make(chan struct{}, 1)}
+	s.question.v2 = c.v2
 	s.ctx, s.cancel = c.bound(ctx)
 	return s
 }

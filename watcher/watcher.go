@@ -23,6 +23,8 @@ type Event[T any] struct {
 	Err       error  // of failed and ambient events: a [*client.ResourceError]
 	Value     T      // of updated events; shared between watches, read only
 	Raw       []byte // its bytes as received; shared, read only
+	// Attributes of updated events are what stands beside the value; nil if nothing does.
+	Attributes *client.Attributes
 }
 
 // Batch is events that belong together, in the order of the wire: at most
@@ -125,5 +127,6 @@ func typed[T any](ev *client.Event) Event[T] {
 	return Event[T]{
 		Kind: ev.Kind, Name: ev.Name, Authority: ev.Authority, Version: ev.Version, Server: ev.Server,
 		Locator: ev.Locator, Reason: ev.Reason, Err: ev.Err, Value: value, Raw: ev.Raw,
+		Attributes: ev.Attributes,
 	}
 }

@@ -9,7 +9,10 @@ import (
 	"slices"
 	"strings"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
@@ -82,6 +85,31 @@ func ToV3(url string) string {
 		return runtimeV3
 	}
 	return url
+}
+
+// Resolver finds the types of messages.
+type Resolver interface {
+	protoregistry.MessageTypeResolver
+	protoregistry.ExtensionTypeResolver
+}
+
+// Types has resources of version 2 that another resolver does not know read as those of
+// version 3, whose fields have the same names and numbers. It knows no message inside of one.
+type Types struct{ Resolver }
+
+// FindMessageByURL is documented at protoregistry.MessageTypeResolver.
+func (t Types) FindMessageByURL(url string) (protoreflect.MessageType, error) {
+	mt, err := t.Resolver.FindMessageByURL(url)
+	if v3 := ToV3(url); err == protoregistry.NotFound && v3 != url {
+		return t.Resolver.FindMessageByURL(v3)
+	}
+	return mt, err
+}
+
+// BuildVersion is what [Node] gave a node of version 3, which has no field for it.
+func BuildVersion(node *corev3.Node) string {
+	build, _, _ := wire.StringField(node.ProtoReflect().GetUnknown(), nodeBuildVersion)
+	return string(build)
 }
 
 // Method is the version 2 form of a gRPC method; "" if version 2 has no such service. A

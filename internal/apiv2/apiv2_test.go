@@ -23,7 +23,6 @@ import (
 	"github.com/xdswatch/xdswatch/resource/sds"
 	"github.com/xdswatch/xdswatch/resource/srds"
 	"github.com/xdswatch/xdswatch/resource/vhds"
-	"github.com/xdswatch/xdswatch/transport"
 )
 
 // spec: V2-2
@@ -66,8 +65,8 @@ func TestTypesAndMethods(t *testing.T) {
 		}
 	}
 	for v3, want := range map[string]string{
-		transport.MethodADS:        discovery + "AggregatedDiscoveryService/StreamAggregatedResources",
-		transport.MethodADSDelta:   discovery + "AggregatedDiscoveryService/DeltaAggregatedResources",
+		"/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources": discovery + "AggregatedDiscoveryService/StreamAggregatedResources",
+		"/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources":  discovery + "AggregatedDiscoveryService/DeltaAggregatedResources",
 		"/own.v3.Things/Stream":    "/own.v3.Things/Stream",
 		"/envoy.api.v2.Own/Stream": "/envoy.api.v2.Own/Stream",
 		"":                         "",
@@ -202,10 +201,10 @@ func TestResponse(t *testing.T) {
 	Response(delta)
 	want = &wire.Response{
 		Version: "1", TypeURL: virtualHostV3, Nonce: "n", Size: delta.Size,
-		Aliases: [][]byte{[]byte("r/x")}, Removed: [][]byte{[]byte("r/gone")},
+		Removed: [][]byte{[]byte("r/gone")},
 		Resources: []wire.Resource{{
 			Name: []byte("r/h"), Version: []byte("3"), TypeURL: []byte(virtualHostV3), Payload: []byte("\x0a\x01h"),
-			HasBody: true, Wrapped: true, Aliases: 1,
+			HasBody: true, Wrapped: true, Attributes: &wire.Attributes{Aliases: [][]byte{[]byte("r/x")}},
 		}},
 	}
 	if diff := cmp.Diff(want, delta); diff != "" {

@@ -6,9 +6,11 @@ import (
 	"reflect"
 	"time"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/resource"
 )
 
@@ -87,9 +89,16 @@ func decode(k resource.Kind, src resource.Source, items []machine.Item) []machin
 		if !it.Held {
 			raw = bytes.Clone(raw) // the frame is used again, and the value may refer to it
 		}
+		if r.Err = checkMetadata(it.Attributes); r.Err != nil {
+			continue
+		}
+		old := it.Old
+		if old != nil && !sameAttributes(it.Attributes, it.OldAttributes) {
+			old = nil
+		}
 		if it.Locator {
 			r.Raw = raw
-			r.Value, r.Same, r.Err = redirectOf(k, raw, it.Old)
+			r.Value, r.Same, r.Err = redirectOf(k, raw, old)
 			continue
 		}
 		r.Value, r.Err = decodeOne(k, src, raw)
@@ -97,14 +106,40 @@ func decode(k resource.Kind, src resource.Source, items []machine.Item) []machin
 			continue
 		}
 		r.Raw = raw
-		r.Same = it.Old != nil && same(k, src, r.Value, raw, it.Old)
+		r.Same = old != nil && same(k, src, r.Value, raw, old)
 	}
 	return rs
+}
+
+// checkMetadata says what is wrong with the metadata of a resource.
+func checkMetadata(a *wire.Attributes) error {
+	if a == nil || len(a.Metadata) == 0 {
+		return nil
+	}
+	if err := proto.Unmarshal(a.Metadata, new(corev3.Metadata)); err != nil {
+		return fmt.Errorf("the metadata of the resource does not parse: %w", err)
+	}
+	return nil
+}
+
+// sameAttributes says whether two mean the same, aliases aside.
+func sameAttributes(a, b *wire.Attributes) bool {
+	if a.Same(b) {
+		return true
+	}
+	if a == nil || b == nil || a.DoNotCache != b.DoNotCache || !shuffled(a.Metadata, b.Metadata) {
+		return false
+	}
+	var now, was corev3.Metadata
+	return proto.Unmarshal(a.Metadata, &now) == nil && proto.Unmarshal(b.Metadata, &was) == nil && proto.Equal(&now, &was)
 }
 
 // shuffled says whether two payloads of one length may hold the same bytes in another
 // order, as they do if they differ in the order of map entries only.
 func shuffled(a, b []byte) bool {
+	if len(a) != len(b) {
+		return false
+	}
 	var sum, squares int64
 	for i := range a {
 		x, y := int64(a[i]), int64(b[i])

@@ -18,9 +18,9 @@ type aliased struct {
 
 // findAliases notes what is asked for by another name of the resource at index i; own is
 // the entry of its own name, or nil.
-func (resp *response) findAliases(i int, own *entry, names [][]byte) {
+func (resp *response) findAliases(i int, own *entry) {
 	ts := resp.ts
-	for _, name := range names {
+	for _, name := range resp.Resources[i].Attributes.Aliases {
 		e, _ := ts.lookup(name)
 		switch {
 		case e == nil, e == own:

@@ -57,18 +57,20 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 	}
 	entry := &resp.Resources[it.index]
 	version := resp.versionOf(entry)
-	switch {
-	case r.Err != nil:
-		m.refuse(now, resp, it.index, e, r.Err, hashOfEntry(it.Raw, it.Locator))
-		return
-	case r.Same:
+	if r.Err == nil {
 		resp.valid++
 		e.selfNamed = len(entry.Name) == 0
+		e.describe(entry.Attributes)
+	}
+	switch {
+	case r.Err != nil:
+		m.refuse(now, resp, it.index, e, r.Err, hashOfEntry(it.Raw, it.Locator, it.Attributes))
+		return
+	case r.Same:
 		e.raw = r.Raw // so that the same bytes are known at once next time
 		m.confirm(e, version)
 	default:
-		resp.valid++
-		e.locator, e.selfNamed = it.Locator, len(entry.Name) == 0
+		e.locator = it.Locator
 		m.accept(now, e, r, version)
 	}
 	ts.stream.ttls.received(now, e, entry)

@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/proto"
+
 	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/testutil/script"
@@ -423,7 +426,7 @@ func decodeItem(kind resource.Kind, it Item) (r Result) {
 	r = Result{Value: v, Raw: it.Raw, Err: err}
 	if it.Old != nil {
 		old, _ := kind.Decode(resource.Source{}, it.Old)
-		r.Same = err == nil && old == v
+		r.Same = err == nil && old == v && it.Attributes.Same(it.OldAttributes)
 	}
 	return r
 }
@@ -447,7 +450,7 @@ func describe(n Notice) string {
 	name := n.Name
 	switch n.Kind {
 	case NoticeUpdated:
-		return fmt.Sprintf("updated %s %s version=%s", name, strconv.Quote(n.Value.(string)), n.Version)
+		return fmt.Sprintf("updated %s %s version=%s%s", name, strconv.Quote(n.Value.(string)), n.Version, beside(n.Attributes))
 	case NoticeDoesNotExist:
 		return fmt.Sprintf("does-not-exist %s %s", name, n.Reason)
 	case NoticeFailed:
@@ -463,6 +466,25 @@ func describe(n Notice) string {
 	return fmt.Sprintf("notice %d", n.Kind)
 }
 
+// beside writes what stands beside a value.
+func beside(a *wire.Attributes) string {
+	if a == nil {
+		return ""
+	}
+	var m *corev3.Metadata
+	if len(a.Metadata) > 0 {
+		m = &corev3.Metadata{}
+		if err := proto.Unmarshal(a.Metadata, m); err != nil {
+			return " " + err.Error()
+		}
+	}
+	var aliases []string
+	for _, name := range a.Aliases {
+		aliases = append(aliases, string(name))
+	}
+	return script.Attributes(aliases, a.DoNotCache, m)
+}
+
 func fault(f *Fault) string {
 	if f.Kind == FaultRejected || f.Kind == FaultData {
 		return fmt.Sprintf("%s: %s", f.Kind, f.Err)
@@ -474,7 +496,7 @@ func (d *driver) dump() {
 	for _, r := range d.m.Dump() {
 		line := fmt.Sprintf("%s %s %s", script.Short(r.TypeURL), r.Name, r.Status)
 		if r.Raw != nil {
-			line += " version=" + r.Version
+			line += " version=" + r.Version + beside(r.Attributes)
 		}
 		if r.Fault != nil {
 			line += " " + fault(r.Fault)

@@ -1,6 +1,10 @@
 package machine
 
-import "time"
+import (
+	"time"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
+)
 
 // Resource is the state of one subscription or held resource.
 type Resource struct {
@@ -11,10 +15,12 @@ type Resource struct {
 	Status    Status
 	Version   string // of the held value
 	Raw       []byte // the held value; nil if none. Not to be changed
-	Updated   time.Time
-	Fault     *Fault
-	Watched   bool // by name; a collection's members may not be
-	Locator   bool // Raw is an xds.core.v3.ResourceLocator: the resource is there
+	// Attributes stand beside Raw; nil if none do. Not to be changed.
+	Attributes *wire.Attributes
+	Updated    time.Time
+	Fault      *Fault
+	Watched    bool // by name; a collection's members may not be
+	Locator    bool // Raw is an xds.core.v3.ResourceLocator: the resource is there
 }
 
 // Dump lists everything that is wanted or held, by stream, type and name.
@@ -64,7 +70,7 @@ func (e *entry) dump() Resource {
 	r := Resource{
 		Server: e.server(), TypeURL: e.of.ts.typ.URL, Name: e.name, Authority: e.authority(),
 		Status: e.status, Version: e.version, Raw: e.raw, Fault: e.fault, Watched: e.wanted(),
-		Locator: e.locator && e.held(),
+		Locator: e.locator && e.held(), Attributes: e.attributes(),
 	}
 	if e.held() {
 		r.Updated = time.Unix(0, e.updated)

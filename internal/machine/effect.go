@@ -1,6 +1,10 @@
 package machine
 
-import "time"
+import (
+	"time"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
+)
 
 // Effects is what is to be done after a step, lane by lane. Within a lane the order
 // counts. Notices come before the sends of the same step, so that who watches the stream
@@ -75,6 +79,8 @@ type Item struct {
 	Locator bool
 	// Old, if not nil, is the accepted payload that Raw may be equal to (Result.Same).
 	Old []byte
+	// Attributes stand beside Raw, and OldAttributes beside Old; nil if none do.
+	Attributes, OldAttributes *wire.Attributes
 
 	entry *entry
 	gen   uint16
@@ -112,6 +118,8 @@ type Notice struct {
 	Fault     *Fault
 	Value     any
 	Raw       []byte
+	// Attributes of NoticeUpdated stand beside Raw; nil if none do. Not to be changed.
+	Attributes *wire.Attributes
 
 	Owner any // the caller's own
 

@@ -179,7 +179,7 @@ func (m *Machine) accept(now time.Time, e *entry, r Result, version string) {
 	e.gen++
 	e.arrived()
 	n := m.notice(e, NoticeUpdated)
-	n.Value, n.Raw = r.Value, r.Raw
+	n.Value, n.Raw, n.Attributes = r.Value, r.Raw, e.attributes()
 }
 
 // returned tells the operator that a resource is back whose deletion was ignored.
@@ -241,7 +241,7 @@ func (m *Machine) spoil(e *entry, f *Fault, status Status, drop bool) {
 // drop lets go of the value.
 func (e *entry) drop() {
 	e.raw, e.version, e.from = nil, "", 0
-	e.of.ts.stream.ttls.clear(e)
+	e.of.ts.stream.strip(e)
 	e.ambient = ambientNone
 	e.gen++
 	e.arrived()

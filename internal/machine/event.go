@@ -88,7 +88,7 @@ type Guarded struct {
 type Result struct {
 	Value any
 	Raw   []byte // a copy that may be kept; the item's own bytes if they may
-	Same  bool   // Value equals that of Item.Old
+	Same  bool   // Value equals that of Item.Old, and the attributes those beside it
 	Err   error  // the item is invalid: why
 }
 

@@ -113,7 +113,7 @@ func (w *world) checkPicture(s *simStream, md *model) {
 func (w *world) checkTold(sw *simWatch, k *told, name string, word *word, long bool) {
 	r, ok := w.m.Held(sourceOf(name), sw.Type.URL, name)
 	held := ok && r.Raw != nil
-	if held != (k.kind == NoticeUpdated) || held && decodeValue(r.Raw) != k.value {
+	if held != (k.kind == NoticeUpdated) || held && marked(decodeValue(r.Raw), r.Attributes) != k.value {
 		w.fail("%s: %s: %v; the machine holds %q, status %v", sw.label(), name, k, decodeValue(r.Raw), r.Status)
 	}
 	if !held {
@@ -169,7 +169,7 @@ type told struct {
 func (k *told) hear(n Notice) {
 	switch n.Kind {
 	case NoticeUpdated:
-		*k = told{kind: n.Kind, value: n.Value.(string)}
+		*k = told{kind: n.Kind, value: marked(n.Value.(string), n.Attributes)}
 	case NoticeDoesNotExist:
 		*k = told{kind: n.Kind}
 	case NoticeFailed:

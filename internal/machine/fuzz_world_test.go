@@ -153,7 +153,7 @@ func (w *world) decode(i int) {
 		switch {
 		case len(v) > 2 && v[:3] == "bad":
 			results[i] = Result{Err: errors.New(v)}
-		case it.Old != nil && decodeValue(it.Old) == v:
+		case it.Old != nil && decodeValue(it.Old) == v && it.Attributes.Same(it.OldAttributes):
 			results[i].Same = true
 		}
 	}

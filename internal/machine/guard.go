@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"time"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
 // Proposal is what a response of a guarded type would do as a whole. Whoever runs the
@@ -63,7 +65,8 @@ type planned struct {
 
 // result is what was decoded in advance.
 type result struct {
-	old []byte
+	old           []byte
+	oldAttributes *wire.Attributes
 	Result
 }
 
@@ -72,7 +75,6 @@ type result struct {
 func (m *Machine) inspect(resp *response) {
 	p := &plan{times: map[string]int{}, lost: map[*entry]loss{}, prepared: map[string]result{}}
 	resp.plan = p
-	aliases := resp.Aliases
 	for i := range resp.Resources {
 		r := &resp.Resources[i]
 		if name, _ := resp.ts.nameOf(r); name == nil {
@@ -81,10 +83,11 @@ func (m *Machine) inspect(resp *response) {
 		} else {
 			resp.planName(i, name, false)
 		}
-		for _, name := range aliases[:r.Aliases] {
-			resp.planName(i, name, true)
+		if r.Attributes != nil {
+			for _, name := range r.Attributes.Aliases {
+				resp.planName(i, name, true)
+			}
 		}
-		aliases = aliases[r.Aliases:]
 	}
 	resp.planRemoved()
 	resp.planErrors()
@@ -141,7 +144,7 @@ func (resp *response) planItem(pl planned) {
 			p.lose(e, dropped)
 		}
 		return
-	case e != nil && e.holds(r.Payload, locator):
+	case e != nil && e.holds(r, locator):
 		return
 	}
 	if n := len(p.tasks); n == 0 || len(p.tasks[n-1].Items) == chunk {
@@ -149,7 +152,7 @@ func (resp *response) planItem(pl planned) {
 		p.names = append(p.names, nil)
 	}
 	n := len(p.tasks) - 1
-	p.tasks[n].Items = append(p.tasks[n].Items, Item{Raw: r.Payload, Locator: locator, Old: e.alike(r.Payload, locator), entry: e})
+	p.tasks[n].Items = append(p.tasks[n].Items, itemOf(e, r, locator, pl.index))
 	p.names[n] = append(p.names[n], pl.name)
 }
 
@@ -213,7 +216,7 @@ func (m *Machine) propose(resp *response) {
 	for i, t := range p.tasks {
 		for j, it := range t.Items {
 			name, r := p.names[i][j], p.results[i][j]
-			p.prepared[name] = result{it.Old, r}
+			p.prepared[name] = result{it.Old, it.OldAttributes, r}
 			switch {
 			case r.Err != nil:
 				out.Invalid++
@@ -300,7 +303,7 @@ func (resp *response) anticipate(t *Task) []Result {
 	rs := make([]Result, len(t.Items))
 	for i, it := range t.Items {
 		r, ok := resp.plan.prepared[it.entry.name]
-		if !ok || (r.old == nil) != (it.Old == nil) || !bytes.Equal(r.old, it.Old) {
+		if !ok || (r.old == nil) != (it.Old == nil) || !bytes.Equal(r.old, it.Old) || r.oldAttributes != it.OldAttributes {
 			return nil
 		}
 		rs[i] = r.Result

@@ -151,6 +151,34 @@ func (en simEntry) body(t *Type) *anypb.Any {
 	return a
 }
 
+// attributes are what stands beside the value.
+func (en simEntry) attributes(delta bool) *wire.Attributes {
+	if en.version != "2" || !delta && en.outer == "" {
+		return nil
+	}
+	return &wire.Attributes{DoNotCache: true}
+}
+
+// marked is a value with what stands beside it.
+func marked(value string, a *wire.Attributes) string {
+	if a != nil && a.DoNotCache {
+		value += ", not to be cached"
+	}
+	return value
+}
+
+// wrapper is the entry as a Resource.
+func (en simEntry) wrapper(t *Type, delta bool) *discoveryv3.Resource {
+	r := &discoveryv3.Resource{Name: en.outer, Resource: en.body(t)}
+	if delta {
+		r.Version = en.version
+	}
+	if a := en.attributes(delta); a != nil {
+		r.CacheControl = &discoveryv3.Resource_CacheControl{DoNotCache: a.DoNotCache}
+	}
+	return r
+}
+
 func encodeValue(name, value string, noise byte) []byte {
 	var b []byte
 	for i, s := range []string{name, value, string('a' + rune(noise%2))} {
@@ -213,7 +241,7 @@ func (r *simResponse) frame(t testing.TB, delta bool) *wire.Response {
 		scan = wire.ScanDelta
 		d := &discoveryv3.DeltaDiscoveryResponse{TypeUrl: r.md.typ.URL, Nonce: r.nonce, RemovedResources: r.removed, ResourceErrors: errs}
 		for _, en := range r.entries {
-			d.Resources = append(d.Resources, &discoveryv3.Resource{Name: en.outer, Version: en.version, Resource: en.body(r.md.typ)})
+			d.Resources = append(d.Resources, en.wrapper(r.md.typ, true))
 		}
 		m = d
 	} else {
@@ -222,7 +250,7 @@ func (r *simResponse) frame(t testing.TB, delta bool) *wire.Response {
 			a := en.body(r.md.typ)
 			if en.outer != "" || a == nil {
 				var err error
-				if a, err = anypb.New(&discoveryv3.Resource{Name: en.outer, Resource: a}); err != nil {
+				if a, err = anypb.New(en.wrapper(r.md.typ, false)); err != nil {
 					t.Fatal(err)
 				}
 			}

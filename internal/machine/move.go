@@ -172,7 +172,7 @@ func (mv *mover) moveEntry(e *entry, from, to *typeState) {
 	if e.of != from.star {
 		c = to.collectionFor(mv.ch, e.name, e.of.authority)
 	} else if c.chain = mv.ch; structured(e.name) && (before != nil && before.of.chain != mv.ch || to.globOf(e.name) != nil) {
-		mv.dst.ttls.clear(e)
+		mv.dst.strip(e)
 		return // the wildcard hears of the one that is there
 	}
 	to.entries[e.name] = e
@@ -216,6 +216,7 @@ func (mv *mover) sign(e *entry) {
 // leaveBehind puts in place of an entry what the old server is to know of it.
 func (mv *mover) leaveBehind(e *entry, from *typeState, joins bool) {
 	from.stream.ttls.move(mv.now, e, &mv.dst.ttls)
+	from.stream.attributes.move(e, &mv.dst.attributes)
 	from.drop(e)
 	wanted := len(e.watches) > 0 || joins
 	if !wanted && !e.noted {

@@ -102,7 +102,7 @@ func (m *Machine) tellHeld(e *entry, res Result, to, all []*Watch) {
 		return
 	}
 	n := m.noticeTo(e, NoticeUpdated, to, all)
-	n.Value, n.Raw = res.Value, e.raw
+	n.Value, n.Raw, n.Attributes = res.Value, e.raw, e.attributes()
 	f := e.fault
 	if sf := e.of.ts.trouble(); sf != nil && len(to) > 0 {
 		f, e.ambient = sf, ambientServer

@@ -67,9 +67,13 @@ var hashSeed = maphash.MakeSeed()
 // hashOf is never 0.
 func hashOf(payload []byte) uint64 { return maphash.Bytes(hashSeed, payload) | 1 }
 
-// hashOfEntry tells the bytes of a locator from the same bytes of a resource.
-func hashOfEntry(payload []byte, locator bool) uint64 {
+// hashOfEntry is of a payload and the metadata that may be refused with it. It tells the
+// bytes of a locator from the same bytes of a resource.
+func hashOfEntry(payload []byte, locator bool, a *wire.Attributes) uint64 {
 	hash := hashOf(payload)
+	if a != nil && len(a.Metadata) > 0 {
+		hash = (hash + hashOf(a.Metadata)) | 1
+	}
 	if locator {
 		hash ^= 1 << 63
 	}
@@ -141,12 +145,10 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 func (m *Machine) work(now time.Time, resp *response) {
 	ts := resp.ts
 	m.found = m.found[:0]
-	aliases := resp.Aliases
 	for i := range resp.Resources {
 		m.found = append(m.found, m.find(resp, i))
-		if n := resp.Resources[i].Aliases; n > 0 {
-			resp.findAliases(i, m.found[i], aliases[:n])
-			aliases = aliases[n:]
+		if resp.Resources[i].Attributes != nil {
+			resp.findAliases(i, m.found[i])
 		}
 	}
 	resp.whole = resp.spoken == len(ts.entries)
@@ -227,13 +229,14 @@ func (m *Machine) sort(now time.Time, resp *response, i int, e *entry) {
 func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
 	r := &resp.Resources[i]
 	locator := resp.ts.redirects(r)
-	if e.holds(r.Payload, locator) {
+	if e.holds(r, locator) {
 		resp.valid++
+		e.describe(r.Attributes)
 		m.confirm(e, resp.versionOf(r))
 		resp.ts.stream.ttls.received(now, e, r)
 		return
 	}
-	if f := e.fault; f != nil && f.refused != 0 && f.refused == hashOfEntry(r.Payload, locator) {
+	if f := e.fault; f != nil && f.refused != 0 && f.refused == hashOfEntry(r.Payload, locator, r.Attributes) {
 		m.refuse(now, resp, i, e, f.Err, f.refused)
 		return
 	}
@@ -246,21 +249,25 @@ func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
 		})
 	}
 	t := resp.lastTask()
-	t.Items = append(t.Items, Item{Raw: r.Payload, Locator: locator, Old: e.alike(r.Payload, locator), entry: e, index: i})
+	t.Items = append(t.Items, itemOf(e, r, locator, i))
 }
 
-// holds says that a payload is the accepted one.
-func (e *entry) holds(payload []byte, locator bool) bool {
-	return e.held() && e.locator == locator && string(e.raw) == string(payload)
-}
-
-// alike is the accepted payload if another may differ from it in the order of map
-// entries only; else nil.
-func (e *entry) alike(payload []byte, locator bool) []byte {
-	if e != nil && e.held() && e.locator == locator && len(e.raw) == len(payload) {
-		return e.raw
+// holds says that what an entry of a response holds is what was accepted, but for aliases.
+func (e *entry) holds(r *wire.Resource, locator bool) bool {
+	if !e.held() || e.locator != locator || string(e.raw) != string(r.Payload) {
+		return false
 	}
-	return nil
+	was := e.attributes()
+	return was == r.Attributes || r.Attributes.Same(was)
+}
+
+// itemOf is what is to be decoded of an entry of a response; e may be nil.
+func itemOf(e *entry, r *wire.Resource, locator bool, index int) Item {
+	it := Item{Raw: r.Payload, Locator: locator, Attributes: r.Attributes, entry: e, index: index}
+	if e != nil && e.held() && e.locator == locator && len(e.raw) == len(r.Payload) {
+		it.Old, it.OldAttributes = e.raw, e.attributes()
+	}
+	return it
 }
 
 func (resp *response) lastTask() *Task { return resp.tasks[len(resp.tasks)-1] }

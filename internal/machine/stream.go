@@ -34,17 +34,18 @@ type stream struct {
 	watches int          // that are alive
 
 	// Of this incarnation.
-	node      []byte
-	nodeSent  bool
-	responded bool
-	writing   *typeState        // whose message is with the writer
-	ignored   map[string]string // nonces of types that were not asked for
-	clock     clock
-	timers    []timer // in order of at
-	ttls      ttls    // of all incarnations
-	pauses    clock   // how long handlers held up reading; its start is nothing
-	parked    []fetch // that came due in a pause
-	throttle  throttle
+	node       []byte
+	nodeSent   bool
+	responded  bool
+	writing    *typeState        // whose message is with the writer
+	ignored    map[string]string // nonces of types that were not asked for
+	clock      clock
+	timers     []timer    // in order of at
+	ttls       ttls       // of all incarnations
+	attributes attributes // the same
+	pauses     clock      // how long handlers held up reading; its start is nothing
+	parked     []fetch    // that came due in a pause
+	throttle   throttle
 
 	// undelivered are the incarnations that a response came from of which handlers are
 	// still told: one, unless the stream was given up under the first.
@@ -344,7 +345,7 @@ func (s *stream) prune() bool {
 	if s.watches > 0 {
 		return true
 	}
-	s.types, s.order, s.ttls = map[string]*typeState{}, nil, ttls{}
+	s.types, s.order, s.ttls, s.attributes = map[string]*typeState{}, nil, ttls{}, nil
 	return false
 }
 

@@ -320,7 +320,7 @@ func (ts *typeState) drop(e *entry) {
 	delete(ts.entries, e.name)
 	ts.last = nil
 	ts.aliases.unlink(e)
-	ts.stream.ttls.clear(e)
+	ts.stream.strip(e)
 }
 
 // forget drops what nobody wants any more.

@@ -29,7 +29,6 @@ func fromSotW(m *discoveryv3.DiscoveryResponse, size int) (r *Response, ok bool)
 			return nil, false
 		}
 		r.Resources = append(r.Resources, fromResource(&w))
-		r.Aliases = appendAliases(r.Aliases, &w)
 	}
 	return r, true
 }
@@ -41,7 +40,6 @@ func fromDelta(m *discoveryv3.DeltaDiscoveryResponse, size int) *Response {
 	}
 	for _, w := range m.Resources {
 		r.Resources = append(r.Resources, fromResource(w))
-		r.Aliases = appendAliases(r.Aliases, w)
 	}
 	for _, name := range m.RemovedResources {
 		r.Removed = append(r.Removed, []byte(name))
@@ -61,11 +59,16 @@ func fromErrors(errs []*discoveryv3.ResourceError) (rs []ResourceError) {
 	return rs
 }
 
-func appendAliases(to [][]byte, w *discoveryv3.Resource) [][]byte {
+func fromAttributes(w *discoveryv3.Resource) *Attributes {
+	a := &Attributes{DoNotCache: w.GetCacheControl().GetDoNotCache()}
 	for _, name := range w.Aliases {
-		to = append(to, []byte(name))
+		a.Aliases = append(a.Aliases, []byte(name))
 	}
-	return to
+	a.Metadata, _ = proto.MarshalOptions{Deterministic: true}.Marshal(w.Metadata)
+	if len(a.Aliases) == 0 && !a.DoNotCache && len(a.Metadata) == 0 {
+		return nil
+	}
+	return a
 }
 
 func fromResource(w *discoveryv3.Resource) Resource {
@@ -73,7 +76,7 @@ func fromResource(w *discoveryv3.Resource) Resource {
 	if name == "" {
 		name = w.GetResourceName().GetName()
 	}
-	r := Resource{Name: []byte(name), Version: []byte(w.Version), Wrapped: true, Aliases: len(w.Aliases)}
+	r := Resource{Name: []byte(name), Version: []byte(w.Version), Wrapped: true, Attributes: fromAttributes(w)}
 	if w.Resource != nil {
 		r.HasBody, r.TypeURL, r.Payload = true, []byte(w.Resource.TypeUrl), w.Resource.Value
 	}

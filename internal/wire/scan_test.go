@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,10 +20,22 @@ import (
 
 const fooURL = "type.googleapis.com/test.Foo"
 
-// equalResponses compares responses, faults by whether there is one.
+// equalResponses compares responses, faults by whether there is one, and metadata by what it
+// says.
 var equalResponses = []cmp.Option{
 	cmpopts.EquateEmpty(),
 	cmp.Comparer(func(a, b error) bool { return (a == nil) == (b == nil) }),
+	cmp.Comparer(func(a, b *Attributes) bool {
+		if a == nil {
+			a = &Attributes{}
+		}
+		if b == nil {
+			b = &Attributes{}
+		}
+		var ma, mb corev3.Metadata
+		return slices.EqualFunc(a.Aliases, b.Aliases, bytes.Equal) && a.DoNotCache == b.DoNotCache &&
+			proto.Unmarshal(a.Metadata, &ma) == nil && proto.Unmarshal(b.Metadata, &mb) == nil && proto.Equal(&ma, &mb)
+	}),
 }
 
 func marshal(t testing.TB, m proto.Message) []byte {
@@ -77,7 +91,10 @@ func deltaFrames(_ testing.TB) map[string]*discoveryv3.DeltaDiscoveryResponse {
 				{Name: "a", Version: "1", Resource: foo("x"), Aliases: []string{"z"}},
 				{Name: "b", Version: "2", Ttl: &durationpb.Duration{Seconds: 1, Nanos: 5}},
 				{ResourceName: &discoveryv3.ResourceName{Name: "c"}, Resource: &anypb.Any{}},
-				{Name: "d", CacheControl: &discoveryv3.Resource_CacheControl{DoNotCache: true}, Metadata: &corev3.Metadata{}},
+				{Name: "d", CacheControl: &discoveryv3.Resource_CacheControl{DoNotCache: true}, Metadata: &corev3.Metadata{
+					TypedFilterMetadata: map[string]*anypb.Any{"m": foo("x"), "n": foo("y")},
+				}},
+				{Name: "f", CacheControl: &discoveryv3.Resource_CacheControl{}, Metadata: &corev3.Metadata{}},
 				{},
 			},
 			RemovedResources:     []string{"p", "", "q"},
@@ -197,6 +214,12 @@ func TestOddEntries(t *testing.T) {
 		{name: "both names", entry: str(8, str(1, "b")) + str(3, "a"), want: Resource{Name: []byte("a")}},
 		{name: "both names, the other order", entry: str(3, "a") + str(8, str(1, "b")), want: Resource{Name: []byte("a")}},
 		{name: "an empty name after a resource_name", entry: str(8, str(1, "b")) + str(3, ""), want: Resource{Name: []byte("b")}},
+		{name: "said of the cache", entry: str(7, num(1, 1)) + str(3, "a"), want: Resource{Name: []byte("a"), Attributes: &Attributes{DoNotCache: true}}},
+		{name: "taken back of the cache", entry: str(7, num(1, 1)+num(1, 0)+num(2, 7)) + str(3, "a"), want: Resource{Name: []byte("a"), Attributes: &Attributes{}}},
+		{name: "nothing said", entry: str(7, num(1, 0)) + str(9, "") + str(3, "a"), want: Resource{Name: []byte("a")}},
+		{name: "a word on the cache of another wire type", entry: str(3, "a") + str(7, str(1, "x")), want: Resource{Name: []byte("a")}, fault: "not a Resource: field 7: field 1: a field has the wrong wire type"},
+		{name: "cache control of another wire type", entry: str(3, "a") + num(7, 1), want: Resource{Name: []byte("a")}, fault: "not a Resource: field 7: a field has the wrong wire type"},
+		{name: "metadata of another wire type", entry: str(3, "a") + num(9, 1), want: Resource{Name: []byte("a")}, fault: "not a Resource: field 9: a field has the wrong wire type"},
 		{name: "a group", entry: group(77, str(1, "q")+group(5, "")) + str(3, "a"), want: Resource{Name: []byte("a")}},
 		{name: "unknown fields", entry: num(99, 1<<63) + str(3, "a") + str(98, "\xff"), want: Resource{Name: []byte("a")}},
 		{name: "long varints", entry: "\x9a\x80\x80\x00\x81\x80\x00a", want: Resource{Name: []byte("a")}},

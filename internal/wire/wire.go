@@ -4,6 +4,7 @@
 package wire
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"time"
@@ -20,7 +21,6 @@ type Response struct {
 	Nonce        string
 	ControlPlane string // control_plane.identifier
 	Resources    []Resource
-	Aliases      [][]byte // other names, of all entries in order; see Resource.Aliases
 	Removed      [][]byte // names; delta only
 	Errors       []ResourceError
 	Size         int // of the frame, in bytes
@@ -34,10 +34,50 @@ type Resource struct {
 	Payload []byte // the bytes of the inner Any
 	HasBody bool   // the entry holds an Any
 	Wrapped bool   // the entry is, or came in, a Resource
-	Aliases int    // how many of Response.Aliases are its own
 	HasTTL  bool
 	TTL     time.Duration
 	Fault   error // why the entry could not be read; Name may be known all the same
+
+	Attributes *Attributes // nil if it says none
+}
+
+// Attributes are what a Resource says beside its value, version and time to live. A
+// response's are parts of its frame.
+type Attributes struct {
+	Aliases    [][]byte // other names
+	DoNotCache bool     // cache_control: for proxies
+	Metadata   []byte   // an encoded envoy.config.core.v3.Metadata; nil if it says nothing
+}
+
+// Clone returns a copy that shares no bytes.
+func (a *Attributes) Clone() *Attributes {
+	c := &Attributes{DoNotCache: a.DoNotCache, Metadata: bytes.Clone(a.Metadata)}
+	for _, name := range a.Aliases {
+		c.Aliases = append(c.Aliases, bytes.Clone(name))
+	}
+	return c
+}
+
+// Same says whether two say the same, aliases aside, in the same bytes; nil says nothing.
+func (a *Attributes) Same(b *Attributes) bool {
+	if a == nil {
+		a, b = b, a
+	}
+	switch {
+	case a == nil:
+		return true
+	case b == nil:
+		return !a.DoNotCache && len(a.Metadata) == 0
+	}
+	return a.DoNotCache == b.DoNotCache && bytes.Equal(a.Metadata, b.Metadata)
+}
+
+// Equal is Same with the aliases; nil is equal to nil alone.
+func (a *Attributes) Equal(b *Attributes) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Same(b) && slices.EqualFunc(a.Aliases, b.Aliases, bytes.Equal)
 }
 
 // ResourceError is an entry of resource_errors (xRFC TP3).
@@ -107,7 +147,7 @@ func (r *Response) ScanSotW(frame ...[]byte) error {
 		case 2:
 			var any []byte
 			if any, err = f.bytes(); err == nil {
-				r.Resources = append(r.Resources, r.scanAny(any))
+				r.Resources = append(r.Resources, scanAny(any))
 			}
 		case 4:
 			r.TypeURL, err = f.text()
@@ -135,7 +175,7 @@ func (r *Response) ScanDelta(frame ...[]byte) error {
 		case 2:
 			var b []byte
 			if b, err = f.bytes(); err == nil {
-				r.Resources = append(r.Resources, r.scanWrapper(b))
+				r.Resources = append(r.Resources, scanWrapper(b))
 			}
 		case 4:
 			r.TypeURL, err = f.text()
@@ -194,20 +234,20 @@ func (r *Response) scanError(f field) error {
 }
 
 // scanAny reads an entry of a DiscoveryResponse: an Any, which may hold a Resource.
-func (r *Response) scanAny(b []byte) Resource {
+func scanAny(b []byte) Resource {
 	url, value, err := splitAny(b)
 	if err != nil {
 		return Resource{Fault: err}
 	}
 	if string(url) == WrapperURL {
-		return r.scanWrapper(value)
+		return scanWrapper(value)
 	}
 	return Resource{TypeURL: url, Payload: value, HasBody: true}
 }
 
 // scanWrapper reads a Resource. A fault keeps the name if it was read before it, or if the
 // fault is in the Any.
-func (r *Response) scanWrapper(b []byte) Resource {
+func scanWrapper(b []byte) Resource {
 	e := Resource{Wrapped: true}
 	var locator []byte
 	err := fields(b, func(num protowire.Number, f field) (err error) {
@@ -221,13 +261,17 @@ func (r *Response) scanWrapper(b []byte) Resource {
 		case 4:
 			var alias []byte
 			if alias, err = f.string(); err == nil {
-				e.Aliases++
-				r.Aliases = append(r.Aliases, alias)
+				a := e.attributes()
+				a.Aliases = append(a.Aliases, alias)
 			}
 		case 6:
 			err = e.scanTTL(f)
+		case 7:
+			err = e.scanCacheControl(f)
 		case 8:
 			locator, err = f.name()
+		case 9:
+			err = e.scanMetadata(f)
 		}
 		return err
 	})
@@ -249,6 +293,39 @@ func (r *Resource) scanBody(f field) error {
 	r.HasBody = true
 	r.TypeURL, r.Payload, r.Fault = splitAny(any)
 	return nil
+}
+
+// attributes makes room for what few entries say.
+func (r *Resource) attributes() *Attributes {
+	if r.Attributes == nil {
+		r.Attributes = &Attributes{}
+	}
+	return r.Attributes
+}
+
+func (r *Resource) scanCacheControl(f field) error {
+	b, err := f.bytes()
+	if err != nil {
+		return err
+	}
+	return fields(b, func(num protowire.Number, f field) error {
+		if num != 1 {
+			return nil
+		}
+		v, err := f.varint()
+		if v != 0 || r.Attributes != nil {
+			r.attributes().DoNotCache = v != 0
+		}
+		return err
+	})
+}
+
+func (r *Resource) scanMetadata(f field) error {
+	b, err := f.bytes()
+	if len(b) > 0 {
+		r.attributes().Metadata = b
+	}
+	return err
 }
 
 func (r *Resource) scanTTL(f field) error {

@@ -8,12 +8,14 @@ import (
 	"strings"
 	"time"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/xdswatch/xdswatch/resource"
 )
@@ -118,12 +120,15 @@ func payload(name, value string, swapped bool) []byte {
 //	%              the fields of the message are in another order
 //	^10s           a time to live
 //	&b             another name of the resource
+//	$              cache_control: do not cache
+//	{text}         metadata
 type item struct {
 	wrapped, bodiless, broken, swapped bool
 
 	typ, name, inner, value string
 	version                 string
-	alias                   string
+	alias, metadata         string
+	noCache                 bool
 	hasTTL                  bool
 	ttl                     time.Duration
 }
@@ -141,6 +146,8 @@ func parseItem(word string) item {
 
 func parsePlain(word string) item {
 	var it item
+	word, it.metadata, _ = strings.Cut(strings.TrimSuffix(word, "}"), "{")
+	word, it.noCache = strings.CutSuffix(word, "$")
 	word, it.alias, _ = strings.Cut(word, "&")
 	word, ttl, hasTTL := strings.Cut(word, "^")
 	if it.hasTTL = hasTTL; hasTTL {
@@ -191,7 +198,29 @@ func (it item) resource(typ string) *discoveryv3.Resource {
 	if it.hasTTL {
 		r.Ttl = durationpb.New(it.ttl)
 	}
+	if it.noCache {
+		r.CacheControl = &discoveryv3.Resource_CacheControl{DoNotCache: true}
+	}
+	if it.metadata != "" {
+		text := map[string]*structpb.Value{"text": structpb.NewStringValue(it.metadata)}
+		r.Metadata = &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"script": {Fields: text}}}
+	}
 	return r
+}
+
+// Attributes writes what stands beside a resource's value.
+func Attributes(aliases []string, doNotCache bool, m *corev3.Metadata) string {
+	var b strings.Builder
+	if len(aliases) > 0 {
+		fmt.Fprintf(&b, " aliases=%v", aliases)
+	}
+	if doNotCache {
+		b.WriteString(" do-not-cache")
+	}
+	if m != nil {
+		fmt.Fprintf(&b, " metadata=%q", m.GetFilterMetadata()["script"].GetFields()["text"].GetStringValue())
+	}
+	return b.String()
 }
 
 // Response makes the frame of a response out of the words after recv: for SotW

@@ -1,23 +1,28 @@
 package file_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/resource/cds"
+	"github.com/xdswatch/xdswatch/resource/lds"
 	"github.com/xdswatch/xdswatch/testutil"
 	"github.com/xdswatch/xdswatch/transport/file"
 )
@@ -36,9 +41,12 @@ func start(t testing.TB, path string, changes ...change) *program {
 	for _, f := range changes {
 		f(&source, &config)
 	}
-	boot := &bootstrap.Config{Servers: []bootstrap.ManagementServer{{
-		URI: "file://" + path, ChannelCreds: bootstrap.Insecure(), File: &source,
-	}}}
+	return startServer(t, config, bootstrap.ManagementServer{URI: "file://" + path, File: &source})
+}
+
+func startServer(t testing.TB, config carrierConfig, server bootstrap.ManagementServer) *program {
+	t.Helper()
+	boot := &bootstrap.Config{Servers: []bootstrap.ManagementServer{server}}
 	c, err := client.New(client.Config{
 		Bootstrap: boot, Transport: file.NewBuilder(config, nil), Logger: slog.New(slog.DiscardHandler),
 	})
@@ -146,6 +154,50 @@ func TestClientWildcard(t *testing.T) {
 	p.want("does not exist b")
 }
 
+// What a wrapper says beside the value comes from files too. What did not change is no news.
+// spec: TYPE-5 FILE-4
+func TestClientAttributes(t *testing.T) {
+	for _, suffix := range []string{".pb", ".pb_text", ".json", ".yaml"} {
+		t.Run(suffix, func(t *testing.T) {
+			path := at(t, "cds"+suffix)
+			wrapped := testutil.Wrapped("a", "", &clusterv3.Cluster{Name: "a", AltStatName: "one"})
+			wrapped.CacheControl = &discoveryv3.Resource_CacheControl{DoNotCache: true}
+			wrapped.Metadata = &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"k": {}, "l": {}, "m": {}}}
+			other := &clusterv3.Cluster{Name: "b", AltStatName: "one"}
+			content := func(version string) *discoveryv3.DiscoveryResponse {
+				r := answer(version)
+				r.Resources = append(r.Resources, pack(wrapped), pack(other))
+				return r
+			}
+			place(t, path, content("1"))
+			p := start(t, path)
+			heard := make(chan *client.Attributes, 100)
+			_, err := p.client.Watch(t.Context(), cds.Type, "a", func(ev client.Event) { heard <- ev.Attributes })
+			must(t, err)
+			p.watch(cds.Type, "b")
+			p.want("updated b one@1")
+			other.AltStatName = "two"
+			place(t, path, content("2"))
+			p.want("updated b two@2")
+			wrapped.Metadata.FilterMetadata["n"] = &structpb.Struct{}
+			other.AltStatName = "three"
+			place(t, path, content("3"))
+			p.want("updated b three@3")
+			var got []int
+			for len(heard) > 0 {
+				a := <-heard
+				got = append(got, len(a.Metadata.GetFilterMetadata()))
+				if !a.DoNotCache {
+					t.Errorf("attributes %+v", a)
+				}
+			}
+			if diff := cmp.Diff([]int{3, 4}, got); diff != "" {
+				t.Errorf("metadata (-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
 // A file that is not there is a server that is away, and comes when the wait is over.
 // spec: FILE-2
 func TestClientWithoutFile(t *testing.T) {
@@ -204,4 +256,59 @@ func numbered(n int, state string) *discoveryv3.DiscoveryResponse {
 		r.Resources = append(r.Resources, pack(c))
 	}
 	return r
+}
+
+// placeV2 places a response whose first resource, or else the whole of it, is of version 2.
+func placeV2(t *testing.T, path string, r *discoveryv3.DiscoveryResponse, whole bool) {
+	t.Helper()
+	const v3, v2 = "envoy.config.cluster.v3.Cluster", "envoy.api.v2.Cluster"
+	n := 1
+	if whole {
+		n = -1
+	}
+	if filepath.Ext(path) != ".pb" { // whose encoders would want to know the type
+		must(t, testutil.PlaceFile(path, bytes.Replace(encode(t, path, r), []byte(v3), []byte(v2), n)))
+		return
+	}
+	for i, a := range r.Resources {
+		if whole || i == 0 {
+			a.TypeUrl = resource.TypePrefix + v2
+		}
+	}
+	if whole {
+		r.TypeUrl = resource.TypePrefix + v2
+	}
+	place(t, path, r)
+}
+
+// A file may hold resources of version 2, or of both, in any format, if it is said to. What
+// is there is of version 3 to the program. Another file of version 2 is a bad one.
+// spec: V2-1 V2-2
+func TestClientVersion2(t *testing.T) {
+	for _, suffix := range []string{".pb", ".pb_text", ".json", ".yaml"} {
+		t.Run(suffix, func(t *testing.T) {
+			path := at(t, "cds"+suffix)
+			placeV2(t, path, clusters("1", "a", "one", "b", "one"), false)
+			p := startServer(t, carrierConfig{Settle: settle, Recheck: recheck}, bootstrap.ManagementServer{
+				URI: "file", File: &sourceConfig{Path: path}, TransportV2: true,
+			})
+			p.watch(cds.Type, "a")
+			p.want("updated a one@1")
+			p.watch(cds.Type, "b")
+			p.want("updated b one@1")
+			placeV2(t, path, clusters("2", "a", "two", "b", "one"), true)
+			p.want("updated a two@2")
+			place(t, path, clusters("3", "b", "three"))
+			p.want("updated b three@3")
+			p.want("does not exist a")
+			p.watch(lds.Type, "l")
+			p.want("failed l: ", "envoy.api.v2.Cluster", "envoy.api.v2.Listener")
+
+			placeV2(t, path, clusters("4", "b", "four"), true)
+			p.want("updated b four@4")
+			other := start(t, path)
+			other.watch(cds.Type, "b")
+			other.want("failed b: ", "envoy.api.v2.Cluster")
+		})
+	}
 }

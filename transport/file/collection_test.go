@@ -6,12 +6,14 @@ import (
 
 	xdscorev3 "github.com/cncf/xds/go/xds/core/v3"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/xdswatch/xdswatch/testutil"
 	"github.com/xdswatch/xdswatch/transport/file"
@@ -101,13 +103,20 @@ func TestCollectionName(t *testing.T) {
 	}
 }
 
-// A Resource of another type keeps its name.
+// A Resource of another type keeps its name, and all that it says.
 func TestSingleResource(t *testing.T) {
 	path := at(t, "one.yaml")
-	place(t, path, &discoveryv3.Resource{Name: "c", Version: "7", Resource: pack(&clusterv3.Cluster{Name: "x"})})
+	place(t, path, &discoveryv3.Resource{
+		Name: "c", Version: "7", Resource: pack(&clusterv3.Cluster{Name: "x"}), Aliases: []string{"d"},
+		CacheControl: &discoveryv3.Resource_CacheControl{DoNotCache: true},
+		Metadata:     &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"k": {}}},
+	})
 	r := open(t, path)
 	r.ask(clusterURL, "c")
-	r.want("7|c")
+	e := r.response().Resources[0]
+	if string(e.Name) != "c" || len(e.Attributes.Aliases) != 1 || !e.Attributes.DoNotCache || len(e.Attributes.Metadata) == 0 {
+		t.Errorf("%s has %+v", e.Name, e.Attributes)
+	}
 }
 
 func TestReadCollectionFails(t *testing.T) {

@@ -110,13 +110,14 @@ func (c *content) frame(path, typeURL, nonce string, names [][]byte) ([]byte, er
 func (c *content) listFrame(path, typeURL, nonce string, names [][]byte) ([]byte, error) {
 	named := proto.CloneOf(&discoveryv3.Resource{
 		Name: c.list.GetName(), Version: c.version, Aliases: c.list.GetAliases(), Ttl: c.list.GetTtl(),
+		CacheControl: c.list.GetCacheControl(), Metadata: c.list.GetMetadata(),
 	})
 	named.Resource = c.list.GetResource()
 	if isCollection(typeURL) {
 		named.Name = listName(path, names, named.Name)
 	}
-	wrapped, err := anypb.New(named)
-	if err != nil {
+	wrapped := &anypb.Any{}
+	if err := anypb.MarshalFrom(wrapped, named, deterministic); err != nil {
 		return nil, err
 	}
 	return proto.Marshal(&discoveryv3.DiscoveryResponse{

@@ -28,6 +28,9 @@
 // wildcard are told nothing. An empty file is always bad, lest one that is being truncated
 // and written deletes everything; `{}` says that there is nothing.
 //
+// A file may have the type URLs of version 2 of the API where
+// [bootstrap.ManagementServer.TransportV2] says so.
+//
 // A resource that is refused is the client's affair, as with any response: the others of the
 // file are used. There is nobody to hear of it but Report and Logger.
 package file
@@ -43,6 +46,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/internal/apiv2"
 	"github.com/xdswatch/xdswatch/transport"
 )
 
@@ -85,6 +89,18 @@ type Config struct {
 	// file's stream, so a Report that blocks holds up that file; with several streams, by
 	// several goroutines. nil for none.
 	Report func(path string, err error)
+
+	v2 bool // of a file that may have the type URLs of version 2, and is asked by them
+}
+
+// of is the configuration for a file of version 2 or 3.
+func (c *Config) of(v2 bool) *Config {
+	if !v2 {
+		return c
+	}
+	own := *c
+	own.v2, own.Types = true, apiv2.Types{Resolver: c.Types}
+	return &own
 }
 
 func (c Config) withDefaults() *Config {
@@ -150,7 +166,7 @@ func (b *Builder) build(s bootstrap.ManagementServer) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{uri: s.URI, path: path, config: b.config, streams: map[*stream]struct{}{}}
+	c := &conn{uri: s.URI, path: path, config: b.config.of(s.TransportV2), streams: map[*stream]struct{}{}}
 	if dir := s.File.WatchedDirectory; dir != "" {
 		if c.watched, err = filepath.Abs(dir); err != nil {
 			return nil, err

@@ -8,6 +8,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/xdswatch/xdswatch/internal/apiv2"
 )
 
 // source is a file as it was last looked at. Not safe for concurrent use.
@@ -148,6 +150,9 @@ func (s *source) take(data []byte, sum [sha256.Size]byte) {
 	if s.parsed = err; err != nil {
 		s.setFault(err)
 		return
+	}
+	if s.config.v2 {
+		c.typeURL = apiv2.ToV2(c.typeURL) // the other is as good
 	}
 	s.content, s.fault = c, nil
 	s.contents++

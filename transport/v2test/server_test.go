@@ -47,9 +47,10 @@ type request struct {
 
 // server is a running server of version 2.
 type server struct {
-	t     *testing.T
-	addr  string
-	input io.Writer
+	t      *testing.T
+	addr   string
+	polled string // where it can be polled
+	input  io.Writer
 
 	mu       sync.Mutex
 	requests []request
@@ -79,7 +80,7 @@ func start(t *testing.T, args ...string) *server {
 	if !lines.Scan() {
 		t.Fatal("the server says nothing")
 	}
-	s.addr = strings.TrimPrefix(lines.Text(), "listening ")
+	s.addr, s.polled, _ = strings.Cut(strings.TrimPrefix(lines.Text(), "listening "), " ")
 	heard.Go(func() { s.listen(lines) })
 	return s
 }

@@ -47,7 +47,7 @@ func naming() []Section {
 			{"DYN-2", "constraints choose between variants", ""},
 			{"DYN-3", "a leaf has one fixed set of parameters", ""},
 			{"RELAY-1", "a relay watches once for all who ask", ""},
-			{"RELAY-2", "a relay passes bytes through", ""},
+			{"RELAY-2", "bytes are handed on as they came, with what stands beside them; a leaf holds what proxies must not cache", ""},
 		}},
 		{"Warming and on demand", []Rule{
 			{"WARM-1", "a cluster is warm with its endpoints, a listener with its routes", ""},

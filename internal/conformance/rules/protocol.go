@@ -8,7 +8,7 @@ func protocol() []Section {
 			{"TYPE-2", "only listeners and clusters, and types that say so, are complete in a state of the world response", ""},
 			{"TYPE-3", "an entry of another type than its response is invalid", ""},
 			{"TYPE-4", "a response of a type that was not asked for is not answered; its nonce counts if the type is asked for later", ""},
-			{"TYPE-5", "a Resource wrapper is always unwrapped, and its name wins over the message's", ""},
+			{"TYPE-5", "a Resource wrapper is always unwrapped, its name wins over the message's, and what it says beside the value is told", ""},
 			{"TYPE-6", "an entry whose name cannot be read refuses the response, and only the entry is dropped", ""},
 			{"TYPE-7", "one bad resource does not end decoding: all errors are reported, a panic is the resource's error, unknown fields are ignored", ""},
 			{"TYPE-8", "a decoder knows the bootstrap and the features of the server that sent the bytes", ""},

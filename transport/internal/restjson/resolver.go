@@ -4,6 +4,8 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/xdswatch/xdswatch/internal/apiv2"
 )
 
 // Resolver finds the types of messages. It is safe for concurrent use.
@@ -11,6 +13,10 @@ type Resolver interface {
 	protoregistry.MessageTypeResolver
 	protoregistry.ExtensionTypeResolver
 }
+
+// V2 finds what Response does with types, which may be nil, and resources of version 2 as
+// those of version 3.
+func V2(types Resolver) Resolver { return apiv2.Types{Resolver: known{types}} }
 
 // known finds what own knows, if it is not nil, and then what the program links.
 type known struct{ own Resolver }

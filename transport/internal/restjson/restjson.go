@@ -14,12 +14,43 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/xdswatch/xdswatch/internal/apiv2"
 )
 
 // Request is the JSON of a request, with the fields spelled as in the proto file. Servers
 // have to take either spelling; this one is Envoy's.
 func Request(r *discoveryv3.DiscoveryRequest) ([]byte, error) {
 	return protojson.MarshalOptions{UseProtoNames: true}.Marshal(r)
+}
+
+// RequestV2 is Request for a server of version 2, which has not all fields of version 3 and
+// may refuse a request with others. Its node has the build_version that apiv2.Node gave it.
+func RequestV2(r *discoveryv3.DiscoveryRequest) ([]byte, error) {
+	r = proto.CloneOf(r)
+	r.ResourceLocators = nil
+	if r.Node == nil {
+		return Request(r)
+	}
+	r.Node.DynamicParameters = nil
+	body, err := Request(r)
+	if err != nil {
+		return nil, err
+	}
+	var fields, node map[string]json.RawMessage
+	if err := json.Unmarshal(body, &fields); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(fields["node"], &node); err != nil {
+		return nil, err
+	}
+	if node["build_version"], err = json.Marshal(apiv2.BuildVersion(r.Node)); err != nil {
+		return nil, err
+	}
+	if fields["node"], err = json.Marshal(node); err != nil {
+		return nil, err
+	}
+	return json.Marshal(fields)
 }
 
 var (

@@ -1,10 +1,12 @@
 package restjson
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
+	xdscorev3 "github.com/cncf/xds/go/xds/core/v3"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -22,6 +24,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/xdswatch/xdswatch/internal/apiv2"
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
@@ -88,6 +91,40 @@ func TestResponseInBothSpellings(t *testing.T) {
 		if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 			t.Errorf("snake case %v: -want +got:\n%s", snake, diff)
 		}
+	}
+}
+
+// A server of version 2 is told nothing that version 2 has no field for, and the build_version.
+// spec: V2-3 V2-4
+func TestRequestV2(t *testing.T) {
+	node := &corev3.Node{Id: "me", UserAgentName: "agent", DynamicParameters: map[string]*xdscorev3.ContextParams{"x": {}}}
+	b, err := proto.Marshal(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := proto.Unmarshal(apiv2.Node(b), node); err != nil {
+		t.Fatal(err)
+	}
+	r := &discoveryv3.DiscoveryRequest{
+		Node: node, TypeUrl: "t", ResourceNames: []string{"a"}, ResourceLocators: []*discoveryv3.ResourceLocator{{Name: "b"}},
+	}
+	body, err := RequestV2(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want any
+	if err := json.Unmarshal(body, &got); err != nil {
+		t.Fatal(err)
+	}
+	const text = `{"node":{"id":"me","user_agent_name":"agent","build_version":"agent"},"type_url":"t","resource_names":["a"]}`
+	if err := json.Unmarshal([]byte(text), &want); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if len(r.ResourceLocators) != 1 || len(r.Node.DynamicParameters) != 1 {
+		t.Error("the request itself was changed")
 	}
 }
 

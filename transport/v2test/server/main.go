@@ -2,8 +2,8 @@
 // go-control-plane v0.9.7 serves state of the world, to nodes whose id is "node". That
 // version never served delta; this program does, in delta.go, over the same generated code.
 //
-// It says on a first line of standard output where it listens, and then, a line of JSON
-// each, what it is asked. Each line of standard input is a new state, such as
+// It says on a first line of standard output where it listens for gRPC and where it can be
+// polled, and then, a line of JSON each, what it is asked. Each line of standard input is a new state, such as
 // "2 cds:a=text eds:a": the version, and resources by type, name and, of clusters, the
 // alt_stat_name, or "!" for one that no client accepts. It ends with standard input.
 package main
@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"log"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -50,10 +51,17 @@ func run(untyped bool) error {
 	}
 	c := cache.NewSnapshotCache(false, cache.IDHash{}, nil)
 	s := &server{xds.NewServer(context.Background(), c, nil), c, newState(), untyped}
-	g := grpc.NewServer(grpc.StreamInterceptor((&journal{}).record))
+	polled, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	j := &journal{}
+	g := grpc.NewServer(grpc.StreamInterceptor(j.record))
 	s.register(g)
-	fmt.Println("listening", lis.Addr())
+	h := &gateway{xds.HTTPGateway{Server: xds.NewServer(context.Background(), c, j)}}
+	fmt.Println("listening", lis.Addr(), polled.Addr())
 	go func() { log.Fatal(g.Serve(lis)) }()
+	go func() { log.Fatal(http.Serve(polled, h)) }()
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
 		if err := s.set(strings.Fields(lines.Text())); err != nil {
@@ -99,7 +107,11 @@ func (s *journaled) RecvMsg(m any) error {
 	if err != nil {
 		return err
 	}
-	r := request{Method: s.method}
+	return s.journal.tell(s.method, m)
+}
+
+func (j *journal) tell(method string, m any) error {
+	r := request{Method: method}
 	switch m := m.(type) {
 	case *api.DiscoveryRequest:
 		r.TypeURL, r.Version, r.Nonce, r.Error = m.TypeUrl, m.VersionInfo, m.ResponseNonce, m.GetErrorDetail().GetMessage()
@@ -109,7 +121,7 @@ func (s *journaled) RecvMsg(m any) error {
 		r.Names, r.Unsubscribe = m.ResourceNamesSubscribe, m.ResourceNamesUnsubscribe
 		r.Node, r.Build = m.GetNode().GetId(), m.GetNode().GetBuildVersion()
 	}
-	s.journal.mu.Lock()
-	defer s.journal.mu.Unlock()
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	return json.NewEncoder(os.Stdout).Encode(r)
 }
