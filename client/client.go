@@ -279,12 +279,9 @@ func (c *Client) kindOf(typeURL string) resource.Kind {
 //
 // Errors: [ErrClosed], and one that says which text is not UTF-8.
 func (c *Client) SetNodeParameters(typeURL string, params map[string]string) error {
-	for key, value := range params {
-		for _, text := range []string{typeURL, key, value} {
-			if !utf8.ValidString(text) {
-				return fmt.Errorf("xds: parameters of the node: %q is not UTF-8", text)
-			}
-		}
+	texts := slices.AppendSeq(slices.AppendSeq([]string{typeURL}, maps.Keys(params)), maps.Values(params))
+	if i := slices.IndexFunc(texts, func(s string) bool { return !utf8.ValidString(s) }); i >= 0 {
+		return fmt.Errorf("xds: parameters of the node: %q is not UTF-8", texts[i])
 	}
 	if c.closed.Load() || !c.engine.Describe(typeURL, maps.Clone(params)) {
 		return ErrClosed

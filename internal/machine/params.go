@@ -73,28 +73,28 @@ func (resp *response) retire() {
 		return
 	}
 	ts := resp.ts
-	spoken := map[string]bool{}
+	spoken := map[*entry]bool{}
 	for i := range resp.Resources {
 		if name, _ := ts.nameOf(&resp.Resources[i]); name != nil {
-			if e, key := ts.askedAs(name); ts.chose(e, key, resp.constraints(i)) {
-				spoken[key] = true
+			if e := ts.askedAs(name); e != nil && ts.chose(e, e.name, resp.constraints(i)) {
+				spoken[e] = true
 			}
 		}
 	}
 	for _, n := range resp.RemovedNames {
-		if e, key := ts.askedAs(n.Name); !spoken[key] && ts.chose(e, key, n.Constraints) {
-			spoken[key] = true
+		if e := ts.askedAs(n.Name); e != nil && !spoken[e] && ts.chose(e, e.name, n.Constraints) {
+			spoken[e] = true
 			resp.Removed = append(resp.Removed, n.Name)
 		}
 	}
 }
 
-// askedAs finds the entry of a name, or one that was asked for by an alias of it, and what
-// the name is or would be called.
-func (ts *typeState) askedAs(name []byte) (*entry, string) {
-	e, key := ts.called(name)
+// askedAs finds the entry of a name, or one that was asked for by an alias of it; nil if
+// there is none.
+func (ts *typeState) askedAs(name []byte) *entry {
+	e, _ := ts.lookup(name)
 	if own := ts.aliases.of[string(name)]; e == nil && len(own) > 0 {
 		e = own[0]
 	}
-	return e, key
+	return e
 }

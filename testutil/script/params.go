@@ -42,16 +42,21 @@ func cutConstraints(word string) (rest string, c *discoveryv3.DynamicParameterCo
 	if !ok {
 		return word, nil, false
 	}
-	if list == "" {
-		return rest, nil, true
+	if list != "" {
+		c = Constraints(list)
 	}
+	return rest, c, true
+}
+
+// Constraints are what stands in the braces of an item; see [Response].
+func Constraints(list string) *discoveryv3.DynamicParameterConstraints {
 	all := &discoveryv3.DynamicParameterConstraints_ConstraintList{}
 	for text := range strings.SplitSeq(list, ",") {
 		all.Constraints = append(all.Constraints, constraint(text))
 	}
-	return rest, &discoveryv3.DynamicParameterConstraints{
+	return &discoveryv3.DynamicParameterConstraints{
 		Type: &discoveryv3.DynamicParameterConstraints_AndConstraints{AndConstraints: all},
-	}, true
+	}
 }
 
 func constraint(text string) *discoveryv3.DynamicParameterConstraints {
