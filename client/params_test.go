@@ -59,7 +59,7 @@ func TestParametersOfNames(t *testing.T) {
 // asks compares what a request asks for.
 func asks(t *testing.T, r *testutil.Request, want *discoveryv3.DiscoveryRequest) {
 	t.Helper()
-	got := &discoveryv3.DiscoveryRequest{ResourceNames: r.SotW.ResourceNames, ResourceLocators: r.SotW.ResourceLocators}
+	got := &discoveryv3.DiscoveryRequest{ResourceNames: r.Names(), ResourceLocators: r.Locators()}
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 		t.Errorf("asked for (-want +got):\n%s", diff)
 	}
