@@ -64,9 +64,9 @@ func (q *question) take(r *discoveryv3.DiscoveryRequest) {
 
 // wanted are the names that a request asks for, with parameters or without.
 func wanted(r *discoveryv3.DiscoveryRequest) []string {
-	names := r.GetResourceNames()
+	names := slices.Clip(r.GetResourceNames()) // to be shared, not appended to
 	for _, l := range r.GetResourceLocators() {
-		names = append(slices.Clip(names), l.GetName())
+		names = append(names, l.GetName())
 	}
 	return names
 }

@@ -123,7 +123,7 @@ func (d *driver) event(words []string) Event {
 		d.forget(ref)
 		return Down{Ref: ref, Kind: FaultStream, Err: errors.New(strings.Join(words, " "))}
 	case "describe":
-		return NodeParams{d.typeOf(words[1]).URL, script.Values(words[2:])}
+		return Described{d.typeOf(words[1]).URL, script.Values(words[2:])}
 	case "retry":
 		if verb != words[0] { // without a number it is for all that wait
 			d.waiting = slices.DeleteFunc(d.waiting, func(r Ref) bool { return r == ref })

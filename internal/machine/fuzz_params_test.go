@@ -74,7 +74,7 @@ func (w *world) describe(url, value string) {
 	}
 	w.said[url] = value
 	w.say("describe %s %s", url, value)
-	w.push(NodeParams{url, map[string]string{"value": value}})
+	w.push(Described{url, map[string]string{"value": value}})
 }
 
 // checkNode: the node goes where it has to, and says what it says now.

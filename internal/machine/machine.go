@@ -71,8 +71,8 @@ type Machine struct {
 	slots     map[slot]*stream
 	serial    uint32 // of the last response
 	lastTimer uint32
-	budgets   []*int       // of each server's first requests, in bytes; 0 for none
-	params    []NodeParams // of types for which they were changed, in the order of the first change
+	budgets   []*int      // of each server's first requests, in bytes; 0 for none
+	params    []Described // of types for which they were changed, in the order of the first change
 	fx        Effects
 
 	fetches     fetches // that run
@@ -148,8 +148,8 @@ func (m *Machine) handle(now time.Time, ev Event) {
 		s := m.streams[ev.Stream]
 		s.telling = false
 		m.tellTrouble(s)
-	case NodeParams:
-		m.setNodeParams(ev)
+	case Described:
+		m.described(ev)
 	case Retry:
 		if s := m.current(ev.Ref); s != nil && s.state == waiting {
 			m.retry(s)

@@ -17,9 +17,9 @@ func (m *Machine) describe(s *stream, node []byte) []byte {
 	return node
 }
 
-// setNodeParams: a request of the type is owed to each server that has another node.
-func (m *Machine) setNodeParams(ev NodeParams) {
-	if i := slices.IndexFunc(m.params, func(p NodeParams) bool { return p.TypeURL == ev.TypeURL }); i >= 0 {
+// described: a request of the type is owed to each server that has another node.
+func (m *Machine) described(ev Described) {
+	if i := slices.IndexFunc(m.params, func(p Described) bool { return p.TypeURL == ev.TypeURL }); i >= 0 {
 		m.params[i] = ev
 	} else {
 		m.params = append(m.params, ev)
