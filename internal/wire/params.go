@@ -15,7 +15,7 @@ type Params struct {
 	encoded []byte // dynamic_parameters of a ResourceLocator
 }
 
-// NewParams is nil without values, which it keeps.
+// NewParams keeps the map, which must not change any more. It is nil without values.
 func NewParams(values map[string]string) *Params {
 	if len(values) == 0 {
 		return nil
@@ -38,8 +38,8 @@ func appendMap(b []byte, num protowire.Number, values map[string]string) []byte 
 	return b
 }
 
-// appendName appends a name to one of two fields: that of plain names, or without
-// parameters that of locators.
+// appendName appends a name to one of two fields: that of plain names, or with parameters
+// that of locators.
 func (p *Params) appendName(b []byte, name string, plain, locator protowire.Number) []byte {
 	if p == nil {
 		b = protowire.AppendTag(b, plain, protowire.BytesType)
