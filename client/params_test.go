@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -33,8 +34,6 @@ func TestParametersOfNames(t *testing.T) {
 		for _, name := range []string{"old", "xdstp://a/" + clusterName + "/x", "xdstp://b/" + clusterName + "/x"} {
 			r.watch(name)
 		}
-		_, err := r.c.Watch(t.Context(), cds.Type, "peer", func(client.Event) {}, client.FromSource(other), client.InScope("other"))
-		must(t, err)
 		want := &discoveryv3.DiscoveryRequest{
 			ResourceNames: []string{"xdstp://b/" + clusterName + "/x"},
 			ResourceLocators: []*discoveryv3.ResourceLocator{
@@ -42,8 +41,14 @@ func TestParametersOfNames(t *testing.T) {
 				{Name: "xdstp://a/" + clusterName + "/x", DynamicParameters: map[string]string{"env": "test"}},
 			},
 		}
-		first := r.accept().Requests()
+		st := r.accept()
+		time.Sleep(10 * time.Millisecond) // for the names that come a moment later
+		synctest.Wait()
+		first := st.Requests()
 		asks(t, first[len(first)-1], want)
+
+		_, err := r.c.Watch(t.Context(), cds.Type, "peer", func(client.Event) {}, client.FromSource(other), client.InScope("other"))
+		must(t, err)
 		second := r.accept().Requests()
 		asks(t, second[0], &discoveryv3.DiscoveryRequest{ResourceLocators: []*discoveryv3.ResourceLocator{
 			{Name: "peer", DynamicParameters: map[string]string{"env": "prod"}},
