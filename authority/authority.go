@@ -126,6 +126,11 @@ func (t *Table) addSources(lists map[string][]bootstrap.ManagementServer, c *boo
 		}
 		t.rest = newSource(lists, d.Servers, d.FallbackOnReachabilityOnly)
 		t.rest.fetchTimeout = d.InitialFetchTimeout
+		for name := range c.DynamicParameters.Authorities {
+			if !t.named[name].known() {
+				t.named[name] = t.rest // it is told apart
+			}
+		}
 	}
 	return nil
 }

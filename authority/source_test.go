@@ -168,6 +168,35 @@ func TestAllSources(t *testing.T) {
 	}
 }
 
+// An authority that has parameters is told apart from others that the default source
+// answers for.
+//
+// spec: DYN-3
+func TestParametersTellApart(t *testing.T) {
+	c := envoy()
+	c.DynamicParameters.Authorities = map[string]map[string]string{"a": {"k": "v"}, "x": {"k": "v"}}
+	table := newTable(t, c)
+	for _, tt := range []struct {
+		authority string
+		key       authority.Key
+		want      string
+	}{
+		{"a", authority.Key{Authority: "a"}, "first:1 first:2"},
+		{"x", authority.Key{Authority: "x"}, "default:1"},
+		{"y", authority.Key{Default: true}, "default:1"},
+		{"", authority.Key{Default: true}, "default:1"},
+	} {
+		r, err := table.Resolve(listener, "xdstp://"+tt.authority+"/"+segment+"/x")
+		if err != nil || r.Key() != tt.key || uris(r) != tt.want {
+			t.Errorf("authority %q: %+v, %v; want key %+v", tt.authority, r, err, tt.key)
+		}
+	}
+	c.DefaultSource = nil
+	if _, err := newTable(t, c).Resolve(listener, "xdstp://x/"+segment+"/x"); !errors.Is(err, bootstrap.ErrUnknownAuthority) {
+		t.Errorf("an authority that has parameters and no servers: %v", err)
+	}
+}
+
 // spec: AUTH-1
 func TestWithPeer(t *testing.T) {
 	c := envoy()

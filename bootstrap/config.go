@@ -24,7 +24,7 @@ import (
 type Config struct {
 	// Node says who the client is, as the bootstrap gave it; never nil when loaded, and
 	// nil means an empty one. User agent and client features are added by the client
-	// where they are unset.
+	// where they are unset. Its dynamic parameters can be changed while the client runs.
 	Node *corev3.Node
 	// Servers of names that have no authority, in order of priority: gRPC's xds_servers,
 	// Envoy's ads_config. Required, unless Sources or DefaultSource are given; without them
@@ -39,6 +39,8 @@ type Config struct {
 	// DefaultSource is Envoy's default_config_source, which answers for every authority
 	// that nothing else does; nil if there is none.
 	DefaultSource *Source
+	// DynamicParameters choose between the variants of resources.
+	DynamicParameters DynamicParameters
 
 	// ClientDefaultListenerTemplate is client_default_listener_resource_name_template;
 	// "" means "%s" (gRFC A47).
@@ -77,6 +79,21 @@ type Config struct {
 
 	// origin is nil in a Config that a program wrote.
 	origin *origin
+}
+
+// DynamicParameters are what servers are told with each name that is asked for, so that
+// they send the variant of the resource that is meant for such clients. They are no part of
+// the name (xRFC TP2). A variant with constraints that they do not fulfil is passed over. A
+// client has one set for each kind of name, whichever server answers; they do not add up. A
+// server that does not know them finds no names in the requests. The v2 transport has none.
+type DynamicParameters struct {
+	// Old are those of names that have no authority: "dynamic_parameters" in a gRPC
+	// bootstrap (gRFC A67). Everything of a type is then asked for as "*", since the form
+	// without names has no room for them.
+	Old map[string]string
+	// Authorities maps the authority of xdstp names to its own: "dynamic_parameters" of its
+	// entry in authorities (gRFC A67).
+	Authorities map[string]map[string]string
 }
 
 // Authority is one entry of the map of authorities.

@@ -44,7 +44,15 @@ func TestValidate(t *testing.T) {
 	}{
 		"plain":                     {with(func(*bootstrap.ManagementServer) {}), ""},
 		"TLS by the system's roots": {with(func(s *bootstrap.ManagementServer) { s.ChannelCreds = bootstrap.ChannelCreds{Type: "tls"} }), ""},
-		"zero":                      {&bootstrap.Config{}, "bootstrap.Config: Servers: at least one server is required"},
+		"parameters that are no text": {
+			&bootstrap.Config{Servers: []bootstrap.ManagementServer{good}, DynamicParameters: bootstrap.DynamicParameters{
+				Old:         map[string]string{"\xff": "v", "k": "v"},
+				Authorities: map[string]map[string]string{"a": {"k": "\xff"}},
+			}},
+			"bootstrap.Config: DynamicParameters.Old[\"\\xff\"] = \"v\": must be UTF-8\n" +
+				"bootstrap.Config: DynamicParameters.Authorities[\"a\"][\"k\"] = \"\\ufffd\": must be UTF-8",
+		},
+		"zero": {&bootstrap.Config{}, "bootstrap.Config: Servers: at least one server is required"},
 		"zero server": {
 			&bootstrap.Config{Servers: make([]bootstrap.ManagementServer, 1)},
 			at + ".URI: required\n" + at + ".ChannelCreds: required; bootstrap.Insecure() asks for plaintext",
@@ -165,12 +173,17 @@ func TestWithDefaultsCopies(t *testing.T) {
 			Servers: []bootstrap.ManagementServer{{URI: "z:1"}},
 		},
 		NodeContextParams: []string{"id"},
+		DynamicParameters: bootstrap.DynamicParameters{
+			Old: map[string]string{"k": "v"}, Authorities: map[string]map[string]string{"a": {"k": "v"}},
+		},
 	}
 	cloned := original.WithDefaults()
 	cloned.Sources[0].Authorities[0] = "changed"
 	cloned.Sources[0].Servers[0].URI = "changed"
 	cloned.DefaultSource.Servers[0].URI = "changed"
 	cloned.NodeContextParams[0] = "changed"
+	cloned.DynamicParameters.Old["k"] = "changed"
+	cloned.DynamicParameters.Authorities["a"]["k"] = "changed"
 	cloned.Servers[0].Headers[0].Value = "changed"
 	cloned.Authorities["a"].Servers[0].URI = "changed"
 	delete(cloned.Authorities, "a")
@@ -183,6 +196,9 @@ func TestWithDefaultsCopies(t *testing.T) {
 	}
 	if original.DefaultSource.Servers[0].URI != "z:1" || original.NodeContextParams[0] != "id" {
 		t.Errorf("the original has the default source %+v and node parameters %q", original.DefaultSource, original.NodeContextParams)
+	}
+	if p := original.DynamicParameters; p.Old["k"] != "v" || p.Authorities["a"]["k"] != "v" {
+		t.Errorf("the original has the parameters %v", p)
 	}
 	if _, ok := original.Authorities["a"]; !ok || original.Node != nil {
 		t.Errorf("the original has authorities %v and node %v", original.Authorities, original.Node)

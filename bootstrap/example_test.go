@@ -34,6 +34,25 @@ func ExampleParse() {
 	// bootstrap.json: xds_servers[0].channel_creds: no known type among ["kerberos"]; known: ["insecure" "tls"]
 }
 
+// A gRPC bootstrap that asks for what is meant for the test environment, and of one
+// authority for what is meant for the second version besides.
+func ExampleDynamicParameters() {
+	boot, err := bootstrap.Parse("bootstrap.json", []byte(`{
+	  "xds_servers": [{"server_uri": "xds.example:443", "channel_creds": [{"type": "tls"}]}],
+	  "dynamic_parameters": {"env": "test"},
+	  "authorities": {"east": {"dynamic_parameters": {"env": "test", "version": "v2"}}}
+	}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("backend:", boot.DynamicParameters.Old)
+	fmt.Println("xdstp://east/…:", boot.DynamicParameters.Authorities["east"])
+	// Output:
+	// backend: map[env:test]
+	// xdstp://east/…: map[env:test version:v2]
+}
+
 // A program may write its bootstrap itself.
 func ExampleConfig() {
 	boot := &bootstrap.Config{

@@ -26,7 +26,8 @@ func (x field) grpcConfig(c *Config) {
 	case ok && len(list) == 0:
 		servers.fault("must not be empty")
 	}
-	c.Authorities = x.at("authorities").authorities()
+	c.DynamicParameters.Old = x.at(dynamicParameters).texts()
+	c.Authorities, c.DynamicParameters.Authorities = x.at("authorities").authorities()
 	c.ClientDefaultListenerTemplate = x.at("client_default_listener_resource_name_template").str()
 	c.ServerListenerTemplate = x.at("server_listener_resource_name_template").str()
 	c.CertificateProviders = x.at("certificate_providers").certificateProviders()
@@ -71,10 +72,11 @@ func (s *ManagementServer) setFeature(name string) {
 	}
 }
 
-// authorities reads gRFC A47's map; a null entry is an empty one.
-func (x field) authorities() map[string]Authority {
+// authorities reads gRFC A47's map, with the dynamic parameters that entries have (gRFC
+// A67); a null entry is an empty one.
+func (x field) authorities() (out map[string]Authority, params map[string]map[string]string) {
 	names, entries := x.entries()
-	out := make(map[string]Authority, len(names))
+	out = make(map[string]Authority, len(names))
 	for i, name := range names {
 		e := entries[i]
 		if !e.present() {
@@ -93,6 +95,24 @@ func (x field) authorities() map[string]Authority {
 			tmpl.fault("%s", reason)
 		}
 		out[name] = a
+		if texts := e.at(dynamicParameters).texts(); texts != nil {
+			if params == nil {
+				params = map[string]map[string]string{}
+			}
+			params[name] = texts
+		}
+	}
+	return out, params
+}
+
+// texts is a map of strings; nil if it is absent or empty.
+func (x field) texts() (out map[string]string) {
+	keys, values := x.entries()
+	for i, key := range keys {
+		if out == nil {
+			out = map[string]string{}
+		}
+		out[key] = values[i].str()
 	}
 	return out
 }

@@ -13,7 +13,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// grpcNode reads node, of which gRPC takes four fields, all optional (gRFC A27).
+// grpcNode reads node, of which gRPC takes four fields, all optional (gRFC A27), and
+// besides dynamic_parameters.
 func (x field) grpcNode() *corev3.Node {
 	if !x.object() {
 		return &corev3.Node{}
@@ -23,8 +24,12 @@ func (x field) grpcNode() *corev3.Node {
 		Cluster:  x.at("cluster").str(),
 		Metadata: x.at("metadata").structure(),
 		Locality: x.at("locality").locality(),
+
+		DynamicParameters: x.at(dynamicParameters).nodeField(dynamicParameters).DynamicParameters,
 	}
 }
+
+const dynamicParameters = "dynamic_parameters"
 
 // envoyNode reads the whole of node, where id and cluster are required as Envoy has it.
 func (x field) envoyNode() *corev3.Node {

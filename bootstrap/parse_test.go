@@ -243,6 +243,34 @@ func TestAuthorities(t *testing.T) {
 	}
 }
 
+// Each kind of name has parameters of its own; an entry without any has none.
+//
+// spec: DYN-3 NODE-5
+func TestDynamicParameters(t *testing.T) {
+	boot := parse(t, `{"xds_servers":[{"server_uri":"top:1","channel_creds":[{"type":"insecure"}]}],
+		"dynamic_parameters":{"env":"prod","":""},
+		"node":{"dynamic_parameters":{"type.googleapis.com/T":{"params":{"shard":"1"}}}},
+		"authorities":{"a":{"dynamic_parameters":{"env":"test"}},"b":{"dynamic_parameters":{}},"c":null}}`)
+	want := bootstrap.DynamicParameters{
+		Old:         map[string]string{"env": "prod", "": ""},
+		Authorities: map[string]map[string]string{"a": {"env": "test"}},
+	}
+	if diff := cmp.Diff(want, boot.DynamicParameters); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if got := boot.Node.DynamicParameters["type.googleapis.com/T"].GetParams()["shard"]; got != "1" {
+		t.Errorf("the node has the parameters %v", boot.Node.DynamicParameters)
+	}
+	_, err := bootstrap.Parse("test", []byte(`{"xds_servers":[{"server_uri":"top:1","channel_creds":[{"type":"insecure"}]}],
+		"dynamic_parameters":["env"],"node":{"dynamic_parameters":{"T":"x"}},
+		"authorities":{"a":{"dynamic_parameters":{"env":1}}}}`))
+	for _, path := range []string{"dynamic_parameters: want an object", `authorities["a"].dynamic_parameters["env"] = 1: want a string`, "node.dynamic_parameters: "} {
+		if err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("error %v, want one that has %q", err, path)
+		}
+	}
+}
+
 // The functions of a program make credentials of the config when they are asked, not
 // while the bootstrap is read.
 //

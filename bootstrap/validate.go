@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/proto"
@@ -29,6 +30,10 @@ func (c *Config) Validate() error {
 		v.servers(path+".Servers", a.Servers)
 	}
 	v.sources(c)
+	v.params("DynamicParameters.Old", c.DynamicParameters.Old)
+	for _, name := range slices.Sorted(maps.Keys(c.DynamicParameters.Authorities)) {
+		v.params(fmt.Sprintf("DynamicParameters.Authorities[%q]", name), c.DynamicParameters.Authorities[name])
+	}
 	v.collections(c)
 	for _, name := range slices.Sorted(maps.Keys(c.CertificateProviders)) {
 		if c.CertificateProviders[name].PluginName == "" {
@@ -84,6 +89,14 @@ func (v *validator) server(path string, s ManagementServer) {
 	if limit := s.RateLimit.WithDefaults(); limit != nil {
 		if reason := rateFault(limit.FillRate); reason != "" {
 			v.fault(path+".RateLimit.FillRate", fmt.Sprint(limit.FillRate), reason)
+		}
+	}
+}
+
+func (v *validator) params(path string, params map[string]string) {
+	for _, key := range slices.Sorted(maps.Keys(params)) {
+		if !utf8.ValidString(key) || !utf8.ValidString(params[key]) {
+			v.fault(fmt.Sprintf("%s[%q]", path, key), shown(params[key]), "must be UTF-8")
 		}
 	}
 }
@@ -304,11 +317,20 @@ func (c *Config) WithDefaults() *Config {
 	}
 	out.DefaultSource = c.DefaultSource.copy()
 	out.ListenersSource, out.ClustersSource = c.ListenersSource.copy(), c.ClustersSource.copy()
+	out.DynamicParameters = c.DynamicParameters.clone()
 	out.NodeContextParams = slices.Clone(c.NodeContextParams)
 	out.CertificateProviders = maps.Clone(c.CertificateProviders)
 	out.AllowedGRPCServices = maps.Clone(c.AllowedGRPCServices)
 	out.Notices = slices.Clone(c.Notices)
 	return &out
+}
+
+func (p DynamicParameters) clone() DynamicParameters {
+	out := DynamicParameters{Old: maps.Clone(p.Old), Authorities: maps.Clone(p.Authorities)}
+	for name, params := range out.Authorities {
+		out.Authorities[name] = maps.Clone(params)
+	}
+	return out
 }
 
 func cloneServers(servers []ManagementServer) []ManagementServer {

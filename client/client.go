@@ -14,6 +14,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"github.com/xdswatch/xdswatch/authority"
 	"github.com/xdswatch/xdswatch/bootstrap"
@@ -265,6 +266,27 @@ func (c *Client) kindOf(typeURL string) resource.Kind {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.types[typeURL].kind
+}
+
+// SetNodeParameters makes the dynamic parameters of a type in the node these, or without
+// any none: Node.dynamic_parameters, which the bootstrap's node may begin with. If they were
+// others, each server that is asked for resources of the type is told at once, by a request
+// of the type that has the node. Streams that begin later have them too, until the client is
+// closed. Servers of version 2 of the transport are told nothing. It does not block, and the
+// map is the caller's again when it returns.
+//
+// These are no dynamic parameters of names; see [bootstrap.DynamicParameters].
+//
+// Errors: [ErrClosed], and one that says which text is not UTF-8.
+func (c *Client) SetNodeParameters(typeURL string, params map[string]string) error {
+	texts := slices.AppendSeq(slices.AppendSeq([]string{typeURL}, maps.Keys(params)), maps.Values(params))
+	if i := slices.IndexFunc(texts, func(s string) bool { return !utf8.ValidString(s) }); i >= 0 {
+		return fmt.Errorf("xds: parameters of the node: %q is not UTF-8", texts[i])
+	}
+	if c.closed.Load() || !c.engine.Describe(typeURL, maps.Clone(params)) {
+		return ErrClosed
+	}
+	return nil
 }
 
 // ResetBackoff ends all waits between attempts to reach a server now, for a program that

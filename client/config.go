@@ -59,7 +59,8 @@ type Config struct {
 	// client's own loop, so a handler of it must not call the client.
 	Logger *slog.Logger
 	// Node, if set, supplies the node of each new stream, given a copy of what the client
-	// would send. It must not block for long: the stream waits for it.
+	// would send, but for what [Client.SetNodeParameters] changed, which is put into it
+	// afterwards. It must not block for long: the stream waits for it.
 	Node func(*corev3.Node) *corev3.Node
 	// NodeOnEveryRequest sends the node always; otherwise with a stream's first request
 	// only (xDS protocol, "Basic Protocol Overview"), unless the bootstrap asks for it (Envoy's
@@ -178,6 +179,7 @@ func (c *Client) engineServer(s bootstrap.ManagementServer) engine.Server {
 			KeepDeleted:      s.Features.IgnoreResourceDeletion,
 			FailOnDataErrors: s.Features.FailOnDataErrors,
 			NodeAlways:       s.NodeOnEveryRequest,
+			NoParams:         s.TransportV2,
 			Rate:             rateOf(s.RateLimit),
 		},
 		URI:     s.URI,
@@ -233,7 +235,7 @@ func (c *Client) nodeMaker() func() []byte {
 		}
 	}
 	encode := func(n *corev3.Node) []byte {
-		b, err := proto.Marshal(n)
+		b, err := proto.MarshalOptions{Deterministic: true}.Marshal(n)
 		if err != nil {
 			c.config.Logger.Error("the node cannot be encoded; the stream goes without", "error", err)
 		}

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/xdswatch/xdswatch/authority"
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/internal/machine"
@@ -105,6 +106,11 @@ func (d *driver) config(s *script.Script) client.Config {
 	}
 	boot.Servers = serversOf(server, s.Order(""))
 	boot.Authorities = authorities(s, server)
+	boot.DynamicParameters.Old = s.Params(authority.OldLabel)
+	boot.DynamicParameters.Authorities = map[string]map[string]string{}
+	for name := range boot.Authorities {
+		boot.DynamicParameters.Authorities[name] = s.Params(name)
+	}
 	config := client.Config{
 		Bootstrap: boot, Linger: time.Second, NodeOnEveryRequest: s.Has("client", "node-always"),
 		Logger:    slog.New(loopGate{d.loop}),
@@ -222,6 +228,10 @@ func (d *driver) do(words []string) {
 	switch verb {
 	case "watch":
 		d.watch(words[1], words[2], words[3])
+	case "describe":
+		if err := d.c.SetNodeParameters(script.TypeURL(words[1]), script.Values(words[2:])); err != nil {
+			d.t.Fatal(err)
+		}
 	case "unwatch":
 		d.watches[words[1]].Stop()
 	case "recv":

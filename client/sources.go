@@ -14,6 +14,7 @@ import (
 	"github.com/xdswatch/xdswatch/internal/apiv2"
 	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/resource"
 )
 
@@ -97,7 +98,7 @@ func (s *sources) add(c *Client, at place, list []bootstrap.ManagementServer, re
 	var added []engine.Server
 	var faults []error
 	known, byKey := slices.Clone(*s.servers.Load()), map[string]int{}
-	source := machine.Source{ReachabilityOnly: reachabilityOnly}
+	source := machine.Source{ReachabilityOnly: reachabilityOnly, Params: wire.NewParams(c.paramsOf(at.Key))}
 	for _, server := range list {
 		server = c.config.override(server)
 		key := server.Key()
@@ -124,6 +125,14 @@ func (s *sources) add(c *Client, at place, list []bootstrap.ManagementServer, re
 	s.firsts = append(s.firsts, source.Servers[0])
 	source.Scope = s.scope(at)
 	return added, source, nil
+}
+
+// paramsOf are the dynamic parameters of a key's names.
+func (c *Client) paramsOf(k authority.Key) map[string]string {
+	if k.Old {
+		return c.boot.DynamicParameters.Old
+	}
+	return c.boot.DynamicParameters.Authorities[k.Authority]
 }
 
 // configured says what is wrong with the configuration of a server.

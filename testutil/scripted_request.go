@@ -91,6 +91,15 @@ func (r *Request) Names() []string {
 	return r.SotW.GetResourceNames()
 }
 
+// Locators are what is asked for with dynamic parameters (xRFC TP2): resource_locators, or
+// resource_locators_subscribe. Their names are not among Names.
+func (r *Request) Locators() []*discoveryv3.ResourceLocator {
+	if r.Delta != nil {
+		return r.Delta.GetResourceLocatorsSubscribe()
+	}
+	return r.SotW.GetResourceLocators()
+}
+
 // Unsubscribed are the names let go, resource_names_unsubscribe of a delta request.
 func (r *Request) Unsubscribed() []string { return r.Delta.GetResourceNamesUnsubscribe() }
 
@@ -107,6 +116,9 @@ func (r *Request) String() string {
 	default:
 		fmt.Fprintf(&b, "%d bytes that are no request: %v", r.Size, r.Err)
 		return b.String()
+	}
+	for _, l := range r.Locators() {
+		fmt.Fprintf(&b, " locator=%q%v", l.GetName(), l.GetDynamicParameters())
 	}
 	fmt.Fprintf(&b, " nonce=%q", r.Nonce())
 	if detail := r.ErrorDetail(); detail != nil {

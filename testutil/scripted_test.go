@@ -100,13 +100,14 @@ func TestExchangeDelta(t *testing.T) {
 			Node: &corev3.Node{Id: "n"}, TypeUrl: clusterURL,
 			ResourceNamesSubscribe: []string{"a"}, ResourceNamesUnsubscribe: []string{"b"},
 			InitialResourceVersions: map[string]string{"a": "7"}, ResponseNonce: "x",
+			ResourceLocatorsSubscribe: []*discoveryv3.ResourceLocator{{Name: "c", DynamicParameters: map[string]string{"env": "prod"}}},
 		}))
 		st := accept(t, ctx, s)
 		if !st.Delta {
 			t.Errorf("%s is not a delta stream", st.Method)
 		}
 		r := next(t, ctx, st)
-		want := `stream 1: delta ` + clusterURL + ` subscribe=["a"] unsubscribe=["b"] initial=map["a":"7"] nonce="x"`
+		want := `stream 1: delta ` + clusterURL + ` subscribe=["a"] unsubscribe=["b"] initial=map["a":"7"] locator="c"map[env:prod] nonce="x"`
 		if got := r.String(); got != want {
 			t.Errorf("request is %s, want %s", got, want)
 		}

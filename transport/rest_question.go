@@ -5,6 +5,7 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/transport/internal/restjson"
 )
@@ -45,21 +46,30 @@ type poll struct {
 // take takes a request as the next thing to say. It becomes the question's own.
 func (q *question) take(r *discoveryv3.DiscoveryRequest) {
 	if r.GetNode() != nil {
+		q.urgent = q.urgent || !proto.Equal(q.node, r.GetNode())
 		q.node = r.GetNode()
 	}
 	r.Node = q.node
-	switch old := q.request; {
-	case old == nil:
+	if old := q.request; old == nil {
 		q.urgent = true
-	case !slices.Equal(old.GetResourceNames(), r.GetResourceNames()):
+	} else if had, names := wanted(old), wanted(r); !slices.Equal(had, names) {
 		q.urgent = true
 		q.interest++
-		q.added = q.added || grown(old.GetResourceNames(), r.GetResourceNames())
+		q.added = q.added || grown(had, names)
 	}
 	if old := q.request.GetErrorDetail(); r.GetErrorDetail() == nil && old != nil {
 		r.ErrorDetail = old // no poll has carried it yet
 	}
 	q.request, q.body, q.owed = r, nil, false
+}
+
+// wanted are the names that a request asks for, with parameters or without.
+func wanted(r *discoveryv3.DiscoveryRequest) []string {
+	names := slices.Clip(r.GetResourceNames()) // to be shared, not appended to
+	for _, l := range r.GetResourceLocators() {
+		names = append(names, l.GetName())
+	}
+	return names
 }
 
 // grown says whether more is wanted than was; no names at all are everything.

@@ -184,6 +184,57 @@ func TestRESTChangeOfInterest(t *testing.T) {
 	})
 }
 
+// Names that have parameters are asked for in JSON too, and count as interest.
+//
+// spec: DYN-1
+func TestRESTLocators(t *testing.T) {
+	inRESTBubble(t, func(r *restRig) {
+		r.set("1", "a", "b")
+		asks := func(version string, names ...string) {
+			req := &discoveryv3.DiscoveryRequest{VersionInfo: version, ResourceNames: []string{"b"}}
+			for _, name := range names {
+				req.ResourceLocators = append(req.ResourceLocators, &discoveryv3.ResourceLocator{
+					Name: name, DynamicParameters: map[string]string{"env": "prod"},
+				})
+			}
+			r.send(req)
+		}
+		asks("", "a")
+		l := r.poll("b @").Request.GetResourceLocators()
+		if len(l) != 1 || l[0].GetName() != "a" || l[0].GetDynamicParameters()["env"] != "prod" {
+			t.Errorf("the poll asks for the locators %v", l)
+		}
+		r.frame("1: a b")
+		asks("1", "a")
+		r.quiet(59 * time.Second)
+		asks("1", "a", "c")
+		r.quiet0("b @1")
+	})
+}
+
+// A changed node is polled at once; the same one again is not.
+//
+// spec: NODE-5
+func TestRESTChangedNode(t *testing.T) {
+	inRESTBubble(t, func(r *restRig) {
+		r.set("1", "a")
+		asks := func(version, cluster string) {
+			r.send(&discoveryv3.DiscoveryRequest{VersionInfo: version, ResourceNames: []string{"a"}, Node: &corev3.Node{Cluster: cluster}})
+		}
+		asks("", "one")
+		r.poll("a @")
+		r.frame("1: a")
+		asks("1", "one")
+		r.quiet(59 * time.Second)
+		asks("1", "two")
+		r.quiet0("a @1")
+		r.quiet(59 * time.Second)
+		if got := r.poll("a @1").Request.GetNode().GetCluster(); got != "two" {
+			t.Errorf("the node is that of %q", got)
+		}
+	})
+}
+
 // quiet0 checks that a poll comes without any time going by.
 func (r *restRig) quiet0(want string) {
 	r.t.Helper()

@@ -128,12 +128,12 @@ func sotwRequest(t *testing.T) [][]byte {
 		t.Fatal(err)
 	}
 	head := wire.AppendSotW(nil, secretV3, "1", "n", Node(node), &wire.Status{Code: 3, Message: "bad"})
-	return [][]byte{head, wire.AppendName(nil, "a"), wire.AppendName(nil, "b")}
+	return [][]byte{head, wire.AppendName(nil, "a", nil), wire.AppendName(nil, "b", nil)}
 }
 
 func deltaRequest(*testing.T) [][]byte {
 	msg := wire.AppendDelta(nil, runtimeV3, "", []byte("\x0a\x01i"), nil)
-	msg = wire.AppendUnsubscribe(wire.AppendName(msg, "a"), "b")
+	msg = wire.AppendUnsubscribe(wire.AppendSubscribe(msg, "a", nil), "b", nil)
 	return [][]byte{wire.AppendInitialVersion(msg, "c", "4")}
 }
 

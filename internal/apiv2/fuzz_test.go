@@ -119,7 +119,7 @@ func FuzzRequest(f *testing.F) {
 	f.Add("own", "", "", []byte(nil), "", []byte("\x22\x03a"))
 	f.Fuzz(func(t *testing.T, url, version, nonce string, node []byte, text string, head []byte) {
 		detail := &wire.Status{Code: 3, Message: text}
-		names := wire.AppendName(nil, text)
+		names := wire.AppendName(nil, text, nil)
 		sotw := func(url string) []byte { return wire.AppendSotW(nil, url, version, nonce, node, detail) }
 		if got := bytes.Join(Request([][]byte{sotw(url), names}, false), nil); !bytes.Equal(got, slices.Concat(sotw(ToV2(url)), names)) {
 			t.Errorf("state of the world: %x", got)

@@ -161,6 +161,12 @@ func (e *Engine) server(i int) *Server { return (*e.servers.Load())[i] }
 // Stop ends a watch.
 func (e *Engine) Stop(w *machine.Watch) { e.post(machine.Stop{Watch: w}) }
 
+// Describe changes the dynamic parameters of a type in the node. It says whether the engine
+// still runs.
+func (e *Engine) Describe(typeURL string, params map[string]string) bool {
+	return e.post(machine.Described{TypeURL: typeURL, Values: params})
+}
+
 // Dump lists what is wanted and held; nil after Close.
 func (e *Engine) Dump() (rs []machine.Resource) {
 	e.ask(func() { rs = e.machine.Dump() })

@@ -23,7 +23,7 @@ func (resp *response) findAliases(i int, own *entry) {
 	for _, name := range resp.Resources[i].Attributes.Aliases {
 		e, _ := ts.lookup(name)
 		switch {
-		case e == nil, e == own:
+		case e == nil, e == own, !ts.chose(e, e.name, resp.constraints(i)):
 			continue
 		case e.seen == resp.serial:
 			resp.namedTwice(i, e)

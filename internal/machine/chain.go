@@ -3,6 +3,8 @@ package machine
 import (
 	"slices"
 	"time"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
 // Source is who answers for names: servers in order of priority. The first is used; when it
@@ -15,6 +17,8 @@ type Source struct {
 	// Scope sets streams apart: sources of different scopes share none, so that the same
 	// name may be asked for by both.
 	Scope int
+	// Params are what the names are asked for with, at servers that know them; nil for none.
+	Params *wire.Params
 }
 
 // chain is a source at work: which of its servers is active. Where a server has a stream

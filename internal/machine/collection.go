@@ -65,8 +65,9 @@ func (c *collection) forgetState() {
 	}
 }
 
-// explicitly says whether a watch wants `*` spelled.
-func (c *collection) explicitly() bool { return c.active().explicit > 0 }
+// explicitly says whether `*` is spelled: a watch wants it, or it has parameters, which the
+// legacy form has no room for.
+func (c *collection) explicitly() bool { return c.active().explicit > 0 || c.ts.params(c) != nil }
 
 // pattern tells the members of a glob by their canonical names: one more segment where the
 // glob has its `*`.

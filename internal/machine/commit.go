@@ -158,7 +158,7 @@ func (resp *response) answers(c *collection) bool {
 	if c.self.fault != nil {
 		return false
 	}
-	return full || c.seen == resp.serial || len(resp.Resources)+len(resp.Removed)+len(resp.Errors) == 0
+	return full || c.seen == resp.serial || len(resp.Resources)+len(resp.Removed)+len(resp.RemovedNames)+len(resp.Errors) == 0
 }
 
 // synced: the first state of a collection is complete.
@@ -255,6 +255,9 @@ var errNotError = errors.New("the status is OK")
 
 func (m *Machine) takeError(now time.Time, resp *response, re *wire.ResourceError) {
 	e, canonical := resp.ts.lookup(re.Name)
+	if !resp.ts.chose(e, canonical, re.Constraints) {
+		return
+	}
 	if c := resp.ts.globOf(canonical); e == nil && c != nil && c.self.asked && re.Code != codeNotFound {
 		e = resp.ts.newMember(re.Name, canonical)
 	}

@@ -12,7 +12,7 @@ func (ts *typeState) composeSotW(a *answer, node []byte) [][]byte {
 	if ts.told == wildLegacy && !ts.star.wanted() && ts.stream.watches > 0 {
 		// Old servers know no way out of the legacy form but by naming it.
 		ts.named, ts.told = true, wildExplicit
-		return [][]byte{wire.AppendName(ts.beginSotW(a, node), star)}
+		return [][]byte{wire.AppendName(ts.beginSotW(a, node), star, nil)}
 	}
 	first := !ts.asked
 	added, removed := ts.applyChanges()
@@ -20,12 +20,12 @@ func (ts *typeState) composeSotW(a *answer, node []byte) [][]byte {
 		added = ts.allWanted()
 	}
 	form := ts.nextForm()
-	if a == nil && form == ts.told && len(added)+len(removed) == 0 {
+	if a == nil && form == ts.told && len(added)+len(removed) == 0 && !ts.owesNode() {
 		return nil
 	}
 	ts.ask(added)
 	head := ts.beginSotW(a, node)
-	ts.names.set(star, form == wildExplicit)
+	ts.name(ts.star.self, form == wildExplicit)
 	if form != wildNone && ts.told == wildNone {
 		ts.starting = true
 	}
@@ -98,7 +98,7 @@ func (ts *typeState) composeDelta(a *answer, node []byte) []byte {
 	if ts.told == wildLegacy && form == wildExplicit && !ts.star.explicitly() {
 		form = wildLegacy // names beside it do not end it
 	}
-	if a == nil && len(added)+len(removed) == 0 && form == ts.told {
+	if a == nil && len(added)+len(removed) == 0 && form == ts.told && !ts.owesNode() {
 		return nil
 	}
 	ts.ask(added)
@@ -109,19 +109,19 @@ func (ts *typeState) composeDelta(a *answer, node []byte) []byte {
 	}
 	msg := wire.AppendDelta(nil, ts.typ.URL, nonce, node, detail)
 	if form != wildNone && form != ts.told {
-		msg = wire.AppendName(msg, star)
+		msg = ts.appendSubscribe(msg, ts.star.self)
 		ts.starting = ts.starting || ts.told == wildNone
 		form = wildExplicit
 	}
 	for _, e := range added {
-		msg = wire.AppendName(msg, e.name)
+		msg = ts.appendSubscribe(msg, e)
 	}
 	if form == wildNone && ts.told != wildNone {
-		msg = wire.AppendUnsubscribe(msg, star)
+		msg = ts.appendUnsubscribe(msg, ts.star.self)
 		ts.leaveWild()
 	}
 	for _, e := range removed {
-		msg = wire.AppendUnsubscribe(msg, e.name)
+		msg = ts.appendUnsubscribe(msg, e)
 	}
 	ts.told = form
 	ts.named = ts.named || len(added) > 0 || form == wildExplicit
@@ -137,7 +137,7 @@ func (ts *typeState) composeFirstDelta(node []byte) []byte {
 	}
 	msg := wire.AppendDelta(nil, ts.typ.URL, "", node, nil)
 	if form == wildExplicit {
-		msg = wire.AppendName(msg, star)
+		msg = ts.appendSubscribe(msg, ts.star.self)
 	}
 	ts.starting = form != wildNone
 	ts.told = form
@@ -145,9 +145,9 @@ func (ts *typeState) composeFirstDelta(node []byte) []byte {
 	wanted, held := ts.fit(len(msg), wanted, ts.heldMembers())
 	ts.ask(wanted)
 	ts.named = form == wildExplicit || len(wanted) > 0
-	msg = slices.Grow(msg, sizeFirstDelta(wanted, held))
+	msg = slices.Grow(msg, ts.sizeFirstDelta(wanted, held))
 	for _, e := range wanted {
-		msg = wire.AppendName(msg, e.name)
+		msg = ts.appendSubscribe(msg, e)
 	}
 	for _, es := range [][]*entry{wanted, held} {
 		for _, e := range es {
@@ -158,6 +158,17 @@ func (ts *typeState) composeFirstDelta(node []byte) []byte {
 	}
 	return msg
 }
+
+func (ts *typeState) appendSubscribe(msg []byte, e *entry) []byte {
+	return wire.AppendSubscribe(msg, e.name, ts.params(e.of))
+}
+
+func (ts *typeState) appendUnsubscribe(msg []byte, e *entry) []byte {
+	return wire.AppendUnsubscribe(msg, e.name, ts.params(e.of))
+}
+
+// sizeOfName is what it takes to name an entry.
+func (ts *typeState) sizeOfName(e *entry) int { return wire.SizeName(e.name, ts.params(e.of)) }
 
 // listed says whether the server is told the version that is held.
 func (e *entry) listed() bool { return e.held() && !e.foreign() }
@@ -179,9 +190,9 @@ func (ts *typeState) heldMembers() []*entry {
 
 // sizeFirstDelta is how many bytes the names and versions of a first message take, or some
 // more.
-func sizeFirstDelta(wanted, held []*entry) (n int) {
+func (ts *typeState) sizeFirstDelta(wanted, held []*entry) (n int) {
 	for _, e := range wanted {
-		n += wire.SizeName(e.name) + wire.SizeInitialVersion(e.name, e.version)
+		n += ts.sizeOfName(e) + wire.SizeInitialVersion(e.name, e.version)
 	}
 	for _, e := range held {
 		n += wire.SizeInitialVersion(e.name, e.version)

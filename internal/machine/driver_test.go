@@ -15,6 +15,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/xdswatch/xdswatch/authority"
 	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/testutil/script"
@@ -77,7 +78,7 @@ func newDriver(t *testing.T, s *script.Script) *driver {
 	for range s.Servers() - 1 {
 		c.Servers = append(c.Servers, server)
 	}
-	c.Sources = []Source{{Servers: s.Order("")}}
+	c.Sources = []Source{{Servers: s.Order(""), Params: wire.NewParams(s.Params(authority.OldLabel))}}
 	return &driver{
 		t: t, m: New(c), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), delta: server.Delta,
 		manual: s.Has("server", "manual"), many: len(c.Servers) > 1, verbose: s.Has("show", "decode"),
@@ -124,6 +125,8 @@ func (d *driver) event(words []string) Event {
 	case "end":
 		d.forget(ref)
 		return Down{Ref: ref, Kind: FaultStream, Err: errors.New(strings.Join(words, " "))}
+	case "describe":
+		return Described{d.typeOf(words[1]).URL, script.Values(words[2:])}
 	case "retry":
 		if verb != words[0] { // without a number it is for all that wait
 			d.waiting = slices.DeleteFunc(d.waiting, func(r Ref) bool { return r == ref })
@@ -176,6 +179,7 @@ func (d *driver) sourceOf(authority string) int32 {
 		at = int32(d.m.AddSource(Source{
 			Servers:          d.script.Order(authority),
 			ReachabilityOnly: d.script.Has("server", "fallback_on_reachability_only"),
+			Params:           wire.NewParams(d.script.Params(authority)),
 		}))
 		d.sources[authority] = at
 	}

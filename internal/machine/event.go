@@ -98,6 +98,13 @@ type Delivered struct{ Ref }
 // Heard says that all notices of a stream's trouble were handled, the index of the stream.
 type Heard struct{ Stream int }
 
+// Described says that the program changed the dynamic parameters of a type in the node of
+// all streams, also of those to come.
+type Described struct {
+	TypeURL string
+	Values  map[string]string // not changed afterwards
+}
+
 // Retry says that the wait asked for with [Effects].Wait is over.
 type Retry struct{ Ref }
 
@@ -118,5 +125,6 @@ func (Decoded) event()   {}
 func (Guarded) event()   {}
 func (Delivered) event() {}
 func (Heard) event()     {}
+func (Described) event() {}
 func (Retry) event()     {}
 func (Tick) event()      {}

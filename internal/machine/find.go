@@ -24,6 +24,9 @@ func (m *Machine) find(resp *response, i int) *entry {
 		return nil
 	}
 	e, canonical := ts.lookup(name)
+	if !ts.chose(e, canonical, resp.constraints(i)) {
+		return nil
+	}
 	if e == nil {
 		if e = ts.newMember(name, canonical); e == nil {
 			return nil // not asked for: ignored before it is looked at

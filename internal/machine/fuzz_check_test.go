@@ -13,6 +13,7 @@ func (w *world) check(long bool) {
 		w.fail("%d tasks and %d responses are not done with", len(w.tasks), len(w.sent))
 	}
 	w.sent = nil
+	w.checkDescribed()
 	left := 0
 	for _, s := range w.m.streams {
 		w.checkStream(s)

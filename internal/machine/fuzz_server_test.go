@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 )
@@ -33,7 +34,7 @@ func (w *world) respond() {
 // random makes a response of what is watched, and of more.
 func (w *world) random(md *model) *simResponse {
 	w.serial++
-	r := &simResponse{md: md, nonce: fmt.Sprint("n", w.serial), version: fmt.Sprint(w.next(4))}
+	r := &simResponse{md: md, params: w.params, nonce: fmt.Sprint("n", w.serial), version: fmt.Sprint(w.next(4))}
 	if w.policy.delta && w.next(16) == 1 {
 		r.nonce = ""
 	}
@@ -115,10 +116,8 @@ func (w *world) request(send Send) {
 }
 
 // pictureOf finds what a request adds to, and checks what all requests have in common.
-func (w *world) pictureOf(s *simStream, url string, node bool) (pic *picture, first bool) {
-	if want := !s.began || w.m.config.NodeAlways; node != want {
-		w.fail("node in the request: %v, want %v", node, want)
-	}
+func (w *world) pictureOf(s *simStream, url string, node *corev3.Node) (pic *picture, first bool) {
+	w.checkNode(s, node)
 	md := w.model(url)
 	s.doomed = s.doomed || md == w.hated
 	if w.perType && w.m.streams[s.ref.Stream].url != url {
@@ -141,8 +140,9 @@ func (w *world) requestSotW(s *simStream, msg []byte) {
 	if err := proto.Unmarshal(msg, &r); err != nil {
 		w.fail("the request does not parse: %v", err)
 	}
+	r.ResourceNames = w.named(r.ResourceNames, r.ResourceLocators)
 	w.say("-> %v %s %q version %q nonce %q error %v", s.ref, r.TypeUrl, r.ResourceNames, r.VersionInfo, r.ResponseNonce, r.ErrorDetail)
-	pic, _ := w.pictureOf(s, r.TypeUrl, r.Node != nil)
+	pic, _ := w.pictureOf(s, r.TypeUrl, r.Node)
 	md := w.model(r.TypeUrl)
 	if r.ResponseNonce != pic.newest {
 		w.fail("nonce %q, the newest is %q", r.ResponseNonce, pic.newest)
@@ -232,13 +232,15 @@ func (w *world) requestDelta(s *simStream, msg []byte) {
 	if err := proto.Unmarshal(msg, &r); err != nil {
 		w.fail("the request does not parse: %v", err)
 	}
+	r.ResourceNamesSubscribe = w.named(r.ResourceNamesSubscribe, r.ResourceLocatorsSubscribe)
+	r.ResourceNamesUnsubscribe = w.named(r.ResourceNamesUnsubscribe, r.ResourceLocatorsUnsubscribe)
 	w.say("-> %v %s +%q -%q %v nonce %q error %v", s.ref, r.TypeUrl, r.ResourceNamesSubscribe, r.ResourceNamesUnsubscribe, r.InitialResourceVersions, r.ResponseNonce, r.ErrorDetail)
-	pic, first := w.pictureOf(s, r.TypeUrl, r.Node != nil)
+	pic, first := w.pictureOf(s, r.TypeUrl, r.Node)
 	md := w.model(r.TypeUrl)
 	add, sub := r.ResourceNamesSubscribe, r.ResourceNamesUnsubscribe
 	switch {
 	case r.ResponseNonce == "":
-		if r.ErrorDetail != nil || !first && len(add)+len(sub) == 0 {
+		if r.ErrorDetail != nil || !first && len(add)+len(sub) == 0 && r.Node == nil {
 			w.fail("a request that says nothing: %v", &r)
 		}
 	case len(pic.unheard) == 0 || pic.unheard[0].nonce != r.ResponseNonce:

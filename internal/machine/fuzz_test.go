@@ -5,6 +5,10 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
 // source is bytes that decide what happens; at its end it gives zeros.
@@ -24,8 +28,9 @@ type simStream struct {
 	ref       Ref
 	state     streamState
 	writing   bool
-	doomed    bool // the server will end it
-	began     bool // a request was sent
+	doomed    bool         // the server will end it
+	began     bool         // a request was sent
+	node      *corev3.Node // as it was last told
 	reading   *simResponse
 	consumed  bool // reading waits for Delivered
 	responded bool
@@ -56,8 +61,10 @@ type world struct {
 	globs   bool // and names that they cover
 	clear   bool // no wildcards beside names that globs cover: see murky
 	lines   map[lineKey]*line
-	budget  bool   // first requests are kept small
-	hated   *model // the server ends streams that ask for it; nil for none
+	budget  bool              // first requests are kept small
+	params  bool              // names have parameters, and resources variants for others
+	said    map[string]string // what the node says of each type; see describe
+	hated   *model            // the server ends streams that ask for it; nil for none
 	now     time.Time
 	models  []*model
 	streams map[int]*simStream
@@ -110,8 +117,14 @@ func newWorld(t testing.TB, b []byte) *world {
 			*budget = 50 + w.next(100)
 		}
 	}
-	if n := w.next(9); n < 3 {
-		w.hated = w.models[n]
+	n := w.next(18)
+	if n%9 < 3 {
+		w.hated = w.models[n%9]
+	}
+	if w.params = n >= 9; w.params {
+		for i := range w.m.sources {
+			w.m.sources[i].Params = wire.NewParams(envOf(i))
+		}
 	}
 	return w
 }
@@ -214,7 +227,11 @@ func (w *world) act(op int) {
 	case 19:
 		w.pick(waiting, w.retry)
 	case 20, 21:
-		w.pass([]time.Duration{0, time.Microsecond, time.Millisecond, 300 * time.Millisecond, time.Second, 7 * time.Second, 16 * time.Second, time.Minute}[w.next(8)])
+		n := w.next(16)
+		if n >= 8 {
+			w.describe(w.models[n%3].typ.URL, fmt.Sprint(n%4))
+		}
+		w.pass([]time.Duration{0, time.Microsecond, time.Millisecond, 300 * time.Millisecond, time.Second, 7 * time.Second, 16 * time.Second, time.Minute}[n%8])
 	case 22:
 		w.settle(w.next(2) == 1)
 	case 23:

@@ -104,7 +104,7 @@ func (m *Machine) inspect(resp *response) {
 // planName notes a name that is asked for, or that of a new member.
 func (resp *response) planName(i int, name []byte, alias bool) {
 	e, key := resp.ts.called(name)
-	if e == nil && (alias || resp.ts.home(key) == nil) {
+	if e == nil && (alias || resp.ts.home(key) == nil) || !resp.ts.chose(e, key, resp.constraints(i)) {
 		return
 	}
 	resp.plan.entries = append(resp.plan.entries, planned{i, key, e})
@@ -175,7 +175,7 @@ func (resp *response) planErrors() {
 	for i := range resp.Errors {
 		re := &resp.Errors[i]
 		switch e, _ := resp.ts.lookup(re.Name); {
-		case e == nil || p.times[e.name] > 0:
+		case e == nil || p.times[e.name] > 0 || !resp.ts.chose(e, e.name, re.Constraints):
 		case re.Code == codeNotFound:
 			p.lose(e, deleted)
 		case re.Code == codePermissionDenied:

@@ -46,6 +46,8 @@ type Server struct {
 	TransientTimeout time.Duration
 	// NodeAlways is as that of [Config], for this server.
 	NodeAlways bool
+	// NoParams says that the server's version of the protocol has no dynamic parameters.
+	NoParams bool
 	// Rate is of each of the server's streams.
 	Rate Rate
 }
@@ -69,7 +71,8 @@ type Machine struct {
 	slots     map[slot]*stream
 	serial    uint32 // of the last response
 	lastTimer uint32
-	budgets   []*int // of each server's first requests, in bytes; 0 for none
+	budgets   []*int      // of each server's first requests, in bytes; 0 for none
+	params    []Described // of types for which they were changed, in the order of the first change
 	fx        Effects
 
 	fetches     fetches // that run
@@ -145,6 +148,8 @@ func (m *Machine) handle(now time.Time, ev Event) {
 		s := m.streams[ev.Stream]
 		s.telling = false
 		m.tellTrouble(s)
+	case Described:
+		m.described(ev)
 	case Retry:
 		if s := m.current(ev.Ref); s != nil && s.state == waiting {
 			m.retry(s)

@@ -209,6 +209,7 @@ type simResponse struct {
 	entries        []simEntry
 	removed        []string
 	errors         []simError
+	params         bool // it has variants for others
 
 	ignored bool
 	blurred bool // taken at a time that the model does not know exactly
@@ -241,20 +242,25 @@ func (r *simResponse) frame(t testing.TB, delta bool) *wire.Response {
 		scan = wire.ScanDelta
 		d := &discoveryv3.DeltaDiscoveryResponse{TypeUrl: r.md.typ.URL, Nonce: r.nonce, RemovedResources: r.removed, ResourceErrors: errs}
 		for _, en := range r.entries {
-			d.Resources = append(d.Resources, en.wrapper(r.md.typ, true))
+			d.Resources = append(d.Resources, r.vary(en.wrapper(r.md.typ, true))...)
 		}
+		r.varyRemoved(d)
 		m = d
 	} else {
 		d := &discoveryv3.DiscoveryResponse{TypeUrl: r.md.typ.URL, Nonce: r.nonce, VersionInfo: r.version, ResourceErrors: errs}
 		for _, en := range r.entries {
 			a := en.body(r.md.typ)
-			if en.outer != "" || a == nil {
-				var err error
-				if a, err = anypb.New(en.wrapper(r.md.typ, false)); err != nil {
+			if en.outer == "" && a != nil {
+				d.Resources = append(d.Resources, a)
+				continue
+			}
+			for _, v := range r.vary(en.wrapper(r.md.typ, false)) {
+				a, err := anypb.New(v)
+				if err != nil {
 					t.Fatal(err)
 				}
+				d.Resources = append(d.Resources, a)
 			}
-			d.Resources = append(d.Resources, a)
 		}
 		m = d
 	}

@@ -26,12 +26,13 @@ const (
 )
 
 type change struct {
-	name string
-	add  bool
+	name   string
+	params *wire.Params // of a name that is added
+	add    bool
 }
 
-func (n *names) set(name string, add bool) {
-	n.pending = append(n.pending, change{name, add})
+func (n *names) set(name string, p *wire.Params, add bool) {
+	n.pending = append(n.pending, change{name, p, add})
 	if len(n.pending) > 1024+2*n.count {
 		n.settle() // bounds what churn may collect
 	}
@@ -133,10 +134,11 @@ func (n *names) merge(b, chunk []byte, changes []change) []byte {
 		b = append(b, chunk[copied:at]...)
 		copied = at
 		if c.add {
-			b = wire.AppendName(b, c.name)
+			b = wire.AppendName(b, c.name, c.params)
 			n.count++
 		} else {
-			copied += wire.SizeName(c.name)
+			_, rest := wire.CutName(chunk[at:])
+			copied = len(chunk) - len(rest)
 			n.count--
 		}
 	}
@@ -149,7 +151,7 @@ func (n *names) merge(b, chunk []byte, changes []change) []byte {
 func sizeAdded(changes []change) (size int) {
 	for _, c := range changes {
 		if c.add {
-			size += wire.SizeName(c.name)
+			size += wire.SizeName(c.name, c.params)
 		}
 	}
 	return size

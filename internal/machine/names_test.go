@@ -19,7 +19,7 @@ func (d dumbNames) list() []string { return slices.Sorted(maps.Keys(d)) }
 func (d dumbNames) encode() []byte {
 	var b []byte
 	for _, name := range d.list() {
-		b = wire.AppendName(b, name)
+		b = wire.AppendName(b, name, paramsOf(name))
 	}
 	return b
 }
@@ -58,10 +58,10 @@ func namesRun(t *testing.T, ops []byte) {
 		name := nameOfByte(ops[i+1])
 		switch ops[i] % 8 {
 		case 0, 1, 2:
-			n.set(name, true)
+			n.set(name, paramsOf(name), true)
 			dumb[name] = true
 		case 3, 4:
-			n.set(name, false)
+			n.set(name, paramsOf(name), false)
 			delete(dumb, name)
 		case 5:
 			if got, want := list(&n), dumb.list(); !slices.Equal(got, want) {
@@ -96,6 +96,14 @@ func nameOfByte(b byte) string {
 	return fmt.Sprintf("%0*d", 1+int(b%5)*300, b)
 }
 
+// paramsOf gives some names parameters.
+func paramsOf(name string) *wire.Params {
+	if len(name)%2 == 0 {
+		return nil
+	}
+	return wire.NewParams(map[string]string{"env": "prod", "": name[:len(name)/8]})
+}
+
 func FuzzNames(f *testing.F) {
 	f.Add([]byte{0, 1, 0, 2, 6, 0, 3, 1, 7, 3, 0, 0, 5, 0})
 	f.Add([]byte{0, 9, 3, 9, 0, 9, 6, 1, 3, 9, 3, 9, 15, 0})
@@ -117,13 +125,13 @@ func TestNames(t *testing.T) {
 func TestNamesChurn(t *testing.T) {
 	var n names
 	for i := range 100_000 {
-		n.set("a", i%2 == 0)
-		n.set(fmt.Sprint("b", i%7), i%3 == 0)
+		n.set("a", nil, i%2 == 0)
+		n.set(fmt.Sprint("b", i%7), nil, i%3 == 0)
 	}
 	if len(n.pending) > 2048 {
 		t.Errorf("%d changes of %d names are pending", len(n.pending), n.count)
 	}
-	n.set("a", true)
+	n.set("a", nil, true)
 	if got := list(&n); !slices.Contains(got, "a") || len(got) > 8 {
 		t.Errorf("names are %q", got)
 	}
@@ -135,13 +143,13 @@ func BenchmarkNames(b *testing.B) {
 		b.Run(fmt.Sprint(changes, " changes"), func(b *testing.B) {
 			var n names
 			for i := range 10_000 {
-				n.set(fmt.Sprintf("name-%05d", i), true)
+				n.set(fmt.Sprintf("name-%05d", i), nil, true)
 			}
 			n.settle()
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				for c := range changes {
-					n.set(fmt.Sprintf("name-%05d", c*97), i%2 == 1)
+					n.set(fmt.Sprintf("name-%05d", c*97), nil, i%2 == 1)
 				}
 				if sizeOf(n.after(nil)) < 100_000 {
 					b.Fatal("names are missing")

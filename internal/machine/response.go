@@ -134,6 +134,7 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 	m.clear(ts)
 	m.serial++
 	resp := &response{Response: r, ref: s.ref(), ts: ts, serial: m.serial}
+	resp.retire()
 	if ts.busy = resp; ts.typ.Guarded {
 		m.inspect(resp)
 		return

@@ -55,7 +55,7 @@ func (ts *typeState) fit(size int, wanted, members []*entry) (names, listed []*e
 	}
 	globs, wanted := globsFirst(wanted)
 	for _, e := range wanted[:globs] {
-		size += wire.SizeName(e.name)
+		size += ts.sizeOfName(e)
 	}
 	n := 0
 	for n < len(members) && size+members[n].sizeOfVersion() <= budget {
@@ -68,10 +68,10 @@ func (ts *typeState) fit(size int, wanted, members []*entry) (names, listed []*e
 	k := globs
 	if ts.told == wildNone && k == 0 && len(wanted) > 0 {
 		k = 1 // no names at all would ask for everything
-		size += wire.SizeName(wanted[0].name) + wanted[0].sizeOfVersion()
+		size += ts.sizeOfName(wanted[0]) + wanted[0].sizeOfVersion()
 	}
 	for k < len(wanted) {
-		size += wire.SizeName(wanted[k].name) + wanted[k].sizeOfVersion()
+		size += ts.sizeOfName(wanted[k]) + wanted[k].sizeOfVersion()
 		if size > budget {
 			break
 		}
@@ -129,7 +129,7 @@ func (ts *typeState) fitNames(added []*entry) []*entry {
 		return added
 	}
 	for i, e := range added {
-		if size += wire.SizeName(e.name); size > budget && i > 0 {
+		if size += ts.sizeOfName(e); size > budget && i > 0 {
 			ts.postpone(added[i:])
 			return added[:i]
 		}

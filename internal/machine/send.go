@@ -123,7 +123,7 @@ func (ts *typeState) changing() bool {
 		return ts.wanted()
 	}
 	c := ts.star
-	return len(ts.changed) > 0 || c.wanted() != (ts.told != wildNone) ||
+	return len(ts.changed) > 0 || ts.owesNode() || c.wanted() != (ts.told != wildNone) ||
 		c.wanted() && ts.told == wildLegacy && c.explicitly()
 }
 
@@ -146,7 +146,7 @@ func (m *Machine) write(now time.Time, ts *typeState) bool {
 		}
 	}
 	var node []byte
-	if !s.nodeSent || m.config.NodeAlways || s.NodeAlways {
+	if !s.nodeSent || s.owedNode[ts.typ.URL] || m.config.NodeAlways || s.NodeAlways {
 		node = s.node
 	}
 	var msg [][]byte
@@ -170,6 +170,7 @@ func (m *Machine) write(now time.Time, ts *typeState) bool {
 		ts.largest = max(ts.largest, n.Size)
 	}
 	ts.asked, s.nodeSent = true, true
+	delete(s.owedNode, ts.typ.URL)
 	s.Rate.take(now, &s.throttle)
 	s.writing = ts
 	m.fx.Notify = append(m.fx.Notify, n)
@@ -236,10 +237,10 @@ func (ts *typeState) applyChanges() (added, removed []*entry) {
 		switch {
 		case ts.entries[e.name] != e && ts.entries[e.name] != nil: // made anew since
 		case e.wanted():
-			ts.names.set(e.name, true)
+			ts.name(e, true)
 			added = append(added, e)
 		default:
-			ts.names.set(e.name, false)
+			ts.name(e, false)
 			if e.asked {
 				removed = append(removed, e)
 			}

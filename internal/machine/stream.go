@@ -36,6 +36,7 @@ type stream struct {
 	// Of this incarnation.
 	node       []byte
 	nodeSent   bool
+	owedNode   map[string]bool // types that have to say it again, by URL; nil for none
 	responded  bool
 	writing    *typeState        // whose message is with the writer
 	ignored    map[string]string // nonces of types that were not asked for
@@ -212,7 +213,7 @@ func (m *Machine) open(s *stream) {
 // protocol, "ACK/NACK and resource type instance version"); all nonces are forgotten.
 func (m *Machine) up(now time.Time, s *stream, node []byte) {
 	s.state = up
-	s.node, s.nodeSent, s.responded, s.writing = node, false, false, nil
+	s.node, s.nodeSent, s.owedNode, s.responded, s.writing = m.describe(s, node), false, nil, false, nil
 	s.ignored = nil
 	s.clock = clock{start: now}
 	s.clock.hold(now)

@@ -74,7 +74,7 @@ const star = "*"
 // reset forgets an incarnation of the stream.
 func (ts *typeState) reset() {
 	ts.onStream = onStream{}
-	ts.names.set(star, false)
+	ts.names.set(star, nil, false)
 	ts.star.known, ts.star.timer = false, 0
 	for _, c := range ts.globs {
 		c.known, c.timer = false, 0
@@ -146,13 +146,26 @@ func (ts *typeState) silent() bool { return ts.stream.state != up || !ts.asked }
 // note remembers that interest in an entry changed.
 func (ts *typeState) note(e *entry, wanted bool) {
 	if ts.silent() {
-		ts.names.set(e.name, wanted)
+		ts.name(e, wanted)
 		return
 	}
 	if !e.noted {
 		e.noted = true
 		ts.changed = append(ts.changed, e)
 	}
+}
+
+// name has requests name an entry from now on, or not.
+func (ts *typeState) name(e *entry, wanted bool) {
+	ts.names.set(e.name, ts.params(e.of), wanted)
+}
+
+// params are what the names of a collection are asked for with; nil for none.
+func (ts *typeState) params(c *collection) *wire.Params {
+	if c.chain == nil || ts.stream.NoParams {
+		return nil
+	}
+	return c.chain.Params
 }
 
 // member says whether an entry is kept for its collection alone.
@@ -170,7 +183,7 @@ func (ts *typeState) spoken(e *entry) bool {
 func (ts *typeState) prune() {
 	for _, e := range ts.changed {
 		e.noted = false
-		ts.names.set(e.name, e.wanted())
+		ts.name(e, e.wanted())
 	}
 	ts.changed = nil
 	for _, e := range ts.entries {

@@ -28,7 +28,7 @@ func fromSotW(m *discoveryv3.DiscoveryResponse, size int) (r *Response, ok bool)
 		if proto.Unmarshal(a.Value, &w) != nil {
 			return nil, false
 		}
-		r.Resources = append(r.Resources, fromResource(&w))
+		r.add(&w)
 	}
 	return r, true
 }
@@ -39,21 +39,36 @@ func fromDelta(m *discoveryv3.DeltaDiscoveryResponse, size int) *Response {
 		ControlPlane: m.GetControlPlane().GetIdentifier(), Errors: fromErrors(m.ResourceErrors),
 	}
 	for _, w := range m.Resources {
-		r.Resources = append(r.Resources, fromResource(w))
+		r.add(w)
 	}
 	for _, name := range m.RemovedResources {
 		r.Removed = append(r.Removed, []byte(name))
 	}
 	for _, name := range m.RemovedResourceNames {
-		r.Removed = append(r.Removed, []byte(name.Name))
+		r.RemovedNames = append(r.RemovedNames, fromName(name))
 	}
 	return r
+}
+
+func fromName(n *discoveryv3.ResourceName) ResourceName {
+	return ResourceName{Name: []byte(n.GetName()), Constraints: constraintsOf(n)}
+}
+
+func (r *Response) add(w *discoveryv3.Resource) {
+	e := fromResource(w)
+	if c := w.GetResourceName().GetDynamicParameterConstraints(); c != nil {
+		if _, e.Fault = evaluate(c, nil, 0); e.Fault == nil {
+			r.Constraints = append(r.Constraints, constraintsOf(w.GetResourceName()))
+			e.Variant = int32(len(r.Constraints))
+		}
+	}
+	r.Resources = append(r.Resources, e)
 }
 
 func fromErrors(errs []*discoveryv3.ResourceError) (rs []ResourceError) {
 	for _, e := range errs {
 		rs = append(rs, ResourceError{
-			Name: []byte(e.GetResourceName().GetName()), Code: e.GetErrorDetail().GetCode(), Message: e.GetErrorDetail().GetMessage(),
+			ResourceName: fromName(e.GetResourceName()), Code: e.GetErrorDetail().GetCode(), Message: e.GetErrorDetail().GetMessage(),
 		})
 	}
 	return rs
@@ -93,11 +108,10 @@ func fromResource(w *discoveryv3.Resource) Resource {
 //
 //   - A known field of another wire type. The generated code takes it for an unknown field;
 //     the scan refuses the frame or the entry.
-//   - A singular message given more than once. The generated code merges them; the scan
-//     takes the last.
-//   - Removals in both lists, which the generated code holds apart.
+//   - A singular message given more than once, or several of a oneof. The generated code
+//     merges them, or forgets all but the last; the scan looks at each.
 func irregular(b []byte, md protoreflect.MessageDescriptor) bool {
-	seen := map[protowire.Number]bool{}
+	seen, chosen := map[protowire.Number]bool{}, map[protoreflect.Name]bool{}
 	wrapper := false
 	for len(b) > 0 {
 		n, typ, size := protowire.ConsumeField(b)
@@ -114,6 +128,12 @@ func irregular(b []byte, md protoreflect.MessageDescriptor) bool {
 		if typ != wireType(fd.Kind()) || fd.Message() != nil && !fd.IsList() && !fd.IsMap() && seen[n] {
 			return true
 		}
+		if of := fd.ContainingOneof(); of != nil {
+			if chosen[of.Name()] {
+				return true
+			}
+			chosen[of.Name()] = true
+		}
 		seen[n] = true
 		if typ != protowire.BytesType {
 			continue
@@ -129,7 +149,7 @@ func irregular(b []byte, md protoreflect.MessageDescriptor) bool {
 			}
 		}
 	}
-	return md.FullName() == "envoy.service.discovery.v3.DeltaDiscoveryResponse" && seen[6] && seen[8]
+	return false
 }
 
 func wireType(k protoreflect.Kind) protowire.Type {
@@ -200,6 +220,7 @@ func FuzzScan(f *testing.F) {
 	}
 	f.Add([]byte(str(2, body("x")+str(3, "a")+group(77, ""))+str(8, str(1, "gone"))), byte(0))
 	f.Add([]byte(str(2, str(1, WrapperURL)+str(2, str(6, num(1, 1<<63))))), byte(2))
+	f.Add([]byte(str(2, body("x")+str(8, str(1, "a")+str(2, str(9, "unknown"))))), byte(3))
 	f.Fuzz(func(t *testing.T, frame []byte, part byte) {
 		size := 1 + int(part)
 		checkSotW(t, "state of the world", frame, size)

@@ -15,6 +15,7 @@ const (
 	sotwTypeURL = 4
 	sotwNonce   = 5
 	sotwError   = 6
+	sotwLocator = 7
 
 	deltaNode        = 1
 	deltaTypeURL     = 2
@@ -22,6 +23,9 @@ const (
 	deltaInitial     = 5
 	deltaNonce       = 6
 	deltaError       = 7
+
+	deltaSubscribeLocator   = 8
+	deltaUnsubscribeLocator = 9
 
 	// NamesField is resource_names of a DiscoveryRequest and resource_names_subscribe of
 	// a DeltaDiscoveryRequest, which have the same number.
@@ -77,27 +81,42 @@ func typeURLField(delta bool) protowire.Number {
 	return sotwTypeURL
 }
 
-// AppendName appends one name to [NamesField]. An empty name is written too.
-func AppendName(b []byte, name string) []byte {
-	b = protowire.AppendTag(b, NamesField, protowire.BytesType)
-	return protowire.AppendString(b, name)
+// AppendName appends one name to resource_names of a DiscoveryRequest, or with parameters
+// to resource_locators. An empty name is written too.
+func AppendName(b []byte, name string, p *Params) []byte {
+	return p.appendName(b, name, NamesField, sotwLocator)
+}
+
+// AppendSubscribe appends one name to resource_names_subscribe of a DeltaDiscoveryRequest,
+// or with parameters to resource_locators_subscribe.
+func AppendSubscribe(b []byte, name string, p *Params) []byte {
+	return p.appendName(b, name, NamesField, deltaSubscribeLocator)
+}
+
+// AppendUnsubscribe appends one name to resource_names_unsubscribe, or with parameters to
+// resource_locators_unsubscribe.
+func AppendUnsubscribe(b []byte, name string, p *Params) []byte {
+	return p.appendName(b, name, deltaUnsubscribe, deltaUnsubscribeLocator)
 }
 
 // CutName splits off the first of the names that [AppendName] wrote, of which there is one
 // at least.
 func CutName(b []byte) (name, rest []byte) {
 	size, n := protowire.ConsumeVarint(b[1:])
-	b = b[1+n:]
-	return b[:size], b[size:]
+	value, rest := b[1+n:][:size], b[1+n:][size:]
+	if b[0]>>3 == sotwLocator {
+		value, _ = protowire.ConsumeBytes(value[1:])
+	}
+	return value, rest
 }
 
-// SizeName is how many bytes [AppendName] appends.
-func SizeName(name string) int { return 1 + protowire.SizeBytes(len(name)) }
-
-// AppendUnsubscribe appends one name to resource_names_unsubscribe.
-func AppendUnsubscribe(b []byte, name string) []byte {
-	b = protowire.AppendTag(b, deltaUnsubscribe, protowire.BytesType)
-	return protowire.AppendString(b, name)
+// SizeName is how many bytes [AppendName] and its like append.
+func SizeName(name string, p *Params) int {
+	size := protowire.SizeBytes(len(name))
+	if p != nil {
+		size = protowire.SizeBytes(1 + size + len(p.encoded))
+	}
+	return 1 + size
 }
 
 // AppendInitialVersion appends one entry of initial_resource_versions.

@@ -31,10 +31,7 @@ func TestAppendSotW(t *testing.T) {
 	for name, s := range statuses {
 		b := AppendSotW([]byte(str(40, "before")), fooURL, "7", "nonce", marshal(t, node), s)
 		for _, n := range []string{"a", "", "b"} {
-			size := len(b)
-			if b = AppendName(b, n); len(b)-size != SizeName(n) {
-				t.Errorf("%q takes %d bytes, SizeName says %d", n, len(b)-size, SizeName(n))
-			}
+			b = AppendName(b, n, nil)
 		}
 		if !bytes.HasPrefix(b, []byte(str(40, "before"))) {
 			t.Fatalf("%s: what stood there is gone", name)
@@ -78,10 +75,14 @@ func TestCutTypeURL(t *testing.T) {
 
 // What was appended name by name is cut off name by name.
 func TestCutName(t *testing.T) {
-	names := []string{"a", "", strings.Repeat("n", 127), strings.Repeat("n", 128), strings.Repeat("n", 1<<20), "z"}
+	names := []string{"a", "", "b", "", "c", strings.Repeat("n", 127), strings.Repeat("n", 128), strings.Repeat("n", 1<<20), "z"}
 	var b []byte
-	for _, name := range names {
-		b = AppendName(b, name)
+	for i, name := range names {
+		size := len(b)
+		p := []*Params{nil, NewParams(map[string]string{"env": "prod"})}[i/2%2]
+		if b = AppendName(b, name, p); len(b)-size != SizeName(name, p) {
+			t.Errorf("a name of %d bytes takes %d, SizeName says %d", len(name), len(b)-size, SizeName(name, p))
+		}
 	}
 	for _, want := range names {
 		var got []byte
@@ -99,11 +100,11 @@ func TestAppendDelta(t *testing.T) {
 	node := &corev3.Node{Id: "n"}
 	for name, s := range statuses {
 		b := AppendDelta(nil, fooURL, "nonce", marshal(t, node), s)
-		b = AppendName(b, "a")
-		b = AppendUnsubscribe(b, "gone")
+		b = AppendSubscribe(b, "a", nil)
+		b = AppendUnsubscribe(b, "gone", nil)
 		b = AppendInitialVersion(b, "a", "1")
-		b = AppendName(b, "b")
-		b = AppendUnsubscribe(b, "")
+		b = AppendSubscribe(b, "b", nil)
+		b = AppendUnsubscribe(b, "", nil)
 		b = AppendInitialVersion(b, "", "")
 		b = AppendInitialVersion(b, string(bytes.Repeat([]byte("n"), 300)), "long")
 		want := &discoveryv3.DeltaDiscoveryRequest{
@@ -143,15 +144,19 @@ func FuzzRequest(f *testing.F) {
 		if bad {
 			s = &Status{code, message}
 		}
-		b := AppendName(AppendName(AppendSotW(nil, url, version, nonce, nil, s), name), other)
+		params := map[string]string{"": nonce}
+		params[name] = version
+		b := AppendName(AppendName(AppendSotW(nil, url, version, nonce, nil, s), name, nil), other, NewParams(params))
 		same(t, "state of the world", b, &discoveryv3.DiscoveryRequest{
-			VersionInfo: version, TypeUrl: url, ResponseNonce: nonce, ErrorDetail: detail(s), ResourceNames: []string{name, other},
+			VersionInfo: version, TypeUrl: url, ResponseNonce: nonce, ErrorDetail: detail(s), ResourceNames: []string{name},
+			ResourceLocators: []*discoveryv3.ResourceLocator{{Name: other, DynamicParameters: params}},
 		}, &discoveryv3.DiscoveryRequest{})
 		b = AppendDelta(nil, url, nonce, nil, s)
-		b = AppendInitialVersion(AppendUnsubscribe(AppendName(b, name), other), name, version)
+		b = AppendInitialVersion(AppendUnsubscribe(AppendSubscribe(b, name, nil), other, NewParams(params)), name, version)
 		same(t, "delta", b, &discoveryv3.DeltaDiscoveryRequest{
 			TypeUrl: url, ResponseNonce: nonce, ErrorDetail: detail(s), ResourceNamesSubscribe: []string{name},
-			ResourceNamesUnsubscribe: []string{other}, InitialResourceVersions: map[string]string{name: version},
+			ResourceLocatorsUnsubscribe: []*discoveryv3.ResourceLocator{{Name: other, DynamicParameters: params}},
+			InitialResourceVersions:     map[string]string{name: version},
 		}, &discoveryv3.DeltaDiscoveryRequest{})
 	})
 }

@@ -23,7 +23,7 @@ const fooURL = "type.googleapis.com/test.Foo"
 // equalResponses compares responses, faults by whether there is one, and metadata by what it
 // says.
 var equalResponses = []cmp.Option{
-	cmpopts.EquateEmpty(),
+	cmp.FilterPath(func(p cmp.Path) bool { return !isConstraints(p) }, cmpopts.EquateEmpty()),
 	cmp.Comparer(func(a, b error) bool { return (a == nil) == (b == nil) }),
 	cmp.Comparer(func(a, b *Attributes) bool {
 		if a == nil {
@@ -36,6 +36,7 @@ var equalResponses = []cmp.Option{
 		return slices.EqualFunc(a.Aliases, b.Aliases, bytes.Equal) && a.DoNotCache == b.DoNotCache &&
 			proto.Unmarshal(a.Metadata, &ma) == nil && proto.Unmarshal(b.Metadata, &mb) == nil && proto.Equal(&ma, &mb)
 	}),
+	cmp.FilterPath(isConstraints, cmp.Comparer(sameConstraints)),
 }
 
 func marshal(t testing.TB, m proto.Message) []byte {
@@ -74,6 +75,7 @@ func sotwFrames(t testing.TB) map[string]*discoveryv3.DiscoveryResponse {
 			wrap(t, &discoveryv3.Resource{Name: "a", Ttl: durationpb.New(time.Minute)}),
 			wrap(t, &discoveryv3.Resource{}),
 			wrap(t, &discoveryv3.Resource{ResourceName: &discoveryv3.ResourceName{Name: "d"}, Resource: foo("y")}),
+			wrap(t, &discoveryv3.Resource{ResourceName: variant("v", value("env", "prod")), Resource: foo("z")}),
 			wrap(t, &discoveryv3.Resource{Name: "twice", Resource: wrap(t, &discoveryv3.Resource{Name: "in"})}),
 		}},
 		"names are bytes": {VersionInfo: "\x00", Nonce: "é", Resources: []*anypb.Any{
@@ -95,12 +97,17 @@ func deltaFrames(_ testing.TB) map[string]*discoveryv3.DeltaDiscoveryResponse {
 					TypedFilterMetadata: map[string]*anypb.Any{"m": foo("x"), "n": foo("y")},
 				}},
 				{Name: "f", CacheControl: &discoveryv3.Resource_CacheControl{}, Metadata: &corev3.Metadata{}},
+				{ResourceName: variant("v", exists("env")), Resource: foo("z")},
+				{ResourceName: variant("w", not(exists("env"))), Resource: foo("z")},
+				{ResourceName: variant("any", &discoveryv3.DynamicParameterConstraints{})},
 				{},
 			},
 			RemovedResources:     []string{"p", "", "q"},
-			RemovedResourceNames: []*discoveryv3.ResourceName{{Name: "r"}},
+			RemovedResourceNames: []*discoveryv3.ResourceName{{Name: "r"}, variant("v", value("env", "test"))},
 			ControlPlane:         &corev3.ControlPlane{Identifier: "cp"},
-			ResourceErrors:       []*discoveryv3.ResourceError{resourceError("e", -1, "é"), resourceError("", 0, "")},
+			ResourceErrors: []*discoveryv3.ResourceError{
+				resourceError("e", -1, "é"), resourceError("", 0, ""), {ResourceName: variant("v", exists("env"))},
+			},
 		},
 	}
 }
@@ -231,6 +238,9 @@ func TestOddEntries(t *testing.T) {
 		{name: "an alias that is no text", entry: str(3, "a") + str(4, "\xff"), want: Resource{Name: []byte("a")}, fault: "not a Resource: field 4: a string is not valid UTF-8"},
 		{name: "ends inside a field", entry: str(3, "a") + "\x12\x05", want: Resource{Name: []byte("a")}, fault: "not a Resource: the bytes end inside a field"},
 		{name: "the end of no group", entry: str(3, "a") + "\x0c", want: Resource{Name: []byte("a")}, fault: "not a Resource: the bytes end inside a field"},
+		{name: "constraints of an unknown kind", entry: str(8, str(1, "a")+str(2, str(9, "x"))), want: Resource{Name: []byte("a")}, fault: "not a Resource: field 9: a constraint of an unknown kind"},
+		{name: "a constraint without a kind", entry: str(8, str(1, "a")+str(2, str(1, str(1, "env")))), want: Resource{Name: []byte("a")}, fault: "not a Resource: field 1: a constraint of an unknown kind"},
+		{name: "constraints of another wire type", entry: str(8, str(1, "a")+num(2, 1)), want: Resource{Name: []byte("a")}, fault: "not a Resource: field 8: field 2: a field has the wrong wire type"},
 		{name: "field zero", entry: str(3, "a") + "\x02\x00", want: Resource{Name: []byte("a")}, fault: "not a Resource: the bytes end inside a field"},
 	}
 	for _, tt := range tests {

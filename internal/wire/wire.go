@@ -22,7 +22,9 @@ type Response struct {
 	Nonce        string
 	ControlPlane string // control_plane.identifier
 	Resources    []Resource
+	Constraints  [][]byte // of entries that have any; see Resource.Variant
 	Removed      [][]byte // names; delta only
+	RemovedNames []ResourceName
 	Errors       []ResourceError
 	Size         int // of the frame, in bytes
 }
@@ -33,10 +35,11 @@ type Resource struct {
 	Version []byte // the resource's own; delta only
 	TypeURL []byte // of the payload
 	Payload []byte // the bytes of the inner Any
-	HasBody bool   // the entry holds an Any
-	Wrapped bool   // the entry is, or came in, a Resource
-	HasTTL  bool
 	TTL     time.Duration
+	Variant int32 // which of Response.Constraints are its own, from 1; 0 for none
+	HasTTL  bool
+	HasBody bool  // the entry holds an Any
+	Wrapped bool  // the entry is, or came in, a Resource
 	Fault   error // why the entry could not be read; Name may be known all the same
 
 	Attributes *Attributes // nil if it says none
@@ -81,9 +84,15 @@ func (a *Attributes) Equal(b *Attributes) bool {
 	return a.Same(b) && slices.EqualFunc(a.Aliases, b.Aliases, bytes.Equal)
 }
 
+// ResourceName names a variant of a resource (xRFC TP2).
+type ResourceName struct {
+	Name        []byte
+	Constraints []byte // an encoded DynamicParameterConstraints; nil if there are none
+}
+
 // ResourceError is an entry of resource_errors (xRFC TP3).
 type ResourceError struct {
-	Name    []byte
+	ResourceName
 	Code    int32 // of google.rpc.Status
 	Message string
 }
@@ -148,7 +157,7 @@ func (r *Response) ScanSotW(frame ...[]byte) error {
 		case 2:
 			var any []byte
 			if any, err = f.bytes(); err == nil {
-				r.Resources = append(r.Resources, scanAny(any))
+				r.Resources = append(r.Resources, r.scanAny(any))
 			}
 		case 4:
 			r.TypeURL, err = f.text()
@@ -176,7 +185,7 @@ func (r *Response) ScanDelta(frame ...[]byte) error {
 		case 2:
 			var b []byte
 			if b, err = f.bytes(); err == nil {
-				r.Resources = append(r.Resources, scanWrapper(b))
+				r.Resources = append(r.Resources, r.scanWrapper(b))
 			}
 		case 4:
 			r.TypeURL, err = f.text()
@@ -190,9 +199,9 @@ func (r *Response) ScanDelta(frame ...[]byte) error {
 		case 7:
 			err = r.scanControlPlane(f)
 		case 8:
-			var name []byte
-			if name, err = f.name(); err == nil {
-				r.Removed = append(r.Removed, name)
+			var name ResourceName
+			if name, err = f.resourceName(); err == nil {
+				r.RemovedNames = append(r.RemovedNames, name)
 			}
 		case 9:
 			err = r.scanError(f)
@@ -224,7 +233,7 @@ func (r *Response) scanError(f field) error {
 	err = fields(b, func(num protowire.Number, f field) (err error) {
 		switch num {
 		case 1:
-			e.Name, err = f.name()
+			e.ResourceName, err = f.resourceName()
 		case 2:
 			e.Code, e.Message, err = f.status()
 		}
@@ -235,22 +244,22 @@ func (r *Response) scanError(f field) error {
 }
 
 // scanAny reads an entry of a DiscoveryResponse: an Any, which may hold a Resource.
-func scanAny(b []byte) Resource {
+func (r *Response) scanAny(b []byte) Resource {
 	url, value, err := splitAny(b)
 	if err != nil {
 		return Resource{Fault: err}
 	}
 	if string(url) == WrapperURL {
-		return scanWrapper(value)
+		return r.scanWrapper(value)
 	}
 	return Resource{TypeURL: url, Payload: value, HasBody: true}
 }
 
 // scanWrapper reads a Resource. A fault keeps the name if it was read before it, or if the
 // fault is in the Any.
-func scanWrapper(b []byte) Resource {
+func (r *Response) scanWrapper(b []byte) Resource {
 	e := Resource{Wrapped: true}
-	var locator []byte
+	var variant ResourceName
 	err := fields(b, func(num protowire.Number, f field) (err error) {
 		switch num {
 		case 1:
@@ -270,14 +279,20 @@ func scanWrapper(b []byte) Resource {
 		case 7:
 			err = e.scanCacheControl(f)
 		case 8:
-			locator, err = f.name()
+			variant, err = f.resourceName()
 		case 9:
 			err = e.scanMetadata(f)
 		}
 		return err
 	})
 	if len(e.Name) == 0 {
-		e.Name = locator // the two exclude each other
+		e.Name = variant.Name // the two exclude each other
+	}
+	if c := variant.Constraints; err == nil && c != nil {
+		if _, err = (*Params)(nil).evaluate(c, 0); err == nil {
+			r.Constraints = append(r.Constraints, c)
+			e.Variant = int32(len(r.Constraints))
+		}
 	}
 	if err != nil && e.Fault == nil {
 		e.Fault = fmt.Errorf("not a Resource: %w", err)
@@ -470,15 +485,21 @@ func (f field) text() (string, error) {
 	return string(b), err
 }
 
-// name reads a ResourceName, of which only the name is understood (xRFC TP2's dynamic
-// parameters are not).
-func (f field) name() ([]byte, error) {
+func (f field) resourceName() (n ResourceName, err error) {
 	b, err := f.bytes()
 	if err != nil {
-		return nil, err
+		return n, err
 	}
-	name, _, err := StringField(b, 1)
-	return name, err
+	err = fields(b, func(num protowire.Number, f field) (err error) {
+		switch num {
+		case 1:
+			n.Name, err = f.string()
+		case 2:
+			n.Constraints, err = f.bytes()
+		}
+		return err
+	})
+	return n, err
 }
 
 func (f field) status() (code int32, message string, err error) {

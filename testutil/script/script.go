@@ -33,6 +33,8 @@
 //	                    for all authorities; rate_limit_settings is two tokens, and one
 //	                    for more each second
 //	authority: A=@@,@   the servers of an authority's names, the first choice first
+//	params: KEY=VALUE … the dynamic parameters of names without an authority;
+//	                    A:KEY=VALUE is of those of authority A
 //	client: WORD …      node-always, keep-deleted; initial_fetch_timeout is five
 //	                    for seconds for each watch; guarded refuses responses that
 //	                    for leave fewer than two resources, by [Guard]
@@ -55,6 +57,7 @@
 //	block W · unblock W        the handler of W holds what it is given
 //	stall · flow               writers are held back; they write again
 //	slow · decode              decoding is held back; everything is decoded
+//	describe TYPE KEY=VALUE …  the node has these parameters of the type from now on
 //	dump                       lists what is known, in lines that begin with =
 //
 // recv and end are for the stream that came up last, up and fail for the one that was asked

@@ -3,6 +3,7 @@ package script
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -112,7 +113,7 @@ func payload(name, value string, swapped bool) []byte {
 //	bar:a=1        of another type than the response; w:bar:a=1 wrapped
 //	#              bytes that do not parse; w:a# with a name around them
 //	<a?b=c>=1      a name with characters that mean something here
-//	-a             removed (delta)
+//	-a             removed (delta); -a{env=prod} by name and constraints
 //	!a=5:text      an error of that code for the resource
 //
 // Behind it may stand
@@ -121,7 +122,9 @@ func payload(name, value string, swapped bool) []byte {
 //	^10s           a time to live
 //	&b             another name of the resource
 //	$              cache_control: do not cache
-//	{text}         metadata
+//	[text]         metadata
+//	{env=prod}     wrapped, with the constraint that a parameter has a value; {env} that
+//	               it exists; {!env} not; {env=prod,!version} both; {} none
 type item struct {
 	wrapped, bodiless, broken, swapped bool
 
@@ -129,11 +132,22 @@ type item struct {
 	version                 string
 	alias, metadata         string
 	noCache                 bool
+	variant                 *discoveryv3.ResourceName // nil without constraints
 	hasTTL                  bool
 	ttl                     time.Duration
 }
 
 func parseItem(word string) item {
+	word, constraints, varies := cutConstraints(word)
+	it := parseNamed(word)
+	if varies {
+		it.wrapped = true
+		it.variant = &discoveryv3.ResourceName{Name: it.name, DynamicParameterConstraints: constraints}
+	}
+	return it
+}
+
+func parseNamed(word string) item {
 	before, rest, _ := strings.Cut(word, "<")
 	name, after, ok := strings.Cut(rest, ">")
 	if !ok {
@@ -146,7 +160,7 @@ func parseItem(word string) item {
 
 func parsePlain(word string) item {
 	var it item
-	word, it.metadata, _ = strings.Cut(strings.TrimSuffix(word, "}"), "{")
+	word, it.metadata, _ = strings.Cut(strings.TrimSuffix(word, "]"), "[")
 	word, it.noCache = strings.CutSuffix(word, "$")
 	word, it.alias, _ = strings.Cut(word, "&")
 	word, ttl, hasTTL := strings.Cut(word, "^")
@@ -191,6 +205,9 @@ func (it item) resource(typ string) *discoveryv3.Resource {
 	r := &discoveryv3.Resource{Name: it.name, Version: it.version}
 	if !it.bodiless {
 		r.Resource = it.any(typ)
+	}
+	if it.variant != nil {
+		r.Name, r.ResourceName = "", it.variant
 	}
 	if it.alias != "" {
 		r.Aliases = []string{it.alias}
@@ -268,7 +285,11 @@ func deltaResponse(words []string) ([]byte, error) {
 		case w[0] == '!':
 			r.ResourceErrors = append(r.ResourceErrors, resourceError(w))
 		case w[0] == '-':
-			r.RemovedResources = append(r.RemovedResources, w[1:])
+			if name, c, ok := cutConstraints(w[1:]); ok {
+				r.RemovedResourceNames = append(r.RemovedResourceNames, &discoveryv3.ResourceName{Name: name, DynamicParameterConstraints: c})
+			} else {
+				r.RemovedResources = append(r.RemovedResources, name)
+			}
 		default:
 			r.Resources = append(r.Resources, parseItem(w).resource(typ))
 		}
@@ -292,6 +313,7 @@ func text(word string) string {
 }
 
 func resourceError(word string) *discoveryv3.ResourceError {
+	word, constraints, _ := cutConstraints(word)
 	name, rest, _ := strings.Cut(word[1:], "=")
 	if quoted, behind, ok := strings.Cut(word[1:], ">="); ok && word[1] == '<' {
 		name, rest = quoted[1:], behind
@@ -299,7 +321,7 @@ func resourceError(word string) *discoveryv3.ResourceError {
 	code, message, _ := strings.Cut(rest, ":")
 	n, _ := strconv.Atoi(code)
 	return &discoveryv3.ResourceError{
-		ResourceName: &discoveryv3.ResourceName{Name: name},
+		ResourceName: &discoveryv3.ResourceName{Name: name, DynamicParameterConstraints: constraints},
 		ErrorDetail:  &status.Status{Code: int32(n), Message: message},
 	}
 }
@@ -314,10 +336,10 @@ func Request(stream int, frame []byte, delta bool) string {
 		return fmt.Sprintf("-> %d does not parse: %v", stream, err)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "-> %d %s names=[%s]", stream, Short(r.TypeUrl), strings.Join(r.ResourceNames, " "))
+	fmt.Fprintf(&b, "-> %d %s names=[%s]", stream, Short(r.TypeUrl), asked(r.ResourceNames, r.ResourceLocators))
 	quoted(&b, "version", r.VersionInfo)
 	quoted(&b, "nonce", r.ResponseNonce)
-	ending(&b, r.Node != nil, r.ErrorDetail)
+	ending(&b, r.Node, r.ErrorDetail)
 	return b.String()
 }
 
@@ -327,9 +349,9 @@ func deltaRequest(stream int, frame []byte) string {
 		return fmt.Sprintf("-> %d does not parse: %v", stream, err)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "-> %d %s sub=[%s]", stream, Short(r.TypeUrl), strings.Join(r.ResourceNamesSubscribe, " "))
-	if len(r.ResourceNamesUnsubscribe) > 0 {
-		fmt.Fprintf(&b, " unsub=[%s]", strings.Join(r.ResourceNamesUnsubscribe, " "))
+	fmt.Fprintf(&b, "-> %d %s sub=[%s]", stream, Short(r.TypeUrl), asked(r.ResourceNamesSubscribe, r.ResourceLocatorsSubscribe))
+	if gone := asked(r.ResourceNamesUnsubscribe, r.ResourceLocatorsUnsubscribe); gone != "" {
+		fmt.Fprintf(&b, " unsub=[%s]", gone)
 	}
 	if len(r.InitialResourceVersions) > 0 {
 		var init []string
@@ -340,7 +362,7 @@ func deltaRequest(stream int, frame []byte) string {
 		fmt.Fprintf(&b, " init={%s}", strings.Join(init, " "))
 	}
 	quoted(&b, "nonce", r.ResponseNonce)
-	ending(&b, r.Node != nil, r.ErrorDetail)
+	ending(&b, r.Node, r.ErrorDetail)
 	return b.String()
 }
 
@@ -350,9 +372,12 @@ func quoted(b *strings.Builder, key, value string) {
 	}
 }
 
-func ending(b *strings.Builder, node bool, detail *status.Status) {
-	if node {
+func ending(b *strings.Builder, node *corev3.Node, detail *status.Status) {
+	if node != nil {
 		b.WriteString(" node")
+	}
+	for _, url := range slices.Sorted(maps.Keys(node.GetDynamicParameters())) {
+		b.WriteString(" " + Short(url) + shown(node.DynamicParameters[url].GetParams()))
 	}
 	if detail != nil {
 		fmt.Fprintf(b, " error=%d:%q", detail.Code, detail.Message)

@@ -21,7 +21,7 @@ type request struct {
 
 // scanRequest reads an encoded DiscoveryRequest.
 func scanRequest(msg []byte) (r request, err error) {
-	const names, typeURL, nonce, detail = 3, 4, 5, 6
+	const names, typeURL, nonce, detail, locators = 3, 4, 5, 6, 7
 	for b := msg; len(b) > 0; {
 		num, typ, n := protowire.ConsumeTag(b)
 		if n < 0 {
@@ -35,6 +35,12 @@ func scanRequest(msg []byte) (r request, err error) {
 		switch num {
 		case names:
 			r.names = append(r.names, value)
+		case locators:
+			name, _, err := wire.StringField(value, 1)
+			if err != nil {
+				return r, err
+			}
+			r.names = append(r.names, name)
 		case typeURL:
 			r.typeURL = string(value)
 		case nonce:

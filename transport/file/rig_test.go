@@ -151,7 +151,7 @@ func (r *rig) send(typeURL string, detail *wire.Status, names ...string) {
 	r.t.Helper()
 	msg := wire.AppendSotW(nil, typeURL, "", r.nonce, nil, detail)
 	for _, n := range names {
-		msg = wire.AppendName(msg, n)
+		msg = wire.AppendName(msg, n, nil)
 	}
 	must(r.t, r.stream.Send(msg))
 }

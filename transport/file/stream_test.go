@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/transport"
 )
 
@@ -77,6 +78,23 @@ func TestSendRefusesNonsense(t *testing.T) {
 		if err := r.stream.Send(msg); status.Code(err) != codes.InvalidArgument {
 			t.Errorf("Send(%x): %v", msg, err)
 		}
+	}
+}
+
+// Names that have parameters are names.
+//
+// spec: DYN-1
+func TestLocators(t *testing.T) {
+	path := at(t, "eds.pb")
+	place(t, path, answer("1", "a"))
+	r := open(t, path)
+	p := wire.NewParams(map[string]string{"env": "prod"})
+	for _, name := range []string{"a", "b"} { // the second is asked for anew
+		must(t, r.stream.Send(wire.AppendName(wire.AppendSotW(nil, clusterURL, "", r.nonce, nil, nil), name, p)))
+		r.want("1|a")
+	}
+	if err := r.stream.Send(append(wire.AppendSotW(nil, clusterURL, "", "", nil, nil), 7<<3|2, 1, 0xff)); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("a locator that does not parse: %v", err)
 	}
 }
 

@@ -34,7 +34,7 @@ func protocol() []Section {
 			{"NODE-2", "the node has id, cluster, metadata, locality, user agent and features", ""},
 			{"NODE-3", "user agent and features are the library's unless the program says otherwise", ""},
 			{"NODE-4", "only features that work are advertised", ""},
-			{"NODE-5", "changed dynamic parameters are sent at once, with the node", "dynamic parameters are not offered"},
+			{"NODE-5", "changed dynamic parameters are sent at once, with the node", ""},
 		}},
 		{"Answers", []Rule{
 			{"ACK-1", "every response of an asked type is answered once, right after validation", ""},

@@ -3,6 +3,8 @@ package restjson
 import (
 	"encoding/json"
 
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
@@ -30,6 +32,20 @@ func (d decoder) nameOf(fields map[string]json.RawMessage) string {
 		return text(fields[f.TextName()])
 	}
 	return text(fields["name"])
+}
+
+// variantOf is the name of a wrapper with its constraints (xRFC TP2), so that what is for
+// others stays so; nil if there is none that can be read.
+func variantOf(fields map[string]json.RawMessage) *discoveryv3.ResourceName {
+	raw := fields["resource_name"]
+	if raw == nil {
+		raw = fields["resourceName"]
+	}
+	n := &discoveryv3.ResourceName{}
+	if payload(fields) == nil || raw == nil || (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(raw, n) != nil {
+		return nil
+	}
+	return n
 }
 
 // payloadURL is the type URL of a resource, as the server gave it.

@@ -157,8 +157,11 @@ func (d decoder) unreadable(raw json.RawMessage, reason error) []byte {
 	text := reason.Error()
 	text = strings.ToValidUTF8(text[:min(len(text), maxReason)], "")
 	w := &discoveryv3.Resource{
-		Name:     d.nameOf(fields),
-		Resource: &anypb.Any{TypeUrl: fmt.Sprintf("%s that cannot be read (%s)", payloadURL(fields), text)},
+		ResourceName: variantOf(fields),
+		Resource:     &anypb.Any{TypeUrl: fmt.Sprintf("%s that cannot be read (%s)", payloadURL(fields), text)},
+	}
+	if w.ResourceName.GetName() == "" {
+		w.Name = d.nameOf(fields)
 	}
 	a, err := anypb.New(w)
 	if err != nil {

@@ -147,6 +147,27 @@ func TestEqualBytes(t *testing.T) {
 	}
 }
 
+// What is wrong with a variant for others concerns them alone, so its constraints are kept.
+//
+// spec: DYN-2
+func TestUnreadableVariant(t *testing.T) {
+	for _, key := range []string{"resource_name", "resourceName"} {
+		body := `{"resources":[{"@type":"` + wire.WrapperURL + `","` + key + `":{"name":"x","dynamic_parameter_constraints":{"constraint":{"key":"env","value":"prod"}}},` +
+			`"resource":{"@type":"` + clusterURL + `","name":"y","type":{}}}]}`
+		frame, err := Response([]byte(body), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := wire.ScanSotW(frame)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := r.Resources[0]; string(e.Name) != "x" || e.Variant != 1 || !wire.NewParams(map[string]string{"env": "prod"}).Match(r.Constraints[0]) {
+			t.Errorf("%s: %+v with constraints %x", key, e, r.Constraints)
+		}
+	}
+}
+
 // A resource that cannot be read is refused by itself, by its name where there is one.
 func TestUnreadable(t *testing.T) {
 	const cla = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
