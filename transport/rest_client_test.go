@@ -158,8 +158,6 @@ func TestRESTTroubleEndsWith304(t *testing.T) {
 		w.poll("a @")
 		w.hears("updated a 1")
 		w.srv.Answer(testutil.RESTBody("text/html", "<html>"))
-		w.poll("a @1") // the end of a stream that worked is nothing to tell of
-		w.hears()
 		w.poll("a @1")
 		w.hears(`ambient error a … no DiscoveryResponse … "text/html": <html>`)
 		w.poll("a @1")
@@ -185,7 +183,36 @@ func TestREST500(t *testing.T) {
 		w.hears("updated a 1")
 		w.srv.Answer(testutil.RESTStatus(500))
 		w.poll("a @1")
-		w.poll("a @1")
 		w.hears("ambient error a … 500")
+	})
+}
+
+// A poll that failed is told of each time, if one between was answered, and is followed by
+// the next as any other is.
+// spec: REST-2 REST-3
+func TestRESTPollsFail(t *testing.T) {
+	inClientBubble(t, func(w *watched) {
+		w.set("1", "a")
+		w.watch("a")
+		last := w.poll("a @").At
+		w.hears("updated a 1")
+		next := func() {
+			t.Helper()
+			at := w.poll("a @1").At
+			if gap := at.Sub(last); gap < time.Minute || gap >= 2*time.Minute {
+				t.Errorf("%v between two polls, want a minute and less than another", gap)
+			}
+			last = at
+		}
+		for range 3 {
+			w.srv.Answer(testutil.RESTStatus(503))
+			next()
+			w.hears("ambient error a … 503")
+			next()
+			w.hears()
+			w.srv.Answer(nil)
+			next()
+			w.hears("ambient error a")
+		}
 	})
 }
