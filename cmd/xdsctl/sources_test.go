@@ -1,14 +1,18 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/testutil"
@@ -79,6 +83,33 @@ func TestBinaryOwnSources(t *testing.T) {
 			t.Errorf("%s\nis not in\n%s", want, out)
 		}
 	}
+}
+
+// What a file holds is taken or refused, and nobody is told ACK or NACK.
+//
+// spec: FILE-4
+func TestFileIsNotAnswered(t *testing.T) {
+	bad := cluster("b")
+	bad.ConnectTimeout = durationpb.New(-time.Second)
+	boot := file(t, "envoy.yaml", `
+node: {id: envoy, cluster: c}
+dynamic_resources:
+  cds_config: {path_config_source: {path: `+resourceFile(t, "cds.yaml", cluster("a"), bad)+`}}
+`)
+	p := start(t, boot, "--bootstrap", boot, "--output", "json", "--once", "cds:a", "cds:b")
+	var events []string
+	for line := range p.lines {
+		var r struct{ Event string }
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, r.Event)
+	}
+	slices.Sort(events)
+	if want := []string{"error", "stream-up", "update"}; !slices.Equal(events, want) {
+		t.Errorf("printed %v, want %v", events, want)
+	}
+	p.ends(3)
 }
 
 // What is subscribed to by hand is asked there too, single names included.
