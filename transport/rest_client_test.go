@@ -2,9 +2,11 @@ package transport_test
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,8 +27,18 @@ type watched struct {
 	restRig
 	client *client.Client
 
+	warnings lines
+
 	mu    sync.Mutex
 	heard []string
+}
+
+// lines counts those of a log.
+type lines struct{ n atomic.Int64 }
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.n.Add(1)
+	return len(b), nil
 }
 
 // inClientBubble runs a test in fake time with a server that looks at versions alone.
@@ -38,6 +50,7 @@ func inClientBubble(t *testing.T, test func(*watched)) {
 		c, err := client.New(client.Config{
 			Bootstrap: &bootstrap.Config{Node: &corev3.Node{Id: "me"}, Servers: []bootstrap.ManagementServer{polled("memory:1")}},
 			Transport: transport.ByServer{REST: transport.NewREST(transport.RESTConfig{Dial: dial})},
+			Logger:    slog.New(slog.NewTextHandler(&w.warnings, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -213,6 +226,9 @@ func TestRESTPollsFail(t *testing.T) {
 			w.srv.Answer(nil)
 			next()
 			w.hears("ambient error a")
+		}
+		if n := w.warnings.n.Load(); n != 3 {
+			t.Errorf("%d warnings of 3 times of trouble", n)
 		}
 	})
 }
