@@ -16,8 +16,8 @@ const (
 	clusterType  = "envoy.config.cluster.v3.Cluster"
 )
 
-// defaultFetchTimeout is that of envoy.config.core.v3.ConfigSource.initial_fetch_timeout.
-const defaultFetchTimeout = 15 * time.Second
+// DefaultInitialFetchTimeout is that of envoy.config.core.v3.ConfigSource.initial_fetch_timeout.
+const DefaultInitialFetchTimeout = 15 * time.Second
 
 // sourceTerms reads what all kinds of an envoy.config.core.v3.ConfigSource have: the time
 // to wait for a first answer, and whether resources are of version 2.
@@ -27,7 +27,7 @@ func (x field) sourceTerms() (timeout time.Duration, v2 bool) {
 	if d := t.duration(); t.present() {
 		return d, v2
 	}
-	return defaultFetchTimeout, v2
+	return DefaultInitialFetchTimeout, v2
 }
 
 // specifier is the one field of a ConfigSource that says where resources come from, and

@@ -83,7 +83,8 @@ type Config struct {
 	Linger time.Duration
 	// Backoff makes the policy of one stream's waits between attempts. nil means
 	// exponential from 500 ms by 1.6 to 30 s, with 50 % jitter and no end; Envoy's
-	// retry_back_off in a bootstrap sets the two ends. A policy that says
+	// retry_back_off in a bootstrap sets the two ends. Between polls that failed it is the
+	// refresh delay with its jitter, if that is not shorter than 500 ms. A policy that says
 	// [backoff.Stop] waits 30 s. A wait outlives the watches, so that watching and stopping
 	// in a loop does not shorten it; it is Reset when the stream was not wanted for longer
 	// than the last wait.
@@ -184,6 +185,7 @@ func (c *Client) engineServer(s bootstrap.ManagementServer) engine.Server {
 		},
 		URI:     s.URI,
 		V2:      s.TransportV2,
+		Polled:  s.REST != nil,
 		Connect: func() (transport.Conn, error) { return c.config.Transport.Build(s) },
 		Source: resource.Source{
 			Server: s.URI, Trusted: s.Features.TrustedXDSServer,
@@ -205,7 +207,9 @@ func (c *Client) engineServer(s bootstrap.ManagementServer) engine.Server {
 		if most <= 0 {
 			most = engine.MaxWait
 		}
-		es.Backoff = engine.NewBackoff(initial, most)
+		if es.Backoff = engine.NewBackoff(initial, most); s.REST != nil {
+			es.Backoff = engine.NewPolling(s.REST.RefreshDelay, initial, most)
+		}
 	}
 	return es
 }

@@ -45,7 +45,7 @@ type ResponseInfo struct {
 }
 
 // AnswerInfo is the answer to a response. One is traced when it is handed to the stream's
-// writer.
+// writer. A file is not answered.
 type AnswerInfo struct {
 	Stream  StreamInfo
 	Type    string // URL
@@ -74,8 +74,9 @@ func (c *Client) survive(what string) {
 }
 
 func (c *Client) trace(t *Trace, n *machine.Notice) {
-	s := StreamInfo{Server: c.server(n.Server).URI, ID: n.Stream.Gen<<16 | n.Stream.Stream}
-	if c.server(n.Server).PerType {
+	server := c.server(n.Server)
+	s := StreamInfo{Server: server.URI, ID: n.Stream.Gen<<16 | n.Stream.Stream}
+	if server.PerType {
 		s.Type = n.TypeURL
 	}
 	answer := AnswerInfo{Stream: s, Type: n.TypeURL, Version: n.Version, Nonce: n.Nonce}
@@ -98,10 +99,13 @@ func (c *Client) trace(t *Trace, n *machine.Notice) {
 			Resources: n.Resources, Size: n.Size, Ignored: n.Ignored,
 		})
 	case machine.NoticeAck:
-		call(t.ACK, answer)
+		if server.File == nil {
+			call(t.ACK, answer)
+		}
 	case machine.NoticeNack:
-		answer.Err = errors.New(n.Message)
-		call(t.NACK, answer)
+		if answer.Err = errors.New(n.Message); server.File == nil {
+			call(t.NACK, answer)
+		}
 	}
 }
 

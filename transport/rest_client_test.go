@@ -2,9 +2,11 @@ package transport_test
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,8 +27,18 @@ type watched struct {
 	restRig
 	client *client.Client
 
+	warnings lines
+
 	mu    sync.Mutex
 	heard []string
+}
+
+// lines counts those of a log.
+type lines struct{ n atomic.Int64 }
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.n.Add(1)
+	return len(b), nil
 }
 
 // inClientBubble runs a test in fake time with a server that looks at versions alone.
@@ -42,6 +54,7 @@ func inClientBubble(t *testing.T, test func(*watched), change ...func(*bootstrap
 		c, err := client.New(client.Config{
 			Bootstrap: &bootstrap.Config{Node: &corev3.Node{Id: "me"}, Servers: []bootstrap.ManagementServer{server}},
 			Transport: transport.ByServer{REST: transport.NewREST(transport.RESTConfig{Dial: dial})},
+			Logger:    slog.New(slog.NewTextHandler(&w.warnings, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -162,8 +175,6 @@ func TestRESTTroubleEndsWith304(t *testing.T) {
 		w.poll("a @")
 		w.hears("updated a 1")
 		w.srv.Answer(testutil.RESTBody("text/html", "<html>"))
-		w.poll("a @1") // the end of a stream that worked is nothing to tell of
-		w.hears()
 		w.poll("a @1")
 		w.hears(`ambient error a … no DiscoveryResponse … "text/html": <html>`)
 		w.poll("a @1")
@@ -188,7 +199,6 @@ func TestREST500(t *testing.T) {
 		w.poll("a @")
 		w.hears("updated a 1")
 		w.srv.Answer(testutil.RESTStatus(500))
-		w.poll("a @1")
 		w.poll("a @1")
 		w.hears("ambient error a … 500")
 	})
@@ -219,6 +229,39 @@ func TestRESTAttributes(t *testing.T) {
 		}
 		if a := got[0]; !a.DoNotCache || len(a.Aliases) != 1 || a.Metadata.GetFilterMetadata()["k"].GetFields()["v"].GetStringValue() != "1" {
 			w.t.Errorf("attributes %+v", a)
+		}
+	})
+}
+
+// A poll that failed is told of each time, if one between was answered, and is followed by
+// the next as any other is.
+// spec: REST-2 REST-3
+func TestRESTPollsFail(t *testing.T) {
+	inClientBubble(t, func(w *watched) {
+		w.set("1", "a")
+		w.watch("a")
+		last := w.poll("a @").At
+		w.hears("updated a 1")
+		next := func() {
+			t.Helper()
+			at := w.poll("a @1").At
+			if gap := at.Sub(last); gap < time.Minute || gap >= 2*time.Minute {
+				t.Errorf("%v between two polls, want a minute and less than another", gap)
+			}
+			last = at
+		}
+		for range 3 {
+			w.srv.Answer(testutil.RESTStatus(503))
+			next()
+			w.hears("ambient error a … 503")
+			next()
+			w.hears()
+			w.srv.Answer(nil)
+			next()
+			w.hears("ambient error a")
+		}
+		if n := w.warnings.n.Load(); n != 3 {
+			t.Errorf("%d warnings of 3 times of trouble", n)
 		}
 	})
 }

@@ -216,13 +216,27 @@ func (p *restPool) post(ctx context.Context, url string, header http.Header, bod
 	case resp.ContentLength > int64(limit):
 		return a, errTooLarge
 	default:
-		a.body, err = readAtMost(resp.Body, limit)
+		a.body, err = readAtMost(patient{resp.Body, ctx}, limit)
 	}
 	return a, err
 }
 
 // errTooLarge is the end of a poll whose response is larger than the limit.
 var errTooLarge = errors.New("the response is too large")
+
+// patient is a reader for as long as a poll may take: what decompresses a body knows of no
+// context.
+type patient struct {
+	io.Reader
+	ctx context.Context
+}
+
+func (p patient) Read(b []byte) (int, error) {
+	if err := p.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return p.Reader.Read(b)
+}
 
 func readAtMost(r io.Reader, limit int) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))

@@ -3,6 +3,7 @@ package transport_test
 import (
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -265,6 +266,18 @@ func TestRESTLimit(t *testing.T) {
 			r.ends(codes.ResourceExhausted, "larger than the limit of 1048576 bytes; MaxReceiveSize raises it")
 		})
 	}
+}
+
+// Without a limit of the program's there is one all the same.
+func TestRESTDefaultLimit(t *testing.T) {
+	inRESTBubble(t, func(r *restRig) {
+		r.srv.Answer(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", strconv.Itoa(128<<20+1))
+			w.WriteHeader(http.StatusOK)
+		})
+		r.ask("", "a")
+		r.ends(codes.ResourceExhausted, "larger than the limit of 134217728 bytes; MaxReceiveSize raises it")
+	})
 }
 
 // A response is taken in that was packed.

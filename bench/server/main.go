@@ -97,10 +97,16 @@ func (s *server) grpc(number int, opts ...grpc.ServerOption) *grpc.Server {
 			Handler: func(_ any, ss grpc.ServerStream) error { return s.serve(ss, number, delta) },
 		}
 	}
-	g.RegisterService(&grpc.ServiceDesc{
-		ServiceName: "envoy.service.discovery.v3.AggregatedDiscoveryService",
-		HandlerType: (*any)(nil),
-		Streams:     []grpc.StreamDesc{method("StreamAggregatedResources", false), method("DeltaAggregatedResources", true)},
-	}, s)
+	for service, what := range map[string]string{
+		"discovery.v3.Aggregated": "AggregatedResources",
+		"cluster.v3.Cluster":      "Clusters",
+		"endpoint.v3.Endpoint":    "Endpoints",
+	} {
+		g.RegisterService(&grpc.ServiceDesc{
+			ServiceName: "envoy.service." + service + "DiscoveryService",
+			HandlerType: (*any)(nil),
+			Streams:     []grpc.StreamDesc{method("Stream"+what, false), method("Delta"+what, true)},
+		}, s)
+	}
 	return g
 }

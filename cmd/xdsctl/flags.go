@@ -100,10 +100,10 @@ func (f *watchFlags) load() (boot *bootstrap.Config, source string, err error) {
 		boot, err = bootstrap.Server(f.server)
 		source = "--server"
 	case f.bootstrap != "" || f.set.Changed("bootstrap"):
-		boot, err = bootstrap.Load(f.bootstrap)
+		boot, err = bootstrap.Load(f.bootstrap, bootstrap.AllowV2())
 		source = f.bootstrap
 	default:
-		boot, err = bootstrap.FromEnv()
+		boot, err = bootstrap.FromEnv(bootstrap.AllowV2())
 		source = "the bootstrap of the environment"
 	}
 	if err != nil {

@@ -17,13 +17,12 @@ type plan struct {
 	// startup are those that the bootstrap asks for by itself, in its order.
 	startup []subscription.Subscription
 	terms   map[subscription.Subscription]bootstrap.Subscription // of startup
-	// sources are lds_config and cds_config where they are sources of their own, by type URL.
-	sources map[string]bootstrap.Source
-	node    []xdstp.Param // that collections of Listeners and Clusters are given
+	byType  map[string]bootstrap.Subscription                    // the same, by type URL
+	node    []xdstp.Param                                        // that collections of Listeners and Clusters are given
 }
 
 func newPlan(boot *bootstrap.Config) (*plan, error) {
-	p := &plan{terms: map[subscription.Subscription]bootstrap.Subscription{}, sources: map[string]bootstrap.Source{}}
+	p := &plan{terms: map[subscription.Subscription]bootstrap.Subscription{}, byType: map[string]bootstrap.Subscription{}}
 	for _, s := range boot.Startup() {
 		text := s.Collection
 		if text == subscription.Wildcard {
@@ -33,23 +32,29 @@ func newPlan(boot *bootstrap.Config) (*plan, error) {
 		if err != nil {
 			return nil, fmt.Errorf("start-up list: %w", err)
 		}
-		p.startup, p.terms[sub] = append(p.startup, sub), s
-		if s.Source != nil {
-			p.sources[s.TypeURL] = *s.Source
-		}
+		p.startup, p.terms[sub], p.byType[s.TypeURL] = append(p.startup, sub), s, s
 	}
 	var err error
 	p.node, err = nodeparams.Render(boot.Node, boot.NodeContextParams)
 	return p, err
 }
 
-// options say where a subscription is watched, and how long its start may take.
+// options say where a subscription is watched, and how long its start may take: as what the
+// bootstrap asks for by itself, or else as lds_config and cds_config say of their types. Those
+// that refer to ads_config say nothing of structured names, and their default timeout is left to
+// the resource's own.
 func (p *plan) options(sub subscription.Subscription) []client.WatchOption {
 	var opts []client.WatchOption
-	if s, ok := p.terms[sub]; ok {
-		opts = append(opts, client.AtStartup(s))
-	} else if s, ok := p.sources[sub.TypeURL]; ok {
-		opts = append(opts, client.FromSource(s))
+	term, its := p.terms[sub]
+	of := p.byType[sub.TypeURL]
+	switch {
+	case its:
+		opts = append(opts, client.AtStartup(term))
+	case of.Source != nil:
+		opts = append(opts, client.FromSource(*of.Source))
+	case of.InitialFetchTimeout == bootstrap.DefaultInitialFetchTimeout:
+	case of.Collection == subscription.Wildcard && !xdstp.IsXDSTP(sub.Name):
+		opts = append(opts, client.InitialFetchTimeout(of.InitialFetchTimeout))
 	}
 	if sub.Explicit {
 		opts = append(opts, client.ExplicitWildcard())

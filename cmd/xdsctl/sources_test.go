@@ -1,14 +1,18 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/testutil"
@@ -81,6 +85,33 @@ func TestBinaryOwnSources(t *testing.T) {
 	}
 }
 
+// What a file holds is taken or refused, and nobody is told ACK or NACK.
+//
+// spec: FILE-4
+func TestFileIsNotAnswered(t *testing.T) {
+	bad := cluster("b")
+	bad.ConnectTimeout = durationpb.New(-time.Second)
+	boot := file(t, "envoy.yaml", `
+node: {id: envoy, cluster: c}
+dynamic_resources:
+  cds_config: {path_config_source: {path: `+resourceFile(t, "cds.yaml", cluster("a"), bad)+`}}
+`)
+	p := start(t, boot, "--bootstrap", boot, "--output", "json", "--once", "cds:a", "cds:b")
+	var events []string
+	for line := range p.lines {
+		var r struct{ Event string }
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, r.Event)
+	}
+	slices.Sort(events)
+	if want := []string{"error", "stream-up", "update"}; !slices.Equal(events, want) {
+		t.Errorf("printed %v, want %v", events, want)
+	}
+	p.ends(3)
+}
+
 // What is subscribed to by hand is asked there too, single names included.
 func TestOwnSourcesByHand(t *testing.T) {
 	s := polled(t)
@@ -124,7 +155,10 @@ dynamic_resources:
 	}
 }
 
-// The bootstrap says how long its own list is waited for.
+// What lds_config and cds_config say of the start goes for every name of their types, also
+// where they refer to ads_config.
+//
+// spec: DNE-10
 func TestInitialFetchTimeout(t *testing.T) {
 	srv := server(t)
 	boot := envoyBootstrap(t, srv.Target(), `
@@ -132,14 +166,45 @@ dynamic_resources:
   ads_config: {api_type: GRPC, transport_api_version: V3, grpc_services: [{envoy_grpc: {cluster_name: xds}}]}
   cds_config: {ads: {}, initial_fetch_timeout: 0.05s}
 `)
-	p := start(t, srv.Target(), "--bootstrap", boot, "--output", "json", "--once")
-	line := p.skipTo(`"event":"error"`)
-	for _, want := range []string{`"name":"*"`, `"kind":"timeout"`, "no answer within the initial fetch timeout of 50ms"} {
-		if !strings.Contains(line, want) {
-			t.Errorf("%s is missing in %s", want, line)
+	for name, args := range map[string][]string{`"name":"*"`: nil, `"name":"a"`: {"cds:a"}} {
+		p := start(t, srv.Target(), append([]string{"--bootstrap", boot, "--output", "json", "--once"}, args...)...)
+		line := p.skipTo(`"event":"error"`)
+		for _, want := range []string{name, `"kind":"timeout"`, "no answer within the initial fetch timeout of 50ms"} {
+			if !strings.Contains(line, want) {
+				t.Errorf("%s is missing in %s", want, line)
+			}
 		}
+		p.ends(3)
 	}
-	p.ends(3)
+}
+
+// A bootstrap that asks for version 2 of the transport is obeyed; what is printed is of
+// version 3.
+//
+// spec: V2-1 V2-2
+func TestVersion2(t *testing.T) {
+	srv := server(t)
+	boot := envoyBootstrap(t, srv.Target(), `
+dynamic_resources:
+  ads_config: {api_type: GRPC, transport_api_version: V2, grpc_services: [{envoy_grpc: {cluster_name: xds}}]}
+  cds_config: {ads: {}, resource_api_version: V2}
+`)
+	p := start(t, srv.Target(), "--bootstrap", boot, "--output", "json", "--once")
+	st, first := acceptFirst(t, srv)
+	const v2 = resource.TypePrefix + "envoy.api.v2.Cluster"
+	if want := "/envoy.service.discovery.v2.AggregatedDiscoveryService/StreamAggregatedResources"; st.Method != want {
+		t.Errorf("method %s, want %s", st.Method, want)
+	}
+	if got := first.SotW.GetTypeUrl(); got != v2 {
+		t.Errorf("asked for %s, want %s", got, v2)
+	}
+	resp := testutil.SotW(v2, "1", "n1", cluster("a"))
+	resp.Resources[0].TypeUrl = v2
+	send(t, st, resp)
+	for _, want := range []string{`"event":"update","type":"` + clusters + `","name":"a"`, `"event":"synced","type":"` + clusters + `"`} {
+		p.skipTo(want)
+	}
+	p.ends(0)
 }
 
 // A collection whose URL is given fields of the node is still known as the one that was

@@ -128,19 +128,19 @@ func TestGlob(t *testing.T) {
 	w.east.Remove(clusters, x)
 	p.expect(gone(x, "removed"), acked("3", "EAST"))
 
-	// A member that is asked for by name too is told twice.
+	// A member that is asked for by name too is told twice. What is held is told when it is
+	// decoded, which may be after the server's answer.
 	p.enter("watch " + y)
-	p.expect(w.updated(y, "1", "EAST"))
+	p.told(w.updated(y, "1", "EAST"))
 	w.settle(w.east, y)
-	p.expect(acked("4", "EAST"))
 	w.set(w.east, y, "2")
-	p.expect(w.updated(y, "2", "EAST"), w.updated(y, "2", "EAST"), acked("5", "EAST"))
+	p.told(w.updated(y, "2", "EAST"), w.updated(y, "2", "EAST"))
 
 	p.enter("unwatch " + all)
 	w.forget(w.east, all)
 	w.set(w.east, x, "2")
 	w.set(w.east, y, "3")
-	p.expect(w.updated(y, "3", "EAST"))
+	p.told(w.updated(y, "3", "EAST"))
 	p.enter("quit")
 	p.ends(0)
 }

@@ -37,7 +37,7 @@ else $GRPC_XDS_BOOTSTRAP (a file), else $GRPC_XDS_BOOTSTRAP_CONFIG (the text its
 Where lds_config or cds_config of an Envoy bootstrap is a source of its own, listeners or
 clusters are asked for there: of a gRPC server, of one that is polled (its name is then
 rest:CLUSTER), or of a file (file://PATH). Their initial_fetch_timeout, 15s if it is left
-out, ends the wait for the bootstrap's own start-up list with an error.
+out, ends the wait for a first answer with an error. A transport_api_version of V2 is spoken.
 
 Events
   update          a new or changed resource was accepted

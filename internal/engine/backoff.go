@@ -2,6 +2,7 @@ package engine
 
 import (
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -25,6 +26,28 @@ func NewBackoff(initial, most time.Duration) func() backoff.BackOff {
 			backoff.WithMaxElapsedTime(0),
 		)
 	}
+}
+
+// polling is the waiting between polls that failed: what is waited between others, a delay
+// and as much again at random. A delay shorter than the first wait is a long poll's; what
+// follows on its failures grows.
+type polling struct {
+	backoff.BackOff
+	delay, initial time.Duration
+}
+
+// NewPolling is the default backoff of a server that is polled.
+func NewPolling(delay, initial, most time.Duration) func() backoff.BackOff {
+	grows := NewBackoff(initial, most)
+	return func() backoff.BackOff { return polling{grows(), min(max(delay, 1), math.MaxInt64/2), initial} }
+}
+
+func (p polling) NextBackOff() time.Duration {
+	wait := p.delay + rand.N(p.delay)
+	if p.delay >= p.initial {
+		return wait
+	}
+	return max(wait, p.BackOff.NextBackOff())
 }
 
 // retry is the waiting of one stream between its incarnations. It lives as long as the

@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -111,5 +112,32 @@ func TestNewBackoff(t *testing.T) {
 			t.Fatalf("%v, want %v give or take a half", d, interval)
 		}
 		interval = min(interval*16/10, 3*time.Second)
+	}
+}
+
+// Polls that fail keep the pace of the others; only long polls, which have next to none, slow
+// down.
+//
+// spec: REST-3
+func TestNewPolling(t *testing.T) {
+	for delay, most := range map[time.Duration]time.Duration{
+		time.Second: 2 * time.Second, time.Hour: 2 * time.Hour,
+		time.Millisecond: 4500 * time.Millisecond, 0: 4500 * time.Millisecond,
+	} {
+		p := NewPolling(delay, time.Second, 3*time.Second)()
+		var longest time.Duration
+		for range 1000 {
+			d := p.NextBackOff()
+			if d < delay || d > most {
+				t.Fatalf("%v after a poll, with a delay of %v", d, delay)
+			}
+			longest = max(longest, d)
+		}
+		if longest < most*3/4 {
+			t.Errorf("no more than %v with a delay of %v", longest, delay)
+		}
+	}
+	if d := NewPolling(math.MaxInt64, time.Second, time.Second)().NextBackOff(); d < time.Hour {
+		t.Errorf("%v with the longest delay", d)
 	}
 }

@@ -93,7 +93,6 @@ func (e *Engine) logStream(n *machine.Notice) {
 	uri := e.server(n.Server).URI
 	switch n.Kind {
 	case machine.NoticeStreamUp:
-		delete(e.lastFault, uri)
 		e.say(slog.LevelInfo, "stream is up", uri, n.TypeURL)
 	case machine.NoticeStreamDown:
 		if n.Fault != nil {
@@ -110,7 +109,8 @@ func (e *Engine) logStream(n *machine.Notice) {
 	case machine.NoticeAck:
 		delete(e.lastNack, uri+" "+n.TypeURL)
 	case machine.NoticeResponse:
-		if n.Ignored { // the type is the server's choice
+		delete(e.lastFault, uri) // it was reached; that a stream stands says nothing of polls
+		if n.Ignored {           // the type is the server's choice
 			e.say(slog.LevelDebug, "response of a type that was not asked for", uri, "", "type", brief(n.TypeURL))
 		}
 	}

@@ -172,7 +172,11 @@ func (e *Engine) read(s *stream, ts transport.Stream) {
 			err = s.scan(r)
 		}
 		if err != nil {
-			e.post(machine.Down{Ref: s.ref, Kind: machine.FaultStream, Err: err, Code: int32(status.Code(err))})
+			kind := machine.FaultStream
+			if s.server.Polled {
+				kind = machine.FaultConnection // each poll is an attempt of its own
+			}
+			e.post(machine.Down{Ref: s.ref, Kind: kind, Err: err, Code: int32(status.Code(err))})
 			return
 		}
 		select {

@@ -58,7 +58,7 @@ type Up struct {
 // Down says that a stream ended or could not be had.
 type Down struct {
 	Ref
-	Kind FaultKind // FaultConnection or FaultStream
+	Kind FaultKind // FaultStream if it ended; FaultConnection if it or a poll could not be had
 	Err  error     // never nil
 	Code int32     // of google.rpc.Status, where Err is one
 }

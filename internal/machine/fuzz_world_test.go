@@ -104,9 +104,11 @@ func (w *world) end(s *simStream) {
 	case idle, waiting:
 		return
 	case up:
-		kind = FaultStream
+		if w.next(4) > 0 { // or a poll found no answer
+			kind = FaultStream
+		}
 	}
-	s.state, s.doomed = idle, false
+	s.state, s.doomed, s.responded = idle, false, s.responded && kind == FaultStream
 	w.trouble[s.ref.Stream] = !s.responded
 	for _, md := range w.models {
 		if md.wild == 0 && s.pics[md.typ.URL] != nil {

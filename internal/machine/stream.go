@@ -266,11 +266,12 @@ func (s *stream) dropUndelivered(r Ref) {
 }
 
 // down: values that are held stay. A stream that had delivered a response ended normally
-// (gRFC A57), as did one whose end is due to a type that the server does not know;
+// (gRFC A57), unless that was a failure to connect, as a failed poll is, to a server that had
+// answered others. So did one whose end is due to a type that the server does not know;
 // otherwise the server is in trouble and everyone on it hears so.
 func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	fault := &Fault{Kind: ev.Kind, Err: ev.Err, At: now}
-	well := s.responded // or the end is due to one type
+	well := s.responded && ev.Kind == FaultStream // or the end is due to one type
 	if s.state == up {
 		var large bool
 		if fault.Err, large = m.exhausted(s, ev); !large {

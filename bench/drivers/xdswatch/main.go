@@ -3,7 +3,8 @@
 // where it is to be cancelled.
 //
 // -set subscribes with one [client.Set] in place of a watch for each name; -mode=wildcard
-// and -mode=glob with WatchAll. -pgv runs the messages' validation rules, which no other driver does.
+// and -mode=glob with WatchAll. -pertype has a stream for the type in place of the aggregated
+// one. -pgv runs the messages' validation rules, which no other driver does.
 package main
 
 import (
@@ -25,17 +26,23 @@ import (
 func main() {
 	pgv := flag.Bool("pgv", false, "run the messages' validation rules")
 	set := flag.Bool("set", false, "subscribe with a set")
+	perType := flag.Bool("pertype", false, "a stream for the type")
 	kit.Main("xdswatch", func(*kit.Config) string { return "" }, func(e *kit.Env) (kit.Client, error) {
-		return start(e, *pgv, *set)
+		config := client.Config{ResourceTimeout: -1, SkipValidation: !*pgv}
+		if *perType {
+			config.Streams = client.PerType
+		}
+		return start(e, config, *set)
 	})
 }
 
-func start(e *kit.Env, validate, set bool) (kit.Client, error) {
-	boot, err := config(e)
+func start(e *kit.Env, config client.Config, set bool) (kit.Client, error) {
+	boot, err := servers(e)
 	if err != nil {
 		return nil, err
 	}
-	c, err := client.New(client.Config{Bootstrap: boot, ResourceTimeout: -1, SkipValidation: !validate})
+	config.Bootstrap = boot
+	c, err := client.New(config)
 	if err != nil {
 		return nil, err
 	}
@@ -47,8 +54,8 @@ func start(e *kit.Env, validate, set bool) (kit.Client, error) {
 	return newDriver(e, c, set, cds.Type, (*clusterv3.Cluster).GetAltStatName), nil
 }
 
-// config is a bootstrap with the servers of the authorities, if there are any.
-func config(e *kit.Env) (*bootstrap.Config, error) {
+// servers is a bootstrap with the servers of the authorities, if there are any.
+func servers(e *kit.Env) (*bootstrap.Config, error) {
 	boot, err := bootstrap.Server("passthrough:///" + e.Addr)
 	if err != nil {
 		return nil, err

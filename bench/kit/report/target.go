@@ -18,10 +18,11 @@ type target struct {
 }
 
 // ours is the driver that most targets are about; globs is it too, with a glob in place of
-// names.
+// names, and perType with a stream for the type alone.
 const (
-	ours  = "xdswatch"
-	globs = "xdswatch+glob"
+	ours    = "xdswatch"
+	globs   = "xdswatch+glob"
+	perType = "xdswatch+pertype"
 )
 
 func cpuOver(floor string) func(*Report, key) float64 {
@@ -46,6 +47,11 @@ var targets = []target{
 	{"W2-delta-cds-100k", "", "CPU", "× nulldecode", 1.25, cpuOver("nulldecode")},
 	{"W3-sotw-cds-10k", "", "CPU", "× null", 2.5, cpuOver("null")},
 	{"W3-delta-cds-100k", "", "CPU", "× nulldecode", 1.3, cpuOver("nulldecode")},
+	{"W1-sotw-cds-10k", perType, "CPU", "× xdswatch", 1.05, cpuOver(ours)},
+	{"W1-sotw-cds-100k", perType, "CPU", "× xdswatch", 1.05, cpuOver(ours)},
+	{"W2-delta-cds-100k", perType, "CPU", "× xdswatch", 1.05, cpuOver(ours)},
+	{"W3-sotw-cds-10k", perType, "CPU", "× xdswatch", 1.05, cpuOver(ours)},
+	{"W3-delta-cds-100k", perType, "CPU", "× xdswatch", 1.05, cpuOver(ours)},
 	{"W4-sotw-eds10-10kw", "", "CPU", "× nulldecode", 2, cpuOver("nulldecode")},
 	{"W4-delta-eds10-10kw", "", "CPU", "× nulldecode", 2, cpuOver("nulldecode")},
 	{"W5-sotw-eds10-10k", "", "CPU", "× null", 1.3, cpuOver("null")},
