@@ -59,6 +59,9 @@ type Stream interface {
 type Frame struct {
 	// Bytes are the receiver's own until Free.
 	Bytes []byte
+	// Renewed are the indices of resources that are new to the receiver though their bytes
+	// may be what they were: what they refer to has changed. nil for none.
+	Renewed map[int]bool
 
 	buffer mem.Buffer // that Bytes are of; nil if they are garbage like any other
 }

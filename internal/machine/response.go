@@ -226,14 +226,14 @@ func (m *Machine) sort(now time.Time, resp *response, i int, e *entry) {
 // payload compares a payload with what is known.
 func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
 	r := &resp.Resources[i]
-	locator := resp.ts.redirects(r)
-	if e.holds(r.Payload, locator) {
+	locator, renewed := resp.ts.redirects(r), resp.Renewed[i]
+	if !renewed && e.holds(r.Payload, locator) {
 		resp.valid++
 		m.confirm(e, resp.versionOf(r))
 		resp.ts.stream.ttls.received(now, e, r)
 		return
 	}
-	if f := e.fault; f != nil && f.refused != 0 && f.refused == hashOfEntry(r.Payload, locator) {
+	if f := e.fault; !renewed && f != nil && f.refused != 0 && f.refused == hashOfEntry(r.Payload, locator) {
 		m.refuse(now, resp, i, e, f.Err, f.refused)
 		return
 	}
@@ -245,8 +245,11 @@ func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
 			Items: make([]Item, 0, left),
 		})
 	}
-	t := resp.lastTask()
-	t.Items = append(t.Items, Item{Raw: r.Payload, Locator: locator, Old: e.alike(r.Payload, locator), entry: e, index: i})
+	t, old := resp.lastTask(), []byte(nil)
+	if !renewed {
+		old = e.alike(r.Payload, locator)
+	}
+	t.Items = append(t.Items, Item{Raw: r.Payload, Locator: locator, Old: old, entry: e, index: i})
 }
 
 // holds says that a payload is the accepted one.

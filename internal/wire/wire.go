@@ -24,7 +24,8 @@ type Response struct {
 	Aliases      [][]byte // other names, of all entries in order; see Resource.Aliases
 	Removed      [][]byte // names; delta only
 	Errors       []ResourceError
-	Size         int // of the frame, in bytes
+	Renewed      map[int]bool // indices of resources that are new though their bytes are not
+	Size         int          // of the frame, in bytes
 }
 
 // Resource is one entry of a response.

@@ -25,6 +25,8 @@ type source struct {
 	content          *content
 	fault            error
 	contents, faults int
+
+	references map[string]*reference // files that the content refers to, by their paths
 }
 
 // sighting is what the system said of a file, to tell whether it is being written.
@@ -149,6 +151,7 @@ func (s *source) take(data []byte, sum [sha256.Size]byte) {
 		s.setFault(err)
 		return
 	}
+	c.refers = referencesOf(c, s.config.Types)
 	s.content, s.fault = c, nil
 	s.contents++
 }

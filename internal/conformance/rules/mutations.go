@@ -72,7 +72,7 @@ func Mutations() []Mutation {
 		{"TYPE-4", "type-unasked-sotw", "the nonce of a type that was not asked for is forgotten", "types.go",
 			"ts.nonce = s.ignored[t.URL]", "ts.nonce = \"\""},
 		{"WATCH-4", "watch-unchanged", "identical bytes are decoded and told", "response.go",
-			"if e.holds(r.Payload, locator) {", "if e.holds(nil, locator) {"},
+			"if !renewed && e.holds(r.Payload, locator) {", "if e.holds(nil, locator) {"},
 		{"WILD-3", "wild-leave-legacy", "a legacy wildcard is left without naming it", "compose.go",
 			"if ts.told == wildLegacy && !ts.star.wanted() && ts.stream.watches > 0 {", "if ts.told == wildLegacy && !ts.star.wanted() && ts.stream.watches > 99 {"},
 		{"WILD-5", "wild-ready-empty", "an empty response makes no wildcard ready", "commit.go",
