@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // OldLabel is the label of old-style names in metrics (gRFC A78).
@@ -81,7 +82,8 @@ func New(c *bootstrap.Config) (*Table, error) {
 	if c == nil {
 		return nil, errors.New("authority: the bootstrap is nil")
 	}
-	if len(c.Servers) == 0 && len(c.Sources) == 0 && c.DefaultSource == nil && c.ListenersSource == nil && c.ClustersSource == nil {
+	files := xdstp.IsFile(c.ListenersLocator) || xdstp.IsFile(c.ClustersLocator)
+	if len(c.Servers) == 0 && len(c.Sources) == 0 && c.DefaultSource == nil && c.ListenersSource == nil && c.ClustersSource == nil && !files {
 		return nil, errors.New("authority: the bootstrap has no top-level servers, and no other sources")
 	}
 	lists := map[string][]bootstrap.ManagementServer{}

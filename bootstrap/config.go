@@ -27,8 +27,9 @@ type Config struct {
 	// where they are unset. Its dynamic parameters can be changed while the client runs.
 	Node *corev3.Node
 	// Servers of names that have no authority, in order of priority: gRPC's xds_servers,
-	// Envoy's ads_config. Required, unless Sources or DefaultSource are given; without them
-	// such names cannot be watched.
+	// Envoy's ads_config. Required, unless Sources, DefaultSource, ListenersSource or
+	// ClustersSource are given, or the locator of a file; without them such names cannot be
+	// watched.
 	Servers []ManagementServer
 	// Authorities maps the authority of an xdstp name to its servers; "" is a valid
 	// authority (gRFC A47).
@@ -64,9 +65,9 @@ type Config struct {
 	// source that answers for the locator). 0 or less is no bound; a bootstrap that leaves
 	// the field out has 15 seconds.
 	ListenersTimeout, ClustersTimeout time.Duration
-	// ListenersLocator and ClustersLocator are the xdstp URLs of the collection that an
-	// Envoy bootstrap asks for (lds_resources_locator, cds_resources_locator), as they were
-	// written; "" for none.
+	// ListenersLocator and ClustersLocator are the URLs of the collection that an Envoy
+	// bootstrap asks for (lds_resources_locator, cds_resources_locator), as they were written:
+	// of the scheme xdstp, or of a file that holds a list collection; "" for none.
 	ListenersLocator, ClustersLocator string
 	// NodeContextParams are the fields of the node that are added to the URLs of those
 	// collections as context parameters, such as "id", "locality.zone" or "metadata"
@@ -165,7 +166,7 @@ type ManagementServer struct {
 	File *FileConfig
 }
 
-// FileConfig is a file that holds a DiscoveryResponse
+// FileConfig is a file that holds a DiscoveryResponse or a list collection
 // (envoy.config.core.v3.PathConfigSource).
 type FileConfig struct {
 	// Path of the file, which has to exist when it is first read. Required.

@@ -1,5 +1,7 @@
 package bootstrap
 
+import "github.com/xdswatch/xdswatch/xdstp"
+
 // isEnvoy is whether a document is an Envoy bootstrap: it has a field of one, and not the
 // field that gRPC's format requires.
 func isEnvoy(root map[string]any) bool {
@@ -60,6 +62,10 @@ func (x field) missing(dynamic field, others bool) {
 			return
 		}
 		others = others || source.present()
+	}
+	for _, name := range []string{"lds_resources_locator", "cds_resources_locator"} {
+		url, _ := dynamic.at(name).val.(string)
+		others = others || xdstp.IsFile(url)
 	}
 	if !others {
 		x.fault("required, or else config_sources, default_config_source, or an lds_config or cds_config of its own")

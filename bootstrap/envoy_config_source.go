@@ -122,7 +122,7 @@ func (x field) nodeParams() []string {
 }
 
 // collectionFault says what is wrong with the locator of a collection of a type: an xdstp
-// URL of a glob, or of a list collection (xRFC TP1).
+// URL of a glob or of a list collection, or the URL of a file that holds a list (xRFC TP1).
 func collectionFault(url, typ string) string {
 	l, err := xdstp.ParseLocator(url)
 	if err != nil {
@@ -141,8 +141,8 @@ func collectionFault(url, typ string) string {
 	}
 	glob := n.Type == typ && n.IsGlob()
 	list := n.Type == typ+"Collection" && !n.IsGlob()
-	if l.Scheme != xdstp.SchemeXDSTP || !glob && !list {
-		return "want an xdstp URL of a collection: of type " + typ + " with an id that ends in \"/*\", or of type " + typ + "Collection"
+	if l.Scheme != xdstp.SchemeFile && (l.Scheme != xdstp.SchemeXDSTP || !glob && !list) {
+		return "want an xdstp URL of a collection: of type " + typ + " with an id that ends in \"/*\", or of type " + typ + "Collection; or the URL of a file"
 	}
 	return ""
 }

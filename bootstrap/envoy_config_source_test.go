@@ -69,7 +69,7 @@ func TestEnvoyConfigSourceFaults(t *testing.T) {
 		return node + def + `dynamic_resources: {lds_resources_locator: "` + url + `"}`
 	}
 	const wants = `want an xdstp URL of a collection: of type envoy.config.listener.v3.Listener with an id that ends in "/*", ` +
-		`or of type envoy.config.listener.v3.ListenerCollection`
+		`or of type envoy.config.listener.v3.ListenerCollection; or the URL of a file`
 	for name, c := range map[string]struct{ doc, want string }{
 		"no source at all": {
 			node + "dynamic_resources: {}",
@@ -131,6 +131,8 @@ func TestEnvoyConfigSourceFaults(t *testing.T) {
 		},
 		"locator":                    {locator("xdstp:///envoy.config.listener.v3.Listener/*?a=b#alt=xdstp:///x/y/*"), ""},
 		"locator of a list":          {locator("xdstp://a/envoy.config.listener.v3.ListenerCollection/x"), ""},
+		"locator of a file":          {locator("file:///etc/x.yaml#alt=xdstp:///x/y/*"), ""},
+		"locator of a file's entry":  {locator("file:///etc/x.yaml#entry=y"), wild + `"file:///etc/x.yaml#entry=y": an entry directive means one resource and no collection`},
 		"locator of one":             {locator("xdstp://a/envoy.config.listener.v3.Listener/x"), wild + `"xdstp://a/envoy.config.listener.v3.Listener/x": ` + wants},
 		"locator of a glob of lists": {locator("xdstp://a/envoy.config.listener.v3.ListenerCollection/*"), wild + `"xdstp://a/envoy.config.listener.v3.ListenerCollection/*": ` + wants},
 		"locator over HTTP":          {locator("http://a/envoy.config.listener.v3.Listener/*"), wild + `"http://a/envoy.config.listener.v3.Listener/*": ` + wants},

@@ -94,6 +94,20 @@ func TestStartup(t *testing.T) {
 			`{"node":{"id":"a","cluster":"b"},"dynamic_resources":{` + locator + `},"default_config_source":{"initial_fetch_timeout":"3s",` + grpcAPI + `}}`,
 			subscriptions{{TypeURL: listenersType, Collection: glob, InitialFetchTimeout: 3 * time.Second}},
 		},
+		"a file that holds a list, and nothing else": {
+			ownDoc(`"lds_resources_locator":"file:///l.yaml"`),
+			subscriptions{{TypeURL: listenersType, Collection: "file:///l.yaml", InitialFetchTimeout: fallback}},
+		},
+		"a file that holds a list, beside another source": {
+			ownDoc(`"lds_config":{"initial_fetch_timeout":"2s","path":"l.pb"},"lds_resources_locator":"file:///l.yaml#alt=xdstp%3A//x/a"`),
+			subscriptions{{
+				TypeURL: listenersType, Collection: "file:///l.yaml#alt=xdstp%3A//x/a", InitialFetchTimeout: 2 * time.Second,
+				Source: &bootstrap.Source{
+					Servers:             []bootstrap.ManagementServer{{URI: "file://l.pb", File: &bootstrap.FileConfig{Path: "l.pb"}}},
+					InitialFetchTimeout: 2 * time.Second,
+				},
+			}},
+		},
 		"a glob of a source of its own": {
 			ownDoc(`"lds_config":{` + grpcAPI + `},` + locator),
 			subscriptions{{TypeURL: listenersType, Collection: glob, Source: source(delta, "x"), InitialFetchTimeout: fallback}},

@@ -158,7 +158,7 @@ func TestEnvoyChecks(t *testing.T) {
 			`{"node":{"id":"a","cluster":"b"},"dynamic_resources":{"ads_config":{` + grpc + `},` +
 				`"lds_resources_locator":"xdstp://a/envoy.config.cluster.v3.Cluster/x/*"}}`,
 			`envoy: dynamic_resources.lds_resources_locator = "xdstp://a/envoy.config.cluster.v3.Cluster/x/*": want an xdstp URL of a collection: ` +
-				`of type envoy.config.listener.v3.Listener with an id that ends in "/*", or of type envoy.config.listener.v3.ListenerCollection`,
+				`of type envoy.config.listener.v3.Listener with an id that ends in "/*", or of type envoy.config.listener.v3.ListenerCollection; or the URL of a file`,
 		},
 		"envoy-rest-no-cluster": {
 			own(`"api_type":"REST","refresh_delay":"1s"`), lds + ".cluster_names: required with REST: at least one cluster",

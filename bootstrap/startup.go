@@ -12,7 +12,8 @@ const typePrefix = "type.googleapis.com/"
 // Subscription is a collection that an Envoy bootstrap asks for.
 type Subscription struct {
 	TypeURL string
-	// Collection is "*", or the xdstp URL of a glob or of a list collection.
+	// Collection is "*", the xdstp URL of a glob or of a list collection, or the URL of a
+	// file that holds a list collection.
 	Collection string
 	// Source answers for it; nil where the Config itself says who does.
 	Source *Source
@@ -65,6 +66,10 @@ func (x field) startup(c *Config, source, locator, typ string) startup {
 	}
 	answers := c.sourceOf(authorityOf(s.url))
 	switch {
+	case xdstp.IsFile(s.url): // which is a source by itself
+		if !at.present() {
+			s.timeout = DefaultInitialFetchTimeout
+		}
 	case s.own != nil && len(s.own.Authorities) == 0:
 		s.own.Authorities = []string{authorityOf(s.url)}
 	case !at.present() && answers != nil:

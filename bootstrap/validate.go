@@ -11,6 +11,8 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // Validate reports all faults of a Config at once, each a [*FieldError] with a path such
@@ -220,7 +222,8 @@ const binarySuffix = "-bin"
 
 // noServers judges a Config without top-level servers, which only other sources make up for.
 func (v *validator) noServers(c *Config) {
-	if len(c.Sources) == 0 && c.DefaultSource == nil && c.ListenersSource == nil && c.ClustersSource == nil {
+	files := xdstp.IsFile(c.ListenersLocator) || xdstp.IsFile(c.ClustersLocator)
+	if len(c.Sources) == 0 && c.DefaultSource == nil && c.ListenersSource == nil && c.ClustersSource == nil && !files {
 		v.fault("Servers", "", "at least one server is required")
 		return
 	}

@@ -136,6 +136,7 @@ func (c *Client) engineConfig() (engine.Config, error) {
 // "#entry=name" is an inline entry of the list collection before it, and "#alt=url" where
 // to look while the server cannot be reached and nothing is held. They are followed, up to
 // [MaxHops]; events have the name that was asked for, and Locator says where they are from.
+// The list may stand in a file: "file:///path#entry=name" (see [Client.WatchAll]).
 // While the place of a value is taken by something that has not answered yet, it stays good.
 //
 // The end of ctx ends the watch; so do [Watch.Stop] and [Client.Close]. Nothing is told of
@@ -179,6 +180,11 @@ func (c *Client) watch(ctx context.Context, kind resource.Kind, a asked, h Handl
 // gets the members' events in batches: first what is held, later what changes. The first
 // state is complete with the event of kind [KindSynced], of an empty collection too. What
 // concerns the collection as a whole has its name in Event.Name.
+//
+// The URL of a file, "file:///path", is the list collection that the file holds (xRFC TP1;
+// package [github.com/xdswatch/xdswatch/transport/file] says how). The file is a source of its
+// own, which a client keeps for its life as it does those of [FromSource]. What its locators
+// lead to is asked of whoever answers for it. No server's locator leads to a file.
 //
 // The members of a list are called by their locators, and its inline entries by its URL
 // with "#entry=name"; what has no name, by its URL with "#" and its index. A list is synced

@@ -130,7 +130,7 @@ func (d *directory) index() {
 // memberName is what the entry is called in the collection of a URL without directives:
 // its locator, or the URL with the directive that finds it. What has no name, or that of
 // the collection itself, is called by its index, in a way that is no locator.
-func (e *dirEntry) memberName(collection xdstp.Name, index int) string {
+func (e *dirEntry) memberName(collection xdstp.Locator, index int) string {
 	switch {
 	case e.locator != nil && withoutAlt(*e.locator).String() != collection.String():
 		return e.locator.String()
@@ -141,8 +141,9 @@ func (e *dirEntry) memberName(collection xdstp.Name, index int) string {
 }
 
 // entryAt is the locator of an inline entry.
-func entryAt(collection xdstp.Name, name string) xdstp.Locator {
-	return xdstp.Locator{Name: collection, Directives: []xdstp.Directive{{Entry: name}}}
+func entryAt(collection xdstp.Locator, name string) xdstp.Locator {
+	collection.Directives = []xdstp.Directive{{Entry: name}}
+	return collection
 }
 
 // entry reads a CollectionEntry; the last of its alternatives counts.

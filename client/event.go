@@ -11,7 +11,8 @@ type Kind uint8
 
 // Kinds of events.
 const (
-	// KindUpdated brings a new or changed value.
+	// KindUpdated brings a new or changed value, or the same Secret of a file when what it
+	// refers to has changed.
 	KindUpdated Kind = iota + 1
 	// KindDoesNotExist says that there is no such resource; a held value is gone. Reason
 	// says why.

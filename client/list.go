@@ -19,7 +19,7 @@ type list struct {
 	batch     batcher
 	kind      resource.Kind // of the members
 	name      string
-	url       xdstp.Name // without directives
+	url       xdstp.Locator // without directives
 	directory *follow
 
 	members  map[string]*listMember
@@ -29,18 +29,19 @@ type list struct {
 	served   string           // the locator of it; "" if the name itself
 	open     int              // members of which nothing was told yet
 	synced   bool             // that was told
+	troubled bool             // it was told of trouble with the directory
 	starts   []*machine.Watch // of new members
 }
 
 // listOf reads the URL of a list collection of a type; ok says whether a text is one.
 func (c *Client) listOf(kind resource.Kind, collection string) (l xdstp.Locator, ok bool, err error) {
-	if !xdstp.IsXDSTP(collection) {
+	if !xdstp.IsXDSTP(collection) && !xdstp.IsFile(collection) {
 		return l, false, nil
 	}
 	if l, err = c.locator(kind, collection, true); err != nil {
 		return l, false, err
 	}
-	if !l.Name.IsListCollection(kind.TypeURL()) {
+	if l.Scheme != xdstp.SchemeFile && !l.Name.IsListCollection(kind.TypeURL()) {
 		return l, false, nil
 	}
 	if _, ok := l.Entry(); ok {
@@ -61,7 +62,7 @@ func (c *Client) watchList(ctx context.Context, kind resource.Kind, l xdstp.Loca
 	}
 	s := &list{
 		core: core{client: c, ctx: ctx, view: v, inner: newInner(c)}, handler: h, batch: batcher{client: c},
-		kind: kind, name: name, url: l.Name, members: map[string]*listMember{},
+		kind: kind, name: name, url: withoutDirectives(l), members: map[string]*listMember{},
 	}
 	s.directory = c.newFollow(directoryKind{kind}, a, s.inner, s)
 	a.watch.Owner = s.directory.root
@@ -85,11 +86,18 @@ func (l *list) hear(ev *Event) (wantsFlush bool) {
 	switch ev.Kind {
 	case KindUpdated:
 		wantsFlush = l.update(ev)
+		if l.troubled {
+			l.troubled = false
+			over := l.whole(ev)
+			over.Kind = KindAmbientError
+			wantsFlush = l.add(over) || wantsFlush
+		}
 	case KindDoesNotExist, KindFailed:
-		l.complete = false
+		l.complete, l.troubled = false, false
 		wantsFlush = l.dismiss(ev, func(*listMember) bool { return true })
 		wantsFlush = l.add(l.whole(ev)) || wantsFlush
 	case KindAmbientError, KindSynced:
+		l.troubled = ev.Err != nil
 		wantsFlush = l.add(l.whole(ev))
 	}
 	return l.sync(ev) || wantsFlush
@@ -117,7 +125,7 @@ func (l *list) sync(ev *Event) bool {
 	}
 	l.synced = true
 	return l.add(&Event{
-		Kind: KindSynced, Type: l.kind.TypeURL(), Name: l.name, Authority: l.url.Authority,
+		Kind: KindSynced, Type: l.kind.TypeURL(), Name: l.name, Authority: l.url.Name.Authority,
 		Version: l.version, Server: ev.Server, Locator: l.served,
 	})
 }

@@ -39,7 +39,7 @@ func (m *listMember) take(e *dirEntry, ev *Event) bool {
 // event begins an event of the member itself, in a directory.
 func (m *listMember) event(kind Kind, ev *Event) *Event {
 	own := &Event{
-		Kind: kind, Type: m.list.kind.TypeURL(), Name: m.name, Authority: m.list.url.Authority,
+		Kind: kind, Type: m.list.kind.TypeURL(), Name: m.name, Authority: m.list.url.Name.Authority,
 		Version: ev.Version, Server: ev.Server,
 	}
 	if m.located {
@@ -124,7 +124,7 @@ func (m *listMember) inline(e *dirEntry, ev *Event) bool {
 		return m.hear(own)
 	}
 	if m.follow == nil {
-		a := asked{name: m.name, at: &xdstp.Locator{Name: m.list.url}, view: m.list.view, watch: m.list.watch}
+		a := asked{name: m.name, at: &m.list.url, view: m.list.view, watch: m.list.watch}
 		m.follow = m.list.client.newFollow(m.list.kind, a, m.list.inner, m)
 		m.follow.root.text = m.name
 	}

@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	"github.com/xdswatch/xdswatch/authority"
+	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/transport/file"
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
@@ -21,7 +23,11 @@ type asked struct {
 	watch *machine.Watch
 }
 
-var errLocatorScheme = errors.New("only locators of the scheme xdstp are followed")
+var (
+	errLocatorScheme = errors.New("only locators of the scheme xdstp are followed")
+	errFilePath      = errors.New("the URL names no file of this host")
+	errFileEntry     = errors.New("the file holds a list collection; watch an entry of it (#entry=name), or all with WatchAll")
+)
 
 // prepare checks what a watch is to be and finds its source.
 func (c *Client) prepare(kind resource.Kind, name string, v *view) (asked, error) {
@@ -42,8 +48,10 @@ func (c *Client) prepare(kind resource.Kind, name string, v *view) (asked, error
 	return asked{name: r.Name, kind: kind, view: v, watch: w}, err
 }
 
-// hasDirectives says whether a name is a structured one with a fragment.
-func hasDirectives(name string) bool { return xdstp.IsXDSTP(name) && strings.Contains(name, "#") }
+// hasDirectives says whether a name is a structured one, or the URL of a file, with a fragment.
+func hasDirectives(name string) bool {
+	return (xdstp.IsXDSTP(name) || xdstp.IsFile(name)) && strings.Contains(name, "#")
+}
 
 // prepareLocator prepares a name with directives. Those that cannot be followed are a
 // fault of the name, though they may never be needed.
@@ -65,7 +73,39 @@ func (c *Client) prepareAt(kind resource.Kind, l xdstp.Locator, v *view) (asked,
 			return asked{}, fmt.Errorf("the alternative: %w", cause(err))
 		}
 	}
+	if l.Scheme == xdstp.SchemeFile {
+		return c.aimFile(kind, l, v)
+	}
 	return c.aim(kind, l, v)
+}
+
+// aimFile makes the watch of the list collection in a file, which is a source of its own whose
+// server is the file (xRFC TP1, "file:///" locators). What a list leads to is looked up as
+// ever. Only a program's own names are of files: a server must not have them opened.
+func (c *Client) aimFile(kind resource.Kind, l xdstp.Locator, v *view) (asked, error) {
+	if _, ok := l.Entry(); ok {
+		kind = directoryKind{kind}
+	}
+	if _, ok := kind.(directoryKind); !ok {
+		return asked{}, errFileEntry
+	}
+	url := withoutDirectives(l).String()
+	path, ok := file.PathOf(url)
+	if !ok {
+		return asked{}, errFilePath
+	}
+	from, err := v.table.WithPeer(bootstrap.Source{Servers: []bootstrap.ManagementServer{{
+		URI: "file://" + path, File: &bootstrap.FileConfig{Path: path},
+	}}})
+	if err != nil {
+		return asked{}, err
+	}
+	r, err := from.Resolve(kind.TypeURL(), url)
+	if err != nil {
+		return asked{}, err
+	}
+	w, err := c.place(kind, r, v, machine.Watch{})
+	return asked{name: l.String(), at: &l, kind: kind, view: v, watch: w}, err
 }
 
 // cause is what a [*ResourceError] says without the name of the resource, for a text that
@@ -117,11 +157,15 @@ func withEntry(to, asked xdstp.Locator) xdstp.Locator {
 
 // withoutAlt is a locator of the same resource that has no alternative.
 func withoutAlt(l xdstp.Locator) xdstp.Locator {
-	plain := xdstp.Locator{Scheme: l.Scheme, Name: l.Name}
+	plain := withoutDirectives(l)
 	if name, ok := l.Entry(); ok {
 		plain.Directives = []xdstp.Directive{{Entry: name}}
 	}
 	return plain
+}
+
+func withoutDirectives(l xdstp.Locator) xdstp.Locator {
+	return xdstp.Locator{Scheme: l.Scheme, Name: l.Name}
 }
 
 // locator reads what a program asks for, directives and all, in its context.
@@ -133,7 +177,9 @@ func (c *Client) locator(kind resource.Kind, text string, collection bool) (xdst
 	if err := l.CheckReserved(); err != nil {
 		return l, err
 	}
-	l.Name, err = c.applyContext(kind, l.Name, collection)
+	if l.Scheme != xdstp.SchemeFile {
+		l.Name, err = c.applyContext(kind, l.Name, collection)
+	}
 	return l, err
 }
 

@@ -20,8 +20,8 @@ type Metrics struct {
 	// response, with what to add.
 	ResourceUpdatesValid func(UpdateCount)
 	// ResourceUpdatesInvalid is grpc.xds_client.resource_updates_invalid: resources of a
-	// response that were refused. Resources that were not asked for are not looked at and
-	// count in neither.
+	// response that were refused. A file that cannot be used counts as one of each type that
+	// is watched. Resources that were not asked for are not looked at and count in neither.
 	ResourceUpdatesInvalid func(UpdateCount)
 }
 

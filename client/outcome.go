@@ -100,7 +100,7 @@ func (f *follow) event(heard, also *Event) *Event {
 func (f *follow) explained(re *ResourceError, also *Event) error {
 	own := *re
 	own.Type, own.Name = f.kind.TypeURL(), f.asked
-	if re.Name != f.asked && re.Name != f.root.at.Name.String() {
+	if re.Name != f.asked && re.Name != withoutDirectives(f.root.at).String() {
 		own.Err = fmt.Errorf("at %q: %w", re.Name, re.Err)
 	}
 	switch {

@@ -59,6 +59,9 @@ type Stream interface {
 type Frame struct {
 	// Parts are the message, one after another. They are the receiver's own until Free.
 	Parts [][]byte
+	// Renewed are the indices of resources that are new to the receiver though their bytes
+	// may be what they were: what they refer to has changed. nil for none.
+	Renewed map[int]bool
 
 	buffers mem.BufferSlice // that Parts are of; nil if they are garbage like any other
 }

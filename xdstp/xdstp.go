@@ -50,6 +50,10 @@ type Name struct {
 // that the name is well-formed, and does not allocate.
 func IsXDSTP(name string) bool { return strings.HasPrefix(name, schemePrefix) }
 
+// IsFile says whether a text is the URL of a file, "file:///…", which [ParseLocator] reads. It
+// does not say that the URL is well-formed.
+func IsFile(url string) bool { return strings.HasPrefix(url, "file:///") }
+
 // Parse reads a name as a program writes it. The error is an [*Error]. A repeated
 // parameter key is an error, because xRFC TP1 leaves open which value holds.
 //

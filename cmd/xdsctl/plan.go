@@ -25,8 +25,11 @@ func newPlan(boot *bootstrap.Config) (*plan, error) {
 	p := &plan{terms: map[subscription.Subscription]bootstrap.Subscription{}, byType: map[string]bootstrap.Subscription{}}
 	for _, s := range boot.Startup() {
 		text := s.Collection
-		if text == subscription.Wildcard {
+		switch {
+		case text == subscription.Wildcard:
 			text = s.TypeURL
+		case xdstp.IsFile(text): // which does not tell the type
+			text = s.TypeURL + ":" + text
 		}
 		sub, err := subscription.Parse(text)
 		if err != nil {

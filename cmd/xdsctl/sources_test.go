@@ -112,6 +112,46 @@ dynamic_resources:
 	p.ends(3)
 }
 
+// The list collection in a file is shown as any other, with no server; and an Envoy bootstrap
+// may ask for nothing else.
+func TestFileList(t *testing.T) {
+	path := file(t, "list.yaml", `
+version: "7"
+resource:
+  "@type": type.googleapis.com/envoy.config.cluster.v3.ClusterCollection
+  entries:
+  - inline_entry: {name: a, version: "3", resource: {"@type": `+clusters+`, name: x}}
+  - inline_entry: {resource: {"@type": `+clusters+`, name: z}}
+`)
+	url := "file://" + path
+	update := func(name, version, id string) string {
+		return fmt.Sprintf(`"event":"update","type":%q,"name":"%s#%s","version":%q,"resource":{"name":%q},"server":%q}`, clusters, url, name, version, id, url)
+	}
+	all := []string{
+		update("entry=a", "3", "x"), update("1", "7", "z"),
+		fmt.Sprintf(`"event":"synced","type":%q,"name":%q}`, clusters, url),
+	}
+	boot := file(t, "envoy.yaml", "node: {id: a, cluster: c}\ndynamic_resources: {cds_resources_locator: \""+url+"\"}")
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"--server", "localhost:1", "cds:" + url}, all},
+		{[]string{"--bootstrap", boot}, all},
+		{[]string{"--server", "localhost:1", "cds:" + url + "#entry=a"}, all[:1]},
+	} {
+		status, out, errs := runOnce(t, append([]string{"watch", "--once", "--output", "json"}, c.args...)...)
+		if status != 0 || errs != "" {
+			t.Errorf("%v: status %d, %s", c.args, status, errs)
+		}
+		for _, want := range c.want {
+			if strings.Count(out, want) != 1 {
+				t.Errorf("%v: %s\nis not once in\n%s", c.args, want, out)
+			}
+		}
+	}
+}
+
 // What is subscribed to by hand is asked there too, single names included.
 func TestOwnSourcesByHand(t *testing.T) {
 	s := polled(t)

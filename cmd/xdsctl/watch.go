@@ -29,6 +29,8 @@ SUBSCRIPTION is one of
                         a resource by its structured name; "…/*" is a glob collection,
                         and a TYPE that ends in Collection a list collection; the
                         directives #entry=NAME and #alt=URL are followed
+  cds:file:///PATH      what the list collection in a file holds; of that, with
+                        #entry=NAME, one
 The short names of types are lds rds srds vhds cds eds leds sds rtds ecds.
 An Envoy bootstrap that asks for listeners or clusters needs no subscription.
 

@@ -123,6 +123,7 @@ func (s *stream) scan(r *received) error {
 	if s.server.V2 {
 		apiv2.Response(&r.response)
 	}
+	r.response.Renewed = r.frame.Renewed
 	return nil
 }
 

@@ -59,7 +59,7 @@ func (c *collection) own() []*Watch {
 
 // forgetState is for when the last interest in a collection is gone.
 func (c *collection) forgetState() {
-	c.synced, c.absence, c.ambient = false, nil, false
+	c.synced, c.absence, c.ambient, c.self.fault = false, nil, false, nil
 	if c.isGlob() && !slices.Contains(c.ts.waiting, c) {
 		c.ts.waiting = append(c.ts.waiting, c)
 	}

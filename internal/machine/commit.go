@@ -90,7 +90,9 @@ func (m *Machine) finish(now time.Time, resp *response) {
 	m.takeErrors(now, resp)
 	m.removeAbsent(now, resp)
 	m.heal(resp)
-	if len(resp.lines) == 0 {
+	if resp.unusable() {
+		resp.invalid++
+	} else if len(resp.lines) == 0 {
 		ts.accepted = now
 	}
 	if len(resp.lines) == 0 && !s.Delta && (live || !resp.missed) {
@@ -120,8 +122,12 @@ func (m *Machine) end(now time.Time, resp *response) {
 	}
 }
 
-// heal ends the errors of collections that the response speaks of, but not by an error.
+// heal ends the errors of collections that the response speaks of, but not by an error. Of
+// the wildcard each response speaks.
 func (m *Machine) heal(resp *response) {
+	if c := resp.ts.star; c.self.fault != nil && c.self.seen != resp.serial {
+		resp.healed = append(resp.healed, healed{c, c.self.fault})
+	}
 	for _, h := range resp.healed {
 		if h.self.fault != h.fault {
 			continue
@@ -138,7 +144,7 @@ func (m *Machine) settle(now time.Time, resp *response) {
 	if s.troubled() {
 		m.recovered(s)
 	}
-	if c := ts.star; c.known && !c.synced {
+	if c := ts.star; c.known && !c.synced && c.self.fault == nil {
 		m.synced(resp, c)
 	}
 	ts.waiting = slices.DeleteFunc(ts.waiting, func(c *collection) bool {
@@ -193,11 +199,13 @@ func (ts *typeState) fullState() bool {
 	return !ts.stream.Delta && (ts.typ.FullState || ts.stream.FullState)
 }
 
-// tellsAll says that what a response does not hold is not there. From a server that is a
-// file errors alone say nothing of the rest.
-func (resp *response) tellsAll() bool {
-	ts := resp.ts
-	return ts.fullState() && (!ts.stream.FullState || len(resp.Resources) > 0 || len(resp.Errors) == 0)
+// tellsAll says that what a response does not hold is not there.
+func (resp *response) tellsAll() bool { return resp.ts.fullState() && !resp.unusable() }
+
+// unusable says that a response is that of a file which cannot be used: errors alone, which
+// say nothing of the rest.
+func (resp *response) unusable() bool {
+	return resp.ts.stream.FullState && len(resp.Resources) == 0 && len(resp.Errors) > 0
 }
 
 // removeAbsent: where a response holds everything, what was held and is not there is
@@ -260,6 +268,9 @@ func (m *Machine) takeError(now time.Time, resp *response, re *wire.ResourceErro
 	}
 	if c := resp.ts.globOf(canonical); e == nil && c != nil && c.self.asked && re.Code != codeNotFound {
 		e = resp.ts.newMember(re.Name, canonical)
+	}
+	if resp.ts.stream.FullState && string(re.Name) == star && resp.ts.told != wildNone { // else xRFC TP3 does not know it
+		e = resp.ts.star.self
 	}
 	if e == nil || e.standsBy() {
 		return // not asked for

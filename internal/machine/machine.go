@@ -35,7 +35,8 @@ type Server struct {
 	Delta   bool
 	PerType bool // one stream a type
 	// FullState says that responses of every type hold everything that there is, whatever
-	// was asked for, as with a file.
+	// was asked for, as with a file. One that holds errors alone says nothing of the rest;
+	// there may be one for the wildcard.
 	FullState bool
 	// KeepDeleted is gRFC A53's ignore_resource_deletion.
 	KeepDeleted bool

@@ -229,15 +229,15 @@ func (m *Machine) sort(now time.Time, resp *response, i int, e *entry) {
 // payload compares a payload with what is known.
 func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
 	r := &resp.Resources[i]
-	locator := resp.ts.redirects(r)
-	if e.holds(r, locator) {
+	locator, renewed := resp.ts.redirects(r), resp.Renewed[i]
+	if !renewed && e.holds(r, locator) {
 		resp.valid++
 		e.describe(r.Attributes)
 		m.confirm(e, resp.versionOf(r))
 		resp.ts.stream.ttls.received(now, e, r)
 		return
 	}
-	if f := e.fault; f != nil && f.refused != 0 && f.refused == hashOfEntry(r.Payload, locator, r.Attributes) {
+	if f := e.fault; !renewed && f != nil && f.refused != 0 && f.refused == hashOfEntry(r.Payload, locator, r.Attributes) {
 		m.refuse(now, resp, i, e, f.Err, f.refused)
 		return
 	}
@@ -249,8 +249,11 @@ func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
 			Items: make([]Item, 0, left),
 		})
 	}
-	t := resp.lastTask()
-	t.Items = append(t.Items, itemOf(e, r, locator, i))
+	t, it := resp.lastTask(), itemOf(e, r, locator, i)
+	if renewed {
+		it.Old = nil
+	}
+	t.Items = append(t.Items, it)
 }
 
 // holds says that what an entry of a response holds is what was accepted, but for aliases.

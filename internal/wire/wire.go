@@ -26,7 +26,8 @@ type Response struct {
 	Removed      [][]byte // names; delta only
 	RemovedNames []ResourceName
 	Errors       []ResourceError
-	Size         int // of the frame, in bytes
+	Renewed      map[int]bool // indices of resources that are new though their bytes are not
+	Size         int          // of the frame, in bytes
 }
 
 // Resource is one entry of a response.

@@ -51,6 +51,7 @@ func TestPipe(t *testing.T) {
 	must(t, syscall.Mkfifo(path+".pipe", 0o644))
 	must(t, os.Rename(path+".pipe", path))
 	r.wantTold("not a regular file")
+	r.wantError()
 	place(t, path, answer("2", "a"))
 	r.want("2|a")
 	r.wantTold("")

@@ -205,6 +205,7 @@ func TestEmptied(t *testing.T) {
 		finish, err := testutil.BeginFile(path, encode(t, path, answer("2", "b")), 0)
 		must(t, err)
 		wantIs(t, r.wantTold("the file is empty"), file.ErrEmpty)
+		r.wantError()
 		must(t, finish())
 		r.want("2|b")
 		r.wantTold("")

@@ -29,9 +29,10 @@ import (
 
 // program is a client of a file, and what its watches heard.
 type program struct {
-	t      testing.TB
-	client *client.Client
-	events chan string
+	t              testing.TB
+	client         *client.Client
+	events         chan string
+	valid, invalid atomic.Int64 // resources, as the metrics count them
 }
 
 func start(t testing.TB, path string, changes ...change) *program {
@@ -41,21 +42,29 @@ func start(t testing.TB, path string, changes ...change) *program {
 	for _, f := range changes {
 		f(&source, &config)
 	}
-	return startServer(t, config, bootstrap.ManagementServer{URI: "file://" + path, File: &source})
+	return startServer(t, config, bootstrap.ManagementServer{
+		URI: "file://" + path, ChannelCreds: bootstrap.Insecure(), File: &source,
+	})
 }
 
 func startServer(t testing.TB, config carrierConfig, server bootstrap.ManagementServer) *program {
 	t.Helper()
 	boot := &bootstrap.Config{Servers: []bootstrap.ManagementServer{server}}
+	p := &program{t: t, events: make(chan string, 100_000)}
 	c, err := client.New(client.Config{
 		Bootstrap: boot, Transport: file.NewBuilder(config, nil), Logger: slog.New(slog.DiscardHandler),
+		Metrics: &client.Metrics{
+			ResourceUpdatesValid:   func(n client.UpdateCount) { p.valid.Add(int64(n.Resources)) },
+			ResourceUpdatesInvalid: func(n client.UpdateCount) { p.invalid.Add(int64(n.Resources)) },
+		},
 	})
 	must(t, err)
 	t.Cleanup(func() {
 		c.Close()
 		<-c.Done()
 	})
-	return &program{t: t, client: c, events: make(chan string, 100_000)}
+	p.client = c
+	return p
 }
 
 func (p *program) hear(ev client.Event) {
@@ -75,9 +84,9 @@ func (p *program) watch(kind resource.Kind, name string) {
 	must(p.t, err)
 }
 
-func (p *program) watchAll(kind resource.Kind) {
+func (p *program) watchAll(kind resource.Kind, collection string) {
 	p.t.Helper()
-	_, err := p.client.WatchAll(context.Background(), kind, "*", func(b client.Batch) {
+	_, err := p.client.WatchAll(context.Background(), kind, collection, func(b client.Batch) {
 		for _, ev := range b.Events {
 			p.hear(ev)
 		}
@@ -85,18 +94,44 @@ func (p *program) watchAll(kind resource.Kind) {
 	must(p.t, err)
 }
 
-// want waits for an event that holds all texts.
-func (p *program) want(texts ...string) {
+// next waits for an event; want is for when there is none.
+func (p *program) next(want ...string) string {
 	p.t.Helper()
 	select {
 	case got := <-p.events:
-		for _, text := range texts {
-			if !strings.Contains(got, text) {
-				p.t.Fatalf("event %q, want %q", got, texts)
-			}
-		}
+		return got
 	case <-time.After(patience):
-		p.t.Fatalf("no event, want %q", texts)
+		p.t.Fatalf("no event, want %q", want)
+		return ""
+	}
+}
+
+// want waits for an event that holds all texts.
+func (p *program) want(texts ...string) {
+	p.t.Helper()
+	got := p.next(texts...)
+	for _, text := range texts {
+		if !strings.Contains(got, text) {
+			p.t.Fatalf("event %q, want %q", got, texts)
+		}
+	}
+}
+
+// wantExactly waits for an event of that text.
+func (p *program) wantExactly(text string) {
+	p.t.Helper()
+	if got := p.next(text); got != text {
+		p.t.Fatalf("event %q, want %q", got, text)
+	}
+}
+
+// wantQuiet checks that nothing was told besides.
+func (p *program) wantQuiet() {
+	p.t.Helper()
+	select {
+	case got := <-p.events:
+		p.t.Errorf("event %q", got)
+	default:
 	}
 }
 
@@ -135,23 +170,85 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// A wildcard has all that the file has. Of a bad file it hears nothing, and loses nothing.
+// A wildcard has all that the file has. Of a bad file it hears once, and once that it is good
+// again, and loses nothing.
 // spec: FILE-3, FILE-4
 func TestClientWildcard(t *testing.T) {
 	path := at(t, "cds.yaml")
 	place(t, path, clusters("1", "a", "one", "b", "one"))
 	p := start(t, path)
-	p.watchAll(cds.Type)
+	p.watchAll(cds.Type, "*")
 	p.want("updated a one@1")
 	p.want("updated b one@1")
-	p.want("synced")
+	p.want("synced *")
 	must(t, testutil.PlaceFile(path, []byte("resources: [")))
+	p.want("ambient error *: ", `file "`+path+`": YAML, line 1: `)
+	p.watchAll(cds.Type, "*")
+	p.want("updated a one@1")
+	p.want("updated b one@1")
+	p.want("ambient error *: ", `file "`+path+`": YAML, line 1: `)
+	p.want("synced *")
 	must(t, os.Remove(path))
+	p.want("ambient error *: ", "no such file or directory")
+	p.want("ambient error *: ", "no such file or directory")
 	place(t, path, clusters("2", "a", "one", "b", "two"))
-	p.want("updated b two@2")
+	for range 2 {
+		p.want("updated b two@2")
+		p.wantExactly("ambient error *")
+	}
 	must(t, testutil.PlaceFile(path, []byte("{}")))
-	p.want("does not exist a")
-	p.want("does not exist b")
+	for range 2 {
+		p.want("does not exist a")
+		p.want("does not exist b")
+	}
+	p.wantQuiet()
+}
+
+// A wildcard of a file that is bad from the start hears that there is nothing to be had, which
+// is an answer; the first good content completes it, though it be empty.
+// spec: FILE-4
+func TestClientWildcardOfBadFile(t *testing.T) {
+	path := at(t, "cds.json")
+	must(t, testutil.PlaceFile(path, []byte("[]")))
+	p := start(t, path)
+	p.watchAll(cds.Type, "*")
+	p.want("failed *: ", "JSON, line 1: want an object")
+	must(t, p.client.Ready(t.Context()))
+	if states := p.client.Dump(); len(states) != 1 || states[0].Status != "REQUESTED" || states[0].Err == nil {
+		t.Errorf("dump %+v", states)
+	}
+	must(t, testutil.PlaceFile(path, []byte("{}")))
+	p.want("synced *")
+	p.wantQuiet()
+}
+
+// A file that cannot be used counts as one resource that was refused, and is no response that
+// was accepted.
+// spec: FILE-4 METRIC-1
+func TestClientCounts(t *testing.T) {
+	path := at(t, "cds.json")
+	place(t, path, clusters("1", "a", "one", "b", "one"))
+	p := start(t, path)
+	p.watchAll(cds.Type, "*")
+	p.want("updated a")
+	p.want("updated b")
+	p.want("synced *")
+	accepted := p.client.Gauges().Accepted
+	must(t, testutil.PlaceFile(path, []byte("[]")))
+	p.want("ambient error *: ")
+	if diff := cmp.Diff(accepted, p.client.Gauges().Accepted); diff != "" || len(accepted) != 1 {
+		t.Errorf("accepted (-before +after)\n%s", diff)
+	}
+	must(t, os.Remove(path))
+	p.want("ambient error *: ")
+	place(t, path, clusters("2", "a", "one", "b", "one"))
+	p.wantExactly("ambient error *")
+	for deadline := time.Now().Add(patience); p.valid.Load() < 4 && time.Now().Before(deadline); { // they follow the events
+		time.Sleep(time.Millisecond)
+	}
+	if valid, invalid := p.valid.Load(), p.invalid.Load(); valid != 4 || invalid != 2 {
+		t.Errorf("%d resources were good and %d bad, want 4 and 2", valid, invalid)
+	}
 }
 
 // What a wrapper says beside the value comes from files too. What did not change is no news.
@@ -231,7 +328,7 @@ func TestDecodesWhatChanged(t *testing.T) {
 					return v.(*clusterv3.Cluster), nil
 				})
 			p := start(t, path)
-			p.watchAll(kind)
+			p.watchAll(kind, "*")
 			for range many {
 				p.want("updated")
 			}

@@ -21,7 +21,7 @@ type Collection struct {
 // being written. location is a path or a file URL. Of the configuration MaxSize, Types and
 // IgnoreUnknownFields count. The error is an [*Error].
 func ReadCollection(location string, c Config) (*Collection, error) {
-	path, isURL := pathOf(location)
+	path, isURL := PathOf(location)
 	if !isURL {
 		var err error
 		if path, err = filepath.Abs(location); err != nil {

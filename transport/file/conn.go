@@ -13,8 +13,8 @@ import (
 // conn is a [transport.Conn] to a file: its streams each read the file for themselves.
 type conn struct {
 	uri     string
-	path    string // absolute
-	watched string // absolute; "" for none
+	path    string   // absolute
+	watched []string // directories, absolute
 	config  *Config
 
 	mu      sync.Mutex
@@ -38,7 +38,7 @@ func (c *conn) open(ctx context.Context) (*stream, error) {
 	if err := c.exists(); err != nil {
 		return nil, &Error{Path: c.path, Err: reason(err)}
 	}
-	l, err := newLookout(c.path, c.watched)
+	l, err := newLookout([]string{c.path}, c.watched)
 	if err != nil {
 		if c.config.Recheck < 0 {
 			l.close()
@@ -62,8 +62,10 @@ func (c *conn) exists() error {
 	if err == nil && !info.Mode().IsRegular() {
 		err = ErrNotRegular
 	}
-	if err == nil && c.watched != "" {
-		_, err = os.Stat(c.watched)
+	for _, dir := range c.watched {
+		if err == nil {
+			_, err = os.Stat(dir)
+		}
 	}
 	return err
 }

@@ -27,6 +27,8 @@ type content struct {
 	// list is set for a file that holds a Resource, and body is not.
 	list *discoveryv3.Resource
 
+	refers references
+
 	// entries are the parts of body by the hash of the JSON that they were made of.
 	entries map[[sha256.Size]byte][]byte
 }
@@ -108,35 +110,42 @@ func (c *content) frame(path, typeURL, nonce string, names [][]byte) ([]byte, er
 }
 
 func (c *content) listFrame(path, typeURL, nonce string, names [][]byte) ([]byte, error) {
+	r := &discoveryv3.DiscoveryResponse{VersionInfo: c.version, TypeUrl: typeURL, Nonce: nonce}
+	called := []string{c.list.GetName()}
+	if isCollection(typeURL) {
+		called = listNames(path, names, c.list.GetName())
+	}
 	named := proto.CloneOf(&discoveryv3.Resource{
-		Name: c.list.GetName(), Version: c.version, Aliases: c.list.GetAliases(), Ttl: c.list.GetTtl(),
+		Version: c.version, Aliases: c.list.GetAliases(), Ttl: c.list.GetTtl(),
 		CacheControl: c.list.GetCacheControl(), Metadata: c.list.GetMetadata(),
 	})
 	named.Resource = c.list.GetResource()
-	if isCollection(typeURL) {
-		named.Name = listName(path, names, named.Name)
+	for _, name := range called {
+		named.Name = name
+		wrapped := &anypb.Any{}
+		if err := anypb.MarshalFrom(wrapped, named, deterministic); err != nil {
+			return nil, err
+		}
+		r.Resources = append(r.Resources, wrapped)
 	}
-	wrapped := &anypb.Any{}
-	if err := anypb.MarshalFrom(wrapped, named, deterministic); err != nil {
-		return nil, err
-	}
-	return proto.Marshal(&discoveryv3.DiscoveryResponse{
-		VersionInfo: c.version, TypeUrl: typeURL, Nonce: nonce, Resources: []*anypb.Any{wrapped},
-	})
+	return proto.Marshal(r)
 }
 
-// listName is the name under which a collection was asked for: a URL of the file, however
-// it is spelled, or else the name that the file gives, or else the file's URL.
-func listName(path string, names [][]byte, own string) string {
+// listNames are the names under which a collection was asked for: URLs of the file, however
+// they are spelled, or else the name that the file gives, or else the file's URL.
+func listNames(path string, names [][]byte, own string) (called []string) {
 	for _, name := range names {
-		if p, ok := pathOf(string(name)); ok && p == path {
-			return string(name)
+		if p, ok := PathOf(string(name)); ok && p == path {
+			called = append(called, string(name))
 		}
 	}
-	if own != "" {
-		return own
+	switch {
+	case len(called) > 0:
+		return called
+	case own != "":
+		return []string{own}
 	}
-	return urlOf(path)
+	return []string{urlOf(path)}
 }
 
 // urlOf is the file URL of an absolute path.
@@ -148,8 +157,9 @@ func urlOf(path string) string {
 	return (&url.URL{Scheme: "file", Path: p}).String()
 }
 
-// pathOf is the path that a file URL names.
-func pathOf(text string) (string, bool) {
+// PathOf is the path that a file URL names, cleaned; ok is false for other texts, and for
+// the URL of a file on another host.
+func PathOf(text string) (path string, ok bool) {
 	u, err := url.Parse(text)
 	if err != nil || !utf8.ValidString(text) || u.Scheme != "file" || u.Path == "" || u.Host != "" && u.Host != "localhost" {
 		return "", false

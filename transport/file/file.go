@@ -7,7 +7,8 @@
 // "file:///…" locators), as binary, text, JSON or YAML. The suffix of its path says which:
 // .pb; .pb_text, .txtpb, .textproto, .pbtxt or .prototext; .json; .yaml or .yml. With any
 // other suffix the content decides. The binary form is passed on as it is; of JSON and YAML
-// only the entries that changed are converted again.
+// only the entries that changed are converted again. A list collection in words may have any
+// number of entries, also where Envoy's message has room for one.
 //
 // # Changes
 //
@@ -19,13 +20,19 @@
 // alone for a moment ([Config.Settle]). That moment cannot know of a writer that is slow,
 // so the safe way is to write another file and to move it.
 //
+// The files that a Secret refers to, such as its certificate and key, are looked at in the
+// same ways, and so are its watched directories. When the content of one has changed the
+// Secret is handed on as one that is new ([transport.Frame.Renewed]), so that its watches
+// hear of it again. One that cannot be read counts as what it was before. Of which files
+// Secrets speak is only known where their type is linked in, or is among [Config.Types].
+//
 // # Bad files
 //
 // A file is used whole or not at all. One that is empty, too large, malformed, of an unknown
 // type, away or unreadable leaves what was read before in force. The stream stays: the
-// trouble is told to [Config.Report] and [Config.Logger] once, and to the watches of names
-// as an error of those resources, which ends with the next good content. Watches of a
-// wildcard are told nothing. An empty file is always bad, lest one that is being truncated
+// trouble is told to [Config.Report] and [Config.Logger] once, and to watches as an error of
+// the names that they ask for, the wildcard's "*" among them, which ends with the next good
+// content. An empty file is always bad, lest one that is being truncated
 // and written deletes everything; `{}` says that there is nothing.
 //
 // A file may have the type URLs of version 2 of the API where
@@ -168,9 +175,10 @@ func (b *Builder) build(s bootstrap.ManagementServer) (*conn, error) {
 	}
 	c := &conn{uri: s.URI, path: path, config: b.config.of(s.TransportV2), streams: map[*stream]struct{}{}}
 	if dir := s.File.WatchedDirectory; dir != "" {
-		if c.watched, err = filepath.Abs(dir); err != nil {
+		if dir, err = filepath.Abs(dir); err != nil {
 			return nil, err
 		}
+		c.watched = []string{dir}
 	}
 	return c, nil
 }

@@ -2,6 +2,7 @@ package file
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 
@@ -74,6 +75,7 @@ type interest struct {
 
 	// The numbers of the content and of the fault that were told last; 0 for none.
 	contents, faults int
+	states           map[string][sha256.Size]byte // of the files of each Secret, as they were told
 }
 
 var star = []byte("*")

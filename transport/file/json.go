@@ -9,6 +9,7 @@ import (
 	"io"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -206,7 +207,9 @@ func (p *parsing) appendEntry(body []byte, d *document, i int, sum [sha256.Size]
 
 // unmarshal reads a part of the document that begins at a line of the file.
 func (p *parsing) unmarshal(d *document, text []byte, entry, line int, m proto.Message) error {
-	err := p.config.jsonOptions().Unmarshal(text, m)
+	err := p.config.read(func(types Resolver) error {
+		return protojson.UnmarshalOptions{Resolver: types, DiscardUnknown: p.config.IgnoreUnknownFields}.Unmarshal(text, m)
+	})
 	if err == nil {
 		return nil
 	}

@@ -12,32 +12,39 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// lookout listens in the directories on which the meaning of a path depends. nil is one
-// that hears nothing.
+// lookout listens in the directories on which the meaning of paths depends. nil is one that
+// hears nothing.
 type lookout struct {
-	path    string
-	watched string // a directory in which everything matters; "" for none
 	watcher *fsnotify.Watcher
 	// stirred gets a value when something may have changed since the last one.
 	stirred chan struct{}
 	done    chan struct{} // closed when nothing is listened to any more
 
-	dirs  map[string]fs.FileInfo // that are listened in; owned by arm
-	names atomic.Pointer[map[string]bool]
+	dirs    map[string]fs.FileInfo // that are listened in; owned by arm
+	matters atomic.Pointer[matters]
+}
+
+// matters is what has to be heard of.
+type matters struct {
+	names map[string]bool // of files, with their directories or without
+	dirs  map[string]bool // in which everything matters
+}
+
+func (m *matters) has(ev fsnotify.Event) bool {
+	return m.names[ev.Name] || m.names[filepath.Base(ev.Name)] || m.dirs[filepath.Dir(ev.Name)]
 }
 
 // newLookout begins to listen. With an error there may be a lookout all the same, which
 // hears of less.
-func newLookout(path, watched string) (*lookout, error) {
+func newLookout(paths, watched []string) (*lookout, error) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
 		return nil, fmt.Errorf("no file system notifications: %w", err)
 	}
 	l := &lookout{
-		path: path, watched: watched, watcher: w,
-		stirred: make(chan struct{}, 1), done: make(chan struct{}), dirs: map[string]fs.FileInfo{},
+		watcher: w, stirred: make(chan struct{}, 1), done: make(chan struct{}), dirs: map[string]fs.FileInfo{},
 	}
-	err = l.arm()
+	err = l.arm(paths, watched)
 	go l.listen()
 	return l, err
 }
@@ -53,7 +60,7 @@ func (l *lookout) listen() {
 			switch {
 			case !ok:
 				events = nil
-			case l.matters(ev):
+			case l.matters.Load().has(ev):
 				l.stir()
 			}
 		case _, ok := <-errs:
@@ -73,29 +80,24 @@ func (l *lookout) stir() {
 	}
 }
 
-// matters leaves out what happens to other files.
-func (l *lookout) matters(ev fsnotify.Event) bool {
-	names := *l.names.Load()
-	return l.watched != "" || names[ev.Name] || names[filepath.Base(ev.Name)]
-}
-
-// arm follows the path anew and listens where it leads through now. It has to be called
-// before the file is looked at, lest a change falls between. The error says which
-// directory could not be listened in; the others are.
-func (l *lookout) arm() error {
+// arm follows the paths anew and listens where they lead through now, and in directories in
+// which everything matters. It has to be called before the files are looked at, lest a change
+// falls between. The error says which directory could not be listened in; the others are.
+func (l *lookout) arm(paths, watched []string) error {
 	if l == nil {
 		return nil
 	}
-	places := trace(l.path)
-	names := map[string]bool{}
+	m := &matters{names: map[string]bool{}, dirs: map[string]bool{}}
 	dirs := map[string]bool{}
-	for _, p := range places {
-		names[p.name], names[p.dir], dirs[p.dir] = true, true, true
+	for _, path := range paths {
+		for _, p := range trace(path) {
+			m.names[p.name], m.names[p.dir], dirs[p.dir] = true, true, true
+		}
 	}
-	if l.watched != "" {
-		dirs[l.watched] = true
+	for _, dir := range watched {
+		m.dirs[dir], m.names[dir], dirs[dir] = true, true, true
 	}
-	l.names.Store(&names)
+	l.matters.Store(m)
 	for dir := range l.dirs {
 		if !dirs[dir] {
 			l.leave(dir)
@@ -103,8 +105,10 @@ func (l *lookout) arm() error {
 	}
 	var fault error
 	live := l.watcher.WatchList()
+	slices.Sort(live)
 	for dir := range dirs {
-		if err := l.join(dir, slices.Contains(live, dir)); err != nil {
+		_, lives := slices.BinarySearch(live, dir)
+		if err := l.join(dir, lives); err != nil {
 			fault = fmt.Errorf("directory %q cannot be watched: %w", dir, reason(err))
 		}
 	}

@@ -219,6 +219,14 @@ func (r *rig) wantTold(want string) error {
 	return nil
 }
 
+// wantError checks that the next response tells the wildcard of an error, and holds nothing.
+func (r *rig) wantError() {
+	r.t.Helper()
+	if got := r.next(); !strings.HasPrefix(got, "1|error ") || !strings.Contains(got, " of *: ") {
+		r.t.Errorf("response %q, want an error of the wildcard", got)
+	}
+}
+
 func (r *rig) wantNothingTold() {
 	r.t.Helper()
 	if told := drain(r.told); len(told) > 0 {

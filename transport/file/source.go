@@ -27,6 +27,8 @@ type source struct {
 	content          *content
 	fault            error
 	contents, faults int
+
+	references map[string]*reference // files that the content refers to, by their paths
 }
 
 // sighting is what the system said of a file, to tell whether it is being written.
@@ -154,6 +156,7 @@ func (s *source) take(data []byte, sum [sha256.Size]byte) {
 	if s.config.v2 {
 		c.typeURL = apiv2.ToV2(c.typeURL) // the other is as good
 	}
+	c.refers = referencesOf(c, s.config.Types)
 	s.content, s.fault = c, nil
 	s.contents++
 }

@@ -186,12 +186,12 @@ func TestFileURL(t *testing.T) {
 		{"file:///%zz", ""},
 	}
 	for _, tt := range tests {
-		path, ok := pathOf(tt.url)
+		path, ok := PathOf(tt.url)
 		if filepath.ToSlash(path) != tt.path || ok != (tt.path != "") {
 			t.Errorf("%q: path %q, %v, want %q", tt.url, path, ok, tt.path)
 		}
 		if ok {
-			if again, _ := pathOf(urlOf(path)); again != path {
+			if again, _ := PathOf(urlOf(path)); again != path {
 				t.Errorf("%q came back as %q", path, again)
 			}
 		}

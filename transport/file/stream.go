@@ -1,6 +1,7 @@
 package file
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -94,14 +95,14 @@ func (s *stream) Recv() (transport.Frame, error) {
 		}
 		s.look()
 		s.tell()
-		msg, err := s.owed()
+		frame, err := s.owed()
 		if err != nil {
 			s.end = grpcstatus.Error(codes.Internal, err.Error())
 			s.Close()
 			break
 		}
-		if msg != nil {
-			return transport.Frame{Parts: [][]byte{msg}}, nil
+		if frame.Parts != nil {
+			return frame, nil
 		}
 		s.wait()
 	}
@@ -114,10 +115,13 @@ func (s *stream) look() {
 	if s.next.IsZero() || now.Before(s.next) {
 		return
 	}
-	if err := s.lookout.arm(); err != nil {
-		s.conn.config.Logger.Debug("not all changes of the file are notified", "path", s.conn.path, "error", err)
-	}
+	s.arm()
+	before := s.source.content
 	again := s.source.check(now)
+	if c := s.source.content; c != before && len(c.refers.files) > 0 {
+		s.arm() // before what it refers to is looked at
+	}
+	again = sooner(again, s.source.checkReferences(now))
 	s.checked, s.waiting = now, again > 0
 	switch every := s.conn.config.Recheck; {
 	case again > 0:
@@ -126,6 +130,17 @@ func (s *stream) look() {
 		s.next = now.Add(every)
 	default:
 		s.next = time.Time{}
+	}
+}
+
+// arm listens where the content and what it refers to may change.
+func (s *stream) arm() {
+	paths, dirs := []string{s.conn.path}, s.conn.watched
+	if c := s.source.content; c != nil {
+		paths, dirs = slices.Concat(paths, c.refers.files), slices.Concat(dirs, c.refers.dirs)
+	}
+	if err := s.lookout.arm(paths, dirs); err != nil {
+		s.conn.config.Logger.Debug("not all changes of the file are notified", "path", s.conn.path, "error", err)
 	}
 }
 
@@ -149,37 +164,42 @@ func (s *stream) wait() {
 	}
 }
 
-// owed makes the next message for a type that was told less than there is; nil if all know
-// everything.
-func (s *stream) owed() ([]byte, error) {
+// owed makes the next message for a type that was told less than there is; one without bytes
+// if all know everything.
+func (s *stream) owed() (transport.Frame, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, i := range s.order {
 		if !i.wanted() {
 			continue
 		}
-		if msg, err := s.owedTo(i); msg != nil || err != nil {
-			return msg, err
+		if frame, err := s.owedTo(i); frame.Parts != nil || err != nil {
+			return frame, err
 		}
 	}
-	return nil, nil
+	return transport.Frame{}, nil
 }
 
-func (s *stream) owedTo(i *interest) ([]byte, error) {
+func (s *stream) owedTo(i *interest) (frame transport.Frame, err error) {
 	src := &s.source
 	c := src.content
+	var msg []byte
 	switch {
 	case c != nil && c.answers(i.typeURL) && (i.asked || i.contents != src.contents):
 		i.asked, i.contents, i.faults = false, src.contents, 0
-		return c.frame(src.path, i.typeURL, s.newNonce(), i.names)
+		frame.Renewed = i.renew(src)
+		msg, err = c.frame(src.path, i.typeURL, s.newNonce(), i.names)
 	case src.fault != nil && (i.asked || i.faults != src.faults):
 		i.asked, i.faults = false, src.faults
-		return s.errorFrame(i, src.fault)
+		msg, err = s.errorFrame(i, src.fault)
 	case c != nil && !c.answers(i.typeURL) && src.fault == nil && (i.asked || i.contents != src.contents):
 		i.asked, i.contents, i.faults = false, src.contents, 0
-		return s.errorFrame(i, s.mismatch(i))
+		msg, err = s.errorFrame(i, s.mismatch(i))
 	}
-	return nil, nil
+	if msg != nil {
+		frame.Parts = [][]byte{msg}
+	}
+	return frame, err
 }
 
 func (s *stream) newNonce() string {
@@ -192,18 +212,18 @@ func (s *stream) mismatch(i *interest) error {
 }
 
 // errorFrame makes a response that has the fault as the error of each name that was asked
-// for, and no resources (xRFC TP3): what is held stays. A wildcard cannot be told so, since
-// of some types a resource that a response does not name is deleted.
+// for, the wildcard's among them, and no resources (xRFC TP3): what is held stays.
 func (s *stream) errorFrame(i *interest, fault error) ([]byte, error) {
-	if i.wild {
-		return nil, nil
-	}
 	r := &discoveryv3.DiscoveryResponse{TypeUrl: i.typeURL, Nonce: s.newNonce()}
 	if c := s.source.content; c != nil {
 		r.VersionInfo = c.version
 	}
 	detail := &status.Status{Code: int32(codeOf(fault)), Message: printed(fault.Error())}
-	for _, name := range i.names {
+	names := i.names
+	if _, spelled := slices.BinarySearchFunc(names, star, bytes.Compare); i.wild && !spelled {
+		names = append([][]byte{star}, names...)
+	}
+	for _, name := range names {
 		r.ResourceErrors = append(r.ResourceErrors, &discoveryv3.ResourceError{
 			ResourceName: &discoveryv3.ResourceName{Name: strings.ToValidUTF8(string(name), "\uFFFD")}, ErrorDetail: detail,
 		})

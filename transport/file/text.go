@@ -8,7 +8,6 @@ import (
 	"unicode"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -20,11 +19,15 @@ var deterministic = proto.MarshalOptions{Deterministic: true}
 
 // text reads the text format, in which the messages are told apart by trying.
 func (p *parsing) text() (*content, error) {
-	o := prototext.UnmarshalOptions{Resolver: p.config.Types, DiscardUnknown: p.config.IgnoreUnknownFields}
+	read := func(m proto.Message) error {
+		return p.config.read(func(types Resolver) error {
+			return prototext.UnmarshalOptions{Resolver: types, DiscardUnknown: p.config.IgnoreUnknownFields}.Unmarshal(p.data, m)
+		})
+	}
 	response := &discoveryv3.DiscoveryResponse{}
-	err := o.Unmarshal(p.data, response)
+	err := read(response)
 	list := &discoveryv3.Resource{}
-	if (err != nil || len(response.Resources) == 0) && o.Unmarshal(p.data, list) == nil && list.Resource != nil {
+	if (err != nil || len(response.Resources) == 0) && read(list) == nil && list.Resource != nil {
 		return ofResource(list, p.sum, formatText.String())
 	}
 	if err != nil {
@@ -36,11 +39,6 @@ func (p *parsing) text() (*content, error) {
 		return nil, &SyntaxError{Format: formatText.String(), Entry: -1, Err: err}
 	}
 	return ofBody(body, p.sum, formatText.String())
-}
-
-// jsonOptions are for messages in JSON, and in YAML that became JSON.
-func (c *Config) jsonOptions() protojson.UnmarshalOptions {
-	return protojson.UnmarshalOptions{Resolver: c.Types, DiscardUnknown: c.IgnoreUnknownFields}
 }
 
 var protoError = regexp.MustCompile(`(?s)^proto:[\s\x{a0}]*(?:syntax error )?\(line (\d+):\d+\): (.*)$`)

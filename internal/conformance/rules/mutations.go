@@ -78,7 +78,7 @@ func Mutations() []Mutation {
 		{"TYPE-5", "attributes-sotw", "what stands beside a value does not count", "response.go",
 			"return was == r.Attributes || r.Attributes.Same(was)", "return true || was == nil"},
 		{"WATCH-4", "watch-unchanged", "identical bytes are decoded and told", "response.go",
-			"if e.holds(r, locator) {", "if !e.holds(r, locator) && e == nil {"},
+			"if !renewed && e.holds(r, locator) {", "if !renewed && !e.holds(r, locator) && e == nil {"},
 		{"WILD-3", "wild-leave-legacy", "a legacy wildcard is left without naming it", "compose.go",
 			"if ts.told == wildLegacy && !ts.star.wanted() && ts.stream.watches > 0 {", "if ts.told == wildLegacy && !ts.star.wanted() && ts.stream.watches > 99 {"},
 		{"WILD-5", "wild-ready-empty", "an empty response makes no wildcard ready", "commit.go",

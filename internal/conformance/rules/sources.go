@@ -10,10 +10,10 @@ func sources() []Section {
 			{"REST-4", "a poll shows the last accepted version, and the error of a refused one", ""},
 			{"REST-5", "polling is for single types in state of the world", ""},
 			{"FILE-1", "a file holds a response as protobuf, text, JSON or YAML, and is read again when it is moved into place", ""},
-			{"FILE-2", "the file must be there at the start", ""},
+			{"FILE-2", "the file must be there at the start; files that Secrets refer to are watched too", ""},
 			{"FILE-3", "a file is the whole world of its type", ""},
 			{"FILE-4", "a bad file leaves the last good one", ""},
-			{"FILE-5", "a file may hold a list collection", ""},
+			{"FILE-5", "a file may hold a list collection, which its URL names", ""},
 		}},
 		{"Config sources", []Rule{
 			{"CFG-1", "a config source is a path, an API, ads or self; none is an error", ""},

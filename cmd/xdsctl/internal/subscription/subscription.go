@@ -49,7 +49,7 @@ func Parse(text string) (Subscription, error) {
 // stand. What is malformed stays as it is; the type may be good where directives are not.
 func of(typeURL, name string) Subscription {
 	s := Subscription{TypeURL: typeURL, Name: name}
-	if !xdstp.IsXDSTP(name) {
+	if !xdstp.IsXDSTP(name) && !xdstp.IsFile(name) {
 		return s
 	}
 	l, err := xdstp.ParseLocator(name)
@@ -65,17 +65,18 @@ func of(typeURL, name string) Subscription {
 	return s
 }
 
-// isCollection says whether a locator is that of a glob or a list. An inline entry of a
-// list is one resource.
+// isCollection says whether a locator is that of a glob or a list, which a file holds too. An
+// inline entry of a list is one resource.
 func isCollection(l xdstp.Locator) bool {
 	_, entry := l.Entry()
-	return l.Name.IsGlob() || strings.HasSuffix(l.Name.Type, collectionSuffix) && !entry
+	list := l.Scheme == xdstp.SchemeFile || strings.HasSuffix(l.Name.Type, collectionSuffix)
+	return l.Name.IsGlob() || list && !entry
 }
 
-// HasDirectives says whether it is a structured name with a fragment, which is for the
-// client and never sent to a server (xRFC TP1).
+// HasDirectives says whether it is a structured name, or the URL of a file, with a fragment,
+// which is for the client and never sent to a server (xRFC TP1).
 func (s Subscription) HasDirectives() bool {
-	return xdstp.IsXDSTP(s.Name) && strings.Contains(s.Name, "#")
+	return (xdstp.IsXDSTP(s.Name) || xdstp.IsFile(s.Name)) && strings.Contains(s.Name, "#")
 }
 
 func typeURL(typ string) (string, error) {

@@ -45,6 +45,9 @@ func TestParse(t *testing.T) {
 			TypeURL: clusters, Name: "xdstp://a/envoy.config.cluster.v3.ClusterCollection/x", Collection: true}},
 		{"cds:xdstp://a/example.ThingCollection/x", subscription.Subscription{
 			TypeURL: clusters, Name: "xdstp://a/example.ThingCollection/x", Collection: true}},
+		{"cds:file:///etc/x.yaml", subscription.Subscription{TypeURL: clusters, Name: "file:///etc/x.yaml", Collection: true}},
+		{mine + ":file:///etc/x.yaml#entry=y", subscription.Subscription{TypeURL: mine, Name: "file:///etc/x.yaml#entry=y"}},
+		{"cds:file:x", subscription.Subscription{TypeURL: clusters, Name: "file:x"}},
 		{"xdstp://a", subscription.Subscription{Name: "xdstp://a"}},
 		{"cds:xdstp://a/envoy.config.cluster.v3.Cluster/*", subscription.Subscription{
 			TypeURL: clusters, Name: "xdstp://a/envoy.config.cluster.v3.Cluster/*", Collection: true}},

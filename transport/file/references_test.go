@@ -1,0 +1,164 @@
+package file_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/resource/sds"
+	"github.com/xdswatch/xdswatch/testutil"
+)
+
+func inFile(path string) *corev3.DataSource {
+	return &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: path}}
+}
+
+// keyPair is a Secret of a certificate and a key in files of a directory.
+func keyPair(name, dir string) *tlsv3.Secret {
+	return &tlsv3.Secret{Name: name, Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{
+		CertificateChain: inFile(filepath.Join(dir, "tls.crt")), PrivateKey: inFile(filepath.Join(dir, "tls.key")),
+	}}}
+}
+
+func roots(name, path string) *tlsv3.Secret {
+	return &tlsv3.Secret{Name: name, Type: &tlsv3.Secret_ValidationContext{ValidationContext: &tlsv3.CertificateValidationContext{
+		TrustedCa: inFile(path),
+	}}}
+}
+
+func secrets(version string, list ...*tlsv3.Secret) *discoveryv3.DiscoveryResponse {
+	r := &discoveryv3.DiscoveryResponse{VersionInfo: version}
+	for _, s := range list {
+		r.Resources = append(r.Resources, pack(s))
+	}
+	return r
+}
+
+func put(t *testing.T, path, text string) {
+	t.Helper()
+	must(t, testutil.PlaceFile(path, []byte(text)))
+}
+
+// Who watches a Secret hears of it again when a file that it refers to is another, though the
+// Secret is what it was; of other Secrets nothing is told.
+// spec: FILE-2
+func TestReferences(t *testing.T) {
+	for _, suffix := range []string{".pb", ".yaml"} {
+		t.Run(suffix, func(t *testing.T) {
+			path, certs := at(t, "sds"+suffix), t.TempDir()
+			ca := filepath.Join(certs, "ca.crt")
+			for _, name := range []string{"tls.crt", "tls.key", "ca.crt"} {
+				put(t, filepath.Join(certs, name), name+" 1")
+			}
+			place(t, path, secrets("1", keyPair("pair", certs), roots("roots", ca)))
+			p := start(t, path)
+			p.watch(sds.Type, "pair")
+			p.want("updated pair")
+			p.watch(sds.Type, "roots")
+			p.want("updated roots")
+
+			put(t, filepath.Join(certs, "tls.crt"), "2")
+			p.wantExactly("updated pair")
+			put(t, filepath.Join(certs, "tls.key"), "2")
+			p.wantExactly("updated pair")
+			put(t, ca, "2")
+			p.wantExactly("updated roots")
+			must(t, os.WriteFile(ca, []byte("3, in place"), 0o644))
+			p.wantExactly("updated roots")
+
+			// The same content, or none, is no news; what comes after it is.
+			put(t, ca, "3, in place")
+			must(t, os.Remove(filepath.Join(certs, "tls.crt")))
+			put(t, filepath.Join(certs, "tls.crt"), "2")
+			place(t, path, secrets("2", keyPair("pair", certs), roots("roots", ca)))
+			put(t, ca, "4")
+			p.wantExactly("updated roots")
+
+			// What is not referred to any more does not count, and what is new does.
+			other := filepath.Join(t.TempDir(), "other.crt")
+			put(t, other, "1")
+			place(t, path, secrets("3", keyPair("pair", certs), roots("roots", other)))
+			p.wantExactly("updated roots")
+			put(t, ca, "5")
+			put(t, other, "2")
+			p.wantExactly("updated roots")
+			p.wantQuiet()
+		})
+	}
+}
+
+// A file that is not there when the Secret is read is news when it comes.
+// spec: FILE-2
+func TestReferenceComesLate(t *testing.T) {
+	path, certs := at(t, "sds.pb"), filepath.Join(t.TempDir(), "certs")
+	place(t, path, secrets("1", roots("roots", filepath.Join(certs, "ca.crt"))))
+	p := start(t, path)
+	p.watch(sds.Type, "roots")
+	p.wantExactly("updated roots")
+	must(t, os.Mkdir(certs, 0o755))
+	put(t, filepath.Join(certs, "ca.crt"), "1")
+	p.wantExactly("updated roots")
+	p.watch(sds.Type, "more")
+	p.wantExactly("does not exist more")
+	must(t, os.Remove(filepath.Join(certs, "ca.crt")))
+	must(t, os.Mkdir(filepath.Join(certs, "ca.crt"), 0o755)) // which cannot be read
+	place(t, path, secrets("2", roots("roots", filepath.Join(certs, "ca.crt")), roots("more", filepath.Join(certs, "ca.crt"))))
+	p.wantExactly("updated more")
+	p.wantQuiet()
+}
+
+// The pair in a volume of Kubernetes changes by a link that is swapped, and is told once. A
+// directory that the Secret has watched stands for places of which its paths say nothing.
+// spec: FILE-2
+func TestReferencesOfVolume(t *testing.T) {
+	pair := func(state string) map[string][]byte {
+		return map[string][]byte{"tls.crt": []byte("crt " + state), "tls.key": []byte("key " + state)}
+	}
+	volume, err := testutil.NewConfigMap(t.TempDir(), pair("1"))
+	must(t, err)
+	far, elsewhere := filepath.Join(t.TempDir(), "far"), t.TempDir()
+	put(t, far, "1")
+	linked := at(t, "linked")
+	must(t, os.Link(far, linked)) // its writes are notified elsewhere
+	watched := roots("watched", linked)
+	watched.GetValidationContext().WatchedDirectory = &corev3.WatchedDirectory{Path: elsewhere}
+	path := at(t, "sds.yaml")
+	place(t, path, secrets("1", keyPair("pair", filepath.Dir(volume.Path("tls.crt"))), watched))
+	p := start(t, path)
+	p.watch(sds.Type, "pair")
+	p.wantExactly("updated pair")
+	p.watch(sds.Type, "watched")
+	p.wantExactly("updated watched")
+	for i := range 3 {
+		must(t, volume.Set(pair(fmt.Sprint(i))))
+		p.wantExactly("updated pair")
+	}
+	must(t, os.WriteFile(far, []byte("2"), 0o644))
+	put(t, filepath.Join(elsewhere, "done"), "")
+	p.wantExactly("updated watched")
+	p.wantQuiet()
+}
+
+// A single Secret in a Resource has references too, of which the wildcard hears.
+// spec: FILE-2
+func TestReferencesOfOne(t *testing.T) {
+	path, ca := at(t, "one.json"), at(t, "ca.crt")
+	put(t, ca, "1")
+	place(t, path, &discoveryv3.Resource{Name: "own", Version: "7", Resource: pack(roots("inner", ca))})
+	p := start(t, path)
+	p.watchAll(sds.Type, "*")
+	p.want("updated own")
+	p.want("synced *")
+	put(t, ca, "2")
+	p.wantExactly("updated own")
+	states := p.client.Dump()
+	if len(states) != 2 || states[1].Name != "own" || states[1].Status != client.Status("ACKED") {
+		t.Errorf("dump %+v", states)
+	}
+}
