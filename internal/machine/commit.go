@@ -139,29 +139,33 @@ func (m *Machine) settle(now time.Time, resp *response) {
 	if c := ts.star; c.known && !c.synced {
 		m.synced(resp, c)
 	}
-	ts.waiting = slices.DeleteFunc(ts.waiting, func(c *collection) bool {
-		if c.known && !c.synced && ts.globs[c.pattern] == c && resp.answers(c) {
+	for _, c := range resp.answered() {
+		if ts.waiting[c] && c.known && c.self.fault == nil {
 			m.synced(resp, c)
 		}
-		return c.synced || ts.globs[c.pattern] != c
-	})
+	}
 	m.settling(now, resp)
 	m.owe(now, resp)
 }
 
-// answers says whether a response holds the first state of a glob: it speaks of it or of a
-// member, or it is one that speaks of everything, or of nothing at all.
-func (resp *response) answers(c *collection) bool {
-	full := resp.ts.fullState()
-	if c.self.fault != nil {
-		return false
+// answered lists the globs of which a response holds the first state: it speaks of them or
+// of a member, or else of everything, or of nothing at all.
+func (resp *response) answered() []*collection {
+	cs := resp.heard
+	if resp.ts.fullState() || len(resp.Resources)+len(resp.Removed)+len(resp.Errors) == 0 {
+		cs = nil
+		for c := range resp.ts.waiting {
+			cs = append(cs, c)
+		}
 	}
-	return full || c.seen == resp.serial || len(resp.Resources)+len(resp.Removed)+len(resp.Errors) == 0
+	slices.SortFunc(cs, byName)
+	return cs
 }
 
 // synced: the first state of a collection is complete.
 func (m *Machine) synced(resp *response, c *collection) {
 	c.synced, c.absence, c.ambient, c.timer = true, nil, false, 0
+	delete(c.ts.waiting, c)
 	m.tellCollection(c, Notice{Kind: NoticeSynced, Version: resp.Version})
 }
 

@@ -185,6 +185,7 @@ func (w *world) flush() {
 	w.queue = nil
 	before, types := w.actives(), w.types()
 	fx := w.m.Step(w.now, events...)
+	w.checkAgenda()
 	w.moved(before, events)
 	w.remade(types)
 	if at, ok := w.m.Deadline(); ok && at.Before(w.now) {

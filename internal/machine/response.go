@@ -38,12 +38,13 @@ type response struct {
 	repeats  map[*entry]bool // the same
 	gone     []*entry        // that the response lists without a body
 	aliased  []aliased
-	healed   []healed // collections that had an error before
-	changed  bool     // something in it was new
-	missed   bool     // something in it was not wanted any more when it was decoded
-	resumes  bool     // it spoke of something whose version was withheld
-	spoken   int      // of how many entries it speaks
-	whole    bool     // of all that there were when it came
+	heard    []*collection // that it speaks of, or of something in them
+	healed   []healed      // of them, that had an error before
+	changed  bool          // something in it was new
+	missed   bool          // something in it was not wanted any more when it was decoded
+	resumes  bool          // it spoke of something whose version was withheld
+	spoken   int           // of how many entries it speaks
+	whole    bool          // of all that there were when it came
 
 	valid, invalid int // entries, as [Notice] counts them
 
@@ -120,11 +121,6 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 	}
 	if s.writing == ts {
 		ts.overtaken()
-	}
-	if s.writing == ts && len(ts.waiting) > 0 {
-		for _, c := range ts.waiting {
-			c.known = c.known || c.self.asked
-		}
 	}
 	ts.nonce, ts.answered, ts.lastPure = r.Nonce, true, time.Time{}
 	m.clear(ts)

@@ -24,7 +24,8 @@ type typeState struct {
 	star    *collection             // of old-style names
 	globs   map[pattern]*collection // that are watched, or leaving
 	plain   map[*chain]*collection  // of structured names that no glob covers
-	waiting []*collection           // globs, with those that are not synced
+	waiting map[*collection]bool    // globs, with those that are not synced
+	loose   loose
 	aliases aliases
 
 	version  string    // of the last accepted response; SotW
@@ -108,7 +109,7 @@ func (s *stream) typeOf(t *Type) *typeState {
 	if ts == nil {
 		ts = &typeState{
 			typ: t, stream: s, rank: rank(t.URL), entries: map[string]*entry{}, joining: map[*entry][]*Watch{},
-			globs: map[pattern]*collection{}, plain: map[*chain]*collection{},
+			globs: map[pattern]*collection{}, plain: map[*chain]*collection{}, waiting: map[*collection]bool{},
 		}
 		ts.star = &collection{ts: ts, name: star}
 		ts.star.self = &entry{name: star, of: ts.star}
@@ -187,6 +188,7 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	if ch.watches++; ch.watches == 1 {
 		m.begin(ch)
 	}
+	m.agenda.touch(ch.streams...)
 	s := ch.stream()
 	ts := s.typeOf(w.Type)
 	w.alive = true
@@ -273,6 +275,7 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 	w.alive = false
 	e := w.entry
 	c, ts := e.of, e.of.ts
+	m.agenda.touch(c.chain.streams...)
 	c.chain.watches--
 	if w.Wildcard {
 		c.watches = without(c.own(), w)
