@@ -96,7 +96,7 @@ func (s *sources) start(c *Client, ec *engine.Config) error {
 func (s *sources) add(c *Client, at place, list []bootstrap.ManagementServer, reachabilityOnly bool) ([]engine.Server, machine.Source, error) {
 	var added []engine.Server
 	var faults []error
-	known, byKey := slices.Clone(*s.servers.Load()), map[string]int{}
+	known, byKey := *s.servers.Load(), map[string]int{} // who reads it looks no further than where it ended
 	source := machine.Source{ReachabilityOnly: reachabilityOnly}
 	for _, server := range list {
 		server = c.config.override(server)
