@@ -50,6 +50,7 @@ type Client struct {
 	engine  *engine.Engine
 	table   *authority.Table
 	sources sources
+	layouts layouts
 	view    *view // of watches that bring nothing along
 	// nodeParams are added to collections of Listeners and Clusters.
 	nodeParams []xdstp.Param

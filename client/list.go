@@ -27,6 +27,7 @@ type list struct {
 	complete bool             // a directory is there
 	version  string           // of it
 	served   string           // the locator of it; "" if the name itself
+	layout   *layout          // of it, kept for the next one
 	open     int              // members of which nothing was told yet
 	synced   bool             // that was told
 	starts   []*machine.Watch // of new members
@@ -55,7 +56,8 @@ func (c *Client) watchList(ctx context.Context, kind resource.Kind, l xdstp.Loca
 	if _, err := c.typeOf(kind, name); err != nil {
 		return nil, err
 	}
-	a, err := c.prepareAt(directoryKind{kind}, l, v)
+	dir := c.directoryOf(kind)
+	a, err := c.prepareAt(dir, l, v)
 	if err != nil {
 		return nil, c.configError(kind, name, cause(err))
 	}
@@ -63,7 +65,7 @@ func (c *Client) watchList(ctx context.Context, kind resource.Kind, l xdstp.Loca
 		core: core{client: c, ctx: ctx, view: v, inner: newInner(c)}, handler: h, batch: batcher{client: c},
 		kind: kind, name: name, url: l.Name, members: map[string]*listMember{},
 	}
-	s.directory = c.newFollow(directoryKind{kind}, a, s.inner, s)
+	s.directory = c.newFollow(dir, a, s.inner, s)
 	a.watch.Owner = s.directory.root
 	return s.start(a.watch, o)
 }
@@ -86,7 +88,7 @@ func (l *list) hear(ev *Event) (wantsFlush bool) {
 	case KindUpdated:
 		wantsFlush = l.update(ev)
 	case KindDoesNotExist, KindFailed:
-		l.complete = false
+		l.complete, l.layout = false, nil
 		wantsFlush = l.dismiss(ev, func(*listMember) bool { return true })
 		wantsFlush = l.add(l.whole(ev)) || wantsFlush
 	case KindAmbientError, KindSynced:
@@ -124,7 +126,7 @@ func (l *list) sync(ev *Event) bool {
 
 // update takes a new directory.
 func (l *list) update(ev *Event) (wantsFlush bool) {
-	d := ev.Value.(*directory)
+	d := ev.Value.(directory)
 	l.complete = false // until all of it is taken
 	l.round++
 	listed := make([]*listMember, len(d.entries))
@@ -134,7 +136,7 @@ func (l *list) update(ev *Event) (wantsFlush bool) {
 	for i, m := range listed {
 		if !m.taken {
 			m.taken = true
-			wantsFlush = m.take(&d.entries[i], ev) || wantsFlush
+			wantsFlush = m.take(d, i, ev) || wantsFlush
 		}
 	}
 	if len(l.starts) > 0 {
@@ -142,7 +144,7 @@ func (l *list) update(ev *Event) (wantsFlush bool) {
 		l.starts = nil
 	}
 	wantsFlush = l.dismiss(ev, func(m *listMember) bool { return m.round != l.round }) || wantsFlush
-	l.complete, l.version, l.served = true, ev.Version, ev.Locator
+	l.complete, l.version, l.served, l.layout = true, ev.Version, ev.Locator, d.layout
 	return wantsFlush
 }
 

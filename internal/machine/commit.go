@@ -62,15 +62,15 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 		m.refuse(now, resp, it.index, e, r.Err, hashOfEntry(it.Raw, it.Locator))
 		return
 	case r.Same:
-		resp.valid++
 		e.selfNamed = len(entry.Name) == 0
 		e.raw = r.Raw // so that the same bytes are known at once next time
 		m.confirm(e, version)
 	default:
-		resp.valid++
 		e.locator, e.selfNamed = it.Locator, len(entry.Name) == 0
 		m.accept(now, e, r, version)
 	}
+	resp.taken(it.index, e, r.Flaws)
+	ts.setFlaws(e, r.Flaws)
 	ts.stream.ttls.received(now, e, entry)
 }
 

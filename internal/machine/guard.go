@@ -149,7 +149,7 @@ func (resp *response) planItem(pl planned) {
 		p.names = append(p.names, nil)
 	}
 	n := len(p.tasks) - 1
-	p.tasks[n].Items = append(p.tasks[n].Items, Item{Raw: r.Payload, Locator: locator, Old: e.alike(r.Payload, locator), entry: e})
+	p.tasks[n].Items = append(p.tasks[n].Items, Item{Raw: r.Payload, Locator: locator, Old: e.before(locator), entry: e})
 	p.names[n] = append(p.names[n], pl.name)
 }
 

@@ -167,7 +167,7 @@ func (ts *typeState) counterpart(c *collection, ch *chain) *collection {
 }
 
 func (mv *mover) moveEntry(e *entry, from, to *typeState) {
-	joining := e.joining()
+	joining, flaws := e.joining(), from.flaws[e]
 	e.setJoining(nil)
 	mv.leaveBehind(e, from, len(joining) > 0)
 
@@ -181,6 +181,7 @@ func (mv *mover) moveEntry(e *entry, from, to *typeState) {
 	to.entries[e.name] = e
 	c.adopt(e)
 	e.setJoining(joining)
+	to.setFlaws(e, flaws)
 	e.asked, e.noted, e.timer, e.withheld, e.pinned = false, false, 0, false, false
 	mv.sign(e)
 	stood := before != nil && before.wanted()

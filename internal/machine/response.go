@@ -224,7 +224,7 @@ func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
 	r := &resp.Resources[i]
 	locator := resp.ts.redirects(r)
 	if e.holds(r.Payload, locator) {
-		resp.valid++
+		resp.taken(i, e, resp.ts.flaws[e])
 		m.confirm(e, resp.versionOf(r))
 		resp.ts.stream.ttls.received(now, e, r)
 		return
@@ -242,7 +242,7 @@ func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
 		})
 	}
 	t := resp.lastTask()
-	t.Items = append(t.Items, Item{Raw: r.Payload, Locator: locator, Old: e.alike(r.Payload, locator), entry: e, index: i})
+	t.Items = append(t.Items, Item{Raw: r.Payload, Locator: locator, Old: e.before(locator), entry: e, index: i})
 }
 
 // holds says that a payload is the accepted one.
@@ -250,10 +250,9 @@ func (e *entry) holds(payload []byte, locator bool) bool {
 	return e.held() && e.locator == locator && string(e.raw) == string(payload)
 }
 
-// alike is the accepted payload if another may differ from it in the order of map
-// entries only; else nil.
-func (e *entry) alike(payload []byte, locator bool) []byte {
-	if e != nil && e.held() && e.locator == locator && len(e.raw) == len(payload) {
+// before is the accepted payload, if it is a locator as another one is; else nil.
+func (e *entry) before(locator bool) []byte {
+	if e != nil && e.locator == locator {
 		return e.raw
 	}
 	return nil
@@ -301,6 +300,18 @@ func (m *Machine) refuse(now time.Time, resp *response, i int, e *entry, err err
 		f.Version = string(resp.Resources[i].Version)
 	}
 	m.reject(e, f)
+}
+
+// taken notes that an entry is used, but for its flaws.
+func (resp *response) taken(i int, e *entry, flaws []error) {
+	if len(flaws) == 0 {
+		resp.valid++
+		return
+	}
+	resp.invalid++
+	for _, err := range flaws {
+		resp.line(i, e.name, err)
+	}
 }
 
 // namedTwice makes a name invalid that a response holds more than once.

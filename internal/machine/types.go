@@ -27,6 +27,7 @@ type typeState struct {
 	waiting map[*collection]bool    // globs, with those that are not synced
 	loose   loose
 	aliases aliases
+	flaws   map[*entry][]error // of what is held; nil if nothing has any
 
 	version  string    // of the last accepted response; SotW
 	accepted time.Time // when it came, in either variant; zero if none did
@@ -323,6 +324,7 @@ func (ts *typeState) drop(e *entry) {
 	delete(ts.entries, e.name)
 	ts.last = nil
 	ts.aliases.unlink(e)
+	delete(ts.flaws, e)
 	ts.stream.ttls.clear(e)
 }
 
