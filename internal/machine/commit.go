@@ -51,7 +51,7 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 			resp.invalid++
 			resp.line(it.index, e.name, r.Err)
 		} else {
-			resp.valid++
+			resp.taken(it.index, e, r.Flaws)
 		}
 		return
 	}

@@ -254,7 +254,6 @@ func (ts *typeState) setFlaws(e *entry, flaws []error) {
 // drop lets go of the value.
 func (e *entry) drop() {
 	e.raw, e.version, e.from = nil, "", 0
-	delete(e.of.ts.flaws, e)
 	e.of.ts.stream.ttls.clear(e)
 	e.ambient = ambientNone
 	e.gen++

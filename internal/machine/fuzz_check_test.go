@@ -113,7 +113,7 @@ func (w *world) checkPicture(s *simStream, md *model) {
 func (w *world) checkTold(sw *simWatch, k *told, name string, word *word, long bool) {
 	r, ok := w.m.Held(sourceOf(name), sw.Type.URL, name)
 	held := ok && r.Raw != nil
-	if held != (k.kind == NoticeUpdated) || held && decodeValue(r.Raw) != k.value {
+	if held != (k.kind == NoticeUpdated) || held && meaning(decodeValue(r.Raw), r.Locator) != k.value {
 		w.fail("%s: %s: %v; the machine holds %q, status %v", sw.label(), name, k, decodeValue(r.Raw), r.Status)
 	}
 	if !held {

@@ -149,7 +149,10 @@ func (w *world) decode(i int) {
 	results := make([]Result, len(t.Items))
 	for i, it := range t.Items {
 		v := decodeValue(it.Raw)
-		results[i] = Result{Value: v, Raw: it.Raw}
+		results[i] = Result{Value: meaning(v, it.Locator), Raw: it.Raw}
+		if flawed(v) {
+			results[i].Flaws = []error{errors.New(v)}
+		}
 		switch {
 		case len(v) > 2 && v[:3] == "bad":
 			results[i] = Result{Err: errors.New(v)}

@@ -29,7 +29,7 @@ func (r *simResponse) apply(p policy) {
 		}
 		switch {
 		case en.kind == entryValue:
-			*w = word{held: true, value: en.value, version: r.version, epoch: w.epoch}
+			*w = word{held: true, value: en.means(), version: r.version, epoch: w.epoch}
 			if p.delta {
 				w.version = en.version
 			}
