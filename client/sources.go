@@ -201,9 +201,11 @@ func (c *Client) viewOf(o watchOptions) (v *view, err error) {
 	}
 	v = &view{table: c.table, scope: o.scope, fetch: o.fetch}
 	if o.source != nil {
-		v.table, err = c.table.WithPeer(*o.source)
+		if v.table, err = c.table.WithPeer(*o.source); err != nil {
+			return nil, fmt.Errorf("xds: %w", err)
+		}
 	}
-	return v, err
+	return v, nil
 }
 
 // place gives a watch its type, its source and the lane of its authority.
