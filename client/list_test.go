@@ -81,8 +81,8 @@ func TestEmptyList(t *testing.T) {
 	})
 }
 
-// What is wrong with one member is told of it, and hides nobody else.
-// spec: COLL-4 COLL-5
+// What is wrong with one member is told of it, and to the server, and hides nobody else.
+// spec: ACK-6 COLL-4 COLL-5
 func TestListOfBadMembers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		url := dir("a", "list")
