@@ -32,17 +32,18 @@ func (k directoryKind) Methods() (sotw, delta string) {
 
 // Decode makes a directory. What is wrong with one entry is the entry's.
 func (k directoryKind) Decode(src resource.Source, b []byte) (any, error) {
-	return k.DecodeNext(src, b, nil)
+	d, _, err := k.DecodeNext(src, b, nil)
+	return d, err
 }
 
 // DecodeNext implements engine.Incremental: what is inline is decoded if it is not as in the
 // bytes before.
-func (k directoryKind) DecodeNext(src resource.Source, b, before []byte) (any, error) {
+func (k directoryKind) DecodeNext(src resource.Source, b, before []byte) (value any, flaws []error, err error) {
 	if l := k.seen.find(src, b); l != nil {
-		return directory{layout: l, of: k.of}, nil
+		return directory{layout: l, of: k.of}, l.flaws, nil
 	}
 	d := directory{layout: &layout{src: src}, of: k.of}
-	err := fields(b, func(num protowire.Number, typ protowire.Type, value []byte) error {
+	err = fields(b, func(num protowire.Number, typ protowire.Type, value []byte) error {
 		switch {
 		case num != 1:
 			return nil
@@ -57,12 +58,12 @@ func (k directoryKind) DecodeNext(src resource.Source, b, before []byte) (any, e
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("not a list collection: %w", err)
+		return nil, nil, fmt.Errorf("not a list collection: %w", err)
 	}
 	d.decode(k.seen.find(src, before))
 	d.index()
 	k.seen.put(b, d.layout)
-	return d, nil
+	return d, d.flaws, nil
 }
 
 // Why a directory or an entry of it is refused.
@@ -80,9 +81,6 @@ type directory struct {
 	of     resource.Kind
 	values []any // of entries; nil of those that were not decoded for it
 }
-
-// Flaws implements engine.Flawed.
-func (d directory) Flaws() []error { return d.flaws }
 
 // decode decodes what is inline and good, but for what was so in the layout before.
 func (d *directory) decode(before *layout) {

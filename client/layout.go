@@ -15,7 +15,7 @@ type layout struct {
 	src     resource.Source // on whose word the entries were looked at
 	entries []dirEntry
 	byName  map[string]int // index of an inline entry; less than 0 of a name that comes twice
-	flaws   []error        // why entries cannot be used, and which names come twice
+	flaws   []error        // why entries cannot be used, and which names come twice: the first of them
 }
 
 // dirEntry is one xds.core.v3.CollectionEntry: a locator, or something inline.
@@ -30,6 +30,15 @@ type dirEntry struct {
 	raw           []byte
 }
 
+// mostFlaws is more than a NACK has room for.
+const mostFlaws = 128
+
+func (l *layout) flaw(i int, err error) {
+	if len(l.flaws) < mostFlaws {
+		l.flaws = append(l.flaws, fmt.Errorf("entry %d: %w", i, err))
+	}
+}
+
 // index fills byName and flaws.
 func (l *layout) index() {
 	l.byName = map[string]int{}
@@ -37,20 +46,20 @@ func (l *layout) index() {
 	for i := range l.entries {
 		e := &l.entries[i]
 		if e.err != nil {
-			l.flaws = append(l.flaws, fmt.Errorf("entry %d: %w", i, e.err))
+			l.flaw(i, e.err)
 		}
 		switch {
 		case e.inline && e.name != "":
 			at := i
 			if _, twice := l.byName[e.name]; twice {
 				at = -1
-				l.flaws = append(l.flaws, fmt.Errorf("entry %d: the inline entry %q: %w", i, e.name, errListedTwice))
+				l.flaw(i, e.fault(errListedTwice))
 			}
 			l.byName[e.name] = at
 		case e.locator != nil:
 			text := e.locator.String()
 			if locators[text] {
-				l.flaws = append(l.flaws, fmt.Errorf("entry %d: the locator %q: %w", i, text, errListedTwice))
+				l.flaw(i, fmt.Errorf("the locator %q: %w", text, errListedTwice))
 			}
 			locators[text] = true
 		}

@@ -27,7 +27,6 @@ type list struct {
 	complete bool             // a directory is there
 	version  string           // of it
 	served   string           // the locator of it; "" if the name itself
-	layout   *layout          // of it, kept for the next one
 	open     int              // members of which nothing was told yet
 	synced   bool             // that was told
 	starts   []*machine.Watch // of new members
@@ -88,7 +87,7 @@ func (l *list) hear(ev *Event) (wantsFlush bool) {
 	case KindUpdated:
 		wantsFlush = l.update(ev)
 	case KindDoesNotExist, KindFailed:
-		l.complete, l.layout = false, nil
+		l.complete = false
 		wantsFlush = l.dismiss(ev, func(*listMember) bool { return true })
 		wantsFlush = l.add(l.whole(ev)) || wantsFlush
 	case KindAmbientError, KindSynced:
@@ -144,7 +143,7 @@ func (l *list) update(ev *Event) (wantsFlush bool) {
 		l.starts = nil
 	}
 	wantsFlush = l.dismiss(ev, func(m *listMember) bool { return m.round != l.round }) || wantsFlush
-	l.complete, l.version, l.served, l.layout = true, ev.Version, ev.Locator, d.layout
+	l.complete, l.version, l.served = true, ev.Version, ev.Locator
 	return wantsFlush
 }
 

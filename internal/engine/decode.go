@@ -92,14 +92,11 @@ func decode(k resource.Kind, src resource.Source, items []machine.Item) []machin
 			r.Value, r.Same, r.Err = redirectOf(k, raw, it.Old)
 			continue
 		}
-		r.Value, r.Err = decodeOne(k, src, raw, it.Old)
+		r.Value, r.Flaws, r.Err = decodeNext(k, src, raw, it.Old)
 		if r.Err != nil {
 			continue
 		}
 		r.Raw = raw
-		if v, ok := r.Value.(Flawed); ok {
-			r.Flaws = v.Flaws()
-		}
 		r.Same = len(it.Old) == len(raw) && it.Old != nil && same(k, src, r.Value, raw, it.Old)
 	}
 	return rs
@@ -119,31 +116,34 @@ func shuffled(a, b []byte) bool {
 
 // Decode decodes a payload of a server on the caller's goroutine.
 func (e *Engine) Decode(k resource.Kind, server int, raw []byte) (any, error) {
-	return decodeOne(k, e.server(server).Source, raw, nil)
+	return decodeOne(k, e.server(server).Source, raw)
 }
 
 // Incremental is a kind that decodes with less work what differs little from the accepted
-// payload before.
+// payload before, which may be nil. Flaws are why parts of the value cannot be used: it is
+// accepted, and its response NACKed.
 type Incremental interface {
 	resource.Kind
-	DecodeNext(src resource.Source, raw, before []byte) (any, error)
+	DecodeNext(src resource.Source, raw, before []byte) (value any, flaws []error, err error)
 }
 
-// Flawed is a value parts of which cannot be used: it is accepted, and its response NACKed.
-type Flawed interface{ Flaws() []error }
+func decodeOne(k resource.Kind, src resource.Source, raw []byte) (any, error) {
+	value, _, err := decodeNext(k, src, raw, nil)
+	return value, err
+}
 
-// decodeOne turns a decoder's panic into the resource's error. Old is the accepted payload;
-// nil if there is none.
-func decodeOne(k resource.Kind, src resource.Source, raw, old []byte) (value any, err error) {
+// decodeNext turns a decoder's panic into the resource's error.
+func decodeNext(k resource.Kind, src resource.Source, raw, before []byte) (value any, flaws []error, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			value, err = nil, fmt.Errorf("the decoder panicked: %v", p)
+			value, flaws, err = nil, nil, fmt.Errorf("the decoder panicked: %v", p)
 		}
 	}()
 	if k, ok := k.(Incremental); ok {
-		return k.DecodeNext(src, raw, old)
+		return k.DecodeNext(src, raw, before)
 	}
-	return k.Decode(src, raw)
+	value, err = k.Decode(src, raw)
+	return value, nil, err
 }
 
 // same says whether two payloads mean the same: map entries have no order on the wire.
@@ -154,7 +154,7 @@ func same(k resource.Kind, src resource.Source, value any, raw, old []byte) bool
 		return false
 	}
 	src.Validate = false
-	was, err := decodeOne(k, src, old, nil)
+	was, err := decodeOne(k, src, old)
 	if err != nil {
 		return false
 	}
