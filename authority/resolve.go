@@ -106,6 +106,15 @@ func (t *Table) Resolve(typeURL, name string) (Resolved, error) {
 // ResolveReceived is [Table.Resolve] for a structured name that a server sent, in a
 // locator: its context parameters may be any.
 func (t *Table) ResolveReceived(typeURL string, n xdstp.Name) (Resolved, error) {
+	if err := CheckReceived(typeURL, n); err != nil {
+		return Resolved{}, err
+	}
+	return t.resolve(typeURL, n.String(), n, Single)
+}
+
+// CheckReceived says what is wrong with the name of a single resource of a type that a
+// server sent, in a locator, whoever answers for it: nil, or a [*NameError].
+func CheckReceived(typeURL string, n xdstp.Name) error {
 	text := n.String()
 	err := checkText(text)
 	if err == nil {
@@ -115,9 +124,9 @@ func (t *Table) ResolveReceived(typeURL string, n xdstp.Name) (Resolved, error) 
 		}
 	}
 	if err != nil {
-		return Resolved{}, &NameError{Name: text, TypeURL: typeURL, Err: err}
+		return &NameError{Name: text, TypeURL: typeURL, Err: err}
 	}
-	return t.resolve(typeURL, text, n, Single)
+	return nil
 }
 
 // ResolveCollection understands the name of a collection of resources of a type, and finds

@@ -51,6 +51,7 @@ type Client struct {
 	engine  *engine.Engine
 	table   *authority.Table
 	sources sources
+	layouts layouts
 	view    *view // of watches that bring nothing along
 	// nodeParams are added to collections of Listeners and Clusters.
 	nodeParams []xdstp.Param
@@ -190,8 +191,8 @@ func (c *Client) watch(ctx context.Context, kind resource.Kind, a asked, h Handl
 // with "#entry=name"; what has no name, by its URL with "#" and its index. A list is synced
 // when of each member something is known: a value, that there is none, or a failure. A
 // member that it lists no more is told to be removed; without a list all are, and the list
-// does not exist. A listed name that cannot be used, or comes twice, is told to have failed,
-// and hides nobody else.
+// does not exist. An entry that cannot be used, or comes twice, is told to have failed and
+// hides nobody else; the list is NACKed for it, unless only the bootstrap has no servers.
 //
 // Otherwise it is as [Client.Watch].
 func (c *Client) WatchAll(ctx context.Context, kind resource.Kind, collection string, h BatchHandler, opts ...WatchOption) (*Watch, error) {

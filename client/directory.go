@@ -3,9 +3,7 @@ package client
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
-	"sync"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -15,8 +13,15 @@ import (
 )
 
 // directoryKind is the type of list collections of another type. All of them are alike on
-// the wire, whatever their message: field 1 holds the entries. Two of one type are equal.
-type directoryKind struct{ of resource.Kind }
+// the wire, whatever their message: field 1 holds the entries. Two of one type and client
+// are equal.
+type directoryKind struct {
+	of   resource.Kind
+	seen *layouts
+}
+
+// directoryOf is the type of list collections of a type.
+func (c *Client) directoryOf(k resource.Kind) directoryKind { return directoryKind{k, &c.layouts} }
 
 func (k directoryKind) TypeURL() string             { return xdstp.ListCollectionURL(k.of.TypeURL()) }
 func (k directoryKind) FullState() bool             { return false }
@@ -25,17 +30,27 @@ func (k directoryKind) Methods() (sotw, delta string) {
 	return "", ""
 }
 
-// Decode makes a *directory. What is wrong with one entry is the entry's.
+// Decode makes a directory. What is wrong with one entry is the entry's.
 func (k directoryKind) Decode(src resource.Source, b []byte) (any, error) {
-	d := &directory{}
-	err := fields(b, func(num protowire.Number, typ protowire.Type, value []byte) error {
+	d, _, err := k.DecodeNext(src, b, nil)
+	return d, err
+}
+
+// DecodeNext implements engine.Incremental: what is inline is decoded if it is not as in the
+// bytes before.
+func (k directoryKind) DecodeNext(src resource.Source, b, before []byte) (value any, flaws []error, err error) {
+	if l := k.seen.find(src, b); l != nil {
+		return directory{layout: l, of: k.of}, l.flaws, nil
+	}
+	d := directory{layout: &layout{src: src}, of: k.of}
+	err = fields(b, func(num protowire.Number, typ protowire.Type, value []byte) error {
 		switch {
 		case num != 1:
 			return nil
 		case typ != protowire.BytesType:
 			return errEntries
 		}
-		e, err := k.entry(src, value)
+		e, err := k.entry(value)
 		if err != nil {
 			return fmt.Errorf("entry %d: %w", len(d.entries), err)
 		}
@@ -43,9 +58,12 @@ func (k directoryKind) Decode(src resource.Source, b []byte) (any, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("not a list collection: %w", err)
+		return nil, nil, fmt.Errorf("not a list collection: %w", err)
 	}
-	return d, nil
+	d.decode(k.seen.find(src, before))
+	d.index()
+	k.seen.put(b, d.layout)
+	return d, d.flaws, nil
 }
 
 // Why a directory or an entry of it is refused.
@@ -57,105 +75,92 @@ var (
 	errListedTwice = errors.New("the collection lists it more than once")
 )
 
-// directory is the value of a list collection. It refers to the bytes that it was made of.
+// directory is the value of a list collection.
 type directory struct {
-	entries []dirEntry
-
-	once   sync.Once
-	byName map[string]int // index of an inline entry; less than 0 of a name that comes twice
+	*layout
+	of     resource.Kind
+	values []any // of entries; nil of those that were not decoded for it
 }
 
-// dirEntry is one xds.core.v3.CollectionEntry: a locator, or something inline.
-type dirEntry struct {
-	locator *xdstp.Locator // nil of an inline entry, and of a locator that does not parse
-	err     error          // why the entry cannot be used
-
-	// Of an inline entry.
-	inline        bool
-	name, version string // may be empty
-	redirects     bool   // value is a *engine.Redirect
-	value         any
-	raw           []byte
-}
-
-// named finds the inline entry of a name. No entry is found by the empty name.
-func (d *directory) named(name string) (found *dirEntry, twice bool) {
-	d.once.Do(d.index)
-	i, ok := d.byName[name]
-	if !ok || i < 0 {
-		return nil, ok
+// decode decodes what is inline and good, but for what was so in the layout before.
+func (d *directory) decode(before *layout) {
+	d.values = make([]any, len(d.entries))
+	for i := range d.entries {
+		e := &d.entries[i]
+		if !e.inline || e.err != nil {
+			continue
+		}
+		if before != nil {
+			if was := before.like(i, e); was != nil {
+				e.err = was.err
+				continue
+			}
+		}
+		d.values[i], e.err = d.decodeInline(e)
 	}
-	return &d.entries[i], false
+}
+
+// value is that of an inline entry, decoded now if it was not before.
+func (d directory) value(e *dirEntry, i int) (any, error) {
+	switch {
+	case e.err != nil:
+		return nil, e.err
+	case d.values != nil && d.values[i] != nil:
+		return d.values[i], nil
+	}
+	return d.decodeInline(e)
+}
+
+// named finds the inline entry of a name, less than 0 for none. No entry is found by the
+// empty name.
+func (d directory) named(name string) (i int, err error) {
+	i, ok := d.byName[name]
+	switch {
+	case !ok:
+		return -1, nil
+	case i < 0:
+		return -1, errListedTwice
+	}
+	return i, nil
 }
 
 // fill makes the event of a directory that of its inline entry: a value, an absence, or the
 // error why the entry cannot be used.
-func (d *directory) fill(ev *Event, name string) error {
-	e, twice := d.named(name)
+func (d directory) fill(ev *Event, name string) error {
+	i, err := d.named(name)
 	ev.Value, ev.Raw, ev.Attributes = nil, nil, nil // those of the directory
 	switch {
-	case twice:
-		return errListedTwice
-	case e == nil:
+	case err != nil:
+		return err
+	case i < 0:
 		ev.Kind, ev.Reason, ev.Version = KindDoesNotExist, ReasonNotFound, ""
-	case e.err != nil:
-		return e.err
-	default:
-		e.fill(ev)
+		return nil
+	}
+	return d.fillAt(ev, i)
+}
+
+// fillAt makes an event that of an inline entry.
+func (d directory) fillAt(ev *Event, i int) (err error) {
+	e := &d.entries[i]
+	if ev.Value, err = d.value(e, i); err != nil {
+		return err
+	}
+	if ev.Raw = e.raw; e.version != "" {
+		ev.Version = e.version
 	}
 	return nil
 }
 
-// fill makes an event that of a good inline entry.
-func (e *dirEntry) fill(ev *Event) {
-	if ev.Value, ev.Raw = e.value, e.raw; e.version != "" {
-		ev.Version = e.version
-	}
-}
-
-func (d *directory) index() {
-	d.byName = map[string]int{}
-	for i := range d.entries {
-		e := &d.entries[i]
-		if !e.inline || e.name == "" {
-			continue
-		}
-		if _, twice := d.byName[e.name]; twice {
-			i = -1
-		}
-		d.byName[e.name] = i
-	}
-}
-
-// memberName is what the entry is called in the collection of a URL without directives:
-// its locator, or the URL with the directive that finds it. What has no name, or that of
-// the collection itself, is called by its index, in a way that is no locator.
-func (e *dirEntry) memberName(collection xdstp.Locator, index int) string {
-	switch {
-	case e.locator != nil && withoutAlt(*e.locator).String() != collection.String():
-		return e.locator.String()
-	case e.name != "":
-		return entryAt(collection, e.name).String()
-	}
-	return collection.String() + "#" + strconv.Itoa(index)
-}
-
-// entryAt is the locator of an inline entry.
-func entryAt(collection xdstp.Locator, name string) xdstp.Locator {
-	collection.Directives = []xdstp.Directive{{Entry: name}}
-	return collection
-}
-
 // entry reads a CollectionEntry; the last of its alternatives counts.
-func (k directoryKind) entry(src resource.Source, b []byte) (e dirEntry, err error) {
+func (k directoryKind) entry(b []byte) (e dirEntry, err error) {
 	e.err = errNoEntry
 	err = fields(b, func(num protowire.Number, typ protowire.Type, value []byte) error {
 		switch {
 		case typ != protowire.BytesType:
 		case num == 1:
-			e = locatorEntry(value)
+			e = k.locatorEntry(value)
 		case num == 2:
-			e, err = k.inlineEntry(src, value)
+			e, err = k.inlineEntry(value)
 			return err
 		}
 		return nil
@@ -165,7 +170,7 @@ func (k directoryKind) entry(src resource.Source, b []byte) (e dirEntry, err err
 
 // locatorEntry reads a locator: the message in both its forms, or the bare text that the
 // entries of xRFC TP1 hold, which is no message: its first letter is not a tag of one.
-func locatorEntry(b []byte) dirEntry {
+func (k directoryKind) locatorEntry(b []byte) dirEntry {
 	read := xdstp.DecodeLocator
 	if xdstp.IsXDSTP(string(b)) {
 		read = func(b []byte) (xdstp.Locator, error) { return xdstp.ParseLocator(string(b)) }
@@ -174,14 +179,16 @@ func locatorEntry(b []byte) dirEntry {
 	if err != nil {
 		return dirEntry{err: fmt.Errorf("its locator: %w", err)}
 	}
-	return dirEntry{locator: &l}
+	e := dirEntry{locator: &l}
+	if err := misnamed(k.of, l); err != nil {
+		e.err = fmt.Errorf("the member cannot be followed: %w", err)
+	}
+	return e
 }
 
 // inlineEntry reads an InlineEntry. The error is one of the whole directory.
-func (k directoryKind) inlineEntry(src resource.Source, b []byte) (dirEntry, error) {
+func (k directoryKind) inlineEntry(b []byte) (dirEntry, error) {
 	e := dirEntry{inline: true, err: errNoResource}
-	var url string
-	found := false
 	err := fields(b, func(num protowire.Number, typ protowire.Type, value []byte) error {
 		switch {
 		case typ != protowire.BytesType:
@@ -190,52 +197,63 @@ func (k directoryKind) inlineEntry(src resource.Source, b []byte) (dirEntry, err
 		case num == 2:
 			e.version = string(value)
 		case num == 3:
-			url, e.raw, found = "", []byte{}, true
-			return fields(value, func(num protowire.Number, typ protowire.Type, value []byte) error {
-				switch {
-				case typ != protowire.BytesType:
-				case num == 1:
-					url = string(value)
-				case num == 2:
-					e.raw = value
-				}
-				return nil
-			})
+			return k.resource(&e, value)
 		}
 		return nil
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return e, err
-	case !entryName(e.name):
+	}
+	if !entryName(e.name) {
 		e.err = errEntryName
-	case found:
-		e.redirects = url == locatorURL
-		e.value, e.err = k.decodeInline(src, url, e.raw)
 	}
 	if e.err != nil {
-		e.err = fmt.Errorf("the inline entry %q: %w", e.name, e.err)
+		e.err = e.fault(e.err)
 	}
 	return e, nil
+}
+
+// fault is what is wrong with an inline entry.
+func (e *dirEntry) fault(err error) error { return fmt.Errorf("the inline entry %q: %w", e.name, err) }
+
+// resource reads the Any of an inline entry.
+func (k directoryKind) resource(e *dirEntry, b []byte) error {
+	var url string
+	e.raw = []byte{}
+	err := fields(b, func(num protowire.Number, typ protowire.Type, value []byte) error {
+		switch {
+		case typ != protowire.BytesType:
+		case num == 1:
+			url = string(value)
+		case num == 2:
+			e.raw = value
+		}
+		return nil
+	})
+	e.redirects, e.err = url == locatorURL, nil
+	if want := k.of.TypeURL(); url != want && !e.redirects {
+		e.err = fmt.Errorf("type URL %q is not that of the collection's members, %q", url, want)
+	}
+	return err
 }
 
 // locatorURL is the type URL of a redirect.
 const locatorURL = resource.TypePrefix + "xds.core.v3.ResourceLocator"
 
 // decodeInline decodes what an inline entry holds. A panic of the decoder is the entry's.
-func (k directoryKind) decodeInline(src resource.Source, url string, raw []byte) (value any, err error) {
+func (d directory) decodeInline(e *dirEntry) (value any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			value, err = nil, fmt.Errorf("the decoder panicked: %v", p)
+			err = fmt.Errorf("the decoder panicked: %v", p)
+		}
+		if err != nil {
+			value, err = nil, e.fault(err)
 		}
 	}()
-	switch url {
-	case k.of.TypeURL():
-		return k.of.Decode(src, raw)
-	case locatorURL:
-		return engine.NewRedirect(k.of, raw)
+	if e.redirects {
+		return engine.NewRedirect(d.of, e.raw)
 	}
-	return nil, fmt.Errorf("type URL %q is not that of the collection's members, %q", url, k.of.TypeURL())
+	return d.of.Decode(d.src, e.raw)
 }
 
 // entryName says whether an inline entry may have a name: what the text of xRFC TP1 or the

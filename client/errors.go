@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/xdswatch/xdswatch/authority"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
 )
@@ -114,5 +115,18 @@ func (c *Client) explain(err error, server int) error {
 }
 
 func (c *Client) configError(kind resource.Kind, name string, err error) error {
+	if errors.Is(err, authority.ErrNoServers) {
+		err = fmt.Errorf("%w; %s", err, c.otherSources(kind))
+	}
 	return &ResourceError{Kind: ErrorConfig, Type: kind.TypeURL(), Name: name, NodeID: c.node, Err: err}
+}
+
+// otherSources says what a program can do whose bootstrap has no servers for a name.
+func (c *Client) otherSources(kind resource.Kind) string {
+	for _, s := range c.boot.Startup() {
+		if s.TypeURL == kind.TypeURL() && s.Source != nil {
+			return "the bootstrap has a source for what is watched from the start (AtStartup), and a watch may bring one along (FromSource)"
+		}
+	}
+	return "a watch may bring a source along (FromSource)"
 }

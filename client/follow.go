@@ -69,6 +69,7 @@ type hop struct {
 	to      *xdstp.Locator // where the redirect leads that came in its place
 	toText  string         // of to
 	raw     []byte         // of the value or redirect
+	layout  *layout        // of the directory that an entry of is meant, kept for the next one
 	trouble *Event         // with the value or redirect
 
 	next  *hop   // where the redirect leads
@@ -130,6 +131,7 @@ func (f *follow) tell(h *hop, ev *Event) bool {
 // lost takes an absence or a failure.
 func (h *hop) lost(ev *Event) {
 	h.now, h.to, h.raw, h.trouble = ev, nil, nil, nil
+	h.layout = nil
 	if h.follow.by == h {
 		h.follow.holds = false
 	}
@@ -141,10 +143,12 @@ func (h *hop) updated(ev *Event) {
 	h.trouble = nil
 	if name, ok := h.at.Entry(); ok {
 		switch v := ev.Value.(type) {
-		case *directory:
+		case directory:
 			h.entry(ev, v, name)
+			h.layout = v.layout
 			return
 		case *engine.Redirect: // of the directory
+			h.layout = nil
 			own := *ev
 			own.Value = &engine.Redirect{To: withEntry(v.To, h.at)}
 			ev = &own
@@ -162,10 +166,16 @@ func (h *hop) value(ev *Event) {
 
 // entry takes the inline entry of a directory. An entry whose bytes are as before is no
 // news; a bad one takes no good one away, as with resources (gRFC A88).
-func (h *hop) entry(ev *Event, d *directory, name string) {
+func (h *hop) entry(ev *Event, d directory, name string) {
+	if i, err := d.named(name); err == nil && i >= 0 && h.raw != nil {
+		e := &d.entries[i]
+		if e.err == nil && e.redirects == (h.to != nil) && bytes.Equal(h.raw, e.raw) {
+			h.raw = e.raw // so that the old directory is not kept
+			return
+		}
+	}
 	own := *ev
 	err := d.fill(&own, name)
-	_, redirected := own.Value.(*engine.Redirect)
 	switch {
 	case err != nil:
 		own.Err = h.follow.client.rejected(&own, err)
@@ -178,8 +188,6 @@ func (h *hop) entry(ev *Event, d *directory, name string) {
 		if h.now == nil || h.now.Kind != KindDoesNotExist {
 			h.lost(&own)
 		}
-	case h.raw != nil && redirected == (h.to != nil) && bytes.Equal(h.raw, own.Raw):
-		h.raw = own.Raw // so that the old directory is not kept
 	default:
 		h.value(&own)
 	}

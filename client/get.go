@@ -140,7 +140,7 @@ func (c *Client) valueOf(ev *Event, at asked, r machine.Resource) (err error) {
 	if ev.Value, err = c.engine.Decode(at.kind, r.Server, r.Raw); err != nil {
 		return err
 	}
-	if d, ok := ev.Value.(*directory); ok {
+	if d, ok := ev.Value.(directory); ok {
 		name, _ := at.at.Entry()
 		return d.fill(ev, name)
 	}

@@ -56,7 +56,8 @@ func (c *Client) watchList(ctx context.Context, kind resource.Kind, l xdstp.Loca
 	if _, err := c.typeOf(kind, name); err != nil {
 		return nil, err
 	}
-	a, err := c.prepareAt(directoryKind{kind}, l, v)
+	dir := c.directoryOf(kind)
+	a, err := c.prepareAt(dir, l, v)
 	if err != nil {
 		return nil, c.configError(kind, name, cause(err))
 	}
@@ -64,7 +65,7 @@ func (c *Client) watchList(ctx context.Context, kind resource.Kind, l xdstp.Loca
 		core: core{client: c, ctx: ctx, view: v, inner: newInner(c)}, handler: h, batch: batcher{client: c},
 		kind: kind, name: name, url: withoutDirectives(l), members: map[string]*listMember{},
 	}
-	s.directory = c.newFollow(directoryKind{kind}, a, s.inner, s)
+	s.directory = c.newFollow(dir, a, s.inner, s)
 	a.watch.Owner = s.directory.root
 	return s.start(a.watch, o)
 }
@@ -132,7 +133,7 @@ func (l *list) sync(ev *Event) bool {
 
 // update takes a new directory.
 func (l *list) update(ev *Event) (wantsFlush bool) {
-	d := ev.Value.(*directory)
+	d := ev.Value.(directory)
 	l.complete = false // until all of it is taken
 	l.round++
 	listed := make([]*listMember, len(d.entries))
@@ -142,7 +143,7 @@ func (l *list) update(ev *Event) (wantsFlush bool) {
 	for i, m := range listed {
 		if !m.taken {
 			m.taken = true
-			wantsFlush = m.take(&d.entries[i], ev) || wantsFlush
+			wantsFlush = m.take(d, i, ev) || wantsFlush
 		}
 	}
 	if len(l.starts) > 0 {

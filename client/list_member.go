@@ -24,7 +24,9 @@ type listMember struct {
 }
 
 // take makes the member what an entry of a directory says.
-func (m *listMember) take(e *dirEntry, ev *Event) bool {
+func (m *listMember) take(d directory, i int, ev *Event) bool {
+	e := &d.entries[i]
+	m.located = e.locator != nil
 	switch {
 	case m.twice:
 		return m.spoil(errListedTwice, ev)
@@ -33,7 +35,7 @@ func (m *listMember) take(e *dirEntry, ev *Event) bool {
 	case e.locator != nil:
 		return m.locate(*e.locator, ev)
 	}
-	return m.inline(e, ev)
+	return m.inline(d, i, ev)
 }
 
 // event begins an event of the member itself, in a directory.
@@ -82,24 +84,18 @@ func (m *listMember) locate(l xdstp.Locator, ev *Event) bool {
 	if m.follow != nil {
 		return m.well(ev)
 	}
-	m.located = true
 	c := m.list.client
 	a, err := c.aim(m.list.kind, l, m.list.view)
 	if err != nil {
-		kind := ErrorConfig
-		if wrongName(err) {
-			kind = ErrorRejected
-		}
-		text := fmt.Sprint(kind, err)
-		if m.trouble == text {
+		if m.trouble == err.Error() {
 			return false
 		}
 		own := m.event(KindFailed, ev)
 		own.Err = &ResourceError{
-			Kind: kind, Type: own.Type, Name: m.name, Server: ev.Server, NodeID: c.node,
+			Kind: ErrorConfig, Type: own.Type, Name: m.name, Server: ev.Server, NodeID: c.node,
 			Err: fmt.Errorf("the member cannot be followed: %w", cause(err)),
 		}
-		m.trouble = text
+		m.trouble = err.Error()
 		return m.hear(own)
 	}
 	m.trouble = ""
@@ -111,13 +107,16 @@ func (m *listMember) locate(l xdstp.Locator, ev *Event) bool {
 }
 
 // inline takes what an entry holds. Bytes that are as before are no news.
-func (m *listMember) inline(e *dirEntry, ev *Event) bool {
+func (m *listMember) inline(d directory, i int, ev *Event) bool {
+	e := &d.entries[i]
 	if m.raw != nil && e.redirects == (m.follow != nil) && bytes.Equal(m.raw, e.raw) {
 		m.raw = e.raw // so that the old directory is not kept
 		return m.well(ev)
 	}
 	own := m.event(KindUpdated, ev)
-	e.fill(own)
+	if err := d.fillAt(own, i); err != nil {
+		return m.spoil(err, ev)
+	}
 	if !e.redirects {
 		m.leave()
 		m.raw = e.raw

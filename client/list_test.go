@@ -81,8 +81,8 @@ func TestEmptyList(t *testing.T) {
 	})
 }
 
-// What is wrong with one member is told of it, and hides nobody else.
-// spec: COLL-4 COLL-5
+// What is wrong with one member is told of it, and to the server, and hides nobody else.
+// spec: ACK-6 COLL-4 COLL-5
 func TestListOfBadMembers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		url := dir("a", "list")
@@ -149,7 +149,12 @@ func TestListOfBadMembers(t *testing.T) {
 		if len(got) > 0 {
 			t.Errorf("also: %v", got)
 		}
-		same(t, "refused", w.a.refusals(), nil)
+		refusals := w.a.refusals()
+		for i, bad := range []bool{2: true, 3: true, 4: true, 5: true, 6: true, 8: true, 9: true, 10: true, 11: true, 12: true, 13: true, 14: true, 16: true, 17: true, 19: false} {
+			if len(refusals) != 1 || strings.Contains(refusals[0], fmt.Sprintf("a//list: entry %d: ", i)) != bad {
+				t.Errorf("entry %d is bad: %v; refused %q", i, bad, refusals)
+			}
+		}
 		same(t, "subscribed", w.a.subscribed(), []string{"a//list", "a/good"})
 
 		// The same again is no news, and what is repaired is.

@@ -84,7 +84,7 @@ func (c *Client) prepareAt(kind resource.Kind, l xdstp.Locator, v *view) (asked,
 // ever. Only a program's own names are of files: a server must not have them opened.
 func (c *Client) aimFile(kind resource.Kind, l xdstp.Locator, v *view) (asked, error) {
 	if _, ok := l.Entry(); ok {
-		kind = directoryKind{kind}
+		kind = c.directoryOf(kind)
 	}
 	if _, ok := kind.(directoryKind); !ok {
 		return asked{}, errFileEntry
@@ -120,11 +120,11 @@ func cause(err error) error {
 // aim makes the watch of what a locator names, or of the list collection that an entry of
 // is meant. Its alternatives are not looked at.
 func (c *Client) aim(kind resource.Kind, l xdstp.Locator, v *view) (asked, error) {
-	if l.Scheme != xdstp.SchemeXDSTP {
-		return asked{}, fmt.Errorf("locator %q: %w", l, errLocatorScheme)
+	if err := checkScheme(l); err != nil {
+		return asked{}, err
 	}
 	if _, ok := l.Entry(); ok {
-		kind = directoryKind{kind}
+		kind = c.directoryOf(kind)
 	}
 	r, err := v.table.ResolveReceived(kind.TypeURL(), l.Name)
 	if err != nil {
@@ -132,6 +132,26 @@ func (c *Client) aim(kind resource.Kind, l xdstp.Locator, v *view) (asked, error
 	}
 	w, err := c.place(kind, r, v, machine.Watch{})
 	return asked{name: l.String(), at: &l, kind: kind, view: v, watch: w}, err
+}
+
+// misnamed says why a locator cannot be one of a resource of a type, whatever the bootstrap
+// has; nil if it can.
+func misnamed(kind resource.Kind, l xdstp.Locator) error {
+	if err := checkScheme(l); err != nil {
+		return err
+	}
+	url := kind.TypeURL()
+	if _, ok := l.Entry(); ok {
+		url = xdstp.ListCollectionURL(url)
+	}
+	return authority.CheckReceived(url, l.Name)
+}
+
+func checkScheme(l xdstp.Locator) error {
+	if l.Scheme != xdstp.SchemeXDSTP {
+		return fmt.Errorf("locator %q: %w", l, errLocatorScheme)
+	}
+	return nil
 }
 
 // wrongName says that what [Client.aim] was given is at fault, and not the bootstrap.

@@ -97,7 +97,7 @@ func (s *sources) start(c *Client, ec *engine.Config) error {
 func (s *sources) add(c *Client, at place, list []bootstrap.ManagementServer, reachabilityOnly bool) ([]engine.Server, machine.Source, error) {
 	var added []engine.Server
 	var faults []error
-	known, byKey := slices.Clone(*s.servers.Load()), map[string]int{}
+	known, byKey := *s.servers.Load(), map[string]int{} // who reads it looks no further than where it ended
 	source := machine.Source{ReachabilityOnly: reachabilityOnly, Params: wire.NewParams(c.paramsOf(at.Key))}
 	for _, server := range list {
 		server = c.config.override(server)
@@ -210,9 +210,11 @@ func (c *Client) viewOf(o watchOptions) (v *view, err error) {
 	}
 	v = &view{table: c.table, scope: o.scope, fetch: o.fetch}
 	if o.source != nil {
-		v.table, err = c.table.WithPeer(*o.source)
+		if v.table, err = c.table.WithPeer(*o.source); err != nil {
+			return nil, fmt.Errorf("xds: %w", err)
+		}
 	}
-	return v, err
+	return v, nil
 }
 
 // place gives a watch its type, its source and the lane of its authority.

@@ -3,6 +3,7 @@ package client_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -46,6 +47,9 @@ func TestConfigSources(t *testing.T) {
 		var re *client.ResourceError
 		if !errors.Is(err, authority.ErrNoServers) || !errors.As(err, &re) || re.Kind != client.ErrorConfig {
 			t.Errorf("an old-style name: %v", err)
+		}
+		if text := err.Error(); !strings.HasPrefix(text, "xds: ") || !strings.HasSuffix(text, "; a watch may bring a source along (FromSource)") {
+			t.Errorf("an old-style name: %v", text)
 		}
 		if _, err = c.WatchAll(t.Context(), cds.Type, "*", func(client.Batch) {}); !errors.Is(err, authority.ErrNoServers) {
 			t.Errorf("everything: %v", err)

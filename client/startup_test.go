@@ -5,12 +5,14 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/resource/cds"
+	"github.com/xdswatch/xdswatch/resource/lds"
 )
 
 const clustersFile = `{"version_info":"1","resources":[
@@ -81,5 +83,23 @@ func TestStartupOfFile(t *testing.T) {
 		same(t, "clusters", names, []string{"a", "b"})
 	case <-untilDone(t).Done():
 		t.Fatal("the file was not read")
+	}
+}
+
+// Whoever asks for names that the bootstrap has no servers for is told what else there is.
+func TestNoServersSaysWhatThereIs(t *testing.T) {
+	path := fileOfClusters(t)
+	c, err := client.New(client.Config{Bootstrap: &bootstrap.Config{ClustersSource: &bootstrap.Source{
+		Servers: []bootstrap.ManagementServer{{URI: "file://" + path, File: &bootstrap.FileConfig{Path: path}}},
+	}}})
+	must(t, err)
+	defer c.Close()
+	_, err = c.WatchAll(t.Context(), cds.Type, "*", func(client.Batch) {})
+	if want := "(AtStartup), and a watch may bring one along (FromSource)"; err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("Clusters: %v, want %q at its end", err, want)
+	}
+	_, err = c.Watch(t.Context(), lds.Type, "a", func(client.Event) {})
+	if want := "; a watch may bring a source along (FromSource)"; err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("a Listener: %v, want %q at its end", err, want)
 	}
 }

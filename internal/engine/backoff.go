@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"cmp"
+	"container/heap"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -59,6 +61,36 @@ type retry struct {
 	waiting bool
 	at      time.Time
 	ref     machine.Ref
+}
+
+// wake is the end of a wait. It is stale if the stream does not wait for it any more.
+type wake struct {
+	at    time.Time
+	retry *retry
+}
+
+type wakes []wake
+
+func (q wakes) Len() int           { return len(q) }
+func (q wakes) Less(i, j int) bool { return q[i].at.Before(q[j].at) }
+func (q wakes) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q *wakes) Push(x any)        { *q = append(*q, x.(wake)) }
+func (q *wakes) Pop() any {
+	n := len(*q) - 1
+	w := (*q)[n]
+	*q = slices.Delete(*q, n, n+1)
+	return w
+}
+
+// next is when the first wait ends; zero for never.
+func (q *wakes) next() time.Time {
+	for len(*q) > 0 {
+		if w := (*q)[0]; w.retry.waiting && w.retry.at.Equal(w.at) {
+			return w.at
+		}
+		heap.Pop(q)
+	}
+	return time.Time{}
 }
 
 // next is the next interval. A policy that gives up is not obeyed.
@@ -130,22 +162,28 @@ func (e *Engine) wait(w machine.Wait) {
 		d = r.grow()
 	}
 	r.waiting, r.at, r.ref = true, now.Add(d), w.Ref
+	heap.Push(&e.wakes, wake{r.at, r})
 	e.config.Logger.Debug("waiting before the next attempt", "server", server.URI, "wait", d)
 }
 
-// due ends the waits that are over.
+// due ends the waits that are over, those of the first streams first.
 func (e *Engine) due(now time.Time) (events []machine.Event) {
-	for _, i := range slices.Sorted(maps.Keys(e.retries)) {
-		if r := e.retries[i]; r.waiting && !now.Before(r.at) {
-			r.waiting = false
-			events = append(events, machine.Retry{Ref: r.ref})
-		}
+	var over []machine.Ref
+	for at := e.wakes.next(); !at.IsZero() && !now.Before(at); at = e.wakes.next() {
+		r := e.wakes[0].retry
+		r.waiting = false
+		over = append(over, r.ref)
+	}
+	slices.SortFunc(over, func(a, b machine.Ref) int { return cmp.Compare(a.Stream, b.Stream) })
+	for _, ref := range over {
+		events = append(events, machine.Retry{Ref: ref})
 	}
 	return events
 }
 
 func (e *Engine) resetBackoff() {
 	e.config.Logger.Debug("backoff is reset")
+	e.wakes = nil
 	for _, i := range slices.Sorted(maps.Keys(e.retries)) {
 		r := e.retries[i]
 		r.policy.Reset()

@@ -90,7 +90,9 @@ type Engine struct {
 	conns      map[*Server]transport.Conn
 	streams    map[int]*stream // by machine stream
 	down       []machine.Ref   // streams that ended in this step
+	used       map[*Server]int // streams of each
 	retries    map[int]*retry  // by machine stream
+	wakes      wakes           // of them
 	tasks      []*machine.Task
 	busy       int               // workers
 	idle       []*worker         // the longest idle first
@@ -116,7 +118,7 @@ func New(c Config) *Engine {
 	e := &Engine{
 		config: c, machine: machine.New(mc),
 		inbox: make(chan any, inboxSize), stop: make(chan struct{}), over: make(chan struct{}),
-		kinds: map[string]resource.Kind{}, home: map[int]*lane{}, conns: map[*Server]transport.Conn{}, streams: map[int]*stream{},
+		kinds: map[string]resource.Kind{}, home: map[int]*lane{}, conns: map[*Server]transport.Conn{}, streams: map[int]*stream{}, used: map[*Server]int{},
 		retries: map[int]*retry{}, parts: map[partKey]*part{}, delivering: map[machine.Ref]bool{},
 		lastNack: map[string]string{}, lastFault: map[string]string{}, quotas: map[logKey]*quota{},
 	}
@@ -144,7 +146,7 @@ func (e *Engine) Extend(servers []Server, sources []machine.Source) bool {
 }
 
 func (e *Engine) extend(servers []Server, sources []machine.Source) {
-	all := slices.Clone(*e.servers.Load())
+	all := *e.servers.Load() // who reads it looks no further than where it ended
 	for i := range servers {
 		e.machine.AddServer(servers[i].Server)
 		all = append(all, &servers[i])
@@ -301,10 +303,8 @@ func (e *Engine) step(events []machine.Event) {
 // never.
 func (e *Engine) arm(timer *time.Timer) (due time.Time) {
 	at, ok := e.machine.Deadline()
-	for _, r := range e.retries {
-		if r.waiting && (!ok || r.at.Before(at)) {
-			at, ok = r.at, true
-		}
+	if end := e.wakes.next(); !end.IsZero() && (!ok || end.Before(at)) {
+		at, ok = end, true
 	}
 	if len(e.idle) > 0 {
 		if end := e.idle[0].since.Add(idleTime); !ok || end.Before(at) {

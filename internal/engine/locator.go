@@ -49,7 +49,7 @@ func redirectOf(k resource.Kind, raw, old []byte) (value any, same bool, err err
 	if err != nil {
 		return nil, false, err
 	}
-	if old != nil {
+	if old != nil && len(old) == len(raw) {
 		was, err := xdstp.DecodeLocator(old)
 		same = err == nil && was.Equal(r.To)
 	}

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"maps"
-
 	"github.com/xdswatch/xdswatch/internal/machine"
 )
 
@@ -55,11 +53,14 @@ func (e *Engine) heard(server, stream int) {
 		return
 	}
 	delete(h.failing, stream)
-	maps.DeleteFunc(h.failing, func(i int, _ bool) bool { return !e.machine.Wanted(i) })
-	if len(h.failing) == 0 {
-		h.failed = false
-		e.connected(server, true)
+	for i := range h.failing {
+		if e.machine.Wanted(i) {
+			return
+		}
+		delete(h.failing, i)
 	}
+	h.failed = false
+	e.connected(server, true)
 }
 
 func (e *Engine) connected(server int, is bool) {

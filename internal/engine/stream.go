@@ -56,6 +56,9 @@ func (e *Engine) open(o machine.Open) {
 	}
 	s.ctx, s.cancel = context.WithCancel(e.ctx)
 	e.retries[o.Stream].rested(s.opened)
+	if e.streams[o.Stream] == nil {
+		e.used[server]++
+	}
 	e.streams[o.Stream] = s
 	e.created(o.Server)
 	var err error
@@ -233,11 +236,10 @@ func (e *Engine) closeStream(r machine.Ref) {
 	s.end()
 	delete(e.streams, r.Stream)
 	delete(e.health[s.number].failing, r.Stream)
-	for _, other := range e.streams {
-		if other.server == s.server {
-			return
-		}
+	if e.used[s.server]--; e.used[s.server] > 0 {
+		return
 	}
+	delete(e.used, s.server)
 	delete(e.conns, s.server) // the next stream dials anew
 	if s.conn != nil {
 		e.closeConn(s.conn)

@@ -62,26 +62,38 @@ func (m *Machine) chainOf(source int, typeURL string) *chain {
 	if ch == nil {
 		ch = &chain{Source: src}
 		for _, server := range src.Servers {
-			ch.streams = append(ch.streams, m.streamFor(server, src.Scope, typeURL))
+			s := m.streamFor(server, src.Scope, typeURL)
+			s.chains = append(s.chains, ch)
+			ch.streams = append(ch.streams, s)
 		}
 		m.chains[key] = ch
-		m.inOrder = append(m.inOrder, ch)
 	}
 	return ch
 }
 
 func (ch *chain) stream() *stream { return ch.streams[ch.active] }
 
+// use makes a server the active one.
+func (ch *chain) use(i int) {
+	for _, s := range ch.streams[:ch.active] {
+		s.passed--
+	}
+	ch.active = i
+	for _, s := range ch.streams[:i] {
+		s.passed++
+	}
+}
+
 // begin chooses the server for the first watch after a time without any: the first of which
 // nothing bad is known, or the last.
 func (m *Machine) begin(ch *chain) {
 	before := ch.active
-	ch.active = 0
+	ch.use(0)
 	for !ch.last() && ch.stream().unreachable() {
 		if ch.active >= before {
 			m.logServer(ch.stream(), true, "the server cannot be reached; the next one is asked")
 		}
-		ch.active++
+		ch.use(ch.active + 1)
 	}
 }
 
@@ -90,7 +102,7 @@ func (ch *chain) last() bool { return ch.active+1 == len(ch.streams) }
 
 // fallBack moves every chain that needs it away from a stream that failed.
 func (m *Machine) fallBack(now time.Time, s *stream) {
-	for _, ch := range m.inOrder {
+	for _, ch := range s.chains {
 		if ch.watches > 0 && ch.stream() == s {
 			m.fallBackChain(now, ch)
 		}
@@ -137,7 +149,10 @@ func (ch *chain) lacks() bool {
 // revert makes the server active that spoke, if it is of higher priority than the one that
 // is (gRFC A71).
 func (m *Machine) revert(now time.Time, s *stream, ts *typeState) {
-	for _, ch := range m.inOrder {
+	if s.passed == 0 {
+		return
+	}
+	for _, ch := range s.chains {
 		i := slices.Index(ch.streams[:ch.active], s)
 		if i < 0 || ch.watches == 0 || !ts.serves(ch) {
 			continue

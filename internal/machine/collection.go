@@ -60,8 +60,8 @@ func (c *collection) own() []*Watch {
 // forgetState is for when the last interest in a collection is gone.
 func (c *collection) forgetState() {
 	c.synced, c.absence, c.ambient, c.self.fault = false, nil, false, nil
-	if c.isGlob() && !slices.Contains(c.ts.waiting, c) {
-		c.ts.waiting = append(c.ts.waiting, c)
+	if c.isGlob() {
+		c.ts.waiting[c] = true
 	}
 }
 
@@ -88,21 +88,6 @@ func split(name string) (p pattern, segment string, ok bool) {
 		return pattern{}, "", false
 	}
 	return pattern{name[:start], name[end:]}, name[start:end], true
-}
-
-// covers says whether a name is one of the pattern's. It need not be canonical: what it
-// does not find so has to be looked up again.
-func (p pattern) covers(name []byte) bool {
-	n := len(name) - len(p.after)
-	if n <= len(p.before) || string(name[:len(p.before)]) != p.before || string(name[n:]) != p.after {
-		return false
-	}
-	for _, b := range name[len(p.before):n] {
-		if b == '/' || b == '?' {
-			return false
-		}
-	}
-	return true
 }
 
 // globOf finds the watched glob that covers a canonical name; nil if there is none.
@@ -154,13 +139,8 @@ func (ts *typeState) globFor(ch *chain, url, authority string) *collection {
 	}
 	c := &collection{ts: ts, chain: ch, name: url, authority: authority, pattern: p}
 	c.self = &entry{name: url, of: c, status: StatusRequested}
-	for _, e := range ts.entries {
-		if !e.of.isGlob() && p.covers([]byte(e.name)) {
-			c.adopt(e)
-		}
-	}
-	ts.entries[url], ts.globs[p] = c.self, c
-	ts.waiting = append(ts.waiting, c)
+	ts.takeLoose(c)
+	ts.entries[url], ts.globs[p], ts.waiting[c] = c.self, c, true
 	return c
 }
 
@@ -168,6 +148,7 @@ func (ts *typeState) globFor(ch *chain, url, authority string) *collection {
 func (c *collection) adopt(e *entry) {
 	e.of = c
 	if !c.isGlob() {
+		c.ts.loosen(e)
 		return
 	}
 	if len(c.members) == cap(c.members) { // make room without what is gone before there is more
@@ -202,11 +183,12 @@ func (c *collection) inOrder() []*entry {
 // leave forgets a glob, and what was held for it alone.
 func (ts *typeState) leave(c *collection) {
 	delete(ts.globs, c.pattern)
+	delete(ts.waiting, c)
 	for _, e := range c.members {
 		switch {
 		case !c.has(e):
 		case e.wanted() || e.noted:
-			e.of = ts.plainOf(c.chain, c.authority)
+			ts.plainOf(c.chain, c.authority).adopt(e)
 		case ts.leaveToStar(e):
 		default:
 			ts.drop(e)
@@ -221,7 +203,7 @@ func (ts *typeState) leaveToStar(e *entry) bool {
 	if e.of == ts.star || e.isGlob() || !ts.star.wanted() || e.foreign() || !ts.spoken(e) {
 		return false
 	}
-	e.of = ts.star
+	ts.star.adopt(e)
 	return true
 }
 
@@ -231,9 +213,11 @@ func (ts *typeState) collections() []*collection {
 	for _, c := range ts.globs {
 		cs = append(cs, c)
 	}
-	slices.SortFunc(cs, func(a, b *collection) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(cs, byName)
 	return slices.Insert(cs, 0, ts.star)
 }
+
+func byName(a, b *collection) int { return strings.Compare(a.name, b.name) }
 
 // tellCollection tells something of a collection itself. Watches that came late and are
 // still being told what is held hear of it at the end of that.

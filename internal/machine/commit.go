@@ -51,28 +51,26 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 			resp.invalid++
 			resp.line(it.index, e.name, r.Err)
 		} else {
-			resp.valid++
+			resp.taken(it.index, e, r.Flaws)
 		}
 		return
 	}
 	entry := &resp.Resources[it.index]
-	version := resp.versionOf(entry)
-	if r.Err == nil {
-		resp.valid++
-		e.selfNamed = len(entry.Name) == 0
-		e.describe(entry.Attributes)
-	}
-	switch {
-	case r.Err != nil:
+	if r.Err != nil {
 		m.refuse(now, resp, it.index, e, r.Err, hashOfEntry(it.Raw, it.Locator, it.Attributes))
 		return
-	case r.Same:
+	}
+	version := resp.versionOf(entry)
+	e.locator, e.selfNamed = it.Locator, len(entry.Name) == 0
+	e.describe(entry.Attributes)
+	if r.Same {
 		e.raw = r.Raw // so that the same bytes are known at once next time
 		m.confirm(e, version)
-	default:
-		e.locator = it.Locator
+	} else {
 		m.accept(now, e, r, version)
 	}
+	resp.taken(it.index, e, r.Flaws)
+	ts.setFlaws(e, r.Flaws)
 	ts.stream.ttls.received(now, e, entry)
 }
 
@@ -147,29 +145,33 @@ func (m *Machine) settle(now time.Time, resp *response) {
 	if c := ts.star; c.known && !c.synced && c.self.fault == nil {
 		m.synced(resp, c)
 	}
-	ts.waiting = slices.DeleteFunc(ts.waiting, func(c *collection) bool {
-		if c.known && !c.synced && ts.globs[c.pattern] == c && resp.answers(c) {
+	for _, c := range resp.answered() {
+		if ts.waiting[c] && c.known && c.self.fault == nil {
 			m.synced(resp, c)
 		}
-		return c.synced || ts.globs[c.pattern] != c
-	})
+	}
 	m.settling(now, resp)
 	m.owe(now, resp)
 }
 
-// answers says whether a response holds the first state of a glob: it speaks of it or of a
-// member, or it is one that speaks of everything, or of nothing at all.
-func (resp *response) answers(c *collection) bool {
-	full := resp.ts.fullState()
-	if c.self.fault != nil {
-		return false
+// answered lists the globs of which a response holds the first state: it speaks of them or
+// of a member, or else of everything, or of nothing at all.
+func (resp *response) answered() []*collection {
+	cs := resp.heard
+	if resp.ts.fullState() || len(resp.Resources)+len(resp.Removed)+len(resp.RemovedNames)+len(resp.Errors) == 0 {
+		cs = nil
+		for c := range resp.ts.waiting {
+			cs = append(cs, c)
+		}
 	}
-	return full || c.seen == resp.serial || len(resp.Resources)+len(resp.Removed)+len(resp.RemovedNames)+len(resp.Errors) == 0
+	slices.SortFunc(cs, byName)
+	return cs
 }
 
 // synced: the first state of a collection is complete.
 func (m *Machine) synced(resp *response, c *collection) {
 	c.synced, c.absence, c.ambient, c.timer = true, nil, false, 0
+	delete(c.ts.waiting, c)
 	m.tellCollection(c, Notice{Kind: NoticeSynced, Version: resp.Version})
 }
 

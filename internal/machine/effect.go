@@ -77,7 +77,7 @@ type Item struct {
 	Held bool
 	// Locator says that Raw is an xds.core.v3.ResourceLocator and not of the task's type.
 	Locator bool
-	// Old, if not nil, is the accepted payload that Raw may be equal to (Result.Same).
+	// Old is the accepted payload of the same kind; nil if there is none.
 	Old []byte
 	// Attributes stand beside Raw, and OldAttributes beside Old; nil if none do.
 	Attributes, OldAttributes *wire.Attributes

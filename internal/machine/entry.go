@@ -238,6 +238,19 @@ func (m *Machine) spoil(e *entry, f *Fault, status Status, drop bool) {
 	m.notice(e, NoticeFailed).Fault = f
 }
 
+// setFlaws notes what is wrong with parts of the value, so that it is told each time that
+// the same comes again.
+func (ts *typeState) setFlaws(e *entry, flaws []error) {
+	switch {
+	case len(flaws) == 0:
+		delete(ts.flaws, e)
+	case ts.flaws == nil:
+		ts.flaws = map[*entry][]error{e: flaws}
+	default:
+		ts.flaws[e] = flaws
+	}
+}
+
 // drop lets go of the value.
 func (e *entry) drop() {
 	e.raw, e.version, e.from = nil, "", 0

@@ -88,8 +88,11 @@ type Guarded struct {
 type Result struct {
 	Value any
 	Raw   []byte // a copy that may be kept; the item's own bytes if they may
-	Same  bool   // Value equals that of Item.Old, and the attributes those beside it
+	Same  bool   // Value and attributes equal those of the item's Old, which has as many bytes as Raw
 	Err   error  // the item is invalid: why
+	// Flaws are what is wrong with parts of the value. The rest of it is used, and the
+	// response is NACKed.
+	Flaws []error
 }
 
 // Delivered says that all notices of the last response of the stream were handled.

@@ -73,10 +73,13 @@ func (e *entry) see(resp *response) {
 	resp.spoken++
 	e.seen = resp.serial
 	c := e.of
-	if c.seen != resp.serial && c.self != nil && c.self.fault != nil {
-		resp.healed = append(resp.healed, healed{c, c.self.fault})
+	if c.seen != resp.serial {
+		c.seen = resp.serial
+		resp.heard = append(resp.heard, c)
+		if c.self != nil && c.self.fault != nil {
+			resp.healed = append(resp.healed, healed{c, c.self.fault})
+		}
 	}
-	c.seen = resp.serial
 	if e.withheld {
 		e.withheld, e.timer = false, 0
 		resp.resumes = true

@@ -84,7 +84,7 @@ func (w *world) chain(url, name string) *chain { return w.m.chainOf(sourceOf(nam
 // actives is which server each chain uses.
 func (w *world) actives() map[*chain]int {
 	at := map[*chain]int{}
-	for _, ch := range w.m.inOrder {
+	for _, ch := range w.m.chains {
 		at[ch] = ch.active
 	}
 	return at

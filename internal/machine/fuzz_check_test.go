@@ -114,7 +114,7 @@ func (w *world) checkPicture(s *simStream, md *model) {
 func (w *world) checkTold(sw *simWatch, k *told, name string, word *word, long bool) {
 	r, ok := w.m.Held(sourceOf(name), sw.Type.URL, name)
 	held := ok && r.Raw != nil
-	if held != (k.kind == NoticeUpdated) || held && marked(decodeValue(r.Raw), r.Attributes) != k.value {
+	if held != (k.kind == NoticeUpdated) || held && marked(meaning(decodeValue(r.Raw), r.Locator), r.Attributes) != k.value {
 		w.fail("%s: %s: %v; the machine holds %q, status %v", sw.label(), name, k, decodeValue(r.Raw), r.Status)
 	}
 	if !held {
@@ -222,4 +222,26 @@ type simWatch struct {
 
 func (w *simWatch) label() string {
 	return strings.TrimPrefix(w.Type.URL, "type.googleapis.com/") + "/" + w.Name
+}
+
+// checkAgenda looks for streams that the last step should have looked at.
+func (w *world) checkAgenda() {
+	for _, s := range w.m.streams {
+		if due := s.deadline(); s.touched || !due.Equal(s.due) || due.IsZero() != (s.place == 0) {
+			w.fail("stream %d is due at %v, noted is %v, place %d, touched %v", s.index, due, s.due, s.place, s.touched)
+		}
+		if s.state != up || s.writing != nil || w.now.Before(s.Rate.ready(&s.throttle)) {
+			continue
+		}
+		for _, ts := range s.order {
+			if ts.busy.on(s.ref()) {
+				continue
+			}
+			at := ts.sendAt
+			answering, changing := ts.due(w.now)
+			if ts.sendAt = at; answering || changing && !w.now.Before(ts.turn()) {
+				w.fail("stream %d: %s owes a message: %v, %v", s.index, ts.typ.URL, answering, changing)
+			}
+		}
+	}
 }

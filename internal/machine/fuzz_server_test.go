@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -44,7 +45,13 @@ func (w *world) random(md *model) *simResponse {
 		if !w.policy.delta && md.typ.NameField != 0 && w.next(3) > 0 {
 			en.outer = ""
 		}
-		switch w.next(12) {
+		if word := md.word(name); word.held && w.next(3) == 1 {
+			en.value = strings.TrimPrefix(word.value, "@") // again, maybe as something else
+		}
+		en.locator = structured(en.outer) && w.next(3) == 1
+		switch w.next(14) {
+		case 12, 13:
+			en.value = fmt.Sprint("flawed", strings.TrimPrefix(en.value, "flawed"))
 		case 1, 2:
 			en.kind, en.value = entryBad, fmt.Sprint("bad", en.value)
 		case 3:
@@ -52,7 +59,7 @@ func (w *world) random(md *model) *simResponse {
 		case 4, 5:
 			en.kind = entryBodiless
 		case 6:
-			en.outer = ""
+			en.outer, en.locator = "", false
 		}
 		r.entries = append(r.entries, en)
 	}

@@ -151,7 +151,10 @@ func (w *world) decode(i int) {
 	results := make([]Result, len(t.Items))
 	for i, it := range t.Items {
 		v := decodeValue(it.Raw)
-		results[i] = Result{Value: v, Raw: it.Raw}
+		results[i] = Result{Value: meaning(v, it.Locator), Raw: it.Raw}
+		if flawed(v) {
+			results[i].Flaws = []error{errors.New(v)}
+		}
 		switch {
 		case len(v) > 2 && v[:3] == "bad":
 			results[i] = Result{Err: errors.New(v)}
@@ -187,6 +190,7 @@ func (w *world) flush() {
 	w.queue = nil
 	before, types := w.actives(), w.types()
 	fx := w.m.Step(w.now, events...)
+	w.checkAgenda()
 	w.moved(before, events)
 	w.remade(types)
 	if at, ok := w.m.Deadline(); ok && at.Before(w.now) {

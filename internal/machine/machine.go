@@ -67,8 +67,8 @@ type Machine struct {
 	servers   []*Server
 	sources   []Source
 	chains    map[chainKey]*chain
-	inOrder   []*chain // as they were first used
 	streams   []*stream
+	agenda    agenda
 	slots     map[slot]*stream
 	serial    uint32 // of the last response
 	lastTimer uint32
@@ -109,9 +109,10 @@ func (m *Machine) Step(now time.Time, events ...Event) Effects {
 		m.handle(now, ev)
 	}
 	m.expireFetches(now)
-	for _, s := range m.streams {
+	for _, s := range m.agenda.take(now) {
 		m.expire(now, s)
 		m.send(now, s)
+		m.agenda.put(s, s.deadline())
 	}
 	return m.fx
 }
@@ -123,25 +124,29 @@ func (m *Machine) handle(now time.Time, ev Event) {
 	case Stop:
 		m.unwatch(now, ev.Watch)
 	case Up:
-		if s := m.current(ev.Ref); s != nil && s.state == opening {
+		if s := m.touch(ev.Ref); s != nil && s.state == opening {
 			m.up(now, s, ev.Node)
 		}
 	case Down:
-		if s := m.current(ev.Ref); s != nil && (s.state == opening || s.state == up) {
+		if s := m.touch(ev.Ref); s != nil && (s.state == opening || s.state == up) {
 			m.down(now, s, ev)
 		}
 	case Written:
-		if s := m.current(ev.Ref); s != nil {
+		if s := m.touch(ev.Ref); s != nil {
 			m.written(now, s)
 			s.writing = nil
 		}
 	case Received:
-		if s := m.current(ev.Ref); s != nil && s.state == up {
+		if s := m.touch(ev.Ref); s != nil && s.state == up {
 			m.received(now, s, ev.Response)
 		}
 	case Decoded:
+		if resp := ev.Task.response; resp != nil {
+			m.agenda.touch(resp.ts.stream)
+		}
 		m.decoded(now, ev)
 	case Guarded:
+		m.agenda.touch(ev.Proposal.resp.ts.stream)
 		m.guarded(now, ev)
 	case Delivered:
 		m.delivered(now, ev.Ref)
@@ -152,7 +157,7 @@ func (m *Machine) handle(now time.Time, ev Event) {
 	case Described:
 		m.described(ev)
 	case Retry:
-		if s := m.current(ev.Ref); s != nil && s.state == waiting {
+		if s := m.touch(ev.Ref); s != nil && s.state == waiting {
 			m.retry(s)
 		}
 	case Tick:
@@ -165,23 +170,14 @@ func (m *Machine) handle(now time.Time, ev Event) {
 
 // Deadline is when Step wants to run next though nothing happens; ok is false for never.
 func (m *Machine) Deadline() (at time.Time, ok bool) {
-	earliest := func(t time.Time) {
-		if !t.IsZero() && (!ok || t.Before(at)) {
-			at, ok = t, true
-		}
-	}
-	earliest(m.nextFetch())
-	for _, s := range m.streams {
-		earliest(s.lingerUntil)
-		earliest(s.timerAt())
-		earliest(s.ttls.next())
-		if s.state == up && s.writing == nil {
-			for _, ts := range s.order {
-				earliest(ts.sendAt)
-			}
-		}
-	}
-	return at, ok
+	at = sooner(m.nextFetch(), m.agenda.next())
+	return at, !at.IsZero()
+}
+
+// touch finds the stream of an event, as current does, and has it looked at.
+func (m *Machine) touch(r Ref) *stream {
+	m.agenda.touch(m.streams[r.Stream])
+	return m.current(r)
 }
 
 // current finds the stream of an event, or nil if that incarnation of it is over.

@@ -29,7 +29,7 @@ func (r *simResponse) apply(p policy) {
 		}
 		switch {
 		case en.kind == entryValue:
-			*w = word{held: true, value: marked(en.value, en.attributes(p.delta)), version: r.version, epoch: w.epoch}
+			*w = word{held: true, value: marked(en.means(), en.attributes(p.delta)), version: r.version, epoch: w.epoch}
 			if p.delta {
 				w.version = en.version
 			}

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -126,6 +127,7 @@ const (
 // simEntry is one entry of a simulated response.
 type simEntry struct {
 	kind         entryKind
+	locator      bool   // in place of the resource
 	outer, inner string // names of the wrapper and in the message
 	value        string
 	noise        byte // differs in the bytes and not in the value
@@ -145,8 +147,11 @@ func (en simEntry) body(t *Type) *anypb.Any {
 		return nil
 	}
 	a := &anypb.Any{TypeUrl: t.URL, Value: encodeValue(en.inner, en.value, en.noise)}
-	if en.kind == entryWrongType {
+	switch {
+	case en.kind == entryWrongType:
 		a.TypeUrl += "Other"
+	case en.locator:
+		a.TypeUrl = locatorURL
 	}
 	return a
 }
@@ -167,6 +172,17 @@ func marked(value string, a *wire.Attributes) string {
 	return value
 }
 
+// means is the value that the entry is decoded to.
+func (en simEntry) means() string { return meaning(en.value, en.locator) }
+
+// meaning tells a locator from a resource, which may be of the same bytes.
+func meaning(value string, locator bool) string {
+	if locator {
+		return "@" + value
+	}
+	return value
+}
+
 // wrapper is the entry as a Resource.
 func (en simEntry) wrapper(t *Type, delta bool) *discoveryv3.Resource {
 	r := &discoveryv3.Resource{Name: en.outer, Resource: en.body(t)}
@@ -178,6 +194,9 @@ func (en simEntry) wrapper(t *Type, delta bool) *discoveryv3.Resource {
 	}
 	return r
 }
+
+// flawed says that a value is used although parts of it cannot be.
+func flawed(value string) bool { return strings.HasPrefix(value, "flawed") }
 
 func encodeValue(name, value string, noise byte) []byte {
 	var b []byte
@@ -332,7 +351,7 @@ func (r *simResponse) judge(delta bool) verdict {
 		switch {
 		case name == "":
 			v = bad
-		case mentions[name] > 1, en.kind == entryBad, en.kind == entryWrongType, isGlobURL(name):
+		case mentions[name] > 1, en.kind == entryBad, en.kind == entryWrongType, isGlobURL(name), en.kind == entryValue && flawed(en.value):
 			worse(name)
 		case en.kind == entryBodiless && !delta:
 			if w := r.md.word(name); w.unsure {

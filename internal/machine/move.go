@@ -14,12 +14,13 @@ var errMoved = errors.New("the server before it was in trouble")
 // new server has not confirmed have no version there. At a server of higher priority the
 // names go on standing by; one of lower priority is done with.
 func (m *Machine) move(now time.Time, ch *chain, to int) {
+	m.agenda.touch(ch.streams...)
 	from, dst := ch.stream(), ch.streams[to]
 	if to > ch.active && dst.state == up {
 		m.startOver(now, ch, dst)
 	}
 	mv := mover{m: m, now: now, ch: ch, dst: dst, was: from, standing: to > ch.active}
-	ch.active = to
+	ch.use(to)
 	for _, ts := range from.order {
 		mv.moveType(ts)
 	}
@@ -128,7 +129,9 @@ func (mv *mover) moveCollection(c *collection, to *typeState) {
 	d := to.counterpart(c, mv.ch)
 	d.watches, d.shared, d.explicit = c.own(), false, c.explicit
 	mv.stood -= d.setStandby(false)
-	d.synced, d.absence, d.ambient = c.synced, c.absence, c.ambient
+	if d.synced, d.absence, d.ambient = c.synced, c.absence, c.ambient; d.synced {
+		delete(to.waiting, d)
+	}
 	d.self.fault, c.self.fault = c.self.fault, nil
 	for _, w := range d.watches {
 		w.entry = d.self
@@ -164,7 +167,7 @@ func (ts *typeState) counterpart(c *collection, ch *chain) *collection {
 }
 
 func (mv *mover) moveEntry(e *entry, from, to *typeState) {
-	joining := e.joining()
+	joining, flaws := e.joining(), from.flaws[e]
 	e.setJoining(nil)
 	mv.leaveBehind(e, from, len(joining) > 0)
 
@@ -178,6 +181,7 @@ func (mv *mover) moveEntry(e *entry, from, to *typeState) {
 	to.entries[e.name] = e
 	c.adopt(e)
 	e.setJoining(joining)
+	to.setFlaws(e, flaws)
 	e.asked, e.noted, e.timer, e.withheld, e.pinned = false, false, 0, false, false
 	mv.sign(e)
 	stood := before != nil && before.wanted()

@@ -37,6 +37,7 @@ func (m *Machine) described(ev Described) {
 				s.owedNode = map[string]bool{}
 			}
 			s.owedNode[ev.TypeURL] = true
+			m.agenda.touch(s)
 		}
 	}
 }

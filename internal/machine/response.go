@@ -38,12 +38,13 @@ type response struct {
 	repeats  map[*entry]bool // the same
 	gone     []*entry        // that the response lists without a body
 	aliased  []aliased
-	healed   []healed // collections that had an error before
-	changed  bool     // something in it was new
-	missed   bool     // something in it was not wanted any more when it was decoded
-	resumes  bool     // it spoke of something whose version was withheld
-	spoken   int      // of how many entries it speaks
-	whole    bool     // of all that there were when it came
+	heard    []*collection // that it speaks of, or of something in them
+	healed   []healed      // of them, that had an error before
+	changed  bool          // something in it was new
+	missed   bool          // something in it was not wanted any more when it was decoded
+	resumes  bool          // it spoke of something whose version was withheld
+	spoken   int           // of how many entries it speaks
+	whole    bool          // of all that there were when it came
 
 	valid, invalid int // entries, as [Notice] counts them
 
@@ -124,11 +125,6 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 	}
 	if s.writing == ts {
 		ts.overtaken()
-	}
-	if s.writing == ts && len(ts.waiting) > 0 {
-		for _, c := range ts.waiting {
-			c.known = c.known || c.self.asked
-		}
 	}
 	ts.nonce, ts.answered, ts.lastPure = r.Nonce, true, time.Time{}
 	m.clear(ts)
@@ -231,7 +227,7 @@ func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
 	r := &resp.Resources[i]
 	locator, renewed := resp.ts.redirects(r), resp.Renewed[i]
 	if !renewed && e.holds(r, locator) {
-		resp.valid++
+		resp.taken(i, e, resp.ts.flaws[e])
 		e.describe(r.Attributes)
 		m.confirm(e, resp.versionOf(r))
 		resp.ts.stream.ttls.received(now, e, r)
@@ -268,7 +264,7 @@ func (e *entry) holds(r *wire.Resource, locator bool) bool {
 // itemOf is what is to be decoded of an entry of a response; e may be nil.
 func itemOf(e *entry, r *wire.Resource, locator bool, index int) Item {
 	it := Item{Raw: r.Payload, Locator: locator, Attributes: r.Attributes, entry: e, index: index}
-	if e != nil && e.held() && e.locator == locator && len(e.raw) == len(r.Payload) {
+	if e != nil && e.held() && e.locator == locator {
 		it.Old, it.OldAttributes = e.raw, e.attributes()
 	}
 	return it
@@ -316,6 +312,18 @@ func (m *Machine) refuse(now time.Time, resp *response, i int, e *entry, err err
 		f.Version = string(resp.Resources[i].Version)
 	}
 	m.reject(e, f)
+}
+
+// taken notes that an entry is used, but for its flaws.
+func (resp *response) taken(i int, e *entry, flaws []error) {
+	if len(flaws) == 0 {
+		resp.valid++
+		return
+	}
+	resp.invalid++
+	for _, err := range flaws {
+		resp.line(i, e.name, err)
+	}
 }
 
 // namedTwice makes a name invalid that a response holds more than once.

@@ -32,6 +32,13 @@ type stream struct {
 	types   map[string]*typeState
 	order   []*typeState // in the order in which they are sent
 	watches int          // that are alive
+	chains  []*chain     // that may use it, as they were first used
+	passed  int          // of them, whose active server comes after it
+
+	// Of the agenda.
+	touched bool
+	due     time.Time // as it was last noted
+	place   int       // in the queue, from 1; 0 if it is not there
 
 	// Of this incarnation.
 	node       []byte
@@ -164,6 +171,7 @@ func (m *Machine) startTimer(now time.Time, s *stream, t timer) {
 
 // restartTimers gives all that wait for an answer a full period again.
 func (m *Machine) restartTimers(now time.Time) {
+	m.agenda.touch(m.streams...)
 	for _, s := range m.streams {
 		s.ttls.restart(now)
 		at := s.clock.at(now) + cmp.Or(max(m.timeout(s), 0), sweepAlone)
@@ -255,6 +263,7 @@ func (s *stream) owes() (n int) {
 // delivered: handlers are done with a response.
 func (m *Machine) delivered(now time.Time, r Ref) {
 	s := m.streams[r.Stream]
+	m.agenda.touch(s)
 	s.dropUndelivered(r)
 	m.readOn(now, s)
 }

@@ -24,8 +24,10 @@ type typeState struct {
 	star    *collection             // of old-style names
 	globs   map[pattern]*collection // that are watched, or leaving
 	plain   map[*chain]*collection  // of structured names that no glob covers
-	waiting []*collection           // globs, with those that are not synced
+	waiting map[*collection]bool    // globs, with those that are not synced
+	loose   loose
 	aliases aliases
+	flaws   map[*entry][]error // of what is held; nil if nothing has any
 
 	version  string    // of the last accepted response; SotW
 	accepted time.Time // when it came, in either variant; zero if none did
@@ -108,7 +110,7 @@ func (s *stream) typeOf(t *Type) *typeState {
 	if ts == nil {
 		ts = &typeState{
 			typ: t, stream: s, rank: rank(t.URL), entries: map[string]*entry{}, joining: map[*entry][]*Watch{},
-			globs: map[pattern]*collection{}, plain: map[*chain]*collection{},
+			globs: map[pattern]*collection{}, plain: map[*chain]*collection{}, waiting: map[*collection]bool{},
 		}
 		ts.star = &collection{ts: ts, name: star}
 		ts.star.self = &entry{name: star, of: ts.star}
@@ -200,6 +202,7 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	if ch.watches++; ch.watches == 1 {
 		m.begin(ch)
 	}
+	m.agenda.touch(ch.streams...)
 	s := ch.stream()
 	ts := s.typeOf(w.Type)
 	w.alive = true
@@ -286,6 +289,7 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 	w.alive = false
 	e := w.entry
 	c, ts := e.of, e.of.ts
+	m.agenda.touch(c.chain.streams...)
 	c.chain.watches--
 	if w.Wildcard {
 		c.watches = without(c.own(), w)
@@ -333,6 +337,7 @@ func (ts *typeState) drop(e *entry) {
 	delete(ts.entries, e.name)
 	ts.last = nil
 	ts.aliases.unlink(e)
+	delete(ts.flaws, e)
 	ts.stream.strip(e)
 }
 
