@@ -101,17 +101,20 @@ func (c *Client) resourceError(f *machine.Fault, server int, typeURL, name strin
 // explain adds what an operator would want to know of an error that servers give for a
 // variant that they do not speak. Some just end a delta stream.
 func (c *Client) explain(err error, server int) error {
-	delta := c.server(server).Delta
+	s := c.server(server)
 	hint := status.Code(err) == codes.Unimplemented || strings.Contains(err.Error(), "not implemented") ||
-		delta && errors.Is(err, io.EOF)
+		s.Delta && errors.Is(err, io.EOF)
 	if !hint {
 		return err
 	}
-	variant := "state of the world"
-	if delta {
+	variant, streams := "state of the world", "an aggregated stream"
+	if s.Delta {
 		variant = "delta"
 	}
-	return fmt.Errorf("%w (the server may not speak the %s variant of the protocol)", err, variant)
+	if s.PerType {
+		streams = "a stream for each type"
+	}
+	return fmt.Errorf("%w (the server may not speak the %s variant of the protocol, or not on %s)", err, variant, streams)
 }
 
 func (c *Client) configError(kind resource.Kind, name string, err error) error {
