@@ -5,7 +5,7 @@ TOOL     := $(GO) tool -modfile=tools/go.mod
 FUZZTIME ?= 10s
 SEED     ?= 1
 # Modules of their own, for what users of the library should not have to know.
-MODULES  := transport/googledefault transport/gatewaytest otelmetrics transport/v2test transport/v2test/server
+MODULES  := transport/googledefault transport/gatewaytest otelmetrics transport/v2test transport/v2test/server transport/ciliumtest
 
 .PHONY: help
 help: ## list the targets
