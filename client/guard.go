@@ -9,9 +9,9 @@ import (
 // Guard judges a response as a whole before anything of it is taken: Envoy's
 // config_validators, as code of the program. With an error the response is refused: what is
 // held stays as it is, the server is told by a NACK with the error's text, and the watches of
-// resources that it would have changed hear of an error of kind [ErrorRejected] that wraps
-// it. The next response is judged anew. One whose stream ends before it was judged is not
-// taken: the next stream brings it again.
+// resources that it would have changed, and of a wildcard whose first state it would be, hear
+// of an error of kind [ErrorRejected] that wraps it. The next response is judged anew. One
+// whose stream ends before it was judged is not taken: the next stream brings it again.
 //
 // A guard is called like the functions of [Trace]: one at a time for each server, and while
 // it runs events wait. It may call anything of the client that a handler may. One that

@@ -21,7 +21,7 @@ type collection struct {
 	standby  bool     // wanted without watches, while a server of less priority is active
 
 	synced  bool    // its first state is complete
-	absence *Notice // how it was told that no answer came; nil if it was not
+	absence *Notice // how it was told that there is no first state; nil if it was not
 	ambient bool    // its watches were told of trouble with the server
 	seen    uint32  // the last response that spoke of it, while it is not synced
 

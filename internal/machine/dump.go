@@ -58,10 +58,13 @@ func (c *collection) dump() Resource {
 	switch {
 	case c.synced:
 		r.Status = StatusAcked
-	case c.absence != nil && c.absence.Fault != nil:
-		r.Status, r.Fault = StatusTimeout, c.absence.Fault
-	case c.absence != nil:
+	case c.absence != nil && c.absence.Fault == nil:
 		r.Status = StatusDoesNotExist
+	case c.absence != nil:
+		r.Status, r.Fault = StatusTimeout, c.absence.Fault
+		if r.Fault.Kind == FaultRejected {
+			r.Status = StatusNacked
+		}
 	}
 	return r
 }

@@ -414,9 +414,18 @@ func (m *Machine) fireCollection(now time.Time, s *stream, c *collection) {
 	if c.synced || c.absence != nil {
 		return
 	}
-	c.absence = &Notice{Kind: NoticeDoesNotExist, Reason: ReasonTimeout}
+	n := Notice{Kind: NoticeDoesNotExist, Reason: ReasonTimeout}
 	if s.TransientTimeout > 0 {
-		c.absence = &Notice{Kind: NoticeFailed, Fault: &Fault{Kind: FaultTimeout, Err: errNoAnswer, At: now}}
+		n = Notice{Kind: NoticeFailed, Fault: &Fault{Kind: FaultTimeout, Err: errNoAnswer, At: now}}
 	}
-	m.tellCollection(c, *c.absence)
+	m.lack(c, n)
+}
+
+// lack tells why a collection has no first state, once for each reason.
+func (m *Machine) lack(c *collection, n Notice) {
+	if c.absence != nil && c.absence.Kind == n.Kind && n.Fault.same(c.absence.Fault) {
+		return
+	}
+	c.absence, c.timer = &n, 0
+	m.tellCollection(c, n)
 }

@@ -278,14 +278,18 @@ func (m *Machine) guarded(now time.Time, ev Guarded) {
 }
 
 // refuseAll NACKs a response of which nothing is taken. What it would have changed is told
-// to be refused, with what is held as it was.
+// to be refused, with what is held as it was; so is the first state of a wildcard.
 func (m *Machine) refuseAll(now time.Time, resp *response, ev Guarded) {
 	resp.lines = []string{ev.Err.Error()}
 	resp.invalid = len(resp.Resources)
+	f := &Fault{Kind: FaultRejected, Err: ev.Err, At: now, Version: resp.Version}
 	for _, c := range ev.Proposal.Changed {
 		if e := resp.ts.entries[c.Name]; e != nil {
-			m.spoil(e, &Fault{Kind: FaultRejected, Err: ev.Err, At: now, Version: resp.Version}, StatusNacked, false)
+			m.spoil(e, f, StatusNacked, false)
 		}
+	}
+	if c := resp.ts.star; c.known && !c.synced {
+		m.lack(c, Notice{Kind: NoticeFailed, Fault: f})
 	}
 	if s := resp.ts.stream; s.troubled() {
 		m.recovered(s)
