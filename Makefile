@@ -48,6 +48,10 @@ race: ## all tests, with the race detector
 modules: ## vet and test the modules of their own
 	for d in $(MODULES); do (cd $$d && $(GO) vet ./... && $(GO) test -race ./...) || exit 1; done
 
+.PHONY: real
+real: ## against Envoy Gateway as it is: minutes to build, and port 18000 has to be free
+	cd transport/envoygatewaytest && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test -count=1 ./...
+
 .PHONY: test
 test: ## all tests
 	$(GO) test ./...
