@@ -49,8 +49,8 @@ modules: ## vet and test the modules of their own
 	for d in $(MODULES); do (cd $$d && $(GO) vet ./... && $(GO) test -race ./...) || exit 1; done
 
 .PHONY: real
-real: ## against Envoy Gateway as it is: minutes to build, and port 18000 has to be free
-	cd transport/envoygatewaytest && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test -count=1 ./...
+real: ## against Envoy Gateway and istiod: minutes to build, and port 18000 has to be free
+	for d in transport/envoygatewaytest transport/istiotest; do (cd $$d && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test -count=1 ./...) || exit 1; done
 
 .PHONY: test
 test: ## all tests
