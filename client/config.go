@@ -75,7 +75,10 @@ type Config struct {
 	// ResourceTimeout is how long a server may be silent about a resource, after it was
 	// asked on a stream that stands, until the resource counts as absent. 0 means 15
 	// seconds, or 30 at a server with resource_timer_is_transient_error; negative never (xDS
-	// protocol, "Knowing When a Requested Resource Does Not Exist"; gRFC A57, A88).
+	// protocol, "Knowing When a Requested Resource Does Not Exist"; gRFC A57, A88). With a
+	// stream for each type, in state of the world, names that are added to a stream and stay
+	// unknown for two seconds in which the server is quiet are asked for once more on a new one,
+	// with a period of their own; a timeout that is no longer than that comes first.
 	ResourceTimeout time.Duration
 	// Linger is how long a stream, or the attempt to have one, stays on which nothing is
 	// watched any more. 0 means 500 milliseconds; negative not at all. After an attempt that
@@ -176,7 +179,7 @@ func (c Config) override(s bootstrap.ManagementServer) bootstrap.ManagementServe
 func (c *Client) engineServer(s bootstrap.ManagementServer) engine.Server {
 	es := engine.Server{
 		Server: machine.Server{
-			Delta: s.Delta, PerType: s.PerType, FullState: s.File != nil,
+			Delta: s.Delta, PerType: s.PerType, FullState: s.File != nil, Polled: s.REST != nil,
 			KeepDeleted:      s.Features.IgnoreResourceDeletion,
 			FailOnDataErrors: s.Features.FailOnDataErrors,
 			NodeAlways:       s.NodeOnEveryRequest,

@@ -191,7 +191,8 @@ func (m *Machine) written(now time.Time, s *stream) {
 	if ts == nil {
 		return
 	}
-	if !ts.left {
+	first := !ts.left
+	if first {
 		ts.left, ts.firstAt = true, now
 	}
 	for _, e := range ts.fresh {
@@ -202,6 +203,9 @@ func (m *Machine) written(now time.Time, s *stream) {
 		case e.seen > ts.freshSince: // the answer was faster than the news of the request
 		case (!e.held() && !ts.spokenOf(e) || e.withheld) && e.timer == 0:
 			m.startTimer(now, s, timer{entry: e})
+			if !first {
+				m.listen(now, e)
+			}
 		}
 	}
 	ts.fresh = nil

@@ -198,6 +198,9 @@ func (m *Machine) expire(now time.Time, s *stream) {
 	for _, e := range s.ttls.over(now) {
 		m.lapse(e)
 	}
+	if at := s.hushAt(); !at.IsZero() && !now.Before(at) {
+		m.restart(s)
+	}
 }
 
 func (t timer) name() string {

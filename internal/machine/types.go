@@ -58,6 +58,7 @@ type onStream struct {
 	largest    int             // request before the first response, in bytes
 	unlisted   []*entry        // members that the server was not told of
 	sweepTimer uint32          // that runs for them; 0 if none
+	unheard    []unheard       // names that were added, and what is known of them waited for
 	late       map[*entry]bool // of other servers, asked for too late for the response that is out
 }
 

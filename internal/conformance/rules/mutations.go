@@ -59,6 +59,8 @@ func Mutations() []Mutation {
 			"max(2*ts.hold, holdFirst)", "max(ts.hold, holdFirst)"},
 		{"S-3", "server-dislikes-client", "the first request of a stream is proof enough", "suspect.go",
 			"return s.responded || slices", "return !s.responded || slices"},
+		{"S-30", "server-version-alone", "names that were added are waited for in vain", "send.go",
+			"if !first {", "if first {"},
 		{"SOTW-2", "sotw-reconnect-waiting", "the version is carried though a name is waited for", "compose.go",
 			"(e.pinned || !e.held() && e.status != StatusDoesNotExist)", "(e.pinned || !e.held() && e.status == StatusTimeout)"},
 		{"SOTW-6", "sotw-resubscribe-race", "a resource is forgotten with its last watch", "types.go",

@@ -32,5 +32,6 @@ func servers() []Section {
 		{"S-27", "odd but real bootstraps load", ""},
 		{"S-28", "a refused node reaches the program with the server's words", ""},
 		{"S-29", "responses may be larger than 4 MiB", ""},
+		{"S-30", "names that a server does not hear beside others are asked for on a new stream", ""},
 	}}}
 }
