@@ -33,8 +33,8 @@ var equalResponses = []cmp.Option{
 			b = &Attributes{}
 		}
 		var ma, mb corev3.Metadata
-		return slices.EqualFunc(a.Aliases, b.Aliases, bytes.Equal) && a.DoNotCache == b.DoNotCache &&
-			proto.Unmarshal(a.Metadata, &ma) == nil && proto.Unmarshal(b.Metadata, &mb) == nil && proto.Equal(&ma, &mb)
+		return slices.EqualFunc(a.Aliases, b.Aliases, bytes.Equal) && a.DoNotCache == b.DoNotCache && (bytes.Equal(a.Metadata, b.Metadata) ||
+			proto.Unmarshal(a.Metadata, &ma) == nil && proto.Unmarshal(b.Metadata, &mb) == nil && proto.Equal(&ma, &mb))
 	}),
 	cmp.FilterPath(isConstraints, cmp.Comparer(sameConstraints)),
 }
