@@ -134,8 +134,8 @@ func (m *Machine) handle(now time.Time, ev Event) {
 			m.down(now, s, ev)
 		}
 	case Written:
-		if s := m.touch(ev.Ref); s != nil {
-			m.written(now, s)
+		if s := m.touch(ev.Ref); s != nil && s.writing != nil {
+			m.written(now, s.writing)
 			s.writing = nil
 		}
 	case Received:

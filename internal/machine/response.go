@@ -123,8 +123,12 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 		m.ignore(s, ts, r)
 		return
 	}
-	if s.writing == ts {
+	switch {
+	case s.writing != ts:
+	case ts.left:
 		ts.overtaken()
+	default:
+		m.written(now, ts) // nothing was asked for before it, so it has left
 	}
 	ts.nonce, ts.answered, ts.lastPure = r.Nonce, true, time.Time{}
 	m.clear(ts)
@@ -174,8 +178,9 @@ func (m *Machine) work(now time.Time, resp *response) {
 	m.commit(now, resp)
 }
 
-// overtaken: a response may be the answer to the message with the writer, with Written late.
-// A collection that is ready too early is better than one whose answer was missed.
+// overtaken: a response may be the answer to the message with the writer, with Written late,
+// or to one before. A collection that is ready too early is better than one whose answer was
+// missed.
 func (ts *typeState) overtaken() {
 	if ts.starting {
 		ts.starting, ts.star.known = false, true

@@ -186,11 +186,7 @@ func sizeOf(msg [][]byte) (size int) {
 }
 
 // written: what the message named is asked for from now on; timers start (gRFC A57).
-func (m *Machine) written(now time.Time, s *stream) {
-	ts := s.writing
-	if ts == nil {
-		return
-	}
+func (m *Machine) written(now time.Time, ts *typeState) {
 	first := !ts.left
 	if first {
 		ts.left, ts.firstAt = true, now
@@ -202,7 +198,7 @@ func (m *Machine) written(now time.Time, s *stream) {
 		case e.pinned: // it stands by
 		case e.seen > ts.freshSince: // the answer was faster than the news of the request
 		case (!e.held() && !ts.spokenOf(e) || e.withheld) && e.timer == 0:
-			m.startTimer(now, s, timer{entry: e})
+			m.startTimer(now, ts.stream, timer{entry: e})
 			if !first {
 				m.listen(now, e)
 			}
