@@ -229,9 +229,7 @@ func (m *Machine) removeAbsent(now time.Time, resp *response) {
 		switch {
 		case e.seen == resp.serial, e.standsBy():
 		case ts.late[e] && e.foreign() && e.wanted():
-			if !leaving[e] {
-				delete(ts.late, e)
-			}
+			delete(ts.late, e)
 		case e.known() && (!e.foreign() || !e.wanted() || asked(e)),
 			ts.stream.FullState && e.status == StatusRequested && !e.isGlob() && asked(e):
 			gone = append(gone, e)
