@@ -188,7 +188,6 @@ func (c *Client) engineServer(s bootstrap.ManagementServer) engine.Server {
 		},
 		URI:     s.URI,
 		V2:      s.TransportV2,
-		Polled:  s.REST != nil,
 		Connect: func() (transport.Conn, error) { return c.config.Transport.Build(s) },
 		Source: resource.Source{
 			Server: s.URI, Trusted: s.Features.TrustedXDSServer,

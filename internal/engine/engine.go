@@ -24,7 +24,6 @@ type Server struct {
 	machine.Server
 	URI     string
 	V2      bool                           // its streams are of version 2 of the transport
-	Polled  bool                           // its streams end with a poll that found no answer
 	Connect func() (transport.Conn, error) // without dialling
 	Source  resource.Source
 	Backoff func() backoff.BackOff

@@ -117,11 +117,11 @@ func (ts *typeState) composeDelta(a *answer, node []byte) []byte {
 		msg = ts.appendSubscribe(msg, e)
 	}
 	if form == wildNone && ts.told != wildNone {
-		msg = ts.appendUnsubscribe(msg, ts.star.self)
+		msg = wire.AppendUnsubscribe(msg, star, ts.params(ts.star))
 		ts.leaveWild()
 	}
-	for _, e := range removed {
-		msg = ts.appendUnsubscribe(msg, e)
+	for _, c := range removed {
+		msg = wire.AppendUnsubscribe(msg, c.name, c.params)
 	}
 	ts.told = form
 	ts.named = ts.named || len(added) > 0 || form == wildExplicit
@@ -161,10 +161,6 @@ func (ts *typeState) composeFirstDelta(node []byte) []byte {
 
 func (ts *typeState) appendSubscribe(msg []byte, e *entry) []byte {
 	return wire.AppendSubscribe(msg, e.name, ts.params(e.of))
-}
-
-func (ts *typeState) appendUnsubscribe(msg []byte, e *entry) []byte {
-	return wire.AppendUnsubscribe(msg, e.name, ts.params(e.of))
 }
 
 // sizeOfName is what it takes to name an entry.

@@ -255,6 +255,7 @@ func (ts *typeState) setFlaws(e *entry, flaws []error) {
 func (e *entry) drop() {
 	e.raw, e.version, e.from = nil, "", 0
 	e.of.ts.stream.strip(e)
+	delete(e.of.ts.flaws, e)
 	e.ambient = ambientNone
 	e.gen++
 	e.arrived()

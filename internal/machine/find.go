@@ -72,17 +72,22 @@ func (ts *typeState) remember(found *[]*entry) {
 func (e *entry) see(resp *response) {
 	resp.spoken++
 	e.seen = resp.serial
-	c := e.of
-	if c.seen != resp.serial {
-		c.seen = resp.serial
-		resp.heard = append(resp.heard, c)
-		if c.self != nil && c.self.fault != nil {
-			resp.healed = append(resp.healed, healed{c, c.self.fault})
-		}
-	}
+	resp.hear(e.of)
 	if e.withheld {
 		e.withheld, e.timer = false, 0
 		resp.resumes = true
+	}
+}
+
+// hear notes that the response speaks of a collection, or of something in it.
+func (resp *response) hear(c *collection) {
+	if c.seen == resp.serial {
+		return
+	}
+	c.seen = resp.serial
+	resp.heard = append(resp.heard, c)
+	if c.self != nil && c.self.fault != nil {
+		resp.healed = append(resp.healed, healed{c, c.self.fault})
 	}
 }
 

@@ -278,24 +278,54 @@ func (m *Machine) guarded(now time.Time, ev Guarded) {
 }
 
 // refuseAll NACKs a response of which nothing is taken. What it would have changed is told
-// to be refused, with what is held as it was; so is the first state of a wildcard.
+// to be refused, with what is held as it was; so is the first state of a collection.
 func (m *Machine) refuseAll(now time.Time, resp *response, ev Guarded) {
 	resp.lines = []string{ev.Err.Error()}
 	resp.invalid = len(resp.Resources)
+	ts := resp.ts
 	f := &Fault{Kind: FaultRejected, Err: ev.Err, At: now, Version: resp.Version}
 	for _, c := range ev.Proposal.Changed {
-		if e := resp.ts.entries[c.Name]; e != nil {
+		if e := ts.entries[c.Name]; e != nil {
 			m.spoil(e, f, StatusNacked, false)
 		}
 	}
-	if c := resp.ts.star; c.known && !c.synced {
+	if c := ts.star; c.known && !c.synced {
 		m.lack(c, Notice{Kind: NoticeFailed, Fault: f})
 	}
-	if s := resp.ts.stream; s.troubled() {
+	resp.hearPlanned()
+	for _, c := range resp.answered() {
+		if ts.waiting[c] && c.known {
+			m.lack(c, Notice{Kind: NoticeFailed, Fault: f})
+		}
+	}
+	if s := ts.stream; s.troubled() {
 		m.recovered(s)
 	}
 	m.owe(now, resp)
 	m.end(now, resp)
+}
+
+// hearPlanned notes which collections a response of which nothing is taken speaks of.
+func (resp *response) hearPlanned() {
+	ts := resp.ts
+	for _, pl := range resp.plan.entries {
+		if pl.entry != nil {
+			resp.hear(pl.entry.of)
+		} else if c := ts.home(pl.name); c != nil {
+			resp.hear(c)
+		}
+	}
+	for _, name := range resp.Removed {
+		if e, _ := ts.lookup(name); e != nil {
+			resp.hear(e.of)
+		}
+	}
+	for i := range resp.Errors {
+		re := &resp.Errors[i]
+		if e, _ := ts.lookup(re.Name); e != nil && ts.chose(e, e.name, re.Constraints) {
+			resp.hear(e.of)
+		}
+	}
 }
 
 // anticipate takes the results of a task from what was decoded in advance; nil if

@@ -3,10 +3,10 @@ package machine
 import "time"
 
 // hush is how long a name that was added to those of a stream may stay unknown, and the server
-// be quiet, until all are asked for on a new stream. Servers that were written for Envoy may look at the version of a
-// request alone, and wait for the next one whatever else is asked for: Cilium's does. Envoy,
-// with a stream for each subscription, never notices. A first request says no version while
-// anything is lacking, so it is answered.
+// be quiet, until all are asked for on a new stream. Servers that were written for Envoy may
+// look at the version of a request alone, and wait for the next one whatever else is asked
+// for: Cilium's does. Envoy, with a stream for each subscription, never notices. A first
+// request says no version while anything is lacking, so it is answered.
 const hush = 2 * time.Second
 
 // unheard is a name that was added.
@@ -26,6 +26,13 @@ func (m *Machine) listen(now time.Time, e *entry) {
 	ts.unheard = append(ts.unheard, unheard{e, s.clock.at(now) + hush})
 }
 
+// listenAnew gives all that is waited for its full time again.
+func (ts *typeState) listenAnew(now time.Time) {
+	for i := range ts.unheard {
+		ts.unheard[i].at = ts.stream.clock.at(now) + hush
+	}
+}
+
 // hushAt is when the wait for news of the first name ends; zero for never. A server that has
 // not answered on the stream yet is waited for, and so is one that just spoke.
 func (s *stream) hushAt() time.Time {
@@ -40,7 +47,7 @@ func (s *stream) hushAt() time.Time {
 		return time.Time{}
 	}
 	at := s.clock.start.Add(s.clock.held + ts.unheard[0].at)
-	if quiet := ts.accepted.Add(hush); quiet.After(at) {
+	if quiet := ts.storm.heardAt.Add(hush); quiet.After(at) {
 		return quiet
 	}
 	return at

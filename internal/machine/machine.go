@@ -38,7 +38,8 @@ type Server struct {
 	// was asked for, as with a file. One that holds errors alone says nothing of the rest;
 	// there may be one for the wildcard.
 	FullState bool
-	// Polled says that requests are polls, each of which is answered for itself.
+	// Polled says that requests are polls, each of which is answered for itself: a stream ends
+	// with one that found no answer.
 	Polled bool
 	// KeepDeleted is gRFC A53's ignore_resource_deletion.
 	KeepDeleted bool

@@ -27,7 +27,7 @@ const (
 
 type change struct {
 	name   string
-	params *wire.Params // of a name that is added
+	params *wire.Params // of the name; nil if that does not matter
 	add    bool
 }
 

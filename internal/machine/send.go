@@ -2,6 +2,7 @@ package machine
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
@@ -227,8 +228,9 @@ func (ts *typeState) spokenOf(e *entry) bool {
 }
 
 // applyChanges brings the names up to what is wanted and returns what that changed. What
-// nobody wants is forgotten here: the message that says so is being composed.
-func (ts *typeState) applyChanges() (added, removed []*entry) {
+// nobody wants is forgotten here: the message that says so is being composed. What was asked
+// for with parameters is taken back with the same.
+func (ts *typeState) applyChanges() (added []*entry, removed []change) {
 	if ts.stream.watches == 0 {
 		return nil, nil // lingering
 	}
@@ -242,7 +244,7 @@ func (ts *typeState) applyChanges() (added, removed []*entry) {
 		default:
 			ts.name(e, false)
 			if e.asked {
-				removed = append(removed, e)
+				removed = append(removed, change{name: e.name, params: ts.params(e.of)})
 			}
 			e.asked, e.timer = false, 0
 			ts.forget(e)
@@ -250,7 +252,7 @@ func (ts *typeState) applyChanges() (added, removed []*entry) {
 	}
 	ts.changed = nil
 	sortEntries(added)
-	sortEntries(removed)
+	slices.SortFunc(removed, func(a, b change) int { return strings.Compare(a.name, b.name) })
 	return added, removed
 }
 

@@ -25,3 +25,30 @@ func TestStall(t *testing.T) {
 		t.Errorf("after the period %v was told, want an absence", kinds)
 	}
 }
+
+// Nor is a stream given up then for a server that was not heard.
+//
+// spec: S-30
+func TestStallOfAddedName(t *testing.T) {
+	r := newRig(t, Config{Servers: []Server{{PerType: true}}})
+	r.step(Start{r.watch("r0000")})
+	r.up()
+	for _, task := range r.receive("1", 1) {
+		r.decode(task)
+	}
+	r.step(Delivered{r.ref}, Written{r.ref})
+	r.now = r.now.Add(hush)
+	r.step(Start{r.watch("b")})
+	r.step(Written{r.ref})
+	r.now = r.now.Add(time.Minute)
+	if fx := r.step(Tick{Stalled: true}); len(fx.Close) != 0 {
+		t.Error("after a stall the stream was given up")
+	}
+	if at, ok := r.m.Deadline(); !ok || !at.Equal(r.now.Add(hush)) {
+		t.Errorf("deadline %v, %v; want the full time", at.Sub(r.now), ok)
+	}
+	r.now = r.now.Add(hush)
+	if fx := r.step(Tick{}); len(fx.Close) != 1 || len(fx.Open) != 1 {
+		t.Errorf("after the full time %d streams were given up, and %d asked for", len(fx.Close), len(fx.Open))
+	}
+}

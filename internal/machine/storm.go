@@ -78,6 +78,9 @@ func (resp *response) fingerprint() (sum uint64) {
 	for _, name := range resp.Removed {
 		sum += 7 * hashOf(name)
 	}
+	for i := range resp.RemovedNames { // those that are for others too
+		sum += 11 * hashOf(resp.RemovedNames[i].Name)
+	}
 	for _, e := range resp.Errors {
 		sum += 3 * hashOf(e.Name)
 	}

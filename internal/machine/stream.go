@@ -178,6 +178,9 @@ func (m *Machine) restartTimers(now time.Time) {
 		for i := range s.timers {
 			s.timers[i].at = at
 		}
+		for _, ts := range s.order {
+			ts.listenAnew(now)
+		}
 	}
 }
 

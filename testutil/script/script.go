@@ -36,8 +36,8 @@
 //	params: KEY=VALUE … the dynamic parameters of names without an authority;
 //	                    A:KEY=VALUE is of those of authority A
 //	client: WORD …      node-always, keep-deleted; initial_fetch_timeout is five
-//	                    for seconds for each watch; guarded refuses responses that
-//	                    for leave fewer than two resources, by [Guard]
+//	                    seconds for each watch; guarded refuses responses that
+//	                    leave fewer than two resources, by [Guard]
 //	show: decode        tell how many payloads are decoded at a time
 //	only: machine WHY   cannot be run through a whole client, and why
 //
