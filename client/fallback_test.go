@@ -126,6 +126,30 @@ func TestFallbackDump(t *testing.T) {
 	})
 }
 
+// What is absent at two servers is so on the word of the one that is used.
+//
+// spec: FALLBACK-5 SOTW-7
+func TestFallbackAbsence(t *testing.T) {
+	inPair(t, func(t *testing.T, p pair) {
+		p.watch("a")
+		_, b := p.watch("b")
+		st := p.accept()
+		p.clusters(st, "1", "n1", "a", "b")
+		p.clusters(st, "2", "n2", "a")
+		b.heard(t, "updated b 1", "does not exist b absent")
+		p.kill()
+		p.watch("c")
+		p.second.clusters(p.second.accept(), "7", "m1", "a", "c")
+		synctest.Wait()
+		_, late := p.watch("b")
+		synctest.Wait()
+		late.heard(t, "does not exist b absent")
+		if got := late.last().Server; got != p.second.srv.Target() {
+			t.Errorf("%s is said to lack it, want %s", got, p.second.srv.Target())
+		}
+	})
+}
+
 // Where no server can be reached, the error names the last one.
 //
 // spec: FALLBACK-4

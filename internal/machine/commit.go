@@ -233,6 +233,8 @@ func (m *Machine) removeAbsent(now time.Time, resp *response) {
 		case e.known() && (!e.foreign() || !e.wanted() || asked(e)),
 			ts.stream.FullState && e.status == StatusRequested && !e.isGlob() && asked(e):
 			gone = append(gone, e)
+		case e.status == StatusDoesNotExist && asked(e):
+			e.from = 0 // this server has it neither
 		}
 	}
 	sortEntries(gone)
