@@ -19,7 +19,9 @@ func (x field) fileSecret(part string, read func(field)) bool {
 	kind, path := source.oneOf("path_config_source", "path", "ads", "api_config_source", "self")
 	switch kind {
 	case "path_config_source":
-		path.object()
+		if !path.object() {
+			return true
+		}
 		path = path.at("path")
 	case "path":
 	default:
@@ -45,7 +47,8 @@ func (x field) fileSecret(part string, read func(field)) bool {
 	return true
 }
 
-// openFile reads the file of a path: the root of a document of its own, if there is no fault.
+// openFile reads the file of a path: the root of a document of its own, if there is no
+// fault. No value in it is ever shown.
 func (x field) openFile() (root field, ok bool) {
 	path := x.required()
 	if path == "" {
@@ -61,7 +64,7 @@ func (x field) openFile() (root field, ok bool) {
 		x.doc.faults = append(x.doc.faults, err)
 		return field{}, false
 	}
-	return field{doc: &document{source: path, opts: x.doc.opts, camel: true}, val: tree}, true
+	return field{doc: &document{source: path, opts: x.doc.opts, camel: true}, val: tree, secret: true}, true
 }
 
 // secretOf finds a Secret by name among the resources of a DiscoveryResponse, which may be
