@@ -33,16 +33,7 @@ func (x field) sourceTerms() (timeout time.Duration, v2 bool) {
 // specifier is the one field of a ConfigSource that says where resources come from, and
 // its name; "" after a fault.
 func (x field) specifier() (name string, given field) {
-	for _, other := range []string{"ads", "api_config_source", "path_config_source", "path", "self"} {
-		at := x.at(other)
-		switch {
-		case !at.present():
-		case name != "":
-			at.fault("is given beside %s; want one of them", name)
-		default:
-			name, given = other, at
-		}
-	}
+	name, given = x.oneOf("ads", "api_config_source", "path_config_source", "path", "self")
 	if name == "" {
 		x.fault("names no source")
 	}

@@ -42,35 +42,69 @@ func (x field) upstreamTLS(host string) *TLS {
 	t := &TLS{ServerName: orDefault(sni, host)}
 	common := x.at("common_tls_context")
 	common.object()
-	common.refuse("tls_certificate_sds_secret_configs", "tls_certificate_provider_instance",
-		"validation_context_sds_secret_config", "combined_validation_context",
-		"custom_tls_certificate_selector", "custom_handshaker")
+	common.refuse("tls_certificate_provider_instance", "custom_tls_certificate_selector", "custom_handshaker")
+	common.certificates(t)
+	common.validationContext(t, x.at("auto_sni_san_validation").boolean())
+	return t
+}
 
-	certs := common.at("tls_certificates")
+// certificates reads the client's certificate of a CommonTlsContext.
+func (x field) certificates(t *TLS) {
+	const inline, sds = "tls_certificates", "tls_certificate_sds_secret_configs"
+	name, certs := x.oneOf(inline, sds)
 	items := certs.items()
 	if len(items) > 1 {
 		certs.notice("%d certificates are given; only the first is used", len(items))
 	}
-	if len(items) > 0 && items[0].entry() {
-		items[0].refuse("pkcs12", "private_key_provider", "password")
-		items[0].keyPair(t, "certificate_chain", "private_key")
+	if len(items) == 0 || !items[0].entry() {
+		return
 	}
-	common.at("validation_context").validation(t, x.at("auto_sni_san_validation").boolean())
-	return t
+	read := func(cert field) {
+		cert.refuse("pkcs12", "private_key_provider", "password")
+		cert.keyPair(t, "certificate_chain", "private_key")
+	}
+	if name == inline {
+		read(items[0])
+	} else if !items[0].fileSecret("tls_certificate", read) {
+		x.refuse(sds)
+	}
 }
 
-// validation reads a CertificateValidationContext. Without a trusted CA Envoy verifies
-// nothing, and so does the client, saying so.
-func (x field) validation(t *TLS, hostChecked bool) {
-	x.object()
-	x.refuse("verify_certificate_spki", "verify_certificate_hash", "crl", "custom_validator_config",
-		"require_signed_certificate_timestamp", "ca_certificate_provider_instance")
-	t.SubjectAltNames = x.subjectAltNames()
-	ca, system := x.at("trusted_ca"), x.at("system_root_certs")
-	switch {
-	case ca.object():
-		t.CACertificateFile, t.CACertificate = ca.dataSource()
-	case system.object() || ca.present() || system.present():
+// validationContext reads how a CommonTlsContext verifies the server. What the Secret of a
+// combined_validation_context says goes before its default_validation_context.
+func (x field) validationContext(t *TLS, hostChecked bool) {
+	const inline, sds, combined = "validation_context", "validation_context_sds_secret_config", "combined_validation_context"
+	ok := true
+	switch name, given := x.oneOf(inline, sds, combined); name {
+	case sds:
+		ok = given.fileSecret(inline, func(v field) { v.validation(t, hostChecked) })
+	case combined:
+		ok = given.at(sds).fileSecret(inline, func(v field) { v.validation(t, hostChecked, given.at("default_"+inline)) })
+	default:
+		x.at(inline).validation(t, hostChecked)
+	}
+	if !ok {
+		x.refuse(sds, combined)
+	}
+}
+
+// validation reads a CertificateValidationContext, and those that it is merged into. Without
+// a trusted CA Envoy verifies nothing, and so does the client, saying so.
+func (x field) validation(t *TLS, hostChecked bool, into ...field) {
+	rooted := false
+	for _, v := range append(into, x) {
+		v.object()
+		v.refuse("verify_certificate_spki", "verify_certificate_hash", "crl", "custom_validator_config",
+			"require_signed_certificate_timestamp", "ca_certificate_provider_instance")
+		t.SubjectAltNames = append(t.SubjectAltNames, v.subjectAltNames()...)
+		ca, system := v.at("trusted_ca"), v.at("system_root_certs")
+		if ca.object() {
+			t.CACertificateFile, t.CACertificate = ca.dataSource()
+		}
+		rooted = system.object() || ca.present() || system.present() || rooted
+	}
+	switch ca := x.at("trusted_ca"); {
+	case rooted:
 	case t.SubjectAltNames != nil:
 		ca.fault("required with match_typed_subject_alt_names")
 	default:

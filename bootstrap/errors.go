@@ -19,10 +19,12 @@ var ErrNoTemplate = errors.New("bootstrap has no server_listener_resource_name_t
 // FieldError is one fault of a bootstrap. [Parse] and [Config.Validate] join all faults
 // into one error; errors.As finds the first.
 type FieldError struct {
-	// Source is the file, the environment variable, or whatever name [Parse] was given.
+	// Source is the file, the environment variable, or whatever name [Parse] was given; of
+	// a Secret, its file.
 	Source string
 	// Path leads to the field, such as `xds_servers[0].channel_creds[0].type` or
-	// `authorities["a.example"].xds_servers[0].server_uri`; "" is the whole document.
+	// `authorities["a.example"].xds_servers[0].server_uri`, or of a Secret
+	// `resources["name"].tls_certificate.private_key`; "" is the whole document.
 	Path string
 	// Value is the offending value as JSON, cut when long. It is "" if the field is
 	// absent, holds an object or a list, or might be a secret.
@@ -41,7 +43,7 @@ func (e *FieldError) Error() string {
 	return fmt.Sprintf("%s: %s = %s: %s", e.Source, e.Path, e.Value, e.Reason)
 }
 
-// SyntaxError is a bootstrap that is neither JSON nor YAML.
+// SyntaxError is a bootstrap, or a file of Secrets, that is neither JSON nor YAML.
 type SyntaxError struct {
 	Source string
 	// Line and Column count from 1, the column in bytes; 0 is unknown. In YAML the line

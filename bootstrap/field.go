@@ -150,6 +150,22 @@ func (x field) entries() ([]string, []field) {
 	return keys, out
 }
 
+// oneOf is the only one of some members that is present, and its name; "" if none is. It is
+// a fault that another is present too.
+func (x field) oneOf(names ...string) (name string, given field) {
+	for _, other := range names {
+		at := x.at(other)
+		switch {
+		case !at.present():
+		case name != "":
+			at.fault("is given beside %s; want one of them", name)
+		default:
+			name, given = other, at
+		}
+	}
+	return name, given
+}
+
 func (x field) str() string {
 	s, ok := x.val.(string)
 	if !ok && x.present() {

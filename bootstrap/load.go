@@ -15,8 +15,7 @@ const (
 )
 
 // Load reads the bootstrap in a file, in either format. Beside the errors of [Parse] it
-// returns those of reading the file. It reads no other file: certificates and tokens are
-// read when a connection is made.
+// returns those of reading the file. It reads no other file than Parse does.
 func Load(path string, opts ...Option) (*Config, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -48,8 +47,15 @@ func FromEnv(opts ...Option) (*Config, error) {
 // written in JSON or YAML; a byte order mark is skipped. Unknown fields, and in Envoy's
 // format unknown types, are ignored.
 //
-// The error joins all faults, each a [*FieldError], or is a [*SyntaxError]. A Config that
-// Parse returns passes [Config.Validate] and has its defaults filled.
+// Secrets of files (path_config_source in tls_certificate_sds_secret_configs,
+// validation_context_sds_secret_config and combined_validation_context of a cluster's TLS)
+// are read here, from JSON or YAML, and a later change of such a file is not followed.
+// Certificates and tokens, those that a Secret names by filename among them, are read when a
+// connection is made.
+//
+// The error joins all faults, each a [*FieldError] or, of a file of Secrets, a
+// [*SyntaxError]; or it is the [*SyntaxError] of the bootstrap. A Config that Parse returns
+// passes [Config.Validate] and has its defaults filled.
 func Parse(source string, data []byte, opts ...Option) (*Config, error) {
 	o, err := newOptions(opts)
 	if err != nil {

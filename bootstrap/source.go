@@ -74,8 +74,8 @@ const peerName = "ConfigSource"
 // sent them.
 //
 // The error joins all faults, each a [*FieldError] whose Source is "ConfigSource", or the
-// bootstrap's where a static cluster is at fault. It does not block, and is safe for
-// concurrent use.
+// bootstrap's where a static cluster is at fault, or a file's where a Secret is, which is
+// read again as in [Parse]. It does not dial, and is safe for concurrent use.
 func (c *Config) ConfigSource(cs *corev3.ConfigSource, opts ...Option) (Source, error) {
 	from := c.origin
 	if from == nil {

@@ -130,6 +130,50 @@ func TestTLSFilesAppear(t *testing.T) {
 	wantEcho(t, open(t, c), "now")
 }
 
+// Certificates of which an Envoy bootstrap tells by Secrets of files are read at each
+// handshake, and those that appear later used.
+//
+// spec: BOOTE-3
+func TestTLSOfSecretFiles(t *testing.T) {
+	const secret = `{"resources":[{"@type":"type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret",%s}]}`
+	ca, dir := newCA(t), t.TempDir()
+	for name, rest := range map[string]string{
+		"pair.json": `"name":"pair","tls_certificate":{"certificate_chain":{"filename":"DIR/cert.pem"},"private_key":{"filename":"DIR/key.pem"}}`,
+		"roots.json": `"name":"roots","validation_context":{"trusted_ca":{"filename":"DIR/ca.pem"},
+			"match_typed_subject_alt_names":[{"san_type":"DNS","matcher":{"exact":"localhost"}}]}`,
+	} {
+		text := strings.ReplaceAll(fmt.Sprintf(secret, rest), "DIR", dir)
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	srv := serveTCP(t, echo, secured(t, ca, ca.Pool()))
+	_, port, _ := strings.Cut(srv.addr, ":")
+	boot, err := bootstrap.Parse("envoy", []byte(strings.NewReplacer("DIR", dir, "PORT", port).Replace(`
+node: {id: a, cluster: b}
+dynamic_resources: {ads_config: {api_type: GRPC, grpc_services: [{envoy_grpc: {cluster_name: xds}}]}}
+static_resources:
+  clusters:
+  - name: xds
+    load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: PORT}}}}]}]}
+    transport_socket:
+      typed_config:
+        "@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext
+        common_tls_context:
+          tls_certificate_sds_secret_configs: [{name: pair, sds_config: {path_config_source: {path: DIR/pair.json}}}]
+          validation_context_sds_secret_config: {name: roots, sds_config: {path_config_source: {path: DIR/roots.json}}}
+`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := boot.Servers[0]
+	c := build(t, transport.GRPCConfig{}, server)
+	_, err = c.Open(testContext(t), transport.MethodADS)
+	wantConnectError(t, err, server.URI, codes.Unavailable, filepath.Join(dir, "ca.pem"))
+	files(t, ca, dir)
+	wantEcho(t, open(t, c), "now")
+}
+
 // tell sends the values of the authorization header, and then echoes.
 func tell(s grpc.ServerStream) error {
 	md, _ := metadata.FromIncomingContext(s.Context())

@@ -173,6 +173,7 @@ func TestOnceRecovers(t *testing.T) {
 	p.expect(absent("a", "absent"), ack("2", "n2"))
 	send(t, st, testutil.SotW(clusters, "3", "n3", cluster("a")))
 	p.expect(update("a", "3", `{"name":"a"}`), ack("3", "n3"))
+	ask(t, st, "x")
 	send(t, st, testutil.SotW(endpoints, "1", "n1", &endpointv3.ClusterLoadAssignment{ClusterName: "x"}))
 	p.ends(0)
 }

@@ -1,0 +1,85 @@
+package bootstrap
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+)
+
+const (
+	secretType   = "envoy.extensions.transport_sockets.tls.v3.Secret"
+	resourceType = "envoy.service.discovery.v3.Resource"
+)
+
+// fileSecret gives read a part of the Secret that an SdsSecretConfig names. It is false if
+// that comes from no file.
+func (x field) fileSecret(part string, read func(field)) bool {
+	source := x.at("sds_config")
+	kind, path := source.oneOf("path_config_source", "path", "ads", "api_config_source", "self")
+	switch kind {
+	case "path_config_source":
+		if !path.object() {
+			return true
+		}
+		path = path.at("path")
+	case "path":
+	default:
+		return false
+	}
+	source.at("resource_api_version").apiVersion()
+	name := x.at("name")
+	file, ok := path.openFile()
+	if name.required() == "" || !ok {
+		return true
+	}
+	secret := file.secretOf(name.str())
+	switch given := secret.at(part); {
+	case given.present():
+		read(given)
+	case secret.present():
+		given.fault("required")
+	default:
+		name.fault("%s has no %s of this name", file.doc.source, secretType)
+	}
+	x.doc.faults = append(x.doc.faults, file.doc.faults...)
+	x.doc.notices = append(x.doc.notices, file.doc.notices...)
+	return true
+}
+
+// openFile reads the file of a path: the root of a document of its own, if there is no
+// fault. No value in it is ever shown.
+func (x field) openFile() (root field, ok bool) {
+	path := x.required()
+	if path == "" {
+		return field{}, false
+	}
+	data, err := os.ReadFile(path)
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		x.fault("cannot be read: %v", e.Err)
+		return field{}, false
+	}
+	tree, err := decode(path, data)
+	if err != nil {
+		x.doc.faults = append(x.doc.faults, err)
+		return field{}, false
+	}
+	return field{doc: &document{source: path, opts: x.doc.opts, camel: true}, val: tree, secret: true}, true
+}
+
+// secretOf finds a Secret by name among the resources of a DiscoveryResponse, which may be
+// wrapped; absent if there is none. The first of a name counts.
+func (x field) secretOf(name string) field {
+	for _, item := range x.at("resources").items() {
+		typ, _ := item.anyType()
+		if typ == resourceType {
+			item = item.at("resource")
+			typ, _ = item.anyType()
+		}
+		if typ == secretType && item.at("name").val == name {
+			item.path = fmt.Sprintf("resources[%q]", name)
+			return item
+		}
+	}
+	return field{doc: x.doc}
+}
