@@ -124,11 +124,12 @@ func (m *model) wakeLocked() {
 	m.changed = make(chan struct{})
 }
 
-// settle notes that everything is right.
+// settle notes that everything is right, by the word of the server that is used.
 func (m *model) settle() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, h := range m.truths {
+	if m.active != nobody {
+		h := m.truths[m.active]
 		h.settled = h.moment
 	}
 }
