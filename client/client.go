@@ -61,7 +61,7 @@ type Client struct {
 
 	mu      sync.Mutex
 	types   map[string]*watchedType
-	watches map[*core]struct{}
+	watches *core         // the newest; those before follow it
 	pending int           // watches without a first answer
 	settled chan struct{} // closed while pending is 0
 
@@ -97,7 +97,7 @@ func New(config Config) (*Client, error) {
 		nodeParams: params,
 		config:     config, boot: boot, node: boot.Node.GetId(), table: table, view: &view{table: table},
 		ended: make(chan struct{}), done: make(chan struct{}), types: map[string]*watchedType{},
-		watches: map[*core]struct{}{}, settled: make(chan struct{}),
+		settled: make(chan struct{}),
 	}
 	close(c.settled)
 	c.gets.most, c.gets.slots = GetMaxNames, map[getKey]*getSlot{}
@@ -155,22 +155,13 @@ func (c *Client) Watch(ctx context.Context, kind resource.Kind, name string, h H
 	if err != nil {
 		return nil, err
 	}
-	a, err := c.prepare(kind, name, v)
+	s := &single{handler: h}
+	s.init(ctx, c, v)
+	a, err := c.prepare(kind, name, v, &s.watch)
 	if err != nil {
 		return nil, err
 	}
-	return c.watch(ctx, kind, a, h, o)
-}
-
-// watch begins a watch of what was prepared.
-func (c *Client) watch(ctx context.Context, kind resource.Kind, a asked, h Handler, o watchOptions) (*Watch, error) {
-	s := &single{core: core{client: c, ctx: ctx, view: a.view}, handler: h}
-	if a.watch.Owner = s; a.at != nil {
-		s.inner = newInner(c)
-		s.inner.follow = c.newFollow(kind, a, s.inner, s)
-		a.watch.Owner = s.inner.follow.root
-	}
-	return s.start(a.watch, o)
+	return s.ask(kind, a, o)
 }
 
 // WatchAll subscribes to a whole collection. "*" is every resource of the type, as far as
@@ -210,20 +201,20 @@ func (c *Client) WatchAll(ctx context.Context, kind resource.Kind, collection st
 	case isList:
 		return c.watchList(ctx, kind, l, h, v, o)
 	}
-	w, err := c.prepareAll(kind, collection, v)
-	if err != nil {
+	s := &everything{handler: h, batch: batcher{client: c}}
+	s.init(ctx, c, v)
+	s.watch.Owner, s.watch.Wildcard, s.watch.Explicit = s, true, o.explicit
+	if err := c.prepareAll(kind, collection, v, &s.watch); err != nil {
 		return nil, err
 	}
-	s := &everything{core: core{client: c, ctx: ctx, view: v}, name: w.Name, handler: h, batch: batcher{client: c}}
-	w.Owner, w.Explicit = s, o.explicit
-	return s.start(w, o)
+	return s.start(o)
 }
 
 // wildcard is the name of everything.
 const wildcard = "*"
 
-// prepareAll checks what the watch of a collection is to be and finds its server.
-func (c *Client) prepareAll(kind resource.Kind, collection string, v *view) (*machine.Watch, error) {
+// prepareAll checks what the watch of a collection is to be and finds its source.
+func (c *Client) prepareAll(kind resource.Kind, collection string, v *view, w *machine.Watch) error {
 	r, err := v.table.ResolveCollection(kind.TypeURL(), collection)
 	if errors.Is(err, authority.ErrNotCollection) {
 		err = fmt.Errorf("%w: %w", ErrCollection, err)
@@ -232,9 +223,9 @@ func (c *Client) prepareAll(kind resource.Kind, collection string, v *view) (*ma
 		r.Name, err = c.inContext(kind, r.Name, true)
 	}
 	if err != nil {
-		return nil, c.configError(kind, collection, err)
+		return c.configError(kind, collection, err)
 	}
-	return c.place(kind, r, v, machine.Watch{Wildcard: true})
+	return c.place(kind, r, v, w)
 }
 
 // check says what is wrong with a watch whatever it is of, and how its names are looked up.
@@ -257,7 +248,7 @@ func (c *Client) typeOf(kind resource.Kind, name string) (*machine.Type, error) 
 	t := c.types[kind.TypeURL()]
 	if t == nil {
 		t = &watchedType{kind: kind, Type: machine.Type{
-			URL: kind.TypeURL(), FullState: kind.FullState(), NameField: kind.NameField(),
+			Owner: kind, URL: kind.TypeURL(), FullState: kind.FullState(), NameField: kind.NameField(),
 			Guarded: len(c.config.Guards[kind.TypeURL()]) > 0,
 		}}
 		c.types[kind.TypeURL()] = t
@@ -349,7 +340,10 @@ func (c *Client) Done() <-chan struct{} { return c.done }
 
 func (c *Client) endAll() {
 	c.mu.Lock()
-	all := slices.Collect(maps.Keys(c.watches))
+	var all []*core
+	for w := c.watches; w != nil; w = w.next {
+		all = append(all, w)
+	}
 	c.mu.Unlock()
 	for _, w := range all {
 		w.end(ErrClosed)

@@ -17,7 +17,11 @@ func Pending(c *Client) int {
 func Live(c *Client) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.watches)
+	n := 0
+	for w := c.watches; w != nil; w = w.next {
+		n++
+	}
+	return n
 }
 
 // Connections is how many connections are open, or being closed.

@@ -233,7 +233,7 @@ func (f *follow) lead(from *hop, l xdstp.Locator) *hop {
 	case len(trail) > MaxHops:
 		return h.fail(ErrorData, fmt.Errorf("%w: %s", ErrTooManyHops, h.trail(trail)))
 	}
-	a, err := f.client.aim(f.kind, l, f.view)
+	a, err := f.client.aim(f.kind, l, f.view, new(machine.Watch))
 	if err != nil {
 		kind := ErrorConfig
 		if wrongName(err) {

@@ -67,7 +67,7 @@ func (c *Client) Get(ctx context.Context, kind resource.Kind, name string, opts 
 	if err != nil {
 		return Event{}, err
 	}
-	a, err := c.prepare(kind, name, v)
+	a, err := c.prepare(kind, name, v, new(machine.Watch))
 	if err != nil {
 		return Event{}, err
 	}
@@ -123,7 +123,7 @@ func (c *Client) held(kind resource.Kind, a asked) (Event, bool, error) {
 		if r.Locator && at.at != nil {
 			next = withEntry(next, *at.at)
 		}
-		if at, err = c.aim(kind, next, at.view); err != nil {
+		if at, err = c.aim(kind, next, at.view, new(machine.Watch)); err != nil {
 			break // a watch will say so
 		}
 	}
@@ -177,7 +177,7 @@ func (g *gets) answerOf(slot *getSlot) Event {
 	return slot.answer
 }
 
-// acquire finds or makes the slot of a name and waits in it.
+// acquire finds the slot of a name, or makes it with a watch, and waits in it.
 func (g *gets) acquire(c *Client, key getKey, kind resource.Kind, a asked, o watchOptions) (*getSlot, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -190,7 +190,10 @@ func (g *gets) acquire(c *Client, key getKey, kind resource.Kind, a asked, o wat
 			return nil, fmt.Errorf("%w: %s %q", ErrTooManyNames, key.typeURL, key.name)
 		}
 		slot = &getSlot{ready: make(chan struct{})}
-		watch, err := c.watch(context.Background(), kind, a, func(ev Event) { g.told(slot, ev) }, o)
+		s := &single{handler: func(ev Event) { g.told(slot, ev) }}
+		s.init(context.Background(), c, a.view)
+		s.watch = *a.watch
+		watch, err := s.ask(kind, a, o)
 		if err != nil {
 			return nil, err
 		}

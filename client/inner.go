@@ -31,7 +31,7 @@ func (in *inner) start(ws ...*machine.Watch) {
 	for _, w := range ws {
 		in.live[w] = struct{}{}
 	}
-	in.client.startAll(ws)
+	in.client.engine.Start(ws...)
 }
 
 func (in *inner) stop(w *machine.Watch) {
@@ -55,20 +55,4 @@ func (in *inner) end() {
 		in.client.engine.Stop(w)
 	}
 	in.live = nil
-}
-
-// startAll begins watches, which may be of several types. It says whether the engine still
-// runs.
-func (c *Client) startAll(ws []*machine.Watch) bool {
-	for len(ws) > 0 {
-		n := 1
-		for n < len(ws) && ws[n].Type == ws[0].Type {
-			n++
-		}
-		if !c.engine.Start(c.kindOf(ws[0].Type.URL), ws[:n]...) {
-			return false
-		}
-		ws = ws[n:]
-	}
-	return true
 }

@@ -14,7 +14,7 @@ import (
 // list is a watch of a list collection: of its directory, and of what that lists (xRFC TP1,
 // "List collections"). All but what it has of core lives in its dispatcher.
 type list struct {
-	core
+	Watch
 	handler   BatchHandler
 	batch     batcher
 	kind      resource.Kind // of the members
@@ -57,17 +57,19 @@ func (c *Client) watchList(ctx context.Context, kind resource.Kind, l xdstp.Loca
 		return nil, err
 	}
 	dir := c.directoryOf(kind)
-	a, err := c.prepareAt(dir, l, v)
+	s := &list{
+		handler: h, batch: batcher{client: c},
+		kind: kind, name: name, url: withoutDirectives(l), members: map[string]*listMember{},
+	}
+	s.init(ctx, c, v)
+	a, err := c.prepareAt(dir, l, v, &s.watch)
 	if err != nil {
 		return nil, c.configError(kind, name, cause(err))
 	}
-	s := &list{
-		core: core{client: c, ctx: ctx, view: v, inner: newInner(c)}, handler: h, batch: batcher{client: c},
-		kind: kind, name: name, url: withoutDirectives(l), members: map[string]*listMember{},
-	}
+	s.inner = newInner(c)
 	s.directory = c.newFollow(dir, a, s.inner, s)
-	a.watch.Owner = s.directory.root
-	return s.start(a.watch, o)
+	s.watch.Owner = s.directory.root
+	return s.start(o)
 }
 
 // Flush implements outlet.

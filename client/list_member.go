@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
+	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
@@ -85,7 +86,7 @@ func (m *listMember) locate(l xdstp.Locator, ev *Event) bool {
 		return m.well(ev)
 	}
 	c := m.list.client
-	a, err := c.aim(m.list.kind, l, m.list.view)
+	a, err := c.aim(m.list.kind, l, m.list.view, new(machine.Watch))
 	if err != nil {
 		if m.trouble == err.Error() {
 			return false
@@ -123,7 +124,7 @@ func (m *listMember) inline(d directory, i int, ev *Event) bool {
 		return m.hear(own)
 	}
 	if m.follow == nil {
-		a := asked{name: m.name, at: &m.list.url, view: m.list.view, watch: m.list.watch}
+		a := asked{name: m.name, at: &m.list.url, view: m.list.view, watch: &m.list.watch}
 		m.follow = m.list.client.newFollow(m.list.kind, a, m.list.inner, m)
 		m.follow.root.text = m.name
 	}

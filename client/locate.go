@@ -14,7 +14,7 @@ import (
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
-// asked is a name that a program asks for, and the first watch that serves it.
+// asked is a name that a program asks for, and the first watch that serves it or is to.
 type asked struct {
 	name  string         // canonical, with its directives
 	at    *xdstp.Locator // nil of a name without directives
@@ -29,13 +29,13 @@ var (
 	errFileEntry     = errors.New("the file holds a list collection; watch an entry of it (#entry=name), or all with WatchAll")
 )
 
-// prepare checks what a watch is to be and finds its source.
-func (c *Client) prepare(kind resource.Kind, name string, v *view) (asked, error) {
+// prepare checks what a watch is to be, which has not begun, and finds its source.
+func (c *Client) prepare(kind resource.Kind, name string, v *view, w *machine.Watch) (asked, error) {
 	if name == wildcard {
 		return asked{}, c.configError(kind, name, fmt.Errorf("%w: %q is every resource of a type; watch it with WatchAll", ErrCollection, name))
 	}
 	if hasDirectives(name) {
-		return c.prepareLocator(kind, name, v)
+		return c.prepareLocator(kind, name, v, w)
 	}
 	r, err := v.table.Resolve(kind.TypeURL(), name)
 	if err == nil {
@@ -44,8 +44,7 @@ func (c *Client) prepare(kind resource.Kind, name string, v *view) (asked, error
 	if err != nil {
 		return asked{}, c.configError(kind, name, err)
 	}
-	w, err := c.place(kind, r, v, machine.Watch{})
-	return asked{name: r.Name, kind: kind, view: v, watch: w}, err
+	return asked{name: r.Name, kind: kind, view: v, watch: w}, c.place(kind, r, v, w)
 }
 
 // hasDirectives says whether a name is a structured one, or the URL of a file, with a fragment.
@@ -55,34 +54,34 @@ func hasDirectives(name string) bool {
 
 // prepareLocator prepares a name with directives. Those that cannot be followed are a
 // fault of the name, though they may never be needed.
-func (c *Client) prepareLocator(kind resource.Kind, name string, v *view) (asked, error) {
+func (c *Client) prepareLocator(kind resource.Kind, name string, v *view, w *machine.Watch) (asked, error) {
 	l, err := c.locator(kind, name, false)
 	if err != nil {
 		return asked{}, c.configError(kind, name, err)
 	}
-	a, err := c.prepareAt(kind, l, v)
+	a, err := c.prepareAt(kind, l, v, w)
 	if err != nil {
 		return asked{}, c.configError(kind, name, cause(err))
 	}
 	return a, nil
 }
 
-func (c *Client) prepareAt(kind resource.Kind, l xdstp.Locator, v *view) (asked, error) {
+func (c *Client) prepareAt(kind resource.Kind, l xdstp.Locator, v *view, w *machine.Watch) (asked, error) {
 	for alt := l.Alt(); alt != nil; alt = alt.Alt() {
-		if _, err := c.aim(kind, *alt, v); err != nil {
+		if _, err := c.aim(kind, *alt, v, new(machine.Watch)); err != nil {
 			return asked{}, fmt.Errorf("the alternative: %w", cause(err))
 		}
 	}
 	if l.Scheme == xdstp.SchemeFile {
-		return c.aimFile(kind, l, v)
+		return c.aimFile(kind, l, v, w)
 	}
-	return c.aim(kind, l, v)
+	return c.aim(kind, l, v, w)
 }
 
 // aimFile makes the watch of the list collection in a file, which is a source of its own whose
 // server is the file (xRFC TP1, "file:///" locators). What a list leads to is looked up as
 // ever. Only a program's own names are of files: a server must not have them opened.
-func (c *Client) aimFile(kind resource.Kind, l xdstp.Locator, v *view) (asked, error) {
+func (c *Client) aimFile(kind resource.Kind, l xdstp.Locator, v *view, w *machine.Watch) (asked, error) {
 	if _, ok := l.Entry(); ok {
 		kind = c.directoryOf(kind)
 	}
@@ -104,8 +103,7 @@ func (c *Client) aimFile(kind resource.Kind, l xdstp.Locator, v *view) (asked, e
 	if err != nil {
 		return asked{}, err
 	}
-	w, err := c.place(kind, r, v, machine.Watch{})
-	return asked{name: l.String(), at: &l, kind: kind, view: v, watch: w}, err
+	return asked{name: l.String(), at: &l, kind: kind, view: v, watch: w}, c.place(kind, r, v, w)
 }
 
 // cause is what a [*ResourceError] says without the name of the resource, for a text that
@@ -119,7 +117,7 @@ func cause(err error) error {
 
 // aim makes the watch of what a locator names, or of the list collection that an entry of
 // is meant. Its alternatives are not looked at.
-func (c *Client) aim(kind resource.Kind, l xdstp.Locator, v *view) (asked, error) {
+func (c *Client) aim(kind resource.Kind, l xdstp.Locator, v *view, w *machine.Watch) (asked, error) {
 	if err := checkScheme(l); err != nil {
 		return asked{}, err
 	}
@@ -130,8 +128,7 @@ func (c *Client) aim(kind resource.Kind, l xdstp.Locator, v *view) (asked, error
 	if err != nil {
 		return asked{}, err
 	}
-	w, err := c.place(kind, r, v, machine.Watch{})
-	return asked{name: l.String(), at: &l, kind: kind, view: v, watch: w}, err
+	return asked{name: l.String(), at: &l, kind: kind, view: v, watch: w}, c.place(kind, r, v, w)
 }
 
 // misnamed says why a locator cannot be one of a resource of a type, whatever the bootstrap

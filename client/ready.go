@@ -58,8 +58,32 @@ func (c *Client) count(by int) {
 	}
 }
 
+// book puts a watch on the client's books.
+func (c *Client) book(w *core) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed.Load() {
+		return ErrClosed
+	}
+	if w.next = c.watches; w.next != nil {
+		w.next.before = w
+	}
+	c.watches = w
+	return nil
+}
+
+// forget takes a watch off the books, if it is there.
 func (c *Client) forget(w *core) {
 	c.mu.Lock()
-	delete(c.watches, w)
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	switch {
+	case w.before != nil:
+		w.before.next = w.next
+	case c.watches == w:
+		c.watches = w.next
+	}
+	if w.next != nil {
+		w.next.before = w.before
+	}
+	w.next, w.before = nil, nil
 }

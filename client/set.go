@@ -37,9 +37,10 @@ func (c *Client) NewSet(ctx context.Context, kind resource.Kind, h BatchHandler,
 		return nil, err
 	}
 	s := &Set{
-		core: core{client: c, ctx: ctx, view: v}, handler: h, kind: kind, turn: make(chan struct{}, 1),
+		handler: h, kind: kind, turn: make(chan struct{}, 1),
 		members: map[string]*member{}, batches: map[int32]*batcher{},
 	}
+	s.init(ctx, c, v)
 	s.inner = &inner{client: c, clear: s.clear}
 	if err := s.begin(); err != nil {
 		return nil, err
@@ -55,14 +56,15 @@ func (s *Set) Add(names ...string) error {
 	var added []*machine.Watch
 	var members []*member
 	for _, name := range names {
-		a, err := s.client.prepare(s.kind, name, s.view)
+		m := &member{set: s}
+		a, err := s.client.prepare(s.kind, name, s.view, &m.watch)
 		if end := s.Err(); end != nil {
 			return end
 		}
 		if err != nil {
 			errs = append(errs, err)
-		} else if m := s.enter(a); m != nil {
-			added, members = append(added, a.watch), append(members, m)
+		} else if s.enter(m, a) {
+			added, members = append(added, &m.watch), append(members, m)
 		}
 	}
 	if len(added) > 0 {
@@ -70,16 +72,15 @@ func (s *Set) Add(names ...string) error {
 	}
 	for _, m := range members {
 		if m.gone.Load() { // removed meanwhile: that stop may have come before the start
-			s.stop(m.watch)
+			s.stop(&m.watch)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// enter makes a member of a name; nil if there is one already or the set is over.
-func (s *Set) enter(a asked) *member {
-	w := a.watch
-	m := &member{set: s, watch: w}
+// enter makes a member one of a name; it says no if there is one already or the set is over.
+func (s *Set) enter(m *member, a asked) bool {
+	w := &m.watch
 	if w.Owner = m; a.at != nil {
 		m.inner = newInner(s.client)
 		m.inner.follow = s.client.newFollow(s.kind, a, m.inner, m)
@@ -98,9 +99,8 @@ func (s *Set) enter(a asked) *member {
 	s.mu.Unlock()
 	if !in {
 		m.answer.settle(s.client)
-		return nil
 	}
-	return m
+	return in
 }
 
 // Remove ends the subscriptions to resources; names that are not in the set are ignored.
@@ -158,7 +158,7 @@ func (s *Set) deliver(b Batch) {
 // member is one subscription of a set.
 type member struct {
 	set    *Set
-	watch  *machine.Watch
+	watch  machine.Watch
 	batch  *batcher // of its lane
 	inner  *inner   // nil where there is none; changed under the set's lock
 	answer answer
@@ -168,7 +168,7 @@ type member struct {
 // leave ends the member's part in the set.
 func (m *member) leave() {
 	m.gone.Store(true)
-	m.set.client.engine.Stop(m.watch)
+	m.set.client.engine.Stop(&m.watch)
 	m.set.mu.Lock()
 	in := m.inner
 	m.set.mu.Unlock()
@@ -198,7 +198,7 @@ func (m *member) alive() bool { return !m.gone.Load() && m.set.alive() }
 // followOn begins to follow a name whose resource turned out to be elsewhere.
 func (m *member) followOn(n *machine.Notice) bool {
 	in := newInner(m.set.client)
-	in.follow = m.set.client.newFollow(m.set.kind, asked{name: n.Name, view: m.set.view, watch: m.watch}, in, m)
+	in.follow = m.set.client.newFollow(m.set.kind, asked{name: n.Name, view: m.set.view, watch: &m.watch}, in, m)
 	m.set.mu.Lock()
 	defer m.set.mu.Unlock()
 	if m.gone.Load() {

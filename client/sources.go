@@ -218,23 +218,23 @@ func (c *Client) viewOf(o watchOptions) (v *view, err error) {
 }
 
 // place gives a watch its type, its source and the lane of its authority.
-func (c *Client) place(kind resource.Kind, r authority.Resolved, v *view, w machine.Watch) (*machine.Watch, error) {
+func (c *Client) place(kind resource.Kind, r authority.Resolved, v *view, w *machine.Watch) error {
 	t, err := c.typeOf(kind, r.Name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	source, lane, err := c.sources.find(c, place{r.Key(), v.scope}, r)
 	if err != nil {
-		return nil, c.configError(kind, r.Name, err)
+		return c.configError(kind, r.Name, err)
 	}
 	for _, server := range r.Servers {
 		if err := carries(c.config.override(server), kind); err != nil {
-			return nil, c.configError(kind, r.Name, err)
+			return c.configError(kind, r.Name, err)
 		}
 	}
 	w.Type, w.Source, w.Lane, w.Name, w.Authority = t, int32(source), int32(lane), r.Name, r.Authority
 	w.FetchTimeout = v.fetchTimeout(r)
-	return &w, nil
+	return nil
 }
 
 // carries says why a server's streams cannot carry a type; nil if they can.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/resource"
 )
 
 // WatchOption changes a watch.
@@ -48,7 +49,7 @@ func applied(opts []WatchOption) watchOptions {
 }
 
 // Watch is a live subscription. Its methods are safe for concurrent use.
-type Watch struct{ core *core }
+type Watch struct{ core }
 
 // Stop ends the watch; no call of its handler begins afterwards. It does not wait for one
 // that runs, and may be called inside it. Stopping twice is nothing.
@@ -73,21 +74,30 @@ func (e *PanicError) Error() string { return fmt.Sprintf("xds: the handler panic
 type core struct {
 	client *Client
 	view   *view
-	ctx    context.Context
+	ctx    context.Context // nil of one that has no end
 	over   atomic.Bool
 	answer answer
-	inner  *inner // nil where there is none; set before the start, or by attach
-	public Watch  // what the program has
+	watch  machine.Watch // its only subscription; of a set none
+	inner  *inner        // nil where there is none; set before the start, or by attach
 
-	mu     sync.Mutex
-	unhook func() bool   // takes the watch off its context
-	done   chan struct{} // nil until somebody asks
-	err    error
-	watch  *machine.Watch // nil of a set, and while it is not started
+	next, before *core // on the client's books; guarded by its lock
+
+	mu      sync.Mutex
+	started bool          // watch is
+	unhook  func() bool   // takes the watch off its context
+	done    chan struct{} // nil until somebody asks
+	err     error
+}
+
+func (w *core) init(ctx context.Context, c *Client, v *view) {
+	w.client, w.view = c, v
+	if ctx.Done() != nil {
+		w.ctx = ctx
+	}
 }
 
 // start begins a watch with its only subscription.
-func (w *core) start(m *machine.Watch, o watchOptions) (*Watch, error) {
+func (w *Watch) start(o watchOptions) (*Watch, error) {
 	if !o.uncounted {
 		w.answer.expect(w.client)
 	}
@@ -96,26 +106,20 @@ func (w *core) start(m *machine.Watch, o watchOptions) (*Watch, error) {
 		return nil, err
 	}
 	w.mu.Lock()
-	w.watch = m
+	w.started = true
 	w.mu.Unlock()
-	if err := w.run(m); err != nil {
+	if err := w.run(&w.watch); err != nil {
 		return nil, err
 	}
-	w.public.core = w
-	return &w.public, nil
+	return w, nil
 }
 
 // begin puts the watch on the client's books and ties it to its context.
 func (w *core) begin() error {
-	c := w.client
-	c.mu.Lock()
-	if c.closed.Load() {
-		c.mu.Unlock()
-		return ErrClosed
+	if err := w.client.book(w); err != nil {
+		return err
 	}
-	c.watches[w] = struct{}{}
-	c.mu.Unlock()
-	if w.ctx.Done() != nil {
+	if w.ctx != nil {
 		unhook := context.AfterFunc(w.ctx, func() { w.end(context.Cause(w.ctx)) })
 		w.mu.Lock()
 		w.unhook = unhook
@@ -129,7 +133,7 @@ func (w *core) run(ms ...*machine.Watch) error {
 	if w.over.Load() {
 		return nil // it ended while it began; Err says why
 	}
-	if !w.client.startAll(ms) {
+	if !w.client.engine.Start(ms...) {
 		w.end(ErrClosed)
 		return ErrClosed
 	}
@@ -157,13 +161,13 @@ func (w *core) end(err error) {
 	if w.done != nil {
 		close(w.done)
 	}
-	watch, unhook, in := w.watch, w.unhook, w.inner
+	started, unhook, in := w.started, w.unhook, w.inner
 	w.mu.Unlock()
 	if unhook != nil {
 		unhook()
 	}
-	if watch != nil {
-		w.stop(watch)
+	if started {
+		w.stop(&w.watch)
 	}
 	if in != nil {
 		in.end()
@@ -185,7 +189,7 @@ func (w *core) attach(in *inner) bool {
 
 // alive says whether the handler may be called.
 func (w *core) alive() bool {
-	return !w.over.Load() && w.ctx.Err() == nil && !w.client.closed.Load()
+	return !w.over.Load() && (w.ctx == nil || w.ctx.Err() == nil) && !w.client.closed.Load()
 }
 
 func (w *core) Done() <-chan struct{} {
@@ -218,8 +222,18 @@ func (w *core) recovered() {
 
 // single is a watch of one resource.
 type single struct {
-	core
+	Watch
 	handler Handler
+}
+
+// ask begins the watch, of what was prepared.
+func (s *single) ask(kind resource.Kind, a asked, o watchOptions) (*Watch, error) {
+	if s.watch.Owner = s; a.at != nil {
+		s.inner = newInner(s.client)
+		s.inner.follow = s.client.newFollow(kind, a, s.inner, s)
+		s.watch.Owner = s.inner.follow.root
+	}
+	return s.start(o)
 }
 
 // Tell implements engine.Sink.
@@ -239,21 +253,21 @@ func (s *single) Tell(n *machine.Notice) bool {
 // followOn begins to follow a name whose resource turned out to be elsewhere.
 func (s *single) followOn(n *machine.Notice) bool {
 	in := newInner(s.client)
-	a := asked{name: n.Name, view: s.view, watch: s.watch}
+	a := asked{name: n.Name, view: s.view, watch: &s.watch}
 	in.follow = s.client.newFollow(s.client.kindOf(n.TypeURL), a, in, s)
 	return s.attach(in)
 }
 
 // hear implements outlet.
 func (s *single) hear(ev *Event) bool {
-	s.handle(ev)
+	s.call(ev)
 	if settles(ev) {
 		s.answer.settle(s.client)
 	}
 	return false
 }
 
-func (s *single) handle(ev *Event) {
+func (s *single) call(ev *Event) {
 	defer s.recovered()
 	s.handler(*ev)
 }
@@ -263,8 +277,7 @@ func (s *single) Flush(bool) {}
 
 // everything is a watch of all resources of a type.
 type everything struct {
-	core
-	name     string // of the collection
+	Watch
 	handler  BatchHandler
 	batch    batcher
 	caughtUp bool // it was told of what was held when it began
@@ -295,7 +308,7 @@ func (s *everything) Tell(n *machine.Notice) bool {
 }
 
 func (s *everything) add(ev *Event) bool {
-	if ev.Name == s.name && settles(ev) {
+	if ev.Name == s.watch.Name && settles(ev) {
 		s.batch.settles = append(s.batch.settles, &s.answer)
 	}
 	return s.batch.add(*ev, s.deliver)
@@ -327,7 +340,7 @@ func (s *everything) redirect(n *machine.Notice) *redirected {
 		s.follows = map[string]*redirected{}
 	}
 	m := &redirected{all: s}
-	m.follow = s.client.newFollow(s.client.kindOf(n.TypeURL), asked{name: n.Name, view: s.view, watch: s.watch}, s.inner, m)
+	m.follow = s.client.newFollow(s.client.kindOf(n.TypeURL), asked{name: n.Name, view: s.view, watch: &s.watch}, s.inner, m)
 	s.follows[n.Name] = m
 	s.open++
 	return m
@@ -373,7 +386,7 @@ func (s *everything) Flush(last bool) {
 
 func (s *everything) deliver(b Batch) {
 	if s.alive() {
-		s.core.handle(s.handler, b)
+		s.handle(s.handler, b)
 	}
 }
 

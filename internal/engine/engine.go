@@ -67,7 +67,7 @@ type Sink interface {
 type Engine struct {
 	config  Config
 	machine *machine.Machine
-	inbox   chan any // a machine.Event, a func() to run on the loop, a query, or done
+	inbox   chan any // a machine.Event, watches to start, a func() to run on the loop, a query, or done
 	stop    chan struct{}
 	stopped sync.Once
 	over    chan struct{}   // closed when the loop has ended
@@ -129,14 +129,13 @@ func New(c Config) *Engine {
 	return e
 }
 
-// Start begins watches of a type at one moment; the Owner of each is a [Sink]. It says
-// whether the engine still runs.
-func (e *Engine) Start(k resource.Kind, ws ...*machine.Watch) bool {
-	return e.post(func() {
-		for _, w := range ws {
-			e.start(w, k)
-		}
-	})
+// Start begins watches at one moment. The Owner of each is a [Sink], and that of its Type the
+// [resource.Kind]. It says whether the engine still runs.
+func (e *Engine) Start(ws ...*machine.Watch) bool {
+	if len(ws) == 1 {
+		return e.post(machine.Start{Watch: ws[0]})
+	}
+	return e.post(slices.Clone(ws))
 }
 
 // Extend adds servers and sources, whose indices follow those that are there.
@@ -281,6 +280,12 @@ func (e *Engine) take(events []machine.Event, msg any) []machine.Event {
 	case done:
 		e.rest(msg.worker)
 		events = append(events, msg.decoded)
+	case machine.Start:
+		events = append(events, e.start(msg.Watch))
+	case []*machine.Watch:
+		for _, w := range msg {
+			events = append(events, e.start(w))
+		}
 	case machine.Event:
 		events = append(events, msg)
 	}
@@ -341,8 +346,9 @@ func (e *Engine) shutdown() {
 	}
 }
 
-func (e *Engine) start(w *machine.Watch, k resource.Kind) {
-	e.kinds[w.Type.URL] = k
+// start notes what the engine itself has to know of a watch that begins.
+func (e *Engine) start(w *machine.Watch) machine.Start {
+	e.kinds[w.Type.URL] = w.Type.Owner.(resource.Kind)
 	l := e.laneOf(int(w.Lane))
 	for _, server := range e.sources[w.Source].Servers {
 		if e.home[server] == nil {
@@ -353,7 +359,7 @@ func (e *Engine) start(w *machine.Watch, k resource.Kind) {
 	if w.Wildcard {
 		e.catching = append(e.catching, w)
 	}
-	e.again = append(e.again, machine.Start{Watch: w})
+	return machine.Start{Watch: w}
 }
 
 // workers is how many payload chunks are decoded at a time.

@@ -190,8 +190,8 @@ func startWith(t *testing.T, connect func() (transport.Conn, error)) *Engine {
 	return e
 }
 
-func watchOf(s Sink, name string) *machine.Watch {
-	w := &machine.Watch{Owner: s, Type: &machine.Type{URL: url, NameField: 1}, Name: name}
+func watchOf(k resource.Kind, s Sink, name string) *machine.Watch {
+	w := &machine.Watch{Owner: s, Type: &machine.Type{Owner: k, URL: url, NameField: 1}, Name: name}
 	w.Wildcard = name == ""
 	return w
 }
@@ -227,7 +227,7 @@ func TestChunks(t *testing.T) {
 		conn := newWireConn()
 		e := start(t, conn)
 		slow, s := &slowKind{took: time.Millisecond}, &sink{}
-		e.Start(slow.kind(), watchOf(s, ""))
+		e.Start(watchOf(slow.kind(), s, ""))
 		st := <-conn.streams
 		if n := len(st.requests(t)); n != 1 {
 			t.Fatalf("%d requests", n)
@@ -281,7 +281,7 @@ func TestStreamDiesUnderDecoding(t *testing.T) {
 		conn := newWireConn()
 		e := start(t, conn)
 		slow, s := &slowKind{took: 10 * time.Millisecond}, &sink{}
-		e.Start(slow.kind(), watchOf(s, ""))
+		e.Start(watchOf(slow.kind(), s, ""))
 		st := <-conn.streams
 		st.requests(t)
 		names, values := numbered(1000)
@@ -315,13 +315,13 @@ func TestCatchUp(t *testing.T) {
 		e := start(t, conn)
 		kind := (&slowKind{took: time.Millisecond}).kind()
 		first, late := &sink{}, &sink{}
-		e.Start(kind, watchOf(first, ""))
+		e.Start(watchOf(kind, first, ""))
 		st := <-conn.streams
 		names, values := numbered(1500)
 		st.requests(t)
 		st.in <- things(t, "1", names...)
 		time.Sleep(time.Minute)
-		e.Start(kind, watchOf(late, ""))
+		e.Start(watchOf(kind, late, ""))
 		time.Sleep(time.Minute)
 		lines := late.told()
 		got := slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return !strings.Contains(l, "=") })
@@ -348,9 +348,9 @@ func TestLanesOutOfOrder(t *testing.T) {
 		sinks := map[int]*sink{}
 		for _, number := range []int{3, 1, 0} {
 			sinks[number] = &sink{}
-			w := watchOf(sinks[number], fmt.Sprint("x", number))
+			w := watchOf(kind, sinks[number], fmt.Sprint("x", number))
 			w.Lane = int32(number)
-			e.Start(kind, w)
+			e.Start(w)
 		}
 		st := <-conn.streams
 		st.requests(t)
@@ -376,15 +376,15 @@ func TestSlowConnClose(t *testing.T) {
 			return conns[made-1], nil
 		})
 		kind := (&slowKind{}).kind()
-		w := watchOf(&sink{}, "a")
-		e.Start(kind, w)
+		w := watchOf(kind, &sink{}, "a")
+		e.Start(w)
 		st := <-conns[0].streams
 		st.in <- things(t, "1", "a")
 		synctest.Wait()
 		e.Stop(w)
 		time.Sleep(time.Second + time.Millisecond) // past the linger
 		began := time.Now()
-		e.Start(kind, watchOf(&sink{}, "a"))
+		e.Start(watchOf(kind, &sink{}, "a"))
 		<-conns[1].streams
 		if n := e.Connections(); n != 1 || time.Since(began) != 0 {
 			t.Errorf("%d connections, the new stream after %v", n, time.Since(began))
@@ -404,7 +404,7 @@ func TestDumpSeesWatches(t *testing.T) {
 		e := start(t, newWireConn())
 		kind := (&slowKind{}).kind()
 		for i := range 500 {
-			e.Start(kind, watchOf(&sink{}, fmt.Sprint("w", i)))
+			e.Start(watchOf(kind, &sink{}, fmt.Sprint("w", i)))
 			if n := len(e.Dump()); n != i+1 {
 				t.Fatalf("after %d watches the dump has %d", i+1, n)
 			}
@@ -426,7 +426,7 @@ func TestAskWhileClosing(t *testing.T) {
 		}
 		e.Close()
 		wg.Wait()
-		if e.Dump() != nil || e.Start((&slowKind{}).kind(), watchOf(&sink{}, "a")) {
+		if e.Dump() != nil || e.Start(watchOf((&slowKind{}).kind(), &sink{}, "a")) {
 			t.Error("a closed engine answers")
 		}
 	})
@@ -438,7 +438,7 @@ func TestInHandler(t *testing.T) {
 		conn.refuse = errors.New("no")
 		e := start(t, conn)
 		in := make(chan bool, 1)
-		e.Start((&slowKind{}).kind(), watchOf(tellFunc(func() { in <- e.InHandler() }), "a"))
+		e.Start(watchOf((&slowKind{}).kind(), tellFunc(func() { in <- e.InHandler() }), "a"))
 		if !<-in {
 			t.Error("a handler does not know that it is one")
 		}

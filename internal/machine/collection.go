@@ -161,7 +161,10 @@ func (c *collection) adopt(e *entry) {
 func (c *collection) has(e *entry) bool { return e.of == c && e.live() }
 
 // live says whether an entry is the one of its name.
-func (e *entry) live() bool { return e.of.ts.entries[e.name] == e }
+func (e *entry) live() bool { return e.of.ts.has(e) }
+
+// has says whether an entry is the one of its name in the type.
+func (ts *typeState) has(e *entry) bool { return ts.entries[e.name] == e }
 
 // inOrder lists the entries of a glob by name, or for the wildcard all of the type.
 func (c *collection) inOrder() []*entry {

@@ -45,7 +45,7 @@ func (m *Machine) commit(now time.Time, resp *response) {
 func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) {
 	e := it.entry
 	ts := resp.ts
-	if ts.entries[e.name] != e {
+	if ts.drops != resp.drops && !ts.has(e) {
 		resp.missed = true
 		if r.Err != nil {
 			resp.invalid++

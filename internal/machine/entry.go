@@ -54,7 +54,7 @@ type entry struct {
 	status   Status
 	ambient  ambient
 	reason   Reason // of the absence
-	shared   bool   // watches is in a notice
+	shared   bool   // watches is in a notice, or a watch's own
 	joins    bool   // typeState.joining has watches of it
 	asked    bool   // named on this incarnation of the stream
 	noted    bool   // in typeState.changed

@@ -24,7 +24,8 @@ type Watch struct {
 	// there is none yet; 0 or less is for ever.
 	FetchTimeout time.Duration
 
-	entry *entry // of the name; nil unless started
+	entry *entry    // of the name; nil unless started
+	alone [1]*Watch // the watch itself, once started
 
 	Source int32 // index of the source that answers for the name
 	Lane   int32 // the caller's own: what its notices are ordered with
@@ -41,6 +42,12 @@ func (w *Watch) catchingUp() bool { return w.owed > 0 }
 // CatchingUp says, after a step, whether a collection's watch is still to be told of what
 // was held when it began.
 func (w *Watch) CatchingUp() bool { return w.catchingUp() }
+
+// list is a list of the watch alone, that is not to be changed: most entries have one watch.
+func (w *Watch) list() []*Watch {
+	w.alone[0] = w
+	return w.alone[:]
+}
 
 // Start begins a watch. A watch is started once.
 type Start struct{ *Watch }

@@ -58,6 +58,7 @@ type Server struct {
 
 // Type is a resource type. One value stands for one type URL.
 type Type struct {
+	Owner     any // the caller's own
 	URL       string
 	FullState bool
 	NameField protowire.Number // 0 if resources are named by their wrapper alone

@@ -46,6 +46,7 @@ type response struct {
 	spoken   int           // of how many entries it speaks
 	whole    bool          // of all that there were when it came
 
+	drops          int // that the type had when the entries were found
 	valid, invalid int // entries, as [Notice] counts them
 
 	plan *plan     // of a guarded type; else nil
@@ -152,7 +153,7 @@ func (m *Machine) work(now time.Time, resp *response) {
 			resp.findAliases(i, m.found[i])
 		}
 	}
-	resp.whole = resp.spoken == len(ts.entries)
+	resp.whole, resp.drops = resp.spoken == len(ts.entries), ts.drops
 	m.markGone(resp)
 	for i, e := range m.found {
 		switch {

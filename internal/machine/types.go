@@ -32,8 +32,9 @@ type typeState struct {
 	version  string    // of the last accepted response; SotW
 	accepted time.Time // when it came, in either variant; zero if none did
 
-	busy *response // received and not finished yet
-	last []*entry  // that the last response in state of the world held, by place; see [typeState.repeated]
+	busy  *response // received and not finished yet
+	drops int       // entries that went since the stream was made
+	last  []*entry  // that the last response in state of the world held, by place; see [typeState.repeated]
 
 	suspicion
 	onStream
@@ -249,7 +250,11 @@ func (m *Machine) attach(c *collection, w *Watch) (held bool) {
 		e.setJoining(append(e.joining(), w))
 		return true
 	}
-	e.watches = append(e.own(), w)
+	if len(e.watches) == 0 {
+		e.watches, e.shared = w.list(), true
+	} else {
+		e.watches = append(e.own(), w)
+	}
 	return false
 }
 
@@ -336,6 +341,7 @@ func (m *Machine) detach(e *entry, w *Watch) {
 // drop forgets an entry, and with it where the last response held what.
 func (ts *typeState) drop(e *entry) {
 	delete(ts.entries, e.name)
+	ts.drops++
 	ts.last = nil
 	ts.aliases.unlink(e)
 	delete(ts.flaws, e)
