@@ -126,7 +126,8 @@ func (c *Client) event(n *machine.Notice) *Event {
 	if ev, ok := n.Owner.(*Event); ok {
 		return ev
 	}
-	ev := c.newEvent(n)
+	ev := new(Event)
+	*ev = c.newEvent(n)
 	n.Owner = ev
 	return ev
 }
@@ -138,8 +139,8 @@ func (c *Client) rejected(ev *Event, err error) error {
 	}
 }
 
-func (c *Client) newEvent(n *machine.Notice) *Event {
-	ev := &Event{
+func (c *Client) newEvent(n *machine.Notice) Event {
+	ev := Event{
 		Type: n.TypeURL, Name: n.Name, Authority: n.Authority, Version: n.Version,
 		Server: c.server(n.Server).URI,
 	}

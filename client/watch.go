@@ -242,6 +242,10 @@ func (s *single) Tell(n *machine.Notice) bool {
 	case !s.alive():
 		return false
 	case s.inner == nil && !redirects(n):
+		if n.Owner == nil && len(n.To)+len(n.All) == 1 { // it is for nobody else
+			ev := s.client.newEvent(n)
+			return s.hear(&ev)
+		}
 		return s.hear(s.client.event(n))
 	case s.inner == nil && !s.followOn(n):
 		return false

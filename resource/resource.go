@@ -81,7 +81,7 @@ func Proto[T proto.Message](o Options) *Type[T] {
 	name := mt.Descriptor().FullName()
 	decode := func(src Source, b []byte) (T, error) {
 		msg := mt.New().Interface().(T)
-		if err := fresh.Unmarshal(b, msg); err != nil {
+		if err := proto.Unmarshal(b, msg); err != nil {
 			return zero, fmt.Errorf("not a message of type %s: %w", name, err)
 		}
 		if src.Validate {
@@ -93,9 +93,6 @@ func Proto[T proto.Message](o Options) *Type[T] {
 	}
 	return Custom(TypePrefix+string(name), o, decode)
 }
-
-// fresh decodes into a message that is empty, and so need not be reset.
-var fresh = proto.UnmarshalOptions{Merge: true}
 
 func validate(msg proto.Message) error {
 	if v, ok := msg.(interface{ Validate() error }); ok {

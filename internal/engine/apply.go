@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/transport"
 )
 
 // before notes what the engine itself has to know of an event.
@@ -22,6 +23,11 @@ func (e *Engine) apply(fx machine.Effects) {
 			s.consumed(&e.received)
 		}
 		e.consumed(r)
+	}
+	for _, r := range fx.Release {
+		if s := e.stream(r); s != nil && s.current != nil {
+			s.current.frame = transport.Frame{}
+		}
 	}
 	for _, r := range fx.Read {
 		if s := e.stream(r); s != nil {

@@ -88,6 +88,7 @@ func decode(k resource.Kind, src resource.Source, items []machine.Item) []machin
 		raw := it.Raw
 		if !it.Held {
 			raw = bytes.Clone(raw) // the frame is used again, and the value may refer to it
+			it.Raw = raw
 		}
 		if r.Err = checkMetadata(it.Attributes); r.Err != nil {
 			continue

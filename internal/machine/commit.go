@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
+	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // decoded takes back a task.
@@ -72,6 +73,9 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 	resp.taken(it.index, e, r.Flaws)
 	ts.setFlaws(e, r.Flaws)
 	ts.stream.ttls.received(now, e, entry)
+	if resp.released {
+		*entry = wire.Resource{Payload: r.Raw} // lest it keeps its part of the frame
+	}
 }
 
 // finish draws a response's conclusions: names that were invalid, removals, errors,
@@ -84,8 +88,8 @@ func (m *Machine) finish(now time.Time, resp *response) {
 			m.reject(e, &Fault{Kind: FaultRejected, Err: errTwice, At: now, Version: resp.Version})
 		}
 	}
-	m.removeListed(now, resp)
 	m.takeErrors(now, resp)
+	m.removeListed(now, resp)
 	m.removeAbsent(now, resp)
 	m.heal(resp)
 	if resp.unusable() {
@@ -246,8 +250,10 @@ func (m *Machine) removeAbsent(now time.Time, resp *response) {
 	}
 }
 
-// takeErrors handles resource_errors (xRFC TP3, gRFC A88).
+// takeErrors handles resource_errors (xRFC TP3, gRFC A88). What the response says of one
+// resource counts more than what it says of the collection that it is in.
 func (m *Machine) takeErrors(now time.Time, resp *response) {
+	var ofGlobs []*wire.ResourceError
 	for i := range resp.Errors {
 		re := &resp.Errors[i]
 		switch {
@@ -255,9 +261,14 @@ func (m *Machine) takeErrors(now time.Time, resp *response) {
 			resp.line(-1, fmt.Sprintf("resource error index %d", i), errNameless)
 		case re.Code == 0:
 			resp.line(-1, fmt.Sprintf("resource error index %d: %s", i, re.Name), errNotError)
+		case xdstp.IsGlob(string(re.Name)):
+			ofGlobs = append(ofGlobs, re)
 		default:
 			m.takeError(now, resp, re)
 		}
+	}
+	for _, re := range ofGlobs {
+		m.takeError(now, resp, re)
 	}
 }
 

@@ -17,6 +17,9 @@ type Effects struct {
 	// Guard is what is to be judged by any goroutine; each proposal is answered by one
 	// Guarded.
 	Guard []*Proposal
+	// Release are streams whose response is large and new: once its payloads are copied
+	// little refers to its frame, which had better be garbage than be used again.
+	Release []Ref
 	// Consumed are streams whose response is done with: once all that was notified
 	// because of it is handled, say Delivered.
 	Consumed []Ref

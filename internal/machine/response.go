@@ -12,6 +12,9 @@ import (
 // chunk is how many payloads make a task, and so how many are delivered together.
 const chunk = 512
 
+// releasable is how many bytes of a response have to be new for its frame to be released.
+const releasable = 1 << 20
+
 // Codes of google.rpc.Status that have a meaning here.
 const (
 	codeInvalidArgument   = 3
@@ -46,7 +49,10 @@ type response struct {
 	spoken   int           // of how many entries it speaks
 	whole    bool          // of all that there were when it came
 
-	drops          int // that the type had when the entries were found
+	fresh    int  // bytes of payloads that have to be decoded
+	released bool // its frame is
+	drops    int  // that the type had when the entries were found
+
 	valid, invalid int // entries, as [Notice] counts them
 
 	plan *plan     // of a guarded type; else nil
@@ -170,6 +176,10 @@ func (m *Machine) work(now time.Time, resp *response) {
 			m.sort(now, resp, a.index, a.entry)
 		}
 	}
+	if resp.fresh > releasable && resp.fresh > resp.Size/2 && len(resp.aliased) == 0 {
+		resp.released = true
+		m.fx.Release = append(m.fx.Release, resp.ref)
+	}
 	resp.results = make([][]Result, len(resp.tasks))
 	for i, t := range resp.tasks {
 		if resp.results[i] = resp.anticipate(t); resp.results[i] == nil {
@@ -251,6 +261,7 @@ func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
 			Items: make([]Item, 0, left),
 		})
 	}
+	resp.fresh += len(r.Payload)
 	t, it := resp.lastTask(), itemOf(e, r, locator, i)
 	if renewed {
 		it.Old = nil
