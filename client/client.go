@@ -60,17 +60,12 @@ type Client struct {
 	done       chan struct{} // closed when handlers are too
 
 	mu      sync.Mutex
-	types   map[string]*watchedType
+	types   map[string]*machine.Type
 	watches *core         // the newest; those before follow it
 	pending int           // watches without a first answer
 	settled chan struct{} // closed while pending is 0
 
 	gets gets
-}
-
-type watchedType struct {
-	machine.Type
-	kind resource.Kind
 }
 
 // New makes a client. It validates the whole configuration, with all faults joined into
@@ -96,7 +91,7 @@ func New(config Config) (*Client, error) {
 	c := &Client{
 		nodeParams: params,
 		config:     config, boot: boot, node: boot.Node.GetId(), table: table, view: &view{table: table},
-		ended: make(chan struct{}), done: make(chan struct{}), types: map[string]*watchedType{},
+		ended: make(chan struct{}), done: make(chan struct{}), types: map[string]*machine.Type{},
 		settled: make(chan struct{}),
 	}
 	close(c.settled)
@@ -247,23 +242,23 @@ func (c *Client) typeOf(kind resource.Kind, name string) (*machine.Type, error) 
 	defer c.mu.Unlock()
 	t := c.types[kind.TypeURL()]
 	if t == nil {
-		t = &watchedType{kind: kind, Type: machine.Type{
+		t = &machine.Type{
 			Owner: kind, URL: kind.TypeURL(), FullState: kind.FullState(), NameField: kind.NameField(),
 			Guarded: len(c.config.Guards[kind.TypeURL()]) > 0,
-		}}
+		}
 		c.types[kind.TypeURL()] = t
 	}
-	if t.kind != kind {
+	if t.Owner != kind {
 		return nil, c.configError(kind, name, ErrTypeConflict)
 	}
-	return &t.Type, nil
+	return t, nil
 }
 
 // kindOf is the kind of a type URL that is watched.
 func (c *Client) kindOf(typeURL string) resource.Kind {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.types[typeURL].kind
+	return c.types[typeURL].Owner.(resource.Kind)
 }
 
 // SetNodeParameters makes the dynamic parameters of a type in the node these, or without
