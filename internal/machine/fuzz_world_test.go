@@ -420,9 +420,16 @@ func (w *world) tell(n Notice) {
 		sw.listen(n)
 	}
 	late := len(n.To) == 1 && len(n.All) == 0 && slices.Contains(w.started, n.To[0])
-	if n.Name != star && !isGlobURL(n.Name) && !late {
+	if n.Name != star && !isGlobURL(n.Name) && (!late || w.unnoticed(n)) {
 		w.timeout(n)
 	}
+}
+
+// unnoticed says that a timer may have fired while nobody watched the name: it was asked for
+// all the while, and nothing was heard of it.
+func (w *world) unnoticed(n Notice) bool {
+	pic, word := w.stream(n.Stream.Stream).pics[n.TypeURL], w.model(n.TypeURL).word(n.Name)
+	return pic != nil && pic.names[n.Name] && !word.held && !word.fault && !word.absent
 }
 
 func (w *simWatch) listen(n Notice) {
