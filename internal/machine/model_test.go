@@ -314,8 +314,13 @@ func (r *simResponse) take(w *world, src int) {
 	consider := func(name string) {
 		switch {
 		case name != "" && (sourceOf(name) != src || !w.active(s, md.typ.URL, name)):
-		case isGlobURL(name) && md.globs[name] == 0:
+		case isGlobURL(name) && md.globs[name] == 0: // its end may count until it is taken back
 			md.doubt(name)
+			for member := range md.words {
+				if globOver(member) == name {
+					md.doubt(member)
+				}
+			}
 		case pic.wild, md.live[name] > 0, md.globs[name] > 0, pic.names[globOver(name)] && md.globs[globOver(name)] > 0:
 			r.applies[name] = md.word(name).epoch
 		default:
