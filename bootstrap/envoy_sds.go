@@ -4,7 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
+
+	"github.com/xdswatch/xdswatch/internal/regular"
 )
 
 const (
@@ -54,9 +55,12 @@ func (x field) openFile() (root field, ok bool) {
 	if path == "" {
 		return field{}, false
 	}
-	data, err := os.ReadFile(path)
+	data, err := regular.Read(path, regular.MaxSize)
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		x.fault("cannot be read: %v", e.Err)
+		err = e.Err // the field has the path
+	}
+	if err != nil {
+		x.fault("cannot be read: %v", err)
 		return field{}, false
 	}
 	tree, err := decode(path, data)

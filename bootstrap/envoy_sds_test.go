@@ -129,7 +129,8 @@ func TestEnvoySecretFileFaults(t *testing.T) {
 		"a path that is none":            {withPair(`{name: pair, sds_config: {path_config_source: 7}}`), "", pair + ".sds_config.path_config_source = 7: want an object, is a number"},
 		"null":                           {withPair(`null`), "", pair + ": want an object, is null"},
 		"no file":                        {withPair(`{name: pair, sds_config: {path: "DIR/none"}}`), "", pair + `.sds_config.path = "DIR/none": cannot be read: no such file or directory`},
-		"a directory":                    {withPair(`{name: pair, sds_config: {path: "DIR"}}`), "", pair + `.sds_config.path = "DIR": cannot be read: is a directory`},
+		"a directory":                    {withPair(`{name: pair, sds_config: {path: "DIR"}}`), "", pair + `.sds_config.path = "DIR": cannot be read: not a regular file`},
+		"a device":                       {withPair(`{name: pair, sds_config: {path: /dev/null}}`), "", pair + `.sds_config.path = "/dev/null": cannot be read: not a regular file`},
 		"an empty file":                  {pairOfFile + ", " + systemRoots, "", "DIR/pair: is empty"},
 		"a file that does not parse":     {pairOfFile + ", " + systemRoots, "{\n]", "DIR/pair: line 2, column 1: invalid character ']' looking for beginning of object key string"},
 		"resources that are none":        {pairOfFile + ", " + systemRoots, `{"resources":["s3cret"]}`, pair + `.name = "pair": DIR/pair has no envoy.extensions.transport_sockets.tls.v3.Secret of this name` + "\nDIR/pair: resources[0]: want an object, is a string"},
@@ -144,6 +145,18 @@ func TestEnvoySecretFileFaults(t *testing.T) {
 			wantError(t, doc, strings.ReplaceAll(c.want, "DIR", dir))
 		})
 	}
+}
+
+// A file that is too large is not read.
+//
+// spec: BOOTE-3
+func TestEnvoySecretFileLimit(t *testing.T) {
+	doc, dir := sdsDoc(t, pairOfFile+", "+systemRoots, map[string]string{"pair": pairSecret})
+	if err := os.Truncate(filepath.Join(dir, "pair"), 128<<20+1); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, doc, `envoy: static_resources.clusters[0].transport_socket.typed_config.common_tls_context.`+
+		`tls_certificate_sds_secret_configs[0].sds_config.path_config_source.path = "`+dir+`/pair": cannot be read: larger than the limit of 134217728 bytes`)
 }
 
 // A program's ConfigSource reaches a static cluster with Secrets of files too.

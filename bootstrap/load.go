@@ -49,7 +49,8 @@ func FromEnv(opts ...Option) (*Config, error) {
 //
 // Secrets of files (path_config_source in tls_certificate_sds_secret_configs,
 // validation_context_sds_secret_config and combined_validation_context of a cluster's TLS)
-// are read here, from JSON or YAML, and a later change of such a file is not followed.
+// are read here, from JSON or YAML in regular files of up to 128 MiB, and a later change of
+// such a file is not followed.
 // Certificates and tokens, those that a Secret names by filename among them, are read when a
 // connection is made.
 //

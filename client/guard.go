@@ -10,8 +10,9 @@ import (
 // config_validators, as code of the program. With an error the response is refused: what is
 // held stays as it is, the server is told by a NACK with the error's text, and the watches of
 // resources that it would have changed, and of a wildcard whose first state it would be, hear
-// of an error of kind [ErrorRejected] that wraps it. The next response is judged anew. One
-// whose stream ends before it was judged is not taken: the next stream brings it again.
+// of an error of kind [ErrorRejected] that wraps it. The next response is judged anew; one
+// that holds a Secret which was refused for its files has it changed again. A response whose
+// stream ends before it was judged is not taken: the next stream brings it again.
 //
 // A guard is called like the functions of [Trace]: one at a time for each server, and while
 // it runs events wait. It may call anything of the client that a handler may. One that
@@ -27,7 +28,8 @@ type Proposal struct {
 	// Held is how many resources of the type are held on the stream, those of all
 	// authorities that share it, and Left how many would be.
 	Held, Left int
-	// Changed are the resources that would have another value, or their first.
+	// Changed are the resources that would have another value, or their first. A Secret is
+	// one too if files that it refers to have changed, where the transport looks at them.
 	Changed []Change
 	// Removed are the names that would go, in order. Where deletions are ignored (gRFC A53)
 	// none does.

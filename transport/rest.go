@@ -76,7 +76,8 @@ func (c RESTConfig) withDefaults() RESTConfig {
 // type in state of the world, and what is sent on it says what the next poll asks. A poll
 // follows the last after the refresh delay and its jitter. A change of interest is polled
 // at once, and takes the place of a poll that is held back by the server; an ACK waits for
-// its turn. A stream ends with the first poll that fails.
+// its turn. A stream ends with the first poll that fails, as one does whose response is of
+// another type than was asked for.
 //
 // HTTP/2 is used where the server offers it under TLS. Proxies are not. Safe for
 // concurrent use.

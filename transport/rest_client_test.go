@@ -108,6 +108,27 @@ func (w *watched) hears(want ...string) {
 	}
 }
 
+const listenerURL = "type.googleapis.com/envoy.config.listener.v3.Listener"
+
+// A response of another type than the poll's is trouble as any failed poll is, told at once;
+// one that says no type is the poll's.
+// spec: REST-2 REST-3
+func TestRESTForeignType(t *testing.T) {
+	inClientBubble(t, func(w *watched) {
+		w.srv.Answer(ofType(listenerURL))
+		w.watch("a")
+		first := w.poll("a @").At
+		w.hears(`failed a … POST http://memory:1/v3/discovery:clusters … "` + listenerURL + `" to a poll for "` + clusterURL + `"`)
+		if gap := w.poll("a @").At.Sub(first); gap < time.Minute || gap >= 2*time.Minute {
+			t.Errorf("%v between two polls, want a minute and less than another", gap)
+		}
+		w.hears()
+		w.srv.Answer(testutil.RESTBody("application/json", `{"version_info":"1","resources":[{"@type":"`+clusterURL+`","name":"a"}]}`))
+		w.poll("a @")
+		w.hears("updated a 1")
+	})
+}
+
 // A polled server is one to a client: watches hear of values, of refused ones, of trouble
 // and of its end, and of what does not exist.
 func TestRESTThroughClient(t *testing.T) {

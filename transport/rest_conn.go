@@ -122,6 +122,12 @@ func (c *restConn) path(typeURL string) (string, error) {
 	return "", status.Errorf(codes.Unimplemented, "nothing is known to poll the type %q at, in version %d; RESTConfig.Paths can say it", typeURL, version)
 }
 
+// answers says whether a response of a type is one to a poll for a type, as it is if it says
+// none. At a server of version 2 it may be of either version.
+func (c *restConn) answers(typeURL, asked string) bool {
+	return typeURL == "" || typeURL == asked || c.v2 && apiv2.ToV3(typeURL) == apiv2.ToV3(asked)
+}
+
 // header is that of one poll, with what the call credentials give for it.
 func (c *restConn) header(ctx context.Context, e *restEndpoint, path string) (http.Header, error) {
 	h := c.headers.Clone()

@@ -14,7 +14,7 @@ import (
 // maxExcerpt is how much of a body that is no response is told, in bytes.
 const maxExcerpt = 200
 
-// pollError is the end of a poll that found no answer.
+// pollError is the end of a poll that failed.
 type pollError struct {
 	endpoint *restEndpoint
 	path     string
@@ -44,6 +44,13 @@ func (e *bodyError) Error() string {
 	return fmt.Sprintf("the server answers 200 with what is no DiscoveryResponse (%v), content type %q: %s", e.err, e.typ, excerpt(e.body))
 }
 
+// typeError is a response of another type than the poll's.
+type typeError struct{ asked, got string }
+
+func (e *typeError) Error() string {
+	return fmt.Sprintf("the server answers with resources of type %q to a poll for %q", e.got, e.asked)
+}
+
 // excerpt is the beginning of a body, if it is text, on one line.
 func excerpt(body []byte) string {
 	text := strings.ToValidUTF8(string(body[:min(len(body), maxExcerpt)]), "\uFFFD")
@@ -57,6 +64,7 @@ func restError(c *restConn, err error) error {
 	}
 	var st *statusError
 	var body *bodyError
+	var typ *typeError
 	switch {
 	case errors.Is(err, errStreamClosed), errors.Is(err, ErrClosed), errors.Is(err, context.Canceled):
 		return status.Error(codes.Canceled, err.Error())
@@ -67,7 +75,7 @@ func restError(c *restConn, err error) error {
 		return status.Errorf(codes.DeadlineExceeded, "%v: the request timeout is %v", err, c.rest.RequestTimeout)
 	case errors.As(err, &st):
 		return status.Error(codeOf(st.status), err.Error())
-	case errors.As(err, &body):
+	case errors.As(err, &body), errors.As(err, &typ):
 		return status.Error(codes.Internal, err.Error())
 	}
 	return status.Error(codes.Unavailable, err.Error())

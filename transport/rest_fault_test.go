@@ -51,7 +51,12 @@ func (r *restRig) ends(code codes.Code, text string) {
 	}
 }
 
-// What is neither a response nor a 304 ends the stream, and says what it was.
+// ofType answers polls with a response of a type that holds nothing.
+func ofType(typeURL string) http.HandlerFunc {
+	return testutil.RESTBody("application/json", `{"version_info":"1","type_url":"`+typeURL+`"}`)
+}
+
+// What is neither a response to the poll nor a 304 ends the stream, and says what it was.
 // spec: REST-2
 func TestRESTFaults(t *testing.T) {
 	body := func(body string) http.HandlerFunc { return testutil.RESTBody("application/json", body) }
@@ -79,6 +84,9 @@ func TestRESTFaults(t *testing.T) {
 		{"another object", body(`{"error":"no such tenant","code":7}`), codes.Internal, `without any field of a DiscoveryResponse), content type "application/json": {"error":"no such tenant"`},
 		{"wrong kinds of fields", body(`{"version_info":{}}`), codes.Internal, "invalid value for string field versionInfo"},
 		{"resources are no list", body(`{"resources":{}}`), codes.Internal, "resources: "},
+		{"another type", ofType(listenerURL), codes.Internal, `POST http://memory:1/v3/discovery:clusters at memory:1: the server answers with resources of type "` + listenerURL + `" to a poll for "` + clusterURL + `"`},
+		{"the type of version 2", ofType(clusterV2), codes.Internal, `of type "` + clusterV2 + `" to a poll for "` + clusterURL + `"`},
+		{"503 to a poll", testutil.RESTStatus(503), codes.Unavailable, "POST http://memory:1/v3/discovery:clusters at memory:1: the server answers 503"},
 		{"hang", testutil.RESTHang, codes.DeadlineExceeded, "the request timeout is 1s"},
 		{"slow body", slowBody, codes.DeadlineExceeded, "the request timeout is 1s"},
 		{"foreign encoding", encoded, codes.Unavailable, `encoded as "br"`},

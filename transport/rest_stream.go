@@ -131,20 +131,27 @@ func (s *restStream) next() (frame []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
+	path, err := s.conn.path(p.request.GetTypeUrl())
+	if err != nil {
+		return nil, err
+	}
 	e := s.conn.endpoint()
-	a, err := s.fly(e, p)
+	a, err := s.fly(e, path, p)
 	if errors.Is(err, errOvertaken) {
 		return nil, nil // an urgent poll follows
 	}
 	if err == nil {
 		frame, err = s.read(p, a)
 	}
-	if err != nil && s.ctx.Err() == nil {
-		s.conn.failed(e)
+	if err != nil {
+		if s.ctx.Err() == nil {
+			s.conn.failed(e)
+		}
+		return nil, &pollError{endpoint: e, path: path, err: err}
 	}
 	delay := s.conn.rest.RefreshDelay
 	s.due = time.Now().Add(min(delay, math.MaxInt64/2) + rand.N(min(delay, math.MaxInt64/2)))
-	return frame, err
+	return frame, nil
 }
 
 // await returns when a poll is due: at once if the interest has changed, or else by the
@@ -188,11 +195,7 @@ func (s *restStream) sleep(d time.Duration, forever bool) {
 }
 
 // fly makes a poll. Its error is errOvertaken if it was given up for another interest.
-func (s *restStream) fly(e *restEndpoint, p poll) (answer, error) {
-	path, err := s.conn.path(p.request.GetTypeUrl())
-	if err != nil {
-		return answer{}, err
-	}
+func (s *restStream) fly(e *restEndpoint, path string, p poll) (answer, error) {
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	defer cancel(nil)
 	ctx, stop := context.WithTimeoutCause(ctx, s.conn.rest.RequestTimeout, errRequestTimeout)
@@ -207,10 +210,7 @@ func (s *restStream) fly(e *restEndpoint, p poll) (answer, error) {
 		err = cause // the truer reason
 	}
 	s.land(errors.Is(err, errOvertaken))
-	if err != nil {
-		return a, &pollError{endpoint: e, path: path, err: err}
-	}
-	return a, nil
+	return a, err
 }
 
 func (s *restStream) takeOff(f *flight) {
@@ -272,8 +272,12 @@ func (s *restStream) response(p poll, a answer) (frame []byte, err error) {
 	if !fresh {
 		return nil, nil
 	}
-	if frame, err = restjson.Response(a.body, s.conn.types); err != nil {
+	frame, typeURL, err := restjson.Response(a.body, s.conn.types)
+	if err != nil {
 		return nil, &bodyError{a, err}
+	}
+	if asked := p.request.GetTypeUrl(); !s.conn.answers(typeURL, asked) {
+		return nil, &typeError{asked, typeURL}
 	}
 	s.mu.Lock()
 	s.question.handOver()

@@ -93,10 +93,14 @@ func TestRESTVersion2(t *testing.T) {
 		}
 		w.hears("updated a 2")
 
-		answer("3", `{"@type":"type.googleapis.com/envoy.api.v2.Other","name":"a"}`)
+		w.srv.Answer(testutil.RESTBody("application/json", `{"version_info":"3","type_url":"`+clusterURL+`","resources":[{"@type":"`+clusterURL+`","name":"a"}]}`))
+		w.pollV2("/v2/discovery:clusters")
+		w.hears("updated a 3")
+
+		answer("4", `{"@type":"type.googleapis.com/envoy.api.v2.Other","name":"a"}`)
 		w.pollV2("/v2/discovery:clusters")
 		w.hears("ambient error a … api.v2.Other")
-		if r := w.pollV2("/v2/discovery:clusters"); r.VersionInfo != "2" || r.ErrorDetail.Code != 3 || !strings.Contains(r.ErrorDetail.Message, "api.v2.Other") {
+		if r := w.pollV2("/v2/discovery:clusters"); r.VersionInfo != "3" || r.ErrorDetail.Code != 3 || !strings.Contains(r.ErrorDetail.Message, "api.v2.Other") {
 			w.t.Errorf("asked %+v", r)
 		}
 	}, version2)

@@ -177,6 +177,7 @@ func (m *Machine) accept(now time.Time, e *entry, r Result, version string) {
 	e.status, e.fault = StatusAcked, nil
 	e.ambient, e.orphan, e.from, e.timer = ambientNone, false, 0, 0
 	e.gen++
+	delete(e.of.ts.renewed, e)
 	e.arrived()
 	n := m.notice(e, NoticeUpdated)
 	n.Value, n.Raw, n.Attributes = r.Value, r.Raw, e.attributes()

@@ -23,7 +23,8 @@ type Proposal struct {
 	resp *response
 }
 
-// Change is a resource that is not held yet, or with another value.
+// Change is a resource that is not held yet, or with another value, or is new though its bytes
+// are not.
 type Change struct {
 	Name  string
 	New   bool
@@ -144,7 +145,7 @@ func (resp *response) planItem(pl planned) {
 			p.lose(e, dropped)
 		}
 		return
-	case e != nil && e.holds(r, locator):
+	case e != nil && !resp.renews(pl.index, e) && e.holds(r, locator):
 		return
 	}
 	if n := len(p.tasks); n == 0 || len(p.tasks[n-1].Items) == chunk {
@@ -152,7 +153,7 @@ func (resp *response) planItem(pl planned) {
 		p.names = append(p.names, nil)
 	}
 	n := len(p.tasks) - 1
-	p.tasks[n].Items = append(p.tasks[n].Items, itemOf(e, r, locator, pl.index))
+	p.tasks[n].Items = append(p.tasks[n].Items, resp.itemOf(pl.index, e, locator))
 	p.names[n] = append(p.names[n], pl.name)
 }
 
@@ -287,6 +288,11 @@ func (m *Machine) refuseAll(now time.Time, resp *response, ev Guarded) {
 	for _, c := range ev.Proposal.Changed {
 		if e := ts.entries[c.Name]; e != nil {
 			m.spoil(e, f, StatusNacked, false)
+		}
+	}
+	for _, pl := range resp.plan.entries {
+		if e := ts.entries[pl.name]; e != nil && resp.Renewed[pl.index] {
+			ts.renewed[e] = true
 		}
 	}
 	if c := ts.star; c.known && !c.synced {

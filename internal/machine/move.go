@@ -167,7 +167,7 @@ func (ts *typeState) counterpart(c *collection, ch *chain) *collection {
 }
 
 func (mv *mover) moveEntry(e *entry, from, to *typeState) {
-	joining, flaws := e.joining(), from.flaws[e]
+	joining, flaws, renewed := e.joining(), from.flaws[e], from.renewed[e]
 	e.setJoining(nil)
 	mv.leaveBehind(e, from, len(joining) > 0)
 
@@ -182,6 +182,9 @@ func (mv *mover) moveEntry(e *entry, from, to *typeState) {
 	c.adopt(e)
 	e.setJoining(joining)
 	to.setFlaws(e, flaws)
+	if renewed {
+		to.renewed[e] = true
+	}
 	e.asked, e.noted, e.timer, e.withheld, e.pinned = false, false, 0, false, false
 	mv.sign(e)
 	stood := before != nil && before.wanted()

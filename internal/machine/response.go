@@ -241,7 +241,7 @@ func (m *Machine) sort(now time.Time, resp *response, i int, e *entry) {
 // payload compares a payload with what is known.
 func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
 	r := &resp.Resources[i]
-	locator, renewed := resp.ts.redirects(r), resp.Renewed[i]
+	locator, renewed := resp.ts.redirects(r), resp.renews(i, e)
 	if !renewed && e.holds(r, locator) {
 		resp.taken(i, e, resp.ts.flaws[e])
 		e.describe(r.Attributes)
@@ -262,12 +262,13 @@ func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
 		})
 	}
 	resp.fresh += len(r.Payload)
-	t, it := resp.lastTask(), itemOf(e, r, locator, i)
-	if renewed {
-		it.Old = nil
-	}
-	t.Items = append(t.Items, it)
+	t := resp.lastTask()
+	t.Items = append(t.Items, resp.itemOf(i, e, locator))
 }
+
+// renews says that an entry of a response is new though its bytes may not be: the response
+// says so, or one did that a guard refused.
+func (resp *response) renews(i int, e *entry) bool { return resp.Renewed[i] || resp.ts.renewed[e] }
 
 // holds says that what an entry of a response holds is what was accepted, but for aliases.
 func (e *entry) holds(r *wire.Resource, locator bool) bool {
@@ -279,9 +280,10 @@ func (e *entry) holds(r *wire.Resource, locator bool) bool {
 }
 
 // itemOf is what is to be decoded of an entry of a response; e may be nil.
-func itemOf(e *entry, r *wire.Resource, locator bool, index int) Item {
-	it := Item{Raw: r.Payload, Locator: locator, Attributes: r.Attributes, entry: e, index: index}
-	if e != nil && e.held() && e.locator == locator {
+func (resp *response) itemOf(i int, e *entry, locator bool) Item {
+	r := &resp.Resources[i]
+	it := Item{Raw: r.Payload, Locator: locator, Attributes: r.Attributes, entry: e, index: i}
+	if e != nil && e.held() && e.locator == locator && !resp.renews(i, e) {
 		it.Old, it.OldAttributes = e.raw, e.attributes()
 	}
 	return it

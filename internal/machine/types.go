@@ -28,6 +28,7 @@ type typeState struct {
 	loose   loose
 	aliases aliases
 	flaws   map[*entry][]error // of what is held; nil if nothing has any
+	renewed map[*entry]bool    // refused with a response that called them new; see [response.renews]
 
 	version  string    // of the last accepted response; SotW
 	accepted time.Time // when it came, in either variant; zero if none did
@@ -113,6 +114,7 @@ func (s *stream) typeOf(t *Type) *typeState {
 		ts = &typeState{
 			typ: t, stream: s, rank: rank(t.URL), entries: map[string]*entry{}, joining: map[*entry][]*Watch{},
 			globs: map[pattern]*collection{}, plain: map[*chain]*collection{}, waiting: map[*collection]bool{},
+			renewed: map[*entry]bool{},
 		}
 		ts.star = &collection{ts: ts, name: star}
 		ts.star.self = &entry{name: star, of: ts.star}
@@ -345,6 +347,7 @@ func (ts *typeState) drop(e *entry) {
 	ts.last = nil
 	ts.aliases.unlink(e)
 	delete(ts.flaws, e)
+	delete(ts.renewed, e)
 	ts.stream.strip(e)
 }
 

@@ -2,12 +2,15 @@ package file_test
 
 import (
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/xdswatch/xdswatch/transport/file"
 )
 
 // nobody is a user without rights.
@@ -41,20 +44,34 @@ func TestNoPermission(t *testing.T) {
 	r.wantTold("")
 }
 
-// A pipe in place of the file does not hold up who reads.
+// A pipe or a socket in place of the file does not hold up who reads.
 func TestPipe(t *testing.T) {
-	path := at(t, "cds.pb")
-	place(t, path, answer("1", "a"))
-	r := open(t, path)
-	r.ask(clusterURL)
-	r.want("1|a")
-	must(t, syscall.Mkfifo(path+".pipe", 0o644))
-	must(t, os.Rename(path+".pipe", path))
-	r.wantTold("not a regular file")
-	r.wantError()
-	place(t, path, answer("2", "a"))
-	r.want("2|a")
-	r.wantTold("")
+	for name, put := range map[string]func(path string) error{
+		"pipe": func(path string) error { return syscall.Mkfifo(path, 0o644) },
+		"socket": func(path string) error {
+			lis, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+			if err != nil {
+				return err
+			}
+			lis.SetUnlinkOnClose(false)
+			return lis.Close()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := at(t, "cds.pb")
+			place(t, path, answer("1", "a"))
+			r := open(t, path)
+			r.ask(clusterURL)
+			r.want("1|a")
+			must(t, put(path+".new"))
+			must(t, os.Rename(path+".new", path))
+			wantIs(t, r.wantTold("not a regular file"), file.ErrNotRegular)
+			r.wantError()
+			place(t, path, answer("2", "a"))
+			r.want("2|a")
+			r.wantTold("")
+		})
+	}
 }
 
 // Notifications are let go of with the stream.

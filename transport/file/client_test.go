@@ -23,6 +23,7 @@ import (
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/lds"
+	"github.com/xdswatch/xdswatch/resource/sds"
 	"github.com/xdswatch/xdswatch/testutil"
 	"github.com/xdswatch/xdswatch/transport/file"
 )
@@ -47,12 +48,13 @@ func start(t testing.TB, path string, changes ...change) *program {
 	})
 }
 
-func startServer(t testing.TB, config carrierConfig, server bootstrap.ManagementServer) *program {
+func startServer(t testing.TB, config carrierConfig, server bootstrap.ManagementServer, guards ...client.Guard) *program {
 	t.Helper()
 	boot := &bootstrap.Config{Servers: []bootstrap.ManagementServer{server}}
 	p := &program{t: t, events: make(chan string, 100_000)}
 	c, err := client.New(client.Config{
 		Bootstrap: boot, Transport: file.NewBuilder(config, nil), Logger: slog.New(slog.DiscardHandler),
+		Guards: map[string][]client.Guard{sds.Type.TypeURL(): guards},
 		Metrics: &client.Metrics{
 			ResourceUpdatesValid:   func(n client.UpdateCount) { p.valid.Add(int64(n.Resources)) },
 			ResourceUpdatesInvalid: func(n client.UpdateCount) { p.invalid.Add(int64(n.Resources)) },

@@ -6,13 +6,15 @@ import (
 	"io/fs"
 
 	"google.golang.org/grpc/codes"
+
+	"github.com/xdswatch/xdswatch/internal/regular"
 )
 
 var (
 	// ErrEmpty says that a file has no content at all.
 	ErrEmpty = errors.New("the file is empty")
-	// ErrNotRegular says that a path leads to a directory, a pipe or a device.
-	ErrNotRegular = errors.New("not a regular file")
+	// ErrNotRegular says that a path leads to a directory, a pipe, a socket or a device.
+	ErrNotRegular = regular.ErrNotRegular
 	// ErrUnsettled says that a file is written to without a pause.
 	ErrUnsettled = errors.New("the file does not stop changing")
 	// ErrNotCollection says that a file holds something else than a list collection.

@@ -29,11 +29,11 @@
 // # Bad files
 //
 // A file is used whole or not at all. One that is empty, too large, malformed, of an unknown
-// type, away or unreadable leaves what was read before in force. The stream stays: the
-// trouble is told to [Config.Report] and [Config.Logger] once, and to watches as an error of
-// the names that they ask for, the wildcard's "*" among them, which ends with the next good
-// content. An empty file is always bad, lest one that is being truncated
-// and written deletes everything; `{}` says that there is nothing.
+// type, away, unreadable or not a regular one leaves what was read before in force. The
+// stream stays: the trouble is told to [Config.Report] and [Config.Logger] once, and to
+// watches as an error of the names that they ask for, the wildcard's "*" among them, which
+// ends with the next good content. An empty file is always bad, lest one that is being
+// truncated and written deletes everything; `{}` says that there is nothing.
 //
 // A file may have the type URLs of version 2 of the API where
 // [bootstrap.ManagementServer.TransportV2] says so.
@@ -54,6 +54,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/internal/apiv2"
+	"github.com/xdswatch/xdswatch/internal/regular"
 	"github.com/xdswatch/xdswatch/transport"
 )
 
@@ -61,7 +62,7 @@ import (
 const (
 	defaultRecheck = 5 * time.Second
 	defaultSettle  = 100 * time.Millisecond
-	defaultMaxSize = 128 << 20
+	defaultMaxSize = regular.MaxSize
 )
 
 // Resolver finds the types of messages inside an Any.

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/reflect/protorange"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/xdswatch/xdswatch/internal/regular"
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
@@ -116,14 +117,11 @@ type reference struct {
 // check looks at the file. It returns when to look again because the file is being
 // written, or 0. At the first look it is read as it is.
 func (r *reference) check(now time.Time, path string, config *Config) time.Duration {
-	f, err := open(path)
-	if err != nil {
-		r.seen, r.read = sighting{}, false
-		return 0
+	f, info, err := regular.Open(path)
+	if err == nil {
+		defer f.Close()
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() || info.Size() > config.MaxSize {
+	if err != nil || info.Size() > config.MaxSize {
 		r.seen, r.read = sighting{}, false
 		return 0
 	}

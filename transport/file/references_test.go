@@ -1,15 +1,18 @@
 package file_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
+	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/resource/sds"
 	"github.com/xdswatch/xdswatch/testutil"
@@ -161,4 +164,50 @@ func TestReferencesOfOne(t *testing.T) {
 	if len(states) != 2 || states[1].Name != "own" || states[1].Status != client.Status("ACKED") {
 		t.Errorf("dump %+v", states)
 	}
+}
+
+// A guard sees a Secret whose file has changed as one that would change. Refused, it is told
+// with the next response that is taken.
+// spec: FILE-2 CFG-5
+func TestReferencesGuarded(t *testing.T) {
+	path, ca := at(t, "sds.yaml"), at(t, "ca.crt")
+	put(t, ca, "1")
+	place(t, path, secrets("1", roots("roots", ca), roots("other", "/none")))
+	judged := make(chan string, 100)
+	var refuse atomic.Bool
+	guard := func(p *client.Proposal) error {
+		for _, c := range p.Changed {
+			judged <- fmt.Sprintf("%s new=%v", c.Name, c.New)
+		}
+		if refuse.Load() {
+			return errors.New("not now")
+		}
+		return nil
+	}
+	p := startServer(t, carrierConfig{Settle: settle, Recheck: recheck}, bootstrap.ManagementServer{
+		URI: "file://" + path, ChannelCreds: bootstrap.Insecure(), File: &sourceConfig{Path: path},
+	}, guard)
+	changed := func(want string) {
+		t.Helper()
+		if got := <-judged; got != want {
+			t.Errorf("the guard saw %q changed, want %q", got, want)
+		}
+	}
+	p.watch(sds.Type, "roots")
+	p.want("updated roots")
+	changed("roots new=true")
+
+	refuse.Store(true)
+	put(t, ca, "2")
+	p.want("ambient error roots", "not now")
+	changed("roots new=false")
+
+	refuse.Store(false)
+	place(t, path, secrets("2", roots("roots", ca)))
+	p.wantExactly("updated roots")
+	changed("roots new=false")
+	place(t, path, secrets("3", roots("roots", ca)))
+	put(t, ca, "3")
+	p.wantExactly("updated roots")
+	p.wantQuiet()
 }

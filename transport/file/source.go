@@ -6,10 +6,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"syscall"
 	"time"
 
 	"github.com/xdswatch/xdswatch/internal/apiv2"
+	"github.com/xdswatch/xdswatch/internal/regular"
 )
 
 // source is a file as it was last looked at. Not safe for concurrent use.
@@ -66,22 +66,13 @@ func (s *sighting) settling(now time.Time, info fs.FileInfo, settle time.Duratio
 // check looks at the file. It returns when to look again because the file is being
 // written, or 0.
 func (s *source) check(now time.Time) time.Duration {
-	f, err := open(s.path)
+	f, info, err := regular.Open(s.path)
 	if err != nil {
 		s.seen = sighting{}
 		s.setFault(err)
 		return 0
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		s.setFault(err)
-		return 0
-	case !info.Mode().IsRegular():
-		s.setFault(ErrNotRegular)
-		return 0
-	}
 	if wait := s.seen.settling(now, info, s.config.Settle); wait > 0 {
 		if now.Sub(s.seen.restive) > impatience*s.config.Settle {
 			s.setFault(ErrUnsettled)
@@ -92,11 +83,6 @@ func (s *source) check(now time.Time) time.Duration {
 		return max(s.config.Settle, time.Millisecond)
 	}
 	return 0
-}
-
-// open does not wait for the other end of a pipe.
-func open(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
 
 // read takes in what a file holds, if that is new. It is false if the file was written

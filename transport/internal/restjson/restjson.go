@@ -59,39 +59,40 @@ var (
 )
 
 // Response turns the JSON of a DiscoveryResponse, in either spelling, into its wire form.
-// Fields that are not known are left out. Equal JSON makes equal bytes.
+// Fields that are not known are left out. Equal JSON makes equal bytes. Beside it Response
+// returns the response's type URL; "" if it says none.
 //
 // A resource that cannot be read costs no other: it keeps its name, if that can be found,
 // in a Resource without a usable type, whose type URL says what is wrong with it. So it is
 // refused by itself, by whoever looks at its type.
-func Response(body []byte, types Resolver) ([]byte, error) {
+func Response(body []byte, types Resolver) (frame []byte, typeURL string, err error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(body, &fields); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if fields == nil {
-		return nil, errNotObject
+		return nil, "", errNotObject
 	}
 	if !isResponse(fields) {
-		return nil, errForeign
+		return nil, "", errForeign
 	}
 	var resources []json.RawMessage
 	if raw, ok := fields["resources"]; ok {
 		if err := json.Unmarshal(raw, &resources); err != nil {
-			return nil, fmt.Errorf("resources: %w", err)
+			return nil, "", fmt.Errorf("resources: %w", err)
 		}
 		delete(fields, "resources")
 	}
-	b, err := envelope(fields, types)
+	frame, typeURL, err = envelope(fields, types)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	d := decoder{known{types}}
 	for _, raw := range resources {
-		b = protowire.AppendTag(b, resourcesField, protowire.BytesType)
-		b = protowire.AppendBytes(b, d.entry(raw))
+		frame = protowire.AppendTag(frame, resourcesField, protowire.BytesType)
+		frame = protowire.AppendBytes(frame, d.entry(raw))
 	}
-	return b, nil
+	return frame, typeURL, nil
 }
 
 // resourcesField is the number of DiscoveryResponse.resources.
@@ -111,17 +112,18 @@ func isResponse(fields map[string]json.RawMessage) bool {
 
 // envelope is the wire form of a response without its resources. Details of a status that
 // are of unknown types lose their content, which nobody reads.
-func envelope(fields map[string]json.RawMessage, types Resolver) ([]byte, error) {
+func envelope(fields map[string]json.RawMessage, types Resolver) (frame []byte, typeURL string, err error) {
 	raw, err := json.Marshal(fields)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	var r discoveryv3.DiscoveryResponse
 	options := protojson.UnmarshalOptions{DiscardUnknown: true, Resolver: lenient{known{types}}}
 	if err := options.Unmarshal(raw, &r); err != nil {
-		return nil, plain(err)
+		return nil, "", plain(err)
 	}
-	return proto.Marshal(&r)
+	frame, err = proto.Marshal(&r)
+	return frame, r.GetTypeUrl(), err
 }
 
 // decoder reads resources.
