@@ -132,13 +132,13 @@ func (m *Machine) fallBackChain(now time.Time, ch *chain) bool {
 // exist, or was refused, is not lacking.
 func (ch *chain) lacks() bool {
 	for _, ts := range ch.stream().order {
-		for _, e := range ts.entries {
-			if e.of.chain == ch && !e.pinned && e.wanted() && e.status == StatusRequested {
+		for e := range ts.entriesOf(ch) {
+			if !e.pinned && e.wanted() && e.status == StatusRequested {
 				return true
 			}
 		}
-		for _, c := range ts.collections() {
-			if c.chain == ch && len(c.watches) > 0 && !c.synced && c.absence == nil {
+		for _, c := range ts.collectionsOf(ch) {
+			if len(c.watches) > 0 && !c.synced && c.absence == nil {
 				return true
 			}
 		}
@@ -167,10 +167,10 @@ func (m *Machine) revert(now time.Time, s *stream, ts *typeState) {
 
 // serves says whether a chain asks for the type on this stream.
 func (ts *typeState) serves(ch *chain) bool {
-	if ts.plain[ch] != nil {
+	for range ts.membersOf(ch) {
 		return true
 	}
-	return slices.ContainsFunc(ts.collections(), func(c *collection) bool { return c.chain == ch })
+	return ts.star.chain == ch
 }
 
 // standBy asks for what a watch is of at the servers of higher priority too.
@@ -252,13 +252,11 @@ func (m *Machine) unpin(now time.Time, e *entry) {
 // dismiss takes back everything that a chain asked for at a server where it stands by.
 func (m *Machine) dismiss(now time.Time, ch *chain, s *stream) {
 	for _, ts := range s.order {
-		for _, c := range ts.collections() {
-			if c.chain == ch {
-				m.wanted(now, s, c.setStandby(false))
-			}
+		for _, c := range ts.collectionsOf(ch) {
+			m.wanted(now, s, c.setStandby(false))
 		}
-		for _, e := range ts.inOrder() {
-			if e.of.chain == ch && e.pinned {
+		for _, e := range ts.inOrder(ch) {
+			if e.pinned {
 				m.unpin(now, e)
 			}
 		}

@@ -29,9 +29,13 @@ type collection struct {
 	// resource; nil without a name.
 	self *entry
 
-	// Of a glob.
-	members []*entry // that are or were in it
-	pattern pattern
+	// members are or were in it, a glob's own name too; some are maybe listed twice. Nil for
+	// the wildcard's.
+	members []*entry
+	gone    int // at most so many places of members are of no use
+
+	pattern pattern                 // of a glob
+	globs   map[pattern]*collection // of the chain; nil but for the one without a name
 
 	// Of this incarnation of the stream.
 	known bool   // the request for it has left
@@ -125,7 +129,7 @@ func (ts *typeState) collectionFor(ch *chain, name, authority string) *collectio
 func (ts *typeState) plainOf(ch *chain, authority string) *collection {
 	c := ts.plain[ch]
 	if c == nil {
-		c = &collection{ts: ts, chain: ch, authority: authority}
+		c = &collection{ts: ts, chain: ch, authority: authority, globs: map[pattern]*collection{}}
 		ts.plain[ch] = c
 	}
 	return c
@@ -138,24 +142,47 @@ func (ts *typeState) globFor(ch *chain, url, authority string) *collection {
 		return c
 	}
 	c := &collection{ts: ts, chain: ch, name: url, authority: authority, pattern: p}
-	c.self = &entry{name: url, of: c, status: StatusRequested}
+	c.self = &entry{name: url, status: StatusRequested}
+	c.adopt(c.self)
 	ts.takeLoose(c)
 	ts.entries[url], ts.globs[p], ts.waiting[c] = c.self, c, true
+	ts.plainOf(ch, authority).globs[p] = c
 	return c
 }
 
 // adopt makes an entry a member.
 func (c *collection) adopt(e *entry) {
-	e.of = c
+	before := e.of
+	if e.of = c; before != nil {
+		before.lose()
+	}
 	if !c.isGlob() {
 		c.ts.loosen(e)
-		return
 	}
-	if len(c.members) == cap(c.members) { // make room without what is gone before there is more
-		c.members = slices.DeleteFunc(c.members, func(e *entry) bool { return !c.has(e) })
-		c.members = slices.Grow(c.members, 1+len(c.members)/4) // lest the next ones look again
+	if c != c.ts.star {
+		c.members = append(c.members, e)
 	}
-	c.members = append(c.members, e)
+}
+
+// lose notes that an entry is a member no more. It stays listed until many such are.
+func (c *collection) lose() {
+	if c.gone++; c.gone > 64+len(c.members)/2 {
+		c.members, c.gone = c.present(), 0
+	}
+}
+
+// present lists the members, each once.
+func (c *collection) present() (es []*entry) {
+	for _, e := range c.members {
+		if c.has(e) {
+			es = append(es, e)
+			e.of = nil // so that it is passed over where it is listed again
+		}
+	}
+	for _, e := range es {
+		e.of = c
+	}
+	return es
 }
 
 func (c *collection) has(e *entry) bool { return e.of == c && e.live() }
@@ -170,9 +197,9 @@ func (ts *typeState) has(e *entry) bool { return ts.entries[e.name] == e }
 func (c *collection) inOrder() []*entry {
 	var es []*entry
 	if c.isGlob() {
-		es = slices.DeleteFunc(slices.Clone(c.members), func(e *entry) bool { return !c.has(e) })
+		es = slices.DeleteFunc(c.present(), (*entry).isGlob)
 		sortEntries(es)
-		return slices.Compact(es)
+		return es
 	}
 	for _, e := range c.ts.entries {
 		if !e.isGlob() && !e.standsBy() {
@@ -187,6 +214,7 @@ func (c *collection) inOrder() []*entry {
 func (ts *typeState) leave(c *collection) {
 	delete(ts.globs, c.pattern)
 	delete(ts.waiting, c)
+	delete(ts.plain[c.chain].globs, c.pattern)
 	for _, e := range c.members {
 		switch {
 		case !c.has(e):
@@ -210,14 +238,25 @@ func (ts *typeState) leaveToStar(e *entry) bool {
 	return true
 }
 
-// collections lists those that may be watched: the wildcard's, then the globs by name.
-func (ts *typeState) collections() []*collection {
-	cs := make([]*collection, 0, 1+len(ts.globs))
-	for _, c := range ts.globs {
+// collectionsOf lists those of a chain, or for nil all that may be watched: the wildcard's,
+// then the one without a name, then the globs by name.
+func (ts *typeState) collectionsOf(only *chain) (cs []*collection) {
+	if only == nil || only == ts.star.chain {
+		cs = append(cs, ts.star)
+	}
+	n, globs := len(cs), ts.globs
+	if only != nil {
+		c := ts.plain[only]
+		if c == nil {
+			return cs
+		}
+		cs, globs = append(cs, c), c.globs
+	}
+	for _, c := range globs {
 		cs = append(cs, c)
 	}
-	slices.SortFunc(cs, byName)
-	return slices.Insert(cs, 0, ts.star)
+	slices.SortFunc(cs[n:], byName)
+	return cs
 }
 
 func byName(a, b *collection) int { return strings.Compare(a.name, b.name) }

@@ -223,11 +223,7 @@ func (m *Machine) removeAbsent(now time.Time, resp *response) {
 	if !resp.tellsAll() || resp.nameless || resp.whole {
 		return
 	}
-	leaving := map[*entry]bool{} // what the message with the writer asks for
-	for _, e := range ts.fresh {
-		leaving[e] = true
-	}
-	asked := func(e *entry) bool { return e.asked && !leaving[e] }
+	asked := func(e *entry) bool { return e.asked && !ts.leaving(e) }
 	var gone []*entry
 	for _, e := range ts.entries {
 		switch {

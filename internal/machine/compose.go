@@ -73,7 +73,7 @@ func (ts *typeState) carry() string {
 	if ts.version == "" {
 		return ""
 	}
-	for _, c := range ts.collections() {
+	for _, c := range ts.collectionsOf(nil) {
 		if c.wanted() && (c.standby || !c.synced) {
 			return ""
 		}

@@ -28,12 +28,12 @@ func (m *Machine) Dump() []Resource {
 	var rs []Resource
 	for _, s := range m.streams {
 		for _, ts := range s.order {
-			for _, c := range ts.collections() {
+			for _, c := range ts.collectionsOf(nil) {
 				if len(c.watches) > 0 {
 					rs = append(rs, c.dump())
 				}
 			}
-			for _, e := range ts.inOrder() {
+			for _, e := range ts.inOrder(nil) {
 				if !e.pinned && !e.left() {
 					rs = append(rs, e.dump())
 				}

@@ -79,6 +79,9 @@ func (w *world) checkStream(s *stream) {
 				w.fail("stream %d: no entry of %s", s.index, name)
 			}
 		}
+		for _, ch := range s.chains {
+			w.checkChain(ts, ch)
+		}
 	}
 	if sim.state != up {
 		return
@@ -90,6 +93,19 @@ func (w *world) checkStream(s *stream) {
 		if s.url == "" || s.url == md.typ.URL {
 			w.checkPicture(sim, md)
 		}
+	}
+}
+
+// checkChain compares what is found of a chain with what there is.
+func (w *world) checkChain(ts *typeState, ch *chain) {
+	es := slices.DeleteFunc(ts.inOrder(nil), func(e *entry) bool { return e.of.chain != ch })
+	cs := slices.DeleteFunc(ts.collectionsOf(nil), func(c *collection) bool { return c.chain != ch })
+	if found := ts.inOrder(ch); !slices.Equal(found, es) {
+		w.fail("%s: %d entries of a chain are found, there are %d", ts.typ.URL, len(found), len(es))
+	}
+	found := slices.DeleteFunc(ts.collectionsOf(ch), func(c *collection) bool { return c.self == nil })
+	if !slices.Equal(found, cs) {
+		w.fail("%s: %d collections of a chain are found, there are %d", ts.typ.URL, len(found), len(cs))
 	}
 }
 

@@ -259,7 +259,7 @@ func (m *Machine) removes(resp *response, e *entry, refused bool) bool {
 	case keeps || times == 1 || p.nameless || !resp.tellsAll():
 		return false
 	}
-	return !e.foreign() || !e.wanted() || e.asked && !ts.late[e] && !slices.Contains(ts.fresh, e)
+	return !e.foreign() || !e.wanted() || e.asked && !ts.late[e] && !ts.leaving(e)
 }
 
 // guarded takes the judgement. What came on a stream that is over is not taken: the next

@@ -59,7 +59,12 @@ func (ts *typeState) hangsOver(ch *chain) bool {
 	if ts.star.chain == ch && ts.told != wildNone && !ts.star.wanted() {
 		return true
 	}
-	return slices.ContainsFunc(ts.changed, func(e *entry) bool { return e.of.chain == ch && e.asked && !e.wanted() })
+	for e := range ts.entriesOf(ch) {
+		if e.noted && e.asked && !e.wanted() {
+			return true
+		}
+	}
+	return false
 }
 
 // mover is one move of a chain.
@@ -78,40 +83,38 @@ type mover struct {
 
 func (mv *mover) moveType(ts *typeState) {
 	var es []*entry
-	for _, e := range ts.inOrder() {
+	for _, e := range ts.inOrder(mv.ch) {
 		switch {
-		case e.of.chain != mv.ch || e.isGlob():
+		case e.isGlob():
 		case e.wanted() || ts.member(e) && e.known():
 			es = append(es, e)
 		case !e.noted:
 			ts.drop(e) // of a response that is being worked on
 		}
 	}
-	var cs []*collection
-	for _, c := range ts.collections() {
-		if c.chain == mv.ch && c.wanted() {
-			cs = append(cs, c)
-		}
-	}
+	cs := slices.DeleteFunc(ts.collectionsOf(mv.ch), func(c *collection) bool { return !c.wanted() })
 	if len(es) == 0 && len(cs) == 0 {
 		return
 	}
 	to := mv.dst.typeOf(ts.typ)
-	leaving := map[string]bool{} // whose timers start when the message has left
-	for _, e := range to.fresh {
-		leaving[e.name] = true
-	}
 	for _, c := range cs {
 		mv.moveCollection(c, to)
 	}
 	for _, e := range es {
 		mv.moveEntry(e, ts, to)
-		if e.asked && !leaving[e.name] && !e.held() {
+		if e.asked && !to.leaving(e) && !e.held() { // else its timer starts when the message has left
 			mv.m.startTimer(mv.now, mv.dst, timer{entry: e})
 		}
 	}
-	ts.changed, ts.fresh = ts.current(ts.changed), ts.current(ts.fresh)
-	to.changed, to.fresh = to.current(to.changed), to.current(to.fresh)
+	ts.moved, to.moved = true, true
+}
+
+// renew puts into changed and fresh the entries that moves have made those of their names.
+func (ts *typeState) renew() {
+	if ts.moved {
+		ts.moved = false
+		ts.changed, ts.fresh = ts.current(ts.changed), ts.current(ts.fresh)
+	}
 }
 
 // current replaces entries that are not those of their names any more by those that are.
@@ -189,6 +192,7 @@ func (mv *mover) moveEntry(e *entry, from, to *typeState) {
 	mv.sign(e)
 	stood := before != nil && before.wanted()
 	if before != nil {
+		before.of.lose()
 		e.asked, e.noted = before.asked, before.noted
 		to.replaceLate(before, e)
 	}
@@ -229,10 +233,10 @@ func (mv *mover) leaveBehind(e *entry, from *typeState, joins bool) {
 	if !wanted && !e.noted {
 		return // a member, which was never asked for by name
 	}
-	behind := &entry{name: e.name, of: e.of, status: StatusRequested, asked: e.asked, noted: e.noted}
+	behind := &entry{name: e.name, status: StatusRequested, asked: e.asked, noted: e.noted}
 	from.entries[e.name] = behind
 	from.replaceLate(e, behind)
-	behind.of.adopt(behind)
+	e.of.adopt(behind)
 	switch {
 	case wanted && mv.standing:
 		behind.pinned = true

@@ -2,11 +2,13 @@ package machine
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
+	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // What a machine does for one thing must not cost more because there are many others: the
@@ -99,7 +101,7 @@ func TestLooseEntries(t *testing.T) {
 	}
 	m.Step(scaleNow, Start{globOf(7)})
 	ts := m.streams[0].types[scaleType.URL]
-	if n := len(globOfType(ts, 7).members); n != 2 || ts.loose.n != 98 {
+	if n := len(globOfType(ts, 7).inOrder()); n != 2 || ts.loose.n != 98 {
 		t.Errorf("the glob has %d members, %d entries are loose; want 2 and 98", n, ts.loose.n)
 	}
 	for i := range 10000 {
@@ -108,8 +110,13 @@ func TestLooseEntries(t *testing.T) {
 	if n := ts.loose.n; n > 64+3*len(ts.entries) {
 		t.Errorf("%d loose entries are listed, there are %d of any kind", n, len(ts.entries))
 	}
+	for _, c := range ts.plain {
+		if n, want := len(c.members), len(c.present()); n > 128+2*want {
+			t.Errorf("%d members of the collection without a name are listed, there are %d", n, want)
+		}
+	}
 	m.Step(scaleNow, Start{globOf(8)})
-	if n := len(globOfType(ts, 8).members); n != 2 {
+	if n := len(globOfType(ts, 8).inOrder()); n != 2 {
 		t.Errorf("the second glob has %d members, want 2", n)
 	}
 }
@@ -155,6 +162,214 @@ func BenchmarkGlobs(b *testing.B) {
 			step(Stop{w})
 		}
 	})
+}
+
+// authorities are many that have two servers in common, the first of which they prefer.
+type authorities struct {
+	m    *Machine
+	now  time.Time
+	n    int
+	refs [2]Ref // of the servers' streams
+}
+
+func newAuthorities(n int) *authorities {
+	a := &authorities{m: New(Config{
+		Servers: []Server{{Delta: true}, {Delta: true}}, ResourceTimeout: 15 * time.Second, Linger: time.Second,
+	}), now: scaleNow, n: n}
+	for range n {
+		a.m.AddSource(Source{Servers: []int{0, 1}})
+	}
+	return a
+}
+
+// step goes on until nothing is to be done but to wait.
+func (a *authorities) step(events ...Event) {
+	for len(events) > 0 {
+		fx := a.m.Step(a.now, events...)
+		a.now = a.now.Add(2 * time.Millisecond)
+		events = nil
+		for _, o := range fx.Open {
+			a.refs[o.Stream] = o.Ref
+		}
+		for _, s := range fx.Send {
+			events = append(events, Written{s.Ref})
+		}
+		for _, t := range fx.Decode {
+			rs := make([]Result, len(t.Items))
+			for i, it := range t.Items {
+				rs[i] = Result{Value: 1, Raw: it.Raw}
+			}
+			events = append(events, Decoded{t, rs})
+		}
+		for _, r := range fx.Consumed {
+			events = append(events, Delivered{r})
+		}
+	}
+}
+
+func authorityName(i int, id string) string { return fmt.Sprintf("xdstp://a%d/test.Foo/%s", i, id) }
+
+func (a *authorities) watch(i int, id string) *Watch {
+	name := authorityName(i, id)
+	return &Watch{Type: scaleType, Name: name, Authority: fmt.Sprint("a", i), Source: int32(i), Wildcard: xdstp.IsGlob(name)}
+}
+
+// watchAll begins a watch for each, one by one.
+func (a *authorities) watchAll(id string) (ws []*Watch) {
+	for i := range a.n {
+		ws = append(ws, a.watch(i, id))
+		a.step(Start{ws[i]})
+	}
+	return ws
+}
+
+func (a *authorities) stopAll(ws []*Watch) {
+	for _, w := range ws {
+		a.step(Stop{w})
+	}
+}
+
+func (a *authorities) up(server int) { a.step(Up{Ref: a.refs[server]}) }
+
+func (a *authorities) down(server int) {
+	a.step(Down{Ref: a.refs[server], Kind: FaultConnection, Err: errNoAnswer})
+}
+
+// answer has a server say the same of all.
+func (a *authorities) answer(server int, id string) {
+	resp := &wire.Response{TypeURL: scaleType.URL, Nonce: "n"}
+	for i := range a.n {
+		resp.Resources = append(resp.Resources, wire.Resource{
+			Name: []byte(authorityName(i, id)), Version: []byte("1"), TypeURL: []byte(scaleType.URL),
+			Payload: []byte("x"), HasBody: true, Wrapped: true,
+		})
+	}
+	a.step(Received{a.refs[server], resp})
+}
+
+// on is how many use a server.
+func (a *authorities) on(server int) (n int) {
+	for _, ch := range a.m.chains {
+		if ch.active == server {
+			n++
+		}
+	}
+	return n
+}
+
+// fallTogether has all fall back at once, because of the first server, come back at once, and
+// leave.
+func fallTogether(t testing.TB, n int) {
+	a := newAuthorities(n)
+	ws := append(a.watchAll("x"), a.watchAll("glob/*")...)
+	a.up(0)
+	a.down(0)
+	fell := a.on(1)
+	a.up(1)
+	a.answer(1, "x")
+	a.step(Retry{a.refs[0]})
+	a.up(0)
+	a.answer(0, "x")
+	if back := a.on(0); fell != n || back != n {
+		t.Fatalf("%d fell back and %d came back, want %d", fell, back, n)
+	}
+	a.stopAll(ws)
+}
+
+// fallOneByOne has each fall back alone, because of a watch that lacks something, come back
+// with the others, and leave.
+func fallOneByOne(t testing.TB, n int) {
+	a := newAuthorities(n)
+	ws := a.watchAll("x")
+	a.up(0)
+	a.answer(0, "x")
+	a.down(0)
+	first := a.watch(0, "first")
+	a.step(Start{first})
+	fell := a.on(1)
+	a.up(1)
+	ws = append(ws, a.watchAll("y")...)
+	if all := a.on(1); fell != 1 || all != n {
+		t.Fatalf("%d fell back at first and %d in all, want 1 and %d", fell, all, n)
+	}
+	a.answer(1, "y")
+	a.step(Retry{a.refs[0]})
+	a.up(0)
+	a.answer(0, "x")
+	if back := a.on(0); back != n {
+		t.Fatalf("%d came back, want %d", back, n)
+	}
+	a.stopAll(append(ws, first))
+}
+
+var falls = []struct {
+	name string
+	run  func(testing.TB, int)
+}{
+	{"together", fallTogether},
+	{"one by one", fallOneByOne},
+}
+
+// BenchmarkFallback has authorities fall back, come back and leave.
+func BenchmarkFallback(b *testing.B) {
+	for _, f := range falls {
+		b.Run(f.name, func(b *testing.B) {
+			perItem(b, func(b *testing.B, n int) { f.run(b, n) })
+		})
+	}
+}
+
+// What an authority allocates to fall back and to come back does not grow with the others.
+func TestFallbackAllocates(t *testing.T) {
+	for _, f := range falls {
+		each := func(n int) uint64 {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			f.run(t, n)
+			runtime.ReadMemStats(&after)
+			return (after.TotalAlloc - before.TotalAlloc) / uint64(n)
+		}
+		if few, many := each(200), each(1600); many > 2*few {
+			t.Errorf("%s: %d bytes each with 1600, %d with 200", f.name, many, few)
+		}
+	}
+}
+
+// A chain that falls back looks at no entry of another.
+func TestFallbackLooksAtItsOwn(t *testing.T) {
+	a := newAuthorities(20)
+	a.watchAll("x")
+	a.up(0)
+	a.answer(0, "x")
+	a.down(0)
+	a.step(Start{a.watch(0, "y")})
+	a.up(1)
+	for i := range 10 {
+		a.m.handle(a.now, Start{a.watch(i, "y")})
+	}
+	const own = 15
+	hide := func(e *entry) *entry {
+		if e.of.chain == a.m.chains[chainKey{source: own}] {
+			return e
+		}
+		return nil
+	}
+	for _, s := range a.m.streams {
+		ts := s.types[scaleType.URL]
+		for name, e := range ts.entries {
+			ts.entries[name] = hide(e)
+		}
+		if s.index == 1 && len(ts.changed) < 10 {
+			t.Fatalf("%d changes are to be said, want that of each that fell back", len(ts.changed))
+		}
+		for i, e := range ts.changed {
+			ts.changed[i] = hide(e)
+		}
+	}
+	a.m.handle(a.now, Start{a.watch(own, "y")})
+	if n := a.on(1); n != 11 {
+		t.Errorf("%d fell back, want 11", n)
+	}
 }
 
 // BenchmarkSources asks one server after another for a resource, and hears from each.

@@ -192,6 +192,7 @@ func (m *Machine) written(now time.Time, ts *typeState) {
 	if first {
 		ts.left, ts.firstAt = true, now
 	}
+	ts.renew()
 	for _, e := range ts.fresh {
 		switch {
 		case e.isGlob():
@@ -205,7 +206,7 @@ func (m *Machine) written(now time.Time, ts *typeState) {
 			}
 		}
 	}
-	ts.fresh = nil
+	ts.fresh, ts.freshNames = nil, nil
 	if ts.starting {
 		ts.starting = false
 		m.requested(now, ts.star)
@@ -234,6 +235,7 @@ func (ts *typeState) applyChanges() (added []*entry, removed []change) {
 	if ts.stream.watches == 0 {
 		return nil, nil // lingering
 	}
+	ts.renew()
 	for _, e := range ts.changed {
 		e.noted = false
 		switch {
@@ -258,6 +260,7 @@ func (ts *typeState) applyChanges() (added []*entry, removed []change) {
 
 // ask marks entries as named by the message being composed.
 func (ts *typeState) ask(es []*entry) {
+	ts.freshNames = nil
 	for _, e := range es {
 		if !e.asked {
 			e.asked = true
@@ -265,6 +268,20 @@ func (ts *typeState) ask(es []*entry) {
 			ts.noteLate(e)
 		}
 	}
+}
+
+// leaving says whether the message with the writer names an entry for the first time.
+func (ts *typeState) leaving(e *entry) bool {
+	if len(ts.fresh) == 0 {
+		return false
+	}
+	if ts.freshNames == nil {
+		ts.freshNames = make(map[string]bool, len(ts.fresh))
+		for _, e := range ts.fresh {
+			ts.freshNames[e.name] = true
+		}
+	}
+	return ts.freshNames[e.name]
 }
 
 // noteLate remembers what is asked for while a response may be out that does not know of it,

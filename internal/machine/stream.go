@@ -446,13 +446,13 @@ func (m *Machine) tellAll(s *stream) {
 
 // tellType tells everyone on a type of trouble, or those of one chain.
 func (m *Machine) tellType(ts *typeState, f *Fault, only *chain) {
-	for _, e := range ts.inOrder() {
-		if !e.pinned && (only == nil || e.of.chain == only) {
+	for _, e := range ts.inOrder(only) {
+		if !e.pinned {
 			m.tellFault(e, f)
 		}
 	}
-	for _, c := range ts.collections() {
-		if len(c.watches) > 0 && (only == nil || c.chain == only) {
+	for _, c := range ts.collectionsOf(only) {
+		if len(c.watches) > 0 {
 			c.ambient = c.synced
 			m.tellCollection(c, c.faultNotice(f))
 		}
@@ -483,13 +483,11 @@ func (m *Machine) tellClear(s *stream) {
 
 // tellTypeClear tells everyone on a type that the server is well, or those of one chain.
 func (m *Machine) tellTypeClear(ts *typeState, only *chain) {
-	for _, e := range ts.inOrder() {
-		if only == nil || e.of.chain == only {
-			m.reassure(e)
-		}
+	for _, e := range ts.inOrder(only) {
+		m.reassure(e)
 	}
-	for _, c := range ts.collections() {
-		if c.ambient && (only == nil || c.chain == only) {
+	for _, c := range ts.collectionsOf(only) {
+		if c.ambient {
 			c.ambient = false
 			m.tellCollection(c, Notice{Kind: NoticeAmbient})
 		}

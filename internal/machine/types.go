@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -20,10 +21,11 @@ type typeState struct {
 	names   names // that are wanted by name, globs among them, as last told or about to be
 
 	changed []*entry // whose interest changed since the last message, each once
+	moved   bool     // some of changed and fresh are maybe not the entries of their names; see [typeState.renew]
 
 	star    *collection             // of old-style names
 	globs   map[pattern]*collection // that are watched, or leaving
-	plain   map[*chain]*collection  // of structured names that no glob covers
+	plain   map[*chain]*collection  // of structured names that no glob covers; with it a chain's globs are found
 	waiting map[*collection]bool    // globs, with those that are not synced
 	loose   loose
 	aliases aliases
@@ -51,11 +53,12 @@ type onStream struct {
 	nonce      string    // of the newest response
 	told       wildForm  // of the wildcard
 	owed       []answer
-	fresh      []*entry  // named for the first time by the message with the writer
-	freshSince uint32    // the last response when that message was made
-	starting   bool      // the message with the writer asks for the wildcard
-	lastPure   time.Time // when only interest was sent; zero once the server has answered
-	sendAt     time.Time // when something owed may be sent that may not be sent yet
+	fresh      []*entry        // named for the first time by the message with the writer
+	freshNames map[string]bool // of fresh; nil until they are looked for
+	freshSince uint32          // the last response when that message was made
+	starting   bool            // the message with the writer asks for the wildcard
+	lastPure   time.Time       // when only interest was sent; zero once the server has answered
+	sendAt     time.Time       // when something owed may be sent that may not be sent yet
 	storm      storm
 	largest    int             // request before the first response, in bytes
 	unlisted   []*entry        // members that the server was not told of
@@ -131,14 +134,43 @@ func (ts *typeState) wanted() bool {
 	return ts.star.wanted() || ts.watched > 0
 }
 
-// inOrder lists the entries by name.
-func (ts *typeState) inOrder() []*entry {
-	es := make([]*entry, 0, len(ts.entries))
-	for _, e := range ts.entries {
-		es = append(es, e)
+// entriesOf yields the entries of a chain, some maybe twice, or for nil all of the type. Only
+// for the one chain that has the old-style names are those of others looked at.
+func (ts *typeState) entriesOf(only *chain) iter.Seq[*entry] {
+	if only != nil && only != ts.star.chain {
+		return ts.membersOf(only)
 	}
+	return func(yield func(*entry) bool) {
+		for _, e := range ts.entries {
+			if (only == nil || e.of.chain == only) && !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// membersOf is entriesOf for a chain that has no old-style names.
+func (ts *typeState) membersOf(ch *chain) iter.Seq[*entry] {
+	return func(yield func(*entry) bool) {
+		for _, c := range ts.collectionsOf(ch) {
+			for _, e := range c.members {
+				if c.has(e) && !yield(e) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// inOrder lists the entries of a chain by name, or for nil all of the type.
+func (ts *typeState) inOrder(only *chain) []*entry {
+	var es []*entry
+	if only == nil {
+		es = make([]*entry, 0, len(ts.entries))
+	}
+	es = slices.AppendSeq(es, ts.entriesOf(only))
 	sortEntries(es)
-	return es
+	return slices.Compact(es)
 }
 
 func sortEntries(es []*entry) {
@@ -187,6 +219,7 @@ func (ts *typeState) spoken(e *entry) bool {
 
 // prune drops everything that is not wanted; for types that are silent.
 func (ts *typeState) prune() {
+	ts.renew()
 	for _, e := range ts.changed {
 		e.noted = false
 		ts.name(e, e.wanted())
@@ -269,7 +302,7 @@ func (m *Machine) await(now time.Time, w *Watch) {
 		if c.known && !c.synced && c.absence == nil && c.timer == 0 {
 			m.startTimer(now, ts.stream, timer{of: c})
 		}
-	case e.asked && e.timer == 0 && e.status == StatusRequested && !slices.Contains(ts.fresh, e):
+	case e.asked && e.timer == 0 && e.status == StatusRequested && !ts.leaving(e):
 		m.startTimer(now, ts.stream, timer{entry: e})
 	}
 }
@@ -345,6 +378,7 @@ func (ts *typeState) drop(e *entry) {
 	delete(ts.entries, e.name)
 	ts.drops++
 	ts.last = nil
+	e.of.lose()
 	ts.aliases.unlink(e)
 	delete(ts.flaws, e)
 	delete(ts.renewed, e)
