@@ -196,7 +196,6 @@ func (ts *typeState) overtaken() {
 	if ts.starting {
 		ts.starting, ts.star.known = false, true
 	}
-	ts.renew()
 	for _, e := range ts.fresh {
 		if e.isGlob() {
 			e.of.known = true
