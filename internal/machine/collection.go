@@ -35,7 +35,7 @@ type collection struct {
 	gone    int // at most so many places of members are of no use
 
 	pattern pattern                 // of a glob
-	globs   map[pattern]*collection // of the chain; nil but for the one without a name
+	globs   map[pattern]*collection // of the chain, in the one without a name; nil for none
 
 	// Of this incarnation of the stream.
 	known bool   // the request for it has left
@@ -129,7 +129,7 @@ func (ts *typeState) collectionFor(ch *chain, name, authority string) *collectio
 func (ts *typeState) plainOf(ch *chain, authority string) *collection {
 	c := ts.plain[ch]
 	if c == nil {
-		c = &collection{ts: ts, chain: ch, authority: authority, globs: map[pattern]*collection{}}
+		c = &collection{ts: ts, chain: ch, authority: authority}
 		ts.plain[ch] = c
 	}
 	return c
@@ -146,8 +146,16 @@ func (ts *typeState) globFor(ch *chain, url, authority string) *collection {
 	c.adopt(c.self)
 	ts.takeLoose(c)
 	ts.entries[url], ts.globs[p], ts.waiting[c] = c.self, c, true
-	ts.plainOf(ch, authority).globs[p] = c
+	ts.plainOf(ch, authority).list(c)
 	return c
+}
+
+// list makes a glob one of the chain.
+func (c *collection) list(glob *collection) {
+	if c.globs == nil {
+		c.globs = map[pattern]*collection{}
+	}
+	c.globs[glob.pattern] = glob
 }
 
 // adopt makes an entry a member.
