@@ -79,8 +79,8 @@ type partKey struct {
 func (e *Engine) notify(notices []machine.Notice) {
 	var touched []*lane
 	troubled := map[int][]*lane{} // by machine stream
-	for i := range notices {
-		n := &notices[i]
+	for len(notices) > 0 {
+		n, run := &notices[0], 1
 		switch n.Kind {
 		case machine.NoticeResponse:
 			e.trace(n)
@@ -95,25 +95,28 @@ func (e *Engine) notify(notices []machine.Notice) {
 			e.trace(n)
 		default:
 			p := e.parts[partKey{n.Stream.Stream, n.TypeURL}]
+			run = e.runOf(notices)
+			stream, trouble := n.Stream.Stream, n.Trouble // a lane that has the notice does with it as it likes
 			for i, l := range slices.Backward(e.lanesOf(n)) {
-				own := n
+				own := notices[:run:run]
 				if i > 0 {
-					own = new(*n) // each lane has one to itself; copied while none has it
+					own = slices.Clone(own) // each lane has them to itself; copied while none has them
 				}
-				l.put(item{notice: own, part: p})
+				l.put(item{notices: own, part: p})
 				touched = with(touched, l)
-				if n.Trouble {
-					troubled[n.Stream.Stream] = with(troubled[n.Stream.Stream], l)
+				if trouble {
+					troubled[stream] = with(troubled[stream], l)
 				}
 				if p != nil {
 					p.lanes = with(p.lanes, l)
 				}
 			}
 		}
+		notices = notices[run:]
 	}
 	for _, w := range e.caughtUp() {
 		l := e.laneOf(int(w.Lane))
-		l.put(item{notice: &machine.Notice{Kind: machine.NoticeEnd, All: []*machine.Watch{w}}})
+		l.put(item{notices: []machine.Notice{{Kind: machine.NoticeEnd, All: []*machine.Watch{w}}}})
 		touched = with(touched, l)
 	}
 	for _, l := range touched {
@@ -230,6 +233,27 @@ func (e *Engine) lanesOf(n *machine.Notice) []*lane {
 	}
 	e.found = ls
 	return ls
+}
+
+// runOf is how many notices take one place in a lane: the first, and after it updates from the
+// same stream and of the same type that are for the same lane alone.
+func (e *Engine) runOf(notices []machine.Notice) int {
+	first, run := &notices[0], 1
+	lanes := e.lanesOf(first)
+	if len(lanes) != 1 || first.Trouble {
+		return run
+	}
+	own := lanes[0] // the list is good until the next call
+	for ; run < len(notices); run++ {
+		n := &notices[run]
+		if n.Kind != machine.NoticeUpdated || n.Trouble || n.Stream != first.Stream || n.TypeURL != first.TypeURL {
+			break
+		}
+		if lanes = e.lanesOf(n); len(lanes) != 1 || lanes[0] != own {
+			break
+		}
+	}
+	return run
 }
 
 // trace logs what happens on a stream and tells the program's trace.

@@ -25,13 +25,13 @@ type told struct {
 	part *part
 }
 
-// item is a notice, a hook of the program, a flush, or the end of a response.
+// item is notices, a hook of the program, a flush, or the end of a response.
 type item struct {
-	notice *machine.Notice
-	part   *part // that the notice is of, or that ends with the marker; nil if none
-	hook   func()
-	flush  bool
-	marker *marker
+	notices []machine.Notice // the lane's own
+	part    *part            // that the notices are of, or that ends with the marker; nil if none
+	hook    func()
+	flush   bool
+	marker  *marker
 }
 
 // marker is reached when all lanes that hold it have come to it.
@@ -113,7 +113,7 @@ func (l *lane) run(number int) {
 				return
 			}
 			l.do(&items[i], number)
-			items[i] = item{} // its value may be large
+			items[i] = item{}
 		}
 	}
 }
@@ -122,9 +122,16 @@ func (l *lane) do(it *item, number int) {
 	switch {
 	case it.hook != nil:
 		it.hook()
-	case it.notice != nil:
-		l.tell(it, it.notice.To, number)
-		l.tell(it, it.notice.All, number)
+	case it.notices != nil:
+		for i := range it.notices {
+			if i > 0 && l.isEnded() {
+				return
+			}
+			n := &it.notices[i]
+			l.tell(n, n.To, it.part, number)
+			l.tell(n, n.All, it.part, number)
+			*n = machine.Notice{} // its value may be large
+		}
 	case it.flush:
 		l.flush()
 	default:
@@ -133,14 +140,14 @@ func (l *lane) do(it *item, number int) {
 	}
 }
 
-func (l *lane) tell(it *item, to []*machine.Watch, number int) {
+func (l *lane) tell(n *machine.Notice, to []*machine.Watch, p *part, number int) {
 	for _, w := range to {
 		if int(w.Lane) != number {
 			continue
 		}
 		s := w.Owner.(Sink)
-		if s.Tell(it.notice) {
-			l.told = append(l.told, told{s, it.part})
+		if s.Tell(n) {
+			l.told = append(l.told, told{s, p})
 		}
 	}
 }
