@@ -237,8 +237,10 @@ func TestList(t *testing.T) {
 		ResourceSpecifier: &xdscorev3.CollectionEntry_Locator{Locator: locator("a")},
 	}})))
 	p.expect(fmt.Sprintf(`{"event":"ack","type":%q,"version":"1","nonce":"n1","error":null,"server":"SERVER"}`, lists))
+	ask(t, st, a)
 	send(t, st, testutil.SotW(clusters, "2", "n2", testutil.Wrapped(a, "", locator("b"))))
 	p.expect(ack("2", "n2"))
+	ask(t, st, a+" "+b)
 	send(t, st, testutil.SotW(clusters, "3", "n3", testutil.Wrapped(a, "", locator("b")), cluster(b)))
 	p.expect(
 		fmt.Sprintf(`{"event":"update","type":%q,"name":%q,"authority":"good.example","version":"3","resource":{"name":%q},"server":"SERVER","locator":%q}`, clusters, a, b, b),
