@@ -76,17 +76,17 @@ type Task struct {
 // Item is one payload.
 type Item struct {
 	Raw []byte
-	// Held says that Raw is already a copy of its own.
-	Held bool
-	// Locator says that Raw is an xds.core.v3.ResourceLocator and not of the task's type.
-	Locator bool
 	// Old is the accepted payload of the same kind; nil if there is none.
 	Old []byte
 	// Attributes stand beside Raw, and OldAttributes beside Old; nil if none do.
 	Attributes, OldAttributes *wire.Attributes
+	// Held says that Raw is already a copy of its own.
+	Held bool
+	// Locator says that Raw is an xds.core.v3.ResourceLocator and not of the task's type.
+	Locator bool
 
-	entry *entry
 	gen   uint16
+	entry *entry
 	index int // in the response
 }
 
@@ -111,13 +111,18 @@ const (
 
 // Notice is one thing to tell. Lists of watches are shared and must not be changed.
 type Notice struct {
-	Kind      NoticeKind
+	Kind   NoticeKind
+	Reason Reason // of NoticeDoesNotExist
+	// Trouble says that it tells of the server's trouble, or of its end: once all of a
+	// step's are handled, say Heard. Until then newer trouble is not told.
+	Trouble bool
+	Ignored bool // of NoticeResponse: it is of a type that was not asked for
+
 	Server    int
 	TypeURL   string
 	Name      string
 	Authority string
 	Version   string
-	Reason    Reason
 	Fault     *Fault
 	Value     any
 	Raw       []byte
@@ -130,16 +135,12 @@ type Notice struct {
 	All []*Watch // the watches of the whole type
 
 	Stream Ref // that it is about, or that the resource belongs to
-	// Trouble says that it tells of the server's trouble, or of its end: once all of a
-	// step's are handled, say Heard. Until then newer trouble is not told.
-	Trouble bool
 
 	// Of a stream's notices.
 	Nonce     string
 	Message   string // of a NACK
 	Resources int    // of a response, or names of a request
 	Size      int    // in bytes
-	Ignored   bool   // a response of a type that was not asked for
 
 	// Of NoticeEnd: how many entries of the response were good, those that said nothing new
 	// among them, and how many were invalid. Removals and entries that were not asked for
