@@ -66,7 +66,8 @@ type Type[T any] struct {
 // Custom makes a type of any Go type. The name field is still read from the wire form, so
 // if NameField is set the bytes must be a protobuf message in which that field is a string.
 // decode must not be nil, must not keep the bytes, and may be called by several goroutines
-// at once; its error refuses the resource.
+// at once; its error refuses the resource. It has to return: others wait for it, and on one or
+// two processors all.
 func Custom[T any](typeURL string, o Options, decode func(Source, []byte) (T, error)) *Type[T] {
 	return &Type[T]{url: typeURL, options: o, decode: decode}
 }

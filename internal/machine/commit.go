@@ -84,7 +84,7 @@ func (m *Machine) finish(now time.Time, resp *response) {
 	ts, s := resp.ts, resp.ts.stream
 	live := m.current(resp.ref) == s && s.state == up && s.types[ts.typ.URL] == ts
 	for _, e := range resp.twice {
-		if ts.entries[e.name] == e {
+		if ts.has(e) {
 			m.reject(e, &Fault{Kind: FaultRejected, Err: errTwice, At: now, Version: resp.Version})
 		}
 	}
@@ -183,7 +183,7 @@ func (m *Machine) synced(resp *response, c *collection) {
 // and delta's list.
 func (m *Machine) removeListed(now time.Time, resp *response) {
 	for _, e := range resp.gone {
-		if resp.ts.entries[e.name] == e && !resp.repeats[e] {
+		if resp.ts.has(e) && !resp.repeats[e] {
 			resp.changed = true
 			m.remove(now, e, ReasonNotFound)
 		}

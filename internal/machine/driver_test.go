@@ -12,9 +12,6 @@ import (
 	"testing"
 	"time"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	"google.golang.org/protobuf/proto"
-
 	"github.com/xdswatch/xdswatch/authority"
 	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/resource"
@@ -447,64 +444,5 @@ func (d *driver) tell(n Notice) {
 		if w.alive {
 			d.print("%s: %s", w.Owner, describe(n))
 		}
-	}
-}
-
-func describe(n Notice) string {
-	name := n.Name
-	switch n.Kind {
-	case NoticeUpdated:
-		return fmt.Sprintf("updated %s %s version=%s%s", name, strconv.Quote(n.Value.(string)), n.Version, beside(n.Attributes))
-	case NoticeDoesNotExist:
-		return fmt.Sprintf("does-not-exist %s %s", name, n.Reason)
-	case NoticeFailed:
-		return fmt.Sprintf("failed %s %s", name, fault(n.Fault))
-	case NoticeAmbient:
-		if n.Fault == nil {
-			return fmt.Sprintf("ambient-error %s cleared", name)
-		}
-		return fmt.Sprintf("ambient-error %s %s", name, fault(n.Fault))
-	case NoticeSynced:
-		return "synced " + name
-	}
-	return fmt.Sprintf("notice %d", n.Kind)
-}
-
-// beside writes what stands beside a value.
-func beside(a *wire.Attributes) string {
-	if a == nil {
-		return ""
-	}
-	var m *corev3.Metadata
-	if len(a.Metadata) > 0 {
-		m = &corev3.Metadata{}
-		if err := proto.Unmarshal(a.Metadata, m); err != nil {
-			return " " + err.Error()
-		}
-	}
-	var aliases []string
-	for _, name := range a.Aliases {
-		aliases = append(aliases, string(name))
-	}
-	return script.Attributes(aliases, a.DoNotCache, m)
-}
-
-func fault(f *Fault) string {
-	if f.Kind == FaultRejected || f.Kind == FaultData {
-		return fmt.Sprintf("%s: %s", f.Kind, f.Err)
-	}
-	return f.Kind.String()
-}
-
-func (d *driver) dump() {
-	for _, r := range d.m.Dump() {
-		line := fmt.Sprintf("%s %s %s", script.Short(r.TypeURL), r.Name, r.Status)
-		if r.Raw != nil {
-			line += " version=" + r.Version + beside(r.Attributes)
-		}
-		if r.Fault != nil {
-			line += " " + fault(r.Fault)
-		}
-		d.print("= %s", line)
 	}
 }

@@ -55,5 +55,5 @@ func (s *stream) hushAt() time.Time {
 
 // lacks says that an entry is asked for and nothing is known of it.
 func (ts *typeState) lacks(e *entry) bool {
-	return ts.entries[e.name] == e && e.wanted() && e.status == StatusRequested
+	return ts.has(e) && e.wanted() && e.status == StatusRequested
 }

@@ -46,7 +46,7 @@ func (ts *typeState) takeLoose(c *collection) {
 	delete(ts.loose.of, c.pattern)
 	ts.loose.n -= len(es)
 	for _, e := range es {
-		if ts.entries[e.name] == e && !e.of.isGlob() {
+		if ts.has(e) && !e.of.isGlob() {
 			c.adopt(e)
 		}
 	}
