@@ -66,10 +66,10 @@ func sameAttributes(t *testing.T, what string, got, want *client.Attributes) {
 // spec: TYPE-5 RELAY-2
 func TestAttributes(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
-		_, a := r.watch("a")
 		bs := newBatches(t)
 		_, err := r.c.WatchAll(t.Context(), cds.Type, "*", bs.hear)
 		must(t, err)
+		_, a := r.watch("a")
 		st := r.accept()
 		want := &client.Attributes{Aliases: []string{"x", "y"}, DoNotCache: true, Metadata: metadata(t, "1", "k", "l")}
 		res := testutil.Wrapped("a", "1", cluster("a", ""))

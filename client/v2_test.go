@@ -83,8 +83,9 @@ func TestVersion2(t *testing.T) {
 func TestVersion2Refused(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		_, a := r.watch("a")
-		_, b := r.watch("b")
 		st := r.accept()
+		r.asked(st, clusterV2, "[a]")
+		_, b := r.watch("b")
 		r.asked(st, clusterV2, "[a b]")
 		inner := testutil.Wrapped("a", "", typed(t, clusterV2, cluster("a", "one")))
 		r.send(st, testutil.SotW(clusterV2, "1", "n1", inner, typed(t, endpointsV2, assignment("b"))))
