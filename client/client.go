@@ -61,7 +61,7 @@ type Client struct {
 
 	mu      sync.Mutex
 	types   map[string]*machine.Type
-	watches *core         // the newest; those before follow it
+	watches []*core       // those that have not ended, in no order
 	pending int           // watches without a first answer
 	settled chan struct{} // closed while pending is 0
 
@@ -335,10 +335,7 @@ func (c *Client) Done() <-chan struct{} { return c.done }
 
 func (c *Client) endAll() {
 	c.mu.Lock()
-	var all []*core
-	for w := c.watches; w != nil; w = w.next {
-		all = append(all, w)
-	}
+	all := slices.Clone(c.watches)
 	c.mu.Unlock()
 	for _, w := range all {
 		w.end(ErrClosed)

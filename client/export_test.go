@@ -17,11 +17,7 @@ func Pending(c *Client) int {
 func Live(c *Client) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := 0
-	for w := c.watches; w != nil; w = w.next {
-		n++
-	}
-	return n
+	return len(c.watches)
 }
 
 // Connections is how many connections are open, or being closed.

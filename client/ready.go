@@ -2,6 +2,7 @@ package client
 
 import (
 	"errors"
+	"slices"
 	"sync/atomic"
 )
 
@@ -65,10 +66,8 @@ func (c *Client) book(w *core) error {
 	if c.closed.Load() {
 		return ErrClosed
 	}
-	if w.next = c.watches; w.next != nil {
-		w.next.before = w
-	}
-	c.watches = w
+	c.watches = append(c.watches, w)
+	w.place = len(c.watches)
 	return nil
 }
 
@@ -76,14 +75,14 @@ func (c *Client) book(w *core) error {
 func (c *Client) forget(w *core) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case w.before != nil:
-		w.before.next = w.next
-	case c.watches == w:
-		c.watches = w.next
+	if w.place == 0 {
+		return
 	}
-	if w.next != nil {
-		w.next.before = w.before
+	n := len(c.watches) - 1
+	last := c.watches[n]
+	c.watches[w.place-1], last.place = last, w.place
+	c.watches[n], w.place = nil, 0
+	if c.watches = c.watches[:n]; n < cap(c.watches)/4 {
+		c.watches = slices.Clone(c.watches)
 	}
-	w.next, w.before = nil, nil
 }

@@ -80,7 +80,7 @@ type core struct {
 	watch  machine.Watch // its only subscription; of a set none
 	inner  *inner        // nil where there is none; set before the start, or by attach
 
-	next, before *core // on the client's books; guarded by its lock
+	place int // on the client's books, from 1; 0 if not on them; guarded by its lock
 
 	mu      sync.Mutex
 	started bool          // watch is
