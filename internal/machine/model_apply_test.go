@@ -125,10 +125,10 @@ func (r *simResponse) applyRemoval(name string, p policy) {
 		case globOver(member) != name || r.names(member):
 		case !ok || epoch != w.epoch:
 			w.unsure = true
-		case w.held:
+		case w.held && !w.unsure:
 			w.remove(p.keep)
-		case w.fault:
-			w.unsure = true // a member that was refused is gone, a name that timed out is not
+		case w.held, w.fault:
+			w.unsure = true // what is held or was refused is gone, a name that timed out is not
 		}
 	}
 }
