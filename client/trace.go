@@ -79,7 +79,6 @@ func (c *Client) trace(t *Trace, n *machine.Notice) {
 	if server.PerType {
 		s.Type = n.TypeURL
 	}
-	answer := AnswerInfo{Stream: s, Type: n.TypeURL, Version: n.Version, Nonce: n.Nonce}
 	switch n.Kind {
 	case machine.NoticeStreamUp:
 		call(t.StreamUp, s)
@@ -98,13 +97,13 @@ func (c *Client) trace(t *Trace, n *machine.Notice) {
 			Stream: s, Type: n.TypeURL, Version: n.Version, Nonce: n.Nonce,
 			Resources: n.Resources, Size: n.Size, Ignored: n.Ignored,
 		})
-	case machine.NoticeAck:
-		if server.File == nil {
-			call(t.ACK, answer)
+	case machine.NoticeAck, machine.NoticeNack:
+		answer, hook := AnswerInfo{Stream: s, Type: n.TypeURL, Version: n.Version, Nonce: n.Nonce}, t.ACK
+		if n.Kind == machine.NoticeNack {
+			answer.Err, hook = errors.New(n.Message), t.NACK
 		}
-	case machine.NoticeNack:
-		if answer.Err = errors.New(n.Message); server.File == nil {
-			call(t.NACK, answer)
+		if server.File == nil {
+			call(hook, answer)
 		}
 	}
 }

@@ -98,16 +98,11 @@ func decode(k resource.Kind, src resource.Source, items []machine.Item) []machin
 			old = nil
 		}
 		if it.Locator {
-			r.Raw = raw
 			r.Value, r.Same, r.Err = redirectOf(k, raw, old)
 			continue
 		}
 		r.Value, r.Flaws, r.Err = decodeNext(k, src, raw, it.Old)
-		if r.Err != nil {
-			continue
-		}
-		r.Raw = raw
-		r.Same = len(old) == len(raw) && old != nil && same(k, src, r.Value, raw, old)
+		r.Same = r.Err == nil && len(old) == len(raw) && old != nil && same(k, src, r.Value, raw, old)
 	}
 	return rs
 }

@@ -42,23 +42,26 @@ func TestDecode(t *testing.T) {
 		{raw: "panic", err: "the decoder panicked: oh"},
 	}
 	for _, tt := range tests {
-		it := machine.Item{Raw: []byte(tt.raw)}
+		frame := []byte(tt.raw)
+		it := machine.Item{Raw: frame}
 		if tt.old != "" {
 			it.Old = []byte(tt.old)
 		}
-		r := decode(kind, resource.Source{}, []machine.Item{it})[0]
+		items := []machine.Item{it}
+		r := decode(kind, resource.Source{}, items)[0]
 		text := ""
 		if r.Err != nil {
 			text = r.Err.Error()
-		} else if it.Raw[0] = '!'; !bytes.Equal(r.Raw, []byte(tt.raw)) {
+		} else if frame[0] = '!'; !bytes.Equal(items[0].Raw, []byte(tt.raw)) {
 			t.Errorf("%q: what is kept shares the frame", tt.raw)
 		}
 		if r.Same != tt.same || text != tt.err {
 			t.Errorf("%q over %q: same %v, error %q", tt.raw, tt.old, r.Same, text)
 		}
 	}
-	held := machine.Item{Raw: []byte("held"), Held: true}
-	if r := decode(kind, resource.Source{}, []machine.Item{held})[0]; &r.Raw[0] != &held.Raw[0] {
+	held := []byte("held")
+	items := []machine.Item{{Raw: held, Held: true}}
+	if decode(kind, resource.Source{}, items); &items[0].Raw[0] != &held[0] {
 		t.Error("what is held is copied again")
 	}
 }

@@ -200,7 +200,7 @@ func (m *Machine) standDown(now time.Time, w *Watch) {
 		if ts := s.types[w.Type.URL]; ts != nil {
 			if c := ts.find(w.entry.of); w.Wildcard && c != nil {
 				m.wanted(now, s, c.setStandby(false))
-			} else if e := ts.entries[w.Name]; e != nil && e.pinned {
+			} else if e := ts.entries.get(w.Name); e != nil && e.pinned {
 				m.unpin(now, e)
 			}
 		}

@@ -145,7 +145,8 @@ func (ts *typeState) globFor(ch *chain, url, authority string) *collection {
 	c.self = &entry{name: url, status: StatusRequested}
 	c.adopt(c.self)
 	ts.takeLoose(c)
-	ts.entries[url], ts.globs[p], ts.waiting[c] = c.self, c, true
+	ts.entries.put(c.self)
+	ts.globs[p], ts.waiting[c] = c, true
 	ts.plainOf(ch, authority).list(c)
 	return c
 }
@@ -199,7 +200,7 @@ func (c *collection) has(e *entry) bool { return e.of == c && e.live() }
 func (e *entry) live() bool { return e.of.ts.has(e) }
 
 // has says whether an entry is the one of its name in the type.
-func (ts *typeState) has(e *entry) bool { return ts.entries[e.name] == e }
+func (ts *typeState) has(e *entry) bool { return ts.entries.get(e.name) == e }
 
 // inOrder lists the entries of a glob by name, or for the wildcard all of the type.
 func (c *collection) inOrder() []*entry {
@@ -209,7 +210,7 @@ func (c *collection) inOrder() []*entry {
 		sortEntries(es)
 		return es
 	}
-	for _, e := range c.ts.entries {
+	for e := range c.ts.entries.all() {
 		if !e.isGlob() && !e.standsBy() {
 			es = append(es, e)
 		}

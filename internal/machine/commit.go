@@ -65,16 +65,16 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 	e.locator, e.selfNamed = it.Locator, len(entry.Name) == 0
 	e.describe(entry.Attributes)
 	if r.Same {
-		e.raw = r.Raw // so that the same bytes are known at once next time
+		e.raw = it.Raw // so that the same bytes are known at once next time
 		m.confirm(e, version)
 	} else {
-		m.accept(now, e, r, version)
+		m.accept(now, e, it.Raw, r.Value, version)
 	}
 	resp.taken(it.index, e, r.Flaws)
 	ts.setFlaws(e, r.Flaws)
 	ts.stream.ttls.received(now, e, entry)
 	if resp.released {
-		*entry = wire.Resource{Payload: r.Raw} // lest it keeps its part of the frame
+		*entry = wire.Resource{Payload: it.Raw} // lest it keeps its part of the frame
 	}
 }
 
@@ -112,7 +112,7 @@ func (m *Machine) end(now time.Time, resp *response) {
 	ts.busy = nil
 	m.fx.Notify = append(m.fx.Notify, Notice{
 		Kind: NoticeEnd, Server: s.server, TypeURL: ts.typ.URL, Version: resp.Version, Stream: resp.ref,
-		Valid: resp.valid, Invalid: resp.invalid,
+		Exchange: &Exchange{Valid: resp.valid, Invalid: resp.invalid},
 	})
 	m.fx.Consumed = append(m.fx.Consumed, resp.ref)
 	if then := resp.then; then != nil {
@@ -225,7 +225,7 @@ func (m *Machine) removeAbsent(now time.Time, resp *response) {
 	}
 	asked := func(e *entry) bool { return e.asked && !ts.leaving(e) }
 	var gone []*entry
-	for _, e := range ts.entries {
+	for e := range ts.entries.all() {
 		switch {
 		case e.seen == resp.serial, e.standsBy():
 		case ts.late[e] && e.foreign() && e.wanted():

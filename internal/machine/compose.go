@@ -78,7 +78,7 @@ func (ts *typeState) carry() string {
 			return ""
 		}
 	}
-	for _, e := range ts.entries {
+	for e := range ts.entries.all() {
 		if e.foreign() || e.wanted() && !e.isGlob() && (e.pinned || !e.held() && e.status != StatusDoesNotExist) {
 			return ""
 		}
@@ -171,11 +171,11 @@ func (e *entry) listed() bool { return e.held() && !e.foreign() }
 
 // heldMembers lists what is held for collections alone, in order.
 func (ts *typeState) heldMembers() []*entry {
-	if len(ts.entries) == ts.watched {
+	if ts.entries.len() == ts.watched {
 		return nil // all are wanted by name
 	}
 	var es []*entry
-	for _, e := range ts.entries {
+	for e := range ts.entries.all() {
 		if e.listed() && !e.wanted() {
 			es = append(es, e)
 		}

@@ -424,7 +424,7 @@ func decodeItem(kind resource.Kind, it Item) (r Result) {
 		}
 	}()
 	v, err := kind.Decode(resource.Source{}, it.Raw)
-	r = Result{Value: v, Raw: it.Raw, Err: err}
+	r = Result{Value: v, Err: err}
 	if it.Old != nil {
 		old, _ := kind.Decode(resource.Source{}, it.Old)
 		r.Same = err == nil && old == v && it.Attributes.Same(it.OldAttributes)

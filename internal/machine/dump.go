@@ -91,7 +91,7 @@ func (m *Machine) Held(source int, typeURL, name string) (r Resource, ok bool) {
 	if ts == nil {
 		return Resource{}, false
 	}
-	e := ts.entries[name]
+	e := ts.entries.get(name)
 	if e == nil || e.pinned {
 		return Resource{}, false
 	}

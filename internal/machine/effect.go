@@ -75,12 +75,12 @@ type Task struct {
 
 // Item is one payload.
 type Item struct {
-	Raw []byte
+	Raw []byte // who decodes it puts a copy in its place that may be kept, unless it is Held
 	// Old is the accepted payload of the same kind; nil if there is none.
 	Old []byte
 	// Attributes stand beside Raw, and OldAttributes beside Old; nil if none do.
 	Attributes, OldAttributes *wire.Attributes
-	// Held says that Raw is already a copy of its own.
+	// Held says that Raw may be kept as it is.
 	Held bool
 	// Locator says that Raw is an xds.core.v3.ResourceLocator and not of the task's type.
 	Locator bool
@@ -136,7 +136,11 @@ type Notice struct {
 
 	Stream Ref // that it is about, or that the resource belongs to
 
-	// Of a stream's notices.
+	*Exchange // of NoticeEnd, and of a stream's notices but that it is up or down
+}
+
+// Exchange is what was sent or received.
+type Exchange struct {
 	Nonce     string
 	Message   string // of a NACK
 	Resources int    // of a response, or names of a request

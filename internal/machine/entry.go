@@ -168,9 +168,9 @@ func (e *entry) server() int {
 }
 
 // accept takes a new value.
-func (m *Machine) accept(now time.Time, e *entry, r Result, version string) {
+func (m *Machine) accept(now time.Time, e *entry, raw []byte, value any, version string) {
 	m.returned(e)
-	e.raw, e.version, e.updated = r.Raw, version, now.UnixNano()
+	e.raw, e.version, e.updated = raw, version, now.UnixNano()
 	if e.raw == nil {
 		e.raw = []byte{} // an empty message is one
 	}
@@ -180,7 +180,7 @@ func (m *Machine) accept(now time.Time, e *entry, r Result, version string) {
 	delete(e.of.ts.renewed, e)
 	e.arrived()
 	n := m.notice(e, NoticeUpdated)
-	n.Value, n.Raw, n.Attributes = r.Value, r.Raw, e.attributes()
+	n.Value, n.Raw, n.Attributes = value, raw, e.attributes()
 }
 
 // returned tells the operator that a resource is back whose deletion was ignored.

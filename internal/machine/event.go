@@ -94,9 +94,8 @@ type Guarded struct {
 // Result is what became of an [Item].
 type Result struct {
 	Value any
-	Raw   []byte // a copy that may be kept; the item's own bytes if they may
-	Same  bool   // Value and attributes equal those of the item's Old, which has as many bytes as Raw
-	Err   error  // the item is invalid: why
+	Same  bool  // Value and attributes equal those of the item's Old, which has as many bytes as Raw
+	Err   error // the item is invalid: why
 	// Flaws are what is wrong with parts of the value. The rest of it is used, and the
 	// response is NACKed.
 	Flaws []error

@@ -102,7 +102,7 @@ func (ts *typeState) newMember(name []byte, canonical string) *entry {
 		canonical = string(name)
 	}
 	e := &entry{name: canonical, status: StatusRequested}
-	ts.entries[canonical] = e
+	ts.entries.put(e)
 	c.adopt(e)
 	return e
 }
@@ -126,7 +126,7 @@ func (ts *typeState) home(canonical string) *collection {
 // names are equal by their parts (gRFC A47); of one that has no entry the canonical text
 // is returned.
 func (ts *typeState) lookup(name []byte) (e *entry, canonical string) {
-	if e = ts.entries[string(name)]; e != nil || !bytes.HasPrefix(name, xdstpScheme) {
+	if e = ts.entries.read(name); e != nil || !bytes.HasPrefix(name, xdstpScheme) {
 		return e, ""
 	}
 	n, err := xdstp.ParseReceived(string(name))
@@ -134,7 +134,7 @@ func (ts *typeState) lookup(name []byte) (e *entry, canonical string) {
 		return nil, ""
 	}
 	canonical = n.String()
-	return ts.entries[canonical], canonical
+	return ts.entries.get(canonical), canonical
 }
 
 func structured(name string) bool { return xdstp.IsXDSTP(name) }

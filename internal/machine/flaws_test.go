@@ -42,7 +42,7 @@ func (r *flawRig) says(payload string) (told []NoticeKind, decoded, nack bool) {
 	fx := r.step(Received{r.ref, resp})
 	for _, t := range fx.Decode {
 		decoded = true
-		res := Result{Value: payload, Raw: t.Items[0].Raw}
+		res := Result{Value: payload}
 		if payload != "whole" {
 			res.Flaws = []error{errFlaw}
 		}

@@ -18,7 +18,7 @@ func (w *world) check(long bool) {
 	for _, s := range w.m.streams {
 		w.checkStream(s)
 		for _, ts := range s.order {
-			for _, e := range ts.entries {
+			for e := range ts.entries.all() {
 				if !e.pinned {
 					left++
 				}
@@ -65,17 +65,18 @@ func (w *world) checkStream(s *stream) {
 		if ts.busy != nil || len(ts.owed) > 0 || len(ts.changed) > 0 {
 			w.fail("%s is not at rest: busy %v, %d answers, %d changes", ts.typ.URL, ts.busy != nil, len(ts.owed), len(ts.changed))
 		}
-		for name, e := range ts.entries {
+		for e := range ts.entries.all() {
+			name := e.name
 			live := md.live[name]
 			if !w.active(sim, ts.typ.URL, name) {
 				live = 0
 			}
-			if e.name != name || e.noted || len(e.joining()) > 0 || len(e.watches) != live || e.wanted() != wanted[name] || !e.wanted() && !ts.member(e) {
+			if ts.entries.get(name) != e || e.noted || len(e.joining()) > 0 || len(e.watches) != live || e.wanted() != wanted[name] || !e.wanted() && !ts.member(e) {
 				w.fail("stream %d: entry %s is left over: %+v", s.index, name, e)
 			}
 		}
 		for name := range wanted {
-			if ts.entries[name] == nil {
+			if ts.entries.get(name) == nil {
 				w.fail("stream %d: no entry of %s", s.index, name)
 			}
 		}
@@ -138,7 +139,7 @@ func (w *world) checkTold(sw *simWatch, k *told, name string, word *word, long b
 	}
 	s := w.chain(sw.Type.URL, name).stream()
 	ts := s.types[sw.Type.URL]
-	own := ts.entries[name].fault
+	own := ts.entries.get(name).fault
 	served := ts.fault == nil && s.fault == nil && (s.told == nil || s.state == up && s.responded)
 	calm := own == nil && (served || sw.Wildcard)
 	if own != nil && k.ambient == nil || calm && k.ambient != nil {

@@ -151,7 +151,7 @@ func (w *world) decode(i int) {
 	results := make([]Result, len(t.Items))
 	for i, it := range t.Items {
 		v := decodeValue(it.Raw)
-		results[i] = Result{Value: meaning(v, it.Locator), Raw: it.Raw}
+		results[i] = Result{Value: meaning(v, it.Locator)}
 		if flawed(v) {
 			results[i].Flaws = []error{errors.New(v)}
 		}

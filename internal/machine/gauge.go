@@ -38,7 +38,7 @@ func (m *Machine) Counts() []Count {
 func (ts *typeState) count(cs []Count) []Count {
 	first := len(cs)
 	last := first
-	for _, e := range ts.entries {
+	for e := range ts.entries.all() {
 		if e.pinned || !e.wanted() && !ts.member(e) {
 			continue
 		}

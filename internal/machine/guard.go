@@ -66,7 +66,7 @@ type planned struct {
 
 // result is what was decoded in advance.
 type result struct {
-	old           []byte
+	raw, old      []byte
 	oldAttributes *wire.Attributes
 	Result
 }
@@ -217,17 +217,17 @@ func (m *Machine) propose(resp *response) {
 	for i, t := range p.tasks {
 		for j, it := range t.Items {
 			name, r := p.names[i][j], p.results[i][j]
-			p.prepared[name] = result{it.Old, it.OldAttributes, r}
+			p.prepared[name] = result{it.Raw, it.Old, it.OldAttributes, r}
 			switch {
 			case r.Err != nil:
 				out.Invalid++
 				refused[name] = true
 			case !r.Same:
-				out.Changed = append(out.Changed, Change{name, it.entry == nil || !it.entry.held(), r.Value, r.Raw})
+				out.Changed = append(out.Changed, Change{name, it.entry == nil || !it.entry.held(), r.Value, it.Raw})
 			}
 		}
 	}
-	for _, e := range ts.entries {
+	for e := range ts.entries.all() {
 		if e.held() {
 			out.Held++
 			if m.removes(resp, e, refused[e.name]) {
@@ -286,12 +286,12 @@ func (m *Machine) refuseAll(now time.Time, resp *response, ev Guarded) {
 	ts := resp.ts
 	f := &Fault{Kind: FaultRejected, Err: ev.Err, At: now, Version: resp.Version}
 	for _, c := range ev.Proposal.Changed {
-		if e := ts.entries[c.Name]; e != nil {
+		if e := ts.entries.get(c.Name); e != nil {
 			m.spoil(e, f, StatusNacked, false)
 		}
 	}
 	for _, pl := range resp.plan.entries {
-		if e := ts.entries[pl.name]; e != nil && resp.Renewed[pl.index] {
+		if e := ts.entries.get(pl.name); e != nil && resp.Renewed[pl.index] {
 			ts.renewed[e] = true
 		}
 	}
@@ -346,7 +346,7 @@ func (resp *response) anticipate(t *Task) []Result {
 		if !ok || (r.old == nil) != (it.Old == nil) || !bytes.Equal(r.old, it.Old) || r.oldAttributes != it.OldAttributes {
 			return nil
 		}
-		rs[i] = r.Result
+		t.Items[i].Raw, rs[i] = r.raw, r.Result
 	}
 	return rs
 }

@@ -13,7 +13,7 @@ func (ts *typeState) loosen(e *entry) {
 	if ts.loose.of == nil {
 		return
 	}
-	if ts.loose.n > 64+2*len(ts.entries) {
+	if ts.loose.n > 64+2*ts.entries.len() {
 		ts.findLoose()
 		return
 	}
@@ -30,7 +30,7 @@ func (l *loose) add(e *entry) {
 // findLoose looks for all of them.
 func (ts *typeState) findLoose() {
 	ts.loose = loose{of: map[pattern][]*entry{}}
-	for _, e := range ts.entries {
+	for e := range ts.entries.all() {
 		if !e.of.isGlob() {
 			ts.loose.add(e)
 		}

@@ -121,7 +121,7 @@ func (ts *typeState) renew() {
 func (ts *typeState) current(es []*entry) []*entry {
 	kept := es[:0]
 	for _, e := range es {
-		if e = ts.entries[e.name]; e != nil {
+		if e = ts.entries.get(e.name); e != nil {
 			kept = append(kept, e)
 		}
 	}
@@ -174,14 +174,14 @@ func (mv *mover) moveEntry(e *entry, from, to *typeState) {
 	e.setJoining(nil)
 	mv.leaveBehind(e, from, len(joining) > 0)
 
-	c, before := to.star, to.entries[e.name]
+	c, before := to.star, to.entries.get(e.name)
 	if e.of != from.star {
 		c = to.collectionFor(mv.ch, e.name, e.of.authority)
 	} else if c.chain = mv.ch; structured(e.name) && (before != nil && before.of.chain != mv.ch || to.globOf(e.name) != nil) {
 		mv.dst.strip(e)
 		return // the wildcard hears of the one that is there
 	}
-	to.entries[e.name] = e
+	to.entries.put(e)
 	c.adopt(e)
 	e.setJoining(joining)
 	to.setFlaws(e, flaws)
@@ -234,7 +234,7 @@ func (mv *mover) leaveBehind(e *entry, from *typeState, joins bool) {
 		return // a member, which was never asked for by name
 	}
 	behind := &entry{name: e.name, status: StatusRequested, asked: e.asked, noted: e.noted}
-	from.entries[e.name] = behind
+	from.entries.put(behind)
 	from.replaceLate(e, behind)
 	e.of.adopt(behind)
 	switch {

@@ -123,7 +123,7 @@ func TestRenewedForgotten(t *testing.T) {
 	r.now = r.now.Add(pace)
 	r.step(Stop{r.a}, Tick{})
 	r.step(Written{r.ref})
-	if len(ts.entries) != 1 || len(ts.renewed) > 0 {
-		t.Errorf("%d entries, %d of which are owed; want one and none", len(ts.entries), len(ts.renewed))
+	if ts.entries.len() != 1 || len(ts.renewed) > 0 {
+		t.Errorf("%d entries, %d of which are owed; want one and none", ts.entries.len(), len(ts.renewed))
 	}
 }

@@ -123,8 +123,8 @@ func (r *repeatRun) run(what string, fx Effects) {
 	line := []string{what}
 	for len(fx.Notify)+len(fx.Decode)+len(fx.Send)+len(fx.Consumed) > 0 {
 		for _, n := range fx.Notify {
-			line = append(line, fmt.Sprintf("%d %s %q %q of %d, failed %v, %d good, %d not",
-				n.Kind, n.Name, n.Version, n.Value, len(n.To)+len(n.All), n.Fault != nil, n.Valid, n.Invalid))
+			line = append(line, fmt.Sprintf("%d %s %q %q of %d, failed %v, %+v",
+				n.Kind, n.Name, n.Version, n.Value, len(n.To)+len(n.All), n.Fault != nil, n.Exchange))
 		}
 		var events []Event
 		for _, s := range fx.Send {
@@ -147,7 +147,7 @@ func (r *repeatRun) run(what string, fx Effects) {
 func refuseBad(t *Task) []Result {
 	results := make([]Result, len(t.Items))
 	for i, it := range t.Items {
-		results[i] = Result{Value: string(it.Raw), Raw: it.Raw}
+		results[i] = Result{Value: string(it.Raw)}
 		if bytes.HasSuffix(it.Raw, []byte("bad")) {
 			results[i] = Result{Err: errors.New("it is bad")}
 		}

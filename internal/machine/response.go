@@ -122,8 +122,9 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 		m.revert(now, s, ts)
 	}
 	n := Notice{
-		Kind: NoticeResponse, Server: s.server, TypeURL: r.TypeURL, Version: r.Version, Nonce: r.Nonce,
-		Resources: len(r.Resources), Size: r.Size, Stream: s.ref(), Ignored: ts == nil || !ts.asked,
+		Kind: NoticeResponse, Server: s.server, TypeURL: r.TypeURL, Version: r.Version, Stream: s.ref(),
+		Ignored:  ts == nil || !ts.asked,
+		Exchange: &Exchange{Nonce: r.Nonce, Resources: len(r.Resources), Size: r.Size},
 	}
 	m.fx.Notify = append(m.fx.Notify, n)
 	if n.Ignored {
@@ -159,7 +160,7 @@ func (m *Machine) work(now time.Time, resp *response) {
 			resp.findAliases(i, m.found[i])
 		}
 	}
-	resp.whole, resp.drops = resp.spoken == len(ts.entries), ts.drops
+	resp.whole, resp.drops = resp.spoken == ts.entries.len(), ts.drops
 	m.markGone(resp)
 	for i, e := range m.found {
 		switch {

@@ -107,7 +107,7 @@ func (ts *typeState) withhold(e *entry) {
 
 // withholdForeign withholds the members that another server spoke of.
 func (ts *typeState) withholdForeign() {
-	for _, e := range ts.entries {
+	for e := range ts.entries.all() {
 		if e.foreign() && !e.wanted() {
 			ts.withhold(e)
 		}

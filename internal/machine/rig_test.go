@@ -60,7 +60,7 @@ func (r *rig) receive(version string, n int) []*Task {
 func (r *rig) decode(t *Task) Effects {
 	results := make([]Result, len(t.Items))
 	for i, it := range t.Items {
-		results[i] = Result{Value: string(it.Raw), Raw: it.Raw}
+		results[i] = Result{Value: string(it.Raw)}
 	}
 	return r.step(Decoded{t, results})
 }

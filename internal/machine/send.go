@@ -139,7 +139,7 @@ func (m *Machine) write(now time.Time, ts *typeState) bool {
 		ts.storm.answered(now)
 		m.readOn(now, s)
 	}
-	n := Notice{Kind: NoticeRequest, Server: s.server, TypeURL: ts.typ.URL, Stream: s.ref()}
+	n := Notice{Kind: NoticeRequest, Server: s.server, TypeURL: ts.typ.URL, Stream: s.ref(), Exchange: &Exchange{}}
 	if a != nil {
 		n.Kind, n.Version, n.Nonce = NoticeAck, a.version, a.nonce
 		if a.detail != nil {
@@ -238,8 +238,8 @@ func (ts *typeState) applyChanges() (added []*entry, removed []change) {
 	ts.renew()
 	for _, e := range ts.changed {
 		e.noted = false
-		switch {
-		case ts.entries[e.name] != e && ts.entries[e.name] != nil: // made anew since
+		switch last := ts.entries.get(e.name); {
+		case last != e && last != nil: // made anew since
 		case e.wanted():
 			ts.name(e, true)
 			added = append(added, e)
@@ -308,7 +308,7 @@ func (ts *typeState) leaveWild() {
 	c := ts.star
 	ts.told, ts.starting, c.known, c.timer = wildNone, false, false, 0
 	c.forgetState()
-	for _, e := range ts.entries {
+	for e := range ts.entries.all() {
 		if e.of == c && !e.noted {
 			ts.forget(e)
 		}
@@ -319,7 +319,7 @@ func (ts *typeState) leaveWild() {
 func (ts *typeState) allWanted() []*entry {
 	es := make([]*entry, 0, ts.watched)
 	for name := range ts.names.all() {
-		if e := ts.entries[string(name)]; e != nil && e.wanted() {
+		if e := ts.entries.read(name); e != nil && e.wanted() {
 			es = append(es, e)
 		}
 	}

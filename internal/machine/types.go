@@ -15,7 +15,7 @@ type typeState struct {
 	typ     *Type
 	stream  *stream
 	rank    int
-	entries map[string]*entry
+	entries table
 	watched int // entries that are wanted by name
 	joining map[*entry][]*Watch
 	names   names // that are wanted by name, globs among them, as last told or about to be
@@ -87,7 +87,7 @@ func (ts *typeState) reset() {
 	for _, c := range ts.globs {
 		c.known, c.timer = false, 0
 	}
-	for _, e := range ts.entries {
+	for e := range ts.entries.all() {
 		e.timer = 0
 		e.asked = false
 		e.withheld = false
@@ -115,7 +115,7 @@ func (s *stream) typeOf(t *Type) *typeState {
 	ts := s.types[t.URL]
 	if ts == nil {
 		ts = &typeState{
-			typ: t, stream: s, rank: rank(t.URL), entries: map[string]*entry{}, joining: map[*entry][]*Watch{},
+			typ: t, stream: s, rank: rank(t.URL), joining: map[*entry][]*Watch{},
 			globs: map[pattern]*collection{}, plain: map[*chain]*collection{}, waiting: map[*collection]bool{},
 			renewed: map[*entry]bool{},
 		}
@@ -141,7 +141,7 @@ func (ts *typeState) entriesOf(only *chain) iter.Seq[*entry] {
 		return ts.membersOf(only)
 	}
 	return func(yield func(*entry) bool) {
-		for _, e := range ts.entries {
+		for e := range ts.entries.all() {
 			if (only == nil || e.of.chain == only) && !yield(e) {
 				return
 			}
@@ -166,7 +166,7 @@ func (ts *typeState) membersOf(ch *chain) iter.Seq[*entry] {
 func (ts *typeState) inOrder(only *chain) []*entry {
 	var es []*entry
 	if only == nil {
-		es = make([]*entry, 0, len(ts.entries))
+		es = make([]*entry, 0, ts.entries.len())
 	}
 	es = slices.AppendSeq(es, ts.entriesOf(only))
 	sortEntries(es)
@@ -225,7 +225,7 @@ func (ts *typeState) prune() {
 		ts.name(e, e.wanted())
 	}
 	ts.changed = nil
-	for _, e := range ts.entries {
+	for e := range ts.entries.all() {
 		ts.forget(e)
 	}
 	if !ts.star.wanted() {
@@ -309,11 +309,11 @@ func (m *Machine) await(now time.Time, w *Watch) {
 
 // entryOf finds or makes the entry of a name.
 func (ts *typeState) entryOf(c *collection, name string) *entry {
-	e := ts.entries[name]
+	e := ts.entries.get(name)
 	switch {
 	case e == nil:
 		e = &entry{name: name, status: StatusRequested}
-		ts.entries[name] = e
+		ts.entries.put(e)
 		c.adopt(e)
 	case e.of != c && !e.wanted():
 		c.adopt(e)
@@ -375,7 +375,7 @@ func (m *Machine) detach(e *entry, w *Watch) {
 
 // drop forgets an entry, and with it where the last response held what.
 func (ts *typeState) drop(e *entry) {
-	delete(ts.entries, e.name)
+	ts.entries.drop(e.name)
 	ts.drops++
 	ts.last = nil
 	e.of.lose()

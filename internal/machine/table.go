@@ -1,0 +1,98 @@
+package machine
+
+import (
+	"hash/maphash"
+	"iter"
+)
+
+// table is the entries of a type by name. The garbage collector marks what it holds several
+// times while a heap grows, and is fastest in the order in which that was made: so the
+// entries are in a list, and the index over the list has no pointers.
+type table struct {
+	list  []*entry
+	index map[uint32]uint32 // from the hash of a name, or the first number after it that was free
+}
+
+// len is how many there are.
+func (t *table) len() int { return len(t.list) }
+
+// all yields the entries. What is put meanwhile may come or not; some may come twice if others
+// are dropped than the one that came last.
+func (t *table) all() iter.Seq[*entry] {
+	return func(yield func(*entry) bool) {
+		for i := len(t.list) - 1; i >= 0; i-- {
+			if i < len(t.list) && !yield(t.list[i]) {
+				return
+			}
+		}
+	}
+}
+
+// get returns the entry of a name; nil if there is none.
+func (t *table) get(name string) *entry {
+	e, _ := seek(t, hashOfName(name), name)
+	return e
+}
+
+// read is get for a name that stands in a frame.
+func (t *table) read(name []byte) *entry {
+	e, _ := seek(t, uint32(maphash.Bytes(hashSeed, name)), name)
+	return e
+}
+
+func hashOfName(name string) uint32 { return uint32(maphash.String(hashSeed, name)) }
+
+// seek finds an entry from the hash of its name on, and its number in the index; of one that
+// there is not, the number that it is to have.
+func seek[N string | []byte](t *table, at uint32, name N) (*entry, uint32) {
+	for {
+		i, ok := t.index[at]
+		if !ok {
+			return nil, at
+		}
+		if e := t.list[i]; e.name == string(name) {
+			return e, at
+		}
+		at++
+	}
+}
+
+// put adds an entry, or has it take the place of another of its name.
+func (t *table) put(e *entry) {
+	old, at := seek(t, hashOfName(e.name), e.name)
+	if old != nil {
+		t.list[t.index[at]] = e
+		return
+	}
+	if t.index == nil {
+		t.index = map[uint32]uint32{}
+	}
+	t.index[at] = uint32(len(t.list))
+	t.list = append(t.list, e)
+}
+
+// drop removes the entry of a name, if there is one.
+func (t *table) drop(name string) {
+	e, at := seek(t, hashOfName(name), name)
+	if e == nil {
+		return
+	}
+	hole := t.index[at]
+	delete(t.index, at)
+	for at++; ; at++ { // what had to go past it may be found earlier now
+		i, ok := t.index[at]
+		if !ok {
+			break
+		}
+		delete(t.index, at)
+		_, to := seek(t, hashOfName(t.list[i].name), t.list[i].name)
+		t.index[to] = i
+	}
+	last := len(t.list) - 1
+	if e = t.list[last]; int(hole) != last {
+		_, at = seek(t, hashOfName(e.name), e.name)
+		t.list[hole], t.index[at] = e, hole
+	}
+	t.list[last] = nil
+	t.list = t.list[:last]
+}
