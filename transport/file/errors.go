@@ -25,7 +25,7 @@ var (
 type Error struct {
 	Path string
 	// Err is one of the sentinels of this package, a [*SizeError], [*SyntaxError],
-	// [*TypeError] or [*RefusedError], or the error of the system, such as
+	// [*TypeError], [*RefusedError] or [*ReferenceError], or the error of the system, such as
 	// [fs.ErrNotExist] or [fs.ErrPermission].
 	Err error
 }
@@ -69,6 +69,20 @@ func (e *SyntaxError) Error() string {
 }
 
 func (e *SyntaxError) Unwrap() error { return e.Err }
+
+// ReferenceError says that a file to which a Secret refers cannot be read. The Secret stands, and
+// the file counts as what it was before. With several such files it is of the first.
+type ReferenceError struct {
+	Secret string // its name
+	Path   string // of the file that it refers to
+	Err    error  // a [*SizeError], [ErrNotRegular], or the error of the system
+}
+
+func (e *ReferenceError) Error() string {
+	return fmt.Sprintf("the Secret %q refers to the file %q: %v", e.Secret, e.Path, e.Err)
+}
+
+func (e *ReferenceError) Unwrap() error { return e.Err }
 
 // TypeError says that a file was asked for another type than it holds.
 type TypeError struct {

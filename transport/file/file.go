@@ -23,8 +23,8 @@
 // The files that a Secret refers to, such as its certificate and key, are looked at in the
 // same ways, and so are its watched directories. When the content of one has changed the
 // Secret is handed on as one that is new ([transport.Frame.Renewed]), so that its watches
-// hear of it again. One that cannot be read counts as what it was before. Of which files
-// Secrets speak is only known where their type is linked in, or is among [Config.Types].
+// hear of it again. One that cannot be read counts as what it was before, and is told to
+// [Config.Report] and [Config.Logger]. Of which files Secrets speak is only known where their type is linked in, or is among [Config.Types].
 //
 // # Bad files
 //

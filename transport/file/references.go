@@ -111,7 +111,8 @@ func appendPath(paths []string, path string) []string {
 type reference struct {
 	sum  [sha256.Size]byte // of its content; zero if it was never read
 	seen sighting
-	read bool // since it was seen so, and left alone
+	read bool  // since it was seen so, and left alone
+	err  error // why it could not be read the last time
 }
 
 // check looks at the file. It returns when to look again because the file is being
@@ -121,7 +122,10 @@ func (r *reference) check(now time.Time, path string, config *Config) time.Durat
 	if err == nil {
 		defer f.Close()
 	}
-	if err != nil || info.Size() > config.MaxSize {
+	if err == nil && info.Size() > config.MaxSize {
+		err = &SizeError{Limit: config.MaxSize}
+	}
+	if r.err = err; err != nil {
 		r.seen, r.read = sighting{}, false
 		return 0
 	}
@@ -159,6 +163,21 @@ func (s *source) checkReferences(now time.Time) (again time.Duration) {
 		s.contents++
 	}
 	return again
+}
+
+// unread is the first file that a Secret refers to and that cannot be read; nil if there is none.
+func (s *source) unread() error {
+	if s.content == nil {
+		return nil
+	}
+	for _, of := range s.content.refers.secrets {
+		for _, path := range of.files {
+			if err := s.references[path].err; err != nil {
+				return &Error{Path: s.path, Err: &ReferenceError{Secret: of.name, Path: path, Err: reason(err)}}
+			}
+		}
+	}
+	return nil
 }
 
 // state is what the files of a Secret hold, as a hash.

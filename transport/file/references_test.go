@@ -3,10 +3,12 @@ package file_test
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
@@ -16,6 +18,7 @@ import (
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/resource/sds"
 	"github.com/xdswatch/xdswatch/testutil"
+	"github.com/xdswatch/xdswatch/transport/file"
 )
 
 func inFile(path string) *corev3.DataSource {
@@ -114,6 +117,44 @@ func TestReferenceComesLate(t *testing.T) {
 	place(t, path, secrets("2", roots("roots", filepath.Join(certs, "ca.crt")), roots("more", filepath.Join(certs, "ca.crt"))))
 	p.wantExactly("updated more")
 	p.wantQuiet()
+}
+
+// A file that cannot be read is told of once, with the Secret that refers to it and the reason;
+// the Secret stands.
+// spec: FILE-2
+func TestUnreadableReference(t *testing.T) {
+	path, ca := at(t, "sds.pb"), at(t, "ca.crt")
+	place(t, path, secrets("1", roots("roots", ca)))
+	r := open(t, path)
+	r.ask(sds.Type.TypeURL(), "roots")
+	r.want("1|roots")
+	r.ask(sds.Type.TypeURL(), "roots")
+	wantIs(t, r.wantTold(fmt.Sprintf("file %q: the Secret \"roots\" refers to the file %q: no such file", path, ca)), fs.ErrNotExist)
+
+	put(t, ca, "1")
+	r.want("1|roots")
+	r.ask(sds.Type.TypeURL(), "roots")
+	r.wantTold("")
+	must(t, os.Remove(ca))
+	must(t, os.Mkdir(ca, 0o755))
+	for err := error(nil); !errors.Is(err, file.ErrNotRegular); { // it may have been away for a moment
+		err = r.wantTold("the Secret \"roots\" refers to")
+		if reference, ok := errors.AsType[*file.ReferenceError](err); !ok || reference.Path != ca {
+			t.Fatalf("the error is %#v", err)
+		}
+	}
+	must(t, os.Remove(ca))
+	put(t, ca, "2")
+	r.want("1|roots")
+	r.ask(sds.Type.TypeURL(), "roots")
+	for err := error(file.ErrNotRegular); err != nil; {
+		select {
+		case err = <-r.told: // that it is away, or nothing more
+		case <-time.After(patience):
+			t.Fatal("the end of the trouble is not told")
+		}
+	}
+	r.wantNothingTold()
 }
 
 // The pair in a volume of Kubernetes changes by a link that is swapped, and is told once. A

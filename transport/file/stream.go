@@ -246,7 +246,7 @@ func (s *stream) trouble() error {
 			return s.mismatch(i)
 		}
 	}
-	return nil
+	return s.source.unread()
 }
 
 // tell reports trouble, and its end, once.
@@ -268,6 +268,8 @@ func (s *stream) tell() {
 		log.Warn("resources of the file were refused; the others are used", "path", s.conn.path, "error", err)
 	case errors.As(err, new(*TypeError)):
 		log.Warn("the file does not hold what it is asked for", "path", s.conn.path, "error", err)
+	case errors.As(err, new(*ReferenceError)):
+		log.Warn("a Secret of the file refers to one that cannot be read; it counts as what it was before", "path", s.conn.path, "error", err)
 	default:
 		log.Warn("the file cannot be used; what was read before stays in force", "path", s.conn.path, "error", err)
 	}
