@@ -136,7 +136,9 @@ type Notice struct {
 
 	Stream Ref // that it is about, or that the resource belongs to
 
-	*Exchange // of NoticeEnd, and of a stream's notices but that it is up or down
+	// Exchange is of the machine's NoticeEnd, and of requests, responses and answers to them;
+	// nil otherwise.
+	*Exchange
 }
 
 // Exchange is what was sent or received.

@@ -94,7 +94,7 @@ type Guarded struct {
 // Result is what became of an [Item].
 type Result struct {
 	Value any
-	Same  bool  // Value and attributes equal those of the item's Old, which has as many bytes as Raw
+	Same  bool  // Value and attributes equal those of the item's Old, which has as many bytes as its Raw
 	Err   error // the item is invalid: why
 	// Flaws are what is wrong with parts of the value. The rest of it is used, and the
 	// response is NACKed.

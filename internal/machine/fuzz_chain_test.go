@@ -136,6 +136,23 @@ func (w *world) moved(before map[*chain]int, events []Event) {
 	}
 }
 
+// tear doubts what responses that are worked on say, of a stream that is closed: a source may
+// have left it and come back within the step.
+func (w *world) tear(ref Ref) {
+	for _, r := range w.sent {
+		if r.ref != ref {
+			continue
+		}
+		r.torn = true
+		r.known()
+		for name := range r.md.words {
+			if w.chain(r.md.typ.URL, name).stream().index == ref.Stream {
+				r.md.doubt(name)
+			}
+		}
+	}
+}
+
 // wantedOn is what a stream is to be asked for.
 func (w *world) wantedOn(stream int, md *model) (names map[string]bool, wild, explicit bool) {
 	names = map[string]bool{}

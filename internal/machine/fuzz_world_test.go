@@ -261,6 +261,7 @@ func (w *world) close(ref Ref) {
 	w.say("close %v", ref)
 	if w.many { // its end may have come too late to be heard of
 		w.trouble[ref.Stream] = w.m.streams[ref.Stream].fault != nil
+		w.tear(ref)
 	}
 	s.state = idle
 	w.handled(s)

@@ -358,7 +358,7 @@ func TestFallbackLooksAtItsOwn(t *testing.T) {
 		ts := s.types[scaleType.URL]
 		for i, e := range ts.entries.list {
 			if ts.entries.list[i] = hide(e); ts.entries.list[i] == nil {
-				ts.entries.list[i] = &entry{} // a name may have its number in the index
+				ts.entries.list[i] = &entry{name: e.name} // which the index compares
 			}
 		}
 		if s.index == 1 && len(ts.changed) < 10 {

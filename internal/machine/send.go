@@ -139,13 +139,6 @@ func (m *Machine) write(now time.Time, ts *typeState) bool {
 		ts.storm.answered(now)
 		m.readOn(now, s)
 	}
-	n := Notice{Kind: NoticeRequest, Server: s.server, TypeURL: ts.typ.URL, Stream: s.ref(), Exchange: &Exchange{}}
-	if a != nil {
-		n.Kind, n.Version, n.Nonce = NoticeAck, a.version, a.nonce
-		if a.detail != nil {
-			n.Kind, n.Message = NoticeNack, a.detail.Message
-		}
-	}
 	var node []byte
 	if !s.nodeSent || s.owedNode[ts.typ.URL] || m.config.NodeAlways || s.NodeAlways {
 		node = s.node
@@ -159,7 +152,16 @@ func (m *Machine) write(now time.Time, ts *typeState) bool {
 	if msg == nil {
 		return false
 	}
-	n.Resources, n.Size = ts.names.count, sizeOf(msg)
+	n := Notice{
+		Kind: NoticeRequest, Server: s.server, TypeURL: ts.typ.URL, Stream: s.ref(),
+		Exchange: &Exchange{Resources: ts.names.count, Size: sizeOf(msg)},
+	}
+	if a != nil {
+		n.Kind, n.Version, n.Nonce = NoticeAck, a.version, a.nonce
+		if a.detail != nil {
+			n.Kind, n.Message = NoticeNack, a.detail.Message
+		}
+	}
 	ts.freshSince = m.serial
 	if a == nil {
 		ts.lastPure = now

@@ -40,8 +40,8 @@ func TestTable(t *testing.T) {
 	want := map[string]*entry{}
 	for range 200_000 {
 		name := names[rnd.IntN(len(names))]
-		if rnd.IntN(2) == 0 {
-			e := &entry{name: name}
+		if rnd.IntN(5) > 1 {
+			e := &entry{name: name} // often in place of another
 			tab.put(e)
 			want[name] = e
 		} else {
@@ -53,12 +53,13 @@ func TestTable(t *testing.T) {
 			t.Fatalf("%q: a table of %d has %v and %v, want %v of %d", name, tab.len(), tab.get(name), tab.read([]byte(name)), want[name], len(want))
 		}
 	}
-	got := map[string]*entry{}
+	got, n := map[string]*entry{}, 0
 	for e := range tab.all() {
 		got[e.name] = e
+		n++
 	}
-	if !maps.Equal(got, want) {
-		t.Errorf("it yields %v, want %v", got, want)
+	if !maps.Equal(got, want) || n != len(want) {
+		t.Errorf("it yields %d: %v, want %v", n, got, want)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/xdswatch/xdswatch/resource/sds"
 	"github.com/xdswatch/xdswatch/transport/file"
 )
 
@@ -138,4 +139,17 @@ func lowest(t *testing.T) uint64 {
 	must(t, err)
 	defer f.Close()
 	return uint64(f.Fd())
+}
+
+// A file that opens and then fails to be read is told of like one that does not open.
+// spec: FILE-2
+func TestReferenceFailsToBeRead(t *testing.T) {
+	const broken = "/proc/self/mem" // nothing is mapped where it begins
+	path := at(t, "sds.pb")
+	place(t, path, secrets("1", roots("roots", broken)))
+	r := open(t, path)
+	r.ask(sds.Type.TypeURL(), "roots")
+	r.want("1|roots")
+	r.ask(sds.Type.TypeURL(), "roots")
+	wantIs(t, r.wantTold(`refers to the file "`+broken+`"`), syscall.EIO)
 }

@@ -24,7 +24,9 @@
 // same ways, and so are its watched directories. When the content of one has changed the
 // Secret is handed on as one that is new ([transport.Frame.Renewed]), so that its watches
 // hear of it again. One that cannot be read counts as what it was before, and is told to
-// [Config.Report] and [Config.Logger]. Of which files Secrets speak is only known where their type is linked in, or is among [Config.Types].
+// [Config.Report] and [Config.Logger] ([ReferenceError]), whether or not the Secret is asked
+// for. Of which files Secrets speak is only known where their type is linked in, or is among
+// [Config.Types].
 //
 // # Bad files
 //
@@ -90,10 +92,10 @@ type Config struct {
 	// IgnoreUnknownFields takes files in JSON, YAML and text that have fields or enum names
 	// which their messages have not. They are bad files otherwise.
 	IgnoreUnknownFields bool
-	// Logger hears of bad files; nil discards.
+	// Logger hears of bad files, those that Secrets refer to among them; nil discards.
 	Logger *slog.Logger
-	// Report is told what is wrong with a file, once when that changes, and nil when it is
-	// good again. The error is an [*Error]. It is called by the one that receives from the
+	// Report is told what is wrong with a file, or with one that a Secret in it refers to
+	// ([ReferenceError]), once when that changes, and nil when all is good again. The error is an [*Error]. It is called by the one that receives from the
 	// file's stream, so a Report that blocks holds up that file; with several streams, by
 	// several goroutines. nil for none.
 	Report func(path string, err error)

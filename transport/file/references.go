@@ -135,7 +135,11 @@ func (r *reference) check(now time.Time, path string, config *Config) time.Durat
 		return wait
 	}
 	hash := sha256.New()
-	if n, err := io.Copy(hash, io.LimitReader(f, config.MaxSize+1)); err == nil && n <= config.MaxSize {
+	n, err := io.Copy(hash, io.LimitReader(f, config.MaxSize+1))
+	if err == nil && n > config.MaxSize {
+		err = &SizeError{Limit: config.MaxSize}
+	}
+	if r.err = err; err == nil {
 		r.sum, r.read = [sha256.Size]byte(hash.Sum(nil)), wait == 0
 	}
 	return wait
