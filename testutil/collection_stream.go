@@ -59,6 +59,7 @@ type collectionStream struct {
 	accounts map[string]*account // by type URL
 	order    []*account          // in the order in which they were first asked for
 	nonces   int
+	sending  bool // a response is on its way and not counted
 }
 
 // handle serves one stream; grpc calls it for every method.
@@ -121,14 +122,14 @@ func (st *collectionStream) poke() {
 	}
 }
 
-// settled says whether nothing is owed by either side; the caller holds mu.
+// settled says whether nothing is owed by either side, or on its way; the caller holds mu.
 func (st *collectionStream) settled() bool {
 	for _, a := range st.order {
 		if !a.settled() {
 			return false
 		}
 	}
-	return true
+	return !st.sending
 }
 
 // read takes requests until the stream is over.
@@ -236,6 +237,7 @@ func (st *collectionStream) sent() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.counts.Responses++
+	st.sending = false
 	s.noteChange()
 }
 
@@ -246,6 +248,7 @@ func (st *collectionStream) next() proto.Message {
 	for _, a := range st.order {
 		if m := a.respond(st.server.config.MaxResponse, strconv.Itoa(st.nonces+1)); m != nil {
 			st.nonces++
+			st.sending = true
 			return m
 		}
 	}

@@ -13,16 +13,17 @@ import (
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/xdswatch/xdswatch/internal/memory"
 )
 
 // restClient polls a server in memory.
 func restClient(t *testing.T, cfg RESTConfig) (*RESTServer, func(path, body string) (int, string)) {
 	t.Helper()
-	lis := bufconn.Listen(1 << 16)
+	lis := memory.Listen()
 	cfg.Listener = lis
 	s := StartRESTServer(t, cfg)
-	tr := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return lis.DialContext(ctx) }}
+	tr := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return lis.Dial(ctx) }}
 	t.Cleanup(tr.CloseIdleConnections)
 	return s, func(path, body string) (int, string) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://memory"+path, strings.NewReader(body))

@@ -13,10 +13,10 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/internal/memory"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/testutil"
 	"github.com/xdswatch/xdswatch/transport"
@@ -44,9 +44,9 @@ func (l *lines) Write(b []byte) (int, error) {
 // inClientBubble runs a test in fake time with a server that looks at versions alone.
 func inClientBubble(t *testing.T, test func(*watched), change ...func(*bootstrap.ManagementServer)) {
 	synctest.Test(t, func(t *testing.T) {
-		lis := bufconn.Listen(1 << 16)
+		lis := memory.Listen()
 		w := &watched{restRig: restRig{t: t, srv: testutil.StartRESTServer(t, testutil.RESTConfig{Listener: lis, ByVersion: true})}}
-		dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return lis.DialContext(ctx) }
+		dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return lis.Dial(ctx) }
 		server := polled("memory:1")
 		for _, f := range change {
 			f(&server)

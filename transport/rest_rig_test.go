@@ -10,10 +10,10 @@ import (
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/internal/memory"
 	"github.com/xdswatch/xdswatch/testutil"
 	"github.com/xdswatch/xdswatch/transport"
 )
@@ -61,13 +61,13 @@ type restRig struct {
 // inRESTBubble runs a test in fake time with a server in memory.
 func inRESTBubble(t *testing.T, test func(*restRig), change ...func(*testutil.RESTConfig, *bootstrap.ManagementServer)) {
 	synctest.Test(t, func(t *testing.T) {
-		lis := bufconn.Listen(1 << 16)
+		lis := memory.Listen()
 		sc, ms := testutil.RESTConfig{Listener: lis}, polled("memory:1")
 		for _, f := range change {
 			f(&sc, &ms)
 		}
 		srv := testutil.StartRESTServer(t, sc)
-		dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return lis.DialContext(ctx) }
+		dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return lis.Dial(ctx) }
 		r := &restRig{t: t, srv: srv, conn: buildREST(t, transport.RESTConfig{Dial: dial}, ms)}
 		r.open()
 		test(r)
