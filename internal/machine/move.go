@@ -106,6 +106,9 @@ func (mv *mover) moveType(ts *typeState) {
 			mv.m.startTimer(mv.now, mv.dst, timer{entry: e})
 		}
 	}
+	for _, c := range cs {
+		c.pin() // not before: one that nobody wants here is left, with its members
+	}
 	ts.moved, to.moved = true, true
 }
 
@@ -145,7 +148,6 @@ func (mv *mover) moveCollection(c *collection, to *typeState) {
 	if mv.standing {
 		mv.stand += c.setStandby(true)
 	}
-	c.pin()
 	d.pin()
 	if d.known && !d.synced {
 		mv.m.startTimer(mv.now, mv.dst, timer{of: d})
