@@ -56,8 +56,13 @@ func (e *Engine) worker() *worker {
 	}
 	w := &worker{jobs: make(chan job, 1)}
 	e.work.Go(func() {
-		for j := range w.jobs {
-			if !e.post(done{w, machine.Decoded{Task: j.task, Results: decode(j.kind, j.source, j.task.Items)}}) {
+		for {
+			select {
+			case j, more := <-w.jobs:
+				if !more || !e.post(done{w, machine.Decoded{Task: j.task, Results: decode(j.kind, j.source, j.task.Items)}}) {
+					return
+				}
+			case <-e.stop: // the loop may have ended without what was posted last
 				return
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -143,4 +144,17 @@ func TestNewPolling(t *testing.T) {
 	if d := NewPolling(math.MaxInt64, time.Second, time.Second)().NextBackOff(); d < time.Hour {
 		t.Errorf("%v with the longest delay", d)
 	}
+}
+
+// A worker ends with the engine even if the loop did not take what it had done.
+func TestWorkerEndsWithTheEngine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &Engine{inbox: make(chan any, 1), stop: make(chan struct{})}
+		e.worker().jobs <- job{task: &machine.Task{}}
+		synctest.Wait()
+		if len(e.inbox) != 1 {
+			t.Fatal("the worker did nothing")
+		}
+		e.Close() // which waits for it
+	})
 }
