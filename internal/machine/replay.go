@@ -112,7 +112,7 @@ func (m *Machine) tellHeld(e *entry, res Result, to, all []*Watch) {
 	}
 }
 
-// replayEnd tells a collection's watch what else is known, and that this is all.
+// replayEnd tells a collection's watch what else is known, that this is all, and what is wrong.
 func (m *Machine) replayEnd(w *Watch) {
 	c, to := w.entry.of, []*Watch{w}
 	for _, e := range c.inOrder() {
@@ -120,14 +120,14 @@ func (m *Machine) replayEnd(w *Watch) {
 			m.noticeTo(e, NoticeFailed, nil, to).Fault = e.fault
 		}
 	}
-	if f := c.trouble(); f != nil {
-		c.ambient = c.ambient || c.synced && c.ts.trouble() != nil
-		m.tellCollectionTo(c, c.faultNotice(f), to)
-	}
 	switch {
 	case c.synced:
 		m.tellCollectionTo(c, Notice{Kind: NoticeSynced}, to)
 	case c.absence != nil:
 		m.tellCollectionTo(c, *c.absence, to)
+	}
+	if f := c.trouble(); f != nil { // last: what comes before would sound as if all were well
+		c.ambient = c.ambient || c.synced && c.ts.trouble() != nil
+		m.tellCollectionTo(c, c.faultNotice(f), to)
 	}
 }
