@@ -14,13 +14,13 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
-	"github.com/xdswatch/xdswatch/internal/memory"
+	"github.com/xdswatch/xdswatch/internal/handover"
 )
 
 // restClient polls a server in memory.
 func restClient(t *testing.T, cfg RESTConfig) (*RESTServer, func(path, body string) (int, string)) {
 	t.Helper()
-	lis := memory.Listen()
+	lis := handover.Listen(&net.UnixAddr{Name: "memory", Net: "unix"})
 	cfg.Listener = lis
 	s := StartRESTServer(t, cfg)
 	tr := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return lis.Dial(ctx) }}

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"google.golang.org/grpc"
+
+	"github.com/xdswatch/xdswatch/internal/handover"
 )
 
 var errRefused = errors.New("connection refused by the script")
@@ -15,7 +17,7 @@ var errRefused = errors.New("connection refused by the script")
 // new ones, so that each GOAWAY begins a new generation.
 type generation struct {
 	grpc *grpc.Server
-	lis  *handover
+	lis  *handover.Listener
 }
 
 // SetRefuse makes the server refuse new connections, or take them again. In memory the
@@ -75,7 +77,7 @@ func (s *Server) forget(g *generation) {
 }
 
 func (s *Server) newGeneration() *generation {
-	g := &generation{grpc: s.newGRPC(), lis: newHandover(s.lis.Addr())}
+	g := &generation{grpc: s.newGRPC(), lis: handover.Listen(s.lis.Addr())}
 	s.wg.Go(func() {
 		// The listener fails only by being closed.
 		_ = g.grpc.Serve(g.lis)
@@ -118,7 +120,7 @@ func (s *Server) admit(conn net.Conn) {
 		s.mu.Lock()
 		g := s.current
 		s.mu.Unlock()
-		if g.lis.give(conn) {
+		if g.lis.Give(context.Background(), conn) == nil {
 			return
 		}
 		select {

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
-	"github.com/xdswatch/xdswatch/internal/memory"
+	"github.com/xdswatch/xdswatch/internal/handover"
 	"github.com/xdswatch/xdswatch/testutil"
 	"github.com/xdswatch/xdswatch/transport"
 )
@@ -61,7 +61,7 @@ type restRig struct {
 // inRESTBubble runs a test in fake time with a server in memory.
 func inRESTBubble(t *testing.T, test func(*restRig), change ...func(*testutil.RESTConfig, *bootstrap.ManagementServer)) {
 	synctest.Test(t, func(t *testing.T) {
-		lis := memory.Listen()
+		lis := handover.Listen(&net.UnixAddr{Name: "memory", Net: "unix"})
 		sc, ms := testutil.RESTConfig{Listener: lis}, polled("memory:1")
 		for _, f := range change {
 			f(&sc, &ms)

@@ -14,8 +14,8 @@ import (
 	"github.com/xdswatch/xdswatch/resource"
 )
 
-// worker decodes task after task. It ends when it had nothing to do for a while: its stack
-// has grown to what decoders need, which is worth keeping between responses.
+// worker decodes task after task. It ends with the engine, or when it had nothing to do for a
+// while: its stack has grown to what decoders need, which is worth keeping between responses.
 type worker struct {
 	jobs  chan job // room for one; closed to end the worker
 	since time.Time
@@ -62,7 +62,7 @@ func (e *Engine) worker() *worker {
 				if !more || !e.post(done{w, machine.Decoded{Task: j.task, Results: decode(j.kind, j.source, j.task.Items)}}) {
 					return
 				}
-			case <-e.stop: // the loop may have ended without what was posted last
+			case <-e.stop:
 				return
 			}
 		}

@@ -338,7 +338,6 @@ func (e *Engine) shutdown() {
 	for _, conn := range e.conns {
 		e.closeConn(conn)
 	}
-	e.dismiss(time.Now())
 	for _, l := range e.lane {
 		if l != nil {
 			l.close()

@@ -32,8 +32,8 @@ type change struct {
 }
 
 func (n *names) set(name string, p *wire.Params, add bool) {
-	if len(n.pending) == cap(n.pending) {
-		n.pending = slices.Grow(n.pending, len(n.pending)+1) // append grows by a quarter, and this is let go of soon
+	if len(n.pending) == cap(n.pending) { // append would grow by a quarter, and this is let go of soon
+		n.pending = slices.Grow(n.pending, len(n.pending)+1)
 	}
 	n.pending = append(n.pending, change{name, p, add})
 	if len(n.pending) > 1024+2*n.count {

@@ -95,9 +95,10 @@ type Config struct {
 	// Logger hears of bad files, those that Secrets refer to among them; nil discards.
 	Logger *slog.Logger
 	// Report is told what is wrong with a file, or with one that a Secret in it refers to
-	// ([ReferenceError]), once when that changes, and nil when all is good again. The error is an [*Error]. It is called by the one that receives from the
-	// file's stream, so a Report that blocks holds up that file; with several streams, by
-	// several goroutines. nil for none.
+	// ([ReferenceError]), once when that changes, and nil when all is good again. The error is
+	// an [*Error]. It is called by the one that receives from the file's stream, so a Report
+	// that blocks holds up that file; with several streams, by several goroutines. nil for
+	// none.
 	Report func(path string, err error)
 
 	v2 bool // of a file that may have the type URLs of version 2, and is asked by them

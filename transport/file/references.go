@@ -112,7 +112,7 @@ type reference struct {
 	sum  [sha256.Size]byte // of its content; zero if it was never read
 	seen sighting
 	read bool  // since it was seen so, and left alone
-	err  error // why it could not be read the last time
+	err  error // why it could not be read, when that was tried last
 }
 
 // check looks at the file. It returns when to look again because the file is being
@@ -125,8 +125,8 @@ func (r *reference) check(now time.Time, path string, config *Config) time.Durat
 	if err == nil && info.Size() > config.MaxSize {
 		err = &SizeError{Limit: config.MaxSize}
 	}
-	if r.err = err; err != nil {
-		r.seen, r.read = sighting{}, false
+	if err != nil {
+		r.seen, r.read, r.err = sighting{}, false, err
 		return 0
 	}
 	before := r.seen.since
