@@ -413,6 +413,35 @@ func TestWildcardFollows(t *testing.T) {
 	})
 }
 
+// What is wrong with a collection whose members are still sought elsewhere is told after it
+// is synced, if it lasts until then.
+// spec: REDIR-2 WILD-5 ERR-1
+func TestWildcardTroubleWaits(t *testing.T) {
+	for _, lasts := range []bool{true, false} {
+		inWorld(t, func(t *testing.T, w *world) {
+			w.b.mute(at("b", "y"))
+			_, rec := w.all("*")
+			st := w.accept()
+			members := testutil.Delta(cds.Type.TypeURL(), "m1", nil)
+			members.Resources = append(members.Resources, testutil.Wrapped(at("a", "x"), "1", redirect(at("b", "y"))))
+			w.send(st, members)
+			w.since(rec)
+			w.a.down()
+			time.Sleep(5 * time.Second)
+			w.since(rec)
+			want := []string{"updated a/x 2 via b/y", "synced *", "ambient error * connection"}
+			if !lasts {
+				w.a.srv.SetRefuse(false)
+				w.send(w.accept(), testutil.Delta(cds.Type.TypeURL(), "m2", nil))
+				w.since(rec)
+				want = want[:2]
+			}
+			w.b.put(at("b", "y"), cluster("y", ""), "2")
+			w.since(rec, want...)
+		})
+	}
+}
+
 // A watch that ends while it is being redirected leaves nothing behind.
 func TestStopWhileRedirected(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

@@ -289,6 +289,7 @@ type everything struct {
 	follows map[string]*redirected // members whose resources are elsewhere
 	open    int                    // of them, that nothing was told of yet
 	synced  *Event                 // that waits for them; nil if none does
+	trouble *Event                 // with the collection, that waits for synced; nil if none does
 }
 
 // Tell implements engine.Sink.
@@ -304,8 +305,14 @@ func (s *everything) Tell(n *machine.Notice) bool {
 		return s.elsewhere(m, n)
 	}
 	ev := s.client.event(n)
-	if ev.Kind == KindSynced && s.open > 0 {
+	switch {
+	case ev.Kind == KindSynced && s.open > 0:
 		s.synced = ev
+		return false
+	case ev.Kind == KindAmbientError && s.synced != nil && ev.Name == s.watch.Name:
+		if s.trouble = ev; ev.Err == nil {
+			s.trouble = nil
+		}
 		return false
 	}
 	return s.add(ev)
@@ -350,6 +357,17 @@ func (s *everything) redirect(n *machine.Notice) *redirected {
 	return m
 }
 
+// release tells what waited for the members that are elsewhere.
+func (s *everything) release() (wantsFlush bool) {
+	for _, ev := range []*Event{s.synced, s.trouble} {
+		if ev != nil {
+			wantsFlush = s.add(ev) || wantsFlush
+		}
+	}
+	s.synced, s.trouble = nil, nil
+	return wantsFlush
+}
+
 // redirected is a member of a collection whose resource is elsewhere.
 type redirected struct {
 	all      *everything
@@ -372,11 +390,7 @@ func (m *redirected) resolve() (wantsFlush bool) {
 	}
 	m.resolved = true
 	m.all.open--
-	if ev := m.all.synced; ev != nil && m.all.open == 0 {
-		m.all.synced = nil
-		return m.all.add(ev)
-	}
-	return false
+	return m.all.open == 0 && m.all.release()
 }
 
 // Flush implements outlet.
