@@ -165,9 +165,9 @@ func (c *Client) Watch(ctx context.Context, kind resource.Kind, name string, h H
 // place and the same context parameters. The URL of a list collection, whose type segment is
 // that of the type with "Collection" behind it, is what that lists (xRFC TP1). The handler
 // gets the members' events in batches: first what is held, later what changes. The first
-// state is complete with the event of kind [KindSynced], of an empty collection too; a watch
-// that begins later hears after it of the server's trouble, if there is any. What concerns the
-// collection as a whole has its name in Event.Name.
+// state is complete with the event of kind [KindSynced], of an empty collection too; what is
+// wrong with its server by then is told after it. What concerns the collection as a whole has
+// its name in Event.Name.
 //
 // The URL of a file, "file:///path", is the list collection that the file holds (xRFC TP1;
 // package [github.com/xdswatch/xdswatch/transport/file] says how). The file is a source of its

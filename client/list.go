@@ -29,7 +29,7 @@ type list struct {
 	served   string           // the locator of it; "" if the name itself
 	open     int              // members of which nothing was told yet
 	synced   bool             // that was told
-	troubled bool             // it was told of trouble with the directory
+	trouble  *Event           // with the directory; nil if none is known
 	starts   []*machine.Watch // of new members
 }
 
@@ -89,21 +89,28 @@ func (l *list) hear(ev *Event) (wantsFlush bool) {
 	switch ev.Kind {
 	case KindUpdated:
 		wantsFlush = l.update(ev)
-		if l.troubled {
-			l.troubled = false
+		if l.trouble != nil {
 			over := l.whole(ev)
 			over.Kind = KindAmbientError
-			wantsFlush = l.add(over) || wantsFlush
+			wantsFlush = l.blame(over) || wantsFlush
 		}
 	case KindDoesNotExist, KindFailed:
-		l.complete, l.troubled = false, false
+		l.complete, l.trouble = false, nil
 		wantsFlush = l.dismiss(ev, func(*listMember) bool { return true })
 		wantsFlush = l.add(l.whole(ev)) || wantsFlush
-	case KindAmbientError, KindSynced:
-		l.troubled = ev.Err != nil
-		wantsFlush = l.add(l.whole(ev))
+	case KindAmbientError:
+		wantsFlush = l.blame(l.whole(ev))
 	}
 	return l.sync(ev) || wantsFlush
+}
+
+// blame tells of trouble with the directory, or of its end. It waits for synced, which would
+// sound as if all were well.
+func (l *list) blame(ev *Event) bool {
+	if l.trouble = ev; ev.Err == nil {
+		l.trouble = nil
+	}
+	return l.synced && l.add(ev)
 }
 
 // whole is an event of the collection.
@@ -127,10 +134,11 @@ func (l *list) sync(ev *Event) bool {
 		return false
 	}
 	l.synced = true
-	return l.add(&Event{
+	wantsFlush := l.add(&Event{
 		Kind: KindSynced, Type: l.kind.TypeURL(), Name: l.name, Authority: l.url.Name.Authority,
 		Version: l.version, Server: ev.Server, Locator: l.served,
 	})
+	return l.trouble != nil && l.add(l.trouble) || wantsFlush
 }
 
 // update takes a new directory.

@@ -290,6 +290,26 @@ func TestListTrouble(t *testing.T) {
 	})
 }
 
+// What is wrong with the list while its members are sought is told after it is synced, also
+// to who comes later.
+// spec: COLL-5 ERR-1
+func TestListTroubleWaits(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		url := dir("a", "list")
+		w.b.mute(at("b", "y"))
+		w.a.put(url, listing(member(at("b", "y"))), "1")
+		_, rec := w.all(url)
+		w.since(rec)
+		w.a.down()
+		time.Sleep(5 * time.Second)
+		_, late := w.all(url)
+		w.since(rec)
+		w.b.put(at("b", "y"), cluster("y", ""), "1")
+		w.since(rec, "updated b/y 1", "synced a//list", "ambient error a//list connection")
+		w.since(late, "updated b/y 1", "synced a//list", "ambient error a//list connection")
+	})
+}
+
 // Ten thousand members cost a few requests, and a change of one costs one.
 func TestListOfMany(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
