@@ -135,12 +135,13 @@ func TestManagedTypes(t *testing.T) {
 			ended(t, delta.RecvMsg(resp), codes.OK)
 			sotw, err := cc.NewStream(ctx, bidi, "/envoy.service."+on.name+"/Stream"+on.methods)
 			must(t, err)
-			must(t, sotw.SendMsg(&discoveryv3.DiscoveryRequest{TypeUrl: s.typeURL, ResourceNames: []string{"a"}}))
+			err = sotw.SendMsg(&discoveryv3.DiscoveryRequest{TypeUrl: s.typeURL, ResourceNames: []string{"a"}})
 			full := new(discoveryv3.DiscoveryResponse)
 			if !on.sotw {
-				ended(t, sotw.RecvMsg(full), codes.Unimplemented)
+				ended(t, sotw.RecvMsg(full), codes.Unimplemented) // maybe before it could be sent
 				continue
 			}
+			must(t, err)
 			must(t, sotw.RecvMsg(full))
 			if got := full.GetResources(); len(got) != 1 || got[0].GetTypeUrl() != s.typeURL {
 				t.Errorf("%s by %s: sotw gave %v", s.typeURL, on.methods, got)
