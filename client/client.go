@@ -108,18 +108,22 @@ func New(config Config) (*Client, error) {
 }
 
 func (c *Client) engineConfig() (engine.Config, error) {
+	node, err := c.nodeMaker()
+	if err != nil {
+		return engine.Config{}, err
+	}
 	ec := engine.Config{
 		ResourceTimeout: c.config.ResourceTimeout,
 		Linger:          c.config.Linger,
 		NodeAlways:      c.config.NodeOnEveryRequest,
 		KeepDeleted:     c.config.DeletionPolicy == Keep,
-		Node:            c.nodeMaker(),
+		Node:            node,
 		Guard:           c.judge,
 		Logger:          c.config.Logger,
 		Trace:           c.tracer(),
 		Metrics:         c.counters(),
 	}
-	err := c.sources.start(c, &ec)
+	err = c.sources.start(c, &ec)
 	return ec, err
 }
 

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -229,7 +230,7 @@ func rateOf(l *bootstrap.RateLimit) machine.Rate {
 
 // nodeMaker returns what makes the node of a stream. Features are only those that are
 // implemented; a program that has more says so in its Node function.
-func (c *Client) nodeMaker() func() []byte {
+func (c *Client) nodeMaker() (func() []byte, error) {
 	base := proto.CloneOf(c.boot.Node)
 	if base.UserAgentName == "" {
 		base.UserAgentName = "xdswatch"
@@ -240,18 +241,25 @@ func (c *Client) nodeMaker() func() []byte {
 			base.ClientFeatures = append(base.ClientFeatures, feature)
 		}
 	}
-	encode := func(n *corev3.Node) []byte {
-		b, err := proto.MarshalOptions{Deterministic: true}.Marshal(n)
-		if err != nil {
-			c.config.Logger.Error("the node cannot be encoded; the stream goes without", "error", err)
-		}
-		return b
+	fixed, err := encodeNode(base)
+	if err != nil {
+		return nil, fmt.Errorf("the node cannot be encoded: %w", err)
 	}
 	if c.config.Node == nil {
-		fixed := encode(base)
-		return func() []byte { return fixed }
+		return func() []byte { return fixed }, nil
 	}
-	return func() []byte { return encode(c.ownNode(base)) }
+	return func() []byte {
+		b, err := encodeNode(c.ownNode(base))
+		if err != nil {
+			c.config.Logger.Error("the node of Config.Node cannot be encoded; the stream has the node of the bootstrap", "error", err)
+			return fixed
+		}
+		return b
+	}, nil
+}
+
+func encodeNode(n *corev3.Node) ([]byte, error) {
+	return proto.MarshalOptions{Deterministic: true}.Marshal(n)
 }
 
 // ownNode asks the program for a node. If it panics the stream has the client's.

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/eds"
@@ -117,24 +118,24 @@ func TestNode(t *testing.T) {
 	calls := 0
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.watch("a")
-		for i := range 3 {
+		for i, want := range []string{"call-1", "call-2", "node-1", "node-1"} {
 			st := r.accept()
 			r.request(st, "cds [a]")
-			if got := st.Requests()[0].Node().GetId(); got != fmt.Sprint("call-", i+1) && i < 2 {
-				t.Errorf("stream %d has node %q", i+1, got)
-			}
-			if got := st.Requests()[0].Node().GetId(); i == 2 && got != "node-1" {
-				t.Errorf("after a panic the node is %q, want the bootstrap's", got)
-			}
+			same(t, fmt.Sprint("node of stream ", i+1), st.Requests()[0].Node().GetId(), want)
 			st.End(nil)
 		}
+		r.log.holds(t, "the node of Config.Node cannot be encoded")
 		r.log.holds(t, "Config.Node panicked")
 	}, func(c *client.Config) {
 		c.Node = func(n *corev3.Node) *corev3.Node {
-			if calls++; calls > 2 {
+			switch calls++; calls {
+			case 3:
+				n.Id = "\xff"
+			case 4:
 				panic("no node")
+			default:
+				n.Id = fmt.Sprint("call-", calls)
 			}
-			n.Id = fmt.Sprint("call-", calls)
 			return n
 		}
 	})
@@ -302,5 +303,11 @@ func TestSkipValidation(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	if _, err := client.New(client.Config{}); err == nil || !strings.Contains(err.Error(), "Bootstrap is nil") {
 		t.Errorf("without a bootstrap: %v", err)
+	}
+	boot, err := bootstrap.Server("127.0.0.1:1")
+	must(t, err)
+	boot.Node = &corev3.Node{Id: "\xff"}
+	if _, err := client.New(client.Config{Bootstrap: boot}); err == nil || !strings.Contains(err.Error(), "the node cannot be encoded") {
+		t.Errorf("with a node that is not UTF-8: %v", err)
 	}
 }

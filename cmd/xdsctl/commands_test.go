@@ -246,6 +246,8 @@ func TestUsage(t *testing.T) {
 		{"--server x:1 --bootstrap y cds", "--server and --bootstrap are both given"},
 		{"--bootstrap y --node-id z cds", "--node-id belongs to --server"},
 		{"--server= cds", "--server is empty"},
+		{"--bootstrap= cds", "--bootstrap is empty"},
+		{"--server x:1 --node-id a\xff cds", `--node-id "a\xff" is not UTF-8`},
 		{"cds", "no bootstrap: neither GRPC_XDS_BOOTSTRAP nor GRPC_XDS_BOOTSTRAP_CONFIG is set; give --bootstrap FILE or --server HOST:PORT"},
 		{"--bootstrap /does/not/exist cds", "open /does/not/exist: no such file or directory"},
 	} {

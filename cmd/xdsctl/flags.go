@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/spf13/pflag"
@@ -87,6 +88,12 @@ func (f *watchFlags) check() error {
 	if f.set.Changed("server") && f.server == "" {
 		errs = append(errs, errors.New("--server is empty; want HOST:PORT"))
 	}
+	if f.set.Changed("bootstrap") && f.bootstrap == "" {
+		errs = append(errs, errors.New("--bootstrap is empty; want a FILE"))
+	}
+	if !utf8.ValidString(f.node) {
+		errs = append(errs, fmt.Errorf("--node-id %q is not UTF-8", f.node))
+	}
 	if f.set.Changed("node-id") && f.server == "" {
 		errs = append(errs, errors.New("--node-id belongs to --server; a bootstrap names the node itself"))
 	}
@@ -99,7 +106,7 @@ func (f *watchFlags) load() (boot *bootstrap.Config, source string, err error) {
 	case f.server != "":
 		boot, err = bootstrap.Server(f.server)
 		source = "--server"
-	case f.bootstrap != "" || f.set.Changed("bootstrap"):
+	case f.bootstrap != "":
 		boot, err = bootstrap.Load(f.bootstrap, bootstrap.AllowV2())
 		source = f.bootstrap
 	default:

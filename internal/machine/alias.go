@@ -35,6 +35,29 @@ func (resp *response) findAliases(i int, own *entry) {
 	}
 }
 
+// findLinked notes what the response speaks of by its own name alone, though it was asked for
+// by an alias that an earlier one told of.
+func (resp *response) findLinked() {
+	ts := resp.ts
+	if len(ts.aliases.of) == 0 {
+		return
+	}
+	for i := range resp.Resources {
+		name, _ := ts.nameOf(&resp.Resources[i])
+		for _, e := range ts.linked(name) {
+			if e.seen != resp.serial && ts.chose(e, e.name, resp.constraints(i)) {
+				e.see(resp)
+				resp.aliased = append(resp.aliased, aliased{i, e})
+			}
+		}
+	}
+}
+
+// linked are the entries that were asked for by an alias of what a server calls so.
+func (ts *typeState) linked(name []byte) []*entry {
+	return slices.Clone(ts.aliases.of[string(name)]) // since they may be unlinked meanwhile
+}
+
 func (a *aliases) link(e *entry, name string) {
 	if a.own[e] == name {
 		return

@@ -95,6 +95,16 @@ func (m *Machine) begin(ch *chain) {
 		}
 		ch.use(ch.active + 1)
 	}
+	if ch.active == before {
+		return
+	}
+	for _, ts := range ch.streams[before].order {
+		for _, e := range ts.inOrder(ch) {
+			if !e.isGlob() {
+				ts.abandon(e)
+			}
+		}
+	}
 }
 
 // last says that there is no server left to fall back to.

@@ -193,7 +193,7 @@ func (m *Machine) removeListed(now time.Time, resp *response) {
 			resp.changed = true
 			m.remove(now, e, ReasonRemoved)
 		}
-		for _, e := range slices.Clone(resp.ts.aliases.of[string(name)]) {
+		for _, e := range resp.ts.linked(name) {
 			resp.changed = true
 			m.remove(now, e, ReasonRemoved)
 		}
@@ -205,8 +205,11 @@ func (ts *typeState) fullState() bool {
 	return !ts.stream.Delta && (ts.typ.FullState || ts.stream.FullState)
 }
 
-// tellsAll says that what a response does not hold is not there.
-func (resp *response) tellsAll() bool { return resp.ts.fullState() && !resp.unusable() }
+// tellsAll says that what a response does not hold is not there. One of heartbeats alone says
+// nothing of what needs none.
+func (resp *response) tellsAll() bool {
+	return resp.ts.fullState() && !resp.unusable() && (resp.bodies || len(resp.Resources) == 0)
+}
 
 // unusable says that a response is that of a file which cannot be used: errors alone, which
 // say nothing of the rest.
@@ -250,6 +253,7 @@ func (m *Machine) removeAbsent(now time.Time, resp *response) {
 // resource counts more than what it says of the collection that it is in.
 func (m *Machine) takeErrors(now time.Time, resp *response) {
 	var ofGlobs []*wire.ResourceError
+	named := map[string]bool{}
 	for i := range resp.Errors {
 		re := &resp.Errors[i]
 		switch {
@@ -257,9 +261,13 @@ func (m *Machine) takeErrors(now time.Time, resp *response) {
 			resp.line(-1, fmt.Sprintf("resource error index %d", i), errNameless)
 		case re.Code == 0:
 			resp.line(-1, fmt.Sprintf("resource error index %d: %s", i, re.Name), errNotError)
+		case named[string(re.Name)]:
+			resp.line(-1, fmt.Sprintf("resource error index %d: %s", i, re.Name), errTwice)
 		case xdstp.IsGlob(string(re.Name)):
+			named[string(re.Name)] = true
 			ofGlobs = append(ofGlobs, re)
 		default:
+			named[string(re.Name)] = true
 			m.takeError(now, resp, re)
 		}
 	}
@@ -281,9 +289,14 @@ func (m *Machine) takeError(now time.Time, resp *response, re *wire.ResourceErro
 	if resp.ts.stream.FullState && string(re.Name) == star && resp.ts.told != wildNone { // else xRFC TP3 does not know it
 		e = resp.ts.star.self
 	}
-	if e == nil || e.standsBy() {
-		return // not asked for
+	for _, e := range append(resp.ts.linked(re.Name), e) {
+		if e != nil && !e.standsBy() { // it is asked for
+			m.takeErrorOf(now, resp, e, re)
+		}
 	}
+}
+
+func (m *Machine) takeErrorOf(now time.Time, resp *response, e *entry, re *wire.ResourceError) {
 	if e.seen == resp.serial {
 		m.log(e, true, "a response holds both the resource and an error for it; the resource is used")
 		return

@@ -90,6 +90,7 @@ func (m *Machine) inspect(resp *response) {
 			}
 		}
 	}
+	resp.planLinked()
 	resp.planRemoved()
 	resp.planErrors()
 	for _, pl := range p.entries {
@@ -110,6 +111,22 @@ func (resp *response) planName(i int, name []byte, alias bool) {
 	}
 	resp.plan.entries = append(resp.plan.entries, planned{i, key, e})
 	resp.plan.times[key]++
+}
+
+// planLinked notes what was asked for by aliases that the response does not tell of.
+func (resp *response) planLinked() {
+	ts, p := resp.ts, resp.plan
+	if len(ts.aliases.of) == 0 {
+		return
+	}
+	for i := range resp.Resources {
+		name, _ := ts.nameOf(&resp.Resources[i])
+		for _, e := range ts.linked(name) {
+			if p.times[e.name] == 0 {
+				resp.planName(i, []byte(e.name), true)
+			}
+		}
+	}
 }
 
 // called finds the entry of a name, nil if there is none, and what it is or would be called.
@@ -164,7 +181,7 @@ func (resp *response) planRemoved() {
 		e, key := ts.called(name)
 		p.times[key]++
 		p.lose(e, deleted)
-		for _, e := range ts.aliases.of[string(name)] {
+		for _, e := range ts.linked(name) {
 			p.lose(e, deleted)
 		}
 	}
@@ -175,14 +192,17 @@ func (resp *response) planErrors() {
 	p := resp.plan
 	for i := range resp.Errors {
 		re := &resp.Errors[i]
-		switch e, _ := resp.ts.lookup(re.Name); {
-		case e == nil || p.times[e.name] > 0 || !resp.ts.chose(e, e.name, re.Constraints):
-		case re.Code == codeNotFound:
-			p.lose(e, deleted)
-		case re.Code == codePermissionDenied:
-			p.lose(e, dropped)
-		case re.Code != 0:
-			p.times[e.name]++ // it is spoken of
+		own, _ := resp.ts.lookup(re.Name)
+		for _, e := range append(resp.ts.linked(re.Name), own) {
+			switch {
+			case e == nil || p.times[e.name] > 0 || !resp.ts.chose(e, e.name, re.Constraints):
+			case re.Code == codeNotFound:
+				p.lose(e, deleted)
+			case re.Code == codePermissionDenied:
+				p.lose(e, dropped)
+			case re.Code != 0:
+				p.times[e.name]++ // it is spoken of
+			}
 		}
 	}
 }

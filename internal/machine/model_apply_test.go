@@ -59,7 +59,8 @@ func (r *simResponse) apply(p policy) {
 		}
 	}
 	r.applyErrors(p, mentions)
-	if !p.delta && r.md.typ.FullState && mentions[""] == 0 {
+	heartbeats := len(r.entries) > 0 && !slices.ContainsFunc(r.entries, func(en simEntry) bool { return en.kind != entryBodiless })
+	if !p.delta && r.md.typ.FullState && mentions[""] == 0 && !heartbeats {
 		r.applyAbsence(p)
 	}
 }
@@ -90,9 +91,8 @@ func (r *simResponse) sure(name string) *word {
 
 func (r *simResponse) applyErrors(p policy, mentions map[string]int) {
 	for i, e := range r.errors {
-		earlier := slices.ContainsFunc(r.errors[:i], func(f simError) bool { return f.name == e.name && f.code != 0 })
 		w := r.sure(e.name)
-		if w == nil || e.code == 0 || mentions[e.name] > 0 || earlier {
+		if w == nil || e.code == 0 || mentions[e.name] > 0 || r.failed(i, e.name) {
 			continue
 		}
 		if e.code == codeNotFound || isGlobURL(e.name) && e.code == codePermissionDenied && p.drop {
@@ -105,7 +105,12 @@ func (r *simResponse) applyErrors(p policy, mentions map[string]int) {
 
 // names says whether a response says something of a resource, if only that it has an error.
 func (r *simResponse) names(name string) bool {
-	return r.mentions()[name] > 0 || slices.ContainsFunc(r.errors, func(e simError) bool { return e.name == name && e.code != 0 })
+	return r.mentions()[name] > 0 || r.failed(len(r.errors), name)
+}
+
+// failed says whether one of the first errors is of a resource.
+func (r *simResponse) failed(first int, name string) bool {
+	return slices.ContainsFunc(r.errors[:first], func(e simError) bool { return e.name == name && e.code != 0 })
 }
 
 // applyRemoval takes a resource as gone, or with a glob all that are in it.

@@ -88,8 +88,8 @@ func (mv *mover) moveType(ts *typeState) {
 		case e.isGlob():
 		case e.wanted() || ts.member(e) && e.known():
 			es = append(es, e)
-		case !e.noted:
-			ts.drop(e) // of a response that is being worked on
+		default:
+			ts.abandon(e)
 		}
 	}
 	cs := slices.DeleteFunc(ts.collectionsOf(mv.ch), func(c *collection) bool { return !c.wanted() })
@@ -109,7 +109,25 @@ func (mv *mover) moveType(ts *typeState) {
 	for _, c := range cs {
 		c.pin() // not before: one that nobody wants here is left, with its members
 	}
-	ts.moved, to.moved = true, true
+	to.moved = true
+}
+
+// abandon forgets what is known of an entry that nobody wants, since its chain uses another
+// server, but not that the server is asked for it.
+func (ts *typeState) abandon(e *entry) {
+	if ts.drop(e); e.noted {
+		ts.stub(e)
+	}
+}
+
+// stub puts in place of an entry what says only whether the server is asked for it.
+func (ts *typeState) stub(e *entry) *entry {
+	s := &entry{name: e.name, status: StatusRequested, asked: e.asked, noted: e.noted}
+	ts.entries.put(s)
+	ts.replaceLate(e, s)
+	e.of.adopt(s)
+	ts.moved = true
+	return s
 }
 
 // renew puts into changed and fresh the entries that moves have made those of their names.
@@ -235,10 +253,7 @@ func (mv *mover) leaveBehind(e *entry, from *typeState, joins bool) {
 	if !wanted && !e.noted {
 		return // a member, which was never asked for by name
 	}
-	behind := &entry{name: e.name, status: StatusRequested, asked: e.asked, noted: e.noted}
-	from.entries.put(behind)
-	from.replaceLate(e, behind)
-	e.of.adopt(behind)
+	behind := from.stub(e)
 	switch {
 	case wanted && mv.standing:
 		behind.pinned = true

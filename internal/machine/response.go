@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"time"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
@@ -36,6 +37,7 @@ type response struct {
 
 	lines    []string        // what is wrong with it, for the NACK: as many as that has room for
 	told     int             // bytes of lines
+	bodies   bool            // an entry has a resource
 	nameless bool            // an entry's name could not be read
 	twice    []*entry        // that it names more than once
 	repeats  map[*entry]bool // the same
@@ -142,6 +144,7 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 	m.clear(ts)
 	m.serial++
 	resp := &response{Response: r, ref: s.ref(), ts: ts, serial: m.serial}
+	resp.bodies = slices.ContainsFunc(r.Resources, func(r wire.Resource) bool { return r.HasBody })
 	resp.retire()
 	if ts.busy = resp; ts.typ.Guarded {
 		m.inspect(resp)
@@ -160,6 +163,7 @@ func (m *Machine) work(now time.Time, resp *response) {
 			resp.findAliases(i, m.found[i])
 		}
 	}
+	resp.findLinked()
 	resp.whole, resp.drops = resp.spoken == ts.entries.len(), ts.drops
 	m.markGone(resp)
 	for i, e := range m.found {
