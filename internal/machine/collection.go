@@ -22,7 +22,8 @@ type collection struct {
 
 	synced  bool    // its first state is complete
 	absence *Notice // how it was told that there is no first state; nil if it was not
-	ambient bool    // its watches were told of trouble with the server
+	orphan  bool    // they were told of trouble with the server since
+	ambient bool    // the same, of a collection that is synced
 	seen    uint32  // the last response that spoke of it, while it is not synced
 
 	// self is the collection's own name, which of a glob is asked for as if it were a
@@ -63,7 +64,10 @@ func (c *collection) own() []*Watch {
 
 // forgetState is for when the last interest in a collection is gone.
 func (c *collection) forgetState() {
-	c.synced, c.absence, c.ambient, c.self.fault = false, nil, false, nil
+	c.synced, c.absence, c.orphan, c.ambient, c.self.fault = false, nil, false, false, nil
+	if c.ts.busy != nil {
+		delete(c.ts.busy.asked, c)
+	}
 	if c.isGlob() {
 		c.ts.waiting[c] = true
 	}

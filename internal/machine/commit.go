@@ -98,11 +98,9 @@ func (m *Machine) finish(now time.Time, resp *response) {
 		ts.accepted = now
 	}
 	if len(resp.lines) == 0 && !s.Delta && (live || !resp.missed) {
-		ts.version = resp.Version
+		ts.version, ts.lapsed = resp.Version, false
 	}
-	if live {
-		m.settle(now, resp)
-	}
+	m.settle(now, resp, live)
 	m.end(now, resp)
 }
 
@@ -140,22 +138,48 @@ func (m *Machine) heal(resp *response) {
 	}
 }
 
-// settle does what a response means for the stream that it came on.
-func (m *Machine) settle(now time.Time, resp *response) {
-	ts, s := resp.ts, resp.ts.stream
-	if s.troubled() {
+// settle does what a response means for collections, and if it is live, for the stream that it
+// came on.
+func (m *Machine) settle(now time.Time, resp *response, live bool) {
+	s := resp.ts.stream
+	if live && s.troubled() {
 		m.recovered(s)
 	}
-	if c := ts.star; c.known && !c.synced && c.self.fault == nil {
+	for _, c := range resp.completes() {
+		if c.self.fault != nil {
+			continue
+		}
 		m.synced(resp, c)
-	}
-	for _, c := range resp.answered() {
-		if ts.waiting[c] && c.known && c.self.fault == nil {
-			m.synced(resp, c)
+		if !live && s.told != nil && s.unreachable() { // which was told before
+			c.ambient = true
+			m.tellCollection(c, c.faultNotice(s.told))
 		}
 	}
-	m.settling(now, resp)
-	m.owe(now, resp)
+	if live {
+		m.settling(now, resp)
+		m.owe(now, resp)
+	}
+}
+
+// completes lists the collections of which a response holds the first state.
+func (resp *response) completes() (cs []*collection) {
+	if c := resp.ts.star; resp.awaited(c) && !c.synced {
+		cs = append(cs, c)
+	}
+	for _, c := range resp.answered() {
+		if resp.ts.waiting[c] && resp.awaited(c) {
+			cs = append(cs, c)
+		}
+	}
+	return cs
+}
+
+// awaited says whether the request for a collection had left when the response came.
+func (resp *response) awaited(c *collection) bool {
+	if resp.asked != nil {
+		return resp.asked[c] && len(c.watches) > 0
+	}
+	return c.known
 }
 
 // answered lists the globs of which a response holds the first state: it speaks of them or
@@ -174,7 +198,7 @@ func (resp *response) answered() []*collection {
 
 // synced: the first state of a collection is complete.
 func (m *Machine) synced(resp *response, c *collection) {
-	c.synced, c.absence, c.ambient, c.timer = true, nil, false, 0
+	c.synced, c.absence, c.orphan, c.ambient, c.timer = true, nil, false, false, 0
 	delete(c.ts.waiting, c)
 	m.tellCollection(c, Notice{Kind: NoticeSynced, Version: resp.Version})
 }
@@ -234,7 +258,7 @@ func (m *Machine) removeAbsent(now time.Time, resp *response) {
 		case ts.late[e] && e.foreign() && e.wanted():
 			delete(ts.late, e)
 		case e.known() && (!e.foreign() || !e.wanted() || asked(e)),
-			ts.stream.FullState && e.status == StatusRequested && !e.isGlob() && asked(e):
+			ts.stream.FullState && (e.status == StatusRequested || e.orphan) && !e.isGlob() && asked(e):
 			gone = append(gone, e)
 		case e.status == StatusDoesNotExist && asked(e):
 			e.from = 0 // this server has it neither
@@ -242,7 +266,8 @@ func (m *Machine) removeAbsent(now time.Time, resp *response) {
 	}
 	sortEntries(gone)
 	for _, e := range gone {
-		if e.held() || !e.wanted() || e.status == StatusRequested { // of a member the server had spoken
+		// Of a member the server had spoken, and a file speaks of all.
+		if e.held() || !e.wanted() || ts.stream.FullState {
 			resp.changed = resp.changed || !e.kept()
 			m.remove(now, e, ReasonAbsent)
 		}

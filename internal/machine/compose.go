@@ -70,7 +70,7 @@ func (ts *typeState) nextForm() wildForm {
 // server that compares versions only would stay silent about the rest; and about all of it
 // where names stand by, for a response that makes the server active again (gRFC A71).
 func (ts *typeState) carry() string {
-	if ts.version == "" {
+	if ts.version == "" || ts.lapsed {
 		return ""
 	}
 	for _, c := range ts.collectionsOf(nil) {
@@ -79,12 +79,16 @@ func (ts *typeState) carry() string {
 		}
 	}
 	for e := range ts.entries.all() {
-		if e.foreign() || e.wanted() && !e.isGlob() && (e.pinned || !e.held() && e.status != StatusDoesNotExist) {
+		if e.foreign() || e.wanted() && !e.isGlob() && (e.pinned || !e.held() && !e.absent()) {
 			return ""
 		}
 	}
 	return ts.version
 }
+
+// absent says that the server has no such resource, as far as is known. Of one whose time to
+// live ran out nothing is.
+func (e *entry) absent() bool { return e.status == StatusDoesNotExist && e.reason != ReasonTTL }
 
 // composeDelta makes the next DeltaDiscoveryRequest: the first of a stream says all that is
 // wanted and held, later ones the difference. nil means that there is nothing to say.

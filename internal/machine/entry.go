@@ -280,7 +280,10 @@ func (m *Machine) remove(now time.Time, e *entry, reason Reason) {
 
 // lapse ends a resource whose time to live ran out, as if the server had deleted it; that
 // it may be told to keep what is deleted does not matter, since the time is of its making.
-func (m *Machine) lapse(e *entry) { m.gone(e, ReasonTTL) }
+func (m *Machine) lapse(e *entry) {
+	e.of.ts.lapsed = e.of.ts.lapsed || !e.wanted()
+	m.gone(e, ReasonTTL)
+}
 
 // gone notes that there is no such resource.
 func (m *Machine) gone(e *entry, reason Reason) {
@@ -413,7 +416,7 @@ var errNoAnswer = errors.New("the server did not answer in time")
 
 func (m *Machine) fireCollection(now time.Time, s *stream, c *collection) {
 	c.timer = 0
-	if c.synced || c.absence != nil {
+	if c.synced || c.absence != nil && !c.orphan {
 		return
 	}
 	n := Notice{Kind: NoticeDoesNotExist, Reason: ReasonTimeout}
@@ -425,9 +428,9 @@ func (m *Machine) fireCollection(now time.Time, s *stream, c *collection) {
 
 // lack tells why a collection has no first state, once for each reason.
 func (m *Machine) lack(c *collection, n Notice) {
-	if c.absence != nil && c.absence.Kind == n.Kind && n.Fault.same(c.absence.Fault) {
+	if c.absence != nil && !c.orphan && c.absence.Kind == n.Kind && n.Fault.same(c.absence.Fault) {
 		return
 	}
-	c.absence, c.timer = &n, 0
+	c.absence, c.orphan, c.timer = &n, false, 0
 	m.tellCollection(c, n)
 }

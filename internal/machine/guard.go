@@ -315,14 +315,9 @@ func (m *Machine) refuseAll(now time.Time, resp *response, ev Guarded) {
 			ts.renewed[e] = true
 		}
 	}
-	if c := ts.star; c.known && !c.synced {
-		m.lack(c, Notice{Kind: NoticeFailed, Fault: f})
-	}
 	resp.hearPlanned()
-	for _, c := range resp.answered() {
-		if ts.waiting[c] && c.known {
-			m.lack(c, Notice{Kind: NoticeFailed, Fault: f})
-		}
+	for _, c := range resp.completes() {
+		m.lack(c, Notice{Kind: NoticeFailed, Fault: f})
 	}
 	if s := ts.stream; s.troubled() {
 		m.recovered(s)

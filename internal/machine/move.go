@@ -153,7 +153,7 @@ func (mv *mover) moveCollection(c *collection, to *typeState) {
 	d := to.counterpart(c, mv.ch)
 	d.watches, d.shared, d.explicit = c.own(), false, c.explicit
 	mv.stood -= d.setStandby(false)
-	if d.synced, d.absence, d.ambient = c.synced, c.absence, c.ambient; d.synced {
+	if d.synced, d.absence, d.orphan, d.ambient = c.synced, c.absence, c.orphan, c.ambient; d.synced {
 		delete(to.waiting, d)
 	}
 	d.self.fault, c.self.fault = c.self.fault, nil

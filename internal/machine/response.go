@@ -57,6 +57,8 @@ type response struct {
 
 	valid, invalid int // entries, as [Notice] counts them
 
+	asked map[*collection]bool // whose request had left, as the stream ended; nil before
+
 	plan *plan     // of a guarded type; else nil
 	then *Received // a response of the type that has to wait for this one
 }

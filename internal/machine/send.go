@@ -213,6 +213,7 @@ func (m *Machine) written(now time.Time, ts *typeState) {
 		ts.starting = false
 		m.requested(now, ts.star)
 	}
+	ts.stream.spent = 0
 }
 
 // requested: the request for a collection has left.

@@ -48,11 +48,12 @@ type stream struct {
 	writing    *typeState        // whose message is with the writer
 	ignored    map[string]string // nonces of types that were not asked for
 	clock      clock
-	timers     []timer    // in order of at
-	ttls       ttls       // of all incarnations
-	attributes attributes // the same
-	pauses     clock      // how long handlers held up reading; its start is nothing
-	parked     []fetch    // that came due in a pause
+	timers     []timer       // in order of at
+	spent      time.Duration // of the period of those that the first message starts
+	ttls       ttls          // of all incarnations
+	attributes attributes    // the same
+	pauses     clock         // how long handlers held up reading; its start is nothing
+	parked     []fetch       // that came due in a pause
 	throttle   throttle
 
 	// undelivered are the incarnations that a response came from of which handlers are
@@ -164,7 +165,7 @@ func (m *Machine) startTimer(now time.Time, s *stream, t timer) {
 	if m.lastTimer++; m.lastTimer == 0 {
 		m.lastTimer++ // 0 is none
 	}
-	t.id, t.at = m.lastTimer, s.clock.at(now)+period
+	t.id, t.at = m.lastTimer, s.clock.at(now)+max(period-s.spent, 0)
 	*t.running() = t.id
 	s.timers = append(s.timers, t)
 }
@@ -202,6 +203,7 @@ func (m *Machine) expire(now time.Time, s *stream) {
 		m.lapse(e)
 	}
 	if at := s.hushAt(); !at.IsZero() && !now.Before(at) {
+		s.spent = s.order[0].waited(now)
 		m.restart(s)
 	}
 }
@@ -299,7 +301,7 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	for _, ts := range s.order {
 		ts.reset()
 	}
-	s.timers, s.writing = nil, nil
+	s.timers, s.spent, s.writing = nil, 0, nil
 	s.ttls.clock.release(now)
 	m.resume(now, s)
 	s.lingerUntil = time.Time{}
@@ -453,7 +455,7 @@ func (m *Machine) tellType(ts *typeState, f *Fault, only *chain) {
 	}
 	for _, c := range ts.collectionsOf(only) {
 		if len(c.watches) > 0 {
-			c.ambient = c.synced
+			c.ambient, c.orphan = c.synced, !c.synced
 			m.tellCollection(c, c.faultNotice(f))
 		}
 	}

@@ -33,6 +33,7 @@ type typeState struct {
 	renewed map[*entry]bool    // refused with a response that called them new; see [response.renews]
 
 	version  string    // of the last accepted response; SotW
+	lapsed   bool      // the time to live of a collection's member ran out since
 	accepted time.Time // when it came, in either variant; zero if none did
 
 	busy  *response // received and not finished yet
@@ -81,6 +82,9 @@ const star = "*"
 
 // reset forgets an incarnation of the stream.
 func (ts *typeState) reset() {
+	if ts.busy != nil && ts.busy.asked == nil {
+		ts.busy.asked = ts.collectionsAsked()
+	}
 	ts.onStream = onStream{}
 	ts.names.set(star, nil, false)
 	ts.star.known, ts.star.timer = false, 0
@@ -92,6 +96,20 @@ func (ts *typeState) reset() {
 		e.asked = false
 		e.withheld = false
 	}
+}
+
+// collectionsAsked are those whose request has left.
+func (ts *typeState) collectionsAsked() map[*collection]bool {
+	cs := map[*collection]bool{}
+	if ts.star.known {
+		cs[ts.star] = true
+	}
+	for c := range ts.waiting {
+		if c.known {
+			cs[c] = true
+		}
+	}
+	return cs
 }
 
 // rank orders types that owe at the same time: make-before-break order, then the order in

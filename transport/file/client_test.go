@@ -309,6 +309,24 @@ func TestClientWithoutFile(t *testing.T) {
 	p.want("updated a one@1")
 }
 
+// What a file does not hold is told to be absent again when the file is back, with the same
+// content too.
+// spec: FILE-4 WATCH-4
+func TestClientAbsentAgain(t *testing.T) {
+	path := at(t, "cds.yaml")
+	place(t, path, clusters("1", "a", "one"))
+	p := start(t, path)
+	p.watch(cds.Type, "b")
+	p.wantExactly("does not exist b")
+	must(t, os.Remove(path))
+	p.wantPast("no such file", func(got string) bool {
+		return strings.HasPrefix(got, "failed b: ") && strings.Contains(got, "no such file or directory")
+	})
+	place(t, path, clusters("1", "a", "one"))
+	p.wantExactly("does not exist b")
+	p.wantQuiet()
+}
+
 // Of a file of ten thousand a change of one decodes one.
 func TestDecodesWhatChanged(t *testing.T) {
 	many := 10_000
