@@ -43,6 +43,7 @@ func (ts *typeState) beginSotW(a *answer, node []byte) []byte {
 	version := ts.version
 	if a == nil && !ts.answered {
 		version = ts.carry()
+		ts.resumes = version != ""
 	}
 	var detail *wire.Status
 	if a != nil {
@@ -156,6 +157,7 @@ func (ts *typeState) composeFirstDelta(node []byte) []byte {
 	for _, es := range [][]*entry{wanted, held} {
 		for _, e := range es {
 			if e.listed() {
+				ts.resumes = true
 				msg = wire.AppendInitialVersion(msg, ts.aliases.nameOf(e), e.version)
 			}
 		}

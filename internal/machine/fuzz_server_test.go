@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -192,6 +193,7 @@ func (w *world) answerSotW(s *simStream, pic *picture, md *model, r *discoveryv3
 			w.fail("a change of interest with version %q, accepted %q, error %v", r.VersionInfo, l.accepted, r.ErrorDetail)
 		}
 		if !pic.answered && r.VersionInfo != "" {
+			s.resume(w.now)
 			w.carried(s, md, r.VersionInfo)
 		}
 		return
@@ -257,6 +259,9 @@ func (w *world) requestDelta(s *simStream, msg []byte) {
 		pic.unheard, pic.verdicts = pic.unheard[1:], pic.verdicts[1:]
 	}
 	if first {
+		if len(r.InitialResourceVersions) > 0 {
+			s.resume(w.now)
+		}
 		w.initial(s, md, r.InitialResourceVersions)
 		if len(add) == 0 {
 			pic.wild = true
@@ -270,6 +275,18 @@ func (w *world) requestDelta(s *simStream, msg []byte) {
 	if was && !pic.wild {
 		md.left()
 	}
+}
+
+func (s *simStream) resume(now time.Time) {
+	if s.resumed.IsZero() {
+		s.resumed = now
+	}
+}
+
+// mayRest says whether the stream may be well without a response: how long its clock stood
+// still is the machine's to know.
+func (s *simStream) mayRest(now time.Time) bool {
+	return !s.resumed.IsZero() && now.Sub(s.resumed) >= sweepAlone
 }
 
 func (w *world) subscribe(pic *picture, add, sub []string) {

@@ -34,6 +34,7 @@ type simStream struct {
 	reading   *simResponse
 	consumed  bool // reading waits for Delivered
 	responded bool
+	resumed   time.Time // when it was first told what is held; zero if it was not
 	pics      map[string]*picture
 	ignored   map[string]string // nonces of responses to types that were not asked for
 }

@@ -191,6 +191,7 @@ func (w *world) flush() {
 	before, types := w.actives(), w.types()
 	fx := w.m.Step(w.now, events...)
 	w.checkAgenda()
+	w.rested()
 	w.moved(before, events)
 	w.remade(types)
 	if at, ok := w.m.Deadline(); ok && at.Before(w.now) {
@@ -217,7 +218,7 @@ func (w *world) flush() {
 	}
 	for _, wait := range fx.Wait {
 		s := w.stream(wait.Stream)
-		laid := wait.Responded && w.suspects(wait.Stream) // the end, to a type
+		laid := wait.Responded && (w.suspects(wait.Stream) || s.mayRest(w.now)) // the end, to a type or to silence
 		if wait.Abandoned && wait.Gen == s.ref.Gen+1 {
 			s.ref = wait.Ref // it was closed
 		}
@@ -235,6 +236,16 @@ func (w *world) flush() {
 	}
 	for _, send := range fx.Send {
 		w.request(send)
+	}
+}
+
+// rested notes which streams the machine takes for well without a response.
+func (w *world) rested() {
+	for _, s := range w.streams {
+		if s.state == up && !s.responded && s.mayRest(w.now) && w.m.streams[s.ref.Stream].responded {
+			s.responded = true
+			delete(w.trouble, s.ref.Stream)
+		}
 	}
 }
 

@@ -214,6 +214,9 @@ func (m *Machine) written(now time.Time, ts *typeState) {
 		m.requested(now, ts.star)
 	}
 	ts.stream.spent = 0
+	if first && ts.resumes && ts.stream.quiet == 0 {
+		m.startTimer(now, ts.stream, timer{quiet: ts.stream})
+	}
 }
 
 // requested: the request for a collection has left.

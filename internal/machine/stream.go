@@ -50,6 +50,7 @@ type stream struct {
 	clock      clock
 	timers     []timer       // in order of at
 	spent      time.Duration // of the period of those that the first message starts
+	quiet      uint32        // the timer that runs for a server that may have nothing to say; 0 if none
 	ttls       ttls          // of all incarnations
 	attributes attributes    // the same
 	pauses     clock         // how long handlers held up reading; its start is nothing
@@ -110,13 +111,15 @@ func (c *clock) release(now time.Time) {
 }
 
 // timer is a running does-not-exist timer, of an entry or else of a collection, or that of
-// what a server was not told of. It is stale if its owner is gone or has another by now.
+// what a server was not told of, or of a server that may have nothing to say. It is stale if
+// its owner is gone or has another by now.
 type timer struct {
 	id    uint32
 	at    time.Duration // on the stream's clock
 	entry *entry
 	of    *collection
 	sweep *typeState
+	quiet *stream
 }
 
 func (t timer) stale() bool {
@@ -133,6 +136,8 @@ func (t timer) running() *uint32 {
 		return &t.entry.timer
 	case t.of != nil:
 		return &t.of.timer
+	case t.quiet != nil:
+		return &t.quiet.quiet
 	}
 	return &t.sweep.sweepTimer
 }
@@ -148,8 +153,8 @@ func (s *stream) timerAt() time.Time {
 	return s.clock.start.Add(s.clock.held + s.timers[0].at)
 }
 
-// sweepAlone is how long is waited for members that a server was not told of where there
-// are no does-not-exist timers: they have to end all the same.
+// sweepAlone is how long is waited where there are no does-not-exist timers, for members that
+// a server was not told of, which have to end all the same, and for a server that is silent.
 const sweepAlone = 15 * time.Second
 
 // startTimer gives an entry or a wildcard a full period (gRFC A57).
@@ -157,7 +162,7 @@ func (m *Machine) startTimer(now time.Time, s *stream, t timer) {
 	period := m.timeout(s)
 	switch {
 	case period > 0:
-	case t.sweep != nil:
+	case t.sweep != nil, t.quiet != nil:
 		period = sweepAlone
 	default:
 		return
@@ -214,6 +219,8 @@ func (t timer) name() string {
 		return t.entry.of.ts.typ.URL + "/" + t.entry.name
 	case t.of != nil:
 		return t.of.ts.typ.URL + "/" + t.of.name
+	case t.quiet != nil:
+		return ""
 	}
 	return t.sweep.typ.URL + "/"
 }
@@ -233,7 +240,7 @@ func (m *Machine) up(now time.Time, s *stream, node []byte) {
 	s.ignored = nil
 	s.clock = clock{start: now}
 	s.clock.hold(now)
-	s.timers = nil
+	s.timers, s.quiet = nil, 0
 	for _, ts := range s.order {
 		ts.reset()
 	}
@@ -467,6 +474,19 @@ func (s *stream) troubled() bool { return s.fault != nil || s.told != nil }
 // unreachable says that the server is in trouble and has not spoken since: a response that
 // is being worked on has not ended the trouble yet, but it will.
 func (s *stream) unreachable() bool { return s.fault != nil && !s.responded }
+
+// rested: the server was told what is held, and was silent for as long as it takes to find out
+// that a name does not exist. It has nothing new, which is as good as a response.
+func (m *Machine) rested(s *stream) {
+	s.quiet = 0
+	if s.responded {
+		return
+	}
+	s.responded = true
+	if s.troubled() {
+		m.recovered(s)
+	}
+}
 
 // works says that the server has spoken on this incarnation, and nothing is wrong with it.
 func (s *stream) works() bool { return s.state == up && s.responded && s.fault == nil }

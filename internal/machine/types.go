@@ -50,6 +50,7 @@ type onStream struct {
 	firstAt    time.Time // when the first one left; until then, when it was made
 	left       bool      // it has
 	named      bool      // a name was sent
+	resumes    bool      // the first request says what is held
 	answered   bool      // a response came
 	nonce      string    // of the newest response
 	told       wildForm  // of the wildcard
