@@ -388,9 +388,6 @@ func (m *Machine) fire(now time.Time, s *stream, t timer) {
 	case t.sweep != nil:
 		m.sweep(now, t.sweep)
 		return
-	case t.quiet != nil:
-		m.rested(s)
-		return
 	case e == nil:
 		m.fireCollection(now, s, t.of)
 		return

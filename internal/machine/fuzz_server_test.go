@@ -283,10 +283,10 @@ func (s *simStream) resume(now time.Time) {
 	}
 }
 
-// mayRest says whether the stream may be well without a response: how long its clock stood
+// silent says whether the stream may be well after so much silence: how long its clock stood
 // still is the machine's to know.
-func (s *simStream) mayRest(now time.Time) bool {
-	return !s.resumed.IsZero() && now.Sub(s.resumed) >= sweepAlone
+func (s *simStream) silent(now time.Time, d time.Duration) bool {
+	return !s.resumed.IsZero() && now.Sub(s.resumed) >= d
 }
 
 func (w *world) subscribe(pic *picture, add, sub []string) {

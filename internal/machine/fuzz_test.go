@@ -35,6 +35,7 @@ type simStream struct {
 	consumed  bool // reading waits for Delivered
 	responded bool
 	resumed   time.Time // when it was first told what is held; zero if it was not
+	calm      bool      // it has been silent since
 	pics      map[string]*picture
 	ignored   map[string]string // nonces of responses to types that were not asked for
 }

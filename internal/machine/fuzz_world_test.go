@@ -109,7 +109,7 @@ func (w *world) end(s *simStream) {
 		}
 	}
 	s.state, s.doomed, s.responded = idle, false, s.responded && kind == FaultStream
-	w.trouble[s.ref.Stream] = !s.responded
+	w.trouble[s.ref.Stream] = !s.responded && !(s.calm && kind == FaultStream)
 	for _, md := range w.models {
 		if md.wild == 0 && s.pics[md.typ.URL] != nil {
 			md.left()
@@ -191,7 +191,7 @@ func (w *world) flush() {
 	before, types := w.actives(), w.types()
 	fx := w.m.Step(w.now, events...)
 	w.checkAgenda()
-	w.rested()
+	w.calmed()
 	w.moved(before, events)
 	w.remade(types)
 	if at, ok := w.m.Deadline(); ok && at.Before(w.now) {
@@ -218,7 +218,7 @@ func (w *world) flush() {
 	}
 	for _, wait := range fx.Wait {
 		s := w.stream(wait.Stream)
-		laid := wait.Responded && (w.suspects(wait.Stream) || s.mayRest(w.now)) // the end, to a type or to silence
+		laid := wait.Responded && (w.suspects(wait.Stream) || s.silent(w.now, calmLife)) // the end, to a type or to silence
 		if wait.Abandoned && wait.Gen == s.ref.Gen+1 {
 			s.ref = wait.Ref // it was closed
 		}
@@ -239,11 +239,11 @@ func (w *world) flush() {
 	}
 }
 
-// rested notes which streams the machine takes for well without a response.
-func (w *world) rested() {
+// calmed notes which streams the machine takes for well without a response.
+func (w *world) calmed() {
 	for _, s := range w.streams {
-		if s.state == up && !s.responded && s.mayRest(w.now) && w.m.streams[s.ref.Stream].responded {
-			s.responded = true
+		if s.state == up && !s.calm && s.silent(w.now, hush) && w.m.streams[s.ref.Stream].calm {
+			s.calm = true
 			delete(w.trouble, s.ref.Stream)
 		}
 	}

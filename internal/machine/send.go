@@ -214,8 +214,8 @@ func (m *Machine) written(now time.Time, ts *typeState) {
 		m.requested(now, ts.star)
 	}
 	ts.stream.spent = 0
-	if first && ts.resumes && ts.stream.quiet == 0 {
-		m.startTimer(now, ts.stream, timer{quiet: ts.stream})
+	if s := ts.stream; first && ts.resumes && s.calmAt == 0 {
+		s.calmAt = s.clock.at(now) + hush
 	}
 }
 

@@ -50,7 +50,8 @@ type stream struct {
 	clock      clock
 	timers     []timer       // in order of at
 	spent      time.Duration // of the period of those that the first message starts
-	quiet      uint32        // the timer that runs for a server that may have nothing to say; 0 if none
+	calmAt     time.Duration // on its clock, when silence counts as an answer; 0 for never
+	calm       bool          // it did
 	ttls       ttls          // of all incarnations
 	attributes attributes    // the same
 	pauses     clock         // how long handlers held up reading; its start is nothing
@@ -111,15 +112,13 @@ func (c *clock) release(now time.Time) {
 }
 
 // timer is a running does-not-exist timer, of an entry or else of a collection, or that of
-// what a server was not told of, or of a server that may have nothing to say. It is stale if
-// its owner is gone or has another by now.
+// what a server was not told of. It is stale if its owner is gone or has another by now.
 type timer struct {
 	id    uint32
 	at    time.Duration // on the stream's clock
 	entry *entry
 	of    *collection
 	sweep *typeState
-	quiet *stream
 }
 
 func (t timer) stale() bool {
@@ -136,8 +135,6 @@ func (t timer) running() *uint32 {
 		return &t.entry.timer
 	case t.of != nil:
 		return &t.of.timer
-	case t.quiet != nil:
-		return &t.quiet.quiet
 	}
 	return &t.sweep.sweepTimer
 }
@@ -153,8 +150,8 @@ func (s *stream) timerAt() time.Time {
 	return s.clock.start.Add(s.clock.held + s.timers[0].at)
 }
 
-// sweepAlone is how long is waited where there are no does-not-exist timers, for members that
-// a server was not told of, which have to end all the same, and for a server that is silent.
+// sweepAlone is how long is waited for members that a server was not told of where there
+// are no does-not-exist timers: they have to end all the same.
 const sweepAlone = 15 * time.Second
 
 // startTimer gives an entry or a wildcard a full period (gRFC A57).
@@ -162,7 +159,7 @@ func (m *Machine) startTimer(now time.Time, s *stream, t timer) {
 	period := m.timeout(s)
 	switch {
 	case period > 0:
-	case t.sweep != nil, t.quiet != nil:
+	case t.sweep != nil:
 		period = sweepAlone
 	default:
 		return
@@ -187,6 +184,9 @@ func (m *Machine) restartTimers(now time.Time) {
 		for _, ts := range s.order {
 			ts.listenAnew(now)
 		}
+		if s.calmAt > 0 {
+			s.calmAt = s.clock.at(now) + hush
+		}
 	}
 }
 
@@ -207,6 +207,10 @@ func (m *Machine) expire(now time.Time, s *stream) {
 	for _, e := range s.ttls.over(now) {
 		m.lapse(e)
 	}
+	if at := s.calmsAt(); !at.IsZero() && !now.Before(at) {
+		s.calm = true
+		m.recovered(s)
+	}
 	if at := s.hushAt(); !at.IsZero() && !now.Before(at) {
 		s.spent = s.order[0].waited(now)
 		m.restart(s)
@@ -219,8 +223,6 @@ func (t timer) name() string {
 		return t.entry.of.ts.typ.URL + "/" + t.entry.name
 	case t.of != nil:
 		return t.of.ts.typ.URL + "/" + t.of.name
-	case t.quiet != nil:
-		return ""
 	}
 	return t.sweep.typ.URL + "/"
 }
@@ -240,7 +242,7 @@ func (m *Machine) up(now time.Time, s *stream, node []byte) {
 	s.ignored = nil
 	s.clock = clock{start: now}
 	s.clock.hold(now)
-	s.timers, s.quiet = nil, 0
+	s.timers, s.calmAt, s.calm = nil, 0, false
 	for _, ts := range s.order {
 		ts.reset()
 	}
@@ -296,6 +298,7 @@ func (s *stream) dropUndelivered(r Ref) {
 func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	fault := &Fault{Kind: ev.Kind, Err: ev.Err, At: now}
 	well := s.responded && ev.Kind == FaultStream // or the end is due to one type
+	calm := s.calm && ev.Kind == FaultStream
 	if s.state == up {
 		var large bool
 		if fault.Err, large = m.exhausted(s, ev); !large {
@@ -317,12 +320,13 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 		return
 	}
 	s.state = waiting
-	m.fx.Wait = append(m.fx.Wait, Wait{Ref: s.ref(), Server: s.server, Responded: well})
+	lived := calm && s.clock.at(now) >= calmLife
+	m.fx.Wait = append(m.fx.Wait, Wait{Ref: s.ref(), Server: s.server, Responded: well || lived})
 	if s.responded && s.troubled() {
 		m.recovered(s) // by a response that is still being worked on
 	}
 	s.responded = false
-	if well {
+	if well || calm {
 		return
 	}
 	if !fault.same(s.fault) {
@@ -475,21 +479,9 @@ func (s *stream) troubled() bool { return s.fault != nil || s.told != nil }
 // is being worked on has not ended the trouble yet, but it will.
 func (s *stream) unreachable() bool { return s.fault != nil && !s.responded }
 
-// rested: the server was told what is held, and was silent for as long as it takes to find out
-// that a name does not exist. It has nothing new, which is as good as a response.
-func (m *Machine) rested(s *stream) {
-	s.quiet = 0
-	if s.responded {
-		return
-	}
-	s.responded = true
-	if s.troubled() {
-		m.recovered(s)
-	}
-}
-
-// works says that the server has spoken on this incarnation, and nothing is wrong with it.
-func (s *stream) works() bool { return s.state == up && s.responded && s.fault == nil }
+// works says that the server has spoken on this incarnation, or has nothing to say, and nothing
+// is wrong with it.
+func (s *stream) works() bool { return s.state == up && (s.responded || s.calm) && s.fault == nil }
 
 // recovered: the first response after trouble clears what was told of it.
 func (m *Machine) recovered(s *stream) {
