@@ -29,6 +29,9 @@ func (e *Engine) apply(fx machine.Effects) {
 			s.current.frame = transport.Frame{}
 		}
 	}
+	for _, r := range fx.Calm {
+		e.heard(e.streams[r.Stream].number, r.Stream)
+	}
 	for _, r := range fx.Read {
 		if s := e.stream(r); s != nil {
 			s.allow()

@@ -31,8 +31,8 @@ func (e *Engine) created(server int) {
 // failure of its server (gRFC A57, A88).
 func (e *Engine) judge(w machine.Wait) {
 	switch {
-	case w.Abandoned:
-		return // nobody waited for what it would bring
+	case w.Abandoned, w.Calm:
+		return // no response was waited for
 	case w.Responded:
 		e.heard(w.Server, w.Stream)
 		return

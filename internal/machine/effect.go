@@ -23,6 +23,8 @@ type Effects struct {
 	// Consumed are streams whose response is done with: once all that was notified
 	// because of it is handled, say Delivered.
 	Consumed []Ref
+	// Calm are streams whose servers are well without having spoken.
+	Calm []Ref
 	// Read are streams of which the next response may be read: one for each.
 	Read []Ref
 	// Close ends streams; nothing more is expected of them.
@@ -51,6 +53,8 @@ type Wait struct {
 	// Responded says that the stream had delivered a response, or ended because of a type
 	// that is held back from now on, so that this is a pause and no failure.
 	Responded bool
+	// Calm says that there was no need for one, so that this is no failure either.
+	Calm bool
 	// Abandoned says that the program gave the attempt up before the server had spoken:
 	// a pause too, in which nothing is known to be over.
 	Abandoned bool

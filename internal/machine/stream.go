@@ -209,6 +209,7 @@ func (m *Machine) expire(now time.Time, s *stream) {
 	}
 	if at := s.calmsAt(); !at.IsZero() && !now.Before(at) {
 		s.calm = true
+		m.fx.Calm = append(m.fx.Calm, s.ref())
 		m.recovered(s)
 	}
 	if at := s.hushAt(); !at.IsZero() && !now.Before(at) {
@@ -320,8 +321,9 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 		return
 	}
 	s.state = waiting
-	lived := calm && s.clock.at(now) >= calmLife
-	m.fx.Wait = append(m.fx.Wait, Wait{Ref: s.ref(), Server: s.server, Responded: well || lived})
+	w := Wait{Ref: s.ref(), Server: s.server, Calm: calm}
+	w.Responded = well || calm && s.clock.at(now) >= calmLife
+	m.fx.Wait = append(m.fx.Wait, w)
 	if s.responded && s.troubled() {
 		m.recovered(s) // by a response that is still being worked on
 	}
