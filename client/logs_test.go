@@ -2,19 +2,24 @@ package client_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/resource/cds"
@@ -100,6 +105,47 @@ func TestLogSameTrouble(t *testing.T) {
 		time.Sleep(time.Hour)
 		log.quiet(t, "WARN", 2, "the server cannot be reached", "refused")
 	}, logged(&log))
+}
+
+// That a certificate has expired is one trouble, though each attempt finds it at another time.
+// spec: WATCH-4
+func TestExpiredCertificateIsToldOnce(t *testing.T) {
+	var log *logBuffer
+	var attempts atomic.Int64
+	inBubble(t, func(t *testing.T, r *rig) {
+		_, rec := r.watch("a")
+		time.Sleep(time.Hour)
+		rec.heard(t, "failed a connection")
+		if err := rec.last().Err; err == nil || !strings.Contains(err.Error(), "has expired or is not yet valid: current time 2000-01-01T00:00:00Z is after") {
+			t.Errorf("told %v", err)
+		}
+		log.quiet(t, "WARN", 2, "the server cannot be reached", "has expired")
+		if n := attempts.Load(); n < 100 {
+			t.Errorf("%d attempts in an hour", n)
+		}
+	}, logged(&log), func(c *client.Config) {
+		ca, err := testutil.NewCA()
+		must(t, err)
+		cert, err := ca.Issue(testutil.CertOptions{DNS: []string{"xds.test"}, NotBefore: time.Unix(0, 0), NotAfter: time.Now().Add(-time.Hour)})
+		must(t, err)
+		files, err := cert.WriteFiles(t.TempDir())
+		must(t, err)
+		pair, err := cert.TLS()
+		must(t, err)
+		c.Bootstrap.Servers[0].URI = "passthrough:///xds.test"
+		c.Bootstrap.Servers[0].ChannelCreds = bootstrap.ChannelCreds{Type: "tls", TLS: &bootstrap.TLS{CACertificateFile: files.CA}}
+		c.GRPC.DialOptions = []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			attempts.Add(1)
+			l := bufconn.Listen(1 << 16)
+			go func() {
+				if c, err := l.Accept(); err == nil {
+					_ = tls.Server(c, &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2"}}).Handshake() // fails
+					c.Close()
+				}
+			}()
+			return l.DialContext(ctx)
+		})}
+	})
 }
 
 // A storm of NACKs, each for another reason, is a line each ten seconds that says how many

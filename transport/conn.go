@@ -34,11 +34,12 @@ type conn struct {
 	channels map[*channel]struct{} // all that are not closed, with those given up
 }
 
-// channel is a gRPC channel with its uses, all guarded by the conn's mutex.
+// channel is a gRPC channel with its uses, which the conn's mutex guards.
 type channel struct {
 	*grpc.ClientConn
-	uses    int  // streams that live, and attempts under way
-	givenUp bool // close with the last use
+	dials   dials // has its own mutex
+	uses    int   // streams that live, and attempts under way
+	givenUp bool  // close with the last use
 }
 
 func newConn(uri string, opts []grpc.DialOption, headers []string, config GRPCConfig) *conn {
@@ -132,8 +133,8 @@ func (c *conn) streamContext(ctx context.Context, ch *channel) (context.Context,
 	return ctx, cancel
 }
 
-// acquire returns the channel to use, a new one if the last was given up or lost its
-// connection in a way that left it in its backoff. It is to be released.
+// acquire begins an attempt and returns the channel to use, a new one if the last was given
+// up or lost its connection in a way that left it in its backoff. It is to be released.
 func (c *conn) acquire() (*channel, error) {
 	ch, old, err := c.choose()
 	if old != nil {
@@ -154,13 +155,15 @@ func (c *conn) choose() (ch, old *channel, err error) {
 		c.giveUpLocked(old)
 	}
 	if c.current == nil {
-		cc, err := grpc.NewClient(c.uri, c.opts...)
-		if err != nil {
+		ch := &channel{}
+		opts := append([]grpc.DialOption{grpc.WithContextDialer(ch.dials.dial)}, c.opts...)
+		if ch.ClientConn, err = grpc.NewClient(c.uri, opts...); err != nil {
 			return nil, old, err
 		}
-		c.current = &channel{ClientConn: cc}
-		c.channels[c.current] = struct{}{}
+		c.current = ch
+		c.channels[ch] = struct{}{}
 	}
+	c.current.dials.begin()
 	c.current.uses++
 	return c.current, old, nil
 }

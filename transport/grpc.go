@@ -42,6 +42,12 @@ type GRPCConfig struct {
 	Headers []bootstrap.Header
 	// DialOptions are appended to the options made of the rest, and so win over them:
 	// interceptors, stats handlers, a dialer of one's own.
+	//
+	// The dialer that they may replace (grpc.WithContextDialer) knows TCP and Unix sockets,
+	// asks no proxy, whatever HTTPS_PROXY says, and dials each address once an attempt: with
+	// another one, gRPC dials again and again without a pause while a server accepts
+	// connections and ends them before the stream begins. grpc.WithContextDialer(nil) is
+	// gRPC's own dialer, which obeys HTTPS_PROXY and NO_PROXY.
 	DialOptions []grpc.DialOption
 }
 
@@ -89,8 +95,8 @@ func (c GRPCConfig) dialOptions() []grpc.DialOption {
 // GRPC is the [Builder] of connections over gRPC. Safe for concurrent use.
 type GRPC struct{ config GRPCConfig }
 
-// NewGRPC makes a builder of gRPC connections. As gRPC does, they obey HTTPS_PROXY unless
-// a dial option says otherwise.
+// NewGRPC makes a builder of gRPC connections. They read nothing of the environment, unless
+// a dial option has them do so.
 func NewGRPC(c GRPCConfig) *GRPC { return &GRPC{config: c.withDefaults()} }
 
 // Build makes a connection to the server. Targets are gRPC's: "host:port", "dns:///…",

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -177,23 +179,38 @@ func TestTargets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	socket := filepath.Join(t.TempDir(), "s")
-	l, err := net.Listen("unix", socket)
+	t.Chdir(t.TempDir())
+	socket, err := filepath.Abs("s")
 	if err != nil {
 		t.Fatal(err)
 	}
-	serve(t, l, echo)
-
-	for _, uri := range []string{
+	uris := []string{
 		"127.0.0.1:" + port,
 		"localhost:" + port,
 		"dns:///localhost:" + port,
 		"dns:127.0.0.1:" + port,
 		"passthrough:///127.0.0.1:" + port,
+		"unix:s",
 		"unix:" + socket,
 		"unix://" + socket,
 		"unix:///" + socket, // four slashes, as Istio's agent writes it
-	} {
+		"passthrough:///unix:" + socket,
+		"passthrough:///unix://" + socket,
+	}
+	sockets := []string{"s"}
+	if runtime.GOOS == "linux" {
+		name := fmt.Sprintf("xdswatch-%d", os.Getpid())
+		sockets = append(sockets, "@"+name)
+		uris = append(uris, "unix-abstract:"+name)
+	}
+	for _, name := range sockets {
+		l, err := net.Listen("unix", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		serve(t, l, echo)
+	}
+	for _, uri := range uris {
 		t.Run(strings.SplitAfter(uri, ":")[0], func(t *testing.T) {
 			wantEcho(t, open(t, build(t, transport.GRPCConfig{}, insecure(uri))), uri)
 		})

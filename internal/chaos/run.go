@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"google.golang.org/grpc"
-
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/transport"
 )
@@ -117,7 +115,6 @@ func (w *world) oneClient(ctx context.Context, p plan, streams *atomic.Int64, be
 		Bootstrap: boot, ResourceTimeout: resourceTimeout,
 		GRPC: transport.GRPCConfig{
 			KeepaliveTime: keepaliveTime, KeepaliveTimeout: keepaliveTimeout, ConnectTimeout: connectTimeout,
-			DialOptions: []grpc.DialOption{grpc.WithNoProxy()},
 		},
 	}, w.model, streams)
 	if err != nil {

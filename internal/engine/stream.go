@@ -211,7 +211,7 @@ func (e *Engine) ended(ev machine.Down) {
 	s.end()
 	e.down = append(e.down, ev.Ref)
 	uri := s.server.URI
-	if text := ev.Err.Error(); ev.Kind == machine.FaultConnection && e.lastFault[uri] != text {
+	if text := ev.Err.Error(); ev.Kind == machine.FaultConnection && !machine.SameText(e.lastFault[uri], text) {
 		e.lastFault[uri] = text
 		e.say(slog.LevelWarn, "the server cannot be reached", uri, "", "error", brief(text))
 	}

@@ -203,7 +203,7 @@ type Fault struct {
 
 // same says whether telling f again would say nothing new.
 func (f *Fault) same(g *Fault) bool {
-	return f != nil && g != nil && f.Kind == g.Kind && f.Err.Error() == g.Err.Error()
+	return f != nil && g != nil && f.Kind == g.Kind && SameText(f.Err.Error(), g.Err.Error())
 }
 
 // Log is one line for the operator.

@@ -19,7 +19,7 @@ var mayImport = []string{
 }
 
 // mayUseOfTime are the parts of package time that do not look at a clock.
-var mayUseOfTime = []string{"Time", "Duration", "Unix", "Nanosecond", "Microsecond", "Millisecond", "Second"}
+var mayUseOfTime = []string{"Time", "Duration", "Unix", "Nanosecond", "Microsecond", "Millisecond", "Second", "Parse", "RFC3339"}
 
 // The machine is a function: it starts nothing, waits for nothing and reads no clock.
 func TestPurity(t *testing.T) {
