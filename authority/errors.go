@@ -50,6 +50,9 @@ type NameError struct {
 
 // Error implements error.
 func (e *NameError) Error() string {
+	if e.TypeURL == "" {
+		return fmt.Sprintf("resource name %q: %v", e.Name, e.Err)
+	}
 	return fmt.Sprintf("resource name %q of type %s: %v", e.Name, e.TypeURL, e.Err)
 }
 

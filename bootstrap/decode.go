@@ -4,18 +4,20 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	goyaml "go.yaml.in/yaml/v2"
 	"sigs.k8s.io/yaml"
 )
 
 // decode makes a tree of maps, slices, strings, bools, nils and json.Numbers of a text,
 // and sees to it that its root is an object. A text that begins with a brace or a bracket
 // is JSON, where the last of several equal keys wins; any other is YAML, which forbids
-// equal keys.
+// equal keys and a second document.
 func decode(source string, data []byte) (map[string]any, error) {
 	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
 	if at := invalidUTF8(data); at >= 0 {
@@ -26,10 +28,14 @@ func decode(source string, data []byte) (map[string]any, error) {
 		return nil, &FieldError{Source: source, Reason: "is empty"}
 	}
 	if text[0] != '{' && text[0] != '[' {
-		var err error
-		if data, err = yaml.YAMLToJSONStrict(data); err != nil {
+		converted, err := yaml.YAMLToJSONStrict(data)
+		if err == nil {
+			err = oneDocument(data)
+		}
+		if err != nil {
 			return nil, yamlError(source, err)
 		}
+		data = converted
 	}
 	root, err := decodeJSON(source, data)
 	if err != nil {
@@ -80,6 +86,25 @@ func syntaxError(source string, data []byte, at int, err error) error {
 		Line:   1 + bytes.Count(before, []byte("\n")),
 		Column: len(before) - bytes.LastIndexByte(before, '\n'),
 		Err:    err,
+	}
+}
+
+var errDocuments = errors.New("yaml: more than one document")
+
+// oneDocument sees to it that nothing follows the first document of a YAML text, of which
+// the conversion takes no notice. Empty documents say nothing.
+func oneDocument(data []byte) error {
+	dec := goyaml.NewDecoder(bytes.NewReader(data))
+	for first := true; ; first = false {
+		var doc any
+		switch err := dec.Decode(&doc); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case doc != nil && !first:
+			return errDocuments
+		}
 	}
 }
 

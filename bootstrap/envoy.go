@@ -26,13 +26,11 @@ func (x field) envoyConfig(c *Config) {
 	c.Node = x.at("node").envoyNode()
 	c.NodeContextParams = x.at("node_context_params").nodeParams()
 	dynamic := x.at("dynamic_resources")
-	dynamic.object()
 	static := x.at("static_resources")
-	static.object()
 	x.doc.clusters = static.at("clusters").clusterIndex()
 
-	sources := x.at("config_sources").items()
-	for _, item := range sources {
+	sources := x.at("config_sources")
+	for _, item := range sources.items() {
 		if item.entry() {
 			c.Sources = append(c.Sources, item.listedSource())
 		}
@@ -44,7 +42,9 @@ func (x field) envoyConfig(c *Config) {
 	if ads := dynamic.at("ads_config"); ads.present() {
 		c.Servers = ads.apiConfigSource(anyAPI)
 	} else {
-		ads.missing(dynamic, len(sources) > 0 || x.at("default_config_source").present())
+		list, ok := sources.val.([]any)
+		others := len(list) > 0 || sources.present() && !ok || x.at("default_config_source").present()
+		ads.missing(dynamic, others)
 	}
 	lds := dynamic.startup(c, "lds_config", "lds_resources_locator", listenerType)
 	c.WatchListeners, c.ListenersSource, c.ListenersLocator, c.ListenersTimeout = lds.all, lds.own, lds.url, lds.timeout

@@ -14,18 +14,21 @@ var discoveryTypes = map[string]string{
 // the others may be of any kind.
 type clusterIndex struct {
 	fields map[string]field
+	broken bool                        // some cannot be read: a name may be theirs
 	read   map[string]ManagementServer // URI and ChannelCreds only
 }
 
 // clusterIndex is that of a list of clusters. The first of a name counts.
 func (x field) clusterIndex() clusterIndex {
-	index := clusterIndex{map[string]field{}, map[string]ManagementServer{}}
+	index := clusterIndex{fields: map[string]field{}, read: map[string]ManagementServer{}}
+	faults := len(x.doc.faults)
 	for _, item := range x.items() {
 		name, _ := item.at("name").val.(string)
 		if _, ok := index.fields[name]; !ok {
 			index.fields[name] = item
 		}
 	}
+	index.broken = x.void || len(x.doc.faults) > faults
 	return index
 }
 
@@ -57,7 +60,7 @@ func (x field) cluster() (uri string, creds ChannelCreds) {
 func (x field) discoveryType() {
 	if custom := x.at("cluster_type"); custom.object() {
 		config := custom.at("typed_config")
-		if typ, _ := config.anyType(); typ != "envoy.extensions.clusters.dns.v3.DnsCluster" {
+		if typ, ok := config.anyType(); ok && typ != "envoy.extensions.clusters.dns.v3.DnsCluster" {
 			custom.fault("is not supported for the cluster of a management server; want type STATIC, STRICT_DNS or LOGICAL_DNS")
 		}
 		return
@@ -80,13 +83,16 @@ func (x field) firstTarget() (uri, host string) {
 		return "", ""
 	}
 	var found []field
+	faults := len(x.doc.faults)
 	for _, group := range x.at("endpoints").items() {
 		if group.entry() {
 			found = append(found, group.at("lb_endpoints").items()...)
 		}
 	}
 	if len(found) == 0 {
-		x.fault("has no endpoint")
+		if len(x.doc.faults) == faults {
+			x.fault("has no endpoint")
+		}
 		return "", ""
 	}
 	if len(found) > 1 {

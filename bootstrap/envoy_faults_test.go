@@ -40,6 +40,19 @@ func TestEnvoyFaults(t *testing.T) {
 			`{"node":{"id":"a","cluster":"b"},"dynamic_resources":{"cds_config":{"ads":{}}}}`,
 			"envoy: dynamic_resources.ads_config: required: cds_config refers to it",
 		},
+		"resources that are none": {
+			`{"node":{"id":"a","cluster":"b"},"dynamic_resources":"x"}`,
+			`envoy: dynamic_resources = "x": want an object, is a string`,
+		},
+		"sources that are none": {
+			`{"node":{"id":"a","cluster":"b"},"config_sources":"x"}`,
+			`envoy: config_sources = "x": want a list, is a string`,
+		},
+		"clusters that are none": {
+			`{"node":{"id":"a","cluster":"b"},"dynamic_resources":{"ads_config":{"api_type":"GRPC","grpc_services":[` +
+				`{"envoy_grpc":{"cluster_name":"c"}}]}},"static_resources":"x"}`,
+			`envoy: static_resources = "x": want an object, is a string`,
+		},
 		"source without specifier, old version": {
 			`{"node":{"id":"a","cluster":"b"},"dynamic_resources":{"lds_config":{"resource_api_version":"V2"},` +
 				`"ads_config":{"api_type":"GRPC","grpc_services":[{"google_grpc":{"target_uri":"x"}}]}}}`,
@@ -129,6 +142,14 @@ func TestEnvoyFaults(t *testing.T) {
 		"backoff": {
 			envoyDoc(`{google_grpc: {target_uri: x}, retry_policy: {retry_back_off: {max_interval: 1s}}}`, ""),
 			service + ".retry_policy.retry_back_off.base_interval: required, more than 0",
+		},
+		"backoff that is none": {
+			envoyDoc(`{google_grpc: {target_uri: x}, retry_policy: {retry_back_off: {base_interval: foo, max_interval: 1s}}}`, ""),
+			service + `.retry_policy.retry_back_off.base_interval = "foo": want a duration such as "1.5s", not negative`,
+		},
+		"SDS that is none": {
+			envoyDoc(toCluster, tlsCluster(`common_tls_context: {validation_context_sds_secret_config: {name: x, sds_config: z}}`)),
+			socket + `.validation_context_sds_secret_config.sds_config = "z": want an object, is a string`,
 		},
 		"cluster by an extension": {
 			envoyDoc(toCluster, `{name: c, cluster_type: {name: redis}, `+assigned+`}`),

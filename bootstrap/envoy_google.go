@@ -121,13 +121,15 @@ func (x field) dataSource() (file string, inline []byte) {
 	return file, inline
 }
 
-// anyType is the full name of the type of a google.protobuf.Any.
-func (x field) anyType() (string, bool) {
+// anyType is the full name of the type of a google.protobuf.Any, "" if it has none; ok is
+// false after a fault.
+func (x field) anyType() (name string, ok bool) {
 	if !x.object() {
-		return "", false
+		return "", !x.present()
 	}
 	at := field{doc: x.doc, path: x.path + `["@type"]`}
 	at.val = x.val.(map[string]any)["@type"]
 	url := at.str()
-	return url[strings.LastIndexByte(url, '/')+1:], url != ""
+	_, ok = at.val.(string)
+	return url[strings.LastIndexByte(url, '/')+1:], ok || !at.present()
 }

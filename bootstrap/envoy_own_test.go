@@ -172,7 +172,11 @@ func TestEnvoyOwnSourceFaults(t *testing.T) {
 			own(poll + `,"cluster_names":["c","e",""]`),
 			api + `.cluster_names[1] = "e": no cluster in static_resources has this name` + "\n" + api + `.cluster_names[2] = "": must not be empty`,
 		},
-		"REST without delay":   {own(`"api_type":"REST","cluster_names":["c"],"refresh_delay":"0s"`), api + `.refresh_delay = "0s": required with REST, more than 0`},
+		"REST without delay": {own(`"api_type":"REST","cluster_names":["c"],"refresh_delay":"0s"`), api + `.refresh_delay = "0s": required with REST, more than 0`},
+		"REST with a bad delay": {
+			own(`"api_type":"REST","cluster_names":["c"],"refresh_delay":"-1s"`),
+			api + `.refresh_delay = "-1s": want a duration such as "1.5s", not negative`,
+		},
 		"REST without timeout": {own(poll + `,"cluster_names":["c"],"request_timeout":"0s"`), api + `.request_timeout = "0s": must be more than 0`},
 		"gRPC with clusters": {
 			own(`"api_type":"GRPC","cluster_names":["c"]`),
@@ -180,8 +184,7 @@ func TestEnvoyOwnSourceFaults(t *testing.T) {
 		},
 		"REST for ads_config": {
 			ownDoc(`"ads_config":{` + poll + `,"cluster_names":["c"],` + anyService + `}`),
-			`envoy: dynamic_resources.ads_config.api_type = "REST": want GRPC or DELTA_GRPC` + "\n" +
-				"envoy: dynamic_resources.ads_config.cluster_names: cluster_names belongs to REST; want grpc_services",
+			`envoy: dynamic_resources.ads_config.api_type = "REST": want GRPC or DELTA_GRPC`,
 		},
 		"no tokens":             {rate(`{"max_tokens":0}`), api + ".rate_limit_settings.max_tokens = 0: want a number of tokens, more than 0"},
 		"too many tokens":       {rate(`{"max_tokens":4294967296}`), api + ".rate_limit_settings.max_tokens = 4294967296: want a number of tokens, more than 0"},

@@ -26,7 +26,7 @@ func (x field) fileSecret(part string, read func(field)) bool {
 		path = path.at("path")
 	case "path":
 	default:
-		return false
+		return source.present() && !source.object()
 	}
 	source.at("resource_api_version").apiVersion()
 	name := x.at("name")

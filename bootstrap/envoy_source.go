@@ -44,10 +44,14 @@ func (x field) apiConfigSource(use apiUse) []ManagementServer {
 	if v := x.at("config_validators"); len(v.items()) > 0 {
 		v.notice("is not used; a program may have guards of its own")
 	}
-	if api == "REST" {
+	names := x.at("cluster_names")
+	switch {
+	case api == "REST":
 		return x.restServer(v2)
-	}
-	if names := x.at("cluster_names"); len(names.items()) > 0 {
+	case len(names.items()) == 0:
+	case api == "":
+		return nil // what was meant is maybe REST
+	default:
 		names.fault("cluster_names belongs to REST; want grpc_services")
 	}
 	limit, nodes := x.at("rate_limit_settings").rateLimit(), x.at("set_node_on_first_message_only")
@@ -105,9 +109,8 @@ func (x field) apiVersion() (v2 bool) {
 // back to.
 func (x field) grpcServiceList() []ManagementServer {
 	items := x.items()
-	list, ok := x.val.([]any)
 	switch {
-	case !x.present() || ok && len(list) == 0:
+	case len(items) == 0:
 		x.fault("required: one gRPC service")
 	case len(items) > 2:
 		x.fault("%d gRPC services are given; want one, or two for failover", len(items))
@@ -144,7 +147,6 @@ func (x field) grpcService() ManagementServer {
 	if !retry.present() {
 		retry = x.at("retry_policy")
 	}
-	retry.object()
 	s.RetryBase, s.RetryMax = retry.at("retry_back_off").backoff()
 	return s
 }
@@ -162,7 +164,7 @@ func (x field) envoyGRPC() ManagementServer {
 func (x field) staticCluster() (name string, to ManagementServer) {
 	name = x.required()
 	to, ok := x.doc.clusters.find(name)
-	if !ok && name != "" {
+	if !ok && name != "" && !x.doc.clusters.broken {
 		x.fault("no cluster in static_resources has this name")
 	}
 	return name, to

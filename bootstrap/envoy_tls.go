@@ -15,13 +15,15 @@ func (x field) transportSocket(host string) ChannelCreds {
 	if !config.present() && x.at("name").val == rawBufferName {
 		return Insecure()
 	}
-	switch typ, _ := config.anyType(); typ {
+	switch typ, ok := config.anyType(); typ {
 	case rawBufferType:
 		return Insecure()
 	case upstreamTLSType:
 		return ChannelCreds{Type: credsTLS, TLS: config.upstreamTLS(host)}
 	default:
-		config.fault("want the type %s or %s", upstreamTLSType, rawBufferType)
+		if ok {
+			config.fault("want the type %s or %s", upstreamTLSType, rawBufferType)
+		}
 	}
 	return ChannelCreds{}
 }
@@ -41,7 +43,6 @@ func (x field) upstreamTLS(host string) *TLS {
 	sni := x.at("sni").str()
 	t := &TLS{ServerName: orDefault(sni, host)}
 	common := x.at("common_tls_context")
-	common.object()
 	common.refuse("tls_certificate_provider_instance", "custom_tls_certificate_selector", "custom_handshaker")
 	common.certificates(t)
 	common.validationContext(t, x.at("auto_sni_san_validation").boolean())
@@ -93,7 +94,6 @@ func (x field) validationContext(t *TLS, hostChecked bool) {
 func (x field) validation(t *TLS, hostChecked bool, into ...field) {
 	rooted := false
 	for _, v := range append(into, x) {
-		v.object()
 		v.refuse("verify_certificate_spki", "verify_certificate_hash", "crl", "custom_validator_config",
 			"require_signed_certificate_timestamp", "ca_certificate_provider_instance")
 		t.SubjectAltNames = append(t.SubjectAltNames, v.subjectAltNames()...)

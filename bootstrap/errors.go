@@ -43,7 +43,8 @@ func (e *FieldError) Error() string {
 	return fmt.Sprintf("%s: %s = %s: %s", e.Source, e.Path, e.Value, e.Reason)
 }
 
-// SyntaxError is a bootstrap, or a file of Secrets, that is neither JSON nor YAML.
+// SyntaxError is a bootstrap, or a file of Secrets, that is neither JSON nor one document of
+// YAML.
 type SyntaxError struct {
 	Source string
 	// Line and Column count from 1, the column in bytes; 0 is unknown. In YAML the line

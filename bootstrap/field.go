@@ -19,6 +19,7 @@ type document struct {
 	opts    *options
 	camel   bool // a field may be spelled in lowerCamelCase too, as in protobuf's JSON
 	faults  []error
+	faulty  map[string]bool // the paths of fields with a fault
 	notices []string
 	// clusters and servers are what a ConfigSource may refer to: static clusters, and the
 	// servers of ads_config, which only a source of a watch may.
@@ -36,9 +37,18 @@ type field struct {
 	path   string
 	val    any
 	secret bool // neither this value nor what is inside may be shown
+	void   bool // inside what is no object, which is the fault
 }
 
+// fault notes what is wrong with a field. What is said of it later only follows from that.
 func (x field) fault(format string, args ...any) {
+	if x.void || x.doc.faulty[x.path] {
+		return
+	}
+	if x.doc.faulty == nil {
+		x.doc.faulty = map[string]bool{}
+	}
+	x.doc.faulty[x.path] = true
 	e := &FieldError{Source: x.doc.source, Path: x.path, Reason: fmt.Sprintf(format, args...)}
 	if !x.secret {
 		e.Value = shown(x.val)
@@ -77,8 +87,9 @@ func (x field) hidden() field {
 	return x
 }
 
-// at is a member of an object; absent if x is none.
+// at is a member of an object; absent if x is.
 func (x field) at(name string) field {
+	whole := x.object()
 	m, _ := x.val.(map[string]any)
 	val := m[name]
 	if val == nil && x.doc.camel {
@@ -90,7 +101,7 @@ func (x field) at(name string) field {
 	if x.path != "" {
 		path = x.path + "." + name
 	}
-	return field{doc: x.doc, path: path, val: val, secret: x.secret}
+	return field{doc: x.doc, path: path, val: val, secret: x.secret, void: x.void || x.present() && !whole}
 }
 
 // lowerCamel is the JSON name of a protobuf field.

@@ -44,8 +44,8 @@ func FromEnv(opts ...Option) (*Config, error) {
 // Parse reads a bootstrap; source is the name that errors give it. The format follows
 // from the content: an object with xds_servers is gRPC's, one with dynamic_resources or
 // another field of Envoy's is Envoy's, and anything else is taken for gRPC's. Both may be
-// written in JSON or YAML; a byte order mark is skipped. Unknown fields, and in Envoy's
-// format unknown types, are ignored.
+// written in JSON or in YAML, of which there must be one document; a byte order mark is
+// skipped. Unknown fields, and in Envoy's format unknown types, are ignored.
 //
 // Secrets of files (path_config_source in tls_certificate_sds_secret_configs,
 // validation_context_sds_secret_config and combined_validation_context of a cluster's TLS)

@@ -69,6 +69,10 @@ func TestErrorTexts(t *testing.T) {
 		"two documents":    {"{}\n{}", "boot: line 2, column 1: invalid character '{' after top-level value"},
 		"not UTF-8":        {"{\"node\":\n\"\xff\"}", "boot: line 2, column 2: text is not UTF-8"},
 		"YAML":             {"node:\n  id: a\n b: c\n", "boot: line 2: yaml: did not find expected key"},
+		"YAML documents":   {"node: {}\n---\nnode: {}\n", "boot: yaml: more than one document"},
+		"YAML document 3":  {"node: {}\n---\n---\nnode: {}\n", "boot: yaml: more than one document"},
+		"YAML end":         {"node: {}\n...\nnode: {}\n", "boot: line 2: yaml: did not find expected <document start>"},
+		"YAML after":       {"node: {}\n---\n}", "boot: line 2: yaml: did not find expected node content"},
 		"YAML twice":       {"node: {}\nnode: {}\n", "boot: line 2: yaml: key \"node\" already set in map"},
 		"null server":      {`{"xds_servers":[null]}`, "boot: xds_servers[0]: want an object, is null"},
 		"wrong shapes": {
@@ -127,6 +131,16 @@ func TestErrorTexts(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// The marks of a YAML document, and empty documents, mean nothing.
+func TestYAMLMarks(t *testing.T) {
+	const doc = "xds_servers: [{server_uri: 'x:1', channel_creds: [{type: insecure}]}]\n"
+	for _, text := range []string{doc, "--- # a\n" + doc, doc + "...\n", doc + "---\n", "%YAML 1.1\n---\n" + doc + "...\n---\n# b\n"} {
+		if boot := parse(t, text); boot.Servers[0].URI != "x:1" {
+			t.Errorf("%q: %+v", text, boot.Servers)
+		}
 	}
 }
 

@@ -182,8 +182,9 @@ func (c *Client) Watch(ctx context.Context, kind resource.Kind, name string, h H
 // with "#entry=name"; what has no name, by its URL with "#" and its index. A list is synced
 // when of each member something is known: a value, that there is none, or a failure. A
 // member that it lists no more is told to be removed; without a list all are, and the list
-// does not exist. An entry that cannot be used, or comes twice, is told to have failed and
-// hides nobody else; the list is NACKed for it, unless only the bootstrap has no servers.
+// does not exist, or has failed, until it is synced again. An entry that cannot be used, or
+// comes twice, is told to have failed and hides nobody else; the list is NACKed for it, unless
+// only the bootstrap has no servers.
 //
 // Otherwise it is as [Client.Watch].
 func (c *Client) WatchAll(ctx context.Context, kind resource.Kind, collection string, h BatchHandler, opts ...WatchOption) (*Watch, error) {

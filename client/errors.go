@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -47,7 +48,8 @@ type ResourceError struct {
 
 func (e *ResourceError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "xds: %s %q", strings.TrimPrefix(e.Type, resource.TypePrefix), e.Name)
+	typ := cmp.Or(strings.TrimPrefix(e.Type, resource.TypePrefix), "resource")
+	fmt.Fprintf(&b, "xds: %s %q", typ, e.Name)
 	if e.Server != "" {
 		fmt.Fprintf(&b, " of server %q", e.Server)
 	}

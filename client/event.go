@@ -22,7 +22,8 @@ const (
 	// KindAmbientError says that something is wrong but the held value stays good; with a
 	// nil Err, that nothing is any more (gRFC A88).
 	KindAmbientError
-	// KindSynced says that the first state of a collection is complete.
+	// KindSynced says that the first state of a collection is complete: also that of a list
+	// collection which is there again after it did not exist or had failed.
 	KindSynced
 )
 

@@ -197,6 +197,13 @@ func inWorld(t *testing.T, test func(*testing.T, *world), change ...func(*client
 	})
 }
 
+// failOnDataErrors has all servers of a world speak of errors that take a value away.
+func failOnDataErrors(c *client.Config) {
+	for _, a := range c.Bootstrap.Authorities {
+		a.Servers[0].Features.FailOnDataErrors = true
+	}
+}
+
 // at is the name of a cluster, dir that of a list of clusters.
 func at(authority, id string) string { return "xdstp://" + authority + "/" + clusterName + "/" + id }
 func dir(authority, id string) string {

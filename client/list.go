@@ -28,7 +28,7 @@ type list struct {
 	version  string           // of it
 	served   string           // the locator of it; "" if the name itself
 	open     int              // members of which nothing was told yet
-	synced   bool             // that was told
+	synced   bool             // that was told, and no end of the directory since
 	trouble  *Event           // with the directory; nil if none is known
 	starts   []*machine.Watch // of new members
 }
@@ -95,7 +95,7 @@ func (l *list) hear(ev *Event) (wantsFlush bool) {
 			wantsFlush = l.blame(over) || wantsFlush
 		}
 	case KindDoesNotExist, KindFailed:
-		l.complete, l.trouble = false, nil
+		l.complete, l.synced, l.trouble = false, false, nil // what comes next is a first state again
 		wantsFlush = l.dismiss(ev, func(*listMember) bool { return true })
 		wantsFlush = l.add(l.whole(ev)) || wantsFlush
 	case KindAmbientError:

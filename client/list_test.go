@@ -52,7 +52,7 @@ func TestList(t *testing.T) {
 		w.a.remove(url)
 		w.since(rec, "does not exist a//list#entry=e removed", "does not exist a//list removed")
 		w.a.put(url, listing(member(at("b", "y"))), "13")
-		w.since(rec, "updated b/y 2")
+		w.since(rec, "updated b/y 2", "synced a//list")
 		for _, ev := range rec.all() {
 			if ev.Type != cds.Type.TypeURL() {
 				t.Errorf("an event of type %s", ev.Type)
@@ -79,6 +79,44 @@ func TestEmptyList(t *testing.T) {
 		w.since(second, "updated a//list#entry=e 2")
 		w.since(late, "updated a//list#entry=e 2")
 	})
+}
+
+// A list that was lost is synced again when it is back, though it is empty: until then its
+// last word stays that it does not exist or has failed.
+// spec: COLL-5
+func TestListComesBack(t *testing.T) {
+	for name, lose := range map[string]func(w *world, url string) (told string){
+		"removed": func(w *world, url string) string {
+			w.a.remove(url)
+			return "does not exist a//list removed"
+		},
+		"refused": func(w *world, url string) string {
+			w.a.put(url, &anypb.Any{TypeUrl: resource.TypePrefix + clusterName + "Collection", Value: []byte{0xff}}, "bad")
+			return "failed a//list rejected: not a list collection: unexpected EOF"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				url := dir("a", "list")
+				w.a.put(url, listing(inline("e", "", cluster("e", ""))), "1")
+				_, rec := w.all(url)
+				w.since(rec, "updated a//list#entry=e 1", "synced a//list")
+				w.since(rec, "does not exist a//list#entry=e removed", lose(w, url))
+				w.a.put(url, listing(), "2")
+				w.since(rec, "synced a//list")
+				w.a.put(url, listing(), "3")
+				w.since(rec)
+
+				// With members it waits for them, as the first time.
+				lose(w, url)
+				w.b.mute(at("b", "y"))
+				w.a.put(url, listing(member(at("b", "y"))), "4")
+				rec.events = nil
+				w.b.put(at("b", "y"), cluster("y", ""), "1")
+				w.since(rec, "updated b/y 1", "synced a//list")
+			}, failOnDataErrors)
+		})
+	}
 }
 
 // What is wrong with one member is told of it, and to the server, and hides nobody else.

@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync/atomic"
 
 	"github.com/xdswatch/xdswatch/internal/machine"
@@ -19,8 +18,8 @@ type Set struct {
 	turn    chan struct{} // held by the dispatcher that calls the handler
 
 	// Guarded by core.mu.
-	members map[string]*member // by canonical name
-	batches map[int32]*batcher // by lane: dispatchers of several authorities may tell the set
+	members map[string]*member  // by canonical name
+	batches map[int32]*setBatch // by lane: dispatchers of several authorities may tell the set
 }
 
 // NewSet makes an empty set; see [Set.Add]. For ctx, Close and errors it is as
@@ -38,7 +37,7 @@ func (c *Client) NewSet(ctx context.Context, kind resource.Kind, h BatchHandler,
 	}
 	s := &Set{
 		handler: h, kind: kind, turn: make(chan struct{}, 1),
-		members: map[string]*member{}, batches: map[int32]*batcher{},
+		members: map[string]*member{}, batches: map[int32]*setBatch{},
 	}
 	s.init(ctx, c, v)
 	s.inner = &inner{client: c, clear: s.clear}
@@ -92,7 +91,7 @@ func (s *Set) enter(m *member, a asked) bool {
 	if in {
 		s.members[a.name] = m
 		if s.batches[w.Lane] == nil {
-			s.batches[w.Lane] = &batcher{client: s.client}
+			s.batches[w.Lane] = &setBatch{batcher: batcher{client: s.client}, set: s}
 		}
 		m.batch = s.batches[w.Lane]
 	}
@@ -143,13 +142,28 @@ func (s *Set) Done() <-chan struct{} { return s.core.Done() }
 // Err is nil while the set lives, then why it ended: see [Watch.Err].
 func (s *Set) Err() error { return s.core.Err() }
 
-// deliver hands a batch over, without what left the set meanwhile.
-func (s *Set) deliver(b Batch) {
+// setBatch collects the events of a lane; owned by its dispatcher.
+type setBatch struct {
+	batcher
+	set *Set
+	of  []*member // whose the events are
+}
+
+// deliver hands a batch over, without what is of members that left meanwhile: one of the
+// same name may have come since.
+func (l *setBatch) deliver(b Batch) {
+	s, of := l.set, l.of
+	l.of = nil
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
-	s.mu.Lock()
-	b.Events = slices.DeleteFunc(b.Events, func(ev Event) bool { return s.members[ev.Name] == nil })
-	s.mu.Unlock()
+	stay := b.Events[:0]
+	for i, ev := range b.Events {
+		if !of[i].gone.Load() {
+			stay = append(stay, ev)
+		}
+	}
+	clear(b.Events[len(stay):])
+	b.Events = stay
 	if (len(b.Events) > 0 || b.Last) && s.alive() {
 		s.handle(s.handler, b)
 	}
@@ -159,8 +173,8 @@ func (s *Set) deliver(b Batch) {
 type member struct {
 	set    *Set
 	watch  machine.Watch
-	batch  *batcher // of its lane
-	inner  *inner   // nil where there is none; changed under the set's lock
+	batch  *setBatch // of its lane
+	inner  *inner    // nil where there is none; changed under the set's lock
 	answer answer
 	gone   atomic.Bool
 }
@@ -213,11 +227,12 @@ func (m *member) hear(ev *Event) bool {
 	if settles(ev) {
 		m.batch.settles = append(m.batch.settles, &m.answer)
 	}
-	return m.batch.add(*ev, m.set.deliver)
+	m.batch.of = append(m.batch.of, m)
+	return m.batch.add(*ev, m.batch.deliver)
 }
 
 // Flush implements engine.Sink.
 func (m *member) Flush(last bool) {
 	m.batch.pending = m.batch.pending && !last
-	m.batch.flush(last, m.set.deliver)
+	m.batch.flush(last, m.batch.deliver)
 }

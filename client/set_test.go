@@ -124,6 +124,31 @@ func TestSetRemovedHearsNothing(t *testing.T) {
 	})
 }
 
+// A name that was removed and added again hears what is so, and nothing that was on its way
+// before.
+func TestSetRemovedAndAdded(t *testing.T) {
+	twoServers(t, func(t *testing.T, r *rig, other *testutil.Server) {
+		bs := newBatches(t)
+		set, err := r.c.NewSet(context.Background(), cds.Type, bs.hear)
+		must(t, err)
+		must(t, set.Add("a", otherName))
+		st := r.accept()
+		ost, err := other.Accept(t.Context())
+		must(t, err)
+
+		bs.gate.shut()
+		r.clusters(st, "1", "n1", "a")
+		r.clusters(ost, "7", "m1", otherName) // waits for the handler
+		set.Remove(otherName)
+		must(t, set.Add(otherName))
+		bs.gate.open()
+		first := []string{"updated a 1", "."}
+		bs.heard(t, first, []string{"."}, []string{"updated " + otherName + " 7", "."})
+		r.clusters(ost, "8", "m2", otherName)
+		bs.heard(t, first, []string{"."}, []string{"updated " + otherName + " 7", "."}, []string{"updated " + otherName + " 8", "."})
+	})
+}
+
 // A set in trouble when it ends does not keep Ready waiting.
 func TestReady(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {

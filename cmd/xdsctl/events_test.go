@@ -194,7 +194,11 @@ func TestConfigErrors(t *testing.T) {
 				`"xds: envoy.config.cluster.v3.Cluster \"xdstp://bad.example/envoy.config.cluster.v3.Cluster/a\" for node \"me\": `},
 		{"xdstp:///envoy.config.cluster.v3.Cluster/a",
 			`{"event":"error","type":"` + clusters + `","name":"xdstp:///envoy.config.cluster.v3.Cluster/a","authority":"","error":{"kind":"config",`},
-		{"xdstp://good.example", `{"event":"error","type":"","name":"xdstp://good.example","error":{"kind":"config",`},
+		{"xdstp://good.example", `{"event":"error","type":"","name":"xdstp://good.example","error":{"kind":"config","message":` +
+			`"xds: resource \"xdstp://good.example\" for node \"me\": resource name \"xdstp://good.example\": xdstp: `},
+		{"xdstp://good.example/envoy.config.cluster.v3.Cluster/a?k=1&k=2",
+			`{"event":"error","type":"` + clusters + `","name":"xdstp://good.example/envoy.config.cluster.v3.Cluster/a?k=1&k=2","authority":"good.example","error":{"kind":"config","message":` +
+				`"xds: envoy.config.cluster.v3.Cluster \"xdstp://good.example/`},
 		{"cds:", `{"event":"error","type":"` + clusters + `","name":"","error":{"kind":"config","message":"xds: envoy.config.cluster.v3.Cluster \"\" for node \"me\": `},
 		{"eds:xdstp://good.example/envoy.config.cluster.v3.Cluster/a", `{"event":"error","type":"` + endpoints + `","name":"xdstp://good.example/envoy.config.cluster.v3.Cluster/a","authority":"good.example","error":{"kind":"config",`},
 		{"xdstp://bad.example/envoy.config.cluster.v3.Cluster/*",

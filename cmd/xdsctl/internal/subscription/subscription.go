@@ -46,7 +46,8 @@ func Parse(text string) (Subscription, error) {
 }
 
 // of makes the subscription to a name. A structured one tells its type, for which "" may
-// stand. What is malformed stays as it is; the type may be good where directives are not.
+// stand. What is malformed stays as it is; the type may be good where parameters or directives
+// are not.
 func of(typeURL, name string) Subscription {
 	s := Subscription{TypeURL: typeURL, Name: name}
 	if !xdstp.IsXDSTP(name) && !xdstp.IsFile(name) {
@@ -56,8 +57,9 @@ func of(typeURL, name string) Subscription {
 	if err == nil {
 		s.Name, s.Collection = l.String(), isCollection(l)
 	} else {
-		plain, _, _ := strings.Cut(name, "#")
-		l.Name, err = xdstp.Parse(plain)
+		path, _, _ := strings.Cut(name, "#")
+		path, _, _ = strings.Cut(path, "?")
+		l.Name, err = xdstp.Parse(path)
 	}
 	if own := resource.TypePrefix + l.Name.Type; err == nil && (typeURL == "" || typeURL == own) {
 		s.TypeURL = strings.TrimSuffix(own, collectionSuffix)

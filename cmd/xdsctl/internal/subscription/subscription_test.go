@@ -38,6 +38,9 @@ func TestParse(t *testing.T) {
 		{"xdstp://a/example.ThingCollection/x#entry=y", subscription.Subscription{TypeURL: mine, Name: "xdstp://a/example.ThingCollection/x#entry=y"}},
 		{"xdstp://a/example.Thing/x?b=&a=#alt=xdstp://%2562/example.Thing/x", subscription.Subscription{TypeURL: mine, Name: "xdstp://a/example.Thing/x?a=&b=#alt=xdstp://b/example.Thing/x"}},
 		{"xdstp://a/example.Thing/x#y", subscription.Subscription{TypeURL: mine, Name: "xdstp://a/example.Thing/x#y"}},
+		{"xdstp://a/example.Thing/x?a=1&a=2", subscription.Subscription{TypeURL: mine, Name: "xdstp://a/example.Thing/x?a=1&a=2"}},
+		{"xdstp://a/example.ThingCollection/x?a=1&a=2#y", subscription.Subscription{TypeURL: mine, Name: "xdstp://a/example.ThingCollection/x?a=1&a=2#y"}},
+		{"xdstp://a/example.Thing#x?y", subscription.Subscription{TypeURL: mine, Name: "xdstp://a/example.Thing#x?y"}},
 		{"xdstp://a#y", subscription.Subscription{Name: "xdstp://a#y"}},
 		{"cds:xdstp://a/envoy.config.cluster.v3.ClusterCollection/x", subscription.Subscription{
 			TypeURL: clusters, Name: "xdstp://a/envoy.config.cluster.v3.ClusterCollection/x", Collection: true}},
