@@ -147,6 +147,7 @@ func (ts *typeState) composeFirstDelta(node []byte) []byte {
 	ts.starting = form != wildNone
 	ts.told = form
 	ts.withholdForeign()
+	ts.withholdShared()
 	wanted, held := ts.fit(len(msg), wanted, ts.heldMembers())
 	ts.ask(wanted)
 	ts.named = form == wildExplicit || len(wanted) > 0
@@ -156,7 +157,7 @@ func (ts *typeState) composeFirstDelta(node []byte) []byte {
 	}
 	for _, es := range [][]*entry{wanted, held} {
 		for _, e := range es {
-			if e.listed() {
+			if e.listed() && !e.withheld {
 				ts.resumes = true
 				msg = wire.AppendInitialVersion(msg, ts.aliases.nameOf(e), e.version)
 			}
@@ -182,7 +183,7 @@ func (ts *typeState) heldMembers() []*entry {
 	}
 	var es []*entry
 	for e := range ts.entries.all() {
-		if e.listed() && !e.wanted() {
+		if e.listed() && !e.wanted() && !e.withheld {
 			es = append(es, e)
 		}
 	}
