@@ -257,6 +257,7 @@ func (m *Machine) removeAbsent(now time.Time, resp *response) {
 		case e.seen == resp.serial, e.standsBy():
 		case ts.late[e] && e.foreign() && e.wanted():
 			delete(ts.late, e)
+		case ts.lateStar && e.foreign() && !e.wanted() && ts.member(e):
 		case e.known() && (!e.foreign() || !e.wanted() || asked(e)),
 			ts.stream.FullState && (e.status == StatusRequested || e.orphan) && !e.isGlob() && asked(e):
 			gone = append(gone, e)
@@ -264,6 +265,7 @@ func (m *Machine) removeAbsent(now time.Time, resp *response) {
 			e.from = 0 // this server has it neither
 		}
 	}
+	ts.lateStar = false
 	sortEntries(gone)
 	for _, e := range gone {
 		// Of a member the server had spoken, and a file speaks of all.

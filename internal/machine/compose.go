@@ -27,7 +27,7 @@ func (ts *typeState) composeSotW(a *answer, node []byte) [][]byte {
 	head := ts.beginSotW(a, node)
 	ts.name(ts.star.self, form == wildExplicit)
 	if form != wildNone && ts.told == wildNone {
-		ts.starting = true
+		ts.starting, ts.lateStar = true, !first && ts.mayBeOut()
 	}
 	if form == wildNone && ts.told != wildNone {
 		ts.leaveWild()

@@ -293,7 +293,7 @@ func (ts *typeState) leaving(e *entry) bool {
 // noteLate remembers what is asked for while a response may be out that does not know of it,
 // if its absence there could be taken for the end of what another server gave.
 func (ts *typeState) noteLate(e *entry) {
-	if !ts.asked || ts.answered && ts.busy == nil || !e.pinned && !e.foreign() {
+	if !ts.asked || !ts.mayBeOut() || !e.pinned && !e.foreign() {
 		return
 	}
 	if ts.late == nil {
@@ -301,6 +301,9 @@ func (ts *typeState) noteLate(e *entry) {
 	}
 	ts.late[e] = true
 }
+
+// mayBeOut says whether a response may be on its way that does not know what is asked for now.
+func (ts *typeState) mayBeOut() bool { return !ts.answered || ts.busy != nil }
 
 func (ts *typeState) replaceLate(old, e *entry) {
 	if ts.late[old] {

@@ -67,6 +67,7 @@ type onStream struct {
 	sweepTimer uint32          // that runs for them; 0 if none
 	unheard    []unheard       // names that were added, and what is known of them waited for
 	late       map[*entry]bool // of other servers, asked for too late for the response that is out
+	lateStar   bool            // the wildcard was asked for too late for it
 }
 
 // wildForm is how a server was asked for everything.
