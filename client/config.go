@@ -61,7 +61,9 @@ type Config struct {
 	Logger *slog.Logger
 	// Node, if set, supplies the node of each new stream, given a copy of what the client
 	// would send, but for what [Client.SetNodeParameters] changed, which is put into it
-	// afterwards. It must not block for long: the stream waits for it.
+	// afterwards. If it panics, or the node cannot be encoded, the stream has that of the
+	// bootstrap. It must not block for long, nor call [Client.Close]: the stream waits for it,
+	// and Close for the stream.
 	Node func(*corev3.Node) *corev3.Node
 	// NodeOnEveryRequest sends the node always; otherwise with a stream's first request
 	// only (xDS protocol, "Basic Protocol Overview"), unless the bootstrap asks for it (Envoy's
