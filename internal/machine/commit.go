@@ -88,9 +88,11 @@ func (m *Machine) finish(now time.Time, resp *response) {
 			m.reject(e, &Fault{Kind: FaultRejected, Err: errTwice, At: now, Version: resp.Version})
 		}
 	}
+	told := len(m.fx.Notify)
 	m.takeErrors(now, resp)
 	m.removeListed(now, resp)
 	m.removeAbsent(now, resp)
+	resp.changed = resp.changed || len(m.fx.Notify) > told
 	m.heal(resp)
 	if resp.unusable() {
 		resp.invalid++
@@ -208,17 +210,14 @@ func (m *Machine) synced(resp *response, c *collection) {
 func (m *Machine) removeListed(now time.Time, resp *response) {
 	for _, e := range resp.gone {
 		if resp.ts.has(e) && !resp.repeats[e] {
-			resp.changed = true
 			m.remove(now, e, ReasonNotFound)
 		}
 	}
 	for _, name := range resp.Removed {
 		if e, _ := resp.ts.lookup(name); e != nil && !resp.repeats[e] && !e.standsBy() {
-			resp.changed = true
 			m.remove(now, e, ReasonRemoved)
 		}
 		for _, e := range resp.ts.linked(name) {
-			resp.changed = true
 			m.remove(now, e, ReasonRemoved)
 		}
 	}
@@ -270,7 +269,6 @@ func (m *Machine) removeAbsent(now time.Time, resp *response) {
 	for _, e := range gone {
 		// Of a member the server had spoken, and a file speaks of all.
 		if e.held() || !e.wanted() || ts.stream.FullState {
-			resp.changed = resp.changed || !e.kept()
 			m.remove(now, e, ReasonAbsent)
 		}
 	}
@@ -329,7 +327,6 @@ func (m *Machine) takeErrorOf(now time.Time, resp *response, e *entry, re *wire.
 		return
 	}
 	e.see(resp)
-	resp.changed = true
 	if re.Code == codeNotFound {
 		m.remove(now, e, ReasonNotFound)
 		return
