@@ -242,12 +242,15 @@ func (ts *typeState) leave(c *collection) {
 }
 
 // leaveToStar keeps what nobody else wants any more for the watches of the wildcard, which
-// were told of it.
+// were told of it. In delta the server has to say whether it is the wildcard's too; of a
+// structured name, which to most is none of it, that is not waited for without end.
 func (ts *typeState) leaveToStar(e *entry) bool {
 	if e.of == ts.star || e.isGlob() || !ts.star.wanted() || e.foreign() || !ts.spoken(e) {
 		return false
 	}
-	ts.star.adopt(e)
+	if ts.star.adopt(e); ts.stream.Delta && structured(e.name) {
+		ts.withhold(e)
+	}
 	return true
 }
 

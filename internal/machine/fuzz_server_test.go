@@ -275,6 +275,11 @@ func (w *world) requestDelta(s *simStream, msg []byte) {
 	if was && !pic.wild {
 		md.left()
 	}
+	for name := range md.words { // the server owes a word on whether it is the wildcard's
+		if pic.wild && structured(name) && (slices.Contains(sub, name) || slices.Contains(sub, globOver(name))) {
+			md.doubt(name)
+		}
+	}
 }
 
 func (s *simStream) resume(now time.Time) {
