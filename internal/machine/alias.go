@@ -53,41 +53,6 @@ func (resp *response) findLinked() {
 	}
 }
 
-// withholdShared withholds the versions of what is held under one of its names and asked for
-// in vain by another: told that it is held, the server would say nothing.
-func (ts *typeState) withholdShared() {
-	if len(ts.aliases.own) == 0 && len(ts.stream.attributes) == 0 {
-		return
-	}
-	for e := range ts.entries.all() {
-		switch {
-		case !e.listed() || !ts.lackedElsewhere(e):
-		case e.wanted():
-			e.withheld = true
-		default:
-			ts.withhold(e)
-		}
-	}
-}
-
-func (ts *typeState) lackedElsewhere(e *entry) bool {
-	lacked := func(name string) bool {
-		o := ts.entries.get(name)
-		return o != nil && o != e && o.wanted() && !o.listed()
-	}
-	if name, ok := ts.aliases.own[e]; ok {
-		c := ts.globOf(name)
-		if c == nil && ts.told != wildNone {
-			c = ts.star
-		}
-		if lacked(name) || c != nil && c.wanted() && !c.synced {
-			return true
-		}
-	}
-	a := e.attributes()
-	return a != nil && slices.ContainsFunc(a.Aliases, func(name []byte) bool { return lacked(string(name)) })
-}
-
 // linked are the entries that were asked for by an alias of what a server calls so.
 func (ts *typeState) linked(name []byte) []*entry {
 	return slices.Clone(ts.aliases.of[string(name)]) // since they may be unlinked meanwhile

@@ -147,7 +147,6 @@ func (ts *typeState) composeFirstDelta(node []byte) []byte {
 	ts.starting = form != wildNone
 	ts.told = form
 	ts.withholdForeign()
-	ts.withholdShared()
 	wanted, held := ts.fit(len(msg), wanted, ts.heldMembers())
 	ts.ask(wanted)
 	ts.named = form == wildExplicit || len(wanted) > 0
@@ -157,7 +156,7 @@ func (ts *typeState) composeFirstDelta(node []byte) []byte {
 	}
 	for _, es := range [][]*entry{wanted, held} {
 		for _, e := range es {
-			if e.listed() && !e.withheld {
+			if e.listed() {
 				ts.resumes = true
 				msg = wire.AppendInitialVersion(msg, ts.aliases.nameOf(e), e.version)
 			}
@@ -183,7 +182,7 @@ func (ts *typeState) heldMembers() []*entry {
 	}
 	var es []*entry
 	for e := range ts.entries.all() {
-		if e.listed() && !e.wanted() && !e.withheld {
+		if e.listed() && !e.wanted() {
 			es = append(es, e)
 		}
 	}
