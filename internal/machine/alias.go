@@ -30,7 +30,8 @@ func (resp *response) findAliases(i int, own *entry) {
 			continue
 		}
 		e.see(resp)
-		ts.aliases.link(e, string(resp.Resources[i].Name))
+		name, _ := ts.nameOf(&resp.Resources[i])
+		ts.aliases.link(e, string(name))
 		resp.aliased = append(resp.aliased, aliased{i, e})
 	}
 }

@@ -1,6 +1,9 @@
 package machine
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // calmLife is how long a stream has to live without a response for the waits between streams to
 // begin anew.
@@ -14,4 +17,20 @@ func (s *stream) calmsAt() time.Time {
 		return time.Time{}
 	}
 	return s.clock.start.Add(s.clock.held + s.calmAt)
+}
+
+// calmDown takes silence for an answer, unless one is owed.
+func (m *Machine) calmDown(now time.Time, s *stream) {
+	if s.lacks() {
+		s.calmAt = s.clock.at(now) + hush
+		return
+	}
+	s.calm = true
+	m.fx.Calm = append(m.fx.Calm, s.ref())
+	m.recovered(s)
+}
+
+// lacks says whether something is watched here of which nothing is known.
+func (s *stream) lacks() bool {
+	return slices.ContainsFunc(s.chains, func(ch *chain) bool { return ch.watches > 0 && ch.stream() == s && ch.lacks() })
 }

@@ -86,7 +86,7 @@ func (ch *chain) use(i int) {
 
 // begin chooses the server for the first watch after a time without any: the first of which
 // nothing bad is known, or the last.
-func (m *Machine) begin(ch *chain) {
+func (m *Machine) begin(now time.Time, ch *chain) {
 	before := ch.active
 	ch.use(0)
 	for !ch.last() && ch.stream().unreachable() {
@@ -104,6 +104,9 @@ func (m *Machine) begin(ch *chain) {
 				ts.abandon(e)
 			}
 		}
+	}
+	if s := ch.stream(); s.state == up {
+		m.startOver(now, ch, s)
 	}
 }
 

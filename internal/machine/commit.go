@@ -100,7 +100,7 @@ func (m *Machine) finish(now time.Time, resp *response) {
 		ts.accepted = now
 	}
 	if len(resp.lines) == 0 && !s.Delta && (live || !resp.missed) {
-		ts.version, ts.lapsed = resp.Version, false
+		ts.version, ts.lapsed = resp.Version, ts.lapsed && !resp.tellsAll()
 	}
 	m.settle(now, resp, live)
 	m.end(now, resp)
@@ -246,7 +246,11 @@ func (resp *response) unusable() bool {
 // was asked for, and then the one after that settles it.
 func (m *Machine) removeAbsent(now time.Time, resp *response) {
 	ts := resp.ts
-	if !resp.tellsAll() || resp.nameless || resp.whole {
+	if !resp.tellsAll() || resp.nameless {
+		return
+	}
+	lateStar := ts.lateStar
+	if ts.lateStar = false; resp.whole {
 		return
 	}
 	asked := func(e *entry) bool { return e.asked && !ts.leaving(e) }
@@ -256,7 +260,7 @@ func (m *Machine) removeAbsent(now time.Time, resp *response) {
 		case e.seen == resp.serial, e.standsBy():
 		case ts.late[e] && e.foreign() && e.wanted():
 			delete(ts.late, e)
-		case ts.lateStar && e.foreign() && !e.wanted() && ts.member(e):
+		case lateStar && e.foreign() && !e.wanted() && ts.member(e):
 		case e.known() && (!e.foreign() || !e.wanted() || asked(e)),
 			ts.stream.FullState && (e.status == StatusRequested || e.orphan) && !e.isGlob() && asked(e):
 			gone = append(gone, e)
@@ -264,7 +268,6 @@ func (m *Machine) removeAbsent(now time.Time, resp *response) {
 			e.from = 0 // this server has it neither
 		}
 	}
-	ts.lateStar = false
 	sortEntries(gone)
 	for _, e := range gone {
 		// Of a member the server had spoken, and a file speaks of all.
@@ -278,7 +281,6 @@ func (m *Machine) removeAbsent(now time.Time, resp *response) {
 // resource counts more than what it says of the collection that it is in.
 func (m *Machine) takeErrors(now time.Time, resp *response) {
 	var ofGlobs []*wire.ResourceError
-	named := map[string]bool{}
 	for i := range resp.Errors {
 		re := &resp.Errors[i]
 		switch {
@@ -286,13 +288,9 @@ func (m *Machine) takeErrors(now time.Time, resp *response) {
 			resp.line(-1, fmt.Sprintf("resource error index %d", i), errNameless)
 		case re.Code == 0:
 			resp.line(-1, fmt.Sprintf("resource error index %d: %s", i, re.Name), errNotError)
-		case named[string(re.Name)]:
-			resp.line(-1, fmt.Sprintf("resource error index %d: %s", i, re.Name), errTwice)
 		case xdstp.IsGlob(string(re.Name)):
-			named[string(re.Name)] = true
 			ofGlobs = append(ofGlobs, re)
 		default:
-			named[string(re.Name)] = true
 			m.takeError(now, resp, re)
 		}
 	}

@@ -50,8 +50,8 @@ type Open struct {
 type Wait struct {
 	Ref
 	Server int
-	// Responded says that the stream had delivered a response, or ended because of a type
-	// that is held back from now on, so that this is a pause and no failure.
+	// Responded says that the stream had delivered a response, or was calm for long, or ended
+	// because of a type that is held back from now on, so that this is a pause and no failure.
 	Responded bool
 	// Calm says that there was no need for one, so that this is no failure either.
 	Calm bool

@@ -6,8 +6,7 @@ import "time"
 // be quiet, until all are asked for on a new stream. Servers that were written for Envoy may
 // look at the version of a request alone, and wait for the next one whatever else is asked
 // for: Cilium's does. Envoy, with a stream for each subscription, never notices. A first
-// request says no version while anything is lacking, so it is answered. The time that the
-// names have to come goes on.
+// request says no version while anything is lacking, so it is answered.
 const hush = 2 * time.Second
 
 // unheard is a name that was added.
@@ -52,16 +51,6 @@ func (s *stream) hushAt() time.Time {
 		return quiet
 	}
 	return at
-}
-
-// waited is for how long the name that was added last has been unknown.
-func (ts *typeState) waited(now time.Time) (d time.Duration) {
-	for _, u := range ts.unheard {
-		if ts.lacks(u.entry) {
-			d = ts.stream.clock.at(now) - (u.at - hush)
-		}
-	}
-	return d
 }
 
 // lacks says that an entry is asked for and nothing is known of it.

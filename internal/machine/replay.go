@@ -128,6 +128,7 @@ func (m *Machine) replayEnd(w *Watch) {
 	}
 	if f := c.trouble(); f != nil { // last: what comes before would sound as if all were well
 		c.ambient = c.ambient || c.synced && c.ts.trouble() != nil
+		c.orphan = c.orphan || !c.synced
 		m.tellCollectionTo(c, c.faultNotice(f), to)
 	}
 }

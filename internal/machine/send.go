@@ -213,8 +213,7 @@ func (m *Machine) written(now time.Time, ts *typeState) {
 		ts.starting = false
 		m.requested(now, ts.star)
 	}
-	ts.stream.spent = 0
-	if s := ts.stream; first && ts.resumes && s.calmAt == 0 {
+	if s := ts.stream; first && ts.resumes && s.calmAt == 0 && !s.Polled && !s.FullState {
 		s.calmAt = s.clock.at(now) + hush
 	}
 }
@@ -315,7 +314,7 @@ func (ts *typeState) replaceLate(old, e *entry) {
 // leaveWild forgets what only the wildcard held.
 func (ts *typeState) leaveWild() {
 	c := ts.star
-	ts.told, ts.starting, c.known, c.timer = wildNone, false, false, 0
+	ts.told, ts.starting, ts.lateStar, c.known, c.timer = wildNone, false, false, false, 0
 	c.forgetState()
 	for e := range ts.entries.all() {
 		if e.of == c && !e.noted {

@@ -49,7 +49,6 @@ type stream struct {
 	ignored    map[string]string // nonces of types that were not asked for
 	clock      clock
 	timers     []timer       // in order of at
-	spent      time.Duration // of the period of those that the first message starts
 	calmAt     time.Duration // on its clock, when silence counts as an answer; 0 for never
 	calm       bool          // it did
 	ttls       ttls          // of all incarnations
@@ -167,7 +166,7 @@ func (m *Machine) startTimer(now time.Time, s *stream, t timer) {
 	if m.lastTimer++; m.lastTimer == 0 {
 		m.lastTimer++ // 0 is none
 	}
-	t.id, t.at = m.lastTimer, s.clock.at(now)+max(period-s.spent, 0)
+	t.id, t.at = m.lastTimer, s.clock.at(now)+period
 	*t.running() = t.id
 	s.timers = append(s.timers, t)
 }
@@ -208,12 +207,9 @@ func (m *Machine) expire(now time.Time, s *stream) {
 		m.lapse(e)
 	}
 	if at := s.calmsAt(); !at.IsZero() && !now.Before(at) {
-		s.calm = true
-		m.fx.Calm = append(m.fx.Calm, s.ref())
-		m.recovered(s)
+		m.calmDown(now, s)
 	}
 	if at := s.hushAt(); !at.IsZero() && !now.Before(at) {
-		s.spent = s.order[0].waited(now)
 		m.restart(s)
 	}
 }
@@ -299,7 +295,7 @@ func (s *stream) dropUndelivered(r Ref) {
 func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	fault := &Fault{Kind: ev.Kind, Err: ev.Err, At: now}
 	well := s.responded && ev.Kind == FaultStream // or the end is due to one type
-	calm := s.calm && ev.Kind == FaultStream
+	calm := s.calm && ev.Kind == FaultStream && !s.lacks()
 	if s.state == up {
 		var large bool
 		if fault.Err, large = m.exhausted(s, ev); !large {
@@ -312,7 +308,7 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	for _, ts := range s.order {
 		ts.reset()
 	}
-	s.timers, s.spent, s.writing = nil, 0, nil
+	s.timers, s.writing = nil, nil
 	s.ttls.clock.release(now)
 	m.resume(now, s)
 	s.lingerUntil = time.Time{}

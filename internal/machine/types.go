@@ -257,7 +257,7 @@ func (ts *typeState) prune() {
 func (m *Machine) watch(now time.Time, w *Watch) {
 	ch := m.chainOf(int(w.Source), w.Type.URL)
 	if ch.watches++; ch.watches == 1 {
-		m.begin(ch)
+		m.begin(now, ch)
 	}
 	m.agenda.touch(ch.streams...)
 	s := ch.stream()
