@@ -225,8 +225,8 @@ func (w *world) flush() {
 		if s.ref != wait.Ref || s.state != idle || wait.Responded != s.responded && !laid && !(wait.Abandoned && len(events) > 1) || wait.Abandoned && s.responded && len(events) == 1 {
 			w.fail("wait of %+v on stream %+v", wait, s)
 		}
-		if laid && !s.responded {
-			w.trouble[wait.Stream] = w.m.streams[wait.Stream].fault != nil // as it was
+		if (laid || s.calm) && !s.responded { // as it was, or as an answer was owed or not
+			w.trouble[wait.Stream] = w.m.streams[wait.Stream].fault != nil
 		}
 		s.state = waiting
 	}
