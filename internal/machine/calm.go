@@ -16,7 +16,7 @@ func (s *stream) calmsAt() time.Time {
 	if s.state != up || s.calmAt == 0 || s.calm || s.responded || !s.clock.since.IsZero() {
 		return time.Time{}
 	}
-	return s.clock.start.Add(s.clock.held + s.calmAt)
+	return s.clock.when(s.calmAt)
 }
 
 // calmDown takes silence for an answer, unless one is owed.

@@ -46,7 +46,7 @@ func (s *stream) hushAt() time.Time {
 	if len(ts.unheard) == 0 || !ts.answered {
 		return time.Time{}
 	}
-	at := s.clock.start.Add(s.clock.held + ts.unheard[0].at)
+	at := s.clock.when(ts.unheard[0].at)
 	if quiet := ts.storm.heardAt.Add(hush); quiet.After(at) {
 		return quiet
 	}

@@ -74,42 +74,6 @@ type stream struct {
 
 func (s *stream) ref() Ref { return Ref{s.index, s.gen} }
 
-// clock is a stream's own time: it stands still while a response is being handled, since
-// the server's silence then is the program's.
-type clock struct {
-	start time.Time
-	held  time.Duration // in all
-	since time.Time     // zero unless held now
-}
-
-func (c *clock) at(now time.Time) time.Duration {
-	if !c.since.IsZero() {
-		now = c.since
-	}
-	return now.Sub(c.start) - c.held
-}
-
-// stood is for how long the clock stood still, ever.
-func (c *clock) stood(now time.Time) time.Duration {
-	if c.since.IsZero() {
-		return c.held
-	}
-	return c.held + now.Sub(c.since)
-}
-
-func (c *clock) hold(now time.Time) {
-	if c.since.IsZero() {
-		c.since = now
-	}
-}
-
-func (c *clock) release(now time.Time) {
-	if !c.since.IsZero() {
-		c.held += now.Sub(c.since)
-		c.since = time.Time{}
-	}
-}
-
 // timer is a running does-not-exist timer, of an entry or else of a collection, or that of
 // what a server was not told of. It is stale if its owner is gone or has another by now.
 type timer struct {
@@ -146,7 +110,7 @@ func (s *stream) timerAt() time.Time {
 	if s.state != up || len(s.timers) == 0 || !s.clock.since.IsZero() {
 		return time.Time{}
 	}
-	return s.clock.start.Add(s.clock.held + s.timers[0].at)
+	return s.clock.when(s.timers[0].at)
 }
 
 // sweepAlone is how long is waited for members that a server was not told of where there

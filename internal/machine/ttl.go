@@ -101,7 +101,7 @@ func (t *ttls) next() time.Time {
 	if len(t.queue) == 0 || !t.clock.since.IsZero() {
 		return time.Time{}
 	}
-	return t.clock.start.Add(t.clock.held + t.queue[0].at)
+	return t.clock.when(t.queue[0].at)
 }
 
 // over takes the entries whose time has run out, by name where it is one moment.
