@@ -245,7 +245,7 @@ func (ts *typeState) leave(c *collection) {
 // were told of it. In delta the server has to say whether it is the wildcard's too; of a
 // structured name, which to most is none of it, that is not waited for without end.
 func (ts *typeState) leaveToStar(e *entry) bool {
-	if e.of == ts.star || e.isGlob() || !ts.star.wanted() || e.foreign() || !ts.spoken(e) {
+	if e.of == ts.star || e.isGlob() || len(ts.star.watches) == 0 || e.foreign() || !ts.spoken(e) {
 		return false
 	}
 	if ts.star.adopt(e); ts.stream.Delta && structured(e.name) {

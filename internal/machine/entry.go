@@ -281,7 +281,7 @@ func (m *Machine) remove(now time.Time, e *entry, reason Reason) {
 // lapse ends a resource whose time to live ran out, as if the server had deleted it; that
 // it may be told to keep what is deleted does not matter, since the time is of its making.
 func (m *Machine) lapse(e *entry) {
-	e.of.ts.lapsed = e.of.ts.lapsed || !e.wanted()
+	e.of.ts.lapsed = e.of.ts.lapsed || e.of.wanted()
 	m.gone(e, ReasonTTL)
 }
 

@@ -114,7 +114,7 @@ func (w *world) moved(before map[*chain]int, events []Event) {
 	for _, md := range w.models {
 		for _, src := range []int{sourceOld, sourceA} {
 			ch := w.m.chainOf(src, md.typ.URL)
-			if was, ok := before[ch]; !ok || was == ch.active {
+			if was, ok := before[ch]; !ok || was == ch.active && !ch.returned(was, events) {
 				continue
 			}
 			w.say("%s: source %d moved to its server %d", md.typ.URL, src, ch.active)
@@ -134,6 +134,15 @@ func (w *world) moved(before map[*chain]int, events []Event) {
 			}
 		}
 	}
+}
+
+// returned says whether a source may have gone to a server that answered, and come back
+// within the step.
+func (ch *chain) returned(was int, events []Event) bool {
+	return len(events) > 1 && slices.ContainsFunc(events, func(ev Event) bool {
+		r, ok := ev.(Received)
+		return ok && slices.ContainsFunc(ch.streams[:was], func(s *stream) bool { return s.index == r.Stream })
+	})
 }
 
 // tear doubts what responses that are worked on say, of a stream that is closed: a source may

@@ -31,6 +31,9 @@ func (w *world) check(long bool) {
 	if left != 0 {
 		w.fail("%d resources are not counted", left)
 	}
+	if long {
+		w.checkLapsed()
+	}
 	for _, sw := range w.watches {
 		md := w.model(sw.Type.URL)
 		if sw.Wildcard {
@@ -49,6 +52,17 @@ func (w *world) check(long bool) {
 func (r *simResponse) stuck(w *world) bool {
 	s := w.stream(r.ref.Stream)
 	return s.ref != r.ref || s.state != up
+}
+
+// checkLapsed: no time to live lasts longer than it is.
+func (w *world) checkLapsed() {
+	for _, md := range w.models {
+		for name, word := range md.words {
+			if word.held && word.ttl > 0 && !word.unsure && md.covered(name) && !w.murky(md, name) {
+				w.fail("%s has not lapsed: %v", name, word)
+			}
+		}
+	}
 }
 
 func (w *world) checkStream(s *stream) {

@@ -26,7 +26,7 @@ func (w *world) respond() {
 			return // types that were not asked for are rare
 		}
 		r := w.random(md)
-		r.ref = s.ref
+		r.ref, r.at = s.ref, w.now
 		s.reading, s.responded = r, true
 		w.receive(s, r)
 		w.push(Received{s.ref, r.frame(w, w.policy.delta)})
@@ -62,6 +62,9 @@ func (w *world) random(md *model) *simResponse {
 		case 6:
 			en.outer, en.locator = "", false
 		}
+		if w.ttls {
+			w.mortal(r, &en)
+		}
 		r.entries = append(r.entries, en)
 	}
 	if !w.bulk && w.next(64) == 63 {
@@ -84,6 +87,18 @@ func (w *world) random(md *model) *simResponse {
 		r.errors = append(r.errors, simError{name, []int32{0, 5, 7, 14}[w.next(4)]})
 	}
 	return r
+}
+
+// mortal gives an entry a time to live, and often has it say again what is held, with the
+// resource or without.
+func (w *world) mortal(r *simResponse, en *simEntry) {
+	en.ttl = []time.Duration{0, time.Second, 10 * time.Second, 40 * time.Second}[w.next(4)]
+	word := r.md.word(en.name(r.md.typ))
+	if again := w.next(4); word.held && again > 1 {
+		en.kind, en.value, en.locator = entryKind(again-2)*entryBodiless, strings.TrimSuffix(word.value, doNotCache), false
+		en.value, en.locator = strings.CutPrefix(en.value, "@")
+		en.version, r.version = word.version, word.version
+	}
 }
 
 // receive is what a response means to the model when the machine takes it.
@@ -192,9 +207,15 @@ func (w *world) answerSotW(s *simStream, pic *picture, md *model, r *discoveryv3
 		if r.ErrorDetail != nil || pic.answered && l.accepted != "?" && r.VersionInfo != l.accepted {
 			w.fail("a change of interest with version %q, accepted %q, error %v", r.VersionInfo, l.accepted, r.ErrorDetail)
 		}
-		if !pic.answered && r.VersionInfo != "" {
+		switch {
+		case pic.answered:
+		case r.VersionInfo != "":
 			s.resume(w.now)
 			w.carried(s, md, r.VersionInfo)
+		default:
+			for _, word := range md.words {
+				word.lapsed = false // the server owes it
+			}
 		}
 		return
 	}
@@ -218,6 +239,11 @@ func (w *world) answerSotW(s *simStream, pic *picture, md *model, r *discoveryv3
 func (w *world) carried(s *simStream, md *model, version string) {
 	if l := w.line(s.ref.Stream, md); l.accepted != "?" && version != l.accepted {
 		w.fail("a request before any response has version %q, accepted was %q", version, l.accepted)
+	}
+	for name, word := range md.words {
+		if word.lapsed && !word.unsure && md.covered(name) && w.active(s, md.typ.URL, name) && !w.murky(md, name) {
+			w.fail("a request before any response carries version %q although %s has lapsed: %v", version, name, word)
+		}
 	}
 	names, _, _ := w.wantedOn(s.ref.Stream, md)
 	for _, name := range slices.Sorted(maps.Keys(names)) {

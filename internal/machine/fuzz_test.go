@@ -65,6 +65,7 @@ type world struct {
 	lines   map[lineKey]*line
 	budget  bool              // first requests are kept small
 	params  bool              // names have parameters, and resources variants for others
+	ttls    bool              // some resources have a time to live
 	said    map[string]string // what the node says of each type; see describe
 	hated   *model            // the server ends streams that ask for it; nil for none
 	now     time.Time
@@ -119,7 +120,8 @@ func newWorld(t testing.TB, b []byte) *world {
 			*budget = 50 + w.next(100)
 		}
 	}
-	n := w.next(18)
+	n := w.next(36)
+	w.ttls, n = n >= 18, n%18
 	if n%9 < 3 {
 		w.hated = w.models[n%9]
 	}

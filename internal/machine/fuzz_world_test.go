@@ -469,6 +469,10 @@ func (w *world) timeout(n Notice) {
 		word.remove(n.Kind == NoticeAmbient)
 		return
 	}
+	if n.Kind == NoticeDoesNotExist && n.Reason == ReasonTTL {
+		w.lapse(n, word)
+		return
+	}
 	fired := n.Kind == NoticeDoesNotExist && n.Reason == ReasonTimeout || n.Kind == NoticeFailed && n.Fault.Kind == FaultTimeout
 	r, _ := w.m.Held(sourceOf(n.Name), n.TypeURL, n.Name)
 	switch {
@@ -481,6 +485,20 @@ func (w *world) timeout(n Notice) {
 	default:
 		word.absent, word.fault = true, false
 	}
+}
+
+// lapse takes the end of what had a time to live.
+func (w *world) lapse(n Notice, word *word) {
+	r, _ := w.m.Held(sourceOf(n.Name), n.TypeURL, n.Name)
+	switch {
+	case !word.held || word.unsure || r.Raw != nil: // the last came later in the same step
+		return
+	case word.ttl == 0 || w.now.Before(word.given.Add(word.ttl)):
+		w.fail("%s lapses in spite of %v", n.Name, word)
+	}
+	word.remove(false)
+	word.lapsed = true
+	word.epoch++ // a response may be under way
 }
 
 // silent says that a notice may be because the server was not told a version and did not

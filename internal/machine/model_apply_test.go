@@ -29,13 +29,15 @@ func (r *simResponse) apply(p policy) {
 		}
 		switch {
 		case en.kind == entryValue:
-			*w = word{held: true, value: marked(en.means(), en.attributes(p.delta)), version: r.version, epoch: w.epoch}
+			*w = word{held: true, value: marked(en.means(), en.attributes(p.delta)), version: r.version, epoch: w.epoch, ttl: en.lives(p.delta), given: r.at}
 			if p.delta {
 				w.version = en.version
 			}
 		case en.kind != entryBodiless:
 			w.refuse(p.drop)
-		case w.unsure || r.heartbeat(en, w, p.delta):
+		case w.unsure:
+		case r.heartbeat(en, w, p.delta):
+			w.ttl, w.given = en.lives(p.delta), r.at
 		case p.delta:
 			w.remove(p.keep)
 		default:
@@ -143,6 +145,7 @@ func (r *simResponse) applyAbsence(p policy) {
 		epoch, ok := r.epochs[name]
 		switch {
 		case !w.held || w.unsure || r.names(name):
+			w.lapsed = false
 		case !ok || epoch != w.epoch:
 			w.unsure = true
 		default:
@@ -176,6 +179,9 @@ func (w *word) String() string {
 	switch {
 	case w.held:
 		s = fmt.Sprintf("value %q version %q", w.value, w.version)
+		if w.ttl > 0 {
+			s += fmt.Sprintf(" for %v from %s", w.ttl, w.given.Format("05.000"))
+		}
 	case w.absent:
 		s = "absent"
 	}

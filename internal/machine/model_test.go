@@ -4,12 +4,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
@@ -23,6 +25,10 @@ type word struct {
 	absent  bool
 	unsure  bool // nobody wanted it for a while: it may or may not be known any more
 	epoch   int  // grows whenever nobody wants it
+
+	ttl    time.Duration // of what is held; 0 for none
+	given  time.Time     // when the response came that gave it
+	lapsed bool          // it ran out, and the server has not spoken of the resource since
 }
 
 // model is one type's cache as a map.
@@ -132,6 +138,7 @@ type simEntry struct {
 	value        string
 	noise        byte // differs in the bytes and not in the value
 	version      string
+	ttl          time.Duration
 }
 
 // name is what can be known of the entry's name.
@@ -164,10 +171,20 @@ func (en simEntry) attributes(delta bool) *wire.Attributes {
 	return &wire.Attributes{DoNotCache: true}
 }
 
+// lives is how long the resource does without a heartbeat; 0 for ever.
+func (en simEntry) lives(delta bool) time.Duration {
+	if !delta && en.outer == "" {
+		return 0
+	}
+	return en.ttl
+}
+
+const doNotCache = ", not to be cached"
+
 // marked is a value with what stands beside it.
 func marked(value string, a *wire.Attributes) string {
 	if a != nil && a.DoNotCache {
-		value += ", not to be cached"
+		value += doNotCache
 	}
 	return value
 }
@@ -191,6 +208,9 @@ func (en simEntry) wrapper(t *Type, delta bool) *discoveryv3.Resource {
 	}
 	if a := en.attributes(delta); a != nil {
 		r.CacheControl = &discoveryv3.Resource_CacheControl{DoNotCache: a.DoNotCache}
+	}
+	if ttl := en.lives(delta); ttl != 0 {
+		r.Ttl = durationpb.New(ttl)
 	}
 	return r
 }
@@ -223,6 +243,7 @@ type simError struct {
 // simResponse is one response of the simulated server.
 type simResponse struct {
 	ref            Ref
+	at             time.Time // when it came
 	md             *model
 	version, nonce string
 	entries        []simEntry
