@@ -181,6 +181,9 @@ func (m *Machine) accept(now time.Time, e *entry, raw []byte, value any, version
 	e.arrived()
 	n := m.notice(e, NoticeUpdated)
 	n.Value, n.Raw, n.Attributes = value, raw, e.attributes()
+	if s := e.of.ts.stream; s.told != nil && s.unreachable() { // which was told before
+		m.tellFault(e, s.told)
+	}
 }
 
 // returned tells the operator that a resource is back whose deletion was ignored.

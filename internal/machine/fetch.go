@@ -51,7 +51,7 @@ func (m *Machine) beginFetch(now time.Time, w *Watch) {
 			heap.Init(&m.fetches)
 			m.fetchesKept = len(m.fetches)
 		}
-		heap.Push(&m.fetches, fetch{now.Add(w.FetchTimeout), w, s, s.pauses.stood(now), m.fetchSerial})
+		heap.Push(&m.fetches, fetch{now.Add(w.FetchTimeout), w, s, s.life.stood(now), m.fetchSerial})
 	}
 }
 
@@ -88,10 +88,10 @@ func (m *Machine) expireFetches(now time.Time) {
 		s := f.watch.stream()
 		var stood time.Duration
 		if s == f.stream {
-			stood = s.pauses.stood(now) - f.stood
+			stood = s.life.stood(now) - f.stood
 		}
 		switch {
-		case !s.pauses.since.IsZero():
+		case !s.life.since.IsZero():
 			s.parked = append(s.parked, f)
 		case stood > 0:
 			f.at, f.stood = f.at.Add(stood), f.stood+stood
@@ -102,9 +102,16 @@ func (m *Machine) expireFetches(now time.Time) {
 	}
 }
 
-// resume ends a pause of a stream, and goes on with what was due in it.
-func (m *Machine) resume(now time.Time, s *stream) {
-	s.pauses.release(now)
+// hold has a stream's clocks stand still, since its silence is the program's from now on.
+func (s *stream) hold(now time.Time) {
+	s.clock.hold(now)
+	s.life.hold(now)
+}
+
+// release lets them go on, with the fetches that came due meanwhile.
+func (m *Machine) release(now time.Time, s *stream) {
+	s.clock.release(now)
+	s.life.release(now)
 	for _, f := range s.parked {
 		heap.Push(&m.fetches, f)
 	}

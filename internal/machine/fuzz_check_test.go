@@ -156,7 +156,8 @@ func (w *world) checkTold(sw *simWatch, k *told, name string, word *word, long b
 	own := ts.entries.get(name).fault
 	served := ts.fault == nil && s.fault == nil && (s.told == nil || s.state == up && s.responded)
 	calm := own == nil && (served || sw.Wildcard)
-	if own != nil && k.ambient == nil || calm && k.ambient != nil {
+	troubled := own != nil || !sw.Wildcard && s.told != nil && s.unreachable()
+	if troubled && k.ambient == nil || calm && k.ambient != nil {
 		w.fail("%s: %s: %v; trouble of its own %v, of the server %v", sw.label(), name, k, own, s.fault)
 	}
 	if !w.murky(w.model(sw.Type.URL), name) && !word.unsure && word.held && word.fault != (own != nil) {

@@ -204,6 +204,7 @@ func (m *Machine) streamFor(server, scope int, typeURL string) *stream {
 			index: len(m.streams), server: server, url: key.url,
 			Server: m.servers[server], budget: m.budgets[server], types: map[string]*typeState{},
 		}
+		s.ttls.clock = &s.life
 		m.slots[key] = s
 		m.streams = append(m.streams, s)
 	}

@@ -38,7 +38,7 @@ func (m *Machine) move(now time.Time, ch *chain, to int) {
 	m.wanted(now, dst, mv.watches-mv.stood)
 	m.wanted(now, from, mv.stand-mv.watches)
 	if mv.standing && from.state == up && from.watches > 0 {
-		m.restart(from)
+		m.restart(now, from)
 	}
 }
 
@@ -49,7 +49,7 @@ func (m *Machine) startOver(now time.Time, ch *chain, s *stream) {
 	case s.watches == 0:
 		m.letGo(now, s)
 	case slices.ContainsFunc(s.order, func(ts *typeState) bool { return ts.hangsOver(ch) }):
-		m.restart(s)
+		m.restart(now, s)
 	}
 }
 

@@ -101,9 +101,7 @@ var (
 
 // received takes a response. Reading stands still from here to Delivered.
 func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
-	s.clock.hold(now)
-	s.ttls.clock.hold(now)
-	s.pauses.hold(now)
+	s.hold(now)
 	s.responded, s.reading = true, false
 	s.undelivered = append(s.undelivered, s.ref())
 	m.take(now, s, r)

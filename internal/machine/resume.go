@@ -169,6 +169,7 @@ func (m *Machine) settling(now time.Time, resp *response) {
 func (m *Machine) sweep(now time.Time, ts *typeState) {
 	unlisted := ts.unlisted
 	ts.unlisted, ts.sweepTimer = nil, 0
+	sortEntries(unlisted)
 	for _, e := range unlisted {
 		if e.withheld && !e.wanted() && e.live() {
 			e.withheld = false

@@ -49,13 +49,16 @@ type stream struct {
 	ignored    map[string]string // nonces of types that were not asked for
 	clock      clock
 	timers     []timer       // in order of at
+	timersKept int           // when they were last looked through
 	calmAt     time.Duration // on its clock, when silence counts as an answer; 0 for never
 	calm       bool          // it did
-	ttls       ttls          // of all incarnations
-	attributes attributes    // the same
-	pauses     clock         // how long handlers held up reading; its start is nothing
-	parked     []fetch       // that came due in a pause
 	throttle   throttle
+
+	// Of all incarnations.
+	life       clock   // stands still while handlers hold up reading
+	parked     []fetch // that came due meanwhile
+	ttls       ttls
+	attributes attributes
 
 	// undelivered are the incarnations that a response came from of which handlers are
 	// still told: one, unless the stream was given up under the first.
@@ -130,6 +133,10 @@ func (m *Machine) startTimer(now time.Time, s *stream, t timer) {
 	if m.lastTimer++; m.lastTimer == 0 {
 		m.lastTimer++ // 0 is none
 	}
+	if len(s.timers) > 64+2*s.timersKept { // most may be over; those at the front alone go by themselves
+		s.timers = slices.DeleteFunc(s.timers, timer.stale)
+		s.timersKept = len(s.timers)
+	}
 	t.id, t.at = m.lastTimer, s.clock.at(now)+period
 	*t.running() = t.id
 	s.timers = append(s.timers, t)
@@ -174,7 +181,7 @@ func (m *Machine) expire(now time.Time, s *stream) {
 		m.calmDown(now, s)
 	}
 	if at := s.hushAt(); !at.IsZero() && !now.Before(at) {
-		m.restart(s)
+		m.restart(now, s)
 	}
 }
 
@@ -202,8 +209,8 @@ func (m *Machine) up(now time.Time, s *stream, node []byte) {
 	s.node, s.nodeSent, s.owedNode, s.responded, s.writing = m.describe(s, node), false, nil, false, nil
 	s.ignored = nil
 	s.clock = clock{start: now}
-	s.clock.hold(now)
-	s.timers, s.calmAt, s.calm = nil, 0, false
+	s.hold(now) // handlers may hold up reading from the beginning
+	s.timers, s.timersKept, s.calmAt, s.calm = nil, 0, 0, false
 	for _, ts := range s.order {
 		ts.reset()
 	}
@@ -221,9 +228,7 @@ func (m *Machine) readOn(now time.Time, s *stream) {
 		return
 	}
 	s.reading = true
-	s.clock.release(now)
-	s.ttls.clock.release(now)
-	m.resume(now, s)
+	m.release(now, s)
 	m.fx.Read = append(m.fx.Read, s.ref())
 }
 
@@ -273,8 +278,7 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 		ts.reset()
 	}
 	s.timers, s.writing = nil, nil
-	s.ttls.clock.release(now)
-	m.resume(now, s)
+	m.release(now, s)
 	s.lingerUntil = time.Time{}
 	if !s.prune() && s.responded {
 		s.rest()
@@ -310,7 +314,8 @@ func (m *Machine) retry(s *stream) {
 
 // restart begins a stream anew whose server was told that something is held which went to
 // another server: it would not say it again.
-func (m *Machine) restart(s *stream) {
+func (m *Machine) restart(now time.Time, s *stream) {
+	m.release(now, s)
 	m.fx.Close = append(m.fx.Close, s.ref())
 	m.fx.Notify = append(m.fx.Notify, Notice{
 		Kind: NoticeStreamDown, Server: s.server, TypeURL: s.url, Stream: s.ref(),
@@ -337,14 +342,14 @@ func (s *stream) prune() bool {
 	if s.watches > 0 {
 		return true
 	}
-	s.types, s.order, s.ttls, s.attributes = map[string]*typeState{}, nil, ttls{}, nil
+	s.types, s.order, s.ttls, s.attributes = map[string]*typeState{}, nil, ttls{clock: &s.life}, nil
 	return false
 }
 
 // letGo ends a stream that nobody needs any more. Where the server had not spoken yet a
 // pause follows, lest a program that watches and stops dials without end.
 func (m *Machine) letGo(now time.Time, s *stream) {
-	m.resume(now, s)
+	m.release(now, s)
 	began := !m.retract(s.ref())
 	if began {
 		m.fx.Close = append(m.fx.Close, s.ref())

@@ -19,7 +19,7 @@ import (
 type ttls struct {
 	of    map[*entry]ttl
 	queue ttlQueue
-	clock clock // of all incarnations of the stream
+	clock *clock // of all incarnations of the stream
 }
 
 type ttl struct {
@@ -61,9 +61,9 @@ func (t *ttls) received(now time.Time, e *entry, r *wire.Resource) {
 func (t *ttls) set(now time.Time, e *entry, period time.Duration) {
 	if t.of == nil {
 		t.of = map[*entry]ttl{}
-		if t.clock.start.IsZero() {
-			t.clock.start = now
-		}
+	}
+	if t.clock.start.IsZero() {
+		t.clock.start = now
 	}
 	at := t.clock.at(now) + period
 	before, queued := t.of[e]

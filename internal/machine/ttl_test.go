@@ -10,7 +10,7 @@ import (
 func TestTTLs(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	hello, other := &entry{name: "hello"}, &entry{name: "other"}
-	var l ttls
+	l := ttls{clock: new(clock)}
 	at := func(what string, want time.Duration) {
 		t.Helper()
 		switch next := l.next(); {
@@ -53,7 +53,7 @@ func TestTTLs(t *testing.T) {
 // What is set anew again and again leaves nothing behind.
 func TestTTLsStaySmall(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	var l ttls
+	l := ttls{clock: new(clock)}
 	for i := range 10_000 {
 		e := &entry{name: fmt.Sprint(i)}
 		l.set(now, e, 100*365*24*time.Hour)
@@ -68,7 +68,7 @@ func TestTTLsStaySmall(t *testing.T) {
 func BenchmarkHeartbeats(b *testing.B) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	es := make([]entry, 100_000)
-	var l ttls
+	l := ttls{clock: new(clock)}
 	for i := range es {
 		l.set(now, &es[i], time.Minute)
 	}
