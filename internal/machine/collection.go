@@ -242,13 +242,15 @@ func (ts *typeState) leave(c *collection) {
 }
 
 // leaveToStar keeps what nobody else wants any more for the watches of the wildcard, which
-// were told of it. In delta the server has to say whether it is the wildcard's too; of a
-// structured name, which to most is none of it, that is not waited for without end.
+// were told of it. In delta a server that it was asked for by itself has to say whether it is
+// the wildcard's too; of a structured name, which to most is none of it, that is not waited
+// for without end.
 func (ts *typeState) leaveToStar(e *entry) bool {
 	if e.of == ts.star || e.isGlob() || len(ts.star.watches) == 0 || e.foreign() || !ts.spoken(e) {
 		return false
 	}
-	if ts.star.adopt(e); ts.stream.Delta && structured(e.name) {
+	asked := e.asked || e.of.self != nil && e.of.self.asked
+	if ts.star.adopt(e); asked && ts.stream.Delta && structured(e.name) {
 		ts.withhold(e)
 	}
 	return true

@@ -253,21 +253,18 @@ func (m *Machine) removeAbsent(now time.Time, resp *response) {
 	if ts.lateStar = false; resp.whole {
 		return
 	}
-	asked := func(e *entry) bool { return e.asked && !ts.leaving(e) }
 	var gone []*entry
 	for e := range ts.entries.all() {
 		switch {
 		case e.seen == resp.serial, e.standsBy():
-		case ts.late[e] && e.foreign() && e.wanted():
-			delete(ts.late, e)
-		case lateStar && e.foreign() && !e.wanted() && ts.member(e):
-		case e.known() && (!e.foreign() || !e.wanted() || asked(e)),
-			ts.stream.FullState && (e.status == StatusRequested || e.orphan) && !e.isGlob() && asked(e):
+		case e.known() && ts.lacksIn(e, lateStar),
+			ts.stream.FullState && (e.status == StatusRequested || e.orphan) && !e.isGlob() && ts.answersFor(e):
 			gone = append(gone, e)
-		case e.status == StatusDoesNotExist && asked(e):
+		case e.status == StatusDoesNotExist && ts.answersFor(e):
 			e.from = 0 // this server has it neither
 		}
 	}
+	clear(ts.late)
 	sortEntries(gone)
 	for _, e := range gone {
 		// Of a member the server had spoken, and a file speaks of all.
@@ -276,6 +273,21 @@ func (m *Machine) removeAbsent(now time.Time, resp *response) {
 		}
 	}
 }
+
+// lacksIn says whether what is known of an entry ends with a response that holds everything
+// else.
+func (ts *typeState) lacksIn(e *entry, lateStar bool) bool {
+	switch {
+	case !e.foreign():
+		return true
+	case e.wanted():
+		return ts.answersFor(e)
+	}
+	return !lateStar || !ts.member(e)
+}
+
+// answersFor says that the response being worked on was sent with a name in mind.
+func (ts *typeState) answersFor(e *entry) bool { return e.asked && !ts.late[e] && !ts.leaving(e) }
 
 // takeErrors handles resource_errors (xRFC TP3, gRFC A88). What the response says of one
 // resource counts more than what it says of the collection that it is in.

@@ -273,13 +273,15 @@ func (m *Machine) remove(now time.Time, e *entry, reason Reason) {
 		return
 	}
 	e.timer = 0
-	s := e.of.ts.stream
-	if e.held() && (s.KeepDeleted || m.config.KeepDeleted) {
+	if e.held() && m.keepsDeleted(e.of.ts.stream) {
 		m.keep(now, e, reason)
 		return
 	}
 	m.gone(e, reason)
 }
+
+// keepsDeleted says whether what a server deletes is held all the same (gRFC A53).
+func (m *Machine) keepsDeleted(s *stream) bool { return s.KeepDeleted || m.config.KeepDeleted }
 
 // lapse ends a resource whose time to live ran out, as if the server had deleted it; that
 // it may be told to keep what is deleted does not matter, since the time is of its making.

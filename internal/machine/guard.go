@@ -8,19 +8,22 @@ import (
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
-// Proposal is what a response of a guarded type would do as a whole. Whoever runs the
-// machine judges it, and says so by [Guarded]; until then nothing of the response is taken.
+// Proposal is what a response of a guarded type would do as a whole, or the silence of a
+// server on what it was not told of. Whoever runs the machine judges it, and says so by
+// [Guarded]; until then nothing of it is taken.
 type Proposal struct {
 	Server  int
 	TypeURL string
-	Version string // of the response
+	Version string // of the response; "" for silence
 	Held    int    // resources of the type on the stream, before
 	Left    int    // after
 	Changed []Change
 	Removed []string // of those held, in order
 	Invalid int      // entries that will be refused in any case
 
-	resp *response
+	ref      Ref
+	resp     *response // nil for silence
+	unlisted []*entry  // that would go because of it
 }
 
 // Change is a resource that is not held yet, or with another value, or is new though its bytes
@@ -35,7 +38,8 @@ type Change struct {
 // plan is what a response of a guarded type would do, while it is decoded and judged.
 type plan struct {
 	entries  []planned
-	times    map[string]int // that the response holds a name
+	times    map[string]int  // that the response holds a name
+	refused  map[string]bool // names of which it says what is invalid
 	lost     map[*entry]loss
 	nameless bool
 	invalid  int
@@ -74,7 +78,7 @@ type result struct {
 // inspect begins with a response of a guarded type: what is new in it is decoded, with no
 // effect on what is held.
 func (m *Machine) inspect(resp *response) {
-	p := &plan{times: map[string]int{}, lost: map[*entry]loss{}, prepared: map[string]result{}}
+	p := &plan{times: map[string]int{}, refused: map[string]bool{}, lost: map[*entry]loss{}, prepared: map[string]result{}}
 	resp.plan = p
 	for i := range resp.Resources {
 		r := &resp.Resources[i]
@@ -145,21 +149,14 @@ func (resp *response) planItem(pl planned) {
 	p, r, e := resp.plan, &resp.Resources[pl.index], pl.entry
 	locator := resp.ts.redirects(r)
 	switch {
-	case p.times[pl.name] > 1, e != nil && e.isGlob():
+	case p.times[pl.name] > 1, e != nil && e.isGlob(), resp.ts.faultOf(r) != nil,
+		!r.HasBody && !resp.ts.stream.Delta && (e == nil || !resp.heartbeat(r, e)):
 		p.invalid++
-		return
-	case resp.ts.faultOf(r) != nil:
-		p.invalid++
-		p.lose(e, dropped)
+		p.refused[pl.name] = true
 		return
 	case !r.HasBody:
-		switch {
-		case e != nil && resp.heartbeat(r, e):
-		case resp.ts.stream.Delta:
+		if e != nil && !resp.heartbeat(r, e) {
 			p.lose(e, deleted)
-		default:
-			p.invalid++
-			p.lose(e, dropped)
 		}
 		return
 	case e != nil && !resp.renews(pl.index, e) && e.holds(r, locator):
@@ -232,63 +229,72 @@ func (m *Machine) inspected(ev Decoded) {
 // propose asks whether a response may be taken.
 func (m *Machine) propose(resp *response) {
 	ts, p := resp.ts, resp.plan
-	out := &Proposal{Server: ts.stream.server, TypeURL: ts.typ.URL, Version: resp.Version, Invalid: p.invalid, resp: resp}
-	refused := map[string]bool{}
+	var changed []Change
 	for i, t := range p.tasks {
 		for j, it := range t.Items {
 			name, r := p.names[i][j], p.results[i][j]
 			p.prepared[name] = result{it.Raw, it.Old, it.OldAttributes, r}
 			switch {
 			case r.Err != nil:
-				out.Invalid++
-				refused[name] = true
+				p.invalid++
+				p.refused[name] = true
 			case !r.Same:
-				out.Changed = append(out.Changed, Change{name, it.entry == nil || !it.entry.held(), r.Value, it.Raw})
+				changed = append(changed, Change{name, it.entry == nil || !it.entry.held(), r.Value, it.Raw})
 			}
-		}
-	}
-	for e := range ts.entries.all() {
-		if e.held() {
-			out.Held++
-			if m.removes(resp, e, refused[e.name]) {
-				out.Removed = append(out.Removed, e.name)
-			}
-		}
-	}
-	slices.Sort(out.Removed)
-	out.Left = out.Held - len(out.Removed)
-	for i := range out.Changed {
-		if out.Changed[i].New {
-			out.Left++
 		}
 	}
 	p.tasks, p.names, p.results = nil, nil, nil
-	m.fx.Guard = append(m.fx.Guard, out)
+	m.propound(ts, Proposal{Version: resp.Version, Changed: changed, Invalid: p.invalid, resp: resp}, func(e *entry) bool {
+		return m.removes(resp, e)
+	})
+}
+
+// propound has a proposal judged that would remove some of what is held.
+func (m *Machine) propound(ts *typeState, p Proposal, removes func(*entry) bool) {
+	p.Server, p.TypeURL, p.ref = ts.stream.server, ts.typ.URL, ts.stream.ref()
+	for e := range ts.entries.all() {
+		if e.held() {
+			p.Held++
+			if removes(e) {
+				p.Removed = append(p.Removed, e.name)
+			}
+		}
+	}
+	slices.Sort(p.Removed)
+	p.Left = p.Held - len(p.Removed)
+	for i := range p.Changed {
+		if p.Changed[i].New {
+			p.Left++
+		}
+	}
+	m.fx.Guard = append(m.fx.Guard, &p)
 }
 
 // removes says whether a response would end a resource that is held.
-func (m *Machine) removes(resp *response, e *entry, refused bool) bool {
+func (m *Machine) removes(resp *response, e *entry) bool {
 	ts, p := resp.ts, resp.plan
-	s := ts.stream
-	keeps := s.KeepDeleted || m.config.KeepDeleted
+	keeps := m.keepsDeleted(ts.stream)
 	switch times, how := p.times[e.name], p.lost[e]; {
-	case times > 1 || refused || how == dropped:
-		return s.FailOnDataErrors
+	case times > 1 || p.refused[e.name] || how == dropped:
+		return ts.stream.FailOnDataErrors
 	case how == deleted:
 		return !keeps
 	case keeps || times == 1 || p.nameless || !resp.tellsAll():
 		return false
 	}
-	return !e.foreign() || !e.wanted() || e.asked && !ts.late[e] && !ts.leaving(e)
+	return ts.lacksIn(e, ts.lateStar)
 }
 
 // guarded takes the judgement. What came on a stream that is over is not taken: the next
 // one brings it again.
 func (m *Machine) guarded(now time.Time, ev Guarded) {
-	resp := ev.Proposal.resp
-	ts, s := resp.ts, resp.ts.stream
+	resp, s := ev.Proposal.resp, m.touch(ev.Proposal.ref)
+	live := s != nil && s.state == up
 	switch {
-	case m.current(resp.ref) != s || s.state != up || s.types[ts.typ.URL] != ts:
+	case resp == nil && live:
+		m.sweepGuarded(now, ev)
+	case resp == nil:
+	case !live || s.types[resp.ts.typ.URL] != resp.ts:
 		m.end(now, resp)
 	case ev.Err != nil:
 		m.refuseAll(now, resp, ev)
@@ -311,7 +317,14 @@ func (m *Machine) refuseAll(now time.Time, resp *response, ev Guarded) {
 		}
 	}
 	for _, pl := range resp.plan.entries {
-		if e := ts.entries.get(pl.name); e != nil && resp.Renewed[pl.index] {
+		e := ts.entries.get(pl.name)
+		if e == nil {
+			continue
+		}
+		if resp.plan.refused[pl.name] && !e.isGlob() {
+			m.spoil(e, f, StatusNacked, false) // it is there
+		}
+		if resp.Renewed[pl.index] {
 			ts.renewed[e] = true
 		}
 	}
@@ -326,25 +339,25 @@ func (m *Machine) refuseAll(now time.Time, resp *response, ev Guarded) {
 	m.end(now, resp)
 }
 
-// hearPlanned notes which collections a response of which nothing is taken speaks of.
+// hearPlanned notes what a response of which nothing is taken speaks of.
 func (resp *response) hearPlanned() {
 	ts := resp.ts
 	for _, pl := range resp.plan.entries {
 		if pl.entry != nil {
-			resp.hear(pl.entry.of)
+			pl.entry.see(resp)
 		} else if c := ts.home(pl.name); c != nil {
 			resp.hear(c)
 		}
 	}
 	for _, name := range resp.Removed {
 		if e, _ := ts.lookup(name); e != nil {
-			resp.hear(e.of)
+			e.see(resp)
 		}
 	}
 	for i := range resp.Errors {
 		re := &resp.Errors[i]
 		if e, _ := ts.lookup(re.Name); e != nil && ts.chose(e, e.name, re.Constraints) {
-			resp.hear(e.of)
+			e.see(resp)
 		}
 	}
 }

@@ -150,7 +150,6 @@ func (m *Machine) handle(now time.Time, ev Event) {
 		}
 		m.decoded(now, ev)
 	case Guarded:
-		m.agenda.touch(ev.Proposal.resp.ts.stream)
 		m.guarded(now, ev)
 	case Delivered:
 		m.delivered(now, ev.Ref)

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
@@ -165,15 +166,41 @@ func (m *Machine) settling(now time.Time, resp *response) {
 	}
 }
 
-// sweep removes the members that the server was not told of and did not speak of.
+// sweep removes the members that the server was not told of and did not speak of, if a guard
+// does not mind.
 func (m *Machine) sweep(now time.Time, ts *typeState) {
-	unlisted := ts.unlisted
+	unlisted := slices.DeleteFunc(ts.unlisted, (*entry).spokenOf)
 	ts.unlisted, ts.sweepTimer = nil, 0
 	sortEntries(unlisted)
+	if !ts.typ.Guarded || len(unlisted) == 0 || m.keepsDeleted(ts.stream) {
+		m.removeUnlisted(now, unlisted)
+		return
+	}
+	going := map[*entry]bool{}
 	for _, e := range unlisted {
-		if e.withheld && !e.wanted() && e.live() {
-			e.withheld = false
-			m.remove(now, e, ReasonAbsent)
-		}
+		going[e] = true
+	}
+	m.propound(ts, Proposal{unlisted: unlisted}, func(e *entry) bool { return going[e] })
+}
+
+// sweepGuarded takes the judgement of a guard. What is kept is told of again with the next
+// stream.
+func (m *Machine) sweepGuarded(now time.Time, ev Guarded) {
+	p := ev.Proposal
+	if ev.Err != nil {
+		m.fx.Log = append(m.fx.Log, Log{Warn: true, Server: p.Server, TypeURL: p.TypeURL, Text: "a guard keeps what the server does not speak of"})
+		return
+	}
+	m.removeUnlisted(now, slices.DeleteFunc(p.unlisted, (*entry).spokenOf))
+}
+
+// spokenOf says that the server has spoken of what it was not told of, or that this is of no
+// interest any more.
+func (e *entry) spokenOf() bool { return !e.withheld || e.wanted() || !e.live() }
+
+func (m *Machine) removeUnlisted(now time.Time, es []*entry) {
+	for _, e := range es {
+		e.withheld = false
+		m.remove(now, e, ReasonAbsent)
 	}
 }

@@ -253,8 +253,9 @@ func (ts *typeState) applyChanges() (added []*entry, removed []change) {
 			if e.asked {
 				removed = append(removed, change{name: e.name, params: ts.params(e.of)})
 			}
-			e.asked, e.timer = false, 0
+			e.timer = 0
 			ts.forget(e)
+			e.asked = false
 		}
 	}
 	ts.changed = nil
