@@ -267,8 +267,8 @@ func (m *Machine) removeAbsent(now time.Time, resp *response) {
 	clear(ts.late)
 	sortEntries(gone)
 	for _, e := range gone {
-		// Of a member the server had spoken, and a file speaks of all.
-		if e.held() || !e.wanted() || ts.stream.FullState {
+		// Of a member the server had spoken, which the wildcard was told, and a file speaks of all.
+		if e.held() || !e.wanted() || len(ts.star.watches) > 0 || ts.stream.FullState {
 			m.remove(now, e, ReasonAbsent)
 		}
 	}
@@ -292,14 +292,16 @@ func (ts *typeState) answersFor(e *entry) bool { return e.asked && !ts.late[e] &
 // takeErrors handles resource_errors (xRFC TP3, gRFC A88). What the response says of one
 // resource counts more than what it says of the collection that it is in.
 func (m *Machine) takeErrors(now time.Time, resp *response) {
-	var ofGlobs []*wire.ResourceError
+	var ofGlobs, invalid []*wire.ResourceError
 	for i := range resp.Errors {
 		re := &resp.Errors[i]
 		switch {
 		case len(re.Name) == 0:
+			resp.nameless = true
 			resp.line(-1, fmt.Sprintf("resource error index %d", i), errNameless)
 		case re.Code == 0:
 			resp.line(-1, fmt.Sprintf("resource error index %d: %s", i, re.Name), errNotError)
+			invalid = append(invalid, re)
 		case xdstp.IsGlob(string(re.Name)):
 			ofGlobs = append(ofGlobs, re)
 		default:
@@ -308,6 +310,11 @@ func (m *Machine) takeErrors(now time.Time, resp *response) {
 	}
 	for _, re := range ofGlobs {
 		m.takeError(now, resp, re)
+	}
+	for _, re := range invalid { // what they name is there all the same
+		if e, canonical := resp.ts.lookup(re.Name); e != nil && e.seen != resp.serial && resp.ts.chose(e, canonical, re.Constraints) {
+			e.see(resp)
+		}
 	}
 }
 
@@ -354,6 +361,7 @@ func (m *Machine) takeErrorOf(now time.Time, resp *response, e *entry, re *wire.
 func (m *Machine) failGlob(now time.Time, c *collection, f *Fault, drop bool) {
 	if drop {
 		m.empty(now, c, ReasonNotFound)
+		c.synced, c.ts.waiting[c] = false, true
 	}
 	before := c.self.fault
 	if c.self.fault, c.timer = f, 0; !f.same(before) {

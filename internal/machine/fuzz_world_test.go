@@ -481,9 +481,9 @@ func (w *world) timeout(n Notice) {
 	case word.held:
 		w.fail("%s is given up in spite of %v", n.Name, word)
 	case n.Kind == NoticeFailed:
-		word.fault, word.absent = true, false
+		word.fault, word.absent, word.refused = true, false, false
 	default:
-		word.absent, word.fault = true, false
+		word.absent, word.fault, word.refused = true, false, false
 	}
 }
 

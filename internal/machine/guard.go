@@ -189,6 +189,7 @@ func (resp *response) planErrors() {
 	p := resp.plan
 	for i := range resp.Errors {
 		re := &resp.Errors[i]
+		p.nameless = p.nameless || len(re.Name) == 0
 		own, _ := resp.ts.lookup(re.Name)
 		for _, e := range append(resp.ts.linked(re.Name), own) {
 			switch {
@@ -197,7 +198,7 @@ func (resp *response) planErrors() {
 				p.lose(e, deleted)
 			case re.Code == codePermissionDenied:
 				p.lose(e, dropped)
-			case re.Code != 0:
+			default:
 				p.times[e.name]++ // it is spoken of
 			}
 		}

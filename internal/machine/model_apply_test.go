@@ -62,7 +62,8 @@ func (r *simResponse) apply(p policy) {
 	}
 	r.applyErrors(p, mentions)
 	heartbeats := len(r.entries) > 0 && !slices.ContainsFunc(r.entries, func(en simEntry) bool { return en.kind != entryBodiless })
-	if !p.delta && r.md.typ.FullState && mentions[""] == 0 && !heartbeats {
+	nameless := mentions[""] > 0 || slices.ContainsFunc(r.errors, func(e simError) bool { return e.name == "" })
+	if !p.delta && r.md.typ.FullState && !nameless && !heartbeats {
 		r.applyAbsence(p)
 	}
 }
@@ -107,7 +108,7 @@ func (r *simResponse) applyErrors(p policy, mentions map[string]int) {
 
 // names says whether a response says something of a resource, if only that it has an error.
 func (r *simResponse) names(name string) bool {
-	return r.mentions()[name] > 0 || r.failed(len(r.errors), name)
+	return r.mentions()[name] > 0 || slices.ContainsFunc(r.errors, func(e simError) bool { return e.name == name })
 }
 
 // failed says whether one of the first errors is of a resource.
@@ -144,7 +145,7 @@ func (r *simResponse) applyAbsence(p policy) {
 	for name, w := range r.md.words {
 		epoch, ok := r.epochs[name]
 		switch {
-		case !w.held || w.unsure || r.names(name):
+		case !w.held && !(w.refused && r.md.wild > 0) || w.unsure || r.names(name):
 			w.lapsed = false
 		case !ok || epoch != w.epoch:
 			w.unsure = true
@@ -158,7 +159,7 @@ func (w *word) refuse(drop bool) {
 	if w.held && drop {
 		w.held = false
 	}
-	w.fault = true
+	w.fault, w.refused = true, true
 	w.absent = false
 	w.unsure = w.unsure && !drop
 }

@@ -21,7 +21,8 @@ type word struct {
 	held    bool
 	value   string
 	version string
-	fault   bool // refused, or the server sent an error for it
+	fault   bool // refused, or the server sent an error for it, or did not answer
+	refused bool // not that
 	absent  bool
 	unsure  bool // nobody wanted it for a while: it may or may not be known any more
 	epoch   int  // grows whenever nobody wants it

@@ -316,7 +316,7 @@ func (m *Machine) bodiless(now time.Time, resp *response, i int, e *entry) {
 func (resp *response) heartbeat(r *wire.Resource, e *entry) bool {
 	const virtualHost = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
 	version := resp.versionOf(r)
-	return e.held() && version != "" && version == e.version && resp.ts.typ.URL != virtualHost
+	return e.held() && !e.foreign() && version != "" && version == e.version && resp.ts.typ.URL != virtualHost
 }
 
 // versionOf is the version of an entry: delta's own, else the response's.
