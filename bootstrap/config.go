@@ -187,6 +187,14 @@ type Features struct {
 	FailOnDataErrors              bool // fail_on_data_errors (gRFC A88)
 	ResourceTimerIsTransientError bool // resource_timer_is_transient_error (gRFC A88)
 	TrustedXDSServer              bool // trusted_xds_server (gRFC A81)
+	// LegacyWildcard, "xdswatch.legacy_wildcard", is for servers that know no other way to ask
+	// for all resources of a type than a stream's first request without names: those that
+	// follow the xDS protocol as it was before 2021, Consul's, and go-control-plane's up to
+	// 0.14 at least where the same type is watched by name too. In state of the world names
+	// are not sent beside the wildcard then, and have to be among its resources; in delta they
+	// follow in a second request. Where the wildcard begins later than the stream, or ends
+	// before it, the stream is opened anew, at most once a second.
+	LegacyWildcard bool
 }
 
 // ChannelCreds is a selected channel credential.

@@ -13,6 +13,7 @@ const (
 	featureTransientTimer = "resource_timer_is_transient_error"
 	featureTrustedServer  = "trusted_xds_server"
 	featureDelta          = "xdswatch.delta"
+	featureLegacyWildcard = "xdswatch.legacy_wildcard"
 )
 
 // grpcConfig reads a bootstrap in gRPC's format (gRFC A27).
@@ -69,6 +70,8 @@ func (s *ManagementServer) setFeature(name string) {
 		s.Features.TrustedXDSServer = true
 	case featureDelta:
 		s.Delta = true
+	case featureLegacyWildcard:
+		s.Features.LegacyWildcard = true
 	}
 }
 

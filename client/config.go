@@ -185,6 +185,7 @@ func (c *Client) engineServer(s bootstrap.ManagementServer) engine.Server {
 			Delta: s.Delta, PerType: s.PerType, FullState: s.File != nil, Polled: s.REST != nil,
 			KeepDeleted:      s.Features.IgnoreResourceDeletion,
 			FailOnDataErrors: s.Features.FailOnDataErrors,
+			LegacyWildcard:   s.Features.LegacyWildcard,
 			NodeAlways:       s.NodeOnEveryRequest,
 			NoParams:         s.TransportV2,
 			Rate:             rateOf(s.RateLimit),

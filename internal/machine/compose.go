@@ -2,6 +2,7 @@ package machine
 
 import (
 	"slices"
+	"time"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
@@ -9,7 +10,7 @@ import (
 // composeSotW makes the next DiscoveryRequest: it restates everything that is wanted. nil
 // means that there is nothing to say.
 func (ts *typeState) composeSotW(a *answer, node []byte) [][]byte {
-	if ts.told == wildLegacy && !ts.star.wanted() && ts.stream.watches > 0 {
+	if ts.told == wildLegacy && !ts.star.wanted() && ts.stream.watches > 0 && !ts.legacyOnly() {
 		// Old servers know no way out of the legacy form but by naming it.
 		ts.named, ts.told = true, wildExplicit
 		return [][]byte{wire.AppendName(ts.beginSotW(a, node), star, nil)}
@@ -33,9 +34,11 @@ func (ts *typeState) composeSotW(a *answer, node []byte) [][]byte {
 		ts.leaveWild()
 	}
 	ts.told = form
-	msg := ts.names.after(head)
+	if form == wildLegacy {
+		return [][]byte{head} // names that there are too are among all
+	}
 	ts.named = ts.named || ts.names.count > 0
-	return msg
+	return ts.names.after(head)
 }
 
 // beginSotW makes a DiscoveryRequest without names.
@@ -56,14 +59,25 @@ func (ts *typeState) beginSotW(a *answer, node []byte) []byte {
 // know, where it stands alone and no name was sent yet.
 func (ts *typeState) nextForm() wildForm {
 	switch {
-	case ts.stream.watches == 0: // lingering: as it was
+	case ts.stream.watches == 0, ts.asked && ts.legacyOnly(): // as it was
 		return ts.told
 	case !ts.star.wanted():
 		return wildNone
-	case ts.watched == 0 && !ts.star.explicitly() && !ts.named:
+	case ts.legacyOnly(), ts.watched == 0 && !ts.star.explicitly() && !ts.named:
 		return wildLegacy
 	}
 	return wildExplicit
+}
+
+// legacyOnly says that the wildcard can be asked for by the first request of a stream alone.
+func (ts *typeState) legacyOnly() bool { return ts.stream.LegacyWildcard && !ts.star.explicitly() }
+
+// outdatedLife is how long a stream lives at least before what is wanted of it takes a new one.
+const outdatedLife = time.Second
+
+// outdated says that what is wanted takes a new stream.
+func (ts *typeState) outdated() bool {
+	return ts.legacyOnly() && ts.asked && ts.star.wanted() != (ts.told != wildNone)
 }
 
 // carry is the version of requests before the first response on a new stream: the last
@@ -148,11 +162,15 @@ func (ts *typeState) composeFirstDelta(node []byte) []byte {
 	ts.told = form
 	ts.withholdForeign()
 	wanted, held := ts.fit(len(msg), wanted, ts.heldMembers())
-	ts.ask(wanted)
-	ts.named = form == wildExplicit || len(wanted) > 0
 	msg = slices.Grow(msg, ts.sizeFirstDelta(wanted, held))
-	for _, e := range wanted {
-		msg = ts.appendSubscribe(msg, e)
+	if form == wildLegacy {
+		ts.postpone(wanted)
+	} else {
+		ts.ask(wanted)
+		ts.named = form == wildExplicit || len(wanted) > 0
+		for _, e := range wanted {
+			msg = ts.appendSubscribe(msg, e)
+		}
 	}
 	for _, es := range [][]*entry{wanted, held} {
 		for _, e := range es {

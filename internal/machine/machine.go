@@ -48,6 +48,9 @@ type Server struct {
 	// TransientTimeout is gRFC A88's resource_timer_is_transient_error: when it is
 	// positive it is the timeout, and its firing is an error in place of an absence.
 	TransientTimeout time.Duration
+	// LegacyWildcard says that the server knows no wildcard but a first request without names,
+	// and no way out of it.
+	LegacyWildcard bool
 	// NodeAlways is as that of [Config], for this server.
 	NodeAlways bool
 	// NoParams says that the server's version of the protocol has no dynamic parameters.

@@ -74,6 +74,13 @@ func (m *Machine) send(now time.Time, s *stream) {
 			continue // what is wanted rides on its answer
 		}
 		answering, changing := ts.due(now)
+		if changing && ts.outdated() {
+			if ts.sendAt = ts.firstAt.Add(outdatedLife); !now.Before(ts.sendAt) {
+				m.restart(now, s)
+				return
+			}
+			continue
+		}
 		if answering && m.write(now, ts) {
 			return
 		}
