@@ -37,8 +37,9 @@ func (ts *typeState) composeSotW(a *answer, node []byte) [][]byte {
 	if form == wildLegacy {
 		return [][]byte{head} // names that there are too are among all
 	}
+	msg := ts.names.after(head)
 	ts.named = ts.named || ts.names.count > 0
-	return ts.names.after(head)
+	return msg
 }
 
 // beginSotW makes a DiscoveryRequest without names.

@@ -257,10 +257,10 @@ func (w *world) suspects(stream int) bool {
 	})
 }
 
-// heldBack says whether a type waits to be asked for.
+// heldBack says whether a type waits to be asked for, or answers to what is repeated wait.
 func (w *world) heldBack() bool {
 	return slices.ContainsFunc(w.m.streams, func(s *stream) bool {
-		return s.state == up && slices.ContainsFunc(s.order, func(ts *typeState) bool { return ts.wanted() && !ts.asked })
+		return s.state == up && slices.ContainsFunc(s.order, func(ts *typeState) bool { return ts.wanted() && !ts.asked || len(ts.owed) > 0 })
 	})
 }
 
