@@ -7,6 +7,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,7 +114,7 @@ func (c *Client) engineConfig() (engine.Config, error) {
 		return engine.Config{}, err
 	}
 	ec := engine.Config{
-		ResourceTimeout: c.config.ResourceTimeout,
+		ResourceTimeout: cmp.Or(c.config.ResourceTimeout, defaultResourceTimeout),
 		Linger:          c.config.Linger,
 		NodeAlways:      c.config.NodeOnEveryRequest,
 		KeepDeleted:     c.config.DeletionPolicy == Keep,

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -143,9 +144,6 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if c.ResourceTimeout == 0 {
-		c.ResourceTimeout = defaultResourceTimeout
-	}
 	if c.Linger == 0 {
 		c.Linger = defaultLinger
 	}
@@ -198,11 +196,8 @@ func (c *Client) engineServer(s bootstrap.ManagementServer) engine.Server {
 		},
 		Backoff: c.config.Backoff,
 	}
-	if s.Features.ResourceTimerIsTransientError && c.config.ResourceTimeout > 0 {
-		es.TransientTimeout = transientTimeout
-		if c.config.ResourceTimeout != defaultResourceTimeout {
-			es.TransientTimeout = c.config.ResourceTimeout
-		}
+	if s.Features.ResourceTimerIsTransientError && c.config.ResourceTimeout >= 0 {
+		es.TransientTimeout = cmp.Or(c.config.ResourceTimeout, transientTimeout)
 	}
 	if es.Backoff == nil {
 		initial, most := s.RetryBase, s.RetryMax

@@ -311,3 +311,27 @@ func TestNewRefuses(t *testing.T) {
 		t.Errorf("with a node that is not UTF-8: %v", err)
 	}
 }
+
+// A timeout that the program sets counts at every server, also one that is the default of the
+// others.
+// spec: DNE-8
+func TestTransientTimeout(t *testing.T) {
+	for set, want := range map[time.Duration]time.Duration{
+		0: 30 * time.Second, 15 * time.Second: 15 * time.Second, 10 * time.Second: 10 * time.Second, -1: 0,
+	} {
+		inBubble(t, func(t *testing.T, r *rig) {
+			start, told := time.Now(), time.Duration(0)
+			_, err := r.c.Watch(t.Context(), cds.Type, "a", func(client.Event) { told = time.Since(start) })
+			must(t, err)
+			r.accept()
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			if got := told.Truncate(time.Second); got != want {
+				t.Errorf("with a timeout of %v the watch is told after %v, want %v", set, told, want)
+			}
+		}, func(c *client.Config) {
+			c.ResourceTimeout = set
+			c.Bootstrap.Servers[0].Features.ResourceTimerIsTransientError = true
+		})
+	}
+}
