@@ -40,7 +40,7 @@ var (
 	ErrTypeConflict = errors.New("xds: the type URL is watched with another resource type")
 	// ErrCollection says that a name is one of a collection where one resource is meant,
 	// or the other way round.
-	ErrCollection = errors.New("xds: not the name of one resource")
+	ErrCollection = errors.New("xds: one resource is watched with Watch, a collection with WatchAll")
 )
 
 // Client is an xDS client. Its methods are safe for concurrent use and may be called
@@ -218,9 +218,6 @@ const wildcard = "*"
 // prepareAll checks what the watch of a collection is to be and finds its source.
 func (c *Client) prepareAll(kind resource.Kind, collection string, v *view, w *machine.Watch) error {
 	r, err := v.table.ResolveCollection(kind.TypeURL(), collection)
-	if errors.Is(err, authority.ErrNotCollection) {
-		err = fmt.Errorf("%w: %w", ErrCollection, err)
-	}
 	if err == nil {
 		r.Name, err = c.inContext(kind, r.Name, true)
 	}

@@ -62,7 +62,7 @@ func (e *ResourceError) Error() string {
 	case ErrorRejected:
 		b.WriteString("rejected: ")
 	}
-	b.WriteString(e.Err.Error())
+	b.WriteString(strings.TrimPrefix(e.Err.Error(), "xds: "))
 	return b.String()
 }
 
@@ -120,8 +120,11 @@ func (c *Client) explain(err error, server int) error {
 }
 
 func (c *Client) configError(kind resource.Kind, name string, err error) error {
-	if errors.Is(err, authority.ErrNoServers) {
+	switch {
+	case errors.Is(err, authority.ErrNoServers):
 		err = fmt.Errorf("%w; %s", err, c.otherSources(kind))
+	case errors.Is(err, authority.ErrNotCollection), errors.Is(err, authority.ErrGlob), errors.Is(err, authority.ErrList):
+		err = fmt.Errorf("%w: %w", ErrCollection, err)
 	}
 	return &ResourceError{Kind: ErrorConfig, Type: kind.TypeURL(), Name: name, NodeID: c.node, Err: err}
 }

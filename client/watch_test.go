@@ -327,6 +327,8 @@ func TestBadNames(t *testing.T) {
 		{"", authority.ErrEmptyName, "it is empty"},
 		{"*", client.ErrCollection, "WatchAll"},
 		{"xdstp://known/" + clusterName + "/*", authority.ErrGlob, "collection"},
+		{"xdstp://known/" + clusterName + "/*", client.ErrCollection, "WatchAll"},
+		{"xdstp://known/" + clusterName + "Collection/a", client.ErrCollection, "list"},
 		{"xdstp://known/" + clusterName + "/a#entry=b", authority.ErrWrongType, "ClusterCollection"},
 		{"xdstp://known/" + clusterName + "/a#b", nil, "neither alt= nor entry="},
 		{"xdstp://known/" + clusterName + "/a#alt=http://known/" + clusterName + "/b", nil, "scheme xdstp"},
@@ -348,9 +350,12 @@ func TestBadNames(t *testing.T) {
 					t.Errorf("name %q: %q is not in %q", tt.name, part, err)
 				}
 			}
+			if strings.Count(err.Error(), "xds: ") != 1 {
+				t.Errorf("name %q: the error begins twice: %v", tt.name, err)
+			}
 		}
 		_, err := r.c.WatchAll(context.Background(), cds.Type, "some", func(client.Batch) {})
-		if !errors.Is(err, client.ErrCollection) {
+		if want := `xds: envoy.config.cluster.v3.Cluster "some" for node "node-1": one resource is watched with Watch, a collection with WatchAll: `; !errors.Is(err, client.ErrCollection) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("a collection that is none: %v", err)
 		}
 		synctest.Wait()
