@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -234,6 +235,8 @@ func (c *Client) check(ctx context.Context, kind resource.Kind, o watchOptions) 
 		return nil, ErrClosed
 	case kind == nil:
 		return nil, ErrNilType
+	case !reflect.ValueOf(kind).Comparable():
+		return nil, fmt.Errorf("xds: the resource type %T is not comparable", kind)
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}

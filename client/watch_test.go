@@ -383,6 +383,29 @@ func TestTypeConflict(t *testing.T) {
 	})
 }
 
+// incomparable is a type that cannot be told from another.
+type incomparable struct {
+	resource.Kind
+	_ []int
+}
+
+func TestIncomparableType(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		for i, kind := range []resource.Kind{incomparable{Kind: cds.Type}, struct{ resource.Kind }{incomparable{Kind: cds.Type}}} {
+			_, watch := r.c.Watch(context.Background(), kind, "a", func(client.Event) {})
+			_, all := r.c.WatchAll(context.Background(), kind, "*", func(client.Batch) {})
+			_, set := r.c.NewSet(context.Background(), kind, func(client.Batch) {})
+			_, get := r.c.Get(context.Background(), kind, "a")
+			for j, err := range []error{watch, all, set, get} {
+				if want := fmt.Sprintf("xds: the resource type %T is not comparable", kind); err == nil || err.Error() != want {
+					t.Errorf("%d, %d: %v, want %s", i, j, err, want)
+				}
+			}
+		}
+		r.watch("a")
+	})
+}
+
 // A type without streams of its own cannot be watched at a server that has one each type.
 func TestTypeWithoutMethod(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
