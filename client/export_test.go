@@ -22,3 +22,17 @@ func Live(c *Client) int {
 
 // Connections is how many connections are open, or being closed.
 func Connections(c *Client) int { return c.engine.Connections() }
+
+// Sources is how many sources the client has made.
+func Sources(c *Client) int {
+	c.sources.mu.Lock()
+	defer c.sources.mu.Unlock()
+	return len(c.sources.placed)
+}
+
+// Lanes is how many lanes were given to names.
+func Lanes(c *Client) int {
+	c.sources.mu.Lock()
+	defer c.sources.mu.Unlock()
+	return len(c.sources.lanes)
+}

@@ -419,6 +419,18 @@ func TestTypeWithoutMethod(t *testing.T) {
 		if !errors.As(err, &re) || re.Kind != client.ErrorConfig {
 			t.Errorf("a type without a method: %v", err)
 		}
+		if n := client.Lanes(r.c); n != 0 {
+			t.Errorf("%d lanes for nothing", n)
+		}
+		before := client.Sources(r.c)
+		own := client.FromSource(bootstrap.Source{Servers: []bootstrap.ManagementServer{{URI: "passthrough:///own", ChannelCreds: bootstrap.Insecure()}}})
+		_, err = r.c.Watch(context.Background(), kind, "a", func(client.Event) {}, own)
+		if !errors.As(err, &re) || re.Kind != client.ErrorConfig {
+			t.Errorf("a type without a method, at a source of the watch: %v", err)
+		}
+		if n := client.Sources(r.c); n != before {
+			t.Errorf("%d sources after a watch that failed, %d before", n, before)
+		}
 	}, func(c *client.Config) { c.Streams = client.PerType })
 }
 
