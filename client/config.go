@@ -248,7 +248,7 @@ func (c *Client) nodeMaker() (func() []byte, error) {
 	return func() []byte {
 		b, err := encodeNode(c.ownNode(base))
 		if err != nil {
-			c.config.Logger.Error("the node of Config.Node cannot be encoded; the stream has the node of the bootstrap", "error", err)
+			c.engine.Complain("the node of Config.Node cannot be encoded; the stream has the node of the bootstrap", "", "", err)
 			return fixed
 		}
 		return b
@@ -263,7 +263,7 @@ func encodeNode(n *corev3.Node) ([]byte, error) {
 func (c *Client) ownNode(base *corev3.Node) (n *corev3.Node) {
 	defer func() {
 		if p := recover(); p != nil {
-			c.config.Logger.Error("Config.Node panicked; the stream has the node of the bootstrap", "panic", p)
+			c.engine.Complain("Config.Node panicked; the stream has the node of the bootstrap", "", "", p)
 			n = base
 		}
 	}()

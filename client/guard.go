@@ -74,7 +74,7 @@ func MaxShrink(fraction float64) Guard {
 func (c *Client) judge(p *machine.Proposal) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			c.config.Logger.Error("a guard panicked; the response is refused", "type", p.TypeURL, "panic", v)
+			c.engine.Complain("a guard panicked; the response is refused", c.server(p.Server).URI, p.TypeURL, v)
 			err = fmt.Errorf("the guard panicked: %v", v)
 		}
 	}()

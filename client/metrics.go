@@ -47,7 +47,7 @@ func (c *Client) counters() *engine.Metrics {
 	const panicked = "a metrics function panicked"
 	return &engine.Metrics{
 		Connected: func(server int, connected bool) {
-			defer c.survive(panicked)
+			defer c.survive(panicked, server)
 			uri := c.server(server).URI
 			call(m.Connected, ServerHealth{uri, connected})
 			if !connected {
@@ -55,7 +55,7 @@ func (c *Client) counters() *engine.Metrics {
 			}
 		},
 		Updates: func(server int, typeURL string, valid, invalid int) {
-			defer c.survive(panicked)
+			defer c.survive(panicked, server)
 			count := UpdateCount{Server: c.server(server).URI, Type: typeURL}
 			if count.Resources = valid; valid > 0 {
 				call(m.ResourceUpdatesValid, count)

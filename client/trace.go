@@ -61,15 +61,15 @@ func (c *Client) tracer() func(*machine.Notice) {
 		return nil
 	}
 	return func(n *machine.Notice) {
-		defer c.survive("a trace function panicked")
+		defer c.survive("a trace function panicked", n.Server)
 		c.trace(t, n)
 	}
 }
 
 // survive is deferred: it ends a panic of the program's in the log.
-func (c *Client) survive(what string) {
+func (c *Client) survive(what string, server int) {
 	if p := recover(); p != nil {
-		c.config.Logger.Error(what, "panic", p)
+		c.engine.Complain(what, c.server(server).URI, "", p)
 	}
 }
 
