@@ -1,9 +1,16 @@
 package client
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/xdswatch/xdswatch/internal/machine"
+)
 
 // RateOf is how a rate limit is kept to.
 var RateOf = rateOf
+
+// StreamID is the number of an incarnation of a stream in traces.
+func StreamID(stream, gen int) uint64 { return streamID(machine.Ref{Stream: stream, Gen: gen}) }
 
 // SetMaxNames lowers GetMaxNames for one client, before its first Get.
 func SetMaxNames(c *Client, n int) { c.gets.most = n }

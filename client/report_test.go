@@ -255,6 +255,20 @@ func TestTrace(t *testing.T) {
 	})
 }
 
+// Streams are told apart however many there are, and however often they began anew.
+func TestStreamID(t *testing.T) {
+	numbers := []int{0, 1, 2, 1<<16 - 1, 1 << 16, 1<<16 + 1, 1<<31 - 1}
+	seen := map[uint64]bool{}
+	for _, stream := range numbers {
+		for _, gen := range numbers {
+			seen[client.StreamID(stream, gen)] = true
+		}
+	}
+	if want := len(numbers) * len(numbers); len(seen) != want {
+		t.Errorf("%d streams have %d numbers", want, len(seen))
+	}
+}
+
 // A trace that is slow holds back what it traces.
 func TestSlowTrace(t *testing.T) {
 	hold := make(chan struct{})
