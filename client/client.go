@@ -144,9 +144,12 @@ func (c *Client) engineConfig() (engine.Config, error) {
 // The end of ctx ends the watch; so do [Watch.Stop] and [Client.Close]. Nothing is told of
 // these ends.
 //
-// Errors: [ErrClosed], [ErrNilHandler], [ErrNilType], [ErrTypeConflict], [ErrCollection],
-// a [*ResourceError] of kind [ErrorConfig] for a malformed name or an unknown authority,
-// and the context's own if it is over.
+// Errors: [ErrClosed], [ErrNilHandler], [ErrNilType], [ErrTypeConflict], [ErrCollection];
+// a [*ResourceError] of kind [ErrorConfig] for a malformed name, an unknown authority, a
+// server that cannot be configured, or a type that a server's streams cannot carry, such as one
+// without streams of its own where there is one for each type; the context's own if it is
+// over; and one of no type for a kind that is not comparable and for a source of [FromSource]
+// without servers.
 func (c *Client) Watch(ctx context.Context, kind resource.Kind, name string, h Handler, opts ...WatchOption) (*Watch, error) {
 	if h == nil {
 		return nil, ErrNilHandler
