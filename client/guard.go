@@ -14,10 +14,10 @@ import (
 // that holds a Secret which was refused for its files has it changed again. A response whose
 // stream ends before it was judged is not taken: the next stream brings it again.
 //
-// A guard is called like the functions of [Trace]: one at a time for each server, behind the
-// handlers of the first authority that is watched there, for which the answer to the response
-// waits too; while it runs events wait. It may call anything of the client that a handler may. One that
-// panics refuses.
+// A guard is called like the functions of [Trace]: one at a time for each server, and while
+// it runs events wait. It runs behind the handlers of the first authority that is watched at
+// the server, so the answer to the response waits for those too. It may call anything of the
+// client that a handler may. One that panics refuses.
 type Guard func(*Proposal) error
 
 // Proposal is what a response would do. Of responses of several streams, such as those of
