@@ -7,10 +7,12 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -39,7 +41,7 @@ var (
 	ErrTypeConflict = errors.New("xds: the type URL is watched with another resource type")
 	// ErrCollection says that a name is one of a collection where one resource is meant,
 	// or the other way round.
-	ErrCollection = errors.New("xds: not the name of one resource")
+	ErrCollection = errors.New("xds: one resource is watched with Watch, a collection with WatchAll")
 )
 
 // Client is an xDS client. Its methods are safe for concurrent use and may be called
@@ -113,7 +115,7 @@ func (c *Client) engineConfig() (engine.Config, error) {
 		return engine.Config{}, err
 	}
 	ec := engine.Config{
-		ResourceTimeout: c.config.ResourceTimeout,
+		ResourceTimeout: cmp.Or(c.config.ResourceTimeout, defaultResourceTimeout),
 		Linger:          c.config.Linger,
 		NodeAlways:      c.config.NodeOnEveryRequest,
 		KeepDeleted:     c.config.DeletionPolicy == Keep,
@@ -142,9 +144,12 @@ func (c *Client) engineConfig() (engine.Config, error) {
 // The end of ctx ends the watch; so do [Watch.Stop] and [Client.Close]. Nothing is told of
 // these ends.
 //
-// Errors: [ErrClosed], [ErrNilHandler], [ErrNilType], [ErrTypeConflict], [ErrCollection],
-// a [*ResourceError] of kind [ErrorConfig] for a malformed name or an unknown authority,
-// and the context's own if it is over.
+// Errors: [ErrClosed], [ErrNilHandler], [ErrNilType], [ErrTypeConflict], [ErrCollection];
+// a [*ResourceError] of kind [ErrorConfig] for a malformed name, an unknown authority, a
+// server that cannot be configured, or a type that a server's streams cannot carry, such as one
+// without streams of its own where there is one for each type; the context's own if it is
+// over; and one of no type for a kind that is not comparable and for a source of [FromSource]
+// without servers.
 func (c *Client) Watch(ctx context.Context, kind resource.Kind, name string, h Handler, opts ...WatchOption) (*Watch, error) {
 	if h == nil {
 		return nil, ErrNilHandler
@@ -217,9 +222,6 @@ const wildcard = "*"
 // prepareAll checks what the watch of a collection is to be and finds its source.
 func (c *Client) prepareAll(kind resource.Kind, collection string, v *view, w *machine.Watch) error {
 	r, err := v.table.ResolveCollection(kind.TypeURL(), collection)
-	if errors.Is(err, authority.ErrNotCollection) {
-		err = fmt.Errorf("%w: %w", ErrCollection, err)
-	}
 	if err == nil {
 		r.Name, err = c.inContext(kind, r.Name, true)
 	}
@@ -236,6 +238,8 @@ func (c *Client) check(ctx context.Context, kind resource.Kind, o watchOptions) 
 		return nil, ErrClosed
 	case kind == nil:
 		return nil, ErrNilType
+	case !reflect.ValueOf(kind).Comparable():
+		return nil, fmt.Errorf("xds: the resource type %T is not comparable", kind)
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}

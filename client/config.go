@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -143,9 +144,6 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if c.ResourceTimeout == 0 {
-		c.ResourceTimeout = defaultResourceTimeout
-	}
 	if c.Linger == 0 {
 		c.Linger = defaultLinger
 	}
@@ -199,11 +197,8 @@ func (c *Client) engineServer(s bootstrap.ManagementServer) engine.Server {
 		},
 		Backoff: c.config.Backoff,
 	}
-	if s.Features.ResourceTimerIsTransientError && c.config.ResourceTimeout > 0 {
-		es.TransientTimeout = transientTimeout
-		if c.config.ResourceTimeout != defaultResourceTimeout {
-			es.TransientTimeout = c.config.ResourceTimeout
-		}
+	if s.Features.ResourceTimerIsTransientError && c.config.ResourceTimeout >= 0 {
+		es.TransientTimeout = cmp.Or(c.config.ResourceTimeout, transientTimeout)
 	}
 	if es.Backoff == nil {
 		initial, most := s.RetryBase, s.RetryMax
@@ -254,7 +249,7 @@ func (c *Client) nodeMaker() (func() []byte, error) {
 	return func() []byte {
 		b, err := encodeNode(c.ownNode(base))
 		if err != nil {
-			c.config.Logger.Error("the node of Config.Node cannot be encoded; the stream has the node of the bootstrap", "error", err)
+			c.engine.Complain("the node of Config.Node cannot be encoded; the stream has the node of the bootstrap", "", "", err)
 			return fixed
 		}
 		return b
@@ -269,7 +264,7 @@ func encodeNode(n *corev3.Node) ([]byte, error) {
 func (c *Client) ownNode(base *corev3.Node) (n *corev3.Node) {
 	defer func() {
 		if p := recover(); p != nil {
-			c.config.Logger.Error("Config.Node panicked; the stream has the node of the bootstrap", "panic", p)
+			c.engine.Complain("Config.Node panicked; the stream has the node of the bootstrap", "", "", p)
 			n = base
 		}
 	}()

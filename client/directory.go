@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/xdswatch/xdswatch/internal/engine"
+	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/xdstp"
 )
@@ -43,11 +44,12 @@ func (k directoryKind) DecodeNext(src resource.Source, b, before []byte) (value 
 		return directory{layout: l, of: k.of}, l.flaws, nil
 	}
 	d := directory{layout: &layout{src: src}, of: k.of}
-	err = fields(b, func(num protowire.Number, typ protowire.Type, value []byte) error {
+	err = wire.Fields(b, func(num protowire.Number, f wire.Field) error {
+		value, wrong := f.Bytes()
 		switch {
 		case num != 1:
 			return nil
-		case typ != protowire.BytesType:
+		case wrong != nil:
 			return errEntries
 		}
 		e, err := k.entry(value)
@@ -68,7 +70,7 @@ func (k directoryKind) DecodeNext(src resource.Source, b, before []byte) (value 
 
 // Why a directory or an entry of it is refused.
 var (
-	errEntries     = errors.New("field 1 holds no entries")
+	errEntries     = errors.New("it holds no entries")
 	errNoEntry     = errors.New("it holds neither a locator nor an inline entry")
 	errNoResource  = errors.New("it holds no resource")
 	errEntryName   = errors.New("its name has a character other than letters, digits and _-.~:/")
@@ -154,9 +156,10 @@ func (d directory) fillAt(ev *Event, i int) (err error) {
 // entry reads a CollectionEntry; the last of its alternatives counts.
 func (k directoryKind) entry(b []byte) (e dirEntry, err error) {
 	e.err = errNoEntry
-	err = fields(b, func(num protowire.Number, typ protowire.Type, value []byte) error {
+	err = wire.Fields(b, func(num protowire.Number, f wire.Field) error {
+		value, wrong := f.Bytes()
 		switch {
-		case typ != protowire.BytesType:
+		case wrong != nil:
 		case num == 1:
 			e = k.locatorEntry(value)
 		case num == 2:
@@ -189,9 +192,10 @@ func (k directoryKind) locatorEntry(b []byte) dirEntry {
 // inlineEntry reads an InlineEntry. The error is one of the whole directory.
 func (k directoryKind) inlineEntry(b []byte) (dirEntry, error) {
 	e := dirEntry{inline: true, err: errNoResource}
-	err := fields(b, func(num protowire.Number, typ protowire.Type, value []byte) error {
+	err := wire.Fields(b, func(num protowire.Number, f wire.Field) error {
+		value, wrong := f.Bytes()
 		switch {
-		case typ != protowire.BytesType:
+		case wrong != nil:
 		case num == 1:
 			e.name = string(value)
 		case num == 2:
@@ -220,9 +224,10 @@ func (e *dirEntry) fault(err error) error { return fmt.Errorf("the inline entry 
 func (k directoryKind) resource(e *dirEntry, b []byte) error {
 	var url string
 	e.raw = []byte{}
-	err := fields(b, func(num protowire.Number, typ protowire.Type, value []byte) error {
+	err := wire.Fields(b, func(num protowire.Number, f wire.Field) error {
+		value, wrong := f.Bytes()
 		switch {
-		case typ != protowire.BytesType:
+		case wrong != nil:
 		case num == 1:
 			url = string(value)
 		case num == 2:
@@ -262,28 +267,4 @@ func entryName(name string) bool {
 	return strings.IndexFunc(name, func(r rune) bool {
 		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && !strings.ContainsRune("_-./~:", r)
 	}) < 0
-}
-
-// fields visits the fields of a message; of those that are no bytes it gives no value.
-func fields(b []byte, visit func(protowire.Number, protowire.Type, []byte) error) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		size := protowire.ConsumeFieldValue(num, typ, b)
-		if size < 0 {
-			return protowire.ParseError(size)
-		}
-		var value []byte
-		if typ == protowire.BytesType {
-			value, _ = protowire.ConsumeBytes(b)
-		}
-		b = b[size:]
-		if err := visit(num, typ, value); err != nil {
-			return err
-		}
-	}
-	return nil
 }

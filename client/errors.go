@@ -24,9 +24,9 @@ const (
 	ErrorConnection ErrorKind = "connection" // no stream to the server could be had
 	ErrorStream     ErrorKind = "stream"     // the stream ended before its first response, or ends when it is asked for the type
 	ErrorRejected   ErrorKind = "rejected"   // the resource was invalid and NACKed
-	ErrorData       ErrorKind = "data"       // the server sent an error for the resource
+	ErrorData       ErrorKind = "data"       // an error that the server sent, a deletion that is ignored, or a redirect that leads nowhere
 	ErrorTimeout    ErrorKind = "timeout"    // no answer in time, which is transient at this server
-	ErrorConfig     ErrorKind = "config"     // no server for the authority, a malformed name
+	ErrorConfig     ErrorKind = "config"     // a name that is malformed or has no servers; a server or a type that cannot be used
 )
 
 // Transient says that the error is one of the way to the server and not of the resource.
@@ -40,9 +40,9 @@ type ResourceError struct {
 	Kind    ErrorKind
 	Type    string // URL
 	Name    string
-	Server  string // URI; empty for ErrorConfig
+	Server  string // URI; for ErrorConfig that of the server whose locator cannot be followed, or empty
 	NodeID  string
-	Version string // that was refused, for ErrorRejected
+	Version string // that was refused, or that had the error; empty where there is none
 	Err     error
 }
 
@@ -62,12 +62,12 @@ func (e *ResourceError) Error() string {
 	case ErrorRejected:
 		b.WriteString("rejected: ")
 	}
-	b.WriteString(e.Err.Error())
+	b.WriteString(strings.TrimPrefix(e.Err.Error(), "xds: "))
 	return b.String()
 }
 
-// Unwrap returns the cause. For ErrorData it is a gRPC status error with the code that the
-// server sent.
+// Unwrap returns the cause. For an error that the server sent for the resource it is a gRPC
+// status error with the code that it sent.
 func (e *ResourceError) Unwrap() error { return e.Err }
 
 // FetchTimeoutError is that a watch had no answer within its initial fetch timeout; see
@@ -120,8 +120,11 @@ func (c *Client) explain(err error, server int) error {
 }
 
 func (c *Client) configError(kind resource.Kind, name string, err error) error {
-	if errors.Is(err, authority.ErrNoServers) {
+	switch {
+	case errors.Is(err, authority.ErrNoServers):
 		err = fmt.Errorf("%w; %s", err, c.otherSources(kind))
+	case errors.Is(err, authority.ErrNotCollection), errors.Is(err, authority.ErrGlob), errors.Is(err, authority.ErrList):
+		err = fmt.Errorf("%w: %w", ErrCollection, err)
 	}
 	return &ResourceError{Kind: ErrorConfig, Type: kind.TypeURL(), Name: name, NodeID: c.node, Err: err}
 }

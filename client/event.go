@@ -87,8 +87,9 @@ const MaxBatch = 512
 // Batch is events that belong together, in the order of the wire.
 type Batch struct {
 	Events []Event
-	// Last says that a response, or what was held when the watch began, ends here. Such a
-	// batch may hold no events.
+	// Last says that a response ends here, or what was held when the watch began, or what
+	// became known at one moment without a response: of trouble, timers and times to live.
+	// Such a batch may hold no events.
 	Last bool
 }
 

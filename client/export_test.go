@@ -1,7 +1,16 @@
 package client
 
+import (
+	"strconv"
+
+	"github.com/xdswatch/xdswatch/internal/machine"
+)
+
 // RateOf is how a rate limit is kept to.
 var RateOf = rateOf
+
+// StreamID is the number of an incarnation of a stream in traces.
+func StreamID(stream, gen int) uint64 { return streamID(machine.Ref{Stream: stream, Gen: gen}) }
 
 // SetMaxNames lowers GetMaxNames for one client, before its first Get.
 func SetMaxNames(c *Client, n int) { c.gets.most = n }
@@ -22,3 +31,32 @@ func Live(c *Client) int {
 
 // Connections is how many connections are open, or being closed.
 func Connections(c *Client) int { return c.engine.Connections() }
+
+// Sources is how many sources the client has made.
+func Sources(c *Client) int {
+	c.sources.mu.Lock()
+	defer c.sources.mu.Unlock()
+	return len(c.sources.placed)
+}
+
+// Lanes is how many lanes were given to names.
+func Lanes(c *Client) int {
+	c.sources.mu.Lock()
+	defer c.sources.mu.Unlock()
+	return len(c.sources.lanes)
+}
+
+// EvictAmongBlank lets the only idle name of Get go, beside n that nobody can look at without
+// a panic. It returns how many are left.
+func EvictAmongBlank(n int) int {
+	g := gets{slots: map[getKey]*getSlot{}}
+	for i := range n {
+		g.slots[getKey{name: strconv.Itoa(i)}] = nil
+	}
+	idle := &getSlot{key: getKey{name: "idle"}, watch: &Watch{}, waiting: 1}
+	idle.watch.over.Store(true)
+	g.slots[idle.key] = idle
+	g.release(idle)
+	g.evict()
+	return len(g.slots)
+}

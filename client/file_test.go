@@ -271,7 +271,7 @@ func TestFileNamesRefused(t *testing.T) {
 		{watch(withAlt(d.url("x"), d.url("y")+"#entry=e") + ",entry=e"), "the alternative: locator \"file://"},
 		{all(d.url("x") + "#entry=e"), "an inline entry is one resource"},
 		{all("file:///"), "is empty"},
-		{all("file://host/x"), "not the name of one resource"},
+		{all("file://host/x"), "it is no collection"},
 	} {
 		if re := (*client.ResourceError)(nil); !errors.As(c.err, &re) || re.Kind != client.ErrorConfig || !strings.Contains(c.err.Error(), c.want) {
 			t.Errorf("error %v, want %q", c.err, c.want)

@@ -1,6 +1,7 @@
 package client
 
 import (
+	queue "container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -32,9 +33,10 @@ const (
 
 // gets is what Get keeps: a watch for each name that is looked up, or was a moment ago.
 type gets struct {
-	mu    sync.Mutex
-	most  int // [GetMaxNames]
-	slots map[getKey]*getSlot
+	mu     sync.Mutex
+	most   int // [GetMaxNames]
+	slots  map[getKey]*getSlot
+	unused queue.List // of *getSlot that nobody waits in, the longest idle first
 }
 
 type getKey struct {
@@ -44,8 +46,10 @@ type getKey struct {
 
 // getSlot is one name. Concurrent callers share it.
 type getSlot struct {
+	key     getKey
 	watch   *Watch
 	waiting int
+	unused  *queue.Element // nil while somebody waits
 	used    time.Time
 	idle    *time.Timer
 	answer  Event         // the last one that was an answer; Kind 0 before
@@ -85,7 +89,7 @@ func (c *Client) Get(ctx context.Context, kind resource.Kind, name string, opts 
 	if err != nil {
 		return Event{}, err
 	}
-	defer c.gets.release(c, key, slot)
+	defer c.gets.release(slot)
 	select {
 	case <-slot.ready:
 		return c.result(c.gets.answerOf(slot))
@@ -167,6 +171,9 @@ func (g *gets) known(key getKey) (Event, bool) {
 		return Event{}, false
 	}
 	slot.used = time.Now()
+	if slot.unused != nil {
+		g.unused.MoveToBack(slot.unused)
+	}
 	return slot.answer, true
 }
 
@@ -189,7 +196,7 @@ func (g *gets) acquire(c *Client, key getKey, kind resource.Kind, a asked, o wat
 		if len(g.slots) >= g.most && !g.evict() {
 			return nil, fmt.Errorf("%w: %s %q", ErrTooManyNames, key.typeURL, key.name)
 		}
-		slot = &getSlot{ready: make(chan struct{})}
+		slot = &getSlot{key: key, ready: make(chan struct{})}
 		s := &single{handler: func(ev Event) { g.told(slot, ev) }}
 		s.init(context.Background(), c, a.view)
 		s.watch = *a.watch
@@ -201,6 +208,7 @@ func (g *gets) acquire(c *Client, key getKey, kind resource.Kind, a asked, o wat
 		g.slots[key] = slot
 	}
 	slot.waiting++
+	g.busy(slot)
 	return slot, nil
 }
 
@@ -220,22 +228,35 @@ func (g *gets) told(slot *getSlot, ev Event) {
 	slot.answer = ev
 }
 
+// busy takes a slot off those that nobody waits in.
+func (g *gets) busy(slot *getSlot) {
+	if slot.unused != nil {
+		g.unused.Remove(slot.unused)
+		slot.unused = nil
+	}
+}
+
 // release ends a caller's waiting. The name goes when it was idle for long enough.
-func (g *gets) release(c *Client, key getKey, slot *getSlot) {
+func (g *gets) release(slot *getSlot) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	slot.waiting--
+	if g.slots == nil {
+		return
+	}
 	slot.used = time.Now()
-	if slot.idle == nil && g.slots != nil {
-		slot.idle = time.AfterFunc(GetIdle, func() { g.expire(key, slot) })
+	if slot.waiting--; slot.waiting == 0 {
+		slot.unused = g.unused.PushBack(slot)
+	}
+	if slot.idle == nil {
+		slot.idle = time.AfterFunc(GetIdle, func() { g.expire(slot) })
 	}
 }
 
 // expire lets a name go, or looks again when it may have been idle for long enough.
-func (g *gets) expire(key getKey, slot *getSlot) {
+func (g *gets) expire(slot *getSlot) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.slots[key] != slot {
+	if g.slots[slot.key] != slot {
 		return
 	}
 	left := GetIdle - time.Since(slot.used)
@@ -246,29 +267,24 @@ func (g *gets) expire(key getKey, slot *getSlot) {
 		slot.idle.Reset(left)
 		return
 	}
-	g.drop(key, slot)
+	g.drop(slot)
 }
 
 // evict lets the longest idle name go, if there is one.
 func (g *gets) evict() bool {
-	var oldest *getSlot
-	var key getKey
-	for k, s := range g.slots {
-		if s.waiting == 0 && (oldest == nil || s.used.Before(oldest.used)) {
-			oldest, key = s, k
-		}
-	}
+	oldest := g.unused.Front()
 	if oldest != nil {
-		g.drop(key, oldest)
+		g.drop(oldest.Value.(*getSlot))
 	}
 	return oldest != nil
 }
 
-func (g *gets) drop(key getKey, slot *getSlot) {
+func (g *gets) drop(slot *getSlot) {
 	if slot.idle != nil {
 		slot.idle.Stop()
 	}
-	delete(g.slots, key)
+	g.busy(slot)
+	delete(g.slots, slot.key)
 	slot.watch.Stop()
 }
 

@@ -103,3 +103,12 @@ func TestGetWhileClosing(t *testing.T) {
 		}
 	})
 }
+
+// Letting a name go costs the same however many are kept: no other is looked at.
+func TestGetEvictsWithoutLooking(t *testing.T) {
+	for _, n := range []int{1, client.GetMaxNames} {
+		if left := client.EvictAmongBlank(n); left != n {
+			t.Errorf("%d names are left, want %d", left, n)
+		}
+	}
+}

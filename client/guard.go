@@ -15,8 +15,9 @@ import (
 // stream ends before it was judged is not taken: the next stream brings it again.
 //
 // A guard is called like the functions of [Trace]: one at a time for each server, and while
-// it runs events wait. It may call anything of the client that a handler may. One that
-// panics refuses.
+// it runs events wait. It runs behind the handlers of the first authority that is watched at
+// the server, so the answer to the response waits for those too. It may call anything of the
+// client that a handler may. One that panics refuses.
 type Guard func(*Proposal) error
 
 // Proposal is what a response would do. Of responses of several streams, such as those of
@@ -74,7 +75,7 @@ func MaxShrink(fraction float64) Guard {
 func (c *Client) judge(p *machine.Proposal) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			c.config.Logger.Error("a guard panicked; the response is refused", "type", p.TypeURL, "panic", v)
+			c.engine.Complain("a guard panicked; the response is refused", c.server(p.Server).URI, p.TypeURL, v)
 			err = fmt.Errorf("the guard panicked: %v", v)
 		}
 	}()

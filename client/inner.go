@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/resource"
 )
 
 // inner are the machine's watches that serve a watch of the program besides its first:
@@ -19,6 +20,13 @@ type inner struct {
 }
 
 func newInner(c *Client) *inner { return &inner{client: c, live: map[*machine.Watch]struct{}{}} }
+
+// following makes what serves a name that is followed; see [Client.newFollow].
+func (c *Client) following(kind resource.Kind, a asked, out outlet) *inner {
+	in := newInner(c)
+	in.follow = c.newFollow(kind, a, in, out)
+	return in
+}
 
 // start begins watches at one moment, unless all is over. The engine is told under the
 // lock, so that it hears of no start after the stop.

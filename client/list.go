@@ -45,7 +45,7 @@ func (c *Client) listOf(kind resource.Kind, collection string) (l xdstp.Locator,
 		return l, false, nil
 	}
 	if _, ok := l.Entry(); ok {
-		return l, false, fmt.Errorf("%w: an inline entry is one resource; watch it with Watch", ErrCollection)
+		return l, false, fmt.Errorf("%w: an inline entry is one resource", ErrCollection)
 	}
 	return l, true, nil
 }

@@ -92,7 +92,7 @@ func TestListComesBack(t *testing.T) {
 		},
 		"refused": func(w *world, url string) string {
 			w.a.put(url, &anypb.Any{TypeUrl: resource.TypePrefix + clusterName + "Collection", Value: []byte{0xff}}, "bad")
-			return "failed a//list rejected: not a list collection: unexpected EOF"
+			return "failed a//list rejected: not a list collection: the bytes end inside a field"
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -32,7 +32,7 @@ var (
 // prepare checks what a watch is to be, which has not begun, and finds its source.
 func (c *Client) prepare(kind resource.Kind, name string, v *view, w *machine.Watch) (asked, error) {
 	if name == wildcard {
-		return asked{}, c.configError(kind, name, fmt.Errorf("%w: %q is every resource of a type; watch it with WatchAll", ErrCollection, name))
+		return asked{}, c.configError(kind, name, fmt.Errorf("%w: %q is every resource of a type", ErrCollection, name))
 	}
 	if hasDirectives(name) {
 		return c.prepareLocator(kind, name, v, w)

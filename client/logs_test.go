@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -238,6 +239,49 @@ func TestLogOddResponses(t *testing.T) {
 			t.Errorf("the log has %d bytes", n)
 		}
 	}, logged(&log), delta)
+}
+
+// Functions of the program that panic at each response, or each stream, fill no log.
+func TestLogPanics(t *testing.T) {
+	oh := strings.Repeat("oh", 1<<12)
+	var log *logBuffer
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.watch("a")
+		st := r.accept()
+		for i := range 1000 {
+			r.clusters(st, fmt.Sprint(i), "n", "a")
+		}
+		log.quiet(t, "ERROR", 15, "panicked")
+		for _, what := range []string{"a trace function", "a metrics function", "a guard"} {
+			if n := len(log.lines("level=ERROR", what, "ohoh")); n != 5 {
+				t.Errorf("%d lines of %s, want 5", n, what)
+			}
+		}
+	}, logged(&log), func(c *client.Config) {
+		c.Trace = &client.Trace{Response: func(client.ResponseInfo) { panic(oh) }}
+		c.Metrics = &client.Metrics{ResourceUpdatesInvalid: func(client.UpdateCount) { panic(oh) }, ResourceUpdatesValid: func(client.UpdateCount) { panic(oh) }}
+		judged := 0
+		c.Guards = map[string][]client.Guard{cds.Type.TypeURL(): {func(*client.Proposal) error {
+			if judged++; judged%2 == 0 {
+				panic(oh)
+			}
+			return nil
+		}}}
+	})
+	for _, node := range []func(*corev3.Node) *corev3.Node{
+		func(*corev3.Node) *corev3.Node { panic(oh) },
+		func(n *corev3.Node) *corev3.Node { n.Id = oh + "\xff"; return n },
+	} {
+		inBubble(t, func(t *testing.T, r *rig) {
+			r.watch("a")
+			for range 100 {
+				r.accept().End(nil)
+			}
+			if ls := log.lines("level=ERROR", "Config.Node"); len(ls) != 5 || len(ls[0]) > 3000 {
+				t.Errorf("%d lines, want 5: %.100s", len(ls), ls)
+			}
+		}, logged(&log), policy(time.Millisecond), func(c *client.Config) { c.Node = node })
+	}
 }
 
 // A program that has no use for lines does not pay for them: a disabled level is not

@@ -9,8 +9,10 @@ import "github.com/xdswatch/xdswatch/internal/engine"
 type Metrics struct {
 	// Connected is grpc.xds_client.connected, called when it changes. A server is
 	// connected when its first stream is asked for, and no longer when a stream could not
-	// be had or ended before its first response; then again at a response, and not
-	// earlier. With one stream a type, it is connected while none of them fails.
+	// be had or ended before its first response; then again at a response, or at what counts
+	// as one: two seconds of silence on a new stream on which the server was told what is held
+	// and owes nothing, or the end of a stream that is laid to one type. With one stream a
+	// type, it is connected while none of them fails.
 	Connected func(ServerHealth)
 	// ServerFailure is grpc.xds_client.server_failure: the server is no longer connected.
 	// Further failures before a response are no news.
@@ -47,7 +49,7 @@ func (c *Client) counters() *engine.Metrics {
 	const panicked = "a metrics function panicked"
 	return &engine.Metrics{
 		Connected: func(server int, connected bool) {
-			defer c.survive(panicked)
+			defer c.survive(panicked, server)
 			uri := c.server(server).URI
 			call(m.Connected, ServerHealth{uri, connected})
 			if !connected {
@@ -55,7 +57,7 @@ func (c *Client) counters() *engine.Metrics {
 			}
 		},
 		Updates: func(server int, typeURL string, valid, invalid int) {
-			defer c.survive(panicked)
+			defer c.survive(panicked, server)
 			count := UpdateCount{Server: c.server(server).URI, Type: typeURL}
 			if count.Resources = valid; valid > 0 {
 				call(m.ResourceUpdatesValid, count)

@@ -255,6 +255,20 @@ func TestTrace(t *testing.T) {
 	})
 }
 
+// Streams are told apart however many there are, and however often they began anew.
+func TestStreamID(t *testing.T) {
+	numbers := []int{0, 1, 2, 1<<16 - 1, 1 << 16, 1<<16 + 1, 1<<31 - 1}
+	seen := map[uint64]bool{}
+	for _, stream := range numbers {
+		for _, gen := range numbers {
+			seen[client.StreamID(stream, gen)] = true
+		}
+	}
+	if want := len(numbers) * len(numbers); len(seen) != want {
+		t.Errorf("%d streams have %d numbers", want, len(seen))
+	}
+}
+
 // A trace that is slow holds back what it traces.
 func TestSlowTrace(t *testing.T) {
 	hold := make(chan struct{})
@@ -309,5 +323,29 @@ func TestNewRefuses(t *testing.T) {
 	boot.Node = &corev3.Node{Id: "\xff"}
 	if _, err := client.New(client.Config{Bootstrap: boot}); err == nil || !strings.Contains(err.Error(), "the node cannot be encoded") {
 		t.Errorf("with a node that is not UTF-8: %v", err)
+	}
+}
+
+// A timeout that the program sets counts at every server, also one that is the default of the
+// others.
+// spec: DNE-8
+func TestTransientTimeout(t *testing.T) {
+	for set, want := range map[time.Duration]time.Duration{
+		0: 30 * time.Second, 15 * time.Second: 15 * time.Second, 10 * time.Second: 10 * time.Second, -1: 0,
+	} {
+		inBubble(t, func(t *testing.T, r *rig) {
+			start, told := time.Now(), time.Duration(0)
+			_, err := r.c.Watch(t.Context(), cds.Type, "a", func(client.Event) { told = time.Since(start) })
+			must(t, err)
+			r.accept()
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			if got := told.Truncate(time.Second); got != want {
+				t.Errorf("with a timeout of %v the watch is told after %v, want %v", set, told, want)
+			}
+		}, func(c *client.Config) {
+			c.ResourceTimeout = set
+			c.Bootstrap.Servers[0].Features.ResourceTimerIsTransientError = true
+		})
 	}
 }

@@ -81,8 +81,7 @@ func (s *Set) Add(names ...string) error {
 func (s *Set) enter(m *member, a asked) bool {
 	w := &m.watch
 	if w.Owner = m; a.at != nil {
-		m.inner = newInner(s.client)
-		m.inner.follow = s.client.newFollow(s.kind, a, m.inner, m)
+		m.inner = s.client.following(s.kind, a, m)
 		w.Owner = m.inner.follow.root
 	}
 	m.answer.expect(s.client)
@@ -211,8 +210,7 @@ func (m *member) alive() bool { return !m.gone.Load() && m.set.alive() }
 
 // followOn begins to follow a name whose resource turned out to be elsewhere.
 func (m *member) followOn(n *machine.Notice) bool {
-	in := newInner(m.set.client)
-	in.follow = m.set.client.newFollow(m.set.kind, asked{name: n.Name, view: m.set.view, watch: &m.watch}, in, m)
+	in := m.set.client.following(m.set.kind, asked{name: n.Name, view: m.set.view, watch: &m.watch}, m)
 	m.set.mu.Lock()
 	defer m.set.mu.Unlock()
 	if m.gone.Load() {

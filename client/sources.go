@@ -217,8 +217,14 @@ func (c *Client) viewOf(o watchOptions) (v *view, err error) {
 	return v, nil
 }
 
-// place gives a watch its type, its source and the lane of its authority.
+// place gives a watch its type, its source and the lane of its authority. What cannot be
+// watched has no source made for it.
 func (c *Client) place(kind resource.Kind, r authority.Resolved, v *view, w *machine.Watch) error {
+	for _, server := range r.Servers {
+		if err := carries(c.config.override(server), kind); err != nil {
+			return c.configError(kind, r.Name, err)
+		}
+	}
 	t, err := c.typeOf(kind, r.Name)
 	if err != nil {
 		return err
@@ -226,11 +232,6 @@ func (c *Client) place(kind resource.Kind, r authority.Resolved, v *view, w *mac
 	source, lane, err := c.sources.find(c, place{r.Key(), v.scope}, r)
 	if err != nil {
 		return c.configError(kind, r.Name, err)
-	}
-	for _, server := range r.Servers {
-		if err := carries(c.config.override(server), kind); err != nil {
-			return c.configError(kind, r.Name, err)
-		}
 	}
 	w.Type, w.Source, w.Lane, w.Name, w.Authority = t, int32(source), int32(lane), r.Name, r.Authority
 	w.FetchTimeout = v.fetchTimeout(r)

@@ -23,7 +23,7 @@ type Trace struct {
 type StreamInfo struct {
 	Server string // URI
 	Type   string // URL, of a stream for one type; else empty
-	ID     int    // differs between the streams of a client
+	ID     uint64 // differs between the streams of a client
 }
 
 // RequestInfo is a request that changes interest.
@@ -61,21 +61,21 @@ func (c *Client) tracer() func(*machine.Notice) {
 		return nil
 	}
 	return func(n *machine.Notice) {
-		defer c.survive("a trace function panicked")
+		defer c.survive("a trace function panicked", n.Server)
 		c.trace(t, n)
 	}
 }
 
 // survive is deferred: it ends a panic of the program's in the log.
-func (c *Client) survive(what string) {
+func (c *Client) survive(what string, server int) {
 	if p := recover(); p != nil {
-		c.config.Logger.Error(what, "panic", p)
+		c.engine.Complain(what, c.server(server).URI, "", p)
 	}
 }
 
 func (c *Client) trace(t *Trace, n *machine.Notice) {
 	server := c.server(n.Server)
-	s := StreamInfo{Server: server.URI, ID: n.Stream.Gen<<16 | n.Stream.Stream}
+	s := StreamInfo{Server: server.URI, ID: streamID(n.Stream)}
 	if server.PerType {
 		s.Type = n.TypeURL
 	}
@@ -107,6 +107,9 @@ func (c *Client) trace(t *Trace, n *machine.Notice) {
 		}
 	}
 }
+
+// streamID is one number of both that tell a stream from others.
+func streamID(r machine.Ref) uint64 { return uint64(r.Gen)<<32 | uint64(r.Stream) }
 
 func call[T any](f func(T), v T) {
 	if f != nil {

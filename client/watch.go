@@ -229,8 +229,7 @@ type single struct {
 // ask begins the watch, of what was prepared.
 func (s *single) ask(kind resource.Kind, a asked, o watchOptions) (*Watch, error) {
 	if s.watch.Owner = s; a.at != nil {
-		s.inner = newInner(s.client)
-		s.inner.follow = s.client.newFollow(kind, a, s.inner, s)
+		s.inner = s.client.following(kind, a, s)
 		s.watch.Owner = s.inner.follow.root
 	}
 	return s.start(o)
@@ -256,10 +255,8 @@ func (s *single) Tell(n *machine.Notice) bool {
 
 // followOn begins to follow a name whose resource turned out to be elsewhere.
 func (s *single) followOn(n *machine.Notice) bool {
-	in := newInner(s.client)
 	a := asked{name: n.Name, view: s.view, watch: &s.watch}
-	in.follow = s.client.newFollow(s.client.kindOf(n.TypeURL), a, in, s)
-	return s.attach(in)
+	return s.attach(s.client.following(s.client.kindOf(n.TypeURL), a, s))
 }
 
 // hear implements outlet.

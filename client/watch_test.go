@@ -327,6 +327,8 @@ func TestBadNames(t *testing.T) {
 		{"", authority.ErrEmptyName, "it is empty"},
 		{"*", client.ErrCollection, "WatchAll"},
 		{"xdstp://known/" + clusterName + "/*", authority.ErrGlob, "collection"},
+		{"xdstp://known/" + clusterName + "/*", client.ErrCollection, "WatchAll"},
+		{"xdstp://known/" + clusterName + "Collection/a", client.ErrCollection, "list"},
 		{"xdstp://known/" + clusterName + "/a#entry=b", authority.ErrWrongType, "ClusterCollection"},
 		{"xdstp://known/" + clusterName + "/a#b", nil, "neither alt= nor entry="},
 		{"xdstp://known/" + clusterName + "/a#alt=http://known/" + clusterName + "/b", nil, "scheme xdstp"},
@@ -348,9 +350,12 @@ func TestBadNames(t *testing.T) {
 					t.Errorf("name %q: %q is not in %q", tt.name, part, err)
 				}
 			}
+			if strings.Count(err.Error(), "xds: ") != 1 {
+				t.Errorf("name %q: the error begins twice: %v", tt.name, err)
+			}
 		}
 		_, err := r.c.WatchAll(context.Background(), cds.Type, "some", func(client.Batch) {})
-		if !errors.Is(err, client.ErrCollection) {
+		if want := `xds: envoy.config.cluster.v3.Cluster "some" for node "node-1": one resource is watched with Watch, a collection with WatchAll: `; !errors.Is(err, client.ErrCollection) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("a collection that is none: %v", err)
 		}
 		synctest.Wait()
@@ -378,6 +383,29 @@ func TestTypeConflict(t *testing.T) {
 	})
 }
 
+// incomparable is a type that cannot be told from another.
+type incomparable struct {
+	resource.Kind
+	_ []int
+}
+
+func TestIncomparableType(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		for i, kind := range []resource.Kind{incomparable{Kind: cds.Type}, struct{ resource.Kind }{incomparable{Kind: cds.Type}}} {
+			_, watch := r.c.Watch(context.Background(), kind, "a", func(client.Event) {})
+			_, all := r.c.WatchAll(context.Background(), kind, "*", func(client.Batch) {})
+			_, set := r.c.NewSet(context.Background(), kind, func(client.Batch) {})
+			_, get := r.c.Get(context.Background(), kind, "a")
+			for j, err := range []error{watch, all, set, get} {
+				if want := fmt.Sprintf("xds: the resource type %T is not comparable", kind); err == nil || err.Error() != want {
+					t.Errorf("%d, %d: %v, want %s", i, j, err, want)
+				}
+			}
+		}
+		r.watch("a")
+	})
+}
+
 // A type without streams of its own cannot be watched at a server that has one each type.
 func TestTypeWithoutMethod(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
@@ -390,6 +418,18 @@ func TestTypeWithoutMethod(t *testing.T) {
 		_, err = r.c.WatchAll(context.Background(), kind, "*", func(client.Batch) {})
 		if !errors.As(err, &re) || re.Kind != client.ErrorConfig {
 			t.Errorf("a type without a method: %v", err)
+		}
+		if n := client.Lanes(r.c); n != 0 {
+			t.Errorf("%d lanes for nothing", n)
+		}
+		before := client.Sources(r.c)
+		own := client.FromSource(bootstrap.Source{Servers: []bootstrap.ManagementServer{{URI: "passthrough:///own", ChannelCreds: bootstrap.Insecure()}}})
+		_, err = r.c.Watch(context.Background(), kind, "a", func(client.Event) {}, own)
+		if !errors.As(err, &re) || re.Kind != client.ErrorConfig {
+			t.Errorf("a type without a method, at a source of the watch: %v", err)
+		}
+		if n := client.Sources(r.c); n != before {
+			t.Errorf("%d sources after a watch that failed, %d before", n, before)
 		}
 	}, func(c *client.Config) { c.Streams = client.PerType })
 }

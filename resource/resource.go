@@ -18,7 +18,8 @@ import (
 const TypePrefix = "type.googleapis.com/"
 
 // Kind is the untyped face of a [Type]: what the client needs to know of a resource type.
-// Implementations are immutable and safe for concurrent use.
+// Implementations are immutable, comparable and safe for concurrent use. A client has one kind
+// for each type URL, and equal kinds are the same one.
 type Kind interface {
 	// TypeURL is TypePrefix and the full name of the message.
 	TypeURL() string

@@ -31,8 +31,9 @@ type Event[T any] struct {
 // [client.MaxBatch].
 type Batch[T any] struct {
 	Events []Event[T]
-	// Last says that a response, or what was held when the watch began, ends here. Such a
-	// batch may hold no events.
+	// Last says that a response ends here, or what was held when the watch began, or what
+	// became known at one moment without a response: of trouble, timers and times to live.
+	// Such a batch may hold no events.
 	Last bool
 }
 
@@ -75,8 +76,9 @@ func Watch[T any](ctx context.Context, c *client.Client, t *resource.Type[T], na
 	return c.Watch(ctx, t, name, func(ev client.Event) { handler(typed[T](&ev)) }, opts...)
 }
 
-// WatchAll subscribes to a collection: "*" is every resource of the type, and the URL of a
-// list collection what that lists; see [client.Client.WatchAll].
+// WatchAll subscribes to a collection: "*" is every resource of the type, a glob
+// ("xdstp://authority/type/path/*") what it covers, and the URL of a list collection what that
+// lists; see [client.Client.WatchAll].
 func WatchAll[T any](ctx context.Context, c *client.Client, t *resource.Type[T], collection string, handler func(Batch[T]), opts ...client.WatchOption) (*client.Watch, error) {
 	if t == nil {
 		return nil, client.ErrNilType

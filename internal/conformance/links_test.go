@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -18,6 +19,42 @@ func TestLinks(t *testing.T) {
 	}
 	for _, doc := range []string{"README.md", "docs/ARCHITECTURE.md", "docs/RELIABILITY.md", "docs/adr/README.md"} {
 		t.Run(doc, func(t *testing.T) { checkLinks(t, filepath.Join(root, filepath.FromSlash(doc))) })
+	}
+}
+
+var mapped = regexp.MustCompile("`([a-z]+\\.go)`")
+
+// The file map names each file of the machine, and no other, once.
+func TestFileMap(t *testing.T) {
+	root, err := findRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "docs", "ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var named []string
+	for line := range strings.Lines(string(text)) {
+		if row, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | "); strings.HasPrefix(line, "| `") {
+			for _, m := range mapped.FindAllStringSubmatch(row, -1) {
+				named = append(named, m[1])
+			}
+		}
+	}
+	all, err := filepath.Glob(filepath.Join(root, "internal", "machine", "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var there []string
+	for _, path := range all {
+		if !strings.HasSuffix(path, "_test.go") {
+			there = append(there, filepath.Base(path))
+		}
+	}
+	slices.Sort(named)
+	if !slices.Equal(named, there) {
+		t.Errorf("the map has %v, and the directory %v", named, there)
 	}
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -56,7 +57,10 @@ func (e *Engine) say(level slog.Level, text, server, typeURL string, attrs ...an
 	if !ok {
 		return
 	}
-	all := []any{"server", server}
+	var all []any
+	if server != "" {
+		all = append(all, "server", server)
+	}
 	if typeURL != "" {
 		all = append(all, "type", typeURL)
 	}
@@ -65,6 +69,14 @@ func (e *Engine) say(level slog.Level, text, server, typeURL string, attrs ...an
 		all = append(all, "omitted", omitted)
 	}
 	e.config.Logger.Log(e.ctx, level, text, all...)
+}
+
+// Complain logs what went wrong in a function of the program's, with its cause, within the
+// bounds of other lines. server and typeURL are empty where it is of none. After Close it does
+// nothing.
+func (e *Engine) Complain(text, server, typeURL string, cause any) {
+	attr := brief(fmt.Sprint(cause)) // the program's code is not run on the loop
+	e.post(func() { e.say(slog.LevelError, text, server, typeURL, "error", attr) })
 }
 
 // maxLogged is how much of a name or an error is logged, in bytes.

@@ -54,12 +54,12 @@ func (r *Resource) attributes() *Attributes {
 	return r.Attributes
 }
 
-func (r *Resource) scanCacheControl(f field) error {
-	b, err := f.bytes()
+func (r *Resource) scanCacheControl(f Field) error {
+	b, err := f.Bytes()
 	if err != nil {
 		return err
 	}
-	return fields(b, func(num protowire.Number, f field) error {
+	return Fields(b, func(num protowire.Number, f Field) error {
 		if num != 1 {
 			return nil
 		}
@@ -71,8 +71,8 @@ func (r *Resource) scanCacheControl(f field) error {
 	})
 }
 
-func (r *Resource) scanMetadata(f field) error {
-	b, err := f.bytes()
+func (r *Resource) scanMetadata(f Field) error {
+	b, err := f.Bytes()
 	if len(b) > 0 {
 		r.attributes().Metadata = b
 	}

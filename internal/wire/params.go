@@ -75,8 +75,8 @@ func (p *Params) evaluate(constraints []byte, depth int) (ok bool, err error) {
 		return false, errDepth
 	}
 	ok = true
-	err = fields(constraints, func(num protowire.Number, f field) error {
-		b, err := f.bytes()
+	err = Fields(constraints, func(num protowire.Number, f Field) error {
+		b, err := f.Bytes()
 		if err != nil {
 			return err
 		}
@@ -101,11 +101,11 @@ func (p *Params) evaluate(constraints []byte, depth int) (ok bool, err error) {
 // list evaluates a ConstraintList: all of none are fulfilled, and any of none is not.
 func (p *Params) list(b []byte, depth int) (all, some bool, err error) {
 	all = true
-	err = fields(b, func(num protowire.Number, f field) error {
+	err = Fields(b, func(num protowire.Number, f Field) error {
 		if num != 1 {
 			return nil
 		}
-		b, err := f.bytes()
+		b, err := f.Bytes()
 		if err != nil {
 			return err
 		}
@@ -120,7 +120,7 @@ func (p *Params) list(b []byte, depth int) (all, some bool, err error) {
 func (p *Params) single(b []byte) (bool, error) {
 	var key, value []byte
 	var kind protowire.Number
-	err := fields(b, func(num protowire.Number, f field) (err error) {
+	err := Fields(b, func(num protowire.Number, f Field) (err error) {
 		switch num {
 		case 1:
 			key, err = f.string()
@@ -129,7 +129,7 @@ func (p *Params) single(b []byte) (bool, error) {
 			value, err = f.string()
 		case 3:
 			kind = num
-			_, err = f.bytes()
+			_, err = f.Bytes()
 		}
 		return err
 	})

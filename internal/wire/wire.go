@@ -87,7 +87,7 @@ func ScanDelta(frame ...[]byte) (*Response, error) {
 
 // scan forgets what was scanned before, but for the room that it took, and calls each for
 // the fields of a response.
-func (r *Response) scan(frame [][]byte, each func(protowire.Number, field) error) error {
+func (r *Response) scan(frame [][]byte, each func(protowire.Number, Field) error) error {
 	*r = Response{Resources: r.Resources[:0]}
 	for _, part := range frame {
 		r.Size += len(part)
@@ -101,7 +101,7 @@ func (r *Response) scan(frame [][]byte, each func(protowire.Number, field) error
 		r.Resources = make([]Resource, 0, entries)
 	}
 	for _, part := range frame {
-		if err := fields(part, each); err != nil {
+		if err := Fields(part, each); err != nil {
 			return err
 		}
 	}
@@ -110,13 +110,13 @@ func (r *Response) scan(frame [][]byte, each func(protowire.Number, field) error
 
 // ScanSotW reads a DiscoveryResponse in place of what was scanned before.
 func (r *Response) ScanSotW(frame ...[]byte) error {
-	err := r.scan(frame, func(num protowire.Number, f field) (err error) {
+	err := r.scan(frame, func(num protowire.Number, f Field) (err error) {
 		switch num {
 		case 1:
 			r.Version, err = f.text()
 		case 2:
 			var any []byte
-			if any, err = f.bytes(); err == nil {
+			if any, err = f.Bytes(); err == nil {
 				r.Resources = append(r.Resources, r.scanAny(any))
 			}
 		case 4:
@@ -138,13 +138,13 @@ func (r *Response) ScanSotW(frame ...[]byte) error {
 
 // ScanDelta reads a DeltaDiscoveryResponse in place of what was scanned before.
 func (r *Response) ScanDelta(frame ...[]byte) error {
-	err := r.scan(frame, func(num protowire.Number, f field) (err error) {
+	err := r.scan(frame, func(num protowire.Number, f Field) (err error) {
 		switch num {
 		case 1:
 			r.Version, err = f.text()
 		case 2:
 			var b []byte
-			if b, err = f.bytes(); err == nil {
+			if b, err = f.Bytes(); err == nil {
 				r.Resources = append(r.Resources, r.scanWrapper(b))
 			}
 		case 4:
@@ -174,8 +174,8 @@ func (r *Response) ScanDelta(frame ...[]byte) error {
 	return nil
 }
 
-func (r *Response) scanControlPlane(f field) error {
-	b, err := f.bytes()
+func (r *Response) scanControlPlane(f Field) error {
+	b, err := f.Bytes()
 	if err != nil {
 		return err
 	}
@@ -184,13 +184,13 @@ func (r *Response) scanControlPlane(f field) error {
 	return err
 }
 
-func (r *Response) scanError(f field) error {
-	b, err := f.bytes()
+func (r *Response) scanError(f Field) error {
+	b, err := f.Bytes()
 	if err != nil {
 		return err
 	}
 	var e ResourceError
-	err = fields(b, func(num protowire.Number, f field) (err error) {
+	err = Fields(b, func(num protowire.Number, f Field) (err error) {
 		switch num {
 		case 1:
 			e.ResourceName, err = f.resourceName()
@@ -220,7 +220,7 @@ func (r *Response) scanAny(b []byte) Resource {
 func (r *Response) scanWrapper(b []byte) Resource {
 	e := Resource{Wrapped: true}
 	var variant ResourceName
-	err := fields(b, func(num protowire.Number, f field) (err error) {
+	err := Fields(b, func(num protowire.Number, f Field) (err error) {
 		switch num {
 		case 1:
 			e.Version, err = f.string()
@@ -261,8 +261,8 @@ func (r *Response) scanWrapper(b []byte) Resource {
 }
 
 // scanBody leaves a broken Any as the entry's fault, so that a name after it is still read.
-func (r *Resource) scanBody(f field) error {
-	any, err := f.bytes()
+func (r *Resource) scanBody(f Field) error {
+	any, err := f.Bytes()
 	if err != nil {
 		return err
 	}
@@ -271,14 +271,14 @@ func (r *Resource) scanBody(f field) error {
 	return nil
 }
 
-func (r *Resource) scanTTL(f field) error {
-	b, err := f.bytes()
+func (r *Resource) scanTTL(f Field) error {
+	b, err := f.Bytes()
 	if err != nil {
 		return err
 	}
 	r.HasTTL = true
 	var seconds, nanos int64
-	err = fields(b, func(num protowire.Number, f field) (err error) {
+	err = Fields(b, func(num protowire.Number, f Field) (err error) {
 		var v uint64
 		switch num {
 		case 1:
@@ -302,12 +302,12 @@ func duration(seconds, nanos int64) time.Duration {
 }
 
 func splitAny(b []byte) (url, value []byte, err error) {
-	err = fields(b, func(num protowire.Number, f field) (err error) {
+	err = Fields(b, func(num protowire.Number, f Field) (err error) {
 		switch num {
 		case 1:
 			url, err = f.string()
 		case 2:
-			value, err = f.bytes()
+			value, err = f.Bytes()
 		}
 		return err
 	})
@@ -321,7 +321,7 @@ func splitAny(b []byte) (url, value []byte, err error) {
 // proto3. ok is false if there is none. The whole top level is looked at, so that an error
 // means that the message does not parse.
 func StringField(msg []byte, want protowire.Number) (value []byte, ok bool, err error) {
-	err = fields(msg, func(num protowire.Number, f field) (err error) {
+	err = Fields(msg, func(num protowire.Number, f Field) (err error) {
 		if num == want {
 			ok = true
 			value, err = f.string()
@@ -350,22 +350,23 @@ func count(msg []byte, want protowire.Number) (n int) {
 	return n
 }
 
-// field is the value of one field: bytes for length-delimited ones, a number for varints.
-type field struct {
+// Field is the value of one field: bytes for length-delimited ones, a number for varints.
+type Field struct {
 	typ protowire.Type
 	b   []byte
 	v   uint64
 }
 
-// fields calls each for every top-level field of a message, in order.
-func fields(b []byte, each func(protowire.Number, field) error) error {
+// Fields calls each for every top-level field of a message, in order, until one has an error,
+// which is returned with the number of the field.
+func Fields(b []byte, each func(protowire.Number, Field) error) error {
 	for len(b) > 0 {
 		num, typ, n := protowire.ConsumeTag(b)
 		if n < 0 {
 			return errTruncated
 		}
 		b = b[n:]
-		f := field{typ: typ}
+		f := Field{typ: typ}
 		switch typ {
 		case protowire.BytesType:
 			f.b, n = protowire.ConsumeBytes(b)
@@ -385,56 +386,57 @@ func fields(b []byte, each func(protowire.Number, field) error) error {
 	return nil
 }
 
-func (f field) bytes() ([]byte, error) {
+// Bytes is the value of a length-delimited field, a part of the message; of others an error.
+func (f Field) Bytes() ([]byte, error) {
 	if f.typ != protowire.BytesType {
 		return nil, errWireType
 	}
 	return f.b, nil
 }
 
-func (f field) varint() (uint64, error) {
+func (f Field) varint() (uint64, error) {
 	if f.typ != protowire.VarintType {
 		return 0, errWireType
 	}
 	return f.v, nil
 }
 
-func (f field) string() ([]byte, error) {
-	b, err := f.bytes()
+func (f Field) string() ([]byte, error) {
+	b, err := f.Bytes()
 	if err == nil && !utf8.Valid(b) {
 		return nil, errUTF8
 	}
 	return b, err
 }
 
-func (f field) text() (string, error) {
+func (f Field) text() (string, error) {
 	b, err := f.string()
 	return string(b), err
 }
 
-func (f field) resourceName() (n ResourceName, err error) {
-	b, err := f.bytes()
+func (f Field) resourceName() (n ResourceName, err error) {
+	b, err := f.Bytes()
 	if err != nil {
 		return n, err
 	}
-	err = fields(b, func(num protowire.Number, f field) (err error) {
+	err = Fields(b, func(num protowire.Number, f Field) (err error) {
 		switch num {
 		case 1:
 			n.Name, err = f.string()
 		case 2:
-			n.Constraints, err = f.bytes()
+			n.Constraints, err = f.Bytes()
 		}
 		return err
 	})
 	return n, err
 }
 
-func (f field) status() (code int32, message string, err error) {
-	b, err := f.bytes()
+func (f Field) status() (code int32, message string, err error) {
+	b, err := f.Bytes()
 	if err != nil {
 		return 0, "", err
 	}
-	err = fields(b, func(num protowire.Number, f field) (err error) {
+	err = Fields(b, func(num protowire.Number, f Field) (err error) {
 		switch num {
 		case 1:
 			var v uint64
