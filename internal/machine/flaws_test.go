@@ -36,7 +36,7 @@ func (r *flawRig) says(payload string) (told []NoticeKind, decoded, nack bool) {
 		resp.Removed = [][]byte{[]byte("a")}
 	} else {
 		resp.Resources = []wire.Resource{{
-			Name: []byte("a"), Version: []byte("1"), TypeURL: []byte(r.typ.URL), Payload: []byte(payload), HasBody: true, Wrapped: true,
+			Name: []byte("a"), Version: []byte("1"), TypeURL: []byte(r.typ.URL), Payload: []byte(payload), HasBody: true,
 		}}
 	}
 	fx := r.step(Received{r.ref, resp})

@@ -42,7 +42,7 @@ func (r *renewRig) says(renewed map[int]bool, changed []string, kind NoticeKind,
 	resp := &wire.Response{TypeURL: r.typ.URL, Version: "1", Nonce: string('a' + rune(r.nonce)), Renewed: renewed}
 	for _, name := range []string{"a", "b"} {
 		resp.Resources = append(resp.Resources, wire.Resource{
-			Name: []byte(name), TypeURL: []byte(r.typ.URL), Payload: []byte("of " + name), HasBody: true, Wrapped: true,
+			Name: []byte(name), TypeURL: []byte(r.typ.URL), Payload: []byte("of " + name), HasBody: true,
 		})
 	}
 	fx := r.step(Received{r.ref, resp})

@@ -105,14 +105,12 @@ func (r *repeatRun) entry() wire.Resource {
 	payload = protowire.AppendTag(payload, 2, protowire.BytesType)
 	payload = protowire.AppendString(payload, []string{"1", "2", "bad"}[r.rand.IntN(3)])
 	res := wire.Resource{TypeURL: []byte(r.typ.URL), Payload: payload, HasBody: true}
-	switch r.rand.IntN(6) {
+	switch r.rand.IntN(5) {
 	case 0:
-		res.Wrapped, res.Name = true, []byte(name())
+		res.Name = []byte(name())
 	case 1:
-		res.Wrapped = true
-	case 2:
 		res.TypeURL = []byte("type.googleapis.com/another")
-	case 3:
+	case 2:
 		res.Payload = nil
 	}
 	return res

@@ -56,7 +56,7 @@ func (r *resumeRig) answer(nonce, version string, names []string) (kinds []Notic
 	for _, name := range names {
 		resp.Resources = append(resp.Resources, wire.Resource{
 			Name: []byte(name), Version: []byte(version), TypeURL: []byte(r.typ.URL),
-			Payload: []byte("value " + version), HasBody: true, Wrapped: true,
+			Payload: []byte("value " + version), HasBody: true,
 		})
 	}
 	all := []Effects{r.step(Received{r.ref, resp})}

@@ -50,7 +50,7 @@ func (r *rig) receive(version string, n int) []*Task {
 	for i := range n {
 		resp.Resources = append(resp.Resources, wire.Resource{
 			Name: fmt.Appendf(nil, "r%04d", i), TypeURL: []byte(r.typ.URL),
-			Payload: fmt.Appendf(nil, "%d of %s", i, version), HasBody: true, Wrapped: true,
+			Payload: fmt.Appendf(nil, "%d of %s", i, version), HasBody: true,
 		})
 	}
 	return r.step(Received{r.ref, resp}).Decode

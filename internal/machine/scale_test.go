@@ -155,7 +155,7 @@ func BenchmarkGlobs(b *testing.B) {
 		for i := range n {
 			step(Received{ref, &wire.Response{TypeURL: scaleType.URL, Nonce: "n", Resources: []wire.Resource{{
 				Name: fmt.Appendf(nil, "xdstp://a/test.Foo/%d/x", i), Version: []byte("1"),
-				TypeURL: []byte(scaleType.URL), Payload: []byte("x"), HasBody: true, Wrapped: true,
+				TypeURL: []byte(scaleType.URL), Payload: []byte("x"), HasBody: true,
 			}}}})
 		}
 		for _, w := range ws {
@@ -241,7 +241,7 @@ func (a *authorities) answer(server int, id string) {
 	for i := range a.n {
 		resp.Resources = append(resp.Resources, wire.Resource{
 			Name: []byte(authorityName(i, id)), Version: []byte("1"), TypeURL: []byte(scaleType.URL),
-			Payload: []byte("x"), HasBody: true, Wrapped: true,
+			Payload: []byte("x"), HasBody: true,
 		})
 	}
 	a.step(Received{a.refs[server], resp})
