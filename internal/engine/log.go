@@ -98,7 +98,7 @@ func (e *Engine) logStream(n *machine.Notice) {
 		if n.Fault != nil {
 			e.say(slog.LevelInfo, "stream ended", uri, n.TypeURL, "error", brief(n.Fault.Err.Error()))
 		} else {
-			e.say(slog.LevelInfo, "stream closed, nothing is watched on it", uri, n.TypeURL)
+			e.say(slog.LevelInfo, "stream closed by the client", uri, n.TypeURL)
 		}
 	case machine.NoticeNack:
 		key := uri + " " + n.TypeURL
