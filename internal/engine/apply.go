@@ -8,13 +8,6 @@ import (
 	"github.com/xdswatch/xdswatch/transport"
 )
 
-// before notes what the engine itself has to know of an event.
-func (e *Engine) before(ev machine.Event) {
-	if ev, ok := ev.(machine.Down); ok {
-		e.ended(ev)
-	}
-}
-
 // apply does what the machine says, lane by lane.
 func (e *Engine) apply(fx machine.Effects) {
 	e.notify(fx.Notify)

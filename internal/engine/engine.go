@@ -67,7 +67,7 @@ type Sink interface {
 type Engine struct {
 	config  Config
 	machine *machine.Machine
-	inbox   chan any // a machine.Event, watches to start, a func() to run on the loop, a query, or done
+	inbox   chan any // a machine.Event, watches to start, a func() to run on the loop, or done
 	stop    chan struct{}
 	stopped sync.Once
 	over    chan struct{}   // closed when the loop has ended
@@ -217,20 +217,14 @@ func (e *Engine) post(msg any) bool {
 	}
 }
 
-// query is a question to the machine, answered when all that came before it was done.
-type query struct {
-	ask  func()
-	done chan struct{}
-}
-
 // ask runs f on the loop and waits for it. After Close it does not run.
 func (e *Engine) ask(f func()) {
-	q := query{f, make(chan struct{})}
-	if !e.post(q) {
+	done := make(chan struct{})
+	if !e.post(func() { f(); close(done) }) {
 		return
 	}
 	select {
-	case <-q.done:
+	case <-done:
 	case <-e.over:
 	}
 }
@@ -265,18 +259,14 @@ func (e *Engine) run() {
 	}
 }
 
-// take turns a message into an event, or runs it. What it ran may have events of its own.
+// take turns a message into an event, or runs it once all that came before it was done. What
+// it ran may have events of its own.
 func (e *Engine) take(events []machine.Event, msg any) []machine.Event {
 	switch msg := msg.(type) {
 	case func():
-		msg()
-		events = append(events, e.again...)
-		e.again = nil
-	case query:
 		e.step(events)
-		events = nil
-		msg.ask()
-		close(msg.done)
+		msg()
+		events, e.again = e.again, nil
 	case done:
 		e.rest(msg.worker)
 		events = append(events, msg.decoded)
@@ -296,7 +286,9 @@ func (e *Engine) take(events []machine.Event, msg any) []machine.Event {
 func (e *Engine) step(events []machine.Event) {
 	for len(events) > 0 {
 		for _, ev := range events {
-			e.before(ev)
+			if down, ok := ev.(machine.Down); ok {
+				e.ended(down)
+			}
 		}
 		e.apply(e.machine.Step(time.Now(), events...))
 		events, e.again = e.again, nil

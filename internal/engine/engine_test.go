@@ -452,3 +452,24 @@ type tellFunc func()
 
 func (f tellFunc) Tell(*machine.Notice) bool { f(); return false }
 func (tellFunc) Flush(bool)                  {}
+
+// Backoff that is reset behind the end of a stream ends the wait that follows from that, though
+// both come round at once.
+func TestResetBackoffBehindDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newWireConn()
+		e := start(t, conn)
+		e.Start(watchOf((&slowKind{}).kind(), &sink{}, "a"))
+		st := <-conn.streams
+		synctest.Wait()
+		began := time.Now()
+		e.ask(func() {
+			e.post(machine.Down{Ref: e.streams[0].ref, Kind: machine.FaultStream, Err: errors.New("cut")})
+			e.ResetBackoff()
+		})
+		<-conn.streams
+		if waited := time.Since(began); waited != 0 || st.ctx.Err() == nil {
+			t.Errorf("the next attempt came after %v", waited)
+		}
+	})
+}
