@@ -87,7 +87,11 @@ func (e *entry) dump() Resource {
 // Held returns the accepted value of a resource without watching it; ok says whether the
 // resource is known at all.
 func (m *Machine) Held(source int, typeURL, name string) (r Resource, ok bool) {
-	ts := m.chainOf(source, typeURL).stream().types[typeURL]
+	ch := m.chains[m.chainKeyOf(source, typeURL)]
+	if ch == nil {
+		return Resource{}, false
+	}
+	ts := ch.stream().types[typeURL]
 	if ts == nil {
 		return Resource{}, false
 	}
