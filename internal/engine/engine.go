@@ -315,7 +315,8 @@ func (e *Engine) arm(timer *time.Timer) (due time.Time) {
 	return at
 }
 
-// stallLimit is how late the loop may come round on a machine that is merely busy.
+// stallLimit is how late the loop may come round on a machine that is merely busy. A Dump of
+// some millions of resources passes it too: then all timers start over.
 const stallLimit = 2 * time.Second
 
 // stalled says that the loop came round much later than it was to: the process was stopped,
