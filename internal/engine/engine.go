@@ -1,6 +1,7 @@
 // Package engine runs the protocol: one loop owns the machine and its timer; readers,
 // writers, decode workers and dispatchers do what it says, and tell it what happened. It
-// decides nothing about the protocol, and runs no code of the program on the loop.
+// decides nothing about the protocol. Of the program's code the loop runs the backoff and the
+// logger, and nothing else.
 package engine
 
 import (
@@ -86,10 +87,9 @@ type Engine struct {
 	lane       []*lane       // by number; nil of one that nothing is told in
 	found      []*lane       // of lanesOf, used again
 	home       map[int]*lane // by server: of its first watch
-	conns      map[*Server]transport.Conn
+	conns      map[*Server]*conn
 	streams    map[int]*stream // by machine stream
 	down       []machine.Ref   // streams that ended in this step
-	used       map[*Server]int // streams of each
 	retries    map[int]*retry  // by machine stream
 	wakes      wakes           // of them
 	tasks      []*machine.Task
@@ -117,7 +117,7 @@ func New(c Config) *Engine {
 	e := &Engine{
 		config: c, machine: machine.New(mc),
 		inbox: make(chan any, inboxSize), stop: make(chan struct{}), over: make(chan struct{}),
-		kinds: map[string]resource.Kind{}, home: map[int]*lane{}, conns: map[*Server]transport.Conn{}, streams: map[int]*stream{}, used: map[*Server]int{},
+		kinds: map[string]resource.Kind{}, home: map[int]*lane{}, conns: map[*Server]*conn{}, streams: map[int]*stream{},
 		retries: map[int]*retry{}, parts: map[partKey]*part{}, delivering: map[machine.Ref]bool{},
 		lastNack: map[string]string{}, lastFault: map[string]string{}, quotas: map[logKey]*quota{},
 	}

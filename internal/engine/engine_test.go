@@ -174,12 +174,21 @@ func start(t *testing.T, conn *wireConn) *Engine {
 
 func startWith(t *testing.T, connect func() (transport.Conn, error)) *Engine {
 	t.Helper()
+	return startServers(t, Server{URI: "test", Connect: connect})
+}
+
+// startServers has a source for each server.
+func startServers(t *testing.T, servers ...Server) *Engine {
+	t.Helper()
+	var sources []machine.Source
+	for i := range servers {
+		sources = append(sources, machine.Source{Servers: []int{i}})
+		if servers[i].Backoff == nil {
+			servers[i].Backoff = func() backoff.BackOff { return backoff.NewConstantBackOff(time.Second) }
+		}
+	}
 	e := New(Config{
-		Servers: []Server{{
-			URI: "test", Connect: connect,
-			Backoff: func() backoff.BackOff { return backoff.NewConstantBackOff(time.Second) },
-		}},
-		Sources:         []machine.Source{{Servers: []int{0}}},
+		Servers: servers, Sources: sources,
 		ResourceTimeout: 15 * time.Second, Linger: time.Second,
 		Node: func() []byte { return nil }, Logger: slog.New(slog.DiscardHandler),
 	})
