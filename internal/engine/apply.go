@@ -48,6 +48,7 @@ func (e *Engine) apply(fx machine.Effects) {
 		e.wait(w)
 	}
 	e.forgetDown()
+	e.hangUp()
 	for _, s := range fx.Send {
 		if st := e.stream(s.Ref); st != nil {
 			st.outbox <- s.Message // there is room: the last one was written

@@ -52,6 +52,17 @@ func (c *conn) close() {
 	}
 }
 
+// hangUp closes the connections whose last stream ended in this step, unless another began.
+func (e *Engine) hangUp() {
+	for _, c := range e.unused {
+		if c.streams == 0 && e.conns[c.server] == c {
+			delete(e.conns, c.server) // the next stream dials anew
+			e.closeConn(c)
+		}
+	}
+	e.unused = nil
+}
+
 // closeConn closes a connection without waiting: gRPC waits up to seconds for a peer that
 // does not read.
 func (e *Engine) closeConn(c *conn) { e.work.Go(c.close) }

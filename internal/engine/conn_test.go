@@ -70,3 +70,28 @@ func TestConnectPanics(t *testing.T) {
 		}
 	})
 }
+
+// A stream that is given up for another of its server, as where added names stay unheard, leaves
+// the connection to it, though it was the only one.
+func TestRestartKeepsConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		streams, made := make(chan *wireStream, 2), 0
+		server := Server{URI: "test", Connect: func() (transport.Conn, error) {
+			made++
+			return &wireConn{streams: streams, closed: make(chan struct{})}, nil
+		}}
+		server.PerType = true
+		e := startServers(t, server)
+		kind := (&slowKind{}).kind()
+		e.Start(watchOf(kind, &sink{}, "a"))
+		first := <-streams
+		first.in <- things(t, "1", "a")
+		synctest.Wait()
+		e.Start(watchOf(kind, &sink{}, "b")) // of which the server says nothing
+		<-streams
+		synctest.Wait()
+		if first.ctx.Err() == nil || made != 1 || e.Connections() != 1 {
+			t.Errorf("the first stream: %v; %d connections were made, %d are open", first.ctx.Err(), made, e.Connections())
+		}
+	})
+}

@@ -89,6 +89,7 @@ type Engine struct {
 	home       map[int]*lane // by server: of its first watch
 	conns      map[*Server]*conn
 	streams    map[int]*stream // by machine stream
+	unused     []*conn         // whose last stream ended in this step
 	down       []machine.Ref   // streams that ended in this step
 	retries    map[int]*retry  // by machine stream
 	wakes      wakes           // of them

@@ -225,7 +225,7 @@ func (e *Engine) forgetDown() {
 	e.down = nil
 }
 
-// closeStream ends a stream that nobody needs, and its connection with the last of it.
+// closeStream ends a stream that nobody needs.
 func (e *Engine) closeStream(r machine.Ref) {
 	s := e.stream(r)
 	if s == nil {
@@ -234,9 +234,7 @@ func (e *Engine) closeStream(r machine.Ref) {
 	s.end()
 	delete(e.streams, r.Stream)
 	delete(e.health[s.number].failing, r.Stream)
-	if s.conn.streams--; s.conn.streams > 0 {
-		return
+	if s.conn.streams--; s.conn.streams == 0 {
+		e.unused = append(e.unused, s.conn)
 	}
-	delete(e.conns, s.server) // the next stream dials anew
-	e.closeConn(s.conn)
 }
