@@ -82,9 +82,9 @@ func (e *Engine) log(l machine.Log) {
 	if l.Warn {
 		level = slog.LevelWarn
 	}
-	var attrs []any
+	attrs := l.Attrs
 	if l.Name != "" {
-		attrs = []any{"name", brief(l.Name)}
+		attrs = append(attrs, "name", brief(l.Name))
 	}
 	e.say(level, l.Text, e.server(l.Server).URI, l.TypeURL, attrs...)
 }

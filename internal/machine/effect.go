@@ -212,5 +212,6 @@ type Log struct {
 	Server  int
 	TypeURL string
 	Name    string
-	Text    string
+	Text    string // one of few: how often a text is logged is limited
+	Attrs   []any  // names and values in turn, as package log/slog takes them; nil for none
 }
