@@ -7,7 +7,7 @@ import (
 
 // Who asks for what is held makes no stream.
 func TestHeldMakesNothing(t *testing.T) {
-	r := newRig(t, Config{Servers: []Server{{PerType: true}}})
+	r := newRig(t, Config{}, Server{PerType: true})
 	for i := range 10 {
 		if _, ok := r.m.Held(0, fmt.Sprint("type.googleapis.com/test.T", i), "a"); ok {
 			t.Fatal("something is known of what was never asked for")

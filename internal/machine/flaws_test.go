@@ -18,10 +18,9 @@ type flawRig struct {
 }
 
 func newFlawRig(t *testing.T) *flawRig {
-	r := &flawRig{rig: &rig{t: t, m: New(Config{
-		Servers: []Server{{Delta: true}, {Delta: true}},
-		Sources: []Source{{Servers: []int{0, 1}, ReachabilityOnly: true}},
-	}), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), ref: Ref{Gen: 1}, typ: scaleType}}
+	r := &flawRig{rig: &rig{t: t, m: newMachine(
+		Config{}, []Server{{Delta: true}, {Delta: true}}, Source{Servers: []int{0, 1}, ReachabilityOnly: true},
+	), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), ref: Ref{Gen: 1}, typ: scaleType}}
 	r.step(Start{r.watch("a")})
 	r.up()
 	return r

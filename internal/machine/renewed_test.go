@@ -24,10 +24,9 @@ type renewRig struct {
 func newRenewRig(t *testing.T) *renewRig {
 	typ := *scaleType
 	typ.Guarded = true
-	r := &renewRig{rig: &rig{t: t, m: New(Config{
-		Servers: []Server{{}, {}},
-		Sources: []Source{{Servers: []int{0, 1}, ReachabilityOnly: true}},
-	}), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), ref: Ref{Gen: 1}, typ: &typ}}
+	r := &renewRig{rig: &rig{t: t, m: newMachine(
+		Config{}, []Server{{}, {}}, Source{Servers: []int{0, 1}, ReachabilityOnly: true},
+	), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), ref: Ref{Gen: 1}, typ: &typ}}
 	r.a = r.watch("a")
 	r.step(Start{r.a}, Start{r.watch("b")})
 	r.up()

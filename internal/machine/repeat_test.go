@@ -43,8 +43,8 @@ type repeatRun struct {
 }
 
 func newRepeatRun(t *testing.T, seed uint64, forget bool) *repeatRun {
-	c := Config{Servers: []Server{{FailOnDataErrors: seed%5 == 0}}}
-	r := &repeatRun{rig: newRig(t, c), rand: rand.New(rand.NewPCG(seed, 1)), forget: forget}
+	server := Server{FailOnDataErrors: seed%5 == 0}
+	r := &repeatRun{rig: newRig(t, Config{}, server), rand: rand.New(rand.NewPCG(seed, 1)), forget: forget}
 	r.typ.FullState = seed%3 == 0
 	for _, name := range []string{"a", "b", "c", "*"}[:3+seed%2] {
 		w := r.watch(name)

@@ -26,7 +26,7 @@ const resumeNames = 1500
 
 // newResumeRig holds version 1 of everything. Names are a kilobyte long.
 func newResumeRig(t *testing.T, server Server, collection string) *resumeRig {
-	r := &resumeRig{rig: newRig(t, Config{Servers: []Server{server}, ResourceTimeout: 15 * time.Second})}
+	r := &resumeRig{rig: newRig(t, Config{ResourceTimeout: 15 * time.Second}, server)}
 	var events []Event
 	for i := range resumeNames {
 		name := long("name", i)

@@ -26,12 +26,12 @@ func perItem(b *testing.B, run func(b *testing.B, n int)) {
 }
 
 func scaleMachine(n int) *Machine {
-	c := Config{ResourceTimeout: 15 * time.Second, Linger: time.Second}
+	m := New(Config{ResourceTimeout: 15 * time.Second, Linger: time.Second})
 	for i := range n {
-		c.Servers = append(c.Servers, Server{Delta: true})
-		c.Sources = append(c.Sources, Source{Servers: []int{i}})
+		m.AddServer(Server{Delta: true})
+		m.AddSource(Source{Servers: []int{i}})
 	}
-	return New(c)
+	return m
 }
 
 var (
@@ -173,9 +173,8 @@ type authorities struct {
 }
 
 func newAuthorities(n int) *authorities {
-	a := &authorities{m: New(Config{
-		Servers: []Server{{Delta: true}, {Delta: true}}, ResourceTimeout: 15 * time.Second, Linger: time.Second,
-	}), now: scaleNow, n: n}
+	c := Config{ResourceTimeout: 15 * time.Second, Linger: time.Second}
+	a := &authorities{m: newMachine(c, []Server{{Delta: true}, {Delta: true}}), now: scaleNow, n: n}
 	for range n {
 		a.m.AddSource(Source{Servers: []int{0, 1}})
 	}
