@@ -92,9 +92,15 @@ type Config struct {
 	// exponential from 500 ms by 1.6 to 30 s, with 50 % jitter and no end; Envoy's
 	// retry_back_off in a bootstrap sets the two ends. Between polls that failed it is the
 	// refresh delay with its jitter, if that is not shorter than 500 ms. A policy that says
-	// [backoff.Stop] waits 30 s. A wait outlives the watches, so that watching and stopping
-	// in a loop does not shorten it; it is Reset when the stream was not wanted for longer
-	// than the last wait.
+	// [backoff.Stop] waits 30 s; one that is nil or panics gives way to the exponential one.
+	// It and its policies are called by the client's own loop, so they must not block, nor call
+	// the client.
+	//
+	// A wait outlives the watches, so that watching and stopping in a loop does not shorten it.
+	// A policy is Reset when its stream outlived the last wait or was not wanted for longer
+	// than that, and by [Client.ResetBackoff]. After a stream that worked the pause is random
+	// and less than the first wait, for which a policy that is no
+	// [backoff.ExponentialBackOff] is asked once, and Reset.
 	Backoff func() backoff.BackOff
 
 	// Context says which context parameters are added to the structured names that the

@@ -20,7 +20,10 @@ const (
 // Builder makes connections to management servers. Safe for concurrent use.
 type Builder interface {
 	// Build makes a connection to a server without dialling it; its errors are faults of
-	// the configuration. The caller closes the connection.
+	// the configuration. The caller closes the connection. A client calls it when a stream
+	// needs the connection, and again after an error. Other streams of the server wait for it,
+	// and so does the client's Close, which it must not call. A panic of Build, or of the
+	// connection's Open, is the failure of that attempt.
 	Build(bootstrap.ManagementServer) (Conn, error)
 }
 

@@ -8,13 +8,6 @@ import (
 	"github.com/xdswatch/xdswatch/transport"
 )
 
-// before notes what the engine itself has to know of an event.
-func (e *Engine) before(ev machine.Event) {
-	if ev, ok := ev.(machine.Down); ok {
-		e.ended(ev)
-	}
-}
-
 // apply does what the machine says, lane by lane.
 func (e *Engine) apply(fx machine.Effects) {
 	e.notify(fx.Notify)
@@ -55,6 +48,7 @@ func (e *Engine) apply(fx machine.Effects) {
 		e.wait(w)
 	}
 	e.forgetDown()
+	e.hangUp()
 	for _, s := range fx.Send {
 		if st := e.stream(s.Ref); st != nil {
 			st.outbox <- s.Message // there is room: the last one was written

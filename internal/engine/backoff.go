@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"container/heap"
+	"log/slog"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -14,8 +15,13 @@ import (
 	"github.com/xdswatch/xdswatch/internal/machine"
 )
 
-// MaxWait is the cap of the default backoff, and what a backoff that says Stop waits.
-const MaxWait = 30 * time.Second
+const (
+	// MaxWait is the longest wait of the default backoff, before its jitter, and what a backoff
+	// that says Stop waits.
+	MaxWait = 30 * time.Second
+	// firstWait is where the default begins that takes the place of a policy that panicked.
+	firstWait = 500 * time.Millisecond
+)
 
 // NewBackoff is the default backoff: exponential with jitter and without end.
 func NewBackoff(initial, most time.Duration) func() backoff.BackOff {
@@ -55,9 +61,11 @@ func (p polling) NextBackOff() time.Duration {
 // retry is the waiting of one stream between its incarnations. It lives as long as the
 // engine, so that watches that come and go do not shorten the waits.
 type retry struct {
-	policy  backoff.BackOff
-	initial time.Duration // the first interval; 0 until it is known
-	last    time.Duration // the current interval
+	make    func() backoff.BackOff
+	failed  func(panicked any) // is told if the policy cannot be used
+	policy  backoff.BackOff    // nil until it is asked
+	initial time.Duration      // the first interval; 0 until it is known
+	last    time.Duration      // the current interval
 	waiting bool
 	at      time.Time
 	ref     machine.Ref
@@ -93,23 +101,46 @@ func (q *wakes) next() time.Time {
 	return time.Time{}
 }
 
+// ask runs f on the policy. If that is nil, or panics, the default takes its place.
+func (r *retry) ask(f func(backoff.BackOff)) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.failed(p)
+			r.policy = NewBackoff(firstWait, MaxWait)()
+			f(r.policy)
+		}
+	}()
+	if r.policy == nil {
+		r.policy = r.make()
+	}
+	f(r.policy)
+}
+
 // next is the next interval. A policy that gives up is not obeyed.
-func (r *retry) next() time.Duration {
-	d := r.policy.NextBackOff()
+func (r *retry) next() (d time.Duration) {
+	r.ask(func(b backoff.BackOff) { d = b.NextBackOff() })
 	if d == backoff.Stop {
 		d = MaxWait
 	}
 	return max(d, 0)
 }
 
+// reset starts the growth over.
+func (r *retry) reset() {
+	r.ask(backoff.BackOff.Reset)
+	r.last = 0
+}
+
 // first is the policy's first interval.
 func (r *retry) first() time.Duration {
-	if x, ok := r.policy.(*backoff.ExponentialBackOff); ok {
+	var x *backoff.ExponentialBackOff
+	r.ask(func(b backoff.BackOff) { x, _ = b.(*backoff.ExponentialBackOff) })
+	if x != nil {
 		return x.InitialInterval // what it gives is random
 	}
 	if r.initial == 0 {
 		r.initial = r.next()
-		r.policy.Reset()
+		r.ask(backoff.BackOff.Reset)
 	}
 	return r.initial
 }
@@ -128,8 +159,7 @@ func (r *retry) grow() time.Duration {
 // over only if the stream lived for longer than the current interval.
 func (r *retry) pause(lived time.Duration) time.Duration {
 	if lived > r.last {
-		r.policy.Reset()
-		r.last = 0
+		r.reset()
 	}
 	return time.Duration(rand.Int64N(int64(max(r.first(), 1))))
 }
@@ -138,8 +168,7 @@ func (r *retry) pause(lived time.Duration) time.Duration {
 // interval. What is wanted is opened when the wait ends.
 func (r *retry) rested(now time.Time) {
 	if r != nil && now.Sub(r.at) > r.last {
-		r.policy.Reset()
-		r.last = 0
+		r.reset()
 	}
 }
 
@@ -148,7 +177,9 @@ func (e *Engine) wait(w machine.Wait) {
 	server := e.server(w.Server)
 	r := e.retries[w.Stream]
 	if r == nil {
-		r = &retry{policy: server.Backoff()}
+		r = &retry{make: server.Backoff, failed: func(p any) {
+			e.say(slog.LevelError, "the backoff policy panicked; the default is used", server.URI, "", "panic", p)
+		}}
 		e.retries[w.Stream] = r
 	}
 	now := time.Now()
@@ -186,8 +217,7 @@ func (e *Engine) resetBackoff() {
 	e.wakes = nil
 	for _, i := range slices.Sorted(maps.Keys(e.retries)) {
 		r := e.retries[i]
-		r.policy.Reset()
-		r.last = 0
+		r.reset()
 		if r.waiting {
 			r.waiting = false
 			e.again = append(e.again, machine.Retry{Ref: r.ref})

@@ -1,6 +1,7 @@
 // Package engine runs the protocol: one loop owns the machine and its timer; readers,
 // writers, decode workers and dispatchers do what it says, and tell it what happened. It
-// decides nothing about the protocol, and runs no code of the program on the loop.
+// decides nothing about the protocol. Of the program's code the loop runs the backoff and the
+// logger, and nothing else.
 package engine
 
 import (
@@ -67,7 +68,7 @@ type Sink interface {
 type Engine struct {
 	config  Config
 	machine *machine.Machine
-	inbox   chan any // a machine.Event, watches to start, a func() to run on the loop, a query, or done
+	inbox   chan any // a machine.Event, watches to start, a func() to run on the loop, or done
 	stop    chan struct{}
 	stopped sync.Once
 	over    chan struct{}   // closed when the loop has ended
@@ -86,10 +87,10 @@ type Engine struct {
 	lane       []*lane       // by number; nil of one that nothing is told in
 	found      []*lane       // of lanesOf, used again
 	home       map[int]*lane // by server: of its first watch
-	conns      map[*Server]transport.Conn
+	conns      map[*Server]*conn
 	streams    map[int]*stream // by machine stream
+	unused     []*conn         // whose last stream ended in this step
 	down       []machine.Ref   // streams that ended in this step
-	used       map[*Server]int // streams of each
 	retries    map[int]*retry  // by machine stream
 	wakes      wakes           // of them
 	tasks      []*machine.Task
@@ -117,7 +118,7 @@ func New(c Config) *Engine {
 	e := &Engine{
 		config: c, machine: machine.New(mc),
 		inbox: make(chan any, inboxSize), stop: make(chan struct{}), over: make(chan struct{}),
-		kinds: map[string]resource.Kind{}, home: map[int]*lane{}, conns: map[*Server]transport.Conn{}, streams: map[int]*stream{}, used: map[*Server]int{},
+		kinds: map[string]resource.Kind{}, home: map[int]*lane{}, conns: map[*Server]*conn{}, streams: map[int]*stream{},
 		retries: map[int]*retry{}, parts: map[partKey]*part{}, delivering: map[machine.Ref]bool{},
 		lastNack: map[string]string{}, lastFault: map[string]string{}, quotas: map[logKey]*quota{},
 	}
@@ -217,20 +218,14 @@ func (e *Engine) post(msg any) bool {
 	}
 }
 
-// query is a question to the machine, answered when all that came before it was done.
-type query struct {
-	ask  func()
-	done chan struct{}
-}
-
 // ask runs f on the loop and waits for it. After Close it does not run.
 func (e *Engine) ask(f func()) {
-	q := query{f, make(chan struct{})}
-	if !e.post(q) {
+	done := make(chan struct{})
+	if !e.post(func() { f(); close(done) }) {
 		return
 	}
 	select {
-	case <-q.done:
+	case <-done:
 	case <-e.over:
 	}
 }
@@ -265,18 +260,14 @@ func (e *Engine) run() {
 	}
 }
 
-// take turns a message into an event, or runs it. What it ran may have events of its own.
+// take turns a message into an event, or runs it once all that came before it was done. What
+// it ran may have events of its own.
 func (e *Engine) take(events []machine.Event, msg any) []machine.Event {
 	switch msg := msg.(type) {
 	case func():
-		msg()
-		events = append(events, e.again...)
-		e.again = nil
-	case query:
 		e.step(events)
-		events = nil
-		msg.ask()
-		close(msg.done)
+		msg()
+		events, e.again = e.again, nil
 	case done:
 		e.rest(msg.worker)
 		events = append(events, msg.decoded)
@@ -296,7 +287,9 @@ func (e *Engine) take(events []machine.Event, msg any) []machine.Event {
 func (e *Engine) step(events []machine.Event) {
 	for len(events) > 0 {
 		for _, ev := range events {
-			e.before(ev)
+			if down, ok := ev.(machine.Down); ok {
+				e.ended(down)
+			}
 		}
 		e.apply(e.machine.Step(time.Now(), events...))
 		events, e.again = e.again, nil
@@ -323,7 +316,8 @@ func (e *Engine) arm(timer *time.Timer) (due time.Time) {
 	return at
 }
 
-// stallLimit is how late the loop may come round on a machine that is merely busy.
+// stallLimit is how late the loop may come round on a machine that is merely busy. A Dump of
+// some millions of resources passes it too: then all timers start over.
 const stallLimit = 2 * time.Second
 
 // stalled says that the loop came round much later than it was to: the process was stopped,

@@ -174,12 +174,21 @@ func start(t *testing.T, conn *wireConn) *Engine {
 
 func startWith(t *testing.T, connect func() (transport.Conn, error)) *Engine {
 	t.Helper()
+	return startServers(t, Server{URI: "test", Connect: connect})
+}
+
+// startServers has a source for each server.
+func startServers(t *testing.T, servers ...Server) *Engine {
+	t.Helper()
+	var sources []machine.Source
+	for i := range servers {
+		sources = append(sources, machine.Source{Servers: []int{i}})
+		if servers[i].Backoff == nil {
+			servers[i].Backoff = func() backoff.BackOff { return backoff.NewConstantBackOff(time.Second) }
+		}
+	}
 	e := New(Config{
-		Servers: []Server{{
-			URI: "test", Connect: connect,
-			Backoff: func() backoff.BackOff { return backoff.NewConstantBackOff(time.Second) },
-		}},
-		Sources:         []machine.Source{{Servers: []int{0}}},
+		Servers: servers, Sources: sources,
 		ResourceTimeout: 15 * time.Second, Linger: time.Second,
 		Node: func() []byte { return nil }, Logger: slog.New(slog.DiscardHandler),
 	})
@@ -452,3 +461,24 @@ type tellFunc func()
 
 func (f tellFunc) Tell(*machine.Notice) bool { f(); return false }
 func (tellFunc) Flush(bool)                  {}
+
+// Backoff that is reset behind the end of a stream ends the wait that follows from that, though
+// both come round at once.
+func TestResetBackoffBehindDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newWireConn()
+		e := start(t, conn)
+		e.Start(watchOf((&slowKind{}).kind(), &sink{}, "a"))
+		st := <-conn.streams
+		synctest.Wait()
+		began := time.Now()
+		e.ask(func() {
+			e.post(machine.Down{Ref: e.streams[0].ref, Kind: machine.FaultStream, Err: errors.New("cut")})
+			e.ResetBackoff()
+		})
+		<-conn.streams
+		if waited := time.Since(began); waited != 0 || st.ctx.Err() == nil {
+			t.Errorf("the next attempt came after %v", waited)
+		}
+	})
+}

@@ -94,9 +94,9 @@ func (e *Engine) log(l machine.Log) {
 	if l.Warn {
 		level = slog.LevelWarn
 	}
-	var attrs []any
+	attrs := l.Attrs
 	if l.Name != "" {
-		attrs = []any{"name", brief(l.Name)}
+		attrs = append(attrs, "name", brief(l.Name))
 	}
 	e.say(level, l.Text, e.server(l.Server).URI, l.TypeURL, attrs...)
 }
@@ -110,7 +110,7 @@ func (e *Engine) logStream(n *machine.Notice) {
 		if n.Fault != nil {
 			e.say(slog.LevelInfo, "stream ended", uri, n.TypeURL, "error", brief(n.Fault.Err.Error()))
 		} else {
-			e.say(slog.LevelInfo, "stream closed, nothing is watched on it", uri, n.TypeURL)
+			e.say(slog.LevelInfo, "stream closed by the client", uri, n.TypeURL)
 		}
 	case machine.NoticeNack:
 		key := uri + " " + n.TypeURL

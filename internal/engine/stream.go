@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/xdswatch/xdswatch/internal/apiv2"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/internal/wire"
+	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/transport"
 )
 
@@ -19,8 +21,8 @@ type stream struct {
 	ref    machine.Ref
 	number int // of the server
 	server *Server
-	conn   transport.Conn
-	method string
+	conn   *conn
+	kind   resource.Kind // nil of an aggregated stream
 	ctx    context.Context
 	cancel context.CancelFunc
 	outbox chan [][]byte // one message at most
@@ -51,48 +53,30 @@ func (e *Engine) stream(r machine.Ref) *stream {
 func (e *Engine) open(o machine.Open) {
 	server := e.server(o.Server)
 	s := &stream{
-		ref: o.Ref, number: o.Server, server: server, method: e.methodOf(server, o.TypeURL),
+		ref: o.Ref, number: o.Server, server: server, conn: e.connOf(server), kind: e.kinds[o.TypeURL],
 		outbox: make(chan [][]byte, 1), credit: make(chan struct{}, 1), opened: time.Now(),
 	}
 	s.ctx, s.cancel = context.WithCancel(e.ctx)
 	e.retries[o.Stream].rested(s.opened)
 	if e.streams[o.Stream] == nil {
-		e.used[server]++
+		s.conn.streams++
 	}
 	e.streams[o.Stream] = s
 	e.created(o.Server)
-	var err error
-	if s.conn, err = e.connect(server); err != nil {
-		e.again = append(e.again, machine.Down{Ref: s.ref, Kind: machine.FaultConnection, Err: err})
-		return
-	}
 	e.work.Go(func() { e.write(s) })
 }
 
-// connect finds or makes the connection of a server, which all its streams share.
-func (e *Engine) connect(server *Server) (transport.Conn, error) {
-	conn := e.conns[server]
-	if conn == nil {
-		var err error
-		if conn, err = server.Connect(); err != nil {
-			return nil, err
-		}
-		e.conns[server] = conn
-	}
-	return conn, nil
-}
-
-// methodOf is the gRPC method of a stream: the aggregated service's, or the type's own.
-func (e *Engine) methodOf(server *Server, typeURL string) string {
+// method is the gRPC method of a stream: the aggregated service's, or the type's own.
+func (s *stream) method() string {
 	sotw, delta := transport.MethodADS, transport.MethodADSDelta
-	if typeURL != "" {
-		sotw, delta = e.kinds[typeURL].Methods()
+	if s.kind != nil {
+		sotw, delta = s.kind.Methods()
 	}
 	method := sotw
-	if server.Delta {
+	if s.server.Delta {
 		method = delta
 	}
-	if server.V2 {
+	if s.server.V2 {
 		return apiv2.Method(method)
 	}
 	return method
@@ -140,9 +124,23 @@ func (s *stream) allow() {
 
 func (s *stream) end() { s.cancel() }
 
+// open opens the stream. A panic of the program's is the failure of the attempt.
+func (s *stream) open() (ts transport.Stream, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			ts, err = nil, fmt.Errorf("the transport panicked: %v", p)
+		}
+	}()
+	conn, err := s.conn.get(s.ctx)
+	if err != nil {
+		return nil, err
+	}
+	return conn.Open(s.ctx, s.method())
+}
+
 // write opens the stream and writes what the loop hands to it.
 func (e *Engine) write(s *stream) {
-	ts, err := s.conn.Open(s.ctx, s.method)
+	ts, err := s.open()
 	if err != nil {
 		e.post(machine.Down{Ref: s.ref, Kind: machine.FaultConnection, Err: err})
 		return
@@ -227,7 +225,7 @@ func (e *Engine) forgetDown() {
 	e.down = nil
 }
 
-// closeStream ends a stream that nobody needs, and its connection with the last of it.
+// closeStream ends a stream that nobody needs.
 func (e *Engine) closeStream(r machine.Ref) {
 	s := e.stream(r)
 	if s == nil {
@@ -236,18 +234,7 @@ func (e *Engine) closeStream(r machine.Ref) {
 	s.end()
 	delete(e.streams, r.Stream)
 	delete(e.health[s.number].failing, r.Stream)
-	if e.used[s.server]--; e.used[s.server] > 0 {
-		return
+	if s.conn.streams--; s.conn.streams == 0 {
+		e.unused = append(e.unused, s.conn)
 	}
-	delete(e.used, s.server)
-	delete(e.conns, s.server) // the next stream dials anew
-	if s.conn != nil {
-		e.closeConn(s.conn)
-	}
-}
-
-// closeConn closes a connection without waiting: gRPC waits up to seconds for a peer that
-// does not read.
-func (e *Engine) closeConn(conn transport.Conn) {
-	e.work.Go(func() { _ = conn.Close() }) // nobody is left to hear of it
 }

@@ -52,12 +52,18 @@ func (m *Machine) AddSource(s Source) int {
 	return len(m.sources) - 1
 }
 
-// chainOf finds or makes the chain that answers for a type's names of a source.
-func (m *Machine) chainOf(source int, typeURL string) *chain {
-	src, key := m.sources[source], chainKey{source: source}
-	if slices.ContainsFunc(src.Servers, func(i int) bool { return m.servers[i].PerType }) {
+// chainKeyOf names the chain that answers for a type's names of a source.
+func (m *Machine) chainKeyOf(source int, typeURL string) chainKey {
+	key := chainKey{source: source}
+	if slices.ContainsFunc(m.sources[source].Servers, func(i int) bool { return m.servers[i].PerType }) {
 		key.url = typeURL
 	}
+	return key
+}
+
+// chainOf finds or makes the chain that answers for a type's names of a source.
+func (m *Machine) chainOf(source int, typeURL string) *chain {
+	src, key := m.sources[source], m.chainKeyOf(source, typeURL)
 	ch := m.chains[key]
 	if ch == nil {
 		ch = &chain{Source: src}

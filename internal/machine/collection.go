@@ -7,8 +7,8 @@ import (
 
 // collection is resources of a type on a stream that are watched together, or could be:
 // those of a glob, or old-style names, all of which the wildcard `*` stands for. Structured
-// names that no watched glob covers are in a collection without a name, one for each
-// authority, of which nothing is watched but its resources.
+// names that no watched glob covers are in a collection without a name, one for each chain,
+// of which nothing is watched but its resources.
 type collection struct {
 	ts        *typeState
 	chain     *chain // who answers for it; nil until known

@@ -70,16 +70,14 @@ func newDriver(t *testing.T, s *script.Script) *driver {
 		server.Rate = Rate{Tokens: script.RateTokens, Every: script.RateEvery}
 	}
 	c := Config{
-		Servers: []Server{server}, ResourceTimeout: 15 * time.Second, Linger: time.Second,
+		ResourceTimeout: 15 * time.Second, Linger: time.Second,
 		NodeAlways: s.Has("client", "node-always"), KeepDeleted: s.Has("client", "keep-deleted"),
 	}
-	for range s.Servers() - 1 {
-		c.Servers = append(c.Servers, server)
-	}
-	c.Sources = []Source{{Servers: s.Order(""), Params: wire.NewParams(s.Params(authority.OldLabel))}}
+	servers := slices.Repeat([]Server{server}, s.Servers())
+	source := Source{Servers: s.Order(""), Params: wire.NewParams(s.Params(authority.OldLabel))}
 	return &driver{
-		t: t, m: New(c), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), delta: server.Delta,
-		manual: s.Has("server", "manual"), many: len(c.Servers) > 1, verbose: s.Has("show", "decode"),
+		t: t, m: newMachine(c, servers, source), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), delta: server.Delta,
+		manual: s.Has("server", "manual"), many: len(servers) > 1, verbose: s.Has("show", "decode"),
 		kinds: script.Kinds(), types: map[string]*Type{}, watches: map[string]*Watch{},
 		script: s, sources: map[string]int32{}, dead: map[int]bool{}, blocked: map[*Watch]bool{}, reading: map[Ref]bool{}, unread: map[Ref][]Event{},
 	}

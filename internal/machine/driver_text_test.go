@@ -1,7 +1,9 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -59,7 +61,11 @@ func fault(f *Fault) string {
 }
 
 func (d *driver) dump() {
-	for _, r := range d.m.Dump() {
+	rs := d.m.Dump()
+	slices.SortStableFunc(rs, func(a, b Resource) int {
+		return cmp.Or(cmp.Compare(a.TypeURL, b.TypeURL), cmp.Compare(a.Name, b.Name))
+	})
+	for _, r := range rs {
 		line := fmt.Sprintf("%s %s %s", script.Short(r.TypeURL), r.Name, r.Status)
 		if r.Raw != nil {
 			line += " version=" + r.Version + beside(r.Attributes)

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
@@ -23,7 +24,7 @@ type Resource struct {
 	Locator    bool // Raw is an xds.core.v3.ResourceLocator: the resource is there
 }
 
-// Dump lists everything that is wanted or held, by stream, type and name.
+// Dump lists everything that is wanted or held, by stream and type and there in no order.
 func (m *Machine) Dump() []Resource {
 	var rs []Resource
 	for _, s := range m.streams {
@@ -33,7 +34,8 @@ func (m *Machine) Dump() []Resource {
 					rs = append(rs, c.dump())
 				}
 			}
-			for _, e := range ts.inOrder(nil) {
+			rs = slices.Grow(rs, ts.entries.len())
+			for e := range ts.entries.all() {
 				if !e.pinned && !e.left() {
 					rs = append(rs, e.dump())
 				}
@@ -87,7 +89,11 @@ func (e *entry) dump() Resource {
 // Held returns the accepted value of a resource without watching it; ok says whether the
 // resource is known at all.
 func (m *Machine) Held(source int, typeURL, name string) (r Resource, ok bool) {
-	ts := m.chainOf(source, typeURL).stream().types[typeURL]
+	ch := m.chains[m.chainKeyOf(source, typeURL)]
+	if ch == nil {
+		return Resource{}, false
+	}
+	ts := ch.stream().types[typeURL]
 	if ts == nil {
 		return Resource{}, false
 	}

@@ -103,7 +103,7 @@ const (
 	NoticeDoesNotExist            // Reason says why
 	NoticeFailed                  // no usable resource; Fault says why
 	NoticeAmbient                 // the held resource stays good; nil Fault: all is well again
-	NoticeSynced                  // the first state of a wildcard is complete
+	NoticeSynced                  // the first state of a collection is complete
 	NoticeEnd                     // of a response: what was told since belongs together
 	NoticeStreamUp
 	NoticeStreamDown
@@ -136,7 +136,7 @@ type Notice struct {
 	Owner any // the caller's own
 
 	To  []*Watch // the watches of the name
-	All []*Watch // the watches of the whole type
+	All []*Watch // the watches of collections that it is of
 
 	Stream Ref // that it is about, or that the resource belongs to
 
@@ -212,5 +212,6 @@ type Log struct {
 	Server  int
 	TypeURL string
 	Name    string
-	Text    string
+	Text    string // one of few: how often a text is logged is limited
+	Attrs   []any  // names and values in turn, as package log/slog takes them; nil for none
 }

@@ -18,10 +18,9 @@ type flawRig struct {
 }
 
 func newFlawRig(t *testing.T) *flawRig {
-	r := &flawRig{rig: &rig{t: t, m: New(Config{
-		Servers: []Server{{Delta: true}, {Delta: true}},
-		Sources: []Source{{Servers: []int{0, 1}, ReachabilityOnly: true}},
-	}), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), ref: Ref{Gen: 1}, typ: scaleType}}
+	r := &flawRig{rig: &rig{t: t, m: newMachine(
+		Config{}, []Server{{Delta: true}, {Delta: true}}, Source{Servers: []int{0, 1}, ReachabilityOnly: true},
+	), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), ref: Ref{Gen: 1}, typ: scaleType}}
 	r.step(Start{r.watch("a")})
 	r.up()
 	return r
@@ -36,7 +35,7 @@ func (r *flawRig) says(payload string) (told []NoticeKind, decoded, nack bool) {
 		resp.Removed = [][]byte{[]byte("a")}
 	} else {
 		resp.Resources = []wire.Resource{{
-			Name: []byte("a"), Version: []byte("1"), TypeURL: []byte(r.typ.URL), Payload: []byte(payload), HasBody: true, Wrapped: true,
+			Name: []byte("a"), Version: []byte("1"), TypeURL: []byte(r.typ.URL), Payload: []byte(payload), HasBody: true,
 		}}
 	}
 	fx := r.step(Received{r.ref, resp})

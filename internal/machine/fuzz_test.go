@@ -107,7 +107,7 @@ func newWorld(t testing.TB, b []byte) *world {
 	}
 	w.many, w.globs = flags&64 != 0, flags&128 != 0
 	servers, sources := w.newSources(server)
-	w.m = New(Config{Servers: servers, Sources: sources, ResourceTimeout: 15 * time.Second, Linger: time.Second, NodeAlways: flags&32 != 0})
+	w.m = newMachine(Config{ResourceTimeout: 15 * time.Second, Linger: time.Second, NodeAlways: flags&32 != 0}, servers, sources...)
 	for _, typ := range []*Type{
 		{URL: "type.googleapis.com/envoy.config.cluster.v3.Cluster", FullState: true, NameField: 1},
 		{URL: "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment", NameField: 1},

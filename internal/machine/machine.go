@@ -16,8 +16,6 @@ import (
 
 // Config is fixed for the life of a machine.
 type Config struct {
-	Servers []Server
-	Sources []Source
 	// ResourceTimeout is the does-not-exist timeout of servers that do not say that it is
 	// transient; see [Server]. Not positive: no timers.
 	ResourceTimeout time.Duration
@@ -96,16 +94,9 @@ type slot struct {
 	url           string
 }
 
-// New makes a machine without interest.
+// New makes a machine without servers and without interest.
 func New(c Config) *Machine {
-	m := &Machine{config: c, chains: map[chainKey]*chain{}, slots: map[slot]*stream{}}
-	for _, s := range c.Servers {
-		m.AddServer(s)
-	}
-	for _, s := range c.Sources {
-		m.AddSource(s)
-	}
-	return m
+	return &Machine{config: c, chains: map[chainKey]*chain{}, slots: map[slot]*stream{}}
 }
 
 // Step takes what happened, in order, and returns what is to be done. The effects are the

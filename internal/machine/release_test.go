@@ -20,7 +20,7 @@ func TestRelease(t *testing.T) {
 				payloads[i] = append(make([]byte, size), version...)
 			}
 			resp.Resources = append(resp.Resources, wire.Resource{
-				Name: fmt.Appendf(nil, "r%04d", i), TypeURL: []byte(typeURL), Payload: payloads[i], HasBody: true, Wrapped: true,
+				Name: fmt.Appendf(nil, "r%04d", i), TypeURL: []byte(typeURL), Payload: payloads[i], HasBody: true,
 			})
 		}
 		return resp

@@ -24,10 +24,9 @@ type renewRig struct {
 func newRenewRig(t *testing.T) *renewRig {
 	typ := *scaleType
 	typ.Guarded = true
-	r := &renewRig{rig: &rig{t: t, m: New(Config{
-		Servers: []Server{{}, {}},
-		Sources: []Source{{Servers: []int{0, 1}, ReachabilityOnly: true}},
-	}), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), ref: Ref{Gen: 1}, typ: &typ}}
+	r := &renewRig{rig: &rig{t: t, m: newMachine(
+		Config{}, []Server{{}, {}}, Source{Servers: []int{0, 1}, ReachabilityOnly: true},
+	), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), ref: Ref{Gen: 1}, typ: &typ}}
 	r.a = r.watch("a")
 	r.step(Start{r.a}, Start{r.watch("b")})
 	r.up()
@@ -42,7 +41,7 @@ func (r *renewRig) says(renewed map[int]bool, changed []string, kind NoticeKind,
 	resp := &wire.Response{TypeURL: r.typ.URL, Version: "1", Nonce: string('a' + rune(r.nonce)), Renewed: renewed}
 	for _, name := range []string{"a", "b"} {
 		resp.Resources = append(resp.Resources, wire.Resource{
-			Name: []byte(name), TypeURL: []byte(r.typ.URL), Payload: []byte("of " + name), HasBody: true, Wrapped: true,
+			Name: []byte(name), TypeURL: []byte(r.typ.URL), Payload: []byte("of " + name), HasBody: true,
 		})
 	}
 	fx := r.step(Received{r.ref, resp})

@@ -43,8 +43,8 @@ type repeatRun struct {
 }
 
 func newRepeatRun(t *testing.T, seed uint64, forget bool) *repeatRun {
-	c := Config{Servers: []Server{{FailOnDataErrors: seed%5 == 0}}}
-	r := &repeatRun{rig: newRig(t, c), rand: rand.New(rand.NewPCG(seed, 1)), forget: forget}
+	server := Server{FailOnDataErrors: seed%5 == 0}
+	r := &repeatRun{rig: newRig(t, Config{}, server), rand: rand.New(rand.NewPCG(seed, 1)), forget: forget}
 	r.typ.FullState = seed%3 == 0
 	for _, name := range []string{"a", "b", "c", "*"}[:3+seed%2] {
 		w := r.watch(name)
@@ -105,14 +105,12 @@ func (r *repeatRun) entry() wire.Resource {
 	payload = protowire.AppendTag(payload, 2, protowire.BytesType)
 	payload = protowire.AppendString(payload, []string{"1", "2", "bad"}[r.rand.IntN(3)])
 	res := wire.Resource{TypeURL: []byte(r.typ.URL), Payload: payload, HasBody: true}
-	switch r.rand.IntN(6) {
+	switch r.rand.IntN(5) {
 	case 0:
-		res.Wrapped, res.Name = true, []byte(name())
+		res.Name = []byte(name())
 	case 1:
-		res.Wrapped = true
-	case 2:
 		res.TypeURL = []byte("type.googleapis.com/another")
-	case 3:
+	case 2:
 		res.Payload = nil
 	}
 	return res

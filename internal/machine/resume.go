@@ -29,9 +29,9 @@ func (m *Machine) exhausted(s *stream, ev Down) (err error, ok bool) {
 	before := *s.budget
 	if !s.Delta {
 		*s.budget = size // it cannot be kept
-		text := fmt.Sprintf("a request of %d bytes may be too large for the server, and state of the world cannot split it", size)
+		const text = "a request may be too large for the server, and state of the world cannot split it"
 		if before == 0 {
-			m.fx.Log = append(m.fx.Log, Log{Warn: true, Server: s.server, TypeURL: s.url, Text: text})
+			m.fx.Log = append(m.fx.Log, Log{Warn: true, Server: s.server, TypeURL: s.url, Text: text, Attrs: []any{"bytes", size}})
 		}
 		return fmt.Errorf("%s: %w", text, ev.Err), true
 	}
@@ -41,7 +41,8 @@ func (m *Machine) exhausted(s *stream, ev Down) (err error, ok bool) {
 	*s.budget = min(before, size) / 2
 	m.fx.Log = append(m.fx.Log, Log{
 		Warn: true, Server: s.server, TypeURL: s.url,
-		Text: fmt.Sprintf("a request of %d bytes may be too large for the server; first requests are kept under %d", size, *s.budget),
+		Text:  "a request may be too large for the server; first requests are kept under a limit",
+		Attrs: []any{"bytes", size, "limit", *s.budget},
 	})
 	return ev.Err, true
 }

@@ -26,7 +26,7 @@ const resumeNames = 1500
 
 // newResumeRig holds version 1 of everything. Names are a kilobyte long.
 func newResumeRig(t *testing.T, server Server, collection string) *resumeRig {
-	r := &resumeRig{rig: newRig(t, Config{Servers: []Server{server}, ResourceTimeout: 15 * time.Second})}
+	r := &resumeRig{rig: newRig(t, Config{ResourceTimeout: 15 * time.Second}, server)}
 	var events []Event
 	for i := range resumeNames {
 		name := long("name", i)
@@ -56,7 +56,7 @@ func (r *resumeRig) answer(nonce, version string, names []string) (kinds []Notic
 	for _, name := range names {
 		resp.Resources = append(resp.Resources, wire.Resource{
 			Name: []byte(name), Version: []byte(version), TypeURL: []byte(r.typ.URL),
-			Payload: []byte("value " + version), HasBody: true, Wrapped: true,
+			Payload: []byte("value " + version), HasBody: true,
 		})
 	}
 	all := []Effects{r.step(Received{r.ref, resp})}
@@ -194,19 +194,29 @@ func TestResumeTransient(t *testing.T) {
 	}
 }
 
-// The budget halves with each end until requests are no longer large.
+// The budget halves with each end until requests are no longer large. What the operator is
+// told differs in its attributes alone.
 //
 // spec: DELTA-1
 func TestResumeHalves(t *testing.T) {
 	r := newResumeRig(t, Server{Delta: true}, "")
 	var first []int
+	told := map[string]int{}
 	for range 5 {
 		sent, sizes := r.resume()
 		first = append(first, sizes[0])
 		if got := subscribed(t, sent); !slices.Equal(got, r.names) {
 			t.Fatalf("%d names are subscribed to, want %d", len(got), resumeNames)
 		}
-		r.down(codeResourceExhausted)
+		for _, l := range r.down(codeResourceExhausted).Log {
+			told[l.Text]++
+			if !slices.Equal(l.Attrs, []any{"bytes", sizes[0], "limit", sizes[0] / 2}) {
+				t.Errorf("%v is told of a request of %d bytes", l.Attrs, sizes[0])
+			}
+		}
+	}
+	if len(told) != 1 {
+		t.Errorf("the operator was told %v", told)
 	}
 	for i := 1; i < len(first); i++ {
 		within := first[i] <= first[i-1]/2 && first[i] > first[i-1]/2-5000

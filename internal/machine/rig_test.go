@@ -20,14 +20,26 @@ type rig struct {
 	typ *Type
 }
 
-func newRig(t *testing.T, c Config) *rig {
-	if len(c.Servers) == 0 {
-		c.Servers = []Server{{}}
+// newMachine makes a machine with servers, and sources that they answer for.
+func newMachine(c Config, servers []Server, sources ...Source) *Machine {
+	m := New(c)
+	for _, s := range servers {
+		m.AddServer(s)
 	}
-	c.Sources = []Source{{Servers: []int{0}}}
+	for _, s := range sources {
+		m.AddSource(s)
+	}
+	return m
+}
+
+// newRig has the one server that is given, or a plain one.
+func newRig(t *testing.T, c Config, server ...Server) *rig {
+	if len(server) == 0 {
+		server = []Server{{}}
+	}
 	kind := script.Kinds()["eds"]
 	return &rig{
-		t: t, m: New(c), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), ref: Ref{Gen: 1},
+		t: t, m: newMachine(c, server, Source{Servers: []int{0}}), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), ref: Ref{Gen: 1},
 		typ: &Type{URL: kind.TypeURL(), FullState: kind.FullState(), NameField: kind.NameField()},
 	}
 }
@@ -50,7 +62,7 @@ func (r *rig) receive(version string, n int) []*Task {
 	for i := range n {
 		resp.Resources = append(resp.Resources, wire.Resource{
 			Name: fmt.Appendf(nil, "r%04d", i), TypeURL: []byte(r.typ.URL),
-			Payload: fmt.Appendf(nil, "%d of %s", i, version), HasBody: true, Wrapped: true,
+			Payload: fmt.Appendf(nil, "%d of %s", i, version), HasBody: true,
 		})
 	}
 	return r.step(Received{r.ref, resp}).Decode

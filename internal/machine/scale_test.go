@@ -26,12 +26,12 @@ func perItem(b *testing.B, run func(b *testing.B, n int)) {
 }
 
 func scaleMachine(n int) *Machine {
-	c := Config{ResourceTimeout: 15 * time.Second, Linger: time.Second}
+	m := New(Config{ResourceTimeout: 15 * time.Second, Linger: time.Second})
 	for i := range n {
-		c.Servers = append(c.Servers, Server{Delta: true})
-		c.Sources = append(c.Sources, Source{Servers: []int{i}})
+		m.AddServer(Server{Delta: true})
+		m.AddSource(Source{Servers: []int{i}})
 	}
-	return New(c)
+	return m
 }
 
 var (
@@ -155,7 +155,7 @@ func BenchmarkGlobs(b *testing.B) {
 		for i := range n {
 			step(Received{ref, &wire.Response{TypeURL: scaleType.URL, Nonce: "n", Resources: []wire.Resource{{
 				Name: fmt.Appendf(nil, "xdstp://a/test.Foo/%d/x", i), Version: []byte("1"),
-				TypeURL: []byte(scaleType.URL), Payload: []byte("x"), HasBody: true, Wrapped: true,
+				TypeURL: []byte(scaleType.URL), Payload: []byte("x"), HasBody: true,
 			}}}})
 		}
 		for _, w := range ws {
@@ -173,9 +173,8 @@ type authorities struct {
 }
 
 func newAuthorities(n int) *authorities {
-	a := &authorities{m: New(Config{
-		Servers: []Server{{Delta: true}, {Delta: true}}, ResourceTimeout: 15 * time.Second, Linger: time.Second,
-	}), now: scaleNow, n: n}
+	c := Config{ResourceTimeout: 15 * time.Second, Linger: time.Second}
+	a := &authorities{m: newMachine(c, []Server{{Delta: true}, {Delta: true}}), now: scaleNow, n: n}
 	for range n {
 		a.m.AddSource(Source{Servers: []int{0, 1}})
 	}
@@ -241,7 +240,7 @@ func (a *authorities) answer(server int, id string) {
 	for i := range a.n {
 		resp.Resources = append(resp.Resources, wire.Resource{
 			Name: []byte(authorityName(i, id)), Version: []byte("1"), TypeURL: []byte(scaleType.URL),
-			Payload: []byte("x"), HasBody: true, Wrapped: true,
+			Payload: []byte("x"), HasBody: true,
 		})
 	}
 	a.step(Received{a.refs[server], resp})

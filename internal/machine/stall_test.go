@@ -30,7 +30,7 @@ func TestStall(t *testing.T) {
 //
 // spec: S-30
 func TestStallOfAddedName(t *testing.T) {
-	r := newRig(t, Config{Servers: []Server{{PerType: true}}})
+	r := newRig(t, Config{}, Server{PerType: true})
 	r.step(Start{r.watch("r0000")})
 	r.up()
 	for _, task := range r.receive("1", 1) {

@@ -312,8 +312,9 @@ func (m *Machine) retry(s *stream) {
 	s.rest()
 }
 
-// restart begins a stream anew whose server was told that something is held which went to
-// another server: it would not say it again.
+// restart begins a stream anew whose server would not say again what it was asked for: it was
+// told that something is held which went to another server, or it does not hear of names that
+// are added (see hush), or of the wildcard (see outdated).
 func (m *Machine) restart(now time.Time, s *stream) {
 	m.release(now, s)
 	m.fx.Close = append(m.fx.Close, s.ref())
@@ -370,12 +371,10 @@ func (m *Machine) letGo(now time.Time, s *stream) {
 	m.fx.Wait = append(m.fx.Wait, Wait{Ref: s.ref(), Server: s.server, Abandoned: true})
 }
 
-// retract takes back what this step asked for on behalf of a stream, and says whether it
-// asked for the stream itself.
+// retract takes a stream back that this step asked for, and says whether it did.
 func (m *Machine) retract(r Ref) bool {
 	n := len(m.fx.Open)
 	m.fx.Open = slices.DeleteFunc(m.fx.Open, func(o Open) bool { return o.Ref == r })
-	m.fx.Wait = slices.DeleteFunc(m.fx.Wait, func(w Wait) bool { return w.Ref == r })
 	return len(m.fx.Open) < n
 }
 

@@ -17,7 +17,7 @@ import (
 func fromSotW(m *discoveryv3.DiscoveryResponse, size int) (r *Response, ok bool) {
 	r = &Response{
 		Version: m.VersionInfo, TypeURL: m.TypeUrl, Nonce: m.Nonce, Size: size,
-		ControlPlane: m.GetControlPlane().GetIdentifier(), Errors: fromErrors(m.ResourceErrors),
+		Errors: fromErrors(m.ResourceErrors),
 	}
 	for _, a := range m.Resources {
 		if a.TypeUrl != WrapperURL {
@@ -36,7 +36,7 @@ func fromSotW(m *discoveryv3.DiscoveryResponse, size int) (r *Response, ok bool)
 func fromDelta(m *discoveryv3.DeltaDiscoveryResponse, size int) *Response {
 	r := &Response{
 		Version: m.SystemVersionInfo, TypeURL: m.TypeUrl, Nonce: m.Nonce, Size: size,
-		ControlPlane: m.GetControlPlane().GetIdentifier(), Errors: fromErrors(m.ResourceErrors),
+		Errors: fromErrors(m.ResourceErrors),
 	}
 	for _, w := range m.Resources {
 		r.add(w)
@@ -91,7 +91,7 @@ func fromResource(w *discoveryv3.Resource) Resource {
 	if name == "" {
 		name = w.GetResourceName().GetName()
 	}
-	r := Resource{Name: []byte(name), Version: []byte(w.Version), Wrapped: true, Attributes: fromAttributes(w)}
+	r := Resource{Name: []byte(name), Version: []byte(w.Version), Attributes: fromAttributes(w)}
 	if w.Resource != nil {
 		r.HasBody, r.TypeURL, r.Payload = true, []byte(w.Resource.TypeUrl), w.Resource.Value
 	}

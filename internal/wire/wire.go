@@ -18,7 +18,6 @@ type Response struct {
 	Version      string // version_info, or delta's system_version_info
 	TypeURL      string
 	Nonce        string
-	ControlPlane string // control_plane.identifier
 	Resources    []Resource
 	Constraints  [][]byte // of entries that have any; see Resource.Variant
 	Removed      [][]byte // names; delta only
@@ -38,7 +37,6 @@ type Resource struct {
 	Variant int32 // which of Response.Constraints are its own, from 1; 0 for none
 	HasTTL  bool
 	HasBody bool  // the entry holds an Any
-	Wrapped bool  // the entry is, or came in, a Resource
 	Fault   error // why the entry could not be read; Name may be known all the same
 
 	Attributes *Attributes // nil if it says none
@@ -123,8 +121,6 @@ func (r *Response) ScanSotW(frame ...[]byte) error {
 			r.TypeURL, err = f.text()
 		case 5:
 			r.Nonce, err = f.text()
-		case 6:
-			err = r.scanControlPlane(f)
 		case 7:
 			err = r.scanError(f)
 		}
@@ -156,8 +152,6 @@ func (r *Response) ScanDelta(frame ...[]byte) error {
 			if name, err = f.string(); err == nil {
 				r.Removed = append(r.Removed, name)
 			}
-		case 7:
-			err = r.scanControlPlane(f)
 		case 8:
 			var name ResourceName
 			if name, err = f.resourceName(); err == nil {
@@ -172,16 +166,6 @@ func (r *Response) ScanDelta(frame ...[]byte) error {
 		return fmt.Errorf("not a DeltaDiscoveryResponse: %w", err)
 	}
 	return nil
-}
-
-func (r *Response) scanControlPlane(f Field) error {
-	b, err := f.Bytes()
-	if err != nil {
-		return err
-	}
-	id, _, err := StringField(b, 1)
-	r.ControlPlane = string(id)
-	return err
 }
 
 func (r *Response) scanError(f Field) error {
@@ -218,7 +202,7 @@ func (r *Response) scanAny(b []byte) Resource {
 // scanWrapper reads a Resource. A fault keeps the name if it was read before it, or if the
 // fault is in the Any.
 func (r *Response) scanWrapper(b []byte) Resource {
-	e := Resource{Wrapped: true}
+	var e Resource
 	var variant ResourceName
 	err := Fields(b, func(num protowire.Number, f Field) (err error) {
 		switch num {

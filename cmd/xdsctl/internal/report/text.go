@@ -91,7 +91,7 @@ func (t *Text) end(s Stream) string {
 	if s.Event == EventStreamUp {
 		return ""
 	}
-	return fault(s.Error, "closed, nothing is watched on it")
+	return fault(s.Error, "closed by the client")
 }
 
 // details joins what there is.

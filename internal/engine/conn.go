@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/xdswatch/xdswatch/transport"
+)
+
+// conn is the connection to a server, which its streams share. The first of them makes it:
+// that runs code of the program's, for which the loop does not wait.
+type conn struct {
+	server  *Server
+	streams int // that use it; owned by the loop
+
+	turn chan struct{}  // of one: whoever looks at made. Who closes it takes it for good
+	made transport.Conn // nil until then
+}
+
+// connOf finds or begins the connection to a server.
+func (e *Engine) connOf(server *Server) *conn {
+	c := e.conns[server]
+	if c == nil {
+		c = &conn{server: server, turn: make(chan struct{}, 1)}
+		e.conns[server] = c
+	}
+	return c
+}
+
+// get makes the connection if there is none yet. Who comes after one that failed tries again.
+func (c *conn) get(ctx context.Context) (transport.Conn, error) {
+	select {
+	case c.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-c.turn }()
+	if c.made == nil {
+		made, err := c.server.Connect()
+		if err != nil {
+			return nil, err
+		}
+		c.made = made
+	}
+	return c.made, nil
+}
+
+// close closes the connection once nobody makes it. The streams have ended before.
+func (c *conn) close() {
+	c.turn <- struct{}{}
+	if c.made != nil {
+		_ = c.made.Close() // nobody is left to hear of it
+	}
+}
+
+// hangUp closes the connections whose last stream ended in this step, unless another began.
+func (e *Engine) hangUp() {
+	for _, c := range e.unused {
+		if c.streams == 0 && e.conns[c.server] == c {
+			delete(e.conns, c.server) // the next stream dials anew
+			e.closeConn(c)
+		}
+	}
+	e.unused = nil
+}
+
+// closeConn closes a connection without waiting: gRPC waits up to seconds for a peer that
+// does not read.
+func (e *Engine) closeConn(c *conn) { e.work.Go(c.close) }
