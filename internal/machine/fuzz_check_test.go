@@ -54,17 +54,6 @@ func (r *simResponse) stuck(w *world) bool {
 	return s.ref != r.ref || s.state != up
 }
 
-// checkLapsed: no time to live lasts longer than it is.
-func (w *world) checkLapsed() {
-	for _, md := range w.models {
-		for name, word := range md.words {
-			if word.held && word.ttl > 0 && !word.unsure && md.covered(name) && !w.murky(md, name) {
-				w.fail("%s has not lapsed: %v", name, word)
-			}
-		}
-	}
-}
-
 func (w *world) checkStream(s *stream) {
 	sim := w.stream(s.index)
 	if w.watching(sim) != (sim.state == up) {

@@ -89,18 +89,6 @@ func (w *world) random(md *model) *simResponse {
 	return r
 }
 
-// mortal gives an entry a time to live, and often has it say again what is held, with the
-// resource or without.
-func (w *world) mortal(r *simResponse, en *simEntry) {
-	en.ttl = []time.Duration{0, time.Second, 10 * time.Second, 40 * time.Second}[w.next(4)]
-	word := r.md.word(en.name(r.md.typ))
-	if again := w.next(4); word.held && again > 1 {
-		en.kind, en.value, en.locator = entryKind(again-2)*entryBodiless, strings.TrimSuffix(word.value, doNotCache), false
-		en.value, en.locator = strings.CutPrefix(en.value, "@")
-		en.version, r.version = word.version, word.version
-	}
-}
-
 // receive is what a response means to the model when the machine takes it.
 func (w *world) receive(s *simStream, r *simResponse) {
 	w.say("recv %v %s v%s %s entries %v removed %v errors %v", s.ref, r.md.typ.URL, r.version, r.nonce, r.entries[:min(len(r.entries), 8)], r.removed, r.errors)

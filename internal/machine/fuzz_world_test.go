@@ -56,6 +56,7 @@ func (w *world) start() {
 	sw := &simWatch{Watch: watch, members: map[string]*told{}}
 	watch.Owner = sw
 	w.watches = append(w.watches, sw)
+	w.lapseUntold(md)
 	md.start(watch)
 	w.say("start %s explicit=%v", sw.label(), watch.Explicit)
 	w.started = append(w.started, watch)
@@ -485,20 +486,6 @@ func (w *world) timeout(n Notice) {
 	default:
 		word.absent, word.fault, word.refused = true, false, false
 	}
-}
-
-// lapse takes the end of what had a time to live.
-func (w *world) lapse(n Notice, word *word) {
-	r, _ := w.m.Held(sourceOf(n.Name), n.TypeURL, n.Name)
-	switch {
-	case !word.held || word.unsure || r.Raw != nil: // the last came later in the same step
-		return
-	case word.ttl == 0 || w.now.Before(word.given.Add(word.ttl)):
-		w.fail("%s lapses in spite of %v", n.Name, word)
-	}
-	word.remove(false)
-	word.lapsed = true
-	word.epoch++ // a response may be under way
 }
 
 // silent says that a notice may be because the server was not told a version and did not

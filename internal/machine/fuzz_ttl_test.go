@@ -1,0 +1,52 @@
+package machine
+
+import (
+	"strings"
+	"time"
+)
+
+// mortal gives an entry a time to live, and often has it say again what is held, with the
+// resource or without.
+func (w *world) mortal(r *simResponse, en *simEntry) {
+	en.ttl = []time.Duration{0, time.Second, 10 * time.Second, 40 * time.Second}[w.next(4)]
+	word := r.md.word(en.name(r.md.typ))
+	if again := w.next(4); word.held && again > 1 {
+		en.kind, en.value, en.locator = entryKind(again-2)*entryBodiless, strings.TrimSuffix(word.value, doNotCache), false
+		en.value, en.locator = strings.CutPrefix(en.value, "@")
+		en.version, r.version = word.version, word.version
+	}
+}
+
+// lapse takes the end of what had a time to live.
+func (w *world) lapse(n Notice, word *word) {
+	r, _ := w.m.Held(sourceOf(n.Name), n.TypeURL, n.Name)
+	switch {
+	case !word.held || word.unsure || r.Raw != nil: // the last came later in the same step
+		return
+	case word.ttl == 0 || w.now.Before(word.given.Add(word.ttl)):
+		w.fail("%s lapses in spite of %v", n.Name, word)
+	}
+	word.remove(false)
+	word.lapsed = true
+	word.epoch++ // a response may be under way
+}
+
+// checkLapsed: no time to live lasts longer than it is.
+func (w *world) checkLapsed() {
+	for _, md := range w.models {
+		for name, word := range md.words {
+			if word.held && word.ttl > 0 && !word.unsure && md.covered(name) && !w.murky(md, name) {
+				w.fail("%s has not lapsed: %v", name, word)
+			}
+		}
+	}
+}
+
+// lapseUntold doubts what may have come to its end while nobody was told.
+func (w *world) lapseUntold(md *model) {
+	for name, word := range md.words {
+		if word.held && word.ttl > 0 && !md.covered(name) && !w.now.Before(word.given.Add(word.ttl)) {
+			word.unsure = true
+		}
+	}
+}
