@@ -286,3 +286,29 @@ func TestRESTPollsFail(t *testing.T) {
 		}
 	})
 }
+
+// Polls that fail now and then wait no longer for it than the first that did: in between the
+// server was well for longer than any wait.
+// spec: REST-3 BACKOFF-2
+func TestRESTFailuresApart(t *testing.T) {
+	inClientBubble(t, func(w *watched) {
+		w.set("1", "a")
+		w.watch("a")
+		for range 8 {
+			w.srv.Answer(nil)
+			time.Sleep(30 * time.Second)
+			w.srv.Answer(testutil.RESTBody("text/html", "<html>"))
+			failed := w.srv.Polls()
+			for w.srv.Polls() == failed {
+				time.Sleep(time.Millisecond)
+			}
+			begin := time.Now()
+			for w.srv.Polls() == failed+1 {
+				time.Sleep(time.Millisecond)
+			}
+			if wait := time.Since(begin); wait > time.Second {
+				t.Errorf("%v between a poll that failed and the next, want at most 750 ms and a delay", wait)
+			}
+		}
+	}, func(s *bootstrap.ManagementServer) { s.REST.RefreshDelay = 100 * time.Millisecond })
+}

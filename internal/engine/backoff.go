@@ -154,13 +154,9 @@ func (r *retry) grow() time.Duration {
 	return r.last
 }
 
-// pause is the wait after a stream that had delivered a response: short and random, lest
-// all clients of a server that restarts come back in the same moment. The growth starts
-// over only if the stream lived for longer than the current interval.
-func (r *retry) pause(lived time.Duration) time.Duration {
-	if lived > r.last {
-		r.reset()
-	}
+// pause is the wait after a stream that was no failure: short and random, lest all clients of
+// a server that restarts come back in the same moment.
+func (r *retry) pause() time.Duration {
 	return time.Duration(rand.Int64N(int64(max(r.first(), 1))))
 }
 
@@ -172,24 +168,25 @@ func (r *retry) rested(now time.Time) {
 	}
 }
 
-// wait starts the waiting for the next incarnation of a stream.
+// wait starts the waiting for the next incarnation of a stream. The growth starts over only if
+// the last one delivered a response and lived for longer than the current interval.
 func (e *Engine) wait(w machine.Wait) {
 	server := e.server(w.Server)
 	r := e.retries[w.Stream]
 	if r == nil {
 		r = &retry{make: server.Backoff, failed: func(p any) {
-			e.say(slog.LevelError, "the backoff policy panicked; the default is used", server.URI, "", "panic", p)
+			e.say(slog.LevelError, "the backoff policy panicked; the default is used", server.URI, "", "error", p)
 		}}
 		e.retries[w.Stream] = r
 	}
 	now := time.Now()
+	if (w.Responded || w.Served) && now.Sub(e.streams[w.Stream].opened) > r.last {
+		r.reset()
+	}
 	var d time.Duration
-	switch {
-	case w.Responded:
-		d = r.pause(now.Sub(e.streams[w.Stream].opened))
-	case w.Abandoned:
-		d = r.pause(0)
-	default:
+	if w.Responded || w.Abandoned {
+		d = r.pause()
+	} else {
 		d = r.grow()
 	}
 	r.waiting, r.at, r.ref = true, now.Add(d), w.Ref

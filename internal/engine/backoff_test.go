@@ -40,7 +40,7 @@ func TestBackoffPanics(t *testing.T) {
 			r := &retry{make: policy, failed: func(any) { told++ }}
 			r.reset()
 			for range 10 {
-				if d := r.pause(0); d >= firstWait*3/2 {
+				if d := r.pause(); d >= firstWait*3/2 {
 					t.Errorf("a pause of %v", d)
 				}
 			}

@@ -53,6 +53,9 @@ type Wait struct {
 	// Responded says that the stream had delivered a response, or was calm for long, or ended
 	// because of a type that is held back from now on, so that this is a pause and no failure.
 	Responded bool
+	// Served says that the stream had delivered a response, and failed all the same, as one of
+	// polls does.
+	Served bool
 	// Calm says that there was no need for one, so that this is no failure either.
 	Calm bool
 	// Abandoned says that the program gave the attempt up before the server had spoken:

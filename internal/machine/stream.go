@@ -285,7 +285,7 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 		return
 	}
 	s.state = waiting
-	w := Wait{Ref: s.ref(), Server: s.server, Calm: calm}
+	w := Wait{Ref: s.ref(), Server: s.server, Served: s.responded && !well, Calm: calm}
 	w.Responded = well || calm && s.clock.at(now) >= calmLife
 	m.fx.Wait = append(m.fx.Wait, w)
 	if s.responded && s.troubled() {
