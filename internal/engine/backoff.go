@@ -168,8 +168,15 @@ func (r *retry) rested(now time.Time) {
 	}
 }
 
-// wait starts the waiting for the next incarnation of a stream. The growth starts over only if
-// the last one delivered a response and lived for longer than the current interval.
+// lived starts the growth over if a stream that had delivered a response lived for longer than
+// the current interval.
+func (r *retry) lived(d time.Duration) {
+	if d > r.last {
+		r.reset()
+	}
+}
+
+// wait starts the waiting for the next incarnation of a stream.
 func (e *Engine) wait(w machine.Wait) {
 	server := e.server(w.Server)
 	r := e.retries[w.Stream]
@@ -180,8 +187,8 @@ func (e *Engine) wait(w machine.Wait) {
 		e.retries[w.Stream] = r
 	}
 	now := time.Now()
-	if (w.Responded || w.Served) && now.Sub(e.streams[w.Stream].opened) > r.last {
-		r.reset()
+	if w.Responded || w.Served {
+		r.lived(now.Sub(e.streams[w.Stream].opened))
 	}
 	var d time.Duration
 	if w.Responded || w.Abandoned {

@@ -80,7 +80,7 @@ func TestRetry(t *testing.T) {
 	f := &fixed{wait: 4 * time.Second}
 	r := &retry{policy: f}
 	for range 100 {
-		if d := r.pause(0); d < 0 || d >= f.wait {
+		if d := r.pause(); d < 0 || d >= f.wait {
 			t.Fatalf("a pause of %v", d)
 		}
 	}
@@ -90,11 +90,11 @@ func TestRetry(t *testing.T) {
 	if d := r.grow(); d != f.wait || r.last != f.wait {
 		t.Errorf("after a failure: %v", d)
 	}
-	r.pause(f.wait)
+	r.lived(f.wait)
 	if f.reset != 1 {
 		t.Error("the growth started over with a stream that did not outlive it")
 	}
-	r.pause(f.wait + 1)
+	r.lived(f.wait + 1)
 	if f.reset != 2 || r.last != 0 {
 		t.Error("the growth did not start over")
 	}
@@ -103,7 +103,7 @@ func TestRetry(t *testing.T) {
 		t.Errorf("a policy that gives up makes %v", d)
 	}
 	zero := &retry{policy: &fixed{}}
-	if d := zero.pause(0); d != 0 {
+	if d := zero.pause(); d != 0 {
 		t.Errorf("a policy of no waits makes %v", d)
 	}
 }
