@@ -266,3 +266,15 @@ func (w *world) checkAgenda() {
 		}
 	}
 }
+
+// silent says that a notice may be because the server was not told a version and did not
+// answer.
+func (n Notice) silent() bool {
+	switch n.Kind {
+	case NoticeDoesNotExist:
+		return n.Reason == ReasonTimeout || n.Reason == ReasonAbsent
+	case NoticeAmbient:
+		return n.Fault != nil && (n.Fault.Kind == FaultTimeout || n.Fault.Err == errDeleted)
+	}
+	return false
+}

@@ -26,7 +26,7 @@ func (w *world) respond() {
 			return // types that were not asked for are rare
 		}
 		r := w.random(md)
-		r.ref, r.at = s.ref, w.now
+		r.ref, r.at, r.wild = s.ref, w.now, md.wild > 0
 		s.reading, s.responded = r, true
 		w.receive(s, r)
 		w.push(Received{s.ref, r.frame(w, w.policy.delta)})

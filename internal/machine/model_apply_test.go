@@ -147,7 +147,7 @@ func (r *simResponse) applyAbsence(p policy) {
 		switch {
 		case !w.held && !(w.refused && r.md.wild > 0) || w.unsure || r.names(name):
 			w.lapsed = false
-		case !ok || epoch != w.epoch:
+		case !ok || epoch != w.epoch, !w.held && !r.wild:
 			w.unsure = true
 		default:
 			w.remove(p.keep)

@@ -245,6 +245,7 @@ type simError struct {
 type simResponse struct {
 	ref            Ref
 	at             time.Time // when it came
+	wild           bool      // a wildcard was watched then
 	md             *model
 	version, nonce string
 	entries        []simEntry
