@@ -14,18 +14,23 @@ import (
 // that holds a Secret which was refused for its files has it changed again. A response whose
 // stream ends before it was judged is not taken: the next stream brings it again.
 //
+// What silence would end is judged too: in delta, members of a collection that the server was
+// not told of, since another one gave them or there were too many, and does not speak of. With
+// an error they stay, which is logged, and are looked for anew on the next stream. A time to
+// live that runs out is not judged.
+//
 // A guard is called like the functions of [Trace]: one at a time for each server, and while
 // it runs events wait. It runs behind the handlers of the first authority that is watched at
 // the server, so the answer to the response waits for those too. It may call anything of the
 // client that a handler may. One that panics refuses.
 type Guard func(*Proposal) error
 
-// Proposal is what a response would do. Of responses of several streams, such as those of
+// Proposal is what a response would do, or silence. Of responses of several streams, such as those of
 // different scopes, each is its own matter.
 type Proposal struct {
 	Type    string // URL
 	Server  string // URI
-	Version string // of the response; often empty in delta
+	Version string // of the response; often empty in delta, and for silence
 	// Held is how many resources of the type are held on the stream, those of all
 	// authorities that share it, and Left how many would be.
 	Held, Left int
