@@ -167,9 +167,12 @@ func (w *world) requestSotW(s *simStream, msg []byte) {
 	}
 	w.answerSotW(s, pic, md, &r)
 	pic.named = pic.named || len(r.ResourceNames) > 0
-	was := pic.wild
+	was, before := pic.wild, pic.names
 	pic.wild, pic.names = legacy, map[string]bool{}
 	for _, name := range r.ResourceNames {
+		if !before[name] {
+			md.word(name).lapsed = false // the server owes it
+		}
 		if name == star {
 			pic.wild = true
 		} else {
