@@ -3,6 +3,8 @@ package machine
 import (
 	"testing"
 	"time"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
 // A program that was stopped does not take the server's silence meanwhile for an answer:
@@ -50,5 +52,32 @@ func TestStallOfAddedName(t *testing.T) {
 	r.now = r.now.Add(hush)
 	if fx := r.step(Tick{}); len(fx.Close) != 1 || len(fx.Open) != 1 {
 		t.Errorf("after the full time %d streams were given up, and %d asked for", len(fx.Close), len(fx.Open))
+	}
+}
+
+// Nor does a time to live end: heartbeats may wait to be read.
+//
+// spec: TTL-1
+func TestStallOfTimeToLive(t *testing.T) {
+	r := newRig(t, Config{})
+	r.step(Start{r.watch("a")})
+	r.up()
+	resp := &wire.Response{TypeURL: r.typ.URL, Version: "1", Nonce: "1", Resources: []wire.Resource{{
+		Name: []byte("a"), TypeURL: []byte(r.typ.URL), Payload: []byte("1"), HasBody: true, HasTTL: true, TTL: 10 * time.Second,
+	}}}
+	for _, task := range r.step(Received{r.ref, resp}).Decode {
+		r.decode(task)
+	}
+	r.step(Delivered{r.ref}, Written{r.ref})
+	r.now = r.now.Add(time.Minute)
+	if _, names := news(r.step(Tick{Stalled: true})); len(names) != 0 {
+		t.Errorf("after a stall %q was told", names)
+	}
+	if at, ok := r.m.Deadline(); !ok || !at.Equal(r.now.Add(10*time.Second)) {
+		t.Errorf("deadline %v, %v; want the full time", at.Sub(r.now), ok)
+	}
+	r.now = r.now.Add(10 * time.Second)
+	if kinds, _ := news(r.step(Tick{})); len(kinds) != 1 || kinds[0] != NoticeDoesNotExist {
+		t.Errorf("after the full time %v was told, want an absence", kinds)
 	}
 }
