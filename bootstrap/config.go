@@ -191,9 +191,10 @@ type Features struct {
 	// for all resources of a type than a stream's first request without names: those that
 	// follow the xDS protocol as it was before 2021, Consul's, and go-control-plane's up to
 	// 0.14 at least where the same type is watched by name too. In state of the world names
-	// are not sent beside the wildcard then, and have to be among its resources; in delta they
-	// follow in a second request. Where the wildcard begins later than the stream, or ends
-	// before it, the stream is opened anew, at most once a second.
+	// are not sent beside the wildcard then, structured ones and globs neither, and have to be
+	// among its resources; in delta they follow in a second request. Where the wildcard begins
+	// later than the first request for its type, or ends before the stream, the stream is opened
+	// anew, with all types on it, at most once a second.
 	LegacyWildcard bool
 }
 

@@ -25,8 +25,8 @@ import (
 // client that a handler may. One that panics refuses.
 type Guard func(*Proposal) error
 
-// Proposal is what a response would do, or silence. Of responses of several streams, such as those of
-// different scopes, each is its own matter.
+// Proposal is what a response would do, or silence. Of responses of several streams, such as
+// those of different scopes, each is its own matter.
 type Proposal struct {
 	Type    string // URL
 	Server  string // URI

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"container/heap"
+	"fmt"
 	"log/slog"
 	"maps"
 	"math"
@@ -182,7 +183,7 @@ func (e *Engine) wait(w machine.Wait) {
 	r := e.retries[w.Stream]
 	if r == nil {
 		r = &retry{make: server.Backoff, failed: func(p any) {
-			e.say(slog.LevelError, "the backoff policy panicked; the default is used", server.URI, "", "error", p)
+			e.say(slog.LevelError, "the backoff policy cannot be used, the default is", server.URI, "", "error", brief(fmt.Sprint(p)))
 		}}
 		e.retries[w.Stream] = r
 	}

@@ -312,8 +312,11 @@ func (m *Machine) takeErrors(now time.Time, resp *response) {
 		m.takeError(now, resp, re)
 	}
 	for _, re := range invalid { // what they name is there all the same
-		if e, canonical := resp.ts.lookup(re.Name); e != nil && e.seen != resp.serial && resp.ts.chose(e, canonical, re.Constraints) {
-			e.see(resp)
+		own, _ := resp.ts.lookup(re.Name)
+		for _, e := range append(resp.ts.linked(re.Name), own) {
+			if e != nil && e.seen != resp.serial && resp.ts.chose(e, e.name, re.Constraints) {
+				e.see(resp)
+			}
 		}
 	}
 }

@@ -35,7 +35,7 @@ func (ts *typeState) composeSotW(a *answer, node []byte) [][]byte {
 	}
 	ts.told = form
 	if form == wildLegacy {
-		return [][]byte{head} // names that there are too are among all
+		return [][]byte{head} // what is wanted by name is among all
 	}
 	msg := ts.names.after(head)
 	ts.named = ts.named || ts.names.count > 0
@@ -57,7 +57,8 @@ func (ts *typeState) beginSotW(a *answer, node []byte) []byte {
 }
 
 // nextForm is how the wildcard is to be asked for: by the legacy form, which all servers
-// know, where it stands alone and no name was sent yet.
+// know, where it stands alone and no name was sent yet. Those that know no other are asked so
+// by the first request of a type, or not at all.
 func (ts *typeState) nextForm() wildForm {
 	switch {
 	case ts.stream.watches == 0, ts.asked && ts.legacyOnly(): // as it was
@@ -73,8 +74,18 @@ func (ts *typeState) nextForm() wildForm {
 // legacyOnly says that the wildcard can be asked for by the first request of a stream alone.
 func (ts *typeState) legacyOnly() bool { return ts.stream.LegacyWildcard && !ts.star.explicitly() }
 
-// outdatedLife is how long a stream lives at least before what is wanted of it takes a new one.
-const outdatedLife = time.Second
+// renewedAt is when a stream that is outdated is begun anew: a second after the first request,
+// or after the wildcard was left, lest a program that watches and stops renews it without end.
+func (ts *typeState) renewedAt(now time.Time) time.Time {
+	at := ts.firstAt
+	if !ts.star.wanted() {
+		if ts.leftAt.IsZero() {
+			ts.leftAt = now
+		}
+		at = ts.leftAt
+	}
+	return at.Add(time.Second)
+}
 
 // outdated says that what is wanted takes a new stream.
 func (ts *typeState) outdated() bool {
@@ -175,7 +186,11 @@ func (ts *typeState) composeFirstDelta(node []byte) []byte {
 	}
 	for _, es := range [][]*entry{wanted, held} {
 		for _, e := range es {
-			if e.listed() {
+			switch {
+			case !e.listed():
+			case form == wildLegacy && e.of.isGlob():
+				ts.withhold(e) // a version of a member means nothing without its glob, which comes later
+			default:
 				ts.resumes = true
 				msg = wire.AppendInitialVersion(msg, ts.aliases.nameOf(e), e.version)
 			}

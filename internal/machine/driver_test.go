@@ -48,6 +48,8 @@ type driver struct {
 	stalled   bool // writers
 	unwritten []Send
 	slow      bool // workers
+	pondering bool // guards
+	proposals []*Proposal
 	undecoded []*Task
 	reading   map[Ref]bool    // streams of which a response may be read
 	unread    map[Ref][]Event // what came while none might
@@ -286,6 +288,13 @@ func (d *driver) act(words []string) {
 		for _, t := range take(&d.undecoded) {
 			d.step(Decoded{t, d.decode(t)})
 		}
+	case "ponder":
+		d.pondering = true
+	case "judge":
+		d.pondering = false
+		for _, p := range take(&d.proposals) {
+			d.step(Guarded{p, script.Guard(p.Held, p.Left)})
+		}
 	case "dump":
 		d.dump()
 	default:
@@ -327,6 +336,11 @@ func (d *driver) step(events ...Event) {
 		}
 	}
 	for _, p := range fx.Guard {
+		if d.pondering {
+			d.print("* guard: %d of %d are left", p.Left, p.Held)
+			d.proposals = append(d.proposals, p)
+			continue
+		}
 		d.step(Guarded{p, script.Guard(p.Held, p.Left)})
 	}
 	for _, t := range fx.Decode {

@@ -12,7 +12,9 @@ func (w *world) mortal(r *simResponse, en *simEntry) {
 	word := r.md.word(en.name(r.md.typ))
 	if again := w.next(4); word.held && again > 1 {
 		en.kind, en.value, en.locator = entryKind(again-2)*entryBodiless, strings.TrimSuffix(word.value, doNotCache), false
-		en.value, en.locator = strings.CutPrefix(en.value, "@")
+		if en.value, en.locator = strings.CutPrefix(en.value, "@"); en.locator {
+			en.outer = en.inner
+		}
 		en.version, r.version = word.version, word.version
 	}
 }

@@ -344,8 +344,8 @@ func (m *Machine) refuseAll(now time.Time, resp *response, ev Guarded) {
 func (resp *response) hearPlanned() {
 	ts := resp.ts
 	for _, pl := range resp.plan.entries {
-		if pl.entry != nil {
-			pl.entry.see(resp)
+		if e := ts.entries.get(pl.name); e != nil { // maybe not as when it was planned
+			e.see(resp)
 		} else if c := ts.home(pl.name); c != nil {
 			resp.hear(c)
 		}

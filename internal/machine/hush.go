@@ -16,11 +16,11 @@ type unheard struct {
 }
 
 // listen waits for news of a name that was added. A stream that carries more than one type is
-// not given up for the sake of one; delta says what was added; polls ask anew by themselves,
+// not given up for the sake of one, and the legacy wildcard says no names; delta says what was added; polls ask anew by themselves,
 // and files hold everything. Where the does-not-exist timer is as short it decides.
 func (m *Machine) listen(now time.Time, e *entry) {
 	ts, s, timeout := e.of.ts, e.of.ts.stream, m.timeout(e.of.ts.stream)
-	if s.url == "" || s.Delta || s.Polled || s.FullState || timeout > 0 && timeout <= hush {
+	if s.url == "" || ts.told == wildLegacy || s.Delta || s.Polled || s.FullState || timeout > 0 && timeout <= hush {
 		return
 	}
 	ts.unheard = append(ts.unheard, unheard{e, s.clock.at(now) + hush})

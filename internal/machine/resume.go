@@ -170,7 +170,7 @@ func (m *Machine) settling(now time.Time, resp *response) {
 // sweep removes the members that the server was not told of and did not speak of, if a guard
 // does not mind.
 func (m *Machine) sweep(now time.Time, ts *typeState) {
-	unlisted := slices.DeleteFunc(ts.unlisted, (*entry).spokenOf)
+	unlisted := slices.DeleteFunc(ts.unlisted, ts.listed)
 	ts.unlisted, ts.sweepTimer = nil, 0
 	sortEntries(unlisted)
 	if !ts.typ.Guarded || len(unlisted) == 0 || m.keepsDeleted(ts.stream) {
@@ -188,16 +188,23 @@ func (m *Machine) sweep(now time.Time, ts *typeState) {
 // stream.
 func (m *Machine) sweepGuarded(now time.Time, ev Guarded) {
 	p := ev.Proposal
+	ts := m.current(p.ref).types[p.TypeURL]
+	unlisted := slices.DeleteFunc(p.unlisted, ts.listed)
+	if len(unlisted) > 0 && ts.busy != nil { // another proposal is being judged, which knows nothing of this
+		ts.unlisted = append(ts.unlisted, unlisted...)
+		m.startTimer(now, ts.stream, timer{sweep: ts})
+		return
+	}
 	if ev.Err != nil {
 		m.fx.Log = append(m.fx.Log, Log{Warn: true, Server: p.Server, TypeURL: p.TypeURL, Text: "a guard keeps what the server does not speak of"})
 		return
 	}
-	m.removeUnlisted(now, slices.DeleteFunc(p.unlisted, (*entry).spokenOf))
+	m.removeUnlisted(now, unlisted)
 }
 
-// spokenOf says that the server has spoken of what it was not told of, or that this is of no
-// interest any more.
-func (e *entry) spokenOf() bool { return !e.withheld || e.wanted() || !e.live() }
+// listed says that the server has spoken of what it was not told of, or that this is of no
+// interest here any more.
+func (ts *typeState) listed(e *entry) bool { return !e.withheld || e.wanted() || !ts.has(e) }
 
 func (m *Machine) removeUnlisted(now time.Time, es []*entry) {
 	for _, e := range es {

@@ -75,7 +75,7 @@ func (m *Machine) send(now time.Time, s *stream) {
 		}
 		answering, changing := ts.due(now)
 		if changing && ts.outdated() {
-			if ts.sendAt = ts.firstAt.Add(outdatedLife); !now.Before(ts.sendAt) {
+			if ts.sendAt = ts.renewedAt(now); !now.Before(ts.sendAt) {
 				m.restart(now, s)
 				return
 			}
@@ -105,7 +105,7 @@ func (ts *typeState) due(now time.Time) (answering, changing bool) {
 	changing = ts.changing()
 	if len(ts.owed) > 0 {
 		at := ts.storm.earliest
-		if changing || !now.Before(at) {
+		if changing && !ts.outdated() || !now.Before(at) {
 			return true, false
 		}
 		ts.sendAt = at

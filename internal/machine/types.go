@@ -54,6 +54,7 @@ type onStream struct {
 	answered   bool      // a response came
 	nonce      string    // of the newest response
 	told       wildForm  // of the wildcard
+	leftAt     time.Time // when it was seen to be outdated since nobody watches the wildcard; zero if it is not
 	owed       []answer
 	fresh      []*entry        // named for the first time by the message with the writer
 	freshNames map[string]bool // of fresh; nil until they are looked for
@@ -291,6 +292,7 @@ func (m *Machine) attach(c *collection, w *Watch) (held bool) {
 			c.explicit++
 		}
 		w.entry = c.self
+		c.ts.leftAt = time.Time{}
 		c.pin()
 		return false
 	}
