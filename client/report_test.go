@@ -205,6 +205,7 @@ func dumpJSON(t *testing.T, r *rig) {
 }
 
 // What happens on a stream is told in order, also relative to events.
+// spec: STREAM-10, "record control_plane.identifier"
 func TestTrace(t *testing.T) {
 	var mu sync.Mutex
 	var got []string
@@ -218,7 +219,7 @@ func TestTrace(t *testing.T) {
 		StreamDown: func(s client.StreamInfo, err error) { note("down %v", err) },
 		Request:    func(i client.RequestInfo) { note("request %s %v", kinds[i.Type], i.Size > 0) },
 		Response: func(i client.ResponseInfo) {
-			note("response %s %s %s %d %v", kinds[i.Type], i.Version, i.Nonce, i.Resources, i.Ignored)
+			note("response %s %s %s %d %v%s", kinds[i.Type], i.Version, i.Nonce, i.Resources, i.Ignored, i.ControlPlane)
 			if i.Version == "2" {
 				panic("tracers may panic")
 			}
@@ -232,7 +233,9 @@ func TestTrace(t *testing.T) {
 		st := r.accept()
 		r.clusters(st, "1", "n1", "a")
 		r.clusters(st, "2", "n2", "a")
-		r.send(st, testutil.SotW(eds.Type.TypeURL(), "9", "e9"))
+		ignored := testutil.SotW(eds.Type.TypeURL(), "9", "e9")
+		ignored.ControlPlane = &corev3.ControlPlane{Identifier: " by cp-7"}
+		r.send(st, ignored)
 		st.End(nil)
 		st = r.accept()
 		synctest.Wait()
@@ -247,7 +250,7 @@ func TestTrace(t *testing.T) {
 		"up passthrough:///scripted", "request cds true",
 		"response cds 1 n1 1 false", "event 1", "ack cds 1 n1",
 		"response cds 2 n2 1 false", "event 2", "ack cds 2 n2",
-		"response eds 9 e9 0 true",
+		"response eds 9 e9 0 true by cp-7",
 		"down EOF",
 		"up passthrough:///scripted", "request cds true",
 		"response cds 3 n3 1 false", "nack n3 resource index 0: the resource has no name",

@@ -42,6 +42,9 @@ type ResponseInfo struct {
 	Resources int
 	Size      int  // in bytes
 	Ignored   bool // the type was not asked for
+	// ControlPlane is control_plane.identifier: which of the servers behind an address it was,
+	// where the server says so.
+	ControlPlane string
 }
 
 // AnswerInfo is the answer to a response. One is traced when it is handed to the stream's
@@ -95,7 +98,7 @@ func (c *Client) trace(t *Trace, n *machine.Notice) {
 	case machine.NoticeResponse:
 		call(t.Response, ResponseInfo{
 			Stream: s, Type: n.TypeURL, Version: n.Version, Nonce: n.Nonce,
-			Resources: n.Resources, Size: n.Size, Ignored: n.Ignored,
+			Resources: n.Resources, Size: n.Size, Ignored: n.Ignored, ControlPlane: n.ControlPlane,
 		})
 	case machine.NoticeAck, machine.NoticeNack:
 		answer, hook := AnswerInfo{Stream: s, Type: n.TypeURL, Version: n.Version, Nonce: n.Nonce}, t.ACK

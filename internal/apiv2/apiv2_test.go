@@ -187,7 +187,7 @@ func TestResponse(t *testing.T) {
 	}
 	Response(sotw)
 	want := &wire.Response{
-		Version: "1", TypeURL: clusterV3, Nonce: "n", Size: sotw.Size,
+		Version: "1", TypeURL: clusterV3, Nonce: "n", ControlPlane: "old", Size: sotw.Size,
 		Resources: []wire.Resource{{TypeURL: []byte(clusterV3), Payload: []byte("\x0a\x01a\x22\x02\x10\x01"), HasBody: true}},
 	}
 	if diff := cmp.Diff(want, sotw); diff != "" {

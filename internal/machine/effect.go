@@ -150,10 +150,11 @@ type Notice struct {
 
 // Exchange is what was sent or received.
 type Exchange struct {
-	Nonce     string
-	Message   string // of a NACK
-	Resources int    // of a response, or names of a request
-	Size      int    // in bytes
+	Nonce        string
+	Message      string // of a NACK
+	ControlPlane string // that a response says it is of
+	Resources    int    // of a response, or names of a request
+	Size         int    // in bytes
 
 	// Of NoticeEnd: how many entries of the response were good, those that said nothing new
 	// among them, and how many were invalid. Removals and entries that were not asked for

@@ -126,7 +126,7 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 	n := Notice{
 		Kind: NoticeResponse, Server: s.server, TypeURL: r.TypeURL, Version: r.Version, Stream: s.ref(),
 		Ignored:  ts == nil || !ts.asked,
-		Exchange: &Exchange{Nonce: r.Nonce, Resources: len(r.Resources), Size: r.Size},
+		Exchange: &Exchange{Nonce: r.Nonce, ControlPlane: r.ControlPlane, Resources: len(r.Resources), Size: r.Size},
 	}
 	m.fx.Notify = append(m.fx.Notify, n)
 	if n.Ignored {

@@ -17,7 +17,7 @@ import (
 func fromSotW(m *discoveryv3.DiscoveryResponse, size int) (r *Response, ok bool) {
 	r = &Response{
 		Version: m.VersionInfo, TypeURL: m.TypeUrl, Nonce: m.Nonce, Size: size,
-		Errors: fromErrors(m.ResourceErrors),
+		ControlPlane: m.GetControlPlane().GetIdentifier(), Errors: fromErrors(m.ResourceErrors),
 	}
 	for _, a := range m.Resources {
 		if a.TypeUrl != WrapperURL {
@@ -36,7 +36,7 @@ func fromSotW(m *discoveryv3.DiscoveryResponse, size int) (r *Response, ok bool)
 func fromDelta(m *discoveryv3.DeltaDiscoveryResponse, size int) *Response {
 	r := &Response{
 		Version: m.SystemVersionInfo, TypeURL: m.TypeUrl, Nonce: m.Nonce, Size: size,
-		Errors: fromErrors(m.ResourceErrors),
+		ControlPlane: m.GetControlPlane().GetIdentifier(), Errors: fromErrors(m.ResourceErrors),
 	}
 	for _, w := range m.Resources {
 		r.add(w)

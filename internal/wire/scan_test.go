@@ -282,6 +282,8 @@ func TestBrokenFrames(t *testing.T) {
 		{name: "entry of another wire type", sotw: num(2, 1), delta: num(2, 1)},
 		{name: "type URL that is no text", sotw: str(4, "\xff"), delta: str(4, "\xff")},
 		{name: "nonce that is no text", sotw: str(5, "\xff"), delta: str(5, "\xff")},
+		{name: "control plane that does not parse", sotw: str(6, "\xff"), delta: str(7, "\xff")},
+		{name: "control plane of another wire type", sotw: num(6, 1), delta: num(7, 1)},
 		{name: "error that does not parse", sotw: str(7, "\xff"), delta: str(9, "\xff")},
 		{name: "error of another wire type", sotw: num(7, 1), delta: num(9, 1)},
 		{name: "error's name is no text", sotw: str(7, str(1, str(1, "\xff"))), delta: str(9, str(1, str(1, "\xff")))},

@@ -18,6 +18,7 @@ type Response struct {
 	Version      string // version_info, or delta's system_version_info
 	TypeURL      string
 	Nonce        string
+	ControlPlane string // control_plane.identifier
 	Resources    []Resource
 	Constraints  [][]byte // of entries that have any; see Resource.Variant
 	Removed      [][]byte // names; delta only
@@ -121,6 +122,8 @@ func (r *Response) ScanSotW(frame ...[]byte) error {
 			r.TypeURL, err = f.text()
 		case 5:
 			r.Nonce, err = f.text()
+		case 6:
+			err = r.scanControlPlane(f)
 		case 7:
 			err = r.scanError(f)
 		}
@@ -152,6 +155,8 @@ func (r *Response) ScanDelta(frame ...[]byte) error {
 			if name, err = f.string(); err == nil {
 				r.Removed = append(r.Removed, name)
 			}
+		case 7:
+			err = r.scanControlPlane(f)
 		case 8:
 			var name ResourceName
 			if name, err = f.resourceName(); err == nil {
@@ -166,6 +171,16 @@ func (r *Response) ScanDelta(frame ...[]byte) error {
 		return fmt.Errorf("not a DeltaDiscoveryResponse: %w", err)
 	}
 	return nil
+}
+
+func (r *Response) scanControlPlane(f Field) error {
+	b, err := f.Bytes()
+	if err != nil {
+		return err
+	}
+	id, _, err := StringField(b, 1)
+	r.ControlPlane = string(id)
+	return err
 }
 
 func (r *Response) scanError(f Field) error {
