@@ -311,10 +311,10 @@ func (m *Machine) takeErrors(now time.Time, resp *response) {
 	for _, re := range ofGlobs {
 		m.takeError(now, resp, re)
 	}
-	for _, re := range invalid { // what they name is there all the same
+	for _, re := range invalid { // what is known of what they name is not over
 		own, _ := resp.ts.lookup(re.Name)
 		for _, e := range append(resp.ts.linked(re.Name), own) {
-			if e != nil && e.seen != resp.serial && resp.ts.chose(e, e.name, re.Constraints) {
+			if e != nil && e.known() && e.seen != resp.serial && resp.ts.chose(e, e.name, re.Constraints) {
 				e.see(resp)
 			}
 		}
