@@ -93,8 +93,8 @@ type Config struct {
 	// retry_back_off in a bootstrap sets the two ends. Between polls that failed it is the
 	// refresh delay with its jitter, if that is not shorter than 500 ms. A policy that says
 	// [backoff.Stop] waits 30 s; one that is nil or panics gives way to the exponential one
-	// with 500 ms and 30 s. It and its policies are called by the client's own loop, so they must not block, nor call
-	// the client.
+	// with 500 ms and 30 s. It and its policies are called by the client's own loop, so they
+	// must not block, nor call the client.
 	//
 	// A wait outlives the watches, so that watching and stopping in a loop does not shorten it.
 	// A policy is Reset when its stream outlived the last wait or was not wanted for longer
