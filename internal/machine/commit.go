@@ -1,14 +1,12 @@
 package machine
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
-	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // decoded takes back a task.
@@ -18,12 +16,19 @@ func (m *Machine) decoded(now time.Time, ev Decoded) {
 		return
 	}
 	resp := ev.Task.response
-	if resp.plan != nil && !resp.plan.done {
-		m.inspected(ev)
-		return
-	}
 	resp.results[ev.Task.index] = ev.Results
-	m.commit(now, resp)
+	resp.missing--
+	m.proceed(now, resp)
+}
+
+// proceed takes what is decoded, or with a guard has it judged once it all is.
+func (m *Machine) proceed(now time.Time, resp *response) {
+	switch {
+	case !resp.ts.typ.Guarded:
+		m.commit(now, resp)
+	case resp.missing == 0:
+		m.propose(resp)
+	}
 }
 
 // commit takes what is decoded into the state, in the order of the wire, and ends the
@@ -89,7 +94,11 @@ func (m *Machine) finish(now time.Time, resp *response) {
 		}
 	}
 	told := len(m.fx.Notify)
-	m.takeErrors(now, resp)
+	for _, f := range resp.failed {
+		if f.entry == ts.star.self || ts.has(f.entry) {
+			m.takeError(now, resp, f)
+		}
+	}
 	m.removeListed(now, resp)
 	m.removeAbsent(now, resp)
 	resp.changed = resp.changed || len(m.fx.Notify) > told
@@ -208,16 +217,13 @@ func (m *Machine) synced(resp *response, c *collection) {
 // removeListed takes the server's word for what does not exist: entries without a body,
 // and delta's list.
 func (m *Machine) removeListed(now time.Time, resp *response) {
-	for _, e := range resp.gone {
+	for _, e := range resp.bare {
 		if resp.ts.has(e) && !resp.repeats[e] {
 			m.remove(now, e, ReasonNotFound)
 		}
 	}
-	for _, name := range resp.Removed {
-		if e, _ := resp.ts.lookup(name); e != nil && !resp.repeats[e] && !e.standsBy() {
-			m.remove(now, e, ReasonRemoved)
-		}
-		for _, e := range resp.ts.linked(name) {
+	for _, e := range resp.removed {
+		if resp.ts.has(e) && !resp.repeats[e] && !e.standsBy() {
 			m.remove(now, e, ReasonRemoved)
 		}
 	}
@@ -256,9 +262,10 @@ func (m *Machine) removeAbsent(now time.Time, resp *response) {
 	var gone []*entry
 	for e := range ts.entries.all() {
 		switch {
+		case resp.lacks(e, lateStar):
+			gone = append(gone, e)
 		case e.seen == resp.serial, e.standsBy():
-		case e.known() && ts.lacksIn(e, lateStar),
-			ts.stream.FullState && (e.status == StatusRequested || e.orphan) && !e.isGlob() && ts.answersFor(e):
+		case ts.stream.FullState && (e.status == StatusRequested || e.orphan) && !e.isGlob() && ts.answersFor(e):
 			gone = append(gone, e)
 		case e.status == StatusDoesNotExist && ts.answersFor(e):
 			e.from = 0 // this server has it neither
@@ -274,10 +281,13 @@ func (m *Machine) removeAbsent(now time.Time, resp *response) {
 	}
 }
 
-// lacksIn says whether what is known of an entry ends with a response that holds everything
+// lacks says whether what is known of an entry ends with a response that holds everything
 // else.
-func (ts *typeState) lacksIn(e *entry, lateStar bool) bool {
+func (resp *response) lacks(e *entry, lateStar bool) bool {
+	ts := resp.ts
 	switch {
+	case e.seen == resp.serial || e.standsBy() || !e.known():
+		return false
 	case !e.foreign():
 		return true
 	case e.wanted():
@@ -289,70 +299,15 @@ func (ts *typeState) lacksIn(e *entry, lateStar bool) bool {
 // answersFor says that the response being worked on was sent with a name in mind.
 func (ts *typeState) answersFor(e *entry) bool { return e.asked && !ts.late[e] && !ts.leaving(e) }
 
-// takeErrors handles resource_errors (xRFC TP3, gRFC A88). What the response says of one
-// resource counts more than what it says of the collection that it is in.
-func (m *Machine) takeErrors(now time.Time, resp *response) {
-	var ofGlobs, invalid []*wire.ResourceError
-	for i := range resp.Errors {
-		re := &resp.Errors[i]
-		switch {
-		case len(re.Name) == 0:
-			resp.nameless = true
-			resp.line(-1, fmt.Sprintf("resource error index %d", i), errNameless)
-		case re.Code == 0:
-			resp.line(-1, fmt.Sprintf("resource error index %d: %s", i, re.Name), errNotError)
-			invalid = append(invalid, re)
-		case xdstp.IsGlob(string(re.Name)):
-			ofGlobs = append(ofGlobs, re)
-		default:
-			m.takeError(now, resp, re)
-		}
-	}
-	for _, re := range ofGlobs {
-		m.takeError(now, resp, re)
-	}
-	for _, re := range invalid { // what is known of what they name is not over
-		own, _ := resp.ts.lookup(re.Name)
-		for _, e := range append(resp.ts.linked(re.Name), own) {
-			if e != nil && e.known() && e.seen != resp.serial && resp.ts.chose(e, e.name, re.Constraints) {
-				e.see(resp)
-			}
-		}
-	}
-}
-
-var errNotError = errors.New("the status is OK")
-
-func (m *Machine) takeError(now time.Time, resp *response, re *wire.ResourceError) {
-	e, canonical := resp.ts.lookup(re.Name)
-	if !resp.ts.chose(e, canonical, re.Constraints) {
-		return
-	}
-	if c := resp.ts.globOf(canonical); e == nil && c != nil && c.self.asked && re.Code != codeNotFound {
-		e = resp.ts.newMember(re.Name, canonical)
-	}
-	if resp.ts.stream.FullState && string(re.Name) == star && resp.ts.told != wildNone { // else xRFC TP3 does not know it
-		e = resp.ts.star.self
-	}
-	for _, e := range append(resp.ts.linked(re.Name), e) {
-		if e != nil && !e.standsBy() { // it is asked for
-			m.takeErrorOf(now, resp, e, re)
-		}
-	}
-}
-
-func (m *Machine) takeErrorOf(now time.Time, resp *response, e *entry, re *wire.ResourceError) {
-	if e.seen == resp.serial {
-		m.log(e, true, "a response holds both the resource and an error for it; the resource is used")
-		return
-	}
-	e.see(resp)
-	if re.Code == codeNotFound {
+// takeError takes a server's error for a resource (xRFC TP3, gRFC A88).
+func (m *Machine) takeError(now time.Time, resp *response, it failed) {
+	e, code := it.entry, it.Code
+	if code == codeNotFound {
 		m.remove(now, e, ReasonNotFound)
 		return
 	}
-	f := &Fault{Kind: FaultData, Err: &StatusError{re.Code, re.Message}, At: now, Version: resp.Version}
-	drop := re.Code == codePermissionDenied && resp.ts.stream.FailOnDataErrors
+	f := &Fault{Kind: FaultData, Err: &StatusError{code, it.Message}, At: now, Version: resp.Version}
+	drop := code == codePermissionDenied && resp.ts.stream.FailOnDataErrors
 	if e.isGlob() {
 		m.failGlob(now, e.of, f, drop)
 		return

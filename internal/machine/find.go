@@ -2,7 +2,9 @@ package machine
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/xdstp"
@@ -183,4 +185,102 @@ const locatorURL = "type.googleapis.com/xds.core.v3.ResourceLocator"
 // structured names may (xRFC TP1, "Redirects").
 func (ts *typeState) redirects(r *wire.Resource) bool {
 	return string(r.TypeURL) == locatorURL && ts.typ.URL != locatorURL && bytes.HasPrefix(r.Name, xdstpScheme)
+}
+
+// findRemoved finds what the response lists as removed, by its name or by what the server
+// calls it. What the response also holds is invalid.
+func (resp *response) findRemoved() {
+	if len(resp.Removed) == 0 {
+		return
+	}
+	listed := map[string]bool{}
+	for _, name := range resp.Removed {
+		again := listed[string(name)]
+		listed[string(name)] = true
+		es := resp.ts.allOf(name)
+		if again && len(es) == 0 {
+			resp.line(-1, string(name), errTwice)
+		}
+		for _, e := range es {
+			if e.seen == resp.serial {
+				resp.namedTwice(-1, e)
+				continue
+			}
+			e.see(resp)
+			resp.removed = append(resp.removed, e)
+		}
+	}
+}
+
+// allOf are the entries of a name as a server spells it: its own and those that were asked
+// for by another.
+func (ts *typeState) allOf(name []byte) []*entry {
+	es := ts.linked(name)
+	if e, _ := ts.lookup(name); e != nil {
+		es = slices.Insert(es, 0, e)
+	}
+	return es
+}
+
+// failed is an entry that a response has an error for.
+type failed struct {
+	*entry
+	*wire.ResourceError
+}
+
+var errNotError = errors.New("the status is OK")
+
+// findErrors finds what resource_errors are of (xRFC TP3, gRFC A88). What the response says
+// of one resource counts more than what it says of the collection that it is in.
+func (m *Machine) findErrors(resp *response) {
+	var ofGlobs, invalid []*wire.ResourceError
+	for i := range resp.Errors {
+		re := &resp.Errors[i]
+		switch {
+		case len(re.Name) == 0:
+			resp.nameless = true
+			resp.line(-1, fmt.Sprintf("resource error index %d", i), errNameless)
+		case re.Code == 0:
+			resp.line(-1, fmt.Sprintf("resource error index %d: %s", i, re.Name), errNotError)
+			invalid = append(invalid, re)
+		case xdstp.IsGlob(string(re.Name)):
+			ofGlobs = append(ofGlobs, re)
+		default:
+			m.findError(resp, re)
+		}
+	}
+	for _, re := range ofGlobs {
+		m.findError(resp, re)
+	}
+	for _, re := range invalid { // what is known of what they name is not over
+		for _, e := range resp.ts.allOf(re.Name) {
+			if e.known() && e.seen != resp.serial && resp.ts.chose(e, e.name, re.Constraints) {
+				e.see(resp)
+			}
+		}
+	}
+}
+
+func (m *Machine) findError(resp *response, re *wire.ResourceError) {
+	ts := resp.ts
+	e, canonical := ts.lookup(re.Name)
+	if !ts.chose(e, canonical, re.Constraints) {
+		return
+	}
+	if c := ts.globOf(canonical); e == nil && c != nil && c.self.asked && re.Code != codeNotFound {
+		e = ts.newMember(re.Name, canonical)
+	}
+	if ts.stream.FullState && string(re.Name) == star && ts.told != wildNone { // else xRFC TP3 does not know it
+		e = ts.star.self
+	}
+	for _, e := range slices.Insert(ts.linked(re.Name), 0, e) {
+		switch {
+		case e == nil || e.standsBy(): // nobody asks for it
+		case e.seen == resp.serial:
+			m.log(e, true, "a response holds both the resource and an error for it; the resource is used")
+		default:
+			e.see(resp)
+			resp.failed = append(resp.failed, failed{e, re})
+		}
+	}
 }

@@ -33,6 +33,7 @@ type response struct {
 
 	tasks   []*Task
 	results [][]Result // of the tasks, as they come in
+	missing int        // tasks that are not back
 	next    int        // the first task that is not committed
 
 	lines    []string        // what is wrong with it, for the NACK: as many as that has room for
@@ -41,7 +42,9 @@ type response struct {
 	nameless bool            // an entry's name could not be read
 	twice    []*entry        // that it names more than once
 	repeats  map[*entry]bool // the same
-	gone     []*entry        // that the response lists without a body
+	bare     []*entry        // that it says do not exist, by an entry without a body
+	removed  []*entry        // the same, by delta's list
+	failed   []failed        // that it has an error for, and nothing else
 	aliased  []aliased
 	heard    []*collection // that it speaks of, or of something in them
 	healed   []healed      // of them, that had an error before
@@ -59,8 +62,8 @@ type response struct {
 
 	asked map[*collection]bool // whose request had left, as the stream ended; nil before
 
-	plan *plan     // of a guarded type; else nil
-	then *Received // a response of the type that has to wait for this one
+	later []sorted  // what waits for the judgement of a guard
+	then  *Received // a response of the type that has to wait for this one
 }
 
 // healed is a collection that a response speaks of, and the error that it had.
@@ -146,14 +149,11 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 	resp := &response{Response: r, ref: s.ref(), ts: ts, serial: m.serial}
 	resp.bodies = slices.ContainsFunc(r.Resources, func(r wire.Resource) bool { return r.HasBody })
 	resp.retire()
-	if ts.busy = resp; ts.typ.Guarded {
-		m.inspect(resp)
-		return
-	}
+	ts.busy = resp
 	m.work(now, resp)
 }
 
-// work sorts what a response says and has decoded what is new in it.
+// work finds what a response speaks of, sorts what it says and has decoded what is new in it.
 func (m *Machine) work(now time.Time, resp *response) {
 	ts := resp.ts
 	m.found = m.found[:0]
@@ -165,7 +165,8 @@ func (m *Machine) work(now time.Time, resp *response) {
 	}
 	resp.findLinked()
 	resp.whole, resp.drops = resp.spoken == ts.entries.len(), ts.drops
-	m.markGone(resp)
+	resp.findRemoved()
+	m.findErrors(resp)
 	for i, e := range m.found {
 		switch {
 		case e == nil:
@@ -185,13 +186,9 @@ func (m *Machine) work(now time.Time, resp *response) {
 		resp.released = true
 		m.fx.Release = append(m.fx.Release, resp.ref)
 	}
-	resp.results = make([][]Result, len(resp.tasks))
-	for i, t := range resp.tasks {
-		if resp.results[i] = resp.anticipate(t); resp.results[i] == nil {
-			m.fx.Decode = append(m.fx.Decode, t)
-		}
-	}
-	m.commit(now, resp)
+	resp.results, resp.missing = make([][]Result, len(resp.tasks)), len(resp.tasks)
+	m.fx.Decode = append(m.fx.Decode, resp.tasks...)
+	m.proceed(now, resp)
 }
 
 // overtaken: a response may be the answer to the message with the writer, with Written late,
@@ -225,39 +222,99 @@ func (m *Machine) ignore(s *stream, ts *typeState, r *wire.Response) {
 	m.fx.Consumed = append(m.fx.Consumed, s.ref())
 }
 
-// sort decides what has to be done with an entry of a response: nothing, decode it, or
-// refuse it.
+// finding is what becomes of an entry of a response.
+type finding struct {
+	kind findingKind
+	err  error  // why it is invalid
+	hash uint64 // of a payload that was refused before; else 0
+}
+
+type findingKind uint8
+
+const (
+	isNew  findingKind = iota + 1 // it has to be decoded
+	isHeld                        // what is held came again
+	isBeat                        // of what is held
+	isBare                        // there is no such resource
+	isInvalid
+)
+
+// sorted is an entry of a response of which more is known than what it names.
+type sorted struct {
+	index int
+	entry *entry
+	finding
+}
+
+// sort has an entry of a response decoded, or does what it means. With a guard that waits
+// for the judgement.
 func (m *Machine) sort(now time.Time, resp *response, i int, e *entry) {
-	r := &resp.Resources[i]
-	switch err := resp.ts.faultOf(r); {
-	case e.isGlob():
-		resp.invalid++
-		resp.line(i, e.name, errGlob)
-		m.failGlob(now, e.of, &Fault{Kind: FaultRejected, Err: errGlob, At: now, Version: resp.versionOf(r)}, false)
-	case err != nil:
-		m.refuse(now, resp, i, e, err, 0)
-	case !r.HasBody:
-		m.bodiless(now, resp, i, e)
+	switch it := (sorted{i, e, resp.assess(i, e)}); {
+	case it.kind == isNew:
+		resp.decode(i, e)
+	case resp.ts.typ.Guarded:
+		resp.later = append(resp.later, it)
 	default:
-		m.payload(now, resp, i, e)
+		m.conclude(now, resp, it)
 	}
 }
 
-// payload compares a payload with what is known.
-func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
+// assess compares an entry of a response with what is known, and changes nothing.
+func (resp *response) assess(i int, e *entry) finding {
 	r := &resp.Resources[i]
-	locator, renewed := resp.ts.redirects(r), resp.renews(i, e)
-	if !renewed && e.holds(r, locator) {
-		resp.taken(i, e, resp.ts.flaws[e])
+	switch err := resp.ts.faultOf(r); {
+	case e.isGlob():
+		return finding{kind: isInvalid, err: errGlob}
+	case err != nil:
+		return finding{kind: isInvalid, err: err}
+	case r.HasBody:
+		return resp.compare(i, e)
+	case resp.heartbeat(r, e):
+		return finding{kind: isBeat}
+	case resp.ts.stream.Delta:
+		return finding{kind: isBare}
+	}
+	return finding{kind: isInvalid, err: errNoBody}
+}
+
+// compare compares a payload with what is held, and with what was refused.
+func (resp *response) compare(i int, e *entry) finding {
+	if resp.renews(i, e) {
+		return finding{kind: isNew}
+	}
+	r := &resp.Resources[i]
+	locator := resp.ts.redirects(r)
+	if e.holds(r, locator) {
+		return finding{kind: isHeld}
+	}
+	if f := e.fault; f != nil && f.refused != 0 && f.refused == hashOfEntry(r.Payload, locator, r.Attributes) {
+		return finding{isInvalid, f.Err, f.refused}
+	}
+	return finding{kind: isNew}
+}
+
+// conclude does what an entry of a response means that needs no decoding.
+func (m *Machine) conclude(now time.Time, resp *response, it sorted) {
+	e, r := it.entry, &resp.Resources[it.index]
+	switch it.kind {
+	case isHeld:
+		resp.taken(it.index, e, resp.ts.flaws[e])
 		e.describe(r.Attributes)
 		m.confirm(e, resp.versionOf(r))
 		resp.ts.stream.ttls.received(now, e, r)
-		return
+	case isBeat:
+		resp.valid++
+		resp.ts.stream.ttls.received(now, e, r)
+	case isBare:
+		resp.bare = append(resp.bare, e)
+	case isInvalid:
+		m.refuse(now, resp, it.index, e, it.err, it.hash)
+	case isNew:
 	}
-	if f := e.fault; !renewed && f != nil && f.refused != 0 && f.refused == hashOfEntry(r.Payload, locator, r.Attributes) {
-		m.refuse(now, resp, i, e, f.Err, f.refused)
-		return
-	}
+}
+
+// decode has a payload decoded.
+func (resp *response) decode(i int, e *entry) {
 	resp.changed = true
 	if len(resp.tasks) == 0 || len(resp.lastTask().Items) == chunk {
 		left := min(chunk, len(resp.Resources)-i)
@@ -266,9 +323,9 @@ func (m *Machine) payload(now time.Time, resp *response, i int, e *entry) {
 			Items: make([]Item, 0, left),
 		})
 	}
-	resp.fresh += len(r.Payload)
+	resp.fresh += len(resp.Resources[i].Payload)
 	t := resp.lastTask()
-	t.Items = append(t.Items, resp.itemOf(i, e, locator))
+	t.Items = append(t.Items, resp.itemOf(i, e))
 }
 
 // renews says that an entry of a response is new though its bytes may not be: the response
@@ -284,33 +341,17 @@ func (e *entry) holds(r *wire.Resource, locator bool) bool {
 	return was == r.Attributes || r.Attributes.Same(was)
 }
 
-// itemOf is what is to be decoded of an entry of a response; e may be nil.
-func (resp *response) itemOf(i int, e *entry, locator bool) Item {
+// itemOf is what is to be decoded of an entry of a response.
+func (resp *response) itemOf(i int, e *entry) Item {
 	r := &resp.Resources[i]
-	it := Item{Raw: r.Payload, Locator: locator, Attributes: r.Attributes, entry: e, index: i}
-	if e != nil && e.held() && e.locator == locator && !resp.renews(i, e) {
+	it := Item{Raw: r.Payload, Locator: resp.ts.redirects(r), Attributes: r.Attributes, entry: e, index: i}
+	if e.held() && e.locator == it.Locator && !resp.renews(i, e) {
 		it.Old, it.OldAttributes = e.raw, e.attributes()
 	}
 	return it
 }
 
 func (resp *response) lastTask() *Task { return resp.tasks[len(resp.tasks)-1] }
-
-// bodiless handles an entry without a resource: a heartbeat if it has the accepted
-// version; otherwise delta says so that there is no such resource.
-func (m *Machine) bodiless(now time.Time, resp *response, i int, e *entry) {
-	r := &resp.Resources[i]
-	if resp.heartbeat(r, e) {
-		resp.valid++
-		resp.ts.stream.ttls.received(now, e, r)
-		return
-	}
-	if !resp.ts.stream.Delta {
-		m.refuse(now, resp, i, e, errNoBody, 0)
-		return
-	}
-	resp.gone = append(resp.gone, e)
-}
 
 // heartbeat says that an entry without a resource is one of what is held.
 func (resp *response) heartbeat(r *wire.Resource, e *entry) bool {
@@ -360,28 +401,6 @@ func (resp *response) namedTwice(i int, e *entry) {
 		resp.twice = append(resp.twice, e)
 	}
 	resp.line(i, e.name, errTwice)
-}
-
-// markGone notes removals and errors that name what the response also holds.
-func (m *Machine) markGone(resp *response) {
-	if len(resp.Removed) == 0 {
-		return
-	}
-	seen := map[string]bool{}
-	for _, name := range resp.Removed {
-		e, _ := resp.ts.lookup(name)
-		switch {
-		case e != nil && e.seen == resp.serial, seen[string(name)]:
-			if e != nil {
-				resp.namedTwice(-1, e)
-			} else {
-				resp.line(-1, string(name), errTwice)
-			}
-		case e != nil:
-			e.see(resp)
-		}
-		seen[string(name)] = true
-	}
 }
 
 // line adds what is wrong with an entry of the response. What the NACK has no room for is
