@@ -67,9 +67,11 @@ type stream struct {
 
 	// fault is why the server cannot be reached; nil while it can, and until known. What
 	// the watches were told of it may be older: while they are being told of one trouble
-	// the next waits, and only the newest of those that wait is ever told.
+	// the next waits, and only the newest of those that wait is ever told. What was told of
+	// since the server was well is not told again: attempts may fail by turns.
 	fault   *Fault
 	told    *Fault
+	toldOf  []*Fault // since the server was well, the newest few
 	telling bool
 	// lingerUntil is set while nobody watches anything on a stream that stands.
 	lingerUntil time.Time
@@ -332,7 +334,7 @@ func (m *Machine) restart(now time.Time, s *stream) {
 // rest is the state of a stream that nobody wants.
 func (s *stream) rest() {
 	s.state, s.gen = idle, s.gen+1
-	s.fault, s.told = nil, nil
+	s.fault, s.told, s.toldOf = nil, nil, nil
 }
 
 // prune forgets types without interest, and says whether any is left.
@@ -396,17 +398,22 @@ func (m *Machine) wanted(now time.Time, s *stream, by int) {
 	}
 }
 
+// maxToldOf is how many troubles of a server are remembered as told.
+const maxToldOf = 4
+
 // tellTrouble tells what is wrong with the server, or that nothing is any more, if that is
 // news and nobody is being told of older trouble. So what waits for a handler that is slow
 // does not grow with the attempts to reach the server.
 func (m *Machine) tellTrouble(s *stream) {
-	if s.telling || s.fault == s.told || s.fault.same(s.told) {
+	if s.telling || s.fault == s.told || slices.ContainsFunc(s.toldOf, s.fault.same) {
 		return
 	}
 	from := len(m.fx.Notify)
 	if s.told = s.fault; s.fault != nil {
+		s.toldOf = append(s.toldOf[max(0, len(s.toldOf)+1-maxToldOf):], s.fault)
 		m.tellAll(s)
 	} else {
+		s.toldOf = nil
 		m.tellClear(s)
 	}
 	for i := range m.fx.Notify[from:] {
