@@ -382,7 +382,8 @@ func (r *simResponse) judge(delta bool) verdict {
 		case mentions[name] > 1, en.kind == entryBad, en.kind == entryWrongType, isGlobURL(name), en.kind == entryValue && flawed(en.value):
 			worse(name)
 		case en.kind == entryBodiless && !delta:
-			if w := r.md.word(name); w.unsure {
+			w := r.md.word(name)
+			if _, applies := r.applies[name]; w.unsure || !applies { // what is held may be another server's
 				v = max(v, unknown)
 			} else if !r.heartbeat(en, w, delta) {
 				worse(name)
