@@ -206,6 +206,9 @@ func (e *entry) live() bool { return e.of.ts.has(e) }
 // has says whether an entry is the one of its name in the type.
 func (ts *typeState) has(e *entry) bool { return ts.entries.get(e.name) == e }
 
+// stands says whether an entry is the one of its name, or the wildcard's own.
+func (ts *typeState) stands(e *entry) bool { return e == ts.star.self || ts.has(e) }
+
 // inOrder lists the entries of a glob by name, or for the wildcard all of the type.
 func (c *collection) inOrder() []*entry {
 	var es []*entry

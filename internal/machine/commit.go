@@ -89,13 +89,13 @@ func (m *Machine) finish(now time.Time, resp *response) {
 	ts, s := resp.ts, resp.ts.stream
 	live := m.current(resp.ref) == s && s.state == up && s.types[ts.typ.URL] == ts
 	for _, e := range resp.twice {
-		if ts.has(e) {
+		if ts.stands(e) {
 			m.reject(e, &Fault{Kind: FaultRejected, Err: errTwice, At: now, Version: resp.Version})
 		}
 	}
 	told := len(m.fx.Notify)
 	for _, f := range resp.failed {
-		if f.entry == ts.star.self || ts.has(f.entry) {
+		if ts.stands(f.entry) && !resp.repeats[f.entry] {
 			m.takeError(now, resp, f)
 		}
 	}

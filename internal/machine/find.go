@@ -276,11 +276,17 @@ func (m *Machine) findError(resp *response, re *wire.ResourceError) {
 	for _, e := range slices.Insert(ts.linked(re.Name), 0, e) {
 		switch {
 		case e == nil || e.standsBy(): // nobody asks for it
+		case resp.errors[e]:
+			resp.namedTwice(-1, e)
 		case e.seen == resp.serial:
 			m.log(e, true, "a response holds both the resource and an error for it; the resource is used")
 		default:
 			e.see(resp)
 			resp.failed = append(resp.failed, failed{e, re})
+			if resp.errors == nil {
+				resp.errors = map[*entry]bool{}
+			}
+			resp.errors[e] = true
 		}
 	}
 }

@@ -92,13 +92,16 @@ func (m *Machine) ends(resp *response) map[*entry]bool {
 		end(e, deletes && !resp.repeats[e])
 	}
 	for _, it := range resp.failed {
-		deleted, dropped := it.Code == codeNotFound, fails && it.Code == codePermissionDenied
-		if !it.isGlob() {
-			end(it.entry, deletes && deleted || dropped)
-			continue
-		}
-		for _, e := range it.of.inOrder() {
-			end(e, deletes && (deleted || dropped) && e.seen != resp.serial)
+		deleted := deletes && it.Code == codeNotFound
+		dropped := fails && it.Code == codePermissionDenied
+		switch {
+		case resp.repeats[it.entry]:
+		case it.isGlob():
+			for _, e := range it.of.inOrder() {
+				end(e, (deleted || deletes && dropped) && e.seen != resp.serial)
+			}
+		default:
+			end(it.entry, deleted || dropped)
 		}
 	}
 	return ends

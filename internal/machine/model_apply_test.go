@@ -95,10 +95,15 @@ func (r *simResponse) sure(name string) *word {
 func (r *simResponse) applyErrors(p policy, mentions map[string]int) {
 	for i, e := range r.errors {
 		w := r.sure(e.name)
-		if w == nil || e.code == 0 || mentions[e.name] > 0 || r.failed(i, e.name) {
+		if w == nil || e.code == 0 || mentions[e.name] > 0 || failures(r.errors[:i], e.name) > 0 {
 			continue
 		}
-		if e.code == codeNotFound || isGlobURL(e.name) && e.code == codePermissionDenied && p.drop {
+		if failures(r.errors, e.name) > 1 {
+			if !isGlobURL(e.name) {
+				w.refuse(p.drop)
+				w.unsure = w.unsure || !w.held && r.md.live[e.name] == 0 // as of what is named twice
+			}
+		} else if e.code == codeNotFound || isGlobURL(e.name) && e.code == codePermissionDenied && p.drop {
 			r.applyRemoval(e.name, p)
 		} else if !isGlobURL(e.name) {
 			w.refuse(p.drop && e.code == codePermissionDenied)
@@ -111,9 +116,14 @@ func (r *simResponse) names(name string) bool {
 	return r.mentions()[name] > 0 || slices.ContainsFunc(r.errors, func(e simError) bool { return e.name == name })
 }
 
-// failed says whether one of the first errors is of a resource.
-func (r *simResponse) failed(first int, name string) bool {
-	return slices.ContainsFunc(r.errors[:first], func(e simError) bool { return e.name == name && e.code != 0 })
+// failures counts the errors of a resource.
+func failures(errors []simError, name string) (n int) {
+	for _, e := range errors {
+		if e.name == name && e.code != 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // applyRemoval takes a resource as gone, or with a glob all that are in it.

@@ -398,8 +398,14 @@ func (r *simResponse) judge(delta bool) verdict {
 		}
 	}
 	for _, e := range r.errors {
-		if e.name == "" || e.code == 0 {
+		switch {
+		case e.name == "" || e.code == 0:
 			v = bad
+		case mentions[e.name] > 0 || failures(r.errors, e.name) < 2:
+		case r.md.live[e.name] > 0:
+			worse(e.name)
+		default:
+			v = max(v, unknown) // a member that may never have been known
 		}
 	}
 	return v
