@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -25,12 +26,20 @@ func (w *world) lapse(n Notice, word *word) {
 	switch {
 	case !word.held || word.unsure || r.Raw != nil: // the last came later in the same step
 		return
+	case w.answering(n.TypeURL, n.Name): // a heartbeat counts before the response is done with
 	case word.ttl == 0 || w.now.Before(word.given.Add(word.ttl)):
 		w.fail("%s lapses in spite of %v", n.Name, word)
 	}
 	word.remove(false)
 	word.lapsed = true
 	word.epoch++ // a response may be under way
+}
+
+// answering says whether a response that names a resource is being worked on.
+func (w *world) answering(typeURL, name string) bool {
+	return slices.ContainsFunc(w.sent, func(r *simResponse) bool {
+		return r.md.typ.URL == typeURL && r.mentions()[name] > 0
+	})
 }
 
 // checkLapsed: no time to live lasts longer than it is.
