@@ -149,6 +149,23 @@ func TestExpiredCertificateIsToldOnce(t *testing.T) {
 	})
 }
 
+// A thousand handlers that panic are a few lines, each with where it happened.
+func TestLogHandlerPanics(t *testing.T) {
+	var log *logBuffer
+	inBubble(t, func(t *testing.T, r *rig) {
+		for range 1000 {
+			_, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event) { panic("on purpose") })
+			must(t, err)
+		}
+		r.clusters(r.accept(), "1", "n1", "a")
+		synctest.Wait()
+		ls := log.lines("level=ERROR", "a handler panicked", "error=\"on purpose\"", "logs_test.go")
+		if n := len(ls); n == 0 || n > 10 {
+			t.Errorf("%d lines, want some and at most 10:\n%s", n, log.text())
+		}
+	}, logged(&log))
+}
+
 // A storm of NACKs, each for another reason, is a line each ten seconds that says how many
 // were left out.
 func TestLogNACKs(t *testing.T) {

@@ -215,7 +215,7 @@ func (w *core) Err() error {
 func (w *core) recovered() {
 	if p := recover(); p != nil {
 		stack := debug.Stack()
-		w.client.config.Logger.Error("a handler panicked; its watch is over", "panic", p, "stack", string(stack))
+		w.client.engine.Complain("a handler panicked; its watch is over", "", "", p, "stack", string(stack))
 		w.end(&PanicError{Value: p, Stack: stack})
 	}
 }

@@ -120,6 +120,7 @@ func TestHandlerPanics(t *testing.T) {
 			if !errors.As(w.Err(), &pe) || pe.Value != want || !strings.Contains(string(pe.Stack), "watch_test.go") {
 				t.Errorf("the watch ended with %v, want a PanicError of %q with its stack", w.Err(), want)
 			}
+			synctest.Wait()
 			r.log.holds(t, want)
 		}
 		if calls != 1 || good.Err() != nil {
