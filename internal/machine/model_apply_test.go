@@ -155,9 +155,9 @@ func (r *simResponse) applyAbsence(p policy) {
 	for name, w := range r.md.words {
 		epoch, ok := r.epochs[name]
 		switch {
-		case !w.held && !(w.refused && r.md.wild > 0) || w.unsure || r.names(name):
+		case !w.held && !(w.refused && (r.wild || r.md.wild > 0)) || w.unsure || r.names(name):
 			w.lapsed = false
-		case !ok || epoch != w.epoch, !w.held && !r.wild:
+		case !ok || epoch != w.epoch, !w.held && !(r.wild && r.md.wild > 0):
 			w.unsure = true
 		default:
 			w.remove(p.keep)
