@@ -101,6 +101,20 @@ func (e *Engine) log(l machine.Log) {
 	e.say(level, l.Text, e.server(l.Server).URI, l.TypeURL, attrs...)
 }
 
+// logFailure says what is wrong with a server, unless that is what was said last.
+func (e *Engine) logFailure(w machine.Wait) {
+	uri, text := e.server(w.Server).URI, w.Fault.Err.Error()
+	if machine.SameText(e.lastFault[uri], text) {
+		return
+	}
+	e.lastFault[uri] = text
+	what := "the server cannot be reached"
+	if w.Fault.Kind == machine.FaultStream {
+		what = "the server ends the stream without a response"
+	}
+	e.say(slog.LevelWarn, what, uri, "", "error", brief(text))
+}
+
 func (e *Engine) logStream(n *machine.Notice) {
 	uri := e.server(n.Server).URI
 	switch n.Kind {

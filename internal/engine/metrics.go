@@ -37,6 +37,7 @@ func (e *Engine) judge(w machine.Wait) {
 		e.heard(w.Server, w.Stream)
 		return
 	}
+	e.logFailure(w)
 	h := &e.health[w.Server]
 	h.failing[w.Stream] = true
 	if !h.failed {

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -208,11 +207,6 @@ func (e *Engine) ended(ev machine.Down) {
 	}
 	s.end()
 	e.down = append(e.down, ev.Ref)
-	uri := s.server.URI
-	if text := ev.Err.Error(); ev.Kind == machine.FaultConnection && !machine.SameText(e.lastFault[uri], text) {
-		e.lastFault[uri] = text
-		e.say(slog.LevelWarn, "the server cannot be reached", uri, "", "error", brief(text))
-	}
 }
 
 // forgetDown lets go of streams that ended and that nobody wants back.

@@ -50,6 +50,7 @@ type Open struct {
 type Wait struct {
 	Ref
 	Server int
+	Fault  *Fault // why the stream is down; nil if the attempt was given up
 	// Responded says that the stream had delivered a response, or was calm for long, or ended
 	// because of a type that is held back from now on, so that this is a pause and no failure.
 	Responded bool

@@ -59,6 +59,7 @@ type stream struct {
 	parked     []fetch // that came due meanwhile
 	ttls       ttls
 	attributes attributes
+	barren     int // incarnations in a row that ended at once and brought nothing
 
 	// undelivered are the incarnations that a response came from of which handlers are
 	// still told: one, unless the stream was given up under the first.
@@ -287,7 +288,7 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 		return
 	}
 	s.state = waiting
-	w := Wait{Ref: s.ref(), Server: s.server, Served: s.responded && !well, Calm: calm}
+	w := Wait{Ref: s.ref(), Server: s.server, Fault: fault, Served: s.responded && !well, Calm: calm}
 	w.Responded = well || calm && s.clock.at(now) >= calmLife
 	m.fx.Wait = append(m.fx.Wait, w)
 	if s.responded && s.troubled() {

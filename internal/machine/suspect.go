@@ -8,16 +8,18 @@ import (
 
 // Some servers end the whole aggregated stream when they are asked for a type that they do
 // not know. A type that was never answered is doubted each time that a stream ends right
-// after its first request, twice as much if the stream had worked until then. With enough
-// doubt it is asked for last and by itself, so that the next end tells which type it was;
-// that one is suspected and held back. An answer ends all doubt for good.
+// after its first request, twice as much if the stream had worked until then; three in a row
+// that brought nothing at all are enough. With enough doubt it is asked for last and by itself,
+// so that the others live and the next end tells which type it was; that one is suspected and
+// held back. An answer ends all doubt for good.
 const (
-	grace     = time.Second // how long the end of a stream may be due to a first request
-	doubtFail = 1           // by the end of a stream that may never have worked
-	doubtWell = 2           // by the end of one that did
-	doubtMost = 6           // enough: three streams that worked
-	holdFirst = 30 * time.Second
-	holdMost  = 600 * time.Second
+	grace      = time.Second // how long the end of a stream may be due to a first request
+	doubtFail  = 1           // by the end of a stream that may never have worked
+	doubtWell  = 2           // by the end of one that did
+	doubtMost  = 6           // enough: three streams that worked
+	barrenMost = 3           // streams in a row that brought nothing, after which there is enough
+	holdFirst  = 30 * time.Second
+	holdMost   = 600 * time.Second
 )
 
 // suspicion is what is known of a type that may be ending streams.
@@ -62,6 +64,9 @@ func (ts *typeState) weight() int {
 func (m *Machine) blame(now time.Time, s *stream, err error) bool {
 	var last *typeState
 	alone := true
+	if s.barren++; s.responded || s.stood(now) {
+		s.barren = 0
+	}
 	for _, ts := range s.order {
 		if !ts.asked || ts.cleared || now.Sub(ts.firstAt) >= grace {
 			continue
@@ -71,6 +76,9 @@ func (m *Machine) blame(now time.Time, s *stream, err error) bool {
 		ts.doubts += doubtFail
 		if s.wasWell(ts) {
 			ts.doubts += doubtWell - doubtFail
+		}
+		if s.barren >= barrenMost {
+			ts.doubts = max(ts.doubts, doubtMost)
 		}
 	}
 	if last == nil || !alone || last.doubts < doubtMost || !s.wasWell(last) {
@@ -87,6 +95,11 @@ func (s *stream) wasWell(ts *typeState) bool {
 	return s.responded || slices.ContainsFunc(s.order, func(other *typeState) bool {
 		return other.asked && ts.firstAt.Sub(other.firstAt) >= grace
 	})
+}
+
+// stood says whether a stream did for a while after its first request.
+func (s *stream) stood(now time.Time) bool {
+	return slices.ContainsFunc(s.order, func(ts *typeState) bool { return ts.asked && now.Sub(ts.firstAt) >= grace })
 }
 
 // suspect holds a type back. Its watches would hear of nothing else: the end of a stream
