@@ -9,8 +9,8 @@ import (
 
 // check compares what everyone knows when nothing is under way.
 func (w *world) check(long bool) {
-	if len(w.tasks) > 0 || len(w.sent) > 0 && slices.ContainsFunc(w.sent, func(r *simResponse) bool { return !r.stuck(w) }) {
-		w.fail("%d tasks and %d responses are not done with", len(w.tasks), len(w.sent))
+	if len(w.tasks) > 0 || len(w.judging) > 0 || len(w.sent) > 0 && slices.ContainsFunc(w.sent, func(r *simResponse) bool { return !r.stuck(w) }) {
+		w.fail("%d tasks, %d proposals and %d responses are not done with", len(w.tasks), len(w.judging), len(w.sent))
 	}
 	w.sent = nil
 	w.checkDescribed()

@@ -10,6 +10,7 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -47,7 +48,7 @@ func (w *world) random(md *model) *simResponse {
 			en.outer = ""
 		}
 		if word := md.word(name); word.held && w.next(3) == 1 {
-			en.value = strings.TrimPrefix(word.value, "@") // again, maybe as something else
+			en.value = strings.TrimSuffix(strings.TrimPrefix(word.value, "@"), doNotCache) // again, maybe as something else
 		}
 		en.locator = structured(en.outer) && w.next(3) == 1
 		switch w.next(14) {
@@ -212,7 +213,7 @@ func (w *world) answerSotW(s *simStream, pic *picture, md *model, r *discoveryv3
 	}
 	a, v := pic.unheard[0], pic.verdicts[0]
 	pic.unheard, pic.verdicts, pic.answered = nil, nil, true
-	w.verdict(v, r.ErrorDetail != nil)
+	w.verdict(v, a, r.ErrorDetail)
 	want := l.accepted
 	if r.ErrorDetail == nil {
 		want = a.version
@@ -247,9 +248,12 @@ func (w *world) carried(s *simStream, md *model, version string) {
 	}
 }
 
-func (w *world) verdict(v verdict, nack bool) {
-	if v == good && nack || v == bad && !nack {
-		w.fail("the answer is a NACK: %v; the verdict is %d", nack, v)
+func (w *world) verdict(v verdict, a answer, detail *status.Status) {
+	if v == good && detail != nil || v == bad && detail == nil {
+		w.fail("the answer to %q has the error %v; the verdict is %d", a.nonce, detail, v)
+	}
+	if a.detail != nil && detail.Message != a.detail.Message {
+		w.fail("the answer to %q has the error %v; it was refused by %q", a.nonce, detail, a.detail.Message)
 	}
 }
 
@@ -272,7 +276,7 @@ func (w *world) requestDelta(s *simStream, msg []byte) {
 	case len(pic.unheard) == 0 || pic.unheard[0].nonce != r.ResponseNonce:
 		w.fail("answer to %q, owed are %+v", r.ResponseNonce, pic.unheard)
 	default:
-		w.verdict(pic.verdicts[0], r.ErrorDetail != nil)
+		w.verdict(pic.verdicts[0], pic.unheard[0], r.ErrorDetail)
 		pic.unheard, pic.verdicts = pic.unheard[1:], pic.verdicts[1:]
 	}
 	if first {

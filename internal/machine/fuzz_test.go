@@ -76,6 +76,8 @@ type world struct {
 	started []*Watch        // within it
 	stopped []*Watch
 	tasks   []*Task
+	judging []*Proposal
+	fresh   *Proposal // of the step before, in which nothing else happened
 	queue   []Event
 	sent    []*simResponse // that are not consumed
 	serial  int
@@ -93,10 +95,16 @@ const (
 	lazyDelivered
 	lazyRetry
 	lazyStep
+	lazyGuard
 	lazyAll = 1<<iota - 1
 )
 
-func newWorld(t testing.TB, b []byte) *world {
+// Bits that say what else there is in a world.
+const (
+	guards = 1<<3 - 1 // one for each type
+)
+
+func newWorld(t testing.TB, b []byte, extra byte) *world {
 	w := &world{TB: t, source: source{b}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), streams: map[int]*simStream{}, trouble: map[int]bool{}, dead: map[*Watch]bool{}, lines: map[lineKey]*line{}}
 	flags := w.next(256)
 	w.policy = policy{delta: flags&1 != 0, keep: flags&4 != 0, drop: flags&8 != 0}
@@ -113,6 +121,7 @@ func newWorld(t testing.TB, b []byte) *world {
 		{URL: "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment", NameField: 1},
 		{URL: "type.googleapis.com/test.Foo"},
 	} {
+		typ.Guarded = extra&(1<<len(w.models))&guards != 0
 		w.models = append(w.models, newModel(typ))
 	}
 	if w.budget = w.policy.delta && w.next(4) == 0; w.budget {
@@ -158,9 +167,9 @@ func (w *world) model(url string) *model {
 // FuzzMachine lets bytes decide what the program, the network and the server do.
 func FuzzMachine(f *testing.F) {
 	for seed := range uint64(20) {
-		f.Add(randomBytes(seed, 300))
+		f.Add(randomBytes(seed, 300), byte(0))
 	}
-	f.Fuzz(func(t *testing.T, b []byte) { run(t, b[:min(len(b), 2000)]) })
+	f.Fuzz(func(t *testing.T, b []byte, extra byte) { run(t, b[:min(len(b), 2000)], extra) })
 }
 
 func TestRandomRuns(t *testing.T) {
@@ -169,7 +178,7 @@ func TestRandomRuns(t *testing.T) {
 		runs = 300
 	}
 	for seed := range uint64(runs) {
-		if !t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { run(t, randomBytes(seed, 250)) }) {
+		if !t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { run(t, randomBytes(seed, 250), 0) }) {
 			return
 		}
 	}
@@ -184,10 +193,14 @@ func randomBytes(seed, size uint64) []byte {
 	return b
 }
 
-func run(t testing.TB, b []byte) {
-	w := newWorld(t, b)
+func run(t testing.TB, b []byte, extra byte) {
+	w := newWorld(t, b, extra)
+	ops := 24
+	if extra&guards != 0 {
+		ops = 26
+	}
 	for len(w.b) > 0 {
-		w.act(w.next(24))
+		w.act(w.next(ops))
 	}
 	w.settle(true)
 	for len(w.watches) > 0 {
@@ -240,6 +253,8 @@ func (w *world) act(op int) {
 		w.settle(w.next(2) == 1)
 	case 23:
 		w.stale()
+	case 24, 25:
+		w.judge(w.next(max(1, len(w.judging))))
 	}
 	if w.lazy&lazyStep == 0 {
 		w.flush()
@@ -256,6 +271,9 @@ func (w *world) prompt(lazy int) {
 	}
 	for range 1000 {
 		w.flush()
+		if lazy&lazyGuard == 0 {
+			w.judge(0)
+		}
 		if lazy&lazyDecoded == 0 {
 			w.decode(0)
 		}
@@ -300,7 +318,7 @@ func (w *world) pass(d time.Duration) {
 		w.now = at
 		w.push(Tick{})
 		w.flush()
-		w.prompt(w.lazy | lazyUp | lazyDecoded | lazyRetry)
+		w.prompt(w.lazy | lazyUp | lazyDecoded | lazyGuard | lazyRetry)
 	}
 	w.now = end
 	w.push(Tick{})

@@ -190,12 +190,16 @@ func (w *world) flush() {
 	events := w.queue
 	w.queue = nil
 	before, types := w.actives(), w.types()
+	at, ok := w.m.Deadline()
+	alone := len(events) == 1 && (!ok || at.After(w.now))
+	judgement := w.judgement(events, alone)
 	fx := w.m.Step(w.now, events...)
+	judgement.check(w, &fx)
 	w.checkAgenda()
 	w.calmed()
 	w.moved(before, events)
 	w.remade(types)
-	if at, ok := w.m.Deadline(); ok && at.Before(w.now) {
+	if at, ok = w.m.Deadline(); ok && at.Before(w.now) {
 		w.fail("the deadline %v is in the past of %v", at, w.now)
 	}
 	for _, ref := range fx.Consumed {
@@ -214,6 +218,7 @@ func (w *world) flush() {
 	}
 	w.started, w.stopped = nil, nil
 	w.tasks = append(w.tasks, fx.Decode...)
+	w.propose(&fx, alone)
 	for _, ref := range fx.Close {
 		w.close(ref)
 	}
@@ -370,6 +375,9 @@ func (w *world) finish(ref Ref) {
 	if !r.blurred && !r.gone && !r.torn {
 		r.bad = r.judge(w.policy.delta)
 	}
+	if r.refusal != nil || r.void {
+		r.bad = bad
+	}
 	w.expect(s, r, live)
 	r.apply(w.policy)
 	if r.gone {
@@ -397,7 +405,7 @@ func (w *world) expect(s *simStream, r *simResponse, live bool) {
 		if !w.policy.delta {
 			pic.unheard, pic.verdicts = nil, nil
 		}
-		pic.unheard = append(pic.unheard, answer{version: r.version, nonce: r.nonce})
+		pic.unheard = append(pic.unheard, answer{version: r.version, nonce: r.nonce, detail: r.detail()})
 		pic.verdicts = append(pic.verdicts, r.bad)
 	}
 	switch l := w.line(r.ref.Stream, r.md); {

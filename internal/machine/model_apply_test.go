@@ -10,7 +10,7 @@ type policy struct{ delta, keep, drop bool }
 
 // apply takes a finished response into the model.
 func (r *simResponse) apply(p policy) {
-	if r.gone || r.ignored {
+	if r.gone || r.ignored || r.void {
 		return
 	}
 	if r.blurred {
@@ -18,6 +18,10 @@ func (r *simResponse) apply(p policy) {
 		for name := range r.md.words {
 			r.md.doubt(name)
 		}
+		return
+	}
+	if r.refusal != nil {
+		r.applyRefusal(p)
 		return
 	}
 	mentions := r.mentions()
@@ -65,6 +69,27 @@ func (r *simResponse) apply(p policy) {
 	nameless := mentions[""] > 0 || slices.ContainsFunc(r.errors, func(e simError) bool { return e.name == "" })
 	if !p.delta && r.md.typ.FullState && !nameless && !heartbeats {
 		r.applyAbsence(p)
+	}
+}
+
+// applyRefusal takes a response that a guard refused: what is held stays, and what is new in the
+// response has a fault.
+func (r *simResponse) applyRefusal(p policy) {
+	mentions := r.mentions()
+	for _, en := range r.entries {
+		name := en.name(r.md.typ)
+		w := r.sure(name)
+		switch {
+		case w == nil, isGlobURL(name):
+		case r.md.live[name] == 0 && !w.held && !w.fault:
+			w.unsure = w.unsure || w.epoch > 0 // else it is new, and nothing is known of it
+		case mentions[name] > 1:
+			w.refuse(false)
+		case en.kind == entryBodiless && (p.delta || w.unsure || r.heartbeat(en, w, p.delta)):
+		case en.kind == entryValue && w.held && w.value == marked(en.means(), en.attributes(p.delta)):
+		default:
+			w.refuse(false)
+		}
 	}
 }
 

@@ -254,9 +254,11 @@ type simResponse struct {
 	params         bool // it has variants for others
 
 	ignored bool
-	blurred bool // taken at a time that the model does not know exactly
-	torn    bool // names of it moved to another server meanwhile
-	gone    bool // its stream was given up meanwhile: nothing of it is kept
+	blurred bool  // taken at a time that the model does not know exactly
+	torn    bool  // names of it moved to another server meanwhile
+	gone    bool  // its stream was given up meanwhile: nothing of it is kept
+	void    bool  // its stream was over when it was judged: nothing of it is taken
+	refusal error // of a guard: nothing of it is taken
 	bad     verdict
 	applies map[string]int // mentioned names that are wanted for certain → epoch
 	epochs  map[string]int // of all names

@@ -1,0 +1,230 @@
+package machine
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
+)
+
+// propose takes what is to be judged; alone says that nothing happened in the step but one
+// event.
+func (w *world) propose(fx *Effects, alone bool) {
+	w.fresh = nil
+	for _, p := range fx.Guard {
+		if md := w.model(p.TypeURL); !md.typ.Guarded {
+			w.fail("a proposal of a type that is not guarded: %+v", p)
+		}
+		if p.resp != nil && w.sentAs(p.resp.ref) == nil {
+			w.fail("a proposal of %v, of which nothing is expected", p.resp.ref)
+		}
+		w.say("guard %s v%s held %d left %d changed %d removed %q invalid %d", p.TypeURL, p.Version, p.Held, p.Left, len(p.Changed), p.Removed, p.Invalid)
+		if (alone || p.resp == nil) && len(fx.Guard) == 1 {
+			w.fresh = p
+		}
+	}
+	w.judging = append(w.judging, fx.Guard...)
+}
+
+// sentAs finds a response that is not consumed.
+func (w *world) sentAs(ref Ref) *simResponse {
+	for _, r := range w.sent {
+		if r.ref == ref {
+			return r
+		}
+	}
+	return nil
+}
+
+// judge has a guard judge a proposal.
+func (w *world) judge(i int) {
+	if i >= len(w.judging) {
+		return
+	}
+	p := w.judging[i]
+	w.judging = slices.Delete(w.judging, i, i+1)
+	var err error
+	switch w.next(5) {
+	case 1:
+		err = errors.New("too few")
+	case 2:
+		err = errors.New("too many")
+	}
+	w.say("judged %s v%s: %v", p.TypeURL, p.Version, err)
+	if p.resp != nil {
+		r, s := w.sentAs(p.resp.ref), w.stream(p.resp.ref.Stream)
+		r.refusal, r.void = err, s.ref != r.ref || s.state != up
+	}
+	w.push(Guarded{p, err})
+	if len(w.queue) == 1 && w.lazy&lazyStep == 0 {
+		w.flush()
+	}
+}
+
+// detail is what the answer to a response has to say of a guard.
+func (r *simResponse) detail() *wire.Status {
+	if r.refusal == nil {
+		return nil
+	}
+	return &wire.Status{Message: r.refusal.Error()}
+}
+
+// judgement is all that happens in a step.
+type judgement struct {
+	Guarded
+	ts     *typeState
+	fresh  bool // nothing happened since the proposal
+	taken  bool
+	before map[string]holding
+}
+
+// holding is what is held of a name.
+type holding struct {
+	raw, version string
+	wanted       bool
+}
+
+func holdings(ts *typeState) map[string]holding {
+	hs := map[string]holding{}
+	for e := range ts.entries.all() {
+		if e.held() {
+			hs[e.name] = holding{string(e.raw), e.version, e.wanted() || ts.member(e)}
+		}
+	}
+	return hs
+}
+
+// judgement is that of a step in which nothing else happens; nil if there is none.
+func (w *world) judgement(events []Event, alone bool) *judgement {
+	ev, ok := events[0].(Guarded)
+	if !ok || !alone {
+		return nil
+	}
+	p := ev.Proposal
+	ts, taken := w.m.streams[p.ref.Stream].types[p.TypeURL], ev.Err == nil
+	if p.resp != nil {
+		ts, taken = p.resp.ts, taken && !w.sentAs(p.resp.ref).void
+	}
+	if ts == nil || p.resp != nil && p.resp.then != nil { // which is taken next
+		return nil
+	}
+	return &judgement{ev, ts, w.fresh == p, taken, holdings(ts)}
+}
+
+// check compares what came of a judgement with what was proposed.
+func (j *judgement) check(w *world, fx *Effects) {
+	switch {
+	case j == nil:
+	case !j.taken:
+		j.checkRefused(w, fx)
+	case j.fresh && (j.Proposal.resp != nil || j.ts.busy == nil):
+		j.checkTaken(w, fx)
+	}
+}
+
+// notices are those of the type.
+func (j *judgement) notices(fx *Effects) []Notice {
+	return slices.DeleteFunc(slices.Clone(fx.Notify), func(n Notice) bool { return n.TypeURL != j.Proposal.TypeURL })
+}
+
+// checkRefused: nothing of what is held changes. What nobody wants may go with the answer.
+func (j *judgement) checkRefused(w *world, fx *Effects) {
+	after := holdings(j.ts)
+	for name, h := range j.before {
+		if now, ok := after[name]; ok && now != h || !ok && h.wanted {
+			w.fail("%s changed with a response that was refused: %v, was %v", name, now, h)
+		}
+		delete(after, name)
+	}
+	if len(after) > 0 {
+		w.fail("taken from a response that was refused: %v", after)
+	}
+	for _, n := range j.notices(fx) {
+		if n.Kind == NoticeUpdated || n.Kind == NoticeDoesNotExist || n.Kind == NoticeSynced {
+			w.fail("a refused response is the reason of %+v", n)
+		}
+	}
+}
+
+// checkTaken: what was proposed is done, and nothing else.
+func (j *judgement) checkTaken(w *world, fx *Effects) {
+	p, after := j.Proposal, holdings(j.ts)
+	fresh := 0
+	changes := map[string]Change{}
+	for _, c := range p.Changed {
+		h, ok := after[c.Name]
+		was, held := j.before[c.Name]
+		switch e := j.ts.entries.get(c.Name); {
+		case c.New == held:
+			w.fail("%s is new: %v, held is %v", c.Name, c.New, was)
+		case ok && h.raw != string(c.Raw), !ok && e != nil && e.wanted():
+			w.fail("%s changed to %q, proposed was %q", c.Name, h.raw, c.Raw)
+		}
+		if c.New {
+			fresh++
+		}
+		changes[c.Name] = c
+	}
+	for _, name := range p.Removed {
+		if h, ok := after[name]; ok {
+			w.fail("%s was to be removed and is held: %v", name, h)
+		}
+		if _, ok := j.before[name]; !ok {
+			w.fail("%s was to be removed and was not held", name)
+		}
+	}
+	if p.resp != nil && p.Held != len(j.before) || p.Left != p.Held+fresh-len(p.Removed) || len(changes) != len(p.Changed) {
+		w.fail("proposed are %d of %d with %d changes, %d of them new, and %q removed; held are %v", p.Left, p.Held, len(p.Changed), fresh, p.Removed, j.before)
+	}
+	for name, now := range after {
+		was, held := j.before[name]
+		if _, ok := changes[name]; !ok && (!held || decodeValue([]byte(was.raw)) != decodeValue([]byte(now.raw))) {
+			w.fail("%s changed in spite of the proposal: %v, was %v", name, now, was)
+		}
+	}
+	for name, was := range j.before {
+		if _, ok := after[name]; !ok && was.wanted && !slices.Contains(p.Removed, name) {
+			w.fail("%s is removed in spite of the proposal: %v", name, was)
+		}
+	}
+	j.checkNotices(w, fx, changes)
+}
+
+// checkNotices: what is told is what was proposed.
+func (j *judgement) checkNotices(w *world, fx *Effects, changes map[string]Change) {
+	p, told := j.Proposal, map[string]bool{}
+	for _, n := range j.notices(fx) {
+		switch n.Kind {
+		case NoticeUpdated:
+			if c, ok := changes[n.Name]; !ok || c.Value != n.Value {
+				w.fail("told is %+v, proposed was %+v", n, c)
+			}
+			told[n.Name] = true
+		case NoticeDoesNotExist:
+			if _, held := j.before[n.Name]; held && !slices.Contains(p.Removed, n.Name) {
+				w.fail("told is %+v, to be removed was %q", n, p.Removed)
+			}
+			told[n.Name] = true
+		case NoticeEnd:
+			flawedOnes := 0
+			for _, en := range w.sentAs(p.resp.ref).entries {
+				if flawed(en.value) {
+					flawedOnes++
+				}
+			}
+			if n.Stream == p.resp.ref && (n.Invalid < p.Invalid || n.Invalid > p.Invalid+flawedOnes) {
+				w.fail("%d entries are invalid, proposed were %d, with flaws are %d", n.Invalid, p.Invalid, flawedOnes)
+			}
+		}
+	}
+	for name := range changes {
+		if e := j.ts.entries.get(name); e != nil && (len(e.watches) > 0 || len(e.of.watches) > 0) && !told[name] {
+			w.fail("a change of %s was proposed, and is not told", name)
+		}
+	}
+	for _, t := range fx.Decode {
+		if p.resp != nil && t.response == p.resp {
+			w.fail("%d payloads are decoded that were for the proposal", len(t.Items))
+		}
+	}
+}
