@@ -163,9 +163,10 @@ func (w *world) requestSotW(s *simStream, msg []byte) {
 		w.fail("names are not a sorted set: %q", r.ResourceNames)
 	}
 	legacy := !pic.named && len(r.ResourceNames) == 0
-	if legacy && w.watching(s) {
+	if legacy && w.watching(s) && !(w.legacy && pic.wild) { // who has it keeps it
 		w.checkLegacy(s, md)
 	}
+	w.checkStar(s, md, r.ResourceNames)
 	w.answerSotW(s, pic, md, &r)
 	pic.named = pic.named || len(r.ResourceNames) > 0
 	was, before := pic.wild, pic.names
@@ -182,14 +183,6 @@ func (w *world) requestSotW(s *simStream, msg []byte) {
 	}
 	if was && !pic.wild {
 		md.left()
-	}
-}
-
-// checkLegacy: everything is asked for by a request without names, and nothing else is
-// wanted.
-func (w *world) checkLegacy(s *simStream, md *model) {
-	if names, wild, explicit := w.wantedOn(s.ref.Stream, md); !wild || explicit || len(names) > 0 {
-		w.fail("an accidental wildcard: wanted is one %v, explicit %v, names %v", wild, explicit, names)
 	}
 }
 
@@ -283,14 +276,15 @@ func (w *world) requestDelta(s *simStream, msg []byte) {
 		if len(r.InitialResourceVersions) > 0 {
 			s.resume(w.now)
 		}
-		w.initial(s, md, r.InitialResourceVersions)
 		if len(add) == 0 {
 			pic.wild = true
 			w.checkLegacy(s, md)
 		}
+		w.initial(s, md, r.InitialResourceVersions)
 	} else if len(r.InitialResourceVersions) > 0 {
 		w.fail("initial versions in a later request")
 	}
+	w.checkStar(s, md, add)
 	was := pic.wild
 	w.subscribe(pic, add, sub)
 	if was && !pic.wild {
@@ -341,6 +335,9 @@ func (w *world) initial(s *simStream, md *model, versions map[string]string) {
 		busy = l.busy.mentions()
 	}
 	for name, version := range versions {
+		if !w.many && w.legacy && s.pics[md.typ.URL].wild && md.globs[globOver(name)] > 0 {
+			w.fail("initial version %q of %s before its glob", version, name)
+		}
 		if !l.said[name][version] || !w.active(s, md.typ.URL, name) && !w.murky(md, name) {
 			w.fail("initial version %q of %s, which this server never gave, or does not serve", version, name)
 		}
@@ -349,7 +346,10 @@ func (w *world) initial(s *simStream, md *model, versions map[string]string) {
 		}
 	}
 	for name, word := range md.words {
-		if _, ok := versions[name]; !w.budget && word.held && !ok && !word.unsure && !w.murky(md, name) && busy[name] == 0 && md.covered(name) && w.active(s, md.typ.URL, name) {
+		if w.withheld(s, md, name) {
+			continue
+		}
+		if _, ok := versions[name]; word.held && !ok && !word.unsure && !w.murky(md, name) && busy[name] == 0 && md.covered(name) && w.active(s, md.typ.URL, name) {
 			w.fail("no initial version of %s: %v", name, word)
 		}
 	}

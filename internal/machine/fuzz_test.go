@@ -44,6 +44,7 @@ type simStream struct {
 type picture struct {
 	named    bool
 	wild     bool
+	explicit bool // `*` was spelled
 	names    map[string]bool
 	newest   string   // nonce of the newest response; SotW
 	unheard  []answer // expected, oldest first
@@ -63,6 +64,7 @@ type world struct {
 	globs   bool // and names that they cover
 	clear   bool // no wildcards beside names that globs cover: see murky
 	lines   map[lineKey]*line
+	legacy  bool              // servers know no wildcard but a first request without names
 	budget  bool              // first requests are kept small
 	params  bool              // names have parameters, and resources variants for others
 	ttls    bool              // some resources have a time to live
@@ -101,7 +103,8 @@ const (
 
 // Bits that say what else there is in a world.
 const (
-	guards = 1<<3 - 1 // one for each type
+	guards          = 1<<3 - 1 // one for each type
+	legacyWildcards = 1 << 3
 )
 
 func newWorld(t testing.TB, b []byte, extra byte) *world {
@@ -110,6 +113,8 @@ func newWorld(t testing.TB, b []byte, extra byte) *world {
 	w.policy = policy{delta: flags&1 != 0, keep: flags&4 != 0, drop: flags&8 != 0}
 	w.perType = flags&2 != 0
 	server := Server{Delta: w.policy.delta, PerType: w.perType, KeepDeleted: w.policy.keep, FailOnDataErrors: w.policy.drop}
+	w.legacy = extra&legacyWildcards != 0
+	server.LegacyWildcard = w.legacy
 	if flags&16 != 0 {
 		server.TransientTimeout = 30 * time.Second
 	}
@@ -167,7 +172,7 @@ func (w *world) model(url string) *model {
 // FuzzMachine lets bytes decide what the program, the network and the server do.
 func FuzzMachine(f *testing.F) {
 	for seed := range uint64(20) {
-		f.Add(randomBytes(seed, 300), byte(0))
+		f.Add(randomBytes(seed, 300), byte(seed)&legacyWildcards)
 	}
 	f.Fuzz(func(t *testing.T, b []byte, extra byte) { run(t, b[:min(len(b), 2000)], extra) })
 }
@@ -178,7 +183,7 @@ func TestRandomRuns(t *testing.T) {
 		runs = 300
 	}
 	for seed := range uint64(runs) {
-		if !t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { run(t, randomBytes(seed, 250), 0) }) {
+		if !t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { run(t, randomBytes(seed, 250), byte(seed)&legacyWildcards) }) {
 			return
 		}
 	}

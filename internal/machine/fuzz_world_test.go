@@ -75,16 +75,6 @@ func (w *world) stop(i int) {
 	}
 }
 
-// asked says whether the server that counts is being asked for every resource of a type.
-func (w *world) asked(url string) bool {
-	for _, s := range w.streams {
-		if s.state == up && s.pics[url] != nil && s.pics[url].wild && w.active(s, url, star) {
-			return true
-		}
-	}
-	return false
-}
-
 func (w *world) up(s *simStream) {
 	if s.state != opening {
 		return
@@ -111,11 +101,7 @@ func (w *world) end(s *simStream) {
 	}
 	s.state, s.doomed, s.responded = idle, false, s.responded && kind == FaultStream
 	w.trouble[s.ref.Stream] = !s.responded && !(s.calm && kind == FaultStream)
-	for _, md := range w.models {
-		if md.wild == 0 && s.pics[md.typ.URL] != nil {
-			md.left()
-		}
-	}
+	w.leftWith(s)
 	w.say("down %v", s.ref)
 	w.handled(s)
 	w.push(Down{Ref: s.ref, Kind: kind, Err: errors.New([]string{"refused", "lost"}[w.next(2)])})
@@ -279,6 +265,9 @@ func (w *world) close(ref Ref) {
 	if w.many { // its end may have come too late to be heard of
 		w.trouble[ref.Stream] = w.m.streams[ref.Stream].fault != nil
 		w.tear(ref)
+	}
+	if w.legacy { // it had a wildcard that was left
+		w.leftWith(s)
 	}
 	s.state = idle
 	w.handled(s)
@@ -474,7 +463,7 @@ func (w *world) timeout(n Notice) {
 		return
 	}
 	word := md.word(n.Name)
-	if w.budget && word.held && n.silent() {
+	if (w.budget || w.legacy && globOver(n.Name) != "") && word.held && n.silent() {
 		word.remove(n.Kind == NoticeAmbient)
 		return
 	}
