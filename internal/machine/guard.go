@@ -36,7 +36,7 @@ type Change struct {
 // propose asks whether a response may be taken, all of which is decoded.
 func (m *Machine) propose(resp *response) {
 	ts := resp.ts
-	p := Proposal{Version: resp.Version, Invalid: resp.invalid, resp: resp}
+	p := Proposal{Version: resp.Version, Invalid: resp.invalid, ref: resp.ref, resp: resp}
 	for it, r := range resp.outcomes() {
 		switch {
 		case r.Err != nil:
@@ -79,6 +79,15 @@ func (m *Machine) ends(resp *response) map[*entry]bool {
 			ends[e] = true
 		}
 	}
+	endAll := func(e *entry, ended bool) { // of a glob the members that the response does not speak of
+		if !e.isGlob() {
+			end(e, ended)
+			return
+		}
+		for _, e := range e.of.inOrder() {
+			end(e, ended && e.seen != resp.serial)
+		}
+	}
 	for it, r := range resp.outcomes() {
 		end(it.entry, fails && r.Err != nil)
 	}
@@ -89,7 +98,7 @@ func (m *Machine) ends(resp *response) map[*entry]bool {
 		end(e, fails)
 	}
 	for _, e := range resp.removed {
-		end(e, deletes && !resp.repeats[e])
+		endAll(e, deletes && !resp.repeats[e])
 	}
 	for _, it := range resp.failed {
 		deleted := deletes && it.Code == codeNotFound
@@ -97,9 +106,7 @@ func (m *Machine) ends(resp *response) map[*entry]bool {
 		switch {
 		case resp.repeats[it.entry]:
 		case it.isGlob():
-			for _, e := range it.of.inOrder() {
-				end(e, (deleted || deletes && dropped) && e.seen != resp.serial)
-			}
+			endAll(it.entry, deleted || deletes && dropped)
 		default:
 			end(it.entry, deleted || dropped)
 		}
@@ -109,7 +116,7 @@ func (m *Machine) ends(resp *response) map[*entry]bool {
 
 // propound has a proposal judged that would remove some of what is held.
 func (m *Machine) propound(ts *typeState, p Proposal, removes func(*entry) bool) {
-	p.Server, p.TypeURL, p.ref = ts.stream.server, ts.typ.URL, ts.stream.ref()
+	p.Server, p.TypeURL = ts.stream.server, ts.typ.URL
 	for e := range ts.entries.all() {
 		if e.held() {
 			p.Held++

@@ -181,7 +181,7 @@ func (m *Machine) sweep(now time.Time, ts *typeState) {
 	for _, e := range unlisted {
 		going[e] = true
 	}
-	m.propound(ts, Proposal{unlisted: unlisted}, func(e *entry) bool { return going[e] })
+	m.propound(ts, Proposal{ref: ts.stream.ref(), unlisted: unlisted}, func(e *entry) bool { return going[e] })
 }
 
 // sweepGuarded takes the judgement of a guard. What is kept is told of again with the next
