@@ -131,7 +131,7 @@ func (j *judgement) notices(fx *Effects) []Notice {
 func (j *judgement) checkRefused(w *world, fx *Effects) {
 	after := holdings(j.ts)
 	for name, h := range j.before {
-		if now, ok := after[name]; ok && now != h || !ok && h.wanted {
+		if now, ok := after[name]; ok && (now.raw != h.raw || now.version != h.version) || !ok && h.wanted {
 			w.fail("%s changed with a response that was refused: %v, was %v", name, now, h)
 		}
 		delete(after, name)

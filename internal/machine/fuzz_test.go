@@ -172,7 +172,7 @@ func (w *world) model(url string) *model {
 // FuzzMachine lets bytes decide what the program, the network and the server do.
 func FuzzMachine(f *testing.F) {
 	for seed := range uint64(20) {
-		f.Add(randomBytes(seed, 300), byte(seed)&legacyWildcards)
+		f.Add(randomBytes(seed, 300), byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, b []byte, extra byte) { run(t, b[:min(len(b), 2000)], extra) })
 }
@@ -183,7 +183,7 @@ func TestRandomRuns(t *testing.T) {
 		runs = 300
 	}
 	for seed := range uint64(runs) {
-		if !t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { run(t, randomBytes(seed, 250), byte(seed)&legacyWildcards) }) {
+		if !t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { run(t, randomBytes(seed, 250), byte(seed)) }) {
 			return
 		}
 	}

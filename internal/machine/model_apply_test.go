@@ -73,23 +73,45 @@ func (r *simResponse) apply(p policy) {
 }
 
 // applyRefusal takes a response that a guard refused: what is held stays, and what is new in the
-// response has a fault.
+// response or invalid has a fault.
 func (r *simResponse) applyRefusal(p policy) {
 	mentions := r.mentions()
 	for _, en := range r.entries {
-		name := en.name(r.md.typ)
-		w := r.sure(name)
-		switch {
-		case w == nil, isGlobURL(name):
-		case r.md.live[name] == 0 && !w.held && !w.fault:
-			w.unsure = w.unsure || w.epoch > 0 // else it is new, and nothing is known of it
-		case mentions[name] > 1:
-			w.refuse(false)
-		case en.kind == entryBodiless && (p.delta || w.unsure || r.heartbeat(en, w, p.delta)):
-		case en.kind == entryValue && w.held && w.value == marked(en.means(), en.attributes(p.delta)):
-		default:
-			w.refuse(false)
+		if name := en.name(r.md.typ); mentions[name] > 1 || r.renews(en, r.md.word(name), p.delta) {
+			r.spoil(name)
 		}
+	}
+	for _, name := range r.removed {
+		if mentions[name] > 1 {
+			r.spoil(name)
+		}
+	}
+	for _, e := range r.errors {
+		if mentions[e.name] == 0 && failures(r.errors, e.name) > 1 {
+			r.spoil(e.name)
+		}
+	}
+}
+
+// renews says whether an entry, if it were taken, would change what is held or be refused.
+func (r *simResponse) renews(en simEntry, w *word, delta bool) bool {
+	switch en.kind {
+	case entryValue:
+		return !w.held || w.value != marked(en.means(), en.attributes(delta))
+	case entryBodiless:
+		return !delta && !w.unsure && !r.heartbeat(en, w, delta)
+	}
+	return true
+}
+
+// spoil notes that a response of which nothing is taken speaks of a name.
+func (r *simResponse) spoil(name string) {
+	switch w := r.sure(name); {
+	case w == nil, isGlobURL(name):
+	case r.md.live[name] == 0 && !w.held && !w.fault:
+		w.unsure = w.unsure || w.epoch > 0 // else it is new, and nothing is known of it
+	default:
+		w.refuse(false)
 	}
 }
 
