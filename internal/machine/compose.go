@@ -28,7 +28,7 @@ func (ts *typeState) composeSotW(a *answer, node []byte) [][]byte {
 	head := ts.beginSotW(a, node)
 	ts.name(ts.star.self, form == wildExplicit)
 	if form != wildNone && ts.told == wildNone {
-		ts.starting, ts.lateStar = true, !first && ts.mayBeOut()
+		ts.starting, ts.lateStar = true, !first && !ts.answered
 	}
 	if form == wildNone && ts.told != wildNone {
 		ts.leaveWild()
@@ -45,7 +45,7 @@ func (ts *typeState) composeSotW(a *answer, node []byte) [][]byte {
 // beginSotW makes a DiscoveryRequest without names.
 func (ts *typeState) beginSotW(a *answer, node []byte) []byte {
 	version := ts.version
-	if a == nil && !ts.answered {
+	if !ts.answered {
 		version = ts.carry()
 		ts.resumes = version != ""
 	}
@@ -141,7 +141,7 @@ func (ts *typeState) composeDelta(a *answer, node []byte) []byte {
 	msg := wire.AppendDelta(nil, ts.typ.URL, nonce, node, detail)
 	if form != wildNone && form != ts.told {
 		msg = ts.appendSubscribe(msg, ts.star.self)
-		ts.starting = ts.starting || ts.told == wildNone
+		ts.starting = ts.told == wildNone
 		form = wildExplicit
 	}
 	for _, e := range added {

@@ -196,7 +196,7 @@ func (m *Machine) returned(e *entry) {
 // confirm notes that a held value was sent again unchanged.
 func (m *Machine) confirm(e *entry, version string) {
 	m.returned(e)
-	e.version, e.status, e.from, e.timer = version, StatusAcked, 0, 0
+	e.version, e.status, e.from = version, StatusAcked, 0
 	if e.fault != nil {
 		e.fault = nil
 		switch e.ambient {
@@ -222,7 +222,7 @@ func (m *Machine) reject(e *entry, f *Fault) {
 // again is told to nobody.
 func (m *Machine) spoil(e *entry, f *Fault, status Status, drop bool) {
 	e.timer = 0
-	again := f.same(e.fault) && e.status == status && !e.orphan
+	again := f.same(e.fault) && !e.orphan
 	e.status, e.fault = status, f
 	if e.held() && drop {
 		e.drop()
@@ -307,7 +307,6 @@ func (m *Machine) gone(e *entry, reason Reason) {
 // empty takes the server's word that a glob has no members (xRFC TP1), but those that the
 // same response holds.
 func (m *Machine) empty(now time.Time, c *collection, reason Reason) {
-	c.self.status = StatusAcked
 	for _, e := range c.inOrder() {
 		if e.known() && e.seen != c.seen {
 			m.remove(now, e, reason)
@@ -421,7 +420,7 @@ var errNoAnswer = errors.New("the server did not answer in time")
 
 func (m *Machine) fireCollection(now time.Time, s *stream, c *collection) {
 	c.timer = 0
-	if c.synced || c.absence != nil && !c.orphan {
+	if c.absence != nil && !c.orphan {
 		return
 	}
 	n := Notice{Kind: NoticeDoesNotExist, Reason: ReasonTimeout}
@@ -433,7 +432,7 @@ func (m *Machine) fireCollection(now time.Time, s *stream, c *collection) {
 
 // lack tells why a collection has no first state, once for each reason.
 func (m *Machine) lack(c *collection, n Notice) {
-	if c.absence != nil && !c.orphan && c.absence.Kind == n.Kind && n.Fault.same(c.absence.Fault) {
+	if c.absence != nil && !c.orphan && n.Fault.same(c.absence.Fault) {
 		return
 	}
 	c.absence, c.orphan, c.timer = &n, false, 0

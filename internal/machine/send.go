@@ -114,7 +114,7 @@ func (ts *typeState) due(now time.Time) (answering, changing bool) {
 	if !changing {
 		return false, false
 	}
-	if at := ts.lastPure.Add(ts.pace()); !ts.lastPure.IsZero() && now.Before(at) {
+	if at := ts.lastPure.Add(ts.pace()); now.Before(at) {
 		ts.sendAt = at
 		return false, false
 	}
@@ -132,7 +132,7 @@ func (ts *typeState) changing() bool {
 	}
 	c := ts.star
 	return len(ts.changed) > 0 || ts.owesNode() || c.wanted() != (ts.told != wildNone) ||
-		c.wanted() && ts.told == wildLegacy && c.explicitly()
+		ts.told == wildLegacy && c.explicitly()
 }
 
 // write composes the next message of a type and hands it to the writer. It says whether
@@ -208,7 +208,7 @@ func (m *Machine) written(now time.Time, ts *typeState) {
 			m.requested(now, e.of)
 		case e.pinned: // it stands by
 		case e.seen > ts.freshSince: // the answer was faster than the news of the request
-		case (!e.held() && !ts.spokenOf(e) || e.withheld) && e.timer == 0:
+		case !e.held() && !ts.spokenOf(e), e.withheld:
 			m.startTimer(now, ts.stream, timer{entry: e})
 			if !first {
 				m.listen(now, e)
@@ -250,20 +250,17 @@ func (ts *typeState) applyChanges() (added []*entry, removed []change) {
 	ts.renew()
 	for _, e := range ts.changed {
 		e.noted = false
-		switch last := ts.entries.get(e.name); {
-		case last != e && last != nil: // made anew since
-		case e.wanted():
-			ts.name(e, true)
+		ts.name(e, e.wanted())
+		if e.wanted() {
 			added = append(added, e)
-		default:
-			ts.name(e, false)
-			if e.asked {
-				removed = append(removed, change{name: e.name, params: ts.params(e.of)})
-			}
-			e.timer = 0
-			ts.forget(e)
-			e.asked = false
+			continue
 		}
+		if e.asked {
+			removed = append(removed, change{name: e.name, params: ts.params(e.of)})
+		}
+		e.timer = 0
+		ts.forget(e)
+		e.asked = false
 	}
 	ts.changed = nil
 	sortEntries(added)
@@ -273,7 +270,6 @@ func (ts *typeState) applyChanges() (added []*entry, removed []change) {
 
 // ask marks entries as named by the message being composed.
 func (ts *typeState) ask(es []*entry) {
-	ts.freshNames = nil
 	for _, e := range es {
 		if !e.asked {
 			e.asked = true
@@ -300,7 +296,7 @@ func (ts *typeState) leaving(e *entry) bool {
 // noteLate remembers what is asked for while a response may be out that does not know of it,
 // if its absence there could be taken for the end of what another server gave.
 func (ts *typeState) noteLate(e *entry) {
-	if !ts.asked || !ts.mayBeOut() || !e.pinned && !e.foreign() {
+	if !ts.asked || ts.answered || !e.pinned && !e.foreign() {
 		return
 	}
 	if ts.late == nil {
@@ -308,9 +304,6 @@ func (ts *typeState) noteLate(e *entry) {
 	}
 	ts.late[e] = true
 }
-
-// mayBeOut says whether a response may be on its way that does not know what is asked for now.
-func (ts *typeState) mayBeOut() bool { return !ts.answered || ts.busy != nil }
 
 func (ts *typeState) replaceLate(old, e *entry) {
 	if ts.late[old] {
@@ -322,7 +315,7 @@ func (ts *typeState) replaceLate(old, e *entry) {
 // leaveWild forgets what only the wildcard held.
 func (ts *typeState) leaveWild() {
 	c := ts.star
-	ts.told, ts.starting, ts.lateStar, c.known, c.timer = wildNone, false, false, false, 0
+	ts.lateStar, c.known, c.timer = false, false, 0
 	c.forgetState()
 	for e := range ts.entries.all() {
 		if e.of == c && !e.noted {

@@ -200,7 +200,7 @@ func sortEntries(es []*entry) {
 
 // silent says that the server was told nothing of the type on this incarnation of the
 // stream, so that nothing has to be taken back.
-func (ts *typeState) silent() bool { return ts.stream.state != up || !ts.asked }
+func (ts *typeState) silent() bool { return !ts.asked }
 
 // note remembers that interest in an entry changed.
 func (ts *typeState) note(e *entry, wanted bool) {
@@ -229,7 +229,7 @@ func (ts *typeState) params(c *collection) *wire.Params {
 
 // member says whether an entry is kept for its collection alone.
 func (ts *typeState) member(e *entry) bool {
-	return e.of.self != nil && e.of.wanted() && ts.spoken(e)
+	return e.of.wanted() && ts.spoken(e)
 }
 
 // spoken says whether the server spoke of an entry, or does so in the response being worked

@@ -28,7 +28,7 @@ func Mutations() []Mutation {
 		{"DELTA-12", "delta-heartbeat-vhds", "virtual hosts have heartbeats", "response.go",
 			"version == e.version && resp.ts.typ.URL != virtualHost", "version == e.version && virtualHost != \"\""},
 		{"DNE-3", "dne-not-if-held", "held resources have timers", "send.go",
-			"case (!e.held() && !ts.spokenOf(e) || e.withheld) && e.timer == 0:", "case !ts.spokenOf(e) && e.timer == 0:"},
+			"case !e.held() && !ts.spokenOf(e), e.withheld:", "case !ts.spokenOf(e):"},
 		{"DNE-5", "dne-stopped-by-stream-end", "timers outlive their stream", "types.go",
 			"e.timer = 0\n\t\te.asked = false", "e.asked = false"},
 		{"DNE-8", "dne-transient", "the transient timeout is the ordinary one", "machine.go",
