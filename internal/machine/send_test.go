@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,26 @@ func TestPace(t *testing.T) {
 	r.now = first.Add(time.Millisecond)
 	if fx := r.step(Tick{}); len(fx.Send) != 1 {
 		t.Errorf("%d requests left after the millisecond, want 1 for both names", len(fx.Send))
+	}
+}
+
+// A request in state of the world restates all names, so the more there are the longer the next
+// one waits; in delta it does not.
+//
+// spec: STREAM-9
+func TestPaceOfManyNames(t *testing.T) {
+	for delta, want := range map[bool]time.Duration{false: 3 * pace, true: pace} {
+		r := newRig(t, Config{}, Server{Delta: delta})
+		var watches []Event
+		for i := range 2 * namesOfPace {
+			watches = append(watches, Start{r.watch(fmt.Sprint(i))})
+		}
+		r.step(watches...)
+		r.up()
+		r.step(Start{r.watch("another")})
+		if at, ok := r.m.Deadline(); !ok || at.Sub(r.now) != want {
+			t.Errorf("delta %v: the next request may leave after %v, %v; want %v", delta, at.Sub(r.now), ok, want)
+		}
 	}
 }
 
