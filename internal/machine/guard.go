@@ -79,12 +79,8 @@ func (m *Machine) ends(resp *response) map[*entry]bool {
 			ends[e] = true
 		}
 	}
-	endAll := func(e *entry, ended bool) { // of a glob the members that the response does not speak of
-		if !e.isGlob() {
-			end(e, ended)
-			return
-		}
-		for _, e := range e.of.inOrder() {
+	empty := func(c *collection, ended bool) { // but of what the response speaks of
+		for _, e := range c.inOrder() {
 			end(e, ended && e.seen != resp.serial)
 		}
 	}
@@ -98,7 +94,13 @@ func (m *Machine) ends(resp *response) map[*entry]bool {
 		end(e, fails)
 	}
 	for _, e := range resp.removed {
-		endAll(e, deletes && !resp.repeats[e])
+		switch {
+		case resp.repeats[e]:
+		case e.isGlob():
+			empty(e.of, deletes)
+		default:
+			end(e, deletes)
+		}
 	}
 	for _, it := range resp.failed {
 		deleted := deletes && it.Code == codeNotFound
@@ -106,7 +108,7 @@ func (m *Machine) ends(resp *response) map[*entry]bool {
 		switch {
 		case resp.repeats[it.entry]:
 		case it.isGlob():
-			endAll(it.entry, deleted || deletes && dropped)
+			empty(it.of, deleted || deletes && dropped)
 		default:
 			end(it.entry, deleted || dropped)
 		}
