@@ -409,7 +409,8 @@ func (ts *typeState) drop(e *entry) {
 
 // forget drops what nobody wants any more.
 func (ts *typeState) forget(e *entry) {
-	if e.wanted() || ts.member(e) || !e.live() || ts.leaveToStar(e) {
+	left := e.of == ts.star && ts.outdated() && ts.spoken(e) // the wildcard may come back, and is not told anew
+	if e.wanted() || ts.member(e) || left || !e.live() || ts.leaveToStar(e) {
 		return
 	}
 	ts.drop(e)
