@@ -41,7 +41,7 @@ func (m *Machine) propose(resp *response) {
 		switch {
 		case r.Err != nil:
 			p.Invalid++
-		case !r.Same:
+		case !r.Same && ts.has(it.entry):
 			p.Changed = append(p.Changed, Change{it.entry.name, !it.entry.held(), r.Value, it.Raw})
 		}
 	}
