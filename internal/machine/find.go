@@ -114,9 +114,7 @@ func (ts *typeState) newMember(name []byte, canonical string) *entry {
 func (ts *typeState) home(canonical string) *collection {
 	c := ts.globOf(canonical)
 	switch {
-	case c != nil && c.wanted() && ts.told != wildNone: // it may come because of either
-		return c
-	case c != nil && c.self.asked && ts.told == wildNone:
+	case c != nil && (c.self.asked || c.wanted() && ts.told != wildNone): // it may come because of either
 		return c
 	case ts.told != wildNone && !xdstp.IsGlob(canonical):
 		return ts.star
