@@ -161,6 +161,20 @@ func (m *Machine) guarded(now time.Time, ev Guarded) {
 	}
 }
 
+// ended are the entries that a response says do not exist, or have an error.
+func (resp *response) ended() (es []*entry) {
+	for _, it := range resp.later {
+		if it.kind == isBare {
+			es = append(es, it.entry)
+		}
+	}
+	es = append(es, resp.removed...)
+	for _, it := range resp.failed {
+		es = append(es, it.entry)
+	}
+	return es
+}
+
 // disown forgets the members that a response of which nothing is taken would have been the
 // first to tell of.
 func (resp *response) disown() {
@@ -199,6 +213,11 @@ func (m *Machine) refuseAll(now time.Time, resp *response, err error) {
 	}
 	for _, e := range resp.twice {
 		spoil(e)
+	}
+	for _, e := range resp.ended() {
+		if e.status == StatusRequested {
+			spoil(e) // it has its answer
+		}
 	}
 	for _, c := range resp.completes() {
 		m.lack(c, Notice{Kind: NoticeFailed, Fault: f})

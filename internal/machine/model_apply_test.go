@@ -77,19 +77,35 @@ func (r *simResponse) apply(p policy) {
 func (r *simResponse) applyRefusal(p policy) {
 	mentions := r.mentions()
 	for _, en := range r.entries {
-		if name := en.name(r.md.typ); mentions[name] > 1 || r.renews(en, r.md.word(name), p.delta) {
+		switch name := en.name(r.md.typ); {
+		case mentions[name] > 1 || r.renews(en, r.md.word(name), p.delta):
 			r.spoil(name)
+		case en.kind == entryBodiless:
+			r.spoilUnknown(name)
 		}
 	}
 	for _, name := range r.removed {
 		if mentions[name] > 1 {
 			r.spoil(name)
+		} else {
+			r.spoilUnknown(name)
 		}
 	}
 	for _, e := range r.errors {
-		if mentions[e.name] == 0 && failures(r.errors, e.name) > 1 {
+		switch {
+		case mentions[e.name] > 0 || e.code == 0:
+		case failures(r.errors, e.name) > 1:
 			r.spoil(e.name)
+		default:
+			r.spoilUnknown(e.name)
 		}
+	}
+}
+
+// spoilUnknown is for what the response ends: only of what nothing is known is that news.
+func (r *simResponse) spoilUnknown(name string) {
+	if w := r.sure(name); w != nil && !w.held && !w.fault && !w.absent && r.md.live[name] > 0 {
+		r.spoil(name)
 	}
 }
 
