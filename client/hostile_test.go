@@ -50,37 +50,6 @@ func perSecond(t *testing.T, requests *atomic.Int64) {
 	}
 }
 
-// A server of go-control-plane answers a NACK at once with what was refused. It is answered
-// a few times a second, for as long as that goes on.
-// spec: S-1
-func TestRealServerNACKed(t *testing.T) {
-	t.Parallel()
-	for _, variant := range []client.Variant{client.StateOfTheWorld, client.Delta} {
-		t.Run(fmt.Sprint("variant ", variant), func(t *testing.T) {
-			t.Parallel()
-			var requests atomic.Int64
-			srv := testutil.StartManagementServer(t, testutil.ManagementConfig{OnRequest: func(*testutil.Request) { requests.Add(1) }})
-			must(t, srv.Set("1", badCluster("a", "")))
-			boot, err := bootstrap.Server(srv.Addr())
-			must(t, err)
-			c, err := client.New(client.Config{Bootstrap: boot, Variant: variant})
-			must(t, err)
-			defer c.Close()
-			_, err = c.Watch(context.Background(), cds.Type, "a", func(client.Event) {})
-			must(t, err)
-			must(t, c.Ready(t.Context()))
-			if variant == client.StateOfTheWorld {
-				perSecond(t, &requests)
-				return
-			}
-			<-time.After(3 * time.Second) // its delta does not repeat what was refused
-			if n := requests.Load(); n > 15 {
-				t.Errorf("%d requests in 3 seconds", n)
-			}
-		})
-	}
-}
-
 // A server that answers each request at once with the same response, refused or empty, is
 // answered a few times a second. Over TCP, in real time.
 // spec: S-1 S-2
