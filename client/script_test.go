@@ -1,8 +1,6 @@
 package client_test
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,19 +9,14 @@ import (
 	"github.com/xdswatch/xdswatch/testutil/script"
 )
 
-const scriptDir = "../testdata/scripts"
-
 // TestScripts runs every script through a whole client, with gRPC over a connection in
 // memory to a scripted server. A script that cannot be run this way says why in its header:
 // "only: machine", and the reason.
 func TestScripts(t *testing.T) {
-	files, err := filepath.Glob(scriptDir + "/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scripts in %s: %v", scriptDir, err)
-	}
+	scripts, err := script.Load("../testdata/scripts")
+	must(t, err)
 	ran := 0
-	for _, file := range files {
-		s := readScript(t, file)
+	for _, s := range scripts {
 		name := strings.TrimSuffix(s.Name, ".txtar")
 		if only := s.Headers["only"]; len(only) > 1 {
 			t.Logf("not through the client: %s: %s", name, strings.Join(only[1:], " "))
@@ -34,23 +27,10 @@ func TestScripts(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { runScript(t, s) })
 		})
 	}
-	t.Logf("%d of %d scripts ran through the client", ran, len(files))
+	t.Logf("%d of %d scripts ran through the client", ran, len(scripts))
 	if ran == 0 {
 		t.Error("no script ran")
 	}
-}
-
-func readScript(t *testing.T, file string) *script.Script {
-	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := script.Parse(filepath.Base(file), data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
 }
 
 func runScript(t *testing.T, s *script.Script) {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
+	"github.com/xdswatch/xdswatch/testutil/script"
 )
 
 func marshal(t testing.TB, m proto.Message) []byte {
@@ -24,7 +25,7 @@ func marshal(t testing.TB, m proto.Message) []byte {
 }
 
 // mapAny maps the type URL of an entry and, where it is a wrapper, of what is wrapped.
-func mapAny(t *testing.T, a *anypb.Any, to func(string) string) {
+func mapAny(t testing.TB, a *anypb.Any, to func(string) string) {
 	t.Helper()
 	var w discoveryv3.Resource
 	if a.TypeUrl != wire.WrapperURL || proto.Unmarshal(a.Value, &w) != nil {
@@ -38,7 +39,7 @@ func mapAny(t *testing.T, a *anypb.Any, to func(string) string) {
 }
 
 // sotwFrame encodes a response anew, with its type URLs mapped by the generated code.
-func sotwFrame(t *testing.T, m *discoveryv3.DiscoveryResponse, to func(string) string) []byte {
+func sotwFrame(t testing.TB, m *discoveryv3.DiscoveryResponse, to func(string) string) []byte {
 	t.Helper()
 	m = proto.CloneOf(m)
 	m.TypeUrl = to(m.TypeUrl)
@@ -48,7 +49,7 @@ func sotwFrame(t *testing.T, m *discoveryv3.DiscoveryResponse, to func(string) s
 	return marshal(t, m)
 }
 
-func deltaFrame(t *testing.T, m *discoveryv3.DeltaDiscoveryResponse, to func(string) string) []byte {
+func deltaFrame(t testing.TB, m *discoveryv3.DeltaDiscoveryResponse, to func(string) string) []byte {
 	t.Helper()
 	m = proto.CloneOf(m)
 	m.TypeUrl = to(m.TypeUrl)
@@ -90,6 +91,20 @@ func compare(t *testing.T, scan func(...[]byte) (*wire.Response, error), old, ma
 func FuzzResponse(f *testing.F) {
 	f.Add(golden(f, "sotw-response"))
 	f.Add(golden(f, "delta-response"))
+	frames, err := script.Responses("../../testdata/scripts")
+	if err != nil || len(frames) < 1000 {
+		f.Fatalf("%d responses of scripts, %v: the corpus is lost", len(frames), err)
+	}
+	for _, frame := range frames { // of either variant: what can be read as both is a seed of both
+		var sotw discoveryv3.DiscoveryResponse
+		if proto.Unmarshal(frame, &sotw) == nil {
+			f.Add(sotwFrame(f, &sotw, ToV2))
+		}
+		var delta discoveryv3.DeltaDiscoveryResponse
+		if proto.Unmarshal(frame, &delta) == nil {
+			f.Add(deltaFrame(f, &delta, ToV2))
+		}
+	}
 	inner := marshal(f, &discoveryv3.Resource{Name: "a", Resource: &anypb.Any{TypeUrl: clusterV2, Value: []byte("\x0a\x01a")}})
 	twice := marshal(f, &discoveryv3.Resource{Name: "a", Resource: &anypb.Any{TypeUrl: wire.WrapperURL, Value: inner}})
 	for _, wrapper := range [][]byte{inner, twice, []byte("\x12\xff")} {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/xdswatch/xdswatch/testutil/script"
 )
 
 // notScripts are the scenarios of reference clients' own tests that no script follows, and
@@ -35,8 +37,11 @@ var notScripts = map[string]string{
 // Every scenario of the first tier is a script, or it is said why it is none.
 func TestCases(t *testing.T) {
 	scripts := map[string]string{}
-	for _, file := range scriptFiles(t) {
-		s, _ := readScript(t, file)
+	all, err := script.Load(scriptDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all {
 		for _, id := range s.Headers["case"] {
 			if want := "case-" + id + ".txtar"; s.Name != want {
 				t.Errorf("%s follows %s; it should be called %s", s.Name, id, want)

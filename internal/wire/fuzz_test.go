@@ -10,6 +10,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/xdswatch/xdswatch/testutil/script"
 )
 
 // fromSotW is what a scan should find, made from the generated message. ok is false where
@@ -212,6 +214,13 @@ func compare(t *testing.T, name string, want, got *Response, err error) {
 // FuzzScan: no bytes let a scan panic, it agrees with the generated code, and it finds the
 // same whether a frame comes whole or in parts.
 func FuzzScan(f *testing.F) {
+	frames, err := script.Responses("../../testdata/scripts")
+	if err != nil || len(frames) < 1000 {
+		f.Fatalf("%d responses of scripts, %v: the corpus is lost", len(frames), err)
+	}
+	for _, frame := range frames {
+		f.Add(frame, byte(7))
+	}
 	for _, m := range sotwFrames(f) {
 		f.Add(marshal(f, m), byte(7))
 	}

@@ -65,7 +65,10 @@
 package script
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -123,6 +126,48 @@ func Parse(name string, data []byte) (*Script, error) {
 	return s, nil
 }
 
+// Load reads the scripts of a folder, in the order of their names. It is an error if there
+// are none.
+func Load(dir string) ([]*Script, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
+	if err != nil {
+		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, errors.New("no scripts in " + dir)
+	}
+	var all []*Script
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		s, err := Parse(filepath.Base(file), data)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// Responses makes the frames of all responses of the scripts of a folder.
+func Responses(dir string) ([][]byte, error) {
+	scripts, err := Load(dir)
+	if err != nil {
+		return nil, err
+	}
+	var frames [][]byte
+	for _, s := range scripts {
+		of, err := s.responses()
+		if err != nil {
+			return nil, err
+		}
+		frames = append(frames, of...)
+	}
+	return frames, nil
+}
+
 func (s *Script) header(text string) {
 	key, rest, ok := strings.Cut(text, ":")
 	switch {
@@ -131,6 +176,25 @@ func (s *Script) header(text string) {
 	case s.Claim == "":
 		s.Claim = text
 	}
+}
+
+// responses makes the frames of all responses of a script, in their order.
+func (s *Script) responses() ([][]byte, error) {
+	var frames [][]byte
+	for _, step := range s.Steps {
+		for command := range strings.SplitSeq(step.Input, ";") {
+			words := strings.Fields(command)
+			if verb, _, _ := strings.Cut(words[0], "/"); verb != "recv" {
+				continue
+			}
+			frame, err := Response(words[1:], s.Has("server", "delta"))
+			if err != nil {
+				return nil, fmt.Errorf("%s:%d: %w", s.Name, step.Line, err)
+			}
+			frames = append(frames, frame)
+		}
+	}
+	return frames, nil
 }
 
 // Has says whether a header holds a word.
