@@ -22,7 +22,7 @@ import (
 type matrix struct {
 	addr    string
 	drivers []entry
-	rows    *regexp.Regexp
+	rows    []row
 	runs    int
 	wait    time.Duration
 }
@@ -44,14 +44,10 @@ func run() error {
 	flag.Parse()
 	m := &matrix{runs: *runs, wait: *wait}
 	var err error
-	if m.rows, err = regexp.Compile(*only); err != nil {
+	if m.drivers, err = entries(*dir); err != nil {
 		return err
 	}
-	wanted, err := regexp.Compile(*drivers)
-	if err != nil {
-		return err
-	}
-	if m.drivers, err = entries(*dir, wanted); err != nil {
+	if err := m.choose(*only, *drivers); err != nil {
 		return err
 	}
 	stop, err := m.startServer(filepath.Join(*dir, "bin", "server"))
@@ -64,6 +60,42 @@ func run() error {
 		err = save(*out, cells)
 	}
 	return failed(err, cells)
+}
+
+// choose leaves the rows and the drivers that are wanted. That nothing is to be run is an
+// error, which says what there is.
+func (m *matrix) choose(only, drivers string) (err error) {
+	if m.rows, err = matching("-only", only, rows, func(r row) string { return r.id }); err != nil {
+		return err
+	}
+	if m.drivers, err = matching("-drivers", drivers, m.drivers, func(e entry) string { return e.Name }); err != nil {
+		return err
+	}
+	for _, r := range m.rows {
+		if len(m.entriesOf(r)) > 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("no driver that -drivers %q matches takes part in a row that -only %q does", drivers, only)
+}
+
+// matching are those whose name a pattern matches.
+func matching[T any](flag, pattern string, all []T, name func(T) string) (some []T, err error) {
+	wanted, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	var names []string
+	for _, one := range all {
+		names = append(names, name(one))
+		if wanted.MatchString(name(one)) {
+			some = append(some, one)
+		}
+	}
+	if len(some) == 0 {
+		return nil, fmt.Errorf("%s %q matches none of %s", flag, pattern, strings.Join(names, ", "))
+	}
+	return some, nil
 }
 
 func save(file string, cells []report.Cell) error {
@@ -153,10 +185,7 @@ func (m *matrix) run() (all []report.Cell) {
 	fmt.Printf("Started %s, load average %s\n\n", start.UTC().Format(time.DateTime), loadAverage())
 	r := report.New(1)
 	r.WriteHeader(os.Stdout)
-	for _, row := range rows {
-		if !m.rows.MatchString(row.id) {
-			continue
-		}
+	for _, row := range m.rows {
 		cells := m.row(row)
 		r.Add(0, cells...)
 		r.WriteRow(os.Stdout, row.id)
@@ -174,12 +203,9 @@ func (m *matrix) row(r row) (cells []report.Cell) {
 	if r.runs > 0 {
 		runs = min(runs, r.runs)
 	}
-	var es []*entry
-	for i := range m.drivers {
-		if e := &m.drivers[i]; e.only.MatchString(r.id) {
-			es = append(es, e)
-			cells = append(cells, report.Cell{Row: r.id, Driver: e.Name})
-		}
+	es := m.entriesOf(r)
+	for _, e := range es {
+		cells = append(cells, report.Cell{Row: r.id, Driver: e.Name})
 	}
 	for i := range runs {
 		for k, e := range es {
@@ -191,6 +217,16 @@ func (m *matrix) row(r row) (cells []report.Cell) {
 		}
 	}
 	return cells
+}
+
+// entriesOf are the drivers that take part in a row.
+func (m *matrix) entriesOf(r row) (es []*entry) {
+	for i := range m.drivers {
+		if e := &m.drivers[i]; e.only.MatchString(r.id) {
+			es = append(es, e)
+		}
+	}
+	return es
 }
 
 func loadAverage() string {
