@@ -105,6 +105,8 @@ func Mutations() []Mutation {
 			"e = own[0]", "e = nil"},
 		{"FALLBACK-1", "fallback-nothing-lacking", "a server that cannot be reached is always left", "chain.go",
 			"if ch.last() || !ch.ReachabilityOnly && !ch.lacks() {", "if ch.last() {"},
+		{"FALLBACK-3", "fallback-versions", "a version is said though values are another server's", "compose.go",
+			"if e.foreign() || e.wanted() &&", "if e.wanted() &&"},
 		{"FALLBACK-5", "case-core-fb-recover", "a server that answers again is not gone back to", "chain.go",
 			"if i < 0 || ch.watches == 0 ||", "if i >= 0 || ch.watches == 0 ||"},
 		{"GLOB-1", "glob-not-recursive", "a glob covers what is deeper", "collection.go",
