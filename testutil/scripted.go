@@ -67,8 +67,9 @@ func OnStream(f func(*Stream)) Option { return func(s *Server) { s.onStream = f 
 // request waits for the return. It must not call [Server.Close], which waits for it.
 func OnRequest(f func(*Stream, *Request)) Option { return func(s *Server) { s.onRequest = f } }
 
-// Unrecorded makes a server forget its requests, for runs too long to keep them: only
-// OnRequest sees them, [Stream.Next] waits in vain, and the lists stay empty.
+// Unrecorded makes a server forget its streams and requests, for runs too long to keep
+// them: only [OnStream] and [OnRequest] see them, [Server.Accept] and [Stream.Next] wait in
+// vain, and the lists stay empty.
 func Unrecorded() Option { return func(s *Server) { s.unrecorded = true } }
 
 // GRPCOptions adds options of the grpc server, such as credentials, maximum ages or
@@ -212,7 +213,9 @@ func (s *Server) register(st *Stream) {
 	defer s.mu.Unlock()
 	s.opened++
 	st.ID = s.opened
-	s.streams.add(st)
+	if !s.unrecorded {
+		s.streams.add(st)
+	}
 }
 
 func (s *Server) newGRPC() *grpc.Server {

@@ -330,13 +330,18 @@ func TestHooks(t *testing.T) {
 func TestUnrecorded(t *testing.T) {
 	ctx := testContext(t)
 	seen := make(chan *Request, 1)
-	s := StartServer(t, Unrecorded(), OnRequest(func(_ *Stream, r *Request) { seen <- r }))
+	of := make(chan *Stream, 1)
+	s := StartServer(t, Unrecorded(), OnRequest(func(st *Stream, r *Request) {
+		of <- st
+		seen <- r
+	}))
 	must(t, openSotW(t, ctx, connect(t, s.Target(), s.DialOptions()...)).Send(clusterRequest("a")))
-	if r := <-seen; r.Names()[0] != "a" {
+	st, r := <-of, <-seen
+	if r.Names()[0] != "a" {
 		t.Errorf("hook saw %v", r)
 	}
-	if len(s.Requests())+len(s.Streams()[0].Requests()) != 0 {
-		t.Errorf("recorded %v", s.Requests())
+	if len(s.Requests())+len(s.Streams())+len(st.Requests()) != 0 {
+		t.Errorf("recorded %v of %v", s.Requests(), s.Streams())
 	}
 }
 
