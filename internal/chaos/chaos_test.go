@@ -73,6 +73,22 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// The clock is the whole machine's: nothing sets it unasked.
+func TestClockIsAskedFor(t *testing.T) {
+	for seed := range uint64(variants) {
+		p := plan{variant: variantOf(seed), heavy: true}
+		if slices.ContainsFunc(pick(p), func(f fault) bool { return f.clock }) {
+			t.Errorf("in %v", p.variant)
+		}
+	}
+	if _, err := parse([]string{"-only", "wall-clock"}, io.Discard); err == nil {
+		t.Error("no error for a fault that has to be asked for")
+	}
+	if _, err := parse([]string{"-only", "wall-clock", "-clock"}, io.Discard); err != nil {
+		t.Error(err)
+	}
+}
+
 // The model finds what it is there to find.
 func TestModel(t *testing.T) {
 	there := client.Event{Kind: client.KindUpdated, Name: "cds-0", Value: makeCluster("cds-0", "1-")}
@@ -220,15 +236,20 @@ func TestModelAllowsAbsence(t *testing.T) {
 	}
 }
 
-// A leak is found, and so is a heap that grows.
-func TestLeaks(t *testing.T) {
-	var h heapWatch
-	for range heapWarmUp {
-		must(t, h.add(1<<20))
-	}
-	must(t, h.add(heapSlack))
-	if err := h.add(heapSlack + 2<<20); err == nil {
-		t.Error("a heap may grow")
+// A heap may grow by a little, and by a little for each stream.
+func TestOutgrown(t *testing.T) {
+	from := weight{bytes: 3 << 20, streams: 10}
+	for to, grown := range map[weight]bool{
+		{1 << 20, 10}:                          false,
+		{3<<20 + 1000, 10}:                     false,
+		{3<<20 + 1001, 10}:                     true,
+		{3<<20 + 1000 + 100*streamGrowth, 110}: false,
+		{3<<20 + 1000 + 100*streamGrowth, 109}: true,
+		{3<<20 + 100*10_000, 110}:              true,
+	} {
+		if got := from.outgrown(to, 1000) != nil; got != grown {
+			t.Errorf("from %v to %v: %v", from, to, got)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 type fault struct {
 	name  string
 	heavy bool               // takes longer than gRPC's shortest keepalive
+	clock bool               // sets the machine's clock
 	out   bool               // until it is mended the server cannot be reached
 	needs func(variant) bool // nil if every world has what it breaks
 	do    func(context.Context, *world) error
@@ -17,17 +18,17 @@ type fault struct {
 
 // faults is all there are.
 func faults() []fault {
-	return slices.Concat(streamFaults(), networkFaults(), processFaults(), nameFaults(), secretFaults(), fleetFaults())
+	return slices.Concat(streamFaults(), networkFaults(), processFaults(), clockFaults(), nameFaults(), secretFaults(), fleetFaults())
 }
 
 // pick lists the faults that a world can have, of those named; of all, without the heavy
-// ones, if none is named.
-func pick(v variant, only []string, heavy bool) (out []fault) {
+// ones, if none is named. Those that set the clock have to be allowed.
+func pick(p plan) (out []fault) {
 	for _, f := range faults() {
-		named := slices.Contains(only, f.name)
+		named := slices.Contains(p.only, f.name)
 		switch {
-		case f.needs != nil && !f.needs(v):
-		case len(only) > 0 && !named, len(only) == 0 && f.heavy && !heavy:
+		case f.needs != nil && !f.needs(p.variant), f.clock && !p.clock:
+		case len(p.only) > 0 && !named, len(p.only) == 0 && f.heavy && !p.heavy:
 		default:
 			out = append(out, f)
 		}

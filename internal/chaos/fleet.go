@@ -28,9 +28,9 @@ type turn struct {
 
 // rounds has faults overlap, sees now and then that all is well with the servers that are
 // left, and in the end of each round with the first.
-func (fl *fleet) rounds(ctx context.Context, p plan, begin func(string)) error {
+func (fl *fleet) rounds(ctx context.Context, p plan, l *life, begin func(string)) error {
 	defer fl.stopAll()
-	from := pick(p.variant, p.only, p.heavy)
+	from := pick(p)
 	outs := slices.DeleteFunc(slices.Clone(from), func(f fault) bool { return !f.out })
 	for range p.rounds {
 		for quota := 2 * len(fl.sites); quota > 0 || len(fl.turns) > 0; {
@@ -57,6 +57,9 @@ func (fl *fleet) rounds(ctx context.Context, p plan, begin func(string)) error {
 			}
 		}
 		if err := fl.rest(ctx); err != nil {
+			return err
+		}
+		if err := l.check(ctx); err != nil {
 			return err
 		}
 	}
@@ -172,7 +175,7 @@ func (fl *fleet) rest(ctx context.Context) error {
 	}
 	for _, s := range fl.sites {
 		if s.deaf {
-			s.deaf = false
+			s.deaf = s.broken(fl.turns) // what is silenced later lasts too
 			s.proxy.Cut()
 		}
 	}

@@ -57,3 +57,11 @@ func (j *journal) Write(p []byte) (int, error) {
 	j.add("log: %s", string(p[:max(0, len(p)-1)]))
 	return len(p), nil
 }
+
+// clear forgets everything.
+func (j *journal) clear() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	clear(j.entries[:])
+	j.count = 0
+}

@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/pprof"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,24 +25,33 @@ func measure() (footprint, error) {
 	return footprint{runtime.NumGoroutine(), len(entries)}, err
 }
 
-// leakPatience is how long goroutines may take to end, and files to be closed.
+// leakPatience is how long goroutines may take to end, files to be closed and memory to be
+// let go.
 const leakPatience = 10 * time.Second
 
-// checkLeaks waits until no more is used than before.
-func checkLeaks(before footprint) error {
-	for deadline := time.Now().Add(leakPatience); ; time.Sleep(10 * time.Millisecond) {
-		now, err := measure()
-		if err != nil {
+// eventually waits until a check finds nothing, and else returns what it found last.
+func eventually(ctx context.Context, every time.Duration, check func() error) error {
+	for deadline := time.Now().Add(leakPatience); ; {
+		err := check()
+		if err == nil || time.Now().After(deadline) {
 			return err
 		}
-		if now.goroutines <= before.goroutines && now.files <= before.files {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("%d goroutines and %d files before, %d and %d after\n%s%s",
-				before.goroutines, before.files, now.goroutines, now.files, goroutines(), files())
+		if err := pause(ctx, every); err != nil {
+			return err
 		}
 	}
+}
+
+// checkLeaks waits until no more is used than before.
+func checkLeaks(ctx context.Context, before footprint) error {
+	return eventually(ctx, 10*time.Millisecond, func() error {
+		now, err := measure()
+		if err == nil && (now.goroutines > before.goroutines || now.files > before.files) {
+			err = fmt.Errorf("%d goroutines and %d files before, %d and %d after\n%s%s",
+				before.goroutines, before.files, now.goroutines, now.files, goroutines(), files())
+		}
+		return err
+	})
 }
 
 func goroutines() string {
@@ -58,6 +70,83 @@ func files() string {
 	return b.String()
 }
 
+// life judges what a client uses while it lives, against what it used when it had first
+// settled.
+type life struct {
+	world   *world
+	streams *atomic.Int64 // that came up so far
+	first   use
+	weight  weight
+}
+
+// use is what a client uses, and for how many streams.
+type use struct{ streams, goroutines, files int }
+
+const (
+	// A stream has a writer, a reader, and a goroutine of gRPC's that waits for its context.
+	streamGoroutines = 3
+	// What more a client may have than at first: one connection.
+	spareGoroutines, spareFiles = 4, 1
+)
+
+// born notes what a client uses that has settled.
+func (w *world) born(streams *atomic.Int64) (*life, error) {
+	first, err := w.use()
+	w.log.clear()
+	return &life{world: w, streams: streams, first: first, weight: weight{heap(), streams.Load()}}, err
+}
+
+// check waits until no more is used than at first, but for the streams that there are.
+func (l *life) check(ctx context.Context) error {
+	return eventually(ctx, 10*time.Millisecond, func() error {
+		now, err := l.world.use()
+		if err != nil {
+			return err
+		}
+		more := streamGoroutines * max(0, now.streams-l.first.streams)
+		if now.goroutines > l.first.goroutines+more+spareGoroutines || now.files > l.first.files+spareFiles {
+			return fmt.Errorf("the client had %d goroutines and %d files with %d streams at first, and has %d and %d with %d\n%s%s",
+				l.first.goroutines, l.first.files, l.first.streams, now.goroutines, now.files, now.streams, goroutines(), files())
+		}
+		return nil
+	})
+}
+
+// lifeSlack is what the heap may grow by in a client's life: its subscriptions come and go,
+// and the harness has buffers for each connection.
+const lifeSlack = 1 << 20 // bytes
+
+// weigh waits until the heap is as it was at first, but for some growth. The journal is
+// emptied, as it was then.
+func (l *life) weigh(ctx context.Context) error {
+	l.world.log.clear()
+	return eventually(ctx, 100*time.Millisecond, func() error {
+		return l.weight.outgrown(weight{heap(), l.streams.Load()}, lifeSlack)
+	})
+}
+
+// use leaves out what the harness uses for the client's connections.
+func (w *world) use() (use, error) {
+	all, err := measure()
+	u := use{w.program.streams(), clientGoroutines(), all.files}
+	for _, s := range w.sites {
+		u.files -= 2 * s.proxy.Connections()
+		if s.relay != nil {
+			u.files -= 2 * s.relay.connections()
+		}
+	}
+	return u, err
+}
+
+// clientGoroutines counts those that run nothing of the harness.
+func clientGoroutines() int {
+	var b bytes.Buffer
+	_ = pprof.Lookup("goroutine").WriteTo(&b, 2) // a buffer takes everything
+	return len(slices.DeleteFunc(strings.Split(b.String(), "\n\n"), func(stack string) bool {
+		return strings.Contains(stack, "/internal/chaos/") || strings.Contains(stack, "/testutil/")
+	}))
+}
+
 // heap is the number of bytes in use after a collection.
 func heap() uint64 {
 	runtime.GC()
@@ -67,25 +156,24 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// heapWatch judges whether the heap grows from one client to the next.
-type heapWatch struct {
-	clients int
-	most    uint64 // of the first clients
+// weight is the size of the heap when so many streams had come up.
+type weight struct {
+	bytes   uint64
+	streams int64
 }
 
-const (
-	heapWarmUp = 5
-	heapSlack  = 16 << 20
-)
+// streamGrowth is how much more the heap may hold for each stream that came up.
+const streamGrowth = 1 << 10 // bytes
 
-// add takes a measurement after the end of a client.
-func (h *heapWatch) add(bytes uint64) error {
-	h.clients++
-	switch {
-	case h.clients <= heapWarmUp:
-		h.most = max(h.most, bytes)
-	case bytes > h.most+h.most/2+heapSlack:
-		return fmt.Errorf("the heap has %d bytes after %d clients, and had %d after the first", bytes, h.clients, h.most)
+// outgrown says whether the heap has grown by more than some bytes, and some a stream.
+func (from weight) outgrown(to weight, slack uint64) error {
+	streams := to.streams - from.streams
+	if to.bytes <= from.bytes+slack+streamGrowth*uint64(streams) {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("the heap had %d bytes, and has %d after %d streams", from.bytes, to.bytes, streams)
 }
+
+// worldSlack is what the heap may grow by once the first world has ended. Nothing is left
+// of a world but what libraries make once.
+const worldSlack = 256 << 10 // bytes

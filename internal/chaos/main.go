@@ -5,8 +5,9 @@
 //   - every subscription stands: a change of each resource arrives,
 //   - nobody was told a lie: that something does not exist which does, that a value is
 //     lost which is held, a value that the server never said, an older one after a newer,
-//   - nothing is left: no trouble that is over, and after the end of the client no
-//     goroutine, file or memory more than before.
+//   - nothing is left: no trouble that is over, no goroutine or file more than before the
+//     first fault, nor heap that grows with the streams; and after the end of the client no
+//     goroutine, file or memory more than before it.
 //
 // The server is go-control-plane's in a process of its own, so that it can be killed and
 // stopped. What happens follows from the seed; when it happens does not.
@@ -74,6 +75,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	fs.Int64Var(&o.reconnects, "reconnects", 0, "go on until there were so many streams")
 	fs.StringVar(&only, "only", "", "faults to choose from, by name and separated by commas")
 	fs.BoolVar(&o.plan.heavy, "heavy", false, "also faults that take longer than gRPC's keepalive")
+	fs.BoolVar(&o.plan.clock, "clock", false, "also faults that set the machine's clock, for a second or two: one such run at a time")
 	fs.BoolVar(&o.plan.strict, "strict", false, "let the program also do what go-control-plane is known to get wrong")
 	fs.BoolVar(&o.fallback, "fallback", false, "servers that stand in for each other, with faults at several of them at a time")
 	fs.IntVar(&o.plan.clients, "clients", 2, "clients in each world, one after the other")
@@ -86,18 +88,22 @@ func parse(args []string, out io.Writer) (options, error) {
 	if only != "" {
 		o.plan.only = strings.Split(only, ",")
 	}
-	return o, checkNames(o.plan.only)
+	return o, o.plan.checkNames()
 }
 
-// checkNames returns an error for names that no fault has.
-func checkNames(only []string) error {
-	names := map[string]bool{}
+// checkNames returns an error for names that no fault has, or one that is not allowed.
+func (p plan) checkNames() error {
+	names := map[string]fault{}
 	for _, f := range faults() {
-		names[f.name] = true
+		names[f.name] = f
 	}
-	for _, name := range only {
-		if !names[name] {
+	for _, name := range p.only {
+		f, ok := names[name]
+		switch {
+		case !ok:
 			return fmt.Errorf("no fault is called %q; -list lists them", name)
+		case f.clock && !p.clock:
+			return fmt.Errorf("%s sets the machine's clock, which takes -clock", name)
 		}
 	}
 	return nil
@@ -125,8 +131,13 @@ func (o options) run(ctx context.Context, out io.Writer) error {
 	if o.v {
 		progress = out
 	}
-	var heaps heapWatch
+	if o.plan.clock {
+		if err := newWallClock().set(0); err != nil {
+			return fmt.Errorf("-clock: %w", err)
+		}
+	}
 	var total result
+	var first weight // after the first world, in which libraries make what they keep
 	start := time.Now()
 	for n := 0; o.goOn(n, time.Since(start), total.streams); n++ {
 		p := o.plan
@@ -136,7 +147,7 @@ func (o options) run(ctx context.Context, out io.Writer) error {
 			p.variant = fleetVariantOf(p.seed)
 		}
 		began := time.Now()
-		r, err := run(ctx, p, &heaps, progress)
+		r, err := run(ctx, p, progress)
 		if err != nil {
 			return err
 		}
@@ -144,6 +155,12 @@ func (o options) run(ctx context.Context, out io.Writer) error {
 		total.streams += r.streams
 		fmt.Fprintf(out, "seed %d: %v: %d faults, %d streams, %v\n",
 			p.seed, p.variant, r.faults, r.streams, time.Since(began).Round(time.Millisecond))
+		now := weight{heap(), total.streams}
+		if n == 0 {
+			first = now
+		} else if err := first.outgrown(now, worldSlack); err != nil {
+			return fmt.Errorf("seeds %d to %d, after the end of all clients: %w", o.plan.seed, p.seed, err)
+		}
 	}
 	fmt.Fprintf(out, "%d faults, %d streams, nothing wrong\n", total.faults, total.streams)
 	return nil

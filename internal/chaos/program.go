@@ -84,6 +84,16 @@ func (p *program) stood(s client.StreamInfo, by int) {
 	p.standing[s.Server] += by
 }
 
+// streams is how many streams of the program stand.
+func (p *program) streams() (n int) {
+	p.model.mu.Lock()
+	defer p.model.mu.Unlock()
+	for _, up := range p.standing {
+		n += up
+	}
+	return n
+}
+
 // close ends the client and waits for all that it runs.
 func (p *program) close() error {
 	p.model.mu.Lock()

@@ -43,6 +43,7 @@ func TestReconnects(t *testing.T) {
 // stormy is a program at a server in memory, in fake time.
 type stormy struct {
 	*world
+	t       *testing.T
 	server  *memory
 	streams atomic.Int64
 }
@@ -79,7 +80,7 @@ func reconnect(t *testing.T, seed uint64, v variant, streams int64) {
 func newStormy(t *testing.T, seed uint64, v variant) *stormy {
 	log := newJournal()
 	s := &stormy{
-		world: &world{
+		t: t, world: &world{
 			variant: v, rng: rand.New(rand.NewPCG(seed, 0)), log: log, model: newModel(v.delta, 1, false, log),
 		},
 		server: newMemory("memory"),
@@ -133,10 +134,7 @@ func (s *stormy) breakIt() {
 	case 1:
 		s.server.GoAway()
 	case 2:
-		s.server.SetRefuse(true)
-		s.server.DropConnections()
-		s.sleep(time.Second)
-		s.server.SetRefuse(false)
+		s.refuse(time.Second)
 	case 3:
 		s.server.SetHoldDial(true)
 		s.server.DropConnections()
@@ -145,17 +143,34 @@ func (s *stormy) breakIt() {
 	case 4:
 		s.sleep(time.Duration(s.rng.IntN(1000)) * time.Hour)
 	case 5:
-		for _, st := range s.server.streams() {
-			_ = st.SendBytes([]byte{0xff, 0xff}) // a stream that is over needs none
-		}
+		s.noise()
 	case 6:
 		s.program.stopAll()
 		s.sleep(time.Duration(s.rng.IntN(100)) * time.Millisecond) // more or less than it lingers
 	default:
-		for _, st := range s.server.streams() {
-			st.End(status.Error(codes.Code(s.rng.IntN(17)), "broken"))
-		}
+		s.endStreams(func() codes.Code { return codes.Code(s.rng.IntN(17)) })
 	}
+}
+
+func (s *stormy) endStreams(code func() codes.Code) {
+	for _, st := range s.server.streams() {
+		st.End(status.Error(code(), "broken"))
+	}
+}
+
+// noise sends what is no response.
+func (s *stormy) noise() {
+	for _, st := range s.server.streams() {
+		_ = st.SendBytes([]byte{0xff, 0xff}) // a stream that is over needs none
+	}
+}
+
+// refuse lets attempts fail for a while.
+func (s *stormy) refuse(d time.Duration) {
+	s.server.SetRefuse(true)
+	s.server.DropConnections()
+	s.sleep(d)
+	s.server.SetRefuse(false)
 }
 
 // mend gives the client the time for its longest wait and for what it asks for.

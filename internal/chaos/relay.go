@@ -6,12 +6,14 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 )
 
 // relay makes a TCP address reachable by a Unix socket. Its maker closes it.
 type relay struct {
 	path, target string
 	wg           sync.WaitGroup
+	passing      atomic.Int64 // connections
 
 	mu  sync.Mutex
 	lis net.Listener // nil while the socket is gone
@@ -76,7 +78,12 @@ func (r *relay) accept(lis net.Listener) {
 	}
 }
 
+// connections is the number of those that stand.
+func (r *relay) connections() int { return int(r.passing.Load()) }
+
 func (r *relay) pass(a net.Conn) {
+	r.passing.Add(1)
+	defer r.passing.Add(-1)
 	defer a.Close()
 	b, err := net.Dial("tcp", r.target)
 	if err != nil {

@@ -26,6 +26,7 @@ type plan struct {
 	variant variant
 	only    []string // names of faults; all if empty
 	heavy   bool     // with those that take long
+	clock   bool     // with those that set the machine's clock
 	strict  bool     // the program also does what go-control-plane is known to get wrong
 	clients int      // one after the other
 	rounds  int      // faults that each client lives through
@@ -56,6 +57,9 @@ func (f *failure) Error() string {
 	if f.plan.heavy {
 		replay += " -heavy"
 	}
+	if f.plan.clock {
+		replay += " -clock"
+	}
 	if f.plan.variant.spares > 0 {
 		replay += " -fallback"
 	}
@@ -73,7 +77,7 @@ func (f *failure) Unwrap() error { return f.err }
 
 // run does a plan. The error is a *failure. It notes faults in progress, if that is not
 // nil.
-func run(ctx context.Context, p plan, heaps *heapWatch, progress io.Writer) (result, error) {
+func run(ctx context.Context, p plan, progress io.Writer) (result, error) {
 	w, err := newWorld(p.seed, p.variant)
 	if err != nil {
 		return result{}, &failure{plan: p, err: err}
@@ -90,9 +94,6 @@ func run(ctx context.Context, p plan, heaps *heapWatch, progress io.Writer) (res
 				fmt.Fprintf(progress, "  %s\n", name)
 			}
 		})
-		if err == nil {
-			err = heaps.add(heap())
-		}
 		r.faults, r.streams = len(sequence), streams.Load()
 		if err != nil {
 			return r, &failure{plan: p, sequence: sequence, last: w.log.last(), err: err}
@@ -122,7 +123,7 @@ func (w *world) oneClient(ctx context.Context, p plan, streams *atomic.Int64, be
 	}
 	w.program.globs = p.variant.globs
 	w.program.single = p.variant.spares > 0 && !w.model.strict && (p.variant.perType || p.variant.delta)
-	if err := w.rounds(ctx, p, begin); err != nil {
+	if err := w.rounds(ctx, p, streams, begin); err != nil {
 		_ = w.program.close() // the failure is what counts
 		return err
 	}
@@ -131,15 +132,16 @@ func (w *world) oneClient(ctx context.Context, p plan, streams *atomic.Int64, be
 	}
 	w.program = nil
 	w.cutAll() // those that were silenced do not notice their end
-	if err := checkLeaks(before); err != nil {
+	if err := checkLeaks(ctx, before); err != nil {
 		return fmt.Errorf("after the end of the client: %w", err)
 	}
 	return nil
 }
 
 // rounds breaks things, and sees each time that all is well afterwards.
-func (w *world) rounds(ctx context.Context, p plan, begin func(string)) error {
-	for range 10 {
+func (w *world) rounds(ctx context.Context, p plan, streams *atomic.Int64, begin func(string)) error {
+	w.truth.slim()
+	for n := 0; n < 10 || len(w.program.subs) == 0; n++ { // so that there is a connection
 		if err := w.program.step(w.rng); err != nil {
 			return err
 		}
@@ -147,10 +149,28 @@ func (w *world) rounds(ctx context.Context, p plan, begin func(string)) error {
 	if err := w.settle(ctx); err != nil {
 		return fmt.Errorf("before any fault: %w", err)
 	}
-	if p.variant.spares > 0 {
-		return (&fleet{world: w}).rounds(ctx, p, begin)
+	l, err := w.born(streams)
+	if err != nil {
+		return err
 	}
-	from := pick(p.variant, p.only, p.heavy)
+	if p.variant.spares > 0 {
+		err = (&fleet{world: w}).rounds(ctx, p, l, begin)
+	} else {
+		err = w.faults(ctx, p, l, begin)
+	}
+	if err != nil {
+		return err
+	}
+	w.truth.slim()
+	if err := w.settle(ctx); err != nil {
+		return err
+	}
+	return l.weigh(ctx)
+}
+
+// faults are one after the other.
+func (w *world) faults(ctx context.Context, p plan, l *life, begin func(string)) error {
+	from := pick(p)
 	if len(from) == 0 {
 		return nil
 	}
@@ -166,6 +186,16 @@ func (w *world) rounds(ctx context.Context, p plan, begin func(string)) error {
 		}
 		w.log.add("fault %s has ended", f.name)
 		if err := w.settle(ctx); err != nil {
+			return err
+		}
+		if w.deaf { // what was silenced lasts until it is cut
+			w.deaf = false
+			w.proxy.Cut()
+			if err := w.settle(ctx); err != nil {
+				return err
+			}
+		}
+		if err := l.check(ctx); err != nil {
 			return err
 		}
 	}

@@ -77,6 +77,15 @@ func (h *truth) refresh() {
 	}
 }
 
+// slim takes the padding off; the next refresh tells.
+func (h *truth) slim() {
+	h.model.mu.Lock()
+	defer h.model.mu.Unlock()
+	for _, f := range h.facts {
+		f.size = 0
+	}
+}
+
 func (h *truth) touchLocked(rng *rand.Rand, k key, f *fact) {
 	mayGo := h.model.delta || h.model.kinds[k.kind].typ.FullState()
 	if f.present && mayGo && rng.IntN(3) == 0 {

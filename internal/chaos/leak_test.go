@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+)
+
+// Streams that come and go in one client's life, in each way by itself, leave neither a
+// goroutine nor the bytes of a timer. Not parallel, since the heap is the whole process's.
+func TestStreamsLeaveNothing(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		do   func(*stormy)
+	}{
+		{"eof", endAll(codes.OK)},
+		{"status", endAll(codes.Unavailable)},
+		{"noise", (*stormy).noise},
+		{"cut", func(s *stormy) { s.server.DropConnections() }},
+		{"goaway", func(s *stormy) { s.server.GoAway(); endAll(codes.OK)(s) }},
+		{"refused", func(s *stormy) { s.refuse(50 * time.Millisecond) }},
+		{"idle", (*stormy).rewatch},
+	} {
+		for _, v := range []variant{{perType: true}, {delta: true, perType: true}} {
+			t.Run(fmt.Sprintf("%s %v", c.name, v), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { leaveNothing(t, v, c.do) })
+			})
+		}
+	}
+}
+
+// Of each way, and of each stream that came so.
+const (
+	warmUp        = 300 // streams, in which caches fill
+	comeAndGone   = 500 // streams
+	leftOfAStream = 100 // bytes; a timer has some 150
+	aTimer        = time.Hour
+)
+
+func leaveNothing(t *testing.T, v variant, do func(*stormy)) {
+	s := newStormy(t, 1, v)
+	defer s.server.Close()
+	defer func() { must(t, s.program.close()) }()
+	s.watchOneEach()
+	s.comeAndGo(warmUp, do)
+	goroutinesBefore, heapBefore := s.left()
+	start := time.Now()
+	s.comeAndGo(comeAndGone, do)
+	goroutinesAfter, heapAfter := s.left()
+	if took := time.Since(start); took >= aTimer {
+		t.Errorf("%v went by: timers may be over", took)
+	}
+	if goroutinesAfter > goroutinesBefore {
+		t.Errorf("%d goroutines, and %d later\n%s", goroutinesBefore, goroutinesAfter, goroutines())
+	}
+	if heapAfter > heapBefore+comeAndGone*leftOfAStream {
+		t.Errorf("the heap had %d bytes, and has %d later", heapBefore, heapAfter)
+	}
+}
+
+func endAll(code codes.Code) func(*stormy) {
+	return func(s *stormy) { s.endStreams(func() codes.Code { return code }) }
+}
+
+// rewatch watches the same again once everything was let go.
+func (s *stormy) rewatch() {
+	s.program.stopAll()
+	s.sleep(2 * linger)
+	s.watchOneEach()
+}
+
+func (s *stormy) watchOneEach() {
+	for k := range s.model.kinds {
+		must(s.t, s.program.watch(k, s.model.kinds[k].name(0)))
+	}
+}
+
+// comeAndGo lets streams come and go, and sees that all is well then.
+func (s *stormy) comeAndGo(streams int64, do func(*stormy)) {
+	for until := s.streams.Load() + streams; s.streams.Load() < until; {
+		do(s)
+		s.sleep(100 * time.Millisecond)
+	}
+	s.mend()
+	must(s.t, s.settleMemory())
+	s.log.clear()
+}
+
+// left is the least of some measurements: what was closed last takes a while to be gone.
+func (s *stormy) left() (goroutines int, bytes uint64) {
+	goroutines, bytes = runtime.NumGoroutine(), heap()
+	for range 5 {
+		s.sleep(time.Second)
+		goroutines, bytes = min(goroutines, runtime.NumGoroutine()), min(bytes, heap())
+	}
+	return goroutines, bytes
+}
