@@ -215,7 +215,7 @@ func (m *Machine) refuseAll(now time.Time, resp *response, err error) {
 		spoil(e)
 	}
 	for _, e := range resp.ended() {
-		if e.status == StatusRequested {
+		if e.wanted() && e.status == StatusRequested {
 			spoil(e) // it has its answer
 		}
 	}
