@@ -153,8 +153,12 @@ func (m *Machine) guarded(now time.Time, ev Guarded) {
 		m.refuseAll(now, resp, ev.Err)
 	default:
 		for _, it := range resp.later {
-			if resp.ts.has(it.entry) {
+			switch {
+			case resp.ts.has(it.entry):
 				m.conclude(now, resp, it)
+			case it.kind == isInvalid: // though nobody is interested any more
+				resp.invalid++
+				resp.line(it.index, it.entry.name, it.err)
 			}
 		}
 		m.commit(now, resp)
