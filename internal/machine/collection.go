@@ -24,7 +24,7 @@ type collection struct {
 	absence *Notice // how it was told that there is no first state; nil if it was not
 	orphan  bool    // they were told of trouble with the server since
 	ambient bool    // the same, of a collection that is synced
-	seen    uint32  // the last response that spoke of it, while it is not synced
+	seen    uint32  // the last response that spoke of it
 
 	// self is the collection's own name, which of a glob is asked for as if it were a
 	// resource; nil without a name.

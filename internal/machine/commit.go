@@ -51,7 +51,8 @@ func (m *Machine) commit(now time.Time, resp *response) {
 func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) {
 	e := it.entry
 	ts := resp.ts
-	if ts.drops != resp.drops && !ts.has(e) {
+	lapsed := r.Same && !e.held() // since the stream ended: there is no value to tell, and the next one brings it
+	if lapsed || ts.drops != resp.drops && !ts.has(e) {
 		resp.missed = true
 		if r.Err != nil {
 			resp.invalid++

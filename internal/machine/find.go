@@ -277,7 +277,7 @@ func (m *Machine) findError(resp *response, re *wire.ResourceError) {
 		case resp.errors[e]:
 			resp.namedTwice(-1, e)
 		case e.seen == resp.serial:
-			m.log(e, true, "a response holds both the resource and an error for it; the resource is used")
+			m.log(e, true, "a response holds an error for a resource beside it, or beside its removal; the error is passed over")
 		default:
 			e.see(resp)
 			resp.failed = append(resp.failed, failed{e, re})

@@ -106,7 +106,7 @@ var (
 // received takes a response. Reading stands still from here to Delivered.
 func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	s.hold(now)
-	s.responded, s.reading = true, false
+	s.responded, s.reading, s.barren = true, false, 0
 	s.undelivered = append(s.undelivered, s.ref())
 	m.take(now, s, r)
 }

@@ -336,6 +336,7 @@ func (m *Machine) restart(now time.Time, s *stream) {
 func (s *stream) rest() {
 	s.state, s.gen = idle, s.gen+1
 	s.fault, s.told, s.toldOf = nil, nil, nil
+	s.barren = 0
 }
 
 // prune forgets types without interest, and says whether any is left.
@@ -414,7 +415,6 @@ func (m *Machine) tellTrouble(s *stream) {
 		s.toldOf = append(s.toldOf[max(0, len(s.toldOf)+1-maxToldOf):], s.fault)
 		m.tellAll(s)
 	} else {
-		s.toldOf = nil
 		m.tellClear(s)
 	}
 	for i := range m.fx.Notify[from:] {
@@ -459,7 +459,7 @@ func (s *stream) works() bool { return s.state == up && (s.responded || s.calm) 
 
 // recovered: the first response after trouble clears what was told of it.
 func (m *Machine) recovered(s *stream) {
-	s.fault = nil
+	s.fault, s.toldOf = nil, nil
 	m.tellTrouble(s)
 }
 

@@ -184,7 +184,7 @@ func (s *Script) responses() ([][]byte, error) {
 	for _, step := range s.Steps {
 		for command := range strings.SplitSeq(step.Input, ";") {
 			words := strings.Fields(command)
-			if verb, _, _ := strings.Cut(words[0], "/"); verb != "recv" {
+			if len(words) == 0 || words[0] != "recv" && !strings.HasPrefix(words[0], "recv/") {
 				continue
 			}
 			frame, err := Response(words[1:], s.Has("server", "delta"))
