@@ -85,8 +85,9 @@ type use struct{ streams, goroutines, files int }
 const (
 	// A stream has a writer, a reader, and a goroutine of gRPC's that waits for its context.
 	streamGoroutines = 3
-	// What more a client may have than at first: one connection.
-	spareGoroutines, spareFiles = 4, 1
+	// What more a client may have than at first: one connection, whose four ends, two of them
+	// the proxy's, may all be in this process.
+	spareGoroutines, spareFiles = 4, 4
 )
 
 // born notes what a client uses that has settled.
