@@ -175,7 +175,10 @@ func (c *Client) Watch(ctx context.Context, kind resource.Kind, name string, h H
 // that of the type with "Collection" behind it, is what that lists (xRFC TP1). The handler
 // gets the members' events in batches: first what is held, later what changes. The first
 // state is complete with the event of kind [KindSynced], of an empty collection too; what is
-// wrong with its server by then is told after it. What concerns the collection as a whole has
+// wrong with its server by then is told after it. A server that is silent about a wildcard or
+// a glob for as long as Config.ResourceTimeout has nothing to add to what was asked of it by
+// name: if it has given any such resource, the first state is complete; if not, the collection
+// does not exist. What concerns the collection as a whole has
 // its name in Event.Name.
 //
 // The URL of a file, "file:///path", is the list collection that the file holds (xRFC TP1;

@@ -161,7 +161,7 @@ func (m *Machine) settle(now time.Time, resp *response, live bool) {
 		if c.self.fault != nil {
 			continue
 		}
-		m.synced(resp, c)
+		m.synced(c, resp.Version)
 		if !live && s.told != nil && s.unreachable() { // which was told before
 			c.ambient = true
 			m.tellCollection(c, c.faultNotice(s.told))
@@ -208,11 +208,21 @@ func (resp *response) answered() []*collection {
 	return cs
 }
 
+// needsNoMore says that a server which is silent about a collection has nothing to add to what
+// is held. Those that remember what they sent do not answer to a wildcard over names that
+// are all there is, and in delta not to one whose members the first request listed.
+func (c *collection) needsNoMore() bool {
+	if ts := c.ts; !ts.answered && !(ts.stream.Delta && ts.resumes) {
+		return false
+	}
+	return slices.ContainsFunc(c.inOrder(), func(e *entry) bool { return e.listed() && !e.withheld })
+}
+
 // synced: the first state of a collection is complete.
-func (m *Machine) synced(resp *response, c *collection) {
+func (m *Machine) synced(c *collection, version string) {
 	c.synced, c.absence, c.orphan, c.ambient, c.timer = true, nil, false, false, 0
 	delete(c.ts.waiting, c)
-	m.tellCollection(c, Notice{Kind: NoticeSynced, Version: resp.Version})
+	m.tellCollection(c, Notice{Kind: NoticeSynced, Version: version})
 }
 
 // removeListed takes the server's word for what does not exist: entries without a body,

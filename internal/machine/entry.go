@@ -423,6 +423,10 @@ func (m *Machine) fireCollection(now time.Time, s *stream, c *collection) {
 	if c.absence != nil && !c.orphan {
 		return
 	}
+	if c.needsNoMore() {
+		m.synced(c, c.ts.version)
+		return
+	}
 	n := Notice{Kind: NoticeDoesNotExist, Reason: ReasonTimeout}
 	if s.TransientTimeout > 0 {
 		n = Notice{Kind: NoticeFailed, Fault: &Fault{Kind: FaultTimeout, Err: errNoAnswer, At: now}}

@@ -1,0 +1,54 @@
+package client_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/resource/cds"
+	"github.com/xdswatch/xdswatch/testutil"
+)
+
+// go-control-plane's server says nothing to a wildcard, in state of the world, if it has sent
+// all that there is by name: a handler that asks for it hears what is held, and that it is all.
+// spec: WILD-6 DNE-1
+func TestRealServerWildcardOverNames(t *testing.T) {
+	for variant, name := range map[client.Variant]string{client.StateOfTheWorld: "sotw", client.Delta: "delta"} {
+		t.Run(name, func(t *testing.T) {
+			srv := testutil.StartManagementServer(t, testutil.ManagementConfig{})
+			must(t, srv.Set("1", cluster("a", "one")))
+			boot, err := bootstrap.Server(srv.Addr())
+			must(t, err)
+			c, err := client.New(client.Config{Bootstrap: boot, Variant: variant, ResourceTimeout: time.Second})
+			must(t, err)
+			defer func() {
+				c.Close()
+				<-c.Done()
+			}()
+			var heard []string
+			synced := make(chan struct{})
+			_, err = c.Watch(context.Background(), cds.Type, "a", func(client.Event) {
+				_, err := c.WatchAll(context.Background(), cds.Type, "*", func(b client.Batch) {
+					for _, ev := range b.Events {
+						if heard = append(heard, ev.Kind.String()+" "+ev.Name); ev.Name == "*" {
+							close(synced)
+						}
+					}
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+			must(t, err)
+			select {
+			case <-synced:
+			case <-time.After(time.Minute):
+				t.Fatal("nothing is heard of the wildcard")
+			}
+			same(t, "heard", heard, []string{"updated a", "synced *"})
+		})
+	}
+	noLeak(t)
+}
