@@ -52,3 +52,41 @@ func TestRealServerWildcardOverNames(t *testing.T) {
 	}
 	noLeak(t)
 }
+
+// In delta it remembers what it sent for a wildcard that was left, and says nothing of it to who
+// asks by name.
+// spec: WILD-6 DNE-1
+func TestRealServerNameAfterWildcard(t *testing.T) {
+	srv := testutil.StartManagementServer(t, testutil.ManagementConfig{})
+	must(t, srv.Set("1", cluster("a", "one"), cluster("b", "one")))
+	boot, err := bootstrap.Server(srv.Addr())
+	must(t, err)
+	c, err := client.New(client.Config{Bootstrap: boot, Variant: client.Delta})
+	must(t, err)
+	defer func() {
+		c.Close()
+		<-c.Done()
+		noLeak(t)
+	}()
+	_, err = c.Watch(context.Background(), cds.Type, "b", func(client.Event) {}) // the stream stays
+	must(t, err)
+	synced := make(chan struct{})
+	all, err := c.WatchAll(context.Background(), cds.Type, "*", func(b client.Batch) {
+		if b.Synced() {
+			close(synced)
+		}
+	})
+	must(t, err)
+	<-synced
+	all.Stop()
+	for deadline := time.Now().Add(time.Minute); len(c.Dump()) > 1; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the wildcard is not left")
+		}
+	}
+	events := make(chan client.Event, 10)
+	_, err = c.Watch(context.Background(), cds.Type, "a", func(ev client.Event) { events <- ev })
+	must(t, err)
+	await(t, events, "updated a one")
+	same(t, "events besides", len(events), 0)
+}

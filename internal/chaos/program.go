@@ -255,12 +255,11 @@ func (p *program) lookup(k int, name string) {
 	})
 }
 
-// stop ends a subscription. Collections stay unless the server is strict, since
-// go-control-plane cannot be asked to forget a wildcard: in delta it takes what it sent for
-// it for known ever after, and answers nothing when one of those resources is subscribed to
-// by name; in state of the world it knows "*" for the name of a resource only.
+// stop ends a subscription. In state of the world collections stay unless the server is strict,
+// since go-control-plane cannot be asked to forget a wildcard: there it knows "*" for the name of
+// a resource only.
 func (p *program) stop(i int) {
-	if s := p.subs[i]; s.all == "" || p.model.strict {
+	if s := p.subs[i]; s.all == "" || p.model.strict || p.model.delta {
 		p.subs = slices.Delete(p.subs, i, i+1)
 		p.end(s)
 	}

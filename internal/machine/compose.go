@@ -123,8 +123,13 @@ func (ts *typeState) composeDelta(a *answer, node []byte) []byte {
 	if !ts.asked {
 		return ts.composeFirstDelta(node)
 	}
+	again := ts.takeBack()
 	added, removed := ts.applyChanges()
 	added = ts.fitNames(added)
+	for _, e := range again {
+		removed = append(removed, change{name: e.name, params: ts.params(e.of)})
+	}
+	ts.postpone(again)
 	form := ts.nextForm()
 	if ts.told == wildLegacy && form == wildExplicit && !ts.star.explicitly() {
 		form = wildLegacy // names beside it do not end it
@@ -153,6 +158,7 @@ func (ts *typeState) composeDelta(a *answer, node []byte) []byte {
 	if form == wildNone && ts.told != wildNone {
 		msg = wire.AppendUnsubscribe(msg, star, ts.params(ts.star))
 		ts.leaveWild()
+		ts.starLeft = true
 	}
 	for _, c := range removed {
 		msg = wire.AppendUnsubscribe(msg, c.name, c.params)

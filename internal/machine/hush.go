@@ -1,12 +1,20 @@
 package machine
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // hush is how long a name that was added to those of a stream may stay unknown, and the server
-// be quiet, until all are asked for on a new stream. Servers that were written for Envoy may
-// look at the version of a request alone, and wait for the next one whatever else is asked
-// for: Cilium's does. Envoy, with a stream for each subscription, never notices. A first
-// request says no version while anything is lacking, so it is answered.
+// be quiet, until it is asked for in another way.
+//
+// In state of the world that is on a new stream. Servers that were written for Envoy may look
+// at the version of a request alone, and wait for the next one whatever else is asked for:
+// Cilium's does. Envoy, with a stream for each subscription, never notices. A first request
+// says no version while anything is lacking, so it is answered.
+//
+// In delta the name is taken back, and asked for once more. go-control-plane's server remembers
+// what it sent for a wildcard that was left since, and sends none of it to who asks by name.
 const hush = 2 * time.Second
 
 // unheard is a name that was added.
@@ -15,15 +23,27 @@ type unheard struct {
 	at    time.Duration // on the stream's clock, when it may stay unknown no longer
 }
 
-// listen waits for news of a name that was added. A stream that carries more than one type is
-// not given up for the sake of one, and the legacy wildcard says no names; delta says what was added; polls ask anew by themselves,
-// and files hold everything. Where the does-not-exist timer is as short it decides.
+// listen waits for news of a name that was added, where the server might not hear of it. Where
+// the does-not-exist timer is as short as the wait it decides.
 func (m *Machine) listen(now time.Time, e *entry) {
 	ts, s, timeout := e.of.ts, e.of.ts.stream, m.timeout(e.of.ts.stream)
-	if s.url == "" || ts.told == wildLegacy || s.Delta || s.Polled || s.FullState || timeout > 0 && timeout <= hush {
-		return
+	if ts.overhears() && (timeout <= 0 || timeout > hush) {
+		ts.unheard = append(ts.unheard, unheard{e, s.clock.at(now) + hush})
 	}
-	ts.unheard = append(ts.unheard, unheard{e, s.clock.at(now) + hush})
+}
+
+// overhears says whether the server might not hear of names that are added. A stream that carries
+// more than one type is not given up for the sake of one, and the legacy wildcard says no
+// names; polls ask anew by themselves, and files hold everything.
+func (ts *typeState) overhears() bool {
+	switch s := ts.stream; {
+	case s.Polled, s.FullState:
+		return false
+	case s.Delta:
+		return ts.starLeft && ts.told == wildNone
+	default:
+		return s.url != "" && ts.told != wildLegacy
+	}
 }
 
 // listenAnew gives all that is waited for its full time again.
@@ -33,24 +53,54 @@ func (ts *typeState) listenAnew(now time.Time) {
 	}
 }
 
-// hushAt is when the wait for news of the first name ends; zero for never. A server that has
-// not answered on the stream yet is waited for, and so is one that just spoke.
-func (s *stream) hushAt() time.Time {
-	if s.state != up || s.url == "" || len(s.order) == 0 || !s.clock.since.IsZero() {
-		return time.Time{}
+// hushAt is when the wait for news of a first name ends; zero for never.
+func (s *stream) hushAt() (at time.Time) {
+	if s.state == up && s.clock.since.IsZero() {
+		for _, ts := range s.order {
+			at = sooner(at, ts.hushAt())
+		}
 	}
-	ts := s.order[0]
+	return at
+}
+
+// hushAt is the same for one type. A server that has not answered on the stream yet is waited
+// for, and so is one that just spoke.
+func (ts *typeState) hushAt() time.Time {
 	for len(ts.unheard) > 0 && !ts.lacks(ts.unheard[0].entry) {
 		ts.unheard = ts.unheard[1:]
 	}
 	if len(ts.unheard) == 0 || !ts.answered {
 		return time.Time{}
 	}
-	at := s.clock.when(ts.unheard[0].at)
+	at := ts.stream.clock.when(ts.unheard[0].at)
 	if quiet := ts.storm.heardAt.Add(hush); quiet.After(at) {
 		return quiet
 	}
 	return at
+}
+
+// hushed asks in another way for what the server has not heard of in time.
+func (m *Machine) hushed(now time.Time, s *stream) {
+	if !s.Delta {
+		m.restart(now, s)
+		return
+	}
+	for _, ts := range s.order {
+		if at := ts.hushAt(); !at.IsZero() && !now.Before(at) {
+			for _, u := range ts.unheard {
+				ts.again = append(ts.again, u.entry)
+			}
+			ts.unheard = nil
+		}
+	}
+}
+
+// takeBack lists the names that are to be taken back so that they can be asked for once more.
+func (ts *typeState) takeBack() []*entry {
+	es := slices.DeleteFunc(ts.again, func(e *entry) bool { return e.noted || !ts.lacks(e) || !ts.overhears() })
+	ts.again = nil
+	sortEntries(es)
+	return es
 }
 
 // lacks says that an entry is asked for and nothing is known of it.

@@ -131,7 +131,7 @@ func (ts *typeState) changing() bool {
 		return ts.wanted()
 	}
 	c := ts.star
-	return len(ts.changed) > 0 || ts.owesNode() || c.wanted() != (ts.told != wildNone) ||
+	return len(ts.changed) > 0 || len(ts.again) > 0 || ts.owesNode() || c.wanted() != (ts.told != wildNone) ||
 		ts.told == wildLegacy && c.explicitly()
 }
 

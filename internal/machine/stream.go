@@ -184,7 +184,7 @@ func (m *Machine) expire(now time.Time, s *stream) {
 		m.calmDown(now, s)
 	}
 	if at := s.hushAt(); !at.IsZero() && !now.Before(at) {
-		m.restart(now, s)
+		m.hushed(now, s)
 	}
 }
 

@@ -54,6 +54,7 @@ type onStream struct {
 	answered   bool      // a response came
 	nonce      string    // of the newest response
 	told       wildForm  // of the wildcard
+	starLeft   bool      // in delta, the wildcard was asked for and is no more
 	leftAt     time.Time // when it was seen to be outdated since nobody watches the wildcard; zero if it is not
 	owed       []answer
 	fresh      []*entry        // named for the first time by the message with the writer
@@ -67,6 +68,7 @@ type onStream struct {
 	unlisted   []*entry        // members that the server was not told of
 	sweepTimer uint32          // that runs for them; 0 if none
 	unheard    []unheard       // names that were added, and what is known of them waited for
+	again      []*entry        // names to take back and to ask for once more
 	late       map[*entry]bool // of other servers, asked for too late for the response that is out
 	lateStar   bool            // the wildcard was asked for too late for it
 }
