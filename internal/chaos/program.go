@@ -26,10 +26,12 @@ type program struct {
 	probes []*sub
 	number int  // of subscriptions so far
 	globs  bool // structured names are subscribed to too
+	mixed  bool // in state of the world too, a type is subscribed to by name and as a whole
 	// single says that nothing is collected, so that each type is named. Of servers that
 	// stand in for each other go-control-plane's do not say in delta that they have none of
 	// what is named, which is then held on for collections too.
 	single   bool
+	left     map[int]bool   // kinds whose wildcard was left, and may not begin again
 	lookedUp map[key]bool   // what lookups may keep; guarded by the model's mutex
 	standing map[string]int // streams that are up, by server; guarded by the model's mutex
 	lookups  sync.WaitGroup
@@ -44,7 +46,7 @@ const most = 30
 // newProgram makes a program with a client of a configuration, in which it sets what the
 // harness needs: short waits, a journal, counts.
 func newProgram(config client.Config, m *model, streams *atomic.Int64) (*program, error) {
-	p := &program{model: m, lookedUp: map[key]bool{}, standing: map[string]int{}}
+	p := &program{model: m, lookedUp: map[key]bool{}, left: map[int]bool{}, standing: map[string]int{}}
 	config.Logger = slog.New(slog.NewTextHandler(m.log, nil))
 	config.Linger = linger
 	config.Backoff = func() backoff.BackOff {
@@ -131,14 +133,14 @@ func (p *program) step(rng *rand.Rand) error {
 }
 
 // named says whether resources of a type are subscribed to by name, and collected whether
-// all of them are. In state of the world a type is one or the other: go-control-plane
-// answers "*" beside names with what is named, over and over.
+// all of them are. In state of the world a type is one or the other, unless the legacy wildcard
+// is used: go-control-plane answers "*" beside names with what is named, over and over.
 func (p *program) named(k int) bool {
-	return p.model.delta || p.model.strict || p.single || p.model.kinds[k].label != "lds"
+	return p.model.delta || p.mixed || p.single || p.model.kinds[k].label != "lds"
 }
 
 func (p *program) collected(k int) bool {
-	return p.model.kinds[k].typ.FullState() && !p.single && (p.model.delta || p.model.strict || !p.named(k))
+	return p.model.kinds[k].typ.FullState() && !p.single && !p.left[k] && (p.model.delta || p.mixed || !p.named(k))
 }
 
 func (p *program) name(rng *rand.Rand, k int) string {
@@ -255,14 +257,19 @@ func (p *program) lookup(k int, name string) {
 	})
 }
 
-// stop ends a subscription. In state of the world collections stay unless the server is strict,
-// since go-control-plane cannot be asked to forget a wildcard: there it knows "*" for the name of
-// a resource only.
+// stop ends a subscription. In state of the world collections stay unless they may be beside
+// names, which they are as they are left: there go-control-plane knows "*" for the name of a
+// resource only. In delta it sends a wildcard that was left and begins again what is new alone.
 func (p *program) stop(i int) {
-	if s := p.subs[i]; s.all == "" || p.model.strict || p.model.delta {
-		p.subs = slices.Delete(p.subs, i, i+1)
-		p.end(s)
+	s := p.subs[i]
+	if s.all != "" && !p.mixed {
+		if !p.model.delta {
+			return
+		}
+		p.left[s.kind] = true
 	}
+	p.subs = slices.Delete(p.subs, i, i+1)
+	p.end(s)
 }
 
 // stopAll ends all subscriptions. The client then lets its streams and connections go,

@@ -72,7 +72,16 @@ func (ts *typeState) nextForm() wildForm {
 }
 
 // legacyOnly says that the wildcard can be asked for by the first request of a stream alone.
-func (ts *typeState) legacyOnly() bool { return ts.stream.LegacyWildcard && !ts.star.explicitly() }
+func (ts *typeState) legacyOnly() bool {
+	return (ts.stream.LegacyWildcard || ts.literal) && !ts.star.explicitly()
+}
+
+// takesLiterally says whether a server that repeats itself takes `*` for the name of a resource
+// where it stands beside names, as go-control-plane's does in state of the world: it answers with
+// what is named, and finds each time that the rest is still to be sent.
+func (ts *typeState) takesLiterally() bool {
+	return !ts.stream.Delta && ts.told == wildExplicit && ts.watched > 0 && !ts.star.explicitly()
+}
 
 // renewedAt is when a stream that is outdated is begun anew: a second after the first request,
 // or after the wildcard was left, lest a program that watches and stops renews it without end.
@@ -89,7 +98,7 @@ func (ts *typeState) renewedAt(now time.Time) time.Time {
 
 // outdated says that what is wanted takes a new stream.
 func (ts *typeState) outdated() bool {
-	return ts.legacyOnly() && ts.asked && ts.star.wanted() != (ts.told != wildNone)
+	return ts.legacyOnly() && ts.asked && (ts.star.wanted() != (ts.told != wildNone) || ts.literal && ts.told == wildExplicit)
 }
 
 // carry is the version of requests before the first response on a new stream: the last

@@ -40,7 +40,7 @@ func (ts *typeState) overhears() bool {
 	case s.Polled, s.FullState:
 		return false
 	case s.Delta:
-		return ts.starLeft && ts.told == wildNone
+		return ts.starLeft
 	default:
 		return s.url != "" && ts.told != wildLegacy
 	}

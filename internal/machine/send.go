@@ -39,10 +39,13 @@ func (m *Machine) owe(now time.Time, resp *response) {
 		a.detail = &wire.Status{Code: codeInvalidArgument, Message: resp.message()}
 	}
 	if ts.storm.heard(now, resp, a.detail) {
-		m.fx.Log = append(m.fx.Log, Log{
-			Warn: true, Server: ts.stream.server, TypeURL: ts.typ.URL,
-			Text: "the server repeats one response without end; answers to it are slowed down",
-		})
+		text := "the server repeats one response without end; answers to it are slowed down"
+		if a.detail == nil && ts.takesLiterally() {
+			text = "the server repeats one response without end, and seems not to know the wildcard beside names; " +
+				"it is asked for everything in the legacy form, as with xdswatch.legacy_wildcard"
+			ts.literal = true
+		}
+		m.fx.Log = append(m.fx.Log, Log{Warn: true, Server: ts.stream.server, TypeURL: ts.typ.URL, Text: text})
 	}
 	switch {
 	case !ts.stream.Delta:
@@ -74,12 +77,13 @@ func (m *Machine) send(now time.Time, s *stream) {
 			continue // what is wanted rides on its answer
 		}
 		answering, changing := ts.due(now)
-		if changing && ts.outdated() {
-			if ts.sendAt = ts.renewedAt(now); !now.Before(ts.sendAt) {
+		if ts.outdated() && ts.changing() {
+			at := ts.renewedAt(now)
+			if !now.Before(at) {
 				m.restart(now, s)
 				return
 			}
-			continue
+			ts.sendAt, changing = sooner(ts.sendAt, at), false
 		}
 		if answering && m.write(now, ts) {
 			return
@@ -131,7 +135,7 @@ func (ts *typeState) changing() bool {
 		return ts.wanted()
 	}
 	c := ts.star
-	return len(ts.changed) > 0 || len(ts.again) > 0 || ts.owesNode() || c.wanted() != (ts.told != wildNone) ||
+	return len(ts.changed) > 0 || len(ts.again) > 0 || ts.owesNode() || ts.outdated() || c.wanted() != (ts.told != wildNone) ||
 		ts.told == wildLegacy && c.explicitly()
 }
 

@@ -32,8 +32,10 @@ type typeState struct {
 	flaws   map[*entry][]error // of what is held; nil if nothing has any
 	renewed map[*entry]bool    // refused with a response that called them new; see [response.renews]
 
+	literal bool // the server was seen to take `*` for a name; see [typeState.takesLiterally]
+
 	version  string    // of the last accepted response; SotW
-	lapsed   bool      // the time to live of a collection's member ran out since
+	lapsed   bool      // since, a collection's member ran out of its time to live, or was seen never to be sent
 	accepted time.Time // when it came, in either variant; zero if none did
 
 	busy  *response // received and not finished yet
@@ -90,6 +92,7 @@ func (ts *typeState) reset() {
 	if ts.busy != nil && ts.busy.asked == nil {
 		ts.busy.asked = ts.collectionsAsked()
 	}
+	ts.lapsed = ts.lapsed || ts.literal && ts.told == wildExplicit
 	ts.onStream = onStream{}
 	ts.names.set(star, nil, false)
 	ts.star.known, ts.star.timer = false, 0
