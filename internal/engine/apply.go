@@ -74,8 +74,7 @@ type partKey struct {
 
 // notify puts notices into the lanes of their watches. What a step told ends with a flush.
 func (e *Engine) notify(notices []machine.Notice) {
-	var touched []*lane
-	troubled := map[int][]*lane{} // by machine stream
+	told := step{troubled: map[int][]*lane{}}
 	for len(notices) > 0 {
 		n, run := &notices[0], 1
 		switch n.Kind {
@@ -91,36 +90,49 @@ func (e *Engine) notify(notices []machine.Notice) {
 		case machine.NoticeStreamUp, machine.NoticeStreamDown, machine.NoticeRequest, machine.NoticeAck, machine.NoticeNack:
 			e.trace(n)
 		default:
-			p := e.parts[partKey{n.Stream.Stream, n.TypeURL}]
 			run = e.runOf(notices)
-			stream, trouble := n.Stream.Stream, n.Trouble // a lane that has the notice does with it as it likes
-			for i, l := range slices.Backward(e.lanesOf(n)) {
-				own := notices[:run:run]
-				if i > 0 {
-					own = slices.Clone(own) // each lane has them to itself; copied while none has them
-				}
-				l.put(item{notices: own, part: p})
-				touched = with(touched, l)
-				if trouble {
-					troubled[stream] = with(troubled[stream], l)
-				}
-				if p != nil {
-					p.lanes = with(p.lanes, l)
-				}
-			}
+			e.tell(notices[:run:run], &told)
 		}
 		notices = notices[run:]
 	}
 	for _, w := range e.caughtUp() {
 		l := e.laneOf(int(w.Lane))
 		l.put(item{notices: []machine.Notice{{Kind: machine.NoticeEnd, All: []*machine.Watch{w}}}})
-		touched = with(touched, l)
+		told.touched = with(told.touched, l)
 	}
-	for _, l := range touched {
+	for _, l := range told.touched {
 		l.put(item{flush: true})
 	}
-	for _, i := range slices.Sorted(maps.Keys(troubled)) {
-		mark(troubled[i], nil, func() { e.post(machine.Heard{Stream: i}) })
+	for _, i := range slices.Sorted(maps.Keys(told.troubled)) {
+		mark(told.troubled[i], nil, func() { e.post(machine.Heard{Stream: i}) })
+	}
+}
+
+// step is where the notices of a step of the machine went.
+type step struct {
+	touched  []*lane
+	troubled map[int][]*lane // those that were told of trouble, by machine stream
+}
+
+// tell puts notices for the same watches into the lanes of these. A lane does with what it has
+// as it likes, so each has its own.
+func (e *Engine) tell(notices []machine.Notice, to *step) {
+	n := &notices[0]
+	p := e.parts[partKey{n.Stream.Stream, n.TypeURL}]
+	stream, trouble := n.Stream.Stream, n.Trouble // not to be read any more once a lane has them
+	for i, l := range slices.Backward(e.lanesOf(n)) {
+		own := notices
+		if i > 0 {
+			own = slices.Clone(notices) // while no lane has them
+		}
+		l.put(item{notices: own, part: p})
+		to.touched = with(to.touched, l)
+		if trouble {
+			to.troubled[stream] = with(to.troubled[stream], l)
+		}
+		if p != nil {
+			p.lanes = with(p.lanes, l)
+		}
 	}
 }
 
