@@ -19,7 +19,7 @@ const bigRequest = 1 << 20
 func (m *Machine) exhausted(s *stream, ev Down) (err error, ok bool) {
 	size := 0
 	for _, ts := range s.order {
-		if ts.asked && !ts.answered {
+		if !ts.answered {
 			size = max(size, ts.largest)
 		}
 	}
@@ -68,7 +68,7 @@ func (ts *typeState) fit(size int, wanted, members []*entry) (names, listed []*e
 		ts.withhold(e)
 	}
 	k := globs
-	if ts.told == wildNone && k == 0 && len(wanted) > 0 {
+	if ts.told == wildNone && k == 0 {
 		k = 1 // no names at all would ask for everything
 		size += ts.sizeOfName(wanted[0]) + wanted[0].sizeOfVersion()
 	}
@@ -190,16 +190,16 @@ func (m *Machine) sweepGuarded(now time.Time, ev Guarded) {
 	p := ev.Proposal
 	ts := m.current(p.ref).types[p.TypeURL]
 	unlisted := slices.DeleteFunc(p.unlisted, ts.listed)
-	if len(unlisted) > 0 && ts.busy != nil { // another proposal is being judged, which knows nothing of this
+	switch {
+	case len(unlisted) == 0: // the server has spoken of all of it meanwhile
+	case ts.busy != nil: // another proposal is being judged, which knows nothing of this
 		ts.unlisted = append(ts.unlisted, unlisted...)
 		m.startTimer(now, ts.stream, timer{sweep: ts})
-		return
-	}
-	if ev.Err != nil {
+	case ev.Err != nil:
 		m.fx.Log = append(m.fx.Log, Log{Warn: true, Server: p.Server, TypeURL: p.TypeURL, Text: "a guard keeps what the server does not speak of"})
-		return
+	default:
+		m.removeUnlisted(now, unlisted)
 	}
-	m.removeUnlisted(now, unlisted)
 }
 
 // listed says that the server has spoken of what it was not told of, or that this is of no
