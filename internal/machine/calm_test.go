@@ -7,18 +7,21 @@ import (
 )
 
 // Silence on a new stream counts as an answer where a server may have nothing new to say. A poll
-// that is silent has no answer yet, and a file always says what it holds.
+// that is silent has no answer yet, and a file always says what it holds. No stream is calm that
+// has an answer.
 //
 // spec: S-10
 func TestCalm(t *testing.T) {
 	tests := []struct {
-		name   string
-		server Server
-		calm   int
+		name    string
+		server  Server
+		answers bool
+		calm    int
 	}{
-		{"stream", Server{}, 1},
-		{"polled", Server{Polled: true}, 0},
-		{"file", Server{FullState: true}, 0},
+		{"stream", Server{}, false, 1},
+		{"answered", Server{}, true, 0},
+		{"polled", Server{Polled: true}, false, 0},
+		{"file", Server{FullState: true}, false, 0},
 	}
 	for _, test := range tests {
 		r := newRig(t, Config{}, test.server)
@@ -32,6 +35,10 @@ func TestCalm(t *testing.T) {
 		r.ref.Gen++
 		r.up()
 		r.step(Delivered{Ref{Gen: 1}})
+		if test.answers {
+			r.receive("1", 1)
+			r.step(Delivered{r.ref})
+		}
 		r.now = r.now.Add(time.Minute)
 		if fx := r.step(Tick{}); len(fx.Calm) != test.calm {
 			t.Errorf("%s: %d streams are calm after a minute, want %d", test.name, len(fx.Calm), test.calm)

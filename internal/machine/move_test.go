@@ -37,7 +37,7 @@ func TestTimerStartsWithMessage(t *testing.T) {
 // spec: DNE-2 FALLBACK-5
 func TestTimerAfterRevert(t *testing.T) {
 	a := newAuthorities(1)
-	x, y := a.watch(0, "x"), a.watch(0, "y")
+	x, y, z := a.watch(0, "x"), a.watch(0, "y"), a.watch(0, "z")
 	a.step(Start{x})
 	a.up(0)
 	a.down(0)
@@ -47,6 +47,7 @@ func TestTimerAfterRevert(t *testing.T) {
 	if fx := a.m.Step(a.now, Start{y}); !slices.ContainsFunc(fx.Send, func(s Send) bool { return s.Ref == a.refs[0] }) {
 		t.Fatal("the first server is not asked for the second name")
 	}
+	a.m.Step(a.now, Written{a.refs[1]}, Start{z}) // the time of y runs at the second server
 	fx := a.m.Step(a.now, Received{a.refs[0], &wire.Response{TypeURL: scaleType.URL, Nonce: "n"}})
 	a.m.Step(a.now, Delivered{fx.Consumed[0]})
 	if n := a.on(0); n != 1 {

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
+	"github.com/xdswatch/xdswatch/testutil/script"
 )
 
 // resumeRig is a rig with many long names on a server that limits requests.
@@ -316,6 +317,9 @@ func TestResumeOtherEnds(t *testing.T) {
 		t.Errorf("%d requests after another error, want 1", len(sent))
 	}
 	r.answer("n2", "2", r.names[:1])
+	if at, ok := r.m.Deadline(); ok {
+		t.Errorf("everything was listed, and there is a deadline: %v", at)
+	}
 	r.down(codeResourceExhausted)
 	if sent, _ := r.resume(); len(sent) != 1 {
 		t.Errorf("%d requests after an end that followed a response, want 1", len(sent))
@@ -354,5 +358,71 @@ func TestResumeGlob(t *testing.T) {
 	kinds, told := r.pass(time.Minute)
 	if len(told) != resumeNames-len(listed)-5 || len(slices.Compact(kinds)) != 1 || kinds[0] != NoticeDoesNotExist {
 		t.Errorf("%d members are gone, want the %d that the server did not speak of", len(told), resumeNames-len(listed)-5)
+	}
+}
+
+// Globs have their part in the budget, and are all named at once though they need more.
+//
+// spec: DELTA-1 GLOB-2
+func TestResumeGlobs(t *testing.T) {
+	r := newResumeRig(t, Server{Delta: true}, "")
+	var globs []string
+	for i := range resumeNames {
+		globs = append(globs, long("xdstp://a/t/p", i)+"/*")
+		r.step(Start{r.watch(globs[i])})
+	}
+	_, before := r.resume()
+	r.down(codeResourceExhausted)
+	sent, sizes := r.resume()
+	if got := sent[0].ResourceNamesSubscribe; sizes[0] > before[0]/2 || len(got) <= resumeNames || !slices.Equal(got[:resumeNames], globs) {
+		t.Errorf("the first request names %d in %d bytes, want the globs and as much as %d have room for", len(got), sizes[0], before[0]/2)
+	}
+	r.down(codeResourceExhausted)
+	sent, _ = r.resume()
+	if got := sent[0].ResourceNamesSubscribe; !slices.Equal(got, globs) {
+		t.Errorf("the first request names %d, want the globs alone", len(got))
+	}
+}
+
+// A name that has no room in the budget is asked for by itself.
+//
+// spec: DELTA-1
+func TestResumeHugeName(t *testing.T) {
+	r := &resumeRig{rig: newRig(t, Config{}, Server{Delta: true})}
+	r.names = []string{"a", "b" + strings.Repeat("x", 2*bigRequest)}
+	for _, name := range r.names {
+		r.step(Start{r.watch(name)})
+	}
+	r.up()
+	r.answer("n1", "1", r.names)
+	for range 2 {
+		r.down(codeResourceExhausted)
+		r.resume()
+	}
+	r.down(codeResourceExhausted)
+	sent, _ := r.resume()
+	if got := subscribed(t, sent); len(sent) != 2 || !slices.Equal(got, r.names) {
+		t.Errorf("%d requests for %d names, want one for each of %d", len(sent), len(got), len(r.names))
+	}
+}
+
+// No type is to blame for the end of a stream whose first request was too large.
+//
+// spec: DELTA-1 S-3
+func TestResumeBlamesNoType(t *testing.T) {
+	for _, delta := range []bool{false, true} {
+		r := newResumeRig(t, Server{Delta: delta}, "")
+		r.step(Start{&Watch{Type: &Type{URL: script.Kinds()["bar"].TypeURL()}, Name: "b"}})
+		both := func() {
+			r.step(Up{Ref: r.ref})
+			if fx := r.step(Written{r.ref}); len(fx.Send) != 1 {
+				t.Errorf("delta %v: the other type is not asked for at once", delta)
+			}
+		}
+		for _, code := range []int32{codeResourceExhausted, codeResourceExhausted, 0} {
+			both()
+			r.down(code)
+		}
+		both()
 	}
 }
