@@ -37,7 +37,7 @@ func (m *Machine) move(now time.Time, ch *chain, to int) {
 	}
 	m.wanted(now, dst, mv.watches-mv.stood)
 	m.wanted(now, from, mv.stand-mv.watches)
-	if mv.standing && from.state == up && from.watches > 0 {
+	if mv.standing && from.state == up {
 		m.restart(now, from)
 	}
 }
@@ -53,14 +53,14 @@ func (m *Machine) startOver(now time.Time, ch *chain, s *stream) {
 	}
 }
 
-// hangsOver says whether a server is still asked for something of a chain that nobody wants
+// hangsOver says whether a server is still asked for something of a chain that wants nothing
 // of it any more.
 func (ts *typeState) hangsOver(ch *chain) bool {
-	if ts.star.chain == ch && ts.told != wildNone && !ts.star.wanted() {
+	if ts.star.chain == ch && ts.told != wildNone {
 		return true
 	}
 	for e := range ts.entriesOf(ch) {
-		if e.noted && e.asked && !e.wanted() {
+		if e.asked {
 			return true
 		}
 	}
@@ -151,12 +151,12 @@ func (ts *typeState) current(es []*entry) []*entry {
 
 func (mv *mover) moveCollection(c *collection, to *typeState) {
 	d := to.counterpart(c, mv.ch)
-	d.watches, d.shared, d.explicit = c.own(), false, c.explicit
+	d.watches, d.explicit = c.own(), c.explicit
 	mv.stood -= d.setStandby(false)
 	if d.synced, d.absence, d.orphan, d.ambient = c.synced, c.absence, c.orphan, c.ambient; d.synced {
 		delete(to.waiting, d)
 	}
-	d.self.fault, c.self.fault = c.self.fault, nil
+	d.self.fault = c.self.fault
 	for _, w := range d.watches {
 		w.entry = d.self
 	}
@@ -197,9 +197,9 @@ func (mv *mover) moveEntry(e *entry, from, to *typeState) {
 	c, before := to.star, to.entries.get(e.name)
 	if e.of != from.star {
 		c = to.collectionFor(mv.ch, e.name, e.of.authority)
-	} else if c.chain = mv.ch; structured(e.name) && (before != nil && before.of.chain != mv.ch || to.globOf(e.name) != nil) {
+	} else if c.chain = mv.ch; before != nil && before.of.chain != mv.ch || to.globOf(e.name) != nil {
 		mv.dst.strip(e)
-		return // the wildcard hears of the one that is there
+		return // it is of others there: the wildcard hears of theirs
 	}
 	to.entries.put(e)
 	c.adopt(e)
@@ -208,7 +208,7 @@ func (mv *mover) moveEntry(e *entry, from, to *typeState) {
 	if renewed {
 		to.renewed[e] = true
 	}
-	e.asked, e.noted, e.timer, e.withheld, e.pinned = false, false, 0, false, false
+	e.asked, e.noted, e.timer, e.withheld = false, false, 0, false
 	mv.sign(e)
 	stood := before != nil && before.wanted()
 	if before != nil {
@@ -232,11 +232,10 @@ func (mv *mover) moveEntry(e *entry, from, to *typeState) {
 
 // sign notes which server said what is known of an entry.
 func (mv *mover) sign(e *entry) {
-	switch {
-	case e.status == StatusRequested && !e.held():
-		e.from = 0
-		return
-	case !e.foreign():
+	if e.status == StatusRequested {
+		return // nothing is
+	}
+	if !e.foreign() {
 		e.from = uint16(mv.was.server + 1)
 	}
 	if int(e.from) == mv.dst.server+1 {
