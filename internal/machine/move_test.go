@@ -38,10 +38,13 @@ func TestTimerStartsWithMessage(t *testing.T) {
 func TestTimerAfterRevert(t *testing.T) {
 	a := newAuthorities(1)
 	x, y, z := a.watch(0, "x"), a.watch(0, "y"), a.watch(0, "z")
-	a.step(Start{x})
+	other := a.watch(a.m.AddSource(Source{Servers: []int{1}}), "x") // keeps the second server's stream
+	a.step(Start{x}, Start{other})
+	a.up(1)
+	a.now = a.now.Add(time.Minute)
+	a.step(Tick{})
 	a.up(0)
 	a.down(0)
-	a.up(1)
 	a.step(Retry{a.refs[0]})
 	a.up(0)
 	if fx := a.m.Step(a.now, Start{y}); !slices.ContainsFunc(fx.Send, func(s Send) bool { return s.Ref == a.refs[0] }) {
@@ -50,7 +53,7 @@ func TestTimerAfterRevert(t *testing.T) {
 	a.m.Step(a.now, Written{a.refs[1]}, Start{z}) // the time of y runs at the second server
 	fx := a.m.Step(a.now, Received{a.refs[0], &wire.Response{TypeURL: scaleType.URL, Nonce: "n"}})
 	a.m.Step(a.now, Delivered{fx.Consumed[0]})
-	if n := a.on(0); n != 1 {
+	if n := a.on(0); n != 2 {
 		t.Fatal("the first server's response is not heeded")
 	}
 	a.m.Step(a.now, Written{a.refs[1]}) // what was asked of the second server does not matter any more
