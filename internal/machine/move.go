@@ -233,7 +233,7 @@ func (mv *mover) moveEntry(e *entry, from, to *typeState) {
 // sign notes which server said what is known of an entry.
 func (mv *mover) sign(e *entry) {
 	if e.status == StatusRequested {
-		return // nothing is
+		return // nothing is known
 	}
 	if !e.foreign() {
 		e.from = uint16(mv.was.server + 1)
