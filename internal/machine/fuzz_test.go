@@ -34,6 +34,7 @@ type simStream struct {
 	reading   *simResponse
 	consumed  bool // reading waits for Delivered
 	responded bool
+	since     time.Time // when it came up
 	resumed   time.Time // when it was first told what is held; zero if it was not
 	calm      bool      // it has been silent since
 	pics      map[string]*picture

@@ -79,7 +79,7 @@ func (w *world) up(s *simStream) {
 	if s.state != opening {
 		return
 	}
-	*s = simStream{ref: s.ref, state: up, pics: map[string]*picture{}, ignored: map[string]string{}}
+	*s = simStream{ref: s.ref, state: up, since: w.now, pics: map[string]*picture{}, ignored: map[string]string{}}
 	w.say("up %v", s.ref)
 	w.push(Up{s.ref, []byte{0x0a, 1, 'n'}})
 }
@@ -210,7 +210,7 @@ func (w *world) flush() {
 	}
 	for _, wait := range fx.Wait {
 		s := w.stream(wait.Stream)
-		laid := wait.Responded && (w.suspects(wait.Stream) || s.silent(w.now, calmLife)) // the end, to a type or to silence
+		laid := wait.Responded && (w.suspects(wait.Stream) || s.silent(w.now, hush) && w.now.Sub(s.since) >= calmLife) // the end, to a type or to silence
 		if wait.Abandoned && wait.Gen == s.ref.Gen+1 {
 			s.ref = wait.Ref // it was closed
 		}
