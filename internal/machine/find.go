@@ -231,6 +231,12 @@ var errNotError = errors.New("the status is OK")
 // findErrors finds what resource_errors are of (xRFC TP3, gRFC A88). What the response says
 // of one resource counts more than what it says of the collection that it is in.
 func (m *Machine) findErrors(resp *response) {
+	if len(resp.Errors) > 0 {
+		resp.ending = map[*entry]bool{}
+		for _, e := range resp.removed {
+			resp.ending[e] = true
+		}
+	}
 	var ofGlobs, invalid []*wire.ResourceError
 	for i := range resp.Errors {
 		re := &resp.Errors[i]
@@ -274,17 +280,14 @@ func (m *Machine) findError(resp *response, re *wire.ResourceError) {
 	for _, e := range slices.Insert(ts.linked(re.Name), 0, e) {
 		switch {
 		case e == nil || e.standsBy(): // nobody asks for it
-		case resp.errors[e]:
+		case resp.ending[e]:
 			resp.namedTwice(-1, e)
 		case e.seen == resp.serial:
-			m.log(e, true, "a response holds an error for a resource beside it, or beside its removal; the error is passed over")
+			m.log(e, true, "a response holds an error for a resource beside it; the error is passed over")
 		default:
 			e.see(resp)
 			resp.failed = append(resp.failed, failed{e, re})
-			if resp.errors == nil {
-				resp.errors = map[*entry]bool{}
-			}
-			resp.errors[e] = true
+			resp.ending[e] = true
 		}
 	}
 }

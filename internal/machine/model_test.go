@@ -319,7 +319,8 @@ func (r *simResponse) frame(t testing.TB, delta bool) *wire.Response {
 	return resp
 }
 
-// mentions counts how often a response names a resource, errors apart.
+// mentions counts how often a response names a resource, errors apart but those of what it
+// says is removed.
 func (r *simResponse) mentions() map[string]int {
 	n := map[string]int{}
 	for _, en := range r.entries {
@@ -327,6 +328,7 @@ func (r *simResponse) mentions() map[string]int {
 	}
 	for _, name := range r.removed {
 		n[name]++
+		n[name] += min(failures(r.errors, name), 1)
 	}
 	return n
 }
@@ -393,10 +395,13 @@ func (r *simResponse) judge(delta bool) verdict {
 		}
 	}
 	for i, name := range r.removed {
-		if slices.Contains(r.removed[:i], name) {
+		switch {
+		case slices.Contains(r.removed[:i], name):
 			v = bad
-		} else if mentions[name] > 1 {
+		case mentions[name] > 1 && r.md.live[name] > 0:
 			worse(name)
+		case mentions[name] > 1:
+			v = max(v, unknown) // a member that may never have been known
 		}
 	}
 	for _, e := range r.errors {

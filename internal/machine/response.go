@@ -45,7 +45,7 @@ type response struct {
 	bare     []*entry        // that it says do not exist, by an entry without a body
 	removed  []*entry        // the same, by delta's list
 	failed   []failed        // that it has an error for, and nothing else
-	errors   map[*entry]bool // the same
+	ending   map[*entry]bool // that it says are removed or have an error; nil without errors
 	aliased  []aliased
 	heard    []*collection // that it speaks of, or of something in them
 	healed   []healed      // of them, that had an error before
