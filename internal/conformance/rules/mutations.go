@@ -19,6 +19,8 @@ func Mutations() []Mutation {
 			"if ts.busy.on(s.ref()) {", "if ts.busy.on(Ref{}) {"},
 		{"ACK-11", "ack-duplicates-sotw", "a name that comes twice is let through", "find.go",
 			"resp.namedTwice(i, e)", "resp.changed = true"},
+		{"ACK-11", "err-of-removed", "an error of what is removed is passed over", "find.go",
+			"for _, e := range resp.removed {", "for _, e := range resp.removed[:0] {"},
 		{"ACK-12", "ack-delta-no-nonce", "a delta response without a nonce is answered", "send.go",
 			"case a.nonce == \"\":", "case a.nonce == \"-\":"},
 		{"BACKOFF-2", "backoff-needs-response", "every stream counts as one that had a response", "stream.go",
