@@ -463,8 +463,11 @@ func (w *world) timeout(n Notice) {
 		return
 	}
 	word := md.word(n.Name)
+	r, _ := w.m.Held(sourceOf(n.Name), n.TypeURL, n.Name)
 	if (w.budget || w.legacy && globOver(n.Name) != "") && word.held && n.silent() {
-		word.remove(n.Kind == NoticeAmbient)
+		if r.Status != StatusAcked { // else it came later in the same step
+			word.remove(n.Kind == NoticeAmbient)
+		}
 		return
 	}
 	if n.Kind == NoticeDoesNotExist && n.Reason == ReasonTTL {
@@ -472,7 +475,6 @@ func (w *world) timeout(n Notice) {
 		return
 	}
 	fired := n.Kind == NoticeDoesNotExist && n.Reason == ReasonTimeout || n.Kind == NoticeFailed && n.Fault.Kind == FaultTimeout
-	r, _ := w.m.Held(sourceOf(n.Name), n.TypeURL, n.Name)
 	switch {
 	case !fired || word.unsure:
 	case word.held && r.Raw != nil: // came later in the same step
