@@ -26,7 +26,10 @@ func (m *Machine) proceed(now time.Time, resp *response) {
 	switch {
 	case !resp.ts.typ.Guarded:
 		m.commit(now, resp)
-	case resp.missing == 0:
+	case resp.missing > 0:
+	case resp.astray():
+		m.takeAll(now, resp)
+	default:
 		m.propose(resp)
 	}
 }

@@ -152,17 +152,36 @@ func (m *Machine) guarded(now time.Time, ev Guarded) {
 	case ev.Err != nil:
 		m.refuseAll(now, resp, ev.Err)
 	default:
-		for _, it := range resp.later {
-			switch {
-			case resp.ts.has(it.entry):
-				m.conclude(now, resp, it)
-			case it.kind == isInvalid: // though nobody is interested any more
-				resp.invalid++
-				resp.line(it.index, it.entry.name, it.err)
-			}
-		}
-		m.commit(now, resp)
+		m.takeAll(now, resp)
 	}
+}
+
+// takeAll takes a response that a guard does not mind.
+func (m *Machine) takeAll(now time.Time, resp *response) {
+	for _, it := range resp.later {
+		switch {
+		case resp.ts.has(it.entry):
+			m.conclude(now, resp, it)
+		case it.kind == isInvalid: // though nobody is interested any more
+			resp.invalid++
+			resp.line(it.index, it.entry.name, it.err)
+		}
+	}
+	m.commit(now, resp)
+}
+
+// astray says that nothing that a response speaks of is here any more, and that it ends nothing
+// else: there is nothing to judge.
+func (resp *response) astray() bool {
+	if resp.spoken == 0 || slices.ContainsFunc(resp.completes(), func(c *collection) bool { return len(c.watches) > 0 }) {
+		return false
+	}
+	for e := range resp.ts.entries.all() {
+		if e.seen == resp.serial || e.held() && resp.tellsAll() {
+			return false
+		}
+	}
+	return true
 }
 
 // ended are the entries that a response says do not exist, or have an error.
