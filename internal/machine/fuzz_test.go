@@ -298,7 +298,7 @@ func (w *world) prompt(lazy int) {
 				w.retry(s)
 			}
 		}
-		if len(w.queue) == 0 {
+		if len(w.queue) == 0 && (lazy&lazyGuard != 0 || len(w.judging) == 0) {
 			return
 		}
 	}
