@@ -2,6 +2,8 @@ package machine
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
@@ -44,7 +46,11 @@ func (w *world) judge(i int) {
 	p := w.judging[i]
 	w.judging = slices.Delete(w.judging, i, i+1)
 	var err error
-	switch w.next(5) {
+	verdict := w.next(5)
+	if w.stern && verdict != 3 && p.resp != nil && w.sentAs(p.resp.ref).ends(p) {
+		verdict = 1 + verdict%2
+	}
+	switch verdict {
 	case 1:
 		err = errors.New("too few")
 	case 2:
@@ -58,6 +64,36 @@ func (w *world) judge(i int) {
 	w.push(Guarded{p, err})
 	if len(w.queue) == 1 && w.lazy&lazyStep == 0 {
 		w.flush()
+	}
+}
+
+// ends says whether a response removes anything, or lists what is removed or has an error.
+func (r *simResponse) ends(p *Proposal) bool {
+	return len(p.Removed)+len(r.removed)+len(r.errors) > 0 ||
+		slices.ContainsFunc(r.entries, func(en simEntry) bool { return en.kind == entryBodiless })
+}
+
+// curtail has a response say of what is known, or is waited for, that it is not there or has an error.
+func (w *world) curtail(r *simResponse) {
+	names := slices.Sorted(maps.Keys(r.md.words))
+	if len(names) == 0 {
+		return
+	}
+	if w.next(4) == 1 {
+		r.entries = nil
+	}
+	for range w.next(4) {
+		switch name, how := names[w.next(len(names))], w.next(5); {
+		case name == "":
+		case how < 2 && w.policy.delta:
+			r.removed = append(r.removed, name)
+		case how < 2: // it is absent
+			r.entries = slices.DeleteFunc(r.entries, func(en simEntry) bool { return en.name(r.md.typ) == name })
+		case how < 4:
+			r.errors = append(r.errors, simError{name, []int32{codeNotFound, codePermissionDenied}[how-2]})
+		default:
+			r.entries = append(r.entries, simEntry{kind: entryBodiless, outer: name, inner: name, version: fmt.Sprint(w.next(3))})
+		}
 	}
 }
 
@@ -75,6 +111,7 @@ type judgement struct {
 	ts     *typeState
 	fresh  bool // nothing happened since the proposal
 	taken  bool
+	flawed int // entries of the response that are used but for their flaws
 	before map[string]holding
 }
 
@@ -108,7 +145,26 @@ func (w *world) judgement(events []Event, alone bool) *judgement {
 	if ts == nil || p.resp != nil && p.resp.then != nil { // which is taken next
 		return nil
 	}
-	return &judgement{ev, ts, w.fresh == p, taken, holdings(ts)}
+	j := &judgement{Guarded: ev, ts: ts, fresh: w.fresh == p, taken: taken, before: holdings(ts)}
+	if p.resp != nil {
+		j.flawed = p.resp.flawed()
+	}
+	return j
+}
+
+// flawed counts the entries that are used but for their flaws.
+func (resp *response) flawed() (n int) {
+	for _, r := range resp.outcomes() {
+		if r.Err == nil && len(r.Flaws) > 0 {
+			n++
+		}
+	}
+	for _, it := range resp.later {
+		if it.kind == isHeld && resp.ts.has(it.entry) && len(resp.ts.flaws[it.entry]) > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // check compares what came of a judgement with what was proposed.
@@ -206,14 +262,8 @@ func (j *judgement) checkNotices(w *world, fx *Effects, changes map[string]Chang
 			}
 			told[n.Name] = true
 		case NoticeEnd:
-			flawedOnes := 0
-			for _, en := range w.sentAs(p.resp.ref).entries {
-				if flawed(en.value) {
-					flawedOnes++
-				}
-			}
-			if n.Stream == p.resp.ref && (n.Invalid < p.Invalid || n.Invalid > p.Invalid+flawedOnes) {
-				w.fail("%d entries are invalid, proposed were %d, with flaws are %d", n.Invalid, p.Invalid, flawedOnes)
+			if n.Stream == p.resp.ref && n.Invalid != p.Invalid+j.flawed {
+				w.fail("%d entries are invalid, proposed were %d, with flaws are %d", n.Invalid, p.Invalid, j.flawed)
 			}
 		}
 	}

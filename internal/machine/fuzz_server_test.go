@@ -87,6 +87,9 @@ func (w *world) random(md *model) *simResponse {
 		}
 		r.errors = append(r.errors, simError{name, []int32{0, 5, 7, 14}[w.next(4)]})
 	}
+	if w.stern && md.typ.Guarded {
+		w.curtail(r)
+	}
 	return r
 }
 
@@ -106,7 +109,7 @@ func (w *world) receive(s *simStream, r *simResponse) {
 	default:
 		l.busy = r
 		pic.newest = r.nonce
-		r.applies, r.epochs = map[string]int{}, map[string]int{}
+		r.applies, r.epochs, r.watched = map[string]int{}, map[string]int{}, map[string]bool{}
 		r.take(w, sourceOld)
 		r.take(w, sourceA)
 	}

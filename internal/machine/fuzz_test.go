@@ -66,6 +66,7 @@ type world struct {
 	clear   bool // no wildcards beside names that globs cover: see murky
 	lines   map[lineKey]*line
 	legacy  bool              // servers know no wildcard but a first request without names
+	stern   bool              // see there
 	budget  bool              // first requests are kept small
 	params  bool              // names have parameters, and resources variants for others
 	ttls    bool              // some resources have a time to live
@@ -106,6 +107,7 @@ const (
 const (
 	guards          = 1<<3 - 1 // one for each type
 	legacyWildcards = 1 << 3
+	stern           = 1 << 4 // guards refuse most of what ends or lists anything, and there is more of it
 )
 
 func newWorld(t testing.TB, b []byte, extra byte) *world {
@@ -114,7 +116,7 @@ func newWorld(t testing.TB, b []byte, extra byte) *world {
 	w.policy = policy{delta: flags&1 != 0, keep: flags&4 != 0, drop: flags&8 != 0}
 	w.perType = flags&2 != 0
 	server := Server{Delta: w.policy.delta, PerType: w.perType, KeepDeleted: w.policy.keep, FailOnDataErrors: w.policy.drop}
-	w.legacy = extra&legacyWildcards != 0
+	w.legacy, w.stern = extra&legacyWildcards != 0, extra&stern != 0
 	server.LegacyWildcard = w.legacy
 	if flags&16 != 0 {
 		server.TransientTimeout = 30 * time.Second
@@ -173,7 +175,7 @@ func (w *world) model(url string) *model {
 // FuzzMachine lets bytes decide what the program, the network and the server do.
 func FuzzMachine(f *testing.F) {
 	for seed := range uint64(20) {
-		f.Add(randomBytes(seed, 300), byte(seed))
+		f.Add(randomBytes(seed, 300), byte(seed*3))
 	}
 	f.Fuzz(func(t *testing.T, b []byte, extra byte) { run(t, b[:min(len(b), 2000)], extra) })
 }

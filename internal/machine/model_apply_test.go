@@ -55,7 +55,7 @@ func (r *simResponse) apply(p policy) {
 		}
 		w.refuse(p.drop)
 		only := !slices.ContainsFunc(r.entries, func(en simEntry) bool { return en.name(r.md.typ) == name })
-		if only && !w.held && r.md.live[name] == 0 {
+		if only && !w.held && !r.watched[name] {
 			w.unsure = true // a member that may never have been known
 		}
 	}
@@ -104,8 +104,12 @@ func (r *simResponse) applyRefusal(p policy) {
 
 // spoilUnknown is for what the response ends: only of what nothing is known is that news.
 func (r *simResponse) spoilUnknown(name string) {
-	if w := r.sure(name); w != nil && !w.held && !w.fault && !w.absent && r.md.live[name] > 0 {
+	switch w := r.sure(name); {
+	case w == nil || w.held || w.fault || w.absent || !r.watched[name]:
+	case r.md.live[name] > 0:
 		r.spoil(name)
+	default:
+		w.unsure = true // it was judged before or after its last watch ended
 	}
 }
 
@@ -164,7 +168,7 @@ func (r *simResponse) applyErrors(p policy, mentions map[string]int) {
 		if failures(r.errors, e.name) > 1 {
 			if !isGlobURL(e.name) {
 				w.refuse(p.drop)
-				w.unsure = w.unsure || !w.held && r.md.live[e.name] == 0 // as of what is named twice
+				w.unsure = w.unsure || !w.held && !r.watched[e.name] // as of what is named twice
 			}
 		} else if e.code == codeNotFound || isGlobURL(e.name) && e.code == codePermissionDenied && p.drop {
 			r.applyRemoval(e.name, p)

@@ -260,8 +260,9 @@ type simResponse struct {
 	void    bool  // its stream was over when it was judged: nothing of it is taken
 	refusal error // of a guard: nothing of it is taken
 	bad     verdict
-	applies map[string]int // mentioned names that are wanted for certain → epoch
-	epochs  map[string]int // of all names
+	applies map[string]int  // mentioned names that are wanted for certain → epoch
+	epochs  map[string]int  // of all names
+	watched map[string]bool // mentioned names that were then, by themselves
 }
 
 // verdict is what an answer has to be.
@@ -339,6 +340,9 @@ func (r *simResponse) take(w *world, src int) {
 	s := w.stream(r.ref.Stream)
 	pic := s.pics[md.typ.URL]
 	consider := func(name string) {
+		if md.live[name] > 0 {
+			r.watched[name] = true
+		}
 		switch {
 		case name != "" && (sourceOf(name) != src || !w.active(s, md.typ.URL, name)):
 		case isGlobURL(name) && md.globs[name] == 0: // its end may count until it is taken back
@@ -398,7 +402,7 @@ func (r *simResponse) judge(delta bool) verdict {
 		switch {
 		case slices.Contains(r.removed[:i], name):
 			v = bad
-		case mentions[name] > 1 && r.md.live[name] > 0:
+		case mentions[name] > 1 && r.watched[name]:
 			worse(name)
 		case mentions[name] > 1:
 			v = max(v, unknown) // a member that may never have been known
@@ -409,7 +413,7 @@ func (r *simResponse) judge(delta bool) verdict {
 		case e.name == "" || e.code == 0:
 			v = bad
 		case mentions[e.name] > 0 || failures(r.errors, e.name) < 2:
-		case r.md.live[e.name] > 0:
+		case r.watched[e.name]:
 			worse(e.name)
 		default:
 			v = max(v, unknown) // a member that may never have been known
