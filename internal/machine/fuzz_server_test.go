@@ -175,14 +175,15 @@ func (w *world) requestSotW(s *simStream, msg []byte) {
 	was, before := pic.wild, pic.names
 	pic.wild, pic.names = legacy, map[string]bool{}
 	for _, name := range r.ResourceNames {
-		if !before[name] {
-			md.word(name).lapsed = false // the server owes it
+		switch {
+		case name != star:
+			if pic.names[name] = true; !before[name] {
+				md.word(name).lapsed = false // the server owes it
+			}
+		case !was:
+			md.owed()
 		}
-		if name == star {
-			pic.wild = true
-		} else {
-			pic.names[name] = true
-		}
+		pic.wild = pic.wild || name == star
 	}
 	if was && !pic.wild {
 		md.left()
@@ -201,9 +202,7 @@ func (w *world) answerSotW(s *simStream, pic *picture, md *model, r *discoveryv3
 			s.resume(w.now)
 			w.carried(s, md, r.VersionInfo)
 		default:
-			for _, word := range md.words {
-				word.lapsed = false // the server owes it
-			}
+			md.owed()
 		}
 		return
 	}

@@ -112,6 +112,13 @@ func (md *model) stop(w *Watch, asked bool) {
 	}
 }
 
+// owed: the server owes everything.
+func (md *model) owed() {
+	for _, word := range md.words {
+		word.lapsed = false
+	}
+}
+
 // left doubts what only the wildcard held.
 func (md *model) left() {
 	for name := range md.words {
