@@ -16,23 +16,36 @@ type aliased struct {
 	entry *entry
 }
 
-// findAliases notes what is asked for by another name of the resource at index i; own is
+// findAliases notes what is asked for by other names of the resources than their own; own are
+// the entries of those.
+func (resp *response) findAliases(own []*entry) {
+	for i, e := range own {
+		if resp.Resources[i].Attributes != nil {
+			resp.findListed(i, e)
+		}
+	}
+	resp.findLinked()
+}
+
+// findListed notes what is asked for by the aliases that the resource at index i lists; own is
 // the entry of its own name, or nil.
-func (resp *response) findAliases(i int, own *entry) {
+func (resp *response) findListed(i int, own *entry) {
 	ts := resp.ts
-	for _, name := range resp.Resources[i].Attributes.Aliases {
-		e, _ := ts.lookup(name)
+	name, _ := ts.nameOf(&resp.Resources[i])
+	if name == nil {
+		return
+	}
+	for _, alias := range resp.Resources[i].Attributes.Aliases {
+		e, _ := ts.lookup(alias)
 		switch {
 		case e == nil, e == own, !ts.chose(e, e.name, resp.constraints(i)):
-			continue
 		case e.seen == resp.serial:
 			resp.namedTwice(i, e)
-			continue
+		default:
+			e.see(resp)
+			ts.aliases.link(e, string(name))
+			resp.aliased = append(resp.aliased, aliased{i, e})
 		}
-		e.see(resp)
-		name, _ := ts.nameOf(&resp.Resources[i])
-		ts.aliases.link(e, string(name))
-		resp.aliased = append(resp.aliased, aliased{i, e})
 	}
 }
 
@@ -43,11 +56,20 @@ func (resp *response) findLinked() {
 	if len(ts.aliases.of) == 0 {
 		return
 	}
+	by := map[*entry]int{} // the index of the resource that speaks of it
+	for _, a := range resp.aliased {
+		by[a.entry] = a.index
+	}
 	for i := range resp.Resources {
 		name, _ := ts.nameOf(&resp.Resources[i])
 		for _, e := range ts.linked(name) {
-			if e.seen != resp.serial && ts.chose(e, e.name, resp.constraints(i)) {
+			switch first, spoken := by[e]; {
+			case spoken && first == i, !ts.chose(e, e.name, resp.constraints(i)):
+			case spoken:
+				resp.namedTwice(i, e)
+			default:
 				e.see(resp)
+				by[e] = i
 				resp.aliased = append(resp.aliased, aliased{i, e})
 			}
 		}

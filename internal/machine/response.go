@@ -160,11 +160,8 @@ func (m *Machine) work(now time.Time, resp *response) {
 	m.found = m.found[:0]
 	for i := range resp.Resources {
 		m.found = append(m.found, m.find(resp, i))
-		if resp.Resources[i].Attributes != nil {
-			resp.findAliases(i, m.found[i])
-		}
 	}
-	resp.findLinked()
+	resp.findAliases(m.found)
 	resp.whole, resp.drops = resp.spoken == ts.entries.len(), ts.drops
 	resp.findRemoved()
 	m.findErrors(resp)

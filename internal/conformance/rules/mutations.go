@@ -90,7 +90,7 @@ func Mutations() []Mutation {
 		{"WILD-5", "wild-ready-empty", "an empty response makes no wildcard ready", "commit.go",
 			"if c := resp.ts.star; resp.awaited(c)", "if c := resp.ts.star; len(resp.Resources) > 0 && resp.awaited(c)"},
 		{"ALIAS-1", "alias-watch", "a resource is found by its own name alone", "alias.go",
-			"name, _ := ts.nameOf(&resp.Resources[i])\n\t\tts.aliases.link(e, string(name))\n\t\tresp.aliased = append(resp.aliased, aliased{i, e})", ""},
+			"ts.aliases.link(e, string(name))\n\t\t\tresp.aliased = append(resp.aliased, aliased{i, e})", ""},
 		{"DELTA-3", "fallback-delta", "versions travel to another server", "compose.go",
 			"return e.held() && !e.foreign()", "return e.held()"},
 		{"DYN-1", "params-sotw", "names are asked for without their parameters", "types.go",
