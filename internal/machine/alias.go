@@ -1,6 +1,9 @@
 package machine
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // aliases are the resources that were asked for by another name than their own (xDS
 // protocol, Resource.aliases). Each is kept under the name it was asked for by; here is
@@ -8,6 +11,10 @@ import "slices"
 type aliases struct {
 	own map[*entry]string   // what the server calls an entry
 	of  map[string][]*entry // the entries of what the server calls so
+
+	// given is what the server called an entry that is held when it gave the version, where it
+	// has called it something else since.
+	given map[*entry]string
 }
 
 // aliased is an entry that a response speaks of by an alias.
@@ -85,7 +92,7 @@ func (a *aliases) link(e *entry, name string) {
 	if a.own[e] == name {
 		return
 	}
-	a.unlink(e)
+	a.rename(e)
 	if a.own == nil {
 		a.own, a.of = map[*entry]string{}, map[string][]*entry{}
 	}
@@ -93,8 +100,23 @@ func (a *aliases) link(e *entry, name string) {
 	a.of[name] = append(a.of[name], e)
 }
 
+// rename ends what the server called an entry. The version that is held goes by it until another
+// is.
+func (a *aliases) rename(e *entry) {
+	given := a.versionOf(e)
+	a.unlink(e)
+	switch {
+	case !e.held():
+	case a.given == nil:
+		a.given = map[*entry]string{e: given}
+	default:
+		a.given[e] = given
+	}
+}
+
 // unlink forgets an entry.
 func (a *aliases) unlink(e *entry) {
+	delete(a.given, e)
 	name, ok := a.own[e]
 	if !ok {
 		return
@@ -108,10 +130,10 @@ func (a *aliases) unlink(e *entry) {
 	}
 }
 
-// nameOf is what the server calls an entry.
-func (a *aliases) nameOf(e *entry) string {
-	if name, ok := a.own[e]; ok {
+// versionOf is what the server called an entry when it gave the version that is held.
+func (a *aliases) versionOf(e *entry) string {
+	if name, ok := a.given[e]; ok {
 		return name
 	}
-	return e.name
+	return cmp.Or(a.own[e], e.name)
 }

@@ -210,7 +210,7 @@ func (ts *typeState) composeFirstDelta(node []byte) []byte {
 				ts.withhold(e) // a version of a member means nothing without its glob, which comes later
 			default:
 				ts.resumes = true
-				msg = wire.AppendInitialVersion(msg, ts.aliases.nameOf(e), e.version)
+				msg = wire.AppendInitialVersion(msg, ts.aliases.versionOf(e), e.version)
 			}
 		}
 	}

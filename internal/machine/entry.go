@@ -178,6 +178,7 @@ func (m *Machine) accept(now time.Time, e *entry, raw []byte, value any, version
 	e.ambient, e.orphan, e.from, e.timer = ambientNone, false, 0, 0
 	e.gen++
 	delete(e.of.ts.renewed, e)
+	delete(e.of.ts.aliases.given, e)
 	e.arrived()
 	n := m.notice(e, NoticeUpdated)
 	n.Value, n.Raw, n.Attributes = value, raw, e.attributes()
@@ -196,6 +197,7 @@ func (m *Machine) returned(e *entry) {
 // confirm notes that a held value was sent again unchanged.
 func (m *Machine) confirm(e *entry, version string) {
 	m.returned(e)
+	delete(e.of.ts.aliases.given, e)
 	e.version, e.status, e.from = version, StatusAcked, 0
 	if e.fault != nil {
 		e.fault = nil

@@ -38,7 +38,9 @@ func (m *Machine) find(resp *response, i int) *entry {
 		resp.namedTwice(i, e)
 		return e
 	}
-	ts.aliases.unlink(e) // it has the name itself now
+	if _, ok := ts.aliases.own[e]; ok {
+		ts.aliases.rename(e) // it has the name itself now
+	}
 	e.see(resp)
 	return e
 }
