@@ -36,7 +36,7 @@ func (r *simResponse) vary(res *discoveryv3.Resource) []*discoveryv3.Resource {
 	variant := func(constraints string) *discoveryv3.ResourceName {
 		return &discoveryv3.ResourceName{Name: res.Name, DynamicParameterConstraints: script.Constraints(constraints)}
 	}
-	other := &discoveryv3.Resource{ResourceName: variant("env=other"), Version: "other", Resource: res.Resource}
+	other := &discoveryv3.Resource{ResourceName: variant("env=other"), Version: "other", Resource: res.Resource, Aliases: res.Aliases}
 	res.Name, res.ResourceName = "", variant("env")
 	return []*discoveryv3.Resource{other, res}
 }
@@ -56,7 +56,7 @@ func (r *simResponse) varyRemoved(d *discoveryv3.DeltaDiscoveryResponse) {
 	d.RemovedResources = nil
 	for i, name := range r.removed {
 		remove(name, "!env")
-		if mentions[name] > 1 || i%2 == 0 {
+		if mentions[name] > 1 || i%2 == 0 || r.aliased {
 			d.RemovedResources = append(d.RemovedResources, name)
 		} else {
 			remove(name, "env")

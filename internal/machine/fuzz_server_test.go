@@ -2,6 +2,7 @@ package machine
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,15 +30,16 @@ func (w *world) respond() {
 		r := w.random(md)
 		r.ref, r.at, r.wild = s.ref, w.now, md.wild > 0
 		s.reading, s.responded = r, true
+		frame := r.frame(w, w.policy.delta)
 		w.receive(s, r)
-		w.push(Received{s.ref, r.frame(w, w.policy.delta)})
+		w.push(Received{s.ref, frame})
 	})
 }
 
 // random makes a response of what is watched, and of more.
 func (w *world) random(md *model) *simResponse {
 	w.serial++
-	r := &simResponse{md: md, params: w.params, nonce: fmt.Sprint("n", w.serial), version: fmt.Sprint(w.next(4))}
+	r := &simResponse{md: md, params: w.params, aliased: w.aliased, nonce: fmt.Sprint("n", w.serial), version: fmt.Sprint(w.next(4))}
 	if w.policy.delta && w.next(16) == 1 {
 		r.nonce = ""
 	}
@@ -65,6 +67,9 @@ func (w *world) random(md *model) *simResponse {
 		}
 		if w.ttls {
 			w.mortal(r, &en)
+		}
+		if w.aliased {
+			w.alias(&en)
 		}
 		r.entries = append(r.entries, en)
 	}
@@ -106,12 +111,18 @@ func (w *world) receive(s *simStream, r *simResponse) {
 	case l.busy != nil:
 		r.blurred = true // the machine takes it when the earlier one is done
 		pic.newest = r.nonce
+		r.mayCall()
 	default:
 		l.busy = r
 		pic.newest = r.nonce
 		r.applies, r.epochs, r.watched = map[string]int{}, map[string]int{}, map[string]bool{}
+		maybe := r.spread()
 		r.take(w, sourceOld)
 		r.take(w, sourceA)
+		for _, name := range maybe {
+			r.vague = true
+			r.md.doubt(name)
+		}
 	}
 }
 
@@ -343,15 +354,15 @@ func (w *world) initial(s *simStream, md *model, versions map[string]string) {
 		if !l.said[name][version] || !w.active(s, md.typ.URL, name) && !w.murky(md, name) {
 			w.fail("initial version %q of %s, which this server never gave, or does not serve", version, name)
 		}
-		if word := md.word(name); busy[name] == 0 && !w.murky(md, name) && !word.unsure && (!word.held || word.version != version) {
-			w.fail("initial version %q of %s: %v", version, name, word)
+		if busy[name] == 0 && !w.murky(md, name) && !md.tells(name, version) {
+			w.fail("initial version %q of %s: %v", version, name, md.word(name))
 		}
 	}
 	for name, word := range md.words {
 		if w.withheld(s, md, name) {
 			continue
 		}
-		if _, ok := versions[name]; word.held && !ok && !word.unsure && !w.murky(md, name) && busy[name] == 0 && md.covered(name) && w.active(s, md.typ.URL, name) {
+		if _, ok := versions[cmp.Or(word.under, name)]; word.held && !ok && !word.unsure && !word.vague && !w.murky(md, name) && busy[name] == 0 && md.covered(name) && w.active(s, md.typ.URL, name) {
 			w.fail("no initial version of %s: %v", name, word)
 		}
 	}

@@ -67,6 +67,7 @@ type world struct {
 	lines   map[lineKey]*line
 	legacy  bool              // servers know no wildcard but a first request without names
 	stern   bool              // see there
+	aliased bool              // see aliasesToo
 	budget  bool              // first requests are kept small
 	params  bool              // names have parameters, and resources variants for others
 	ttls    bool              // some resources have a time to live
@@ -108,6 +109,7 @@ const (
 	guards          = 1<<3 - 1 // one for each type
 	legacyWildcards = 1 << 3
 	stern           = 1 << 4 // guards refuse most of what ends or lists anything, and there is more of it
+	aliasesToo      = 1 << 5 // resources have aliases, in worlds of one server
 )
 
 func newWorld(t testing.TB, b []byte, extra byte) *world {
@@ -122,6 +124,7 @@ func newWorld(t testing.TB, b []byte, extra byte) *world {
 		server.TransientTimeout = 30 * time.Second
 	}
 	w.many, w.globs = flags&64 != 0, flags&128 != 0
+	w.aliased = extra&aliasesToo != 0 && !w.many
 	servers, sources := w.newSources(server)
 	w.m = newMachine(Config{ResourceTimeout: 15 * time.Second, Linger: time.Second, NodeAlways: flags&32 != 0}, servers, sources...)
 	for _, typ := range []*Type{

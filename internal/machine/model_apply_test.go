@@ -33,13 +33,15 @@ func (r *simResponse) apply(p policy) {
 		}
 		switch {
 		case en.kind == entryValue:
-			*w = word{held: true, value: marked(en.means(), en.attributes(p.delta)), version: r.version, epoch: w.epoch, ttl: en.lives(p.delta), given: r.at}
+			*w = word{held: true, value: marked(en.means(), en.attributes(p.delta)), version: r.version, epoch: w.epoch, called: w.called, ttl: en.lives(p.delta), given: r.at}
+			w.under = w.surely()
 			if p.delta {
 				w.version = en.version
 			}
 		case en.kind != entryBodiless:
 			w.refuse(p.drop)
 		case w.unsure:
+			w.blur() // it may be gone
 		case r.heartbeat(en, w, p.delta):
 			w.ttl, w.given = en.lives(p.delta), r.at
 		case p.delta:
@@ -153,7 +155,7 @@ func (r *simResponse) sure(name string) *word {
 		return nil
 	}
 	if epoch != w.epoch {
-		w.unsure = true
+		w.mayGo()
 		return nil
 	}
 	return w
@@ -209,11 +211,11 @@ func (r *simResponse) applyRemoval(name string, p policy) {
 		switch {
 		case globOver(member) != name || r.names(member):
 		case !ok || epoch != w.epoch:
-			w.unsure = true
+			w.mayGo()
 		case w.held && !w.unsure:
 			w.remove(p.keep)
 		case w.held, w.fault:
-			w.unsure = true // what is held or was refused is gone, a name that timed out is not
+			w.mayGo() // what is held or was refused is gone, a name that timed out is not
 		}
 	}
 }
@@ -224,12 +226,21 @@ func (r *simResponse) applyAbsence(p policy) {
 		switch {
 		case !w.held && !(w.refused && (r.wild || r.md.wild > 0)) || w.unsure || r.names(name):
 			w.lapsed = false
+			if w.unsure {
+				w.blur()
+			}
 		case !ok || epoch != w.epoch, !w.held && !(r.wild && r.md.wild > 0):
-			w.unsure = true
+			w.mayGo()
 		default:
 			w.remove(p.keep)
 		}
 	}
+}
+
+// mayGo notes what may be gone.
+func (w *word) mayGo() {
+	w.unsure = true
+	w.blur()
 }
 
 func (w *word) refuse(drop bool) {
@@ -247,6 +258,7 @@ func (w *word) remove(keep bool) {
 		return
 	}
 	if keep && w.unsure {
+		w.blur()
 		return
 	}
 	*w = word{absent: true, epoch: w.epoch}

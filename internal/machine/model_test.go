@@ -29,6 +29,7 @@ type word struct {
 
 	ttl    time.Duration // of what is held; 0 for none
 	given  time.Time     // when the response came that gave it
+	called               // by the server
 	lapsed bool          // it ran out, and the server has not spoken of the resource since
 }
 
@@ -58,6 +59,7 @@ func (md *model) doubt(name string) {
 	w := md.word(name)
 	w.unsure = true
 	w.epoch++
+	w.blur()
 }
 
 // covered says whether anybody wants a resource.
@@ -105,6 +107,7 @@ func (md *model) stop(w *Watch, asked bool) {
 		}
 	} else if md.live[w.Name]--; md.live[w.Name] == 0 {
 		delete(md.live, w.Name)
+		md.word(w.Name).blur()
 	}
 	if md.wild == 0 && !asked {
 		md.word(w.Name)
@@ -145,12 +148,17 @@ type simEntry struct {
 	outer, inner string // names of the wrapper and in the message
 	value        string
 	noise        byte // differs in the bytes and not in the value
+	aliases      []string
+	alias        string // of them, that the entry speaks of; "" for its own name
 	version      string
 	ttl          time.Duration
 }
 
 // name is what can be known of the entry's name.
 func (en simEntry) name(t *Type) string {
+	if en.alias != "" {
+		return en.alias
+	}
 	if en.outer == "" && t.NameField != 0 && (en.kind == entryValue || en.kind == entryBad) {
 		return en.inner
 	}
@@ -217,6 +225,7 @@ func (en simEntry) wrapper(t *Type, delta bool) *discoveryv3.Resource {
 	if a := en.attributes(delta); a != nil {
 		r.CacheControl = &discoveryv3.Resource_CacheControl{DoNotCache: a.DoNotCache}
 	}
+	r.Aliases = en.aliases
 	if ttl := en.lives(delta); ttl != 0 {
 		r.Ttl = durationpb.New(ttl)
 	}
@@ -259,9 +268,11 @@ type simResponse struct {
 	removed        []string
 	errors         []simError
 	params         bool // it has variants for others
+	aliased        bool // names may be aliases
 
 	ignored bool
 	blurred bool  // taken at a time that the model does not know exactly
+	vague   bool  // it may speak of aliases
 	torn    bool  // names of it moved to another server meanwhile
 	gone    bool  // its stream was given up meanwhile: nothing of it is kept
 	void    bool  // its stream was over when it was judged: nothing of it is taken
@@ -381,6 +392,9 @@ func (r *simResponse) take(w *world, src int) {
 // judge says how the response has to be answered. It depends on what is held.
 func (r *simResponse) judge(delta bool) verdict {
 	v := good
+	if r.vague {
+		v = unknown
+	}
 	worse := func(name string) {
 		if _, ok := r.applies[name]; ok {
 			v = bad
