@@ -324,6 +324,9 @@ func (m *Machine) restart(now time.Time, s *stream) {
 	m.fx.Notify = append(m.fx.Notify, Notice{
 		Kind: NoticeStreamDown, Server: s.server, TypeURL: s.url, Stream: s.ref(),
 	})
+	if s.responded && s.troubled() {
+		m.recovered(s) // by a response that is still being worked on
+	}
 	for _, ts := range s.order {
 		ts.reset()
 	}
