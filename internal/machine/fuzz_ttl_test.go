@@ -24,9 +24,13 @@ func (w *world) mortal(r *simResponse, en *simEntry) {
 func (w *world) lapse(n Notice, word *word) {
 	r, _ := w.m.Held(sourceOf(n.Name), n.TypeURL, n.Name)
 	switch {
-	case !word.held || word.unsure || r.Raw != nil: // the last came later in the same step
+	case r.Raw != nil: // it came later in the same step
 		return
-	case w.answering(n.TypeURL, n.Name): // a heartbeat counts before the response is done with
+	case w.answering(n.TypeURL, n.Name): // a part of it may count before the response is done with
+		word.epoch++
+		return
+	case !word.held || word.unsure:
+		return
 	case word.ttl == 0 || w.now.Before(word.given.Add(word.ttl)):
 		w.fail("%s lapses in spite of %v", n.Name, word)
 	}
