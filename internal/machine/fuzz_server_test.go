@@ -348,7 +348,7 @@ func (w *world) initial(s *simStream, md *model, versions map[string]string) {
 		busy = l.busy.mentions()
 	}
 	for name, version := range versions {
-		if !w.many && w.legacy && s.pics[md.typ.URL].wild && md.globs[globOver(name)] > 0 {
+		if !w.many && !w.aliased && w.legacy && s.pics[md.typ.URL].wild && md.globs[globOver(name)] > 0 {
 			w.fail("initial version %q of %s before its glob", version, name)
 		}
 		if !l.said[name][version] || !w.active(s, md.typ.URL, name) && !w.murky(md, name) {

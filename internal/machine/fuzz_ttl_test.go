@@ -42,7 +42,7 @@ func (w *world) lapse(n Notice, word *word) {
 // answering says whether a response that names a resource is being worked on.
 func (w *world) answering(typeURL, name string) bool {
 	return slices.ContainsFunc(w.sent, func(r *simResponse) bool {
-		return r.md.typ.URL == typeURL && r.mentions()[name] > 0
+		return r.md.typ.URL == typeURL && r.mentions()[name] > 0 && !(r.blurred && r.stuck(w))
 	})
 }
 
