@@ -266,6 +266,9 @@ func (w *world) close(ref Ref) {
 		w.trouble[ref.Stream] = w.m.streams[ref.Stream].fault != nil
 		w.tear(ref)
 	}
+	if s.responded {
+		delete(w.trouble, ref.Stream)
+	}
 	if w.legacy { // it had a wildcard that was left
 		w.leftWith(s)
 	}
