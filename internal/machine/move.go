@@ -201,6 +201,9 @@ func (mv *mover) moveEntry(e *entry, from, to *typeState) {
 		mv.dst.strip(e)
 		return // it is of others there: the wildcard hears of theirs
 	}
+	if before != nil {
+		to.drop(before)
+	}
 	to.entries.put(e)
 	c.adopt(e)
 	e.setJoining(joining)
@@ -212,7 +215,6 @@ func (mv *mover) moveEntry(e *entry, from, to *typeState) {
 	mv.sign(e)
 	stood := before != nil && before.wanted()
 	if before != nil {
-		before.of.lose()
 		e.asked, e.noted = before.asked, before.noted
 		to.replaceLate(before, e)
 	}
