@@ -265,8 +265,7 @@ func (w *world) close(ref Ref) {
 	if w.many { // its end may have come too late to be heard of
 		w.trouble[ref.Stream] = w.m.streams[ref.Stream].fault != nil
 		w.tear(ref)
-	}
-	if s.responded {
+	} else if s.responded {
 		delete(w.trouble, ref.Stream)
 	}
 	if w.legacy { // it had a wildcard that was left
