@@ -12,7 +12,8 @@ import (
 // resources that it would have changed, and of a wildcard whose first state it would be, hear
 // of an error of kind [ErrorRejected] that wraps it. The next response is judged anew; one
 // that holds a Secret which was refused for its files has it changed again. A response whose
-// stream ends before it was judged is not taken: the next stream brings it again.
+// stream ends before it was judged is not taken: the next stream brings it again. One whose
+// resources are all asked of another server by the time it is decoded is not judged.
 //
 // What silence would end is judged too: in delta, members of a collection that the server was
 // not told of, since another one gave them or there were too many, and does not speak of. With

@@ -27,7 +27,7 @@ type aliased struct {
 // the entries of those.
 func (resp *response) findAliases(own []*entry) {
 	for i, e := range own {
-		if resp.Resources[i].Attributes != nil {
+		if a := resp.Resources[i].Attributes; a != nil && len(a.Aliases) > 0 {
 			resp.findListed(i, e)
 		}
 	}

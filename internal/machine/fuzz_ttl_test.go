@@ -27,6 +27,7 @@ func (w *world) lapse(n Notice, word *word) {
 	case r.Raw != nil: // it came later in the same step
 		return
 	case w.answering(n.TypeURL, n.Name): // a part of it may count before the response is done with
+		word.mayGo()
 		word.epoch++
 		return
 	case !word.held || word.unsure:
