@@ -143,9 +143,6 @@ func (ts *typeState) composeDelta(a *answer, node []byte) []byte {
 	if ts.told == wildLegacy && form == wildExplicit && !ts.star.explicitly() {
 		form = wildLegacy // names beside it do not end it
 	}
-	if a != nil && form != wildNone {
-		form = ts.told // go-control-plane answers to a new wildcard for sure if it comes without a nonce
-	}
 	if a == nil && len(added)+len(removed) == 0 && form == ts.told && !ts.owesNode() {
 		return nil
 	}
