@@ -199,15 +199,24 @@ func (ts *typeState) composeFirstDelta(node []byte) []byte {
 			msg = ts.appendSubscribe(msg, e)
 		}
 	}
+	said := map[string]bool{} // names that are of others than who goes by them
 	for _, es := range [][]*entry{wanted, held} {
 		for _, e := range es {
+			under := ts.aliases.versionOf(e)
 			switch {
 			case !e.listed():
 			case form == wildLegacy && e.of.isGlob():
 				ts.withhold(e) // a version of a member means nothing without its glob, which comes later
+			case under != e.name && (said[under] || ts.lists(under)): // a name has one version
+				if !e.wanted() {
+					ts.withhold(e)
+				}
 			default:
+				if under != e.name {
+					said[under] = true
+				}
 				ts.resumes = true
-				msg = wire.AppendInitialVersion(msg, ts.aliases.versionOf(e), e.version)
+				msg = wire.AppendInitialVersion(msg, under, e.version)
 			}
 		}
 	}
@@ -223,6 +232,12 @@ func (ts *typeState) sizeOfName(e *entry) int { return wire.SizeName(e.name, ts.
 
 // listed says whether the server is told the version that is held.
 func (e *entry) listed() bool { return e.held() && !e.foreign() }
+
+// lists says whether the server is told a version of what goes by a name.
+func (ts *typeState) lists(name string) bool {
+	e := ts.entries.get(name)
+	return e != nil && e.listed() && ts.aliases.versionOf(e) == name
+}
 
 // heldMembers lists what is held for collections alone, in order.
 func (ts *typeState) heldMembers() []*entry {

@@ -11,6 +11,7 @@ type called struct {
 	names map[string]bool
 	vague bool   // which of them it is, or whether it is one
 	under string // the name that the version was given for that is held; "" for its own
+	dim   bool   // under is not known
 }
 
 // surely is the name that it certainly has; "" for its own, or if that is not known.
@@ -53,7 +54,7 @@ func (r *simResponse) spread() (maybe []string) {
 	md, own, spoken := r.md, r.entries, map[string]int{}
 	for _, en := range own {
 		word := md.word(en.name(md.typ))
-		word.called = called{under: word.under}
+		word.called = called{under: word.under, dim: word.dim || word.vague}
 		spoken[en.name(md.typ)] = -1
 	}
 	tell := func(i int, name string) {
@@ -75,7 +76,7 @@ func (r *simResponse) spread() (maybe []string) {
 				word.may(name)
 			default:
 				if _, ok := spoken[alias]; !ok {
-					word.called = called{names: map[string]bool{name: true}, under: word.under}
+					word.called = called{names: map[string]bool{name: true}, under: word.under, dim: word.dim || word.vague}
 				}
 				tell(i, alias)
 			}
@@ -134,7 +135,7 @@ func (r *simResponse) mayCall() {
 func (md *model) tells(name, version string) bool {
 	for own, word := range md.words {
 		held := cmp.Or(word.under, own) == name
-		if (held || word.names[name]) && (word.unsure || word.vague) || held && word.held && word.version == version {
+		if (held || word.names[name]) && (word.unsure || word.vague) || (held || word.dim) && word.held && word.version == version {
 			return true
 		}
 	}

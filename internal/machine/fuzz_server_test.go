@@ -362,7 +362,7 @@ func (w *world) initial(s *simStream, md *model, versions map[string]string) {
 		if w.withheld(s, md, name) {
 			continue
 		}
-		if _, ok := versions[cmp.Or(word.under, name)]; word.held && !ok && !word.unsure && !word.vague && !w.murky(md, name) && busy[name] == 0 && md.covered(name) && w.active(s, md.typ.URL, name) {
+		if _, ok := versions[cmp.Or(word.under, name)]; word.held && !ok && !word.unsure && !word.vague && !word.dim && !w.murky(md, name) && busy[name] == 0 && md.covered(name) && w.active(s, md.typ.URL, name) {
 			w.fail("no initial version of %s: %v", name, word)
 		}
 	}

@@ -34,7 +34,7 @@ func (r *simResponse) apply(p policy) {
 		switch {
 		case en.kind == entryValue:
 			*w = word{held: true, value: marked(en.means(), en.attributes(p.delta)), version: r.version, epoch: w.epoch, called: w.called, ttl: en.lives(p.delta), given: r.at}
-			w.under = w.surely()
+			w.under, w.dim = w.surely(), w.vague
 			if p.delta {
 				w.version = en.version
 			}
