@@ -123,6 +123,7 @@ func (ts *typeState) collectionFor(ch *chain, name, authority string) *collectio
 		ts.star.chain = ch
 		return ts.star
 	}
+	ts.literal = false
 	if c := ts.globOf(name); c != nil {
 		return c
 	}
@@ -141,6 +142,7 @@ func (ts *typeState) plainOf(ch *chain, authority string) *collection {
 
 // globFor finds or makes a glob. Resources that were watched by name are in it from now on.
 func (ts *typeState) globFor(ch *chain, url, authority string) *collection {
+	ts.literal = false
 	p, _, _ := split(url)
 	if c := ts.globs[p]; c != nil {
 		return c

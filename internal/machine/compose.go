@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"bytes"
 	"slices"
 	"time"
 
@@ -78,9 +79,18 @@ func (ts *typeState) legacyOnly() bool {
 
 // takesLiterally says whether a server that repeats itself takes `*` for the name of a resource
 // where it stands beside names, as go-control-plane's does in state of the world: it answers with
-// what is named, and finds each time that the rest is still to be sent.
+// what is named, and finds each time that the rest is still to be sent. Structured names, which
+// it does not know, would not be asked for in the legacy form.
 func (ts *typeState) takesLiterally() bool {
-	return !ts.stream.Delta && ts.told == wildExplicit && ts.watched > 0 && !ts.star.explicitly()
+	if ts.stream.Delta || ts.told != wildExplicit || ts.watched == 0 || ts.star.explicitly() {
+		return false
+	}
+	for name := range ts.names.all() {
+		if bytes.HasPrefix(name, xdstpScheme) {
+			return false
+		}
+	}
+	return true
 }
 
 // renewedAt is when a stream that is outdated is begun anew: a second after the first request,

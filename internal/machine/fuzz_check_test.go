@@ -125,7 +125,7 @@ func (w *world) checkPicture(s *simStream, md *model) {
 	if len(pic.unheard) > 0 {
 		w.fail("%s: not answered: %+v", md.typ.URL, pic.unheard)
 	}
-	if w.legacy && !w.policy.delta && wild && !pic.named {
+	if w.legacyAt(s, md) && !w.policy.delta && wild && !pic.named {
 		names = nil // they are among all
 	}
 	if !maps.Equal(pic.names, names) || pic.wild != wild {

@@ -177,7 +177,7 @@ func (w *world) requestSotW(s *simStream, msg []byte) {
 		w.fail("names are not a sorted set: %q", r.ResourceNames)
 	}
 	legacy := !pic.named && len(r.ResourceNames) == 0
-	if legacy && w.watching(s) && !(w.legacy && pic.wild) { // who has it keeps it
+	if legacy && w.watching(s) && !(w.legacyAt(s, md) && pic.wild) { // who has it keeps it
 		w.checkLegacy(s, md)
 	}
 	w.checkStar(s, md, r.ResourceNames)

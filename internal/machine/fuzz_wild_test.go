@@ -5,9 +5,15 @@ import "slices"
 // checkLegacy: everything is asked for by a request without names, and nothing else is
 // wanted, or the server knows no other form.
 func (w *world) checkLegacy(s *simStream, md *model) {
-	if names, wild, explicit := w.wantedOn(s.ref.Stream, md); !wild || explicit || len(names) > 0 && !w.legacy {
+	if names, wild, explicit := w.wantedOn(s.ref.Stream, md); !wild || explicit || len(names) > 0 && !w.legacyAt(s, md) {
 		w.fail("an accidental wildcard: wanted is one %v, explicit %v, names %v", wild, explicit, names)
 	}
+}
+
+// legacyAt says that the server knows no other form, or was found out not to.
+func (w *world) legacyAt(s *simStream, md *model) bool {
+	ts := w.m.streams[s.ref.Stream].types[md.typ.URL]
+	return w.legacy || ts != nil && ts.literal
 }
 
 // checkStar: a server that does not know the name `*` gets to see it only where a program
