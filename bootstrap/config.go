@@ -190,13 +190,13 @@ type Features struct {
 	// LegacyWildcard, "xdswatch.legacy_wildcard", is for servers that know no other way to ask
 	// for all resources of a type than a stream's first request without names: those that
 	// follow the xDS protocol as it was before 2021, Consul's, and go-control-plane's up to
-	// 0.14 at least where the same type is watched by name too, or, in delta, where the wildcard
-	// ends and begins again. In state of the world names are not sent beside the wildcard then,
-	// structured ones and globs neither, and have to be among its resources; in delta they
-	// follow in a second request. Where the wildcard begins later than the first request for
-	// its type, or ends before the stream, the stream is opened anew, with all types on it, at
-	// most once a second. Without the feature a server that answers to a wildcard beside names,
-	// in state of the world, with one response over and over is treated so from then on.
+	// 0.14 at least where the same type is watched by name too. In state of the world names
+	// are not sent beside the wildcard then, structured ones and globs neither, and have to be
+	// among its resources; in delta they follow in a second request. Where the wildcard begins
+	// later than the first request for its type, or ends before the stream, the stream is opened
+	// anew, with all types on it, at most once a second. Without the feature a server that
+	// answers to a wildcard beside names, in state of the world, with one response over and over
+	// is treated so from then on.
 	LegacyWildcard bool
 }
 

@@ -31,7 +31,6 @@ type program struct {
 	// stand in for each other go-control-plane's do not say in delta that they have none of
 	// what is named, which is then held on for collections too.
 	single   bool
-	left     map[int]bool   // kinds whose wildcard was left, and may not begin again
 	lookedUp map[key]bool   // what lookups may keep; guarded by the model's mutex
 	standing map[string]int // streams that are up, by server; guarded by the model's mutex
 	lookups  sync.WaitGroup
@@ -46,7 +45,7 @@ const most = 30
 // newProgram makes a program with a client of a configuration, in which it sets what the
 // harness needs: short waits, a journal, counts.
 func newProgram(config client.Config, m *model, streams *atomic.Int64) (*program, error) {
-	p := &program{model: m, lookedUp: map[key]bool{}, left: map[int]bool{}, standing: map[string]int{}}
+	p := &program{model: m, lookedUp: map[key]bool{}, standing: map[string]int{}}
 	config.Logger = slog.New(slog.NewTextHandler(m.log, nil))
 	config.Linger = linger
 	config.Backoff = func() backoff.BackOff {
@@ -140,7 +139,7 @@ func (p *program) named(k int) bool {
 }
 
 func (p *program) collected(k int) bool {
-	return p.model.kinds[k].typ.FullState() && !p.single && !p.left[k] && (p.model.delta || p.mixed || !p.named(k))
+	return p.model.kinds[k].typ.FullState() && !p.single && (p.model.delta || p.mixed || !p.named(k))
 }
 
 func (p *program) name(rng *rand.Rand, k int) string {
@@ -259,17 +258,12 @@ func (p *program) lookup(k int, name string) {
 
 // stop ends a subscription. In state of the world collections stay unless they may be beside
 // names, which they are as they are left: there go-control-plane knows "*" for the name of a
-// resource only. In delta it sends a wildcard that was left and begins again what is new alone.
+// resource only.
 func (p *program) stop(i int) {
-	s := p.subs[i]
-	if s.all != "" && !p.mixed {
-		if !p.model.delta {
-			return
-		}
-		p.left[s.kind] = true
+	if s := p.subs[i]; s.all == "" || p.model.delta || p.mixed {
+		p.subs = slices.Delete(p.subs, i, i+1)
+		p.end(s)
 	}
-	p.subs = slices.Delete(p.subs, i, i+1)
-	p.end(s)
 }
 
 // stopAll ends all subscriptions. The client then lets its streams and connections go,

@@ -165,10 +165,6 @@ func (m *Machine) settle(now time.Time, resp *response, live bool) {
 			continue
 		}
 		m.synced(c, resp.Version)
-		if !live && s.told != nil && s.unreachable() { // which was told before
-			c.ambient = true
-			m.tellCollection(c, c.faultNotice(s.told))
-		}
 	}
 	if live {
 		m.settling(now, resp)
@@ -215,10 +211,16 @@ func (resp *response) answered() []*collection {
 // is held. Those that remember what they sent do not answer to a wildcard over names that
 // are all there is, and in delta not to one whose members the first request listed.
 func (c *collection) needsNoMore() bool {
-	if ts := c.ts; !ts.answered && !(ts.stream.Delta && ts.resumes) {
+	ts := c.ts
+	if c.self.fault != nil || !ts.answered && !(ts.stream.Delta && ts.resumes) {
 		return false
 	}
-	return slices.ContainsFunc(c.inOrder(), func(e *entry) bool { return e.listed() && !e.withheld })
+	for e := range ts.entriesOf(c.chain) {
+		if (c == ts.star || e.of == c) && e.listed() && !e.withheld {
+			return true
+		}
+	}
+	return false
 }
 
 // synced: the first state of a collection is complete.
@@ -226,6 +228,10 @@ func (m *Machine) synced(c *collection, version string) {
 	c.synced, c.absence, c.orphan, c.ambient, c.timer = true, nil, false, false, 0
 	delete(c.ts.waiting, c)
 	m.tellCollection(c, Notice{Kind: NoticeSynced, Version: version})
+	if s := c.ts.stream; s.told != nil && s.unreachable() { // which was told before
+		c.ambient = true
+		m.tellCollection(c, c.faultNotice(s.told))
+	}
 }
 
 // removeListed takes the server's word for what does not exist: entries without a body,

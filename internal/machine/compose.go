@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"bytes"
 	"slices"
 	"time"
 
@@ -62,7 +61,7 @@ func (ts *typeState) beginSotW(a *answer, node []byte) []byte {
 // by the first request of a type, or not at all.
 func (ts *typeState) nextForm() wildForm {
 	switch {
-	case ts.stream.watches == 0, ts.asked && ts.legacyOnly(): // as it was
+	case ts.stream.watches == 0, ts.asked && ts.legacyOnly(), ts.outdated(): // as it was
 		return ts.told
 	case !ts.star.wanted():
 		return wildNone
@@ -75,22 +74,6 @@ func (ts *typeState) nextForm() wildForm {
 // legacyOnly says that the wildcard can be asked for by the first request of a stream alone.
 func (ts *typeState) legacyOnly() bool {
 	return (ts.stream.LegacyWildcard || ts.literal) && !ts.star.explicitly()
-}
-
-// takesLiterally says whether a server that repeats itself takes `*` for the name of a resource
-// where it stands beside names, as go-control-plane's does in state of the world: it answers with
-// what is named, and finds each time that the rest is still to be sent. Structured names, which
-// it does not know, would not be asked for in the legacy form.
-func (ts *typeState) takesLiterally() bool {
-	if ts.stream.Delta || ts.told != wildExplicit || ts.watched == 0 || ts.star.explicitly() {
-		return false
-	}
-	for name := range ts.names.all() {
-		if bytes.HasPrefix(name, xdstpScheme) {
-			return false
-		}
-	}
-	return true
 }
 
 // renewedAt is when a stream that is outdated is begun anew: a second after the first request,
@@ -106,9 +89,18 @@ func (ts *typeState) renewedAt(now time.Time) time.Time {
 	return at.Add(time.Second)
 }
 
-// outdated says that what is wanted takes a new stream.
+// outdated says that what is wanted takes a new stream: a server that knows the legacy wildcard
+// alone has to begin or end it, or one that may remember what it sent for a wildcard of delta has
+// to send it again.
 func (ts *typeState) outdated() bool {
-	return ts.legacyOnly() && ts.asked && (ts.star.wanted() != (ts.told != wildNone) || ts.literal && ts.told == wildExplicit)
+	begins, ends := ts.star.wanted() && ts.told == wildNone, !ts.star.wanted() && ts.told != wildNone
+	switch {
+	case !ts.asked:
+		return false
+	case ts.legacyOnly():
+		return begins || ends || ts.literal && ts.told == wildExplicit
+	}
+	return begins && ts.starLeft
 }
 
 // carry is the version of requests before the first response on a new stream: the last

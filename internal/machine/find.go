@@ -282,6 +282,7 @@ func (m *Machine) findError(resp *response, re *wire.ResourceError) {
 	for _, e := range slices.Insert(ts.linked(re.Name), 0, e) {
 		switch {
 		case e == nil || e.standsBy(): // nobody asks for it
+		case re.Code == codeNotFound && slices.Contains(resp.removed, e): // the same, said twice
 		case resp.ending[e]:
 			resp.namedTwice(-1, e)
 		case e.seen == resp.serial:

@@ -27,9 +27,13 @@ type unheard struct {
 // the does-not-exist timer is as short as the wait it decides.
 func (m *Machine) listen(now time.Time, e *entry) {
 	ts, s, timeout := e.of.ts, e.of.ts.stream, m.timeout(e.of.ts.stream)
-	if ts.overhears() && (timeout <= 0 || timeout > hush) {
-		ts.unheard = append(ts.unheard, unheard{e, s.clock.at(now) + hush})
+	if !ts.overhears() || timeout > 0 && timeout <= hush {
+		return
 	}
+	if len(ts.unheard) > 64+2*ts.watched { // most may be over; those at the front alone go by themselves
+		ts.unheard = slices.DeleteFunc(ts.unheard, func(u unheard) bool { return !ts.lacks(u.entry) })
+	}
+	ts.unheard = append(ts.unheard, unheard{e, s.clock.at(now) + hush})
 }
 
 // overhears says whether the server might not hear of names that are added. A stream that carries
@@ -64,7 +68,7 @@ func (s *stream) hushAt() (at time.Time) {
 }
 
 // hushAt is the same for one type. A server that has not answered on the stream yet is waited
-// for, and so is one that just spoke.
+// for, and in state of the world so is one that just spoke.
 func (ts *typeState) hushAt() time.Time {
 	for len(ts.unheard) > 0 && !ts.lacks(ts.unheard[0].entry) {
 		ts.unheard = ts.unheard[1:]
@@ -73,7 +77,7 @@ func (ts *typeState) hushAt() time.Time {
 		return time.Time{}
 	}
 	at := ts.stream.clock.when(ts.unheard[0].at)
-	if quiet := ts.storm.heardAt.Add(hush); quiet.After(at) {
+	if quiet := ts.storm.heardAt.Add(hush); !ts.stream.Delta && quiet.After(at) {
 		return quiet
 	}
 	return at
@@ -86,11 +90,9 @@ func (m *Machine) hushed(now time.Time, s *stream) {
 		return
 	}
 	for _, ts := range s.order {
-		if at := ts.hushAt(); !at.IsZero() && !now.Before(at) {
-			for _, u := range ts.unheard {
-				ts.again = append(ts.again, u.entry)
-			}
-			ts.unheard = nil
+		for at := ts.hushAt(); !at.IsZero() && !now.Before(at); at = ts.hushAt() {
+			ts.again = append(ts.again, ts.unheard[0].entry)
+			ts.unheard = ts.unheard[1:]
 		}
 	}
 }

@@ -38,13 +38,16 @@ func (m *Machine) owe(now time.Time, resp *response) {
 	if len(resp.lines) > 0 {
 		a.detail = &wire.Status{Code: codeInvalidArgument, Message: resp.message()}
 	}
+	text := ""
 	if ts.storm.heard(now, resp, a.detail) {
-		text := "the server repeats one response without end; answers to it are slowed down"
-		if a.detail == nil && ts.takesLiterally() {
-			text = "the server repeats one response without end, and seems not to know the wildcard beside names; " +
-				"it is asked for everything in the legacy form, as with xdswatch.legacy_wildcard"
-			ts.literal = true
-		}
+		text = "the server repeats one response without end; answers to it are slowed down"
+	}
+	if ts.storm.raging && a.detail == nil && !ts.literal && resp.takenLiterally() {
+		text = "the server repeats one response without end, and seems not to know the wildcard beside names; " +
+			"it is asked for everything in the legacy form, as with xdswatch.legacy_wildcard"
+		ts.literal = true
+	}
+	if text != "" {
 		m.fx.Log = append(m.fx.Log, Log{Warn: true, Server: ts.stream.server, TypeURL: ts.typ.URL, Text: text})
 	}
 	switch {

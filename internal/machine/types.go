@@ -32,7 +32,7 @@ type typeState struct {
 	flaws   map[*entry][]error // of what is held; nil if nothing has any
 	renewed map[*entry]bool    // refused with a response that called them new; see [response.renews]
 
-	literal bool // the server was seen to take `*` for a name, and no structured ones are wanted; see [typeState.takesLiterally]
+	literal bool // the server was seen to take `*` for a name, and no structured ones are wanted; see [response.takenLiterally]
 
 	version  string    // of the last accepted response; SotW
 	lapsed   bool      // since, a collection's member ran out of its time to live, or was seen never to be sent

@@ -93,7 +93,7 @@ func Mutations() []Mutation {
 			"if c.needsNoMore() {", "if false {"},
 		{"WILD-6", "wild-left-name-unheard", "a name of a wildcard that was left is asked for once", "hush.go",
 			"return ts.starLeft", "return false"},
-		{"WILD-3", "legacy-wildcard-found", "a server that takes the wildcard for a name is not found out", "compose.go",
+		{"WILD-3", "legacy-wildcard-found", "a server that takes the wildcard for a name is not found out", "storm.go",
 			"if ts.stream.Delta || ts.told != wildExplicit", "if ts.stream != nil || ts.told != wildExplicit"},
 		{"ALIAS-1", "alias-watch", "a resource is found by its own name alone", "alias.go",
 			"ts.aliases.link(e, string(name))\n\t\t\tresp.aliased = append(resp.aliased, aliased{i, e})", ""},
