@@ -201,28 +201,43 @@ func (ts *typeState) composeFirstDelta(node []byte) []byte {
 			msg = ts.appendSubscribe(msg, e)
 		}
 	}
-	said := map[string]bool{} // names that are of others than who goes by them
+	said := map[string]string{} // versions under names that are of others than who goes by them
 	for _, es := range [][]*entry{wanted, held} {
 		for _, e := range es {
-			under := ts.aliases.versionOf(e)
-			switch {
-			case !e.listed():
-			case form == wildLegacy && e.of.isGlob():
+			if !e.listed() {
+				continue
+			}
+			if form == wildLegacy && e.of.isGlob() {
 				ts.withhold(e) // a version of a member means nothing without its glob, which comes later
-			case under != e.name && (said[under] || ts.lists(under)): // a name has one version
-				if !e.wanted() {
-					ts.withhold(e)
-				}
-			default:
-				if under != e.name {
-					said[under] = true
-				}
+				continue
+			}
+			under := ts.aliases.versionOf(e)
+			switch version, taken := ts.saidUnder(under, e, said); {
+			case !taken:
 				ts.resumes = true
 				msg = wire.AppendInitialVersion(msg, under, e.version)
+			case version != e.version && !e.wanted():
+				ts.withhold(e)
 			}
 		}
 	}
 	return msg
+}
+
+// saidUnder is the version that a first message tells under a name, if that is not an entry's: of
+// the resource that has the name for its own, or of the first that was called so. If it is, it is
+// noted.
+func (ts *typeState) saidUnder(name string, e *entry, said map[string]string) (version string, taken bool) {
+	if name == e.name {
+		return "", false
+	}
+	if own := ts.entries.get(name); own != nil && own.listed() && ts.aliases.versionOf(own) == name {
+		return own.version, true
+	}
+	if version, taken = said[name]; !taken {
+		said[name] = e.version
+	}
+	return version, taken
 }
 
 func (ts *typeState) appendSubscribe(msg []byte, e *entry) []byte {
@@ -234,12 +249,6 @@ func (ts *typeState) sizeOfName(e *entry) int { return wire.SizeName(e.name, ts.
 
 // listed says whether the server is told the version that is held.
 func (e *entry) listed() bool { return e.held() && !e.foreign() }
-
-// lists says whether the server is told a version of what goes by a name.
-func (ts *typeState) lists(name string) bool {
-	e := ts.entries.get(name)
-	return e != nil && e.listed() && ts.aliases.versionOf(e) == name
-}
 
 // heldMembers lists what is held for collections alone, in order.
 func (ts *typeState) heldMembers() []*entry {
