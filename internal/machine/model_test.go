@@ -347,7 +347,9 @@ func (r *simResponse) mentions() map[string]int {
 	}
 	for _, name := range r.removed {
 		n[name]++
-		n[name] += min(failures(r.errors, name), 1)
+		if slices.ContainsFunc(r.errors, func(e simError) bool { return e.name == name && e.code != 0 && e.code != codeNotFound }) {
+			n[name]++ // not found says the same
+		}
 	}
 	return n
 }
