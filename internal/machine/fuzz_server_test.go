@@ -359,7 +359,7 @@ func (w *world) initial(s *simStream, md *model, versions map[string]string) {
 		}
 	}
 	for name, word := range md.words {
-		if w.withheld(s, md, name) {
+		if w.withheld(s, md, cmp.Or(word.under, name)) {
 			continue
 		}
 		if _, ok := versions[cmp.Or(word.under, name)]; word.held && !ok && !word.unsure && !word.vague && !word.dim && !w.murky(md, name) && busy[name] == 0 && md.covered(name) && w.active(s, md.typ.URL, name) {
