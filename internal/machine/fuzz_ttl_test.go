@@ -31,6 +31,7 @@ func (w *world) lapse(n Notice, word *word) {
 		word.epoch++
 		return
 	case !word.held || word.unsure:
+		word.blur() // what it was called ends with it
 		return
 	case word.ttl == 0 || w.now.Before(word.given.Add(word.ttl)):
 		w.fail("%s lapses in spite of %v", n.Name, word)
