@@ -13,14 +13,12 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/xdswatch/xdswatch/internal/handover"
 )
 
 // ErrServerClosed is the error of a server after Close.
 var ErrServerClosed = errors.New("server is closed")
-
-// memoryBuffer is the size in bytes of each direction of a connection in memory.
-const memoryBuffer = 64 << 10
 
 // Server is a management server that does what a test tells it: see the package's
 // overview. Messages of any size are received, and pings of any frequency allowed. Its
@@ -32,7 +30,7 @@ type Server struct {
 	unrecorded bool
 	grpcOpts   []grpc.ServerOption
 
-	memory *bufconn.Listener // nil unless in memory
+	memory *handover.Listener // nil unless in memory
 	lis    *connListener
 	target string
 
@@ -81,7 +79,7 @@ func GRPCOptions(opts ...grpc.ServerOption) Option {
 // NewServer starts a server in memory, to be reached with [Server.Target] and
 // [Server.DialOptions]. It must be closed; in a testing/synctest bubble, by the bubble.
 func NewServer(opts ...Option) *Server {
-	lis := bufconn.Listen(memoryBuffer)
+	lis := handover.Listen(&net.UnixAddr{Name: "memory", Net: "unix"})
 	s := newServer(lis, opts)
 	s.memory = lis
 	s.target = "passthrough:///" + s.name

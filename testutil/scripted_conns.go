@@ -96,7 +96,7 @@ func (s *Server) dial(ctx context.Context) (net.Conn, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
-	return s.memory.DialContext(ctx)
+	return s.memory.Dial(ctx)
 }
 
 // accept takes connections until the listener is closed.
