@@ -236,7 +236,7 @@ func (m *Machine) findErrors(resp *response) {
 	if len(resp.Errors) > 0 {
 		resp.ending = map[*entry]bool{}
 		for _, e := range resp.removed {
-			resp.ending[e] = true
+			resp.ending[e] = false
 		}
 	}
 	var ofGlobs, invalid []*wire.ResourceError
@@ -280,10 +280,11 @@ func (m *Machine) findError(resp *response, re *wire.ResourceError) {
 		e = ts.star.self
 	}
 	for _, e := range slices.Insert(ts.linked(re.Name), 0, e) {
+		failing, ending := resp.ending[e]
 		switch {
 		case e == nil || e.standsBy(): // nobody asks for it
-		case re.Code == codeNotFound && slices.Contains(resp.removed, e): // the same, said twice
-		case resp.ending[e]:
+		case ending && !failing && re.Code == codeNotFound: // removed: the same, said twice
+		case ending:
 			resp.namedTwice(-1, e)
 		case e.seen == resp.serial:
 			m.log(e, true, "a response holds an error for a resource beside it; the error is passed over")

@@ -45,7 +45,7 @@ type response struct {
 	bare     []*entry        // that it says do not exist, by an entry without a body
 	removed  []*entry        // the same, by delta's list
 	failed   []failed        // that it has an error for, and nothing else
-	ending   map[*entry]bool // that it says are removed or have an error; nil without errors
+	ending   map[*entry]bool // that it says are removed (false) or have an error (true); nil without errors
 	aliased  []aliased
 	heard    []*collection // that it speaks of, or of something in them
 	healed   []healed      // of them, that had an error before
