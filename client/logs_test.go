@@ -17,7 +17,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
@@ -135,16 +134,14 @@ func TestExpiredCertificateIsToldOnce(t *testing.T) {
 		must(t, err)
 		c.Bootstrap.Servers[0].URI = "passthrough:///xds.test"
 		c.Bootstrap.Servers[0].ChannelCreds = bootstrap.ChannelCreds{Type: "tls", TLS: &bootstrap.TLS{CACertificateFile: files.CA}}
-		c.GRPC.DialOptions = []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+		c.GRPC.DialOptions = []grpc.DialOption{grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
 			attempts.Add(1)
-			l := bufconn.Listen(1 << 16)
+			mine, theirs := net.Pipe()
 			go func() {
-				if c, err := l.Accept(); err == nil {
-					_ = tls.Server(c, &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2"}}).Handshake() // fails
-					c.Close()
-				}
+				_ = tls.Server(theirs, &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2"}}).Handshake() // fails
+				theirs.Close()
 			}()
-			return l.DialContext(ctx)
+			return mine, nil
 		})}
 	})
 }

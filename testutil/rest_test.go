@@ -20,7 +20,7 @@ import (
 // restClient polls a server in memory.
 func restClient(t *testing.T, cfg RESTConfig) (*RESTServer, func(path, body string) (int, string)) {
 	t.Helper()
-	lis := handover.Listen(&net.UnixAddr{Name: "memory", Net: "unix"})
+	lis := handover.Memory()
 	cfg.Listener = lis
 	s := StartRESTServer(t, cfg)
 	tr := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return lis.Dial(ctx) }}

@@ -79,7 +79,7 @@ func GRPCOptions(opts ...grpc.ServerOption) Option {
 // NewServer starts a server in memory, to be reached with [Server.Target] and
 // [Server.DialOptions]. It must be closed; in a testing/synctest bubble, by the bubble.
 func NewServer(opts ...Option) *Server {
-	lis := handover.Listen(&net.UnixAddr{Name: "memory", Net: "unix"})
+	lis := handover.Memory()
 	s := newServer(lis, opts)
 	s.memory = lis
 	s.target = "passthrough:///" + s.name

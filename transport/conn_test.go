@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/xdswatch/xdswatch/internal/handover"
 	"github.com/xdswatch/xdswatch/testutil"
 	"github.com/xdswatch/xdswatch/transport"
 	"google.golang.org/grpc"
@@ -19,7 +20,6 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/test/bufconn"
 )
 
 func newProxy(t testing.TB, target string) *testutil.TCPProxy {
@@ -250,7 +250,7 @@ func TestCloseUnblocksOpen(t *testing.T) {
 // The bubble fails if a goroutine is left when it ends.
 func TestNothingIsLeftAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := bufconn.Listen(1 << 16)
+		l := handover.Memory()
 		serve(t, l, echo)
 		refuse := false
 		c, err := transport.NewGRPC(transport.GRPCConfig{
@@ -258,7 +258,7 @@ func TestNothingIsLeftAfterClose(t *testing.T) {
 				if refuse {
 					return nil, errors.New("refused")
 				}
-				return l.DialContext(ctx)
+				return l.Dial(ctx)
 			})},
 		}).Build(insecure("passthrough:///memory"))
 		if err != nil {
@@ -322,7 +322,7 @@ func TestFailedAttemptsLeaveNothing(t *testing.T) {
 // other addresses. The next attempt dials all the same.
 func TestStaleFailureIsNotReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := bufconn.Listen(1 << 16)
+		l := handover.Memory()
 		serve(t, l, echo)
 		var refuse atomic.Bool
 		names := manual.NewBuilderWithScheme("names")
@@ -333,7 +333,7 @@ func TestStaleFailureIsNotReported(t *testing.T) {
 				if refuse.Load() {
 					return nil, errors.New("refused")
 				}
-				return l.DialContext(ctx)
+				return l.Dial(ctx)
 			}),
 		}}, insecure("names:///xds"))
 		s, err := c.Open(t.Context(), transport.MethodADS)

@@ -8,12 +8,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/xdswatch/xdswatch/internal/handover"
 	"github.com/xdswatch/xdswatch/transport"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/test/bufconn"
 )
 
 // mutedConn loses what is written to it while it is muted.
@@ -31,11 +31,11 @@ func (c mutedConn) Write(b []byte) (int, error) {
 
 // muteable serves in memory over connections whose client can be muted.
 func muteable(t *testing.T) (dialer grpc.DialOption, muted *atomic.Bool) {
-	l := bufconn.Listen(1 << 16)
+	l := handover.Memory()
 	serve(t, l, echo)
 	muted = new(atomic.Bool)
 	return grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-		c, err := l.DialContext(ctx)
+		c, err := l.Dial(ctx)
 		return mutedConn{c, muted}, err
 	}), muted
 }

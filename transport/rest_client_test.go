@@ -44,7 +44,7 @@ func (l *lines) Write(b []byte) (int, error) {
 // inClientBubble runs a test in fake time with a server that looks at versions alone.
 func inClientBubble(t *testing.T, test func(*watched), change ...func(*bootstrap.ManagementServer)) {
 	synctest.Test(t, func(t *testing.T) {
-		lis := handover.Listen(&net.UnixAddr{Name: "memory", Net: "unix"})
+		lis := handover.Memory()
 		w := &watched{restRig: restRig{t: t, srv: testutil.StartRESTServer(t, testutil.RESTConfig{Listener: lis, ByVersion: true})}}
 		dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return lis.Dial(ctx) }
 		server := polled("memory:1")

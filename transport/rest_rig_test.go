@@ -61,7 +61,7 @@ type restRig struct {
 // inRESTBubble runs a test in fake time with a server in memory.
 func inRESTBubble(t *testing.T, test func(*restRig), change ...func(*testutil.RESTConfig, *bootstrap.ManagementServer)) {
 	synctest.Test(t, func(t *testing.T) {
-		lis := handover.Listen(&net.UnixAddr{Name: "memory", Net: "unix"})
+		lis := handover.Memory()
 		sc, ms := testutil.RESTConfig{Listener: lis}, polled("memory:1")
 		for _, f := range change {
 			f(&sc, &ms)

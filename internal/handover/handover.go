@@ -20,6 +20,11 @@ func Listen(addr net.Addr) *Listener {
 	return &Listener{addr: addr, conns: make(chan net.Conn), ended: make(chan struct{})}
 }
 
+// Memory makes a listener for connections in memory, without an address that others could reach.
+func Memory() *Listener {
+	return Listen(&net.UnixAddr{Name: "memory", Net: "unix"})
+}
+
 // Give waits until the connection is accepted. The errors are those of ctx, and
 // [net.ErrClosed]; the connection stays the caller's then.
 func (l *Listener) Give(ctx context.Context, conn net.Conn) error {
