@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -136,7 +137,14 @@ func TestExpiredCertificateIsToldOnce(t *testing.T) {
 		c.Bootstrap.Servers[0].ChannelCreds = bootstrap.ChannelCreds{Type: "tls", TLS: &bootstrap.TLS{CACertificateFile: files.CA}}
 		c.GRPC.DialOptions = []grpc.DialOption{grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
 			attempts.Add(1)
-			mine, theirs := net.Pipe()
+			mine, near := net.Pipe()
+			far, theirs := net.Pipe()
+			pump := func(to, from net.Conn) {
+				_, _ = io.Copy(to, from)
+				to.Close()
+			}
+			go pump(near, far) // read ahead, since both ends of a handshake may be writing
+			go pump(far, near)
 			go func() {
 				_ = tls.Server(theirs, &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2"}}).Handshake() // fails
 				theirs.Close()

@@ -31,7 +31,7 @@ func (m *Machine) listen(now time.Time, e *entry) {
 		return
 	}
 	if len(ts.unheard) > 64+2*ts.watched { // most may be over; those at the front alone go by themselves
-		ts.unheard = slices.DeleteFunc(ts.unheard, func(u unheard) bool { return !ts.lacks(u.entry) })
+		ts.unheard = slices.DeleteFunc(ts.unheard, func(u unheard) bool { return !ts.awaits(u.entry) })
 	}
 	ts.unheard = append(ts.unheard, unheard{e, s.clock.at(now) + hush})
 }
@@ -68,12 +68,13 @@ func (s *stream) hushAt() (at time.Time) {
 }
 
 // hushAt is the same for one type. A server that has not answered on the stream yet is waited
-// for, and in state of the world so is one that just spoke.
+// for, and in state of the world so is one that just spoke. A name that was stopped may come back
+// before the server is told.
 func (ts *typeState) hushAt() time.Time {
-	for len(ts.unheard) > 0 && !ts.lacks(ts.unheard[0].entry) {
+	for len(ts.unheard) > 0 && !ts.awaits(ts.unheard[0].entry) {
 		ts.unheard = ts.unheard[1:]
 	}
-	if len(ts.unheard) == 0 || !ts.answered {
+	if len(ts.unheard) == 0 || !ts.answered || ts.unheard[0].entry.noted {
 		return time.Time{}
 	}
 	at := ts.stream.clock.when(ts.unheard[0].at)
@@ -99,13 +100,14 @@ func (m *Machine) hushed(now time.Time, s *stream) {
 
 // takeBack lists the names that are to be taken back so that they can be asked for once more.
 func (ts *typeState) takeBack() []*entry {
-	es := slices.DeleteFunc(ts.again, func(e *entry) bool { return e.noted || !ts.lacks(e) || !ts.overhears() })
+	es := slices.DeleteFunc(ts.again, func(e *entry) bool { return e.noted || !ts.awaits(e) || !ts.overhears() })
 	ts.again = nil
 	sortEntries(es)
 	return es
 }
 
-// lacks says that an entry is asked for and nothing is known of it.
-func (ts *typeState) lacks(e *entry) bool {
-	return ts.has(e) && e.wanted() && e.status == StatusRequested
+// awaits says that nothing is known of an entry that is asked for until the server is told of
+// what changed.
+func (ts *typeState) awaits(e *entry) bool {
+	return ts.has(e) && (e.wanted() || e.noted) && e.status == StatusRequested
 }
