@@ -437,3 +437,45 @@ func TestStreamLoops(t *testing.T) {
 		t.Errorf("%d streams in a minute that end after a response", n)
 	}
 }
+
+// textless is an error whose text cannot be had: that of a nil pointer panics.
+type textless struct{ text string }
+
+func (e *textless) Error() string { return e.text }
+
+// textlessConn fails to open streams.
+type textlessConn struct{ failing }
+
+func (c *textlessConn) Build(bootstrap.ManagementServer) (transport.Conn, error) { return c, nil }
+
+func (c *textlessConn) Open(context.Context, string) (transport.Stream, error) {
+	return nil, (*textless)(nil)
+}
+
+// An error of the program's whose Error panics is told like others. It is told twice, since the
+// second is compared with the first.
+func TestErrorsWithoutText(t *testing.T) {
+	none := (*textless)(nil)
+	kind := resource.Kind(cds.Type)
+	refused := func(t *testing.T, r *rig) {
+		_, rec := r.watchType(kind, "a")
+		st := r.accept()
+		r.clusters(st, "1", "n1", "a")
+		r.clusters(st, "1", "n2", "a")
+		rec.heard(t, "failed a rejected: <nil>")
+	}
+	t.Run("guard", func(t *testing.T) {
+		inBubble(t, refused, func(c *client.Config) {
+			c.Guards = map[string][]client.Guard{cds.Type.TypeURL(): {func(*client.Proposal) error { return none }}}
+		})
+	})
+	t.Run("transport", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, r *rig) {
+			_, rec := r.watch("a")
+			time.Sleep(time.Minute)
+			rec.heard(t, "failed a connection")
+		}, func(c *client.Config) { c.Transport = &textlessConn{} })
+	})
+	kind = resource.Custom(cds.Type.TypeURL(), resource.Options{NameField: 1}, func(resource.Source, []byte) (any, error) { return nil, none })
+	t.Run("decoder", func(t *testing.T) { inBubble(t, refused) })
+}

@@ -35,7 +35,7 @@ func (e *Engine) apply(fx machine.Effects) {
 		e.decodeMore()
 	}
 	for _, p := range fx.Guard {
-		e.hook(p.Server, func() { e.post(machine.Guarded{Proposal: p, Err: e.config.Guard(p)}) })
+		e.hook(p.Server, func() { e.post(machine.Guarded{Proposal: p, Err: withText(e.config.Guard(p))}) })
 	}
 	for _, r := range fx.Close {
 		e.closeStream(r)

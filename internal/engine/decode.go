@@ -175,11 +175,12 @@ func decodeNext(k resource.Kind, src resource.Source, raw, before []byte) (value
 			value, flaws, err = nil, nil, fmt.Errorf("the decoder panicked: %v", p)
 		}
 	}()
-	if k, ok := k.(Incremental); ok {
-		return k.DecodeNext(src, raw, before)
+	if inc, ok := k.(Incremental); ok {
+		value, flaws, err = inc.DecodeNext(src, raw, before)
+	} else {
+		value, err = k.Decode(src, raw)
 	}
-	value, err = k.Decode(src, raw)
-	return value, nil, err
+	return value, flaws, withText(err)
 }
 
 // same says whether two payloads mean the same: map entries have no order on the wire.

@@ -141,7 +141,7 @@ func (s *stream) open() (ts transport.Stream, err error) {
 func (e *Engine) write(s *stream) {
 	ts, err := s.open()
 	if err != nil {
-		e.post(machine.Down{Ref: s.ref, Kind: machine.FaultConnection, Err: err})
+		e.post(machine.Down{Ref: s.ref, Kind: machine.FaultConnection, Err: withText(err)})
 		return
 	}
 	defer ts.Close()
@@ -177,7 +177,7 @@ func (e *Engine) read(s *stream, ts transport.Stream) {
 			if s.server.Polled {
 				kind = machine.FaultConnection // each poll is an attempt of its own
 			}
-			e.post(machine.Down{Ref: s.ref, Kind: kind, Err: err, Code: int32(status.Code(err))})
+			e.post(machine.Down{Ref: s.ref, Kind: kind, Err: withText(err), Code: int32(status.Code(err))})
 			return
 		}
 		select {
