@@ -210,7 +210,7 @@ func (w *world) flush() {
 	}
 	for _, wait := range fx.Wait {
 		s := w.stream(wait.Stream)
-		laid := wait.Responded && (w.suspects(wait.Stream) || s.silent(w.now, hush) && w.now.Sub(s.since) >= calmLife) // the end, to a type or to silence
+		laid := wait.Responded && (w.suspects(types, wait.Stream) || s.silent(w.now, hush) && w.now.Sub(s.since) >= calmLife) // the end, to a type or to silence
 		if wait.Abandoned && wait.Gen == s.ref.Gen+1 {
 			s.ref = wait.Ref // it was closed
 		}
@@ -241,12 +241,15 @@ func (w *world) calmed() {
 	}
 }
 
-// suspects says whether the machine has just laid the end of a stream to a type.
-// Of one that nothing is watched on any more that cannot be seen afterwards.
-func (w *world) suspects(stream int) bool {
-	return len(w.m.streams[stream].order) == 0 || slices.ContainsFunc(w.m.streams[stream].order, func(ts *typeState) bool {
-		return ts.fault != nil && ts.until.Equal(w.now.Add(ts.hold))
-	})
+// suspects says whether the machine has just laid the end of a stream to a type, of those that
+// there were before; it may be forgotten by now.
+func (w *world) suspects(before map[*typeState]bool, stream int) bool {
+	for ts := range before {
+		if ts.stream.index == stream && ts.fault != nil && ts.until.Equal(w.now.Add(ts.hold)) {
+			return true
+		}
+	}
+	return false
 }
 
 // heldBack says whether a type waits to be asked for, or answers to what is repeated wait.
