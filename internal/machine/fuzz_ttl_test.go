@@ -15,6 +15,7 @@ func (w *world) mortal(r *simResponse, en *simEntry) {
 		en.kind, en.value, en.locator = entryKind(again-2)*entryBodiless, strings.TrimSuffix(word.value, doNotCache), false
 		if en.value, en.locator = strings.CutPrefix(en.value, "@"); en.locator {
 			en.outer = en.inner
+			en.locator = structured(en.outer) // else it was held for an alias
 		}
 		en.version, r.version = word.version, word.version
 	}
