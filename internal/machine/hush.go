@@ -102,6 +102,12 @@ func (m *Machine) hushed(now time.Time, s *stream) {
 func (ts *typeState) takeBack() []*entry {
 	es := slices.DeleteFunc(ts.again, func(e *entry) bool { return e.noted || !ts.awaits(e) || !ts.overhears() })
 	ts.again = nil
+	for _, e := range es {
+		if ts.back == nil {
+			ts.back = map[string]bool{}
+		}
+		ts.back[e.name] = true
+	}
 	sortEntries(es)
 	return es
 }

@@ -262,9 +262,10 @@ func (ts *typeState) applyChanges() (added []*entry, removed []change) {
 			added = append(added, e)
 			continue
 		}
-		if e.asked {
+		if e.asked && !ts.back[e.name] {
 			removed = append(removed, change{name: e.name, params: ts.params(e.of)})
 		}
+		delete(ts.back, e.name)
 		e.timer = 0
 		ts.forget(e)
 		e.asked = false
@@ -278,6 +279,7 @@ func (ts *typeState) applyChanges() (added []*entry, removed []change) {
 // ask marks entries as named by the message being composed.
 func (ts *typeState) ask(es []*entry) {
 	for _, e := range es {
+		delete(ts.back, e.name)
 		if !e.asked {
 			e.asked = true
 			ts.fresh = append(ts.fresh, e)

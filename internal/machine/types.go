@@ -71,6 +71,7 @@ type onStream struct {
 	sweepTimer uint32          // that runs for them; 0 if none
 	unheard    []unheard       // names that were added, and what is known of them waited for
 	again      []*entry        // names to take back and to ask for once more
+	back       map[string]bool // names that are taken back, and not asked for once more yet
 	late       map[*entry]bool // of other servers, asked for too late for the response that is out
 	lateStar   bool            // the wildcard was asked for too late for it
 }
