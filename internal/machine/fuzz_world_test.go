@@ -469,7 +469,7 @@ func (w *world) timeout(n Notice) {
 	}
 	word := md.word(n.Name)
 	r, _ := w.m.Held(sourceOf(n.Name), n.TypeURL, n.Name)
-	if (w.budget || w.legacy && globOver(n.Name) != "" || word.under != "") && word.held && n.silent() {
+	if (w.budget || w.legacy && globOver(n.Name) != "" || word.under != "" || word.dim) && word.held && n.silent() {
 		if r.Status != StatusAcked { // else it came later in the same step
 			word.remove(n.Kind == NoticeAmbient)
 		}
