@@ -12,8 +12,8 @@ type aliases struct {
 	own map[*entry]string   // what the server calls an entry
 	of  map[string][]*entry // the entries of what the server calls so
 
-	// given is what the server called an entry that is held when it gave the version, where it
-	// has called it something else since.
+	// given is what a server called an entry that is held when it gave the version, where it
+	// has called it something else since, or another server is asked.
 	given map[*entry]string
 }
 
@@ -105,12 +105,17 @@ func (a *aliases) link(e *entry, name string) {
 func (a *aliases) rename(e *entry) {
 	given := a.versionOf(e)
 	a.unlink(e)
+	a.give(e, given)
+}
+
+// give notes what a server called an entry when it gave the version that is held.
+func (a *aliases) give(e *entry, name string) {
 	switch {
 	case !e.held():
 	case a.given == nil:
-		a.given = map[*entry]string{e: given}
+		a.given = map[*entry]string{e: name}
 	default:
-		a.given[e] = given
+		a.given[e] = name
 	}
 }
 

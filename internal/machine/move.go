@@ -190,7 +190,7 @@ func (ts *typeState) counterpart(c *collection, ch *chain) *collection {
 }
 
 func (mv *mover) moveEntry(e *entry, from, to *typeState) {
-	joining, flaws, renewed := e.joining(), from.flaws[e], from.renewed[e]
+	joining, flaws, renewed, given := e.joining(), from.flaws[e], from.renewed[e], from.aliases.versionOf(e)
 	e.setJoining(nil)
 	mv.leaveBehind(e, from, len(joining) > 0)
 
@@ -210,6 +210,9 @@ func (mv *mover) moveEntry(e *entry, from, to *typeState) {
 	to.setFlaws(e, flaws)
 	if renewed {
 		to.renewed[e] = true
+	}
+	if given != e.name {
+		to.aliases.give(e, given)
 	}
 	e.asked, e.noted, e.timer, e.withheld = false, false, 0, false
 	mv.sign(e)
