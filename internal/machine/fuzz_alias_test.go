@@ -49,12 +49,20 @@ func (w *world) alias(en *simEntry) {
 }
 
 // spread has a response that the machine takes now speak of aliases as if they were named too,
-// and returns those of which that is not certain.
-func (r *simResponse) spread() (maybe []string) {
-	md, own, spoken := r.md, r.entries, map[string]int{}
+// and notes those of which that is not certain.
+func (r *simResponse) spread(w *world) {
+	if r.said == nil {
+		said := *r
+		r.said = &said
+	}
+	md, own, spoken, maybe := r.md, r.said.entries, map[string]int{}, []string(nil)
+	call := func(name string, names map[string]bool) {
+		if word := md.word(name); w.active(w.stream(r.ref.Stream), md.typ.URL, name) {
+			word.called = called{names: names, under: word.under, dim: word.dim || word.vague}
+		}
+	}
 	for _, en := range own {
-		word := md.word(en.name(md.typ))
-		word.called = called{under: word.under, dim: word.dim || word.vague}
+		call(en.name(md.typ), nil)
 		spoken[en.name(md.typ)] = -1
 	}
 	tell := func(i int, name string) {
@@ -65,18 +73,18 @@ func (r *simResponse) spread() (maybe []string) {
 			spoken[name] = i
 		}
 	}
-	r.entries = slices.Clone(own)
+	r.entries, r.removed, r.errors = slices.Clone(own), slices.Clone(r.said.removed), slices.Clone(r.said.errors)
 	for i, en := range own {
 		name := en.name(md.typ)
 		for _, alias := range en.aliases {
-			switch word := md.word(alias); {
+			switch {
 			case name == "" || alias == name:
 			case md.live[alias] == 0:
 				maybe = append(maybe, alias)
-				word.may(name)
+				md.word(alias).may(name)
 			default:
 				if _, ok := spoken[alias]; !ok {
-					word.called = called{names: map[string]bool{name: true}, under: word.under, dim: word.dim || word.vague}
+					call(alias, map[string]bool{name: true})
 				}
 				tell(i, alias)
 			}
@@ -91,18 +99,18 @@ func (r *simResponse) spread() (maybe []string) {
 			}
 		}
 	}
-	for _, name := range slices.Clone(r.removed) {
+	for _, name := range r.said.removed {
 		linked, unsure := md.calledSo(name)
 		r.removed, maybe = append(r.removed, linked...), append(maybe, unsure...)
 	}
-	for _, e := range slices.Clone(r.errors) {
+	for _, e := range r.said.errors {
 		linked, unsure := md.calledSo(e.name)
 		maybe = append(maybe, unsure...)
 		for _, name := range linked {
 			r.errors = append(r.errors, simError{name, e.code})
 		}
 	}
-	return maybe
+	r.maybe = maybe
 }
 
 // calledSo lists what was asked for by an alias of a name, and what may have been.
@@ -129,6 +137,17 @@ func (r *simResponse) mayCall() {
 			r.md.word(alias).may(en.name(r.md.typ))
 		}
 	}
+}
+
+// servesAs says whether a stream is the one that counts for a name, or for what may have been
+// asked for by another.
+func (w *world) servesAs(s *simStream, md *model, name string) bool {
+	for alias, word := range md.words {
+		if (word.dim || word.under == name || word.names[name]) && w.active(s, md.typ.URL, alias) {
+			return true
+		}
+	}
+	return w.active(s, md.typ.URL, name)
 }
 
 // tells says whether a version may be told under a name.

@@ -120,7 +120,10 @@ func (w *world) moved(before map[*chain]int, events []Event) {
 			w.say("%s: source %d moved to its server %d", md.typ.URL, src, ch.active)
 			for _, r := range w.sent {
 				r.known()
-				r.torn = r.torn || r.md == md && !(alone && r.ref == reason.Ref)
+				if r.md == md && !(alone && r.ref == reason.Ref) {
+					r.torn = true
+					r.mayCall()
+				}
 			}
 			for name := range md.words {
 				if sourceOf(name) == src {
@@ -129,6 +132,7 @@ func (w *world) moved(before map[*chain]int, events []Event) {
 			}
 			for _, r := range w.sent {
 				if alone && r.md == md && r.ref == reason.Ref && !r.ignored && !r.blurred && !r.gone {
+					r.spread(w)
 					r.take(w, src)
 				}
 			}

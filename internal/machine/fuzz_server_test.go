@@ -116,13 +116,9 @@ func (w *world) receive(s *simStream, r *simResponse) {
 		l.busy = r
 		pic.newest = r.nonce
 		r.applies, r.epochs, r.watched = map[string]int{}, map[string]int{}, map[string]bool{}
-		maybe := r.spread()
+		r.spread(w)
 		r.take(w, sourceOld)
 		r.take(w, sourceA)
-		for _, name := range maybe {
-			r.vague = true
-			r.md.doubt(name)
-		}
 	}
 }
 
@@ -351,7 +347,7 @@ func (w *world) initial(s *simStream, md *model, versions map[string]string) {
 		if !w.many && !w.aliased && w.legacy && s.pics[md.typ.URL].wild && md.globs[globOver(name)] > 0 {
 			w.fail("initial version %q of %s before its glob", version, name)
 		}
-		if !l.said[name][version] || !w.active(s, md.typ.URL, name) && !w.murky(md, name) {
+		if !l.said[name][version] || !w.servesAs(s, md, name) && !w.murky(md, name) {
 			w.fail("initial version %q of %s, which this server never gave, or does not serve", version, name)
 		}
 		if busy[name] == 0 && !w.murky(md, name) && !md.tells(name, version) {

@@ -109,7 +109,8 @@ const (
 	guards          = 1<<3 - 1 // one for each type
 	legacyWildcards = 1 << 3
 	stern           = 1 << 4 // guards refuse most of what ends or lists anything, and there is more of it
-	aliasesToo      = 1 << 5 // resources have aliases, in worlds of one server
+	aliasesToo      = 1 << 5 // resources have aliases
+	aliasesOfMany   = 1 << 6 // in worlds of several servers too
 )
 
 func newWorld(t testing.TB, b []byte, extra byte) *world {
@@ -124,7 +125,7 @@ func newWorld(t testing.TB, b []byte, extra byte) *world {
 		server.TransientTimeout = 30 * time.Second
 	}
 	w.many, w.globs = flags&64 != 0, flags&128 != 0
-	w.aliased = extra&aliasesToo != 0 && !w.many
+	w.aliased = extra&aliasesToo != 0 && (!w.many || extra&aliasesOfMany != 0)
 	servers, sources := w.newSources(server)
 	w.m = newMachine(Config{ResourceTimeout: 15 * time.Second, Linger: time.Second, NodeAlways: flags&32 != 0}, servers, sources...)
 	for _, typ := range []*Type{

@@ -271,12 +271,13 @@ type simResponse struct {
 	aliased        bool // names may be aliases
 
 	ignored bool
-	blurred bool  // taken at a time that the model does not know exactly
-	vague   bool  // it may speak of aliases
-	torn    bool  // names of it moved to another server meanwhile
-	gone    bool  // its stream was given up meanwhile: nothing of it is kept
-	void    bool  // its stream was over when it was judged: nothing of it is taken
-	refusal error // of a guard: nothing of it is taken
+	blurred bool         // taken at a time that the model does not know exactly
+	maybe   []string     // aliases that it may speak of
+	said    *simResponse // as it was sent, without what it says by aliases
+	torn    bool         // names of it moved to another server meanwhile
+	gone    bool         // its stream was given up meanwhile: nothing of it is kept
+	void    bool         // its stream was over when it was judged: nothing of it is taken
+	refusal error        // of a guard: nothing of it is taken
 	bad     verdict
 	applies map[string]int  // mentioned names that are wanted for certain → epoch
 	epochs  map[string]int  // of all names
@@ -389,12 +390,17 @@ func (r *simResponse) take(w *world, src int) {
 			r.epochs[name] = word.epoch
 		}
 	}
+	for _, name := range r.maybe {
+		if sourceOf(name) == src {
+			md.doubt(name)
+		}
+	}
 }
 
 // judge says how the response has to be answered. It depends on what is held.
 func (r *simResponse) judge(delta bool) verdict {
 	v := good
-	if r.vague {
+	if len(r.maybe) > 0 {
 		v = unknown
 	}
 	worse := func(name string) {
