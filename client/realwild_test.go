@@ -2,12 +2,14 @@ package client_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/resource/cds"
+	"github.com/xdswatch/xdswatch/resource/eds"
 	"github.com/xdswatch/xdswatch/testutil"
 )
 
@@ -89,4 +91,91 @@ func TestRealServerNameAfterWildcard(t *testing.T) {
 	must(t, err)
 	await(t, events, "updated a one")
 	same(t, "events besides", len(events), 0)
+}
+
+// In state of the world it takes a `*` for the name of a resource: a wildcard that is left and
+// begins again, beside another type, is asked for in the legacy form, and loses nothing.
+// spec: WILD-4 S-21
+func TestRealServerWildcardAgain(t *testing.T) {
+	srv := testutil.StartManagementServer(t, testutil.ManagementConfig{})
+	must(t, srv.Set("1", cluster("a", "one"), cluster("b", "one"), assignment("e")))
+	boot, err := bootstrap.Server(srv.Addr())
+	must(t, err)
+	c, err := client.New(client.Config{Bootstrap: boot, Variant: client.StateOfTheWorld})
+	must(t, err)
+	defer func() {
+		c.Close()
+		<-c.Done()
+		noLeak(t)
+	}()
+	_, err = c.Watch(context.Background(), eds.Type, "e", func(client.Event) {}) // the stream stays
+	must(t, err)
+	events := make(chan client.Event, 100)
+	everything := func() *client.Watch {
+		all, err := c.WatchAll(context.Background(), cds.Type, "*", func(b client.Batch) {
+			for _, ev := range b.Events {
+				events <- ev
+			}
+		})
+		must(t, err)
+		return all
+	}
+	all := everything()
+	await(t, events, "synced *")
+	all.Stop()
+	for deadline := time.Now().Add(time.Minute); len(c.Dump()) > 1; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the wildcard is not left")
+		}
+	}
+	everything()
+	heard := []string{(<-events).Name, (<-events).Name, (<-events).Name}
+	slices.Sort(heard[:2])
+	same(t, "heard of", heard, []string{"a", "b", "*"})
+	must(t, srv.Set("2", cluster("a", "two"), cluster("b", "one"), assignment("e")))
+	await(t, events, "updated a two")
+	same(t, "events besides", len(events), 0)
+}
+
+// In its ADS mode it is silent about a wildcard beside a name, whatever there is, and sends no
+// updates after it: it is asked for everything in the legacy form.
+// spec: WILD-3 DNE-1
+func TestRealServerSilentWildcard(t *testing.T) {
+	srv := testutil.StartManagementServer(t, testutil.ManagementConfig{ADS: true})
+	must(t, srv.Set("1", cluster("a", "one")))
+	boot, err := bootstrap.Server(srv.Addr())
+	must(t, err)
+	c, err := client.New(client.Config{Bootstrap: boot, Variant: client.StateOfTheWorld, ResourceTimeout: time.Second})
+	must(t, err)
+	defer func() {
+		c.Close()
+		<-c.Done()
+		noLeak(t)
+	}()
+	one := make(chan client.Event, 10)
+	_, err = c.Watch(context.Background(), cds.Type, "a", func(ev client.Event) { one <- ev })
+	must(t, err)
+	await(t, one, "updated a one")
+	must(t, srv.Set("2", cluster("a", "two"), cluster("b", "two")))
+	var heard []string
+	synced := make(chan struct{})
+	_, err = c.WatchAll(context.Background(), cds.Type, "*", func(b client.Batch) {
+		for _, ev := range b.Events {
+			if heard = append(heard, ev.Kind.String()+" "+ev.Name); ev.Kind == client.KindSynced {
+				close(synced)
+			}
+		}
+	})
+	must(t, err)
+	select {
+	case <-synced:
+	case <-time.After(time.Minute):
+		t.Fatal("nothing is heard of the wildcard")
+	}
+	slices.Sort(heard)
+	same(t, "heard", heard, []string{"synced *", "updated a", "updated a", "updated b"})
+	await(t, one, "updated a two")
+	must(t, srv.Set("3", cluster("a", "three"), cluster("b", "two")))
+	await(t, one, "updated a three")
+	same(t, "events besides", len(one), 0)
 }

@@ -76,6 +76,20 @@ func (ts *typeState) legacyOnly() bool {
 	return (ts.stream.LegacyWildcard || ts.literal) && !ts.star.explicitly()
 }
 
+// spelled says that the server was asked for everything by the name `*`, which it may not know, and
+// that the legacy form asks for as much: structured names are none of what that stands for.
+func (ts *typeState) spelled() bool {
+	if ts.stream.Delta || ts.told != wildExplicit || ts.legacyOnly() || ts.star.explicitly() {
+		return false
+	}
+	for e := range ts.entries.all() {
+		if e.wanted() && structured(e.name) {
+			return false
+		}
+	}
+	return true
+}
+
 // renewedAt is when a stream that is outdated is begun anew: a second after the first request,
 // or after the wildcard was left, lest a program that watches and stops renews it without end.
 func (ts *typeState) renewedAt(now time.Time) time.Time {
@@ -99,8 +113,10 @@ func (ts *typeState) outdated() bool {
 		return false
 	case ts.legacyOnly():
 		return begins || ends || ts.literal && ts.told == wildExplicit
+	case ts.stream.Delta:
+		return begins && ts.starLeft
 	}
-	return begins && ts.starLeft
+	return begins && ts.watched == 0 && !ts.star.explicitly()
 }
 
 // carry is the version of requests before the first response on a new stream: the last

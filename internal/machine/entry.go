@@ -425,6 +425,14 @@ func (m *Machine) fireCollection(now time.Time, s *stream, c *collection) {
 	if c.absence != nil && !c.orphan {
 		return
 	}
+	if ts := c.ts; c == ts.star && ts.spelled() {
+		ts.literal = true // which begins the stream anew
+		m.fx.Log = append(m.fx.Log, Log{
+			Warn: true, Server: s.server, TypeURL: ts.typ.URL,
+			Text: "the server is silent about the wildcard, which it may not know by its name; " + askedLegacy,
+		})
+		return
+	}
 	if c.needsNoMore() {
 		m.synced(c, c.ts.version)
 		return

@@ -356,8 +356,10 @@ func (w *world) settle(long bool) {
 		w.prompt(0)
 	}
 	if long {
-		w.pass(2 * time.Minute)
-		w.prompt(0)
+		for range 1 + len(w.models) { // for each type a stream may begin anew when they do
+			w.pass(2 * time.Minute)
+			w.prompt(0)
+		}
 		if at, ok := w.m.Deadline(); ok {
 			w.fail("a deadline is left: %v", at)
 		}

@@ -42,9 +42,8 @@ func (m *Machine) owe(now time.Time, resp *response) {
 	if ts.storm.heard(now, resp, a.detail) {
 		text = "the server repeats one response without end; answers to it are slowed down"
 	}
-	if ts.storm.raging && a.detail == nil && !ts.literal && resp.takenLiterally() {
-		text = "the server repeats one response without end, and seems not to know the wildcard beside names; " +
-			"it is asked for everything in the legacy form, as with xdswatch.legacy_wildcard"
+	if ts.storm.raging && a.detail == nil && resp.takenLiterally() {
+		text = "the server repeats one response without end, and seems not to know the wildcard by its name; " + askedLegacy
 		ts.literal = true
 	}
 	if text != "" {
