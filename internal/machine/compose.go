@@ -10,7 +10,7 @@ import (
 // composeSotW makes the next DiscoveryRequest: it restates everything that is wanted. nil
 // means that there is nothing to say.
 func (ts *typeState) composeSotW(a *answer, node []byte) [][]byte {
-	if ts.told == wildLegacy && !ts.star.wanted() && ts.stream.watches > 0 && !ts.legacyOnly() {
+	if ts.told == wildLegacy && !ts.star.wanted() && ts.stream.watches > 0 && !ts.legacyOnly() && !ts.stream.Polled {
 		// Old servers know no way out of the legacy form but by naming it.
 		ts.named, ts.told = true, wildExplicit
 		return [][]byte{wire.AppendName(ts.beginSotW(a, node), star, nil)}
@@ -58,14 +58,14 @@ func (ts *typeState) beginSotW(a *answer, node []byte) []byte {
 
 // nextForm is how the wildcard is to be asked for: by the legacy form, which all servers
 // know, where it stands alone and no name was sent yet. Those that know no other are asked so
-// by the first request of a type, or not at all.
+// by the first request of a type, or not at all. Each poll is a first request.
 func (ts *typeState) nextForm() wildForm {
 	switch {
 	case ts.stream.watches == 0, ts.asked && ts.legacyOnly(), ts.outdated(): // as it was
 		return ts.told
 	case !ts.star.wanted():
 		return wildNone
-	case ts.legacyOnly(), ts.watched == 0 && !ts.star.explicitly() && !ts.named:
+	case ts.legacyOnly(), !ts.star.explicitly() && (ts.watched == 0 && !ts.named || ts.stream.Polled && !ts.structured()):
 		return wildLegacy
 	}
 	return wildExplicit
@@ -79,15 +79,17 @@ func (ts *typeState) legacyOnly() bool {
 // spelled says that the server was asked for everything by the name `*`, which it may not know, and
 // that the legacy form asks for as much: structured names are none of what that stands for.
 func (ts *typeState) spelled() bool {
-	if ts.stream.Delta || ts.told != wildExplicit || ts.legacyOnly() || ts.star.explicitly() {
-		return false
-	}
+	return !ts.stream.Delta && ts.told == wildExplicit && !ts.legacyOnly() && !ts.star.explicitly() && !ts.structured()
+}
+
+// structured says that structured names are wanted.
+func (ts *typeState) structured() bool {
 	for e := range ts.entries.all() {
 		if e.wanted() && structured(e.name) {
-			return false
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // renewedAt is when a stream that is outdated is begun anew: a second after the first request,
@@ -115,6 +117,8 @@ func (ts *typeState) outdated() bool {
 		return begins || ends || ts.literal && ts.told == wildExplicit
 	case ts.stream.Delta:
 		return begins && ts.starLeft
+	case ts.stream.Polled:
+		return false
 	}
 	return begins && ts.watched == 0 && !ts.star.explicitly()
 }

@@ -271,9 +271,7 @@ func (w *world) close(ref Ref) {
 	} else if s.responded {
 		delete(w.trouble, ref.Stream)
 	}
-	if w.legacy { // it had a wildcard that was left
-		w.leftWith(s)
-	}
+	w.leftWith(s) // it may have had a wildcard that was left
 	s.state = idle
 	w.handled(s)
 }

@@ -86,7 +86,7 @@ func Mutations() []Mutation {
 		{"WATCH-4", "watch-unchanged", "identical bytes are decoded and told", "response.go",
 			"if e.holds(r, locator) {", "if !e.holds(r, locator) && e == nil {"},
 		{"WILD-3", "wild-leave-legacy", "a legacy wildcard is left without naming it", "compose.go",
-			"if ts.told == wildLegacy && !ts.star.wanted() && ts.stream.watches > 0 && !ts.legacyOnly() {", "if ts.told == wildLegacy && !ts.star.wanted() && ts.stream.watches > 99 {"},
+			"if ts.told == wildLegacy && !ts.star.wanted() && ts.stream.watches > 0 && ", "if ts.told == wildLegacy && !ts.star.wanted() && ts.stream.watches > 99 && "},
 		{"WILD-5", "wild-ready-empty", "an empty response makes no wildcard ready", "commit.go",
 			"if c := resp.ts.star; resp.awaited(c)", "if c := resp.ts.star; len(resp.Resources) > 0 && resp.awaited(c)"},
 		{"WILD-6", "wild-silent-over-names", "what is silent about a wildcard has nothing, whatever is held", "entry.go",
