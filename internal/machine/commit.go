@@ -228,9 +228,9 @@ func (m *Machine) synced(c *collection, version string) {
 	c.synced, c.absence, c.orphan, c.ambient, c.timer = true, nil, false, false, 0
 	delete(c.ts.waiting, c)
 	m.tellCollection(c, Notice{Kind: NoticeSynced, Version: version})
-	if s := c.ts.stream; s.told != nil && s.unreachable() { // which was told before
+	if f := c.ts.stream.knownTrouble(); f != nil {
 		c.ambient = true
-		m.tellCollection(c, c.faultNotice(s.told))
+		m.tellCollection(c, c.faultNotice(f))
 	}
 }
 

@@ -182,8 +182,8 @@ func (m *Machine) accept(now time.Time, e *entry, raw []byte, value any, version
 	e.arrived()
 	n := m.notice(e, NoticeUpdated)
 	n.Value, n.Raw, n.Attributes = value, raw, e.attributes()
-	if s := e.of.ts.stream; s.told != nil && s.unreachable() { // which was told before
-		m.tellFault(e, s.told)
+	if f := e.of.ts.stream.knownTrouble(); f != nil {
+		m.tellFault(e, f)
 	}
 }
 

@@ -452,6 +452,15 @@ func (m *Machine) tellType(ts *typeState, f *Fault, only *chain) {
 // troubled says whether a response is news of the server.
 func (s *stream) troubled() bool { return s.fault != nil || s.told != nil }
 
+// knownTrouble is the trouble with the server that watches were told of and that is not over; nil for
+// none.
+func (s *stream) knownTrouble() *Fault {
+	if s.told == nil || s.told.Err == errMoved || !s.unreachable() {
+		return nil
+	}
+	return s.told
+}
+
 // unreachable says that the server is in trouble and has not spoken since: a response that
 // is being worked on has not ended the trouble yet, but it will.
 func (s *stream) unreachable() bool { return s.fault != nil && !s.responded }
