@@ -291,7 +291,7 @@ type everything struct {
 
 // Tell implements engine.Sink.
 func (s *everything) Tell(n *machine.Notice) bool {
-	if n.Kind == machine.NoticeEnd {
+	if n.Kind == machine.NoticeCaughtUp {
 		s.caughtUp = true
 		return s.batch.wantFlush()
 	}

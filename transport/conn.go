@@ -155,13 +155,13 @@ func (c *conn) choose() (ch, old *channel, err error) {
 		c.giveUpLocked(old)
 	}
 	if c.current == nil {
-		ch := &channel{}
-		opts := append([]grpc.DialOption{grpc.WithContextDialer(ch.dials.dial)}, c.opts...)
-		if ch.ClientConn, err = grpc.NewClient(c.uri, opts...); err != nil {
+		made := &channel{}
+		opts := append([]grpc.DialOption{grpc.WithContextDialer(made.dials.dial)}, c.opts...)
+		if made.ClientConn, err = grpc.NewClient(c.uri, opts...); err != nil {
 			return nil, old, err
 		}
-		c.current = ch
-		c.channels[ch] = struct{}{}
+		c.current = made
+		c.channels[made] = struct{}{}
 	}
 	c.current.dials.begin()
 	c.current.uses++

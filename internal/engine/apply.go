@@ -8,7 +8,7 @@ import (
 	"github.com/xdswatch/xdswatch/transport"
 )
 
-// apply does what the machine says, lane by lane.
+// apply does what the machine says, in the order of the fields.
 func (e *Engine) apply(fx machine.Effects) {
 	e.notify(fx.Notify)
 	for _, r := range fx.Consumed {
@@ -97,7 +97,7 @@ func (e *Engine) notify(notices []machine.Notice) {
 	}
 	for _, w := range e.caughtUp() {
 		l := e.laneOf(int(w.Lane))
-		l.put(item{notices: []machine.Notice{{Kind: machine.NoticeEnd, All: []*machine.Watch{w}}}})
+		l.put(item{notices: []machine.Notice{{Kind: machine.NoticeCaughtUp, All: []*machine.Watch{w}}}})
 		told.touched = with(told.touched, l)
 	}
 	for _, l := range told.touched {
@@ -163,9 +163,6 @@ func (e *Engine) beginPart(n *machine.Notice) {
 func (e *Engine) endPart(n *machine.Notice) {
 	key := partKey{n.Stream.Stream, n.TypeURL}
 	p := e.parts[key]
-	if p == nil {
-		return // the end of other news; a flush follows them
-	}
 	if p.responses--; p.responses == 0 {
 		delete(e.parts, key)
 	}

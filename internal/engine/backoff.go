@@ -169,8 +169,8 @@ func (r *retry) rested(now time.Time) {
 	}
 }
 
-// lived starts the growth over if a stream that had delivered a response lived for longer than
-// the current interval.
+// lived starts the growth over if a stream whose server was not at fault, or had answered on it,
+// lived for longer than the current interval.
 func (r *retry) lived(d time.Duration) {
 	if d > r.last {
 		r.reset()
@@ -188,11 +188,11 @@ func (e *Engine) wait(w machine.Wait) {
 		e.retries[w.Stream] = r
 	}
 	now := time.Now()
-	if w.Responded || w.Served {
+	if w.Well || w.Served {
 		r.lived(now.Sub(e.streams[w.Stream].opened))
 	}
 	var d time.Duration
-	if w.Responded || w.Abandoned {
+	if w.Well || w.Abandoned {
 		d = r.pause()
 	} else {
 		d = r.grow()

@@ -54,7 +54,7 @@ type Config struct {
 // Sink takes the notices of watches. Its methods are called by the dispatcher of its lane
 // only, one at a time.
 type Sink interface {
-	// Tell takes one notice. A wildcard's is told of machine.NoticeEnd once: when it was
+	// Tell takes one notice. A wildcard's is told of machine.NoticeCaughtUp once: when it was
 	// told of all that was held when it began. Tell says whether it wants a Flush because
 	// of the notice; one that has not come yet need not be asked for again.
 	Tell(*machine.Notice) bool
@@ -66,25 +66,25 @@ type Sink interface {
 // Engine is a running protocol. Its methods are safe for concurrent use; they block for no
 // longer than the loop takes to come round.
 type Engine struct {
-	config  Config
-	machine *machine.Machine
-	inbox   chan any // a machine.Event, watches to start, a func() to run on the loop, or done
-	stop    chan struct{}
-	stopped sync.Once
-	over    chan struct{}   // closed when the loop has ended
-	ctx     context.Context // of all streams
-	cancel  context.CancelFunc
-	work    sync.WaitGroup // loop, readers, writers, workers
-	lanes   sync.WaitGroup // dispatchers
+	config      Config
+	machine     *machine.Machine
+	inbox       chan any // a machine.Event, watches to start, a func() to run on the loop, or done
+	stop        chan struct{}
+	stopped     sync.Once
+	over        chan struct{}   // closed when the loop has ended
+	ctx         context.Context // of all streams
+	cancel      context.CancelFunc
+	work        sync.WaitGroup // loop, readers, writers, workers
+	dispatching sync.WaitGroup
 
-	servers     atomic.Pointer[[]*Server] // replaced by the loop when there are more
-	dispatchers sync.Map                  // of goroutine ids
-	received    sync.Pool                 // of *received
+	servers       atomic.Pointer[[]*Server] // replaced by the loop when there are more
+	dispatcherIDs sync.Map                  // goroutine numbers, see InHandler
+	received      sync.Pool                 // of *received
 
 	// Owned by the loop.
 	sources    []machine.Source
 	kinds      map[string]resource.Kind
-	lane       []*lane       // by number; nil of one that nothing is told in
+	lanes      []*lane       // by number; nil of one that nothing is told in
 	found      []*lane       // of lanesOf, used again
 	home       map[int]*lane // by server: of its first watch
 	conns      map[*Server]*conn
@@ -200,7 +200,7 @@ func (e *Engine) Close() {
 // Wait blocks until, after Close, no handler runs any more.
 func (e *Engine) Wait() {
 	e.work.Wait()
-	e.lanes.Wait()
+	e.dispatching.Wait()
 }
 
 // post hands a message to the loop.
@@ -332,7 +332,7 @@ func (e *Engine) shutdown() {
 	for _, conn := range e.conns {
 		e.closeConn(conn)
 	}
-	for _, l := range e.lane {
+	for _, l := range e.lanes {
 		if l != nil {
 			l.close()
 		}

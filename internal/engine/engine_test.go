@@ -116,7 +116,7 @@ func (s *sink) Tell(n *machine.Notice) bool {
 	switch n.Kind {
 	case machine.NoticeUpdated:
 		s.add(fmt.Sprint(n.Name, "=", n.Value))
-	case machine.NoticeEnd:
+	case machine.NoticeCaughtUp:
 		s.add("caught up")
 	default:
 		s.add(fmt.Sprint(n.Kind, " ", n.Name))

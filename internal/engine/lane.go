@@ -53,19 +53,19 @@ func (m *marker) reached() {
 
 // laneOf finds or starts the dispatcher with a number.
 func (e *Engine) laneOf(number int) *lane {
-	for len(e.lane) <= number {
-		e.lane = append(e.lane, nil)
+	for len(e.lanes) <= number {
+		e.lanes = append(e.lanes, nil)
 	}
-	if l := e.lane[number]; l != nil {
+	if l := e.lanes[number]; l != nil {
 		return l
 	}
 	l := &lane{}
 	l.wake = sync.NewCond(&l.mu)
-	e.lane[number] = l
-	e.lanes.Go(func() {
+	e.lanes[number] = l
+	e.dispatching.Go(func() {
 		id := goroutineID()
-		e.dispatchers.Store(id, true)
-		defer e.dispatchers.Delete(id)
+		e.dispatcherIDs.Store(id, true)
+		defer e.dispatcherIDs.Delete(id)
 		l.run(number)
 	})
 	return l

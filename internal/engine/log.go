@@ -72,8 +72,7 @@ func (e *Engine) say(level slog.Level, text, server, typeURL string, attrs ...an
 }
 
 // Complain logs what went wrong in a function of the program's, with its cause, within the
-// bounds of other lines; after Close there are none. server and typeURL are empty where it is of
-// none.
+// bounds of other lines until Close. server and typeURL are empty where it is of none.
 func (e *Engine) Complain(text, server, typeURL string, cause any, attrs ...any) {
 	attrs = append([]any{"error", brief(fmt.Sprint(cause))}, attrs...) // the program's code is not run on the loop
 	if !e.post(func() { e.say(slog.LevelError, text, server, typeURL, attrs...) }) {

@@ -33,7 +33,7 @@ func (e *Engine) judge(w machine.Wait) {
 	switch {
 	case w.Abandoned, w.Calm:
 		return // no response was waited for
-	case w.Responded:
+	case w.Well:
 		e.heard(w.Server, w.Stream)
 		return
 	}

@@ -1,6 +1,9 @@
 package machine
 
-import "time"
+import (
+	"container/heap"
+	"time"
+)
 
 // clock is a stream's own time: it stands still while a response is being handled, since
 // the server's silence then is the program's.
@@ -39,4 +42,20 @@ func (c *clock) release(now time.Time) {
 		c.held += now.Sub(c.since)
 		c.since = time.Time{}
 	}
+}
+
+// stopClocks has a stream's clocks stand still, since its silence is the program's from now on.
+func (s *stream) stopClocks(now time.Time) {
+	s.clock.hold(now)
+	s.life.hold(now)
+}
+
+// startClocks lets them go on, with the fetches that came due meanwhile.
+func (m *Machine) startClocks(now time.Time, s *stream) {
+	s.clock.release(now)
+	s.life.release(now)
+	for _, f := range s.parked {
+		heap.Push(&m.fetches, f)
+	}
+	s.parked = nil
 }

@@ -10,9 +10,9 @@ import (
 // composeSotW makes the next DiscoveryRequest: it restates everything that is wanted. nil
 // means that there is nothing to say.
 func (ts *typeState) composeSotW(a *answer, node []byte) [][]byte {
-	if ts.told == wildLegacy && !ts.star.wanted() && ts.stream.watches > 0 && !ts.legacyOnly() && !ts.stream.Polled {
+	if ts.form == wildLegacy && !ts.star.wanted() && ts.stream.watches > 0 && !ts.legacyOnly() && !ts.stream.Polled {
 		// Old servers know no way out of the legacy form but by naming it.
-		ts.named, ts.told = true, wildExplicit
+		ts.named, ts.form = true, wildExplicit
 		return [][]byte{wire.AppendName(ts.beginSotW(a, node), star, nil)}
 	}
 	first := !ts.asked
@@ -21,19 +21,19 @@ func (ts *typeState) composeSotW(a *answer, node []byte) [][]byte {
 		added = ts.allWanted()
 	}
 	form := ts.nextForm()
-	if a == nil && form == ts.told && len(added)+len(removed) == 0 && !ts.owesNode() {
+	if a == nil && form == ts.form && len(added)+len(removed) == 0 && !ts.owesNode() {
 		return nil
 	}
 	ts.ask(added)
 	head := ts.beginSotW(a, node)
 	ts.name(ts.star.self, form == wildExplicit)
-	if form != wildNone && ts.told == wildNone {
+	if form != wildNone && ts.form == wildNone {
 		ts.starting, ts.lateStar = true, !first && !ts.answered
 	}
-	if form == wildNone && ts.told != wildNone {
+	if form == wildNone && ts.form != wildNone {
 		ts.leaveWild()
 	}
-	ts.told = form
+	ts.form = form
 	if form == wildLegacy {
 		return [][]byte{head} // what is wanted by name is among all
 	}
@@ -62,7 +62,7 @@ func (ts *typeState) beginSotW(a *answer, node []byte) []byte {
 func (ts *typeState) nextForm() wildForm {
 	switch {
 	case ts.stream.watches == 0, ts.asked && ts.legacyOnly(), ts.outdated(): // as it was
-		return ts.told
+		return ts.form
 	case !ts.star.wanted():
 		return wildNone
 	case ts.legacyOnly(), !ts.star.explicitly() && (ts.watched == 0 && !ts.named || ts.stream.Polled && !ts.structured()):
@@ -79,7 +79,7 @@ func (ts *typeState) legacyOnly() bool {
 // spelled says that the server was asked for everything by the name `*`, which it may not know, and
 // that the legacy form asks for as much: structured names are none of what that stands for.
 func (ts *typeState) spelled() bool {
-	return !ts.stream.Delta && ts.told == wildExplicit && !ts.legacyOnly() && !ts.star.explicitly() && !ts.structured()
+	return !ts.stream.Delta && ts.form == wildExplicit && !ts.legacyOnly() && !ts.star.explicitly() && !ts.structured()
 }
 
 // structured says that structured names are wanted.
@@ -109,12 +109,12 @@ func (ts *typeState) renewedAt(now time.Time) time.Time {
 // alone has to begin or end it, or one that may remember what it sent for a wildcard of delta has
 // to send it again.
 func (ts *typeState) outdated() bool {
-	begins, ends := ts.star.wanted() && ts.told == wildNone, !ts.star.wanted() && ts.told != wildNone
+	begins, ends := ts.star.wanted() && ts.form == wildNone, !ts.star.wanted() && ts.form != wildNone
 	switch {
 	case !ts.asked:
 		return false
 	case ts.legacyOnly():
-		return begins || ends || ts.literal && ts.told == wildExplicit
+		return begins || ends || ts.literal && ts.form == wildExplicit
 	case ts.stream.Delta:
 		return begins && ts.starLeft
 	case ts.stream.Polled:
@@ -162,10 +162,10 @@ func (ts *typeState) composeDelta(a *answer, node []byte) []byte {
 	}
 	ts.postpone(again)
 	form := ts.nextForm()
-	if ts.told == wildLegacy && form == wildExplicit && !ts.star.explicitly() {
+	if ts.form == wildLegacy && form == wildExplicit && !ts.star.explicitly() {
 		form = wildLegacy // names beside it do not end it
 	}
-	if a == nil && len(added)+len(removed) == 0 && form == ts.told && !ts.owesNode() {
+	if a == nil && len(added)+len(removed) == 0 && form == ts.form && !ts.owesNode() {
 		return nil
 	}
 	ts.ask(added)
@@ -175,15 +175,15 @@ func (ts *typeState) composeDelta(a *answer, node []byte) []byte {
 		nonce, detail = a.nonce, a.detail
 	}
 	msg := wire.AppendDelta(nil, ts.typ.URL, nonce, node, detail)
-	if form != wildNone && form != ts.told {
+	if form != wildNone && form != ts.form {
 		msg = ts.appendSubscribe(msg, ts.star.self)
-		ts.starting = ts.told == wildNone
+		ts.starting = ts.form == wildNone
 		form = wildExplicit
 	}
 	for _, e := range added {
 		msg = ts.appendSubscribe(msg, e)
 	}
-	if form == wildNone && ts.told != wildNone {
+	if form == wildNone && ts.form != wildNone {
 		msg = wire.AppendUnsubscribe(msg, star, ts.params(ts.star))
 		ts.leaveWild()
 		ts.starLeft = true
@@ -191,7 +191,7 @@ func (ts *typeState) composeDelta(a *answer, node []byte) []byte {
 	for _, c := range removed {
 		msg = wire.AppendUnsubscribe(msg, c.name, c.params)
 	}
-	ts.told = form
+	ts.form = form
 	ts.named = ts.named || len(added) > 0 || form == wildExplicit
 	return msg
 }
@@ -208,7 +208,7 @@ func (ts *typeState) composeFirstDelta(node []byte) []byte {
 		msg = ts.appendSubscribe(msg, ts.star.self)
 	}
 	ts.starting = form != wildNone
-	ts.told = form
+	ts.form = form
 	ts.withholdForeign()
 	wanted, held := ts.fit(len(msg), wanted, ts.heldMembers())
 	msg = slices.Grow(msg, ts.sizeFirstDelta(wanted, held))

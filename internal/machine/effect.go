@@ -6,27 +6,27 @@ import (
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
-// Effects is what is to be done after a step, lane by lane. Within a lane the order
-// counts. Notices come before the sends of the same step, so that who watches the stream
+// Effects is what is to be done after a step, field by field; within one the order counts.
+// Notices come before the sends of the same step, so that who watches the stream
 // sees a resource before its ACK.
 type Effects struct {
 	// Notify is told to the program, in this order.
 	Notify []Notice
+	// Consumed are streams whose response is done with: once all that was notified
+	// because of it is handled, say Delivered.
+	Consumed []Ref
+	// Release are streams whose response is large and new: once its payloads are copied
+	// little refers to its frame, which had better be garbage than be used again.
+	Release []Ref
+	// Calm are streams whose servers are well without having spoken.
+	Calm []Ref
+	// Read are streams of which the next response may be read: one for each.
+	Read []Ref
 	// Decode is work for any goroutine; each task is answered by one Decoded.
 	Decode []*Task
 	// Guard is what is to be judged by any goroutine; each proposal is answered by one
 	// Guarded.
 	Guard []*Proposal
-	// Release are streams whose response is large and new: once its payloads are copied
-	// little refers to its frame, which had better be garbage than be used again.
-	Release []Ref
-	// Consumed are streams whose response is done with: once all that was notified
-	// because of it is handled, say Delivered.
-	Consumed []Ref
-	// Calm are streams whose servers are well without having spoken.
-	Calm []Ref
-	// Read are streams of which the next response may be read: one for each.
-	Read []Ref
 	// Close ends streams; nothing more is expected of them.
 	Close []Ref
 	// Open asks for streams; each is answered by Up or Down.
@@ -51,9 +51,9 @@ type Wait struct {
 	Ref
 	Server int
 	Fault  *Fault // why the stream is down; nil if the attempt was given up
-	// Responded says that the stream had delivered a response, or was calm for long, or ended
+	// Well says that the stream had delivered a response, or was calm for long, or ended
 	// because of a type that is held back from now on, so that this is a pause and no failure.
-	Responded bool
+	Well bool
 	// Served says that the stream had delivered a response, and failed all the same, as one of
 	// polls does.
 	Served bool
@@ -101,13 +101,14 @@ type Item struct {
 // NoticeKind says what a notice tells.
 type NoticeKind uint8
 
-// The first five are for watches; the others say what happened on a stream.
+// Those up to NoticeCaughtUp are for watches; the others say what happened on a stream.
 const (
 	NoticeUpdated      NoticeKind = iota + 1
 	NoticeDoesNotExist            // Reason says why
 	NoticeFailed                  // no usable resource; Fault says why
 	NoticeAmbient                 // the held resource stays good; nil Fault: all is well again
 	NoticeSynced                  // the first state of a collection is complete
+	NoticeCaughtUp                // the caller's: a wildcard's watch was told of all that was held
 	NoticeEnd                     // of a response: what was told since belongs together
 	NoticeStreamUp
 	NoticeStreamDown
@@ -144,7 +145,7 @@ type Notice struct {
 
 	Stream Ref // that it is about, or that the resource belongs to
 
-	// Exchange is of the machine's NoticeEnd, and of requests, responses and answers to them;
+	// Exchange is of NoticeEnd, and of requests, responses and answers to them;
 	// nil otherwise.
 	*Exchange
 }

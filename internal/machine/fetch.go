@@ -102,22 +102,6 @@ func (m *Machine) expireFetches(now time.Time) {
 	}
 }
 
-// hold has a stream's clocks stand still, since its silence is the program's from now on.
-func (s *stream) hold(now time.Time) {
-	s.clock.hold(now)
-	s.life.hold(now)
-}
-
-// release lets them go on, with the fetches that came due meanwhile.
-func (m *Machine) release(now time.Time, s *stream) {
-	s.clock.release(now)
-	s.life.release(now)
-	for _, f := range s.parked {
-		heap.Push(&m.fetches, f)
-	}
-	s.parked = nil
-}
-
 // restartFetches gives what ran out while the program did not run its time again.
 func (m *Machine) restartFetches(now time.Time) {
 	for i := range m.fetches {

@@ -116,9 +116,9 @@ func (ts *typeState) newMember(name []byte, canonical string) *entry {
 func (ts *typeState) home(canonical string) *collection {
 	c := ts.globOf(canonical)
 	switch {
-	case c != nil && (c.self.asked || c.wanted() && ts.told != wildNone): // it may come because of either
+	case c != nil && (c.self.asked || c.wanted() && ts.form != wildNone): // it may come because of either
 		return c
-	case ts.told != wildNone && !xdstp.IsGlob(canonical):
+	case ts.form != wildNone && !xdstp.IsGlob(canonical):
 		return ts.star
 	}
 	return nil
@@ -276,7 +276,7 @@ func (m *Machine) findError(resp *response, re *wire.ResourceError) {
 	if c := ts.globOf(canonical); e == nil && c != nil && c.self.asked && re.Code != codeNotFound {
 		e = ts.newMember(re.Name, canonical)
 	}
-	if ts.stream.FullState && string(re.Name) == star && ts.told != wildNone { // else xRFC TP3 does not know it
+	if ts.stream.FullState && string(re.Name) == star && ts.form != wildNone { // else xRFC TP3 does not know it
 		e = ts.star.self
 	}
 	for _, e := range slices.Insert(ts.linked(re.Name), 0, e) {

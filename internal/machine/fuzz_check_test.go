@@ -146,7 +146,7 @@ func (w *world) checkTold(sw *simWatch, k *told, name string, word *word, long b
 	s := w.chain(sw.Type.URL, name).stream()
 	ts := s.types[sw.Type.URL]
 	own := ts.entries.get(name).fault
-	served := ts.fault == nil && s.fault == nil && (s.told == nil || s.state == up && s.responded)
+	served := ts.suspicion.fault == nil && s.fault == nil && (s.told == nil || s.state == up && s.responded)
 	calm := own == nil && (served || sw.Wildcard)
 	troubled := own != nil || !sw.Wildcard && s.told != nil && s.unreachable()
 	if troubled && k.ambient == nil || calm && k.ambient != nil {

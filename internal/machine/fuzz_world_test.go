@@ -210,11 +210,11 @@ func (w *world) flush() {
 	}
 	for _, wait := range fx.Wait {
 		s := w.stream(wait.Stream)
-		laid := wait.Responded && (w.suspects(types, wait.Stream) || s.silent(w.now, hush) && w.now.Sub(s.since) >= calmLife) // the end, to a type or to silence
+		laid := wait.Well && (w.suspects(types, wait.Stream) || s.silent(w.now, hush) && w.now.Sub(s.since) >= calmLife) // the end, to a type or to silence
 		if wait.Abandoned && wait.Gen == s.ref.Gen+1 {
 			s.ref = wait.Ref // it was closed
 		}
-		if s.ref != wait.Ref || s.state != idle || wait.Responded != s.responded && !laid && !(wait.Abandoned && len(events) > 1) || wait.Abandoned && s.responded && len(events) == 1 {
+		if s.ref != wait.Ref || s.state != idle || wait.Well != s.responded && !laid && !(wait.Abandoned && len(events) > 1) || wait.Abandoned && s.responded && len(events) == 1 {
 			w.fail("wait of %+v on stream %+v", wait, s)
 		}
 		if (laid || s.calm) && !s.responded { // as it was, or as an answer was owed or not
@@ -245,7 +245,7 @@ func (w *world) calmed() {
 // there were before; it may be forgotten by now.
 func (w *world) suspects(before map[*typeState]bool, stream int) bool {
 	for ts := range before {
-		if ts.stream.index == stream && ts.fault != nil && ts.until.Equal(w.now.Add(ts.hold)) {
+		if ts.stream.index == stream && ts.suspicion.fault != nil && ts.until.Equal(w.now.Add(ts.hold)) {
 			return true
 		}
 	}

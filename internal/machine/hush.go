@@ -46,7 +46,7 @@ func (ts *typeState) overhears() bool {
 	case s.Delta:
 		return ts.starLeft
 	default:
-		return s.url != "" && ts.told != wildLegacy
+		return s.url != "" && ts.form != wildLegacy
 	}
 }
 

@@ -26,8 +26,8 @@ func (m *Machine) move(now time.Time, ch *chain, to int) {
 	}
 	for _, ts := range dst.order {
 		switch {
-		case ts.fault != nil:
-			m.tellType(ts, ts.fault, ch)
+		case ts.suspicion.fault != nil:
+			m.tellType(ts, ts.suspicion.fault, ch)
 		case dst.works():
 			m.tellTypeClear(ts, ch)
 		}
@@ -56,7 +56,7 @@ func (m *Machine) startOver(now time.Time, ch *chain, s *stream) {
 // hangsOver says whether a server is still asked for something of a chain that wants nothing
 // of it any more.
 func (ts *typeState) hangsOver(ch *chain) bool {
-	if ts.star.chain == ch && ts.told != wildNone {
+	if ts.star.chain == ch && ts.form != wildNone {
 		return true
 	}
 	for e := range ts.entriesOf(ch) {

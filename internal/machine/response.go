@@ -59,7 +59,7 @@ type response struct {
 	released bool // its frame is
 	drops    int  // that the type had when the entries were found
 
-	valid, invalid int // entries, as [Notice] counts them
+	valid, invalid int // entries, as [Exchange] counts them
 
 	asked map[*collection]bool // whose request had left, as the stream ended; nil before
 
@@ -105,7 +105,7 @@ var (
 
 // received takes a response. Reading stands still from here to Delivered.
 func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
-	s.hold(now)
+	s.stopClocks(now)
 	s.responded, s.reading, s.barren = true, false, 0
 	s.undelivered = append(s.undelivered, s.ref())
 	m.take(now, s, r)
@@ -145,7 +145,7 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 		m.written(now, ts) // nothing was asked for before it, so it has left
 	}
 	ts.nonce, ts.answered, ts.lastPure = r.Nonce, true, time.Time{}
-	m.clear(ts)
+	m.acquit(ts)
 	m.serial++
 	resp := &response{Response: r, ref: s.ref(), ts: ts, serial: m.serial}
 	resp.bodies = slices.ContainsFunc(r.Resources, func(r wire.Resource) bool { return r.HasBody })

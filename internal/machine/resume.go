@@ -68,7 +68,7 @@ func (ts *typeState) fit(size int, wanted, members []*entry) (names, listed []*e
 		ts.withhold(e)
 	}
 	k := globs
-	if ts.told == wildNone && k == 0 {
+	if ts.form == wildNone && k == 0 {
 		k = 1 // no names at all would ask for everything
 		size += ts.sizeOfName(wanted[0]) + wanted[0].sizeOfVersion()
 	}
@@ -170,7 +170,7 @@ func (m *Machine) settling(now time.Time, resp *response) {
 // sweep removes the members that the server was not told of and did not speak of, if a guard
 // does not mind.
 func (m *Machine) sweep(now time.Time, ts *typeState) {
-	unlisted := slices.DeleteFunc(ts.unlisted, ts.listed)
+	unlisted := slices.DeleteFunc(ts.unlisted, ts.accountedFor)
 	ts.unlisted, ts.sweepTimer = nil, 0
 	sortEntries(unlisted)
 	if !ts.typ.Guarded || len(unlisted) == 0 || m.keepsDeleted(ts.stream) {
@@ -189,7 +189,7 @@ func (m *Machine) sweep(now time.Time, ts *typeState) {
 func (m *Machine) sweepGuarded(now time.Time, ev Guarded) {
 	p := ev.Proposal
 	ts := m.current(p.ref).types[p.TypeURL]
-	unlisted := slices.DeleteFunc(p.unlisted, ts.listed)
+	unlisted := slices.DeleteFunc(p.unlisted, ts.accountedFor)
 	switch {
 	case len(unlisted) == 0: // the server has spoken of all of it meanwhile
 	case ts.busy != nil: // another proposal is being judged, which knows nothing of this
@@ -202,9 +202,9 @@ func (m *Machine) sweepGuarded(now time.Time, ev Guarded) {
 	}
 }
 
-// listed says that the server has spoken of what it was not told of, or that this is of no
+// accountedFor says that the server has spoken of what it was not told of, or that this is of no
 // interest here any more.
-func (ts *typeState) listed(e *entry) bool { return !e.withheld || e.wanted() || !ts.has(e) }
+func (ts *typeState) accountedFor(e *entry) bool { return !e.withheld || e.wanted() || !ts.has(e) }
 
 func (m *Machine) removeUnlisted(now time.Time, es []*entry) {
 	for _, e := range es {

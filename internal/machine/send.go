@@ -137,8 +137,8 @@ func (ts *typeState) changing() bool {
 		return ts.wanted()
 	}
 	c := ts.star
-	return len(ts.changed) > 0 || len(ts.again) > 0 || ts.owesNode() || ts.outdated() || c.wanted() != (ts.told != wildNone) ||
-		ts.told == wildLegacy && c.explicitly()
+	return len(ts.changed) > 0 || len(ts.again) > 0 || ts.owesNode() || ts.outdated() || c.wanted() != (ts.form != wildNone) ||
+		ts.form == wildLegacy && c.explicitly()
 }
 
 // write composes the next message of a type and hands it to the writer. It says whether

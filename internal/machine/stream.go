@@ -212,7 +212,7 @@ func (m *Machine) up(now time.Time, s *stream, node []byte) {
 	s.node, s.nodeSent, s.owedNode, s.responded, s.writing = m.describe(s, node), false, nil, false, nil
 	s.ignored = nil
 	s.clock = clock{start: now}
-	s.hold(now) // handlers may hold up reading from the beginning
+	s.stopClocks(now) // handlers may hold up reading from the beginning
 	s.timers, s.timersKept, s.calmAt, s.calm = nil, 0, 0, false
 	for _, ts := range s.order {
 		ts.reset()
@@ -231,7 +231,7 @@ func (m *Machine) readOn(now time.Time, s *stream) {
 		return
 	}
 	s.reading = true
-	m.release(now, s)
+	m.startClocks(now, s)
 	m.fx.Read = append(m.fx.Read, s.ref())
 }
 
@@ -281,16 +281,19 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 		ts.reset()
 	}
 	s.timers, s.writing = nil, nil
-	m.release(now, s)
+	m.startClocks(now, s)
 	s.lingerUntil = time.Time{}
 	if !s.prune() && s.responded {
 		s.rest()
 		return
 	}
 	s.state = waiting
-	w := Wait{Ref: s.ref(), Server: s.server, Fault: fault, Served: s.responded && !well, Calm: calm}
-	w.Responded = well || calm && s.clock.at(now) >= calmLife
-	m.fx.Wait = append(m.fx.Wait, w)
+	m.fx.Wait = append(m.fx.Wait, Wait{
+		Ref: s.ref(), Server: s.server, Fault: fault,
+		Well:   well || calm && s.clock.at(now) >= calmLife,
+		Served: s.responded && !well,
+		Calm:   calm,
+	})
 	if s.responded && s.troubled() {
 		m.recovered(s) // by a response that is still being worked on
 	}
@@ -319,7 +322,7 @@ func (m *Machine) retry(s *stream) {
 // told that something is held which went to another server, or it does not hear of names that
 // are added (see hush), or of the wildcard (see outdated).
 func (m *Machine) restart(now time.Time, s *stream) {
-	m.release(now, s)
+	m.startClocks(now, s)
 	m.fx.Close = append(m.fx.Close, s.ref())
 	m.fx.Notify = append(m.fx.Notify, Notice{
 		Kind: NoticeStreamDown, Server: s.server, TypeURL: s.url, Stream: s.ref(),
@@ -357,7 +360,7 @@ func (s *stream) prune() bool {
 // letGo ends a stream that nobody needs any more. Where the server had not spoken yet a
 // pause follows, lest a program that watches and stops dials without end.
 func (m *Machine) letGo(now time.Time, s *stream) {
-	m.release(now, s)
+	m.startClocks(now, s)
 	began := !m.retract(s.ref())
 	if began {
 		m.fx.Close = append(m.fx.Close, s.ref())

@@ -64,7 +64,7 @@ func (ts *typeState) weight() int {
 func (m *Machine) blame(now time.Time, s *stream, err error) bool {
 	var last *typeState
 	alone := true
-	if s.barren++; s.responded || s.stood(now) {
+	if s.barren++; s.responded || s.outlived(now) {
 		s.barren = 0
 	}
 	for _, ts := range s.order {
@@ -97,8 +97,8 @@ func (s *stream) wasWell(ts *typeState) bool {
 	})
 }
 
-// stood says whether a stream did for a while after its first request.
-func (s *stream) stood(now time.Time) bool {
+// outlived says whether a stream did no harm for a while after a first request.
+func (s *stream) outlived(now time.Time) bool {
 	return slices.ContainsFunc(s.order, func(ts *typeState) bool { return ts.asked && now.Sub(ts.firstAt) >= grace })
 }
 
@@ -111,20 +111,20 @@ func (m *Machine) suspect(now time.Time, ts *typeState, err error) {
 		Kind: FaultStream, At: now,
 		Err: fmt.Errorf("the server ends the stream when it is asked for %s: %w", ts.typ.URL, err),
 	}
-	if ts.fault == nil {
+	if ts.suspicion.fault == nil {
 		m.logType(ts, true, "the server ends the stream when it is asked for the type "+ts.typ.URL+
 			"; the type is held back so that the others live")
 	}
-	if f.same(ts.fault) {
+	if f.same(ts.suspicion.fault) {
 		return
 	}
-	ts.fault = f
+	ts.suspicion.fault = f
 	m.tellType(ts, f, nil)
 }
 
-// clear ends all doubt of a type: the server answered.
-func (m *Machine) clear(ts *typeState) {
-	held := ts.fault != nil
+// acquit ends all doubt of a type: the server answered.
+func (m *Machine) acquit(ts *typeState) {
+	held := ts.suspicion.fault != nil
 	ts.suspicion = suspicion{cleared: true}
 	if held {
 		m.logType(ts, false, "the server answers for the type now")
@@ -136,8 +136,8 @@ func (m *Machine) clear(ts *typeState) {
 
 // trouble is why the type is not served; nil if nothing is known to be wrong.
 func (ts *typeState) trouble() *Fault {
-	if ts.fault != nil {
-		return ts.fault
+	if ts.suspicion.fault != nil {
+		return ts.suspicion.fault
 	}
 	if ts.stream.unreachable() {
 		return ts.stream.fault

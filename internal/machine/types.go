@@ -55,7 +55,7 @@ type onStream struct {
 	resumes    bool      // the first request says what is held
 	answered   bool      // a response came
 	nonce      string    // of the newest response
-	told       wildForm  // of the wildcard
+	form       wildForm  // how the wildcard was asked for
 	starLeft   bool      // in delta, the wildcard was asked for and is no more
 	leftAt     time.Time // when it was seen to be outdated since nobody watches the wildcard; zero if it is not
 	owed       []answer
@@ -93,7 +93,7 @@ func (ts *typeState) reset() {
 	if ts.busy != nil && ts.busy.asked == nil {
 		ts.busy.asked = ts.collectionsAsked()
 	}
-	ts.lapsed = ts.lapsed || ts.literal && ts.told == wildExplicit
+	ts.lapsed = ts.lapsed || ts.literal && ts.form == wildExplicit
 	ts.onStream = onStream{}
 	ts.names.set(star, nil, false)
 	ts.star.known, ts.star.timer = false, 0
@@ -373,7 +373,7 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 	if w.Wildcard && !c.wanted() || !w.Wildcard && !e.wanted() {
 		m.standDown(now, w)
 	}
-	if e == ts.star.self && !c.wanted() && !ts.silent() && ts.told == wildNone {
+	if e == ts.star.self && !c.wanted() && !ts.silent() && ts.form == wildNone {
 		ts.leaveWild() // what came along from another server
 	}
 	switch {
