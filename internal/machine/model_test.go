@@ -369,7 +369,7 @@ func (r *simResponse) take(w *world, src int) {
 		case isGlobURL(name) && md.globs[name] == 0: // its end may count until it is taken back
 			md.doubt(name)
 			for member := range md.words {
-				if globOver(member) == name {
+				if globOver(member) == name && !r.names(member) {
 					md.doubt(member)
 				}
 			}
