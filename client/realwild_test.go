@@ -61,16 +61,8 @@ func TestRealServerWildcardOverNames(t *testing.T) {
 func TestRealServerNameAfterWildcard(t *testing.T) {
 	srv := testutil.StartManagementServer(t, testutil.ManagementConfig{})
 	must(t, srv.Set("1", cluster("a", "one"), cluster("b", "one")))
-	boot, err := bootstrap.Server(srv.Addr())
-	must(t, err)
-	c, err := client.New(client.Config{Bootstrap: boot, Variant: client.Delta})
-	must(t, err)
-	defer func() {
-		c.Close()
-		<-c.Done()
-		noLeak(t)
-	}()
-	_, err = c.Watch(context.Background(), cds.Type, "b", func(client.Event) {}) // the stream stays
+	c := realClient(t, srv, client.Config{Variant: client.Delta})
+	_, err := c.Watch(context.Background(), cds.Type, "b", func(client.Event) {}) // the stream stays
 	must(t, err)
 	synced := make(chan struct{})
 	all, err := c.WatchAll(context.Background(), cds.Type, "*", func(b client.Batch) {
@@ -99,16 +91,8 @@ func TestRealServerNameAfterWildcard(t *testing.T) {
 func TestRealServerWildcardAgain(t *testing.T) {
 	srv := testutil.StartManagementServer(t, testutil.ManagementConfig{})
 	must(t, srv.Set("1", cluster("a", "one"), cluster("b", "one"), assignment("e")))
-	boot, err := bootstrap.Server(srv.Addr())
-	must(t, err)
-	c, err := client.New(client.Config{Bootstrap: boot, Variant: client.StateOfTheWorld})
-	must(t, err)
-	defer func() {
-		c.Close()
-		<-c.Done()
-		noLeak(t)
-	}()
-	_, err = c.Watch(context.Background(), eds.Type, "e", func(client.Event) {}) // the stream stays
+	c := realClient(t, srv, client.Config{Variant: client.StateOfTheWorld})
+	_, err := c.Watch(context.Background(), eds.Type, "e", func(client.Event) {}) // the stream stays
 	must(t, err)
 	events := make(chan client.Event, 100)
 	everything := func() *client.Watch {
@@ -143,17 +127,9 @@ func TestRealServerWildcardAgain(t *testing.T) {
 func TestRealServerSilentWildcard(t *testing.T) {
 	srv := testutil.StartManagementServer(t, testutil.ManagementConfig{ADS: true})
 	must(t, srv.Set("1", cluster("a", "one")))
-	boot, err := bootstrap.Server(srv.Addr())
-	must(t, err)
-	c, err := client.New(client.Config{Bootstrap: boot, Variant: client.StateOfTheWorld, ResourceTimeout: time.Second})
-	must(t, err)
-	defer func() {
-		c.Close()
-		<-c.Done()
-		noLeak(t)
-	}()
+	c := realClient(t, srv, client.Config{Variant: client.StateOfTheWorld, ResourceTimeout: time.Second})
 	one := make(chan client.Event, 10)
-	_, err = c.Watch(context.Background(), cds.Type, "a", func(ev client.Event) { one <- ev })
+	_, err := c.Watch(context.Background(), cds.Type, "a", func(ev client.Event) { one <- ev })
 	must(t, err)
 	await(t, one, "updated a one")
 	must(t, srv.Set("2", cluster("a", "two"), cluster("b", "two")))
@@ -178,4 +154,20 @@ func TestRealServerSilentWildcard(t *testing.T) {
 	must(t, srv.Set("3", cluster("a", "three"), cluster("b", "two")))
 	await(t, one, "updated a three")
 	same(t, "events besides", len(one), 0)
+}
+
+// realClient begins a client of a server. At the end of the test nothing is left of it.
+func realClient(t *testing.T, srv *testutil.ManagementServer, config client.Config) *client.Client {
+	t.Helper()
+	var err error
+	config.Bootstrap, err = bootstrap.Server(srv.Addr())
+	must(t, err)
+	c, err := client.New(config)
+	must(t, err)
+	t.Cleanup(func() {
+		c.Close()
+		<-c.Done()
+		noLeak(t)
+	})
+	return c
 }
