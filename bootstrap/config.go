@@ -196,8 +196,9 @@ type Features struct {
 	// later than the first request for its type, or ends before the stream, the stream is opened
 	// anew, with all types on it, at most once a second. Without the feature a server that
 	// answers to a wildcard beside names, in state of the world, with one response over and over,
-	// or for as long as a resource may take not at all, is treated so from then on; and there a
-	// wildcard that begins, or begins again, when no names are left takes a new stream too.
+	// or for as long as a resource may take not at all, is treated so from then on, until
+	// structured names are asked of it too; and there a wildcard that begins, or begins again, when
+	// no names are left takes a new stream.
 	LegacyWildcard bool
 }
 

@@ -178,9 +178,9 @@ func (c *Client) Watch(ctx context.Context, kind resource.Kind, name string, h H
 // wrong with its server by then is told after it. A server that is silent about a wildcard or
 // a glob for as long as Config.ResourceTimeout has nothing to add to what was asked of it by
 // name: if it has given any such resource, the first state is complete; if not, the collection
-// does not exist. In state of the world, about a wildcard beside names, it is asked once more
-// before, in the legacy form on a new stream. What concerns the collection as a whole has its name
-// in Event.Name.
+// does not exist. In state of the world, where the wildcard stands beside names, it is asked for
+// once more then, in the legacy form on a new stream, and complete if there is silence again. What
+// concerns the collection as a whole has its name in Event.Name.
 //
 // The URL of a file, "file:///path", is the list collection that the file holds (xRFC TP1;
 // package [github.com/xdswatch/xdswatch/transport/file] says how). The file is a source of its

@@ -443,12 +443,24 @@ type textless struct{ text string }
 
 func (e *textless) Error() string { return e.text }
 
-// textlessConn fails to open streams.
-type textlessConn struct{ failing }
+// textlessConn fails to open streams, or opens streams that fail.
+type textlessConn struct {
+	failing
+	opens bool
+}
+
+type textlessStream struct{}
+
+func (textlessStream) Send(...[]byte) error           { return nil }
+func (textlessStream) Recv() (transport.Frame, error) { return transport.Frame{}, (*textless)(nil) }
+func (textlessStream) Close()                         {}
 
 func (c *textlessConn) Build(bootstrap.ManagementServer) (transport.Conn, error) { return c, nil }
 
 func (c *textlessConn) Open(context.Context, string) (transport.Stream, error) {
+	if c.opens {
+		return textlessStream{}, nil
+	}
 	return nil, (*textless)(nil)
 }
 
@@ -469,13 +481,15 @@ func TestErrorsWithoutText(t *testing.T) {
 			c.Guards = map[string][]client.Guard{cds.Type.TypeURL(): {func(*client.Proposal) error { return none }}}
 		})
 	})
-	t.Run("transport", func(t *testing.T) {
-		inBubble(t, func(t *testing.T, r *rig) {
-			_, rec := r.watch("a")
-			time.Sleep(time.Minute)
-			rec.heard(t, "failed a connection")
-		}, func(c *client.Config) { c.Transport = &textlessConn{} })
-	})
+	for kind, opens := range map[string]bool{"connection": false, "stream": true} {
+		t.Run(kind, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, r *rig) {
+				_, rec := r.watch("a")
+				time.Sleep(time.Minute)
+				rec.heard(t, "failed a "+kind)
+			}, func(c *client.Config) { c.Transport = &textlessConn{opens: opens} })
+		})
+	}
 	kind = resource.Custom(cds.Type.TypeURL(), resource.Options{NameField: 1}, func(resource.Source, []byte) (any, error) { return nil, none })
 	t.Run("decoder", func(t *testing.T) { inBubble(t, refused) })
 }

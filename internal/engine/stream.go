@@ -177,7 +177,8 @@ func (e *Engine) read(s *stream, ts transport.Stream) {
 			if s.server.Polled {
 				kind = machine.FaultConnection // each poll is an attempt of its own
 			}
-			e.post(machine.Down{Ref: s.ref, Kind: kind, Err: withText(err), Code: int32(status.Code(err))})
+			err = withText(err) // status.Code may ask for it
+			e.post(machine.Down{Ref: s.ref, Kind: kind, Err: err, Code: int32(status.Code(err))})
 			return
 		}
 		select {

@@ -12,7 +12,7 @@ import (
 func (ts *typeState) composeSotW(a *answer, node []byte) [][]byte {
 	if ts.form == wildLegacy && !ts.star.wanted() && ts.stream.watches > 0 && !ts.legacyOnly() && !ts.stream.Polled {
 		// Old servers know no way out of the legacy form but by naming it.
-		ts.named, ts.form = true, wildExplicit
+		ts.named, ts.form, ts.farewell = true, wildExplicit, true
 		return [][]byte{wire.AppendName(ts.beginSotW(a, node), star, nil)}
 	}
 	first := !ts.asked
@@ -33,7 +33,7 @@ func (ts *typeState) composeSotW(a *answer, node []byte) [][]byte {
 	if form == wildNone && ts.form != wildNone {
 		ts.leaveWild()
 	}
-	ts.form = form
+	ts.form, ts.farewell = form, ts.farewell && ts.outdated()
 	if form == wildLegacy {
 		return [][]byte{head} // what is wanted by name is among all
 	}
@@ -58,7 +58,8 @@ func (ts *typeState) beginSotW(a *answer, node []byte) []byte {
 
 // nextForm is how the wildcard is to be asked for: by the legacy form, which all servers
 // know, where it stands alone and no name was sent yet. Those that know no other are asked so
-// by the first request of a type, or not at all. Each poll is a first request.
+// by the first request of a type, or not at all. Each poll is a first request, which names tell
+// nothing beside everything.
 func (ts *typeState) nextForm() wildForm {
 	switch {
 	case ts.stream.watches == 0, ts.asked && ts.legacyOnly(), ts.outdated(): // as it was
@@ -107,7 +108,8 @@ func (ts *typeState) renewedAt(now time.Time) time.Time {
 
 // outdated says that what is wanted takes a new stream: a server that knows the legacy wildcard
 // alone has to begin or end it, or one that may remember what it sent for a wildcard of delta has
-// to send it again.
+// to send it again. In state of the world any may know no other form, so the wildcard has that one
+// if it begins alone.
 func (ts *typeState) outdated() bool {
 	begins, ends := ts.star.wanted() && ts.form == wildNone, !ts.star.wanted() && ts.form != wildNone
 	switch {
@@ -120,7 +122,7 @@ func (ts *typeState) outdated() bool {
 	case ts.stream.Polled:
 		return false
 	}
-	return begins && ts.watched == 0 && !ts.star.explicitly()
+	return (begins || ts.farewell && ts.star.wanted()) && ts.watched == 0 && !ts.star.explicitly()
 }
 
 // carry is the version of requests before the first response on a new stream: the last

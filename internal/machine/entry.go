@@ -425,15 +425,22 @@ func (m *Machine) fireCollection(now time.Time, s *stream, c *collection) {
 	if c.absence != nil && !c.orphan {
 		return
 	}
+	complete := c.needsNoMore()
 	if ts := c.ts; c == ts.star && ts.spelled() {
+		if !c.wanted() {
+			return // who comes back waits anew
+		}
 		ts.literal = true // which begins the stream anew
 		m.fx.Log = append(m.fx.Log, Log{
 			Warn: true, Server: s.server, TypeURL: ts.typ.URL,
 			Text: "the server is silent about the wildcard, which it may not know by its name; " + askedLegacy,
 		})
-		return
+		if complete { // if it is silent then too
+			m.startTimer(now, s, timer{of: c})
+			return
+		}
 	}
-	if c.needsNoMore() {
+	if complete {
 		m.synced(c, c.ts.version)
 		return
 	}

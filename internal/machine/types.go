@@ -32,7 +32,7 @@ type typeState struct {
 	flaws   map[*entry][]error // of what is held; nil if nothing has any
 	renewed map[*entry]bool    // refused with a response that called them new; see [response.renews]
 
-	literal bool // the server was seen to take `*` for a name, and no structured ones are wanted; see [response.takenLiterally]
+	literal bool // the server seems to take `*` for a name, and no structured ones are wanted
 
 	version  string    // of the last accepted response; SotW
 	lapsed   bool      // since, a collection's member ran out of its time to live, or was seen never to be sent
@@ -56,6 +56,7 @@ type onStream struct {
 	answered   bool      // a response came
 	nonce      string    // of the newest response
 	form       wildForm  // how the wildcard was asked for
+	farewell   bool      // it was asked for by its name in order to be left
 	starLeft   bool      // in delta, the wildcard was asked for and is no more
 	leftAt     time.Time // when it was seen to be outdated since nobody watches the wildcard; zero if it is not
 	owed       []answer
@@ -93,7 +94,7 @@ func (ts *typeState) reset() {
 	if ts.busy != nil && ts.busy.asked == nil {
 		ts.busy.asked = ts.collectionsAsked()
 	}
-	ts.lapsed = ts.lapsed || ts.literal && ts.form == wildExplicit
+	ts.lapsed = ts.lapsed || ts.farewell || ts.literal && ts.form == wildExplicit
 	ts.onStream = onStream{}
 	ts.names.set(star, nil, false)
 	ts.star.known, ts.star.timer = false, 0

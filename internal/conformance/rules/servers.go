@@ -23,7 +23,7 @@ func servers() []Section {
 		{"S-18", "a version may be empty or of any length", ""},
 		{"S-19", "a server is never told another's version", ""},
 		{"S-20", "a nonce belongs to its type", ""},
-		{"S-21", "a wildcard alone, or that is polled for, has the legacy form", ""},
+		{"S-21", "a wildcard that begins alone, or is polled for, has the legacy form", ""},
 		{"S-22", "identical bytes are no news, nor bytes in another order", ""},
 		{"S-23", "every response is acknowledged at once, an empty one too", ""},
 		{"S-24", "heartbeats and entries with a time to live are accepted though not claimed", ""},
