@@ -68,13 +68,12 @@ func (s *stream) hushAt() (at time.Time) {
 }
 
 // hushAt is the same for one type. A server that has not answered on the stream yet is waited
-// for, and in state of the world so is one that just spoke. A name that was stopped may come back
-// before the server is told.
+// for, and in state of the world so is one that just spoke.
 func (ts *typeState) hushAt() time.Time {
 	for len(ts.unheard) > 0 && !ts.awaits(ts.unheard[0].entry) {
 		ts.unheard = ts.unheard[1:]
 	}
-	if len(ts.unheard) == 0 || !ts.answered || ts.unheard[0].entry.noted {
+	if len(ts.unheard) == 0 || !ts.answered {
 		return time.Time{}
 	}
 	at := ts.stream.clock.when(ts.unheard[0].at)
@@ -84,16 +83,22 @@ func (ts *typeState) hushAt() time.Time {
 	return at
 }
 
-// hushed asks in another way for what the server has not heard of in time.
+// hushed asks in another way for what the server has not heard of in time. A name that was stopped
+// may come back before the server is told, and is waited for anew.
 func (m *Machine) hushed(now time.Time, s *stream) {
-	if !s.Delta {
-		m.restart(now, s)
-		return
-	}
 	for _, ts := range s.order {
 		for at := ts.hushAt(); !at.IsZero() && !now.Before(at); at = ts.hushAt() {
-			ts.again = append(ts.again, ts.unheard[0].entry)
+			u := ts.unheard[0]
 			ts.unheard = ts.unheard[1:]
+			switch {
+			case u.entry.noted:
+				ts.unheard = append(ts.unheard, unheard{u.entry, s.clock.at(now) + hush})
+			case s.Delta:
+				ts.again = append(ts.again, u.entry)
+			default:
+				m.restart(now, s)
+				return
+			}
 		}
 	}
 }
