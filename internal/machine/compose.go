@@ -58,8 +58,8 @@ func (ts *typeState) beginSotW(a *answer, node []byte) []byte {
 
 // nextForm is how the wildcard is to be asked for: by the legacy form, which all servers
 // know, where it stands alone and no name was sent yet. Those that know no other are asked so
-// by the first request of a type, or not at all. Each poll is a first request, which names tell
-// nothing beside everything.
+// by the first request of a type, or not at all. Each poll is a first request; names beside the
+// wildcard would add nothing to it, unless they are structured.
 func (ts *typeState) nextForm() wildForm {
 	switch {
 	case ts.stream.watches == 0, ts.asked && ts.legacyOnly(), ts.outdated(): // as it was
