@@ -118,7 +118,7 @@ func (c *Client) engineConfig() (engine.Config, error) {
 		ResourceTimeout: cmp.Or(c.config.ResourceTimeout, defaultResourceTimeout),
 		Linger:          c.config.Linger,
 		NodeAlways:      c.config.NodeOnEveryRequest,
-		KeepDeleted:     c.config.DeletionPolicy == Keep,
+		KeepDeleted:     c.config.DeletionPolicy == DeletionKeep,
 		Node:            node,
 		Guard:           c.judge,
 		Logger:          c.config.Logger,
@@ -150,7 +150,7 @@ func (c *Client) engineConfig() (engine.Config, error) {
 // without streams of its own where there is one for each type; the context's own if it is
 // over; and one of no type for a kind that is not comparable and for a source of [FromSource]
 // without servers.
-func (c *Client) Watch(ctx context.Context, kind resource.Kind, name string, h Handler, opts ...WatchOption) (*Watch, error) {
+func (c *Client) Watch(ctx context.Context, kind resource.AnyType, name string, h Handler, opts ...WatchOption) (*Watch, error) {
 	if h == nil {
 		return nil, ErrNilHandler
 	}
@@ -174,7 +174,7 @@ func (c *Client) Watch(ctx context.Context, kind resource.Kind, name string, h H
 // place and the same context parameters. The URL of a list collection, whose type segment is
 // that of the type with "Collection" behind it, is what that lists (xRFC TP1). The handler
 // gets the members' events in batches: first what is held, later what changes. The first
-// state is complete with the event of kind [KindSynced], of an empty collection too; what is
+// state is complete with the event of kind [EventSynced], of an empty collection too; what is
 // wrong with its server by then is told after it. A server that is silent about a wildcard or
 // a glob for as long as Config.ResourceTimeout has nothing to add to what was asked of it by
 // name: if it has given any such resource, the first state is complete; if not, the collection
@@ -196,7 +196,7 @@ func (c *Client) Watch(ctx context.Context, kind resource.Kind, name string, h H
 // only the bootstrap has no servers.
 //
 // Otherwise it is as [Client.Watch].
-func (c *Client) WatchAll(ctx context.Context, kind resource.Kind, collection string, h BatchHandler, opts ...WatchOption) (*Watch, error) {
+func (c *Client) WatchAll(ctx context.Context, kind resource.AnyType, collection string, h BatchHandler, opts ...WatchOption) (*Watch, error) {
 	if h == nil {
 		return nil, ErrNilHandler
 	}
@@ -224,7 +224,7 @@ func (c *Client) WatchAll(ctx context.Context, kind resource.Kind, collection st
 const wildcard = "*"
 
 // prepareAll checks what the watch of a collection is to be and finds its source.
-func (c *Client) prepareAll(kind resource.Kind, collection string, v *view, w *machine.Watch) error {
+func (c *Client) prepareAll(kind resource.AnyType, collection string, v *view, w *machine.Watch) error {
 	r, err := v.table.ResolveCollection(kind.TypeURL(), collection)
 	if err == nil {
 		r.Name, err = c.inContext(kind, r.Name, true)
@@ -236,7 +236,7 @@ func (c *Client) prepareAll(kind resource.Kind, collection string, v *view, w *m
 }
 
 // check says what is wrong with a watch whatever it is of, and how its names are looked up.
-func (c *Client) check(ctx context.Context, kind resource.Kind, o watchOptions) (*view, error) {
+func (c *Client) check(ctx context.Context, kind resource.AnyType, o watchOptions) (*view, error) {
 	switch {
 	case c.closed.Load():
 		return nil, ErrClosed
@@ -251,7 +251,7 @@ func (c *Client) check(ctx context.Context, kind resource.Kind, o watchOptions) 
 }
 
 // typeOf finds or makes the machine's type of a kind. A type URL has one kind.
-func (c *Client) typeOf(kind resource.Kind, name string) (*machine.Type, error) {
+func (c *Client) typeOf(kind resource.AnyType, name string) (*machine.Type, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.types[kind.TypeURL()]
@@ -269,10 +269,10 @@ func (c *Client) typeOf(kind resource.Kind, name string) (*machine.Type, error) 
 }
 
 // kindOf is the kind of a type URL that is watched.
-func (c *Client) kindOf(typeURL string) resource.Kind {
+func (c *Client) kindOf(typeURL string) resource.AnyType {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.types[typeURL].Owner.(resource.Kind)
+	return c.types[typeURL].Owner.(resource.AnyType)
 }
 
 // SetNodeParameters makes the dynamic parameters of a type in the node these, or without

@@ -29,9 +29,9 @@ type Variant uint8
 
 // The variants.
 const (
-	FromBootstrap   Variant = iota // as the bootstrap says
-	StateOfTheWorld                // a response restates everything
-	Delta                          // a response says what changed
+	VariantFromBootstrap Variant = iota // as the bootstrap says
+	VariantSotW                         // a response restates everything
+	VariantDelta                        // a response says what changed
 )
 
 // Streams says how types share streams.
@@ -39,9 +39,9 @@ type Streams uint8
 
 // The ways.
 const (
-	AsBootstrap Streams = iota // as the bootstrap says
-	Aggregated                 // one stream a server
-	PerType                    // one stream a server and type
+	StreamsFromBootstrap Streams = iota // as the bootstrap says
+	StreamsAggregated                   // one stream a server
+	StreamsPerType                      // one stream a server and type
 )
 
 // DeletionPolicy says what becomes of a resource that its server deletes.
@@ -49,8 +49,8 @@ type DeletionPolicy uint8
 
 // The policies.
 const (
-	Honour DeletionPolicy = iota // it goes, unless the server has ignore_resource_deletion
-	Keep                         // it stays, and its watches hear an ambient error
+	DeletionHonour DeletionPolicy = iota // it goes, unless the server has ignore_resource_deletion
+	DeletionKeep                         // it stays, and its watches hear an ambient error
 )
 
 // Config configures a client. Only Bootstrap has to be set.
@@ -109,7 +109,7 @@ type Config struct {
 	// Envoy's node_context_params are added besides, to collections of Listeners and
 	// Clusters. nil adds nothing. It is called by Watch and the like, and must not block.
 	Context xdstp.ContextFunc
-	// DeletionPolicy of all servers. Keep is as if each had the feature
+	// DeletionPolicy of all servers. DeletionKeep is as if each had the feature
 	// ignore_resource_deletion (gRFC A53).
 	DeletionPolicy DeletionPolicy
 	// SkipValidation leaves out the messages' own validation rules (PGV).
@@ -174,11 +174,11 @@ func (c Config) override(s bootstrap.ManagementServer) bootstrap.ManagementServe
 	if s.REST != nil || s.File != nil {
 		return s
 	}
-	if c.Variant != FromBootstrap {
-		s.Delta = c.Variant == Delta
+	if c.Variant != VariantFromBootstrap {
+		s.Delta = c.Variant == VariantDelta
 	}
-	if c.Streams != AsBootstrap {
-		s.PerType = c.Streams == PerType
+	if c.Streams != StreamsFromBootstrap {
+		s.PerType = c.Streams == StreamsPerType
 	}
 	return s
 }

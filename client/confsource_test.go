@@ -91,7 +91,7 @@ func TestFetchTimeoutOfSources(t *testing.T) {
 			_, err := r.c.Watch(t.Context(), cds.Type, name, func(ev client.Event) {
 				mu.Lock()
 				defer mu.Unlock()
-				if ev.Kind == client.KindFailed {
+				if ev.Kind == client.EventFailed {
 					fired[name] = time.Since(began)
 				}
 			}, opts...)
@@ -233,7 +233,7 @@ func TestOverrideLeavesOtherKinds(t *testing.T) {
 			{URI: "file:///x", File: &bootstrap.FileConfig{Path: "/x"}},
 		},
 	}
-	c, err := client.New(client.Config{Bootstrap: boot, Variant: client.Delta, Streams: client.Aggregated, Transport: b})
+	c, err := client.New(client.Config{Bootstrap: boot, Variant: client.VariantDelta, Streams: client.StreamsAggregated, Transport: b})
 	must(t, err)
 	defer c.Close()
 	var got []string

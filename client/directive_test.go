@@ -57,7 +57,7 @@ func TestAlternativeOnlyOfTheUnreachable(t *testing.T) {
 		w.since(rec, "does not exist "+shortNames.Replace(name)+" removed")
 		w.a.put(at("a", "x"), redirect("http://a/"+clusterName+"/x"), "1")
 		synctest.Wait()
-		if ev := rec.last(); ev.Kind != client.KindFailed {
+		if ev := rec.last(); ev.Kind != client.EventFailed {
 			t.Errorf("heard %v", lines(rec.all()))
 		}
 		same(t, "subscribed at b", w.b.subscribed(), nil)
@@ -86,7 +86,7 @@ func TestAlternativeOfNoUse(t *testing.T) {
 		w.b.put(at("b", "y"), cluster("y", ""), "1")
 		must(t, w.c.Ready(t.Context()))
 		w.b.remove(at("b", "y"))
-		if ev := rec.last(); ev.Kind != client.KindFailed {
+		if ev := rec.last(); ev.Kind != client.EventFailed {
 			t.Errorf("heard %v after the alternative went", lines(rec.all()))
 		}
 	})
@@ -104,7 +104,7 @@ func TestAlternativeOfATarget(t *testing.T) {
 		w.c2.put(at("c", "z"), redirect(at("a", "x")), "2")
 		synctest.Wait()
 		ev := rec.last()
-		if ev.Kind != client.KindFailed || trouble(ev.Err) != "connection" || !errors.Is(ev.Err, client.ErrRedirectLoop) {
+		if ev.Kind != client.EventFailed || trouble(ev.Err) != "connection" || !errors.Is(ev.Err, client.ErrRedirectLoop) {
 			t.Errorf("heard %v: %v", lines(rec.all()), ev.Err)
 		}
 	})

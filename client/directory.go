@@ -17,12 +17,12 @@ import (
 // the wire, whatever their message: field 1 holds the entries. Two of one type and client
 // are equal.
 type directoryKind struct {
-	of   resource.Kind
+	of   resource.AnyType
 	seen *layouts
 }
 
 // directoryOf is the type of list collections of a type.
-func (c *Client) directoryOf(k resource.Kind) directoryKind { return directoryKind{k, &c.layouts} }
+func (c *Client) directoryOf(k resource.AnyType) directoryKind { return directoryKind{k, &c.layouts} }
 
 func (k directoryKind) TypeURL() string             { return xdstp.ListCollectionURL(k.of.TypeURL()) }
 func (k directoryKind) FullState() bool             { return false }
@@ -80,7 +80,7 @@ var (
 // directory is the value of a list collection.
 type directory struct {
 	*layout
-	of     resource.Kind
+	of     resource.AnyType
 	values []any // of entries; nil of those that were not decoded for it
 }
 
@@ -135,7 +135,7 @@ func (d directory) fill(ev *Event, name string) error {
 	case err != nil:
 		return err
 	case i < 0:
-		ev.Kind, ev.Reason, ev.Version = KindDoesNotExist, ReasonNotFound, ""
+		ev.Kind, ev.Reason, ev.Version = EventDoesNotExist, ReasonNotFound, ""
 		return nil
 	}
 	return d.fillAt(ev, i)

@@ -43,7 +43,7 @@ type driver struct {
 	c           *client.Client
 	delta       bool
 	fetch       time.Duration // initial timeout of every watch; 0 for none
-	kinds       map[string]resource.Kind
+	kinds       map[string]resource.AnyType
 	watches     map[string]*client.Watch
 	collections []string // names of watches
 	blocked     map[string]*gate
@@ -64,7 +64,7 @@ type driver struct {
 
 func newDriver(t *testing.T, s *script.Script) *driver {
 	d := &driver{
-		t: t, script: s, srv: testutil.NewServer(), delta: s.Has("server", "delta"), kinds: map[string]resource.Kind{},
+		t: t, script: s, srv: testutil.NewServer(), delta: s.Has("server", "delta"), kinds: map[string]resource.AnyType{},
 		authority: map[string]string{}, dead: map[string]bool{}, watches: map[string]*client.Watch{}, blocked: map[string]*gate{},
 		loop: &gate{}, opening: &gate{}, writing: &gate{}, workers: &gate{},
 	}
@@ -119,7 +119,7 @@ func (d *driver) config(s *script.Script) client.Config {
 		Transport: gatedBuilder{d, transport.NewGRPC(transport.GRPCConfig{DialOptions: d.srv.DialOptions()})},
 	}
 	if s.Has("client", "keep-deleted") {
-		config.DeletionPolicy = client.Keep
+		config.DeletionPolicy = client.DeletionKeep
 	}
 	if s.Has("client", "guarded") {
 		config.Guards = map[string][]client.Guard{}
@@ -388,18 +388,18 @@ func (d *driver) dump() {
 
 func describe(ev client.Event) string {
 	switch ev.Kind {
-	case client.KindUpdated:
+	case client.EventUpdated:
 		return fmt.Sprintf("updated %s %q version=%s%s", ev.Name, ev.Value, ev.Version, beside(ev.Attributes))
-	case client.KindDoesNotExist:
+	case client.EventDoesNotExist:
 		return fmt.Sprintf("does-not-exist %s %s", ev.Name, ev.Reason)
-	case client.KindFailed:
+	case client.EventFailed:
 		return fmt.Sprintf("failed %s %s", ev.Name, trouble(ev.Err))
-	case client.KindAmbientError:
+	case client.EventAmbientError:
 		if ev.Err == nil {
 			return fmt.Sprintf("ambient-error %s cleared", ev.Name)
 		}
 		return fmt.Sprintf("ambient-error %s %s", ev.Name, trouble(ev.Err))
-	case client.KindSynced:
+	case client.EventSynced:
 		return "synced " + ev.Name
 	}
 	return ev.Kind.String()

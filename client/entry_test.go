@@ -155,7 +155,7 @@ func BenchmarkLateEntries(b *testing.B) {
 			}
 			boot.Authorities = map[string]bootstrap.Authority{"a": {}}
 			for b.Loop() {
-				c, err := client.New(client.Config{Bootstrap: boot, Variant: client.Delta, GRPC: transport.GRPCConfig{DialOptions: srv.DialOptions()}})
+				c, err := client.New(client.Config{Bootstrap: boot, Variant: client.VariantDelta, GRPC: transport.GRPCConfig{DialOptions: srv.DialOptions()}})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -165,7 +165,7 @@ func BenchmarkLateEntries(b *testing.B) {
 					if _, err := c.Watch(context.Background(), cds.Type, name, func(ev client.Event) { heard <- ev }); err != nil {
 						b.Fatal(err)
 					}
-					if ev := <-heard; ev.Kind != client.KindUpdated || !strings.HasSuffix(ev.Name, fmt.Sprint("e", i)) {
+					if ev := <-heard; ev.Kind != client.EventUpdated || !strings.HasSuffix(ev.Name, fmt.Sprint("e", i)) {
 						b.Fatalf("heard %v of %s", ev.Kind, ev.Name)
 					}
 				}

@@ -119,7 +119,7 @@ func (c *Client) explain(err error, server int) error {
 	return fmt.Errorf("%w (the server may not speak the %s variant of the protocol, or not on %s)", err, variant, streams)
 }
 
-func (c *Client) configError(kind resource.Kind, name string, err error) error {
+func (c *Client) configError(kind resource.AnyType, name string, err error) error {
 	switch {
 	case errors.Is(err, authority.ErrNoServers):
 		err = fmt.Errorf("%w; %s", err, c.otherSources(kind))
@@ -130,7 +130,7 @@ func (c *Client) configError(kind resource.Kind, name string, err error) error {
 }
 
 // otherSources says what a program can do whose bootstrap has no servers for a name.
-func (c *Client) otherSources(kind resource.Kind) string {
+func (c *Client) otherSources(kind resource.AnyType) string {
 	for _, s := range c.boot.Startup() {
 		if s.TypeURL == kind.TypeURL() && s.Source != nil {
 			return "the bootstrap has a source for what is watched from the start (AtStartup), and a watch may bring one along (FromSource)"

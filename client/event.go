@@ -6,38 +6,38 @@ import (
 	"github.com/xdswatch/xdswatch/internal/machine"
 )
 
-// Kind says what an event tells.
-type Kind uint8
+// EventKind says what an event tells.
+type EventKind uint8
 
 // Kinds of events.
 const (
-	// KindUpdated brings a new or changed value, or the same Secret of a file when what it
+	// EventUpdated brings a new or changed value, or the same Secret of a file when what it
 	// refers to has changed.
-	KindUpdated Kind = iota + 1
-	// KindDoesNotExist says that there is no such resource; a held value is gone. Reason
+	EventUpdated EventKind = iota + 1
+	// EventDoesNotExist says that there is no such resource; a held value is gone. Reason
 	// says why.
-	KindDoesNotExist
-	// KindFailed says that there is no usable resource; Err says why. A held value is gone.
-	KindFailed
-	// KindAmbientError says that something is wrong but the held value stays good; with a
+	EventDoesNotExist
+	// EventFailed says that there is no usable resource; Err says why. A held value is gone.
+	EventFailed
+	// EventAmbientError says that something is wrong but the held value stays good; with a
 	// nil Err, that nothing is any more (gRFC A88).
-	KindAmbientError
-	// KindSynced says that the first state of a collection is complete: also that of a list
+	EventAmbientError
+	// EventSynced says that the first state of a collection is complete: also that of a list
 	// collection which is there again after it did not exist or had failed.
-	KindSynced
+	EventSynced
 )
 
-func (k Kind) String() string {
+func (k EventKind) String() string {
 	switch k {
-	case KindUpdated:
+	case EventUpdated:
 		return "updated"
-	case KindDoesNotExist:
+	case EventDoesNotExist:
 		return "does not exist"
-	case KindFailed:
+	case EventFailed:
 		return "failed"
-	case KindAmbientError:
+	case EventAmbientError:
 		return "ambient error"
-	case KindSynced:
+	case EventSynced:
 		return "synced"
 	}
 	return "unknown"
@@ -46,7 +46,7 @@ func (k Kind) String() string {
 // Reason says why there is no resource.
 type Reason uint8
 
-// Reasons of [KindDoesNotExist].
+// Reasons of [EventDoesNotExist].
 const (
 	ReasonTimeout  = Reason(machine.ReasonTimeout)  // the server did not answer in time
 	ReasonRemoved  = Reason(machine.ReasonRemoved)  // the server removed it (delta)
@@ -60,7 +60,7 @@ func (r Reason) String() string { return machine.Reason(r).String() }
 // Event is something that happened to a resource, or to a collection as a whole: then its
 // name is the collection's, "*" or a canonical URL.
 type Event struct {
-	Kind      Kind
+	Kind      EventKind
 	Type      string // URL
 	Name      string // canonical
 	Authority string // of an xdstp name
@@ -69,11 +69,11 @@ type Event struct {
 	// Locator is the canonical text of the locator that serves: where redirects lead, or an
 	// alternative that is used; "" if it is the name itself. Name stays what was asked for.
 	Locator string
-	Reason  Reason // of KindDoesNotExist
-	Err     error  // of KindFailed and KindAmbientError: a [*ResourceError]
-	Value   any    // of KindUpdated; shared between watches, read only
+	Reason  Reason // of EventDoesNotExist
+	Err     error  // of EventFailed and EventAmbientError: a [*ResourceError]
+	Value   any    // of EventUpdated; shared between watches, read only
 	Raw     []byte // its bytes as received; shared, read only
-	// Attributes of KindUpdated are what stands beside the value; nil if nothing does.
+	// Attributes of EventUpdated are what stands beside the value; nil if nothing does.
 	Attributes *Attributes
 }
 
@@ -94,23 +94,23 @@ type Batch struct {
 }
 
 // Changed lists the members that have a new value.
-func (b Batch) Changed() iter.Seq[Event] { return b.of(KindUpdated) }
+func (b Batch) Changed() iter.Seq[Event] { return b.of(EventUpdated) }
 
 // Removed lists the members that are no more.
-func (b Batch) Removed() iter.Seq[Event] { return b.of(KindDoesNotExist) }
+func (b Batch) Removed() iter.Seq[Event] { return b.of(EventDoesNotExist) }
 
 // Failed lists the members that cannot be used.
-func (b Batch) Failed() iter.Seq[Event] { return b.of(KindFailed) }
+func (b Batch) Failed() iter.Seq[Event] { return b.of(EventFailed) }
 
 // Synced says whether the first state of the collection is complete with this batch.
 func (b Batch) Synced() bool {
-	for range b.of(KindSynced) {
+	for range b.of(EventSynced) {
 		return true
 	}
 	return false
 }
 
-func (b Batch) of(k Kind) iter.Seq[Event] {
+func (b Batch) of(k EventKind) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		for _, ev := range b.Events {
 			if ev.Kind == k && !yield(ev) {
@@ -148,18 +148,18 @@ func (c *Client) newEvent(n *machine.Notice) Event {
 	}
 	switch n.Kind {
 	case machine.NoticeUpdated:
-		ev.Kind, ev.Value, ev.Raw, ev.Attributes = KindUpdated, n.Value, n.Raw, attributesOf(n.Attributes)
+		ev.Kind, ev.Value, ev.Raw, ev.Attributes = EventUpdated, n.Value, n.Raw, attributesOf(n.Attributes)
 	case machine.NoticeDoesNotExist:
-		ev.Kind, ev.Reason = KindDoesNotExist, Reason(n.Reason)
+		ev.Kind, ev.Reason = EventDoesNotExist, Reason(n.Reason)
 	case machine.NoticeFailed:
-		ev.Kind, ev.Err = KindFailed, c.faultError(n)
+		ev.Kind, ev.Err = EventFailed, c.faultError(n)
 	case machine.NoticeAmbient:
-		ev.Kind = KindAmbientError
+		ev.Kind = EventAmbientError
 		if n.Fault != nil {
 			ev.Err = c.faultError(n)
 		}
 	case machine.NoticeSynced:
-		ev.Kind = KindSynced
+		ev.Kind = EventSynced
 	}
 	return ev
 }

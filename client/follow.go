@@ -37,7 +37,7 @@ type outlet interface {
 // made when the first of them is met, and lives in the dispatcher of the name.
 type follow struct {
 	client    *Client
-	kind      resource.Kind
+	kind      resource.AnyType
 	inner     *inner
 	out       outlet
 	lane      int32
@@ -79,7 +79,7 @@ type hop struct {
 
 // newFollow begins to follow a name that is known by a watch, which is the caller's to
 // start and stop.
-func (c *Client) newFollow(kind resource.Kind, a asked, in *inner, out outlet) *follow {
+func (c *Client) newFollow(kind resource.AnyType, a asked, in *inner, out outlet) *follow {
 	f := &follow{client: c, kind: kind, inner: in, out: out, lane: a.watch.Lane, asked: a.name, view: a.view}
 	var l xdstp.Locator
 	if a.at != nil {
@@ -113,16 +113,16 @@ func (h *hop) Flush(last bool) { h.follow.out.Flush(last) }
 // tell takes what a hop's watch heard.
 func (f *follow) tell(h *hop, ev *Event) bool {
 	switch ev.Kind {
-	case KindUpdated:
+	case EventUpdated:
 		h.updated(ev)
-	case KindDoesNotExist, KindFailed:
+	case EventDoesNotExist, EventFailed:
 		h.lost(ev)
-	case KindAmbientError:
+	case EventAmbientError:
 		h.trouble = ev
 		if ev.Err == nil {
 			h.trouble = nil
 		}
-	case KindSynced: // of collections
+	case EventSynced: // of collections
 	}
 	f.tend(f.root)
 	return f.emit()
@@ -179,13 +179,13 @@ func (h *hop) entry(ev *Event, d directory, name string) {
 	switch {
 	case err != nil:
 		own.Err = h.follow.client.rejected(&own, err)
-		if own.Kind = KindFailed; h.raw != nil && !h.follow.client.server(h.server).Features.FailOnDataErrors {
-			own.Kind, h.trouble = KindAmbientError, &own
+		if own.Kind = EventFailed; h.raw != nil && !h.follow.client.server(h.server).Features.FailOnDataErrors {
+			own.Kind, h.trouble = EventAmbientError, &own
 			return
 		}
 		h.lost(&own)
-	case own.Kind == KindDoesNotExist:
-		if h.now == nil || h.now.Kind != KindDoesNotExist {
+	case own.Kind == EventDoesNotExist:
+		if h.now == nil || h.now.Kind != EventDoesNotExist {
 			h.lost(&own)
 		}
 	default:
@@ -251,7 +251,7 @@ func (f *follow) lead(from *hop, l xdstp.Locator) *hop {
 func (h *hop) fail(kind ErrorKind, err error) *hop {
 	c := h.follow.client
 	server := c.server(h.server).URI
-	h.now = &Event{Kind: KindFailed, Server: server, Err: &ResourceError{
+	h.now = &Event{Kind: EventFailed, Server: server, Err: &ResourceError{
 		Kind: kind, Type: h.follow.kind.TypeURL(), Name: h.follow.asked, Server: server, NodeID: c.node, Err: err,
 	}}
 	return h

@@ -93,9 +93,9 @@ func (m *maze) run(t *testing.T) {
 func (m *maze) note(told map[string]string, ev client.Event) {
 	state := ev.Kind.String()
 	switch ev.Kind {
-	case client.KindAmbientError, client.KindSynced:
+	case client.EventAmbientError, client.EventSynced:
 		return
-	case client.KindUpdated:
+	case client.EventUpdated:
 		state += " " + ev.Version
 	}
 	m.mu.Lock()

@@ -129,7 +129,7 @@ func TestBadRedirects(t *testing.T) {
 				_, rec := w.watch(at("a", "x"))
 				synctest.Wait()
 				ev := rec.last()
-				if ev.Kind != client.KindFailed || !strings.HasPrefix(trouble(ev.Err), "rejected: ") || !strings.Contains(ev.Err.Error(), tt.want) {
+				if ev.Kind != client.EventFailed || !strings.HasPrefix(trouble(ev.Err), "rejected: ") || !strings.Contains(ev.Err.Error(), tt.want) {
 					t.Errorf("%v %v, want that %q", ev.Kind, ev.Err, tt.want)
 				}
 				if got := w.a.refusals(); len(got) != 1 || !strings.Contains(got[0], tt.want) {
@@ -137,7 +137,7 @@ func TestBadRedirects(t *testing.T) {
 				}
 				w.a.put(at("a", "x"), cluster("x", ""), "2")
 				w.a.put(at("a", "x"), tt.to, "3")
-				if ev := rec.last(); ev.Kind != client.KindAmbientError || ev.Err == nil {
+				if ev := rec.last(); ev.Kind != client.EventAmbientError || ev.Err == nil {
 					t.Errorf("with a value: %v %v", ev.Kind, ev.Err)
 				}
 			})
@@ -179,7 +179,7 @@ func TestRedirectDepth(t *testing.T) {
 		_, near := w.watch(at("a", "1"))
 		w.since(near, "updated a/1 9 via a/9")
 		synctest.Wait()
-		if ev := far.last(); ev.Kind != client.KindFailed || !errors.Is(ev.Err, client.ErrTooManyHops) || strings.Count(ev.Err.Error(), " to ") != client.MaxHops+1 {
+		if ev := far.last(); ev.Kind != client.EventFailed || !errors.Is(ev.Err, client.ErrTooManyHops) || strings.Count(ev.Err.Error(), " to ") != client.MaxHops+1 {
 			t.Errorf("%v %v", ev.Kind, ev.Err)
 		}
 	})
@@ -193,7 +193,7 @@ func TestRedirectToUnknownAuthority(t *testing.T) {
 		must(t, w.c.Ready(t.Context()))
 		ev := rec.last()
 		var re *client.ResourceError
-		if ev.Kind != client.KindFailed || !errors.As(ev.Err, &re) || re.Kind != client.ErrorConfig ||
+		if ev.Kind != client.EventFailed || !errors.As(ev.Err, &re) || re.Kind != client.ErrorConfig ||
 			!errors.Is(re, bootstrap.ErrUnknownAuthority) || !strings.Contains(re.Error(), `which has "a", "b", "c"`) {
 			t.Errorf("%v %v", ev.Kind, ev.Err)
 		}
@@ -222,13 +222,13 @@ func TestRedirectTrouble(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		told := rec.all()
-		if last := told[len(told)-1]; last.Kind != client.KindAmbientError || last.Err == nil || last.Server != w.a.srv.Target() {
+		if last := told[len(told)-1]; last.Kind != client.EventAmbientError || last.Err == nil || last.Server != w.a.srv.Target() {
 			t.Errorf("with one server still down: %v", lines(told))
 		}
 		w.a.srv.SetRefuse(false)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if last := rec.last(); last.Kind != client.KindAmbientError || last.Err != nil {
+		if last := rec.last(); last.Kind != client.EventAmbientError || last.Err != nil {
 			t.Errorf("with both well: %v", lines(rec.all()))
 		}
 	})
@@ -265,7 +265,7 @@ func TestTargetIsWatchedToo(t *testing.T) {
 		w.b.put(at("b", "y"), cluster("y", "2"), "2")
 		close(hold)
 		w.since(own, "updated b/y 2")
-		if ev := rec.last(); ev.Kind != client.KindUpdated || ev.Name != at("a", "x") || ev.Version != "2" {
+		if ev := rec.last(); ev.Kind != client.EventUpdated || ev.Name != at("a", "x") || ev.Version != "2" {
 			t.Errorf("heard %v", lines(rec.all()))
 		}
 		redirected.Stop()

@@ -66,7 +66,7 @@ func (l loopGate) WithGroup(string) slog.Handler      { return l }
 
 // scriptKind is a type of a script with streams of its own, whose decoder can be held.
 type scriptKind struct {
-	resource.Kind
+	resource.AnyType
 	workers *gate
 }
 
@@ -76,7 +76,7 @@ func (k *scriptKind) Methods() (sotw, delta string) {
 
 func (k *scriptKind) Decode(src resource.Source, b []byte) (any, error) {
 	k.workers.pass(nil)
-	return k.Kind.Decode(src, b)
+	return k.AnyType.Decode(src, b)
 }
 
 // gatedBuilder makes gRPC connections whose opening and writing can be held.

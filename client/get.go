@@ -65,7 +65,7 @@ type getSlot struct {
 // Errors: those of [Client.Watch]; an [ErrDoesNotExist] that says why; a [*ResourceError]
 // if what the server has cannot be used; [ErrTooManyNames]; [ErrInHandler] inside a
 // handler if nothing is held; and ctx's error, with the last trouble that stood in the way.
-func (c *Client) Get(ctx context.Context, kind resource.Kind, name string, opts ...WatchOption) (Event, error) {
+func (c *Client) Get(ctx context.Context, kind resource.AnyType, name string, opts ...WatchOption) (Event, error) {
 	o := options(slices.Concat(opts, []WatchOption{uncounted, InitialFetchTimeout(0)})) // its callers have contexts
 	v, err := c.check(ctx, kind, o)
 	if err != nil {
@@ -101,14 +101,14 @@ func (c *Client) Get(ctx context.Context, kind resource.Kind, name string, opts 
 }
 
 // held decodes a value that some watch holds already, also where redirects lead to it.
-func (c *Client) held(kind resource.Kind, a asked) (Event, bool, error) {
+func (c *Client) held(kind resource.AnyType, a asked) (Event, bool, error) {
 	for at, hops := a, 0; hops <= MaxHops; hops++ {
 		r, ok := c.engine.Held(int(at.watch.Source), at.watch.Type.URL, at.watch.Name)
 		if !ok || r.Raw == nil {
 			break
 		}
 		ev := Event{
-			Kind: KindUpdated, Type: kind.TypeURL(), Name: a.name, Authority: a.watch.Authority, Version: r.Version,
+			Kind: EventUpdated, Type: kind.TypeURL(), Name: a.name, Authority: a.watch.Authority, Version: r.Version,
 			Server: c.server(r.Server).URI, Raw: r.Raw, Attributes: attributesOf(r.Attributes),
 		}
 		if hops > 0 {
@@ -154,9 +154,9 @@ func (c *Client) valueOf(ev *Event, at asked, r machine.Resource) (err error) {
 // result turns an answer into what Get returns.
 func (c *Client) result(ev Event) (Event, error) {
 	switch ev.Kind {
-	case KindUpdated:
+	case EventUpdated:
 		return ev, nil
-	case KindDoesNotExist:
+	case EventDoesNotExist:
 		return Event{}, fmt.Errorf("%w: %s %q of server %q for node %q (%s)", ErrDoesNotExist, ev.Type, ev.Name, ev.Server, c.node, ev.Reason)
 	}
 	return Event{}, ev.Err
@@ -185,7 +185,7 @@ func (g *gets) answerOf(slot *getSlot) Event {
 }
 
 // acquire finds the slot of a name, or makes it with a watch, and waits in it.
-func (g *gets) acquire(c *Client, key getKey, kind resource.Kind, a asked, o watchOptions) (*getSlot, error) {
+func (g *gets) acquire(c *Client, key getKey, kind resource.AnyType, a asked, o watchOptions) (*getSlot, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.slots == nil {
@@ -217,7 +217,7 @@ func (g *gets) told(slot *getSlot, ev Event) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !answers(&ev) {
-		if ev.Kind == KindFailed {
+		if ev.Kind == EventFailed {
 			slot.trouble = ev.Err
 		}
 		return

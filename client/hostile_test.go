@@ -75,7 +75,7 @@ func TestRepeatedResponses(t *testing.T) {
 			must(t, err)
 			config := client.Config{Bootstrap: boot}
 			if strings.HasSuffix(name, "delta") {
-				config.Variant = client.Delta
+				config.Variant = client.VariantDelta
 			}
 			c, err := client.New(config)
 			must(t, err)
@@ -179,7 +179,7 @@ func TestForeignTypesFlood(t *testing.T) {
 		}
 		r.quiet(st, 1)
 		r.clusters(st, "1", "n1", "a")
-		if got := rec.last(); got.Kind != client.KindUpdated || got.Version != "1" {
+		if got := rec.last(); got.Kind != client.EventUpdated || got.Version != "1" {
 			t.Errorf("the last event is %v %q", got.Kind, got.Version)
 		}
 	})
@@ -279,7 +279,7 @@ func TestTroubleGoneWhileBlocked(t *testing.T) {
 		blocked := false
 		_, err := r.c.Watch(context.Background(), cds.Type, "a", func(ev client.Event) {
 			rec.hear(ev)
-			if ev.Kind == client.KindAmbientError && !blocked {
+			if ev.Kind == client.EventAmbientError && !blocked {
 				blocked = true
 				<-hold
 			}
@@ -370,7 +370,7 @@ func TestWatchStopThenServed(t *testing.T) {
 		}
 		_, rec := r.watch("a")
 		synctest.Wait()
-		if got := rec.last(); got.Kind != client.KindFailed {
+		if got := rec.last(); got.Kind != client.EventFailed {
 			t.Errorf("a watch of a dead server hears %v at first, want what is wrong", got.Kind)
 		}
 		r.srv.SetRefuse(false)
@@ -397,7 +397,7 @@ func TestZeroFrames(t *testing.T) {
 			if st.Err() != nil || len(r.srv.Streams()) != 1 {
 				t.Errorf("the stream ended: %v", st.Err())
 			}
-		}, func(c *client.Config) { c.Streams = client.Aggregated }, change)
+		}, func(c *client.Config) { c.Streams = client.StreamsAggregated }, change)
 	}
 }
 
@@ -468,7 +468,7 @@ func (c *textlessConn) Open(context.Context, string) (transport.Stream, error) {
 // second is compared with the first.
 func TestErrorsWithoutText(t *testing.T) {
 	none := (*textless)(nil)
-	kind := resource.Kind(cds.Type)
+	kind := resource.AnyType(cds.Type)
 	refused := func(t *testing.T, r *rig) {
 		_, rec := r.watchType(kind, "a")
 		st := r.accept()

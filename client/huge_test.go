@@ -34,10 +34,10 @@ func many(n int) int {
 	return n
 }
 
-func delta(c *client.Config) { c.Variant = client.Delta }
+func delta(c *client.Config) { c.Variant = client.VariantDelta }
 
 // tallied is a handler that counts what it hears, by kind.
-type tallied [client.KindSynced + 1]atomic.Int64
+type tallied [client.EventSynced + 1]atomic.Int64
 
 func (c *tallied) hear(ev client.Event) { c[ev.Kind].Add(1) }
 
@@ -119,7 +119,7 @@ func TestMillionNames(t *testing.T) {
 		must(t, st.SendBytes(append(payload, head...)))
 		r.request(st, "eds [] n1")
 		must(t, r.c.Ready(t.Context()))
-		if got := heard[client.KindUpdated].Load(); got != int64(n) {
+		if got := heard[client.EventUpdated].Load(); got != int64(n) {
 			t.Errorf("%d values", got)
 		}
 		set.Stop()
@@ -232,7 +232,7 @@ func TestDeeplyNested(t *testing.T) {
 			must(t, err)
 			synctest.Wait()
 			ev := rec.last()
-			if nacked := req.ErrorDetail() != nil; nacked == tt.good || tt.good != (ev.Kind == client.KindUpdated) {
+			if nacked := req.ErrorDetail() != nil; nacked == tt.good || tt.good != (ev.Kind == client.EventUpdated) {
 				t.Errorf("%d lists deep: NACK %v, told %v %v", tt.depth, req.ErrorDetail(), ev.Kind, ev.Err)
 			}
 		}
@@ -267,7 +267,7 @@ func TestMillionDuplicates(t *testing.T) {
 			t.Errorf("the NACK has a text of %d bytes", len(text))
 		}
 		synctest.Wait()
-		if evs := rec.all(); len(evs) != 1 || evs[0].Kind != client.KindFailed {
+		if evs := rec.all(); len(evs) != 1 || evs[0].Kind != client.EventFailed {
 			t.Errorf("heard %v", lines(evs))
 		}
 	})
@@ -310,8 +310,8 @@ func TestManyTypes(t *testing.T) {
 			r.send(st, testutil.SotW(req.TypeURL(), "1", "n", a))
 		}
 		must(t, r.c.Ready(t.Context()))
-		if got := heard[client.KindUpdated].Load(); got != int64(n) {
+		if got := heard[client.EventUpdated].Load(); got != int64(n) {
 			t.Errorf("%d values of %d types", got, n)
 		}
-	}, func(c *client.Config) { c.Streams = client.Aggregated })
+	}, func(c *client.Config) { c.Streams = client.StreamsAggregated })
 }

@@ -22,7 +22,7 @@ type inner struct {
 func newInner(c *Client) *inner { return &inner{client: c, live: map[*machine.Watch]struct{}{}} }
 
 // following makes what serves a name that is followed; see [Client.newFollow].
-func (c *Client) following(kind resource.Kind, a asked, out outlet) *inner {
+func (c *Client) following(kind resource.AnyType, a asked, out outlet) *inner {
 	in := newInner(c)
 	in.follow = c.newFollow(kind, a, in, out)
 	return in

@@ -189,7 +189,7 @@ func inWorld(t *testing.T, test func(*testing.T, *world), change ...func(*client
 			}}
 		}
 		config := func(c *client.Config) {
-			c.Bootstrap.Authorities, c.Variant = authorities, client.Delta
+			c.Bootstrap.Authorities, c.Variant = authorities, client.VariantDelta
 			c.GRPC = transport.GRPCConfig{DialOptions: append(c.GRPC.DialOptions, testutil.InMemory(w.a.srv, w.b.srv, w.c2.srv))}
 		}
 		w.rig = newRig(t, w.a.srv, append([]func(*client.Config){config}, change...)...)

@@ -21,9 +21,9 @@ func TestRealServerLegacyWildcard(t *testing.T) {
 		legacy  bool
 		first   []string
 	}{
-		"state of the world":            {client.StateOfTheWorld, true, first},
-		"state of the world, found out": {client.StateOfTheWorld, false, []string{"updated a one", "updated b one"}},
-		"delta":                         {client.Delta, true, first},
+		"state of the world":            {client.VariantSotW, true, first},
+		"state of the world, found out": {client.VariantSotW, false, []string{"updated a one", "updated b one"}},
+		"delta":                         {client.VariantDelta, true, first},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -17,7 +17,7 @@ type list struct {
 	Watch
 	handler   BatchHandler
 	batch     batcher
-	kind      resource.Kind // of the members
+	kind      resource.AnyType // of the members
 	name      string
 	url       xdstp.Locator // without directives
 	directory *follow
@@ -34,7 +34,7 @@ type list struct {
 }
 
 // listOf reads the URL of a list collection of a type; ok says whether a text is one.
-func (c *Client) listOf(kind resource.Kind, collection string) (l xdstp.Locator, ok bool, err error) {
+func (c *Client) listOf(kind resource.AnyType, collection string) (l xdstp.Locator, ok bool, err error) {
 	if !xdstp.IsXDSTP(collection) && !xdstp.IsFile(collection) {
 		return l, false, nil
 	}
@@ -51,7 +51,7 @@ func (c *Client) listOf(kind resource.Kind, collection string) (l xdstp.Locator,
 }
 
 // watchList begins the watch of a list collection.
-func (c *Client) watchList(ctx context.Context, kind resource.Kind, l xdstp.Locator, h BatchHandler, v *view, o watchOptions) (*Watch, error) {
+func (c *Client) watchList(ctx context.Context, kind resource.AnyType, l xdstp.Locator, h BatchHandler, v *view, o watchOptions) (*Watch, error) {
 	name := l.String()
 	if _, err := c.typeOf(kind, name); err != nil {
 		return nil, err
@@ -87,18 +87,18 @@ func (l *list) deliver(b Batch) {
 // hear implements outlet, for the directory.
 func (l *list) hear(ev *Event) (wantsFlush bool) {
 	switch ev.Kind {
-	case KindUpdated:
+	case EventUpdated:
 		wantsFlush = l.update(ev)
 		if l.trouble != nil {
 			over := l.whole(ev)
-			over.Kind = KindAmbientError
+			over.Kind = EventAmbientError
 			wantsFlush = l.blame(over) || wantsFlush
 		}
-	case KindDoesNotExist, KindFailed:
+	case EventDoesNotExist, EventFailed:
 		l.complete, l.synced, l.trouble = false, false, nil // what comes next is a first state again
 		wantsFlush = l.dismiss(ev, func(*listMember) bool { return true })
 		wantsFlush = l.add(l.whole(ev)) || wantsFlush
-	case KindAmbientError:
+	case EventAmbientError:
 		wantsFlush = l.blame(l.whole(ev))
 	}
 	return l.sync(ev) || wantsFlush
@@ -135,7 +135,7 @@ func (l *list) sync(ev *Event) bool {
 	}
 	l.synced = true
 	wantsFlush := l.add(&Event{
-		Kind: KindSynced, Type: l.kind.TypeURL(), Name: l.name, Authority: l.url.Name.Authority,
+		Kind: EventSynced, Type: l.kind.TypeURL(), Name: l.name, Authority: l.url.Name.Authority,
 		Version: l.version, Server: ev.Server, Locator: l.served,
 	})
 	return l.trouble != nil && l.add(l.trouble) || wantsFlush
@@ -192,8 +192,8 @@ func (l *list) dismiss(ev *Event, which func(*listMember) bool) (wantsFlush bool
 		if m.leave(); m.told == 0 {
 			l.open--
 		}
-		if m.told == KindUpdated || m.told == KindFailed {
-			wantsFlush = l.add(m.event(KindDoesNotExist, ev)) || wantsFlush
+		if m.told == EventUpdated || m.told == EventFailed {
+			wantsFlush = l.add(m.event(EventDoesNotExist, ev)) || wantsFlush
 		}
 	}
 	return wantsFlush

@@ -17,8 +17,8 @@ type listMember struct {
 	located bool    // it is a locator's
 	raw     []byte  // of the inline entry; nil if it has none that is good
 
-	told    Kind   // the newest value, absence or failure; 0 if nothing was told
-	trouble string // with the entry, told beside a value that stays good
+	told    EventKind // the newest value, absence or failure; 0 if nothing was told
+	trouble string    // with the entry, told beside a value that stays good
 
 	round        uint32 // of the directory that lists it
 	twice, taken bool   // in that
@@ -40,7 +40,7 @@ func (m *listMember) take(d directory, i int, ev *Event) bool {
 }
 
 // event begins an event of the member itself, in a directory.
-func (m *listMember) event(kind Kind, ev *Event) *Event {
+func (m *listMember) event(kind EventKind, ev *Event) *Event {
 	own := &Event{
 		Kind: kind, Type: m.list.kind.TypeURL(), Name: m.name, Authority: m.list.url.Name.Authority,
 		Version: ev.Version, Server: ev.Server,
@@ -48,7 +48,7 @@ func (m *listMember) event(kind Kind, ev *Event) *Event {
 	if m.located {
 		own.Authority, _ = xdstp.AuthorityOf(m.name)
 	}
-	if kind == KindDoesNotExist {
+	if kind == EventDoesNotExist {
 		own.Reason, own.Version = ReasonRemoved, ""
 	}
 	return own
@@ -61,23 +61,23 @@ func (m *listMember) spoil(err error, ev *Event) bool {
 		return false
 	}
 	m.trouble = err.Error()
-	own := m.event(KindAmbientError, ev)
+	own := m.event(EventAmbientError, ev)
 	own.Err = m.list.client.rejected(own, err)
 	server := m.list.directory.by.server
-	if m.told != KindUpdated || m.list.client.server(server).Features.FailOnDataErrors {
+	if m.told != EventUpdated || m.list.client.server(server).Features.FailOnDataErrors {
 		m.leave()
-		own.Kind = KindFailed
+		own.Kind = EventFailed
 	}
 	return m.hear(own)
 }
 
 // well takes back that the entry could not be used.
 func (m *listMember) well(ev *Event) bool {
-	if m.trouble == "" || m.told != KindUpdated {
+	if m.trouble == "" || m.told != EventUpdated {
 		return false
 	}
 	m.trouble = ""
-	return m.hear(m.event(KindAmbientError, ev))
+	return m.hear(m.event(EventAmbientError, ev))
 }
 
 // locate subscribes to what a locator leads to, unless that was done before.
@@ -91,7 +91,7 @@ func (m *listMember) locate(l xdstp.Locator, ev *Event) bool {
 		if m.trouble == err.Error() {
 			return false
 		}
-		own := m.event(KindFailed, ev)
+		own := m.event(EventFailed, ev)
 		own.Err = &ResourceError{
 			Kind: ErrorConfig, Type: own.Type, Name: m.name, Server: ev.Server, NodeID: c.node,
 			Err: fmt.Errorf("the member cannot be followed: %w", cause(err)),
@@ -114,7 +114,7 @@ func (m *listMember) inline(d directory, i int, ev *Event) bool {
 		m.raw = e.raw // so that the old directory is not kept
 		return m.well(ev)
 	}
-	own := m.event(KindUpdated, ev)
+	own := m.event(EventUpdated, ev)
 	if err := d.fillAt(own, i); err != nil {
 		return m.spoil(err, ev)
 	}
@@ -146,13 +146,13 @@ func (m *listMember) alive() bool { return m.list.alive() }
 // hear implements outlet.
 func (m *listMember) hear(ev *Event) bool {
 	wantsFlush := m.list.add(ev)
-	if ev.Kind == KindAmbientError {
+	if ev.Kind == EventAmbientError {
 		return wantsFlush
 	}
 	if m.told == 0 {
 		m.list.open--
 	}
-	if m.told = ev.Kind; m.told == KindUpdated {
+	if m.told = ev.Kind; m.told == EventUpdated {
 		m.trouble = ""
 	}
 	return m.list.sync(ev) || wantsFlush

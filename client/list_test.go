@@ -229,7 +229,7 @@ func TestBadDirectory(t *testing.T) {
 		w.a.put(url, bad(0x0a, 9, 1), "1")
 		_, rec := w.all(url)
 		synctest.Wait()
-		if ev := rec.last(); ev.Kind != client.KindFailed || ev.Name != url || !strings.Contains(ev.Err.Error(), "not a list collection") {
+		if ev := rec.last(); ev.Kind != client.EventFailed || ev.Name != url || !strings.Contains(ev.Err.Error(), "not a list collection") {
 			t.Errorf("heard %v", lines(rec.all()))
 		}
 		rec.events = nil
@@ -237,7 +237,7 @@ func TestBadDirectory(t *testing.T) {
 		w.since(rec, "updated a//list#entry=e 2", "synced a//list")
 		for _, value := range [][]byte{{0x08, 1}, {0x0a, 1, 0xff}, {0x0a, 3, 0x12, 1, 0xff}, {0x0a, 5, 0x12, 3, 0x1a, 1, 0xff}, {0xff}} {
 			w.a.put(url, bad(value...), "3")
-			if ev := rec.last(); ev.Kind != client.KindAmbientError || ev.Name != url || ev.Err == nil {
+			if ev := rec.last(); ev.Kind != client.EventAmbientError || ev.Name != url || ev.Err == nil {
 				t.Errorf("%x: heard %v", value, lines(rec.all()))
 			}
 		}

@@ -16,9 +16,9 @@ import (
 
 // asked is a name that a program asks for, and the first watch that serves it or is to.
 type asked struct {
-	name  string         // canonical, with its directives
-	at    *xdstp.Locator // nil of a name without directives
-	kind  resource.Kind  // of what is watched: a directory's if an entry of it is asked for
+	name  string           // canonical, with its directives
+	at    *xdstp.Locator   // nil of a name without directives
+	kind  resource.AnyType // of what is watched: a directory's if an entry of it is asked for
 	view  *view
 	watch *machine.Watch
 }
@@ -30,7 +30,7 @@ var (
 )
 
 // prepare checks what a watch is to be, which has not begun, and finds its source.
-func (c *Client) prepare(kind resource.Kind, name string, v *view, w *machine.Watch) (asked, error) {
+func (c *Client) prepare(kind resource.AnyType, name string, v *view, w *machine.Watch) (asked, error) {
 	if name == wildcard {
 		return asked{}, c.configError(kind, name, fmt.Errorf("%w: %q is every resource of a type", ErrCollection, name))
 	}
@@ -54,7 +54,7 @@ func hasDirectives(name string) bool {
 
 // prepareLocator prepares a name with directives. Those that cannot be followed are a
 // fault of the name, though they may never be needed.
-func (c *Client) prepareLocator(kind resource.Kind, name string, v *view, w *machine.Watch) (asked, error) {
+func (c *Client) prepareLocator(kind resource.AnyType, name string, v *view, w *machine.Watch) (asked, error) {
 	l, err := c.locator(kind, name, false)
 	if err != nil {
 		return asked{}, c.configError(kind, name, err)
@@ -66,7 +66,7 @@ func (c *Client) prepareLocator(kind resource.Kind, name string, v *view, w *mac
 	return a, nil
 }
 
-func (c *Client) prepareAt(kind resource.Kind, l xdstp.Locator, v *view, w *machine.Watch) (asked, error) {
+func (c *Client) prepareAt(kind resource.AnyType, l xdstp.Locator, v *view, w *machine.Watch) (asked, error) {
 	for alt := l.Alt(); alt != nil; alt = alt.Alt() {
 		if _, err := c.aim(kind, *alt, v, new(machine.Watch)); err != nil {
 			return asked{}, fmt.Errorf("the alternative: %w", cause(err))
@@ -81,7 +81,7 @@ func (c *Client) prepareAt(kind resource.Kind, l xdstp.Locator, v *view, w *mach
 // aimFile makes the watch of the list collection in a file, which is a source of its own whose
 // server is the file (xRFC TP1, "file:///" locators). What a list leads to is looked up as
 // ever. Only a program's own names are of files: a server must not have them opened.
-func (c *Client) aimFile(kind resource.Kind, l xdstp.Locator, v *view, w *machine.Watch) (asked, error) {
+func (c *Client) aimFile(kind resource.AnyType, l xdstp.Locator, v *view, w *machine.Watch) (asked, error) {
 	if _, ok := l.Entry(); ok {
 		kind = c.directoryOf(kind)
 	}
@@ -117,7 +117,7 @@ func cause(err error) error {
 
 // aim makes the watch of what a locator names, or of the list collection that an entry of
 // is meant. Its alternatives are not looked at.
-func (c *Client) aim(kind resource.Kind, l xdstp.Locator, v *view, w *machine.Watch) (asked, error) {
+func (c *Client) aim(kind resource.AnyType, l xdstp.Locator, v *view, w *machine.Watch) (asked, error) {
 	if err := checkScheme(l); err != nil {
 		return asked{}, err
 	}
@@ -133,7 +133,7 @@ func (c *Client) aim(kind resource.Kind, l xdstp.Locator, v *view, w *machine.Wa
 
 // misnamed says why a locator cannot be one of a resource of a type, whatever the bootstrap
 // has; nil if it can.
-func misnamed(kind resource.Kind, l xdstp.Locator) error {
+func misnamed(kind resource.AnyType, l xdstp.Locator) error {
 	if err := checkScheme(l); err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func withoutDirectives(l xdstp.Locator) xdstp.Locator {
 }
 
 // locator reads what a program asks for, directives and all, in its context.
-func (c *Client) locator(kind resource.Kind, text string, collection bool) (xdstp.Locator, error) {
+func (c *Client) locator(kind resource.AnyType, text string, collection bool) (xdstp.Locator, error) {
 	l, err := xdstp.ParseLocator(text)
 	if err != nil {
 		return l, err
@@ -201,7 +201,7 @@ func (c *Client) locator(kind resource.Kind, text string, collection bool) (xdst
 }
 
 // inContext gives a canonical name the parameters that the client adds.
-func (c *Client) inContext(kind resource.Kind, name string, collection bool) (string, error) {
+func (c *Client) inContext(kind resource.AnyType, name string, collection bool) (string, error) {
 	if !xdstp.IsXDSTP(name) || c.config.Context == nil && len(c.nodeParams) == 0 {
 		return name, nil
 	}
@@ -215,7 +215,7 @@ func (c *Client) inContext(kind resource.Kind, name string, collection bool) (st
 
 // applyContext adds what is the client's own: for collections of Listeners and Clusters
 // fields of the node, for all what the program's hook says (xRFC TP1, "Context parameters").
-func (c *Client) applyContext(kind resource.Kind, n xdstp.Name, collection bool) (xdstp.Name, error) {
+func (c *Client) applyContext(kind resource.AnyType, n xdstp.Name, collection bool) (xdstp.Name, error) {
 	var ctx xdstp.Context
 	if c.config.Context != nil {
 		ctx = c.config.Context(kind.TypeURL())
@@ -230,7 +230,7 @@ func (c *Client) applyContext(kind resource.Kind, n xdstp.Name, collection bool)
 }
 
 // canonical is the text under which a name is kept.
-func (c *Client) canonical(kind resource.Kind, name string) (string, error) {
+func (c *Client) canonical(kind resource.AnyType, name string) (string, error) {
 	if hasDirectives(name) {
 		l, err := c.locator(kind, name, false)
 		return l.String(), err

@@ -74,14 +74,14 @@ func (l *logBuffer) quiet(t *testing.T, level string, most int, names ...string)
 // A minute of a dead server is a few lines, though it is dead for ever other reasons, and
 // watched by a thousand on many streams.
 func TestLogDeadServer(t *testing.T) {
-	for _, streams := range []client.Streams{client.Aggregated, client.PerType} {
+	for _, streams := range []client.Streams{client.StreamsAggregated, client.StreamsPerType} {
 		var log *logBuffer
 		f := &failing{}
 		inBubble(t, func(t *testing.T, r *rig) {
 			for i := range 1000 {
 				r.watch(fmt.Sprint("name-", i))
 			}
-			for _, k := range []resource.Kind{eds.Type, lds.Type, rds.Type, rtds.Type} {
+			for _, k := range []resource.AnyType{eds.Type, lds.Type, rds.Type, rtds.Type} {
 				r.watchType(k, "a")
 			}
 			time.Sleep(time.Minute)
@@ -239,7 +239,7 @@ func TestLogIgnoredDeletions(t *testing.T) {
 		if n := len(log.lines("is back")); n == 0 || n > 10 {
 			t.Errorf("%d lines say that resources are back", n)
 		}
-	}, logged(&log), func(c *client.Config) { c.DeletionPolicy = client.Keep })
+	}, logged(&log), func(c *client.Config) { c.DeletionPolicy = client.DeletionKeep })
 }
 
 // A delta server without nonces, and one that speaks of types nobody asked for, fill no log.

@@ -162,7 +162,7 @@ func TestConnectedPerType(t *testing.T) {
 		w.Stop()
 		r.clusters(clusters, "2", "n2", "a")
 		c.told(t, "nobody wants it, and the other has a response", "connected true", "cds valid 1")
-	}, c.metered, func(c *client.Config) { c.Streams = client.PerType })
+	}, c.metered, func(c *client.Config) { c.Streams = client.StreamsPerType })
 }
 
 // Two servers are two gauges.
@@ -238,7 +238,7 @@ func TestUpdatesOfDelta(t *testing.T) {
 			r.send(st, testutil.Delta(cds.Type.TypeURL(), fmt.Sprint("n", i), tt.resources, tt.removed...))
 			c.told(t, tt.what, tt.want...)
 		}
-	}, c.metered, func(c *client.Config) { c.Variant = client.Delta })
+	}, c.metered, func(c *client.Config) { c.Variant = client.VariantDelta })
 }
 
 // A hook is not called by the loop: it may ask the client, block and panic. While it
@@ -352,7 +352,7 @@ func TestResourceCountsTransient(t *testing.T) {
 		time.Sleep(time.Minute)
 		same(t, "counts", counts(r.c.Gauges()), []string{`"#old" cds does_not_exist_but_cached 1`, `"#old" cds timeout 1`})
 	}, func(c *client.Config) {
-		c.DeletionPolicy = client.Keep
+		c.DeletionPolicy = client.DeletionKeep
 		c.Bootstrap.Servers[0].Features.ResourceTimerIsTransientError = true
 	})
 }
@@ -395,7 +395,7 @@ func TestLastAccepted(t *testing.T) {
 			same(t, "nobody wants it", len(r.c.Gauges().Accepted), 0)
 		}, func(c *client.Config) {
 			if delta {
-				c.Variant = client.Delta
+				c.Variant = client.VariantDelta
 			}
 		})
 	}

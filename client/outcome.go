@@ -30,7 +30,7 @@ func (h *hop) outcome() outcome {
 		return o
 	}
 	a := h.alt.outcome()
-	if a.ev == nil || a.ev.Kind != KindUpdated {
+	if a.ev == nil || a.ev.Kind != EventUpdated {
 		o.also = a.ev
 		return o
 	}
@@ -43,7 +43,7 @@ func (h *hop) outcome() outcome {
 // unreachable says that an event tells of a server that cannot be reached, and not of one
 // that has not answered in time.
 func unreachable(ev *Event) bool {
-	if ev == nil || ev.Kind != KindFailed {
+	if ev == nil || ev.Kind != EventFailed {
 		return false
 	}
 	re, ok := ev.Err.(*ResourceError)
@@ -59,7 +59,7 @@ func (f *follow) emit() (wantsFlush bool) {
 	stays := f.holds && !answered(o.ev) && !answered(o.also) // a value beside also was the alternative's
 	if o.ev != nil && !stays && (o.ev != f.said || o.also != f.also) {
 		f.said, f.also, f.by, f.trouble = o.ev, o.also, o.by, nil
-		f.holds = o.ev.Kind == KindUpdated
+		f.holds = o.ev.Kind == EventUpdated
 		wantsFlush = f.out.hear(f.event(o.ev, o.also))
 	}
 	if !f.holds || !f.out.alive() {
@@ -78,7 +78,7 @@ func (f *follow) emit() (wantsFlush bool) {
 		ambient = trouble
 	}
 	ev := f.event(ambient, nil)
-	ev.Kind = KindAmbientError
+	ev.Kind = EventAmbientError
 	return f.out.hear(ev) || wantsFlush
 }
 
@@ -105,7 +105,7 @@ func (f *follow) explained(re *ResourceError, also *Event) error {
 	}
 	switch {
 	case also == nil:
-	case also.Kind == KindDoesNotExist:
+	case also.Kind == EventDoesNotExist:
 		own.Err = fmt.Errorf("%w; the alternative %q does not exist (%s)", own.Err, also.Name, also.Reason)
 	default:
 		own.Err = fmt.Errorf("%w; the alternative: %w", own.Err, also.Err)

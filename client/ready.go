@@ -17,8 +17,8 @@ const (
 
 // answers says whether an event is an answer of the server about the resource.
 func answers(ev *Event) bool {
-	if ev.Kind != KindFailed {
-		return ev.Kind != KindAmbientError
+	if ev.Kind != EventFailed {
+		return ev.Kind != EventAmbientError
 	}
 	re, ok := ev.Err.(*ResourceError)
 	return ok && !re.Kind.Transient()
@@ -31,7 +31,7 @@ func settles(ev *Event) bool {
 		return true
 	}
 	_, overdue := errors.AsType[*FetchTimeoutError](ev.Err)
-	return overdue && ev.Kind == KindFailed
+	return overdue && ev.Kind == EventFailed
 }
 
 func (a *answer) expect(c *Client) {

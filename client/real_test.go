@@ -45,8 +45,8 @@ func await(t *testing.T, events <-chan client.Event, want string) {
 // Against the server of go-control-plane on TCP, in each variant: values, changes, absence,
 // restarts with and without what it knew.
 func TestRealServer(t *testing.T) {
-	for _, variant := range []client.Variant{client.StateOfTheWorld, client.Delta} {
-		for _, streams := range []client.Streams{client.Aggregated, client.PerType} {
+	for _, variant := range []client.Variant{client.VariantSotW, client.VariantDelta} {
+		for _, streams := range []client.Streams{client.StreamsAggregated, client.StreamsPerType} {
 			t.Run(fmt.Sprintf("variant %d, streams %d", variant, streams), func(t *testing.T) {
 				realServer(t, variant, streams)
 			})

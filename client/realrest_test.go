@@ -77,7 +77,7 @@ func TestRealServerPolledWildcard(t *testing.T) {
 	await(t, one, "updated a one")
 	_, err = c.WatchAll(context.Background(), cds.Type, "*", func(b client.Batch) {
 		for _, ev := range b.Events {
-			if ev.Kind == client.KindDoesNotExist {
+			if ev.Kind == client.EventDoesNotExist {
 				t.Errorf("%q is told not to exist", ev.Name)
 			}
 			all <- ev

@@ -17,7 +17,7 @@ import (
 // all that there is by name: a handler that asks for it hears what is held, and that it is all.
 // spec: WILD-6 DNE-1
 func TestRealServerWildcardOverNames(t *testing.T) {
-	for variant, name := range map[client.Variant]string{client.StateOfTheWorld: "sotw", client.Delta: "delta"} {
+	for variant, name := range map[client.Variant]string{client.VariantSotW: "sotw", client.VariantDelta: "delta"} {
 		t.Run(name, func(t *testing.T) {
 			srv := testutil.StartManagementServer(t, testutil.ManagementConfig{})
 			must(t, srv.Set("1", cluster("a", "one")))
@@ -61,7 +61,7 @@ func TestRealServerWildcardOverNames(t *testing.T) {
 func TestRealServerNameAfterWildcard(t *testing.T) {
 	srv := testutil.StartManagementServer(t, testutil.ManagementConfig{})
 	must(t, srv.Set("1", cluster("a", "one"), cluster("b", "one")))
-	c := realClient(t, srv, client.Config{Variant: client.Delta})
+	c := realClient(t, srv, client.Config{Variant: client.VariantDelta})
 	_, err := c.Watch(context.Background(), cds.Type, "b", func(client.Event) {}) // the stream stays
 	must(t, err)
 	synced := make(chan struct{})
@@ -91,7 +91,7 @@ func TestRealServerNameAfterWildcard(t *testing.T) {
 func TestRealServerWildcardAgain(t *testing.T) {
 	srv := testutil.StartManagementServer(t, testutil.ManagementConfig{})
 	must(t, srv.Set("1", cluster("a", "one"), cluster("b", "one"), assignment("e")))
-	c := realClient(t, srv, client.Config{Variant: client.StateOfTheWorld})
+	c := realClient(t, srv, client.Config{Variant: client.VariantSotW})
 	_, err := c.Watch(context.Background(), eds.Type, "e", func(client.Event) {}) // the stream stays
 	must(t, err)
 	events := make(chan client.Event, 100)
@@ -127,7 +127,7 @@ func TestRealServerWildcardAgain(t *testing.T) {
 func TestRealServerSilentWildcard(t *testing.T) {
 	srv := testutil.StartManagementServer(t, testutil.ManagementConfig{ADS: true})
 	must(t, srv.Set("1", cluster("a", "one")))
-	c := realClient(t, srv, client.Config{Variant: client.StateOfTheWorld, ResourceTimeout: time.Second})
+	c := realClient(t, srv, client.Config{Variant: client.VariantSotW, ResourceTimeout: time.Second})
 	one := make(chan client.Event, 10)
 	_, err := c.Watch(context.Background(), cds.Type, "a", func(ev client.Event) { one <- ev })
 	must(t, err)
@@ -137,7 +137,7 @@ func TestRealServerSilentWildcard(t *testing.T) {
 	synced := make(chan struct{})
 	_, err = c.WatchAll(context.Background(), cds.Type, "*", func(b client.Batch) {
 		for _, ev := range b.Events {
-			if heard = append(heard, ev.Kind.String()+" "+ev.Name); ev.Kind == client.KindSynced {
+			if heard = append(heard, ev.Kind.String()+" "+ev.Name); ev.Kind == client.EventSynced {
 				close(synced)
 			}
 		}

@@ -304,7 +304,7 @@ func TestKeep(t *testing.T) {
 		if err != nil || ev.Version != "3" {
 			t.Errorf("Get gave %v, %v", ev.Version, err)
 		}
-	}, func(c *client.Config) { c.DeletionPolicy = client.Keep })
+	}, func(c *client.Config) { c.DeletionPolicy = client.DeletionKeep })
 }
 
 func TestSkipValidation(t *testing.T) {

@@ -25,7 +25,7 @@ import (
 //
 // spec: DELTA-1
 func TestLargeInterest(t *testing.T) {
-	for _, variant := range []client.Variant{client.Delta, client.StateOfTheWorld} {
+	for _, variant := range []client.Variant{client.VariantDelta, client.VariantSotW} {
 		synctest.Test(t, func(t *testing.T) {
 			const limit = 4 << 20
 			srv := testutil.NewServer(testutil.GRPCOptions(grpc.MaxRecvMsgSize(limit)))
@@ -41,7 +41,7 @@ func TestLargeInterest(t *testing.T) {
 			srv.SetRefuse(false)
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			if variant == client.StateOfTheWorld {
+			if variant == client.VariantSotW {
 				err := last.last().Err
 				if err == nil || !strings.Contains(err.Error(), "state of the world cannot split it") {
 					t.Errorf("the error is %.300v", err)
@@ -100,7 +100,7 @@ func TestLargeResume(t *testing.T) {
 	must(t, err)
 	log := &logBuffer{}
 	c, err := client.New(client.Config{
-		Bootstrap: boot, Variant: client.Delta, ResourceTimeout: 3 * time.Second,
+		Bootstrap: boot, Variant: client.VariantDelta, ResourceTimeout: 3 * time.Second,
 		Logger: slog.New(slog.NewTextHandler(log, nil)),
 	})
 	must(t, err)
@@ -108,7 +108,7 @@ func TestLargeResume(t *testing.T) {
 	events := make(chan client.Event, 2*members)
 	_, err = c.WatchAll(t.Context(), cds.Type, "*", func(b client.Batch) {
 		for _, ev := range b.Events {
-			if ev.Kind != client.KindAmbientError {
+			if ev.Kind != client.EventAmbientError {
 				events <- ev
 			}
 		}

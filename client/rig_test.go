@@ -79,7 +79,7 @@ func (r *rig) watch(name string) (*client.Watch, *record) {
 	return r.watchType(cds.Type, name)
 }
 
-func (r *rig) watchType(k resource.Kind, name string) (*client.Watch, *record) {
+func (r *rig) watchType(k resource.AnyType, name string) (*client.Watch, *record) {
 	r.t.Helper()
 	rec := &record{}
 	w, err := r.c.Watch(context.Background(), k, name, rec.hear)
@@ -209,9 +209,9 @@ func lines(evs []client.Event) []string {
 	for _, ev := range evs {
 		s := ev.Kind.String() + " " + ev.Name
 		switch {
-		case ev.Kind == client.KindUpdated:
+		case ev.Kind == client.EventUpdated:
 			s += " " + ev.Version
-		case ev.Kind == client.KindDoesNotExist:
+		case ev.Kind == client.EventDoesNotExist:
 			s += " " + ev.Reason.String()
 		case ev.Err != nil:
 			s += " " + trouble(ev.Err)

@@ -88,7 +88,7 @@ func TestFromSource(t *testing.T) {
 		same.heard(t, "updated a 1")
 		synctest.Wait()
 		for what, rec := range map[string]*record{"old-style": brought, "structured": named} {
-			if ev := rec.last(); ev.Kind != client.KindUpdated || ev.Server != second.Target() {
+			if ev := rec.last(); ev.Kind != client.EventUpdated || ev.Server != second.Target() {
 				t.Errorf("%s: %v of server %q, want one of %q", what, ev.Kind, ev.Server, second.Target())
 			}
 		}

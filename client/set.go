@@ -14,7 +14,7 @@ import (
 type Set struct {
 	core
 	handler BatchHandler
-	kind    resource.Kind
+	kind    resource.AnyType
 	turn    chan struct{} // held by the dispatcher that calls the handler
 
 	// Guarded by core.mu.
@@ -24,7 +24,7 @@ type Set struct {
 
 // NewSet makes an empty set; see [Set.Add]. For ctx, Close and errors it is as
 // [Client.Watch].
-func (c *Client) NewSet(ctx context.Context, kind resource.Kind, h BatchHandler, opts ...WatchOption) (*Set, error) {
+func (c *Client) NewSet(ctx context.Context, kind resource.AnyType, h BatchHandler, opts ...WatchOption) (*Set, error) {
 	if h == nil {
 		return nil, ErrNilHandler
 	}

@@ -198,7 +198,7 @@ func TestReadyIsAnAnswer(t *testing.T) {
 		if err := r.c.Ready(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("ready without a server: %v", err)
 		}
-		if got := rec.last().Kind; got != client.KindFailed {
+		if got := rec.last().Kind; got != client.EventFailed {
 			t.Errorf("the watch heard %v", got)
 		}
 		r.srv.SetRefuse(false)
@@ -207,7 +207,7 @@ func TestReadyIsAnAnswer(t *testing.T) {
 		if waited := time.Since(start); waited < 15*time.Second || waited > time.Minute {
 			t.Errorf("ready after %v, want the does-not-exist timeout after the reconnect", waited)
 		}
-		if got := rec.last().Kind; got != client.KindDoesNotExist {
+		if got := rec.last().Kind; got != client.EventDoesNotExist {
 			t.Errorf("the watch heard %v", got)
 		}
 	})

@@ -36,7 +36,7 @@ func InScope(name string) WatchOption {
 }
 
 // InitialFetchTimeout has a watch that has had no answer for so long told of it once, by an
-// event of kind [KindFailed] whose error is a [*FetchTimeoutError]: its start may go on
+// event of kind [EventFailed] whose error is a [*FetchTimeoutError]: its start may go on
 // without, and [Client.Ready] does. The watch goes on, and a later answer is welcome. An
 // answer is a value, an absence or a rejection; that a server cannot be reached is none. The
 // time begins with the watch, also while there is no stream, and stands still while handlers
@@ -219,7 +219,7 @@ func (c *Client) viewOf(o watchOptions) (v *view, err error) {
 
 // place gives a watch its type, its source and the lane of its authority. What cannot be
 // watched has no source made for it.
-func (c *Client) place(kind resource.Kind, r authority.Resolved, v *view, w *machine.Watch) error {
+func (c *Client) place(kind resource.AnyType, r authority.Resolved, v *view, w *machine.Watch) error {
 	for _, server := range r.Servers {
 		if err := carries(c.config.override(server), kind); err != nil {
 			return c.configError(kind, r.Name, err)
@@ -239,7 +239,7 @@ func (c *Client) place(kind resource.Kind, r authority.Resolved, v *view, w *mac
 }
 
 // carries says why a server's streams cannot carry a type; nil if they can.
-func carries(s bootstrap.ManagementServer, kind resource.Kind) error {
+func carries(s bootstrap.ManagementServer, kind resource.AnyType) error {
 	url := kind.TypeURL()
 	if v3 := apiv2.ToV3(url); s.TransportV2 && v3 != url {
 		return fmt.Errorf("resources of server %q are those of version 3; want type %s", s.URI, v3)
@@ -251,7 +251,7 @@ func carries(s bootstrap.ManagementServer, kind resource.Kind) error {
 }
 
 // methodOf is the gRPC method of a type's own stream; "" if it has none.
-func methodOf(s bootstrap.ManagementServer, kind resource.Kind) string {
+func methodOf(s bootstrap.ManagementServer, kind resource.AnyType) string {
 	method, delta := kind.Methods()
 	if s.Delta {
 		method = delta

@@ -83,7 +83,7 @@ func TestEOFNeverKills(t *testing.T) {
 			st.End(nil)
 		}
 		r.clusters(r.accept(), "last", "n", "a")
-		if got := rec.last(); got.Kind != client.KindUpdated || got.Version != "last" {
+		if got := rec.last(); got.Kind != client.EventUpdated || got.Version != "last" {
 			t.Errorf("the last event is %v %q", got.Kind, got.Version)
 		}
 	})
@@ -211,7 +211,7 @@ func TestReorderedMap(t *testing.T) {
 		same(t, "last answer", short(st.Requests()[3]), " [r] v3 n3")
 		send("4", "z", "x", "a")
 		rec.heard(t, "updated r 1", "updated r 4")
-	}, func(c *client.Config) { c.Streams = client.Aggregated })
+	}, func(c *client.Config) { c.Streams = client.StreamsAggregated })
 }
 
 // With a stream for each type, each type has its own method.
@@ -234,9 +234,9 @@ func TestPerTypeMethods(t *testing.T) {
 			}
 			same(t, "methods", got, want)
 		}, func(c *client.Config) {
-			c.Streams = client.PerType
+			c.Streams = client.StreamsPerType
 			if delta {
-				c.Variant = client.Delta
+				c.Variant = client.VariantDelta
 			}
 		})
 	}
@@ -389,6 +389,6 @@ func TestVariantHint(t *testing.T) {
 				t.Errorf("after %v the error is %v", end, err)
 			}
 			r.accept() // it goes on trying
-		}, func(c *client.Config) { c.Variant = client.Delta })
+		}, func(c *client.Config) { c.Variant = client.VariantDelta })
 	}
 }

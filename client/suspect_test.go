@@ -79,7 +79,7 @@ func TestUnknownTypesFromTheStart(t *testing.T) {
 // A server that ends every stream at once, for whatever reason, is a few warnings a minute.
 // spec: S-28
 func TestLogRefusedStreams(t *testing.T) {
-	for _, streams := range []client.Streams{client.Aggregated, client.PerType} {
+	for _, streams := range []client.Streams{client.StreamsAggregated, client.StreamsPerType} {
 		var log *logBuffer
 		synctest.Test(t, func(t *testing.T) {
 			srv := testutil.NewServer(testutil.OnStream(func(st *testutil.Stream) {

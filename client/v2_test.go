@@ -26,9 +26,9 @@ const (
 
 func version2(config *client.Config) { config.Bootstrap.Servers[0].TransportV2 = true }
 
-func incremental(config *client.Config) { config.Variant = client.Delta }
+func incremental(config *client.Config) { config.Variant = client.VariantDelta }
 
-func streamEach(config *client.Config) { config.Streams = client.PerType }
+func streamEach(config *client.Config) { config.Streams = client.StreamsPerType }
 
 // typed is a message under another type URL than its own.
 func typed(t *testing.T, url string, m proto.Message) *anypb.Any {
@@ -184,7 +184,7 @@ func TestVersion2PerType(t *testing.T) {
 func TestVersion2Types(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		old := resource.Custom(clusterV2, resource.Options{NameField: 1}, func(resource.Source, []byte) (string, error) { return "", nil })
-		for kind, want := range map[resource.Kind]string{
+		for kind, want := range map[resource.AnyType]string{
 			old:       "want type " + cds.Type.TypeURL(),
 			ecds.Type: "the type has no stream of its own",
 		} {

@@ -227,7 +227,7 @@ type single struct {
 }
 
 // ask begins the watch, of what was prepared.
-func (s *single) ask(kind resource.Kind, a asked, o watchOptions) (*Watch, error) {
+func (s *single) ask(kind resource.AnyType, a asked, o watchOptions) (*Watch, error) {
 	if s.watch.Owner = s; a.at != nil {
 		s.inner = s.client.following(kind, a, s)
 		s.watch.Owner = s.inner.follow.root
@@ -303,10 +303,10 @@ func (s *everything) Tell(n *machine.Notice) bool {
 	}
 	ev := s.client.event(n)
 	switch {
-	case ev.Kind == KindSynced && s.open > 0:
+	case ev.Kind == EventSynced && s.open > 0:
 		s.synced = ev
 		return false
-	case ev.Kind == KindAmbientError && s.synced != nil && ev.Name == s.watch.Name:
+	case ev.Kind == EventAmbientError && s.synced != nil && ev.Name == s.watch.Name:
 		if s.trouble = ev; ev.Err == nil {
 			s.trouble = nil
 		}

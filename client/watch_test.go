@@ -386,13 +386,13 @@ func TestTypeConflict(t *testing.T) {
 
 // incomparable is a type that cannot be told from another.
 type incomparable struct {
-	resource.Kind
+	resource.AnyType
 	_ []int
 }
 
 func TestIncomparableType(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
-		for i, kind := range []resource.Kind{incomparable{Kind: cds.Type}, struct{ resource.Kind }{incomparable{Kind: cds.Type}}} {
+		for i, kind := range []resource.AnyType{incomparable{AnyType: cds.Type}, struct{ resource.AnyType }{incomparable{AnyType: cds.Type}}} {
 			_, watch := r.c.Watch(context.Background(), kind, "a", func(client.Event) {})
 			_, all := r.c.WatchAll(context.Background(), kind, "*", func(client.Batch) {})
 			_, set := r.c.NewSet(context.Background(), kind, func(client.Batch) {})
@@ -432,7 +432,7 @@ func TestTypeWithoutMethod(t *testing.T) {
 		if n := client.Sources(r.c); n != before {
 			t.Errorf("%d sources after a watch that failed, %d before", n, before)
 		}
-	}, func(c *client.Config) { c.Streams = client.PerType })
+	}, func(c *client.Config) { c.Streams = client.StreamsPerType })
 }
 
 // Two spellings of an xdstp name are one resource.

@@ -17,10 +17,10 @@ import (
 // TypePrefix stands before the message name in a type URL.
 const TypePrefix = "type.googleapis.com/"
 
-// Kind is the untyped face of a [Type]: what the client needs to know of a resource type.
-// Implementations are immutable, comparable and safe for concurrent use. A client has one kind
-// for each type URL, and equal kinds are the same one.
-type Kind interface {
+// AnyType is the untyped face of a [Type]: what the client needs to know of a resource type.
+// Implementations are immutable, comparable and safe for concurrent use. A client has one
+// for each type URL, and equal ones are the same.
+type AnyType interface {
 	// TypeURL is TypePrefix and the full name of the message.
 	TypeURL() string
 	// FullState says whether a state-of-the-world response of this type holds every
@@ -103,19 +103,19 @@ func validate(msg proto.Message) error {
 	return nil
 }
 
-// TypeURL implements [Kind].
+// TypeURL implements [AnyType].
 func (t *Type[T]) TypeURL() string { return t.url }
 
-// FullState implements [Kind].
+// FullState implements [AnyType].
 func (t *Type[T]) FullState() bool { return t.options.FullState }
 
-// NameField implements [Kind].
+// NameField implements [AnyType].
 func (t *Type[T]) NameField() protowire.Number { return t.options.NameField }
 
-// Methods implements [Kind].
+// Methods implements [AnyType].
 func (t *Type[T]) Methods() (sotw, delta string) {
 	return t.options.SotWMethod, t.options.DeltaMethod
 }
 
-// Decode implements [Kind].
+// Decode implements [AnyType].
 func (t *Type[T]) Decode(src Source, b []byte) (any, error) { return t.decode(src, b) }

@@ -97,7 +97,7 @@ func TestProtoWithoutValidate(t *testing.T) {
 }
 
 func TestProtoKind(t *testing.T) {
-	var k resource.Kind = cluster
+	var k resource.AnyType = cluster
 	if got, want := k.TypeURL(), "type.googleapis.com/envoy.config.cluster.v3.Cluster"; got != want {
 		t.Errorf("type URL %q, want %q", got, want)
 	}

@@ -59,7 +59,7 @@ type item struct {
 }
 
 // newItem makes an item of a resource that has its version.
-func newItem(kind resource.Kind, r *discoveryv3.Resource) *item {
+func newItem(kind resource.AnyType, r *discoveryv3.Resource) *item {
 	it := &item{
 		label:   newLabel(r.GetName()),
 		aliases: newLabels(r.GetAliases()),
@@ -79,7 +79,7 @@ func saysMore(r *discoveryv3.Resource) bool {
 }
 
 // namesItself says whether the name of a resource stands in its message.
-func namesItself(kind resource.Kind, r *discoveryv3.Resource) bool {
+func namesItself(kind resource.AnyType, r *discoveryv3.Resource) bool {
 	if kind == nil || kind.NameField() == 0 || r.GetResource().GetTypeUrl() != kind.TypeURL() {
 		return false
 	}
@@ -92,8 +92,8 @@ func (it *item) keys() []label { return append([]label{it.label}, it.aliases...)
 
 // shelf holds the items of one type.
 type shelf struct {
-	kind     resource.Kind // nil if it is not a well-known type
-	revision int           // counts the changes
+	kind     resource.AnyType // nil if it is not a well-known type
+	revision int              // counts the changes
 	items    map[string]*item
 	aliases  map[string]*item
 	globs    map[string]map[string]*item // members by the key of their glob

@@ -79,7 +79,7 @@ func (w *watched) hear(ev client.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	line := ev.Kind.String() + " " + ev.Name
-	if ev.Kind == client.KindUpdated {
+	if ev.Kind == client.EventUpdated {
 		line += " " + ev.Version
 	}
 	if ev.Err != nil {

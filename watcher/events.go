@@ -50,7 +50,7 @@ type newest[T any] struct {
 
 func (n *newest[T]) put(ev Event[T]) {
 	n.mu.Lock()
-	if ev.Kind == client.KindAmbientError {
+	if ev.Kind == client.EventAmbientError {
 		n.trouble = &ev
 	} else {
 		n.state, n.trouble = &ev, nil

@@ -50,9 +50,9 @@ func ExampleWatch() {
 	w, err := watcher.Watch(context.Background(), c, cds.Type, "backend",
 		func(ev watcher.Event[*clusterv3.Cluster]) {
 			switch ev.Kind {
-			case client.KindUpdated:
+			case client.EventUpdated:
 				fmt.Println(ev.Name, "is", ev.Value.AltStatName, "in version", ev.Version)
-			case client.KindDoesNotExist, client.KindFailed:
+			case client.EventDoesNotExist, client.EventFailed:
 				fmt.Println(ev.Name, "cannot be used:", ev.Reason, ev.Err)
 			}
 			close(told)

@@ -13,7 +13,7 @@ import (
 // Event is something that happened to a resource of type T, or to a collection as a whole:
 // then its name is the collection's, "*" or a canonical URL.
 type Event[T any] struct {
-	Kind      client.Kind
+	Kind      client.EventKind
 	Name      string // canonical
 	Authority string // of an xdstp name
 	Version   string // of the value: the resource's own in delta, else the response's
@@ -38,23 +38,23 @@ type Batch[T any] struct {
 }
 
 // Changed lists the members that have a new value.
-func (b Batch[T]) Changed() iter.Seq[Event[T]] { return b.of(client.KindUpdated) }
+func (b Batch[T]) Changed() iter.Seq[Event[T]] { return b.of(client.EventUpdated) }
 
 // Removed lists the members that are no more.
-func (b Batch[T]) Removed() iter.Seq[Event[T]] { return b.of(client.KindDoesNotExist) }
+func (b Batch[T]) Removed() iter.Seq[Event[T]] { return b.of(client.EventDoesNotExist) }
 
 // Failed lists the members that cannot be used.
-func (b Batch[T]) Failed() iter.Seq[Event[T]] { return b.of(client.KindFailed) }
+func (b Batch[T]) Failed() iter.Seq[Event[T]] { return b.of(client.EventFailed) }
 
 // Synced says whether the first state of the collection is complete with this batch.
 func (b Batch[T]) Synced() bool {
-	for range b.of(client.KindSynced) {
+	for range b.of(client.EventSynced) {
 		return true
 	}
 	return false
 }
 
-func (b Batch[T]) of(k client.Kind) iter.Seq[Event[T]] {
+func (b Batch[T]) of(k client.EventKind) iter.Seq[Event[T]] {
 	return func(yield func(Event[T]) bool) {
 		for _, ev := range b.Events {
 			if ev.Kind == k && !yield(ev) {

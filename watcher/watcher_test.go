@@ -105,8 +105,8 @@ func TestWatchAllOfNothing(t *testing.T) {
 
 func TestBatchKinds(t *testing.T) {
 	b := batch{Events: []event{
-		{Kind: client.KindUpdated, Name: "u"}, {Kind: client.KindDoesNotExist, Name: "d"},
-		{Kind: client.KindFailed, Name: "f"}, {Kind: client.KindUpdated, Name: "v"},
+		{Kind: client.EventUpdated, Name: "u"}, {Kind: client.EventDoesNotExist, Name: "d"},
+		{Kind: client.EventFailed, Name: "f"}, {Kind: client.EventUpdated, Name: "v"},
 	}}
 	var got []string
 	for ev := range b.Changed() {

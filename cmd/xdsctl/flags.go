@@ -144,15 +144,15 @@ func (f *watchFlags) config(boot *bootstrap.Config, log *slog.Logger, trace *cli
 	}
 	switch f.variant.value {
 	case "sotw":
-		c.Variant = client.StateOfTheWorld
+		c.Variant = client.VariantSotW
 	case "delta":
-		c.Variant = client.Delta
+		c.Variant = client.VariantDelta
 	}
 	switch f.streams.value {
 	case "ads":
-		c.Streams = client.Aggregated
+		c.Streams = client.StreamsAggregated
 	case "per-type":
-		c.Streams = client.PerType
+		c.Streams = client.StreamsPerType
 	}
 	return c
 }

@@ -30,15 +30,15 @@ type progress struct {
 
 func (p *progress) note(ev client.Event) {
 	switch ev.Kind {
-	case client.KindUpdated:
+	case client.EventUpdated:
 		*p = progress{status: statusACKED, version: ev.Version, server: ev.Server, updated: time.Now()}
-	case client.KindDoesNotExist:
+	case client.EventDoesNotExist:
 		*p = progress{status: statusDoesNotExist, server: ev.Server}
-	case client.KindFailed:
+	case client.EventFailed:
 		*p = progress{status: statusOf(ev.Err, statusRequested), server: ev.Server, err: ev.Err}
-	case client.KindAmbientError:
+	case client.EventAmbientError:
 		p.status, p.err = statusOf(ev.Err, statusACKED), ev.Err
-	case client.KindSynced:
+	case client.EventSynced:
 		*p = progress{status: statusACKED, version: ev.Version, server: ev.Server}
 	}
 }

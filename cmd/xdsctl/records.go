@@ -24,16 +24,16 @@ func record(ev client.Event) report.Record {
 		return report.About{Head: head(event), Type: ev.Type, Name: ev.Name, Authority: report.AuthorityOf(ev.Name)}
 	}
 	switch ev.Kind {
-	case client.KindUpdated:
+	case client.EventUpdated:
 		return report.Update{
 			About: about(report.EventUpdate), Version: ev.Version, Server: ev.Server, Locator: ev.Locator,
 			Resource: report.Resource{TypeURL: ev.Type, Message: message(ev), Raw: ev.Raw},
 		}
-	case client.KindDoesNotExist:
+	case client.EventDoesNotExist:
 		return report.Absent{About: about(report.EventDoesNotExist), Reason: ev.Reason.String()}
-	case client.KindAmbientError:
+	case client.EventAmbientError:
 		return report.Fault{About: about(report.EventAmbientError), Error: report.ErrorOf(ev.Err)}
-	case client.KindSynced:
+	case client.EventSynced:
 		return report.Synced{About: about(report.EventSynced)}
 	default:
 		return report.Fault{About: about(report.EventError), Error: report.ErrorOf(ev.Err)}

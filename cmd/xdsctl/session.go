@@ -66,7 +66,7 @@ func (s *session) watch(subs ...subscription.Subscription) (twice []subscription
 	for _, sub := range fresh {
 		sub.watch, sub.err = s.start(sub)
 		if sub.err != nil {
-			s.tell(sub, client.Event{Kind: client.KindFailed, Type: sub.TypeURL, Name: sub.name, Err: sub.err})
+			s.tell(sub, client.Event{Kind: client.EventFailed, Type: sub.TypeURL, Name: sub.name, Err: sub.err})
 		}
 	}
 	return twice
@@ -120,13 +120,13 @@ func (s *session) tell(sub *subscribed, ev client.Event) {
 }
 
 // note keeps what the newest answer was; an ambient error is none.
-func (sub *subscribed) note(k client.Kind) {
+func (sub *subscribed) note(k client.EventKind) {
 	switch k {
-	case client.KindUpdated, client.KindSynced:
+	case client.EventUpdated, client.EventSynced:
 		sub.answered, sub.bad = true, false
-	case client.KindDoesNotExist, client.KindFailed:
+	case client.EventDoesNotExist, client.EventFailed:
 		sub.answered, sub.bad = true, true
-	case client.KindAmbientError:
+	case client.EventAmbientError:
 	}
 }
 

@@ -79,13 +79,13 @@ func tell(lines chan<- string) func(watcher.Batch[*endpointv3.LbEndpoint]) {
 		for _, ev := range b.Events {
 			id := strings.TrimPrefix(ev.Name, service)
 			switch ev.Kind {
-			case client.KindUpdated:
+			case client.EventUpdated:
 				news = append(news, fmt.Sprintf("%s is at %d", id, port(ev.Value)))
-			case client.KindDoesNotExist:
+			case client.EventDoesNotExist:
 				news = append(news, id+" is gone")
-			case client.KindSynced:
+			case client.EventSynced:
 				news = append(news, "synced")
-			case client.KindFailed, client.KindAmbientError:
+			case client.EventFailed, client.EventAmbientError:
 				news = append(news, fmt.Sprintf("%s: %v: %v", id, ev.Kind, ev.Err))
 			}
 		}

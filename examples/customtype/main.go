@@ -63,12 +63,12 @@ func watchFlags(ctx context.Context, c *client.Client, server *flagServer, out i
 	for _, step := range []struct {
 		flag string
 		on   bool
-		want client.Kind
+		want client.EventKind
 	}{
-		{"new-basket", true, client.KindUpdated},
-		{"new-basket", false, client.KindUpdated},
-		{"", true, client.KindAmbientError},
-		{"dark-mode", true, client.KindUpdated},
+		{"new-basket", true, client.EventUpdated},
+		{"new-basket", false, client.EventUpdated},
+		{"", true, client.EventAmbientError},
+		{"dark-mode", true, client.EventUpdated},
 	} {
 		f := &flagsv1.FeatureFlags{Name: "checkout", Flags: map[string]bool{step.flag: step.on}}
 		if err := server.set(f); err != nil {

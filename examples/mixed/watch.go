@@ -37,12 +37,12 @@ func one[T any](p *program, t *resource.Type[T], name string, cs *corev3.ConfigS
 // hear passes on what is new, and ends the program if that is nothing good.
 func hear[T any](p *program, ev watcher.Event[T], text func(T) string) {
 	switch ev.Kind {
-	case client.KindUpdated:
+	case client.EventUpdated:
 		p.news <- fmt.Sprintf("%s %s, from %s", ev.Name, text(ev.Value), ev.Server)
-	case client.KindDoesNotExist:
+	case client.EventDoesNotExist:
 		p.fail(fmt.Errorf("%s does not exist: %v", ev.Name, ev.Reason))
-	case client.KindFailed, client.KindAmbientError:
+	case client.EventFailed, client.EventAmbientError:
 		p.fail(ev.Err)
-	case client.KindSynced:
+	case client.EventSynced:
 	}
 }

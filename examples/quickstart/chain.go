@@ -51,7 +51,7 @@ func (l *link[T]) point(ctx context.Context, c *client.Client, name string) {
 	w, err := watcher.Watch(ctx, c, l.kind, name, func(ev watcher.Event[T]) {
 		n := note{api: l.api, name: ev.Name, kind: ev.Kind, reason: ev.Reason, err: ev.Err}
 		var refersTo string
-		if ev.Kind == client.KindUpdated {
+		if ev.Kind == client.EventUpdated {
 			refersTo, n.text = l.read(ev.Value)
 		}
 		l.notes.put(n)
@@ -60,7 +60,7 @@ func (l *link[T]) point(ctx context.Context, c *client.Client, name string) {
 		}
 	})
 	if err != nil {
-		l.notes.put(note{api: l.api, name: name, kind: client.KindFailed, err: err})
+		l.notes.put(note{api: l.api, name: name, kind: client.EventFailed, err: err})
 		return
 	}
 	l.name, l.watch = name, w

@@ -43,7 +43,7 @@ func (s *story) refuseCluster(ctx context.Context) error {
 	}
 	err := s.await(ctx, "an ambient error of the cluster", func(n note) bool {
 		re, ok := errors.AsType[*client.ResourceError](n.err)
-		return ok && n.name == "green" && n.kind == client.KindAmbientError && re.Kind == client.ErrorRejected
+		return ok && n.name == "green" && n.kind == client.EventAmbientError && re.Kind == client.ErrorRejected
 	})
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func (s *story) stopServer(ctx context.Context) error {
 	s.say("the server is stopped")
 	troubled := map[string]bool{}
 	err := s.await(ctx, "an ambient error of each resource", func(n note) bool {
-		if n.kind == client.KindAmbientError && n.err != nil {
+		if n.kind == client.EventAmbientError && n.err != nil {
 			troubled[n.api] = true
 		}
 		return len(troubled) == 4

@@ -12,7 +12,7 @@ import (
 type note struct {
 	api    string // "cds"
 	name   string
-	kind   client.Kind
+	kind   client.EventKind
 	text   string // what the value says
 	reason client.Reason
 	err    error
@@ -20,7 +20,7 @@ type note struct {
 
 // lost says that what was held is gone.
 func (n note) lost() bool {
-	return n.kind == client.KindDoesNotExist || n.kind == client.KindFailed
+	return n.kind == client.EventDoesNotExist || n.kind == client.EventFailed
 }
 
 func (n note) String() string {
@@ -28,9 +28,9 @@ func (n note) String() string {
 	switch {
 	case n.err != nil:
 		text = brief(n.err)
-	case n.kind == client.KindAmbientError:
+	case n.kind == client.EventAmbientError:
 		text = "over"
-	case n.kind == client.KindDoesNotExist:
+	case n.kind == client.EventDoesNotExist:
 		text = n.reason.String()
 	}
 	return fmt.Sprintf("%s  %-15s  %-14s  %s", n.api, n.name, n.kind, text)

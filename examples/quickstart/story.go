@@ -118,7 +118,7 @@ func (s *story) await(ctx context.Context, what string, wanted func(note) bool) 
 // awaitValue waits for a value that says text.
 func (s *story) awaitValue(ctx context.Context, api, name, text string) error {
 	return s.await(ctx, name+" with "+text, func(n note) bool {
-		return n.api == api && n.name == name && n.kind == client.KindUpdated && strings.Contains(n.text, text)
+		return n.api == api && n.name == name && n.kind == client.EventUpdated && strings.Contains(n.text, text)
 	})
 }
 

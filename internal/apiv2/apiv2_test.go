@@ -29,7 +29,7 @@ import (
 func TestTypesAndMethods(t *testing.T) {
 	const api, discovery = "/envoy.api.v2.", "/envoy.service.discovery.v2."
 	tests := []struct {
-		kind        resource.Kind
+		kind        resource.AnyType
 		url         string // of version 2
 		sotw, delta string
 	}{

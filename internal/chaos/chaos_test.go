@@ -91,11 +91,11 @@ func TestClockIsAskedFor(t *testing.T) {
 
 // The model finds what it is there to find.
 func TestModel(t *testing.T) {
-	there := client.Event{Kind: client.KindUpdated, Name: "cds-0", Value: makeCluster("cds-0", "1-")}
-	gone := client.Event{Kind: client.KindDoesNotExist, Name: "cds-0"}
-	failed := client.Event{Kind: client.KindFailed, Name: "cds-0", Err: errors.New("no")}
+	there := client.Event{Kind: client.EventUpdated, Name: "cds-0", Value: makeCluster("cds-0", "1-")}
+	gone := client.Event{Kind: client.EventDoesNotExist, Name: "cds-0"}
+	failed := client.Event{Kind: client.EventFailed, Name: "cds-0", Err: errors.New("no")}
 	at := func(text string) client.Event {
-		return client.Event{Kind: client.KindUpdated, Name: "cds-0", Value: makeCluster("cds-0", text)}
+		return client.Event{Kind: client.EventUpdated, Name: "cds-0", Value: makeCluster("cds-0", text)}
 	}
 	for name, c := range map[string]struct {
 		events             []client.Event
@@ -108,9 +108,9 @@ func TestModel(t *testing.T) {
 		"never said":     {events: []client.Event{at("7-")}, fault: true, differences: true},
 		"no revision":    {events: []client.Event{at("x")}, fault: true, differences: true},
 		"back in time":   {events: []client.Event{there, at("0-")}, fault: true, differences: true},
-		"trouble":        {events: []client.Event{there, {Kind: client.KindAmbientError, Name: "cds-0", Err: errors.New("no")}}, differences: true},
-		"trouble, over":  {events: []client.Event{there, {Kind: client.KindAmbientError, Name: "cds-0", Err: errors.New("no")}, there}},
-		"trouble, first": {events: []client.Event{{Kind: client.KindAmbientError, Name: "cds-0", Err: errors.New("no")}}, fault: true, differences: true},
+		"trouble":        {events: []client.Event{there, {Kind: client.EventAmbientError, Name: "cds-0", Err: errors.New("no")}}, differences: true},
+		"trouble, over":  {events: []client.Event{there, {Kind: client.EventAmbientError, Name: "cds-0", Err: errors.New("no")}, there}},
+		"trouble, first": {events: []client.Event{{Kind: client.EventAmbientError, Name: "cds-0", Err: errors.New("no")}}, fault: true, differences: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(true, 1, false, newJournal())
@@ -138,12 +138,12 @@ func TestModel(t *testing.T) {
 // other has is no lie.
 func TestModelOfTwo(t *testing.T) {
 	at := func(uri, text string) client.Event {
-		return client.Event{Kind: client.KindUpdated, Name: "cds-0", Server: uri, Value: makeCluster("cds-0", text)}
+		return client.Event{Kind: client.EventUpdated, Name: "cds-0", Server: uri, Value: makeCluster("cds-0", text)}
 	}
 	gone := func(uri string) client.Event {
-		return client.Event{Kind: client.KindDoesNotExist, Name: "cds-0", Server: uri}
+		return client.Event{Kind: client.EventDoesNotExist, Name: "cds-0", Server: uri}
 	}
-	trouble := client.Event{Kind: client.KindAmbientError, Name: "cds-0", Server: "b", Err: errors.New("no")}
+	trouble := client.Event{Kind: client.EventAmbientError, Name: "cds-0", Server: "b", Err: errors.New("no")}
 	for name, c := range map[string]struct {
 		active             int
 		events             []client.Event
@@ -228,7 +228,7 @@ func TestModelAllowsAbsence(t *testing.T) {
 	f.say(1)
 	s := (&program{model: m}).add(&sub{kind: 0}, "cds-0")
 	for range 2 { // not confirmed yet; confirmed, after the watches were last right
-		s.hear(client.Event{Kind: client.KindDoesNotExist, Name: "cds-0"})
+		s.hear(client.Event{Kind: client.EventDoesNotExist, Name: "cds-0"})
 		h.confirm()
 	}
 	if faults, differences, _ := m.check(true); len(faults) != 0 || len(differences) != 1 {

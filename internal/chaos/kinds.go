@@ -24,7 +24,7 @@ import (
 // kind is a type of resource whose revision can be written into it and read from it.
 type kind struct {
 	label string
-	typ   resource.Kind
+	typ   resource.AnyType
 	make  func(name, text string) proto.Message
 	text  func(any) string
 }

@@ -33,8 +33,8 @@ func TestRealServerNACKed(t *testing.T) {
 		least, most int64 // requests for clusters
 	}{
 		// Four a second and the first few; a busy machine makes them fewer.
-		{client.StateOfTheWorld, seconds, 4*seconds + 10},
-		{client.Delta, 2, 5},
+		{client.VariantSotW, seconds, 4*seconds + 10},
+		{client.VariantDelta, 2, 5},
 	} {
 		wg.Go(func() { // not a subtest, since others would wait for it
 			r := &refused{t: t, told: make(chan int, 2*seconds)}
@@ -84,7 +84,7 @@ func (r *refused) live(variant client.Variant, seconds int) error {
 	defer c.Close()
 	_, err = c.Watch(r.t.Context(), cds.Type, "a", func(client.Event) {})
 	_, err2 := c.Watch(r.t.Context(), eds.Type, "e", func(ev client.Event) {
-		if ev.Kind == client.KindUpdated {
+		if ev.Kind == client.EventUpdated {
 			r.told <- kinds()[1].revision(ev.Value)
 		}
 	})

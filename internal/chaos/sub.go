@@ -76,19 +76,19 @@ func (s *sub) hearLocked(ev client.Event) {
 		s.told[ev.Name] = t
 	}
 	switch ev.Kind {
-	case client.KindUpdated:
+	case client.EventUpdated:
 		s.updated(t, k, ev.Server, m.kinds[s.kind].revision(ev.Value))
-	case client.KindDoesNotExist:
+	case client.EventDoesNotExist:
 		if m.missed(ev.Server, k) {
 			m.faultLocked("%v was told that %q does not exist (%v), and %s has it", s, ev.Name, ev.Reason, ev.Server)
 		}
 		t.become(absent, nil)
-	case client.KindFailed:
+	case client.EventFailed:
 		if t.known == value {
 			m.faultLocked("%v lost the value of %q: %v", s, ev.Name, ev.Err)
 		}
 		t.become(failed, ev.Err)
-	case client.KindAmbientError:
+	case client.EventAmbientError:
 		if ev.Err != nil && t.known != value {
 			m.faultLocked("%v holds no value of %q and was told of an ambient error: %v", s, ev.Name, ev.Err)
 		}
@@ -121,17 +121,17 @@ func (s *sub) updated(t *told, k key, uri string, rev int) {
 
 func (s *sub) everything(ev client.Event) {
 	switch ev.Kind {
-	case client.KindSynced:
+	case client.EventSynced:
 		s.synced, s.trouble = true, nil // trouble that goes on is told after it
-	case client.KindDoesNotExist:
+	case client.EventDoesNotExist:
 		for k := range s.model.truths[0].facts {
 			if s.concerns(k) && s.model.missed(ev.Server, k) {
 				s.model.faultLocked("%v was told that there is nothing, and %s has %q", s, ev.Server, k.name)
 			}
 		}
-	case client.KindFailed, client.KindAmbientError:
+	case client.EventFailed, client.EventAmbientError:
 		s.trouble = ev.Err
-	case client.KindUpdated:
+	case client.EventUpdated:
 		s.model.faultLocked("%v was told a value of %q", s, ev.Name)
 	}
 }

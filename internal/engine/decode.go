@@ -23,7 +23,7 @@ type worker struct {
 
 type job struct {
 	task   *machine.Task
-	kind   resource.Kind
+	kind   resource.AnyType
 	source resource.Source
 }
 
@@ -86,7 +86,7 @@ func (e *Engine) dismiss(before time.Time) {
 	}
 }
 
-func decode(k resource.Kind, src resource.Source, items []machine.Item) []machine.Result {
+func decode(k resource.AnyType, src resource.Source, items []machine.Item) []machine.Result {
 	rs := make([]machine.Result, len(items))
 	for i := range items {
 		it, r := &items[i], &rs[i]
@@ -151,7 +151,7 @@ func shuffled(a, b []byte) bool {
 }
 
 // Decode decodes a payload of a server on the caller's goroutine.
-func (e *Engine) Decode(k resource.Kind, server int, raw []byte) (any, error) {
+func (e *Engine) Decode(k resource.AnyType, server int, raw []byte) (any, error) {
 	return decodeOne(k, e.server(server).Source, raw)
 }
 
@@ -159,17 +159,17 @@ func (e *Engine) Decode(k resource.Kind, server int, raw []byte) (any, error) {
 // payload before, which may be nil. Flaws are why parts of the value cannot be used: it is
 // accepted, and its response NACKed.
 type Incremental interface {
-	resource.Kind
+	resource.AnyType
 	DecodeNext(src resource.Source, raw, before []byte) (value any, flaws []error, err error)
 }
 
-func decodeOne(k resource.Kind, src resource.Source, raw []byte) (any, error) {
+func decodeOne(k resource.AnyType, src resource.Source, raw []byte) (any, error) {
 	value, _, err := decodeNext(k, src, raw, nil)
 	return value, err
 }
 
 // decodeNext turns a decoder's panic into the resource's error.
-func decodeNext(k resource.Kind, src resource.Source, raw, before []byte) (value any, flaws []error, err error) {
+func decodeNext(k resource.AnyType, src resource.Source, raw, before []byte) (value any, flaws []error, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			value, flaws, err = nil, nil, fmt.Errorf("the decoder panicked: %v", p)
@@ -185,7 +185,7 @@ func decodeNext(k resource.Kind, src resource.Source, raw, before []byte) (value
 
 // same says whether two payloads mean the same: map entries have no order on the wire.
 // Values that are no messages are compared where Go can.
-func same(k resource.Kind, src resource.Source, value any, raw, old []byte) bool {
+func same(k resource.AnyType, src resource.Source, value any, raw, old []byte) bool {
 	msg, isMessage := value.(proto.Message)
 	if isMessage && !shuffled(raw, old) || !isMessage && !reflect.ValueOf(value).Comparable() {
 		return false

@@ -83,7 +83,7 @@ type Engine struct {
 
 	// Owned by the loop.
 	sources    []machine.Source
-	kinds      map[string]resource.Kind
+	kinds      map[string]resource.AnyType
 	lanes      []*lane       // by number; nil of one that nothing is told in
 	found      []*lane       // of lanesOf, used again
 	home       map[int]*lane // by server: of its first watch
@@ -118,7 +118,7 @@ func New(c Config) *Engine {
 	e := &Engine{
 		config: c, machine: machine.New(mc),
 		inbox: make(chan any, inboxSize), stop: make(chan struct{}), over: make(chan struct{}),
-		kinds: map[string]resource.Kind{}, home: map[int]*lane{}, conns: map[*Server]*conn{}, streams: map[int]*stream{},
+		kinds: map[string]resource.AnyType{}, home: map[int]*lane{}, conns: map[*Server]*conn{}, streams: map[int]*stream{},
 		retries: map[int]*retry{}, parts: map[partKey]*part{}, delivering: map[machine.Ref]bool{},
 		lastNack: map[string]string{}, lastFault: map[string]string{}, quotas: map[logKey]*quota{},
 	}
@@ -131,7 +131,7 @@ func New(c Config) *Engine {
 }
 
 // Start begins watches at one moment. The Owner of each is a [Sink], and that of its Type the
-// [resource.Kind]. It says whether the engine still runs.
+// [resource.AnyType]. It says whether the engine still runs.
 func (e *Engine) Start(ws ...*machine.Watch) bool {
 	if len(ws) == 1 {
 		return e.post(machine.Start{Watch: ws[0]})
@@ -341,7 +341,7 @@ func (e *Engine) shutdown() {
 
 // start notes what the engine itself has to know of a watch that begins.
 func (e *Engine) start(w *machine.Watch) machine.Start {
-	e.kinds[w.Type.URL] = w.Type.Owner.(resource.Kind)
+	e.kinds[w.Type.URL] = w.Type.Owner.(resource.AnyType)
 	l := e.laneOf(int(w.Lane))
 	for _, server := range e.sources[w.Source].Servers {
 		if e.home[server] == nil {

@@ -151,7 +151,7 @@ type slowKind struct {
 	most int
 }
 
-func (k *slowKind) kind() resource.Kind {
+func (k *slowKind) kind() resource.AnyType {
 	return resource.Custom(url, resource.Options{NameField: 1}, func(_ resource.Source, b []byte) (string, error) {
 		k.mu.Lock()
 		k.busy++
@@ -199,7 +199,7 @@ func startServers(t *testing.T, servers ...Server) *Engine {
 	return e
 }
 
-func watchOf(k resource.Kind, s Sink, name string) *machine.Watch {
+func watchOf(k resource.AnyType, s Sink, name string) *machine.Watch {
 	w := &machine.Watch{Owner: s, Type: &machine.Type{Owner: k, URL: url, NameField: 1}, Name: name}
 	w.Wildcard = name == ""
 	return w

@@ -21,7 +21,7 @@ var (
 
 // NewRedirect reads the payload of a redirect of a type. An error says why the locator
 // cannot be one of a resource of the type; its alternatives are not looked at.
-func NewRedirect(k resource.Kind, raw []byte) (*Redirect, error) {
+func NewRedirect(k resource.AnyType, raw []byte) (*Redirect, error) {
 	l, err := xdstp.DecodeLocator(raw)
 	if err != nil {
 		return nil, fmt.Errorf("the redirect does not parse: %w", err)
@@ -44,7 +44,7 @@ func NewRedirect(k resource.Kind, raw []byte) (*Redirect, error) {
 }
 
 // redirectOf decodes an item that holds a locator.
-func redirectOf(k resource.Kind, raw, old []byte) (value any, same bool, err error) {
+func redirectOf(k resource.AnyType, raw, old []byte) (value any, same bool, err error) {
 	r, err := NewRedirect(k, raw)
 	if err != nil {
 		return nil, false, err

@@ -21,7 +21,7 @@ type stream struct {
 	number int // of the server
 	server *Server
 	conn   *conn
-	kind   resource.Kind // nil of an aggregated stream
+	kind   resource.AnyType // nil of an aggregated stream
 	ctx    context.Context
 	cancel context.CancelFunc
 	outbox chan [][]byte // one message at most

@@ -34,7 +34,7 @@ type driver struct {
 	many    bool // servers
 	script  *script.Script
 	sources map[string]int32 // by authority; old-style names have the first
-	kinds   map[string]resource.Kind
+	kinds   map[string]resource.AnyType
 	types   map[string]*Type
 	watches map[string]*Watch
 	blocked map[*Watch]bool
@@ -430,7 +430,7 @@ func (d *driver) decode(t *Task) []Result {
 	return rs
 }
 
-func decodeItem(kind resource.Kind, it Item) (r Result) {
+func decodeItem(kind resource.AnyType, it Item) (r Result) {
 	defer func() {
 		if p := recover(); p != nil {
 			r = Result{Err: fmt.Errorf("the decoder panicked: %v", p)}

@@ -20,7 +20,7 @@ import (
 // Entry is one well-known type.
 type Entry struct {
 	Short string // the usual abbreviation in lower case: "cds"
-	Kind  resource.Kind
+	Kind  resource.AnyType
 }
 
 // All gives the well-known types, listeners first, down to endpoints, and then those that
@@ -41,7 +41,7 @@ func All() []Entry {
 }
 
 // ByShort finds a type by its abbreviation, exactly as in [Entry].
-func ByShort(short string) (resource.Kind, bool) {
+func ByShort(short string) (resource.AnyType, bool) {
 	for _, e := range All() {
 		if e.Short == short {
 			return e.Kind, true

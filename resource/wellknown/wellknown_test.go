@@ -67,7 +67,7 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-func messageOf(t *testing.T, kind resource.Kind) protoreflect.MessageType {
+func messageOf(t *testing.T, kind resource.AnyType) protoreflect.MessageType {
 	t.Helper()
 	mt, err := protoregistry.GlobalTypes.FindMessageByURL(kind.TypeURL())
 	if err != nil {
@@ -77,7 +77,7 @@ func messageOf(t *testing.T, kind resource.Kind) protoreflect.MessageType {
 }
 
 // The name field is the one of that name in the message, and a single string.
-func checkNameField(t *testing.T, kind resource.Kind, name string) {
+func checkNameField(t *testing.T, kind resource.AnyType, name string) {
 	t.Helper()
 	if name == "" {
 		if got := kind.NameField(); got != 0 {

@@ -38,8 +38,8 @@ var urls = map[string]string{
 }
 
 // Kinds makes the types, by short name.
-func Kinds() map[string]resource.Kind {
-	kinds := map[string]resource.Kind{}
+func Kinds() map[string]resource.AnyType {
+	kinds := map[string]resource.AnyType{}
 	for short, name := range urls {
 		o := resource.Options{NameField: 1, FullState: short == "cds" || short == "lds"}
 		if short == "foo" || short == "leds" {

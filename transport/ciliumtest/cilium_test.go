@@ -105,7 +105,7 @@ func (r record) await(t *testing.T, want string) client.Event {
 	}
 }
 
-func watch(t *testing.T, c *client.Client, kind resource.Kind, name string, opts ...client.WatchOption) record {
+func watch(t *testing.T, c *client.Client, kind resource.AnyType, name string, opts ...client.WatchOption) record {
 	t.Helper()
 	r := make(record, 1000)
 	var err error
@@ -234,11 +234,11 @@ func TestNotServed(t *testing.T) {
 		wants  []string
 	}{
 		"aggregated": {
-			func(c *client.Config) { c.Streams = client.Aggregated },
+			func(c *client.Config) { c.Streams = client.StreamsAggregated },
 			[]string{"Unimplemented", "AggregatedDiscoveryService", "not on an aggregated stream"},
 		},
 		"delta": {
-			func(c *client.Config) { c.Variant = client.Delta },
+			func(c *client.Config) { c.Variant = client.VariantDelta },
 			[]string{"not implemented", "may not speak the delta variant"},
 		},
 		"node": {
@@ -275,7 +275,7 @@ func TestAddedNames(t *testing.T) {
 	watch(t, c, eds.Type, "a").await(t, "updated a")
 	b := watch(t, c, eds.Type, "b")
 	watch(t, c, eds.Type, "c", client.InScope("c")).await(t, "updated c")
-	if ev := <-b; ev.Kind != client.KindUpdated {
+	if ev := <-b; ev.Kind != client.EventUpdated {
 		t.Errorf("b: %v", ev.Kind)
 	}
 	if n := len(opened); n != 3 {
@@ -310,7 +310,7 @@ func TestFollow(t *testing.T) {
 	})
 	must(t, err)
 	for range n {
-		if ev := <-ends; ev.Kind != client.KindUpdated {
+		if ev := <-ends; ev.Kind != client.EventUpdated {
 			t.Errorf("%s: %v", ev.Name, ev.Kind)
 		}
 	}

@@ -35,7 +35,7 @@ const address = "127.0.0.1"
 // names of their methods.
 var services = []struct {
 	name, methods string
-	kind          resource.Kind
+	kind          resource.AnyType
 }{
 	{"listener.v3.ListenerDiscoveryService", "Listeners", lds.Type},
 	{"route.v3.RouteDiscoveryService", "Routes", rds.Type},
@@ -111,13 +111,13 @@ func (s *server) kill() {
 }
 
 // set adds or replaces a resource without waiting for anybody.
-func (s *server) set(kind resource.Kind, name string, m proto.Message) {
+func (s *server) set(kind resource.AnyType, name string, m proto.Message) {
 	s.types[kind.TypeURL()].Upsert(kind.TypeURL(), name, m, nil, nil, nil)
 }
 
 // push adds, replaces or, with a nil message, removes a resource, and returns what Cilium
 // makes of the client's answer: nothing of an ACK, an error of a NACK.
-func (s *server) push(kind resource.Kind, name string, m proto.Message) error {
+func (s *server) push(kind resource.AnyType, name string, m proto.Message) error {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()

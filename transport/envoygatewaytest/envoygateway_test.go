@@ -113,7 +113,7 @@ func (r record) await(t *testing.T, want string) client.Event {
 	}
 }
 
-func watch(t *testing.T, c *client.Client, kind resource.Kind, name string) record {
+func watch(t *testing.T, c *client.Client, kind resource.AnyType, name string) record {
 	t.Helper()
 	r := make(record, 1000)
 	var err error
@@ -132,8 +132,8 @@ func clusterOf(backend string) string { return "httproute/default/" + backend + 
 // Each variant, aggregated and on the streams of single types: what there is, what comes,
 // changes and goes; then the process is killed, and what another has is taken over.
 func TestVariants(t *testing.T) {
-	for _, variant := range []client.Variant{client.StateOfTheWorld, client.Delta} {
-		for _, streams := range []client.Streams{client.Aggregated, client.PerType} {
+	for _, variant := range []client.Variant{client.VariantSotW, client.VariantDelta} {
+		for _, streams := range []client.Streams{client.StreamsAggregated, client.StreamsPerType} {
 			t.Run(fmt.Sprintf("variant %d streams %d", variant, streams), func(t *testing.T) {
 				life(t, client.Config{Variant: variant, Streams: streams})
 			})

@@ -80,13 +80,13 @@ func (p *program) hear(ev client.Event) {
 	p.events <- text
 }
 
-func (p *program) watch(kind resource.Kind, name string) {
+func (p *program) watch(kind resource.AnyType, name string) {
 	p.t.Helper()
 	_, err := p.client.Watch(context.Background(), kind, name, p.hear)
 	must(p.t, err)
 }
 
-func (p *program) watchAll(kind resource.Kind, collection string) {
+func (p *program) watchAll(kind resource.AnyType, collection string) {
 	p.t.Helper()
 	_, err := p.client.WatchAll(context.Background(), kind, collection, func(b client.Batch) {
 		for _, ev := range b.Events {

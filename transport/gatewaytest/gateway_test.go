@@ -124,7 +124,7 @@ func (l listener) hears(t *testing.T, want string) {
 	}
 }
 
-func watch(t *testing.T, c *client.Client, kind resource.Kind, name string) listener {
+func watch(t *testing.T, c *client.Client, kind resource.AnyType, name string) listener {
 	t.Helper()
 	l := make(listener, 100)
 	if _, err := c.Watch(t.Context(), kind, name, l.hear); err != nil {

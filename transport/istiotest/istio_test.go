@@ -158,7 +158,7 @@ func (r record) await(t *testing.T, want string) client.Event {
 	}
 }
 
-func watch(t *testing.T, c *client.Client, kind resource.Kind, name string) record {
+func watch(t *testing.T, c *client.Client, kind resource.AnyType, name string) record {
 	t.Helper()
 	r := make(record, 10_000)
 	var err error
@@ -187,7 +187,7 @@ func clusterOf(service string) string { return "outbound|80||" + service + ".exa
 //
 // spec: S-11 S-13 S-16
 func TestVariants(t *testing.T) {
-	for _, variant := range []client.Variant{client.StateOfTheWorld, client.Delta} {
+	for _, variant := range []client.Variant{client.VariantSotW, client.VariantDelta} {
 		t.Run(fmt.Sprint("variant ", variant), func(t *testing.T) {
 			s := start(t, "one")
 			proxy, err := testutil.NewTCPProxy(s.addr)
@@ -249,7 +249,7 @@ func TestUnknownType(t *testing.T) {
 		s.create(name)
 		clusters.await(t, "updated "+clusterOf(name))
 	}
-	if ev := <-runtime; !slices.Contains([]client.Kind{client.KindFailed, client.KindDoesNotExist}, ev.Kind) {
+	if ev := <-runtime; !slices.Contains([]client.EventKind{client.EventFailed, client.EventDoesNotExist}, ev.Kind) {
 		t.Errorf("the unknown type: %v", ev.Kind)
 	}
 }

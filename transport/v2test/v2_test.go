@@ -26,7 +26,7 @@ const prefix = "type.googleapis.com/"
 // types are those that the server has, with their type URLs of version 2.
 var types = []struct {
 	short, url string
-	kind       resource.Kind
+	kind       resource.AnyType
 }{
 	{"cds", prefix + "envoy.api.v2.Cluster", cds.Type},
 	{"eds", prefix + "envoy.api.v2.ClusterLoadAssignment", eds.Type},
@@ -94,7 +94,7 @@ func await(t *testing.T, events <-chan client.Event, wants ...string) client.Eve
 		select {
 		case ev := <-events:
 			text := ev.Kind.String() + " " + ev.Name
-			if c, ok := ev.Value.(interface{ GetAltStatName() string }); ok && ev.Kind == client.KindUpdated {
+			if c, ok := ev.Value.(interface{ GetAltStatName() string }); ok && ev.Kind == client.EventUpdated {
 				text += " " + c.GetAltStatName()
 			}
 			seen = append(seen, text)
@@ -128,7 +128,7 @@ func everyType(t *testing.T, c *client.Client, opts ...client.WatchOption) map[s
 //
 // spec: V2-1 V2-2 V2-3
 func TestSotW(t *testing.T) {
-	for _, streams := range []client.Streams{client.Aggregated, client.PerType} {
+	for _, streams := range []client.Streams{client.StreamsAggregated, client.StreamsPerType} {
 		t.Run(fmt.Sprintf("streams %d", streams), func(t *testing.T) {
 			s := start(t)
 			s.set("1 cds:x=one eds:x lds:x rds:x sds:x rtds:x")
@@ -169,7 +169,7 @@ func checkRequests(t *testing.T, s *server, streams client.Streams) {
 		methods[r.Method] = true
 	}
 	want := 1
-	if streams == client.PerType {
+	if streams == client.StreamsPerType {
 		want = len(types)
 	}
 	if len(methods) != want || nodes != want {
@@ -219,7 +219,7 @@ func TestWildcardAndNACK(t *testing.T) {
 //
 // spec: V2-2 V2-4
 func TestDelta(t *testing.T) {
-	for _, streams := range []client.Streams{client.Aggregated, client.PerType} {
+	for _, streams := range []client.Streams{client.StreamsAggregated, client.StreamsPerType} {
 		for _, args := range [][]string{nil, {"-untyped"}} {
 			t.Run(fmt.Sprintf("streams %d %s", streams, strings.Join(args, " ")), func(t *testing.T) {
 				s := start(t, args...)

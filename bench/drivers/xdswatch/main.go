@@ -30,7 +30,7 @@ func main() {
 	kit.Main("xdswatch", func(*kit.Config) string { return "" }, func(e *kit.Env) (kit.Client, error) {
 		config := client.Config{ResourceTimeout: -1, SkipValidation: !*pgv}
 		if *perType {
-			config.Streams = client.PerType
+			config.Streams = client.StreamsPerType
 		}
 		return start(e, config, *set)
 	})
@@ -97,7 +97,7 @@ func newDriver[T any](e *kit.Env, c *client.Client, set bool, typ *resource.Type
 
 func (d *driver[T]) handlerOf(number int) func(watcher.Event[T]) {
 	return func(ev watcher.Event[T]) {
-		if ev.Kind == client.KindUpdated {
+		if ev.Kind == client.EventUpdated {
 			d.e.Deliver(ev.Name, number, d.stamp(ev.Value))
 		}
 	}

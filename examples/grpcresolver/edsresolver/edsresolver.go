@@ -59,12 +59,12 @@ type edsResolver struct {
 // tell ignores ambient errors: the endpoints that are held stay good.
 func (r *edsResolver) tell(ev watcher.Event[*endpointv3.ClusterLoadAssignment]) {
 	switch ev.Kind {
-	case client.KindUpdated:
+	case client.EventUpdated:
 		r.held = true
 		r.update(Usable(ev.Value))
-	case client.KindDoesNotExist:
+	case client.EventDoesNotExist:
 		r.fail(fmt.Errorf("endpoints %q do not exist (%v)", ev.Name, ev.Reason))
-	case client.KindFailed:
+	case client.EventFailed:
 		r.fail(ev.Err)
 	}
 }

@@ -30,7 +30,7 @@ func newChannel(t *testing.T, management *testutil.ManagementServer, target stri
 		t.Fatal(err)
 	}
 	// Delta: only there can a server remove endpoints.
-	c, err := client.New(client.Config{Bootstrap: boot, Variant: client.Delta, ResourceTimeout: timeout})
+	c, err := client.New(client.Config{Bootstrap: boot, Variant: client.VariantDelta, ResourceTimeout: timeout})
 	if err != nil {
 		t.Fatal(err)
 	}

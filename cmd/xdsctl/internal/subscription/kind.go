@@ -15,12 +15,12 @@ import (
 // Kinds makes the resource types that subscriptions name. A client wants the same value
 // for the same type each time, so there is one Kinds for each. It is not safe for
 // concurrent use.
-type Kinds struct{ made map[string]resource.Kind }
+type Kinds struct{ made map[string]resource.AnyType }
 
 // Of gives the type of a type URL. A well-known one is itself; of another whose message is
 // linked in, values are that message; of any other they are nil, and the bytes of the
 // event are all there is.
-func (k *Kinds) Of(typeURL string) resource.Kind {
+func (k *Kinds) Of(typeURL string) resource.AnyType {
 	if e, ok := wellknown.ByTypeURL(typeURL); ok {
 		return e.Kind
 	}
@@ -28,7 +28,7 @@ func (k *Kinds) Of(typeURL string) resource.Kind {
 		return kind
 	}
 	if k.made == nil {
-		k.made = map[string]resource.Kind{}
+		k.made = map[string]resource.AnyType{}
 	}
 	k.made[typeURL] = newKind(typeURL)
 	return k.made[typeURL]
@@ -37,7 +37,7 @@ func (k *Kinds) Of(typeURL string) resource.Kind {
 // usualNameField is the number of the name in nearly every resource of Envoy's API.
 const usualNameField = 1
 
-func newKind(typeURL string) resource.Kind {
+func newKind(typeURL string) resource.AnyType {
 	mt, err := protoregistry.GlobalTypes.FindMessageByURL(typeURL)
 	if err != nil {
 		o := resource.Options{NameField: usualNameField}
