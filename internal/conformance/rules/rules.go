@@ -19,7 +19,7 @@ type Section struct {
 }
 
 // All lists every rule, in sections.
-func All() []Section { return slices.Concat(protocol(), sources(), naming(), servers()) }
+func All() []Section { return slices.Concat(protocol(), sources(), naming(), servers(), findings()) }
 
 // IDs are the IDs of all rules.
 func IDs() map[string]bool {

@@ -33,5 +33,13 @@ func servers() []Section {
 		{"S-28", "a refused node reaches the program with the server's words", ""},
 		{"S-29", "responses may be larger than 4 MiB", ""},
 		{"S-30", "names that a server does not hear beside others are asked for on a new stream", ""},
+		{"S-31", "a server that takes * for a name is asked for everything in the legacy form", ""},
+		{"S-32", "a server that ends the stream for a name or * hurts only what asked so", ""},
+		{"S-33", "members are kept from a server that is silent about them", ""},
+		{"S-34", "a cluster may be removed before the routes that name it change", ""},
+		{"S-35", "a hundred thousand resources are loaded without loss", ""},
+		{"S-36", "a server that never sends what is created later leads to a timeout", ""},
+		{"S-37", "a server that counts versions anew with each process is believed", ""},
+		{"S-38", "a server that is silent to new streams for a while is waited for", ""},
 	}}}
 }

@@ -1,0 +1,71 @@
+package rules
+
+// findings are what hostile servers, reference cases, users' programs, real servers and
+// bootstraps were found to do to the client.
+func findings() []Section {
+	return []Section{
+		{"Hostile servers, files and bootstraps", []Rule{
+			{"H-1", "aliases share one copy of a resource, and their number is bounded", ""},
+			{"H-2", "the work on a response grows with its size, whatever names and aliases it holds", ""},
+			{"H-3", "no log, event, dump, trace, NACK or formatted value quotes the content of a resource or a secret", ""},
+			{"H-4", "what the resources of one authority may ask of another is bounded", ""},
+			{"H-5", "small bodies and files cannot cost gigabytes, and Close does not wait for their conversion", ""},
+			{"H-6", "an Envoy bootstrap never gives less security than it asks for", ""},
+			{"H-7", "a gRPC bootstrap never gives less security than it asks for", ""},
+			{"H-8", "a message is bounded after decompression", ""},
+			{"H-9", "what is kept of types that nobody asked for is bounded", ""},
+			{"H-10", "bootstraps and the files that they name are bounded in size and in expansion", ""},
+			{"H-11", "a server tells structured names only of authorities that it answers for", ""},
+			{"H-12", "misuse by the program and odd text of a server end nothing else", ""},
+		}},
+		{"Reference cases", []Rule{
+			{"C-1", "a watched alias is a member of no collection", ""},
+			{"C-2", "an empty file of a list collection is a bad file", ""},
+			{"C-3", "a structured name of another type, or one that does not parse, is refused", ""},
+			{"C-4", "a server whose URI cannot be used is a failed server, not a failed client", ""},
+			{"C-5", "the error of the transient timer has the code UNAVAILABLE", ""},
+			{"C-6", "names go onto the wire as they were asked for", ""},
+		}},
+		{"Programs", []Rule{
+			{"U-1", "an absence says what the server sent instead", ""},
+			{"U-2", "a guard's refusal is told", ""},
+			{"U-3", "a handler that blocks is reported", ""},
+			{"U-4", "Ready says what is lacking", ""},
+			{"U-5", "no call of a handler begins after Stop has returned, and Done comes after the last", ""},
+			{"U-6", "Get keeps held names while their server cannot be reached; its bounds are configured", ""},
+			{"U-7", "with all servers down the error names each of them", ""},
+			{"U-8", "a panic of a handler leaves a trace without a logger", ""},
+			{"U-9", "what a bootstrap says in vain is noticed, with a suggestion", ""},
+			{"U-10", "a bootstrap's faults say how to write the value", ""},
+			{"U-11", "an event says the name as it was asked for", ""},
+			{"U-12", "published modules build without replace directives", ""},
+			{"U-13", "a type that cannot work fails where it is made", ""},
+			{"U-14", "a deletion policy for each type, with a grace; a kept deletion is an error of its own", ""},
+			{"U-15", "recovery is a kind of event of its own", ""},
+			{"U-16", "the README begins with use", ""},
+			{"U-17", "State tells the refused version, the reason of an absence and the value", ""},
+			{"U-18", "types are refined by With and Map", ""},
+		}},
+		{"Real servers' findings", []Rule{
+			{"P-1", "a name beside a wildcard breaks neither", ""},
+			{"P-2", "synced means that the wildcard's state is there, whatever is watched beside it", ""},
+			{"P-3", "a server that does not know the explicit wildcard is named in the log", ""},
+			{"P-4", "a server that confirms the held version has taken the refused one back", ""},
+			{"P-5", "a short resource timer brings no false absence of names that a wildcard left", ""},
+			{"P-6", "a dump lists nothing that is not watched any more", ""},
+			{"P-7", "xdsctl tells what it leaves out of a bootstrap", ""},
+			{"P-8", "polls that fail are told as what they are", ""},
+			{"P-9", "a server that was restarted with other content under the same version is believed", ""},
+			{"P-10", "equality looks through Any of types that the program links", ""},
+			{"P-11", "a wildcard's watch is told no absence of what it never held", ""},
+			{"P-12", "a name is read from an unknown type only if it is plausible text", ""},
+			{"P-13", "xdsctl's exit status, hints and subscriptions say what happened", ""},
+		}},
+		{"Envoy's bootstrap", []Rule{
+			{"E-1", "connection_keepalive of the management server's cluster finds dead connections", ""},
+			{"E-2", "default_config_source may poll over REST", ""},
+			{"E-3", "initial_fetch_timeout of 0s waits for ever", ""},
+			{"E-4", "the keys of gRFC A81, A95 and A102 are known", ""},
+		}},
+	}
+}
