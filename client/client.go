@@ -150,7 +150,7 @@ func (c *Client) engineConfig() (engine.Config, error) {
 // without streams of its own where there is one for each type; the context's own if it is
 // over; and one of no type for a kind that is not comparable and for a source of [FromSource]
 // without servers.
-func (c *Client) Watch(ctx context.Context, kind resource.AnyType, name string, h Handler, opts ...WatchOption) (*Watch, error) {
+func (c *Client) Watch(ctx context.Context, kind resource.AnyType, name string, h Handler[any], opts ...WatchOption) (*Watch, error) {
 	if h == nil {
 		return nil, ErrNilHandler
 	}
@@ -196,7 +196,7 @@ func (c *Client) Watch(ctx context.Context, kind resource.AnyType, name string, 
 // only the bootstrap has no servers.
 //
 // Otherwise it is as [Client.Watch].
-func (c *Client) WatchAll(ctx context.Context, kind resource.AnyType, collection string, h BatchHandler, opts ...WatchOption) (*Watch, error) {
+func (c *Client) WatchAll(ctx context.Context, kind resource.AnyType, collection string, h BatchHandler[any], opts ...WatchOption) (*Watch, error) {
 	if h == nil {
 		return nil, ErrNilHandler
 	}

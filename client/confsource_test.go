@@ -29,10 +29,10 @@ func TestInitialFetchTimeout(t *testing.T) {
 		within := client.InitialFetchTimeout(3 * time.Second)
 		_, err := r.c.Watch(t.Context(), cds.Type, "a", rec.hear, within)
 		must(t, err)
-		var batches []client.Event
-		_, err = r.c.WatchAll(t.Context(), cds.Type, "*", func(b client.Batch) { batches = append(batches, b.Events...) }, within)
+		var batches []client.Event[any]
+		_, err = r.c.WatchAll(t.Context(), cds.Type, "*", func(b client.Batch[any]) { batches = append(batches, b.Events...) }, within)
 		must(t, err)
-		set, err := r.c.NewSet(t.Context(), cds.Type, func(client.Batch) {}, within)
+		set, err := r.c.NewSet(t.Context(), cds.Type, func(client.Batch[any]) {}, within)
 		must(t, err)
 		must(t, set.Add("s"))
 		got := make(chan error, 1)
@@ -88,7 +88,7 @@ func TestFetchTimeoutOfSources(t *testing.T) {
 			"apart": {client.FromSource(source), client.InScope("s")},
 			"both":  {client.FromSource(source), client.InitialFetchTimeout(time.Second)},
 		} {
-			_, err := r.c.Watch(t.Context(), cds.Type, name, func(ev client.Event) {
+			_, err := r.c.Watch(t.Context(), cds.Type, name, func(ev client.Event[any]) {
 				mu.Lock()
 				defer mu.Unlock()
 				if ev.Kind == client.EventFailed {
@@ -112,11 +112,11 @@ func TestFetchTimeoutOfSources(t *testing.T) {
 func TestAtStartup(t *testing.T) {
 	var own *bootstrap.Config
 	inBubble(t, func(t *testing.T, r *rig) {
-		var heard []client.Event
+		var heard []client.Event[any]
 		began := time.Now()
 		var at []time.Duration
 		for _, s := range own.Startup() {
-			_, err := r.c.WatchAll(t.Context(), cds.Type, s.Collection, func(b client.Batch) {
+			_, err := r.c.WatchAll(t.Context(), cds.Type, s.Collection, func(b client.Batch[any]) {
 				heard = append(heard, b.Events...)
 				at = append(at, time.Since(began))
 			}, client.AtStartup(s))

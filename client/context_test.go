@@ -51,10 +51,10 @@ func TestContext(t *testing.T) {
 
 		const base = "xdstp://a/" + clusterName
 		const added = "xds.client_feature.lb=true&xds.resource.vip=10.1.2.3"
-		set, err := c.NewSet(t.Context(), cds.Type, func(client.Batch) {})
+		set, err := c.NewSet(t.Context(), cds.Type, func(client.Batch[any]) {})
 		must(t, err)
 		must(t, set.Add(base+"/x?own=1", "old"))
-		_, err = c.WatchAll(t.Context(), cds.Type, base+"/p/*", func(client.Batch) {})
+		_, err = c.WatchAll(t.Context(), cds.Type, base+"/p/*", func(client.Batch[any]) {})
 		must(t, err)
 		want := []string{"old", base + "/p/*?" + added[:len("xds.client_feature.lb=true")] + "&xds.node.cluster=shop&xds.resource.vip=10.1.2.3", base + "/x?own=1&" + added}
 		asks := func(want []string) {
@@ -85,7 +85,7 @@ func TestContext(t *testing.T) {
 // A context that is none fails the watch, and asks nobody.
 func TestBadContext(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
-		_, err := r.c.Watch(t.Context(), cds.Type, "xdstp://a/"+clusterName+"/x", func(client.Event) {})
+		_, err := r.c.Watch(t.Context(), cds.Type, "xdstp://a/"+clusterName+"/x", func(client.Event[any]) {})
 		if re, ok := errors.AsType[*client.ResourceError](err); !ok || re.Kind != client.ErrorConfig {
 			t.Errorf("error %v, want one of the configuration", err)
 		}

@@ -158,7 +158,7 @@ func TestEntry(t *testing.T) {
 
 		_, rec = w.watch(url + "#entry=")
 		w.since(rec, "does not exist a//list#entry= removed")
-		_, err = w.c.WatchAll(context.Background(), cds.Type, name, func(client.Batch) {})
+		_, err = w.c.WatchAll(context.Background(), cds.Type, name, func(client.Batch[any]) {})
 		if !errors.Is(err, client.ErrCollection) {
 			t.Errorf("an entry as a collection: %v", err)
 		}

@@ -128,7 +128,7 @@ func (d directory) named(name string) (i int, err error) {
 
 // fill makes the event of a directory that of its inline entry: a value, an absence, or the
 // error why the entry cannot be used.
-func (d directory) fill(ev *Event, name string) error {
+func (d directory) fill(ev *Event[any], name string) error {
 	i, err := d.named(name)
 	ev.Value, ev.Raw, ev.Attributes = nil, nil, nil // those of the directory
 	switch {
@@ -142,7 +142,7 @@ func (d directory) fill(ev *Event, name string) error {
 }
 
 // fillAt makes an event that of an inline entry.
-func (d directory) fillAt(ev *Event, i int) (err error) {
+func (d directory) fillAt(ev *Event[any], i int) (err error) {
 	e := &d.entries[i]
 	if ev.Value, err = d.value(e, i); err != nil {
 		return err

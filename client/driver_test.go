@@ -348,7 +348,7 @@ func (d *driver) watch(name, typ, resourceName string) {
 			resourceName = "*"
 			opts = append(opts, client.ExplicitWildcard())
 		}
-		d.watches[name], err = d.c.WatchAll(context.Background(), kind, resourceName, func(b client.Batch) {
+		d.watches[name], err = d.c.WatchAll(context.Background(), kind, resourceName, func(b client.Batch[any]) {
 			for _, ev := range b.Events {
 				d.print("%s: %s", name, describe(ev))
 			}
@@ -357,7 +357,7 @@ func (d *driver) watch(name, typ, resourceName string) {
 	} else {
 		authority, ok := xdstp.AuthorityOf(resourceName)
 		d.authority[name] = fmt.Sprint(authority, ok)
-		d.watches[name], err = d.c.Watch(context.Background(), kind, resourceName, func(ev client.Event) {
+		d.watches[name], err = d.c.Watch(context.Background(), kind, resourceName, func(ev client.Event[any]) {
 			d.print("%s: %s", name, describe(ev))
 			g.pass(nil)
 		}, opts...)
@@ -386,7 +386,7 @@ func (d *driver) dump() {
 	}
 }
 
-func describe(ev client.Event) string {
+func describe(ev client.Event[any]) string {
 	switch ev.Kind {
 	case client.EventUpdated:
 		return fmt.Sprintf("updated %s %q version=%s%s", ev.Name, ev.Value, ev.Version, beside(ev.Attributes))

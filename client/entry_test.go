@@ -67,7 +67,7 @@ func TestEntriesAreDecodedOnce(t *testing.T) {
 		}
 		count("Get", 1)
 		var all int
-		_, err := w.c.WatchAll(t.Context(), kind, url, func(b client.Batch) { all += len(b.Events) })
+		_, err := w.c.WatchAll(t.Context(), kind, url, func(b client.Batch[any]) { all += len(b.Events) })
 		must(t, err)
 		synctest.Wait()
 		count("the whole", n)
@@ -159,10 +159,10 @@ func BenchmarkLateEntries(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				heard := make(chan client.Event)
+				heard := make(chan client.Event[any])
 				for i := range n {
 					name := fmt.Sprintf("%s#entry=e%d", url, i)
-					if _, err := c.Watch(context.Background(), cds.Type, name, func(ev client.Event) { heard <- ev }); err != nil {
+					if _, err := c.Watch(context.Background(), cds.Type, name, func(ev client.Event[any]) { heard <- ev }); err != nil {
 						b.Fatal(err)
 					}
 					if ev := <-heard; ev.Kind != client.EventUpdated || !strings.HasSuffix(ev.Name, fmt.Sprint("e", i)) {

@@ -57,9 +57,10 @@ const (
 
 func (r Reason) String() string { return machine.Reason(r).String() }
 
-// Event is something that happened to a resource, or to a collection as a whole: then its
-// name is the collection's, "*" or a canonical URL.
-type Event struct {
+// Event is something that happened to a resource whose values are of type T, or to a
+// collection as a whole: then its name is the collection's, "*" or a canonical URL. Without
+// a type of its own, as the methods of [Client] have it, it is an Event[any].
+type Event[T any] struct {
 	Kind      EventKind
 	Type      string // URL
 	Name      string // canonical
@@ -71,7 +72,7 @@ type Event struct {
 	Locator string
 	Reason  Reason // of EventDoesNotExist
 	Err     error  // of EventFailed and EventAmbientError: a [*ResourceError]
-	Value   any    // of EventUpdated; shared between watches, read only
+	Value   T      // of EventUpdated; shared between watches, read only
 	Raw     []byte // its bytes as received; shared, read only
 	// Attributes of EventUpdated are what stands beside the value; nil if nothing does.
 	Attributes *Attributes
@@ -79,14 +80,14 @@ type Event struct {
 
 // Handler takes the events of one resource. It has to return: one that ends its goroutine
 // by runtime.Goexit, as FailNow of package testing does, ends all events of its authority.
-type Handler func(Event)
+type Handler[T any] func(Event[T])
 
 // MaxBatch is how many events a batch holds at most.
 const MaxBatch = 512
 
-// Batch is events that belong together, in the order of the wire.
-type Batch struct {
-	Events []Event
+// Batch is events that belong together, in the order of the wire: at most [MaxBatch].
+type Batch[T any] struct {
+	Events []Event[T]
 	// Last says that a response ends here, or what was held when the watch began, or what
 	// became known at one moment without a response: of trouble, timers and times to live.
 	// Such a batch may hold no events.
@@ -94,24 +95,24 @@ type Batch struct {
 }
 
 // Changed lists the members that have a new value.
-func (b Batch) Changed() iter.Seq[Event] { return b.of(EventUpdated) }
+func (b Batch[T]) Changed() iter.Seq[Event[T]] { return b.of(EventUpdated) }
 
 // Removed lists the members that are no more.
-func (b Batch) Removed() iter.Seq[Event] { return b.of(EventDoesNotExist) }
+func (b Batch[T]) Removed() iter.Seq[Event[T]] { return b.of(EventDoesNotExist) }
 
 // Failed lists the members that cannot be used.
-func (b Batch) Failed() iter.Seq[Event] { return b.of(EventFailed) }
+func (b Batch[T]) Failed() iter.Seq[Event[T]] { return b.of(EventFailed) }
 
 // Synced says whether the first state of the collection is complete with this batch.
-func (b Batch) Synced() bool {
+func (b Batch[T]) Synced() bool {
 	for range b.of(EventSynced) {
 		return true
 	}
 	return false
 }
 
-func (b Batch) of(k EventKind) iter.Seq[Event] {
-	return func(yield func(Event) bool) {
+func (b Batch[T]) of(k EventKind) iter.Seq[Event[T]] {
+	return func(yield func(Event[T]) bool) {
 		for _, ev := range b.Events {
 			if ev.Kind == k && !yield(ev) {
 				return
@@ -121,28 +122,28 @@ func (b Batch) of(k EventKind) iter.Seq[Event] {
 }
 
 // BatchHandler takes the events of many resources.
-type BatchHandler func(Batch)
+type BatchHandler[T any] func(Batch[T])
 
 // event makes the event of a notice, once for all watches that are told of it.
-func (c *Client) event(n *machine.Notice) *Event {
-	if ev, ok := n.Owner.(*Event); ok {
+func (c *Client) event(n *machine.Notice) *Event[any] {
+	if ev, ok := n.Owner.(*Event[any]); ok {
 		return ev
 	}
-	ev := new(Event)
+	ev := new(Event[any])
 	*ev = c.newEvent(n)
 	n.Owner = ev
 	return ev
 }
 
 // rejected is the error of what was refused on the side of an event.
-func (c *Client) rejected(ev *Event, err error) error {
+func (c *Client) rejected(ev *Event[any], err error) error {
 	return &ResourceError{
 		Kind: ErrorRejected, Type: ev.Type, Name: ev.Name, Server: ev.Server, NodeID: c.node, Version: ev.Version, Err: err,
 	}
 }
 
-func (c *Client) newEvent(n *machine.Notice) Event {
-	ev := Event{
+func (c *Client) newEvent(n *machine.Notice) Event[any] {
+	ev := Event[any]{
 		Type: n.TypeURL, Name: n.Name, Authority: n.Authority, Version: n.Version,
 		Server: c.server(n.Server).URI,
 	}

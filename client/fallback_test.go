@@ -209,7 +209,7 @@ func TestFallbackClose(t *testing.T) {
 func (r *rig) watchEverything() (*client.Watch, *record) {
 	r.t.Helper()
 	rec := &record{}
-	w, err := r.c.WatchAll(context.Background(), cds.Type, "*", func(b client.Batch) {
+	w, err := r.c.WatchAll(context.Background(), cds.Type, "*", func(b client.Batch[any]) {
 		for _, ev := range b.Events {
 			rec.hear(ev)
 		}

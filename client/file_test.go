@@ -79,14 +79,14 @@ func (d *desk) puts(version string, clusters ...string) {
 	d.put("a.pb", r)
 }
 
-func (d *desk) hear(ev client.Event) {
-	text, _, _ := strings.Cut(lines([]client.Event{ev})[0], ": ") // but what the server says
+func (d *desk) hear(ev client.Event[any]) {
+	text, _, _ := strings.Cut(lines([]client.Event[any]{ev})[0], ": ") // but what the server says
 	d.events <- shortNames.Replace(strings.ReplaceAll(text, d.dir, "DIR"))
 }
 
 func (d *desk) all(url string) *client.Watch {
 	d.t.Helper()
-	w, err := d.c.WatchAll(d.t.Context(), cds.Type, url, func(b client.Batch) {
+	w, err := d.c.WatchAll(d.t.Context(), cds.Type, url, func(b client.Batch[any]) {
 		for _, ev := range b.Events {
 			d.hear(ev)
 		}
@@ -209,7 +209,7 @@ func TestFileEntry(t *testing.T) {
 	d.put("list.pb", versioned("8", listing(inline("f", "", cluster("f", "")))))
 	d.heard("does not exist file://DIR/list.pb#alt=a/x,entry=e not-found")
 
-	_, err = d.c.Watch(t.Context(), cds.Type, d.url("none.pb")+"#entry=e", func(ev client.Event) { d.events <- fmt.Sprint(ev.Err) })
+	_, err = d.c.Watch(t.Context(), cds.Type, d.url("none.pb")+"#entry=e", func(ev client.Event[any]) { d.events <- fmt.Sprint(ev.Err) })
 	must(t, err)
 	url := d.url("none.pb")
 	d.heard(fmt.Sprintf(`xds: %s "%s#entry=e" of server %q for node "": the server cannot be reached: management server %q: no stream: file %q: no such file or directory`,
@@ -234,7 +234,7 @@ func TestFileSpelledOtherwise(t *testing.T) {
 func TestFileOfOtherType(t *testing.T) {
 	d := newDesk(t)
 	d.put("list.pb", versioned("1", listing(inline("e", "", cluster("e", "")))))
-	_, err := d.c.WatchAll(t.Context(), lds.Type, d.url("list.pb"), func(b client.Batch) {
+	_, err := d.c.WatchAll(t.Context(), lds.Type, d.url("list.pb"), func(b client.Batch[any]) {
 		for _, ev := range b.Events {
 			d.events <- fmt.Sprint(ev.Kind, " ", ev.Err)
 		}
@@ -258,7 +258,7 @@ func TestFileNamesRefused(t *testing.T) {
 		return err
 	}
 	all := func(name string) error {
-		_, err := d.c.WatchAll(t.Context(), cds.Type, name, func(client.Batch) {})
+		_, err := d.c.WatchAll(t.Context(), cds.Type, name, func(client.Batch[any]) {})
 		return err
 	}
 	for _, c := range []struct {
@@ -290,7 +290,7 @@ func TestStartupOfFileList(t *testing.T) {
 	must(t, err)
 	defer c.Close()
 	for _, s := range boot.Startup() {
-		_, err := c.WatchAll(t.Context(), cds.Type, s.Collection, func(b client.Batch) {
+		_, err := c.WatchAll(t.Context(), cds.Type, s.Collection, func(b client.Batch[any]) {
 			for _, ev := range b.Events {
 				d.hear(ev)
 			}

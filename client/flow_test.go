@@ -47,7 +47,7 @@ func TestBlockedHandler(t *testing.T) {
 	twoServers(t, func(t *testing.T, r *rig, other *testutil.Server) {
 		hold := make(chan struct{})
 		var calls atomic.Int32
-		_, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event) {
+		_, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event[any]) {
 			calls.Add(1)
 			<-hold
 		})
@@ -98,7 +98,7 @@ func TestBlockedHandler(t *testing.T) {
 func TestSecondResponseWaits(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		hold := make(chan struct{})
-		_, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event) { <-hold })
+		_, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event[any]) { <-hold })
 		must(t, err)
 		_, rec := r.watchType(eds.Type, "e")
 		st := r.accept()
@@ -121,7 +121,7 @@ func TestSecondResponseWaits(t *testing.T) {
 func TestTimersStandStill(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		hold := make(chan struct{})
-		_, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event) { <-hold })
+		_, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event[any]) { <-hold })
 		must(t, err)
 		_, rec := r.watch("missing")
 		st := r.accept()
@@ -142,7 +142,7 @@ func TestTimersStandStill(t *testing.T) {
 func TestStreamEndsUnderBlockedHandler(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		hold := make(chan struct{})
-		_, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event) { <-hold })
+		_, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event[any]) { <-hold })
 		must(t, err)
 		st := r.accept()
 		r.clusters(st, "1", "n1", "a")
@@ -197,7 +197,7 @@ func TestManyWatchesOfOneName(t *testing.T) {
 		const n = 10_000
 		var calls atomic.Int64
 		for range n {
-			_, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event) { calls.Add(1) })
+			_, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event[any]) { calls.Add(1) })
 			must(t, err)
 		}
 		st := r.accept()
@@ -218,7 +218,7 @@ func TestBurst(t *testing.T) {
 		const n = 10_000
 		var calls atomic.Int64
 		for i := range n {
-			_, err := r.c.Watch(context.Background(), eds.Type, fmt.Sprintf("name-%05d", i), func(client.Event) { calls.Add(1) })
+			_, err := r.c.Watch(context.Background(), eds.Type, fmt.Sprintf("name-%05d", i), func(client.Event[any]) { calls.Add(1) })
 			must(t, err)
 		}
 		st := r.accept()
@@ -252,9 +252,9 @@ func TestWatchStopLoop(t *testing.T) {
 		round := func(n int) {
 			for i := range n {
 				ctx, cancel := context.WithCancel(context.Background())
-				w, err := r.c.Watch(ctx, cds.Type, fmt.Sprint("x", i), func(client.Event) {})
+				w, err := r.c.Watch(ctx, cds.Type, fmt.Sprint("x", i), func(client.Event[any]) {})
 				must(t, err)
-				s, err := r.c.NewSet(ctx, cds.Type, func(client.Batch) {})
+				s, err := r.c.NewSet(ctx, cds.Type, func(client.Batch[any]) {})
 				must(t, err)
 				must(t, s.Add("y", "z"))
 				s.Remove("y")
@@ -293,11 +293,11 @@ func TestEndWhileBeginning(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 500 {
 			ctx, cancel := context.WithCancel(context.Background())
-			set, err := r.c.NewSet(ctx, cds.Type, func(client.Batch) {})
+			set, err := r.c.NewSet(ctx, cds.Type, func(client.Batch[any]) {})
 			must(t, err)
 			wg.Go(cancel)
 			wg.Go(func() {
-				_, err := r.c.Watch(ctx, cds.Type, fmt.Sprint("w", i), func(client.Event) {})
+				_, err := r.c.Watch(ctx, cds.Type, fmt.Sprint("w", i), func(client.Event[any]) {})
 				if err == nil {
 					err = set.Add(fmt.Sprint("s", i), fmt.Sprint("t", i))
 				}

@@ -29,7 +29,7 @@ var (
 // outlet is who hears what a follow has to tell, as an engine.Sink does.
 type outlet interface {
 	alive() bool
-	hear(*Event) (wantsFlush bool)
+	hear(*Event[any]) (wantsFlush bool)
 	Flush(last bool)
 }
 
@@ -47,11 +47,11 @@ type follow struct {
 	root      *hop
 
 	// What was told.
-	said    *Event // the newest value, absence or failure; nil if none
-	also    *Event // the answer of an alternative that it speaks of
-	by      *hop   // whose it was
-	holds   bool   // it was a value, and nothing took it back
-	trouble *Event // with the value
+	said    *Event[any] // the newest value, absence or failure; nil if none
+	also    *Event[any] // the answer of an alternative that it speaks of
+	by      *hop        // whose it was
+	holds   bool        // it was a value, and nothing took it back
+	trouble *Event[any] // with the value
 }
 
 // hop is one locator on the way from the name that was asked for. Each knows what is so
@@ -65,12 +65,12 @@ type hop struct {
 	server int
 	gone   bool
 
-	now     *Event         // value, absence or failure; nil if none came, or a redirect
+	now     *Event[any]    // value, absence or failure; nil if none came, or a redirect
 	to      *xdstp.Locator // where the redirect leads that came in its place
 	toText  string         // of to
 	raw     []byte         // of the value or redirect
 	layout  *layout        // of the directory that an entry of is meant, kept for the next one
-	trouble *Event         // with the value or redirect
+	trouble *Event[any]    // with the value or redirect
 
 	next  *hop   // where the redirect leads
 	ledTo string // the text of its locator
@@ -111,7 +111,7 @@ func (h *hop) Tell(n *machine.Notice) bool {
 func (h *hop) Flush(last bool) { h.follow.out.Flush(last) }
 
 // tell takes what a hop's watch heard.
-func (f *follow) tell(h *hop, ev *Event) bool {
+func (f *follow) tell(h *hop, ev *Event[any]) bool {
 	switch ev.Kind {
 	case EventUpdated:
 		h.updated(ev)
@@ -129,7 +129,7 @@ func (f *follow) tell(h *hop, ev *Event) bool {
 }
 
 // lost takes an absence or a failure.
-func (h *hop) lost(ev *Event) {
+func (h *hop) lost(ev *Event[any]) {
 	h.now, h.to, h.raw, h.trouble = ev, nil, nil, nil
 	h.layout = nil
 	if h.follow.by == h {
@@ -139,7 +139,7 @@ func (h *hop) lost(ev *Event) {
 
 // updated takes a value, which may be a redirect, or a directory of which an entry is
 // meant.
-func (h *hop) updated(ev *Event) {
+func (h *hop) updated(ev *Event[any]) {
 	h.trouble = nil
 	if name, ok := h.at.Entry(); ok {
 		switch v := ev.Value.(type) {
@@ -157,7 +157,7 @@ func (h *hop) updated(ev *Event) {
 	h.value(ev)
 }
 
-func (h *hop) value(ev *Event) {
+func (h *hop) value(ev *Event[any]) {
 	h.now, h.to, h.raw = ev, nil, ev.Raw
 	if r, ok := ev.Value.(*engine.Redirect); ok {
 		h.now, h.to, h.toText = nil, &r.To, r.To.String()
@@ -166,7 +166,7 @@ func (h *hop) value(ev *Event) {
 
 // entry takes the inline entry of a directory. An entry whose bytes are as before is no
 // news; a bad one takes no good one away, as with resources (gRFC A88).
-func (h *hop) entry(ev *Event, d directory, name string) {
+func (h *hop) entry(ev *Event[any], d directory, name string) {
 	if i, err := d.named(name); err == nil && i >= 0 && h.raw != nil {
 		e := &d.entries[i]
 		if e.err == nil && e.redirects == (h.to != nil) && bytes.Equal(h.raw, e.raw) {
@@ -251,7 +251,7 @@ func (f *follow) lead(from *hop, l xdstp.Locator) *hop {
 func (h *hop) fail(kind ErrorKind, err error) *hop {
 	c := h.follow.client
 	server := c.server(h.server).URI
-	h.now = &Event{Kind: EventFailed, Server: server, Err: &ResourceError{
+	h.now = &Event[any]{Kind: EventFailed, Server: server, Err: &ResourceError{
 		Kind: kind, Type: h.follow.kind.TypeURL(), Name: h.follow.asked, Server: server, NodeID: c.node, Err: err,
 	}}
 	return h

@@ -63,11 +63,11 @@ func newMaze(w *world, seed uint64) *maze {
 func (m *maze) run(t *testing.T) {
 	var stops []func()
 	for _, name := range m.names {
-		w, err := m.c.Watch(t.Context(), cds.Type, name, func(ev client.Event) { m.note(m.told, ev) })
+		w, err := m.c.Watch(t.Context(), cds.Type, name, func(ev client.Event[any]) { m.note(m.told, ev) })
 		must(t, err)
 		stops = append(stops, w.Stop)
 	}
-	w, err := m.c.WatchAll(t.Context(), cds.Type, dir("a", "list"), func(b client.Batch) {
+	w, err := m.c.WatchAll(t.Context(), cds.Type, dir("a", "list"), func(b client.Batch[any]) {
 		for _, ev := range b.Events {
 			m.note(m.listed, ev)
 		}
@@ -90,7 +90,7 @@ func (m *maze) run(t *testing.T) {
 }
 
 // note keeps what there is of a name.
-func (m *maze) note(told map[string]string, ev client.Event) {
+func (m *maze) note(told map[string]string, ev client.Event[any]) {
 	state := ev.Kind.String()
 	switch ev.Kind {
 	case client.EventAmbientError, client.EventSynced:

@@ -257,7 +257,7 @@ func TestTargetIsWatchedToo(t *testing.T) {
 		w.a.put(at("a", "x"), redirect(at("b", "y")), "1")
 		w.b.put(at("b", "y"), cluster("y", ""), "1")
 		hold := make(chan struct{})
-		_, err := w.c.Watch(context.Background(), cds.Type, at("a", "held"), func(client.Event) { <-hold })
+		_, err := w.c.Watch(context.Background(), cds.Type, at("a", "held"), func(client.Event[any]) { <-hold })
 		must(t, err)
 		redirected, rec := w.watch(at("a", "x"))
 		_, own := w.watch(at("b", "y"))
@@ -319,16 +319,16 @@ func TestGetRedirected(t *testing.T) {
 		w.a.put(at("a", "x"), redirect(at("b", "y")), "1")
 		w.b.put(at("b", "y"), redirect(dir("c", "list")+"#entry=e"), "2")
 		w.c2.put(dir("c", "list"), listing(inline("e", "3", cluster("e", ""))), "9")
-		want := func(ev client.Event, err error) {
+		want := func(ev client.Event[any], err error) {
 			t.Helper()
 			must(t, err)
-			same(t, "got", shortNames.Replace(lines([]client.Event{ev})[0]), "updated a/x 3 via c//list#entry=e")
+			same(t, "got", shortNames.Replace(lines([]client.Event[any]{ev})[0]), "updated a/x 3 via c//list#entry=e")
 		}
 		want(w.c.Get(t.Context(), cds.Type, at("a", "x")))
 		want(w.c.Get(t.Context(), cds.Type, at("a", "x")))
 
 		time.Sleep(2 * client.GetIdle)
-		_, err := w.c.Watch(context.Background(), cds.Type, at("a", "x"), func(ev client.Event) {
+		_, err := w.c.Watch(context.Background(), cds.Type, at("a", "x"), func(ev client.Event[any]) {
 			want(ev, nil)
 			want(w.c.Get(t.Context(), cds.Type, at("a", "x")))
 			_, err := w.c.Get(t.Context(), cds.Type, at("a", "x")+"#alt=xdstp://b/"+clusterName+"/z")
@@ -361,7 +361,7 @@ func TestSetFollows(t *testing.T) {
 		w.b.put(at("b", "y"), cluster("y", ""), "2")
 		w.a.put(dir("a", "list"), listing(inline("e", "", cluster("e", ""))), "3")
 		rec := &record{}
-		set, err := w.c.NewSet(context.Background(), cds.Type, func(b client.Batch) {
+		set, err := w.c.NewSet(context.Background(), cds.Type, func(b client.Batch[any]) {
 			for _, ev := range b.Events {
 				rec.hear(ev)
 			}
@@ -449,9 +449,9 @@ func TestStopWhileRedirected(t *testing.T) {
 		for i := range 20 {
 			name := at("a", fmt.Sprint("x", i))
 			w.a.put(name, redirect(at("b", "y")), "1")
-			watch, err := w.c.Watch(context.Background(), cds.Type, name, func(client.Event) {})
+			watch, err := w.c.Watch(context.Background(), cds.Type, name, func(client.Event[any]) {})
 			must(t, err)
-			set, err := w.c.NewSet(context.Background(), cds.Type, func(client.Batch) {})
+			set, err := w.c.NewSet(context.Background(), cds.Type, func(client.Batch[any]) {})
 			must(t, err)
 			must(t, set.Add(name))
 			go watch.Stop()

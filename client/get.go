@@ -52,7 +52,7 @@ type getSlot struct {
 	unused  *queue.Element // nil while somebody waits
 	used    time.Time
 	idle    *time.Timer
-	answer  Event         // the last one that was an answer; Kind 0 before
+	answer  Event[any]    // the last one that was an answer; Kind 0 before
 	trouble error         // the last transient one
 	ready   chan struct{} // closed with the first answer
 }
@@ -65,15 +65,15 @@ type getSlot struct {
 // Errors: those of [Client.Watch]; an [ErrDoesNotExist] that says why; a [*ResourceError]
 // if what the server has cannot be used; [ErrTooManyNames]; [ErrInHandler] inside a
 // handler if nothing is held; and ctx's error, with the last trouble that stood in the way.
-func (c *Client) Get(ctx context.Context, kind resource.AnyType, name string, opts ...WatchOption) (Event, error) {
+func (c *Client) Get(ctx context.Context, kind resource.AnyType, name string, opts ...WatchOption) (Event[any], error) {
 	o := options(slices.Concat(opts, []WatchOption{uncounted, InitialFetchTimeout(0)})) // its callers have contexts
 	v, err := c.check(ctx, kind, o)
 	if err != nil {
-		return Event{}, err
+		return Event[any]{}, err
 	}
 	a, err := c.prepare(kind, name, v, new(machine.Watch))
 	if err != nil {
-		return Event{}, err
+		return Event[any]{}, err
 	}
 	key := getKey{kind.TypeURL(), a.name, a.watch.Source}
 	if ev, ok := c.gets.known(key); ok {
@@ -83,31 +83,31 @@ func (c *Client) Get(ctx context.Context, kind resource.AnyType, name string, op
 		return ev, err
 	}
 	if c.engine.InHandler() {
-		return Event{}, fmt.Errorf("%w: %s %q is not held", ErrInHandler, key.typeURL, key.name)
+		return Event[any]{}, fmt.Errorf("%w: %s %q is not held", ErrInHandler, key.typeURL, key.name)
 	}
 	slot, err := c.gets.acquire(c, key, kind, a, o)
 	if err != nil {
-		return Event{}, err
+		return Event[any]{}, err
 	}
 	defer c.gets.release(slot)
 	select {
 	case <-slot.ready:
 		return c.result(c.gets.answerOf(slot))
 	case <-ctx.Done():
-		return Event{}, c.gets.timeout(ctx, slot)
+		return Event[any]{}, c.gets.timeout(ctx, slot)
 	case <-slot.watch.Done():
-		return Event{}, slot.watch.Err()
+		return Event[any]{}, slot.watch.Err()
 	}
 }
 
 // held decodes a value that some watch holds already, also where redirects lead to it.
-func (c *Client) held(kind resource.AnyType, a asked) (Event, bool, error) {
+func (c *Client) held(kind resource.AnyType, a asked) (Event[any], bool, error) {
 	for at, hops := a, 0; hops <= MaxHops; hops++ {
 		r, ok := c.engine.Held(int(at.watch.Source), at.watch.Type.URL, at.watch.Name)
 		if !ok || r.Raw == nil {
 			break
 		}
-		ev := Event{
+		ev := Event[any]{
 			Kind: EventUpdated, Type: kind.TypeURL(), Name: a.name, Authority: a.watch.Authority, Version: r.Version,
 			Server: c.server(r.Server).URI, Raw: r.Raw, Attributes: attributesOf(r.Attributes),
 		}
@@ -116,7 +116,7 @@ func (c *Client) held(kind resource.AnyType, a asked) (Event, bool, error) {
 		}
 		err := c.valueOf(&ev, at, r)
 		if err != nil {
-			return Event{}, true, c.rejected(&ev, err)
+			return Event[any]{}, true, c.rejected(&ev, err)
 		}
 		to, redirected := ev.Value.(*engine.Redirect)
 		if !redirected {
@@ -131,12 +131,12 @@ func (c *Client) held(kind resource.AnyType, a asked) (Event, bool, error) {
 			break // a watch will say so
 		}
 	}
-	return Event{}, false, nil
+	return Event[any]{}, false, nil
 }
 
 // valueOf gives an event the value that is held, or what there is of the entry that is
 // meant.
-func (c *Client) valueOf(ev *Event, at asked, r machine.Resource) (err error) {
+func (c *Client) valueOf(ev *Event[any], at asked, r machine.Resource) (err error) {
 	if r.Locator {
 		ev.Value, err = engine.NewRedirect(at.kind, r.Raw)
 		return err
@@ -152,23 +152,23 @@ func (c *Client) valueOf(ev *Event, at asked, r machine.Resource) (err error) {
 }
 
 // result turns an answer into what Get returns.
-func (c *Client) result(ev Event) (Event, error) {
+func (c *Client) result(ev Event[any]) (Event[any], error) {
 	switch ev.Kind {
 	case EventUpdated:
 		return ev, nil
 	case EventDoesNotExist:
-		return Event{}, fmt.Errorf("%w: %s %q of server %q for node %q (%s)", ErrDoesNotExist, ev.Type, ev.Name, ev.Server, c.node, ev.Reason)
+		return Event[any]{}, fmt.Errorf("%w: %s %q of server %q for node %q (%s)", ErrDoesNotExist, ev.Type, ev.Name, ev.Server, c.node, ev.Reason)
 	}
-	return Event{}, ev.Err
+	return Event[any]{}, ev.Err
 }
 
 // known returns the answer of a name that is kept, and counts as a use of it.
-func (g *gets) known(key getKey) (Event, bool) {
+func (g *gets) known(key getKey) (Event[any], bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	slot := g.slots[key]
 	if slot == nil || slot.answer.Kind == 0 {
-		return Event{}, false
+		return Event[any]{}, false
 	}
 	slot.used = time.Now()
 	if slot.unused != nil {
@@ -178,7 +178,7 @@ func (g *gets) known(key getKey) (Event, bool) {
 }
 
 // answerOf is what a slot knows, also while its client closes.
-func (g *gets) answerOf(slot *getSlot) Event {
+func (g *gets) answerOf(slot *getSlot) Event[any] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slot.answer
@@ -197,7 +197,7 @@ func (g *gets) acquire(c *Client, key getKey, kind resource.AnyType, a asked, o 
 			return nil, fmt.Errorf("%w: %s %q", ErrTooManyNames, key.typeURL, key.name)
 		}
 		slot = &getSlot{key: key, ready: make(chan struct{})}
-		s := &single{handler: func(ev Event) { g.told(slot, ev) }}
+		s := &single{handler: func(ev Event[any]) { g.told(slot, ev) }}
 		s.init(context.Background(), c, a.view)
 		s.watch = *a.watch
 		watch, err := s.ask(kind, a, o)
@@ -213,7 +213,7 @@ func (g *gets) acquire(c *Client, key getKey, kind resource.AnyType, a asked, o 
 }
 
 // told keeps what a slot's watch hears.
-func (g *gets) told(slot *getSlot, ev Event) {
+func (g *gets) told(slot *getSlot, ev Event[any]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !answers(&ev) {

@@ -56,7 +56,7 @@ func TestGuard(t *testing.T) {
 	}
 	inBubble(t, func(t *testing.T, r *rig) {
 		_, rec := r.watch("a")
-		_, err := r.c.WatchAll(context.Background(), cds.Type, "*", func(client.Batch) {})
+		_, err := r.c.WatchAll(context.Background(), cds.Type, "*", func(client.Batch[any]) {})
 		must(t, err)
 		st := r.accept()
 		r.latest(st, "cds [* a]")
@@ -126,7 +126,7 @@ func TestGuardOfManyChunks(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		asked = 0
 		updates := 0
-		_, err := r.c.WatchAll(context.Background(), cds.Type, "*", func(b client.Batch) {
+		_, err := r.c.WatchAll(context.Background(), cds.Type, "*", func(b client.Batch[any]) {
 			for range b.Changed() {
 				updates++
 			}

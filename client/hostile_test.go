@@ -80,7 +80,7 @@ func TestRepeatedResponses(t *testing.T) {
 			c, err := client.New(config)
 			must(t, err)
 			defer c.Close()
-			_, err = c.Watch(context.Background(), cds.Type, "a", func(client.Event) {})
+			_, err = c.Watch(context.Background(), cds.Type, "a", func(client.Event[any]) {})
 			must(t, err)
 			perSecond(t, &requests)
 		})
@@ -239,7 +239,7 @@ func TestBlockedThroughTrouble(t *testing.T) {
 		var calls atomic.Int64
 		var last atomic.Value
 		for i := range names {
-			_, err := r.c.Watch(context.Background(), cds.Type, fmt.Sprint("name-", i), func(ev client.Event) {
+			_, err := r.c.Watch(context.Background(), cds.Type, fmt.Sprint("name-", i), func(ev client.Event[any]) {
 				calls.Add(1)
 				last.Store(ev.Err.Error())
 				<-hold
@@ -277,7 +277,7 @@ func TestTroubleGoneWhileBlocked(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		rec, hold := &record{}, make(chan struct{})
 		blocked := false
-		_, err := r.c.Watch(context.Background(), cds.Type, "a", func(ev client.Event) {
+		_, err := r.c.Watch(context.Background(), cds.Type, "a", func(ev client.Event[any]) {
 			rec.hear(ev)
 			if ev.Kind == client.EventAmbientError && !blocked {
 				blocked = true
@@ -320,7 +320,7 @@ func TestWatchStopStorm(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *rig) {
 				start := time.Now()
 				for time.Since(start) < time.Minute {
-					w, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event) {})
+					w, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event[any]) {})
 					must(t, err)
 					time.Sleep(tt.lives)
 					w.Stop()

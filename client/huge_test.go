@@ -39,9 +39,9 @@ func delta(c *client.Config) { c.Variant = client.VariantDelta }
 // tallied is a handler that counts what it hears, by kind.
 type tallied [client.EventSynced + 1]atomic.Int64
 
-func (c *tallied) hear(ev client.Event) { c[ev.Kind].Add(1) }
+func (c *tallied) hear(ev client.Event[any]) { c[ev.Kind].Add(1) }
 
-func (c *tallied) batch(b client.Batch) {
+func (c *tallied) batch(b client.Batch[any]) {
 	for _, ev := range b.Events {
 		c.hear(ev)
 	}

@@ -295,7 +295,7 @@ func (w *world) since(rec *record, want ...string) {
 func (w *world) all(collection string) (*client.Watch, *record) {
 	w.t.Helper()
 	rec := &record{}
-	watch, err := w.c.WatchAll(context.Background(), cds.Type, collection, func(b client.Batch) {
+	watch, err := w.c.WatchAll(context.Background(), cds.Type, collection, func(b client.Batch[any]) {
 		for _, ev := range b.Events {
 			rec.hear(ev)
 		}

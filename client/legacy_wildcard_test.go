@@ -39,16 +39,16 @@ func TestRealServerLegacyWildcard(t *testing.T) {
 				<-c.Done()
 			}()
 
-			named := make(chan client.Event, 100)
-			hear := func(ev client.Event) { named <- ev }
+			named := make(chan client.Event[any], 100)
+			hear := func(ev client.Event[any]) { named <- ev }
 			_, err = c.Watch(t.Context(), eds.Type, "e", hear) // which keeps the stream
 			must(t, err)
 			_, err = c.Watch(t.Context(), cds.Type, "a", hear)
 			must(t, err)
 			await(t, named, "updated a one")
 			all := func(want ...string) *client.Watch {
-				events := make(chan client.Event, 100)
-				w, err := c.WatchAll(t.Context(), cds.Type, "*", func(b client.Batch) {
+				events := make(chan client.Event[any], 100)
+				w, err := c.WatchAll(t.Context(), cds.Type, "*", func(b client.Batch[any]) {
 					for _, ev := range b.Events {
 						events <- ev
 					}

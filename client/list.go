@@ -15,7 +15,7 @@ import (
 // "List collections"). All but what it has of core lives in its dispatcher.
 type list struct {
 	Watch
-	handler   BatchHandler
+	handler   BatchHandler[any]
 	batch     batcher
 	kind      resource.AnyType // of the members
 	name      string
@@ -29,7 +29,7 @@ type list struct {
 	served   string           // the locator of it; "" if the name itself
 	open     int              // members of which nothing was told yet
 	synced   bool             // that was told, and no end of the directory since
-	trouble  *Event           // with the directory; nil if none is known
+	trouble  *Event[any]      // with the directory; nil if none is known
 	starts   []*machine.Watch // of new members
 }
 
@@ -51,7 +51,7 @@ func (c *Client) listOf(kind resource.AnyType, collection string) (l xdstp.Locat
 }
 
 // watchList begins the watch of a list collection.
-func (c *Client) watchList(ctx context.Context, kind resource.AnyType, l xdstp.Locator, h BatchHandler, v *view, o watchOptions) (*Watch, error) {
+func (c *Client) watchList(ctx context.Context, kind resource.AnyType, l xdstp.Locator, h BatchHandler[any], v *view, o watchOptions) (*Watch, error) {
 	name := l.String()
 	if _, err := c.typeOf(kind, name); err != nil {
 		return nil, err
@@ -78,14 +78,14 @@ func (l *list) Flush(last bool) {
 	l.batch.flush(last, l.deliver)
 }
 
-func (l *list) deliver(b Batch) {
+func (l *list) deliver(b Batch[any]) {
 	if l.alive() {
 		l.handle(l.handler, b)
 	}
 }
 
 // hear implements outlet, for the directory.
-func (l *list) hear(ev *Event) (wantsFlush bool) {
+func (l *list) hear(ev *Event[any]) (wantsFlush bool) {
 	switch ev.Kind {
 	case EventUpdated:
 		wantsFlush = l.update(ev)
@@ -106,7 +106,7 @@ func (l *list) hear(ev *Event) (wantsFlush bool) {
 
 // blame tells of trouble with the directory, or of its end. It waits for synced, which would
 // sound as if all were well.
-func (l *list) blame(ev *Event) bool {
+func (l *list) blame(ev *Event[any]) bool {
 	if l.trouble = ev; ev.Err == nil {
 		l.trouble = nil
 	}
@@ -114,13 +114,13 @@ func (l *list) blame(ev *Event) bool {
 }
 
 // whole is an event of the collection.
-func (l *list) whole(ev *Event) *Event {
+func (l *list) whole(ev *Event[any]) *Event[any] {
 	own := *ev
 	own.Type, own.Value, own.Raw = l.kind.TypeURL(), nil, nil
 	return &own
 }
 
-func (l *list) add(ev *Event) bool {
+func (l *list) add(ev *Event[any]) bool {
 	if ev.Name == l.name && settles(ev) {
 		l.batch.settles = append(l.batch.settles, &l.answer)
 	}
@@ -129,12 +129,12 @@ func (l *list) add(ev *Event) bool {
 
 // sync tells that the first state is complete, once it is: there is a directory, and of
 // each member something is known.
-func (l *list) sync(ev *Event) bool {
+func (l *list) sync(ev *Event[any]) bool {
 	if l.synced || !l.complete || l.open > 0 {
 		return false
 	}
 	l.synced = true
-	wantsFlush := l.add(&Event{
+	wantsFlush := l.add(&Event[any]{
 		Kind: EventSynced, Type: l.kind.TypeURL(), Name: l.name, Authority: l.url.Name.Authority,
 		Version: l.version, Server: ev.Server, Locator: l.served,
 	})
@@ -142,7 +142,7 @@ func (l *list) sync(ev *Event) bool {
 }
 
 // update takes a new directory.
-func (l *list) update(ev *Event) (wantsFlush bool) {
+func (l *list) update(ev *Event[any]) (wantsFlush bool) {
 	d := ev.Value.(directory)
 	l.complete = false // until all of it is taken
 	l.round++
@@ -179,7 +179,7 @@ func (l *list) enlist(name string) *listMember {
 }
 
 // dismiss lets go of members, by name. Those that the program knows are told to be removed.
-func (l *list) dismiss(ev *Event, which func(*listMember) bool) (wantsFlush bool) {
+func (l *list) dismiss(ev *Event[any], which func(*listMember) bool) (wantsFlush bool) {
 	var gone []*listMember
 	for _, m := range l.members {
 		if which(m) {

@@ -25,7 +25,7 @@ type listMember struct {
 }
 
 // take makes the member what an entry of a directory says.
-func (m *listMember) take(d directory, i int, ev *Event) bool {
+func (m *listMember) take(d directory, i int, ev *Event[any]) bool {
 	e := &d.entries[i]
 	m.located = e.locator != nil
 	switch {
@@ -40,8 +40,8 @@ func (m *listMember) take(d directory, i int, ev *Event) bool {
 }
 
 // event begins an event of the member itself, in a directory.
-func (m *listMember) event(kind EventKind, ev *Event) *Event {
-	own := &Event{
+func (m *listMember) event(kind EventKind, ev *Event[any]) *Event[any] {
+	own := &Event[any]{
 		Kind: kind, Type: m.list.kind.TypeURL(), Name: m.name, Authority: m.list.url.Name.Authority,
 		Version: ev.Version, Server: ev.Server,
 	}
@@ -56,7 +56,7 @@ func (m *listMember) event(kind EventKind, ev *Event) *Event {
 
 // spoil notes that the entry cannot be used. As with other resources a value that is held
 // stays good, unless the server asks for the contrary (gRFC A88, fail_on_data_errors).
-func (m *listMember) spoil(err error, ev *Event) bool {
+func (m *listMember) spoil(err error, ev *Event[any]) bool {
 	if m.trouble == err.Error() {
 		return false
 	}
@@ -72,7 +72,7 @@ func (m *listMember) spoil(err error, ev *Event) bool {
 }
 
 // well takes back that the entry could not be used.
-func (m *listMember) well(ev *Event) bool {
+func (m *listMember) well(ev *Event[any]) bool {
 	if m.trouble == "" || m.told != EventUpdated {
 		return false
 	}
@@ -81,7 +81,7 @@ func (m *listMember) well(ev *Event) bool {
 }
 
 // locate subscribes to what a locator leads to, unless that was done before.
-func (m *listMember) locate(l xdstp.Locator, ev *Event) bool {
+func (m *listMember) locate(l xdstp.Locator, ev *Event[any]) bool {
 	if m.follow != nil {
 		return m.well(ev)
 	}
@@ -108,7 +108,7 @@ func (m *listMember) locate(l xdstp.Locator, ev *Event) bool {
 }
 
 // inline takes what an entry holds. Bytes that are as before are no news.
-func (m *listMember) inline(d directory, i int, ev *Event) bool {
+func (m *listMember) inline(d directory, i int, ev *Event[any]) bool {
 	e := &d.entries[i]
 	if m.raw != nil && e.redirects == (m.follow != nil) && bytes.Equal(m.raw, e.raw) {
 		m.raw = e.raw // so that the old directory is not kept
@@ -144,7 +144,7 @@ func (m *listMember) leave() {
 func (m *listMember) alive() bool { return m.list.alive() }
 
 // hear implements outlet.
-func (m *listMember) hear(ev *Event) bool {
+func (m *listMember) hear(ev *Event[any]) bool {
 	wantsFlush := m.list.add(ev)
 	if ev.Kind == EventAmbientError {
 		return wantsFlush

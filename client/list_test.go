@@ -365,7 +365,7 @@ func TestListOfMany(t *testing.T) {
 		w.a.put(url, listing(entries...), "1")
 		updated := map[string]bool{}
 		synced := 0
-		watch, err := w.c.WatchAll(context.Background(), cds.Type, url, func(b client.Batch) {
+		watch, err := w.c.WatchAll(context.Background(), cds.Type, url, func(b client.Batch[any]) {
 			for ev := range b.Changed() {
 				updated[ev.Name] = true
 			}

@@ -159,7 +159,7 @@ func TestLogHandlerPanics(t *testing.T) {
 	var log *logBuffer
 	inBubble(t, func(t *testing.T, r *rig) {
 		for range 1000 {
-			_, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event) { panic("on purpose") })
+			_, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event[any]) { panic("on purpose") })
 			must(t, err)
 		}
 		r.clusters(r.accept(), "1", "n1", "a")
@@ -224,7 +224,7 @@ func TestLogFlapping(t *testing.T) {
 func TestLogIgnoredDeletions(t *testing.T) {
 	var log *logBuffer
 	inBubble(t, func(t *testing.T, r *rig) {
-		_, err := r.c.WatchAll(context.Background(), cds.Type, "*", func(client.Batch) {})
+		_, err := r.c.WatchAll(context.Background(), cds.Type, "*", func(client.Batch[any]) {})
 		must(t, err)
 		st := r.accept()
 		names := make([]string, 10_000)

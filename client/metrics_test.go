@@ -311,7 +311,7 @@ func TestResourceCounts(t *testing.T) {
 		structured := "xdstp://au/" + clusterName + "/s"
 		r.watch(structured)
 		r.watch("xdstp:///" + clusterName + "/empty")
-		_, err := r.c.WatchAll(context.Background(), eds.Type, "*", func(client.Batch) {})
+		_, err := r.c.WatchAll(context.Background(), eds.Type, "*", func(client.Batch[any]) {})
 		must(t, err)
 		st := r.accept()
 		r.send(st, testutil.SotW(eds.Type.TypeURL(), "1", "e1", assignment("m1"), assignment("m2"), assignment("m3")))

@@ -4,10 +4,10 @@ import "fmt"
 
 // outcome is what is so at a hop and where it leads.
 type outcome struct {
-	ev      *Event // value, absence or failure; nil if there is none yet
-	by      *hop   // whose it is
-	trouble *Event // with the value
-	also    *Event // what an alternative said that is of no use
+	ev      *Event[any] // value, absence or failure; nil if there is none yet
+	by      *hop        // whose it is
+	trouble *Event[any] // with the value
+	also    *Event[any] // what an alternative said that is of no use
 }
 
 // primary is the outcome without the alternative.
@@ -42,7 +42,7 @@ func (h *hop) outcome() outcome {
 
 // unreachable says that an event tells of a server that cannot be reached, and not of one
 // that has not answered in time.
-func unreachable(ev *Event) bool {
+func unreachable(ev *Event[any]) bool {
 	if ev == nil || ev.Kind != EventFailed {
 		return false
 	}
@@ -50,7 +50,7 @@ func unreachable(ev *Event) bool {
 	return ok && (re.Kind == ErrorConnection || re.Kind == ErrorStream)
 }
 
-func answered(ev *Event) bool { return ev != nil && answers(ev) }
+func answered(ev *Event[any]) bool { return ev != nil && answers(ev) }
 
 // emit tells what is new. A value whose place is taken by something that has not answered
 // yet stays good.
@@ -73,7 +73,7 @@ func (f *follow) emit() (wantsFlush bool) {
 		return wantsFlush
 	}
 	f.trouble = trouble
-	ambient := &Event{Server: f.said.Server, Version: f.said.Version}
+	ambient := &Event[any]{Server: f.said.Server, Version: f.said.Version}
 	if trouble != nil {
 		ambient = trouble
 	}
@@ -83,7 +83,7 @@ func (f *follow) emit() (wantsFlush bool) {
 }
 
 // event makes what is told of what some hop heard.
-func (f *follow) event(heard, also *Event) *Event {
+func (f *follow) event(heard, also *Event[any]) *Event[any] {
 	ev := *heard
 	ev.Type, ev.Name, ev.Authority = f.kind.TypeURL(), f.asked, f.authority
 	if f.by != f.root {
@@ -97,7 +97,7 @@ func (f *follow) event(heard, also *Event) *Event {
 
 // explained is an error as one of the name that was asked for: it says which other it is
 // of, and what became of the alternative.
-func (f *follow) explained(re *ResourceError, also *Event) error {
+func (f *follow) explained(re *ResourceError, also *Event[any]) error {
 	own := *re
 	own.Type, own.Name = f.kind.TypeURL(), f.asked
 	if re.Name != f.asked && re.Name != withoutDirectives(f.root.at).String() {

@@ -47,7 +47,7 @@ func TestParametersOfNames(t *testing.T) {
 		first := st.Requests()
 		asks(t, first[len(first)-1], want)
 
-		_, err := r.c.Watch(t.Context(), cds.Type, "peer", func(client.Event) {}, client.FromSource(other), client.InScope("other"))
+		_, err := r.c.Watch(t.Context(), cds.Type, "peer", func(client.Event[any]) {}, client.FromSource(other), client.InScope("other"))
 		must(t, err)
 		second := r.accept().Requests()
 		asks(t, second[0], &discoveryv3.DiscoveryRequest{ResourceLocators: []*discoveryv3.ResourceLocator{

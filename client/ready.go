@@ -16,7 +16,7 @@ const (
 )
 
 // answers says whether an event is an answer of the server about the resource.
-func answers(ev *Event) bool {
+func answers(ev *Event[any]) bool {
 	if ev.Kind != EventFailed {
 		return ev.Kind != EventAmbientError
 	}
@@ -26,7 +26,7 @@ func answers(ev *Event) bool {
 
 // settles says whether an event ends what [Client.Ready] waits for: an answer, or that there
 // is none in the time that the start of a program waits for one.
-func settles(ev *Event) bool {
+func settles(ev *Event[any]) bool {
 	if answers(ev) {
 		return true
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 // await takes events until one is as wanted.
-func await(t *testing.T, events <-chan client.Event, want string) {
+func await(t *testing.T, events <-chan client.Event[any], want string) {
 	t.Helper()
 	deadline := time.After(time.Minute)
 	var seen []string
@@ -70,10 +70,10 @@ func realServer(t *testing.T, variant client.Variant, streams client.Streams) {
 		<-c.Done()
 	}()
 
-	events := make(chan client.Event, 1000)
-	hear := func(ev client.Event) { events <- ev }
+	events := make(chan client.Event[any], 1000)
+	hear := func(ev client.Event[any]) { events <- ev }
 	ctx := context.Background()
-	_, err = c.WatchAll(ctx, cds.Type, "*", func(b client.Batch) {
+	_, err = c.WatchAll(ctx, cds.Type, "*", func(b client.Batch[any]) {
 		for _, ev := range b.Events {
 			hear(ev)
 		}
@@ -134,8 +134,8 @@ func TestRealServerRepeatsItself(t *testing.T) {
 	defer c.Close()
 	_, err = watcher.Get(t.Context(), c, cds.Type, "a")
 	must(t, err)
-	events := make(chan client.Event, 10)
-	_, err = c.WatchAll(t.Context(), cds.Type, "*", func(b client.Batch) {
+	events := make(chan client.Event[any], 10)
+	_, err = c.WatchAll(t.Context(), cds.Type, "*", func(b client.Batch[any]) {
 		for _, ev := range b.Events {
 			events <- ev
 		}

@@ -71,11 +71,11 @@ func TestRealServerPolledWildcard(t *testing.T) {
 		<-c.Done()
 		noLeak(t)
 	}()
-	one, all := make(chan client.Event, 10), make(chan client.Event, 10)
-	a, err := c.Watch(context.Background(), cds.Type, "a", func(ev client.Event) { one <- ev })
+	one, all := make(chan client.Event[any], 10), make(chan client.Event[any], 10)
+	a, err := c.Watch(context.Background(), cds.Type, "a", func(ev client.Event[any]) { one <- ev })
 	must(t, err)
 	await(t, one, "updated a one")
-	_, err = c.WatchAll(context.Background(), cds.Type, "*", func(b client.Batch) {
+	_, err = c.WatchAll(context.Background(), cds.Type, "*", func(b client.Batch[any]) {
 		for _, ev := range b.Events {
 			if ev.Kind == client.EventDoesNotExist {
 				t.Errorf("%q is told not to exist", ev.Name)

@@ -31,8 +31,8 @@ func TestRealServerWildcardOverNames(t *testing.T) {
 			}()
 			var heard []string
 			synced := make(chan struct{})
-			_, err = c.Watch(context.Background(), cds.Type, "a", func(client.Event) {
-				_, err := c.WatchAll(context.Background(), cds.Type, "*", func(b client.Batch) {
+			_, err = c.Watch(context.Background(), cds.Type, "a", func(client.Event[any]) {
+				_, err := c.WatchAll(context.Background(), cds.Type, "*", func(b client.Batch[any]) {
 					for _, ev := range b.Events {
 						if heard = append(heard, ev.Kind.String()+" "+ev.Name); ev.Name == "*" {
 							close(synced)
@@ -62,10 +62,10 @@ func TestRealServerNameAfterWildcard(t *testing.T) {
 	srv := testutil.StartManagementServer(t, testutil.ManagementConfig{})
 	must(t, srv.Set("1", cluster("a", "one"), cluster("b", "one")))
 	c := realClient(t, srv, client.Config{Variant: client.VariantDelta})
-	_, err := c.Watch(context.Background(), cds.Type, "b", func(client.Event) {}) // the stream stays
+	_, err := c.Watch(context.Background(), cds.Type, "b", func(client.Event[any]) {}) // the stream stays
 	must(t, err)
 	synced := make(chan struct{})
-	all, err := c.WatchAll(context.Background(), cds.Type, "*", func(b client.Batch) {
+	all, err := c.WatchAll(context.Background(), cds.Type, "*", func(b client.Batch[any]) {
 		if b.Synced() {
 			close(synced)
 		}
@@ -78,8 +78,8 @@ func TestRealServerNameAfterWildcard(t *testing.T) {
 			t.Fatal("the wildcard is not left")
 		}
 	}
-	events := make(chan client.Event, 10)
-	_, err = c.Watch(context.Background(), cds.Type, "a", func(ev client.Event) { events <- ev })
+	events := make(chan client.Event[any], 10)
+	_, err = c.Watch(context.Background(), cds.Type, "a", func(ev client.Event[any]) { events <- ev })
 	must(t, err)
 	await(t, events, "updated a one")
 	same(t, "events besides", len(events), 0)
@@ -92,11 +92,11 @@ func TestRealServerWildcardAgain(t *testing.T) {
 	srv := testutil.StartManagementServer(t, testutil.ManagementConfig{})
 	must(t, srv.Set("1", cluster("a", "one"), cluster("b", "one"), assignment("e")))
 	c := realClient(t, srv, client.Config{Variant: client.VariantSotW})
-	_, err := c.Watch(context.Background(), eds.Type, "e", func(client.Event) {}) // the stream stays
+	_, err := c.Watch(context.Background(), eds.Type, "e", func(client.Event[any]) {}) // the stream stays
 	must(t, err)
-	events := make(chan client.Event, 100)
+	events := make(chan client.Event[any], 100)
 	everything := func() *client.Watch {
-		all, err := c.WatchAll(context.Background(), cds.Type, "*", func(b client.Batch) {
+		all, err := c.WatchAll(context.Background(), cds.Type, "*", func(b client.Batch[any]) {
 			for _, ev := range b.Events {
 				events <- ev
 			}
@@ -128,14 +128,14 @@ func TestRealServerSilentWildcard(t *testing.T) {
 	srv := testutil.StartManagementServer(t, testutil.ManagementConfig{ADS: true})
 	must(t, srv.Set("1", cluster("a", "one")))
 	c := realClient(t, srv, client.Config{Variant: client.VariantSotW, ResourceTimeout: time.Second})
-	one := make(chan client.Event, 10)
-	_, err := c.Watch(context.Background(), cds.Type, "a", func(ev client.Event) { one <- ev })
+	one := make(chan client.Event[any], 10)
+	_, err := c.Watch(context.Background(), cds.Type, "a", func(ev client.Event[any]) { one <- ev })
 	must(t, err)
 	await(t, one, "updated a one")
 	must(t, srv.Set("2", cluster("a", "two"), cluster("b", "two")))
 	var heard []string
 	synced := make(chan struct{})
-	_, err = c.WatchAll(context.Background(), cds.Type, "*", func(b client.Batch) {
+	_, err = c.WatchAll(context.Background(), cds.Type, "*", func(b client.Batch[any]) {
 		for _, ev := range b.Events {
 			if heard = append(heard, ev.Kind.String()+" "+ev.Name); ev.Kind == client.EventSynced {
 				close(synced)

@@ -159,7 +159,7 @@ func TestDump(t *testing.T) {
 		r.watch("good")
 		r.watch("bad")
 		r.watch("silent")
-		_, err := r.c.WatchAll(context.Background(), eds.Type, "*", func(client.Batch) {})
+		_, err := r.c.WatchAll(context.Background(), eds.Type, "*", func(client.Batch[any]) {})
 		must(t, err)
 		same(t, "dump right after the watches", len(r.c.Dump()), 4)
 		st := r.accept()
@@ -228,7 +228,7 @@ func TestTrace(t *testing.T) {
 		NACK: func(i client.AnswerInfo) { note("nack %s %s", i.Nonce, i.Err) },
 	}
 	inBubble(t, func(t *testing.T, r *rig) {
-		w, err := r.c.Watch(context.Background(), cds.Type, "a", func(ev client.Event) { note("event %s", ev.Version) })
+		w, err := r.c.Watch(context.Background(), cds.Type, "a", func(ev client.Event[any]) { note("event %s", ev.Version) })
 		must(t, err)
 		st := r.accept()
 		r.clusters(st, "1", "n1", "a")
@@ -338,7 +338,7 @@ func TestTransientTimeout(t *testing.T) {
 	} {
 		inBubble(t, func(t *testing.T, r *rig) {
 			start, told := time.Now(), time.Duration(0)
-			_, err := r.c.Watch(t.Context(), cds.Type, "a", func(client.Event) { told = time.Since(start) })
+			_, err := r.c.Watch(t.Context(), cds.Type, "a", func(client.Event[any]) { told = time.Since(start) })
 			must(t, err)
 			r.accept()
 			time.Sleep(time.Hour)

@@ -105,8 +105,8 @@ func TestLargeResume(t *testing.T) {
 	})
 	must(t, err)
 	defer c.Close()
-	events := make(chan client.Event, 2*members)
-	_, err = c.WatchAll(t.Context(), cds.Type, "*", func(b client.Batch) {
+	events := make(chan client.Event[any], 2*members)
+	_, err = c.WatchAll(t.Context(), cds.Type, "*", func(b client.Batch[any]) {
 		for _, ev := range b.Events {
 			if ev.Kind != client.EventAmbientError {
 				events <- ev

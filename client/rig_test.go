@@ -174,25 +174,25 @@ func short(r *testutil.Request) string {
 // record is what a watch heard, one line an event.
 type record struct {
 	mu     sync.Mutex
-	events []client.Event
+	events []client.Event[any]
 }
 
-func (r *record) hear(ev client.Event) {
+func (r *record) hear(ev client.Event[any]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.events = append(r.events, ev)
 }
 
-func (r *record) all() []client.Event {
+func (r *record) all() []client.Event[any] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.events)
 }
 
-func (r *record) last() client.Event {
+func (r *record) last() client.Event[any] {
 	all := r.all()
 	if len(all) == 0 {
-		return client.Event{}
+		return client.Event[any]{}
 	}
 	return all[len(all)-1]
 }
@@ -204,7 +204,7 @@ func (r *record) heard(t *testing.T, want ...string) {
 	same(t, "heard", lines(r.all()), want)
 }
 
-func lines(evs []client.Event) []string {
+func lines(evs []client.Event[any]) []string {
 	var ls []string
 	for _, ev := range evs {
 		s := ev.Kind.String() + " " + ev.Name

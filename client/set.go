@@ -13,7 +13,7 @@ import (
 // for concurrent use and may be called inside its handler.
 type Set struct {
 	core
-	handler BatchHandler
+	handler BatchHandler[any]
 	kind    resource.AnyType
 	turn    chan struct{} // held by the dispatcher that calls the handler
 
@@ -24,7 +24,7 @@ type Set struct {
 
 // NewSet makes an empty set; see [Set.Add]. For ctx, Close and errors it is as
 // [Client.Watch].
-func (c *Client) NewSet(ctx context.Context, kind resource.AnyType, h BatchHandler, opts ...WatchOption) (*Set, error) {
+func (c *Client) NewSet(ctx context.Context, kind resource.AnyType, h BatchHandler[any], opts ...WatchOption) (*Set, error) {
 	if h == nil {
 		return nil, ErrNilHandler
 	}
@@ -150,7 +150,7 @@ type setBatch struct {
 
 // deliver hands a batch over, without what is of members that left meanwhile: one of the
 // same name may have come since.
-func (l *setBatch) deliver(b Batch) {
+func (l *setBatch) deliver(b Batch[any]) {
 	s, of := l.set, l.of
 	l.of = nil
 	s.turn <- struct{}{}
@@ -221,7 +221,7 @@ func (m *member) followOn(n *machine.Notice) bool {
 }
 
 // hear implements outlet.
-func (m *member) hear(ev *Event) bool {
+func (m *member) hear(ev *Event[any]) bool {
 	if settles(ev) {
 		m.batch.settles = append(m.batch.settles, &m.answer)
 	}

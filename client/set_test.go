@@ -18,14 +18,14 @@ import (
 type batches struct {
 	t     *testing.T
 	mu    sync.Mutex
-	list  []client.Batch
+	list  []client.Batch[any]
 	gate  gate
 	inUse chan struct{}
 }
 
 func newBatches(t *testing.T) *batches { return &batches{t: t, inUse: make(chan struct{}, 1)} }
 
-func (b *batches) hear(batch client.Batch) {
+func (b *batches) hear(batch client.Batch[any]) {
 	select {
 	case b.inUse <- struct{}{}:
 	default:
@@ -110,7 +110,7 @@ func TestSetAddsAtOnce(t *testing.T) {
 func TestSetRemovedHearsNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		hold := make(chan struct{})
-		_, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event) { <-hold })
+		_, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event[any]) { <-hold })
 		must(t, err)
 		bs := newBatches(t)
 		set, err := r.c.NewSet(context.Background(), cds.Type, bs.hear)
@@ -155,10 +155,10 @@ func TestReady(t *testing.T) {
 		ctx := context.Background()
 		must(t, r.c.Ready(ctx))
 		a, _ := r.watch("a")
-		set, err := r.c.NewSet(ctx, cds.Type, func(client.Batch) {})
+		set, err := r.c.NewSet(ctx, cds.Type, func(client.Batch[any]) {})
 		must(t, err)
 		must(t, set.Add("b", "c", "d"))
-		all, err := r.c.WatchAll(ctx, cds.Type, "*", func(client.Batch) {})
+		all, err := r.c.WatchAll(ctx, cds.Type, "*", func(client.Batch[any]) {})
 		must(t, err)
 		ready := func() error {
 			short, cancel := context.WithTimeout(ctx, time.Second)
@@ -252,7 +252,7 @@ func TestBatches(t *testing.T) {
 func TestBatchesOfSet(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		var shape []int
-		set, err := r.c.NewSet(context.Background(), cds.Type, func(b client.Batch) {
+		set, err := r.c.NewSet(context.Background(), cds.Type, func(b client.Batch[any]) {
 			shape = append(shape, len(b.Events))
 			if b.Last {
 				shape = append(shape, -1)

@@ -32,7 +32,7 @@ func TestDecodersKnowTheirSource(t *testing.T) {
 			got <- s
 			return "", nil
 		})
-		_, err := r.c.Watch(t.Context(), kind, "a", func(client.Event) {})
+		_, err := r.c.Watch(t.Context(), kind, "a", func(client.Event[any]) {})
 		must(t, err)
 		st, err := r.srv.Accept(t.Context())
 		must(t, err)
@@ -78,8 +78,8 @@ func TestResourcesAreKeptApart(t *testing.T) {
 // spec: S-28
 func TestRefusedNode(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
-		got := make(chan client.Event, 1)
-		_, err := r.c.Watch(context.Background(), cds.Type, "a", func(ev client.Event) { got <- ev })
+		got := make(chan client.Event[any], 1)
+		_, err := r.c.Watch(context.Background(), cds.Type, "a", func(ev client.Event[any]) { got <- ev })
 		must(t, err)
 		st, err := r.srv.Accept(t.Context())
 		must(t, err)

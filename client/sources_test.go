@@ -43,7 +43,7 @@ func TestConfigSources(t *testing.T) {
 		must(t, err)
 		defer c.Close()
 
-		_, err = c.Watch(t.Context(), cds.Type, "old", func(client.Event) {})
+		_, err = c.Watch(t.Context(), cds.Type, "old", func(client.Event[any]) {})
 		var re *client.ResourceError
 		if !errors.Is(err, authority.ErrNoServers) || !errors.As(err, &re) || re.Kind != client.ErrorConfig {
 			t.Errorf("an old-style name: %v", err)
@@ -51,7 +51,7 @@ func TestConfigSources(t *testing.T) {
 		if text := err.Error(); !strings.HasPrefix(text, "xds: ") || !strings.HasSuffix(text, "; a watch may bring a source along (FromSource)") {
 			t.Errorf("an old-style name: %v", text)
 		}
-		if _, err = c.WatchAll(t.Context(), cds.Type, "*", func(client.Batch) {}); !errors.Is(err, authority.ErrNoServers) {
+		if _, err = c.WatchAll(t.Context(), cds.Type, "*", func(client.Batch[any]) {}); !errors.Is(err, authority.ErrNoServers) {
 			t.Errorf("everything: %v", err)
 		}
 		synctest.Wait()
@@ -61,7 +61,7 @@ func TestConfigSources(t *testing.T) {
 
 		name := func(authority string) string { return "xdstp://" + authority + "/" + clusterName + "/x" }
 		for _, a := range []string{"a", "b", "c", "d", "e"} {
-			_, err := c.Watch(t.Context(), cds.Type, name(a), func(client.Event) {})
+			_, err := c.Watch(t.Context(), cds.Type, name(a), func(client.Event[any]) {})
 			must(t, err)
 		}
 		for server, authorities := range map[*testutil.Server][]string{first: {"a", "b", "d", "e"}, second: {"c"}} {

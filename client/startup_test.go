@@ -68,7 +68,7 @@ func TestStartupOfFile(t *testing.T) {
 	synced := make(chan []string, 1)
 	for _, s := range boot.Startup() {
 		var names []string
-		_, err := c.WatchAll(t.Context(), cds.Type, s.Collection, func(b client.Batch) {
+		_, err := c.WatchAll(t.Context(), cds.Type, s.Collection, func(b client.Batch[any]) {
 			for ev := range b.Changed() {
 				names = append(names, ev.Name)
 			}
@@ -94,11 +94,11 @@ func TestNoServersSaysWhatThereIs(t *testing.T) {
 	}}})
 	must(t, err)
 	defer c.Close()
-	_, err = c.WatchAll(t.Context(), cds.Type, "*", func(client.Batch) {})
+	_, err = c.WatchAll(t.Context(), cds.Type, "*", func(client.Batch[any]) {})
 	if want := "(AtStartup), and a watch may bring one along (FromSource)"; err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("Clusters: %v, want %q at its end", err, want)
 	}
-	_, err = c.Watch(t.Context(), lds.Type, "a", func(client.Event) {})
+	_, err = c.Watch(t.Context(), lds.Type, "a", func(client.Event[any]) {})
 	if want := "; a watch may bring a source along (FromSource)"; err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("a Listener: %v, want %q at its end", err, want)
 	}

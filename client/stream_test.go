@@ -93,7 +93,7 @@ func TestEOFNeverKills(t *testing.T) {
 func TestThousandReconnects(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		var calls atomic.Int32
-		_, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event) { calls.Add(1) })
+		_, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event[any]) { calls.Add(1) })
 		must(t, err)
 		const n = 1000
 		for i := range n {

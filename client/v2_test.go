@@ -188,7 +188,7 @@ func TestVersion2Types(t *testing.T) {
 			old:       "want type " + cds.Type.TypeURL(),
 			ecds.Type: "the type has no stream of its own",
 		} {
-			_, err := r.c.Watch(t.Context(), kind, "a", func(client.Event) {})
+			_, err := r.c.Watch(t.Context(), kind, "a", func(client.Event[any]) {})
 			var re *client.ResourceError
 			if !errors.As(err, &re) || re.Kind != client.ErrorConfig || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v", kind.TypeURL(), err)

@@ -223,7 +223,7 @@ func (w *core) recovered() {
 // single is a watch of one resource.
 type single struct {
 	Watch
-	handler Handler
+	handler Handler[any]
 }
 
 // ask begins the watch, of what was prepared.
@@ -260,7 +260,7 @@ func (s *single) followOn(n *machine.Notice) bool {
 }
 
 // hear implements outlet.
-func (s *single) hear(ev *Event) bool {
+func (s *single) hear(ev *Event[any]) bool {
 	s.call(ev)
 	if settles(ev) {
 		s.answer.settle(s.client)
@@ -268,7 +268,7 @@ func (s *single) hear(ev *Event) bool {
 	return false
 }
 
-func (s *single) call(ev *Event) {
+func (s *single) call(ev *Event[any]) {
 	defer s.recovered()
 	s.handler(*ev)
 }
@@ -279,14 +279,14 @@ func (s *single) Flush(bool) {}
 // everything is a watch of all resources of a type.
 type everything struct {
 	Watch
-	handler  BatchHandler
+	handler  BatchHandler[any]
 	batch    batcher
 	caughtUp bool // it was told of what was held when it began
 
 	follows map[string]*redirected // members whose resources are elsewhere
 	open    int                    // of them, that nothing was told of yet
-	synced  *Event                 // that waits for them; nil if none does
-	trouble *Event                 // with the collection, that waits for synced; nil if none does
+	synced  *Event[any]            // that waits for them; nil if none does
+	trouble *Event[any]            // with the collection, that waits for synced; nil if none does
 }
 
 // Tell implements engine.Sink.
@@ -315,7 +315,7 @@ func (s *everything) Tell(n *machine.Notice) bool {
 	return s.add(ev)
 }
 
-func (s *everything) add(ev *Event) bool {
+func (s *everything) add(ev *Event[any]) bool {
 	if ev.Name == s.watch.Name && settles(ev) {
 		s.batch.settles = append(s.batch.settles, &s.answer)
 	}
@@ -356,7 +356,7 @@ func (s *everything) redirect(n *machine.Notice) *redirected {
 
 // release tells what waited for the members that are elsewhere.
 func (s *everything) release() (wantsFlush bool) {
-	for _, ev := range []*Event{s.synced, s.trouble} {
+	for _, ev := range []*Event[any]{s.synced, s.trouble} {
 		if ev != nil {
 			wantsFlush = s.add(ev) || wantsFlush
 		}
@@ -375,7 +375,7 @@ type redirected struct {
 func (m *redirected) alive() bool { return m.all.alive() }
 
 // hear implements outlet.
-func (m *redirected) hear(ev *Event) bool {
+func (m *redirected) hear(ev *Event[any]) bool {
 	wantsFlush := m.all.add(ev)
 	return m.resolve() || wantsFlush
 }
@@ -399,14 +399,14 @@ func (s *everything) Flush(last bool) {
 	s.batch.flush(last && s.caughtUp, s.deliver)
 }
 
-func (s *everything) deliver(b Batch) {
+func (s *everything) deliver(b Batch[any]) {
 	if s.alive() {
 		s.handle(s.handler, b)
 	}
 }
 
 // handle calls the handler of a watch with a batch.
-func (w *core) handle(h BatchHandler, b Batch) {
+func (w *core) handle(h BatchHandler[any], b Batch[any]) {
 	defer w.recovered()
 	h(b)
 }
@@ -414,14 +414,14 @@ func (w *core) handle(h BatchHandler, b Batch) {
 // batcher collects the events of a lane; owned by its dispatcher.
 type batcher struct {
 	client  *Client
-	events  []Event
+	events  []Event[any]
 	pending bool      // a flush will come
 	open    bool      // a batch that was not the last was handed over
 	settles []*answer // that are among the events
 }
 
 // add says whether a flush is to be asked for.
-func (b *batcher) add(ev Event, deliver func(Batch)) bool {
+func (b *batcher) add(ev Event[any], deliver func(Batch[any])) bool {
 	b.events = append(b.events, ev)
 	if len(b.events) == MaxBatch {
 		b.handOver(false, deliver)
@@ -435,14 +435,14 @@ func (b *batcher) wantFlush() bool {
 	return fresh
 }
 
-func (b *batcher) flush(last bool, deliver func(Batch)) {
+func (b *batcher) flush(last bool, deliver func(Batch[any])) {
 	if len(b.events) > 0 || last && b.open {
 		b.handOver(last, deliver)
 	}
 }
 
-func (b *batcher) handOver(last bool, deliver func(Batch)) {
-	batch := Batch{Events: b.events, Last: last}
+func (b *batcher) handOver(last bool, deliver func(Batch[any])) {
+	batch := Batch[any]{Events: b.events, Last: last}
 	settles := b.settles
 	b.events, b.settles, b.open = nil, nil, !last
 	deliver(batch)

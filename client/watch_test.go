@@ -30,16 +30,16 @@ func TestHandlersAreFree(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		ctx := context.Background()
 		child, sets := &record{}, &record{}
-		set, err := r.c.NewSet(ctx, eds.Type, func(b client.Batch) {
+		set, err := r.c.NewSet(ctx, eds.Type, func(b client.Batch[any]) {
 			for _, ev := range b.Events {
 				sets.hear(ev)
 			}
 		})
 		must(t, err)
-		var got client.Event
+		var got client.Event[any]
 		var waited, ready error
 		var w *client.Watch
-		w, err = r.c.Watch(ctx, cds.Type, "a", func(ev client.Event) {
+		w, err = r.c.Watch(ctx, cds.Type, "a", func(ev client.Event[any]) {
 			if ev.Version == "2" {
 				w.Stop()
 				set.Remove("e")
@@ -83,10 +83,10 @@ func TestHandlersAreFree(t *testing.T) {
 func TestCloseInsideHandler(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		var after error
-		w, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event) {
+		w, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event[any]) {
 			r.c.Close()
 			r.c.Close()
-			_, after = r.c.Watch(context.Background(), cds.Type, "b", func(client.Event) {})
+			_, after = r.c.Watch(context.Background(), cds.Type, "b", func(client.Event[any]) {})
 		})
 		must(t, err)
 		st := r.accept()
@@ -102,12 +102,12 @@ func TestCloseInsideHandler(t *testing.T) {
 func TestHandlerPanics(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		calls := 0
-		bad, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event) {
+		bad, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event[any]) {
 			calls++
 			panic("I do not like it")
 		})
 		must(t, err)
-		all, err := r.c.WatchAll(context.Background(), cds.Type, "*", func(client.Batch) { panic("nor do I") })
+		all, err := r.c.WatchAll(context.Background(), cds.Type, "*", func(client.Batch[any]) { panic("nor do I") })
 		must(t, err)
 		good, rec := r.watch("a")
 		st := r.accept()
@@ -151,11 +151,11 @@ func TestDecoderPanics(t *testing.T) {
 func TestNoCallAfterStop(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		hold := make(chan struct{})
-		_, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event) { <-hold })
+		_, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event[any]) { <-hold })
 		must(t, err)
 		w, rec := r.watch("a")
 		all := &record{}
-		wAll, err := r.c.WatchAll(context.Background(), cds.Type, "*", func(b client.Batch) {
+		wAll, err := r.c.WatchAll(context.Background(), cds.Type, "*", func(b client.Batch[any]) {
 			for _, ev := range b.Events {
 				all.hear(ev)
 			}
@@ -180,7 +180,7 @@ func TestContextEnds(t *testing.T) {
 		rec := &record{}
 		w, err := r.c.Watch(ctx, cds.Type, "a", rec.hear)
 		must(t, err)
-		set, err := r.c.NewSet(ctx, cds.Type, func(b client.Batch) { rec.hear(b.Events[0]) })
+		set, err := r.c.NewSet(ctx, cds.Type, func(b client.Batch[any]) { rec.hear(b.Events[0]) })
 		must(t, err)
 		must(t, set.Add("b", "c"))
 		r.watch("d")
@@ -211,13 +211,13 @@ func TestClose(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		hold := make(chan struct{})
 		calls := 0
-		w, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event) {
+		w, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event[any]) {
 			calls++
 			<-hold
 		})
 		must(t, err)
 		_, rec := r.watch("a")
-		set, err := r.c.NewSet(context.Background(), eds.Type, func(client.Batch) {})
+		set, err := r.c.NewSet(context.Background(), eds.Type, func(client.Batch[any]) {})
 		must(t, err)
 		must(t, set.Add("e"))
 		st := r.accept()
@@ -252,9 +252,9 @@ func TestClose(t *testing.T) {
 func afterClose(t *testing.T, c *client.Client, set *client.Set) {
 	t.Helper()
 	ctx := context.Background()
-	_, watch := c.Watch(ctx, cds.Type, "a", func(client.Event) {})
-	_, all := c.WatchAll(ctx, cds.Type, "*", func(client.Batch) {})
-	_, newSet := c.NewSet(ctx, cds.Type, func(client.Batch) {})
+	_, watch := c.Watch(ctx, cds.Type, "a", func(client.Event[any]) {})
+	_, all := c.WatchAll(ctx, cds.Type, "*", func(client.Batch[any]) {})
+	_, newSet := c.NewSet(ctx, cds.Type, func(client.Batch[any]) {})
 	_, get := c.Get(ctx, cds.Type, "a")
 	for _, err := range []error{watch, all, newSet, get, set.Add("x"), c.Ready(ctx)} {
 		if err != client.ErrClosed {
@@ -276,9 +276,9 @@ func TestNilArguments(t *testing.T) {
 		_, w2 := r.c.WatchAll(ctx, cds.Type, "*", nil)
 		_, w3 := r.c.NewSet(ctx, cds.Type, nil)
 		same(t, "nil handlers", []bool{w1 == client.ErrNilHandler, w2 == client.ErrNilHandler, w3 == client.ErrNilHandler}, []bool{true, true, true})
-		_, w1 = r.c.Watch(ctx, nil, "a", func(client.Event) {})
-		_, w2 = r.c.WatchAll(ctx, nil, "*", func(client.Batch) {})
-		_, w3 = r.c.NewSet(ctx, nil, func(client.Batch) {})
+		_, w1 = r.c.Watch(ctx, nil, "a", func(client.Event[any]) {})
+		_, w2 = r.c.WatchAll(ctx, nil, "*", func(client.Batch[any]) {})
+		_, w3 = r.c.NewSet(ctx, nil, func(client.Batch[any]) {})
 		same(t, "nil types", []bool{w1 == client.ErrNilType, w2 == client.ErrNilType, w3 == client.ErrNilType}, []bool{true, true, true})
 		synctest.Wait()
 		if n := len(r.srv.Streams()); n != 0 {
@@ -294,7 +294,7 @@ func TestNamesOfEveryByte(t *testing.T) {
 		want := map[string]bool{}
 		for b := range 256 {
 			name := "a" + string([]byte{byte(b)}) + "z"
-			_, err := r.c.Watch(context.Background(), cds.Type, name, func(client.Event) {})
+			_, err := r.c.Watch(context.Background(), cds.Type, name, func(client.Event[any]) {})
 			if utf8.ValidString(name) {
 				must(t, err)
 				want[name] = true
@@ -340,7 +340,7 @@ func TestBadNames(t *testing.T) {
 	withKnown := func(c *client.Config) { c.Bootstrap.Authorities = map[string]bootstrap.Authority{"known": {}} }
 	inBubble(t, func(t *testing.T, r *rig) {
 		for _, tt := range tests {
-			_, err := r.c.Watch(context.Background(), cds.Type, tt.name, func(client.Event) {})
+			_, err := r.c.Watch(context.Background(), cds.Type, tt.name, func(client.Event[any]) {})
 			var re *client.ResourceError
 			if !errors.As(err, &re) || re.Kind != client.ErrorConfig || re.Name != tt.name || tt.is != nil && !errors.Is(err, tt.is) {
 				t.Errorf("name %q: %v, want a config error that is %v", tt.name, err, tt.is)
@@ -355,7 +355,7 @@ func TestBadNames(t *testing.T) {
 				t.Errorf("name %q: the error begins twice: %v", tt.name, err)
 			}
 		}
-		_, err := r.c.WatchAll(context.Background(), cds.Type, "some", func(client.Batch) {})
+		_, err := r.c.WatchAll(context.Background(), cds.Type, "some", func(client.Batch[any]) {})
 		if want := `xds: envoy.config.cluster.v3.Cluster "some" for node "node-1": one resource is watched with Watch, a collection with WatchAll: `; !errors.Is(err, client.ErrCollection) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("a collection that is none: %v", err)
 		}
@@ -372,9 +372,9 @@ func TestTypeConflict(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		other := resource.Custom(cds.Type.TypeURL(), resource.Options{NameField: 1}, func(resource.Source, []byte) (int, error) { return 0, nil })
 		r.watch("a")
-		_, watch := r.c.Watch(context.Background(), other, "a", func(client.Event) {})
-		_, all := r.c.WatchAll(context.Background(), other, "*", func(client.Batch) {})
-		_, set := r.c.NewSet(context.Background(), other, func(client.Batch) {})
+		_, watch := r.c.Watch(context.Background(), other, "a", func(client.Event[any]) {})
+		_, all := r.c.WatchAll(context.Background(), other, "*", func(client.Batch[any]) {})
+		_, set := r.c.NewSet(context.Background(), other, func(client.Batch[any]) {})
 		_, get := r.c.Get(context.Background(), other, "a")
 		for i, err := range []error{watch, all, set, get} {
 			if !errors.Is(err, client.ErrTypeConflict) || !strings.Contains(fmt.Sprint(err), clusterName) {
@@ -393,9 +393,9 @@ type incomparable struct {
 func TestIncomparableType(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		for i, kind := range []resource.AnyType{incomparable{AnyType: cds.Type}, struct{ resource.AnyType }{incomparable{AnyType: cds.Type}}} {
-			_, watch := r.c.Watch(context.Background(), kind, "a", func(client.Event) {})
-			_, all := r.c.WatchAll(context.Background(), kind, "*", func(client.Batch) {})
-			_, set := r.c.NewSet(context.Background(), kind, func(client.Batch) {})
+			_, watch := r.c.Watch(context.Background(), kind, "a", func(client.Event[any]) {})
+			_, all := r.c.WatchAll(context.Background(), kind, "*", func(client.Batch[any]) {})
+			_, set := r.c.NewSet(context.Background(), kind, func(client.Batch[any]) {})
 			_, get := r.c.Get(context.Background(), kind, "a")
 			for j, err := range []error{watch, all, set, get} {
 				if want := fmt.Sprintf("xds: the resource type %T is not comparable", kind); err == nil || err.Error() != want {
@@ -411,12 +411,12 @@ func TestIncomparableType(t *testing.T) {
 func TestTypeWithoutMethod(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		kind := resource.Custom("type.googleapis.com/test.Foo", resource.Options{}, func(resource.Source, []byte) (int, error) { return 0, nil })
-		_, err := r.c.Watch(context.Background(), kind, "a", func(client.Event) {})
+		_, err := r.c.Watch(context.Background(), kind, "a", func(client.Event[any]) {})
 		var re *client.ResourceError
 		if !errors.As(err, &re) || re.Kind != client.ErrorConfig || !strings.Contains(err.Error(), "no stream of its own") {
 			t.Errorf("a type without a method: %v", err)
 		}
-		_, err = r.c.WatchAll(context.Background(), kind, "*", func(client.Batch) {})
+		_, err = r.c.WatchAll(context.Background(), kind, "*", func(client.Batch[any]) {})
 		if !errors.As(err, &re) || re.Kind != client.ErrorConfig {
 			t.Errorf("a type without a method: %v", err)
 		}
@@ -425,7 +425,7 @@ func TestTypeWithoutMethod(t *testing.T) {
 		}
 		before := client.Sources(r.c)
 		own := client.FromSource(bootstrap.Source{Servers: []bootstrap.ManagementServer{{URI: "passthrough:///own", ChannelCreds: bootstrap.Insecure()}}})
-		_, err = r.c.Watch(context.Background(), kind, "a", func(client.Event) {}, own)
+		_, err = r.c.Watch(context.Background(), kind, "a", func(client.Event[any]) {}, own)
 		if !errors.As(err, &re) || re.Kind != client.ErrorConfig {
 			t.Errorf("a type without a method, at a source of the watch: %v", err)
 		}
@@ -470,9 +470,9 @@ func TestAuthorityNamedLikeTheLabelOfNone(t *testing.T) {
 		})
 		must(t, err)
 		defer c.Close()
-		_, err = c.Watch(t.Context(), cds.Type, "a", func(client.Event) {})
+		_, err = c.Watch(t.Context(), cds.Type, "a", func(client.Event[any]) {})
 		must(t, err)
-		_, err = c.Watch(t.Context(), cds.Type, "xdstp://%23old/envoy.config.cluster.v3.Cluster/b", func(client.Event) {})
+		_, err = c.Watch(t.Context(), cds.Type, "xdstp://%23old/envoy.config.cluster.v3.Cluster/b", func(client.Event[any]) {})
 		must(t, err)
 		synctest.Wait()
 		if len(top.Requests()) != 1 || len(other.Requests()) != 1 {

@@ -49,8 +49,8 @@ func Example() {
 	}
 	defer reg.Unregister()
 
-	batches := make(chan client.Batch, 10)
-	_, err = c.WatchAll(context.Background(), cds.Type, "*", func(b client.Batch) { batches <- b })
+	batches := make(chan client.Batch[any], 10)
+	_, err = c.WatchAll(context.Background(), cds.Type, "*", func(b client.Batch[any]) { batches <- b })
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -101,7 +101,7 @@ func TestInstruments(t *testing.T) {
 		expect(t, reader)
 
 		for _, name := range []string{"a", "b"} {
-			_, err = c.Watch(context.Background(), cds.Type, name, func(client.Event) {})
+			_, err = c.Watch(context.Background(), cds.Type, name, func(client.Event[any]) {})
 			must(t, err)
 		}
 		st, err := srv.Accept(t.Context())

@@ -75,7 +75,7 @@ func (w *watched) watch(name string) {
 	}
 }
 
-func (w *watched) hear(ev client.Event) {
+func (w *watched) hear(ev client.Event[any]) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	line := ev.Kind.String() + " " + ev.Name
@@ -237,7 +237,7 @@ func TestRESTAttributes(t *testing.T) {
 		}
 		var got []*client.Attributes
 		say("1")
-		if _, err := w.client.Watch(w.t.Context(), cds.Type, "a", func(ev client.Event) { got = append(got, ev.Attributes) }); err != nil {
+		if _, err := w.client.Watch(w.t.Context(), cds.Type, "a", func(ev client.Event[any]) { got = append(got, ev.Attributes) }); err != nil {
 			w.t.Fatal(err)
 		}
 		w.poll("a @")

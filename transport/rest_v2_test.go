@@ -71,7 +71,7 @@ func TestRESTVersion2(t *testing.T) {
 		}
 		var value any
 		answer("1", `{"@type":"`+clusterV2+`","name":"a","alt_stat_name":"one","hosts":[{"pipe":{"path":"/p"}}]}`)
-		_, err := w.client.Watch(w.t.Context(), cds.Type, "a", func(ev client.Event) {
+		_, err := w.client.Watch(w.t.Context(), cds.Type, "a", func(ev client.Event[any]) {
 			value = ev.Value
 			w.hear(ev)
 		})

@@ -28,7 +28,7 @@ type progress struct {
 	err             error
 }
 
-func (p *progress) note(ev client.Event) {
+func (p *progress) note(ev client.Event[any]) {
 	switch ev.Kind {
 	case client.EventUpdated:
 		*p = progress{status: statusACKED, version: ev.Version, server: ev.Server, updated: time.Now()}

@@ -19,7 +19,7 @@ func head(event string) report.Head {
 }
 
 // record is what is printed of an event.
-func record(ev client.Event) report.Record {
+func record(ev client.Event[any]) report.Record {
 	about := func(event string) report.About {
 		return report.About{Head: head(event), Type: ev.Type, Name: ev.Name, Authority: report.AuthorityOf(ev.Name)}
 	}
@@ -41,7 +41,7 @@ func record(ev client.Event) report.Record {
 }
 
 // message is the value of an update, nil if its type is not known.
-func message(ev client.Event) proto.Message {
+func message(ev client.Event[any]) proto.Message {
 	m, _ := ev.Value.(proto.Message)
 	return m
 }

@@ -66,7 +66,7 @@ func (s *session) watch(subs ...subscription.Subscription) (twice []subscription
 	for _, sub := range fresh {
 		sub.watch, sub.err = s.start(sub)
 		if sub.err != nil {
-			s.tell(sub, client.Event{Kind: client.EventFailed, Type: sub.TypeURL, Name: sub.name, Err: sub.err})
+			s.tell(sub, client.Event[any]{Kind: client.EventFailed, Type: sub.TypeURL, Name: sub.name, Err: sub.err})
 		}
 	}
 	return twice
@@ -75,9 +75,9 @@ func (s *session) watch(subs ...subscription.Subscription) (twice []subscription
 func (s *session) start(sub *subscribed) (*client.Watch, error) {
 	ctx, kind, opts := context.Background(), s.kinds.Of(sub.TypeURL), s.plan.options(sub.Subscription)
 	if !sub.Collection {
-		return s.client.Watch(ctx, kind, sub.Name, func(ev client.Event) { s.tell(sub, ev) }, opts...)
+		return s.client.Watch(ctx, kind, sub.Name, func(ev client.Event[any]) { s.tell(sub, ev) }, opts...)
 	}
-	return s.client.WatchAll(ctx, kind, sub.Name, func(b client.Batch) {
+	return s.client.WatchAll(ctx, kind, sub.Name, func(b client.Batch[any]) {
 		for _, ev := range b.Events {
 			s.tell(sub, ev)
 		}
@@ -98,7 +98,7 @@ func (s *session) unwatch(sub subscription.Subscription) bool {
 }
 
 // tell prints an event of a subscription, unless that has ended.
-func (s *session) tell(sub *subscribed, ev client.Event) {
+func (s *session) tell(sub *subscribed, ev client.Event[any]) {
 	member := sub.Collection && ev.Name != sub.name
 	s.mu.Lock()
 	stands := s.subs[sub.Subscription] == sub

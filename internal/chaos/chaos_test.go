@@ -91,26 +91,26 @@ func TestClockIsAskedFor(t *testing.T) {
 
 // The model finds what it is there to find.
 func TestModel(t *testing.T) {
-	there := client.Event{Kind: client.EventUpdated, Name: "cds-0", Value: makeCluster("cds-0", "1-")}
-	gone := client.Event{Kind: client.EventDoesNotExist, Name: "cds-0"}
-	failed := client.Event{Kind: client.EventFailed, Name: "cds-0", Err: errors.New("no")}
-	at := func(text string) client.Event {
-		return client.Event{Kind: client.EventUpdated, Name: "cds-0", Value: makeCluster("cds-0", text)}
+	there := client.Event[any]{Kind: client.EventUpdated, Name: "cds-0", Value: makeCluster("cds-0", "1-")}
+	gone := client.Event[any]{Kind: client.EventDoesNotExist, Name: "cds-0"}
+	failed := client.Event[any]{Kind: client.EventFailed, Name: "cds-0", Err: errors.New("no")}
+	at := func(text string) client.Event[any] {
+		return client.Event[any]{Kind: client.EventUpdated, Name: "cds-0", Value: makeCluster("cds-0", text)}
 	}
 	for name, c := range map[string]struct {
-		events             []client.Event
+		events             []client.Event[any]
 		fault, differences bool
 	}{
-		"right":          {events: []client.Event{there}},
+		"right":          {events: []client.Event[any]{there}},
 		"nothing":        {differences: true},
-		"a lie":          {events: []client.Event{there, gone}, fault: true, differences: true},
-		"a loss":         {events: []client.Event{there, failed}, fault: true, differences: true},
-		"never said":     {events: []client.Event{at("7-")}, fault: true, differences: true},
-		"no revision":    {events: []client.Event{at("x")}, fault: true, differences: true},
-		"back in time":   {events: []client.Event{there, at("0-")}, fault: true, differences: true},
-		"trouble":        {events: []client.Event{there, {Kind: client.EventAmbientError, Name: "cds-0", Err: errors.New("no")}}, differences: true},
-		"trouble, over":  {events: []client.Event{there, {Kind: client.EventAmbientError, Name: "cds-0", Err: errors.New("no")}, there}},
-		"trouble, first": {events: []client.Event{{Kind: client.EventAmbientError, Name: "cds-0", Err: errors.New("no")}}, fault: true, differences: true},
+		"a lie":          {events: []client.Event[any]{there, gone}, fault: true, differences: true},
+		"a loss":         {events: []client.Event[any]{there, failed}, fault: true, differences: true},
+		"never said":     {events: []client.Event[any]{at("7-")}, fault: true, differences: true},
+		"no revision":    {events: []client.Event[any]{at("x")}, fault: true, differences: true},
+		"back in time":   {events: []client.Event[any]{there, at("0-")}, fault: true, differences: true},
+		"trouble":        {events: []client.Event[any]{there, {Kind: client.EventAmbientError, Name: "cds-0", Err: errors.New("no")}}, differences: true},
+		"trouble, over":  {events: []client.Event[any]{there, {Kind: client.EventAmbientError, Name: "cds-0", Err: errors.New("no")}, there}},
+		"trouble, first": {events: []client.Event[any]{{Kind: client.EventAmbientError, Name: "cds-0", Err: errors.New("no")}}, fault: true, differences: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(true, 1, false, newJournal())
@@ -137,28 +137,28 @@ func TestModel(t *testing.T) {
 // Of two servers the active one counts, each may say only what it has said, and what the
 // other has is no lie.
 func TestModelOfTwo(t *testing.T) {
-	at := func(uri, text string) client.Event {
-		return client.Event{Kind: client.EventUpdated, Name: "cds-0", Server: uri, Value: makeCluster("cds-0", text)}
+	at := func(uri, text string) client.Event[any] {
+		return client.Event[any]{Kind: client.EventUpdated, Name: "cds-0", Server: uri, Value: makeCluster("cds-0", text)}
 	}
-	gone := func(uri string) client.Event {
-		return client.Event{Kind: client.EventDoesNotExist, Name: "cds-0", Server: uri}
+	gone := func(uri string) client.Event[any] {
+		return client.Event[any]{Kind: client.EventDoesNotExist, Name: "cds-0", Server: uri}
 	}
-	trouble := client.Event{Kind: client.EventAmbientError, Name: "cds-0", Server: "b", Err: errors.New("no")}
+	trouble := client.Event[any]{Kind: client.EventAmbientError, Name: "cds-0", Server: "b", Err: errors.New("no")}
 	for name, c := range map[string]struct {
 		active             int
-		events             []client.Event
+		events             []client.Event[any]
 		fault, differences bool
 	}{
-		"right":               {0, []client.Event{at("a", "2-")}, false, false},
-		"the other's":         {0, []client.Event{at("b", "3-")}, false, true},
-		"moved":               {1, []client.Event{at("a", "2-"), at("b", "3-")}, false, false},
-		"moved and back":      {0, []client.Event{at("a", "2-"), at("b", "3-"), at("a", "2-")}, false, false},
-		"moved, back in time": {0, []client.Event{at("a", "4-"), at("b", "3-"), at("a", "2-")}, true, false},
-		"under a wrong name":  {0, []client.Event{at("b", "2-")}, true, true},
-		"of nobody":           {0, []client.Event{at("c", "2-")}, true, true},
-		"a lie":               {0, []client.Event{gone("a")}, true, true},
-		"nobody, told":        {nobody, []client.Event{at("b", "3-"), trouble}, false, false},
-		"nobody, not told":    {nobody, []client.Event{at("b", "3-")}, false, true},
+		"right":               {0, []client.Event[any]{at("a", "2-")}, false, false},
+		"the other's":         {0, []client.Event[any]{at("b", "3-")}, false, true},
+		"moved":               {1, []client.Event[any]{at("a", "2-"), at("b", "3-")}, false, false},
+		"moved and back":      {0, []client.Event[any]{at("a", "2-"), at("b", "3-"), at("a", "2-")}, false, false},
+		"moved, back in time": {0, []client.Event[any]{at("a", "4-"), at("b", "3-"), at("a", "2-")}, true, false},
+		"under a wrong name":  {0, []client.Event[any]{at("b", "2-")}, true, true},
+		"of nobody":           {0, []client.Event[any]{at("c", "2-")}, true, true},
+		"a lie":               {0, []client.Event[any]{gone("a")}, true, true},
+		"nobody, told":        {nobody, []client.Event[any]{at("b", "3-"), trouble}, false, false},
+		"nobody, not told":    {nobody, []client.Event[any]{at("b", "3-")}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(true, 2, false, newJournal())
@@ -228,7 +228,7 @@ func TestModelAllowsAbsence(t *testing.T) {
 	f.say(1)
 	s := (&program{model: m}).add(&sub{kind: 0}, "cds-0")
 	for range 2 { // not confirmed yet; confirmed, after the watches were last right
-		s.hear(client.Event{Kind: client.EventDoesNotExist, Name: "cds-0"})
+		s.hear(client.Event[any]{Kind: client.EventDoesNotExist, Name: "cds-0"})
 		h.confirm()
 	}
 	if faults, differences, _ := m.check(true); len(faults) != 0 || len(differences) != 1 {

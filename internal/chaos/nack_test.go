@@ -82,8 +82,8 @@ func (r *refused) live(variant client.Variant, seconds int) error {
 		return err
 	}
 	defer c.Close()
-	_, err = c.Watch(r.t.Context(), cds.Type, "a", func(client.Event) {})
-	_, err2 := c.Watch(r.t.Context(), eds.Type, "e", func(ev client.Event) {
+	_, err = c.Watch(r.t.Context(), cds.Type, "a", func(client.Event[any]) {})
+	_, err2 := c.Watch(r.t.Context(), eds.Type, "e", func(ev client.Event[any]) {
 		if ev.Kind == client.EventUpdated {
 			r.told <- kinds()[1].revision(ev.Value)
 		}

@@ -175,7 +175,7 @@ func (p *program) add(s *sub, names ...string) *sub {
 func (p *program) watch(k int, name string) error {
 	s := p.add(&sub{kind: k}, name)
 	p.model.log.add("%v: %q", s, name)
-	w, err := p.client.Watch(context.Background(), p.model.kinds[k].typ, name, func(ev client.Event) { s.hear(ev) })
+	w, err := p.client.Watch(context.Background(), p.model.kinds[k].typ, name, func(ev client.Event[any]) { s.hear(ev) })
 	if err == nil {
 		s.stop = w.Stop
 	}
@@ -185,7 +185,7 @@ func (p *program) watch(k int, name string) error {
 func (p *program) watchAll(k int, name string) error {
 	s := p.add(&sub{kind: k, all: name})
 	p.model.log.add("%v: %q", s, name)
-	hear := func(b client.Batch) { s.hear(b.Events...) }
+	hear := func(b client.Batch[any]) { s.hear(b.Events...) }
 	w, err := p.client.WatchAll(context.Background(), p.model.kinds[k].typ, name, hear)
 	if err == nil {
 		s.stop = w.Stop
@@ -195,7 +195,7 @@ func (p *program) watchAll(k int, name string) error {
 
 func (p *program) newSet(k int, names ...string) error {
 	s := p.add(&sub{kind: k}, names...)
-	hear := func(b client.Batch) { s.hear(b.Events...) }
+	hear := func(b client.Batch[any]) { s.hear(b.Events...) }
 	set, err := p.client.NewSet(context.Background(), p.model.kinds[k].typ, hear)
 	if err != nil {
 		return err

@@ -47,7 +47,7 @@ func (k known) String() string {
 }
 
 // hear takes events from the client.
-func (s *sub) hear(evs ...client.Event) {
+func (s *sub) hear(evs ...client.Event[any]) {
 	s.model.mu.Lock()
 	defer s.model.mu.Unlock()
 	if s.over {
@@ -59,7 +59,7 @@ func (s *sub) hear(evs ...client.Event) {
 	s.model.wakeLocked()
 }
 
-func (s *sub) hearLocked(ev client.Event) {
+func (s *sub) hearLocked(ev client.Event[any]) {
 	m := s.model
 	m.log.add("%v told %v %q %s %s %v of %s", s, ev.Kind, ev.Name, ev.Version, ev.Reason, ev.Err, ev.Server)
 	if s.all != "" && ev.Name == s.all {
@@ -119,7 +119,7 @@ func (s *sub) updated(t *told, k key, uri string, rev int) {
 	t.known, t.rev, t.from, t.trouble = value, rev, from, nil // trouble that goes on is told after it
 }
 
-func (s *sub) everything(ev client.Event) {
+func (s *sub) everything(ev client.Event[any]) {
 	switch ev.Kind {
 	case client.EventSynced:
 		s.synced, s.trouble = true, nil // trouble that goes on is told after it

@@ -73,18 +73,18 @@ func noLeak(t *testing.T) {
 }
 
 // record is what a watch hears.
-type record chan client.Event
+type record chan client.Event[any]
 
-func (r record) hear(ev client.Event) { r <- ev }
+func (r record) hear(ev client.Event[any]) { r <- ev }
 
-func (r record) hearAll(b client.Batch) {
+func (r record) hearAll(b client.Batch[any]) {
 	for _, ev := range b.Events {
 		r <- ev
 	}
 }
 
 // await takes events until one is as wanted.
-func (r record) await(t *testing.T, want string) client.Event {
+func (r record) await(t *testing.T, want string) client.Event[any] {
 	t.Helper()
 	deadline := time.After(time.Minute)
 	var seen []string
@@ -301,7 +301,7 @@ func TestFollow(t *testing.T) {
 	s.begin()
 	c := connect(t, s, nil)
 	ends := make(record, 2*n)
-	_, err := c.WatchAll(t.Context(), cds.Type, "*", func(b client.Batch) {
+	_, err := c.WatchAll(t.Context(), cds.Type, "*", func(b client.Batch[any]) {
 		for ev := range b.Changed() {
 			if _, err := c.Watch(t.Context(), eds.Type, ev.Name, ends.hear); err != nil {
 				t.Error(err)

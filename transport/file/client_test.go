@@ -69,7 +69,7 @@ func startServer(t testing.TB, config carrierConfig, server bootstrap.Management
 	return p
 }
 
-func (p *program) hear(ev client.Event) {
+func (p *program) hear(ev client.Event[any]) {
 	text := fmt.Sprintf("%v %s", ev.Kind, ev.Name)
 	if c, ok := ev.Value.(interface{ GetAltStatName() string }); ok {
 		text += " " + c.GetAltStatName() + "@" + ev.Version
@@ -88,7 +88,7 @@ func (p *program) watch(kind resource.AnyType, name string) {
 
 func (p *program) watchAll(kind resource.AnyType, collection string) {
 	p.t.Helper()
-	_, err := p.client.WatchAll(context.Background(), kind, collection, func(b client.Batch) {
+	_, err := p.client.WatchAll(context.Background(), kind, collection, func(b client.Batch[any]) {
 		for _, ev := range b.Events {
 			p.hear(ev)
 		}
@@ -271,7 +271,7 @@ func TestClientAttributes(t *testing.T) {
 			place(t, path, content("1"))
 			p := start(t, path)
 			heard := make(chan *client.Attributes, 100)
-			_, err := p.client.Watch(t.Context(), cds.Type, "a", func(ev client.Event) { heard <- ev.Attributes })
+			_, err := p.client.Watch(t.Context(), cds.Type, "a", func(ev client.Event[any]) { heard <- ev.Attributes })
 			must(t, err)
 			p.watch(cds.Type, "b")
 			p.want("updated b one@1")

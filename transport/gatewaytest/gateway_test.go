@@ -104,7 +104,7 @@ func (g *gateway) answered(t *testing.T, code, times int) {
 // listener is what a watch hears, a line each.
 type listener chan string
 
-func (l listener) hear(ev client.Event) {
+func (l listener) hear(ev client.Event[any]) {
 	err := "no error"
 	if ev.Err != nil {
 		err = ev.Err.Error()

@@ -124,18 +124,18 @@ func noLeak(t *testing.T) {
 }
 
 // record is what a watch hears.
-type record chan client.Event
+type record chan client.Event[any]
 
-func (r record) hear(ev client.Event) { r <- ev }
+func (r record) hear(ev client.Event[any]) { r <- ev }
 
-func (r record) hearAll(b client.Batch) {
+func (r record) hearAll(b client.Batch[any]) {
 	for _, ev := range b.Events {
 		r <- ev
 	}
 }
 
 // await takes events until one is as wanted.
-func (r record) await(t *testing.T, want string) client.Event {
+func (r record) await(t *testing.T, want string) client.Event[any] {
 	t.Helper()
 	deadline := time.After(time.Minute)
 	var seen []string

@@ -85,10 +85,10 @@ func connectTo(t *testing.T, boot *bootstrap.Config, config client.Config) *clie
 
 // await takes events until all that are wanted have come, in any order, and returns that of
 // the first.
-func await(t *testing.T, events <-chan client.Event, wants ...string) client.Event {
+func await(t *testing.T, events <-chan client.Event[any], wants ...string) client.Event[any] {
 	t.Helper()
 	deadline := time.After(time.Minute)
-	came := map[string]client.Event{}
+	came := map[string]client.Event[any]{}
 	var seen []string
 	for {
 		select {
@@ -111,13 +111,13 @@ func await(t *testing.T, events <-chan client.Event, wants ...string) client.Eve
 }
 
 // everyType watches a resource of each type.
-func everyType(t *testing.T, c *client.Client, opts ...client.WatchOption) map[string]chan client.Event {
+func everyType(t *testing.T, c *client.Client, opts ...client.WatchOption) map[string]chan client.Event[any] {
 	t.Helper()
-	told := map[string]chan client.Event{}
+	told := map[string]chan client.Event[any]{}
 	for _, typ := range types {
-		events := make(chan client.Event, 100)
+		events := make(chan client.Event[any], 100)
 		told[typ.short] = events
-		_, err := c.Watch(t.Context(), typ.kind, "x", func(ev client.Event) { events <- ev }, opts...)
+		_, err := c.Watch(t.Context(), typ.kind, "x", func(ev client.Event[any]) { events <- ev }, opts...)
 		must(t, err)
 	}
 	return told
@@ -178,10 +178,10 @@ func checkRequests(t *testing.T, s *server, streams client.Streams) {
 }
 
 // watchAll follows all clusters.
-func watchAll(t *testing.T, c *client.Client) chan client.Event {
+func watchAll(t *testing.T, c *client.Client) chan client.Event[any] {
 	t.Helper()
-	events := make(chan client.Event, 1000)
-	_, err := c.WatchAll(t.Context(), cds.Type, "*", func(b client.Batch) {
+	events := make(chan client.Event[any], 1000)
+	_, err := c.WatchAll(t.Context(), cds.Type, "*", func(b client.Batch[any]) {
 		for _, ev := range b.Events {
 			events <- ev
 		}
@@ -227,8 +227,8 @@ func TestDelta(t *testing.T) {
 				c := connect(t, s, "DELTA_GRPC", client.Config{Streams: streams})
 				events := watchAll(t, c)
 				await(t, events, "synced *")
-				ends := make(chan client.Event, 100)
-				_, err := c.Watch(t.Context(), eds.Type, "e", func(ev client.Event) { ends <- ev })
+				ends := make(chan client.Event[any], 100)
+				_, err := c.Watch(t.Context(), eds.Type, "e", func(ev client.Event[any]) { ends <- ev })
 				must(t, err)
 				await(t, ends, "updated e")
 				s.set("2 cds:a=! cds:b=one cds:c=two")
