@@ -82,8 +82,10 @@ func New(c *bootstrap.Config) (*Table, error) {
 	if c == nil {
 		return nil, errors.New("authority: the bootstrap is nil")
 	}
-	files := xdstp.IsFile(c.ListenersLocator) || xdstp.IsFile(c.ClustersLocator)
-	if len(c.Servers) == 0 && len(c.Sources) == 0 && c.DefaultSource == nil && c.ListenersSource == nil && c.ClustersSource == nil && !files {
+	alone := slices.ContainsFunc(c.Startup, func(s bootstrap.Subscription) bool {
+		return s.Source != nil || xdstp.IsFile(s.Collection)
+	})
+	if len(c.Servers) == 0 && len(c.Sources) == 0 && c.DefaultSource == nil && !alone {
 		return nil, errors.New("authority: the bootstrap has no top-level servers, and no other sources")
 	}
 	lists := map[string][]bootstrap.ManagementServer{}

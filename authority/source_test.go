@@ -363,7 +363,7 @@ func TestInitialFetchTimeout(t *testing.T) {
 // A bootstrap of nothing but sources of their own answers for no name by itself.
 func TestOnlyOwnSources(t *testing.T) {
 	own := &bootstrap.Source{Servers: servers("own:1")}
-	table := newTable(t, &bootstrap.Config{ClustersSource: own})
+	table := newTable(t, &bootstrap.Config{Startup: []bootstrap.Subscription{{TypeURL: cluster, Collection: "*", Source: own}}})
 	if _, err := table.ResolveCollection(listener, "*"); !errors.Is(err, authority.ErrNoServers) {
 		t.Errorf("error %v", err)
 	}

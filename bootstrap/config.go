@@ -27,9 +27,8 @@ type Config struct {
 	// where they are unset. Its dynamic parameters can be changed while the client runs.
 	Node *corev3.Node
 	// Servers of names that have no authority, in order of priority: gRPC's xds_servers,
-	// Envoy's ads_config. Required, unless Sources, DefaultSource, ListenersSource or
-	// ClustersSource are given, or the locator of a file; without them such names cannot be
-	// watched.
+	// Envoy's ads_config. Required, unless Sources or DefaultSource are given, or Startup has
+	// a source of its own or a file; without them such names cannot be watched.
 	Servers []ManagementServer
 	// Authorities maps the authority of an xdstp name to its servers; "" is a valid
 	// authority (gRFC A47).
@@ -54,21 +53,10 @@ type Config struct {
 	// AllowedGRPCServices by target URI, kept for the program (gRFC A102).
 	AllowedGRPCServices map[string]GRPCService
 
-	// WatchListeners and WatchClusters say that an Envoy bootstrap asks for every
-	// Listener (lds_config) or Cluster (cds_config) by `ads: {}`. See [Config.Startup].
-	WatchListeners, WatchClusters bool
-	// ListenersSource and ClustersSource are lds_config and cds_config where they are
-	// sources of their own: an API, a file. nil where they are not, or are absent.
-	ListenersSource, ClustersSource *Source
-	// ListenersTimeout and ClustersTimeout are how long the start of a program waits for
-	// those collections (initial_fetch_timeout of lds_config and cds_config, or else of the
-	// source that answers for the locator). 0 or less is no bound; a bootstrap that leaves
-	// the field out has 15 seconds.
-	ListenersTimeout, ClustersTimeout time.Duration
-	// ListenersLocator and ClustersLocator are the URLs of the collection that an Envoy
-	// bootstrap asks for (lds_resources_locator, cds_resources_locator), as they were written:
-	// of the scheme xdstp, or of a file that holds a list collection; "" for none.
-	ListenersLocator, ClustersLocator string
+	// Startup is what is to be watched from the start: what an Envoy bootstrap asks for by
+	// cds_config and lds_config and their locators, Clusters before Listeners, as Envoy does
+	// it. Other formats ask for nothing. The client leaves it to the program to watch these.
+	Startup []Subscription
 	// NodeContextParams are the fields of the node that are added to the URLs of those
 	// collections as context parameters, such as "id", "locality.zone" or "metadata"
 	// (Envoy's node_context_params, xRFC TP1).
@@ -109,15 +97,16 @@ type Authority struct {
 	FallbackOnReachabilityOnly bool
 }
 
-// ManagementServer is how to reach one management server: over gRPC, or else by what REST
-// or File says.
+// ManagementServer is how to reach one management server, and what it is like.
 type ManagementServer struct {
-	// URI is a gRPC target: "host:port", "dns:///host:port", "unix:///path". With REST and
-	// File it is but a name, for errors and logs. Required.
+	// URI is a gRPC target: "host:port", "dns:///host:port", "unix:///path". With another
+	// Carrier it is but a name, for errors and logs. Required.
 	URI string
+	// Carrier says how the server is reached: [*GRPC], [*REST] or [*File]. nil means gRPC.
+	Carrier Carrier
 	// ChannelCreds is the first entry of channel_creds whose type is known. Required:
-	// [Insecure] asks for plaintext. With File it is not used, nor where each endpoint of
-	// REST has its own.
+	// [Insecure] asks for plaintext. It is not used for a [*File], nor where each endpoint of
+	// a [*REST] has its own.
 	ChannelCreds ChannelCreds
 	// CallCreds are all entries of call_creds whose type is known (gRFC A97).
 	CallCreds []CallCreds
@@ -135,7 +124,7 @@ type ManagementServer struct {
 	// it is. A type that version 2 lacks has no stream of its own there, and goes by its one
 	// type URL on an aggregated stream. Envoy's transport_api_version sets it, with [AllowV2].
 	//
-	// With File it lets the file have type URLs of either version; resource_api_version of
+	// It lets a [*File] have type URLs of either version; resource_api_version of
 	// a source that is a file sets it. JSON, YAML and text, of REST too, are read as messages
 	// of version 3, unless the program knows those of version 2 (RESTConfig.Types,
 	// file.Config.Types): fields that version 3 dropped are lost then, or in a file are the
@@ -158,23 +147,6 @@ type ManagementServer struct {
 	// Envoy itself would then repeat the node; a ConfigSource that is no text cannot tell
 	// the two apart.
 	NodeOnEveryRequest bool
-	// REST, if not nil, has the server polled over HTTP. URI is then its name in errors
-	// and logs alone, PerType must be set, and Delta must not.
-	REST *REST
-	// File says that the server is a file in place of a process: Envoy's path and
-	// path_config_source. nil for a server that is dialled.
-	File *FileConfig
-}
-
-// FileConfig is a file that holds a DiscoveryResponse or a list collection
-// (envoy.config.core.v3.PathConfigSource).
-type FileConfig struct {
-	// Path of the file, which has to exist when it is first read. Required.
-	Path string
-	// WatchedDirectory is a directory in which any change may mean that the file is
-	// another, such as that of a Kubernetes ConfigMap volume; "" for none. The directories
-	// that the path leads through are watched without it.
-	WatchedDirectory string
 }
 
 // Header is one header of a stream. With a key that ends in "-bin" the value is bytes,

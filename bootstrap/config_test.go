@@ -125,26 +125,32 @@ func TestValidate(t *testing.T) {
 		},
 		"only a default source": {
 			&bootstrap.Config{
-				DefaultSource:    &bootstrap.Source{Servers: []bootstrap.ManagementServer{good}},
-				ListenersLocator: "xdstp:///envoy.config.listener.v3.Listener/*", NodeContextParams: []string{"id"},
+				DefaultSource:     &bootstrap.Source{Servers: []bootstrap.ManagementServer{good}},
+				Startup:           []bootstrap.Subscription{{TypeURL: listenersType, Collection: "xdstp:///envoy.config.listener.v3.Listener/*"}},
+				NodeContextParams: []string{"id"},
 			}, "",
 		},
 		"without top-level servers": {
 			&bootstrap.Config{
 				DefaultSource: &bootstrap.Source{Servers: []bootstrap.ManagementServer{good}},
 				Authorities:   map[string]bootstrap.Authority{"own": {Servers: []bootstrap.ManagementServer{good}}, "none": {}},
-				WatchClusters: true,
+				Startup:       []bootstrap.Subscription{{TypeURL: clustersType, Collection: "*"}},
 			},
 			"bootstrap.Config: Authorities[\"none\"].Servers: required, as there are no top-level servers\n" +
-				"bootstrap.Config: Servers: required with WatchListeners and WatchClusters",
+				"bootstrap.Config: Servers: required with Startup[0]",
 		},
 		"collections": {
 			&bootstrap.Config{
-				Servers:          []bootstrap.ManagementServer{good},
-				ListenersLocator: "*", ClustersLocator: "xdstp://a/envoy.config.cluster.v3.ClusterCollection/x",
+				Servers: []bootstrap.ManagementServer{good},
+				Startup: []bootstrap.Subscription{
+					{TypeURL: listenersType, Collection: "**"}, {},
+					{TypeURL: clustersType, Collection: "xdstp://a/envoy.config.cluster.v3.ClusterCollection/x"},
+				},
 				NodeContextParams: []string{"metadata", "metadata.x"},
 			},
-			"bootstrap.Config: ListenersLocator = \"*\": scheme at byte 0: is none of xdstp, http and file\n" +
+			"bootstrap.Config: Startup[0].Collection = \"**\": scheme at byte 0: is none of xdstp, http and file\n" +
+				"bootstrap.Config: Startup[1].TypeURL: required\n" +
+				"bootstrap.Config: Startup[1].Collection: required; \"*\" is everything of the type\n" +
 				"bootstrap.Config: NodeContextParams[1] = \"metadata.x\": want one of id, cluster, user_agent_name, user_agent_version, " +
 				"locality.region, locality.zone, locality.sub_zone, metadata, user_agent_build_version.version, user_agent_build_version.metadata",
 		},

@@ -46,10 +46,8 @@ func (x field) envoyConfig(c *Config) {
 		others := len(list) > 0 || sources.present() && !ok || x.at("default_config_source").present()
 		ads.missing(dynamic, others)
 	}
-	lds := dynamic.startup(c, "lds_config", "lds_resources_locator", listenerType)
-	c.WatchListeners, c.ListenersSource, c.ListenersLocator, c.ListenersTimeout = lds.all, lds.own, lds.url, lds.timeout
-	cds := dynamic.startup(c, "cds_config", "cds_resources_locator", clusterType)
-	c.WatchClusters, c.ClustersSource, c.ClustersLocator, c.ClustersTimeout = cds.all, cds.own, cds.url, cds.timeout
+	dynamic.startup(c, "cds_config", "cds_resources_locator", clusterType)
+	dynamic.startup(c, "lds_config", "lds_resources_locator", listenerType)
 }
 
 // missing is a fault of an absent ads_config if something refers to it, or if nothing else

@@ -39,11 +39,11 @@ func TestEnvoyConfigSources(t *testing.T) {
 			Servers:             []bootstrap.ManagementServer{{URI: "dns:///xds-3.example:443", ChannelCreds: bootstrap.Insecure()}},
 		},
 		ClientDefaultListenerTemplate: "%s",
-		ListenersLocator:              "xdstp://a.example/envoy.config.listener.v3.Listener/edge/*?region=eu",
-		ClustersLocator:               "xdstp://b.example/envoy.config.cluster.v3.ClusterCollection/edge",
-		ListenersTimeout:              5 * time.Second,
-		ClustersTimeout:               5 * time.Second,
-		NodeContextParams:             []string{"id", "locality.zone", "metadata"},
+		Startup: []bootstrap.Subscription{
+			{TypeURL: clustersType, Collection: "xdstp://b.example/envoy.config.cluster.v3.ClusterCollection/edge", InitialFetchTimeout: 5 * time.Second},
+			{TypeURL: listenersType, Collection: "xdstp://a.example/envoy.config.listener.v3.Listener/edge/*?region=eu", InitialFetchTimeout: 5 * time.Second},
+		},
+		NodeContextParams: []string{"id", "locality.zone", "metadata"},
 		Notices: []string{
 			file + ": static_resources.clusters[1].load_assignment: 2 endpoints are given; only the first is used",
 		},

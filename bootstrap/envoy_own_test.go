@@ -64,12 +64,12 @@ func TestStartup(t *testing.T) {
 		"a file": {
 			ownDoc(`"lds_config":{"path_config_source":{"path":"/l.yaml","watched_directory":{"path":"/w"}}}`),
 			subscriptions{listeners(source(bootstrap.ManagementServer{
-				URI: "file:///l.yaml", File: &bootstrap.FileConfig{Path: "/l.yaml", WatchedDirectory: "/w"},
+				URI: "file:///l.yaml", Carrier: &bootstrap.File{Path: "/l.yaml", WatchedDirectory: "/w"},
 			}))},
 		},
 		"a file, as it was written before": {
 			ownDoc(`"lds_config":{"path":"l.pb"}`),
-			subscriptions{listeners(source(bootstrap.ManagementServer{URI: "file://l.pb", File: &bootstrap.FileConfig{Path: "l.pb"}}))},
+			subscriptions{listeners(source(bootstrap.ManagementServer{URI: "file://l.pb", Carrier: &bootstrap.File{Path: "l.pb"}}))},
 		},
 		"an aggregated stream": {ownDoc(`"lds_config":{` + grpcAPI + `}`), subscriptions{listeners(source(delta))}},
 		"a stream of its own": {
@@ -78,7 +78,7 @@ func TestStartup(t *testing.T) {
 		},
 		"polling": {
 			ownDoc(`"lds_config":{"api_config_source":{"api_type":"REST","cluster_names":["c","d"],"refresh_delay":"5s","request_timeout":"2s"}}`),
-			subscriptions{listeners(source(bootstrap.ManagementServer{URI: "rest:c,d", PerType: true, REST: &bootstrap.REST{
+			subscriptions{listeners(source(bootstrap.ManagementServer{URI: "rest:c,d", PerType: true, Carrier: &bootstrap.REST{
 				Endpoints: []bootstrap.RESTEndpoint{
 					{Address: "dns:///h:1", Authority: "c", ChannelCreds: bootstrap.Insecure()},
 					{Address: "unix:/run/d", Authority: "d", ChannelCreds: bootstrap.Insecure()},
@@ -103,7 +103,7 @@ func TestStartup(t *testing.T) {
 			subscriptions{{
 				TypeURL: listenersType, Collection: "file:///l.yaml#alt=xdstp%3A//x/a", InitialFetchTimeout: 2 * time.Second,
 				Source: &bootstrap.Source{
-					Servers:             []bootstrap.ManagementServer{{URI: "file://l.pb", File: &bootstrap.FileConfig{Path: "l.pb"}}},
+					Servers:             []bootstrap.ManagementServer{{URI: "file://l.pb", Carrier: &bootstrap.File{Path: "l.pb"}}},
 					InitialFetchTimeout: 2 * time.Second,
 				},
 			}},
@@ -119,24 +119,24 @@ func TestStartup(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			boot := parse(t, c.doc)
-			if diff := cmp.Diff(c.want, boot.Startup(), sameConfig); diff != "" {
+			if diff := cmp.Diff(c.want, boot.Startup, sameConfig); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			if err := boot.Validate(); err != nil {
 				t.Error(err)
 			}
-			for _, s := range boot.Startup() {
+			for _, s := range boot.WithDefaults().Startup {
 				if s.Source != nil {
 					s.Source.Servers[0].URI = "changed"
 				}
 			}
-			if diff := cmp.Diff(c.want, boot.Startup(), sameConfig); diff != "" {
-				t.Errorf("what was done to a Startup shows in the next, -want +got:\n%s", diff)
+			if diff := cmp.Diff(c.want, boot.Startup, sameConfig); diff != "" {
+				t.Errorf("what was done to a copy shows in the original, -want +got:\n%s", diff)
 			}
 		})
 	}
-	if boot := parse(t, `{"xds_servers":[{"server_uri":"x:1","channel_creds":[{"type":"insecure"}]}]}`); boot.Startup() != nil {
-		t.Errorf("gRPC's format asks for %v", boot.Startup())
+	if boot := parse(t, `{"xds_servers":[{"server_uri":"x:1","channel_creds":[{"type":"insecure"}]}]}`); boot.Startup != nil {
+		t.Errorf("gRPC's format asks for %v", boot.Startup)
 	}
 }
 
@@ -252,14 +252,14 @@ func TestSelf(t *testing.T) {
 // spec: CFG-5
 func TestValidateKinds(t *testing.T) {
 	grpc := bootstrap.ManagementServer{URI: "x:1", ChannelCreds: bootstrap.Insecure()}
-	file := bootstrap.ManagementServer{URI: "file:///x", File: &bootstrap.FileConfig{Path: "/x"}}
-	rest := bootstrap.ManagementServer{URI: "rest:c", PerType: true, REST: &bootstrap.REST{
+	file := bootstrap.ManagementServer{URI: "file:///x", Carrier: &bootstrap.File{Path: "/x"}}
+	rest := bootstrap.ManagementServer{URI: "rest:c", PerType: true, Carrier: &bootstrap.REST{
 		RefreshDelay: time.Second, Endpoints: []bootstrap.RESTEndpoint{{Address: "h:1", ChannelCreds: bootstrap.Insecure()}},
 	}}
 	change := func(s bootstrap.ManagementServer, f func(*bootstrap.ManagementServer)) bootstrap.ManagementServer {
-		if s.REST != nil {
-			r := *s.REST
-			s.REST = &r
+		if s.REST() != nil {
+			r := *s.REST()
+			s.Carrier = &r
 		}
 		f(&s)
 		return s
@@ -272,22 +272,25 @@ func TestValidateKinds(t *testing.T) {
 		"file": {file, ""},
 		"rest": {rest, ""},
 		"credentials of the server": {change(rest, func(s *bootstrap.ManagementServer) {
-			s.ChannelCreds, s.REST.Endpoints = bootstrap.Insecure(), []bootstrap.RESTEndpoint{{Address: "h:1"}}
+			s.ChannelCreds, s.REST().Endpoints = bootstrap.Insecure(), []bootstrap.RESTEndpoint{{Address: "h:1"}}
 		}), ""},
-		"both": {change(rest, func(s *bootstrap.ManagementServer) { s.File = file.File }), at + ".File: is given beside REST"},
+		"nothing in particular": {change(grpc, func(s *bootstrap.ManagementServer) { s.Carrier = &bootstrap.GRPC{} }), ""},
+		"no carrier, REST":      {change(grpc, func(s *bootstrap.ManagementServer) { s.Carrier = (*bootstrap.REST)(nil) }), at + ".Carrier: is a nil pointer"},
+		"no carrier, gRPC":      {change(grpc, func(s *bootstrap.ManagementServer) { s.Carrier = (*bootstrap.GRPC)(nil) }), at + ".Carrier: is a nil pointer"},
+		"no carrier, a file":    {change(grpc, func(s *bootstrap.ManagementServer) { s.Carrier = (*bootstrap.File)(nil) }), at + ".Carrier: is a nil pointer"},
 		"a file without path": {
-			bootstrap.ManagementServer{URI: "x", Delta: true, File: &bootstrap.FileConfig{}},
-			at + ".Delta: a file has no incremental variant\n" + at + ".File.Path: required",
+			bootstrap.ManagementServer{URI: "x", Delta: true, Carrier: &bootstrap.File{}},
+			at + ".Delta: a file has no incremental variant\n" + at + ".Carrier.Path: required",
 		},
 		"polling nowhere": {
-			bootstrap.ManagementServer{URI: "x", Delta: true, REST: &bootstrap.REST{RequestTimeout: -1}},
-			at + ".Delta: REST has no incremental variant\n" + at + ".PerType: required with REST, which has no aggregated stream\n" +
-				at + `.REST.RefreshDelay = "0s": required, more than 0` + "\n" + at + `.REST.RequestTimeout = "-1ns": must not be negative` + "\n" +
-				at + ".REST.Endpoints: at least one endpoint is required",
+			bootstrap.ManagementServer{URI: "x", Delta: true, Carrier: &bootstrap.REST{RequestTimeout: -1}},
+			at + ".Delta: REST has no incremental variant\n" +
+				at + `.Carrier.RefreshDelay = "0s": required, more than 0` + "\n" + at + `.Carrier.RequestTimeout = "-1ns": must not be negative` + "\n" +
+				at + ".Carrier.Endpoints: at least one endpoint is required",
 		},
 		"an endpoint that is none": {
-			change(rest, func(s *bootstrap.ManagementServer) { s.REST.Endpoints = make([]bootstrap.RESTEndpoint, 1) }),
-			at + ".REST.Endpoints[0].Address: required\n" + at + ".REST.Endpoints[0].ChannelCreds: required; bootstrap.Insecure() asks for plaintext",
+			change(rest, func(s *bootstrap.ManagementServer) { s.REST().Endpoints = make([]bootstrap.RESTEndpoint, 1) }),
+			at + ".Carrier.Endpoints[0].Address: required\n" + at + ".Carrier.Endpoints[0].ChannelCreds: required; bootstrap.Insecure() asks for plaintext",
 		},
 		"a rate that is none": {
 			change(grpc, func(s *bootstrap.ManagementServer) { s.RateLimit = &bootstrap.RateLimit{FillRate: -1} }),
@@ -309,12 +312,13 @@ func TestValidateKinds(t *testing.T) {
 		}
 	}
 	boot := &bootstrap.Config{
-		Servers: []bootstrap.ManagementServer{grpc}, WatchListeners: true, WatchClusters: true,
-		ListenersSource: &bootstrap.Source{}, ClustersSource: &bootstrap.Source{Servers: []bootstrap.ManagementServer{file}},
+		Servers: []bootstrap.ManagementServer{grpc},
+		Startup: []bootstrap.Subscription{
+			{TypeURL: listenersType, Collection: "*", Source: &bootstrap.Source{}},
+			{TypeURL: clustersType, Collection: "*", Source: &bootstrap.Source{Servers: []bootstrap.ManagementServer{file}}},
+		},
 	}
-	const want = "bootstrap.Config: ListenersSource.Servers: at least one server is required\n" +
-		"bootstrap.Config: ListenersSource: is given beside WatchListeners\n" +
-		"bootstrap.Config: ClustersSource: is given beside WatchClusters"
+	const want = "bootstrap.Config: Startup[0].Source.Servers: at least one server is required"
 	if err := boot.Validate(); err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
@@ -333,20 +337,20 @@ func TestKeyOfKinds(t *testing.T) {
 		func(s *bootstrap.ManagementServer) { s.RateLimit = &bootstrap.RateLimit{} },
 		func(s *bootstrap.ManagementServer) { s.RateLimit = &bootstrap.RateLimit{MaxTokens: 1} },
 		func(s *bootstrap.ManagementServer) { s.RateLimit = &bootstrap.RateLimit{FillRate: 1} },
-		func(s *bootstrap.ManagementServer) { s.File = &bootstrap.FileConfig{Path: "a"} },
-		func(s *bootstrap.ManagementServer) { s.File = &bootstrap.FileConfig{Path: "b"} },
-		func(s *bootstrap.ManagementServer) { s.File = &bootstrap.FileConfig{Path: "a", WatchedDirectory: "b"} },
-		func(s *bootstrap.ManagementServer) { s.REST = &bootstrap.REST{} },
-		func(s *bootstrap.ManagementServer) { s.REST = &bootstrap.REST{RefreshDelay: 1} },
-		func(s *bootstrap.ManagementServer) { s.REST = &bootstrap.REST{RequestTimeout: 1} },
+		func(s *bootstrap.ManagementServer) { s.Carrier = &bootstrap.File{Path: "a"} },
+		func(s *bootstrap.ManagementServer) { s.Carrier = &bootstrap.File{Path: "b"} },
+		func(s *bootstrap.ManagementServer) { s.Carrier = &bootstrap.File{Path: "a", WatchedDirectory: "b"} },
+		func(s *bootstrap.ManagementServer) { s.Carrier = &bootstrap.REST{} },
+		func(s *bootstrap.ManagementServer) { s.Carrier = &bootstrap.REST{RefreshDelay: 1} },
+		func(s *bootstrap.ManagementServer) { s.Carrier = &bootstrap.REST{RequestTimeout: 1} },
 		func(s *bootstrap.ManagementServer) {
-			s.REST = &bootstrap.REST{Endpoints: make([]bootstrap.RESTEndpoint, 1)}
+			s.Carrier = &bootstrap.REST{Endpoints: make([]bootstrap.RESTEndpoint, 1)}
 		},
 		func(s *bootstrap.ManagementServer) {
-			s.REST = &bootstrap.REST{Endpoints: []bootstrap.RESTEndpoint{{Authority: "a"}}}
+			s.Carrier = &bootstrap.REST{Endpoints: []bootstrap.RESTEndpoint{{Authority: "a"}}}
 		},
 		func(s *bootstrap.ManagementServer) {
-			s.REST = &bootstrap.REST{Endpoints: []bootstrap.RESTEndpoint{{ChannelCreds: bootstrap.Insecure()}}}
+			s.Carrier = &bootstrap.REST{Endpoints: []bootstrap.RESTEndpoint{{ChannelCreds: bootstrap.Insecure()}}}
 		},
 	} {
 		s := base

@@ -11,7 +11,7 @@ func (x field) ownServers(name string, v2 bool) []ManagementServer {
 	case "path_config_source":
 		return x.pathSource(v2)
 	case "path":
-		return fileServer(FileConfig{Path: x.required()}, v2)
+		return fileServer(File{Path: x.required()}, v2)
 	}
 	return nil // a fault of its own
 }
@@ -21,15 +21,15 @@ func (x field) pathSource(v2 bool) []ManagementServer {
 	if !x.object() {
 		return nil
 	}
-	file := FileConfig{Path: x.at("path").required()}
+	file := File{Path: x.at("path").required()}
 	if watched := x.at("watched_directory"); watched.object() {
 		file.WatchedDirectory = watched.at("path").required()
 	}
 	return fileServer(file, v2)
 }
 
-func fileServer(file FileConfig, v2 bool) []ManagementServer {
-	return []ManagementServer{{URI: "file://" + file.Path, File: &file, TransportV2: v2}}
+func fileServer(file File, v2 bool) []ManagementServer {
+	return []ManagementServer{{URI: "file://" + file.Path, Carrier: &file, TransportV2: v2}}
 }
 
 // restServer reads an ApiConfigSource of type REST.
@@ -58,5 +58,5 @@ func (x field) restServer(v2 bool) []ManagementServer {
 		rest.Endpoints = append(rest.Endpoints, RESTEndpoint{Address: to.URI, Authority: name, ChannelCreds: to.ChannelCreds})
 		uri = append(uri, name)
 	}
-	return []ManagementServer{{URI: "rest:" + strings.Join(uri, ","), PerType: true, REST: rest, TransportV2: v2}}
+	return []ManagementServer{{URI: "rest:" + strings.Join(uri, ","), PerType: true, Carrier: rest, TransportV2: v2}}
 }

@@ -48,10 +48,10 @@ func TestEnvoyStaticCluster(t *testing.T) {
 			RetryMax:      8 * time.Second,
 		}},
 		ClientDefaultListenerTemplate: "%s",
-		WatchListeners:                true,
-		WatchClusters:                 true,
-		ListenersTimeout:              15 * time.Second,
-		ClustersTimeout:               15 * time.Second,
+		Startup: []bootstrap.Subscription{
+			{TypeURL: clustersType, Collection: "*", InitialFetchTimeout: 15 * time.Second},
+			{TypeURL: listenersType, Collection: "*", InitialFetchTimeout: 15 * time.Second},
+		},
 	}
 	for _, file := range []string{"testdata/envoy_static_cluster.yaml", "testdata/envoy_static_cluster.json"} {
 		got, err := bootstrap.Load(file)
@@ -88,15 +88,15 @@ func TestEnvoyGoogleGRPC(t *testing.T) {
 			RateLimit: &bootstrap.RateLimit{MaxTokens: 100, FillRate: 10},
 		}},
 		ClientDefaultListenerTemplate: "%s",
-		WatchClusters:                 true,
-		ListenersSource: &bootstrap.Source{
-			Servers: []bootstrap.ManagementServer{{
-				URI: "file:///etc/envoy/lds.yaml", File: &bootstrap.FileConfig{Path: "/etc/envoy/lds.yaml"},
+		Startup: []bootstrap.Subscription{
+			{TypeURL: clustersType, Collection: "*", InitialFetchTimeout: 5 * time.Second},
+			{TypeURL: listenersType, Collection: "*", InitialFetchTimeout: 15 * time.Second, Source: &bootstrap.Source{
+				Servers: []bootstrap.ManagementServer{{
+					URI: "file:///etc/envoy/lds.yaml", Carrier: &bootstrap.File{Path: "/etc/envoy/lds.yaml"},
+				}},
+				InitialFetchTimeout: 15 * time.Second,
 			}},
-			InitialFetchTimeout: 15 * time.Second,
 		},
-		ListenersTimeout: 15 * time.Second,
-		ClustersTimeout:  5 * time.Second,
 	}
 	if diff := cmp.Diff(want, got, sameConfig); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -230,12 +230,11 @@ func TestEnvoyLocator(t *testing.T) {
 	boot := parse(t, `{"node":{"id":"a","cluster":"b"},"dynamic_resources":{
 		"lds_config":{"ads":{}},"lds_resources_locator":"xdstp://a/envoy.config.listener.v3.Listener/x/*",
 		"ads_config":{"api_type":"AGGREGATED_DELTA_GRPC","grpc_services":[{"google_grpc":{"target_uri":"x:1"}}]}}}`)
-	if boot.WatchListeners || boot.WatchClusters || !boot.Servers[0].Delta {
-		t.Errorf("listeners %t, clusters %t, delta %t; want only delta",
-			boot.WatchListeners, boot.WatchClusters, boot.Servers[0].Delta)
-	}
-	if boot.ListenersLocator != "xdstp://a/envoy.config.listener.v3.Listener/x/*" || boot.ClustersLocator != "" {
-		t.Errorf("locators %q and %q", boot.ListenersLocator, boot.ClustersLocator)
+	want := []bootstrap.Subscription{{
+		TypeURL: listenersType, Collection: "xdstp://a/envoy.config.listener.v3.Listener/x/*", InitialFetchTimeout: 15 * time.Second,
+	}}
+	if diff := cmp.Diff(want, boot.Startup, sameConfig); diff != "" || !boot.Servers[0].Delta {
+		t.Errorf("delta %t; startup, -want +got:\n%s", boot.Servers[0].Delta, diff)
 	}
 	if boot.Notices != nil {
 		t.Errorf("notices %q", boot.Notices)

@@ -67,7 +67,7 @@ func FuzzParse(f *testing.F) {
 		if err := boot.Validate(); err != nil {
 			t.Fatalf("accepted, but Validate: %v", err)
 		}
-		if boot.Node == nil || len(boot.Servers)+len(boot.Sources)+len(boot.Startup()) == 0 && boot.DefaultSource == nil {
+		if boot.Node == nil || len(boot.Servers)+len(boot.Sources)+len(boot.Startup) == 0 && boot.DefaultSource == nil {
 			t.Fatalf("incomplete: %+v", boot)
 		}
 		for i, s := range boot.Servers {

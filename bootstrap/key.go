@@ -19,11 +19,11 @@ func (s ManagementServer) Key() string {
 	if limit := s.RateLimit.WithDefaults(); limit != nil {
 		b = fmt.Appendf(b, "rate %+v ", *limit)
 	}
-	if s.REST != nil {
-		b = s.REST.appendIdentity(b)
+	if s.REST() != nil {
+		b = s.REST().appendIdentity(b)
 	}
-	if s.File != nil {
-		b = fmt.Appendf(b, "file %q %q ", s.File.Path, s.File.WatchedDirectory)
+	if s.File() != nil {
+		b = fmt.Appendf(b, "file %q %q ", s.File().Path, s.File().WatchedDirectory)
 	}
 	for _, cc := range s.CallCreds {
 		b = fmt.Appendf(b, "%q %q %q ", cc.Type, cc.TokenFile, cc.Config)

@@ -48,13 +48,7 @@ func outcome(c *bootstrap.Config, err error) string {
 		s := c.AllowedGRPCServices[uri]
 		line("allowed %q %s", uri, credsText(s.ChannelCreds, s.CallCreds))
 	}
-	if c.WatchListeners || c.WatchClusters {
-		line("watch listeners=%t clusters=%t", c.WatchListeners, c.WatchClusters)
-	}
-	if c.ListenersLocator != "" || c.ClustersLocator != "" {
-		line("watch listeners=%q clusters=%q", c.ListenersLocator, c.ClustersLocator)
-	}
-	for _, s := range c.Startup() {
+	for _, s := range c.Startup {
 		line("start %s %q within %v", s.TypeURL, s.Collection, s.InitialFetchTimeout)
 		writeSource(line, "start", s.Source)
 	}
@@ -111,12 +105,12 @@ func serverText(s bootstrap.ManagementServer) string {
 	if s.NodeOnEveryRequest {
 		text += " node always"
 	}
-	if s.File != nil {
-		text += fmt.Sprintf(" file=%+v", *s.File)
+	if s.File() != nil {
+		text += fmt.Sprintf(" file=%+v", *s.File())
 	}
-	if s.REST != nil {
-		text += fmt.Sprintf(" delay=%v timeout=%v", s.REST.RefreshDelay, s.REST.RequestTimeout)
-		for _, e := range s.REST.Endpoints {
+	if s.REST() != nil {
+		text += fmt.Sprintf(" delay=%v timeout=%v", s.REST().RefreshDelay, s.REST().RequestTimeout)
+		for _, e := range s.REST().Endpoints {
 			text += fmt.Sprintf(" %s %s %s", e.Address, e.Authority, credsText(e.ChannelCreds, nil))
 		}
 	}

@@ -9,78 +9,65 @@ import (
 
 const typePrefix = "type.googleapis.com/"
 
-// Subscription is a collection that an Envoy bootstrap asks for.
+// Subscription is a collection that is to be watched from the start.
 type Subscription struct {
 	TypeURL string
 	// Collection is "*", the xdstp URL of a glob or of a list collection, or the URL of a
-	// file that holds a list collection.
+	// file that holds a list collection, as it was written. Required.
 	Collection string
-	// Source answers for it; nil where the Config itself says who does.
+	// Source answers for it, where it has one of its own: an API, a file. nil where the Config
+	// itself says who does.
 	Source *Source
-	// InitialFetchTimeout is how long the start of a program waits for the collection; 0 or
-	// less is no bound.
+	// InitialFetchTimeout is how long the start of a program waits for the collection
+	// (initial_fetch_timeout of lds_config and cds_config, or else of the source that answers
+	// for the locator); 0 or less is no bound. A bootstrap that leaves the field out has 15
+	// seconds.
 	InitialFetchTimeout time.Duration
 }
 
-// Startup lists what an Envoy bootstrap asks to be watched from the start, Clusters before
-// Listeners, as Envoy does it; other formats ask for nothing. The list is the caller's own.
-func (c *Config) Startup() []Subscription {
-	var out []Subscription
-	add := func(typ, locator string, all bool, own *Source, timeout time.Duration) {
-		s := Subscription{
-			TypeURL: typePrefix + typ, Collection: orDefault(locator, "*"),
-			Source: own.copy(), InitialFetchTimeout: timeout,
-		}
-		if all || locator != "" || own != nil {
-			out = append(out, s)
-		}
-	}
-	add(clusterType, c.ClustersLocator, c.WatchClusters, c.ClustersSource, c.ClustersTimeout)
-	add(listenerType, c.ListenersLocator, c.WatchListeners, c.ListenersSource, c.ListenersTimeout)
-	return out
-}
-
-// startup is what an Envoy bootstrap asks for of one type.
-type startup struct {
-	all     bool // everything, of ads_config
-	own     *Source
-	url     string
-	timeout time.Duration
-}
+// standsAlone is whether a Subscription needs no servers of the Config.
+func (s Subscription) standsAlone() bool { return s.Source != nil || xdstp.IsFile(s.Collection) }
 
 // startup reads what an Envoy bootstrap asks for of a type: everything that a source has, or
 // the collection that a locator names.
-func (x field) startup(c *Config, source, locator, typ string) startup {
-	var s startup
+func (x field) startup(c *Config, source, locator, typ string) {
+	sub := Subscription{TypeURL: typePrefix + typ, Collection: "*"}
 	at, l := x.at(source), x.at(locator)
+	asked := false
 	if at.object() {
-		s.all, s.own, s.timeout = at.startupSource()
+		asked, sub.Source, sub.InitialFetchTimeout = at.startupSource()
 	}
-	if s.url = l.str(); s.url == "" {
-		return s
-	}
-	s.all = false
-	if reason := collectionFault(s.url, typ); reason != "" {
-		l.fault("%s", reason)
-		return s
-	}
-	answers := c.sourceOf(authorityOf(s.url))
-	switch {
-	case xdstp.IsFile(s.url): // which is a source by itself
-		if !at.present() {
-			s.timeout = DefaultInitialFetchTimeout
+	if url := l.str(); url != "" {
+		asked, sub.Collection = true, url
+		if reason := collectionFault(url, typ); reason != "" {
+			l.fault("%s", reason)
+		} else {
+			sub.located(c, at.present())
 		}
-	case s.own != nil && len(s.own.Authorities) == 0:
-		s.own.Authorities = []string{authorityOf(s.url)}
-	case !at.present() && answers != nil:
-		s.timeout = answers.InitialFetchTimeout
 	}
-	return s
+	if asked {
+		c.Startup = append(c.Startup, sub)
+	}
 }
 
-// startupSource reads lds_config or cds_config: whether it refers to ads_config, or else
-// the source that it is.
-func (x field) startupSource() (ads bool, own *Source, timeout time.Duration) {
+// located completes a Subscription to the collection of a locator that was checked.
+func (s *Subscription) located(c *Config, configured bool) {
+	answers := c.sourceOf(authorityOf(s.Collection))
+	switch {
+	case xdstp.IsFile(s.Collection): // which is a source by itself
+		if !configured {
+			s.InitialFetchTimeout = DefaultInitialFetchTimeout
+		}
+	case s.Source != nil && len(s.Source.Authorities) == 0:
+		s.Source.Authorities = []string{authorityOf(s.Collection)}
+	case !configured && answers != nil:
+		s.InitialFetchTimeout = answers.InitialFetchTimeout
+	}
+}
+
+// startupSource reads lds_config or cds_config: whether it names a source, which is its own or
+// else ads_config.
+func (x field) startupSource() (asked bool, own *Source, timeout time.Duration) {
 	timeout, v2 := x.sourceTerms()
 	authorities := x.at("authorities")
 	switch name, given := x.specifier(); name {
@@ -96,7 +83,7 @@ func (x field) startupSource() (ads bool, own *Source, timeout time.Duration) {
 		own = &Source{Authorities: authorities.authorityNames(), InitialFetchTimeout: timeout}
 		own.Servers = given.ownServers(name, v2)
 	}
-	return false, own, timeout
+	return own != nil, own, timeout
 }
 
 // sourceOf finds the source of an Envoy bootstrap that answers for an authority.

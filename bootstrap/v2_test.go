@@ -33,7 +33,7 @@ func TestAllowV2(t *testing.T) {
 		if got := c.Servers[0].TransportV2; got != v2 {
 			t.Errorf("%s: version 2 is %v", version, got)
 		}
-		if c.Sources[0].Servers[0].TransportV2 || !c.WatchListeners {
+		if c.Sources[0].Servers[0].TransportV2 || len(c.Startup) == 0 {
 			t.Errorf("%s: %+v", version, c)
 		}
 	}
@@ -70,7 +70,7 @@ func TestAllowV2ConfigSource(t *testing.T) {
 			t.Errorf("%v: %+v, %v", cs, s, err)
 		}
 		cs.ResourceApiVersion = corev3.ApiVersion_V3
-		if s, err = c.ConfigSource(cs); err != nil || s.Servers[0].TransportV2 != (s.Servers[0].File == nil) {
+		if s, err = c.ConfigSource(cs); err != nil || s.Servers[0].TransportV2 != (s.Servers[0].File() == nil) {
 			t.Errorf("%v: %+v, %v", cs, s, err)
 		}
 	}
@@ -95,7 +95,7 @@ func TestAllowV2Startup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range c.Startup() {
+	for _, s := range c.Startup {
 		if server := s.Source.Servers[0]; !server.TransportV2 {
 			t.Errorf("%s: %+v", s.TypeURL, server)
 		}
@@ -117,7 +117,7 @@ func TestValidateV2(t *testing.T) {
 	if err := (&bootstrap.Config{Servers: []bootstrap.ManagementServer{server}}).Validate(); err != nil {
 		t.Error(err)
 	}
-	server.File = &bootstrap.FileConfig{Path: "/f"}
+	server.Carrier = &bootstrap.File{Path: "/f"}
 	if err := (&bootstrap.Config{Servers: []bootstrap.ManagementServer{server}}).Validate(); err != nil {
 		t.Error(err)
 	}

@@ -11,8 +11,6 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/proto"
-
-	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // Validate reports all faults of a Config at once, each a [*FieldError] with a path such
@@ -68,12 +66,14 @@ func (v *validator) server(path string, s ManagementServer) {
 	if s.URI == "" {
 		v.fault(path+".URI", "", "required")
 	}
+	if reason := carrierFault(s.Carrier); reason != "" {
+		v.fault(path+".Carrier", "", reason)
+		return
+	}
 	switch {
-	case s.REST != nil && s.File != nil:
-		v.fault(path+".File", "", "is given beside REST")
-	case s.REST != nil:
+	case s.REST() != nil:
 		v.rest(path, s)
-	case s.File != nil:
+	case s.File() != nil:
 		v.file(path, s)
 	default:
 		v.channelCreds(path+".ChannelCreds", s.ChannelCreds)
@@ -111,12 +111,9 @@ func (v *validator) duration(path string, d time.Duration) {
 
 // rest checks a server that is polled (envoy.config.core.v3.ApiConfigSource).
 func (v *validator) rest(path string, s ManagementServer) {
-	r, at := s.REST, path+".REST"
+	r, at := s.REST(), path+".Carrier"
 	if s.Delta {
 		v.fault(path+".Delta", "", "REST has no incremental variant")
-	}
-	if !s.PerType {
-		v.fault(path+".PerType", "", "required with REST, which has no aggregated stream")
 	}
 	if r.RefreshDelay <= 0 {
 		v.fault(at+".RefreshDelay", shown(r.RefreshDelay.String()), "required, more than 0")
@@ -144,8 +141,8 @@ func (v *validator) file(path string, s ManagementServer) {
 	if s.Delta {
 		v.fault(path+".Delta", "", "a file has no incremental variant")
 	}
-	if s.File.Path == "" {
-		v.fault(path+".File.Path", "", "required")
+	if s.File().Path == "" {
+		v.fault(path+".Carrier.Path", "", "required")
 	}
 }
 
@@ -222,8 +219,7 @@ const binarySuffix = "-bin"
 
 // noServers judges a Config without top-level servers, which only other sources make up for.
 func (v *validator) noServers(c *Config) {
-	files := xdstp.IsFile(c.ListenersLocator) || xdstp.IsFile(c.ClustersLocator)
-	if len(c.Sources) == 0 && c.DefaultSource == nil && c.ListenersSource == nil && c.ClustersSource == nil && !files {
+	if len(c.Sources) == 0 && c.DefaultSource == nil && !slices.ContainsFunc(c.Startup, Subscription.standsAlone) {
 		v.fault("Servers", "", "at least one server is required")
 		return
 	}
@@ -232,8 +228,10 @@ func (v *validator) noServers(c *Config) {
 			v.fault(fmt.Sprintf("Authorities[%q].Servers", name), "", "required, as there are no top-level servers")
 		}
 	}
-	if c.WatchListeners || c.WatchClusters {
-		v.fault("Servers", "", "required with WatchListeners and WatchClusters")
+	for i, s := range c.Startup {
+		if s.Collection == "*" && s.Source == nil {
+			v.fault("Servers", "", fmt.Sprintf("required with Startup[%d]", i))
+		}
 	}
 }
 
@@ -246,14 +244,6 @@ func (v *validator) sources(c *Config) {
 		v.source(path, &s)
 	}
 	v.source("DefaultSource", c.DefaultSource)
-	v.source("ListenersSource", c.ListenersSource)
-	v.source("ClustersSource", c.ClustersSource)
-	if c.WatchListeners && c.ListenersSource != nil {
-		v.fault("ListenersSource", "", "is given beside WatchListeners")
-	}
-	if c.WatchClusters && c.ClustersSource != nil {
-		v.fault("ClustersSource", "", "is given beside WatchClusters")
-	}
 }
 
 func (v *validator) source(path string, s *Source) {
@@ -276,22 +266,30 @@ func (v *validator) source(path string, s *Source) {
 }
 
 func (v *validator) collections(c *Config) {
-	for _, l := range []struct{ path, url, typ string }{
-		{"ListenersLocator", c.ListenersLocator, listenerType},
-		{"ClustersLocator", c.ClustersLocator, clusterType},
-	} {
-		if l.url == "" {
-			continue
-		}
-		if reason := collectionFault(l.url, l.typ); reason != "" {
-			v.fault(l.path, shown(l.url), reason)
-		}
+	for i, s := range c.Startup {
+		v.subscription(fmt.Sprintf("Startup[%d]", i), s)
 	}
 	for i, name := range c.NodeContextParams {
 		if reason := nodeParamFault(name); reason != "" {
 			v.fault(fmt.Sprintf("NodeContextParams[%d]", i), shown(name), reason)
 		}
 	}
+}
+
+func (v *validator) subscription(path string, s Subscription) {
+	if s.TypeURL == "" {
+		v.fault(path+".TypeURL", "", "required")
+	}
+	switch s.Collection {
+	case "*":
+	case "":
+		v.fault(path+".Collection", "", "required; \"*\" is everything of the type")
+	default:
+		if reason := collectionFault(s.Collection, strings.TrimPrefix(s.TypeURL, typePrefix)); reason != "" {
+			v.fault(path+".Collection", shown(s.Collection), reason)
+		}
+	}
+	v.source(path+".Source", s.Source)
 }
 
 // WithDefaults is a copy of the Config with defaults filled: an empty Node, the listener
@@ -319,7 +317,10 @@ func (c *Config) WithDefaults() *Config {
 		out.Sources[i] = s.clone()
 	}
 	out.DefaultSource = c.DefaultSource.copy()
-	out.ListenersSource, out.ClustersSource = c.ListenersSource.copy(), c.ClustersSource.copy()
+	out.Startup = slices.Clone(c.Startup)
+	for i, s := range out.Startup {
+		out.Startup[i].Source = s.Source.copy()
+	}
 	out.DynamicParameters = c.DynamicParameters.clone()
 	out.NodeContextParams = slices.Clone(c.NodeContextParams)
 	out.CertificateProviders = maps.Clone(c.CertificateProviders)
@@ -342,14 +343,8 @@ func cloneServers(servers []ManagementServer) []ManagementServer {
 		out[i].CallCreds = slices.Clone(out[i].CallCreds)
 		out[i].Headers = slices.Clone(out[i].Headers)
 		out[i].RateLimit = out[i].RateLimit.clone()
-		if r := out[i].REST; r != nil {
-			rest := *r
-			rest.Endpoints = slices.Clone(r.Endpoints)
-			out[i].REST = &rest
-		}
-		if f := out[i].File; f != nil {
-			file := *f
-			out[i].File = &file
+		if c := out[i].Carrier; c != nil && carrierFault(c) == "" {
+			out[i].Carrier = c.clone()
 		}
 	}
 	return out

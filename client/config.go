@@ -171,7 +171,11 @@ func (c Config) withDefaults() Config {
 // override lets the program's choice win over the bootstrap's, where there is one: files
 // and servers that are polled know a single way.
 func (c Config) override(s bootstrap.ManagementServer) bootstrap.ManagementServer {
-	if s.REST != nil || s.File != nil {
+	switch {
+	case s.REST() != nil:
+		s.PerType = true
+		return s
+	case s.File() != nil:
 		return s
 	}
 	if c.Variant != VariantFromBootstrap {
@@ -186,7 +190,7 @@ func (c Config) override(s bootstrap.ManagementServer) bootstrap.ManagementServe
 func (c *Client) engineServer(s bootstrap.ManagementServer) engine.Server {
 	es := engine.Server{
 		Server: machine.Server{
-			Delta: s.Delta, PerType: s.PerType, FullState: s.File != nil, Polled: s.REST != nil,
+			Delta: s.Delta, PerType: s.PerType, FullState: s.File() != nil, Polled: s.REST() != nil,
 			KeepDeleted:      s.Features.IgnoreResourceDeletion,
 			FailOnDataErrors: s.Features.FailOnDataErrors,
 			LegacyWildcard:   s.Features.LegacyWildcard,
@@ -214,8 +218,8 @@ func (c *Client) engineServer(s bootstrap.ManagementServer) engine.Server {
 		if most <= 0 {
 			most = engine.MaxWait
 		}
-		if es.Backoff = engine.NewBackoff(initial, most); s.REST != nil {
-			es.Backoff = engine.NewPolling(s.REST.RefreshDelay, initial, most)
+		if es.Backoff = engine.NewBackoff(initial, most); s.REST() != nil {
+			es.Backoff = engine.NewPolling(s.REST().RefreshDelay, initial, most)
 		}
 	}
 	return es

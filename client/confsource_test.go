@@ -115,7 +115,7 @@ func TestAtStartup(t *testing.T) {
 		var heard []client.Event[any]
 		began := time.Now()
 		var at []time.Duration
-		for _, s := range own.Startup() {
+		for _, s := range own.Startup {
 			_, err := r.c.WatchAll(t.Context(), cds.Type, s.Collection, func(b client.Batch[any]) {
 				heard = append(heard, b.Events...)
 				at = append(at, time.Since(began))
@@ -227,10 +227,10 @@ func TestOverrideLeavesOtherKinds(t *testing.T) {
 		Node: &corev3.Node{Id: "n"},
 		Servers: []bootstrap.ManagementServer{
 			{URI: "x:1", ChannelCreds: bootstrap.Insecure()},
-			{URI: "rest:c", PerType: true, REST: &bootstrap.REST{
+			{URI: "rest:c", PerType: true, Carrier: &bootstrap.REST{
 				RefreshDelay: time.Second, Endpoints: []bootstrap.RESTEndpoint{{Address: "h:1", ChannelCreds: bootstrap.Insecure()}},
 			}},
-			{URI: "file:///x", File: &bootstrap.FileConfig{Path: "/x"}},
+			{URI: "file:///x", Carrier: &bootstrap.File{Path: "/x"}},
 		},
 	}
 	c, err := client.New(client.Config{Bootstrap: boot, Variant: client.VariantDelta, Streams: client.StreamsAggregated, Transport: b})

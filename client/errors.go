@@ -131,7 +131,7 @@ func (c *Client) configError(kind resource.AnyType, name string, err error) erro
 
 // otherSources says what a program can do whose bootstrap has no servers for a name.
 func (c *Client) otherSources(kind resource.AnyType) string {
-	for _, s := range c.boot.Startup() {
+	for _, s := range c.boot.Startup {
 		if s.TypeURL == kind.TypeURL() && s.Source != nil {
 			return "the bootstrap has a source for what is watched from the start (AtStartup), and a watch may bring one along (FromSource)"
 		}

@@ -34,7 +34,7 @@ func newDesk(t *testing.T) *desk {
 	t.Helper()
 	d := &desk{t: t, dir: t.TempDir(), events: make(chan string, 1000)}
 	d.put("a.pb", &discoveryv3.DiscoveryResponse{})
-	a := bootstrap.ManagementServer{URI: "a", File: &bootstrap.FileConfig{Path: d.path("a.pb")}}
+	a := bootstrap.ManagementServer{URI: "a", Carrier: &bootstrap.File{Path: d.path("a.pb")}}
 	c, err := client.New(client.Config{
 		Bootstrap: &bootstrap.Config{
 			Authorities: map[string]bootstrap.Authority{"a": {Servers: []bootstrap.ManagementServer{a}}}, Servers: []bootstrap.ManagementServer{a},
@@ -289,7 +289,7 @@ func TestStartupOfFileList(t *testing.T) {
 	c, err := client.New(client.Config{Bootstrap: boot})
 	must(t, err)
 	defer c.Close()
-	for _, s := range boot.Startup() {
+	for _, s := range boot.Startup {
 		_, err := c.WatchAll(t.Context(), cds.Type, s.Collection, func(b client.Batch[any]) {
 			for _, ev := range b.Events {
 				d.hear(ev)

@@ -94,7 +94,7 @@ func (c *Client) aimFile(kind resource.AnyType, l xdstp.Locator, v *view, w *mac
 		return asked{}, errFilePath
 	}
 	from, err := v.table.WithPeer(bootstrap.Source{Servers: []bootstrap.ManagementServer{{
-		URI: "file://" + path, File: &bootstrap.FileConfig{Path: path},
+		URI: "file://" + path, Carrier: &bootstrap.File{Path: path},
 	}}})
 	if err != nil {
 		return asked{}, err

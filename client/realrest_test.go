@@ -60,7 +60,7 @@ func TestRealServerPolledWildcard(t *testing.T) {
 	boot, err := bootstrap.Server("gateway")
 	must(t, err)
 	boot.Servers[0].PerType = true
-	boot.Servers[0].REST = &bootstrap.REST{
+	boot.Servers[0].Carrier = &bootstrap.REST{
 		RefreshDelay: 10 * time.Millisecond,
 		Endpoints:    []bootstrap.RESTEndpoint{{Address: strings.TrimPrefix(gateway.URL, "http://")}},
 	}

@@ -244,7 +244,7 @@ func carries(s bootstrap.ManagementServer, kind resource.AnyType) error {
 	if v3 := apiv2.ToV3(url); s.TransportV2 && v3 != url {
 		return fmt.Errorf("resources of server %q are those of version 3; want type %s", s.URI, v3)
 	}
-	if s.PerType && s.REST == nil && methodOf(s, kind) == "" {
+	if s.PerType && s.REST() == nil && methodOf(s, kind) == "" {
 		return fmt.Errorf("the type has no stream of its own, as server %q asks for", s.URI)
 	}
 	return nil

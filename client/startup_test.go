@@ -44,7 +44,7 @@ func TestFileBehindServer(t *testing.T) {
 	path := fileOfClusters(t)
 	c, err := client.New(client.Config{Bootstrap: &bootstrap.Config{Servers: []bootstrap.ManagementServer{
 		{URI: dead, ChannelCreds: bootstrap.Insecure()},
-		{URI: "file://" + path, File: &bootstrap.FileConfig{Path: path}},
+		{URI: "file://" + path, Carrier: &bootstrap.File{Path: path}},
 	}}})
 	must(t, err)
 	defer c.Close()
@@ -66,7 +66,7 @@ func TestStartupOfFile(t *testing.T) {
 	must(t, err)
 	defer c.Close()
 	synced := make(chan []string, 1)
-	for _, s := range boot.Startup() {
+	for _, s := range boot.Startup {
 		var names []string
 		_, err := c.WatchAll(t.Context(), cds.Type, s.Collection, func(b client.Batch[any]) {
 			for ev := range b.Changed() {
@@ -89,9 +89,11 @@ func TestStartupOfFile(t *testing.T) {
 // Whoever asks for names that the bootstrap has no servers for is told what else there is.
 func TestNoServersSaysWhatThereIs(t *testing.T) {
 	path := fileOfClusters(t)
-	c, err := client.New(client.Config{Bootstrap: &bootstrap.Config{ClustersSource: &bootstrap.Source{
-		Servers: []bootstrap.ManagementServer{{URI: "file://" + path, File: &bootstrap.FileConfig{Path: path}}},
-	}}})
+	c, err := client.New(client.Config{Bootstrap: &bootstrap.Config{Startup: []bootstrap.Subscription{{
+		TypeURL: cds.Type.TypeURL(), Collection: "*", Source: &bootstrap.Source{
+			Servers: []bootstrap.ManagementServer{{URI: "file://" + path, Carrier: &bootstrap.File{Path: path}}},
+		},
+	}}}})
 	must(t, err)
 	defer c.Close()
 	_, err = c.WatchAll(t.Context(), cds.Type, "*", func(client.Batch[any]) {})

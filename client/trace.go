@@ -105,7 +105,7 @@ func (c *Client) trace(t *Trace, n *machine.Notice) {
 		if n.Kind == machine.NoticeNack {
 			answer.Err, hook = errors.New(n.Message), t.NACK
 		}
-		if server.File == nil {
+		if server.File() == nil {
 			call(hook, answer)
 		}
 	}

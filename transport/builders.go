@@ -16,7 +16,7 @@ type ByServer struct {
 // Build makes a connection to the server.
 func (b ByServer) Build(s bootstrap.ManagementServer) (Conn, error) {
 	builder, kind := b.GRPC, "gRPC"
-	if s.REST != nil {
+	if s.REST() != nil {
 		builder, kind = b.REST, "REST"
 	}
 	if builder == nil {

@@ -105,7 +105,7 @@ func NewGRPC(c GRPCConfig) *GRPC { return &GRPC{config: c.withDefaults()} }
 // work: among them call credentials that want privacy, as "jwt_token_file" does, on an
 // "insecure" channel, on which each call would fail (gRFC A97).
 func (g *GRPC) Build(s bootstrap.ManagementServer) (Conn, error) {
-	if s.REST != nil {
+	if s.REST() != nil {
 		return nil, buildError(s, errors.New("it is to be polled over HTTP, see NewREST"))
 	}
 	creds, err := credentialOptions(s)

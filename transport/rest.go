@@ -108,7 +108,7 @@ func (r *REST) build(s bootstrap.ManagementServer) (*restConn, error) {
 	}
 	c := newRESTConn(s, r.config, headers)
 	secure := true
-	for i, e := range s.REST.Endpoints {
+	for i, e := range s.REST().Endpoints {
 		endpoint, err := newRESTEndpoint(s, e, r.config)
 		if err != nil {
 			return nil, fmt.Errorf("endpoint %d, %q: %w", i, e.Address, err)
@@ -122,18 +122,16 @@ func (r *REST) build(s bootstrap.ManagementServer) (*restConn, error) {
 
 func checkREST(s bootstrap.ManagementServer) error {
 	switch {
-	case s.REST == nil:
+	case s.REST() == nil:
 		return errors.New("no REST configuration")
 	case s.Delta:
 		return errors.New("REST has no delta variant")
-	case !s.PerType:
-		return errors.New("REST has no aggregated stream; PerType must be set")
-	case len(s.REST.Endpoints) == 0:
+	case len(s.REST().Endpoints) == 0:
 		return errors.New("no endpoint to poll")
-	case s.REST.RefreshDelay <= 0:
+	case s.REST().RefreshDelay <= 0:
 		return errors.New("no refresh delay between polls")
-	case s.REST.RequestTimeout < 0:
-		return fmt.Errorf("a request timeout of %v", s.REST.RequestTimeout)
+	case s.REST().RequestTimeout < 0:
+		return fmt.Errorf("a request timeout of %v", s.REST().RequestTimeout)
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func BenchmarkPoll(b *testing.B) {
 			}))
 			defer srv.Close()
 			ms := polled(strings.TrimPrefix(srv.URL, "http://"))
-			ms.REST.RefreshDelay, ms.REST.RequestTimeout = 1, time.Minute
+			ms.REST().RefreshDelay, ms.REST().RequestTimeout = 1, time.Minute
 			s, err := buildREST(b, transport.RESTConfig{}, ms).Open(b.Context(), "")
 			if err != nil {
 				b.Fatal(err)

@@ -310,5 +310,5 @@ func TestRESTFailuresApart(t *testing.T) {
 				t.Errorf("%v between a poll that failed and the next, want at most 750 ms and a delay", wait)
 			}
 		}
-	}, func(s *bootstrap.ManagementServer) { s.REST.RefreshDelay = 100 * time.Millisecond })
+	}, func(s *bootstrap.ManagementServer) { s.REST().RefreshDelay = 100 * time.Millisecond })
 }

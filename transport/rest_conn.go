@@ -38,7 +38,7 @@ type restConn struct {
 }
 
 func newRESTConn(s bootstrap.ManagementServer, config RESTConfig, headers http.Header) *restConn {
-	c := &restConn{uri: s.URI, v2: s.TransportV2, rest: *s.REST, config: config, headers: headers}
+	c := &restConn{uri: s.URI, v2: s.TransportV2, rest: *s.REST(), config: config, headers: headers}
 	c.rest.RequestTimeout = cmp.Or(c.rest.RequestTimeout, defaultRequestTimeout)
 	if config.Types != nil {
 		c.types = config.Types

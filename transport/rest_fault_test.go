@@ -172,7 +172,7 @@ func TestRESTRequestTimeout(t *testing.T) {
 		if took := time.Since(begin); took != 5*time.Second {
 			t.Errorf("the poll ends after %v, want 5s", took)
 		}
-	}, func(_ *testutil.RESTConfig, s *bootstrap.ManagementServer) { s.REST.RequestTimeout = 5 * time.Second })
+	}, func(_ *testutil.RESTConfig, s *bootstrap.ManagementServer) { s.REST().RequestTimeout = 5 * time.Second })
 }
 
 // Who sends what is no request hears so from Recv.
@@ -266,7 +266,7 @@ func TestRESTLimit(t *testing.T) {
 			srv := testutil.StartRESTServer(t, testutil.RESTConfig{})
 			srv.Answer(answer)
 			ms := polled(srv.Addr())
-			ms.REST.RequestTimeout = time.Minute
+			ms.REST().RequestTimeout = time.Minute
 			c := buildREST(t, transport.RESTConfig{MaxReceiveSize: 1 << 20}, ms)
 			r := &restRig{t: t, srv: srv, conn: c}
 			r.open()
@@ -319,9 +319,8 @@ func TestRESTBuild(t *testing.T) {
 		{"not REST", insecure("localhost:1"), "no REST configuration"},
 		{"no endpoint", polled(), "no endpoint"},
 		{"delta", change(func(s *bootstrap.ManagementServer) { s.Delta = true }), "no delta variant"},
-		{"aggregated", change(func(s *bootstrap.ManagementServer) { s.PerType = false }), "PerType"},
-		{"no delay", change(func(s *bootstrap.ManagementServer) { s.REST.RefreshDelay = 0 }), "no refresh delay"},
-		{"negative timeout", change(func(s *bootstrap.ManagementServer) { s.REST.RequestTimeout = -1 }), "request timeout of -1ns"},
+		{"no delay", change(func(s *bootstrap.ManagementServer) { s.REST().RefreshDelay = 0 }), "no refresh delay"},
+		{"negative timeout", change(func(s *bootstrap.ManagementServer) { s.REST().RequestTimeout = -1 }), "request timeout of -1ns"},
 		{"no port", polled("localhost"), `endpoint 0, "localhost": address localhost: missing port`},
 		{"no host", polled("a:1", ":1"), `endpoint 1, ":1": want a host and a port`},
 		{"no socket", polled("unix:"), "no path of a socket"},

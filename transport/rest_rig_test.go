@@ -24,9 +24,9 @@ const clusterURL = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 func polled(addrs ...string) bootstrap.ManagementServer {
 	s := insecure("rest-server")
 	s.PerType = true
-	s.REST = &bootstrap.REST{RefreshDelay: time.Minute}
+	s.Carrier = &bootstrap.REST{RefreshDelay: time.Minute}
 	for _, addr := range addrs {
-		s.REST.Endpoints = append(s.REST.Endpoints, bootstrap.RESTEndpoint{Address: addr})
+		s.REST().Endpoints = append(s.REST().Endpoints, bootstrap.RESTEndpoint{Address: addr})
 	}
 	return s
 }

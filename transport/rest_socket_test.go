@@ -129,7 +129,7 @@ func TestRESTToken(t *testing.T) {
 	r := onSocket(t, testutil.RESTConfig{TLS: serverTLS(t, ca, nil)}, func(addr string) bootstrap.ManagementServer {
 		s := polledOverTLS(addr, bootstrap.TLS{CACertificateFile: mine.CA})
 		s.CallCreds = []bootstrap.CallCreds{{Type: "jwt_token_file", TokenFile: token}}
-		s.REST.RefreshDelay = time.Millisecond
+		s.REST().RefreshDelay = time.Millisecond
 		return s
 	})
 	r.open()

@@ -108,7 +108,7 @@ func TestRESTWaitsForTheAnswer(t *testing.T) {
 
 // shortDelay is a refresh delay for a server that holds polls back.
 func shortDelay(_ *testutil.RESTConfig, s *bootstrap.ManagementServer) {
-	s.REST.RefreshDelay = time.Millisecond
+	s.REST().RefreshDelay = time.Millisecond
 }
 
 // spec: REST-2
@@ -331,7 +331,7 @@ func TestRESTLongPoll(t *testing.T) {
 			t.Errorf("a new interest waits for %v, want 100ms at most", took)
 		}
 	}, shortDelay, func(c *testutil.RESTConfig, s *bootstrap.ManagementServer) {
-		c.Hold, s.REST.RequestTimeout = 30*time.Second, time.Minute
+		c.Hold, s.REST().RequestTimeout = 30*time.Second, time.Minute
 	})
 }
 
@@ -358,5 +358,5 @@ func TestRESTChurn(t *testing.T) {
 				r.ask("", "a", strings.Repeat("b", n+1))
 			}
 		}
-	}, func(_ *testutil.RESTConfig, s *bootstrap.ManagementServer) { s.REST.RequestTimeout = 5 * time.Second })
+	}, func(_ *testutil.RESTConfig, s *bootstrap.ManagementServer) { s.REST().RequestTimeout = 5 * time.Second })
 }

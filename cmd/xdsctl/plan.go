@@ -23,7 +23,7 @@ type plan struct {
 
 func newPlan(boot *bootstrap.Config) (*plan, error) {
 	p := &plan{terms: map[subscription.Subscription]bootstrap.Subscription{}, byType: map[string]bootstrap.Subscription{}}
-	for _, s := range boot.Startup() {
+	for _, s := range boot.Startup {
 		text := s.Collection
 		switch {
 		case text == subscription.Wildcard:
@@ -95,9 +95,12 @@ func several(boot *bootstrap.Config) bool {
 	for _, s := range boot.Sources {
 		add(s.Servers)
 	}
-	for _, s := range []*bootstrap.Source{boot.DefaultSource, boot.ListenersSource, boot.ClustersSource} {
-		if s != nil {
-			add(s.Servers)
+	if s := boot.DefaultSource; s != nil {
+		add(s.Servers)
+	}
+	for _, s := range boot.Startup {
+		if s.Source != nil {
+			add(s.Source.Servers)
 		}
 	}
 	return len(uris) > 1

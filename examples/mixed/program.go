@@ -32,7 +32,7 @@ type program struct {
 // steps begin to watch one resource after the other.
 func (p *program) steps() []step {
 	var steps []step
-	for _, s := range p.boot.Startup() {
+	for _, s := range p.boot.Startup {
 		switch s.TypeURL {
 		case cds.Type.TypeURL():
 			steps = append(steps, step{"clusters", func() error { return all(p, cds.Type, s, p.onCluster) }})

@@ -59,9 +59,9 @@ func TestBuildFails(t *testing.T) {
 		want   string
 	}{
 		{bootstrap.ManagementServer{URI: "x"}, `management server "x": not a file`},
-		{bootstrap.ManagementServer{URI: "x", File: &bootstrap.FileConfig{}}, `management server "x": no path is named`},
+		{bootstrap.ManagementServer{URI: "x", Carrier: &bootstrap.File{}}, `management server "x": no path is named`},
 		{
-			bootstrap.ManagementServer{URI: "x", Delta: true, File: &bootstrap.FileConfig{Path: "p"}},
+			bootstrap.ManagementServer{URI: "x", Delta: true, Carrier: &bootstrap.File{Path: "p"}},
 			`management server "x": a file has no incremental variant`,
 		},
 	}

@@ -44,7 +44,7 @@ func start(t testing.TB, path string, changes ...change) *program {
 		f(&source, &config)
 	}
 	return startServer(t, config, bootstrap.ManagementServer{
-		URI: "file://" + path, ChannelCreds: bootstrap.Insecure(), File: &source,
+		URI: "file://" + path, ChannelCreds: bootstrap.Insecure(), Carrier: &source,
 	})
 }
 
@@ -407,7 +407,7 @@ func TestClientVersion2(t *testing.T) {
 			path := at(t, "cds"+suffix)
 			placeV2(t, path, clusters("1", "a", "one", "b", "one"), false)
 			p := startServer(t, carrierConfig{Settle: settle, Recheck: recheck}, bootstrap.ManagementServer{
-				URI: "file", File: &sourceConfig{Path: path}, TransportV2: true,
+				URI: "file", Carrier: &sourceConfig{Path: path}, TransportV2: true,
 			})
 			p.watch(cds.Type, "a")
 			p.want("updated a one@1")

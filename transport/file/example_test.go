@@ -41,7 +41,7 @@ func Example() {
 	c, err := client.New(client.Config{
 		Bootstrap: &bootstrap.Config{Servers: []bootstrap.ManagementServer{{
 			URI: "file://" + path, ChannelCreds: bootstrap.Insecure(),
-			File: &bootstrap.FileConfig{Path: path},
+			Carrier: &bootstrap.File{Path: path},
 		}}},
 		Transport: file.NewBuilder(file.Config{}, transport.NewGRPC(transport.GRPCConfig{})),
 	})

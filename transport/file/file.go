@@ -14,7 +14,7 @@
 //
 // The content decides, by its hash. Notifications of the file system say when to look:
 // those of the directories in which the path, or a symbolic link on its way, may be given
-// another meaning, and of [bootstrap.FileConfig.WatchedDirectory]. Beside them the file is
+// another meaning, and of [bootstrap.File.WatchedDirectory]. Beside them the file is
 // looked at every few seconds. A file that was moved into its place is read at once if it
 // was not written to just before; one that is written in place is read when it was left
 // alone for a moment ([Config.Settle]). That moment cannot know of a writer that is slow,
@@ -154,7 +154,7 @@ func NewBuilder(c Config, next transport.Builder) *Builder {
 // It returns an error for a server without a path, and for one of the incremental variant,
 // which files have not.
 func (b *Builder) Build(s bootstrap.ManagementServer) (transport.Conn, error) {
-	if s.File == nil && b.next != nil {
+	if s.File() == nil && b.next != nil {
 		return b.next.Build(s)
 	}
 	c, err := b.build(s)
@@ -166,19 +166,19 @@ func (b *Builder) Build(s bootstrap.ManagementServer) (transport.Conn, error) {
 
 func (b *Builder) build(s bootstrap.ManagementServer) (*conn, error) {
 	switch {
-	case s.File == nil:
+	case s.File() == nil:
 		return nil, errors.New("not a file")
-	case s.File.Path == "":
+	case s.File().Path == "":
 		return nil, errors.New("no path is named")
 	case s.Delta:
 		return nil, errors.New("a file has no incremental variant")
 	}
-	path, err := filepath.Abs(s.File.Path)
+	path, err := filepath.Abs(s.File().Path)
 	if err != nil {
 		return nil, err
 	}
 	c := &conn{uri: s.URI, path: path, config: b.config.of(s.TransportV2), streams: map[*stream]struct{}{}}
-	if dir := s.File.WatchedDirectory; dir != "" {
+	if dir := s.File().WatchedDirectory; dir != "" {
 		if dir, err = filepath.Abs(dir); err != nil {
 			return nil, err
 		}

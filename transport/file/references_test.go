@@ -226,7 +226,7 @@ func TestReferencesGuarded(t *testing.T) {
 		return nil
 	}
 	p := startServer(t, carrierConfig{Settle: settle, Recheck: recheck}, bootstrap.ManagementServer{
-		URI: "file://" + path, ChannelCreds: bootstrap.Insecure(), File: &sourceConfig{Path: path},
+		URI: "file://" + path, ChannelCreds: bootstrap.Insecure(), Carrier: &sourceConfig{Path: path},
 	}, guard)
 	changed := func(want string) {
 		t.Helper()

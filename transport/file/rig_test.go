@@ -77,7 +77,7 @@ type rig struct {
 }
 
 type (
-	sourceConfig  = bootstrap.FileConfig
+	sourceConfig  = bootstrap.File
 	carrierConfig = file.Config
 	change        = func(*sourceConfig, *carrierConfig)
 )
@@ -109,14 +109,14 @@ func (r *rig) dial(changes ...change) transport.Stream {
 
 func (r *rig) conn(changes ...change) transport.Conn {
 	r.t.Helper()
-	source := bootstrap.FileConfig{Path: r.path}
+	source := bootstrap.File{Path: r.path}
 	config := file.Config{
 		Settle: settle, Recheck: recheck, Report: func(_ string, err error) { r.told <- err },
 	}
 	for _, f := range changes {
 		f(&source, &config)
 	}
-	conn, err := file.NewBuilder(config, nil).Build(bootstrap.ManagementServer{URI: "file://" + r.path, File: &source})
+	conn, err := file.NewBuilder(config, nil).Build(bootstrap.ManagementServer{URI: "file://" + r.path, Carrier: &source})
 	must(r.t, err)
 	return conn
 }

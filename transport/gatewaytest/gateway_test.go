@@ -145,7 +145,7 @@ func TestGateway(t *testing.T) {
 			Servers: []bootstrap.ManagementServer{{
 				URI: "gateway", ChannelCreds: bootstrap.Insecure(), PerType: true,
 				RetryBase: time.Millisecond, RetryMax: 10 * time.Millisecond,
-				REST: &bootstrap.REST{Endpoints: []bootstrap.RESTEndpoint{{Address: addr}}, RefreshDelay: 5 * time.Millisecond},
+				Carrier: &bootstrap.REST{Endpoints: []bootstrap.RESTEndpoint{{Address: addr}}, RefreshDelay: 5 * time.Millisecond},
 			}},
 		},
 		Logger:    slog.New(slog.NewTextHandler(t.Output(), nil)),

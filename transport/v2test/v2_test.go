@@ -271,7 +271,7 @@ dynamic_resources:
     api_type: GRPC
     grpc_services: [{google_grpc: {target_uri: "127.0.0.1:1"}}]
 `)
-	told := everyType(t, connectTo(t, boot, client.Config{}), client.FromSource(*boot.Startup()[0].Source))
+	told := everyType(t, connectTo(t, boot, client.Config{}), client.FromSource(*boot.Startup[0].Source))
 	for _, typ := range types {
 		want := "updated x"
 		if typ.short == "cds" {
