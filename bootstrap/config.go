@@ -159,6 +159,13 @@ type Features struct {
 	FailOnDataErrors              bool // fail_on_data_errors (gRFC A88)
 	ResourceTimerIsTransientError bool // resource_timer_is_transient_error (gRFC A88)
 	TrustedXDSServer              bool // trusted_xds_server (gRFC A81)
+	// ResumeVersion, "xdswatch.resume_version", has a new stream in state of the world say the
+	// version that was accepted on the last one, if everything that is asked for is held or known
+	// not to exist: a server that remembers its versions need not send again what the client
+	// holds. Without it a new stream says none, as the xDS protocol has it, since some servers
+	// count versions from 1 with each process, or for each replica, and are silent where the
+	// numbers are equal by chance.
+	ResumeVersion bool
 	// LegacyWildcard, "xdswatch.legacy_wildcard", is for servers that know no other way to ask
 	// for all resources of a type than a stream's first request without names: those that
 	// follow the xDS protocol as it was before 2021, Consul's, and go-control-plane's up to

@@ -13,6 +13,7 @@ const (
 	featureTransientTimer = "resource_timer_is_transient_error"
 	featureTrustedServer  = "trusted_xds_server"
 	featureDelta          = "xdswatch.delta"
+	featureResumeVersion  = "xdswatch.resume_version"
 	featureLegacyWildcard = "xdswatch.legacy_wildcard"
 )
 
@@ -70,6 +71,8 @@ func (s *ManagementServer) setFeature(name string) {
 		s.Features.TrustedXDSServer = true
 	case featureDelta:
 		s.Delta = true
+	case featureResumeVersion:
+		s.Features.ResumeVersion = true
 	case featureLegacyWildcard:
 		s.Features.LegacyWildcard = true
 	}

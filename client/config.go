@@ -193,6 +193,7 @@ func (c *Client) engineServer(s bootstrap.ManagementServer) engine.Server {
 			Delta: s.Delta, PerType: s.PerType, FullState: s.File() != nil, Polled: s.REST() != nil,
 			KeepDeleted:      s.Features.IgnoreResourceDeletion,
 			FailOnDataErrors: s.Features.FailOnDataErrors,
+			ResumeVersion:    s.Features.ResumeVersion,
 			LegacyWildcard:   s.Features.LegacyWildcard,
 			NodeAlways:       s.NodeOnEveryRequest,
 			NoParams:         s.TransportV2,

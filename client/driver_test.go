@@ -100,6 +100,7 @@ func (d *driver) config(s *script.Script) client.Config {
 		IgnoreResourceDeletion:        s.Has("server", "ignore_resource_deletion"),
 		FailOnDataErrors:              s.Has("server", "fail_on_data_errors"),
 		ResourceTimerIsTransientError: s.Has("server", "resource_timer_is_transient_error"),
+		ResumeVersion:                 s.Has("server", "resume_version"),
 		LegacyWildcard:                s.Has("server", "legacy_wildcard"),
 	}
 	if s.Has("server", "rate_limit_settings") {

@@ -148,7 +148,7 @@ func TestStreamEndsUnderBlockedHandler(t *testing.T) {
 		r.clusters(st, "1", "n1", "a")
 		st.End(nil)
 		again := r.accept()
-		r.request(again, "cds [a] v1")
+		r.request(again, "cds [a]")
 		r.clusters(again, "2", "n1", "a")
 		time.Sleep(time.Hour)
 		r.quiet(again, 1)

@@ -110,7 +110,7 @@ func TestThousandReconnects(t *testing.T) {
 			}
 		}
 		st := r.accept()
-		r.request(st, "cds [a] v1")
+		r.request(st, "cds [a]")
 		if calls.Load() != 1 {
 			t.Errorf("%d events for one value", calls.Load())
 		}

@@ -18,10 +18,11 @@ func TestCalm(t *testing.T) {
 		answers bool
 		calm    int
 	}{
-		{"stream", Server{}, false, 1},
-		{"answered", Server{}, true, 0},
-		{"polled", Server{Polled: true}, false, 0},
-		{"file", Server{FullState: true}, false, 0},
+		{"without a version", Server{}, false, 0},
+		{"stream", Server{ResumeVersion: true}, false, 1},
+		{"answered", Server{ResumeVersion: true}, true, 0},
+		{"polled", Server{ResumeVersion: true, Polled: true}, false, 0},
+		{"file", Server{ResumeVersion: true, FullState: true}, false, 0},
 	}
 	for _, test := range tests {
 		r := newRig(t, Config{}, test.server)

@@ -112,7 +112,7 @@ func (m *Machine) finish(now time.Time, resp *response) {
 	} else if len(resp.lines) == 0 {
 		ts.accepted = now
 	}
-	if len(resp.lines) == 0 && !s.Delta && (live || !resp.missed) {
+	if len(resp.lines) == 0 && !s.Delta && (live || s.ResumeVersion && !resp.missed) {
 		ts.version, ts.lapsed = resp.Version, ts.lapsed && !resp.tellsAll()
 	}
 	m.settle(now, resp, live)

@@ -46,7 +46,7 @@ func (ts *typeState) composeSotW(a *answer, node []byte) [][]byte {
 func (ts *typeState) beginSotW(a *answer, node []byte) []byte {
 	version := ts.version
 	if !ts.answered {
-		version = ts.carry()
+		version = ts.carry() // SOTW-2, ACK-7: none that was accepted on this stream
 		ts.resumes = version != ""
 	}
 	var detail *wire.Status
@@ -125,10 +125,11 @@ func (ts *typeState) outdated() bool {
 	return (begins || ts.farewell && ts.star.wanted()) && ts.watched == 0 && !ts.star.explicitly()
 }
 
-// carry is the version of requests before the first response on a new stream: the last
-// accepted one, if everything that is asked for is held or known to be absent. Otherwise a
-// server that compares versions only would stay silent about the rest; and about all of it
-// where names stand by, for a response that makes the server active again (gRFC A71).
+// carry is the version of requests before the first response on a new stream: none (SOTW-2), since
+// a server that compares versions would stay silent where its own is equal by chance. With
+// ResumeVersion it is the last accepted one, if everything that is asked for is held or known to be
+// absent. Otherwise the server would be silent about the rest; and about all of it where names
+// stand by, for a response that makes the server active again (gRFC A71).
 func (ts *typeState) carry() string {
 	if ts.version == "" || ts.lapsed {
 		return ""

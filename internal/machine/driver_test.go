@@ -63,6 +63,7 @@ func newDriver(t *testing.T, s *script.Script) *driver {
 		PerType:          s.Has("server", "per-type"),
 		KeepDeleted:      s.Has("server", "ignore_resource_deletion"),
 		FailOnDataErrors: s.Has("server", "fail_on_data_errors"),
+		ResumeVersion:    s.Has("server", "resume_version"),
 		LegacyWildcard:   s.Has("server", "legacy_wildcard"),
 	}
 	if s.Has("server", "resource_timer_is_transient_error") {

@@ -164,8 +164,11 @@ func (w *world) requestSotW(s *simStream, msg []byte) {
 	}
 	r.ResourceNames = w.named(r.ResourceNames, r.ResourceLocators)
 	w.say("-> %v %s %q version %q nonce %q error %v", s.ref, r.TypeUrl, r.ResourceNames, r.VersionInfo, r.ResponseNonce, r.ErrorDetail)
-	pic, _ := w.pictureOf(s, r.TypeUrl, r.Node)
+	pic, first := w.pictureOf(s, r.TypeUrl, r.Node)
 	md := w.model(r.TypeUrl)
+	if first && !w.resumes {
+		w.line(s.ref.Stream, md).accepted = ""
+	}
 	if r.ResponseNonce != pic.newest {
 		w.fail("nonce %q, the newest is %q", r.ResponseNonce, pic.newest)
 	}

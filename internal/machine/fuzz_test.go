@@ -66,6 +66,7 @@ type world struct {
 	clear   bool // no wildcards beside names that globs cover: see murky
 	lines   map[lineKey]*line
 	legacy  bool              // servers know no wildcard but a first request without names
+	resumes bool              // see resumesVersion
 	stern   bool              // see there
 	aliased bool              // see aliasesToo
 	budget  bool              // first requests are kept small
@@ -111,6 +112,7 @@ const (
 	stern           = 1 << 4 // guards refuse most of what ends or lists anything, and there is more of it
 	aliasesToo      = 1 << 5 // resources have aliases
 	aliasesOfMany   = 1 << 6 // in worlds of several servers too
+	resumesVersion  = 1 << 7 // new streams carry the version that was accepted
 )
 
 func newWorld(t testing.TB, b []byte, extra byte) *world {
@@ -121,6 +123,8 @@ func newWorld(t testing.TB, b []byte, extra byte) *world {
 	server := Server{Delta: w.policy.delta, PerType: w.perType, KeepDeleted: w.policy.keep, FailOnDataErrors: w.policy.drop}
 	w.legacy, w.stern = extra&legacyWildcards != 0, extra&stern != 0
 	server.LegacyWildcard = w.legacy
+	w.resumes = extra&resumesVersion != 0
+	server.ResumeVersion = w.resumes
 	if flags&16 != 0 {
 		server.TransientTimeout = 30 * time.Second
 	}

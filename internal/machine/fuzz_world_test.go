@@ -401,7 +401,7 @@ func (w *world) expect(s *simStream, r *simResponse, live bool) {
 		pic.verdicts = append(pic.verdicts, r.bad)
 	}
 	switch l := w.line(r.ref.Stream, r.md); {
-	case r.gone:
+	case r.gone, !live && !w.resumes:
 	case r.bad == unknown, r.bad == good && !live:
 		l.accepted = "?"
 	case r.bad == good:

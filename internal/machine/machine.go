@@ -46,6 +46,9 @@ type Server struct {
 	// TransientTimeout is gRFC A88's resource_timer_is_transient_error: when it is
 	// positive it is the timeout, and its firing is an error in place of an absence.
 	TransientTimeout time.Duration
+	// ResumeVersion has the first request of a stream in state of the world say the version that
+	// was accepted on an earlier one, where nothing that it asks for is unknown.
+	ResumeVersion bool
 	// LegacyWildcard says that the server knows no wildcard but a first request without names,
 	// and no way out of it.
 	LegacyWildcard bool

@@ -34,7 +34,7 @@ type typeState struct {
 
 	literal bool // the server seems to take `*` for a name, and no structured ones are wanted
 
-	version  string    // of the last accepted response; SotW
+	version  string    // of the last accepted response of this incarnation of the stream, or with ResumeVersion of any; SotW
 	lapsed   bool      // since, a collection's member ran out of its time to live, or was seen never to be sent
 	accepted time.Time // when it came, in either variant; zero if none did
 
@@ -96,6 +96,9 @@ func (ts *typeState) reset() {
 	}
 	ts.lapsed = ts.lapsed || ts.farewell || ts.literal && ts.form == wildExplicit
 	ts.onStream = onStream{}
+	if !ts.stream.ResumeVersion {
+		ts.version = ""
+	}
 	ts.names.set(star, nil, false)
 	ts.star.known, ts.star.timer = false, 0
 	for _, c := range ts.globs {

@@ -14,7 +14,7 @@ type Mutation struct {
 func Mutations() []Mutation {
 	return []Mutation{
 		{"ACK-7", "ack-partial-sotw", "a refused version is taken", "commit.go",
-			"if len(resp.lines) == 0 && !s.Delta && (live || !resp.missed) {", "if !s.Delta {"},
+			"if len(resp.lines) == 0 && !s.Delta && (live || s.ResumeVersion && !resp.missed) {", "if !s.Delta {"},
 		{"ACK-9", "ack-interest-rides", "a type speaks while its response is worked on", "send.go",
 			"if ts.busy.on(s.ref()) {", "if ts.busy.on(Ref{}) {"},
 		{"ACK-11", "ack-duplicates-sotw", "a name that comes twice is let through", "find.go",
@@ -32,7 +32,7 @@ func Mutations() []Mutation {
 		{"DNE-3", "dne-not-if-held", "held resources have timers", "send.go",
 			"case !e.held() && !ts.spokenOf(e), e.withheld:", "case !ts.spokenOf(e):"},
 		{"DNE-5", "dne-stopped-by-stream-end", "names have a timer on the first stream alone", "send.go",
-			"case !e.held() && !ts.spokenOf(e), e.withheld:", "case !e.held() && ts.version == \"\", e.withheld:"},
+			"case !e.held() && !ts.spokenOf(e), e.withheld:", "case !e.held() && ts.stream.gen == 1, e.withheld:"},
 		{"DNE-8", "dne-transient", "the transient timeout is the ordinary one", "machine.go",
 			"return min(s.TransientTimeout, longest)", "return min(m.config.ResourceTimeout, longest)"},
 		{"ERR-3", "err-fail-on-data-errors", "a refused update never takes the value away", "entry.go",
@@ -65,6 +65,8 @@ func Mutations() []Mutation {
 			"return s.responded || slices", "return !s.responded || slices"},
 		{"S-30", "server-version-alone", "names that were added are waited for in vain", "send.go",
 			"if !first {", "if first {"},
+		{"SOTW-2", "sotw-new-stream-no-version", "the version outlives its stream", "types.go",
+			"if !ts.stream.ResumeVersion {", "if false {"},
 		{"SOTW-2", "sotw-reconnect-waiting", "the version is carried though a name is waited for", "compose.go",
 			"(e.pinned || !e.held() && !e.absent())", "(e.pinned || !e.held() && e.status == StatusTimeout)"},
 		{"SOTW-6", "sotw-resubscribe-race", "a resource is forgotten with its last watch", "types.go",

@@ -52,7 +52,7 @@ func protocol() []Section {
 		}},
 		{"State of the world", []Rule{
 			{"SOTW-1", "the first request has no version and no nonce", ""},
-			{"SOTW-2", "a new stream to the same server carries the version, if every name is held or known to be absent", ""},
+			{"SOTW-2", "a new stream says no version of an earlier one; with xdswatch.resume_version it does, if every name is held or known to be absent", ""},
 			{"SOTW-3", "each request restates all names, sorted, each once", ""},
 			{"SOTW-4", "an emptied type is told by a request without names; an emptied stream is closed", ""},
 			{"SOTW-5", "a type without interest keeps nonce and version until its stream ends", ""},
