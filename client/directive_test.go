@@ -127,7 +127,7 @@ func TestEntry(t *testing.T) {
 		w.since(rec, `ambient error a//list#entry=e rejected: the inline entry "e": not a valid envoy.config.cluster.v3.Cluster: `+
 			`invalid Cluster.Name: value length must be at least 1 runes`)
 		w.a.put(url, listing(inline("e", "", cluster("e", "2"))), "14")
-		w.since(rec, "ambient error a//list#entry=e")
+		w.since(rec, "recovered a//list#entry=e")
 		w.a.put(url, listing(inline("e", "", cluster("e", "2")), inline("e", "", cluster("e", "3"))), "15")
 		w.since(rec, "ambient error a//list#entry=e rejected: the collection lists it more than once")
 		w.a.put(url, listing(inline("", "", cluster("e", "2"))), "16")

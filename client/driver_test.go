@@ -396,10 +396,9 @@ func describe(ev client.Event[any]) string {
 	case client.EventFailed:
 		return fmt.Sprintf("failed %s %s", ev.Name, trouble(ev.Err))
 	case client.EventAmbientError:
-		if ev.Err == nil {
-			return fmt.Sprintf("ambient-error %s cleared", ev.Name)
-		}
 		return fmt.Sprintf("ambient-error %s %s", ev.Name, trouble(ev.Err))
+	case client.EventRecovered:
+		return fmt.Sprintf("ambient-error %s cleared", ev.Name)
 	case client.EventSynced:
 		return "synced " + ev.Name
 	}

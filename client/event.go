@@ -19,9 +19,12 @@ const (
 	EventDoesNotExist
 	// EventFailed says that there is no usable resource; Err says why. A held value is gone.
 	EventFailed
-	// EventAmbientError says that something is wrong but the held value stays good; with a
-	// nil Err, that nothing is any more (gRFC A88).
+	// EventAmbientError says that something is wrong but the held value stays good; Err says
+	// what (gRFC A88).
 	EventAmbientError
+	// EventRecovered says that the trouble is over of which an EventAmbientError told: the
+	// held value stays good, and Err is nil. An EventUpdated or EventSynced says so too.
+	EventRecovered
 	// EventSynced says that the first state of a collection is complete: also that of a list
 	// collection which is there again after it did not exist or had failed.
 	EventSynced
@@ -37,6 +40,8 @@ func (k EventKind) String() string {
 		return "failed"
 	case EventAmbientError:
 		return "ambient error"
+	case EventRecovered:
+		return "recovered"
 	case EventSynced:
 		return "synced"
 	}
@@ -155,9 +160,8 @@ func (c *Client) newEvent(n *machine.Notice) Event[any] {
 	case machine.NoticeFailed:
 		ev.Kind, ev.Err = EventFailed, c.faultError(n)
 	case machine.NoticeAmbient:
-		ev.Kind = EventAmbientError
-		if n.Fault != nil {
-			ev.Err = c.faultError(n)
+		if ev.Kind = EventRecovered; n.Fault != nil {
+			ev.Kind, ev.Err = EventAmbientError, c.faultError(n)
 		}
 	case machine.NoticeSynced:
 		ev.Kind = EventSynced

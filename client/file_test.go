@@ -144,7 +144,7 @@ func TestFileList(t *testing.T) {
 	must(t, os.Rename(d.path("list.pb"), d.path("old.pb")))
 	d.heard("ambient error file://DIR/list.pb data")
 	must(t, os.Symlink("old.pb", d.path("list.pb")))
-	d.heard("ambient error file://DIR/list.pb")
+	d.heard("recovered file://DIR/list.pb")
 	d.put("next.pb", versioned("12", listing(inline("e", "5", cluster("e", "")))))
 	must(t, os.Symlink("next.pb", d.path("link")))
 	must(t, os.Rename(d.path("link"), d.path("list.pb")))
@@ -152,7 +152,7 @@ func TestFileList(t *testing.T) {
 	d.write("list.pb", "what")
 	d.heard("ambient error file://DIR/list.pb data")
 	d.put("list.pb", versioned("13", listing()))
-	d.heard("does not exist file://DIR/list.pb#entry=e removed", "ambient error file://DIR/list.pb")
+	d.heard("does not exist file://DIR/list.pb#entry=e removed", "recovered file://DIR/list.pb")
 	w.Stop()
 }
 

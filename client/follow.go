@@ -119,9 +119,8 @@ func (f *follow) tell(h *hop, ev *Event[any]) bool {
 		h.lost(ev)
 	case EventAmbientError:
 		h.trouble = ev
-		if ev.Err == nil {
-			h.trouble = nil
-		}
+	case EventRecovered:
+		h.trouble = nil
 	case EventSynced: // of collections
 	}
 	f.tend(f.root)

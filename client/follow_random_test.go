@@ -93,7 +93,7 @@ func (m *maze) run(t *testing.T) {
 func (m *maze) note(told map[string]string, ev client.Event[any]) {
 	state := ev.Kind.String()
 	switch ev.Kind {
-	case client.EventAmbientError, client.EventSynced:
+	case client.EventAmbientError, client.EventRecovered, client.EventSynced:
 		return
 	case client.EventUpdated:
 		state += " " + ev.Version

@@ -228,7 +228,7 @@ func TestRedirectTrouble(t *testing.T) {
 		w.a.srv.SetRefuse(false)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if last := rec.last(); last.Kind != client.EventAmbientError || last.Err != nil {
+		if last := rec.last(); last.Kind != client.EventRecovered || last.Err != nil {
 			t.Errorf("with both well: %v", lines(rec.all()))
 		}
 	})

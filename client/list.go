@@ -91,14 +91,14 @@ func (l *list) hear(ev *Event[any]) (wantsFlush bool) {
 		wantsFlush = l.update(ev)
 		if l.trouble != nil {
 			over := l.whole(ev)
-			over.Kind = EventAmbientError
+			over.Kind = EventRecovered
 			wantsFlush = l.blame(over) || wantsFlush
 		}
 	case EventDoesNotExist, EventFailed:
 		l.complete, l.synced, l.trouble = false, false, nil // what comes next is a first state again
 		wantsFlush = l.dismiss(ev, func(*listMember) bool { return true })
 		wantsFlush = l.add(l.whole(ev)) || wantsFlush
-	case EventAmbientError:
+	case EventAmbientError, EventRecovered:
 		wantsFlush = l.blame(l.whole(ev))
 	}
 	return l.sync(ev) || wantsFlush
@@ -107,7 +107,7 @@ func (l *list) hear(ev *Event[any]) (wantsFlush bool) {
 // blame tells of trouble with the directory, or of its end. It waits for synced, which would
 // sound as if all were well.
 func (l *list) blame(ev *Event[any]) bool {
-	if l.trouble = ev; ev.Err == nil {
+	if l.trouble = ev; ev.Kind == EventRecovered {
 		l.trouble = nil
 	}
 	return l.synced && l.add(ev)

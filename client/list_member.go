@@ -77,7 +77,7 @@ func (m *listMember) well(ev *Event[any]) bool {
 		return false
 	}
 	m.trouble = ""
-	return m.hear(m.event(EventAmbientError, ev))
+	return m.hear(m.event(EventRecovered, ev))
 }
 
 // locate subscribes to what a locator leads to, unless that was done before.
@@ -146,7 +146,7 @@ func (m *listMember) alive() bool { return m.list.alive() }
 // hear implements outlet.
 func (m *listMember) hear(ev *Event[any]) bool {
 	wantsFlush := m.list.add(ev)
-	if ev.Kind == EventAmbientError {
+	if beside(ev) {
 		return wantsFlush
 	}
 	if m.told == 0 {

@@ -214,7 +214,7 @@ func TestListOfBadMembers(t *testing.T) {
 		})
 		rec.events = nil
 		w.a.put(url, listing(entries[:4]...), "3")
-		w.since(rec, "ambient error a//list#entry=good", "ambient error a/good", "does not exist xdstp://nowhere/"+clusterName+"/n removed")
+		w.since(rec, "recovered a//list#entry=good", "recovered a/good", "does not exist xdstp://nowhere/"+clusterName+"/n removed")
 	})
 }
 

@@ -73,12 +73,12 @@ func (f *follow) emit() (wantsFlush bool) {
 		return wantsFlush
 	}
 	f.trouble = trouble
-	ambient := &Event[any]{Server: f.said.Server, Version: f.said.Version}
-	if trouble != nil {
-		ambient = trouble
+	kind, heard := EventAmbientError, trouble
+	if trouble == nil {
+		kind, heard = EventRecovered, &Event[any]{Server: f.said.Server, Version: f.said.Version}
 	}
-	ev := f.event(ambient, nil)
-	ev.Kind = EventAmbientError
+	ev := f.event(heard, nil)
+	ev.Kind = kind
 	return f.out.hear(ev) || wantsFlush
 }
 

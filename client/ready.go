@@ -15,10 +15,13 @@ const (
 	answerSettled
 )
 
+// beside says whether an event is about trouble that leaves the held value good.
+func beside(ev *Event[any]) bool { return ev.Kind == EventAmbientError || ev.Kind == EventRecovered }
+
 // answers says whether an event is an answer of the server about the resource.
 func answers(ev *Event[any]) bool {
 	if ev.Kind != EventFailed {
-		return ev.Kind != EventAmbientError
+		return !beside(ev)
 	}
 	re, ok := ev.Err.(*ResourceError)
 	return ok && !re.Kind.Transient()

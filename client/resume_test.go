@@ -108,7 +108,7 @@ func TestLargeResume(t *testing.T) {
 	events := make(chan client.Event[any], 2*members)
 	_, err = c.WatchAll(t.Context(), cds.Type, "*", func(b client.Batch[any]) {
 		for _, ev := range b.Events {
-			if ev.Kind != client.EventAmbientError {
+			if ev.Kind != client.EventAmbientError && ev.Kind != client.EventRecovered {
 				events <- ev
 			}
 		}

@@ -56,7 +56,7 @@ func TestUnknownTypesFromTheStart(t *testing.T) {
 			time.Sleep(10 * time.Minute)
 			synctest.Wait()
 			heard := lines(rec.all())[len(known):]
-			if heard[0] == "ambient error a" { // trouble is over, which an update says too
+			if heard[0] == "recovered a" { // trouble is over, which an update says too
 				heard = heard[1:]
 			}
 			same(t, "heard in ten minutes", heard, []string{"updated a 2"})

@@ -306,8 +306,8 @@ func (s *everything) Tell(n *machine.Notice) bool {
 	case ev.Kind == EventSynced && s.open > 0:
 		s.synced = ev
 		return false
-	case ev.Kind == EventAmbientError && s.synced != nil && ev.Name == s.watch.Name:
-		if s.trouble = ev; ev.Err == nil {
+	case beside(ev) && s.synced != nil && ev.Name == s.watch.Name:
+		if s.trouble = ev; ev.Kind == EventRecovered {
 			s.trouble = nil
 		}
 		return false

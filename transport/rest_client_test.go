@@ -202,7 +202,7 @@ func TestRESTTroubleEndsWith304(t *testing.T) {
 		w.hears()
 		w.srv.Answer(nil)
 		w.poll("a @1")
-		w.hears("ambient error a")
+		w.hears("recovered a")
 		w.watch("a")
 		w.hears("updated a 1")
 	})
@@ -279,7 +279,7 @@ func TestRESTPollsFail(t *testing.T) {
 			w.hears()
 			w.srv.Answer(nil)
 			next()
-			w.hears("ambient error a")
+			w.hears("recovered a")
 		}
 		if n := w.warnings.n.Load(); n != 3 {
 			t.Errorf("%d warnings of 3 times of trouble", n)

@@ -50,7 +50,7 @@ type newest[T any] struct {
 
 func (n *newest[T]) put(ev Event[T]) {
 	n.mu.Lock()
-	if ev.Kind == client.EventAmbientError {
+	if ev.Kind == client.EventAmbientError || ev.Kind == client.EventRecovered {
 		n.trouble = &ev
 	} else {
 		n.state, n.trouble = &ev, nil

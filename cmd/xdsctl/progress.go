@@ -38,6 +38,8 @@ func (p *progress) note(ev client.Event[any]) {
 		*p = progress{status: statusOf(ev.Err, statusRequested), server: ev.Server, err: ev.Err}
 	case client.EventAmbientError:
 		p.status, p.err = statusOf(ev.Err, statusACKED), ev.Err
+	case client.EventRecovered:
+		p.status, p.err = statusACKED, nil
 	case client.EventSynced:
 		*p = progress{status: statusACKED, version: ev.Version, server: ev.Server}
 	}

@@ -31,7 +31,7 @@ func record(ev client.Event[any]) report.Record {
 		}
 	case client.EventDoesNotExist:
 		return report.Absent{About: about(report.EventDoesNotExist), Reason: ev.Reason.String()}
-	case client.EventAmbientError:
+	case client.EventAmbientError, client.EventRecovered: // without an error it has cleared
 		return report.Fault{About: about(report.EventAmbientError), Error: report.ErrorOf(ev.Err)}
 	case client.EventSynced:
 		return report.Synced{About: about(report.EventSynced)}

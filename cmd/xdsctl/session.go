@@ -119,14 +119,14 @@ func (s *session) tell(sub *subscribed, ev client.Event[any]) {
 	s.finishIfAnswered()
 }
 
-// note keeps what the newest answer was; an ambient error is none.
+// note keeps what the newest answer was; trouble beside a value, and its end, are none.
 func (sub *subscribed) note(k client.EventKind) {
 	switch k {
 	case client.EventUpdated, client.EventSynced:
 		sub.answered, sub.bad = true, false
 	case client.EventDoesNotExist, client.EventFailed:
 		sub.answered, sub.bad = true, true
-	case client.EventAmbientError:
+	case client.EventAmbientError, client.EventRecovered:
 	}
 }
 

@@ -87,6 +87,8 @@ func tell(lines chan<- string) func(watcher.Batch[*endpointv3.LbEndpoint]) {
 				news = append(news, "synced")
 			case client.EventFailed, client.EventAmbientError:
 				news = append(news, fmt.Sprintf("%s: %v: %v", id, ev.Kind, ev.Err))
+			case client.EventRecovered:
+				news = append(news, id+" is well again")
 			}
 		}
 		if b.Last {

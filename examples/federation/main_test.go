@@ -14,7 +14,7 @@ func TestAuthoritiesAreApart(t *testing.T) {
 west has a cluster: west hears updated to "1"
 west dies: west hears ambient error (connection)
 east changes: east hears updated to "2"
-west is back: west hears ambient error (over)
+west is back: west hears recovered
 `
 	if out.String() != want {
 		t.Errorf("printed\n%s\nwant\n%s", out.String(), want)

@@ -69,8 +69,8 @@ func text(ev watcher.Event[*clusterv3.Cluster]) string {
 	switch {
 	case errors.As(ev.Err, &re):
 		return fmt.Sprintf("%v (%s)", ev.Kind, re.Kind)
-	case ev.Kind == client.EventAmbientError:
-		return fmt.Sprintf("%v (over)", ev.Kind)
+	case ev.Kind == client.EventRecovered:
+		return ev.Kind.String()
 	}
 	return fmt.Sprintf("%v to %q", ev.Kind, ev.Value.GetAltStatName())
 }

@@ -43,6 +43,6 @@ func hear[T any](p *program, ev watcher.Event[T], text func(T) string) {
 		p.fail(fmt.Errorf("%s does not exist: %v", ev.Name, ev.Reason))
 	case client.EventFailed, client.EventAmbientError:
 		p.fail(ev.Err)
-	case client.EventSynced:
+	case client.EventRecovered, client.EventSynced:
 	}
 }

@@ -101,7 +101,7 @@ func (s *story) stopServer(ctx context.Context) error {
 	s.say("the server is stopped")
 	troubled := map[string]bool{}
 	err := s.await(ctx, "an ambient error of each resource", func(n note) bool {
-		if n.kind == client.EventAmbientError && n.err != nil {
+		if n.kind == client.EventAmbientError {
 			troubled[n.api] = true
 		}
 		return len(troubled) == 4

@@ -28,8 +28,6 @@ func (n note) String() string {
 	switch {
 	case n.err != nil:
 		text = brief(n.err)
-	case n.kind == client.EventAmbientError:
-		text = "over"
 	case n.kind == client.EventDoesNotExist:
 		text = n.reason.String()
 	}

@@ -89,10 +89,12 @@ func (s *sub) hearLocked(ev client.Event[any]) {
 		}
 		t.become(failed, ev.Err)
 	case client.EventAmbientError:
-		if ev.Err != nil && t.known != value {
+		if t.known != value {
 			m.faultLocked("%v holds no value of %q and was told of an ambient error: %v", s, ev.Name, ev.Err)
 		}
 		t.trouble = ev.Err
+	case client.EventRecovered:
+		t.trouble = nil
 	}
 }
 
@@ -131,6 +133,8 @@ func (s *sub) everything(ev client.Event[any]) {
 		}
 	case client.EventFailed, client.EventAmbientError:
 		s.trouble = ev.Err
+	case client.EventRecovered:
+		s.trouble = nil
 	case client.EventUpdated:
 		s.model.faultLocked("%v was told a value of %q", s, ev.Name)
 	}

@@ -164,7 +164,7 @@ func TestClient(t *testing.T) {
 			p.want("ambient error a: ", `file "`+path)
 			p.want("ambient error b: ", `file "`+path)
 			place(t, path, clusters("3", "a", "two"))
-			p.want("ambient error a")
+			p.want("recovered a")
 			p.want("does not exist b")
 			must(t, os.Remove(path))
 			p.want("ambient error a: ", "no such file or directory")
@@ -196,7 +196,7 @@ func TestClientWildcard(t *testing.T) {
 	place(t, path, clusters("2", "a", "one", "b", "two"))
 	for range 2 {
 		p.want("updated b two@2")
-		p.wantExactly("ambient error *")
+		p.wantExactly("recovered *")
 	}
 	must(t, testutil.PlaceFile(path, []byte("{}")))
 	for range 2 {
@@ -244,7 +244,7 @@ func TestClientCounts(t *testing.T) {
 	must(t, os.Remove(path))
 	p.want("ambient error *: ")
 	place(t, path, clusters("2", "a", "one", "b", "one"))
-	p.wantExactly("ambient error *")
+	p.wantExactly("recovered *")
 	for deadline := time.Now().Add(patience); p.valid.Load() < 4 && time.Now().Before(deadline); { // they follow the events
 		time.Sleep(time.Millisecond)
 	}

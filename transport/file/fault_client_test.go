@@ -86,7 +86,7 @@ func TestClientFaults(t *testing.T) {
 						p.wantPast("updated "+member, func(got string) bool { return got == "updated "+member+" 2@2" })
 					}
 					if version == "1" || kind != "name" { // the update of a name says that all is well
-						p.wantPast("the end of trouble", func(got string) bool { return got == "ambient error "+whole })
+						p.wantPast("the end of trouble", func(got string) bool { return got == "recovered "+whole })
 					}
 				}
 				p.wantQuiet()
