@@ -1,0 +1,139 @@
+package lives
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/resource/cds"
+	"github.com/xdswatch/xdswatch/resource/eds"
+)
+
+// typ is a type by its short name.
+type typ string
+
+const (
+	clusters  typ = "cds" // its responses in state of the world hold everything
+	endpoints typ = "eds" // its do not
+)
+
+func (t typ) kind() resource.AnyType {
+	if t == endpoints {
+		return eds.Type
+	}
+	return cds.Type
+}
+
+func (t typ) url() string { return t.kind().TypeURL() }
+
+// message makes the resource that says text.
+func (t typ) message(name, text string) proto.Message {
+	if t == endpoints {
+		return &endpointv3.ClusterLoadAssignment{ClusterName: name, Endpoints: []*endpointv3.LocalityLbEndpoints{
+			{Locality: &corev3.Locality{Zone: text}},
+		}}
+	}
+	return &clusterv3.Cluster{Name: name, AltStatName: text}
+}
+
+// text is what a resource says.
+func text(value any) string {
+	switch m := value.(type) {
+	case *clusterv3.Cluster:
+		return m.GetAltStatName()
+	case *endpointv3.ClusterLoadAssignment:
+		return m.GetEndpoints()[0].GetLocality().GetZone()
+	}
+	return "?"
+}
+
+// content is what there is of a type: texts by name.
+type content map[string]string
+
+// epoch is a time in which the server held one content of a type.
+type epoch struct {
+	from    time.Time
+	content content
+}
+
+// truth is what the server is to hold, and all that it held.
+type truth struct {
+	mu   sync.Mutex
+	now  map[typ]content
+	past map[typ][]epoch // what could be had from the server; the last one is not over
+	up   bool
+}
+
+func newTruth() *truth {
+	return &truth{now: map[typ]content{clusters: {}, endpoints: {}}, past: map[typ][]epoch{}}
+}
+
+// publish notes that from now on the server holds what there is.
+func (t *truth) publish(up bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.up = up; !up {
+		return
+	}
+	for k, c := range t.now {
+		if n := len(t.past[k]); n == 0 || !maps.Equal(t.past[k][n-1].content, c) {
+			t.past[k] = append(t.past[k], epoch{time.Now(), maps.Clone(c)})
+		}
+	}
+}
+
+// change makes changes to a type: texts by name, and "" for what goes.
+func (t *truth) change(k typ, changes content) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for name, text := range changes {
+		if text == "" {
+			delete(t.now[k], name)
+		} else {
+			t.now[k][name] = text
+		}
+	}
+}
+
+// content is what there is of a type.
+func (t *truth) content(k typ) content {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.now[k])
+}
+
+// messages is what there is of a type.
+func (t *truth) messages(k typ) map[string]proto.Message {
+	all := map[string]proto.Message{}
+	for name, text := range t.content(k) {
+		all[name] = k.message(name, text)
+	}
+	return all
+}
+
+// said says whether the server ever held the text of a name.
+func (t *truth) said(k typ, name, text string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.past[k], func(e epoch) bool { return e.content[name] == text })
+}
+
+// since lists what was held at some time after a moment.
+func (t *truth) since(k typ, at time.Time) []content {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var all []content
+	for i, e := range t.past[k] {
+		if i+1 == len(t.past[k]) || t.past[k][i+1].from.After(at) {
+			all = append(all, e.content)
+		}
+	}
+	return all
+}
