@@ -71,7 +71,7 @@ func TestProgramPrintsTheCluster(t *testing.T) {
 		if !lines.Scan() {
 			t.Fatalf("no line of version %d: %v", seconds, lines.Err())
 		}
-		if want := fmt.Sprintf("backend updated %ds <nil>", seconds); lines.Text() != want {
+		if want := fmt.Sprintf("use backend with timeout %ds", seconds); lines.Text() != want {
 			t.Errorf("printed %q, want %q", lines.Text(), want)
 		}
 	}

@@ -17,7 +17,7 @@ func TestLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, doc := range []string{"README.md", "docs/ARCHITECTURE.md", "docs/RELIABILITY.md", "docs/adr/README.md"} {
+	for _, doc := range []string{"README.md", "docs/ARCHITECTURE.md", "docs/RELIABILITY.md", "docs/FEATURES.md", "docs/EVIDENCE.md", "docs/adr/README.md"} {
 		t.Run(doc, func(t *testing.T) { checkLinks(t, filepath.Join(root, filepath.FromSlash(doc))) })
 	}
 }
