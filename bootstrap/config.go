@@ -8,6 +8,8 @@
 package bootstrap
 
 import (
+	"crypto/sha256"
+	"crypto/tls"
 	"encoding/json"
 	"time"
 
@@ -210,12 +212,32 @@ type TLS struct {
 	// CACertificate, Certificate and PrivateKey are PEM texts given in place of files
 	// (Envoy's inline_string and inline_bytes).
 	CACertificate, Certificate, PrivateKey []byte
-	// SubjectAltNames, if any, are exact DNS names or URIs of which the server's
+	// SubjectAltNames, if any, are exact DNS names, URIs or IP addresses of which the server's
 	// certificate must hold one, in place of the host name check (Envoy's
 	// match_typed_subject_alt_names with exact matchers).
 	SubjectAltNames []string
-	// SkipVerify accepts any certificate: an Envoy TLS context that names no trusted CA.
+	// CertificateHashes and PublicKeyHashes, if any, are the SHA-256 of certificates and of
+	// public keys (SubjectPublicKeyInfo in DER) of which the server's must be one, whatever
+	// else is verified (Envoy's verify_certificate_hash and verify_certificate_spki).
+	CertificateHashes, PublicKeyHashes [][sha256.Size]byte
+	// SkipVerify leaves out who issued the server's certificate and for which host: anything
+	// is accepted that SubjectAltNames and the hashes let pass. An Envoy TLS context asks
+	// for it by `trust_chain_verification: ACCEPT_UNTRUSTED`, by hashes without a trusted CA, or
+	// with [AllowUnverifiedTLS] by naming no trusted CA.
 	SkipVerify bool
+	// MinVersion and MaxVersion of TLS are numbers of crypto/tls. 0 means TLS 1.2 and the
+	// newest version that Go has (Envoy's tls_params).
+	MinVersion, MaxVersion uint16
+	// CipherSuites that may be used up to TLS 1.2, as numbers of crypto/tls; nil means gRPC's
+	// own choice. TLS 1.3 has its own, so Envoy's cipher_suites without a maximum version
+	// have TLS 1.2 for that, as in Envoy.
+	CipherSuites []uint16
+	// Curves are the key exchanges that may be used (Envoy's ecdh_curves); nil means Go's own
+	// choice.
+	Curves []tls.CurveID
+	// EnforceRSAKeyUsage refuses an RSA certificate whose key usage does not allow what it is
+	// used for (Envoy's enforce_rsa_key_usage).
+	EnforceRSAKeyUsage bool
 }
 
 // CallCreds is one call credential.

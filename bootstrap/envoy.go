@@ -23,6 +23,7 @@ func isEnvoy(root map[string]any) bool {
 // management servers. It is walked and not unmarshalled, so that extensions of types that
 // are not linked in do no harm.
 func (x field) envoyConfig(c *Config) {
+	x.known("envoy.config.bootstrap.v3.Bootstrap")
 	c.Node = x.at("node").envoyNode()
 	c.NodeContextParams = x.at("node_context_params").nodeParams()
 	dynamic := x.at("dynamic_resources")

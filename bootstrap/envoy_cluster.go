@@ -49,10 +49,13 @@ func (c clusterIndex) find(name string) (ManagementServer, bool) {
 // cluster reads how a static cluster is reached: its first endpoint and its transport
 // socket. It must not be found by discovery itself (envoy_grpc.cluster_name).
 func (x field) cluster() (uri string, creds ChannelCreds) {
+	x.known("envoy.config.cluster.v3.Cluster")
 	x.discoveryType()
 	uri, host := x.at("load_assignment").firstTarget()
-	if m := x.at("transport_socket_matches"); len(m.items()) > 0 {
-		m.fault("is not supported for the cluster of a management server; want transport_socket")
+	for _, name := range []string{"transport_socket_matches", "transport_socket_matcher"} {
+		if m := x.at(name); m.present() {
+			m.fault("is not supported for the cluster of a management server; want transport_socket")
+		}
 	}
 	return uri, x.at("transport_socket").transportSocket(host)
 }

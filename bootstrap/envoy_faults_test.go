@@ -108,7 +108,7 @@ func TestEnvoyFaults(t *testing.T) {
 		},
 		"matchers": {
 			envoyDoc(toCluster, tlsCluster(`common_tls_context: {validation_context: {trusted_ca: {filename: x}, match_typed_subject_alt_names: [{san_type: EMAIL, matcher: {prefix: x}}]}}`)),
-			socket + ".validation_context.match_typed_subject_alt_names[0].san_type = \"EMAIL\": want DNS or URI\n" +
+			socket + ".validation_context.match_typed_subject_alt_names[0].san_type = \"EMAIL\": want DNS, URI or IP_ADDRESS\n" +
 				socket + ".validation_context.match_typed_subject_alt_names[0].matcher: only exact matchers are supported",
 		},
 		"key without certificate, from the environment": {
@@ -123,7 +123,7 @@ func TestEnvoyFaults(t *testing.T) {
 		"credentials of another kind": {
 			envoyDoc(`{google_grpc: {channel_credentials: {local_credentials: {}}}}`, ""),
 			service + ".google_grpc.target_uri: required\n" +
-				service + ".google_grpc.channel_credentials: want ssl_credentials or google_default",
+				service + ".google_grpc.channel_credentials.local_credentials: is not supported; want ssl_credentials or google_default",
 		},
 		"two credentials": {
 			envoyDoc(`{google_grpc: {target_uri: x, channel_credentials: {ssl_credentials: {}, google_default: {}}}}`, ""),
@@ -211,8 +211,8 @@ func TestEnvoyServers(t *testing.T) {
 			`dns:///h:1 insecure authority=c`, nil,
 		},
 		"TLS that verifies nothing": {
-			toCluster, tlsCluster(`sni: s`), `dns:///h:1 tls name=s unverified authority=c`,
-			[]string{"envoy: static_resources.clusters[0].transport_socket.typed_config.common_tls_context.validation_context.trusted_ca: is not given, so the server's certificate is not verified, as in Envoy"},
+			toCluster, tlsCluster(`sni: s, common_tls_context: {validation_context: {trust_chain_verification: ACCEPT_UNTRUSTED}}`), `dns:///h:1 tls name=s unverified authority=c`,
+			[]string{"envoy: static_resources.clusters[0].transport_socket.typed_config.common_tls_context.validation_context.trust_chain_verification: is ACCEPT_UNTRUSTED, so who issued the server's certificate is not verified"},
 		},
 		"TLS with the system's roots": {
 			toCluster, tlsCluster(`common_tls_context: {validation_context: {system_root_certs: {}}}`), `dns:///h:1 tls name=h authority=c`, []string{noName},

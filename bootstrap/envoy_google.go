@@ -14,6 +14,12 @@ func (x field) googleGRPC() ManagementServer {
 			calls.fault("is not supported; a gRPC bootstrap may have call_creds")
 		}
 	}
+	if factory := x.at("credentials_factory_name"); factory.str() != "" {
+		factory.fault("is not supported; want channel_credentials")
+	}
+	if args := x.at("channel_args"); args.object() {
+		args.channelArgs()
+	}
 	s := ManagementServer{URI: x.at("target_uri").required()}
 	plugins := x.at("channel_credentials_plugin")
 	switch creds := x.at("channel_credentials"); {
@@ -27,8 +33,25 @@ func (x field) googleGRPC() ManagementServer {
 	return s
 }
 
+// channelArgs judges the arguments of a channel of gRPC's core: those of TLS are not to be had
+// here, and the others make no connection less safe.
+func (x field) channelArgs() {
+	names, args := x.at("args").entries()
+	for i, name := range names {
+		if strings.Contains(name, "ssl") || strings.Contains(name, "tls") || strings.Contains(name, "secur") {
+			args[i].hidden().fault("is not supported")
+		} else {
+			args[i].notice("is not used")
+		}
+	}
+}
+
 func (x field) googleCreds() ChannelCreds {
 	ssl, google := x.at("ssl_credentials"), x.at("google_default")
+	if local := x.at("local_credentials"); local.present() {
+		local.fault("is not supported; want ssl_credentials or google_default")
+		return ChannelCreds{}
+	}
 	switch {
 	case ssl.present() && google.present():
 		google.fault("is given beside ssl_credentials; want one of them")

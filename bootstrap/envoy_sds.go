@@ -34,7 +34,9 @@ func (x field) fileSecret(part string, read func(field)) bool {
 	if name.required() == "" || !ok {
 		return true
 	}
+	file.known("envoy.service.discovery.v3.DiscoveryResponse")
 	secret := file.secretOf(name.str())
+	secret.known(secretType)
 	switch given := secret.at(part); {
 	case given.present():
 		read(given)
@@ -77,6 +79,7 @@ func (x field) secretOf(name string) field {
 	for _, item := range x.at("resources").items() {
 		typ, _ := item.anyType()
 		if typ == resourceType {
+			item.known(resourceType)
 			item = item.at("resource")
 			typ, _ = item.anyType()
 		}

@@ -86,7 +86,7 @@ resources:
 	} {
 		t.Run(name, func(t *testing.T) {
 			doc, dir := sdsDoc(t, c.common, map[string]string{"pair": c.pair, "roots": c.roots})
-			boot, err := bootstrap.Parse("envoy", []byte(doc))
+			boot, err := bootstrap.Parse("envoy", []byte(doc), bootstrap.AllowUnverifiedTLS())
 			if err != nil {
 				t.Fatal(err)
 			}

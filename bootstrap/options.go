@@ -30,8 +30,10 @@ type options struct {
 	channel map[string]buildChannel
 	call    map[string]buildCall
 	v2      bool
-	self    *Source // nil: the top-level servers
-	errs    []error
+	// unverified lets an Envoy TLS context without a trusted CA stand for no verification.
+	unverified bool
+	self       *Source // nil: the top-level servers
+	errs       []error
 }
 
 // WithChannelCreds makes a type of channel credential known beside "insecure" and "tls",
@@ -73,6 +75,12 @@ func WithCallCreds(typ string, build func(config json.RawMessage) (credentials.P
 // for by the type URLs of the transport's version, and on a transport of version 2 taken by
 // those of either (envoy.config.core.v3.ApiVersion, gRFC A30).
 func AllowV2() Option { return func(o *options) { o.v2 = true } }
+
+// AllowUnverifiedTLS lets an Envoy TLS context without a trusted CA have the meaning that it
+// has in Envoy: the server's certificate is not verified, whoever issued it. It is a fault
+// otherwise. A bootstrap can ask for the same by `trust_chain_verification:
+// ACCEPT_UNTRUSTED`.
+func AllowUnverifiedTLS() Option { return func(o *options) { o.unverified = true } }
 
 // WithSelf says where a ConfigSource that [Config.ConfigSource] reads came from, such as the
 // source of the Cluster that holds it: `self` stands for its servers. It means nothing to

@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
@@ -175,6 +176,9 @@ func (v *validator) tls(path string, t *TLS) {
 	hasKey := t.PrivateKeyFile != "" || t.PrivateKey != nil
 	if hasCert != hasKey {
 		v.fault(path, "", "want both a certificate and a private key, or neither")
+	}
+	if t.MaxVersion != 0 && t.MaxVersion < max(t.MinVersion, tls.VersionTLS10) || t.MaxVersion != 0 && t.MinVersion == 0 && t.MaxVersion < tls.VersionTLS12 {
+		v.fault(path+".MaxVersion", shown(tls.VersionName(t.MaxVersion)), "must not be less than MinVersion, which is TLS 1.2 by default")
 	}
 	if t.RefreshInterval < 0 {
 		v.fault(path+".RefreshInterval", shown(t.RefreshInterval.String()), "must not be negative")

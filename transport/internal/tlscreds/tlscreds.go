@@ -4,13 +4,16 @@
 package tlscreds
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"google.golang.org/grpc/credentials"
@@ -74,37 +77,61 @@ func (c *creds) OverrideServerName(name string) error {
 // clientConfig is the TLS side of c with the given certificates; a nil pair or nil roots
 // stand for no client certificate and the system's roots.
 func clientConfig(c bootstrap.TLS, pair *tls.Certificate, roots *x509.CertPool) *tls.Config {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+	config := &tls.Config{
+		MinVersion: cmp.Or(c.MinVersion, tls.VersionTLS12), MaxVersion: c.MaxVersion,
+		CipherSuites: c.CipherSuites, CurvePreferences: c.Curves, RootCAs: roots,
+		// Of the host name crypto/tls knows no part alone.
+		InsecureSkipVerify: c.SkipVerify || len(c.SubjectAltNames) > 0,
+		VerifyConnection:   func(s tls.ConnectionState) error { return verify(c, roots, s) },
+	}
 	if pair != nil {
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			return pair, nil
 		}
 	}
-	if c.SkipVerify || len(c.SubjectAltNames) > 0 {
-		config.InsecureSkipVerify = true
-		config.VerifyConnection = func(s tls.ConnectionState) error {
-			return verify(c, roots, s.PeerCertificates)
-		}
-	}
 	return config
 }
 
-// verify stands in for the verification of crypto/tls where the host name must not be
-// checked: the chain, unless it is to be skipped, and the names that were asked for.
-func verify(c bootstrap.TLS, roots *x509.CertPool, certs []*x509.Certificate) error {
+// verify does what crypto/tls has not done yet: the chain, where the host name must not be
+// checked, the names that were asked for, and what else Envoy verifies.
+func verify(c bootstrap.TLS, roots *x509.CertPool, s tls.ConnectionState) error {
+	certs := s.PeerCertificates
 	if len(certs) == 0 {
 		return errors.New("the server sent no certificate")
 	}
 	leaf := certs[0]
-	if !c.SkipVerify {
+	if len(c.SubjectAltNames) > 0 && !c.SkipVerify {
 		if err := verifyChain(leaf, certs[1:], roots); err != nil {
 			return &tls.CertificateVerificationError{UnverifiedCertificates: certs, Err: err}
 		}
 	}
-	if len(c.SubjectAltNames) == 0 || slices.ContainsFunc(c.SubjectAltNames, func(san string) bool { return holds(leaf, san) }) {
-		return nil
+	if len(c.SubjectAltNames) > 0 && !slices.ContainsFunc(c.SubjectAltNames, func(san string) bool { return holds(leaf, san) }) {
+		return fmt.Errorf("the server's certificate is for %q, none of %q", namesOf(leaf), c.SubjectAltNames)
 	}
-	return fmt.Errorf("the server's certificate is for %q, none of %q", namesOf(leaf), c.SubjectAltNames)
+	if !pinned(c, leaf) {
+		return errors.New("the server's certificate is none of those that the configuration has hashes of")
+	}
+	if c.EnforceRSAKeyUsage && !usable(leaf, s.CipherSuite) {
+		return errors.New("the key usage of the server's RSA certificate does not allow what it is used for")
+	}
+	return nil
+}
+
+// pinned is whether a certificate has one of the hashes that were asked for, if any were.
+func pinned(c bootstrap.TLS, cert *x509.Certificate) bool {
+	return len(c.CertificateHashes)+len(c.PublicKeyHashes) == 0 ||
+		slices.Contains(c.CertificateHashes, sha256.Sum256(cert.Raw)) ||
+		slices.Contains(c.PublicKeyHashes, sha256.Sum256(cert.RawSubjectPublicKeyInfo))
+}
+
+// usable is whether an RSA key may sign the handshake, or in suites without such a signature
+// decrypt the client's secret. A certificate that does not say is usable.
+func usable(cert *x509.Certificate, suite uint16) bool {
+	need := x509.KeyUsageDigitalSignature
+	if strings.HasPrefix(tls.CipherSuiteName(suite), "TLS_RSA_") {
+		need = x509.KeyUsageKeyEncipherment
+	}
+	return cert.PublicKeyAlgorithm != x509.RSA || cert.KeyUsage == 0 || cert.KeyUsage&need != 0
 }
 
 func verifyChain(leaf *x509.Certificate, others []*x509.Certificate, roots *x509.CertPool) error {

@@ -51,8 +51,11 @@ func write(t testing.TB, path string, data []byte) string {
 type server struct {
 	cert    *testutil.Cert
 	clients *x509.CertPool
-	plain   bool // offers no ALPN
-	version uint16
+	plain   bool   // offers no ALPN
+	version uint16 // the newest
+	least   uint16
+	suites  []uint16
+	curves  []tls.CurveID
 }
 
 func (s server) config(t testing.TB) *tls.Config {
@@ -61,7 +64,8 @@ func (s server) config(t testing.TB) *tls.Config {
 		t.Fatal(err)
 	}
 	c := &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2"}, MaxVersion: s.version}
-	if s.version != 0 {
+	c.CipherSuites, c.CurvePreferences = s.suites, s.curves
+	if c.MinVersion = s.least; s.version != 0 {
 		c.MinVersion = tls.VersionTLS10
 	}
 	if s.plain {
