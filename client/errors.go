@@ -37,10 +37,12 @@ func (k ErrorKind) Transient() bool {
 // ResourceError is an error about a resource, or about a collection as a whole. It wraps
 // what caused it.
 type ResourceError struct {
-	Kind    ErrorKind
-	Type    string // URL
-	Name    string
-	Server  string // URI; for ErrorConfig that of the server whose locator cannot be followed, or empty
+	Kind ErrorKind
+	Type string // URL
+	Name string
+	// Server is its URI: of several that cannot be reached the last that was tried, for
+	// ErrorConfig that of the server whose locator cannot be followed, or empty.
+	Server  string
 	NodeID  string
 	Version string // that was refused, or that had the error; empty where there is none
 	Err     error
@@ -50,10 +52,14 @@ func (e *ResourceError) Error() string {
 	var b strings.Builder
 	typ := cmp.Or(strings.TrimPrefix(e.Type, resource.TypePrefix), "resource")
 	fmt.Fprintf(&b, "xds: %s %q", typ, e.Name)
-	if e.Server != "" {
+	_, several := e.Err.(serverErrors)
+	if e.Server != "" && !several {
 		fmt.Fprintf(&b, " of server %q", e.Server)
 	}
 	fmt.Fprintf(&b, " for node %q: ", e.NodeID)
+	if several {
+		return b.String() + "no server can be reached: " + e.Err.Error()
+	}
 	switch e.Kind {
 	case ErrorConnection:
 		b.WriteString("the server cannot be reached: ")
@@ -66,9 +72,42 @@ func (e *ResourceError) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the cause. For an error that the server sent for the resource it is a gRPC
+// Unwrap returns the cause: of several servers that cannot be reached a [*ServerError] for
+// each, as [errors.Join] has it. For an error that the server sent for the resource it is a gRPC
 // status error with the code that it sent.
 func (e *ResourceError) Unwrap() error { return e.Err }
+
+// ServerError is the trouble of one server where a source has several and none can be
+// reached: the [*ResourceError] that tells of it wraps one for each, in order of priority.
+type ServerError struct {
+	Kind   ErrorKind // ErrorConnection or ErrorStream
+	Server string    // URI
+	Err    error
+}
+
+func (e *ServerError) Error() string {
+	text := "cannot be reached"
+	if e.Kind == ErrorStream {
+		text = "ended the stream before a response"
+	}
+	return fmt.Sprintf("server %q %s: %s", e.Server, text, strings.TrimPrefix(e.Err.Error(), "xds: "))
+}
+
+// Unwrap returns the cause.
+func (e *ServerError) Unwrap() error { return e.Err }
+
+// serverErrors are the trouble of all servers of a source.
+type serverErrors []error
+
+func (es serverErrors) Error() string {
+	texts := make([]string, len(es))
+	for i, err := range es {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (es serverErrors) Unwrap() []error { return es }
 
 // FetchTimeoutError is that a watch had no answer within its initial fetch timeout; see
 // [InitialFetchTimeout]. The [*ResourceError] that wraps it is of kind [ErrorTimeout].
@@ -97,7 +136,19 @@ func (c *Client) resourceError(f *machine.Fault, server int, typeURL, name strin
 	if e.Kind == ErrorStream {
 		e.Err = c.explain(e.Err, server)
 	}
+	if len(f.All) > 0 {
+		e.Err = c.serverErrors(f.All)
+	}
 	return e
+}
+
+func (c *Client) serverErrors(all []machine.ServerFault) error {
+	var errs serverErrors
+	for _, f := range all {
+		one := c.resourceError(f.Fault, f.Server, "", "")
+		errs = append(errs, &ServerError{Kind: one.Kind, Server: one.Server, Err: one.Err})
+	}
+	return errs
 }
 
 // explain adds what an operator would want to know of an error that servers give for a

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
@@ -150,9 +154,9 @@ func TestFallbackAbsence(t *testing.T) {
 	})
 }
 
-// Where no server can be reached, the error names the last one.
+// Where no server can be reached, the error is of the last one, with what is wrong with each.
 //
-// spec: FALLBACK-4
+// spec: FALLBACK-4 U-7
 func TestFallbackErrorNamesLast(t *testing.T) {
 	inPair(t, func(t *testing.T, p pair) {
 		p.srv.SetRefuse(true)
@@ -163,6 +167,8 @@ func TestFallbackErrorNamesLast(t *testing.T) {
 		if err := a.last().Err; !errors.As(err, &re) || re.Server != p.second.srv.Target() || re.Kind != client.ErrorConnection {
 			t.Errorf("error %v, want one of the connection to %s", err, p.second.srv.Target())
 		}
+		p.joined(a.last().Err)
+		p.joined(p.c.Dump()[0].Err)
 		p.second.clusters(p.second.revive(), "1", "m1", "a")
 		p.kill()
 		p.second.kill()
@@ -172,8 +178,27 @@ func TestFallbackErrorNamesLast(t *testing.T) {
 			if err := rec.last().Err; !errors.As(err, &re) || re.Server != p.second.srv.Target() {
 				t.Errorf("%s: error %v, want one of %s", what, err, p.second.srv.Target())
 			}
+			p.joined(rec.last().Err)
 		}
 	})
+}
+
+// joined checks that an error tells of both servers.
+func (p pair) joined(err error) {
+	p.t.Helper()
+	var se *client.ServerError
+	if !errors.As(err, &se) || se.Server != p.srv.Target() || se.Kind != client.ErrorConnection {
+		p.t.Errorf("error %v has no trouble of %s first", err, p.srv.Target())
+		return
+	}
+	if !errors.Is(err, se.Err) || status.Code(se.Err) != codes.Unavailable {
+		p.t.Errorf("error %v is not of the cause %v", err, se.Err)
+	}
+	for _, part := range []string{"no server can be reached", p.srv.Target(), p.second.srv.Target(), `node "node-1"`} {
+		if strings.Count(err.Error(), part) == 0 {
+			p.t.Errorf("%q is not in %q", part, err)
+		}
+	}
 }
 
 // A client that is closed while it stands between two servers leaves nothing behind, which

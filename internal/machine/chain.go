@@ -31,7 +31,8 @@ type chain struct {
 	Source
 	streams []*stream // of the servers
 	active  int
-	watches int // that are alive
+	watches int    // that are alive
+	all     *Fault // what joined made last
 }
 
 type chainKey struct {
@@ -145,6 +146,29 @@ func (m *Machine) fallBackChain(now time.Time, ch *chain) bool {
 		}
 	}
 	return true
+}
+
+// joined is trouble with the active server, with that of the servers of higher priority: the
+// program hears of all (U-7). It is made once, though many hear of it.
+func (ch *chain) joined(f *Fault) *Fault {
+	if f == nil || ch == nil || ch.active == 0 || f != ch.stream().fault && f != ch.stream().told {
+		return f
+	}
+	var all []ServerFault
+	for _, s := range ch.streams[:ch.active] {
+		if s.fault != nil {
+			all = append(all, ServerFault{s.server, s.fault})
+		}
+	}
+	if len(all) == 0 {
+		return f
+	}
+	all = append(all, ServerFault{ch.stream().server, f})
+	if ch.all == nil || !slices.Equal(ch.all.All, all) {
+		own := *f
+		own.All, ch.all = all, &own
+	}
+	return ch.all
 }
 
 // lacks says whether something is watched of which nothing is known. What is known not to

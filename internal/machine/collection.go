@@ -314,6 +314,7 @@ func (c *collection) trouble() *Fault {
 
 // faultNotice is how the collection's watches hear of trouble.
 func (c *collection) faultNotice(f *Fault) Notice {
+	f = c.chain.joined(f)
 	if c.synced {
 		return Notice{Kind: NoticeAmbient, Fault: f}
 	}

@@ -55,7 +55,7 @@ func (e *entry) left() bool {
 func (c *collection) dump() Resource {
 	r := Resource{
 		Server: c.ts.stream.server, TypeURL: c.ts.typ.URL, Name: c.name, Authority: c.watches[0].Authority,
-		Status: StatusRequested, Fault: c.trouble(), Watched: true,
+		Status: StatusRequested, Fault: c.chain.joined(c.trouble()), Watched: true,
 	}
 	switch {
 	case c.synced:
@@ -81,7 +81,7 @@ func (e *entry) dump() Resource {
 		r.Updated = time.Unix(0, e.updated)
 	}
 	if r.Fault == nil {
-		r.Fault = e.of.ts.trouble()
+		r.Fault = e.of.chain.joined(e.of.ts.trouble())
 	}
 	return r
 }

@@ -204,7 +204,17 @@ type Fault struct {
 	Version string
 	At      time.Time
 
+	// All is the trouble of each server of a source, in order of priority, where none of them
+	// can be reached: the last is this one. Nil where one alone was tried.
+	All []ServerFault
+
 	refused uint64 // hash of the payload that was refused; 0 if none
+}
+
+// ServerFault is the trouble of one server.
+type ServerFault struct {
+	Server int
+	*Fault
 }
 
 // same says whether telling f again would say nothing new.

@@ -155,7 +155,7 @@ func (e *entry) audience() []*Watch {
 // the active one, whoever said what is held.
 func (n *Notice) blame(e *entry, f *Fault) {
 	if n.Fault = f; f != nil && (f.Kind == FaultConnection || f.Kind == FaultStream) {
-		n.Server = e.of.ts.stream.server
+		n.Server, n.Fault = e.of.ts.stream.server, e.of.chain.joined(f)
 	}
 }
 
