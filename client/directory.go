@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/xdswatch/xdswatch/internal/engine"
+	"github.com/xdswatch/xdswatch/internal/redact"
 	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/xdstp"
@@ -249,7 +250,7 @@ const locatorURL = resource.TypePrefix + "xds.core.v3.ResourceLocator"
 func (d directory) decodeInline(e *dirEntry) (value any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the decoder panicked: %v", p)
+			err = fmt.Errorf("the decoder panicked: %s", redact.Panic(p))
 		}
 		if err != nil {
 			value, err = nil, e.fault(err)

@@ -140,9 +140,9 @@ func TestDecoderPanics(t *testing.T) {
 		frame, err := script.Response(strings.Fields("cds 1 n1 a=panic b=1"), false)
 		must(t, err)
 		must(t, st.SendBytes(frame))
-		bad.heard(t, "failed a rejected: the decoder panicked: the decoder does not like it")
+		bad.heard(t, "failed a rejected: the decoder panicked: a value of type string at script.decode")
 		good.heard(t, "updated b 1")
-		r.latest(st, "cds [a b] n1 error: resource index 0: a: the decoder panicked: the decoder does not like it")
+		r.latest(st, "cds [a b] n1 error: resource index 0: a: the decoder panicked: a value of type string at script.decode")
 	})
 }
 

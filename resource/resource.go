@@ -12,6 +12,8 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/xdswatch/xdswatch/internal/redact"
 )
 
 // TypePrefix stands before the message name in a type URL.
@@ -67,8 +69,9 @@ type Type[T any] struct {
 // Custom makes a type of any Go type. The name field is still read from the wire form, so
 // if NameField is set the bytes must be a protobuf message in which that field is a string.
 // decode must not be nil, must not keep the bytes, and may be called by several goroutines
-// at once; its error refuses the resource. It has to return: others wait for it, and on one or
-// two processors all.
+// at once; its error refuses the resource, and its text goes into logs and to the server, so it must
+// quote nothing that is secret. Of a panic the type of the value and the place are told. It
+// has to return: others wait for it, and on one or two processors all.
 func Custom[T any](typeURL string, o Options, decode func(Source, []byte) (T, error)) *Type[T] {
 	return &Type[T]{url: typeURL, options: o, decode: decode}
 }
@@ -76,7 +79,7 @@ func Custom[T any](typeURL string, o Options, decode func(Source, []byte) (T, er
 // Proto makes a type of a protobuf message; T is the pointer to the generated struct.
 // Unknown fields are kept and ignored. Where the message has a generated Validate method
 // and the source asks for validation it is called (through an interface, so builds with
-// the tag disable_pgv work).
+// the tag disable_pgv work). Errors name fields and rules, and quote no values.
 func Proto[T proto.Message](o Options) *Type[T] {
 	var zero T
 	mt := zero.ProtoReflect().Type()
@@ -98,7 +101,7 @@ func Proto[T proto.Message](o Options) *Type[T] {
 
 func validate(msg proto.Message) error {
 	if v, ok := msg.(interface{ Validate() error }); ok {
-		return v.Validate()
+		return redact.Validation(v.Validate())
 	}
 	return nil
 }

@@ -197,7 +197,7 @@ func TestRESTTroubleEndsWith304(t *testing.T) {
 		w.hears("updated a 1")
 		w.srv.Answer(testutil.RESTBody("text/html", "<html>"))
 		w.poll("a @1")
-		w.hears(`ambient error a … no DiscoveryResponse … "text/html": <html>`)
+		w.hears(`ambient error a … no DiscoveryResponse … "text/html", 6 bytes`)
 		w.poll("a @1")
 		w.hears()
 		w.srv.Answer(nil)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"mime"
 	"net/http"
 	"strings"
 
@@ -11,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// maxExcerpt is how much of a body that is no response is told, in bytes.
+// maxExcerpt is how much of the text with an error status is told, in bytes.
 const maxExcerpt = 200
 
 // pollError is the end of a poll that failed.
@@ -27,21 +28,27 @@ func (e *pollError) Error() string {
 
 func (e *pollError) Unwrap() error { return e.err }
 
-// statusError is an answer with neither 200 nor 304.
+// statusError is an answer with neither 200 nor 304. Of the body a plain text is told, as gRPC
+// tells a status message; what has another type may be anything.
 type statusError struct{ answer }
 
 func (e *statusError) Error() string {
-	return strings.TrimSuffix(fmt.Sprintf("the server answers %d %s: %s", e.status, http.StatusText(e.status), excerpt(e.body)), ": ")
+	text := fmt.Sprintf("the server answers %d %s", e.status, http.StatusText(e.status))
+	if typ, _, _ := mime.ParseMediaType(e.typ); typ == "text/plain" && len(e.body) > 0 {
+		text += ": " + excerpt(e.body)
+	}
+	return text
 }
 
-// bodyError is a 200 whose body is no response.
+// bodyError is a 200 whose body is no response. It may have been meant for one, with secrets, so
+// nothing of it is told.
 type bodyError struct {
 	answer
 	err error
 }
 
 func (e *bodyError) Error() string {
-	return fmt.Sprintf("the server answers 200 with what is no DiscoveryResponse (%v), content type %q: %s", e.err, e.typ, excerpt(e.body))
+	return fmt.Sprintf("the server answers 200 with what is no DiscoveryResponse (%v), content type %q, %d bytes", e.err, e.typ, len(e.body))
 }
 
 // typeError is a response of another type than the poll's.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/internal/redact"
 	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/resource"
 )
@@ -55,19 +57,66 @@ func (e *Engine) worker() *worker {
 		return w
 	}
 	w := &worker{jobs: make(chan job, 1)}
-	e.work.Go(func() {
-		for {
-			select {
-			case j, more := <-w.jobs:
-				if !more || !e.post(done{w, machine.Decoded{Task: j.task, Results: decode(j.kind, j.source, j.task.Items)}}) {
-					return
-				}
-			case <-e.stop:
-				return
-			}
-		}
-	})
+	e.work.Go(func() { e.serve(w, nil) })
 	return w
+}
+
+// serve does the jobs of a worker, that which is half done first.
+func (e *Engine) serve(w *worker, half *decoding) {
+	d, over := half, false
+	defer func() {
+		if !over { // a decoder ended the goroutine (runtime.Goexit): another takes its place
+			d.skip()
+			e.work.Go(func() { e.serve(w, d) })
+		}
+	}()
+	for {
+		if d != nil {
+			d.finish()
+			if !e.post(done{w, machine.Decoded{Task: d.task, Results: d.results}}) {
+				break
+			}
+			d = nil
+		}
+		j, more := w.next(e.stop)
+		if !more {
+			break
+		}
+		d = &decoding{job: j, results: make([]machine.Result, len(j.task.Items))}
+	}
+	over = true
+}
+
+// next waits for a job; there is none when the worker or the engine ends.
+func (w *worker) next(stop <-chan struct{}) (j job, more bool) {
+	select {
+	case j, more = <-w.jobs:
+	case <-stop:
+	}
+	return j, more
+}
+
+// decoding is a job under way.
+type decoding struct {
+	job
+	results []machine.Result
+	at      int // of the item that is decoded
+}
+
+// finish decodes what is left.
+func (d *decoding) finish() {
+	for ; d.at < len(d.results); d.at++ {
+		d.results[d.at] = decode(d.kind, d.source, &d.task.Items[d.at])
+	}
+}
+
+// errGoexit refuses a resource whose decoder did not return.
+var errGoexit = errors.New("the decoder ended its goroutine (runtime.Goexit)")
+
+// skip refuses the item that is decoded.
+func (d *decoding) skip() {
+	d.results[d.at].Err = errGoexit
+	d.at++
 }
 
 // rest takes a worker back that has done its task.
@@ -86,30 +135,27 @@ func (e *Engine) dismiss(before time.Time) {
 	}
 }
 
-func decode(k resource.AnyType, src resource.Source, items []machine.Item) []machine.Result {
-	rs := make([]machine.Result, len(items))
-	for i := range items {
-		it, r := &items[i], &rs[i]
-		raw := it.Raw
-		if !it.Held {
-			raw = bytes.Clone(raw) // the frame is used again, and the value may refer to it
-			it.Raw = raw
-		}
-		if r.Err = checkMetadata(it.Attributes); r.Err != nil {
-			continue
-		}
-		old := it.Old
-		if old != nil && !sameAttributes(it.Attributes, it.OldAttributes) {
-			old = nil
-		}
-		if it.Locator {
-			r.Value, r.Same, r.Err = redirectOf(k, raw, old)
-			continue
-		}
-		r.Value, r.Flaws, r.Err = decodeNext(k, src, raw, it.Old)
-		r.Same = r.Err == nil && len(old) == len(raw) && old != nil && same(k, src, r.Value, raw, old)
+// decode decodes an item; what it keeps of it shares no bytes with the frame.
+func decode(k resource.AnyType, src resource.Source, it *machine.Item) (r machine.Result) {
+	raw := it.Raw
+	if !it.Held {
+		raw = bytes.Clone(raw) // the frame is used again, and the value may refer to it
+		it.Raw = raw
 	}
-	return rs
+	if r.Err = checkMetadata(it.Attributes); r.Err != nil {
+		return r
+	}
+	old := it.Old
+	if old != nil && !sameAttributes(it.Attributes, it.OldAttributes) {
+		old = nil
+	}
+	if it.Locator {
+		r.Value, r.Same, r.Err = redirectOf(k, raw, old)
+		return r
+	}
+	r.Value, r.Flaws, r.Err = decodeNext(k, src, raw, it.Old)
+	r.Same = r.Err == nil && len(old) == len(raw) && old != nil && same(k, src, r.Value, raw, old)
+	return r
 }
 
 // checkMetadata says what is wrong with the metadata of a resource.
@@ -132,11 +178,12 @@ func sameAttributes(a, b *wire.Attributes) bool {
 		return false
 	}
 	var now, was corev3.Metadata
-	return proto.Unmarshal(a.Metadata, &now) == nil && proto.Unmarshal(b.Metadata, &was) == nil && proto.Equal(&now, &was)
+	return proto.Unmarshal(a.Metadata, &now) == nil && proto.Unmarshal(b.Metadata, &was) == nil && equal(&now, &was)
 }
 
 // shuffled says whether two payloads of one length may hold the same bytes in another
-// order, as they do if they differ in the order of map entries only.
+// order, as they do if they differ in the order of fields and map entries only. So most
+// changes cost no second decoding.
 func shuffled(a, b []byte) bool {
 	if len(a) != len(b) {
 		return false
@@ -172,7 +219,7 @@ func decodeOne(k resource.AnyType, src resource.Source, raw []byte) (any, error)
 func decodeNext(k resource.AnyType, src resource.Source, raw, before []byte) (value any, flaws []error, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			value, flaws, err = nil, nil, fmt.Errorf("the decoder panicked: %v", p)
+			value, flaws, err = nil, nil, fmt.Errorf("the decoder panicked: %s", redact.Panic(p))
 		}
 	}()
 	if inc, ok := k.(Incremental); ok {
@@ -183,8 +230,9 @@ func decodeNext(k resource.AnyType, src resource.Source, raw, before []byte) (va
 	return value, flaws, withText(err)
 }
 
-// same says whether two payloads mean the same: map entries have no order on the wire.
-// Values that are no messages are compared where Go can.
+// same says whether two payloads of one length mean the same: map entries have no order on the
+// wire, those inside an Any included. Values that are no messages are compared where Go can
+// (WATCH-4).
 func same(k resource.AnyType, src resource.Source, value any, raw, old []byte) bool {
 	msg, isMessage := value.(proto.Message)
 	if isMessage && !shuffled(raw, old) || !isMessage && !reflect.ValueOf(value).Comparable() {
@@ -197,7 +245,7 @@ func same(k resource.AnyType, src resource.Source, value any, raw, old []byte) b
 	}
 	if isMessage {
 		oldMsg, ok := was.(proto.Message)
-		return ok && proto.Equal(msg, oldMsg)
+		return ok && equal(msg, oldMsg)
 	}
 	return reflect.ValueOf(was).Comparable() && value == was
 }

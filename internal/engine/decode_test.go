@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -40,7 +41,7 @@ func TestDecode(t *testing.T) {
 		{raw: "ab", old: "bad"},
 		{raw: "list", old: "lisT"},
 		{raw: "bad", err: "bad"},
-		{raw: "panic", err: "the decoder panicked: oh"},
+		{raw: "panic", err: "the decoder panicked: a value of type string at engine.TestDecode.func1"},
 	}
 	for _, tt := range tests {
 		frame := []byte(tt.raw)
@@ -49,7 +50,7 @@ func TestDecode(t *testing.T) {
 			it.Old = []byte(tt.old)
 		}
 		items := []machine.Item{it}
-		r := decode(kind, resource.Source{}, items)[0]
+		r := decode(kind, resource.Source{}, &items[0])
 		text := ""
 		if r.Err != nil {
 			text = r.Err.Error()
@@ -62,7 +63,7 @@ func TestDecode(t *testing.T) {
 	}
 	held := []byte("held")
 	items := []machine.Item{{Raw: held, Held: true}}
-	if decode(kind, resource.Source{}, items); &items[0].Raw[0] != &held[0] {
+	if decode(kind, resource.Source{}, &items[0]); &items[0].Raw[0] != &held[0] {
 		t.Error("what is held is copied again")
 	}
 }
@@ -157,4 +158,33 @@ func TestWorkerEndsWithTheEngine(t *testing.T) {
 		}
 		e.Close() // which waits for it
 	})
+}
+
+// A decoder that ends its goroutine costs its own resource and no other.
+//
+// spec: H-12
+func TestDecoderEndsItsGoroutine(t *testing.T) {
+	kind := resource.Custom("type.googleapis.com/test.Thing", resource.Options{}, func(_ resource.Source, b []byte) (string, error) {
+		if string(b) == "exit" {
+			runtime.Goexit()
+		}
+		return string(b), nil
+	})
+	e := &Engine{inbox: make(chan any, 1), stop: make(chan struct{})}
+	w := e.worker()
+	for range 3 { // the worker is there for the next job
+		task := &machine.Task{}
+		for _, raw := range []string{"a", "exit", "b", "exit"} {
+			task.Items = append(task.Items, machine.Item{Raw: []byte(raw)})
+		}
+		w.jobs <- job{task: task, kind: kind}
+		rs := (<-e.inbox).(done).decoded.Results
+		if rs[0].Value != "a" || rs[2].Value != "b" || rs[0].Err != nil || rs[2].Err != nil {
+			t.Errorf("the others are %v", rs)
+		}
+		if rs[1].Err != errGoexit || rs[3].Err != errGoexit {
+			t.Errorf("the errors are %v and %v", rs[1].Err, rs[3].Err)
+		}
+	}
+	e.Close() // which waits for the worker
 }

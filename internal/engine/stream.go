@@ -10,6 +10,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/internal/apiv2"
 	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/internal/redact"
 	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/transport"
@@ -127,7 +128,7 @@ func (s *stream) end() { s.cancel() }
 func (s *stream) open() (ts transport.Stream, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			ts, err = nil, fmt.Errorf("the transport panicked: %v", p)
+			ts, err = nil, fmt.Errorf("the transport panicked: %s", redact.Panic(p))
 		}
 	}()
 	conn, err := s.conn.get(s.ctx)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/xdswatch/xdswatch/authority"
+	"github.com/xdswatch/xdswatch/internal/redact"
 	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/testutil/script"
@@ -434,7 +435,7 @@ func (d *driver) decode(t *Task) []Result {
 func decodeItem(kind resource.AnyType, it Item) (r Result) {
 	defer func() {
 		if p := recover(); p != nil {
-			r = Result{Err: fmt.Errorf("the decoder panicked: %v", p)}
+			r = Result{Err: fmt.Errorf("the decoder panicked: %s", redact.Panic(p))}
 		}
 	}()
 	v, err := kind.Decode(resource.Source{}, it.Raw)

@@ -104,33 +104,33 @@ func TestBadFiles(t *testing.T) {
 			must(t, os.Rename(path+".new", path))
 		}, want: "the file is larger than the limit of 134217728 bytes; MaxSize raises it"},
 		{name: "zeros", put: bytesOf(make([]byte, 1000)), want: "binary: not a DiscoveryResponse"},
-		{name: "zeros in JSON", suffix: ".json", put: bytesOf(make([]byte, 1000)), want: "JSON, line 1: invalid character"},
+		{name: "zeros in JSON", suffix: ".json", put: bytesOf(make([]byte, 1000)), want: "JSON, line 1:1: invalid character"},
 		{name: "zeros in YAML", suffix: ".yaml", put: bytesOf(make([]byte, 1000)), want: "YAML: control characters are not allowed"},
-		{name: "zeros in text", suffix: ".pb_text", put: bytesOf(make([]byte, 1000)), want: "text, line 1: "},
+		{name: "zeros in text", suffix: ".pb_text", put: bytesOf(make([]byte, 1000)), want: "text, line 1:1: "},
 		{name: "broken entry", put: bytesOf([]byte{0x12, 0x02, 0x0a, 0x7f}), want: "binary: resources[0]: not an Any: the bytes end inside a field"},
-		{name: "list", suffix: ".json", put: textOf(`[]`), want: "JSON, line 1: want an object"},
-		{name: "two objects", suffix: ".json", put: textOf("{}\n{}"), want: "JSON, line 2: something follows the object"},
-		{name: "key twice", suffix: ".json", put: textOf("{\"nonce\":\"1\",\n\"nonce\":\"2\"}"), want: `JSON, line 2: key "nonce" is there twice`},
-		{name: "resources twice", suffix: ".json", put: textOf(text + "],\n\"resources\":[]}"), want: `JSON, line 2: key "resources" is there twice`},
-		{name: "trailing comma", suffix: ".json", put: textOf(text + "\n{},]}"), want: "JSON, line 2: invalid character"},
-		{name: "unknown field", suffix: ".json", put: textOf(`{"resorces":[]}`), want: `JSON: unknown field "resorces"`},
-		{name: "resources are no list", suffix: ".json", put: textOf(`{"resources":{}}`), want: "JSON: unexpected token {"},
+		{name: "list", suffix: ".json", put: textOf(`[]`), want: "JSON, line 1:2: want an object"},
+		{name: "two objects", suffix: ".json", put: textOf("{}\n{}"), want: "JSON, line 2:1: something follows the object"},
+		{name: "key twice", suffix: ".json", put: textOf("{\"nonce\":\"1\",\n\"nonce\":\"2\"}"), want: `JSON, line 2:8: a key is there twice`},
+		{name: "resources twice", suffix: ".json", put: textOf(text + "],\n\"resources\":[]}"), want: `JSON, line 2:12: a key is there twice`},
+		{name: "trailing comma", suffix: ".json", put: textOf(text + "\n{},]}"), want: "JSON, line 2:4: invalid character"},
+		{name: "unknown field", suffix: ".json", put: textOf(`{"resorces":[]}`), want: `JSON: an unknown field; did you mean "resources"?`},
+		{name: "resources are no list", suffix: ".json", put: textOf(`{"resources":{}}`), want: "JSON: resources: a value of another kind"},
 		{
 			name: "unknown type", suffix: ".json", put: textOf(text + "\n{\"@type\":\"type.googleapis.com/no.such.Type\"}]}"),
-			want: `JSON, line 2: resources[0]: unable to resolve "type.googleapis.com/no.such.Type"`,
+			want: `JSON, line 2: resources[0]: @type: the type "type.googleapis.com/no.such.Type" is not known`,
 		},
 		{
 			name: "unknown field of an entry", suffix: ".json",
 			put:  textOf(text + "\n{\"@type\":\"" + clusterURL + "\"},\n{\n\"@type\":\"" + clusterURL + "\",\n\"nmae\":\"a\"}]}"),
-			want: `JSON, line 5: resources[1]: unknown field "nmae"`,
+			want: `JSON, line 5:1: resources[1]: an unknown field; did you mean "name"?`,
 		},
 		{
 			name: "unknown type within", suffix: ".json",
 			put:  textOf(text + `{"@type":"` + clusterURL + `","typed_extension_protocol_options":{"x":{"@type":"type.googleapis.com/no.such.Type"}}}]}`),
-			want: `resources[0]: unable to resolve "type.googleapis.com/no.such.Type"`,
+			want: `resources[0]: typed_extension_protocol_options.….@type: the type "type.googleapis.com/no.such.Type" is not known`,
 		},
-		{name: "wrong type of value", suffix: ".yaml", put: textOf("resources:\n- \"@type\": " + clusterURL + "\n  name: 5"), want: "YAML: resources[0]: invalid value for string"},
-		{name: "key twice in YAML", suffix: ".yaml", put: textOf("nonce: a\nnonce: b"), want: `YAML, line 2: key "nonce" already set in map`},
+		{name: "wrong type of value", suffix: ".yaml", put: textOf("resources:\n- \"@type\": " + clusterURL + "\n  name: 5"), want: "YAML: resources[0]: name: an invalid value for a string field"},
+		{name: "key twice in YAML", suffix: ".yaml", put: textOf("nonce: a\nnonce: b"), want: `YAML, line 2: a key is there twice`},
 		{name: "tab in YAML", suffix: ".yaml", put: textOf("resources:\n\t- a"), want: "YAML, line 2: found character that cannot start any token"},
 		{name: "two documents", suffix: ".yaml", put: textOf("nonce: a\n---\nnonce: b"), want: "YAML: more than one document"},
 		{name: "scalar", suffix: ".yaml", put: textOf("what"), want: "YAML: want an object"},
@@ -138,8 +138,8 @@ func TestBadFiles(t *testing.T) {
 		{name: "null", suffix: ".yaml", put: textOf("---\n~\n"), want: "YAML: want an object"},
 		{name: "odd key", suffix: ".yaml", put: textOf("{a: b}: c"), want: "YAML: "},
 		{name: "no float key", suffix: ".yaml", put: textOf("1.5: c"), want: "YAML: a key of type float64 has no form in JSON"},
-		{name: "text", suffix: ".pb_text", put: textOf("version_info: \"1\"\nresorces {}"), want: "text, line 2: unknown field: resorces"},
-		{name: "unknown type in text", suffix: ".pb_text", put: textOf("resources {\n[type.googleapis.com/no.such.Type] {}\n}"), want: `text, line 2: unable to resolve message [type.googleapis.com/no.such.Type]`},
+		{name: "text", suffix: ".pb_text", put: textOf("version_info: \"1\"\nresorces {}"), want: "text, line 2:1: an unknown field"},
+		{name: "unknown type in text", suffix: ".pb_text", put: textOf("resources {\n[type.googleapis.com/no.such.Type] {}\n}"), want: `text, line 2:1: the type "type.googleapis.com/no.such.Type" is not known`},
 		{name: "nothing known", suffix: ".conf", put: textOf("%%%"), want: "YAML: could not find expected directive name"},
 		{name: "resource without resource", suffix: ".json", put: textOf(`{"resource":null}`), want: "JSON: the Resource holds no resource"},
 	}
@@ -193,15 +193,15 @@ func TestToldOnce(t *testing.T) {
 	for i := range 20 {
 		must(t, testutil.PlaceFile(path, fmt.Appendf(nil, "%*s!", i, "")))
 	}
-	r.wantTold("invalid character '!'")
-	r.want(`1|error 3 of a: file "PATH": JSON, line 1: invalid character '!' looking for beginning of value`)
+	r.wantTold("JSON, line 1:20: invalid character")
+	r.want(`1|error 3 of a: file "PATH": JSON, line 1:20: invalid character looking for beginning of value`)
 	must(t, testutil.PlaceFile(path, []byte("?")))
-	r.wantTold("invalid character '?'")
-	r.want(`1|error 3 of a: file "PATH": JSON, line 1: invalid character '?' looking for beginning of value`)
+	r.wantTold("JSON, line 1:1: invalid character")
+	r.want(`1|error 3 of a: file "PATH": JSON, line 1:1: invalid character looking for beginning of value`)
 	r.ask(clusterURL, "a", "b") // who comes late hears what there is, and what is wrong
 	r.want("1|a")
-	r.want(`1|error 3 of a: file "PATH": JSON, line 1: invalid character '?' looking for beginning of value` +
-		`|error 3 of b: file "PATH": JSON, line 1: invalid character '?' looking for beginning of value`)
+	r.want(`1|error 3 of a: file "PATH": JSON, line 1:1: invalid character looking for beginning of value` +
+		`|error 3 of b: file "PATH": JSON, line 1:1: invalid character looking for beginning of value`)
 	place(t, path, answer("1", "a"))
 	r.want("1|a")
 	r.wantTold("")
@@ -214,7 +214,7 @@ func TestBadFromTheStart(t *testing.T) {
 	r := open(t, path)
 	r.wantTold("unexpected end of JSON input")
 	r.ask(clusterURL, "a")
-	r.want(`|error 3 of a: file "PATH": JSON, line 1: unexpected end of JSON input`)
+	r.want(`|error 3 of a: file "PATH": JSON, line 1:1: unexpected end of JSON input`)
 	place(t, path, answer("1", "a"))
 	r.want("1|a")
 	r.wantTold("")
@@ -247,7 +247,7 @@ func TestYAMLBombs(t *testing.T) {
 		{"laughs", laughs(), "YAML: document contains excessive aliasing"},
 		{"large", large, "what the aliases of the file stand for is larger than the limit of 8388608 bytes"},
 		{"merges", merges, "YAML: document contains excessive aliasing"},
-		{"itself", "a: &a [*a]\n", "YAML: anchor 'a' value contains itself"},
+		{"itself", "a: &a [*a]\n", "YAML: an anchor contains itself"},
 		{"deep", strings.Repeat("[", 1_000_000), "YAML: exceeded max depth of 10000"},
 		{"deep blocks", strings.Repeat("- ", 1_000_000), "YAML"},
 	}

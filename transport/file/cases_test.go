@@ -31,7 +31,7 @@ var cases = map[string]func(*testing.T){
 		must(t, testutil.PlaceFile(path, []byte(";!@#badjso n")))
 		p := start(t, path)
 		p.watch(cds.Type, "a")
-		p.want("failed a: ", "JSON, line 1: invalid character ';'")
+		p.want("failed a: ", "JSON, line 1:1: invalid character")
 		place(t, path, clusters("1", "a", "one"))
 		p.want("updated a one@1")
 	},
@@ -88,7 +88,7 @@ resource:
 `)))
 		p := start(t, path)
 		p.watch(collections, "file://"+path)
-		p.want("failed file://", `unknown field "foo"`)
+		p.want("failed file://", `resource.entries[0].inline_entry.resource: an unknown field`)
 	},
 }
 

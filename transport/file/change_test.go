@@ -1,6 +1,7 @@
 package file_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -187,8 +188,9 @@ func TestHalfDone(t *testing.T) {
 	data := encode(t, path, answer("2", "a"))
 	finish, err := testutil.BeginFile(path, data, len(data)/2)
 	must(t, err)
-	r.wantTold("JSON, line 1: unexpected end of JSON input")
-	r.want(`1|error 3 of a: file "PATH": JSON, line 1: unexpected end of JSON input`)
+	fault := fmt.Sprintf("JSON, line 1:%d: unexpected end of JSON input", len(data)/2)
+	r.wantTold(fault)
+	r.want(`1|error 3 of a: file "PATH": ` + fault)
 	must(t, finish())
 	r.want("2|a")
 	r.wantTold("")

@@ -53,14 +53,18 @@ func (e *SizeError) Error() string {
 type SyntaxError struct {
 	Format string // "binary", "text", "JSON" or "YAML"
 	Line   int    // from 1; 0 if not known
+	Column int    // from 1, in characters; 0 if not known
 	Entry  int    // the index in resources; -1 if the fault is in none
-	Err    error
+	Err    error  // the path of the field and the kind of fault; it quotes nothing of the file
 }
 
 func (e *SyntaxError) Error() string {
 	at := e.Format
 	if e.Line > 0 {
 		at += fmt.Sprintf(", line %d", e.Line)
+	}
+	if e.Line > 0 && e.Column > 0 {
+		at += fmt.Sprintf(":%d", e.Column)
 	}
 	if e.Entry >= 0 {
 		at += fmt.Sprintf(": resources[%d]", e.Entry)

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -13,6 +12,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/xdswatch/xdswatch/internal/redact"
 )
 
 // document is a DiscoveryResponse in JSON, taken apart, so that an entry is only converted
@@ -55,21 +56,23 @@ func (d *document) split(data []byte) error {
 	if err == nil {
 		return nil
 	}
-	at := dec.InputOffset()
+	at := dec.InputOffset() + 1
 	var whole json.RawMessage
 	var se *json.SyntaxError
 	if errors.As(json.Unmarshal(data, &whole), &se) { // which knows where it is
-		at = se.Offset - 1
+		at = se.Offset
 		if !errors.Is(err, errMore) {
-			err = se
+			err = errors.New(redact.SyntaxJSON(se))
 		}
 	}
-	return &SyntaxError{Format: d.format.String(), Line: lineOf(data, at), Entry: -1, Err: err}
+	line, column := redact.Position(data, at)
+	return &SyntaxError{Format: d.format.String(), Line: line, Column: column, Entry: -1, Err: err}
 }
 
 var (
 	errNotObject = errors.New("want an object")
 	errMore      = errors.New("something follows the object")
+	errTwice     = errors.New("a key is there twice")
 )
 
 func (d *document) splitObject(dec *json.Decoder, data []byte) error {
@@ -87,7 +90,7 @@ func (d *document) splitObject(dec *json.Decoder, data []byte) error {
 		}
 		key, _ := t.(string) // the decoder sees to it
 		if seen[key] {
-			return fmt.Errorf("key %q is there twice", key)
+			return errTwice
 		}
 		seen[key] = true
 		if err := d.splitMember(dec, data, key); err != nil {
@@ -213,9 +216,13 @@ func (p *parsing) unmarshal(d *document, text []byte, entry, line int, m proto.M
 	if err == nil {
 		return nil
 	}
-	at, err := explain(err)
-	if line > 0 && at > 0 {
-		line += at - 1
+	f := redact.JSON(err, text, m.ProtoReflect().Descriptor(), p.config.Types)
+	e := &SyntaxError{Format: d.format.String(), Entry: entry, Err: f.WithoutPosition()}
+	if line > 0 && f.Line > 0 {
+		e.Line = line + f.Line - 1
+		if f.Line > 1 { // of the first, part stands elsewhere
+			e.Column = f.Column
+		}
 	}
-	return &SyntaxError{Format: d.format.String(), Line: line, Entry: entry, Err: err}
+	return e
 }

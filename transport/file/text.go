@@ -1,9 +1,6 @@
 package file
 
 import (
-	"errors"
-	"regexp"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -12,6 +9,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/xdswatch/xdswatch/internal/redact"
 )
 
 // deterministic: what did not change must be the same bytes again.
@@ -31,8 +30,8 @@ func (p *parsing) text() (*content, error) {
 		return ofResource(list, p.sum, formatText.String())
 	}
 	if err != nil {
-		line, err := explain(err)
-		return nil, &SyntaxError{Format: formatText.String(), Line: line, Entry: -1, Err: err}
+		f := redact.Proto(err)
+		return nil, &SyntaxError{Format: formatText.String(), Line: f.Line, Column: f.Column, Entry: -1, Err: f.WithoutPosition()}
 	}
 	body, err := deterministic.Marshal(response)
 	if err != nil {
@@ -41,19 +40,7 @@ func (p *parsing) text() (*content, error) {
 	return ofBody(body, p.sum, formatText.String())
 }
 
-var protoError = regexp.MustCompile(`(?s)^proto:[\s\x{a0}]*(?:syntax error )?\(line (\d+):\d+\): (.*)$`)
-
-// explain takes the line out of an error of protobuf's parsers.
-func explain(err error) (line int, _ error) {
-	m := protoError.FindStringSubmatch(err.Error())
-	if m == nil {
-		return 0, errors.New(printed(err.Error()))
-	}
-	line, _ = strconv.Atoi(m[1])
-	return line, errors.New(printed(m[2]))
-}
-
-// maxText is how long a text about a fault may be, in bytes. It may quote the file.
+// maxText is how long a text about a fault may be, in bytes.
 const maxText = 1024
 
 // printed makes a text fit to be shown, and to be a string of protobuf.

@@ -8,12 +8,13 @@ import (
 	"io"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v2"
+
+	"github.com/xdswatch/xdswatch/internal/redact"
 )
 
 // yaml reads YAML as JSON that is written otherwise. The library bounds how many nodes the
@@ -88,24 +89,18 @@ func splitYAML(root map[any]any, limit int64) (*document, error) {
 	return d, nil
 }
 
-var (
-	yamlLine   = regexp.MustCompile(`line ([0-9]+): (.*)`)
-	errTooMuch = errors.New("too much")
-)
+var errTooMuch = errors.New("too much")
 
-// yamlError takes the first line number, and what is said of it, out of an error text.
+// yamlError takes the first line number, and the kind of fault, out of an error text.
 func yamlError(err error) error {
 	if errors.Is(err, ErrEmpty) {
 		return err
 	}
-	e := &SyntaxError{Format: formatYAML.String(), Entry: -1, Err: err}
-	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
-		e.Line, _ = strconv.Atoi(m[1])
-		e.Err = errors.New(m[2])
-	} else if text, ok := strings.CutPrefix(err.Error(), "yaml: "); ok {
-		e.Err = errors.New(text)
+	if errors.Is(err, errDocuments) || errors.Is(err, errNotObject) {
+		return &SyntaxError{Format: formatYAML.String(), Entry: -1, Err: err}
 	}
-	return e
+	f := redact.YAML(err)
+	return &SyntaxError{Format: formatYAML.String(), Line: f.Line, Entry: -1, Err: f.WithoutPosition()}
 }
 
 // jsonWriter writes values of YAML as JSON, up to a limit.

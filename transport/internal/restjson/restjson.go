@@ -4,6 +4,7 @@
 package restjson
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/xdswatch/xdswatch/internal/apiv2"
+	"github.com/xdswatch/xdswatch/internal/redact"
 )
 
 // Request is the JSON of a request, with the fields spelled as in the proto file. Servers
@@ -56,6 +58,7 @@ func RequestV2(r *discoveryv3.DiscoveryRequest) ([]byte, error) {
 var (
 	errNotObject = errors.New("not a JSON object")
 	errForeign   = errors.New("a JSON object without any field of a DiscoveryResponse")
+	errNotList   = errors.New("resources are no list")
 )
 
 // Response turns the JSON of a DiscoveryResponse, in either spelling, into its wire form.
@@ -68,7 +71,7 @@ var (
 func Response(body []byte, types Resolver) (frame []byte, typeURL string, err error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(body, &fields); err != nil {
-		return nil, "", err
+		return nil, "", syntax(body, err)
 	}
 	if fields == nil {
 		return nil, "", errNotObject
@@ -79,7 +82,7 @@ func Response(body []byte, types Resolver) (frame []byte, typeURL string, err er
 	var resources []json.RawMessage
 	if raw, ok := fields["resources"]; ok {
 		if err := json.Unmarshal(raw, &resources); err != nil {
-			return nil, "", fmt.Errorf("resources: %w", err)
+			return nil, "", errNotList
 		}
 		delete(fields, "resources")
 	}
@@ -120,7 +123,7 @@ func envelope(fields map[string]json.RawMessage, types Resolver) (frame []byte, 
 	var r discoveryv3.DiscoveryResponse
 	options := protojson.UnmarshalOptions{DiscardUnknown: true, Resolver: lenient{known{types}}}
 	if err := options.Unmarshal(raw, &r); err != nil {
-		return nil, "", plain(err)
+		return nil, "", redact.JSON(err, raw, r.ProtoReflect().Descriptor(), known{types}).WithoutPosition()
 	}
 	frame, err = proto.Marshal(&r)
 	return frame, r.GetTypeUrl(), err
@@ -140,13 +143,22 @@ func (d decoder) entry(raw json.RawMessage) []byte {
 			return b
 		}
 	}
-	return d.unreadable(raw, plain(err))
+	f := redact.JSON(err, raw, a.ProtoReflect().Descriptor(), d.types)
+	if f.Path != "" {
+		f = f.WithoutPosition()
+	}
+	return d.unreadable(raw, f)
 }
 
-// plain is a protobuf error without the spaces that do not break, which that library puts
-// there at random.
-func plain(err error) error {
-	return errors.New(strings.ReplaceAll(err.Error(), "\u00a0", " "))
+// syntax is what is wrong with a body that is no JSON object, and where.
+func syntax(body []byte, err error) error {
+	f := &redact.Fault{What: errNotObject.Error()}
+	var se *json.SyntaxError
+	if errors.As(err, &se) {
+		f.What = redact.SyntaxJSON(se)
+		f.Line, f.Column = redact.Position(body, se.Offset)
+	}
+	return f
 }
 
 // maxReason is how long the reason in a type URL may be.
@@ -160,7 +172,7 @@ func (d decoder) unreadable(raw json.RawMessage, reason error) []byte {
 	text = strings.ToValidUTF8(text[:min(len(text), maxReason)], "")
 	w := &discoveryv3.Resource{
 		ResourceName: variantOf(fields),
-		Resource:     &anypb.Any{TypeUrl: fmt.Sprintf("%s that cannot be read (%s)", payloadURL(fields), text)},
+		Resource:     &anypb.Any{TypeUrl: fmt.Sprintf("%s that cannot be read (%s)", cmp.Or(redact.TypeURL(payloadURL(fields)), "a resource"), text)},
 	}
 	if w.ResourceName.GetName() == "" {
 		w.Name = d.nameOf(fields)

@@ -172,8 +172,8 @@ func TestUnreadableVariant(t *testing.T) {
 func TestUnreadable(t *testing.T) {
 	const cla = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 	tests := []struct{ name, entry, wantName, wantReason string }{
-		{"unknown type", `{"@type":"type.googleapis.com/no.such.Thing","name":"x"}`, "x", `"type.googleapis.com/no.such.Thing that cannot be read (proto: (line 1:10): unable to resolve`},
-		{"unknown type inside", `{"@type":"` + clusterURL + `","name":"x","transport_socket":{"name":"s","typed_config":{"@type":"type.googleapis.com/no.such.Thing"}}}`, "x", `unable to resolve \"type.googleapis.com/no.such.Thing\"`},
+		{"unknown type", `{"@type":"type.googleapis.com/no.such.Thing","name":"x"}`, "x", `"type.googleapis.com/no.such.Thing that cannot be read (@type: the type \"type.googleapis.com/no.such.Thing\" is not known to the program)`},
+		{"unknown type inside", `{"@type":"` + clusterURL + `","name":"x","transport_socket":{"name":"s","typed_config":{"@type":"type.googleapis.com/no.such.Thing"}}}`, "x", `transport_socket.typed_config.@type: the type \"type.googleapis.com/no.such.Thing\" is not known`},
 		{"wrong kind of field", `{"@type":"` + clusterURL + `","name":"x","connect_timeout":{}}`, "x", "Cluster that cannot be read"},
 		{"another first field", `{"@type":"` + cla + `","clusterName":"x","endpoints":7}`, "x", "ClusterLoadAssignment that cannot be read"},
 		{"its other spelling", `{"@type":"` + cla + `","cluster_name":"x","name":"y","endpoints":7}`, "x", "ClusterLoadAssignment that cannot be read"},
@@ -184,7 +184,7 @@ func TestUnreadable(t *testing.T) {
 		{"no object", `7`, "", "that cannot be read"},
 		{"null", `null`, "", "that cannot be read"},
 		{"no type", `{"name":"x"}`, "", `""`},
-		{"long reason", `{"@type":"` + clusterURL + `","name":"x","connect_timeout":"` + strings.Repeat("é", 5000) + `"}`, "x", "invalid google.protobuf.Duration value"},
+		{"long reason", `{"@type":"` + clusterURL + `","name":"x","connect_timeout":"` + strings.Repeat("é", 5000) + `"}`, "x", "connect_timeout: an invalid google.protobuf.Duration"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
