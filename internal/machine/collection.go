@@ -215,12 +215,12 @@ func (ts *typeState) stands(e *entry) bool { return e == ts.star.self || ts.has(
 func (c *collection) inOrder() []*entry {
 	var es []*entry
 	if c.isGlob() {
-		es = slices.DeleteFunc(c.present(), (*entry).isGlob)
+		es = slices.DeleteFunc(c.present(), func(e *entry) bool { return e.isGlob() || e.byAlias() })
 		sortEntries(es)
 		return es
 	}
 	for e := range c.ts.entries.all() {
-		if !e.isGlob() && !e.standsBy() {
+		if !e.isGlob() && !e.standsBy() && !e.byAlias() {
 			es = append(es, e)
 		}
 	}

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -52,9 +53,42 @@ func (m *Machine) commit(now time.Time, resp *response) {
 }
 
 func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) {
-	e := it.entry
+	var hash uint64
+	if r.Err != nil {
+		hash = hashOfEntry(it.Raw, it.Locator, it.Attributes)
+	}
+	for e := range it.entries() {
+		m.commitEntry(now, resp, it, e, r, hash)
+	}
+	if resp.released && r.Err == nil {
+		resp.Resources[it.index] = wire.Resource{Payload: it.Raw} // lest it keeps its part of the frame
+	}
+}
+
+// entries yields those that an item is decoded for.
+func (it *Item) entries() iter.Seq[*entry] {
+	return func(yield func(*entry) bool) {
+		if !yield(it.entry) {
+			return
+		}
+		for _, e := range it.also {
+			if !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// sameFor says that what was decoded equals what an entry of the item holds.
+func (r Result) sameFor(it *Item, e *entry) bool {
+	return r.Same && (e == it.entry || e.held() && !e.turns() && identical(e.raw, it.Old))
+}
+
+// commitEntry is commitItem for one entry; hash is of what was refused.
+func (m *Machine) commitEntry(now time.Time, resp *response, it *Item, e *entry, r Result, hash uint64) {
 	ts := resp.ts
-	lapsed := r.Same && !e.held() // since the stream ended: there is no value to tell, and the next one brings it
+	same := r.sameFor(it, e)
+	lapsed := same && !e.held() // since the stream ended: there is no value to tell, and the next one brings it
 	if lapsed || ts.drops != resp.drops && !ts.has(e) {
 		resp.missed = true
 		if r.Err != nil {
@@ -67,13 +101,13 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 	}
 	entry := &resp.Resources[it.index]
 	if r.Err != nil {
-		m.refuse(now, resp, it.index, e, r.Err, hashOfEntry(it.Raw, it.Locator, it.Attributes))
+		m.refuse(now, resp, it.index, e, r.Err, hash)
 		return
 	}
 	version := resp.versionOf(entry)
 	e.locator, e.selfNamed = it.Locator, len(entry.Name) == 0
-	e.describe(entry.Attributes)
-	if r.Same {
+	resp.describe(it.index, e)
+	if same {
 		e.raw = it.Raw // so that the same bytes are known at once next time
 		m.confirm(e, version)
 	} else {
@@ -82,9 +116,6 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 	resp.taken(it.index, e, r.Flaws)
 	ts.setFlaws(e, r.Flaws)
 	ts.stream.ttls.received(now, e, entry)
-	if resp.released {
-		*entry = wire.Resource{Payload: it.Raw} // lest it keeps its part of the frame
-	}
 }
 
 // finish draws a response's conclusions: names that were invalid, removals, errors,
@@ -216,7 +247,7 @@ func (c *collection) needsNoMore() bool {
 		return false
 	}
 	for e := range ts.entriesOf(c.chain) {
-		if (c == ts.star || e.of == c) && e.listed() && !e.withheld {
+		if (c == ts.star || e.of == c) && e.listed() && !e.withheld && !e.byAlias() {
 			return true
 		}
 	}

@@ -95,7 +95,8 @@ type Item struct {
 
 	gen   uint16
 	entry *entry
-	index int // in the response
+	also  []*entry // of the same resource, by its other names
+	index int      // in the response
 }
 
 // NoticeKind says what a notice tells.

@@ -141,9 +141,17 @@ func (m *Machine) noticeTo(e *entry, kind NoticeKind, to, all []*Watch) *Notice 
 	return &m.fx.Notify[len(m.fx.Notify)-1]
 }
 
-// audience is the watches that hear of an entry without naming it: those of its
-// collection, and those of the wildcard, which hears of all that its server says.
+// audience is the watches that hear of an entry without naming it: nobody does of an alias.
 func (e *entry) audience() []*Watch {
+	if e.byAlias() {
+		return nil // ALIAS-2
+	}
+	return e.covering()
+}
+
+// covering are the watches of its collection, and those of the wildcard, which hears of all that
+// its server says.
+func (e *entry) covering() []*Watch {
 	all := e.of.watching()
 	if star := e.of.ts.star; e.of != star && len(star.watches) > 0 {
 		all = slices.Concat(all, star.watches)
@@ -170,6 +178,10 @@ func (e *entry) server() int {
 // accept takes a new value.
 func (m *Machine) accept(now time.Time, e *entry, raw []byte, value any, version string) {
 	m.returned(e)
+	if e.turns() && !e.byAlias() { // ALIAS-2: what is an alias from now on leaves its collection
+		n := m.noticeTo(e, NoticeDoesNotExist, nil, e.covering())
+		n.Version, n.Reason = "", ReasonRemoved
+	}
 	e.raw, e.version, e.updated = raw, version, now.UnixNano()
 	if e.raw == nil {
 		e.raw = []byte{} // an empty message is one
@@ -295,11 +307,12 @@ func (m *Machine) lapse(e *entry) {
 // gone notes that there is no such resource.
 func (m *Machine) gone(e *entry, reason Reason) {
 	told := e.status == StatusDoesNotExist && !e.held() && !e.orphan
+	all := e.audience()
 	e.of.ts.aliases.unlink(e)
 	e.drop()
 	e.status, e.fault, e.orphan, e.reason = StatusDoesNotExist, nil, false, reason
 	if !told {
-		m.notice(e, NoticeDoesNotExist).Reason = reason
+		m.noticeTo(e, NoticeDoesNotExist, e.handOut(), all).Reason = reason
 	}
 	if !e.wanted() && !e.noted {
 		e.of.ts.drop(e) // a collection's member

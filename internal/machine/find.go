@@ -38,7 +38,7 @@ func (m *Machine) find(resp *response, i int) *entry {
 		resp.namedTwice(i, e)
 		return e
 	}
-	if _, ok := ts.aliases.own[e]; ok {
+	if ts.aliases.own[e] != nil {
 		ts.aliases.rename(e) // it has the name itself now
 	}
 	e.see(resp)
@@ -74,9 +74,14 @@ func (ts *typeState) remember(found *[]*entry) {
 
 // see notes that a response speaks of an entry.
 func (e *entry) see(resp *response) {
+	resp.hear(e.of)
+	e.mark(resp)
+}
+
+// mark is see, of an entry that the response speaks of by an alias: its collection hears nothing.
+func (e *entry) mark(resp *response) {
 	resp.spoken++
 	e.seen = resp.serial
-	resp.hear(e.of)
 	if e.withheld {
 		e.withheld, e.timer = false, 0
 		resp.resumes = true
@@ -193,15 +198,8 @@ func (resp *response) findRemoved() {
 	if len(resp.Removed) == 0 {
 		return
 	}
-	listed := map[string]bool{}
 	for _, name := range resp.Removed {
-		again := listed[string(name)]
-		listed[string(name)] = true
-		es := resp.ts.allOf(name)
-		if again && len(es) == 0 {
-			resp.line(-1, string(name), errTwice)
-		}
-		for _, e := range es {
+		for _, e := range resp.allOf(name, asRemoved) {
 			if e.seen == resp.serial {
 				resp.namedTwice(-1, e)
 				continue
@@ -212,11 +210,10 @@ func (resp *response) findRemoved() {
 	}
 }
 
-// allOf are the entries of a name as a server spells it: its own and those that were asked
-// for by another.
-func (ts *typeState) allOf(name []byte) []*entry {
-	es := ts.linked(name)
-	if e, _ := ts.lookup(name); e != nil {
+// allOf are the entries of a name as a server spells it: its own and those of its aliases.
+func (resp *response) allOf(name []byte, as mentionKind) []*entry {
+	es := resp.keys(name, nil, as)
+	if e, _ := resp.ts.lookup(name); e != nil {
 		es = slices.Insert(es, 0, e)
 	}
 	return es
@@ -245,9 +242,9 @@ func (m *Machine) findErrors(resp *response) {
 		switch {
 		case len(re.Name) == 0:
 			resp.nameless = true
-			resp.line(-1, fmt.Sprintf("resource error index %d", i), errNameless)
+			resp.errorLine(i, nil, errNameless)
 		case re.Code == 0:
-			resp.line(-1, fmt.Sprintf("resource error index %d: %s", i, re.Name), errNotError)
+			resp.errorLine(i, re.Name, errNotError)
 			invalid = append(invalid, re)
 		case xdstp.IsGlob(string(re.Name)):
 			ofGlobs = append(ofGlobs, re)
@@ -259,7 +256,7 @@ func (m *Machine) findErrors(resp *response) {
 		m.findError(resp, re)
 	}
 	for _, re := range invalid { // what is known of what they name is not over
-		for _, e := range resp.ts.allOf(re.Name) {
+		for _, e := range resp.allOf(re.Name, asFine) {
 			if e.known() && e.seen != resp.serial && resp.ts.chose(e, e.name, re.Constraints) {
 				e.see(resp)
 			}
@@ -279,7 +276,7 @@ func (m *Machine) findError(resp *response, re *wire.ResourceError) {
 	if ts.stream.FullState && string(re.Name) == star && ts.form != wildNone { // else xRFC TP3 does not know it
 		e = ts.star.self
 	}
-	for _, e := range slices.Insert(ts.linked(re.Name), 0, e) {
+	for _, e := range slices.Insert(resp.keys(re.Name, nil, asFailed), 0, e) {
 		failing, ending := resp.ending[e]
 		switch {
 		case e == nil || e.standsBy(): // nobody asks for it
@@ -287,11 +284,30 @@ func (m *Machine) findError(resp *response, re *wire.ResourceError) {
 		case ending:
 			resp.namedTwice(-1, e)
 		case e.seen == resp.serial:
-			m.log(e, true, "a response holds an error for a resource beside it; the error is passed over")
+			m.passOver(resp, e)
 		default:
 			e.see(resp)
 			resp.failed = append(resp.failed, failed{e, re})
 			resp.ending[e] = true
 		}
+	}
+}
+
+// errorLine is line for a resource error.
+func (resp *response) errorLine(i int, name []byte, err error) {
+	switch {
+	case resp.told > maxMessage: // there may be millions
+	case name == nil:
+		resp.line(-1, fmt.Sprintf("resource error index %d", i), err)
+	default:
+		resp.line(-1, fmt.Sprintf("resource error index %d: %s", i, name), err)
+	}
+}
+
+// passOver logs that a response holds an error for what it holds too, once.
+func (m *Machine) passOver(resp *response, e *entry) {
+	if !resp.passed {
+		resp.passed = true
+		m.log(e, true, "a response holds an error for a resource beside it; the error is passed over")
 	}
 }

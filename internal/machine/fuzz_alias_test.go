@@ -25,6 +25,13 @@ func (c called) surely() string {
 	return ""
 }
 
+// alias says that the resource is known by an alias, for certain, or that it may be: then it is no
+// member of a collection.
+func (c called) alias() (sure, perhaps bool) {
+	sure = c.under != "" && !c.dim
+	return sure, sure || c.dim || len(c.names) > 0
+}
+
 // blur says that the name may be another by now.
 func (c *called) blur() { c.vague = len(c.names) > 0 }
 
@@ -79,14 +86,14 @@ func (r *simResponse) spread(w *world) {
 		for _, alias := range en.aliases {
 			switch {
 			case name == "" || alias == name:
-			case md.live[alias] == 0:
-				maybe = append(maybe, alias)
-				md.word(alias).may(name)
-			default:
+			case md.live[alias] > 0:
 				if _, ok := spoken[alias]; !ok {
 					call(alias, map[string]bool{name: true})
 				}
 				tell(i, alias)
+			case len(md.word(alias).names) > 0: // it was one, and may not have been taken back yet
+				maybe = append(maybe, alias)
+				md.word(alias).may(name)
 			}
 		}
 	}

@@ -173,6 +173,12 @@ func (w *world) checkWild(sw *simWatch, md *model, long bool) {
 		if k == nil {
 			k = &told{}
 		}
+		if sure, perhaps := word.alias(); perhaps {
+			if sure && word.held && k.kind == NoticeUpdated {
+				w.fail("%s: %s is an alias, and was told", sw.label(), name)
+			}
+			continue
+		}
 		w.checkTold(sw, k, name, word, long)
 		if !word.unsure && (word.held != (k.kind == NoticeUpdated) || word.held && word.value != k.value) {
 			w.fail("%s: %s: %v; the server's word is %v", sw.label(), name, k, word)

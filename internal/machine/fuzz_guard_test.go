@@ -268,7 +268,7 @@ func (j *judgement) checkNotices(w *world, fx *Effects, changes map[string]Chang
 		}
 	}
 	for name := range changes {
-		if e := j.ts.entries.get(name); e != nil && (len(e.watches) > 0 || len(e.of.watches) > 0) && !told[name] {
+		if e := j.ts.entries.get(name); e != nil && (len(e.watches) > 0 || len(e.of.watches) > 0 && !e.byAlias()) && !told[name] {
 			w.fail("a change of %s was proposed, and is not told", name)
 		}
 	}

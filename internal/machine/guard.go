@@ -38,11 +38,13 @@ func (m *Machine) propose(resp *response) {
 	ts := resp.ts
 	p := Proposal{Version: resp.Version, Invalid: resp.invalid, ref: resp.ref, resp: resp}
 	for it, r := range resp.outcomes() {
-		switch {
-		case r.Err != nil:
-			p.Invalid++
-		case !r.Same && ts.has(it.entry):
-			p.Changed = append(p.Changed, Change{it.entry.name, !it.entry.held(), r.Value, it.Raw})
+		for e := range it.entries() {
+			switch {
+			case r.Err != nil:
+				p.Invalid++
+			case !r.sameFor(it, e) && ts.has(e):
+				p.Changed = append(p.Changed, Change{e.name, !e.held(), r.Value, it.Raw})
+			}
 		}
 	}
 	for _, it := range resp.later {
@@ -85,7 +87,9 @@ func (m *Machine) ends(resp *response) map[*entry]bool {
 		}
 	}
 	for it, r := range resp.outcomes() {
-		end(it.entry, fails && r.Err != nil)
+		for e := range it.entries() {
+			end(e, fails && r.Err != nil)
+		}
 	}
 	for _, it := range resp.later {
 		end(it.entry, fails && it.kind == isInvalid || deletes && it.kind == isBare)
@@ -222,11 +226,13 @@ func (m *Machine) refuseAll(now time.Time, resp *response, err error) {
 		}
 	}
 	for it, r := range resp.outcomes() {
-		if r.Err != nil || !r.Same {
-			spoil(it.entry)
-		}
-		if resp.Renewed[it.index] && ts.has(it.entry) {
-			ts.renewed[it.entry] = true
+		for e := range it.entries() {
+			if r.Err != nil || !r.sameFor(it, e) {
+				spoil(e)
+			}
+			if resp.Renewed[it.index] && ts.has(e) {
+				ts.renewed[e] = true
+			}
 		}
 	}
 	for _, it := range resp.later {

@@ -427,10 +427,8 @@ func (r *simResponse) judge(delta bool) verdict {
 			}
 		}
 	}
-	for i, name := range r.removed {
+	for _, name := range r.removed {
 		switch {
-		case slices.Contains(r.removed[:i], name):
-			v = bad
 		case mentions[name] > 1 && r.watched[name]:
 			worse(name)
 		case mentions[name] > 1:

@@ -94,8 +94,8 @@ func (resp *response) retire() {
 // there is none.
 func (ts *typeState) askedAs(name []byte) *entry {
 	e, _ := ts.lookup(name)
-	if own := ts.aliases.of[string(name)]; e == nil && len(own) > 0 {
-		e = own[0]
+	if n := ts.aliases.of[string(name)]; e == nil && n != nil {
+		e = n.keys[0]
 	}
 	return e
 }

@@ -38,7 +38,7 @@ func TestRelease(t *testing.T) {
 		{"1", 0, false, false},
 		{"2", n / 4, false, false},
 		{"3", n * 3 / 4, false, true},
-		{"4", n * 3 / 4, true, false},
+		{"4", n * 3 / 4, true, true},
 	} {
 		resp := response(r.typ.URL, c.version, c.changed)
 		if c.alias {

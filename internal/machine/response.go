@@ -46,14 +46,17 @@ type response struct {
 	removed  []*entry        // the same, by delta's list
 	failed   []failed        // that it has an error for, and nothing else
 	ending   map[*entry]bool // that it says are removed (false) or have an error (true); nil without errors
-	aliased  []aliased
-	heard    []*collection // that it speaks of, or of something in them
-	healed   []healed      // of them, that had an error before
-	changed  bool          // something in it was new
-	missed   bool          // something in it was not wanted any more when it was decoded
-	resumes  bool          // it spoke of something whose version was withheld
-	spoken   int           // of how many entries it speaks
-	whole    bool          // of all that there were when it came
+	aliased  []*aliased
+	byIndex  map[int]*aliased // the same
+	mentions map[mention]int  // of resources that have aliases
+	passed   bool             // an error was passed over
+	heard    []*collection    // that it speaks of, or of something in them
+	healed   []healed         // of them, that had an error before
+	changed  bool             // something in it was new
+	missed   bool             // something in it was not wanted any more when it was decoded
+	resumes  bool             // it spoke of something whose version was withheld
+	spoken   int              // of how many entries it speaks
+	whole    bool             // of all that there were when it came
 
 	fresh    int  // bytes of payloads that have to be decoded
 	released bool // its frame is
@@ -176,11 +179,13 @@ func (m *Machine) work(now time.Time, resp *response) {
 	}
 	ts.remember(&m.found)
 	for _, a := range resp.aliased {
-		if !resp.repeats[a.entry] {
-			m.sort(now, resp, a.index, a.entry)
+		for _, e := range a.keys {
+			if !resp.repeats[e] {
+				m.sort(now, resp, a.index, e)
+			}
 		}
 	}
-	if resp.fresh > releasable && resp.fresh > resp.Size/2 && len(resp.aliased) == 0 {
+	if resp.fresh > releasable && resp.fresh > resp.Size/2 {
 		resp.released = true
 		m.fx.Release = append(m.fx.Release, resp.ref)
 	}
@@ -282,10 +287,10 @@ func (resp *response) compare(i int, e *entry) finding {
 	}
 	r := &resp.Resources[i]
 	locator := resp.ts.redirects(r)
-	if e.holds(r, locator) {
+	if resp.holds(i, e, locator) && !e.turns() {
 		return finding{kind: isHeld}
 	}
-	if f := e.fault; f != nil && f.refused != 0 && f.refused == hashOfEntry(r.Payload, locator, r.Attributes) {
+	if f := e.fault; f != nil && f.refused != 0 && f.refused == resp.hashOf(i, locator) {
 		return finding{isInvalid, f.Err, f.refused}
 	}
 	return finding{kind: isNew}
@@ -297,7 +302,7 @@ func (m *Machine) conclude(now time.Time, resp *response, it sorted) {
 	switch it.kind {
 	case isHeld:
 		resp.taken(it.index, e, resp.ts.flaws[e])
-		e.describe(r.Attributes)
+		resp.describe(it.index, e)
 		m.confirm(e, resp.versionOf(r))
 		resp.ts.stream.ttls.received(now, e, r)
 	case isBeat:
@@ -311,9 +316,15 @@ func (m *Machine) conclude(now time.Time, resp *response, it sorted) {
 	}
 }
 
-// decode has a payload decoded.
+// decode has a payload decoded, once for all names of a resource.
 func (resp *response) decode(i int, e *entry) {
 	resp.changed = true
+	a := resp.byIndex[i]
+	if a != nil && a.task != nil {
+		it := &a.task.Items[a.item]
+		it.also = append(it.also, e)
+		return
+	}
 	if len(resp.tasks) == 0 || len(resp.lastTask().Items) == chunk {
 		left := min(chunk, len(resp.Resources)-i)
 		resp.tasks = append(resp.tasks, &Task{
@@ -324,6 +335,9 @@ func (resp *response) decode(i int, e *entry) {
 	resp.fresh += len(resp.Resources[i].Payload)
 	t := resp.lastTask()
 	t.Items = append(t.Items, resp.itemOf(i, e))
+	if a != nil {
+		a.task, a.item = t, len(t.Items)-1
+	}
 }
 
 // renews says that an entry of a response is new though its bytes may not be: the response
@@ -331,19 +345,19 @@ func (resp *response) decode(i int, e *entry) {
 func (resp *response) renews(i int, e *entry) bool { return resp.Renewed[i] || resp.ts.renewed[e] }
 
 // holds says that what an entry of a response holds is what was accepted, but for aliases.
-func (e *entry) holds(r *wire.Resource, locator bool) bool {
-	if !e.held() || e.locator != locator || string(e.raw) != string(r.Payload) {
+func (resp *response) holds(i int, e *entry, locator bool) bool {
+	if !e.held() || e.locator != locator || !resp.equals(i, e) {
 		return false
 	}
-	was := e.attributes()
-	return was == r.Attributes || r.Attributes.Same(was)
+	was, said := e.attributes(), resp.Resources[i].Attributes
+	return was == said || said.Same(was)
 }
 
 // itemOf is what is to be decoded of an entry of a response.
 func (resp *response) itemOf(i int, e *entry) Item {
 	r := &resp.Resources[i]
 	it := Item{Raw: r.Payload, Locator: resp.ts.redirects(r), Attributes: r.Attributes, entry: e, index: i}
-	if e.held() && e.locator == it.Locator && !resp.renews(i, e) {
+	if e.held() && e.locator == it.Locator && !resp.renews(i, e) && !e.turns() {
 		it.Old, it.OldAttributes = e.raw, e.attributes()
 	}
 	return it

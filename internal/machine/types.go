@@ -245,7 +245,7 @@ func (ts *typeState) member(e *entry) bool {
 // spoken says whether the server spoke of an entry, or does so in the response being worked
 // on.
 func (ts *typeState) spoken(e *entry) bool {
-	return e.known() || ts.busy != nil && e.seen == ts.busy.serial
+	return !e.byAlias() && (e.known() || ts.busy != nil && e.seen == ts.busy.serial)
 }
 
 // prune drops everything that is not wanted; for types that are silent.
@@ -430,7 +430,7 @@ func (ts *typeState) forget(e *entry) {
 	}
 }
 
-func without(ws []*Watch, w *Watch) []*Watch {
+func without[T comparable](ws []T, w T) []T {
 	if i := slices.Index(ws, w); i >= 0 {
 		return slices.Delete(ws, i, i+1)
 	}

@@ -2,10 +2,17 @@ package wire
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
+
+// MaxAliases is how many aliases a resource may list. What lists more is refused.
+const MaxAliases = 1024
+
+// ErrAliases is the fault of a resource that lists more.
+var ErrAliases = fmt.Errorf("the resource lists more than %d aliases", MaxAliases)
 
 // Attributes are what a Resource says beside its value, version and time to live. A
 // response's are parts of its frame.

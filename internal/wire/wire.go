@@ -92,11 +92,11 @@ func (r *Response) scan(frame [][]byte, each func(protowire.Number, Field) error
 		r.Size += len(part)
 	}
 	frame = align(frame)
-	if cap(r.Resources) == 0 {
-		entries := 0
-		for _, part := range frame {
-			entries += count(part, 2)
-		}
+	entries := 0
+	for _, part := range frame {
+		entries += count(part, 2)
+	}
+	if cap(r.Resources) < entries {
 		r.Resources = make([]Resource, 0, entries)
 	}
 	for _, part := range frame {
@@ -219,6 +219,7 @@ func (r *Response) scanAny(b []byte) Resource {
 func (r *Response) scanWrapper(b []byte) Resource {
 	var e Resource
 	var variant ResourceName
+	many := false
 	err := Fields(b, func(num protowire.Number, f Field) (err error) {
 		switch num {
 		case 1:
@@ -230,8 +231,11 @@ func (r *Response) scanWrapper(b []byte) Resource {
 		case 4:
 			var alias []byte
 			if alias, err = f.string(); err == nil {
-				a := e.attributes()
-				a.Aliases = append(a.Aliases, alias)
+				if a := e.attributes(); len(a.Aliases) == MaxAliases {
+					many = true
+				} else {
+					a.Aliases = append(a.Aliases, alias)
+				}
 			}
 		case 6:
 			err = e.scanTTL(f)
@@ -255,6 +259,9 @@ func (r *Response) scanWrapper(b []byte) Resource {
 	}
 	if err != nil && e.Fault == nil {
 		e.Fault = fmt.Errorf("not a Resource: %w", err)
+	}
+	if many && e.Fault == nil {
+		e.Fault = ErrAliases
 	}
 	return e
 }
