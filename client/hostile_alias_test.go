@@ -109,7 +109,7 @@ func TestOneCopyUnderAliases(t *testing.T) {
 	var values [2]atomic.Pointer[byte]
 	names := numbered("alias-", n)
 	for i, name := range names {
-		_, err := s.c.Watch(context.Background(), cds.Type, name, func(ev client.Event) {
+		_, err := s.c.Watch(context.Background(), cds.Type, name, func(ev client.Event[any]) {
 			if ev.Kind == client.EventUpdated {
 				updates.Add(1)
 				if i < len(values) {
@@ -144,7 +144,7 @@ func TestAliasesOfType(t *testing.T) {
 	const most = 1 << 16
 	s := newSiege(t)
 	names := numbered("alias-", most+1)
-	set, err := s.c.NewSet(context.Background(), cds.Type, func(client.Batch) {})
+	set, err := s.c.NewSet(context.Background(), cds.Type, func(client.Batch[any]) {})
 	must(t, err)
 	must(t, set.Add(names...))
 	st := s.stream()
@@ -189,7 +189,7 @@ func TestOneNameOfManyAliases(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newSiege(t)
 			aliases := numbered("alias-", 1000)
-			set, err := s.c.NewSet(context.Background(), eds.Type, func(client.Batch) {})
+			set, err := s.c.NewSet(context.Background(), eds.Type, func(client.Batch[any]) {})
 			must(t, err)
 			must(t, set.Add(aliases...))
 			st := s.stream()

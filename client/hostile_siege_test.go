@@ -96,7 +96,7 @@ func newSiege(t *testing.T, change ...func(*client.Config)) *siege {
 		s.bad.Close()
 		s.good.Close()
 	})
-	_, err = s.c.Watch(context.Background(), cds.Type, goodName, func(ev client.Event) {
+	_, err = s.c.Watch(context.Background(), cds.Type, goodName, func(ev client.Event[any]) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		now := time.Now()
