@@ -1,7 +1,11 @@
 package client
 
 import (
+	"errors"
+	"fmt"
 	"iter"
+	"strings"
+	"time"
 
 	"github.com/xdswatch/xdswatch/internal/machine"
 )
@@ -76,11 +80,68 @@ type Event[T any] struct {
 	// alternative that is used; "" if it is the name itself. Name stays what was asked for.
 	Locator string
 	Reason  Reason // of EventDoesNotExist
+	// Instead is what the server sent last of the type where it did not answer in time: of
+	// EventDoesNotExist with ReasonTimeout, and of EventFailed with an error of kind
+	// ErrorTimeout. Nil of others, and where it sent nothing of the type on the stream.
+	Instead *Instead
 	Err     error  // of EventFailed and EventAmbientError: a [*ResourceError]
 	Value   T      // of EventUpdated; shared between watches, read only
 	Raw     []byte // its bytes as received; shared, read only
 	// Attributes of EventUpdated are what stands beside the value; nil if nothing does.
 	Attributes *Attributes
+}
+
+// Instead is the newest response of a type on a stream: what came in place of a resource that
+// did not. It is shared between watches, read only.
+type Instead struct {
+	Time  time.Time
+	Count int // of its resources
+	// Names of some of them, those that nobody asked for first: at most three, each cut after
+	// 256 bytes. Resources without a name have none.
+	Names []string
+	Err   error // what was refused of it, cut after 512 bytes; nil if nothing was
+}
+
+func (i *Instead) String() string {
+	if i == nil {
+		return "the server sent no response of the type on the stream"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "the newest response of the type, at %s, held ", i.Time.Format("15:04:05.000"))
+	switch i.Count {
+	case 0:
+		b.WriteString("nothing")
+	case 1:
+		b.WriteString("one resource")
+	default:
+		fmt.Fprintf(&b, "%d resources", i.Count)
+	}
+	for j, name := range i.Names {
+		sep := ", "
+		if j == 0 {
+			sep = ": "
+		}
+		fmt.Fprintf(&b, "%s%q", sep, name)
+	}
+	if i.Count > len(i.Names) && len(i.Names) > 0 {
+		b.WriteString(" and others")
+	}
+	if i.Err != nil {
+		fmt.Fprintf(&b, "; it was NACKed: %v", i.Err)
+	}
+	return b.String()
+}
+
+// insteadOf is what a program hears of a response.
+func insteadOf(in *machine.Instead) *Instead {
+	if in == nil {
+		return nil
+	}
+	out := &Instead{Time: in.At, Count: in.Count, Names: in.Names}
+	if in.Refusal != "" {
+		out.Err = errors.New(in.Refusal)
+	}
+	return out
 }
 
 // Handler takes the events of one resource. It has to return: one that ends its goroutine
@@ -150,7 +211,7 @@ func (c *Client) rejected(ev *Event[any], err error) error {
 func (c *Client) newEvent(n *machine.Notice) Event[any] {
 	ev := Event[any]{
 		Type: n.TypeURL, Name: n.Name, Authority: n.Authority, Version: n.Version,
-		Server: c.server(n.Server).URI,
+		Server: c.server(n.Server).URI, Instead: insteadOf(n.Instead),
 	}
 	switch n.Kind {
 	case machine.NoticeUpdated:

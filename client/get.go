@@ -157,7 +157,11 @@ func (c *Client) result(ev Event[any]) (Event[any], error) {
 	case EventUpdated:
 		return ev, nil
 	case EventDoesNotExist:
-		return Event[any]{}, fmt.Errorf("%w: %s %q of server %q for node %q (%s)", ErrDoesNotExist, ev.Type, ev.Name, ev.Server, c.node, ev.Reason)
+		err := fmt.Errorf("%w: %s %q of server %q for node %q (%s)", ErrDoesNotExist, ev.Type, ev.Name, ev.Server, c.node, ev.Reason)
+		if ev.Reason == ReasonTimeout {
+			err = fmt.Errorf("%w; %v", err, ev.Instead)
+		}
+		return Event[any]{}, err
 	}
 	return Event[any]{}, ev.Err
 }

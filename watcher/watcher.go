@@ -79,7 +79,7 @@ func typed[T any](ev *client.Event[any]) Event[T] {
 	value, _ := ev.Value.(T) // nil of what brings none
 	return Event[T]{
 		Kind: ev.Kind, Type: ev.Type, Name: ev.Name, Authority: ev.Authority, Version: ev.Version, Server: ev.Server,
-		Locator: ev.Locator, Reason: ev.Reason, Err: ev.Err, Value: value, Raw: ev.Raw,
+		Locator: ev.Locator, Reason: ev.Reason, Instead: ev.Instead, Err: ev.Err, Value: value, Raw: ev.Raw,
 		Attributes: ev.Attributes,
 	}
 }

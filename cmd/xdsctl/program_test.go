@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -127,6 +128,9 @@ var updated = regexp.MustCompile(`"updated":"[^"]*Z"`)
 
 var timeField = regexp.MustCompile(`^\{"time":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z)",`)
 
+// insteadField is when the response came that is told of in place of a resource.
+var insteadField = regexp.MustCompile(`"instead":\{"time":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z",`)
+
 // next is the next line of JSON without its time, which is looked at.
 func (p *program) next() string {
 	p.t.Helper()
@@ -139,7 +143,7 @@ func (p *program) next() string {
 	if age := time.Since(when); err != nil || age < 0 || age > time.Minute {
 		p.t.Fatalf("time %s, %v", at[1], err)
 	}
-	return p.hide.Replace("{" + line[len(at[0]):])
+	return p.hide.Replace("{" + insteadField.ReplaceAllString(line[len(at[0]):], `"instead":{`))
 }
 
 func (p *program) line() string {
@@ -307,6 +311,13 @@ func ack(version, nonce string) string {
 
 func absent(name, reason string) string {
 	return fmt.Sprintf(`{"event":"does-not-exist","type":%q,"name":%q,"reason":%q}`, clusters, name, reason)
+}
+
+// absentInstead says what came in its place.
+func absentInstead(name string, count int, names ...string) string {
+	list, _ := json.Marshal(append([]string{}, names...))
+	return fmt.Sprintf(`{"event":"does-not-exist","type":%q,"name":%q,"reason":"timeout","instead":{"count":%d,"names":%s,"error":null}}`,
+		clusters, name, count, list)
 }
 
 func failed(event, name, kind, message string) string {

@@ -30,7 +30,7 @@ func record(ev client.Event[any]) report.Record {
 			Resource: report.Resource{TypeURL: ev.Type, Message: message(ev), Raw: ev.Raw},
 		}
 	case client.EventDoesNotExist:
-		return report.Absent{About: about(report.EventDoesNotExist), Reason: ev.Reason.String()}
+		return report.Absent{About: about(report.EventDoesNotExist), Reason: ev.Reason.String(), Instead: instead(ev)}
 	case client.EventAmbientError, client.EventRecovered: // without an error it has cleared
 		return report.Fault{About: about(report.EventAmbientError), Error: report.ErrorOf(ev.Err)}
 	case client.EventSynced:
@@ -38,6 +38,23 @@ func record(ev client.Event[any]) report.Record {
 	default:
 		return report.Fault{About: about(report.EventError), Error: report.ErrorOf(ev.Err)}
 	}
+}
+
+// instead is what came in place of what the server did not answer in time; nil if nothing did.
+func instead(ev client.Event[any]) *report.Instead {
+	in := ev.Instead
+	if in == nil {
+		return nil
+	}
+	out := &report.Instead{Time: report.Time(in.Time), Count: in.Count, Names: append([]string{}, in.Names...), Text: in.String()}
+	if in.Err != nil {
+		out.Error = &report.Error{
+			Kind:    string(client.ErrorRejected),
+			Message: fmt.Sprintf("xds: %s response of server %q: rejected: %v", resourceType(ev.Type), ev.Server, in.Err),
+			Cause:   in.Err.Error(),
+		}
+	}
+	return out
 }
 
 // message is the value of an update, nil if its type is not known.

@@ -154,6 +154,7 @@ func (m *Machine) finish(now time.Time, resp *response) {
 func (m *Machine) end(now time.Time, resp *response) {
 	ts, s := resp.ts, resp.ts.stream
 	ts.busy = nil
+	resp.noteRefusal()
 	m.fx.Notify = append(m.fx.Notify, Notice{
 		Kind: NoticeEnd, Server: s.server, TypeURL: ts.typ.URL, Version: resp.Version, Stream: resp.ref,
 		Exchange: &Exchange{Valid: resp.valid, Invalid: resp.invalid},

@@ -123,6 +123,9 @@ const (
 type Notice struct {
 	Kind   NoticeKind
 	Reason Reason // of NoticeDoesNotExist
+	// Instead is of what the server did not answer in time: what it sent last of the type; nil
+	// if nothing.
+	Instead *Instead
 	// Trouble says that it tells of the server's trouble, or of its end: once all of a
 	// step's are handled, say Heard. Until then newer trouble is not told.
 	Trouble bool

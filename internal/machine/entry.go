@@ -389,9 +389,11 @@ func (e *entry) handOut() []*Watch {
 func (m *Machine) tellKnown(e *entry, to []*Watch) {
 	switch e.status {
 	case StatusDoesNotExist:
-		m.noticeTo(e, NoticeDoesNotExist, to, nil).Reason = e.reason
+		m.noticeTo(e, NoticeDoesNotExist, to, nil).absent(e)
 	case StatusNacked, StatusReceivedError, StatusTimeout:
-		m.noticeTo(e, NoticeFailed, to, nil).Fault = e.fault
+		n := m.noticeTo(e, NoticeFailed, to, nil)
+		n.Fault = e.fault
+		n.absent(e)
 	}
 	if f := e.of.ts.trouble(); f != nil {
 		e.orphan = true
@@ -425,9 +427,21 @@ func (m *Machine) fire(now time.Time, s *stream, t timer) {
 	switch {
 	case told:
 	case f != nil:
-		m.noticeTo(e, NoticeFailed, e.handOut(), nil).Fault = f
+		n := m.noticeTo(e, NoticeFailed, e.handOut(), nil)
+		n.Fault = f
+		n.absent(e)
 	default:
-		m.noticeTo(e, NoticeDoesNotExist, e.handOut(), nil).Reason = ReasonTimeout
+		m.noticeTo(e, NoticeDoesNotExist, e.handOut(), nil).absent(e)
+	}
+}
+
+// absent says why there is no resource, and where the server did not answer what came instead.
+func (n *Notice) absent(e *entry) {
+	if e.status == StatusDoesNotExist {
+		n.Reason = e.reason
+	}
+	if e.status == StatusTimeout || n.Reason == ReasonTimeout {
+		n.Instead = e.of.ts.instead
 	}
 }
 
@@ -468,6 +482,9 @@ func (m *Machine) fireCollection(now time.Time, s *stream, c *collection) {
 func (m *Machine) lack(c *collection, n Notice) {
 	if c.absence != nil && !c.orphan && n.Fault.same(c.absence.Fault) {
 		return
+	}
+	if n.Kind == NoticeDoesNotExist || n.Fault.Kind == FaultTimeout {
+		n.Instead = c.ts.instead
 	}
 	c.absence, c.orphan, c.timer = &n, false, 0
 	m.tellCollection(c, n)

@@ -117,8 +117,9 @@ func (m *Machine) overdue(now time.Time, w *Watch) {
 	f := &Fault{Kind: FaultTimeout, Err: &FetchTimeoutError{w.FetchTimeout}, At: now}
 	to := []*Watch{w}
 	if w.Wildcard {
-		m.tellCollectionTo(w.entry.of, Notice{Kind: NoticeFailed, Fault: f}, to)
+		m.tellCollectionTo(w.entry.of, Notice{Kind: NoticeFailed, Fault: f, Instead: w.entry.of.ts.instead}, to)
 	} else {
-		m.noticeTo(w.entry, NoticeFailed, to, nil).Fault = f
+		n := m.noticeTo(w.entry, NoticeFailed, to, nil)
+		n.Fault, n.Instead = f, w.entry.of.ts.instead
 	}
 }

@@ -164,6 +164,7 @@ func (m *Machine) work(now time.Time, resp *response) {
 	for i := range resp.Resources {
 		m.found = append(m.found, m.find(resp, i))
 	}
+	resp.note(now, m.found)
 	resp.findAliases(m.found)
 	resp.whole, resp.drops = resp.spoken == ts.entries.len(), ts.drops
 	resp.findRemoved()

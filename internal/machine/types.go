@@ -55,6 +55,7 @@ type onStream struct {
 	resumes    bool      // the first request says what is held
 	answered   bool      // a response came
 	nonce      string    // of the newest response
+	instead    *Instead  // what that holds; nil if there is none
 	form       wildForm  // how the wildcard was asked for
 	farewell   bool      // it was asked for by its name in order to be left
 	starLeft   bool      // in delta, the wildcard was asked for and is no more

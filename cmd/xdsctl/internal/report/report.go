@@ -66,6 +66,17 @@ type Update struct {
 type Absent struct {
 	About
 	Reason string `json:"reason"`
+	// Instead is of what the server did not answer in time; nil if it sent nothing of the type.
+	Instead *Instead `json:"instead,omitempty"`
+}
+
+// Instead is the newest response of a type: what came in place of what did not.
+type Instead struct {
+	Time  Time     `json:"time"`
+	Count int      `json:"count"` // of its resources
+	Names []string `json:"names"` // of some of them, three at most; never nil
+	Error *Error   `json:"error"` // nil if nothing of it was refused
+	Text  string   `json:"-"`     // all of this for people
 }
 
 // Fault is an error or an ambient error; the latter has none when it has cleared.

@@ -121,6 +121,9 @@ func records() []report.Record {
 		report.Synced{About: c.about(report.EventSynced, cl, "*")},
 		report.Absent{About: c.about(report.EventDoesNotExist, cl, "gone"), Reason: "absent"},
 		report.Absent{About: c.about(report.EventDoesNotExist, cl, "slow"), Reason: "timeout"},
+		report.Absent{About: c.about(report.EventDoesNotExist, cl, "lost"), Reason: "timeout", Instead: &report.Instead{
+			Time: recent, Count: 1, Names: []string{"default/lost"}, Text: `the newest response of the type held one resource: "default/lost"`,
+		}},
 		report.Fault{About: c.about(report.EventError, cl, "backend"), Error: bad},
 		report.Fault{About: c.about(report.EventAmbientError, cl, "backend"), Error: bad},
 		report.Fault{About: c.about(report.EventAmbientError, cl, "backend")},

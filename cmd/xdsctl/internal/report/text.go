@@ -55,7 +55,7 @@ func (t *Text) Print(r Record) error {
 		t.row(r.Head, r.Type, r.Name, details(
 			version(r.Version), size(len(r.Resource.Raw)), summary(r.Resource.Message), labelled("at", r.Locator), t.from(r.Server)))
 	case Absent:
-		t.row(r.Head, r.Type, r.Name, absence(r.Reason))
+		t.row(r.Head, r.Type, r.Name, absence(r))
 	case Fault:
 		t.row(r.Head, r.Type, r.Name, fault(r.Error, "all is well again"))
 	case Synced:
@@ -132,7 +132,7 @@ func fault(e *Error, none string) string {
 }
 
 // absence says in words why there is no resource.
-func absence(reason string) string {
+func absence(r Absent) string {
 	words := map[string]string{
 		"timeout":   "the server did not answer in time",
 		"removed":   "the server removed it",
@@ -140,7 +140,11 @@ func absence(reason string) string {
 		"not-found": "the server says that there is none",
 		"ttl":       "its time to live ran out",
 	}
-	return reason + ": " + words[reason]
+	text := r.Reason + ": " + words[r.Reason]
+	if r.Instead != nil {
+		text += "; " + r.Instead.Text
+	}
+	return text
 }
 
 // size of a payload.

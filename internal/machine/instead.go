@@ -1,0 +1,65 @@
+package machine
+
+import (
+	"strings"
+	"time"
+)
+
+// Bounds of what is kept of the newest response of each type on a stream, for who misses
+// something in it (U-1).
+const (
+	maxInsteadNames = 3
+	maxInsteadName  = 256 // bytes of each
+	maxInsteadText  = 512 // bytes of a refusal
+)
+
+// Instead is the newest response of a type on a stream: what came in place of what did not.
+// It is not changed once it is told.
+type Instead struct {
+	At    time.Time
+	Count int // of its resources
+	// Names of its resources, the first of those that nobody asked for before the others; at
+	// most three. Of those without a name there is none.
+	Names   []string
+	Refusal string // why it was NACKed; "" if it was not
+}
+
+// note keeps what a response holds. The entries are those of its resources, nil where nobody
+// asked for one.
+func (resp *response) note(now time.Time, found []*entry) {
+	in := &Instead{At: now, Count: len(resp.Resources)}
+	for _, asked := range []bool{false, true} {
+		for i, e := range found {
+			if len(in.Names) == maxInsteadNames {
+				break
+			}
+			if (e != nil) == asked {
+				in.name(resp, i)
+			}
+		}
+	}
+	resp.ts.instead = in
+}
+
+func (in *Instead) name(resp *response, i int) {
+	if name, _ := resp.ts.nameOf(&resp.Resources[i]); len(name) > 0 {
+		in.Names = append(in.Names, cut(string(name), maxInsteadName))
+	}
+}
+
+// noteRefusal keeps why a response is NACKed.
+func (resp *response) noteRefusal() {
+	if in := resp.ts.instead; in != nil && len(resp.lines) > 0 {
+		own := *in
+		own.Refusal = cut(resp.message(), maxInsteadText)
+		resp.ts.instead = &own
+	}
+}
+
+// cut makes a text that is valid and of at most so many bytes.
+func cut(text string, most int) string {
+	if len(text) > most {
+		text = text[:most-len(truncated)] + truncated
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
+}
