@@ -35,6 +35,8 @@ var (
 	ErrStopped = errors.New("xds: the watch was stopped")
 	// ErrNilHandler says that a watch was given no handler.
 	ErrNilHandler = errors.New("xds: the handler is nil")
+	// ErrNilContext says that a method was given no context.
+	ErrNilContext = errors.New("xds: the context is nil")
 	// ErrNilType says that a watch was given no resource type.
 	ErrNilType = errors.New("xds: the resource type is nil")
 	// ErrTypeConflict says that a type URL is watched with another resource type already.
@@ -85,6 +87,7 @@ func New(config Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	alarm := config.alarm()
 	config = config.withDefaults()
 	params, err := nodeparams.Render(boot.Node, boot.NodeContextParams)
 	if err != nil {
@@ -102,6 +105,7 @@ func New(config Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	ec.Alarm = alarm
 	for _, notice := range boot.Notices {
 		config.Logger.Info(notice)
 	}
@@ -144,7 +148,7 @@ func (c *Client) engineConfig() (engine.Config, error) {
 // The end of ctx ends the watch; so do [Watch.Stop] and [Client.Close]. Nothing is told of
 // these ends.
 //
-// Errors: [ErrClosed], [ErrNilHandler], [ErrNilType], [ErrTypeConflict], [ErrCollection];
+// Errors: [ErrClosed], [ErrNilHandler], [ErrNilContext], [ErrNilType], [ErrTypeConflict], [ErrCollection];
 // a [*ResourceError] of kind [ErrorConfig] for a malformed name, an unknown authority, a
 // server that cannot be configured, or a type that a server's streams cannot carry, such as one
 // without streams of its own where there is one for each type; the context's own if it is
@@ -238,6 +242,8 @@ func (c *Client) prepareAll(kind resource.AnyType, collection string, v *view, w
 // check says what is wrong with a watch whatever it is of, and how its names are looked up.
 func (c *Client) check(ctx context.Context, kind resource.AnyType, o watchOptions) (*view, error) {
 	switch {
+	case ctx == nil:
+		return nil, ErrNilContext
 	case c.closed.Load():
 		return nil, ErrClosed
 	case kind == nil:
@@ -306,6 +312,9 @@ func (c *Client) ResetBackoff() { c.engine.ResetBackoff() }
 // [ErrClosed], the error of ctx, or [ErrInHandler] inside a handler, for which other
 // events wait.
 func (c *Client) Ready(ctx context.Context) error {
+	if ctx == nil {
+		return ErrNilContext
+	}
 	for {
 		c.mu.Lock()
 		settled, pending := c.settled, c.pending

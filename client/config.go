@@ -57,8 +57,9 @@ const (
 type Config struct {
 	// Bootstrap says which servers there are and who the client is.
 	Bootstrap *bootstrap.Config
-	// Logger for what an operator should know; nil logs nothing. It is called by the
-	// client's own loop, so a handler of it must not call the client.
+	// Logger for what an operator should know; nil logs nothing, but panics of the program's
+	// code, which go to slog.Default with their stack. It is called by the client's own loop,
+	// so a handler of it must not call the client.
 	Logger *slog.Logger
 	// Node, if set, supplies the node of each new stream, given a copy of what the client
 	// would send, but for what [Client.SetNodeParameters] changed, which is put into it
@@ -260,7 +261,7 @@ func (c *Client) nodeMaker() (func() []byte, error) {
 	return func() []byte {
 		b, err := encodeNode(c.ownNode(base))
 		if err != nil {
-			c.engine.Complain("the node of Config.Node cannot be encoded; the stream has the node of the bootstrap", "", "", err)
+			c.engine.Complain("the node of Config.Node cannot be encoded; the stream has the node of the bootstrap", "", "", err.Error())
 			return fixed
 		}
 		return b
@@ -275,7 +276,7 @@ func encodeNode(n *corev3.Node) ([]byte, error) {
 func (c *Client) ownNode(base *corev3.Node) (n *corev3.Node) {
 	defer func() {
 		if p := recover(); p != nil {
-			c.engine.Complain("Config.Node panicked; the stream has the node of the bootstrap", "", "", p)
+			c.panicked("Config.Node panicked; the stream has the node of the bootstrap", "", "", p)
 			n = base
 		}
 	}()

@@ -145,7 +145,8 @@ func insteadOf(in *machine.Instead) *Instead {
 }
 
 // Handler takes the events of one resource. It has to return: one that ends its goroutine
-// by runtime.Goexit, as FailNow of package testing does, ends all events of its authority.
+// by runtime.Goexit, as FailNow and Fatal of package testing do, ends its watch with
+// [ErrHandlerExited]; such a test is marked as failed, and goes on.
 type Handler[T any] func(Event[T])
 
 // MaxBatch is how many events a batch holds at most.

@@ -54,7 +54,8 @@ func EvictAmongBlank(n int) int {
 		g.slots[getKey{name: strconv.Itoa(i)}] = nil
 	}
 	idle := &getSlot{key: getKey{name: "idle"}, watch: &Watch{}, waiting: 1}
-	idle.watch.over.Store(true)
+	idle.watch.state.end()
+	idle.watch.finish()
 	g.slots[idle.key] = idle
 	g.release(idle)
 	g.evict()

@@ -81,8 +81,8 @@ func MaxShrink(fraction float64) Guard {
 func (c *Client) judge(p *machine.Proposal) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			c.engine.Complain("a guard panicked; the response is refused", c.server(p.Server).URI, p.TypeURL, v)
-			err = fmt.Errorf("the guard panicked: %v", v)
+			c.panicked("a guard panicked; the response is refused", c.server(p.Server).URI, p.TypeURL, v)
+			err = fmt.Errorf("the guard panicked: %s", panicText(v))
 		}
 	}()
 	out := &Proposal{

@@ -78,11 +78,7 @@ func (l *list) Flush(last bool) {
 	l.batch.flush(last, l.deliver)
 }
 
-func (l *list) deliver(b Batch[any]) {
-	if l.alive() {
-		l.handle(l.handler, b)
-	}
-}
+func (l *list) deliver(b Batch[any]) { l.handle(func() { l.handler(b) }) }
 
 // hear implements outlet, for the directory.
 func (l *list) hear(ev *Event[any]) (wantsFlush bool) {

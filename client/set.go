@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
 )
@@ -86,7 +87,7 @@ func (s *Set) enter(m *member, a asked) bool {
 	}
 	m.answer.expect(s.client)
 	s.mu.Lock()
-	in := !s.over.Load() && s.members[a.name] == nil
+	in := !s.state.over() && s.members[a.name] == nil
 	if in {
 		s.members[a.name] = m
 		if s.batches[w.Lane] == nil {
@@ -102,22 +103,38 @@ func (s *Set) enter(m *member, a asked) bool {
 }
 
 // Remove ends the subscriptions to resources; names that are not in the set are ignored.
-// What the server said of them before is not handed over any more.
+// When it has returned no call begins that tells of them; see [Watch.Stop].
 func (s *Set) Remove(names ...string) {
+	removed := false
 	for _, name := range names {
 		if canonical, err := s.client.canonical(s.kind, name); err == nil {
-			s.remove(canonical)
+			removed = s.remove(canonical) || removed
 		}
+	}
+	if removed && !s.client.engine.InHandler() {
+		engine.Await(s.noTurn)
 	}
 }
 
-func (s *Set) remove(name string) {
+func (s *Set) remove(name string) bool {
 	s.mu.Lock()
 	m := s.members[name]
 	delete(s.members, name)
 	s.mu.Unlock()
 	if m != nil {
 		m.leave()
+	}
+	return m != nil
+}
+
+// noTurn says whether no call of the handler runs that may be of members which have left.
+func (s *Set) noTurn() bool {
+	select {
+	case s.turn <- struct{}{}:
+		<-s.turn
+		return true
+	default:
+		return false
 	}
 }
 
@@ -133,9 +150,9 @@ func (s *Set) clear() {
 }
 
 // Stop ends the set, as [Watch.Stop] does.
-func (s *Set) Stop() { s.end(ErrStopped) }
+func (s *Set) Stop() { s.quit() }
 
-// Done is closed when the set is over.
+// Done is closed when the set is over; see [Watch.Done].
 func (s *Set) Done() <-chan struct{} { return s.core.Done() }
 
 // Err is nil while the set lives, then why it ended: see [Watch.Err].
@@ -155,17 +172,19 @@ func (l *setBatch) deliver(b Batch[any]) {
 	l.of = nil
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
-	stay := b.Events[:0]
-	for i, ev := range b.Events {
-		if !of[i].gone.Load() {
-			stay = append(stay, ev)
+	s.handle(func() {
+		stay := b.Events[:0]
+		for i, ev := range b.Events {
+			if !of[i].gone.Load() {
+				stay = append(stay, ev)
+			}
 		}
-	}
-	clear(b.Events[len(stay):])
-	b.Events = stay
-	if (len(b.Events) > 0 || b.Last) && s.alive() {
-		s.handle(s.handler, b)
-	}
+		clear(b.Events[len(stay):])
+		b.Events = stay
+		if len(b.Events) > 0 || b.Last {
+			s.handler(b)
+		}
+	})
 }
 
 // member is one subscription of a set.

@@ -72,7 +72,7 @@ func (c *Client) tracer() func(*machine.Notice) {
 // survive is deferred: it ends a panic of the program's in the log.
 func (c *Client) survive(what string, server int) {
 	if p := recover(); p != nil {
-		c.engine.Complain(what, c.server(server).URI, "", p)
+		c.panicked(what, c.server(server).URI, "", p)
 	}
 }
 

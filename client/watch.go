@@ -2,10 +2,7 @@ package client
 
 import (
 	"context"
-	"fmt"
-	"runtime/debug"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
@@ -43,7 +40,9 @@ func options(opts []WatchOption) (o watchOptions) {
 func applied(opts []WatchOption) watchOptions {
 	var o watchOptions
 	for _, opt := range opts {
-		opt(&o)
+		if opt != nil {
+			opt(&o)
+		}
 	}
 	return o
 }
@@ -51,34 +50,33 @@ func applied(opts []WatchOption) watchOptions {
 // Watch is a live subscription. Its methods are safe for concurrent use.
 type Watch struct{ core }
 
-// Stop ends the watch; no call of its handler begins afterwards. It does not wait for one
-// that runs, and may be called inside it. Stopping twice is nothing.
-func (w *Watch) Stop() { w.core.end(ErrStopped) }
+// Stop ends the watch; when it has returned no call of its handler begins. It does not wait
+// for one that runs, but for up to some ten milliseconds for one that has just begun to show
+// itself, and may be called inside it. Stopping twice is nothing.
+func (w *Watch) Stop() { w.core.quit() }
 
-// Done is closed when the watch is over.
+// Done is closed when the watch is over and the last call of its handler has returned, so it
+// must not be waited for inside the handler.
 func (w *Watch) Done() <-chan struct{} { return w.core.Done() }
 
 // Err is nil while the watch lives, then why it ended: [ErrStopped], [ErrClosed], the
-// cause of its context's end, or a [*PanicError].
+// cause of its context's end, [ErrHandlerExited] or a [*PanicError]. It is known before
+// Done is closed.
 func (w *Watch) Err() error { return w.core.Err() }
-
-// PanicError is the end of a watch whose handler panicked.
-type PanicError struct {
-	Value any    // what the handler panicked with
-	Stack []byte // of the goroutine, as of runtime/debug.Stack
-}
-
-func (e *PanicError) Error() string { return fmt.Sprintf("xds: the handler panicked: %v", e.Value) }
 
 // core is what all watches have in common.
 type core struct {
 	client *Client
 	view   *view
 	ctx    context.Context // nil of one that has no end
-	over   atomic.Bool
+	state  callState
 	answer answer
 	watch  machine.Watch // its only subscription; of a set none
 	inner  *inner        // nil where there is none; set before the start, or by attach
+	// plain says that a dispatcher calls the handler with nothing between: the engine knows
+	// when. Noting each call in the state would cost the many watches of one resource more than
+	// their handlers do. Guarded by mu.
+	plain bool
 
 	place int // on the client's books, from 1; 0 if not on them; guarded by its lock
 
@@ -130,14 +128,14 @@ func (w *core) begin() error {
 
 // run starts subscriptions of the watch.
 func (w *core) run(ms ...*machine.Watch) error {
-	if w.over.Load() {
+	if w.state.over() {
 		return nil // it ended while it began; Err says why
 	}
 	if !w.client.engine.Start(ms...) {
 		w.end(ErrClosed)
 		return ErrClosed
 	}
-	if w.over.Load() { // its end may have come before the start
+	if w.state.over() { // its end may have come before the start
 		w.stop(ms...)
 	}
 	return nil
@@ -152,16 +150,13 @@ func (w *core) stop(ms ...*machine.Watch) {
 // end is the end of the watch, whoever comes first.
 func (w *core) end(err error) {
 	w.mu.Lock()
-	if w.over.Load() {
+	if w.state.over() {
 		w.mu.Unlock()
 		return
 	}
-	w.over.Store(true)
 	w.err = err
-	if w.done != nil {
-		close(w.done)
-	}
-	started, unhook, in := w.started, w.unhook, w.inner
+	runs := w.state.end()
+	started, unhook, in, plain := w.started, w.unhook, w.inner, w.plain
 	w.mu.Unlock()
 	if unhook != nil {
 		unhook()
@@ -174,22 +169,28 @@ func (w *core) end(err error) {
 	}
 	w.answer.settle(w.client)
 	w.client.forget(w)
+	switch {
+	case plain:
+		w.finishPlain()
+	case !runs:
+		w.finish()
+	}
 }
 
 // attach gives a watch that lives what serves it besides its own; its dispatcher may.
 func (w *core) attach(in *inner) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.over.Load() {
+	if w.state.over() {
 		return false
 	}
-	w.inner = in
+	w.inner, w.plain = in, false
 	return true
 }
 
 // alive says whether the handler may be called.
 func (w *core) alive() bool {
-	return !w.over.Load() && (w.ctx == nil || w.ctx.Err() == nil) && !w.client.closed.Load()
+	return (w.ctx == nil || w.ctx.Err() == nil) && !w.client.closed.Load() && !w.state.over()
 }
 
 func (w *core) Done() <-chan struct{} {
@@ -197,7 +198,7 @@ func (w *core) Done() <-chan struct{} {
 	defer w.mu.Unlock()
 	if w.done == nil {
 		w.done = make(chan struct{})
-		if w.over.Load() {
+		if w.state.finished() {
 			close(w.done)
 		}
 	}
@@ -210,16 +211,6 @@ func (w *core) Err() error {
 	return w.err
 }
 
-// recovered is deferred around each call of a handler. Its panic fails the watch, and
-// nothing else.
-func (w *core) recovered() {
-	if p := recover(); p != nil {
-		stack := debug.Stack()
-		w.client.engine.Complain("a handler panicked; its watch is over", "", "", p, "stack", string(stack))
-		w.end(&PanicError{Value: p, Stack: stack})
-	}
-}
-
 // single is a watch of one resource.
 type single struct {
 	Watch
@@ -228,7 +219,8 @@ type single struct {
 
 // ask begins the watch, of what was prepared.
 func (s *single) ask(kind resource.AnyType, a asked, o watchOptions) (*Watch, error) {
-	if s.watch.Owner = s; a.at != nil {
+	if s.watch.Owner, s.plain = s, true; a.at != nil {
+		s.plain = false
 		s.inner = s.client.following(kind, a, s)
 		s.watch.Owner = s.inner.follow.root
 	}
@@ -269,8 +261,14 @@ func (s *single) hear(ev *Event[any]) bool {
 }
 
 func (s *single) call(ev *Event[any]) {
-	defer s.recovered()
+	if s.inner != nil {
+		s.handle(func() { s.handler(*ev) })
+		return
+	}
+	returned := false
+	defer s.returned(&returned)
 	s.handler(*ev)
+	returned = true
 }
 
 // Flush implements engine.Sink.
@@ -399,17 +397,7 @@ func (s *everything) Flush(last bool) {
 	s.batch.flush(last && s.caughtUp, s.deliver)
 }
 
-func (s *everything) deliver(b Batch[any]) {
-	if s.alive() {
-		s.handle(s.handler, b)
-	}
-}
-
-// handle calls the handler of a watch with a batch.
-func (w *core) handle(h BatchHandler[any], b Batch[any]) {
-	defer w.recovered()
-	h(b)
-}
+func (s *everything) deliver(b Batch[any]) { s.handle(func() { s.handler(b) }) }
 
 // batcher collects the events of a lane; owned by its dispatcher.
 type batcher struct {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"maps"
 	"slices"
 
@@ -35,7 +36,7 @@ func (e *Engine) apply(fx machine.Effects) {
 		e.decodeMore()
 	}
 	for _, p := range fx.Guard {
-		e.hook(p.Server, func() { e.post(machine.Guarded{Proposal: p, Err: withText(e.config.Guard(p))}) })
+		e.hook(p.Server, func() { e.judgeProposal(p) })
 	}
 	for _, r := range fx.Close {
 		e.closeStream(r)
@@ -270,10 +271,31 @@ func (e *Engine) trace(n *machine.Notice) {
 	}
 }
 
+// errGuardExited is the verdict of a guard that gave none.
+var errGuardExited = errors.New("the guard ended its goroutine (runtime.Goexit)")
+
+// judgeProposal asks the program's guards. Whatever they do there is a verdict.
+func (e *Engine) judgeProposal(p *machine.Proposal) {
+	err := errGuardExited
+	defer func() { e.post(machine.Guarded{Proposal: p, Err: err}) }()
+	err = withText(e.config.Guard(p))
+}
+
 // hook has a hook of the program called, in order with the events of the lane of a
 // server's first watch.
 func (e *Engine) hook(server int, f func()) {
-	if l := e.home[server]; l != nil {
-		l.put(item{hook: f})
+	l := e.home[server]
+	if l == nil {
+		return
 	}
+	l.put(item{hook: func() {
+		returned := false
+		defer func() {
+			if !returned { // panics do not get here
+				e.Complain("a guard, or a function of Trace or Metrics, ended its goroutine (runtime.Goexit)", e.server(server).URI, "", "")
+			}
+		}()
+		f()
+		returned = true
+	}})
 }

@@ -41,6 +41,9 @@ type Config struct {
 	// Node makes the encoded Node of a new stream. It is called by the stream's writer.
 	Node   func() []byte
 	Logger *slog.Logger
+	// Alarm is the logger for what a panic of the program's code leaves, asked for each
+	// time; nil for Logger.
+	Alarm func() *slog.Logger
 	// Guard judges what the responses of guarded types would do, in the same lane as Trace.
 	// It may be nil if no type is guarded.
 	Guard func(*machine.Proposal) error
@@ -77,14 +80,16 @@ type Engine struct {
 	work        sync.WaitGroup // loop, readers, writers, workers
 	dispatching sync.WaitGroup
 
-	servers       atomic.Pointer[[]*Server] // replaced by the loop when there are more
-	dispatcherIDs sync.Map                  // goroutine numbers, see InHandler
-	received      sync.Pool                 // of *received
+	servers     atomic.Pointer[[]*Server] // replaced by the loop when there are more
+	dispatchers sync.Map                  // *lane by the number of its goroutine, see InHandler
+	received    sync.Pool                 // of *received
+
+	lanesMu sync.RWMutex // of what the loop changes and others look at
+	lanes   []*lane      // by number; nil of one that nothing is told in
 
 	// Owned by the loop.
 	sources    []machine.Source
 	kinds      map[string]resource.AnyType
-	lanes      []*lane       // by number; nil of one that nothing is told in
 	found      []*lane       // of lanesOf, used again
 	home       map[int]*lane // by server: of its first watch
 	conns      map[*Server]*conn
@@ -121,6 +126,9 @@ func New(c Config) *Engine {
 		kinds: map[string]resource.AnyType{}, home: map[int]*lane{}, conns: map[*Server]*conn{}, streams: map[int]*stream{},
 		retries: map[int]*retry{}, parts: map[partKey]*part{}, delivering: map[machine.Ref]bool{},
 		lastNack: map[string]string{}, lastFault: map[string]string{}, quotas: map[logKey]*quota{},
+	}
+	if c.Alarm == nil {
+		e.config.Alarm = func() *slog.Logger { return c.Logger }
 	}
 	e.servers.Store(&[]*Server{})
 	e.extend(c.Servers, c.Sources)

@@ -9,7 +9,7 @@ import (
 // tell a function who called it: one that must not wait for a handler from within has to
 // look at the name of its goroutine.
 func (e *Engine) InHandler() bool {
-	_, ok := e.dispatcherIDs.Load(goroutineID())
+	_, ok := e.dispatchers.Load(goroutineID())
 	return ok
 }
 

@@ -1,8 +1,8 @@
 package engine
 
 import (
-	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/xdswatch/xdswatch/internal/machine"
 )
@@ -11,18 +11,43 @@ import (
 // What waits in it is bounded by the machine: a response is not read before the last one was
 // delivered, and trouble of a server is not told before the last was heard.
 type lane struct {
-	mu    sync.Mutex
-	wake  *sync.Cond
-	queue []item
-	ended bool
+	number int
 
-	told []told // what is not flushed to its end; the dispatcher's own
+	mu     sync.Mutex
+	wake   *sync.Cond
+	queue  []item
+	queued uint64   // notices that were ever put into it
+	after  []func() // to be run when no sink is called
+	ended  bool
+	gone   bool // the dispatcher has ended
+
+	// What others may look at while the dispatcher is at work.
+	telling atomic.Pointer[machine.Watch] // whose sink is called, or the first of its group; nil while idle
+	begun   atomic.Uint64                 // how many notices were begun
+	vain    atomic.Uint64                 // begun, when somebody waited in vain for the sink's return
+
+	// The dispatcher's own: its place in its work, which is noted before a sink or a hook is
+	// called. If that ends the goroutine, another one goes on behind it.
+	work    []item
+	doing   item // the one that is being done
+	notice  int  // of doing
+	target  int  // of notice: the next watch
+	grouped int  // watches of the notice since telling was set
+	current *machine.Watch
+	told    []told // what is not flushed to its end
+	flushed int    // of told, in a flush
+	kept    int    // of those, what stays
 }
 
-// told is a sink that was told something, and the response that it was of, nil if none.
+// groupSize is how many watches of one resource are told between two looks at what the
+// dispatcher is at: saying so for each of many watches costs more than most handlers.
+const groupSize = 16
+
+// told is a watch whose sink was told something, and the response that it was of, nil if
+// none.
 type told struct {
-	sink Sink
-	part *part
+	watch *machine.Watch
+	part  *part
 }
 
 // item is notices, a hook of the program, a flush, or the end of a response.
@@ -54,26 +79,55 @@ func (m *marker) reached() {
 // laneOf finds or starts the dispatcher with a number.
 func (e *Engine) laneOf(number int) *lane {
 	for len(e.lanes) <= number {
+		e.lanesMu.Lock()
 		e.lanes = append(e.lanes, nil)
+		e.lanesMu.Unlock()
 	}
 	if l := e.lanes[number]; l != nil {
 		return l
 	}
-	l := &lane{}
+	l := &lane{number: number}
 	l.wake = sync.NewCond(&l.mu)
+	e.lanesMu.Lock()
 	e.lanes[number] = l
-	e.dispatching.Go(func() {
-		id := goroutineID()
-		e.dispatcherIDs.Store(id, true)
-		defer e.dispatcherIDs.Delete(id)
-		l.run(number)
-	})
+	e.lanesMu.Unlock()
+	e.dispatching.Go(func() { e.dispatch(l) })
 	return l
+}
+
+// laneAt finds a dispatcher from outside the loop; nil if there is none.
+func (e *Engine) laneAt(number int) *lane {
+	e.lanesMu.RLock()
+	defer e.lanesMu.RUnlock()
+	if number >= len(e.lanes) {
+		return nil
+	}
+	return e.lanes[number]
+}
+
+// dispatch is the goroutine of a lane. If code of the program's ends it, by runtime.Goexit,
+// another takes its place.
+func (e *Engine) dispatch(l *lane) {
+	id := goroutineID()
+	e.dispatchers.Store(id, l)
+	over := false
+	defer func() {
+		e.dispatchers.Delete(id)
+		if !over {
+			e.dispatching.Go(func() { e.dispatch(l) })
+		}
+	}()
+	for l.next() {
+		l.do()
+	}
+	l.leave()
+	over = true
 }
 
 func (l *lane) put(it item) {
 	l.mu.Lock()
 	l.queue = append(l.queue, it)
+	l.queued += uint64(len(it.notices))
 	l.mu.Unlock()
 	l.wake.Signal()
 }
@@ -91,83 +145,149 @@ func (l *lane) isEnded() bool {
 	return l.ended
 }
 
-// next blocks for what there is to do.
-func (l *lane) next() (items []item, ok bool) {
+// next blocks for what there is to do, unless something is half done.
+func (l *lane) next() bool {
+	if l.isEnded() {
+		return false
+	}
+	if !l.doing.empty() {
+		return true
+	}
+	if len(l.work) == 0 && !l.more() {
+		return false
+	}
+	l.doing, l.work[0] = l.work[0], item{}
+	l.work = l.work[1:]
+	return true
+}
+
+// more takes what was put into the lane. Before it waits it does what was to be done after
+// all calls of sinks.
+func (l *lane) more() bool {
+	l.current = nil
+	l.telling.Store(nil)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for len(l.queue) == 0 && !l.ended {
-		l.wake.Wait()
-	}
-	items, l.queue = l.queue, nil
-	return items, !l.ended
-}
-
-func (l *lane) run(number int) {
-	for {
-		items, ok := l.next()
-		if !ok {
-			return
-		}
-		for i := range items {
-			if l.isEnded() {
-				return
-			}
-			l.do(&items[i], number)
-			items[i] = item{}
-		}
-	}
-}
-
-func (l *lane) do(it *item, number int) {
-	switch {
-	case it.hook != nil:
-		it.hook()
-	case it.notices != nil:
-		for i := range it.notices {
-			if i > 0 && l.isEnded() {
-				return
-			}
-			n := &it.notices[i]
-			l.tell(n, n.To, it.part, number)
-			l.tell(n, n.All, it.part, number)
-			*n = machine.Notice{} // its value may be large
-		}
-	case it.flush:
-		l.flush()
-	default:
-		l.end(it.part)
-		it.marker.reached()
-	}
-}
-
-func (l *lane) tell(n *machine.Notice, to []*machine.Watch, p *part, number int) {
-	for _, w := range to {
-		if int(w.Lane) != number {
+	for len(l.after) > 0 || len(l.queue) == 0 && !l.ended {
+		if len(l.after) > 0 {
+			l.runAfter()
 			continue
 		}
-		s := w.Owner.(Sink)
-		if s.Tell(n) {
-			l.told = append(l.told, told{s, p})
+		l.wake.Wait()
+	}
+	l.work, l.queue = l.queue, nil
+	return !l.ended
+}
+
+// runAfter is called with the lock held, which it gives up meanwhile.
+func (l *lane) runAfter() {
+	fs := l.after
+	l.after = nil
+	l.mu.Unlock()
+	defer l.mu.Lock()
+	for _, f := range fs {
+		f()
+	}
+}
+
+// leave is the end of the dispatcher.
+func (l *lane) leave() {
+	l.current = nil
+	l.telling.Store(nil)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.gone = true
+	l.runAfter()
+}
+
+func (it *item) empty() bool {
+	return it.notices == nil && it.hook == nil && !it.flush && it.marker == nil
+}
+
+// do does an item, or the rest of it.
+func (l *lane) do() {
+	it := &l.doing
+	switch {
+	case it.hook != nil:
+		hook := it.hook
+		*it = item{}
+		hook()
+		return
+	case it.notices != nil:
+		if !l.tellAll(it) {
+			return
+		}
+	default:
+		l.flush(it)
+	}
+	m := it.marker
+	*it = item{}
+	if m != nil {
+		m.reached()
+	}
+}
+
+// tellAll says whether it has come to the end of the notices, and not of the lane.
+func (l *lane) tellAll(it *item) bool {
+	for ; l.notice < len(it.notices); l.notice++ {
+		if l.notice > 0 && l.isEnded() {
+			return false
+		}
+		n := &it.notices[l.notice]
+		if l.target == 0 {
+			l.begun.Add(1)
+		}
+		l.tell(n, it.part)
+		*n = machine.Notice{} // its value may be large
+		l.target, l.grouped = 0, 0
+	}
+	l.notice = 0
+	return true
+}
+
+func (l *lane) tell(n *machine.Notice, p *part) {
+	for l.target < len(n.To)+len(n.All) {
+		w := targetOf(n, l.target)
+		l.target++
+		if int(w.Lane) != l.number {
+			continue
+		}
+		l.current = w
+		if l.grouped%groupSize == 0 {
+			l.telling.Store(w)
+		}
+		l.grouped++
+		if w.Owner.(Sink).Tell(n) {
+			l.told = append(l.told, told{w, p})
 		}
 	}
 }
 
-// flush hands over what was told in a step. What is of a response that goes on stays on
-// the list until its end.
-func (l *lane) flush() {
-	l.told = slices.DeleteFunc(l.told, func(t told) bool {
-		t.sink.Flush(t.part == nil)
-		return t.part == nil
-	})
+func targetOf(n *machine.Notice, i int) *machine.Watch {
+	if i < len(n.To) {
+		return n.To[i]
+	}
+	return n.All[i-len(n.To)]
 }
 
-// end hands over what is left of a response.
-func (l *lane) end(p *part) {
-	l.told = slices.DeleteFunc(l.told, func(t told) bool {
-		if t.part != p {
-			return false
+// flush hands over what was told: in a step, but that what is of a response which goes on
+// stays on the list until its end; or what is left of a response.
+func (l *lane) flush(it *item) {
+	for l.flushed < len(l.told) {
+		t := l.told[l.flushed]
+		l.flushed++
+		ends := t.part == it.part
+		if !ends {
+			l.told[l.kept] = t
+			l.kept++
 		}
-		t.sink.Flush(true)
-		return true
-	})
+		if ends || it.flush {
+			l.current = t.watch
+			l.telling.Store(t.watch)
+			t.watch.Owner.(Sink).Flush(ends)
+		}
+	}
+	clear(l.told[l.kept:])
+	l.told = l.told[:l.kept]
+	l.flushed, l.kept = 0, 0
 }

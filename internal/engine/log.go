@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -44,7 +43,11 @@ func (q *quota) take(now time.Time) (omitted int, ok bool) {
 
 // say logs one line, if there is room for it.
 func (e *Engine) say(level slog.Level, text, server, typeURL string, attrs ...any) {
-	if !e.config.Logger.Enabled(e.ctx, level) {
+	e.sayTo(e.config.Logger, level, text, server, typeURL, attrs...)
+}
+
+func (e *Engine) sayTo(logger *slog.Logger, level slog.Level, text, server, typeURL string, attrs ...any) {
+	if !logger.Enabled(e.ctx, level) {
 		return
 	}
 	key, now := logKey{text, server, typeURL}, time.Now()
@@ -68,15 +71,19 @@ func (e *Engine) say(level slog.Level, text, server, typeURL string, attrs ...an
 	if omitted > 0 {
 		all = append(all, "omitted", omitted)
 	}
-	e.config.Logger.Log(e.ctx, level, text, all...)
+	logger.Log(e.ctx, level, text, all...)
 }
 
-// Complain logs what went wrong in a function of the program's, with its cause, within the
-// bounds of other lines until Close. server and typeURL are empty where it is of none.
-func (e *Engine) Complain(text, server, typeURL string, cause any, attrs ...any) {
-	attrs = append([]any{"error", brief(fmt.Sprint(cause))}, attrs...) // the program's code is not run on the loop
-	if !e.post(func() { e.say(slog.LevelError, text, server, typeURL, attrs...) }) {
-		e.config.Logger.Error(text, attrs...)
+// Complain logs what went wrong in a function of the program's, within the bounds of other
+// lines until Close, and where the program has no logger with the default one. server, typeURL
+// and cause are empty where it is of none.
+func (e *Engine) Complain(text, server, typeURL, cause string, attrs ...any) {
+	if cause != "" {
+		attrs = append([]any{"error", brief(cause)}, attrs...)
+	}
+	logger := e.config.Alarm()
+	if !e.post(func() { e.sayTo(logger, slog.LevelError, text, server, typeURL, attrs...) }) {
+		logger.Error(text, attrs...)
 	}
 }
 
