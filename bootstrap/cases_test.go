@@ -60,6 +60,12 @@ var diverges = map[string]string{
 	"core-cert-unknown":      "certificate providers are kept for the program, which knows its plugins",
 	"core-cert-plugin-error": "certificate providers are kept for the program, whose plugins judge their configs",
 	"go-allowed-off":         "there is no switch: allowed_grpc_services is always read",
+
+	// H-7: what a credential says and cannot be kept to is a fault.
+	"go-tls-ok-unknown-field": "a key of a credential's config that is not known may be a misspelt one",
+	"go-tls-spiffe-reload":    "SPIFFE trust bundles are not supported",
+	"go-tls-failing-provider": "SPIFFE trust bundles are not supported",
+	"go-tls-ok-refresh-interval-ca-chain-private-key-certificate-chain-spiffe-bundle": "SPIFFE trust bundles are not supported",
 }
 
 // suggestions are the decisions about probes; the file suggests them.

@@ -220,7 +220,7 @@ func TestKey(t *testing.T) {
 	}
 	for name, doc := range map[string]string{
 		"same, told otherwise": `{"note":1,"server_features":["xds_v3","trusted_xds_server",4],"server_uri":"x:1",` +
-			`"channel_creds":[{"type":"loas"},{"type":"tls","config":{"more":1,"ca_certificate_file":"a"}},{"type":"insecure"}],` +
+			`"channel_creds":[{"type":"loas"},{"type":"tls","more":1,"config":{"ca_certificate_file":"a"}},{"type":"insecure"}],` +
 			`"call_creds":[{"type":"other"},{"config":{"jwt_token_file":"/t"},"type":"jwt_token_file"}]}`,
 	} {
 		if key(doc) != key(base) {

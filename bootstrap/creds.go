@@ -2,13 +2,20 @@ package bootstrap
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"google.golang.org/grpc/credentials"
 )
 
-// channelCreds reads channel_creds: the first entry of a known type wins (gRFC A27). All
-// entries are checked for their shape, the winning one for what it says.
+// grpcChannelTypes are the types of channel credentials that gRPC has in one of its
+// implementations.
+var grpcChannelTypes = []string{credsInsecure, credsTLS, credsGoogleDefault, "xds", "alts", "local", "compute_engine", "composite"}
+
+// channelCreds reads channel_creds: the first entry of a known type wins (gRFC A27). One before
+// it that gRPC has, and this program has not, is a fault unless an option lets the next one
+// stand for it: that may be less secure. All entries are checked for their shape, the winning
+// one for what it says.
 func (x field) channelCreds() ChannelCreds {
 	items := x.items()
 	switch list, ok := x.val.([]any); {
@@ -24,9 +31,10 @@ func (x field) channelCreds() ChannelCreds {
 		typ, ok := item.credsType()
 		switch {
 		case !ok || found.Type != "":
-		case x.doc.opts.knowsChannel(typ):
+		case x.doc.opts.knowsChannel(typ) && !item.passedOver(typ):
 			found = item.knownChannelCreds(typ)
 		default:
+			item.unknownChannelCreds(typ)
 			unknown = append(unknown, typ)
 		}
 	}
@@ -36,12 +44,37 @@ func (x field) channelCreds() ChannelCreds {
 	return found
 }
 
+// passedOver is whether an entry of a known type says what this program cannot do, and the next
+// may stand for it.
+func (x field) passedOver(typ string) bool {
+	return typ == credsTLS && x.doc.opts.nextChannel && x.at("config").at(spiffeKey).present()
+}
+
+// unknownChannelCreds judges an entry that is not used.
+func (x field) unknownChannelCreds(typ string) {
+	at, known := x.at("type"), append(x.doc.opts.channelTypes(), grpcChannelTypes...)
+	const next = "; bootstrap.AllowNextChannelCreds lets the next entry stand for it"
+	switch near := nearest(typ, known); {
+	case x.doc.opts.nextChannel:
+		at.notice("%s cannot be made here; the next entry stands for it", shown(typ))
+	case typ == credsGoogleDefault:
+		at.fault("cannot be made here; %s%s", googleDefaultHint, next)
+	case slices.Contains(grpcChannelTypes, typ):
+		at.fault("cannot be made here, unless the option bootstrap.WithChannelCreds does%s", next)
+	case near != "":
+		at.fault("is no known type%s", didYouMean(typ, known))
+	default:
+		at.notice("%s is no type that gRPC or this program knows; the next entry stands for it", shown(typ))
+	}
+}
+
 // credsType checks the shape of an entry {type, config} and gives its type. A null entry
 // is skipped like one of an unknown type.
 func (x field) credsType() (string, bool) {
 	if !x.present() || !x.object() {
 		return "", false
 	}
+	x.mustMean(credsKeys...)
 	typ := x.at("type").required()
 	x.at("config").hidden().object()
 	return typ, typ != ""
@@ -57,20 +90,17 @@ func (x field) knownChannelCreds(typ string) ChannelCreds {
 	switch build := x.doc.opts.channel[typ]; {
 	case typ == credsTLS:
 		cc.TLS = config.tls()
+	case typ == credsInsecure:
+		config.mustHave()
 	case build != nil:
 		cc.Build = func() (credentials.Bundle, error) { return build(cc.Config) }
 	}
 	return cc
 }
 
-// noKnownCreds says which types were given, which are known, and what is missing for one
-// that needs a package.
+// noKnownCreds says which types were given, and which are known.
 func noKnownCreds(given []string, o *options) string {
-	text := fmt.Sprintf("no known type among %q; known: %q", given, o.channelTypes())
-	if slices.Contains(given, credsGoogleDefault) {
-		text += "; " + googleDefaultHint
-	}
-	return text
+	return fmt.Sprintf("no known type among %q; known: %q", given, o.channelTypes())
 }
 
 const googleDefaultHint = `"google_default" needs the option ` +
@@ -79,6 +109,7 @@ const googleDefaultHint = `"google_default" needs the option ` +
 
 // tls reads the config of a "tls" channel credential (gRFC A65).
 func (x field) tls() *TLS {
+	x.mustHave(tlsKeys...)
 	t := &TLS{
 		CACertificateFile: x.at("ca_certificate_file").str(),
 		CertificateFile:   x.at("certificate_file").str(),
@@ -91,8 +122,8 @@ func (x field) tls() *TLS {
 	case t.CertificateFile == "" && t.PrivateKeyFile != "":
 		x.at("certificate_file").fault("required with private_key_file")
 	}
-	if spiffe := x.at("spiffe_trust_bundle_map_file"); spiffe.str() != "" {
-		spiffe.notice("is not used; servers are verified by ca_certificate_file or the system's roots")
+	if spiffe := x.at(spiffeKey); spiffe.str() != "" {
+		spiffe.fault("is not supported; bootstrap.AllowNextChannelCreds lets the next entry stand for this one")
 	}
 	return t
 }
@@ -111,10 +142,13 @@ func (x field) callCreds() []CallCreds {
 		build := x.doc.opts.call[typ]
 		switch {
 		case typ == credsJWTTokenFile:
+			config.mustHave("jwt_token_file")
 			cc.TokenFile = config.at("jwt_token_file").required()
 		case build != nil:
 			cc.Build = func() (credentials.PerRPCCredentials, error) { return build(cc.Config) }
 		default:
+			known := append(slices.Collect(maps.Keys(x.doc.opts.call)), credsJWTTokenFile)
+			item.at("type").notice("%s is no type that this program knows and is not sent%s", shown(typ), didYouMean(typ, known))
 			continue
 		}
 		out = append(out, cc)

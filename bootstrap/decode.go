@@ -27,13 +27,13 @@ func decode(source string, data []byte) (map[string]any, error) {
 	if len(text) == 0 {
 		return nil, &FieldError{Source: source, Reason: "is empty"}
 	}
-	if text[0] != '{' && text[0] != '[' {
+	if isYAML(text) {
 		converted, err := yaml.YAMLToJSONStrict(data)
 		if err == nil {
 			err = oneDocument(data)
 		}
 		if err != nil {
-			return nil, yamlError(source, err)
+			return nil, yamlError(source, data, err)
 		}
 		data = converted
 	}
@@ -46,6 +46,12 @@ func decode(source string, data []byte) (map[string]any, error) {
 		return nil, &FieldError{Source: source, Reason: "want an object, is " + kind(root)}
 	}
 	return m, nil
+}
+
+// isYAML is whether a text is taken for YAML.
+func isYAML(data []byte) bool {
+	text := bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\uFEFF")))
+	return len(text) > 0 && text[0] != '{' && text[0] != '['
 }
 
 func decodeJSON(source string, data []byte) (any, error) {
@@ -111,7 +117,10 @@ func oneDocument(data []byte) error {
 var yamlLine = regexp.MustCompile(`line ([0-9]+): (.*)`)
 
 // yamlError takes the first line number, and what is said of it, out of an error text.
-func yamlError(source string, err error) error {
+func yamlError(source string, data []byte, err error) error {
+	if line := tabLine(data); line > 0 && strings.Contains(err.Error(), "cannot start any token") || line > 0 && strings.Contains(err.Error(), "tab character") {
+		return &SyntaxError{Source: source, Line: line, Err: errors.New("yaml: the line begins with a tab; YAML wants spaces")}
+	}
 	m := yamlLine.FindStringSubmatch(err.Error())
 	if m == nil {
 		text := strings.Join(strings.Fields(err.Error()), " ")
@@ -119,6 +128,18 @@ func yamlError(source string, err error) error {
 	}
 	line, _ := strconv.Atoi(m[1])
 	return &SyntaxError{Source: source, Line: line, Err: errors.New("yaml: " + m[2])}
+}
+
+// tabLine is the first line with a tab in its indentation; 0 if there is none.
+func tabLine(data []byte) int {
+	n := 0
+	for line := range bytes.Lines(data) {
+		n++
+		if text := bytes.TrimLeft(line, " \t"); len(text) > 0 && bytes.IndexByte(line[:len(line)-len(text)], '\t') >= 0 {
+			return n
+		}
+	}
+	return 0
 }
 
 // kind names the JSON type of a value, for error texts.

@@ -123,7 +123,7 @@ func TestEnvoyConfigSourceFaults(t *testing.T) {
 		"node parameters": {
 			node + def + `node_context_params: [id, "", 5, color]`,
 			"envoy: node_context_params[1] = \"\": must not be empty\n" +
-				"envoy: node_context_params[2] = 5: want a string, is a number\n" +
+				"envoy: node_context_params[2] = 5: want a string, is a number; put the text in quotes\n" +
 				"envoy: node_context_params[3] = \"color\": want one of id, cluster, user_agent_name, user_agent_version, locality.region, " +
 				"locality.zone, locality.sub_zone, metadata, user_agent_build_version.version, user_agent_build_version.metadata",
 		},

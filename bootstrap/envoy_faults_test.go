@@ -176,7 +176,7 @@ func TestEnvoyFaults(t *testing.T) {
 			envoyDoc(`{google_grpc: {target_uri: x}, initial_metadata: [{key: "a b", value: s3cret}, {key: x-bin, value: "s3cret!"}, {key: ok, value: 5}, {value: v}]}`, ""),
 			service + `.initial_metadata[0].key = "a b": want a key of letters, digits and _-.` + "\n" +
 				service + ".initial_metadata[1].value: want base64\n" +
-				service + ".initial_metadata[2].value: want a string, is a number\n" +
+				service + ".initial_metadata[2].value: want a string, is a number; put the text in quotes\n" +
 				service + ".initial_metadata[3].key: the key is required",
 		},
 	} {
@@ -225,13 +225,14 @@ func TestEnvoyServers(t *testing.T) {
 		"TLS that checks SNI": {
 			toCluster, tlsCluster(`sni: s, auto_sni_san_validation: true, common_tls_context: {validation_context: {trusted_ca: {filename: f}}}`), `dns:///h:1 tls name=s authority=c`, nil,
 		},
-		"google_default": {`{google_grpc: {target_uri: x, channel_credentials: {google_default: {}}}}`, "", `x google_default authority=`, nil},
+		"google_default": {`{google_grpc: {target_uri: "x:1", channel_credentials: {google_default: {}}}}`, "", `x:1 google_default authority=`, nil},
 		"credential plugin": {
-			`{google_grpc: {target_uri: x, channel_credentials_plugin: [{"@type": a/example.Unknown}, {"@type": type.googleapis.com/envoy.extensions.grpc_service.channel_credentials.insecure.v3.InsecureCredentials}]}}`,
-			"", `x insecure authority=`, nil,
+			`{google_grpc: {target_uri: "x:1", channel_credentials_plugin: [{"@type": a/example.Unknown}, {"@type": type.googleapis.com/envoy.extensions.grpc_service.channel_credentials.insecure.v3.InsecureCredentials}]}}`,
+			"", `x:1 insecure authority=`,
+			[]string{`envoy: dynamic_resources.ads_config.grpc_services[0].google_grpc.channel_credentials_plugin[0]: "example.Unknown" cannot be made here; the next entry stands for it`},
 		},
 		"formatted header": {
-			`{google_grpc: {target_uri: x}, initial_metadata: [{key: k, value: "%HOSTNAME%"}]}`, "", `x insecure authority=`,
+			`{google_grpc: {target_uri: "x:1"}, initial_metadata: [{key: k, value: "%HOSTNAME%"}]}`, "", `x:1 insecure authority=`,
 			[]string{"envoy: dynamic_resources.ads_config.grpc_services[0].initial_metadata[0].value: is sent as it is written; Envoy's %COMMAND%s are not replaced"},
 		},
 	} {

@@ -21,6 +21,7 @@ func (x field) googleGRPC() ManagementServer {
 		args.channelArgs()
 	}
 	s := ManagementServer{URI: x.at("target_uri").required()}
+	x.at("target_uri").noticeTarget()
 	plugins := x.at("channel_credentials_plugin")
 	switch creds := x.at("channel_credentials"); {
 	case len(plugins.items()) > 0:
@@ -78,18 +79,26 @@ func (x field) googleDefault() ChannelCreds {
 	}
 }
 
-// pluginCreds reads a list of credential extensions, of which the first known one wins.
+// pluginCreds reads a list of credential extensions, of which the first known one wins, as in
+// channel_creds of gRPC's format.
 func (x field) pluginCreds() ChannelCreds {
 	const pkg = "envoy.extensions.grpc_service.channel_credentials."
 	var given []string
 	for _, item := range x.items() {
-		typ, _ := item.anyType()
-		switch typ {
-		case pkg + "insecure.v3.InsecureCredentials":
+		typ, ok := item.anyType()
+		_, google := x.doc.opts.channel[credsGoogleDefault]
+		switch {
+		case !ok:
+			return ChannelCreds{}
+		case typ == pkg+"insecure.v3.InsecureCredentials":
 			return Insecure()
-		case pkg + "google_default.v3.GoogleDefaultCredentials":
+		case typ == pkg+"google_default.v3.GoogleDefaultCredentials" && (google || !x.doc.opts.nextChannel):
 			return item.googleDefault()
+		case strings.HasPrefix(typ, pkg) && !x.doc.opts.nextChannel:
+			item.fault("%s cannot be made here; bootstrap.AllowNextChannelCreds lets the next entry stand for it", typ)
+			return ChannelCreds{}
 		}
+		item.notice("%s cannot be made here; the next entry stands for it", shown(typ))
 		given = append(given, typ)
 	}
 	x.fault("no known type among %q", given)

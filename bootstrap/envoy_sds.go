@@ -70,7 +70,7 @@ func (x field) openFile() (root field, ok bool) {
 		x.doc.faults = append(x.doc.faults, err)
 		return field{}, false
 	}
-	return field{doc: &document{source: path, opts: x.doc.opts, camel: true}, val: tree, secret: true}, true
+	return field{doc: &document{source: path, opts: x.doc.opts, camel: true, yaml: isYAML(data)}, val: tree, secret: true}, true
 }
 
 // secretOf finds a Secret by name among the resources of a DiscoveryResponse, which may be

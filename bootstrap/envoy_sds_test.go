@@ -98,7 +98,7 @@ resources:
 			for _, text := range boot.Notices {
 				notices = append(notices, strings.ReplaceAll(text, dir, "DIR"))
 			}
-			if diff := cmp.Diff(c.notices, notices); diff != "" {
+			if diff := cmp.Diff(c.notices, notices, sameConfig); diff != "" {
 				t.Errorf("notices, -want +got:\n%s", diff)
 			}
 		})

@@ -17,6 +17,7 @@ import (
 type document struct {
 	source  string
 	opts    *options
+	yaml    bool // the text is YAML
 	camel   bool // a field may be spelled in lowerCamelCase too, as in protobuf's JSON
 	faults  []error
 	faulty  map[string]bool // the paths of fields with a fault
@@ -180,9 +181,23 @@ func (x field) oneOf(names ...string) (name string, given field) {
 func (x field) str() string {
 	s, ok := x.val.(string)
 	if !ok && x.present() {
-		x.wrongType("a string")
+		x.fault("want a string, is %s%s", kind(x.val), x.unquoted())
 	}
 	return s
+}
+
+// unquoted says how a text is written that YAML takes for something else.
+func (x field) unquoted() string {
+	if !x.doc.yaml {
+		return ""
+	}
+	switch x.val.(type) {
+	case bool:
+		return ", which y, n, yes, no, on and off are in YAML too; put the text in quotes"
+	case json.Number:
+		return "; put the text in quotes"
+	}
+	return ""
 }
 
 // required is a string that must not be empty.
@@ -258,6 +273,10 @@ var durationText = regexp.MustCompile(`^([0-9]*)(?:\.([0-9]{0,9}))?s$`)
 // duration is a google.protobuf.Duration in its JSON form, such as "600s" or "0.5s". It
 // must not be negative; what is too long for Go is the longest.
 func (x field) duration() time.Duration {
+	if n, ok := x.val.(json.Number); ok && durationText.MatchString(n.String()+"s") {
+		x.fault("want a duration in quotes with its unit, \"%ss\"", n)
+		return 0
+	}
 	s := x.str()
 	if s == "" {
 		if x.present() && x.val == "" {

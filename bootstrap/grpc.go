@@ -5,26 +5,15 @@ import (
 	"strings"
 )
 
-// Entries of server_features that are understood (gRFC A53, A88, A81); "xds_v3" says
-// nothing any more (gRFC A30).
-const (
-	featureIgnoreDeletion = "ignore_resource_deletion"
-	featureFailOnDataErrs = "fail_on_data_errors"
-	featureTransientTimer = "resource_timer_is_transient_error"
-	featureTrustedServer  = "trusted_xds_server"
-	featureDelta          = "xdswatch.delta"
-	featureResumeVersion  = "xdswatch.resume_version"
-	featureLegacyWildcard = "xdswatch.legacy_wildcard"
-)
-
 // grpcConfig reads a bootstrap in gRPC's format (gRFC A27).
 func (x field) grpcConfig(c *Config) {
+	x.mayHave(rootKeys...)
 	c.Node = x.at("node").grpcNode()
 	servers := x.at("xds_servers")
 	c.Servers = servers.servers()
 	switch list, ok := servers.val.([]any); {
 	case !servers.present():
-		servers.fault("required (nor has the document any field of an Envoy bootstrap)")
+		servers.fault("required (nor has the document any field of an Envoy bootstrap)%s", x.meant(rootKeys...))
 	case ok && len(list) == 0:
 		servers.fault("must not be empty")
 	}
@@ -52,30 +41,10 @@ func (x field) server() ManagementServer {
 		ChannelCreds: x.at("channel_creds").channelCreds(),
 		CallCreds:    x.at("call_creds").callCreds(),
 	}
-	for _, item := range x.at("server_features").items() {
-		name, _ := item.val.(string)
-		s.setFeature(name)
-	}
+	x.at("server_uri").noticeTarget()
+	x.at("server_features").features(&s)
+	x.mayHave(serverKeys...)
 	return s
-}
-
-func (s *ManagementServer) setFeature(name string) {
-	switch name {
-	case featureIgnoreDeletion:
-		s.Features.IgnoreResourceDeletion = true
-	case featureFailOnDataErrs:
-		s.Features.FailOnDataErrors = true
-	case featureTransientTimer:
-		s.Features.ResourceTimerIsTransientError = true
-	case featureTrustedServer:
-		s.Features.TrustedXDSServer = true
-	case featureDelta:
-		s.Delta = true
-	case featureResumeVersion:
-		s.Features.ResumeVersion = true
-	case featureLegacyWildcard:
-		s.Features.LegacyWildcard = true
-	}
 }
 
 // authorities reads gRFC A47's map, with the dynamic parameters that entries have (gRFC
@@ -91,6 +60,7 @@ func (x field) authorities() (out map[string]Authority, params map[string]map[st
 		if !e.object() {
 			continue
 		}
+		e.mayHave(authorityKeys...)
 		tmpl := e.at("client_listener_resource_name_template")
 		a := Authority{
 			Servers:                    e.at("xds_servers").servers(),
@@ -148,6 +118,7 @@ func (x field) certificateProviders() map[string]CertificateProvider {
 		if !e.entry() {
 			continue
 		}
+		e.mayHave("plugin_name", "config")
 		config := e.at("config").hidden()
 		config.object()
 		out[names[i]] = CertificateProvider{
@@ -166,6 +137,7 @@ func (x field) grpcServices() map[string]GRPCService {
 		if !e.entry() {
 			continue
 		}
+		e.mayHave("channel_creds", "call_creds")
 		out[names[i]] = GRPCService{
 			ChannelCreds: e.at("channel_creds").channelCreds(),
 			CallCreds:    e.at("call_creds").callCreds(),

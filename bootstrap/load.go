@@ -45,14 +45,16 @@ func FromEnv(opts ...Option) (*Config, error) {
 // from the content: an object with xds_servers is gRPC's, one with dynamic_resources or
 // another field of Envoy's is Envoy's, and anything else is taken for gRPC's. Both may be
 // written in JSON or in YAML, of which there must be one document; a byte order mark is
-// skipped. Unknown fields, and in Envoy's format unknown types, are ignored.
+// skipped. In gRPC's format unknown keys are notices, but faults in the credentials; in Envoy's
+// unknown fields of the messages that are read here are faults, as in Envoy, and the rest of
+// the document is ignored.
 //
 // Secrets of files (path_config_source in tls_certificate_sds_secret_configs,
 // validation_context_sds_secret_config and combined_validation_context of a cluster's TLS)
 // are read here, from JSON or YAML in regular files of up to 128 MiB, and a later change of
 // such a file is not followed.
 // Certificates and tokens, those that a Secret names by filename among them, are read when a
-// connection is made.
+// connection is made; Parse opens them to give a notice of each that is not there yet.
 //
 // The error joins all faults, each a [*FieldError] or, of a file of Secrets, a
 // [*SyntaxError]; or it is the [*SyntaxError] of the bootstrap. A Config that Parse returns
@@ -66,7 +68,7 @@ func Parse(source string, data []byte, opts ...Option) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &document{source: source, opts: o}
+	d := &document{source: source, opts: o, yaml: isYAML(data)}
 	c := &Config{origin: &origin{source: source, opts: slices.Clone(opts)}}
 	x := field{doc: d, val: root}
 	if isEnvoy(root) {
@@ -79,7 +81,7 @@ func Parse(source string, data []byte, opts ...Option) (*Config, error) {
 	if err := d.err(); err != nil {
 		return nil, err
 	}
-	c.Notices = d.notices
+	c.Notices = append(d.notices, c.missingFiles(source)...)
 	return c.WithDefaults(), nil
 }
 

@@ -19,6 +19,8 @@ func (x field) grpcNode() *corev3.Node {
 	if !x.object() {
 		return &corev3.Node{}
 	}
+	x.mayHave(nodeKeys...)
+	x.at("locality").mayHave(localityKeys...)
 	return &corev3.Node{
 		Id:       x.at("id").str(),
 		Cluster:  x.at("cluster").str(),

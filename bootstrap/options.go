@@ -30,6 +30,8 @@ type options struct {
 	channel map[string]buildChannel
 	call    map[string]buildCall
 	v2      bool
+	// nextChannel lets the next of channel_creds stand for one that cannot be made.
+	nextChannel bool
 	// unverified lets an Envoy TLS context without a trusted CA stand for no verification.
 	unverified bool
 	self       *Source // nil: the top-level servers
@@ -75,6 +77,12 @@ func WithCallCreds(typ string, build func(config json.RawMessage) (credentials.P
 // for by the type URLs of the transport's version, and on a transport of version 2 taken by
 // those of either (envoy.config.core.v3.ApiVersion, gRFC A30).
 func AllowV2() Option { return func(o *options) { o.v2 = true } }
+
+// AllowNextChannelCreds lets an entry of channel_creds (of channel_credentials_plugin in Envoy's
+// format) stand for those before it that gRPC defines and this program cannot make, such as
+// "google_default" without its option. It is a fault otherwise, since what comes next is often
+// "insecure". Each that is passed over is a notice.
+func AllowNextChannelCreds() Option { return func(o *options) { o.nextChannel = true } }
 
 // AllowUnverifiedTLS lets an Envoy TLS context without a trusted CA have the meaning that it
 // has in Envoy: the server's certificate is not verified, whoever issued it. It is a fault

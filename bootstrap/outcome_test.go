@@ -56,7 +56,9 @@ func outcome(c *bootstrap.Config, err error) string {
 		line("node parameters %q", c.NodeContextParams)
 	}
 	for _, n := range c.Notices {
-		line("notice %s", n)
+		if !ofMissingFile(n) {
+			line("notice %s", n)
+		}
 	}
 	return b.String()
 }

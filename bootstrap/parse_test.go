@@ -92,8 +92,9 @@ func TestErrorTexts(t *testing.T) {
 		},
 		"google_default": {
 			`{"xds_servers":[{"server_uri":"x:1","channel_creds":[{"type":"google_default"}]}]}`,
-			"boot: xds_servers[0].channel_creds: no known type among [\"google_default\"]; known: [\"insecure\" \"tls\"]; " +
-				"\"google_default\" needs the option bootstrap.WithChannelCreds(googledefault.Type, googledefault.New) of package github.com/xdswatch/xdswatch/transport/googledefault",
+			"boot: xds_servers[0].channel_creds[0].type = \"google_default\": cannot be made here; " +
+				"\"google_default\" needs the option bootstrap.WithChannelCreds(googledefault.Type, googledefault.New) of package github.com/xdswatch/xdswatch/transport/googledefault" +
+				"; bootstrap.AllowNextChannelCreds lets the next entry stand for it",
 		},
 		"TLS": {
 			`{"xds_servers":[{"server_uri":"x:1","channel_creds":[{"type":"tls","config":` +

@@ -80,7 +80,7 @@ func New(config Config) (*Client, error) {
 		return nil, errors.New("xds: Config.Bootstrap is nil; see bootstrap.Load and bootstrap.Server")
 	}
 	boot := config.Bootstrap.WithDefaults()
-	if err := boot.Validate(); err != nil {
+	if err := errors.Join(boot.Validate(), guardFaults(config.Guards)); err != nil {
 		return nil, err
 	}
 	table, err := authority.New(boot)

@@ -117,6 +117,7 @@ type Config struct {
 	SkipValidation bool
 
 	// Guards judge the responses of a type, by its URL, as a whole; the first error counts.
+	// [New] refuses a key that is no type URL.
 	// Responses of other types are taken part by part while they are decoded; those of a
 	// guarded type when all is decoded.
 	Guards map[string][]Guard

@@ -85,7 +85,7 @@ func TestGuard(t *testing.T) {
 		same(t, "numbers", []int{p.Held, p.Left, p.Invalid}, []int{3, 3, 1})
 		same(t, "whose", []string{p.Type, p.Server, p.Version}, []string{cds.Type.TypeURL(), r.srv.Target(), "2"})
 	}, func(c *client.Config) {
-		c.Guards = map[string][]client.Guard{cds.Type.TypeURL(): {nil, guard}, "other": {client.MinResources(100)}}
+		c.Guards = map[string][]client.Guard{cds.Type.TypeURL(): {nil, guard}, "type.googleapis.com/other": {client.MinResources(100)}}
 	})
 }
 

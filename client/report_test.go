@@ -26,6 +26,7 @@ import (
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/eds"
 	"github.com/xdswatch/xdswatch/testutil"
+	"github.com/xdswatch/xdswatch/transport"
 )
 
 // invalid is refused by the message's own rules.
@@ -326,6 +327,47 @@ func TestNewRefuses(t *testing.T) {
 	boot.Node = &corev3.Node{Id: "\xff"}
 	if _, err := client.New(client.Config{Bootstrap: boot}); err == nil || !strings.Contains(err.Error(), "the node cannot be encoded") {
 		t.Errorf("with a node that is not UTF-8: %v", err)
+	}
+}
+
+// A guard of something that is no type would guard nothing.
+//
+// spec: U-9
+func TestNewRefusesGuardsOfNothing(t *testing.T) {
+	boot, err := bootstrap.Server("127.0.0.1:1")
+	must(t, err)
+	guards := map[string][]client.Guard{cds.Type.TypeURL(): nil, "example.com/a.B": nil}
+	for _, key := range []string{"cds", "envoy.config.cluster.v3.Cluster", "type.googleapis.com/", "clusters", ""} {
+		guards[key] = []client.Guard{client.MinResources(1)}
+	}
+	const want = `xds: Config.Guards: "" is no type URL
+xds: Config.Guards: "cds" is no type URL; did you mean "type.googleapis.com/envoy.config.cluster.v3.Cluster"?
+xds: Config.Guards: "clusters" is no type URL
+xds: Config.Guards: "envoy.config.cluster.v3.Cluster" is no type URL; did you mean "type.googleapis.com/envoy.config.cluster.v3.Cluster"?
+xds: Config.Guards: "type.googleapis.com/" is no type URL`
+	if c, err := client.New(client.Config{Bootstrap: boot, Guards: guards}); c != nil || err == nil || err.Error() != want {
+		t.Errorf("error %v\nwant %s", err, want)
+	}
+}
+
+// A server whose URI cannot be dialled is one that is down: the next answers, and where there is
+// no other the client is refused.
+//
+// spec: C-4
+func TestServerThatCannotBeDialled(t *testing.T) {
+	bad := bootstrap.ManagementServer{URI: "%zz:1", ChannelCreds: bootstrap.Insecure()}
+	inBubble(t, func(t *testing.T, r *rig) {
+		_, rec := r.watch("a")
+		r.clusters(r.accept(), "1", "n1", "a")
+		synctest.Wait()
+		rec.heard(t, "updated a 1")
+		r.log.holds(t, "gRPC cannot dial the URI")
+	}, func(c *client.Config) {
+		c.Bootstrap.Servers = append([]bootstrap.ManagementServer{bad}, c.Bootstrap.Servers...)
+	})
+	alone := &bootstrap.Config{Servers: []bootstrap.ManagementServer{bad}}
+	if _, err := client.New(client.Config{Bootstrap: alone}); !errors.Is(err, transport.ErrTarget) || !strings.Contains(err.Error(), "%zz:1") {
+		t.Errorf("with that server alone: %v", err)
 	}
 }
 

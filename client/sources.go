@@ -16,6 +16,7 @@ import (
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/transport"
 )
 
 // FromSource brings a source along that is asked before the bootstrap's: the peer of the
@@ -93,10 +94,11 @@ func (s *sources) start(c *Client, ec *engine.Config) error {
 }
 
 // add makes a source of a list of servers, and those of them that are new. Equal servers
-// are one (gRFC A47). A server that cannot be configured leaves nothing behind.
+// are one (gRFC A47). A server that cannot be configured leaves nothing behind; one whose URI
+// cannot be dialled is as one that is down, if the source has another.
 func (s *sources) add(c *Client, at place, list []bootstrap.ManagementServer, reachabilityOnly bool) ([]engine.Server, machine.Source, error) {
 	var added []engine.Server
-	var faults []error
+	var faults, unusable []error
 	known, byKey := *s.servers.Load(), map[string]int{} // who reads it looks no further than where it ended
 	source := machine.Source{ReachabilityOnly: reachabilityOnly, Params: wire.NewParams(c.paramsOf(at.Key))}
 	for _, server := range list {
@@ -109,12 +111,19 @@ func (s *sources) add(c *Client, at place, list []bootstrap.ManagementServer, re
 				i, byKey[key] = len(known), len(known)
 				es := c.engineServer(server)
 				known, added = append(known, server), append(added, es)
-				faults = append(faults, configured(es))
+				if err := configured(es); errors.Is(err, transport.ErrTarget) {
+					unusable = append(unusable, err)
+				} else {
+					faults = append(faults, err)
+				}
 			}
 		}
 		if !slices.Contains(source.Servers, i) {
 			source.Servers = append(source.Servers, i)
 		}
+	}
+	if len(unusable) == len(source.Servers) { // else it is a server that has failed, like others
+		faults = append(faults, unusable...)
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, machine.Source{}, err

@@ -8,6 +8,9 @@ import (
 var (
 	// ErrClosed is the cause of a [*ConnectError] from a connection that was closed.
 	ErrClosed = errors.New("the connection is closed")
+	// ErrTarget is what an error of Build is when gRPC cannot make a channel of a server's URI:
+	// the server cannot be used, and others may.
+	ErrTarget = errors.New("gRPC cannot dial the URI")
 	// ErrStreamEnded is returned by Send on a stream that is over. Recv has the reason.
 	ErrStreamEnded = errors.New("the stream is over")
 )

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -122,7 +123,7 @@ func (g *GRPC) Build(s bootstrap.ManagementServer) (Conn, error) {
 	}
 	c := newConn(s.URI, append(opts, g.config.DialOptions...), headers, g.config)
 	if err := c.prepare(); err != nil {
-		return nil, buildError(s, err)
+		return nil, buildError(s, fmt.Errorf("%w: %w", ErrTarget, err))
 	}
 	return c, nil
 }
