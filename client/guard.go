@@ -15,8 +15,8 @@ import (
 // Guard judges a response as a whole before anything of it is taken: Envoy's
 // config_validators, as code of the program. With an error the response is refused: what is
 // held stays as it is, the server is told by a NACK with the error's text, and the watches of
-// resources that it would have changed, and of a wildcard whose first state it would be, hear
-// of an error of kind [ErrorRejected] that wraps it. The next response is judged anew; one
+// resources that it would have changed or removed, and of a wildcard whose first state it would
+// be, hear of an error of kind [ErrorRejected] that wraps it; so say [Client.Dump] and the gauges. The next response is judged anew; one
 // that holds a Secret which was refused for its files has it changed again. A response whose
 // stream ends before it was judged is not taken: the next stream brings it again. One whose
 // resources are all asked of another server by the time it is decoded is not judged.

@@ -149,3 +149,45 @@ func TestGuardOfManyChunks(t *testing.T) {
 		}}}
 	})
 }
+
+// A deletion that a guard refuses is told: the watch hears of it, and the dump and the gauges
+// say that the server's word was refused, until it takes it back.
+//
+// spec: U-2
+func TestGuardKeepsWhatIsDeleted(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		_, rec := r.watch("b")
+		_, err := r.c.WatchAll(context.Background(), cds.Type, "*", func(client.Batch[any]) {})
+		must(t, err)
+		st := r.accept()
+		r.clusters(st, "1", "n1", "a", "b")
+		r.send(st, testutil.SotW(cds.Type.TypeURL(), "2", "n2", cluster("a", "1")))
+		synctest.Wait()
+		rec.heard(t, "updated b 1", "ambient error b rejected: "+lost)
+		if re, ok := rec.last().Err.(*client.ResourceError); !ok || re.Kind != client.ErrorRejected || re.Version != "2" {
+			t.Errorf("the error is %v", rec.last().Err)
+		}
+		states := func() (nacked []string) {
+			for _, s := range r.c.Dump() {
+				if s.Status == "NACKED" {
+					nacked = append(nacked, s.Name)
+				}
+			}
+			for _, n := range r.c.Gauges().Resources {
+				if n.State == client.CacheNackedCached {
+					nacked = append(nacked, string(n.State))
+				}
+			}
+			return nacked
+		}
+		same(t, "refused", states(), []string{"b", "nacked_but_cached"})
+		r.send(st, testutil.SotW(cds.Type.TypeURL(), "3", "n3", cluster("a", "1"), cluster("b", "1")))
+		synctest.Wait()
+		rec.heard(t, "updated b 1", "ambient error b rejected: "+lost, "recovered b")
+		same(t, "refused in the end", states(), nil)
+	}, func(c *client.Config) {
+		c.Guards = map[string][]client.Guard{cds.Type.TypeURL(): {client.MaxShrink(0)}}
+	})
+}
+
+const lost = "the response would leave 1 of 2 resources, which is a loss of more than 0 %"

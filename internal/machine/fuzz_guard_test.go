@@ -60,6 +60,7 @@ func (w *world) judge(i int) {
 	if p.resp != nil {
 		r, s := w.sentAs(p.resp.ref), w.stream(p.resp.ref.Stream)
 		r.refusal, r.void = err, s.ref != r.ref || s.state != up
+		r.ending = p.Removed
 	}
 	w.push(Guarded{p, err})
 	if len(w.queue) == 1 && w.lazy&lazyStep == 0 {

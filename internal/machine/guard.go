@@ -154,7 +154,7 @@ func (m *Machine) guarded(now time.Time, ev Guarded) {
 		resp.disown()
 		m.end(now, resp)
 	case ev.Err != nil:
-		m.refuseAll(now, resp, ev.Err)
+		m.refuseAll(now, resp, ev.Proposal.Removed, ev.Err)
 	default:
 		m.takeAll(now, resp)
 	}
@@ -212,9 +212,9 @@ func (resp *response) disown() {
 	}
 }
 
-// refuseAll NACKs a response of which nothing is taken. What it would have changed is told
-// to be refused, with what is held as it was; so is the first state of a collection.
-func (m *Machine) refuseAll(now time.Time, resp *response, err error) {
+// refuseAll NACKs a response of which nothing is taken. What it would have changed or removed
+// is told to be refused, with what is held as it was; so is the first state of a collection.
+func (m *Machine) refuseAll(now time.Time, resp *response, removed []string, err error) {
 	ts := resp.ts
 	resp.lines = []string{err.Error()}
 	resp.invalid = len(resp.Resources)
@@ -242,6 +242,11 @@ func (m *Machine) refuseAll(now time.Time, resp *response, err error) {
 	}
 	for _, e := range resp.twice {
 		spoil(e)
+	}
+	for _, name := range removed { // U-2: it is held against the server's word
+		if e := ts.entries.get(name); e != nil && e.held() {
+			spoil(e)
+		}
 	}
 	for _, e := range resp.ended() {
 		if e.wanted() && e.status == StatusRequested {

@@ -75,9 +75,17 @@ func (r *simResponse) apply(p policy) {
 }
 
 // applyRefusal takes a response that a guard refused: what is held stays, and what is new in the
-// response or invalid has a fault.
+// response or invalid has a fault, and what it would have removed.
 func (r *simResponse) applyRefusal(p policy) {
 	mentions := r.mentions()
+	for _, name := range r.ending {
+		w := r.md.word(name)
+		if epoch, ok := r.epochs[name]; !ok || epoch != w.epoch || !w.held || w.unsure {
+			w.mayGo()
+		} else {
+			w.refuse(false)
+		}
+	}
 	for _, en := range r.entries {
 		switch name := en.name(r.md.typ); {
 		case mentions[name] > 1 || r.renews(en, r.md.word(name), p.delta):

@@ -278,6 +278,7 @@ type simResponse struct {
 	gone    bool         // its stream was given up meanwhile: nothing of it is kept
 	void    bool         // its stream was over when it was judged: nothing of it is taken
 	refusal error        // of a guard: nothing of it is taken
+	ending  []string     // names that it would have removed, by its proposal
 	bad     verdict
 	applies map[string]int  // mentioned names that are wanted for certain → epoch
 	epochs  map[string]int  // of all names
