@@ -4,8 +4,12 @@ GO       ?= go
 TOOL     := $(GO) tool -modfile=tools/go.mod
 FUZZTIME ?= 10s
 SEED     ?= 1
-# Modules of their own, for what users of the library should not have to know.
-MODULES  := transport/googledefault transport/gatewaytest otelmetrics transport/v2test transport/v2test/server transport/ciliumtest
+# Modules of their own, for what users of the library should not have to know: REAL ones run
+# whole management servers and take minutes to build; those of tools and benchmarks have
+# targets of their own, and so has LIVES.
+REAL     := transport/envoygatewaytest transport/istiotest
+LIVES    := test/real/lives
+MODULES  := $(filter-out tools bench/% $(REAL) $(LIVES),$(patsubst %/go.mod,%,$(wildcard */go.mod */*/go.mod */*/*/go.mod)))
 
 .PHONY: help
 help: ## list the targets
@@ -30,7 +34,7 @@ staticcheck: ## staticcheck
 tidy: ## fail if go.mod is not tidy
 	$(GO) mod tidy -diff
 	cd tools && $(GO) mod tidy -diff
-	for d in $(MODULES); do (cd $$d && $(GO) mod tidy -diff) || exit 1; done
+	for d in $(MODULES) $(LIVES); do (cd $$d && $(GO) mod tidy -diff) || exit 1; done
 
 .PHONY: generated
 generated: ## fail if a generated file is out of date
@@ -50,7 +54,15 @@ modules: ## vet and test the modules of their own
 
 .PHONY: real
 real: ## against Envoy Gateway and istiod: minutes to build, and port 18000 has to be free
-	for d in transport/envoygatewaytest transport/istiotest; do (cd $$d && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test -count=1 ./...) || exit 1; done
+	for d in $(REAL); do (cd $$d && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test -count=1 ./...) || exit 1; done
+
+.PHONY: lives
+lives: ## random lives against the caches of real servers, for 45 seconds
+	cd $(LIVES) && $(GO) vet ./... && $(GO) test -count=1 ./...
+
+.PHONY: release
+release: ## set the version of all published modules: make release VERSION=v0.2.0
+	$(GO) run ./internal/release $(VERSION)
 
 .PHONY: test
 test: ## all tests

@@ -3,7 +3,7 @@ module github.com/xdswatch/xdswatch/transport/googledefault
 go 1.26.0
 
 require (
-	github.com/xdswatch/xdswatch v0.0.0
+	github.com/xdswatch/xdswatch v0.1.0
 	google.golang.org/grpc v1.85.0
 )
 
