@@ -67,7 +67,7 @@ func (w *watch) begin(c *client.Client) error {
 	var watching *client.Watch
 	var err error
 	if w.name == "*" {
-		watching, err = c.WatchAll(context.Background(), w.typ.kind(), "*", func(b client.Batch) {
+		watching, err = c.WatchAll(context.Background(), w.typ.kind(), "*", func(b client.Batch[any]) {
 			for _, ev := range b.Events {
 				w.hear(ev)
 			}
@@ -82,7 +82,7 @@ func (w *watch) begin(c *client.Client) error {
 }
 
 // hear takes an event, and sees at once what can never be right.
-func (w *watch) hear(ev client.Event) {
+func (w *watch) hear(ev client.Event[any]) {
 	w.world.mu.Lock()
 	defer w.world.mu.Unlock()
 	w.world.note("%v: %s", w, describe(ev))
@@ -95,7 +95,7 @@ func (w *watch) hear(ev client.Event) {
 		w.absent(ev, held, known)
 	case client.EventFailed:
 		w.members[ev.Name] = state{kind: ev.Kind, err: ev.Err}
-	case client.EventAmbientError:
+	case client.EventAmbientError, client.EventRecovered:
 		held.err = ev.Err
 		w.members[ev.Name] = held
 	case client.EventSynced:
@@ -106,7 +106,7 @@ func (w *watch) hear(ev client.Event) {
 	w.late()
 }
 
-func describe(ev client.Event) string {
+func describe(ev client.Event[any]) string {
 	switch ev.Kind {
 	case client.EventUpdated:
 		return fmt.Sprintf("updated %s %q", ev.Name, text(ev.Value))
@@ -122,7 +122,7 @@ func describe(ev client.Event) string {
 const moment = time.Second
 
 // absent judges an absence when it is told.
-func (w *watch) absent(ev client.Event, held state, known bool) {
+func (w *watch) absent(ev client.Event[any], held state, known bool) {
 	if w.name == "*" && ev.Name == "*" {
 		w.synced = false
 		return
