@@ -158,6 +158,22 @@ func (c *Client) Watch(ctx context.Context, kind resource.AnyType, name string, 
 	if h == nil {
 		return nil, ErrNilHandler
 	}
+	return c.watchOne(ctx, kind, name, h, opts)
+}
+
+// WatchTyped is [Client.Watch] for a handler of values of one type; programs call it as
+// watcher.Watch. An event is made once for all watches of its resource.
+func WatchTyped[T any](ctx context.Context, c *Client, t *resource.Type[T], name string, h Handler[T], opts ...WatchOption) (*Watch, error) {
+	switch {
+	case t == nil:
+		return nil, ErrNilType
+	case h == nil:
+		return nil, ErrNilHandler
+	}
+	return c.watchOne(ctx, t, name, h, opts)
+}
+
+func (c *Client) watchOne(ctx context.Context, kind resource.AnyType, name string, h caller, opts []WatchOption) (*Watch, error) {
 	o := options(opts)
 	v, err := c.check(ctx, kind, o)
 	if err != nil {

@@ -144,6 +144,17 @@ func insteadOf(in *machine.Instead) *Instead {
 	return out
 }
 
+// Typed is an event with a value of type T; the zero value where the event brings none, or one of
+// another type.
+func Typed[T any](ev Event[any]) Event[T] {
+	value, _ := ev.Value.(T)
+	return Event[T]{
+		Kind: ev.Kind, Type: ev.Type, Name: ev.Name, Authority: ev.Authority, Version: ev.Version, Server: ev.Server,
+		Locator: ev.Locator, Reason: ev.Reason, Instead: ev.Instead, Err: ev.Err, Value: value, Raw: ev.Raw,
+		Attributes: ev.Attributes,
+	}
+}
+
 // Handler takes the events of one resource. It has to return: one that ends its goroutine
 // by runtime.Goexit, as FailNow and Fatal of package testing do, ends its watch with
 // [ErrHandlerExited]; such a test is marked as failed, and goes on.
@@ -191,16 +202,44 @@ func (b Batch[T]) of(k EventKind) iter.Seq[Event[T]] {
 // BatchHandler takes the events of many resources.
 type BatchHandler[T any] func(Batch[T])
 
-// event makes the event of a notice, once for all watches that are told of it.
-func (c *Client) event(n *machine.Notice) *Event[any] {
-	if ev, ok := n.Owner.(*Event[any]); ok {
+// caller calls a handler of single events, whatever the type of its values is.
+type caller interface {
+	// call is for an event that nobody else is told of.
+	call(ev Event[any])
+	// callShared is for one that other watches are told of too: its typed form is made once.
+	callShared(ev *sharedEvent)
+}
+
+// sharedEvent is the event of a notice, for all watches that are told of it in one lane.
+type sharedEvent struct {
+	Event[any]
+	typed any // the same as a *Event[T]; nil until a handler of T needs it
+}
+
+func (h Handler[T]) call(ev Event[any]) { h(Typed[T](ev)) }
+
+func (h Handler[T]) callShared(ev *sharedEvent) {
+	t, ok := ev.typed.(*Event[T])
+	if !ok {
+		t = new(Event[T])
+		*t = Typed[T](ev.Event)
+		ev.typed = t
+	}
+	h(*t)
+}
+
+// shared makes the event of a notice, once for all watches that are told of it.
+func (c *Client) shared(n *machine.Notice) *sharedEvent {
+	if ev, ok := n.Owner.(*sharedEvent); ok {
 		return ev
 	}
-	ev := new(Event[any])
-	*ev = c.newEvent(n)
+	ev := &sharedEvent{Event: c.newEvent(n)}
 	n.Owner = ev
 	return ev
 }
+
+// event is shared for who needs no typed form.
+func (c *Client) event(n *machine.Notice) *Event[any] { return &c.shared(n).Event }
 
 // rejected is the error of what was refused on the side of an event.
 func (c *Client) rejected(ev *Event[any], err error) error {

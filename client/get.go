@@ -201,7 +201,7 @@ func (g *gets) acquire(c *Client, key getKey, kind resource.AnyType, a asked, o 
 			return nil, fmt.Errorf("%w: %s %q", ErrTooManyNames, key.typeURL, key.name)
 		}
 		slot = &getSlot{key: key, ready: make(chan struct{})}
-		s := &single{handler: func(ev Event[any]) { g.told(slot, ev) }}
+		s := &single{handler: Handler[any](func(ev Event[any]) { g.told(slot, ev) })}
 		s.init(context.Background(), c, a.view)
 		s.watch = *a.watch
 		watch, err := s.ask(kind, a, o)

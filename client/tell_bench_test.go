@@ -10,11 +10,11 @@ import (
 // BenchmarkTell tells ten thousand watches of one resource of one change of it.
 func BenchmarkTell(b *testing.B) {
 	c := &Client{}
-	n := &machine.Notice{Owner: &Event[any]{Kind: EventUpdated, Name: "a", Version: "1"}}
+	n := &machine.Notice{Owner: &sharedEvent{Event: Event[any]{Kind: EventUpdated, Name: "a", Version: "1"}}}
 	heard := 0
 	var all []*single
 	for range 10_000 {
-		s := &single{handler: func(ev Event[any]) { heard += len(ev.Name) }}
+		s := &single{handler: Handler[any](func(ev Event[any]) { heard += len(ev.Name) })}
 		s.init(context.Background(), c, nil)
 		n.To = append(n.To, &s.watch)
 		all = append(all, s)

@@ -214,7 +214,7 @@ func (w *core) Err() error {
 // single is a watch of one resource.
 type single struct {
 	Watch
-	handler Handler[any]
+	handler caller
 }
 
 // ask begins the watch, of what was prepared.
@@ -237,7 +237,7 @@ func (s *single) Tell(n *machine.Notice) bool {
 			ev := s.client.newEvent(n)
 			return s.hear(&ev)
 		}
-		return s.hear(s.client.event(n))
+		return s.hearShared(s.client.shared(n))
 	case s.inner == nil && !s.followOn(n):
 		return false
 	}
@@ -262,12 +262,28 @@ func (s *single) hear(ev *Event[any]) bool {
 
 func (s *single) call(ev *Event[any]) {
 	if s.inner != nil {
-		s.handle(func() { s.handler(*ev) })
+		s.handle(func() { s.handler.call(*ev) })
 		return
 	}
 	returned := false
 	defer s.returned(&returned)
-	s.handler(*ev)
+	s.handler.call(*ev)
+	returned = true
+}
+
+// hearShared is hear for a watch that follows nothing.
+func (s *single) hearShared(ev *sharedEvent) bool {
+	s.callShared(ev)
+	if settles(&ev.Event) {
+		s.answer.settle(s.client)
+	}
+	return false
+}
+
+func (s *single) callShared(ev *sharedEvent) {
+	returned := false
+	defer s.returned(&returned)
+	s.handler.callShared(ev)
 	returned = true
 }
 

@@ -18,13 +18,7 @@ type Batch[T any] = client.Batch[T]
 // Watch subscribes to one resource; see [client.Client.Watch] for how handlers are called,
 // what ends a watch, and errors.
 func Watch[T any](ctx context.Context, c *client.Client, t *resource.Type[T], name string, handler client.Handler[T], opts ...client.WatchOption) (*client.Watch, error) {
-	if t == nil {
-		return nil, client.ErrNilType
-	}
-	if handler == nil {
-		return nil, client.ErrNilHandler
-	}
-	return c.Watch(ctx, t, name, func(ev client.Event[any]) { handler(typed[T](&ev)) }, opts...)
+	return client.WatchTyped(ctx, c, t, name, handler, opts...)
 }
 
 // WatchAll subscribes to a collection: "*" is every resource of the type, a glob
@@ -62,24 +56,15 @@ func Get[T any](ctx context.Context, c *client.Client, t *resource.Type[T], name
 	if err != nil {
 		return zero, err
 	}
-	return typed[T](&ev).Value, nil
+	return client.Typed[T](ev).Value, nil
 }
 
 func batched[T any](handler client.BatchHandler[T]) client.BatchHandler[any] {
 	return func(b client.Batch[any]) {
 		tb := Batch[T]{Events: make([]Event[T], len(b.Events)), Last: b.Last}
 		for i := range b.Events {
-			tb.Events[i] = typed[T](&b.Events[i])
+			tb.Events[i] = client.Typed[T](b.Events[i])
 		}
 		handler(tb)
-	}
-}
-
-func typed[T any](ev *client.Event[any]) Event[T] {
-	value, _ := ev.Value.(T) // nil of what brings none
-	return Event[T]{
-		Kind: ev.Kind, Type: ev.Type, Name: ev.Name, Authority: ev.Authority, Version: ev.Version, Server: ev.Server,
-		Locator: ev.Locator, Reason: ev.Reason, Instead: ev.Instead, Err: ev.Err, Value: value, Raw: ev.Raw,
-		Attributes: ev.Attributes,
 	}
 }
