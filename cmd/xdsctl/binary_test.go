@@ -130,7 +130,7 @@ func TestBinary(t *testing.T) {
 	fmt.Fprintln(p.stdin, "dump")
 	p.ends(1)
 
-	p = launch(t, path, "watch", "--server", srv.Target(), "--once", "--resource-timeout", "50ms", "cds:a")
+	p = launch(t, path, "watch", "--server", srv.Target(), "--once", "--resource-timeout", "50ms", "--variant", "delta", "cds:a")
 	p.ends(3)
 }
 
@@ -166,7 +166,7 @@ func TestBinaryCollections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := w.hide.Replace(string(out))
+	text := w.hide.Replace(plain(string(out)))
 	for _, want := range []string{
 		w.updated(x, "1", "EAST"), from(w.updated(y, "1", "EAST"), y, x), complete(glob), complete(list), up("EAST"), up("WEST"),
 	} {

@@ -77,7 +77,7 @@ func (s *session) unwatchText(text string) error {
 	if err != nil {
 		return err
 	}
-	if !s.unwatch(sub) {
+	if !s.unwatch(sub.Subscription) {
 		return fmt.Errorf("%q is not subscribed to", text)
 	}
 	return nil

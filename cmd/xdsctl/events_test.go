@@ -377,7 +377,7 @@ func (p *program) prints(texts ...string) {
 	for line := range p.lines {
 		seen = append(seen, line)
 	}
-	all := strings.Join(seen, "\n")
+	all := plain(strings.Join(seen, "\n"))
 	for _, want := range texts {
 		if !strings.Contains(all, want) {
 			p.t.Errorf("%s is missing in\n%s", want, all)

@@ -22,6 +22,7 @@ const (
 	defaultNode            = "xdsctl"
 	defaultResourceTimeout = 15 * time.Second
 	defaultKeepalive       = 5 * time.Minute
+	defaultPatience        = 20 * time.Second
 )
 
 // watchFlags are the flags of `xdsctl watch`.
@@ -30,7 +31,8 @@ type watchFlags struct {
 	variant, streams        choice
 	output, logLevel        choice
 	resourceTimeout         time.Duration
-	keepalive, stopAfter    time.Duration
+	keepalive, patience     time.Duration
+	stopAfter               time.Duration
 	once, stdin             bool
 	set                     *pflag.FlagSet // says which were given
 }
@@ -71,16 +73,20 @@ func (f *watchFlags) register(set *pflag.FlagSet) {
 	set.BoolVar(&f.stdin, "stdin", false, "read commands from standard input")
 	set.Var(&f.output, "output", "text for people, json for programs: one object a line")
 	set.DurationVar(&f.keepalive, "keepalive", defaultKeepalive, "ping a silent server after this time, at least 10s; 0: never")
+	set.DurationVar(&f.patience, "keepalive-timeout", defaultPatience, "end the connection if a ping has no answer for this time")
 	set.Var(&f.logLevel, "log-level", "what is logged to standard error")
 }
 
 // check finds flags that make no sense, alone or together.
 func (f *watchFlags) check() error {
 	var errs []error
-	for _, name := range []string{"resource-timeout", "for", "keepalive"} {
+	for _, name := range []string{"resource-timeout", "for", "keepalive", "keepalive-timeout"} {
 		if d, err := f.set.GetDuration(name); err == nil && d < 0 {
 			errs = append(errs, fmt.Errorf("--%s %s is negative", name, d))
 		}
+	}
+	if f.patience == 0 {
+		errs = append(errs, errors.New("--keepalive-timeout is 0; no answer comes that soon"))
 	}
 	if f.server != "" && f.bootstrap != "" {
 		errs = append(errs, errors.New("--server and --bootstrap are both given; one of them says where the server is"))
@@ -137,7 +143,7 @@ func explain(err error) error {
 func (f *watchFlags) config(boot *bootstrap.Config, log *slog.Logger, trace *client.Trace) client.Config {
 	c := client.Config{
 		Bootstrap: boot, Logger: log, Trace: trace,
-		GRPC: transport.GRPCConfig{KeepaliveTime: orNever(f.keepalive)},
+		GRPC: transport.GRPCConfig{KeepaliveTime: orNever(f.keepalive), KeepaliveTimeout: f.patience},
 	}
 	if f.set.Changed("resource-timeout") {
 		c.ResourceTimeout = orNever(f.resourceTimeout)

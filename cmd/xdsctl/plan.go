@@ -2,12 +2,15 @@ package main
 
 import (
 	"fmt"
+	"iter"
+	"slices"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/lds"
+	"github.com/xdswatch/xdswatch/resource/wellknown"
 	"github.com/xdswatch/xdswatch/xdstp"
 	"github.com/xdswatch/xdswatch/xdstp/nodeparams"
 )
@@ -15,7 +18,7 @@ import (
 // plan is what a bootstrap says about subscriptions. It is immutable.
 type plan struct {
 	// startup are those that the bootstrap asks for by itself, in its order.
-	startup []subscription.Subscription
+	startup []subscription.Given
 	terms   map[subscription.Subscription]bootstrap.Subscription // of startup
 	byType  map[string]bootstrap.Subscription                    // the same, by type URL
 	node    []xdstp.Param                                        // that collections of Listeners and Clusters are given
@@ -27,19 +30,37 @@ func newPlan(boot *bootstrap.Config) (*plan, error) {
 		text := s.Collection
 		switch {
 		case text == subscription.Wildcard:
-			text = s.TypeURL
+			text = shortOf(s.TypeURL)
 		case xdstp.IsFile(text): // which does not tell the type
-			text = s.TypeURL + ":" + text
+			text = shortOf(s.TypeURL) + ":" + text
 		}
 		sub, err := subscription.Parse(text)
 		if err != nil {
 			return nil, fmt.Errorf("start-up list: %w", err)
 		}
-		p.startup, p.terms[sub], p.byType[s.TypeURL] = append(p.startup, sub), s, s
+		p.startup, p.terms[sub.Subscription], p.byType[s.TypeURL] = append(p.startup, sub), s, s
 	}
 	var err error
 	p.node, err = nodeparams.Render(boot.Node, boot.NodeContextParams)
 	return p, err
+}
+
+// shortOf is what stands for a type in the text of a subscription.
+func shortOf(typeURL string) string {
+	if e, ok := wellknown.ByTypeURL(typeURL); ok {
+		return e.Short
+	}
+	return typeURL
+}
+
+// leftOut lists the texts of what the bootstrap asks for by itself and nobody gave.
+func (p *plan) leftOut(given []subscription.Given) (texts []string) {
+	for _, own := range p.startup {
+		if !slices.ContainsFunc(given, func(g subscription.Given) bool { return g.Subscription == own.Subscription }) {
+			texts = append(texts, own.Text)
+		}
+	}
+	return texts
 }
 
 // options say where a subscription is watched, and how long its start may take: as what the
@@ -83,25 +104,28 @@ func (p *plan) nameOf(sub subscription.Subscription) string {
 // several says whether a bootstrap knows more than one server.
 func several(boot *bootstrap.Config) bool {
 	uris := map[string]bool{}
-	add := func(servers []bootstrap.ManagementServer) {
-		for _, s := range servers {
-			uris[s.URI] = true
-		}
+	for s := range servers(boot) {
+		uris[s.URI] = true
 	}
-	add(boot.Servers)
+	return len(uris) > 1
+}
+
+// servers are all that a bootstrap knows, some of them more than once.
+func servers(boot *bootstrap.Config) iter.Seq[bootstrap.ManagementServer] {
+	lists := [][]bootstrap.ManagementServer{boot.Servers}
 	for _, a := range boot.Authorities {
-		add(a.Servers)
+		lists = append(lists, a.Servers)
 	}
 	for _, s := range boot.Sources {
-		add(s.Servers)
+		lists = append(lists, s.Servers)
 	}
 	if s := boot.DefaultSource; s != nil {
-		add(s.Servers)
+		lists = append(lists, s.Servers)
 	}
 	for _, s := range boot.Startup {
 		if s.Source != nil {
-			add(s.Source.Servers)
+			lists = append(lists, s.Source.Servers)
 		}
 	}
-	return len(uris) > 1
+	return slices.Values(slices.Concat(lists...))
 }

@@ -128,10 +128,17 @@ var updated = regexp.MustCompile(`"updated":"[^"]*Z"`)
 
 var timeField = regexp.MustCompile(`^\{"time":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z)",`)
 
+// subscriptionFields are those of the subscription that an event answers.
+var subscriptionFields = regexp.MustCompile(`,"subscription":"(?:[^"\\]|\\.)*"(?:,"asked":"(?:[^"\\]|\\.)*")?`)
+
+// plain is output without the subscriptions that events answer.
+func plain(text string) string { return subscriptionFields.ReplaceAllString(text, "") }
+
 // insteadField is when the response came that is told of in place of a resource.
 var insteadField = regexp.MustCompile(`"instead":\{"time":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z",`)
 
-// next is the next line of JSON without its time, which is looked at.
+// next is the next line of JSON without its time, which is looked at, and without the
+// subscription that it answers.
 func (p *program) next() string {
 	p.t.Helper()
 	line := p.line()
@@ -143,7 +150,8 @@ func (p *program) next() string {
 	if age := time.Since(when); err != nil || age < 0 || age > time.Minute {
 		p.t.Fatalf("time %s, %v", at[1], err)
 	}
-	return p.hide.Replace("{" + insteadField.ReplaceAllString(line[len(at[0]):], `"instead":{`))
+	line = plain(line[len(at[0]):])
+	return p.hide.Replace("{" + insteadField.ReplaceAllString(line, `"instead":{`))
 }
 
 func (p *program) line() string {

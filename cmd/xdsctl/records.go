@@ -18,10 +18,21 @@ func head(event string) report.Head {
 	return report.Head{Time: report.Time(time.Now()), Event: event}
 }
 
+// about begins what is printed of an event that answers the subscription. Members of a
+// collection were asked for by no name.
+func (sub *subscribed) about(ev client.Event[any]) report.About {
+	a := report.About{Type: ev.Type, Name: ev.Name, Authority: report.AuthorityOf(ev.Name), Subscription: sub.Text}
+	if asked := sub.Asked(); asked != ev.Name && !(sub.Collection && ev.Name != sub.name) {
+		a.Asked = asked
+	}
+	return a
+}
+
 // record is what is printed of an event.
-func record(ev client.Event[any]) report.Record {
+func record(ev client.Event[any], of report.About) report.Record {
 	about := func(event string) report.About {
-		return report.About{Head: head(event), Type: ev.Type, Name: ev.Name, Authority: report.AuthorityOf(ev.Name)}
+		of.Head = head(event)
+		return of
 	}
 	switch ev.Kind {
 	case client.EventUpdated:

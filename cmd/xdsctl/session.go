@@ -19,6 +19,7 @@ type session struct {
 	plan   *plan
 	node   string // id
 	once   bool
+	hints  *hints
 
 	out     sync.Mutex // held while something is printed, which may block
 	printer report.Printer
@@ -32,7 +33,7 @@ type session struct {
 
 // subscribed is a subscription that stands.
 type subscribed struct {
-	subscription.Subscription
+	subscription.Given
 	name  string        // in events
 	watch *client.Watch // nil if err is not
 	err   error         // why it could not begin
@@ -42,25 +43,25 @@ type subscribed struct {
 	progress      progress
 }
 
-func newSession(p report.Printer, plan *plan, node string, once bool) *session {
+func newSession(p report.Printer, plan *plan, node string, once bool, h *hints) *session {
 	return &session{
-		plan: plan, node: node, once: once, printer: p,
+		plan: plan, node: node, once: once, hints: h, printer: p,
 		subs: map[subscription.Subscription]*subscribed{}, done: make(chan struct{}),
 	}
 }
 
 // watch begins subscriptions and says which stand already. All count for --once before the
 // first is answered.
-func (s *session) watch(subs ...subscription.Subscription) (twice []subscription.Subscription) {
+func (s *session) watch(subs ...subscription.Given) (twice []subscription.Given) {
 	var fresh []*subscribed
 	s.mu.Lock()
 	for _, sub := range subs {
-		if s.subs[sub] != nil {
+		if s.subs[sub.Subscription] != nil {
 			twice = append(twice, sub)
 			continue
 		}
-		s.subs[sub] = &subscribed{Subscription: sub, name: s.plan.nameOf(sub)}
-		fresh = append(fresh, s.subs[sub])
+		s.subs[sub.Subscription] = &subscribed{Given: sub, name: s.plan.nameOf(sub.Subscription)}
+		fresh = append(fresh, s.subs[sub.Subscription])
 	}
 	s.mu.Unlock()
 	for _, sub := range fresh {
@@ -109,7 +110,8 @@ func (s *session) tell(sub *subscribed, ev client.Event[any]) {
 	if !stands {
 		return
 	}
-	s.print(record(ev))
+	s.print(record(ev, sub.about(ev)))
+	s.hint(sub, ev)
 	if member {
 		return
 	}
@@ -206,7 +208,7 @@ func (s *session) result() error {
 		return &statusError{statusFailed, s.err}
 	}
 	for _, sub := range s.subs {
-		if s.once && sub.bad {
+		if s.once && (sub.bad || !sub.answered) {
 			return &statusError{statusBad, nil}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,8 +21,10 @@ const watchLong = `Subscribe to resources of a management server and print what 
 interrupted.
 
 SUBSCRIPTION is one of
-  cds                   every resource of the type (no names in the first request)
-  cds:*                 every resource of the type (by the name "*")
+  cds                   every resource of the type, without names in the first request;
+                        prefer it: all servers know it
+  cds:*                 every resource of the type, by the name "*": many servers take
+                        that for the name of a resource, and have no answer
   cds:foo               the resource foo
   TYPE_URL[:NAME]       the same with a full type URL, type.googleapis.com/…; any type
                         will do, also one that xdsctl does not know
@@ -32,7 +35,8 @@ SUBSCRIPTION is one of
   cds:file:///PATH      what the list collection in a file holds; of that, with
                         #entry=NAME, one
 The short names of types are lds rds srds vhds cds eds leds sds rtds ecds.
-An Envoy bootstrap that asks for listeners or clusters needs no subscription.
+An Envoy bootstrap that asks for listeners or clusters needs no subscription; with some,
+only they are watched.
 
 The server is given by --server, which speaks plaintext, or by a bootstrap: --bootstrap,
 else $GRPC_XDS_BOOTSTRAP (a file), else $GRPC_XDS_BOOTSTRAP_CONFIG (the text itself).
@@ -51,7 +55,8 @@ Events
                   a stream to the server opened, ended
   ack, nack       a response was accepted, rejected
   dump            the state of everything, asked for on standard input
-Each subscription has its own events, so a resource that two of them cover is told twice.
+Each subscription has its own events, so a resource that two of them cover is told twice. In
+JSON they have its text as "subscription", and as "asked" a name that is spelled otherwise.
 
 Commands on standard input, with --stdin: watch SUBSCRIPTION, unwatch SUBSCRIPTION, dump,
 quit. The end of the input is not quit.
@@ -60,7 +65,8 @@ Exit status
   0  stopped as asked
   1  failed while running
   2  bad usage or a bad bootstrap
-  3  with --once, some subscription ended in does-not-exist or error`
+  3  with --once, some subscription ended in does-not-exist or error, or had no answer
+     when the time of --for was up`
 
 const watchExample = `  # Every cluster and one listener of a server on this machine
   xdsctl watch --server localhost:18000 cds lds:ingress
@@ -106,14 +112,16 @@ func watch(cmd *cobra.Command, f *watchFlags, args []string) error {
 	if err != nil {
 		return &statusError{statusUsage, fmt.Errorf("%s: %w", source, err)}
 	}
-	if len(args) == 0 && !f.stdin {
+	notes := cmd.ErrOrStderr()
+	if len(args) == 0 {
 		subs = plan.startup
+	} else if left := plan.leftOut(subs); len(left) > 0 {
+		fmt.Fprintf(notes, "xdsctl: %s also asks for %s, which is not watched since other subscriptions are given\n", source, strings.Join(left, " "))
 	}
 	if len(subs) == 0 && !f.stdin {
 		return fmt.Errorf("nothing to watch: %s asks for nothing by itself; give a SUBSCRIPTION such as cds or cds:foo, or --stdin", source)
 	}
-	notes := cmd.ErrOrStderr()
-	s := newSession(newPrinter(f, cmd.OutOrStdout(), several(boot)), plan, boot.Node.GetId(), f.once)
+	s := newSession(newPrinter(f, cmd.OutOrStdout(), several(boot)), plan, boot.Node.GetId(), f.once, newHints(boot, f.variant.value, notes))
 	s.client, err = client.New(f.config(boot, slog.New(slog.NewTextHandler(notes, &slog.HandlerOptions{Level: f.level()})), s.trace()))
 	if err != nil {
 		return &statusError{statusUsage, fmt.Errorf("%s: %w", source, err)}
@@ -122,8 +130,8 @@ func watch(cmd *cobra.Command, f *watchFlags, args []string) error {
 	return s.run(cmd.Context(), f, subs, cmd.InOrStdin(), notes)
 }
 
-func parseAll(args []string) ([]subscription.Subscription, error) {
-	var subs []subscription.Subscription
+func parseAll(args []string) ([]subscription.Given, error) {
+	var subs []subscription.Given
 	var errs []error
 	for _, arg := range args {
 		sub, err := subscription.Parse(arg)
@@ -143,7 +151,7 @@ func newPrinter(f *watchFlags, out io.Writer, servers bool) report.Printer {
 }
 
 // run watches until something ends it.
-func (s *session) run(ctx context.Context, f *watchFlags, subs []subscription.Subscription, stdin io.Reader, notes io.Writer) error {
+func (s *session) run(ctx context.Context, f *watchFlags, subs []subscription.Given, stdin io.Reader, notes io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var lines <-chan string

@@ -51,6 +51,10 @@ type About struct {
 	Name string `json:"name"`
 	// Authority of a structured name; nil with another.
 	Authority *string `json:"authority,omitempty"`
+	// Subscription is the text of the one that the record answers.
+	Subscription string `json:"subscription,omitempty"`
+	// Asked is the name as the subscription spells it; "" if that is Name.
+	Asked string `json:"asked,omitempty"`
 }
 
 // Update is a new or changed resource that was accepted.

@@ -22,6 +22,23 @@ type Subscription struct {
 	Explicit bool
 }
 
+// Given is a subscription as it was given.
+type Given struct {
+	Subscription
+	Text string
+}
+
+// Asked is the name in its text.
+func (g Given) Asked() string {
+	if xdstp.IsXDSTP(g.Text) {
+		return g.Text
+	}
+	if _, name, named := strings.Cut(g.Text, ":"); named {
+		return name
+	}
+	return Wildcard
+}
+
 // Wildcard is the name of everything, also as a whole in its events.
 const Wildcard = "*"
 
@@ -30,7 +47,12 @@ const collectionSuffix = "Collection"
 
 // Parse reads one subscription. A text whose name is malformed is one too: what is wrong
 // with it is the client's to say. The error tells how subscriptions are written.
-func Parse(text string) (Subscription, error) {
+func Parse(text string) (Given, error) {
+	s, err := parse(text)
+	return Given{s, text}, err
+}
+
+func parse(text string) (Subscription, error) {
 	if xdstp.IsXDSTP(text) {
 		return of("", text), nil
 	}

@@ -56,7 +56,7 @@ func TestParse(t *testing.T) {
 			TypeURL: clusters, Name: "xdstp://a/envoy.config.cluster.v3.Cluster/*", Collection: true}},
 	} {
 		got, err := subscription.Parse(tt.text)
-		if err != nil || got != tt.want {
+		if err != nil || got.Subscription != tt.want || got.Text != tt.text {
 			t.Errorf("%s: %+v, %v, want %+v", tt.text, got, err, tt.want)
 		}
 	}
