@@ -122,7 +122,6 @@ func (c *Client) engineConfig() (engine.Config, error) {
 		ResourceTimeout: cmp.Or(c.config.ResourceTimeout, defaultResourceTimeout),
 		Linger:          c.config.Linger,
 		NodeAlways:      c.config.NodeOnEveryRequest,
-		KeepDeleted:     c.config.DeletionPolicy == DeletionKeep,
 		Node:            node,
 		Guard:           c.judge,
 		Logger:          c.config.Logger,
@@ -280,7 +279,7 @@ func (c *Client) typeOf(kind resource.AnyType, name string) (*machine.Type, erro
 	if t == nil {
 		t = &machine.Type{
 			Owner: kind, URL: kind.TypeURL(), FullState: kind.FullState(), NameField: kind.NameField(),
-			Guarded: len(c.config.Guards[kind.TypeURL()]) > 0,
+			Guarded: len(c.config.Guards[kind.TypeURL()]) > 0, Keep: c.config.keep(kind.TypeURL()),
 		}
 		c.types[kind.TypeURL()] = t
 	}

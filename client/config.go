@@ -44,14 +44,23 @@ const (
 	StreamsPerType                      // one stream a server and type
 )
 
-// DeletionPolicy says what becomes of a resource that its server deletes.
-type DeletionPolicy uint8
+// DeletionPolicy says what becomes of a value whose resource its server deletes: for how long
+// it is kept. While it is, its watches have heard an ambient error that is [ErrDeletionKept].
+// At a server with ignore_resource_deletion (gRFC A53) each value is kept for good.
+type DeletionPolicy time.Duration
 
-// The policies.
+// The policies; see also [DeletionAfter].
 const (
-	DeletionHonour DeletionPolicy = iota // it goes, unless the server has ignore_resource_deletion
-	DeletionKeep                         // it stays, and its watches hear an ambient error
+	DeletionHonour DeletionPolicy = 0  // it goes at once
+	DeletionKeep   DeletionPolicy = -1 // it stays until the server has the resource again
 )
+
+// DeletionAfter has a value go when its resource was gone for so long, unless it returns before
+// or is sent but invalid. Management servers may remove a resource before what refers to it has
+// changed, as go-control-plane removes a cluster before its routes: with a grace nobody who
+// looks it up meanwhile finds nothing. Not positive is [DeletionHonour]. The time stands still
+// while handlers hold up the reading of the server's responses.
+func DeletionAfter(grace time.Duration) DeletionPolicy { return DeletionPolicy(max(grace, 0)) }
 
 // Config configures a client. Only Bootstrap has to be set.
 type Config struct {
@@ -110,9 +119,11 @@ type Config struct {
 	// Envoy's node_context_params are added besides, to collections of Listeners and
 	// Clusters. nil adds nothing. It is called by Watch and the like, and must not block.
 	Context xdstp.ContextFunc
-	// DeletionPolicy of all servers. DeletionKeep is as if each had the feature
-	// ignore_resource_deletion (gRFC A53).
+	// DeletionPolicy of all types that are not in Deletions. DeletionKeep is as if each server
+	// had the feature ignore_resource_deletion (gRFC A53).
 	DeletionPolicy DeletionPolicy
+	// Deletions are policies of types, by their URLs; a list collection has a type of its own.
+	Deletions map[string]DeletionPolicy
 	// SkipValidation leaves out the messages' own validation rules (PGV).
 	SkipValidation bool
 
@@ -155,6 +166,7 @@ func (c Config) withDefaults() Config {
 	if c.Linger == 0 {
 		c.Linger = defaultLinger
 	}
+	c.Deletions = maps.Clone(c.Deletions)
 	c.Guards = maps.Clone(c.Guards)
 	for url, guards := range c.Guards {
 		c.Guards[url] = slices.DeleteFunc(slices.Clone(guards), func(g Guard) bool { return g == nil })
@@ -168,6 +180,15 @@ func (c Config) withDefaults() Config {
 		})
 	}
 	return c
+}
+
+// keep is how long a value is held whose resource is deleted, by its type.
+func (c Config) keep(typeURL string) time.Duration {
+	policy, ok := c.Deletions[typeURL]
+	if !ok {
+		policy = c.DeletionPolicy
+	}
+	return time.Duration(policy)
 }
 
 // override lets the program's choice win over the bootstrap's, where there is one: files

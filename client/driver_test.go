@@ -122,6 +122,9 @@ func (d *driver) config(s *script.Script) client.Config {
 	if s.Has("client", "keep-deleted") {
 		config.DeletionPolicy = client.DeletionKeep
 	}
+	if s.Has("client", "keep-deleted-for") {
+		config.DeletionPolicy = client.DeletionAfter(script.DeletionGrace)
+	}
 	if s.Has("client", "guarded") {
 		config.Guards = map[string][]client.Guard{}
 		for _, k := range script.Kinds() {

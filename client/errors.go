@@ -77,6 +77,11 @@ func (e *ResourceError) Error() string {
 // status error with the code that it sent.
 func (e *ResourceError) Unwrap() error { return e.Err }
 
+// ErrDeletionKept is that a server deleted a resource whose value is kept, as configured, for
+// good or for a while: see [DeletionPolicy]. The [*ResourceError] that wraps it is of kind
+// [ErrorData].
+var ErrDeletionKept = machine.ErrDeletionKept
+
 // ServerError is the trouble of one server where a source has several and none can be
 // reached: the [*ResourceError] that tells of it wraps one for each, in order of priority.
 type ServerError struct {

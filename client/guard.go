@@ -44,8 +44,8 @@ type Proposal struct {
 	// Changed are the resources that would have another value, or their first. A Secret is
 	// one too if files that it refers to have changed, where the transport looks at them.
 	Changed []Change
-	// Removed are the names that would go, in order. Where deletions are ignored (gRFC A53)
-	// none does.
+	// Removed are the names that would go, in order, at once or after the grace of
+	// [DeletionAfter]. Where deletions are ignored (gRFC A53) none does.
 	Removed []string
 	// Invalid is how many entries are refused in any case.
 	Invalid int

@@ -233,7 +233,12 @@ func TestLogIgnoredDeletions(t *testing.T) {
 		}
 		r.clusters(st, "1", "n1", names...)
 		r.clusters(st, "2", "n2")
-		log.quiet(t, "WARN", 10, "type=", "name=", "the server deleted a resource")
+		if ls := log.lines("the server deleted a resource"); len(ls) == 0 || len(ls) > 10 || !strings.Contains(ls[0], "level=INFO") {
+			t.Errorf("%d lines say that a resource is deleted: %q", len(ls), ls)
+		}
+		if n := len(log.lines("level=WARN")); n > 0 {
+			t.Errorf("%d warnings of what is configured", n)
+		}
 		r.clusters(st, "3", "n3", names...)
 		time.Sleep(time.Minute)
 		if n := len(log.lines("is back")); n == 0 || n > 10 {

@@ -37,7 +37,6 @@ type Config struct {
 	ResourceTimeout time.Duration
 	Linger          time.Duration
 	NodeAlways      bool
-	KeepDeleted     bool
 	// Node makes the encoded Node of a new stream. It is called by the stream's writer.
 	Node   func() []byte
 	Logger *slog.Logger
@@ -118,7 +117,7 @@ const inboxSize = 1024
 // New starts an engine.
 func New(c Config) *Engine {
 	mc := machine.Config{
-		ResourceTimeout: c.ResourceTimeout, Linger: c.Linger, NodeAlways: c.NodeAlways, KeepDeleted: c.KeepDeleted,
+		ResourceTimeout: c.ResourceTimeout, Linger: c.Linger, NodeAlways: c.NodeAlways,
 	}
 	e := &Engine{
 		config: c, machine: machine.New(mc),

@@ -85,7 +85,7 @@ func (a *agenda) next() time.Time {
 
 // deadline is when a stream wants to be looked at though nothing happens; zero for never.
 func (s *stream) deadline() time.Time {
-	at := sooner(sooner(s.lingerUntil, sooner(s.hushAt(), s.calmsAt())), sooner(s.timerAt(), s.ttls.next()))
+	at := sooner(sooner(s.lingerUntil, sooner(s.hushAt(), s.calmsAt())), sooner(s.timerAt(), sooner(s.ttls.next(), s.graces.next())))
 	if s.state == up && s.writing == nil {
 		for _, ts := range s.order {
 			at = sooner(at, ts.sendAt)

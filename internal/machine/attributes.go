@@ -35,5 +35,6 @@ func (a attributes) move(e *entry, to *attributes) {
 // strip forgets what is known beside an entry's value.
 func (s *stream) strip(e *entry) {
 	s.ttls.clear(e)
+	s.graces.clear(e)
 	delete(s.attributes, e)
 }

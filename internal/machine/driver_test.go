@@ -75,7 +75,7 @@ func newDriver(t *testing.T, s *script.Script) *driver {
 	}
 	c := Config{
 		ResourceTimeout: 15 * time.Second, Linger: time.Second,
-		NodeAlways: s.Has("client", "node-always"), KeepDeleted: s.Has("client", "keep-deleted"),
+		NodeAlways: s.Has("client", "node-always"),
 	}
 	servers := slices.Repeat([]Server{server}, s.Servers())
 	source := Source{Servers: s.Order(""), Params: wire.NewParams(s.Params(authority.OldLabel))}
@@ -242,6 +242,12 @@ func (d *driver) typeOf(short string) *Type {
 		}
 		d.types[short] = &Type{
 			URL: k.TypeURL(), FullState: k.FullState(), NameField: k.NameField(), Guarded: d.script.Has("client", "guarded"),
+		}
+		switch {
+		case d.script.Has("client", "keep-deleted"):
+			d.types[short].Keep = -1
+		case d.script.Has("client", "keep-deleted-for"):
+			d.types[short].Keep = script.DeletionGrace
 		}
 	}
 	return d.types[short]

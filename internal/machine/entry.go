@@ -2,6 +2,7 @@ package machine
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -202,6 +203,7 @@ func (m *Machine) accept(now time.Time, e *entry, raw []byte, value any, version
 // returned tells the operator that a resource is back whose deletion was ignored.
 func (m *Machine) returned(e *entry) {
 	if e.kept() {
+		e.of.ts.stream.graces.clear(e)
 		m.log(e, false, "a resource that the server had deleted is back")
 	}
 }
@@ -287,15 +289,24 @@ func (m *Machine) remove(now time.Time, e *entry, reason Reason) {
 		return
 	}
 	e.timer = 0
-	if e.held() && m.keepsDeleted(e.of.ts.stream) {
+	if e.held() && e.of.ts.keepFor() != 0 {
 		m.keep(now, e, reason)
 		return
 	}
 	m.gone(e, reason)
 }
 
-// keepsDeleted says whether what a server deletes is held all the same (gRFC A53).
-func (m *Machine) keepsDeleted(s *stream) bool { return s.KeepDeleted || m.config.KeepDeleted }
+// keepFor is how long what a server deletes is held all the same: 0 for not at all, negative for
+// good (gRFC A53).
+func (ts *typeState) keepFor() time.Duration {
+	if ts.stream.KeepDeleted {
+		return -1
+	}
+	return ts.typ.Keep
+}
+
+// keepsDeleted says whether what a server deletes is held for good.
+func (ts *typeState) keepsDeleted() bool { return ts.keepFor() < 0 }
 
 // lapse ends a resource whose time to live ran out, as if the server had deleted it; that
 // it may be told to keep what is deleted does not matter, since the time is of its making.
@@ -329,15 +340,23 @@ func (m *Machine) empty(now time.Time, c *collection, reason Reason) {
 	}
 }
 
-var errDeleted = errors.New("the server deleted the resource; the last value is kept")
+// ErrDeletionKept is that a deletion is ignored, for good or for a while.
+var ErrDeletionKept = errors.New("the server deleted the resource; the last value is kept")
 
-// keep ignores a deletion (gRFC A53): the operator is told once, the program as of any
-// other error of a held resource.
+// keep ignores a deletion (gRFC A53), or puts it off: the operator is told once, the program as
+// of any other error of a held resource.
 func (m *Machine) keep(now time.Time, e *entry, reason Reason) {
-	if e.status != StatusDoesNotExist {
-		m.log(e, true, "the server deleted a resource ("+reason.String()+"); as configured, the last value is kept")
+	err, grace := ErrDeletionKept, e.of.ts.keepFor()
+	if grace > 0 {
+		err = fmt.Errorf("%w for %v, unless the resource returns", err, grace)
 	}
-	m.spoil(e, &Fault{Kind: FaultData, Err: errDeleted, At: now}, StatusDoesNotExist, false)
+	if e.status != StatusDoesNotExist {
+		m.log(e, false, "the server deleted a resource ("+reason.String()+"); as configured, the last value is kept")
+		if e.reason = reason; grace > 0 {
+			e.of.ts.stream.graces.set(now, e, grace)
+		}
+	}
+	m.spoil(e, &Fault{Kind: FaultData, Err: err, At: now}, StatusDoesNotExist, false)
 }
 
 func (m *Machine) log(e *entry, warn bool, text string) {

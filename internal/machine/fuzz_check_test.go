@@ -287,7 +287,7 @@ func (n Notice) silent() bool {
 	case NoticeDoesNotExist:
 		return n.Reason == ReasonTimeout || n.Reason == ReasonAbsent
 	case NoticeAmbient:
-		return n.Fault != nil && (n.Fault.Kind == FaultTimeout || n.Fault.Err == errDeleted)
+		return n.Fault != nil && (n.Fault.Kind == FaultTimeout || n.Fault.Err == ErrDeletionKept)
 	}
 	return false
 }

@@ -53,7 +53,7 @@ func (m *Machine) propose(resp *response) {
 		}
 	}
 	ends := m.ends(resp)
-	lacks := !m.keepsDeleted(ts.stream) && resp.tellsAll() && !resp.nameless
+	lacks := !ts.keepsDeleted() && resp.tellsAll() && !resp.nameless
 	m.propound(ts, p, func(e *entry) bool { return ends[e] || lacks && resp.lacks(e, ts.lateStar) })
 }
 
@@ -74,8 +74,8 @@ func (resp *response) outcomes() iter.Seq2[*Item, Result] {
 // ignored (gRFC A53), and what is invalid or has an error ends nothing but where the bootstrap
 // says so (gRFC A88).
 func (m *Machine) ends(resp *response) map[*entry]bool {
-	s, ends := resp.ts.stream, map[*entry]bool{}
-	deletes, fails := !m.keepsDeleted(s), s.FailOnDataErrors
+	ends := map[*entry]bool{}
+	deletes, fails := !resp.ts.keepsDeleted(), resp.ts.stream.FailOnDataErrors
 	end := func(e *entry, ended bool) {
 		if ended {
 			ends[e] = true

@@ -23,9 +23,6 @@ type Config struct {
 	Linger time.Duration
 	// NodeAlways puts the node into every request in place of a stream's first.
 	NodeAlways bool
-	// KeepDeleted keeps resources that a server deletes, as if every server had the
-	// feature ignore_resource_deletion.
-	KeepDeleted bool
 }
 
 // Server is what the machine has to know of a management server.
@@ -67,6 +64,9 @@ type Type struct {
 	FullState bool
 	NameField protowire.Number // 0 if resources are named by their wrapper alone
 	Guarded   bool             // responses are judged as a whole before they are taken
+	// Keep is how long a value is held that a server deletes, if it does not return: 0 for not
+	// at all, negative for good.
+	Keep time.Duration
 }
 
 // Machine is the state of the protocol. Not safe for concurrent use.
@@ -200,7 +200,7 @@ func (m *Machine) streamFor(server, scope int, typeURL string) *stream {
 			index: len(m.streams), server: server, url: key.url,
 			Server: m.servers[server], budget: m.budgets[server], types: map[string]*typeState{},
 		}
-		s.ttls.clock = &s.life
+		s.ttls.clock, s.graces.clock = &s.life, &s.life
 		m.slots[key] = s
 		m.streams = append(m.streams, s)
 	}

@@ -251,6 +251,7 @@ func (mv *mover) sign(e *entry) {
 // leaveBehind puts in place of an entry what the old server is to know of it.
 func (mv *mover) leaveBehind(e *entry, from *typeState, joins bool) {
 	from.stream.ttls.move(mv.now, e, &mv.dst.ttls)
+	from.stream.graces.move(mv.now, e, &mv.dst.graces)
 	from.stream.attributes.move(e, &mv.dst.attributes)
 	from.drop(e)
 	wanted := len(e.watches) > 0 || joins

@@ -32,7 +32,7 @@ func TestRate(t *testing.T) {
 	if at, ok := r.m.Deadline(); !ok || at.Sub(r.now) != time.Second/10 {
 		t.Errorf("deadline in %v (%t), want 100ms", at.Sub(r.now), ok)
 	}
-	r.step(Down{Ref: r.ref, Kind: FaultStream, Err: errDeleted})
+	r.step(Down{Ref: r.ref, Kind: FaultStream, Err: ErrDeletionKept})
 	if got := r.m.Throttled()[0].Pending; got != 0 {
 		t.Errorf("%d wait without a stream", got)
 	}

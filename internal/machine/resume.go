@@ -173,7 +173,7 @@ func (m *Machine) sweep(now time.Time, ts *typeState) {
 	unlisted := slices.DeleteFunc(ts.unlisted, ts.accountedFor)
 	ts.unlisted, ts.sweepTimer = nil, 0
 	sortEntries(unlisted)
-	if !ts.typ.Guarded || len(unlisted) == 0 || m.keepsDeleted(ts.stream) {
+	if !ts.typ.Guarded || len(unlisted) == 0 || ts.keepsDeleted() {
 		m.removeUnlisted(now, unlisted)
 		return
 	}

@@ -58,6 +58,7 @@ type stream struct {
 	life       clock   // stands still while handlers hold up reading
 	parked     []fetch // that came due meanwhile
 	ttls       ttls
+	graces     ttls // of what the server deleted and is kept for a while
 	attributes attributes
 	barren     int // incarnations in a row that ended at once and brought nothing
 
@@ -150,6 +151,7 @@ func (m *Machine) restartTimers(now time.Time) {
 	m.agenda.touch(m.streams...)
 	for _, s := range m.streams {
 		s.ttls.restart(now)
+		s.graces.restart(now)
 		at := s.clock.at(now) + cmp.Or(max(m.timeout(s), 0), sweepAlone)
 		for i := range s.timers {
 			s.timers[i].at = at
@@ -179,6 +181,11 @@ func (m *Machine) expire(now time.Time, s *stream) {
 	}
 	for _, e := range s.ttls.over(now) {
 		m.lapse(e)
+	}
+	for _, e := range s.graces.over(now) {
+		if e.kept() {
+			m.gone(e, e.reason)
+		}
 	}
 	if at := s.calmsAt(); !at.IsZero() && !now.Before(at) {
 		m.calmDown(now, s)
@@ -353,7 +360,8 @@ func (s *stream) prune() bool {
 	if s.watches > 0 {
 		return true
 	}
-	s.types, s.order, s.ttls, s.attributes = map[string]*typeState{}, nil, ttls{clock: &s.life}, nil
+	s.types, s.order, s.attributes = map[string]*typeState{}, nil, nil
+	s.ttls, s.graces = ttls{clock: &s.life}, ttls{clock: &s.life}
 	return false
 }
 

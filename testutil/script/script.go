@@ -35,7 +35,8 @@
 //	authority: A=@@,@   the servers of an authority's names, the first choice first
 //	params: KEY=VALUE … the dynamic parameters of names without an authority;
 //	                    A:KEY=VALUE is of those of authority A
-//	client: WORD …      node-always, keep-deleted; initial_fetch_timeout is five
+//	client: WORD …      node-always, keep-deleted; keep-deleted-for is ten seconds;
+//	                    initial_fetch_timeout is five
 //	                    seconds for each watch; guarded refuses responses that
 //	                    leave fewer than two resources, by [Guard]
 //	show: decode        tell how many payloads are decoded at a time

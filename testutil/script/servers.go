@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// What the headers rate_limit_settings and initial_fetch_timeout stand for.
+// What the headers rate_limit_settings, initial_fetch_timeout and keep-deleted-for stand for.
 const (
-	RateTokens   = 2
-	RateEvery    = time.Second
-	FetchTimeout = 5 * time.Second
+	RateTokens    = 2
+	RateEvery     = time.Second
+	FetchTimeout  = 5 * time.Second
+	DeletionGrace = 10 * time.Second
 )
 
 // Guard is what the header guarded stands for.

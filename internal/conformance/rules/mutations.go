@@ -38,7 +38,7 @@ func Mutations() []Mutation {
 		{"ERR-3", "err-fail-on-data-errors", "a refused update never takes the value away", "entry.go",
 			"m.spoil(e, f, StatusNacked, e.of.ts.stream.FailOnDataErrors)", "m.spoil(e, f, StatusNacked, false)"},
 		{"ERR-5", "err-ignore-deletion", "deletions are never ignored", "entry.go",
-			"return s.KeepDeleted || m.config.KeepDeleted", "return s.KeepDeleted && m.config.KeepDeleted"},
+			"if ts.stream.KeepDeleted {\n\t\treturn -1\n\t}\n\treturn ts.typ.Keep", "return 0"},
 		{"ERR-8", "err-resource-wins", "a stated absence wins over its resource", "find.go",
 			"case e.seen == resp.serial:\n\t\t\tm.log", "case e.seen == resp.serial && re.Code != codeNotFound:\n\t\t\tm.log"},
 		{"ERR-10", "err-ambient-cleared", "the end of trouble is not told", "entry.go",
