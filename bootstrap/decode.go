@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"strconv"
@@ -11,7 +12,9 @@ import (
 	"unicode/utf8"
 
 	goyaml "go.yaml.in/yaml/v2"
-	"sigs.k8s.io/yaml"
+
+	"github.com/xdswatch/xdswatch/internal/regular"
+	"github.com/xdswatch/xdswatch/internal/yamljson"
 )
 
 // decode makes a tree of maps, slices, strings, bools, nils and json.Numbers of a text,
@@ -27,10 +30,13 @@ func decode(source string, data []byte) (map[string]any, error) {
 	if len(text) == 0 {
 		return nil, &FieldError{Source: source, Reason: "is empty"}
 	}
+	if int64(len(data)) > regular.MaxBootstrap {
+		return nil, &FieldError{Source: source, Reason: (&regular.SizeError{Limit: regular.MaxBootstrap}).Error()}
+	}
 	if isYAML(text) {
-		converted, err := yaml.YAMLToJSONStrict(data)
-		if err == nil {
-			err = oneDocument(data)
+		converted, err := yamlToJSON(data)
+		if errors.Is(err, yamljson.ErrTooMuch) {
+			return nil, &FieldError{Source: source, Reason: fmt.Sprintf("its aliases stand for more than the limit of %d bytes", maxExpanded)}
 		}
 		if err != nil {
 			return nil, yamlError(source, data, err)
@@ -97,19 +103,28 @@ func syntaxError(source string, data []byte, at int, err error) error {
 
 var errDocuments = errors.New("yaml: more than one document")
 
-// oneDocument sees to it that nothing follows the first document of a YAML text, of which
-// the conversion takes no notice. Empty documents say nothing.
-func oneDocument(data []byte) error {
+// maxExpanded bounds what a bootstrap in YAML may stand for, written as JSON, in bytes.
+const maxExpanded = 4 * regular.MaxBootstrap
+
+// yamlToJSON makes JSON of a YAML text, in which equal keys are an error, but where a merge key
+// says that there may be some, and so is a second document. Empty documents say nothing.
+func yamlToJSON(data []byte) ([]byte, error) {
 	dec := goyaml.NewDecoder(bytes.NewReader(data))
+	dec.SetStrict(!bytes.Contains(data, []byte("<<")))
+	var root any
 	for first := true; ; first = false {
 		var doc any
 		switch err := dec.Decode(&doc); {
 		case errors.Is(err, io.EOF):
-			return nil
+			w := yamljson.Writer{Limit: maxExpanded}
+			err := w.Value(root)
+			return w.B, err
 		case err != nil:
-			return err
-		case doc != nil && !first:
-			return errDocuments
+			return nil, err
+		case first:
+			root = doc
+		case doc != nil:
+			return nil, errDocuments
 		}
 	}
 }

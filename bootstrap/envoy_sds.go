@@ -57,7 +57,7 @@ func (x field) openFile() (root field, ok bool) {
 	if path == "" {
 		return field{}, false
 	}
-	data, err := regular.Read(path, regular.MaxSize)
+	data, err := regular.Read(path, regular.MaxBootstrap)
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err // the field has the path
 	}

@@ -156,7 +156,7 @@ func TestEnvoySecretFileLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantError(t, doc, `envoy: static_resources.clusters[0].transport_socket.typed_config.common_tls_context.`+
-		`tls_certificate_sds_secret_configs[0].sds_config.path_config_source.path = "`+dir+`/pair": cannot be read: larger than the limit of 134217728 bytes`)
+		`tls_certificate_sds_secret_configs[0].sds_config.path_config_source.path = "`+dir+`/pair": cannot be read: larger than the limit of 2097152 bytes`)
 }
 
 // A program's ConfigSource reaches a static cluster with Secrets of files too.

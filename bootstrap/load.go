@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"slices"
+
+	"github.com/xdswatch/xdswatch/internal/regular"
 )
 
 // Environment variables that [FromEnv] reads (gRFC A27).
@@ -14,12 +16,13 @@ const (
 	EnvConfig = "GRPC_XDS_BOOTSTRAP_CONFIG"
 )
 
-// Load reads the bootstrap in a file, in either format. Beside the errors of [Parse] it
-// returns those of reading the file. It reads no other file than Parse does.
+// Load reads the bootstrap in a file, in either format, which has to be a regular file. Beside
+// the errors of [Parse] it returns those of reading the file, each a [*fs.PathError]. It reads
+// no other file than Parse does.
 func Load(path string, opts ...Option) (*Config, error) {
-	data, err := os.ReadFile(path)
+	data, err := regular.Read(path, regular.MaxBootstrap)
 	if err != nil {
-		return nil, err
+		return nil, regular.Named(path, err)
 	}
 	return Parse(path, data, opts...)
 }
@@ -45,13 +48,14 @@ func FromEnv(opts ...Option) (*Config, error) {
 // from the content: an object with xds_servers is gRPC's, one with dynamic_resources or
 // another field of Envoy's is Envoy's, and anything else is taken for gRPC's. Both may be
 // written in JSON or in YAML, of which there must be one document; a byte order mark is
-// skipped. In gRPC's format unknown keys are notices, but faults in the credentials; in Envoy's
+// skipped. A bootstrap and a file of Secrets may have 2 MiB each, and stand with their aliases
+// for 8 MiB of JSON. In gRPC's format unknown keys are notices, but faults in the credentials; in Envoy's
 // unknown fields of the messages that are read here are faults, as in Envoy, and the rest of
 // the document is ignored.
 //
 // Secrets of files (path_config_source in tls_certificate_sds_secret_configs,
 // validation_context_sds_secret_config and combined_validation_context of a cluster's TLS)
-// are read here, from JSON or YAML in regular files of up to 128 MiB, and a later change of
+// are read here, from JSON or YAML in regular files, and a later change of
 // such a file is not followed.
 // Certificates and tokens, those that a Secret names by filename among them, are read when a
 // connection is made; Parse opens them to give a notice of each that is not there yet.

@@ -11,8 +11,13 @@ import (
 	"syscall"
 )
 
-// MaxSize is how large a file may be where nobody says otherwise, in bytes.
-const MaxSize = 128 << 20
+// How large a file may be, in bytes.
+const (
+	MaxSize      = 128 << 20 // a file of resources, where nobody says otherwise
+	MaxBootstrap = 2 << 20   // a bootstrap, or a file of Secrets that it names
+	MaxPEM       = 8 << 20   // certificates or a key
+	MaxToken     = 256 << 10 // a token
+)
 
 // ErrNotRegular says that a path leads to a directory, a pipe, a socket or a device.
 var ErrNotRegular = errors.New("not a regular file")
@@ -20,7 +25,7 @@ var ErrNotRegular = errors.New("not a regular file")
 // Open opens a file for reading. It does not wait for the other end of a pipe. The error is
 // [ErrNotRegular] or the system's.
 func Open(path string) (*os.File, fs.FileInfo, error) {
-	if _, err := check(os.Stat(path)); err != nil {
+	if _, err := check(os.Stat(path)); errors.Is(err, ErrNotRegular) {
 		return nil, nil, err
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -33,6 +38,22 @@ func Open(path string) (*os.File, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	return f, info, nil
+}
+
+// SizeError says that a file is larger than it may be.
+type SizeError struct {
+	Limit int64 // in bytes
+}
+
+// Error implements error.
+func (e *SizeError) Error() string { return fmt.Sprintf("larger than the limit of %d bytes", e.Limit) }
+
+// Named is an error of this package with the path, which those of the system have.
+func Named(path string, err error) error {
+	if _, ok := errors.AsType[*fs.PathError](err); ok || err == nil {
+		return err
+	}
+	return &fs.PathError{Op: "read", Path: path, Err: err}
 }
 
 func check(info fs.FileInfo, err error) (fs.FileInfo, error) {
@@ -57,7 +78,7 @@ func Read(path string, limit int64) ([]byte, error) {
 		size = int64(len(data))
 	}
 	if err == nil && size > limit {
-		err = fmt.Errorf("larger than the limit of %d bytes", limit)
+		err = &SizeError{Limit: limit}
 	}
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/xdswatch/xdswatch/internal/redact"
+	"github.com/xdswatch/xdswatch/internal/yamljson"
 )
 
 // document is a DiscoveryResponse in JSON, taken apart, so that an entry is only converted
@@ -142,7 +143,7 @@ func (d *document) member(key string, value []byte) {
 	if len(d.rest) > 1 {
 		d.rest = append(d.rest, ',')
 	}
-	d.rest = appendJSONString(d.rest, key)
+	d.rest = yamljson.AppendString(d.rest, key)
 	d.rest = append(append(d.rest, ':'), value...)
 }
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/xdswatch/xdswatch/internal/yamljson"
 )
 
 func must(t testing.TB, err error) {
@@ -215,13 +217,13 @@ func TestYAMLValues(t *testing.T) {
 	const want = `{"1":{"a":[1,-2,18446744073709551615,1.5,"Infinity","-Infinity","NaN",true,"é\n","2020-01-01"],"true":null}}`
 	root, err := yamlRoot([]byte(text))
 	must(t, err)
-	w := jsonWriter{limit: len(want)}
-	must(t, w.value(root))
-	if got := string(w.b); got != want {
+	w := yamljson.Writer{Limit: len(want)}
+	must(t, w.Value(root))
+	if got := string(w.B); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
-	short := jsonWriter{limit: len(want) - 1}
-	if err := short.value(root); err != errTooMuch {
+	short := yamljson.Writer{Limit: len(want) - 1}
+	if err := short.Value(root); err != yamljson.ErrTooMuch {
 		t.Errorf("above the limit: %v", err)
 	}
 }
@@ -230,9 +232,9 @@ func TestYAMLValues(t *testing.T) {
 func TestYAMLMerge(t *testing.T) {
 	root, err := yamlRoot([]byte("base: &b {x: 1, z: 2}\nthis: {<<: *b, z: 3}\n"))
 	must(t, err)
-	w := jsonWriter{limit: 1000}
-	must(t, w.value(root))
-	if got := string(w.b); !strings.Contains(got, `"this":{"x":1,"z":3}`) {
+	w := yamljson.Writer{Limit: 1000}
+	must(t, w.Value(root))
+	if got := string(w.B); !strings.Contains(got, `"this":{"x":1,"z":3}`) {
 		t.Errorf("got %s", got)
 	}
 }

@@ -27,10 +27,11 @@ const (
 
 // New makes a call credential that sends the token in the file. It reads nothing: the
 // first call does. It asks for a secure connection. Safe for concurrent use.
-func New(file string) credentials.PerRPCCredentials { return &creds{file: file} }
+func New(file string) credentials.PerRPCCredentials { return &creds{file: file, load: load} }
 
 type creds struct {
 	file string
+	load func(file string) (token string, expiry time.Time, err error)
 
 	mu      sync.Mutex
 	token   string
@@ -97,7 +98,7 @@ func (c *creds) current() (string, *reading, error) {
 
 // read runs in a goroutine of its own, which lives no longer than the file takes.
 func (c *creds) read(r *reading) {
-	token, expiry, err := load(c.file)
+	token, expiry, err := c.load(c.file)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r.token, r.err = token, err

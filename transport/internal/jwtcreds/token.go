@@ -6,20 +6,21 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/xdswatch/xdswatch/internal/regular"
 )
 
 // load reads a token and the time of its end. Its errors are status errors that name the
 // file.
 func load(file string) (string, time.Time, error) {
-	data, err := os.ReadFile(file)
+	data, err := regular.Read(file, regular.MaxToken)
 	if err != nil {
-		return "", time.Time{}, status.Errorf(codes.Unavailable, "jwt token file: %v", err)
+		return "", time.Time{}, status.Errorf(codes.Unavailable, "jwt token file: %v", regular.Named(file, err))
 	}
 	token := strings.TrimSpace(string(data))
 	expiry, err := expiryOf(token)

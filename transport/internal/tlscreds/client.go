@@ -26,7 +26,7 @@ func NewClient(c bootstrap.TLS) *Client {
 // host is verified and sent as SNI unless the configuration has a server name. conn is not
 // closed by an error.
 func (c *Client) Handshake(ctx context.Context, host string, conn net.Conn, protos ...string) (*tls.Conn, error) {
-	config, stale, err := c.material.config()
+	config, stale, err := c.material.config(ctx)
 	if err != nil {
 		return nil, err
 	}

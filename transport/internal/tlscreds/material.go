@@ -2,32 +2,40 @@ package tlscreds
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/internal/regular"
 )
+
+// readWait is how long a handshake waits for files that are read, before it uses what was read
+// earlier: whoever has the files may hang.
+const readWait = 5 * time.Second
 
 // material keeps the certificates that were read last. Safe for concurrent use.
 type material struct {
 	spec bootstrap.TLS
 
-	mu    sync.Mutex
-	pair  item[*tls.Certificate]
-	roots item[*x509.CertPool]
+	mu      sync.Mutex
+	pair    item[*tls.Certificate]
+	roots   item[*x509.CertPool]
+	reading chan struct{} // closed when the reading that is under way is over; nil if none is
 }
 
-// item is something that is read from files and kept, guarded by the material's mutex.
+// item is something that is read from files and kept, guarded by the material's mutex but for
+// load.
 type item[T any] struct {
 	value T
 	have  bool      // value was read once
 	read  time.Time // when value was read
+	err   error     // of the last reading
 	load  func() (T, error)
 }
 
@@ -51,30 +59,83 @@ func hasRoots(c bootstrap.TLS) bool {
 }
 
 // config reads what is too old and returns the configuration of one handshake. An error
-// means that something was never read well; stale, that an older state is used and why.
-func (m *material) config() (config *tls.Config, stale, err error) {
+// means that something was never read well, or that ctx ended; stale, that an older state is
+// used and why.
+func (m *material) config(ctx context.Context) (config *tls.Config, stale, err error) {
+	slow := m.await(ctx, m.refresh())
+	if ctx.Err() != nil {
+		return nil, nil, fmt.Errorf("reading certificates: %w", context.Cause(ctx))
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	pairErr := m.pair.refresh(m.spec.RefreshInterval)
-	rootsErr := m.roots.refresh(m.spec.RefreshInterval)
-	stale = errors.Join(pairErr, rootsErr)
+	if stale = slow; slow == nil {
+		stale = errors.Join(m.pair.err, m.roots.err)
+	}
 	if !m.pair.usable() || !m.roots.usable() {
 		return nil, nil, stale
 	}
 	return clientConfig(m.spec, m.pair.value, m.roots.value), stale, nil
 }
 
-// refresh reads the value if it is older than interval and keeps the old one on an error.
-func (i *item[T]) refresh(interval time.Duration) error {
-	if i.load == nil || i.have && time.Since(i.read) < interval {
+// await waits for a reading, unless it takes too long.
+func (m *material) await(ctx context.Context, reading <-chan struct{}) error {
+	if reading == nil {
 		return nil
 	}
-	v, err := i.load()
-	if err != nil {
-		return err
+	timer := time.NewTimer(readWait)
+	defer timer.Stop()
+	select {
+	case <-reading:
+	case <-ctx.Done():
+	case <-timer.C:
+		return fmt.Errorf("the files have not been read within %v", readWait)
 	}
-	i.value, i.have, i.read = v, true, time.Now()
 	return nil
+}
+
+// refresh begins to read what is too old, in a goroutine that lives no longer than the files
+// take, and of which there is one at a time. It returns what ends with the reading; nil if
+// nothing is too old.
+func (m *material) refresh() <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	pair, roots := m.pair.due(m.spec.RefreshInterval), m.roots.due(m.spec.RefreshInterval)
+	if m.reading == nil && (pair || roots) {
+		m.reading = make(chan struct{})
+		go m.readFiles(pair, roots)
+	}
+	return m.reading
+}
+
+func (m *material) readFiles(pair, roots bool) {
+	var keep []func()
+	if pair {
+		keep = append(keep, m.pair.reload())
+	}
+	if roots {
+		keep = append(keep, m.roots.reload())
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, f := range keep {
+		f()
+	}
+	close(m.reading)
+	m.reading = nil
+}
+
+func (i *item[T]) due(interval time.Duration) bool {
+	return i.load != nil && !(i.have && time.Since(i.read) < interval)
+}
+
+// reload reads the value, and returns what keeps it, or keeps the old one on an error.
+func (i *item[T]) reload() (keep func()) {
+	v, err := i.load()
+	return func() {
+		if i.err = err; err == nil {
+			i.value, i.have, i.read = v, true, time.Now()
+		}
+	}
 }
 
 // expire makes the next handshake read everything: a peer that refused what was cached
@@ -163,9 +224,9 @@ func text(inline []byte, file, what string) ([]byte, error) {
 	if file == "" {
 		return nil, fmt.Errorf("%s is not configured", what)
 	}
-	data, err := os.ReadFile(file)
+	data, err := regular.Read(file, regular.MaxPEM)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
+		return nil, fmt.Errorf("%s: %w", what, regular.Named(file, err))
 	}
 	return data, nil
 }

@@ -40,7 +40,7 @@ func (c *creds) ClientHandshake(ctx context.Context, authority string, conn net.
 	if c.serverName != "" {
 		authority = c.serverName
 	}
-	config, stale, err := c.material.config()
+	config, stale, err := c.material.config(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,0 +1,60 @@
+//go:build unix
+
+package bootstrap_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
+)
+
+// What a bootstrap's aliases stand for is bounded, also where they are strings, which count as
+// one node for the library.
+//
+// spec: H-10
+func TestAliasesAreBounded(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("a: &a " + strings.Repeat("x", 100_000) + "\nnode:\n  metadata:\n    list:\n")
+	for range 50_000 {
+		b.WriteString("    - *a\n")
+	}
+	_, err := bootstrap.Parse("boot", []byte(b.String()))
+	if want := "boot: its aliases stand for more than the limit of 8388608 bytes"; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	few := "a: &a x:1\nxds_servers: [{server_uri: *a, channel_creds: [{type: insecure}]}]\n"
+	if boot := parse(t, few); boot.Servers[0].URI != "x:1" {
+		t.Errorf("an alias is read as %q", boot.Servers[0].URI)
+	}
+}
+
+// A bootstrap has to be a regular file of some size, and so has one of Secrets.
+//
+// spec: H-10
+func TestBootstrapFileBounds(t *testing.T) {
+	dir := t.TempDir()
+	pipe, large := filepath.Join(dir, "pipe"), filepath.Join(dir, "large")
+	text := []byte("{}" + strings.Repeat(" ", 2<<20))
+	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.WriteFile(large, text, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{pipe: "not a regular file", dir: "not a regular file", large: "larger than the limit of 2097152 bytes"} {
+		_, err := bootstrap.Load(path)
+		if _, ok := errors.AsType[*fs.PathError](err); !ok || !strings.HasSuffix(err.Error(), path+": "+want) {
+			t.Errorf("error %v, want that %s is %s", err, path, want)
+		}
+	}
+	if _, err := bootstrap.Parse("boot", text); err == nil || err.Error() != "boot: larger than the limit of 2097152 bytes" {
+		t.Errorf("a text: %v", err)
+	}
+	doc, _ := sdsDoc(t, strings.Replace(pairOfFile, "DIR/pair", pipe, 1)+", "+systemRoots, nil)
+	if _, err := bootstrap.Parse("envoy", []byte(doc)); err == nil || !strings.Contains(err.Error(), "cannot be read: not a regular file") {
+		t.Errorf("a pipe of Secrets: %v", err)
+	}
+}
