@@ -100,7 +100,9 @@ func New(config Config) (*Client, error) {
 		settled: make(chan struct{}),
 	}
 	close(c.settled)
-	c.gets.most, c.gets.slots = GetMaxNames, map[getKey]*getSlot{}
+	c.gets.client, c.gets.slots = c, map[getKey]*getSlot{}
+	c.gets.idle = max(cmp.Or(config.GetIdle, defaultGetIdle), 0)
+	c.gets.most = cmp.Or(config.GetMaxNames, defaultGetMaxNames)
 	ec, err := c.engineConfig()
 	if err != nil {
 		return nil, err

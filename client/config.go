@@ -127,6 +127,14 @@ type Config struct {
 	// SkipValidation leaves out the messages' own validation rules (PGV).
 	SkipValidation bool
 
+	// GetIdle is how long [Client.Get] keeps a name after its last use. 0 means a minute;
+	// negative lets it go at once. A name that is held is kept while its server cannot be
+	// reached.
+	GetIdle time.Duration
+	// GetMaxNames is how many names [Client.Get] keeps at most; more get [ErrTooManyNames], if
+	// none is idle. 0 means 10,000; negative as many as there are.
+	GetMaxNames int
+
 	// Guards judge the responses of a type, by its URL, as a whole; the first error counts.
 	// [New] refuses a key that is no type URL.
 	// Responses of other types are taken part by part while they are decoded; those of a

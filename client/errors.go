@@ -34,6 +34,12 @@ func (k ErrorKind) Transient() bool {
 	return k == ErrorConnection || k == ErrorStream || k == ErrorTimeout
 }
 
+// transient says that an error is a [*ResourceError] of the way to the server.
+func transient(err error) bool {
+	re, ok := err.(*ResourceError)
+	return ok && re.Kind.Transient()
+}
+
 // ResourceError is an error about a resource, or about a collection as a whole. It wraps
 // what caused it.
 type ResourceError struct {

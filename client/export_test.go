@@ -12,9 +12,6 @@ var RateOf = rateOf
 // StreamID is the number of an incarnation of a stream in traces.
 func StreamID(stream, gen int) uint64 { return streamID(machine.Ref{Stream: stream, Gen: gen}) }
 
-// SetMaxNames lowers GetMaxNames for one client, before its first Get.
-func SetMaxNames(c *Client, n int) { c.gets.most = n }
-
 // Pending is how many subscriptions wait for their first answer.
 func Pending(c *Client) int {
 	c.mu.Lock()

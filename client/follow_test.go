@@ -327,7 +327,7 @@ func TestGetRedirected(t *testing.T) {
 		want(w.c.Get(t.Context(), cds.Type, at("a", "x")))
 		want(w.c.Get(t.Context(), cds.Type, at("a", "x")))
 
-		time.Sleep(2 * client.GetIdle)
+		time.Sleep(2 * time.Minute)
 		_, err := w.c.Watch(context.Background(), cds.Type, at("a", "x"), func(ev client.Event[any]) {
 			want(ev, nil)
 			want(w.c.Get(t.Context(), cds.Type, at("a", "x")))
@@ -348,7 +348,7 @@ func TestGetRedirected(t *testing.T) {
 		if !errors.Is(err, client.ErrDoesNotExist) {
 			t.Errorf("an entry of what does not exist: %v", err)
 		}
-		time.Sleep(2 * client.GetIdle)
+		time.Sleep(2 * time.Minute)
 		same(t, "subscribed at c", w.c2.subscribed(), []string{"c//list"})
 	})
 }

@@ -18,23 +18,31 @@ import (
 var (
 	// ErrDoesNotExist says that the server has no such resource.
 	ErrDoesNotExist = errors.New("xds: the resource does not exist")
-	// ErrTooManyNames says that Get holds as many names as it may, all of them waited for.
+	// ErrTooManyNames says that Get keeps as many names as it may (Config.GetMaxNames), and none
+	// can be let go: each is waited for, or held while its server cannot be reached.
 	ErrTooManyNames = errors.New("xds: too many names are being looked up")
 	// ErrInHandler says that a method would have to wait inside a handler, whose end is
 	// what it would wait for.
 	ErrInHandler = errors.New("xds: it cannot be waited for inside a handler")
 )
 
-// Bounds of what Get keeps.
+// Defaults of the bounds of what Get keeps.
 const (
-	GetIdle     = time.Minute // how long a name is kept after its last use
-	GetMaxNames = 10_000
+	defaultGetIdle     = time.Minute
+	defaultGetMaxNames = 10_000
 )
+
+// minGetLook is how long at least a name that is not idle is kept before it is looked at
+// again.
+const minGetLook = time.Second
 
 // gets is what Get keeps: a watch for each name that is looked up, or was a moment ago.
 type gets struct {
+	client *Client
+	idle   time.Duration
+	most   int
+
 	mu     sync.Mutex
-	most   int // [GetMaxNames]
 	slots  map[getKey]*getSlot
 	unused queue.List // of *getSlot that nobody waits in, the longest idle first
 }
@@ -54,13 +62,15 @@ type getSlot struct {
 	idle    *time.Timer
 	answer  Event[any]    // the last one that was an answer; Kind 0 before
 	trouble error         // the last transient one
+	cut     bool          // there is a value, and trouble with the way to its server
 	ready   chan struct{} // closed with the first answer
 }
 
 // Get returns a resource: at once if it is held, else when the server has answered. A lost
 // connection does not end it. Callers of the same name share one subscription, which is
-// kept for [GetIdle] after its last use; [GetMaxNames] names are kept at most, of which
-// the longest idle leaves first.
+// kept for Config.GetIdle after its last use, and for as long as there is a value and its
+// server cannot be reached. Config.GetMaxNames names are kept at most, of which the longest
+// idle leaves first.
 //
 // Errors: those of [Client.Watch]; an [ErrDoesNotExist] that says why; a [*ResourceError]
 // if what the server has cannot be used; [ErrTooManyNames]; [ErrInHandler] inside a
@@ -197,7 +207,7 @@ func (g *gets) acquire(c *Client, key getKey, kind resource.AnyType, a asked, o 
 	}
 	slot := g.slots[key]
 	if slot == nil {
-		if len(g.slots) >= g.most && !g.evict() {
+		if g.most > 0 && len(g.slots) >= g.most && !g.evict() {
 			return nil, fmt.Errorf("%w: %s %q", ErrTooManyNames, key.typeURL, key.name)
 		}
 		slot = &getSlot{key: key, ready: make(chan struct{})}
@@ -220,6 +230,7 @@ func (g *gets) acquire(c *Client, key getKey, kind resource.AnyType, a asked, o 
 func (g *gets) told(slot *getSlot, ev Event[any]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	slot.cut = ev.Kind == EventAmbientError && transient(ev.Err)
 	if !answers(&ev) {
 		if ev.Kind == EventFailed {
 			slot.trouble = ev.Err
@@ -252,8 +263,14 @@ func (g *gets) release(slot *getSlot) {
 		slot.unused = g.unused.PushBack(slot)
 	}
 	if slot.idle == nil {
-		slot.idle = time.AfterFunc(GetIdle, func() { g.expire(slot) })
+		slot.idle = time.AfterFunc(g.idle, func() { g.expire(slot) })
 	}
+}
+
+// kept says whether a name that nobody waits for has to stay: it is held, and its server
+// could not give it again.
+func (g *gets) kept(slot *getSlot, works func(*machine.Watch) bool) bool {
+	return slot.answer.Kind == EventUpdated && (slot.cut || !works(&slot.watch.watch))
 }
 
 // expire lets a name go, or looks again when it may have been idle for long enough.
@@ -263,9 +280,9 @@ func (g *gets) expire(slot *getSlot) {
 	if g.slots[slot.key] != slot {
 		return
 	}
-	left := GetIdle - time.Since(slot.used)
-	if slot.waiting > 0 {
-		left = GetIdle
+	left := g.idle - time.Since(slot.used)
+	if slot.waiting > 0 || left <= 0 && g.kept(slot, g.client.engine.Works) {
+		left = max(g.idle, minGetLook)
 	}
 	if left > 0 {
 		slot.idle.Reset(left)
@@ -274,13 +291,22 @@ func (g *gets) expire(slot *getSlot) {
 	g.drop(slot)
 }
 
-// evict lets the longest idle name go, if there is one.
+// evict lets the longest idle name go, if one may go.
 func (g *gets) evict() bool {
-	oldest := g.unused.Front()
-	if oldest != nil {
-		g.drop(oldest.Value.(*getSlot))
+	known := map[int32]bool{} // by source
+	works := func(w *machine.Watch) bool {
+		if _, ok := known[w.Source]; !ok {
+			known[w.Source] = g.client.engine.Works(w)
+		}
+		return known[w.Source]
 	}
-	return oldest != nil
+	for e := g.unused.Front(); e != nil; e = e.Next() {
+		if slot := e.Value.(*getSlot); !g.kept(slot, works) {
+			g.drop(slot)
+			return true
+		}
+	}
+	return false
 }
 
 func (g *gets) drop(slot *getSlot) {

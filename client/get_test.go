@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,7 +18,7 @@ import (
 
 // answering is a rig whose server has every cluster that is asked for, but those whose
 // name begins with "no".
-func answering(t *testing.T, test func(*testing.T, *rig)) {
+func answering(t *testing.T, test func(*testing.T, *rig), change ...func(*client.Config)) {
 	n := 0
 	srv := func() *testutil.Server {
 		return testutil.NewServer(testutil.OnRequest(func(st *testutil.Stream, req *testutil.Request) {
@@ -38,18 +39,14 @@ func answering(t *testing.T, test func(*testing.T, *rig)) {
 			_ = st.Send(m) // the stream may be over
 		}))
 	}
-	synctest.Test(t, func(t *testing.T) { test(t, newRig(t, srv())) })
+	synctest.Test(t, func(t *testing.T) { test(t, newRig(t, srv(), change...)) })
 }
 
 // Only so many names are kept; the longest idle goes first, and never one that is waited for.
 // spec: ONDEMAND-4
 func TestGetLimit(t *testing.T) {
-	if client.GetMaxNames != 10_000 || client.GetIdle != time.Minute {
-		t.Errorf("the bounds are %d names and %v", client.GetMaxNames, client.GetIdle)
-	}
 	answering(t, func(t *testing.T, r *rig) {
 		ctx := context.Background()
-		client.SetMaxNames(r.c, 3)
 		get := func(name string) {
 			t.Helper()
 			if ev, err := r.c.Get(ctx, cds.Type, name); err != nil || ev.Name != name {
@@ -83,7 +80,67 @@ func TestGetLimit(t *testing.T) {
 			}
 		}
 		get("x")
-	})
+	}, func(c *client.Config) { c.GetMaxNames = 3 })
+}
+
+// A name that is held is not idle while its server cannot be reached, nor makes it room for
+// another.
+// spec: ONDEMAND-4 U-6
+func TestGetWhileUnreachable(t *testing.T) {
+	answering(t, func(t *testing.T, r *rig) {
+		ctx := context.Background()
+		get := func(name string) error {
+			t.Helper()
+			short, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			_, err := r.c.Get(short, cds.Type, name)
+			return err
+		}
+		must(t, errors.Join(get("a"), get("b")))
+		time.Sleep(29 * time.Second)
+		r.srv.SetRefuse(true)
+		r.srv.DropConnections()
+		time.Sleep(time.Hour)
+		must(t, errors.Join(get("a"), get("b")))
+		if err := get("c"); !errors.Is(err, client.ErrTooManyNames) {
+			t.Errorf("one more than are kept while the server cannot be reached: %v", err)
+		}
+		time.Sleep(time.Hour)
+		must(t, errors.Join(get("a"), get("b")))
+		r.srv.SetRefuse(false)
+		time.Sleep(32 * time.Second) // until it is reached again
+		must(t, errors.Join(get("a"), get("c")))
+		same(t, "kept", keptNames(r.c), "a c")
+		time.Sleep(2*time.Minute + time.Second)
+		same(t, "kept", keptNames(r.c), "")
+	}, func(c *client.Config) { c.GetMaxNames, c.GetIdle = 2, 30*time.Second })
+}
+
+// A name goes with its last use if it is to, and there may be any number of names.
+// spec: U-6
+func TestGetBounds(t *testing.T) {
+	answering(t, func(t *testing.T, r *rig) {
+		_, err := r.c.Get(context.Background(), cds.Type, "a")
+		must(t, err)
+		time.Sleep(10 * time.Millisecond)
+		same(t, "kept", keptNames(r.c), "")
+		var waiting sync.WaitGroup
+		ctx, cancel := context.WithCancel(context.Background())
+		for i := range 10_100 {
+			waiting.Go(func() {
+				if _, err := r.c.Get(ctx, cds.Type, fmt.Sprint("no", i)); !errors.Is(err, context.Canceled) {
+					t.Errorf("a name without an answer: %v", err)
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if n := len(r.c.Dump()); n != 10_100 {
+			t.Errorf("%d names are kept", n)
+		}
+		cancel()
+		waiting.Wait()
+	}, func(c *client.Config) { c.GetMaxNames, c.GetIdle = -1, -1 })
 }
 
 func keptNames(c *client.Client) string {
@@ -106,7 +163,7 @@ func TestGetWhileClosing(t *testing.T) {
 
 // Letting a name go costs the same however many are kept: no other is looked at.
 func TestGetEvictsWithoutLooking(t *testing.T) {
-	for _, n := range []int{1, client.GetMaxNames} {
+	for _, n := range []int{1, 10_000} {
 		if left := client.EvictAmongBlank(n); left != n {
 			t.Errorf("%d names are left, want %d", left, n)
 		}

@@ -23,8 +23,8 @@ func answers(ev *Event[any]) bool {
 	if ev.Kind != EventFailed {
 		return !beside(ev)
 	}
-	re, ok := ev.Err.(*ResourceError)
-	return ok && !re.Kind.Transient()
+	_, ok := ev.Err.(*ResourceError)
+	return ok && !transient(ev.Err)
 }
 
 // settles says whether an event ends what [Client.Ready] waits for: an answer, or that there

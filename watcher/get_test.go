@@ -172,7 +172,7 @@ func TestGetIdle(t *testing.T) {
 				t.Errorf("Get: %v", err)
 			}
 		}
-		time.Sleep(client.GetIdle - time.Millisecond)
+		time.Sleep(time.Minute - time.Millisecond)
 		kept(1)
 		time.Sleep(time.Second)
 		kept(0)

@@ -188,6 +188,13 @@ func (e *Engine) Held(source int, typeURL, name string) (r machine.Resource, ok 
 	return r, ok
 }
 
+// Works says whether the server that answers for a watch is known to be there; see
+// [machine.Machine.Works].
+func (e *Engine) Works(w *machine.Watch) (is bool) {
+	e.ask(func() { is = e.machine.Works(int(w.Source), w.Type.URL) })
+	return is
+}
+
 // Connections counts the connections that are kept.
 func (e *Engine) Connections() (n int) {
 	e.ask(func() { n = len(e.conns) })

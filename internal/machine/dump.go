@@ -24,7 +24,9 @@ type Resource struct {
 	Locator    bool // Raw is an xds.core.v3.ResourceLocator: the resource is there
 }
 
-// Dump lists everything that is wanted or held, by stream and type and there in no order.
+// Dump lists everything that is wanted by name, and what is held of collections that are, by
+// stream and type and there in no order. What is wanted no more is not listed while the server
+// was not told yet.
 func (m *Machine) Dump() []Resource {
 	var rs []Resource
 	for _, s := range m.streams {
@@ -36,7 +38,7 @@ func (m *Machine) Dump() []Resource {
 			}
 			rs = slices.Grow(rs, ts.entries.len())
 			for e := range ts.entries.all() {
-				if !e.pinned && !e.left() {
+				if !e.pinned && !e.left() && (e.wanted() || e.of.wanted()) {
 					rs = append(rs, e.dump())
 				}
 			}
@@ -102,4 +104,11 @@ func (m *Machine) Held(source int, typeURL, name string) (r Resource, ok bool) {
 		return Resource{}, false
 	}
 	return e.dump(), true
+}
+
+// Works says whether the server that answers for a source has spoken on the stream that it has
+// now, or seems to have nothing to say there: what is held could be had again.
+func (m *Machine) Works(source int, typeURL string) bool {
+	ch := m.chains[m.chainKeyOf(source, typeURL)]
+	return ch != nil && ch.stream().works()
 }
