@@ -63,11 +63,12 @@ type Client struct {
 	ended      chan struct{} // closed when all but handlers is over
 	done       chan struct{} // closed when handlers are too
 
-	mu      sync.Mutex
-	types   map[string]*machine.Type
-	watches []*core       // those that have not ended, in no order
-	pending int           // watches without a first answer
-	settled chan struct{} // closed while pending is 0
+	mu         sync.Mutex
+	types      map[string]*machine.Type
+	watches    []*core                   // those that have not ended, in no order
+	unanswered tally                     // subscriptions without a first answer
+	valueless  tally                     // subscriptions without a value
+	waiters    map[*answer]chan struct{} // closed when the answer changes
 
 	gets gets
 }
@@ -97,9 +98,8 @@ func New(config Config) (*Client, error) {
 		nodeParams: params,
 		config:     config, boot: boot, node: boot.Node.GetId(), table: table, view: &view{table: table},
 		ended: make(chan struct{}), done: make(chan struct{}), types: map[string]*machine.Type{},
-		settled: make(chan struct{}),
+		unanswered: newTally(), valueless: newTally(), waiters: map[*answer]chan struct{}{},
 	}
-	close(c.settled)
 	c.gets.client, c.gets.slots = c, map[getKey]*getSlot{}
 	c.gets.idle = max(cmp.Or(config.GetIdle, defaultGetIdle), 0)
 	c.gets.most = cmp.Or(config.GetMaxNames, defaultGetMaxNames)
@@ -322,35 +322,6 @@ func (c *Client) SetNodeParameters(typeURL string, params map[string]string) err
 // ResetBackoff ends all waits between attempts to reach a server now, for a program that
 // knows that the network is back.
 func (c *Client) ResetBackoff() { c.engine.ResetBackoff() }
-
-// Ready blocks until every watch has had its first answer: a value, an absence or an
-// error of the resource. Trouble with a server is no answer, but the end of a watch's
-// [InitialFetchTimeout] is taken for one. It returns nil then,
-// [ErrClosed], the error of ctx, or [ErrInHandler] inside a handler, for which other
-// events wait.
-func (c *Client) Ready(ctx context.Context) error {
-	if ctx == nil {
-		return ErrNilContext
-	}
-	for {
-		c.mu.Lock()
-		settled, pending := c.settled, c.pending
-		c.mu.Unlock()
-		switch {
-		case c.closed.Load():
-			return ErrClosed
-		case pending == 0:
-			return nil
-		case c.engine.InHandler():
-			return ErrInHandler
-		}
-		select {
-		case <-settled:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
 
 // Close ends all watches, streams and connections. It waits for everything that the client
 // runs, but not for a handler; [Client.Done] tells the end of that too. It may be called

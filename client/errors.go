@@ -56,8 +56,7 @@ type ResourceError struct {
 
 func (e *ResourceError) Error() string {
 	var b strings.Builder
-	typ := cmp.Or(strings.TrimPrefix(e.Type, resource.TypePrefix), "resource")
-	fmt.Fprintf(&b, "xds: %s %q", typ, e.Name)
+	fmt.Fprintf(&b, "xds: %s %q", shortType(e.Type), e.Name)
 	_, several := e.Err.(serverErrors)
 	if e.Server != "" && !several {
 		fmt.Fprintf(&b, " of server %q", e.Server)
@@ -76,6 +75,11 @@ func (e *ResourceError) Error() string {
 	}
 	b.WriteString(strings.TrimPrefix(e.Err.Error(), "xds: "))
 	return b.String()
+}
+
+// shortType is a type URL as texts have it.
+func shortType(typeURL string) string {
+	return cmp.Or(strings.TrimPrefix(typeURL, resource.TypePrefix), "resource")
 }
 
 // Unwrap returns the cause: of several servers that cannot be reached a [*ServerError] for

@@ -16,7 +16,7 @@ func StreamID(stream, gen int) uint64 { return streamID(machine.Ref{Stream: stre
 func Pending(c *Client) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pending
+	return c.unanswered.n
 }
 
 // Live is how many watches are on the client's books.

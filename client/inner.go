@@ -12,7 +12,7 @@ import (
 type inner struct {
 	client *Client
 	follow *follow // of a watch of one name; its dispatcher's own
-	clear  func()  // of a set, which has more to end; else nil
+	set    *Set    // of a set, which has more to end; else nil
 
 	mu   sync.Mutex
 	over bool
@@ -53,8 +53,8 @@ func (in *inner) stop(w *machine.Watch) {
 
 // end stops them all, for good.
 func (in *inner) end() {
-	if in.clear != nil {
-		in.clear()
+	if in.set != nil {
+		in.set.clear()
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()

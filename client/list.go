@@ -117,8 +117,8 @@ func (l *list) whole(ev *Event[any]) *Event[any] {
 }
 
 func (l *list) add(ev *Event[any]) bool {
-	if ev.Name == l.name && settles(ev) {
-		l.batch.settles = append(l.batch.settles, &l.answer)
+	if ev.Name == l.name {
+		l.batch.note(&l.answer, ev)
 	}
 	return l.batch.add(*ev, l.deliver)
 }

@@ -1,91 +1,255 @@
 package client
 
 import (
-	"errors"
+	"cmp"
+	"context"
+	"fmt"
 	"slices"
-	"sync/atomic"
+	"strings"
+
+	"github.com/xdswatch/xdswatch/internal/machine"
 )
 
-// answer is whether a subscription had its first answer.
-type answer struct{ state atomic.Uint32 }
+// Ready blocks until every watch has had its first answer: a value, an absence or an
+// error of the resource. Trouble with a server is no answer, but the end of a watch's
+// [InitialFetchTimeout] is taken for one. A watch is waited for until its handler has
+// returned, and no more when it is over. [Client.ReadyWithValues] waits for values.
+//
+// Errors: a [*NotReadyError] that says what is lacking when ctx is over, which wraps its error;
+// [ErrClosed]; [ErrNilContext]; and [ErrInHandler] inside a handler, for which other events
+// wait.
+func (c *Client) Ready(ctx context.Context) error { return c.allReady(ctx, false) }
 
-const (
-	answerNone uint32 = iota
-	answerExpected
-	answerSettled
-)
+// ReadyWithValues blocks until every watch has a value, and every collection its first state.
+// A resource that does not exist or cannot be used is waited for, since it may come; so without
+// an end of ctx it may block for ever. Then the [*NotReadyError] says of each what is wrong
+// with it. Otherwise it is as [Client.Ready].
+func (c *Client) ReadyWithValues(ctx context.Context) error { return c.allReady(ctx, true) }
 
-// beside says whether an event is about trouble that leaves the held value good.
-func beside(ev *Event[any]) bool { return ev.Kind == EventAmbientError || ev.Kind == EventRecovered }
+// Ready blocks until the watch has had its first answer; see [Client.Ready]. If the watch is
+// over it returns why.
+func (w *Watch) Ready(ctx context.Context) error { return w.ready(ctx, false) }
 
-// answers says whether an event is an answer of the server about the resource.
-func answers(ev *Event[any]) bool {
-	if ev.Kind != EventFailed {
-		return !beside(ev)
-	}
-	_, ok := ev.Err.(*ResourceError)
-	return ok && !transient(ev.Err)
+// ReadyWithValues blocks until the watch has a value, or its collection the first state; see
+// [Client.ReadyWithValues]. If the watch is over it returns why.
+func (w *Watch) ReadyWithValues(ctx context.Context) error { return w.ready(ctx, true) }
+
+// Ready blocks until each resource that is in the set now has had its first answer; see
+// [Client.Ready]. If the set is over it returns why.
+func (s *Set) Ready(ctx context.Context) error { return s.ready(ctx, false) }
+
+// ReadyWithValues blocks until each resource that is in the set now has a value; see
+// [Client.ReadyWithValues]. If the set is over it returns why.
+func (s *Set) ReadyWithValues(ctx context.Context) error { return s.ready(ctx, true) }
+
+// MaxLacking is how many resources a [NotReadyError] names.
+const MaxLacking = 8
+
+// NotReadyError says what a client, watch or set waited for in vain.
+type NotReadyError struct {
+	// Lacking are the first of the resources and collections that were waited for, by type and
+	// name: at most [MaxLacking].
+	Lacking []Lacking
+	// Count is how many there are in all.
+	Count int
+	// Err is the context's error, with its cause if that is another.
+	Err error
 }
 
-// settles says whether an event ends what [Client.Ready] waits for: an answer, or that there
-// is none in the time that the start of a program waits for one.
-func settles(ev *Event[any]) bool {
-	if answers(ev) {
-		return true
-	}
-	_, overdue := errors.AsType[*FetchTimeoutError](ev.Err)
-	return overdue && ev.Kind == EventFailed
+// Lacking is a resource without an answer, or without a value if values were waited for.
+type Lacking struct {
+	Type   string // URL
+	Name   string // canonical
+	Server string // URI
+	Status Status // as of [State]
+	// Err is what is wrong: with the resource, or on the way to its server; nil if nothing is
+	// known to be.
+	Err error
 }
 
-func (a *answer) expect(c *Client) {
-	if a.state.CompareAndSwap(answerNone, answerExpected) {
-		c.count(+1)
+// maxLackingText bounds what a NotReadyError says of one resource, in bytes.
+const maxLackingText = 512
+
+func (e *NotReadyError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "xds: not ready: %v; waiting for %d of what is watched: ", e.Err, e.Count)
+	for i, l := range e.Lacking {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		b.WriteString(l.text())
+	}
+	if more := e.Count - len(e.Lacking); more > 0 {
+		fmt.Fprintf(&b, "; and %d more", more)
+	}
+	return b.String()
+}
+
+func (l Lacking) text() string {
+	s := fmt.Sprintf("%s %q of server %q (%s)", shortType(l.Type), l.Name, l.Server, l.Status)
+	if l.Err != nil {
+		s = fmt.Sprintf("%s (%s)", strings.TrimPrefix(l.Err.Error(), "xds: "), l.Status)
+	}
+	if len(s) > maxLackingText {
+		s = strings.ToValidUTF8(s[:maxLackingText], "") + "..."
+	}
+	return s
+}
+
+// Unwrap returns the context's error and those of Lacking.
+func (e *NotReadyError) Unwrap() []error {
+	errs := []error{e.Err}
+	for _, l := range e.Lacking {
+		if l.Err != nil {
+			errs = append(errs, l.Err)
+		}
+	}
+	return errs
+}
+
+// contextError is the error of a context that is over, with its cause.
+func contextError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if err == cause {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}
+
+func (c *Client) allReady(ctx context.Context, values bool) error {
+	if ctx == nil {
+		return ErrNilContext
+	}
+	t := &c.unanswered
+	if values {
+		t = &c.valueless
+	}
+	for {
+		c.mu.Lock()
+		zero, n := t.zero, t.n
+		c.mu.Unlock()
+		switch {
+		case c.closed.Load():
+			return ErrClosed
+		case n == 0:
+			return nil
+		case c.engine.InHandler():
+			return ErrInHandler
+		}
+		select {
+		case <-zero:
+		case <-ctx.Done():
+			c.mu.Lock()
+			all := slices.Clone(c.watches)
+			c.mu.Unlock()
+			return c.notReady(ctx, values, all...)
+		}
 	}
 }
 
-func (a *answer) settle(c *Client) {
-	if a.state.Load() == answerExpected && a.state.CompareAndSwap(answerExpected, answerSettled) {
-		c.count(-1)
+// ready waits for a watch, or for the members of a set.
+func (w *core) ready(ctx context.Context, values bool) error {
+	if ctx == nil {
+		return ErrNilContext
 	}
+	var open []*answer
+	w.subscriptions(func(a *answer, _ *machine.Watch) {
+		if a.open(values) {
+			open = append(open, a)
+		}
+	})
+	for _, a := range open {
+		for changed := w.client.changed(a, values); changed != nil; changed = w.client.changed(a, values) {
+			if w.client.engine.InHandler() {
+				return ErrInHandler
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return w.client.notReady(ctx, values, w)
+			}
+		}
+	}
+	return w.Err()
 }
 
-// count counts subscriptions without an answer.
-func (c *Client) count(by int) {
+// changed returns what is closed when an answer changes that is waited for; nil if it is not.
+func (c *Client) changed(a *answer, values bool) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pending += by
-	switch {
-	case c.pending == 0:
-		close(c.settled)
-	case c.pending == 1 && by > 0:
-		c.settled = make(chan struct{})
+	if !a.open(values) {
+		return nil
 	}
+	if c.waiters[a] == nil {
+		c.waiters[a] = make(chan struct{})
+	}
+	return c.waiters[a]
 }
 
-// book puts a watch on the client's books.
-func (c *Client) book(w *core) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed.Load() {
-		return ErrClosed
-	}
-	c.watches = append(c.watches, w)
-	w.place = len(c.watches)
-	return nil
-}
-
-// forget takes a watch off the books, if it is there.
-func (c *Client) forget(w *core) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if w.place == 0 {
+// subscriptions yields what a watch or set waits for.
+func (w *core) subscriptions(yield func(*answer, *machine.Watch)) {
+	w.mu.Lock()
+	in := w.inner
+	w.mu.Unlock()
+	if in == nil || in.set == nil {
+		yield(&w.answer, &w.watch)
 		return
 	}
-	n := len(c.watches) - 1
-	last := c.watches[n]
-	c.watches[w.place-1], last.place = last, w.place
-	c.watches[n], w.place = nil, 0
-	if c.watches = c.watches[:n]; n < cap(c.watches)/4 {
-		c.watches = slices.Clone(c.watches)
+	for _, m := range in.set.all() {
+		yield(&m.answer, &m.watch)
 	}
+}
+
+// notReady is the error of who waited for watches until the end of a context; nil if nothing
+// is lacking by now.
+func (c *Client) notReady(ctx context.Context, values bool, ws ...*core) error {
+	e := &NotReadyError{Err: contextError(ctx)}
+	var first []*machine.Watch // the first, in order
+	for _, w := range ws {
+		w.subscriptions(func(a *answer, m *machine.Watch) {
+			if !a.open(values) {
+				return
+			}
+			e.Count++
+			i, _ := slices.BinarySearchFunc(first, m, compareAsked)
+			if first = slices.Insert(first, i, m); len(first) > MaxLacking {
+				first = first[:MaxLacking]
+			}
+		})
+	}
+	if e.Count == 0 {
+		return nil
+	}
+	for _, m := range first {
+		e.Lacking = append(e.Lacking, c.lacking(m))
+	}
+	return e
+}
+
+func compareAsked(a, b *machine.Watch) int {
+	aType, aName := askedOf(a)
+	bType, bName := askedOf(b)
+	return cmp.Or(cmp.Compare(aType, bType), cmp.Compare(aName, bName))
+}
+
+// askedOf is what a program asked for with a watch of its own.
+func askedOf(m *machine.Watch) (typeURL, name string) {
+	if h, ok := m.Owner.(*hop); ok {
+		if l, ok := h.follow.out.(*list); ok {
+			return l.kind.TypeURL(), l.name
+		}
+		return h.follow.kind.TypeURL(), h.follow.asked
+	}
+	return m.Type.URL, m.Name
+}
+
+// lacking says what is known of what is waited for.
+func (c *Client) lacking(m *machine.Watch) Lacking {
+	l := Lacking{Status: Status(machine.StatusRequested.String()), Server: c.server(c.sources.first(m)).URI}
+	l.Type, l.Name = askedOf(m)
+	if r, ok := c.engine.Known(m); ok {
+		s := c.state(r)
+		l.Status, l.Server, l.Err = s.Status, s.Server, s.Err
+	}
+	return l
 }

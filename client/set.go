@@ -3,6 +3,8 @@ package client
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync/atomic"
 
 	"github.com/xdswatch/xdswatch/internal/engine"
@@ -41,7 +43,7 @@ func (c *Client) NewSet(ctx context.Context, kind resource.AnyType, h BatchHandl
 		members: map[string]*member{}, batches: map[int32]*setBatch{},
 	}
 	s.init(ctx, c, v)
-	s.inner = &inner{client: c, clear: s.clear}
+	s.inner = &inner{client: c, set: s}
 	if err := s.begin(); err != nil {
 		return nil, err
 	}
@@ -149,6 +151,13 @@ func (s *Set) clear() {
 	}
 }
 
+// all lists the members.
+func (s *Set) all() []*member {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.members))
+}
+
 // Stop ends the set, as [Watch.Stop] does.
 func (s *Set) Stop() { s.quit() }
 
@@ -241,9 +250,7 @@ func (m *member) followOn(n *machine.Notice) bool {
 
 // hear implements outlet.
 func (m *member) hear(ev *Event[any]) bool {
-	if settles(ev) {
-		m.batch.settles = append(m.batch.settles, &m.answer)
-	}
+	m.batch.note(&m.answer, ev)
 	m.batch.of = append(m.batch.of, m)
 	return m.batch.add(*ev, m.batch.deliver)
 }

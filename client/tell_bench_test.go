@@ -16,6 +16,7 @@ func BenchmarkTell(b *testing.B) {
 	for range 10_000 {
 		s := &single{handler: Handler[any](func(ev Event[any]) { heard += len(ev.Name) })}
 		s.init(context.Background(), c, nil)
+		s.answer.state.Store(answerValue)
 		n.To = append(n.To, &s.watch)
 		all = append(all, s)
 	}

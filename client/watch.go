@@ -254,9 +254,7 @@ func (s *single) followOn(n *machine.Notice) bool {
 // hear implements outlet.
 func (s *single) hear(ev *Event[any]) bool {
 	s.call(ev)
-	if settles(ev) {
-		s.answer.settle(s.client)
-	}
+	s.answer.take(s.client, ev)
 	return false
 }
 
@@ -274,9 +272,7 @@ func (s *single) call(ev *Event[any]) {
 // hearShared is hear for a watch that follows nothing.
 func (s *single) hearShared(ev *sharedEvent) bool {
 	s.callShared(ev)
-	if settles(&ev.Event) {
-		s.answer.settle(s.client)
-	}
+	s.answer.take(s.client, &ev.Event)
 	return false
 }
 
@@ -330,8 +326,8 @@ func (s *everything) Tell(n *machine.Notice) bool {
 }
 
 func (s *everything) add(ev *Event[any]) bool {
-	if ev.Name == s.watch.Name && settles(ev) {
-		s.batch.settles = append(s.batch.settles, &s.answer)
+	if ev.Name == s.watch.Name {
+		s.batch.note(&s.answer, ev)
 	}
 	return s.batch.add(*ev, s.deliver)
 }
@@ -419,9 +415,9 @@ func (s *everything) deliver(b Batch[any]) { s.handle(func() { s.handler(b) }) }
 type batcher struct {
 	client  *Client
 	events  []Event[any]
-	pending bool      // a flush will come
-	open    bool      // a batch that was not the last was handed over
-	settles []*answer // that are among the events
+	pending bool   // a flush will come
+	open    bool   // a batch that was not the last was handed over
+	news    []news // that are among the events
 }
 
 // add says whether a flush is to be asked for.
@@ -447,10 +443,17 @@ func (b *batcher) flush(last bool, deliver func(Batch[any])) {
 
 func (b *batcher) handOver(last bool, deliver func(Batch[any])) {
 	batch := Batch[any]{Events: b.events, Last: last}
-	settles := b.settles
-	b.events, b.settles, b.open = nil, nil, !last
+	news := b.news
+	b.events, b.news, b.open = nil, nil, !last
 	deliver(batch)
-	for _, a := range settles {
-		a.settle(b.client)
+	for _, n := range news {
+		n.answer.become(b.client, n.state)
+	}
+}
+
+// note has an answer taken when the event that brings it was handed over.
+func (b *batcher) note(a *answer, ev *Event[any]) {
+	if state, ok := told(ev); ok {
+		b.news = append(b.news, news{a, state})
 	}
 }

@@ -188,6 +188,12 @@ func (e *Engine) Held(source int, typeURL, name string) (r machine.Resource, ok 
 	return r, ok
 }
 
+// Known tells what is known of what a watch asks for; ok is false if it does not live.
+func (e *Engine) Known(w *machine.Watch) (r machine.Resource, ok bool) {
+	e.ask(func() { r, ok = e.machine.Known(w) })
+	return r, ok
+}
+
 // Works says whether the server that answers for a watch is known to be there; see
 // [machine.Machine.Works].
 func (e *Engine) Works(w *machine.Watch) (is bool) {

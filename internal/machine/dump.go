@@ -106,6 +106,17 @@ func (m *Machine) Held(source int, typeURL, name string) (r Resource, ok bool) {
 	return e.dump(), true
 }
 
+// Known tells what is known of what a watch asks for; ok is false if it does not live.
+func (m *Machine) Known(w *Watch) (r Resource, ok bool) {
+	switch {
+	case !w.alive:
+		return Resource{}, false
+	case w.Wildcard:
+		return w.entry.of.dump(), true
+	}
+	return w.entry.dump(), true
+}
+
 // Works says whether the server that answers for a source has spoken on the stream that it has
 // now, or seems to have nothing to say there: what is held could be had again.
 func (m *Machine) Works(source int, typeURL string) bool {

@@ -1,0 +1,132 @@
+package client
+
+import (
+	"errors"
+	"sync/atomic"
+)
+
+// answer is what a subscription was told of its resource, as far as Ready asks.
+type answer struct{ state atomic.Uint32 }
+
+const (
+	answerUncounted uint32 = iota // nobody waits for it
+	answerAwaited                 // nothing was told yet
+	answerLacking                 // it was told that there is no value
+	answerValue                   // it was told of a value, or a collection's first state
+	answerOver                    // the subscription has ended
+)
+
+// beside says whether an event is about trouble that leaves the held value good.
+func beside(ev *Event[any]) bool { return ev.Kind == EventAmbientError || ev.Kind == EventRecovered }
+
+// answers says whether an event is an answer of the server about the resource.
+func answers(ev *Event[any]) bool {
+	if ev.Kind != EventFailed {
+		return !beside(ev)
+	}
+	_, ok := ev.Err.(*ResourceError)
+	return ok && !transient(ev.Err)
+}
+
+// told is what an event says of what [Client.Ready] waits for: an answer, or that there is none
+// in the time that the start of a program waits for one.
+func told(ev *Event[any]) (state uint32, ok bool) {
+	switch ev.Kind {
+	case EventUpdated, EventSynced:
+		return answerValue, true
+	case EventDoesNotExist:
+		return answerLacking, true
+	case EventFailed:
+		_, overdue := errors.AsType[*FetchTimeoutError](ev.Err)
+		return answerLacking, overdue || answers(ev)
+	case EventAmbientError, EventRecovered:
+	}
+	return 0, false
+}
+
+// news is what a subscription is told of with a batch.
+type news struct {
+	answer *answer
+	state  uint32
+}
+
+// tally counts subscriptions.
+type tally struct {
+	n    int
+	zero chan struct{} // closed while n is 0
+}
+
+func newTally() tally {
+	t := tally{zero: make(chan struct{})}
+	close(t.zero)
+	return t
+}
+
+func (t *tally) add(by int) {
+	was := t.n
+	t.n += by
+	switch {
+	case was > 0 && t.n == 0:
+		close(t.zero)
+	case was == 0 && t.n > 0:
+		t.zero = make(chan struct{})
+	}
+}
+
+// expect has Ready wait for the answer.
+func (a *answer) expect(c *Client) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a.state.Load() == answerUncounted {
+		a.change(c, answerAwaited)
+	}
+}
+
+// take notes what was told.
+func (a *answer) take(c *Client, ev *Event[any]) {
+	if ev.Kind != EventUpdated || a.state.Load() != answerValue { // as mostly
+		a.takeNew(c, ev)
+	}
+}
+
+func (a *answer) takeNew(c *Client, ev *Event[any]) {
+	if state, ok := told(ev); ok {
+		a.become(c, state)
+	}
+}
+
+// settle has nobody wait for the answer any more.
+func (a *answer) settle(c *Client) { a.become(c, answerOver) }
+
+func (a *answer) become(c *Client, state uint32) {
+	if now := a.state.Load(); now == state || now == answerUncounted {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := a.state.Load(); now != state && now != answerOver {
+		a.change(c, state)
+	}
+}
+
+// change is called with the client's lock held.
+func (a *answer) change(c *Client, state uint32) {
+	was := a.state.Load()
+	c.unanswered.add(count(state, false) - count(was, false))
+	c.valueless.add(count(state, true) - count(was, true))
+	a.state.Store(state)
+	if ch := c.waiters[a]; ch != nil {
+		close(ch)
+		delete(c.waiters, a)
+	}
+}
+
+// open says whether an answer, or a value, is waited for still.
+func (a *answer) open(values bool) bool { return count(a.state.Load(), values) > 0 }
+
+func count(state uint32, values bool) int {
+	if state == answerAwaited || values && state == answerLacking {
+		return 1
+	}
+	return 0
+}
