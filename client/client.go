@@ -273,6 +273,12 @@ func (c *Client) check(ctx context.Context, kind resource.AnyType, o watchOption
 	return c.viewOf(o)
 }
 
+// guessed says whether a kind's name field is a guess ([resource.Options]).
+func guessed(kind resource.AnyType) bool {
+	g, ok := kind.(interface{ NameGuessed() bool })
+	return ok && g.NameGuessed()
+}
+
 // typeOf finds or makes the machine's type of a kind. A type URL has one kind.
 func (c *Client) typeOf(kind resource.AnyType, name string) (*machine.Type, error) {
 	c.mu.Lock()
@@ -281,7 +287,7 @@ func (c *Client) typeOf(kind resource.AnyType, name string) (*machine.Type, erro
 	if t == nil {
 		t = &machine.Type{
 			Owner: kind, URL: kind.TypeURL(), FullState: kind.FullState(), NameField: kind.NameField(),
-			Guarded: len(c.config.Guards[kind.TypeURL()]) > 0, Keep: c.config.keep(kind.TypeURL()),
+			Guessed: guessed(kind), Guarded: len(c.config.Guards[kind.TypeURL()]) > 0, Keep: c.config.keep(kind.TypeURL()),
 		}
 		c.types[kind.TypeURL()] = t
 	}

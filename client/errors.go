@@ -14,6 +14,7 @@ import (
 	"github.com/xdswatch/xdswatch/authority"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/transport"
 )
 
 // ErrorKind says what kind of thing went wrong. Its texts are stable.
@@ -21,7 +22,7 @@ type ErrorKind string
 
 // Kinds of errors.
 const (
-	ErrorConnection ErrorKind = "connection" // no stream to the server could be had
+	ErrorConnection ErrorKind = "connection" // no stream to the server could be had, or a poll failed
 	ErrorStream     ErrorKind = "stream"     // the stream ended before its first response, or ends when it is asked for the type
 	ErrorRejected   ErrorKind = "rejected"   // the resource was invalid and NACKed
 	ErrorData       ErrorKind = "data"       // an error that the server sent, a deletion that is ignored, or a redirect that leads nowhere
@@ -67,7 +68,11 @@ func (e *ResourceError) Error() string {
 	}
 	switch e.Kind {
 	case ErrorConnection:
-		b.WriteString("the server cannot be reached: ")
+		if errors.As(e.Err, new(*transport.PollError)) {
+			b.WriteString("a poll failed: ")
+		} else {
+			b.WriteString("the server cannot be reached: ")
+		}
 	case ErrorStream:
 		b.WriteString("the stream ended before a response: ")
 	case ErrorRejected:

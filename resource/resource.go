@@ -54,6 +54,7 @@ type Source struct {
 // wrapper, that has no streams of its own and whose responses may be partial.
 type Options struct {
 	NameField   protowire.Number
+	NameGuessed bool // NameField is a guess: only plausible text there is a name
 	FullState   bool
 	SotWMethod  string // "/package.Service/StreamThings"
 	DeltaMethod string // "/package.Service/DeltaThings"
@@ -108,6 +109,10 @@ func validate(msg proto.Message) error {
 
 // TypeURL implements [AnyType].
 func (t *Type[T]) TypeURL() string { return t.url }
+
+// NameGuessed says whether the name field is a guess, so that what stands there is a name only
+// if it is printable text of a usual length.
+func (t *Type[T]) NameGuessed() bool { return t.options.NameGuessed }
 
 // FullState implements [AnyType].
 func (t *Type[T]) FullState() bool { return t.options.FullState }

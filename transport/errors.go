@@ -15,6 +15,17 @@ var (
 	ErrStreamEnded = errors.New("the stream is over")
 )
 
+// PollError says that a server answered a poll, and that the answer is of no use. It is a gRPC
+// status error too.
+type PollError struct {
+	Status int   // of HTTP
+	Err    error // a gRPC status error
+}
+
+func (e *PollError) Error() string { return describe(e.Err) }
+
+func (e *PollError) Unwrap() error { return e.Err }
+
 // ConnectError says that no stream could be had from a server: no address, no connection,
 // no handshake, no call credential. What befalls a stream that was had is a gRPC status
 // error instead.

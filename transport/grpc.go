@@ -20,6 +20,14 @@ const (
 	bufferSize = 128 << 10 // of what one system call writes or reads
 )
 
+// receiveSize is how large a response may be, of what the program asks for.
+func receiveSize(asked int) int {
+	if asked <= 0 {
+		return defaultReceiveSize
+	}
+	return min(asked, math.MaxInt32)
+}
+
 // GRPCConfig configures [NewGRPC]. The zero value works.
 type GRPCConfig struct {
 	// KeepaliveTime is the silence on a connection with open streams after which the
@@ -30,9 +38,11 @@ type GRPCConfig struct {
 	// KeepaliveTimeout is how long a server may take to answer before the connection, and
 	// its streams with it, counts as lost. 0 or less means 20 seconds.
 	KeepaliveTimeout time.Duration
-	// MaxReceiveSize is the largest response that is accepted, in bytes. 0 or less means
-	// 2 GiB less one byte, in place of gRPC's 4 MiB, which a whole snapshot soon exceeds.
-	// A larger response ends its stream with RESOURCE_EXHAUSTED.
+	// MaxReceiveSize is the largest response that is accepted, in bytes, on the wire and after
+	// it was decompressed. 0 or less means 128 MiB, in place of gRPC's 4 MiB, which a whole
+	// snapshot soon exceeds; at most it is 2 GiB less one byte. A larger response ends its
+	// stream with RESOURCE_EXHAUSTED. A decompressor of the program's own that DialOptions
+	// bring along (grpc.WithDecompressor) has to bound what it makes itself.
 	MaxReceiveSize int
 	// ConnectTimeout bounds an attempt at one address: TCP, TLS and HTTP/2 together. 0 or
 	// less means 20 seconds. Open as a whole, with the resolution of the name and all
@@ -63,9 +73,7 @@ func (c GRPCConfig) withDefaults() GRPCConfig {
 	}
 	orDefault(&c.KeepaliveTimeout, defaultKeepaliveTimeout)
 	orDefault(&c.ConnectTimeout, defaultConnectTimeout)
-	if c.MaxReceiveSize <= 0 || c.MaxReceiveSize > math.MaxInt32 {
-		c.MaxReceiveSize = math.MaxInt32
-	}
+	c.MaxReceiveSize = receiveSize(c.MaxReceiveSize)
 	return c
 }
 

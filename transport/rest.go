@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"net/http"
 	"strings"
@@ -20,8 +19,6 @@ import (
 const (
 	// defaultRequestTimeout is that of request_timeout in Envoy's ApiConfigSource.
 	defaultRequestTimeout = time.Second
-	// defaultRESTSize is of the JSON of a response.
-	defaultRESTSize = 128 << 20
 )
 
 // TypeResolver finds the types of protobuf messages by name, as a *protoregistry.Types and
@@ -37,8 +34,8 @@ type RESTConfig struct {
 	// means 20 seconds.
 	ConnectTimeout time.Duration
 	// MaxReceiveSize is the largest response that is accepted, in bytes of its JSON, after
-	// it was decompressed. 0 or less means 128 MiB, as for a file, and at most it is 2 GiB
-	// less one byte, as with gRPC. A larger one fails the poll with RESOURCE_EXHAUSTED.
+	// it was decompressed. 0 or less means 128 MiB, as with gRPC and for a file, and at most it is
+	// 2 GiB less one byte. A larger one fails the poll with RESOURCE_EXHAUSTED.
 	MaxReceiveSize int
 	// Headers are sent with every poll of every server, before those that the bootstrap
 	// gives for a server. A key cannot end in "-bin".
@@ -61,10 +58,7 @@ func (c RESTConfig) withDefaults() RESTConfig {
 	if c.ConnectTimeout <= 0 {
 		c.ConnectTimeout = defaultConnectTimeout
 	}
-	if c.MaxReceiveSize <= 0 {
-		c.MaxReceiveSize = defaultRESTSize
-	}
-	c.MaxReceiveSize = min(c.MaxReceiveSize, math.MaxInt32)
+	c.MaxReceiveSize = receiveSize(c.MaxReceiveSize)
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{}).DialContext
 	}

@@ -2,6 +2,7 @@ package transport_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"strings"
@@ -33,16 +34,33 @@ type watched struct {
 	heard []string
 }
 
-// lines counts those of a log.
-type lines struct{ n atomic.Int64 }
+// lines are those of a log.
+type lines struct {
+	n    atomic.Int64
+	mu   sync.Mutex
+	said strings.Builder
+}
 
 func (l *lines) Write(b []byte) (int, error) {
 	l.n.Add(1)
-	return len(b), nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.said.Write(b)
+}
+
+func (l *lines) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.said.String()
 }
 
 // inClientBubble runs a test in fake time with a server that looks at versions alone.
 func inClientBubble(t *testing.T, test func(*watched), change ...func(*bootstrap.ManagementServer)) {
+	tracedBubble(t, nil, test, change...)
+}
+
+// tracedBubble is inClientBubble with a trace.
+func tracedBubble(t *testing.T, trace *client.Trace, test func(*watched), change ...func(*bootstrap.ManagementServer)) {
 	synctest.Test(t, func(t *testing.T) {
 		lis := handover.Memory()
 		w := &watched{restRig: restRig{t: t, srv: testutil.StartRESTServer(t, testutil.RESTConfig{Listener: lis, ByVersion: true})}}
@@ -54,6 +72,7 @@ func inClientBubble(t *testing.T, test func(*watched), change ...func(*bootstrap
 		c, err := client.New(client.Config{
 			Bootstrap: &bootstrap.Config{Node: &corev3.Node{Id: "me"}, Servers: []bootstrap.ManagementServer{server}},
 			Transport: transport.ByServer{REST: transport.NewREST(transport.RESTConfig{Dial: dial})},
+			Trace:     trace,
 			Logger:    slog.New(slog.NewTextHandler(&w.warnings, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		})
 		if err != nil {
@@ -205,6 +224,49 @@ func TestRESTTroubleEndsWith304(t *testing.T) {
 		w.hears("recovered a")
 		w.watch("a")
 		w.hears("updated a 1")
+	})
+}
+
+// A server that answers an error can be reached: its status is told, and of polls that fail no
+// stream is said to stand and to end.
+//
+// spec: P-8
+func TestRESTFailingPollsInTrace(t *testing.T) {
+	var mu sync.Mutex
+	var traced []string
+	note := func(format string, args ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		traced = append(traced, fmt.Sprintf(format, args...))
+	}
+	trace := &client.Trace{
+		StreamUp:   func(client.StreamInfo) { note("up") },
+		StreamDown: func(_ client.StreamInfo, err error) { note("down %v", err != nil) },
+	}
+	tracedBubble(t, trace, func(w *watched) {
+		w.srv.Answer(testutil.RESTStatus(500))
+		w.watch("a")
+		w.poll("a @")
+		w.hears("failed a … a poll failed: … 500 Internal Server Error")
+		if text := w.warnings.text(); !strings.Contains(text, "a poll of the server failed") || strings.Contains(text, "cannot be reached") {
+			t.Errorf("the log says %q", text)
+		}
+		w.poll("a @")
+		w.poll("a @")
+		w.hears()
+		w.set("1", "a")
+		w.srv.Answer(nil)
+		w.poll("a @")
+		w.hears("updated a 1")
+		w.poll("a @1")
+		w.srv.Answer(testutil.RESTStatus(500))
+		w.poll("a @1")
+		w.hears("ambient error a … a poll failed: … 500")
+		w.poll("a @")
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"up", "down true"}, traced); diff != "" {
+			t.Errorf("traced (-want +got):\n%s", diff)
+		}
 	})
 }
 

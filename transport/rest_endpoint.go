@@ -255,9 +255,6 @@ func withoutURL(err error) error {
 	return err
 }
 
-// maxRedirects is how often a poll is sent on within its host.
-const maxRedirects = 3
-
 var errRedirect = errors.New("a redirect is refused")
 
 // checkRedirect keeps a poll, which may carry a token, with the host that was configured,

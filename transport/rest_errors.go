@@ -12,9 +12,6 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// maxExcerpt is how much of the text with an error status is told, in bytes.
-const maxExcerpt = 200
-
 // pollError is the end of a poll that failed.
 type pollError struct {
 	endpoint *restEndpoint
@@ -76,14 +73,13 @@ func restError(c *restConn, err error) error {
 	case errors.Is(err, errStreamClosed), errors.Is(err, ErrClosed), errors.Is(err, context.Canceled):
 		return status.Error(codes.Canceled, err.Error())
 	case errors.Is(err, errTooLarge):
-		return status.Errorf(codes.ResourceExhausted,
-			"a response is larger than the limit of %d bytes; MaxReceiveSize raises it: %v", c.config.MaxReceiveSize, err)
+		return tooLarge(c.config.MaxReceiveSize, "RESTConfig", err.Error())
 	case errors.Is(err, errRequestTimeout):
 		return status.Errorf(codes.DeadlineExceeded, "%v: the request timeout is %v", err, c.rest.RequestTimeout)
 	case errors.As(err, &st):
-		return status.Error(codeOf(st.status), err.Error())
+		return &PollError{st.status, status.Error(codeOf(st.status), err.Error())}
 	case errors.As(err, &body), errors.As(err, &typ):
-		return status.Error(codes.Internal, err.Error())
+		return &PollError{http.StatusOK, status.Error(codes.Internal, err.Error())}
 	}
 	return status.Error(codes.Unavailable, err.Error())
 }

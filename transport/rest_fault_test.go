@@ -271,7 +271,7 @@ func TestRESTLimit(t *testing.T) {
 			r := &restRig{t: t, srv: srv, conn: c}
 			r.open()
 			r.ask("", "a")
-			r.ends(codes.ResourceExhausted, "larger than the limit of 1048576 bytes; MaxReceiveSize raises it")
+			r.ends(codes.ResourceExhausted, "larger than the limit of 1048576 bytes; RESTConfig.MaxReceiveSize raises it")
 		})
 	}
 }
@@ -284,7 +284,7 @@ func TestRESTDefaultLimit(t *testing.T) {
 			w.WriteHeader(http.StatusOK)
 		})
 		r.ask("", "a")
-		r.ends(codes.ResourceExhausted, "larger than the limit of 134217728 bytes; MaxReceiveSize raises it")
+		r.ends(codes.ResourceExhausted, "larger than the limit of 134217728 bytes; RESTConfig.MaxReceiveSize raises it")
 	})
 }
 

@@ -19,8 +19,6 @@ const (
 	// restPing is how long an HTTP/2 connection may be silent under a poll before the
 	// server is asked for a sign of life, and how long that may take.
 	restPing = 20 * time.Second
-	// restHeaderBytes bounds the headers of a response.
-	restHeaderBytes = 256 << 10
 	// restIdleConns is how many connections without HTTP/2 are kept; one for each type.
 	restIdleConns = 32
 )

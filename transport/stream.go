@@ -63,8 +63,13 @@ func explainLimit(err error, limit int) error {
 	if !ours {
 		return err
 	}
+	return tooLarge(limit, "GRPCConfig", text)
+}
+
+// tooLarge is the end of a stream whose response is larger than the limit of a configuration.
+func tooLarge(limit int, config, reason string) error {
 	return status.Errorf(codes.ResourceExhausted,
-		"a response is larger than the limit of %d bytes; MaxReceiveSize raises it: %s", limit, text)
+		"a response is larger than the limit of %d bytes; %s.MaxReceiveSize raises it: %s", limit, config, reason)
 }
 
 // describe is the text of an error with a status named once, without gRPC's preamble.

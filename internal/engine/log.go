@@ -1,11 +1,13 @@
 package engine
 
 import (
+	"errors"
 	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/transport"
 )
 
 // A kind of line about one server and type may be logged a few times in a row, then only
@@ -117,7 +119,10 @@ func (e *Engine) logFailure(w machine.Wait) {
 	}
 	e.lastFault[uri] = text
 	what := "the server cannot be reached"
-	if w.Fault.Kind == machine.FaultStream {
+	switch {
+	case errors.As(w.Fault.Err, new(*transport.PollError)):
+		what = "a poll of the server failed"
+	case w.Fault.Kind == machine.FaultStream:
 		what = "the server ends the stream without a response"
 	}
 	e.say(slog.LevelWarn, what, uri, "", "error", brief(text))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"unicode"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/xdstp"
@@ -164,12 +165,22 @@ func (ts *typeState) nameOf(r *wire.Resource) (name []byte, err error) {
 	}
 	name, _, err = wire.StringField(r.Payload, ts.typ.NameField)
 	switch {
+	case ts.typ.Guessed && !plausible(name, err):
+		return nil, errNameless
 	case err != nil:
 		return nil, fmt.Errorf("the resource does not parse: %w", err)
 	case len(name) == 0:
 		return nil, errNameless
 	}
 	return name, nil
+}
+
+// maxGuessed is how long a name may be that stands where names usually do, in bytes.
+const maxGuessed = 512
+
+// plausible says whether what stands where names usually do is one.
+func plausible(name []byte, err error) bool {
+	return err == nil && len(name) <= maxGuessed && !bytes.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // faultOf says what is wrong with an entry before its payload is looked at.

@@ -63,6 +63,7 @@ type Type struct {
 	URL       string
 	FullState bool
 	NameField protowire.Number // 0 if resources are named by their wrapper alone
+	Guessed   bool             // NameField is a guess: only plausible text there is a name
 	Guarded   bool             // responses are judged as a whole before they are taken
 	// Keep is how long a value is held that a server deletes, if it does not return: 0 for not
 	// at all, negative for good.

@@ -13,7 +13,7 @@ import (
 
 // mayImport is all that the machine needs. Nothing in it does I/O, logs or locks.
 var mayImport = []string{
-	"bytes", "cmp", "container/heap", "errors", "fmt", "hash/maphash", "iter", "math", "slices", "sort", "strings", "time",
+	"bytes", "cmp", "container/heap", "errors", "fmt", "hash/maphash", "iter", "math", "slices", "sort", "strings", "time", "unicode",
 	"google.golang.org/protobuf/encoding/protowire",
 	"github.com/xdswatch/xdswatch/internal/wire", "github.com/xdswatch/xdswatch/xdstp",
 }

@@ -111,6 +111,7 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	s.stopClocks(now)
 	s.responded, s.reading, s.barren = true, false, 0
 	s.undelivered = append(s.undelivered, s.ref())
+	m.tellUp(s)
 	m.take(now, s, r)
 }
 

@@ -45,6 +45,7 @@ type stream struct {
 	nodeSent   bool
 	owedNode   map[string]bool // types that have to say it again, by URL; nil for none
 	responded  bool
+	standing   bool              // it was told that it stands
 	writing    *typeState        // whose message is with the writer
 	ignored    map[string]string // nonces of types that were not asked for
 	clock      clock
@@ -224,8 +225,29 @@ func (m *Machine) up(now time.Time, s *stream, node []byte) {
 	for _, ts := range s.order {
 		ts.reset()
 	}
-	m.fx.Notify = append(m.fx.Notify, Notice{Kind: NoticeStreamUp, Server: s.server, TypeURL: s.url, Stream: s.ref()})
+	if s.standing = false; !s.Polled {
+		m.tellUp(s)
+	}
 	m.readOn(now, s)
+}
+
+// tellUp tells that a stream stands. Of a server that is polled only an answer shows that.
+func (m *Machine) tellUp(s *stream) {
+	if !s.standing {
+		s.standing = true
+		m.fx.Notify = append(m.fx.Notify, Notice{Kind: NoticeStreamUp, Server: s.server, TypeURL: s.url, Stream: s.ref()})
+	}
+}
+
+// tellDown tells that a stream is over, if it was told that it stood; fault is nil if the
+// client ended it.
+func (m *Machine) tellDown(s *stream, fault *Fault) {
+	if s.standing {
+		s.standing = false
+		m.fx.Notify = append(m.fx.Notify, Notice{
+			Kind: NoticeStreamDown, Server: s.server, TypeURL: s.url, Stream: s.ref(), Fault: fault,
+		})
+	}
 }
 
 // maxOwed is how many answers a delta stream may owe and still be read.
@@ -280,9 +302,7 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 		if fault.Err, large = m.exhausted(s, ev); !large {
 			well = m.blame(now, s, ev.Err) || well
 		}
-		m.fx.Notify = append(m.fx.Notify, Notice{
-			Kind: NoticeStreamDown, Server: s.server, TypeURL: s.url, Stream: s.ref(), Fault: fault,
-		})
+		m.tellDown(s, fault)
 	}
 	for _, ts := range s.order {
 		ts.reset()
@@ -331,9 +351,7 @@ func (m *Machine) retry(s *stream) {
 func (m *Machine) restart(now time.Time, s *stream) {
 	m.startClocks(now, s)
 	m.fx.Close = append(m.fx.Close, s.ref())
-	m.fx.Notify = append(m.fx.Notify, Notice{
-		Kind: NoticeStreamDown, Server: s.server, TypeURL: s.url, Stream: s.ref(),
-	})
+	m.tellDown(s, nil)
 	if s.responded && s.troubled() {
 		m.recovered(s) // by a response that is still being worked on
 	}
@@ -374,9 +392,7 @@ func (m *Machine) letGo(now time.Time, s *stream) {
 		m.fx.Close = append(m.fx.Close, s.ref())
 	}
 	if s.state == up {
-		m.fx.Notify = append(m.fx.Notify, Notice{
-			Kind: NoticeStreamDown, Server: s.server, TypeURL: s.url, Stream: s.ref(),
-		})
+		m.tellDown(s, nil)
 	}
 	s.lingerUntil = time.Time{}
 	s.timers, s.writing = nil, nil

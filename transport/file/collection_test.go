@@ -164,3 +164,29 @@ func TestOwnVersion(t *testing.T) {
 		t.Errorf("versions %q and %q", one.Version, two.Version)
 	}
 }
+
+// A file of a list collection that becomes one without any is a bad file: what is held stays.
+//
+// spec: C-2 FILE-4 FILE-5
+func TestCollectionIsLost(t *testing.T) {
+	for _, text := range []string{`{}`, `{"resources":[]}`, `{"version_info":"2"}`, `{"type_url":"` + collectionURL + `","resources":[]}`} {
+		path := at(t, "lds.json")
+		name := "file://" + path
+		place(t, path, listeners("1", "1", "one"))
+		r := open(t, path)
+		r.ask(collectionURL, name)
+		r.want("1|" + name)
+		must(t, testutil.PlaceFile(path, []byte(text)))
+		r.wantTold("not a Resource with a list collection")
+		resp := r.response()
+		if len(resp.Resources) != 0 || len(resp.Errors) != 1 || string(resp.Errors[0].Name) != name || !strings.Contains(resp.Errors[0].Message, "not a Resource") {
+			t.Errorf("%s: response %+v, want an error of the collection", text, resp)
+		}
+		place(t, path, listeners("2", "2", "two"))
+		r.wantTold("")
+		r.want("2|" + name)
+		if _, err := file.ReadCollection(path, file.Config{}); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -23,6 +23,7 @@ type content struct {
 	version  string // of body, or else made of the file's hash
 	typeURL  string // of body, or else of its first resource; "" if it says nothing of types
 	complete bool   // body says both
+	empty    bool   // body has no resources
 
 	// list is set for a file that holds a Resource, and body is not.
 	list *discoveryv3.Resource
@@ -48,7 +49,10 @@ func ofBody(body []byte, sum [sha256.Size]byte, format string) (*content, error)
 	if err != nil {
 		return nil, &SyntaxError{Format: format, Entry: -1, Err: err}
 	}
-	c := &content{body: body, version: r.Version, typeURL: r.TypeURL, complete: r.Version != "" && r.TypeURL != ""}
+	c := &content{
+		body: body, version: r.Version, typeURL: r.TypeURL,
+		complete: r.Version != "" && r.TypeURL != "", empty: len(r.Resources) == 0,
+	}
 	for i := range r.Resources {
 		e := &r.Resources[i]
 		if e.Fault != nil {
@@ -91,8 +95,14 @@ func (c *content) setVersion(sum [sha256.Size]byte) {
 // collections").
 func isCollection(typeURL string) bool { return strings.HasSuffix(typeURL, "Collection") }
 
-// answers says whether the content is one for a type. One that holds nothing is for all.
-func (c *content) answers(typeURL string) bool { return c.typeURL == "" || c.typeURL == typeURL }
+// answers says whether the content is one for a type. One that holds nothing is for all types but
+// those of list collections, which are there or the file is a bad one (FILE-5).
+func (c *content) answers(typeURL string) bool {
+	if c.empty && isCollection(typeURL) {
+		return false
+	}
+	return c.typeURL == "" || c.typeURL == typeURL
+}
 
 // frame makes a response to a type of the content. Of the names that were asked for, one
 // that is the file's URL names a collection without a name.

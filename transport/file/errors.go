@@ -112,7 +112,7 @@ func (e *RefusedError) Error() string {
 // a file that cannot be read. Never PERMISSION_DENIED, which may take values away (gRFC A88).
 func codeOf(err error) codes.Code {
 	if as[*SyntaxError](err) || as[*TypeError](err) || as[*SizeError](err) ||
-		errors.Is(err, ErrEmpty) || errors.Is(err, ErrNotRegular) {
+		errors.Is(err, ErrEmpty) || errors.Is(err, ErrNotRegular) || errors.Is(err, ErrNotCollection) {
 		return codes.InvalidArgument
 	}
 	return codes.Unavailable

@@ -208,7 +208,10 @@ func (s *stream) newNonce() string {
 }
 
 func (s *stream) mismatch(i *interest) error {
-	return &Error{Path: s.conn.path, Err: &TypeError{Holds: s.source.content.typeURL, Asked: i.typeURL}}
+	if c := s.source.content; !c.empty {
+		return &Error{Path: s.conn.path, Err: &TypeError{Holds: c.typeURL, Asked: i.typeURL}}
+	}
+	return &Error{Path: s.conn.path, Err: ErrNotCollection}
 }
 
 // errorFrame makes a response that has the fault as the error of each name that was asked
@@ -266,7 +269,7 @@ func (s *stream) tell() {
 		log.Info("the file is good again", "path", s.conn.path)
 	case errors.As(err, new(*RefusedError)):
 		log.Warn("resources of the file were refused; the others are used", "path", s.conn.path, "error", err)
-	case errors.As(err, new(*TypeError)):
+	case errors.As(err, new(*TypeError)), errors.Is(err, ErrNotCollection):
 		log.Warn("the file does not hold what it is asked for", "path", s.conn.path, "error", err)
 	case errors.As(err, new(*ReferenceError)):
 		log.Warn("a Secret of the file refers to one that cannot be read; it counts as what it was before", "path", s.conn.path, "error", err)

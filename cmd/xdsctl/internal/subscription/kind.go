@@ -40,7 +40,7 @@ const usualNameField = 1
 func newKind(typeURL string) resource.AnyType {
 	mt, err := protoregistry.GlobalTypes.FindMessageByURL(typeURL)
 	if err != nil {
-		o := resource.Options{NameField: usualNameField}
+		o := resource.Options{NameField: usualNameField, NameGuessed: true}
 		return resource.Custom(typeURL, o, func(resource.Source, []byte) (proto.Message, error) { return nil, nil })
 	}
 	o := resource.Options{NameField: nameField(mt.Descriptor())}

@@ -100,6 +100,9 @@ func TestKinds(t *testing.T) {
 	if unknown.NameField() != 1 || unknown.FullState() {
 		t.Errorf("name field %d, full state %v", unknown.NameField(), unknown.FullState())
 	}
+	if g, ok := unknown.(interface{ NameGuessed() bool }); !ok || !g.NameGuessed() { // P-12
+		t.Error("the name field of an unknown type is no guess")
+	}
 	if v, err := unknown.Decode(resource.Source{}, []byte("no message")); v != nil || err != nil {
 		t.Errorf("an unknown payload is %v, %v", v, err)
 	}
