@@ -34,6 +34,7 @@ type watchFlags struct {
 	keepalive, patience     time.Duration
 	stopAfter               time.Duration
 	once, stdin             bool
+	noValidate, showSecrets bool
 	set                     *pflag.FlagSet // says which were given
 }
 
@@ -74,6 +75,8 @@ func (f *watchFlags) register(set *pflag.FlagSet) {
 	set.Var(&f.output, "output", "text for people, json for programs: one object a line")
 	set.DurationVar(&f.keepalive, "keepalive", defaultKeepalive, "ping a silent server after this time, at least 10s; 0: never")
 	set.DurationVar(&f.patience, "keepalive-timeout", defaultPatience, "end the connection if a ping has no answer for this time")
+	set.BoolVar(&f.noValidate, "no-validate", false, "leave out the messages' own validation rules")
+	set.BoolVar(&f.showSecrets, "show-secrets", false, "print the contents of Secrets and keys in JSON, which are redacted otherwise")
 	set.Var(&f.logLevel, "log-level", "what is logged to standard error")
 }
 
@@ -143,7 +146,8 @@ func explain(err error) error {
 func (f *watchFlags) config(boot *bootstrap.Config, log *slog.Logger, trace *client.Trace) client.Config {
 	c := client.Config{
 		Bootstrap: boot, Logger: log, Trace: trace,
-		GRPC: transport.GRPCConfig{KeepaliveTime: orNever(f.keepalive), KeepaliveTimeout: f.patience},
+		SkipValidation: f.noValidate,
+		GRPC:           transport.GRPCConfig{KeepaliveTime: orNever(f.keepalive), KeepaliveTimeout: f.patience},
 	}
 	if f.set.Changed("resource-timeout") {
 		c.ResourceTimeout = orNever(f.resourceTimeout)

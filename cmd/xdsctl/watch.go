@@ -145,7 +145,7 @@ func parseAll(args []string) ([]subscription.Given, error) {
 
 func newPrinter(f *watchFlags, out io.Writer, servers bool) report.Printer {
 	if f.output.value == "json" {
-		return report.NewJSON(out)
+		return report.NewJSON(out, report.JSONOptions{ShowSecrets: f.showSecrets})
 	}
 	return report.NewText(out, report.TextOptions{Color: wantsColor(out), Zone: time.Local, Servers: servers})
 }

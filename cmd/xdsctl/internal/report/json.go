@@ -7,16 +7,24 @@ import (
 	"io"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resourcejson"
 )
 
 // JSON writes each record as an object on a line of its own, in one call of Write.
 type JSON struct {
 	out io.Writer
+	JSONOptions
 	buf bytes.Buffer
 }
 
+// JSONOptions are the ways of writing JSON.
+type JSONOptions struct {
+	ShowSecrets bool // the contents of Secrets and keys, which are redacted otherwise
+}
+
 // NewJSON makes a printer of JSON.
-func NewJSON(out io.Writer) *JSON { return &JSON{out: out} }
+func NewJSON(out io.Writer, o JSONOptions) *JSON { return &JSON{out: out, JSONOptions: o} }
 
 // keptBuffer is how large a buffer is kept for the next record, in bytes.
 const keptBuffer = 1 << 20
@@ -24,6 +32,10 @@ const keptBuffer = 1 << 20
 // Print implements [Printer].
 func (j *JSON) Print(r Record) error {
 	j.buf.Reset()
+	if u, ok := r.(Update); ok {
+		u.Resource.options = resourcejson.Options{ShowSecrets: j.ShowSecrets}
+		r = u
+	}
 	enc := json.NewEncoder(&j.buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(r); err != nil {

@@ -174,6 +174,8 @@ type Resource struct {
 	TypeURL string
 	Message proto.Message // nil where the type is not known
 	Raw     []byte
+
+	options resourcejson.Options // as the printer has them
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -181,7 +183,7 @@ func (r Resource) MarshalJSON() ([]byte, error) {
 	if r.Message == nil {
 		return resourcejson.Unknown(r.TypeURL, r.Raw), nil
 	}
-	return resourcejson.Message(r.Message), nil
+	return r.options.Message(r.Message), nil
 }
 
 var _ json.Marshaler = Resource{}

@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"flag"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -144,7 +146,7 @@ func TestText(t *testing.T) {
 }
 
 func TestJSON(t *testing.T) {
-	golden(t, "json.golden", func(w io.Writer) report.Printer { return report.NewJSON(w) })
+	golden(t, "json.golden", func(w io.Writer) report.Printer { return report.NewJSON(w, report.JSONOptions{}) })
 }
 
 // oneWrite counts the calls that it takes to write everything.
@@ -233,9 +235,33 @@ type brokenWriter struct{}
 func (brokenWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
 func TestBrokenWriter(t *testing.T) {
-	for _, p := range []report.Printer{report.NewJSON(brokenWriter{}), report.NewText(brokenWriter{}, report.TextOptions{Zone: time.UTC})} {
+	for _, p := range []report.Printer{report.NewJSON(brokenWriter{}, report.JSONOptions{}), report.NewText(brokenWriter{}, report.TextOptions{Zone: time.UTC})} {
 		if err := p.Print(records()[0]); !errors.Is(err, io.ErrClosedPipe) {
 			t.Errorf("%T: %v", p, err)
 		}
+	}
+}
+
+// What a server says cannot steer a terminal: control characters and those that turn the
+// direction of text are escapes in JSON, which mean the same, and in text.
+//
+// spec: H-12
+func TestNothingSteersATerminal(t *testing.T) {
+	const odd = "a\u009b31m\u202eb\x7f\u2066\ufeff\U000e0041ñ\x1b"
+	r := report.Synced{About: report.About{Head: report.Head{Event: report.EventSynced}, Name: odd}}
+	var inJSON, inText bytes.Buffer
+	for _, p := range []report.Printer{report.NewJSON(&inJSON, report.JSONOptions{}), report.NewText(&inText, report.TextOptions{Zone: time.UTC})} {
+		if err := p.Print(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, out := range []string{inJSON.String(), inText.String()} {
+		if strings.ContainsFunc(strings.TrimSuffix(out, "\n"), func(r rune) bool { return !unicode.IsPrint(r) }) || !strings.Contains(out, "ñ") {
+			t.Errorf("%q", out)
+		}
+	}
+	var back struct{ Name string }
+	if err := json.Unmarshal(inJSON.Bytes(), &back); err != nil || back.Name != odd {
+		t.Errorf("%s is read as %q, %v", inJSON.String(), back.Name, err)
 	}
 }

@@ -16,9 +16,18 @@ func (w *writer) fields(m protoreflect.Message, name func(string)) {
 	for i := range fds.Len() {
 		if fd := fds.Get(i); m.Has(fd) {
 			name(fd.JSONName())
-			w.value(fd, m.Get(fd))
+			w.field(fd, m.Get(fd))
 		}
 	}
+}
+
+// field writes the value of a field, unless it is one that is not to be shown.
+func (w *writer) field(fd protoreflect.FieldDescriptor, v protoreflect.Value) {
+	if isSensitive(fd) || w.secret > 0 && inline[fd.FullName()] {
+		w.sensitive++
+		defer func() { w.sensitive-- }()
+	}
+	w.value(fd, v)
 }
 
 func (w *writer) value(fd protoreflect.FieldDescriptor, v protoreflect.Value) {
@@ -61,6 +70,10 @@ func (w *writer) mapping(fd protoreflect.FieldDescriptor, m protoreflect.Map) {
 // single writes one value of a field: numbers of 64 bits are strings, as JavaScript would
 // lose digits of them.
 func (w *writer) single(fd protoreflect.FieldDescriptor, v protoreflect.Value) {
+	if w.redacts() && fd.Message() == nil && !harmless[fd.FullName()] {
+		w.text(Redacted)
+		return
+	}
 	switch fd.Kind() {
 	case protoreflect.MessageKind, protoreflect.GroupKind:
 		w.message(v.Message())

@@ -1,7 +1,7 @@
 // Package resourcejson writes resources as JSON. It is the protobuf JSON mapping with two
 // differences: the text of a message is always the same, and no content makes it fail. A
 // google.protobuf.Any whose message is not linked in, or whose bytes are not that message,
-// is written as {"@type": URL, "value": BASE64}.
+// is written as {"@type": URL, "value": BASE64}. Secrets are left out unless they are asked for.
 package resourcejson
 
 import (
@@ -16,10 +16,15 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
+// Options say how resources are written.
+type Options struct {
+	ShowSecrets bool // do not redact
+}
+
 // Message writes a message: fields in the order of their definition, those without
 // presence only if they are set, maps sorted by key.
-func Message(m proto.Message) []byte {
-	var w writer
+func (o Options) Message(m proto.Message) []byte {
+	w := writer{Options: o}
 	w.message(m.ProtoReflect())
 	return w.Bytes()
 }
@@ -38,7 +43,10 @@ const maxDepth = 64
 // writer is the text so far.
 type writer struct {
 	bytes.Buffer
-	depth int // of messages in an Any
+	Options
+	depth     int // of messages in an Any
+	secret    int // of Secrets that are being written
+	sensitive int // of fields that are being written and are not to be shown
 }
 
 // object writes an object whose members f writes, each begun with a call of name.
@@ -71,13 +79,23 @@ func (w *writer) unknown(typeURL string, payload []byte) {
 		name("@type")
 		w.text(typeURL)
 		name("value")
+		if w.redacts() || w.secret > 0 && !w.ShowSecrets {
+			w.text(Redacted)
+			return
+		}
 		w.base64(payload)
 	})
 }
 
 // message writes a message with the mapping of its type.
 func (w *writer) message(m protoreflect.Message) {
+	if m.Descriptor().FullName() == secretName {
+		w.secret++
+		defer func() { w.secret-- }()
+	}
 	switch {
+	case w.redacts() && hasOwnMapping(m.Descriptor()) && m.Descriptor().FullName() != anyName:
+		w.text(Redacted)
 	case m.Descriptor().FullName() == anyName:
 		w.any(m)
 	case hasOwnMapping(m.Descriptor()) && w.ownMapping(m):

@@ -88,7 +88,7 @@ func TestAsProtoJSON(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := resourcejson.Message(m)
+			got := resourcejson.Options{ShowSecrets: true}.Message(m)
 			if diff := cmp.Diff(tree(t, want), tree(t, got)); diff != "" {
 				t.Errorf("%s\n%s", got, diff)
 			}
@@ -128,7 +128,7 @@ func TestNeverFails(t *testing.T) {
 		{"no bytes at all", in(&anypb.Any{TypeUrl: "x/y"}), `{"name":"n","typedConfig":{"@type":"x/y","value":""}}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := string(resourcejson.Message(tt.m)); got != tt.want {
+			if got := string(resourcejson.Options{ShowSecrets: true}.Message(tt.m)); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})
@@ -147,9 +147,9 @@ func TestStable(t *testing.T) {
 	for _, k := range strings.Split("the order of maps differs from one run to the next but not here", " ") {
 		m.FilterMetadata[k] = structOf(t, map[string]any{"b": 1.0, "a": 2.0})
 	}
-	want := string(resourcejson.Message(m))
+	want := string(resourcejson.Options{ShowSecrets: true}.Message(m))
 	for range 20 {
-		if got := string(resourcejson.Message(m)); got != want {
+		if got := string(resourcejson.Options{ShowSecrets: true}.Message(m)); got != want {
 			t.Fatalf("%s\n%s", got, want)
 		}
 	}
@@ -164,7 +164,7 @@ func TestDeepNesting(t *testing.T) {
 	for range 1000 {
 		a = anyOf(t, a)
 	}
-	got := string(resourcejson.Message(a))
+	got := string(resourcejson.Options{ShowSecrets: true}.Message(a))
 	if n := strings.Count(got, "@type"); n != 65 {
 		t.Errorf("%d levels, want 65", n)
 	}

@@ -1,0 +1,36 @@
+package resourcejson
+
+import (
+	"github.com/cncf/xds/go/udpa/annotations"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// Redacted stands in place of what is not shown.
+const Redacted = "[redacted]"
+
+// secretName is the message in which all content that is given inline counts as secret.
+const secretName = "envoy.extensions.transport_sockets.tls.v3.Secret"
+
+// inline are the fields that hold the content of a data source.
+var inline = map[protoreflect.FullName]bool{
+	"envoy.config.core.v3.DataSource.inline_bytes":  true,
+	"envoy.config.core.v3.DataSource.inline_string": true,
+}
+
+// harmless are fields that say where a secret is, and hold none.
+var harmless = map[protoreflect.FullName]bool{
+	"envoy.config.core.v3.DataSource.filename":                                   true,
+	"envoy.config.core.v3.DataSource.environment_variable":                       true,
+	"envoy.config.core.v3.WatchedDirectory.path":                                 true,
+	"envoy.extensions.transport_sockets.tls.v3.PrivateKeyProvider.provider_name": true,
+}
+
+// redacts says whether what is being written is not to be shown.
+func (w *writer) redacts() bool { return w.sensitive > 0 && !w.ShowSecrets }
+
+// isSensitive says whether the protos mark a field (udpa.annotations.sensitive).
+func isSensitive(fd protoreflect.FieldDescriptor) bool {
+	o := fd.Options()
+	return proto.HasExtension(o, annotations.E_Sensitive) && proto.GetExtension(o, annotations.E_Sensitive).(bool)
+}

@@ -1,0 +1,89 @@
+package resourcejson_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	basicauthv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/basic_auth/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resourcejson"
+)
+
+const marker = "MARK3R"
+
+func inlineString() *corev3.DataSource {
+	return &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: marker}}
+}
+
+func inlineBytes() *corev3.DataSource {
+	return &corev3.DataSource{Specifier: &corev3.DataSource_InlineBytes{InlineBytes: []byte(marker)}}
+}
+
+func inFile() *corev3.DataSource {
+	return &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: "/etc/key.pem"}}
+}
+
+func packed(t *testing.T, m proto.Message) *anypb.Any {
+	t.Helper()
+	a, err := anypb.New(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// Contents of Secrets, and what the protos mark as sensitive, are shown only if that is asked for.
+//
+// spec: H-3
+func TestRedacted(t *testing.T) {
+	certificate := &tlsv3.TlsCertificate{CertificateChain: inFile(), PrivateKey: inlineString(), Password: inlineBytes(), Pkcs12: inlineBytes()}
+	provider, err := structpb.NewStruct(map[string]any{"key": marker})
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := func(s *tlsv3.Secret) *tlsv3.Secret { s.Name = "s"; return s }
+	inCluster := &clusterv3.Cluster{Name: "s", TransportSocket: &corev3.TransportSocket{Name: "tls", ConfigType: &corev3.TransportSocket_TypedConfig{
+		TypedConfig: packed(t, &tlsv3.UpstreamTlsContext{CommonTlsContext: &tlsv3.CommonTlsContext{TlsCertificates: []*tlsv3.TlsCertificate{certificate}}}),
+	}}}
+	for name, m := range map[string]proto.Message{
+		"certificate": secret(&tlsv3.Secret{Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: certificate}}),
+		"provider": secret(&tlsv3.Secret{Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{PrivateKeyProvider: &tlsv3.PrivateKeyProvider{
+			ProviderName: "p", ConfigType: &tlsv3.PrivateKeyProvider_TypedConfig{TypedConfig: packed(t, provider)}}}}}),
+		"unknown provider": secret(&tlsv3.Secret{Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{PrivateKeyProvider: &tlsv3.PrivateKeyProvider{
+			ProviderName: "p", ConfigType: &tlsv3.PrivateKeyProvider_TypedConfig{TypedConfig: &anypb.Any{TypeUrl: "type.googleapis.com/no.such.Type", Value: []byte(marker)}}}}}}),
+		"validation": secret(&tlsv3.Secret{Type: &tlsv3.Secret_ValidationContext{ValidationContext: &tlsv3.CertificateValidationContext{TrustedCa: inlineString()}}}),
+		"tickets":    secret(&tlsv3.Secret{Type: &tlsv3.Secret_SessionTicketKeys{SessionTicketKeys: &tlsv3.TlsSessionTicketKeys{Keys: []*corev3.DataSource{inlineBytes(), inFile()}}}}),
+		"generic": secret(&tlsv3.Secret{Type: &tlsv3.Secret_GenericSecret{GenericSecret: &tlsv3.GenericSecret{
+			Secret: inlineString(), Secrets: map[string]*corev3.DataSource{"a": inlineBytes()}}}}),
+		"in a cluster":    inCluster,
+		"in an extension": &corev3.TypedExtensionConfig{Name: "s", TypedConfig: packed(t, &basicauthv3.BasicAuth{Users: inlineString()})},
+		"in an Any":       &corev3.TypedExtensionConfig{Name: "s", TypedConfig: packed(t, secret(&tlsv3.Secret{Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: certificate}}))},
+	} {
+		inBase64 := base64.StdEncoding.EncodeToString([]byte(marker))
+		hidden, shown := string(resourcejson.Options{}.Message(m)), string(resourcejson.Options{ShowSecrets: true}.Message(m))
+		if strings.Contains(hidden, marker) || strings.Contains(hidden, inBase64) || !strings.Contains(hidden, resourcejson.Redacted) {
+			t.Errorf("%s: %s", name, hidden)
+		}
+		if !strings.Contains(shown, marker) && !strings.Contains(shown, inBase64) || strings.Contains(shown, resourcejson.Redacted) {
+			t.Errorf("%s, asked for: %s", name, shown)
+		}
+		if !json.Valid([]byte(hidden)) || !strings.Contains(hidden, `"name":"s"`) {
+			t.Errorf("%s: %s", name, hidden)
+		}
+		if strings.Contains(shown, "/etc/key.pem") != strings.Contains(hidden, "/etc/key.pem") {
+			t.Errorf("%s: where the secret is, is left out of %s", name, hidden)
+		}
+	}
+	plain := &clusterv3.Cluster{Name: "s", Metadata: &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"a": provider}}}
+	if got := string(resourcejson.Options{}.Message(plain)); strings.Contains(got, resourcejson.Redacted) {
+		t.Errorf("what is no secret: %s", got)
+	}
+}
