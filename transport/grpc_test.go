@@ -101,7 +101,7 @@ func TestLimitIsNamed(t *testing.T) {
 	s := open(t, c)
 	wantEcho(t, s, strings.Repeat("x", 1000))
 	_, err := exchange(s, strings.Repeat("x", 1001))
-	if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "limit of 1000 bytes; MaxReceiveSize raises it") {
+	if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "limit of 1000 bytes; GRPCConfig.MaxReceiveSize raises it") {
 		t.Errorf("over our limit: %v", err)
 	}
 
@@ -163,6 +163,7 @@ func TestWhatTheServerSees(t *testing.T) {
 	}
 	got := <-calls
 	delete(got.MD, "user-agent")
+	delete(got.MD, "grpc-accept-encoding") // of what this test program links
 	want := call{transport.MethodADSDelta, metadata.MD{
 		":authority":   {"xds.example.com"},
 		"content-type": {"application/grpc"},

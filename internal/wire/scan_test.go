@@ -23,6 +23,7 @@ const fooURL = "type.googleapis.com/test.Foo"
 // equalResponses compares responses, faults by whether there is one, and metadata by what it
 // says.
 var equalResponses = []cmp.Option{
+	cmpopts.IgnoreUnexported(Response{}),
 	cmp.FilterPath(func(p cmp.Path) bool { return !isConstraints(p) }, cmpopts.EquateEmpty()),
 	cmp.Comparer(func(a, b error) bool { return (a == nil) == (b == nil) }),
 	cmp.Comparer(func(a, b *Attributes) bool {

@@ -26,6 +26,8 @@ type Response struct {
 	Errors       []ResourceError
 	Renewed      map[int]bool // indices of resources that are new though their bytes are not
 	Size         int          // of the frame, in bytes
+
+	cost int // of what was scanned, in bytes
 }
 
 // Resource is one entry of a response.
@@ -86,15 +88,15 @@ func ScanDelta(frame ...[]byte) (*Response, error) {
 
 // scan forgets what was scanned before, but for the room that it took, and calls each for
 // the fields of a response.
-func (r *Response) scan(frame [][]byte, each func(protowire.Number, Field) error) error {
+func (r *Response) scan(frame [][]byte, costs []int, each func(protowire.Number, Field) error) error {
 	*r = Response{Resources: r.Resources[:0]}
 	for _, part := range frame {
 		r.Size += len(part)
 	}
 	frame = align(frame)
-	entries := 0
-	for _, part := range frame {
-		entries += count(part, 2)
+	entries, err := r.admit(frame, costs)
+	if err != nil {
+		return err
 	}
 	if cap(r.Resources) < entries {
 		r.Resources = make([]Resource, 0, entries)
@@ -109,14 +111,14 @@ func (r *Response) scan(frame [][]byte, each func(protowire.Number, Field) error
 
 // ScanSotW reads a DiscoveryResponse in place of what was scanned before.
 func (r *Response) ScanSotW(frame ...[]byte) error {
-	err := r.scan(frame, func(num protowire.Number, f Field) (err error) {
+	err := r.scan(frame, sotwCosts, func(num protowire.Number, f Field) (err error) {
 		switch num {
 		case 1:
 			r.Version, err = f.text()
 		case 2:
 			var any []byte
 			if any, err = f.Bytes(); err == nil {
-				r.Resources = append(r.Resources, r.scanAny(any))
+				err = r.keep(r.scanAny(any))
 			}
 		case 4:
 			r.TypeURL, err = f.text()
@@ -137,14 +139,14 @@ func (r *Response) ScanSotW(frame ...[]byte) error {
 
 // ScanDelta reads a DeltaDiscoveryResponse in place of what was scanned before.
 func (r *Response) ScanDelta(frame ...[]byte) error {
-	err := r.scan(frame, func(num protowire.Number, f Field) (err error) {
+	err := r.scan(frame, deltaCosts, func(num protowire.Number, f Field) (err error) {
 		switch num {
 		case 1:
 			r.Version, err = f.text()
 		case 2:
 			var b []byte
 			if b, err = f.Bytes(); err == nil {
-				r.Resources = append(r.Resources, r.scanWrapper(b))
+				err = r.keep(r.scanWrapper(b))
 			}
 		case 4:
 			r.TypeURL, err = f.text()
@@ -171,6 +173,15 @@ func (r *Response) ScanDelta(frame ...[]byte) error {
 		return fmt.Errorf("not a DeltaDiscoveryResponse: %w", err)
 	}
 	return nil
+}
+
+// keep takes an entry. What is wrong with it takes memory too.
+func (r *Response) keep(e Resource) (err error) {
+	if e.Fault != nil {
+		err = r.charge(faultCost)
+	}
+	r.Resources = append(r.Resources, e)
+	return err
 }
 
 func (r *Response) scanControlPlane(f Field) error {
@@ -235,6 +246,7 @@ func (r *Response) scanWrapper(b []byte) Resource {
 					many = true
 				} else {
 					a.Aliases = append(a.Aliases, alias)
+					err = r.charge(nameCost)
 				}
 			}
 		case 6:
@@ -248,11 +260,15 @@ func (r *Response) scanWrapper(b []byte) Resource {
 		}
 		return err
 	})
+	if e.Attributes != nil && err == nil {
+		err = r.charge(attributeCost)
+	}
 	if len(e.Name) == 0 {
 		e.Name = variant.Name // the two exclude each other
 	}
 	if c := variant.Constraints; err == nil && c != nil {
 		if _, err = (*Params)(nil).evaluate(c, 0); err == nil {
+			err = r.charge(nameCost)
 			r.Constraints = append(r.Constraints, c)
 			e.Variant = int32(len(r.Constraints))
 		}
@@ -335,25 +351,6 @@ func StringField(msg []byte, want protowire.Number) (value []byte, ok bool, err 
 		return err
 	})
 	return value, ok, err
-}
-
-// count says how many fields with a number there are, up to where the message breaks.
-func count(msg []byte, want protowire.Number) (n int) {
-	for len(msg) > 0 {
-		num, typ, tag := protowire.ConsumeTag(msg)
-		if tag < 0 {
-			return n
-		}
-		size := protowire.ConsumeFieldValue(num, typ, msg[tag:])
-		if size < 0 {
-			return n
-		}
-		if num == want {
-			n++
-		}
-		msg = msg[tag+size:]
-	}
-	return n
 }
 
 // Field is the value of one field: bytes for length-delimited ones, a number for varints.
