@@ -78,7 +78,7 @@ func TestRESTFaults(t *testing.T) {
 		{"broken JSON", body(`;!@#badjso n`), codes.Internal, "no DiscoveryResponse (line 1:1: invalid character"},
 		{"half of it", body(`{"version_info":"1","resources":[`), codes.Internal, "unexpected end of JSON input"},
 		{"nothing", body(``), codes.Internal, "unexpected end of JSON input"},
-		{"null", body(`null`), codes.Internal, "not a JSON object"},
+		{"null", body(`null`), codes.Internal, "want an object"},
 		{"a list", body(`[]`), codes.Internal, "no DiscoveryResponse"},
 		{"an empty object", body(`{}`), codes.Internal, "without any field"},
 		{"another object", body(`{"error":"no such tenant","code":7}`), codes.Internal, `without any field of a DiscoveryResponse), content type "application/json", 35 bytes`},

@@ -272,7 +272,10 @@ func (s *restStream) response(p poll, a answer) (frame []byte, err error) {
 	if !fresh {
 		return nil, nil
 	}
-	frame, typeURL, err := restjson.Response(a.body, s.conn.types)
+	frame, typeURL, err := restjson.Response(s.ctx, a.body, s.conn.types)
+	if s.ctx.Err() != nil {
+		return nil, context.Cause(s.ctx)
+	}
 	if err != nil {
 		return nil, &bodyError{a, err}
 	}

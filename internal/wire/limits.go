@@ -30,6 +30,9 @@ func (e *OverheadError) Error() string {
 	return fmt.Sprintf("a response of %d bytes has so many entries that to read them takes more than the limit of %d bytes (MaxOverhead)", e.Size, e.Limit)
 }
 
+// MaxEntries is how many entries a response of a size may have.
+func MaxEntries(size int) int { return max(MaxOverhead, size) / entryCost }
+
 // charge counts what is taken, and says when it is too much.
 func (r *Response) charge(cost int) error {
 	if r.cost += cost; r.cost > max(MaxOverhead, r.Size) {

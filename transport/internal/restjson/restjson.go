@@ -5,6 +5,7 @@ package restjson
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,7 +18,9 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/xdswatch/xdswatch/internal/apiv2"
+	"github.com/xdswatch/xdswatch/internal/jsonscan"
 	"github.com/xdswatch/xdswatch/internal/redact"
+	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
 // Request is the JSON of a request, with the fields spelled as in the proto file. Servers
@@ -56,46 +59,91 @@ func RequestV2(r *discoveryv3.DiscoveryRequest) ([]byte, error) {
 }
 
 var (
-	errNotObject = errors.New("not a JSON object")
-	errForeign   = errors.New("a JSON object without any field of a DiscoveryResponse")
-	errNotList   = errors.New("resources are no list")
+	errForeign    = errors.New("a JSON object without any field of a DiscoveryResponse")
+	errNotList    = errors.New("resources are no list")
+	errUnreadable = fmt.Errorf("more than %d resources cannot be read", maxUnreadable)
+)
+
+// Bounds of a response.
+const (
+	// maxUnreadable is how many resources of a response may be ones that cannot be read.
+	maxUnreadable = 10_000
+	// maxReason is how long the reason in a type URL may be, in bytes.
+	maxReason = 512
 )
 
 // Response turns the JSON of a DiscoveryResponse, in either spelling, into its wire form.
 // Fields that are not known are left out. Equal JSON makes equal bytes. Beside it Response
-// returns the response's type URL; "" if it says none.
+// returns the response's type URL; "" if it says none. It ends with the context, but for the
+// conversion of a single resource.
 //
 // A resource that cannot be read costs no other: it keeps its name, if that can be found,
 // in a Resource without a usable type, whose type URL says what is wrong with it. So it is
 // refused by itself, by whoever looks at its type.
-func Response(body []byte, types Resolver) (frame []byte, typeURL string, err error) {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(body, &fields); err != nil {
-		return nil, "", syntax(body, err)
+func Response(ctx context.Context, body []byte, types Resolver) (frame []byte, typeURL string, err error) {
+	var list *jsonscan.Value
+	fields := map[string]json.RawMessage{}
+	err = jsonscan.Object(ctx, body, func(key string, v jsonscan.Value) error {
+		if key == "resources" {
+			list = &v
+			return nil
+		}
+		fields[key] = body[v.Start:v.End]
+		return v.Affordable()
+	})
+	if err != nil {
+		return nil, "", err
 	}
-	if fields == nil {
-		return nil, "", errNotObject
-	}
-	if !isResponse(fields) {
+	if list == nil && !isResponse(fields) {
 		return nil, "", errForeign
 	}
-	var resources []json.RawMessage
-	if raw, ok := fields["resources"]; ok {
-		if err := json.Unmarshal(raw, &resources); err != nil {
-			return nil, "", errNotList
-		}
-		delete(fields, "resources")
+	entries, err := elements(ctx, body, list)
+	if err != nil {
+		return nil, "", err
 	}
 	frame, typeURL, err = envelope(fields, types)
 	if err != nil {
 		return nil, "", err
 	}
-	d := decoder{known{types}}
-	for _, raw := range resources {
+	d := decoder{types: known{types}}
+	for _, v := range entries {
+		if ctx.Err() != nil {
+			return nil, "", context.Cause(ctx)
+		}
+		if d.unread > maxUnreadable {
+			return nil, "", errUnreadable
+		}
 		frame = protowire.AppendTag(frame, resourcesField, protowire.BytesType)
-		frame = protowire.AppendBytes(frame, d.entry(raw))
+		frame = protowire.AppendBytes(frame, d.entry(body[v.Start:v.End], v.Affordable()))
 	}
 	return frame, typeURL, nil
+}
+
+// elements finds the resources; none of null. What they cost is known before there is room made
+// for any.
+func elements(ctx context.Context, body []byte, list *jsonscan.Value) (entries []jsonscan.Value, err error) {
+	if list == nil || string(body[list.Start:list.End]) == "null" {
+		return nil, nil
+	}
+	if body[list.Start] != '[' {
+		return nil, errNotList
+	}
+	n, limit := 0, wire.MaxEntries(len(body))
+	err = jsonscan.List(ctx, body, *list, func(i int, _ jsonscan.Value) error {
+		if n = i + 1; n > limit {
+			return fmt.Errorf("more than %d resources are too many for a response of %d bytes", limit, len(body))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	entries = make([]jsonscan.Value, 0, n)
+	err = jsonscan.List(ctx, body, *list, func(_ int, v jsonscan.Value) error {
+		entries = append(entries, v)
+		return nil
+	})
+	return entries, err
 }
 
 // resourcesField is the number of DiscoveryResponse.resources.
@@ -130,10 +178,16 @@ func envelope(fields map[string]json.RawMessage, types Resolver) (frame []byte, 
 }
 
 // decoder reads resources.
-type decoder struct{ types known }
+type decoder struct {
+	types  known
+	unread int // resources that cannot be read
+}
 
-// entry is the Any of one resource.
-func (d decoder) entry(raw json.RawMessage) []byte {
+// entry is the Any of one resource; of one that is not affordable nothing is looked at.
+func (d *decoder) entry(raw json.RawMessage, unaffordable error) []byte {
+	if unaffordable != nil {
+		return d.unreadable(nil, unaffordable)
+	}
 	var a anypb.Any
 	options := protojson.UnmarshalOptions{DiscardUnknown: true, Resolver: d.types}
 	err := options.Unmarshal(raw, &a)
@@ -150,22 +204,9 @@ func (d decoder) entry(raw json.RawMessage) []byte {
 	return d.unreadable(raw, f)
 }
 
-// syntax is what is wrong with a body that is no JSON object, and where.
-func syntax(body []byte, err error) error {
-	f := &redact.Fault{What: errNotObject.Error()}
-	var se *json.SyntaxError
-	if errors.As(err, &se) {
-		f.What = redact.SyntaxJSON(se)
-		f.Line, f.Column = redact.Position(body, se.Offset)
-	}
-	return f
-}
-
-// maxReason is how long the reason in a type URL may be.
-const maxReason = 512
-
 // unreadable stands for a resource that cannot be read.
-func (d decoder) unreadable(raw json.RawMessage, reason error) []byte {
+func (d *decoder) unreadable(raw json.RawMessage, reason error) []byte {
+	d.unread++
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(raw, &fields) // without fields there is no name
 	text := reason.Error()

@@ -80,7 +80,7 @@ func TestResponseInBothSpellings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		first, _, err := Response(body, nil)
+		first, _, err := Response(t.Context(), body, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,12 +132,12 @@ func TestRequestV2(t *testing.T) {
 func TestEqualBytes(t *testing.T) {
 	metadata := `"filter_metadata":{"a":{"x":1},"b":{"x":2},"c":{"x":3},"d":{"x":4}}`
 	body := `{"version_info":"1","resources":[{"@type":"` + clusterURL + `","name":"a","metadata":{` + metadata + `}}]}`
-	first, _, err := Response([]byte(body), nil)
+	first, _, err := Response(t.Context(), []byte(body), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 50 {
-		again, _, err := Response([]byte(body), nil)
+		again, _, err := Response(t.Context(), []byte(body), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +154,7 @@ func TestUnreadableVariant(t *testing.T) {
 	for _, key := range []string{"resource_name", "resourceName"} {
 		body := `{"resources":[{"@type":"` + wire.WrapperURL + `","` + key + `":{"name":"x","dynamic_parameter_constraints":{"constraint":{"key":"env","value":"prod"}}},` +
 			`"resource":{"@type":"` + clusterURL + `","name":"y","type":{}}}]}`
-		frame, _, err := Response([]byte(body), nil)
+		frame, _, err := Response(t.Context(), []byte(body), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +189,7 @@ func TestUnreadable(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			body := `{"type_url":"` + clusterURL + `","resources":[{"@type":"` + clusterURL + `","name":"good"},` + tt.entry + `]}`
-			frame, _, err := Response([]byte(body), nil)
+			frame, _, err := Response(t.Context(), []byte(body), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -215,7 +215,7 @@ func TestUnreadable(t *testing.T) {
 // What a status may add to an error need not be known.
 func TestUnknownErrorDetails(t *testing.T) {
 	body := `{"resource_errors":[{"resource_name":{"name":"a"},"error_detail":{"code":7,"message":"no","details":[{"@type":"type.googleapis.com/no.such.Detail","x":1}]}}]}`
-	frame, _, err := Response([]byte(body), nil)
+	frame, _, err := Response(t.Context(), []byte(body), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func TestUnknownErrorDetails(t *testing.T) {
 // Fields and enum values that are newer than the program are left out.
 func TestUnknownFields(t *testing.T) {
 	body := `{"version_info":"1","new":{},"resources":[{"@type":"` + clusterURL + `","name":"a","new":[1],"lb_policy":"NEWER"}]}`
-	frame, _, err := Response([]byte(body), nil)
+	frame, _, err := Response(t.Context(), []byte(body), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +271,7 @@ func TestOwnTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	body := `{"resources":[{"@type":"type.googleapis.com/own.v1.Thing","id":"a"},{"@type":"` + clusterURL + `","name":"b"}]}`
-	frame, _, err := Response([]byte(body), dynamicpb.NewTypes(files))
+	frame, _, err := Response(t.Context(), []byte(body), dynamicpb.NewTypes(files))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +300,7 @@ func FuzzResponse(f *testing.F) {
 	f.Add([]byte(`{"resource_errors":[{"error_detail":{"details":[{"@type":"x/y"}]}}]}`))
 	f.Add([]byte(`[]`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		frame, _, err := Response(body, nil)
+		frame, _, err := Response(t.Context(), body, nil)
 		if err != nil {
 			return
 		}
@@ -323,7 +323,7 @@ func BenchmarkResponse(b *testing.B) {
 	b.ReportAllocs()
 	b.SetBytes(int64(len(body)))
 	for b.Loop() {
-		if _, _, err := Response(body, nil); err != nil {
+		if _, _, err := Response(b.Context(), body, nil); err != nil {
 			b.Fatal(err)
 		}
 	}
