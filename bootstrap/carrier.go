@@ -11,7 +11,15 @@ type Carrier interface {
 }
 
 // GRPC is a server that is dialled and answers on streams of gRPC.
-type GRPC struct{}
+type GRPC struct {
+	// KeepaliveTime is the silence on a connection after which the server is asked for a sign
+	// of life; gRPC takes less than 10 seconds for 10. 0 leaves it to the client, whose own
+	// setting wins (Envoy's connection_keepalive: interval).
+	KeepaliveTime time.Duration
+	// KeepaliveTimeout is how long the server may take to give it before the connection counts
+	// as lost; 0 leaves it to the client (Envoy's connection_keepalive: timeout).
+	KeepaliveTimeout time.Duration
+}
 
 // REST is how a server is polled over HTTP with JSON (Envoy's ApiConfigSource of type
 // REST). It serves single types in state of the world only, each with polls of its own, as if
@@ -67,6 +75,16 @@ func (r *REST) clone() Carrier {
 func (f *File) clone() Carrier {
 	out := *f
 	return &out
+}
+
+// GRPC is the Carrier of a server that is dialled over gRPC, the zero one where it has none;
+// nil for any other.
+func (s ManagementServer) GRPC() *GRPC {
+	if s.Carrier == nil {
+		return &GRPC{}
+	}
+	g, _ := s.Carrier.(*GRPC)
+	return g
 }
 
 // REST is the Carrier of a server that is polled over HTTP; nil for any other.

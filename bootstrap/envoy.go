@@ -37,7 +37,7 @@ func (x field) envoyConfig(c *Config) {
 		}
 	}
 	if d := x.at("default_config_source"); d.object() {
-		s := d.defaultSource()
+		s := d.sharedSource(defaultAPI)
 		c.DefaultSource = &s
 	}
 	if ads := dynamic.at("ads_config"); ads.present() {

@@ -15,7 +15,7 @@ var discoveryTypes = map[string]string{
 type clusterIndex struct {
 	fields map[string]field
 	broken bool                        // some cannot be read: a name may be theirs
-	read   map[string]ManagementServer // URI and ChannelCreds only
+	read   map[string]ManagementServer // URI, ChannelCreds and Carrier only
 }
 
 // clusterIndex is that of a list of clusters. The first of a name counts.
@@ -42,6 +42,7 @@ func (c clusterIndex) find(name string) (ManagementServer, bool) {
 	}
 	var s ManagementServer
 	s.URI, s.ChannelCreds = x.cluster()
+	s.Carrier = x.keepalive()
 	c.read[name] = s
 	return s, true
 }

@@ -19,12 +19,19 @@ const (
 // DefaultInitialFetchTimeout is that of envoy.config.core.v3.ConfigSource.initial_fetch_timeout.
 const DefaultInitialFetchTimeout = 15 * time.Second
 
+// WaitForever, like any negative time, is an InitialFetchTimeout that never ends: a ConfigSource
+// that says 0. Nor does the silence of the server count as the absence of a resource then.
+const WaitForever time.Duration = -1
+
 // sourceTerms reads what all kinds of an envoy.config.core.v3.ConfigSource have: the time
 // to wait for a first answer, and whether resources are of version 2.
 func (x field) sourceTerms() (timeout time.Duration, v2 bool) {
 	v2 = x.at("resource_api_version").apiVersion()
 	t := x.at("initial_fetch_timeout")
 	if d := t.duration(); t.present() {
+		if d == 0 {
+			d = WaitForever
+		}
 		return d, v2
 	}
 	return DefaultInitialFetchTimeout, v2
@@ -43,21 +50,22 @@ func (x field) specifier() (name string, given field) {
 // listedSource reads a member of config_sources, which answers for the authorities that it
 // names.
 func (x field) listedSource() Source {
-	s := x.defaultSource()
+	s := x.sharedSource(aggregatedAPI)
 	if a := x.at("authorities"); len(a.items()) == 0 {
 		a.fault("required: at least one")
 	}
 	return s
 }
 
-// defaultSource reads default_config_source, which need not name authorities. What is
-// neither aggregated nor an API cannot be shared by several types and authorities.
-func (x field) defaultSource() Source {
+// sharedSource reads a member of config_sources, or default_config_source, which need not name
+// authorities. What is no API, or has a stream for each type, cannot be shared by several types
+// and authorities.
+func (x field) sharedSource(use apiUse) Source {
 	s := Source{Authorities: x.at("authorities").authorityNames()}
 	s.InitialFetchTimeout, _ = x.sourceTerms()
 	switch name, given := x.specifier(); name {
 	case "api_config_source":
-		s.Servers = given.apiConfigSource(aggregatedAPI)
+		s.Servers = given.apiConfigSource(use)
 	case "":
 	default:
 		given.fault("want api_config_source")

@@ -105,11 +105,16 @@ func TestEnvoyConfigSourceFaults(t *testing.T) {
 		},
 		"REST": {
 			node + "default_config_source: {api_config_source: {api_type: REST, cluster_names: [c]}}",
-			`envoy: default_config_source.api_config_source.api_type = "REST": want AGGREGATED_GRPC or AGGREGATED_DELTA_GRPC`,
+			"envoy: default_config_source.api_config_source.refresh_delay: required with REST, more than 0\n" +
+				`envoy: default_config_source.api_config_source.cluster_names[0] = "c": no cluster in static_resources has this name`,
+		},
+		"REST for a list of authorities": {
+			listed(`{authorities: [{name: x}], api_config_source: {api_type: REST, cluster_names: [c]}}`),
+			`envoy: config_sources[0].api_config_source.api_type = "REST": want AGGREGATED_GRPC or AGGREGATED_DELTA_GRPC`,
 		},
 		"no type": {
 			node + `default_config_source: {api_config_source: {grpc_services: [{google_grpc: {target_uri: "x:1"}}]}}`,
-			"envoy: default_config_source.api_config_source.api_type: required: AGGREGATED_GRPC or AGGREGATED_DELTA_GRPC",
+			"envoy: default_config_source.api_config_source.api_type: required: AGGREGATED_GRPC, AGGREGATED_DELTA_GRPC or REST",
 		},
 		"unknown cluster": {
 			node + `default_config_source: {api_config_source: {api_type: AGGREGATED_GRPC, grpc_services: [{envoy_grpc: {cluster_name: c}}]}}`,

@@ -58,7 +58,7 @@ func TestStartup(t *testing.T) {
 			ownDoc(ads + `,"lds_config":{"ads":{},"initial_fetch_timeout":"0s"},"cds_config":{"ads":{},"initial_fetch_timeout":"1.5s"}`),
 			subscriptions{
 				{TypeURL: clustersType, Collection: "*", InitialFetchTimeout: 1500 * time.Millisecond},
-				{TypeURL: listenersType, Collection: "*"},
+				{TypeURL: listenersType, Collection: "*", InitialFetchTimeout: bootstrap.WaitForever},
 			},
 		},
 		"a file": {
@@ -233,6 +233,7 @@ func TestSelf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	from.InitialFetchTimeout = bootstrap.WaitForever
 	if diff := cmp.Diff(from, s, sameConfig); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

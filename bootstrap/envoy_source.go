@@ -19,6 +19,7 @@ type apiUse uint8
 const (
 	anyAPI        apiUse = iota // ads_config: every type stands for aggregated streams
 	aggregatedAPI               // config_sources: the AGGREGATED types alone
+	defaultAPI                  // default_config_source: those and REST, which polls each type
 	ownAPI                      // a source of its own: GRPC has a stream for each type, REST polls
 )
 
@@ -27,6 +28,8 @@ func (u apiUse) wants() string {
 	switch u {
 	case aggregatedAPI:
 		return "AGGREGATED_GRPC or AGGREGATED_DELTA_GRPC"
+	case defaultAPI:
+		return "AGGREGATED_GRPC, AGGREGATED_DELTA_GRPC or REST"
 	case ownAPI:
 		return "AGGREGATED_GRPC, AGGREGATED_DELTA_GRPC, GRPC, DELTA_GRPC or REST"
 	case anyAPI:
@@ -73,11 +76,11 @@ func (x field) apiType(use apiUse) string {
 	case "AGGREGATED_GRPC", "AGGREGATED_DELTA_GRPC":
 		return name
 	case "GRPC", "DELTA_GRPC":
-		if use != aggregatedAPI {
+		if use == anyAPI || use == ownAPI {
 			return name
 		}
 	case "REST":
-		if use == ownAPI {
+		if use == ownAPI || use == defaultAPI {
 			return name
 		}
 	case "UNSPECIFIED":
@@ -155,9 +158,13 @@ func (x field) grpcService() ManagementServer {
 // none is given.
 func (x field) envoyGRPC() ManagementServer {
 	name, to := x.at("cluster_name").staticCluster()
-	return ManagementServer{
+	s := ManagementServer{
 		URI: to.URI, ChannelCreds: to.ChannelCreds, HostAuthority: orDefault(x.at("authority").str(), name),
 	}
+	if to.Carrier != nil {
+		s.Carrier = to.Carrier.clone()
+	}
+	return s
 }
 
 // staticCluster finds the static cluster that a field names: how it is reached.

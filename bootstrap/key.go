@@ -9,7 +9,7 @@ import (
 // Key identifies a server: two have the same key iff a client may share one connection
 // and one stream between them. They must agree in URI, selected credentials, known
 // features (gRFC A27, A71), variant, version, headers, retry bounds, rate limit, and in how
-// they are polled or which file they are. Build functions are not compared; Type and Config
+// they are kept alive or polled or which file they are. Build functions are not compared; Type and Config
 // stand for them. The key tells no secret. It is for comparison within one process, and its
 // text is not stable across releases.
 func (s ManagementServer) Key() string {
@@ -18,6 +18,9 @@ func (s ManagementServer) Key() string {
 	b = s.ChannelCreds.appendIdentity(b)
 	if limit := s.RateLimit.WithDefaults(); limit != nil {
 		b = fmt.Appendf(b, "rate %+v ", *limit)
+	}
+	if g := s.GRPC(); g != nil && *g != (GRPC{}) {
+		b = fmt.Appendf(b, "grpc %d %d ", g.KeepaliveTime, g.KeepaliveTimeout)
 	}
 	if s.REST() != nil {
 		b = s.REST().appendIdentity(b)

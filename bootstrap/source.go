@@ -24,8 +24,9 @@ type Source struct {
 	// FallbackOnReachabilityOnly is that of [Authority]; a ConfigSource cannot ask for it.
 	FallbackOnReachabilityOnly bool
 	// InitialFetchTimeout is how long a watch of this source waits for its first answer
-	// until it is told that there is none yet (initial_fetch_timeout). 0 or less is no
-	// bound, as in a ConfigSource that says 0; one that leaves it out has 15 seconds.
+	// until it is told that there is none yet (initial_fetch_timeout). 0 is no bound but that
+	// of the client's ResourceTimeout; negative, as [WaitForever], is none at all, as in a
+	// ConfigSource that says 0; one that leaves it out has 15 seconds.
 	InitialFetchTimeout time.Duration
 	// Notices of [Config.ConfigSource] are as those of a Config, which has them itself for
 	// the sources that were read with it.

@@ -20,7 +20,7 @@ type Subscription struct {
 	Source *Source
 	// InitialFetchTimeout is how long the start of a program waits for the collection
 	// (initial_fetch_timeout of lds_config and cds_config, or else of the source that answers
-	// for the locator); 0 or less is no bound. A bootstrap that leaves the field out has 15
+	// for the locator), as that of a [Source]. A bootstrap that leaves the field out has 15
 	// seconds.
 	InitialFetchTimeout time.Duration
 }

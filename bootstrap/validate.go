@@ -78,6 +78,8 @@ func (v *validator) server(path string, s ManagementServer) {
 		v.file(path, s)
 	default:
 		v.channelCreds(path+".ChannelCreds", s.ChannelCreds)
+		v.duration(path+".Carrier.KeepaliveTime", s.GRPC().KeepaliveTime)
+		v.duration(path+".Carrier.KeepaliveTimeout", s.GRPC().KeepaliveTimeout)
 	}
 	v.callCreds(path+".CallCreds", s.CallCreds)
 	for i, h := range s.Headers {

@@ -74,6 +74,9 @@ func newDriver(t *testing.T, s *script.Script) *driver {
 	if s.Has("client", "initial_fetch_timeout") {
 		d.fetch = script.FetchTimeout
 	}
+	if s.Has("client", "wait-forever") {
+		d.fetch = bootstrap.WaitForever
+	}
 	c, err := client.New(d.config(s))
 	if err != nil {
 		t.Fatal(err)
@@ -343,7 +346,7 @@ func (d *driver) watch(name, typ, resourceName string) {
 	}
 	var err error
 	var opts []client.WatchOption
-	if d.fetch > 0 {
+	if d.fetch != 0 && name != "impatient" {
 		opts = append(opts, client.InitialFetchTimeout(d.fetch))
 	}
 	if resourceName[0] == '*' || xdstp.IsGlob(resourceName) {

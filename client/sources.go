@@ -41,7 +41,9 @@ func InScope(name string) WatchOption {
 // without, and [Client.Ready] does. The watch goes on, and a later answer is welcome. An
 // answer is a value, an absence or a rejection; that a server cannot be reached is none. The
 // time begins with the watch, also while there is no stream, and stands still while handlers
-// hold up the stream's reading. 0 or less is no bound.
+// hold up the stream's reading. 0 is no bound; a negative time, as [bootstrap.WaitForever], is
+// none at all: the server may be silent for longer than [Config.ResourceTimeout], and the watch
+// hears of no absence for that, unless another watch of the same name would.
 //
 // Without it the source of the name decides (initial_fetch_timeout of
 // envoy.config.core.v3.ConfigSource), and for names without such a source there is no bound

@@ -31,12 +31,14 @@ func receiveSize(asked int) int {
 // GRPCConfig configures [NewGRPC]. The zero value works.
 type GRPCConfig struct {
 	// KeepaliveTime is the silence on a connection with open streams after which the
-	// server is asked for a sign of life. 0 means 5 minutes, which is what gRPC servers
+	// server is asked for a sign of life. 0 means what the bootstrap says of the server
+	// ([bootstrap.GRPC]), and else 5 minutes, which is what gRPC servers
 	// allow by default; gRPC raises less than 10 seconds to that; a negative value asks
 	// never. A connection without streams is never asked.
 	KeepaliveTime time.Duration
 	// KeepaliveTimeout is how long a server may take to answer before the connection, and
-	// its streams with it, counts as lost. 0 or less means 20 seconds.
+	// its streams with it, counts as lost. 0 or less means what the bootstrap
+	// says, and else 20 seconds.
 	KeepaliveTimeout time.Duration
 	// MaxReceiveSize is the largest response that is accepted, in bytes, on the wire and after
 	// it was decompressed. 0 or less means 128 MiB, in place of gRPC's 4 MiB, which a whole
@@ -102,11 +104,31 @@ func (c GRPCConfig) dialOptions() []grpc.DialOption {
 }
 
 // GRPC is the [Builder] of connections over gRPC. Safe for concurrent use.
-type GRPC struct{ config GRPCConfig }
+type GRPC struct {
+	config GRPCConfig // with defaults
+	given  GRPCConfig // without
+}
 
 // NewGRPC makes a builder of gRPC connections. They read nothing of the environment, unless
 // a dial option has them do so.
-func NewGRPC(c GRPCConfig) *GRPC { return &GRPC{config: c.withDefaults()} }
+func NewGRPC(c GRPCConfig) *GRPC { return &GRPC{config: c.withDefaults(), given: c} }
+
+// configOf is the configuration for one server, whose keepalive counts where the program has
+// left it open.
+func (g *GRPC) configOf(s bootstrap.ManagementServer) GRPCConfig {
+	c := g.config
+	of := s.GRPC()
+	if of == nil {
+		return c
+	}
+	if g.given.KeepaliveTime == 0 && of.KeepaliveTime > 0 {
+		c.KeepaliveTime = of.KeepaliveTime
+	}
+	if g.given.KeepaliveTimeout <= 0 && of.KeepaliveTimeout > 0 {
+		c.KeepaliveTimeout = of.KeepaliveTimeout
+	}
+	return c
+}
 
 // Build makes a connection to the server. Targets are gRPC's: "host:port", "dns:///…",
 // "unix:/path" and "unix:///path", "passthrough:///…", and whatever else the program's
@@ -125,7 +147,7 @@ func (g *GRPC) Build(s bootstrap.ManagementServer) (Conn, error) {
 	if err != nil {
 		return nil, buildError(s, err)
 	}
-	opts := append(g.config.dialOptions(), creds...)
+	opts := append(g.configOf(s).dialOptions(), creds...)
 	if s.HostAuthority != "" {
 		opts = append(opts, grpc.WithAuthority(s.HostAuthority))
 	}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/internal/handover"
 	"github.com/xdswatch/xdswatch/transport"
 	"google.golang.org/grpc"
@@ -70,6 +71,36 @@ func TestKeepalive(t *testing.T) {
 					t.Errorf("found after %v, want %v", d, tt.want)
 				}
 			})
+		})
+	}
+}
+
+// The keepalive that the bootstrap has for a server finds a dead connection, where the program
+// does not say otherwise.
+//
+// spec: E-1
+func TestKeepaliveOfServer(t *testing.T) {
+	for config, want := range map[*transport.GRPCConfig]time.Duration{
+		{}: 35 * time.Second, {KeepaliveTime: time.Minute}: 65 * time.Second, {KeepaliveTimeout: 10 * time.Second}: 40 * time.Second,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			dialer, muted := muteable(t)
+			config.DialOptions = []grpc.DialOption{dialer}
+			server := insecure("passthrough:///memory")
+			server.Carrier = &bootstrap.GRPC{KeepaliveTime: 30 * time.Second, KeepaliveTimeout: 5 * time.Second}
+			s, err := build(t, *config, server).Open(t.Context(), transport.MethodADS)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantEcho(t, s, "alive")
+			muted.Store(true)
+			start := time.Now()
+			if _, err := s.Recv(); status.Code(err) != codes.Unavailable {
+				t.Errorf("end: %v, want Unavailable", err)
+			}
+			if d := time.Since(start); d != want {
+				t.Errorf("found after %v, want %v", d, want)
+			}
 		})
 	}
 }

@@ -169,6 +169,9 @@ func (d *driver) watch(words []string) *Watch {
 	if d.script.Has("client", "initial_fetch_timeout") {
 		w.FetchTimeout = script.FetchTimeout
 	}
+	if d.script.Has("client", "wait-forever") && words[0] != "impatient" {
+		w.FetchTimeout = -1
+	}
 	d.watches[words[0]] = w
 	return w
 }

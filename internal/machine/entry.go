@@ -437,6 +437,9 @@ func (m *Machine) fire(now time.Time, s *stream, t timer) {
 		m.silence(now, e)
 		return
 	}
+	if patient(e.watches) {
+		return // E-3: the watches wait for ever
+	}
 	status, f := StatusDoesNotExist, (*Fault)(nil)
 	if s.TransientTimeout > 0 {
 		status, f = StatusTimeout, &Fault{Kind: FaultTimeout, Err: errNoAnswer, At: now}
@@ -489,6 +492,9 @@ func (m *Machine) fireCollection(now time.Time, s *stream, c *collection) {
 	if complete {
 		m.synced(c, c.ts.version)
 		return
+	}
+	if patient(c.watches) {
+		return // E-3
 	}
 	n := Notice{Kind: NoticeDoesNotExist, Reason: ReasonTimeout}
 	if s.TransientTimeout > 0 {

@@ -22,6 +22,7 @@ type Watch struct {
 
 	// FetchTimeout is how long the watch waits for its first answer until it is told that
 	// there is none yet; 0 or less is for ever.
+	// With a negative one the silence of the server is no absence to it.
 	FetchTimeout time.Duration
 
 	entry *entry    // of the name; nil unless started

@@ -123,3 +123,9 @@ func (m *Machine) overdue(now time.Time, w *Watch) {
 		n.Fault, n.Instead = f, w.entry.of.ts.instead
 	}
 }
+
+// patient says that all of some watches wait for their first answer for ever
+// (initial_fetch_timeout of 0): silence says nothing to them.
+func patient(watches []*Watch) bool {
+	return len(watches) > 0 && !slices.ContainsFunc(watches, func(w *Watch) bool { return w.FetchTimeout >= 0 })
+}

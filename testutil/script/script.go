@@ -37,7 +37,8 @@
 //	                    A:KEY=VALUE is of those of authority A
 //	client: WORD …      node-always, keep-deleted; keep-deleted-for is ten seconds;
 //	                    initial_fetch_timeout is five
-//	                    seconds for each watch; guarded refuses responses that
+//	                    seconds for each watch; wait-forever is no end of it, but
+//	                    for the watch impatient; guarded refuses responses that
 //	                    leave fewer than two resources, by [Guard]
 //	show: decode        tell how many payloads are decoded at a time
 //	only: machine WHY   cannot be run through a whole client, and why
