@@ -192,6 +192,12 @@ func (t *Table) Sources() []Source {
 	return out
 }
 
+// Servers are those that answer for the structured names of an authority, in order of priority;
+// none if it is unknown. Shared: read only.
+func (t *Table) Servers(authority string) []bootstrap.ManagementServer {
+	return t.find(authority).servers
+}
+
 // found is who answers for a name.
 type found struct {
 	source

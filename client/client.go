@@ -288,6 +288,7 @@ func (c *Client) typeOf(kind resource.AnyType, name string) (*machine.Type, erro
 		t = &machine.Type{
 			Owner: kind, URL: kind.TypeURL(), FullState: kind.FullState(), NameField: kind.NameField(),
 			Guessed: guessed(kind), Guarded: len(c.config.Guards[kind.TypeURL()]) > 0, Keep: c.config.keep(kind.TypeURL()),
+			Segment: xdstp.TypeSegment(kind.TypeURL()),
 		}
 		c.types[kind.TypeURL()] = t
 	}

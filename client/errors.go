@@ -89,7 +89,7 @@ func shortType(typeURL string) string {
 
 // Unwrap returns the cause: of several servers that cannot be reached a [*ServerError] for
 // each, as [errors.Join] has it. For an error that the server sent for the resource it is a gRPC
-// status error with the code that it sent.
+// status error with the code that it sent; that of a timeout has UNAVAILABLE (gRFC A88).
 func (e *ResourceError) Unwrap() error { return e.Err }
 
 // ErrDeletionKept is that a server deleted a resource whose value is kept, as configured, for
@@ -129,6 +129,14 @@ func (es serverErrors) Error() string {
 
 func (es serverErrors) Unwrap() []error { return es }
 
+// timeoutError is that a server did not answer for a resource in time, and that this is transient.
+type timeoutError struct{ error }
+
+// GRPCStatus gives the error a code for [status.Code].
+func (e timeoutError) GRPCStatus() *status.Status { // DNE-8
+	return status.New(codes.Unavailable, e.Error())
+}
+
 // FetchTimeoutError is that a watch had no answer within its initial fetch timeout; see
 // [InitialFetchTimeout]. The [*ResourceError] that wraps it is of kind [ErrorTimeout].
 type FetchTimeoutError struct {
@@ -149,6 +157,9 @@ func (c *Client) resourceError(f *machine.Fault, server int, typeURL, name strin
 	var se *machine.StatusError
 	if errors.As(f.Err, &se) {
 		e.Err = status.Error(codes.Code(se.Code), se.Message)
+	}
+	if f.Err == machine.ErrNoAnswer {
+		e.Err = timeoutError{f.Err}
 	}
 	if ft, ok := f.Err.(*machine.FetchTimeoutError); ok {
 		e.Err = (*FetchTimeoutError)(ft)

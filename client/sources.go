@@ -88,7 +88,7 @@ func (s *sources) start(c *Client, ec *engine.Config) error {
 	s.byKey, s.placed, s.apart, s.lanes = map[string]int{}, map[place]int{}, map[[2]string]int{{}: 0}, map[place]int{}
 	var faults []error
 	for _, from := range c.table.Sources() {
-		servers, source, err := s.add(c, place{Key: from.Key}, from.Servers, from.FallbackOnReachabilityOnly)
+		servers, source, err := s.add(c, c.table, place{Key: from.Key}, from.Servers, from.FallbackOnReachabilityOnly)
 		faults = append(faults, err)
 		ec.Servers, ec.Sources = append(ec.Servers, servers...), append(ec.Sources, source)
 	}
@@ -98,7 +98,7 @@ func (s *sources) start(c *Client, ec *engine.Config) error {
 // add makes a source of a list of servers, and those of them that are new. Equal servers
 // are one (gRFC A47). A server that cannot be configured leaves nothing behind; one whose URI
 // cannot be dialled is as one that is down, if the source has another.
-func (s *sources) add(c *Client, at place, list []bootstrap.ManagementServer, reachabilityOnly bool) ([]engine.Server, machine.Source, error) {
+func (s *sources) add(c *Client, table *authority.Table, at place, list []bootstrap.ManagementServer, reachabilityOnly bool) ([]engine.Server, machine.Source, error) {
 	var added []engine.Server
 	var faults, unusable []error
 	known, byKey := *s.servers.Load(), map[string]int{} // who reads it looks no further than where it ended
@@ -134,8 +134,32 @@ func (s *sources) add(c *Client, at place, list []bootstrap.ManagementServer, re
 	s.servers.Store(&known)
 	s.placed[at] = len(s.placed)
 	s.firsts = append(s.firsts, source.Servers[0])
-	source.Scope = s.scope(at)
+	source.Scope, source.Answers = s.scope(at), c.answers(table)
 	return added, source, nil
+}
+
+// answers says which of the machine's servers answer for an authority in a table. It is called by
+// the loop alone.
+func (c *Client) answers(table *authority.Table) func(server int, authority string) bool {
+	type question struct {
+		list   *bootstrap.ManagementServer // the first of a list, which equal ones share
+		server int
+	}
+	known := map[question]bool{}
+	return func(server int, authority string) bool {
+		list := table.Servers(authority)
+		if len(list) == 0 {
+			return false
+		}
+		q := question{&list[0], server}
+		is, ok := known[q]
+		if !ok {
+			key := c.server(server).Key()
+			is = slices.ContainsFunc(list, func(s bootstrap.ManagementServer) bool { return c.config.override(s).Key() == key })
+			known[q] = is
+		}
+		return is
+	}
 }
 
 // paramsOf are the dynamic parameters of a key's names.
@@ -165,12 +189,12 @@ func (s *sources) scope(at place) int {
 }
 
 // find gives the machine's source of a place, and the lane in which its events are told.
-func (s *sources) find(c *Client, at place, r authority.Resolved) (source, lane int, err error) {
+func (s *sources) find(c *Client, table *authority.Table, at place, r authority.Resolved) (source, lane int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	source, ok := s.placed[at]
 	if !ok {
-		if source, err = s.extend(c, at, r); err != nil {
+		if source, err = s.extend(c, table, at, r); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -181,8 +205,8 @@ func (s *sources) find(c *Client, at place, r authority.Resolved) (source, lane 
 }
 
 // extend adds a source while the client runs.
-func (s *sources) extend(c *Client, at place, r authority.Resolved) (int, error) {
-	added, source, err := s.add(c, at, r.Servers, r.FallbackOnReachabilityOnly)
+func (s *sources) extend(c *Client, table *authority.Table, at place, r authority.Resolved) (int, error) {
+	added, source, err := s.add(c, table, at, r.Servers, r.FallbackOnReachabilityOnly)
 	if err != nil {
 		return 0, err
 	}
@@ -240,7 +264,7 @@ func (c *Client) place(kind resource.AnyType, r authority.Resolved, v *view, w *
 	if err != nil {
 		return err
 	}
-	source, lane, err := c.sources.find(c, place{r.Key(), v.scope}, r)
+	source, lane, err := c.sources.find(c, v.table, place{r.Key(), v.scope}, r)
 	if err != nil {
 		return c.configError(kind, r.Name, err)
 	}

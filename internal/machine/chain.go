@@ -17,6 +17,10 @@ type Source struct {
 	// Scope sets streams apart: sources of different scopes share none, so that the same
 	// name may be asked for by both.
 	Scope int
+	// Answers says whether one of the servers answers for the structured names of an authority, so
+	// that it may speak of those that nobody asked for by themselves. Always the same for the same;
+	// nil says that it does for all.
+	Answers func(server int, authority string) bool
 	// Params are what the names are asked for with, at servers that know them; nil for none.
 	Params *wire.Params
 }

@@ -78,7 +78,7 @@ func newDriver(t *testing.T, s *script.Script) *driver {
 		NodeAlways: s.Has("client", "node-always"),
 	}
 	servers := slices.Repeat([]Server{server}, s.Servers())
-	source := Source{Servers: s.Order(""), Params: wire.NewParams(s.Params(authority.OldLabel))}
+	source := Source{Servers: s.Order(""), Params: wire.NewParams(s.Params(authority.OldLabel)), Answers: answers(s)}
 	return &driver{
 		t: t, m: newMachine(c, servers, source), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), delta: server.Delta,
 		manual: s.Has("server", "manual"), many: len(servers) > 1, verbose: s.Has("show", "decode"),
@@ -176,6 +176,11 @@ func (d *driver) watch(words []string) *Watch {
 	return w
 }
 
+// answers says who answers for what, as the script's bootstrap has it.
+func answers(s *script.Script) func(int, string) bool {
+	return func(server int, authority string) bool { return slices.Contains(s.Order(authority), server) }
+}
+
 func (d *driver) sourceOf(authority string) int32 {
 	at, ok := d.sources[authority]
 	if !ok {
@@ -183,6 +188,7 @@ func (d *driver) sourceOf(authority string) int32 {
 			Servers:          d.script.Order(authority),
 			ReachabilityOnly: d.script.Has("server", "fallback_on_reachability_only"),
 			Params:           wire.NewParams(d.script.Params(authority)),
+			Answers:          answers(d.script),
 		}))
 		d.sources[authority] = at
 	}
@@ -244,7 +250,7 @@ func (d *driver) typeOf(short string) *Type {
 			d.t.Fatalf("no type %q", short)
 		}
 		d.types[short] = &Type{
-			URL: k.TypeURL(), FullState: k.FullState(), NameField: k.NameField(), Guarded: d.script.Has("client", "guarded"),
+			URL: k.TypeURL(), FullState: k.FullState(), Segment: xdstp.TypeSegment(k.TypeURL()), NameField: k.NameField(), Guarded: d.script.Has("client", "guarded"),
 		}
 		switch {
 		case d.script.Has("client", "keep-deleted"):

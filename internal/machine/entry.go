@@ -442,7 +442,7 @@ func (m *Machine) fire(now time.Time, s *stream, t timer) {
 	}
 	status, f := StatusDoesNotExist, (*Fault)(nil)
 	if s.TransientTimeout > 0 {
-		status, f = StatusTimeout, &Fault{Kind: FaultTimeout, Err: errNoAnswer, At: now}
+		status, f = StatusTimeout, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}
 	}
 	told := e.status == status && !e.orphan
 	e.status, e.fault, e.orphan, e.reason, e.from = status, f, false, ReasonTimeout, 0
@@ -467,7 +467,8 @@ func (n *Notice) absent(e *entry) {
 	}
 }
 
-var errNoAnswer = errors.New("the server did not answer in time")
+// ErrNoAnswer is the error of a [FaultTimeout] of a resource or a collection.
+var ErrNoAnswer = errors.New("the server did not answer in time")
 
 func (m *Machine) fireCollection(now time.Time, s *stream, c *collection) {
 	c.timer = 0
@@ -498,7 +499,7 @@ func (m *Machine) fireCollection(now time.Time, s *stream, c *collection) {
 	}
 	n := Notice{Kind: NoticeDoesNotExist, Reason: ReasonTimeout}
 	if s.TransientTimeout > 0 {
-		n = Notice{Kind: NoticeFailed, Fault: &Fault{Kind: FaultTimeout, Err: errNoAnswer, At: now}}
+		n = Notice{Kind: NoticeFailed, Fault: &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}}
 	}
 	m.lack(c, n)
 }

@@ -26,7 +26,16 @@ func (m *Machine) find(resp *response, i int) *entry {
 		resp.line(i, "", err)
 		return nil
 	}
-	e, canonical := ts.lookup(name)
+	e, n, err := ts.identify(name)
+	if err != nil {
+		resp.invalid++
+		resp.line(i, string(name), err)
+		return nil
+	}
+	canonical := textOf(n)
+	if e == nil && canonical != "" && !resp.mayName(n) {
+		return nil // H-11: passed over
+	}
 	if !ts.chose(e, canonical, resp.constraints(i)) {
 		return nil
 	}
@@ -134,15 +143,59 @@ func (ts *typeState) home(canonical string) *collection {
 // names are equal by their parts (gRFC A47); of one that has no entry the canonical text
 // is returned.
 func (ts *typeState) lookup(name []byte) (e *entry, canonical string) {
-	if e = ts.entries.read(name); e != nil || !bytes.HasPrefix(name, xdstpScheme) {
+	e, n, err := ts.identify(name)
+	if err != nil {
 		return e, ""
 	}
-	n, err := xdstp.ParseReceived(string(name))
-	if err != nil {
-		return nil, ""
+	return e, textOf(n)
+}
+
+// textOf is the canonical text of a structured name; "" of none.
+func textOf(n xdstp.Name) string {
+	if n.Type == "" {
+		return ""
 	}
-	canonical = n.String()
-	return ts.entries.get(canonical), canonical
+	return n.String()
+}
+
+// identify is lookup for the name of a resource: the name that it returns is that of a structured
+// one without an entry, else it is zero. The error says that there can be no such resource of the
+// type.
+func (ts *typeState) identify(name []byte) (e *entry, n xdstp.Name, err error) {
+	if e = ts.entries.read(name); e != nil || !bytes.HasPrefix(name, xdstpScheme) {
+		return e, n, nil
+	}
+	if n, err = xdstp.ParseReceived(string(name)); err != nil {
+		return nil, n, err
+	}
+	if e = ts.entries.get(n.String()); e == nil && ts.typ.Segment != "" && n.Type != ts.typ.Segment {
+		return nil, n, fmt.Errorf("the name is that of a %s", n.Type) // C-3
+	}
+	return e, n, nil
+}
+
+// mayName says whether the server may speak of a structured name that nobody asked for by itself:
+// it answers for its authority. What it may not say is counted, and logged once.
+func (resp *response) mayName(n xdstp.Name) bool {
+	ch := resp.ts.star.chain
+	if ch == nil || ch.Answers == nil || ch.Answers(resp.ts.stream.server, n.Authority) {
+		return true
+	}
+	if resp.foreign++; resp.foreign == 1 {
+		resp.firstForeign = n.String()
+	}
+	return false
+}
+
+// logForeign tells the operator of names that the server may not speak of.
+func (m *Machine) logForeign(resp *response) {
+	if resp.foreign > 0 {
+		m.fx.Log = append(m.fx.Log, Log{
+			Warn: true, Server: resp.ts.stream.server, TypeURL: resp.ts.typ.URL, Name: resp.firstForeign,
+			Text:  "a response holds structured names of authorities that its server does not answer for; they are passed over",
+			Attrs: []any{"count", resp.foreign},
+		})
+	}
 }
 
 func structured(name string) bool { return xdstp.IsXDSTP(name) }

@@ -88,8 +88,8 @@ func TestFlaws(t *testing.T) {
 func TestFlawsMove(t *testing.T) {
 	r := newFlawRig(t)
 	r.want("flawed", NoticeUpdated, true, true)
-	r.step(Down{Ref: r.ref, Kind: FaultStream, Err: errNoAnswer}, Retry{Ref{0, 1}})
-	r.step(Down{Ref: Ref{0, 2}, Kind: FaultConnection, Err: errNoAnswer})
+	r.step(Down{Ref: r.ref, Kind: FaultStream, Err: ErrNoAnswer}, Retry{Ref{0, 1}})
+	r.step(Down{Ref: Ref{0, 2}, Kind: FaultConnection, Err: ErrNoAnswer})
 	r.ref = Ref{1, 1}
 	r.up()
 	r.want("flawed", 0, false, true)

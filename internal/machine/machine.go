@@ -64,6 +64,7 @@ type Type struct {
 	FullState bool
 	NameField protowire.Number // 0 if resources are named by their wrapper alone
 	Guessed   bool             // NameField is a guess: only plausible text there is a name
+	Segment   string           // how structured names say the type; "" if that is not compared
 	Guarded   bool             // responses are judged as a whole before they are taken
 	// Keep is how long a value is held that a server deletes, if it does not return: 0 for not
 	// at all, negative for good.

@@ -103,8 +103,8 @@ func TestRenewedMoves(t *testing.T) {
 	r.says(nil, []string{"a", "b"}, NoticeUpdated, "a", "b")
 	r.refuse = true
 	r.says(map[int]bool{1: true}, []string{"b"}, NoticeAmbient, "b")
-	r.step(Down{Ref: r.ref, Kind: FaultStream, Err: errNoAnswer}, Retry{Ref{0, 1}})
-	r.step(Down{Ref: Ref{0, 2}, Kind: FaultConnection, Err: errNoAnswer})
+	r.step(Down{Ref: r.ref, Kind: FaultStream, Err: ErrNoAnswer}, Retry{Ref{0, 1}})
+	r.step(Down{Ref: Ref{0, 2}, Kind: FaultConnection, Err: ErrNoAnswer})
 	r.ref = Ref{1, 1}
 	r.up()
 	r.refuse = false

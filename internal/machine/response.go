@@ -50,13 +50,16 @@ type response struct {
 	byIndex  map[int]*aliased // the same
 	mentions map[mention]int  // of resources that have aliases
 	passed   bool             // an error was passed over
-	heard    []*collection    // that it speaks of, or of something in them
-	healed   []healed         // of them, that had an error before
-	changed  bool             // something in it was new
-	missed   bool             // something in it was not wanted any more when it was decoded
-	resumes  bool             // it spoke of something whose version was withheld
-	spoken   int              // of how many entries it speaks
-	whole    bool             // of all that there were when it came
+
+	foreign      int           // structured names that the server does not answer for
+	firstForeign string        // of them
+	heard        []*collection // that it speaks of, or of something in them
+	healed       []healed      // of them, that had an error before
+	changed      bool          // something in it was new
+	missed       bool          // something in it was not wanted any more when it was decoded
+	resumes      bool          // it spoke of something whose version was withheld
+	spoken       int           // of how many entries it speaks
+	whole        bool          // of all that there were when it came
 
 	fresh    int  // bytes of payloads that have to be decoded
 	released bool // its frame is
@@ -166,6 +169,7 @@ func (m *Machine) work(now time.Time, resp *response) {
 		m.found = append(m.found, m.find(resp, i))
 	}
 	resp.note(now, m.found)
+	m.logForeign(resp)
 	resp.findAliases(m.found)
 	resp.whole, resp.drops = resp.spoken == ts.entries.len(), ts.drops
 	resp.findRemoved()
@@ -214,6 +218,11 @@ func (ts *typeState) overtaken() {
 // neither ACKed nor NACKed, but its nonce counts if the type is asked for later.
 func (m *Machine) ignore(s *stream, ts *typeState, r *wire.Response) {
 	switch {
+	case len(r.TypeURL)+len(r.Nonce) > maxIgnoredBytes: // H-9
+		delete(s.ignored, r.TypeURL)
+		if ts != nil {
+			ts.nonce = ""
+		}
 	case ts != nil:
 		ts.nonce = r.Nonce
 	case s.ignored == nil:

@@ -152,7 +152,7 @@ func (ts *typeState) postpone(es []*entry) {
 func (m *Machine) silence(now time.Time, e *entry) {
 	e.withheld = false
 	if e.of.ts.stream.TransientTimeout > 0 {
-		m.spoil(e, &Fault{Kind: FaultTimeout, Err: errNoAnswer, At: now}, StatusTimeout, false)
+		m.spoil(e, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}, StatusTimeout, false)
 		return
 	}
 	m.remove(now, e, ReasonTimeout)

@@ -231,7 +231,7 @@ func (a *authorities) stopAll(ws []*Watch) {
 func (a *authorities) up(server int) { a.step(Up{Ref: a.refs[server]}) }
 
 func (a *authorities) down(server int) {
-	a.step(Down{Ref: a.refs[server], Kind: FaultConnection, Err: errNoAnswer})
+	a.step(Down{Ref: a.refs[server], Kind: FaultConnection, Err: ErrNoAnswer})
 }
 
 // answer has a server say the same of all.
@@ -387,7 +387,7 @@ func BenchmarkSources(b *testing.B) {
 			m.Deadline()
 		}
 		for i := range n {
-			m.Step(now, Down{Ref: Ref{i, 1}, Kind: FaultStream, Err: errNoAnswer})
+			m.Step(now, Down{Ref: Ref{i, 1}, Kind: FaultStream, Err: ErrNoAnswer})
 			m.Deadline()
 		}
 	})

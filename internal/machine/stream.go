@@ -20,6 +20,10 @@ const (
 // for them.
 const maxIgnored = 64
 
+// maxIgnoredBytes is how long a type URL may be together with its nonce that are remembered so. A
+// type that is asked for after a longer nonce is asked for without one.
+const maxIgnoredBytes = 4 << 10
+
 // stream is one stream for life; each time it is opened is an incarnation of its own.
 type stream struct {
 	*Server
