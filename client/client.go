@@ -70,7 +70,8 @@ type Client struct {
 	valueless  tally                     // subscriptions without a value
 	waiters    map[*answer]chan struct{} // closed when the answer changes
 
-	gets gets
+	gets    gets
+	foreign foreign
 }
 
 // New makes a client. It validates the whole configuration, with all faults joined into
@@ -103,6 +104,7 @@ func New(config Config) (*Client, error) {
 	c.gets.client, c.gets.slots = c, map[getKey]*getSlot{}
 	c.gets.idle = max(cmp.Or(config.GetIdle, defaultGetIdle), 0)
 	c.gets.most = cmp.Or(config.GetMaxNames, defaultGetMaxNames)
+	c.foreign.most, c.foreign.names = limit(config.MaxForeignNames, defaultMaxForeignNames), map[[2]string]map[string]int{}
 	ec, err := c.engineConfig()
 	if err != nil {
 		return nil, err
@@ -124,6 +126,8 @@ func (c *Client) engineConfig() (engine.Config, error) {
 		ResourceTimeout: cmp.Or(c.config.ResourceTimeout, defaultResourceTimeout),
 		Linger:          c.config.Linger,
 		NodeAlways:      c.config.NodeOnEveryRequest,
+		MaxResource:     limit(c.config.MaxResourceSize, defaultMaxResourceSize),
+		MaxHeld:         limit(c.config.MaxHeldSize, defaultMaxHeldSize),
 		Node:            node,
 		Guard:           c.judge,
 		Logger:          c.config.Logger,

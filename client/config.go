@@ -124,6 +124,20 @@ type Config struct {
 	DeletionPolicy DeletionPolicy
 	// Deletions are policies of types, by their URLs; a list collection has a type of its own.
 	Deletions map[string]DeletionPolicy
+	// MaxResourceSize is the largest resource that is accepted, in bytes of its payload. 0 means
+	// 16 MiB; negative no bound but that of a message. A larger one is refused (NACK): its error
+	// names the limit and this field, and what is held stays.
+	MaxResourceSize int
+	// MaxHeldSize is how many bytes of payloads are held that the server of one stream gave,
+	// collections among them. 0 means 4 GiB; negative no bound. A resource that would pass it is
+	// refused (NACK), as with MaxResourceSize. A payload that has several names, its aliases,
+	// counts once; decoded values, which the program may keep, do not count.
+	MaxHeldSize int64
+	// MaxForeignNames is how many names of another authority, at other servers, the resources
+	// of one authority may lead to, by redirects and list collections together (xRFC TP1). 0
+	// means 10,000; negative no bound. What goes over has an event of kind [EventFailed] whose
+	// error is [ErrForeignNames], and is asked for when there is room and the list comes anew.
+	MaxForeignNames int
 	// SkipValidation leaves out the messages' own validation rules (PGV).
 	SkipValidation bool
 

@@ -240,6 +240,11 @@ func (f *follow) lead(from *hop, l xdstp.Locator) *hop {
 		}
 		return h.fail(kind, fmt.Errorf("the locator %q cannot be followed: %w", h.text, cause(err)))
 	}
+	if from.from != nil || from.to != nil { // else it is the program's own alternative
+		if err := f.inner.borrow(f.view, from.at, l, a.watch); err != nil {
+			return h.fail(ErrorData, fmt.Errorf("the locator %q is not followed: %w", h.text, err))
+		}
+	}
 	f.client.invite(a.watch, f.lane)
 	a.watch.Owner, h.watch, h.server = h, a.watch, f.client.sources.first(a.watch)
 	f.inner.start(h.watch)

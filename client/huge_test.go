@@ -61,7 +61,7 @@ func TestHugeResponse(t *testing.T) {
 		if n := len(rec.last().Raw); n <= size {
 			t.Errorf("%d bytes arrived of more than %d", n, size)
 		}
-	})
+	}, func(c *client.Config) { c.MaxResourceSize = -1 })
 }
 
 // A response over the limit ends its stream with an error that names the limit and how to

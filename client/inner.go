@@ -5,6 +5,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // inner are the machine's watches that serve a watch of the program besides its first:
@@ -17,6 +18,7 @@ type inner struct {
 	mu   sync.Mutex
 	over bool
 	live map[*machine.Watch]struct{}
+	lent map[*machine.Watch]*loan // what is counted of them; nil until something is
 }
 
 func newInner(c *Client) *inner { return &inner{client: c, live: map[*machine.Watch]struct{}{}} }
@@ -42,9 +44,29 @@ func (in *inner) start(ws ...*machine.Watch) {
 	in.client.engine.Start(ws...)
 }
 
+// borrow counts what a watch, which has not begun, asks of an authority because of a resource of
+// another; see [foreign]. With an error it must not begin.
+func (in *inner) borrow(v *view, from, to xdstp.Locator, w *machine.Watch) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.over {
+		return nil
+	}
+	l, err := in.client.foreign.take(v, from, to, w)
+	if l != nil {
+		if in.lent == nil {
+			in.lent = map[*machine.Watch]*loan{}
+		}
+		in.lent[w] = l
+	}
+	return err
+}
+
 func (in *inner) stop(w *machine.Watch) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	in.lent[w].end()
+	delete(in.lent, w)
 	if _, ok := in.live[w]; ok {
 		delete(in.live, w)
 		in.client.engine.Stop(w)
@@ -62,5 +84,8 @@ func (in *inner) end() {
 	for w := range in.live {
 		in.client.engine.Stop(w)
 	}
-	in.live = nil
+	for _, l := range in.lent {
+		l.end()
+	}
+	in.live, in.lent = nil, nil
 }

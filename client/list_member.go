@@ -86,14 +86,18 @@ func (m *listMember) locate(l xdstp.Locator, ev *Event[any]) bool {
 		return m.well(ev)
 	}
 	c := m.list.client
+	kind := ErrorConfig
 	a, err := c.aim(m.list.kind, l, m.list.view, new(machine.Watch))
+	if err == nil {
+		kind, err = ErrorData, m.list.inner.borrow(m.list.view, m.list.directory.by.at, l, a.watch)
+	}
 	if err != nil {
 		if m.trouble == err.Error() {
 			return false
 		}
 		own := m.event(EventFailed, ev)
 		own.Err = &ResourceError{
-			Kind: ErrorConfig, Type: own.Type, Name: m.name, Server: ev.Server, NodeID: c.node,
+			Kind: kind, Type: own.Type, Name: m.name, Server: ev.Server, NodeID: c.node,
 			Err: fmt.Errorf("the member cannot be followed: %w", cause(err)),
 		}
 		m.trouble = err.Error()

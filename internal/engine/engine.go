@@ -37,6 +37,8 @@ type Config struct {
 	ResourceTimeout time.Duration
 	Linger          time.Duration
 	NodeAlways      bool
+	MaxResource     int   // bytes of a resource; 0 for no bound
+	MaxHeld         int64 // bytes held on a stream; 0 for no bound
 	// Node makes the encoded Node of a new stream. It is called by the stream's writer.
 	Node   func() []byte
 	Logger *slog.Logger
@@ -118,6 +120,7 @@ const inboxSize = 1024
 func New(c Config) *Engine {
 	mc := machine.Config{
 		ResourceTimeout: c.ResourceTimeout, Linger: c.Linger, NodeAlways: c.NodeAlways,
+		MaxResource: c.MaxResource, MaxHeld: c.MaxHeld,
 	}
 	e := &Engine{
 		config: c, machine: machine.New(mc),

@@ -28,6 +28,8 @@ type aliases struct {
 	// given is what a server called an entry that is held when it gave the version, where it
 	// has called it something else since, or another server is asked.
 	given map[*entry]string
+
+	shared map[*entry]bool // whose bytes are counted with another entry of the resource
 }
 
 // named is a resource as the server calls it, and the entries of its aliases.

@@ -108,10 +108,10 @@ func (m *Machine) commitEntry(now time.Time, resp *response, it *Item, e *entry,
 	e.locator, e.selfNamed = it.Locator, len(entry.Name) == 0
 	resp.describe(it.index, e)
 	if same {
-		e.raw = it.Raw // so that the same bytes are known at once next time
+		e.hold(it.Raw, e != it.entry) // so that the same bytes are known at once next time
 		m.confirm(e, version)
 	} else {
-		m.accept(now, e, it.Raw, r.Value, version)
+		m.accept(now, e, it.Raw, r.Value, version, e != it.entry)
 	}
 	resp.taken(it.index, e, r.Flaws)
 	ts.setFlaws(e, r.Flaws)

@@ -176,17 +176,70 @@ func (e *entry) server() int {
 	return e.of.ts.stream.server
 }
 
-// accept takes a new value.
-func (m *Machine) accept(now time.Time, e *entry, raw []byte, value any, version string) {
+// hold keeps a payload in place of the one that is held. One that is shared with another entry is
+// counted there.
+func (e *entry) hold(raw []byte, shared bool) {
+	e.uncount()
+	e.raw = raw
+	e.count(shared)
+}
+
+// count counts what is held of an entry; shared says that it is counted with another.
+func (e *entry) count(shared bool) {
+	ts := e.of.ts
+	switch {
+	case !shared:
+		ts.held += int64(len(e.raw))
+	case ts.aliases.shared == nil:
+		ts.aliases.shared = map[*entry]bool{e: true}
+	default:
+		ts.aliases.shared[e] = true
+	}
+}
+
+// uncount takes back what is counted of an entry.
+func (e *entry) uncount() {
+	e.of.ts.held -= e.counted()
+	delete(e.of.ts.aliases.shared, e)
+}
+
+// counted is how many bytes are counted of an entry.
+func (e *entry) counted() int64 {
+	if e.of.ts.aliases.shared[e] {
+		return 0
+	}
+	return int64(len(e.raw))
+}
+
+// overfills says that too much would be held if an entry took a payload of so many bytes.
+func (resp *response) overfills(i int, e *entry, size int) error {
+	s, a := resp.ts.stream, resp.byIndex[i]
+	if s.maxHeld <= 0 || a != nil && a.task != nil { // it is shared
+		return nil
+	}
+	held := resp.grows + int64(size)
+	for _, ts := range s.order {
+		held += ts.held
+	}
+	held -= e.counted()
+	if held <= s.maxHeld {
+		return nil
+	}
+	return fmt.Errorf("the resource has %d bytes; with it more than %d bytes of the server's resources would be held (Config.MaxHeldSize)", size, s.maxHeld)
+}
+
+// accept takes a new value, whose payload may be shared with another entry.
+func (m *Machine) accept(now time.Time, e *entry, raw []byte, value any, version string, shared bool) {
 	m.returned(e)
 	if e.turns() && !e.byAlias() { // ALIAS-2: what is an alias from now on leaves its collection
 		n := m.noticeTo(e, NoticeDoesNotExist, nil, e.covering())
 		n.Version, n.Reason = "", ReasonRemoved
 	}
-	e.raw, e.version, e.updated = raw, version, now.UnixNano()
-	if e.raw == nil {
-		e.raw = []byte{} // an empty message is one
+	if raw == nil {
+		raw = []byte{} // an empty message is one
 	}
+	e.hold(raw, shared)
+	e.version, e.updated = version, now.UnixNano()
 	e.status, e.fault = StatusAcked, nil
 	e.ambient, e.orphan, e.from, e.timer = ambientNone, false, 0, 0
 	e.gen++
@@ -273,7 +326,8 @@ func (ts *typeState) setFlaws(e *entry, flaws []error) {
 
 // drop lets go of the value.
 func (e *entry) drop() {
-	e.raw, e.version, e.from = nil, "", 0
+	e.hold(nil, false)
+	e.version, e.from = "", 0
 	e.of.ts.stream.strip(e)
 	delete(e.of.ts.flaws, e)
 	e.ambient = ambientNone

@@ -78,6 +78,16 @@ func (w *world) checkStream(s *stream) {
 				w.fail("stream %d: entry %s is left over: %+v", s.index, name, e)
 			}
 		}
+		held := int64(0)
+		for e := range ts.entries.all() {
+			held += e.counted()
+			if len(e.raw) > 0 && e.counted() == 0 && !e.byAlias() {
+				w.fail("stream %d: what is held of %s is not counted", s.index, e.name)
+			}
+		}
+		if held != ts.held {
+			w.fail("stream %d: %d bytes are held of %s, counted are %d", s.index, held, ts.typ.URL, ts.held)
+		}
 		for name := range wanted {
 			if ts.entries.get(name) == nil {
 				w.fail("stream %d: no entry of %s", s.index, name)

@@ -23,6 +23,10 @@ type Config struct {
 	Linger time.Duration
 	// NodeAlways puts the node into every request in place of a stream's first.
 	NodeAlways bool
+	// MaxResource is how many bytes a payload may have, and MaxHeld how many the payloads that are
+	// held on a stream; 0 for no bound. What has more is refused.
+	MaxResource int
+	MaxHeld     int64
 }
 
 // Server is what the machine has to know of a management server.
@@ -201,6 +205,7 @@ func (m *Machine) streamFor(server, scope int, typeURL string) *stream {
 		s = &stream{
 			index: len(m.streams), server: server, url: key.url,
 			Server: m.servers[server], budget: m.budgets[server], types: map[string]*typeState{},
+			maxResource: m.config.MaxResource, maxHeld: m.config.MaxHeld,
 		}
 		s.ttls.clock, s.graces.clock = &s.life, &s.life
 		m.slots[key] = s

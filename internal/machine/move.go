@@ -191,6 +191,7 @@ func (ts *typeState) counterpart(c *collection, ch *chain) *collection {
 
 func (mv *mover) moveEntry(e *entry, from, to *typeState) {
 	joining, flaws, renewed, given := e.joining(), from.flaws[e], from.renewed[e], from.aliases.versionOf(e)
+	shared := from.aliases.shared[e]
 	e.setJoining(nil)
 	mv.leaveBehind(e, from, len(joining) > 0)
 
@@ -206,6 +207,7 @@ func (mv *mover) moveEntry(e *entry, from, to *typeState) {
 	}
 	to.entries.put(e)
 	c.adopt(e)
+	e.count(shared)
 	e.setJoining(joining)
 	to.setFlaws(e, flaws)
 	if renewed {

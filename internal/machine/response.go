@@ -61,9 +61,10 @@ type response struct {
 	spoken       int           // of how many entries it speaks
 	whole        bool          // of all that there were when it came
 
-	fresh    int  // bytes of payloads that have to be decoded
-	released bool // its frame is
-	drops    int  // that the type had when the entries were found
+	fresh    int   // bytes of payloads that have to be decoded
+	grows    int64 // by how much they are more than what is held in their place
+	released bool  // its frame is
+	drops    int   // that the type had when the entries were found
 
 	valid, invalid int // entries, as [Exchange] counts them
 
@@ -281,6 +282,8 @@ func (resp *response) assess(i int, e *entry) finding {
 		return finding{kind: isInvalid, err: errGlob}
 	case err != nil:
 		return finding{kind: isInvalid, err: err}
+	case resp.oversize(r) != nil:
+		return finding{kind: isInvalid, err: resp.oversize(r)}
 	case r.HasBody:
 		return resp.compare(i, e)
 	case resp.heartbeat(r, e):
@@ -289,6 +292,15 @@ func (resp *response) assess(i int, e *entry) finding {
 		return finding{kind: isBare}
 	}
 	return finding{kind: isInvalid, err: errNoBody}
+}
+
+// oversize says that a payload is larger than any may be.
+func (resp *response) oversize(r *wire.Resource) error {
+	most := resp.ts.stream.maxResource
+	if most <= 0 || len(r.Payload) <= most {
+		return nil
+	}
+	return fmt.Errorf("the resource has %d bytes, over the limit of %d (Config.MaxResourceSize)", len(r.Payload), most)
 }
 
 // compare compares a payload with what is held, and with what was refused.
@@ -303,6 +315,9 @@ func (resp *response) compare(i int, e *entry) finding {
 	}
 	if f := e.fault; f != nil && f.refused != 0 && f.refused == resp.hashOf(i, locator) {
 		return finding{isInvalid, f.Err, f.refused}
+	}
+	if err := resp.overfills(i, e, len(r.Payload)); err != nil {
+		return finding{kind: isInvalid, err: err}
 	}
 	return finding{kind: isNew}
 }
@@ -344,6 +359,7 @@ func (resp *response) decode(i int, e *entry) {
 		})
 	}
 	resp.fresh += len(resp.Resources[i].Payload)
+	resp.grows += int64(len(resp.Resources[i].Payload)) - e.counted()
 	t := resp.lastTask()
 	t.Items = append(t.Items, resp.itemOf(i, e))
 	if a != nil {

@@ -65,7 +65,10 @@ type stream struct {
 	ttls       ttls
 	graces     ttls // of what the server deleted and is kept for a while
 	attributes attributes
-	barren     int // incarnations in a row that ended at once and brought nothing
+
+	maxResource int // as [Config] has them
+	maxHeld     int64
+	barren      int // incarnations in a row that ended at once and brought nothing
 
 	// undelivered are the incarnations that a response came from of which handlers are
 	// still told: one, unless the stream was given up under the first.
@@ -319,11 +322,12 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 		return
 	}
 	s.state = waiting
+	much := m.tooMuch(s, ev)
 	m.fx.Wait = append(m.fx.Wait, Wait{
 		Ref: s.ref(), Server: s.server, Fault: fault,
-		Well:   well || calm && s.clock.at(now) >= calmLife,
-		Served: s.responded && !well,
-		Calm:   calm,
+		Well:   (well || calm && s.clock.at(now) >= calmLife) && !much,
+		Served: s.responded && (!well || much && s.clock.at(now) >= calmLife),
+		Calm:   calm || well,
 	})
 	if s.responded && s.troubled() {
 		m.recovered(s) // by a response that is still being worked on
@@ -337,6 +341,21 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	}
 	m.fallBack(now, s)
 	m.tellTrouble(s)
+}
+
+// tooMuch says that a server which had answered ends the stream since too much is asked of it, and
+// logs it: the waits grow, or it would be asked for the same at once, for ever.
+func (m *Machine) tooMuch(s *stream, ev Down) bool {
+	if ev.Code != codeResourceExhausted {
+		return false
+	}
+	if s.responded {
+		m.fx.Log = append(m.fx.Log, Log{
+			Warn: true, Server: s.server, TypeURL: s.url, Attrs: []any{"error", ev.Err.Error()},
+			Text: "the server ends the stream since too much is asked of it; the waits before the next grow",
+		})
+	}
+	return true
 }
 
 // retry ends a wait. Without watches the next attempt is left to the next watch.

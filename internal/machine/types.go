@@ -16,7 +16,8 @@ type typeState struct {
 	stream  *stream
 	rank    int
 	entries table
-	watched int // entries that are wanted by name
+	held    int64 // bytes of the payloads of entries, those that several share once
+	watched int   // entries that are wanted by name
 	joining map[*entry][]*Watch
 	names   names // that are wanted by name, globs among them, as last told or about to be
 
@@ -409,6 +410,7 @@ func (m *Machine) detach(e *entry, w *Watch) {
 // drop forgets an entry, and with it where the last response held what.
 func (ts *typeState) drop(e *entry) {
 	ts.entries.drop(e.name)
+	e.uncount()
 	ts.drops++
 	ts.last = nil
 	e.of.lose()
