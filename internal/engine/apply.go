@@ -32,7 +32,7 @@ func (e *Engine) apply(fx machine.Effects) {
 		}
 	}
 	if len(fx.Decode) > 0 {
-		e.tasks = append(e.tasks, fx.Decode...)
+		e.tasks.add(fx.Decode...)
 		e.decodeMore()
 	}
 	for _, p := range fx.Guard {

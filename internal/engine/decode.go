@@ -40,10 +40,11 @@ const idleTime = time.Second
 
 // decodeMore gives tasks to workers as far as there may be workers.
 func (e *Engine) decodeMore() {
-	for len(e.tasks) > 0 && e.busy < workers() {
-		t := e.tasks[0]
-		e.tasks[0] = nil
-		e.tasks = e.tasks[1:]
+	for e.busy < workers() {
+		t := e.tasks.next()
+		if t == nil {
+			return
+		}
 		e.busy++
 		e.worker().jobs <- job{t, e.kinds[t.Type.URL], e.server(t.Server).Source}
 	}

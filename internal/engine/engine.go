@@ -99,7 +99,7 @@ type Engine struct {
 	down       []machine.Ref   // streams that ended in this step
 	retries    map[int]*retry  // by machine stream
 	wakes      wakes           // of them
-	tasks      []*machine.Task
+	tasks      turns
 	busy       int               // workers
 	idle       []*worker         // the longest idle first
 	catching   []*machine.Watch  // of wildcards, that are to be told of what is held
@@ -126,7 +126,7 @@ func New(c Config) *Engine {
 		config: c, machine: machine.New(mc),
 		inbox: make(chan any, inboxSize), stop: make(chan struct{}), over: make(chan struct{}),
 		kinds: map[string]resource.AnyType{}, home: map[int]*lane{}, conns: map[*Server]*conn{}, streams: map[int]*stream{},
-		retries: map[int]*retry{}, parts: map[partKey]*part{}, delivering: map[machine.Ref]bool{},
+		retries: map[int]*retry{}, tasks: turns{of: map[int][]*machine.Task{}}, parts: map[partKey]*part{}, delivering: map[machine.Ref]bool{},
 		lastNack: map[string]string{}, lastFault: map[string]string{}, quotas: map[logKey]*quota{},
 	}
 	if c.Alarm == nil {

@@ -229,7 +229,7 @@ func (resp *response) awaited(c *collection) bool {
 // of a member, or else of everything, or of nothing at all.
 func (resp *response) answered() []*collection {
 	cs := resp.heard
-	if resp.ts.fullState() || len(resp.Resources)+len(resp.Removed)+len(resp.RemovedNames)+len(resp.Errors) == 0 {
+	if resp.ts.fullState() || len(resp.Resources)+resp.removes+len(resp.RemovedNames)+len(resp.Errors) == 0 {
 		cs = nil
 		for c := range resp.ts.waiting {
 			cs = append(cs, c)

@@ -94,6 +94,9 @@ type Machine struct {
 	fetchSerial uint64
 	fetchesKept int // that ran when those that are over were last dropped
 
+	sifting []*response // whose lists of what is removed are looked at, in steps
+	stepped time.Time   // when the last step was
+
 	found []*entry // what a response speaks of; used again
 }
 
@@ -115,6 +118,8 @@ func (m *Machine) Step(now time.Time, events ...Event) Effects {
 	for _, ev := range events {
 		m.handle(now, ev)
 	}
+	m.stepped = now
+	m.siftOn(now)
 	m.expireFetches(now)
 	for _, s := range m.agenda.take(now) {
 		m.expire(now, s)
@@ -176,7 +181,9 @@ func (m *Machine) handle(now time.Time, ev Event) {
 
 // Deadline is when Step wants to run next though nothing happens; ok is false for never.
 func (m *Machine) Deadline() (at time.Time, ok bool) {
-	at = sooner(m.nextFetch(), m.agenda.next())
+	if at = sooner(m.nextFetch(), m.agenda.next()); len(m.sifting) > 0 {
+		at = m.stepped // at once
+	}
 	return at, !at.IsZero()
 }
 

@@ -10,8 +10,12 @@ import (
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
-// chunk is how many payloads make a task, and so how many are delivered together.
-const chunk = 512
+// chunk is how many payloads make a task at most, and so how many are delivered together;
+// chunkBytes is what they have together, but for the last of them.
+const (
+	chunk      = 512
+	chunkBytes = 4 << 20
+)
 
 // releasable is how many bytes of a response have to be new for its frame to be released.
 const releasable = 1 << 20
@@ -51,6 +55,10 @@ type response struct {
 	mentions map[mention]int  // of resources that have aliases
 	passed   bool             // an error was passed over
 
+	removes  int      // names that it lists as removed
+	unsifted [][]byte // of them, where they are many: those that were not looked at yet
+	siftSum  uint64   // of those that were, for fingerprint
+
 	foreign      int           // structured names that the server does not answer for
 	firstForeign string        // of them
 	heard        []*collection // that it speaks of, or of something in them
@@ -61,6 +69,7 @@ type response struct {
 	spoken       int           // of how many entries it speaks
 	whole        bool          // of all that there were when it came
 
+	before   int   // bytes of payloads that stand before those of the last task
 	fresh    int   // bytes of payloads that have to be decoded
 	grows    int64 // by how much they are more than what is held in their place
 	released bool  // its frame is
@@ -157,14 +166,14 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 	m.serial++
 	resp := &response{Response: r, ref: s.ref(), ts: ts, serial: m.serial}
 	resp.bodies = slices.ContainsFunc(r.Resources, func(r wire.Resource) bool { return r.HasBody })
-	resp.retire()
 	ts.busy = resp
-	m.work(now, resp)
+	m.sift(now, resp)
 }
 
 // work finds what a response speaks of, sorts what it says and has decoded what is new in it.
 func (m *Machine) work(now time.Time, resp *response) {
 	ts := resp.ts
+	resp.retire()
 	m.found = m.found[:0]
 	for i := range resp.Resources {
 		m.found = append(m.found, m.find(resp, i))
@@ -351,7 +360,8 @@ func (resp *response) decode(i int, e *entry) {
 		it.also = append(it.also, e)
 		return
 	}
-	if len(resp.tasks) == 0 || len(resp.lastTask().Items) == chunk {
+	if len(resp.tasks) == 0 || len(resp.lastTask().Items) == chunk || resp.fresh-resp.before >= chunkBytes {
+		resp.before = resp.fresh
 		left := min(chunk, len(resp.Resources)-i)
 		resp.tasks = append(resp.tasks, &Task{
 			Server: resp.ts.stream.server, Type: resp.ts.typ, response: resp, index: len(resp.tasks),

@@ -75,8 +75,10 @@ func (resp *response) fingerprint() (sum uint64) {
 		r := &resp.Resources[i]
 		sum += hashOf(r.Name) + 31*hashOf(r.Payload)
 	}
-	for _, name := range resp.Removed {
-		sum += 7 * hashOf(name)
+	if sum += resp.siftSum; resp.siftSum == 0 {
+		for _, name := range resp.Removed {
+			sum += 7 * hashOf(name)
+		}
 	}
 	for i := range resp.RemovedNames { // those that are for others too
 		sum += 11 * hashOf(resp.RemovedNames[i].Name)
@@ -84,7 +86,7 @@ func (resp *response) fingerprint() (sum uint64) {
 	for _, e := range resp.Errors {
 		sum += 3 * hashOf(e.Name)
 	}
-	return sum + uint64(len(resp.Resources)+len(resp.Removed))
+	return sum + uint64(len(resp.Resources)+resp.removes)
 }
 
 // askedLegacy is how the operator hears of a server that was found out.
