@@ -66,7 +66,7 @@ func TestHeldOverLimit(t *testing.T) {
 			_, recs[name] = r.watch(name)
 		}
 		st := r.accept()
-		r.request(st, "cds [a al1 al2 al3 b c]")
+		r.latest(st, "cds [a al1 al2 al3 b c]")
 		big := func(name, version string, aliases ...string) *discoveryv3.Resource {
 			return under(name, version, strings.Repeat(version, size), aliases...)
 		}

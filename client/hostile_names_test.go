@@ -91,6 +91,7 @@ func TestWhoMayName(t *testing.T) {
 				r.send(st, testutil.SotW(cds.Type.TypeURL(), "1", "n1", everywhere...))
 				r.request(st, "cds []")
 				r.request(st, "cds [] v1 n1")
+				synctest.Wait()
 				delete(heard, "*")
 				want := map[string]bool{}
 				for _, authority := range tt.want {
