@@ -181,7 +181,19 @@ func (w *watch) late() {
 
 func (w *watch) whole() bool {
 	had := w.values()
-	return slices.ContainsFunc(w.world.truth.since(w.typ, w.began.Add(-longest)), func(c content) bool { return w.has(had, c) })
+	asked := w.named(had)
+	return slices.ContainsFunc(w.world.truth.since(w.typ, w.began.Add(-longest)), func(c content) bool {
+		if w.has(had, c) {
+			return true
+		}
+		known := maps.Clone(had)
+		maps.DeleteFunc(known, func(name, _ string) bool { return asked[name] != "" && c[name] == "" })
+		if w.has(known, c) {
+			w.world.list("synced with a value that has gone, and is asked for by name")
+			return true
+		}
+		return false
+	})
 }
 
 // values are the texts that the watch has.
@@ -206,6 +218,18 @@ func (w *watch) has(had, want content) bool {
 		}
 	}
 	return true
+}
+
+// named lists those of a wildcard's values that are watched by name too: in delta these are asked
+// for anew beside a new wildcard, and one that has gone is known to be by its timer.
+func (w *watch) named(had content) content {
+	other := content{}
+	for name, text := range had {
+		if w.world.life.setup.variant == client.VariantDelta && w.world.named(w.typ, name) {
+			other[name] = text
+		}
+	}
+	return other
 }
 
 // check compares the watch with the truth when all is quiet.
@@ -239,6 +263,8 @@ func (w *watch) compare(name, want string) {
 	all := w.name == "*"
 	excused := w.world.muted(w.typ)
 	switch {
+	case known && s.err != nil && excused:
+		w.world.list("trouble stays, since the server answers only whole snapshots (S-9)")
 	case known && s.err != nil:
 		w.world.fault("trouble stays", "%v: %s is %v", w, name, s)
 	case s.kind == client.EventUpdated && s.text == want:
@@ -251,8 +277,10 @@ func (w *watch) compare(name, want string) {
 	case s.kind == client.EventUpdated:
 		w.world.fault("lost update", "%v: %s is %v, want %q", w, name, s, want)
 	case want == "" && (all || s.kind == client.EventDoesNotExist):
-	case s.kind == client.EventDoesNotExist && s.reason == client.ReasonTimeout && excused:
-		w.world.list("timeout, since the server answers only whole snapshots (S-9)")
+	case s.kind == client.EventDoesNotExist && excused:
+		w.world.list(fmt.Sprintf("%v, since the server answers only whole snapshots (S-9)", s.reason))
+	case s.kind == client.EventDoesNotExist && s.reason == client.ReasonTimeout && w.world.impatient():
+		w.world.list("timeout, which is as short as the wait of a server that misses names (S-30)")
 	case s.kind == client.EventDoesNotExist:
 		w.world.fault("false absence", "%v: %s is %v, want %q", w, name, s, want)
 	default:
