@@ -463,6 +463,9 @@ func (m *Machine) tellKnown(e *entry, to []*Watch) {
 	switch e.status {
 	case StatusDoesNotExist:
 		m.noticeTo(e, NoticeDoesNotExist, to, nil).absent(e)
+		if e.reason == ReasonTimeout && !e.orphan { // which is newer than any trouble
+			return
+		}
 	case StatusNacked, StatusReceivedError, StatusTimeout:
 		n := m.noticeTo(e, NoticeFailed, to, nil)
 		n.Fault = e.fault
