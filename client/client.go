@@ -184,12 +184,13 @@ func (c *Client) watchOne(ctx context.Context, kind resource.AnyType, name strin
 	if err != nil {
 		return nil, err
 	}
-	s := &single{handler: h}
+	s := &single{}
 	s.init(ctx, c, v)
 	a, err := c.prepare(kind, name, v, &s.watch)
 	if err != nil {
 		return nil, err
 	}
+	s.handler = spelling(h, name, a.name)
 	return s.ask(kind, a, o)
 }
 
@@ -234,14 +235,15 @@ func (c *Client) WatchAll(ctx context.Context, kind resource.AnyType, collection
 	case err != nil:
 		return nil, c.configError(kind, collection, err)
 	case isList:
-		return c.watchList(ctx, kind, l, h, v, o)
+		return c.watchList(ctx, kind, collection, l, h, v, o)
 	}
-	s := &everything{handler: h, batch: batcher{client: c}}
+	s := &everything{batch: batcher{client: c}}
 	s.init(ctx, c, v)
 	s.watch.Owner, s.watch.Wildcard, s.watch.Explicit = s, true, o.explicit
 	if err := c.prepareAll(kind, collection, v, &s.watch); err != nil {
 		return nil, err
 	}
+	s.handler = spellingAll(h, collection, s.watch.Name)
 	return s.start(o)
 }
 
@@ -297,10 +299,13 @@ func (c *Client) typeOf(kind resource.AnyType, name string) (*machine.Type, erro
 		c.types[kind.TypeURL()] = t
 	}
 	if t.Owner != kind {
-		return nil, c.configError(kind, name, ErrTypeConflict)
+		return nil, c.configError(kind, name, fmt.Errorf("%w: %s", ErrTypeConflict, oneType))
 	}
 	return t, nil
 }
+
+// oneType is the hint for who has two.
+const oneType = "a client has one value for each URL, so share one variable for all calls of resource.Proto, Custom, With or Map for it"
 
 // kindOf is the kind of a type URL that is watched.
 func (c *Client) kindOf(typeURL string) resource.AnyType {

@@ -26,11 +26,43 @@ type State struct {
 	Err       error     `json:"-"`                // what is wrong, nil if nothing
 	Raw       []byte    `json:"-"`                // the value's bytes; nil if none is held, read only
 	Watched   bool      `json:"watched"`          // by name; members of a collection need not be
+	// Reason says why there is no resource, with the status DOES_NOT_EXIST; 0 of others.
+	Reason Reason `json:"-"`
+	// Kept says that the value is held though the server has deleted the resource, as
+	// configured; Err is [ErrDeletionKept].
+	Kept bool `json:"kept,omitempty"`
+	// Refused is what the server sent and the client refused; nil unless the status is NACKED.
+	Refused *Refused `json:"refused,omitempty"`
 	// Redirect is the canonical locator that Raw is of: the resource is elsewhere. "" of all
 	// others.
 	Redirect string `json:"redirect,omitempty"`
 	// Attributes are what stands beside the value; nil if nothing does.
 	Attributes *Attributes `json:"-"`
+
+	client *Client
+	server int
+}
+
+// Refused is a version of a resource that the client refused.
+type Refused struct {
+	Version string    `json:"version"`
+	Time    time.Time `json:"time"` // when it came, or for what came again, first came
+	// Raw is what was refused, of up to 64 KiB, and of the 16 newest that were refused of a type
+	// on a stream; nil of others, and where a whole response was refused. Read only.
+	Raw []byte `json:"-"`
+}
+
+// Value decodes what is held, as an event would bring it: nil if nothing is, or if the resource
+// is elsewhere, or is the directory of a list collection. The error is the decoder's.
+func (s State) Value() (any, error) {
+	if s.Raw == nil || s.Redirect != "" || s.client == nil {
+		return nil, nil
+	}
+	kind := s.client.kindOf(s.Type)
+	if _, ok := kind.(directoryKind); ok {
+		return nil, nil
+	}
+	return s.client.engine.Decode(kind, s.server, s.Raw)
 }
 
 // MarshalJSON writes the state with its error as {"kind", "message"}.
@@ -72,7 +104,11 @@ func (c *Client) state(r machine.Resource) State {
 	s := State{
 		Type: r.TypeURL, Name: r.Name, Authority: r.Authority, Status: Status(r.Status.String()),
 		Version: r.Version, Server: c.server(r.Server).URI, Updated: r.Updated, Raw: r.Raw, Watched: r.Watched,
-		Attributes: attributesOf(r.Attributes),
+		Attributes: attributesOf(r.Attributes), Reason: Reason(r.Reason), client: c, server: r.Server,
+	}
+	s.Kept = r.Status == machine.StatusDoesNotExist && r.Raw != nil
+	if f := r.Fault; r.Status == machine.StatusNacked && f != nil && f.Kind == machine.FaultRejected {
+		s.Refused = &Refused{Version: f.Version, Time: f.At, Raw: r.Refused}
 	}
 	if r.Locator {
 		if l, err := xdstp.DecodeLocator(r.Raw); err == nil {

@@ -70,9 +70,12 @@ func (r Reason) String() string { return machine.Reason(r).String() }
 // collection as a whole: then its name is the collection's, "*" or a canonical URL. Without
 // a type of its own, as the methods of [Client] have it, it is an Event[any].
 type Event[T any] struct {
-	Kind      EventKind
-	Type      string // URL
-	Name      string // canonical
+	Kind EventKind
+	Type string // URL
+	Name string // canonical
+	// Asked is the name as the watch spelled it, for a map keyed by it: Name without the
+	// context parameters of Config.Context, say. Of members of a collection it is Name.
+	Asked     string
 	Authority string // of an xdstp name
 	Version   string // of the value: the resource's own in delta, else the response's
 	Server    string // URI of the management server
@@ -149,7 +152,7 @@ func insteadOf(in *machine.Instead) *Instead {
 func Typed[T any](ev Event[any]) Event[T] {
 	value, _ := ev.Value.(T)
 	return Event[T]{
-		Kind: ev.Kind, Type: ev.Type, Name: ev.Name, Authority: ev.Authority, Version: ev.Version, Server: ev.Server,
+		Kind: ev.Kind, Type: ev.Type, Name: ev.Name, Asked: ev.Asked, Authority: ev.Authority, Version: ev.Version, Server: ev.Server,
 		Locator: ev.Locator, Reason: ev.Reason, Instead: ev.Instead, Err: ev.Err, Value: value, Raw: ev.Raw,
 		Attributes: ev.Attributes,
 	}
@@ -250,7 +253,7 @@ func (c *Client) rejected(ev *Event[any], err error) error {
 
 func (c *Client) newEvent(n *machine.Notice) Event[any] {
 	ev := Event[any]{
-		Type: n.TypeURL, Name: n.Name, Authority: n.Authority, Version: n.Version,
+		Type: n.TypeURL, Name: n.Name, Asked: n.Name, Authority: n.Authority, Version: n.Version,
 		Server: c.server(n.Server).URI, Instead: insteadOf(n.Instead),
 	}
 	switch n.Kind {

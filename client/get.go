@@ -76,6 +76,14 @@ type getSlot struct {
 // if what the server has cannot be used; [ErrTooManyNames]; [ErrInHandler] inside a
 // handler if nothing is held; and ctx's error, with the last trouble that stood in the way.
 func (c *Client) Get(ctx context.Context, kind resource.AnyType, name string, opts ...WatchOption) (Event[any], error) {
+	ev, err := c.get(ctx, kind, name, opts)
+	if err == nil {
+		ev.Asked = name
+	}
+	return ev, err
+}
+
+func (c *Client) get(ctx context.Context, kind resource.AnyType, name string, opts []WatchOption) (Event[any], error) {
 	o := options(slices.Concat(opts, []WatchOption{uncounted, InitialFetchTimeout(0)})) // its callers have contexts
 	v, err := c.check(ctx, kind, o)
 	if err != nil {

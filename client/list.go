@@ -51,21 +51,22 @@ func (c *Client) listOf(kind resource.AnyType, collection string) (l xdstp.Locat
 }
 
 // watchList begins the watch of a list collection.
-func (c *Client) watchList(ctx context.Context, kind resource.AnyType, l xdstp.Locator, h BatchHandler[any], v *view, o watchOptions) (*Watch, error) {
+func (c *Client) watchList(ctx context.Context, kind resource.AnyType, collection string, l xdstp.Locator, h BatchHandler[any], v *view, o watchOptions) (*Watch, error) {
 	name := l.String()
 	if _, err := c.typeOf(kind, name); err != nil {
 		return nil, err
 	}
 	dir := c.directoryOf(kind)
 	s := &list{
-		handler: h, batch: batcher{client: c},
-		kind: kind, name: name, url: withoutDirectives(l), members: map[string]*listMember{},
+		batch: batcher{client: c},
+		kind:  kind, name: name, url: withoutDirectives(l), members: map[string]*listMember{},
 	}
 	s.init(ctx, c, v)
 	a, err := c.prepareAt(dir, l, v, &s.watch)
 	if err != nil {
 		return nil, c.configError(kind, name, cause(err))
 	}
+	s.handler = spellingAll(h, collection, name)
 	s.inner = newInner(c)
 	s.directory = c.newFollow(dir, a, s.inner, s)
 	s.watch.Owner = s.directory.root
@@ -131,7 +132,7 @@ func (l *list) sync(ev *Event[any]) bool {
 	}
 	l.synced = true
 	wantsFlush := l.add(&Event[any]{
-		Kind: EventSynced, Type: l.kind.TypeURL(), Name: l.name, Authority: l.url.Name.Authority,
+		Kind: EventSynced, Type: l.kind.TypeURL(), Name: l.name, Asked: l.name, Authority: l.url.Name.Authority,
 		Version: l.version, Server: ev.Server, Locator: l.served,
 	})
 	return l.trouble != nil && l.add(l.trouble) || wantsFlush

@@ -42,7 +42,7 @@ func (m *listMember) take(d directory, i int, ev *Event[any]) bool {
 // event begins an event of the member itself, in a directory.
 func (m *listMember) event(kind EventKind, ev *Event[any]) *Event[any] {
 	own := &Event[any]{
-		Kind: kind, Type: m.list.kind.TypeURL(), Name: m.name, Authority: m.list.url.Name.Authority,
+		Kind: kind, Type: m.list.kind.TypeURL(), Name: m.name, Asked: m.name, Authority: m.list.url.Name.Authority,
 		Version: ev.Version, Server: ev.Server,
 	}
 	if m.located {

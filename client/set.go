@@ -58,7 +58,7 @@ func (s *Set) Add(names ...string) error {
 	var added []*machine.Watch
 	var members []*member
 	for _, name := range names {
-		m := &member{set: s}
+		m := &member{set: s, name: name}
 		a, err := s.client.prepare(s.kind, name, s.view, &m.watch)
 		if end := s.Err(); end != nil {
 			return end
@@ -200,6 +200,7 @@ func (l *setBatch) deliver(b Batch[any]) {
 type member struct {
 	set    *Set
 	watch  machine.Watch
+	name   string    // as it was added
 	batch  *setBatch // of its lane
 	inner  *inner    // nil where there is none; changed under the set's lock
 	answer answer
@@ -252,7 +253,9 @@ func (m *member) followOn(n *machine.Notice) bool {
 func (m *member) hear(ev *Event[any]) bool {
 	m.batch.note(&m.answer, ev)
 	m.batch.of = append(m.batch.of, m)
-	return m.batch.add(*ev, m.batch.deliver)
+	own := *ev
+	own.Asked = m.name
+	return m.batch.add(own, m.batch.deliver)
 }
 
 // Flush implements engine.Sink.

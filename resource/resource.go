@@ -9,6 +9,7 @@ package resource
 
 import (
 	"fmt"
+	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -69,11 +70,23 @@ type Type[T any] struct {
 
 // Custom makes a type of any Go type. The name field is still read from the wire form, so
 // if NameField is set the bytes must be a protobuf message in which that field is a string.
-// decode must not be nil, must not keep the bytes, and may be called by several goroutines
+// decode must not keep the bytes, and may be called by several goroutines
 // at once; its error refuses the resource, and its text goes into logs and to the server, so it must
 // quote nothing that is secret. Of a panic the type of the value and the place are told. It
 // has to return: others wait for it, and on one or two processors all.
+//
+// It panics where the URL is not [TypePrefix] and a name, where the number of the name field is
+// none, and where decode is nil: types are made once, when a program starts.
 func Custom[T any](typeURL string, o Options, decode func(Source, []byte) (T, error)) *Type[T] {
+	name, ok := strings.CutPrefix(typeURL, TypePrefix)
+	switch {
+	case !ok || name == "":
+		panic(fmt.Sprintf("xds: resource.Custom: the type URL %q is not %q and the full name of a message", typeURL, TypePrefix))
+	case o.NameField < 0 || o.NameField > protowire.MaxValidNumber:
+		panic(fmt.Sprintf("xds: resource.Custom: %s: %d is not the number of a field", typeURL, o.NameField))
+	case decode == nil:
+		panic(fmt.Sprintf("xds: resource.Custom: %s: the decoder is nil", typeURL))
+	}
 	return &Type[T]{url: typeURL, options: o, decode: decode}
 }
 
@@ -98,6 +111,36 @@ func Proto[T proto.Message](o Options) *Type[T] {
 		return msg, nil
 	}
 	return Custom(TypePrefix+string(name), o, decode)
+}
+
+// With derives a type that also refuses what a program cannot use: the error of check refuses
+// the resource as that of a decoder does, and its text goes to the server. It is called with each
+// new value, by several goroutines at once, and must not change it. The derived type has the
+// URL and the options of t; a client has one type for each URL, so make it once and share the
+// variable. It panics where t or check is nil.
+func With[T any](t *Type[T], check func(T) error) *Type[T] {
+	if check == nil {
+		panic("xds: resource.With: the check is nil")
+	}
+	return Map(t, func(v T) (T, error) { return v, check(v) })
+}
+
+// Map derives a type whose values are what convert makes of those of t; its error refuses the
+// resource. Otherwise it is as [With].
+func Map[T, U any](t *Type[T], convert func(T) (U, error)) *Type[U] {
+	switch {
+	case t == nil || t.decode == nil:
+		panic("xds: resource.Map: the type is nil")
+	case convert == nil:
+		panic("xds: resource.Map: the conversion is nil")
+	}
+	return &Type[U]{url: t.url, options: t.options, decode: func(src Source, b []byte) (u U, err error) {
+		v, err := t.decode(src, b)
+		if err != nil {
+			return u, err
+		}
+		return convert(v)
+	}}
 }
 
 func validate(msg proto.Message) error {

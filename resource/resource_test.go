@@ -123,7 +123,7 @@ func decodeRoute(src resource.Source, b []byte) (route, error) {
 }
 
 func TestCustom(t *testing.T) {
-	typ := resource.Custom("example.com/Route", resource.Options{
+	typ := resource.Custom("type.googleapis.com/example.Route", resource.Options{
 		SotWMethod:  "/example.Routes/Stream",
 		DeltaMethod: "/example.Routes/Delta",
 	}, decodeRoute)
@@ -135,7 +135,7 @@ func TestCustom(t *testing.T) {
 	if _, err := typ.Decode(resource.Source{}, []byte("ab")); !errors.Is(err, errNoRoute) {
 		t.Errorf("error %v, want the decoder's own", err)
 	}
-	if got := typ.TypeURL(); got != "example.com/Route" {
+	if got := typ.TypeURL(); got != "type.googleapis.com/example.Route" {
 		t.Errorf("type URL %q, want it as given", got)
 	}
 	if typ.FullState() || typ.NameField() != 0 {

@@ -20,8 +20,10 @@ type Resource struct {
 	Attributes *wire.Attributes
 	Updated    time.Time
 	Fault      *Fault
-	Watched    bool // by name; a collection's members may not be
-	Locator    bool // Raw is an xds.core.v3.ResourceLocator: the resource is there
+	Watched    bool   // by name; a collection's members may not be
+	Reason     Reason // why there is no resource; of StatusDoesNotExist, also where the value is kept
+	Refused    []byte // the payload that Fault refused; nil where it is not kept. Not to be changed
+	Locator    bool   // Raw is an xds.core.v3.ResourceLocator: the resource is there
 }
 
 // Dump lists everything that is wanted by name, and what is held of collections that are, by
@@ -81,6 +83,12 @@ func (e *entry) dump() Resource {
 	}
 	if e.held() {
 		r.Updated = time.Unix(0, e.updated)
+	}
+	switch e.status {
+	case StatusDoesNotExist:
+		r.Reason = e.reason
+	case StatusNacked:
+		r.Refused = e.of.ts.refusals.of(e.fault)
 	}
 	if r.Fault == nil {
 		r.Fault = e.of.chain.joined(e.of.ts.trouble())

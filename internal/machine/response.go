@@ -425,6 +425,9 @@ func (m *Machine) refuse(now time.Time, resp *response, i int, e *entry, err err
 	if resp.ts.stream.Delta && i < len(resp.Resources) {
 		f.Version = string(resp.Resources[i].Version)
 	}
+	if i < len(resp.Resources) {
+		resp.ts.refusals.add(f, resp.Resources[i].Payload)
+	}
 	m.reject(e, f)
 }
 

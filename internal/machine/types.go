@@ -24,14 +24,15 @@ type typeState struct {
 	changed []*entry // whose interest changed since the last message, each once
 	moved   bool     // some of changed and fresh are maybe not the entries of their names; see [typeState.renew]
 
-	star    *collection             // of old-style names
-	globs   map[pattern]*collection // that are watched, or leaving
-	plain   map[*chain]*collection  // of structured names that no glob covers; with it a chain's globs are found
-	waiting map[*collection]bool    // globs, with those that are not synced
-	loose   loose
-	aliases aliases
-	flaws   map[*entry][]error // of what is held; nil if nothing has any
-	renewed map[*entry]bool    // refused with a response that called them new; see [response.renews]
+	star     *collection             // of old-style names
+	globs    map[pattern]*collection // that are watched, or leaving
+	plain    map[*chain]*collection  // of structured names that no glob covers; with it a chain's globs are found
+	waiting  map[*collection]bool    // globs, with those that are not synced
+	loose    loose
+	aliases  aliases
+	flaws    map[*entry][]error // of what is held; nil if nothing has any
+	refusals refusals
+	renewed  map[*entry]bool // refused with a response that called them new; see [response.renews]
 
 	literal bool // the server seems to take `*` for a name, and no structured ones are wanted
 

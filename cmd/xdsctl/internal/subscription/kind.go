@@ -2,6 +2,7 @@ package subscription
 
 import (
 	"fmt"
+	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -30,9 +31,23 @@ func (k *Kinds) Of(typeURL string) resource.AnyType {
 	if k.made == nil {
 		k.made = map[string]resource.AnyType{}
 	}
-	k.made[typeURL] = newKind(typeURL)
+	if !strings.HasPrefix(typeURL, resource.TypePrefix) {
+		k.made[typeURL] = untold(typeURL)
+	} else {
+		k.made[typeURL] = newKind(typeURL)
+	}
 	return k.made[typeURL]
 }
+
+// untold is the type of a name that does not parse and so does not tell it: the client says what
+// is wrong with the name.
+type untold string
+
+func (u untold) TypeURL() string                           { return string(u) }
+func (untold) FullState() bool                             { return false }
+func (untold) NameField() protowire.Number                 { return 0 }
+func (untold) Methods() (sotw, delta string)               { return "", "" }
+func (untold) Decode(resource.Source, []byte) (any, error) { return nil, nil }
 
 // usualNameField is the number of the name in nearly every resource of Envoy's API.
 const usualNameField = 1
