@@ -13,8 +13,12 @@ import (
 // stand for them. The key tells no secret. It is for comparison within one process, and its
 // text is not stable across releases.
 func (s ManagementServer) Key() string {
-	b := fmt.Appendf(nil, "%q %+v %t %t %t %q %q %d %d %t ", s.URI, s.Features, s.Delta, s.PerType, s.TransportV2,
-		s.Headers, s.HostAuthority, s.RetryBase, s.RetryMax, s.NodeOnEveryRequest)
+	b := fmt.Appendf(nil, "%q %+v %t %t %t %q %d %d %t ", s.URI, s.Features, s.Delta, s.PerType, s.TransportV2,
+		s.HostAuthority, s.RetryBase, s.RetryMax, s.NodeOnEveryRequest)
+	for _, h := range s.Headers {
+		b = fmt.Appendf(b, "%q %q ", h.Key, h.Value)
+	}
+	b = append(b, "headers "...)
 	b = s.ChannelCreds.appendIdentity(b)
 	if limit := s.RateLimit.WithDefaults(); limit != nil {
 		b = fmt.Appendf(b, "rate %+v ", *limit)
@@ -55,7 +59,7 @@ func (cc ChannelCreds) appendIdentity(b []byte) []byte {
 		if cc.TLS != nil {
 			t = *cc.TLS
 		}
-		return fmt.Appendf(b, "%q %#v ", cc.Type, t)
+		return fmt.Appendf(b, "%q %#v ", cc.Type, plainTLS(t))
 	}
 	return fmt.Appendf(b, "%q %q ", cc.Type, cc.Config)
 }
