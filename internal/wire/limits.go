@@ -10,7 +10,7 @@ import (
 // bytes on the wire, and some hundred here.
 const (
 	// MaxOverhead is what a response may take however small it is; one that is larger may take
-	// as much as its own size.
+	// twice its own size, so that small resources, however many, are no attack.
 	MaxOverhead = 96 << 20
 
 	entryCost     = 136 // a Resource
@@ -31,12 +31,15 @@ func (e *OverheadError) Error() string {
 }
 
 // MaxEntries is how many entries a response of a size may have.
-func MaxEntries(size int) int { return max(MaxOverhead, size) / entryCost }
+func MaxEntries(size int) int { return overhead(size) / entryCost }
+
+// overhead is what a response of a size may take.
+func overhead(size int) int { return max(MaxOverhead, 2*size) }
 
 // charge counts what is taken, and says when it is too much.
 func (r *Response) charge(cost int) error {
-	if r.cost += cost; r.cost > max(MaxOverhead, r.Size) {
-		return &OverheadError{r.Size, max(MaxOverhead, r.Size)}
+	if r.cost += cost; r.cost > overhead(r.Size) {
+		return &OverheadError{r.Size, overhead(r.Size)}
 	}
 	return nil
 }
