@@ -1,0 +1,146 @@
+package watcher
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync"
+	"sync/atomic"
+
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/resource"
+)
+
+// Store has the newest values of a collection, for a program that serves from them. It is safe
+// for concurrent use, and reads take no lock and wait for nothing. It ends with its context, with
+// [Store.Stop] and with its client, and has its values still then.
+type Store[T any] struct {
+	watch  *client.Watch
+	asked  string
+	values sync.Map // T by name
+	size   atomic.Int64
+
+	synced  chan struct{}
+	once    sync.Once
+	trouble atomic.Pointer[error] // with the collection as a whole; nil if there is none
+	changed atomic.Pointer[chan struct{}]
+}
+
+// NewStore subscribes to a collection, as [WatchAll] does.
+func NewStore[T any](ctx context.Context, c *client.Client, t *resource.Type[T], collection string, opts ...client.WatchOption) (*Store[T], error) {
+	s := &Store[T]{asked: collection, synced: make(chan struct{})}
+	ch := make(chan struct{})
+	s.changed.Store(&ch)
+	w, err := WatchAll(ctx, c, t, collection, s.take, opts...)
+	if err != nil {
+		return nil, err
+	}
+	s.watch = w
+	return s, nil
+}
+
+func (s *Store[T]) take(b Batch[T]) {
+	for _, ev := range b.Events {
+		if ev.Asked == s.asked {
+			s.whole(ev)
+			continue
+		}
+		switch ev.Kind {
+		case client.EventUpdated:
+			if _, had := s.values.Swap(ev.Name, ev.Value); !had {
+				s.size.Add(1)
+			}
+		case client.EventDoesNotExist, client.EventFailed:
+			if _, had := s.values.LoadAndDelete(ev.Name); had {
+				s.size.Add(-1)
+			}
+		case client.EventAmbientError, client.EventRecovered, client.EventSynced:
+		}
+	}
+	if len(b.Events) > 0 {
+		next := make(chan struct{})
+		close(*s.changed.Swap(&next))
+	}
+}
+
+// whole takes what is told of the collection itself.
+func (s *Store[T]) whole(ev Event[T]) {
+	switch ev.Kind {
+	case client.EventSynced:
+		s.trouble.Store(nil)
+		s.once.Do(func() { close(s.synced) })
+	case client.EventDoesNotExist:
+		err := fmt.Errorf("%w: %s %q of server %q (%v)", client.ErrDoesNotExist, ev.Type, ev.Name, ev.Server, ev.Reason)
+		s.trouble.Store(&err)
+	case client.EventFailed, client.EventAmbientError:
+		s.trouble.Store(&ev.Err)
+	case client.EventRecovered, client.EventUpdated:
+		s.trouble.Store(nil)
+	}
+}
+
+// Get returns the value of a resource by its canonical name; ok says whether there is one.
+func (s *Store[T]) Get(name string) (value T, ok bool) {
+	v, ok := s.values.Load(name)
+	if ok {
+		value, _ = v.(T) // a nil of an interface is none
+	}
+	return value, ok
+}
+
+// Len is how many values there are.
+func (s *Store[T]) Len() int { return int(s.size.Load()) }
+
+// All yields the values by name, in no order. What changes meanwhile is yielded as it was or as
+// it is.
+func (s *Store[T]) All() iter.Seq2[string, T] {
+	return func(yield func(string, T) bool) {
+		s.values.Range(func(name, v any) bool {
+			value, _ := v.(T)
+			return yield(name.(string), value)
+		})
+	}
+}
+
+// Synced waits until the first state of the collection is complete. Its error is ctx's, with the
+// trouble that stood in the way, or that of the watch where it ended before.
+func (s *Store[T]) Synced(ctx context.Context) error {
+	select {
+	case <-s.synced: // whatever ended since
+		return nil
+	default:
+	}
+	select {
+	case <-s.synced:
+		return nil
+	case <-s.watch.Done():
+		return s.watch.Err()
+	case <-ctx.Done():
+		if err := s.Err(); err != nil {
+			return fmt.Errorf("%w while waiting: %w", context.Cause(ctx), err)
+		}
+		return context.Cause(ctx)
+	}
+}
+
+// Changed is closed with the next event of the collection or of one of its members: take it,
+// then look, then wait for it.
+func (s *Store[T]) Changed() <-chan struct{} { return *s.changed.Load() }
+
+// Err is the trouble with the collection as a whole, nil if there is none, or else why the store
+// has ended.
+func (s *Store[T]) Err() error {
+	if err := s.watch.Err(); err != nil {
+		return err
+	}
+	if err := s.trouble.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Stop ends the store, as [client.Watch.Stop] does its watch.
+func (s *Store[T]) Stop() { s.watch.Stop() }
+
+// Done is closed when the store has ended.
+func (s *Store[T]) Done() <-chan struct{} { return s.watch.Done() }

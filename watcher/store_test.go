@@ -1,0 +1,143 @@
+package watcher_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/resource/cds"
+	"github.com/xdswatch/xdswatch/watcher"
+)
+
+func contents(s *watcher.Store[*cluster]) (texts []string) {
+	for name, c := range s.All() {
+		texts = append(texts, name+"="+c.AltStatName)
+	}
+	slices.Sort(texts)
+	return texts
+}
+
+// A store has what the server has, says when it is complete and when it changes, and is read
+// while it does.
+func TestStore(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		s, err := watcher.NewStore(background(), r.c, cds.Type, "*")
+		must(t, err)
+		synced := make(chan error, 1)
+		go func() { synced <- s.Synced(background()) }()
+		st := r.accept()
+		same(t, "at first", contents(s), nil)
+		first := s.Changed()
+		r.send(st, "1", "a", "b")
+		<-first
+		must(t, <-synced)
+		must(t, s.Synced(background()))
+		same(t, "all", contents(s), []string{"a=1", "b=1"})
+		var readers sync.WaitGroup
+		for range 4 {
+			readers.Go(func() {
+				for range 100 {
+					if c, ok := s.Get("b"); !ok || c.Name != "b" || s.Len() < 2 {
+						t.Error("b is not there")
+					}
+				}
+			})
+		}
+		r.send(st, "2", "b", "c")
+		readers.Wait()
+		same(t, "all", contents(s), []string{"b=2", "c=2"})
+		if _, ok := s.Get("a"); ok || s.Len() != 2 || s.Err() != nil {
+			t.Errorf("a is there: %v, of %d; %v", ok, s.Len(), s.Err())
+		}
+		r.srv.SetRefuse(true)
+		r.srv.DropConnections()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		var re *client.ResourceError
+		if err := s.Err(); !errors.As(err, &re) || re.Kind != client.ErrorConnection || s.Len() != 2 {
+			t.Errorf("the trouble is %v, of %d", err, s.Len())
+		}
+		s.Stop()
+		<-s.Done()
+		if !errors.Is(s.Err(), client.ErrStopped) || s.Len() != 2 {
+			t.Errorf("it ended with %v", s.Err())
+		}
+	})
+}
+
+// Who waits for a collection that does not come reads why.
+func TestStoreOfNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		s, err := watcher.NewStore(background(), r.c, cds.Type, "*")
+		must(t, err)
+		ctx, cancel := context.WithTimeout(background(), time.Minute)
+		defer cancel()
+		if err := s.Synced(ctx); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, client.ErrDoesNotExist) {
+			t.Errorf("the error is %v", err)
+		}
+		if _, err := watcher.NewStore(background(), r.c, cds.Type, "some"); !errors.Is(err, client.ErrCollection) {
+			t.Errorf("a store of what is no collection: %v", err)
+		}
+	})
+}
+
+// Batches come one by one, each; leaving the loop ends the watch, also while one waits.
+func TestBatches(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		var rec record
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			turns := 0
+			for b, err := range watcher.Batches(background(), r.c, cds.Type, "*") {
+				if err != nil {
+					t.Errorf("the error is %v", err)
+				}
+				rec.hearAll(b)
+				if turns++; turns == 2 {
+					time.Sleep(time.Second) // the next one waits
+					return
+				}
+			}
+		}()
+		st := r.accept()
+		r.send(st, "1", "a", "b")
+		r.send(st, "2", "b")
+		r.send(st, "3", "c")
+		<-done
+		rec.heard(t, "updated a a=1", "updated b b=1", "synced *", ".", "updated b b=2", "does not exist a absent", ".")
+		time.Sleep(time.Minute)
+		if d := r.c.Dump(); len(d) != 0 {
+			t.Errorf("the watch goes on: %+v", d)
+		}
+	})
+}
+
+// The end of a watch is the last that a loop gets, and the fault of its name the only one.
+func TestBatchesEnd(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		ctx, cancel := context.WithCancel(background())
+		var errs []error
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for _, err := range watcher.Batches(ctx, r.c, cds.Type, "*") {
+				errs = append(errs, err)
+			}
+			for _, err := range watcher.Batches(background(), r.c, cds.Type, "some") {
+				errs = append(errs, err)
+			}
+		}()
+		r.send(r.accept(), "1", "a")
+		cancel()
+		<-done
+		if len(errs) != 3 || errs[0] != nil || !errors.Is(errs[1], context.Canceled) || !errors.Is(errs[2], client.ErrCollection) {
+			t.Errorf("the loop got %v", errs)
+		}
+	})
+}
