@@ -168,19 +168,13 @@ type Features struct {
 	// count versions from 1 with each process, or for each replica, and are silent where the
 	// numbers are equal by chance.
 	ResumeVersion bool
-	// LegacyWildcard, "xdswatch.legacy_wildcard", is for servers that know no other way to ask
-	// for all resources of a type than a stream's first request without names: those that
-	// follow the xDS protocol as it was before 2021, Consul's, and go-control-plane's up to
-	// 0.14 at least where the same type is watched by name too. In state of the world names
-	// are not sent beside the wildcard then, structured ones and globs neither, and have to be
-	// among its resources; in delta they follow in a second request. Where the wildcard begins
-	// later than the first request for its type, or ends before the stream, the stream is opened
-	// anew, with all types on it, at most once a second. Without the feature a server that
-	// answers to a wildcard beside names, in state of the world, with one response over and over,
-	// or for as long as a resource may take not at all, is treated so from then on, until
-	// structured names are asked of it too; and there a wildcard that begins, or begins again, when
-	// no names are left takes a new stream.
-	LegacyWildcard bool
+	// ExplicitWildcard, "xdswatch.explicit_wildcard", is for servers that know the wildcard by the
+	// name "*" (xDS protocol, "How the client specifies what resources to return"): it is then asked
+	// for by that name alone, begins and ends with a message on the stream that there is, and in
+	// state of the world names are sent beside it. Without the feature it is asked for by a
+	// stream's first request without names, which all servers know, and begins and ends with a
+	// stream: many take "*" for the name of a resource.
+	ExplicitWildcard bool
 }
 
 // ChannelCreds is a selected channel credential.

@@ -15,7 +15,7 @@ var serverFeatures = map[string]func(*ManagementServer){
 	"trusted_xds_server":                func(s *ManagementServer) { s.Features.TrustedXDSServer = true },
 	"xdswatch.delta":                    func(s *ManagementServer) { s.Delta = true },
 	"xdswatch.resume_version":           func(s *ManagementServer) { s.Features.ResumeVersion = true },
-	"xdswatch.legacy_wildcard":          func(s *ManagementServer) { s.Features.LegacyWildcard = true },
+	"xdswatch.explicit_wildcard":        func(s *ManagementServer) { s.Features.ExplicitWildcard = true },
 }
 
 // features reads server_features. What is not understood, of whatever type it is, has no

@@ -215,12 +215,12 @@ func TestSecretsAreNotTold(t *testing.T) {
 func TestServerFeatures(t *testing.T) {
 	boot := parse(t, `{"xds_servers":[{"server_uri":"x:1","channel_creds":[{"type":"insecure"}],"server_features":[
 		"xds_v3","ignore_resource_deletion",7,"fail_on_data_errors",["xdswatch.delta"],
-		"resource_timer_is_transient_error",null,"trusted_xds_server","xdswatch.delta","xdswatch.resume_version","xdswatch.legacy_wildcard"]}]}`)
+		"resource_timer_is_transient_error",null,"trusted_xds_server","xdswatch.delta","xdswatch.resume_version","xdswatch.explicit_wildcard"]}]}`)
 	want := bootstrap.ManagementServer{
 		URI: "x:1", ChannelCreds: bootstrap.Insecure(), Delta: true,
 		Features: bootstrap.Features{
 			IgnoreResourceDeletion: true, FailOnDataErrors: true,
-			ResourceTimerIsTransientError: true, TrustedXDSServer: true, ResumeVersion: true, LegacyWildcard: true,
+			ResourceTimerIsTransientError: true, TrustedXDSServer: true, ResumeVersion: true, ExplicitWildcard: true,
 		},
 	}
 	if diff := cmp.Diff(want, boot.Servers[0], sameConfig); diff != "" {

@@ -239,7 +239,7 @@ func (c *Client) engineServer(s bootstrap.ManagementServer) engine.Server {
 			KeepDeleted:      s.Features.IgnoreResourceDeletion,
 			FailOnDataErrors: s.Features.FailOnDataErrors,
 			ResumeVersion:    s.Features.ResumeVersion,
-			LegacyWildcard:   s.Features.LegacyWildcard,
+			ExplicitWildcard: s.Features.ExplicitWildcard,
 			NodeAlways:       s.NodeOnEveryRequest,
 			NoParams:         s.TransportV2,
 			Rate:             rateOf(s.RateLimit),

@@ -104,7 +104,7 @@ func (d *driver) config(s *script.Script) client.Config {
 		FailOnDataErrors:              s.Has("server", "fail_on_data_errors"),
 		ResourceTimerIsTransientError: s.Has("server", "resource_timer_is_transient_error"),
 		ResumeVersion:                 s.Has("server", "resume_version"),
-		LegacyWildcard:                s.Has("server", "legacy_wildcard"),
+		ExplicitWildcard:              s.Has("server", "explicit_wildcard"),
 	}
 	if s.Has("server", "rate_limit_settings") {
 		server.RateLimit = &bootstrap.RateLimit{MaxTokens: script.RateTokens, FillRate: float64(time.Second) / float64(script.RateEvery)}

@@ -217,7 +217,7 @@ func TestFallbackClose(t *testing.T) {
 					return
 				}
 				st := p.second.accept()
-				p.second.latest(st, "cds [* a]")
+				p.second.latest(st, "cds []")
 				p.second.clusters(st, "1", "m1", "a")
 				if when == "the first is back" {
 					p.revive()

@@ -13,9 +13,9 @@ import (
 	"github.com/xdswatch/xdswatch/testutil"
 )
 
-// go-control-plane's server says nothing to a wildcard, in state of the world, if it has sent
-// all that there is by name: a handler that asks for it hears what is held, and that it is all.
-// spec: WILD-6 DNE-1
+// A handler that asks go-control-plane's server for everything, when it has sent all that there is
+// by name, hears what is held, and that it is all.
+// spec: WILD-3 P-2
 func TestRealServerWildcardOverNames(t *testing.T) {
 	for variant, name := range map[client.Variant]string{client.VariantSotW: "sotw", client.VariantDelta: "delta"} {
 		t.Run(name, func(t *testing.T) {
@@ -55,13 +55,19 @@ func TestRealServerWildcardOverNames(t *testing.T) {
 	noLeak(t)
 }
 
-// In delta it remembers what it sent for a wildcard that was left, and says nothing of it to who
-// asks by name.
-// spec: WILD-6 DNE-1
+// In delta it remembers for the life of a stream what it sent for a wildcard, and says nothing of it to who
+// asks by name: that is done on a new stream, however short the resource timer is.
+// spec: WILD-3 DNE-1 P-5
 func TestRealServerNameAfterWildcard(t *testing.T) {
+	for _, timeout := range []time.Duration{0, time.Second} {
+		t.Run(timeout.String(), func(t *testing.T) { nameAfterWildcard(t, timeout) })
+	}
+}
+
+func nameAfterWildcard(t *testing.T, timeout time.Duration) {
 	srv := testutil.StartManagementServer(t, testutil.ManagementConfig{})
 	must(t, srv.Set("1", cluster("a", "one"), cluster("b", "one")))
-	c := realClient(t, srv, client.Config{Variant: client.VariantDelta})
+	c := realClient(t, srv, client.Config{Variant: client.VariantDelta, ResourceTimeout: timeout})
 	_, err := c.Watch(context.Background(), cds.Type, "b", func(client.Event[any]) {}) // the stream stays
 	must(t, err)
 	synced := make(chan struct{})
@@ -85,8 +91,7 @@ func TestRealServerNameAfterWildcard(t *testing.T) {
 	same(t, "events besides", len(events), 0)
 }
 
-// In state of the world it takes a `*` for the name of a resource: a wildcard that is left and
-// begins again, beside another type, is asked for in the legacy form, and loses nothing.
+// A wildcard that is left and begins again, beside another type, loses nothing.
 // spec: WILD-4 S-21
 func TestRealServerWildcardAgain(t *testing.T) {
 	srv := testutil.StartManagementServer(t, testutil.ManagementConfig{})
@@ -121,9 +126,8 @@ func TestRealServerWildcardAgain(t *testing.T) {
 	same(t, "events besides", len(events), 0)
 }
 
-// In its ADS mode it is silent about a wildcard beside a name, whatever there is, and sends no
-// updates after it: it is asked for everything in the legacy form.
-// spec: WILD-3 DNE-1
+// In its ADS mode it answers a wildcard that begins after a name, and sends both their updates.
+// spec: WILD-3 P-1
 func TestRealServerSilentWildcard(t *testing.T) {
 	srv := testutil.StartManagementServer(t, testutil.ManagementConfig{ADS: true})
 	must(t, srv.Set("1", cluster("a", "one")))

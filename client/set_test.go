@@ -158,7 +158,7 @@ func TestReady(t *testing.T) {
 		set, err := r.c.NewSet(ctx, cds.Type, func(client.Batch[any]) {})
 		must(t, err)
 		must(t, set.Add("b", "c", "d"))
-		all, err := r.c.WatchAll(ctx, cds.Type, "*", func(client.Batch[any]) {})
+		all, err := r.c.WatchAll(ctx, cds.Type, "*", func(client.Batch[any]) {}, client.ExplicitWildcard())
 		must(t, err)
 		ready := func() error {
 			short, cancel := context.WithTimeout(ctx, time.Second)

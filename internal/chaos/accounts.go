@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // accounts waits until each server is asked for what it should be: the active one, and
@@ -44,7 +46,7 @@ func (fl *fleet) account(active int) (wrong string, err error) {
 		if err != nil {
 			return "", err
 		}
-		asked, twice := merge(a.Asked)
+		asked, twice := fl.program.model.merge(a.Asked)
 		forget(asked, wanted, kept)
 		want := wanted
 		if !using {
@@ -70,15 +72,24 @@ func (fl *fleet) streamsOf(wanted map[string][]string, kept map[string]map[strin
 }
 
 // merge puts the types of all streams together, and says whether two have the same.
-func merge(streams []map[string][]string) (all map[string][]string, twice bool) {
+func (m *model) merge(streams []map[string][]string) (all map[string][]string, twice bool) {
 	all = map[string][]string{}
 	for _, types := range streams {
 		for url, names := range types {
 			twice = twice || all[url] != nil
-			all[url] = names
+			all[url] = m.besideWildcard(names)
 		}
 	}
 	return all, twice
+}
+
+// besideWildcard leaves out what is not named beside a wildcard in state of the world, or may not be:
+// old-style names.
+func (m *model) besideWildcard(names []string) []string {
+	if m.delta || !slices.Contains(names, "*") {
+		return names
+	}
+	return slices.DeleteFunc(names, func(n string) bool { return n != "*" && !xdstp.IsXDSTP(n) })
 }
 
 // forget leaves out names that lookups keep for a while, unless they are wanted.
@@ -113,7 +124,7 @@ func (p *program) wanted() (names map[string][]string, kept map[string]map[strin
 	names = map[string][]string{}
 	for url, set := range sets {
 		if len(set) > 0 {
-			names[url] = slices.Sorted(maps.Keys(set))
+			names[url] = m.besideWildcard(slices.Sorted(maps.Keys(set)))
 		}
 	}
 	kept = map[string]map[string]bool{}
@@ -140,10 +151,7 @@ func (p *program) probe(n int) error {
 	before := p.probes
 	p.probes = nil
 	for k, kind := range p.model.kinds {
-		var probes []string
-		if p.named(k) {
-			probes = append(probes, kind.name(names+n))
-		}
+		probes := []string{kind.name(names + n)}
 		if p.globs {
 			probes = append(probes, kind.member(names+n))
 		}

@@ -228,7 +228,7 @@ func (tr *trio) look(calm bool) {
 		if i != tr.active || !tr.up[i] {
 			want, streams = map[string][]string{}, 0
 		}
-		asked, _ := merge(s.asks())
+		asked, _ := tr.program.model.merge(s.asks())
 		if diff := cmp.Diff(want, asked); diff != "" {
 			tr.t.Errorf("with %d active, server %d is asked (-want +got):\n%s", tr.active, i, diff)
 		}

@@ -26,7 +26,6 @@ type program struct {
 	probes []*sub
 	number int  // of subscriptions so far
 	globs  bool // structured names are subscribed to too
-	mixed  bool // in state of the world too, a type is subscribed to by name and as a whole
 	// single says that nothing is collected, so that each type is named. Of servers that
 	// stand in for each other go-control-plane's do not say in delta that they have none of
 	// what is named, which is then held on for collections too.
@@ -113,15 +112,15 @@ func (p *program) close() error {
 func (p *program) step(rng *rand.Rand) error {
 	k := rng.IntN(len(p.model.kinds))
 	switch n := rng.IntN(20); {
-	case n < 8 && len(p.subs) < most && p.named(k):
+	case n < 8 && len(p.subs) < most:
 		return p.watch(k, p.name(rng, k))
-	case n < 10 && len(p.subs) < most && p.named(k):
+	case n < 10 && len(p.subs) < most:
 		return p.newSet(k, p.name(rng, k), p.name(rng, k))
 	case n < 11 && len(p.subs) < most && p.collected(k):
 		return p.watchAll(k, p.whole(rng, k))
 	case n < 14:
 		return p.changeSet(rng)
-	case n == 14 && p.named(k):
+	case n == 14:
 		p.lookup(k, p.name(rng, k))
 	case n == 15:
 		p.client.ResetBackoff()
@@ -131,16 +130,8 @@ func (p *program) step(rng *rand.Rand) error {
 	return nil
 }
 
-// named says whether resources of a type are subscribed to by name, and collected whether
-// all of them are. In state of the world a type is one or the other, unless the legacy wildcard
-// is used: go-control-plane answers "*" beside names with what is named, over and over.
-func (p *program) named(k int) bool {
-	return p.model.delta || p.mixed || p.single || p.model.kinds[k].label != "lds"
-}
-
-func (p *program) collected(k int) bool {
-	return p.model.kinds[k].typ.FullState() && !p.single && (p.model.delta || p.mixed || !p.named(k))
-}
+// collected says whether all resources of a type are subscribed to.
+func (p *program) collected(k int) bool { return p.model.kinds[k].typ.FullState() && !p.single }
 
 func (p *program) name(rng *rand.Rand, k int) string {
 	if n := rng.IntN(names); p.globs && rng.IntN(2) == 0 {
@@ -256,14 +247,11 @@ func (p *program) lookup(k int, name string) {
 	})
 }
 
-// stop ends a subscription. In state of the world collections stay unless they may be beside
-// names, which they are as they are left: there go-control-plane knows "*" for the name of a
-// resource only.
+// stop ends a subscription.
 func (p *program) stop(i int) {
-	if s := p.subs[i]; s.all == "" || p.model.delta || p.mixed {
-		p.subs = slices.Delete(p.subs, i, i+1)
-		p.end(s)
-	}
+	s := p.subs[i]
+	p.subs = slices.Delete(p.subs, i, i+1)
+	p.end(s)
 }
 
 // stopAll ends all subscriptions. The client then lets its streams and connections go,

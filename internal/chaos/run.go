@@ -121,7 +121,7 @@ func (w *world) oneClient(ctx context.Context, p plan, streams *atomic.Int64, be
 	if err != nil {
 		return err
 	}
-	w.program.globs, w.program.mixed = p.variant.globs, p.variant.legacy || w.model.strict
+	w.program.globs = p.variant.globs
 	w.program.single = p.variant.spares > 0 && !w.model.strict && (p.variant.perType || p.variant.delta)
 	if err := w.rounds(ctx, p, streams, begin); err != nil {
 		_ = w.program.close() // the failure is what counts

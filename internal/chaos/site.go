@@ -122,7 +122,6 @@ func (w *world) reach() (s bootstrap.ManagementServer, err error) {
 	}
 	s = bootstrap.ManagementServer{
 		URI: target, ChannelCreds: bootstrap.Insecure(), Delta: w.variant.delta, PerType: w.variant.perType,
-		Features: bootstrap.Features{LegacyWildcard: w.variant.legacy},
 	}
 	if w.variant.tls {
 		dir := w.files.clientDir()

@@ -11,7 +11,6 @@ type variant struct {
 	perType bool
 	tls     bool // mutual, with a bearer token
 	via     via
-	legacy  bool // the server is said to know the legacy wildcard alone
 	spares  int  // servers to fall back to
 	globs   bool // the servers know structured names
 }
@@ -28,12 +27,12 @@ const (
 func (v via) String() string { return [...]string{"tcp", "dns", "unix"}[v] }
 
 // variants is how many there are.
-const variants = 2 * 2 * 2 * 3 * 2
+const variants = 2 * 2 * 2 * 3
 
 // variantOf counts through all of them; neighbours differ in everything.
 func variantOf(seed uint64) variant {
 	n := seed * 7 % variants
-	return variant{delta: n&1 != 0, perType: n&2 != 0, tls: n&4 != 0, via: via(n / 8 % 3), legacy: n >= variants/2}
+	return variant{delta: n&1 != 0, perType: n&2 != 0, tls: n&4 != 0, via: via(n / 8)}
 }
 
 // fleetVariants is how many there are of fleets.
@@ -55,9 +54,6 @@ func (v variant) String() string {
 	}
 	if v.tls {
 		words[2] = "mtls+jwt"
-	}
-	if v.legacy {
-		words = append(words, "legacy-wildcard")
 	}
 	if v.globs {
 		words = append(words, "globs")

@@ -88,7 +88,7 @@ func (s *stream) deadline() time.Time {
 	at := sooner(sooner(s.lingerUntil, sooner(s.hushAt(), s.calmsAt())), sooner(s.timerAt(), sooner(s.ttls.next(), s.graces.next())))
 	if s.state == up && s.writing == nil {
 		for _, ts := range s.order {
-			at = sooner(at, ts.sendAt)
+			at = sooner(at, sooner(ts.sendAt, ts.renewAt))
 		}
 	}
 	return at

@@ -17,7 +17,7 @@ type collection struct {
 
 	watches  []*Watch // of the whole
 	shared   bool     // the slice is in a notice
-	explicit int      // watches that want `*` spelled
+	explicit bool     // the first watch wanted it by the name `*`
 	standby  bool     // wanted without watches, while a server of less priority is active
 
 	synced  bool    // its first state is complete
@@ -73,10 +73,6 @@ func (c *collection) forgetState() {
 	}
 }
 
-// explicitly says whether `*` is spelled: a watch wants it, or it has parameters, which the
-// legacy form has no room for.
-func (c *collection) explicitly() bool { return c.active().explicit > 0 || c.ts.params(c) != nil }
-
 // pattern tells the members of a glob by their canonical names: one more segment where the
 // glob has its `*`.
 type pattern struct {
@@ -123,7 +119,6 @@ func (ts *typeState) collectionFor(ch *chain, name, authority string) *collectio
 		ts.star.chain = ch
 		return ts.star
 	}
-	ts.literal = false
 	if c := ts.globOf(name); c != nil {
 		return c
 	}
@@ -142,7 +137,6 @@ func (ts *typeState) plainOf(ch *chain, authority string) *collection {
 
 // globFor finds or makes a glob. Resources that were watched by name are in it from now on.
 func (ts *typeState) globFor(ch *chain, url, authority string) *collection {
-	ts.literal = false
 	p, _, _ := split(url)
 	if c := ts.globs[p]; c != nil {
 		return c

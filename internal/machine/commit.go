@@ -199,6 +199,9 @@ func (m *Machine) settle(now time.Time, resp *response, live bool) {
 		m.synced(c, resp.Version)
 	}
 	if live {
+		m.resumed(resp)
+		resp.ts.complete = resp.ts.complete || resp.ts.form == wildLegacy && resp.tellsAll() && !resp.nameless
+		m.answerBeside(now, resp.ts)
 		m.settling(now, resp)
 		m.owe(now, resp)
 	}

@@ -2,7 +2,6 @@ package machine
 
 import (
 	"slices"
-	"time"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
@@ -10,17 +9,18 @@ import (
 // composeSotW makes the next DiscoveryRequest: it restates everything that is wanted. nil
 // means that there is nothing to say.
 func (ts *typeState) composeSotW(a *answer, node []byte) [][]byte {
-	if ts.form == wildLegacy && !ts.star.wanted() && ts.stream.watches > 0 && !ts.legacyOnly() && !ts.stream.Polled {
-		// Old servers know no way out of the legacy form but by naming it.
-		ts.named, ts.form, ts.farewell = true, wildExplicit, true
-		return [][]byte{wire.AppendName(ts.beginSotW(a, node), star, nil)}
-	}
 	first := !ts.asked
 	added, removed := ts.applyChanges()
 	if first {
 		added = ts.allWanted()
 	}
 	form := ts.nextForm()
+	if form == wildLegacy {
+		ts.standBeside(added)
+		added, removed = nil, nil // what is wanted by name is among all
+	} else if ts.form == wildLegacy {
+		added = ts.allWanted()
+	}
 	if a == nil && form == ts.form && len(added)+len(removed) == 0 && !ts.owesNode() {
 		return nil
 	}
@@ -33,13 +33,11 @@ func (ts *typeState) composeSotW(a *answer, node []byte) [][]byte {
 	if form == wildNone && ts.form != wildNone {
 		ts.leaveWild()
 	}
-	ts.form, ts.farewell = form, ts.farewell && ts.outdated()
+	ts.form = form
 	if form == wildLegacy {
-		return [][]byte{head} // what is wanted by name is among all
+		return [][]byte{head}
 	}
-	msg := ts.names.after(head)
-	ts.named = ts.named || ts.names.count > 0
-	return msg
+	return ts.names.after(head)
 }
 
 // beginSotW makes a DiscoveryRequest without names.
@@ -54,75 +52,6 @@ func (ts *typeState) beginSotW(a *answer, node []byte) []byte {
 		detail = a.detail
 	}
 	return wire.AppendSotW(nil, ts.typ.URL, version, ts.nonce, node, detail)
-}
-
-// nextForm is how the wildcard is to be asked for: by the legacy form, which all servers
-// know, where it stands alone and no name was sent yet. Those that know no other are asked so
-// by the first request of a type, or not at all. Each poll is a first request; names beside the
-// wildcard would add nothing to it, unless they are structured.
-func (ts *typeState) nextForm() wildForm {
-	switch {
-	case ts.stream.watches == 0, ts.asked && ts.legacyOnly(), ts.outdated(): // as it was
-		return ts.form
-	case !ts.star.wanted():
-		return wildNone
-	case ts.legacyOnly(), !ts.star.explicitly() && (ts.watched == 0 && !ts.named || ts.stream.Polled && !ts.structured()):
-		return wildLegacy
-	}
-	return wildExplicit
-}
-
-// legacyOnly says that the wildcard can be asked for by the first request of a stream alone.
-func (ts *typeState) legacyOnly() bool {
-	return (ts.stream.LegacyWildcard || ts.literal) && !ts.star.explicitly()
-}
-
-// spelled says that the server was asked for everything by the name `*`, which it may not know, and
-// that the legacy form asks for as much: structured names are none of what that stands for.
-func (ts *typeState) spelled() bool {
-	return !ts.stream.Delta && ts.form == wildExplicit && !ts.legacyOnly() && !ts.star.explicitly() && !ts.structured()
-}
-
-// structured says that structured names are wanted.
-func (ts *typeState) structured() bool {
-	for e := range ts.entries.all() {
-		if e.wanted() && structured(e.name) {
-			return true
-		}
-	}
-	return false
-}
-
-// renewedAt is when a stream that is outdated is begun anew: a second after the first request,
-// or after the wildcard was left, lest a program that watches and stops renews it without end.
-func (ts *typeState) renewedAt(now time.Time) time.Time {
-	at := ts.firstAt
-	if !ts.star.wanted() {
-		if ts.leftAt.IsZero() {
-			ts.leftAt = now
-		}
-		at = ts.leftAt
-	}
-	return at.Add(time.Second)
-}
-
-// outdated says that what is wanted takes a new stream: a server that knows the legacy wildcard
-// alone has to begin or end it, or one that may remember what it sent for a wildcard of delta has
-// to send it again. In state of the world any may know no other form, so the wildcard has that one
-// if it begins alone.
-func (ts *typeState) outdated() bool {
-	begins, ends := ts.star.wanted() && ts.form == wildNone, !ts.star.wanted() && ts.form != wildNone
-	switch {
-	case !ts.asked:
-		return false
-	case ts.legacyOnly():
-		return begins || ends || ts.literal && ts.form == wildExplicit
-	case ts.stream.Delta:
-		return begins && ts.starLeft
-	case ts.stream.Polled:
-		return false
-	}
-	return (begins || ts.farewell && ts.star.wanted()) && ts.watched == 0 && !ts.star.explicitly()
 }
 
 // carry is the version of requests before the first response on a new stream: none (SOTW-2), since
@@ -157,17 +86,9 @@ func (ts *typeState) composeDelta(a *answer, node []byte) []byte {
 	if !ts.asked {
 		return ts.composeFirstDelta(node)
 	}
-	again := ts.takeBack()
 	added, removed := ts.applyChanges()
 	added = ts.fitNames(added)
-	for _, e := range again {
-		removed = append(removed, change{name: e.name, params: ts.params(e.of)})
-	}
-	ts.postpone(again)
 	form := ts.nextForm()
-	if ts.form == wildLegacy && form == wildExplicit && !ts.star.explicitly() {
-		form = wildLegacy // names beside it do not end it
-	}
 	if a == nil && len(added)+len(removed) == 0 && form == ts.form && !ts.owesNode() {
 		return nil
 	}
@@ -189,13 +110,11 @@ func (ts *typeState) composeDelta(a *answer, node []byte) []byte {
 	if form == wildNone && ts.form != wildNone {
 		msg = wire.AppendUnsubscribe(msg, star, ts.params(ts.star))
 		ts.leaveWild()
-		ts.starLeft = true
 	}
 	for _, c := range removed {
 		msg = wire.AppendUnsubscribe(msg, c.name, c.params)
 	}
 	ts.form = form
-	ts.named = ts.named || len(added) > 0 || form == wildExplicit
 	return msg
 }
 
@@ -219,7 +138,6 @@ func (ts *typeState) composeFirstDelta(node []byte) []byte {
 		ts.postpone(wanted)
 	} else {
 		ts.ask(wanted)
-		ts.named = form == wildExplicit || len(wanted) > 0
 		for _, e := range wanted {
 			msg = ts.appendSubscribe(msg, e)
 		}
@@ -230,8 +148,13 @@ func (ts *typeState) composeFirstDelta(node []byte) []byte {
 			if !e.listed() {
 				continue
 			}
-			if form == wildLegacy && e.of.isGlob() {
-				ts.withhold(e) // a version of a member means nothing without its glob, which comes later
+			switch {
+			case form != wildLegacy:
+			case e.wanted(): // it is asked for later, and sent then or with the wildcard's
+				e.withheld = true
+				continue
+			case e.of.isGlob(): // a version of a member means nothing without its glob, which comes later
+				ts.withhold(e)
 				continue
 			}
 			under := ts.aliases.versionOf(e)

@@ -65,7 +65,7 @@ func newDriver(t *testing.T, s *script.Script) *driver {
 		KeepDeleted:      s.Has("server", "ignore_resource_deletion"),
 		FailOnDataErrors: s.Has("server", "fail_on_data_errors"),
 		ResumeVersion:    s.Has("server", "resume_version"),
-		LegacyWildcard:   s.Has("server", "legacy_wildcard"),
+		ExplicitWildcard: s.Has("server", "explicit_wildcard"),
 	}
 	if s.Has("server", "resource_timer_is_transient_error") {
 		server.TransientTimeout = 30 * time.Second

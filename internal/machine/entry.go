@@ -265,7 +265,13 @@ func (m *Machine) returned(e *entry) {
 func (m *Machine) confirm(e *entry, version string) {
 	m.returned(e)
 	delete(e.of.ts.aliases.given, e)
-	e.version, e.status, e.from = version, StatusAcked, 0
+	e.version, e.from = version, 0
+	m.absolve(e)
+}
+
+// absolve ends what was wrong with a held value.
+func (m *Machine) absolve(e *entry) {
+	e.status = StatusAcked
 	if e.fault != nil {
 		e.fault = nil
 		switch e.ambient {
@@ -372,7 +378,10 @@ func (m *Machine) lapse(e *entry) {
 // gone notes that there is no such resource.
 func (m *Machine) gone(e *entry, reason Reason) {
 	told := e.status == StatusDoesNotExist && !e.held() && !e.orphan
-	all := e.audience()
+	var all []*Watch // of collections, which were told of it
+	if e.known() {
+		all = e.audience()
+	}
 	e.of.ts.aliases.unlink(e)
 	e.drop()
 	e.status, e.fault, e.orphan, e.reason = StatusDoesNotExist, nil, false, reason
@@ -532,24 +541,12 @@ func (m *Machine) fireCollection(now time.Time, s *stream, c *collection) {
 	if c.absence != nil && !c.orphan {
 		return
 	}
-	complete := c.needsNoMore()
-	if ts := c.ts; c == ts.star && ts.spelled() {
-		if !c.wanted() {
-			return // who comes back waits anew
-		}
-		ts.literal = true // which begins the stream anew
-		m.fx.Log = append(m.fx.Log, Log{
-			Warn: true, Server: s.server, TypeURL: ts.typ.URL,
-			Text: "the server is silent about the wildcard, which it may not know by its name; " + askedLegacy,
-		})
-		if complete { // if it is silent then too
-			m.startTimer(now, s, timer{of: c})
-			return
-		}
-	}
-	if complete {
+	if c.needsNoMore() {
 		m.synced(c, c.ts.version)
 		return
+	}
+	if c == c.ts.star && c.ts.form == wildExplicit {
+		m.doubtStar(c.ts)
 	}
 	if patient(c.watches) {
 		return // E-3

@@ -135,7 +135,7 @@ func (w *world) checkPicture(s *simStream, md *model) {
 	if len(pic.unheard) > 0 {
 		w.fail("%s: not answered: %+v", md.typ.URL, pic.unheard)
 	}
-	if w.legacyAt(s, md) && !w.policy.delta && wild && !pic.named {
+	if pic.legacy && !w.policy.delta {
 		names = nil // they are among all
 	}
 	if !maps.Equal(pic.names, names) || pic.wild != wild {
@@ -280,9 +280,7 @@ func (w *world) checkAgenda() {
 			at := ts.sendAt
 			answering, changing := ts.due(w.now)
 			late := changing && !w.now.Before(ts.turn())
-			if changing && ts.outdated() { // the stream is begun anew for it
-				late = !w.now.Before(at)
-			}
+			late = late || s.watches > 0 && ts.outdated() && (ts.renewAt.IsZero() || !w.now.Before(ts.renewAt))
 			if ts.sendAt = at; answering || late {
 				w.fail("stream %d: %s owes a message: %v, %v", s.index, ts.typ.URL, answering, changing)
 			}

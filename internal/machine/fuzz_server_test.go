@@ -104,6 +104,9 @@ func (w *world) receive(s *simStream, r *simResponse) {
 	w.sent = append(w.sent, r)
 	pic, l := s.pics[r.md.typ.URL], w.line(r.ref.Stream, r.md)
 	l.say(r)
+	if pic != nil {
+		r.listed, pic.listed = pic.listed, nil
+	}
 	switch {
 	case pic == nil:
 		r.ignored = true
@@ -176,14 +179,15 @@ func (w *world) requestSotW(s *simStream, msg []byte) {
 		w.fail("names are not a sorted set: %q", r.ResourceNames)
 	}
 	legacy := !pic.named && len(r.ResourceNames) == 0
-	if legacy && w.watching(s) && !(w.legacyAt(s, md) && pic.wild) { // who has it keeps it
+	if first && legacy {
+		pic.legacy = true
 		w.checkLegacy(s, md)
 	}
 	w.checkStar(s, md, r.ResourceNames)
 	w.answerSotW(s, pic, md, &r)
 	pic.named = pic.named || len(r.ResourceNames) > 0
 	was, before := pic.wild, pic.names
-	pic.wild, pic.names = legacy, map[string]bool{}
+	pic.wild, pic.names, pic.legacy = legacy, map[string]bool{}, legacy
 	for _, name := range r.ResourceNames {
 		switch {
 		case name != star:
@@ -289,9 +293,10 @@ func (w *world) requestDelta(s *simStream, msg []byte) {
 			s.resume(w.now)
 		}
 		if len(add) == 0 {
-			pic.wild = true
+			pic.wild, pic.legacy = true, true
 			w.checkLegacy(s, md)
 		}
+		pic.listed = r.InitialResourceVersions
 		w.initial(s, md, r.InitialResourceVersions)
 	} else if len(r.InitialResourceVersions) > 0 {
 		w.fail("initial versions in a later request")
@@ -347,8 +352,8 @@ func (w *world) initial(s *simStream, md *model, versions map[string]string) {
 		busy = l.busy.mentions()
 	}
 	for name, version := range versions {
-		if !w.many && !w.aliased && w.legacy && s.pics[md.typ.URL].wild && md.globs[globOver(name)] > 0 {
-			w.fail("initial version %q of %s before its glob", version, name)
+		if pic := s.pics[md.typ.URL]; !w.many && !w.aliased && pic.legacy && (md.globs[globOver(name)] > 0 || md.live[name] > 0) {
+			w.fail("initial version %q of %s before it is asked for", version, name)
 		}
 		if !l.said[name][version] || !w.servesAs(s, md, name) && !w.murky(md, name) {
 			w.fail("initial version %q of %s, which this server never gave, or does not serve", version, name)

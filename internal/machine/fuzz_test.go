@@ -45,12 +45,13 @@ type simStream struct {
 type picture struct {
 	named    bool
 	wild     bool
-	explicit bool // `*` was spelled
+	legacy   bool // the first request had no names, and `*` was not said since
 	names    map[string]bool
 	newest   string   // nonce of the newest response; SotW
 	unheard  []answer // expected, oldest first
 	verdicts []verdict
-	answered bool // a response was answered
+	answered bool              // a response was answered
+	listed   map[string]string // initial versions, until the first response
 	acks     map[string]int
 }
 
@@ -58,39 +59,39 @@ type picture struct {
 type world struct {
 	testing.TB
 	source
-	m       *Machine
-	policy  policy
-	perType bool
-	many    bool // servers
-	globs   bool // and names that they cover
-	clear   bool // no wildcards beside names that globs cover: see murky
-	lines   map[lineKey]*line
-	legacy  bool              // servers know no wildcard but a first request without names
-	resumes bool              // see resumesVersion
-	stern   bool              // see there
-	aliased bool              // see aliasesToo
-	budget  bool              // first requests are kept small
-	params  bool              // names have parameters, and resources variants for others
-	ttls    bool              // some resources have a time to live
-	said    map[string]string // what the node says of each type; see describe
-	hated   *model            // the server ends streams that ask for it; nil for none
-	now     time.Time
-	models  []*model
-	streams map[int]*simStream
-	watches []*simWatch
-	dead    map[*Watch]bool // that were stopped before the present step
-	started []*Watch        // within it
-	stopped []*Watch
-	tasks   []*Task
-	judging []*Proposal
-	fresh   *Proposal // of the step before, in which nothing else happened
-	queue   []Event
-	sent    []*simResponse // that are not consumed
-	serial  int
-	lazy    int // bits: what is not done at once
-	bulk    bool
-	trouble map[int]bool // streams that failed without a response since the last one
-	log     []string
+	m        *Machine
+	policy   policy
+	perType  bool
+	many     bool // servers
+	globs    bool // and names that they cover
+	clear    bool // no wildcards beside names that globs cover: see murky
+	lines    map[lineKey]*line
+	explicit bool              // servers know the wildcard by its name
+	resumes  bool              // see resumesVersion
+	stern    bool              // see there
+	aliased  bool              // see aliasesToo
+	budget   bool              // first requests are kept small
+	params   bool              // names have parameters, and resources variants for others
+	ttls     bool              // some resources have a time to live
+	said     map[string]string // what the node says of each type; see describe
+	hated    *model            // the server ends streams that ask for it; nil for none
+	now      time.Time
+	models   []*model
+	streams  map[int]*simStream
+	watches  []*simWatch
+	dead     map[*Watch]bool // that were stopped before the present step
+	started  []*Watch        // within it
+	stopped  []*Watch
+	tasks    []*Task
+	judging  []*Proposal
+	fresh    *Proposal // of the step before, in which nothing else happened
+	queue    []Event
+	sent     []*simResponse // that are not consumed
+	serial   int
+	lazy     int // bits: what is not done at once
+	bulk     bool
+	trouble  map[int]bool // streams that failed without a response since the last one
+	log      []string
 }
 
 // Bits of world.lazy.
@@ -107,12 +108,12 @@ const (
 
 // Bits that say what else there is in a world.
 const (
-	guards          = 1<<3 - 1 // one for each type
-	legacyWildcards = 1 << 3
-	stern           = 1 << 4 // guards refuse most of what ends or lists anything, and there is more of it
-	aliasesToo      = 1 << 5 // resources have aliases
-	aliasesOfMany   = 1 << 6 // in worlds of several servers too
-	resumesVersion  = 1 << 7 // new streams carry the version that was accepted
+	guards            = 1<<3 - 1 // one for each type
+	explicitWildcards = 1 << 3   // servers know the wildcard by its name
+	stern             = 1 << 4   // guards refuse most of what ends or lists anything, and there is more of it
+	aliasesToo        = 1 << 5   // resources have aliases
+	aliasesOfMany     = 1 << 6   // in worlds of several servers too
+	resumesVersion    = 1 << 7   // new streams carry the version that was accepted
 )
 
 func newWorld(t testing.TB, b []byte, extra byte) *world {
@@ -121,8 +122,8 @@ func newWorld(t testing.TB, b []byte, extra byte) *world {
 	w.policy = policy{delta: flags&1 != 0, keep: flags&4 != 0, drop: flags&8 != 0}
 	w.perType = flags&2 != 0
 	server := Server{Delta: w.policy.delta, PerType: w.perType, KeepDeleted: w.policy.keep, FailOnDataErrors: w.policy.drop}
-	w.legacy, w.stern = extra&legacyWildcards != 0, extra&stern != 0
-	server.LegacyWildcard = w.legacy
+	w.explicit, w.stern = extra&explicitWildcards != 0, extra&stern != 0
+	server.ExplicitWildcard = w.explicit
 	w.resumes = extra&resumesVersion != 0
 	server.ResumeVersion = w.resumes
 	if flags&16 != 0 {

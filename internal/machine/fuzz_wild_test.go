@@ -2,36 +2,41 @@ package machine
 
 import "slices"
 
-// checkLegacy: everything is asked for by a request without names, and nothing else is
-// wanted, or the server knows no other form.
+// checkLegacy: everything is asked for by a first request without names where that is wanted, and
+// not by its name.
 func (w *world) checkLegacy(s *simStream, md *model) {
-	if names, wild, explicit := w.wantedOn(s.ref.Stream, md); !wild || explicit || len(names) > 0 && !w.legacyAt(s, md) {
-		w.fail("an accidental wildcard: wanted is one %v, explicit %v, names %v", wild, explicit, names)
+	if _, wild, _ := w.wantedOn(s.ref.Stream, md); !wild || w.byName(s, md) {
+		w.fail("an accidental wildcard: wanted is one %v, by its name %v", wild, w.byName(s, md))
 	}
 }
 
-// legacyAt says that the server knows no other form, or was found out not to.
-func (w *world) legacyAt(s *simStream, md *model) bool {
-	ts := w.m.streams[s.ref.Stream].types[md.typ.URL]
-	return w.legacy || ts != nil && ts.literal
+// byName says that the wildcard is wanted by its name on a stream.
+func (w *world) byName(s *simStream, md *model) bool {
+	names, _, _ := w.wantedOn(s.ref.Stream, md)
+	for name := range names {
+		if structured(name) && !w.policy.delta {
+			return true
+		}
+	}
+	return w.explicit || w.params || md.byName
 }
 
-// checkStar: a server that does not know the name `*` gets to see it only where a program
-// insists.
+// checkStar: a server gets to see the name `*` only where it is wanted.
 func (w *world) checkStar(s *simStream, md *model, names []string) {
-	if !w.legacy || w.params || !slices.Contains(names, star) || s.pics[md.typ.URL].explicit {
+	pic := s.pics[md.typ.URL]
+	if !slices.Contains(names, star) || pic.wild && !pic.legacy {
 		return
 	}
-	if _, _, explicit := w.wantedOn(s.ref.Stream, md); !explicit {
-		w.fail("a server that does not know it is asked for %q", names)
+	if pic.legacy = false; !w.byName(s, md) {
+		w.fail("the wildcard is asked for by its name: %q", names)
 	}
-	s.pics[md.typ.URL].explicit = true
 }
 
-// withheld says that a server may not be told a version that is held: of a member, if the
-// glob comes after a wildcard that is not spelled.
+// withheld says that a server may not be told a version that is held: of what is asked for by a
+// name or a glob that comes after a legacy wildcard.
 func (w *world) withheld(s *simStream, md *model, name string) bool {
-	return w.budget || w.legacy && s.pics[md.typ.URL].wild && globOver(name) != ""
+	pic := s.pics[md.typ.URL]
+	return w.budget || pic.legacy && (globOver(name) != "" || md.live[name] > 0)
 }
 
 // leftWith doubts what only a wildcard held that ends with its stream.
@@ -51,4 +56,16 @@ func (w *world) asked(url string) bool {
 		}
 	}
 	return false
+}
+
+// mayWithhold says that silence may end what is held, since a server was not told the version.
+func (w *world) mayWithhold(md *model, n Notice) bool {
+	pic := w.stream(n.Stream.Stream).pics[md.typ.URL]
+	return w.policy.delta && pic != nil && pic.legacy && (globOver(n.Name) != "" || md.live[n.Name] > 0)
+}
+
+// besideLegacy says that a name may be known not to exist from the state of a legacy wildcard.
+func (w *world) besideLegacy(md *model, n Notice) bool {
+	pic := w.stream(n.Stream.Stream).pics[md.typ.URL]
+	return !w.policy.delta && md.typ.FullState && pic != nil && pic.legacy && n.Kind == NoticeDoesNotExist && n.Reason == ReasonAbsent
 }

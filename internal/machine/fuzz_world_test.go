@@ -372,6 +372,9 @@ func (w *world) finish(ref Ref) {
 	}
 	w.expect(s, r, live)
 	r.apply(w.policy)
+	if live {
+		r.confirm()
+	}
 	if r.gone {
 		return
 	}
@@ -433,7 +436,7 @@ func (w *world) tell(n Notice) {
 		sw.listen(n)
 	}
 	late := len(n.To) == 1 && len(n.All) == 0 && slices.Contains(w.started, n.To[0])
-	if n.Name != star && !isGlobURL(n.Name) && (!late || w.unnoticed(n)) {
+	if n.Name != star && !isGlobURL(n.Name) && (!late || w.unnoticed(n) || w.besideLegacy(w.model(n.TypeURL), n)) {
 		w.timeout(n)
 	}
 }
@@ -467,7 +470,7 @@ func (w *world) timeout(n Notice) {
 	}
 	word := md.word(n.Name)
 	r, _ := w.m.Held(sourceOf(n.Name), n.TypeURL, n.Name)
-	if (w.budget || w.legacy && globOver(n.Name) != "" || word.under != "" || word.dim) && word.held && n.silent() {
+	if (w.budget || w.mayWithhold(md, n) || word.under != "" || word.dim) && word.held && n.silent() {
 		if r.Status != StatusAcked { // else it came later in the same step
 			word.remove(n.Kind == NoticeAmbient)
 		}
@@ -477,7 +480,7 @@ func (w *world) timeout(n Notice) {
 		w.lapse(n, word)
 		return
 	}
-	fired := n.Kind == NoticeDoesNotExist && n.Reason == ReasonTimeout || n.Kind == NoticeFailed && n.Fault.Kind == FaultTimeout
+	fired := n.Kind == NoticeDoesNotExist && n.Reason == ReasonTimeout || n.Kind == NoticeFailed && n.Fault.Kind == FaultTimeout || w.besideLegacy(md, n)
 	switch {
 	case !fired || word.unsure:
 	case word.held && r.Raw != nil: // came later in the same step

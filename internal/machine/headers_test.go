@@ -13,7 +13,7 @@ import (
 var headers = map[string][]string{
 	"spec":      nil,
 	"case":      nil,
-	"server":    {"delta", "per-type", "two", "fallback", "three", "fallback_on_reachability_only", "manual", "ignore_resource_deletion", "fail_on_data_errors", "resource_timer_is_transient_error", "legacy_wildcard", "resume_version", "rate_limit_settings"},
+	"server":    {"delta", "per-type", "two", "fallback", "three", "fallback_on_reachability_only", "manual", "ignore_resource_deletion", "fail_on_data_errors", "resource_timer_is_transient_error", "explicit_wildcard", "resume_version", "rate_limit_settings"},
 	"authority": nil,
 	"params":    nil,
 	"client":    {"node-always", "keep-deleted", "keep-deleted-for", "initial_fetch_timeout", "wait-forever", "guarded"},

@@ -5,16 +5,11 @@ import (
 	"time"
 )
 
-// hush is how long a name that was added to those of a stream may stay unknown, and the server
-// be quiet, until it is asked for in another way.
-//
-// In state of the world that is on a new stream. Servers that were written for Envoy may look
-// at the version of a request alone, and wait for the next one whatever else is asked for:
-// Cilium's does. Envoy, with a stream for each subscription, never notices. A first request
-// says no version while anything is lacking, so it is answered.
-//
-// In delta the name is taken back, and asked for once more. go-control-plane's server remembers
-// what it sent for a wildcard that was left since, and sends none of it to who asks by name.
+// hush is how long a name that was added to those of a stream in state of the world may stay
+// unknown, and the server be quiet, until it is asked for on a new stream. Servers that were
+// written for Envoy may look at the version of a request alone, and wait for the next one
+// whatever else is asked for: Cilium's does. Envoy, with a stream for each subscription, never
+// notices. A first request says no version while anything is lacking, so it is answered.
 const hush = 2 * time.Second
 
 // unheard is a name that was added.
@@ -40,14 +35,8 @@ func (m *Machine) listen(now time.Time, e *entry) {
 // more than one type is not given up for the sake of one, and the legacy wildcard says no
 // names; polls ask anew by themselves, and files hold everything.
 func (ts *typeState) overhears() bool {
-	switch s := ts.stream; {
-	case s.Polled, s.FullState:
-		return false
-	case s.Delta:
-		return ts.starLeft
-	default:
-		return s.url != "" && ts.form != wildLegacy
-	}
+	s := ts.stream
+	return !s.Delta && !s.stateless() && s.url != "" && ts.form != wildLegacy
 }
 
 // listenAnew gives all that is waited for its full time again.
@@ -68,7 +57,7 @@ func (s *stream) hushAt() (at time.Time) {
 }
 
 // hushAt is the same for one type. A server that has not answered on the stream yet is waited
-// for, and in state of the world so is one that just spoke.
+// for, and so is one that just spoke.
 func (ts *typeState) hushAt() time.Time {
 	for len(ts.unheard) > 0 && !ts.awaits(ts.unheard[0].entry) {
 		ts.unheard = ts.unheard[1:]
@@ -77,44 +66,26 @@ func (ts *typeState) hushAt() time.Time {
 		return time.Time{}
 	}
 	at := ts.stream.clock.when(ts.unheard[0].at)
-	if quiet := ts.storm.heardAt.Add(hush); !ts.stream.Delta && quiet.After(at) {
+	if quiet := ts.storm.heardAt.Add(hush); quiet.After(at) {
 		return quiet
 	}
 	return at
 }
 
-// hushed asks in another way for what the server has not heard of in time. A name that was stopped
+// hushed asks on a new stream for what the server has not heard of in time. A name that was stopped
 // may come back before the server is told, and is waited for anew.
 func (m *Machine) hushed(now time.Time, s *stream) {
 	for _, ts := range s.order {
 		for at := ts.hushAt(); !at.IsZero() && !now.Before(at); at = ts.hushAt() {
 			u := ts.unheard[0]
 			ts.unheard = ts.unheard[1:]
-			switch {
-			case u.entry.noted:
-				ts.unheard = append(ts.unheard, unheard{u.entry, s.clock.at(now) + hush})
-			case s.Delta:
-				ts.again = append(ts.again, u.entry)
-			default:
+			if !u.entry.noted {
 				m.restart(now, s)
 				return
 			}
+			ts.unheard = append(ts.unheard, unheard{u.entry, s.clock.at(now) + hush})
 		}
 	}
-}
-
-// takeBack lists the names that are to be taken back so that they can be asked for once more.
-func (ts *typeState) takeBack() []*entry {
-	es := slices.DeleteFunc(ts.again, func(e *entry) bool { return e.noted || !ts.awaits(e) || !ts.overhears() })
-	ts.again = nil
-	for _, e := range es {
-		if ts.back == nil {
-			ts.back = map[string]bool{}
-		}
-		ts.back[e.name] = true
-	}
-	sortEntries(es)
-	return es
 }
 
 // awaits says that nothing is known of an entry that is asked for until the server is told of

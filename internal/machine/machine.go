@@ -50,9 +50,9 @@ type Server struct {
 	// ResumeVersion has the first request of a stream in state of the world say the version that
 	// was accepted on an earlier one, where nothing that it asks for is unknown.
 	ResumeVersion bool
-	// LegacyWildcard says that the server knows no wildcard but a first request without names,
-	// and no way out of it.
-	LegacyWildcard bool
+	// ExplicitWildcard says that the server knows the wildcard by its name, so that it is asked for
+	// in no other way.
+	ExplicitWildcard bool
 	// NodeAlways is as that of [Config], for this server.
 	NodeAlways bool
 	// NoParams says that the server's version of the protocol has no dynamic parameters.

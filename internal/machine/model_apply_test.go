@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -184,6 +185,7 @@ func (r *simResponse) applyErrors(p policy, mentions map[string]int) {
 			r.applyRemoval(e.name, p)
 		} else if !isGlobURL(e.name) {
 			w.refuse(p.drop && e.code == codePermissionDenied)
+			w.stated = true
 		}
 	}
 }
@@ -255,14 +257,14 @@ func (w *word) refuse(drop bool) {
 	if w.held && drop {
 		w.held = false
 	}
-	w.fault, w.refused = true, true
+	w.fault, w.refused, w.stated = true, true, false
 	w.absent = false
 	w.unsure = w.unsure && !drop
 }
 
 func (w *word) remove(keep bool) {
 	if w.held && keep {
-		w.fault = true
+		w.fault, w.stated = true, true
 		return
 	}
 	if keep && w.unsure {
@@ -290,4 +292,14 @@ func (w *word) String() string {
 		s += ", not for certain"
 	}
 	return s
+}
+
+// confirm takes the answer to the first request of a stream: what that listed and the answer leaves
+// out is the server's own, and what was refused since is taken back.
+func (r *simResponse) confirm() {
+	for name, w := range r.md.words {
+		if _, listed := r.listed[cmp.Or(w.under, name)]; listed && w.held && w.refused && !w.stated && !r.names(name) && r.refusal == nil && !r.void {
+			w.fault, w.refused = false, false
+		}
+	}
 }

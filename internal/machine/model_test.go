@@ -23,6 +23,7 @@ type word struct {
 	version string
 	fault   bool // refused, or the server sent an error for it, or did not answer
 	refused bool // not that
+	stated  bool // the server's error, and none of ours
 	absent  bool
 	unsure  bool // nobody wanted it for a while: it may or may not be known any more
 	epoch   int  // grows whenever nobody wants it
@@ -41,6 +42,7 @@ type model struct {
 	globs    map[string]int // watches of globs
 	wild     int            // watches of the wildcard
 	everWild bool
+	byName   bool // the first of them wants it by its name
 }
 
 func newModel(t *Type) *model {
@@ -70,8 +72,10 @@ func (md *model) covered(name string) bool {
 func (md *model) start(w *Watch) {
 	switch {
 	case w.Name == star:
-		md.wild++
 		md.everWild = true
+		if md.wild++; md.wild == 1 {
+			md.byName = w.Explicit
+		}
 		return
 	case w.Wildcard:
 		if md.globs[w.Name]++; md.globs[w.Name] == 1 {
@@ -270,6 +274,7 @@ type simResponse struct {
 	params         bool // it has variants for others
 	aliased        bool // names may be aliases
 
+	listed  map[string]string // initial versions of the request that it is the first to answer
 	ignored bool
 	blurred bool         // taken at a time that the model does not know exactly
 	maybe   []string     // aliases that it may speak of

@@ -103,7 +103,7 @@ func (mv *mover) moveType(ts *typeState) {
 	for _, e := range es {
 		mv.moveEntry(e, ts, to)
 		if e.asked && !to.leaving(e) && !e.held() { // else its timer starts when the message has left
-			mv.m.startTimer(mv.now, mv.dst, timer{entry: e})
+			mv.m.awaitAsked(mv.now, e)
 		}
 	}
 	for _, c := range cs {
@@ -161,7 +161,7 @@ func (mv *mover) moveCollection(c *collection, to *typeState) {
 		w.entry = d.self
 	}
 	mv.watches += len(d.watches)
-	c.watches, c.explicit, c.timer = nil, 0, 0
+	c.watches, c.explicit, c.timer = nil, false, 0
 	c.forgetState()
 	if mv.standing {
 		mv.stand += c.setStandby(true)

@@ -65,6 +65,7 @@ type response struct {
 	healed       []healed      // of them, that had an error before
 	changed      bool          // something in it was new
 	missed       bool          // something in it was not wanted any more when it was decoded
+	first        bool          // of the type on its stream
 	resumes      bool          // it spoke of something whose version was withheld
 	spoken       int           // of how many entries it speaks
 	whole        bool          // of all that there were when it came
@@ -161,10 +162,10 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 	default:
 		m.written(now, ts) // nothing was asked for before it, so it has left
 	}
+	m.serial++
+	resp := &response{Response: r, ref: s.ref(), ts: ts, serial: m.serial, first: !ts.answered}
 	ts.nonce, ts.answered, ts.lastPure = r.Nonce, true, time.Time{}
 	m.acquit(ts)
-	m.serial++
-	resp := &response{Response: r, ref: s.ref(), ts: ts, serial: m.serial}
 	resp.bodies = slices.ContainsFunc(r.Resources, func(r wire.Resource) bool { return r.HasBody })
 	ts.busy = resp
 	m.sift(now, resp)

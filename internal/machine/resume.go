@@ -147,6 +147,25 @@ func (ts *typeState) postpone(es []*entry) {
 	}
 }
 
+// resumed: a delta response that answers the first request of a stream, and leaves out what that
+// listed, has said that the version held is the server's own. What was refused since is taken back.
+func (m *Machine) resumed(resp *response) {
+	ts := resp.ts
+	if !resp.first || !ts.stream.Delta {
+		return
+	}
+	var es []*entry
+	for e := range ts.entries.all() {
+		if e.status == StatusNacked && e.listed() && !e.withheld && e.seen != resp.serial {
+			es = append(es, e)
+		}
+	}
+	sortEntries(es)
+	for _, e := range es {
+		m.absolve(e)
+	}
+}
+
 // silence: the server did not answer for a held resource whose version was withheld, so
 // there is none.
 func (m *Machine) silence(now time.Time, e *entry) {

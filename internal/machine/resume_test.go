@@ -232,7 +232,7 @@ func TestResumeHalves(t *testing.T) {
 //
 // spec: DELTA-1 DELTA-10
 func TestResumeMembers(t *testing.T) {
-	r := newResumeRig(t, Server{Delta: true}, star)
+	r := newResumeRig(t, Server{Delta: true, ExplicitWildcard: true}, star)
 	r.resume()
 	r.down(codeResourceExhausted)
 	sent, _ := r.resume()

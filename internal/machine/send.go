@@ -42,12 +42,11 @@ func (m *Machine) owe(now time.Time, resp *response) {
 	if ts.storm.heard(now, resp, a.detail) {
 		text = "the server repeats one response without end; answers to it are slowed down"
 	}
-	if ts.storm.raging && a.detail == nil && resp.takenLiterally() {
-		text = "the server repeats one response without end, and seems not to know the wildcard by its name; " + askedLegacy
-		ts.literal = true
-	}
 	if text != "" {
-		m.fx.Log = append(m.fx.Log, Log{Warn: true, Server: ts.stream.server, TypeURL: ts.typ.URL, Text: text})
+		m.logType(ts, true, text)
+	}
+	if ts.storm.raging && a.detail == nil && resp.takesStarForName() {
+		m.doubtStar(ts)
 	}
 	switch {
 	case !ts.stream.Delta:
@@ -68,6 +67,9 @@ func (m *Machine) send(now time.Time, s *stream) {
 	if s.state != up || s.writing != nil {
 		return
 	}
+	if m.renewOutdated(now, s) {
+		return
+	}
 	if at := s.Rate.ready(&s.throttle); now.Before(at) {
 		m.holdBack(now, s, at)
 		return
@@ -79,14 +81,6 @@ func (m *Machine) send(now time.Time, s *stream) {
 			continue // what is wanted rides on its answer
 		}
 		answering, changing := ts.due(now)
-		if ts.outdated() && ts.changing() {
-			at := ts.renewedAt(now)
-			if !now.Before(at) {
-				m.restart(now, s)
-				return
-			}
-			ts.sendAt, changing = sooner(ts.sendAt, at), false
-		}
 		if answering && m.write(now, ts) {
 			return
 		}
@@ -111,7 +105,7 @@ func (ts *typeState) due(now time.Time) (answering, changing bool) {
 	changing = ts.changing()
 	if len(ts.owed) > 0 {
 		at := ts.storm.earliest
-		if changing && !ts.outdated() || !now.Before(at) {
+		if changing || !now.Before(at) {
 			return true, false
 		}
 		ts.sendAt = at
@@ -136,9 +130,7 @@ func (ts *typeState) changing() bool {
 	if !ts.asked {
 		return ts.wanted()
 	}
-	c := ts.star
-	return len(ts.changed) > 0 || len(ts.again) > 0 || ts.owesNode() || ts.outdated() || c.wanted() != (ts.form != wildNone) ||
-		ts.form == wildLegacy && c.explicitly()
+	return len(ts.changed) > 0 || ts.owesNode() || ts.nextForm() != ts.form
 }
 
 // write composes the next message of a type and hands it to the writer. It says whether
@@ -162,6 +154,7 @@ func (m *Machine) write(now time.Time, ts *typeState) bool {
 	} else if whole := ts.composeDelta(a, node); whole != nil {
 		msg = [][]byte{whole}
 	}
+	m.answerBeside(now, ts)
 	if msg == nil {
 		return false
 	}
@@ -213,6 +206,8 @@ func (m *Machine) written(now time.Time, ts *typeState) {
 		case e.isGlob():
 			m.requested(now, e.of)
 		case e.pinned: // it stands by
+		case e.withheld && ts.form == wildLegacy && !ts.answered:
+			ts.beside = append(ts.beside, e)
 		case e.seen > ts.freshSince: // the answer was faster than the news of the request
 		case !e.held() && !ts.spokenOf(e), e.withheld:
 			m.startTimer(now, ts.stream, timer{entry: e})
@@ -222,6 +217,7 @@ func (m *Machine) written(now time.Time, ts *typeState) {
 		}
 	}
 	ts.fresh, ts.freshNames = nil, nil
+	m.answerBeside(now, ts)
 	if ts.starting {
 		ts.starting = false
 		m.requested(now, ts.star)
@@ -261,10 +257,9 @@ func (ts *typeState) applyChanges() (added []*entry, removed []change) {
 			added = append(added, e)
 			continue
 		}
-		if e.asked && !ts.back[e.name] {
+		if e.asked {
 			removed = append(removed, change{name: e.name, params: ts.params(e.of)})
 		}
-		delete(ts.back, e.name)
 		e.timer = 0
 		ts.forget(e)
 		e.asked = false
@@ -278,7 +273,6 @@ func (ts *typeState) applyChanges() (added []*entry, removed []change) {
 // ask marks entries as named by the message being composed.
 func (ts *typeState) ask(es []*entry) {
 	for _, e := range es {
-		delete(ts.back, e.name)
 		if !e.asked {
 			e.asked = true
 			ts.fresh = append(ts.fresh, e)

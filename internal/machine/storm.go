@@ -88,21 +88,3 @@ func (resp *response) fingerprint() (sum uint64) {
 	}
 	return sum + uint64(len(resp.Resources)+resp.removes)
 }
-
-// askedLegacy is how the operator hears of a server that was found out.
-const askedLegacy = "it is asked for everything in the legacy form, as with xdswatch.legacy_wildcard"
-
-// takenLiterally says whether a server that repeats a response takes `*` for the name of a resource,
-// as go-control-plane's does in state of the world: it answers with what is named besides, and
-// finds each time that the rest is still to be sent.
-func (resp *response) takenLiterally() bool {
-	if !resp.ts.spelled() {
-		return false
-	}
-	for e := range resp.ts.entries.all() {
-		if e.seen == resp.serial && !e.wanted() {
-			return false
-		}
-	}
-	return true
-}

@@ -69,6 +69,7 @@ type stream struct {
 	maxResource int // as [Config] has them
 	maxHeld     int64
 	barren      int // incarnations in a row that ended at once and brought nothing
+	renewal     renewal
 
 	// undelivered are the incarnations that a response came from of which handlers are
 	// still told: one, unless the stream was given up under the first.

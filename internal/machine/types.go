@@ -34,7 +34,7 @@ type typeState struct {
 	refusals refusals
 	renewed  map[*entry]bool // refused with a response that called them new; see [response.renews]
 
-	literal bool // the server seems to take `*` for a name, and no structured ones are wanted
+	doubtful bool // it was said that the server seems not to know the wildcard by its name
 
 	version  string    // of the last accepted response of this incarnation of the stream, or with ResumeVersion of any; SotW
 	lapsed   bool      // since, a collection's member ran out of its time to live, or was seen never to be sent
@@ -53,15 +53,15 @@ type onStream struct {
 	asked      bool      // a request was sent
 	firstAt    time.Time // when the first one left; until then, when it was made
 	left       bool      // it has
-	named      bool      // a name was sent
 	resumes    bool      // the first request says what is held
 	answered   bool      // a response came
 	nonce      string    // of the newest response
 	instead    *Instead  // what that holds; nil if there is none
 	form       wildForm  // how the wildcard was asked for
-	farewell   bool      // it was asked for by its name in order to be left
-	starLeft   bool      // in delta, the wildcard was asked for and is no more
-	leftAt     time.Time // when it was seen to be outdated since nobody watches the wildcard; zero if it is not
+	leftAt     time.Time // when nobody was seen to want the legacy wildcard any more; zero while somebody does
+	renewAt    time.Time // when the stream is begun anew for the wildcard; zero if it is not
+	complete   bool      // a response held all there is, in the legacy form
+	beside     []*entry  // that are wanted beside a legacy wildcard that does not name them, and not answered yet
 	owed       []answer
 	fresh      []*entry        // named for the first time by the message with the writer
 	freshNames map[string]bool // of fresh; nil until they are looked for
@@ -74,8 +74,6 @@ type onStream struct {
 	unlisted   []*entry        // members that the server was not told of
 	sweepTimer uint32          // that runs for them; 0 if none
 	unheard    []unheard       // names that were added, and what is known of them waited for
-	again      []*entry        // names to take back and to ask for once more
-	back       map[string]bool // names that are taken back, and not asked for once more yet
 	late       map[*entry]bool // of other servers, asked for too late for the response that is out
 	lateStar   bool            // the wildcard was asked for too late for it
 }
@@ -97,7 +95,6 @@ func (ts *typeState) reset() {
 	if ts.busy != nil && ts.busy.asked == nil {
 		ts.busy.asked = ts.collectionsAsked()
 	}
-	ts.lapsed = ts.lapsed || ts.farewell || ts.literal && ts.form == wildExplicit
 	ts.onStream = onStream{}
 	if !ts.stream.ResumeVersion {
 		ts.version = ""
@@ -301,10 +298,9 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 func (m *Machine) attach(c *collection, w *Watch) (held bool) {
 	if w.Wildcard {
 		c.watches = append(c.own(), w)
-		if w.Explicit {
-			c.explicit++
+		if w.entry = c.self; len(c.watches) == 1 {
+			c.explicit = w.Explicit // the first watch chooses the form
 		}
-		w.entry = c.self
 		c.ts.leftAt = time.Time{}
 		c.pin()
 		return false
@@ -338,7 +334,7 @@ func (m *Machine) await(now time.Time, w *Watch) {
 			m.startTimer(now, ts.stream, timer{of: c})
 		}
 	case e.asked && e.timer == 0 && e.status == StatusRequested && !ts.leaving(e):
-		m.startTimer(now, ts.stream, timer{entry: e})
+		m.awaitAsked(now, e)
 	}
 }
 
@@ -369,9 +365,6 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 	c.chain.watches--
 	if w.Wildcard {
 		c.watches = without(c.own(), w)
-		if w.Explicit {
-			c.explicit--
-		}
 		c.pin()
 	} else {
 		m.detach(e, w)
@@ -423,7 +416,7 @@ func (ts *typeState) drop(e *entry) {
 
 // forget drops what nobody wants any more.
 func (ts *typeState) forget(e *entry) {
-	left := e.of == ts.star && ts.outdated() && ts.spoken(e) // the wildcard may come back, and is not told anew
+	left := e.of == ts.star && ts.form == wildLegacy && ts.outdated() && ts.spoken(e) // the wildcard may come back, and is not told anew
 	if e.wanted() || ts.member(e) || left || !e.live() || ts.leaveToStar(e) {
 		return
 	}

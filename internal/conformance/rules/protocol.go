@@ -66,9 +66,9 @@ func protocol() []Section {
 		}},
 		{"Wildcards", []Rule{
 			{"WILD-1", "a type's first request without names asks for everything, of any type", ""},
-			{"WILD-2", "beside names, or where told to, everything is asked for by a star", ""},
-			{"WILD-3", "a legacy wildcard is left by naming the star first; alone, or at servers with legacy_wildcard, by closing the stream", ""},
-			{"WILD-4", "a wildcard that begins alone has the legacy form, on a new stream if names were sent before; beside names a new stream uses a star", ""},
+			{"WILD-2", "everything is asked for by a star only where a watch or the server's feature says so, or in state of the world beside structured names; names beside a legacy wildcard are answered from its state, or in delta asked for after it", ""},
+			{"WILD-3", "a legacy wildcard begins and ends with a stream, which nobody hears of", ""},
+			{"WILD-4", "the first watch chooses the form of a wildcard; each new stream begins with that form", ""},
 			{"WILD-5", "a wildcard is ready with its first response, even an empty one; its members have no timers", ""},
 			{"WILD-6", "leaving a wildcard drops what only it held", ""},
 			{"WILD-7", "a name given up beside a wildcard keeps its value until the server settles it", ""},

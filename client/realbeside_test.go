@@ -11,28 +11,17 @@ import (
 )
 
 // The server of go-control-plane tells all that it has to a wildcard that begins beside a name,
-// ends, and begins again, if it is asked for in the legacy form alone; in state of the world it
-// is also found out that this is needed.
-// spec: WILD-3 S-21
-func TestRealServerLegacyWildcard(t *testing.T) {
-	first := []string{"updated a one", "updated b one", "synced *"}
-	for name, test := range map[string]struct {
-		variant client.Variant
-		legacy  bool
-		first   []string
-	}{
-		"state of the world":            {client.VariantSotW, true, first},
-		"state of the world, found out": {client.VariantSotW, false, []string{"updated a one", "updated b one"}},
-		"delta":                         {client.VariantDelta, true, first},
-	} {
+// ends, and begins again.
+// spec: WILD-3 S-21 P-1 P-2
+func TestRealServerWildcardBesideName(t *testing.T) {
+	for name, variant := range map[string]client.Variant{"state of the world": client.VariantSotW, "delta": client.VariantDelta} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			srv := testutil.StartManagementServer(t, testutil.ManagementConfig{})
 			must(t, srv.Set("1", cluster("a", "one"), cluster("b", "one"), assignment("e")))
 			boot, err := bootstrap.Server(srv.Addr())
 			must(t, err)
-			boot.Servers[0].Features.LegacyWildcard = test.legacy
-			c, err := client.New(client.Config{Bootstrap: boot, Variant: test.variant})
+			c, err := client.New(client.Config{Bootstrap: boot, Variant: variant})
 			must(t, err)
 			defer func() {
 				c.Close()
@@ -59,7 +48,7 @@ func TestRealServerLegacyWildcard(t *testing.T) {
 				}
 				return w
 			}
-			w := all(test.first...)
+			w := all("updated a one", "updated b one", "synced *")
 			w.Stop()
 			must(t, srv.Set("2", cluster("a", "two"), cluster("b", "one"), cluster("c", "two"), assignment("e")))
 			await(t, named, "updated a two")
