@@ -17,6 +17,9 @@ import (
 	"google.golang.org/grpc/codes"
 	_ "google.golang.org/grpc/encoding/gzip" // a decompressor that the program links
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/transport"
@@ -25,6 +28,9 @@ import (
 // peakOf runs f and returns how large the heap grew meanwhile, in bytes.
 func peakOf(f func()) uint64 {
 	runtime.GC()
+	runtime.GC() // which empties the pools of what ran before
+	var before runtime.MemStats
+	runtime.ReadMemStats(&before)
 	var peak atomic.Uint64
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -43,7 +49,7 @@ func peakOf(f func()) uint64 {
 	f()
 	close(done)
 	<-ended
-	return peak.Load()
+	return peak.Load() - min(peak.Load(), before.HeapAlloc)
 }
 
 // zeros is so many bytes of zeros in gzip.
@@ -106,5 +112,78 @@ func TestReceiveLimitAfterDecompression(t *testing.T) {
 	t.Logf("%d KiB were refused with a heap of %d MiB", len(frame)>>10, peak>>20)
 	if peak > 512<<20 {
 		t.Errorf("the heap grew to %d MiB", peak>>20)
+	}
+}
+
+// Polls whose small bodies become millions of entries are refused within bounds of memory, and the
+// end of a stream does not wait for what is made of one.
+//
+// spec: H-5
+func TestBodiesOfNothing(t *testing.T) {
+	const size, most = 41 << 20, 256 << 20
+	for _, tt := range []struct {
+		name, head, piece, tail string
+		times                   int
+		want                    string
+	}{
+		{"entries", `{"resources":[`, "{},", "{}]}", size / 3, "too many for a response"},
+		{"within an entry", `{"resources":[{"@type":"` + clusterURL + `","name":"a","x":[`, "{},", "{}]}]}", size / 3, ""},
+		{"beside the entries", `{"resource_errors":[`, "{},", "{}]}", size / 3, "MaxConversion"},
+		{"that cannot be read", `{"resources":[`, `{"@type":7},`, "{}]}", 500_000, "more than 10000 resources cannot be read"},
+		{"as allowed", `{"resources":[`, `{"@type":"` + clusterURL + `"},`, `{}]}`, 500_000, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Encoding", "gzip")
+				z := gzip.NewWriter(w)
+				io.WriteString(z, tt.head)
+				chunk := strings.Repeat(tt.piece, 1000)
+				for range tt.times / 1000 {
+					io.WriteString(z, chunk)
+				}
+				io.WriteString(z, tt.tail)
+				z.Close()
+			}))
+			defer srv.Close()
+			server := polled(srv.Listener.Addr().String())
+			server.REST().RequestTimeout = time.Minute
+			conn, err := transport.NewREST(transport.RESTConfig{}).Build(server)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			request, err := proto.Marshal(&discoveryv3.DiscoveryRequest{TypeUrl: clusterURL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, cut := range []bool{false, true} {
+				stream, err := conn.Open(t.Context(), "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := stream.Send(request); err != nil {
+					t.Fatal(err)
+				}
+				var took time.Duration
+				peak := peakOf(func() {
+					if cut {
+						time.AfterFunc(300*time.Millisecond, stream.Close)
+					}
+					begin := time.Now()
+					_, err = stream.Recv()
+					took = time.Since(begin)
+				})
+				stream.Close()
+				t.Logf("cut %v: %v, heap of %d MiB: %.200v", cut, took, peak>>20, err)
+				switch {
+				case cut && took > 2*time.Second+300*time.Millisecond:
+					t.Errorf("the end of the stream takes %v", took)
+				case !cut && (err == nil) != (tt.want == "") || !cut && err != nil && !strings.Contains(err.Error(), tt.want):
+					t.Errorf("error %v, want %q", err, tt.want)
+				case peak > most:
+					t.Errorf("the heap grew to %d MiB", peak>>20)
+				}
+			}
+		})
 	}
 }

@@ -272,7 +272,7 @@ func (s *restStream) response(p poll, a answer) (frame []byte, err error) {
 	if !fresh {
 		return nil, nil
 	}
-	frame, typeURL, err := restjson.Response(s.ctx, a.body, s.conn.types)
+	frame, typeURL, err := s.convert(a.body)
 	if s.ctx.Err() != nil {
 		return nil, context.Cause(s.ctx)
 	}
@@ -287,6 +287,25 @@ func (s *restStream) response(p poll, a answer) (frame []byte, err error) {
 	s.mu.Unlock()
 	s.alive, s.handed = true, time.Now()
 	return frame, nil
+}
+
+// convert makes a frame of a body. The end of the stream does not wait for it: what is left of a
+// conversion goes on for nobody, and soon ends.
+func (s *restStream) convert(body []byte) (frame []byte, typeURL string, err error) {
+	done := make(chan struct{})
+	var f []byte
+	var u string
+	var e error
+	go func() {
+		defer close(done)
+		f, u, e = restjson.Response(s.ctx, body, s.conn.types)
+	}()
+	select {
+	case <-done:
+		return f, u, e
+	case <-s.ctx.Done():
+		return nil, "", context.Cause(s.ctx)
+	}
 }
 
 // Close is documented at [Stream].

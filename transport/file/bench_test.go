@@ -1,6 +1,7 @@
 package file
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"testing"
@@ -51,14 +52,14 @@ func BenchmarkReload(b *testing.B) {
 		second, err := testutil.EncodeFile(path, many(n, "two"))
 		must(b, err)
 		config := Config{}.withDefaults()
-		old, err := parse(path, first, sha256.Sum256(first), nil, config)
+		old, err := parse(context.Background(), path, first, sha256.Sum256(first), nil, config)
 		must(b, err)
 		for name, was := range map[string]*content{"first": nil, "change": old} {
 			b.Run(suffix[1:]+"/"+name, func(b *testing.B) {
 				b.ReportAllocs()
 				b.SetBytes(int64(len(second)))
 				for b.Loop() {
-					if _, err := parse(path, second, sha256.Sum256(second), was, config); err != nil {
+					if _, err := parse(context.Background(), path, second, sha256.Sum256(second), was, config); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -74,7 +75,7 @@ func BenchmarkRecheck(b *testing.B) {
 	data, err := testutil.EncodeFile(path, many(10_000, "one"))
 	must(b, err)
 	must(b, testutil.PlaceFile(path, data))
-	s := source{path: path, config: Config{Settle: -1}.withDefaults()}
+	s := source{ctx: b.Context(), path: path, config: Config{Settle: -1}.withDefaults()}
 	s.check(time.Now())
 	must(b, s.fault)
 	b.ReportAllocs()

@@ -214,7 +214,7 @@ func TestClientWildcardOfBadFile(t *testing.T) {
 	must(t, testutil.PlaceFile(path, []byte("[]")))
 	p := start(t, path)
 	p.watchAll(cds.Type, "*")
-	p.want("failed *: ", "JSON, line 1:2: want an object")
+	p.want("failed *: ", "JSON, line 1:1: want an object")
 	must(t, p.client.Ready(t.Context()))
 	if states := p.client.Dump(); len(states) != 1 || states[0].Status != "REQUESTED" || states[0].Err == nil {
 		t.Errorf("dump %+v", states)

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"context"
 	"path/filepath"
 	"time"
 
@@ -29,7 +30,7 @@ func ReadCollection(location string, c Config) (*Collection, error) {
 		}
 	}
 	c.Settle = -1
-	s := source{path: path, config: c.withDefaults()}
+	s := source{ctx: context.Background(), path: path, config: c.withDefaults()}
 	again := s.check(time.Now())
 	for tries := 0; again > 0 && tries < 100; tries++ {
 		again = s.check(time.Now())

@@ -2,6 +2,7 @@ package file
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"path/filepath"
@@ -49,6 +50,7 @@ var (
 
 // parsing is one file on its way to content.
 type parsing struct {
+	ctx    context.Context // ends the conversion
 	config *Config
 	data   []byte
 	sum    [sha256.Size]byte
@@ -56,8 +58,8 @@ type parsing struct {
 }
 
 // parse makes the content of a file's bytes, which it keeps.
-func parse(path string, data []byte, sum [sha256.Size]byte, old *content, config *Config) (*content, error) {
-	p := &parsing{config: config, data: data, sum: sum, old: old}
+func parse(ctx context.Context, path string, data []byte, sum [sha256.Size]byte, old *content, config *Config) (*content, error) {
+	p := &parsing{ctx: ctx, config: config, data: data, sum: sum, old: old}
 	f := formatOf(path)
 	if f != formatBinary {
 		p.data = bytes.TrimPrefix(data, byteOrderMark)
@@ -103,6 +105,9 @@ func (p *parsing) guess() (*content, error) {
 		c, err := p.as(f)
 		if err == nil {
 			return c, nil
+		}
+		if err == errStopped {
+			return nil, err
 		}
 		if fault == nil {
 			fault = err

@@ -2,6 +2,7 @@ package file
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"testing"
 
@@ -25,7 +26,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, suffix byte, data []byte) {
 		path := "/x" + suffixes[int(suffix)%len(suffixes)]
 		sum := sha256.Sum256(data)
-		c, err := parse(path, data, sum, nil, config)
+		c, err := parse(context.Background(), path, data, sum, nil, config)
 		if err != nil {
 			if !as[*SyntaxError](err) && !as[*SizeError](err) && err != ErrEmpty {
 				t.Fatalf("error %T: %v", err, err)
@@ -40,7 +41,7 @@ func FuzzParse(f *testing.F) {
 		if r.Nonce != "7" || r.Version != c.version || r.TypeURL != asked && r.TypeURL != c.typeURL {
 			t.Fatalf("response of version %q, type %q, nonce %q", r.Version, r.TypeURL, r.Nonce)
 		}
-		again, err := parse(path, data, sum, c, config)
+		again, err := parse(context.Background(), path, data, sum, c, config)
 		must(t, err)
 		if !bytes.Equal(again.body, c.body) {
 			t.Fatalf("%x became %x", c.body, again.body)

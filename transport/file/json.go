@@ -2,10 +2,10 @@ package file
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
-	"io"
+	"fmt"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -13,7 +13,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/xdswatch/xdswatch/internal/jsonscan"
 	"github.com/xdswatch/xdswatch/internal/redact"
+	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/internal/yamljson"
 )
 
@@ -28,7 +30,8 @@ type document struct {
 
 type jsonEntry struct {
 	text []byte
-	line int // of the file; 0 if not known
+	line int   // of the file; 0 if not known
+	cost error // why it costs too much; nil if it does not
 }
 
 // Keys that tell the two messages apart.
@@ -38,103 +41,79 @@ const (
 )
 
 func (p *parsing) json() (*content, error) {
-	d := &document{format: formatJSON}
-	if err := d.split(p.data); err != nil {
-		return nil, err
+	d := &document{format: formatJSON, rest: []byte{'{'}}
+	seen := map[string]bool{}
+	var list *jsonscan.Value
+	err := jsonscan.Object(p.ctx, p.data, func(key string, v jsonscan.Value) error {
+		if seen[key] {
+			return p.faultAt(v.Start, errTwice)
+		}
+		if len(seen) == maxKeys {
+			return p.faultAt(v.Start, errKeys)
+		}
+		seen[key] = true
+		if key == keyResources && p.data[v.Start] == '[' {
+			list = &v
+			return nil
+		}
+		d.member(key, p.data[v.Start:v.End])
+		return v.Affordable()
+	})
+	if err == nil && list != nil {
+		err = d.split(p.ctx, p.data, *list)
 	}
+	var f *redact.Fault
+	if errors.As(err, &f) {
+		return nil, &SyntaxError{Format: d.format.String(), Line: f.Line, Column: f.Column, Entry: -1, Err: f.WithoutPosition()}
+	}
+	if err != nil {
+		return nil, p.refused(d.format, -1, err)
+	}
+	d.rest = append(d.rest, '}')
 	return p.convert(d)
-}
-
-// split takes the top level of an object apart.
-func (d *document) split(data []byte) error {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	err := d.splitObject(dec, data)
-	if err == nil {
-		if _, more := dec.Token(); !errors.Is(more, io.EOF) {
-			err = errMore
-		}
-	}
-	if err == nil {
-		return nil
-	}
-	at := dec.InputOffset() + 1
-	var whole json.RawMessage
-	var se *json.SyntaxError
-	if errors.As(json.Unmarshal(data, &whole), &se) { // which knows where it is
-		at = se.Offset
-		if !errors.Is(err, errMore) {
-			err = errors.New(redact.SyntaxJSON(se))
-		}
-	}
-	line, column := redact.Position(data, at)
-	return &SyntaxError{Format: d.format.String(), Line: line, Column: column, Entry: -1, Err: err}
 }
 
 var (
 	errNotObject = errors.New("want an object")
-	errMore      = errors.New("something follows the object")
 	errTwice     = errors.New("a key is there twice")
+	errKeys      = fmt.Errorf("more than %d keys", maxKeys)
 )
 
-func (d *document) splitObject(dec *json.Decoder, data []byte) error {
-	if t, err := dec.Token(); err != nil {
-		return err
-	} else if t != json.Delim('{') {
-		return errNotObject
-	}
-	d.rest = []byte{'{'}
-	seen := map[string]bool{}
-	for dec.More() {
-		t, err := dec.Token()
-		if err != nil {
-			return err
-		}
-		key, _ := t.(string) // the decoder sees to it
-		if seen[key] {
-			return errTwice
-		}
-		seen[key] = true
-		if err := d.splitMember(dec, data, key); err != nil {
-			return err
-		}
-	}
-	d.rest = append(d.rest, '}')
-	_, err := dec.Token()
-	return err
+// faultAt is an error at a place of the file.
+func (p *parsing) faultAt(at int, err error) error {
+	line, column := redact.Position(p.data, int64(at+1))
+	return &redact.Fault{Line: line, Column: column, What: err.Error()}
 }
 
-func (d *document) splitMember(dec *json.Decoder, data []byte, key string) error {
-	ahead := bytes.TrimLeft(data[dec.InputOffset():], ": \t\r\n")
-	if key == keyResources && len(ahead) > 0 && ahead[0] == '[' {
-		return d.splitEntries(dec, data)
+// refused is an error of an entry, or of the end of the context, which is no fault of the file.
+func (p *parsing) refused(f format, entry int, err error) error {
+	if p.ctx.Err() != nil {
+		return errStopped
 	}
-	var value json.RawMessage
-	if err := dec.Decode(&value); err != nil {
-		return err
-	}
-	d.member(key, value)
-	return nil
+	return &SyntaxError{Format: f.String(), Entry: entry, Err: err}
 }
 
-// splitEntries takes a list apart.
-func (d *document) splitEntries(dec *json.Decoder, data []byte) error {
-	if _, err := dec.Token(); err != nil {
+// split takes the list of entries apart. How many there are is known before there is room made
+// for any.
+func (d *document) split(ctx context.Context, data []byte, list jsonscan.Value) error {
+	n, limit := 0, wire.MaxEntries(len(data))/2 // each is remembered by its hash too
+	err := jsonscan.List(ctx, data, list, func(i int, _ jsonscan.Value) error {
+		if n = i + 1; n > limit {
+			return fmt.Errorf("more than %d resources are too many for a file of %d bytes", limit, len(data))
+		}
+		return nil
+	})
+	if err != nil {
 		return err
 	}
-	counted := dec.InputOffset()
-	line := lineOf(data, counted)
-	for dec.More() {
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return err
-		}
-		start := dec.InputOffset() - int64(len(value))
-		line += bytes.Count(data[counted:start], []byte{'\n'})
-		counted = start
-		d.entries = append(d.entries, jsonEntry{text: value, line: line})
-	}
-	_, err := dec.Token()
-	return err
+	d.entries = make([]jsonEntry, 0, n)
+	counted, line := list.Start, lineOf(data, int64(list.Start))
+	return jsonscan.List(ctx, data, list, func(_ int, v jsonscan.Value) error {
+		line += bytes.Count(data[counted:v.Start], []byte{'\n'})
+		counted = v.Start
+		d.entries = append(d.entries, jsonEntry{text: data[v.Start:v.End], line: line, cost: v.Affordable()})
+		return nil
+	})
 }
 
 // member adds a member to the rest.
@@ -172,6 +151,12 @@ func (p *parsing) convert(d *document) (*content, error) {
 	sums, ends := make([][sha256.Size]byte, len(d.entries)), make([]int, len(d.entries)+1)
 	ends[0] = len(body)
 	for i, e := range d.entries {
+		if p.ctx.Err() != nil {
+			return nil, errStopped
+		}
+		if e.cost != nil {
+			return nil, &SyntaxError{Format: d.format.String(), Line: e.line, Entry: i, Err: e.cost}
+		}
 		sums[i] = sha256.Sum256(e.text)
 		if body, err = p.appendEntry(body, d, i, sums[i]); err != nil {
 			return nil, err

@@ -2,6 +2,7 @@ package file
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"io"
 	"io/fs"
@@ -14,6 +15,7 @@ import (
 
 // source is a file as it was last looked at. Not safe for concurrent use.
 type source struct {
+	ctx    context.Context // ends the conversion of a file
 	path   string
 	config *Config
 	seen   sighting
@@ -134,7 +136,10 @@ func reread(f *os.File, size int64) ([]byte, error) {
 // take makes the content of what was read.
 func (s *source) take(data []byte, sum [sha256.Size]byte) {
 	s.sum = &sum
-	c, err := parse(s.path, data, sum, s.content, s.config)
+	c, err := s.parse(data, sum)
+	if err == errStopped {
+		return // nobody hears of it
+	}
 	if s.parsed = err; err != nil {
 		s.setFault(err)
 		return
@@ -145,6 +150,24 @@ func (s *source) take(data []byte, sum [sha256.Size]byte) {
 	c.refers = referencesOf(c, s.config.Types)
 	s.content, s.fault = c, nil
 	s.contents++
+}
+
+// parse makes content of bytes, and does not wait for that once the stream is over: what is left
+// of it goes on for nobody, and soon ends.
+func (s *source) parse(data []byte, sum [sha256.Size]byte) (c *content, err error) {
+	old, done := s.content, make(chan struct{})
+	var made *content
+	var fault error
+	go func() {
+		defer close(done)
+		made, fault = parse(s.ctx, s.path, data, sum, old, s.config)
+	}()
+	select {
+	case <-done:
+		return made, fault
+	case <-s.ctx.Done():
+		return nil, errStopped
+	}
 }
 
 // setFault notes what is wrong with the file; nil if nothing is, after which the content

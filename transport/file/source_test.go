@@ -78,7 +78,7 @@ func TestSettling(t *testing.T) {
 func TestUnsettled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cds.json")
 	must(t, os.WriteFile(path, []byte(`{"version_info": "1"}`), 0o644))
-	s := source{path: path, config: Config{Settle: time.Second}.withDefaults()}
+	s := source{ctx: t.Context(), path: path, config: Config{Settle: time.Second}.withDefaults()}
 	start := time.Now()
 	var now time.Time
 	for i := range 2*impatience + 1 {

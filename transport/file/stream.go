@@ -45,8 +45,8 @@ type stream struct {
 
 func newStream(ctx context.Context, c *conn, l *lookout) *stream {
 	s := &stream{conn: c, lookout: l, sent: make(chan struct{}, 1), next: time.Now()}
-	s.source = source{path: c.path, config: c.config}
 	s.ctx, s.cancel = context.WithCancel(ctx)
+	s.source = source{ctx: s.ctx, path: c.path, config: c.config}
 	return s
 }
 

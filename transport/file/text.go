@@ -18,6 +18,9 @@ var deterministic = proto.MarshalOptions{Deterministic: true}
 
 // text reads the text format, in which the messages are told apart by trying.
 func (p *parsing) text() (*content, error) {
+	if err := nodes(p.data, formatText); err != nil {
+		return nil, err
+	}
 	read := func(m proto.Message) error {
 		return p.config.read(func(types Resolver) error {
 			return prototext.UnmarshalOptions{Resolver: types, DiscardUnknown: p.config.IgnoreUnknownFields}.Unmarshal(p.data, m)

@@ -16,6 +16,9 @@ import (
 // yaml reads YAML as JSON that is written otherwise. What aliases may stand for is
 // bounded by the library and by package yamljson.
 func (p *parsing) yaml() (*content, error) {
+	if err := nodes(p.data, formatYAML); err != nil {
+		return nil, err
+	}
 	root, err := yamlRoot(p.data)
 	if err != nil {
 		return nil, yamlError(err)
