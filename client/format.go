@@ -1,0 +1,48 @@
+package client
+
+import (
+	"fmt"
+	"io"
+)
+
+// Format implements [fmt.Formatter]: value and bytes are not printed, since they may be a
+// Secret's.
+func (e Event[T]) Format(s fmt.State, _ rune) {
+	fmt.Fprintf(s, "%v %s %q", e.Kind, e.Type, e.Name)
+	if e.Version != "" {
+		fmt.Fprintf(s, " version %q", e.Version)
+	}
+	if e.Server != "" {
+		fmt.Fprintf(s, " of server %q", e.Server)
+	}
+	if e.Kind == EventDoesNotExist {
+		fmt.Fprintf(s, " (%v)", e.Reason)
+	}
+	if e.Err != nil {
+		fmt.Fprintf(s, ": %v", e.Err)
+	}
+}
+
+// Format implements [fmt.Formatter]: no header and no key of the bootstrap is printed.
+func (c Config) Format(s fmt.State, verb rune) {
+	type plain Config
+	if verb != 'v' { // fmt calls no methods where it tells of a wrong verb
+		fmt.Fprintf(s, "%v", plain(c))
+		return
+	}
+	fmt.Fprintf(s, fmt.FormatString(s, verb), plain(c))
+}
+
+// Format implements [fmt.Formatter]: the bytes are not printed, since they may be a Secret's.
+func (s State) Format(st fmt.State, _ rune) {
+	fmt.Fprintf(st, "%s %s %q of server %q", s.Status, s.Type, s.Name, s.Server)
+	if s.Version != "" {
+		fmt.Fprintf(st, " version %q", s.Version)
+	}
+	if s.Err != nil {
+		fmt.Fprintf(st, ": %v", s.Err)
+	}
+}
+
+// Format implements [fmt.Formatter]: what the client is made of holds headers and keys.
+func (c *Client) Format(s fmt.State, _ rune) { io.WriteString(s, "xds client") }
