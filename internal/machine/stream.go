@@ -328,7 +328,7 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 		Ref: s.ref(), Server: s.server, Fault: fault,
 		Well:   (well || calm && s.clock.at(now) >= calmLife) && !much,
 		Served: s.responded && (!well || much && s.clock.at(now) >= calmLife),
-		Calm:   calm || well,
+		Calm:   calm || well && much,
 	})
 	if s.responded && s.troubled() {
 		m.recovered(s) // by a response that is still being worked on
