@@ -132,10 +132,11 @@ func (w *watch) absent(ev client.Event[any], held state, known bool) {
 		always = always && c[ev.Name] != ""
 	}
 	switch {
-	case always && ev.Reason != client.ReasonTimeout:
+	case always && w.world.muted(w.typ):
+	case always && ev.Reason != client.ReasonTimeout && held.kind == client.EventUpdated:
 		w.world.fault("false absence", "%v: %s is told to be %v, and was there all the time", w, ev.Name, ev.Reason)
-	case always && !w.world.muted(w.typ):
-		w.world.list("timeout before the answer")
+	case always: // a late watch hears of an absence, too, that the server ended while it was away
+		w.world.list("absence before the answer")
 	case w.name != "*" || known && held.kind == client.EventUpdated:
 	case w.there(ev.Name):
 		w.world.list("removed before its value was told")
@@ -279,8 +280,6 @@ func (w *watch) compare(name, want string) {
 	case want == "" && (all || s.kind == client.EventDoesNotExist):
 	case s.kind == client.EventDoesNotExist && excused:
 		w.world.list(fmt.Sprintf("%v, since the server answers only whole snapshots (S-9)", s.reason))
-	case s.kind == client.EventDoesNotExist && s.reason == client.ReasonTimeout && w.world.impatient():
-		w.world.list("timeout, which is as short as the wait of a server that misses names (S-30)")
 	case s.kind == client.EventDoesNotExist:
 		w.world.fault("false absence", "%v: %s is %v, want %q", w, name, s, want)
 	default:

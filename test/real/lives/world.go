@@ -220,13 +220,6 @@ func (w *world) named(k typ, name string) bool {
 	return false
 }
 
-// impatient says whether the resource timer is as short as the wait for a server that does not
-// hear of names that are added to a stream: then it comes first (client.Config.ResourceTimeout).
-func (w *world) impatient() bool {
-	timeout := w.life.temper.timeout
-	return w.life.setup.server == "cilium" && timeout > 0 && timeout <= 2*time.Second
-}
-
 // note writes a line of the timeline.
 func (w *world) note(format string, args ...any) {
 	w.out.timeline = append(w.out.timeline, fmt.Sprintf("%10.3fs  %s", time.Since(w.began).Seconds(), fmt.Sprintf(format, args...)))
