@@ -69,7 +69,13 @@ func TestResolve(t *testing.T) {
 		}},
 		{"xdstp://b.test/" + segment + "/x:1?b=1&a=2", authority.Resolved{
 			Authority: "b.test", Name: "xdstp://b.test/" + segment + "/x%3A1?a=2&b=1",
-			Servers: servers("b:1", "b:2"), FallbackOnReachabilityOnly: true,
+			Spelling: "xdstp://b.test/" + segment + "/x:1?a=2&b=1",
+			Servers:  servers("b:1", "b:2"), FallbackOnReachabilityOnly: true,
+		}},
+		{"xdstp://b.test/" + segment + "/x%3a1", authority.Resolved{
+			Authority: "b.test", Name: "xdstp://b.test/" + segment + "/x%3A1",
+			Spelling: "xdstp://b.test/" + segment + "/x%3a1",
+			Servers:  servers("b:1", "b:2"), FallbackOnReachabilityOnly: true,
 		}},
 		{"xdstp://b.test/" + segment, authority.Resolved{
 			Authority: "b.test", Name: "xdstp://b.test/" + segment,

@@ -46,9 +46,12 @@ type Resolved struct {
 	// TypeURL of what a server is asked for: the one that was asked with, or for a list
 	// collection the collection's own.
 	TypeURL string
-	// Name is the canonical text: what a server is asked for, and what the resource is
-	// kept under. Equal names have equal texts.
+	// Name is the canonical text: what the resource is kept under. Equal names have equal
+	// texts.
 	Name string
+	// Spelling is what a server is asked for: the name as it was written, its context parameters
+	// in order, or of a locator as gRPC writes it (gRFC A47). "" if that is Name.
+	Spelling string
 	// Servers in order of priority; at least one. Shared: read only.
 	Servers []bootstrap.ManagementServer
 	// FallbackOnReachabilityOnly is the authority's (gRFC A95).
@@ -109,7 +112,7 @@ func (t *Table) ResolveReceived(typeURL string, n xdstp.Name) (Resolved, error) 
 	if err := CheckReceived(typeURL, n); err != nil {
 		return Resolved{}, err
 	}
-	return t.resolve(typeURL, n.String(), n, Single)
+	return t.resolve(typeURL, n.URI(), n, Single)
 }
 
 // CheckReceived says what is wrong with the name of a single resource of a type that a
@@ -176,12 +179,22 @@ func (t *Table) resolve(typeURL, text string, n xdstp.Name, form Form) (Resolved
 	if form == List {
 		typeURL = xdstp.ListCollectionURL(typeURL)
 	}
-	return Resolved{
-		Authority: n.Authority, Form: form, TypeURL: typeURL, Name: n.String(),
+	r := Resolved{
+		Authority: n.Authority, Form: form, TypeURL: typeURL,
 		Default: from.isDefault, Peer: from.peer,
 		Servers: from.servers, FallbackOnReachabilityOnly: from.reachabilityOnly,
 		InitialFetchTimeout: from.fetchTimeout,
-	}, nil
+	}
+	r.Call(n, text)
+	return r, nil
+}
+
+// Call sets Name and Spelling to those of a name that was written as text; its parameters may be
+// others.
+func (r *Resolved) Call(n xdstp.Name, text string) {
+	if r.Name, r.Spelling = n.String(), n.SpelledAs(text); r.Spelling == r.Name {
+		r.Spelling = ""
+	}
 }
 
 func checkText(name string) error {

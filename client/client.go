@@ -254,7 +254,7 @@ const wildcard = "*"
 func (c *Client) prepareAll(kind resource.AnyType, collection string, v *view, w *machine.Watch) error {
 	r, err := v.table.ResolveCollection(kind.TypeURL(), collection)
 	if err == nil {
-		r.Name, err = c.inContext(kind, r.Name, true)
+		err = c.inContext(kind, &r, true)
 	}
 	if err != nil {
 		return c.configError(kind, collection, err)

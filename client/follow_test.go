@@ -293,8 +293,9 @@ func TestRedirectOfTheSameBytes(t *testing.T) {
 }
 
 // Locators whose parameters come in another order are one, and names that are equal by
-// their parts too.
-// spec: XDSTP-4 WATCH-4
+// their parts too. Servers are asked in the program's spelling, and for where a locator leads in
+// gRPC's.
+// spec: XDSTP-4 WATCH-4 C-6
 func TestRedirectSpellings(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		asked, canonical := at("a", "x:1?b=2&a=1"), at("a", "x%3A1?a=1&b=2")
@@ -305,6 +306,8 @@ func TestRedirectSpellings(t *testing.T) {
 		w.b.put(target, cluster("y", ""), "2")
 		_, rec := w.watch(asked)
 		w.since(rec, "updated a/x%3A1?a=1&b=2 2 via b/y%3A1?a=1&b=2")
+		same(t, "a was asked for", w.a.asked, []string{at("a", "x:1?a=1&b=2")})
+		same(t, "b was asked for", w.b.asked, []string{at("b", "y:1?a=1&b=2")})
 		for range 10 { // of a map's orders
 			w.a.put(canonical, redirect(at("b", "y:1?b=2&a=1")), "1")
 		}

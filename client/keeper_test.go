@@ -37,6 +37,7 @@ type keeper struct {
 	spelled map[string]string // how the server spells a name
 	silent  map[string]bool   // names that it says nothing of
 	wanted  map[*testutil.Stream]map[string]bool
+	asked   []string // names as they were first asked for
 	nacks   []string
 }
 
@@ -61,15 +62,29 @@ func (k *keeper) request(st *testutil.Stream, r *testutil.Request) {
 		wanted = map[string]bool{}
 		k.wanted[st] = wanted
 	}
-	for _, name := range r.Unsubscribed() {
+	for _, name := range k.canonical(r.Unsubscribed()) {
 		delete(wanted, name)
 	}
-	for _, name := range r.Names() {
+	k.asked = append(k.asked, r.Names()...)
+	names := k.canonical(r.Names())
+	for _, name := range names {
 		wanted[name] = true
 	}
-	if len(r.Names()) > 0 {
-		k.tell(st, r.TypeURL(), r.Names()...)
+	if len(names) > 0 {
+		k.tell(st, r.TypeURL(), names...)
 	}
+}
+
+// canonical are names by which the server finds what it holds.
+func (k *keeper) canonical(names []string) (out []string) {
+	for _, name := range names {
+		text, err := xdstp.Canonical(name)
+		if err != nil {
+			k.t.Error(err)
+		}
+		out = append(out, text)
+	}
+	return out
 }
 
 // tell sends what is so of names. The stream may be over.

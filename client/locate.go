@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -39,7 +40,7 @@ func (c *Client) prepare(kind resource.AnyType, name string, v *view, w *machine
 	}
 	r, err := v.table.Resolve(kind.TypeURL(), name)
 	if err == nil {
-		r.Name, err = c.inContext(kind, r.Name, false)
+		err = c.inContext(kind, &r, false)
 	}
 	if err != nil {
 		return asked{}, c.configError(kind, name, err)
@@ -200,17 +201,18 @@ func (c *Client) locator(kind resource.AnyType, text string, collection bool) (x
 	return l, err
 }
 
-// inContext gives a canonical name the parameters that the client adds.
-func (c *Client) inContext(kind resource.AnyType, name string, collection bool) (string, error) {
-	if !xdstp.IsXDSTP(name) || c.config.Context == nil && len(c.nodeParams) == 0 {
-		return name, nil
+// inContext gives a name that was found the parameters that the client adds.
+func (c *Client) inContext(kind resource.AnyType, r *authority.Resolved, collection bool) error {
+	if !xdstp.IsXDSTP(r.Name) || c.config.Context == nil && len(c.nodeParams) == 0 {
+		return nil
 	}
-	n, err := xdstp.Parse(name)
+	n, err := xdstp.Parse(r.Name)
 	if err != nil {
-		return "", err
+		return err
 	}
 	n, err = c.applyContext(kind, n, collection)
-	return n.String(), err
+	r.Call(n, cmp.Or(r.Spelling, r.Name))
+	return err
 }
 
 // applyContext adds what is the client's own: for collections of Listeners and Clusters
@@ -239,5 +241,7 @@ func (c *Client) canonical(kind resource.AnyType, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return c.inContext(kind, canonical, false)
+	r := authority.Resolved{Name: canonical}
+	err = c.inContext(kind, &r, false)
+	return r.Name, err
 }

@@ -269,6 +269,7 @@ func (c *Client) place(kind resource.AnyType, r authority.Resolved, v *view, w *
 		return c.configError(kind, r.Name, err)
 	}
 	w.Type, w.Source, w.Lane, w.Name, w.Authority = t, int32(source), int32(lane), r.Name, r.Authority
+	w.Spelling = r.Spelling
 	w.FetchTimeout = v.fetchTimeout(r)
 	return nil
 }

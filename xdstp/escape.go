@@ -11,18 +11,30 @@ var (
 )
 
 // set says which bytes must be escaped: bit b for each byte below 128. Every part escapes
-// control characters, '~' and all above it.
+// control characters and all above 127, and those of Envoy '~'.
 type set [2]uint64
 
 func newSet(reserved string) set {
-	s := set{1<<' ' - 1, 0}
+	s := set{1<<' ' - 1, 3 << 62} // '~' and DEL
 	for _, c := range []byte(reserved) {
 		s[c>>6] |= 1 << (c & 63)
 	}
 	return s
 }
 
-func (s set) has(c byte) bool { return c >= '~' || s[c>>6]&(1<<(c&63)) != 0 }
+// uriSet is what gRPC escapes in the path of a name: all but the path characters of RFC 3986,
+// section 3.3.
+var uriSet = pathSet()
+
+func pathSet() set {
+	s := set{^uint64(0), ^uint64(0)}
+	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~!$&'()*+,;=:@/") {
+		s[c>>6] &^= 1 << (c & 63)
+	}
+	return s
+}
+
+func (s set) has(c byte) bool { return c >= 128 || s[c>>6]&(1<<(c&63)) != 0 }
 
 // escape appends s with the bytes of the set as %XX.
 func escape(b []byte, s string, reserved set) []byte {

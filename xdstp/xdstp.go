@@ -132,6 +132,35 @@ func (n Name) String() string {
 	return string(n.appendTo(append(b[:0], namePrefix...)))
 }
 
+// URI is the text of the name as gRPC writes it, for servers that compare names as texts: unlike
+// [Name.String] it escapes nothing in the ID that a path may hold, as ':' (RFC 3986, section
+// 3.3).
+func (n Name) URI() string {
+	b := escape([]byte(namePrefix), n.Authority, authoritySet)
+	b = append(b, '/')
+	b = append(b, n.Type...)
+	if n.ID != "" {
+		b = escape(append(b, '/'), n.ID, uriSet)
+	}
+	return string(appendParams(b, n.Params))
+}
+
+// SpelledAs is the text of the name with all but its parameters spelled as in text, which is of the
+// same authority, type and ID. The parameters are in order; if they are those of text they are
+// spelled as there too. For servers that compare names as texts.
+func (n Name) SpelledAs(text string) string {
+	path, query, found := strings.Cut(text, "?")
+	if params, err := parseParams(text, len(text)-len(query), true); !found || err != nil || !slices.Equal(params, inOrder(n.Params)) {
+		return string(appendParams([]byte(path), n.Params))
+	}
+	if query == "" {
+		return path
+	}
+	pairs := strings.Split(query, "&")
+	slices.SortStableFunc(pairs, func(a, b string) int { return compareParams(parseParam(a), parseParam(b)) })
+	return path + "?" + strings.Join(pairs, "&")
+}
+
 func (n Name) appendTo(b []byte) []byte {
 	b = escape(b, n.Authority, authoritySet)
 	b = append(b, '/')

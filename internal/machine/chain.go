@@ -224,6 +224,7 @@ func (ts *typeState) serves(ch *chain) bool {
 func (m *Machine) standBy(now time.Time, ch *chain, w *Watch) {
 	for _, s := range ch.streams[:ch.active] {
 		ts := s.typeOf(w.Type)
+		ts.spell(w.Name, w.Spelling)
 		c := ts.collectionOf(ch, w)
 		switch {
 		case w.Wildcard:

@@ -113,6 +113,7 @@ func (m *Machine) commitEntry(now time.Time, resp *response, it *Item, e *entry,
 	} else {
 		m.accept(now, e, it.Raw, r.Value, version, e != it.entry)
 	}
+	resp.giveAs(e)
 	resp.taken(it.index, e, r.Flaws)
 	ts.setFlaws(e, r.Flaws)
 	ts.stream.ttls.received(now, e, entry)

@@ -160,7 +160,9 @@ func (ts *typeState) composeFirstDelta(node []byte) []byte {
 			under := ts.aliases.versionOf(e)
 			switch version, taken := ts.saidUnder(under, e, said); {
 			case !taken:
-				ts.resumes = true
+				if ts.resumes = true; under == e.name {
+					under = ts.spelled.ofServer(e)
+				}
 				msg = wire.AppendInitialVersion(msg, under, e.version)
 			case version != e.version && !e.wanted():
 				ts.withhold(e)
@@ -187,11 +189,11 @@ func (ts *typeState) saidUnder(name string, e *entry, said map[string]string) (v
 }
 
 func (ts *typeState) appendSubscribe(msg []byte, e *entry) []byte {
-	return wire.AppendSubscribe(msg, e.name, ts.params(e.of))
+	return wire.AppendSubscribe(msg, ts.onWire(e.name), ts.params(e.of))
 }
 
 // sizeOfName is what it takes to name an entry.
-func (ts *typeState) sizeOfName(e *entry) int { return wire.SizeName(e.name, ts.params(e.of)) }
+func (ts *typeState) sizeOfName(e *entry) int { return wire.SizeName(ts.onWire(e.name), ts.params(e.of)) }
 
 // listed says whether the server is told the version that is held.
 func (e *entry) listed() bool { return e.held() && !e.foreign() }

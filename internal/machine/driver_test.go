@@ -159,7 +159,10 @@ func (d *driver) watch(words []string) *Watch {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	w := &Watch{Owner: words[0], Type: d.typeOf(words[1]), Name: name}
+	w := &Watch{Owner: words[0], Type: d.typeOf(words[1]), Name: name, Spelling: words[2]}
+	if n, err := xdstp.Parse(name); err == nil {
+		w.Spelling = n.SpelledAs(words[2])
+	}
 	if w.Wildcard = w.Name[0] == '*' || xdstp.IsGlob(w.Name); w.Wildcard {
 		w.Explicit = w.Name == "**"
 	}

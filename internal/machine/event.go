@@ -19,6 +19,7 @@ type Watch struct {
 	Type      *Type  // of what is watched
 	Name      string // canonical; of a collection `*` or the URL of a glob
 	Authority string // of the name
+	Spelling  string // of the name, as it is asked for if it is the first watch of it; "" if that is Name
 
 	// FetchTimeout is how long the watch waits for its first answer until it is told that
 	// there is none yet; 0 or less is for ever.

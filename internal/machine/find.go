@@ -51,6 +51,7 @@ func (m *Machine) find(resp *response, i int) *entry {
 	if ts.aliases.own[e] != nil {
 		ts.aliases.rename(e) // it has the name itself now
 	}
+	resp.spells(e, name)
 	e.see(resp)
 	return e
 }

@@ -150,6 +150,7 @@ func (ts *typeState) current(es []*entry) []*entry {
 }
 
 func (mv *mover) moveCollection(c *collection, to *typeState) {
+	to.spell(c.name, c.ts.onWire(c.name))
 	d := to.counterpart(c, mv.ch)
 	d.watches, d.explicit = c.own(), c.explicit
 	mv.stood -= d.setStandby(false)
@@ -193,6 +194,8 @@ func (mv *mover) moveEntry(e *entry, from, to *typeState) {
 	joining, flaws, renewed, given := e.joining(), from.flaws[e], from.renewed[e], from.aliases.versionOf(e)
 	shared := from.aliases.shared[e]
 	e.setJoining(nil)
+	to.spell(e.name, from.onWire(e.name))
+	spelling := from.spelled.given[e]
 	mv.leaveBehind(e, from, len(joining) > 0)
 
 	c, before := to.star, to.entries.get(e.name)
@@ -216,6 +219,7 @@ func (mv *mover) moveEntry(e *entry, from, to *typeState) {
 	if given != e.name {
 		to.aliases.give(e, given)
 	}
+	to.spelled.give(e, spelling)
 	e.asked, e.noted, e.timer, e.withheld = false, false, 0, false
 	mv.sign(e)
 	stood := before != nil && before.wanted()

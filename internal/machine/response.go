@@ -53,6 +53,7 @@ type response struct {
 	aliased  []*aliased
 	byIndex  map[int]*aliased // the same
 	mentions map[mention]int  // of resources that have aliases
+	spelled  map[*entry]string // what it spells otherwise than canonically
 	passed   bool             // an error was passed over
 
 	removes  int      // names that it lists as removed
@@ -340,6 +341,7 @@ func (m *Machine) conclude(now time.Time, resp *response, it sorted) {
 		resp.taken(it.index, e, resp.ts.flaws[e])
 		resp.describe(it.index, e)
 		m.confirm(e, resp.versionOf(r))
+		resp.giveAs(e)
 		resp.ts.stream.ttls.received(now, e, r)
 	case isBeat:
 		resp.valid++

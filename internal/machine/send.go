@@ -258,8 +258,9 @@ func (ts *typeState) applyChanges() (added []*entry, removed []change) {
 			continue
 		}
 		if e.asked {
-			removed = append(removed, change{name: e.name, params: ts.params(e.of)})
+			removed = append(removed, change{name: ts.onWire(e.name), params: ts.params(e.of)})
 		}
+		ts.spelled.drop(e.name)
 		e.timer = 0
 		ts.forget(e)
 		e.asked = false
@@ -330,7 +331,7 @@ func (ts *typeState) leaveWild() {
 func (ts *typeState) allWanted() []*entry {
 	es := make([]*entry, 0, ts.watched)
 	for name := range ts.names.all() {
-		if e := ts.entries.read(name); e != nil && e.wanted() {
+		if e := ts.askedFor(name); e != nil && e.wanted() {
 			es = append(es, e)
 		}
 	}

@@ -21,6 +21,8 @@ type typeState struct {
 	joining map[*entry][]*Watch
 	names   names // that are wanted by name, globs among them, as last told or about to be
 
+	spelled spellings
+
 	changed []*entry // whose interest changed since the last message, each once
 	moved   bool     // some of changed and fresh are maybe not the entries of their names; see [typeState.renew]
 
@@ -226,7 +228,7 @@ func (ts *typeState) note(e *entry, wanted bool) {
 
 // name has requests name an entry from now on, or not.
 func (ts *typeState) name(e *entry, wanted bool) {
-	ts.names.set(e.name, ts.params(e.of), wanted)
+	ts.names.set(ts.onWire(e.name), ts.params(e.of), wanted)
 }
 
 // params are what the names of a collection are asked for with; nil for none.
@@ -259,6 +261,7 @@ func (ts *typeState) prune() {
 	for e := range ts.entries.all() {
 		ts.forget(e)
 	}
+	ts.dropSpellings()
 	if !ts.star.wanted() {
 		ts.star.forgetState()
 	}
@@ -274,6 +277,7 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	s := ch.stream()
 	ts := s.typeOf(w.Type)
 	w.alive = true
+	ts.spell(w.Name, w.Spelling)
 	held := m.attach(ts.collectionOf(ch, w), w)
 	m.await(now, w)
 	m.wanted(now, s, +1)
@@ -410,6 +414,7 @@ func (ts *typeState) drop(e *entry) {
 	e.of.lose()
 	ts.aliases.unlink(e)
 	delete(ts.flaws, e)
+	delete(ts.spelled.given, e)
 	delete(ts.renewed, e)
 	ts.stream.strip(e)
 }
