@@ -193,7 +193,9 @@ func (ts *typeState) appendSubscribe(msg []byte, e *entry) []byte {
 }
 
 // sizeOfName is what it takes to name an entry.
-func (ts *typeState) sizeOfName(e *entry) int { return wire.SizeName(ts.onWire(e.name), ts.params(e.of)) }
+func (ts *typeState) sizeOfName(e *entry) int {
+	return wire.SizeName(ts.onWire(e.name), ts.params(e.of))
+}
 
 // listed says whether the server is told the version that is held.
 func (e *entry) listed() bool { return e.held() && !e.foreign() }

@@ -16,19 +16,28 @@ const hush = 2 * time.Second
 type unheard struct {
 	entry *entry
 	at    time.Duration // on the stream's clock, when it may stay unknown no longer
+	wait  time.Duration // how long that is
 }
 
-// listen waits for news of a name that was added, where the server might not hear of it. Where
-// the does-not-exist timer is as short as the wait it decides.
+// hush is how long a name may stay unknown: not so long that the does-not-exist timer decides.
+func (m *Machine) hush(s *stream) time.Duration {
+	if timeout := m.timeout(s); timeout > 0 {
+		return min(hush, timeout/2)
+	}
+	return hush
+}
+
+// listen waits for news of a name that was added, where the server might not hear of it.
 func (m *Machine) listen(now time.Time, e *entry) {
-	ts, s, timeout := e.of.ts, e.of.ts.stream, m.timeout(e.of.ts.stream)
-	if !ts.overhears() || timeout > 0 && timeout <= hush {
+	ts, s := e.of.ts, e.of.ts.stream
+	if !ts.overhears() {
 		return
 	}
 	if len(ts.unheard) > 64+2*ts.watched { // most may be over; those at the front alone go by themselves
 		ts.unheard = slices.DeleteFunc(ts.unheard, func(u unheard) bool { return !ts.awaits(u.entry) })
 	}
-	ts.unheard = append(ts.unheard, unheard{e, s.clock.at(now) + hush})
+	wait := m.hush(s)
+	ts.unheard = append(ts.unheard, unheard{e, s.clock.at(now) + wait, wait})
 }
 
 // overhears says whether the server might not hear of names that are added. A stream that carries
@@ -42,7 +51,7 @@ func (ts *typeState) overhears() bool {
 // listenAnew gives all that is waited for its full time again.
 func (ts *typeState) listenAnew(now time.Time) {
 	for i := range ts.unheard {
-		ts.unheard[i].at = ts.stream.clock.at(now) + hush
+		ts.unheard[i].at = ts.stream.clock.at(now) + ts.unheard[i].wait
 	}
 }
 
@@ -66,7 +75,7 @@ func (ts *typeState) hushAt() time.Time {
 		return time.Time{}
 	}
 	at := ts.stream.clock.when(ts.unheard[0].at)
-	if quiet := ts.storm.heardAt.Add(hush); quiet.After(at) {
+	if quiet := ts.storm.heardAt.Add(ts.unheard[0].wait); quiet.After(at) {
 		return quiet
 	}
 	return at
@@ -83,7 +92,7 @@ func (m *Machine) hushed(now time.Time, s *stream) {
 				m.restart(now, s)
 				return
 			}
-			ts.unheard = append(ts.unheard, unheard{u.entry, s.clock.at(now) + hush})
+			ts.unheard = append(ts.unheard, unheard{u.entry, s.clock.at(now) + u.wait, u.wait})
 		}
 	}
 }

@@ -51,10 +51,10 @@ type response struct {
 	failed   []failed        // that it has an error for, and nothing else
 	ending   map[*entry]bool // that it says are removed (false) or have an error (true); nil without errors
 	aliased  []*aliased
-	byIndex  map[int]*aliased // the same
-	mentions map[mention]int  // of resources that have aliases
+	byIndex  map[int]*aliased  // the same
+	mentions map[mention]int   // of resources that have aliases
 	spelled  map[*entry]string // what it spells otherwise than canonically
-	passed   bool             // an error was passed over
+	passed   bool              // an error was passed over
 
 	removes  int      // names that it lists as removed
 	unsifted [][]byte // of them, where they are many: those that were not looked at yet
