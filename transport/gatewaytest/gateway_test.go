@@ -174,7 +174,7 @@ func TestGateway(t *testing.T) {
 	g.cache.ClearSnapshot("me")
 	a.hears(t, "ambient error a: xds")
 	g.set(t, "1", "a", "b")
-	a.hears(t, "ambient error a: no error")
+	a.hears(t, "recovered a: no error")
 
 	g.set(t, "2", "b")
 	a.hears(t, "does not exist a: no error")
