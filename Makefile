@@ -71,6 +71,7 @@ test: ## all tests
 .PHONY: update
 update: ## rewrite scripts and golden files with what happens; read the diff
 	$(GO) test ./internal/machine -run TestScripts -update
+	$(GO) test ./internal/apigolden -update
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME (10s)
