@@ -344,6 +344,8 @@ func (resp *response) lacks(e *entry, lateStar bool) bool {
 	switch {
 	case e.seen == resp.serial || e.standsBy() || !e.known():
 		return false
+	case !e.asked && ts.form == wildNone && ts.star.wanted() && !ts.stream.FullState: // its wildcard waits for a stream
+		return false
 	case !e.foreign():
 		return true
 	case e.wanted():
