@@ -125,6 +125,7 @@ func (c *Client) engineConfig() (engine.Config, error) {
 	ec := engine.Config{
 		ResourceTimeout: cmp.Or(c.config.ResourceTimeout, defaultResourceTimeout),
 		Linger:          c.config.Linger,
+		HandlerTimeout:  max(cmp.Or(c.config.HandlerTimeout, defaultHandlerTimeout), 0),
 		NodeAlways:      c.config.NodeOnEveryRequest,
 		MaxResource:     limit(c.config.MaxResourceSize, defaultMaxResourceSize),
 		MaxHeld:         limit(c.config.MaxHeldSize, defaultMaxHeldSize),

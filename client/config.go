@@ -141,6 +141,10 @@ type Config struct {
 	// SkipValidation leaves out the messages' own validation rules (PGV).
 	SkipValidation bool
 
+	// HandlerTimeout is how long a handler may run, or a guard or function of Trace or Metrics,
+	// until it is reported, since others wait for it: with a line at WARN, in [Client.Gauges],
+	// and in the errors of what waits in vain. 0 means 5 seconds; negative never.
+	HandlerTimeout time.Duration
 	// GetIdle is how long [Client.Get] keeps a name after its last use. 0 means a minute;
 	// negative lets it go at once. A name that is held is kept while its server cannot be
 	// reached.
@@ -175,6 +179,7 @@ const (
 	defaultResourceTimeout = 15 * time.Second
 	transientTimeout       = 30 * time.Second // gRFC A88
 	defaultLinger          = 500 * time.Millisecond
+	defaultHandlerTimeout  = 5 * time.Second
 	defaultBackoff         = 500 * time.Millisecond
 
 	wrapperFeature = "xds.config.resource-in-sotw"

@@ -2,6 +2,7 @@ package client
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/xdswatch/xdswatch/internal/machine"
 )
@@ -46,7 +47,7 @@ func Lanes(c *Client) int {
 // EvictAmongBlank lets the only idle name of Get go, beside n that nobody can look at without
 // a panic. It returns how many are left.
 func EvictAmongBlank(n int) int {
-	g := gets{slots: map[getKey]*getSlot{}}
+	g := gets{idle: time.Hour, slots: map[getKey]*getSlot{}}
 	for i := range n {
 		g.slots[getKey{name: strconv.Itoa(i)}] = nil
 	}

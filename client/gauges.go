@@ -91,6 +91,8 @@ type Gauges struct {
 	Accepted []LastAccepted
 	// Throttled are the servers that have a rate limit and were used.
 	Throttled []Throttle
+	// Blocked are the handlers that have run for Config.HandlerTimeout or longer.
+	Blocked []BlockedHandler
 }
 
 // Gauges measures the client now; the callback of an observable instrument may call it. It
@@ -102,6 +104,7 @@ func (c *Client) Gauges() Gauges {
 	return Gauges{
 		Servers: c.health(g.Connected), Resources: resourceCounts(g.Counts),
 		Accepted: c.accepted(g.Accepted), Throttled: c.throttled(g.Throttled),
+		Blocked: blockedHandlers(g.Blocked),
 	}
 }
 

@@ -74,7 +74,8 @@ type getSlot struct {
 //
 // Errors: those of [Client.Watch]; an [ErrDoesNotExist] that says why; a [*ResourceError]
 // if what the server has cannot be used; [ErrTooManyNames]; [ErrInHandler] inside a
-// handler if nothing is held; and ctx's error, with the last trouble that stood in the way.
+// handler if nothing is held; and ctx's error, with the last trouble that stood in the way, and each
+// [BlockedHandler] that may.
 func (c *Client) Get(ctx context.Context, kind resource.AnyType, name string, opts ...WatchOption) (Event[any], error) {
 	ev, err := c.get(ctx, kind, name, opts)
 	if err == nil {
@@ -329,11 +330,16 @@ func (g *gets) drop(slot *getSlot) {
 // timeout is the error of a caller whose context ended.
 func (g *gets) timeout(ctx context.Context, slot *getSlot) error {
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	if slot.trouble != nil {
-		return fmt.Errorf("%w while waiting: %w", context.Cause(ctx), slot.trouble)
+	trouble := slot.trouble
+	g.mu.Unlock()
+	err := context.Cause(ctx)
+	if trouble != nil {
+		err = fmt.Errorf("%w while waiting: %w", err, trouble)
 	}
-	return context.Cause(ctx)
+	for _, h := range g.client.blocked() {
+		err = fmt.Errorf("%w; %w", err, h)
+	}
+	return err
 }
 
 // close ends all timers; the watches end with the client.

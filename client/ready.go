@@ -52,6 +52,9 @@ type NotReadyError struct {
 	Lacking []Lacking
 	// Count is how many there are in all.
 	Count int
+	// Blocked are handlers that have not returned for a while, which may be why: at most
+	// MaxLacking.
+	Blocked []BlockedHandler
 	// Err is the context's error, with its cause if that is another.
 	Err error
 }
@@ -82,6 +85,9 @@ func (e *NotReadyError) Error() string {
 	if more := e.Count - len(e.Lacking); more > 0 {
 		fmt.Fprintf(&b, "; and %d more", more)
 	}
+	for _, h := range e.Blocked {
+		b.WriteString("; " + strings.TrimPrefix(h.Error(), "xds: "))
+	}
 	return b.String()
 }
 
@@ -96,13 +102,16 @@ func (l Lacking) text() string {
 	return s
 }
 
-// Unwrap returns the context's error and those of Lacking.
+// Unwrap returns the context's error, and those of Lacking and Blocked.
 func (e *NotReadyError) Unwrap() []error {
 	errs := []error{e.Err}
 	for _, l := range e.Lacking {
 		if l.Err != nil {
 			errs = append(errs, l.Err)
 		}
+	}
+	for _, h := range e.Blocked {
+		errs = append(errs, h)
 	}
 	return errs
 }
@@ -220,6 +229,7 @@ func (c *Client) notReady(ctx context.Context, values bool, ws ...*core) error {
 	if e.Count == 0 {
 		return nil
 	}
+	e.Blocked = c.blocked()
 	for _, m := range first {
 		e.Lacking = append(e.Lacking, c.lacking(m))
 	}

@@ -98,14 +98,14 @@ func (e *Engine) notify(notices []machine.Notice) {
 	}
 	for _, w := range e.caughtUp() {
 		l := e.laneOf(int(w.Lane))
-		l.put(item{notices: []machine.Notice{{Kind: machine.NoticeCaughtUp, All: []*machine.Watch{w}}}})
+		e.put(l, item{notices: []machine.Notice{{Kind: machine.NoticeCaughtUp, All: []*machine.Watch{w}}}})
 		told.touched = with(told.touched, l)
 	}
 	for _, l := range told.touched {
-		l.put(item{flush: true})
+		e.put(l, item{flush: true})
 	}
 	for _, i := range slices.Sorted(maps.Keys(told.troubled)) {
-		mark(told.troubled[i], nil, func() { e.post(machine.Heard{Stream: i}) })
+		e.mark(told.troubled[i], nil, func() { e.post(machine.Heard{Stream: i}) })
 	}
 }
 
@@ -126,7 +126,7 @@ func (e *Engine) tell(notices []machine.Notice, to *step) {
 		if i > 0 {
 			own = slices.Clone(notices) // while no lane has them
 		}
-		l.put(item{notices: own, part: p})
+		e.put(l, item{notices: own, part: p})
 		to.touched = with(to.touched, l)
 		if trouble {
 			to.troubled[stream] = with(to.troubled[stream], l)
@@ -190,14 +190,14 @@ func (e *Engine) deliver(ref machine.Ref, p *part, lanes []*lane) {
 		e.again = append(e.again, machine.Delivered{Ref: ref})
 		return
 	}
-	mark(lanes, p, func() { e.post(machine.Delivered{Ref: ref}) })
+	e.mark(lanes, p, func() { e.post(machine.Delivered{Ref: ref}) })
 }
 
 // mark puts a marker behind what is in lanes.
-func mark(lanes []*lane, p *part, done func()) {
+func (e *Engine) mark(lanes []*lane, p *part, done func()) {
 	m := &marker{left: len(lanes), done: done}
 	for _, l := range lanes {
-		l.put(item{part: p, marker: m})
+		e.put(l, item{part: p, marker: m})
 	}
 }
 
@@ -288,7 +288,7 @@ func (e *Engine) hook(server int, f func()) {
 	if l == nil {
 		return
 	}
-	l.put(item{hook: func() {
+	e.put(l, item{hook: func() {
 		returned := false
 		defer func() {
 			if !returned { // panics do not get here

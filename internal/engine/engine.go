@@ -36,6 +36,7 @@ type Config struct {
 	Sources         []machine.Source
 	ResourceTimeout time.Duration
 	Linger          time.Duration
+	HandlerTimeout  time.Duration // after which a handler is reported; 0 for never
 	NodeAlways      bool
 	MaxResource     int   // bytes of a resource; 0 for no bound
 	MaxHeld         int64 // bytes held on a stream; 0 for no bound
@@ -110,7 +111,9 @@ type Engine struct {
 	lastFault  map[string]string // by URI
 	health     []health          // by server
 	quotas     map[logKey]*quota
-	guests     bool // a watch was started that is told in a lane of another source
+	guests     bool      // a watch was started that is told in a lane of another source
+	observed   []*lane   // that have, or had a moment ago, something to do
+	lookAt     time.Time // when they are looked at next; zero if there are none
 }
 
 // inboxSize is how many messages may wait for the loop before their senders do.
@@ -268,6 +271,7 @@ func (e *Engine) run() {
 		case <-timer.C:
 			now := time.Now()
 			e.dismiss(now.Add(-idleTime))
+			e.look(now)
 			events = e.due(now)
 			events = append(events, machine.Tick{Stalled: stalled(due)})
 		case msg := <-e.inbox:
@@ -325,6 +329,9 @@ func (e *Engine) arm(timer *time.Timer) (due time.Time) {
 	at, ok := e.machine.Deadline()
 	if end := e.wakes.next(); !end.IsZero() && (!ok || end.Before(at)) {
 		at, ok = end, true
+	}
+	if !e.lookAt.IsZero() && (!ok || e.lookAt.Before(at)) {
+		at, ok = e.lookAt, true
 	}
 	if len(e.idle) > 0 {
 		if end := e.idle[0].since.Add(idleTime); !ok || end.Before(at) {

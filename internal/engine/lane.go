@@ -19,10 +19,15 @@ type lane struct {
 	queued uint64   // notices that were ever put into it
 	after  []func() // to be run when no sink is called
 	ended  bool
-	gone   bool // the dispatcher has ended
+	rests  bool // the dispatcher waits for work
+	gone   bool // it has ended
+
+	// The loop's own.
+	observed bool // it is in Engine.observed
+	seen     sight
 
 	// What others may look at while the dispatcher is at work.
-	telling atomic.Pointer[machine.Watch] // whose sink is called, or the first of its group; nil while idle
+	telling atomic.Pointer[machine.Watch] // whose sink is called, or the first of its group; hooked in a hook; nil while idle
 	begun   atomic.Uint64                 // how many notices were begun
 	vain    atomic.Uint64                 // begun, when somebody waited in vain for the sink's return
 
@@ -173,7 +178,9 @@ func (l *lane) more() bool {
 			l.runAfter()
 			continue
 		}
+		l.rests = true
 		l.wake.Wait()
+		l.rests = false
 	}
 	l.work, l.queue = l.queue, nil
 	return !l.ended
@@ -211,6 +218,8 @@ func (l *lane) do() {
 	case it.hook != nil:
 		hook := it.hook
 		*it = item{}
+		l.current = nil
+		l.telling.Store(hooked)
 		hook()
 		return
 	case it.notices != nil:

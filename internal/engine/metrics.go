@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"time"
+
 	"github.com/xdswatch/xdswatch/internal/machine"
 )
 
@@ -85,6 +87,7 @@ type Gauges struct {
 	Counts    []machine.Count
 	Accepted  []machine.Accepted
 	Throttled []machine.Throttled
+	Blocked   []Blocked // that were reported
 }
 
 // Gauges measures; it is empty after Close. It holds up the loop for as long as it takes to
@@ -94,6 +97,11 @@ func (e *Engine) Gauges() (g Gauges) {
 		g = Gauges{Connected: map[int]bool{}, Counts: e.machine.Counts(), Accepted: e.machine.Accepted(), Throttled: e.machine.Throttled()}
 		for _, s := range e.streams {
 			g.Connected[s.number] = !e.health[s.number].failed
+		}
+		for _, b := range e.blocked(time.Now()) {
+			if b.For >= e.config.HandlerTimeout {
+				g.Blocked = append(g.Blocked, b)
+			}
 		}
 	})
 	return g

@@ -1,0 +1,46 @@
+package client
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/xdswatch/xdswatch/internal/engine"
+)
+
+// BlockedHandler is a handler that has not returned for a while: the events of its authority
+// wait for it, and the next responses of the servers that they came from. It is among the errors
+// that a [*NotReadyError] and a timeout of [Client.Get] wrap.
+type BlockedHandler struct {
+	// Type and Name are those of the resource that the handler was last told of, or of one of
+	// them; empty of a guard and of a function of [Trace] or [Metrics].
+	Type, Name string
+	For        time.Duration // that it has been running for, up to a second more or less
+	Waiting    int           // events behind it
+}
+
+func (b BlockedHandler) Error() string {
+	who := "a guard, or a function of Trace or Metrics,"
+	if b.Type != "" {
+		who = fmt.Sprintf("the handler of %s %q", shortType(b.Type), b.Name)
+	}
+	return fmt.Sprintf("xds: %s has not returned for %v, and %d events wait for it", who, b.For.Round(time.Millisecond), b.Waiting)
+}
+
+func blockedHandlers(all []engine.Blocked) []BlockedHandler {
+	var bs []BlockedHandler
+	for _, b := range all {
+		bs = append(bs, BlockedHandler(b))
+	}
+	slices.SortFunc(bs, func(a, b BlockedHandler) int {
+		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name))
+	})
+	return bs
+}
+
+// blocked lists handlers that somebody who waited in vain should know of: the first few.
+func (c *Client) blocked() []BlockedHandler {
+	bs := blockedHandlers(c.engine.Blocked())
+	return bs[:min(len(bs), MaxLacking)]
+}
