@@ -55,9 +55,9 @@ func TestGuard(t *testing.T) {
 		return nil
 	}
 	inBubble(t, func(t *testing.T, r *rig) {
-		_, rec := r.watch("a")
 		_, err := r.c.WatchAll(context.Background(), cds.Type, "*", func(client.Batch[any]) {})
 		must(t, err)
+		_, rec := r.watch("a") // after the wildcard, which would take a new stream if the name was sent
 		st := r.accept()
 		r.latest(st, "cds []")
 		r.clusters(st, "1", "n1", "a", "b", "c")
@@ -156,9 +156,9 @@ func TestGuardOfManyChunks(t *testing.T) {
 // spec: U-2
 func TestGuardKeepsWhatIsDeleted(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
-		_, rec := r.watch("b")
 		_, err := r.c.WatchAll(context.Background(), cds.Type, "*", func(client.Batch[any]) {})
 		must(t, err)
+		_, rec := r.watch("b") // after the wildcard, which would take a new stream if the name was sent
 		st := r.accept()
 		r.clusters(st, "1", "n1", "a", "b")
 		r.send(st, testutil.SotW(cds.Type.TypeURL(), "2", "n2", cluster("a", "1")))

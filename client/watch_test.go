@@ -102,12 +102,12 @@ func TestCloseInsideHandler(t *testing.T) {
 func TestHandlerPanics(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		calls := 0
+		all, err := r.c.WatchAll(context.Background(), cds.Type, "*", func(client.Batch[any]) { panic("nor do I") })
+		must(t, err)
 		bad, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event[any]) {
 			calls++
 			panic("I do not like it")
 		})
-		must(t, err)
-		all, err := r.c.WatchAll(context.Background(), cds.Type, "*", func(client.Batch[any]) { panic("nor do I") })
 		must(t, err)
 		good, rec := r.watch("a")
 		st := r.accept()
@@ -151,9 +151,6 @@ func TestDecoderPanics(t *testing.T) {
 func TestNoCallAfterStop(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		hold := make(chan struct{})
-		_, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event[any]) { <-hold })
-		must(t, err)
-		w, rec := r.watch("a")
 		all := &record{}
 		wAll, err := r.c.WatchAll(context.Background(), cds.Type, "*", func(b client.Batch[any]) {
 			for _, ev := range b.Events {
@@ -161,6 +158,9 @@ func TestNoCallAfterStop(t *testing.T) {
 			}
 		})
 		must(t, err)
+		_, err = r.c.Watch(context.Background(), cds.Type, "a", func(client.Event[any]) { <-hold })
+		must(t, err)
+		w, rec := r.watch("a")
 		r.clusters(r.accept(), "1", "n1", "a")
 		w.Stop()
 		w.Stop()
