@@ -47,7 +47,7 @@ type Proposal struct {
 	// Removed are the names that would go, in order, at once or after the grace of
 	// [DeletionAfter]. Where deletions are ignored (gRFC A53) none does.
 	Removed []string
-	// Invalid is how many entries are refused in any case.
+	// Invalid is how many entries are refused in any case, each once for every watched name of it.
 	Invalid int
 }
 

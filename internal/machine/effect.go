@@ -163,8 +163,8 @@ type Exchange struct {
 	Size         int    // in bytes
 
 	// Of NoticeEnd: how many entries of the response were good, those that said nothing new
-	// among them, and how many were invalid. Removals and entries that were not asked for
-	// are neither.
+	// among them, and how many were invalid, once for each name that is watched. Removals and
+	// entries that were not asked for are neither.
 	Valid, Invalid int
 }
 

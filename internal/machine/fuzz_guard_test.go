@@ -112,7 +112,7 @@ type judgement struct {
 	ts     *typeState
 	fresh  bool // nothing happened since the proposal
 	taken  bool
-	flawed int // entries of the response that are used but for their flaws
+	flawed int // names of the response whose resource is used but for its flaws
 	before map[string]holding
 }
 
@@ -153,11 +153,11 @@ func (w *world) judgement(events []Event, alone bool) *judgement {
 	return j
 }
 
-// flawed counts the entries that are used but for their flaws.
+// flawed counts the entries that are used but for their flaws, once for each name that is watched.
 func (resp *response) flawed() (n int) {
-	for _, r := range resp.outcomes() {
+	for it, r := range resp.outcomes() {
 		if r.Err == nil && len(r.Flaws) > 0 {
-			n++
+			n += 1 + len(it.also)
 		}
 	}
 	for _, it := range resp.later {
