@@ -344,7 +344,7 @@ func (resp *response) lacks(e *entry, lateStar bool) bool {
 	switch {
 	case e.seen == resp.serial || e.standsBy() || !e.known():
 		return false
-	case !e.asked && ts.form == wildNone && ts.star.wanted() && !ts.stream.FullState: // its wildcard waits for a stream
+	case !resp.asks(e) && resp.form == wildNone && ts.star.wanted() && !ts.stream.FullState: // its wildcard waits for a stream
 		return false
 	case !e.foreign():
 		return true
@@ -352,6 +352,14 @@ func (resp *response) lacks(e *entry, lateStar bool) bool {
 		return ts.answersFor(e)
 	}
 	return !lateStar || !ts.member(e)
+}
+
+// asks says that an entry was asked for by name when the response came, or before its stream ended.
+func (resp *response) asks(e *entry) bool {
+	if resp.asked != nil {
+		return resp.named[e]
+	}
+	return e.asked
 }
 
 // answersFor says that the response being worked on was sent with a name in mind.

@@ -79,7 +79,9 @@ type response struct {
 
 	valid, invalid int // entries, as [Exchange] counts them
 
+	form  wildForm             // how the wildcard was asked for when it came
 	asked map[*collection]bool // whose request had left, as the stream ended; nil before
+	named map[*entry]bool      // that were asked for then
 
 	later []sorted  // what waits for the judgement of a guard
 	then  *Received // a response of the type that has to wait for this one
@@ -164,7 +166,7 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 		m.written(now, ts) // nothing was asked for before it, so it has left
 	}
 	m.serial++
-	resp := &response{Response: r, ref: s.ref(), ts: ts, serial: m.serial, first: !ts.answered}
+	resp := &response{Response: r, ref: s.ref(), ts: ts, serial: m.serial, form: ts.form, first: !ts.answered}
 	ts.nonce, ts.answered, ts.lastPure = r.Nonce, true, time.Time{}
 	m.acquit(ts)
 	resp.bodies = slices.ContainsFunc(r.Resources, func(r wire.Resource) bool { return r.HasBody })

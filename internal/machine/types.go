@@ -95,7 +95,7 @@ const star = "*"
 // reset forgets an incarnation of the stream.
 func (ts *typeState) reset() {
 	if ts.busy != nil && ts.busy.asked == nil {
-		ts.busy.asked = ts.collectionsAsked()
+		ts.busy.asked, ts.busy.named = ts.collectionsAsked(), ts.entriesAsked()
 	}
 	ts.onStream = onStream{}
 	if !ts.stream.ResumeVersion {
@@ -125,6 +125,17 @@ func (ts *typeState) collectionsAsked() map[*collection]bool {
 		}
 	}
 	return cs
+}
+
+// entriesAsked are those that the server was asked for by name.
+func (ts *typeState) entriesAsked() map[*entry]bool {
+	es := map[*entry]bool{}
+	for e := range ts.entries.all() {
+		if e.asked {
+			es[e] = true
+		}
+	}
+	return es
 }
 
 // rank orders types that owe at the same time: make-before-break order, then the order in
