@@ -116,7 +116,7 @@ func Mutations() []Mutation {
 		{"WILD-6", "wild-silent-over-names", "what is silent about a wildcard has nothing, whatever is held", "entry.go",
 			"if c.needsNoMore() {", "if c.needsNoMore() && false {"},
 		{"ALIAS-1", "alias-watch", "a resource is found by its own name alone", "alias.go",
-			"resp.speaks(i, e, by)\n\t\t}\n\t}\n}\n\n// spoil", "}\n\t}\n}\n\n// spoil"},
+			"a != nil && len(a.Aliases) > 0 {\n\t\t\tresp.findListed", "a != nil && len(own) < 0 {\n\t\t\tresp.findListed"},
 		{"ALIAS-2", "fallback-alias", "a version goes by the name that was asked for, once another server was asked", "move.go",
 			"if given != e.name {", "if given != e.name && e == nil {"},
 		{"DELTA-3", "fallback-delta", "versions travel to another server", "compose.go",
