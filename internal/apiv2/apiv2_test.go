@@ -8,6 +8,7 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
@@ -190,7 +191,7 @@ func TestResponse(t *testing.T) {
 		Version: "1", TypeURL: clusterV3, Nonce: "n", ControlPlane: "old", Size: sotw.Size,
 		Resources: []wire.Resource{{TypeURL: []byte(clusterV3), Payload: []byte("\x0a\x01a\x22\x02\x10\x01"), HasBody: true}},
 	}
-	if diff := cmp.Diff(want, sotw); diff != "" {
+	if diff := cmp.Diff(want, sotw, cmpopts.IgnoreUnexported(wire.Response{})); diff != "" {
 		t.Errorf("state of the world (-want +got):\n%s", diff)
 	}
 
@@ -207,7 +208,7 @@ func TestResponse(t *testing.T) {
 			HasBody: true, Attributes: &wire.Attributes{Aliases: [][]byte{[]byte("r/x")}},
 		}},
 	}
-	if diff := cmp.Diff(want, delta); diff != "" {
+	if diff := cmp.Diff(want, delta, cmpopts.IgnoreUnexported(wire.Response{})); diff != "" {
 		t.Errorf("delta (-want +got):\n%s", diff)
 	}
 }
