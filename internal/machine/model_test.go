@@ -111,7 +111,9 @@ func (md *model) stop(w *Watch, asked bool) {
 		}
 	} else if md.live[w.Name]--; md.live[w.Name] == 0 {
 		delete(md.live, w.Name)
-		md.word(w.Name).blur()
+		if _, perhaps := md.word(w.Name).alias(); perhaps {
+			md.doubt(w.Name) // which no collection has
+		}
 	}
 	if md.wild == 0 && !asked {
 		md.word(w.Name)
