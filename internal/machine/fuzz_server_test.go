@@ -118,7 +118,7 @@ func (w *world) receive(s *simStream, r *simResponse) {
 	default:
 		l.busy = r
 		pic.newest = r.nonce
-		r.applies, r.epochs, r.watched = map[string]int{}, map[string]int{}, map[string]bool{}
+		r.applies, r.epochs, r.watched, r.beside = map[string]int{}, map[string]int{}, map[string]bool{}, map[string]bool{}
 		r.spread(w)
 		r.take(w, sourceOld)
 		r.take(w, sourceA)

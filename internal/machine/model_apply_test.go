@@ -241,6 +241,8 @@ func (r *simResponse) applyAbsence(p policy) {
 			}
 		case !ok || epoch != w.epoch, !w.held && !(r.wild && r.md.wild > 0):
 			w.mayGo()
+		case r.beside[name] && (r.wild || r.md.wild > 0): // which waits to be asked for
+			w.mayGo()
 		default:
 			w.remove(p.keep)
 		}

@@ -290,6 +290,7 @@ type simResponse struct {
 	applies map[string]int  // mentioned names that are wanted for certain → epoch
 	epochs  map[string]int  // of all names
 	watched map[string]bool // mentioned names that were then, by themselves
+	beside  map[string]bool // names that were not asked for then, nor was everything
 }
 
 // verdict is what an answer has to be.
@@ -396,6 +397,7 @@ func (r *simResponse) take(w *world, src int) {
 	for name, word := range md.words {
 		if sourceOf(name) == src && w.active(s, md.typ.URL, name) {
 			r.epochs[name] = word.epoch
+			r.beside[name] = !pic.wild && !pic.names[name]
 		}
 	}
 	for _, name := range r.maybe {
