@@ -330,7 +330,7 @@ func TestClientAbsentAgain(t *testing.T) {
 // Of a file of ten thousand a change of one decodes one.
 func TestDecodesWhatChanged(t *testing.T) {
 	many := 10_000
-	if testing.Short() || raceEnabled {
+	if testing.Short() || file.RaceEnabled {
 		many = 500
 	}
 	for _, suffix := range []string{".pb", ".json", ".yaml"} {

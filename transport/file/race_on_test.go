@@ -1,5 +1,5 @@
 //go:build race
 
-package file_test
+package file
 
-const raceEnabled = true
+const RaceEnabled = true
