@@ -46,6 +46,7 @@ type Instruments struct {
 	valid, invalid          metric.Int64Counter
 	connected, resources    metric.Int64ObservableGauge
 	lastAcceptedResponseAge metric.Float64ObservableGauge
+	blocked, waiting        metric.Int64ObservableGauge
 }
 
 // New makes the instruments of a provider; an error is the provider's.
@@ -54,7 +55,7 @@ func New(p metric.MeterProvider, c Config) (*Instruments, error) {
 	if c.Target != "" {
 		in.base = []attribute.KeyValue{TargetKey.String(c.Target)}
 	}
-	var faults [6]error
+	var faults [8]error
 	in.connected, faults[0] = in.meter.Int64ObservableGauge("grpc.xds_client.connected",
 		metric.WithUnit("{bool}"),
 		metric.WithDescription("1 while the client can reach the xDS server, 0 since a stream failed without a response."))
@@ -73,6 +74,12 @@ func New(p metric.MeterProvider, c Config) (*Instruments, error) {
 	in.lastAcceptedResponseAge, faults[5] = in.meter.Float64ObservableGauge("xdswatch.last_accepted_response.age",
 		metric.WithUnit("s"),
 		metric.WithDescription("Time since the server's last response of the type in which nothing was invalid."))
+	in.blocked, faults[6] = in.meter.Int64ObservableGauge("xdswatch.handlers.blocked",
+		metric.WithUnit("{handler}"),
+		metric.WithDescription("Handlers that have run for client.Config.HandlerTimeout or longer."))
+	in.waiting, faults[7] = in.meter.Int64ObservableGauge("xdswatch.handlers.waiting",
+		metric.WithUnit("{event}"),
+		metric.WithDescription("Events that wait for those handlers."))
 	if err := errors.Join(faults[:]...); err != nil {
 		return nil, err
 	}
@@ -102,7 +109,7 @@ func (in *Instruments) Observe(c *client.Client) (metric.Registration, error) {
 	return in.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		in.observe(o, c.Gauges(), time.Now())
 		return nil
-	}, in.connected, in.resources, in.lastAcceptedResponseAge)
+	}, in.connected, in.resources, in.lastAcceptedResponseAge, in.blocked, in.waiting)
 }
 
 func (in *Instruments) observe(o metric.Observer, g client.Gauges, now time.Time) {
@@ -121,6 +128,12 @@ func (in *Instruments) observe(o metric.Observer, g client.Gauges, now time.Time
 		age := max(now.Sub(a.At), 0)
 		o.ObserveFloat64(in.lastAcceptedResponseAge, age.Seconds(), in.labels(ServerKey.String(a.Server), resourceType(a.Type)))
 	}
+	waiting := 0
+	for _, b := range g.Blocked {
+		waiting += b.Waiting
+	}
+	o.ObserveInt64(in.blocked, int64(len(g.Blocked)), in.labels())
+	o.ObserveInt64(in.waiting, int64(waiting), in.labels())
 }
 
 func (in *Instruments) labels(own ...attribute.KeyValue) metric.MeasurementOption {

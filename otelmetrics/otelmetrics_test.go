@@ -98,7 +98,11 @@ func TestInstruments(t *testing.T) {
 		defer c.Close()
 		reg, err := in.Observe(c)
 		must(t, err)
-		expect(t, reader)
+		calm := []string{
+			"xdswatch.handlers.blocked 0 {handler} grpc.target=xds:///echo",
+			"xdswatch.handlers.waiting 0 {event} grpc.target=xds:///echo",
+		}
+		expect(t, reader, calm...)
 
 		for _, name := range []string{"a", "b"} {
 			_, err = c.Watch(context.Background(), cds.Type, name, func(client.Event[any]) {})
@@ -119,7 +123,7 @@ func TestInstruments(t *testing.T) {
 		expect(t, reader,
 			"grpc.xds_client.connected 0 {bool} "+target+server,
 			"grpc.xds_client.resources 2 {resource} "+target+state+"requested"+kind,
-			failure,
+			failure, calm[0], calm[1],
 		)
 
 		bad := &clusterv3.Cluster{Name: "b", ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: -1}}
@@ -134,6 +138,7 @@ func TestInstruments(t *testing.T) {
 			"grpc.xds_client.resources 1 {resource} "+target+state+"acked"+kind,
 			"grpc.xds_client.resources 1 {resource} "+target+state+"nacked_but_cached"+kind,
 			failure,
+			calm[0], calm[1],
 			"xdswatch.last_accepted_response.age 1.5 s "+target+kind+server,
 		)
 
@@ -143,6 +148,41 @@ func TestInstruments(t *testing.T) {
 			"grpc.xds_client.resource_updates_valid 3 {resource} "+target+kind+server,
 			failure,
 		)
+	})
+}
+
+// A handler that does not return is counted, with what waits for it.
+// spec: U-3
+func TestBlockedHandlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := testutil.NewServer()
+		defer srv.Close()
+		reader := sdk.NewManualReader()
+		in, err := otelmetrics.New(sdk.NewMeterProvider(sdk.WithReader(reader)), otelmetrics.Config{})
+		must(t, err)
+		c, err := newClient(srv, in)
+		must(t, err)
+		defer c.Close()
+		_, err = in.Observe(c)
+		must(t, err)
+		release := make(chan struct{})
+		defer close(release)
+		for _, name := range []string{"a", "b"} {
+			_, err = c.Watch(context.Background(), cds.Type, name, func(client.Event[any]) { <-release })
+			must(t, err)
+		}
+		st, err := srv.Accept(t.Context())
+		must(t, err)
+		must(t, st.Send(testutil.SotW(cds.Type.TypeURL(), "1", "n1", &clusterv3.Cluster{Name: "a"}, &clusterv3.Cluster{Name: "b"})))
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		got, err := collect(reader)
+		must(t, err)
+		for _, want := range []string{"xdswatch.handlers.blocked 1 {handler} ", "xdswatch.handlers.waiting 1 {event} "} {
+			if !slices.Contains(got, want) {
+				t.Errorf("metrics are\n%q, which lack %q", got, want)
+			}
+		}
 	})
 }
 
