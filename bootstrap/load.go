@@ -48,8 +48,8 @@ func FromEnv(opts ...Option) (*Config, error) {
 // from the content: an object with xds_servers is gRPC's, one with dynamic_resources or
 // another field of Envoy's is Envoy's, and anything else is taken for gRPC's. Both may be
 // written in JSON or in YAML, of which there must be one document; a byte order mark is
-// skipped. A bootstrap and a file of Secrets may have 2 MiB each, and stand with their aliases
-// for 8 MiB of JSON. In gRPC's format unknown keys are notices, but faults in the credentials; in Envoy's
+// skipped. A bootstrap and a file of Secrets may have 2 MiB each, and unfold by YAML's aliases
+// to 8 MiB of JSON. In gRPC's format unknown keys are notices, but faults in the credentials; in Envoy's
 // unknown fields of the messages that are read here are faults, as in Envoy, and the rest of
 // the document is ignored.
 //

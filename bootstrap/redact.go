@@ -73,33 +73,33 @@ func (h Header) Format(f fmt.State, _ rune) {
 // MarshalJSON implements json.Marshaler. It does not tell the value.
 func (h Header) MarshalJSON() ([]byte, error) { return json.Marshal(h.redacted()) }
 
-// Format implements fmt.Formatter. It does not tell texts given in place of files.
+// Format implements fmt.Formatter. It leaves out texts given in place of files.
 func (t TLS) Format(f fmt.State, _ rune) {
 	printPlain(f, t.redacted())
 }
 
-// MarshalJSON implements json.Marshaler. It does not tell texts given in place of files.
+// MarshalJSON implements json.Marshaler. It leaves out texts given in place of files.
 func (t TLS) MarshalJSON() ([]byte, error) { return json.Marshal(t.redacted()) }
 
-// Format implements fmt.Formatter. It does not tell the Config, which may hold secrets.
+// Format implements fmt.Formatter. It leaves out the Config, which may hold secrets.
 func (cc ChannelCreds) Format(f fmt.State, _ rune) {
 	cc.Config = redactedConfig(cc.Config)
 	printPlain(f, plainChannelCreds(cc))
 }
 
-// Format implements fmt.Formatter. It does not tell the Config, which may hold secrets.
+// Format implements fmt.Formatter. It leaves out the Config, which may hold secrets.
 func (cc CallCreds) Format(f fmt.State, _ rune) {
 	cc.Config = redactedConfig(cc.Config)
 	printPlain(f, plainCallCreds(cc))
 }
 
-// Format implements fmt.Formatter. It does not tell the Config, which may hold secrets.
+// Format implements fmt.Formatter. It leaves out the Config, which may hold secrets.
 func (p CertificateProvider) Format(f fmt.State, _ rune) {
 	p.Config = redactedConfig(p.Config)
 	printPlain(f, plainProvider(p))
 }
 
-// MarshalJSON implements json.Marshaler. It does not tell the Config, which may hold secrets.
+// MarshalJSON implements json.Marshaler. It leaves out the Config, which may hold secrets.
 func (p CertificateProvider) MarshalJSON() ([]byte, error) {
 	p.Config = redactedConfig(p.Config)
 	return json.Marshal(plainProvider(p))

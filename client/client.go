@@ -158,7 +158,7 @@ func (c *Client) engineConfig() (engine.Config, error) {
 // a [*ResourceError] of kind [ErrorConfig] for a malformed name, an unknown authority, a
 // server that cannot be configured, or a type that a server's streams cannot carry, such as one
 // without streams of its own where there is one for each type; the context's own if it is
-// over; and one of no type for a kind that is not comparable and for a source of [FromSource]
+// over; and an untyped one for a type that is not comparable and for a source of [FromSource]
 // without servers.
 func (c *Client) Watch(ctx context.Context, kind resource.AnyType, name string, h Handler[any], opts ...WatchOption) (*Watch, error) {
 	if h == nil {
@@ -315,8 +315,8 @@ func (c *Client) kindOf(typeURL string) resource.AnyType {
 	return c.types[typeURL].Owner.(resource.AnyType)
 }
 
-// SetNodeParameters makes the dynamic parameters of a type in the node these, or without
-// any none: Node.dynamic_parameters, which the bootstrap's node may begin with. If they were
+// SetNodeParameters sets the dynamic parameters of a type in the node; an empty map removes
+// them: Node.dynamic_parameters, which the bootstrap's node may begin with. If they were
 // others, each server that is asked for resources of the type is told at once, by a request
 // of the type that has the node. Streams that begin later have them too, until the client is
 // closed. Servers of version 2 of the transport are told nothing. It does not block, and the

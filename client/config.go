@@ -37,7 +37,7 @@ const (
 // Streams says how types share streams.
 type Streams uint8
 
-// The ways.
+// The values of Streams.
 const (
 	StreamsFromBootstrap Streams = iota // as the bootstrap says
 	StreamsAggregated                   // one stream a server
@@ -58,7 +58,7 @@ const (
 // DeletionAfter has a value go when its resource was gone for so long, unless it returns before
 // or is sent but invalid. Management servers may remove a resource before what refers to it has
 // changed, as go-control-plane removes a cluster before its routes: with a grace nobody who
-// looks it up meanwhile finds nothing. Not positive is [DeletionHonour]. The time stands still
+// looks it up meanwhile finds nothing. A grace of 0 or less is [DeletionHonour]. The time stands still
 // while handlers hold up the reading of the server's responses.
 func DeletionAfter(grace time.Duration) DeletionPolicy { return DeletionPolicy(max(grace, 0)) }
 

@@ -92,7 +92,7 @@ func shortType(typeURL string) string {
 // status error with the code that it sent; that of a timeout has UNAVAILABLE (gRFC A88).
 func (e *ResourceError) Unwrap() error { return e.Err }
 
-// ErrDeletionKept is that a server deleted a resource whose value is kept, as configured, for
+// ErrDeletionKept says that a server deleted a resource whose value is kept, as configured, for
 // good or for a while: see [DeletionPolicy]. The [*ResourceError] that wraps it is of kind
 // [ErrorData].
 var ErrDeletionKept = machine.ErrDeletionKept
@@ -137,7 +137,7 @@ func (e timeoutError) GRPCStatus() *status.Status { // DNE-8
 	return status.New(codes.Unavailable, e.Error())
 }
 
-// FetchTimeoutError is that a watch had no answer within its initial fetch timeout; see
+// FetchTimeoutError says that a watch had no answer within its initial fetch timeout; see
 // [InitialFetchTimeout]. The [*ResourceError] that wraps it is of kind [ErrorTimeout].
 type FetchTimeoutError struct {
 	After time.Duration

@@ -89,7 +89,7 @@ func TestLogRefusedStreams(t *testing.T) {
 			r.watch("a")
 			r.watchType(rtds.Type, "x")
 			time.Sleep(time.Minute)
-			log.quiet(t, "WARN", 2, "the server ends the stream without a response", "unknown service")
+			log.quiet(t, "WARN", 2, "the stream ends without a response that can be used", "unknown service")
 		})
 	}
 }

@@ -72,7 +72,7 @@ type Type[T any] struct {
 // if NameField is set the bytes must be a protobuf message in which that field is a string.
 // decode must not keep the bytes, and may be called by several goroutines
 // at once; its error refuses the resource, and its text goes into logs and to the server, so it must
-// quote nothing that is secret. Of a panic the type of the value and the place are told. It
+// quote nothing that is secret. A panic is reported by its value's type and its place. It
 // has to return: others wait for it, and on one or two processors all.
 //
 // It panics where the URL is not [TypePrefix] and a name, where the number of the name field is

@@ -27,8 +27,8 @@ func (e *PollError) Error() string { return describe(e.Err) }
 func (e *PollError) Unwrap() error { return e.Err }
 
 // ConnectError says that no stream could be had from a server: no address, no connection,
-// no handshake, no call credential. What befalls a stream that was had is a gRPC status
-// error instead.
+// no handshake, no call credential. An error of an open stream is a gRPC status
+// error.
 type ConnectError struct {
 	Server string // the server's URI, as in the bootstrap
 	// Err is a gRPC status error, [ErrClosed], or the cause of the end of the context; of a

@@ -128,7 +128,7 @@ func TestBodiesOfNothing(t *testing.T) {
 	}{
 		{"entries", `{"resources":[`, "{},", "{}]}", size / 3, "too many for a response"},
 		{"within an entry", `{"resources":[{"@type":"` + clusterURL + `","name":"a","x":[`, "{},", "{}]}]}", size / 3, ""},
-		{"beside the entries", `{"resource_errors":[`, "{},", "{}]}", size / 3, "MaxConversion"},
+		{"beside the entries", `{"resource_errors":[`, "{},", "{}]}", size / 3, "so many parts"},
 		{"that cannot be read", `{"resources":[`, `{"@type":7},`, "{}]}", 500_000, "more than 10000 resources cannot be read"},
 		{"as allowed", `{"resources":[`, `{"@type":"` + clusterURL + `"},`, `{}]}`, 500_000, ""},
 	} {

@@ -73,7 +73,7 @@ func restError(c *restConn, err error) error {
 	case errors.Is(err, errStreamClosed), errors.Is(err, ErrClosed), errors.Is(err, context.Canceled):
 		return status.Error(codes.Canceled, err.Error())
 	case errors.Is(err, errTooLarge):
-		return tooLarge(c.config.MaxReceiveSize, "RESTConfig", err.Error())
+		return &PollError{http.StatusOK, tooLarge(c.config.MaxReceiveSize, "RESTConfig", err.Error())}
 	case errors.Is(err, errRequestTimeout):
 		return status.Errorf(codes.DeadlineExceeded, "%v: the request timeout is %v", err, c.rest.RequestTimeout)
 	case errors.As(err, &st):

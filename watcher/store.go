@@ -13,7 +13,7 @@ import (
 
 // Store has the newest values of a collection, for a program that serves from them. It is safe
 // for concurrent use, and reads take no lock and wait for nothing. It ends with its context, with
-// [Store.Stop] and with its client, and has its values still then.
+// [Store.Stop] and with its client, and keeps its values afterwards.
 type Store[T any] struct {
 	watch  *client.Watch
 	asked  string

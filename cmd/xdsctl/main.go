@@ -13,6 +13,9 @@ import (
 )
 
 func main() {
+	if os.Getenv("GOMEMLIMIT") == "" && os.Getenv("GOGC") == "" {
+		holdMemoryDown()
+	}
 	// Trouble with connections is told by events; gRPC would write it to standard error too.
 	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))
 	// A reader that went away is an error of the next write, and not a sudden end.

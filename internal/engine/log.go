@@ -123,7 +123,7 @@ func (e *Engine) logFailure(w machine.Wait) {
 	case errors.As(w.Fault.Err, new(*transport.PollError)):
 		what = "a poll of the server failed"
 	case w.Fault.Kind == machine.FaultStream:
-		what = "the server ends the stream without a response"
+		what = "the stream ends without a response that can be used"
 	}
 	e.say(slog.LevelWarn, what, uri, "", "error", brief(text))
 }

@@ -28,7 +28,7 @@ const (
 type CostError struct{ Size, Limit int }
 
 func (e *CostError) Error() string {
-	return fmt.Sprintf("a value of %d bytes has so many parts that to convert it takes more than the limit of %d bytes (MaxConversion)", e.Size, e.Limit)
+	return fmt.Sprintf("a value of %d bytes has so many parts that to convert it takes more than the limit of %d bytes", e.Size, e.Limit)
 }
 
 // Faults of the structure.

@@ -27,7 +27,7 @@ type OverheadError struct {
 }
 
 func (e *OverheadError) Error() string {
-	return fmt.Sprintf("a response of %d bytes has so many entries that to read them takes more than the limit of %d bytes (MaxOverhead)", e.Size, e.Limit)
+	return fmt.Sprintf("a response of %d bytes has so many entries that to read them takes more than the limit of %d bytes", e.Size, e.Limit)
 }
 
 // MaxEntries is how many entries a response of a size may have.

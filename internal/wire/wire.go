@@ -131,10 +131,7 @@ func (r *Response) ScanSotW(frame ...[]byte) error {
 		}
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("not a DiscoveryResponse: %w", err)
-	}
-	return nil
+	return scanError("DiscoveryResponse", err)
 }
 
 // ScanDelta reads a DeltaDiscoveryResponse in place of what was scanned before.
@@ -169,10 +166,16 @@ func (r *Response) ScanDelta(frame ...[]byte) error {
 		}
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("not a DeltaDiscoveryResponse: %w", err)
+	return scanError("DeltaDiscoveryResponse", err)
+}
+
+// scanError says what is wrong with a response: it is none, or it costs too much.
+func scanError(message string, err error) error {
+	var cost *OverheadError
+	if err == nil || errors.As(err, &cost) {
+		return err
 	}
-	return nil
+	return fmt.Errorf("not a %s: %w", message, err)
 }
 
 // keep takes an entry. What is wrong with it takes memory too.
