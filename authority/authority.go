@@ -1,15 +1,14 @@
-// Package authority finds the management servers that answer for a resource name.
+// Package authority finds the management servers of a resource name.
 //
 // An old-style name belongs to the bootstrap's top-level servers. A structured one,
-// "xdstp://authority/type/id", belongs to the authority that it names, and to that alone:
-// the empty authority is an entry of the bootstrap like any other (gRFC A47). The authority
-// is looked for in gRPC's authorities, then in Envoy's config_sources, of which the first
-// match counts, and at last it is left to default_config_source, if there is one (xRFC
-// TP1). A watch may bring a source of its own, which then comes first; see
-// [Table.WithPeer].
+// "xdstp://authority/type/id", belongs only to its authority; the empty authority is an entry of
+// the bootstrap like any other (gRFC A47). The package looks for the authority in gRPC's
+// authorities, then in Envoy's config_sources, of which the first match counts, and last in
+// default_config_source, if there is one (xRFC TP1). A watch may have a source of its own, which
+// then comes first; see [Table.WithPeer].
 //
-// Only servers that the bootstrap or the program knows are ever found, so a control plane
-// cannot lead a client to another one.
+// It finds only servers that the bootstrap or the program lists, so a control plane cannot lead
+// a client to another one.
 package authority
 
 import (
@@ -27,9 +26,8 @@ import (
 // OldLabel is the label of old-style names in metrics (gRFC A78).
 const OldLabel = "#old"
 
-// Table knows the servers of each authority. It is immutable and safe for concurrent use.
-// Authorities with equal servers share them, so that a large bootstrap makes no large
-// table.
+// Table has the servers of each authority. It is immutable and safe for concurrent use.
+// Authorities with equal servers share them, so that a large bootstrap makes no large table.
 type Table struct {
 	top   source // of old-style names; no servers if the bootstrap has none
 	named map[string]source
@@ -53,18 +51,17 @@ type peer struct {
 	authorities []string
 }
 
-// Key says who answers for a name, as far as a client has to tell them apart: names of
-// equal keys have the same servers and fall back together (gRFC A71). It is comparable.
+// Key identifies the source of a name for a client: names of equal keys have the same servers
+// and fall back together (gRFC A71). It is comparable.
 type Key struct {
 	Old bool
-	// Default stands for all authorities that are left to the default source, which may
-	// be any number.
+	// Default means all authorities, of any number, that only the default source serves.
 	Default   bool
 	Authority string // "" with Old and Default
 	Peer      string
 }
 
-// Source is who answers for all names of a key.
+// Source is the servers for all names of a key.
 type Source struct {
 	Key Key
 	// Servers in order of priority; at least one. Shared: read only.
@@ -73,11 +70,10 @@ type Source struct {
 	FallbackOnReachabilityOnly bool
 }
 
-// New makes the table of a bootstrap. An authority without servers of its own has the
-// top-level ones. The error tells that there is no bootstrap, or that nobody answers for
-// old-style names nor for those of any authority that config_sources or
-// default_config_source would have, nor anything that is a source of its own; the servers
-// themselves are not looked at (see [bootstrap.Config.Validate]).
+// New makes the table of a bootstrap. An authority without servers of its own has the top-level
+// ones. The error says that there is no bootstrap, or that it has no servers for old-style
+// names, nor for any authority of config_sources or default_config_source, nor a source of its
+// own for anything; New does not check the servers themselves (see [bootstrap.Config.Validate]).
 func New(c *bootstrap.Config) (*Table, error) {
 	if c == nil {
 		return nil, errors.New("authority: the bootstrap is nil")
@@ -157,10 +153,10 @@ func newSource(lists map[string][]bootstrap.ManagementServer, servers []bootstra
 	return source{key: key, servers: list, reachabilityOnly: reachabilityOnly}
 }
 
-// WithPeer makes the table of a watch that brings a source of its own along, which is the
-// peer of the name: it answers for the authorities that it names, and for old-style names
-// (xRFC TP1). All other names are resolved as before. The error tells that the peer has no
-// servers. The table shares what it can with the one that it was made from.
+// WithPeer makes the table of a watch with a source of its own, the peer of the name: the source
+// serves the authorities that it lists, and old-style names (xRFC TP1). All other names are
+// resolved as before. The error says that the peer has no servers. The new table shares what it
+// can with the old one.
 func (t *Table) WithPeer(s bootstrap.Source) (*Table, error) {
 	if len(s.Servers) == 0 {
 		return nil, errors.New("authority: the peer source has no servers")
@@ -192,7 +188,7 @@ func (t *Table) Sources() []Source {
 	return out
 }
 
-// Servers are those that answer for the structured names of an authority, in order of priority;
+// Servers returns the servers for the structured names of an authority, in order of priority;
 // none if it is unknown. Shared: read only.
 func (t *Table) Servers(authority string) []bootstrap.ManagementServer {
 	return t.find(authority).servers

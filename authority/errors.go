@@ -16,27 +16,27 @@ var (
 	ErrEmptyName = errors.New("it is empty")
 	// ErrNotUTF8 is a name that protobuf cannot carry as a string.
 	ErrNotUTF8 = errors.New("it is not valid UTF-8")
-	// ErrNoServers is an old-style name where the bootstrap has servers only for names
-	// with an authority.
+	// ErrNoServers is an old-style name, if the bootstrap has servers only for names with an
+	// authority.
 	ErrNoServers = errors.New("the bootstrap has no servers for names without an authority, which are xds_servers of gRPC and ads_config of Envoy")
 	// ErrWrongType is a structured name whose type segment is not the type asked for
 	// (xRFC TP1).
 	ErrWrongType = errors.New("its type segment is another type")
-	// ErrGlob is a structured name that stands for a collection, where one resource is
-	// asked for (xRFC TP1).
+	// ErrGlob is a structured name of a collection, where the program asks for one resource
+	// (xRFC TP1).
 	ErrGlob = errors.New("it ends in a segment \"*\", which stands for a collection")
-	// ErrList is the name of a list collection, where one resource is asked for (xRFC TP1).
+	// ErrList is the name of a list collection, where the program asks for one resource (xRFC
+	// TP1).
 	ErrList = errors.New("it is a list collection")
 	// ErrGlobOfLists is a glob of list collections, which does not exist (xRFC TP1).
 	ErrGlobOfLists = errors.New("it is both a list collection and a glob")
-	// ErrNotCollection is the name of one resource, where a collection is asked for.
+	// ErrNotCollection is the name of one resource, where the program asks for a collection.
 	ErrNotCollection = errors.New("it is no collection: neither \"*\", nor a glob (xdstp://authority/type/path/*), nor a list (xdstp://authority/typeCollection/id)")
-	// ErrFragment is a structured name with directives behind a '#', where they are not
-	// followed; they must not be sent to a server (xRFC TP1). A '#' that is meant is
-	// written %23.
+	// ErrFragment is a structured name with directives behind a '#', where the client does not
+	// follow them; they must not be sent to a server (xRFC TP1). Write a '#' in a name as %23.
 	ErrFragment = errors.New("it has a fragment (\"#…\")")
-	// ErrOwnParam is a name that a program gave with a context parameter "xds.…", which
-	// are those that a client adds itself (xRFC TP1).
+	// ErrOwnParam is a name from a program with a context parameter "xds.…", which only the
+	// client adds (xRFC TP1).
 	ErrOwnParam = errors.New("its context parameter is one that the client adds itself")
 )
 
@@ -56,7 +56,7 @@ func (e *NameError) Error() string {
 	return fmt.Sprintf("resource name %q of type %s: %v", e.Name, e.TypeURL, e.Err)
 }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *NameError) Unwrap() error { return e.Err }
 
 // UnknownAuthorityError is a well-formed name whose authority the bootstrap does not have.
@@ -65,7 +65,7 @@ type UnknownAuthorityError struct {
 	Name      string
 	Authority string
 	Known     []string // all authorities of the bootstrap, sorted
-	// Peer are the authorities of the source that the watch brought along, in its order.
+	// Peer are the authorities of the watch's own source, in its order.
 	Peer []string
 }
 
@@ -91,7 +91,7 @@ func (e *UnknownAuthorityError) Error() string {
 	return text
 }
 
-// Unwrap gives [bootstrap.ErrUnknownAuthority].
+// Unwrap returns [bootstrap.ErrUnknownAuthority].
 func (e *UnknownAuthorityError) Unwrap() error { return bootstrap.ErrUnknownAuthority }
 
 func listed(names []string) string {

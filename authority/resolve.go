@@ -36,33 +36,32 @@ func (f Form) String() string {
 	return "unknown"
 }
 
-// Resolved is a resource name that has been understood, and who answers for it.
+// Resolved is a parsed resource name with its servers.
 type Resolved struct {
 	// Authority that the name belongs to; "" with Old, and also of the empty authority.
 	Authority string
-	// Old is an old-style name, which belongs to no authority.
+	// Old says that the name is an old-style one, without an authority.
 	Old  bool
 	Form Form
-	// TypeURL of what a server is asked for: the one that was asked with, or for a list
-	// collection the collection's own.
+	// TypeURL is the type URL in requests: that of the resource, or for a list collection the
+	// collection's own.
 	TypeURL string
-	// Name is the canonical text: what the resource is kept under. Equal names have equal
-	// texts.
+	// Name is the canonical text, the key of the resource. Equal names have equal texts.
 	Name string
-	// Spelling is what a server is asked for: the name as it was written, its context parameters
-	// in order, or of a locator as gRPC writes it (gRFC A47). "" if that is Name.
+	// Spelling is the name in requests: the name as it was written, its context parameters in
+	// order, or for a locator as gRPC writes it (gRFC A47). "" if that is Name.
 	Spelling string
 	// Servers in order of priority; at least one. Shared: read only.
 	Servers []bootstrap.ManagementServer
 	// FallbackOnReachabilityOnly is the authority's (gRFC A95).
 	FallbackOnReachabilityOnly bool
-	// InitialFetchTimeout is how long the source has a watch wait for its first answer; 0 or
-	// less is no bound (initial_fetch_timeout of envoy.config.core.v3.ConfigSource).
+	// InitialFetchTimeout is how long a watch waits for its first answer, as the source says; 0
+	// or less is no bound (initial_fetch_timeout of envoy.config.core.v3.ConfigSource).
 	InitialFetchTimeout time.Duration
-	// Default says that the bootstrap's default source answers.
+	// Default says that the servers are those of the bootstrap's default source.
 	Default bool
-	// Peer is set if the source that a watch brought along answers, and not the
-	// bootstrap's; equal sources have equal texts, which mean nothing else.
+	// Peer is set if the servers are those of the watch's own source, and not the bootstrap's;
+	// equal sources have equal texts, which have no other meaning.
 	Peer string
 }
 
@@ -74,7 +73,7 @@ func (r Resolved) Label() string {
 	return r.Authority
 }
 
-// Key says who answers.
+// Key returns the key of the name's source.
 func (r Resolved) Key() Key {
 	if r.Default {
 		return Key{Default: true}
@@ -82,10 +81,10 @@ func (r Resolved) Key() Key {
 	return Key{Old: r.Old, Authority: r.Authority, Peer: r.Peer}
 }
 
-// Resolve understands the name of a single resource of a type, and finds its servers. An
-// old-style name may hold any characters; the type segment of a structured one must be the
-// message of the type URL, and its context parameters the program's own (xRFC TP1). It
-// asks nobody and does not block.
+// Resolve parses the name of a single resource of a type, and finds its servers. An old-style
+// name may hold any characters; the type segment of a structured one must be the message of the
+// type URL, and its context parameters the program's own (xRFC TP1). It sends nothing and does
+// not block.
 //
 // The error is a [*NameError], or an [*UnknownAuthorityError] for a name that is good but
 // has no servers.
@@ -132,11 +131,11 @@ func CheckReceived(typeURL string, n xdstp.Name) error {
 	return nil
 }
 
-// ResolveCollection understands the name of a collection of resources of a type, and finds
-// its servers: "*" (for which "" is short), a glob, or a list collection, whose type
-// segment is that of the resources with "Collection" behind it (xRFC TP1).
+// ResolveCollection parses the name of a collection of resources of a type, and finds its
+// servers: "*" (or "" for short), a glob, or a list collection, whose type segment is that of
+// the resources followed by "Collection" (xRFC TP1).
 //
-// Otherwise it is as [Table.Resolve].
+// For the rest see [Table.Resolve].
 func (t *Table) ResolveCollection(typeURL, name string) (Resolved, error) {
 	if name == "" || name == "*" {
 		return t.resolveOld(typeURL, "*", Wildcard)

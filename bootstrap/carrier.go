@@ -10,14 +10,14 @@ type Carrier interface {
 	clone() Carrier
 }
 
-// GRPC is a server that is dialled and answers on streams of gRPC.
+// GRPC is the carrier of a server that is dialled and serves gRPC streams.
 type GRPC struct {
-	// KeepaliveTime is the silence on a connection after which the server is asked for a sign
-	// of life; gRPC takes less than 10 seconds for 10. 0 leaves it to the client, whose own
-	// setting wins (Envoy's connection_keepalive: interval).
+	// KeepaliveTime is how long a connection may be silent until the client pings the server;
+	// gRPC takes less than 10 seconds for 10. 0 leaves it to the client, whose own setting has
+	// precedence (Envoy's connection_keepalive: interval).
 	KeepaliveTime time.Duration
-	// KeepaliveTimeout is how long the server may take to give it before the connection counts
-	// as lost; 0 leaves it to the client (Envoy's connection_keepalive: timeout).
+	// KeepaliveTimeout is how long the server may take to answer the ping before the connection
+	// counts as lost; 0 leaves it to the client (Envoy's connection_keepalive: timeout).
 	KeepaliveTimeout time.Duration
 }
 
@@ -25,16 +25,16 @@ type GRPC struct {
 // REST). It serves single types in state of the world only, each with polls of its own, as if
 // [ManagementServer.PerType] was set; [ManagementServer.Delta] must not be.
 type REST struct {
-	// Endpoints are where the server can be reached, in order (Envoy's cluster_names): the
-	// next is tried when a poll of one fails, and the first after the last. Required.
+	// Endpoints are the addresses of the server, in order (Envoy's cluster_names): after a
+	// failed poll of one the client tries the next, and the first after the last. Required.
 	Endpoints []RESTEndpoint
-	// RefreshDelay is the wait between the end of a poll and the next one, before jitter
-	// makes it up to twice as long (refresh_delay). Required. It is short where the server
-	// holds back its answers until there is news.
+	// RefreshDelay is the wait between the end of a poll and the next one; jitter makes it up to
+	// twice as long (refresh_delay). Required. Make it short if the server holds back its
+	// responses until there is a change.
 	RefreshDelay time.Duration
 	// RequestTimeout bounds a poll from its request to the end of its response
-	// (request_timeout); 0 means one second. It is longer than the server holds answers
-	// back.
+	// (request_timeout); 0 means one second. Make it longer than the server holds back
+	// responses.
 	RequestTimeout time.Duration
 }
 
@@ -46,7 +46,7 @@ type RESTEndpoint struct {
 	// Authority is sent as the host of each request; Envoy sends the cluster's name. ""
 	// means the server's HostAuthority, and else Address.
 	Authority string
-	// ChannelCreds are those of this endpoint; without a Type those of the server.
+	// ChannelCreds are those of this endpoint; without a Type the server's apply.
 	ChannelCreds ChannelCreds
 }
 
@@ -55,9 +55,9 @@ type RESTEndpoint struct {
 type File struct {
 	// Path of the file, which has to exist when it is first read. Required.
 	Path string
-	// WatchedDirectory is a directory in which any change may mean that the file is
-	// another, such as that of a Kubernetes ConfigMap volume; "" for none. The directories
-	// that the path leads through are watched without it.
+	// WatchedDirectory is a directory in which any change may mean that the file has changed,
+	// such as that of a Kubernetes ConfigMap volume; "" for none. The directories in the path
+	// are watched without it.
 	WatchedDirectory string
 }
 
@@ -77,7 +77,7 @@ func (f *File) clone() Carrier {
 	return &out
 }
 
-// GRPC is the Carrier of a server that is dialled over gRPC, the zero one where it has none;
+// GRPC returns the Carrier of a server that is dialled over gRPC, the zero one if it has none;
 // nil for any other.
 func (s ManagementServer) GRPC() *GRPC {
 	if s.Carrier == nil {
@@ -87,13 +87,13 @@ func (s ManagementServer) GRPC() *GRPC {
 	return g
 }
 
-// REST is the Carrier of a server that is polled over HTTP; nil for any other.
+// REST returns the Carrier of a server that is polled over HTTP; nil for any other.
 func (s ManagementServer) REST() *REST {
 	r, _ := s.Carrier.(*REST)
 	return r
 }
 
-// File is the Carrier of a server that is a file; nil for any other.
+// File returns the Carrier of a server that is a file; nil for any other.
 func (s ManagementServer) File() *File {
 	f, _ := s.Carrier.(*File)
 	return f

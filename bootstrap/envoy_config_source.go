@@ -19,8 +19,9 @@ const (
 // DefaultInitialFetchTimeout is that of envoy.config.core.v3.ConfigSource.initial_fetch_timeout.
 const DefaultInitialFetchTimeout = 15 * time.Second
 
-// WaitForever, like any negative time, is an InitialFetchTimeout that never ends: a ConfigSource
-// that says 0. Nor does the silence of the server count as the absence of a resource then.
+// WaitForever, like any negative time, is an InitialFetchTimeout that never ends, as for a
+// ConfigSource with 0. A resource does not count as absent then, however long the server is
+// silent.
 const WaitForever time.Duration = -1
 
 // sourceTerms reads what all kinds of an envoy.config.core.v3.ConfigSource have: the time

@@ -19,8 +19,8 @@ var ErrNoTemplate = errors.New("bootstrap has no server_listener_resource_name_t
 // FieldError is one fault of a bootstrap. [Parse] and [Config.Validate] join all faults
 // into one error; errors.As finds the first.
 type FieldError struct {
-	// Source is the file, the environment variable, or whatever name [Parse] was given; of
-	// a Secret, its file.
+	// Source is the file, the environment variable, or the name that [Parse] was given; for a
+	// Secret, its file.
 	Source string
 	// Path leads to the field, such as `xds_servers[0].channel_creds[0].type` or
 	// `authorities["a.example"].xds_servers[0].server_uri`, or of a Secret

@@ -6,12 +6,11 @@ import (
 	"fmt"
 )
 
-// Key identifies a server: two have the same key iff a client may share one connection
-// and one stream between them. They must agree in URI, selected credentials, known
-// features (gRFC A27, A71), variant, version, headers, retry bounds, rate limit, and in how
-// they are kept alive or polled or which file they are. Build functions are not compared; Type and Config
-// stand for them. The key tells no secret. It is for comparison within one process, and its
-// text is not stable across releases.
+// Key identifies a server: two have the same key iff a client may share one connection and one
+// stream between them. They must agree in URI, selected credentials, known features (gRFC A27,
+// A71), variant, version, headers, retry bounds, rate limit, and in keepalive, polling or file.
+// Build functions are not compared; Type and Config represent them. The key contains no secret.
+// Use it only for comparison within one process: its text is not stable across releases.
 func (s ManagementServer) Key() string {
 	b := fmt.Appendf(nil, "%q %+v %t %t %t %q %d %d %t ", s.URI, s.Features, s.Delta, s.PerType, s.TransportV2,
 		s.HostAuthority, s.RetryBase, s.RetryMax, s.NodeOnEveryRequest)

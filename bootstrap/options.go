@@ -38,10 +38,10 @@ type options struct {
 	errs       []error
 }
 
-// WithChannelCreds makes a type of channel credential known beside "insecure" and "tls",
-// such as "google_default". build gets the entry's config as compact JSON, nil if there
-// is none. It is called when a connection to the server is set up, never while the
-// bootstrap is read, and its error is a fault of the configuration.
+// WithChannelCreds defines a type of channel credential beside "insecure" and "tls", such as
+// "google_default". build gets the entry's config as compact JSON, nil if there is none. It is
+// called when a connection to the server is set up, never while the bootstrap is read, and its
+// error is a fault of the configuration.
 func WithChannelCreds(typ string, build func(config json.RawMessage) (credentials.Bundle, error)) Option {
 	return func(o *options) {
 		switch {
@@ -55,8 +55,8 @@ func WithChannelCreds(typ string, build func(config json.RawMessage) (credential
 	}
 }
 
-// WithCallCreds makes a type of call credential known beside "jwt_token_file" (gRFC A97).
-// build is called as that of [WithChannelCreds] is.
+// WithCallCreds defines a type of call credential beside "jwt_token_file" (gRFC A97). build is
+// called as that of [WithChannelCreds].
 func WithCallCreds(typ string, build func(config json.RawMessage) (credentials.PerRPCCredentials, error)) Option {
 	return func(o *options) {
 		switch {
@@ -72,27 +72,27 @@ func WithCallCreds(typ string, build func(config json.RawMessage) (credentials.P
 
 // AllowV2 lets an Envoy bootstrap, or a ConfigSource, ask for version 2 of the xDS protocol,
 // which current Envoys refuse and which is a fault otherwise: transport_api_version V2 sets
-// [ManagementServer.TransportV2]. AUTO is version 3 all the same. resource_api_version V2
-// sets it for a file. Elsewhere it is then no fault, and has no effect: resources are asked
-// for by the type URLs of the transport's version, and on a transport of version 2 taken by
-// those of either (envoy.config.core.v3.ApiVersion, gRFC A30).
+// ManagementServer.TransportV2, and resource_api_version V2 sets it for a file. AUTO still means
+// version 3. A resource_api_version V2 elsewhere is then no fault, and has no effect: the client
+// subscribes by the type URLs of the transport's version, and on a transport of version 2
+// accepts those of either (envoy.config.core.v3.ApiVersion, gRFC A30).
 func AllowV2() Option { return func(o *options) { o.v2 = true } }
 
 // AllowNextChannelCreds lets an entry of channel_creds (of channel_credentials_plugin in Envoy's
-// format) stand for those before it that gRPC defines and this program cannot make, such as
-// "google_default" without its option. It is a fault otherwise, since what comes next is often
-// "insecure". Each that is passed over is a notice.
+// format) replace those before it that gRPC defines and this program cannot make, such as
+// "google_default" without its option. Without the option that is a fault, since the next entry
+// is often "insecure". Each skipped entry is a notice.
 func AllowNextChannelCreds() Option { return func(o *options) { o.nextChannel = true } }
 
-// AllowUnverifiedTLS lets an Envoy TLS context without a trusted CA have the meaning that it
-// has in Envoy: the server's certificate is not verified, whoever issued it. It is a fault
-// otherwise. A bootstrap can ask for the same by `trust_chain_verification:
+// AllowUnverifiedTLS gives an Envoy TLS context without a trusted CA the meaning that it has in
+// Envoy: the client does not verify the server's certificate, whoever issued it. Without the
+// option that is a fault. A bootstrap can ask for the same by `trust_chain_verification:
 // ACCEPT_UNTRUSTED`.
 func AllowUnverifiedTLS() Option { return func(o *options) { o.unverified = true } }
 
-// WithSelf says where a ConfigSource that [Config.ConfigSource] reads came from, such as the
-// source of the Cluster that holds it: `self` stands for its servers. It means nothing to
-// the reading of a bootstrap.
+// WithSelf gives the source that a ConfigSource read by [Config.ConfigSource] came from, such as
+// the source of the Cluster that holds it: `self` means its servers. It has no effect on the
+// reading of a bootstrap.
 func WithSelf(s Source) Option {
 	return func(o *options) {
 		if len(s.Servers) == 0 {

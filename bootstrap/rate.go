@@ -6,13 +6,13 @@ import (
 	"strconv"
 )
 
-// RateLimit is a bucket of tokens, of which each request takes one, answers to responses
-// included (envoy.config.core.v3.RateLimitSettings). What has to wait is sent as one when
-// there is a token again.
+// RateLimit is a bucket of tokens, of which each request takes one, ACKs and NACKs included
+// (envoy.config.core.v3.RateLimitSettings). What had to wait is sent as one request when there
+// is a token again.
 type RateLimit struct {
-	// MaxTokens is how many requests may be sent at once after a silence. 0 means 100.
+	// MaxTokens is how many requests the client may send at once after a silence. 0 means 100.
 	MaxTokens uint32
-	// FillRate is how many tokens come each second; less than one a year counts as one a
+	// FillRate is how many tokens are added each second; less than one a year counts as one a
 	// year. 0 means 10.
 	FillRate float64
 }
@@ -31,7 +31,7 @@ func (r *RateLimit) clone() *RateLimit {
 	return &out
 }
 
-// WithDefaults is a copy with defaults filled; nil of nil.
+// WithDefaults returns a copy with defaults filled; nil for nil.
 func (r *RateLimit) WithDefaults() *RateLimit {
 	out := r.clone()
 	if out != nil && out.MaxTokens == 0 {

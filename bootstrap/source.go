@@ -11,25 +11,25 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// Source is who answers for resource names: servers, and the authorities whose names are
-// theirs (envoy.config.core.v3.ConfigSource). The servers may be of different kinds, such
-// as a file behind those that are reached over gRPC.
+// Source is the servers for some resource names, and the authorities of these names
+// (envoy.config.core.v3.ConfigSource). The servers may be of different kinds, such as a file as
+// fallback for servers over gRPC.
 type Source struct {
-	// Authorities as names have them when they are unescaped; none is empty or twice. A
-	// source that is no default one and has none answers for names without authority only.
+	// Authorities are written unescaped; none is empty or listed twice. A source without any
+	// that is no default one serves only names without authority.
 	Authorities []string
 	// Servers in order of priority; the client falls back from one to the next (gRFC A71).
 	// At least one is required.
 	Servers []ManagementServer
 	// FallbackOnReachabilityOnly is that of [Authority]; a ConfigSource cannot ask for it.
 	FallbackOnReachabilityOnly bool
-	// InitialFetchTimeout is how long a watch of this source waits for its first answer
-	// until it is told that there is none yet (initial_fetch_timeout). 0 is no bound but that
-	// of the client's ResourceTimeout; negative, as [WaitForever], is none at all, as in a
-	// ConfigSource that says 0; one that leaves it out has 15 seconds.
+	// InitialFetchTimeout is how long a watch of this source waits for its first answer until it
+	// gets an event that there is none yet (initial_fetch_timeout). 0 is no bound but the
+	// client's ResourceTimeout; negative, as [WaitForever], is no bound at all, as for a
+	// ConfigSource with 0; a ConfigSource that leaves it out has 15 seconds.
 	InitialFetchTimeout time.Duration
-	// Notices of [Config.ConfigSource] are as those of a Config, which has them itself for
-	// the sources that were read with it.
+	// Notices of [Config.ConfigSource] are like those of a Config, which itself has the notices
+	// of the sources that were read with it.
 	Notices []string
 }
 
@@ -60,23 +60,21 @@ type origin struct {
 // peerName stands in errors for a ConfigSource that a program gave.
 const peerName = "ConfigSource"
 
-// ConfigSource understands a ConfigSource that the program brings along for a watch: a
-// peer of a resource name, such as eds_config of a Cluster (xRFC TP1). Ads stands for the
-// top-level servers, and self for those of [WithSelf], or else for the top-level ones too.
-// An api_config_source of one of the AGGREGATED types shares a stream with all that goes to
-// the same server; of type GRPC or DELTA_GRPC it has a stream for each resource type; of
-// type REST its servers are polled. An envoy_grpc and cluster_names refer to the static
-// clusters of the Envoy bootstrap that the Config was parsed from. Options are added to
-// those of the parsing.
+// ConfigSource reads a ConfigSource that the program has for a watch, beside a resource name,
+// such as eds_config of a Cluster (xRFC TP1). Ads means the top-level servers; self means those
+// of [WithSelf], or else the top-level ones too. An api_config_source of one of the AGGREGATED
+// types shares a stream with everything else at the same server; one of type GRPC or DELTA_GRPC
+// has a stream for each resource type; the client polls the servers of type REST. An envoy_grpc
+// and cluster_names refer to the static clusters of the Envoy bootstrap that the Config was
+// parsed from. The options apply beside those of the parsing.
 //
-// A google_grpc is dialled wherever it points to. The client itself never does this with
-// what a server sent, because a control plane must not lead it, and its credentials, to
-// other servers (gRFC A47): a program that passes on received sources has to trust who
-// sent them.
+// The client dials a google_grpc wherever it points to. The client never does so itself for a
+// source that a server sent, because a control plane must not lead it, and its credentials, to
+// other servers (gRFC A47): a program that passes on received sources must trust their sender.
 //
 // The error joins all faults, each a [*FieldError] whose Source is "ConfigSource", or the
-// bootstrap's where a static cluster is at fault, or a file's where a Secret is, which is
-// read again as in [Parse]. It does not dial, and is safe for concurrent use.
+// bootstrap's for a fault in a static cluster, or a file's for one in a Secret, which is read
+// again as in [Parse]. The method does not dial, and is safe for concurrent use.
 func (c *Config) ConfigSource(cs *corev3.ConfigSource, opts ...Option) (Source, error) {
 	from := c.origin
 	if from == nil {

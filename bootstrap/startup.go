@@ -9,14 +9,14 @@ import (
 
 const typePrefix = "type.googleapis.com/"
 
-// Subscription is a collection that is to be watched from the start.
+// Subscription is a collection to watch from the start.
 type Subscription struct {
 	TypeURL string
 	// Collection is "*", the xdstp URL of a glob or of a list collection, or the URL of a
 	// file that holds a list collection, as it was written. Required.
 	Collection string
-	// Source answers for it, where it has one of its own: an API, a file. nil where the Config
-	// itself says who does.
+	// Source serves it, if it has one of its own: an API, a file. nil if the source follows from
+	// the Config.
 	Source *Source
 	// InitialFetchTimeout is how long the start of a program waits for the collection
 	// (initial_fetch_timeout of lds_config and cds_config, or else of the source that answers

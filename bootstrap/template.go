@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// ClientListenerName is the name of the Listener that a gRPC client asks for when it
-// dials "xds://authority/target" or "xds:target": the authority's template, or the
-// default one where authority is "", with every %s replaced (gRFC A47). The error wraps
-// [ErrUnknownAuthority].
+// ClientListenerName returns the name of the Listener that a gRPC client watches when it dials
+// "xds://authority/target" or "xds:target": the authority's template, or the default one if
+// authority is "", with every %s replaced (gRFC A47). The error wraps [ErrUnknownAuthority].
 func (c *Config) ClientListenerName(authority, target string) (string, error) {
 	if authority == "" {
 		return fill(orDefault(c.ClientDefaultListenerTemplate, defaultTemplate), target), nil
@@ -21,9 +20,9 @@ func (c *Config) ClientListenerName(authority, target string) (string, error) {
 	return fill(orDefault(a.ClientListenerTemplate, authorityTemplate(authority)), target), nil
 }
 
-// ServerListenerName is the name of the Listener that a gRPC server asks for when it
-// listens on an address such as "0.0.0.0:443": the template with every %s replaced
-// (gRFC A36, A47). The error is [ErrNoTemplate].
+// ServerListenerName returns the name of the Listener that a gRPC server watches when it listens
+// on an address such as "0.0.0.0:443": the template with every %s replaced (gRFC A36, A47). The
+// error is [ErrNoTemplate].
 func (c *Config) ServerListenerName(address string) (string, error) {
 	if c.ServerListenerTemplate == "" {
 		return "", ErrNoTemplate

@@ -298,9 +298,9 @@ func (v *validator) subscription(path string, s Subscription) {
 	v.source(path+".Source", s.Source)
 }
 
-// WithDefaults is a copy of the Config with defaults filled: an empty Node, the listener
-// templates, and the servers of authorities that have none of their own. The copy shares
-// no slice or map with the original; credentials are shared.
+// WithDefaults returns a copy of the Config with defaults filled: an empty Node, the listener
+// templates, and the servers of authorities that have none of their own. The copy shares no
+// slice or map with the original, but shares the credentials.
 func (c *Config) WithDefaults() *Config {
 	out := *c
 	out.Node = &corev3.Node{}

@@ -7,17 +7,17 @@ import (
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
-// Attributes are what a server says beside a resource's value, in the Resource of
-// envoy.service.discovery.v3 that delta has and that may wrap the resources of the other
-// variant. They are shared between watches, read only.
+// Attributes are what a server sends beside a resource's value, in the Resource of
+// envoy.service.discovery.v3: delta always has it, and in state of the world resources may be
+// wrapped in it. They are shared between watches, read only.
 //
-// A change of DoNotCache or Metadata alone is an update of the resource, with the value as
-// it was; Metadata that differs in the order of map entries has not changed. Aliases follow
-// what was asked for, so a change of them alone is told to nobody; the next event and
-// [Client.Dump] have the newest. What a heartbeat says of any of them does not count.
+// A change of DoNotCache or Metadata alone is an update of the resource, with the same value;
+// another order of map entries in Metadata is no change. Aliases depend on the subscriptions, so
+// a change of them alone makes no event; the next event and [Client.Dump] have the newest. The
+// client ignores all of them in a heartbeat.
 type Attributes struct {
-	// Aliases are other names of the resource, as the server lists them; the one that was
-	// asked for may be among them.
+	// Aliases are other names of the resource, as the server lists them; the one that the
+	// program asked for may be among them.
 	Aliases []string
 	// DoNotCache asks proxies of xDS not to cache the resource (cache_control). The client
 	// holds it like any other.

@@ -10,14 +10,14 @@ import (
 )
 
 // BlockedHandler is a handler that has not returned for a while: the events of its authority
-// wait for it, and the next responses of the servers that they came from. It is among the errors
-// that a [*NotReadyError] and a timeout of [Client.Get] wrap.
+// wait for it, and so do the next responses of the servers of these events. A [*NotReadyError]
+// and a timeout of [Client.Get] wrap it.
 type BlockedHandler struct {
-	// Type and Name are those of the resource that the handler was last told of, or of one of
-	// them; empty of a guard and of a function of [Trace] or [Metrics].
+	// Type and Name are those of the resource, or of one of the resources, of the handler's last
+	// event; empty for a guard and for a function of [Trace] or [Metrics].
 	Type, Name string
-	For        time.Duration // that it has been running for, up to a second more or less
-	Waiting    int           // events behind it
+	For        time.Duration // how long it has been running, up to a second more or less
+	Waiting    int           // events that wait for it
 }
 
 func (b BlockedHandler) Error() string {

@@ -10,11 +10,11 @@ import (
 	"github.com/xdswatch/xdswatch/internal/engine"
 )
 
-// ErrHandlerExited is the end of a watch whose handler ended its goroutine by runtime.Goexit,
-// as FailNow of package testing does.
+// ErrHandlerExited is the error of a watch whose handler ended its goroutine by
+// [runtime.Goexit], as FailNow of package testing does.
 var ErrHandlerExited = errors.New("xds: the handler ended its goroutine (runtime.Goexit, as by FailNow in a test)")
 
-// PanicError is the end of a watch whose handler panicked.
+// PanicError is the error of a watch whose handler panicked.
 type PanicError struct {
 	Value any    // what the handler panicked with
 	Stack []byte // of the goroutine, as of runtime/debug.Stack

@@ -1,9 +1,9 @@
-// Package client is an xDS client: it subscribes to resources at management servers, keeps
-// the last good version of each, and tells its watches what changed, through reconnects
-// and failures, for as long as it lives.
+// Package client is an xDS client: it subscribes to resources at management servers, keeps the
+// last good version of each, and calls handlers for each change, through reconnects and
+// failures, until it is closed.
 //
-// It is the untyped façade. Most programs call package watcher, which gives the same
-// things typed.
+// It is the untyped façade. Most programs call package watcher, which has the same functions
+// with types.
 package client
 
 import (
@@ -31,7 +31,7 @@ import (
 var (
 	// ErrClosed says that the client is closed.
 	ErrClosed = errors.New("xds: the client is closed")
-	// ErrStopped is the end of a watch that was stopped.
+	// ErrStopped is the error of a watch that was stopped.
 	ErrStopped = errors.New("xds: the watch was stopped")
 	// ErrNilHandler says that a watch was given no handler.
 	ErrNilHandler = errors.New("xds: the handler is nil")
@@ -39,10 +39,11 @@ var (
 	ErrNilContext = errors.New("xds: the context is nil")
 	// ErrNilType says that a watch was given no resource type.
 	ErrNilType = errors.New("xds: the resource type is nil")
-	// ErrTypeConflict says that a type URL is watched with another resource type already.
+	// ErrTypeConflict says that the program already watches the type URL with another resource
+	// type.
 	ErrTypeConflict = errors.New("xds: the type URL is watched with another resource type")
-	// ErrCollection says that a name is one of a collection where one resource is meant,
-	// or the other way round.
+	// ErrCollection says that a name is that of a collection where the method takes one
+	// resource, or the reverse.
 	ErrCollection = errors.New("xds: one resource is watched with Watch, a collection with WatchAll")
 )
 
@@ -74,9 +75,9 @@ type Client struct {
 	foreign foreign
 }
 
-// New makes a client. It validates the whole configuration, with all faults joined into
-// one error, and does no network I/O: a server is dialled with the first watch that needs
-// it. The caller closes the client.
+// New makes a client. It validates the whole configuration and joins all faults into one error.
+// It does no network I/O: the client dials a server when the first watch needs it. The caller
+// closes the client.
 func New(config Config) (*Client, error) {
 	if config.Bootstrap == nil {
 		return nil, errors.New("xds: Config.Bootstrap is nil; see bootstrap.Load and bootstrap.Server")
@@ -139,27 +140,28 @@ func (c *Client) engineConfig() (engine.Config, error) {
 	return ec, err
 }
 
-// Watch subscribes to one resource. The handler is called by one goroutine at a time, in
-// the order in which the server spoke, and may call anything of the client. While it
-// runs, later events of its authority wait, and so does the next response of the server. Of
-// trouble with the server that comes and goes meanwhile only the newest state is told.
+// Watch subscribes to one resource. One goroutine at a time calls the handler, in the order in
+// which the server sent the changes. The handler may call any method of the client. While it
+// runs, later events of its authority wait, and so does the server's next response; if trouble
+// with the server comes and goes meanwhile, the handler gets only the newest state of it.
 //
-// A structured name may be redirected by its server, and may have directives (xRFC TP1):
-// "#entry=name" is an inline entry of the list collection before it, and "#alt=url" where
-// to look while the server cannot be reached and nothing is held. They are followed, up to
-// [MaxHops]; events have the name that was asked for, and Locator says where they are from.
-// The list may stand in a file: "file:///path#entry=name" (see [Client.WatchAll]).
-// While the place of a value is taken by something that has not answered yet, it stays good.
+// The server may redirect a structured name, and the name may have directives (xRFC TP1):
+// "#entry=name" selects an inline entry of the list collection before it, and "#alt=url" says
+// where to look while the server cannot be reached and no value is held. The client follows
+// them, up to [MaxHops]; events have the name that the program asked for, and Event.Locator says
+// where they are from. A file may hold the list: "file:///path#entry=name" (see
+// [Client.WatchAll]). When a new place replaces that of a value, the value stays good until the
+// new place has answered.
 //
-// The end of ctx ends the watch; so do [Watch.Stop] and [Client.Close]. Nothing is told of
-// these ends.
+// The watch ends with ctx, [Watch.Stop] or [Client.Close]. The handler gets no event for these
+// ends.
 //
-// Errors: [ErrClosed], [ErrNilHandler], [ErrNilContext], [ErrNilType], [ErrTypeConflict], [ErrCollection];
-// a [*ResourceError] of kind [ErrorConfig] for a malformed name, an unknown authority, a
-// server that cannot be configured, or a type that a server's streams cannot carry, such as one
-// without streams of its own where there is one for each type; the context's own if it is
-// over; and an untyped one for a type that is not comparable and for a source of [FromSource]
-// without servers.
+// Errors: [ErrClosed], [ErrNilHandler], [ErrNilContext], [ErrNilType], [ErrTypeConflict],
+// [ErrCollection]; a [*ResourceError] of kind [ErrorConfig] for a malformed name, an unknown
+// authority, a server that cannot be configured, or a type that a server's streams cannot carry,
+// such as a type without streams of its own at a server with one stream for each type; ctx's
+// error if ctx has ended; and an untyped error for a type that is not comparable and for a
+// source of [FromSource] without servers.
 func (c *Client) Watch(ctx context.Context, kind resource.AnyType, name string, h Handler[any], opts ...WatchOption) (*Watch, error) {
 	if h == nil {
 		return nil, ErrNilHandler
@@ -168,7 +170,7 @@ func (c *Client) Watch(ctx context.Context, kind resource.AnyType, name string, 
 }
 
 // WatchTyped is [Client.Watch] for a handler of values of one type; programs call it as
-// watcher.Watch. An event is made once for all watches of its resource.
+// watcher.Watch. The client makes an event once for all watches of its resource.
 func WatchTyped[T any](ctx context.Context, c *Client, t *resource.Type[T], name string, h Handler[T], opts ...WatchOption) (*Watch, error) {
 	switch {
 	case t == nil:
@@ -195,34 +197,37 @@ func (c *Client) watchOne(ctx context.Context, kind resource.AnyType, name strin
 	return s.ask(kind, a, o)
 }
 
-// WatchAll subscribes to a whole collection. "*" is every resource of the type, as far as
-// the top-level servers have any (xDS protocol, "Wildcard subscriptions"). A glob,
-// "xdstp://authority/type/path/*", is the resources whose names have one more segment in its
-// place and the same context parameters. The URL of a list collection, whose type segment is
-// that of the type with "Collection" behind it, is what that lists (xRFC TP1). The handler
-// gets the members' events in batches: first what is held, later what changes. The first
-// state is complete with the event of kind [EventSynced], of an empty collection too; what is
-// wrong with its server by then is told after it. A server that is silent about a wildcard or
-// a glob for as long as Config.ResourceTimeout has nothing to add to what was asked of it by
-// name: if it has given any such resource, the first state is complete; if not, the collection
-// does not exist. In state of the world, where the wildcard stands beside names, it is asked for
-// once more then, in the legacy form on a new stream, and complete if there is silence again. What
-// concerns the collection as a whole has its name in Event.Name.
+// WatchAll subscribes to a whole collection. "*" is every resource of the type that the
+// top-level servers have (xDS protocol, "Wildcard subscriptions"). A glob,
+// "xdstp://authority/type/path/*", is the resources whose names have one more segment in place
+// of the "*" and the same context parameters. The URL of a list collection, whose type segment
+// is that of the type followed by "Collection", is the resources that it lists (xRFC TP1).
+//
+// The handler gets the members' events in batches: first the values that are held, later the
+// changes. An event of kind [EventSynced] says that the first state is complete, also that of an
+// empty collection; errors of its server up to then come after it. If a server sends nothing
+// about a wildcard or a glob for Config.ResourceTimeout, it has nothing to add to the resources
+// that the client subscribed to by name: if it has sent any of these, the first state is
+// complete; if not, the collection does not exist. In state of the world, if the subscription
+// has names beside the wildcard, the client then subscribes to the wildcard once more, in the
+// legacy form on a new stream, and the first state is complete if the server is silent again. An
+// event about the collection as a whole has the collection's name in Event.Name.
 //
 // The URL of a file, "file:///path", is the list collection that the file holds (xRFC TP1;
 // package [github.com/xdswatch/xdswatch/transport/file] says how). The file is a source of its
-// own, which a client keeps for its life as it does those of [FromSource]. What its locators
-// lead to is asked of whoever answers for it. No server's locator leads to a file.
+// own, which the client keeps until it is closed, as it does those of [FromSource]. The client
+// asks for the resources of the file's locators at the sources of their names. It follows no
+// server's locator to a file.
 //
-// The members of a list are called by their locators, and its inline entries by its URL
-// with "#entry=name"; what has no name, by its URL with "#" and its index. A list is synced
-// when of each member something is known: a value, that there is none, or a failure. A
-// member that it lists no more is told to be removed; without a list all are, and the list
-// does not exist, or has failed, until it is synced again. An entry that cannot be used, or
-// comes twice, is told to have failed and hides nobody else; the list is NACKed for it, unless
-// only the bootstrap has no servers.
+// Events name the members of a list by their locators, and its inline entries by the list's URL
+// with "#entry=name"; an entry without a name by that URL with "#" and its index. A list is
+// synced when the client knows of each member a value, an absence or a failure. A member that
+// the list no longer has gets an event of [ReasonRemoved]; without the list all members do, and
+// the list does not exist, or has failed, until it is synced again. An entry that cannot be
+// used, or comes twice, gets an [EventFailed] and affects no other; the client NACKs the list
+// for it, unless the only fault is that the bootstrap has no servers.
 //
-// Otherwise it is as [Client.Watch].
+// For the rest see [Client.Watch].
 func (c *Client) WatchAll(ctx context.Context, kind resource.AnyType, collection string, h BatchHandler[any], opts ...WatchOption) (*Watch, error) {
 	if h == nil {
 		return nil, ErrNilHandler
@@ -315,14 +320,14 @@ func (c *Client) kindOf(typeURL string) resource.AnyType {
 	return c.types[typeURL].Owner.(resource.AnyType)
 }
 
-// SetNodeParameters sets the dynamic parameters of a type in the node; an empty map removes
-// them: Node.dynamic_parameters, which the bootstrap's node may begin with. If they were
-// others, each server that is asked for resources of the type is told at once, by a request
-// of the type that has the node. Streams that begin later have them too, until the client is
-// closed. Servers of version 2 of the transport are told nothing. It does not block, and the
-// map is the caller's again when it returns.
+// SetNodeParameters sets the dynamic parameters of a type in the node (Node.dynamic_parameters);
+// an empty map removes them. The bootstrap's node may have some from the start. If they change,
+// the client sends each server at which it subscribes to the type a request of the type with the
+// node at once. Later streams have them too, until the client is closed. The client does not
+// send them to servers of version 2 of the transport. The method does not block, and does not
+// keep the map.
 //
-// These are no dynamic parameters of names; see [bootstrap.DynamicParameters].
+// They are not the dynamic parameters of names; see [bootstrap.DynamicParameters].
 //
 // Errors: [ErrClosed], and one that says which text is not UTF-8.
 func (c *Client) SetNodeParameters(typeURL string, params map[string]string) error {
@@ -336,13 +341,13 @@ func (c *Client) SetNodeParameters(typeURL string, params map[string]string) err
 	return nil
 }
 
-// ResetBackoff ends all waits between attempts to reach a server now, for a program that
+// ResetBackoff ends at once all waits between attempts to reach a server, for a program that
 // knows that the network is back.
 func (c *Client) ResetBackoff() { c.engine.ResetBackoff() }
 
-// Close ends all watches, streams and connections. It waits for everything that the client
-// runs, but not for a handler; [Client.Done] tells the end of that too. It may be called
-// inside a handler. Closing twice is nothing.
+// Close ends all watches, streams and connections. It waits for everything that the client runs
+// except handlers; [Client.Done] reports their end too. A handler may call it. A second call
+// only waits for the first.
 func (c *Client) Close() error {
 	if c.closed.Swap(true) {
 		<-c.ended

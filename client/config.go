@@ -21,10 +21,10 @@ import (
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
-// Version of this library, as management servers see it in user_agent_version.
+// Version is the version of this library, which the client sends as user_agent_version.
 const Version = "0.1.0"
 
-// Variant of the protocol.
+// Variant is the variant of the xDS protocol.
 type Variant uint8
 
 // The variants.
@@ -44,122 +44,125 @@ const (
 	StreamsPerType                      // one stream a server and type
 )
 
-// DeletionPolicy says what becomes of a value whose resource its server deletes: for how long
-// it is kept. While it is, its watches have heard an ambient error that is [ErrDeletionKept].
-// At a server with ignore_resource_deletion (gRFC A53) each value is kept for good.
+// DeletionPolicy says how long the client keeps a value after the server has deleted its
+// resource. While the client keeps it, its watches have had an ambient error that is
+// [ErrDeletionKept]. At a server with ignore_resource_deletion (gRFC A53) the client keeps each
+// value for good.
 type DeletionPolicy time.Duration
 
 // The policies; see also [DeletionAfter].
 const (
-	DeletionHonour DeletionPolicy = 0  // it goes at once
-	DeletionKeep   DeletionPolicy = -1 // it stays until the server has the resource again
+	DeletionHonour DeletionPolicy = 0  // the value is removed at once
+	DeletionKeep   DeletionPolicy = -1 // the value stays until the server has the resource again
 )
 
-// DeletionAfter has a value go when its resource was gone for so long, unless it returns before
-// or is sent but invalid. Management servers may remove a resource before what refers to it has
-// changed, as go-control-plane removes a cluster before its routes: with a grace nobody who
-// looks it up meanwhile finds nothing. A grace of 0 or less is [DeletionHonour]. The time stands still
-// while handlers hold up the reading of the server's responses.
+// DeletionAfter removes a value when its resource was deleted for that long, unless the server
+// sends the resource again before, valid or not. Management servers may delete a resource before
+// the resources that refer to it have changed, as go-control-plane removes a cluster before its
+// routes: with a grace, a lookup meanwhile still finds the value. A grace of 0 or less is
+// [DeletionHonour]. The time does not run while handlers hold up the reading of the server's
+// responses.
 func DeletionAfter(grace time.Duration) DeletionPolicy { return DeletionPolicy(max(grace, 0)) }
 
 // Config configures a client. Only Bootstrap has to be set.
 type Config struct {
 	// Bootstrap says which servers there are and who the client is.
 	Bootstrap *bootstrap.Config
-	// Logger for what an operator should know; nil logs nothing, but panics of the program's
-	// code, which go to slog.Default with their stack. It is called by the client's own loop,
-	// so a handler of it must not call the client.
+	// Logger takes what an operator should know. With nil the client logs only panics of the
+	// program's code, with their stack, to slog.Default. The client's own loop calls the logger,
+	// so its slog.Handler must not call the client.
 	Logger *slog.Logger
-	// Node, if set, supplies the node of each new stream, given a copy of what the client
-	// would send, but for what [Client.SetNodeParameters] changed, which is put into it
-	// afterwards. If it panics, or the node cannot be encoded, the stream has that of the
-	// bootstrap. It must not block for long, nor call [Client.Close]: the stream waits for it,
-	// and Close for the stream.
+	// Node, if set, returns the node of each new stream. It gets a copy of the node that the
+	// client would send, without the changes of [Client.SetNodeParameters], which the client
+	// adds afterwards. If it panics, or the node cannot be encoded, the stream has the
+	// bootstrap's node. It must not block for long, nor call [Client.Close]: the stream waits
+	// for it, and Close for the stream.
 	Node func(*corev3.Node) *corev3.Node
-	// NodeOnEveryRequest sends the node always; otherwise with a stream's first request
-	// only (xDS protocol, "Basic Protocol Overview"), unless the bootstrap asks for it (Envoy's
-	// set_node_on_first_message_only).
+	// NodeOnEveryRequest sends the node with every request; otherwise the client sends it with a
+	// stream's first request only (xDS protocol, "Basic Protocol Overview"), unless the
+	// bootstrap asks for more (Envoy's set_node_on_first_message_only).
 	NodeOnEveryRequest bool
 
-	// Variant wins over what the bootstrap says of its servers.
+	// Variant overrides what the bootstrap says of its servers.
 	Variant Variant
-	// Streams wins over what the bootstrap says of its servers.
+	// Streams overrides what the bootstrap says of its servers.
 	Streams Streams
 
-	// ResourceTimeout is how long a server may be silent about a resource, after it was
-	// asked on a stream that stands, until the resource counts as absent. 0 means 15
+	// ResourceTimeout is how long a server may be silent about a resource, after the client
+	// subscribed to it on an open stream, until the resource counts as absent. 0 means 15
 	// seconds, or 30 at a server with resource_timer_is_transient_error; negative never (xDS
 	// protocol, "Knowing When a Requested Resource Does Not Exist"; gRFC A57, A88). With a
-	// stream for each type, in state of the world, names that are added to a stream and stay
-	// unknown for two seconds in which the server is quiet are asked for once more on a new one,
-	// with a period of their own; a timeout that is no longer than that comes first.
+	// stream for each type, in state of the world, if names that were added to a stream stay
+	// unknown for two seconds in which the server sends nothing, the client subscribes to them
+	// once more on a new stream, with a timer of their own; a timeout of two seconds or less
+	// ends first.
 	ResourceTimeout time.Duration
-	// Linger is how long a stream, or the attempt to have one, stays on which nothing is
-	// watched any more. 0 means 500 milliseconds; negative not at all. After an attempt that
-	// was given up there is a pause of less than the first wait of Backoff.
+	// Linger is how long the client keeps a stream, or the attempt to open one, after its last
+	// watch has ended. 0 means 500 milliseconds; negative not at all. After an attempt that it
+	// gave up the client pauses for less than the first wait of Backoff.
 	Linger time.Duration
-	// Backoff makes the policy of one stream's waits between attempts. nil means
+	// Backoff makes the policy of the waits between attempts for one stream. nil means
 	// exponential from 500 ms by 1.6 to 30 s, with 50 % jitter and no end; Envoy's
-	// retry_back_off in a bootstrap sets the two ends. Between polls that failed it is the
-	// refresh delay with its jitter, if that is not shorter than 500 ms. A policy that says
-	// [backoff.Stop] waits 30 s; one that is nil or panics gives way to the exponential one
-	// with 500 ms and 30 s. It and its policies are called by the client's own loop, so they
-	// must not block, nor call the client.
+	// retry_back_off in a bootstrap sets the two bounds. Between failed polls the wait is the
+	// refresh delay with its jitter, if that is not shorter than 500 ms. If a policy returns
+	// [backoff.Stop] the client waits 30 s; if it is nil or panics the client uses the
+	// exponential one with 500 ms and 30 s. The client's own loop calls Backoff and its
+	// policies, so they must not block, nor call the client.
 	//
-	// A wait outlives the watches, so that watching and stopping in a loop does not shorten it.
-	// A policy is Reset when its stream outlived the last wait or was not wanted for longer
-	// than that, and by [Client.ResetBackoff]. After a stream that worked the pause is random
-	// and less than the first wait, for which a policy that is no
-	// [backoff.ExponentialBackOff] is asked once, and Reset.
+	// A wait continues when the watches end, so a program that watches and stops in a loop does
+	// not shorten it. The client resets a policy when its stream outlived the last wait or was
+	// not wanted for longer than that, and in [Client.ResetBackoff]. After a stream that worked
+	// the client waits for a random time of less than the first wait; to learn the first wait of
+	// a policy that is no [backoff.ExponentialBackOff] it asks the policy once, and resets it.
 	Backoff func() backoff.BackOff
 
-	// Context says which context parameters are added to the structured names that the
-	// program asks for, given the URL of a type: what the client can do with it, and what is
-	// known of the resource (xRFC TP1, "Context parameters"). Events show names with them.
-	// Envoy's node_context_params are added besides, to collections of Listeners and
-	// Clusters. nil adds nothing. It is called by Watch and the like, and must not block.
+	// Context returns, for a type URL, the context parameters that the client adds to the
+	// structured names that the program asks for: what the client can do with the resource, and
+	// what is known of it (xRFC TP1, "Context parameters"). Names in events have them. The
+	// client also adds Envoy's node_context_params, to collections of Listeners and Clusters.
+	// nil adds nothing. Watch and the other methods that take names call it; it must not block.
 	Context xdstp.ContextFunc
-	// DeletionPolicy of all types that are not in Deletions. DeletionKeep is as if each server
-	// had the feature ignore_resource_deletion (gRFC A53).
+	// DeletionPolicy is that of all types that are not in Deletions. DeletionKeep has the effect
+	// of the feature ignore_resource_deletion at each server (gRFC A53).
 	DeletionPolicy DeletionPolicy
-	// Deletions are policies of types, by their URLs; a list collection has a type of its own.
+	// Deletions are policies by type URL; a list collection has a type of its own.
 	Deletions map[string]DeletionPolicy
-	// MaxResourceSize is the largest resource that is accepted, in bytes of its payload. 0 means
-	// 16 MiB; negative no bound but that of a message. A larger one is refused (NACK): its error
-	// names the limit and this field, and what is held stays.
+	// MaxResourceSize is the largest resource that the client accepts, in bytes of its payload.
+	// 0 means 16 MiB; negative no bound but that of a message. The client NACKs a larger one,
+	// with an error that names the limit and this field, and keeps the value that it holds.
 	MaxResourceSize int
-	// MaxHeldSize is how many bytes of payloads are held that the server of one stream gave,
-	// collections among them. 0 means 4 GiB; negative no bound. A resource that would pass it is
-	// refused (NACK), as with MaxResourceSize. A payload that has several names, its aliases,
+	// MaxHeldSize is how many bytes of payloads the client holds from the server of one stream,
+	// collections included. 0 means 4 GiB; negative no bound. The client NACKs a resource that
+	// would exceed it, as with MaxResourceSize. A payload with several names, its aliases,
 	// counts once; decoded values, which the program may keep, do not count.
 	MaxHeldSize int64
-	// MaxForeignNames is how many names of another authority, at other servers, the resources
-	// of one authority may lead to, by redirects and list collections together (xRFC TP1). 0
-	// means 10,000; negative no bound. What goes over has an event of kind [EventFailed] whose
-	// error is [ErrForeignNames], and is asked for when there is room and the list comes anew.
+	// MaxForeignNames is how many names of another authority, at other servers, the resources of
+	// one authority may lead to, by redirects and list collections together (xRFC TP1). 0 means
+	// 10,000; negative no bound. A name beyond it has an event of kind [EventFailed] whose error
+	// is [ErrForeignNames]; the client subscribes to it when there is room and the server sends
+	// the list again.
 	MaxForeignNames int
 	// SkipValidation leaves out the messages' own validation rules (PGV).
 	SkipValidation bool
 
-	// HandlerTimeout is how long a handler may run, or a guard or function of Trace or Metrics,
-	// until it is reported, since others wait for it: with a line at WARN, in [Client.Gauges],
-	// and in the errors of what waits in vain. 0 means 5 seconds; negative never.
+	// HandlerTimeout is how long a handler, a guard or a function of Trace or Metrics may run
+	// until the client reports it, since events wait for it: in a log line at WARN, in
+	// [Client.Gauges], and in the errors of calls that wait in vain. 0 means 5 seconds; negative
+	// never.
 	HandlerTimeout time.Duration
 	// GetIdle is how long [Client.Get] keeps a name after its last use. 0 means a minute;
-	// negative lets it go at once. A name that is held is kept while its server cannot be
-	// reached.
+	// negative not at all. Get keeps a name with a value while its server cannot be reached.
 	GetIdle time.Duration
-	// GetMaxNames is how many names [Client.Get] keeps at most; more get [ErrTooManyNames], if
-	// none is idle. 0 means 10,000; negative as many as there are.
+	// GetMaxNames is how many names [Client.Get] keeps at most; for one more it returns
+	// [ErrTooManyNames], if none is idle. 0 means 10,000; negative no bound.
 	GetMaxNames int
 
-	// Guards judge the responses of a type, by its URL, as a whole; the first error counts.
-	// [New] refuses a key that is no type URL.
-	// Responses of other types are taken part by part while they are decoded; those of a
-	// guarded type when all is decoded.
+	// Guards judge the responses of a type as a whole, by type URL; the first error counts.
+	// [New] refuses a key that is no type URL. The client applies responses of other types part
+	// by part while it decodes them; those of a guarded type after it has decoded the whole.
 	Guards map[string][]Guard
 
-	// Trace hears of streams, requests and responses; nil for none.
+	// Trace is called for streams, requests and responses; nil for none.
 	Trace *Trace
 	// Metrics counts what gRFC A78 counts; nil for nothing. See also [Client.Gauges].
 	Metrics *Metrics
@@ -170,7 +173,7 @@ type Config struct {
 	REST transport.RESTConfig
 	// File configures the reading of files, of servers that have File in the bootstrap.
 	File file.Config
-	// Transport makes connections in place of all these.
+	// Transport makes connections instead of GRPC, REST and File.
 	Transport transport.Builder
 }
 

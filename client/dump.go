@@ -14,7 +14,7 @@ import (
 // "DOES_NOT_EXIST", "ACKED", "NACKED", "RECEIVED_ERROR", "TIMEOUT".
 type Status string
 
-// State is what the client knows of one resource, or with the name "*" of a wildcard.
+// State is what the client knows of one resource or, with the name "*", of a wildcard.
 type State struct {
 	Type      string    `json:"type"` // URL
 	Name      string    `json:"name"`
@@ -25,18 +25,17 @@ type State struct {
 	Updated   time.Time `json:"updated,omitzero"` // when the value was accepted
 	Err       error     `json:"-"`                // what is wrong, nil if nothing
 	Raw       []byte    `json:"-"`                // the value's bytes; nil if none is held, read only
-	Watched   bool      `json:"watched"`          // by name; members of a collection need not be
-	// Reason says why there is no resource, with the status DOES_NOT_EXIST; 0 of others.
+	Watched   bool      `json:"watched"`          // watched by name; a member of a collection may not be
+	// Reason says why there is no resource, if the status is DOES_NOT_EXIST; else 0.
 	Reason Reason `json:"-"`
-	// Kept says that the value is held though the server has deleted the resource, as
+	// Kept says that the client holds the value though the server has deleted the resource, as
 	// configured; Err is [ErrDeletionKept].
 	Kept bool `json:"kept,omitempty"`
 	// Refused is what the server sent and the client refused; nil unless the status is NACKED.
 	Refused *Refused `json:"refused,omitempty"`
-	// Redirect is the canonical locator that Raw is of: the resource is elsewhere. "" of all
-	// others.
+	// Redirect is the canonical locator in Raw, if the resource is elsewhere; else "".
 	Redirect string `json:"redirect,omitempty"`
-	// Attributes are what stands beside the value; nil if nothing does.
+	// Attributes are what the server sent beside the value; nil if nothing.
 	Attributes *Attributes `json:"-"`
 
 	client *Client
@@ -46,14 +45,14 @@ type State struct {
 // Refused is a version of a resource that the client refused.
 type Refused struct {
 	Version string    `json:"version"`
-	Time    time.Time `json:"time"` // when it came, or for what came again, first came
-	// Raw is what was refused, of up to 64 KiB, and of the 16 newest that were refused of a type
-	// on a stream; nil of others, and where a whole response was refused. Read only.
+	Time    time.Time `json:"time"` // when the client first received it
+	// Raw are the refused bytes, of up to 64 KiB, for the 16 newest refused resources of a type
+	// on a stream; nil for others, and if the client refused a whole response. Read only.
 	Raw []byte `json:"-"`
 }
 
-// Value decodes what is held, as an event would bring it: nil if nothing is, or if the resource
-// is elsewhere, or is the directory of a list collection. The error is the decoder's.
+// Value decodes the bytes that are held, as for an event: nil if there are none, if the resource
+// is elsewhere, and for the directory of a list collection. The error is the decoder's.
 func (s State) Value() (any, error) {
 	if s.Raw == nil || s.Redirect != "" || s.client == nil {
 		return nil, nil
@@ -82,8 +81,8 @@ func (s State) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// Dump lists everything that is subscribed to or held, sorted by type and name. Values are
-// not copied, but the client's loop looks at every resource once, which takes it less than
+// Dump lists every resource that the client subscribes to or holds, sorted by type and name. It
+// copies no values, but the client's loop looks at every resource once, which takes less than
 // 100 ms for a hundred thousand. It is nil after Close.
 func (c *Client) Dump() []State {
 	rs := c.engine.Dump()

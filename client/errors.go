@@ -17,20 +17,20 @@ import (
 	"github.com/xdswatch/xdswatch/transport"
 )
 
-// ErrorKind says what kind of thing went wrong. Its texts are stable.
+// ErrorKind is the kind of an error. Its texts are stable.
 type ErrorKind string
 
 // Kinds of errors.
 const (
-	ErrorConnection ErrorKind = "connection" // no stream to the server could be had, or a poll failed
-	ErrorStream     ErrorKind = "stream"     // the stream ended before its first response, or ends when it is asked for the type
+	ErrorConnection ErrorKind = "connection" // the client could not open a stream to the server, or a poll failed
+	ErrorStream     ErrorKind = "stream"     // the stream ended before its first response, or ends when the client subscribes to the type
 	ErrorRejected   ErrorKind = "rejected"   // the resource was invalid and NACKed
 	ErrorData       ErrorKind = "data"       // an error that the server sent, a deletion that is ignored, or a redirect that leads nowhere
 	ErrorTimeout    ErrorKind = "timeout"    // no answer in time, which is transient at this server
 	ErrorConfig     ErrorKind = "config"     // a name that is malformed or has no servers; a server or a type that cannot be used
 )
 
-// Transient says that the error is one of the way to the server and not of the resource.
+// Transient says whether the error is on the way to the server and not in the resource.
 func (k ErrorKind) Transient() bool {
 	return k == ErrorConnection || k == ErrorStream || k == ErrorTimeout
 }
@@ -47,8 +47,8 @@ type ResourceError struct {
 	Kind ErrorKind
 	Type string // URL
 	Name string
-	// Server is its URI: of several that cannot be reached the last that was tried, for
-	// ErrorConfig that of the server whose locator cannot be followed, or empty.
+	// Server is the server's URI: if several cannot be reached, the last that was tried; for
+	// ErrorConfig, the server whose locator cannot be followed, or empty.
 	Server  string
 	NodeID  string
 	Version string // that was refused, or that had the error; empty where there is none
@@ -87,18 +87,18 @@ func shortType(typeURL string) string {
 	return cmp.Or(strings.TrimPrefix(typeURL, resource.TypePrefix), "resource")
 }
 
-// Unwrap returns the cause: of several servers that cannot be reached a [*ServerError] for
-// each, as [errors.Join] has it. For an error that the server sent for the resource it is a gRPC
-// status error with the code that it sent; that of a timeout has UNAVAILABLE (gRFC A88).
+// Unwrap returns the cause. If several servers cannot be reached it wraps a [*ServerError] for
+// each, as [errors.Join] does. An error that the server sent for the resource is a gRPC status
+// error with the server's code; the error of a timeout has the code UNAVAILABLE (gRFC A88).
 func (e *ResourceError) Unwrap() error { return e.Err }
 
-// ErrDeletionKept says that a server deleted a resource whose value is kept, as configured, for
-// good or for a while: see [DeletionPolicy]. The [*ResourceError] that wraps it is of kind
-// [ErrorData].
+// ErrDeletionKept says that a server deleted a resource whose value the client keeps, as
+// configured, for good or for a while: see [DeletionPolicy]. The [*ResourceError] that wraps it
+// is of kind [ErrorData].
 var ErrDeletionKept = machine.ErrDeletionKept
 
-// ServerError is the trouble of one server where a source has several and none can be
-// reached: the [*ResourceError] that tells of it wraps one for each, in order of priority.
+// ServerError is the trouble of one server of a source with several, none of which can be
+// reached: the [*ResourceError] wraps one for each, in order of priority.
 type ServerError struct {
 	Kind   ErrorKind // ErrorConnection or ErrorStream
 	Server string    // URI

@@ -15,22 +15,22 @@ type EventKind uint8
 
 // Kinds of events.
 const (
-	// EventUpdated brings a new or changed value, or the same Secret of a file when what it
+	// EventUpdated has a new or changed value, or the same Secret of a file if what the Secret
 	// refers to has changed.
 	EventUpdated EventKind = iota + 1
-	// EventDoesNotExist says that there is no such resource; a held value is gone. Reason
-	// says why.
+	// EventDoesNotExist says that there is no such resource, and no value any more. Reason says
+	// why.
 	EventDoesNotExist
-	// EventFailed says that there is no usable resource; Err says why. A held value is gone.
+	// EventFailed says that there is no usable resource, and no value any more; Err says why.
 	EventFailed
 	// EventAmbientError says that something is wrong but the held value stays good; Err says
-	// what (gRFC A88).
+	// what is wrong (gRFC A88).
 	EventAmbientError
-	// EventRecovered says that the trouble is over of which an EventAmbientError told: the
-	// held value stays good, and Err is nil. An EventUpdated or EventSynced says so too.
+	// EventRecovered says that the trouble of an EventAmbientError is over: the held value stays
+	// good, and Err is nil. An EventUpdated or EventSynced says so too.
 	EventRecovered
-	// EventSynced says that the first state of a collection is complete: also that of a list
-	// collection which is there again after it did not exist or had failed.
+	// EventSynced says that the first state of a collection is complete, or that of a list
+	// collection which exists again after it did not exist or had failed.
 	EventSynced
 )
 
@@ -66,43 +66,45 @@ const (
 
 func (r Reason) String() string { return machine.Reason(r).String() }
 
-// Event is something that happened to a resource whose values are of type T, or to a
-// collection as a whole: then its name is the collection's, "*" or a canonical URL. Without
-// a type of its own, as the methods of [Client] have it, it is an Event[any].
+// Event is something that happened to a resource whose values are of type T, or to a collection
+// as a whole; then its name is the collection's, "*" or a canonical URL. The methods of [Client]
+// use Event[any].
 type Event[T any] struct {
 	Kind EventKind
 	Type string // URL
 	Name string // canonical
-	// Asked is the name as the watch spelled it, for a map keyed by it: Name without the
-	// context parameters of Config.Context, say. Of members of a collection it is Name.
+	// Asked is the name as the program wrote it, for a map keyed by it: for example Name without
+	// the context parameters of Config.Context. For members of a collection it is Name.
 	Asked     string
 	Authority string // of an xdstp name
 	Version   string // of the value: the resource's own in delta, else the response's
 	Server    string // URI of the management server
-	// Locator is the canonical text of the locator that serves: where redirects lead, or an
-	// alternative that is used; "" if it is the name itself. Name stays what was asked for.
+	// Locator is the canonical locator of the place that serves the resource: the end of the
+	// redirects, or the alternative in use; "" if it is the name itself. Name stays the name
+	// that was asked for.
 	Locator string
 	Reason  Reason // of EventDoesNotExist
-	// Instead is what the server sent last of the type where it did not answer in time: of
-	// EventDoesNotExist with ReasonTimeout, and of EventFailed with an error of kind
-	// ErrorTimeout. Nil of others, and where it sent nothing of the type on the stream.
+	// Instead is the newest response of the type, if the server did not answer in time: in
+	// EventDoesNotExist with ReasonTimeout, and in EventFailed with an error of kind
+	// ErrorTimeout. It is nil in others, and if the server sent no response of the type on the
+	// stream.
 	Instead *Instead
 	Err     error  // of EventFailed and EventAmbientError: a [*ResourceError]
 	Value   T      // of EventUpdated; shared between watches, read only
 	Raw     []byte // its bytes as received; shared, read only
-	// Attributes of EventUpdated are what stands beside the value; nil if nothing does.
+	// Attributes of EventUpdated are what the server sent beside the value; nil if nothing.
 	Attributes *Attributes
 }
 
-// Instead is the newest response of a type on a stream: what came in place of a resource that
-// did not. It is shared between watches, read only.
+// Instead is the newest response of a type on a stream, which lacked the resource that the
+// client waited for. It is shared between watches, read only.
 type Instead struct {
 	Time  time.Time
 	Count int // of its resources
-	// Names of some of them, those that nobody asked for first: at most three, each cut after
-	// 256 bytes. Resources without a name have none.
+	// Names are those of some of its resources, first of those that nobody subscribed to: at
+	// most three, each cut after 256 bytes. Resources without a name are left out.
 	Names []string
-	Err   error // what was refused of it, cut after 512 bytes; nil if nothing was
+	Err   error // why the client refused some of it, cut after 512 bytes; nil if it refused nothing
 }
 
 func (i *Instead) String() string {
@@ -147,7 +149,7 @@ func insteadOf(in *machine.Instead) *Instead {
 	return out
 }
 
-// Typed is an event with a value of type T; the zero value where the event brings none, or one of
+// Typed returns an event with a value of type T; the zero value if the event has none, or one of
 // another type.
 func Typed[T any](ev Event[any]) Event[T] {
 	value, _ := ev.Value.(T)
@@ -158,27 +160,28 @@ func Typed[T any](ev Event[any]) Event[T] {
 	}
 }
 
-// Handler takes the events of one resource. It has to return: one that ends its goroutine
-// by runtime.Goexit, as FailNow and Fatal of package testing do, ends its watch with
+// Handler takes the events of one resource. It must return: a handler that ends its goroutine by
+// runtime.Goexit, as FailNow and Fatal of package testing do, ends its watch with
 // [ErrHandlerExited]; such a test is marked as failed, and goes on.
 type Handler[T any] func(Event[T])
 
 // MaxBatch is how many events a batch holds at most.
 const MaxBatch = 512
 
-// Batch is events that belong together, in the order of the wire: at most [MaxBatch].
+// Batch is at most [MaxBatch] events that belong together, in the order in which the server sent
+// them.
 type Batch[T any] struct {
 	Events []Event[T]
-	// Last says that a response ends here, or what was held when the watch began, or what
-	// became known at one moment without a response: of trouble, timers and times to live.
-	// Such a batch may hold no events.
+	// Last says that this batch completes a response, or the values that were held when the
+	// watch began, or what changed at one moment without a response: trouble, timers and times
+	// to live. Such a batch may hold no events.
 	Last bool
 }
 
 // Changed lists the members that have a new value.
 func (b Batch[T]) Changed() iter.Seq[Event[T]] { return b.of(EventUpdated) }
 
-// Removed lists the members that are no more.
+// Removed lists the members that do not exist any more.
 func (b Batch[T]) Removed() iter.Seq[Event[T]] { return b.of(EventDoesNotExist) }
 
 // Failed lists the members that cannot be used.

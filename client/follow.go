@@ -14,15 +14,15 @@ import (
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
-// MaxHops is how many locators are followed, one after the other, from the name that is
-// asked for: redirects and alternatives (xRFC TP1 bounds neither).
+// MaxHops is how many locators, redirects and alternatives, the client follows from the name
+// that the program asks for (xRFC TP1 sets no bound).
 const MaxHops = 8
 
 // Errors of redirects, of kind [ErrorData].
 var (
-	// ErrRedirectLoop says that a redirect leads back to where it came from.
+	// ErrRedirectLoop says that a redirect leads back to an earlier one.
 	ErrRedirectLoop = errors.New("xds: the redirects go round in a ring")
-	// ErrTooManyHops says that a redirect is one more than [MaxHops].
+	// ErrTooManyHops says that a name has more than [MaxHops] redirects.
 	ErrTooManyHops = errors.New("xds: there are too many redirects, one after the other")
 )
 

@@ -13,8 +13,8 @@ import (
 // defaultMaxForeignNames is what one authority may ask of another where the program does not say.
 const defaultMaxForeignNames = 10_000
 
-// ErrForeignNames says that the resources of one authority, by redirects and list collections,
-// lead to more names of another than [Config.MaxForeignNames]. Its kind is [ErrorData].
+// ErrForeignNames says that the resources of one authority lead, by redirects and list
+// collections, to more names of another than [Config.MaxForeignNames]. Its kind is [ErrorData].
 var ErrForeignNames = errors.New("xds: the resources of one authority lead to too many names of another")
 
 // foreign counts the names that the resources of each authority ask of each other one, at other

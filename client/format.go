@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// Format implements [fmt.Formatter]: value and bytes are not printed, since they may be a
+// Format implements [fmt.Formatter]: it does not print value and bytes, since they may be a
 // Secret's.
 func (e Event[T]) Format(s fmt.State, _ rune) {
 	fmt.Fprintf(s, "%v %s %q", e.Kind, e.Type, e.Name)
@@ -23,7 +23,7 @@ func (e Event[T]) Format(s fmt.State, _ rune) {
 	}
 }
 
-// Format implements [fmt.Formatter]: no header and no key of the bootstrap is printed.
+// Format implements [fmt.Formatter]: it prints no header and no key of the bootstrap.
 func (c Config) Format(s fmt.State, verb rune) {
 	type plain Config
 	if verb != 'v' { // fmt calls no methods where it tells of a wrong verb
@@ -33,7 +33,7 @@ func (c Config) Format(s fmt.State, verb rune) {
 	fmt.Fprintf(s, fmt.FormatString(s, verb), plain(c))
 }
 
-// Format implements [fmt.Formatter]: the bytes are not printed, since they may be a Secret's.
+// Format implements [fmt.Formatter]: it does not print the bytes, since they may be a Secret's.
 func (s State) Format(st fmt.State, _ rune) {
 	fmt.Fprintf(st, "%s %s %q of server %q", s.Status, s.Type, s.Name, s.Server)
 	if s.Version != "" {
@@ -44,5 +44,5 @@ func (s State) Format(st fmt.State, _ rune) {
 	}
 }
 
-// Format implements [fmt.Formatter]: what the client is made of holds headers and keys.
+// Format implements [fmt.Formatter]: it prints no fields, which hold headers and keys.
 func (c *Client) Format(s fmt.State, _ rune) { io.WriteString(s, "xds client") }

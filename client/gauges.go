@@ -60,32 +60,31 @@ type ResourceCount struct {
 	Count     int // more than 0
 }
 
-// LastAccepted is when a server last sent a response of a type in which nothing was
-// invalid, whether or not it said anything new. A type without one is not listed.
+// LastAccepted is when a server last sent a response of a type in which nothing was invalid,
+// even if nothing in it was new. A type that had none is not listed.
 type LastAccepted struct {
 	Server string // URI
 	Type   string // URL
 	At     time.Time
 }
 
-// Throttle is what the rate limit of a server does to what is sent to it.
+// Throttle is how the rate limit of a server delays what the client sends to it.
 type Throttle struct {
 	Server string // URI
-	// Enforced is how many requests and answers had to wait since the client was made; with
-	// all that came while one waited it counts once.
+	// Enforced is how many requests, ACKs and NACKs had to wait since the client was made; those
+	// that came while one waited count with it as one.
 	Enforced int
-	// Waiting is how many types have something to send now and wait for a token, each on
-	// each of its streams.
+	// Waiting is how many types have something to send now and wait for a token, counted on each
+	// of their streams.
 	Waiting int
 }
 
 // Gauges is what can be measured at any moment, each list sorted by its fields.
 type Gauges struct {
-	// Servers are those on which something is watched; of two with one URI that which is
-	// worse off.
+	// Servers are those with a watch; of two with one URI, the one in the worse state.
 	Servers []ServerHealth
-	// Resources is grpc.xds_client.resources: what is watched by name, and the members of
-	// wildcards. A wildcard itself is no resource.
+	// Resources is grpc.xds_client.resources: the resources that are watched by name, and the
+	// members of wildcards. A wildcard itself is no resource.
 	Resources []ResourceCount
 	// Accepted has the types that are watched.
 	Accepted []LastAccepted

@@ -18,11 +18,11 @@ import (
 var (
 	// ErrDoesNotExist says that the server has no such resource.
 	ErrDoesNotExist = errors.New("xds: the resource does not exist")
-	// ErrTooManyNames says that Get keeps as many names as it may (Config.GetMaxNames), and none
-	// can be let go: each is waited for, or held while its server cannot be reached.
+	// ErrTooManyNames says that Get keeps as many names as it may (Config.GetMaxNames), and can
+	// drop none: callers wait for each, or it is held while its server cannot be reached.
 	ErrTooManyNames = errors.New("xds: too many names are being looked up")
-	// ErrInHandler says that a method would have to wait inside a handler, whose end is
-	// what it would wait for.
+	// ErrInHandler says that a method would have to wait inside a handler for events that wait
+	// for the end of this handler.
 	ErrInHandler = errors.New("xds: it cannot be waited for inside a handler")
 )
 
@@ -66,16 +66,16 @@ type getSlot struct {
 	ready   chan struct{} // closed with the first answer
 }
 
-// Get returns a resource: at once if it is held, else when the server has answered. A lost
-// connection does not end it. Callers of the same name share one subscription, which is
-// kept for Config.GetIdle after its last use, and for as long as there is a value and its
-// server cannot be reached. Config.GetMaxNames names are kept at most, of which the longest
-// idle leaves first.
+// Get returns a resource: at once if the client holds it, else when the server has answered. A
+// lost connection does not end the call. Callers of the same name share one subscription, which
+// the client keeps for Config.GetIdle after its last use, and for as long as it has a value and
+// its server cannot be reached. The client keeps at most Config.GetMaxNames names, and drops the
+// longest idle one first.
 //
-// Errors: those of [Client.Watch]; an [ErrDoesNotExist] that says why; a [*ResourceError]
-// if what the server has cannot be used; [ErrTooManyNames]; [ErrInHandler] inside a
-// handler if nothing is held; and ctx's error, with the last trouble that stood in the way, and each
-// [BlockedHandler] that may.
+// Errors: those of [Client.Watch]; an [ErrDoesNotExist] that says why; a [*ResourceError] if the
+// server's resource cannot be used; [ErrTooManyNames]; [ErrInHandler] inside a handler if the
+// client holds no value; and ctx's error, with the last trouble on the way to the server, and
+// each [BlockedHandler] that may be the cause.
 func (c *Client) Get(ctx context.Context, kind resource.AnyType, name string, opts ...WatchOption) (Event[any], error) {
 	ev, err := c.get(ctx, kind, name, opts)
 	if err == nil {

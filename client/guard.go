@@ -12,57 +12,58 @@ import (
 	"github.com/xdswatch/xdswatch/internal/machine"
 )
 
-// Guard judges a response as a whole before anything of it is taken: Envoy's
-// config_validators, as code of the program. With an error the response is refused: what is
-// held stays as it is, the server is told by a NACK with the error's text, and the watches of
-// resources that it would have changed or removed, and of a wildcard whose first state it would
-// be, hear of an error of kind [ErrorRejected] that wraps it; so say [Client.Dump] and the gauges. The next response is judged anew; one
-// that holds a Secret which was refused for its files has it changed again. A response whose
-// stream ends before it was judged is not taken: the next stream brings it again. One whose
-// resources are all asked of another server by the time it is decoded is not judged.
+// Guard judges a response as a whole before the client applies any of it: Envoy's
+// config_validators, as code of the program. If it returns an error the client refuses the
+// response: it keeps what it holds and sends a NACK with the error's text. The watches of
+// resources that the response would have changed or removed, and of a wildcard whose first state
+// it would be, get an error of kind [ErrorRejected] that wraps it; [Client.Dump] and the gauges
+// show it. The client judges the next response anew; a Secret in it that was refused for its
+// files counts as changed again. The client drops a response whose stream ends before it was
+// judged: the next stream brings it again. It does not judge a response whose resources are all
+// subscribed to at another server by the time it is decoded.
 //
-// What silence would end is judged too: in delta, members of a collection that the server was
-// not told of, since another one gave them or there were too many, and does not speak of. With
-// an error they stay, which is logged, and are looked for anew on the next stream. A time to
-// live that runs out is not judged.
+// A guard also judges what a server's silence would end: in delta, members of a collection that
+// the client did not name to the server, since another server gave them or there were too many,
+// and that the server does not send. If it returns an error the client keeps them, logs that,
+// and looks for them again on the next stream. The end of a time to live is not judged.
 //
-// A guard is called like the functions of [Trace]: one at a time for each server, and while
-// it runs events wait. It runs behind the handlers of the first authority that is watched at
-// the server, so the answer to the response waits for those too. It may call anything of the
-// client that a handler may. One that panics refuses.
+// A guard is called like the functions of [Trace]: one at a time for each server, and while it
+// runs events wait. It runs after the handlers of the first authority that is watched at the
+// server, so the answer to the response waits for those too. It may call any method of the
+// client that a handler may. A guard that panics refuses the response.
 type Guard func(*Proposal) error
 
-// Proposal is what a response would do, or silence. Of responses of several streams, such as
-// those of different scopes, each is its own matter.
+// Proposal is what a response, or a server's silence, would change. Responses of several
+// streams, such as those of different scopes, have a Proposal each.
 type Proposal struct {
 	Type    string // URL
 	Server  string // URI
 	Version string // of the response; often empty in delta, and for silence
-	// Held is how many resources of the type are held on the stream, those of all
-	// authorities that share it, and Left how many would be.
+	// Held is how many resources of the type the stream has, for all authorities that share it,
+	// and Left how many it would have afterwards.
 	Held, Left int
-	// Changed are the resources that would have another value, or their first. A Secret is
-	// one too if files that it refers to have changed, where the transport looks at them.
+	// Changed are the resources that would have a first or another value; also a Secret if files
+	// that it refers to have changed, where the transport looks at them.
 	Changed []Change
-	// Removed are the names that would go, in order, at once or after the grace of
-	// [DeletionAfter]. Where deletions are ignored (gRFC A53) none does.
+	// Removed are the names that would be removed, in order, at once or after the grace of
+	// [DeletionAfter]; none where deletions are ignored (gRFC A53).
 	Removed []string
-	// Invalid is how many entries are refused in any case, each once for every watched name of it.
+	// Invalid is how many entries the client refuses in any case, each once for every watched
+	// name of it.
 	Invalid int
 }
 
 // Change is a new value of a resource.
 type Change struct {
 	Name  string // canonical
-	New   bool   // none is held
+	New   bool   // the client holds none
 	Value any    // shared, read only
 	Raw   []byte // its bytes as received; shared, read only
 }
 
-// MinResources refuses a response after which fewer than n resources would be held, such as
-// an empty list of Clusters that is due to a mistake. It is made for collections: where
-// resources are watched by name their number is the program's own doing, and a server may
-// send them in several responses.
+// MinResources refuses a response after which the client would hold fewer than n resources, such
+// as an empty list of Clusters by mistake. It is made for collections: if resources are watched
+// by name, their number is up to the program, and a server may send them in several responses.
 func MinResources(n int) Guard {
 	return func(p *Proposal) error {
 		if p.Left >= n {
@@ -72,8 +73,8 @@ func MinResources(n int) Guard {
 	}
 }
 
-// MaxShrink refuses a response after which more than a fraction of the resources would be
-// gone: with 0.5, more than half. New ones make up for those that go.
+// MaxShrink refuses a response that would remove more than a fraction of the resources: with
+// 0.5, more than half. New resources make up for removed ones.
 func MaxShrink(fraction float64) Guard {
 	return func(p *Proposal) error {
 		if float64(p.Held-p.Left) <= fraction*float64(p.Held) {

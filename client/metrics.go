@@ -2,32 +2,34 @@ package client
 
 import "github.com/xdswatch/xdswatch/internal/engine"
 
-// Metrics are hooks for what gRFC A78 counts; [Client.Gauges] has the rest. Any field may
-// be nil. The functions are called like those of [Trace] and never by the client's own
-// loop: one at a time for each server; while one runs, events wait, and so does the
-// server's next response. What happens while the client closes may not be counted.
+// Metrics are hooks for what gRFC A78 counts; [Client.Gauges] has the rest. Any field may be
+// nil. The functions are called like those of [Trace] and never by the client's own loop, one at
+// a time for each server; while one runs, events wait, and so does the server's next response.
+// The client may not count what happens while it closes.
 type Metrics struct {
-	// Connected is grpc.xds_client.connected, called when it changes. A server is
-	// connected when its first stream is asked for, and no longer when a stream could not
-	// be had or ended before its first response; then again at a response, or at what counts
-	// as one: two seconds of silence on a new stream on which the server was told what is held
-	// and owes nothing, or the end of a stream that is laid to one type. With one stream a
-	// type, it is connected while none of them fails.
+	// Connected is grpc.xds_client.connected, called when it changes. A server is connected when
+	// the client asks for its first stream, and no longer when the client could not get a stream
+	// or a stream ended before its first response. It is connected again at a response, or at
+	// one of two signs that count as one: two seconds of silence on a new stream on which the
+	// client has sent what it holds and waits for nothing, or the end of a stream that the
+	// client puts down to one type. With one stream for each type, it is connected while none of
+	// them fails.
 	Connected func(ServerHealth)
-	// ServerFailure is grpc.xds_client.server_failure: the server is no longer connected.
-	// Further failures before a response are no news.
+	// ServerFailure is grpc.xds_client.server_failure: the server is no longer connected. It is
+	// not called for further failures before a response.
 	ServerFailure func(server string)
-	// ResourceUpdatesValid is grpc.xds_client.resource_updates_valid: resources of a
-	// response that are good, also those that have not changed. It is called at most once a
-	// response, with what to add.
+	// ResourceUpdatesValid is grpc.xds_client.resource_updates_valid: the good resources of a
+	// response, also those that have not changed. It is called at most once for each response,
+	// with the number to add.
 	ResourceUpdatesValid func(UpdateCount)
-	// ResourceUpdatesInvalid is grpc.xds_client.resource_updates_invalid: resources of a
-	// response that were refused. A file that cannot be used counts as one of each type that
-	// is watched. Resources that were not asked for are not looked at and count in neither.
+	// ResourceUpdatesInvalid is grpc.xds_client.resource_updates_invalid: the resources of a
+	// response that the client refused. A file that cannot be used counts as one of each type
+	// that is watched. The client does not look at resources that it did not subscribe to; they
+	// count in neither.
 	ResourceUpdatesInvalid func(UpdateCount)
 }
 
-// ServerHealth says whether a server is connected, as [Metrics] means it.
+// ServerHealth says whether a server is connected, as [Metrics] defines it.
 type ServerHealth struct {
 	Server    string // URI
 	Connected bool

@@ -10,36 +10,36 @@ import (
 	"github.com/xdswatch/xdswatch/internal/machine"
 )
 
-// Ready blocks until every watch has had its first answer: a value, an absence or an
-// error of the resource. Trouble with a server is no answer, but the end of a watch's
-// [InitialFetchTimeout] is taken for one. A watch is waited for until its handler has
-// returned, and no more when it is over. [Client.ReadyWithValues] waits for values.
+// Ready blocks until every watch has had its first answer: a value, an absence or an error of
+// the resource. Trouble with a server is no answer; the end of a watch's [InitialFetchTimeout]
+// counts as one. Ready waits for a watch until its handler has returned, and not for a watch
+// that has ended. [Client.ReadyWithValues] waits for values.
 //
-// Errors: a [*NotReadyError] that says what is lacking when ctx is over, which wraps its error;
-// [ErrClosed]; [ErrNilContext]; and [ErrInHandler] inside a handler, for which other events
-// wait.
+// Errors: a [*NotReadyError] that says what is missing when ctx ends, and wraps ctx's error;
+// [ErrClosed]; [ErrNilContext]; and [ErrInHandler] inside a handler, since other events wait for
+// the handler.
 func (c *Client) Ready(ctx context.Context) error { return c.allReady(ctx, false) }
 
-// ReadyWithValues blocks until every watch has a value, and every collection its first state.
-// A resource that does not exist or cannot be used is waited for, since it may come; so without
-// an end of ctx it may block for ever. Then the [*NotReadyError] says of each what is wrong
-// with it. Otherwise it is as [Client.Ready].
+// ReadyWithValues blocks until every watch has a value, and every collection its first state. It
+// also waits for a resource that does not exist or cannot be used, since it may come; so without
+// an end of ctx it may block for ever. When ctx ends, the [*NotReadyError] says of each what is
+// wrong with it. For the rest see [Client.Ready].
 func (c *Client) ReadyWithValues(ctx context.Context) error { return c.allReady(ctx, true) }
 
-// Ready blocks until the watch has had its first answer; see [Client.Ready]. If the watch is
-// over it returns why.
+// Ready blocks until the watch has had its first answer; see [Client.Ready]. If the watch has
+// ended it returns why.
 func (w *Watch) Ready(ctx context.Context) error { return w.ready(ctx, false) }
 
 // ReadyWithValues blocks until the watch has a value, or its collection the first state; see
-// [Client.ReadyWithValues]. If the watch is over it returns why.
+// [Client.ReadyWithValues]. If the watch has ended it returns why.
 func (w *Watch) ReadyWithValues(ctx context.Context) error { return w.ready(ctx, true) }
 
 // Ready blocks until each resource that is in the set now has had its first answer; see
-// [Client.Ready]. If the set is over it returns why.
+// [Client.Ready]. If the set has ended it returns why.
 func (s *Set) Ready(ctx context.Context) error { return s.ready(ctx, false) }
 
 // ReadyWithValues blocks until each resource that is in the set now has a value; see
-// [Client.ReadyWithValues]. If the set is over it returns why.
+// [Client.ReadyWithValues]. If the set has ended it returns why.
 func (s *Set) ReadyWithValues(ctx context.Context) error { return s.ready(ctx, true) }
 
 // MaxLacking is how many resources a [NotReadyError] names.
@@ -47,8 +47,8 @@ const MaxLacking = 8
 
 // NotReadyError says what a client, watch or set waited for in vain.
 type NotReadyError struct {
-	// Lacking are the first of the resources and collections that were waited for, by type and
-	// name: at most [MaxLacking].
+	// Lacking are the first of the resources and collections that the call waited for, by type
+	// and name: at most [MaxLacking].
 	Lacking []Lacking
 	// Count is how many there are in all.
 	Count int
@@ -59,14 +59,14 @@ type NotReadyError struct {
 	Err error
 }
 
-// Lacking is a resource without an answer, or without a value if values were waited for.
+// Lacking is a resource without an answer, or without a value if the call waited for values.
 type Lacking struct {
 	Type   string // URL
 	Name   string // canonical
 	Server string // URI
 	Status Status // as of [State]
-	// Err is what is wrong: with the resource, or on the way to its server; nil if nothing is
-	// known to be.
+	// Err is what is wrong with the resource, or on the way to its server; nil if nothing is
+	// known.
 	Err error
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/xdswatch/xdswatch/resource"
 )
 
-// Set is one handler for many resources of a type that come and go. Its methods are safe
-// for concurrent use and may be called inside its handler.
+// Set is one handler for many resources of a type, which the program adds and removes. Its
+// methods are safe for concurrent use and may be called inside its handler.
 type Set struct {
 	core
 	handler BatchHandler[any]
@@ -25,8 +25,7 @@ type Set struct {
 	batches map[int32]*setBatch // by lane: dispatchers of several authorities may tell the set
 }
 
-// NewSet makes an empty set; see [Set.Add]. For ctx, Close and errors it is as
-// [Client.Watch].
+// NewSet makes an empty set; see [Set.Add]. For ctx, Close and errors see [Client.Watch].
 func (c *Client) NewSet(ctx context.Context, kind resource.AnyType, h BatchHandler[any], opts ...WatchOption) (*Set, error) {
 	if h == nil {
 		return nil, ErrNilHandler
@@ -50,9 +49,9 @@ func (c *Client) NewSet(ctx context.Context, kind resource.AnyType, h BatchHandl
 	return s, nil
 }
 
-// Add subscribes to resources; a name that is in the set already is left alone. Good names
-// are added though others are not; the errors of those are joined. After the end of the
-// set it returns the set's error.
+// Add subscribes to resources; it ignores a name that is in the set already. It adds good names
+// even if others are not, and joins the errors of the others. After the end of the set it
+// returns the set's error.
 func (s *Set) Add(names ...string) error {
 	var errs []error
 	var added []*machine.Watch
@@ -104,8 +103,8 @@ func (s *Set) enter(m *member, a asked) bool {
 	return in
 }
 
-// Remove ends the subscriptions to resources; names that are not in the set are ignored.
-// When it has returned no call begins that tells of them; see [Watch.Stop].
+// Remove ends the subscriptions to resources; it ignores names that are not in the set. After it
+// returns, no call of the handler begins that has events of them; see [Watch.Stop].
 func (s *Set) Remove(names ...string) {
 	removed := false
 	for _, name := range names {
@@ -161,10 +160,10 @@ func (s *Set) all() []*member {
 // Stop ends the set, as [Watch.Stop] does.
 func (s *Set) Stop() { s.quit() }
 
-// Done is closed when the set is over; see [Watch.Done].
+// Done is closed when the set has ended; see [Watch.Done].
 func (s *Set) Done() <-chan struct{} { return s.core.Done() }
 
-// Err is nil while the set lives, then why it ended: see [Watch.Err].
+// Err is nil while the set lives, then says why it ended: see [Watch.Err].
 func (s *Set) Err() error { return s.core.Err() }
 
 // setBatch collects the events of a lane; owned by its dispatcher.

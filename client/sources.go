@@ -19,41 +19,41 @@ import (
 	"github.com/xdswatch/xdswatch/transport"
 )
 
-// FromSource brings a source along that is asked before the bootstrap's: the peer of the
-// name, such as the eds_config of a Cluster (xRFC TP1). It answers for old-style names and
-// for the authorities that it lists; see [bootstrap.Config.ConfigSource]. Servers that the
-// bootstrap has too share their connections, and where the whole list is the same the watch
-// is like any other. A client keeps what it learned of sources for its life.
+// FromSource gives a watch a source of its own, which goes before the bootstrap's: the one that
+// comes with the name, such as the eds_config of a Cluster (xRFC TP1). It serves old-style names
+// and the authorities that it lists; see [bootstrap.Config.ConfigSource]. Servers that the
+// bootstrap has too share their connections; if the whole list is the same, the watch is like
+// any other. The client keeps sources until it is closed.
 func FromSource(s bootstrap.Source) WatchOption {
 	return func(o *watchOptions) { o.source = &s }
 }
 
-// InScope keeps a watch apart from those of other scopes: it has streams and values of its
-// own, over shared connections, so that the fallback of one part of a program does not move
-// another (gRFC A71). Without it a watch is in the scope "". A scope is kept for the life of
-// the client.
+// InScope keeps a watch apart from those of other scopes: it has streams and values of its own,
+// over shared connections, so that a fallback in one part of a program does not affect another
+// (gRFC A71). Without it a watch is in the scope "". The client keeps a scope until it is
+// closed.
 func InScope(name string) WatchOption {
 	return func(o *watchOptions) { o.scope = name }
 }
 
-// InitialFetchTimeout has a watch that has had no answer for so long told of it once, by an
-// event of kind [EventFailed] whose error is a [*FetchTimeoutError]: its start may go on
-// without, and [Client.Ready] does. The watch goes on, and a later answer is welcome. An
+// InitialFetchTimeout is how long a watch waits for its first answer until its handler gets one
+// event of kind [EventFailed] whose error is a [*FetchTimeoutError]: the program may start
+// without the resource, and [Client.Ready] does. The watch goes on and takes a later answer. An
 // answer is a value, an absence or a rejection; that a server cannot be reached is none. The
-// time begins with the watch, also while there is no stream, and stands still while handlers
-// hold up the stream's reading. 0 is no bound; a negative time, as [bootstrap.WaitForever], is
-// none at all: the server may be silent for longer than [Config.ResourceTimeout], and the watch
-// hears of no absence for that, unless another watch of the same name would.
+// time begins with the watch, also while there is no stream, and does not run while handlers
+// hold up the stream's reading. 0 is no bound. With a negative time, as [bootstrap.WaitForever],
+// the server may also be silent for longer than Config.ResourceTimeout, and the watch gets no
+// absence for that, unless another watch of the same name would.
 //
 // Without it the source of the name decides (initial_fetch_timeout of
-// envoy.config.core.v3.ConfigSource), and for names without such a source there is no bound
-// but [Config.ResourceTimeout], which is something else: how long a server may be silent
-// after it was asked.
+// envoy.config.core.v3.ConfigSource). Names without such a source have no bound but
+// Config.ResourceTimeout, which is another thing: how long a server may be silent after the
+// client subscribed to the resource.
 func InitialFetchTimeout(d time.Duration) WatchOption {
 	return func(o *watchOptions) { o.fetch = &d }
 }
 
-// AtStartup makes a watch one that the bootstrap asks for, with the type and the collection
+// AtStartup marks a watch as one that the bootstrap asks for, with the type and the collection
 // of the subscription; see [bootstrap.Config.Startup].
 func AtStartup(s bootstrap.Subscription) WatchOption {
 	return func(o *watchOptions) {

@@ -6,14 +6,14 @@ import (
 	"github.com/xdswatch/xdswatch/internal/machine"
 )
 
-// Trace hears of what happens between the client and its servers, in the order in which it
-// happens, also relative to the events of watches of the first authority that is watched
-// at the server. Any field may be nil. The functions are called like handlers, one at a
-// time; while one runs, events wait, and so does the server's next response.
+// Trace has functions for what happens between the client and its servers, called in that order,
+// also relative to the events of watches of the first authority that is watched at the server.
+// Any field may be nil. The functions are called like handlers, one at a time; while one runs,
+// events wait, and so does the server's next response.
 type Trace struct {
 	StreamUp   func(StreamInfo)
 	StreamDown func(StreamInfo, error) // nil if the client closed it
-	Request    func(RequestInfo)       // a request that is no answer
+	Request    func(RequestInfo)       // a request that is no ACK or NACK
 	Response   func(ResponseInfo)
 	ACK        func(AnswerInfo)
 	NACK       func(AnswerInfo)
@@ -26,7 +26,7 @@ type StreamInfo struct {
 	ID     uint64 // differs between the streams of a client
 }
 
-// RequestInfo is a request that changes interest.
+// RequestInfo is a request that changes subscriptions.
 type RequestInfo struct {
 	Stream StreamInfo
 	Type   string // URL
@@ -42,13 +42,13 @@ type ResponseInfo struct {
 	Resources int
 	Size      int  // in bytes
 	Ignored   bool // the type was not asked for
-	// ControlPlane is control_plane.identifier: which of the servers behind an address it was,
-	// where the server says so.
+	// ControlPlane is control_plane.identifier: which of the servers behind an address sent it,
+	// if the server says so.
 	ControlPlane string
 }
 
-// AnswerInfo is the answer to a response. One is traced when it is handed to the stream's
-// writer. A file is not answered.
+// AnswerInfo is the ACK or NACK of a response. It is traced when the client hands it to the
+// stream's writer. The client does not answer a file.
 type AnswerInfo struct {
 	Stream  StreamInfo
 	Type    string // URL

@@ -24,8 +24,8 @@ type watchOptions struct {
 // uncounted keeps Ready from waiting for the watch.
 func uncounted(o *watchOptions) { o.uncounted = true }
 
-// ExplicitWildcard spells the wildcard as the name "*" on the wire even where it stands
-// alone. Without it the older form is used there, which all servers know: a first request
+// ExplicitWildcard sends the wildcard as the name "*" also where it is the only subscription.
+// Without it the client uses the older form there, which all servers know: a first request
 // without names (xDS protocol, "Wildcard subscriptions").
 func ExplicitWildcard() WatchOption { return func(o *watchOptions) { o.explicit = true } }
 
@@ -50,18 +50,17 @@ func applied(opts []WatchOption) watchOptions {
 // Watch is a live subscription. Its methods are safe for concurrent use.
 type Watch struct{ core }
 
-// Stop ends the watch; when it has returned no call of its handler begins. It does not wait
-// for one that runs, but for up to some ten milliseconds for one that has just begun to show
-// itself, and may be called inside it. Stopping twice is nothing.
+// Stop ends the watch. After it returns, no call of the handler begins. It does not wait for a
+// call that runs, except for some ten milliseconds at most for one that is just beginning. The
+// handler may call it. A second call does nothing.
 func (w *Watch) Stop() { w.core.quit() }
 
-// Done is closed when the watch is over and the last call of its handler has returned, so it
-// must not be waited for inside the handler.
+// Done is closed when the watch has ended and the last call of its handler has returned, so the
+// handler must not wait for it.
 func (w *Watch) Done() <-chan struct{} { return w.core.Done() }
 
-// Err is nil while the watch lives, then why it ended: [ErrStopped], [ErrClosed], the
-// cause of its context's end, [ErrHandlerExited] or a [*PanicError]. It is known before
-// Done is closed.
+// Err is nil while the watch lives, then says why it ended: [ErrStopped], [ErrClosed], the cause
+// of its context's end, [ErrHandlerExited] or a [*PanicError]. It is set before Done is closed.
 func (w *Watch) Err() error { return w.core.Err() }
 
 // core is what all watches have in common.

@@ -1,10 +1,10 @@
-// Package resource describes xDS resource types: their type URL, where the name stands in
-// the message, how bytes become a value and whether a state-of-the-world response of the
-// type holds everything.
+// Package resource describes xDS resource types: the type URL, the message field with the name,
+// how bytes become a value and whether a state-of-the-world response of the type holds all
+// resources.
 //
-// The well-known Envoy types stand in packages of their own (cds, eds, lds, …), so that a
-// program links only the protos it uses. A type of your own is made with [Proto] for a
-// protobuf message, or with [Custom] for anything else.
+// The well-known Envoy types are in packages of their own (cds, eds, lds, …), so that a program
+// links only the protos it uses. A program makes a type of its own with [Proto] for a protobuf
+// message, or with [Custom] for anything else.
 package resource
 
 import (
@@ -17,41 +17,41 @@ import (
 	"github.com/xdswatch/xdswatch/internal/redact"
 )
 
-// TypePrefix stands before the message name in a type URL.
+// TypePrefix precedes the message name in a type URL.
 const TypePrefix = "type.googleapis.com/"
 
-// AnyType is the untyped face of a [Type]: what the client needs to know of a resource type.
-// Implementations are immutable, comparable and safe for concurrent use. A client has one
-// for each type URL, and equal ones are the same.
+// AnyType is the untyped form of a [Type]: what the client needs to know of a resource type.
+// Implementations are immutable, comparable and safe for concurrent use. A client has one for
+// each type URL, and takes equal ones for the same.
 type AnyType interface {
-	// TypeURL is TypePrefix and the full name of the message.
+	// TypeURL is TypePrefix followed by the full name of the message.
 	TypeURL() string
-	// FullState says whether a state-of-the-world response of this type holds every
-	// resource that exists, so that absence is deletion. True for LDS and CDS only
+	// FullState says whether a state-of-the-world response of this type holds every resource
+	// that exists, so that a resource which is not in it is deleted. True for LDS and CDS only
 	// (xDS protocol, "Deleting Resources").
 	FullState() bool
-	// NameField is the number of the string field that holds the resource's name, or 0
-	// for a type whose resources are named by their wrapper alone.
+	// NameField is the number of the string field that holds the resource's name, or 0 for a
+	// type whose resources have their name only in the wrapper.
 	NameField() protowire.Number
-	// Methods are the full gRPC method names of the type's own streams, state of the
-	// world and delta; empty where the type has none.
+	// Methods are the full gRPC method names of the type's own streams, state of the world and
+	// delta; empty if the type has none.
 	Methods() (sotw, delta string)
-	// Decode makes a value of the bytes of the Any. It may be called by several
-	// goroutines at once. A panic is turned into an error by the caller.
+	// Decode makes a value of the bytes of the Any. Several goroutines may call it at once. The
+	// caller turns a panic into an error.
 	Decode(Source, []byte) (any, error)
 }
 
-// Source says on whose word a resource is decoded.
+// Source says which server sent a resource, and how to decode it.
 type Source struct {
 	Server   string // URI of the management server that sent it
 	Trusted  bool   // the server has the feature trusted_xds_server (gRFC A81)
 	Validate bool   // run the message's own validation rules (PGV)
-	// Bootstrap is the *bootstrap.Config of the client (gRFC A29: certificate providers);
-	// an any, because that package stands above this one.
+	// Bootstrap is the *bootstrap.Config of the client (gRFC A29: certificate providers); an
+	// any, so that this package does not depend on that one.
 	Bootstrap any
 }
 
-// Options describe a type; the zero value is a type whose resources are named by their
+// Options describe a type; the zero value is a type whose resources have their name in the
 // wrapper, that has no streams of its own and whose responses may be partial.
 type Options struct {
 	NameField   protowire.Number
@@ -68,15 +68,15 @@ type Type[T any] struct {
 	decode  func(Source, []byte) (T, error)
 }
 
-// Custom makes a type of any Go type. The name field is still read from the wire form, so
-// if NameField is set the bytes must be a protobuf message in which that field is a string.
-// decode must not keep the bytes, and may be called by several goroutines
-// at once; its error refuses the resource, and its text goes into logs and to the server, so it must
-// quote nothing that is secret. A panic is reported by its value's type and its place. It
-// has to return: others wait for it, and on one or two processors all.
+// Custom makes a type of any Go type. The name field is still read from the wire form, so if
+// NameField is set the bytes must be a protobuf message in which that field is a string. decode
+// must not keep the bytes, and several goroutines may call it at once. If it returns an error
+// the client refuses the resource; the text goes into logs and to the server, so it must quote
+// nothing that is secret. The client reports a panic by its value's type and its place. decode
+// must return: other goroutines wait for it, and on one or two processors all.
 //
-// It panics where the URL is not [TypePrefix] and a name, where the number of the name field is
-// none, and where decode is nil: types are made once, when a program starts.
+// It panics if the URL is not TypePrefix and a name, if the number of the name field is invalid,
+// or if decode is nil: a program makes its types once, when it starts.
 func Custom[T any](typeURL string, o Options, decode func(Source, []byte) (T, error)) *Type[T] {
 	name, ok := strings.CutPrefix(typeURL, TypePrefix)
 	switch {
@@ -90,10 +90,10 @@ func Custom[T any](typeURL string, o Options, decode func(Source, []byte) (T, er
 	return &Type[T]{url: typeURL, options: o, decode: decode}
 }
 
-// Proto makes a type of a protobuf message; T is the pointer to the generated struct.
-// Unknown fields are kept and ignored. Where the message has a generated Validate method
-// and the source asks for validation it is called (through an interface, so builds with
-// the tag disable_pgv work). Errors name fields and rules, and quote no values.
+// Proto makes a type of a protobuf message; T is the pointer to the generated struct. Unknown
+// fields are kept and ignored. If the message has a generated Validate method and the source
+// asks for validation, the client calls it (through an interface, so builds with the tag
+// disable_pgv work). Errors name fields and rules, and quote no values.
 func Proto[T proto.Message](o Options) *Type[T] {
 	var zero T
 	mt := zero.ProtoReflect().Type()
@@ -113,11 +113,11 @@ func Proto[T proto.Message](o Options) *Type[T] {
 	return Custom(TypePrefix+string(name), o, decode)
 }
 
-// With derives a type that also refuses what a program cannot use: the error of check refuses
-// the resource as that of a decoder does, and its text goes to the server. It is called with each
-// new value, by several goroutines at once, and must not change it. The derived type has the
-// URL and the options of t; a client has one type for each URL, so make it once and share the
-// variable. It panics where t or check is nil.
+// With derives a type that also refuses what a program cannot use: if check returns an error the
+// client refuses the resource, as for an error of a decoder, and the text goes to the server.
+// Several goroutines at once may call check, with each new value, and it must not change the
+// value. The derived type has the URL and the options of t; a client has one type for each URL,
+// so make it once and share the variable. With panics if t or check is nil.
 func With[T any](t *Type[T], check func(T) error) *Type[T] {
 	if check == nil {
 		panic("xds: resource.With: the check is nil")
@@ -125,8 +125,8 @@ func With[T any](t *Type[T], check func(T) error) *Type[T] {
 	return Map(t, func(v T) (T, error) { return v, check(v) })
 }
 
-// Map derives a type whose values are what convert makes of those of t; its error refuses the
-// resource. Otherwise it is as [With].
+// Map derives a type whose values convert makes from those of t; if convert returns an error the
+// client refuses the resource. For the rest see [With].
 func Map[T, U any](t *Type[T], convert func(T) (U, error)) *Type[U] {
 	switch {
 	case t == nil || t.decode == nil:
@@ -153,8 +153,8 @@ func validate(msg proto.Message) error {
 // TypeURL implements [AnyType].
 func (t *Type[T]) TypeURL() string { return t.url }
 
-// NameGuessed says whether the name field is a guess, so that what stands there is a name only
-// if it is printable text of a usual length.
+// NameGuessed says whether the name field is a guess, so that its content is a name only if it
+// is printable text of a usual length.
 func (t *Type[T]) NameGuessed() bool { return t.options.NameGuessed }
 
 // FullState implements [AnyType].

@@ -28,10 +28,10 @@ type CollectionConfig struct {
 	TLS *tls.Config
 	// GRPC are more options of the grpc server.
 	GRPC []grpc.ServerOption
-	// MaxResponse bounds a response, in bytes; 2 MiB if 0 or less. What does not fit goes
-	// into further responses. A resource that is larger by itself is sent alone, and the
-	// state-of-the-world responses of Listener and Cluster are never split, because they
-	// hold everything by definition.
+	// MaxResponse bounds a response, in bytes; 2 MiB if 0 or less. The server sends what does
+	// not fit in further responses. It sends a resource that is larger by itself alone, and
+	// never splits the state-of-the-world responses of Listener and Cluster, because they hold
+	// everything by definition.
 	MaxResponse int
 	// OnRequest, if set, is called for each request before the server acts on it, one at a
 	// time for each stream. It must not stop the server.

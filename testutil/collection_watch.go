@@ -49,7 +49,7 @@ func (s *CollectionServer) Subscribed(typeURL string) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// AwaitRequest gives the first request, so far or to come, that match takes. The error is
+// AwaitRequest returns the first request, past or future, for which match is true. The error is
 // that of ctx.
 func (s *CollectionServer) AwaitRequest(ctx context.Context, match func(*Request) bool) (*Request, error) {
 	seen := 0

@@ -1,7 +1,7 @@
-// Package testutil is the test kit of xdswatch: management servers to run a client
-// against, of which one does exactly what a test tells it, one is the real thing and one
-// serves structured names, and the certificates that they need. It serves the tests of the module and is meant for the
-// tests of its users too.
+// Package testutil is the test kit of xdswatch: management servers to run a client against (one
+// that does exactly what a test tells it, a real one, and one that serves structured names), and
+// the certificates that they need. The tests of the module use it, and so may the tests of its
+// users.
 //
 // # The scripted server
 //
@@ -15,20 +15,19 @@
 //	err = st.Send(testutil.SotW(url, "1", "n1", cluster))
 //	st.End(status.Error(codes.Unavailable, "going away"))
 //
-// A server that answers by itself is a hook: see [OnRequest]. Faults are methods: broken
-// or huge messages ([Stream.SendBytes]), a stalled reader ([Stream.StopReading]), refused
-// or hanging dials ([Server.SetRefuse], [Server.SetHoldDial]), cut connections
-// ([Server.DropConnections]) and GOAWAY ([Server.GoAway]). A server that goes silent is
-// one whose script does nothing.
+// A hook makes the server answer by itself: see [OnRequest]. Faults are methods: broken or huge
+// messages ([Stream.SendBytes]), a stalled reader ([Stream.StopReading]), refused or hanging
+// dials ([Server.SetRefuse], [Server.SetHoldDial]), cut connections ([Server.DropConnections])
+// and GOAWAY ([Server.GoAway]). For a silent server, let its script do nothing.
 //
 // A server in memory runs inside a testing/synctest bubble with exact fake time, and
 // leaves no goroutine behind when it is closed.
 //
 // # The real server
 //
-// [NewManagementServer] runs the server and the snapshot cache of go-control-plane on
-// loopback TCP, with all that its implementation does and leaves out. It can be stopped
-// hard and started anew on the same port, with its snapshot or without.
+// [NewManagementServer] runs the server and the snapshot cache of go-control-plane on loopback
+// TCP, with everything that this implementation does and does not do. A test can stop it hard
+// and start it again on the same port, with its snapshot or without.
 //
 // # The server of structured names
 //

@@ -132,7 +132,7 @@ func (m *ManagementServer) Cache() cache.SnapshotCache {
 }
 
 // Stop closes the listener and cuts all connections, as a process that is killed, and
-// waits for the streams to end. Stopping twice is nothing.
+// waits for the streams to end. A second call does nothing.
 func (m *ManagementServer) Stop() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -27,8 +27,8 @@ func (m *ManagementServer) Counters() Counters {
 	return c
 }
 
-// Await waits until the counters are as ok wants them, and gives them. ok is asked after
-// each change. The error is that of ctx.
+// Await waits until ok is true of the counters, and returns them. It calls ok after each change.
+// The error is that of ctx.
 func (m *ManagementServer) Await(ctx context.Context, ok func(Counters) bool) (Counters, error) {
 	for {
 		c, changed := m.counts.read()

@@ -119,7 +119,7 @@ func (s *RESTServer) run(lis net.Listener) {
 // Addr is the address of the server.
 func (s *RESTServer) Addr() string { return s.addr }
 
-// Stop cuts all connections and waits for the listener's end. Stopping twice is nothing.
+// Stop cuts all connections and waits for the listener's end. A second call does nothing.
 func (s *RESTServer) Stop() {
 	_ = s.http.Close() // there is no fault that would matter
 	<-s.served
@@ -160,7 +160,7 @@ func (s *RESTServer) Polls() int {
 	return s.count
 }
 
-// Next waits for the next poll that was not taken yet and gives it, without waiting for its
+// Next waits for the next poll that was not taken yet and returns it, without waiting for its
 // answer. The error is that of ctx.
 func (s *RESTServer) Next(ctx context.Context) (*RESTPoll, error) {
 	for {

@@ -20,9 +20,9 @@ import (
 // ErrServerClosed is the error of a server after Close.
 var ErrServerClosed = errors.New("server is closed")
 
-// Server is a management server that does what a test tells it: see the package's
-// overview. Messages of any size are received, and pings of any frequency allowed. Its
-// methods are safe for concurrent use.
+// Server is a management server that does what a test tells it to do: see the package's
+// overview. It receives messages of any size, and allows pings of any frequency. Its methods are
+// safe for concurrent use.
 type Server struct {
 	name       string
 	onStream   func(*Stream)
@@ -52,8 +52,8 @@ type Server struct {
 // Option is an option of [NewServer] and [ListenServer].
 type Option func(*Server)
 
-// Named gives a server in memory another name than "scripted", which tells several of
-// them apart: see [InMemory].
+// Named gives a server in memory another name than "scripted", which distinguishes several of
+// them: see [InMemory].
 func Named(name string) Option { return func(s *Server) { s.name = name } }
 
 // OnStream sets a function that is called for each new stream before its first request is
@@ -170,7 +170,7 @@ func (s *Server) Streams() []*Stream { return s.streams.all() }
 func (s *Server) Requests() []*Request { return s.requests.all() }
 
 // Close cuts all connections and waits for everything that the server started, hooks
-// included. It removes the socket of a Unix address. Closing twice is nothing.
+// included. It removes the socket of a Unix address. A second call does nothing.
 func (s *Server) Close() {
 	s.closeOnce.Do(func() {
 		close(s.closed)

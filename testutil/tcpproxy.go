@@ -136,7 +136,7 @@ func (p *TCPProxy) Connections() int {
 }
 
 // Close ends the listener and all connections and waits for the proxy's goroutines.
-// Closing twice is nothing.
+// A second call does nothing.
 func (p *TCPProxy) Close() {
 	p.mu.Lock()
 	p.closed = true

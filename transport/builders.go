@@ -6,10 +6,10 @@ import (
 	"github.com/xdswatch/xdswatch/bootstrap"
 )
 
-// ByServer is the [Builder] that leaves each server to the builder of its kind. A kind
-// whose builder is nil is refused.
+// ByServer is a [Builder] that calls the builder for the kind of each server. It refuses a
+// server whose kind has no builder.
 type ByServer struct {
-	GRPC Builder // of servers that are neither of the others
+	GRPC Builder // of all other servers
 	REST Builder // of servers with [bootstrap.ManagementServer.REST]
 }
 

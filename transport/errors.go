@@ -8,15 +8,15 @@ import (
 var (
 	// ErrClosed is the cause of a [*ConnectError] from a connection that was closed.
 	ErrClosed = errors.New("the connection is closed")
-	// ErrTarget is what an error of Build is when gRPC cannot make a channel of a server's URI:
-	// the server cannot be used, and others may.
+	// ErrTarget is wrapped by an error of Build if gRPC cannot make a channel of a server's URI:
+	// that server cannot be used, but others may.
 	ErrTarget = errors.New("gRPC cannot dial the URI")
-	// ErrStreamEnded is returned by Send on a stream that is over. Recv has the reason.
+	// ErrStreamEnded is returned by Send on a stream that has ended. Recv returns the reason.
 	ErrStreamEnded = errors.New("the stream is over")
 )
 
-// PollError says that a server answered a poll, and that the answer is of no use. It is a gRPC
-// status error too.
+// PollError says that a server answered a poll, but the client cannot use the answer. It is a
+// gRPC status error too.
 type PollError struct {
 	Status int   // of HTTP
 	Err    error // a gRPC status error
@@ -26,13 +26,12 @@ func (e *PollError) Error() string { return describe(e.Err) }
 
 func (e *PollError) Unwrap() error { return e.Err }
 
-// ConnectError says that no stream could be had from a server: no address, no connection,
-// no handshake, no call credential. An error of an open stream is a gRPC status
-// error.
+// ConnectError says that a stream to a server could not be opened: no address, no connection, no
+// handshake, no call credential. An error of an open stream is a gRPC status error.
 type ConnectError struct {
 	Server string // the server's URI, as in the bootstrap
-	// Err is a gRPC status error, [ErrClosed], or the cause of the end of the context; of a
-	// carrier other than gRPC, what that one says.
+	// Err is a gRPC status error, [ErrClosed], or the cause of the end of the context; with a
+	// carrier other than gRPC, that carrier's error.
 	Err error
 }
 

@@ -30,37 +30,36 @@ func receiveSize(asked int) int {
 
 // GRPCConfig configures [NewGRPC]. The zero value works.
 type GRPCConfig struct {
-	// KeepaliveTime is the silence on a connection with open streams after which the
-	// server is asked for a sign of life. 0 means what the bootstrap says of the server
-	// ([bootstrap.GRPC]), and else 5 minutes, which is what gRPC servers
-	// allow by default; gRPC raises less than 10 seconds to that; a negative value asks
-	// never. A connection without streams is never asked.
+	// KeepaliveTime is how long a connection with open streams may be silent until the client
+	// pings the server. 0 means the bootstrap's value for the server ([bootstrap.GRPC]), or else
+	// 5 minutes, which gRPC servers allow by default; gRPC raises less than 10 seconds to that;
+	// a negative value means no pings. The client does not ping on a connection without streams.
 	KeepaliveTime time.Duration
-	// KeepaliveTimeout is how long a server may take to answer before the connection, and
-	// its streams with it, counts as lost. 0 or less means what the bootstrap
-	// says, and else 20 seconds.
+	// KeepaliveTimeout is how long a server may take to answer a ping before the connection, and
+	// its streams with it, counts as lost. 0 or less means the bootstrap's value, or else 20
+	// seconds.
 	KeepaliveTimeout time.Duration
 	// MaxReceiveSize is the largest response that is accepted, in bytes, on the wire and after
-	// it was decompressed. 0 or less means 128 MiB, in place of gRPC's 4 MiB, which a whole
-	// snapshot soon exceeds; at most it is 2 GiB less one byte. A larger response ends its
-	// stream with RESOURCE_EXHAUSTED. A decompressor of the program's own that DialOptions
-	// bring along (grpc.WithDecompressor) has to bound what it makes itself.
+	// decompression. 0 or less means 128 MiB, instead of gRPC's 4 MiB, which a whole snapshot
+	// soon exceeds; the maximum is 2 GiB less one byte. A larger response ends its stream with
+	// RESOURCE_EXHAUSTED. A decompressor of the program in DialOptions (grpc.WithDecompressor)
+	// has to bound its own output.
 	MaxReceiveSize int
-	// ConnectTimeout bounds an attempt at one address: TCP, TLS and HTTP/2 together. 0 or
-	// less means 20 seconds. Open as a whole, with the resolution of the name and all
-	// addresses, takes at most twice that.
+	// ConnectTimeout bounds an attempt at one address: TCP, TLS and HTTP/2 together. 0 or less
+	// means 20 seconds. Open as a whole, with name resolution and all addresses, takes at most
+	// twice that.
 	ConnectTimeout time.Duration
 	// Headers are sent with every stream to every server, before those that the bootstrap
 	// gives for a server.
 	Headers []bootstrap.Header
-	// DialOptions are appended to the options made of the rest, and so win over them:
-	// interceptors, stats handlers, a dialer of one's own.
+	// DialOptions are appended to the options made of the other fields, and so override them:
+	// interceptors, stats handlers, a dialer of the program's own.
 	//
-	// The dialer that they may replace (grpc.WithContextDialer) knows TCP and Unix sockets,
-	// asks no proxy, whatever HTTPS_PROXY says, and dials each address once an attempt: with
-	// another one, gRPC dials again and again without a pause while a server accepts
-	// connections and ends them before the stream begins. grpc.WithContextDialer(nil) is
-	// gRPC's own dialer, which obeys HTTPS_PROXY and NO_PROXY.
+	// The default dialer, which they may replace (grpc.WithContextDialer), dials TCP and Unix
+	// sockets, uses no proxy, whatever HTTPS_PROXY says, and dials each address once in an
+	// attempt: with another one, gRPC dials repeatedly without a pause while a server accepts
+	// connections and ends them before the stream begins. grpc.WithContextDialer(nil) is gRPC's
+	// own dialer, which obeys HTTPS_PROXY and NO_PROXY.
 	DialOptions []grpc.DialOption
 }
 
@@ -109,8 +108,8 @@ type GRPC struct {
 	given  GRPCConfig // without
 }
 
-// NewGRPC makes a builder of gRPC connections. They read nothing of the environment, unless
-// a dial option has them do so.
+// NewGRPC makes a builder of gRPC connections. They read no environment variables, unless a dial
+// option does.
 func NewGRPC(c GRPCConfig) *GRPC { return &GRPC{config: c.withDefaults(), given: c} }
 
 // configOf is the configuration for one server, whose keepalive counts where the program has
@@ -131,10 +130,10 @@ func (g *GRPC) configOf(s bootstrap.ManagementServer) GRPCConfig {
 }
 
 // Build makes a connection to the server. Targets are gRPC's: "host:port", "dns:///…",
-// "unix:/path" and "unix:///path", "passthrough:///…", and whatever else the program's
-// resolvers know. It returns an error for a target, a header or a credential that cannot
-// work: among them call credentials that want privacy, as "jwt_token_file" does, on an
-// "insecure" channel, on which each call would fail (gRFC A97).
+// "unix:/path" and "unix:///path", "passthrough:///…", and those of the program's resolvers. It
+// returns an error for a target, a header or a credential that cannot work: among them call
+// credentials that require privacy, as "jwt_token_file" does, on an "insecure" channel, on which
+// each call would fail (gRFC A97).
 func (g *GRPC) Build(s bootstrap.ManagementServer) (Conn, error) {
 	if s.REST() != nil {
 		return nil, buildError(s, errors.New("it is to be polled over HTTP, see NewREST"))

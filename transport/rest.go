@@ -34,21 +34,20 @@ type RESTConfig struct {
 	// means 20 seconds.
 	ConnectTimeout time.Duration
 	// MaxReceiveSize is the largest response that is accepted, in bytes of its JSON, after
-	// it was decompressed. 0 or less means 128 MiB, as with gRPC and for a file, and at most it is
-	// 2 GiB less one byte. A larger one fails the poll with RESOURCE_EXHAUSTED.
+	// decompression. 0 or less means 128 MiB, as for gRPC and for a file; the maximum is 2 GiB
+	// less one byte. A larger one fails the poll with RESOURCE_EXHAUSTED.
 	MaxReceiveSize int
 	// Headers are sent with every poll of every server, before those that the bootstrap
 	// gives for a server. A key cannot end in "-bin".
 	Headers []bootstrap.Header
-	// Paths are what is posted to, by type URL, of types that are not Envoy's, or in place
-	// of those of Envoy's, such as "/v3/discovery:clusters". At a server of version 2 the
-	// type URLs are those of version 3 all the same.
+	// Paths are the HTTP paths of the polls by type URL, such as "/v3/discovery:clusters", for
+	// types that are not Envoy's, or instead of Envoy's paths. At a server of version 2 the type
+	// URLs are still those of version 3.
 	Paths map[string]string
-	// Types are message types besides those that are linked into the program. A resource
-	// comes as JSON, and JSON can only be read by who knows the type of every message in
-	// it, those in the Any of a field included: an extension's package has to be imported
-	// for its configuration to be read. A resource with a type that is not known is
-	// refused.
+	// Types are message types besides those that are linked into the program. Resources come as
+	// JSON, which can be read only if the type of every message in it is known, those in the Any
+	// of a field included: a program has to import an extension's package to read its
+	// configuration. A resource with an unknown type is refused.
 	Types TypeResolver
 	// Dial makes connections; nil means a [net.Dialer]. The network is "tcp" or "unix".
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -66,23 +65,23 @@ func (c RESTConfig) withDefaults() RESTConfig {
 }
 
 // REST is the [Builder] of connections to servers that are polled over HTTP with JSON (xDS
-// protocol, "REST-JSON polling subscriptions"). A stream of such a connection carries one
-// type in state of the world, and what is sent on it says what the next poll asks. A poll
-// follows the last after the refresh delay and its jitter. A change of interest is polled
-// at once, and takes the place of a poll that is held back by the server; an ACK waits for
-// its turn. A stream ends with the first poll that fails, as one does whose response is of
-// another type than was asked for.
+// protocol, "REST-JSON polling subscriptions"). A stream of such a connection carries one type
+// in state of the world; a message sent on it is the request of the next poll. A poll
+// follows the last after the refresh delay and its jitter. A change of the subscription is
+// polled at once, and replaces a poll that the server holds back; an ACK waits for the next
+// poll. A stream ends with the first poll that fails, or whose response is of another type than
+// the request.
 //
-// HTTP/2 is used where the server offers it under TLS. Proxies are not. Safe for
-// concurrent use.
+// The client uses HTTP/2 if the server offers it under TLS, and no proxy. Safe for concurrent
+// use.
 type REST struct{ config RESTConfig }
 
 // NewREST makes a builder of connections that poll.
 func NewREST(c RESTConfig) *REST { return &REST{config: c.withDefaults()} }
 
-// Build makes a connection to a server with a REST configuration. Its errors are for one
-// without, for the delta variant and the aggregated stream, which REST has not, for a
-// missing refresh delay or endpoint, and for a header or credential that cannot work.
+// Build makes a connection to a server with a REST configuration. It returns an error for a
+// server without one, for the delta variant and the aggregated stream, which REST does not have,
+// for a missing refresh delay or endpoint, and for a header or credential that cannot work.
 // Channel credentials are of type "insecure" or "tls".
 func (r *REST) Build(s bootstrap.ManagementServer) (Conn, error) {
 	c, err := r.build(s)

@@ -1,6 +1,6 @@
-// Package transport carries the bytes of discovery requests and responses. It knows of
-// connections, credentials and streams, and nothing of what the bytes mean; but for [REST],
-// which has to make them of JSON.
+// Package transport carries the bytes of discovery requests and responses. It handles
+// connections, credentials and streams, and does not read the bytes, except for REST, which
+// converts them from and to JSON.
 package transport
 
 import (
@@ -19,38 +19,38 @@ const (
 
 // Builder makes connections to management servers. Safe for concurrent use.
 type Builder interface {
-	// Build makes a connection to a server without dialling it; its errors are faults of
-	// the configuration. The caller closes the connection. A client calls it when a stream
-	// needs the connection, and again after an error. Other streams of the server wait for it,
-	// and so does the client's Close, which it must not call. A panic of Build, or of the
-	// connection's Open, is the failure of that attempt.
+	// Build makes a connection to a server without dialling it; its errors are faults of the
+	// configuration. The caller closes the connection. A client calls Build when a stream needs
+	// the connection, and again after an error. Other streams of the server wait for it, and so
+	// does the client's Close, which Build must not call. A panic of Build, or of the
+	// connection's Open, makes that attempt fail.
 	Build(bootstrap.ManagementServer) (Conn, error)
 }
 
-// Conn is the connection to one management server, shared by its streams. It dials when a
-// stream is opened, and anew for each attempt after one that found no connection, with no
-// wait of its own between attempts. Safe for concurrent use.
+// Conn is the connection to one management server, shared by its streams. It dials when a stream
+// is opened, and again at each attempt after one without a connection, with no wait of its own
+// between attempts. Safe for concurrent use.
 type Conn interface {
-	// Open blocks until a stream stands, the attempt failed, or ctx ended; it does not wait
-	// for a server that is away. The server need not have answered yet when a stream
-	// stands. Its error is a [*ConnectError]. The stream lives until it fails, is closed,
-	// or ctx ends, so ctx must not be that of the attempt alone.
+	// Open blocks until a stream is open, the attempt failed, or ctx ended; it does not wait for
+	// a server that is away. A stream may be open before the server has answered. The error is a
+	// [*ConnectError]. The stream lives until it fails, is closed, or ctx ends, so ctx must not
+	// be that of the attempt alone.
 	Open(ctx context.Context, method string) (Stream, error)
 	// Close ends the connection and all its streams; Open then returns an error that is
-	// [ErrClosed]. It does not wait for the streams' readers. Closing twice is nothing.
+	// [ErrClosed]. It does not wait for the streams' readers. A second call does nothing.
 	Close() error
 }
 
 // Stream is one bidirectional stream. One goroutine may send while another receives.
 type Stream interface {
-	// Send sends one message, given in parts that stand one after another. It blocks while
-	// the peer's flow control does. The parts are not copied, and may be on their way for
-	// as long as the stream lives: they must not be modified after the call, but may be
-	// sent again. [ErrStreamEnded] says that the stream is over; why, Recv says.
+	// Send sends one message, given in consecutive parts. It blocks while the peer's flow
+	// control does. It does not copy the parts, and may use them for as long as the stream
+	// lives: the caller must not modify them after the call, but may send them again.
+	// [ErrStreamEnded] says that the stream has ended; Recv returns why.
 	Send(msg ...[]byte) error
-	// Recv blocks for the next message. The error after the last one is a gRPC status
-	// error; io.EOF is a stream that ended with status OK. After an error it returns the
-	// same error again.
+	// Recv blocks until the next message. The error after the last one is a gRPC status error;
+	// io.EOF means that the stream ended with status OK. After an error it returns the same
+	// error again.
 	Recv() (Frame, error)
 	// Close ends the stream at once: messages on their way may be lost, and a blocked Send
 	// or Recv returns with an error. It may be called at any time, from any goroutine, and
@@ -60,15 +60,15 @@ type Stream interface {
 
 // Frame is a received message.
 type Frame struct {
-	// Parts are the message, one after another. They are the receiver's own until Free.
+	// Parts are the message, one after another. They belong to the receiver until Free.
 	Parts [][]byte
-	// Renewed are the indices of resources that are new to the receiver though their bytes
-	// may be what they were: what they refer to has changed. nil for none.
+	// Renewed are the indices of resources that count as new even if their bytes are the same:
+	// what they refer to has changed. nil for none.
 	Renewed map[int]bool
 
 	buffers mem.BufferSlice // that Parts are of; nil if they are garbage like any other
 }
 
-// Free gives the bytes back, to be used for another message; nothing may refer to them any
-// more. A frame need not be freed, and may be freed once.
+// Free gives the bytes back for use in another message; nothing may refer to them any more. A
+// frame need not be freed, and may be freed once.
 func (f Frame) Free() { f.buffers.Free() }

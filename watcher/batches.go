@@ -8,11 +8,11 @@ import (
 	"github.com/xdswatch/xdswatch/resource"
 )
 
-// Batches subscribes to a collection, as [WatchAll] does, and yields its batches, each of them.
-// Leaving the loop ends the watch. A loop that is slow holds up its authority, as a handler does;
-// a [Store] does not.
+// Batches subscribes to a collection, as [WatchAll] does, and yields every batch. Leaving the
+// loop ends the watch. A slow loop holds up its authority, as a handler does; a [Store] does
+// not.
 //
-// The error comes once, last: what [client.Client.WatchAll] returns, ctx's error, or
+// The last pair, and only that, has an error: that of [client.Client.WatchAll], ctx's, or
 // [client.ErrClosed].
 func Batches[T any](ctx context.Context, c *client.Client, t *resource.Type[T], collection string, opts ...client.WatchOption) iter.Seq2[Batch[T], error] {
 	return func(yield func(Batch[T], error) bool) {

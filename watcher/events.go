@@ -9,11 +9,11 @@ import (
 	"github.com/xdswatch/xdswatch/resource"
 )
 
-// Events subscribes to one resource and yields its events. Leaving the loop ends the
-// watch. A loop that is slow delays nobody: of what happened meanwhile it gets the newest
-// state, and the newest trouble that came after it.
+// Events subscribes to one resource and yields its events. Leaving the loop ends the watch. A
+// slow loop delays nobody: it gets the newest state of the resource, and the newest trouble that
+// came after it.
 //
-// The error comes once, last: what [client.Client.Watch] returns, ctx's error, or
+// The last pair, and only that, has an error: that of [client.Client.Watch], ctx's, or
 // [client.ErrClosed]. The trouble of a resource is an event and not the error.
 func Events[T any](ctx context.Context, c *client.Client, t *resource.Type[T], name string, opts ...client.WatchOption) iter.Seq2[Event[T], error] {
 	return func(yield func(Event[T], error) bool) {

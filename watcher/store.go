@@ -12,7 +12,7 @@ import (
 )
 
 // Store has the newest values of a collection, for a program that serves from them. It is safe
-// for concurrent use, and reads take no lock and wait for nothing. It ends with its context, with
+// for concurrent use; reads take no lock and do not block. It ends with its context, with
 // [Store.Stop] and with its client, and keeps its values afterwards.
 type Store[T any] struct {
 	watch  *client.Watch
@@ -91,8 +91,8 @@ func (s *Store[T]) Get(name string) (value T, ok bool) {
 // Len is how many values there are.
 func (s *Store[T]) Len() int { return int(s.size.Load()) }
 
-// All yields the values by name, in no order. What changes meanwhile is yielded as it was or as
-// it is.
+// All yields the values by name, in no order. A value that changes meanwhile is yielded as it
+// was before or after the change.
 func (s *Store[T]) All() iter.Seq2[string, T] {
 	return func(yield func(string, T) bool) {
 		s.values.Range(func(name, v any) bool {
@@ -102,8 +102,8 @@ func (s *Store[T]) All() iter.Seq2[string, T] {
 	}
 }
 
-// Synced waits until the first state of the collection is complete. Its error is ctx's, with the
-// trouble that stood in the way, or that of the watch where it ended before.
+// Synced blocks until the first state of the collection is complete. Its error is ctx's, with
+// the trouble of the collection, or that of the watch if the watch ended before.
 func (s *Store[T]) Synced(ctx context.Context) error {
 	select {
 	case <-s.synced: // whatever ended since
@@ -123,12 +123,12 @@ func (s *Store[T]) Synced(ctx context.Context) error {
 	}
 }
 
-// Changed is closed with the next event of the collection or of one of its members: take it,
-// then look, then wait for it.
+// Changed is closed at the next event of the collection or of one of its members: call it first,
+// then read the values, then wait for it.
 func (s *Store[T]) Changed() <-chan struct{} { return *s.changed.Load() }
 
-// Err is the trouble with the collection as a whole, nil if there is none, or else why the store
-// has ended.
+// Err is the trouble with the collection as a whole, or nil; after the end of the store it says
+// why it ended.
 func (s *Store[T]) Err() error {
 	if err := s.watch.Err(); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package watcher is what a program calls to follow xDS resources: typed watches, sets,
-// collections, iterators and lookups, over a [client.Client].
+// Package watcher is what a program calls to follow xDS resources: watches, sets, collections,
+// iterators and lookups of typed values, over a [client.Client].
 package watcher
 
 import (
@@ -22,8 +22,8 @@ func Watch[T any](ctx context.Context, c *client.Client, t *resource.Type[T], na
 }
 
 // WatchAll subscribes to a collection: "*" is every resource of the type, a glob
-// ("xdstp://authority/type/path/*") what it covers, and the URL of a list collection what that
-// lists; see [client.Client.WatchAll].
+// ("xdstp://authority/type/path/*") the resources that match it, and the URL of a list
+// collection the resources that it lists; see [client.Client.WatchAll].
 func WatchAll[T any](ctx context.Context, c *client.Client, t *resource.Type[T], collection string, handler client.BatchHandler[T], opts ...client.WatchOption) (*client.Watch, error) {
 	if t == nil {
 		return nil, client.ErrNilType
@@ -34,7 +34,8 @@ func WatchAll[T any](ctx context.Context, c *client.Client, t *resource.Type[T],
 	return c.WatchAll(ctx, t, collection, batched(handler), opts...)
 }
 
-// NewSet makes one handler for many resources that come and go; see [client.Set].
+// NewSet makes one handler for many resources, which the program adds and removes; see
+// [client.Set].
 func NewSet[T any](ctx context.Context, c *client.Client, t *resource.Type[T], handler client.BatchHandler[T], opts ...client.WatchOption) (*client.Set, error) {
 	if t == nil {
 		return nil, client.ErrNilType
@@ -45,7 +46,7 @@ func NewSet[T any](ctx context.Context, c *client.Client, t *resource.Type[T], h
 	return c.NewSet(ctx, t, batched(handler), opts...)
 }
 
-// Get returns a resource: at once if it is held, else when the server has answered; see
+// Get returns a resource: at once if the client holds it, else when the server has answered; see
 // [client.Client.Get].
 func Get[T any](ctx context.Context, c *client.Client, t *resource.Type[T], name string, opts ...client.WatchOption) (T, error) {
 	var zero T

@@ -4,13 +4,13 @@ import "strings"
 
 const collectionSuffix = "Collection"
 
-// TypeSegment gives the type segment that names of a type have: the type URL without its
+// TypeSegment returns the type segment that names of a type have: the type URL without its
 // prefix, up to and with the last '/'.
 func TypeSegment(typeURL string) string {
 	return typeURL[strings.LastIndexByte(typeURL, '/')+1:]
 }
 
-// ListCollectionURL gives the type URL of the list collections of a type: by convention
+// ListCollectionURL returns the type URL of the list collections of a type: by convention
 // the message <T>Collection of the same package (xRFC TP1, "List").
 func ListCollectionURL(typeURL string) string { return typeURL + collectionSuffix }
 

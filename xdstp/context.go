@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// What the keys of the parameters begin with that clients add (xRFC TP1, "Context
-// parameters"; xds.core.v3.ContextParams).
+// Prefixes of the keys of the parameters that clients add (xRFC TP1, "Context parameters";
+// xds.core.v3.ContextParams).
 const (
 	ReservedPrefix  = "xds."                // all of them
 	NodePrefix      = "xds.node."           // fields of the node
@@ -61,16 +61,16 @@ type Context struct {
 	Attributes []Param
 }
 
-// ContextFunc gives the context of a type by its URL, or the zero Context. Features and
+// ContextFunc returns the context of a type by its URL, or the zero Context. Features and
 // attributes belong to a type; node parameters are added to the roots of Listener and
 // Cluster collections only (envoy.config.bootstrap.v3.Bootstrap.node_context_params). It
 // must not block, and is called from any goroutine.
 type ContextFunc func(typeURL string) Context
 
-// Apply gives the name that a server is asked for: the parameters of the node, over them
-// those of the name, then the features, then the attributes (xRFC TP1, "Context
-// parameters"; Envoy). Neither the name nor the context is changed. The server's answer
-// carries exactly the parameters of the result.
+// Apply returns the name in requests: the parameters of the node, overridden by those of the
+// name, then the features, then the attributes (xRFC TP1, "Context parameters"; Envoy). It
+// changes neither the name nor the context. The server's response has exactly the parameters of
+// the result.
 func (c Context) Apply(n Name) Name {
 	added := len(c.Node) + len(c.Features) + len(c.Attributes)
 	if added == 0 {
@@ -179,7 +179,7 @@ func (l Locator) CheckReserved() error {
 	return nil
 }
 
-// Param gives the value of a context parameter; ok is false if the name has none of that
+// Param returns the value of a context parameter; ok is false if the name has none of that
 // key.
 func (n Name) Param(key string) (value string, ok bool) {
 	for _, p := range n.Params {

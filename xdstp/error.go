@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Part is a part of a name or locator, as errors speak of it.
+// Part is a part of a name or locator, as errors name it.
 type Part string
 
 // The parts, in the order in which they stand.
@@ -50,7 +50,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap gives Err.
+// Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
 func fault(input string, part Part, offset int, reason string) error {

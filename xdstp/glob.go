@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// IsGlob says whether a text is a structured name that ends in a segment "*", and so
-// stands for a collection: "xdstp://a/type/path/*?key=value" (xRFC TP1). The old-style
-// wildcard "*" is no glob. It allocates only if the ID holds an escape.
+// IsGlob says whether a text is a structured name that ends in a segment "*", which means a
+// collection: "xdstp://a/type/path/*?key=value" (xRFC TP1). The old-style wildcard "*" is no
+// glob. It allocates only if the ID holds an escape.
 func IsGlob(name string) bool {
 	if !strings.HasPrefix(name, namePrefix) {
 		return false
@@ -24,9 +24,9 @@ func isGlobID(id string) bool {
 	return last == "*"
 }
 
-// Matches says whether a glob covers a name: the same authority and type, exactly the same
-// parameters, and an ID with one more segment where the glob has its "*". It does not
-// reach deeper, and covers no other glob. False if n is no glob.
+// Matches says whether a glob matches a name: the same authority and type, exactly the same
+// parameters, and an ID with one more segment in place of the glob's "*". It matches no deeper
+// ID, and no other glob. False if n is no glob.
 func (n Name) Matches(member Name) bool {
 	path, last := cutLast(n.ID)
 	memberPath, segment := cutLast(member.ID)
@@ -35,8 +35,8 @@ func (n Name) Matches(member Name) bool {
 		slices.Equal(inOrder(n.Params), inOrder(member.Params))
 }
 
-// Glob gives the only glob that covers the name; ok is false for a name that none can
-// cover, which is one whose ID is empty or ends in '/', and for a glob.
+// Glob returns the only glob that matches the name; ok is false for a name that none can match,
+// which is one whose ID is empty or ends in '/', and for a glob.
 func (n Name) Glob() (glob Name, ok bool) {
 	path, segment := cutLast(n.ID)
 	if segment == "" || segment == "*" {

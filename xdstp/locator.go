@@ -32,8 +32,8 @@ func (s Scheme) String() string {
 	return "unknown"
 }
 
-// Locator is the URL form of a resource name: it says where a resource is found, and may
-// direct how. Its fragment is for the client alone and is never sent to a server.
+// Locator is the URL form of a resource name: it says where a resource is, and may have
+// directives how to find it. Its fragment is for the client alone and is never sent to a server.
 type Locator struct {
 	Scheme Scheme
 	// Name are the parts before the fragment; only ID is set for [SchemeFile]. Its own text
@@ -46,9 +46,9 @@ type Locator struct {
 // Directive is one directive of a locator's fragment: an alternative if Alt is set, an
 // entry if it is nil.
 type Directive struct {
-	// Alt is where to look if the resource itself cannot be reached.
+	// Alt is the locator to use if the resource itself cannot be reached.
 	Alt *Locator
-	// Entry names the inline entry of a list collection that is meant.
+	// Entry is the name of an inline entry of a list collection.
 	Entry string
 }
 
@@ -216,7 +216,7 @@ func (d Directive) appendTo(b []byte, depth int) []byte {
 // order.
 func (l Locator) Equal(m Locator) bool { return l.String() == m.String() }
 
-// Alt gives the alternative of the locator, or nil.
+// Alt returns the alternative of the locator, or nil.
 func (l Locator) Alt() *Locator {
 	for _, d := range l.Directives {
 		if d.Alt != nil {
@@ -226,7 +226,7 @@ func (l Locator) Alt() *Locator {
 	return nil
 }
 
-// Entry gives the inline entry that the locator means; ok is false if it means none.
+// Entry returns the inline entry that the locator means; ok is false if it means none.
 func (l Locator) Entry() (name string, ok bool) {
 	for _, d := range l.Directives {
 		if d.Alt == nil {

@@ -32,7 +32,7 @@ func NameFromProto(m *xdscorev3.ResourceName) (Name, error) {
 	return n, nil
 }
 
-// Proto gives the structured form of the name. The error is an [*Error]: a glob and a name
+// Proto returns the structured form of the name. The error is an [*Error]: a glob and a name
 // that is not valid have none, nor has a part that is not UTF-8.
 func (n Name) Proto() (*xdscorev3.ResourceName, error) {
 	const field = "ResourceName"
@@ -181,7 +181,7 @@ func directiveFromProto(m *xdscorev3.ResourceLocator_Directive, field string, de
 	return Directive{}, fieldFault(field, PartDirectives, "has neither alt nor entry")
 }
 
-// Proto gives the structured form of the locator. That of a file has no resource type, as
+// Proto returns the structured form of the locator. That of a file has no resource type, as
 // in Envoy, though the published rules of validation ask for one. The error is an
 // [*Error]: a locator that is not valid has no such form, nor has a part that is not UTF-8.
 func (l Locator) Proto() (*xdscorev3.ResourceLocator, error) {

@@ -36,9 +36,9 @@ func globFault(name string) error {
 	return fault(name, PartID, end-len("%2A"), globReason)
 }
 
-// URN gives the name that a server is asked for when the locator is followed: its parts
-// without the directives, which are for the client alone. The error is an [*Error]: only
-// the scheme xdstp has such names, and a glob is none.
+// URN returns the name that the client requests when it follows the locator: its parts without
+// the directives, which are for the client alone. The error is an [*Error]: only the scheme
+// xdstp has such names, and a glob is none.
 func (l Locator) URN() (Name, error) {
 	if l.Scheme != SchemeXDSTP {
 		return Name{}, fault(l.String(), PartScheme, 0, `is not "xdstp:"`)

@@ -4,18 +4,17 @@
 //
 // as they are defined by xRFC TP1 (cncf/xds) and used by gRFC A47.
 //
-// A [Name] is the form without a fragment: it is what a server is asked for and what a
-// resource is kept under. A [Locator] is the wider URL form, which may have directives and
-// the schemes http and file. Two spellings mean the same resource if their decoded parts
-// are equal, so texts are never compared as they came: compare with [Name.Equal], or use
-// the canonical text of [Name.String] or [Canonical] as a map key. Canonical text follows
-// Envoy's encoder.
+// A [Name] is the form without a fragment: it is the name in requests and the key of a resource.
+// A [Locator] is the wider URL form, which may have directives and the schemes http and file.
+// Two spellings mean the same resource if their decoded parts are equal, so do not compare texts
+// as they were received: compare with [Name.Equal], or use the canonical text of [Name.String]
+// or [Canonical] as a map key. Canonical text follows Envoy's encoder.
 //
 // xRFC TP1 calls a name of one resource a URN, and everything that may have directives or
 // end in a glob a URL. [ParseURN] and [Locator.URN] give nothing but URNs.
 //
-// What a client adds to the parameters of a name is a [Context]. Package nodeparams renders
-// the part of it that comes from the node.
+// A [Context] is what a client adds to the parameters of a name. Package nodeparams renders the
+// part of it that comes from the node.
 //
 // Everything here is a pure function of its input and safe for concurrent use.
 package xdstp
@@ -184,9 +183,9 @@ func (n Name) Equal(m Name) bool {
 		slices.Equal(inOrder(n.Params), inOrder(m.Params))
 }
 
-// Canonical gives the text under which a resource is kept: that of [Name.String] for a
-// structured name, and an old-style name as it is. The error is an [*Error]. A name that
-// is canonical already is returned itself.
+// Canonical returns the text that is the key of a resource: that of [Name.String] for a
+// structured name, and an old-style name as it is. The error is an [*Error]. A name that is
+// canonical already is returned itself.
 func Canonical(name string) (string, error) {
 	if !IsXDSTP(name) {
 		return name, nil
@@ -203,9 +202,9 @@ func Canonical(name string) (string, error) {
 	return string(text), nil
 }
 
-// AuthorityOf gives the decoded authority of a structured name without reading the rest
-// of it; ok is false for an old-style name and for one without an authority and a type.
-// It allocates only if the authority holds an escape.
+// AuthorityOf returns the decoded authority of a structured name without reading the rest of it;
+// ok is false for an old-style name and for one without an authority and a type. It allocates
+// only if the authority holds an escape.
 func AuthorityOf(name string) (authority string, ok bool) {
 	if !strings.HasPrefix(name, namePrefix) {
 		return "", false

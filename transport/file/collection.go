@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// Collection is a list collection that stands in a file (xRFC TP1, "file:///…" locators).
+// Collection is a list collection from a file (xRFC TP1, "file:///…" locators).
 type Collection struct {
 	Name    string // the file's URL, or the name that the Resource has
 	Version string // of the Resource, or made of the file's hash
@@ -18,9 +18,9 @@ type Collection struct {
 	Resource *anypb.Any
 }
 
-// ReadCollection reads the list collection in a file once, without waiting for one that is
-// being written. location is a path or a file URL. Of the configuration MaxSize, Types and
-// IgnoreUnknownFields count. The error is an [*Error].
+// ReadCollection reads the list collection in a file once, without waiting for the end of a
+// write. location is a path or a file URL. It uses MaxSize, Types and IgnoreUnknownFields of the
+// configuration. The error is an [*Error].
 func ReadCollection(location string, c Config) (*Collection, error) {
 	path, isURL := PathOf(location)
 	if !isURL {

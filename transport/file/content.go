@@ -167,8 +167,8 @@ func urlOf(path string) string {
 	return (&url.URL{Scheme: "file", Path: p}).String()
 }
 
-// PathOf is the path that a file URL names, cleaned; ok is false for other texts, and for
-// the URL of a file on another host.
+// PathOf returns the path of a file URL, cleaned; ok is false for other texts, and for the URL
+// of a file on another host.
 func PathOf(text string) (path string, ok bool) {
 	u, err := url.Parse(text)
 	if err != nil || !utf8.ValidString(text) || u.Scheme != "file" || u.Path == "" || u.Host != "" && u.Host != "localhost" {

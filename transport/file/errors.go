@@ -37,7 +37,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // SizeError says that a file is too large to be read.
 type SizeError struct {
 	Limit int64 // [Config.MaxSize]
-	// Expanded says that the file is not, but what its YAML aliases stand for.
+	// Expanded says that not the file is too large, but the expansion of its YAML aliases.
 	Expanded bool
 }
 
@@ -49,7 +49,7 @@ func (e *SizeError) Error() string {
 	return fmt.Sprintf("%s larger than the limit of %d bytes; MaxSize raises it", what, e.Limit)
 }
 
-// SyntaxError says that the content of a file is not what it should be.
+// SyntaxError says that the content of a file is malformed.
 type SyntaxError struct {
 	Format string // "binary", "text", "JSON" or "YAML"
 	Line   int    // from 1; 0 if not known
@@ -74,8 +74,9 @@ func (e *SyntaxError) Error() string {
 
 func (e *SyntaxError) Unwrap() error { return e.Err }
 
-// ReferenceError says that a file to which a Secret refers cannot be read. The Secret stands, and
-// the file counts as what it was before. With several such files it is of the first.
+// ReferenceError says that a file to which a Secret refers cannot be read. The Secret stays in
+// force, and the file counts as unchanged. If there are several such files the error is for the
+// first.
 type ReferenceError struct {
 	Secret string // its name
 	Path   string // of the file that it refers to
@@ -88,7 +89,7 @@ func (e *ReferenceError) Error() string {
 
 func (e *ReferenceError) Unwrap() error { return e.Err }
 
-// TypeError says that a file was asked for another type than it holds.
+// TypeError says that the client subscribed to another type than the file holds.
 type TypeError struct {
 	Holds, Asked string // type URLs
 }
@@ -97,8 +98,7 @@ func (e *TypeError) Error() string {
 	return fmt.Sprintf("the file holds %q and was asked for %q", e.Holds, e.Asked)
 }
 
-// RefusedError says that the client refused some of what a file holds (xDS protocol,
-// "ACK/NACK").
+// RefusedError says that the client refused part of a file's content (xDS protocol, "ACK/NACK").
 type RefusedError struct {
 	TypeURL string
 	Message string // of the NACK

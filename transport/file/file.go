@@ -1,47 +1,46 @@
-// Package file makes a file a carrier of discovery responses: it is read when a stream is
-// opened and whenever it changed, and what it holds is handed on as a response to each type
-// that was asked for (xDS protocol, "Filesystem subscriptions";
+// Package file makes a file a carrier of discovery responses: it reads the file when a stream is
+// opened and whenever the file changed, and makes a response of it for each type that is
+// subscribed to (xDS protocol, "Filesystem subscriptions";
 // envoy.config.core.v3.PathConfigSource).
 //
 // A file holds one DiscoveryResponse, or one Resource with a list collection (xRFC TP1,
-// "file:///…" locators), as binary, text, JSON or YAML. The suffix of its path says which:
-// .pb; .pb_text, .txtpb, .textproto, .pbtxt or .prototext; .json; .yaml or .yml. With any
-// other suffix the content decides. The binary form is passed on as it is; of JSON and YAML
-// only the entries that changed are converted again. A list collection in words may have any
-// number of entries, also where Envoy's message has room for one.
+// "file:///…" locators), as binary, text, JSON or YAML. The suffix of its path decides: .pb;
+// .pb_text, .txtpb, .textproto, .pbtxt or .prototext; .json; .yaml or .yml. With any other
+// suffix the content decides. The binary form is passed on as it is; of JSON and YAML only the
+// entries that changed are converted again. A list collection in text, JSON or YAML may have any
+// number of entries, even if Envoy's message has room for only one.
 //
 // # Changes
 //
-// The content decides, by its hash. Notifications of the file system say when to look:
-// those of the directories in which the path, or a symbolic link on its way, may be given
-// another meaning, and of [bootstrap.File.WatchedDirectory]. Beside them the file is
-// looked at every few seconds. A file that was moved into its place is read at once if it
-// was not written to just before; one that is written in place is read when it was left
-// alone for a moment ([Config.Settle]). That moment cannot know of a writer that is slow,
-// so the safe way is to write another file and to move it.
+// A file has changed if the hash of its content has. The package looks at the file after
+// notifications of the file system, for the directories in which the path, or a symbolic link in
+// it, may come to mean another file, and for [bootstrap.File.WatchedDirectory]; and also every
+// few seconds. It reads a file that was moved into its place at once if the file was not written
+// to just before; a file that is written in place it reads when nobody wrote to it for a moment
+// (Config.Settle). A slow writer may pause for longer than that, so the safe way is to write
+// another file and to move it.
 //
-// The files that a Secret refers to, such as its certificate and key, are looked at in the
-// same ways, and so are its watched directories. When the content of one has changed the
-// Secret is handed on as one that is new ([transport.Frame.Renewed]), so that its watches
-// hear of it again. One that cannot be read counts as what it was before, and is told to
-// [Config.Report] and [Config.Logger] ([ReferenceError]), whether or not the Secret is asked
-// for. Of which files Secrets speak is only known where their type is linked in, or is among
-// [Config.Types].
+// The package looks in the same ways at the files that a Secret refers to, such as its
+// certificate and key, and at the Secret's watched directories. When the content of one has
+// changed, the Secret counts as new ([transport.Frame.Renewed]), so that its watches get it
+// again. If such a file cannot be read it counts as unchanged, and Config.Report and
+// Config.Logger get a [ReferenceError], whether or not the Secret is subscribed to. Which files
+// Secrets refer to is known only if their type is linked in, or is among Config.Types.
 //
 // # Bad files
 //
-// A file is used whole or not at all. One that is empty, too large, malformed, of an unknown
-// type, away, unreadable or not a regular one leaves what was read before in force. The
-// stream stays: the trouble is told to [Config.Report] and [Config.Logger] once, and to
-// watches as an error of the names that they ask for, the wildcard's "*" among them, which
-// ends with the next good content. An empty file is always bad, lest one that is being
-// truncated and written deletes everything; `{}` says that there is nothing.
+// A file is used whole or not at all. If it is empty, too large, malformed, of an unknown type,
+// missing, unreadable or not a regular one, the content that was read before stays in force. The
+// stream stays open. Config.Report and Config.Logger get the error once; watches get it as an
+// error of the names that they subscribe to, the wildcard's "*" among them, which ends with the
+// next good content. An empty file is always bad, so that a file which is being truncated and
+// written does not delete everything; `{}` is a file without resources.
 //
-// A file may have the type URLs of version 2 of the API where
-// [bootstrap.ManagementServer.TransportV2] says so.
+// A file may have the type URLs of version 2 of the API if
+// [bootstrap.ManagementServer.TransportV2] is set.
 //
-// A resource that is refused is the client's affair, as with any response: the others of the
-// file are used. There is nobody to hear of it but Report and Logger.
+// The client refuses single resources as in any response, and uses the others of the file. Only
+// Report and Logger get the NACK.
 package file
 
 import (
@@ -75,30 +74,30 @@ type Resolver interface {
 
 // Config configures [NewBuilder]. The zero value works.
 type Config struct {
-	// Recheck is how often a file is looked at without a notification. 0 means 5 seconds,
-	// a negative value never: then a file system without notifications is an error of Open.
+	// Recheck is how often the package looks at a file without a notification. 0 means 5
+	// seconds, a negative value never: then a file system without notifications is an error of
+	// Open.
 	Recheck time.Duration
-	// Settle is how long a file that is written in place must be left alone before it is
-	// read. 0 means 100 milliseconds, a negative value not at all.
+	// Settle is how long nobody must have written to a file in place before it is read. 0 means
+	// 100 milliseconds, a negative value not at all.
 	Settle time.Duration
-	// MaxSize is the largest file that is read, in bytes, and bounds what the aliases of a
-	// YAML file may expand to. 0 or less means 128 MiB. What a file in JSON or YAML takes
-	// while it is converted is a multiple of its size.
+	// MaxSize is the largest file that is read, in bytes, and also bounds the expansion of a
+	// YAML file's aliases. 0 or less means 128 MiB. The conversion of JSON or YAML takes a
+	// multiple of the file's size in memory.
 	MaxSize int64
-	// Types finds types before the global registry, which knows those that are linked into
-	// the program, does. JSON, YAML and text need the type of each Any inside; the binary
-	// form needs none. nil means the global registry alone.
+	// Types is asked for types before the global registry, which has those that are linked into
+	// the program. JSON, YAML and text need the type of each Any inside; the binary form needs
+	// none. nil means the global registry alone.
 	Types Resolver
-	// IgnoreUnknownFields takes files in JSON, YAML and text that have fields or enum names
-	// which their messages have not. They are bad files otherwise.
+	// IgnoreUnknownFields accepts files in JSON, YAML and text with fields or enum names that
+	// their messages do not have. Otherwise they are bad files.
 	IgnoreUnknownFields bool
-	// Logger hears of bad files, those that Secrets refer to among them; nil discards.
+	// Logger gets bad files, those that Secrets refer to among them; nil discards.
 	Logger *slog.Logger
-	// Report is told what is wrong with a file, or with one that a Secret in it refers to
-	// ([ReferenceError]), once when that changes, and nil when all is good again. The error is
-	// an [*Error]. It is called by the one that receives from the file's stream, so a Report
-	// that blocks holds up that file; with several streams, by several goroutines. nil for
-	// none.
+	// Report is called with what is wrong with a file, or with one that a Secret in it refers to
+	// ([ReferenceError]), once when that changes, and with nil when all is good again. The error
+	// is an [*Error]. The goroutine that receives from the file's stream calls it, so a Report
+	// that blocks holds up that file; with several streams, several goroutines do. nil for none.
 	Report func(path string, err error)
 
 	v2 bool // of a file that may have the type URLs of version 2, and is asked by them
@@ -144,15 +143,15 @@ type Builder struct {
 	next   transport.Builder
 }
 
-// NewBuilder makes a builder. Servers that are no file are left to next; with nil they are
-// an error of Build.
+// NewBuilder makes a builder. It passes servers that are no file to next; with nil they are an
+// error of Build.
 func NewBuilder(c Config, next transport.Builder) *Builder {
 	return &Builder{config: c.withDefaults(), next: next}
 }
 
-// Build makes the connection to a file. It does not look at the file, which may come later.
-// It returns an error for a server without a path, and for one of the incremental variant,
-// which files have not.
+// Build makes the connection to a file. It does not look at the file, which may be created
+// later. It returns an error for a server without a path, and for one of the delta variant,
+// which files do not have.
 func (b *Builder) Build(s bootstrap.ManagementServer) (transport.Conn, error) {
 	if s.File() == nil && b.next != nil {
 		return b.next.Build(s)
