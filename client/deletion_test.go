@@ -99,7 +99,7 @@ func routeTo(cluster string) *routev3.RouteConfiguration {
 // now. With a grace no request finds its cluster missing, and what is gone goes in the end;
 // without one some do.
 //
-// spec: U-14
+// spec: U-14 S-34
 func TestDeletionGraceBesideRoutes(t *testing.T) {
 	for _, variant := range []client.Variant{client.VariantSotW, client.VariantDelta} {
 		for _, grace := range []time.Duration{0, 300 * time.Millisecond} {

@@ -93,7 +93,7 @@ func TestOverLimit(t *testing.T) {
 
 // A million names in one set: one request asks for them, one response answers, and their
 // end leaves nothing.
-// spec: STREAM-9
+// spec: STREAM-9 S-35
 func TestMillionNames(t *testing.T) {
 	n := many(1_000_000)
 	names, payload := make([]string, n), make([]byte, 0, n*200)

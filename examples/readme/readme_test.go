@@ -16,6 +16,7 @@ const readmePath = "../../README.md"
 var block = regexp.MustCompile("(?s)(<!-- program: examples/readme/main.go -->\n```go\n)(.*?)(```\n)")
 
 // The README quotes main.go from its package clause on.
+// spec: U-16
 func TestREADMEQuotesTheProgram(t *testing.T) {
 	source, err := os.ReadFile("main.go")
 	if err != nil {
