@@ -208,10 +208,8 @@ func (c *Client) watchOne(ctx context.Context, kind resource.AnyType, name strin
 // empty collection; errors of its server up to then come after it. If a server sends nothing
 // about a wildcard or a glob for Config.ResourceTimeout, it has nothing to add to the resources
 // that the client subscribed to by name: if it has sent any of these, the first state is
-// complete; if not, the collection does not exist. In state of the world, if the subscription
-// has names beside the wildcard, the client then subscribes to the wildcard once more, in the
-// legacy form on a new stream, and the first state is complete if the server is silent again. An
-// event about the collection as a whole has the collection's name in Event.Name.
+// complete; if not, the collection does not exist. An event about the collection as a whole has
+// the collection's name in Event.Name.
 //
 // The URL of a file, "file:///path", is the list collection that the file holds (xRFC TP1;
 // package [github.com/xdswatch/xdswatch/transport/file] says how). The file is a source of its

@@ -93,9 +93,8 @@ type Config struct {
 	// seconds, or 30 at a server with resource_timer_is_transient_error; negative never (xDS
 	// protocol, "Knowing When a Requested Resource Does Not Exist"; gRFC A57, A88). With a
 	// stream for each type, in state of the world, if names that were added to a stream stay
-	// unknown for two seconds in which the server sends nothing, the client subscribes to them
-	// once more on a new stream, with a timer of their own; a timeout of two seconds or less
-	// ends first.
+	// unknown for two seconds in which the server sends nothing, or for half this time if that is
+	// less, the client subscribes to them once more on a new stream, with a timer of their own.
 	ResourceTimeout time.Duration
 	// Linger is how long the client keeps a stream, or the attempt to open one, after its last
 	// watch has ended. 0 means 500 milliseconds; negative not at all. After an attempt that it
