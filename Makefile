@@ -7,9 +7,9 @@ SEED     ?= 1
 # Modules of their own, for what users of the library should not have to know: REAL ones run
 # whole management servers and take minutes to build; those of tools and benchmarks have
 # targets of their own, and so has LIVES.
-REAL     := transport/envoygatewaytest transport/istiotest
+REAL     := test/real/envoygateway test/real/istio
 LIVES    := test/real/lives
-MODULES  := $(filter-out tools bench/% $(REAL) $(LIVES),$(patsubst %/go.mod,%,$(wildcard */go.mod */*/go.mod */*/*/go.mod)))
+MODULES  := $(filter-out tools bench/% $(REAL) $(LIVES),$(patsubst %/go.mod,%,$(wildcard */go.mod */*/go.mod */*/*/go.mod */*/*/*/go.mod)))
 
 .PHONY: help
 help: ## list the targets
@@ -54,7 +54,7 @@ modules: ## vet and test the modules of their own
 
 .PHONY: real
 real: ## against Envoy Gateway and istiod: minutes to build, and port 18000 has to be free
-	for d in $(REAL); do (cd $$d && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test -count=1 ./...) || exit 1; done
+	for d in $(REAL); do (cd $$d && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test -timeout 60m -count=1 ./...) || exit 1; done
 
 .PHONY: lives
 lives: ## random lives against the caches of real servers, for 45 seconds
@@ -63,6 +63,10 @@ lives: ## random lives against the caches of real servers, for 45 seconds
 .PHONY: release
 release: ## set the version of all published modules: make release VERSION=v0.2.0
 	$(GO) run ./internal/release $(VERSION)
+
+.PHONY: short
+short: ## the tests that are quick, for while you work; the others run in make check
+	$(GO) test -short ./...
 
 .PHONY: test
 test: ## all tests

@@ -11,6 +11,7 @@ require (
 	github.com/google/go-cmp v0.7.0
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.9
+	github.com/tidwall/btree v1.8.2
 	go.yaml.in/yaml/v2 v2.4.2
 	golang.org/x/net v0.61.0
 	golang.org/x/tools v0.52.0

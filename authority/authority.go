@@ -144,6 +144,7 @@ func newSource(lists map[string][]bootstrap.ManagementServer, servers []bootstra
 	key := b.String()
 	list, ok := lists[key]
 	if !ok {
+		// CFG-3: one list for all sources that resolve to it.
 		list = slices.Clone(servers)
 		lists[key] = list
 	}
@@ -222,6 +223,7 @@ func (t *Table) orPeer(f found, answers bool) found {
 	switch {
 	case !answers:
 		return f
+	// CFG-3: the same servers are the same source.
 	case t.peer.key == f.key:
 		f.fetchTimeout = t.peer.fetchTimeout
 		return f

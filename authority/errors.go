@@ -28,8 +28,8 @@ var (
 	// ErrList is the name of a list collection, where the program asks for one resource (xRFC
 	// TP1).
 	ErrList = errors.New("it is a list collection")
-	// ErrGlobOfLists is a glob of list collections, which does not exist (xRFC TP1).
-	ErrGlobOfLists = errors.New("it is both a list collection and a glob")
+	// errGlobOfLists is a glob of list collections, which does not exist (xRFC TP1).
+	errGlobOfLists = errors.New("it is both a list collection and a glob")
 	// ErrNotCollection is the name of one resource, where the program asks for a collection.
 	ErrNotCollection = errors.New("it is no collection: neither \"*\", nor a glob (xdstp://authority/type/path/*), nor a list (xdstp://authority/typeCollection/id)")
 	// ErrFragment is a structured name with directives behind a '#', where the client does not

@@ -10,39 +10,21 @@ import (
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
-// Form says what a name stands for.
-type Form uint8
+// form is what a structured name stands for.
+type form uint8
 
-// The forms.
 const (
-	Single   Form = iota // one resource
-	Wildcard             // "*": every resource of a type (xDS protocol)
-	Glob                 // "xdstp://a/T/path/*": the resources of a path (xRFC TP1)
-	List                 // "xdstp://a/TCollection/id": a resource that lists others (xRFC TP1)
+	single form = iota // one resource
+	glob               // "xdstp://a/T/path/*": the resources of a path (xRFC TP1)
+	list               // "xdstp://a/TCollection/id": a resource that lists others (xRFC TP1)
 )
-
-// String implements fmt.Stringer.
-func (f Form) String() string {
-	switch f {
-	case Single:
-		return "resource"
-	case Wildcard:
-		return "wildcard"
-	case Glob:
-		return "glob"
-	case List:
-		return "list collection"
-	}
-	return "unknown"
-}
 
 // Resolved is a parsed resource name with its servers.
 type Resolved struct {
 	// Authority that the name belongs to; "" with Old, and also of the empty authority.
 	Authority string
 	// Old says that the name is an old-style one, without an authority.
-	Old  bool
-	Form Form
+	Old bool
 	// TypeURL is the type URL in requests: that of the resource, or for a list collection the
 	// collection's own.
 	TypeURL string
@@ -92,17 +74,18 @@ func (t *Table) Resolve(typeURL, name string) (Resolved, error) {
 	if err := checkText(name); err != nil {
 		return Resolved{}, &NameError{Name: name, TypeURL: typeURL, Err: err}
 	}
+	// AUTH-3: a plain name belongs to the top-level servers.
 	if !xdstp.IsXDSTP(name) {
-		return t.resolveOld(typeURL, name, Single)
+		return t.resolveOld(typeURL, name)
 	}
-	n, form, err := parse(typeURL, name)
-	if err == nil && form != Single {
-		err = notSingle(form)
+	n, what, err := parse(typeURL, name)
+	if err == nil && what != single {
+		err = notSingle(what)
 	}
 	if err != nil {
 		return Resolved{}, &NameError{Name: name, TypeURL: typeURL, Err: err}
 	}
-	return t.resolve(typeURL, name, n, form)
+	return t.resolve(typeURL, name, n, what)
 }
 
 // ResolveReceived is [Table.Resolve] for a structured name that a server sent, in a
@@ -111,7 +94,7 @@ func (t *Table) ResolveReceived(typeURL string, n xdstp.Name) (Resolved, error) 
 	if err := CheckReceived(typeURL, n); err != nil {
 		return Resolved{}, err
 	}
-	return t.resolve(typeURL, n.URI(), n, Single)
+	return t.resolve(typeURL, n.URI(), n, single)
 }
 
 // CheckReceived says what is wrong with the name of a single resource of a type that a
@@ -120,9 +103,9 @@ func CheckReceived(typeURL string, n xdstp.Name) error {
 	text := n.String()
 	err := checkText(text)
 	if err == nil {
-		var form Form
-		if form, err = formOf(typeURL, n); err == nil && form != Single {
-			err = notSingle(form)
+		var what form
+		if what, err = formOf(typeURL, n); err == nil && what != single {
+			err = notSingle(what)
 		}
 	}
 	if err != nil {
@@ -138,7 +121,7 @@ func CheckReceived(typeURL string, n xdstp.Name) error {
 // For the rest see [Table.Resolve].
 func (t *Table) ResolveCollection(typeURL, name string) (Resolved, error) {
 	if name == "" || name == "*" {
-		return t.resolveOld(typeURL, "*", Wildcard)
+		return t.resolveOld(typeURL, "*")
 	}
 	err := checkText(name)
 	if err == nil && !xdstp.IsXDSTP(name) {
@@ -147,39 +130,42 @@ func (t *Table) ResolveCollection(typeURL, name string) (Resolved, error) {
 	if err != nil {
 		return Resolved{}, &NameError{Name: name, TypeURL: typeURL, Err: err}
 	}
-	n, form, err := parse(typeURL, name)
-	if err == nil && form == Single {
+	n, what, err := parse(typeURL, name)
+	if err == nil && what == single {
 		err = ErrNotCollection
 	}
 	if err != nil {
 		return Resolved{}, &NameError{Name: name, TypeURL: typeURL, Err: err}
 	}
-	return t.resolve(typeURL, name, n, form)
+	return t.resolve(typeURL, name, n, what)
 }
 
-func (t *Table) resolveOld(typeURL, name string, form Form) (Resolved, error) {
+func (t *Table) resolveOld(typeURL, name string) (Resolved, error) {
 	from := t.old()
 	if !from.known() {
 		return Resolved{}, &NameError{Name: name, TypeURL: typeURL, Err: ErrNoServers}
 	}
 	return Resolved{
-		Old: true, Form: form, TypeURL: typeURL, Name: name, Peer: from.peer,
+		Old: true, TypeURL: typeURL, Name: name, Peer: from.peer,
 		Servers: from.servers, FallbackOnReachabilityOnly: from.reachabilityOnly,
 		InitialFetchTimeout: from.fetchTimeout,
 	}, nil
 }
 
 // resolve finds the servers of a structured name; text is how it was written.
-func (t *Table) resolve(typeURL, text string, n xdstp.Name, form Form) (Resolved, error) {
+func (t *Table) resolve(typeURL, text string, n xdstp.Name, what form) (Resolved, error) {
+	// AUTH-1: the authority decides.
 	from := t.find(n.Authority)
 	if !from.known() {
+		// AUTH-3, FED-1: no other server is contacted.
 		return Resolved{}, t.unknown(text, n.Authority)
 	}
-	if form == List {
+	if what == list {
+		// COLL-1: the list is a resource of its own type.
 		typeURL = xdstp.ListCollectionURL(typeURL)
 	}
 	r := Resolved{
-		Authority: n.Authority, Form: form, TypeURL: typeURL,
+		Authority: n.Authority, TypeURL: typeURL,
 		Default: from.isDefault, Peer: from.peer,
 		Servers: from.servers, FallbackOnReachabilityOnly: from.reachabilityOnly,
 		InitialFetchTimeout: from.fetchTimeout,
@@ -191,6 +177,7 @@ func (t *Table) resolve(typeURL, text string, n xdstp.Name, form Form) (Resolved
 // Call sets Name and Spelling to those of a name that was written as text; its parameters may be
 // others.
 func (r *Resolved) Call(n xdstp.Name, text string) {
+	// C-6, WATCH-5: the key is canonical, the wire has the program's spelling.
 	if r.Name, r.Spelling = n.String(), n.SpelledAs(text); r.Spelling == r.Name {
 		r.Spelling = ""
 	}
@@ -207,40 +194,42 @@ func checkText(name string) error {
 }
 
 // parse reads a structured name as a program writes it.
-func parse(typeURL, name string) (xdstp.Name, Form, error) {
+func parse(typeURL, name string) (xdstp.Name, form, error) {
+	// XDSTP-2: a name has no fragment.
 	if strings.ContainsRune(name, '#') {
-		return xdstp.Name{}, Single, ErrFragment
+		return xdstp.Name{}, single, ErrFragment
 	}
 	n, err := xdstp.Parse(name)
 	if err != nil {
-		return xdstp.Name{}, Single, err
+		return xdstp.Name{}, single, err
 	}
 	if err := checkParams(n); err != nil {
-		return xdstp.Name{}, Single, err
+		return xdstp.Name{}, single, err
 	}
-	form, err := formOf(typeURL, n)
-	return n, form, err
+	what, err := formOf(typeURL, n)
+	return n, what, err
 }
 
 // formOf says what a structured name stands for where a type is asked for.
-func formOf(typeURL string, n xdstp.Name) (Form, error) {
+func formOf(typeURL string, n xdstp.Name) (form, error) {
 	segment := xdstp.TypeSegment(typeURL)
-	list := xdstp.TypeSegment(xdstp.ListCollectionURL(typeURL))
+	ofLists := xdstp.TypeSegment(xdstp.ListCollectionURL(typeURL))
 	switch {
 	case n.Type == segment && n.IsGlob():
-		return Glob, nil
+		return glob, nil
 	case n.Type == segment:
-		return Single, nil
-	case n.Type != list:
-		return Single, fmt.Errorf("%w: %s", ErrWrongType, n.Type)
+		return single, nil
+	// XDSTP-3: the type is the watched one.
+	case n.Type != ofLists:
+		return single, fmt.Errorf("%w: %s", ErrWrongType, n.Type)
 	case n.IsGlob():
-		return Single, ErrGlobOfLists
+		return single, errGlobOfLists
 	}
-	return List, nil
+	return list, nil
 }
 
-func notSingle(form Form) error {
-	if form == List {
+func notSingle(what form) error {
+	if what == list {
 		return ErrList
 	}
 	return ErrGlob

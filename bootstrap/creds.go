@@ -31,6 +31,7 @@ func (x field) channelCreds() ChannelCreds {
 		typ, ok := item.credsType()
 		switch {
 		case !ok || found.Type != "":
+		// BOOT-3: the first type that is supported.
 		case x.doc.opts.knowsChannel(typ) && !item.passedOver(typ):
 			found = item.knownChannelCreds(typ)
 		default:
@@ -59,6 +60,7 @@ func (x field) unknownChannelCreds(typ string) {
 		at.notice("%s cannot be made here; the next entry stands for it", shown(typ))
 	case typ == credsGoogleDefault:
 		at.fault("cannot be made here; %s%s", googleDefaultHint, next)
+	// H-7: the next entry may be less secure.
 	case slices.Contains(grpcChannelTypes, typ):
 		at.fault("cannot be made here, unless the option bootstrap.WithChannelCreds does%s", next)
 	case near != "":
@@ -151,6 +153,7 @@ func (x field) callCreds() []CallCreds {
 			item.at("type").notice("%s is no type that this program knows and is not sent%s", shown(typ), didYouMean(typ, known))
 			continue
 		}
+		// BOOT-4: all that are supported.
 		out = append(out, cc)
 	}
 	return out

@@ -23,6 +23,7 @@ func isEnvoy(root map[string]any) bool {
 // management servers. It is walked and not unmarshalled, so that extensions of types that
 // are not linked in do no harm.
 func (x field) envoyConfig(c *Config) {
+	// BOOTE-1: what is read of an Envoy bootstrap.
 	x.known("envoy.config.bootstrap.v3.Bootstrap")
 	c.Node = x.at("node").envoyNode()
 	c.NodeContextParams = x.at("node_context_params").nodeParams()
@@ -56,6 +57,7 @@ func (x field) envoyConfig(c *Config) {
 func (x field) missing(dynamic field, others bool) {
 	for _, name := range []string{"lds_config", "cds_config"} {
 		source := dynamic.at(name)
+		// BOOTE-2: ads needs ads_config.
 		if source.at("ads").present() {
 			x.fault("required: %s refers to it", name)
 			return

@@ -54,6 +54,7 @@ func (x field) cluster() (uri string, creds ChannelCreds) {
 	x.discoveryType()
 	uri, host := x.at("load_assignment").firstTarget()
 	for _, name := range []string{"transport_socket_matches", "transport_socket_matcher"} {
+		// H-6: without it the connection may be in plaintext.
 		if m := x.at(name); m.present() {
 			m.fault("is not supported for the cluster of a management server; want transport_socket")
 		}
@@ -71,6 +72,7 @@ func (x field) discoveryType() {
 	}
 	typ := x.at("type")
 	switch typ.enum(discoveryTypes, "STATIC") {
+	// BOOTE-3: the cluster of a management server is static.
 	case "STATIC", "STRICT_DNS", "LOGICAL_DNS", "":
 	default:
 		typ.fault("the cluster of a management server must be STATIC, STRICT_DNS or LOGICAL_DNS")

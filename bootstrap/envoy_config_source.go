@@ -30,6 +30,7 @@ func (x field) sourceTerms() (timeout time.Duration, v2 bool) {
 	v2 = x.at("resource_api_version").apiVersion()
 	t := x.at("initial_fetch_timeout")
 	if d := t.duration(); t.present() {
+		// E-3: it waits for ever.
 		if d == 0 {
 			d = WaitForever
 		}
@@ -42,6 +43,7 @@ func (x field) sourceTerms() (timeout time.Duration, v2 bool) {
 // its name; "" after a fault.
 func (x field) specifier() (name string, given field) {
 	name, given = x.oneOf("ads", "api_config_source", "path_config_source", "path", "self")
+	// CFG-1: none is an error.
 	if name == "" {
 		x.fault("names no source")
 	}
@@ -52,6 +54,7 @@ func (x field) specifier() (name string, given field) {
 // names.
 func (x field) listedSource() Source {
 	s := x.sharedSource(aggregatedAPI)
+	// AUTH-2: a shared source names its authorities.
 	if a := x.at("authorities"); len(a.items()) == 0 {
 		a.fault("required: at least one")
 	}
@@ -83,6 +86,7 @@ func (x field) authorityNames() []string {
 		}
 		name := item.at("name")
 		text := name.required()
+		// AUTH-2: each once.
 		if text != "" && slices.Contains(names, text) {
 			name.fault("is named twice")
 		}

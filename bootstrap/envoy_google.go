@@ -20,6 +20,7 @@ func (x field) googleGRPC() ManagementServer {
 	if args := x.at("channel_args"); args.object() {
 		args.channelArgs()
 	}
+	// BOOTE-3: the target is dialled as it is.
 	s := ManagementServer{URI: x.at("target_uri").required()}
 	x.at("target_uri").noticeTarget()
 	plugins := x.at("channel_credentials_plugin")
@@ -39,6 +40,7 @@ func (x field) googleGRPC() ManagementServer {
 func (x field) channelArgs() {
 	names, args := x.at("args").entries()
 	for i, name := range names {
+		// H-6: what cannot be had may be what makes it secure.
 		if strings.Contains(name, "ssl") || strings.Contains(name, "tls") || strings.Contains(name, "secur") {
 			args[i].hidden().fault("is not supported")
 		} else {

@@ -29,6 +29,7 @@ func (x field) keepalive() Carrier {
 	if !interval.present() { // Envoy asks before it uses a connection that was idle
 		interval = found.at("connection_idle_interval")
 	}
+	// E-1: pings find a dead connection.
 	g := &GRPC{KeepaliveTime: interval.duration(), KeepaliveTimeout: timeout.duration()}
 	switch {
 	case !timeout.present():

@@ -34,6 +34,7 @@ func fileServer(file File, v2 bool) []ManagementServer {
 
 // restServer reads an ApiConfigSource of type REST.
 func (x field) restServer(v2 bool) []ManagementServer {
+	// CFG-5: REST names clusters.
 	if services := x.at("grpc_services"); len(services.items()) > 0 {
 		services.fault("grpc_services belongs to gRPC; want cluster_names")
 	}
@@ -42,6 +43,7 @@ func (x field) restServer(v2 bool) []ManagementServer {
 	}
 	delay, timeout := x.at("refresh_delay"), x.at("request_timeout")
 	rest := &REST{RefreshDelay: delay.duration(), RequestTimeout: timeout.duration()}
+	// REST-3: there is no default.
 	if rest.RefreshDelay == 0 {
 		delay.fault("required with REST, more than 0")
 	}

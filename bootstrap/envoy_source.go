@@ -55,6 +55,7 @@ func (x field) apiConfigSource(use apiUse) []ManagementServer {
 	case api == "":
 		return nil // what was meant is maybe REST
 	default:
+		// CFG-5: gRPC names services.
 		names.fault("cluster_names belongs to REST; want grpc_services")
 	}
 	limit, nodes := x.at("rate_limit_settings").rateLimit(), x.at("set_node_on_first_message_only")
@@ -62,6 +63,7 @@ func (x field) apiConfigSource(use apiUse) []ManagementServer {
 	servers := x.at("grpc_services").grpcServiceList()
 	for i := range servers {
 		s := &servers[i]
+		// CFG-2: the type decides variant and aggregation.
 		s.Delta = api == "DELTA_GRPC" || api == "AGGREGATED_DELTA_GRPC"
 		s.PerType = use == ownAPI && (api == "GRPC" || api == "DELTA_GRPC")
 		s.RateLimit, s.NodeOnEveryRequest, s.TransportV2 = limit.clone(), always, v2
@@ -80,6 +82,7 @@ func (x field) apiType(use apiUse) string {
 			return name
 		}
 	case "REST":
+		// E-2: default_config_source may poll.
 		if use == ownAPI || use == defaultAPI {
 			return name
 		}
@@ -96,8 +99,10 @@ func (x field) apiType(use apiUse) string {
 // apiVersion is whether version 2 is asked for, which has to be allowed; AUTO is version 3.
 func (x field) apiVersion() (v2 bool) {
 	switch x.enum(map[string]string{"0": "AUTO", "1": "V2", "2": "V3"}, "AUTO") {
+	// CFG-4: AUTO is version 3.
 	case "AUTO", "V3", "":
 	case "V2":
+		// CFG-4, V2-1: version 2 is refused unless it is allowed.
 		if x.doc.opts.v2 {
 			return true
 		}

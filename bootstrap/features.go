@@ -29,6 +29,7 @@ func (x field) features(s *ManagementServer) {
 			set(s)
 		case ok:
 			item.notice("%s is no feature that this client knows%s", shown(name), didYouMean(name, slices.Collect(maps.Keys(serverFeatures))))
+		// BOOT-5: of whatever JSON type it is.
 		case item.present():
 			item.notice("is %s, and no feature that this client knows", kind(item.val))
 		}

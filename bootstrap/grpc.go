@@ -14,6 +14,7 @@ func (x field) grpcConfig(c *Config) {
 	switch list, ok := servers.val.([]any); {
 	case !servers.present():
 		servers.fault("required (nor has the document any field of an Envoy bootstrap)%s", x.meant(rootKeys...))
+	// BOOT-2: at least one server.
 	case ok && len(list) == 0:
 		servers.fault("must not be empty")
 	}
@@ -22,6 +23,7 @@ func (x field) grpcConfig(c *Config) {
 	c.ClientDefaultListenerTemplate = x.at("client_default_listener_resource_name_template").str()
 	c.ServerListenerTemplate = x.at("server_listener_resource_name_template").str()
 	c.CertificateProviders = x.at("certificate_providers").certificateProviders()
+	// E-4: gRFC A102.
 	c.AllowedGRPCServices = x.at("allowed_grpc_services").grpcServices()
 }
 
@@ -62,6 +64,7 @@ func (x field) authorities() (out map[string]Authority, params map[string]map[st
 		}
 		e.mayHave(authorityKeys...)
 		tmpl := e.at("client_listener_resource_name_template")
+		// BOOT-6: an authority has servers and a template of its own.
 		a := Authority{
 			Servers:                    e.at("xds_servers").servers(),
 			ClientListenerTemplate:     tmpl.str(),
@@ -98,6 +101,7 @@ func (x field) texts() (out map[string]string) {
 // has no character that would end it, stand as it is.
 func templateFault(name, template string) string {
 	encoded := authorityPrefix(url.PathEscape(name))
+	// BOOT-6: the template begins with the authority's prefix.
 	if template == "" || strings.HasPrefix(template, encoded) {
 		return ""
 	}
@@ -121,6 +125,7 @@ func (x field) certificateProviders() map[string]CertificateProvider {
 		e.mayHave("plugin_name", "config")
 		config := e.at("config").hidden()
 		config.object()
+		// BOOT-8: the plugin is the program's.
 		out[names[i]] = CertificateProvider{
 			PluginName: e.at("plugin_name").required(),
 			Config:     config.raw(),

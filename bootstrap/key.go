@@ -12,6 +12,7 @@ import (
 // Build functions are not compared; Type and Config represent them. The key contains no secret.
 // Use it only for comparison within one process: its text is not stable across releases.
 func (s ManagementServer) Key() string {
+	// BOOT-2: equal by URI, credentials and known features.
 	b := fmt.Appendf(nil, "%q %+v %t %t %t %q %d %d %t ", s.URI, s.Features, s.Delta, s.PerType, s.TransportV2,
 		s.HostAuthority, s.RetryBase, s.RetryMax, s.NodeOnEveryRequest)
 	for _, h := range s.Headers {

@@ -20,6 +20,7 @@ const (
 // errors of [Parse] it returns those of reading the file, each a [*fs.PathError]. It reads no
 // other files than Parse does.
 func Load(path string, opts ...Option) (*Config, error) {
+	// H-10: no larger file is read.
 	data, err := regular.Read(path, regular.MaxBootstrap)
 	if err != nil {
 		return nil, regular.Named(path, err)
@@ -31,6 +32,7 @@ func Load(path string, opts ...Option) (*Config, error) {
 // GRPC_XDS_BOOTSTRAP_CONFIG (gRFC A27). An empty variable counts as unset; if both are, the
 // error is [ErrNoBootstrap]. FromEnv reads the environment when it is called.
 func FromEnv(opts ...Option) (*Config, error) {
+	// BOOT-1: the file wins over the text.
 	if path := os.Getenv(EnvPath); path != "" {
 		c, err := Load(path, opts...)
 		if err != nil {
@@ -73,6 +75,7 @@ func Parse(source string, data []byte, opts ...Option) (*Config, error) {
 	d := &document{source: source, opts: o, yaml: isYAML(data)}
 	c := &Config{origin: &origin{source: source, opts: slices.Clone(opts)}}
 	x := field{doc: d, val: root}
+	// S-27: the content decides the format.
 	if isEnvoy(root) {
 		d.camel = true
 		x.envoyConfig(c)
@@ -83,6 +86,7 @@ func Parse(source string, data []byte, opts ...Option) (*Config, error) {
 	if err := d.err(); err != nil {
 		return nil, err
 	}
+	// U-9: what has no effect is noticed.
 	c.Notices = append(d.notices, c.missingFiles(source)...)
 	return c.WithDefaults(), nil
 }

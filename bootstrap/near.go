@@ -18,6 +18,7 @@ func didYouMean(word string, known []string) string {
 // four characters and three in all; "" if there is none.
 func nearest(word string, known []string) string {
 	const longest = 100 // names are shorter; what is longer is not compared
+	// U-9: a suggestion.
 	best, least := "", min(3, max(1, len(word)/4))+1
 	for _, k := range slices.Sorted(slices.Values(known)) {
 		if len(word) > longest || abs(len(word)-len(k)) >= least {

@@ -36,6 +36,7 @@ const dynamicParameters = "dynamic_parameters"
 // envoyNode reads the whole of node, where id and cluster are required as Envoy has it.
 func (x field) envoyNode() *corev3.Node {
 	faults := len(x.doc.faults)
+	// BOOTE-4
 	x.at("id").required()
 	x.at("cluster").required()
 	x.at("metadata").object()

@@ -109,6 +109,7 @@ func (x field) peerSource() Source {
 	var v2 bool
 	s.InitialFetchTimeout, v2 = x.sourceTerms()
 	switch name, given := x.specifier(); name {
+	// CFG-1: ads and self mean servers of the bootstrap.
 	case "ads":
 		s.Servers = given.topServers()
 	case "self":

@@ -37,6 +37,7 @@ func (x field) startup(c *Config, source, locator, typ string) {
 	if at.object() {
 		asked, sub.Source, sub.InitialFetchTimeout = at.startupSource()
 	}
+	// BOOTE-1: a locator names a collection.
 	if url := l.str(); url != "" {
 		asked, sub.Collection = true, url
 		if reason := collectionFault(url, typ); reason != "" {

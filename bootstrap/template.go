@@ -39,6 +39,7 @@ func authorityTemplate(name string) string {
 
 // fill replaces every %s. In an xdstp name the text is percent-encoded, its slashes kept.
 func fill(template, text string) string {
+	// BOOT-7: the text is escaped in an xdstp name.
 	if strings.HasPrefix(template, "xdstp:") {
 		segments := strings.Split(text, "/")
 		for i, s := range segments {

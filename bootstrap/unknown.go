@@ -38,6 +38,7 @@ func (x field) strangers(keys []string) (names []string) {
 func (x field) mayHave(keys ...string) {
 	for _, name := range x.strangers(keys) {
 		if at := x.at(name); at.present() {
+			// BOOT-1, U-9: an unknown field is ignored, and noticed.
 			at.notice("is not known here and has no effect%s", didYouMean(name, keys))
 		}
 	}
@@ -47,6 +48,7 @@ func (x field) mayHave(keys ...string) {
 // security, where gRPC would pass it over.
 func (x field) mustHave(keys ...string) {
 	for _, name := range x.strangers(keys) {
+		// H-7: it may decide about security.
 		x.at(name).hidden().fault("is not known here%s", didYouMean(name, keys))
 	}
 }

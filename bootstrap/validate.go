@@ -116,6 +116,7 @@ func (v *validator) duration(path string, d time.Duration) {
 func (v *validator) rest(path string, s ManagementServer) {
 	r, at := s.REST(), path+".Carrier"
 	if s.Delta {
+		// REST-5
 		v.fault(path+".Delta", "", "REST has no incremental variant")
 	}
 	if r.RefreshDelay <= 0 {
@@ -151,6 +152,7 @@ func (v *validator) file(path string, s ManagementServer) {
 
 func (v *validator) channelCreds(path string, cc ChannelCreds) {
 	switch {
+	// H-7: plaintext has to be asked for.
 	case cc.Type == "":
 		v.fault(path, "", "required; bootstrap.Insecure() asks for plaintext")
 	case cc.Build != nil || cc.Type == credsInsecure:

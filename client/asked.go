@@ -15,6 +15,7 @@ func spelling(h caller, name, canonical string) caller {
 }
 
 func (s spelled) call(ev Event[any]) {
+	// U-11: as the program wrote it.
 	ev.Asked = s.name
 	s.caller.call(ev)
 }

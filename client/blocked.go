@@ -42,5 +42,5 @@ func blockedHandlers(all []engine.Blocked) []BlockedHandler {
 // blocked lists handlers that somebody who waited in vain should know of: the first few.
 func (c *Client) blocked() []BlockedHandler {
 	bs := blockedHandlers(c.engine.Blocked())
-	return bs[:min(len(bs), MaxLacking)]
+	return bs[:min(len(bs), maxLacking)]
 }

@@ -79,6 +79,7 @@ func (s *callState) end() (runs bool) { return s.bits.Or(callOver)&callRuns != 0
 
 // handle calls the handler of a watch, unless that is over.
 func (w *core) handle(call func()) {
+	// U-5, WATCH-2: no call begins after the end.
 	if !w.state.enter() {
 		return
 	}
@@ -120,6 +121,7 @@ func (w *core) fail(p any) {
 		w.end(ErrHandlerExited)
 		return
 	}
+	// U-8: the trace is kept, and told without a logger.
 	stack := w.client.panicked("a handler panicked; its watch is over", "", typeURL, p, attrs...)
 	w.end(&PanicError{Value: p, Stack: stack})
 }
@@ -152,7 +154,7 @@ func (w *core) quit() {
 
 // await gives a call of a watch that is over a moment.
 func (w *core) await() {
-	if w.state.finished() || w.client.engine.InHandler() {
+	if w.state.finished() || engine.InHandler() {
 		return
 	}
 	if !w.isPlain() {

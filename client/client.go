@@ -21,6 +21,7 @@ import (
 	"github.com/xdswatch/xdswatch/authority"
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/internal/engine"
+	"github.com/xdswatch/xdswatch/internal/listing"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/xdstp"
@@ -56,7 +57,7 @@ type Client struct {
 	engine  *engine.Engine
 	table   *authority.Table
 	sources sources
-	layouts layouts
+	layouts listing.Layouts
 	view    *view // of watches that bring nothing along
 	// nodeParams are added to collections of Listeners and Clusters.
 	nodeParams []xdstp.Param
@@ -148,7 +149,7 @@ func (c *Client) engineConfig() (engine.Config, error) {
 // The server may redirect a structured name, and the name may have directives (xRFC TP1):
 // "#entry=name" selects an inline entry of the list collection before it, and "#alt=url" says
 // where to look while the server cannot be reached and no value is held. The client follows
-// them, up to [MaxHops]; events have the name that the program asked for, and Event.Locator says
+// them, up to eight; events have the name that the program asked for, and Event.Locator says
 // where they are from. A file may hold the list: "file:///path#entry=name" (see
 // [Client.WatchAll]). When a new place replaces that of a value, the value stays good until the
 // new place has answered.
@@ -302,6 +303,7 @@ func (c *Client) typeOf(kind resource.AnyType, name string) (*machine.Type, erro
 		}
 		c.types[kind.TypeURL()] = t
 	}
+	// U-13: a type URL has one kind.
 	if t.Owner != kind {
 		return nil, c.configError(kind, name, fmt.Errorf("%w: %s", ErrTypeConflict, oneType))
 	}
@@ -360,6 +362,9 @@ func (c *Client) Close() error {
 	}()
 	return nil
 }
+
+// Bootstrap is the configuration that the client was made with. It must not be changed.
+func (c *Client) Bootstrap() *bootstrap.Config { return c.boot }
 
 // Done is closed when, after Close, the last handler has returned.
 func (c *Client) Done() <-chan struct{} { return c.done }

@@ -217,6 +217,7 @@ func (c Config) keep(typeURL string) time.Duration {
 	if !ok {
 		policy = c.DeletionPolicy
 	}
+	// ERR-4, U-14: the program's policy for the type.
 	return time.Duration(policy)
 }
 
@@ -231,6 +232,7 @@ func (c Config) override(s bootstrap.ManagementServer) bootstrap.ManagementServe
 		return s
 	}
 	if c.Variant != VariantFromBootstrap {
+		// STREAM-1: the program's choice wins.
 		s.Delta = c.Variant == VariantDelta
 	}
 	if c.Streams != StreamsFromBootstrap {
@@ -242,24 +244,27 @@ func (c Config) override(s bootstrap.ManagementServer) bootstrap.ManagementServe
 func (c *Client) engineServer(s bootstrap.ManagementServer) engine.Server {
 	es := engine.Server{
 		Server: machine.Server{
+			// FILE-3: a file is the whole world of its type.
 			Delta: s.Delta, PerType: s.PerType, FullState: s.File() != nil, Polled: s.REST() != nil,
-			KeepDeleted:      s.Features.IgnoreResourceDeletion,
+			KeepDeleted:      s.Features.IgnoreResourceDeletion, // ERR-4: the server's feature
 			FailOnDataErrors: s.Features.FailOnDataErrors,
 			ResumeVersion:    s.Features.ResumeVersion,
 			ExplicitWildcard: s.Features.ExplicitWildcard,
 			NodeAlways:       s.NodeOnEveryRequest,
 			NoParams:         s.TransportV2,
-			Rate:             rateOf(s.RateLimit),
+			Rate:             rateOf(s.RateLimit), // RATE-1: none, unless so configured
 		},
 		URI:     s.URI,
 		V2:      s.TransportV2,
 		Connect: func() (transport.Conn, error) { return c.config.Transport.Build(s) },
 		Source: resource.Source{
+			// TYPE-8: a decoder knows bootstrap and server.
 			Server: s.URI, Trusted: s.Features.TrustedXDSServer,
 			Validate: !c.config.SkipValidation, Bootstrap: c.boot,
 		},
 		Backoff: c.config.Backoff,
 	}
+	// DNE-8: 30 seconds, and an error.
 	if s.Features.ResourceTimerIsTransientError && c.config.ResourceTimeout >= 0 {
 		es.TransientTimeout = cmp.Or(c.config.ResourceTimeout, transientTimeout)
 	}
@@ -293,10 +298,12 @@ func rateOf(l *bootstrap.RateLimit) machine.Rate {
 // implemented; a program that has more says so in its Node function.
 func (c *Client) nodeMaker() (func() []byte, error) {
 	base := proto.CloneOf(c.boot.Node)
+	// NODE-3: the library's, unless the bootstrap has one.
 	if base.UserAgentName == "" {
 		base.UserAgentName = "xdswatch"
 		base.UserAgentVersionType = &corev3.Node_UserAgentVersion{UserAgentVersion: Version}
 	}
+	// NODE-4: features that work.
 	for _, feature := range []string{wrapperFeature, ttlFeature} {
 		if !slices.Contains(base.ClientFeatures, feature) {
 			base.ClientFeatures = append(base.ClientFeatures, feature)
@@ -331,5 +338,6 @@ func (c *Client) ownNode(base *corev3.Node) (n *corev3.Node) {
 			n = base
 		}
 	}()
+	// NODE-2, NODE-3: the program may change all of it.
 	return c.config.Node(proto.CloneOf(base))
 }

@@ -101,6 +101,9 @@ func routeTo(cluster string) *routev3.RouteConfiguration {
 //
 // spec: U-14 S-34
 func TestDeletionGraceBesideRoutes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: a real server, in real time")
+	}
 	for _, variant := range []client.Variant{client.VariantSotW, client.VariantDelta} {
 		for _, grace := range []time.Duration{0, 300 * time.Millisecond} {
 			t.Run(fmt.Sprintf("variant %d, grace %v", variant, grace), func(t *testing.T) {

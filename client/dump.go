@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/xdswatch/xdswatch/internal/listing"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/xdstp"
 )
@@ -58,9 +59,10 @@ func (s State) Value() (any, error) {
 		return nil, nil
 	}
 	kind := s.client.kindOf(s.Type)
-	if _, ok := kind.(directoryKind); ok {
+	if _, ok := kind.(listing.Kind); ok {
 		return nil, nil
 	}
+	// U-17: the value is decoded when it is asked for.
 	return s.client.engine.Decode(kind, s.server, s.Raw)
 }
 
@@ -107,6 +109,7 @@ func (c *Client) state(r machine.Resource) State {
 	}
 	s.Kept = r.Status == machine.StatusDoesNotExist && r.Raw != nil
 	if f := r.Fault; r.Status == machine.StatusNacked && f != nil && f.Kind == machine.FaultRejected {
+		// U-17: what was refused.
 		s.Refused = &Refused{Version: f.Version, Time: f.At, Raw: r.Refused}
 	}
 	if r.Locator {

@@ -32,6 +32,7 @@ const (
 
 // Transient says whether the error is on the way to the server and not in the resource.
 func (k ErrorKind) Transient() bool {
+	// ERR-1: trouble with the server.
 	return k == ErrorConnection || k == ErrorStream || k == ErrorTimeout
 }
 
@@ -46,7 +47,7 @@ func transient(err error) bool {
 type ResourceError struct {
 	Kind ErrorKind
 	Type string // URL
-	Name string
+	Name string // "" of what was refused of a response, whatever its names are
 	// Server is the server's URI: if several cannot be reached, the last that was tried; for
 	// ErrorConfig, the server whose locator cannot be followed, or empty.
 	Server  string
@@ -57,7 +58,12 @@ type ResourceError struct {
 
 func (e *ResourceError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "xds: %s %q", shortType(e.Type), e.Name)
+	fmt.Fprintf(&b, "xds: %s ", shortType(e.Type))
+	if e.Name == "" && e.Kind == ErrorRejected {
+		b.WriteString("response")
+	} else {
+		fmt.Fprintf(&b, "%q", e.Name)
+	}
 	_, several := e.Err.(serverErrors)
 	if e.Server != "" && !several {
 		fmt.Fprintf(&b, " of server %q", e.Server)
@@ -151,6 +157,7 @@ func (c *Client) faultError(n *machine.Notice) *ResourceError {
 
 func (c *Client) resourceError(f *machine.Fault, server int, typeURL, name string) *ResourceError {
 	e := &ResourceError{
+		// ERR-11: type, resource, server and node.
 		Kind: ErrorKind(f.Kind.String()), Type: typeURL, Name: name, Server: c.server(server).URI,
 		NodeID: c.node, Version: f.Version, Err: f.Err,
 	}
@@ -159,15 +166,18 @@ func (c *Client) resourceError(f *machine.Fault, server int, typeURL, name strin
 		e.Err = status.Error(codes.Code(se.Code), se.Message)
 	}
 	if f.Err == machine.ErrNoAnswer {
+		// DNE-8, C-5: its code is UNAVAILABLE.
 		e.Err = timeoutError{f.Err}
 	}
 	if ft, ok := f.Err.(*machine.FetchTimeoutError); ok {
 		e.Err = (*FetchTimeoutError)(ft)
 	}
 	if e.Kind == ErrorStream {
+		// S-6: the variant may be the cause.
 		e.Err = c.explain(e.Err, server)
 	}
 	if len(f.All) > 0 {
+		// U-7: each of the servers.
 		e.Err = c.serverErrors(f.All)
 	}
 	return e

@@ -104,7 +104,9 @@ type Instead struct {
 	// Names are those of some of its resources, first of those that nobody subscribed to: at
 	// most three, each cut after 256 bytes. Resources without a name are left out.
 	Names []string
-	Err   error // why the client refused some of it, cut after 512 bytes; nil if it refused nothing
+	// Err is a [*ResourceError] without a name that says why the client refused some of it, cut
+	// after 512 bytes; nil if it refused nothing.
+	Err error
 }
 
 func (i *Instead) String() string {
@@ -132,19 +134,23 @@ func (i *Instead) String() string {
 		b.WriteString(" and others")
 	}
 	if i.Err != nil {
-		fmt.Fprintf(&b, "; it was NACKed: %v", i.Err)
+		fmt.Fprintf(&b, "; it was NACKed: %v", cause(i.Err))
 	}
 	return b.String()
 }
 
-// insteadOf is what a program hears of a response.
-func insteadOf(in *machine.Instead) *Instead {
+// insteadOf is what a program hears of the response that came in place of what a notice is about.
+func (c *Client) insteadOf(n *machine.Notice) *Instead {
+	in := n.Instead
 	if in == nil {
 		return nil
 	}
 	out := &Instead{Time: in.At, Count: in.Count, Names: in.Names}
 	if in.Refusal != "" {
-		out.Err = errors.New(in.Refusal)
+		// ERR-11: type, server and node.
+		out.Err = &ResourceError{
+			Kind: ErrorRejected, Type: n.TypeURL, Server: c.server(n.Server).URI, NodeID: c.node, Err: errors.New(in.Refusal),
+		}
 	}
 	return out
 }
@@ -165,10 +171,7 @@ func Typed[T any](ev Event[any]) Event[T] {
 // [ErrHandlerExited]; such a test is marked as failed, and goes on.
 type Handler[T any] func(Event[T])
 
-// MaxBatch is how many events a batch holds at most.
-const MaxBatch = 512
-
-// Batch is at most [MaxBatch] events that belong together, in the order in which the server sent
+// Batch is at most 512 events that belong together, in the order in which the server sent
 // them.
 type Batch[T any] struct {
 	Events []Event[T]
@@ -257,17 +260,20 @@ func (c *Client) rejected(ev *Event[any], err error) error {
 func (c *Client) newEvent(n *machine.Notice) Event[any] {
 	ev := Event[any]{
 		Type: n.TypeURL, Name: n.Name, Asked: n.Name, Authority: n.Authority, Version: n.Version,
-		Server: c.server(n.Server).URI, Instead: insteadOf(n.Instead),
+		Server: c.server(n.Server).URI, Instead: c.insteadOf(n),
 	}
 	switch n.Kind {
 	case machine.NoticeUpdated:
 		ev.Kind, ev.Value, ev.Raw, ev.Attributes = EventUpdated, n.Value, n.Raw, attributesOf(n.Attributes)
 	case machine.NoticeDoesNotExist:
+		// U-1: with what the server sent instead.
 		ev.Kind, ev.Reason = EventDoesNotExist, Reason(n.Reason)
 	case machine.NoticeFailed:
 		ev.Kind, ev.Err = EventFailed, c.faultError(n)
 	case machine.NoticeAmbient:
+		// ERR-10, U-15: its end is a kind of its own.
 		if ev.Kind = EventRecovered; n.Fault != nil {
+			// ERR-2: the value stays good.
 			ev.Kind, ev.Err = EventAmbientError, c.faultError(n)
 		}
 	case machine.NoticeSynced:

@@ -7,6 +7,12 @@ import (
 	"github.com/xdswatch/xdswatch/internal/machine"
 )
 
+// Bounds that tests reach.
+const (
+	MaxHops    = maxHops
+	MaxLacking = maxLacking
+)
+
 // RateOf is how a rate limit is kept to.
 var RateOf = rateOf
 

@@ -209,8 +209,8 @@ func TestFallbackClose(t *testing.T) {
 			inPair(t, func(t *testing.T, p pair) {
 				p.srv.SetRefuse(true)
 				p.second.srv.SetHoldDial(when == "the second dials")
+				_, all := p.watchEverything() // first, since a wildcard that begins after names begins a new stream
 				_, a := p.watch("a")
-				_, all := p.watchEverything()
 				synctest.Wait()
 				if when == "the second dials" {
 					must(t, p.c.Close())

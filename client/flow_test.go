@@ -16,6 +16,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/internal/heapsize"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/eds"
 	"github.com/xdswatch/xdswatch/testutil"
@@ -271,12 +272,12 @@ func TestWatchStopLoop(t *testing.T) {
 			synctest.Wait()
 		}
 		round(200)
-		goroutines, heap := runtime.NumGoroutine(), heapInUse()
+		goroutines, heap := runtime.NumGoroutine(), heapsize.InUse()
 		round(3000)
 		if n := runtime.NumGoroutine(); n > goroutines+3 {
 			t.Errorf("%d goroutines, %d before", n, goroutines)
 		}
-		if grown := int64(heapInUse()) - int64(heap); grown > 4<<20 {
+		if grown := int64(heapsize.InUse()) - int64(heap); grown > 4<<20 {
 			t.Errorf("the heap grew by %d bytes", grown)
 		}
 		if client.Live(r.c) != 1 || client.Pending(r.c) != 1 || len(r.c.Dump()) != 1 {
@@ -313,12 +314,4 @@ func TestEndWhileBeginning(t *testing.T) {
 			t.Errorf("left: %d watches, %d waiting, %v", client.Live(r.c), client.Pending(r.c), r.c.Dump())
 		}
 	})
-}
-
-func heapInUse() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var ms runtime.MemStats
-	runtime.ReadMemStats(&ms)
-	return ms.HeapAlloc
 }

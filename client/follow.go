@@ -9,20 +9,21 @@ import (
 	"strings"
 
 	"github.com/xdswatch/xdswatch/internal/engine"
+	"github.com/xdswatch/xdswatch/internal/listing"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
-// MaxHops is how many locators, redirects and alternatives, the client follows from the name
+// maxHops is how many locators, redirects and alternatives, the client follows from the name
 // that the program asks for (xRFC TP1 sets no bound).
-const MaxHops = 8
+const maxHops = 8
 
 // Errors of redirects, of kind [ErrorData].
 var (
 	// ErrRedirectLoop says that a redirect leads back to an earlier one.
 	ErrRedirectLoop = errors.New("xds: the redirects go round in a ring")
-	// ErrTooManyHops says that a name has more than [MaxHops] redirects.
+	// ErrTooManyHops says that a name has more than eight redirects.
 	ErrTooManyHops = errors.New("xds: there are too many redirects, one after the other")
 )
 
@@ -65,12 +66,12 @@ type hop struct {
 	server int
 	gone   bool
 
-	now     *Event[any]    // value, absence or failure; nil if none came, or a redirect
-	to      *xdstp.Locator // where the redirect leads that came in its place
-	toText  string         // of to
-	raw     []byte         // of the value or redirect
-	layout  *layout        // of the directory that an entry of is meant, kept for the next one
-	trouble *Event[any]    // with the value or redirect
+	now     *Event[any]     // value, absence or failure; nil if none came, or a redirect
+	to      *xdstp.Locator  // where the redirect leads that came in its place
+	toText  string          // of to
+	raw     []byte          // of the value or redirect
+	layout  *listing.Layout // of the directory that an entry of is meant, kept for the next one
+	trouble *Event[any]     // with the value or redirect
 
 	next  *hop   // where the redirect leads
 	ledTo string // the text of its locator
@@ -88,7 +89,7 @@ func (c *Client) newFollow(kind resource.AnyType, a asked, in *inner, out outlet
 		l.Name = n // only such names are redirected
 	}
 	f.authority = l.Name.Authority
-	f.root = &hop{follow: f, at: l, text: withoutAlt(l).String(), server: c.sources.first(a.watch)}
+	f.root = &hop{follow: f, at: l, text: listing.WithoutAlt(l).String(), server: c.sources.first(a.watch)}
 	return f
 }
 
@@ -142,13 +143,15 @@ func (h *hop) updated(ev *Event[any]) {
 	h.trouble = nil
 	if name, ok := h.at.Entry(); ok {
 		switch v := ev.Value.(type) {
-		case directory:
+		// ENTRY-1: an entry of the collection is meant.
+		case listing.Directory:
 			h.entry(ev, v, name)
-			h.layout = v.layout
+			h.layout = v.Layout
 			return
 		case *engine.Redirect: // of the directory
 			h.layout = nil
 			own := *ev
+			// ENTRY-1: the directive goes with the redirect.
 			own.Value = &engine.Redirect{To: withEntry(v.To, h.at)}
 			ev = &own
 		}
@@ -159,22 +162,23 @@ func (h *hop) updated(ev *Event[any]) {
 func (h *hop) value(ev *Event[any]) {
 	h.now, h.to, h.raw = ev, nil, ev.Raw
 	if r, ok := ev.Value.(*engine.Redirect); ok {
+		// REDIR-1: a locator is a redirect.
 		h.now, h.to, h.toText = nil, &r.To, r.To.String()
 	}
 }
 
 // entry takes the inline entry of a directory. An entry whose bytes are as before is no
 // news; a bad one takes no good one away, as with resources (gRFC A88).
-func (h *hop) entry(ev *Event[any], d directory, name string) {
-	if i, err := d.named(name); err == nil && i >= 0 && h.raw != nil {
-		e := &d.entries[i]
-		if e.err == nil && e.redirects == (h.to != nil) && bytes.Equal(h.raw, e.raw) {
-			h.raw = e.raw // so that the old directory is not kept
+func (h *hop) entry(ev *Event[any], d listing.Directory, name string) {
+	if i, err := d.Named(name); err == nil && i >= 0 && h.raw != nil {
+		e := &d.Entries[i]
+		if e.Err == nil && e.Redirects == (h.to != nil) && bytes.Equal(h.raw, e.Raw) {
+			h.raw = e.Raw // so that the old directory is not kept
 			return
 		}
 	}
 	own := *ev
-	err := d.fill(&own, name)
+	err := fill(d, &own, name)
 	switch {
 	case err != nil:
 		own.Err = h.follow.client.rejected(&own, err)
@@ -190,6 +194,33 @@ func (h *hop) entry(ev *Event[any], d directory, name string) {
 	default:
 		h.value(&own)
 	}
+}
+
+// fill makes the event of a directory that of its inline entry: a value, an absence, or the
+// error why the entry cannot be used.
+func fill(d listing.Directory, ev *Event[any], name string) error {
+	i, err := d.Named(name)
+	ev.Value, ev.Raw, ev.Attributes = nil, nil, nil // those of the directory
+	switch {
+	case err != nil:
+		return err
+	case i < 0:
+		ev.Kind, ev.Reason, ev.Version = EventDoesNotExist, ReasonNotFound, ""
+		return nil
+	}
+	return fillAt(d, ev, i)
+}
+
+// fillAt makes an event that of an inline entry.
+func fillAt(d listing.Directory, ev *Event[any], i int) (err error) {
+	e := &d.Entries[i]
+	if ev.Value, err = d.Value(i); err != nil {
+		return err
+	}
+	if ev.Raw = e.Raw; e.Version != "" {
+		ev.Version = e.Version
+	}
+	return nil
 }
 
 // tend has each hop lead to where it is to lead now.
@@ -211,6 +242,7 @@ func (f *follow) tend(h *hop) {
 	switch o := h.primary(); {
 	case answered(o.ev):
 		f.drop(&h.alt)
+	// ALT-1: the first cannot be reached, and there is no value.
 	case h.alt == nil && unreachable(o.ev) && !f.holds:
 		h.alt = f.lead(h, *alt)
 	}
@@ -221,15 +253,17 @@ func (f *follow) tend(h *hop) {
 
 // lead makes the hop to a locator. Where that cannot be followed the hop is one that failed.
 func (f *follow) lead(from *hop, l xdstp.Locator) *hop {
-	h := &hop{follow: f, from: from, at: l, text: withoutAlt(l).String(), server: from.server}
+	h := &hop{follow: f, from: from, at: l, text: listing.WithoutAlt(l).String(), server: from.server}
 	var trail []string
 	for a := from; a != nil; a = a.from {
 		trail = append(trail, a.text)
 	}
 	switch {
+	// REDIR-3: no loops.
 	case slices.Contains(trail, h.text):
 		return h.fail(ErrorData, fmt.Errorf("%w: %s", ErrRedirectLoop, h.trail(trail)))
-	case len(trail) > MaxHops:
+	// REDIR-3: no more than so many.
+	case len(trail) > maxHops:
 		return h.fail(ErrorData, fmt.Errorf("%w: %s", ErrTooManyHops, h.trail(trail)))
 	}
 	a, err := f.client.aim(f.kind, l, f.view, new(machine.Watch))

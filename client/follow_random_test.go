@@ -35,6 +35,9 @@ type maze struct {
 // redirects; and nothing is left when nobody watches.
 // spec: REDIR-2 REDIR-3 COLL-3
 func TestRedirectsAtRandom(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: random redirects")
+	}
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) { newMaze(w, seed).run(t) })

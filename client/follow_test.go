@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -449,6 +450,7 @@ func TestWildcardTroubleWaits(t *testing.T) {
 func TestStopWhileRedirected(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.b.put(at("b", "y"), cluster("y", ""), "1")
+		var stops sync.WaitGroup // Stop may wait a moment for a call
 		for i := range 20 {
 			name := at("a", fmt.Sprint("x", i))
 			w.a.put(name, redirect(at("b", "y")), "1")
@@ -457,9 +459,10 @@ func TestStopWhileRedirected(t *testing.T) {
 			set, err := w.c.NewSet(context.Background(), cds.Type, func(client.Batch[any]) {})
 			must(t, err)
 			must(t, set.Add(name))
-			go watch.Stop()
-			go set.Remove(name)
+			stops.Go(watch.Stop)
+			stops.Go(func() { set.Remove(name) })
 		}
+		stops.Wait()
 		w.unwanted()
 	})
 }

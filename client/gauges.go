@@ -138,6 +138,7 @@ func (c *Client) health(connected map[int]bool) []ServerHealth {
 func resourceCounts(counts []machine.Count) []ResourceCount {
 	sums := map[ResourceCount]int{}
 	for _, n := range counts {
+		// METRIC-2: the labels of gRFC A78.
 		key := ResourceCount{Authority: n.Authority, Type: n.TypeURL, State: cacheState(n.Status, n.Held)}
 		if !n.Structured {
 			key.Authority = authority.OldLabel

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/xdswatch/xdswatch/internal/engine"
+	"github.com/xdswatch/xdswatch/internal/listing"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
 )
@@ -21,8 +22,8 @@ var (
 	// ErrTooManyNames says that Get keeps as many names as it may (Config.GetMaxNames), and can
 	// drop none: callers wait for each, or it is held while its server cannot be reached.
 	ErrTooManyNames = errors.New("xds: too many names are being looked up")
-	// ErrInHandler says that a method would have to wait inside a handler for events that wait
-	// for the end of this handler.
+	// ErrInHandler says that a method would have to wait inside a handler, of this client or
+	// another: the events that it waits for may wait for the end of that handler.
 	ErrInHandler = errors.New("xds: it cannot be waited for inside a handler")
 )
 
@@ -73,8 +74,8 @@ type getSlot struct {
 // longest idle one first.
 //
 // Errors: those of [Client.Watch]; an [ErrDoesNotExist] that says why; a [*ResourceError] if the
-// server's resource cannot be used; [ErrTooManyNames]; [ErrInHandler] inside a handler if the
-// client holds no value; and ctx's error, with the last trouble on the way to the server, and
+// server's resource cannot be used; [ErrTooManyNames]; [ErrInHandler] inside a handler of any
+// client if this one holds no value; and ctx's error, with the last trouble on the way to the server, and
 // each [BlockedHandler] that may be the cause.
 func (c *Client) Get(ctx context.Context, kind resource.AnyType, name string, opts ...WatchOption) (Event[any], error) {
 	ev, err := c.get(ctx, kind, name, opts)
@@ -98,10 +99,11 @@ func (c *Client) get(ctx context.Context, kind resource.AnyType, name string, op
 	if ev, ok := c.gets.known(key); ok {
 		return c.result(ev)
 	}
+	// ONDEMAND-1: what is held is the answer.
 	if ev, ok, err := c.held(kind, a); ok {
 		return ev, err
 	}
-	if c.engine.InHandler() {
+	if engine.InHandler() {
 		return Event[any]{}, fmt.Errorf("%w: %s %q is not held", ErrInHandler, key.typeURL, key.name)
 	}
 	slot, err := c.gets.acquire(c, key, kind, a, o)
@@ -121,7 +123,7 @@ func (c *Client) get(ctx context.Context, kind resource.AnyType, name string, op
 
 // held decodes a value that some watch holds already, also where redirects lead to it.
 func (c *Client) held(kind resource.AnyType, a asked) (Event[any], bool, error) {
-	for at, hops := a, 0; hops <= MaxHops; hops++ {
+	for at, hops := a, 0; hops <= maxHops; hops++ {
 		r, ok := c.engine.Held(int(at.watch.Source), at.watch.Type.URL, at.watch.Name)
 		if !ok || r.Raw == nil {
 			break
@@ -131,7 +133,7 @@ func (c *Client) held(kind resource.AnyType, a asked) (Event[any], bool, error) 
 			Server: c.server(r.Server).URI, Raw: r.Raw, Attributes: attributesOf(r.Attributes),
 		}
 		if hops > 0 {
-			ev.Locator = withoutAlt(*at.at).String()
+			ev.Locator = listing.WithoutAlt(*at.at).String()
 		}
 		err := c.valueOf(&ev, at, r)
 		if err != nil {
@@ -163,9 +165,9 @@ func (c *Client) valueOf(ev *Event[any], at asked, r machine.Resource) (err erro
 	if ev.Value, err = c.engine.Decode(at.kind, r.Server, r.Raw); err != nil {
 		return err
 	}
-	if d, ok := ev.Value.(directory); ok {
+	if d, ok := ev.Value.(listing.Directory); ok {
 		name, _ := at.at.Entry()
-		return d.fill(ev, name)
+		return fill(d, ev, name)
 	}
 	return nil
 }
@@ -175,6 +177,7 @@ func (c *Client) result(ev Event[any]) (Event[any], error) {
 	switch ev.Kind {
 	case EventUpdated:
 		return ev, nil
+	// ONDEMAND-3: absence releases who waits.
 	case EventDoesNotExist:
 		err := fmt.Errorf("%w: %s %q of server %q for node %q (%s)", ErrDoesNotExist, ev.Type, ev.Name, ev.Server, c.node, ev.Reason)
 		if ev.Reason == ReasonTimeout {
@@ -216,6 +219,7 @@ func (g *gets) acquire(c *Client, key getKey, kind resource.AnyType, a asked, o 
 	}
 	slot := g.slots[key]
 	if slot == nil {
+		// U-6: the number of names is bounded.
 		if g.most > 0 && len(g.slots) >= g.most && !g.evict() {
 			return nil, fmt.Errorf("%w: %s %q", ErrTooManyNames, key.typeURL, key.name)
 		}
@@ -290,6 +294,7 @@ func (g *gets) expire(slot *getSlot) {
 		return
 	}
 	left := g.idle - time.Since(slot.used)
+	// U-6: it is kept while its server cannot give it again.
 	if slot.waiting > 0 || left <= 0 && g.kept(slot, g.client.engine.Works) {
 		left = max(g.idle, minGetLook)
 	}
@@ -297,6 +302,7 @@ func (g *gets) expire(slot *getSlot) {
 		slot.idle.Reset(left)
 		return
 	}
+	// ONDEMAND-4: idle names are let go.
 	g.drop(slot)
 }
 

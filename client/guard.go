@@ -57,7 +57,7 @@ type Proposal struct {
 type Change struct {
 	Name  string // canonical
 	New   bool   // the client holds none
-	Value any    // shared, read only
+	Value any    // shared, read only; of a type by [resource.LazyOf] it is for the guard to decode
 	Raw   []byte // its bytes as received; shared, read only
 }
 
@@ -100,6 +100,7 @@ func (c *Client) judge(p *machine.Proposal) (err error) {
 		out.Changed[i] = Change(ch)
 	}
 	for _, guard := range c.config.Guards[p.TypeURL] {
+		// U-2: the refusal is told, as the error of the response.
 		if err := guard(out); err != nil {
 			return err
 		}

@@ -48,6 +48,9 @@ func wrappedState(t *testing.T, version string, rs ...*discoveryv3.Resource) *di
 //
 // spec: H-1 C-1 ALIAS-2
 func TestAliasesOfMembers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: many aliases")
+	}
 	for _, n := range []int{1000, 5000, 12_000} {
 		for _, sotw := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d sotw=%v", n, sotw), func(t *testing.T) {
@@ -103,6 +106,9 @@ func TestAliasesOfMembers(t *testing.T) {
 //
 // spec: H-1 ALIAS-2
 func TestOneCopyUnderAliases(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: many aliases")
+	}
 	const n, size = 1000, 1 << 20
 	s := newSiege(t)
 	var updates atomic.Int64
@@ -141,6 +147,9 @@ func TestOneCopyUnderAliases(t *testing.T) {
 //
 // spec: H-1 ALIAS-2
 func TestAliasesOfType(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: many aliases")
+	}
 	const most = 1 << 16
 	s := newSiege(t)
 	names := numbered("alias-", most+1)
@@ -167,6 +176,9 @@ func TestAliasesOfType(t *testing.T) {
 //
 // spec: H-2
 func TestOneNameOfManyAliases(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: many aliases")
+	}
 	n, kind := many(600_000), eds.Type.TypeURL() // more are refused for what they cost
 	own := &discoveryv3.Resource{Name: "own"}
 	entry, err := proto.Marshal(own)

@@ -26,6 +26,9 @@ import (
 //
 // spec: H-1
 func TestResourceOverLimit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: a large resource")
+	}
 	for name, tt := range map[string]struct {
 		field, size int
 		want        string
@@ -157,6 +160,9 @@ func (l *lists) serve(t *testing.T, n, first int) {
 //
 // spec: H-4
 func TestListAsksTooMuchOfAnother(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: a long list")
+	}
 	const listed = 12_000
 	for name, tt := range map[string]struct{ field, want int }{
 		"default": {0, 10_000},

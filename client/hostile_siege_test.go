@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"runtime/metrics"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/internal/heapsize"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/testutil"
 )
@@ -198,30 +198,13 @@ func (s *siege) close() {
 	}
 }
 
-// watchHeap looks at the heap until the function that it returns is called, which says by how
-// much it grew at most. The collector runs often meanwhile, so that what is garbage counts little.
+// watchHeap is [heapsize.Watch]. The collector runs often meanwhile, so that what is garbage counts
+// little.
 func watchHeap() func() int64 {
-	old := debug.SetGCPercent(25)
-	before := int64(heapInUse())
-	stop, done := make(chan struct{}), make(chan int64)
-	go func() {
-		sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-		most := before
-		for {
-			metrics.Read(sample)
-			most = max(most, int64(sample[0].Value.Uint64()))
-			select {
-			case <-stop:
-				done <- most - before
-				return
-			case <-time.After(2 * time.Millisecond):
-			}
-		}
-	}()
+	old, grown := debug.SetGCPercent(25), heapsize.Watch()
 	return func() int64 {
-		close(stop)
-		debug.SetGCPercent(old)
-		return <-done
+		defer debug.SetGCPercent(old)
+		return int64(grown())
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/internal/heapsize"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/testutil"
@@ -133,6 +134,9 @@ func TestEmptyFlood(t *testing.T) {
 
 // A server that never reads does not make the client keep what it owes to it.
 func TestDeafServer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: fills the buffers of a connection")
+	}
 	var read atomic.Int64
 	inBubble(t, func(t *testing.T, r *rig) {
 		_, rec := r.watch("a")
@@ -160,11 +164,14 @@ func TestDeafServer(t *testing.T) {
 // Responses of types that nobody asked for cost nothing that stays, and no answer.
 // spec: TYPE-1
 func TestForeignTypesFlood(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: a flood of types")
+	}
 	inBubble(t, func(t *testing.T, r *rig) {
 		_, rec := r.watch("a")
 		st := r.accept()
 		r.request(st, "cds [a]")
-		before := heapInUse()
+		before := heapsize.InUse()
 		n := many(100_000)
 		sent := flood(st, n, func(i int) proto.Message {
 			return testutil.SotW(fmt.Sprint(resource.TypePrefix, "test.T", i, strings.Repeat("x", 100)), "1", "n", cluster("a", ""))
@@ -174,7 +181,7 @@ func TestForeignTypesFlood(t *testing.T) {
 		if got := sent.Load(); got != int64(n) {
 			t.Errorf("%d were taken", got)
 		}
-		if grown := int64(heapInUse()) - int64(before); grown > 2<<20 {
+		if grown := int64(heapsize.InUse()) - int64(before); grown > 2<<20 {
 			t.Errorf("the heap grew by %d bytes", grown)
 		}
 		r.quiet(st, 1)
@@ -200,7 +207,7 @@ func TestSlowDecoder(t *testing.T) {
 		st := r.accept()
 		r.request(st, "cds [a]")
 		const size = 1 << 20
-		before := heapInUse()
+		before := heapsize.InUse()
 		sent := flood(st, 100, func(i int) proto.Message {
 			return testutil.SotW(cds.Type.TypeURL(), fmt.Sprint(i), "n", cluster("a", strings.Repeat(fmt.Sprint(i%10), size)))
 		})
@@ -212,7 +219,7 @@ func TestSlowDecoder(t *testing.T) {
 		rec.mu.Lock()
 		rec.events = nil // with their values
 		rec.mu.Unlock()
-		if grown := int64(heapInUse()) - int64(before); grown > 16*size {
+		if grown := int64(heapsize.InUse()) - int64(before); grown > 16*size {
 			t.Errorf("the heap grew by %d bytes", grown)
 		}
 	})
@@ -247,12 +254,12 @@ func TestBlockedThroughTrouble(t *testing.T) {
 			must(t, err)
 		}
 		time.Sleep(time.Second)
-		before, attempts := heapInUse(), f.attempts.Load()
+		before, attempts := heapsize.InUse(), f.attempts.Load()
 		time.Sleep(time.Minute)
 		if n := f.attempts.Load() - attempts; n < 2900 {
 			t.Errorf("%d attempts in a minute, want about one each 20ms", n)
 		}
-		if grown := int64(heapInUse()) - int64(before); grown > 1<<20 {
+		if grown := int64(heapsize.InUse()) - int64(before); grown > 1<<20 {
 			t.Errorf("the heap grew by %d bytes", grown)
 		}
 		if n := calls.Load(); n != 1 {
@@ -302,6 +309,9 @@ func TestTroubleGoneWhileBlocked(t *testing.T) {
 // A program that watches and stops in a loop dials no more often than the backoff lets it.
 // spec: BACKOFF-1
 func TestWatchStopStorm(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: a storm of watches")
+	}
 	for name, tt := range map[string]struct {
 		lives  time.Duration // of a watch
 		linger time.Duration

@@ -50,6 +50,9 @@ func (c *tallied) batch(b client.Batch[any]) {
 // A response of 64 MiB is one like any other.
 // spec: STREAM-7
 func TestHugeResponse(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: a response of 64 MiB")
+	}
 	inBubble(t, func(t *testing.T, r *rig) {
 		_, rec := r.watch("a")
 		st := r.accept()
@@ -95,6 +98,9 @@ func TestOverLimit(t *testing.T) {
 // end leaves nothing.
 // spec: STREAM-9 S-35
 func TestMillionNames(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: a million names")
+	}
 	n := many(1_000_000)
 	names, payload := make([]string, n), make([]byte, 0, n*200)
 	for i := range names {
@@ -254,6 +260,9 @@ func raw(t *testing.T, typeURL string, n int, entry []byte) []byte {
 // A name that comes some hundred thousand times is one fault of one name.
 // spec: ACK-11 ACK-5
 func TestMillionDuplicates(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: a name a hundred thousand times")
+	}
 	inBubble(t, func(t *testing.T, r *rig) {
 		_, rec := r.watch("a")
 		st := r.accept()
@@ -275,6 +284,9 @@ func TestMillionDuplicates(t *testing.T) {
 
 // A server may remove a million names, known or not.
 func TestMillionRemoved(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: a million names")
+	}
 	inBubble(t, func(t *testing.T, r *rig) {
 		_, rec := r.watch("name-7")
 		st := r.accept()
@@ -292,6 +304,9 @@ func TestMillionRemoved(t *testing.T) {
 // Ten thousand types share a stream.
 // spec: ADS-1
 func TestManyTypes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: ten thousand types")
+	}
 	n := many(10_000)
 	inBubble(t, func(t *testing.T, r *rig) {
 		var heard tallied

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xdswatch/xdswatch/internal/listing"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/xdstp"
@@ -127,6 +128,7 @@ func (l *list) add(ev *Event[any]) bool {
 // sync tells that the first state is complete, once it is: there is a directory, and of
 // each member something is known.
 func (l *list) sync(ev *Event[any]) bool {
+	// COLL-5: something is known of each member.
 	if l.synced || !l.complete || l.open > 0 {
 		return false
 	}
@@ -140,12 +142,12 @@ func (l *list) sync(ev *Event[any]) bool {
 
 // update takes a new directory.
 func (l *list) update(ev *Event[any]) (wantsFlush bool) {
-	d := ev.Value.(directory)
+	d := ev.Value.(listing.Directory)
 	l.complete = false // until all of it is taken
 	l.round++
-	listed := make([]*listMember, len(d.entries))
-	for i := range d.entries {
-		listed[i] = l.enlist(d.entries[i].memberName(l.url, i))
+	listed := make([]*listMember, len(d.Entries))
+	for i := range d.Entries {
+		listed[i] = l.enlist(d.Entries[i].MemberName(l.url, i))
 	}
 	for i, m := range listed {
 		if !m.taken {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
+	"github.com/xdswatch/xdswatch/internal/listing"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/xdstp"
 )
@@ -25,16 +26,16 @@ type listMember struct {
 }
 
 // take makes the member what an entry of a directory says.
-func (m *listMember) take(d directory, i int, ev *Event[any]) bool {
-	e := &d.entries[i]
-	m.located = e.locator != nil
+func (m *listMember) take(d listing.Directory, i int, ev *Event[any]) bool {
+	e := &d.Entries[i]
+	m.located = e.Locator != nil
 	switch {
 	case m.twice:
-		return m.spoil(errListedTwice, ev)
-	case e.err != nil:
-		return m.spoil(e.err, ev)
-	case e.locator != nil:
-		return m.locate(*e.locator, ev)
+		return m.spoil(listing.ErrTwice, ev)
+	case e.Err != nil:
+		return m.spoil(e.Err, ev)
+	case e.Locator != nil:
+		return m.locate(*e.Locator, ev)
 	}
 	return m.inline(d, i, ev)
 }
@@ -107,24 +108,26 @@ func (m *listMember) locate(l xdstp.Locator, ev *Event[any]) bool {
 	c.invite(a.watch, m.list.directory.lane)
 	m.follow = c.newFollow(m.list.kind, a, m.list.inner, m)
 	m.follow.root.watch, a.watch.Owner = a.watch, m.follow.root
+	// COLL-3: a located member is subscribed to by itself.
 	m.list.starts = append(m.list.starts, a.watch)
 	return false
 }
 
 // inline takes what an entry holds. Bytes that are as before are no news.
-func (m *listMember) inline(d directory, i int, ev *Event[any]) bool {
-	e := &d.entries[i]
-	if m.raw != nil && e.redirects == (m.follow != nil) && bytes.Equal(m.raw, e.raw) {
-		m.raw = e.raw // so that the old directory is not kept
+func (m *listMember) inline(d listing.Directory, i int, ev *Event[any]) bool {
+	e := &d.Entries[i]
+	if m.raw != nil && e.Redirects == (m.follow != nil) && bytes.Equal(m.raw, e.Raw) {
+		m.raw = e.Raw // so that the old directory is not kept
 		return m.well(ev)
 	}
 	own := m.event(EventUpdated, ev)
-	if err := d.fillAt(own, i); err != nil {
+	// COLL-4: an inline member is all here.
+	if err := fillAt(d, own, i); err != nil {
 		return m.spoil(err, ev)
 	}
-	if !e.redirects {
+	if !e.Redirects {
 		m.leave()
-		m.raw = e.raw
+		m.raw = e.Raw
 		return m.hear(own)
 	}
 	if m.follow == nil {
@@ -132,7 +135,7 @@ func (m *listMember) inline(d directory, i int, ev *Event[any]) bool {
 		m.follow = m.list.client.newFollow(m.list.kind, a, m.list.inner, m)
 		m.follow.root.text = m.name
 	}
-	m.raw = e.raw
+	m.raw = e.Raw
 	wantsFlush := m.well(ev)
 	return m.follow.tell(m.follow.root, own) || wantsFlush
 }

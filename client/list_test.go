@@ -350,6 +350,9 @@ func TestListTroubleWaits(t *testing.T) {
 
 // Ten thousand members cost a few requests, and a change of one costs one.
 func TestListOfMany(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: a long list")
+	}
 	inWorld(t, func(t *testing.T, w *world) {
 		const n = 10_000
 		var entries []*xdscorev3.CollectionEntry

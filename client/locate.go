@@ -9,6 +9,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/authority"
 	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/internal/listing"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/transport/file"
@@ -25,9 +26,8 @@ type asked struct {
 }
 
 var (
-	errLocatorScheme = errors.New("only locators of the scheme xdstp are followed")
-	errFilePath      = errors.New("the URL names no file of this host")
-	errFileEntry     = errors.New("the file holds a list collection; watch an entry of it (#entry=name), or all with WatchAll")
+	errFilePath  = errors.New("the URL names no file of this host")
+	errFileEntry = errors.New("the file holds a list collection; watch an entry of it (#entry=name), or all with WatchAll")
 )
 
 // prepare checks what a watch is to be, which has not begun, and finds its source.
@@ -86,7 +86,7 @@ func (c *Client) aimFile(kind resource.AnyType, l xdstp.Locator, v *view, w *mac
 	if _, ok := l.Entry(); ok {
 		kind = c.directoryOf(kind)
 	}
-	if _, ok := kind.(directoryKind); !ok {
+	if _, ok := kind.(listing.Kind); !ok {
 		return asked{}, errFileEntry
 	}
 	url := withoutDirectives(l).String()
@@ -107,6 +107,9 @@ func (c *Client) aimFile(kind resource.AnyType, l xdstp.Locator, v *view, w *mac
 	return asked{name: l.String(), at: &l, kind: kind, view: v, watch: w}, c.place(kind, r, v, w)
 }
 
+// directoryOf is the type of list collections of a type.
+func (c *Client) directoryOf(k resource.AnyType) listing.Kind { return listing.KindOf(k, &c.layouts) }
+
 // cause is what a [*ResourceError] says without the name of the resource, for a text that
 // has one already.
 func cause(err error) error {
@@ -119,7 +122,7 @@ func cause(err error) error {
 // aim makes the watch of what a locator names, or of the list collection that an entry of
 // is meant. Its alternatives are not looked at.
 func (c *Client) aim(kind resource.AnyType, l xdstp.Locator, v *view, w *machine.Watch) (asked, error) {
-	if err := checkScheme(l); err != nil {
+	if err := listing.CheckScheme(l); err != nil {
 		return asked{}, err
 	}
 	if _, ok := l.Entry(); ok {
@@ -132,30 +135,10 @@ func (c *Client) aim(kind resource.AnyType, l xdstp.Locator, v *view, w *machine
 	return asked{name: l.String(), at: &l, kind: kind, view: v, watch: w}, c.place(kind, r, v, w)
 }
 
-// misnamed says why a locator cannot be one of a resource of a type, whatever the bootstrap
-// has; nil if it can.
-func misnamed(kind resource.AnyType, l xdstp.Locator) error {
-	if err := checkScheme(l); err != nil {
-		return err
-	}
-	url := kind.TypeURL()
-	if _, ok := l.Entry(); ok {
-		url = xdstp.ListCollectionURL(url)
-	}
-	return authority.CheckReceived(url, l.Name)
-}
-
-func checkScheme(l xdstp.Locator) error {
-	if l.Scheme != xdstp.SchemeXDSTP {
-		return fmt.Errorf("locator %q: %w", l, errLocatorScheme)
-	}
-	return nil
-}
-
 // wrongName says that what [Client.aim] was given is at fault, and not the bootstrap.
 func wrongName(err error) bool {
 	_, bad := errors.AsType[*authority.NameError](err)
-	return bad || errors.Is(err, errLocatorScheme)
+	return bad || errors.Is(err, listing.ErrScheme)
 }
 
 // invite has a watch told in the lane of another name.
@@ -171,15 +154,6 @@ func withEntry(to, asked xdstp.Locator) xdstp.Locator {
 		to.Directives = append(slices.Clone(to.Directives), xdstp.Directive{Entry: name})
 	}
 	return to
-}
-
-// withoutAlt is a locator of the same resource that has no alternative.
-func withoutAlt(l xdstp.Locator) xdstp.Locator {
-	plain := withoutDirectives(l)
-	if name, ok := l.Entry(); ok {
-		plain.Directives = []xdstp.Directive{{Entry: name}}
-	}
-	return plain
 }
 
 func withoutDirectives(l xdstp.Locator) xdstp.Locator {
@@ -223,6 +197,7 @@ func (c *Client) applyContext(kind resource.AnyType, n xdstp.Name, collection bo
 		ctx = c.config.Context(kind.TypeURL())
 	}
 	if collection && kind.FullState() {
+		// CTX-2: the node's parameters, for collections.
 		ctx.Node = slices.Concat(c.nodeParams, ctx.Node)
 	}
 	if err := ctx.Check(); err != nil {

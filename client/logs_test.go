@@ -199,6 +199,9 @@ func TestLogNACKs(t *testing.T) {
 
 // Streams that come and go all the time are a few lines.
 func TestLogFlapping(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: a thousand streams")
+	}
 	for _, answer := range []bool{false, true} {
 		var log *logBuffer
 		inBubble(t, func(t *testing.T, r *rig) {

@@ -85,6 +85,7 @@ func (f *follow) emit() (wantsFlush bool) {
 // event makes what is told of what some hop heard.
 func (f *follow) event(heard, also *Event[any]) *Event[any] {
 	ev := *heard
+	// REDIR-2: under the name that was watched.
 	ev.Type, ev.Name, ev.Asked, ev.Authority = f.kind.TypeURL(), f.asked, f.asked, f.authority
 	if f.by != f.root {
 		ev.Locator = f.by.text

@@ -4,13 +4,12 @@ import (
 	"encoding/binary"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/internal/heapsize"
 	"github.com/xdswatch/xdswatch/resource/cds"
 )
 
@@ -52,35 +51,14 @@ func serveFrame(t *testing.T, m monotone) string {
 	return srv.Listener.Addr().String()
 }
 
-// heapWhile runs f and returns the most that the heap had meanwhile, in bytes.
-func heapWhile(f func()) uint64 {
-	runtime.GC()
-	var peak atomic.Uint64
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		for {
-			var m runtime.MemStats
-			runtime.ReadMemStats(&m)
-			peak.Store(max(peak.Load(), m.HeapAlloc))
-			select {
-			case <-done:
-				return
-			case <-time.After(10 * time.Millisecond):
-			}
-		}
-	}()
-	f()
-	close(done)
-	<-ended
-	return peak.Load()
-}
-
 // Frames of nothing but entries are refused or taken within bounds of memory, and Close does
 // not wait for what is made of them.
 //
 // spec: H-5
 func TestFramesOfNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: frames as large as they may be")
+	}
 	const url = "\x22\x33type.googleapis.com/envoy.config.cluster.v3.Cluster"
 	const most = 256 << 20
 	for name, m := range map[string]monotone{
@@ -104,7 +82,7 @@ func TestFramesOfNothing(t *testing.T) {
 				StreamDown: func(client.StreamInfo, error) { answer() },
 			}})
 			must(t, err)
-			peak := heapWhile(func() {
+			peak := heapsize.While(func() {
 				_, err = c.Watch(t.Context(), cds.Type, "a", func(client.Event[any]) {})
 				must(t, err)
 				select {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/internal/machine"
 )
 
@@ -42,18 +43,18 @@ func (s *Set) Ready(ctx context.Context) error { return s.ready(ctx, false) }
 // [Client.ReadyWithValues]. If the set has ended it returns why.
 func (s *Set) ReadyWithValues(ctx context.Context) error { return s.ready(ctx, true) }
 
-// MaxLacking is how many resources a [NotReadyError] names.
-const MaxLacking = 8
+// maxLacking is how many resources a [NotReadyError] names.
+const maxLacking = 8
 
 // NotReadyError says what a client, watch or set waited for in vain.
 type NotReadyError struct {
 	// Lacking are the first of the resources and collections that the call waited for, by type
-	// and name: at most [MaxLacking].
+	// and name: at most eight.
 	Lacking []Lacking
 	// Count is how many there are in all.
 	Count int
 	// Blocked are handlers that have not returned for a while, which may be why: at most
-	// MaxLacking.
+	// eight.
 	Blocked []BlockedHandler
 	// Err is the context's error, with its cause if that is another.
 	Err error
@@ -142,7 +143,7 @@ func (c *Client) allReady(ctx context.Context, values bool) error {
 			return ErrClosed
 		case n == 0:
 			return nil
-		case c.engine.InHandler():
+		case engine.InHandler():
 			return ErrInHandler
 		}
 		select {
@@ -151,6 +152,7 @@ func (c *Client) allReady(ctx context.Context, values bool) error {
 			c.mu.Lock()
 			all := slices.Clone(c.watches)
 			c.mu.Unlock()
+			// U-4: it says what is lacking.
 			return c.notReady(ctx, values, all...)
 		}
 	}
@@ -169,7 +171,7 @@ func (w *core) ready(ctx context.Context, values bool) error {
 	})
 	for _, a := range open {
 		for changed := w.client.changed(a, values); changed != nil; changed = w.client.changed(a, values) {
-			if w.client.engine.InHandler() {
+			if engine.InHandler() {
 				return ErrInHandler
 			}
 			select {
@@ -221,8 +223,8 @@ func (c *Client) notReady(ctx context.Context, values bool, ws ...*core) error {
 			}
 			e.Count++
 			i, _ := slices.BinarySearchFunc(first, m, compareAsked)
-			if first = slices.Insert(first, i, m); len(first) > MaxLacking {
-				first = first[:MaxLacking]
+			if first = slices.Insert(first, i, m); len(first) > maxLacking {
+				first = first[:maxLacking]
 			}
 		})
 	}

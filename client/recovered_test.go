@@ -62,6 +62,9 @@ func constant(st *testutil.Stream, r *testutil.Request) {
 //
 // spec: U-7 ERR-10 FALLBACK-5
 func TestTroubleIsAlwaysOver(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: servers that come and go, many times")
+	}
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {
 			first := testutil.NewServer(testutil.Named("first"), testutil.OnRequest(constant))

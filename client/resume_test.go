@@ -74,6 +74,9 @@ func TestLargeInterest(t *testing.T) {
 //
 // spec: DELTA-1
 func TestLargeResume(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: a large resume")
+	}
 	limit, members := 4<<20, 60_000
 	if raceOn {
 		limit, members = limit/4, members/4

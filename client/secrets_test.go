@@ -146,6 +146,9 @@ func brokenSecrets() map[string]string {
 
 // spec: H-3
 func TestNoSecretOverGRPC(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: every way for content to get into a text")
+	}
 	inline := []byte(`x` + marker)
 	bytesOf := func(raw string) *anypb.Any { return &anypb.Any{TypeUrl: secretURL, Value: []byte(raw)} }
 	broken := map[string]*anypb.Any{
@@ -189,6 +192,9 @@ func TestNoSecretOverGRPC(t *testing.T) {
 
 // spec: H-3
 func TestNoSecretOverREST(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: every way for content to get into a text")
+	}
 	bodies := map[string]string{
 		"half of it":       `{"version_info":"1","resources":[{"@type":"` + secretURL + `","name":"s","generic_secret":{"secret":{"inline_string":"` + marker,
 		"no JSON":          `-----BEGIN ` + marker,

@@ -112,7 +112,7 @@ func (s *Set) Remove(names ...string) {
 			removed = s.remove(canonical) || removed
 		}
 	}
-	if removed && !s.client.engine.InHandler() {
+	if removed && !engine.InHandler() {
 		engine.Await(s.noTurn)
 	}
 }

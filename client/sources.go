@@ -109,11 +109,13 @@ func (s *sources) add(c *Client, table *authority.Table, at place, list []bootst
 		i, old := s.byKey[key]
 		if !old {
 			var twice bool
+			// STREAM-2: equal servers are one.
 			if i, twice = byKey[key]; !twice {
 				i, byKey[key] = len(known), len(known)
 				es := c.engineServer(server)
 				known, added = append(known, server), append(added, es)
 				if err := configured(es); errors.Is(err, transport.ErrTarget) {
+					// C-4: it is as a server that is down.
 					unusable = append(unusable, err)
 				} else {
 					faults = append(faults, err)
@@ -155,6 +157,7 @@ func (c *Client) answers(table *authority.Table) func(server int, authority stri
 		is, ok := known[q]
 		if !ok {
 			key := c.server(server).Key()
+			// H-11: who may say names of the authority.
 			is = slices.ContainsFunc(list, func(s bootstrap.ManagementServer) bool { return c.config.override(s).Key() == key })
 			known[q] = is
 		}
@@ -181,6 +184,7 @@ func configured(s engine.Server) error {
 
 // scope numbers what shares no streams.
 func (s *sources) scope(at place) int {
+	// FALLBACK-2: what shares no streams falls back by itself.
 	key := [2]string{at.scope, at.Peer}
 	if _, ok := s.apart[key]; !ok {
 		s.apart[key] = len(s.apart)
@@ -245,6 +249,7 @@ func (c *Client) viewOf(o watchOptions) (v *view, err error) {
 	}
 	v = &view{table: c.table, scope: o.scope, fetch: o.fetch}
 	if o.source != nil {
+		// AUTH-1: the watch's own source answers for its authorities.
 		if v.table, err = c.table.WithPeer(*o.source); err != nil {
 			return nil, fmt.Errorf("xds: %w", err)
 		}

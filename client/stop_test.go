@@ -63,9 +63,10 @@ func TestStopBeforeCall(t *testing.T) {
 				}
 			}
 		}
-		w, err := r.c.Watch(ctx(), cds.Type, "a", func(client.Event[any]) { told = append(told, "watch") })
-		must(t, err)
+		// The wildcard comes first, since one that begins after names begins a new stream.
 		all, err := r.c.WatchAll(ctx(), cds.Type, "*", hear("collection"))
+		must(t, err)
+		w, err := r.c.Watch(ctx(), cds.Type, "a", func(client.Event[any]) { told = append(told, "watch") })
 		must(t, err)
 		set, err := r.c.NewSet(ctx(), cds.Type, hear("set"))
 		must(t, err)
@@ -74,7 +75,7 @@ func TestStopBeforeCall(t *testing.T) {
 		must(t, err)
 		must(t, less.Add("a", "b"))
 		st := r.accept()
-		for i, end := range []func(){w.Stop, all.Stop, set.Stop, func() { less.Remove("a") }} {
+		for i, end := range []func(){all.Stop, w.Stop, set.Stop, func() { less.Remove("a") }} {
 			ctxs[i].then.Store(&end)
 		}
 		r.clusters(st, "1", "n1", "a", "b")
@@ -176,24 +177,20 @@ func TestStopInsideHandler(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		ctx := context.Background()
 		var own, first, second *client.Watch
-		var all *client.Watch
 		var set *client.Set
 		var calls []string
 		call := func(s string) func(client.Event[any]) { return func(client.Event[any]) { calls = append(calls, s) } }
-		var err error
+		// The wildcard comes first, since one that begins after names begins a new stream.
+		all, err := r.c.WatchAll(ctx, cds.Type, "*", func(client.Batch[any]) { calls = append(calls, "all") })
+		must(t, err)
 		first, err = r.c.Watch(ctx, cds.Type, "a", call("first"))
 		must(t, err)
 		start := time.Now()
 		own, err = r.c.Watch(ctx, cds.Type, "a", func(client.Event[any]) {
 			calls = append(calls, "own")
-			for _, w := range []interface {
-				Stop()
-				Done() <-chan struct{}
-			}{first, second, all, set} {
+			for _, w := range []interface{ Stop() }{first, second, all, set, own} {
 				w.Stop()
-				<-w.Done()
 			}
-			own.Stop()
 			select {
 			case <-own.Done():
 				t.Error("Done is closed inside the handler")
@@ -203,14 +200,14 @@ func TestStopInsideHandler(t *testing.T) {
 		must(t, err)
 		second, err = r.c.Watch(ctx, cds.Type, "a", call("second"))
 		must(t, err)
-		all, err = r.c.WatchAll(ctx, cds.Type, "*", func(client.Batch[any]) { calls = append(calls, "all") })
-		must(t, err)
 		set, err = r.c.NewSet(ctx, cds.Type, func(client.Batch[any]) { calls = append(calls, "set") })
 		must(t, err)
 		must(t, set.Add("a"))
 		st := r.accept()
 		r.clusters(st, "1", "n1", "a")
-		<-own.Done()
+		for _, w := range []interface{ Done() <-chan struct{} }{first, second, all, set, own} {
+			<-w.Done()
+		}
 		same(t, "calls", calls, []string{"first", "own"})
 		if took := time.Since(start); took > time.Second {
 			t.Errorf("it took %v", took)
@@ -324,12 +321,13 @@ func stopOnce(t *testing.T, c *client.Client, names []string, calls, late *atomi
 func TestHandlerExits(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		ctx := context.Background()
+		// The wildcard comes first, since one that begins after names begins a new stream.
+		all, err := r.c.WatchAll(ctx, cds.Type, "*", func(client.Batch[any]) { runtime.Goexit() })
+		must(t, err)
 		bad, err := r.c.Watch(ctx, cds.Type, "a", func(client.Event[any]) { runtime.Goexit() })
 		must(t, err)
 		_, beside := r.watch("a")
 		_, other := r.watch("b")
-		all, err := r.c.WatchAll(ctx, cds.Type, "*", func(client.Batch[any]) { runtime.Goexit() })
-		must(t, err)
 		bs := newBatches(t)
 		_, err = r.c.WatchAll(ctx, cds.Type, "*", bs.hear)
 		must(t, err)

@@ -91,6 +91,9 @@ func TestEOFNeverKills(t *testing.T) {
 
 // A thousand reconnects leave a client as good as new.
 func TestThousandReconnects(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: a thousand streams")
+	}
 	inBubble(t, func(t *testing.T, r *rig) {
 		var calls atomic.Int32
 		_, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event[any]) { calls.Add(1) })

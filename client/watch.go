@@ -55,8 +55,8 @@ type Watch struct{ core }
 // handler may call it. A second call does nothing.
 func (w *Watch) Stop() { w.core.quit() }
 
-// Done is closed when the watch has ended and the last call of its handler has returned, so the
-// handler must not wait for it.
+// Done is closed when the watch has ended and the last call of its handler has returned. No
+// handler may wait for it, be it this watch's or another's.
 func (w *Watch) Done() <-chan struct{} { return w.core.Done() }
 
 // Err is nil while the watch lives, then says why it ended: [ErrStopped], [ErrClosed], the cause
@@ -410,6 +410,9 @@ func (s *everything) Flush(last bool) {
 
 func (s *everything) deliver(b Batch[any]) { s.handle(func() { s.handler(b) }) }
 
+// maxBatch is how many events a batch holds at most.
+const maxBatch = 512
+
 // batcher collects the events of a lane; owned by its dispatcher.
 type batcher struct {
 	client  *Client
@@ -422,7 +425,7 @@ type batcher struct {
 // add says whether a flush is to be asked for.
 func (b *batcher) add(ev Event[any], deliver func(Batch[any])) bool {
 	b.events = append(b.events, ev)
-	if len(b.events) == MaxBatch {
+	if len(b.events) == maxBatch {
 		b.handOver(false, deliver)
 	}
 	return b.wantFlush()

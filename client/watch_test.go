@@ -480,3 +480,22 @@ func TestAuthorityNamedLikeTheLabelOfNone(t *testing.T) {
 		}
 	})
 }
+
+// A handler of one client does not wait for another client either; a goroutine that it starts
+// does.
+func TestHandlersOfOtherClients(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		other := newRig(t, testutil.NewServer())
+		var inside, outside error
+		_, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event[any]) {
+			_, inside = other.c.Get(context.Background(), cds.Type, "b")
+			go func() { _, outside = other.c.Get(context.Background(), cds.Type, "b") }()
+		})
+		must(t, err)
+		r.clusters(r.accept(), "1", "n1", "a")
+		other.clusters(other.accept(), "1", "n1", "b")
+		if !errors.Is(inside, client.ErrInHandler) || outside != nil {
+			t.Errorf("inside a handler %v, and in a goroutine of its own %v", inside, outside)
+		}
+	})
+}

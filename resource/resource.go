@@ -36,8 +36,8 @@ type AnyType interface {
 	// Methods are the full gRPC method names of the type's own streams, state of the world and
 	// delta; empty if the type has none.
 	Methods() (sotw, delta string)
-	// Decode makes a value of the bytes of the Any. Several goroutines may call it at once. The
-	// caller turns a panic into an error.
+	// Decode makes a value of the bytes of the Any, which the value may share: nobody changes
+	// them. Several goroutines may call it at once. The caller turns a panic into an error.
 	Decode(Source, []byte) (any, error)
 }
 
@@ -69,17 +69,18 @@ type Type[T any] struct {
 }
 
 // Custom makes a type of any Go type. The name field is still read from the wire form, so if
-// NameField is set the bytes must be a protobuf message in which that field is a string. decode
-// must not keep the bytes, and several goroutines may call it at once. If it returns an error
-// the client refuses the resource; the text goes into logs and to the server, so it must quote
-// nothing that is secret. The client reports a panic by its value's type and its place. decode
-// must return: other goroutines wait for it, and on one or two processors all.
+// NameField is set the bytes must be a protobuf message in which that field is a string. The value
+// may share the bytes, which nobody may change; several goroutines may call decode at once. If it
+// returns an error the client refuses the resource; the text goes into logs and to the server, so
+// it must quote nothing that is secret. The client reports a panic by its value's type and its
+// place. decode must return: other goroutines wait for it, and on one or two processors all.
 //
 // It panics if the URL is not TypePrefix and a name, if the number of the name field is invalid,
 // or if decode is nil: a program makes its types once, when it starts.
 func Custom[T any](typeURL string, o Options, decode func(Source, []byte) (T, error)) *Type[T] {
 	name, ok := strings.CutPrefix(typeURL, TypePrefix)
 	switch {
+	// TYPE-1, U-13: a type that cannot work fails where it is made.
 	case !ok || name == "":
 		panic(fmt.Sprintf("xds: resource.Custom: the type URL %q is not %q and the full name of a message", typeURL, TypePrefix))
 	case o.NameField < 0 || o.NameField > protowire.MaxValidNumber:
@@ -100,10 +101,11 @@ func Proto[T proto.Message](o Options) *Type[T] {
 	name := mt.Descriptor().FullName()
 	decode := func(src Source, b []byte) (T, error) {
 		msg := mt.New().Interface().(T)
-		if err := proto.Unmarshal(b, msg); err != nil {
-			return zero, fmt.Errorf("not a message of type %s: %w", name, err)
+		if err := unmarshal(b, msg); err != nil {
+			return zero, err
 		}
 		if src.Validate {
+			// TYPE-7: of generated rules too.
 			if err := validate(msg); err != nil {
 				return zero, fmt.Errorf("not a valid %s: %w", name, err)
 			}
@@ -122,6 +124,7 @@ func With[T any](t *Type[T], check func(T) error) *Type[T] {
 	if check == nil {
 		panic("xds: resource.With: the check is nil")
 	}
+	// U-18: a type is refined.
 	return Map(t, func(v T) (T, error) { return v, check(v) })
 }
 
@@ -139,12 +142,21 @@ func Map[T, U any](t *Type[T], convert func(T) (U, error)) *Type[U] {
 		if err != nil {
 			return u, err
 		}
+		// U-18: a type is refined.
 		return convert(v)
 	}}
 }
 
+func unmarshal(b []byte, msg proto.Message) error {
+	if err := proto.Unmarshal(b, msg); err != nil {
+		return fmt.Errorf("not a message of type %s: %w", msg.ProtoReflect().Descriptor().FullName(), err)
+	}
+	return nil
+}
+
 func validate(msg proto.Message) error {
 	if v, ok := msg.(interface{ Validate() error }); ok {
+		// H-3: no text quotes a value.
 		return redact.Validation(v.Validate())
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -36,7 +37,8 @@ func testContext(t *testing.T) context.Context {
 // connect makes a plain-text client that is closed with the test.
 func connect(t *testing.T, target string, opts ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	return connectTo(t, target, append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	return connectTo(t, target, append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)))...)
 }
 
 func connectTo(t *testing.T, target string, opts ...grpc.DialOption) *grpc.ClientConn {

@@ -1,24 +1,17 @@
 package testutil
 
 import (
-	"context"
 	"crypto/tls"
 	"fmt"
-	"math"
 	"net"
+	"slices"
 	"sync"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/keepalive"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 )
-
-// maxCollectionResponse is the default of [CollectionConfig.MaxResponse], half of what
-// grpc receives by default.
-const maxCollectionResponse = 2 << 20
 
 // CollectionConfig configures a [CollectionServer]. Its zero value works.
 type CollectionConfig struct {
@@ -28,63 +21,23 @@ type CollectionConfig struct {
 	TLS *tls.Config
 	// GRPC are more options of the grpc server.
 	GRPC []grpc.ServerOption
-	// MaxResponse bounds a response, in bytes; 2 MiB if 0 or less. The server sends what does
-	// not fit in further responses. It sends a resource that is larger by itself alone, and
-	// never splits the state-of-the-world responses of Listener and Cluster, because they hold
-	// everything by definition.
-	MaxResponse int
 	// OnRequest, if set, is called for each request before the server acts on it, one at a
 	// time for each stream. It must not stop the server.
 	OnRequest func(*Request)
 }
 
-// CollectionServer is a management server that knows structured names: beside single
-// resources it serves globs, list collections, redirects and aliases (xRFC TP1), over
-// loopback TCP, aggregated or on the streams of single types, state of the world or delta.
-// It holds one set of resources for all clients and all authorities, and tells each client
-// of the changes in what it asked for. It is as good-natured as the protocol allows:
-//
-//   - A delta client that asks for a name is told at once that it does not exist, in
-//     removed_resources, or is given it, also if the server thinks that it has it. One that
-//     asks for a collection is always answered: with the members, with the glob's own URL
-//     in removed_resources if there are none, with an empty response if it has them all.
-//   - A glob covers the names with one more segment and exactly its context parameters. "*"
-//     covers the old-style names of a type, and no structured one.
-//   - initial_resource_versions are honoured: what is held is not sent again, and what is
-//     gone is removed. A version_info at the beginning of a stream is not: everything is
-//     sent.
-//   - In state of the world a response of Listener or Cluster restates everything that is
-//     asked for; one of another type has what changed or was newly asked for. Such a client
-//     cannot be told that a member of a glob went. A resource is wrapped in
-//     envoy.service.discovery.v3.Resource only if it needs it: for its TTL, its aliases,
-//     its cache control, its metadata, or a name that does not stand in the message.
-//   - A rejected resource is not sent again before it changes or is asked for anew.
-//
-// Names are compared by their parts, so that a client may spell them in any way; a resource
-// is sent under the name with which it was set.
-//
-// Its methods are safe for concurrent use. A client that does not read delays nobody else.
+// CollectionServer is a [Store] behind a [Server] on loopback TCP, which can be stopped and started
+// again on the same port. Its methods are safe for concurrent use.
 type CollectionServer struct {
+	*Store
 	config CollectionConfig
 	addr   string
 
-	running sync.Mutex     // held over starts and stops; taken before mu
-	run     *collectionRun // nil while stopped
+	running sync.Mutex // held over starts and stops
+	server  *Server    // nil while stopped
 
-	mu       sync.Mutex
-	shelves  map[string]*shelf // by type URL
-	streams  map[*collectionStream]struct{}
-	requests []*Request
-	counts   Counters
-	conns    int
-	changed  chan struct{} // nil while nobody waits; closed at the next change
-}
-
-// collectionRun is what lives between a start and a stop.
-type collectionRun struct {
-	lis  *connListener
-	grpc *grpc.Server
-	wg   sync.WaitGroup // the server, readers and writers
+	recording sync.Mutex
+	requests  []*Request
 }
 
 // NewCollectionServer starts a server that holds nothing yet. It must be stopped.
@@ -92,21 +45,31 @@ func NewCollectionServer(cfg CollectionConfig) (*CollectionServer, error) {
 	if cfg.Addr == "" {
 		cfg.Addr = "127.0.0.1:0"
 	}
-	if cfg.MaxResponse <= 0 {
-		cfg.MaxResponse = maxCollectionResponse
-	}
 	lis, err := net.Listen("tcp", cfg.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("collection server: %w", err)
 	}
-	s := &CollectionServer{
-		config:  cfg,
-		addr:    lis.Addr().String(),
-		shelves: make(map[string]*shelf),
-		streams: make(map[*collectionStream]struct{}),
-	}
-	s.run = s.start(lis)
+	s := &CollectionServer{Store: NewStore(), config: cfg, addr: lis.Addr().String()}
+	s.start(lis)
 	return s, nil
+}
+
+// start serves the store on a listener; the caller holds running, or is the only one.
+func (s *CollectionServer) start(lis net.Listener) {
+	opts := s.config.GRPC
+	if s.config.TLS != nil {
+		opts = append(slices.Clone(opts), grpc.Creds(credentials.NewTLS(s.config.TLS)))
+	}
+	record := func(_ *Stream, r *Request) {
+		if s.config.OnRequest != nil {
+			s.config.OnRequest(r)
+		}
+		s.recording.Lock()
+		defer s.recording.Unlock()
+		s.requests = append(s.requests, r)
+	}
+	s.server = newServer(lis, []Option{Unrecorded(), GRPCOptions(opts...), OnRequest(record), s.Serve()})
+	s.server.start()
 }
 
 // Addr is the address of the server, "127.0.0.1:port". It outlives a restart.
@@ -133,9 +96,9 @@ func (s *CollectionServer) Bootstrap(delta bool, authorities ...string) *bootstr
 func (s *CollectionServer) Stop() {
 	s.running.Lock()
 	defer s.running.Unlock()
-	if s.run != nil {
-		s.run.stop()
-		s.run = nil
+	if s.server != nil {
+		s.server.Close()
+		s.server = nil
 	}
 }
 
@@ -145,96 +108,21 @@ func (s *CollectionServer) Stop() {
 func (s *CollectionServer) Restart() error {
 	s.running.Lock()
 	defer s.running.Unlock()
-	if s.run != nil {
+	if s.server != nil {
 		return ErrRunning
 	}
 	lis, err := listenAgain(s.addr)
 	if err != nil {
 		return fmt.Errorf("restart collection server: %w", err)
 	}
-	s.run = s.start(lis)
+	s.start(lis)
 	return nil
 }
 
-// EndStreams ends all open streams as [Stream.End] does, and leaves the connections alone.
-// It waits neither for the clients nor for responses that are still to be sent.
-func (s *CollectionServer) EndStreams(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for st := range s.streams {
-		st.finish(err)
-	}
-}
-
-func (s *CollectionServer) start(lis net.Listener) *collectionRun {
-	r := &collectionRun{lis: newConnListener(lis)}
-	r.grpc = s.newGRPC(r)
-	r.wg.Go(func() {
-		// The listener fails only by being closed.
-		_ = r.grpc.Serve(r.lis)
-	})
-	return r
-}
-
-func (s *CollectionServer) newGRPC(r *collectionRun) *grpc.Server {
-	methods := collectionMethods()
-	opts := []grpc.ServerOption{
-		grpc.MaxRecvMsgSize(math.MaxInt),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
-			MinTime:             time.Nanosecond,
-			PermitWithoutStream: true,
-		}),
-		grpc.StatsHandler(connStats{s}),
-	}
-	if s.config.TLS != nil {
-		opts = append(opts, grpc.Creds(credentials.NewTLS(s.config.TLS)))
-	}
-	opts = append(opts, s.config.GRPC...)
-	return grpc.NewServer(append(opts,
-		grpc.ForceServerCodecV2(rawCodec{}),
-		grpc.UnknownServiceHandler(func(_ any, gs grpc.ServerStream) error {
-			return s.handle(r, methods, gs)
-		}),
-		grpc.WaitForHandlers(true),
-	)...)
-}
-
-func (r *collectionRun) stop() {
-	r.lis.Close()
-	r.grpc.Stop()
-	r.wg.Wait()
-}
-
-// Await waits until ok, which is asked at first and then after each change in what the
-// other methods tell: streams, connections, requests, responses, and what was set. ok may
-// call the server's methods. The error is that of ctx.
-func (s *CollectionServer) Await(ctx context.Context, ok func() bool) error {
-	for {
-		changed := s.nextChange()
-		if ok() {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return fmt.Errorf("counters are %+v: %w", s.Counters(), ctx.Err())
-		}
-	}
-}
-
-func (s *CollectionServer) nextChange() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.changed == nil {
-		s.changed = make(chan struct{})
-	}
-	return s.changed
-}
-
-// noteChange wakes those who wait; the caller holds mu.
-func (s *CollectionServer) noteChange() {
-	if s.changed != nil {
-		close(s.changed)
-		s.changed = nil
-	}
+// Requests are all requests so far, in the order of their arrival, over all restarts. Streams
+// are numbered from 1 after each.
+func (s *CollectionServer) Requests() []*Request {
+	s.recording.Lock()
+	defer s.recording.Unlock()
+	return slices.Clone(s.requests)
 }

@@ -11,7 +11,6 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
@@ -207,16 +206,12 @@ func many(n int, path, version string) ([]*discoveryv3.Resource, map[string]stri
 	return resources, versions
 }
 
-// gather receives responses until n resources came, and checks their sizes and that none
-// comes twice.
-func (p *deltaPeer) gather(n, limit int) map[string]string {
+// gather receives responses until n resources came, and checks that none comes twice.
+func (p *deltaPeer) gather(n int) map[string]string {
 	p.t.Helper()
 	got := make(map[string]string, n)
 	for len(got) < n {
 		resp := p.take()
-		if size := proto.Size(resp); size > limit {
-			p.t.Errorf("a response of %d bytes, want at most %d", size, limit)
-		}
 		for _, r := range resp.GetResources() {
 			if _, ok := got[r.GetName()]; ok {
 				p.t.Fatalf("%s came twice", r.GetName())

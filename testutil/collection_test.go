@@ -160,26 +160,25 @@ func TestCollectionDeltaResume(t *testing.T) {
 func TestCollectionAliases(t *testing.T) {
 	ctx := testContext(t)
 	s := StartCollectionServer(t, CollectionConfig{})
-	if err := s.Alias(clusterURL, "a", "b"); !errors.Is(err, ErrNoResource) {
-		t.Errorf("alias of nothing: %v", err)
+	set := func(version string, aliases ...string) {
+		t.Helper()
+		r := named("a", version)
+		r.Aliases = aliases
+		must(t, s.Set(r))
 	}
-	r := named("a", "1")
-	r.Aliases = []string{"b", "c"}
-	must(t, s.Set(r))
+	set("1", "b", "c")
 	p := newDeltaPeer(t, ctx, s, clusterURL)
 	p.ask("b", "c", "d")
 	p.want("a@1", "-d")
-	must(t, s.Alias(clusterURL, "a", "b", "d"))
+	set("1", "b", "d")
 	p.want("a@1", "-c")
-	r = named("a", "2")
-	r.Aliases = []string{"b", "d"}
-	must(t, s.Set(r))
+	set("2", "b", "d")
 	p.want("a@2")
 	p.leave("b")
 	p.want("a@2")
 	s.Remove(clusterURL, "a")
 	p.want("-a", "-d")
-	must(t, s.Set(r))
+	set("2", "b", "d")
 	p.want("a@2")
 	p.leave("c", "d")
 	settle(t, ctx, s)
@@ -188,7 +187,7 @@ func TestCollectionAliases(t *testing.T) {
 	p.want("-e")
 
 	full := newSotWPeer(t, ctx, s, clusterURL)
-	must(t, s.Alias(clusterURL, "a", "z"))
+	set("3", "z")
 	full.ask("z", "a")
 	full.want("[a]")
 }

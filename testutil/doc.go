@@ -31,14 +31,15 @@
 //
 // # The server of structured names
 //
-// [NewCollectionServer] runs a server that knows xdstp names, which go-control-plane's does
-// not: globs, list collections, redirects and aliases, in both variants and for any number
-// of clients. A test says what is served, and waits for what the clients made of it:
+// A [Store] answers on the streams of scripted servers by itself ([Store.Serve]), and
+// [NewCollectionServer] runs one on loopback TCP. It knows xdstp names, which go-control-plane's
+// server does not: globs, list collections, redirects and aliases, in both variants and for any
+// number of clients. A test says what is served, and waits for what the clients made of it:
 //
 //	srv.Set(testutil.Wrapped("xdstp://au/"+cluster+"/prod/a", "1", a))
 //	srv.Redirect("xdstp://au/"+cluster+"/prod/b", "xdstp://au/"+cluster+"/shared/b")
 //	srv.Settle(ctx)                            // all is sent and answered
-//	names := srv.Subscribed(typeURL)           // what they ask for
+//	names := srv.Subscribed(typeURL)           // what they subscribe to
 //
 // # The polled server
 //

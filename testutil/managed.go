@@ -178,15 +178,14 @@ func (m *ManagementServer) start(lis net.Listener, snapshot *cache.Snapshot) *ma
 	r := &managementRun{
 		cache:  cache.NewSnapshotCache(m.config.ADS, anyNode{}, nil),
 		lis:    newConnListener(lis),
-		grpc:   m.newGRPC(),
 		served: make(chan struct{}),
 	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
+	r.grpc = m.newGRPC(serveCache(r.ctx, r.cache, m.config.Ordered))
 	if snapshot != nil {
 		// A cache without watches has nobody to tell, and so no error.
 		_ = r.set(snapshot)
 	}
-	registerServices(r.ctx, r.grpc, r.cache, m.config.Ordered)
 	go func() {
 		defer close(r.served)
 		// The listener fails only by being closed.
@@ -195,10 +194,11 @@ func (m *ManagementServer) start(lis net.Listener, snapshot *cache.Snapshot) *ma
 	return r
 }
 
-func (m *ManagementServer) newGRPC() *grpc.Server {
+func (m *ManagementServer) newGRPC(serve grpc.StreamHandler) *grpc.Server {
 	opts := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(math.MaxInt),
 		grpc.WaitForHandlers(true),
+		grpc.UnknownServiceHandler(serve),
 		grpc.ChainStreamInterceptor(m.intercept),
 	}
 	if m.config.TLS != nil {

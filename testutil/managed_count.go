@@ -71,6 +71,17 @@ func (c *counter) update(change func(*Counters)) int {
 	return c.counts.Streams
 }
 
+// noteChange wakes those who wait, though nothing was counted.
+func (c *counter) noteChange() { c.update(func(*Counters) {}) }
+
+// count counts a request.
+func (r *Request) count(c *Counters) {
+	c.Requests++
+	if r.ErrorDetail() != nil {
+		c.NACKs++
+	}
+}
+
 // intercept stands between grpc and the discovery server, and so sees requests before
 // the server fills in what the client left out.
 func (m *ManagementServer) intercept(srv any, gs grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
@@ -114,12 +125,7 @@ func (s *countedStream) SendMsg(msg any) error {
 }
 
 func (m *ManagementServer) received(r *Request) {
-	m.counts.update(func(c *Counters) {
-		c.Requests++
-		if r.ErrorDetail() != nil {
-			c.NACKs++
-		}
-	})
+	m.counts.update(r.count)
 	if m.config.OnRequest == nil {
 		return
 	}

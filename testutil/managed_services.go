@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
@@ -13,9 +14,12 @@ import (
 	"github.com/envoyproxy/go-control-plane/pkg/server/delta/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/server/sotw/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/resource/wellknown"
 )
 
 // ErrUnsupportedType is the error of a resource that go-control-plane cannot serve.
@@ -42,63 +46,54 @@ func newSnapshot(version string, resources []proto.Message) (*cache.Snapshot, er
 	return cache.NewSnapshot(version, byType)
 }
 
-// service is one discovery service. It is described here, and not taken from
-// go-control-plane's server package, because that one needs the module of the rate limit
-// service; the servers behind are the same.
-type service struct {
-	name    string // without the package prefix
-	methods string // what follows "Stream" and "Delta" in the names of its methods
-	typeURL string // empty for the aggregated service
-	sotw    bool   // has a state-of-the-world method
-}
-
-func services() []service {
-	return []service{
-		{"discovery.v3.AggregatedDiscoveryService", "AggregatedResources", resourcev3.AnyType, true},
-		{"listener.v3.ListenerDiscoveryService", "Listeners", resourcev3.ListenerType, true},
-		{"route.v3.RouteDiscoveryService", "Routes", resourcev3.RouteType, true},
-		{"route.v3.ScopedRoutesDiscoveryService", "ScopedRoutes", resourcev3.ScopedRouteType, true},
-		{"route.v3.VirtualHostDiscoveryService", "VirtualHosts", resourcev3.VirtualHostType, false},
-		{"cluster.v3.ClusterDiscoveryService", "Clusters", resourcev3.ClusterType, true},
-		{"endpoint.v3.EndpointDiscoveryService", "Endpoints", resourcev3.EndpointType, true},
-		{"secret.v3.SecretDiscoveryService", "Secrets", resourcev3.SecretType, true},
-		{"runtime.v3.RuntimeDiscoveryService", "Runtime", resourcev3.RuntimeType, true},
-		{"extension.v3.ExtensionConfigDiscoveryService", "ExtensionConfigs", resourcev3.ExtensionConfigType, true},
-	}
-}
-
 type (
 	sotwStream  = grpc.GenericServerStream[discoveryv3.DiscoveryRequest, discoveryv3.DiscoveryResponse]
 	deltaStream = grpc.GenericServerStream[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse]
 )
 
-// registerServices makes a grpc server serve a cache, until ctx ends.
-func registerServices(ctx context.Context, g *grpc.Server, c cache.Cache, ordered bool) {
+// serveCache makes a handler of streams that serves a cache, until ctx ends. The methods are not
+// taken from go-control-plane's server package, because that one needs the module of the rate
+// limit service; the servers behind are the same.
+func serveCache(ctx context.Context, c cache.Cache, ordered bool) grpc.StreamHandler {
 	var opts []config.XDSOption
 	if ordered {
 		opts = append(opts, sotw.WithOrderedADS())
 	}
 	full := sotw.NewServer(ctx, c, nil, opts...)
 	incremental := delta.NewServer(ctx, c, nil, opts...)
-	for _, s := range services() {
-		g.RegisterService(s.describe(full, incremental), nil)
+	methods := methods()
+	return func(_ any, gs grpc.ServerStream) error {
+		name, _ := grpc.MethodFromServerStream(gs)
+		typeURL, ok := methods[name]
+		switch {
+		case !ok || typeURL != resourcev3.AnyType && cache.GetResponseType(typeURL) == types.UnknownType:
+			return status.Errorf(codes.Unimplemented, "no method %s", name)
+		case isDelta(name):
+			return incremental.DeltaStreamHandler(&deltaStream{ServerStream: gs}, typeURL)
+		}
+		return full.StreamHandler(&sotwStream{ServerStream: gs}, typeURL)
 	}
 }
 
-func (s service) describe(full sotw.Server, incremental delta.Server) *grpc.ServiceDesc {
-	desc := &grpc.ServiceDesc{ServiceName: "envoy.service." + s.name}
-	add := func(method string, h grpc.StreamHandler) {
-		desc.Streams = append(desc.Streams, grpc.StreamDesc{
-			StreamName: method, Handler: h, ServerStreams: true, ClientStreams: true,
-		})
+// Methods of the aggregated service.
+const (
+	aggregatedSotW  = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"
+	aggregatedDelta = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
+)
+
+// methods are those of the aggregated service and of the well-known types, with the URL of the
+// type; "" of the aggregated service.
+func methods() map[string]string {
+	methods := map[string]string{aggregatedSotW: "", aggregatedDelta: ""}
+	for _, e := range wellknown.All() {
+		sotw, delta := e.Kind.Methods()
+		methods[sotw], methods[delta] = e.Kind.TypeURL(), e.Kind.TypeURL()
 	}
-	add("Delta"+s.methods, func(_ any, gs grpc.ServerStream) error {
-		return incremental.DeltaStreamHandler(&deltaStream{ServerStream: gs}, s.typeURL)
-	})
-	if s.sotw {
-		add("Stream"+s.methods, func(_ any, gs grpc.ServerStream) error {
-			return full.StreamHandler(&sotwStream{ServerStream: gs}, s.typeURL)
-		})
-	}
-	return desc
+	delete(methods, "")
+	return methods
+}
+
+// isDelta says whether a method is of the delta variant, by its name.
+func isDelta(method string) bool {
+	return strings.HasPrefix(method[strings.LastIndexByte(method, '/')+1:], "Delta")
 }

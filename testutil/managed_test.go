@@ -19,6 +19,8 @@ import (
 	secretv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	runtimev3 "github.com/envoyproxy/go-control-plane/envoy/service/runtime/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -113,43 +115,61 @@ func TestManagedDelta(t *testing.T) {
 	}
 }
 
-// Every type is served, on the aggregated stream and on its own, in both variants.
+// Every type of the cache is served, on the aggregated stream and on its own, in both variants.
 func TestManagedTypes(t *testing.T) {
 	ctx := testContext(t)
 	m := StartManagementServer(t, ManagementConfig{})
 	must(t, m.Set("1", everyType()...))
 	cc := connect(t, m.Addr())
-	bidi := &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
-	ads := services()[0]
-	for _, s := range services()[1:] {
-		for _, on := range []service{ads, s} {
-			delta, err := cc.NewStream(ctx, bidi, "/envoy.service."+on.name+"/Delta"+on.methods)
+	served := 0
+	for method, url := range methods() {
+		switch {
+		case url == "":
+		case cache.GetResponseType(url) == types.UnknownType:
+			st, err := cc.NewStream(ctx, bidi(), method)
 			must(t, err)
-			must(t, delta.SendMsg(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: s.typeURL, ResourceNamesSubscribe: []string{"a"}}))
-			resp := new(discoveryv3.DeltaDiscoveryResponse)
-			must(t, delta.RecvMsg(resp))
-			if got := resp.GetResources(); len(got) != 1 || got[0].GetName() != "a" {
-				t.Errorf("%s by %s: delta gave %v", s.typeURL, on.methods, got)
-			}
-			must(t, delta.CloseSend())
-			ended(t, delta.RecvMsg(resp), codes.OK)
-			sotw, err := cc.NewStream(ctx, bidi, "/envoy.service."+on.name+"/Stream"+on.methods)
-			must(t, err)
-			err = sotw.SendMsg(&discoveryv3.DiscoveryRequest{TypeUrl: s.typeURL, ResourceNames: []string{"a"}})
-			full := new(discoveryv3.DiscoveryResponse)
-			if !on.sotw {
-				ended(t, sotw.RecvMsg(full), codes.Unimplemented) // maybe before it could be sent
-				continue
-			}
-			must(t, err)
-			must(t, sotw.RecvMsg(full))
-			if got := full.GetResources(); len(got) != 1 || got[0].GetTypeUrl() != s.typeURL {
-				t.Errorf("%s by %s: sotw gave %v", s.typeURL, on.methods, got)
-			}
-			must(t, sotw.CloseSend())
-			ended(t, sotw.RecvMsg(full), codes.OK)
+			ended(t, st.RecvMsg(new(discoveryv3.DeltaDiscoveryResponse)), codes.Unimplemented)
+		case isDelta(method):
+			served++
+			deltaServes(t, ctx, cc, method, url)
+			deltaServes(t, ctx, cc, aggregatedDelta, url)
+		default:
+			served++
+			sotwServes(t, ctx, cc, method, url)
+			sotwServes(t, ctx, cc, aggregatedSotW, url)
 		}
 	}
+	if served < 17 {
+		t.Errorf("%d methods of single types are served, want 17", served)
+	}
+}
+
+func deltaServes(t *testing.T, ctx context.Context, cc *grpc.ClientConn, method, url string) {
+	t.Helper()
+	st, err := cc.NewStream(ctx, bidi(), method)
+	must(t, err)
+	must(t, st.SendMsg(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: url, ResourceNamesSubscribe: []string{"a"}}))
+	resp := new(discoveryv3.DeltaDiscoveryResponse)
+	must(t, st.RecvMsg(resp))
+	if got := resp.GetResources(); len(got) != 1 || got[0].GetName() != "a" {
+		t.Errorf("%s on %s: got %v", url, method, got)
+	}
+	must(t, st.CloseSend())
+	ended(t, st.RecvMsg(resp), codes.OK)
+}
+
+func sotwServes(t *testing.T, ctx context.Context, cc *grpc.ClientConn, method, url string) {
+	t.Helper()
+	st, err := cc.NewStream(ctx, bidi(), method)
+	must(t, err)
+	must(t, st.SendMsg(&discoveryv3.DiscoveryRequest{TypeUrl: url, ResourceNames: []string{"a"}}))
+	resp := new(discoveryv3.DiscoveryResponse)
+	must(t, st.RecvMsg(resp))
+	if got := resp.GetResources(); len(got) != 1 || got[0].GetTypeUrl() != url {
+		t.Errorf("%s on %s: got %v", url, method, got)
+	}
+	must(t, st.CloseSend())
+	ended(t, st.RecvMsg(resp), codes.OK)
 }
 
 func TestManagedCountsAndReports(t *testing.T) {

@@ -25,8 +25,8 @@ var ErrServerClosed = errors.New("server is closed")
 // safe for concurrent use.
 type Server struct {
 	name       string
-	onStream   func(*Stream)
-	onRequest  func(*Stream, *Request)
+	onStream   []func(*Stream)
+	onRequest  []func(*Stream, *Request)
 	unrecorded bool
 	grpcOpts   []grpc.ServerOption
 
@@ -56,14 +56,19 @@ type Option func(*Server)
 // them: see [InMemory].
 func Named(name string) Option { return func(s *Server) { s.name = name } }
 
-// OnStream sets a function that is called for each new stream before its first request is
-// read. Reading waits for its return. It may end the stream.
-func OnStream(f func(*Stream)) Option { return func(s *Server) { s.onStream = f } }
+// OnStream adds a function that is called for each new stream before its first request is
+// read, after those that were added before. Reading waits for its return. It may end the stream.
+func OnStream(f func(*Stream)) Option {
+	return func(s *Server) { s.onStream = append(s.onStream, f) }
+}
 
-// OnRequest sets a function that is called for each request, after it was recorded, on
-// the goroutine that reads the stream: calls for one stream come in order, and its next
-// request waits for the return. It must not call [Server.Close], which waits for it.
-func OnRequest(f func(*Stream, *Request)) Option { return func(s *Server) { s.onRequest = f } }
+// OnRequest adds a function that is called for each request, after it was recorded and after
+// the functions that were added before, on the goroutine that reads the stream: calls for one
+// stream come in order, and its next request waits for the return. It must not call
+// [Server.Close], which waits for it.
+func OnRequest(f func(*Stream, *Request)) Option {
+	return func(s *Server) { s.onRequest = append(s.onRequest, f) }
+}
 
 // Unrecorded makes a server forget its streams and requests, for runs too long to keep
 // them: only [OnStream] and [OnRequest] see them, [Server.Accept] and [Stream.Next] wait in
@@ -188,8 +193,8 @@ func (s *Server) received(st *Stream, r *Request) {
 		s.requests.add(r)
 		st.requests.add(r)
 	}
-	if s.onRequest != nil {
-		s.onRequest(st, r)
+	for _, f := range s.onRequest {
+		f(st, r)
 	}
 }
 
@@ -198,8 +203,8 @@ func (s *Server) handle(_ any, gs grpc.ServerStream) error {
 	st := newStream(s, gs)
 	s.register(st)
 	s.wg.Go(func() {
-		if s.onStream != nil {
-			s.onStream(st)
+		for _, f := range s.onStream {
+			f(st)
 		}
 		st.read()
 	})

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -48,7 +47,7 @@ func newStream(s *Server, gs grpc.ServerStream) *Stream {
 	md, _ := metadata.FromIncomingContext(gs.Context())
 	st := &Stream{
 		Method:   method,
-		Delta:    strings.HasPrefix(method[strings.LastIndexByte(method, '/')+1:], "Delta"),
+		Delta:    isDelta(method),
 		Metadata: md,
 		server:   s,
 		grpc:     gs,

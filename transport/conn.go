@@ -64,6 +64,7 @@ func (c *conn) prepare() error {
 func (c *conn) Open(ctx context.Context, method string) (Stream, error) {
 	s, err := c.open(ctx, method)
 	if err != nil {
+		// STREAM-8: it fails at once, with the reason.
 		return nil, &ConnectError{Server: c.uri, Err: err}
 	}
 	return s, nil
@@ -92,6 +93,7 @@ func (c *conn) open(ctx context.Context, method string) (*stream, error) {
 		err = cause
 	}
 	if err != nil {
+		// STREAM-8: the next attempt dials anew.
 		c.giveUpUnlessReady(ch)
 		cancel(err)
 		return nil, c.explainTimeout(err, time.Since(start))

@@ -124,6 +124,9 @@ func TestDrainingStreamsOutliveFailedAttempts(t *testing.T) {
 }
 
 func TestConnectTimeout(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: waits for a second")
+	}
 	p := newProxy(t, "127.0.0.1:0")
 	p.Blackhole(true)
 	c := build(t, transport.GRPCConfig{ConnectTimeout: time.Second}, insecure(p.Addr()))

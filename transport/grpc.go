@@ -23,6 +23,7 @@ const (
 // receiveSize is how large a response may be, of what the program asks for.
 func receiveSize(asked int) int {
 	if asked <= 0 {
+		// STREAM-7, S-29: not gRPC's 4 MiB.
 		return defaultReceiveSize
 	}
 	return min(asked, math.MaxInt32)
@@ -94,6 +95,7 @@ func (c GRPCConfig) dialOptions() []grpc.DialOption {
 			MinConnectTimeout: c.ConnectTimeout,
 		}),
 	}
+	// STREAM-7, S-8: a silent connection is pinged.
 	if c.KeepaliveTime > 0 {
 		opts = append(opts, grpc.WithKeepaliveParams(keepalive.ClientParameters{
 			Time: c.KeepaliveTime, Timeout: c.KeepaliveTimeout,

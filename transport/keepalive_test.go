@@ -127,6 +127,9 @@ func TestKeepaliveOff(t *testing.T) {
 // often than every 10 s, so the test takes some 11 s.
 // spec: S-8
 func TestKeepaliveFindsASilentPeer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: gRPC pings no sooner than after ten seconds")
+	}
 	t.Parallel()
 	srv := serveTCP(t, echo, grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second}))
 	p := newProxy(t, srv.addr)

@@ -8,9 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,35 +20,9 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/internal/heapsize"
 	"github.com/xdswatch/xdswatch/transport"
 )
-
-// peakOf runs f and returns how large the heap grew meanwhile, in bytes.
-func peakOf(f func()) uint64 {
-	runtime.GC()
-	runtime.GC() // which empties the pools of what ran before
-	var before runtime.MemStats
-	runtime.ReadMemStats(&before)
-	var peak atomic.Uint64
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		for {
-			var m runtime.MemStats
-			runtime.ReadMemStats(&m)
-			peak.Store(max(peak.Load(), m.HeapAlloc))
-			select {
-			case <-done:
-				return
-			case <-time.After(5 * time.Millisecond):
-			}
-		}
-	}()
-	f()
-	close(done)
-	<-ended
-	return peak.Load() - min(peak.Load(), before.HeapAlloc)
-}
 
 // zeros is so many bytes of zeros in gzip.
 func zeros(t *testing.T, size int64) []byte {
@@ -75,6 +47,9 @@ func (zero) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 //
 // spec: H-8
 func TestReceiveLimitAfterDecompression(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: bodies as large as they may be")
+	}
 	const size, limit = 1 << 30, 128 << 20
 	message := zeros(t, size)
 	frame := append(binary.BigEndian.AppendUint32([]byte{1}, uint32(len(message))), message...)
@@ -97,7 +72,7 @@ func TestReceiveLimitAfterDecompression(t *testing.T) {
 	}
 	defer conn.Close()
 	var end error
-	peak := peakOf(func() {
+	peak := heapsize.While(func() {
 		stream, err := conn.Open(t.Context(), transport.MethodADS)
 		if err != nil {
 			t.Error(err)
@@ -120,6 +95,9 @@ func TestReceiveLimitAfterDecompression(t *testing.T) {
 //
 // spec: H-5
 func TestBodiesOfNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: bodies as large as they may be")
+	}
 	const size, most = 41 << 20, 256 << 20
 	for _, tt := range []struct {
 		name, head, piece, tail string
@@ -168,7 +146,7 @@ func TestBodiesOfNothing(t *testing.T) {
 					t.Fatal(err)
 				}
 				var took time.Duration
-				peak := peakOf(func() {
+				peak := heapsize.While(func() {
 					if cut {
 						time.AfterFunc(300*time.Millisecond, stream.Close)
 					}

@@ -117,6 +117,7 @@ func checkREST(s bootstrap.ManagementServer) error {
 	switch {
 	case s.REST() == nil:
 		return errors.New("no REST configuration")
+	// REST-5
 	case s.Delta:
 		return errors.New("REST has no delta variant")
 	case len(s.REST().Endpoints) == 0:

@@ -3,6 +3,8 @@ package transport
 import (
 	"bytes"
 	"cmp"
+	"compress/flate"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -212,13 +214,21 @@ func (p *restPool) post(ctx context.Context, url string, header http.Header, bod
 	case a.status != http.StatusOK:
 		a.body, _ = io.ReadAll(io.LimitReader(resp.Body, maxExcerpt)) // as much of it as there is
 	case resp.Header.Get("Content-Encoding") != "":
-		return a, fmt.Errorf("the body is encoded as %q, which was not offered", resp.Header.Get("Content-Encoding"))
+		return a, &bodyError{a, fmt.Errorf("the body is encoded as %q, which was not offered", resp.Header.Get("Content-Encoding"))}
+	// H-8: after decompression too, which was not offered.
 	case resp.ContentLength > int64(limit):
 		return a, errTooLarge
 	default:
-		a.body, err = readAtMost(patient{resp.Body, ctx}, limit)
+		if a.body, err = readAtMost(patient{resp.Body, ctx}, limit); isBadGzip(err) {
+			err = &bodyError{a, err}
+		}
 	}
 	return a, err
+}
+
+// isBadGzip says that a body is not what its Content-Encoding says.
+func isBadGzip(err error) bool {
+	return errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.As(err, new(flate.CorruptInputError))
 }
 
 // errTooLarge is the end of a poll whose response is larger than the limit.
@@ -262,6 +272,7 @@ var errRedirect = errors.New("a redirect is refused")
 func checkRedirect(to *http.Request, via []*http.Request) error {
 	from := via[0]
 	switch {
+	// H-3: a redirect must not carry credentials to others.
 	case to.URL.Host != from.URL.Host || to.URL.Scheme != from.URL.Scheme:
 		return fmt.Errorf("%w: it leads to another host, %s://%s", errRedirect, to.URL.Scheme, to.URL.Host)
 	case to.Method != http.MethodPost:

@@ -89,7 +89,8 @@ func TestRESTFaults(t *testing.T) {
 		{"503 to a poll", testutil.RESTStatus(503), codes.Unavailable, "POST http://memory:1/v3/discovery:clusters at memory:1: the server answers 503"},
 		{"hang", testutil.RESTHang, codes.DeadlineExceeded, "the request timeout is 1s"},
 		{"slow body", slowBody, codes.DeadlineExceeded, "the request timeout is 1s"},
-		{"foreign encoding", encoded, codes.Unavailable, `encoded as "br"`},
+		{"foreign encoding", encoded("br"), codes.Internal, `no DiscoveryResponse (the body is encoded as "br", which was not offered)`},
+		{"broken gzip", encoded("gzip"), codes.Internal, "no DiscoveryResponse (gzip: invalid header)"},
 		{"away", testutil.RESTRedirect(307, "http://elsewhere.example/v3/discovery:clusters"), codes.Unavailable, "a redirect is refused: it leads to another host, http://elsewhere.example"},
 		{"to another scheme", testutil.RESTRedirect(308, "https://memory:1/"), codes.Unavailable, "another host, https://memory:1"},
 		{"to a GET", testutil.RESTRedirect(302, "/other"), codes.Unavailable, "makes a GET of the POST"},
@@ -122,9 +123,12 @@ func slowBody(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func encoded(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Encoding", "br")
-	_, _ = w.Write([]byte("{}"))
+// encoded answers with what is not encoded as it says.
+func encoded(as string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", as)
+		_, _ = w.Write([]byte(`{"version_info":"1"}`))
+	}
 }
 
 // A redirect within the host is followed with the request.

@@ -49,6 +49,7 @@ func (q *question) take(r *discoveryv3.DiscoveryRequest) {
 		q.urgent = q.urgent || !proto.Equal(q.node, r.GetNode())
 		q.node = r.GetNode()
 	}
+	// REST-1: each poll has the node.
 	r.Node = q.node
 	if old := q.request; old == nil {
 		q.urgent = true
@@ -58,6 +59,7 @@ func (q *question) take(r *discoveryv3.DiscoveryRequest) {
 		q.added = q.added || grown(had, names)
 	}
 	if old := q.request.GetErrorDetail(); r.GetErrorDetail() == nil && old != nil {
+		// REST-4: the error goes with the next poll.
 		r.ErrorDetail = old // no poll has carried it yet
 	}
 	q.request, q.body, q.owed = r, nil, false

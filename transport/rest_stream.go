@@ -147,9 +147,11 @@ func (s *restStream) next() (frame []byte, err error) {
 		if s.ctx.Err() == nil {
 			s.conn.failed(e)
 		}
+		// P-8: the error is told as a poll's.
 		return nil, &pollError{endpoint: e, path: path, err: err}
 	}
 	delay := s.conn.rest.RefreshDelay
+	// REST-3: the delay and its jitter, after the answer.
 	s.due = time.Now().Add(min(delay, math.MaxInt64/2) + rand.N(min(delay, math.MaxInt64/2)))
 	return frame, nil
 }
@@ -243,11 +245,13 @@ const unchangedURL = "xdswatch.unchanged"
 // read makes a frame of an answer; nil if it says nothing new.
 func (s *restStream) read(p poll, a answer) (frame []byte, err error) {
 	switch a.status {
+	// REST-2: unchanged.
 	case http.StatusNotModified:
 		return s.unchanged(p)
 	case http.StatusOK:
 		return s.response(p, a)
 	}
+	// REST-2: what is held stays.
 	return nil, &statusError{a}
 }
 

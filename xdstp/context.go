@@ -10,22 +10,22 @@ import (
 // Prefixes of the keys of the parameters that clients add (xRFC TP1, "Context parameters";
 // xds.core.v3.ContextParams).
 const (
-	ReservedPrefix  = "xds."                // all of them
+	reservedPrefix  = "xds."                // all of them
 	NodePrefix      = "xds.node."           // fields of the node
-	FeaturePrefix   = "xds.client_feature." // what the client can do with a type
-	AttributePrefix = "xds.resource."       // what the client found out about a resource
+	featurePrefix   = "xds.client_feature." // what the client can do with a type
+	attributePrefix = "xds.resource."       // what the client found out about a resource
 )
 
 // The keys of the well-known attributes.
 const (
-	KeyVIP              = AttributePrefix + "vip"
-	KeyListeningAddress = AttributePrefix + "listening_address"
+	keyVIP              = attributePrefix + "vip"
+	keyListeningAddress = attributePrefix + "listening_address"
 )
 
 // VIP is the attribute "xds.resource.vip": the virtual IP for which a Listener is wanted
 // on demand (xRFC TP1). An IPv4 address is written as one even if it is mapped into IPv6.
 func VIP(addr netip.Addr) Param {
-	return Param{Key: KeyVIP, Value: addr.Unmap().String()}
+	return Param{Key: keyVIP, Value: addr.Unmap().String()}
 }
 
 // ListeningAddress is the attribute "xds.resource.listening_address": the address on which
@@ -34,19 +34,19 @@ func VIP(addr netip.Addr) Param {
 // IPv6.
 func ListeningAddress(addr netip.AddrPort) Param {
 	addr = netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
-	return Param{Key: KeyListeningAddress, Value: addr.String()}
+	return Param{Key: keyListeningAddress, Value: addr.String()}
 }
 
 // Attribute is an attribute of a resource that has no function of its own here: the key is
-// AttributePrefix and the name.
+// "xds.resource." and the name.
 func Attribute(name, value string) Param {
-	return Param{Key: AttributePrefix + name, Value: value}
+	return Param{Key: attributePrefix + name, Value: value}
 }
 
 // ClientFeature says that the client supports a feature of a type, such as
-// "lb.least_loaded": the key is FeaturePrefix and the name, the value "true".
+// "lb.least_loaded": the key is "xds.client_feature." and the name, the value "true".
 func ClientFeature(name string) Param {
-	return Param{Key: FeaturePrefix + name, Value: "true"}
+	return Param{Key: featurePrefix + name, Value: "true"}
 }
 
 // Context is what a client adds to the parameters of a name. The zero Context adds
@@ -77,6 +77,7 @@ func (c Context) Apply(n Name) Name {
 		return n
 	}
 	all := make([]Param, 0, len(n.Params)+added)
+	// CTX-1: the later layer wins.
 	for _, layer := range [...][]Param{c.Node, n.Params, c.Features, c.Attributes} {
 		all = append(all, layer...)
 	}
@@ -110,7 +111,7 @@ func (c Context) Check() error {
 }
 
 func nodeFault(p Param) string {
-	for _, prefix := range []string{FeaturePrefix, AttributePrefix} {
+	for _, prefix := range []string{featurePrefix, attributePrefix} {
 		if strings.HasPrefix(p.Key, prefix) {
 			return fmt.Sprintf("begins with %q, but is a parameter of the node", prefix)
 		}
@@ -119,8 +120,8 @@ func nodeFault(p Param) string {
 }
 
 func featureFault(p Param) string {
-	if !strings.HasPrefix(p.Key, FeaturePrefix) {
-		return fmt.Sprintf("does not begin with %q", FeaturePrefix)
+	if !strings.HasPrefix(p.Key, featurePrefix) {
+		return fmt.Sprintf("does not begin with %q", featurePrefix)
 	}
 	return ""
 }
@@ -128,11 +129,12 @@ func featureFault(p Param) string {
 func attributeFault(p Param) string {
 	var err error
 	switch {
-	case !strings.HasPrefix(p.Key, AttributePrefix):
-		return fmt.Sprintf("does not begin with %q", AttributePrefix)
-	case p.Key == KeyVIP:
+	case !strings.HasPrefix(p.Key, attributePrefix):
+		return fmt.Sprintf("does not begin with %q", attributePrefix)
+	// CTX-3: a well-known attribute is an address.
+	case p.Key == keyVIP:
 		_, err = netip.ParseAddr(p.Value)
-	case p.Key == KeyListeningAddress:
+	case p.Key == keyListeningAddress:
 		_, err = netip.ParseAddrPort(p.Value)
 	}
 	if err != nil {
@@ -148,12 +150,13 @@ func attributeFault(p Param) string {
 // [Name.String].
 func (n Name) CheckReserved() error {
 	for _, p := range n.Params {
-		isKey := strings.HasPrefix(p.Key, ReservedPrefix)
+		isKey := strings.HasPrefix(p.Key, reservedPrefix)
 		if !isKey && !strings.HasPrefix(p.Value, "@") {
 			continue
 		}
 		text := n.String()
 		at := offsetOfParam(text, p.Key)
+		// CTX-1: xds.* is the client's.
 		if isKey {
 			return fault(text, PartParams, at, `a key that begins with "xds." is the client's to set`)
 		}

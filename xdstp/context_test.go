@@ -162,7 +162,7 @@ func TestContextCheck(t *testing.T) {
 			`xdstp: Context.Attributes[0]: "xds.resource.vip" has the value "invalid IP", which is no address`},
 		{"no listening address", Context{Attributes: []Param{ListeningAddress(netip.AddrPort{})}},
 			`xdstp: Context.Attributes[0]: "xds.resource.listening_address" has the value "invalid AddrPort", which is no address`},
-		{"a listening address without a port", Context{Attributes: []Param{{KeyListeningAddress, "::1"}}},
+		{"a listening address without a port", Context{Attributes: []Param{{keyListeningAddress, "::1"}}},
 			`xdstp: Context.Attributes[0]: "xds.resource.listening_address" has the value "::1", which is no address`},
 	}
 	for _, tt := range tests {

@@ -6,11 +6,8 @@ import (
 	"testing"
 
 	xdscorev3 "github.com/cncf/xds/go/xds/core/v3"
-	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/testing/protocmp"
-	"google.golang.org/protobuf/types/known/anypb"
 )
 
 func marshal(t testing.TB, m proto.Message) []byte {
@@ -123,63 +120,5 @@ func TestDecodeDoesNotShare(t *testing.T) {
 		if got := l.String(); got != "xdstp://a/T/x" {
 			t.Errorf("after the bytes changed it is %q", got)
 		}
-	}
-}
-
-// spec: COLL-1, COLL-2, COLL-4
-func TestDecodeEntry(t *testing.T) {
-	resource := &anypb.Any{TypeUrl: listenerURL, Value: []byte("v")}
-	locator := Locator{Name: Name{Authority: "a", Type: "T", ID: "x"}}
-	inline := func(name, version string) *xdscorev3.CollectionEntry {
-		return &xdscorev3.CollectionEntry{ResourceSpecifier: &xdscorev3.CollectionEntry_InlineEntry_{
-			InlineEntry: &xdscorev3.CollectionEntry_InlineEntry{Name: name, Version: version, Resource: resource},
-		}}
-	}
-	structured := string(marshal(t, &xdscorev3.CollectionEntry{ResourceSpecifier: &xdscorev3.CollectionEntry_Locator{
-		Locator: &xdscorev3.ResourceLocator{Authority: "a", ResourceType: "T", Id: "x"},
-	}}))
-	tests := []struct {
-		what, input string
-		want        Entry
-	}{
-		{"structured locator", structured, Entry{Locator: &locator}},
-		{"locator of one string", field(1, field(1, "xdstp://a/T/x")), Entry{Locator: &locator}},
-		{"text locator", field(1, "xdstp://a/T/x"), Entry{Locator: &locator}},
-		{"locator in pieces", field(1, field(3, "a")) + field(7, "") + field(1, field(4, "T")+field(2, "x")), Entry{Locator: &locator}},
-		{"inline", string(marshal(t, inline("n", "1"))), Entry{Name: "n", Version: "1", Resource: resource}},
-		{"inline without a name", string(marshal(t, inline("", ""))), Entry{Resource: resource}},
-		{"empty inline", field(2, ""), Entry{}},
-		{"the last holds", string(marshal(t, inline("n", "1"))) + structured, Entry{Locator: &locator}},
-		{"the last holds, inline", structured + field(2, field(1, "m")), Entry{Name: "m"}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.what, func(t *testing.T) {
-			got, err := DecodeEntry([]byte(tt.input))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tt.want, got, protocmp.Transform()); diff != "" {
-				t.Errorf("entry (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestDecodeEntryErrors(t *testing.T) {
-	tests := []struct{ what, input, want string }{
-		{"nothing", "", "xdstp: CollectionEntry: has neither a locator nor an inline entry"},
-		{"of another wire type", "\x08\x01\x10\x01", "xdstp: CollectionEntry: has neither"},
-		{"cut off", field(1, "xdstp://a/T/x")[:5], "xdstp: CollectionEntry: does not parse: "},
-		{"empty locator", field(1, ""), "xdstp: CollectionEntry.locator: is not usable: xdstp: ResourceLocator.resource_type: is empty"},
-		{"bad text", field(1, "xdstp://a"), `xdstp: CollectionEntry.locator: is not usable: xdstp: ResourceLocator: is no locator: xdstp: "xdstp://a"`},
-		{"broken inline entry", field(2, "\xff"), "xdstp: CollectionEntry.inline_entry: does not parse: "},
-	}
-	for _, tt := range tests {
-		t.Run(tt.what, func(t *testing.T) {
-			_, err := DecodeEntry([]byte(tt.input))
-			if _, ok := errors.AsType[*Error](err); !ok || !strings.HasPrefix(err.Error(), tt.want) {
-				t.Errorf("error %v, want one that begins with %q", err, tt.want)
-			}
-		})
 	}
 }

@@ -3,9 +3,6 @@ package xdstp
 import (
 	"testing"
 	"unicode/utf8"
-
-	xdscorev3 "github.com/cncf/xds/go/xds/core/v3"
-	"google.golang.org/protobuf/proto"
 )
 
 func addSeeds(f *testing.F) {
@@ -103,7 +100,7 @@ func checkContext(t *testing.T, n Name) {
 	c := Context{Node: []Param{{"a", "node"}}, Features: []Param{ClientFeature("f")}}
 	with := c.Apply(n)
 	checkRoundTrip(t, with)
-	if _, ok := with.Param(FeaturePrefix + "f"); !ok || !c.Apply(with).Equal(with) {
+	if _, ok := with.Param(featurePrefix + "f"); !ok || !c.Apply(with).Equal(with) {
 		t.Errorf("%s with a context is %s", n, with)
 	}
 }
@@ -169,7 +166,7 @@ func FuzzParseLocator(f *testing.F) {
 		if !again.Equal(l) || again.String() != text {
 			t.Errorf("%q is printed as %q and read back as %q", input, text, again)
 		}
-		if r, err := ParseReceivedLocator(input); err != nil || !r.Equal(l) {
+		if r, err := parseReceivedLocator(input); err != nil || !r.Equal(l) {
 			t.Errorf("received, %q is %s, %v; want %s", input, r, err, l)
 		}
 		checkLocatorProto(t, l)
@@ -246,32 +243,4 @@ func checkField(t *testing.T, err error) {
 	if inner, ok := e.Err.(*Error); ok && inner.Field == "" {
 		checkOffset(t, inner)
 	}
-}
-
-// Any bytes are read as an entry without a panic, and an entry is what a decoder of the
-// published message makes of them.
-func FuzzDecodeEntry(f *testing.F) {
-	addLocatorSeeds(f, func(b []byte) []byte { return []byte(field(1, string(b))) })
-	f.Add([]byte(field(2, field(1, "name")+field(2, "1")+field(3, field(1, listenerURL)))))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		e, err := DecodeEntry(b)
-		if err != nil {
-			checkField(t, err)
-			return
-		}
-		var m xdscorev3.CollectionEntry
-		if proto.Unmarshal(b, &m) != nil {
-			return // a text where the message should be
-		}
-		if e.Locator == nil {
-			if m.GetInlineEntry().GetName() != e.Name || m.GetInlineEntry().GetVersion() != e.Version {
-				t.Errorf("%q is %+v, want %v", b, e, m.GetInlineEntry())
-			}
-			return
-		}
-		checkLocatorProto(t, *e.Locator)
-		if l, err := LocatorFromProto(m.GetLocator()); err != nil || !l.Equal(*e.Locator) {
-			t.Errorf("%q is %s, want %s, %v", b, e.Locator, l, err)
-		}
-	})
 }

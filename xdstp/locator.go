@@ -57,10 +57,10 @@ type Directive struct {
 // eight deep.
 func ParseLocator(url string) (Locator, error) { return reader{}.locator(url, 0) }
 
-// ParseReceivedLocator reads a locator as a server wrote it. It differs from
+// parseReceivedLocator reads a locator as a server wrote it. It differs from
 // [ParseLocator] as [ParseReceived] does from [Parse]: the last value of a repeated
 // parameter key holds.
-func ParseReceivedLocator(url string) (Locator, error) {
+func parseReceivedLocator(url string) (Locator, error) {
 	return reader{lastWins: true}.locator(url, 0)
 }
 
@@ -74,6 +74,7 @@ func (r reader) locator(s string, depth int) (Locator, error) {
 	}
 	l := Locator{Scheme: scheme}
 	plain := s
+	// XDSTP-2: the fragment is for the client alone.
 	if i := strings.IndexByte(s, '#'); i >= 0 {
 		plain = s[:i]
 		if l.Directives, err = r.directives(s, i+1, depth); err != nil {
@@ -101,6 +102,7 @@ func withInput(err error, input string) error {
 
 // parseScheme gives the scheme and the offset behind its "//".
 func parseScheme(s string) (scheme Scheme, start int, err error) {
+	// XDSTP-6: locators have three schemes.
 	for _, scheme := range []Scheme{SchemeXDSTP, SchemeHTTP, SchemeFile} {
 		rest, ok := strings.CutPrefix(s, scheme.String()+":")
 		if !ok {
@@ -162,6 +164,7 @@ func (r reader) directive(s, text string, at, depth int) (Directive, error) {
 }
 
 func (r reader) alt(s, value string, at, depth int) (Directive, error) {
+	// H-4: alternatives are nested no deeper.
 	if depth == maxAltDepth {
 		return Directive{}, fault(s, PartDirectives, at, tooDeep)
 	}

@@ -29,6 +29,7 @@ func parseParams(s string, at int, lastWins bool) ([]Param, error) {
 	if repeated < 0 {
 		return params, nil
 	}
+	// XDSTP-5: in a watch it is refused, of a server the last value holds.
 	if !lastWins {
 		key := params[repeated].Key
 		return nil, fault(s, PartParams, at+offsetOfSecond(s[at:], key), "a key is repeated")

@@ -76,6 +76,7 @@ func parse(s string, lastWins bool) (Name, error) {
 
 // parseParts reads everything after the "//", which ends at offset start.
 func parseParts(s string, start int, lastWins bool) (Name, error) {
+	// XDSTP-1: authority, type, id, context.
 	p, err := split(s, start)
 	if err != nil {
 		return Name{}, err
@@ -128,6 +129,7 @@ func split(s string, start int) (parts, error) {
 // Type neither empty nor with '/', '?' or '#', and no key of Params twice.
 func (n Name) String() string {
 	var b [128]byte
+	// XDSTP-4: one canonical text.
 	return string(n.appendTo(append(b[:0], namePrefix...)))
 }
 
@@ -179,6 +181,7 @@ func appendID(b []byte, id string) []byte {
 // Equal says whether both name the same resource: the same decoded parts, parameters in
 // any order.
 func (n Name) Equal(m Name) bool {
+	// XDSTP-4: equal by the decoded parts.
 	return n.Authority == m.Authority && n.Type == m.Type && n.ID == m.ID &&
 		slices.Equal(inOrder(n.Params), inOrder(m.Params))
 }

@@ -9,6 +9,9 @@ import (
 )
 
 func TestEverythingIsSeen(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: the program takes its time")
+	}
 	var out bytes.Buffer
 	err := run(t.Context(), &out)
 	t.Log(out.String())

@@ -107,6 +107,7 @@ func (t Types) FindMessageByURL(url string) (protoreflect.MessageType, error) {
 }
 
 // BuildVersion is what [Node] gave a node of version 3, which has no field for it.
+// V2-3: the build version stands in place of the user agent.
 func BuildVersion(node *corev3.Node) string {
 	build, _, _ := wire.StringField(node.ProtoReflect().GetUnknown(), nodeBuildVersion)
 	return string(build)
@@ -114,6 +115,7 @@ func BuildVersion(node *corev3.Node) string {
 
 // Method is the version 2 form of a gRPC method; "" if version 2 has no such service. A
 // method of a service that is not Envoy's is the same in both.
+// V2-2: version 2 has methods of its own.
 func Method(v3 string) string {
 	service, method, _ := strings.Cut(strings.TrimPrefix(v3, "/"), "/")
 	last := service[strings.LastIndexByte(service, '.')+1:]
@@ -150,6 +152,7 @@ func Request(msg [][]byte, delta bool) [][]byte {
 // Response maps the type URLs of a response and of its entries, in wrappers too, whichever
 // version each is of: a server may have resources of one version on the transport of the
 // other (gRFC A30). A wrapper inside a wrapper is no entry of either.
+// V2-1: the response is read as one of version 3.
 func Response(r *wire.Response) {
 	r.TypeURL = ToV3(r.TypeURL)
 	var from, to []byte // of the last entry; as a rule all are of one type

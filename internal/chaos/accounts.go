@@ -46,14 +46,14 @@ func (fl *fleet) account(active int) (wrong string, err error) {
 		if err != nil {
 			return "", err
 		}
-		asked, twice := fl.program.model.merge(a.Asked)
+		asked := fl.program.model.subscribed(a.Asked)
 		forget(asked, wanted, kept)
 		want := wanted
 		if !using {
 			want = map[string][]string{}
 		}
-		if diff := cmp.Diff(want, asked); diff != "" || twice {
-			return fmt.Sprintf("server %d has %d streams, and is asked (-want +got):\n%s", s.index, len(a.Asked), diff), nil
+		if diff := cmp.Diff(want, asked); diff != "" {
+			return fmt.Sprintf("server %d has %d streams, and is asked (-want +got):\n%s", s.index, a.Streams, diff), nil
 		}
 	}
 	return "", nil
@@ -71,16 +71,13 @@ func (fl *fleet) streamsOf(wanted map[string][]string, kept map[string]map[strin
 	return len(types)
 }
 
-// merge puts the types of all streams together, and says whether two have the same.
-func (m *model) merge(streams []map[string][]string) (all map[string][]string, twice bool) {
-	all = map[string][]string{}
-	for _, types := range streams {
-		for url, names := range types {
-			twice = twice || all[url] != nil
-			all[url] = m.besideWildcard(names)
-		}
+// subscribed is what a server says that it is asked for, as [program.wanted] has it.
+func (m *model) subscribed(types map[string][]string) map[string][]string {
+	all := map[string][]string{}
+	for url, names := range types {
+		all[url] = m.besideWildcard(names)
 	}
-	return all, twice
+	return all
 }
 
 // besideWildcard leaves out what is not named beside a wildcard in state of the world, or may not be:
@@ -151,11 +148,7 @@ func (p *program) probe(n int) error {
 	before := p.probes
 	p.probes = nil
 	for k, kind := range p.model.kinds {
-		probes := []string{kind.name(names + n)}
-		if p.globs {
-			probes = append(probes, kind.member(names+n))
-		}
-		for _, name := range probes {
+		for _, name := range []string{kind.name(names + n), kind.member(names + n)} {
 			if err := p.watch(k, name); err != nil {
 				return err
 			}

@@ -13,8 +13,6 @@ import (
 	"sync"
 	"testing"
 
-	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-
 	"github.com/xdswatch/xdswatch/client"
 )
 
@@ -35,6 +33,9 @@ func TestMain(m *testing.M) {
 // and some faults stop it; they run at the same time, since the second waits most of its
 // own for keepalive.
 func TestChaos(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: a minute of faults")
+	}
 	t.Parallel()
 	parts := []string{
 		"-seed 1 -worlds 3 -clients 1 -rounds 4",
@@ -113,7 +114,7 @@ func TestModel(t *testing.T) {
 		"trouble, first": {events: []client.Event[any]{{Kind: client.EventAmbientError, Name: "cds-0", Err: errors.New("no")}}, fault: true, differences: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newModel(true, 1, false, newJournal())
+			m := newModel(true, 1, newJournal())
 			h := m.truths[0]
 			f := h.facts[key{0, "cds-0"}]
 			f.present, f.since = true, unconfirmed
@@ -161,7 +162,7 @@ func TestModelOfTwo(t *testing.T) {
 		"nobody, not told":    {nobody, []client.Event[any]{at("b", "3-")}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newModel(true, 2, false, newJournal())
+			m := newModel(true, 2, newJournal())
 			for i, h := range m.truths {
 				h.uri = []string{"a", "b"}[i]
 				f := h.facts[key{0, "cds-0"}]
@@ -185,42 +186,9 @@ func TestModelOfTwo(t *testing.T) {
 	}
 }
 
-// What requests say is followed, in both variants.
-func TestAsked(t *testing.T) {
-	const url = "t"
-	sotw := func(names ...string) any {
-		return &discoveryv3.DiscoveryRequest{TypeUrl: url, ResourceNames: names}
-	}
-	delta := func(on, off []string) any {
-		return &discoveryv3.DeltaDiscoveryRequest{TypeUrl: url, ResourceNamesSubscribe: on, ResourceNamesUnsubscribe: off}
-	}
-	for name, c := range map[string]struct {
-		requests []any
-		want     []string
-	}{
-		"names":              {[]any{sotw("a", "b"), sotw("b")}, []string{"b"}},
-		"everything":         {[]any{sotw(), sotw()}, []string{"*"}},
-		"nothing any more":   {[]any{sotw("a"), sotw()}, nil},
-		"no wildcard":        {[]any{sotw(), sotw("a"), sotw()}, nil},
-		"delta":              {[]any{delta([]string{"a", "b"}, nil), delta([]string{"c"}, []string{"a"})}, []string{"b", "c"}},
-		"delta, everything":  {[]any{delta(nil, nil), delta([]string{"a"}, nil)}, []string{"*", "a"}},
-		"delta, no wildcard": {[]any{delta(nil, nil), delta(nil, []string{"*"})}, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := &brokenStream{asked: map[string]*asked{}}
-			for _, r := range c.requests {
-				s.note(r)
-			}
-			if got := s.asks()[url]; !slices.Equal(got, c.want) {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
-		})
-	}
-}
-
 // A resource that was away since all was well may be said not to exist.
 func TestModelAllowsAbsence(t *testing.T) {
-	m := newModel(true, 1, false, newJournal())
+	m := newModel(true, 1, newJournal())
 	h := m.truths[0]
 	f := h.facts[key{0, "cds-0"}]
 	m.settle()
@@ -255,7 +223,7 @@ func TestOutgrown(t *testing.T) {
 
 // Frames are found wherever the writes end, and what is slipped in comes between two.
 func TestWireSlip(t *testing.T) {
-	data := frame(frameData, 1, []byte("0123456789"))
+	data := frame(0, 1, []byte("0123456789"))
 	slipped := frame(frameReset, 1, []byte{0, 0, 0, 8})
 	for cut := range len(data) + 1 {
 		client, server := net.Pipe()

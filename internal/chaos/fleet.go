@@ -187,9 +187,7 @@ func (fl *fleet) rest(ctx context.Context) error {
 
 // fleetFaults are those of a server that another stands in for.
 func fleetFaults() []fault {
-	// Where each type has a stream, each has to be watched by name for it to be known that
-	// the program has left the server.
-	all := func(v variant) bool { return v.spares > 0 && (!v.perType || v.delta || v.globs) }
+	all := func(v variant) bool { return v.spares > 0 }
 	return []fault{{name: "hushed", out: true, needs: all, do: hushed}}
 }
 

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/xdswatch/xdswatch/internal/heapsize"
 )
 
 // footprint is what a process uses.
@@ -94,7 +96,7 @@ const (
 func (w *world) born(streams *atomic.Int64) (*life, error) {
 	first, err := w.use()
 	w.log.clear()
-	return &life{world: w, streams: streams, first: first, weight: weight{heap(), streams.Load()}}, err
+	return &life{world: w, streams: streams, first: first, weight: weight{heapsize.InUse(), streams.Load()}}, err
 }
 
 // check waits until no more is used than at first, but for the streams that there are.
@@ -122,7 +124,7 @@ const lifeSlack = 1 << 20 // bytes
 func (l *life) weigh(ctx context.Context) error {
 	l.world.log.clear()
 	return eventually(ctx, 100*time.Millisecond, func() error {
-		return l.weight.outgrown(weight{heap(), l.streams.Load()}, lifeSlack)
+		return l.weight.outgrown(weight{heapsize.InUse(), l.streams.Load()}, lifeSlack)
 	})
 }
 
@@ -146,15 +148,6 @@ func clientGoroutines() int {
 	return len(slices.DeleteFunc(strings.Split(b.String(), "\n\n"), func(stack string) bool {
 		return strings.Contains(stack, "/internal/chaos/") || strings.Contains(stack, "/testutil/")
 	}))
-}
-
-// heap is the number of bytes in use after a collection.
-func heap() uint64 {
-	runtime.GC()
-	runtime.GC() // what finalizers let go
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }
 
 // weight is the size of the heap when so many streams had come up.

@@ -8,20 +8,25 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+
+	"github.com/xdswatch/xdswatch/internal/heapsize"
 )
 
 // Streams that come and go in one client's life, in each way by itself, leave neither a
 // goroutine nor the bytes of a timer. Not parallel, since the heap is the whole process's.
 func TestStreamsLeaveNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: thousands of streams")
+	}
 	for _, c := range []struct {
 		name string
 		do   func(*stormy)
 	}{
 		{"eof", endAll(codes.OK)},
 		{"status", endAll(codes.Unavailable)},
-		{"noise", (*stormy).noise},
-		{"cut", func(s *stormy) { s.server.DropConnections() }},
-		{"goaway", func(s *stormy) { s.server.GoAway(); endAll(codes.OK)(s) }},
+		{"noise", func(s *stormy) { s.memory.noise() }},
+		{"cut", func(s *stormy) { s.memory.server.DropConnections() }},
+		{"goaway", func(s *stormy) { s.memory.server.GoAway(); endAll(codes.OK)(s) }},
 		{"refused", func(s *stormy) { s.refuse(50 * time.Millisecond) }},
 		{"idle", (*stormy).rewatch},
 	} {
@@ -43,7 +48,7 @@ const (
 
 func leaveNothing(t *testing.T, v variant, do func(*stormy)) {
 	s := newStormy(t, 1, v)
-	defer s.server.Close()
+	defer s.memory.server.Close()
 	defer func() { must(t, s.program.close()) }()
 	s.watchOneEach()
 	s.comeAndGo(warmUp, do)
@@ -92,10 +97,10 @@ func (s *stormy) comeAndGo(streams int64, do func(*stormy)) {
 
 // left is the least of some measurements: what was closed last takes a while to be gone.
 func (s *stormy) left() (goroutines int, bytes uint64) {
-	goroutines, bytes = runtime.NumGoroutine(), heap()
+	goroutines, bytes = runtime.NumGoroutine(), heapsize.InUse()
 	for range 5 {
 		s.sleep(time.Second)
-		goroutines, bytes = min(goroutines, runtime.NumGoroutine()), min(bytes, heap())
+		goroutines, bytes = min(goroutines, runtime.NumGoroutine()), min(bytes, heapsize.InUse())
 	}
 	return goroutines, bytes
 }

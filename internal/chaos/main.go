@@ -1,4 +1,4 @@
-// Command chaos breaks a live client against a real management server in every way that
+// Command chaos breaks a live client against a management server in every way that
 // its authors could think of, and checks after each that
 //
 //   - what the program was told is what the server says,
@@ -9,8 +9,9 @@
 //     first fault, nor heap that grows with the streams; and after the end of the client no
 //     goroutine, file or memory more than before it.
 //
-// The server is go-control-plane's in a process of its own, so that it can be killed and
-// stopped. What happens follows from the seed; when it happens does not.
+// The server is a store of package testutil, which keeps to the protocol, in a process of its own,
+// so that it can be killed and stopped. (test/real has the servers of others.) What happens follows
+// from the seed; when it happens does not.
 //
 // With -fallback there are two or three servers, of which each steps in for those before
 // it (gRFC A71), and faults at several of them at a time. Each says something else, so that
@@ -21,8 +22,6 @@
 //   - it is asked for everything that is wanted, and so is each server before it that reads
 //     requests and does not answer yet,
 //   - no server after it has a stream.
-//
-// Half of these worlds have this module's server of structured names, for globs.
 package main
 
 import (
@@ -35,6 +34,8 @@ import (
 	"os/signal"
 	"strings"
 	"time"
+
+	"github.com/xdswatch/xdswatch/internal/heapsize"
 )
 
 func main() {
@@ -76,7 +77,6 @@ func parse(args []string, out io.Writer) (options, error) {
 	fs.StringVar(&only, "only", "", "faults to choose from, by name and separated by commas")
 	fs.BoolVar(&o.plan.heavy, "heavy", false, "also faults that take longer than gRPC's keepalive")
 	fs.BoolVar(&o.plan.clock, "clock", false, "also faults that set the machine's clock, for a second or two: one such run at a time")
-	fs.BoolVar(&o.plan.strict, "strict", false, "let the program also do what go-control-plane is known to get wrong")
 	fs.BoolVar(&o.fallback, "fallback", false, "servers that stand in for each other, with faults at several of them at a time")
 	fs.IntVar(&o.plan.clients, "clients", 2, "clients in each world, one after the other")
 	fs.IntVar(&o.plan.rounds, "rounds", 6, "faults that each client lives through")
@@ -155,7 +155,7 @@ func (o options) run(ctx context.Context, out io.Writer) error {
 		total.streams += r.streams
 		fmt.Fprintf(out, "seed %d: %v: %d faults, %d streams, %v\n",
 			p.seed, p.variant, r.faults, r.streams, time.Since(began).Round(time.Millisecond))
-		now := weight{heap(), total.streams}
+		now := weight{heapsize.InUse(), total.streams}
 		if n == 0 {
 			first = now
 		} else if err := first.outgrown(now, worldSlack); err != nil {

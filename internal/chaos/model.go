@@ -13,11 +13,8 @@ import (
 type model struct {
 	kinds []kind
 	delta bool
-	// strict says that the server keeps to the protocol to the letter; otherwise the
-	// program leaves out what go-control-plane does not do.
-	strict bool
-	large  int // bytes of padding of some resources
-	log    *journal
+	large int // bytes of padding of some resources
+	log   *journal
 
 	mu      sync.Mutex
 	truths  []*truth // of the servers in order of priority
@@ -42,14 +39,14 @@ const largeResource = 40_000
 // names is how many resources each type may have.
 const names = 10
 
-// newModel makes a model of some servers; globs says that they know structured names.
-func newModel(delta bool, servers int, globs bool, log *journal) *model {
+// newModel makes a model of some servers.
+func newModel(delta bool, servers int, log *journal) *model {
 	m := &model{
 		kinds: kinds(), delta: delta, log: log, large: largeResource,
 		subs: map[*sub]struct{}{}, changed: make(chan struct{}),
 	}
 	for n := range servers {
-		m.truths = append(m.truths, newTruth(m, n, globs))
+		m.truths = append(m.truths, newTruth(m, n))
 	}
 	return m
 }
@@ -98,13 +95,6 @@ func (m *model) faultLocked(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	m.log.add("FAULT: %s", text)
 	m.faults = append(m.faults, text)
-}
-
-// complain notes what a server found wrong.
-func (m *model) complain(text string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.faultLocked("the server complains: %s", text)
 }
 
 // check gives what was wrong so far, what still differs between watches and server, and a

@@ -25,6 +25,9 @@ import (
 // than they change.
 // spec: S-1
 func TestRealServerNACKed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: a minute of a real server")
+	}
 	t.Parallel()
 	const seconds = 60
 	var wg sync.WaitGroup

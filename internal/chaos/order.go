@@ -39,19 +39,18 @@ type serving struct {
 	TLS   string        `json:",omitempty"` // directory of ca.pem, cert.pem and key.pem
 	Token bool          `json:",omitempty"` // ask for a bearer token that has not expired
 	Age   time.Duration `json:",omitempty"` // maximum connection age
-	Globs bool          `json:",omitempty"` // a server of structured names
 }
 
 // state is everything that the server is to serve.
 type state struct {
-	Version string
-	Items   []item
+	Items []item
 }
 
 // answer follows an order that was carried out.
 type answer struct {
-	Addr string `json:",omitempty"` // of the server; it changes when it serves anew
-	Err  string `json:",omitempty"`
-	// Asked is, for each stream that stands, what is asked for there by type URL.
-	Asked []map[string][]string `json:",omitempty"`
+	Addr    string `json:",omitempty"` // of the server; it changes when it serves anew
+	Err     string `json:",omitempty"`
+	Streams int    `json:",omitempty"` // that stand
+	// Asked is what is subscribed to by type URL.
+	Asked map[string][]string `json:",omitempty"`
 }

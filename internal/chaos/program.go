@@ -20,16 +20,11 @@ import (
 // program is what uses a client: watches, sets, collections and lookups that come and go.
 // It is driven by one goroutine.
 type program struct {
-	client *client.Client
-	model  *model
-	subs   []*sub // those that live, but for probes
-	probes []*sub
-	number int  // of subscriptions so far
-	globs  bool // structured names are subscribed to too
-	// single says that nothing is collected, so that each type is named. Of servers that
-	// stand in for each other go-control-plane's do not say in delta that they have none of
-	// what is named, which is then held on for collections too.
-	single   bool
+	client   *client.Client
+	model    *model
+	subs     []*sub // those that live, but for probes
+	probes   []*sub
+	number   int            // of subscriptions so far
 	lookedUp map[key]bool   // what lookups may keep; guarded by the model's mutex
 	standing map[string]int // streams that are up, by server; guarded by the model's mutex
 	lookups  sync.WaitGroup
@@ -116,7 +111,7 @@ func (p *program) step(rng *rand.Rand) error {
 		return p.watch(k, p.name(rng, k))
 	case n < 10 && len(p.subs) < most:
 		return p.newSet(k, p.name(rng, k), p.name(rng, k))
-	case n < 11 && len(p.subs) < most && p.collected(k):
+	case n < 11 && len(p.subs) < most:
 		return p.watchAll(k, p.whole(rng, k))
 	case n < 14:
 		return p.changeSet(rng)
@@ -131,10 +126,10 @@ func (p *program) step(rng *rand.Rand) error {
 }
 
 // collected says whether all resources of a type are subscribed to.
-func (p *program) collected(k int) bool { return p.model.kinds[k].typ.FullState() && !p.single }
+func (p *program) collected(k int) bool { return p.model.kinds[k].typ.FullState() }
 
 func (p *program) name(rng *rand.Rand, k int) string {
-	if n := rng.IntN(names); p.globs && rng.IntN(2) == 0 {
+	if n := rng.IntN(names); rng.IntN(2) == 0 {
 		return p.model.kinds[k].member(n)
 	} else {
 		return p.model.kinds[k].name(n)
@@ -143,7 +138,7 @@ func (p *program) name(rng *rand.Rand, k int) string {
 
 // whole is what can be watched as a whole.
 func (p *program) whole(rng *rand.Rand, k int) string {
-	if p.globs && (rng.IntN(2) == 0 || !p.model.kinds[k].typ.FullState()) {
+	if rng.IntN(2) == 0 || !p.model.kinds[k].typ.FullState() {
 		return p.model.kinds[k].glob()
 	}
 	return "*"

@@ -23,6 +23,9 @@ var firstSeed = flag.Uint64("seed", 0, "of the first test of reconnects")
 // Ten thousand streams come and go, in fake time, while watches do and the server changes
 // its resources. What is left behind fails the bubble.
 func TestReconnects(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: ten thousand streams")
+	}
 	t.Parallel()
 	for i, c := range []struct {
 		variant
@@ -44,7 +47,7 @@ func TestReconnects(t *testing.T) {
 type stormy struct {
 	*world
 	t       *testing.T
-	server  *memory
+	memory  *memory
 	streams atomic.Int64
 }
 
@@ -57,7 +60,7 @@ func reconnect(t *testing.T, seed uint64, v variant, streams int64) {
 			}
 		}
 	}()
-	defer s.server.Close()
+	defer s.memory.server.Close()
 	defer func() { must(t, s.program.close()) }()
 	for range 10 {
 		must(t, s.program.step(s.rng))
@@ -81,23 +84,23 @@ func newStormy(t *testing.T, seed uint64, v variant) *stormy {
 	log := newJournal()
 	s := &stormy{
 		t: t, world: &world{
-			variant: v, rng: rand.New(rand.NewPCG(seed, 0)), log: log, model: newModel(v.delta, 1, false, log),
+			variant: v, rng: rand.New(rand.NewPCG(seed, 0)), log: log, model: newModel(v.delta, 1, log),
 		},
-		server: newMemory("memory"),
+		memory: newMemory("memory"),
 	}
 	s.site = &site{truth: s.model.truths[0]}
-	s.model.strict, s.model.large = true, 0
-	s.server.complain = func(text string) { s.model.complain(text) }
+	s.model.large = 0
 	s.truth.change(s.rng, 0.7)
 	s.publish()
 	p, err := newProgram(client.Config{
 		Bootstrap: &bootstrap.Config{
 			Node: &corev3.Node{Id: "chaos"},
 			Servers: []bootstrap.ManagementServer{{
-				URI: s.server.Target(), ChannelCreds: bootstrap.Insecure(), Delta: v.delta, PerType: v.perType,
+				URI: s.memory.server.Target(), ChannelCreds: bootstrap.Insecure(), Delta: v.delta, PerType: v.perType,
 			}},
+			Authorities: map[string]bootstrap.Authority{authority: {}},
 		},
-		GRPC: transport.GRPCConfig{ConnectTimeout: time.Second, KeepaliveTime: -1, DialOptions: s.server.DialOptions()},
+		GRPC: transport.GRPCConfig{ConnectTimeout: time.Second, KeepaliveTime: -1, DialOptions: s.memory.server.DialOptions()},
 	}, s.model, &s.streams)
 	must(t, err)
 	s.program = p
@@ -105,7 +108,7 @@ func newStormy(t *testing.T, seed uint64, v variant) *stormy {
 }
 
 func (s *stormy) publish() {
-	s.server.set(s.truth.state())
+	must(s.t, s.memory.set(s.truth.state()))
 	s.truth.confirm()
 }
 
@@ -130,20 +133,20 @@ func (s *stormy) breakIt() {
 	s.log.add("break %d", n)
 	switch n {
 	case 0:
-		s.server.DropConnections()
+		s.memory.server.DropConnections()
 	case 1:
-		s.server.GoAway()
+		s.memory.server.GoAway()
 	case 2:
 		s.refuse(time.Second)
 	case 3:
-		s.server.SetHoldDial(true)
-		s.server.DropConnections()
+		s.memory.server.SetHoldDial(true)
+		s.memory.server.DropConnections()
 		s.sleep(3 * time.Second)
-		s.server.SetHoldDial(false)
+		s.memory.server.SetHoldDial(false)
 	case 4:
 		s.sleep(time.Duration(s.rng.IntN(1000)) * time.Hour)
 	case 5:
-		s.noise()
+		s.memory.noise()
 	case 6:
 		s.program.stopAll()
 		s.sleep(time.Duration(s.rng.IntN(100)) * time.Millisecond) // more or less than it lingers
@@ -153,24 +156,17 @@ func (s *stormy) breakIt() {
 }
 
 func (s *stormy) endStreams(code func() codes.Code) {
-	for _, st := range s.server.streams() {
+	for _, st := range s.memory.Streams() {
 		st.End(status.Error(code(), "broken"))
-	}
-}
-
-// noise sends what is no response.
-func (s *stormy) noise() {
-	for _, st := range s.server.streams() {
-		_ = st.SendBytes([]byte{0xff, 0xff}) // a stream that is over needs none
 	}
 }
 
 // refuse lets attempts fail for a while.
 func (s *stormy) refuse(d time.Duration) {
-	s.server.SetRefuse(true)
-	s.server.DropConnections()
+	s.memory.server.SetRefuse(true)
+	s.memory.server.DropConnections()
 	s.sleep(d)
-	s.server.SetRefuse(false)
+	s.memory.server.SetRefuse(false)
 }
 
 // mend gives the client the time for its longest wait and for what it asks for.

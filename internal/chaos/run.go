@@ -27,7 +27,6 @@ type plan struct {
 	only    []string // names of faults; all if empty
 	heavy   bool     // with those that take long
 	clock   bool     // with those that set the machine's clock
-	strict  bool     // the program also does what go-control-plane is known to get wrong
 	clients int      // one after the other
 	rounds  int      // faults that each client lives through
 }
@@ -63,9 +62,6 @@ func (f *failure) Error() string {
 	if f.plan.variant.spares > 0 {
 		replay += " -fallback"
 	}
-	if f.plan.strict {
-		replay += " -strict"
-	}
 	if len(f.plan.only) > 0 {
 		replay += " -only " + strings.Join(f.plan.only, ",")
 	}
@@ -83,7 +79,6 @@ func run(ctx context.Context, p plan, progress io.Writer) (result, error) {
 		return result{}, &failure{plan: p, err: err}
 	}
 	defer w.close()
-	w.model.strict = p.strict || p.variant.globs
 	var r result
 	var streams atomic.Int64
 	var sequence []string
@@ -121,8 +116,6 @@ func (w *world) oneClient(ctx context.Context, p plan, streams *atomic.Int64, be
 	if err != nil {
 		return err
 	}
-	w.program.globs = p.variant.globs
-	w.program.single = p.variant.spares > 0 && !w.model.strict && (p.variant.perType || p.variant.delta)
 	if err := w.rounds(ctx, p, streams, begin); err != nil {
 		_ = w.program.close() // the failure is what counts
 		return err

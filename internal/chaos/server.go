@@ -12,85 +12,28 @@ import (
 	"syscall"
 	"time"
 
-	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/testutil"
 )
-
-// server is a management server on loopback TCP.
-type server interface {
-	Addr() string
-	Stop()
-	set(state) error
-}
-
-// snapshots is go-control-plane's server.
-type snapshots struct {
-	*testutil.ManagementServer
-	kinds []kind
-}
-
-func newSnapshots(ks []kind, opts []grpc.ServerOption) (*snapshots, error) {
-	m, err := testutil.NewManagementServer(testutil.ManagementConfig{GRPC: opts})
-	return &snapshots{m, ks}, err
-}
-
-func (s *snapshots) set(to state) error {
-	var ms []proto.Message
-	for _, i := range to.Items {
-		ms = append(ms, i.message(s.kinds))
-	}
-	return s.Set(to.Version, ms...)
-}
-
-// collections is the server of structured names.
-type collections struct {
-	*testutil.CollectionServer
-	kinds []kind
-	held  map[key]bool
-}
-
-func newCollections(ks []kind, opts []grpc.ServerOption) (*collections, error) {
-	c, err := testutil.NewCollectionServer(testutil.CollectionConfig{GRPC: opts})
-	return &collections{c, ks, map[key]bool{}}, err
-}
-
-func (c *collections) set(to state) error {
-	gone := c.held
-	c.held = map[key]bool{}
-	var all []*discoveryv3.Resource
-	for _, i := range to.Items {
-		all = append(all, testutil.Wrapped(i.Name, fmt.Sprint(i.Rev), i.message(c.kinds)))
-		c.held[key{i.Kind, i.Name}] = true
-	}
-	for k := range gone {
-		if !c.held[k] {
-			c.Remove(c.kinds[k.kind].typ.TypeURL(), k.name)
-		}
-	}
-	return c.Set(all...)
-}
 
 // serveArg is the argument that makes the program the server process.
 const serveArg = "-serve-chaos"
 
 // host is the server process.
 type host struct {
-	kinds   []kind
-	server  server // nil until the first order to serve
-	breaker *breaker
+	server  *testutil.Server // nil until the first order to serve
+	station *station
 	wires   *wires
 }
 
 // serve obeys orders until their end, which is the parent's.
 func serve(orders io.Reader, answers io.Writer) error {
-	h := &host{kinds: kinds()}
+	h := &host{}
 	in, out := json.NewDecoder(orders), json.NewEncoder(answers)
 	for {
 		var o order
@@ -105,10 +48,10 @@ func serve(orders io.Reader, answers io.Writer) error {
 			a.Err = err.Error()
 		}
 		if h.server != nil {
-			a.Addr = h.server.Addr()
+			a.Addr = h.server.Target()
 		}
 		if o.Op == opAsked {
-			a.Asked = h.breaker.asks()
+			a.Asked, a.Streams = h.station.asked(), len(h.station.Streams())
 		}
 		if err := out.Encode(a); err != nil {
 			return err
@@ -118,22 +61,22 @@ func serve(orders io.Reader, answers io.Writer) error {
 
 func (h *host) obey(o order) error {
 	if o.Op == opServe {
-		return h.serve(*o.Serve, *o.State)
+		return h.serve(*o.Serve, o.State)
 	}
 	if h.server == nil {
 		return errors.New("nothing is served")
 	}
 	switch o.Op {
 	case opSet:
-		return h.server.set(*o.State)
+		return h.station.set(o.State)
 	case opEnd:
-		h.breaker.end(codes.Code(o.Code))
+		h.station.end(codes.Code(o.Code))
 	case opRefuse:
-		h.breaker.refuse(codes.Code(o.Code))
+		h.station.refuse(codes.Code(o.Code))
 	case opMute:
-		h.breaker.mute(o.On)
+		h.station.mute(o.On)
 	case opHush:
-		h.breaker.hush(o.On)
+		h.station.Hold(o.On)
 	case opAsked: // the answer tells
 	case opReset:
 		h.wires.each(func(w *wire) { w.resetStreams(o.Code) })
@@ -142,7 +85,7 @@ func (h *host) obey(o order) error {
 	case opTear:
 		h.wires.each((*wire).tear)
 	case opNoise:
-		h.wires.each((*wire).noise)
+		h.station.noise()
 	case opWake:
 		wake(o.After)
 	default:
@@ -151,14 +94,13 @@ func (h *host) obey(o order) error {
 	return nil
 }
 
-// serve starts the server, anew if it runs, with an empty cache of its own.
-func (h *host) serve(s serving, first state) error {
+// serve starts the server, anew if it runs, with an empty store of its own.
+func (h *host) serve(s serving, first *state) error {
 	if h.server != nil {
-		h.server.Stop()
+		h.server.Close()
 	}
-	h.breaker, h.wires = newBreaker(s.Token, s.Globs), &wires{open: map[*wire]struct{}{}}
+	h.station, h.wires = newStation(s.Token), &wires{open: map[*wire]struct{}{}}
 	opts := []grpc.ServerOption{
-		grpc.ChainStreamInterceptor(h.breaker.intercept),
 		grpc.Creds(&wireCreds{TransportCredentials: serverCreds(s.TLS), wires: h.wires}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
 	}
@@ -167,16 +109,11 @@ func (h *host) serve(s serving, first state) error {
 			MaxConnectionAge: s.Age, MaxConnectionAgeGrace: s.Age / 4,
 		}))
 	}
-	var err error
-	if s.Globs {
-		h.server, err = newCollections(h.kinds, opts)
-	} else {
-		h.server, err = newSnapshots(h.kinds, opts)
+	err := h.station.set(first)
+	if err == nil {
+		h.server, err = testutil.ListenServer("127.0.0.1:0", append(h.station.options(), testutil.GRPCOptions(opts...))...)
 	}
-	if err != nil {
-		return err
-	}
-	return h.server.set(first)
+	return err
 }
 
 // wake continues the parent after a while; the parent is about to be stopped.

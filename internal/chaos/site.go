@@ -28,7 +28,6 @@ func (w *world) build() (err error) {
 	if w.variant.tls {
 		w.serving = serving{TLS: w.files.serverDir(), Token: true}
 	}
-	w.serving.Globs = w.variant.globs
 	w.truth.change(w.rng, 0.7)
 	if w.proxy, err = testutil.NewTCPProxy("127.0.0.1:1"); err != nil {
 		return err

@@ -186,15 +186,11 @@ func (s *sub) differencesLocked(calm bool) (out []string) {
 }
 
 // tornLocked says that a value may be held of which the active server does not say that it
-// has none, since the client asked there anew after it had used another server (gRFC A71
-// accepts such mixtures): in state of the world it cannot, and in delta go-control-plane
-// does not, of what is asked for by name.
+// has none, since the client subscribed there anew after it had used another server (gRFC A71
+// accepts such mixtures): in state of the world it cannot, of partial types.
 func (s *sub) tornLocked(t *told) bool {
 	m := s.model
-	if m.delta {
-		return len(m.truths) > 1 && !m.strict && s.all == ""
-	}
-	return t.from != m.truths[m.active] && !m.kinds[s.kind].typ.FullState()
+	return !m.delta && t.from != m.truths[m.active] && !m.kinds[s.kind].typ.FullState()
 }
 
 // untroubledLocked lists what was not told that no server can be reached.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -20,14 +19,12 @@ type truth struct {
 }
 
 // newTruth makes that of the nth server.
-func newTruth(m *model, n int, globs bool) *truth {
+func newTruth(m *model, n int) *truth {
 	h := &truth{model: m, revision: n, facts: map[key]*fact{}}
 	for k := range m.kinds {
 		for i := range names {
 			h.facts[key{k, m.kinds[k].name(i)}] = &fact{revs: map[int]bool{}}
-			if globs {
-				h.facts[key{k, m.kinds[k].member(i)}] = &fact{revs: map[int]bool{}}
-			}
+			h.facts[key{k, m.kinds[k].member(i)}] = &fact{revs: map[int]bool{}}
 		}
 	}
 	return h
@@ -126,7 +123,7 @@ func (h *truth) confirm() {
 func (h *truth) state() *state {
 	h.model.mu.Lock()
 	defer h.model.mu.Unlock()
-	s := &state{Version: fmt.Sprint(h.revision)}
+	s := &state{}
 	for _, k := range h.keys() {
 		if f := h.facts[k]; f.present {
 			s.Items = append(s.Items, item{Kind: k.kind, Name: k.name, Rev: f.rev, Size: f.size, Bad: f.bad})

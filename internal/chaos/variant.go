@@ -11,8 +11,7 @@ type variant struct {
 	perType bool
 	tls     bool // mutual, with a bearer token
 	via     via
-	spares  int  // servers to fall back to
-	globs   bool // the servers know structured names
+	spares  int // servers to fall back to
 }
 
 // via is how the client finds the server.
@@ -36,12 +35,12 @@ func variantOf(seed uint64) variant {
 }
 
 // fleetVariants is how many there are of fleets.
-const fleetVariants = 2 * 2 * 2 * 2
+const fleetVariants = 2 * 2 * 2
 
 // fleetVariantOf counts through them.
 func fleetVariantOf(seed uint64) variant {
 	n := seed * 5 % fleetVariants
-	return variant{delta: n&1 != 0, perType: n&2 != 0, globs: n&4 != 0, spares: 1 + int(n/8)}
+	return variant{delta: n&1 != 0, perType: n&2 != 0, spares: 1 + int(n/4)}
 }
 
 func (v variant) String() string {
@@ -54,9 +53,6 @@ func (v variant) String() string {
 	}
 	if v.tls {
 		words[2] = "mtls+jwt"
-	}
-	if v.globs {
-		words = append(words, "globs")
 	}
 	if v.spares > 0 {
 		words = append(words, fmt.Sprintf("%d servers", 1+v.spares))

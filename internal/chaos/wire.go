@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/binary"
 	"maps"
 	"net"
@@ -14,7 +13,6 @@ import (
 // Frames of HTTP/2 (RFC 9113, section 6), as far as the harness writes or looks at them.
 const (
 	frameHeader  = 9 // bytes
-	frameData    = 0x0
 	frameHeaders = 0x1
 	frameReset   = 0x3
 	frameGoAway  = 0x7
@@ -197,19 +195,6 @@ func (w *wire) tear() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.torn = true
-}
-
-// noise sends a message that is no discovery response to streams that have had headers.
-func (w *wire) noise() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	message := bytes.Repeat([]byte{0xff}, 32)
-	payload := append([]byte{0, 0, 0, 0, byte(len(message))}, message...)
-	for _, id := range slices.Sorted(maps.Keys(w.streams)) {
-		if w.streams[id] {
-			w.slipLocked(frame(frameData, id, payload))
-		}
-	}
 }
 
 func frame(kind byte, stream uint32, payload []byte) []byte {

@@ -40,7 +40,7 @@ func newWorld(seed uint64, v variant) (*world, error) {
 	log := newJournal()
 	w := &world{
 		variant: v, rng: rand.New(rand.NewPCG(seed, 0)), log: log,
-		model: newModel(v.delta, 1+v.spares, v.globs, log),
+		model: newModel(v.delta, 1+v.spares, log),
 	}
 	if err := w.open(); err != nil {
 		w.close()
@@ -95,9 +95,7 @@ func (w *world) bootstrap() (*bootstrap.Config, error) {
 		s.truth.uri = server.URI
 		b.Servers = append(b.Servers, server)
 	}
-	if w.variant.globs {
-		b.Authorities = map[string]bootstrap.Authority{authority: {Servers: b.Servers}}
-	}
+	b.Authorities = map[string]bootstrap.Authority{authority: {Servers: b.Servers}}
 	return b, nil
 }
 

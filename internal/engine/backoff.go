@@ -32,6 +32,7 @@ func NewBackoff(initial, most time.Duration) func() backoff.BackOff {
 			backoff.WithMultiplier(1.6),
 			backoff.WithRandomizationFactor(0.5),
 			backoff.WithMaxInterval(most),
+			// BACKOFF-1: it has a cap and no end.
 			backoff.WithMaxElapsedTime(0),
 		)
 	}
@@ -52,6 +53,7 @@ func NewPolling(delay, initial, most time.Duration) func() backoff.BackOff {
 }
 
 func (p polling) NextBackOff() time.Duration {
+	// REST-3: a failed poll waits like another.
 	wait := p.delay + rand.N(p.delay)
 	if p.delay >= p.initial {
 		return wait
@@ -193,6 +195,7 @@ func (e *Engine) wait(w machine.Wait) {
 	}
 	var d time.Duration
 	if w.Well || w.Abandoned {
+		// BACKOFF-3: a short random pause.
 		d = r.pause()
 	} else {
 		d = r.grow()

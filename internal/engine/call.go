@@ -15,8 +15,7 @@ type Call struct {
 }
 
 // Telling returns the call that may be of a watch's sink at this moment. If ok is false the
-// sink of a watch that was over before is not called any more. Inside a sink it is exact for
-// those of its lane.
+// sink of a watch that was over before is not called any more.
 func (e *Engine) Telling(w *machine.Watch) (c Call, ok bool) {
 	l := e.laneAt(int(w.Lane))
 	if l == nil {
@@ -25,9 +24,6 @@ func (e *Engine) Telling(w *machine.Watch) (c Call, ok bool) {
 	begun := l.begun.Load()
 	at := l.telling.Load()
 	if at == nil || at.Name != w.Name || at.Type != w.Type || at.Source != w.Source {
-		return Call{}, false
-	}
-	if own, _ := e.dispatchers.Load(goroutineID()); own == l && l.current != w {
 		return Call{}, false
 	}
 	return Call{l, at, begun}, true

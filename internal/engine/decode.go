@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/internal/protoequal"
 	"github.com/xdswatch/xdswatch/internal/redact"
 	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/resource"
@@ -155,6 +156,7 @@ func decode(k resource.AnyType, src resource.Source, it *machine.Item) (r machin
 		return r
 	}
 	r.Value, r.Flaws, r.Err = decodeNext(k, src, raw, it.Old)
+	// WATCH-4, S-22: bytes in another order are no news.
 	r.Same = r.Err == nil && len(old) == len(raw) && old != nil && same(k, src, r.Value, raw, old)
 	return r
 }
@@ -179,7 +181,7 @@ func sameAttributes(a, b *wire.Attributes) bool {
 		return false
 	}
 	var now, was corev3.Metadata
-	return proto.Unmarshal(a.Metadata, &now) == nil && proto.Unmarshal(b.Metadata, &was) == nil && equal(&now, &was)
+	return proto.Unmarshal(a.Metadata, &now) == nil && proto.Unmarshal(b.Metadata, &was) == nil && protoequal.Equal(&now, &was)
 }
 
 // shuffled says whether two payloads of one length may hold the same bytes in another
@@ -220,6 +222,7 @@ func decodeOne(k resource.AnyType, src resource.Source, raw []byte) (any, error)
 func decodeNext(k resource.AnyType, src resource.Source, raw, before []byte) (value any, flaws []error, err error) {
 	defer func() {
 		if p := recover(); p != nil {
+			// TYPE-7: a panic is the resource's error.
 			value, flaws, err = nil, nil, fmt.Errorf("the decoder panicked: %s", redact.Panic(p))
 		}
 	}()
@@ -246,7 +249,7 @@ func same(k resource.AnyType, src resource.Source, value any, raw, old []byte) b
 	}
 	if isMessage {
 		oldMsg, ok := was.(proto.Message)
-		return ok && equal(msg, oldMsg)
+		return ok && protoequal.Equal(msg, oldMsg)
 	}
 	return reflect.ValueOf(was).Comparable() && value == was
 }

@@ -82,9 +82,8 @@ type Engine struct {
 	work        sync.WaitGroup // loop, readers, writers, workers
 	dispatching sync.WaitGroup
 
-	servers     atomic.Pointer[[]*Server] // replaced by the loop when there are more
-	dispatchers sync.Map                  // *lane by the number of its goroutine, see InHandler
-	received    sync.Pool                 // of *received
+	servers  atomic.Pointer[[]*Server] // replaced by the loop when there are more
+	received sync.Pool                 // of *received
 
 	lanesMu sync.RWMutex // of what the loop changes and others look at
 	lanes   []*lane      // by number; nil of one that nothing is told in

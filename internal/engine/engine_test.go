@@ -182,7 +182,7 @@ func startServers(t *testing.T, servers ...Server) *Engine {
 	t.Helper()
 	var sources []machine.Source
 	for i := range servers {
-		sources = append(sources, machine.Source{Servers: []int{i}})
+		sources = append(sources, machine.Source{Servers: []int{i}, Scope: i})
 		if servers[i].Backoff == nil {
 			servers[i].Backoff = func() backoff.BackOff { return backoff.NewConstantBackOff(time.Second) }
 		}
@@ -447,14 +447,31 @@ func TestInHandler(t *testing.T) {
 		conn.refuse = errors.New("no")
 		e := start(t, conn)
 		in := make(chan bool, 1)
-		e.Start(watchOf((&slowKind{}).kind(), tellFunc(func() { in <- e.InHandler() }), "a"))
-		if !<-in {
-			t.Error("a handler does not know that it is one")
+		e.Start(watchOf((&slowKind{}).kind(), tellFunc(func() {
+			for depth := range 200 {
+				in <- below(depth, InHandler)
+			}
+			close(in)
+		}), "a"))
+		depth := 0
+		for ok := range in {
+			if !ok {
+				t.Errorf("a function %d calls below a handler does not know where it is", depth)
+			}
+			depth++
 		}
-		if e.InHandler() {
+		if depth != 200 || below(100, InHandler) {
 			t.Error("the test is no handler")
 		}
 	})
+}
+
+// below calls a function some calls further down.
+func below(depth int, f func() bool) bool {
+	if depth == 0 {
+		return f()
+	}
+	return below(depth-1, f)
 }
 
 type tellFunc func()

@@ -34,11 +34,10 @@ type lane struct {
 	// The dispatcher's own: its place in its work, which is noted before a sink or a hook is
 	// called. If that ends the goroutine, another one goes on behind it.
 	work    []item
-	doing   item // the one that is being done
-	notice  int  // of doing
-	target  int  // of notice: the next watch
-	grouped int  // watches of the notice since telling was set
-	current *machine.Watch
+	doing   item   // the one that is being done
+	notice  int    // of doing
+	target  int    // of notice: the next watch
+	grouped int    // watches of the notice since telling was set
 	told    []told // what is not flushed to its end
 	flushed int    // of told, in a flush
 	kept    int    // of those, what stays
@@ -111,13 +110,10 @@ func (e *Engine) laneAt(number int) *lane {
 }
 
 // dispatch is the goroutine of a lane. If code of the program's ends it, by runtime.Goexit,
-// another takes its place.
+// another takes its place. InHandler knows handlers by this function, so nothing else calls it.
 func (e *Engine) dispatch(l *lane) {
-	id := goroutineID()
-	e.dispatchers.Store(id, l)
 	over := false
 	defer func() {
-		e.dispatchers.Delete(id)
 		if !over {
 			e.dispatching.Go(func() { e.dispatch(l) })
 		}
@@ -169,7 +165,6 @@ func (l *lane) next() bool {
 // more takes what was put into the lane. Before it waits it does what was to be done after
 // all calls of sinks.
 func (l *lane) more() bool {
-	l.current = nil
 	l.telling.Store(nil)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -199,7 +194,6 @@ func (l *lane) runAfter() {
 
 // leave is the end of the dispatcher.
 func (l *lane) leave() {
-	l.current = nil
 	l.telling.Store(nil)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -218,7 +212,6 @@ func (l *lane) do() {
 	case it.hook != nil:
 		hook := it.hook
 		*it = item{}
-		l.current = nil
 		l.telling.Store(hooked)
 		hook()
 		return
@@ -261,7 +254,6 @@ func (l *lane) tell(n *machine.Notice, p *part) {
 		if int(w.Lane) != l.number {
 			continue
 		}
-		l.current = w
 		if l.grouped%groupSize == 0 {
 			l.telling.Store(w)
 		}
@@ -291,7 +283,6 @@ func (l *lane) flush(it *item) {
 			l.kept++
 		}
 		if ends || it.flush {
-			l.current = t.watch
 			l.telling.Store(t.watch)
 			t.watch.Owner.(Sink).Flush(ends)
 		}

@@ -34,6 +34,7 @@ func (q *quota) take(now time.Time) (omitted int, ok bool) {
 		q.left = min(q.left+n, logBurst)
 		q.since = now
 	}
+	// H-12: what is logged does not grow with what a server does.
 	if q.left == 0 {
 		q.omitted++
 		return 0, false

@@ -42,6 +42,7 @@ func (e *Engine) judge(w machine.Wait) {
 	e.logFailure(w)
 	h := &e.health[w.Server]
 	h.failing[w.Stream] = true
+	// METRIC-1: a failure is counted once.
 	if !h.failed {
 		h.failed = true
 		e.connected(w.Server, false)
@@ -78,6 +79,7 @@ func (e *Engine) countUpdates(n *machine.Notice) {
 		return
 	}
 	server, typeURL, valid, invalid := n.Server, n.TypeURL, n.Valid, n.Invalid
+	// METRIC-1: updates, valid and not.
 	e.hook(server, func() { m.Updates(server, typeURL, valid, invalid) })
 }
 

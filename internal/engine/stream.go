@@ -69,14 +69,17 @@ func (e *Engine) open(o machine.Open) {
 // method is the gRPC method of a stream: the aggregated service's, or the type's own.
 func (s *stream) method() string {
 	sotw, delta := transport.MethodADS, transport.MethodADSDelta
+	// STREAM-1: a stream for each type, or one for all.
 	if s.kind != nil {
 		sotw, delta = s.kind.Methods()
 	}
 	method := sotw
+	// STREAM-1: the variant is the server's.
 	if s.server.Delta {
 		method = delta
 	}
 	if s.server.V2 {
+		// V2-2
 		return apiv2.Method(method)
 	}
 	return method
@@ -85,6 +88,7 @@ func (s *stream) method() string {
 // node makes the node of a new stream.
 func (e *Engine) node(server *Server) []byte {
 	if server.V2 {
+		// V2-3
 		return apiv2.Node(e.config.Node())
 	}
 	return e.config.Node()
@@ -171,6 +175,7 @@ func (e *Engine) read(s *stream, ts transport.Stream) {
 		frame, err := ts.Recv()
 		r := e.received.Get().(*received) // not before: while nothing comes it would be held
 		if r.frame = frame; err == nil {
+			// STREAM-11: a frame that does not parse ends the stream.
 			err = s.scan(r)
 		}
 		if err != nil {
@@ -183,6 +188,7 @@ func (e *Engine) read(s *stream, ts transport.Stream) {
 			return
 		}
 		select {
+		// FC-1: the handlers of the last response have returned.
 		case <-s.credit:
 		case <-s.ctx.Done():
 			return

@@ -67,6 +67,7 @@ func (e *Engine) observe(now time.Time, l *lane) bool {
 		*s = sight{at: at, begun: begun, since: s.looked}
 	}
 	s.looked, l.observed = now, !rests
+	// U-3: a handler that blocks is reported.
 	if long := now.Sub(s.since); !rests && at != nil && !s.told && long >= e.config.HandlerTimeout {
 		s.told = true
 		e.report(slog.LevelWarn, " does not return; what comes after it waits", at, "for", long.Round(time.Millisecond), "waiting", waiting)

@@ -85,10 +85,10 @@ func (a *agenda) next() time.Time {
 
 // deadline is when a stream wants to be looked at though nothing happens; zero for never.
 func (s *stream) deadline() time.Time {
-	at := sooner(sooner(s.lingerUntil, sooner(s.hushAt(), s.calmsAt())), sooner(s.timerAt(), sooner(s.ttls.next(), s.graces.next())))
+	at := sooner(s.lingerUntil, s.nextAlarm())
 	if s.state == up && s.writing == nil {
-		for _, ts := range s.order {
-			at = sooner(at, sooner(ts.sendAt, ts.renewAt))
+		for _, l := range s.order {
+			at = sooner(at, l.pacer.next)
 		}
 	}
 	return at

@@ -18,31 +18,31 @@ var (
 )
 
 // aliases are the names of a type that are watched and are not the resources' own (xDS protocol,
-// Resource.aliases). The entry of such a name holds the interest in it; the bytes, the value and
-// what stands beside it are one copy, shared with the entries of the resource's other names. It is
+// Resource.aliases). The subscription of such a name holds the interest in it; the bytes, the value and
+// what stands beside it are one copy, shared with the subscriptions of the resource's other names. It is
 // no member of a collection. The zero value has none.
 type aliases struct {
-	own map[*entry]*named // what the server calls an entry
-	of  map[string]*named // by that name
+	own map[*subscription]*named // what the server calls an entry
+	of  map[string]*named        // by that name
 
-	// given is what a server called an entry that is held when it gave the version, where it
+	// given is what a server called a subscription that is held when it gave the version, where it
 	// has called it something else since, or another server is asked.
-	given map[*entry]string
+	given map[*subscription]string
 
-	shared map[*entry]bool // whose bytes are counted with another entry of the resource
+	shared map[*subscription]bool // whose bytes are counted with another subscription of the resource
 }
 
-// named is a resource as the server calls it, and the entries of its aliases.
+// named is a resource as the server calls it, and the subscriptions of its aliases.
 type named struct {
 	name  string
-	keys  []*entry
-	homes []*collection // one of each chain that a key is or was of
+	keys  []*subscription
+	homes []*collection // one of each source that a key is or was of
 }
 
-// aliased is a resource of a response with the entries of its aliases.
+// aliased is a resource of a response with the subscriptions of its aliases.
 type aliased struct {
 	index int
-	keys  []*entry
+	keys  []*subscription
 	said  *wire.Attributes // what is kept for all; nil until it is copied
 
 	task *Task // that has it decoded, for all; nil until one does
@@ -50,7 +50,7 @@ type aliased struct {
 
 	raw  []byte // that its payload was last compared with; nil for none
 	same bool   // they are equal
-	hash uint64 // of it; 0 until it is asked for
+	hash uint64 // of it; 0 until it is looked for
 }
 
 // mention is one way in which a response speaks of a resource that has aliases.
@@ -68,15 +68,15 @@ const (
 	asFine // an error that is none
 )
 
-// keys are the entries of the aliases of what a server calls so. A response that speaks of it
+// keys are the subscriptions of the aliases of what a server calls so. A response that speaks of it
 // more than twice is told none, since by then each is known to be named twice; so is one that
 // speaks of a variant that nobody asks for.
-func (resp *response) keys(name, constraints []byte, as mentionKind) []*entry {
-	n := resp.ts.aliases.of[string(name)]
+func (resp *response) keys(name, constraints []byte, as mentionKind) []*subscription {
+	n := resp.link.aliases.of[string(name)]
 	if n == nil {
 		return nil
 	}
-	chosen := func(c *collection) bool { return resp.ts.params(c).Match(constraints) }
+	chosen := func(c *collection) bool { return resp.link.params(c).Match(constraints) }
 	if constraints != nil && !slices.ContainsFunc(n.homes, chosen) {
 		return nil
 	}
@@ -86,49 +86,51 @@ func (resp *response) keys(name, constraints []byte, as mentionKind) []*entry {
 	if resp.mentions[mention{n, as}]++; resp.mentions[mention{n, as}] > 2 {
 		return nil
 	}
-	return slices.Clone(n.keys) // since they may be unlinked meanwhile
+	// SOTW-9: what another server answers for is none of this one's.
+	return slices.DeleteFunc(slices.Clone(n.keys), func(sub *subscription) bool { return !resp.link.owns(sub) })
 }
 
-// findAliases notes what is watched under aliases of the resources; own are the entries of
+// findAliases notes what is watched under aliases of the resources; own are the subscriptions of
 // their own names.
-func (resp *response) findAliases(own []*entry) {
-	by := map[*entry]int{} // the index of the resource that speaks of it
+func (resp *response) findAliases(own []*subscription) {
+	by := map[*subscription]int{} // the index of the resource that speaks of it
 	for i := range resp.Resources {
+		// ALIAS-1: a resource is found by its aliases.
 		if a := resp.Resources[i].Attributes; a != nil && len(a.Aliases) > 0 {
 			resp.findListed(i, own[i], by)
 		}
 	}
-	if len(resp.ts.aliases.of) > 0 {
+	if len(resp.link.aliases.of) > 0 {
 		resp.findLinked(by)
 	}
 }
 
 // findListed notes what is watched under the aliases that the resource at index i lists; own is
-// the entry of its own name, or nil.
-func (resp *response) findListed(i int, own *entry, by map[*entry]int) {
-	ts := resp.ts
-	name, _ := ts.nameOf(&resp.Resources[i])
+// the subscription of its own name, or nil.
+func (resp *response) findListed(i int, own *subscription, by map[*subscription]int) {
+	l := resp.link
+	name, _ := l.nameOf(&resp.Resources[i])
 	if name == nil {
 		return
 	}
 	for _, alias := range resp.Resources[i].Attributes.Aliases {
-		e, _ := ts.lookup(alias)
+		sub, _ := l.lookup(alias)
 		switch {
-		case e == nil, e == own, !ts.aliases.follows(e), e.isGlob(), !ts.chose(e, e.name, resp.constraints(i)):
-		case e.seen == resp.serial:
-			resp.namedTwice(i, e)
+		case sub == nil, sub == own, !l.aliases.follows(sub), sub.isCollection(), !l.chose(sub, sub.name, resp.constraints(i)):
+		case sub.seen == resp.serial:
+			resp.namedTwice(i, sub)
 		default:
-			if err := ts.aliases.link(e, string(name)); err != nil {
+			if err := l.aliases.link(sub, string(name)); err != nil {
 				resp.spoil(i, own, err)
 				return
 			}
-			resp.speaks(i, e, by)
+			resp.speaks(i, sub, by)
 		}
 	}
 }
 
-// spoil has a resource refused for what it lists; own is the entry of its own name, or nil.
-func (resp *response) spoil(i int, own *entry, err error) {
+// spoil has a resource refused for what it lists; own is the subscription of its own name, or nil.
+func (resp *response) spoil(i int, own *subscription, err error) {
 	r := &resp.Resources[i]
 	r.Fault = cmp.Or(r.Fault, err)
 	if own == nil && resp.byIndex[i] == nil {
@@ -139,26 +141,26 @@ func (resp *response) spoil(i int, own *entry, err error) {
 
 // findLinked notes what the response speaks of by its own name alone, though it is watched under
 // an alias that an earlier one told of.
-func (resp *response) findLinked(by map[*entry]int) {
-	ts := resp.ts
+func (resp *response) findLinked(by map[*subscription]int) {
+	l := resp.link
 	for i := range resp.Resources {
-		name, _ := ts.nameOf(&resp.Resources[i])
-		for _, e := range resp.keys(name, resp.constraints(i), asResource) {
-			switch first, spoken := by[e]; {
-			case spoken && first == i, !ts.chose(e, e.name, resp.constraints(i)):
+		name, _ := l.nameOf(&resp.Resources[i])
+		for _, sub := range resp.keys(name, resp.constraints(i), asResource) {
+			switch first, spoken := by[sub]; {
+			case spoken && first == i, !l.chose(sub, sub.name, resp.constraints(i)):
 			case spoken:
-				resp.namedTwice(i, e)
+				resp.namedTwice(i, sub)
 			default:
-				resp.speaks(i, e, by)
+				resp.speaks(i, sub, by)
 			}
 		}
 	}
 }
 
 // speaks notes that the resource at index i is watched under an alias.
-func (resp *response) speaks(i int, e *entry, by map[*entry]int) {
-	e.mark(resp)
-	by[e] = i
+func (resp *response) speaks(i int, sub *subscription, by map[*subscription]int) {
+	sub.mark(resp)
+	by[sub] = i
 	a := resp.byIndex[i]
 	if a == nil {
 		if resp.byIndex == nil {
@@ -168,18 +170,18 @@ func (resp *response) speaks(i int, e *entry, by map[*entry]int) {
 		resp.byIndex[i] = a
 		resp.aliased = append(resp.aliased, a)
 	}
-	a.keys = append(a.keys, e)
+	a.keys = append(a.keys, sub)
 }
 
 // equals says whether the payload of an entry of the response is what is held. The names of one
 // resource share their bytes, which are compared once.
-func (resp *response) equals(i int, e *entry) bool {
+func (resp *response) equals(i int, sub *subscription) bool {
 	payload, a := resp.Resources[i].Payload, resp.byIndex[i]
 	if a == nil {
-		return string(e.raw) == string(payload)
+		return string(sub.raw) == string(payload)
 	}
-	if a.raw == nil || !identical(a.raw, e.raw) {
-		a.raw, a.same = e.raw, string(e.raw) == string(payload)
+	if a.raw == nil || !identical(a.raw, sub.raw) {
+		a.raw, a.same = sub.raw, string(sub.raw) == string(payload)
 	}
 	return a.same
 }
@@ -203,108 +205,108 @@ func (resp *response) hashOf(i int, locator bool) uint64 {
 
 // describe keeps what a resource of the response says beside its value: one copy for all its
 // names.
-func (resp *response) describe(i int, e *entry) {
+func (resp *response) describe(i int, sub *subscription) {
 	said, a := resp.Resources[i].Attributes, resp.byIndex[i]
 	if a == nil || said == nil {
-		e.describe(said)
+		sub.describe(said)
 		return
 	}
 	if a.said == nil {
 		a.said = said.Clone()
 	}
-	e.of.ts.stream.attributes.put(e, a.said)
+	sub.of.cache.attributes.put(sub, a.said)
 }
 
-// follows says that an entry may be an alias: it is watched, or was one until now and the server
+// follows says that a subscription may be an alias: it is watched, or was one until now and the server
 // was not told yet that it is watched no more.
-func (a *aliases) follows(e *entry) bool { return e.wanted() || a.own[e] != nil }
+func (a *aliases) follows(sub *subscription) bool { return sub.wanted() || a.own[sub] != nil }
 
-// link notes what the server calls an entry. It fails if there are too many.
-func (a *aliases) link(e *entry, name string) error {
+// link notes what the server calls a subscription. It fails if there are too many.
+func (a *aliases) link(sub *subscription, name string) error {
 	n := a.of[name]
 	switch {
-	case n != nil && a.own[e] == n:
+	case n != nil && a.own[sub] == n:
 		return nil
 	case n != nil && len(n.keys) >= wire.MaxAliases:
 		return errAliases
-	case a.own[e] == nil && len(a.own) >= maxTypeAliases:
+	case a.own[sub] == nil && len(a.own) >= maxTypeAliases:
 		return errTypeAliases
 	}
-	a.rename(e)
+	a.rename(sub)
 	if a.own == nil {
-		a.own, a.of = map[*entry]*named{}, map[string]*named{}
+		a.own, a.of = map[*subscription]*named{}, map[string]*named{}
 	}
 	if n = a.of[name]; n == nil {
 		n = &named{name: name}
 		a.of[name] = n
 	}
-	a.own[e] = n
-	n.keys = append(n.keys, e)
-	if !slices.ContainsFunc(n.homes, func(c *collection) bool { return c.chain == e.of.chain }) {
-		n.homes = append(n.homes, e.of)
+	a.own[sub] = n
+	n.keys = append(n.keys, sub)
+	if !slices.ContainsFunc(n.homes, func(c *collection) bool { return c.source == sub.of.source }) {
+		n.homes = append(n.homes, sub.of)
 	}
 	return nil
 }
 
-// rename ends what the server called an entry. The version that is held goes by it until another
+// rename ends what the server called a subscription. The version that is held goes by it until another
 // is.
-func (a *aliases) rename(e *entry) {
-	given := a.versionOf(e)
-	a.unlink(e)
-	a.give(e, given)
+func (a *aliases) rename(sub *subscription) {
+	given := a.versionOf(sub)
+	a.unlink(sub)
+	a.give(sub, given)
 }
 
-// give notes what a server called an entry when it gave the version that is held.
-func (a *aliases) give(e *entry, name string) {
+// give notes what a server called a subscription when it gave the version that is held.
+func (a *aliases) give(sub *subscription, name string) {
 	switch {
-	case !e.held():
+	case !sub.held():
 	case a.given == nil:
-		a.given = map[*entry]string{e: name}
+		a.given = map[*subscription]string{sub: name}
 	default:
-		a.given[e] = name
+		a.given[sub] = name
 	}
 }
 
-// unlink forgets an entry.
-func (a *aliases) unlink(e *entry) {
-	delete(a.given, e)
-	n := a.own[e]
+// unlink forgets a subscription.
+func (a *aliases) unlink(sub *subscription) {
+	delete(a.given, sub)
+	n := a.own[sub]
 	if n == nil {
 		return
 	}
-	delete(a.own, e)
-	if n.keys = without(n.keys, e); len(n.keys) == 0 {
+	delete(a.own, sub)
+	if n.keys = without(n.keys, sub); len(n.keys) == 0 {
 		delete(a.of, n.name)
 	}
 }
 
-// versionOf is what the server called an entry when it gave the version that is held.
-func (a *aliases) versionOf(e *entry) string {
-	if name, ok := a.given[e]; ok {
+// versionOf is what the server called a subscription when it gave the version that is held.
+func (a *aliases) versionOf(sub *subscription) string {
+	if name, ok := a.given[sub]; ok {
 		return name
 	}
-	if n := a.own[e]; n != nil {
+	if n := a.own[sub]; n != nil {
 		return n.name
 	}
-	return e.name
+	return sub.name
 }
 
-// byAlias says that an entry is known by an alias alone, so that it is no member of a
+// byAlias says that a subscription is known by an alias alone, so that it is no member of a
 // collection (ALIAS-2).
-func (e *entry) byAlias() bool {
-	a := &e.of.ts.aliases
+func (sub *subscription) byAlias() bool {
+	a := &sub.link().aliases
 	switch {
 	case len(a.own) == 0 && len(a.given) == 0:
 		return false
-	case e.held():
-		return a.versionOf(e) != e.name
+	case sub.held():
+		return a.versionOf(sub) != sub.name
 	}
-	return a.own[e] != nil
+	return a.own[sub] != nil
 }
 
 // turns says that what a response speaks of was a member of a watched collection by its own name
 // and becomes an alias, or the reverse.
-func (e *entry) turns() bool {
-	a := &e.of.ts.aliases
-	return e.held() && e.byAlias() != (a.own[e] != nil) && len(e.covering()) > 0
+func (sub *subscription) turns() bool {
+	a := &sub.link().aliases
+	return sub.held() && sub.byAlias() != (a.own[sub] != nil) && len(sub.covering()) > 0
 }

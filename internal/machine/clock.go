@@ -1,12 +1,14 @@
 package machine
 
 import (
-	"container/heap"
+	"cmp"
+	"slices"
+	"strings"
 	"time"
 )
 
-// clock is a stream's own time: it stands still while a response is being handled, since
-// the server's silence then is the program's.
+// clock is a stream's own time, in all its incarnations. It stands still while handlers hold up
+// reading, and while the program itself does not run: the server's silence then is the program's.
 type clock struct {
 	start time.Time
 	held  time.Duration // in all
@@ -23,39 +25,159 @@ func (c *clock) at(now time.Time) time.Duration {
 // when is the time at which the clock shows d, if it goes on.
 func (c *clock) when(d time.Duration) time.Time { return c.start.Add(c.held + d) }
 
-// stood is for how long the clock stood still, ever.
-func (c *clock) stood(now time.Time) time.Duration {
-	if c.since.IsZero() {
-		return c.held
-	}
-	return c.held + now.Sub(c.since)
-}
+func (c *clock) stands() bool { return !c.since.IsZero() }
 
 func (c *clock) hold(now time.Time) {
-	if c.since.IsZero() {
+	if !c.stands() {
 		c.since = now
 	}
 }
 
 func (c *clock) release(now time.Time) {
-	if !c.since.IsZero() {
+	if c.stands() {
 		c.held += now.Sub(c.since)
 		c.since = time.Time{}
 	}
 }
 
-// stopClocks has a stream's clocks stand still, since its silence is the program's from now on.
-func (s *stream) stopClocks(now time.Time) {
-	s.clock.hold(now)
-	s.life.hold(now)
+// waiter is what an alarm is set for: a resource or a collection whose answer is waited for, a time
+// to live, and whatever else ends by silence.
+type waiter interface {
+	// alarm is where the waiter keeps the number of the alarm that is set for it; 0 for none. An
+	// alarm of another number is stale.
+	alarm() *uint32
+	// ring is called when the alarm's time is over, which is not set any more.
+	ring(m *Machine, now time.Time, s *stream)
+	// order has those that ring at one moment do so by kind, then type URL, then name.
+	order() (kind alarmKind, typeURL, name string)
 }
 
-// startClocks lets them go on, with the fetches that came due meanwhile.
-func (m *Machine) startClocks(now time.Time, s *stream) {
-	s.clock.release(now)
-	s.life.release(now)
-	for _, f := range s.parked {
-		heap.Push(&m.fetches, f)
+// alarmKind says in which order alarms of one moment ring.
+type alarmKind uint8
+
+const (
+	alarmFetch  alarmKind = iota // a watch has no answer yet
+	alarmAnswer                  // a resource or a collection has none
+	alarmTTL                     // a time to live is over
+	alarmGrace                   // what the server deleted was kept long enough
+	alarmQuiet                   // the server was quiet for a while
+)
+
+// alarm is a time on a stream's clock that something waits for.
+type alarm struct {
+	at     time.Duration
+	number uint32
+	waiter waiter
+}
+
+func (a alarm) stale() bool { return *a.waiter.alarm() != a.number }
+
+// alarms are a stream's. Setting one anew, and stopping one, leaves the old one behind, stale: it
+// goes when it comes to the front, or with others when most are stale.
+type alarms struct {
+	queue alarmQueue
+	kept  int // that were set when the stale ones were last dropped
+}
+
+// alarmQueue is a heap: each is no earlier than that at half its place.
+type alarmQueue []alarm
+
+// put adds an alarm.
+func (q *alarmQueue) put(a alarm) {
+	*q = append(*q, a)
+	q.rise(len(*q) - 1)
+}
+
+// pop takes the first.
+func (q *alarmQueue) pop() alarm {
+	all := *q
+	first, n := all[0], len(all)-1
+	all[0], all[n] = all[n], alarm{}
+	*q = all[:n]
+	q.sink(0)
+	return first
+}
+
+func (q alarmQueue) rise(i int) {
+	for up := (i - 1) / 2; i > 0 && q[i].at < q[up].at; i, up = up, (up-1)/2 {
+		q[i], q[up] = q[up], q[i]
 	}
-	s.parked = nil
+}
+
+func (q alarmQueue) sink(i int) {
+	for {
+		first, down := i, 2*i+1
+		for ; down <= 2*i+2 && down < len(q); down++ {
+			if q[down].at < q[first].at {
+				first = down
+			}
+		}
+		if first == i {
+			return
+		}
+		q[i], q[first] = q[first], q[i]
+		i = first
+	}
+}
+
+// tidy drops what is stale.
+func (as *alarms) tidy() {
+	as.queue = slices.DeleteFunc(as.queue, alarm.stale)
+	for i := len(as.queue)/2 - 1; i >= 0; i-- {
+		as.queue.sink(i)
+	}
+	as.kept = len(as.queue)
+}
+
+// setAlarm has a waiter wait for a time on a stream's clock, in place of what it waited for.
+func (m *Machine) setAlarm(now time.Time, s *stream, w waiter, wait time.Duration) {
+	if m.lastAlarm++; m.lastAlarm == 0 {
+		m.lastAlarm++ // 0 is none
+	}
+	*w.alarm() = m.lastAlarm
+	if len(s.alarms.queue) > 64+2*s.alarms.kept {
+		s.alarms.tidy()
+	}
+	s.alarms.queue.put(alarm{s.clock.at(now) + min(wait, longest), m.lastAlarm, w})
+}
+
+// nextAlarm is when the first rings; zero for never.
+func (s *stream) nextAlarm() time.Time {
+	q := &s.alarms.queue
+	for len(*q) > 0 && (*q)[0].stale() {
+		q.pop()
+	}
+	if len(*q) == 0 || s.clock.stands() {
+		return time.Time{}
+	}
+	return s.clock.when((*q)[0].at)
+}
+
+// ringAlarms rings those whose time is over. One may stop another, and set more.
+func (m *Machine) ringAlarms(now time.Time, s *stream) {
+	var over []alarm
+	for at := s.nextAlarm(); !at.IsZero() && !now.Before(at); at = s.nextAlarm() {
+		over = append(over, s.alarms.queue.pop())
+	}
+	slices.SortStableFunc(over, func(a, b alarm) int {
+		aKind, aURL, aName := a.waiter.order()
+		bKind, bURL, bName := b.waiter.order()
+		return cmp.Or(cmp.Compare(aKind, bKind), cmp.Compare(a.at, b.at), strings.Compare(aURL, bURL), strings.Compare(aName, bName))
+	})
+	for _, a := range over {
+		if !a.stale() {
+			*a.waiter.alarm() = 0
+			a.waiter.ring(m, now, s)
+		}
+	}
+}
+
+// stalled: the program itself did not run, for as long as that may be.
+func (m *Machine) stalled(now time.Time) {
+	m.agenda.touch(m.streams...)
+	for _, s := range m.streams {
+		if !s.clock.stands() {
+			s.clock.held += now.Sub(m.stepped)
+		}
+	}
 }

@@ -7,69 +7,57 @@ import (
 
 // collection is resources of a type on a stream that are watched together, or could be:
 // those of a glob, or old-style names, all of which the wildcard `*` stands for. Structured
-// names that no watched glob covers are in a collection without a name, one for each chain,
+// names that no watched glob covers are in a collection without a name, one for each source,
 // of which nothing is watched but its resources.
 type collection struct {
-	ts        *typeState
-	chain     *chain // who answers for it; nil until known
-	name      string // `*`, the URL of a glob, or "" for neither
-	authority string // of its names
+	cache     *cache
+	source    *source // who answers for it; nil until known
+	name      string  // `*`, the URL of a glob, or "" for neither
+	authority string  // of its names
 
-	watches  []*Watch // of the whole
-	shared   bool     // the slice is in a notice
-	explicit bool     // the first watch wanted it by the name `*`
-	standby  bool     // wanted without watches, while a server of less priority is active
+	explicit bool // of the wildcard: its first watch wanted it by the name `*`
 
-	synced  bool    // its first state is complete
-	absence *Notice // how it was told that there is no first state; nil if it was not
-	orphan  bool    // they were told of trouble with the server since
-	ambient bool    // the same, of a collection that is synced
-	seen    uint32  // the last response that spoke of it
+	seen uint32 // the last response that spoke of it
 
-	// self is the collection's own name, which of a glob is asked for as if it were a
+	// self is the collection's own name, which of a glob is requested as if it were a
 	// resource; nil without a name.
-	self *entry
+	self *subscription
 
 	// members are or were in it, a glob's own name too; some are maybe listed twice. Nil for
 	// the wildcard's.
-	members []*entry
+	members []*subscription
 	gone    int // at most so many places of members are of no use
 
 	pattern pattern                 // of a glob
-	globs   map[pattern]*collection // of the chain, in the one without a name; nil for none
-
-	// Of this incarnation of the stream.
-	known bool   // the request for it has left
-	timer uint32 // that runs for it; 0 if none
+	globs   map[pattern]*collection // of the source, in the one without a name; nil for none
 }
 
 func (c *collection) isGlob() bool { return c.pattern.before != "" }
 
 // wanted says whether the collection is, as a whole.
-func (c *collection) wanted() bool { return len(c.watches) > 0 || c.standby }
+func (c *collection) wanted() bool { return c.self != nil && c.self.wanted() }
 
-// watching hands out the watches for a notice.
+// ownedBy says whether a stream is that of the active server of the collection's source.
+func (c *collection) ownedBy(s *stream) bool { return c.source != nil && c.source.stream() == s }
+
+// watching hands out the watches of the whole for a notice.
 func (c *collection) watching() []*Watch {
-	c.shared = len(c.watches) > 0
-	return c.watches
-}
-
-// own returns the watches for changing.
-func (c *collection) own() []*Watch {
-	if c.shared {
-		c.watches, c.shared = slices.Clone(c.watches), false
+	if !c.wanted() {
+		return nil
 	}
-	return c.watches
+	c.self.shared = true
+	return c.self.watches
 }
 
 // forgetState is for when the last interest in a collection is gone.
 func (c *collection) forgetState() {
-	c.synced, c.absence, c.orphan, c.ambient, c.self.fault = false, nil, false, false, nil
-	if c.ts.busy != nil {
-		delete(c.ts.busy.asked, c)
+	sub := c.self
+	sub.complete, sub.status, sub.fault, sub.troubled, sub.timer = false, StatusRequested, nil, false, 0
+	if l := sub.link(); l != nil && l.busy != nil {
+		delete(l.busy.collections, c)
 	}
 	if c.isGlob() {
-		c.ts.waiting[c] = true
+		c.cache.waiting[c] = true
 	}
 }
 
@@ -91,67 +79,63 @@ func split(name string) (p pattern, segment string, ok bool) {
 	if strings.Count(name[:start], "/") < authorityAndType || start == end {
 		return pattern{}, "", false
 	}
+	// GLOB-1: one segment more, with the same context.
 	return pattern{name[:start], name[end:]}, name[start:end], true
 }
 
 // globOf finds the watched glob that covers a canonical name; nil if there is none.
-func (ts *typeState) globOf(name string) *collection {
-	if len(ts.globs) == 0 {
+func (c *cache) globOf(name string) *collection {
+	if len(c.globs) == 0 {
 		return nil
 	}
 	if p, segment, ok := split(name); ok && segment != star {
-		return ts.globs[p]
+		return c.globs[p]
 	}
 	return nil
 }
 
 // collectionOf finds or makes the collection that a watch is of, or that its name is in.
-func (ts *typeState) collectionOf(ch *chain, w *Watch) *collection {
-	if w.Wildcard && structured(w.Name) {
-		return ts.globFor(ch, w.Name, w.Authority)
+func (c *cache) collectionOf(src *source, w *Watch) *collection {
+	switch {
+	case w.Wildcard && structured(w.Name):
+		return c.globFor(src, w.Name, w.Authority)
+	case !structured(w.Name):
+		c.star.source = src
+		return c.star
 	}
-	return ts.collectionFor(ch, w.Name, w.Authority)
-}
-
-// collectionFor finds or makes the collection that a name is in.
-func (ts *typeState) collectionFor(ch *chain, name, authority string) *collection {
-	if !structured(name) {
-		ts.star.chain = ch
-		return ts.star
+	if glob := c.globOf(w.Name); glob != nil {
+		return glob
 	}
-	if c := ts.globOf(name); c != nil {
-		return c
-	}
-	return ts.plainOf(ch, authority)
+	return c.plainOf(src, w.Authority)
 }
 
 // plainOf finds or makes the collection of structured names that no glob covers.
-func (ts *typeState) plainOf(ch *chain, authority string) *collection {
-	c := ts.plain[ch]
-	if c == nil {
-		c = &collection{ts: ts, chain: ch, authority: authority}
-		ts.plain[ch] = c
+func (c *cache) plainOf(src *source, authority string) *collection {
+	plain := c.plain[src]
+	if plain == nil {
+		plain = &collection{cache: c, source: src, authority: authority}
+		c.plain[src] = plain
 	}
-	return c
+	return plain
 }
 
 // globFor finds or makes a glob. Resources that were watched by name are in it from now on.
-func (ts *typeState) globFor(ch *chain, url, authority string) *collection {
+func (c *cache) globFor(src *source, url, authority string) *collection {
 	p, _, _ := split(url)
-	if c := ts.globs[p]; c != nil {
-		return c
+	if glob := c.globs[p]; glob != nil {
+		return glob
 	}
-	c := &collection{ts: ts, chain: ch, name: url, authority: authority, pattern: p}
-	c.self = &entry{name: url, status: StatusRequested}
-	c.adopt(c.self)
-	ts.takeLoose(c)
-	ts.entries.put(c.self)
-	ts.globs[p], ts.waiting[c] = c, true
-	ts.plainOf(ch, authority).list(c)
-	return c
+	glob := &collection{cache: c, source: src, name: url, authority: authority, pattern: p}
+	glob.self = &subscription{name: url, status: StatusRequested}
+	glob.adopt(glob.self)
+	c.takeLoose(glob)
+	c.subs.put(glob.self)
+	c.globs[p], c.waiting[glob] = glob, true
+	c.plainOf(src, authority).list(glob)
+	return glob
 }
 
-// list makes a glob one of the chain.
+// list makes a glob one of the source.
 func (c *collection) list(glob *collection) {
 	if c.globs == nil {
 		c.globs = map[pattern]*collection{}
@@ -159,21 +143,26 @@ func (c *collection) list(glob *collection) {
 	c.globs[glob.pattern] = glob
 }
 
-// adopt makes an entry a member.
-func (c *collection) adopt(e *entry) {
-	before := e.of
-	if e.of = c; before != nil {
+// adopt makes a subscription a member.
+func (c *collection) adopt(sub *subscription) {
+	before := sub.of
+	if before != nil && !before.ownedBy(c.source.stream()) {
+		before.cache.strip(sub) // a time to live is of the stream
+		before.source.stream().held -= sub.counted()
+		c.source.stream().held += sub.counted()
+	}
+	if sub.of = c; before != nil {
 		before.lose()
 	}
 	if !c.isGlob() {
-		c.ts.loosen(e)
+		c.cache.loosen(sub)
 	}
-	if c != c.ts.star {
-		c.members = append(c.members, e)
+	if c != c.cache.star {
+		c.members = append(c.members, sub)
 	}
 }
 
-// lose notes that an entry is a member no more. It stays listed until many such are.
+// lose notes that a subscription is a member no more. It stays listed until many such are.
 func (c *collection) lose() {
 	if c.gone++; c.gone > 64+len(c.members)/2 {
 		c.members, c.gone = c.present(), 0
@@ -181,136 +170,102 @@ func (c *collection) lose() {
 }
 
 // present lists the members, each once.
-func (c *collection) present() (es []*entry) {
-	for _, e := range c.members {
-		if c.has(e) {
-			es = append(es, e)
-			e.of = nil // so that it is passed over where it is listed again
+func (c *collection) present() (subs []*subscription) {
+	for _, sub := range c.members {
+		if c.has(sub) {
+			subs = append(subs, sub)
+			sub.of = nil // so that it is passed over where it is listed again
 		}
 	}
-	for _, e := range es {
-		e.of = c
+	for _, sub := range subs {
+		sub.of = c
 	}
-	return es
+	return subs
 }
 
-func (c *collection) has(e *entry) bool { return e.of == c && e.live() }
+func (c *collection) has(sub *subscription) bool { return sub.of == c && !sub.gone }
 
-// live says whether an entry is the one of its name.
-func (e *entry) live() bool { return e.of.ts.has(e) }
-
-// has says whether an entry is the one of its name in the type.
-func (ts *typeState) has(e *entry) bool { return ts.entries.get(e.name) == e }
-
-// stands says whether an entry is the one of its name, or the wildcard's own.
-func (ts *typeState) stands(e *entry) bool { return e == ts.star.self || ts.has(e) }
-
-// inOrder lists the entries of a glob by name, or for the wildcard all of the type.
-func (c *collection) inOrder() []*entry {
-	var es []*entry
+// inOrder lists the resources of a glob by name, or for the wildcard all that its server has of the type.
+func (c *collection) inOrder() []*subscription {
+	var subs []*subscription
 	if c.isGlob() {
-		es = slices.DeleteFunc(c.present(), func(e *entry) bool { return e.isGlob() || e.byAlias() })
-		sortEntries(es)
-		return es
+		subs = slices.DeleteFunc(c.present(), func(sub *subscription) bool { return sub.isCollection() || sub.byAlias() })
+		sortSubs(subs)
+		return subs
 	}
-	for e := range c.ts.entries.all() {
-		if !e.isGlob() && !e.standsBy() && !e.byAlias() {
-			es = append(es, e)
+	for sub := range c.cache.subs.all() {
+		if !sub.isCollection() && sub.of.ownedBy(c.source.stream()) && !sub.byAlias() {
+			subs = append(subs, sub)
 		}
 	}
-	sortEntries(es)
-	return es
+	sortSubs(subs)
+	return subs
 }
 
 // leave forgets a glob, and what was held for it alone.
-func (ts *typeState) leave(c *collection) {
-	delete(ts.globs, c.pattern)
-	delete(ts.waiting, c)
-	delete(ts.plain[c.chain].globs, c.pattern)
-	for _, e := range c.members {
+func (c *cache) leave(glob *collection) {
+	delete(c.globs, glob.pattern)
+	delete(c.waiting, glob)
+	delete(c.plain[glob.source].globs, glob.pattern)
+	for _, sub := range glob.members {
 		switch {
-		case !c.has(e):
-		case e.wanted() || e.noted:
-			ts.plainOf(c.chain, c.authority).adopt(e)
-		case ts.leaveToStar(e):
+		case !glob.has(sub):
+		case sub.wanted() || sub.noted:
+			c.plainOf(glob.source, glob.authority).adopt(sub)
+		case sub.link().leaveToStar(sub):
 		default:
-			ts.drop(e)
+			c.drop(sub)
 		}
 	}
-	c.members, c.timer = nil, 0
+	glob.members = nil
 }
 
 // leaveToStar keeps what nobody else wants any more for the watches of the wildcard, which
-// were told of it. In delta a server that it was asked for by itself has to say whether it is
+// were told of it. In delta a server at which it was subscribed by itself has to say whether it is
 // the wildcard's too; of a structured name, which to most is none of it, that is not waited
 // for without end.
-func (ts *typeState) leaveToStar(e *entry) bool {
-	if e.of == ts.star || e.isGlob() || len(ts.star.watches) == 0 || e.foreign() || !ts.spoken(e) {
+func (l *link) leaveToStar(sub *subscription) bool {
+	if sub.of == l.star || sub.isCollection() || !l.star.wanted() || !l.star.ownedBy(l.stream) || sub.foreign() || !l.spoken(sub) {
 		return false
 	}
-	asked := e.asked || e.of.self != nil && e.of.self.asked
-	if ts.star.adopt(e); asked && ts.stream.Delta && structured(e.name) {
-		ts.withhold(e)
+	asked := sub.subscribed || sub.of.self != nil && sub.of.self.subscribed
+	if l.star.adopt(sub); asked && l.stream.Delta && structured(sub.name) {
+		// WILD-7: the server has to say whether it is the wildcard's.
+		l.withhold(sub)
 	}
 	return true
 }
 
-// collectionsOf lists those of a chain, or for nil all that may be watched: the wildcard's,
-// then the one without a name, then the globs by name.
-func (ts *typeState) collectionsOf(only *chain) (cs []*collection) {
-	if only == nil || only == ts.star.chain {
-		cs = append(cs, ts.star)
+// collectionsOf lists those of a source: the wildcard's, then the one without a name, then the globs by
+// name.
+func (c *cache) collectionsOf(src *source) (cs []*collection) {
+	if src == c.star.source {
+		cs = append(cs, c.star)
 	}
-	n, globs := len(cs), ts.globs
-	if only != nil {
-		c := ts.plain[only]
-		if c == nil {
-			return cs
-		}
-		cs, globs = append(cs, c), c.globs
+	plain := c.plain[src]
+	if plain == nil {
+		return cs
 	}
-	for _, c := range globs {
-		cs = append(cs, c)
+	cs = append(cs, plain)
+	n := len(cs)
+	for _, glob := range plain.globs {
+		cs = append(cs, glob)
 	}
 	slices.SortFunc(cs[n:], byName)
 	return cs
 }
 
+// byKind orders the wildcard's before others, and those by name.
+func byKind(a, b *collection) int {
+	switch {
+	case a.name == b.name:
+		return 0
+	case a.name == star:
+		return -1
+	case b.name == star:
+		return 1
+	}
+	return byName(a, b)
+}
+
 func byName(a, b *collection) int { return strings.Compare(a.name, b.name) }
-
-// tellCollection tells something of a collection itself. Watches that came late and are
-// still being told what is held hear of it at the end of that.
-func (m *Machine) tellCollection(c *collection, n Notice) {
-	to := c.watching()
-	if slices.ContainsFunc(to, (*Watch).catchingUp) {
-		to = slices.DeleteFunc(slices.Clone(to), (*Watch).catchingUp)
-	}
-	m.tellCollectionTo(c, n, to)
-}
-
-func (m *Machine) tellCollectionTo(c *collection, n Notice, to []*Watch) {
-	if len(to) > 0 {
-		s := c.ts.stream
-		n.Server, n.TypeURL, n.Name, n.All = s.server, c.ts.typ.URL, c.name, to
-		n.Stream, n.Authority = s.ref(), to[0].Authority
-		m.fx.Notify = append(m.fx.Notify, n)
-	}
-}
-
-// trouble is what is wrong with the collection as a whole, or with its server; nil if
-// nothing is.
-func (c *collection) trouble() *Fault {
-	if f := c.ts.trouble(); f != nil {
-		return f
-	}
-	return c.self.fault
-}
-
-// faultNotice is how the collection's watches hear of trouble.
-func (c *collection) faultNotice(f *Fault) Notice {
-	f = c.chain.joined(f)
-	if c.synced {
-		return Notice{Kind: NoticeAmbient, Fault: f}
-	}
-	return Notice{Kind: NoticeFailed, Fault: f}
-}

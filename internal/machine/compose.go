@@ -8,221 +8,240 @@ import (
 
 // composeSotW makes the next DiscoveryRequest: it restates everything that is wanted. nil
 // means that there is nothing to say.
-func (ts *typeState) composeSotW(a *answer, node []byte) [][]byte {
-	first := !ts.asked
-	added, removed := ts.applyChanges()
+func (l *link) composeSotW(a *answer, node []byte) [][]byte {
+	first := !l.requested
+	added, removed := l.applyChanges()
+	// STREAM-3, SOTW-1: the first request says everything.
 	if first {
-		added = ts.allWanted()
+		added = l.allWanted()
 	}
-	form := ts.nextForm()
+	form := l.nextForm()
 	if form == wildLegacy {
-		ts.standBeside(added)
+		l.standBeside(added)
 		added, removed = nil, nil // what is wanted by name is among all
-	} else if ts.form == wildLegacy {
-		added = ts.allWanted()
+	} else if l.form == wildLegacy {
+		added = l.allWanted()
 	}
-	if a == nil && form == ts.form && len(added)+len(removed) == 0 && !ts.owesNode() {
+	if a == nil && form == l.form && len(added)+len(removed) == 0 && !l.owesNode() {
 		return nil
 	}
-	ts.ask(added)
-	head := ts.beginSotW(a, node)
-	ts.name(ts.star.self, form == wildExplicit)
-	if form != wildNone && ts.form == wildNone {
-		ts.starting, ts.lateStar = true, !first && !ts.answered
+	l.subscribe(added)
+	head := l.beginSotW(a, node)
+	if form == wildExplicit {
+		head = wire.AppendName(head, star, l.params(l.star))
 	}
-	if form == wildNone && ts.form != wildNone {
-		ts.leaveWild()
+	l.starting = l.starting || form != wildNone && l.form == wildNone
+	if form == wildNone && l.form != wildNone {
+		l.leaveWild()
 	}
-	ts.form = form
+	l.form = form
 	if form == wildLegacy {
 		return [][]byte{head}
 	}
-	return ts.names.after(head)
+	// SOTW-3, SOTW-4: each request restates all names, though there be none.
+	return l.names.after(head)
 }
 
 // beginSotW makes a DiscoveryRequest without names.
-func (ts *typeState) beginSotW(a *answer, node []byte) []byte {
-	version := ts.version
-	if !ts.answered {
-		version = ts.carry() // SOTW-2, ACK-7: none that was accepted on this stream
-		ts.resumes = version != ""
+func (l *link) beginSotW(a *answer, node []byte) []byte {
+	version := l.version
+	if !l.answered {
+		version = l.carry() // SOTW-2, ACK-7: none that was accepted on this stream
+		l.resumes = version != ""
 	}
 	var detail *wire.Status
 	if a != nil {
 		detail = a.detail
 	}
-	return wire.AppendSotW(nil, ts.typ.URL, version, ts.nonce, node, detail)
+	// ACK-2, ACK-3, ACK-8, SOTW-5: the accepted version, and the newest nonce.
+	return wire.AppendSotW(nil, l.typ.URL, version, l.nonce, node, detail)
 }
 
 // carry is the version of requests before the first response on a new stream: none (SOTW-2), since
 // a server that compares versions would stay silent where its own is equal by chance. With
-// ResumeVersion it is the last accepted one, if everything that is asked for is held or known to be
+// ResumeVersion it is the last accepted one, if everything that is requested is held or known to be
 // absent. Otherwise the server would be silent about the rest; and about all of it where names
 // stand by, for a response that makes the server active again (gRFC A71).
-func (ts *typeState) carry() string {
-	if ts.version == "" || ts.lapsed {
+func (l *link) carry() string {
+	if l.version == "" || l.lapsed {
 		return ""
 	}
-	for _, c := range ts.collectionsOf(nil) {
-		if c.wanted() && (c.standby || !c.synced) {
+	if l.stream.standby > 0 {
+		return "" // for a response that makes the server active again
+	}
+	for _, c := range l.collections(nil) {
+		if c.wanted() && !c.self.complete {
 			return ""
 		}
 	}
-	for e := range ts.entries.all() {
-		if e.foreign() || e.wanted() && !e.isGlob() && (e.pinned || !e.held() && !e.absent()) {
+	for sub := range l.owned() {
+		// SOTW-2, FALLBACK-3: no version, since something is waited for or another server's.
+		if sub.foreign() || sub.wanted() && !sub.isCollection() && !sub.held() && !sub.absent() {
 			return ""
 		}
 	}
-	return ts.version
+	return l.version
 }
 
 // absent says that the server has no such resource, as far as is known. Of one whose time to
 // live ran out nothing is.
-func (e *entry) absent() bool { return e.status == StatusDoesNotExist && e.reason != ReasonTTL }
+func (sub *subscription) absent() bool {
+	return sub.status == StatusDoesNotExist && sub.reason != ReasonTTL
+}
 
 // composeDelta makes the next DeltaDiscoveryRequest: the first of a stream says all that is
 // wanted and held, later ones the difference. nil means that there is nothing to say.
-func (ts *typeState) composeDelta(a *answer, node []byte) []byte {
-	if !ts.asked {
-		return ts.composeFirstDelta(node)
+func (l *link) composeDelta(a *answer, node []byte) []byte {
+	if !l.requested {
+		return l.composeFirstDelta(node)
 	}
-	added, removed := ts.applyChanges()
-	added = ts.fitNames(added)
-	form := ts.nextForm()
-	if a == nil && len(added)+len(removed) == 0 && form == ts.form && !ts.owesNode() {
+	added, removed := l.applyChanges()
+	added = l.fitNames(added)
+	form := l.nextForm()
+	if a == nil && len(added)+len(removed) == 0 && form == l.form && !l.owesNode() {
 		return nil
 	}
-	ts.ask(added)
+	l.subscribe(added)
 	var nonce string
 	var detail *wire.Status
 	if a != nil {
+		// ACK-8, DELTA-5, DELTA-6: a nonce is in its answer alone.
 		nonce, detail = a.nonce, a.detail
 	}
-	msg := wire.AppendDelta(nil, ts.typ.URL, nonce, node, detail)
-	if form != wildNone && form != ts.form {
-		msg = ts.appendSubscribe(msg, ts.star.self)
-		ts.starting = ts.form == wildNone
+	msg := wire.AppendDelta(nil, l.typ.URL, nonce, node, detail)
+	if form != wildNone && form != l.form {
+		msg = l.appendSubscribe(msg, l.star.self)
+		l.starting = l.form == wildNone
 		form = wildExplicit
 	}
-	for _, e := range added {
-		msg = ts.appendSubscribe(msg, e)
+	for _, sub := range added {
+		msg = l.appendSubscribe(msg, sub)
 	}
-	if form == wildNone && ts.form != wildNone {
-		msg = wire.AppendUnsubscribe(msg, star, ts.params(ts.star))
-		ts.leaveWild()
+	if form == wildNone && l.form != wildNone {
+		msg = wire.AppendUnsubscribe(msg, star, l.params(l.star))
+		l.leaveWild()
 	}
 	for _, c := range removed {
 		msg = wire.AppendUnsubscribe(msg, c.name, c.params)
 	}
-	ts.form = form
+	l.form = form
 	return msg
 }
 
-func (ts *typeState) composeFirstDelta(node []byte) []byte {
-	ts.applyChanges()
-	wanted := ts.allWanted()
-	form := ts.nextForm()
+func (l *link) composeFirstDelta(node []byte) []byte {
+	l.applyChanges()
+	wanted := l.allWanted()
+	form := l.nextForm()
 	if form == wildNone && len(wanted) == 0 {
 		return nil
 	}
-	msg := wire.AppendDelta(nil, ts.typ.URL, "", node, nil)
+	msg := wire.AppendDelta(nil, l.typ.URL, "", node, nil)
 	if form == wildExplicit {
-		msg = ts.appendSubscribe(msg, ts.star.self)
+		msg = l.appendSubscribe(msg, l.star.self)
 	}
-	ts.starting = form != wildNone
-	ts.form = form
-	ts.withholdForeign()
-	wanted, held := ts.fit(len(msg), wanted, ts.heldMembers())
-	msg = slices.Grow(msg, ts.sizeFirstDelta(wanted, held))
+	l.starting = form != wildNone
+	l.form = form
+	l.withholdForeign()
+	wanted, later, held := l.fit(len(msg), wanted, l.heldMembers())
+	msg = slices.Grow(msg, l.sizeFirstDelta(wanted, held))
 	if form == wildLegacy {
-		ts.postpone(wanted)
+		l.postpone(slices.Concat(wanted, later))
 	} else {
-		ts.ask(wanted)
-		for _, e := range wanted {
-			msg = ts.appendSubscribe(msg, e)
+		l.postpone(later)
+		l.subscribe(wanted)
+		for _, sub := range wanted {
+			msg = l.appendSubscribe(msg, sub)
 		}
 	}
 	said := map[string]string{} // versions under names that are of others than who goes by them
-	for _, es := range [][]*entry{wanted, held} {
-		for _, e := range es {
-			if !e.listed() {
+	// DELTA-1: versions of all that is held, for collections too.
+	for _, subs := range [][]*subscription{wanted, held} {
+		for _, sub := range subs {
+			if !l.lists(sub) {
 				continue
 			}
 			switch {
 			case form != wildLegacy:
-			case e.wanted(): // it is asked for later, and sent then or with the wildcard's
-				e.withheld = true
+			// P-1: without its version the server sends it then.
+			case sub.wanted(): // it is requested later, and sent then or with the wildcard's
+				sub.withheld = true
 				continue
-			case e.of.isGlob(): // a version of a member means nothing without its glob, which comes later
-				ts.withhold(e)
+			case sub.of.isGlob(): // a version of a member means nothing without its glob, which comes later
+				l.withhold(sub)
 				continue
 			}
-			under := ts.aliases.versionOf(e)
-			switch version, taken := ts.saidUnder(under, e, said); {
+			under := l.aliases.versionOf(sub)
+			switch version, taken := l.saidUnder(under, sub, said); {
 			case !taken:
-				if ts.resumes = true; under == e.name {
-					under = ts.spelled.ofServer(e)
+				if l.resumes = true; under == sub.name {
+					under = l.spelled.ofServer(sub)
 				}
-				msg = wire.AppendInitialVersion(msg, under, e.version)
-			case version != e.version && !e.wanted():
-				ts.withhold(e)
+				msg = wire.AppendInitialVersion(msg, under, sub.version)
+			case version != sub.version && !sub.wanted():
+				l.withhold(sub)
 			}
 		}
 	}
 	return msg
 }
 
-// saidUnder is the version that a first message tells under a name, if that is not an entry's: of
+// saidUnder is the version that a first message tells under a name, if that is not a subscription's: of
 // the resource that has the name for its own, or of the first that was called so. If it is, it is
 // noted.
-func (ts *typeState) saidUnder(name string, e *entry, said map[string]string) (version string, taken bool) {
-	if name == e.name {
+func (l *link) saidUnder(name string, sub *subscription, said map[string]string) (version string, taken bool) {
+	if name == sub.name {
 		return "", false
 	}
-	if own := ts.entries.get(name); own != nil && own.listed() && ts.aliases.versionOf(own) == name {
+	if own := l.subs.get(name); own != nil && own.listed() && l.aliases.versionOf(own) == name {
 		return own.version, true
 	}
 	if version, taken = said[name]; !taken {
-		said[name] = e.version
+		said[name] = sub.version
 	}
 	return version, taken
 }
 
-func (ts *typeState) appendSubscribe(msg []byte, e *entry) []byte {
-	return wire.AppendSubscribe(msg, ts.onWire(e.name), ts.params(e.of))
+func (l *link) appendSubscribe(msg []byte, sub *subscription) []byte {
+	return wire.AppendSubscribe(msg, l.spelled.onWire(sub), l.params(sub.of))
 }
 
-// sizeOfName is what it takes to name an entry.
-func (ts *typeState) sizeOfName(e *entry) int {
-	return wire.SizeName(ts.onWire(e.name), ts.params(e.of))
+// sizeOfName is what it takes to name a subscription.
+func (l *link) sizeOfName(sub *subscription) int {
+	return wire.SizeName(l.spelled.onWire(sub), l.params(sub.of))
 }
 
 // listed says whether the server is told the version that is held.
-func (e *entry) listed() bool { return e.held() && !e.foreign() }
+func (sub *subscription) listed() bool { return sub.held() && !sub.foreign() }
+
+// lists says whether the server is told the version that is held.
+func (l *link) lists(sub *subscription) bool {
+	// DELTA-3: its own, and not that of another server.
+	return l.owns(sub) && sub.listed()
+}
 
 // heldMembers lists what is held for collections alone, in order.
-func (ts *typeState) heldMembers() []*entry {
-	if ts.entries.len() == ts.watched {
+func (l *link) heldMembers() []*subscription {
+	if l.subs.len() == l.watched {
 		return nil // all are wanted by name
 	}
-	var es []*entry
-	for e := range ts.entries.all() {
-		if e.listed() && !e.wanted() {
-			es = append(es, e)
+	var subs []*subscription
+	for sub := range l.owned() {
+		if sub.listed() && !sub.wanted() {
+			subs = append(subs, sub)
 		}
 	}
-	sortEntries(es)
-	return es
+	sortSubs(subs)
+	return subs
 }
 
 // sizeFirstDelta is how many bytes the names and versions of a first message take, or some
 // more.
-func (ts *typeState) sizeFirstDelta(wanted, held []*entry) (n int) {
-	for _, e := range wanted {
-		n += ts.sizeOfName(e) + wire.SizeInitialVersion(e.name, e.version)
+func (l *link) sizeFirstDelta(wanted, held []*subscription) (n int) {
+	for _, sub := range wanted {
+		n += l.sizeOfName(sub) + wire.SizeInitialVersion(sub.name, sub.version)
 	}
-	for _, e := range held {
-		n += wire.SizeInitialVersion(e.name, e.version)
+	for _, sub := range held {
+		n += wire.SizeInitialVersion(sub.name, sub.version)
 	}
 	return n
 }

@@ -32,16 +32,16 @@ type Resource struct {
 func (m *Machine) Dump() []Resource {
 	var rs []Resource
 	for _, s := range m.streams {
-		for _, ts := range s.order {
-			for _, c := range ts.collectionsOf(nil) {
-				if len(c.watches) > 0 {
-					rs = append(rs, c.dump())
+		for _, l := range s.order {
+			rs = slices.Grow(rs, l.subs.len())
+			for _, c := range l.collections(nil) {
+				if c.wanted() {
+					rs = append(rs, c.self.dump())
 				}
 			}
-			rs = slices.Grow(rs, ts.entries.len())
-			for e := range ts.entries.all() {
-				if !e.pinned && !e.left() && (e.wanted() || e.of.wanted()) {
-					rs = append(rs, e.dump())
+			for sub := range l.owned() {
+				if !sub.isCollection() && (sub.wanted() || sub.of.wanted()) {
+					rs = append(rs, sub.dump())
 				}
 			}
 		}
@@ -49,49 +49,23 @@ func (m *Machine) Dump() []Resource {
 	return rs
 }
 
-// left says that an entry is of a server that its chain has left, and is to be forgotten
-// there.
-func (e *entry) left() bool {
-	ch := e.of.chain
-	return ch != nil && ch.stream() != e.of.ts.stream
-}
-
-func (c *collection) dump() Resource {
+func (sub *subscription) dump() Resource {
 	r := Resource{
-		Server: c.ts.stream.server, TypeURL: c.ts.typ.URL, Name: c.name, Authority: c.watches[0].Authority,
-		Status: StatusRequested, Fault: c.chain.joined(c.trouble()), Watched: true,
+		Server: sub.server(), TypeURL: sub.link().typ.URL, Name: sub.name, Authority: sub.authority(),
+		Status: sub.status, Version: sub.version, Raw: sub.raw, Fault: sub.fault, Watched: sub.wanted(),
+		Locator: sub.locator && sub.held(), Attributes: sub.attributes(),
 	}
-	switch {
-	case c.synced:
-		r.Status = StatusAcked
-	case c.absence != nil && c.absence.Fault == nil:
-		r.Status = StatusDoesNotExist
-	case c.absence != nil:
-		r.Status, r.Fault = StatusTimeout, c.absence.Fault
-		if r.Fault.Kind == FaultRejected {
-			r.Status = StatusNacked
-		}
+	if sub.held() {
+		r.Updated = time.Unix(0, sub.updated)
 	}
-	return r
-}
-
-func (e *entry) dump() Resource {
-	r := Resource{
-		Server: e.server(), TypeURL: e.of.ts.typ.URL, Name: e.name, Authority: e.authority(),
-		Status: e.status, Version: e.version, Raw: e.raw, Fault: e.fault, Watched: e.wanted(),
-		Locator: e.locator && e.held(), Attributes: e.attributes(),
-	}
-	if e.held() {
-		r.Updated = time.Unix(0, e.updated)
-	}
-	switch e.status {
+	switch sub.status {
 	case StatusDoesNotExist:
-		r.Reason = e.reason
+		r.Reason = sub.reason
 	case StatusNacked:
-		r.Refused = e.of.ts.refusals.of(e.fault)
+		r.Refused = sub.link().refusals.of(sub.fault)
 	}
 	if r.Fault == nil {
-		r.Fault = e.of.chain.joined(e.of.ts.trouble())
+		r.Fault = sub.of.source.joined(sub.link().trouble())
 	}
 	return r
 }
@@ -99,35 +73,28 @@ func (e *entry) dump() Resource {
 // Held returns the accepted value of a resource without watching it; ok says whether the
 // resource is known at all.
 func (m *Machine) Held(source int, typeURL, name string) (r Resource, ok bool) {
-	ch := m.chains[m.chainKeyOf(source, typeURL)]
-	if ch == nil {
+	c := m.caches[cacheKey{m.sources[source].Scope, typeURL}]
+	if c == nil {
 		return Resource{}, false
 	}
-	ts := ch.stream().types[typeURL]
-	if ts == nil {
+	sub := c.subs.get(name)
+	if sub == nil || sub.isCollection() {
 		return Resource{}, false
 	}
-	e := ts.entries.get(name)
-	if e == nil || e.pinned {
-		return Resource{}, false
-	}
-	return e.dump(), true
+	return sub.dump(), true
 }
 
 // Known tells what is known of what a watch asks for; ok is false if it does not live.
 func (m *Machine) Known(w *Watch) (r Resource, ok bool) {
-	switch {
-	case !w.alive:
+	if !w.alive {
 		return Resource{}, false
-	case w.Wildcard:
-		return w.entry.of.dump(), true
 	}
-	return w.entry.dump(), true
+	return w.sub.dump(), true
 }
 
 // Works says whether the server that answers for a source has spoken on the stream that it has
 // now, or seems to have nothing to say there: what is held could be had again.
 func (m *Machine) Works(source int, typeURL string) bool {
-	ch := m.chains[m.chainKeyOf(source, typeURL)]
-	return ch != nil && ch.stream().works()
+	src := m.working[m.sourceKeyOf(source, typeURL)]
+	return src != nil && src.stream().works()
 }

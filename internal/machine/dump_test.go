@@ -13,7 +13,7 @@ func TestHeldMakesNothing(t *testing.T) {
 			t.Fatal("something is known of what was never asked for")
 		}
 	}
-	if len(r.m.streams) != 0 || len(r.m.chains) != 0 {
-		t.Errorf("there are %d streams and %d chains", len(r.m.streams), len(r.m.chains))
+	if len(r.m.streams) != 0 || len(r.m.working) != 0 {
+		t.Errorf("there are %d streams and %d chains", len(r.m.streams), len(r.m.working))
 	}
 }

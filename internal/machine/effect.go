@@ -94,9 +94,9 @@ type Item struct {
 	Locator bool
 
 	gen   uint16
-	entry *entry
-	also  []*entry // of the same resource, by its other names
-	index int      // in the response
+	sub   *subscription
+	also  []*subscription // of the same resource, by its other names
+	index int             // in the response
 }
 
 // NoticeKind says what a notice tells.
@@ -129,7 +129,7 @@ type Notice struct {
 	// Trouble says that it tells of the server's trouble, or of its end: once all of a
 	// step's are handled, say Heard. Until then newer trouble is not told.
 	Trouble bool
-	Ignored bool // of NoticeResponse: it is of a type that was not asked for
+	Ignored bool // of NoticeResponse: it is of a type that was not requested
 
 	Server    int
 	TypeURL   string
@@ -164,7 +164,7 @@ type Exchange struct {
 
 	// Of NoticeEnd: how many entries of the response were good, those that said nothing new
 	// among them, and how many were invalid, once for each name that is watched. Removals and
-	// entries that were not asked for are neither.
+	// entries that were not subscribed to are neither.
 	Valid, Invalid int
 }
 
@@ -190,7 +190,7 @@ type FaultKind uint8
 // Kinds of faults.
 const (
 	FaultConnection FaultKind = iota + 1 // no stream could be had
-	FaultStream                          // the stream ended before its first response, or ends when asked for the type
+	FaultStream                          // the stream ended before its first response, or ends when the type is requested
 	FaultRejected                        // the resource was invalid
 	FaultData                            // the server sent an error for the resource
 	FaultTimeout                         // the timer fired and is said to be transient

@@ -19,15 +19,15 @@ type Watch struct {
 	Type      *Type  // of what is watched
 	Name      string // canonical; of a collection `*` or the URL of a glob
 	Authority string // of the name
-	Spelling  string // of the name, as it is asked for if it is the first watch of it; "" if that is Name
+	Spelling  string // of the name, as it is subscribed to if it is the first watch of it; "" if that is Name
 
 	// FetchTimeout is how long the watch waits for its first answer until it is told that
 	// there is none yet; 0 or less is for ever.
 	// With a negative one the silence of the server is no absence to it.
 	FetchTimeout time.Duration
 
-	entry *entry    // of the name; nil unless started
-	alone [1]*Watch // the watch itself, once started
+	sub   *subscription // of the name; nil unless started
+	alone [1]*Watch     // the watch itself, once started
 
 	Source int32 // index of the source that answers for the name
 	Lane   int32 // the caller's own: what its notices are ordered with
@@ -45,7 +45,7 @@ func (w *Watch) catchingUp() bool { return w.owed > 0 }
 // was held when it began.
 func (w *Watch) CatchingUp() bool { return w.catchingUp() }
 
-// list is a list of the watch alone, that is not to be changed: most entries have one watch.
+// list is a list of the watch alone, that is not to be changed: most subscriptions have one watch.
 func (w *Watch) list() []*Watch {
 	w.alone[0] = w
 	return w.alone[:]
@@ -57,7 +57,7 @@ type Start struct{ *Watch }
 // Stop ends a watch; one that is not alive is ignored.
 type Stop struct{ *Watch }
 
-// Up says that a stream asked for with [Effects].Open stands. Node is the encoded Node of
+// Up says that a stream for which [Effects].Open asked stands. Node is the encoded Node of
 // its first request.
 type Up struct {
 	Ref
@@ -116,7 +116,7 @@ type Described struct {
 	Values  map[string]string // not changed afterwards
 }
 
-// Retry says that the wait asked for with [Effects].Wait is over.
+// Retry says that the wait for which [Effects].Wait asked is over.
 type Retry struct{ Ref }
 
 // Tick says that time passed.

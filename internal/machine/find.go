@@ -11,90 +11,100 @@ import (
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
-// find returns what an entry of a response speaks of; nil if that is not known or not asked
+// find returns what an entry of a response speaks of; nil if that is not known or not subscribed
 // for. It is done for all before any counts, so that a name that comes twice has no effect.
-func (m *Machine) find(resp *response, i int) *entry {
-	ts := resp.ts
-	if e := ts.repeated(resp, i); e != nil {
-		e.see(resp)
-		return e
+func (m *Machine) find(resp *response, i int) *subscription {
+	l := resp.link
+	if sub := l.repeated(resp, i); sub != nil {
+		sub.see(resp)
+		return sub
 	}
-	name, err := ts.nameOf(&resp.Resources[i])
+	name, err := l.nameOf(&resp.Resources[i])
+	// TYPE-6: an entry without a name is refused.
 	if name == nil {
 		resp.nameless = true
 		resp.invalid++
 		resp.line(i, "", err)
 		return nil
 	}
-	e, n, err := ts.identify(name)
+	sub, n, err := l.identify(name)
 	if err != nil {
 		resp.invalid++
 		resp.line(i, string(name), err)
 		return nil
 	}
+	if sub != nil && !l.owns(sub) { // SOTW-9: another server's word counts
+		if n, err = xdstp.ParseReceived(sub.name); err == nil {
+			resp.mayName(n)
+		}
+		return nil
+	}
 	canonical := textOf(n)
-	if e == nil && canonical != "" && !resp.mayName(n) {
+	if sub == nil && canonical != "" && !resp.mayName(n) {
 		return nil // H-11: passed over
 	}
-	if !ts.chose(e, canonical, resp.constraints(i)) {
+	// DYN-2: the variant is for others.
+	if !l.chose(sub, canonical, resp.constraints(i)) {
 		return nil
 	}
-	if e == nil {
-		if e = ts.newMember(name, canonical); e == nil {
-			return nil // not asked for: ignored before it is looked at
+	if sub == nil {
+		// SOTW-11, DELTA-13: what was not subscribed to is passed over.
+		if sub = l.newMember(name, canonical); sub == nil {
+			return nil // not subscribed to: ignored before it is looked at
 		}
 	}
-	if e.seen == resp.serial {
-		resp.namedTwice(i, e)
-		return e
+	if sub.seen == resp.serial {
+		// ACK-11: the response is refused.
+		resp.namedTwice(i, sub)
+		return sub
 	}
-	if ts.aliases.own[e] != nil {
-		ts.aliases.rename(e) // it has the name itself now
+	if l.aliases.own[sub] != nil {
+		l.aliases.rename(sub) // it has the name itself now
 	}
-	resp.spells(e, name)
-	e.see(resp)
-	return e
+	resp.spells(sub, name)
+	sub.see(resp)
+	return sub
 }
 
-// repeated returns the entry that the last response held at the same place, if this one
+// repeated returns the subscription that the last response held at the same place, if this one
 // has the very payload there that is held, so that its name need not be read. It stands in
-// ts.entries: one that went since held nothing any more, or took ts.last with it.
-func (ts *typeState) repeated(resp *response, i int) *entry {
-	if i >= len(ts.last) {
+// link.subs: one that went since held nothing any more, or took link.last with it.
+func (l *link) repeated(resp *response, i int) *subscription {
+	if i >= len(l.last) {
 		return nil
 	}
-	e, r := ts.last[i], &resp.Resources[i]
-	if e == nil || !e.selfNamed || e.seen == resp.serial || len(r.Name) > 0 || string(e.raw) != string(r.Payload) {
+	sub, r := l.last[i], &resp.Resources[i]
+	if sub == nil || !sub.selfNamed || sub.seen == resp.serial || len(r.Name) > 0 || string(sub.raw) != string(r.Payload) {
 		return nil
 	}
-	if !e.held() || string(r.TypeURL) != ts.typ.URL || ts.faultOf(r) != nil {
+	if !sub.held() || string(r.TypeURL) != l.typ.URL || l.faultOf(r) != nil {
 		return nil
 	}
-	r.Payload = e.raw // the next comparison is of the same place
-	return e
+	r.Payload = sub.raw // the next comparison is of the same place
+	return sub
 }
 
 // remember keeps what a state of the world response held, place by place, and gives other
 // room in its stead.
-func (ts *typeState) remember(found *[]*entry) {
-	if !ts.stream.Delta {
-		ts.last, *found = *found, ts.last
+func (l *link) remember(found *[]*subscription) {
+	if !l.stream.Delta {
+		l.last, *found = *found, l.last
 	}
 	clear(*found)
 }
 
-// see notes that a response speaks of an entry.
-func (e *entry) see(resp *response) {
-	resp.hear(e.of)
-	e.mark(resp)
+// see notes that a response speaks of a subscription.
+func (sub *subscription) see(resp *response) {
+	resp.hear(sub.of)
+	sub.mark(resp)
 }
 
-// mark is see, of an entry that the response speaks of by an alias: its collection hears nothing.
-func (e *entry) mark(resp *response) {
+// mark is see, of a subscription that the response speaks of by an alias: its collection hears nothing.
+func (sub *subscription) mark(resp *response) {
 	resp.spoken++
-	e.seen = resp.serial
-	if e.withheld {
-		e.withheld, e.timer = false, 0
+	sub.seen = resp.serial
+	if sub.withheld {
+		sub.withheld, sub.timer = false, 0
 		resp.resumes = true
 	}
 }
@@ -111,44 +121,47 @@ func (resp *response) hear(c *collection) {
 	}
 }
 
-// newMember makes an entry for a name that nobody asked for by itself; nil if it is in no
-// collection that the server was asked for.
-func (ts *typeState) newMember(name []byte, canonical string) *entry {
-	c := ts.home(canonical)
+// newMember makes a subscription for a name that nobody subscribed to by itself; nil if it is in no
+// collection that was requested from the server.
+func (l *link) newMember(name []byte, canonical string) *subscription {
+	c := l.home(canonical)
 	if c == nil {
 		return nil
 	}
 	if canonical == "" {
 		canonical = string(name)
 	}
-	e := &entry{name: canonical, status: StatusRequested}
-	ts.entries.put(e)
-	c.adopt(e)
-	return e
+	// GLOB-2: members come with responses.
+	sub := &subscription{name: canonical, status: StatusRequested}
+	l.subs.put(sub)
+	c.adopt(sub)
+	return sub
 }
 
-// home is the collection of a name that nobody asked for by itself; nil if it is in none
-// that the server was asked for.
-func (ts *typeState) home(canonical string) *collection {
-	c := ts.globOf(canonical)
+// home is the collection of a name that nobody subscribed to by itself; nil if it is in none
+// that was requested from the server.
+func (l *link) home(canonical string) *collection {
+	c := l.globOf(canonical)
 	switch {
-	case c != nil && (c.self.asked || c.wanted() && ts.form != wildNone): // it may come because of either
+	case c != nil && !c.ownedBy(l.stream):
+		return nil
+	case c != nil && (c.self.subscribed || c.wanted() && l.form != wildNone): // it may come because of either
 		return c
-	case ts.form != wildNone && !xdstp.IsGlob(canonical):
-		return ts.star
+	case l.form != wildNone && l.star.ownedBy(l.stream) && !xdstp.IsGlob(canonical):
+		return l.star
 	}
 	return nil
 }
 
-// lookup finds the entry of a name as a server spells it; nil if there is none. Structured
-// names are equal by their parts (gRFC A47); of one that has no entry the canonical text
+// lookup finds the subscription of a name as a server spells it; nil if there is none. Structured
+// names are equal by their parts (gRFC A47); of one that has no subscription the canonical text
 // is returned.
-func (ts *typeState) lookup(name []byte) (e *entry, canonical string) {
-	e, n, err := ts.identify(name)
-	if err != nil {
-		return e, ""
+func (l *link) lookup(name []byte) (sub *subscription, canonical string) {
+	sub, n, err := l.identify(name)
+	if err != nil || sub != nil && !l.owns(sub) {
+		return nil, ""
 	}
-	return e, textOf(n)
+	return sub, textOf(n)
 }
 
 // textOf is the canonical text of a structured name; "" of none.
@@ -160,26 +173,26 @@ func textOf(n xdstp.Name) string {
 }
 
 // identify is lookup for the name of a resource: the name that it returns is that of a structured
-// one without an entry, else it is zero. The error says that there can be no such resource of the
+// one without a subscription, else it is zero. The error says that there can be no such resource of the
 // type.
-func (ts *typeState) identify(name []byte) (e *entry, n xdstp.Name, err error) {
-	if e = ts.entries.read(name); e != nil || !bytes.HasPrefix(name, xdstpScheme) {
-		return e, n, nil
+func (c *cache) identify(name []byte) (sub *subscription, n xdstp.Name, err error) {
+	if sub = c.subs.read(name); sub != nil || !bytes.HasPrefix(name, xdstpScheme) {
+		return sub, n, nil
 	}
 	if n, err = xdstp.ParseReceived(string(name)); err != nil {
 		return nil, n, err
 	}
-	if e = ts.entries.get(n.String()); e == nil && ts.typ.Segment != "" && n.Type != ts.typ.Segment {
+	if sub = c.subs.get(n.String()); sub == nil && c.typ.Segment != "" && n.Type != c.typ.Segment {
 		return nil, n, fmt.Errorf("the name is that of a %s", n.Type) // C-3
 	}
-	return e, n, nil
+	return sub, n, nil
 }
 
-// mayName says whether the server may speak of a structured name that nobody asked for by itself:
+// mayName says whether the server may speak of a structured name that nobody subscribed to by itself:
 // it answers for its authority. What it may not say is counted, and logged once.
 func (resp *response) mayName(n xdstp.Name) bool {
-	ch := resp.ts.star.chain
-	if ch == nil || ch.Answers == nil || ch.Answers(resp.ts.stream.server, n.Authority) {
+	src := resp.link.star.source
+	if src == nil || src.Answers == nil || src.Answers(resp.link.stream.server, n.Authority) {
 		return true
 	}
 	if resp.foreign++; resp.foreign == 1 {
@@ -192,7 +205,7 @@ func (resp *response) mayName(n xdstp.Name) bool {
 func (m *Machine) logForeign(resp *response) {
 	if resp.foreign > 0 {
 		m.fx.Log = append(m.fx.Log, Log{
-			Warn: true, Server: resp.ts.stream.server, TypeURL: resp.ts.typ.URL, Name: resp.firstForeign,
+			Warn: true, Server: resp.link.stream.server, TypeURL: resp.link.typ.URL, Name: resp.firstForeign,
 			Text:  "a response holds structured names of authorities that its server does not answer for; they are passed over",
 			Attrs: []any{"count", resp.foreign},
 		})
@@ -205,8 +218,8 @@ var xdstpScheme = []byte("xdstp:")
 
 // nameOf finds the name of an entry: the wrapper's, else the one in the message. Without a
 // name the error says why; with one it says what is wrong with the entry.
-func (ts *typeState) nameOf(r *wire.Resource) (name []byte, err error) {
-	err = ts.faultOf(r)
+func (l *link) nameOf(r *wire.Resource) (name []byte, err error) {
+	err = l.faultOf(r)
 	switch {
 	case len(r.Name) > 0:
 		return r.Name, err
@@ -214,12 +227,12 @@ func (ts *typeState) nameOf(r *wire.Resource) (name []byte, err error) {
 		return nil, err
 	case !r.HasBody:
 		return nil, errNoBody
-	case ts.typ.NameField == 0:
+	case l.typ.NameField == 0:
 		return nil, errNameless
 	}
-	name, _, err = wire.StringField(r.Payload, ts.typ.NameField)
+	name, _, err = wire.StringField(r.Payload, l.typ.NameField)
 	switch {
-	case ts.typ.Guessed && !plausible(name, err):
+	case l.typ.Guessed && !plausible(name, err):
 		return nil, errNameless
 	case err != nil:
 		return nil, fmt.Errorf("the resource does not parse: %w", err)
@@ -238,12 +251,13 @@ func plausible(name []byte, err error) bool {
 }
 
 // faultOf says what is wrong with an entry before its payload is looked at.
-func (ts *typeState) faultOf(r *wire.Resource) error {
+func (l *link) faultOf(r *wire.Resource) error {
 	if r.Fault == nil && r.HasTTL && r.TTL <= 0 {
 		return errTTL
 	}
-	if r.Fault == nil && r.HasBody && string(r.TypeURL) != ts.typ.URL && !ts.redirects(r) {
-		return fmt.Errorf("type URL %q does not match the response's %q", r.TypeURL, ts.typ.URL)
+	// TYPE-3: each entry is of the type of the response.
+	if r.Fault == nil && r.HasBody && string(r.TypeURL) != l.typ.URL && !l.redirects(r) {
+		return fmt.Errorf("type URL %q does not match the response's %q", r.TypeURL, l.typ.URL)
 	}
 	return r.Fault
 }
@@ -253,8 +267,8 @@ const locatorURL = "type.googleapis.com/xds.core.v3.ResourceLocator"
 
 // redirects says that an entry holds a locator in place of the resource, as those with
 // structured names may (xRFC TP1, "Redirects").
-func (ts *typeState) redirects(r *wire.Resource) bool {
-	return string(r.TypeURL) == locatorURL && ts.typ.URL != locatorURL && bytes.HasPrefix(r.Name, xdstpScheme)
+func (l *link) redirects(r *wire.Resource) bool {
+	return string(r.TypeURL) == locatorURL && l.typ.URL != locatorURL && bytes.HasPrefix(r.Name, xdstpScheme)
 }
 
 // findRemoved finds what the response lists as removed, by its name or by what the server
@@ -263,30 +277,43 @@ func (resp *response) findRemoved() {
 	if len(resp.Removed) == 0 {
 		return
 	}
+	gone := map[*subscription]bool{} // as this list says
+	end := func(sub *subscription) {
+		if sub.seen == resp.serial {
+			resp.namedTwice(-1, sub)
+			return
+		}
+		sub.see(resp)
+		gone[sub] = true
+		resp.removed = append(resp.removed, sub)
+	}
 	for _, name := range resp.Removed {
-		for _, e := range resp.allOf(name, asRemoved) {
-			if e.seen == resp.serial {
-				resp.namedTwice(-1, e)
-				continue
+		if sub, _ := resp.link.lookup(name); sub != nil {
+			end(sub)
+		}
+	}
+	// ALIAS-2: what is removed by its own name goes under its aliases too, which the server may list as well.
+	for _, name := range resp.Removed {
+		for _, sub := range resp.keys(name, nil, asRemoved) {
+			if !gone[sub] {
+				end(sub)
 			}
-			e.see(resp)
-			resp.removed = append(resp.removed, e)
 		}
 	}
 }
 
-// allOf are the entries of a name as a server spells it: its own and those of its aliases.
-func (resp *response) allOf(name []byte, as mentionKind) []*entry {
-	es := resp.keys(name, nil, as)
-	if e, _ := resp.ts.lookup(name); e != nil {
-		es = slices.Insert(es, 0, e)
+// allOf are the subscriptions of a name as a server spells it: its own and those of its aliases.
+func (resp *response) allOf(name []byte, as mentionKind) []*subscription {
+	subs := resp.keys(name, nil, as)
+	if sub, _ := resp.link.lookup(name); sub != nil {
+		subs = slices.Insert(subs, 0, sub)
 	}
-	return es
+	return subs
 }
 
-// failed is an entry that a response has an error for.
+// failed is a subscription that a response has an error for.
 type failed struct {
-	*entry
+	*subscription
 	*wire.ResourceError
 }
 
@@ -296,9 +323,10 @@ var errNotError = errors.New("the status is OK")
 // of one resource counts more than what it says of the collection that it is in.
 func (m *Machine) findErrors(resp *response) {
 	if len(resp.Errors) > 0 {
-		resp.ending = map[*entry]bool{}
-		for _, e := range resp.removed {
-			resp.ending[e] = false
+		resp.ending = map[*subscription]bool{}
+		// ACK-11: what is removed must not have an error too.
+		for _, sub := range resp.removed {
+			resp.ending[sub] = false
 		}
 	}
 	var ofGlobs, invalid []*wire.ResourceError
@@ -317,43 +345,45 @@ func (m *Machine) findErrors(resp *response) {
 			m.findError(resp, re)
 		}
 	}
+	// ERR-9: an error of a glob is of the whole.
 	for _, re := range ofGlobs {
 		m.findError(resp, re)
 	}
 	for _, re := range invalid { // what is known of what they name is not over
-		for _, e := range resp.allOf(re.Name, asFine) {
-			if e.known() && e.seen != resp.serial && resp.ts.chose(e, e.name, re.Constraints) {
-				e.see(resp)
+		for _, sub := range resp.allOf(re.Name, asFine) {
+			if sub.known() && sub.seen != resp.serial && resp.link.chose(sub, sub.name, re.Constraints) {
+				sub.see(resp)
 			}
 		}
 	}
 }
 
 func (m *Machine) findError(resp *response, re *wire.ResourceError) {
-	ts := resp.ts
-	e, canonical := ts.lookup(re.Name)
-	if !ts.chose(e, canonical, re.Constraints) {
+	l := resp.link
+	sub, canonical := l.lookup(re.Name)
+	if !l.chose(sub, canonical, re.Constraints) {
 		return
 	}
-	if c := ts.globOf(canonical); e == nil && c != nil && c.self.asked && re.Code != codeNotFound {
-		e = ts.newMember(re.Name, canonical)
+	if c := l.globOf(canonical); sub == nil && c != nil && c.self.subscribed && re.Code != codeNotFound {
+		sub = l.newMember(re.Name, canonical)
 	}
-	if ts.stream.FullState && string(re.Name) == star && ts.form != wildNone { // else xRFC TP3 does not know it
-		e = ts.star.self
+	if l.stream.FullState && string(re.Name) == star && l.form != wildNone { // else xRFC TP3 does not know it
+		sub = l.star.self
 	}
-	for _, e := range slices.Insert(resp.keys(re.Name, nil, asFailed), 0, e) {
-		failing, ending := resp.ending[e]
+	for _, sub := range slices.Insert(resp.keys(re.Name, nil, asFailed), 0, sub) {
+		failing, ending := resp.ending[sub]
 		switch {
-		case e == nil || e.standsBy(): // nobody asks for it
+		case sub == nil: // nobody asks for it
 		case ending && !failing && re.Code == codeNotFound: // removed: the same, said twice
 		case ending:
-			resp.namedTwice(-1, e)
-		case e.seen == resp.serial:
-			m.passOver(resp, e)
+			resp.namedTwice(-1, sub)
+		// ERR-8: the resource wins over its error.
+		case sub.seen == resp.serial:
+			m.passOver(resp, sub)
 		default:
-			e.see(resp)
-			resp.failed = append(resp.failed, failed{e, re})
-			resp.ending[e] = true
+			sub.see(resp)
+			resp.failed = append(resp.failed, failed{sub, re})
+			resp.ending[sub] = true
 		}
 	}
 }
@@ -370,9 +400,9 @@ func (resp *response) errorLine(i int, name []byte, err error) {
 }
 
 // passOver logs that a response holds an error for what it holds too, once.
-func (m *Machine) passOver(resp *response, e *entry) {
+func (m *Machine) passOver(resp *response, sub *subscription) {
 	if !resp.passed {
 		resp.passed = true
-		m.log(e, true, "a response holds an error for a resource beside it; the error is passed over")
+		m.log(sub, true, "a response holds an error for a resource beside it; the error is passed over")
 	}
 }

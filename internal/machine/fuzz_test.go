@@ -1,97 +1,56 @@
 package machine
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
-
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-
-	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
-// source is bytes that decide what happens; at its end it gives zeros.
-type source struct{ b []byte }
-
-func (s *source) next(n int) int {
-	if len(s.b) == 0 {
-		return 0
-	}
-	v := int(s.b[0]) % n
-	s.b = s.b[1:]
-	return v
-}
-
-// simStream is a stream as the engine and the server see it.
-type simStream struct {
-	ref       Ref
-	state     streamState
-	writing   bool
-	doomed    bool         // the server will end it
-	began     bool         // a request was sent
-	node      *corev3.Node // as it was last told
-	reading   *simResponse
-	consumed  bool // reading waits for Delivered
-	responded bool
-	since     time.Time // when it came up
-	resumed   time.Time // when it was first told what is held; zero if it was not
-	calm      bool      // it has been silent since
-	pics      map[string]*picture
-	ignored   map[string]string // nonces of responses to types that were not asked for
-}
-
-// picture is what a dumb server makes of the requests of one type.
-type picture struct {
-	named    bool
-	wild     bool
-	legacy   bool // the first request had no names, and `*` was not said since
-	names    map[string]bool
-	newest   string   // nonce of the newest response; SotW
-	unheard  []answer // expected, oldest first
-	verdicts []verdict
-	answered bool              // a response was answered
-	listed   map[string]string // initial versions, until the first response
-	acks     map[string]int
-}
-
-// world is a machine between a program and a server that both do as they please.
+// A world is a machine between a program, an engine, a network and servers, in which bytes decide
+// what happens next. The servers tell the truth (fuzz_server_test.go), so what a watch should hold is
+// what its server has (model_test.go), and at rest it has to hold that, whatever happened before.
 type world struct {
 	testing.TB
-	source
-	m        *Machine
-	policy   policy
-	perType  bool
-	many     bool // servers
-	globs    bool // and names that they cover
-	clear    bool // no wildcards beside names that globs cover: see murky
-	lines    map[lineKey]*line
-	explicit bool              // servers know the wildcard by its name
-	resumes  bool              // see resumesVersion
-	stern    bool              // see there
-	aliased  bool              // see aliasesToo
-	budget   bool              // first requests are kept small
-	params   bool              // names have parameters, and resources variants for others
-	ttls     bool              // some resources have a time to live
-	said     map[string]string // what the node says of each type; see describe
-	hated    *model            // the server ends streams that ask for it; nil for none
-	now      time.Time
-	models   []*model
-	streams  map[int]*simStream
-	watches  []*simWatch
-	dead     map[*Watch]bool // that were stopped before the present step
-	started  []*Watch        // within it
-	stopped  []*Watch
-	tasks    []*Task
-	judging  []*Proposal
-	fresh    *Proposal // of the step before, in which nothing else happened
-	queue    []Event
-	sent     []*simResponse // that are not consumed
-	serial   int
-	lazy     int // bits: what is not done at once
-	bulk     bool
-	trouble  map[int]bool // streams that failed without a response since the last one
-	log      []string
+	dice
+	m       *Machine
+	now     time.Time
+	config  Config
+	server  Server // what all servers are like
+	types   []*Type
+	servers []*simServer
+	sources [][]int // servers of old-style names, and of structured ones
+	globs   bool    // there are structured names
+	aliases bool
+	guards  bool
+	mortal  bool // some resources have a time to live
+
+	watches []*simWatch
+	stopped map[*Watch]bool
+	streams []*simStream
+	tasks   []*Task
+	judging []*Proposal
+	queue   []Event
+	sent    []*simResponse // that are not consumed
+	changes int            // of what is watched, ever
+	serial  int            // of what servers make
+	lazy    int            // bits: what is not done at once
+	hated   *Type          // servers end streams that ask for it; nil for none
+	log     []string
+}
+
+// dice are bytes that decide what happens; at their end they give zeros.
+type dice struct{ bytes []byte }
+
+func (d *dice) roll(n int) int {
+	if len(d.bytes) == 0 {
+		return 0
+	}
+	v := int(d.bytes[0]) % n
+	d.bytes = d.bytes[1:]
+	return v
 }
 
 // Bits of world.lazy.
@@ -103,64 +62,69 @@ const (
 	lazyRetry
 	lazyStep
 	lazyGuard
-	lazyAll = 1<<iota - 1
 )
 
-// Bits that say what else there is in a world.
-const (
-	guards            = 1<<3 - 1 // one for each type
-	explicitWildcards = 1 << 3   // servers know the wildcard by its name
-	stern             = 1 << 4   // guards refuse most of what ends or lists anything, and there is more of it
-	aliasesToo        = 1 << 5   // resources have aliases
-	aliasesOfMany     = 1 << 6   // in worlds of several servers too
-	resumesVersion    = 1 << 7   // new streams carry the version that was accepted
-)
+// simStream is a stream as the engine sees it.
+type simStream struct {
+	ref      Ref
+	server   *simServer
+	url      string
+	state    streamState
+	writing  bool
+	reading  bool // the next response may be sent
+	consumed bool // delivery of the last one waits for handlers
+	began    bool // a request was sent
+	doomed   bool // the server will end it
 
-func newWorld(t testing.TB, b []byte, extra byte) *world {
-	w := &world{TB: t, source: source{b}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), streams: map[int]*simStream{}, trouble: map[int]bool{}, dead: map[*Watch]bool{}, lines: map[lineKey]*line{}}
-	flags := w.next(256)
-	w.policy = policy{delta: flags&1 != 0, keep: flags&4 != 0, drop: flags&8 != 0}
-	w.perType = flags&2 != 0
-	server := Server{Delta: w.policy.delta, PerType: w.perType, KeepDeleted: w.policy.keep, FailOnDataErrors: w.policy.drop}
-	w.explicit, w.stern = extra&explicitWildcards != 0, extra&stern != 0
-	server.ExplicitWildcard = w.explicit
-	w.resumes = extra&resumesVersion != 0
-	server.ResumeVersion = w.resumes
-	if flags&16 != 0 {
-		server.TransientTimeout = 30 * time.Second
+	subscribed map[string]*simType // by type URL
+	unasked    map[string]string   // nonces of types that were not asked for
+}
+
+const period = 15 * time.Second
+
+func newWorld(t testing.TB, b []byte) *world {
+	w := &world{TB: t, dice: dice{b}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), stopped: map[*Watch]bool{}}
+	is := func() bool { return w.roll(2) == 1 }
+	w.server = Server{Delta: is(), PerType: is(), KeepDeleted: w.roll(4) == 1, FailOnDataErrors: w.roll(4) == 1, ExplicitWildcard: w.roll(4) == 1, ResumeVersion: w.roll(4) == 1}
+	if w.roll(4) == 1 {
+		w.server.TransientTimeout = 30 * time.Second
 	}
-	w.many, w.globs = flags&64 != 0, flags&128 != 0
-	w.aliased = extra&aliasesToo != 0 && (!w.many || extra&aliasesOfMany != 0)
-	servers, sources := w.newSources(server)
-	w.m = newMachine(Config{ResourceTimeout: 15 * time.Second, Linger: time.Second, NodeAlways: flags&32 != 0}, servers, sources...)
-	for _, typ := range []*Type{
-		{URL: "type.googleapis.com/envoy.config.cluster.v3.Cluster", FullState: true, NameField: 1},
-		{URL: "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment", NameField: 1},
-		{URL: "type.googleapis.com/test.Foo"},
-	} {
-		typ.Guarded = extra&(1<<len(w.models))&guards != 0
-		w.models = append(w.models, newModel(typ))
+	w.config = Config{ResourceTimeout: period, Linger: time.Second, NodeAlways: w.roll(4) == 1}
+	w.globs, w.aliases, w.guards, w.mortal = is(), w.roll(4) == 1, w.roll(3) == 1, w.roll(4) == 1
+	w.types = []*Type{
+		{URL: "type.googleapis.com/envoy.config.cluster.v3.Cluster", FullState: true, NameField: 1, Guarded: w.guards && is()},
+		{URL: "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment", NameField: 1, Guarded: w.guards && is()},
+		{URL: "type.googleapis.com/test.Foo", Guarded: w.guards && is()},
 	}
-	if w.budget = w.policy.delta && w.next(4) == 0; w.budget {
-		for _, budget := range w.m.budgets {
-			*budget = 50 + w.next(100)
+	n := 1
+	if is() {
+		n = 2 + w.roll(2)
+	}
+	w.m = New(w.config)
+	for i := range n {
+		w.m.AddServer(w.server)
+		w.servers = append(w.servers, newSimServer(w, i))
+	}
+	for range 2 {
+		var order []int
+		first := w.roll(n)
+		for k := range 1 + w.roll(n) {
+			order = append(order, (first+k)%n)
 		}
+		w.sources = append(w.sources, order)
+		w.m.AddSource(Source{Servers: order, ReachabilityOnly: w.roll(4) == 1})
 	}
-	n := w.next(36)
-	w.ttls, n = n >= 18, n%18
-	if n%9 < 3 {
-		w.hated = w.models[n%9]
+	if w.roll(3) == 1 {
+		w.hated = w.types[w.roll(3)]
 	}
-	if w.params = n >= 9; w.params {
-		for i := range w.m.sources {
-			w.m.sources[i].Params = wire.NewParams(envOf(i))
-		}
+	for range 10 {
+		w.change()
 	}
 	return w
 }
 
 func (w *world) say(format string, args ...any) {
-	w.log = append(w.log, w.now.Format("05.000 ")+fmt.Sprintf(format, args...))
+	w.log = append(w.log, w.now.Format("04:05.000 ")+fmt.Sprintf(format, args...))
 }
 
 func (w *world) fail(format string, args ...any) {
@@ -171,22 +135,12 @@ func (w *world) fail(format string, args ...any) {
 	w.Fatalf(format, args...)
 }
 
-func (w *world) model(url string) *model {
-	for _, md := range w.models {
-		if md.typ.URL == url {
-			return md
-		}
-	}
-	w.fail("no type %s", url)
-	return nil
-}
-
-// FuzzMachine lets bytes decide what the program, the network and the server do.
+// FuzzMachine lets bytes decide what the program, the network and the servers do.
 func FuzzMachine(f *testing.F) {
 	for seed := range uint64(20) {
-		f.Add(randomBytes(seed, 300), byte(seed*3))
+		f.Add(randomBytes(seed, 300))
 	}
-	f.Fuzz(func(t *testing.T, b []byte, extra byte) { run(t, b[:min(len(b), 2000)], extra) })
+	f.Fuzz(func(t *testing.T, b []byte) { run(t, b[:min(len(b), 2000)]) })
 }
 
 func TestRandomRuns(t *testing.T) {
@@ -195,7 +149,7 @@ func TestRandomRuns(t *testing.T) {
 		runs = 300
 	}
 	for seed := range uint64(runs) {
-		if !t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { run(t, randomBytes(seed, 250), byte(seed)) }) {
+		if !t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { run(t, randomBytes(seed, 350)) }) {
 			return
 		}
 	}
@@ -203,35 +157,25 @@ func TestRandomRuns(t *testing.T) {
 
 func randomBytes(seed, size uint64) []byte {
 	r := rand.New(rand.NewPCG(seed, 7))
-	b := make([]byte, r.Uint64N(size)+10)
+	b := make([]byte, r.Uint64N(size)+30)
 	for i := range b {
 		b[i] = byte(r.Uint32())
 	}
 	return b
 }
 
-func run(t testing.TB, b []byte, extra byte) {
-	w := newWorld(t, b, extra)
-	ops := 24
-	if extra&guards != 0 {
-		ops = 26
+func run(t testing.TB, b []byte) {
+	w := newWorld(t, b)
+	dead := w.roll(2) == 1
+	for len(w.bytes) > 0 {
+		w.act(w.roll(30))
 	}
-	for len(w.b) > 0 {
-		w.act(w.next(ops))
-	}
-	w.settle(true)
+	w.settle(dead)
 	for len(w.watches) > 0 {
 		w.stop(0)
 	}
-	w.settle(true)
-	for _, s := range w.m.streams {
-		if s.state != idle || len(s.types) > 0 || len(s.order) > 0 || w.stream(s.index).state != idle {
-			w.fail("stream %d is kept though nothing is watched: state %d, %d types", s.index, s.state, len(s.types))
-		}
-	}
-	if at, ok := w.m.Deadline(); ok {
-		w.fail("a deadline of %v is left", at)
-	}
+	w.settle(false)
+	w.checkEmpty()
 }
 
 // act does one thing.
@@ -241,37 +185,37 @@ func (w *world) act(op int) {
 		w.start()
 	case 4, 5:
 		if len(w.watches) > 0 {
-			w.stop(w.next(len(w.watches)))
+			w.stop(w.roll(len(w.watches)))
 		}
-	case 6, 7, 8, 9, 10:
-		w.respond()
-	case 11:
-		w.down()
-	case 12:
-		w.lazy ^= 1 << w.next(8) & lazyAll
-		w.say("lazy %b", w.lazy)
-	case 13:
-		w.pick(idle, w.written)
-	case 14, 15, 16:
-		w.decode(w.next(max(1, len(w.tasks))))
+	case 6, 7, 8, 9:
+		w.change()
+	case 10, 11, 12, 13, 14, 15:
+		w.pick(up, w.respond)
+	case 16:
+		w.pick(idle, w.end)
 	case 17:
-		w.pick(idle, w.deliver)
+		w.lazy ^= 1 << w.roll(7)
+		w.say("lazy %b", w.lazy)
 	case 18:
-		w.pick(opening, w.up)
-	case 19:
-		w.pick(waiting, w.retry)
-	case 20, 21:
-		n := w.next(16)
-		if n >= 8 {
-			w.describe(w.models[n%3].typ.URL, fmt.Sprint(n%4))
-		}
-		w.pass([]time.Duration{0, time.Microsecond, time.Millisecond, 300 * time.Millisecond, time.Second, 7 * time.Second, 16 * time.Second, time.Minute}[n%8])
+		w.pick(up, w.written)
+	case 19, 20:
+		w.decode(w.roll(max(1, len(w.tasks))))
+	case 21:
+		w.pick(up, w.deliver)
 	case 22:
-		w.settle(w.next(2) == 1)
+		w.pick(opening, w.up)
 	case 23:
-		w.stale()
+		w.pick(waiting, w.retry)
 	case 24, 25:
-		w.judge(w.next(max(1, len(w.judging))))
+		w.pass([]time.Duration{0, time.Microsecond, time.Millisecond, 300 * time.Millisecond, time.Second, 7 * time.Second, 16 * time.Second, time.Minute}[w.roll(8)])
+	case 26:
+		w.settle(w.roll(2) == 1)
+	case 27:
+		w.stale()
+	case 28:
+		w.judge(w.roll(max(1, len(w.judging))), false)
+	case 29:
+		w.reach(w.servers[w.roll(len(w.servers))])
 	}
 	if w.lazy&lazyStep == 0 {
 		w.flush()
@@ -279,23 +223,190 @@ func (w *world) act(op int) {
 	}
 }
 
+func (w *world) start() {
+	t, names := w.types[w.roll(3)], w.names()
+	watch := &Watch{Type: t, Name: names[w.roll(len(names))]}
+	switch n := w.roll(8); {
+	case w.aliases: // a resource that is held under an alias is no member of a collection
+	case n == 0 || n == 1:
+		watch.Name, watch.Wildcard, watch.Explicit = star, true, n == 1
+	case n == 2 && w.globs:
+		watch.Name, watch.Wildcard = globURLs[w.roll(len(globURLs))], true
+	}
+	if structured(watch.Name) {
+		watch.Authority, watch.Source = "a", 1
+	}
+	sw := newSimWatch(watch, w.now)
+	w.changes++
+	w.watches = append(w.watches, sw)
+	w.say("start %s explicit %v", sw.label(), watch.Explicit)
+	w.push(Start{watch})
+}
+
+func (w *world) stop(i int) {
+	sw := w.watches[i]
+	w.changes++
+	w.watches = slices.Delete(w.watches, i, i+1)
+	w.stopped[sw.Watch] = true
+	w.say("stop %s", sw.label())
+	w.push(Stop{sw.Watch})
+	if w.roll(4) == 1 {
+		w.push(Stop{sw.Watch}) // twice is nothing
+	}
+}
+
+// reach makes a server unreachable, or reachable again.
+func (w *world) reach(s *simServer) {
+	s.dead = !s.dead
+	w.say("server %d is dead: %v", s.index, s.dead)
+	for _, st := range w.streams {
+		if st.server == s && s.dead {
+			w.end(st)
+		}
+	}
+}
+
+func (w *world) stream(i int) *simStream {
+	for len(w.streams) <= i {
+		w.streams = append(w.streams, &simStream{ref: Ref{Stream: len(w.streams)}})
+	}
+	return w.streams[i]
+}
+
+// pick does something to a stream in the given state; idle stands for any.
+func (w *world) pick(state streamState, do func(*simStream)) {
+	n := w.roll(8)
+	for i := range w.streams {
+		s := w.streams[(n+i)%len(w.streams)]
+		if s.state == state || state == idle {
+			do(s)
+			return
+		}
+	}
+}
+
+func (w *world) push(ev Event) { w.queue = append(w.queue, ev) }
+
+func (w *world) up(s *simStream) {
+	switch {
+	case s.state != opening:
+	case s.server.dead:
+		w.end(s)
+	default:
+		*s = simStream{ref: s.ref, server: s.server, url: s.url, state: up, subscribed: map[string]*simType{}, unasked: map[string]string{}}
+		w.say("up %v", s.ref)
+		w.push(Up{s.ref, []byte{0x0a, 1, 'n'}})
+	}
+}
+
+// end ends a stream, or the attempt to have one.
+func (w *world) end(s *simStream) {
+	kind := FaultConnection
+	switch {
+	case s.state != up && s.state != opening:
+		return
+	case s.state == up && w.roll(4) > 0:
+		kind = FaultStream
+	}
+	s.state, s.doomed = idle, false
+	w.say("down %v %v", s.ref, kind)
+	w.handled(s)
+	w.push(Down{Ref: s.ref, Kind: kind, Err: errors.New([]string{"refused", "lost"}[w.roll(2)])})
+}
+
+func (w *world) retry(s *simStream) {
+	if s.state == waiting {
+		s.state = idle // until Open
+		w.say("retry %v", s.ref)
+		w.push(Retry{s.ref})
+	}
+}
+
+func (w *world) written(s *simStream) {
+	if s.state == up && s.writing {
+		s.writing = false
+		w.say("written %v", s.ref)
+		w.push(Written{s.ref})
+	}
+}
+
+func (w *world) deliver(s *simStream) {
+	if s.state == up {
+		w.handled(s)
+	}
+}
+
+// handled ends the delivery of a stream's last response.
+func (w *world) handled(s *simStream) {
+	if s.consumed {
+		s.consumed = false
+		w.say("delivered %v", s.ref)
+		w.push(Delivered{s.ref})
+	}
+}
+
+func (w *world) decode(i int) {
+	if i >= len(w.tasks) {
+		return
+	}
+	t := w.tasks[i]
+	w.tasks = slices.Delete(w.tasks, i, i+1)
+	results := make([]Result, len(t.Items))
+	for i, it := range t.Items {
+		v := decodeValue(it.Raw)
+		results[i] = Result{Value: v, Same: it.Old != nil && decodeValue(it.Old) == v}
+		if isBad(v) {
+			results[i] = Result{Err: errors.New(v)}
+		}
+	}
+	w.say("decoded %d items", len(t.Items))
+	w.push(Decoded{t, results})
+}
+
+var errJudged = errors.New("the guard refuses it")
+
+// judge has a guard judge a proposal.
+func (w *world) judge(i int, mild bool) {
+	if i >= len(w.judging) {
+		return
+	}
+	p := w.judging[i]
+	w.judging = slices.Delete(w.judging, i, i+1)
+	var err error
+	if !mild && w.roll(3) == 1 {
+		err = errJudged
+	}
+	w.say("judged %s v%s: %v", p.TypeURL, p.Version, err)
+	w.push(Guarded{p, err})
+}
+
+// stale tells of an incarnation that is over.
+func (w *world) stale() {
+	w.pick(idle, func(s *simStream) {
+		if old := (Ref{s.ref.Stream, s.ref.Gen - 1}); s.ref.Gen > 0 {
+			w.push([]Event{
+				Up{Ref: old}, Down{Ref: old, Kind: FaultStream, Err: errors.New("old")}, Written{old}, Delivered{old}, Retry{old}, Tick{Stalled: true},
+			}[w.roll(6)])
+		}
+	})
+}
+
 // prompt does at once what is not to be done lazily.
 func (w *world) prompt(lazy int) {
-	for i := range w.m.streams {
-		if s := w.stream(i); s.doomed {
+	for _, s := range w.streams {
+		if s.doomed {
 			w.end(s) // once, or there would be no end to it
 		}
 	}
 	for range 1000 {
 		w.flush()
 		if lazy&lazyGuard == 0 {
-			w.judge(0)
+			w.judge(0, lazy == 0)
 		}
 		if lazy&lazyDecoded == 0 {
 			w.decode(0)
 		}
-		for i := range w.m.streams {
-			s := w.stream(i)
+		for _, s := range w.streams {
 			if lazy&lazyUp == 0 {
 				w.up(s)
 			}
@@ -305,7 +416,7 @@ func (w *world) prompt(lazy int) {
 			if lazy&lazyDelivered == 0 {
 				w.deliver(s)
 			}
-			if lazy&lazyRetry == 0 {
+			if lazy&lazyRetry == 0 && s.server != nil && !s.server.dead {
 				w.retry(s)
 			}
 		}
@@ -320,16 +431,12 @@ func (w *world) prompt(lazy int) {
 func (w *world) pass(d time.Duration) {
 	w.flush()
 	end := w.now.Add(d)
-	idle := 0
-	for {
-		at, ok := w.m.Deadline()
-		if !ok || at.After(end) {
-			break
-		}
+	spins := 0
+	for at, ok := w.m.Deadline(); ok && !at.After(end); at, ok = w.m.Deadline() {
 		if at.After(w.now) {
-			idle = 0
+			spins = 0
 		}
-		if idle++; idle > 3 {
+		if spins++; spins > 3 {
 			w.fail("the deadline %v stays where it is", at)
 		}
 		w.now = at
@@ -342,34 +449,47 @@ func (w *world) pass(d time.Duration) {
 	w.flush()
 }
 
-// settle lets everything come to rest, and looks at it. With long all timers run out.
-func (w *world) settle(long bool) {
-	w.say("settle, long: %v", long)
+// serve has servers say all that they owe.
+func (w *world) serve() {
+	for range 200 {
+		w.prompt(0)
+		for _, s := range w.streams {
+			if s.state == up && slices.ContainsFunc(w.types, func(t *Type) bool { return s.subscribed[t.URL] != nil && s.subscribed[t.URL].owes(w, s) }) {
+				w.respond(s)
+			}
+		}
+		if len(w.queue) == 0 {
+			return
+		}
+	}
+	w.fail("servers never come to an end")
+}
+
+// settle lets everything come to rest, timers too, and looks at what watches hold. Servers that are
+// dead come back, unless they are to stay so.
+func (w *world) settle(dead bool) {
+	w.say("settle, servers stay dead: %v", dead)
 	lazy, hated := w.lazy, w.hated
 	w.lazy, w.hated = 0, nil
-	w.prompt(0)
+	for _, s := range w.servers {
+		if s.dead && !dead {
+			w.reach(s)
+		}
+	}
+	w.serve()
 	for range 20 {
 		w.pass(100 * time.Millisecond)
-		w.prompt(0)
+		w.serve()
 	}
-	for i := 0; i < 100 && w.heldBack(); i++ {
-		w.pass(10 * time.Second)
-		w.prompt(0)
-	}
-	for range 3 { // for what was asked for last
-		w.pass(100 * time.Millisecond)
-		w.prompt(0)
-	}
-	if long {
-		for range 1 + len(w.models) { // for each type a stream may begin anew when they do
-			w.pass(2 * time.Minute)
-			w.prompt(0)
+	for range 40 { // types that are held back, and streams that begin anew
+		w.pass(30 * time.Second)
+		for _, s := range w.streams {
+			w.retry(s)
 		}
-		if at, ok := w.m.Deadline(); ok {
-			w.fail("a deadline is left: %v", at)
-		}
+		w.serve()
 	}
-	w.check(long)
+	w.pass(2 * time.Minute)
+	w.check(dead)
 	w.lazy, w.hated = lazy, hated
-	w.dead = map[*Watch]bool{}
+	clear(w.stopped)
 }

@@ -27,24 +27,24 @@ type CountKey struct {
 func (m *Machine) Counts() []Count {
 	var cs []Count
 	for _, s := range m.streams {
-		for _, ts := range s.order {
-			cs = ts.count(cs)
+		for _, l := range s.order {
+			cs = l.count(cs)
 		}
 	}
 	return cs
 }
 
-// count adds up runs of equal entries, of which there are few for many resources.
-func (ts *typeState) count(cs []Count) []Count {
+// count adds up runs of equal subscriptions, of which there are few for many resources.
+func (l *link) count(cs []Count) []Count {
 	first := len(cs)
 	last := first
-	for e := range ts.entries.all() {
-		if e.pinned || !e.wanted() && !ts.member(e) {
+	for sub := range l.owned() {
+		if sub.isCollection() || !sub.wanted() && !l.member(sub) {
 			continue
 		}
-		key := CountKey{TypeURL: ts.typ.URL, Structured: xdstp.IsXDSTP(e.name), Status: e.status, Held: e.held()}
+		key := CountKey{TypeURL: l.typ.URL, Structured: xdstp.IsXDSTP(sub.name), Status: sub.status, Held: sub.held()}
 		if key.Structured {
-			key.Authority = e.authority()
+			key.Authority = sub.authority()
 		}
 		if last == len(cs) || cs[last].CountKey != key {
 			if i := slices.IndexFunc(cs[first:], func(c Count) bool { return c.CountKey == key }); i >= 0 {
@@ -70,9 +70,9 @@ type Accepted struct {
 func (m *Machine) Accepted() []Accepted {
 	var as []Accepted
 	for _, s := range m.streams {
-		for _, ts := range s.order {
-			if !ts.accepted.IsZero() && ts.wanted() {
-				as = append(as, Accepted{s.server, ts.typ.URL, ts.accepted})
+		for _, l := range s.order {
+			if !l.accepted.IsZero() && l.wanted() {
+				as = append(as, Accepted{s.server, l.typ.URL, l.accepted})
 			}
 		}
 	}

@@ -20,8 +20,8 @@ type Proposal struct {
 	Invalid int      // entries that will be refused in any case
 
 	ref      Ref
-	resp     *response // nil for silence
-	unlisted []*entry  // that would go because of it
+	resp     *response       // nil for silence
+	unlisted []*subscription // that would go because of it
 }
 
 // Change is a resource that is not held yet, or with another value, or is new though its bytes
@@ -34,16 +34,16 @@ type Change struct {
 }
 
 // propose asks whether a response may be taken, all of which is decoded.
-func (m *Machine) propose(resp *response) {
-	ts := resp.ts
+func (m *Machine) propose(now time.Time, resp *response) {
+	l := resp.link
 	p := Proposal{Version: resp.Version, Invalid: resp.invalid, ref: resp.ref, resp: resp}
 	for it, r := range resp.outcomes() {
-		for e := range it.entries() {
+		for sub := range it.entries() {
 			switch {
 			case r.Err != nil:
 				p.Invalid++
-			case !r.sameFor(it, e) && ts.has(e):
-				p.Changed = append(p.Changed, Change{e.name, !e.held(), r.Value, it.Raw})
+			case !r.sameFor(it, sub) && l.has(sub):
+				p.Changed = append(p.Changed, Change{sub.name, !sub.held(), r.Value, it.Raw})
 			}
 		}
 	}
@@ -52,9 +52,30 @@ func (m *Machine) propose(resp *response) {
 			p.Invalid++
 		}
 	}
-	ends := m.ends(resp)
-	lacks := !ts.keepsDeleted() && resp.tellsAll() && !resp.nameless
-	m.propound(ts, p, func(e *entry) bool { return ends[e] || lacks && resp.lacks(e, ts.lateStar) })
+	resp.plan = resp.conclusions(now)
+	m.propound(l, p, resp.ends())
+}
+
+// ends are what is held that a response would end.
+func (resp *response) ends() map[*subscription]bool {
+	ends := map[*subscription]bool{}
+	for _, c := range resp.plan {
+		if c.ends() {
+			ends[c.sub] = true
+		}
+	}
+	if !resp.link.stream.FailOnDataErrors {
+		return ends
+	}
+	for it, r := range resp.outcomes() {
+		for sub := range it.entries() {
+			ends[sub] = ends[sub] || r.Err != nil
+		}
+	}
+	for _, it := range resp.later {
+		ends[it.sub] = ends[it.sub] || it.kind == isInvalid
+	}
+	return ends
 }
 
 // outcomes yields what was decoded of a response of which nothing is committed.
@@ -70,64 +91,14 @@ func (resp *response) outcomes() iter.Seq2[*Item, Result] {
 	}
 }
 
-// ends are the entries that a response ends by what it says of them. A deletion may be
-// ignored (gRFC A53), and what is invalid or has an error ends nothing but where the bootstrap
-// says so (gRFC A88).
-func (m *Machine) ends(resp *response) map[*entry]bool {
-	ends := map[*entry]bool{}
-	deletes, fails := !resp.ts.keepsDeleted(), resp.ts.stream.FailOnDataErrors
-	end := func(e *entry, ended bool) {
-		if ended {
-			ends[e] = true
-		}
-	}
-	empty := func(c *collection, ended bool) { // but of what the response speaks of
-		for _, e := range c.inOrder() {
-			end(e, ended && e.seen != resp.serial)
-		}
-	}
-	for it, r := range resp.outcomes() {
-		for e := range it.entries() {
-			end(e, fails && r.Err != nil)
-		}
-	}
-	for _, it := range resp.later {
-		end(it.entry, fails && it.kind == isInvalid || deletes && it.kind == isBare)
-	}
-	for _, e := range resp.twice {
-		end(e, fails)
-	}
-	for _, e := range resp.removed {
-		switch {
-		case resp.repeats[e]:
-		case e.isGlob():
-			empty(e.of, deletes)
-		default:
-			end(e, deletes)
-		}
-	}
-	for _, it := range resp.failed {
-		deleted := deletes && it.Code == codeNotFound
-		dropped := fails && it.Code == codePermissionDenied
-		switch {
-		case resp.repeats[it.entry]:
-		case it.isGlob():
-			empty(it.of, deleted || deletes && dropped)
-		default:
-			end(it.entry, deleted || dropped)
-		}
-	}
-	return ends
-}
-
 // propound has a proposal judged that would remove some of what is held.
-func (m *Machine) propound(ts *typeState, p Proposal, removes func(*entry) bool) {
-	p.Server, p.TypeURL = ts.stream.server, ts.typ.URL
-	for e := range ts.entries.all() {
-		if e.held() {
+func (m *Machine) propound(l *link, p Proposal, ends map[*subscription]bool) {
+	p.Server, p.TypeURL = l.stream.server, l.typ.URL
+	for sub := range l.owned() {
+		if sub.held() {
 			p.Held++
-			if removes(e) {
-				p.Removed = append(p.Removed, e.name)
+			if ends[sub] {
+				p.Removed = append(p.Removed, sub.name)
 			}
 		}
 	}
@@ -150,7 +121,7 @@ func (m *Machine) guarded(now time.Time, ev Guarded) {
 	case resp == nil && live:
 		m.sweepGuarded(now, ev)
 	case resp == nil:
-	case !live || s.types[resp.ts.typ.URL] != resp.ts:
+	case !live || s.types[resp.link.typ.URL] != resp.link:
 		resp.disown()
 		m.end(now, resp)
 	case ev.Err != nil:
@@ -164,11 +135,11 @@ func (m *Machine) guarded(now time.Time, ev Guarded) {
 func (m *Machine) takeAll(now time.Time, resp *response) {
 	for _, it := range resp.later {
 		switch {
-		case resp.ts.has(it.entry):
+		case resp.link.has(it.sub):
 			m.conclude(now, resp, it)
 		case it.kind == isInvalid: // though nobody is interested any more
 			resp.invalid++
-			resp.line(it.index, it.entry.name, it.err)
+			resp.line(it.index, it.sub.name, it.err)
 		}
 	}
 	m.commit(now, resp)
@@ -177,37 +148,23 @@ func (m *Machine) takeAll(now time.Time, resp *response) {
 // astray says that nothing that a response speaks of is here any more, and that it ends nothing
 // else: there is nothing to judge.
 func (resp *response) astray() bool {
-	if resp.spoken == 0 || slices.ContainsFunc(resp.completes(), func(c *collection) bool { return len(c.watches) > 0 }) {
+	if resp.spoken == 0 || slices.ContainsFunc(resp.completes(), (*collection).wanted) {
 		return false
 	}
-	for e := range resp.ts.entries.all() {
-		if e.seen == resp.serial || e.held() && resp.tellsAll() {
+	for sub := range resp.link.owned() {
+		if sub.seen == resp.serial || sub.held() && resp.tellsAll() {
 			return false
 		}
 	}
 	return true
 }
 
-// ended are the entries that a response says do not exist, or have an error.
-func (resp *response) ended() (es []*entry) {
-	for _, it := range resp.later {
-		if it.kind == isBare {
-			es = append(es, it.entry)
-		}
-	}
-	es = append(es, resp.removed...)
-	for _, it := range resp.failed {
-		es = append(es, it.entry)
-	}
-	return es
-}
-
 // disown forgets the members that a response of which nothing is taken would have been the
 // first to tell of.
 func (resp *response) disown() {
-	for e := range resp.ts.entries.all() {
-		if e.seen == resp.serial && !e.wanted() && !e.known() && !e.noted {
-			resp.ts.drop(e)
+	for sub := range resp.link.owned() {
+		if sub.seen == resp.serial && !sub.wanted() && !sub.known() && !sub.noted {
+			resp.link.drop(sub)
 		}
 	}
 }
@@ -215,48 +172,48 @@ func (resp *response) disown() {
 // refuseAll NACKs a response of which nothing is taken. What it would have changed or removed
 // is told to be refused, with what is held as it was; so is the first state of a collection.
 func (m *Machine) refuseAll(now time.Time, resp *response, removed []string, err error) {
-	ts := resp.ts
+	l := resp.link
 	resp.lines = []string{err.Error()}
 	resp.invalid = len(resp.Resources)
 	resp.disown()
 	f := &Fault{Kind: FaultRejected, Err: err, At: now, Version: resp.Version}
-	spoil := func(e *entry) {
-		if ts.has(e) && !e.isGlob() {
-			m.spoil(e, f, StatusNacked, false)
+	spoil := func(sub *subscription) {
+		if l.has(sub) && !sub.isCollection() {
+			m.spoil(sub, f, StatusNacked, false)
 		}
 	}
 	for it, r := range resp.outcomes() {
-		for e := range it.entries() {
-			if r.Err != nil || !r.sameFor(it, e) {
-				spoil(e)
+		for sub := range it.entries() {
+			if r.Err != nil || !r.sameFor(it, sub) {
+				spoil(sub)
 			}
-			if resp.Renewed[it.index] && ts.has(e) {
-				ts.renewed[e] = true
+			if resp.Renewed[it.index] && l.has(sub) {
+				l.renewed[sub] = true
 			}
 		}
 	}
 	for _, it := range resp.later {
 		if it.kind == isInvalid {
-			spoil(it.entry) // it is there
+			spoil(it.sub) // it is there
 		}
 	}
-	for _, e := range resp.twice {
-		spoil(e)
+	for _, sub := range resp.twice {
+		spoil(sub)
 	}
 	for _, name := range removed { // U-2: it is held against the server's word
-		if e := ts.entries.get(name); e != nil && e.held() {
-			spoil(e)
+		if sub := l.subs.get(name); sub != nil && sub.held() {
+			spoil(sub)
 		}
 	}
-	for _, e := range resp.ended() {
-		if e.wanted() && e.status == StatusRequested {
-			spoil(e) // it has its answer
+	for _, c := range resp.plan {
+		if c.sub.wanted() && c.sub.status == StatusRequested && c.reason != ReasonAbsent {
+			spoil(c.sub) // it has its answer
 		}
 	}
 	for _, c := range resp.completes() {
-		m.lack(c, Notice{Kind: NoticeFailed, Fault: f})
+		m.spoil(c.self, f, StatusNacked, false)
 	}
-	if s := ts.stream; s.troubled() {
+	if s := l.stream; s.troubled() {
 		m.recovered(s)
 	}
 	m.owe(now, resp)

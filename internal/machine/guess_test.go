@@ -31,7 +31,7 @@ func TestGuessedName(t *testing.T) {
 	} {
 		payload := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), tt.field)
 		for _, guessed := range []bool{true, false} {
-			ts := &typeState{typ: &Type{URL: "u", NameField: 1, Guessed: guessed}}
+			ts := &link{cache: &cache{typ: &Type{URL: "u", NameField: 1, Guessed: guessed}}}
 			name, err := ts.nameOf(&wire.Resource{Name: []byte(tt.wrapper), TypeURL: []byte("u"), Payload: payload, HasBody: true})
 			if guessed && (string(name) != tt.want || (err == nil) != (tt.want != "")) {
 				t.Errorf("%q, wrapper %q: %q, %v; want %q", tt.field, tt.wrapper, name, err, tt.want)

@@ -18,41 +18,41 @@ const (
 type Instead struct {
 	At    time.Time
 	Count int // of its resources
-	// Names of its resources, the first of those that nobody asked for before the others; at
+	// Names of its resources, the first of those that nobody subscribed to before the others; at
 	// most three. Of those without a name there is none.
 	Names   []string
 	Refusal string // why it was NACKed; "" if it was not
 }
 
 // note keeps what a response holds. The entries are those of its resources, nil where nobody
-// asked for one.
-func (resp *response) note(now time.Time, found []*entry) {
+// subscribed to one.
+func (resp *response) note(now time.Time, found []*subscription) {
 	in := &Instead{At: now, Count: len(resp.Resources)}
 	for _, asked := range []bool{false, true} {
-		for i, e := range found {
+		for i, sub := range found {
 			if len(in.Names) == maxInsteadNames {
 				break
 			}
-			if (e != nil) == asked {
+			if (sub != nil) == asked {
 				in.name(resp, i)
 			}
 		}
 	}
-	resp.ts.instead = in
+	resp.link.instead = in
 }
 
 func (in *Instead) name(resp *response, i int) {
-	if name, _ := resp.ts.nameOf(&resp.Resources[i]); len(name) > 0 {
+	if name, _ := resp.link.nameOf(&resp.Resources[i]); len(name) > 0 {
 		in.Names = append(in.Names, cut(string(name), maxInsteadName))
 	}
 }
 
 // noteRefusal keeps why a response is NACKed.
 func (resp *response) noteRefusal() {
-	if in := resp.ts.instead; in != nil && len(resp.lines) > 0 {
+	if in := resp.link.instead; in != nil && len(resp.lines) > 0 {
 		own := *in
 		own.Refusal = cut(resp.message(), maxInsteadText)
-		resp.ts.instead = &own
+		resp.link.instead = &own
 	}
 }
 

@@ -1,53 +1,53 @@
 package machine
 
-// loose are the entries of a type that no glob covers, by the pattern of one that would: a
-// new glob takes its own from here. It is made for the first glob of a type. An entry that
+// loose are the subscriptions of a type that no glob covers, by the pattern of one that would: a
+// new glob takes its own from here. It is made for the first glob of a type. A subscription that
 // has gone since may still be listed, until such are most of them.
 type loose struct {
-	of map[pattern][]*entry // nil until there was a glob
-	n  int                  // in all lists
+	of map[pattern][]*subscription // nil until there was a glob
+	n  int                         // in all lists
 }
 
-// loosen notes that no glob covers an entry.
-func (ts *typeState) loosen(e *entry) {
-	if ts.loose.of == nil {
+// loosen notes that no glob covers a subscription.
+func (c *cache) loosen(sub *subscription) {
+	if c.loose.of == nil {
 		return
 	}
-	if ts.loose.n > 64+2*ts.entries.len() {
-		ts.findLoose()
+	if c.loose.n > 64+2*c.subs.len() {
+		c.findLoose()
 		return
 	}
-	ts.loose.add(e)
+	c.loose.add(sub)
 }
 
-func (l *loose) add(e *entry) {
-	if p, segment, ok := split(e.name); ok && segment != star {
-		l.of[p] = append(l.of[p], e)
+func (l *loose) add(sub *subscription) {
+	if p, segment, ok := split(sub.name); ok && segment != star {
+		l.of[p] = append(l.of[p], sub)
 		l.n++
 	}
 }
 
 // findLoose looks for all of them.
-func (ts *typeState) findLoose() {
-	ts.loose = loose{of: map[pattern][]*entry{}}
-	for e := range ts.entries.all() {
-		if !e.of.isGlob() {
-			ts.loose.add(e)
+func (c *cache) findLoose() {
+	c.loose = loose{of: map[pattern][]*subscription{}}
+	for sub := range c.subs.all() {
+		if !sub.of.isGlob() {
+			c.loose.add(sub)
 		}
 	}
 }
 
 // takeLoose has a new glob adopt what it covers.
-func (ts *typeState) takeLoose(c *collection) {
-	if ts.loose.of == nil {
-		ts.findLoose()
+func (c *cache) takeLoose(glob *collection) {
+	if c.loose.of == nil {
+		c.findLoose()
 	}
-	es := ts.loose.of[c.pattern]
-	delete(ts.loose.of, c.pattern)
-	ts.loose.n -= len(es)
-	for _, e := range es {
-		if ts.has(e) && !e.of.isGlob() {
-			c.adopt(e)
+	subs := c.loose.of[glob.pattern]
+	delete(c.loose.of, glob.pattern)
+	c.loose.n -= len(subs)
+	for _, sub := range subs {
+		if !sub.gone && !sub.of.isGlob() {
+			glob.adopt(sub)
 		}
 	}
 }

@@ -34,7 +34,7 @@ type Server struct {
 	Delta   bool
 	PerType bool // one stream a type
 	// FullState says that responses of every type hold everything that there is, whatever
-	// was asked for, as with a file. One that holds errors alone says nothing of the rest;
+	// was subscribed to, as with a file. One that holds errors alone says nothing of the rest;
 	// there may be one for the wildcard.
 	FullState bool
 	// Polled says that requests are polls, each of which is answered for itself: a stream ends
@@ -50,7 +50,7 @@ type Server struct {
 	// ResumeVersion has the first request of a stream in state of the world say the version that
 	// was accepted on an earlier one, where nothing that it asks for is unknown.
 	ResumeVersion bool
-	// ExplicitWildcard says that the server knows the wildcard by its name, so that it is asked for
+	// ExplicitWildcard says that the server knows the wildcard by its name, so that it is requested
 	// in no other way.
 	ExplicitWildcard bool
 	// NodeAlways is as that of [Config], for this server.
@@ -80,24 +80,22 @@ type Machine struct {
 	config    Config
 	servers   []*Server
 	sources   []Source
-	chains    map[chainKey]*chain
+	working   map[sourceKey]*source // by source
+	caches    map[cacheKey]*cache
 	streams   []*stream
 	agenda    agenda
 	slots     map[slot]*stream
 	serial    uint32 // of the last response
-	lastTimer uint32
+	lastAlarm uint32
 	budgets   []*int      // of each server's first requests, in bytes; 0 for none
 	params    []Described // of types for which they were changed, in the order of the first change
 	fx        Effects
 
-	fetches     fetches // that run
-	fetchSerial uint64
-	fetchesKept int // that ran when those that are over were last dropped
-
 	sifting []*response // whose lists of what is removed are looked at, in steps
+	began   time.Time   // when the first step was
 	stepped time.Time   // when the last step was
 
-	found []*entry // what a response speaks of; used again
+	found []*subscription // what a response speaks of; used again
 }
 
 // slot names a stream for life: a server, and with one stream a type its type.
@@ -108,19 +106,21 @@ type slot struct {
 
 // New makes a machine without servers and without interest.
 func New(c Config) *Machine {
-	return &Machine{config: c, chains: map[chainKey]*chain{}, slots: map[slot]*stream{}}
+	return &Machine{config: c, working: map[sourceKey]*source{}, caches: map[cacheKey]*cache{}, slots: map[slot]*stream{}}
 }
 
 // Step takes what happened, in order, and returns what is to be done. The effects are the
 // caller's own.
 func (m *Machine) Step(now time.Time, events ...Event) Effects {
 	m.fx = Effects{}
+	if m.began.IsZero() {
+		m.began, m.stepped = now, now
+	}
 	for _, ev := range events {
 		m.handle(now, ev)
 	}
 	m.stepped = now
 	m.siftOn(now)
-	m.expireFetches(now)
 	for _, s := range m.agenda.take(now) {
 		m.expire(now, s)
 		m.send(now, s)
@@ -154,7 +154,7 @@ func (m *Machine) handle(now time.Time, ev Event) {
 		}
 	case Decoded:
 		if resp := ev.Task.response; resp != nil {
-			m.agenda.touch(resp.ts.stream)
+			m.agenda.touch(resp.link.stream)
 		}
 		m.decoded(now, ev)
 	case Guarded:
@@ -173,15 +173,14 @@ func (m *Machine) handle(now time.Time, ev Event) {
 		}
 	case Tick:
 		if ev.Stalled {
-			m.restartTimers(now)
-			m.restartFetches(now)
+			m.stalled(now)
 		}
 	}
 }
 
 // Deadline is when Step wants to run next though nothing happens; ok is false for never.
 func (m *Machine) Deadline() (at time.Time, ok bool) {
-	if at = sooner(m.nextFetch(), m.agenda.next()); len(m.sifting) > 0 {
+	if at = m.agenda.next(); len(m.sifting) > 0 {
 		at = m.stepped // at once
 	}
 	return at, !at.IsZero()
@@ -211,10 +210,10 @@ func (m *Machine) streamFor(server, scope int, typeURL string) *stream {
 	if s == nil {
 		s = &stream{
 			index: len(m.streams), server: server, url: key.url,
-			Server: m.servers[server], budget: m.budgets[server], types: map[string]*typeState{},
-			maxResource: m.config.MaxResource, maxHeld: m.config.MaxHeld,
+			Server: m.servers[server], types: map[string]*link{},
+			maxResource: m.config.MaxResource, maxHeld: m.config.MaxHeld, clock: clock{start: m.began},
 		}
-		s.ttls.clock, s.graces.clock = &s.life, &s.life
+		s.quirks = m.newQuirks(s)
 		m.slots[key] = s
 		m.streams = append(m.streams, s)
 	}
@@ -229,6 +228,7 @@ const longest = math.MaxInt64 / 4
 
 // timeout is the does-not-exist timeout of a server.
 func (m *Machine) timeout(s *stream) time.Duration {
+	// DNE-8: the server asks for this timeout.
 	if s.TransientTimeout > 0 {
 		return min(s.TransientTimeout, longest)
 	}

@@ -1,469 +1,348 @@
 package machine
 
 import (
+	"fmt"
 	"slices"
 	"strings"
-	"testing"
 	"time"
-
-	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	"google.golang.org/genproto/googleapis/rpc/status"
-	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/anypb"
-	"google.golang.org/protobuf/types/known/durationpb"
-
-	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
-// word is what a server said of a resource that counts, by a dumb reading of the rules.
-type word struct {
-	held    bool
+// simWatch is a live watch, and what it was told.
+type simWatch struct {
+	*Watch
+	began  time.Time
+	told   map[string]*told
+	synced bool
+}
+
+func newSimWatch(watch *Watch, now time.Time) *simWatch {
+	sw := &simWatch{Watch: watch, began: now, told: map[string]*told{}}
+	watch.Owner = sw
+	return sw
+}
+
+func (sw *simWatch) label() string { return sw.Type.URL[20:] + "/" + sw.Name }
+
+// told is the last that a watch was told of a name. The zero value is nothing.
+type told struct {
+	kind    NoticeKind
 	value   string
-	version string
-	fault   bool // refused, or the server sent an error for it, or did not answer
-	refused bool // not that
-	stated  bool // the server's error, and none of ours
-	absent  bool
-	unsure  bool // nobody wanted it for a while: it may or may not be known any more
-	epoch   int  // grows whenever nobody wants it
-
-	ttl    time.Duration // of what is held; 0 for none
-	given  time.Time     // when the response came that gave it
-	called               // by the server
-	lapsed bool          // it ran out, and the server has not spoken of the resource since
+	server  int
+	fault   *Fault
+	ambient *Fault
 }
 
-// model is one type's cache as a map.
-type model struct {
-	typ      *Type
-	words    map[string]*word
-	live     map[string]int // watches by name
-	globs    map[string]int // watches of globs
-	wild     int            // watches of the wildcard
-	everWild bool
-	byName   bool // the first of them wants it by its name
-}
-
-func newModel(t *Type) *model {
-	return &model{typ: t, words: map[string]*word{}, live: map[string]int{}, globs: map[string]int{}}
-}
-
-func (md *model) word(name string) *word {
-	if md.words[name] == nil {
-		md.words[name] = &word{}
+func (k *told) String() string {
+	s := fmt.Sprintf("told %d %q of server %d", k.kind, k.value, k.server)
+	if k.fault != nil {
+		s += " " + k.fault.Kind.String() + ": " + k.fault.Err.Error()
 	}
-	return md.words[name]
+	if k.ambient != nil {
+		s += ", ambient " + k.ambient.Kind.String() + ": " + k.ambient.Err.Error()
+	}
+	return s
 }
 
-// doubt marks what nobody wants now.
-func (md *model) doubt(name string) {
-	w := md.word(name)
-	w.unsure = true
-	w.epoch++
-	w.blur()
-}
-
-// covered says whether anybody wants a resource.
-func (md *model) covered(name string) bool {
-	return md.live[name] > 0 || md.wild > 0 || md.globs[globOver(name)] > 0 || md.globs[name] > 0
-}
-
-func (md *model) start(w *Watch) {
-	switch {
-	case w.Name == star:
-		md.everWild = true
-		if md.wild++; md.wild == 1 {
-			md.byName = w.Explicit
-		}
-		return
-	case w.Wildcard:
-		if md.globs[w.Name]++; md.globs[w.Name] == 1 {
-			for name, word := range md.words {
-				if globOver(name) == w.Name {
-					word.epoch++
-					word.unsure = word.unsure || word.absent || word.fault || !md.covered(name)
-				}
-			}
-		}
+// flush steps the machine with what has been collected, and does what it asks for.
+func (w *world) flush() {
+	if len(w.queue) == 0 {
 		return
 	}
-	if word := md.word(w.Name); md.live[w.Name] == 0 {
-		word.epoch++ // the response under way may have come before it
-		if word.absent || word.fault {
-			word.unsure = true // a wildcard forgets members that it does not hold
+	events := w.queue
+	w.queue = nil
+	fx := w.m.Step(w.now, events...)
+	if at, ok := w.m.Deadline(); ok && at.Before(w.now) {
+		w.fail("the deadline %v is in the past", at)
+	}
+	for _, ref := range fx.Consumed {
+		w.finish(ref)
+	}
+	troubled := map[int]bool{}
+	for _, n := range fx.Notify {
+		w.tell(n)
+		if i := n.Stream.Stream; n.Trouble && !troubled[i] {
+			troubled[i] = true
+			w.push(Heard{i})
 		}
 	}
-	md.live[w.Name]++
-}
-
-// stop ends a watch; asked says that the server is still being asked for everything.
-func (md *model) stop(w *Watch, asked bool) {
-	if w.Name == star {
-		md.wild--
-	} else if w.Wildcard {
-		if md.globs[w.Name]--; md.globs[w.Name] == 0 {
-			for name := range md.words {
-				if !md.covered(name) {
-					md.doubt(name)
-				}
-			}
+	w.tasks, w.judging = append(w.tasks, fx.Decode...), append(w.judging, fx.Guard...)
+	for _, ref := range fx.Close {
+		s := w.stream(ref.Stream)
+		if s.ref != ref {
+			w.fail("close of %v, the stream is %+v", ref, s)
 		}
-	} else if md.live[w.Name]--; md.live[w.Name] == 0 {
-		delete(md.live, w.Name)
-		if _, perhaps := md.word(w.Name).alias(); perhaps {
-			md.doubt(w.Name) // which no collection has
+		w.say("close %v", ref)
+		w.handled(s)
+		s.state, s.doomed = idle, false
+	}
+	for _, wait := range fx.Wait {
+		s := w.stream(wait.Stream)
+		if s.state != idle {
+			w.fail("wait of %+v on stream %+v", wait, s)
 		}
+		s.ref, s.state = wait.Ref, waiting
 	}
-	if md.wild == 0 && !asked {
-		md.word(w.Name)
-		md.left()
+	for _, o := range fx.Open {
+		s := w.stream(o.Stream)
+		if s.state != idle || o.Gen <= s.ref.Gen {
+			w.fail("open %v while the stream is %+v", o.Ref, s)
+		}
+		w.say("open %v", o.Ref)
+		*s = simStream{ref: o.Ref, state: opening, server: w.servers[o.Server], url: o.TypeURL}
 	}
-}
-
-// owed: the server owes everything.
-func (md *model) owed() {
-	for _, word := range md.words {
-		word.lapsed = false
-	}
-}
-
-// left doubts what only the wildcard held.
-func (md *model) left() {
-	for name := range md.words {
-		if md.live[name] == 0 && md.globs[globOver(name)] == 0 {
-			md.doubt(name)
+	for _, ref := range fx.Read {
+		if s := w.stream(ref.Stream); s.ref == ref {
+			s.reading = true
 		}
 	}
+	for _, send := range fx.Send {
+		w.request(send)
+	}
 }
 
-// entryKind is what an entry of a simulated response is.
-type entryKind int
-
-const (
-	entryValue entryKind = iota
-	entryBad             // the decoder refuses it
-	entryWrongType
-	entryBodiless
-)
-
-// simEntry is one entry of a simulated response.
-type simEntry struct {
-	kind         entryKind
-	locator      bool   // in place of the resource
-	outer, inner string // names of the wrapper and in the message
-	value        string
-	noise        byte // differs in the bytes and not in the value
-	aliases      []string
-	alias        string // of them, that the entry speaks of; "" for its own name
-	version      string
-	ttl          time.Duration
-}
-
-// name is what can be known of the entry's name.
-func (en simEntry) name(t *Type) string {
-	if en.alias != "" {
-		return en.alias
+// finish is a response's end.
+func (w *world) finish(ref Ref) {
+	i := slices.IndexFunc(w.sent, func(r *simResponse) bool { return r.ref == ref && !r.done })
+	if i < 0 {
+		w.fail("consumed %v, of which nothing is expected", ref)
 	}
-	if en.outer == "" && t.NameField != 0 && (en.kind == entryValue || en.kind == entryBad) {
-		return en.inner
-	}
-	return en.outer
-}
-
-func (en simEntry) body(t *Type) *anypb.Any {
-	if en.kind == entryBodiless {
-		return nil
-	}
-	a := &anypb.Any{TypeUrl: t.URL, Value: encodeValue(en.inner, en.value, en.noise)}
-	switch {
-	case en.kind == entryWrongType:
-		a.TypeUrl += "Other"
-	case en.locator:
-		a.TypeUrl = locatorURL
-	}
-	return a
-}
-
-// attributes are what stands beside the value.
-func (en simEntry) attributes(delta bool) *wire.Attributes {
-	if en.version != "2" || !delta && en.outer == "" {
-		return nil
-	}
-	return &wire.Attributes{DoNotCache: true}
-}
-
-// lives is how long the resource does without a heartbeat; 0 for ever.
-func (en simEntry) lives(delta bool) time.Duration {
-	if !delta && en.outer == "" {
-		return 0
-	}
-	return en.ttl
-}
-
-const doNotCache = ", not to be cached"
-
-// marked is a value with what stands beside it.
-func marked(value string, a *wire.Attributes) string {
-	if a != nil && a.DoNotCache {
-		value += doNotCache
-	}
-	return value
-}
-
-// means is the value that the entry is decoded to.
-func (en simEntry) means() string { return meaning(en.value, en.locator) }
-
-// meaning tells a locator from a resource, which may be of the same bytes.
-func meaning(value string, locator bool) string {
-	if locator {
-		return "@" + value
-	}
-	return value
-}
-
-// wrapper is the entry as a Resource.
-func (en simEntry) wrapper(t *Type, delta bool) *discoveryv3.Resource {
-	r := &discoveryv3.Resource{Name: en.outer, Resource: en.body(t)}
-	if delta {
-		r.Version = en.version
-	}
-	if a := en.attributes(delta); a != nil {
-		r.CacheControl = &discoveryv3.Resource_CacheControl{DoNotCache: a.DoNotCache}
-	}
-	r.Aliases = en.aliases
-	if ttl := en.lives(delta); ttl != 0 {
-		r.Ttl = durationpb.New(ttl)
-	}
-	return r
-}
-
-// flawed says that a value is used although parts of it cannot be.
-func flawed(value string) bool { return strings.HasPrefix(value, "flawed") }
-
-func encodeValue(name, value string, noise byte) []byte {
-	var b []byte
-	for i, s := range []string{name, value, string('a' + rune(noise%2))} {
-		b = protowire.AppendTag(b, protowire.Number(i+1), protowire.BytesType)
-		b = protowire.AppendString(b, s)
-	}
-	return b
-}
-
-func decodeValue(b []byte) string {
-	v, _, err := wire.StringField(b, 2)
-	if err != nil {
-		return "broken"
-	}
-	return string(v)
-}
-
-type simError struct {
-	name string
-	code int32
-}
-
-// simResponse is one response of the simulated server.
-type simResponse struct {
-	ref            Ref
-	at             time.Time // when it came
-	wild           bool      // a wildcard was watched then
-	md             *model
-	version, nonce string
-	entries        []simEntry
-	removed        []string
-	errors         []simError
-	params         bool // it has variants for others
-	aliased        bool // names may be aliases
-
-	listed  map[string]string // initial versions of the request that it is the first to answer
-	ignored bool
-	blurred bool         // taken at a time that the model does not know exactly
-	maybe   []string     // aliases that it may speak of
-	said    *simResponse // as it was sent, without what it says by aliases
-	torn    bool         // names of it moved to another server meanwhile
-	gone    bool         // its stream was given up meanwhile: nothing of it is kept
-	void    bool         // its stream was over when it was judged: nothing of it is taken
-	refusal error        // of a guard: nothing of it is taken
-	ending  []string     // names that it would have removed, by its proposal
-	bad     verdict
-	applies map[string]int  // mentioned names that are wanted for certain → epoch
-	epochs  map[string]int  // of all names
-	watched map[string]bool // mentioned names that were then, by themselves
-	beside  map[string]bool // names that were not asked for then, nor was everything
-}
-
-// verdict is what an answer has to be.
-type verdict int
-
-const (
-	good verdict = iota
-	unknown
-	bad
-)
-
-func (r *simResponse) frame(t testing.TB, delta bool) *wire.Response {
-	var m proto.Message
-	var errs []*discoveryv3.ResourceError
-	for _, e := range r.errors {
-		errs = append(errs, &discoveryv3.ResourceError{
-			ResourceName: &discoveryv3.ResourceName{Name: e.name}, ErrorDetail: &status.Status{Code: e.code, Message: "no"},
-		})
-	}
-	scan := wire.ScanSotW
-	if delta {
-		scan = wire.ScanDelta
-		d := &discoveryv3.DeltaDiscoveryResponse{TypeUrl: r.md.typ.URL, Nonce: r.nonce, RemovedResources: r.removed, ResourceErrors: errs}
-		for _, en := range r.entries {
-			d.Resources = append(d.Resources, r.vary(en.wrapper(r.md.typ, true))...)
-		}
-		r.varyRemoved(d)
-		m = d
+	w.sent[i].done = true
+	w.sent = slices.Delete(w.sent, i, i+1)
+	if s := w.stream(ref.Stream); s.ref == ref && s.state == up {
+		s.consumed = true
 	} else {
-		d := &discoveryv3.DiscoveryResponse{TypeUrl: r.md.typ.URL, Nonce: r.nonce, VersionInfo: r.version, ResourceErrors: errs}
-		for _, en := range r.entries {
-			a := en.body(r.md.typ)
-			if en.outer == "" && a != nil {
-				d.Resources = append(d.Resources, a)
+		w.push(Delivered{ref})
+	}
+}
+
+// tell has watches hear a notice, which has to be possible.
+func (w *world) tell(n Notice) {
+	if n.Kind >= NoticeCaughtUp {
+		return
+	}
+	heard := map[*Watch]bool{}
+	for _, watch := range slices.Concat(n.To, n.All) {
+		sw := watch.Owner.(*simWatch)
+		switch {
+		case heard[watch]:
+			w.fail("a notice is told twice to %s: %+v", sw.label(), n)
+		case w.stopped[watch] && !slices.ContainsFunc(w.watches, func(sw *simWatch) bool { return sw.Watch == watch }):
+			continue // maybe in this step
+		case watch.Type.URL != n.TypeURL || watch.Name != n.Name && watch.Name != star && !covers(watch.Name, n.Name):
+			w.fail("a notice is told to %s: %+v", sw.label(), n)
+		case watch.Name == star && structured(n.Name):
+			continue // it hears of them too
+		}
+		heard[watch] = true
+		w.say("  tell %s: kind %d %s %v %v %v", sw.label(), n.Kind, n.Name, n.Value, n.Reason, n.Fault)
+		if n.Kind == NoticeSynced {
+			if sw.synced {
+				w.fail("%s is synced twice", sw.label())
+			}
+			sw.synced = true
+			continue
+		}
+		k := sw.told[n.Name]
+		if k == nil {
+			k = &told{}
+			sw.told[n.Name] = k
+		}
+		w.possible(sw, k, n)
+		k.hear(n)
+	}
+}
+
+func (k *told) hear(n Notice) {
+	switch n.Kind {
+	case NoticeUpdated:
+		*k = told{kind: n.Kind, value: n.Value.(string), server: n.Server}
+	case NoticeDoesNotExist:
+		*k = told{kind: n.Kind, server: n.Server}
+	case NoticeFailed:
+		*k = told{kind: n.Kind, fault: n.Fault, server: n.Server}
+	case NoticeAmbient:
+		k.ambient = n.Fault
+	}
+}
+
+// possible checks a notice against what the watch was told before, and what servers have said.
+func (w *world) possible(sw *simWatch, k *told, n Notice) {
+	fail := func(why string) {
+		w.Helper()
+		w.fail("%s: %s: %s: %+v after %v", sw.label(), why, n.Name, n, k)
+	}
+	st := w.servers[n.Server].stores[n.TypeURL]
+	held := k.kind == NoticeUpdated
+	switch n.Kind {
+	case NoticeUpdated:
+		revision, ok := st.given[n.Name][n.Value.(string)]
+		switch {
+		case !ok:
+			fail("a value that the server never gave")
+		case held && k.value == n.Value && !w.aliases: // in other bytes it may be news for one name of two
+			fail("WATCH-4: the same value is told again")
+		case held && k.server == n.Server && revision < st.given[n.Name][k.value]:
+			fail("a value that is older than the one that is held")
+		}
+	case NoticeDoesNotExist:
+		switch n.Reason {
+		case ReasonTimeout:
+			if since := w.since(n); held && !w.server.Delta && k.server == n.Server {
+				fail("silence takes a value away")
+			} else if !sw.Wildcard && sw.began.Before(since) && w.now.Sub(since) < period {
+				fail("DNE-1: the timer fires early")
+			}
+		case ReasonTTL:
+			if !w.mortal {
+				fail("TTL-1: nothing has a time to live")
+			}
+		case ReasonRemoved, ReasonNotFound, ReasonAbsent:
+			from := 0
+			if held && k.server == n.Server {
+				from = st.given[n.Name][k.value]
+			}
+			member := structured(n.Name) && w.beside(sw)          // of the wildcard, whose full state lacks it
+			silence := n.Reason == ReasonAbsent && w.server.Delta // on members whose versions were withheld
+			if !member && !silence && !strings.HasSuffix(n.Name, star) && !st.lacked(n.Name, from) {
+				fail("the server has the resource all the while")
+			}
+		}
+	case NoticeFailed:
+		if held && (n.Fault.Kind != FaultRejected && n.Fault.Kind != FaultData || !w.server.FailOnDataErrors) {
+			fail("ERR-3: trouble takes a value away")
+		}
+	case NoticeAmbient:
+		if !held && n.Name != sw.Name && sw.synced {
+			fail("ambient trouble of nothing")
+		}
+	}
+}
+
+// since is when a server was asked for a name by itself on the stream of a notice; zero if it was not.
+func (w *world) since(n Notice) time.Time {
+	s := w.stream(n.Stream.Stream)
+	if sub := s.subscribed[n.TypeURL]; sub != nil && s.ref == n.Stream {
+		return sub.names[n.Name]
+	}
+	return time.Time{}
+}
+
+// active is the server that answers for a watch at rest; nil if none that can does.
+func (w *world) active(sw *simWatch) (found *simServer) {
+	for _, i := range w.sources[sw.Source] {
+		for _, s := range w.streams {
+			sub := s.subscribed[sw.Type.URL]
+			if s.server != w.servers[i] || s.state != up || sub == nil {
 				continue
 			}
-			for _, v := range r.vary(en.wrapper(r.md.typ, false)) {
-				a, err := anypb.New(v)
-				if err != nil {
-					t.Fatal(err)
-				}
-				d.Resources = append(d.Resources, a)
-			}
-		}
-		m = d
-	}
-	b, err := proto.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := scan(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp
-}
-
-// mentions counts how often a response names a resource, errors apart but those of what it
-// says is removed.
-func (r *simResponse) mentions() map[string]int {
-	n := map[string]int{}
-	for _, en := range r.entries {
-		n[en.name(r.md.typ)]++
-	}
-	for _, name := range r.removed {
-		n[name]++
-		if slices.ContainsFunc(r.errors, func(e simError) bool { return e.name == name && e.code != 0 && e.code != codeNotFound }) {
-			n[name]++ // not found says the same
-		}
-	}
-	return n
-}
-
-// take notes what is wanted of a source when the machine takes the response.
-func (r *simResponse) take(w *world, src int) {
-	md := r.md
-	s := w.stream(r.ref.Stream)
-	pic := s.pics[md.typ.URL]
-	consider := func(name string) {
-		if md.live[name] > 0 {
-			r.watched[name] = true
-		}
-		switch {
-		case name != "" && (sourceOf(name) != src || !w.active(s, md.typ.URL, name)):
-		case isGlobURL(name) && md.globs[name] == 0: // its end may count until it is taken back
-			md.doubt(name)
-			for member := range md.words {
-				if globOver(member) == name && !r.names(member) {
-					md.doubt(member)
-				}
-			}
-		case pic.wild, md.live[name] > 0, md.globs[name] > 0, pic.names[globOver(name)] && md.globs[globOver(name)] > 0:
-			r.applies[name] = md.word(name).epoch
-		default:
-			md.doubt(name)
-		}
-	}
-	for name := range r.mentions() {
-		consider(name)
-	}
-	for _, e := range r.errors {
-		consider(e.name)
-	}
-	for name, word := range md.words {
-		if sourceOf(name) == src && w.active(s, md.typ.URL, name) {
-			r.epochs[name] = word.epoch
-			r.beside[name] = !pic.wild && !pic.names[name]
-		}
-	}
-	for _, name := range r.maybe {
-		if sourceOf(name) == src {
-			md.doubt(name)
-		}
-	}
-}
-
-// judge says how the response has to be answered. It depends on what is held.
-func (r *simResponse) judge(delta bool) verdict {
-	v := good
-	if len(r.maybe) > 0 {
-		v = unknown
-	}
-	worse := func(name string) {
-		if _, ok := r.applies[name]; ok {
-			v = bad
-		} else if v == good {
-			v = unknown
-		}
-	}
-	mentions := r.mentions()
-	for _, en := range r.entries {
-		name := en.name(r.md.typ)
-		switch {
-		case name == "":
-			v = bad
-		case mentions[name] > 1, en.kind == entryBad, en.kind == entryWrongType, isGlobURL(name), en.kind == entryValue && flawed(en.value):
-			worse(name)
-		case en.kind == entryBodiless && !delta:
-			w := r.md.word(name)
-			if _, applies := r.applies[name]; w.unsure || !applies { // what is held may be another server's
-				v = max(v, unknown)
-			} else if !r.heartbeat(en, w, delta) {
-				worse(name)
+			if _, byName := sub.names[sw.Name]; byName || sub.wants(sw.Name) || sub.legacy && sw.Source == 0 && sub.wants("a") {
+				found = w.servers[i]
 			}
 		}
 	}
-	for _, name := range r.removed {
-		switch {
-		case mentions[name] > 1 && r.watched[name]:
-			worse(name)
-		case mentions[name] > 1:
-			v = max(v, unknown) // a member that may never have been known
-		}
-	}
-	for _, e := range r.errors {
-		switch {
-		case e.name == "" || e.code == 0:
-			v = bad
-		case mentions[e.name] > 0 || failures(r.errors, e.name) < 2:
-		case r.watched[e.name]:
-			worse(e.name)
-		default:
-			v = max(v, unknown) // a member that may never have been known
-		}
-	}
-	return v
+	return found
 }
 
-// heartbeat says whether a bodiless entry restates what is held.
-func (r *simResponse) heartbeat(en simEntry, w *word, delta bool) bool {
-	version := r.version
-	if delta {
-		version = en.version
+// check compares what every watch was told with what it should hold, when nothing is under way.
+func (w *world) check(dead bool) {
+	if len(w.tasks)+len(w.judging)+len(w.queue) > 0 {
+		w.fail("%d tasks and %d proposals are not done with", len(w.tasks), len(w.judging))
 	}
-	return w.held && version != "" && version == w.version
+	for _, s := range w.streams {
+		if s.state == up && !dead {
+			w.checkSubscribed(s)
+		}
+	}
+	for _, sw := range w.watches {
+		active := w.active(sw)
+		if first := w.servers[w.sources[sw.Source][0]]; !first.dead && active != first {
+			w.fail("%s: the first server is not used", sw.label())
+		}
+		if active == nil {
+			w.checkDown(sw)
+			continue
+		}
+		names := []string{sw.Name}
+		if sw.Wildcard {
+			names = slices.Concat(plainNames, structuredNames)
+			if !sw.synced && (w.server.Delta || sw.Name == star || sw.told[sw.Name] == nil) {
+				w.fail("%s: %v: its first state never came", sw.label(), sw.told[sw.Name])
+			}
+		}
+		for _, name := range names {
+			if name == sw.Name || covers(sw.Name, name) || sw.Name == star && !structured(name) {
+				w.checkTold(sw, name, active)
+			}
+		}
+	}
+}
+
+// checkDown: who has no server knows of the trouble, and holds what was held.
+func (w *world) checkDown(sw *simWatch) {
+	k := sw.told[sw.Name]
+	if sw.Wildcard && sw.synced {
+		return // its members stay
+	}
+	if k == nil || k.kind == NoticeUpdated && k.ambient == nil {
+		w.fail("%s: %v: its server is down", sw.label(), k)
+	}
+}
+
+// checkTold says what a watch should hold of a name: what its server has.
+func (w *world) checkTold(sw *simWatch, name string, active *simServer) {
+	k := sw.told[name]
+	if k == nil {
+		k = &told{}
+	}
+	_, r := active.stores[sw.Type.URL].get(name)
+	member := name != sw.Name // it is told of what there is, and of what was
+	held, absent := k.kind == NoticeUpdated, k.kind == NoticeDoesNotExist || member && k.kind != NoticeUpdated
+	if w.server.TransientTimeout > 0 && !member && k.kind == NoticeFailed && k.fault.Kind == FaultTimeout {
+		absent = true
+	}
+	ok, kind := false, r.kind
+	if kind == isFailed && r.code == codeNotFound {
+		kind = isGone
+	}
+	switch {
+	case kind == isGood && r.ttl > 0: // its time is over, but a server in state of the world may repeat it
+		ok = absent
+	case kind == isGood:
+		ok = held && k.value == r.value && k.ambient == nil
+	case kind == isBroken: // ERR-3: what was held stays
+		ok = held && k.ambient != nil && !w.server.FailOnDataErrors || k.kind == NoticeFailed
+	case kind == isFailed && member: // the error is for who asks by name
+		ok = absent || held && (k.ambient != nil || !w.server.Delta && !sw.Type.FullState)
+	case kind == isFailed:
+		ok = k.kind == NoticeFailed || w.beside(sw) || held && k.ambient != nil && (r.code != codePermissionDenied || !w.server.FailOnDataErrors)
+	case kind == isGone && !w.server.Delta && !sw.Type.FullState: // SOTW-8: absence says nothing
+		ok = k.kind != 0 || absent
+	default: // SOTW-7: what was never held is not concluded to be absent
+		ok = absent || k.kind == NoticeFailed && !w.server.Delta || held && k.ambient != nil && (w.server.KeepDeleted || w.server.TransientTimeout > 0)
+	}
+	if !ok && !(absent && w.mortal && kind != isGood) { // TTL-2: what was held before may have ended
+		w.fail("%s: %s: %v; server %d has %+v", sw.label(), name, k, active.index, r)
+	}
+}
+
+// beside says that a server may not know that a watch's name is wanted: everything is.
+func (w *world) beside(sw *simWatch) bool {
+	return !w.server.Delta && slices.ContainsFunc(w.watches, func(other *simWatch) bool { return other.Type == sw.Type && other.Name == star })
+}
+
+// checkEmpty: nothing is left when nothing is watched.
+func (w *world) checkEmpty() {
+	for _, s := range w.streams {
+		if s.state != idle {
+			w.fail("stream %v is in state %d though nothing is watched", s.ref, s.state)
+		}
+	}
+	for _, c := range w.m.Counts() {
+		if c.N > 0 {
+			w.fail("%d resources are left: %+v", c.N, c)
+		}
+	}
+	if at, ok := w.m.Deadline(); ok {
+		w.fail("a deadline of %v is left", at)
+	}
 }

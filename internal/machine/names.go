@@ -16,6 +16,7 @@ type names struct {
 	chunks  [][]byte // none is empty
 	count   int      // of the names in them
 	pending []change
+	kept    int // of pending, when it was last looked through
 }
 
 // Sizes of chunks in bytes. Only the last may be smaller than the least.
@@ -29,16 +30,31 @@ type change struct {
 	name   string
 	params *wire.Params // of the name; nil if that does not matter
 	add    bool
+	told   bool // the name was in the set before the changes
 }
 
 func (n *names) set(name string, p *wire.Params, add bool) {
 	if len(n.pending) == cap(n.pending) { // append would grow by a quarter, and this is let go of soon
 		n.pending = slices.Grow(n.pending, len(n.pending)+1)
 	}
-	n.pending = append(n.pending, change{name, p, add})
-	if len(n.pending) > 1024+2*n.count {
-		n.settle() // bounds what churn may collect
+	n.pending = append(n.pending, change{name: name, params: p, add: add})
+	if len(n.pending) > 1024+2*max(n.count, n.kept) {
+		n.pending = n.take() // bounds what churn may collect
+		n.kept = len(n.pending)
 	}
+}
+
+// has says whether a name was in the set before the changes that are pending.
+func (n *names) has(name string) bool {
+	i, exact := sort.Find(len(n.chunks), func(i int) int {
+		first, _ := wire.CutName(n.chunks[i])
+		return strings.Compare(name, string(first))
+	})
+	if exact || i == 0 {
+		return exact
+	}
+	_, held := find(n.chunks[i-1], name)
+	return held
 }
 
 // all yields the names in order; they are valid while the loop lasts.
@@ -56,18 +72,19 @@ func (n *names) all() iter.Seq[[]byte] {
 	}
 }
 
-// after makes the parts of a message that begins with head and goes on with all names.
+// after makes the parts of a message that begins with head and goes on with the names, without the
+// changes that are pending.
 func (n *names) after(head []byte) [][]byte {
-	n.settle()
 	return slices.Concat([][]byte{head}, n.chunks)
 }
 
-// settle makes the changes that are pending.
-func (n *names) settle() {
-	changes := n.take()
-	if len(changes) == 0 {
-		return
+// settle makes the changes that are pending, and returns them in order: of each name the last.
+func (n *names) settle() []change {
+	all := n.take()
+	if len(all) == 0 {
+		return nil
 	}
+	changes := all
 	old := n.chunks
 	if len(old) == 0 {
 		old = [][]byte{nil}
@@ -85,6 +102,7 @@ func (n *names) settle() {
 			b = nil
 		}
 	}
+	return all
 }
 
 // take returns what is pending in order of name. Of several changes of a name the last
@@ -98,9 +116,7 @@ func (n *names) take() []change {
 			kept = append(kept, c)
 		}
 	}
-	if n.pending = nil; cap(p) <= 64 {
-		n.pending = p[:0] // the usual few need no new room each time
-	}
+	n.pending, n.kept = nil, 0
 	return kept
 }
 
@@ -125,14 +141,15 @@ func find(chunk []byte, name string) (at int, held bool) {
 // merge appends a chunk with changes to b, by copying the stretches between them. Alone, a
 // chunk that stays as it was is returned itself.
 func (n *names) merge(b, chunk []byte, changes []change) []byte {
-	copied, at := 0, 0
+	copied, at, grown := 0, 0, false
 	for i, c := range changes {
 		skip, held := find(chunk[at:], c.name)
+		changes[i].told = held
 		if at += skip; held == c.add {
 			continue
 		}
-		if copied == 0 {
-			b = slices.Grow(b, len(chunk)+sizeAdded(changes[i:]))
+		if !grown {
+			b, grown = slices.Grow(b, len(chunk)+sizeAdded(changes[i:])), true
 		}
 		b = append(b, chunk[copied:at]...)
 		copied = at
@@ -145,7 +162,7 @@ func (n *names) merge(b, chunk []byte, changes []change) []byte {
 			n.count--
 		}
 	}
-	if copied == 0 && len(b) == 0 {
+	if !grown && len(b) == 0 {
 		return slices.Clip(chunk)
 	}
 	return append(b, chunk[copied:]...)

@@ -68,6 +68,7 @@ func namesRun(t *testing.T, ops []byte) {
 				t.Fatalf("after %d operations: names %q, want %q", i/2, got, want)
 			}
 		default:
+			n.settle()
 			msg := n.after([]byte(name))
 			whole := bytes.Join(msg, nil)
 			if want := append([]byte(name), dumb.encode()...); !bytes.Equal(whole, want) {
@@ -111,6 +112,9 @@ func FuzzNames(f *testing.F) {
 }
 
 func TestNames(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: many random lists")
+	}
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		ops := make([]byte, 2+r.IntN(400))
@@ -151,6 +155,7 @@ func BenchmarkNames(b *testing.B) {
 				for c := range changes {
 					n.set(fmt.Sprintf("name-%05d", c*97), nil, i%2 == 1)
 				}
+				n.settle()
 				if sizeOf(n.after(nil)) < 100_000 {
 					b.Fatal("names are missing")
 				}

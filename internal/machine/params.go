@@ -8,6 +8,7 @@ import (
 
 // describe gives the node of a new stream the parameters that were changed.
 func (m *Machine) describe(s *stream, node []byte) []byte {
+	// NODE-5: a new stream has the changed parameters.
 	if s.NoParams {
 		return node
 	}
@@ -43,7 +44,8 @@ func (m *Machine) described(ev Described) {
 }
 
 // owesNode says that the server has to hear of changed parameters.
-func (ts *typeState) owesNode() bool { return ts.stream.owedNode[ts.typ.URL] && ts.wanted() }
+// NODE-5: it is told at once.
+func (l *link) owesNode() bool { return l.stream.owedNode[l.typ.URL] && l.wanted() }
 
 // constraints of an entry of the response; nil for none.
 func (resp *response) constraints(i int) []byte {
@@ -53,17 +55,18 @@ func (resp *response) constraints(i int) []byte {
 	return nil
 }
 
-// chose says whether a variant of a resource is the one that is asked for: its constraints
-// fulfil the parameters of its name (xRFC TP2). Others are nobody's. The entry may be nil.
-func (ts *typeState) chose(e *entry, canonical string, constraints []byte) bool {
+// chose says whether a variant of a resource is the one that is subscribed to: its constraints
+// fulfil the parameters of its name (xRFC TP2). Others are nobody's. The subscription may be nil.
+func (l *link) chose(sub *subscription, canonical string, constraints []byte) bool {
 	switch {
+	// DYN-2: a resource without constraints fits all.
 	case constraints == nil:
 		return true
-	case e != nil:
-		return ts.params(e.of).Match(constraints)
+	case sub != nil:
+		return l.params(sub.of).Match(constraints)
 	}
-	c := ts.home(canonical)
-	return c == nil || ts.params(c).Match(constraints)
+	c := l.home(canonical)
+	return c == nil || l.params(c).Match(constraints)
 }
 
 // retire counts as removed what the response says so of by name and constraints: but not
@@ -73,29 +76,31 @@ func (resp *response) retire() {
 	if len(resp.RemovedNames) == 0 {
 		return
 	}
-	ts := resp.ts
-	spoken := map[*entry]bool{}
+	l := resp.link
+	spoken := map[*subscription]bool{}
 	for i := range resp.Resources {
-		if name, _ := ts.nameOf(&resp.Resources[i]); name != nil {
-			if e := ts.askedAs(name); e != nil && ts.chose(e, e.name, resp.constraints(i)) {
-				spoken[e] = true
+		if name, _ := l.nameOf(&resp.Resources[i]); name != nil {
+			if sub := l.subscribedAs(name); sub != nil && l.chose(sub, sub.name, resp.constraints(i)) {
+				spoken[sub] = true
 			}
 		}
 	}
 	for _, n := range resp.RemovedNames {
-		if e := ts.askedAs(n.Name); e != nil && !spoken[e] && ts.chose(e, e.name, n.Constraints) {
-			spoken[e] = true
+		// DYN-3: what is replaced is not removed.
+		if sub := l.subscribedAs(n.Name); sub != nil && !spoken[sub] && l.chose(sub, sub.name, n.Constraints) {
+			spoken[sub] = true
 			resp.Removed = append(resp.Removed, n.Name)
 		}
 	}
 }
 
-// askedAs finds the entry of a name, or one that was asked for by an alias of it; nil if
+// subscribedAs finds the subscription of a name, or one that was subscribed to by an alias of it; nil if
 // there is none.
-func (ts *typeState) askedAs(name []byte) *entry {
-	e, _ := ts.lookup(name)
-	if n := ts.aliases.of[string(name)]; e == nil && n != nil {
-		e = n.keys[0]
+func (l *link) subscribedAs(name []byte) *subscription {
+	sub, _ := l.lookup(name)
+	if n := l.aliases.of[string(name)]; sub == nil && n != nil {
+		// DYN-3: who asked by an alias hears of the removal.
+		sub = n.keys[0]
 	}
-	return e
+	return sub
 }

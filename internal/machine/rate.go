@@ -43,23 +43,12 @@ func (r Rate) take(now time.Time, t *throttle) {
 	t.held, t.pending = false, 0
 }
 
-// holdBack puts off what is due until there is a token. Nothing is composed, so that it
+// hold notes of how many types something waits for a token. Nothing is composed, so that it
 // leaves as one, with what comes until then.
-func (m *Machine) holdBack(now time.Time, s *stream, until time.Time) {
-	s.throttle.pending = 0
-	for _, ts := range s.order {
-		ts.sendAt = time.Time{}
-		if ts.busy.on(s.ref()) {
-			continue
-		}
-		if answering, changing := ts.due(now); answering || changing {
-			ts.sendAt = until
-			s.throttle.pending++
-		}
-	}
-	if s.throttle.pending > 0 && !s.throttle.held {
-		s.throttle.held = true
-		s.throttle.enforced++
+func (t *throttle) hold(waiting int) {
+	if t.pending = waiting; waiting > 0 && !t.held {
+		t.held = true
+		t.enforced++
 	}
 }
 

@@ -8,7 +8,7 @@ const (
 	maxRefused  = 1 << 16 // bytes of each; a longer one is not kept
 )
 
-// refusals are the newest payloads that were refused. One is of an entry for as long as the entry
+// refusals are the newest payloads that were refused. One is of a subscription for as long as the subscription
 // has its fault.
 type refusals struct {
 	list []refusal

@@ -17,6 +17,9 @@ import (
 // What the last response held at which place only saves work: a machine that remembers it
 // does what one does that never knows.
 func TestRepeatedOnlySavesWork(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: random lives, each twice")
+	}
 	repeats := 0
 	for seed := range uint64(500) {
 		got := newRepeatRun(t, seed, false)

@@ -14,18 +14,18 @@ type replay struct {
 }
 
 // join has the held value decoded for a watch, unless it is for others already.
-func (m *Machine) join(e *entry) {
-	if len(e.joining()) == 1 {
-		m.redecode(&replay{}, []*entry{e})
+func (m *Machine) join(sub *subscription) {
+	if len(sub.joining()) == 1 {
+		m.redecode(&replay{}, []*subscription{sub})
 	}
 }
 
 // replayAll tells a collection's watch of everything that is held, then of the rest.
 func (m *Machine) replayAll(w *Watch) {
-	var held []*entry
-	for _, e := range w.entry.of.inOrder() {
-		if e.held() {
-			held = append(held, e)
+	var held []*subscription
+	for _, sub := range w.sub.of.inOrder() {
+		if sub.held() {
+			held = append(held, sub)
 		}
 	}
 	last := &replay{}
@@ -42,18 +42,18 @@ func (m *Machine) replayAll(w *Watch) {
 	}
 }
 
-// sameServer counts how many entries at the front are of one server, which a decoder is told.
-func sameServer(es []*entry) int {
-	if i := slices.IndexFunc(es, func(e *entry) bool { return e.server() != es[0].server() }); i >= 0 {
+// sameServer counts how many subscriptions at the front are of one server, which a decoder is told.
+func sameServer(subs []*subscription) int {
+	if i := slices.IndexFunc(subs, func(sub *subscription) bool { return sub.server() != subs[0].server() }); i >= 0 {
 		return i
 	}
-	return len(es)
+	return len(subs)
 }
 
-func (m *Machine) redecode(r *replay, es []*entry) {
-	t := &Task{Server: es[0].server(), Type: es[0].of.ts.typ, replay: r, Items: make([]Item, len(es))}
-	for i, e := range es {
-		t.Items[i] = Item{Raw: e.raw, Held: true, Locator: e.locator, entry: e, gen: e.gen}
+func (m *Machine) redecode(r *replay, subs []*subscription) {
+	t := &Task{Server: subs[0].server(), Type: subs[0].of.cache.typ, replay: r, Items: make([]Item, len(subs))}
+	for i, sub := range subs {
+		t.Items[i] = Item{Raw: sub.raw, Held: true, Locator: sub.locator, sub: sub, gen: sub.gen}
 	}
 	m.fx.Decode = append(m.fx.Decode, t)
 }
@@ -73,16 +73,16 @@ func (m *Machine) replayed(ev Decoded) {
 func (m *Machine) retell(r *replay, ev Decoded) {
 	for i := range ev.Task.Items {
 		it, res := &ev.Task.Items[i], ev.Results[i]
-		e := it.entry
-		if e.gen != it.gen || !e.live() {
+		sub := it.sub
+		if sub.gen != it.gen || sub.gone {
 			continue
 		}
 		if r.to == nil {
-			joining := e.joining()
-			e.arrived()
-			m.tellHeld(e, res, joining, nil)
+			joining := sub.joining()
+			sub.arrived()
+			m.tellHeld(sub, res, joining, nil)
 		} else if r.to.alive {
-			m.tellHeld(e, res, nil, []*Watch{r.to})
+			m.tellHeld(sub, res, nil, []*Watch{r.to})
 		}
 	}
 	if r.to == nil {
@@ -95,40 +95,39 @@ func (m *Machine) retell(r *replay, ev Decoded) {
 }
 
 // tellHeld tells a held value, and what is wrong with it.
-func (m *Machine) tellHeld(e *entry, res Result, to, all []*Watch) {
+func (m *Machine) tellHeld(sub *subscription, res Result, to, all []*Watch) {
 	if res.Err != nil {
 		// It was accepted once; the decoder has changed its mind since.
-		m.noticeTo(e, NoticeFailed, to, all).Fault = &Fault{Kind: FaultRejected, Err: res.Err}
+		m.noticeTo(sub, NoticeFailed, to, all).Fault = &Fault{Kind: FaultRejected, Err: res.Err}
 		return
 	}
-	n := m.noticeTo(e, NoticeUpdated, to, all)
-	n.Value, n.Raw, n.Attributes = res.Value, e.raw, e.attributes()
-	f := e.fault
-	if sf := e.of.ts.trouble(); sf != nil && len(to) > 0 {
-		f, e.ambient = sf, ambientServer
+	n := m.noticeTo(sub, NoticeUpdated, to, all)
+	n.Value, n.Raw, n.Attributes = res.Value, sub.raw, sub.attributes()
+	f := sub.fault
+	if sf := sub.link().trouble(); sf != nil && len(to) > 0 {
+		f, sub.troubled = sf, true
 	}
 	if f != nil {
-		m.noticeTo(e, NoticeAmbient, to, all).blame(e, f)
+		m.noticeTo(sub, NoticeAmbient, to, all).blame(sub, f)
 	}
 }
 
 // replayEnd tells a collection's watch what else is known, that this is all, and what is wrong.
 func (m *Machine) replayEnd(w *Watch) {
-	c, to := w.entry.of, []*Watch{w}
-	for _, e := range c.inOrder() {
-		if !e.held() && e.known() {
-			m.noticeTo(e, NoticeFailed, nil, to).Fault = e.fault
+	c, to := w.sub.of, []*Watch{w}
+	for _, sub := range c.inOrder() {
+		if !sub.held() && sub.known() {
+			m.noticeTo(sub, NoticeFailed, nil, to).Fault = sub.fault
 		}
 	}
-	switch {
-	case c.synced:
-		m.tellCollectionTo(c, Notice{Kind: NoticeSynced}, to)
-	case c.absence != nil:
-		m.tellCollectionTo(c, *c.absence, to)
+	if !c.self.complete {
+		m.tellKnown(c.self, to)
+		return
 	}
-	if f := c.trouble(); f != nil { // last: what comes before would sound as if all were well
-		c.ambient = c.ambient || c.synced && c.ts.trouble() != nil
-		c.orphan = c.orphan || !c.synced
-		m.tellCollectionTo(c, c.faultNotice(f), to)
+	m.noticeTo(c.self, NoticeSynced, to, nil)
+	if f := c.self.link().trouble(); f != nil { // last: what comes before would sound as if all were well
+		m.tellFaultTo(c.self, f, to)
+	} else if c.self.fault != nil {
+		m.noticeTo(c.self, NoticeAmbient, to, nil).Fault = c.self.fault
 	}
 }

@@ -32,7 +32,7 @@ const (
 type response struct {
 	*wire.Response
 	ref    Ref
-	ts     *typeState
+	link   *link
 	serial uint32
 
 	tasks   []*Task
@@ -40,21 +40,21 @@ type response struct {
 	missing int        // tasks that are not back
 	next    int        // the first task that is not committed
 
-	lines    []string        // what is wrong with it, for the NACK: as many as that has room for
-	told     int             // bytes of lines
-	bodies   bool            // an entry has a resource
-	nameless bool            // an entry's name could not be read
-	twice    []*entry        // that it names more than once
-	repeats  map[*entry]bool // the same
-	bare     []*entry        // that it says do not exist, by an entry without a body
-	removed  []*entry        // the same, by delta's list
-	failed   []failed        // that it has an error for, and nothing else
-	ending   map[*entry]bool // that it says are removed (false) or have an error (true); nil without errors
+	lines    []string               // what is wrong with it, for the NACK: as many as that has room for
+	told     int                    // bytes of lines
+	bodies   bool                   // an entry has a resource
+	nameless bool                   // an entry's name could not be read
+	twice    []*subscription        // that it names more than once
+	repeats  map[*subscription]bool // the same
+	bare     []*subscription        // that it says do not exist, by an entry without a body
+	removed  []*subscription        // the same, by delta's list
+	failed   []failed               // that it has an error for, and nothing else
+	ending   map[*subscription]bool // that it says are removed (false) or have an error (true); nil without errors
 	aliased  []*aliased
-	byIndex  map[int]*aliased  // the same
-	mentions map[mention]int   // of resources that have aliases
-	spelled  map[*entry]string // what it spells otherwise than canonically
-	passed   bool              // an error was passed over
+	byIndex  map[int]*aliased         // the same
+	mentions map[mention]int          // of resources that have aliases
+	spelled  map[*subscription]string // what it spells otherwise than canonically
+	passed   bool                     // an error was passed over
 
 	removes  int      // names that it lists as removed
 	unsifted [][]byte // of them, where they are many: those that were not looked at yet
@@ -75,16 +75,16 @@ type response struct {
 	fresh    int   // bytes of payloads that have to be decoded
 	grows    int64 // by how much they are more than what is held in their place
 	released bool  // its frame is
-	drops    int   // that the type had when the entries were found
 
 	valid, invalid int // entries, as [Exchange] counts them
 
-	form  wildForm             // how the wildcard was asked for when it came
-	asked map[*collection]bool // whose request had left, as the stream ended; nil before
-	named map[*entry]bool      // that were asked for then
+	form        wildForm               // how the wildcard was requested when it came
+	collections map[*collection]bool   // whose request had left, as the stream ended; nil before
+	names       map[*subscription]bool // that were subscribed to then, in time for it
 
-	later []sorted  // what waits for the judgement of a guard
-	then  *Received // a response of the type that has to wait for this one
+	later []sorted     // what waits for the judgement of a guard
+	plan  []conclusion // that is judged; nil where there is no guard
+	then  *Received    // a response of the type that has to wait for this one
 }
 
 // healed is a collection that a response speaks of, and the error that it had.
@@ -125,8 +125,9 @@ var (
 
 // received takes a response. Reading stands still from here to Delivered.
 func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
-	s.stopClocks(now)
-	s.responded, s.reading, s.barren = true, false, 0
+	// FC-1: timers stand still.
+	s.clock.hold(now)
+	s.responded, s.reading = true, false
 	s.undelivered = append(s.undelivered, s.ref())
 	m.tellUp(s)
 	m.take(now, s, r)
@@ -137,46 +138,52 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 	if r.TypeURL == "" {
 		r.TypeURL = s.untyped(r)
 	}
-	ts := s.types[r.TypeURL]
-	if ts != nil && ts.busy != nil {
-		if old := ts.busy.then; old != nil {
+	l := s.types[r.TypeURL]
+	if l != nil && l.busy != nil {
+		if old := l.busy.then; old != nil {
 			s.dropUndelivered(old.Ref)
 		}
-		ts.busy.then = &Received{s.ref(), r} // ts.busy is of an incarnation that is over
+		l.busy.then = &Received{s.ref(), r} // link.busy is of an incarnation that is over
 		return
 	}
-	if ts != nil && ts.asked {
-		m.revert(now, s, ts)
+	if l != nil && l.requested {
+		m.revert(now, l)
 	}
 	n := Notice{
 		Kind: NoticeResponse, Server: s.server, TypeURL: r.TypeURL, Version: r.Version, Stream: s.ref(),
-		Ignored:  ts == nil || !ts.asked,
+		Ignored:  l == nil || !l.requested,
 		Exchange: &Exchange{Nonce: r.Nonce, ControlPlane: r.ControlPlane, Resources: len(r.Resources), Size: r.Size},
 	}
 	m.fx.Notify = append(m.fx.Notify, n)
 	if n.Ignored {
-		m.ignore(s, ts, r)
+		for _, q := range s.quirks {
+			q.received(m, now, nil)
+		}
+		m.ignore(s, l, r)
 		return
 	}
 	switch {
-	case s.writing != ts:
-	case ts.left:
-		ts.overtaken()
+	case s.writing != l:
+	case l.left:
+		// A collection that is complete too early is better than one whose answer was missed.
+		l.overtaken = true
 	default:
-		m.written(now, ts) // nothing was asked for before it, so it has left
+		m.written(now, l) // nothing was subscribed to before it, so it has left
 	}
 	m.serial++
-	resp := &response{Response: r, ref: s.ref(), ts: ts, serial: m.serial, form: ts.form, first: !ts.answered}
-	ts.nonce, ts.answered, ts.lastPure = r.Nonce, true, time.Time{}
-	m.acquit(ts)
+	resp := &response{Response: r, ref: s.ref(), link: l, serial: m.serial, form: l.form, first: !l.answered}
+	l.nonce, l.answered, l.pacer = r.Nonce, true, pacer{}
+	for _, q := range s.quirks {
+		q.received(m, now, l)
+	}
 	resp.bodies = slices.ContainsFunc(r.Resources, func(r wire.Resource) bool { return r.HasBody })
-	ts.busy = resp
+	l.busy = resp
 	m.sift(now, resp)
 }
 
 // work finds what a response speaks of, sorts what it says and has decoded what is new in it.
 func (m *Machine) work(now time.Time, resp *response) {
-	ts := resp.ts
+	l := resp.link
 	resp.retire()
 	m.found = m.found[:0]
 	for i := range resp.Resources {
@@ -185,23 +192,23 @@ func (m *Machine) work(now time.Time, resp *response) {
 	resp.note(now, m.found)
 	m.logForeign(resp)
 	resp.findAliases(m.found)
-	resp.whole, resp.drops = resp.spoken == ts.entries.len(), ts.drops
+	resp.whole = resp.spoken == l.subs.len()
 	resp.findRemoved()
 	m.findErrors(resp)
-	for i, e := range m.found {
+	for i, sub := range m.found {
 		switch {
-		case e == nil:
-		case resp.repeats[e]:
+		case sub == nil:
+		case resp.repeats[sub]:
 			resp.invalid++
 		default:
-			m.sort(now, resp, i, e)
+			m.sort(now, resp, i, sub)
 		}
 	}
-	ts.remember(&m.found)
+	l.remember(&m.found)
 	for _, a := range resp.aliased {
-		for _, e := range a.keys {
-			if !resp.repeats[e] {
-				m.sort(now, resp, a.index, e)
+		for _, sub := range a.keys {
+			if !resp.repeats[sub] {
+				m.sort(now, resp, a.index, sub)
 			}
 		}
 	}
@@ -214,31 +221,17 @@ func (m *Machine) work(now time.Time, resp *response) {
 	m.proceed(now, resp)
 }
 
-// overtaken: a response may be the answer to the message with the writer, with Written late,
-// or to one before. A collection that is ready too early is better than one whose answer was
-// missed.
-func (ts *typeState) overtaken() {
-	if ts.starting {
-		ts.starting, ts.star.known = false, true
-	}
-	for _, e := range ts.fresh {
-		if e.isGlob() {
-			e.of.known = true
-		}
-	}
-}
-
-// ignore passes over a response of a type that was not asked for on this stream: it is
-// neither ACKed nor NACKed, but its nonce counts if the type is asked for later.
-func (m *Machine) ignore(s *stream, ts *typeState, r *wire.Response) {
+// ignore passes over a response of a type that was not requested on this stream: it is
+// neither ACKed nor NACKed, but its nonce counts if the type is requested later.
+func (m *Machine) ignore(s *stream, l *link, r *wire.Response) {
 	switch {
 	case len(r.TypeURL)+len(r.Nonce) > maxIgnoredBytes: // H-9
 		delete(s.ignored, r.TypeURL)
-		if ts != nil {
-			ts.nonce = ""
+		if l != nil {
+			l.nonce = ""
 		}
-	case ts != nil:
-		ts.nonce = r.Nonce
+	case l != nil:
+		l.nonce = r.Nonce
 	case s.ignored == nil:
 		s.ignored = map[string]string{r.TypeURL: r.Nonce}
 	case len(s.ignored) < maxIgnored || s.ignored[r.TypeURL] != "":
@@ -270,17 +263,19 @@ const (
 // sorted is an entry of a response of which more is known than what it names.
 type sorted struct {
 	index int
-	entry *entry
+	sub   *subscription
 	finding
 }
 
 // sort has an entry of a response decoded, or does what it means. With a guard that waits
 // for the judgement.
-func (m *Machine) sort(now time.Time, resp *response, i int, e *entry) {
-	switch it := (sorted{i, e, resp.assess(i, e)}); {
+func (m *Machine) sort(now time.Time, resp *response, i int, sub *subscription) {
+	switch it := (sorted{i, sub, resp.assess(i, sub)}); {
 	case it.kind == isNew:
-		resp.decode(i, e)
-	case resp.ts.typ.Guarded:
+		resp.decode(i, sub)
+	case it.kind == isBare:
+		resp.bare = append(resp.bare, sub)
+	case resp.link.typ.Guarded:
 		resp.later = append(resp.later, it)
 	default:
 		m.conclude(now, resp, it)
@@ -288,20 +283,20 @@ func (m *Machine) sort(now time.Time, resp *response, i int, e *entry) {
 }
 
 // assess compares an entry of a response with what is known, and changes nothing.
-func (resp *response) assess(i int, e *entry) finding {
+func (resp *response) assess(i int, sub *subscription) finding {
 	r := &resp.Resources[i]
-	switch err := resp.ts.faultOf(r); {
-	case e.isGlob():
+	switch err := resp.link.faultOf(r); {
+	case sub.isCollection():
 		return finding{kind: isInvalid, err: errGlob}
 	case err != nil:
 		return finding{kind: isInvalid, err: err}
 	case resp.oversize(r) != nil:
 		return finding{kind: isInvalid, err: resp.oversize(r)}
 	case r.HasBody:
-		return resp.compare(i, e)
-	case resp.heartbeat(r, e):
+		return resp.compare(i, sub)
+	case resp.heartbeat(r, sub):
 		return finding{kind: isBeat}
-	case resp.ts.stream.Delta:
+	case resp.link.stream.Delta:
 		return finding{kind: isBare}
 	}
 	return finding{kind: isInvalid, err: errNoBody}
@@ -309,7 +304,7 @@ func (resp *response) assess(i int, e *entry) finding {
 
 // oversize says that a payload is larger than any may be.
 func (resp *response) oversize(r *wire.Resource) error {
-	most := resp.ts.stream.maxResource
+	most := resp.link.stream.maxResource
 	if most <= 0 || len(r.Payload) <= most {
 		return nil
 	}
@@ -317,19 +312,20 @@ func (resp *response) oversize(r *wire.Resource) error {
 }
 
 // compare compares a payload with what is held, and with what was refused.
-func (resp *response) compare(i int, e *entry) finding {
-	if resp.renews(i, e) {
+func (resp *response) compare(i int, sub *subscription) finding {
+	if resp.renews(i, sub) {
 		return finding{kind: isNew}
 	}
 	r := &resp.Resources[i]
-	locator := resp.ts.redirects(r)
-	if resp.holds(i, e, locator) && !e.turns() {
+	locator := resp.link.redirects(r)
+	// WATCH-4: what is unchanged is not decoded.
+	if resp.holds(i, sub, locator) && !sub.turns() {
 		return finding{kind: isHeld}
 	}
-	if f := e.fault; f != nil && f.refused != 0 && f.refused == resp.hashOf(i, locator) {
+	if f := sub.fault; f != nil && f.refused != 0 && f.refused == resp.hashOf(i, locator) {
 		return finding{isInvalid, f.Err, f.refused}
 	}
-	if err := resp.overfills(i, e, len(r.Payload)); err != nil {
+	if err := resp.overfills(i, sub, len(r.Payload)); err != nil {
 		return finding{kind: isInvalid, err: err}
 	}
 	return finding{kind: isNew}
@@ -337,46 +333,45 @@ func (resp *response) compare(i int, e *entry) finding {
 
 // conclude does what an entry of a response means that needs no decoding.
 func (m *Machine) conclude(now time.Time, resp *response, it sorted) {
-	e, r := it.entry, &resp.Resources[it.index]
+	sub, r := it.sub, &resp.Resources[it.index]
 	switch it.kind {
 	case isHeld:
-		resp.taken(it.index, e, resp.ts.flaws[e])
-		resp.describe(it.index, e)
-		m.confirm(e, resp.versionOf(r))
-		resp.giveAs(e)
-		resp.ts.stream.ttls.received(now, e, r)
+		resp.taken(it.index, sub, resp.link.flaws[sub])
+		resp.describe(it.index, sub)
+		m.confirm(sub, resp.versionOf(r))
+		resp.giveAs(sub)
+		m.receivedTTL(now, sub, r)
 	case isBeat:
 		resp.valid++
-		resp.ts.stream.ttls.received(now, e, r)
-	case isBare:
-		resp.bare = append(resp.bare, e)
+		// TTL-3: a heartbeat sets the time anew.
+		m.receivedTTL(now, sub, r)
 	case isInvalid:
-		m.refuse(now, resp, it.index, e, it.err, it.hash)
-	case isNew:
+		m.refuse(now, resp, it.index, sub, it.err, it.hash)
+	case isNew, isBare:
 	}
 }
 
 // decode has a payload decoded, once for all names of a resource.
-func (resp *response) decode(i int, e *entry) {
+func (resp *response) decode(i int, sub *subscription) {
 	resp.changed = true
 	a := resp.byIndex[i]
 	if a != nil && a.task != nil {
 		it := &a.task.Items[a.item]
-		it.also = append(it.also, e)
+		it.also = append(it.also, sub)
 		return
 	}
 	if len(resp.tasks) == 0 || len(resp.lastTask().Items) == chunk || resp.fresh-resp.before >= chunkBytes {
 		resp.before = resp.fresh
 		left := min(chunk, len(resp.Resources)-i)
 		resp.tasks = append(resp.tasks, &Task{
-			Server: resp.ts.stream.server, Type: resp.ts.typ, response: resp, index: len(resp.tasks),
+			Server: resp.link.stream.server, Type: resp.link.typ, response: resp, index: len(resp.tasks),
 			Items: make([]Item, 0, left),
 		})
 	}
 	resp.fresh += len(resp.Resources[i].Payload)
-	resp.grows += int64(len(resp.Resources[i].Payload)) - e.counted()
+	resp.grows += int64(len(resp.Resources[i].Payload)) - sub.counted()
 	t := resp.lastTask()
-	t.Items = append(t.Items, resp.itemOf(i, e))
+	t.Items = append(t.Items, resp.itemOf(i, sub))
 	if a != nil {
 		a.task, a.item = t, len(t.Items)-1
 	}
@@ -384,23 +379,26 @@ func (resp *response) decode(i int, e *entry) {
 
 // renews says that an entry of a response is new though its bytes may not be: the response
 // says so, or one did that a guard refused.
-func (resp *response) renews(i int, e *entry) bool { return resp.Renewed[i] || resp.ts.renewed[e] }
+func (resp *response) renews(i int, sub *subscription) bool {
+	return resp.Renewed[i] || resp.link.renewed[sub]
+}
 
 // holds says that what an entry of a response holds is what was accepted, but for aliases.
-func (resp *response) holds(i int, e *entry, locator bool) bool {
-	if !e.held() || e.locator != locator || !resp.equals(i, e) {
+func (resp *response) holds(i int, sub *subscription, locator bool) bool {
+	if !sub.held() || sub.locator != locator || !resp.equals(i, sub) {
 		return false
 	}
-	was, said := e.attributes(), resp.Resources[i].Attributes
+	was, said := sub.attributes(), resp.Resources[i].Attributes
+	// TYPE-5: what stands beside the value counts.
 	return was == said || said.Same(was)
 }
 
 // itemOf is what is to be decoded of an entry of a response.
-func (resp *response) itemOf(i int, e *entry) Item {
+func (resp *response) itemOf(i int, sub *subscription) Item {
 	r := &resp.Resources[i]
-	it := Item{Raw: r.Payload, Locator: resp.ts.redirects(r), Attributes: r.Attributes, entry: e, index: i}
-	if e.held() && e.locator == it.Locator && !resp.renews(i, e) && !e.turns() {
-		it.Old, it.OldAttributes = e.raw, e.attributes()
+	it := Item{Raw: r.Payload, Locator: resp.link.redirects(r), Attributes: r.Attributes, sub: sub, index: i}
+	if sub.held() && sub.locator == it.Locator && !resp.renews(i, sub) && !sub.turns() {
+		it.Old, it.OldAttributes = sub.raw, sub.attributes()
 	}
 	return it
 }
@@ -408,56 +406,57 @@ func (resp *response) itemOf(i int, e *entry) Item {
 func (resp *response) lastTask() *Task { return resp.tasks[len(resp.tasks)-1] }
 
 // heartbeat says that an entry without a resource is one of what is held.
-func (resp *response) heartbeat(r *wire.Resource, e *entry) bool {
+func (resp *response) heartbeat(r *wire.Resource, sub *subscription) bool {
 	const virtualHost = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
 	version := resp.versionOf(r)
-	return e.held() && !e.foreign() && version != "" && version == e.version && resp.ts.typ.URL != virtualHost
+	// DELTA-12: only at the accepted version.
+	return sub.held() && !sub.foreign() && version != "" && version == sub.version && resp.link.typ.URL != virtualHost
 }
 
 // versionOf is the version of an entry: delta's own, else the response's.
 func (resp *response) versionOf(r *wire.Resource) string {
-	if resp.ts.stream.Delta {
+	if resp.link.stream.Delta {
 		return string(r.Version)
 	}
 	return resp.Version
 }
 
 // refuse notes that an entry is invalid.
-func (m *Machine) refuse(now time.Time, resp *response, i int, e *entry, err error, hash uint64) {
+func (m *Machine) refuse(now time.Time, resp *response, i int, sub *subscription, err error, hash uint64) {
 	resp.invalid++
-	resp.line(i, e.name, err)
+	resp.line(i, sub.name, err)
 	f := &Fault{Kind: FaultRejected, Err: err, At: now, Version: resp.Version, refused: hash}
-	if resp.ts.stream.Delta && i < len(resp.Resources) {
+	if resp.link.stream.Delta && i < len(resp.Resources) {
 		f.Version = string(resp.Resources[i].Version)
 	}
 	if i < len(resp.Resources) {
-		resp.ts.refusals.add(f, resp.Resources[i].Payload)
+		resp.link.refusals.add(f, resp.Resources[i].Payload)
 	}
-	m.reject(e, f)
+	m.reject(sub, f)
 }
 
 // taken notes that an entry is used, but for its flaws.
-func (resp *response) taken(i int, e *entry, flaws []error) {
+func (resp *response) taken(i int, sub *subscription, flaws []error) {
 	if len(flaws) == 0 {
 		resp.valid++
 		return
 	}
 	resp.invalid++
 	for _, err := range flaws {
-		resp.line(i, e.name, err)
+		resp.line(i, sub.name, err)
 	}
 }
 
 // namedTwice makes a name invalid that a response holds more than once.
-func (resp *response) namedTwice(i int, e *entry) {
-	if !resp.repeats[e] {
+func (resp *response) namedTwice(i int, sub *subscription) {
+	if !resp.repeats[sub] {
 		if resp.repeats == nil {
-			resp.repeats = map[*entry]bool{}
+			resp.repeats = map[*subscription]bool{}
 		}
-		resp.repeats[e] = true
-		resp.twice = append(resp.twice, e)
+		resp.repeats[sub] = true
+		resp.twice = append(resp.twice, sub)
 	}
-	resp.line(i, e.name, errTwice)
+	resp.line(i, sub.name, errTwice)
 }
 
 // line adds what is wrong with an entry of the response. What the NACK has no room for is

@@ -29,7 +29,7 @@ func scaleMachine(n int) *Machine {
 	m := New(Config{ResourceTimeout: 15 * time.Second, Linger: time.Second})
 	for i := range n {
 		m.AddServer(Server{Delta: true})
-		m.AddSource(Source{Servers: []int{i}})
+		m.AddSource(Source{Servers: []int{i}, Scope: i}) // since they have the same names
 	}
 	return m
 }
@@ -107,8 +107,8 @@ func TestLooseEntries(t *testing.T) {
 	for i := range 10000 {
 		m.Step(scaleNow, Stop{watch(fmt.Sprintf("xdstp://a/test.Foo/%d/z", i))})
 	}
-	if n := ts.loose.n; n > 64+3*ts.entries.len() {
-		t.Errorf("%d loose entries are listed, there are %d of any kind", n, ts.entries.len())
+	if n := ts.loose.n; n > 64+3*ts.subs.len() {
+		t.Errorf("%d loose entries are listed, there are %d of any kind", n, ts.subs.len())
 	}
 	for _, c := range ts.plain {
 		if n, want := len(c.members), len(c.present()); n > 128+2*want {
@@ -121,7 +121,7 @@ func TestLooseEntries(t *testing.T) {
 	}
 }
 
-func globOfType(ts *typeState, i int) *collection {
+func globOfType(ts *link, i int) *collection {
 	return ts.globs[pattern{before: fmt.Sprintf("xdstp://a/test.Foo/%d/", i)}]
 }
 
@@ -248,7 +248,7 @@ func (a *authorities) answer(server int, id string) {
 
 // on is how many use a server.
 func (a *authorities) on(server int) (n int) {
-	for _, ch := range a.m.chains {
+	for _, ch := range a.m.working {
 		if ch.active == server {
 			n++
 		}
@@ -347,24 +347,10 @@ func TestFallbackLooksAtItsOwn(t *testing.T) {
 		a.m.handle(a.now, Start{a.watch(i, "y")})
 	}
 	const own = 15
-	hide := func(e *entry) *entry {
-		if e.of.chain == a.m.chains[chainKey{source: own}] {
-			return e
-		}
-		return nil
-	}
-	for _, s := range a.m.streams {
-		ts := s.types[scaleType.URL]
-		for i, e := range ts.entries.list {
-			if ts.entries.list[i] = hide(e); ts.entries.list[i] == nil {
-				ts.entries.list[i] = &entry{name: e.name} // which the index compares
-			}
-		}
-		if s.index == 1 && len(ts.changed) < 10 {
-			t.Fatalf("%d changes are to be said, want that of each that fell back", len(ts.changed))
-		}
-		for i, e := range ts.changed {
-			ts.changed[i] = hide(e)
+	c := a.m.caches[cacheKey{0, scaleType.URL}]
+	for i, sub := range c.subs.list {
+		if sub.of.source != a.m.working[sourceKey{source: own}] {
+			c.subs.list[i] = &subscription{name: sub.name} // which the index compares
 		}
 	}
 	a.m.handle(a.now, Start{a.watch(own, "y")})

@@ -24,11 +24,11 @@ func (m *Machine) siftOn(now time.Time) {
 	all := m.sifting
 	m.sifting = nil
 	for _, resp := range all {
-		m.agenda.touch(resp.ts.stream)
+		m.agenda.touch(resp.link.stream)
 		n := min(siftMost, len(resp.unsifted))
 		for _, name := range resp.unsifted[:n] {
 			resp.siftSum += 7 * hashOf(name)
-			if resp.ts.speaksOf(name) {
+			if resp.link.speaksOf(name) {
 				resp.Removed = append(resp.Removed, name)
 			}
 		}
@@ -42,7 +42,7 @@ func (m *Machine) siftOn(now time.Time) {
 }
 
 // speaksOf says whether a name means anything here.
-func (ts *typeState) speaksOf(name []byte) bool {
-	e, _ := ts.lookup(name)
-	return e != nil || ts.aliases.of[string(name)] != nil
+func (l *link) speaksOf(name []byte) bool {
+	sub, _ := l.lookup(name)
+	return sub != nil || l.aliases.of[string(name)] != nil
 }

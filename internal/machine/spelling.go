@@ -6,93 +6,69 @@ import (
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
-// spellings are the names of a type that are asked for in another spelling than the canonical one,
+// spellings are the names of a type that are requested in another spelling than the canonical one,
 // which is for equality alone (XDSTP-4): that of the watch that first caused the request, for as long
-// as the name is asked for. Servers may compare names as text. The zero value has none.
+// as the name is subscribed to. Servers may compare names as text. The zero value has none.
 type spellings struct {
-	of   map[string]string // by the canonical name
-	name map[string]string // the canonical name of each
-
-	given map[*entry]string // how a server spelled what is held, if not canonically either
+	of    map[*subscription]string
+	given map[*subscription]string // how a server spelled what is held, if not canonically either
 }
 
-// onWire is a name as it is asked for.
-func (ts *typeState) onWire(name string) string {
-	if spelling, ok := ts.spelled.of[name]; ok {
+// onWire is a name as it is subscribed to.
+func (s *spellings) onWire(sub *subscription) string {
+	if spelling, ok := s.of[sub]; ok {
 		return spelling
 	}
-	return name
+	return sub.name
 }
 
-// spell notes how a name is to be asked for, "" for as it is, unless it is asked for or about to be.
-func (ts *typeState) spell(name, spelling string) {
-	if spelling == "" && len(ts.spelled.of) == 0 {
+// spell notes how a name is to be subscribed to, "" for as it is, unless it is subscribed to or about to be.
+func (s *spellings) spell(sub *subscription, spelling string) {
+	if sub.wanted() || sub.subscribed || sub.noted {
 		return
 	}
-	if e := ts.entries.get(name); e != nil && (e.wanted() || e.asked || e.noted) {
-		return
-	}
-	ts.spelled.drop(name)
-	if spelling != "" && spelling != name {
-		if ts.spelled.of == nil {
-			ts.spelled.of, ts.spelled.name = map[string]string{}, map[string]string{}
+	delete(s.of, sub)
+	if spelling != "" && spelling != sub.name {
+		if s.of == nil {
+			s.of = map[*subscription]string{}
 		}
-		ts.spelled.of[name], ts.spelled.name[spelling] = spelling, name
+		s.of[sub] = spelling
 	}
 }
 
-// drop forgets a name that is asked for no more.
-func (s *spellings) drop(name string) {
-	if spelling, ok := s.of[name]; ok {
-		delete(s.of, name)
-		delete(s.name, spelling)
-	}
-}
-
-// dropSpellings forgets what nobody wants; for types that are silent.
-func (ts *typeState) dropSpellings() {
-	for name := range ts.spelled.of {
-		if e := ts.entries.get(name); e == nil || !e.wanted() {
-			ts.spelled.drop(name)
-		}
-	}
-}
-
-// askedFor is the entry of a name as it is asked for.
-func (ts *typeState) askedFor(name []byte) *entry {
-	if e := ts.entries.read(name); e != nil {
-		return e
-	}
-	return ts.entries.get(ts.spelled.name[string(name)])
+// drop forgets a subscription.
+func (s *spellings) drop(sub *subscription) {
+	delete(s.of, sub)
+	delete(s.given, sub)
 }
 
 // spells notes that the server spells a structured name otherwise, since it is told the version
 // that it gives by that name.
-func (resp *response) spells(e *entry, name []byte) {
-	if !resp.ts.stream.Delta || e.name == string(name) || !xdstp.IsXDSTP(e.name) {
+func (resp *response) spells(sub *subscription, name []byte) {
+	if !resp.link.stream.Delta || sub.name == string(name) || !xdstp.IsXDSTP(sub.name) {
 		return
 	}
 	if resp.spelled == nil {
-		resp.spelled = map[*entry]string{}
+		resp.spelled = map[*subscription]string{}
 	}
-	resp.spelled[e] = string(name)
+	resp.spelled[sub] = string(name)
 }
 
-// giveAs notes the spelling of an entry whose version was just given.
-func (resp *response) giveAs(e *entry) { resp.ts.spelled.give(e, resp.spelled[e]) }
+// giveAs notes the spelling of a subscription whose version was just given.
+func (resp *response) giveAs(sub *subscription) { resp.link.spelled.give(sub, resp.spelled[sub]) }
 
-// give notes how a server spelled an entry when it gave the version that is held; "" for
+// give notes how a server spelled a subscription when it gave the version that is held; "" for
 // canonically.
-func (s *spellings) give(e *entry, name string) {
+func (s *spellings) give(sub *subscription, name string) {
 	switch {
 	case name == "":
-		delete(s.given, e)
+		delete(s.given, sub)
 	case s.given == nil:
-		s.given = map[*entry]string{e: name}
+		s.given = map[*subscription]string{sub: name}
 	default:
-		s.given[e] = name
+		s.given[sub] = name
 	}
 }
 
-// ofServer is how a server spelled an entry when it gave the version that is held.
-func (s *spellings) ofServer(e *entry) string { return cmp.Or(s.given[e], e.name) }
+// ofServer is how a server spelled a subscription when it gave the version that is held.
+func (s *spellings) ofServer(sub *subscription) string { return cmp.Or(s.given[sub], sub.name) }

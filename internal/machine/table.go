@@ -5,21 +5,21 @@ import (
 	"iter"
 )
 
-// table is the entries of a type by name. The garbage collector marks what it holds several
+// table is the subscriptions of a type by name. The garbage collector marks what it holds several
 // times while a heap grows, and is fastest in the order in which that was made: so the
-// entries are in a list, and the index over the list has no pointers.
+// subscriptions are in a list, and the index over the list has no pointers.
 type table struct {
-	list  []*entry
+	list  []*subscription
 	index map[uint32]uint32 // from the hash of a name, or the first number after it that was free
 }
 
 // len is how many there are.
 func (t *table) len() int { return len(t.list) }
 
-// all yields the entries. What is put meanwhile may come or not; some may come twice if others
+// all yields the subscriptions. What is put meanwhile may come or not; some may come twice if others
 // are dropped than the one that came last.
-func (t *table) all() iter.Seq[*entry] {
-	return func(yield func(*entry) bool) {
+func (t *table) all() iter.Seq[*subscription] {
+	return func(yield func(*subscription) bool) {
 		for i := len(t.list) - 1; i >= 0; i-- {
 			if i < len(t.list) && !yield(t.list[i]) {
 				return
@@ -28,53 +28,53 @@ func (t *table) all() iter.Seq[*entry] {
 	}
 }
 
-// get returns the entry of a name; nil if there is none.
-func (t *table) get(name string) *entry {
-	e, _ := seek(t, hashOfName(name), name)
-	return e
+// get returns the subscription of a name; nil if there is none.
+func (t *table) get(name string) *subscription {
+	sub, _ := seek(t, hashOfName(name), name)
+	return sub
 }
 
 // read is get for a name that stands in a frame.
-func (t *table) read(name []byte) *entry {
-	e, _ := seek(t, uint32(maphash.Bytes(hashSeed, name)), name)
-	return e
+func (t *table) read(name []byte) *subscription {
+	sub, _ := seek(t, uint32(maphash.Bytes(hashSeed, name)), name)
+	return sub
 }
 
 func hashOfName(name string) uint32 { return uint32(maphash.String(hashSeed, name)) }
 
-// seek finds an entry from the hash of its name on, and its number in the index; of one that
+// seek finds a subscription from the hash of its name on, and its number in the index; of one that
 // there is not, the number that it is to have.
-func seek[N string | []byte](t *table, at uint32, name N) (*entry, uint32) {
+func seek[N string | []byte](t *table, at uint32, name N) (*subscription, uint32) {
 	for {
 		i, ok := t.index[at]
 		if !ok {
 			return nil, at
 		}
-		if e := t.list[i]; e.name == string(name) {
-			return e, at
+		if sub := t.list[i]; sub.name == string(name) {
+			return sub, at
 		}
 		at++
 	}
 }
 
-// put adds an entry, or has it take the place of another of its name.
-func (t *table) put(e *entry) {
-	old, at := seek(t, hashOfName(e.name), e.name)
+// put adds a subscription, or has it take the place of another of its name.
+func (t *table) put(sub *subscription) {
+	old, at := seek(t, hashOfName(sub.name), sub.name)
 	if old != nil {
-		t.list[t.index[at]] = e
+		t.list[t.index[at]] = sub
 		return
 	}
 	if t.index == nil {
 		t.index = map[uint32]uint32{}
 	}
 	t.index[at] = uint32(len(t.list))
-	t.list = append(t.list, e)
+	t.list = append(t.list, sub)
 }
 
-// drop removes the entry of a name, if there is one.
+// drop removes the subscription of a name, if there is one.
 func (t *table) drop(name string) {
-	e, at := seek(t, hashOfName(name), name)
-	if e == nil {
+	sub, at := seek(t, hashOfName(name), name)
+	if sub == nil {
 		return
 	}
 	hole := t.index[at]
@@ -89,9 +89,9 @@ func (t *table) drop(name string) {
 		t.index[to] = i
 	}
 	last := len(t.list) - 1
-	if e = t.list[last]; int(hole) != last {
-		_, at = seek(t, hashOfName(e.name), e.name)
-		t.list[hole], t.index[at] = e, hole
+	if sub = t.list[last]; int(hole) != last {
+		_, at = seek(t, hashOfName(sub.name), sub.name)
+		t.list[hole], t.index[at] = sub, hole
 	}
 	t.list[last] = nil
 	t.list = t.list[:last]

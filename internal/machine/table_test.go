@@ -34,14 +34,17 @@ func crowded(t *testing.T) (names []string) {
 
 // A table holds what a map would, whatever the hashes of the names are.
 func TestTable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: a large table")
+	}
 	names := crowded(t)
 	rnd := rand.New(rand.NewPCG(1, 2))
 	var tab table
-	want := map[string]*entry{}
+	want := map[string]*subscription{}
 	for range 200_000 {
 		name := names[rnd.IntN(len(names))]
 		if rnd.IntN(5) > 1 {
-			e := &entry{name: name} // often in place of another
+			e := &subscription{name: name} // often in place of another
 			tab.put(e)
 			want[name] = e
 		} else {
@@ -53,7 +56,7 @@ func TestTable(t *testing.T) {
 			t.Fatalf("%q: a table of %d has %v and %v, want %v of %d", name, tab.len(), tab.get(name), tab.read([]byte(name)), want[name], len(want))
 		}
 	}
-	got, n := map[string]*entry{}, 0
+	got, n := map[string]*subscription{}, 0
 	for e := range tab.all() {
 		got[e.name] = e
 		n++
@@ -70,7 +73,7 @@ func TestTableWhileLookedAt(t *testing.T) {
 	for range 200 {
 		var tab table
 		for i := range 30 {
-			tab.put(&entry{name: fmt.Sprint(i)})
+			tab.put(&subscription{name: fmt.Sprint(i)})
 		}
 		seen, gone := map[string]bool{}, map[string]bool{}
 		for e := range tab.all() {
@@ -100,7 +103,7 @@ func TestTableWhileLookedAt(t *testing.T) {
 func TestTableReadAllocates(t *testing.T) {
 	var tab table
 	name := fmt.Sprintf("a name that is longer than what %s has room for", "a small string on the stack")
-	tab.put(&entry{name: name})
+	tab.put(&subscription{name: name})
 	frame := []byte(name)
 	if n := testing.AllocsPerRun(100, func() { tab.read(frame) }); n > 0 {
 		t.Errorf("%v allocations", n)

@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// A wildcard begins and ends with a stream: it is asked for in the legacy form, by a first request
+// A wildcard begins and ends with a stream: it is requested in the legacy form, by a first request
 // without names, which all servers know, and given up with the stream. Of eight servers that were
 // tried six take `*` for the name of a resource, so that goes out only where the wildcard is wanted
 // by that name; then it is entered and left by messages (WILD-6).
 
-// byName says whether the wildcard is asked for by the name `*`: by a watch, for its parameters,
+// byName says whether the wildcard is requested by the name `*`: by a watch, for its parameters,
 // which the legacy form has no room for, at a server that knows it so, or in state of the world,
 // where one request names everything, beside structured names.
-func (ts *typeState) byName() bool {
-	c := ts.star.active()
-	return c.explicit || ts.params(ts.star) != nil || ts.stream.ExplicitWildcard || !ts.stream.Delta && ts.structured()
+func (l *link) byName() bool {
+	// WILD-2, DYN-1: only these ask for everything by a star.
+	return l.star.explicit || l.params(l.star) != nil || l.stream.ExplicitWildcard || !l.stream.Delta && l.structured()
 }
 
 // structured says whether structured names are wanted.
-func (ts *typeState) structured() bool {
-	for _, c := range ts.globs {
-		if c.wanted() || c.wantsMember() {
-			return true
+func (l *link) structured() bool {
+	for _, src := range l.stream.sources {
+		if !src.reaches(l.stream) {
+			continue
 		}
-	}
-	for _, c := range ts.plain {
-		if c.wantsMember() {
-			return true
+		for _, c := range l.collectionsOf(src) {
+			if c != l.star && c.wantsMember() {
+				return true
+			}
 		}
 	}
 	return false
@@ -35,8 +35,8 @@ func (ts *typeState) structured() bool {
 
 // wantsMember says whether a resource of the collection is wanted by name.
 func (c *collection) wantsMember() bool {
-	for _, e := range c.members {
-		if e.wanted() && c.has(e) {
+	for _, sub := range c.members {
+		if sub.wanted() && c.has(sub) {
 			return true
 		}
 	}
@@ -46,30 +46,32 @@ func (c *collection) wantsMember() bool {
 // stateless says that each request stands for itself, as a poll does, and is all the same to a file.
 func (s *stream) stateless() bool { return s.Polled || s.FullState }
 
-// nextForm is how the wildcard is to be asked for. The form that it has stays, but for the legacy one
+// nextForm is how the wildcard is to be requested. The form that it has stays, but for the legacy one
 // where the name is wanted since.
-func (ts *typeState) nextForm() wildForm {
+func (l *link) nextForm() wildForm {
 	switch {
-	case ts.stream.watches == 0, ts.outdated():
-		return ts.form // as it was
-	case !ts.star.wanted():
+	case l.stream.watches == 0, l.outdated():
+		return l.form // as it was
+	case !l.wantsStar():
 		return wildNone
-	case ts.byName(), ts.form == wildExplicit && !ts.stream.stateless():
+	case l.byName(), l.form == wildExplicit && !l.stream.stateless():
 		return wildExplicit
 	}
+	// WILD-1: a first request without names.
 	return wildLegacy
 }
 
 // outdated says that what is wanted takes a new stream: a legacy wildcard is to begin after names
 // were sent for the type, or to end.
-func (ts *typeState) outdated() bool {
+func (l *link) outdated() bool {
 	switch {
-	case !ts.asked, ts.stream.stateless():
+	case !l.requested, l.stream.stateless():
 		return false
-	case ts.star.wanted():
-		return ts.form == wildNone && !ts.byName()
+	case l.wantsStar():
+		return l.form == wildNone && !l.byName()
 	}
-	return ts.form == wildLegacy
+	// WILD-3: a wildcard ends with its stream.
+	return l.form == wildLegacy
 }
 
 // What is waited for between two streams that are begun anew for a wildcard. The wait doubles, and is
@@ -79,61 +81,47 @@ const (
 	renewalMost  = 30 * time.Second
 )
 
-// renewal is when a stream was last begun anew for a wildcard, and how long the next time has to wait.
-type renewal struct {
-	at   time.Time
-	wait time.Duration
-}
-
 // renewalAt is when a stream that is outdated is begun anew. A wildcard that nobody wants any more
 // may be wanted again while it lingers.
-func (m *Machine) renewalAt(now time.Time, ts *typeState) time.Time {
-	at := ts.stream.renewal.at.Add(ts.stream.renewal.wait)
-	if ts.star.wanted() {
+func (m *Machine) renewalAt(now time.Time, l *link) time.Time {
+	at := l.stream.renewal.until
+	if l.wantsStar() {
 		return at
 	}
-	if ts.leftAt.IsZero() {
-		ts.leftAt = now
+	if l.leftAt.IsZero() {
+		l.leftAt = now
 	}
-	if left := ts.leftAt.Add(m.config.Linger); left.After(at) {
-		return left
-	}
-	return at
+	// WILD-3: a wildcard that nobody watches lingers.
+	return later(at, l.leftAt.Add(m.config.Linger))
 }
 
-// renewOutdated begins a stream anew if that is due, and says so; else it notes when it will be. What
-// is under way comes first.
-func (m *Machine) renewOutdated(now time.Time, s *stream) bool {
-	for _, ts := range s.order {
-		ts.renewAt = time.Time{}
-		if s.watches == 0 || !ts.outdated() || ts.busy.on(s.ref()) {
-			continue
-		}
-		if ts.renewAt = m.renewalAt(now, ts); !now.Before(ts.renewAt) {
-			m.renewStream(now, s)
-			return true
-		}
+// renewOutdated begins a stream anew if that is due for a type, and says so; else it notes when it will
+// be. What is under way comes first.
+func (m *Machine) renewOutdated(now time.Time, l *link) bool {
+	s := l.stream
+	// WILD-3: a wildcard begins with a new stream.
+	if s.watches == 0 || !l.outdated() {
+		return false
 	}
-	return false
-}
-
-// renewStream begins a stream anew for a wildcard.
-func (m *Machine) renewStream(now time.Time, s *stream) {
-	r := &s.renewal
-	if r.wait = min(max(2*r.wait, renewalFirst), renewalMost); now.Sub(r.at) > renewalMost+r.wait {
-		r.wait = renewalFirst
+	if at, _ := m.notBefore(now, l, sayAnew); now.Before(at) {
+		l.pacer.wait(at)
+		return false
 	}
-	r.at = now
+	if now.Sub(s.renewal.until) > renewalMost {
+		s.renewal = pauses{} // the stream stood for long
+	}
+	s.renewal.begin(now, renewalFirst, renewalMost)
 	m.restart(now, s)
+	return true
 }
 
 // standBeside notes names that are wanted beside a legacy wildcard in state of the world, which does
-// not name them.
-func (ts *typeState) standBeside(es []*entry) {
-	for _, e := range es {
-		if !e.asked {
-			e.asked = true
-			ts.beside = append(ts.beside, e)
+// not name them. It says nothing of structured names: they wait to be named.
+func (l *link) standBeside(subs []*subscription) {
+	for _, sub := range subs {
+		if l.owns(sub) && !sub.subscribed && !structured(sub.name) {
+			sub.subscribed = true
+			l.beside = append(l.beside, sub)
 		}
 	}
 }
@@ -141,54 +129,56 @@ func (ts *typeState) standBeside(es []*entry) {
 // answerBeside answers names that stand beside a legacy wildcard. Where responses hold everything the
 // wildcard's state does, once it is complete on this stream; where not, their timers, which begin anew
 // with the first response. In delta that is so of what is held and whose version was withheld.
-func (m *Machine) answerBeside(now time.Time, ts *typeState) {
-	if len(ts.beside) == 0 || !ts.left {
+func (m *Machine) answerBeside(now time.Time, l *link) {
+	if len(l.beside) == 0 || !l.left {
 		return
 	}
-	full := ts.fullState()
-	es := ts.current(ts.beside)
-	sortEntries(es)
-	es = slices.Compact(es)
-	if ts.beside = es; full && ts.complete || !full && ts.answered {
-		ts.beside = nil
+	full := l.fullState()
+	subs := slices.DeleteFunc(l.beside, func(sub *subscription) bool { return !l.has(sub) })
+	sortSubs(subs)
+	subs = slices.Compact(subs)
+	if l.beside = subs; full && l.complete || !full && l.answered {
+		l.beside = nil
 	}
-	for _, e := range es {
+	for _, sub := range subs {
 		switch {
-		case !e.wanted(), e.pinned:
-		case full && ts.complete && !e.known():
-			m.remove(now, e, ReasonAbsent)
-		case e.withheld && ts.beside != nil: // held until the server has spoken at all
-		case (e.withheld || !e.held() && !ts.spokenOf(e)) && (ts.beside == nil || e.timer == 0):
-			m.startTimer(now, ts.stream, timer{entry: e})
+		case !sub.wanted():
+		// P-1: the wildcard's state has no such name.
+		case full && l.complete && !sub.known():
+			m.remove(now, sub, ReasonAbsent)
+		case sub.withheld && l.beside != nil: // held until the server has spoken at all
+		case l.beside == nil || sub.timer == 0:
+			m.await(now, sub)
 		}
 	}
 }
 
-// awaitAsked starts the timer of a name that the server was asked for already.
-func (m *Machine) awaitAsked(now time.Time, e *entry) {
-	ts := e.of.ts
-	m.startTimer(now, ts.stream, timer{entry: e})
-	if !ts.stream.Delta && ts.form == wildLegacy {
-		ts.beside = append(ts.beside, e)
+// awaitSubscribed starts the timer of a name that the server was maybe sent already.
+func (m *Machine) awaitSubscribed(now time.Time, sub *subscription) {
+	l := sub.link()
+	m.await(now, sub)
+	if sub.subscribed && !l.leaving(sub) && !l.stream.Delta && l.form == wildLegacy {
+		l.beside = append(l.beside, sub)
 	}
 }
 
 // doubtStar tells the operator once why an explicit wildcard does not work.
-func (m *Machine) doubtStar(ts *typeState) {
-	if !ts.doubtful {
-		ts.doubtful = true
-		m.logType(ts, true, "the server seems to take the wildcard's name * for that of a resource; ask for everything without naming it")
+func (m *Machine) doubtStar(l *link) {
+	if !l.doubtful {
+		l.doubtful = true
+		m.logType(l, true, "the server seems to take the wildcard's name * for that of a resource; ask for everything without naming it")
 	}
 }
 
 // takesStarForName says whether a response to an explicit wildcard, that comes over and over, holds
-// nothing but what was asked for by name.
+// nothing but what was subscribed to by name.
 func (resp *response) takesStarForName() bool {
-	if resp.ts.form != wildExplicit {
+	// P-3: only an explicit wildcard can be taken for a name.
+	if resp.link.form != wildExplicit {
 		return false
 	}
-	for e := range resp.ts.entries.all() {
-		if e.seen == resp.serial && !e.wanted() {
+	for sub := range resp.link.owned() {
+		if sub.seen == resp.serial && !sub.wanted() {
 			return false
 		}
 	}

@@ -10,6 +10,7 @@ import (
 // content that it was given: the text of an error of the runtime, or the type of the value, and
 // the name of the function.
 // It is to be called by the deferred function that recovered it.
+// H-3: the value is not shown.
 func Panic(value any) string {
 	what := fmt.Sprintf("a value of type %T", value)
 	if e, ok := value.(runtime.Error); ok && strings.HasPrefix(fmt.Sprintf("%T", value), "runtime.") {

@@ -46,6 +46,7 @@ func Position(text []byte, offset int64) (line, column int) {
 var position = regexp.MustCompile(`(?s)^proto:[\s\x{a0}]*(?:syntax error )?\(line (\d+):(\d+)\): (.*)$`)
 
 // Proto is the fault that an error of protobuf's parsers of JSON or text tells.
+// H-3: the text of the error quotes nothing.
 func Proto(err error) *Fault {
 	text := err.Error()
 	f := &Fault{}

@@ -67,6 +67,9 @@ func TestJSON(t *testing.T) {
 //
 // spec: H-3
 func TestNothingIsQuoted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: every byte of the texts")
+	}
 	m := &tlsv3.Secret{Name: secret, Type: &tlsv3.Secret_GenericSecret{GenericSecret: &tlsv3.GenericSecret{
 		Secret:  &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: secret}},
 		Secrets: map[string]*corev3.DataSource{secret: {Specifier: &corev3.DataSource_InlineBytes{InlineBytes: []byte(secret)}}},

@@ -65,6 +65,9 @@ func TestOneVersion(t *testing.T) {
 //
 // spec: U-12
 func TestConsumers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: builds a program for each module")
+	}
 	const version = "v0.987.6"
 	work := t.TempDir()
 	tree, proxy := filepath.Join(work, "tree"), filepath.Join(work, "proxy")

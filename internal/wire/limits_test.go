@@ -19,6 +19,9 @@ func field(num protowire.Number, b []byte) []byte {
 //
 // spec: H-5
 func TestOverhead(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: many allocations")
+	}
 	const size = 24 << 20
 	alias, wrapped := field(4, nil), func(b []byte) []byte {
 		return field(2, append(field(1, []byte(WrapperURL)), field(2, b)...))
@@ -57,6 +60,9 @@ func TestOverhead(t *testing.T) {
 
 // Half a million small resources are no attack.
 func TestManyResources(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: many resources")
+	}
 	const n = 500_000
 	entry := field(2, append(field(1, []byte("type.googleapis.com/a.B")), field(2, []byte("\n\x01a"))...))
 	r, err := ScanSotW(bytes.Repeat(entry, n))

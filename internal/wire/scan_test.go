@@ -161,6 +161,9 @@ func TestScanKeepsNoCopies(t *testing.T) {
 
 // A frame is the same in parts, wherever they begin and end.
 func TestParts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: every cut of every message")
+	}
 	for name, m := range sotwFrames(t) {
 		frame := append(marshal(t, m), num(300, 1<<40)+group(40, num(1, 5))+str(41, "last")...)
 		for size := range frame {

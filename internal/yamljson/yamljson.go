@@ -51,6 +51,7 @@ func (w *Writer) Value(v any) error {
 	return w.full()
 }
 
+// H-10: aliases expand no further.
 func (w *Writer) full() error {
 	if len(w.B) > w.Limit {
 		return ErrTooMuch

@@ -22,7 +22,7 @@ var (
 	message = resource.Proto[*clusterv3.Cluster](options)
 	options = resource.Options{
 		NameField:   1,
-		FullState:   true,
+		FullState:   true, // TYPE-2
 		SotWMethod:  "/envoy.service.cluster.v3.ClusterDiscoveryService/StreamClusters",
 		DeltaMethod: "/envoy.service.cluster.v3.ClusterDiscoveryService/DeltaClusters",
 	}

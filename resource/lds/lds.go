@@ -12,7 +12,7 @@ import (
 // response holds all listeners (xDS protocol, "Deleting Resources").
 var Type = resource.Proto[*listenerv3.Listener](resource.Options{
 	NameField:   1,
-	FullState:   true,
+	FullState:   true, // TYPE-2
 	SotWMethod:  "/envoy.service.listener.v3.ListenerDiscoveryService/StreamListeners",
 	DeltaMethod: "/envoy.service.listener.v3.ListenerDiscoveryService/DeltaListeners",
 })

@@ -216,7 +216,7 @@ func TestClientWildcardOfBadFile(t *testing.T) {
 	p.watchAll(cds.Type, "*")
 	p.want("failed *: ", "JSON, line 1:1: want an object")
 	must(t, p.client.Ready(t.Context()))
-	if states := p.client.Dump(); len(states) != 1 || states[0].Status != "REQUESTED" || states[0].Err == nil {
+	if states := p.client.Dump(); len(states) != 1 || states[0].Status != "RECEIVED_ERROR" || states[0].Err == nil {
 		t.Errorf("dump %+v", states)
 	}
 	must(t, testutil.PlaceFile(path, []byte("{}")))

@@ -63,6 +63,7 @@ func ofBody(body []byte, sum [sha256.Size]byte, format string) (*content, error)
 		}
 	}
 	c.setVersion(sum)
+	// FILE-5: the file's URL is the name.
 	if len(r.Resources) == 1 && isCollection(c.typeURL) && len(r.Resources[0].Name) == 0 {
 		e := &r.Resources[0]
 		c.list = &discoveryv3.Resource{
@@ -98,6 +99,7 @@ func isCollection(typeURL string) bool { return strings.HasSuffix(typeURL, "Coll
 // answers says whether the content is one for a type. One that holds nothing is for all types but
 // those of list collections, which are there or the file is a bad one (FILE-5).
 func (c *content) answers(typeURL string) bool {
+	// C-2: a list that is not there makes the file a bad one.
 	if c.empty && isCollection(typeURL) {
 		return false
 	}

@@ -78,6 +78,7 @@ func parse(ctx context.Context, path string, data []byte, sum [sha256.Size]byte,
 
 func (p *parsing) as(f format) (*content, error) {
 	switch f {
+	// FILE-1: in four forms.
 	case formatBinary:
 		return p.binary()
 	case formatText:

@@ -5,45 +5,23 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"runtime"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/xdswatch/xdswatch/internal/heapsize"
 	"github.com/xdswatch/xdswatch/testutil"
 )
-
-// heapWhile runs f and returns the most that the heap had meanwhile, in bytes.
-func heapWhile(f func()) uint64 {
-	runtime.GC()
-	var peak atomic.Uint64
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		for {
-			var m runtime.MemStats
-			runtime.ReadMemStats(&m)
-			peak.Store(max(peak.Load(), m.HeapAlloc))
-			select {
-			case <-done:
-				return
-			case <-time.After(5 * time.Millisecond):
-			}
-		}
-	}()
-	f()
-	close(done)
-	<-ended
-	return peak.Load()
-}
 
 // Files of nothing but brackets are refused, or taken as far as they are allowed, within bounds
 // of memory.
 //
 // spec: H-5
 func TestFilesOfNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: files as large as they may be")
+	}
 	const size, most = 60 << 20, 256 << 20
 	const cluster = `"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster`
 	for _, tt := range []struct {
@@ -72,7 +50,7 @@ func TestFilesOfNothing(t *testing.T) {
 			data := slices.Concat([]byte(tt.head), bytes.Repeat([]byte(tt.piece), tt.times), []byte(tt.tail))
 			var err error
 			begin := time.Now()
-			peak := heapWhile(func() {
+			peak := heapsize.While(func() {
 				_, err = parse(t.Context(), "/x"+tt.suffix, data, sha256.Sum256(data), nil, config)
 			})
 			t.Logf("%d KiB, heap of %d MiB, %v: %v", len(data)>>10, peak>>20, time.Since(begin), err)
@@ -90,6 +68,9 @@ func TestFilesOfNothing(t *testing.T) {
 //
 // spec: H-5
 func TestConversionIsCancelled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: a large file")
+	}
 	for _, suffix := range []string{".json", ".yaml"} {
 		data, err := testutil.EncodeFile("x"+suffix, many(2_000, "one"))
 		must(t, err)

@@ -31,6 +31,7 @@ func nodes(text []byte, f format) error {
 	for _, b := range beginnings {
 		n += bytes.Count(text, []byte(b))
 	}
+	// H-5: what a file expands to is bounded.
 	if n > limit {
 		return &SyntaxError{Format: f.String(), Entry: -1, Err: fmt.Errorf("it may have %d parts, and the limit is %d; the binary form and JSON have room for more", n, limit)}
 	}

@@ -90,6 +90,7 @@ func (l *lookout) arm(paths, watched []string) error {
 	m := &matters{names: map[string]bool{}, dirs: map[string]bool{}}
 	dirs := map[string]bool{}
 	for _, path := range paths {
+		// FILE-1: a move into place is heard of, through links too.
 		for _, p := range trace(path) {
 			m.names[p.name], m.names[p.dir], dirs[p.dir] = true, true, true
 		}

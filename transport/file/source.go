@@ -68,6 +68,7 @@ func (s *sighting) settling(now time.Time, info fs.FileInfo, settle time.Duratio
 // check looks at the file. It returns when to look again because the file is being
 // written, or 0.
 func (s *source) check(now time.Time) time.Duration {
+	// FILE-2: a file that is not there is a fault.
 	f, info, err := regular.Open(s.path)
 	if err != nil {
 		s.seen = sighting{}

@@ -121,6 +121,7 @@ func (s *stream) look() {
 	if c := s.source.content; c != before && len(c.refers.files) > 0 {
 		s.arm() // before what it refers to is looked at
 	}
+	// FILE-2: files that it refers to are watched too.
 	again = sooner(again, s.source.checkReferences(now))
 	s.checked, s.waiting = now, again > 0
 	switch every := s.conn.config.Recheck; {
@@ -189,6 +190,7 @@ func (s *stream) owedTo(i *interest) (frame transport.Frame, err error) {
 		i.asked, i.contents, i.faults = false, src.contents, 0
 		frame.Renewed = i.renew(src)
 		msg, err = c.frame(src.path, i.typeURL, s.newNonce(), i.names)
+	// FILE-4: the last good content stays, and its watches are told.
 	case src.fault != nil && (i.asked || i.faults != src.faults):
 		i.asked, i.faults = false, src.faults
 		msg, err = s.errorFrame(i, src.fault)

@@ -1,0 +1,187 @@
+package machine
+
+import (
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
+)
+
+// cache is what is wanted and known of one type in one scope: the subscriptions of all sources. What a
+// server was told of them is in the [link] of its stream.
+type cache struct {
+	typ  *Type
+	subs table
+
+	star    *collection             // of old-style names
+	globs   map[pattern]*collection // that are watched, or leaving
+	plain   map[*source]*collection // of structured names that no glob covers; with it a source's globs are found
+	waiting map[*collection]bool    // globs that are not synced
+	loose   loose
+
+	// What few subscriptions have.
+	joining    map[*subscription][]*Watch
+	spelled    spellings
+	aliases    aliases
+	attributes attributes
+	flaws      map[*subscription][]error // of what is held; nil if nothing has any
+	renewed    map[*subscription]bool    // refused with a response that called them new; see [response.renews]
+}
+
+type cacheKey struct {
+	scope int
+	url   string
+}
+
+// cacheOf finds or makes what is known of a type in a scope.
+func (m *Machine) cacheOf(t *Type, scope int) *cache {
+	// CACHE-1: by scope, type and name.
+	key := cacheKey{scope, t.URL}
+	c := m.caches[key]
+	if c == nil {
+		c = &cache{}
+		c.clear(t)
+		m.caches[key] = c
+	}
+	return c
+}
+
+// clear makes an empty cache.
+func (c *cache) clear(t *Type) {
+	wildcard := c.star
+	*c = cache{
+		typ: t, joining: map[*subscription][]*Watch{}, renewed: map[*subscription]bool{},
+		globs: map[pattern]*collection{}, plain: map[*source]*collection{}, waiting: map[*collection]bool{},
+	}
+	if c.star = wildcard; c.star == nil {
+		c.star = &collection{cache: c, name: star}
+		c.star.self = &subscription{name: star, of: c.star, status: StatusRequested}
+	}
+}
+
+// of yields the subscriptions of a source. Only for the one that has the old-style names, and for one
+// alone, are those of others looked at.
+func (c *cache) of(src *source) iter.Seq[*subscription] {
+	if src == c.star.source || len(c.plain) == 1 && c.star.source == nil {
+		return func(yield func(*subscription) bool) {
+			for sub := range c.subs.all() {
+				if sub.of.source == src && !yield(sub) {
+					return
+				}
+			}
+		}
+	}
+	return func(yield func(*subscription) bool) {
+		for _, of := range c.collectionsOf(src) {
+			for _, sub := range of.present() {
+				if !yield(sub) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// inOrder lists the subscriptions of a source by name.
+func (c *cache) inOrder(src *source) []*subscription {
+	subs := slices.Collect(c.of(src))
+	sortSubs(subs)
+	return subs
+}
+
+func sortSubs(subs []*subscription) {
+	slices.SortFunc(subs, func(a, b *subscription) int { return strings.Compare(a.name, b.name) })
+}
+
+// subscriptionOf finds or makes the subscription of a name.
+func (c *cache) subscriptionOf(of *collection, name string) *subscription {
+	sub := c.subs.get(name)
+	switch {
+	case sub == nil:
+		sub = &subscription{name: name, status: StatusRequested}
+		c.subs.put(sub)
+		of.adopt(sub)
+	// WILD-8: what a wildcard holds stays as it is.
+	case sub.of != of && !sub.wanted():
+		of.adopt(sub)
+	}
+	return sub
+}
+
+// note has the servers told that a name is wanted, or is not any more: the active one and those before it.
+func (c *cache) note(sub *subscription, wanted bool) {
+	sub.noted = true
+	for _, s := range sub.of.source.reached() {
+		s.linkTo(c).want(sub, wanted)
+	}
+	if l := sub.link(); !l.requested {
+		sub.noted = false
+	}
+}
+
+// drop forgets a subscription, and with it where the last response held what.
+func (c *cache) drop(sub *subscription) {
+	sub.gone, sub.timer = true, 0
+	c.subs.drop(sub.name)
+	sub.uncount()
+	sub.of.lose()
+	if l := sub.link(); l != nil {
+		l.last = nil
+	}
+	c.aliases.unlink(sub)
+	c.spelled.drop(sub)
+	delete(c.renewed, sub)
+	c.strip(sub)
+}
+
+// strip forgets what is known beside a value.
+func (c *cache) strip(sub *subscription) {
+	s := sub.stream()
+	s.leases.end(leaseKey{sub, alarmTTL})
+	s.leases.end(leaseKey{sub, alarmGrace})
+	delete(c.attributes, sub)
+	delete(c.flaws, sub)
+}
+
+// prune gives the room of an empty cache back.
+func (c *cache) prune() {
+	if c.subs.len() == 0 && !c.star.wanted() && len(c.globs) == 0 {
+		c.clear(c.typ)
+	}
+}
+
+// setFlaws notes what is wrong with parts of the value, so that it is told each time that
+// the same comes again.
+func (c *cache) setFlaws(sub *subscription, flaws []error) {
+	switch {
+	case len(flaws) == 0:
+		delete(c.flaws, sub)
+	case c.flaws == nil:
+		c.flaws = map[*subscription][]error{sub: flaws}
+	default:
+		c.flaws[sub] = flaws
+	}
+}
+
+// attributes are what servers said beside held values: a Resource's aliases, cache_control and
+// metadata. Few have any. The zero value has none.
+type attributes map[*subscription]*wire.Attributes
+
+func (sub *subscription) attributes() *wire.Attributes { return sub.of.cache.attributes[sub] }
+
+// describe keeps what stands beside a held value now.
+func (sub *subscription) describe(said *wire.Attributes) {
+	if c := sub.of.cache; said == nil {
+		delete(c.attributes, sub)
+	} else if !said.Equal(sub.attributes()) {
+		c.attributes.put(sub, said.Clone())
+	}
+}
+
+func (a *attributes) put(sub *subscription, own *wire.Attributes) {
+	if *a == nil {
+		*a = attributes{}
+	}
+	(*a)[sub] = own
+}

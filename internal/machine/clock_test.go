@@ -1,0 +1,108 @@
+package machine
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// bell is a waiter that notes when it rings.
+type bell struct {
+	name   string
+	number uint32
+	rung   *[]string
+}
+
+func (b *bell) alarm() *uint32                          { return &b.number }
+func (b *bell) order() (alarmKind, string, string)      { return alarmAnswer, "", b.name }
+func (b *bell) ring(_ *Machine, _ time.Time, _ *stream) { *b.rung = append(*b.rung, b.name) }
+
+func bells(names ...string) (rung *[]string, bs []*bell) {
+	rung = new([]string)
+	for _, name := range names {
+		bs = append(bs, &bell{name: name, rung: rung})
+	}
+	return rung, bs
+}
+
+var dawn = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Alarms ring in time, unless they were stopped or set anew, and not while the clock stands.
+//
+// spec: TTL-1 FC-1
+func TestAlarms(t *testing.T) {
+	m, s := New(Config{}), &stream{clock: clock{start: dawn}}
+	rung, b := bells("a", "b", "c")
+	set := func(at, i, wait int) {
+		m.setAlarm(dawn.Add(time.Duration(at)*time.Second), s, b[i], time.Duration(wait)*time.Second)
+	}
+	at := func(at, next int, want ...string) {
+		t.Helper()
+		*rung = nil
+		m.ringAlarms(dawn.Add(time.Duration(at)*time.Second), s)
+		if !slices.Equal(*rung, want) {
+			t.Errorf("at %d %q rang, want %q", at, *rung, want)
+		}
+		due := s.nextAlarm()
+		if next < 0 && !due.IsZero() || next >= 0 && !due.Equal(dawn.Add(time.Duration(next)*time.Second)) {
+			t.Errorf("at %d the next rings after %v, want %d s", at, due.Sub(dawn), next)
+		}
+	}
+	set(0, 0, 10)
+	set(0, 1, 10)
+	set(0, 2, 50)
+	at(1, 10)
+	set(1, 0, 20) // later
+	at(10, 21, "b")
+	set(10, 0, 2) // sooner
+	at(12, 50, "a")
+	at(21, 50)
+	s.clock.hold(dawn.Add(30 * time.Second))
+	at(40, -1)
+	at(60, -1)
+	s.clock.release(dawn.Add(40 * time.Second))
+	at(59, 60)
+	b[2].number = 0 // stopped
+	at(60, -1)
+}
+
+// Alarms ring in the order of their times, whatever the order in which they were set.
+func TestAlarmQueue(t *testing.T) {
+	var q alarmQueue
+	for _, at := range rand.New(rand.NewPCG(1, 2)).Perm(1000) {
+		q.put(alarm{at: time.Duration(at)})
+	}
+	for want := range 1000 {
+		if a := q.pop(); a.at != time.Duration(want) {
+			t.Fatalf("%d came after %d others", a.at, want)
+		}
+	}
+}
+
+// What is set anew again and again leaves nothing behind.
+func TestAlarmsStayFew(t *testing.T) {
+	m, s := New(Config{}), &stream{clock: clock{start: dawn}}
+	_, b := bells("a")
+	for range 10_000 {
+		m.setAlarm(dawn, s, b[0], time.Hour)
+	}
+	if n := len(s.alarms.queue); n > 70 {
+		t.Errorf("%d alarms are left", n)
+	}
+}
+
+// BenchmarkHeartbeats is the cost of a heartbeat of one of 100,000 resources.
+func BenchmarkHeartbeats(b *testing.B) {
+	m, s := New(Config{}), &stream{clock: clock{start: dawn}}
+	es := make([]subscription, 100_000)
+	for i := range es {
+		m.lease(dawn, s, leaseKey{&es[i], alarmTTL}, time.Minute)
+	}
+	i := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		m.lease(dawn, s, leaseKey{&es[i%len(es)], alarmTTL}, time.Minute+time.Duration(i))
+		i++
+	}
+}

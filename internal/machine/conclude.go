@@ -1,0 +1,199 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// conclusion is what a response means for a subscription, beside the values that it holds. A response is
+// concluded before anything of it is done, so that a guard can judge what would be.
+type conclusion struct {
+	sub    *subscription
+	kind   conclusionKind
+	reason Reason // of removes
+	fault  *Fault // of fails, with the status that it gives
+	status Status
+	drop   bool // of fails: the value goes with it
+}
+
+type conclusionKind uint8
+
+const (
+	removes conclusionKind = iota // there is no such resource
+	fails                         // it is invalid, or the server has an error for it
+	doubts                        // another server's value is missing
+	agrees                        // this server does not have what another one did not have
+)
+
+// ends says whether a conclusion takes away what is held. A deletion may be ignored (gRFC A53), and what
+// is invalid or has an error ends nothing but where the bootstrap says so (gRFC A88).
+func (c conclusion) ends() bool {
+	return c.kind == removes && !c.sub.link().keepsDeleted() || c.kind == fails && c.drop
+}
+
+// conclusions lists what a response means for names that are invalid, have an error, or do not exist, in
+// the order in which it is done. They are drawn once; nothing is changed here.
+func (resp *response) conclusions(now time.Time) []conclusion {
+	if resp.plan != nil {
+		return resp.plan
+	}
+	var cs []conclusion
+	drops := resp.link.stream.FailOnDataErrors
+	for _, sub := range resp.twice {
+		f := &Fault{Kind: FaultRejected, Err: errTwice, At: now, Version: resp.Version}
+		cs = append(cs, conclusion{sub: sub, kind: fails, fault: f, status: StatusNacked, drop: drops && !sub.isCollection()})
+	}
+	for _, it := range resp.failed {
+		if resp.repeats[it.subscription] {
+			continue
+		}
+		// ERR-6, ERR-7: NOT_FOUND is a removal.
+		if it.Code == codeNotFound {
+			cs = resp.remove(cs, it.subscription, ReasonNotFound)
+			continue
+		}
+		f := &Fault{Kind: FaultData, Err: &StatusError{it.Code, it.Message}, At: now, Version: resp.Version}
+		drop := drops && it.Code == codePermissionDenied
+		if drop && it.isCollection() {
+			cs = resp.remove(cs, it.subscription, ReasonNotFound)
+		}
+		cs = append(cs, conclusion{sub: it.subscription, kind: fails, fault: f, status: StatusReceivedError, drop: drop})
+	}
+	// DELTA-11: an entry without a body, and delta's list.
+	for _, sub := range resp.bare {
+		cs = resp.remove(cs, sub, ReasonNotFound)
+	}
+	// DELTA-8, DELTA-15: removals come after resources, for any type.
+	for _, sub := range resp.removed {
+		cs = resp.remove(cs, sub, ReasonRemoved)
+	}
+	return append(cs, resp.absent()...)
+}
+
+// remove adds that there is no such resource; of a glob, that it has no members but those that the
+// response holds (xRFC TP1).
+func (resp *response) remove(cs []conclusion, sub *subscription, reason Reason) []conclusion {
+	switch {
+	case resp.repeats[sub]:
+	case sub.isCollection():
+		// GLOB-3: the glob is empty.
+		for _, member := range sub.of.inOrder() {
+			if member.known() && member.seen != resp.serial {
+				cs = append(cs, conclusion{sub: member, reason: reason})
+			}
+		}
+	default:
+		cs = append(cs, conclusion{sub: sub, reason: reason})
+	}
+	return cs
+}
+
+// absent lists what is missing in a response that holds everything. What was never received may have been
+// subscribed to too late to be there, except at a server that is a file.
+func (resp *response) absent() (cs []conclusion) {
+	l := resp.link
+	// SOTW-8, SOTW-12: absence means nothing.
+	if !resp.tellsAll() || resp.nameless || resp.whole {
+		return nil
+	}
+	for sub := range l.owned() {
+		subscribed := resp.subscribes(sub)
+		switch {
+		// SOTW-10: what is invalid or has an error is there.
+		case sub.seen == resp.serial || sub.isCollection():
+		case resp.lacks(sub) && sub.foreign():
+			cs = append(cs, conclusion{sub: sub, kind: doubts})
+		case resp.lacks(sub):
+			// Of a member the server had spoken, which the wildcard was told, and a file speaks of all.
+			if sub.held() || !sub.wanted() || l.star.wanted() || l.stream.FullState {
+				// SOTW-7: what is missing is deleted.
+				cs = append(cs, conclusion{sub: sub, reason: ReasonAbsent})
+			}
+		case l.stream.FullState && (sub.status == StatusRequested || sub.overshadowed()) && subscribed:
+			cs = append(cs, conclusion{sub: sub, reason: ReasonAbsent})
+		case sub.status == StatusDoesNotExist && subscribed && sub.foreign():
+			cs = append(cs, conclusion{sub: sub, kind: agrees})
+		}
+	}
+	slices.SortFunc(cs, func(a, b conclusion) int { return strings.Compare(a.sub.name, b.sub.name) })
+	return cs
+}
+
+// draw does what a conclusion says; live says that the response's stream still stands.
+func (m *Machine) draw(now time.Time, resp *response, c conclusion, live bool) {
+	switch {
+	case !resp.link.has(c.sub):
+	case c.kind == removes:
+		m.remove(now, c.sub, c.reason)
+	case c.kind == fails:
+		m.spoil(c.sub, c.fault, c.status, c.drop)
+	case c.kind == agrees:
+		c.sub.said()
+	case live && m.doubt(now, resp.link, c.sub):
+		m.remove(now, c.sub, ReasonAbsent)
+	}
+}
+
+// fullState says that a response of the type holds everything.
+func (l *link) fullState() bool {
+	return !l.stream.Delta && (l.typ.FullState || l.stream.FullState)
+}
+
+// tellsAll says that what a response does not hold is not there. One of heartbeats alone says
+// nothing of what needs none.
+func (resp *response) tellsAll() bool {
+	// TTL-4: heartbeats alone end nothing.
+	return resp.link.fullState() && !resp.unusable() && (resp.bodies || len(resp.Resources) == 0)
+}
+
+// unusable says that a response is that of a file which cannot be used: errors alone, which
+// say nothing of the rest.
+func (resp *response) unusable() bool {
+	return resp.link.stream.FullState && len(resp.Resources) == 0 && len(resp.Errors) > 0
+}
+
+// lacks says whether a response that holds everything else ends what is known of a subscription.
+func (resp *response) lacks(sub *subscription) bool {
+	l := resp.link
+	if !sub.known() {
+		return false
+	}
+	// A wildcard that waits for a new stream was not requested.
+	return resp.subscribes(sub) || resp.form != wildNone || !l.wantsStar() || l.stream.FullState
+}
+
+// doubt gives another server's value, that a full state lacks, the does-not-exist timer. Where there are
+// no timers it goes with the second such state: it says whether this is one.
+func (m *Machine) doubt(now time.Time, l *link, sub *subscription) (gone bool) {
+	switch {
+	case m.timeout(l.stream) <= 0:
+		gone = sub.withheld
+	case sub.timer != 0 || sub.withheld:
+	case sub.wanted():
+		m.startTimer(now, l.stream, sub)
+	default:
+		l.withhold(sub)
+	}
+	sub.withheld = !gone
+	return gone
+}
+
+// subscribes says that the server was told of a name when the response came, or before its stream ended.
+func (resp *response) subscribes(sub *subscription) bool {
+	if resp.collections != nil {
+		return resp.names[sub]
+	}
+	return sub.subscribed && !resp.link.leaving(sub)
+}
+
+// StatusError is an error that a server sent for a resource.
+type StatusError struct {
+	Code    int32 // of google.rpc.Status
+	Message string
+}
+
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("the server sent an error for the resource: code %d: %s", e.Code, e.Message)
+}

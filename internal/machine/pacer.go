@@ -1,0 +1,76 @@
+package machine
+
+import "time"
+
+// speech is what a type owes its server.
+type speech uint8
+
+const (
+	sayNothing  speech = iota
+	sayAnswer          // an ACK or a NACK, and nothing else
+	sayInterest        // what is wanted has changed
+	sayBoth
+	sayAnew // what takes a new stream; see [link.outdated]
+)
+
+// pacer is when a type may speak on its stream. The zero value is at once.
+type pacer struct {
+	interest time.Time // not before, for interest alone
+	next     time.Time // when something that is owed may be said; zero if nothing waits
+}
+
+// Two requests of a type that only change interest are some time apart, unless the server
+// has answered since: a millisecond, and in state of the world one more for each so many
+// names, since each request restates them all.
+const (
+	pace        = time.Millisecond
+	namesOfPace = 2048
+)
+
+// sent: a request that only changes interest left.
+func (p *pacer) sent(now time.Time, l *link) {
+	p.interest = now.Add(pace)
+	if !l.stream.Delta {
+		p.interest = now.Add(pace * time.Duration(1+l.watched/namesOfPace))
+	}
+}
+
+// wait notes when something that is owed may be said.
+func (p *pacer) wait(at time.Time) { p.next = sooner(p.next, at) }
+
+// notBefore is when a type may say what it owes, but for the bound on all messages of the stream:
+// the one place where it is decided how often the client speaks.
+func (m *Machine) notBefore(now time.Time, l *link, what speech) (at time.Time, rank int) {
+	switch what {
+	case sayNothing, sayAnswer, sayBoth:
+	case sayInterest:
+		at = l.pacer.interest
+	case sayAnew:
+		at = m.renewalAt(now, l)
+	}
+	for _, q := range l.stream.quirks {
+		until, r := q.before(l, what)
+		at, rank = later(at, until), rank+r
+	}
+	return at, rank
+}
+
+// later is the later of two times.
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// pauses are waits each of which is twice as long as the last, up to the longest.
+type pauses struct {
+	wait  time.Duration
+	until time.Time
+}
+
+func (p *pauses) begin(now time.Time, first, most time.Duration) {
+	// S-3, WILD-3: each is twice as long.
+	p.wait = min(max(2*p.wait, first), most)
+	p.until = now.Add(p.wait)
+}

@@ -1,0 +1,69 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
+)
+
+// quirk is what some servers do that the protocol does not foresee, and what the client does about
+// it, on one stream. Each has a file of its own, quirk_*.go, with all its state, and a line in
+// [newQuirks]; without both the quirk is gone, and nothing else changes. What a quirk waits for is
+// an alarm of its own.
+type quirk interface {
+	// forget: an incarnation of the stream is over, and what was known of it.
+	forget()
+	// received: a response came; l is nil if its type was not requested.
+	received(m *Machine, now time.Time, l *link)
+	// judged: a response was worked on, and its answer is owed; with detail it is a NACK.
+	judged(m *Machine, now time.Time, resp *response, detail *wire.Status)
+	// before says when a type may say what it owes, zero for at once. Types that owe interest alone
+	// speak in the order of their ranks.
+	before(l *link, what speech) (at time.Time, rank int)
+	// limit is how many bytes the first requests may have; 0 for no bound.
+	limit() int
+	// sent: a request went to the writer.
+	sent(now time.Time, l *link, what speech, size int)
+	// written: it has left. The subscriptions are those that it names for the first time.
+	written(m *Machine, now time.Time, l *link, first bool, fresh []*subscription)
+	// vouches says that the server's silence counts as a response.
+	vouches() bool
+	// ended: the stream ended.
+	ended(m *Machine, now time.Time, end *ending)
+}
+
+// newQuirks makes those of a stream. The end of a stream is explained by the first that can.
+func (m *Machine) newQuirks(s *stream) []quirk {
+	return []quirk{
+		&tooLarge{stream: s, budget: m.budgets[s.server]},
+		&suspects{stream: s, of: map[*link]*suspicion{}},
+		&calmness{stream: s},
+		&tooMuch{},
+		&storms{of: map[*link]*storm{}},
+		&hushes{of: map[*link]*unheard{}},
+	}
+}
+
+// noQuirk does nothing about anything.
+type noQuirk struct{}
+
+func (noQuirk) forget()                                                   {}
+func (noQuirk) received(*Machine, time.Time, *link)                       {}
+func (noQuirk) judged(*Machine, time.Time, *response, *wire.Status)       {}
+func (noQuirk) before(*link, speech) (at time.Time, rank int)             { return at, 0 }
+func (noQuirk) limit() int                                                { return 0 }
+func (noQuirk) sent(time.Time, *link, speech, int)                        {}
+func (noQuirk) written(*Machine, time.Time, *link, bool, []*subscription) {}
+func (noQuirk) vouches() bool                                             { return false }
+func (noQuirk) ended(*Machine, time.Time, *ending)                        {}
+
+// ending is the end of a stream: what the protocol makes of it, and what quirks change.
+type ending struct {
+	Down
+	stream    *stream
+	stood     bool  // the stream stood
+	explained bool  // it is known what ended it
+	harmless  bool  // nothing is wrong with the server
+	err       error // what is told of it
+	wait      Wait
+}

@@ -1,0 +1,71 @@
+package machine
+
+import (
+	"slices"
+	"time"
+)
+
+// A server that was told on a new stream what is held, and has nothing new, need not say anything
+// for as long as the stream lives: go-control-plane's is so in delta, and those that compare
+// versions are. Its silence counts as an answer after a while.
+const (
+	calmAfter = 2 * time.Second
+	calmLife  = 15 * time.Second // how long such a stream has to live for the waits to begin anew
+)
+
+// calmness says whether a stream's silence counts as an answer.
+type calmness struct {
+	noQuirk
+	stream *stream
+	timer  uint32
+	calm   bool
+}
+
+func (q *calmness) forget() { q.timer, q.calm = 0, false }
+
+func (q *calmness) vouches() bool { return q.calm }
+
+// written begins the wait with the first request that says what is held.
+func (q *calmness) written(m *Machine, now time.Time, l *link, first bool, _ []*subscription) {
+	if first && l.resumes && q.timer == 0 && !q.calm && !q.stream.stateless() {
+		m.setAlarm(now, q.stream, q, calmAfter)
+	}
+}
+
+func (q *calmness) alarm() *uint32 {
+	if q.stream.responded {
+		q.timer = 0
+	}
+	return &q.timer
+}
+
+func (q *calmness) order() (alarmKind, string, string) { return alarmQuiet, "", "" }
+
+// ring takes silence for an answer, unless one is owed.
+func (q *calmness) ring(m *Machine, now time.Time, s *stream) {
+	if s.lacks() {
+		m.setAlarm(now, s, q, calmAfter)
+		return
+	}
+	// S-10, S-33: what is held stays.
+	q.calm = true
+	m.fx.Calm = append(m.fx.Calm, s.ref())
+	m.recovered(s)
+}
+
+// ended: nothing is wrong with a server that had nothing to say.
+func (q *calmness) ended(_ *Machine, now time.Time, end *ending) {
+	s := end.stream
+	if !q.calm || end.Kind != FaultStream || s.lacks() {
+		return
+	}
+	end.harmless, end.wait.Calm = true, true
+	if s.clock.at(now)-s.opened >= calmLife {
+		end.wait.Well = true
+	}
+}
+
+// lacks says whether something is watched here of which nothing is known.
+func (s *stream) lacks() bool {
+	return slices.ContainsFunc(s.sources, func(src *source) bool { return src.watches > 0 && src.stream() == s && src.lacks() })
+}

@@ -1,0 +1,126 @@
+package machine
+
+import (
+	"slices"
+	"time"
+)
+
+// hush is how long a name that was added to those of a stream in state of the world may stay
+// unknown, and the server be quiet, until it is requested on a new stream. Servers that were
+// written for Envoy may look at the version of a request alone, and wait for the next one
+// whatever else is requested: Cilium's does. Envoy, with a stream for each subscription, never
+// notices. A first request says no version while anything is lacking, so it is answered.
+const hush = 2 * time.Second
+
+// hushes are the names of a stream's types that were added, and of which nothing is known yet.
+type hushes struct {
+	noQuirk
+	of map[*link]*unheard
+}
+
+// unheard are those of one type.
+type unheard struct {
+	link  *link
+	names []addedName
+	heard time.Duration // when the server last spoke of the type
+	timer uint32
+}
+
+type addedName struct {
+	sub *subscription
+	at  time.Duration // on the stream's clock, when it may stay unknown no longer
+}
+
+func (q *hushes) forget() {
+	for _, u := range q.of {
+		u.timer = 0
+	}
+	clear(q.of)
+}
+
+// written waits for news of names that were added, where the server might not hear of them.
+func (q *hushes) written(m *Machine, now time.Time, l *link, first bool, fresh []*subscription) {
+	if first || len(fresh) == 0 || !l.overhears() {
+		return
+	}
+	u := q.of[l]
+	if u == nil {
+		u = &unheard{link: l}
+		q.of[l] = u
+	}
+	if len(u.names) > 64+2*l.watched { // most may be over; those at the front alone go by themselves
+		u.names = slices.DeleteFunc(u.names, func(n addedName) bool { return !l.awaits(n.sub) })
+	}
+	at := l.stream.clock.at(now) + m.hush(l.stream)
+	for _, sub := range fresh {
+		if l.owns(sub) && !sub.isCollection() {
+			u.names = append(u.names, addedName{sub, at})
+		}
+	}
+	u.wake(m, now)
+}
+
+// received: the server spoke of the type.
+func (q *hushes) received(m *Machine, now time.Time, l *link) {
+	if u := q.of[l]; u != nil {
+		u.heard = l.stream.clock.at(now)
+		u.wake(m, now)
+	}
+}
+
+// hush is how long a name may stay unknown: not so long that the does-not-exist timer decides.
+func (m *Machine) hush(s *stream) time.Duration {
+	if timeout := m.timeout(s); timeout > 0 {
+		return min(hush, timeout/2)
+	}
+	return hush
+}
+
+// overhears says whether the server might not hear of names that are added. A stream that carries
+// more than one type is not given up for the sake of one, and the legacy wildcard says no
+// names; polls ask anew by themselves, and files hold everything.
+func (l *link) overhears() bool {
+	s := l.stream
+	return !s.Delta && !s.stateless() && s.url != "" && l.form != wildLegacy
+}
+
+// wake sets the alarm for the first name. A server that has not answered on the stream yet is waited
+// for, and so is one that just spoke.
+func (u *unheard) wake(m *Machine, now time.Time) {
+	if s := u.link.stream; u.link.answered && len(u.names) > 0 {
+		at := max(u.names[0].at, u.heard+m.hush(s))
+		m.setAlarm(now, s, u, at-s.clock.at(now))
+	}
+}
+
+func (u *unheard) alarm() *uint32 {
+	for len(u.names) > 0 && !u.link.awaits(u.names[0].sub) {
+		u.names = u.names[1:]
+	}
+	if len(u.names) == 0 {
+		u.timer = 0
+	}
+	return &u.timer
+}
+
+func (u *unheard) order() (alarmKind, string, string) { return alarmQuiet, u.link.typ.URL, "" }
+
+// ring asks on a new stream for what the server has not heard of in time. A name that was stopped
+// may come back before the server is told, and is waited for anew.
+func (u *unheard) ring(m *Machine, now time.Time, s *stream) {
+	if at := s.clock.at(now); u.names[0].at <= at {
+		// S-30: the name is requested on a new stream.
+		if !u.names[0].sub.noted {
+			m.restart(now, s)
+			return
+		}
+		u.names = append(u.names[1:], addedName{u.names[0].sub, at + m.hush(s)})
+	}
+	u.wake(m, now)
+}
+
+// awaits says that nothing is known of a subscription that is subscribed to until the server is told of
+// what changed.
+func (l *link) awaits(sub *subscription) bool {
+	return l.has(sub) && (sub.wanted() || sub.noted) && sub.status == StatusRequested
+}

@@ -1,0 +1,67 @@
+package machine
+
+import (
+	"fmt"
+	"time"
+)
+
+// Servers limit how large a request may be; gRPC's default is 4 MiB. Names and versions of
+// everything that is held may pass it, and then no stream would ever come to stand. Such a
+// server's first requests are kept under a budget. Delta names what does not fit in
+// requests that follow, and leaves versions out.
+const bigRequest = 1 << 20
+
+// tooLarge looks for first requests that are too large for the server of a stream.
+type tooLarge struct {
+	noQuirk
+	stream  *stream
+	budget  *int          // of the server, in bytes; 0 for none
+	largest map[*link]int // request before the first response, in bytes
+}
+
+func (q *tooLarge) forget() { q.largest = nil }
+
+func (q *tooLarge) limit() int { return *q.budget }
+
+func (q *tooLarge) sent(_ time.Time, l *link, _ speech, size int) {
+	if l.answered {
+		return
+	}
+	if q.largest == nil {
+		q.largest = map[*link]int{}
+	}
+	q.largest[l] = max(q.largest[l], size)
+}
+
+// ended lowers the budget after a request that may have been too large, and says so.
+func (q *tooLarge) ended(m *Machine, _ time.Time, end *ending) {
+	s, size := q.stream, 0
+	for l, n := range q.largest {
+		if !l.answered {
+			size = max(size, n)
+		}
+	}
+	if !end.stood || end.Code != codeResourceExhausted || size <= bigRequest {
+		return
+	}
+	end.explained = true
+	before := *q.budget
+	if !s.Delta {
+		*q.budget = size // it cannot be kept
+		const text = "a request may be too large for the server, and state of the world cannot split it"
+		if before == 0 {
+			m.fx.Log = append(m.fx.Log, Log{Warn: true, Server: s.server, TypeURL: s.url, Text: text, Attrs: []any{"bytes", size}})
+		}
+		end.err = fmt.Errorf("%s: %w", text, end.Err)
+		return
+	}
+	if before == 0 {
+		before = size
+	}
+	*q.budget = min(before, size) / 2
+	m.fx.Log = append(m.fx.Log, Log{
+		Warn: true, Server: s.server, TypeURL: s.url,
+		Text:  "a request may be too large for the server; first requests are kept under a limit",
+		Attrs: []any{"bytes", size, "limit", *q.budget},
+	})
+}

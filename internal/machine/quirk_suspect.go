@@ -1,0 +1,166 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Some servers end the whole aggregated stream when a client requests a type that they do
+// not know. A type that was never answered is doubted each time that a stream ends right
+// after its first request, twice as much if the stream had worked until then; three in a row
+// that brought nothing at all are enough. With enough doubt it is requested last and by itself,
+// so that the others live and the next end tells which type it was; that one is suspected and
+// held back. An answer ends all doubt for good.
+const (
+	grace      = time.Second // how long the end of a stream may be due to a first request
+	doubtFail  = 1           // by the end of a stream that may never have worked
+	doubtWell  = 2           // by the end of one that did
+	doubtMost  = 6           // S-3: enough, that is three streams that worked
+	barrenMost = 3           // streams in a row that brought nothing, after which there is enough
+	holdFirst  = 30 * time.Second
+	holdMost   = 600 * time.Second
+)
+
+// suspects are the types of a stream that may be ending it.
+type suspects struct {
+	noQuirk
+	stream *stream
+	of     map[*link]*suspicion
+	barren int // incarnations in a row that ended at once and brought nothing
+}
+
+// suspicion is what is known of a type that may be ending streams.
+type suspicion struct {
+	cleared bool      // the server has answered for the type once
+	firstAt time.Time // when its first request on this incarnation left; until then, when it was made
+	doubts  int       // by ends of streams right after the first request
+	hold    pauses    // in which it is not requested
+}
+
+func (q *suspects) on(l *link) *suspicion {
+	it := q.of[l]
+	if it == nil {
+		it = &suspicion{}
+		q.of[l] = it
+	}
+	return it
+}
+
+func (q *suspects) forget() {
+	for _, it := range q.of {
+		it.firstAt = time.Time{}
+	}
+}
+
+// before has a type that is doubted speak behind the others, the least doubted first, and not before
+// each first request before it was answered, or did no harm for a while.
+func (q *suspects) before(l *link, what speech) (at time.Time, rank int) {
+	it := q.of[l]
+	if what != sayInterest || l.requested || it == nil || it.doubts < doubtMost {
+		return at, 0
+	}
+	at = it.hold.until
+	for _, other := range q.stream.order {
+		// S-3: types that are doubted are requested one by one.
+		if other.requested && !other.answered {
+			at = later(at, q.on(other).firstAt.Add(grace))
+		}
+	}
+	return at, it.doubts
+}
+
+func (q *suspects) sent(now time.Time, l *link, _ speech, _ int) {
+	if it := q.on(l); !l.requested {
+		it.firstAt = now
+	}
+}
+
+func (q *suspects) written(_ *Machine, now time.Time, l *link, first bool, _ []*subscription) {
+	if first {
+		q.on(l).firstAt = now
+	}
+}
+
+// received ends all doubt of a type.
+func (q *suspects) received(m *Machine, _ time.Time, l *link) {
+	if q.barren = 0; l == nil {
+		return
+	}
+	it := q.on(l)
+	it.cleared, it.doubts, it.hold = true, 0, pauses{}
+	if l.fault != nil {
+		l.fault = nil
+		m.logType(l, false, "the server answers for the type now")
+		if l.stream.fault == nil {
+			m.tellTypeClear(l, nil)
+		}
+	}
+}
+
+// ended looks for the type that the stream's end is due to.
+func (q *suspects) ended(m *Machine, now time.Time, end *ending) {
+	if !end.stood || end.explained {
+		return
+	}
+	var last *link
+	alone := true
+	// S-3: a stream that stood was not ended by a type.
+	if q.barren++; q.stream.responded || q.outlived(now) {
+		q.barren = 0
+	}
+	for _, l := range q.stream.order {
+		it := q.on(l)
+		// S-32: a type that was answered is not held back for one name that ends the stream.
+		if !l.requested || it.cleared || now.Sub(it.firstAt) >= grace {
+			continue
+		}
+		alone = last == nil
+		last = l
+		it.doubts += doubtFail
+		if q.wasWell(l) {
+			it.doubts += doubtWell - doubtFail
+		}
+		if q.barren >= barrenMost {
+			it.doubts = max(it.doubts, doubtMost)
+		}
+	}
+	if last != nil && alone && q.on(last).doubts >= doubtMost && q.wasWell(last) {
+		end.harmless = true
+		end.wait.Well, end.wait.Served = true, false
+		q.suspect(m, now, last, end.Err)
+	}
+}
+
+// wasWell says whether the stream worked until a type was requested: the server answered
+// another one, or did no harm for a while after that was requested. An end after the first
+// request proves nothing: the server may not like the client at all.
+func (q *suspects) wasWell(l *link) bool {
+	// S-3: the first request of a stream proves nothing.
+	return q.stream.responded || slices.ContainsFunc(q.stream.order, func(other *link) bool {
+		return other.requested && q.on(l).firstAt.Sub(q.on(other).firstAt) >= grace
+	})
+}
+
+// outlived says whether the stream did no harm for a while after a first request.
+func (q *suspects) outlived(now time.Time) bool {
+	return slices.ContainsFunc(q.stream.order, func(l *link) bool { return l.requested && now.Sub(q.on(l).firstAt) >= grace })
+}
+
+// suspect holds a type back. Its watches would hear of nothing else: the end of a stream
+// that delivered a response is no error (gRPC A57).
+func (q *suspects) suspect(m *Machine, now time.Time, l *link, err error) {
+	q.on(l).hold.begin(now, holdFirst, holdMost)
+	f := &Fault{
+		Kind: FaultStream, At: now,
+		Err: fmt.Errorf("the server ends the stream when it is asked for %s: %w", l.typ.URL, err),
+	}
+	if l.fault == nil {
+		m.logType(l, true, "the server ends the stream when it is asked for the type "+l.typ.URL+
+			"; the type is held back so that the others live")
+	}
+	if !f.same(l.fault) {
+		l.fault = f
+		m.tellType(l, f, nil)
+	}
+}

@@ -1,0 +1,231 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// accept takes a new value, whose payload may be shared with another subscription.
+func (m *Machine) accept(now time.Time, sub *subscription, raw []byte, value any, version string, shared bool) {
+	m.returned(sub)
+	if sub.turns() && !sub.byAlias() { // ALIAS-2: what is an alias from now on leaves its collection
+		n := m.noticeTo(sub, NoticeDoesNotExist, nil, sub.covering())
+		n.Version, n.Reason = "", ReasonRemoved
+	}
+	if raw == nil {
+		raw = []byte{} // an empty message is one
+	}
+	sub.hold(raw, shared)
+	sub.version, sub.updated = version, now.UnixNano()
+	sub.status, sub.fault = StatusAcked, nil
+	sub.troubled, sub.timer = false, 0
+	sub.said()
+	sub.gen++
+	delete(sub.of.cache.renewed, sub)
+	delete(sub.of.cache.aliases.given, sub)
+	sub.arrived()
+	n := m.noticeTo(sub, NoticeUpdated, sub.handOut(), sub.audience())
+	n.Value, n.Raw, n.Attributes = value, raw, sub.attributes()
+	if f := sub.stream().knownTrouble(); f != nil {
+		m.tellFault(sub, f)
+	}
+}
+
+// returned tells the operator that a resource is back whose deletion was ignored.
+func (m *Machine) returned(sub *subscription) {
+	if sub.kept() {
+		sub.stream().leases.end(leaseKey{sub, alarmGrace})
+		m.log(sub, false, "a resource that the server had deleted is back")
+	}
+}
+
+// confirm notes that a held value was sent again unchanged.
+func (m *Machine) confirm(sub *subscription, version string) {
+	m.returned(sub)
+	delete(sub.of.cache.aliases.given, sub)
+	sub.version = version
+	sub.said()
+	m.absolve(sub)
+}
+
+// absolve ends what was wrong with a held value, or a collection that is complete.
+func (m *Machine) absolve(sub *subscription) {
+	sub.status = StatusAcked
+	switch {
+	case sub.fault == nil:
+		return
+	case sub.troubled: // collections' watches were not told of the server
+		m.noticeTo(sub, NoticeAmbient, nil, sub.audience())
+	default:
+		// ERR-10: the end of trouble is told.
+		m.noticeTo(sub, NoticeAmbient, sub.handOut(), sub.audience())
+	}
+	sub.fault = nil
+}
+
+// complete: the first state of a collection is complete.
+func (m *Machine) complete(sub *subscription, version string) {
+	sub.complete, sub.status, sub.fault = true, StatusAcked, nil
+	sub.troubled, sub.timer = false, 0
+	delete(sub.of.cache.waiting, sub.of)
+	m.noticeTo(sub, NoticeSynced, sub.handOut(), nil).Version = version
+	if f := sub.stream().knownTrouble(); f != nil {
+		m.tellFault(sub, f)
+	}
+}
+
+// reject notes that a resource was refused; fault.Kind is FaultRejected.
+func (m *Machine) reject(sub *subscription, f *Fault) {
+	// ERR-3: with fail_on_data_errors the value goes.
+	m.spoil(sub, f, StatusNacked, sub.stream().FailOnDataErrors && !sub.isCollection())
+}
+
+// spoil notes a fault of the resource, or the collection, itself. With drop a held value goes. The same
+// fault again is told to nobody.
+func (m *Machine) spoil(sub *subscription, f *Fault, status Status, drop bool) {
+	// DNE-4, DNE-9: it is not missing.
+	sub.timer = 0
+	again := f.same(sub.fault) && !sub.overshadowed()
+	if drop && sub.usable() {
+		m.dropAll(f.At, sub)
+		again = false
+	}
+	if sub.status, sub.fault = status, f; !sub.held() {
+		sub.said()
+	}
+	switch {
+	case again:
+	case sub.usable():
+		sub.troubled = false
+		m.noticeTo(sub, NoticeAmbient, sub.handOut(), sub.audience()).Fault = f
+	default:
+		sub.troubled = false
+		m.tellStatus(sub, sub.handOut(), sub.audience())
+	}
+}
+
+// dropAll lets go of a value, or of all that a collection has.
+func (m *Machine) dropAll(now time.Time, sub *subscription) {
+	if !sub.isCollection() {
+		sub.drop()
+		return
+	}
+	m.empty(now, sub.of, ReasonNotFound)
+	sub.complete, sub.of.cache.waiting[sub.of] = false, true
+}
+
+// drop lets go of the value.
+func (sub *subscription) drop() {
+	sub.hold(nil, false)
+	sub.version, sub.from = "", 0
+	sub.of.cache.strip(sub)
+	sub.troubled = false
+	sub.gen++
+	sub.arrived()
+}
+
+// remove takes the server's word that there is no such resource. Known absence is told
+// once.
+func (m *Machine) remove(now time.Time, sub *subscription, reason Reason) {
+	sub.timer = 0
+	if sub.held() && sub.link().keepFor() != 0 {
+		m.keep(now, sub, reason)
+		return
+	}
+	m.gone(sub, reason)
+}
+
+// lapse ends a resource whose time to live ran out, as if the server had deleted it; that
+// it may be told to keep what is deleted does not matter, since the time is of its making.
+func (m *Machine) lapse(sub *subscription) {
+	l := sub.link()
+	l.lapsed = l.lapsed || sub.of.wanted()
+	// TTL-2: as if the server had removed it.
+	m.gone(sub, ReasonTTL)
+}
+
+// gone notes that there is no such resource.
+func (m *Machine) gone(sub *subscription, reason Reason) {
+	told := sub.status == StatusDoesNotExist && !sub.held() && !sub.overshadowed()
+	var all []*Watch // of collections, which were told of it
+	// P-11: collections hear of it only if they held it.
+	if sub.known() {
+		all = sub.audience()
+	}
+	sub.of.cache.aliases.unlink(sub)
+	sub.drop()
+	sub.status, sub.fault, sub.reason = StatusDoesNotExist, nil, reason
+	sub.said()
+	if !told {
+		m.tellStatus(sub, sub.handOut(), all)
+	}
+	// DELTA-10: what is subscribed to stays so.
+	if !sub.wanted() && !sub.noted {
+		sub.of.cache.drop(sub) // a collection's member
+	}
+}
+
+// empty takes the server's word that a glob has no members (xRFC TP1), but those that the
+// same response holds.
+func (m *Machine) empty(now time.Time, c *collection, reason Reason) {
+	for _, sub := range c.inOrder() {
+		if sub.known() && sub.seen != c.seen {
+			m.remove(now, sub, reason)
+		}
+	}
+}
+
+// ErrDeletionKept is that a deletion is ignored, for good or for a while.
+var ErrDeletionKept = errors.New("the server deleted the resource; the last value is kept")
+
+// keep ignores a deletion (gRFC A53), or puts it off: the operator is told once, the program as
+// of any other error of a held resource.
+func (m *Machine) keep(now time.Time, sub *subscription, reason Reason) {
+	err, grace := ErrDeletionKept, sub.link().keepFor()
+	if grace > 0 {
+		err = fmt.Errorf("%w for %v, unless the resource returns", err, grace)
+	}
+	if sub.status != StatusDoesNotExist {
+		m.log(sub, false, "the server deleted a resource ("+reason.String()+"); as configured, the last value is kept")
+		if sub.reason = reason; grace > 0 {
+			m.lease(now, sub.stream(), leaseKey{sub, alarmGrace}, grace)
+		}
+	}
+	m.spoil(sub, &Fault{Kind: FaultData, Err: err, At: now}, StatusDoesNotExist, false)
+}
+
+// fire: the server did not answer in time. That is news for the watches of the name only:
+// a wildcard's have members, and this is none.
+func (m *Machine) fire(now time.Time, s *stream, sub *subscription) {
+	switch {
+	case sub.held():
+		m.silence(now, sub)
+		return
+	// WILD-6: the server sent names and has nothing to add.
+	case sub.isCollection() && sub.of.needsNoMore():
+		m.complete(sub, sub.link().version)
+		return
+	}
+	if l := sub.link(); sub == l.star.self && l.form == wildExplicit {
+		m.doubtStar(l)
+	}
+	if patient(sub.watches) {
+		return // E-3: the watches wait for ever
+	}
+	status, f := StatusDoesNotExist, (*Fault)(nil)
+	if s.TransientTimeout > 0 {
+		status, f = StatusTimeout, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}
+	}
+	// DNE-6: the same is not told again.
+	told := sub.status == status && !sub.overshadowed()
+	// DNE-7: there is no such resource; the subscription stays.
+	sub.status, sub.fault, sub.reason, sub.troubled = status, f, ReasonTimeout, false
+	sub.said()
+	if !told {
+		m.tellStatus(sub, sub.handOut(), nil)
+	}
+}
+
+// ErrNoAnswer is the error of a [FaultTimeout] of a resource or a collection.
+var ErrNoAnswer = errors.New("the server did not answer in time")

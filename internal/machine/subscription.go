@@ -1,0 +1,187 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Status of a resource, with the names and numbers of CSDS's ClientResourceStatus.
+type Status uint8
+
+// The statuses.
+const (
+	StatusUnknown Status = iota
+	StatusRequested
+	StatusDoesNotExist
+	StatusAcked
+	StatusNacked
+	StatusReceivedError
+	StatusTimeout
+)
+
+func (s Status) String() string {
+	return [...]string{
+		"UNKNOWN", "REQUESTED", "DOES_NOT_EXIST", "ACKED", "NACKED", "RECEIVED_ERROR", "TIMEOUT",
+	}[s]
+}
+
+// subscription is what is wanted and known under one name: a resource, a glob or the wildcard. Members
+// of a collection have one too, though nobody asks for them by name. There may be a million, so what
+// is rare or shared stands elsewhere.
+type subscription struct {
+	name    string
+	of      *collection
+	watches []*Watch // but those that wait in cache.joining
+
+	raw     []byte // the accepted payload; nil if none is held
+	version string
+	updated int64  // when it was accepted, in Unix nanoseconds
+	fault   *Fault // what is wrong with it; nil if nothing
+	timer   uint32 // that runs for it; 0 if none
+	seen    uint32 // the last response that spoke of it
+	gen     uint16 // grows with each change of raw; it may come round
+
+	from       uint16 // which server said what is known, from 1; 0 for none
+	status     Status
+	reason     Reason // of the absence
+	complete   bool   // of a collection: its first state is
+	troubled   bool   // its watches were told of trouble with the server since
+	shared     bool   // watches is in a notice, or a watch's own
+	joins      bool   // cache.joining has watches of it
+	subscribed bool   // named on this incarnation of the active server's stream
+	noted      bool   // whether it is wanted has changed since
+	gone       bool   // not in its cache any more
+	locator    bool   // raw says where the resource is, and is not the resource
+	withheld   bool   // held, and the server was not told the version; not heard of since
+	// selfNamed says that raw came without a wrapper that names it.
+	selfNamed bool
+}
+
+// wanted says whether it is watched by its name; a collection has one too.
+func (sub *subscription) wanted() bool { return len(sub.watches) > 0 || sub.joins }
+
+// isCollection says that it is a glob or the wildcard, and not a resource.
+func (sub *subscription) isCollection() bool { return sub.of.self == sub }
+
+func (sub *subscription) held() bool { return sub.raw != nil }
+
+// usable says that there is something to go on with whatever is wrong: a value, or of a collection the
+// first state.
+func (sub *subscription) usable() bool { return sub.held() || sub.complete }
+
+// stream is that of the active server.
+func (sub *subscription) stream() *stream { return sub.of.source.stream() }
+
+// link is what the active server was told of the type; nil if nothing is requested from it.
+func (sub *subscription) link() *link { return sub.stream().types[sub.of.cache.typ.URL] }
+
+// foreign says that another server than the active one said what is known.
+func (sub *subscription) foreign() bool {
+	return sub.from != 0 && int(sub.from) != sub.stream().server+1
+}
+
+// said notes that the active server said what is known.
+func (sub *subscription) said() { sub.from = uint16(sub.stream().server + 1) }
+
+// kept says that the value is held against the server's word that it is gone.
+func (sub *subscription) kept() bool { return sub.held() && sub.status == StatusDoesNotExist }
+
+// known says that the server spoke of the resource in a way that a wildcard's watches
+// were told of.
+func (sub *subscription) known() bool {
+	return sub.held() || sub.status == StatusNacked || sub.status == StatusReceivedError
+}
+
+// authority of the name.
+func (sub *subscription) authority() string {
+	switch {
+	case len(sub.watches) > 0:
+		return sub.watches[0].Authority
+	case sub.joins:
+		return sub.joining()[0].Authority
+	}
+	return sub.of.authority
+}
+
+// joining are watches that wait for the held value to be decoded.
+func (sub *subscription) joining() []*Watch { return sub.of.cache.joining[sub] }
+
+func (sub *subscription) setJoining(ws []*Watch) {
+	if sub.joins = len(ws) > 0; sub.joins {
+		sub.of.cache.joining[sub] = ws
+	} else {
+		delete(sub.of.cache.joining, sub)
+	}
+}
+
+// own returns the watches for changing.
+func (sub *subscription) own() []*Watch {
+	if sub.shared {
+		sub.watches, sub.shared = slices.Clone(sub.watches), false
+	}
+	return sub.watches
+}
+
+// arrived ends the waiting of watches that joined: they will be told with the others.
+func (sub *subscription) arrived() {
+	if sub.joins {
+		sub.watches = append(sub.own(), sub.joining()...)
+		sub.setJoining(nil)
+	}
+}
+
+// server that said what is known.
+func (sub *subscription) server() int {
+	if sub.from != 0 && !sub.isCollection() {
+		return int(sub.from) - 1
+	}
+	return sub.stream().server
+}
+
+// hold keeps a payload in place of the one that is held. One that is shared with another subscription is
+// counted there.
+func (sub *subscription) hold(raw []byte, shared bool) {
+	sub.uncount()
+	// CACHE-2: bytes are held.
+	sub.raw = raw
+	sub.count(shared)
+}
+
+// count counts what is held of a subscription; shared says that it is counted with another.
+func (sub *subscription) count(shared bool) {
+	c := sub.of.cache
+	switch {
+	case !shared:
+		sub.stream().held += int64(len(sub.raw))
+	case c.aliases.shared == nil:
+		c.aliases.shared = map[*subscription]bool{sub: true}
+	default:
+		c.aliases.shared[sub] = true
+	}
+}
+
+// uncount takes back what is counted of a subscription.
+func (sub *subscription) uncount() {
+	sub.stream().held -= sub.counted()
+	delete(sub.of.cache.aliases.shared, sub)
+}
+
+// counted is how many bytes are counted of a subscription.
+func (sub *subscription) counted() int64 {
+	if sub.of.cache.aliases.shared[sub] {
+		return 0
+	}
+	return int64(len(sub.raw))
+}
+
+// overfills says that too much would be held if a subscription took a payload of so many bytes.
+func (resp *response) overfills(i int, sub *subscription, size int) error {
+	s, a := resp.link.stream, resp.byIndex[i]
+	if s.maxHeld <= 0 || a != nil && a.task != nil { // it is shared
+		return nil
+	}
+	if held := s.held + resp.grows + int64(size) - sub.counted(); held <= s.maxHeld {
+		return nil
+	}
+	return fmt.Errorf("the resource has %d bytes; with it more than %d bytes of the server's resources would be held (Config.MaxHeldSize)", size, s.maxHeld)
+}

@@ -1,0 +1,164 @@
+package machine
+
+import "slices"
+
+// noticeTo begins a notice: to watches of the name, and to all watches of collections that it is of. A
+// collection's are all.
+func (m *Machine) noticeTo(sub *subscription, kind NoticeKind, to, all []*Watch) *Notice {
+	if sub.isCollection() {
+		to, all = nil, to
+	}
+	if len(to) == 0 && len(all) == 0 {
+		return &Notice{}
+	}
+	m.fx.Notify = append(m.fx.Notify, Notice{
+		Kind: kind, Server: sub.server(), TypeURL: sub.of.cache.typ.URL, Name: sub.name,
+		Authority: sub.authority(), Version: sub.version, Stream: sub.stream().ref(), To: to, All: all,
+	})
+	return &m.fx.Notify[len(m.fx.Notify)-1]
+}
+
+// caughtUp are the watches of a collection that are not still being told of what is held: they hear of
+// the collection itself at the end of that.
+func caughtUp(ws []*Watch) []*Watch {
+	if slices.ContainsFunc(ws, (*Watch).catchingUp) {
+		return slices.DeleteFunc(slices.Clone(ws), (*Watch).catchingUp)
+	}
+	return ws
+}
+
+// audience is the watches that hear of a subscription without naming it: nobody does of an alias.
+func (sub *subscription) audience() []*Watch {
+	if sub.isCollection() || sub.byAlias() {
+		return nil // ALIAS-2
+	}
+	return sub.covering()
+}
+
+// covering are the watches of its collection, and those of the wildcard, which hears of all that
+// its server says.
+func (sub *subscription) covering() []*Watch {
+	all := sub.of.watching()
+	// GLOB-5: all watches that cover a resource hear of it.
+	if star := sub.of.cache.star; sub.of != star && star.wanted() && star.ownedBy(sub.stream()) {
+		all = slices.Concat(all, star.self.watches)
+	}
+	return all
+}
+
+// blame says that the notice is because of trouble; if that is with the server, it is with
+// the active one, whoever said what is held.
+func (n *Notice) blame(sub *subscription, f *Fault) {
+	if n.Fault = f; f != nil && (f.Kind == FaultConnection || f.Kind == FaultStream) {
+		n.Server, n.Fault = sub.stream().server, sub.of.source.joined(f)
+	}
+}
+
+// handOut returns the watches for a notice.
+func (sub *subscription) handOut() []*Watch {
+	if sub.isCollection() {
+		return caughtUp(sub.of.watching())
+	}
+	sub.shared = len(sub.watches) > 0
+	return sub.watches
+}
+
+// overshadowed says that watches were told of trouble with the server after they were told of the
+// status, with nothing to go on with.
+func (sub *subscription) overshadowed() bool { return sub.troubled && !sub.usable() }
+
+// tellStatus tells why there is nothing to go on with.
+func (m *Machine) tellStatus(sub *subscription, to, all []*Watch) {
+	var n *Notice
+	switch sub.status {
+	case StatusDoesNotExist:
+		n = m.noticeTo(sub, NoticeDoesNotExist, to, all)
+		n.Reason = sub.reason
+	case StatusNacked, StatusReceivedError, StatusTimeout:
+		n = m.noticeTo(sub, NoticeFailed, to, all)
+		n.Fault = sub.fault
+	case StatusUnknown, StatusRequested, StatusAcked:
+		return
+	}
+	if sub.status == StatusTimeout || n.Reason == ReasonTimeout {
+		n.Instead = sub.link().instead
+	}
+}
+
+// tellFault tells of trouble with the server: who has something to go on with that something is wrong
+// (gRFC A88: ambient), the others that there is nothing. Watches of a collection hear of it once, and
+// not for each resource.
+func (m *Machine) tellFault(sub *subscription, f *Fault) { m.tellFaultTo(sub, f, sub.handOut()) }
+
+func (m *Machine) tellFaultTo(sub *subscription, f *Fault, to []*Watch) {
+	kind := NoticeFailed
+	if sub.usable() {
+		kind = NoticeAmbient
+	}
+	sub.troubled = true
+	m.noticeTo(sub, kind, to, nil).blame(sub, f)
+}
+
+// reassure takes back what was told of trouble with the server.
+func (m *Machine) reassure(sub *subscription) {
+	if sub.troubled && sub.usable() {
+		sub.troubled = false
+		m.noticeTo(sub, NoticeAmbient, sub.handOut(), nil).Fault = sub.fault
+	}
+}
+
+// tellKnown tells a watch that came late what is known, where there is nothing to go on with.
+func (m *Machine) tellKnown(sub *subscription, to []*Watch) {
+	newest := sub.status == StatusDoesNotExist && sub.reason == ReasonTimeout && !sub.overshadowed() // than any trouble
+	// WATCH-3: a late watch is told the status, then the trouble.
+	m.tellStatus(sub, to, nil)
+	if f := sub.link().trouble(); f != nil && !newest {
+		m.tellFaultTo(sub, f, to)
+	}
+}
+
+// tellAll tells everyone on a stream of its fault: those who hold a value that something
+// is wrong (gRFC A88: ambient), the others that there is none.
+func (m *Machine) tellAll(s *stream) {
+	for _, l := range s.order {
+		m.tellType(l, s.fault, nil)
+	}
+}
+
+// tellType tells everyone on a type of trouble, or those of one source.
+func (m *Machine) tellType(l *link, f *Fault, only *source) {
+	for _, sub := range l.everyone(only) {
+		m.tellFault(sub, f)
+	}
+}
+
+func (m *Machine) tellClear(s *stream) {
+	for _, l := range s.order {
+		m.tellTypeClear(l, nil)
+	}
+}
+
+// tellTypeClear tells everyone on a type that the server is well, or those of one source.
+func (m *Machine) tellTypeClear(l *link, only *source) {
+	for _, sub := range l.everyone(only) {
+		m.reassure(sub)
+	}
+}
+
+// everyone lists the resources that the link owns by name, of one source or for nil of all, then the
+// collections.
+func (l *link) everyone(only *source) []*subscription {
+	subs := slices.DeleteFunc(l.inOrder(only), (*subscription).isCollection)
+	for _, c := range l.collections(only) {
+		if c.wanted() {
+			subs = append(subs, c.self)
+		}
+	}
+	return subs
+}
+
+func (m *Machine) log(sub *subscription, warn bool, text string) {
+	m.fx.Log = append(m.fx.Log, Log{
+		Warn: warn, Server: sub.stream().server, TypeURL: sub.of.cache.typ.URL, Name: sub.name, Text: text,
+	})
+}

@@ -1,0 +1,35 @@
+package machine
+
+import "time"
+
+// await starts the does-not-exist timer of a resource, a full period, if the server owes an answer
+// for it (gRFC A57).
+func (m *Machine) await(now time.Time, sub *subscription) {
+	l := sub.link()
+	switch {
+	// DNE-2: the request has not left.
+	case sub.isCollection() && !l.requestLeft(sub.of), !sub.isCollection() && (!sub.subscribed || l.leaving(sub)):
+	case sub.isCollection() && (sub.complete || !sub.wanted()):
+	// DNE-3, DNE-5: what is not held has a timer, on each stream anew; not what the server refused or
+	// has said something of.
+	case !sub.withheld && (sub.held() || l.spokenOf(sub)):
+	default:
+		m.startTimer(now, l.stream, sub)
+	}
+}
+
+// startTimer starts the timer of who waits for an answer of the server, if there are timers.
+func (m *Machine) startTimer(now time.Time, s *stream, w waiter) {
+	// DNE-1: one timer for each resource, if there are any.
+	if period := m.timeout(s); period > 0 {
+		m.setAlarm(now, s, w, period)
+	}
+}
+
+func (sub *subscription) alarm() *uint32 { return &sub.timer }
+
+func (sub *subscription) order() (alarmKind, string, string) {
+	return alarmAnswer, sub.of.cache.typ.URL, sub.name
+}
+
+func (sub *subscription) ring(m *Machine, now time.Time, s *stream) { m.fire(now, s, sub) }

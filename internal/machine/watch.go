@@ -1,0 +1,135 @@
+package machine
+
+import "time"
+
+// watch begins a watch: it joins what stands, hears what is known, and interest follows.
+func (m *Machine) watch(now time.Time, w *Watch) {
+	src := m.sourceOf(int(w.Source), w.Type.URL)
+	c := m.cacheOf(w.Type, src.Scope)
+	if src.watches++; src.watches == 1 {
+		m.begin(now, src)
+	}
+	src.use(c)
+	m.agenda.touch(src.streams...)
+	w.alive = true
+	held := m.attach(c.collectionOf(src, w), w)
+	m.awaitFirst(now, w)
+	for _, s := range src.reached() {
+		s.linkTo(c)
+		m.wanted(now, s, +1)
+	}
+	w.owed++ // until it is told of what is held, of nothing else
+	// What others lack was looked at when the server failed.
+	// FALLBACK-6: a new watch may fall back at once.
+	told := src.stream().unreachable() && w.unanswered() && m.fallBackSource(now, src) && src.stream().unreachable()
+	w.owed--
+	switch {
+	case w.Wildcard:
+		m.replayAll(w)
+	case held:
+		m.join(w.sub)
+	case !told:
+		m.tellKnown(w.sub, []*Watch{w})
+	}
+	m.beginFetch(now, w)
+}
+
+// attach lets a watch join its subscription, and says whether it has to wait for a value that is held.
+func (m *Machine) attach(of *collection, w *Watch) (held bool) {
+	c := of.cache
+	if w.Wildcard {
+		w.sub = of.self
+		if of.isGlob() {
+			c.spelled.spell(w.sub, w.Spelling)
+		}
+		w.sub.watches = append(w.sub.own(), w)
+		// WILD-2, WILD-4: the first watch chooses the form.
+		if len(w.sub.watches) == 1 {
+			of.begun(w)
+		}
+		return false
+	}
+	sub := c.subscriptionOf(of, w.Name)
+	c.spelled.spell(sub, w.Spelling)
+	w.sub = sub
+	first := !sub.wanted()
+	switch {
+	case sub.held():
+		sub.setJoining(append(sub.joining(), w))
+	case len(sub.watches) == 0:
+		sub.watches, sub.shared = w.list(), true
+	default:
+		sub.watches = append(sub.own(), w)
+	}
+	// WATCH-1: the first watch subscribes.
+	if first {
+		c.note(sub, true)
+	}
+	return sub.held()
+}
+
+// begun has a collection requested with its first watch.
+func (c *collection) begun(w *Watch) {
+	c.explicit = w.Explicit
+	if c.isGlob() {
+		c.cache.note(c.self, true)
+	}
+	if l := c.self.link(); l != nil {
+		l.leftAt = time.Time{}
+	}
+}
+
+// awaitFirst starts the timer of what was subscribed to already.
+func (m *Machine) awaitFirst(now time.Time, w *Watch) {
+	switch sub := w.sub; {
+	case sub.link() == nil, sub.timer != 0, sub.status != StatusRequested:
+	case w.Wildcard:
+		m.await(now, sub)
+	default:
+		m.awaitSubscribed(now, sub)
+	}
+}
+
+// unwatch ends a watch. What nobody wants any more is kept until the message that says so
+// is sent, so that a watch that comes back before it finds everything as it was.
+func (m *Machine) unwatch(now time.Time, w *Watch) {
+	if !w.alive {
+		return
+	}
+	w.alive = false
+	sub := w.sub
+	of, l := sub.of, sub.link()
+	src := of.source
+	m.agenda.touch(src.streams...)
+	src.watches--
+	m.detach(sub, w)
+	for _, s := range src.reached() {
+		m.wanted(now, s, -1)
+	}
+	if sub == l.star.self && !of.wanted() && l.requested && l.form == wildNone {
+		l.leaveWild() // what came along from another server
+	}
+	switch {
+	// SOTW-6: what the server was told of is kept.
+	case l.requested:
+	case sub == l.star.self:
+		l.prune()
+	default:
+		l.forget(sub)
+	}
+}
+
+// detach takes a watch off its subscription.
+func (m *Machine) detach(sub *subscription, w *Watch) {
+	sub.watches = without(sub.own(), w)
+	if sub.joins {
+		sub.setJoining(without(sub.joining(), w))
+	}
+	if sub.wanted() || sub == sub.of.cache.star.self {
+		return
+	}
+	sub.of.cache.note(sub, false)
+	if sub.kept() {
+		m.log(sub, false, "a resource that the server had deleted is not watched any more")
+	}
+}

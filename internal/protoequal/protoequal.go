@@ -1,0 +1,80 @@
+// Package protoequal compares messages by what they say: it opens an Any of a type that the
+// program links, since the bytes inside have maps in any order.
+package protoequal
+
+import (
+	"bytes"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// maxOpened is how deep an Any may stand in others to be compared by what it holds; deeper
+// ones are compared by their bytes.
+const maxOpened = 8
+
+// Equal is proto.Equal with the Any of types that the program links opened.
+func Equal(a, b proto.Message) bool {
+	return proto.Equal(a, b) || equalMessages(a.ProtoReflect(), b.ProtoReflect(), 0)
+}
+
+// equalMessages compares field by field; depth is how many an Any they stand in.
+func equalMessages(a, b protoreflect.Message, depth int) bool {
+	if a.Descriptor() != b.Descriptor() || !bytes.Equal(a.GetUnknown(), b.GetUnknown()) {
+		return false
+	}
+	if x, ok := a.Interface().(*anypb.Any); ok {
+		return equalAny(x, b.Interface().(*anypb.Any), depth)
+	}
+	same, fields := true, 0
+	a.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		fields++
+		same = b.Has(fd) && equalFields(fd, v, b.Get(fd), depth)
+		return same
+	})
+	b.Range(func(protoreflect.FieldDescriptor, protoreflect.Value) bool { fields--; return true })
+	return same && fields == 0
+}
+
+func equalFields(fd protoreflect.FieldDescriptor, a, b protoreflect.Value, depth int) bool {
+	switch {
+	case fd.IsMap() && fd.MapValue().Message() != nil:
+		x, y := a.Map(), b.Map()
+		same := x.Len() == y.Len()
+		x.Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
+			same = same && y.Has(k) && equalMessages(v.Message(), y.Get(k).Message(), depth)
+			return same
+		})
+		return same
+	case fd.IsList() && fd.Message() != nil:
+		x, y := a.List(), b.List()
+		same := x.Len() == y.Len()
+		for i := 0; same && i < x.Len(); i++ {
+			same = equalMessages(x.Get(i).Message(), y.Get(i).Message(), depth)
+		}
+		return same
+	case fd.Message() != nil && !fd.IsMap():
+		return equalMessages(a.Message(), b.Message(), depth)
+	}
+	return a.Equal(b)
+}
+
+// equalAny opens two of one type whose bytes have one length.
+func equalAny(a, b *anypb.Any, depth int) bool {
+	switch {
+	case a.GetTypeUrl() != b.GetTypeUrl() || len(a.GetValue()) != len(b.GetValue()):
+		return false
+	case bytes.Equal(a.GetValue(), b.GetValue()):
+		return true
+	case depth == maxOpened:
+		return false
+	}
+	// P-10: of types that the program links.
+	x, err := a.UnmarshalNew()
+	if err != nil {
+		return false
+	}
+	y, err := b.UnmarshalNew()
+	return err == nil && equalMessages(x.ProtoReflect(), y.ProtoReflect(), depth+1)
+}

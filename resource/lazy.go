@@ -1,0 +1,77 @@
+package resource
+
+import (
+	"fmt"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/xdswatch/xdswatch/internal/redact"
+)
+
+// Lazy is a resource whose bytes are known to be a message of its type, and that is decoded when
+// it is first read; [LazyOf] makes a type with such values. It is safe for concurrent use.
+type Lazy[T proto.Message] struct {
+	typ *Type[T]
+	src Source
+	raw []byte // shared with the client, never changed
+
+	once  sync.Once
+	value T
+	err   error
+}
+
+// LazyOf derives a type that builds no messages: it accepts a resource by a walk over its bytes,
+// and t decodes it when [Lazy.Value] is first called. It is made for programs that hold many
+// resources and read few: relays, stores, balancers of a large configuration.
+//
+// The client refuses exactly what proto.Unmarshal refuses: bytes that are no message of the type,
+// and strings that are not valid UTF-8. Whatever else t refuses comes as the error of Value, and
+// the server hears nothing of it: validation rules (PGV), and checks of t itself and of [With].
+// A resource with other bytes is a change, also where the bytes mean the same (fields or map
+// entries in another order). A guard and whoever else reads a value decodes it.
+//
+// The derived type has the URL and the options of t; a client has one type for each URL, so make
+// it once and share the variable. LazyOf panics if t is nil or is not a type of the messages T.
+func LazyOf[T proto.Message](t *Type[T]) *Type[*Lazy[T]] {
+	if t == nil || t.decode == nil {
+		panic("xds: resource.LazyOf: the type is nil")
+	}
+	var zero T
+	mt := zero.ProtoReflect().Type()
+	name := mt.Descriptor().FullName()
+	if t.url != TypePrefix+string(name) {
+		panic(fmt.Sprintf("xds: resource.LazyOf: %s is not the type of %s", t.url, name))
+	}
+	compiled := sync.OnceValue(func() *layout {
+		return newLayout(mt.Descriptor(), map[protoreflect.FullName]*layout{})
+	})
+	return &Type[*Lazy[T]]{url: t.url, options: t.options, decode: func(src Source, b []byte) (*Lazy[T], error) {
+		// U-19: what the walk is not sure of, protobuf itself decides.
+		if !compiled().accepts(b, maxDepth) {
+			if err := unmarshal(b, mt.New().Interface()); err != nil {
+				return nil, err
+			}
+		}
+		return &Lazy[T]{typ: t, src: src, raw: b}, nil
+	}}
+}
+
+// Value is the decoded resource, or why it cannot be used: what the type's decoding, its
+// validation rules or its checks say, or that they panicked. The first call decodes, and others
+// wait for it meanwhile; all get the same value, which is shared and read only.
+func (l *Lazy[T]) Value() (T, error) {
+	l.once.Do(func() {
+		defer func() {
+			if p := recover(); p != nil {
+				l.err = fmt.Errorf("the decoder panicked: %s", redact.Panic(p))
+			}
+		}()
+		l.value, l.err = l.typ.decode(l.src, l.raw)
+	})
+	return l.value, l.err
+}
+
+// Raw is the resource as received; shared, read only.
+func (l *Lazy[T]) Raw() []byte { return l.raw }

@@ -1,0 +1,315 @@
+package cilium
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/cilium/cilium/pkg/envoy/xds"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/resource/cds"
+	"github.com/xdswatch/xdswatch/resource/eds"
+	"github.com/xdswatch/xdswatch/resource/lds"
+	"github.com/xdswatch/xdswatch/resource/rds"
+	"github.com/xdswatch/xdswatch/resource/sds"
+)
+
+// nodeID has the form that Cilium reads the address out of.
+const nodeID = "host~" + address + "~no-id~localdomain"
+
+// connect makes a client of the server, with a stream for each type unless change says
+// otherwise.
+func connect(t *testing.T, s *server, change func(*client.Config)) *client.Client {
+	t.Helper()
+	config := client.Config{
+		Bootstrap: &bootstrap.Config{
+			Node: &corev3.Node{Id: nodeID, Cluster: "test"},
+			Servers: []bootstrap.ManagementServer{{
+				URI: "unix://" + s.path, ChannelCreds: bootstrap.Insecure(), PerType: true,
+			}},
+		},
+		Backoff: func() backoff.BackOff { return backoff.NewConstantBackOff(20 * time.Millisecond) },
+	}
+	if change != nil {
+		change(&config)
+	}
+	c, err := client.New(config)
+	must(t, err)
+	t.Cleanup(func() {
+		c.Close()
+		<-c.Done()
+		noLeak(t)
+	})
+	return c
+}
+
+// noLeak checks that no goroutine runs code of a client that was closed.
+func noLeak(t *testing.T) {
+	t.Helper()
+	buf := make([]byte, 1<<20)
+	for range 100 {
+		stacks := string(buf[:runtime.Stack(buf, true)])
+		if !strings.Contains(stacks, "internal/engine.") && !strings.Contains(stacks, "xdswatch/transport.") {
+			return
+		}
+		runtime.Gosched()
+	}
+	t.Errorf("goroutines left behind:\n%s", buf)
+}
+
+// record is what a watch hears.
+type record chan client.Event[any]
+
+func (r record) hear(ev client.Event[any]) { r <- ev }
+
+func (r record) hearAll(b client.Batch[any]) {
+	for _, ev := range b.Events {
+		r <- ev
+	}
+}
+
+// await takes events until one is as wanted.
+func (r record) await(t *testing.T, want string) client.Event[any] {
+	t.Helper()
+	deadline := time.After(time.Minute)
+	var seen []string
+	for {
+		select {
+		case ev := <-r:
+			text := ev.Kind.String() + " " + ev.Name
+			if c, ok := ev.Value.(interface{ GetAltStatName() string }); ok && c.GetAltStatName() != "" {
+				text += " " + c.GetAltStatName()
+			}
+			if text == want {
+				return ev
+			}
+			seen = append(seen, text)
+		case <-deadline:
+			t.Fatalf("no %q, only %q", want, seen)
+		}
+	}
+}
+
+func watch(t *testing.T, c *client.Client, kind resource.AnyType, name string, opts ...client.WatchOption) record {
+	t.Helper()
+	r := make(record, 1000)
+	var err error
+	if name == "*" {
+		_, err = c.WatchAll(t.Context(), kind, name, r.hearAll, opts...)
+	} else {
+		_, err = c.Watch(t.Context(), kind, name, r.hear, opts...)
+	}
+	must(t, err)
+	return r
+}
+
+func cluster(name, text string) *clusterv3.Cluster {
+	return &clusterv3.Cluster{Name: name, AltStatName: text}
+}
+
+func assignment(name string) *endpointv3.ClusterLoadAssignment {
+	return &endpointv3.ClusterLoadAssignment{ClusterName: name}
+}
+
+// Every type that Cilium serves, each on a stream of its own: values, changes, removals, and
+// what is asked for before it is there. Cilium itself says what was acknowledged.
+//
+// spec: S-20
+func TestEveryType(t *testing.T) {
+	s := newServer(t)
+	s.set(cds.Type, "a", cluster("a", "one"))
+	s.set(cds.Type, "b", cluster("b", "one"))
+	s.set(eds.Type, "a", assignment("a"))
+	s.begin()
+	c := connect(t, s, nil)
+	clusters, listeners := watch(t, c, cds.Type, "*"), watch(t, c, lds.Type, "*")
+	a, late := watch(t, c, eds.Type, "a"), watch(t, c, eds.Type, "late")
+	route, secret := watch(t, c, rds.Type, "r"), watch(t, c, sds.Type, "s")
+	clusters.await(t, "synced *")
+	listeners.await(t, "synced *")
+	a.await(t, "updated a")
+
+	must(t, s.push(cds.Type, "a", cluster("a", "two")))
+	clusters.await(t, "updated a two")
+	must(t, s.push(cds.Type, "b", nil))
+	clusters.await(t, "does not exist b")
+	must(t, s.push(lds.Type, "l", &listenerv3.Listener{Name: "l"}))
+	listeners.await(t, "updated l")
+	must(t, s.push(lds.Type, "l", nil))
+	listeners.await(t, "does not exist l")
+	must(t, s.push(eds.Type, "late", assignment("late")))
+	late.await(t, "updated late")
+	must(t, s.push(rds.Type, "r", &routev3.RouteConfiguration{Name: "r"}))
+	route.await(t, "updated r")
+	must(t, s.push(sds.Type, "s", &tlsv3.Secret{Name: "s"}))
+	secret.await(t, "updated s")
+	must(t, c.Ready(t.Context()))
+}
+
+// Cilium is told of a bad resource by its version and nonce, which are one number, and sends
+// it no second time.
+//
+// spec: ACK-3 S-20
+func TestNACK(t *testing.T) {
+	s := newServer(t)
+	s.set(cds.Type, "a", cluster("a", "one"))
+	s.begin()
+	answers := make(chan client.AnswerInfo, 1000)
+	c := connect(t, s, func(c *client.Config) {
+		c.Trace = &client.Trace{NACK: func(a client.AnswerInfo) { answers <- a }}
+	})
+	clusters := watch(t, c, cds.Type, "*")
+	clusters.await(t, "synced *")
+	bad := cluster("a", "bad")
+	bad.ConnectTimeout = durationpb.New(-1)
+	var refused *xds.ProxyError
+	if err := s.push(cds.Type, "a", bad); !errors.As(err, &refused) || !strings.Contains(refused.Detail, "ConnectTimeout") {
+		t.Errorf("Cilium makes %v of a NACK", err)
+	}
+	clusters.await(t, "ambient error a")
+	if err := s.push(cds.Type, "b", cluster("b", "one")); !errors.As(err, &refused) {
+		t.Errorf("Cilium makes %v of a response that is bad still", err)
+	}
+	clusters.await(t, "updated b one")
+	must(t, s.push(cds.Type, "a", cluster("a", "two")))
+	clusters.await(t, "updated a two")
+	if n := len(answers); n != 2 {
+		t.Errorf("%d NACKs, want 2", n)
+	}
+}
+
+// A new process of Cilium counts its versions from the beginning. It is told the last one
+// that was accepted, counts on from there, and what went meanwhile is gone.
+//
+// spec: SOTW-2 S-19
+func TestKilled(t *testing.T) {
+	s := newServer(t)
+	for _, name := range []string{"a", "b", "c"} {
+		s.set(cds.Type, name, cluster(name, "one"))
+	}
+	s.set(eds.Type, "a", assignment("a"))
+	s.begin()
+	c := connect(t, s, nil)
+	clusters, a := watch(t, c, cds.Type, "*"), watch(t, c, eds.Type, "a")
+	clusters.await(t, "synced *")
+	a.await(t, "updated a")
+	s.kill()
+	a.await(t, "ambient error a")
+	s.reset()
+	s.set(cds.Type, "a", cluster("a", "two"))
+	s.set(cds.Type, "b", cluster("b", "one"))
+	s.set(eds.Type, "a", assignment("a"))
+	s.begin()
+	clusters.await(t, "updated a two")
+	clusters.await(t, "does not exist c")
+	must(t, s.push(cds.Type, "c", cluster("c", "three")))
+	clusters.await(t, "updated c three")
+	must(t, s.push(eds.Type, "a", nil)) // in state of the world this says nothing
+	a.await(t, "recovered a")
+}
+
+// What Cilium does not speak, and whom it does not like, is said to the watch.
+//
+// spec: S-6 S-28
+func TestNotServed(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*client.Config)
+		wants  []string
+	}{
+		"aggregated": {
+			func(c *client.Config) { c.Streams = client.StreamsAggregated },
+			[]string{"Unimplemented", "AggregatedDiscoveryService", "not on an aggregated stream"},
+		},
+		"delta": {
+			func(c *client.Config) { c.Variant = client.VariantDelta },
+			[]string{"not implemented", "may not speak the delta variant"},
+		},
+		"node": {
+			func(c *client.Config) { c.Bootstrap.Node.Id = "someone" },
+			[]string{"invalid node format", `"someone"`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			s.set(cds.Type, "a", cluster("a", "one"))
+			s.begin()
+			text := watch(t, connect(t, s, tt.change), cds.Type, "a").await(t, "failed a").Err.Error()
+			if i := slices.IndexFunc(tt.wants, func(want string) bool { return !strings.Contains(text, want) }); i >= 0 {
+				t.Errorf("%q lacks %q", text, tt.wants[i])
+			}
+		})
+	}
+}
+
+// Cilium compares versions and not names: what is added to a stream is answered with the next
+// change of the type, whenever that is, and on a new stream at once. A scope has its own.
+//
+// spec: S-30
+func TestAddedNames(t *testing.T) {
+	s := newServer(t)
+	for _, name := range []string{"a", "b", "c", "d"} {
+		s.set(eds.Type, name, assignment(name))
+	}
+	s.begin()
+	opened := make(chan client.StreamInfo, 100)
+	c := connect(t, s, func(c *client.Config) {
+		c.Trace = &client.Trace{StreamUp: func(i client.StreamInfo) { opened <- i }}
+	})
+	watch(t, c, eds.Type, "a").await(t, "updated a")
+	b := watch(t, c, eds.Type, "b")
+	watch(t, c, eds.Type, "c", client.InScope("c")).await(t, "updated c")
+	if ev := <-b; ev.Kind != client.EventUpdated {
+		t.Errorf("b: %v", ev.Kind)
+	}
+	if n := len(opened); n != 3 {
+		t.Errorf("%d streams, want that of a, that of c, and a new one for a and b", n)
+	}
+	d := watch(t, c, eds.Type, "d")
+	s.set(eds.Type, "y", assignment("y"))
+	d.await(t, "updated d")
+}
+
+// Whatever a program learns from its clusters it asks for while they come, and is not told
+// that anything of it did not exist.
+//
+// spec: S-30
+func TestFollow(t *testing.T) {
+	s := newServer(t)
+	const n = 1000
+	for i := range n {
+		name := fmt.Sprint(i)
+		s.set(cds.Type, name, cluster(name, ""))
+		s.set(eds.Type, name, assignment(name))
+	}
+	s.begin()
+	c := connect(t, s, nil)
+	ends := make(record, 2*n)
+	_, err := c.WatchAll(t.Context(), cds.Type, "*", func(b client.Batch[any]) {
+		for ev := range b.Changed() {
+			if _, err := c.Watch(t.Context(), eds.Type, ev.Name, ends.hear); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	must(t, err)
+	for range n {
+		if ev := <-ends; ev.Kind != client.EventUpdated {
+			t.Errorf("%s: %v", ev.Name, ev.Kind)
+		}
+	}
+}

@@ -1,0 +1,196 @@
+package testutil
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// session is what a [Store] does on one stream: requests change its interests, and a
+// writer sends what these lack. The store's mu guards it.
+type session struct {
+	store     *Store
+	stream    *Stream
+	typeURL   string        // empty if aggregated
+	wake      chan struct{} // holds a token while there may be something to send
+	interests []*interest   // in the order in which they were first subscribed to
+	nonces    int
+	sending   bool // a response is on its way and not counted
+}
+
+func (s *Store) opened(st *Stream) {
+	url, ok := s.methods[st.Method]
+	if !ok {
+		st.End(status.Errorf(codes.Unimplemented, "no method %s", st.Method))
+		return
+	}
+	x := &session{store: s, stream: st, typeURL: url, wake: make(chan struct{}, 1)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sessions[st] = x
+	s.counts.update(func(c *Counters) {
+		c.Streams++
+		c.Open++
+	})
+	st.server.wg.Go(x.write)
+}
+
+func (s *Store) ended(st *Stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sessions, st)
+	s.counts.update(func(c *Counters) { c.Open-- })
+}
+
+// heard acts on a request.
+func (s *Store) heard(st *Stream, r *Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.counts.update(r.count)
+	x := s.sessions[st]
+	if x == nil {
+		return // it is over
+	}
+	i, err := x.interestOf(r)
+	if err != nil {
+		st.End(err)
+		return
+	}
+	i.request(r)
+	x.poke()
+}
+
+// interestOf gives the interest of a request's type; the caller holds mu.
+func (x *session) interestOf(r *Request) (*interest, error) {
+	url := r.TypeURL()
+	if url == "" {
+		url = x.typeURL
+	}
+	switch {
+	case r.Err != nil:
+		return nil, status.Error(codes.InvalidArgument, r.Err.Error())
+	case url == "":
+		return nil, status.Error(codes.InvalidArgument, "type_url is empty")
+	case x.typeURL != "" && url != x.typeURL:
+		return nil, status.Errorf(codes.InvalidArgument, "type_url is %s, want %s", url, x.typeURL)
+	}
+	if i := x.interestIn(url); i != nil {
+		return i, nil
+	}
+	i := newInterest(url, x.store.shelf(url), x.stream.Delta)
+	x.interests = append(x.interests, i)
+	return i, nil
+}
+
+// interestIn gives the interest of a type, or nil.
+func (x *session) interestIn(url string) *interest {
+	for _, i := range x.interests {
+		if i.typeURL == url {
+			return i
+		}
+	}
+	return nil
+}
+
+// poke tells the writer that something may be owed.
+func (x *session) poke() {
+	select {
+	case x.wake <- struct{}{}:
+	default:
+	}
+}
+
+// write sends what is owed until the stream is over. It alone waits for a client that does
+// not read.
+func (x *session) write() {
+	defer x.store.ended(x.stream)
+	for {
+		select {
+		case <-x.wake:
+		case <-x.stream.Done():
+			return
+		}
+		for m := x.next(); m != nil; m = x.next() {
+			if x.stream.Send(m) != nil {
+				<-x.stream.Done() // soon, if it is not over yet
+				return
+			}
+			x.sent()
+		}
+	}
+}
+
+// next makes the next response of the first interest that owes one; nil if none does.
+func (x *session) next() proto.Message {
+	x.store.mu.Lock()
+	defer x.store.mu.Unlock()
+	if x.store.held {
+		return nil
+	}
+	for _, i := range x.interests {
+		if m := i.respond(strconv.Itoa(x.nonces + 1)); m != nil {
+			x.nonces++
+			x.sending = true
+			return m
+		}
+	}
+	x.store.counts.noteChange() // what was looked at and found to be nothing is settled now
+	return nil
+}
+
+func (x *session) sent() {
+	x.store.mu.Lock()
+	defer x.store.mu.Unlock()
+	x.sending = false
+	x.store.counts.update(func(c *Counters) { c.Responses++ })
+}
+
+// Subscribed is what the streams that are open now subscribe to of a type: names and globs in
+// their canonical text, and "*"; sorted, and each of them once.
+func (s *Store) Subscribed(typeURL string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make(map[string]label)
+	for _, x := range s.sessions {
+		if i := x.interestIn(typeURL); i != nil {
+			maps.Copy(all, i.subscribed)
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// Settle waits until the clients know all that the server has to say: nothing is left to be
+// sent on any open stream, and every response is answered. What a client has not subscribed to
+// yet is not waited for: see that it is [Store.Subscribed] first, with
+// [Store.Await]. The error is that of ctx.
+func (s *Store) Settle(ctx context.Context) error {
+	return s.Await(ctx, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, x := range s.sessions {
+			if x.sending || slices.ContainsFunc(x.interests, (*interest).unsettled) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// touch tells the streams of a change; the caller holds mu.
+func (s *Store) touch(typeURL string, touched []label) {
+	if len(touched) == 0 {
+		return
+	}
+	for _, x := range s.sessions {
+		if i := x.interestIn(typeURL); i != nil {
+			i.touch(touched)
+			x.poke()
+		}
+	}
+	s.counts.noteChange()
+}

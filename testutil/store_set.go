@@ -1,0 +1,216 @@
+package testutil
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+
+	xdscorev3 "github.com/cncf/xds/go/xds/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/xdstp"
+)
+
+// Errors of what a [Store] is asked to serve.
+var (
+	ErrBadResource  = errors.New("resource cannot be served")
+	ErrBadListEntry = errors.New("list entry is neither a locator nor inline")
+)
+
+// listSuffix ends the type of a list collection (xRFC TP1).
+const listSuffix = "Collection"
+
+// entriesField is the number of the entries in every message of a list collection.
+const entriesField protowire.Number = 1
+
+// ListEntry is a member of a list collection (xds.core.v3.CollectionEntry): a locator if
+// Locator is set, else an inline entry.
+type ListEntry struct {
+	// Locator is the URL of the member, "xdstp://…", with directives if wanted.
+	Locator string
+	// Name of an inline entry; may be empty.
+	Name string
+	// Version of an inline entry; may be empty.
+	Version string
+	// Resource of an inline entry; an *anypb.Any is served as it stands.
+	Resource proto.Message
+}
+
+// Set adds resources, from [Wrapped] as a rule, and replaces those of the same name. It is
+// one change to the clients, whatever their number. The type of a resource is the one in
+// its structured name, be its payload of that type or not, or else that of its payload.
+// Aliases, the TTL, cache control and metadata are served as they are; there are no
+// heartbeats. A version that is left empty is made from the content. A resource is sent again
+// when its version or its aliases change. The resources are copied, the bytes of their
+// payloads are not.
+//
+// The error is [ErrBadResource], of a resource without a name or payload or with a
+// malformed name or a glob; nothing is changed then.
+func (s *Store) Set(resources ...*discoveryv3.Resource) error {
+	types := make([]string, len(resources))
+	ready := make([]*discoveryv3.Resource, len(resources))
+	for i, r := range resources {
+		url, err := typeOf(r)
+		if err != nil {
+			return fmt.Errorf("set %q: %w", r.GetName(), err)
+		}
+		types[i], ready[i] = url, versioned(r)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	touched := make(map[string][]label)
+	for i, r := range ready {
+		h := s.shelf(types[i])
+		touched[types[i]] = append(touched[types[i]], h.put(newItem(h.kind, r))...)
+	}
+	for url, labels := range touched {
+		s.touch(url, labels)
+	}
+	return nil
+}
+
+// Remove removes resources of a type by their names, in one change. Names that do not exist
+// are passed over.
+func (s *Store) Remove(typeURL string, names ...string) {
+	labels := newLabels(names)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.shelf(typeURL)
+	var touched []label
+	for _, l := range labels {
+		touched = append(touched, h.drop(l.key)...)
+	}
+	s.touch(typeURL, touched)
+}
+
+// Redirect serves an xds.core.v3.ResourceLocator under a structured name, which sends
+// clients to a URL "xdstp://…" instead (xRFC TP1, "Redirects"). The error is
+// [ErrBadResource], or the *xdstp.Error of the URL.
+func (s *Store) Redirect(name, url string) error {
+	l, err := locatorOf(url)
+	if err != nil {
+		return fmt.Errorf("redirect %q: %w", name, err)
+	}
+	return s.setStructured(name, toAny(l))
+}
+
+// List serves a list collection under a structured name whose type is that of the members
+// and the suffix "Collection" (xRFC TP1, "List collections"). The members' own resources
+// are set for themselves. The errors are [ErrBadResource], [ErrBadListEntry] and the
+// *xdstp.Error of a locator.
+func (s *Store) List(name string, entries ...ListEntry) error {
+	n, err := xdstp.Parse(name)
+	if err != nil || !strings.HasSuffix(n.Type, listSuffix) {
+		return fmt.Errorf("list %q: %w: want the structured name of a type …%s", name, ErrBadResource, listSuffix)
+	}
+	var body []byte
+	for i, e := range entries {
+		b, err := e.marshal()
+		if err != nil {
+			return fmt.Errorf("list %q: entry %d: %w", name, i, err)
+		}
+		body = protowire.AppendTag(body, entriesField, protowire.BytesType)
+		body = protowire.AppendBytes(body, b)
+	}
+	return s.setStructured(name, &anypb.Any{TypeUrl: resource.TypePrefix + n.Type, Value: body})
+}
+
+// setStructured sets a resource whose payload does not tell its type.
+func (s *Store) setStructured(name string, payload *anypb.Any) error {
+	if !xdstp.IsXDSTP(name) {
+		return fmt.Errorf("set %q: %w: not a structured name", name, ErrBadResource)
+	}
+	return s.Set(Wrapped(name, "", payload))
+}
+
+// shelf gives the shelf of a type; the caller holds mu.
+func (s *Store) shelf(typeURL string) *shelf {
+	h := s.shelves[typeURL]
+	if h == nil {
+		h = newShelf(typeURL)
+		s.shelves[typeURL] = h
+	}
+	return h
+}
+
+// typeOf gives the type URL under which a resource is served.
+func typeOf(r *discoveryv3.Resource) (string, error) {
+	name := r.GetName()
+	switch {
+	case name == "" || name == wildcard:
+		return "", fmt.Errorf("%w: no name of its own", ErrBadResource)
+	case r.GetResource() == nil:
+		return "", fmt.Errorf("%w: no payload", ErrBadResource)
+	case !xdstp.IsXDSTP(name):
+		return r.GetResource().GetTypeUrl(), nil
+	}
+	n, err := xdstp.Parse(name)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrBadResource, err)
+	}
+	if n.IsGlob() {
+		return "", fmt.Errorf("%w: a glob has members only", ErrBadResource)
+	}
+	return resource.TypePrefix + n.Type, nil
+}
+
+// versioned copies a resource, but not its payload, and sees that it has a version.
+func versioned(r *discoveryv3.Resource) *discoveryv3.Resource {
+	payload := &anypb.Any{TypeUrl: r.GetResource().GetTypeUrl(), Value: r.GetResource().GetValue()}
+	out := &discoveryv3.Resource{
+		Name:         r.GetName(),
+		Aliases:      append([]string(nil), r.GetAliases()...),
+		Version:      r.GetVersion(),
+		Resource:     payload,
+		Ttl:          proto.CloneOf(r.GetTtl()),
+		CacheControl: proto.CloneOf(r.GetCacheControl()),
+		Metadata:     proto.CloneOf(r.GetMetadata()),
+	}
+	if out.Version == "" {
+		out.Version = contentVersion(out)
+	}
+	return out
+}
+
+// contentVersion is the same for the same content, over restarts and servers.
+func contentVersion(r *discoveryv3.Resource) string {
+	h := fnv.New64a()
+	// Writing to a hash does not fail.
+	_, _ = h.Write(toAny(r).GetValue())
+	return strconv.FormatUint(h.Sum64(), 16)
+}
+
+func (e ListEntry) marshal() ([]byte, error) {
+	m := new(xdscorev3.CollectionEntry)
+	switch {
+	case e.Locator != "" && e.Resource == nil:
+		l, err := locatorOf(e.Locator)
+		if err != nil {
+			return nil, err
+		}
+		m.ResourceSpecifier = &xdscorev3.CollectionEntry_Locator{Locator: l}
+	case e.Locator == "" && e.Resource != nil:
+		m.ResourceSpecifier = &xdscorev3.CollectionEntry_InlineEntry_{
+			InlineEntry: &xdscorev3.CollectionEntry_InlineEntry{
+				Name: e.Name, Version: e.Version, Resource: toAny(e.Resource),
+			},
+		}
+	default:
+		return nil, ErrBadListEntry
+	}
+	return proto.MarshalOptions{Deterministic: true}.Marshal(m)
+}
+
+func locatorOf(url string) (*xdscorev3.ResourceLocator, error) {
+	l, err := xdstp.ParseLocator(url)
+	if err != nil {
+		return nil, err
+	}
+	return l.Proto()
+}
