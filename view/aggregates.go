@@ -1,0 +1,308 @@
+package view
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	aggregatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/aggregate/v3"
+
+	"github.com/xdswatch/xdswatch/client"
+)
+
+// maxDepth is how many levels of aggregates may stand below a root cluster (gRFC A37).
+const maxDepth = 16
+
+// maxMembers bounds the time and the memory that the leaves of all aggregates cost: how many members
+// are looked at for them, each once for every aggregate that leads to it. A few messages can name
+// each other in more ways than there is memory for.
+const maxMembers = 1_000_000
+
+// reach says how a cluster is reached through aggregates.
+type reach uint8
+
+const (
+	reachTree  reach = 1 << iota // by members of the entries in the snapshot
+	reachWant                    // by those of targets and of the shape in making too
+	reachBlock                   // from one that a snapshot waits for
+)
+
+var (
+	errNoLeaf  = errors.New("the members of the aggregate cluster lead to no cluster with endpoints")
+	errTooDeep = fmt.Errorf("the members of the aggregate cluster are more than %d levels deep", maxDepth)
+	errTooWide = fmt.Errorf("the aggregate clusters of the view lead to more than %d members, counted for each of them", maxMembers)
+)
+
+// childrenInUse are those of the entry, childrenWanted those of the target too.
+func (p *clusterPart) childrenInUse() []string { return p.rare().children }
+
+func (p *clusterPart) childrenWanted() []string {
+	if p.warm == nil {
+		return p.childrenInUse()
+	}
+	return append(slices.Clone(p.childrenInUse()), p.warm.children()...)
+}
+
+func (t *target) children() []string {
+	if t.list != nil {
+		return t.list.listed()
+	}
+	return t.read.children
+}
+
+// listed are the children that a resource lists (draft gRFC A99).
+func (p *resourcePart) listed() []string {
+	list, _ := p.message.(*aggregatev3.ClusterConfig)
+	return list.GetClusters()
+}
+
+// listErr is why a list of members cannot be used.
+func (p *resourcePart) listErr() error {
+	list, ok := p.message.(*aggregatev3.ClusterConfig)
+	if !ok {
+		return cmp.Or(p.err, client.ErrDoesNotExist)
+	}
+	_, err := childrenOf(list)
+	return err
+}
+
+// relist has an aggregate use the new members that its list names when they are there.
+func (c *core) relist(p *clusterPart, list *resourcePart) {
+	if p.warm == nil && p.rare().list == list && p.cur.Message != nil && !slices.Equal(p.rare().children, list.listed()) {
+		c.bind(p, p.cur.Message, p.cur.Origin)
+	}
+}
+
+// group follows all aggregates: who is reached, and in which order leaves come. Aggregates are
+// few, so they are followed as a whole whenever one of them changed.
+func (c *core) group() {
+	c.regroup = false
+	for p := range c.aggregates {
+		if c.clusters[p.name] != p || p.cur.kind != KindAggregate && (p.warm == nil || p.warm.read.kind != KindAggregate) {
+			delete(c.aggregates, p)
+		}
+	}
+	inTree := c.walkDown((*clusterPart).childrenInUse, func(p *clusterPart) bool { return p.base != 0 || p.holds > 0 }, false)
+	blocking := c.walkDown((*clusterPart).childrenWanted, func(p *clusterPart) bool { return (p.base|p.cand)&static != 0 }, true)
+	wanted := c.walkDown((*clusterPart).childrenWanted, func(p *clusterPart) bool { return p.base|p.cand != 0 || p.holds > 0 }, true)
+	now := map[*clusterPart]reach{}
+	for p := range inTree {
+		now[p] |= reachTree
+	}
+	for p := range wanted {
+		now[p] |= reachWant
+	}
+	for p := range blocking {
+		now[p] |= reachBlock
+	}
+	for p := range c.members {
+		if now[p] == 0 {
+			c.setReach(p, 0)
+		}
+	}
+	for p, r := range now {
+		c.setReach(p, r)
+	}
+	c.members = now
+	c.setParents(inTree)
+	c.setLeaves()
+}
+
+func (c *core) setReach(p *clusterPart, r reach) {
+	if p.reached != r {
+		p.reached = r
+		c.waitingChanged = true
+		c.place(p)
+	}
+}
+
+// walkDown finds the members of aggregates, level by level; make has those that are not yet watched
+// be watched.
+func (c *core) walkDown(children func(*clusterPart) []string, root func(*clusterPart) bool, make bool) map[*clusterPart]bool {
+	found := map[*clusterPart]bool{}
+	seen := map[*clusterPart]bool{}
+	var level []*clusterPart
+	for p := range c.aggregates {
+		if root(p) {
+			level = append(level, p)
+			seen[p] = true
+		}
+	}
+	slices.SortFunc(level, byName)
+	for depth := 0; depth < maxDepth && len(level) > 0; depth++ {
+		var next []*clusterPart
+		for _, p := range level {
+			for _, name := range children(p) {
+				child := c.clusters[name]
+				if child == nil && make {
+					child = c.cluster(name)
+				}
+				if child == nil {
+					continue
+				}
+				found[child] = true
+				if !seen[child] {
+					seen[child] = true
+					next = append(next, child)
+				}
+			}
+		}
+		level = next
+	}
+	return found
+}
+
+func byName(a, b *clusterPart) int { return strings.Compare(a.name, b.name) }
+
+// setParents notes which aggregates name a cluster.
+func (c *core) setParents(inTree map[*clusterPart]bool) {
+	parents := map[*clusterPart][]string{}
+	for _, p := range slices.SortedFunc(maps.Keys(c.aggregates), byName) {
+		if !p.inTree {
+			continue
+		}
+		for _, name := range p.childrenInUse() {
+			child := c.clusters[name]
+			if child == nil || !inTree[child] {
+				continue
+			}
+			// The same name twice comes one after the other, since aggregates are looked at one by one.
+			if names := parents[child]; len(names) == 0 || names[len(names)-1] != p.name {
+				parents[child] = append(names, p.name)
+			}
+		}
+	}
+	for p := range c.parented {
+		if parents[p] == nil && p.more != nil {
+			p.more.parents = nil
+			c.touch(p)
+		}
+	}
+	for p, names := range parents {
+		if !slices.Equal(p.rare().parents, names) {
+			p.own().parents = names
+			c.touch(p)
+		}
+	}
+	c.parented = parents
+}
+
+// setLeaves finds the leaves of each aggregate in use, by name until maxMembers are used up.
+func (c *core) setLeaves() {
+	budget := maxMembers
+	for _, p := range slices.SortedFunc(maps.Keys(c.aggregates), byName) {
+		if p.cur.kind != KindAggregate || p.cur.Message == nil {
+			continue
+		}
+		leaves, err := c.leavesOf(p, &budget)
+		if err != nil {
+			err = c.fault(cdsKind.TypeURL(), p.name, p.cur.Origin, err)
+		}
+		m := p.own()
+		if !slices.Equal(m.leaves, leaves) || !sameError(m.leafErr, err) {
+			m.leaves, m.leafErr = leaves, err
+			c.touch(p)
+		}
+	}
+	for p := range c.aggregates {
+		if p.warm != nil {
+			c.touch(p)
+		}
+	}
+}
+
+// VIEW-31, VIEW-37: leavesOf are the leaves below an aggregate, depth first, each at its first
+// place. They are found for each aggregate anew, so none is lost that another had first.
+func (c *core) leavesOf(root *clusterPart, budget *int) (leaves []string, err error) {
+	if c.deeper(root, budget) { // VIEW-30
+		return nil, errTooDeep
+	}
+	seen := map[string]bool{root.name: true}
+	var down func(p *clusterPart)
+	down = func(p *clusterPart) {
+		for _, name := range p.childrenInUse() {
+			if *budget--; *budget < 0 {
+				return
+			}
+			if seen[name] { // VIEW-32
+				continue
+			}
+			seen[name] = true
+			child := c.clusters[name]
+			if child != nil && child.cur.Message != nil && child.cur.kind == KindAggregate {
+				down(child)
+				continue
+			}
+			leaves = append(leaves, name) // VIEW-33: also one that is missing or refused
+		}
+	}
+	down(root)
+	switch {
+	case *budget < 0:
+		return nil, errTooWide
+	case len(leaves) == 0:
+		return nil, errNoLeaf
+	}
+	return leaves, nil
+}
+
+// deeper says whether there are aggregates, or members of them, below the last level that is
+// allowed.
+func (c *core) deeper(root *clusterPart, budget *int) bool {
+	seen := map[string]bool{root.name: true}
+	level := []*clusterPart{root}
+	for depth := 0; len(level) > 0; depth++ {
+		var next []*clusterPart
+		for _, p := range level {
+			for _, name := range p.childrenInUse() {
+				if *budget--; *budget < 0 {
+					return false
+				}
+				if seen[name] {
+					continue
+				}
+				if depth == maxDepth {
+					return true
+				}
+				seen[name] = true
+				if child := c.clusters[name]; child != nil {
+					next = append(next, child)
+				}
+			}
+		}
+		level = next
+	}
+	return false
+}
+
+// membersReady says whether everything below a target has an answer.
+func (c *core) membersReady(t *target) bool {
+	seen := map[string]bool{}
+	var ready func(children []string) bool
+	ready = func(children []string) bool {
+		for _, name := range children {
+			if seen[name] {
+				continue
+			}
+			seen[name] = true
+			child := c.clusters[name]
+			switch {
+			case child == nil && c.regroup: // it is not yet looked for
+				return false
+			case child == nil, child.cur.Message != nil, c.answered(child.state) && child.warm == nil:
+			case child.warm != nil && child.warm.read.kind == KindAggregate && child.warm.read.err == nil:
+				if child.warm.list != nil && !c.answered(child.warm.list.state) || !ready(child.warm.children()) {
+					return false
+				}
+			case child.warm != nil && c.ready(child.warm):
+			default:
+				return false
+			}
+		}
+		return true
+	}
+	return ready(t.children())
+}

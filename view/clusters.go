@@ -1,0 +1,371 @@
+package view
+
+import (
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/internal/protoequal"
+)
+
+// clusterPart is a cluster. Its entry is made of the form that is in use; a newer form that waits
+// for what it names is its target.
+type clusterPart struct {
+	part
+	holds   int32
+	base    refs // in the published shape
+	cand    refs // in the shape that is in making
+	reached reach
+	cur     *Cluster       // the entry, never nil
+	eds     *endpointsPart // of the entry; nil if it is no EDS cluster
+	warm    *target        // nil if the newest form is in use
+	more    *clusterRare
+}
+
+// clusterRare is what few clusters have.
+type clusterRare struct {
+	err      error // of stateTrouble, stateAbsent, stateFailed; or the absence that is kept
+	ambient  error
+	read     error // what of the message is not followed
+	deleted  time.Time
+	children []string      // of the entry, an aggregate
+	list     *resourcePart // that the children come from; nil of most aggregates
+	needs    []need        // what hooks found in the entry's message
+	parents  []string
+	leaves   []string
+	leafErr  error
+}
+
+// target is a form of a cluster that is to be used when what it names is there.
+type target struct {
+	origin  Origin
+	message *clusterv3.Cluster
+	read    clusterRead
+	eds     *endpointsPart
+	list    *resourcePart
+	needs   []need
+	fresh   time.Time // until when it waits for a changed assignment; zero if it does not
+	since   time.Time
+}
+
+// need is a resource that a hook found.
+type need struct {
+	part *resourcePart
+	Need
+}
+
+func (p *clusterPart) from() *feed { return nil }
+
+var noClusterRare clusterRare
+
+// rare is to be read only.
+func (p *clusterPart) rare() *clusterRare {
+	if p.more == nil {
+		return &noClusterRare
+	}
+	return p.more
+}
+
+func (p *clusterPart) own() *clusterRare {
+	if p.more == nil {
+		p.more = &clusterRare{}
+	}
+	return p.more
+}
+
+// VIEW-16: cluster finds or makes the one part of a name; nil if there are too many names.
+func (c *core) cluster(name string) *clusterPart {
+	p := c.clusters[name]
+	if p == nil && c.room() {
+		p = &clusterPart{part: part{name: name}, cur: &Cluster{Name: name}}
+		c.clusters[name] = p
+		c.begin(p)
+	}
+	return p
+}
+
+// blocks says whether a snapshot waits for a cluster.
+func (p *clusterPart) blocks() bool {
+	return (p.base|p.cand)&static != 0 || p.reached&reachBlock != 0
+}
+
+// touch has the entry of a cluster made anew in this step.
+func (c *core) touch(p *clusterPart) {
+	if !p.dirty {
+		p.dirty = true
+		c.dirty = append(c.dirty, p)
+	}
+}
+
+// takeCluster takes an event of a cluster.
+func (c *core) takeCluster(p *clusterPart, ev *client.Event[any]) {
+	s, ok := stateOf(ev)
+	msg, is := ev.Value.(*clusterv3.Cluster)
+	switch {
+	case !ok:
+		if ev.Kind == client.EventAmbientError || p.rare().ambient != nil {
+			p.own().ambient = ev.Err // VIEW-23
+		}
+	case s == stateHeld && is:
+		c.heldCluster(p, msg, c.origin(ev))
+	case s == stateAbsent && c.keepsCluster(p, ev):
+		c.aim(p, nil)
+		if p.own().err = c.absence(ev); p.more.deleted.IsZero() {
+			p.more.deleted = c.now
+		}
+		c.alarm(c.config.grace, func() { c.expireCluster(p) })
+	case s == stateTrouble && p.cur.Message != nil:
+		p.own().ambient = ev.Err
+	default:
+		if p.own().err = ev.Err; s == stateAbsent {
+			p.more.err = c.absence(ev)
+		}
+		if c.doubtful(s, ev) && p.blocks() && !p.inTree {
+			c.dropCluster(p, stateDoubt)
+			c.doubt(p, func() {
+				c.dropCluster(p, stateAbsent)
+				c.touch(p)
+			})
+			break
+		}
+		c.dropCluster(p, s) // VIEW-24
+	}
+	c.touch(p)
+}
+
+// keepsCluster says whether a deleted cluster stays.
+func (c *core) keepsCluster(p *clusterPart, ev *client.Event[any]) bool {
+	return p.inTree && p.cur.status == StatusOK && p != c.rootCluster && c.keeps(ev)
+}
+
+func (c *core) expireCluster(p *clusterPart) {
+	if at := p.rare().deleted; !at.IsZero() && !c.now.Before(at.Add(c.config.grace)) {
+		c.dropCluster(p, stateAbsent)
+		c.touch(p)
+	}
+}
+
+// heldCluster takes a new message.
+func (c *core) heldCluster(p *clusterPart, msg *clusterv3.Cluster, o Origin) {
+	if m := p.more; m != nil {
+		m.ambient, m.deleted = nil, time.Time{}
+	}
+	was := p.state
+	c.become(p, stateHeld)
+	switch {
+	case p.warm != nil && protoequal.Equal(p.warm.message, msg): // WARM-c
+		p.warm.origin = o
+		return
+	case p.cur.Message != nil && was == stateHeld && protoequal.Equal(p.cur.Message, msg): // VIEW-4
+		c.aim(p, nil)
+		e := *p.cur
+		e.Origin = o
+		p.cur = &e // render says that only the version differs
+		c.quiet()
+		return
+	}
+	c.bind(p, msg, o)
+}
+
+// bind makes a message the target of a cluster, and has what it names watched.
+func (c *core) bind(p *clusterPart, msg *clusterv3.Cluster, o Origin) {
+	t := &target{origin: o, message: msg, read: readCluster(msg, c.hooks), since: c.now}
+	r := &t.read
+	if r.kind == KindEDS && r.err == nil {
+		f := c.eds
+		if r.edsSource != nil {
+			f = c.feedOf(edsKind, r.edsSource, false)
+		}
+		if t.eds = c.assignment(f, r.eds); t.eds == nil {
+			r.err = tooMany(c.config.maxNames)
+		} else {
+			t.eds.addUser(p)
+		}
+	}
+	if r.list != nil && r.err == nil {
+		if t.list = c.resource(c.feedOf(aggregateKind, r.list.GetConfigSource(), false), r.list.GetResourceName()); t.list == nil {
+			r.err = tooMany(c.config.maxNames)
+		} else {
+			c.useFor(t.list, p, Essential, 1)
+		}
+	}
+	for _, d := range r.needs {
+		if part := c.resource(c.feedOf(d.Type, d.Source, false), d.Name); part != nil {
+			t.needs = append(t.needs, need{part, d.Need})
+			c.useFor(part, p, d.Need, 1)
+		}
+	}
+	if c.config.fresh > 0 && t.eds != nil && p.eds == t.eds && otherSocket(p.cur.Message, msg) { // WARM-e
+		t.fresh = c.now.Add(c.config.fresh)
+		c.alarm(c.config.fresh, func() { c.touch(p) })
+	}
+	c.aim(p, t)
+	if r.kind == KindAggregate {
+		c.aggregates[p] = true
+		c.regroup = true
+	}
+	c.waitingChanged = true
+}
+
+// useFor counts a cluster's need of a resource.
+func (c *core) useFor(part *resourcePart, p *clusterPart, n Need, by int) {
+	if part.clusters == nil {
+		part.clusters = map[*clusterPart]int{}
+	}
+	if part.clusters[p] += by; part.clusters[p] == 0 {
+		delete(part.clusters, p)
+	}
+	part.users += by
+	if n != Optional {
+		part.blocking += by
+	}
+	c.enqueue(part)
+}
+
+// aim replaces the target of a cluster; nil is none.
+func (c *core) aim(p *clusterPart, t *target) {
+	if p.warm != nil {
+		c.letGo(p, p.warm)
+		c.warming--
+	}
+	if p.warm = t; t != nil {
+		c.warming++
+	}
+}
+
+// letGo gives back what a target needed.
+func (c *core) letGo(p *clusterPart, t *target) {
+	c.waitingChanged = true
+	c.giveBack(p, t.eds, t.list, t.needs)
+	if t.read.kind == KindAggregate {
+		c.regroup = true
+	}
+}
+
+func (c *core) giveBack(p *clusterPart, eds *endpointsPart, list *resourcePart, needs []need) {
+	if eds != nil {
+		c.dropUser(eds, p)
+	}
+	if list != nil {
+		c.useFor(list, p, Essential, -1)
+	}
+	for _, n := range needs {
+		c.useFor(n.part, p, n.Need, -1)
+	}
+}
+
+// freshen ends the wait of clusters for a changed assignment.
+func (c *core) freshen(p *endpointsPart) {
+	end := func(u *clusterPart) {
+		if u.warm != nil && u.warm.eds == p {
+			u.warm.fresh = time.Time{}
+		}
+	}
+	if p.user != nil {
+		end(p.user)
+	}
+	for u := range p.rare().users {
+		end(u)
+	}
+}
+
+// WARM-1, WARM-2: ready says whether a target may be used: what it names has an answer, now or
+// since long.
+func (c *core) ready(t *target) bool {
+	switch {
+	case t.read.err != nil:
+		return true
+	case t.eds != nil && (!c.answered(t.eds.state) || t.eds.cur == nil && t.eds.rare().next != nil):
+		return false
+	case c.now.Before(t.fresh):
+		return false
+	case t.list != nil && !c.answered(t.list.state):
+		return false
+	}
+	for _, n := range t.needs {
+		if n.Need != Optional && !c.answered(n.part.state) {
+			return false
+		}
+	}
+	return t.read.kind != KindAggregate || c.membersReady(t)
+}
+
+// WARM-b: commit makes a target the form in use; until then the old one is.
+func (c *core) commit(p *clusterPart, t *target) {
+	p.warm = nil
+	c.warming--
+	c.waitingChanged = true
+	if t.list != nil && t.read.err == nil {
+		t.read.err = t.list.listErr()
+	}
+	if err := t.read.err; err != nil {
+		c.letGo(p, t)
+		c.refuse(p, t.origin, err)
+		return
+	}
+	m := p.rare()
+	c.giveBack(p, p.eds, m.list, m.needs)
+	p.eds = t.eds
+	if p.more != nil || t.list != nil || len(t.needs) > 0 || t.read.note != nil || len(t.read.children) > 0 {
+		m = p.own()
+		m.list, m.needs, m.read, m.children = t.list, t.needs, t.read.note, t.children()
+		m.leaves, m.leafErr, m.err = nil, nil, nil
+	}
+	if p.reached != 0 || p.cur.kind == KindAggregate || t.read.kind == KindAggregate {
+		c.regroup = true
+	}
+	p.cur = &Cluster{
+		Origin: t.origin, Name: p.name, Message: t.message, kind: t.read.kind,
+		status: p.cur.status, refs: p.cur.refs, more: p.cur.more, Endpoints: p.cur.Endpoints,
+	}
+	c.loud(p)
+}
+
+// refuse is for a message that the view cannot use: as after a NACK the old one stays in use.
+func (c *core) refuse(p *clusterPart, o Origin, err error) {
+	err = c.fault(cdsKind.TypeURL(), p.name, o, err)
+	if p.cur.Message != nil {
+		p.own().ambient = err
+		return
+	}
+	p.own().err = err
+	c.become(p, stateFailed)
+	c.regroup = c.regroup || p.reached != 0
+	c.stale = c.stale || p == c.rootCluster
+}
+
+// dropCluster ends the use of a cluster's message.
+func (c *core) dropCluster(p *clusterPart, s partState) {
+	c.become(p, s)
+	c.aim(p, nil)
+	if m := p.more; m != nil {
+		c.giveBack(p, p.eds, m.list, m.needs)
+		m.list, m.needs, m.children, m.leaves, m.leafErr, m.deleted, m.ambient, m.read = nil, nil, nil, nil, nil, time.Time{}, nil, nil
+	} else {
+		c.giveBack(p, p.eds, nil, nil)
+	}
+	p.eds = nil
+	c.regroup = c.regroup || p.reached != 0 || p.cur.kind == KindAggregate
+	if p.cur.Message != nil {
+		p.cur = &Cluster{Name: p.name, status: p.cur.status, refs: p.cur.refs, more: p.cur.more, Endpoints: p.cur.Endpoints}
+		c.loud(p)
+	}
+}
+
+// settle uses what became ready, and makes the entries of touched clusters anew.
+func (c *core) settle() {
+	defer func() { c.dirty = nil }() // it may have been long
+	for len(c.dirty) > 0 {
+		p := c.dirty[len(c.dirty)-1]
+		c.dirty = c.dirty[:len(c.dirty)-1]
+		p.dirty = false
+		if c.clusters[p.name] != p {
+			continue
+		}
+		if p.warm != nil && c.ready(p.warm) {
+			c.commit(p, p.warm)
+		}
+		c.render(p)
+	}
+}

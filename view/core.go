@@ -1,0 +1,433 @@
+package view
+
+import (
+	"container/heap"
+	"slices"
+	"strings"
+	"time"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	aggregatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/aggregate/v3"
+	"github.com/tidwall/btree"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/resource/cds"
+	"github.com/xdswatch/xdswatch/resource/eds"
+	"github.com/xdswatch/xdswatch/resource/lds"
+	"github.com/xdswatch/xdswatch/resource/rds"
+	"github.com/xdswatch/xdswatch/resource/srds"
+	"github.com/xdswatch/xdswatch/resource/vhds"
+)
+
+type (
+	locality     = *endpointv3.LocalityLbEndpoints
+	endpoint     = *endpointv3.LbEndpoint
+	protoMessage = proto.Message
+)
+
+// The types that the core knows. aggregateKind is the members of an aggregate as a resource of
+// their own (draft gRFC A99).
+var (
+	cdsKind       resource.AnyType = cds.Type
+	edsKind       resource.AnyType = eds.Type
+	rdsKind       resource.AnyType = rds.Type
+	vhdsKind      resource.AnyType = vhds.Type
+	srdsKind      resource.AnyType = srds.Type
+	aggregateKind resource.AnyType = resource.Proto[*aggregatev3.ClusterConfig](resource.Options{})
+)
+
+// coreConfig is what a core needs of Config.
+type coreConfig struct {
+	grace, fresh, merge time.Duration
+	maxNames            int
+	node                string // id
+	features            func(server string) bootstrap.Features
+}
+
+// change is how much the newest snapshot differs from the last.
+type change uint8
+
+const (
+	changeNone       change = iota
+	changeQuiet             // in what no program is told of
+	changeAttributes        // in attributes of endpoints
+	changeLoud
+)
+
+// core is the view as a function: events go in by take, hold and release; step says what to do. It
+// has no goroutine, clock or lock, and is owned by its caller.
+type core struct {
+	root   Root
+	config coreConfig
+	hooks  *hooks
+	now    time.Time // of the step
+
+	feeds       map[string]*feed // by key
+	eds         *feed            // the usual one
+	clusters    map[string]*clusterPart
+	count       int // of all parts
+	rootPart    *resourcePart
+	rootCluster *clusterPart
+	servers     map[string]*Server
+
+	shown   *shape // of the published snapshot; nil if there is none without an error
+	next    *shape // in making; nil if shown is the newest
+	rootErr error  // instead of shown
+	stale   bool   // the newest shape is to be built anew
+	stirred bool   // the shape in making may be ready
+
+	aggregates map[*clusterPart]bool
+	members    map[*clusterPart]reach
+	parented   map[*clusterPart][]string
+	regroup    bool // aggregates are to be followed anew
+
+	hosts     map[string]int // host names on demand, and how often each is held
+	tree      *btree.Map[string, *Cluster]
+	resources *btree.Map[string, *Resource]
+	dirty     []*clusterPart
+	fresh     []anyPart // new, not yet watched
+	queue     []anyPart // that may be needed no more
+	open      map[anyPart]time.Time
+	warming   int                     // clusters with a target
+	refill    map[*endpointsPart]bool // whose collections changed
+	alarms    alarms
+
+	change         change
+	mergeUntil     time.Time // zero if no change of attributes waits
+	waitingChanged bool
+	snapshot       *Snapshot // the newest; nil before the first
+}
+
+// degree of the trees of snapshots: a change copies a few nodes of so many pairs.
+const degree = 16
+
+func newCore(root Root, config coreConfig, all []Hook, now time.Time) *core {
+	c := &core{
+		root: root, config: config, hooks: newHooks(all), now: now,
+		feeds: map[string]*feed{}, clusters: map[string]*clusterPart{}, servers: map[string]*Server{},
+		aggregates: map[*clusterPart]bool{}, refill: map[*endpointsPart]bool{}, hosts: map[string]int{},
+		tree: btree.NewMap[string, *Cluster](degree), resources: btree.NewMap[string, *Resource](degree),
+		stale: true,
+	}
+	c.eds = c.feedOf(edsKind, nil, false)
+	switch root.Type {
+	case RootListener:
+		c.rootPart = c.resource(c.feedOf(lds.Type, nil, false), root.Name)
+	case RootRoutes:
+		c.rootPart = c.resource(c.feedOf(rds.Type, nil, false), root.Name)
+	case RootCluster:
+		c.rootCluster = c.cluster(root.Name)
+	}
+	return c
+}
+
+// effects are what a step has to have done, in the order of the fields.
+type effects struct {
+	watch    []watch   // sorted
+	snapshot *Snapshot // to publish; nil for none
+	waiting  bool      // what is waited for has changed
+	// VIEW-15, MBB-1: sorted; after the snapshot is published.
+	unwatch []watch
+}
+
+// take takes an event of a resource, or of a member of a collection.
+func (c *core) take(now time.Time, w watch, ev *client.Event[any]) {
+	c.now = now
+	switch {
+	case w.feed == nil:
+		if p := c.clusters[w.name]; p != nil && p.watched {
+			c.takeCluster(p, ev)
+			if p == c.rootCluster {
+				c.stale = true
+			}
+		}
+	case w.feed.kind == edsKind:
+		if p := w.feed.endpoints[w.name]; p != nil && p.watched {
+			c.takeEndpoints(p, ev)
+		}
+	default:
+		if p := w.feed.resources[w.name]; p != nil && p.watched {
+			c.takeResource(p, ev)
+		}
+	}
+}
+
+// hold and release count who holds a cluster (VIEW-13). A cluster over the bound of names is not held.
+func (c *core) hold(now time.Time, name string) {
+	c.now = now
+	if p := c.cluster(name); p != nil {
+		if p.holds++; !p.inTree {
+			c.place(p)
+		}
+	}
+}
+
+func (c *core) release(now time.Time, name string) {
+	c.now = now
+	if p := c.clusters[name]; p != nil && p.holds > 0 {
+		if p.holds--; p.holds == 0 && p.base == 0 {
+			c.place(p)
+		}
+	}
+}
+
+// holdHost and releaseHost count who wants the virtual host of a host name.
+func (c *core) holdHost(now time.Time, host string) {
+	c.now = now
+	if c.hosts[host]++; c.hosts[host] == 1 {
+		c.stale = true
+	}
+}
+
+func (c *core) releaseHost(now time.Time, host string) {
+	c.now = now
+	if c.hosts[host]--; c.hosts[host] <= 0 {
+		delete(c.hosts, host)
+		c.stale = true
+	}
+}
+
+// step resolves what was taken.
+func (c *core) step(now time.Time) effects {
+	c.now = now
+	c.ring()
+	for p := range c.refill {
+		delete(c.refill, p)
+		c.fillEndpoints(p)
+		c.touchUsers(p)
+	}
+	for c.stale || c.regroup || c.stirred || len(c.dirty) > 0 {
+		if c.stale {
+			c.build()
+		}
+		if c.regroup {
+			c.group()
+		}
+		c.settle()
+		if c.stirred || c.next != nil {
+			c.stirred = false
+			c.judge()
+		}
+	}
+	e := effects{unwatch: c.sweep()}
+	e.watch = c.watchFresh()
+	e.snapshot = c.publish()
+	e.waiting, c.waitingChanged = c.waitingChanged, false
+	return e
+}
+
+// owes says whether a step would do anything but look at the clock.
+func (c *core) owes() bool {
+	return len(c.dirty)+len(c.queue)+len(c.fresh)+len(c.refill) > 0 || c.stale || c.regroup || c.stirred || c.change != changeNone || c.waitingChanged
+}
+
+// place decides whether a cluster is in snapshots, and whether it is needed.
+func (c *core) place(p *clusterPart) {
+	in := p.base != 0 || p.holds > 0 || p.reached&reachTree != 0
+	if in != p.inTree {
+		p.inTree = in
+		c.change = changeLoud
+		if !in {
+			c.tree.Delete(p.name) // it enters with its next entry
+		}
+	}
+	c.regroup = c.regroup || c.aggregates[p] // it may be reached by itself alone
+	c.touch(p)
+	c.enqueue(p)
+}
+
+// watchFresh are the new parts that are needed still.
+func (c *core) watchFresh() (all []watch) {
+	for _, p := range c.fresh {
+		if h := p.head(); !h.watched && c.lives(p) {
+			h.watched = true
+			all = append(all, c.watchOf(p))
+		}
+	}
+	c.fresh = nil
+	slices.SortFunc(all, compareWatches)
+	return all
+}
+
+func (c *core) watchOf(p anyPart) watch {
+	f := p.from()
+	if _, ok := p.(*endpointsPart); ok && f == nil {
+		f = c.eds
+	}
+	return watch{f, p.head().name}
+}
+
+// key of a watch's feed; clusters have none of their own.
+func (w watch) key() string {
+	if w.feed == nil {
+		return cdsKind.TypeURL()
+	}
+	return w.feed.key
+}
+
+func (w watch) typeURL() string {
+	if w.feed == nil {
+		return cdsKind.TypeURL()
+	}
+	return w.feed.kind.TypeURL()
+}
+
+func compareWatches(a, b watch) int {
+	if n := strings.Compare(a.key(), b.key()); n != 0 {
+		return n
+	}
+	return strings.Compare(a.name, b.name)
+}
+
+func (c *core) lives(p anyPart) bool {
+	name := p.head().name
+	switch p := p.(type) {
+	case *clusterPart:
+		return c.clusters[name] == p
+	case *endpointsPart:
+		return c.watchOf(p).feed.endpoints[name] == p
+	case *resourcePart:
+		return p.feed.resources[name] == p
+	}
+	return false
+}
+
+// sweep forgets what is needed no more, and what only that needed.
+func (c *core) sweep() (unwatch []watch) {
+	defer func() { c.queue = nil }() // it may have been long
+	for len(c.queue) > 0 {
+		p := c.queue[len(c.queue)-1]
+		c.queue = c.queue[:len(c.queue)-1]
+		h := p.head()
+		if h.queued = false; c.needed(p) || !c.lives(p) {
+			continue
+		}
+		if h.watched {
+			unwatch = append(unwatch, c.watchOf(p))
+		}
+		c.forget(p)
+	}
+	slices.SortFunc(unwatch, compareWatches)
+	return unwatch
+}
+
+func (c *core) needed(p anyPart) bool {
+	switch p := p.(type) {
+	case *clusterPart:
+		return p.base|p.cand != 0 || p.holds > 0 || p.reached != 0 || p == c.rootCluster
+	case *endpointsPart:
+		return p.user != nil
+	case *resourcePart:
+		return p.users > 0 || p == c.rootPart
+	}
+	return false
+}
+
+func (c *core) forget(p anyPart) {
+	c.close(p)
+	c.count--
+	name := p.head().name
+	switch p := p.(type) {
+	case *clusterPart:
+		c.dropCluster(p, stateAbsent)
+		delete(c.clusters, name)
+		delete(c.aggregates, p)
+		delete(c.members, p)
+		delete(c.parented, p)
+	case *endpointsPart:
+		c.dropEndpoints(p, stateAbsent)
+		delete(c.watchOf(p).feed.endpoints, name)
+	case *resourcePart:
+		delete(p.feed.resources, name)
+		if p.entry != nil {
+			c.resources.Delete(resourceKey(p.entry.Type, p.entry.Name))
+			c.change = changeLoud
+		}
+	}
+}
+
+// publish makes a snapshot of what changed, and returns it if programs are to be told.
+func (c *core) publish() *Snapshot {
+	if c.shown == nil && c.rootErr == nil { // VIEW-20
+		return nil
+	}
+	complete := len(c.open) == 0 && c.warming == 0 && (c.next == nil || c.rootErr != nil)
+	if c.snapshot != nil && c.snapshot.Complete != complete {
+		c.quiet()
+	}
+	switch c.change {
+	case changeNone:
+		return nil
+	case changeAttributes: // WARM-j
+		if c.mergeUntil.IsZero() {
+			c.mergeUntil = c.now.Add(c.config.merge)
+			c.alarm(c.config.merge, func() {})
+		}
+		if c.now.Before(c.mergeUntil) {
+			return nil
+		}
+		c.change = changeLoud
+	case changeQuiet, changeLoud:
+	}
+	s := &Snapshot{Root: c.root, Err: c.rootErr, Complete: complete, Serial: 1}
+	if c.snapshot != nil {
+		s.Serial = c.snapshot.Serial
+		if c.change == changeLoud {
+			s.Serial++
+		}
+	}
+	if c.shown != nil {
+		s.Listener, s.Routes, s.VirtualHost, s.Scopes = c.shown.listener, c.shown.routes, c.shown.host, c.shown.scopes
+	}
+	s.clusters, s.resources = c.tree.Copy(), c.resources.Copy()
+	tell := c.change == changeLoud
+	c.snapshot, c.change = s, changeNone
+	if tell {
+		c.mergeUntil = time.Time{}
+		return s
+	}
+	return nil
+}
+
+// alarm is something to do at a time. What it does looks first whether it is still due.
+type alarm struct {
+	at time.Time
+	do func()
+}
+
+type alarms []alarm
+
+func (a alarms) Len() int           { return len(a) }
+func (a alarms) Less(i, j int) bool { return a[i].at.Before(a[j].at) }
+func (a alarms) Swap(i, j int)      { a[i], a[j] = a[j], a[i] }
+func (a *alarms) Push(x any)        { *a = append(*a, x.(alarm)) }
+func (a *alarms) Pop() any {
+	last := (*a)[len(*a)-1]
+	(*a)[len(*a)-1] = alarm{}
+	*a = (*a)[:len(*a)-1]
+	return last
+}
+
+// alarm has something done after a while; 0 is never.
+func (c *core) alarm(after time.Duration, do func()) {
+	if after > 0 {
+		heap.Push(&c.alarms, alarm{c.now.Add(after), do})
+	}
+}
+
+func (c *core) ring() {
+	for len(c.alarms) > 0 && !c.now.Before(c.alarms[0].at) {
+		heap.Pop(&c.alarms).(alarm).do()
+	}
+}
+
+// deadline is when step must run although nothing happened; zero if never.
+func (c *core) deadline() time.Time {
+	if len(c.alarms) == 0 {
+		return time.Time{}
+	}
+	return c.alarms[0].at
+}

@@ -1,0 +1,175 @@
+// Package dialer connects to the endpoints of clusters: a DialContext for programs whose protocol
+// is neither HTTP nor gRPC, such as clients of databases.
+//
+//	v, err := view.New(ctx, c, view.Root{Type: view.RootCluster, Name: "postgres"}, view.Config{})
+//	d := dialer.New(v, dialer.Config{})
+//	conn, err := d.DialContext(ctx, "tcp", "postgres:5432")
+//
+// The cluster of a connection is held until the connection is closed (gRFC A74).
+package dialer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/xdswatch/xdswatch/view"
+	"github.com/xdswatch/xdswatch/view/endpoint"
+)
+
+// Config configures a [Dialer]. Its zero value works.
+type Config struct {
+	// Attempts is how many endpoints a call tries; 0 means one.
+	Attempts int
+	// Dial connects to an endpoint's address; nil is net.Dialer's DialContext, with the cluster's
+	// connect_timeout for each attempt, or Envoy's default of 5 s.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// AllowTransportSocket has clusters with a transport socket, such as TLS, dialled like others:
+	// Dial, or the program afterwards, does what the socket asks for. Otherwise they are an error,
+	// since the connection would be plain text.
+	AllowTransportSocket bool
+}
+
+// Dialer connects to clusters of a view. It is safe for concurrent use, and has nothing to close.
+type Dialer struct {
+	view   *view.View
+	config Config
+	next   endpoint.Smooth
+	sets   sync.Map // cluster → *set
+}
+
+// set is the endpoints of a cluster, as they were read last.
+type set struct {
+	from *view.Endpoints
+	*endpoint.Set
+}
+
+// New makes a dialer over a view.
+func New(v *view.View, config Config) *Dialer {
+	config.Attempts = max(config.Attempts, 1)
+	return &Dialer{view: v, config: config}
+}
+
+// DialContext connects to the cluster that the address names: what is before a port in figures, or
+// all of it. The network is ignored, since endpoints have their own. See [Dialer.Dial].
+func (d *Dialer) DialContext(ctx context.Context, _, address string) (net.Conn, error) {
+	if host, port, err := net.SplitHostPort(address); err == nil {
+		if _, err := strconv.ParseUint(port, 10, 16); err == nil {
+			address = host
+		}
+	}
+	return d.Dial(ctx, address)
+}
+
+// Dial connects to an endpoint of a cluster, chosen by weight. A cluster that nothing names is
+// looked up on demand, so Dial blocks until it is known, or ctx ends; see [view.View.Cluster] for the
+// errors. Other errors say why there is no endpoint, or join those of all attempts.
+func (d *Dialer) Dial(ctx context.Context, cluster string) (net.Conn, error) {
+	release := d.view.Hold(cluster)
+	conn, err := d.dial(ctx, cluster)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return &held{Conn: conn, release: sync.OnceFunc(release)}, nil
+}
+
+func (d *Dialer) dial(ctx context.Context, cluster string) (net.Conn, error) {
+	c, err := d.view.Cluster(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for range d.config.Attempts {
+		leaf, e, err := d.pick(c)
+		if err != nil {
+			return nil, err
+		}
+		conn, err := d.connect(ctx, leaf, e)
+		if err == nil {
+			return conn, nil
+		}
+		errs = append(errs, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, fmt.Errorf("cluster %q: %w", cluster, errors.Join(errs...))
+}
+
+// pick chooses an endpoint: of an aggregate's first leaf that has one.
+func (d *Dialer) pick(c *view.Cluster) (*view.Cluster, *endpoint.Endpoint, error) {
+	members := []*view.Cluster{c}
+	if c.Kind() == view.KindAggregate {
+		members = members[:0]
+		for _, name := range c.Leaves() {
+			if leaf := d.view.Snapshot().Cluster(name); leaf != nil {
+				members = append(members, leaf)
+			}
+		}
+	}
+	why := errors.New("no members")
+	for _, m := range members {
+		e, err := d.pickLeaf(m)
+		if err == nil {
+			return m, e, nil
+		}
+		why = err
+	}
+	return nil, nil, fmt.Errorf("cluster %q: %w", c.Name, why)
+}
+
+func (d *Dialer) pickLeaf(c *view.Cluster) (*endpoint.Endpoint, error) {
+	plain := c.Message.GetTransportSocket() == nil && len(c.Message.GetTransportSocketMatches()) == 0
+	switch {
+	case c.Err() != nil:
+		return nil, c.Err()
+	case !plain && !d.config.AllowTransportSocket:
+		return nil, errors.New("it has a transport socket, and dialer.Config.AllowTransportSocket is not set")
+	case c.Endpoints == nil && c.Note() != nil:
+		return nil, c.Note()
+	case c.Endpoints == nil:
+		return nil, errors.New("no endpoints")
+	}
+	known, _ := d.sets.Load(c.Name)
+	s, ok := known.(*set)
+	if !ok || s.from != c.Endpoints {
+		s = &set{c.Endpoints, endpoint.New(c.Endpoints.Assignment(), endpoint.Config{})}
+		d.sets.Store(c.Name, s)
+	}
+	if category, dropped := s.Drop(rand.Uint64); dropped {
+		return nil, fmt.Errorf("it drops the connection (%s)", category)
+	}
+	e := s.Pick(d.next.Next())
+	if e == nil {
+		return nil, errors.New(s.Reason())
+	}
+	return e, nil
+}
+
+func (d *Dialer) connect(ctx context.Context, c *view.Cluster, e *endpoint.Endpoint) (net.Conn, error) {
+	if d.config.Dial != nil {
+		return d.config.Dial(ctx, e.Address.Network, e.Address.Addr)
+	}
+	timeout := 5 * time.Second
+	if t := c.Message.GetConnectTimeout(); t != nil {
+		timeout = t.AsDuration()
+	}
+	return (&net.Dialer{Timeout: timeout}).DialContext(ctx, e.Address.Network, e.Address.Addr)
+}
+
+// held holds the cluster until the connection is closed.
+type held struct {
+	net.Conn
+	release func()
+}
+
+func (h *held) Close() error {
+	defer h.release()
+	return h.Conn.Close()
+}

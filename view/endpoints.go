@@ -1,0 +1,365 @@
+package view
+
+import (
+	"errors"
+	"fmt"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/internal/protoequal"
+	"github.com/xdswatch/xdswatch/resource/leds"
+)
+
+// endpointsPart is an assignment (EDS).
+type endpointsPart struct {
+	part
+	cur  *Endpoints   // nil if there is none
+	user *clusterPart // one cluster that needs it; nil if none does
+	more *endpointsRare
+}
+
+// endpointsRare is what few assignments have.
+type endpointsRare struct {
+	feed    *feed                // nil: the usual one
+	users   map[*clusterPart]int // beside user
+	err     error                // of stateTrouble, stateAbsent, stateFailed; or the absence that is kept
+	ambient error
+	next    *Endpoints      // that waits for its collections
+	leds    []*resourcePart // collections of cur and next
+}
+
+func (p *endpointsPart) from() *feed { return p.rare().feed }
+
+var noEndpointsRare endpointsRare
+
+// rare is to be read only.
+func (p *endpointsPart) rare() *endpointsRare {
+	if p.more == nil {
+		return &noEndpointsRare
+	}
+	return p.more
+}
+
+func (p *endpointsPart) own() *endpointsRare {
+	if p.more == nil {
+		p.more = &endpointsRare{}
+	}
+	return p.more
+}
+
+// assignment finds or makes a part; nil if there are too many names.
+func (c *core) assignment(f *feed, name string) *endpointsPart {
+	p := f.endpoints[name]
+	if p == nil && c.room() {
+		p = &endpointsPart{part: part{name: name}}
+		if f != c.eds {
+			p.own().feed = f
+		}
+		f.endpoints[name] = p
+		c.begin(p)
+	}
+	return p
+}
+
+// WARM-h: addUser and dropUser count: a cluster may need an assignment for its old and its new form.
+func (p *endpointsPart) addUser(u *clusterPart) {
+	switch {
+	case p.user == nil:
+		p.user = u
+	case p.own().users == nil:
+		p.more.users = map[*clusterPart]int{u: 1}
+	default:
+		p.more.users[u]++
+	}
+}
+
+func (c *core) dropUser(p *endpointsPart, u *clusterPart) {
+	users := p.rare().users
+	switch {
+	case users[u] > 1:
+		users[u]--
+	case users[u] == 1:
+		delete(users, u)
+	case p.user == u:
+		p.user = nil
+		for other, n := range users { // any of them
+			p.user = other
+			if n--; n == 0 {
+				delete(users, other)
+			} else {
+				users[other] = n
+			}
+			break
+		}
+	}
+	if p.user == nil {
+		c.enqueue(p)
+	}
+}
+
+// touchUsers has the entries of clusters made anew.
+func (c *core) touchUsers(p *endpointsPart) {
+	if p.user != nil {
+		c.touch(p.user)
+	}
+	for u := range p.rare().users {
+		c.touch(u)
+	}
+}
+
+// takeEndpoints takes an event of an assignment.
+func (c *core) takeEndpoints(p *endpointsPart, ev *client.Event[any]) {
+	s, ok := stateOf(ev)
+	msg, is := ev.Value.(*endpointv3.ClusterLoadAssignment)
+	switch {
+	case !ok:
+		if ev.Kind == client.EventAmbientError || p.rare().ambient != nil {
+			p.own().ambient = ev.Err
+		}
+	case s == stateHeld && is:
+		c.heldEndpoints(p, msg, c.origin(ev))
+	case s == stateAbsent && c.keepsEndpoints(p, ev): // a deletion that something still uses
+		p.own().err = c.absence(ev)
+		e := *p.cur
+		if e.Deleted().IsZero() {
+			e.more = e.changed(func(m *endpointsMore) { m.deleted = c.now })
+			p.cur = &e
+		}
+		c.alarm(c.config.grace, func() { c.expireEndpoints(p) })
+	case s == stateTrouble && p.cur != nil:
+		p.own().ambient = ev.Err
+	default:
+		if p.own().err = ev.Err; s == stateAbsent {
+			p.more.err = c.absence(ev)
+		}
+		if c.doubtful(s, ev) && !c.usedInTree(p) && c.blocks(p) {
+			c.dropEndpoints(p, stateDoubt)
+			c.doubt(p, func() {
+				c.dropEndpoints(p, stateAbsent)
+				c.touchUsers(p)
+			})
+			break
+		}
+		c.dropEndpoints(p, s)
+	}
+	c.touchUsers(p)
+}
+
+// changed is a changed copy of what few assignments have.
+func (e *Endpoints) changed(f func(*endpointsMore)) *endpointsMore {
+	m := *e.rare()
+	if f(&m); m == noEndpointsMore {
+		return nil
+	}
+	return &m
+}
+
+// heldEndpoints takes a new assignment.
+func (c *core) heldEndpoints(p *endpointsPart, msg *endpointv3.ClusterLoadAssignment, o Origin) {
+	if m := p.more; m != nil {
+		m.err, m.ambient = nil, nil
+	}
+	was := p.state
+	c.become(p, stateHeld)
+	c.freshen(p)
+	if newest := p.newest(); was == stateHeld && newest != nil && protoequal.Equal(newest.Message, msg) { // VIEW-4
+		e := *newest
+		e.Origin, e.more = o, newest.changed(func(m *endpointsMore) { m.deleted = noEndpointsMore.deleted })
+		c.setNewest(p, &e)
+		return
+	}
+	old := p.rare().leds
+	e := &Endpoints{Origin: o, Message: msg}
+	var collections []*resourcePart
+	for _, l := range msg.GetEndpoints() {
+		if part := c.collectionOf(l); part != nil {
+			collections = append(collections, part)
+			c.useCollection(part, p, 1)
+		}
+	}
+	if len(collections) > 0 || len(old) > 0 {
+		p.own().next, p.more.leds = e, append(collections, old...)
+		c.fillEndpoints(p)
+		return
+	}
+	p.cur = e
+}
+
+func (p *endpointsPart) newest() *Endpoints {
+	if next := p.rare().next; next != nil {
+		return next
+	}
+	return p.cur
+}
+
+func (c *core) setNewest(p *endpointsPart, e *Endpoints) {
+	if p.rare().next != nil {
+		p.more.next = e
+		return
+	}
+	p.cur = e
+}
+
+// keepsEndpoints says whether a deleted assignment stays.
+func (c *core) keepsEndpoints(p *endpointsPart, ev *client.Event[any]) bool {
+	return p.cur != nil && c.keeps(ev) && c.usedInTree(p)
+}
+
+// keeps says whether a deletion is one that may be kept: not that of a time to live.
+func (c *core) keeps(ev *client.Event[any]) bool {
+	return c.config.grace >= 0 && ev.Reason != client.ReasonTTL
+}
+
+func (c *core) usedInTree(p *endpointsPart) bool {
+	if p.user != nil && p.user.inTree && p.user.eds == p {
+		return true
+	}
+	for u := range p.rare().users {
+		if u.inTree && u.eds == p {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *core) expireEndpoints(p *endpointsPart) {
+	if p.cur == nil || p.cur.Deleted().IsZero() || c.now.Before(p.cur.Deleted().Add(c.config.grace)) {
+		return
+	}
+	c.dropEndpoints(p, stateAbsent)
+	c.touchUsers(p)
+}
+
+func (c *core) dropEndpoints(p *endpointsPart, s partState) {
+	c.become(p, s)
+	p.cur = nil
+	if m := p.more; m != nil {
+		for _, l := range m.leds {
+			c.useCollection(l, p, -1)
+		}
+		m.next, m.leds = nil, nil
+	}
+}
+
+// VIEW-25: note says what is wrong with the endpoints of a cluster, which stays usable.
+func (p *endpointsPart) note() error {
+	m := p.rare()
+	switch {
+	case p.cur == nil && m.err != nil:
+		return fmt.Errorf("no endpoints: %w", m.err)
+	case p.cur == nil:
+		return nil
+	case m.err != nil && p.cur.Deleted().IsZero():
+		return m.err
+	}
+	return errors.Join(m.ambient, p.cur.rare().note, emptiness(p.cur.Assignment()))
+}
+
+var (
+	errNoLocalities = errors.New("the assignment has no localities")
+	errNoEndpoints  = errors.New("the localities of the assignment have no endpoints")
+)
+
+// emptiness says why an assignment has no endpoints (VIEW-26).
+func emptiness(a *endpointv3.ClusterLoadAssignment) error {
+	if len(a.GetEndpoints()) == 0 {
+		return errNoLocalities
+	}
+	for _, l := range a.GetEndpoints() {
+		if len(endpointsOf(l)) > 0 {
+			return nil
+		}
+	}
+	return errNoEndpoints
+}
+
+func endpointsOf(l *endpointv3.LocalityLbEndpoints) []*endpointv3.LbEndpoint {
+	//lint:ignore SA1019 servers may still send it
+	if list := l.GetLoadBalancerEndpoints(); list != nil {
+		return list.GetLbEndpoints()
+	}
+	return l.GetLbEndpoints()
+}
+
+// collectionOf is the collection (LEDS) of a locality, nil if it has none.
+func (c *core) collectionOf(l *endpointv3.LocalityLbEndpoints) *resourcePart { // VIEW-40
+	config := l.GetLedsClusterLocalityConfig()
+	if config.GetLedsCollectionName() == "" {
+		return nil
+	}
+	return c.resource(c.feedOf(leds.Type, config.GetLedsConfig(), true), config.GetLedsCollectionName())
+}
+
+func (c *core) useCollection(l *resourcePart, p *endpointsPart, by int) {
+	if l.assigned == nil {
+		l.assigned = map[*endpointsPart]int{}
+	}
+	l.users += by
+	l.blocking += by
+	if l.assigned[p] += by; l.assigned[p] == 0 {
+		delete(l.assigned, p)
+	}
+	c.enqueue(l)
+}
+
+// fillEndpoints fills the collections in: in the newest assignment when all of them are there,
+// else in the one that it is to replace.
+func (c *core) fillEndpoints(p *endpointsPart) {
+	m := p.own()
+	if next := m.next; next != nil && c.filled(next) {
+		p.cur, m.next = next, nil
+		keep := c.collections(p.cur)
+		for _, l := range m.leds[len(keep):] { // the new ones stand first
+			c.useCollection(l, p, -1)
+		}
+		m.leds = keep
+	}
+	if p.cur == nil || len(c.collections(p.cur)) == 0 {
+		return
+	}
+	e := *p.cur
+	full := proto.CloneOf(e.Message)
+	var notes []error
+	for i, l := range e.Message.GetEndpoints() {
+		if part := c.lookCollection(l); part != nil {
+			full.Endpoints[i].LbEndpoints = part.endpoints()
+			full.Endpoints[i].LbConfig = nil
+			notes = append(notes, part.err)
+		}
+	}
+	if old := e.rare().filled; old != nil && proto.Equal(old, full) {
+		full = old
+	}
+	e.more = e.changed(func(m *endpointsMore) { m.filled, m.note = full, errors.Join(notes...) })
+	p.cur = &e
+}
+
+// collections are those of an assignment.
+func (c *core) collections(e *Endpoints) (all []*resourcePart) {
+	for _, l := range e.Message.GetEndpoints() {
+		if part := c.lookCollection(l); part != nil {
+			all = append(all, part)
+		}
+	}
+	return all
+}
+
+// lookCollection is collectionOf, of what is watched already.
+func (c *core) lookCollection(l *endpointv3.LocalityLbEndpoints) *resourcePart {
+	config := l.GetLedsClusterLocalityConfig()
+	if config.GetLedsCollectionName() == "" {
+		return nil
+	}
+	return c.feedOf(leds.Type, config.GetLedsConfig(), true).resources[config.GetLedsCollectionName()]
+}
+
+func (c *core) filled(e *Endpoints) bool {
+	for _, l := range c.collections(e) {
+		if !c.answered(l.state) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,146 @@
+package view
+
+import (
+	"errors"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// render makes the entry of a cluster.
+func (c *core) render(p *clusterPart) {
+	m := p.rare()
+	e := *p.cur
+	e.refs = p.base
+	if p.holds > 0 {
+		e.refs |= refHold
+	}
+	more := clusterMore{parents: m.parents, deleted: m.deleted}
+	switch {
+	case e.Message == nil && (p.state != stateHeld && c.answered(p.state) || p.inTree && p.blocks() && e.status == StatusError):
+		e.status, more.err = StatusError, m.err // an error stays until there is something better
+	case e.Message == nil:
+		e.status, more.note = StatusWaiting, m.err
+	default:
+		e.status = StatusOK
+		more.leaves = m.leaves
+		if more.err = c.spoiled(p); more.err != nil {
+			e.status, more.leaves = StatusError, nil
+		}
+		more.note = c.noteOf(p)
+	}
+	switch {
+	case e.Message == nil:
+		e.Endpoints = nil
+	case e.kind == KindEDS:
+		e.Endpoints = p.eds.cur
+	case e.kind != KindStatic && e.kind != KindDNS:
+		e.Endpoints = nil
+	case e.Endpoints == nil || e.Endpoints.Message != e.Message.GetLoadAssignment() || e.Endpoints.Origin != e.Origin:
+		e.Endpoints = &Endpoints{Origin: e.Origin, Message: e.Message.GetLoadAssignment()}
+	}
+	e.more = nil
+	if !more.empty() {
+		e.more = &more
+	}
+	c.replace(p, &e)
+}
+
+func (m *clusterMore) empty() bool {
+	return m.err == nil && m.note == nil && m.deleted.IsZero() && m.leaves == nil && m.parents == nil
+}
+
+// spoiled is the error of a cluster that has a message; nil mostly.
+func (c *core) spoiled(p *clusterPart) error {
+	m := p.rare()
+	if m.leafErr != nil {
+		return m.leafErr
+	}
+	for _, n := range m.needs {
+		if n.Need == Essential && n.part.message == nil && n.part.err != nil {
+			return n.part.err
+		}
+	}
+	return nil
+}
+
+func (c *core) noteOf(p *clusterPart) error {
+	m := p.rare()
+	if p.eds == nil {
+		return join(m.ambient, m.read)
+	}
+	return join(m.ambient, m.read, p.eds.note())
+}
+
+// join is errors.Join, which allocates also where there is nothing to join.
+func join(errs ...error) error {
+	if slices.IndexFunc(errs, func(err error) bool { return err != nil }) < 0 {
+		return nil
+	}
+	return errors.Join(errs...)
+}
+
+// replace puts an entry in the place of the one before it, and notes how much it differs.
+func (c *core) replace(p *clusterPart, e *Cluster) {
+	old := p.cur
+	p.cur = e
+	if (old.status == StatusWaiting) != (e.status == StatusWaiting) {
+		c.stirred = true
+		c.regroup = c.regroup || p.reached != 0
+	}
+	if p == c.rootCluster && (old.status != e.status || e.status == StatusError) {
+		c.stirred = true
+	}
+	if !p.inTree {
+		return
+	}
+	c.tree.Set(p.name, e)
+	switch {
+	case !e.same(old):
+		c.loudEntry(p, old, e)
+	case e.refs != old.refs || e.Origin != old.Origin || !slices.Equal(e.rare().parents, old.rare().parents) || e.Endpoints != old.Endpoints:
+		c.quiet()
+	}
+}
+
+// loud has a change published, if it is of a published cluster.
+func (c *core) loud(p *clusterPart) {
+	if p.inTree {
+		c.change = max(c.change, changeLoud)
+	}
+}
+
+// loudEntry is loud, unless it is only of attributes of endpoints, which may be merged.
+func (c *core) loudEntry(p *clusterPart, old, e *Cluster) {
+	if c.config.merge > 0 && onlyAttributes(old, e) {
+		if c.change < changeAttributes {
+			c.change = changeAttributes
+		}
+		return
+	}
+	c.loud(p)
+}
+
+func (c *core) quiet() { c.change = max(c.change, changeQuiet) }
+
+// onlyAttributes says whether two entries have the same addresses in the same places, and differ in
+// nothing but what is said of them (WARM-j).
+func onlyAttributes(a, b *Cluster) bool {
+	if a.Endpoints == nil || b.Endpoints == nil || a.Endpoints.same(b.Endpoints) {
+		return false
+	}
+	swapped := *b
+	swapped.Endpoints = a.Endpoints
+	if !swapped.same(a) || !a.Endpoints.Deleted().Equal(b.Endpoints.Deleted()) {
+		return false
+	}
+	x, y := a.Endpoints.Assignment().GetEndpoints(), b.Endpoints.Assignment().GetEndpoints()
+	return slices.EqualFunc(x, y, sameAddresses)
+}
+
+func sameAddresses(a, b locality) bool {
+	return a.GetPriority() == b.GetPriority() && proto.Equal(a.GetLocality(), b.GetLocality()) &&
+		slices.EqualFunc(endpointsOf(a), endpointsOf(b), func(x, y endpoint) bool {
+			return proto.Equal(x.GetEndpoint().GetAddress(), y.GetEndpoint().GetAddress())
+		})
+}

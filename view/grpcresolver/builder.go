@@ -1,0 +1,106 @@
+package grpcresolver
+
+import (
+	"context"
+	"sync"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/resource/eds"
+	"github.com/xdswatch/xdswatch/view"
+	"github.com/xdswatch/xdswatch/view/endpoint"
+	"github.com/xdswatch/xdswatch/watcher"
+)
+
+// The schemes of targets, and the name of the load balancing policy.
+const (
+	Scheme    = "xdswatch"
+	EDSScheme = "xdswatch-eds"
+	Policy    = "xdswatch"
+)
+
+const serviceConfig = `{"loadBalancingConfig": [{"` + Policy + `": {}}]}`
+
+var register = sync.OnceFunc(func() { balancer.Register(policyBuilder{}) })
+
+// NewBuilder makes a builder for targets "xdswatch:///LISTENER", for [grpc.WithResolvers] or
+// [resolver.Register]. Channels that use it share the client, which they do not close.
+//
+// The first call in a program registers [Policy] with gRPC, whose registry is not safe for
+// concurrent use: make it before channels are used.
+//
+// [grpc.WithResolvers]: https://pkg.go.dev/google.golang.org/grpc#WithResolvers
+func NewBuilder(c *client.Client) resolver.Builder {
+	register()
+	return &listenerBuilder{c}
+}
+
+// NewEDSBuilder makes a builder for targets "xdswatch-eds:///ASSIGNMENT"; see [NewBuilder].
+func NewEDSBuilder(c *client.Client) resolver.Builder {
+	register()
+	return &edsBuilder{c}
+}
+
+// ended is what a channel holds of a resolver.
+type ended struct{ stop func() }
+
+// ResolveNow does nothing: changes are pushed.
+func (e ended) ResolveNow(resolver.ResolveNowOptions) {}
+
+func (e ended) Close() { e.stop() }
+
+type listenerBuilder struct{ client *client.Client }
+
+func (b *listenerBuilder) Scheme() string { return Scheme }
+
+// Build does not wait for the configuration; RPCs do.
+func (b *listenerBuilder) Build(target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) (resolver.Resolver, error) {
+	r := &listenerResolver{channel: cc, plan: &plan{}}
+	host := opts.Authority
+	if host == "" {
+		host = target.Endpoint()
+	}
+	v, err := view.New(context.Background(), b.client, view.Root{Type: view.RootListener, Name: target.Endpoint(), Host: host},
+		view.Config{OnSnapshot: r.update})
+	if err != nil {
+		return nil, err
+	}
+	r.view.Store(v)
+	return ended{v.Stop}, nil
+}
+
+type edsBuilder struct{ client *client.Client }
+
+func (b *edsBuilder) Scheme() string { return EDSScheme }
+
+// Build does not wait for endpoints; RPCs do.
+func (b *edsBuilder) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+	r := &edsResolver{channel: cc}
+	w, err := watcher.Watch(context.Background(), b.client, eds.Type, target.Endpoint(), r.update)
+	if err != nil {
+		return nil, err
+	}
+	return ended{w.Stop}, nil
+}
+
+// edsResolver passes on what its watch hears; it belongs to the watch's handler. Ambient errors
+// change nothing: the endpoints that are held stay good.
+type edsResolver struct{ channel resolver.ClientConn }
+
+func (r *edsResolver) update(ev watcher.Event[*endpointv3.ClusterLoadAssignment]) {
+	l := &leaf{name: ev.Name}
+	switch ev.Kind {
+	case client.EventUpdated:
+		l.set = endpoint.New(ev.Value, endpoint.Config{GRPC: true})
+	case client.EventDoesNotExist:
+		l.err = &absence{ev.Name, ev.Reason}
+	case client.EventFailed:
+		l.err = ev.Err
+	case client.EventAmbientError, client.EventRecovered, client.EventSynced:
+		return
+	}
+	publish(r.channel, &plan{clusters: map[string][]*leaf{"": {l}}})
+}

@@ -1,0 +1,171 @@
+package grpcresolver
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/grpc/attributes"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/view"
+	"github.com/xdswatch/xdswatch/view/endpoint"
+	"github.com/xdswatch/xdswatch/view/route"
+)
+
+// plan is what the policy needs of one snapshot. It is immutable.
+type plan struct {
+	err      error        // why no RPC can be sent
+	table    *route.Table // nil if there is one cluster, named ""
+	clusters map[string][]*leaf
+	hold     func(cluster string) (release func()) // nil if nothing has to be held
+}
+
+// leaf is a cluster with endpoints of its own.
+type leaf struct {
+	name string
+	from *view.Endpoints // nil without a view
+	set  *endpoint.Set   // nil if there are no endpoints
+	err  error           // why there are none
+}
+
+// absence is the error of endpoints that do not exist.
+type absence struct {
+	name   string
+	reason client.Reason
+}
+
+func (a *absence) Error() string {
+	return fmt.Sprintf("endpoints %q do not exist (%v)", a.name, a.reason)
+}
+
+func (a *absence) Unwrap() error { return client.ErrDoesNotExist }
+
+// listenerResolver turns snapshots into plans; it belongs to the view's callback.
+type listenerResolver struct {
+	channel resolver.ClientConn
+	view    atomic.Pointer[view.View] // set after the view was made
+	plan    *plan
+	leaves  map[string]*leaf
+}
+
+func (r *listenerResolver) update(s *view.Snapshot) {
+	p := &plan{err: s.Err, hold: r.holdCluster, clusters: map[string][]*leaf{}}
+	leaves := map[string]*leaf{}
+	for c := range s.Clusters() {
+		if c.Kind() != view.KindAggregate {
+			leaves[c.Name] = r.leaf(s, c)
+			p.clusters[c.Name] = []*leaf{leaves[c.Name]}
+		}
+	}
+	for c := range s.Clusters() {
+		if c.Kind() != view.KindAggregate {
+			continue
+		}
+		// VIEW-33: a member in error keeps its place.
+		for _, name := range c.Leaves() {
+			if l := leaves[name]; l != nil {
+				p.clusters[c.Name] = append(p.clusters[c.Name], l)
+			}
+		}
+		if err := c.Err(); err != nil {
+			p.clusters[c.Name] = []*leaf{{name: c.Name, err: err}}
+		}
+	}
+	switch {
+	case p.err != nil:
+	case len(s.Routes) == 0 || s.VirtualHost == nil:
+		p.err = errors.New("the listener has no routes")
+	default:
+		// The view has chosen the virtual host.
+		p.table = route.Compile(&routev3.RouteConfiguration{
+			Name: s.Routes[0].Name, VirtualHosts: []*routev3.VirtualHost{s.VirtualHost},
+			IgnorePathParametersInPathMatching: s.Routes[0].Message.GetIgnorePathParametersInPathMatching(),
+		}, r.plan.table)
+	}
+	r.plan, r.leaves = p, leaves
+	publish(r.channel, p)
+}
+
+// leaf reads the endpoints of a cluster, if they have changed.
+func (r *listenerResolver) leaf(s *view.Snapshot, c *view.Cluster) *leaf {
+	l := &leaf{name: c.Name, from: c.Endpoints, err: c.Err()}
+	if l.err == nil {
+		l.err = s.Note(c)
+	}
+	switch old := r.leaves[c.Name]; {
+	case c.Endpoints == nil:
+	case old != nil && old.from == c.Endpoints:
+		l.set = old.set
+	default:
+		l.set = endpoint.New(c.Endpoints.Assignment(), endpoint.Config{GRPC: true})
+	}
+	return l
+}
+
+func (r *listenerResolver) holdCluster(name string) func() {
+	if v := r.view.Load(); v != nil {
+		return v.Hold(name)
+	}
+	return func() {}
+}
+
+type (
+	planKey     struct{}
+	endpointKey struct{}
+)
+
+// publish replaces the channel's state.
+func publish(channel resolver.ClientConn, p *plan) {
+	state := resolver.State{
+		ServiceConfig: channel.ParseServiceConfig(serviceConfig),
+		Attributes:    attributes.New(planKey{}, p),
+	}
+	seen := map[string]bool{}
+	for _, leaves := range p.clusters {
+		for _, l := range leaves {
+			if l.set == nil {
+				continue
+			}
+			for _, e := range l.set.Endpoints() {
+				if key := addressOf(e.Address); !seen[key] {
+					seen[key] = true
+					state.Endpoints = append(state.Endpoints, channelEndpoint(e))
+				}
+			}
+		}
+	}
+	// The error is the policy's opinion of the state. It would have a polling resolver try again;
+	// here the server will send a better one.
+	_ = channel.UpdateState(state)
+}
+
+// channelEndpoint has all addresses of an endpoint.
+func channelEndpoint(e *endpoint.Endpoint) resolver.Endpoint {
+	re := resolver.Endpoint{
+		Addresses:  []resolver.Address{{Addr: addressOf(e.Address)}},
+		Attributes: attributes.New(endpointKey{}, e),
+	}
+	for _, more := range e.More {
+		re.Addresses = append(re.Addresses, resolver.Address{Addr: addressOf(more)})
+	}
+	return re
+}
+
+// addressOf is how gRPC writes an address.
+func addressOf(a endpoint.Address) string {
+	if a.Network == "unix" {
+		return "unix:" + a.Addr
+	}
+	return a.Addr
+}
+
+// Endpoint is what the assignment says of a channel's endpoint: its weight, locality, priority and
+// hostname. It is nil for endpoints of other resolvers. It is for load balancing policies that a
+// program brings itself.
+func Endpoint(e resolver.Endpoint) *endpoint.Endpoint {
+	found, _ := e.Attributes.Value(endpointKey{}).(*endpoint.Endpoint)
+	return found
+}

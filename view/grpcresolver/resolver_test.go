@@ -1,0 +1,289 @@
+package grpcresolver_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/internal/viewtest"
+	"github.com/xdswatch/xdswatch/testutil"
+	"github.com/xdswatch/xdswatch/view/grpcresolver"
+)
+
+// newChannel makes a channel over a client of its own.
+func newChannel(t *testing.T, m *testutil.ManagementServer, target string, build func(*client.Client) resolver.Builder) (*grpc.ClientConn, *client.Client) {
+	t.Helper()
+	c := viewtest.Client(t, m)
+	channel, err := grpc.NewClient(target, grpc.WithResolvers(build(c)), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { channel.Close() })
+	return channel, c
+}
+
+// backend is the port of a server that answers every method.
+func backend(t *testing.T) uint32 {
+	t.Helper()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+		if err := stream.RecvMsg(&emptypb.Empty{}); err != nil {
+			return err
+		}
+		return stream.SendMsg(&emptypb.Empty{})
+	}))
+	go s.Serve(lis)
+	t.Cleanup(s.Stop)
+	return uint32(lis.Addr().(*net.TCPAddr).Port)
+}
+
+// closedPort is one that nobody listens on.
+func closedPort(t *testing.T) uint32 {
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lis.Close()
+	return uint32(lis.Addr().(*net.TCPAddr).Port)
+}
+
+// invoke makes an RPC, and says which port answered.
+func invoke(ctx context.Context, channel *grpc.ClientConn, method string, opts ...grpc.CallOption) (uint32, error) {
+	var p peer.Peer
+	err := channel.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{}, append(opts, grpc.Peer(&p))...)
+	if err != nil {
+		return 0, err
+	}
+	return uint32(p.Addr.(*net.TCPAddr).Port), nil
+}
+
+// await makes RPCs until ok is true of the port that answered, or of the error.
+func await(t *testing.T, ctx context.Context, channel *grpc.ClientConn, ok func(port uint32, err error) bool) {
+	t.Helper()
+	for {
+		port, err := invoke(ctx, channel, "/s/m")
+		if ok(port, err) {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("in the end port %d, %v", port, err)
+		}
+	}
+}
+
+func TestEDSFollowsEndpoints(t *testing.T) {
+	ctx, m := viewtest.Patience(t), viewtest.Management(t)
+	a, b := backend(t), backend(t)
+	viewtest.Set(t, m, "1", viewtest.Assignment("backend", viewtest.Locality(0, map[uint32]uint32{a: 1, b: 3})))
+	channel, _ := newChannel(t, m, "xdswatch-eds:///backend", grpcresolver.NewEDSBuilder)
+	// Both connections have to be there, until when one gets everything.
+	for _, want := range []uint32{a, b} {
+		await(t, ctx, channel, func(port uint32, err error) bool { return port == want })
+	}
+	got := map[uint32]int{}
+	for range 400 {
+		port, err := invoke(ctx, channel, "/s/m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[port]++
+	}
+	if n := got[a]; n < 90 || n > 110 {
+		t.Errorf("%d of 400 RPCs went to an endpoint with a quarter of the weight", n)
+	}
+
+	viewtest.Set(t, m, "2", viewtest.Assignment("backend", viewtest.At(a)))
+	for until := 0; until < 20; {
+		if port, err := invoke(ctx, channel, "/s/m"); err != nil {
+			t.Fatal(err)
+		} else if port == a {
+			until++
+		} else {
+			until = 0
+		}
+	}
+}
+
+func TestRPCsAreToldWhy(t *testing.T) {
+	drop := viewtest.Assignment("drop", viewtest.At(1))
+	drop.Policy = &endpointv3.ClusterLoadAssignment_Policy{}
+	if err := protojson.Unmarshal([]byte(`{"drop_overloads": [{"category": "flood", "drop_percentage": {"numerator": 100}}]}`), drop.Policy); err != nil {
+		t.Fatal(err)
+	}
+	sick := viewtest.Assignment("sick", viewtest.At(1))
+	sick.Endpoints[0].LbEndpoints[0].HealthStatus = corev3.HealthStatus_UNHEALTHY
+	m := viewtest.Management(t)
+	viewtest.Set(t, m, "1", drop, sick, viewtest.Assignment("empty"), viewtest.Assignment("refused", viewtest.At(closedPort(t))))
+	for name, want := range map[string]string{
+		"missing":                       `endpoints "missing" do not exist (`,
+		"empty":                         `cluster "empty": the assignment has no localities`,
+		"sick":                          `cluster "sick": none of 1 endpoints is healthy`,
+		"drop":                          `cluster "drop" drops the RPC (flood)`,
+		"refused":                       `connection refused`,
+		"xdstp://nobody/no.such.Type/n": `nobody`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			channel, _ := newChannel(t, m, "xdswatch-eds:///"+name, grpcresolver.NewEDSBuilder)
+			_, err := invoke(viewtest.Patience(t), channel, "/s/m")
+			if status.Code(err) != codes.Unavailable || !strings.Contains(fmt.Sprint(err), want) {
+				t.Errorf("the RPC ended with %v, want %v and %q", err, codes.Unavailable, want)
+			}
+		})
+	}
+}
+
+func TestRemovedEndpointsAreNotUsed(t *testing.T) {
+	ctx, m := viewtest.Patience(t), viewtest.Management(t)
+	viewtest.Set(t, m, "1", viewtest.Assignment("backend", viewtest.At(backend(t))))
+	channel, _ := newChannel(t, m, "xdswatch-eds:///backend", grpcresolver.NewEDSBuilder)
+	if _, err := invoke(ctx, channel, "/s/m"); err != nil {
+		t.Fatal(err)
+	}
+	viewtest.Set(t, m, "2")
+	await(t, ctx, channel, func(_ uint32, err error) bool { return status.Code(err) == codes.Unavailable })
+	// An RPC that waits gets the endpoints that come.
+	answered := make(chan error, 1)
+	go func() {
+		_, err := invoke(ctx, channel, "/s/m", grpc.WaitForReady(true))
+		answered <- err
+	}()
+	viewtest.Set(t, m, "3", viewtest.Assignment("backend", viewtest.At(backend(t))))
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPriorities(t *testing.T) {
+	ctx, m := viewtest.Patience(t), viewtest.Management(t)
+	first, second := closedPort(t), backend(t)
+	viewtest.Set(t, m, "1", viewtest.Assignment("backend", viewtest.At(first), viewtest.Locality(1, map[uint32]uint32{second: 1})))
+	channel, _ := newChannel(t, m, "xdswatch-eds:///backend", grpcresolver.NewEDSBuilder)
+	if port, err := invoke(ctx, channel, "/s/m", grpc.WaitForReady(true)); port != second {
+		t.Errorf("port %d, %v: the second priority was not used", port, err)
+	}
+	first = backend(t)
+	viewtest.Set(t, m, "2", viewtest.Assignment("backend", viewtest.At(first), viewtest.Locality(1, map[uint32]uint32{second: 1})))
+	await(t, ctx, channel, func(port uint32, err error) bool { return port == first })
+}
+
+func TestClosedChannelStopsItsWatches(t *testing.T) {
+	for target, build := range map[string]func(*client.Client) resolver.Builder{
+		"xdswatch-eds:///backend": grpcresolver.NewEDSBuilder, "xdswatch:///listener": grpcresolver.NewBuilder,
+	} {
+		ctx, m := viewtest.Patience(t), viewtest.Management(t)
+		port := backend(t)
+		viewtest.Set(t, m, "1", append(viewtest.Listener(t, "listener", `{match: {prefix: /}, route: {cluster: backend}}`), viewtest.Cluster("backend"), viewtest.Assignment("backend", viewtest.At(port)))...)
+		channel, c := newChannel(t, m, target, build)
+		if got, err := invoke(ctx, channel, "/s/m"); got != port {
+			t.Fatal(target, err)
+		}
+		channel.Close()
+		// A stream that nobody uses is closed by the client.
+		if _, err := m.Await(ctx, func(n testutil.Counters) bool { return n.Open == 0 }); err != nil {
+			t.Error(target, err)
+		}
+		if rest := c.Dump(); len(rest) > 0 {
+			t.Errorf("%s: still there after the channel was closed: %+v", target, rest)
+		}
+	}
+}
+
+func TestRoutes(t *testing.T) {
+	ctx, m := viewtest.Patience(t), viewtest.Management(t)
+	a, b := backend(t), backend(t)
+	viewtest.Set(t, m, "1", append(viewtest.Listener(t, "listener", `
+		{match: {prefix: /a/, headers: [{name: x-canary, exact_match: "1"}]}, route: {cluster: b}},
+		{match: {prefix: /a/}, route: {cluster: a}},
+		{match: {path: /s/gone}, route: {cluster: missing}},
+		{match: {path: /s/answer}, direct_response: {status: 200}},
+		{match: {prefix: /s/m}, route: {weighted_clusters: {clusters: [{name: a, weight: 1}, {name: b, weight: 1}]}}}`),
+		viewtest.Cluster("a"), viewtest.Cluster("b"), viewtest.Assignment("a", viewtest.At(a)), viewtest.Assignment("b", viewtest.At(b)))...)
+	channel, _ := newChannel(t, m, "xdswatch:///listener", grpcresolver.NewBuilder)
+	canary := metadata.AppendToOutgoingContext(ctx, "X-Canary", "1")
+	for _, tt := range []struct {
+		ctx    context.Context
+		method string
+		want   uint32
+	}{{ctx, "/a/m", a}, {canary, "/a/m", b}, {ctx, "/a/n", a}} {
+		if port, err := invoke(tt.ctx, channel, tt.method); port != tt.want {
+			t.Errorf("%s went to %d, %v; want %d", tt.method, port, err, tt.want)
+		}
+	}
+	for _, want := range []uint32{a, b} {
+		await(t, ctx, channel, func(port uint32, err error) bool { return port == want })
+	}
+	for method, want := range map[string]string{
+		"/nowhere":  "/nowhere: no route of the virtual host matches the request",
+		"/s/answer": "/s/answer: the route does not forward (respond)",
+		"/s/gone":   `"missing"`,
+	} {
+		if _, err := invoke(ctx, channel, method); status.Code(err) != codes.Unavailable || !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%s ended with %v, want %v and %q", method, err, codes.Unavailable, want)
+		}
+	}
+}
+
+func TestMissingListener(t *testing.T) {
+	m := viewtest.Management(t)
+	viewtest.Set(t, m, "1")
+	channel, _ := newChannel(t, m, "xdswatch:///nobody", grpcresolver.NewBuilder)
+	_, err := invoke(viewtest.Patience(t), channel, "/s/m")
+	if status.Code(err) != codes.Unavailable || !strings.Contains(fmt.Sprint(err), `"nobody"`) {
+		t.Errorf("the RPC ended with %v, want %v and what is missing", err, codes.Unavailable)
+	}
+}
+
+// An aggregate uses its first cluster that has endpoints.
+func TestAggregates(t *testing.T) {
+	ctx, m := viewtest.Patience(t), viewtest.Management(t)
+	port := backend(t)
+	viewtest.Set(t, m, "1", append(viewtest.Listener(t, "listener", `{match: {prefix: /}, route: {cluster: all}}`),
+		viewtest.Aggregate(t, "all", "missing", "empty", "b"), viewtest.Cluster("empty"), viewtest.Cluster("b"), viewtest.Assignment("empty"), viewtest.Assignment("b", viewtest.At(port)))...)
+	channel, _ := newChannel(t, m, "xdswatch:///listener", grpcresolver.NewBuilder)
+	if got, err := invoke(ctx, channel, "/s/m"); got != port {
+		t.Errorf("the RPC went to %d, %v; want %d", got, err, port)
+	}
+}
+
+// A call keeps its cluster, and the cluster its endpoints, while routes have gone on.
+func TestReplacedClusterServesRunningRPCs(t *testing.T) {
+	ctx, m := viewtest.Patience(t), viewtest.Management(t)
+	a, b := backend(t), backend(t)
+	viewtest.Set(t, m, "1", append(viewtest.Listener(t, "listener", `{match: {prefix: /}, route: {cluster: a}}`), viewtest.Cluster("a"), viewtest.Assignment("a", viewtest.At(a)))...)
+	channel, _ := newChannel(t, m, "xdswatch:///listener", grpcresolver.NewBuilder)
+	stream, err := channel.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/s/stream")
+	if err != nil {
+		t.Fatal(err)
+	}
+	viewtest.Set(t, m, "2", append(viewtest.Listener(t, "listener", `{match: {prefix: /}, route: {cluster: b}}`), viewtest.Cluster("a"), viewtest.Cluster("b"), viewtest.Assignment("a", viewtest.At(a)), viewtest.Assignment("b", viewtest.At(b)))...)
+	await(t, ctx, channel, func(port uint32, err error) bool {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return port == b
+	})
+	if err := stream.SendMsg(&emptypb.Empty{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.RecvMsg(&emptypb.Empty{}); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,275 @@
+package httptransport
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xdswatch/xdswatch/view"
+	"github.com/xdswatch/xdswatch/view/endpoint"
+)
+
+// cluster is what the transport has of a cluster of the view that was used.
+type cluster struct {
+	name      string
+	transport *Transport
+	state     atomic.Pointer[state]
+	active    atomic.Int64 // requests
+	held      atomic.Bool  // release is not nil
+	retired   atomic.Bool  // for good: no snapshot has it, or the transport is closed
+
+	mu      sync.Mutex
+	release func() // of the view's hold
+	pools   map[endpoint.Address]*pool
+}
+
+// state is one version of a cluster.
+type state struct {
+	from *view.Cluster
+	set  *endpoint.Set // nil if there are no endpoints
+	most int64         // requests at a time
+	only bool          // nothing refers to the cluster but what holds it
+}
+
+// of is the cluster that the state was made of.
+func (s *state) of() *view.Cluster {
+	if s == nil {
+		return nil
+	}
+	return s.from
+}
+
+// update takes the newest version of the cluster, which is found unless no snapshot has it yet. It
+// drains the connections to endpoints that have left, or all if the cluster itself has changed.
+func (c *cluster) update(found *view.Cluster) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := c.state.Load()
+	// The snapshot is read under the lock, so that an older one never comes after a newer one.
+	now := c.transport.view.Snapshot().Cluster(c.name)
+	if now != nil && now.Status() == view.StatusWaiting {
+		// A late request holds a cluster that has left. What is known of it is used until then.
+		if old != nil && onlyHeld(now) {
+			last := *old
+			last.only = true
+			c.state.Store(&last)
+			c.rest()
+		}
+		now = nil
+	}
+	if now == nil {
+		now = found
+	}
+	if now == nil || old.of() == now {
+		return
+	}
+	s := &state{from: now, most: maxRequests(now), only: onlyHeld(now)}
+	switch {
+	case now.Endpoints == nil:
+	case old != nil && old.from.Endpoints == now.Endpoints:
+		s.set = old.set
+	default:
+		s.set = endpoint.New(now.Endpoints.Assignment(), endpoint.Config{})
+	}
+	c.state.Store(s)
+	c.rest()
+	keep := map[endpoint.Address]bool{}
+	if s.set != nil && (old == nil || proto.Equal(old.from.Message, now.Message)) {
+		for _, e := range s.set.Endpoints() {
+			keep[e.Address] = true
+		}
+	}
+	for address, p := range c.pools {
+		if !keep[address] {
+			delete(c.pools, address)
+			p.retire()
+		}
+	}
+}
+
+func onlyHeld(c *view.Cluster) bool { return slices.Equal(c.ReferencedBy(), []string{"hold"}) }
+
+// VIEW-66: the DEFAULT priority's max_requests, 1024 by default.
+func maxRequests(c *view.Cluster) int64 {
+	for _, t := range c.Message.GetCircuitBreakers().GetThresholds() {
+		if t.GetPriority() == corev3.RoutingPriority_DEFAULT && t.GetMaxRequests() != nil {
+			return int64(t.GetMaxRequests().GetValue())
+		}
+	}
+	return 1024
+}
+
+// enter begins a request. All requests of a cluster share one hold, which goes on while anything
+// else refers to the cluster: requests do not wait for the view's lock.
+func (c *cluster) enter() {
+	c.active.Add(1)
+	if c.held.Load() {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.release == nil {
+		c.release = c.transport.view.Hold(c.name)
+	}
+	c.held.Store(true)
+}
+
+func (c *cluster) leave() {
+	if c.active.Add(-1) == 0 && c.mayRest() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.rest()
+	}
+}
+
+// rest ends the hold if nothing else refers to the cluster, and no request runs. The caller has mu.
+func (c *cluster) rest() {
+	if c.release == nil || !c.mayRest() {
+		return
+	}
+	// A request that begins now either sees that nothing is held, or is seen here.
+	if c.held.Store(false); c.active.Load() > 0 {
+		c.held.Store(true)
+		return
+	}
+	c.release()
+	c.release = nil
+}
+
+func (c *cluster) mayRest() bool { return c.retired.Load() || c.state.Load().only }
+
+// full is an error if there is a request too many.
+func (c *cluster) full() error {
+	if s := c.state.Load(); c.active.Load() > s.most {
+		return unavailable("cluster %q has %d requests at a time already (max_requests)", c.name, s.most)
+	}
+	return nil
+}
+
+// pick chooses an endpoint.
+func (c *cluster) pick(next uint64, random func() uint64) (*endpoint.Endpoint, error) {
+	s := c.state.Load()
+	name := s.from.Name
+	switch {
+	case s.from.Err() != nil:
+		return nil, s.from.Err()
+	case s.set == nil && s.from.Note() != nil:
+		return nil, fmt.Errorf("cluster %q: %w", name, s.from.Note())
+	case s.set == nil:
+		return nil, fmt.Errorf("cluster %q has no endpoints", name)
+	}
+	if category, dropped := s.set.Drop(random); dropped {
+		return nil, fmt.Errorf("cluster %q drops the request (%s)", name, category)
+	}
+	e := s.set.Pick(next)
+	if e == nil {
+		return nil, fmt.Errorf("cluster %q: %s", name, s.set.Reason())
+	}
+	return e, nil
+}
+
+// pool is the connections to one endpoint. A transport of its own for each lets them be closed
+// alone.
+type pool struct {
+	transport *http.Transport
+	scheme    string
+	retired   atomic.Bool
+}
+
+// pool is that of an endpoint, made when it is first used.
+func (c *cluster) pool(e *endpoint.Endpoint) (*pool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p, ok := c.pools[e.Address]; ok {
+		return p, nil
+	}
+	transport, err := c.transport.config.Base(c.state.Load().from)
+	if err != nil {
+		return nil, err
+	}
+	p := &pool{transport: transport, scheme: "http"}
+	if transport.TLSClientConfig != nil {
+		p.scheme = "https"
+	}
+	dial := transport.DialContext
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: connectTimeout(c.state.Load().from), KeepAlive: 30 * time.Second}).DialContext
+	}
+	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return dial(ctx, e.Address.Network, e.Address.Addr)
+	}
+	// A request may have picked an endpoint that has left meanwhile.
+	if c.retired.Load() || !c.has(e.Address) {
+		p.retired.Store(true)
+		return p, nil
+	}
+	c.pools[e.Address] = p
+	return p, nil
+}
+
+// has is whether the cluster has an endpoint. The caller has mu.
+func (c *cluster) has(a endpoint.Address) bool {
+	s := c.state.Load()
+	return s.set != nil && slices.ContainsFunc(s.set.Endpoints(), func(e *endpoint.Endpoint) bool { return e.Address == a })
+}
+
+// defaultConnectTimeout is Envoy's.
+const defaultConnectTimeout = 5 * time.Second
+
+func connectTimeout(c *view.Cluster) time.Duration {
+	if t := c.Message.GetConnectTimeout(); t != nil {
+		return t.AsDuration()
+	}
+	return defaultConnectTimeout
+}
+
+// retire drains all connections.
+func (c *cluster) retire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.retired.Store(true)
+	c.rest()
+	for address, p := range c.pools {
+		delete(c.pools, address)
+		p.retire()
+	}
+}
+
+func (c *cluster) closeIdle() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.pools {
+		p.transport.CloseIdleConnections()
+	}
+}
+
+func (p *pool) retire() {
+	p.retired.Store(true)
+	p.transport.CloseIdleConnections()
+}
+
+// drain is called after each request. The connection of a request that ran on is closed when it
+// becomes idle: the transport closes those while nobody has asked for another.
+func (p *pool) drain() {
+	if p.retired.Load() {
+		p.transport.CloseIdleConnections()
+	}
+}
+
+// plainText makes transports for clusters without a transport socket.
+func plainText(c *view.Cluster) (*http.Transport, error) {
+	const raw = "type.googleapis.com/envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer"
+	socket := c.Message.GetTransportSocket()
+	if socket != nil && socket.GetTypedConfig().GetTypeUrl() != raw || len(c.Message.GetTransportSocketMatches()) > 0 {
+		return nil, fmt.Errorf("cluster %q has a transport socket (%s), and httptransport.Config.Base is not set", c.Name, socket.GetName())
+	}
+	return &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second}, nil
+}

@@ -1,0 +1,308 @@
+package httptransport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+
+	"github.com/xdswatch/xdswatch/view"
+	"github.com/xdswatch/xdswatch/view/endpoint"
+	"github.com/xdswatch/xdswatch/view/route"
+)
+
+// Config configures a [Transport]. Its zero value works.
+type Config struct {
+	// RouteConfig is the name of the route configuration, if the listener has several; "" is its
+	// first.
+	RouteConfig string
+	// OnDemand has clusters that a request names itself (cluster_header), and that nothing else
+	// names, looked up: see [view.View.Cluster]. Otherwise such requests fail.
+	OnDemand bool
+	// Base makes the transport to the endpoints of a cluster. It may look at the cluster's
+	// transport socket, and set TLSClientConfig; requests are then sent by https. Its DialContext,
+	// or net.Dialer's, is called with the endpoint's address. nil is a transport like
+	// [http.DefaultTransport] without proxy, and an error for clusters with a transport socket,
+	// which would otherwise be sent plain text.
+	Base func(*view.Cluster) (*http.Transport, error)
+}
+
+// Transport is an [http.RoundTripper]. It is safe for concurrent use.
+type Transport struct {
+	view   *view.View
+	config Config
+	next   endpoint.Smooth
+	cancel context.CancelFunc
+
+	updating sync.Mutex
+	routing  atomic.Pointer[routing]
+	clusters sync.Map // name → *cluster, of those that were used
+}
+
+// routing is how requests are routed by one snapshot.
+type routing struct {
+	snapshot *view.Snapshot
+	table    *route.Table
+	err      error // why there is none
+}
+
+// Error is a request that was not sent, or a response that is no response of an endpoint.
+type Error struct {
+	// Status is how a proxy answers: 404 without a route, 503 without a cluster or endpoint, 500
+	// for a fault of the configuration.
+	Status int
+	Err    error
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// New makes a transport over a view, whose root is a listener or a route configuration. It ends
+// with [Transport.Close] and with the view, which it does not stop.
+func New(v *view.View, config Config) *Transport {
+	if config.Base == nil {
+		config.Base = plainText
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	t := &Transport{view: v, config: config, cancel: cancel}
+	go t.follow(ctx)
+	return t
+}
+
+// Close ends the transport, and closes its connections as soon as they are idle.
+func (t *Transport) Close() {
+	t.cancel()
+	for _, c := range t.clusters.Range {
+		c.(*cluster).retire()
+	}
+}
+
+// CloseIdleConnections closes connections that no request uses, for [http.Client].
+func (t *Transport) CloseIdleConnections() {
+	for _, c := range t.clusters.Range {
+		c.(*cluster).closeIdle()
+	}
+}
+
+// follow drains connections of endpoints that leave, also while there are no requests.
+func (t *Transport) follow(ctx context.Context) {
+	for range t.view.Snapshots(ctx) {
+		t.current()
+	}
+}
+
+// current is the routing by the newest snapshot, nil before the first.
+func (t *Transport) current() *routing {
+	s, now := t.view.Snapshot(), t.routing.Load()
+	if s == nil || now != nil && now.snapshot == s {
+		return now
+	}
+	t.updating.Lock()
+	defer t.updating.Unlock()
+	// The snapshot that is the newest now is at least as new as the one compiled last.
+	s, now = t.view.Snapshot(), t.routing.Load()
+	if now == nil || now.snapshot != s {
+		now = t.compile(s, now)
+		t.routing.Store(now)
+		t.drain()
+	}
+	return now
+}
+
+func (t *Transport) compile(s *view.Snapshot, old *routing) *routing {
+	r := &routing{snapshot: s, err: s.Err}
+	var known *route.Table
+	if old != nil {
+		known = old.table
+	}
+	if r.err != nil {
+		return r
+	}
+	for _, rc := range s.Routes {
+		switch {
+		case t.config.RouteConfig != "" && rc.Name != t.config.RouteConfig:
+		case rc.Err != nil:
+			r.err = rc.Err
+			return r
+		default:
+			r.table = route.Compile(rc.Message, known, rc.OnDemand...)
+			return r
+		}
+	}
+	r.err = errors.New("the listener has no such route configuration")
+	return r
+}
+
+// drain brings the clusters that were used up to date.
+func (t *Transport) drain() {
+	for name, c := range t.clusters.Range {
+		if t.view.Snapshot().Cluster(name.(string)) == nil {
+			t.clusters.Delete(name)
+			c.(*cluster).retire()
+			continue
+		}
+		c.(*cluster).update(nil)
+	}
+}
+
+// RoundTrip implements [http.RoundTripper]. It waits for the view's first snapshot. An error is an
+// *[Error] if the request was not sent, else that of the connection.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := t.roundTrip(r)
+	if resp == nil && r.Body != nil {
+		// As the contract of RoundTripper has it; a second time does nothing.
+		_ = r.Body.Close()
+	}
+	return resp, err
+}
+
+func (t *Transport) roundTrip(r *http.Request) (*http.Response, error) {
+	now := t.current()
+	if now == nil {
+		if err := t.view.Ready(r.Context()); err != nil {
+			return nil, &Error{http.StatusServiceUnavailable, err}
+		}
+		now = t.current()
+	}
+	if now.err != nil {
+		return nil, &Error{http.StatusServiceUnavailable, now.err}
+	}
+	req := route.FromHTTP(r)
+	found, err := now.table.Match(&req)
+	var fault *route.Fault
+	switch {
+	case errors.As(err, &fault):
+		return nil, &Error{http.StatusInternalServerError, err}
+	case err != nil:
+		return nil, &Error{http.StatusNotFound, err}
+	case found.Action() == route.ActionForward:
+		return t.forward(r, &req, now, found)
+	default:
+		return answer(r, &req, found)
+	}
+}
+
+// forward sends a request to its cluster, which is held until the response is over.
+func (t *Transport) forward(r *http.Request, req *route.Request, now *routing, found *route.Route) (*http.Response, error) {
+	choice := found.Choose(req)
+	c, err := t.find(r.Context(), now.snapshot, choice)
+	if err != nil {
+		return nil, err
+	}
+	root := t.cluster(c)
+	root.enter()
+	over := ends{root.leave}
+	leaf, e, err := t.pick(c)
+	if err != nil {
+		over.end()
+		return nil, &Error{http.StatusServiceUnavailable, err}
+	}
+	if leaf != root {
+		leaf.enter()
+		over = append(over, leaf.leave)
+	}
+	if err := leaf.full(); err != nil {
+		over.end()
+		return nil, err
+	}
+	p, err := leaf.pool(e)
+	if err != nil {
+		over.end()
+		return nil, &Error{http.StatusInternalServerError, err}
+	}
+	over = append(over, p.drain)
+	out := rewritten(r, req, found, choice, e, p)
+	if found.Proto().GetRoute().GetTimeout() != nil && found.Timeout() > 0 {
+		ctx, cancel := context.WithTimeout(r.Context(), found.Timeout())
+		out, over = out.WithContext(ctx), append(over, cancel)
+	}
+	resp, err := p.transport.RoundTrip(out)
+	if err != nil {
+		over.end()
+		return nil, err
+	}
+	resp.Request = r
+	resp.Body = over.after(resp.Body)
+	return resp, nil
+}
+
+// find finds a cluster in the snapshot that routed the request, or on demand.
+func (t *Transport) find(ctx context.Context, s *view.Snapshot, choice route.Choice) (*view.Cluster, error) {
+	c := s.Cluster(choice.Cluster)
+	switch {
+	case c != nil && c.Status() != view.StatusWaiting:
+		return c, nil
+	case choice.Cluster == "":
+		return nil, unavailable("the request does not name its cluster")
+	case !choice.ByHeader || !t.config.OnDemand:
+		return nil, unavailable("there is no cluster %q", choice.Cluster)
+	}
+	c, err := t.view.Cluster(ctx, choice.Cluster)
+	if err != nil {
+		return nil, &Error{http.StatusServiceUnavailable, err}
+	}
+	return c, nil
+}
+
+// pick chooses an endpoint: of an aggregate's first leaf that has one.
+func (t *Transport) pick(c *view.Cluster) (*cluster, *endpoint.Endpoint, error) {
+	if c.Kind() != view.KindAggregate {
+		leaf := t.cluster(c)
+		e, err := leaf.pick(t.next.Next(), rand.Uint64)
+		return leaf, e, err
+	}
+	why := fmt.Errorf("cluster %q has no members", c.Name)
+	for _, name := range c.Leaves() {
+		// VIEW-34: the leaf says how it is reached, and what its limits are.
+		m := t.view.Snapshot().Cluster(name)
+		if m == nil {
+			continue
+		}
+		leaf := t.cluster(m)
+		e, err := leaf.pick(t.next.Next(), rand.Uint64)
+		if err == nil {
+			return leaf, e, nil
+		}
+		why = err
+	}
+	return nil, nil, why
+}
+
+// cluster is what the transport has of a cluster, brought up to date.
+func (t *Transport) cluster(c *view.Cluster) *cluster {
+	known, ok := t.clusters.Load(c.Name)
+	if !ok {
+		known, _ = t.clusters.LoadOrStore(c.Name, &cluster{name: c.Name, transport: t, pools: map[endpoint.Address]*pool{}})
+	}
+	k := known.(*cluster)
+	if k.state.Load().of() != c {
+		k.update(c)
+	}
+	return k
+}
+
+// rewritten is the request as it is sent.
+func rewritten(r *http.Request, req *route.Request, found *route.Route, choice route.Choice, e *endpoint.Endpoint, p *pool) *http.Request {
+	out := r.WithContext(r.Context()) // a shallow copy
+	to := *r.URL
+	to.Scheme, to.Host = p.scheme, e.Address.Addr
+	if e.Address.Network == "unix" {
+		to.Host = "localhost"
+	}
+	if path := found.RewritePath(req); path != req.Path {
+		if plain, err := url.PathUnescape(path); err == nil {
+			to.Path, to.RawPath = plain, path
+		}
+	}
+	out.URL, out.Host = &to, found.RewriteHost(req, choice.Entry, e.Hostname)
+	return out
+}
+
+func unavailable(format string, args ...any) error {
+	return &Error{http.StatusServiceUnavailable, fmt.Errorf(format, args...)}
+}

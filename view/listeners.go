@@ -1,0 +1,183 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/resource/lds"
+)
+
+// Listeners follows every listener (the wildcard), each by a view of its own, so that one that
+// waits does not hold back another. Its methods are safe for concurrent use.
+type Listeners struct {
+	client    *client.Client
+	config    Config
+	onRemoved func(string)
+	watch     *client.Watch
+	ctx       context.Context
+	synced    chan struct{}
+	once      sync.Once
+
+	mu      sync.Mutex
+	views   map[string]*View
+	touched map[*View]bool // that got events of the response at hand
+	trouble error          // with the wildcard
+}
+
+// NewListeners starts to follow every listener. Config.OnSnapshot and OnWaiting are called for
+// each of them; Snapshot.Root tells which. onRemoved is called when a listener was removed and
+// its view stopped; nil for none. For ctx and errors see [New].
+func NewListeners(ctx context.Context, c *client.Client, config Config, onRemoved func(name string)) (*Listeners, error) {
+	if c == nil {
+		return nil, errors.New("xds: the client of a view is nil")
+	}
+	l := &Listeners{
+		client: c, config: config, onRemoved: onRemoved, ctx: ctx, synced: make(chan struct{}),
+		views: map[string]*View{}, touched: map[*View]bool{},
+	}
+	l.mu.Lock() // until the watch is known
+	defer l.mu.Unlock()
+	w, err := c.WatchAll(ctx, lds.Type, "*", l.take, config.Options...)
+	if err != nil {
+		return nil, err
+	}
+	l.watch = w
+	context.AfterFunc(ctx, l.Stop)
+	return l, nil
+}
+
+// take hands events on to the views.
+func (l *Listeners) take(b client.Batch[any]) {
+	for i := range b.Events {
+		l.takeOne(&b.Events[i])
+	}
+	if !b.Last {
+		return
+	}
+	l.mu.Lock()
+	touched := slices.Collect(maps.Keys(l.touched))
+	clear(l.touched)
+	l.mu.Unlock()
+	slices.SortFunc(touched, func(a, b *View) int { return strings.Compare(a.root.Name, b.root.Name) })
+	for _, v := range touched {
+		v.take(nil, true)
+	}
+}
+
+func (l *Listeners) takeOne(ev *client.Event[any]) {
+	if ev.Name == "*" {
+		l.takeAll(ev)
+		return
+	}
+	l.mu.Lock()
+	v := l.views[ev.Name]
+	if ev.Kind == client.EventDoesNotExist {
+		delete(l.views, ev.Name)
+		delete(l.touched, v)
+		l.mu.Unlock()
+		if v != nil {
+			v.Stop()
+			if l.onRemoved != nil {
+				l.onRemoved(ev.Name)
+			}
+		}
+		return
+	}
+	fresh := v == nil
+	if fresh {
+		var err error
+		if v, err = newView(l.ctx, l.client, Root{Type: RootListener, Name: ev.Name}, l.config); err != nil {
+			l.mu.Unlock()
+			return // the client is closed
+		}
+		v.fed = true
+		l.views[ev.Name] = v
+	}
+	l.touched[v] = true
+	l.mu.Unlock()
+	if fresh {
+		v.start()
+	}
+	v.take([]delivery{{watch{v.core.rootPart.feed, ev.Name}, ev}}, false)
+}
+
+func (l *Listeners) takeAll(ev *client.Event[any]) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch ev.Kind {
+	case client.EventSynced:
+		l.trouble = nil
+		l.once.Do(func() { close(l.synced) })
+	case client.EventRecovered:
+		l.trouble = nil
+	case client.EventDoesNotExist:
+		l.trouble = client.ErrDoesNotExist
+	case client.EventFailed, client.EventAmbientError:
+		l.trouble = ev.Err
+	case client.EventUpdated:
+	}
+}
+
+// View returns the view of a listener, nil if there is none.
+func (l *Listeners) View(name string) *View {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.views[name]
+}
+
+// All yields the views by name, in order.
+func (l *Listeners) All() iter.Seq2[string, *View] {
+	l.mu.Lock()
+	views := maps.Clone(l.views)
+	l.mu.Unlock()
+	return func(yield func(string, *View) bool) {
+		for _, name := range slices.Sorted(maps.Keys(views)) {
+			if !yield(name, views[name]) {
+				return
+			}
+		}
+	}
+}
+
+// Ready blocks until the first state of all listeners is there and each view is ready; see
+// [View.Ready].
+func (l *Listeners) Ready(ctx context.Context) error {
+	select {
+	case <-l.synced:
+	case <-l.watch.Done():
+		return l.watch.Err()
+	case <-ctx.Done():
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return &NotReadyError{Root: Root{Type: RootListener, Name: "*"}, Err: context.Cause(ctx), Fault: l.trouble}
+	}
+	for _, v := range l.All() {
+		if err := v.Ready(ctx); err != nil && !errors.Is(err, client.ErrStopped) { // else it was removed
+			return err
+		}
+	}
+	return nil
+}
+
+// Stop ends it, and the views.
+func (l *Listeners) Stop() {
+	l.mu.Lock()
+	views := slices.Collect(maps.Values(l.views))
+	l.mu.Unlock()
+	l.watch.Stop()
+	for _, v := range views {
+		v.Stop()
+	}
+}
+
+// Done is closed when it has ended; see [client.Watch.Done].
+func (l *Listeners) Done() <-chan struct{} { return l.watch.Done() }
+
+// Err is nil while it lives; see [client.Watch.Err].
+func (l *Listeners) Err() error { return l.watch.Err() }

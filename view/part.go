@@ -1,0 +1,259 @@
+package view
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/resource"
+)
+
+// partState is the newest news of a resource.
+type partState uint8
+
+const (
+	statePending partState = iota // nothing is known
+	stateTrouble                  // the server could not be reached; it may yet come
+	stateDoubt                    // the server removed it before a snapshot had it; see doubtFor
+	stateHeld                     // there is a value
+	stateAbsent                   // it does not exist
+	stateFailed                   // there is no usable value
+)
+
+// open says that an answer is still to come.
+func (s partState) open() bool { return s <= stateDoubt }
+
+func (s partState) status() Status {
+	switch s {
+	case statePending, stateTrouble, stateDoubt:
+		return StatusWaiting
+	case stateHeld:
+		return StatusOK
+	case stateAbsent, stateFailed:
+		return StatusError
+	}
+	return StatusError
+}
+
+// part is what all resources of a view have in common.
+type part struct {
+	name    string
+	state   partState
+	watched bool // the effects of a step had it
+	queued  bool // it may be needed no more
+	dirty   bool // of a cluster: its entry is to be made anew
+	inTree  bool // of a cluster: it is in snapshots
+}
+
+// anyPart is a clusterPart, an endpointsPart or a resourcePart.
+type anyPart interface {
+	head() *part
+	from() *feed
+}
+
+func (p *part) head() *part { return p }
+
+// feed is where the resources of one type come from.
+type feed struct {
+	kind       resource.AnyType
+	source     *corev3.ConfigSource // nil: the servers of the view
+	key        string               // unique
+	collection bool                 // names are those of collections
+	endpoints  map[string]*endpointsPart
+	resources  map[string]*resourcePart
+}
+
+// watch is a resource, or a collection, that has to be watched.
+type watch struct {
+	feed *feed
+	name string
+}
+
+// resourcePart is a resource that is no cluster and no assignment, or a collection.
+type resourcePart struct {
+	part
+	feed    *feed
+	message proto.Message // nil if there is none
+	origin  Origin
+	err     error // of stateTrouble, stateAbsent, stateFailed; or the absence that is kept
+	ambient error
+	deleted time.Time // the server deleted it, and the value is kept
+	size    int       // of the bytes of the newest message
+	read    any       // what message names: *listenerRead, *routesRead; nil until it was read
+
+	users    int // that need it
+	shown    int // of them in the published snapshot
+	blocking int // of them that wait for it
+	clusters map[*clusterPart]int
+	assigned map[*endpointsPart]int    // whose localities it is
+	members  map[string]*resourceValue // of a collection
+	entry    *Resource                 // in snapshots; nil if it is not shown there
+}
+
+// resourceValue is a member of a collection.
+type resourceValue struct {
+	message proto.Message
+	origin  Origin
+}
+
+func (p *resourcePart) from() *feed { return p.feed }
+
+// stateOf is the state that an event brings; ok is false if it is only about trouble.
+func stateOf(ev *client.Event[any]) (s partState, ok bool) {
+	switch ev.Kind {
+	case client.EventUpdated:
+		return stateHeld, true
+	case client.EventDoesNotExist:
+		return stateAbsent, true
+	case client.EventFailed:
+		if re, is := errors.AsType[*client.ResourceError](ev.Err); is && (re.Kind == client.ErrorConnection || re.Kind == client.ErrorStream) {
+			return stateTrouble, true // WARM-f
+		}
+		return stateFailed, true
+	case client.EventAmbientError, client.EventRecovered, client.EventSynced:
+	}
+	return 0, false
+}
+
+// absence is the error of an event that there is no resource.
+func (c *core) absence(ev *client.Event[any]) error {
+	err := fmt.Errorf("%w (%v)", client.ErrDoesNotExist, ev.Reason)
+	if ev.Reason == client.ReasonTimeout {
+		err = fmt.Errorf("%w (the server did not answer in time; %v)", client.ErrDoesNotExist, ev.Instead)
+	}
+	return &client.ResourceError{
+		Kind: client.ErrorData, Type: ev.Type, Name: ev.Name, Server: ev.Server, NodeID: c.config.node, Err: err,
+	}
+}
+
+// fault is the error of a resource that the view cannot use.
+func (c *core) fault(typeURL, name string, o Origin, err error) error {
+	re := &client.ResourceError{Kind: client.ErrorData, Type: typeURL, Name: name, NodeID: c.config.node, Version: o.Version, Err: err}
+	if o.Server != nil {
+		re.Server = o.Server.URI
+	}
+	return re
+}
+
+func (c *core) origin(ev *client.Event[any]) Origin {
+	s := c.servers[ev.Server]
+	if s == nil {
+		s = &Server{URI: ev.Server}
+		if c.config.features != nil {
+			s.Features = c.config.features(ev.Server)
+		}
+		c.servers[ev.Server] = s
+	}
+	return Origin{ev.Version, s}
+}
+
+// feedOf finds where resources come from. Ads and self are the view's own servers.
+func (c *core) feedOf(kind resource.AnyType, source *corev3.ConfigSource, collection bool) *feed {
+	key := kind.TypeURL()
+	if source.GetAds() != nil || source.GetSelf() != nil || source.GetConfigSourceSpecifier() == nil {
+		source = nil
+	} else if b, err := (proto.MarshalOptions{Deterministic: true}).Marshal(source); err == nil {
+		key += " " + string(b)
+	}
+	if collection {
+		key += " *"
+	}
+	f := c.feeds[key]
+	if f == nil {
+		f = &feed{
+			kind: kind, source: source, key: key, collection: collection,
+			endpoints: map[string]*endpointsPart{}, resources: map[string]*resourcePart{},
+		}
+		c.feeds[key] = f
+	}
+	return f
+}
+
+// resource finds or makes a part; nil if there are too many names.
+func (c *core) resource(f *feed, name string) *resourcePart {
+	p := f.resources[name]
+	if p == nil && c.room() {
+		p = &resourcePart{part: part{name: name}, feed: f}
+		f.resources[name] = p
+		c.begin(p)
+	}
+	return p
+}
+
+func (c *core) room() bool { return c.config.maxNames < 0 || c.count < c.config.maxNames }
+
+// begin notes a new part.
+func (c *core) begin(p anyPart) {
+	c.count++
+	c.fresh = append(c.fresh, p)
+	c.become(p, statePending)
+	c.enqueue(p)
+}
+
+// become changes the state of a part.
+func (c *core) become(p anyPart, s partState) {
+	h := p.head()
+	_, was := c.open[p]
+	switch {
+	case s.open() && (!was || s == stateDoubt):
+		if c.open == nil {
+			c.open = map[anyPart]time.Time{}
+		}
+		c.open[p] = c.now
+		c.waitingChanged = true
+	case !s.open() && was:
+		c.close(p)
+	case h.state != s:
+		c.waitingChanged = true
+	}
+	h.state = s
+}
+
+// close takes a part off those that are waited for.
+func (c *core) close(p anyPart) {
+	if _, ok := c.open[p]; ok {
+		c.waitingChanged = true
+		if delete(c.open, p); len(c.open) == 0 {
+			c.open = nil // a map keeps its room
+		}
+	}
+}
+
+// enqueue has the end of the step look at whether a part is needed.
+func (c *core) enqueue(p anyPart) {
+	if h := p.head(); !h.queued {
+		h.queued = true
+		c.queue = append(c.queue, p)
+	}
+}
+
+// WARM-3: answered says whether a part need not be waited for. Trouble with the way to the server
+// counts only before the first snapshot (VIEW-20): later the old configuration is better.
+func (c *core) answered(s partState) bool { return !s.open() || s != statePending && c.hurry() }
+
+// doubtFor is how long the removal of a part that no snapshot had yet is not believed, while there
+// is a good snapshot: who asks for what one push names may be answered from the next, whose routes
+// are still to come.
+const doubtFor = 5 * time.Second
+
+// doubtful says whether an event is a removal that is not believed at once.
+func (c *core) doubtful(s partState, ev *client.Event[any]) bool {
+	return s == stateAbsent && !c.hurry() && c.config.grace >= 0 && ev.Reason != client.ReasonTimeout && ev.Reason != client.ReasonTTL
+}
+
+// doubt believes a removal later, unless there is other news by then.
+func (c *core) doubt(p anyPart, believe func()) {
+	c.become(p, stateDoubt)
+	c.alarm(doubtFor, func() {
+		if p.head().state == stateDoubt && c.lives(p) && !c.now.Before(c.open[p].Add(doubtFor)) {
+			believe()
+		}
+	})
+}
+
+// hurry says whether there is nothing good to fall back on.
+func (c *core) hurry() bool { return c.shown == nil }

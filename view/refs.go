@@ -1,0 +1,38 @@
+package view
+
+import "slices"
+
+// refs says who names a cluster, other clusters left out.
+type refs uint8
+
+const (
+	refRoot     refs = 1 << iota
+	refListener      // a filter of the listener, as a TCP proxy
+	refRoute
+	refMirror
+	refHold
+	refHost // a route of a virtual host on demand
+)
+
+// static are the references that a snapshot waits for.
+const static = refRoot | refListener | refRoute
+
+var refNames = []struct {
+	ref  refs
+	name string
+}{{refRoot, "root"}, {refListener, "listener"}, {refRoute, "route"}, {refHost, "route"}, {refMirror, "mirror"}}
+
+func (r refs) names(parents []string) (all []string) {
+	for _, n := range refNames {
+		if r&n.ref != 0 && !slices.Contains(all, n.name) {
+			all = append(all, n.name)
+		}
+	}
+	for _, p := range parents {
+		all = append(all, "aggregate:"+p)
+	}
+	if r&refHold != 0 {
+		all = append(all, "hold")
+	}
+	return all
+}

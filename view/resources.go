@@ -1,0 +1,143 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/internal/protoequal"
+)
+
+// takeResource takes an event of a resource that is no cluster and no assignment.
+func (c *core) takeResource(p *resourcePart, ev *client.Event[any]) {
+	if p.feed.collection {
+		c.takeMember(p, ev)
+		return
+	}
+	s, ok := stateOf(ev)
+	msg, is := ev.Value.(protoMessage)
+	switch {
+	case !ok:
+		p.ambient = ev.Err // nil of a recovery
+	case s == stateHeld && is:
+		p.err, p.ambient, p.deleted, p.origin = nil, nil, noEndpointsMore.deleted, c.origin(ev)
+		if known := c.knownMessage(p, msg, len(ev.Raw)); known != p.message || known == nil {
+			p.message, p.read = cmp.Or(known, msg), nil
+		}
+		p.size = len(ev.Raw)
+		c.become(p, stateHeld)
+	case s == stateAbsent && c.keepsResource(p, ev):
+		if p.err = c.absence(ev); p.deleted.IsZero() {
+			p.deleted = c.now
+		}
+		c.alarm(c.config.grace, func() { c.expireResource(p) })
+	case s == stateTrouble && p.message != nil:
+		p.ambient = ev.Err
+	default:
+		if p.err = ev.Err; s == stateAbsent {
+			p.err = c.absence(ev)
+		}
+		if c.doubtful(s, ev) && p.shown == 0 && p != c.rootPart && c.blocks(p) {
+			c.dropResource(p, stateDoubt)
+			c.doubt(p, func() {
+				c.dropResource(p, stateAbsent)
+				c.resourceChanged(p)
+			})
+			break
+		}
+		c.dropResource(p, s)
+	}
+	c.resourceChanged(p)
+}
+
+// knownMessage is the message of a part, or the one in the published shape, that a new one is
+// equal to; nil if it is a change (VIEW-4).
+func (c *core) knownMessage(p *resourcePart, msg proto.Message, size int) proto.Message {
+	if p.message != nil && p.size == size && protoequal.Equal(p.message, msg) {
+		return p.message
+	}
+	if old := c.shownMessage(p); old != nil && old != p.message && protoequal.Equal(old, msg) {
+		return old
+	}
+	return nil
+}
+
+// shownMessage is the message of a part in the published shape, nil if it has none.
+func (c *core) shownMessage(p *resourcePart) proto.Message {
+	switch s := c.shown; {
+	case s == nil:
+	case p == c.rootPart && s.listener != nil:
+		return s.listener.Message
+	default:
+		if i := slices.Index(s.parts, p); i >= 0 && s.routes[i].Message != nil {
+			return s.routes[i].Message
+		}
+	}
+	return nil
+}
+
+// keepsResource says whether a deleted resource stays: the root never does.
+func (c *core) keepsResource(p *resourcePart, ev *client.Event[any]) bool {
+	if p == c.rootPart || p.message == nil || !c.keeps(ev) {
+		return false
+	}
+	for u := range p.clusters {
+		if u.inTree {
+			return true
+		}
+	}
+	return p.shown > 0
+}
+
+func (c *core) expireResource(p *resourcePart) {
+	if !p.deleted.IsZero() && !c.now.Before(p.deleted.Add(c.config.grace)) {
+		c.dropResource(p, stateAbsent)
+		c.resourceChanged(p)
+	}
+}
+
+func (c *core) dropResource(p *resourcePart, s partState) {
+	c.become(p, s)
+	p.message, p.read, p.origin, p.deleted, p.ambient = nil, nil, Origin{}, noEndpointsMore.deleted, nil
+}
+
+func (c *core) resourceChanged(p *resourcePart) {
+	if p == c.rootPart || p.users > len(p.clusters) {
+		c.stale = true
+	}
+	for u := range p.clusters {
+		c.relist(u, p)
+		c.touch(u)
+		c.regroup = c.regroup || c.aggregates[u]
+	}
+	c.showResource(p)
+}
+
+// showResource puts what a hook found into the snapshots to come.
+func (c *core) showResource(p *resourcePart) {
+	if !c.hooked(p) {
+		return
+	}
+	e := &Resource{Origin: p.origin, Type: p.feed.kind.TypeURL(), Name: p.name, Message: p.message, Note: p.ambient, Deleted: p.deleted}
+	if p.message == nil {
+		e.Err = p.err
+	}
+	old := p.entry
+	p.entry = e
+	if old != nil && old.Message == e.Message && sameError(old.Err, e.Err) && sameError(old.Note, e.Note) && old.Deleted.Equal(e.Deleted) {
+		if old.Origin != e.Origin {
+			c.quiet()
+			c.resources.Set(resourceKey(e.Type, e.Name), e)
+		}
+		return
+	}
+	c.resources.Set(resourceKey(e.Type, e.Name), e)
+	c.change = changeLoud
+}
+
+// hooked says whether a hook found a resource.
+func (c *core) hooked(p *resourcePart) bool {
+	return p != c.rootPart && !p.feed.collection && p.feed.kind != rdsKind && p.feed.kind != aggregateKind && p.feed.kind != vhdsKind
+}

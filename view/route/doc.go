@@ -1,0 +1,27 @@
+// Package route finds the route of a request in a RouteConfiguration, as Envoy and gRPC do:
+// the virtual host by its domains, the route by path, headers, query and fraction, then the
+// cluster, the redirect or the response that the route asks for.
+//
+//	table := route.Compile(rc, table)      // shares what has not changed
+//	req := route.FromHTTP(r)
+//	found, err := table.Match(&req)
+//	cluster := found.Choose(&req).Cluster
+//
+// A [Table] is compiled once for each version of a configuration. It is immutable, so any
+// number of goroutines use it without a lock. A match allocates nothing, unless it has to join
+// the values of a header that came several times, or path and query (the header ":path").
+//
+// # Faults
+//
+// A server may send a route that cannot be used: a regular expression that does not compile, or a
+// condition that this package does not know. Such a fault concerns that route alone; [Table.Err]
+// lists all of them. A condition in fault counts as fulfilled, and a request that reaches the route
+// gets the fault as its error. So a fault never sends a request to a later route that was not
+// meant for it.
+//
+// Not known are match trees (VirtualHost.matcher), path templates, matchers on dynamic metadata,
+// filter state and TLS, custom string matchers, cluster specifier plugins, format specifiers in
+// rewrites, and bodies of direct responses from files.
+//
+// The package needs Envoy's route messages and nothing else of this module.
+package route

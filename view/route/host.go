@@ -1,0 +1,66 @@
+package route
+
+import (
+	"errors"
+	"strings"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+)
+
+// VirtualHost is a compiled virtual host. It is immutable and safe for concurrent use; tables of
+// later versions share it while it stays the same.
+type VirtualHost struct {
+	proto        *routev3.VirtualHost
+	routes       []*Route
+	ignoreParams bool
+	err          error
+	tree         error // not nil if a match tree, which is not known, stands in place of routes
+}
+
+func compileHost(vh *routev3.VirtualHost, ignoreParams bool) *VirtualHost {
+	h := &VirtualHost{proto: vh, ignoreParams: ignoreParams}
+	var errs []error
+	if vh.GetMatcher() != nil {
+		h.tree = &Fault{vh.GetName(), -1, "", "matcher", errUnknown}
+		errs = append(errs, h.tree)
+	}
+	for i, r := range vh.GetRoutes() {
+		f := &faults{host: vh.GetName(), route: i, name: r.GetName()}
+		c := compileRoute(r, h, f)
+		if len(f.all) > 0 {
+			c.err = f.all[0]
+		}
+		errs = append(errs, f.all...)
+		h.routes = append(h.routes, c)
+	}
+	h.err = errors.Join(errs...)
+	return h
+}
+
+// Proto is the virtual host's message. It must not be changed.
+func (h *VirtualHost) Proto() *routev3.VirtualHost { return h.proto }
+
+// Routes lists the routes in their order. The slice must not be changed.
+func (h *VirtualHost) Routes() []*Route { return h.routes }
+
+// Err joins the faults of the virtual host and its routes, each a *[Fault], or is nil. Domains that
+// are malformed or taken stand in [Table.Err] alone.
+func (h *VirtualHost) Err() error { return h.err }
+
+// Match finds the first route that matches a request, whose host has been looked at before. Its
+// error is [ErrNoRoute], or the *[Fault] of the route that the request reached.
+func (h *VirtualHost) Match(r *Request) (*Route, error) {
+	if h.tree != nil {
+		return nil, h.tree
+	}
+	path := r.Path
+	if h.ignoreParams {
+		path, _, _ = strings.Cut(path, ";")
+	}
+	for _, c := range h.routes {
+		if c.match.holds(r, path) {
+			return c, c.err
+		}
+	}
+	return nil, ErrNoRoute
+}

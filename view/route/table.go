@@ -1,0 +1,103 @@
+package route
+
+import (
+	"errors"
+	"slices"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/proto"
+)
+
+// Table is a compiled RouteConfiguration. It is immutable and safe for concurrent use.
+type Table struct {
+	proto      *routev3.RouteConfiguration
+	vhds       []*routev3.VirtualHost
+	hosts      []*VirtualHost
+	domains    domains
+	header     headerName // in place of the host, if not empty
+	ignorePort bool
+	err        error
+}
+
+// Compile compiles a RouteConfiguration and the virtual hosts that came by VHDS, which take
+// precedence over its own. Virtual hosts that are equal to those of old, which may be nil, are
+// taken from there and not compiled again; of the same messages the table is old itself. The
+// messages are kept and must not change afterwards.
+//
+// Compile always returns a table. What is wrong with the configuration stands in [Table.Err], and
+// concerns only the requests that need the part that is in fault.
+func Compile(rc *routev3.RouteConfiguration, old *Table, vhds ...*routev3.VirtualHost) *Table {
+	if old != nil && old.proto == rc && slices.Equal(old.vhds, vhds) {
+		return old
+	}
+	t := &Table{proto: rc, vhds: vhds, ignorePort: rc.GetIgnorePortInHostMatching()}
+	if name := rc.GetVhostHeader(); name != "" {
+		t.header = newHeaderName(name)
+	}
+	known := old.byName()
+	var errs []error
+	for _, hosts := range [][]*routev3.VirtualHost{vhds, rc.GetVirtualHosts()} {
+		for _, vh := range hosts {
+			h := known[vh.GetName()]
+			if !h.is(vh, rc.GetIgnorePathParametersInPathMatching()) {
+				h = compileHost(vh, rc.GetIgnorePathParametersInPathMatching())
+			}
+			t.hosts = append(t.hosts, h)
+			errs = append(errs, h.err, t.domains.add(h))
+		}
+	}
+	t.domains.order()
+	t.err = errors.Join(errs...)
+	return t
+}
+
+// byName has the virtual hosts of a table; where names repeat, the last.
+func (t *Table) byName() map[string]*VirtualHost {
+	if t == nil {
+		return nil
+	}
+	hosts := make(map[string]*VirtualHost, len(t.hosts))
+	for _, h := range t.hosts {
+		hosts[h.proto.GetName()] = h
+	}
+	return hosts
+}
+
+// is whether the host was compiled of an equal message, in the same way.
+func (h *VirtualHost) is(vh *routev3.VirtualHost, ignoreParams bool) bool {
+	return h != nil && h.ignoreParams == ignoreParams && (h.proto == vh || proto.Equal(h.proto, vh))
+}
+
+// Proto is the RouteConfiguration that the table was compiled of. It must not be changed.
+func (t *Table) Proto() *routev3.RouteConfiguration { return t.proto }
+
+// VirtualHosts lists the virtual hosts: those of VHDS, then the configuration's own. The slice
+// must not be changed.
+func (t *Table) VirtualHosts() []*VirtualHost { return t.hosts }
+
+// Err joins all faults of the configuration, each a *[Fault], or is nil.
+func (t *Table) Err() error { return t.err }
+
+// VirtualHost finds the virtual host of an authority, or nil. Domains match without regard to
+// case: first the exact ones, then *suffix, then prefix*, then *; of a kind the longest wins. The port
+// of the authority counts, unless the configuration says ignore_port_in_host_matching.
+func (t *Table) VirtualHost(authority string) *VirtualHost {
+	if t.ignorePort {
+		authority = withoutPort(authority)
+	}
+	return t.domains.find(authority)
+}
+
+// Match finds the route of a request. Its error is [ErrNoVirtualHost], [ErrNoRoute], or the
+// *[Fault] of the route that the request reached.
+func (t *Table) Match(r *Request) (*Route, error) {
+	host := r.Host
+	if t.header.lower != "" {
+		host = r.first(&t.header)
+	}
+	h := t.VirtualHost(host)
+	if h == nil {
+		return nil, ErrNoVirtualHost
+	}
+	return h.Match(r)
+}

@@ -1,0 +1,181 @@
+package view
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/resource"
+)
+
+// sets are the subscriptions of a view: a set for each feed, a watch for each collection.
+type sets struct {
+	view        *View
+	sets        map[string]*client.Set   // by feed key
+	collections map[string]*client.Watch // by feed key and name
+}
+
+// delivery is an event, and what it is about.
+type delivery struct {
+	watch watch
+	event *client.Event[any]
+}
+
+// refusal is a name that cannot be watched.
+type refusal struct {
+	watch watch
+	event client.Event[any]
+}
+
+func newSets(v *View) *sets {
+	return &sets{view: v, sets: map[string]*client.Set{}, collections: map[string]*client.Watch{}}
+}
+
+// watch subscribes to what is sorted by feed.
+func (s *sets) watch(all []watch) (refused []refusal) {
+	for len(all) > 0 {
+		n := slices.IndexFunc(all, func(w watch) bool { return w.feed != all[0].feed })
+		if n < 0 {
+			n = len(all)
+		}
+		refused = append(refused, s.watchOne(all[:n])...)
+		all = all[n:]
+	}
+	return refused
+}
+
+// watchOne subscribes to names of one feed.
+func (s *sets) watchOne(all []watch) (refused []refusal) {
+	feed := all[0].feed
+	if feed != nil && feed.collection {
+		for _, w := range all {
+			if err := s.watchCollection(w); err != nil {
+				refused = append(refused, refuse(w, err))
+			}
+		}
+		return refused
+	}
+	set, err := s.set(all[0])
+	if err != nil {
+		for _, w := range all {
+			refused = append(refused, refuse(w, err))
+		}
+		return refused
+	}
+	names := make([]string, 0, len(all))
+	for _, w := range all {
+		if !s.view.fed || !s.view.isRoot(w) {
+			names = append(names, w.name)
+		}
+	}
+	if set.Add(names...) == nil {
+		return nil
+	}
+	for _, w := range all { // whose error it was; the others are in the set
+		if err := set.Add(w.name); err != nil {
+			refused = append(refused, refuse(w, err))
+		}
+	}
+	return refused
+}
+
+func (v *View) isRoot(w watch) bool {
+	return w.feed != nil && v.core.rootPart.feed == w.feed && w.name == v.root.Name
+}
+
+func refuse(w watch, err error) refusal {
+	if _, ok := errors.AsType[*client.ResourceError](err); !ok {
+		err = &client.ResourceError{Kind: client.ErrorConfig, Type: w.typeURL(), Name: w.name, Err: err}
+	}
+	return refusal{w, client.Event[any]{Kind: client.EventFailed, Type: w.typeURL(), Name: w.name, Asked: w.name, Err: err}}
+}
+
+// OD-c, OD-d: names are watched by name, whoever else watches all, and on the stream that is there.
+func (s *sets) set(w watch) (*client.Set, error) {
+	key := w.key()
+	if set := s.sets[key]; set != nil {
+		return set, nil
+	}
+	kind, opts, err := s.options(w)
+	if err != nil {
+		return nil, err
+	}
+	feed := w.feed
+	set, err := s.view.client.NewSet(s.view.ctx, kind, func(b client.Batch[any]) {
+		events := make([]delivery, len(b.Events))
+		for i := range b.Events {
+			events[i] = delivery{watch{feed, b.Events[i].Asked}, &b.Events[i]}
+		}
+		s.view.take(events, b.Last)
+	}, opts...)
+	if err == nil {
+		s.sets[key] = set
+	}
+	return set, err
+}
+
+func (s *sets) options(w watch) (kind resource.AnyType, opts []client.WatchOption, err error) {
+	if w.feed == nil {
+		return cdsKind, s.view.config.Options, nil
+	}
+	if w.feed.source == nil {
+		return w.feed.kind, s.view.config.Options, nil
+	}
+	if s.view.config.Source == nil {
+		return nil, nil, fmt.Errorf("its config source is neither ads nor self (%T), and the view has no Config.Source for it", w.feed.source.GetConfigSourceSpecifier())
+	}
+	source, err := s.view.config.Source(w.feed.source)
+	if err != nil {
+		return nil, nil, err
+	}
+	return w.feed.kind, append(slices.Clip(s.view.config.Options), client.FromSource(source)), nil
+}
+
+func (s *sets) watchCollection(w watch) error {
+	kind, opts, err := s.options(w)
+	if err != nil {
+		return err
+	}
+	cw, err := s.view.client.WatchAll(s.view.ctx, kind, w.name, func(b client.Batch[any]) {
+		events := make([]delivery, len(b.Events))
+		for i := range b.Events {
+			events[i] = delivery{w, &b.Events[i]}
+		}
+		s.view.take(events, b.Last)
+	}, opts...)
+	if err == nil {
+		s.collections[w.key()+" "+w.name] = cw
+	}
+	return err
+}
+
+// unwatch ends subscriptions.
+func (s *sets) unwatch(all []watch) {
+	names := map[*client.Set][]string{}
+	for _, w := range all {
+		if w.feed != nil && w.feed.collection {
+			key := w.key() + " " + w.name
+			if cw := s.collections[key]; cw != nil {
+				cw.Stop()
+				delete(s.collections, key)
+			}
+			continue
+		}
+		if set := s.sets[w.key()]; set != nil {
+			names[set] = append(names[set], w.name)
+		}
+	}
+	for set, of := range names {
+		set.Remove(of...)
+	}
+}
+
+func (s *sets) stop() {
+	for _, set := range s.sets {
+		set.Stop()
+	}
+	for _, cw := range s.collections {
+		cw.Stop()
+	}
+}

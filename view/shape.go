@@ -1,0 +1,500 @@
+package view
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+
+	"github.com/xdswatch/xdswatch/resource/rds"
+)
+
+// VIEW-27: shape is a root with its routes, which belong together, and the names of the clusters
+// that they lead to.
+type shape struct {
+	listener *Listener
+	routes   []*RouteConfig
+	parts    []*resourcePart // of routes; nil for inline ones
+	host     *routev3.VirtualHost
+	scopes   []*routev3.ScopedRouteConfiguration
+	names    names
+	clusters []*clusterPart // of names
+	needs    []need
+	open     bool // something that it is made of has no answer yet
+	next     int  // clusters before it were ready
+	err      error
+}
+
+// build makes the newest shape, and the one in making of it.
+func (c *core) build() {
+	c.stale = false
+	c.refresh()
+	s := c.draft()
+	old := c.next
+	c.next = s
+	for _, n := range s.needs {
+		c.useForShape(n, 1)
+	}
+	c.enlist(s)
+	if old != nil {
+		c.retire(old)
+	}
+	for i, p := range s.clusters { // VIEW-11
+		if r := s.names[i].refs; p.cand != r {
+			p.cand = r
+			c.enqueue(p)
+			c.regroup = c.regroup || c.aggregates[p]
+		}
+	}
+	c.stirred, c.waitingChanged = true, true
+}
+
+// draft reads the newest resources.
+func (c *core) draft() *shape {
+	s := &shape{}
+	switch c.root.Type {
+	case RootListener:
+		c.draftListener(s)
+	case RootRoutes:
+		if c.draftRoot(s, c.rootPart) {
+			c.draftRoutes(s, c.rootPart)
+			s.err = s.routes[0].Err
+		}
+	case RootCluster:
+		p := c.rootCluster
+		if s.names = (names{{p.name, refRoot}}); p.state == stateAbsent || p.state == stateFailed || p.state == stateTrouble && c.hurry() {
+			s.err = p.rare().err
+		}
+	}
+	if s.err != nil && c.rootCluster == nil {
+		s.names = nil
+	}
+	if !s.names.sorted() {
+		s.names.compact()
+	}
+	return s
+}
+
+// draftRoot says whether the root can be read.
+func (c *core) draftRoot(s *shape, p *resourcePart) bool {
+	switch {
+	case !c.answered(p.state):
+		s.open = true
+	case p.message == nil: // VIEW-22
+		s.err = p.err
+	}
+	return !s.open && s.err == nil
+}
+
+func (c *core) draftListener(s *shape) {
+	p := c.rootPart
+	if !c.draftRoot(s, p) {
+		return
+	}
+	l := p.message.(*listenerv3.Listener)
+	read, ok := p.read.(*listenerRead)
+	if !ok {
+		read = readListener(l, c.root.Host, c.hooks)
+		p.read = read
+	}
+	if read.err != nil {
+		s.err = c.fault(p.feed.kind.TypeURL(), p.name, p.origin, read.err)
+		return
+	}
+	s.listener = &Listener{Origin: p.origin, Name: p.name, Message: l, Note: join(p.ambient, read.note)}
+	s.names = slices.Clone(read.names)
+	c.draftNeeds(s, read.needs, 0)
+	for i := range read.routes {
+		c.draftRouteRef(s, &read.routes[i])
+	}
+	for _, ref := range read.scopes {
+		c.draftScopes(s, ref)
+	}
+	c.draftErr(s)
+}
+
+// draftScopes adds the route configurations of scopes (SRDS), each once, in the order of the scopes.
+func (c *core) draftScopes(s *shape, ref scopesRef) { // VIEW-43
+	scopes := ref.inline
+	if ref.collection != "" {
+		p := c.resource(c.feedOf(srdsKind, ref.source, true), ref.collection)
+		if p == nil {
+			return
+		}
+		s.needs = append(s.needs, need{p, Required})
+		s.open = s.open || !c.answered(p.state)
+		s.listener.Note = join(s.listener.Note, p.err, p.ambient)
+		for _, name := range slices.Sorted(maps.Keys(p.members)) {
+			if scope, ok := p.members[name].message.(*routev3.ScopedRouteConfiguration); ok {
+				scopes = append(scopes, scope)
+				s.scopes = append(s.scopes, scope)
+			}
+		}
+	}
+	for _, scope := range scopes {
+		name := scope.GetRouteConfigurationName()
+		switch known := func(rc *RouteConfig) bool { return !rc.Inline && rc.Name == name }; {
+		case scope.GetRouteConfiguration() != nil:
+			c.draftRouteRef(s, &routeRef{inline: scope.GetRouteConfiguration()})
+		case name != "" && !slices.ContainsFunc(s.routes, known):
+			c.draftRouteRef(s, &routeRef{name: name, source: ref.routes})
+		}
+	}
+}
+
+// draftErr is the error of the root, if nothing of a listener can be used, and in a client's
+// listener that of its routes.
+func (c *core) draftErr(s *shape) {
+	var errs []error
+	for _, rc := range s.routes {
+		if rc.Err != nil {
+			errs = append(errs, rc.Err)
+		}
+	}
+	if !s.open && s.err == nil && len(errs) > 0 && (c.root.Host != "" || len(errs) == len(s.routes) && len(s.names) == 0) {
+		s.err = errs[0]
+	}
+}
+
+func (c *core) draftRouteRef(s *shape, ref *routeRef) {
+	if ref.inline == nil { // VIEW-10
+		p := c.resource(c.feedOf(rds.Type, ref.source, false), ref.name)
+		if p == nil {
+			s.addRoutes(&RouteConfig{Name: ref.name, Err: c.fault(rds.Type.TypeURL(), ref.name, Origin{}, tooMany(c.config.maxNames))}, nil)
+			return
+		}
+		s.needs = append(s.needs, need{p, Required})
+		c.draftRoutes(s, p)
+		return
+	}
+	if ref.read == nil { // VIEW-2: inline routes are a part too
+		ref.read = readRoutes(ref.inline, c.root.Host, c.hooks)
+	}
+	rc := &RouteConfig{Origin: s.listener.Origin, Name: ref.inline.GetName(), Inline: true, Message: ref.inline}
+	c.draftRead(s, rc, nil, ref.read)
+}
+
+func (s *shape) addRoutes(rc *RouteConfig, p *resourcePart) {
+	s.routes, s.parts = append(s.routes, rc), append(s.parts, p)
+}
+
+// draftRoutes adds a route configuration that is a resource.
+func (c *core) draftRoutes(s *shape, p *resourcePart) {
+	rc := c.routeConfig(p)
+	switch {
+	case !c.answered(p.state):
+		s.open = true
+		s.addRoutes(rc, p)
+		return
+	case p.message == nil:
+		s.addRoutes(rc, p)
+		return
+	}
+	read, ok := p.read.(*routesRead)
+	if !ok {
+		read = readRoutes(rc.Message, c.root.Host, c.hooks)
+		p.read = read
+	}
+	c.draftHosts(s, rc)
+	c.draftRead(s, rc, p, read)
+}
+
+// draftHosts adds the virtual hosts on demand. They hold nothing back: neither they nor their
+// clusters.
+func (c *core) draftHosts(s *shape, rc *RouteConfig) { // VHDS-2
+	source := rc.Message.GetVhds().GetConfigSource()
+	if rc.Message.GetVhds() == nil || c.root.Host != "" {
+		return
+	}
+	f := c.feedOf(vhdsKind, source, false)
+	for _, host := range slices.Sorted(maps.Keys(c.hosts)) {
+		p := c.resource(f, rc.Name+"/"+host) // OD-e: spelled as it was asked for
+		if p == nil {
+			continue
+		}
+		s.needs = append(s.needs, need{p, Optional})
+		vh, ok := p.message.(*routev3.VirtualHost)
+		switch known := func(o *routev3.VirtualHost) bool { return o.GetName() == vh.GetName() }; {
+		case !ok && !p.state.open(): // VHDS-3
+			rc.Missing = append(rc.Missing, host)
+		case ok && !slices.ContainsFunc(rc.OnDemand, known):
+			rc.OnDemand = append(rc.OnDemand, vh)
+		}
+	}
+	slices.SortFunc(rc.OnDemand, func(a, b *routev3.VirtualHost) int { return strings.Compare(a.GetName(), b.GetName()) })
+	more := readRoutes(&routev3.RouteConfiguration{VirtualHosts: rc.OnDemand}, "", c.hooks)
+	for _, n := range more.names {
+		if n.refs&refRoute != 0 {
+			n.refs = n.refs&^refRoute | refHost
+		}
+		s.names = append(s.names, n)
+	}
+	c.draftNeeds(s, more.needs, 0)
+}
+
+// routeConfig is a resource as snapshots show it.
+func (c *core) routeConfig(p *resourcePart) *RouteConfig {
+	rc := &RouteConfig{Origin: p.origin, Name: p.name, Note: p.ambient, Deleted: p.deleted}
+	rc.Message, _ = p.message.(*routev3.RouteConfiguration)
+	if rc.Message == nil {
+		rc.Err = p.err
+	}
+	return rc
+}
+
+func (c *core) draftRead(s *shape, rc *RouteConfig, p *resourcePart, read *routesRead) {
+	rc.Note = join(rc.Note, read.note)
+	if read.err != nil {
+		rc.Err = c.fault(rds.Type.TypeURL(), rc.Name, rc.Origin, read.err)
+	} else {
+		if len(s.names) == 0 {
+			s.names = slices.Clip(read.names) // mostly there is no other
+		} else {
+			s.names = append(s.names, read.names...)
+		}
+		s.host = read.host
+	}
+	s.addRoutes(rc, p)
+	c.draftNeeds(s, read.needs, 0)
+}
+
+// maxExtensions is how deep extension configurations may name others (draft gRFC A104).
+const maxExtensions = 8
+
+// draftNeeds adds what hooks found, and what that names.
+func (c *core) draftNeeds(s *shape, all []Dependency, depth int) {
+	for _, d := range all {
+		p := c.resource(c.feedOf(d.Type, d.Source, false), d.Name)
+		if p == nil || slices.ContainsFunc(s.needs, func(n need) bool { return n.part == p && n.Need >= d.Need }) {
+			continue
+		}
+		s.needs = append(s.needs, need{p, d.Need})
+		switch {
+		case d.Need != Optional && !c.answered(p.state):
+			s.open = true
+		case d.Need == Essential && p.message == nil && p.err != nil && s.err == nil:
+			s.err = p.err
+		case p.message != nil && depth < maxExtensions:
+			more, _ := c.hooks.walk(p.message)
+			c.draftNeeds(s, more, depth+1)
+		}
+	}
+}
+
+func (c *core) useForShape(n need, by int) {
+	n.part.users += by
+	if n.Need != Optional {
+		n.part.blocking += by
+	}
+	c.enqueue(n.part)
+}
+
+// enlist finds the clusters of a shape. Those over the bound are left out, and a note says so.
+func (c *core) enlist(s *shape) {
+	s.clusters = make([]*clusterPart, 0, len(s.names))
+	var known *shape
+	if known = c.shown; known == nil {
+		known = &shape{}
+	}
+	j := 0
+	for i, n := range s.names {
+		for j < len(known.names) && known.names[j].name < n.name {
+			j++
+		}
+		var p *clusterPart
+		if j < len(known.names) && known.names[j].name == n.name {
+			p = known.clusters[j]
+		} else if p = c.cluster(n.name); p == nil {
+			s.names = s.names[:i]
+			s.cut(c.config.maxNames)
+			return
+		}
+		s.clusters = append(s.clusters, p)
+	}
+}
+
+func (s *shape) cut(limit int) {
+	err := tooMany(limit)
+	if s.listener != nil {
+		s.listener.Note = join(s.listener.Note, err)
+		return
+	}
+	for _, rc := range s.routes {
+		rc.Note = join(rc.Note, err)
+	}
+}
+
+// retire gives back what a shape needed.
+func (c *core) retire(s *shape) {
+	for _, n := range s.needs {
+		c.useForShape(n, -1)
+	}
+	if s == c.shown {
+		return
+	}
+	for _, p := range s.clusters {
+		if p.cand = 0; p.base == 0 {
+			c.enqueue(p)
+		}
+		c.regroup = c.regroup || c.aggregates[p]
+	}
+}
+
+// judge publishes the shape in making if it is ready.
+//
+// MBB-2, WARM-g: that is when each part has an answer; the published one stays until then.
+func (c *core) judge() {
+	s := c.next
+	switch {
+	case s == nil:
+	case s.err != nil && !s.open:
+		c.failRoot(s.err)
+	case !s.open && c.clustersReady(s):
+		c.accept(s)
+	}
+}
+
+// clustersReady says whether each cluster that the shape waits for has a value or an error
+// (VIEW-20). It goes on where it ended the last time, and looks at all once more at the end.
+func (c *core) clustersReady(s *shape) bool {
+	again := s.next > 0
+	for ; s.next < len(s.clusters); s.next++ {
+		if s.names[s.next].refs&static != 0 && s.clusters[s.next].cur.status == StatusWaiting { // VIEW-21
+			return false
+		}
+	}
+	s.next = 0
+	return !again || c.clustersReady(s)
+}
+
+// accept makes a shape the published one.
+func (c *core) accept(s *shape) {
+	old := c.shown
+	if old == nil {
+		old = &shape{}
+	}
+	c.next, c.shown, c.rootErr = nil, s, nil
+	if c.change < changeLoud && !s.same(old) {
+		c.change = changeLoud
+	}
+	c.quiet()
+	for i, p := range s.clusters {
+		p.cand = 0
+		if r := s.names[i].refs; p.base != r {
+			p.base = r
+			c.place(p)
+		}
+	}
+	j := 0
+	for i, n := range old.names {
+		for j < len(s.names) && s.names[j].name < n.name {
+			j++
+		}
+		if p := old.clusters[i]; j == len(s.names) || s.names[j].name != n.name {
+			p.base = 0
+			c.place(p)
+		}
+	}
+	for _, n := range s.needs {
+		n.part.shown++
+	}
+	for _, n := range old.needs {
+		n.part.shown--
+	}
+	c.retireShown(old)
+	c.waitingChanged = true
+}
+
+func (c *core) retireShown(old *shape) {
+	for _, n := range old.needs {
+		c.useForShape(n, -1)
+	}
+}
+
+// failRoot replaces everything by an error of the root (VIEW-22).
+func (c *core) failRoot(err error) {
+	if c.shown == nil && sameError(c.rootErr, err) {
+		return
+	}
+	old := c.shown
+	c.shown, c.rootErr = nil, err
+	c.change = changeLoud
+	if old == nil {
+		return
+	}
+	for _, p := range old.clusters {
+		p.base = 0
+		c.place(p)
+	}
+	for _, n := range old.needs {
+		n.part.shown--
+	}
+	c.retireShown(old)
+	for p := range c.open { // trouble counts as an answer again
+		switch p := p.(type) {
+		case *clusterPart:
+			c.touch(p)
+		case *endpointsPart:
+			c.touchUsers(p)
+		case *resourcePart:
+			c.stale = true
+		}
+	}
+}
+
+// same says whether a program can tell the roots and routes of two shapes apart.
+func (s *shape) same(o *shape) bool {
+	if (s.listener == nil) != (o.listener == nil) || s.host != o.host || len(s.routes) != len(o.routes) {
+		return false
+	}
+	if s.listener != nil && (s.listener.Message != o.listener.Message || !sameError(s.listener.Note, o.listener.Note)) {
+		return false
+	}
+	return slices.EqualFunc(s.routes, o.routes, (*RouteConfig).same) && slices.Equal(s.scopes, o.scopes)
+}
+
+func (rc *RouteConfig) same(o *RouteConfig) bool {
+	return rc.Name == o.Name && rc.Message == o.Message && sameError(rc.Err, o.Err) && sameError(rc.Note, o.Note) &&
+		rc.Deleted.Equal(o.Deleted) && slices.Equal(rc.OnDemand, o.OnDemand) && slices.Equal(rc.Missing, o.Missing)
+}
+
+// refresh brings versions, notes and deletions into the published shape, whose resources may
+// change otherwise while a newer shape is in making.
+func (c *core) refresh() {
+	old := c.shown
+	if old == nil {
+		return
+	}
+	s := *old
+	if p := c.rootPart; s.listener != nil && p.message == s.listener.Message {
+		l := *s.listener
+		l.Origin = p.origin
+		if len(s.scopes) == 0 { // else the note is of them too
+			l.Note = join(p.ambient, p.read.(*listenerRead).note)
+		}
+		s.listener = &l
+	}
+	s.routes = slices.Clone(s.routes)
+	for i, p := range s.parts {
+		if p == nil || p.message == nil {
+			continue
+		}
+		rc := *s.routes[i]
+		rc.Deleted, rc.Note = p.deleted, p.ambient
+		if p.message == rc.Message {
+			rc.Origin = p.origin
+			if read, ok := p.read.(*routesRead); ok {
+				rc.Note = join(p.ambient, read.note)
+			}
+		}
+		s.routes[i] = &rc
+	}
+	if s.same(old) {
+		c.quiet()
+	} else {
+		c.change = changeLoud
+	}
+	*old = s
+}

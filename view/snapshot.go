@@ -1,0 +1,198 @@
+package view
+
+import (
+	"errors"
+	"iter"
+	"time"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"github.com/tidwall/btree"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
+)
+
+// RootType says what a [Root] is.
+type RootType uint8
+
+// The types of roots.
+const (
+	// RootListener is a Listener. With Root.Host it is a client's: it has an API listener, and
+	// one virtual host is chosen, as gRPC does (gRFC A27). Without Root.Host all virtual hosts
+	// of its API listener and of its filter chains belong to the view.
+	RootListener RootType = iota + 1
+	// RootRoutes is a RouteConfiguration, with one virtual host if Root.Host is set.
+	RootRoutes
+	// RootCluster is a Cluster.
+	RootCluster
+)
+
+// Root is what a view begins with.
+type Root struct {
+	Type RootType
+	Name string // of the resource
+	// Host is the data plane's authority, by which the view chooses one virtual host; "" takes
+	// all. It must be empty for RootCluster.
+	Host string
+}
+
+// Snapshot is the configuration below a root at one moment. It is immutable, and so are the
+// messages in it; snapshots share what did not change.
+type Snapshot struct {
+	Root Root
+	// Serial counts the snapshots of a view, from 1.
+	Serial uint64
+	// Err is an error of the root, which replaces everything else: the snapshot has no listener,
+	// no routes, and only those clusters that are held. It is a [*client.ResourceError]; of a
+	// resource that does not exist it wraps [client.ErrDoesNotExist].
+	Err error
+	// Complete says that nothing is waited for; see [View.Waiting]. If nothing but Complete
+	// changes, View.Snapshot has it and OnSnapshot is not called.
+	Complete bool
+	// Listener is nil if the root is none.
+	Listener *Listener
+	// Routes are the route configurations, in the order in which the listener names them, each
+	// once.
+	Routes []*RouteConfig
+	// Scopes are the resources that tell which request gets which of Routes (SRDS), by name; those
+	// that the listener contains are in it.
+	Scopes []*routev3.ScopedRouteConfiguration
+	// VirtualHost is the chosen one if Root.Host is set.
+	VirtualHost *routev3.VirtualHost
+
+	clusters  *btree.Map[string, *Cluster]
+	resources *btree.Map[string, *Resource] // by type URL and name
+}
+
+// Cluster returns a cluster of the snapshot, or nil if it has none of the name. It takes no lock
+// and allocates nothing.
+func (s *Snapshot) Cluster(name string) *Cluster {
+	c, _ := s.clusters.Get(name)
+	return c
+}
+
+// Clusters yields the clusters by name, in order: those that routes and filters name, the members
+// of aggregates, those that are held ([View.Hold]) and those of [View.Cluster].
+func (s *Snapshot) Clusters() iter.Seq[*Cluster] {
+	return func(yield func(*Cluster) bool) {
+		s.clusters.Scan(func(_ string, c *Cluster) bool { return yield(c) })
+	}
+}
+
+// Len is how many clusters there are.
+func (s *Snapshot) Len() int { return s.clusters.Len() }
+
+// VirtualHosts yields the virtual hosts that belong to the view, with their route configuration:
+// the chosen one, or all, those that were found on demand included.
+func (s *Snapshot) VirtualHosts() iter.Seq2[*RouteConfig, *routev3.VirtualHost] {
+	return func(yield func(*RouteConfig, *routev3.VirtualHost) bool) {
+		for _, rc := range s.Routes {
+			if s.VirtualHost != nil {
+				yield(rc, s.VirtualHost) // a client has one route configuration
+				return
+			}
+			for _, vh := range rc.all() {
+				if !yield(rc, vh) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Note says what is wrong with a cluster although it can be used, and with the listener and the
+// routes that lead to it: their ambient errors, joined (gRFC A88). nil if nothing is.
+func (s *Snapshot) Note(c *Cluster) error { // VIEW-26
+	var notes []error
+	if s.Listener != nil {
+		notes = append(notes, s.Listener.Note)
+	}
+	for _, rc := range s.Routes {
+		notes = append(notes, rc.Note)
+	}
+	if c != nil {
+		notes = append(notes, c.Note())
+	}
+	return errors.Join(notes...)
+}
+
+// Resource returns a resource that a hook found, nil if there was no answer yet; see [Hook].
+func (s *Snapshot) Resource(typeURL, name string) *Resource {
+	r, _ := s.resources.Get(resourceKey(typeURL, name))
+	return r
+}
+
+// Resources yields the resources that hooks found, by type URL and name, in order: those with an
+// answer, of the next snapshot too.
+func (s *Snapshot) Resources() iter.Seq[*Resource] {
+	return func(yield func(*Resource) bool) {
+		s.resources.Scan(func(_ string, r *Resource) bool { return yield(r) })
+	}
+}
+
+func resourceKey(typeURL, name string) string { return typeURL + " " + name }
+
+// Server is the management server that sent a resource. It is shared by all its resources.
+type Server struct {
+	URI string
+	// Features are those of the bootstrap: whether a server is trusted decides what its
+	// resources may do (gRFC A81).
+	Features bootstrap.Features
+}
+
+// Origin says where a part of a snapshot comes from.
+type Origin struct {
+	Version string
+	Server  *Server // nil if no server sent it
+}
+
+// Listener is the root of a view, as its server sent it.
+type Listener struct {
+	Origin
+	Name    string
+	Message *listenerv3.Listener
+	// Note is an ambient error: something is wrong, but the listener is good (gRFC A88); or what
+	// of the listener cannot be read.
+	Note error
+}
+
+// RouteConfig is a route configuration.
+type RouteConfig struct {
+	Origin
+	Name string
+	// Inline says that the listener contains it; its Origin is the listener's.
+	Inline  bool
+	Message *routev3.RouteConfiguration // nil if Err is not
+	// Err says why there is none, if other route configurations of the listener can be used.
+	Err error
+	// Note is an ambient error, or what of the routes cannot be followed.
+	Note error
+	// Deleted is when the server deleted it, and the view kept it; zero if it did not.
+	Deleted time.Time
+	// OnDemand are virtual hosts that [View.VirtualHost] found, by name. Missing are the host
+	// names that it asked for and that have none.
+	OnDemand []*routev3.VirtualHost
+	Missing  []string
+}
+
+func (rc *RouteConfig) all() []*routev3.VirtualHost {
+	if len(rc.OnDemand) == 0 {
+		return rc.Message.GetVirtualHosts()
+	}
+	own := rc.Message.GetVirtualHosts()
+	return append(own[:len(own):len(own)], rc.OnDemand...)
+}
+
+// Resource is what a [Hook] found: an extension's configuration, a secret.
+type Resource struct {
+	Origin
+	Type, Name string
+	Message    proto.Message // nil if there is none
+	// Err says why there is none.
+	Err error
+	// Note is an ambient error.
+	Note error
+	// Deleted is when the server deleted it, and the view kept it; zero if it did not.
+	Deleted time.Time
+}

@@ -1,0 +1,84 @@
+package view
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/testutil"
+	"github.com/xdswatch/xdswatch/transport"
+)
+
+// A host name that no virtual host matches is asked for as ROUTES/HOST; the answer is the virtual
+// host that has this name as an alias, or none.
+//
+// spec: VHDS-1, VHDS-2, VHDS-3
+func TestVirtualHostOnDemand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := testutil.NewServer()
+		boot, err := bootstrap.Server(srv.Target())
+		must(t, err)
+		c, err := client.New(client.Config{Bootstrap: boot, Variant: client.VariantDelta, GRPC: transport.GRPCConfig{DialOptions: srv.DialOptions()}})
+		must(t, err)
+		defer func() {
+			c.Close()
+			<-c.Done()
+			srv.Close()
+		}()
+		v, err := New(t.Context(), c, Root{Type: RootRoutes, Name: "r"}, Config{})
+		must(t, err)
+		st, err := srv.Accept(t.Context())
+		must(t, err)
+		send := func(kind string, resources []*discoveryv3.Resource, removed ...string) {
+			must(t, st.Send(testutil.Delta(kinds[kind].TypeURL(), "n", resources, removed...)))
+			synctest.Wait()
+		}
+		one := func(kind, name, line string, aliases ...string) []*discoveryv3.Resource {
+			r := testutil.Wrapped(name, "1", res(t, line))
+			r.Aliases = aliases
+			return []*discoveryv3.Resource{r}
+		}
+		send("rds", one("rds", "r", "rds r own.org=a vhds"))
+		send("cds", one("cds", "a", "cds a static:1.1.1.1"))
+		must(t, v.Ready(t.Context()))
+		if vh, err := v.VirtualHost(t.Context(), "own.org"); err != nil || vh.GetName() != "own.org" {
+			t.Errorf("its own: %v, %v", vh, err)
+		}
+		type answer struct {
+			vh  *routev3.VirtualHost
+			err error
+		}
+		answers := make(chan answer, 3)
+		ask := func(host string) {
+			go func() {
+				vh, err := v.VirtualHost(t.Context(), host)
+				answers <- answer{vh, err}
+			}()
+			synctest.Wait()
+		}
+		ask("b.org")
+		ask("b.org")
+		send("vhds", one("vhds", "r/both", "vhds x b.org|c.org=b", "r/b.org", "r/c.org"))
+		if len(answers) > 0 {
+			t.Error("the cluster is not known yet")
+		}
+		send("cds", one("cds", "b", "cds b static:2.2.2.2"))
+		for range 2 {
+			if a := <-answers; a.err != nil || a.vh.GetName() != "b.org|c.org" {
+				t.Errorf("b.org: %v, %v", a.vh, a.err)
+			}
+		}
+		ask("nosuch.org")
+		send("vhds", []*discoveryv3.Resource{{Name: "r/nosuch.org", Aliases: []string{"r/nosuch.org"}}})
+		if a := <-answers; !errors.Is(a.err, client.ErrDoesNotExist) {
+			t.Errorf("nosuch.org: %v, %v", a.vh, a.err)
+		}
+		v.Stop()
+		<-v.Done()
+	})
+}

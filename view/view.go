@@ -1,0 +1,470 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/client"
+)
+
+// Defaults of Config.
+const (
+	defaultMaxNames    = 100_000
+	defaultIdle        = time.Minute
+	defaultMaxOnDemand = 10_000
+)
+
+// Config configures a view. Its zero value works.
+type Config struct {
+	// OnSnapshot is called with each published snapshot, in order. What the snapshot before it
+	// needed and this one does not is unsubscribed when it has returned (make before break). It
+	// must return, and not call Cluster, VirtualHost or Ready, which may wait for the next
+	// snapshot. nil for none.
+	OnSnapshot func(*Snapshot)
+	// OnWaiting is called with what is waited for whenever that may have changed, after
+	// OnSnapshot. nil for none.
+	OnWaiting func([]Waiting)
+
+	// DeletionGrace is how long the view keeps a deleted resource, other than the root, that the
+	// published snapshot refers to. 0 means as long as something refers to it; negative not at
+	// all. A resource whose time to live ran out is not kept.
+	DeletionGrace time.Duration
+	// FreshEndpoints is how long a cluster whose transport socket changed waits for a new
+	// assignment; until then the snapshot has the old cluster. Envoy waits so, since an address
+	// may mean another thing with another transport. An assignment that is sent again unchanged
+	// does not end the wait, since the client hears nothing new in it. 0 means that the held
+	// assignment is good at once.
+	FreshEndpoints time.Duration
+	// MergeWindow collects changes of endpoints that alter only attributes (weight, health,
+	// metadata) for that long; any other change is published at once, with them. 0 publishes
+	// each at once.
+	MergeWindow time.Duration
+	// MaxNames is how many names the view watches at most. A cluster over it is an error of what
+	// names it. 0 means 100,000; negative no bound.
+	MaxNames int
+	// OnDemandIdle is how long a cluster of [View.Cluster] is kept after its last use. 0 means a
+	// minute; negative not at all.
+	OnDemandIdle time.Duration
+	// MaxOnDemand is how many of them are kept at most, the longest idle leaving first; for one
+	// more [View.Cluster] returns [client.ErrTooManyNames]. 0 means 10,000; negative no bound.
+	MaxOnDemand int
+
+	// Hooks find more resources that messages name; see [Hook]. They are added to those of
+	// [Extensions].
+	Hooks []Hook
+	// Source says where to get a resource whose ConfigSource is neither ads nor self; see
+	// [bootstrap.Config.ConfigSource]. nil, or an error, makes it an error of the resource: a
+	// management server must not lead the program to other servers unless it trusts it so far.
+	Source func(*corev3.ConfigSource) (bootstrap.Source, error)
+	// Options are for each watch of the view: a scope, say.
+	Options []client.WatchOption
+}
+
+// View follows the configuration below a root. Its methods are safe for concurrent use.
+type View struct {
+	client *client.Client
+	root   Root
+	config Config
+	cancel context.CancelCauseFunc
+	ctx    context.Context // of the view's life
+	done   chan struct{}   // closed when the subscriptions have ended too
+
+	current atomic.Pointer[Snapshot]
+	changed atomic.Pointer[chan struct{}]
+
+	turn chan struct{} // held while effects are done
+	sets *sets         // owned by who has the turn
+	fed  bool          // the events of the root come from elsewhere
+
+	mu      sync.Mutex // guards the core and the fields below
+	core    *core
+	pending bool // the core has to step
+	timer   *time.Timer
+	wake    time.Time // when timer rings
+
+	demand demand
+}
+
+// New starts to follow a root. It does no network I/O. The view ends with ctx, with [View.Stop],
+// and with the client. Errors: a root that cannot be (no type, no name, a host for a cluster), or
+// what [client.Client.NewSet] returns.
+func New(ctx context.Context, c *client.Client, root Root, config Config) (*View, error) {
+	v, err := newView(ctx, c, root, config)
+	if err != nil {
+		return nil, err
+	}
+	v.start()
+	return v, nil
+}
+
+func newView(ctx context.Context, c *client.Client, root Root, config Config) (*View, error) {
+	switch {
+	case ctx == nil:
+		return nil, client.ErrNilContext
+	case c == nil:
+		return nil, errors.New("xds: the client of a view is nil")
+	case root.Type < RootListener || root.Type > RootCluster:
+		return nil, fmt.Errorf("xds: %d is no type of a root", root.Type)
+	case root.Name == "":
+		return nil, errors.New("xds: the root of a view has no name")
+	case root.Type == RootCluster && root.Host != "":
+		return nil, errors.New("xds: a host cannot be looked up in a cluster")
+	}
+	select {
+	case <-c.Done():
+		return nil, client.ErrClosed
+	default:
+	}
+	v := &View{client: c, root: root, config: config.withDefaults(), turn: make(chan struct{}, 1), done: make(chan struct{})}
+	v.ctx, v.cancel = context.WithCancelCause(ctx)
+	ch := make(chan struct{})
+	v.changed.Store(&ch)
+	v.sets = newSets(v)
+	v.demand.init(v)
+	boot := c.Bootstrap()
+	v.core = newCore(root, coreConfig{
+		grace: v.config.DeletionGrace, fresh: v.config.FreshEndpoints, merge: v.config.MergeWindow,
+		maxNames: v.config.MaxNames, node: boot.Node.GetId(), features: func(uri string) bootstrap.Features { return featuresOf(boot, uri) },
+	}, append(Extensions(), v.config.Hooks...), time.Now())
+	return v, nil
+}
+
+func (c Config) withDefaults() Config {
+	if c.MaxNames == 0 {
+		c.MaxNames = defaultMaxNames
+	}
+	if c.OnDemandIdle == 0 {
+		c.OnDemandIdle = defaultIdle
+	}
+	if c.MaxOnDemand == 0 {
+		c.MaxOnDemand = defaultMaxOnDemand
+	}
+	return c
+}
+
+// featuresOf are those of the first server of a bootstrap that has the URI.
+func featuresOf(boot *bootstrap.Config, uri string) bootstrap.Features {
+	for _, s := range boot.Servers {
+		if s.URI == uri {
+			return s.Features
+		}
+	}
+	for _, a := range boot.Authorities {
+		for _, s := range a.Servers {
+			if s.URI == uri {
+				return s.Features
+			}
+		}
+	}
+	return bootstrap.Features{}
+}
+
+// start has the root watched.
+func (v *View) start() {
+	go v.live()
+	v.again()
+}
+
+// live waits for the end of the view.
+func (v *View) live() {
+	defer close(v.done)
+	select {
+	case <-v.ctx.Done():
+	case <-v.client.Done():
+		v.cancel(client.ErrClosed)
+	}
+	v.turn <- struct{}{} // for good: nothing is done any more
+	v.mu.Lock()
+	if v.timer != nil {
+		v.timer.Stop()
+	}
+	v.mu.Unlock()
+	v.demand.stop()
+	v.sets.stop()
+}
+
+// change changes what the core knows, for the program: functions of Config are not called in its
+// goroutine, which may hold a lock that they take.
+func (v *View) change(f func(c *core, now time.Time)) {
+	v.mu.Lock()
+	f(v.core, time.Now())
+	owes := v.core.owes()
+	v.pending = v.pending || owes
+	v.mu.Unlock()
+	if owes {
+		go v.settle()
+	}
+}
+
+// again makes a step although nothing happened.
+func (v *View) again() {
+	v.mu.Lock()
+	v.pending = true
+	v.mu.Unlock()
+	v.settle()
+}
+
+// settle has the effects done: by the caller, or by who has the turn.
+func (v *View) settle() {
+	for v.owed() {
+		select {
+		case v.turn <- struct{}{}:
+			v.run()
+		default: // its holder looks again
+			return
+		}
+	}
+}
+
+func (v *View) owed() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.pending && v.ctx.Err() == nil
+}
+
+// run does what is owed, and gives the turn back. What comes to be owed then is its caller's.
+func (v *View) run() {
+	returned := false
+	defer func() {
+		if !returned { // a function of Config panicked, or ended its goroutine
+			v.cancel(client.ErrHandlerExited)
+		}
+		<-v.turn
+	}()
+	for v.owed() {
+		v.once()
+	}
+	returned = true
+}
+
+// once makes a step and does its effects in their order.
+func (v *View) once() {
+	v.mu.Lock()
+	v.pending = false
+	e := v.core.step(time.Now())
+	v.current.Store(v.core.snapshot)
+	v.rewind()
+	v.mu.Unlock()
+
+	if refused := v.sets.watch(e.watch); len(refused) > 0 {
+		v.mu.Lock()
+		now := time.Now()
+		for _, r := range refused {
+			v.core.take(now, r.watch, &r.event)
+		}
+		v.pending = true
+		v.mu.Unlock()
+	}
+	if e.snapshot != nil {
+		next := make(chan struct{})
+		close(*v.changed.Swap(&next))
+		if v.config.OnSnapshot != nil {
+			v.config.OnSnapshot(e.snapshot) // VIEW-44
+		}
+	}
+	if e.waiting && v.config.OnWaiting != nil {
+		v.config.OnWaiting(v.Waiting())
+	}
+	v.sets.unwatch(e.unwatch)
+}
+
+// rewind has the timer ring at the deadline of the core.
+func (v *View) rewind() {
+	at := v.core.deadline()
+	if at.IsZero() || at.Equal(v.wake) {
+		return
+	}
+	v.wake = at
+	if v.timer == nil {
+		v.timer = time.AfterFunc(time.Until(at), v.ring)
+		return
+	}
+	v.timer.Reset(time.Until(at))
+}
+
+func (v *View) ring() {
+	v.mu.Lock()
+	v.wake = time.Time{}
+	v.mu.Unlock()
+	v.again()
+}
+
+// take takes events of the client. It waits for its turn, so that a handler that blocks holds up
+// the client and nothing grows.
+func (v *View) take(events []delivery, last bool) {
+	select {
+	case v.turn <- struct{}{}:
+	case <-v.ctx.Done():
+		return
+	}
+	v.mu.Lock()
+	now := time.Now()
+	for i := range events {
+		v.core.take(now, events[i].watch, events[i].event)
+	}
+	v.pending = v.pending || last
+	v.mu.Unlock()
+	v.run()
+	v.settle()
+}
+
+// Root is what the view begins with.
+func (v *View) Root() Root { return v.root }
+
+// Snapshot returns the newest snapshot; nil before the first. It takes no lock. Compared with the
+// one that Config.OnSnapshot had last it may have newer versions of equal content.
+func (v *View) Snapshot() *Snapshot { return v.current.Load() }
+
+// Changed is closed when the next snapshot is published: call it first, then read the snapshot,
+// then wait for it.
+func (v *View) Changed() <-chan struct{} { return *v.changed.Load() }
+
+// Snapshots yields the newest snapshot and then each newer one; a slow loop misses those between.
+// It ends with ctx and with the view.
+func (v *View) Snapshots(ctx context.Context) iter.Seq[*Snapshot] {
+	return func(yield func(*Snapshot) bool) {
+		var serial uint64
+		for {
+			changed := v.Changed()
+			if s := v.Snapshot(); s != nil && s.Serial != serial {
+				if serial = s.Serial; !yield(s) {
+					return
+				}
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			case <-v.ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// Waiting lists what is waited for: first that which holds back the next snapshot, by type and
+// name.
+func (v *View) Waiting() []Waiting {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.core.waiting()
+}
+
+// MaxWaiting is how many resources a [NotReadyError] lists.
+const MaxWaiting = 8
+
+// NotReadyError says what a view waited for in vain.
+type NotReadyError struct {
+	Root Root
+	// Waiting is the first of what is waited for: at most [MaxWaiting]. Count is how much it is in
+	// all.
+	Waiting []Waiting
+	Count   int
+	Err     error // of the context
+	Fault   error // of the root; nil if there is none
+}
+
+func (e *NotReadyError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "xds: the view of %q is not ready: %v", e.Root.Name, e.Err)
+	if e.Fault != nil {
+		fmt.Fprintf(&b, "; %v", e.Fault)
+	}
+	if e.Count > 0 {
+		fmt.Fprintf(&b, "; waiting for %d: ", e.Count)
+	}
+	for i, w := range e.Waiting {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		fmt.Fprintf(&b, "%s %q (%s)", w.Type[strings.LastIndexByte(w.Type, '.')+1:], w.Name, w.Reason)
+	}
+	if e.Count > len(e.Waiting) {
+		b.WriteString("; …")
+	}
+	return b.String()
+}
+
+// Unwrap returns the context's error, and the root's if there is one.
+func (e *NotReadyError) Unwrap() []error {
+	if e.Fault == nil {
+		return []error{e.Err}
+	}
+	return []error{e.Err, e.Fault}
+}
+
+func (v *View) notReady(ctx context.Context) error {
+	e := &NotReadyError{Root: v.root, Err: context.Cause(ctx), Waiting: v.Waiting()}
+	e.Count = len(e.Waiting)
+	e.Waiting = e.Waiting[:min(e.Count, MaxWaiting)]
+	if s := v.Snapshot(); s != nil {
+		e.Fault = s.Err
+	}
+	return e
+}
+
+// Ready blocks until there is a snapshot without a root error. When ctx ends it returns a
+// [*NotReadyError] with what is waited for; after the end of the view the view's error.
+func (v *View) Ready(ctx context.Context) error {
+	for {
+		changed := v.Changed()
+		if s := v.Snapshot(); s != nil && s.Err == nil {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return v.notReady(ctx)
+		case <-v.ctx.Done():
+			return v.Err()
+		}
+	}
+}
+
+// Hold adds a cluster to the view until release is called, as work in flight does for its cluster
+// (gRFC A74): it stays, with its endpoints, when routes do not name it any more. It never holds
+// back a snapshot. Holds are counted; a second call of release does nothing. If the cluster is in
+// no snapshot yet it comes in a later one. Neither blocks.
+func (v *View) Hold(name string) (release func()) { // VIEW-13, VIEW-14
+	v.change(func(c *core, now time.Time) { c.hold(now, name) })
+	var once sync.Once
+	return func() {
+		once.Do(func() { v.change(func(c *core, now time.Time) { c.release(now, name) }) })
+	}
+}
+
+// State is what a view has at a moment, for tools.
+type State struct {
+	Snapshot *Snapshot // the newest; nil before the first
+	Waiting  []Waiting
+	Watched  []Watched // by type and name
+}
+
+// Dump returns the state of the view. It takes time in proportion to what is watched.
+func (v *View) Dump() State {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return State{v.core.snapshot, v.core.waiting(), v.core.watched()}
+}
+
+// Stop ends the view. After it returns OnSnapshot and OnWaiting are not called any more, unless
+// they run. The last snapshot stays.
+func (v *View) Stop() { v.cancel(client.ErrStopped) }
+
+// Done is closed when the view has ended, and its subscriptions with it. OnSnapshot and OnWaiting
+// must not wait for it.
+func (v *View) Done() <-chan struct{} { return v.done }
+
+// Err is nil while the view lives, then says why it ended: [client.ErrStopped],
+// [client.ErrClosed], the cause of its context's end, or [client.ErrHandlerExited] if a function
+// of Config panicked.
+func (v *View) Err() error { return context.Cause(v.ctx) }

@@ -1,0 +1,139 @@
+package view
+
+import (
+	"errors"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// maxOpened is how deep an Any may stand in others.
+const maxOpened = 16
+
+var errTooNested = errors.New("messages are nested too deep in google.protobuf.Any (16 levels are followed)")
+
+// hooks finds what messages name.
+type hooks struct {
+	find    map[protoreflect.FullName][]func(proto.Message, func(Dependency))
+	reaches map[protoreflect.FullName]bool // by message: there may be a hooked one, or an Any, below it
+}
+
+func newHooks(all []Hook) *hooks {
+	h := &hooks{map[protoreflect.FullName][]func(proto.Message, func(Dependency)){}, map[protoreflect.FullName]bool{}}
+	for _, hook := range all {
+		if hook.Message != nil && hook.Find != nil {
+			name := hook.Message.ProtoReflect().Descriptor().FullName()
+			h.find[name] = append(h.find[name], hook.Find)
+		}
+	}
+	return h
+}
+
+// VIEW-43: walk finds the dependencies of a message. The error is about parts that are not followed.
+func (h *hooks) walk(m proto.Message) (found []Dependency, err error) {
+	w := walker{hooks: h, add: func(d Dependency) {
+		if d.Type != nil && d.Name != "" {
+			found = append(found, d)
+		}
+	}}
+	w.message(m.ProtoReflect(), 0)
+	return found, w.err
+}
+
+type walker struct {
+	*hooks
+	add func(Dependency)
+	err error // the first
+}
+
+// message looks at a message that stands in so many Any.
+func (w *walker) message(m protoreflect.Message, depth int) {
+	d := m.Descriptor()
+	for _, find := range w.find[d.FullName()] {
+		find(m.Interface(), w.add)
+	}
+	if a, ok := m.Interface().(*anypb.Any); ok {
+		w.open(a, depth)
+		return
+	}
+	if !w.mayReach(d) {
+		return
+	}
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		w.field(fd, v, depth)
+		return true
+	})
+}
+
+func (w *walker) field(fd protoreflect.FieldDescriptor, v protoreflect.Value, depth int) {
+	switch {
+	case fd.IsMap():
+		if fd.MapValue().Message() != nil && w.mayReach(fd.MapValue().Message()) {
+			v.Map().Range(func(_ protoreflect.MapKey, v protoreflect.Value) bool {
+				w.message(v.Message(), depth)
+				return true
+			})
+		}
+	case fd.Message() == nil || !w.mayReach(fd.Message()):
+	case fd.IsList():
+		for i := range v.List().Len() {
+			w.message(v.List().Get(i).Message(), depth)
+		}
+	default:
+		w.message(v.Message(), depth)
+	}
+}
+
+// open looks into an Any. What the program does not link, or cannot be read, names nothing.
+func (w *walker) open(a *anypb.Any, depth int) {
+	if a.GetTypeUrl() == "" {
+		return
+	}
+	mt, err := protoregistry.GlobalTypes.FindMessageByURL(a.GetTypeUrl())
+	if err != nil || !w.mayReach(mt.Descriptor()) {
+		return
+	}
+	if depth == maxOpened {
+		w.err = errTooNested
+		return
+	}
+	inner := mt.New()
+	if err := proto.Unmarshal(a.GetValue(), inner.Interface()); err == nil {
+		w.message(inner, depth+1)
+	}
+}
+
+// mayReach says whether a message may have a hooked message or an Any in it.
+func (w *walker) mayReach(d protoreflect.MessageDescriptor) bool {
+	known, ok := w.reaches[d.FullName()]
+	if !ok {
+		seen := map[protoreflect.FullName]bool{}
+		known = w.search(d, seen)
+		w.reaches[d.FullName()] = known
+		if !known {
+			for name := range seen { // nothing below it does either
+				w.reaches[name] = false
+			}
+		}
+	}
+	return known
+}
+
+func (w *walker) search(d protoreflect.MessageDescriptor, seen map[protoreflect.FullName]bool) bool {
+	name := d.FullName()
+	switch {
+	case w.find[name] != nil || name == "google.protobuf.Any":
+		return true
+	case seen[name]:
+		return false
+	}
+	seen[name] = true
+	for i := range d.Fields().Len() {
+		if m := d.Fields().Get(i).Message(); m != nil && w.search(m, seen) {
+			return true
+		}
+	}
+	return false
+}
