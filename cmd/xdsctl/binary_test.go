@@ -43,6 +43,9 @@ var built = sync.OnceValues(func() (path string, err error) {
 // build makes the real program, once for all tests.
 func build(t *testing.T) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("long: builds the program")
+	}
 	if runtime.GOOS == "windows" {
 		t.Skip("it is stopped by signals, which Windows has not")
 	}
@@ -180,4 +183,31 @@ func TestBinaryCollections(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.ends(3)
+}
+
+// The real program gets, resolves and draws what a real server has.
+func TestBinaryShop(t *testing.T) {
+	path, m := build(t), managed(t, shop()...)
+	all := func(status int, args ...string) string {
+		p := launch(t, path, append(args, "--server", m.Addr())...)
+		out, err := io.ReadAll(p.stdout)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.ends(status)
+		return string(out)
+	}
+	if out := all(0, "get", "-o", "name", "cds"); out != "cds:backend\ncds:frontend\n" {
+		t.Errorf("%s", out)
+	}
+	if out := all(0, "graph", "cds:backend"); out != "cds backend\n└── eds backend\n" {
+		t.Errorf("%s", out)
+	}
+	p := launch(t, path, "resolve", "--server", m.Addr(), "-o", "json", "lds:ingress")
+	for !strings.Contains(p.line(), `"event":"config"`) {
+	}
+	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	p.ends(0)
 }

@@ -38,7 +38,7 @@ func readLines(ctx context.Context, in io.Reader, notes io.Writer) <-chan string
 
 // command obeys one line of standard input and says whether it was the last. A line that
 // cannot be understood is told on standard error, and nothing else comes of it.
-func (s *session) command(line string, notes io.Writer) (quit bool) {
+func (s *session) command(line string) (quit bool) {
 	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 	rest = strings.TrimSpace(rest)
 	var err error
@@ -47,7 +47,7 @@ func (s *session) command(line string, notes io.Writer) (quit bool) {
 	case "quit":
 		return true
 	case "dump":
-		s.print(s.dump())
+		s.output.print(s.dump())
 	case "watch":
 		err = s.watchText(rest)
 	case "unwatch":
@@ -56,7 +56,7 @@ func (s *session) command(line string, notes io.Writer) (quit bool) {
 		err = fmt.Errorf("unknown command %q; want watch SUBSCRIPTION, unwatch SUBSCRIPTION, dump or quit", word)
 	}
 	if err != nil {
-		fmt.Fprintf(notes, "xdsctl: standard input: %v\n", err)
+		fmt.Fprintf(s.notes, "xdsctl: standard input: %v\n", err)
 	}
 	return false
 }

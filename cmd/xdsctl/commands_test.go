@@ -240,7 +240,7 @@ func TestUsage(t *testing.T) {
 		{"--bogus", "unknown flag: --bogus"},
 		{"--server x:1", "nothing to watch: --server asks for nothing by itself; give a SUBSCRIPTION"},
 		{"--server x:1 nonsense", `subscription "nonsense"`},
-		{"--server x:1 --output xml cds", `invalid argument "xml" for "--output" flag: want text or json`},
+		{"--server x:1 --output xml cds", `invalid argument "xml" for "-o, --output" flag: want text or json`},
 		{"--server x:1 --variant both cds", "want sotw or delta"},
 		{"--server x:1 --streams many cds", "want ads or per-type"},
 		{"--server x:1 --log-level loud cds", "want debug, info, warn or error"},

@@ -40,7 +40,7 @@ func (s *session) hint(sub *subscribed, ev client.Event[any]) {
 	}
 	typ := subscription.Short(ev.Type)
 	fmt.Fprintf(s.hints.out, "xdsctl: hint: server %q sent no response for %s by name; some servers answer only who asks for all "+
-		"that they have, as go-control-plane's snapshot cache does in its ADS mode: try %s without a name\n", ev.Server, typ, shortOf(ev.Type))
+		"that they have, as go-control-plane's snapshot cache does in its ADS mode: try %s without a name\n", ev.Server, typ, subscription.TypeText(ev.Type))
 }
 
 // first says whether nothing was said of a type yet.

@@ -10,7 +10,6 @@ import (
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/lds"
-	"github.com/xdswatch/xdswatch/resource/wellknown"
 	"github.com/xdswatch/xdswatch/xdstp"
 	"github.com/xdswatch/xdswatch/xdstp/nodeparams"
 )
@@ -30,9 +29,9 @@ func newPlan(boot *bootstrap.Config) (*plan, error) {
 		text := s.Collection
 		switch {
 		case text == subscription.Wildcard:
-			text = shortOf(s.TypeURL)
+			text = subscription.TypeText(s.TypeURL)
 		case xdstp.IsFile(text): // which does not tell the type
-			text = shortOf(s.TypeURL) + ":" + text
+			text = subscription.TypeText(s.TypeURL) + ":" + text
 		}
 		sub, err := subscription.Parse(text)
 		if err != nil {
@@ -43,14 +42,6 @@ func newPlan(boot *bootstrap.Config) (*plan, error) {
 	var err error
 	p.node, err = nodeparams.Render(boot.Node, boot.NodeContextParams)
 	return p, err
-}
-
-// shortOf is what stands for a type in the text of a subscription.
-func shortOf(typeURL string) string {
-	if e, ok := wellknown.ByTypeURL(typeURL); ok {
-		return e.Short
-	}
-	return typeURL
 }
 
 // leftOut lists the texts of what the bootstrap asks for by itself and nobody gave.

@@ -86,6 +86,12 @@ func start(t *testing.T, server string, args ...string) *program {
 // run.
 func startHiding(t *testing.T, hide *strings.Replacer, args ...string) *program {
 	t.Helper()
+	return startCommand(t, hide, append([]string{"watch"}, args...)...)
+}
+
+// startCommand runs any command so.
+func startCommand(t *testing.T, hide *strings.Replacer, args ...string) *program {
+	t.Helper()
 	in, stdin := io.Pipe()
 	stdout, out := io.Pipe()
 	ctx, stop := context.WithCancel(t.Context())
@@ -94,7 +100,7 @@ func startHiding(t *testing.T, hide *strings.Replacer, args ...string) *program 
 		status: make(chan int, 1), hide: hide,
 	}
 	go func() {
-		status := run(ctx, append([]string{"watch"}, args...), in, out, p.stderr)
+		status := run(ctx, args, in, out, p.stderr)
 		out.Close()
 		p.status <- status
 	}()

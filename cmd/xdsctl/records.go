@@ -21,7 +21,7 @@ func head(event string) report.Head {
 // about begins what is printed of an event that answers the subscription. Members of a
 // collection were asked for by no name.
 func (sub *subscribed) about(ev client.Event[any]) report.About {
-	a := report.About{Type: ev.Type, Name: ev.Name, Authority: report.AuthorityOf(ev.Name), Subscription: sub.Text}
+	a := report.About{Type: ev.Type, Name: ev.Name, Authority: report.AuthorityOf(ev.Name), Subscription: sub.Text, From: ev.Server}
 	if asked := sub.Asked(); asked != ev.Name && !(sub.Collection && ev.Name != sub.name) {
 		a.Asked = asked
 	}
@@ -57,15 +57,10 @@ func instead(ev client.Event[any]) *report.Instead {
 	if in == nil {
 		return nil
 	}
-	out := &report.Instead{Time: report.Time(in.Time), Count: in.Count, Names: append([]string{}, in.Names...), Text: in.String()}
-	if in.Err != nil {
-		out.Error = &report.Error{
-			Kind:    string(client.ErrorRejected),
-			Message: fmt.Sprintf("xds: %s response of server %q: rejected: %v", resourceType(ev.Type), ev.Server, in.Err),
-			Cause:   in.Err.Error(),
-		}
+	return &report.Instead{
+		Time: report.Time(in.Time), Count: in.Count, Names: append([]string{}, in.Names...), Text: in.String(),
+		Error: report.ErrorOf(in.Err),
 	}
-	return out
 }
 
 // message is the value of an update, nil if its type is not known.
@@ -78,13 +73,13 @@ func message(ev client.Event[any]) proto.Message {
 func (s *session) trace() *client.Trace {
 	return &client.Trace{
 		StreamUp: func(i client.StreamInfo) {
-			s.print(report.Stream{Head: head(report.EventStreamUp), Server: i.Server, Type: i.Type})
+			s.output.print(report.Stream{Head: head(report.EventStreamUp), Server: i.Server, Type: i.Type})
 		},
 		StreamDown: func(i client.StreamInfo, err error) {
-			s.print(report.Stream{Head: head(report.EventStreamDown), Server: i.Server, Type: i.Type, Error: s.streamError(i, err)})
+			s.output.print(report.Stream{Head: head(report.EventStreamDown), Server: i.Server, Type: i.Type, Error: s.streamError(i, err)})
 		},
-		ACK:  func(i client.AnswerInfo) { s.print(answer(report.EventACK, i, nil)) },
-		NACK: func(i client.AnswerInfo) { s.print(answer(report.EventNACK, i, s.refusal(i))) },
+		ACK:  func(i client.AnswerInfo) { s.output.print(answer(report.EventACK, i, nil)) },
+		NACK: func(i client.AnswerInfo) { s.output.print(answer(report.EventNACK, i, s.refusal(i))) },
 	}
 }
 
@@ -104,7 +99,7 @@ func (s *session) streamError(i client.StreamInfo, err error) *report.Error {
 	}
 	return &report.Error{
 		Kind:    string(client.ErrorStream),
-		Message: fmt.Sprintf("xds: stream%s of server %q for node %q ended: %v", of, i.Server, s.node, err),
+		Message: fmt.Sprintf("xds: stream%s of server %q for node %q ended: %v", of, i.Server, s.boot.Node.GetId(), err),
 		Cause:   err.Error(),
 	}
 }
@@ -113,7 +108,7 @@ func (s *session) refusal(i client.AnswerInfo) *report.Error {
 	return &report.Error{
 		Kind: string(client.ErrorRejected),
 		Message: fmt.Sprintf("xds: %s response of server %q for node %q: rejected: %v",
-			resourceType(i.Type), i.Stream.Server, s.node, i.Err),
+			resourceType(i.Type), i.Stream.Server, s.boot.Node.GetId(), i.Err),
 		Cause: i.Err.Error(),
 	}
 }
@@ -133,7 +128,7 @@ func (s *session) dump() report.Dump {
 	var own []report.State
 	for _, sub := range s.subs {
 		if sub.err != nil || sub.HasDirectives() {
-			own = append(own, sub.state())
+			own = append(own, sub.state)
 		}
 	}
 	slices.SortFunc(own, func(a, b report.State) int {

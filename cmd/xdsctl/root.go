@@ -20,7 +20,7 @@ const (
 	statusOK     = 0 // stopped as asked
 	statusFailed = 1 // failed while running
 	statusUsage  = 2 // bad usage or a bad bootstrap
-	statusBad    = 3 // with --once: some subscription ended without a resource
+	statusBad    = 3 // the answer is no: something is missing, refused, different or invalid
 )
 
 // statusError is the end of the program with a status and, unless err is nil, a message.
@@ -47,13 +47,13 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(errs)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return statusOK
 	}
 	var se *statusError
 	if !errors.As(err, &se) {
-		se = &statusError{statusUsage, fmt.Errorf("%w; see xdsctl watch --help", err)}
+		se = &statusError{statusUsage, fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 	}
 	if se.err != nil && !isBrokenPipe(se.err) {
 		fmt.Fprintf(errs, "xdsctl: %s\n", strings.ReplaceAll(se.err.Error(), "\n", "\n  also: "))
@@ -73,13 +73,14 @@ func newRoot() *cobra.Command {
 		Long: `xdsctl subscribes to any xDS management server, as Envoy and gRPC do, and shows what
 arrives. Begin with:
 
+  xdsctl get --server localhost:18000 cds
   xdsctl watch --server localhost:18000 cds`,
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.AddCommand(newWatch(), newVersion())
+	root.AddCommand(newGet(), newWatch(), newResolve(), newGraph(), newDiff(), newValidate(), newBootstrap(), newVersion())
 	return root
 }
 

@@ -11,24 +11,18 @@ import (
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
 )
 
-// session is one run of `xdsctl watch`: a client, its subscriptions, and where their
-// events go.
+// session is a client, its subscriptions, and where their events go.
 type session struct {
+	*target
 	client *client.Client
+	output *output
 	kinds  subscription.Kinds // owned by the goroutine that takes commands
-	plan   *plan
-	node   string // id
 	once   bool
 	hints  *hints
 
-	out     sync.Mutex // held while something is printed, which may block
-	printer report.Printer
-
 	mu     sync.Mutex
 	subs   map[subscription.Subscription]*subscribed
-	done   chan struct{} // closed when there is nothing more to print
-	ending bool          // with --once: everything is answered
-	err    error         // of the output
+	ending bool // with --once: everything is answered
 }
 
 // subscribed is a subscription that stands.
@@ -40,13 +34,24 @@ type subscribed struct {
 
 	// Guarded by session.mu.
 	answered, bad bool
-	progress      progress
+	state         report.State // by its events: the client's own dump does not know names with directives
 }
 
-func newSession(p report.Printer, plan *plan, node string, once bool, h *hints) *session {
-	return &session{
-		plan: plan, node: node, once: once, hints: h, printer: p,
-		subs: map[subscription.Subscription]*subscribed{}, done: make(chan struct{}),
+// newSession makes the client; with once the session ends when every subscription is answered.
+func newSession(t *target, p report.Printer, once bool) (*session, error) {
+	s := &session{
+		target: t, output: newOutput(p), once: once, hints: newHints(t.boot, t.variant.value, t.notes),
+		subs: map[subscription.Subscription]*subscribed{},
+	}
+	var err error
+	s.client, err = t.client(s.trace())
+	return s, err
+}
+
+// begin begins the subscriptions that were given.
+func (s *session) begin(subs []subscription.Given) {
+	for _, sub := range s.watch(subs...) {
+		fmt.Fprintf(s.notes, "xdsctl: %s %q is given twice\n", subscription.Short(sub.TypeURL), sub.Name)
 	}
 }
 
@@ -60,7 +65,7 @@ func (s *session) watch(subs ...subscription.Given) (twice []subscription.Given)
 			twice = append(twice, sub)
 			continue
 		}
-		s.subs[sub.Subscription] = &subscribed{Given: sub, name: s.plan.nameOf(sub.Subscription)}
+		s.subs[sub.Subscription] = s.newSubscribed(sub)
 		fresh = append(fresh, s.subs[sub.Subscription])
 	}
 	s.mu.Unlock()
@@ -71,6 +76,12 @@ func (s *session) watch(subs ...subscription.Given) (twice []subscription.Given)
 		}
 	}
 	return twice
+}
+
+func (s *session) newSubscribed(sub subscription.Given) *subscribed {
+	return &subscribed{Given: sub, name: s.plan.nameOf(sub.Subscription), state: report.State{
+		Type: sub.TypeURL, Name: sub.Name, Authority: report.AuthorityOf(sub.Name), Status: report.StatusRequested,
+	}}
 }
 
 func (s *session) start(sub *subscribed) (*client.Watch, error) {
@@ -101,16 +112,17 @@ func (s *session) unwatch(sub subscription.Subscription) bool {
 // tell prints an event of a subscription, unless that has ended.
 func (s *session) tell(sub *subscribed, ev client.Event[any]) {
 	member := sub.Collection && ev.Name != sub.name
+	r := record(ev, sub.about(ev))
 	s.mu.Lock()
 	stands := s.subs[sub.Subscription] == sub
 	if stands && !member {
-		sub.progress.note(ev) // a dump knows what is printed before it
+		sub.state.Note(r) // a dump knows what is printed before it
 	}
 	s.mu.Unlock()
 	if !stands {
 		return
 	}
-	s.print(record(ev, sub.about(ev)))
+	s.output.print(r)
 	s.hint(sub, ev)
 	if member {
 		return
@@ -148,65 +160,22 @@ func (s *session) finishIfAnswered() {
 		}
 	}
 	s.ending = true
-	time.AfterFunc(courtesy, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.finish(nil)
-	})
+	time.AfterFunc(courtesy, func() { s.output.end(nil) })
 }
 
-// finish ends the session; the caller holds mu.
-func (s *session) finish(err error) {
-	if !s.finished() {
-		s.err = err
-		close(s.done)
-	}
-}
-
-func (s *session) finished() bool {
-	select {
-	case <-s.done:
-		return true
-	default:
-		return false
-	}
-}
-
-// print prints a record, unless the session is finished.
-func (s *session) print(r report.Record) {
-	s.out.Lock()
-	defer s.out.Unlock()
-	if s.finished() {
-		return
-	}
-	if err := s.printer.Print(r); err != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.finish(fmt.Errorf("standard output: %w", err))
-	}
-}
-
-// end stops printing and closes the client. A handler whose write blocks is waited for no
-// longer than a moment.
-func (s *session) end() {
-	const patience = 200 * time.Millisecond
-	s.mu.Lock()
-	s.finish(nil)
-	s.mu.Unlock()
-	_ = s.client.Close() // it has no other result
-	select {
-	case <-s.client.Done():
-	case <-time.After(patience):
-	}
+// close stops printing and closes the client.
+func (s *session) close() {
+	s.output.end(nil)
+	closeClient(s.client)
 }
 
 // result is the outcome for --once and the output. The caller has ended the session.
 func (s *session) result() error {
+	if err := s.output.fault(); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err != nil {
-		return &statusError{statusFailed, s.err}
-	}
 	for _, sub := range s.subs {
 		if s.once && (sub.bad || !sub.answered) {
 			return &statusError{statusBad, nil}

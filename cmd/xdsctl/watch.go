@@ -1,20 +1,15 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
-	"github.com/xdswatch/xdswatch/client"
 	_ "github.com/xdswatch/xdswatch/cmd/xdsctl/internal/envoytypes" // so that what stands inside resources is printed
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
-	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
 )
 
 const watchLong = `Subscribe to resources of a management server and print what happens to them, until
@@ -38,8 +33,8 @@ The short names of types are lds rds srds vhds cds eds leds sds rtds ecds.
 An Envoy bootstrap that asks for listeners or clusters needs no subscription; with some,
 only they are watched.
 
-The server is given by --server, which speaks plaintext, or by a bootstrap: --bootstrap,
-else $GRPC_XDS_BOOTSTRAP (a file), else $GRPC_XDS_BOOTSTRAP_CONFIG (the text itself).
+The server is given by --server, with --tls, --header, --node and their like, or by a bootstrap:
+--bootstrap, else $GRPC_XDS_BOOTSTRAP (a file), else $GRPC_XDS_BOOTSTRAP_CONFIG (the text itself).
 Where lds_config or cds_config of an Envoy bootstrap is a source of its own, listeners or
 clusters are asked for there: of a gRPC server, of one that is polled (its name is then
 rest:CLUSTER), or of a file (file://PATH). Their initial_fetch_timeout, 15s if it is left
@@ -81,6 +76,14 @@ const watchExample = `  # Every cluster and one listener of a server on this mac
   xdsctl watch --server localhost:18000 --output json eds:backend |
     jq -r 'select(.event == "update") | .version'`
 
+// watchFlags are the flags of `xdsctl watch`.
+type watchFlags struct {
+	connFlags
+	runFlags
+	output      *choice
+	showSecrets bool
+}
+
 func newWatch() *cobra.Command {
 	var f watchFlags
 	cmd := &cobra.Command{
@@ -95,93 +98,45 @@ func newWatch() *cobra.Command {
 	return cmd
 }
 
+func (f *watchFlags) register(set *pflag.FlagSet) {
+	f.connFlags.register(set)
+	f.runFlags.register(set, "stop when every subscription has had its first answer")
+	f.output = outputFlag(set, "text for people, json for programs: one object a line", "text", "json")
+	set.BoolVar(&f.showSecrets, "show-secrets", false, "print the contents of Secrets and keys in JSON, which are redacted otherwise")
+}
+
 // watch is `xdsctl watch` behind its flags.
 func watch(cmd *cobra.Command, f *watchFlags, args []string) error {
-	if err := f.check(); err != nil {
-		return err
-	}
-	subs, err := parseAll(args)
+	t, err := f.open(cmd)
 	if err != nil {
 		return err
 	}
-	boot, source, err := f.load()
+	subs, err := t.subscriptions(args)
 	if err != nil {
-		return &statusError{statusUsage, err}
-	}
-	plan, err := newPlan(boot)
-	if err != nil {
-		return &statusError{statusUsage, fmt.Errorf("%s: %w", source, err)}
-	}
-	notes := cmd.ErrOrStderr()
-	if len(args) == 0 {
-		subs = plan.startup
-	} else if left := plan.leftOut(subs); len(left) > 0 {
-		fmt.Fprintf(notes, "xdsctl: %s also asks for %s, which is not watched since other subscriptions are given\n", source, strings.Join(left, " "))
+		return err
 	}
 	if len(subs) == 0 && !f.stdin {
-		return fmt.Errorf("nothing to watch: %s asks for nothing by itself; give a SUBSCRIPTION such as cds or cds:foo, or --stdin", source)
+		return fmt.Errorf("nothing to watch: %s asks for nothing by itself; give a SUBSCRIPTION such as cds or cds:foo, or --stdin", t.source)
 	}
-	s := newSession(newPrinter(f, cmd.OutOrStdout(), several(boot)), plan, boot.Node.GetId(), f.once, newHints(boot, f.variant.value, notes))
-	s.client, err = client.New(f.config(boot, slog.New(slog.NewTextHandler(notes, &slog.HandlerOptions{Level: f.level()})), s.trace()))
+	s, err := newSession(t, f.printer(cmd.OutOrStdout(), several(t.boot)), f.once)
 	if err != nil {
-		return &statusError{statusUsage, fmt.Errorf("%s: %w", source, err)}
+		return err
 	}
-	defer s.end()
-	return s.run(cmd.Context(), f, subs, cmd.InOrStdin(), notes)
+	defer s.close()
+	s.begin(subs)
+	end := f.wait(cmd, s.output.done, s.command)
+	if n := s.waiting(); end == endTimeUp && s.once && n > 0 {
+		fmt.Fprintf(t.notes, "xdsctl: the time is up and %d of the subscriptions had no answer\n", n)
+	}
+	if end == endAsked {
+		return nil
+	}
+	return s.result()
 }
 
-func parseAll(args []string) ([]subscription.Given, error) {
-	var subs []subscription.Given
-	var errs []error
-	for _, arg := range args {
-		sub, err := subscription.Parse(arg)
-		if err != nil {
-			errs = append(errs, err)
-		}
-		subs = append(subs, sub)
-	}
-	return subs, errors.Join(errs...)
-}
-
-func newPrinter(f *watchFlags, out io.Writer, servers bool) report.Printer {
+func (f *watchFlags) printer(out io.Writer, servers bool) report.Printer {
 	if f.output.value == "json" {
 		return report.NewJSON(out, report.JSONOptions{ShowSecrets: f.showSecrets})
 	}
 	return report.NewText(out, report.TextOptions{Color: wantsColor(out), Zone: time.Local, Servers: servers})
-}
-
-// run watches until something ends it.
-func (s *session) run(ctx context.Context, f *watchFlags, subs []subscription.Given, stdin io.Reader, notes io.Writer) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var lines <-chan string
-	if f.stdin {
-		lines = readLines(ctx, stdin, notes)
-	}
-	var timeUp <-chan time.Time
-	if f.stopAfter > 0 {
-		timeUp = time.After(f.stopAfter)
-	}
-	for _, sub := range s.watch(subs...) {
-		fmt.Fprintf(notes, "xdsctl: %s %q is given twice\n", subscription.Short(sub.TypeURL), sub.Name)
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-s.done:
-			return s.result()
-		case <-timeUp:
-			if n := s.waiting(); s.once && n > 0 {
-				fmt.Fprintf(notes, "xdsctl: the time is up and %d of the subscriptions had no answer\n", n)
-			}
-			return s.result()
-		case line, ok := <-lines:
-			if !ok {
-				lines = nil
-			} else if s.command(line, notes) {
-				return nil
-			}
-		}
-	}
 }

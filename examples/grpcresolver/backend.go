@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 // backend is a server on loopback TCP whose only service is gRPC's health service.
@@ -42,7 +43,8 @@ func addresses(bs []*backend) []string {
 
 // assignment is what EDS says of backends.
 func assignment(name string, bs []*backend) *endpointv3.ClusterLoadAssignment {
-	locality := &endpointv3.LocalityLbEndpoints{}
+	// gRPC ignores a locality without a weight.
+	locality := &endpointv3.LocalityLbEndpoints{Locality: &corev3.Locality{}, LoadBalancingWeight: wrapperspb.UInt32(1)}
 	for _, b := range bs {
 		address := &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
 			Address:       b.addr.IP.String(),

@@ -1,5 +1,5 @@
-// Grpcresolver has a gRPC client find its servers by EDS: a resolver built on watcher
-// (package edsresolver) turns endpoints into addresses.
+// Grpcresolver has a gRPC client find its servers by EDS, with the resolver of package
+// view/grpcresolver.
 //
 //	go run ./examples/grpcresolver
 //
@@ -19,8 +19,8 @@ import (
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
-	"github.com/xdswatch/xdswatch/examples/grpcresolver/edsresolver"
 	"github.com/xdswatch/xdswatch/testutil"
+	"github.com/xdswatch/xdswatch/view/grpcresolver"
 )
 
 func main() {
@@ -58,9 +58,8 @@ func run(ctx context.Context, out io.Writer) error {
 
 // dial makes a channel to whatever endpoints EDS has under the name "backend".
 func dial(c *client.Client) (*grpc.ClientConn, error) {
-	return grpc.NewClient(edsresolver.Scheme+":///backend",
-		grpc.WithResolvers(edsresolver.NewBuilder(c)),
+	return grpc.NewClient(grpcresolver.EDSScheme+":///backend",
+		grpc.WithResolvers(grpcresolver.NewEDSBuilder(c)),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"round_robin": {}}]}`),
 	)
 }

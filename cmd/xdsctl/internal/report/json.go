@@ -49,17 +49,16 @@ func (j *JSON) Print(r Record) error {
 }
 
 // escape writes what does not show, such as what a terminal obeys or what turns the direction
-// of text, as JSON's escapes. The encoder did so with what JSON demands.
-func escape(line []byte) []byte {
-	text := line[:len(line)-1] // a newline ends it
-	if !bytes.ContainsFunc(text, hidden) {
-		return line
+// of text, as JSON's escapes. The encoder did so with what JSON demands; its own newlines stay.
+func escape(text []byte) []byte {
+	if !bytes.ContainsFunc(text, hiddenInJSON) {
+		return text
 	}
-	out := make([]byte, 0, len(line)+len(line)/8)
+	out := make([]byte, 0, len(text)+len(text)/8)
 	for len(text) > 0 {
 		r, n := utf8.DecodeRune(text)
 		switch high, low := utf16.EncodeRune(r); {
-		case !hidden(r):
+		case !hiddenInJSON(r):
 			out = append(out, text[:n]...)
 		case high != utf8.RuneError:
 			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
@@ -68,5 +67,7 @@ func escape(line []byte) []byte {
 		}
 		text = text[n:]
 	}
-	return append(out, '\n')
+	return out
 }
+
+func hiddenInJSON(r rune) bool { return r != '\n' && hidden(r) }

@@ -55,6 +55,8 @@ type About struct {
 	Subscription string `json:"subscription,omitempty"`
 	// Asked is the name as the subscription spells it; "" if that is Name.
 	Asked string `json:"asked,omitempty"`
+	// From is the server that the record is of.
+	From string `json:"-"`
 }
 
 // Update is a new or changed resource that was accepted.

@@ -66,6 +66,8 @@ func (t *Text) Print(r Record) error {
 		t.row(r.Head, r.Type, "", details(version(r.Version), nonce(r.Nonce), t.from(r.Server), fault(r.Error, "")))
 	case Dump:
 		t.dump(r)
+	default:
+		t.view(r)
 	}
 	_, err := t.out.Write(t.buf.Bytes())
 	return err
@@ -189,6 +191,7 @@ const (
 
 var colours = map[string]int{
 	EventUpdate: green, EventSynced: cyan, EventDoesNotExist: yellow, EventAmbientError: yellow,
+	EventConfig: green, EventWaiting: yellow, EventRemoved: yellow,
 	EventError: red, EventNACK: red, EventStreamDown: yellow, EventStreamUp: cyan, EventACK: grey,
 }
 
@@ -212,11 +215,11 @@ func (t *Text) dump(d Dump) {
 		})
 	}
 	t.row(d.Head, "", "", count(len(d.Subscriptions), "subscription or held resource", "subscriptions and held resources"))
-	t.table(rows)
+	table(&t.buf, "  ", rows)
 }
 
 // table writes rows in columns; empty cells are dashes, but the last.
-func (t *Text) table(rows [][]string) {
+func table(out *bytes.Buffer, indent string, rows [][]string) {
 	last := len(rows[0]) - 1
 	width := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -228,12 +231,12 @@ func (t *Text) table(rows [][]string) {
 		}
 	}
 	for _, row := range rows {
-		line := " "
+		line := indent
 		for i, cell := range row {
-			line += fmt.Sprintf(" %-*s ", width[i], cell)
+			line += fmt.Sprintf("%-*s  ", width[i], cell)
 		}
-		t.buf.WriteString(strings.TrimRight(line, " "))
-		t.buf.WriteByte('\n')
+		out.WriteString(strings.TrimRight(line, " "))
+		out.WriteByte('\n')
 	}
 }
 

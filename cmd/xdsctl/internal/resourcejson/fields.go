@@ -71,7 +71,7 @@ func (w *writer) mapping(fd protoreflect.FieldDescriptor, m protoreflect.Map) {
 // lose digits of them.
 func (w *writer) single(fd protoreflect.FieldDescriptor, v protoreflect.Value) {
 	if w.redacts() && fd.Message() == nil && !harmless[fd.FullName()] {
-		w.text(Redacted)
+		w.redacted(fd)
 		return
 	}
 	switch fd.Kind() {

@@ -29,6 +29,22 @@ var harmless = map[protoreflect.FullName]bool{
 // redacts says whether what is being written is not to be shown.
 func (w *writer) redacts() bool { return w.sensitive > 0 && !w.ShowSecrets }
 
+// redacted stands for a value of a field that is not shown.
+func (w *writer) redacted(fd protoreflect.FieldDescriptor) {
+	switch kind := fd.Kind(); {
+	case !w.Readable || kind == protoreflect.StringKind:
+		w.text(Redacted)
+	case kind == protoreflect.BytesKind:
+		w.base64([]byte(Redacted))
+	case kind == protoreflect.EnumKind:
+		w.enum(fd.Enum(), 0)
+	case kind == protoreflect.BoolKind:
+		w.WriteString("false")
+	default: // a number
+		w.WriteString("0")
+	}
+}
+
 // isSensitive says whether the protos mark a field (udpa.annotations.sensitive).
 func isSensitive(fd protoreflect.FieldDescriptor) bool {
 	o := fd.Options()

@@ -10,6 +10,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	basicauthv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/basic_auth/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -74,6 +75,10 @@ func TestRedacted(t *testing.T) {
 		}
 		if !strings.Contains(shown, marker) && !strings.Contains(shown, inBase64) || strings.Contains(shown, resourcejson.Redacted) {
 			t.Errorf("%s, asked for: %s", name, shown)
+		}
+		readable := m.ProtoReflect().New().Interface()
+		if err := protojson.Unmarshal(resourcejson.Options{Readable: true}.Message(m), readable); err != nil && name != "unknown provider" {
+			t.Errorf("%s: what is redacted cannot be read: %v", name, err)
 		}
 		if !json.Valid([]byte(hidden)) || !strings.Contains(hidden, `"name":"s"`) {
 			t.Errorf("%s: %s", name, hidden)

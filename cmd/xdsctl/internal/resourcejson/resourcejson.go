@@ -19,6 +19,9 @@ import (
 // Options say how resources are written.
 type Options struct {
 	ShowSecrets bool // do not redact
+	// Readable has what stands for a secret be of the type of its field, so that the text can be
+	// read as the message.
+	Readable bool
 }
 
 // Message writes a message: fields in the order of their definition, those without
@@ -26,6 +29,13 @@ type Options struct {
 func (o Options) Message(m proto.Message) []byte {
 	w := writer{Options: o}
 	w.message(m.ProtoReflect())
+	return w.Bytes()
+}
+
+// Any writes a message as in an Any of the type URL.
+func (o Options) Any(typeURL string, m proto.Message) []byte {
+	w := writer{Options: o}
+	w.typed(typeURL, m.ProtoReflect())
 	return w.Bytes()
 }
 
@@ -95,7 +105,7 @@ func (w *writer) message(m protoreflect.Message) {
 	}
 	switch {
 	case w.redacts() && hasOwnMapping(m.Descriptor()) && m.Descriptor().FullName() != anyName:
-		w.text(Redacted)
+		w.redactedMapping(m)
 	case m.Descriptor().FullName() == anyName:
 		w.any(m)
 	case hasOwnMapping(m.Descriptor()) && w.ownMapping(m):
@@ -135,6 +145,13 @@ func (w *writer) ownMapping(m protoreflect.Message) bool {
 	return true
 }
 
+// redactedMapping stands for a message that is not shown and whose JSON is no object of its fields.
+func (w *writer) redactedMapping(m protoreflect.Message) {
+	if !w.Readable || !w.ownMapping(m.Type().Zero()) {
+		w.text(Redacted)
+	}
+}
+
 // any writes the message inside, with "@type" before its fields.
 func (w *writer) any(m protoreflect.Message) {
 	a, ok := m.Interface().(*anypb.Any)
@@ -153,15 +170,23 @@ func (w *writer) any(m protoreflect.Message) {
 		w.unknown(a.GetTypeUrl(), a.GetValue())
 		return
 	}
+	w.typed(a.GetTypeUrl(), inner.ProtoReflect())
+}
+
+// typed writes a message with "@type" before its fields.
+func (w *writer) typed(typeURL string, m protoreflect.Message) {
+	if m.Descriptor().FullName() == secretName {
+		w.secret++
+		defer func() { w.secret-- }()
+	}
 	w.object(func(name func(string)) {
 		name("@type")
-		w.text(a.GetTypeUrl())
-		im := inner.ProtoReflect()
-		if hasOwnMapping(im.Descriptor()) {
+		w.text(typeURL)
+		if hasOwnMapping(m.Descriptor()) {
 			name("value")
-			w.message(im)
+			w.message(m)
 			return
 		}
-		w.fields(im, name)
+		w.fields(m, name)
 	})
 }

@@ -143,3 +143,11 @@ func Short(typeURL string) string {
 	}
 	return typeURL[strings.LastIndexAny(typeURL, "./")+1:]
 }
+
+// TypeText is what stands for a type in the text of a subscription.
+func TypeText(typeURL string) string {
+	if e, ok := wellknown.ByTypeURL(typeURL); ok {
+		return e.Short
+	}
+	return typeURL
+}

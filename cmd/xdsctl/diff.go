@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resourcejson"
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resources"
+)
+
+const diffLong = `Compare two states by type and name, and changed resources field by field. A and B are each one of
+
+  server:HOST:PORT    what a management server has: listeners and clusters by wildcard, and what they
+                      name; the connection flags apply
+  bootstrap:FILE      the same of the servers of a bootstrap
+  csds:HOST:PORT      what a process has, by its client status service
+  FILE                a DiscoveryResponse in binary, text, JSON or YAML; single resources with "@type";
+                      what xdsctl get -o yaml or -o json prints; Envoy's config dump
+  DIRECTORY           all such files below it
+
+Lists whose elements have names are compared by name. Secrets are compared and not printed.
+With -o json it is a list of {type, name, change, fields: [{path, a, b}]}; change is added, removed
+or changed.
+
+Exit status
+  0  both are the same
+  1  failed while running: a file cannot be read, a server cannot be reached
+  2  bad usage or a bad bootstrap
+  3  they are different`
+
+const diffExample = `  # What a release would change
+  xdsctl diff server:localhost:18000 ./resources
+
+  # Do two replicas of a server agree?
+  xdsctl diff --tls server:xds-1.example:443 server:xds-2.example:443`
+
+// diffFlags are the flags of `xdsctl diff`.
+type diffFlags struct {
+	connFlags
+	runFlags
+	output      *choice
+	showSecrets bool
+}
+
+func newDiff() *cobra.Command {
+	var f diffFlags
+	cmd := &cobra.Command{
+		Use:                   "diff [flags] A B",
+		Short:                 "Compare two states",
+		Long:                  diffLong,
+		Example:               diffExample,
+		DisableFlagsInUseLine: true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return errors.New("want two states, A and B")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return diff(cmd, &f, args[0], args[1]) },
+	}
+	f.register(cmd.Flags())
+	return cmd
+}
+
+func (f *diffFlags) register(set *pflag.FlagSet) {
+	f.connFlags.register(set)
+	_ = set.MarkHidden("server") // they are there
+	_ = set.MarkHidden("bootstrap")
+	set.DurationVar(&f.stopAfter, "for", 0, "do not wait longer than this for a server (default: as long as --resource-timeout lets)")
+	f.output = outputFlag(set, "text for people, json for programs", "text", "json")
+	set.BoolVar(&f.showSecrets, "show-secrets", false, "print the contents of Secrets and keys, which are redacted otherwise")
+}
+
+// diff is `xdsctl diff` behind its flags.
+func diff(cmd *cobra.Command, f *diffFlags, textA, textB string) error {
+	if f.server.target != "" || f.bootstrap != "" {
+		return errors.New("--server and --bootstrap are not for diff: A or B is server:HOST:PORT or bootstrap:FILE")
+	}
+	if err := f.checkOwn(); err != nil {
+		return err
+	}
+	a, b := parseOperand(textA), parseOperand(textB)
+	if a.kind != operandServer && b.kind != operandServer {
+		for _, name := range serverFlagNames {
+			if f.set.Changed(name) {
+				return fmt.Errorf("--%s belongs to server:HOST:PORT", name)
+			}
+		}
+	}
+	var states [2][]resources.Resource
+	for i, o := range []operand{a, b} {
+		var err error
+		if states[i], err = f.state(cmd, o); err != nil {
+			return err
+		}
+	}
+	ds := differences(states[0], states[1], f.showSecrets)
+	if err := report.WriteDiff(cmd.OutOrStdout(), f.output.value, ds); err != nil {
+		return &statusError{statusFailed, err}
+	}
+	if len(ds) > 0 {
+		return &statusError{statusBad, nil}
+	}
+	return nil
+}
+
+// differences are those between two states, by type and name. Of a resource that a state has more
+// than once the last counts.
+func differences(a, b []resources.Resource, showSecrets bool) []report.Difference {
+	type pair struct{ a, b *resources.Resource }
+	pairs := map[report.Ref]pair{}
+	for i := range a {
+		ref := report.Ref{Type: a[i].Type, Name: a[i].Name}
+		pairs[ref] = pair{&a[i], nil}
+	}
+	for i := range b {
+		ref := report.Ref{Type: b[i].Type, Name: b[i].Name}
+		pairs[ref] = pair{pairs[ref].a, &b[i]}
+	}
+	ds := []report.Difference{}
+	for ref, p := range pairs {
+		d := report.Difference{Type: ref.Type, Name: ref.Name, Fields: []report.FieldChange{}}
+		switch {
+		case p.a == nil:
+			d.Change = report.ChangeAdded
+		case p.b == nil:
+			d.Change = report.ChangeRemoved
+		default:
+			d.Change = report.ChangeChanged
+			if d.Fields = fieldChanges(p.a, p.b, showSecrets); len(d.Fields) == 0 {
+				continue
+			}
+		}
+		ds = append(ds, d)
+	}
+	slices.SortFunc(ds, func(a, b report.Difference) int {
+		return report.Ref{Type: a.Type, Name: a.Name}.Compare(report.Ref{Type: b.Type, Name: b.Name})
+	})
+	return ds
+}
+
+func fieldChanges(a, b *resources.Resource, showSecrets bool) []report.FieldChange {
+	whole, shown := resourcejson.Options{ShowSecrets: true}, resourcejson.Options{ShowSecrets: showSecrets}
+	textA, textB := jsonOf(a, whole), jsonOf(b, whole)
+	if bytes.Equal(textA, textB) {
+		return nil
+	}
+	return report.CompareJSON(textA, jsonOf(a, shown), textB, jsonOf(b, shown))
+}
+
+func jsonOf(r *resources.Resource, o resourcejson.Options) []byte {
+	if r.Message == nil {
+		return resourcejson.Unknown(r.Type, r.Raw)
+	}
+	return o.Message(r.Message)
+}

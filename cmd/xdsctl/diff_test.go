@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	statusv3 "github.com/envoyproxy/go-control-plane/envoy/service/status/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
+	"github.com/xdswatch/xdswatch/resource/cds"
+	"github.com/xdswatch/xdswatch/testutil"
+)
+
+// changed is the shop after some changes.
+func changed() []proto.Message {
+	slow := edsCluster("backend")
+	slow.ConnectTimeout = durationpb.New(2 * time.Second)
+	return []proto.Message{
+		proxyListener("ingress", "shop"), routesTo("shop", "backend", "frontend"),
+		slow, edsCluster("extra"), edsCluster("frontend"),
+		assignment("frontend", "10.0.0.9"), assignment("backend", "10.0.1.1", "10.0.1.2"), assignment("extra"),
+	}
+}
+
+const changedText = `~ cds backend
+    connectTimeout: (none) -> "2s"
++ cds extra
++ eds extra
+~ eds frontend
+    endpoints[0].lbEndpoints[0].endpoint.address.socketAddress.address: "10.0.0.1" -> "10.0.0.9"
+~ rds shop
+    virtualHosts: ["frontend","backend"] -> ["backend","frontend"]
+`
+
+// States of servers, bootstraps, files and directories are compared alike.
+func TestDiff(t *testing.T) {
+	a, b := managed(t, shop()...), managed(t, changed()...)
+	dir := t.TempDir()
+	status, out, errs := runOnce(t, "get", "--server", b.Addr(), "-o", "yaml", "lds", "cds", "rds:shop")
+	if status != 0 {
+		t.Fatal(errs)
+	}
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("rest.yaml", out)
+	if status, out, errs = runOnce(t, "get", "--server", b.Addr(), "-o", "json", "eds:backend", "eds:frontend", "eds:extra"); status != 0 {
+		t.Fatal(errs)
+	}
+	write("eds.json", out)
+	write("README.md", "no resources")
+	boot := grpcBootstrap(t, b.Addr(), "")
+	for _, second := range []string{"server:" + b.Addr(), "bootstrap:" + boot, dir} {
+		status, out, errs := runOnce(t, "diff", "server:"+a.Addr(), second)
+		if status != 3 || errs != "" || out != changedText {
+			t.Errorf("%s: status %d, %s\n%s", second, status, errs, out)
+		}
+		if status, out, errs := runOnce(t, "diff", "server:"+b.Addr(), second); status != 0 || out != "" || errs != "" {
+			t.Errorf("%s: status %d, %s\n%s", second, status, errs, out)
+		}
+	}
+}
+
+// Secrets are compared and not printed.
+//
+// spec: H-3
+func TestDiffJSON(t *testing.T) {
+	a := resourceFile(t, "a.yaml", cluster("same"), cluster("gone"), &clusterv3.Cluster{Name: "b", AltStatName: "x"}, secretOf("MARK3R"))
+	b := resourceFile(t, "b.pb", cluster("same"), cluster("new"), &clusterv3.Cluster{Name: "b", AltStatName: "y"}, secretOf("M4RKER"))
+	status, out, errs := runOnce(t, "diff", "-o", "json", a, b)
+	var ds []report.Difference
+	if err := json.Unmarshal([]byte(out), &ds); err != nil || status != 3 || errs != "" {
+		t.Fatalf("status %d, %v, %s", status, err, errs)
+	}
+	var lines []string
+	for _, d := range ds {
+		line := d.Name + " " + d.Change
+		for _, f := range d.Fields {
+			line += " " + f.Path + " " + string(f.A) + " " + string(f.B)
+		}
+		lines = append(lines, line)
+	}
+	want := []string{
+		`b changed altStatName "x" "y"`, "gone removed", "new added",
+		`s changed tlsCertificate.certificateChain.inlineString "[redacted]" "[redacted]" tlsCertificate.privateKey.inlineBytes "[redacted]" "[redacted]"`,
+	}
+	if strings.Join(lines, "\n") != strings.Join(want, "\n") || strings.Contains(out, "MARK3R") {
+		t.Errorf("%s", strings.Join(lines, "\n"))
+	}
+	if _, out, _ := runOnce(t, "diff", "--show-secrets", a, b); !strings.Contains(out, `"MARK3R" -> "M4RKER"`) {
+		t.Errorf("%s", out)
+	}
+}
+
+// configDump is Envoy's, with a listener in two states and an extension that is not known here.
+const configDump = `{"configs": [
+	{"@type": "type.googleapis.com/envoy.admin.v3.BootstrapConfigDump", "bootstrap": {"node": {"id": "x"}}},
+	{"@type": "type.googleapis.com/envoy.admin.v3.ClustersConfigDump", "version_info": "7", "new_field": 1, "dynamic_active_clusters": [
+		{"version_info": "7", "cluster": {"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": "a",
+			"typed_extension_protocol_options": {"x": {"@type": "type.googleapis.com/no.such.Extension", "a": {"b": 1}}}}}]},
+	{"@type": "type.googleapis.com/envoy.admin.v3.ListenersConfigDump", "dynamic_listeners": [{"name": "l",
+		"active_state": {"version_info": "1", "listener": {"@type": "type.googleapis.com/envoy.config.listener.v3.Listener", "name": "l", "stat_prefix": "active"}},
+		"warming_state": {"version_info": "2", "listener": {"@type": "type.googleapis.com/envoy.config.listener.v3.Listener", "name": "l", "stat_prefix": "warming"}},
+		"error_state": {"failed_configuration": {"@type": "type.googleapis.com/envoy.config.listener.v3.Listener", "name": "refused"}}}]}
+]}`
+
+func TestDiffConfigDump(t *testing.T) {
+	dump := file(t, "dump.json", configDump)
+	other := file(t, "b.yaml", `
+# a comment
+---
+"@type": type.googleapis.com/envoy.config.listener.v3.Listener
+name: l
+statPrefix: warming
+---
+resources: []
+`)
+	const want = "- cds a\n~ lds l\n    statPrefix: \"active\" -> \"warming\"\n"
+	if status, out, errs := runOnce(t, "diff", dump, other); status != 3 || out != want {
+		t.Errorf("status %d, %s\n%s", status, errs, out)
+	}
+}
+
+// csds is a process that says what it has.
+type csds struct {
+	statusv3.UnimplementedClientStatusDiscoveryServiceServer
+}
+
+func (csds) FetchClientStatus(context.Context, *statusv3.ClientStatusRequest) (*statusv3.ClientStatusResponse, error) {
+	return &statusv3.ClientStatusResponse{Config: []*statusv3.ClientConfig{{GenericXdsConfigs: []*statusv3.ClientConfig_GenericXdsConfig{
+		{TypeUrl: cds.Type.TypeURL(), Name: "a", VersionInfo: "1", XdsConfig: packed(cluster("a"))},
+		{TypeUrl: cds.Type.TypeURL(), Name: "requested"},
+	}}}}, nil
+}
+
+func TestDiffCSDS(t *testing.T) {
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := grpc.NewServer()
+	statusv3.RegisterClientStatusDiscoveryServiceServer(srv, csds{})
+	go srv.Serve(lis)
+	t.Cleanup(srv.Stop)
+	b := resourceFile(t, "b.yaml", cluster("b"))
+	if status, out, errs := runOnce(t, "diff", "csds:"+lis.Addr().String(), b); status != 3 || out != "- cds a\n+ cds b\n" {
+		t.Errorf("status %d, %s\n%s", status, errs, out)
+	}
+}
+
+func TestDiffErrors(t *testing.T) {
+	good := resourceFile(t, "good.yaml", cluster("a"))
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := lis.Addr().String()
+	lis.Close()
+	srv := server(t, testutil.OnRequest(func(*testutil.Stream, *testutil.Request) {}))
+	for _, tt := range []struct {
+		args   string
+		status int
+		stderr string
+	}{
+		{good, 2, "want two states"},
+		{good + " /does/not/exist", 1, "/does/not/exist: no such file"},
+		{good + " " + file(t, "x.yaml", "a: b"), 1, "x.yaml: neither a resource"},
+		{good + " " + file(t, "x.json", `{"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "naem": "x"}`), 1, `unknown field "naem"`},
+		{good + " " + file(t, "s.json", `{"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "connectTimeout": "MARK3R"}`), 1, "s.json: "},
+		{good + " " + file(t, "x.pb", "\xff"), 1, "x.pb: not a DiscoveryResponse"},
+		{good + " " + file(t, "two.yaml", "resources: []\n---\nx: 1\n"), 1, "document 2: neither"},
+		{good + " server:" + nobody, 1, "the server cannot be reached"},
+		{good + " csds:" + nobody, 1, "csds:" + nobody},
+		{good + " server:", 2, "a state is empty"},
+		{good + " bootstrap:/does/not/exist", 2, "no such file"},
+		{good + " " + good + " --server x", 2, "--server and --bootstrap are not for diff"},
+		{good + " " + good + " --tls", 2, "--tls belongs to server:HOST:PORT"},
+		{good + " " + good + " --for -1s", 2, "--for -1s is negative"},
+		{good + " server:" + srv.Target() + " --for 200ms", 1, "no answer when the time was up"},
+	} {
+		status, out, errs := runOnce(t, append([]string{"diff"}, strings.Fields(tt.args)...)...)
+		if status != tt.status || out != "" || !strings.Contains(errs, tt.stderr) || strings.Contains(errs, "MARK3R") {
+			t.Errorf("%s: status %d, %s\n%s", tt.args, status, errs, out)
+		}
+	}
+}

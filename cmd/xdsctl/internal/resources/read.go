@@ -1,0 +1,319 @@
+package resources
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/known/anypb"
+	"sigs.k8s.io/yaml"
+)
+
+// MaxFile is how large a file may be, in bytes.
+const MaxFile = 256 << 20
+
+// suffixes are those of the files of a directory that are read.
+var suffixes = map[string]func([]byte) ([]Resource, error){
+	".pb": readBinary, ".pb_text": readText, ".pbtxt": readText, ".txtpb": readText, ".textproto": readText, ".prototext": readText,
+	".json": readDocuments, ".yaml": readDocuments, ".yml": readDocuments,
+}
+
+// Read reads the resources of a file: a DiscoveryResponse in binary, text, JSON or YAML, by its
+// suffix; in JSON and YAML also single resources with "@type", what `xdsctl get` prints, Envoy's
+// config dump, and several documents. Of a directory it reads all files below it that have such
+// a suffix, and no hidden ones. What is good is read beside what is bad. The error joins a [FileError]
+// for each bad file; a [fs.PathError] says that there is none.
+func Read(path string) ([]Resource, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return readFile(path)
+	}
+	var all []Resource
+	var bad []error
+	err = filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case name != path && d.Name()[0] == '.':
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case d.IsDir() || suffixes[filepath.Ext(name)] == nil:
+			return nil
+		}
+		rs, err := readFile(name)
+		all = append(all, rs...)
+		if fault, ok := errors.AsType[*FileError](err); ok {
+			bad = append(bad, fault)
+			return nil
+		}
+		return err
+	})
+	return all, errors.Join(append(bad, err)...)
+}
+
+// FileError is what is wrong with a file. It quotes no value.
+type FileError struct {
+	File string
+	Err  error
+}
+
+func (e *FileError) Error() string { return e.File + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *FileError) Unwrap() error { return e.Err }
+
+func readFile(path string) ([]Resource, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return ReadFrom(file, path)
+}
+
+// ReadFrom reads what is in a file of a name; it need not exist.
+func ReadFrom(in io.Reader, name string) ([]Resource, error) {
+	data, err := io.ReadAll(io.LimitReader(in, MaxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > MaxFile {
+		return nil, &FileError{name, fmt.Errorf("more than %d bytes", MaxFile)}
+	}
+	parse := suffixes[filepath.Ext(name)]
+	if parse == nil {
+		parse = readDocuments
+	}
+	rs, err := parse(data)
+	for i := range rs {
+		rs[i].File = name
+	}
+	if err != nil {
+		return rs, &FileError{name, err}
+	}
+	return rs, nil
+}
+
+func readBinary(data []byte) ([]Resource, error) {
+	m := &discoveryv3.DiscoveryResponse{}
+	if err := proto.Unmarshal(data, m); err != nil {
+		return nil, errors.New("not a DiscoveryResponse")
+	}
+	return FromMessage(m, "", "")
+}
+
+func readText(data []byte) ([]Resource, error) {
+	m := &discoveryv3.DiscoveryResponse{}
+	if err := prototext.Unmarshal(data, m); err != nil {
+		return nil, unquoted(err)
+	}
+	return FromMessage(m, "", "")
+}
+
+// separator stands between the documents of a file of YAML.
+var separator = regexp.MustCompile(`(?m)^---([ \t].*)?\r?$`)
+
+// readDocuments reads JSON, or one or more documents of YAML.
+func readDocuments(data []byte) (all []Resource, _ error) {
+	var bad []error
+	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
+	documents := [][]byte{data}
+	if !json.Valid(data) {
+		documents = nil
+		for _, text := range separator.Split(string(data), -1) {
+			documents = append(documents, []byte(text))
+		}
+	}
+	for i, doc := range documents {
+		text, err := yaml.YAMLToJSON(doc)
+		if err == nil && string(text) == "null" { // nothing but comments
+			continue
+		}
+		var rs []Resource
+		if err == nil {
+			rs, err = readDocument(text)
+		}
+		if err != nil && len(documents) > 1 {
+			err = within(fmt.Sprintf("document %d", i+1), err)
+		}
+		all, bad = append(all, rs...), append(bad, err)
+	}
+	return all, errors.Join(bad...)
+}
+
+// within says of each error where it is.
+func within(place string, err error) error {
+	joined, several := err.(interface{ Unwrap() []error })
+	switch {
+	case err == nil:
+		return nil
+	case !several:
+		return fmt.Errorf("%s: %w", place, err)
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, within(place, e))
+	}
+	return errors.Join(all...)
+}
+
+// document is what a document of JSON may be.
+type document struct {
+	Type      string            `json:"@type"`
+	Version   string            `json:"version_info"`
+	Version2  string            `json:"versionInfo"`
+	Resources []json.RawMessage `json:"resources"`
+	Configs   []json.RawMessage `json:"configs"`
+}
+
+func readDocument(text []byte) ([]Resource, error) {
+	if text[0] == '[' {
+		return readList(text)
+	}
+	var d document
+	if err := json.Unmarshal(text, &d); err != nil {
+		return nil, errors.New("neither a resource, nor a DiscoveryResponse, nor a config dump")
+	}
+	switch {
+	case d.Configs != nil:
+		m := &adminv3.ConfigDump{}
+		if err := (protojson.UnmarshalOptions{DiscardUnknown: true, Resolver: lenient{protoregistry.GlobalTypes}}).Unmarshal(text, m); err != nil {
+			return nil, unplaced(err)
+		}
+		return fromDump(m)
+	case d.Type != "":
+		return readAny(text, "")
+	case d.Resources != nil:
+		return readAnys(d.Resources, d.Version+d.Version2)
+	}
+	return nil, errors.New("neither a resource with \"@type\", nor a DiscoveryResponse with resources, nor a config dump with configs")
+}
+
+// lenient lets a config dump have extensions that are not known here, without their content.
+type lenient struct{ *protoregistry.Types }
+
+func (l lenient) FindMessageByURL(url string) (protoreflect.MessageType, error) {
+	if mt, err := l.Types.FindMessageByURL(url); err == nil {
+		return mt, nil
+	}
+	return (&discoveryv3.AdsDummy{}).ProtoReflect().Type(), nil // a message without fields
+}
+
+func readAnys(texts []json.RawMessage, version string) (all []Resource, _ error) {
+	var bad []error
+	for i, text := range texts {
+		rs, err := readAny(text, version)
+		all, bad = append(all, rs...), append(bad, within(fmt.Sprintf("resources[%d]", i), err))
+	}
+	return all, errors.Join(bad...)
+}
+
+// ResourceError is what is wrong with a resource that cannot be read. It quotes no value.
+type ResourceError struct {
+	Type, Name string // Type is a URL
+	Err        error
+}
+
+func (e *ResourceError) Error() string { return e.Type + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *ResourceError) Unwrap() error { return e.Err }
+
+// readAny reads JSON with "@type". What `xdsctl` prints of a type that it does not know has the bytes
+// as value.
+func readAny(text []byte, version string) ([]Resource, error) {
+	var head struct {
+		Type  string `json:"@type"`
+		Name  string `json:"name"`
+		Value []byte `json:"value"`
+	}
+	_ = json.Unmarshal(text, &head) // a value may be of any other kind
+	if _, err := protoregistry.GlobalTypes.FindMessageByURL(head.Type); err != nil {
+		if head.Value == nil {
+			return nil, fmt.Errorf("the type %q is not known here", head.Type)
+		}
+		return []Resource{{Type: head.Type, Name: head.Name, Version: version, Raw: head.Value}}, nil
+	}
+	a := &anypb.Any{}
+	if err := protojson.Unmarshal(text, a); err != nil {
+		return nil, &ResourceError{head.Type, head.Name, unplaced(err)}
+	}
+	return FromAny(a, version)
+}
+
+// readList reads what `xdsctl get -o json` prints, or a list of resources.
+func readList(text []byte) (all []Resource, _ error) {
+	var items []json.RawMessage
+	if err := json.Unmarshal(text, &items); err != nil {
+		return nil, err
+	}
+	var bad []error
+	for i, item := range items {
+		rs, err := readItem(item)
+		all, bad = append(all, rs...), append(bad, within(fmt.Sprintf("[%d]", i), err))
+	}
+	return all, errors.Join(bad...)
+}
+
+func readItem(item json.RawMessage) ([]Resource, error) {
+	var it struct {
+		At       string `json:"@type"`
+		Type     string
+		Name     string
+		Version  string
+		Resource map[string]any
+	}
+	err := json.Unmarshal(item, &it)
+	switch {
+	case err != nil:
+		return nil, errors.New("not a resource")
+	case it.At == "" && it.Resource == nil: // one that is missing
+		return nil, nil
+	case it.At == "":
+		it.Resource["@type"] = it.Type
+		if item, err = json.Marshal(it.Resource); err != nil {
+			return nil, err
+		}
+	}
+	rs, err := readAny(item, it.Version)
+	if len(rs) == 1 && it.Resource != nil {
+		rs[0].Name = it.Name
+	}
+	return rs, err
+}
+
+// values are what errors of the JSON of protobuf quote, which may be a secret.
+var values = regexp.MustCompile(`(invalid ([\w.]+ )?value( for [^:]*)?|unexpected token).*`)
+
+// prefix is what protobuf writes before an error, with a space that differs from build to build.
+var prefix = regexp.MustCompile(`^proto:[ \x{a0}]`)
+
+// place is where an error is in the JSON that was made of the file, which says nothing of the file.
+var place = regexp.MustCompile(`^(syntax error )?\(line \d+:\d+\): `)
+
+func unquoted(err error) error {
+	return errors.New(prefix.ReplaceAllString(values.ReplaceAllString(err.Error(), "$1"), ""))
+}
+
+// unplaced is unquoted for an error of JSON.
+func unplaced(err error) error {
+	return errors.New(place.ReplaceAllString(unquoted(err).Error(), "$1"))
+}

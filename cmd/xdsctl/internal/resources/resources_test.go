@@ -1,0 +1,117 @@
+package resources_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resources"
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
+	"github.com/xdswatch/xdswatch/testutil"
+)
+
+// read writes a file and says what is read of it.
+func read(t *testing.T, name string, content []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rs, err := resources.Read(path)
+	var names []string
+	for _, r := range rs {
+		if r.File != path {
+			t.Errorf("%s is of file %q", r.Name, r.File)
+		}
+		names = append(names, fmt.Sprintf("%s:%s@%s", subscription.Short(r.Type), r.Name, r.Version))
+	}
+	text := strings.Join(names, " ")
+	if err != nil {
+		text = strings.TrimSuffix(strings.ReplaceAll(err.Error(), path, "FILE")+"; "+text, "; ")
+	}
+	return text
+}
+
+// Every format of a file is read, and so is what stands in a Resource, a list, or a document.
+func TestRead(t *testing.T) {
+	response := testutil.SotW("", "7", "", &clusterv3.Cluster{Name: "a"}, testutil.Wrapped("named", "8", &corev3.TypedExtensionConfig{Name: "inner"}))
+	for _, name := range []string{"x.pb", "x.pb_text", "x.json", "x.yaml"} {
+		content, err := testutil.EncodeFile(name, response)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := read(t, name, content); got != "cds:a@7 ecds:named@8" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	const cluster = `{"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": "a"}`
+	for content, want := range map[string]string{
+		cluster:             "cds:a@",
+		"\uFEFF" + cluster:  "cds:a@",
+		"[" + cluster + "]": "cds:a@",
+		"---\n" + cluster + "\n--- # next\n\"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment\nclusterName: b\n": "cds:a@ eds:b@",
+		`{"versionInfo": "3", "resources": [` + cluster + `]}`:                                                                              "cds:a@3",
+		`[{"type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": "gone", "resource": null}]`:                               "",
+		`[{"type": "type.googleapis.com/no.such.Type", "name": "n", "resource": {"@type": "x", "value": "AA=="}}]`:                          "Type:n@",
+		`{"@type": "type.googleapis.com/no.such.Type", "a": 1}`:                                                                             `FILE: the type "type.googleapis.com/no.such.Type" is not known here`,
+		`{"resources": [{"@type": "type.googleapis.com/envoy.service.discovery.v3.Resource", "name": "empty"}]}`:                            `FILE: resources[0]: the Resource "empty" holds no resource`,
+		`{"resources": [{"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": 12}]}`:                                     "FILE: resources[0]: type.googleapis.com/envoy.config.cluster.v3.Cluster: invalid value for string field name",
+		// What is good is read beside what is bad.
+		cluster + "\n---\nx: 1\n---\n" + cluster: `FILE: document 2: neither a resource with "@type", nor a DiscoveryResponse with resources, nor a config dump with configs; cds:a@ cds:a@`,
+		"a: [":                                   "FILE: yaml: line 1: did not find expected node content",
+		"- - a":                                  "FILE: [0]: not a resource",
+		"":                                       "",
+	} {
+		if got := read(t, "x.yaml", []byte(content)); got != want {
+			t.Errorf("%s:\n%s\nwant %s", content, got, want)
+		}
+	}
+}
+
+func packed(t *testing.T, m proto.Message) *anypb.Any {
+	t.Helper()
+	a, err := anypb.New(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestReferences(t *testing.T) {
+	ads := &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}}}
+	hcm := packed(t, &hcmv3.HttpConnectionManager{RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{RouteConfigName: "r"}}})
+	tls := packed(t, &tlsv3.UpstreamTlsContext{CommonTlsContext: &tlsv3.CommonTlsContext{
+		TlsCertificateSdsSecretConfigs: []*tlsv3.SdsSecretConfig{{Name: "s", SdsConfig: ads}, {Name: "local"}},
+	}})
+	for want, m := range map[string]proto.Message{
+		"rds:r rds:r": &listenerv3.Listener{
+			ApiListener:  &listenerv3.ApiListener{ApiListener: hcm},
+			FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{{ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: hcm}}}}},
+		},
+		"eds:c": &clusterv3.Cluster{Name: "c", ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}},
+		"eds:service sds:s": &clusterv3.Cluster{
+			Name: "c", ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS},
+			EdsClusterConfig: &clusterv3.Cluster_EdsClusterConfig{ServiceName: "service"},
+			TransportSocket:  &corev3.TransportSocket{ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: tls}},
+		},
+		"": &clusterv3.Cluster{Name: "static"},
+	} {
+		var got []string
+		for _, r := range resources.References(m) {
+			got = append(got, subscription.Short(r.Type)+":"+r.Name)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}

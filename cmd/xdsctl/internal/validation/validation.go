@@ -1,0 +1,156 @@
+// Package validation judges resources in files: by the rules of their messages (PGV), and by what
+// they name.
+package validation
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resources"
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
+)
+
+// Rules. Their texts are stable.
+const (
+	RuleSyntax      = "syntax"       // the file cannot be read
+	RuleName        = "name"         // a resource has to have one
+	RuleDuplicate   = "duplicate"    // a name is given once
+	RuleField       = "field"        // a rule of the message (PGV)
+	RuleAny         = "any"          // an Any holds what its type says
+	RuleUnknownType = "unknown-type" // nothing is known of a type, so nothing is judged
+	RuleReference   = "reference"    // what is named is there
+)
+
+// Severity is how bad a finding is. Its texts are stable.
+type Severity string
+
+// The severities.
+const (
+	Error   Severity = "error"
+	Warning Severity = "warning"
+)
+
+// Finding is one thing that is wrong.
+type Finding struct {
+	File     string   `json:"file"`
+	Type     string   `json:"type"` // URL; "" of a file
+	Name     string   `json:"name"`
+	Path     string   `json:"path"` // of the field, by the names of JSON; "" is the resource
+	Rule     string   `json:"rule"`
+	Message  string   `json:"message"`
+	Severity Severity `json:"severity"`
+}
+
+// Options say how to judge.
+type Options struct {
+	// Closed says that nothing is elsewhere: what is named and not there is an error, and else
+	// a warning.
+	Closed bool
+}
+
+// Judge finds what is wrong with resources, by file, type, name and path. No finding quotes a
+// value.
+func Judge(rs []resources.Resource, o Options) []Finding {
+	j := judge{there: map[[2]string]string{}, findings: []Finding{}}
+	for _, r := range rs {
+		j.single(r)
+	}
+	for _, r := range rs {
+		j.references(r, o)
+	}
+	slices.SortStableFunc(j.findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Path, b.Path))
+	})
+	return j.findings
+}
+
+// Broken are the findings of an error of [resources.Read] with a path.
+func Broken(path string, err error) (findings []Finding) {
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range all.Unwrap() {
+			findings = append(findings, Broken(path, e)...)
+		}
+		return findings
+	}
+	f := Finding{File: path, Rule: RuleSyntax, Message: err.Error(), Severity: Error}
+	if fe, ok := err.(*resources.FileError); ok {
+		return Broken(fe.File, fe.Err)
+	}
+	if re, ok := errors.AsType[*resources.ResourceError](err); ok {
+		f.Type, f.Name, f.Message = re.Type, re.Name, re.Err.Error()
+	}
+	return []Finding{f}
+}
+
+type judge struct {
+	there    map[[2]string]string // by type and name, the file
+	findings []Finding
+}
+
+func (j *judge) found(r resources.Resource, s Severity, rule, path, message string) {
+	j.findings = append(j.findings, Finding{
+		File: r.File, Type: r.Type, Name: r.Name, Path: path, Rule: rule, Message: message, Severity: s,
+	})
+}
+
+// single judges a resource by itself.
+func (j *judge) single(r resources.Resource) {
+	id := [2]string{r.Type, r.Name}
+	switch before, twice := j.there[id]; {
+	case r.Name == "": // see below
+	case twice:
+		j.found(r, Error, RuleDuplicate, "", "the name is given before, in "+before)
+	default:
+		j.there[id] = r.File
+	}
+	if r.Message == nil {
+		j.found(r, Warning, RuleUnknownType, "", "the type is not known here, so nothing is judged")
+		return
+	}
+	begin := len(j.findings)
+	resources.Walk(r.Message, func(path string, m proto.Message, whole bool) {
+		if a, ok := m.(*anypb.Any); ok {
+			j.any(r, path, a)
+		} else if whole {
+			j.fields(r, path, m)
+		}
+	})
+	told := func(f Finding) bool { return f.Path == "name" || f.Path == "clusterName" } // by a rule of its field
+	if r.Name == "" && !slices.ContainsFunc(j.findings[begin:], told) {
+		j.found(r, Error, RuleName, "", "the resource has no name")
+	}
+}
+
+// any judges one whose content cannot be read.
+func (j *judge) any(r resources.Resource, path string, a *anypb.Any) {
+	if a.GetTypeUrl() == "" {
+		return // PGV says where one has to be
+	}
+	if _, err := protoregistry.GlobalTypes.FindMessageByURL(a.GetTypeUrl()); err != nil {
+		j.found(r, Warning, RuleUnknownType, path, fmt.Sprintf("the type %q is not known here, so its content is not judged", a.GetTypeUrl()))
+		return
+	}
+	j.found(r, Error, RuleAny, path, fmt.Sprintf("the content is not a message of type %q", a.GetTypeUrl()))
+}
+
+// references judges what a resource names.
+func (j *judge) references(r resources.Resource, o Options) {
+	if r.Message == nil {
+		return
+	}
+	severity := Warning
+	if o.Closed {
+		severity = Error
+	}
+	for _, ref := range resources.References(r.Message) {
+		if _, ok := j.there[[2]string{ref.Type, ref.Name}]; !ok {
+			j.found(r, severity, RuleReference, ref.Path, fmt.Sprintf("names %s %q, which is not in the files", subscription.Short(ref.Type), ref.Name))
+		}
+	}
+}

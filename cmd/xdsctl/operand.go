@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	statusv3 "github.com/envoyproxy/go-control-plane/envoy/service/status/v3"
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resources"
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
+	"github.com/xdswatch/xdswatch/resource/cds"
+)
+
+// operand is where a state comes from.
+type operand struct {
+	kind operandKind
+	text string // without the kind
+}
+
+type operandKind uint8
+
+const (
+	operandPath operandKind = iota
+	operandServer
+	operandBootstrap
+	operandCSDS
+)
+
+func parseOperand(text string) operand {
+	for prefix, kind := range map[string]operandKind{"server:": operandServer, "bootstrap:": operandBootstrap, "csds:": operandCSDS} {
+		if rest, ok := strings.CutPrefix(text, prefix); ok {
+			return operand{kind, rest}
+		}
+	}
+	return operand{operandPath, text}
+}
+
+// state reads the resources of an operand.
+func (f *diffFlags) state(cmd *cobra.Command, o operand) (rs []resources.Resource, err error) {
+	if o.text == "" {
+		return nil, errors.New("a state is empty; want server:HOST:PORT, bootstrap:FILE, csds:HOST:PORT, a file or a directory")
+	}
+	c := f.connFlags
+	switch o.kind {
+	case operandServer:
+		c.server.target = o.text
+		return f.serverState(cmd, &c)
+	case operandBootstrap:
+		c.server, c.bootstrap = serverFlags{}, o.text
+		return f.serverState(cmd, &c)
+	case operandCSDS:
+		rs, err = csdsState(cmd.Context(), o.text, f.stopAfter)
+	case operandPath:
+		rs, err = resources.Read(o.text)
+	}
+	if err != nil {
+		return nil, &statusError{statusFailed, err}
+	}
+	return rs, nil
+}
+
+// serverState gets what a bootstrap asks for from the start, or else listeners and clusters, and
+// then what these name.
+func (f *diffFlags) serverState(cmd *cobra.Command, c *connFlags) (all []resources.Resource, err error) {
+	t, err := c.openChecked(cmd)
+	if err != nil {
+		return nil, err
+	}
+	subs := t.plan.startup
+	if len(subs) == 0 {
+		if subs, err = parseAll([]string{"lds", "cds"}); err != nil {
+			return nil, err
+		}
+	}
+	asked := map[report.Ref]bool{}
+	for len(subs) > 0 {
+		items, err := f.fetch(cmd, t, subs)
+		if err != nil {
+			return nil, err
+		}
+		subs = nil
+		for _, it := range items {
+			if it.Resource == nil {
+				continue
+			}
+			all = append(all, resources.Resource{Type: it.Type, Name: it.Name, Version: it.Version, Message: it.Resource.Message, Raw: it.Resource.Raw})
+			if it.Resource.Message == nil {
+				continue
+			}
+			for _, ref := range resources.References(it.Resource.Message) {
+				named := report.Ref{Type: ref.Type, Name: ref.Name}
+				if asked[named] || ref.Type == cds.Type.TypeURL() { // those come by wildcard
+					continue
+				}
+				asked[named] = true
+				sub, err := subscription.Parse(subscription.TypeText(ref.Type) + ":" + ref.Name)
+				if err == nil {
+					subs = append(subs, sub)
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+// fetch gets the first state of subscriptions. What is missing is no part of it.
+func (f *diffFlags) fetch(cmd *cobra.Command, t *target, subs []subscription.Given) ([]report.Item, error) {
+	got := &collector{}
+	s, err := newSession(t, got, true)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	s.begin(subs)
+	if f.wait(cmd, s.output.done, nil) == endAsked {
+		return nil, &statusError{statusFailed, errors.New("interrupted")}
+	}
+	s.output.end(nil)
+	items := got.items(s)
+	for _, it := range items {
+		if e := it.Error; e != nil && client.ErrorKind(e.Kind).Transient() {
+			return nil, &statusError{statusFailed, errors.New(e.Message)}
+		}
+		if it.Status == report.StatusRequested {
+			return nil, &statusError{statusFailed, fmt.Errorf("%s %q: no answer when the time was up", subscription.Short(it.Type), it.Name)}
+		}
+	}
+	return items, nil
+}
+
+// defaultCSDSWait is how long a client status service may take.
+const defaultCSDSWait = 15 * time.Second
+
+// csdsState asks a process for what it has (envoy.service.status.v3.ClientStatusDiscoveryService).
+func csdsState(ctx context.Context, address string, wait time.Duration) (all []resources.Resource, err error) {
+	if wait == 0 {
+		wait = defaultCSDSWait
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	resp, err := statusv3.NewClientStatusDiscoveryServiceClient(conn).FetchClientStatus(ctx, &statusv3.ClientStatusRequest{}, grpc.MaxCallRecvMsgSize(resources.MaxFile))
+	if err != nil {
+		return nil, fmt.Errorf("csds:%s: %w", address, err)
+	}
+	for _, c := range resp.GetConfig() {
+		//lint:ignore SA1019 older Envoys fill it
+		for _, x := range c.GetXdsConfig() {
+			all = append(all, resources.Inside(x)...)
+		}
+		for _, x := range c.GetGenericXdsConfigs() {
+			if x.GetXdsConfig() == nil {
+				continue
+			}
+			rs, err := resources.FromAny(x.GetXdsConfig(), x.GetVersionInfo())
+			if err != nil {
+				return nil, fmt.Errorf("csds:%s: %s: %w", address, x.GetName(), err)
+			}
+			if len(rs) == 1 {
+				rs[0].Name = x.GetName()
+			}
+			all = append(all, rs...)
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
+)
+
+// output is where the records of a command go, until it ends. It is safe for concurrent use.
+type output struct {
+	printing sync.Mutex // held while something is printed, which may block
+	printer  report.Printer
+
+	mu   sync.Mutex
+	done chan struct{} // closed when there is nothing more to print
+	err  error         // why
+}
+
+func newOutput(p report.Printer) *output { return &output{printer: p, done: make(chan struct{})} }
+
+// print prints a record, unless the output has ended.
+func (o *output) print(r report.Record) {
+	o.printing.Lock()
+	defer o.printing.Unlock()
+	if o.ended() {
+		return
+	}
+	if err := o.printer.Print(r); err != nil {
+		o.end(fmt.Errorf("standard output: %w", err))
+	}
+}
+
+// end ends the output; the first error stays.
+func (o *output) end(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.ended() {
+		o.err = err
+		close(o.done)
+	}
+}
+
+func (o *output) ended() bool {
+	select {
+	case <-o.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// fault is why the output ended: a [statusError], or nil.
+func (o *output) fault() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err == nil {
+		return nil
+	}
+	return &statusError{statusFailed, o.err}
+}

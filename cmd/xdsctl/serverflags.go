@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"github.com/spf13/pflag"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/structpb"
+	"sigs.k8s.io/yaml"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
+)
+
+// serverFlags are --server and those that say of it what a bootstrap would.
+type serverFlags struct {
+	target                        string
+	tls                           bool
+	caCert, cert, key, serverName string
+	headers                       []string
+	nodeID, nodeFile, metadata    string
+}
+
+// serverFlagNames are the flags that belong to --server.
+var serverFlagNames = []string{"tls", "ca-cert", "cert", "key", "server-name", "header", "node-id", "node", "node-metadata"}
+
+func (f *serverFlags) register(set *pflag.FlagSet) {
+	set.StringVar(&f.target, "server", "", "no bootstrap: the management server at `HOST:PORT`, plaintext without --tls")
+	set.BoolVar(&f.tls, "tls", false, "TLS to --server; the four flags below imply it")
+	set.StringVar(&f.caCert, "ca-cert", "", "PEM `FILE` of the authorities that are trusted (default the system's)")
+	set.StringVar(&f.cert, "cert", "", "PEM `FILE` of the client's certificate")
+	set.StringVar(&f.key, "key", "", "PEM `FILE` of its private key")
+	set.StringVar(&f.serverName, "server-name", "", "`NAME` in the server's certificate (default the host of --server)")
+	set.StringArrayVar(&f.headers, "header", nil, "a header `KEY=VALUE` of each stream to --server; may be repeated")
+	set.StringVar(&f.nodeID, "node-id", "", "node `ID`, with --server (default "+defaultNode+", or as in --node)")
+	set.StringVar(&f.nodeFile, "node", "", "`FILE` with the node (envoy.config.core.v3.Node) in JSON or YAML, with --server")
+	set.StringVar(&f.metadata, "node-metadata", "", "metadata of the node, a `JSON` object; its keys replace those of --node")
+}
+
+// bootstrap is what the flags say, as a bootstrap.
+func (f *serverFlags) bootstrap() (*bootstrap.Config, error) {
+	s := bootstrap.ManagementServer{URI: f.target, ChannelCreds: bootstrap.Insecure()}
+	node, nodeErr := f.node()
+	headers, headerErr := f.initialMetadata()
+	if err := errors.Join(f.files(), nodeErr, headerErr); err != nil {
+		return nil, err
+	}
+	if f.tls || f.caCert != "" || f.cert != "" || f.key != "" || f.serverName != "" {
+		s.ChannelCreds = bootstrap.ChannelCreds{Type: "tls", TLS: &bootstrap.TLS{
+			CACertificateFile: f.caCert, CertificateFile: f.cert, PrivateKeyFile: f.key, ServerName: f.serverName,
+		}}
+	}
+	s.Headers = headers
+	c := &bootstrap.Config{Servers: []bootstrap.ManagementServer{s}, Node: node}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return c.WithDefaults(), nil
+}
+
+// files finds files that cannot be read; what is in them each handshake finds.
+func (f *serverFlags) files() error {
+	var errs []error
+	if (f.cert == "") != (f.key == "") {
+		errs = append(errs, errors.New("--cert and --key belong together"))
+	}
+	for _, it := range []struct{ flag, path string }{{"ca-cert", f.caCert}, {"cert", f.cert}, {"key", f.key}} {
+		if it.path == "" {
+			continue
+		}
+		if err := readable(it.path); err != nil {
+			errs = append(errs, fmt.Errorf("--%s: %w", it.flag, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// readable says whether a file can be read again and again.
+func readable(path string) error {
+	switch info, err := os.Stat(path); {
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s: not a regular file", path)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+// initialMetadata are the headers. Values may be secret, so no error holds one.
+func (f *serverFlags) initialMetadata() (hs []bootstrap.Header, err error) {
+	for i, text := range f.headers {
+		key, value, ok := strings.Cut(text, "=")
+		if !ok {
+			return nil, fmt.Errorf("--header number %d: want KEY=VALUE", i+1)
+		}
+		hs = append(hs, bootstrap.Header{Key: key, Value: value})
+	}
+	return hs, nil
+}
+
+// node is who the client says it is.
+func (f *serverFlags) node() (*corev3.Node, error) {
+	node := &corev3.Node{}
+	if f.nodeFile != "" {
+		if err := readNode(f.nodeFile, node); err != nil {
+			return nil, fmt.Errorf("--node: %w", err)
+		}
+	}
+	switch {
+	case f.nodeID != "":
+		node.Id = f.nodeID
+	case node.Id == "":
+		node.Id = defaultNode
+	}
+	if f.metadata == "" {
+		return node, nil
+	}
+	more := &structpb.Struct{}
+	if err := protojson.Unmarshal([]byte(f.metadata), more); err != nil {
+		return nil, fmt.Errorf("--node-metadata: want a JSON object: %w", err)
+	}
+	if node.Metadata == nil {
+		node.Metadata = &structpb.Struct{Fields: map[string]*structpb.Value{}}
+	}
+	for key, value := range more.GetFields() {
+		node.Metadata.Fields[key] = value
+	}
+	return node, nil
+}
+
+// maxNode is how large a file with a node may be, in bytes.
+const maxNode = 1 << 20
+
+func readNode(path string, node *corev3.Node) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxNode+1))
+	if err != nil {
+		return err
+	}
+	if len(data) > maxNode {
+		return fmt.Errorf("%s: a node may have %d bytes", path, maxNode)
+	}
+	text, err := yaml.YAMLToJSON(data)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if !bytes.HasPrefix(text, []byte("{")) {
+		return fmt.Errorf("%s: want an object", path)
+	}
+	if err := protojson.Unmarshal(text, node); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resources"
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/validation"
+)
+
+const validateLong = `Judge resources in files, by the rules of their messages (PGV), also in what an Any contains, and by
+what they name. PATH is a file or a directory with such files: a DiscoveryResponse in binary, text,
+JSON or YAML, single resources with "@type", what xdsctl get -o yaml or -o json prints, or Envoy's
+config dump. "-" is YAML or JSON on standard input.
+
+Rules
+  syntax        a file can be read
+  name          a resource has a name
+  duplicate     a name is given once
+  field         a rule of the message
+  any           an Any holds what its type says
+  unknown-type  a type is not known here, so its content is not judged (a warning)
+  reference     the route configurations, clusters, endpoints and secrets that a resource names
+                are there (a warning; with --closed an error)
+
+With -o json it is a list of {file, type, name, path, rule, message, severity}. No value is quoted.
+
+Exit status
+  0  nothing is wrong, but for warnings
+  1  failed while running: there is no such file
+  2  bad usage
+  3  something is wrong`
+
+const validateExample = `  xdsctl validate ./resources
+
+  # Nothing may be missing
+  xdsctl validate --closed ./resources
+
+  # What a server has now
+  xdsctl get --server localhost:18000 -o yaml lds cds | xdsctl validate -`
+
+func newValidate() *cobra.Command {
+	var o validation.Options
+	var output *choice
+	cmd := &cobra.Command{
+		Use:                   "validate [flags] PATH...",
+		Short:                 "Judge resources in files",
+		Long:                  validateLong,
+		Example:               validateExample,
+		DisableFlagsInUseLine: true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("want a PATH")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return validate(cmd, args, o, output.value) },
+	}
+	cmd.Flags().BoolVar(&o.Closed, "closed", false, "nothing is elsewhere: a reference to what is not in the files is an error")
+	output = outputFlag(cmd.Flags(), "text for people, json for programs", "text", "json")
+	return cmd
+}
+
+// validate is `xdsctl validate` behind its flags.
+func validate(cmd *cobra.Command, paths []string, o validation.Options, format string) error {
+	var all []resources.Resource
+	var broken []validation.Finding
+	for _, path := range paths {
+		rs, err := read(path, cmd.InOrStdin())
+		if _, missing := errors.AsType[*fs.PathError](err); missing {
+			return &statusError{statusFailed, err}
+		}
+		all = append(all, rs...)
+		if err != nil {
+			broken = append(broken, validation.Broken(path, err)...)
+		}
+	}
+	findings := append(broken, validation.Judge(all, o)...)
+	if findings == nil {
+		findings = []validation.Finding{}
+	}
+	if err := writeFindings(cmd.OutOrStdout(), format, findings); err != nil {
+		return &statusError{statusFailed, err}
+	}
+	for _, f := range findings {
+		if f.Severity == validation.Error {
+			return &statusError{statusBad, nil}
+		}
+	}
+	return nil
+}
+
+// read reads a file, a directory or standard input, and what there is beside what is bad.
+func read(path string, stdin io.Reader) ([]resources.Resource, error) {
+	if path != "-" {
+		return resources.Read(path)
+	}
+	return resources.ReadFrom(stdin, path)
+}
+
+func writeFindings(out io.Writer, format string, fs []validation.Finding) error {
+	if format == "json" {
+		return report.WriteJSON(out, fs)
+	}
+	for _, f := range fs {
+		where := f.File
+		if f.Type != "" {
+			where += fmt.Sprintf(": %s %q", subscription.Short(f.Type), f.Name)
+		}
+		if f.Path != "" {
+			where += " " + f.Path
+		}
+		if _, err := fmt.Fprintf(out, "%s: %s: %s (%s)\n", where, f.Severity, f.Message, f.Rule); err != nil {
+			return err
+		}
+	}
+	return nil
+}

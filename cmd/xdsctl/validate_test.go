@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/validation"
+)
+
+// judged runs validate, and gives a line for each finding.
+func judged(t *testing.T, args ...string) (status int, lines []string) {
+	t.Helper()
+	status, out, errs := runOnce(t, append([]string{"validate", "-o", "json"}, args...)...)
+	var fs []validation.Finding
+	if err := json.Unmarshal([]byte(out), &fs); err != nil || errs != "" {
+		t.Fatalf("status %d, %v, %s\n%s", status, err, errs, out)
+	}
+	for _, f := range fs {
+		lines = append(lines, fmt.Sprintf("%s %s:%s %s %s", f.Severity, subscription.Short(f.Type), f.Name, f.Rule, f.Path))
+	}
+	return status, lines
+}
+
+// Every rule is found where it is broken, also in what an Any contains.
+func TestValidate(t *testing.T) {
+	hcm := packed(&hcmv3.HttpConnectionManager{}) // without a prefix and routes
+	chain := func(config *anypb.Any) *listenerv3.Listener {
+		return &listenerv3.Listener{Name: "l", Address: address("0.0.0.0", 80), FilterChains: []*listenerv3.FilterChain{{
+			Filters: []*listenerv3.Filter{{Name: "f", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: config}}},
+		}}}
+	}
+	for _, tt := range []struct {
+		name      string
+		resources []proto.Message
+		closed    bool
+		status    int
+		want      string
+	}{
+		{"all is well", changed(), true, 0, ""},
+		{"no name", []proto.Message{&clusterv3.Cluster{}}, false, 3, "error cds: field name"},
+		{"no name though no rule wants one", []proto.Message{&tlsv3.Secret{}}, false, 3, "error sds: name "},
+		{"a name twice", []proto.Message{cluster("a"), cluster("a")}, false, 3, "error cds:a duplicate "},
+		{"a field", []proto.Message{&clusterv3.Cluster{Name: "a", ConnectTimeout: durationpb.New(-1)}}, false, 3, "error cds:a field connectTimeout"},
+		{"fields deep inside", []proto.Message{&routev3.RouteConfiguration{Name: "r", VirtualHosts: []*routev3.VirtualHost{
+			{Name: "v", Domains: []string{"*"}, Routes: []*routev3.Route{{}}}, {Domains: []string{"x"}},
+		}}}, false, 3, "error rds:r field virtualHosts[0].routes[0].action; error rds:r field virtualHosts[0].routes[0].match; error rds:r field virtualHosts[1].name"},
+		{"a map", []proto.Message{&endpointv3.ClusterLoadAssignment{ClusterName: "e", NamedEndpoints: map[string]*endpointv3.Endpoint{"x": {
+			Address: &corev3.Address{},
+		}}}}, false, 3, "error eds:e field namedEndpoints[x].address.address"},
+		{"in an Any", []proto.Message{chain(hcm)}, false, 3,
+			"error lds:l field filterChains[0].filters[0].typedConfig.routeSpecifier; error lds:l field filterChains[0].filters[0].typedConfig.statPrefix"},
+		{"an Any that does not parse", []proto.Message{chain(&anypb.Any{TypeUrl: hcm.GetTypeUrl(), Value: []byte("\xff")})}, false, 3,
+			"error lds:l any filterChains[0].filters[0].typedConfig"},
+		{"an extension that is not known", []proto.Message{chain(&anypb.Any{TypeUrl: "type.googleapis.com/no.such.Type"})}, false, 0,
+			"warning lds:l unknown-type filterChains[0].filters[0].typedConfig"},
+		{"references elsewhere", []proto.Message{proxyListener("l", "gone"), routesTo("r", "gone"), edsCluster("c")}, false, 0,
+			"warning cds:c reference name; warning lds:l reference filterChains[0].filters[0].typedConfig.rds.routeConfigName; warning rds:r reference virtualHosts[0].routes[0].route.cluster"},
+		{"references nowhere", []proto.Message{aggregate("a", "gone")}, true, 3, "error cds:a reference clusterType.typedConfig.clusters"},
+	} {
+		args := []string{resourceFile(t, "x.pb", tt.resources...)}
+		if tt.closed {
+			args = append(args, "--closed")
+		}
+		if status, lines := judged(t, args...); status != tt.status || strings.Join(lines, "; ") != tt.want {
+			t.Errorf("%s: status %d, %s\nwant %s", tt.name, status, strings.Join(lines, "; "), tt.want)
+		}
+	}
+}
+
+// Files of a directory are judged together, and a bad one hides no other. No finding quotes a value.
+//
+// spec: H-3
+func TestValidateFiles(t *testing.T) {
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"a.yaml":       `"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster` + "\nname: a\n",
+		"b/again.json": `{"resources": [{"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": "a"}, {"@type": "type.googleapis.com/no.such.Type", "name": "n", "value": "AA=="}]}`,
+		"bad.yaml":     `"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster` + "\nname: [MARK3R]\n",
+		".hidden.yaml": "nonsense",
+		"notes.md":     "nonsense",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status, out, errs := runOnce(t, "validate", dir)
+	want := []string{
+		`bad.yaml: cds "": error: invalid value for string field name (syntax)`, "b/again.json: cds \"a\": error: the name is given before, in " + dir + "/a.yaml (duplicate)",
+		"b/again.json: Type \"n\": warning: the type is not known here",
+	}
+	for _, w := range want {
+		if !strings.Contains(out, w) {
+			t.Errorf("lacks %s:\n%s", w, out)
+		}
+	}
+	if status != 3 || errs != "" || strings.Count(out, "\n") != len(want) || strings.Contains(out, "MARK3R") {
+		t.Errorf("status %d, %s\n%s", status, errs, out)
+	}
+	if status, out, errs := runOnce(t, "validate", dir, "/does/not/exist"); status != 1 || out != "" || !strings.Contains(errs, "no such file") {
+		t.Errorf("status %d, %s%s", status, out, errs)
+	}
+	if status, _, errs := runOnce(t, "validate"); status != 2 || !strings.Contains(errs, "want a PATH") {
+		t.Errorf("status %d, %s", status, errs)
+	}
+}
+
+// What a server has is judged through a pipe.
+func TestValidateStandardInput(t *testing.T) {
+	m := managed(t, shop()...)
+	_, text, _ := runOnce(t, "get", "--server", m.Addr(), "-o", "yaml", "lds", "cds", "rds:shop", "eds:backend", "eds:frontend")
+	var out bytes.Buffer
+	if status := run(context.Background(), []string{"validate", "--closed", "-"}, strings.NewReader(text), &out, &out); status != 0 || out.String() != "" {
+		t.Errorf("status %d, %s", status, out.String())
+	}
+}

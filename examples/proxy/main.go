@@ -1,0 +1,49 @@
+// Proxy is an HTTP reverse proxy that has its listener, routes, clusters and endpoints from a
+// management server. Pushes cost no request: each is routed and sent by one consistent snapshot
+// (package view), and its cluster is held until the response is over.
+//
+//	go run ./examples/proxy bootstrap.json LISTENER 127.0.0.1:8080
+//
+// A route with cluster_header has the cluster that the request names looked up on demand. The
+// proxy runs until it is killed.
+package main
+
+import (
+	"context"
+	"log"
+	"log/slog"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/client"
+)
+
+func main() {
+	if len(os.Args) != 4 {
+		log.Fatal("usage: proxy BOOTSTRAP LISTENER ADDRESS")
+	}
+	log.Fatal(run(context.Background(), os.Args[1], os.Args[2], os.Args[3]))
+}
+
+func run(ctx context.Context, bootstrapFile, listener, address string) error {
+	boot, err := bootstrap.Load(bootstrapFile)
+	if err != nil {
+		return err
+	}
+	c, err := client.New(client.Config{Bootstrap: boot, Logger: slog.Default()})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	p, err := newProxy(ctx, c, listener)
+	if err != nil {
+		return err
+	}
+	if err := p.view.Ready(ctx); err != nil {
+		return err
+	}
+	server := &http.Server{Addr: address, Handler: p, ReadHeaderTimeout: 10 * time.Second}
+	return server.ListenAndServe()
+}

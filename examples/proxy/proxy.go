@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/view"
+	"github.com/xdswatch/xdswatch/view/endpoint"
+	"github.com/xdswatch/xdswatch/view/route"
+)
+
+// proxy forwards requests. Its configuration is replaced as a whole.
+type proxy struct {
+	view      *view.View
+	hold      func(cluster string) (release func())
+	config    atomic.Pointer[config]
+	transport http.RoundTripper
+	next      endpoint.Smooth
+}
+
+// config is what the proxy needs of one snapshot, compiled.
+type config struct {
+	err    error // why there are no routes
+	routes *route.Table
+	sets   map[string]endpoints // by cluster
+}
+
+type endpoints struct {
+	from *view.Endpoints
+	set  *endpoint.Set
+}
+
+func newProxy(ctx context.Context, c *client.Client, listener string) (*proxy, error) {
+	p := &proxy{transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute}}
+	p.config.Store(&config{err: errors.New("no configuration yet")})
+	var err error
+	p.view, err = view.New(ctx, c, view.Root{Type: view.RootListener, Name: listener}, view.Config{OnSnapshot: p.update})
+	p.hold = p.view.Hold
+	return p, err
+}
+
+// update compiles what has changed. Until it has returned, everything that the configuration
+// before it needs stays watched.
+func (p *proxy) update(s *view.Snapshot) {
+	old, now := p.config.Load(), &config{err: s.Err, sets: make(map[string]endpoints, s.Len())}
+	for c := range s.Clusters() {
+		e := old.sets[c.Name]
+		if c.Endpoints == nil {
+			continue
+		}
+		if c.Endpoints != e.from {
+			e = endpoints{c.Endpoints, endpoint.New(c.Endpoints.Assignment(), endpoint.Config{})}
+		}
+		now.sets[c.Name] = e
+	}
+	switch {
+	case now.err != nil:
+	case len(s.Routes) == 0:
+		now.err = errors.New("the listener has no routes")
+	case s.Routes[0].Err != nil:
+		now.err = s.Routes[0].Err
+	default:
+		now.routes = route.Compile(s.Routes[0].Message, old.routes, s.Routes[0].OnDemand...)
+	}
+	p.config.Store(now)
+}
+
+func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := p.config.Load()
+	if c.err != nil {
+		http.Error(w, c.err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	req := route.FromHTTP(r)
+	found, err := c.routes.Match(&req)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return
+	}
+	switch found.Action() {
+	case route.ActionForward:
+		p.forward(w, r, c, found, &req)
+	case route.ActionRedirect:
+		location, status := found.Redirect(&req)
+		http.Redirect(w, r, location, status)
+	case route.ActionRespond:
+		w.WriteHeader(found.Response().Status)
+		_, _ = w.Write(found.Response().Body)
+	default:
+		http.Error(w, "the route forwards nothing", http.StatusNotFound)
+	}
+}
+
+// forward sends the request to an endpoint of its cluster, which is held meanwhile.
+func (p *proxy) forward(w http.ResponseWriter, r *http.Request, c *config, found *route.Route, req *route.Request) {
+	choice := found.Choose(req)
+	set, err := p.endpoints(r.Context(), c, choice)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	defer p.hold(choice.Cluster)()
+	e := set.Pick(p.next.Next())
+	if e == nil {
+		http.Error(w, fmt.Sprintf("cluster %q: %s", choice.Cluster, set.Reason()), http.StatusServiceUnavailable)
+		return
+	}
+	path := found.RewritePath(req)
+	forward := httputil.ReverseProxy{Transport: p.transport, Rewrite: func(out *httputil.ProxyRequest) {
+		out.SetXForwarded()
+		out.Out.URL.Scheme, out.Out.URL.Host = "http", e.Address.Addr
+		out.Out.URL.RawPath = path
+		if plain, err := url.PathUnescape(path); err == nil {
+			out.Out.URL.Path = plain
+		}
+		out.Out.Host = found.RewriteHost(req, choice.Entry, e.Hostname)
+	}}
+	forward.ServeHTTP(w, r)
+}
+
+// endpoints finds those of a cluster: in the snapshot that routed the request, or on demand.
+func (p *proxy) endpoints(ctx context.Context, c *config, choice route.Choice) (*endpoint.Set, error) {
+	if e, ok := c.sets[choice.Cluster]; ok {
+		return e.set, nil
+	}
+	if choice.ByHeader && choice.Cluster != "" {
+		found, err := p.view.Cluster(ctx, choice.Cluster)
+		if err != nil {
+			return nil, err
+		}
+		if found.Endpoints != nil {
+			return endpoint.New(found.Endpoints.Assignment(), endpoint.Config{}), nil
+		}
+	}
+	return nil, fmt.Errorf("cluster %q has no endpoints", choice.Cluster)
+}
