@@ -52,6 +52,7 @@ type Config struct {
 	// Authorities of xdstp names, and at how many servers they are; see [Scenario].
 	Authorities, Servers int
 	TTL                  time.Duration // of every resource (delta), in whole seconds; 0 for none
+	Limit                int           // of the bytes of a request that the server takes; 0 for none
 	TLS                  bool
 	Retain               string // none, bytes or proto: what a driver keeps, where it has a choice
 	Bin                  string // file for the raw latencies: int64 nanoseconds, little-endian
@@ -78,6 +79,7 @@ func (c *Config) flags(fs *flag.FlagSet) {
 	fs.IntVar(&c.Authorities, "authorities", 0, "authorities of xdstp names; 0 for old-style names")
 	fs.IntVar(&c.Servers, "servers", 1, "servers that the authorities are at")
 	fs.DurationVar(&c.TTL, "ttl", 0, "time to live of the resources (delta)")
+	fs.IntVar(&c.Limit, "limit", 0, "the server ends a stream with a larger request, in bytes")
 	fs.BoolVar(&c.TLS, "tls", false, "use the server's TLS port")
 	fs.StringVar(&c.Retain, "retain", "", "none|bytes|proto")
 	fs.StringVar(&c.Bin, "bin", "", "write raw latencies here")
@@ -103,6 +105,7 @@ func (c *Config) Scenario() *Scenario {
 	return &Scenario{
 		Variant: c.Variant, Type: c.Type, Work: c.Work, N: c.N, Eps: c.Eps,
 		Authorities: c.Authorities, Servers: c.Servers, Glob: c.Mode == Glob, TTL: int(c.TTL / time.Second),
+		Limit: c.Limit,
 	}
 }
 

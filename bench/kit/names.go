@@ -18,6 +18,7 @@ type Scenario struct {
 	Servers             int // at least 1, at most MaxServers
 	Glob                bool
 	TTL                 int // seconds that every resource lives; 0 for no end
+	Limit               int // of the bytes of a request that the server takes; 0 for none
 }
 
 // MaxServers is how many servers answer, each at a port of its own.

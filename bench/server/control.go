@@ -152,7 +152,7 @@ func (s *server) await(limit time.Duration, so func() bool) bool {
 // begin makes the resources of a scenario, or makes those at hand new again.
 func (s *server) begin(sc kit.Scenario) {
 	key := sc
-	key.Work, key.Servers, key.Glob = "", 1, false
+	key.Work, key.Servers, key.Glob, key.Limit = "", 1, false, 0
 	if key.Type != kit.EDSType {
 		key.Eps = 0
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"log"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -27,8 +28,9 @@ type stream struct {
 	owed       int // responses sent and not acknowledged; with the server's lock
 	nonce      uint64
 	full       bool   // the first state was sent
+	resumed    bool   // by a client that said versions (delta, with a limit)
 	subscribed int    // names
-	known      []bool // by resource: the client has it (incr, a delta reconnect)
+	known      []bool // by resource: the client has it, or was sent it (incr, a delta reconnect)
 	remaining  int    // changes, or rounds of heartbeats, to send
 }
 
@@ -95,6 +97,9 @@ func (t *stream) receive(in chan<- received) {
 	for {
 		var b []byte
 		err := t.ss.RecvMsg(&b)
+		if t.sc.Limit > 0 && len(b) > t.sc.Limit {
+			err = status.Errorf(codes.ResourceExhausted, "grpc: received message larger than max (%d vs. %d)", len(b), t.sc.Limit)
+		}
 		select {
 		case in <- received{b, err}:
 		case <-t.ss.Context().Done():
@@ -202,7 +207,10 @@ func (t *stream) request(b []byte) error {
 	zero := []byte(kit.ZeroStamp)
 	switch {
 	case t.sc.Work == kit.Incr:
-		return t.sendSome(*fresh, zero)
+		return t.sendSome(t.unknown(*fresh), zero)
+	case t.resumed || t.sc.Limit > 0 && !t.full && r.inits > 0 && r.names > 0:
+		t.full, t.resumed = true, true
+		return t.sendNewest(append(*stale, t.unknown(*fresh)...))
 	case !t.full && r.inits > 0:
 		return t.missing(*stale)
 	case !t.full && (t.subscribed == t.sc.Subscriptions() || first && t.subscribed == 0):
@@ -215,17 +223,12 @@ func (t *stream) request(b []byte) error {
 	return t.change()
 }
 
-// scanner is a request that collects the names that are new (incr) and the resources of
-// which the client has an old version (a delta reconnect).
+// scanner is a request that collects the resources whose names it subscribes to, where they are
+// answered one by one, and those of which the client has an old version (a delta reconnect).
 func (t *stream) scanner() (r *request, fresh, stale *[]int) {
 	r, fresh, stale = &request{}, new([]int), new([]int)
-	if t.sc.Work == kit.Incr {
-		r.each = func(name []byte) {
-			if i := kit.Index(string(name)); !t.known[i] {
-				t.known[i] = true
-				*fresh = append(*fresh, i)
-			}
-		}
+	if t.sc.Work == kit.Incr || t.sc.Limit > 0 {
+		r.each = func(name []byte) { *fresh = append(*fresh, kit.Index(string(name))) }
 	}
 	if t.delta && !t.full {
 		r.initial = func(name, version []byte) {
@@ -237,6 +240,15 @@ func (t *stream) scanner() (r *request, fresh, stale *[]int) {
 		}
 	}
 	return r, fresh, stale
+}
+
+// unknown are those resources that the client does not have; now they are sent to it.
+func (t *stream) unknown(which []int) []int {
+	return slices.DeleteFunc(which, func(i int) bool {
+		was := t.known[i]
+		t.known[i] = true
+		return was
+	})
 }
 
 // count takes a request into the statistics.
@@ -273,8 +285,13 @@ func (t *stream) missing(stale []int) error {
 			stale = append(stale, i)
 		}
 	}
-	if len(stale) == 0 {
+	return t.sendNewest(stale)
+}
+
+// sendNewest sends resources that the client has no version of, or an old one.
+func (t *stream) sendNewest(which []int) error {
+	if len(which) == 0 {
 		return nil
 	}
-	return t.sendSome(stale, t.res.stampOf(stale[0]))
+	return t.sendSome(which, t.res.stampOf(which[0]))
 }

@@ -8,10 +8,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/xdswatch/xdswatch/internal/conformance/places"
 	"github.com/xdswatch/xdswatch/internal/conformance/rules"
 	"github.com/xdswatch/xdswatch/testutil/script"
 )
@@ -24,7 +24,8 @@ type proof struct {
 
 const scripts = "testdata/scripts"
 
-var ruleID = regexp.MustCompile(`\b[A-Z][A-Z0-9]*-[0-9]+\b`)
+// scriptDirs are the folders of scripts: of the client, and of the view.
+var scriptDirs = []string{scripts, "view/testdata/scripts"}
 
 // collect finds the proofs of each rule: scripts first, then tests, each in order.
 func collect(root string) (map[string][]proof, error) {
@@ -61,7 +62,16 @@ func collect(root string) (map[string][]proof, error) {
 }
 
 func collectScripts(root string, add func(string, proof) error) error {
-	files, err := filepath.Glob(filepath.Join(root, scripts, "*.txtar"))
+	for _, dir := range scriptDirs {
+		if err := collectScriptsOf(root, dir, add); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func collectScriptsOf(root, dir string, add func(string, proof) error) error {
+	files, err := filepath.Glob(filepath.Join(root, dir, "*.txtar"))
 	if err != nil {
 		return err
 	}
@@ -75,7 +85,7 @@ func collectScripts(root string, add func(string, proof) error) error {
 		if err != nil {
 			return err
 		}
-		p := proof{strings.TrimSuffix(name, ".txtar"), scripts + "/" + name}
+		p := proof{strings.TrimSuffix(name, ".txtar"), dir + "/" + name}
 		for _, id := range s.Headers["spec"] {
 			if err := add(id, p); err != nil {
 				return err
@@ -103,7 +113,7 @@ func collectTests(path, rel string, add func(string, proof) error) error {
 			if !ok {
 				name = filepath.Base(path)
 			}
-			for _, id := range ruleID.FindAllString(text, -1) {
+			for _, id := range places.ID.FindAllString(text, -1) {
 				if err := add(id, proof{name, rel}); err != nil {
 					return err
 				}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xdswatch/xdswatch/internal/conformance/places"
 	"github.com/xdswatch/xdswatch/internal/conformance/rules"
 )
 
@@ -65,11 +66,23 @@ func TestCollectUnknownRule(t *testing.T) {
 	}
 }
 
+// A rule that is proven and loses its place in the code is an error, unless it never had one.
+func TestShrink(t *testing.T) {
+	proofs := map[string][]proof{"TYPE-1": {{}}, "TYPE-2": {{}}}
+	where := map[string][]places.Place{"TYPE-2": {{}}}
+	if got, err := shrink("TYPE-1 TYPE-2 TYPE-3", proofs, where); err != nil || got != "TYPE-1\n" {
+		t.Errorf("got %q, %v, want TYPE-1 alone", got, err)
+	}
+	if _, err := shrink("TYPE-2", proofs, where); err == nil || !strings.Contains(err.Error(), "TYPE-1") {
+		t.Errorf("got %v, want an error that names TYPE-1", err)
+	}
+}
+
 func TestRulesAreDistinct(t *testing.T) {
 	seen, words := map[string]bool{}, map[string]bool{}
 	for _, s := range rules.All() {
 		for _, r := range s.Rules {
-			if !ruleID.MatchString(r.ID) || seen[r.ID] {
+			if !places.ID.MatchString(r.ID) || seen[r.ID] {
 				t.Errorf("%q is no ID, or stands twice", r.ID)
 			}
 			if r.Text == "" || words[r.Text] || strings.Contains(r.Text, "|") {
@@ -91,15 +104,19 @@ func TestMutationsApply(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	found, err := places.Find(filepath.Join(root, rules.Machine), rules.IDs())
+	if err != nil {
+		t.Fatal(err)
+	}
 	broken := map[string]bool{}
 	for _, mu := range rules.Mutations() {
 		broken[mu.Rule] = true
-		src, err := os.ReadFile(filepath.Join(root, "internal/machine", mu.File))
-		if err != nil {
-			t.Fatal(err)
+		at, err := places.Only(found, mu.Rule, mu.In)
+		if err == nil {
+			_, err = places.Apply(filepath.Join(root, rules.Machine), at, mu.Change)
 		}
-		if n := strings.Count(string(src), mu.Old); n != 1 || mu.Old == mu.New {
-			t.Errorf("%s: %s holds %q %d times, want once and changed", mu.Rule, mu.File, mu.Old, n)
+		if err != nil {
+			t.Errorf("%s, %q: %v", mu.Rule, mu.Says, err)
 		}
 		script := proof{mu.Script, scripts + "/" + mu.Script + ".txtar"}
 		if !slices.Contains(proofs[mu.Rule], script) {

@@ -22,7 +22,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-var mapped = regexp.MustCompile("`([a-z]+\\.go)`")
+var mapped = regexp.MustCompile("`([a-z_]+\\.go)`")
 
 // The file map names each file of the machine, and no other, once.
 func TestFileMap(t *testing.T) {

@@ -32,6 +32,9 @@ func main() {
 		if *decode == "diff" && (c.Variant != "sotw" || c.Work == kit.Fanout || c.Work == kit.Incr || c.Work == kit.Cancel) {
 			return "nothing to compare"
 		}
+		if c.Limit > 0 {
+			return "says everything in one request"
+		}
 		return ""
 	}, func(e *kit.Env) (kit.Client, error) { return start(e, *decode) })
 }

@@ -4,15 +4,19 @@
 //
 // -set subscribes with one [client.Set] in place of a watch for each name; -mode=wildcard
 // and -mode=glob with WatchAll. -pertype has a stream for the type in place of the aggregated
-// one. -pgv runs the messages' validation rules, which no other driver does.
+// one. -pgv runs the messages' validation rules, which no other driver does. -lazy has resources
+// that are decoded when they are read, and reads none: the stamps are found in the bytes.
 package main
 
 import (
 	"context"
 	"flag"
+	"math"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/bench/kit"
 	"github.com/xdswatch/xdswatch/bootstrap"
@@ -20,6 +24,7 @@ import (
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/eds"
+	"github.com/xdswatch/xdswatch/transport"
 	"github.com/xdswatch/xdswatch/watcher"
 )
 
@@ -27,16 +32,20 @@ func main() {
 	pgv := flag.Bool("pgv", false, "run the messages' validation rules")
 	set := flag.Bool("set", false, "subscribe with a set")
 	perType := flag.Bool("pertype", false, "a stream for the type")
+	lazy := flag.Bool("lazy", false, "decode nothing")
 	kit.Main("xdswatch", func(*kit.Config) string { return "" }, func(e *kit.Env) (kit.Client, error) {
-		config := client.Config{ResourceTimeout: -1, SkipValidation: !*pgv}
+		config := client.Config{
+			ResourceTimeout: -1, SkipValidation: !*pgv,
+			GRPC: transport.GRPCConfig{MaxReceiveSize: math.MaxInt32}, // the server sends all in one response
+		}
 		if *perType {
 			config.Streams = client.StreamsPerType
 		}
-		return start(e, config, *set)
+		return start(e, config, *set, *lazy)
 	})
 }
 
-func start(e *kit.Env, config client.Config, set bool) (kit.Client, error) {
+func start(e *kit.Env, config client.Config, set, lazy bool) (kit.Client, error) {
 	boot, err := servers(e)
 	if err != nil {
 		return nil, err
@@ -46,12 +55,42 @@ func start(e *kit.Env, config client.Config, set bool) (kit.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if e.Type == kit.EDSType {
-		return newDriver(e, c, set, eds.Type, func(m *endpointv3.ClusterLoadAssignment) string {
-			return m.Endpoints[0].LbEndpoints[0].GetEndpoint().Hostname
+	switch isEDS := e.Type == kit.EDSType; {
+	case isEDS && lazy:
+		return newLazy(e, c, set, eds.Type, 2, 2, 1, 3), nil
+	case isEDS:
+		return newDriver(e, c, set, eds.Type, func(ev watcher.Event[*endpointv3.ClusterLoadAssignment]) string {
+			return ev.Value.Endpoints[0].LbEndpoints[0].GetEndpoint().Hostname
 		}), nil
+	case lazy:
+		return newLazy(e, c, set, cds.Type, 28), nil
 	}
-	return newDriver(e, c, set, cds.Type, (*clusterv3.Cluster).GetAltStatName), nil
+	return newDriver(e, c, set, cds.Type, func(ev watcher.Event[*clusterv3.Cluster]) string { return ev.Value.AltStatName }), nil
+}
+
+// newLazy makes a driver that finds the stamp in a resource's bytes, along a path of fields.
+func newLazy[T proto.Message](e *kit.Env, c *client.Client, set bool, typ *resource.Type[T], path ...protowire.Number) kit.Client {
+	return newDriver(e, c, set, resource.LazyOf(typ), func(ev watcher.Event[*resource.Lazy[T]]) string {
+		b := ev.Raw
+		for _, want := range path {
+			b = find(b, want)
+		}
+		return string(b)
+	})
+}
+
+// find finds the first field of a number in a message.
+func find(b []byte, want protowire.Number) []byte {
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		m := protowire.ConsumeFieldValue(num, typ, b[n:])
+		if num == want {
+			v, _ := protowire.ConsumeBytes(b[n:])
+			return v
+		}
+		b = b[n+m:]
+	}
+	return nil
 }
 
 // servers is a bootstrap with the servers of the authorities, if there are any.
@@ -84,12 +123,12 @@ type driver[T any] struct {
 	c       *client.Client
 	typ     *resource.Type[T]
 	set     bool
-	stamp   func(T) string
+	stamp   func(watcher.Event[T]) string
 	handler func(watcher.Event[T]) // of watcher 0
 	watches map[string]*client.Watch
 }
 
-func newDriver[T any](e *kit.Env, c *client.Client, set bool, typ *resource.Type[T], stamp func(T) string) *driver[T] {
+func newDriver[T any](e *kit.Env, c *client.Client, set bool, typ *resource.Type[T], stamp func(watcher.Event[T]) string) *driver[T] {
 	d := &driver[T]{e: e, c: c, typ: typ, set: set, stamp: stamp, watches: map[string]*client.Watch{}}
 	d.handler = d.handlerOf(0)
 	return d
@@ -98,7 +137,7 @@ func newDriver[T any](e *kit.Env, c *client.Client, set bool, typ *resource.Type
 func (d *driver[T]) handlerOf(number int) func(watcher.Event[T]) {
 	return func(ev watcher.Event[T]) {
 		if ev.Kind == client.EventUpdated {
-			d.e.Deliver(ev.Name, number, d.stamp(ev.Value))
+			d.e.Deliver(ev.Name, number, d.stamp(ev))
 		}
 	}
 }

@@ -17,12 +17,15 @@ type target struct {
 	measure func(r *Report, k key) float64
 }
 
-// ours is the driver that most targets are about; globs is it too, with a glob in place of
-// names, and perType with a stream for the type alone.
+// ours is the driver that most targets are about; globs is it too, with a glob in place of names,
+// perType with a stream for the type alone, lazy with resources that nobody reads and wild with
+// a watch of everything.
 const (
 	ours    = "xdswatch"
 	globs   = "xdswatch+glob"
 	perType = "xdswatch+pertype"
+	lazy    = "xdswatch+lazy"
+	wild    = "xdswatch+wild"
 )
 
 func cpuOver(floor string) func(*Report, key) float64 {
@@ -45,6 +48,8 @@ var targets = []target{
 	{"W1-sotw-cds-10k", "", "requests", "", 10, plain(requests)},
 	{"W1-sotw-cds-100k", "", "CPU", "× nulldecode", 1.3, cpuOver("nulldecode")},
 	{"W2-delta-cds-100k", "", "CPU", "× nulldecode", 1.25, cpuOver("nulldecode")},
+	{"W1-sotw-cds-100k", lazy, "CPU", "× nulldecode", 0.4, cpuOver("nulldecode")},
+	{"W2-delta-cds-100k", lazy, "CPU", "× nulldecode", 0.4, cpuOver("nulldecode")},
 	{"W3-sotw-cds-10k", "", "CPU", "× null", 2.5, cpuOver("null")},
 	{"W3-delta-cds-100k", "", "CPU", "× nulldecode", 1.3, cpuOver("nulldecode")},
 	{"W1-sotw-cds-10k", perType, "CPU", "× xdswatch", 1.05, cpuOver(ours)},
@@ -58,6 +63,11 @@ var targets = []target{
 	{"W6-delta-cds-100k", "", "CPU", "× nulldecode", 1.5, cpuOver("nulldecode")},
 	{"W7-sotw-cds-100k", "", "heap", " B per resource", 1400, plain(heapPerResource)},
 	{"W7-delta-cds-100k", "", "heap", " B per resource", 1400, plain(heapPerResource)},
+	{"W7-delta-cds-100k", lazy, "heap", " B per resource", 1400, plain(heapPerResource)},
+	{"W9-load-delta-cds-1M", "", "CPU", "× nulldecode", 1.1, cpuOver("nulldecode")},
+	{"W9-load-delta-cds-1M", "", "heap", " B per resource", 1200, plain(heapPerResource)},
+	{"W9-reconnect-delta-cds-1M", "", "wall", " ms", 2000, plain(wall)},
+	{"W9-reconnect-delta-cds-1M", wild, "wall", " ms", 2000, plain(wall)},
 	{"G1-load-delta-cds-100k", globs, "CPU", "× xdswatch", 1.3, cpuOver(ours)},
 	{"G2-change-delta-cds-100k", globs, "CPU", "× xdswatch", 1.3, cpuOver(ours)},
 	{"A1-delta-cds-200x100", "", "connections", "", 10, plain(connections)},

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/xdswatch/xdswatch/internal/conformance/places"
 	"github.com/xdswatch/xdswatch/internal/conformance/rules"
 )
 
@@ -26,11 +27,15 @@ func main() {
 }
 
 func run(only string) error {
-	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/xdswatch/xdswatch/internal/machine").Output()
+	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/xdswatch/xdswatch/"+rules.Machine).Output()
 	if err != nil {
 		return fmt.Errorf("finding the machine's source: %w", err)
 	}
 	src := strings.TrimSpace(string(out))
+	found, err := places.Find(src, rules.IDs())
+	if err != nil {
+		return err
+	}
 	tmp, err := os.MkdirTemp("", "mutate")
 	if err != nil {
 		return err
@@ -44,7 +49,7 @@ func run(only string) error {
 		if only != "" && mu.Rule != only {
 			continue
 		}
-		verdict, err := try(src, tmp, mu)
+		verdict, err := try(src, tmp, found, mu)
 		if err != nil {
 			return fmt.Errorf("%s: %w", mu.Rule, err)
 		}
@@ -65,20 +70,20 @@ const (
 )
 
 // try runs a mutation's script on the mutated machine.
-func try(src, tmp string, mu rules.Mutation) (verdict string, err error) {
-	file := filepath.Join(src, mu.File)
-	data, err := os.ReadFile(file)
+func try(src, tmp string, found []places.Place, mu rules.Mutation) (verdict string, err error) {
+	at, err := places.Only(found, mu.Rule, mu.In)
 	if err != nil {
 		return "", err
 	}
-	if n := strings.Count(string(data), mu.Old); n != 1 {
-		return "", fmt.Errorf("%s holds %q %d times, want once", mu.File, mu.Old, n)
-	}
-	mutant := filepath.Join(tmp, mu.Rule+".go")
-	if err := os.WriteFile(mutant, []byte(strings.Replace(string(data), mu.Old, mu.New, 1)), 0o600); err != nil {
+	text, err := places.Apply(src, at, mu.Change)
+	if err != nil {
 		return "", err
 	}
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {file: mutant}})
+	mutant := filepath.Join(tmp, mu.Rule+".go")
+	if err := os.WriteFile(mutant, text, 0o600); err != nil {
+		return "", err
+	}
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(src, filepath.FromSlash(at.Path)): mutant}})
 	if err != nil {
 		return "", err
 	}
@@ -86,15 +91,15 @@ func try(src, tmp string, mu rules.Mutation) (verdict string, err error) {
 	if err := os.WriteFile(plan, overlay, 0o600); err != nil {
 		return "", err
 	}
-	text, err := test(src, plan, "^"+mu.Script+"$")
+	report, err := test(src, plan, "^"+mu.Script+"$")
 	var exit *exec.ExitError
 	switch {
-	case err == nil && strings.Contains(text, "--- PASS: TestScripts/"+mu.Script):
+	case err == nil && strings.Contains(report, "--- PASS: TestScripts/"+mu.Script):
 		return survived, nil
-	case errors.As(err, &exit) && strings.Contains(text, "--- FAIL: TestScripts/"+mu.Script):
+	case errors.As(err, &exit) && strings.Contains(report, "--- FAIL: TestScripts/"+mu.Script):
 		return killed, nil
 	}
-	return "", fmt.Errorf("the script %s was not run:\n%s", mu.Script, text)
+	return "", fmt.Errorf("the script %s was not run:\n%s", mu.Script, report)
 }
 
 // test runs the scripts that match a pattern, with files laid over if there is a plan.

@@ -45,6 +45,7 @@ func findings() []Section {
 			{"U-16", "the README begins with use", ""},
 			{"U-17", "State tells the refused version, the reason of an absence and the value", ""},
 			{"U-18", "types are refined by With and Map", ""},
+			{"U-19", "a lazy type refuses what protobuf refuses, and decodes what is read", ""},
 		}},
 		{"Real servers' findings", []Rule{
 			{"P-1", "a name beside a wildcard breaks neither", ""},

@@ -19,7 +19,9 @@ type Section struct {
 }
 
 // All lists every rule, in sections.
-func All() []Section { return slices.Concat(protocol(), sources(), naming(), servers(), findings()) }
+func All() []Section {
+	return slices.Concat(protocol(), sources(), naming(), servers(), findings(), view())
+}
 
 // IDs are the IDs of all rules.
 func IDs() map[string]bool {

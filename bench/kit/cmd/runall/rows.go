@@ -45,6 +45,8 @@ var rows = []row{
 	{id: "W8-cancel-delta-eds10-10k", flags: "-work cancel -variant delta -type eds -eps 10 -n 10000"},
 	{id: "W9-load-delta-cds-1M", flags: "-work load -variant delta -type cds -n 1000000", runs: 1},
 	{id: "W9-change-delta-cds-1M", flags: "-work update -variant delta -type cds -n 1000000 -updates 1", runs: 1},
+	{id: "W9-reconnect-delta-cds-1M", flags: "-work reconnect -variant delta -type cds -n 1000000", runs: 1},
+	{id: "W9-reconnect4M-delta-cds-1M", flags: "-work reconnect -variant delta -type cds -n 1000000 -limit 4194304", runs: 1},
 	{id: "G1-load-delta-cds-100k", flags: "-work load -variant delta -type cds -n 100000 -authorities 1"},
 	{id: "G2-change-delta-cds-100k", flags: "-work update -variant delta -type cds -n 100000 -authorities 1 -updates 2000"},
 	{id: "A1-delta-cds-1x20k", flags: "-work load -variant delta -type cds -n 20000 -authorities 1 -servers 1"},
