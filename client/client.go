@@ -51,14 +51,15 @@ var (
 // Client is an xDS client. Its methods are safe for concurrent use and may be called
 // inside handlers.
 type Client struct {
-	config  Config
-	boot    *bootstrap.Config
-	node    string // id, for errors
-	engine  *engine.Engine
-	table   *authority.Table
-	sources sources
-	layouts listing.Layouts
-	view    *view // of watches that bring nothing along
+	config   Config
+	boot     *bootstrap.Config
+	node     string // id, for errors
+	ownBytes []byte // the node, encoded, but for Config.Node
+	engine   *engine.Engine
+	table    *authority.Table
+	sources  sources
+	layouts  listing.Layouts
+	view     *view // of watches that bring nothing along
 	// nodeParams are added to collections of Listeners and Clusters.
 	nodeParams []xdstp.Param
 	closed     atomic.Bool

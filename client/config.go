@@ -313,6 +313,7 @@ func (c *Client) nodeMaker() (func() []byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the node cannot be encoded: %w", err)
 	}
+	c.ownBytes = fixed
 	if c.config.Node == nil {
 		return func() []byte { return fixed }, nil
 	}

@@ -1,10 +1,13 @@
 package client
 
 import (
-	"cmp"
 	"encoding/json"
+	"iter"
 	"slices"
 	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/internal/listing"
 	"github.com/xdswatch/xdswatch/internal/machine"
@@ -17,16 +20,20 @@ type Status string
 
 // State is what the client knows of one resource or, with the name "*", of a wildcard.
 type State struct {
-	Type      string    `json:"type"` // URL
-	Name      string    `json:"name"`
-	Authority string    `json:"authority,omitempty"`
-	Status    Status    `json:"status"`
-	Version   string    `json:"version,omitempty"` // of the value that is held
-	Server    string    `json:"server"`
-	Updated   time.Time `json:"updated,omitzero"` // when the value was accepted
-	Err       error     `json:"-"`                // what is wrong, nil if nothing
-	Raw       []byte    `json:"-"`                // the value's bytes; nil if none is held, read only
-	Watched   bool      `json:"watched"`          // watched by name; a member of a collection may not be
+	Type      string `json:"type"` // URL
+	Name      string `json:"name"`
+	Authority string `json:"authority,omitempty"`
+	// Scope is that of the watches ([InScope]), and of those with a source of their own ([FromSource])
+	// followed by "@" and the URI of its first server. In a scope a name of a type is unique.
+	Scope   string    `json:"scope,omitempty"`
+	Status  Status    `json:"status"`
+	Version string    `json:"version,omitempty"` // of the value that is held
+	Server  string    `json:"server"`
+	Updated time.Time `json:"updated,omitzero"` // when the value was accepted
+	Err     error     `json:"-"`                // what is wrong, nil if nothing
+	Failed  time.Time `json:"failed,omitzero"`  // when what is wrong last happened; zero without Err
+	Raw     []byte    `json:"-"`                // the value's bytes; nil if none is held, read only
+	Watched bool      `json:"watched"`          // watched by name; a member of a collection may not be
 	// Reason says why there is no resource, if the status is DOES_NOT_EXIST; else 0.
 	Reason Reason `json:"-"`
 	// Kept says that the client holds the value though the server has deleted the resource, as
@@ -46,7 +53,7 @@ type State struct {
 // Refused is a version of a resource that the client refused.
 type Refused struct {
 	Version string    `json:"version"`
-	Time    time.Time `json:"time"` // when the client first received it
+	Time    time.Time `json:"time"` // when the client last received it
 	// Raw are the refused bytes, of up to 64 KiB, for the 16 newest refused resources of a type
 	// on a stream; nil for others, and if the client refused a whole response. Read only.
 	Raw []byte `json:"-"`
@@ -83,27 +90,46 @@ func (s State) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// Dump lists every resource that the client subscribes to or holds, sorted by type and name. It
-// copies no values, but the client's loop looks at every resource once, which takes less than
-// 100 ms for a hundred thousand. It is nil after Close.
-func (c *Client) Dump() []State {
-	rs := c.engine.Dump()
-	if c.closed.Load() {
-		return nil
+// Dump lists every resource that the client subscribes to or holds; it is [Client.States] as a list.
+// It is nil after Close.
+func (c *Client) Dump() []State { return slices.Collect(c.States()) }
+
+// States yields the state of every resource that the client subscribes to or holds, sorted by type,
+// name and scope. It copies no values. Up to 1024 resources are as they were at one moment. Of more
+// the client's loop looks at 1024 at a time and serves the program and its servers between, so that
+// each state is a moment old: what the client subscribed to after the call may be missing, and what it
+// has unsubscribed since is left out. The program may stop ranging at any point, and call any method
+// of the client meanwhile. After Close it yields nothing.
+func (c *Client) States() iter.Seq[State] {
+	return func(yield func(State) bool) {
+		scopes := c.sources.scopeNames()
+		for r := range c.engine.Resources() {
+			if r.Scope >= len(scopes) { // it is new
+				scopes = c.sources.scopeNames()
+			}
+			if c.closed.Load() || !yield(c.state(r, scopes)) {
+				return
+			}
+		}
 	}
-	states := make([]State, 0, len(rs))
-	for _, r := range rs {
-		states = append(states, c.state(r))
-	}
-	slices.SortStableFunc(states, func(a, b State) int {
-		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name))
-	})
-	return states
 }
 
-func (c *Client) state(r machine.Resource) State {
+// Node is the node that the client sent on its newest stream, with the parameters of
+// [Client.SetNodeParameters]; before the first stream, and after Close, that of the bootstrap as the client
+// completes it, without Config.Node. The program may change it.
+func (c *Client) Node() *corev3.Node {
+	encoded := c.engine.Node()
+	if encoded == nil {
+		encoded = c.ownBytes
+	}
+	n := &corev3.Node{}
+	_ = proto.Unmarshal(encoded, n) // of Config.Node only what can be encoded is sent
+	return n
+}
+
+func (c *Client) state(r machine.Resource, scopes []string) State {
 	s := State{
-		Type: r.TypeURL, Name: r.Name, Authority: r.Authority, Status: Status(r.Status.String()),
+		Type: r.TypeURL, Name: r.Name, Authority: r.Authority, Scope: scopes[r.Scope], Status: Status(r.Status.String()),
 		Version: r.Version, Server: c.server(r.Server).URI, Updated: r.Updated, Raw: r.Raw, Watched: r.Watched,
 		Attributes: attributesOf(r.Attributes), Reason: Reason(r.Reason), client: c, server: r.Server,
 	}
@@ -118,7 +144,8 @@ func (c *Client) state(r machine.Resource) State {
 		}
 	}
 	if r.Fault != nil {
-		s.Err = c.resourceError(r.Fault, r.Server, r.TypeURL, r.Name)
+		// CSDS-d: when it last failed.
+		s.Err, s.Failed = c.resourceError(r.Fault, r.Server, r.TypeURL, r.Name), r.Fault.At
 	}
 	return s
 }

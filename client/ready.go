@@ -260,7 +260,7 @@ func (c *Client) lacking(m *machine.Watch) Lacking {
 	l := Lacking{Status: Status(machine.StatusRequested.String()), Server: c.server(c.sources.first(m)).URI}
 	l.Type, l.Name = askedOf(m)
 	if r, ok := c.engine.Known(m); ok {
-		s := c.state(r)
+		s := c.state(r, c.sources.scopeNames())
 		l.Status, l.Server, l.Err = s.Status, s.Server, s.Err
 	}
 	return l

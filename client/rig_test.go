@@ -66,7 +66,7 @@ func newRig(t *testing.T, srv *testutil.Server, change ...func(*client.Config)) 
 	return r
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -75,6 +75,7 @@ type sources struct {
 	byKey  map[string]int    // servers
 	placed map[place]int     // machine sources
 	apart  map[[2]string]int // machine scopes: of a scope and a peer
+	scopes []string          // what states call them, by machine scope
 	lanes  map[place]int
 	firsts []int // servers, by machine source
 }
@@ -86,6 +87,7 @@ func (c *Client) server(i int) bootstrap.ManagementServer { return (*c.sources.s
 func (s *sources) start(c *Client, ec *engine.Config) error {
 	s.servers.Store(&[]bootstrap.ManagementServer{})
 	s.byKey, s.placed, s.apart, s.lanes = map[string]int{}, map[place]int{}, map[[2]string]int{{}: 0}, map[place]int{}
+	s.scopes = []string{""}
 	var faults []error
 	for _, from := range c.table.Sources() {
 		servers, source, err := s.add(c, c.table, place{Key: from.Key}, from.Servers, from.FallbackOnReachabilityOnly)
@@ -136,7 +138,7 @@ func (s *sources) add(c *Client, table *authority.Table, at place, list []bootst
 	s.servers.Store(&known)
 	s.placed[at] = len(s.placed)
 	s.firsts = append(s.firsts, source.Servers[0])
-	source.Scope, source.Answers = s.scope(at), c.answers(table)
+	source.Scope, source.Answers = s.scope(at, list), c.answers(table)
 	return added, source, nil
 }
 
@@ -183,13 +185,27 @@ func configured(s engine.Server) error {
 }
 
 // scope numbers what shares no streams.
-func (s *sources) scope(at place) int {
+func (s *sources) scope(at place, list []bootstrap.ManagementServer) int {
 	// FALLBACK-2: what shares no streams falls back by itself.
 	key := [2]string{at.scope, at.Peer}
-	if _, ok := s.apart[key]; !ok {
-		s.apart[key] = len(s.apart)
+	i, ok := s.apart[key]
+	if !ok {
+		i = len(s.apart)
+		s.apart[key] = i
+		name := at.scope
+		if at.Peer != "" {
+			name += "@" + list[0].URI
+		}
+		s.scopes = append(s.scopes, name)
 	}
-	return s.apart[key]
+	return i
+}
+
+// scopeNames are the names of scopes, by machine scope.
+func (s *sources) scopeNames() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.scopes // who reads it looks no further than where it ended
 }
 
 // find gives the machine's source of a place, and the lane in which its events are told.

@@ -17,7 +17,7 @@ func TestSlowConnect(t *testing.T) {
 		var e *Engine
 		e = startServers(t,
 			Server{URI: "slow", Connect: func() (transport.Conn, error) {
-				if n := len(e.Dump()); n != 2 {
+				if n := len(slices.Collect(e.Resources())); n != 2 {
 					t.Errorf("the dump has %d resources", n)
 				}
 				time.Sleep(time.Minute)

@@ -181,12 +181,6 @@ func (e *Engine) Describe(typeURL string, params map[string]string) bool {
 	return e.post(machine.Described{TypeURL: typeURL, Values: params})
 }
 
-// Dump lists what is wanted and held; nil after Close.
-func (e *Engine) Dump() (rs []machine.Resource) {
-	e.ask(func() { rs = e.machine.Dump() })
-	return rs
-}
-
 // Held tells what is known of one resource.
 func (e *Engine) Held(source int, typeURL, name string) (r machine.Resource, ok bool) {
 	e.ask(func() { r, ok = e.machine.Held(source, typeURL, name) })

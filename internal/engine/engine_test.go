@@ -414,7 +414,7 @@ func TestDumpSeesWatches(t *testing.T) {
 		kind := (&slowKind{}).kind()
 		for i := range 500 {
 			e.Start(watchOf(kind, &sink{}, fmt.Sprint("w", i)))
-			if n := len(e.Dump()); n != i+1 {
+			if n := len(slices.Collect(e.Resources())); n != i+1 {
 				t.Fatalf("after %d watches the dump has %d", i+1, n)
 			}
 		}
@@ -429,13 +429,14 @@ func TestAskWhileClosing(t *testing.T) {
 		for range 50 {
 			wg.Go(func() {
 				for range 100 {
-					e.Dump()
+					for range e.Resources() {
+					}
 				}
 			})
 		}
 		e.Close()
 		wg.Wait()
-		if e.Dump() != nil || e.Start(watchOf((&slowKind{}).kind(), &sink{}, "a")) {
+		if len(slices.Collect(e.Resources())) > 0 || e.Start(watchOf((&slowKind{}).kind(), &sink{}, "a")) {
 			t.Error("a closed engine answers")
 		}
 	})

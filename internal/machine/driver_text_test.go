@@ -61,7 +61,7 @@ func fault(f *Fault) string {
 }
 
 func (d *driver) dump() {
-	rs := d.m.Dump()
+	rs := dump(d.m)
 	slices.SortStableFunc(rs, func(a, b Resource) int {
 		return cmp.Or(cmp.Compare(a.TypeURL, b.TypeURL), cmp.Compare(a.Name, b.Name))
 	})
@@ -75,4 +75,15 @@ func (d *driver) dump() {
 		}
 		d.print("= %s", line)
 	}
+}
+
+// dump is what the machine lists, page by page.
+func dump(m *Machine) (rs []Resource) {
+	var at Listing
+	for done := false; !done; {
+		var keys []Key
+		keys, done = m.List(&at, nil, 2)
+		rs = m.Look(rs, keys)
+	}
+	return rs
 }

@@ -1,7 +1,8 @@
 package machine
 
 import (
-	"slices"
+	"cmp"
+	"strings"
 	"time"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
@@ -10,6 +11,7 @@ import (
 // Resource is the state of one subscription or held resource.
 type Resource struct {
 	Server    int
+	Scope     int
 	TypeURL   string
 	Name      string // of a collection "*" or the URL of a glob
 	Authority string
@@ -26,32 +28,88 @@ type Resource struct {
 	Locator    bool   // Raw is an xds.core.v3.ResourceLocator: the resource is there
 }
 
-// Dump lists everything that is wanted by name, and what is held of collections that are, by
-// stream and type and there in no order. What is wanted no more is not listed while the server
-// was not told yet.
-func (m *Machine) Dump() []Resource {
-	var rs []Resource
-	for _, s := range m.streams {
-		for _, l := range s.order {
-			rs = slices.Grow(rs, l.subs.len())
-			for _, c := range l.collections(nil) {
-				if c.wanted() {
-					rs = append(rs, c.self.dump())
-				}
+// Key names a resource or a collection that a [Listing] found.
+type Key struct {
+	TypeURL, Name string
+	Scope         int
+	sub           *subscription
+}
+
+// Compare orders keys by type, name and scope.
+func (k Key) Compare(other Key) int {
+	return cmp.Or(strings.Compare(k.TypeURL, other.TypeURL), strings.Compare(k.Name, other.Name), cmp.Compare(k.Scope, other.Scope))
+}
+
+// Listing is how far the machine's resources are listed; the zero value begins. Between two pages the
+// machine may step: what comes or goes meanwhile is listed or not, and a key may be listed twice.
+type Listing struct {
+	caches []cacheKey // that are not done
+	begun  bool
+	within bool // the first of them is begun
+	left   int  // its subscriptions that were not looked at
+}
+
+// List appends the keys of what is wanted by name, and of what is held of collections that are, in no
+// order. It looks at no more than most subscriptions, and says whether these were the last. What is
+// wanted no more is not listed while the server was not told yet.
+func (m *Machine) List(at *Listing, keys []Key, most int) (_ []Key, done bool) {
+	if !at.begun {
+		at.begun = true
+		for key := range m.caches {
+			at.caches = append(at.caches, key)
+		}
+	}
+	for ; len(at.caches) > 0; at.caches, at.within = at.caches[1:], false {
+		key := at.caches[0]
+		c := m.caches[key]
+		if !at.within {
+			at.within, at.left = true, c.subs.len()
+			keys = c.star.self.list(keys, key.scope)
+		}
+		for at.left = min(at.left, c.subs.len()); at.left > 0; most-- {
+			if most <= 0 {
+				return keys, false
 			}
-			for sub := range l.owned() {
-				if !sub.isCollection() && (sub.wanted() || sub.of.wanted()) {
-					rs = append(rs, sub.dump())
-				}
-			}
+			// What is dropped has the last one take its place: from the end none is missed.
+			at.left--
+			keys = c.subs.list[at.left].list(keys, key.scope)
+		}
+	}
+	return keys, true
+}
+
+func (sub *subscription) list(keys []Key, scope int) []Key {
+	if !sub.onDump() {
+		return keys
+	}
+	return append(keys, Key{sub.of.cache.typ.URL, sub.name, scope, sub})
+}
+
+// onDump says whether a dump has the subscription.
+func (sub *subscription) onDump() bool {
+	if sub.gone || sub.of.source == nil || sub.link() == nil {
+		return false
+	}
+	return sub.wanted() || !sub.isCollection() && sub.of.wanted()
+}
+
+// Look appends what is known of listed resources; those that went meanwhile are left out.
+func (m *Machine) Look(rs []Resource, keys []Key) []Resource {
+	for _, k := range keys {
+		if k.sub.onDump() {
+			rs = append(rs, k.sub.dump())
 		}
 	}
 	return rs
 }
 
+// Node is the encoded node that the newest stream was opened with, with the parameters that it was told
+// of since; nil if there was none.
+func (m *Machine) Node() []byte { return m.node }
+
 func (sub *subscription) dump() Resource {
 	r := Resource{
-		Server: sub.server(), TypeURL: sub.link().typ.URL, Name: sub.name, Authority: sub.authority(),
+		Server: sub.server(), Scope: sub.of.source.Scope, TypeURL: sub.link().typ.URL, Name: sub.name, Authority: sub.authority(),
 		Status: sub.status, Version: sub.version, Raw: sub.raw, Fault: sub.fault, Watched: sub.wanted(),
 		Locator: sub.locator && sub.held(), Attributes: sub.attributes(),
 	}

@@ -89,6 +89,7 @@ type Machine struct {
 	lastAlarm uint32
 	budgets   []*int      // of each server's first requests, in bytes; 0 for none
 	params    []Described // of types for which they were changed, in the order of the first change
+	node      []byte      // of the newest stream
 	fx        Effects
 
 	sifting []*response // whose lists of what is removed are looked at, in steps

@@ -33,7 +33,8 @@ func (m *Machine) described(ev Described) {
 		if !changed {
 			continue
 		}
-		if s.node = node; s.nodeSent {
+		s.node, m.node = node, node
+		if s.nodeSent {
 			if s.owedNode == nil {
 				s.owedNode = map[string]bool{}
 			}

@@ -102,6 +102,7 @@ func (m *Machine) open(s *stream) {
 func (m *Machine) up(now time.Time, s *stream, node []byte) {
 	s.state = up
 	s.node, s.nodeSent, s.owedNode, s.responded, s.writing = m.describe(s, node), false, nil, false, nil
+	m.node = s.node
 	s.ignored = nil
 	s.clock.hold(now) // handlers may hold up reading from the beginning
 	s.opened = s.clock.at(now)

@@ -1,0 +1,73 @@
+package engine
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/xdswatch/xdswatch/internal/machine"
+)
+
+// page is how many resources the loop looks at at a time for a dump: that takes it about a
+// millisecond.
+const page = 1024
+
+// Resources yields what is wanted and held, sorted by type, name and scope; nothing after Close. Up to
+// a page of them are as they were at one moment. More are looked at page by page, while the loop goes
+// on between: each is as it was when it was yielded or a little before.
+func (e *Engine) Resources() iter.Seq[machine.Resource] {
+	return func(yield func(machine.Resource) bool) {
+		keys, rs := e.list()
+		slices.SortFunc(rs, compare)
+		if !each(rs, yield) {
+			return
+		}
+		slices.SortFunc(keys, machine.Key.Compare)
+		keys = slices.CompactFunc(keys, func(a, b machine.Key) bool { return a.Compare(b) == 0 })
+		rs = slices.Grow(rs[:0], min(page, len(keys))) // the loop has better things to do
+		for some := range slices.Chunk(keys, page) {
+			clear(rs) // of what is not held any more
+			rs = rs[:0]
+			e.ask(func() { rs = e.machine.Look(rs, some) })
+			if !each(rs, yield) {
+				return
+			}
+		}
+	}
+}
+
+// list lists all resources: what is known of them if they are few, else their keys.
+func (e *Engine) list() (keys []machine.Key, rs []machine.Resource) {
+	var at machine.Listing
+	for done := false; !done; {
+		done = true // after Close
+		keys = slices.Grow(keys, page+1)
+		e.ask(func() {
+			keys, done = e.machine.List(&at, keys, page)
+			if done && len(keys) <= page {
+				rs, keys = e.machine.Look(rs, keys), nil
+			}
+		})
+	}
+	return keys, rs
+}
+
+func each(rs []machine.Resource, yield func(machine.Resource) bool) bool {
+	for _, r := range rs {
+		if !yield(r) {
+			return false
+		}
+	}
+	return true
+}
+
+func compare(a, b machine.Resource) int {
+	return cmp.Or(strings.Compare(a.TypeURL, b.TypeURL), strings.Compare(a.Name, b.Name), cmp.Compare(a.Scope, b.Scope))
+}
+
+// Node is the encoded node that the newest stream was opened with; nil if there was none.
+func (e *Engine) Node() (node []byte) {
+	e.ask(func() { node = e.machine.Node() })
+	return node
+}
