@@ -23,6 +23,7 @@ const diffLong = `Compare two states by type and name, and changed resources fie
   FILE                a DiscoveryResponse in binary, text, JSON or YAML; single resources with "@type";
                       what xdsctl get -o yaml or -o json prints; Envoy's config dump
   DIRECTORY           all such files below it
+  RECORDING           what the servers had in the end, of a file that xdsctl record wrote
 
 Lists whose elements have names are compared by name. Secrets are compared and not printed.
 With -o json it is a list of {type, name, change, fields: [{path, a, b}]}; change is added, removed

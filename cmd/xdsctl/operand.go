@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/recording"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resources"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
@@ -46,7 +47,7 @@ func parseOperand(text string) operand {
 // state reads the resources of an operand.
 func (f *diffFlags) state(cmd *cobra.Command, o operand) (rs []resources.Resource, err error) {
 	if o.text == "" {
-		return nil, errors.New("a state is empty; want server:HOST:PORT, bootstrap:FILE, csds:HOST:PORT, a file or a directory")
+		return nil, errors.New("a state is empty; want server:HOST:PORT, bootstrap:FILE, csds:HOST:PORT, a recording, a file or a directory")
 	}
 	c := f.connFlags
 	switch o.kind {
@@ -59,12 +60,24 @@ func (f *diffFlags) state(cmd *cobra.Command, o operand) (rs []resources.Resourc
 	case operandCSDS:
 		rs, err = csdsState(cmd.Context(), o.text, f.stopAfter)
 	case operandPath:
-		rs, err = resources.Read(o.text)
+		rs, err = pathState(o.text)
 	}
 	if err != nil {
 		return nil, &statusError{statusFailed, err}
 	}
 	return rs, nil
+}
+
+// pathState is what a recording ends with, or what is in files.
+func pathState(path string) ([]resources.Resource, error) {
+	moments, faults, err := recording.Read(path)
+	if errors.Is(err, recording.ErrNotRecording) {
+		return resources.Read(path)
+	}
+	if err = errors.Join(append(faults, err)...); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return moments[len(moments)-1].State.Resources()
 }
 
 // serverState gets what a bootstrap asks for from the start, or else listeners and clusters, and

@@ -75,8 +75,8 @@ func aggregate(name string, members ...string) *clusterv3.Cluster {
 	}}}
 }
 
-// recording is a real server whose unsubscriptions are kept.
-type recording struct {
+// noting is a real server whose unsubscriptions are kept.
+type noting struct {
 	*testutil.ManagementServer
 	gone chan left
 }
@@ -87,8 +87,8 @@ type left struct {
 	at            time.Time
 }
 
-func recorded(t *testing.T) *recording {
-	r := &recording{gone: make(chan left, 100)}
+func recorded(t *testing.T) *noting {
+	r := &noting{gone: make(chan left, 100)}
 	r.ManagementServer = testutil.StartManagementServer(t, testutil.ManagementConfig{OnRequest: func(req *testutil.Request) {
 		for _, name := range req.Unsubscribed() {
 			r.gone <- left{req.TypeURL(), name, req.At}

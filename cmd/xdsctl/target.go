@@ -14,6 +14,7 @@ import (
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
 	"github.com/xdswatch/xdswatch/transport"
+	filetransport "github.com/xdswatch/xdswatch/transport/file"
 )
 
 // target is where a command gets resources: what the connection flags say.
@@ -23,6 +24,8 @@ type target struct {
 	source string // of boot, for errors
 	plan   *plan
 	notes  io.Writer // standard error
+
+	wrap func(transport.Builder) transport.Builder // what the client's connections are made with; nil for none
 }
 
 // open checks the flags and reads the bootstrap. Its errors are those of usage.
@@ -112,7 +115,13 @@ func parseAll(args []string) ([]subscription.Given, error) {
 // client makes the client; trace may be nil.
 func (t *target) client(trace *client.Trace) (*client.Client, error) {
 	log := slog.New(slog.NewTextHandler(t.notes, &slog.HandlerOptions{Level: t.level()}))
-	c, err := client.New(t.config(t.boot, log, trace))
+	config := t.config(t.boot, log, trace)
+	if t.wrap != nil { // what the client would use itself
+		config.Transport = t.wrap(filetransport.NewBuilder(filetransport.Config{Logger: log}, transport.ByServer{
+			GRPC: transport.NewGRPC(config.GRPC), REST: transport.NewREST(config.REST),
+		}))
+	}
+	c, err := client.New(config)
 	if err != nil {
 		return nil, t.fault(err)
 	}

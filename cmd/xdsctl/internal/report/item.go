@@ -72,11 +72,16 @@ func WriteItems(out io.Writer, format string, items []Item, o JSONOptions) error
 }
 
 // WriteJSON writes a value indented, with one call of Write.
-func WriteJSON(out io.Writer, v any) error {
+func WriteJSON(out io.Writer, v any) error { return writeJSON(out, v, "  ") }
+
+// WriteLine writes a value on a line, with one call of Write.
+func WriteLine(out io.Writer, v any) error { return writeJSON(out, v, "") }
+
+func writeJSON(out io.Writer, v any, indent string) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
+	enc.SetIndent("", indent)
 	if err := enc.Encode(v); err != nil {
 		return err
 	}

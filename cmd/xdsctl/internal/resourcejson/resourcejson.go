@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"strings"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -89,7 +90,7 @@ func (w *writer) unknown(typeURL string, payload []byte) {
 		name("@type")
 		w.text(typeURL)
 		name("value")
-		if w.redacts() || w.secret > 0 && !w.ShowSecrets {
+		if inSecret := w.secret > 0 || strings.HasSuffix(typeURL, "/"+secretName); w.redacts() || inSecret && !w.ShowSecrets {
 			w.text(Redacted)
 			return
 		}

@@ -1,0 +1,150 @@
+// Package recording keeps the exchange with management servers as lines of JSON, one for each
+// request and response, and reads from them what the servers had.
+package recording
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resourcejson"
+)
+
+// Direction is who sent a message. Its texts are stable.
+type Direction string
+
+// The directions.
+const (
+	Request  Direction = "request"  // of the client
+	Response Direction = "response" // of the server
+)
+
+// Variant is that of the protocol. Its texts are stable.
+type Variant string
+
+// The variants.
+const (
+	SotW  Variant = "sotw"
+	Delta Variant = "delta"
+)
+
+// Frame is a line of a recording.
+type Frame struct {
+	Time      time.Time `json:"time"`
+	Direction Direction `json:"direction"`
+	Server    string    `json:"server"` // its URI
+	Node      string    `json:"node"`   // ID of the client's node
+	Stream    int       `json:"stream"` // its number, from 1
+	Method    string    `json:"method"` // of gRPC, such as "/envoy.service.….StreamAggregatedResources"
+	Variant   Variant   `json:"variant"`
+	Type      string    `json:"type"` // URL
+	// Message is the request or the response, with secrets redacted; null if the bytes are not one.
+	Message json.RawMessage `json:"message"`
+}
+
+// Writer writes the frames of a recording. It is safe for concurrent use.
+type Writer struct {
+	mu      sync.Mutex
+	out     io.Writer
+	failed  func(error)
+	streams int
+	frames  int
+}
+
+// NewWriter makes a writer, which calls failed when it could not write a line. Nothing is written
+// after that.
+func NewWriter(out io.Writer, failed func(error)) *Writer { return &Writer{out: out, failed: failed} }
+
+// Frames is how many were written.
+func (w *Writer) Frames() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.frames
+}
+
+func (w *Writer) nextStream() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.streams++
+	return w.streams
+}
+
+// write writes the frame of a message.
+func (w *Writer) write(f Frame, bytes []byte) {
+	f.Message, f.Type = message(f.Direction, f.Variant, bytes)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.out == nil {
+		return
+	}
+	f.Time = time.Now().UTC()
+	enc := json.NewEncoder(w.out) // which writes a line at once
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(f); err != nil {
+		w.out = nil
+		w.failed(err)
+		return
+	}
+	w.frames++
+}
+
+// message is the JSON of a message and its type URL; null if the bytes are none.
+func message(d Direction, v Variant, bytes []byte) (text json.RawMessage, typeURL string) {
+	var m interface {
+		proto.Message
+		GetTypeUrl() string
+	}
+	switch {
+	case d == Request && v == SotW:
+		m = &discoveryv3.DiscoveryRequest{}
+	case d == Request:
+		m = &discoveryv3.DeltaDiscoveryRequest{}
+	case v == SotW:
+		m = &discoveryv3.DiscoveryResponse{}
+	default:
+		m = &discoveryv3.DeltaDiscoveryResponse{}
+	}
+	if err := proto.Unmarshal(bytes, m); err != nil {
+		return json.RawMessage("null"), ""
+	}
+	return resourcejson.Options{Readable: true}.Message(m), m.GetTypeUrl()
+}
+
+// variantOf is that of a method, by its name.
+func variantOf(method string) Variant {
+	if strings.HasPrefix(method[strings.LastIndexByte(method, '/')+1:], "Delta") {
+		return Delta
+	}
+	return SotW
+}
+
+// ErrNotRecording says that a text is no recording.
+var ErrNotRecording = errors.New("not a recording")
+
+// parse reads the frames of a recording. A last line without an end is left out, as of a program
+// that was killed.
+func parse(data []byte) (frames []Frame, err error) {
+	for line := range bytes.Lines(data) {
+		var f Frame
+		switch {
+		case len(bytes.TrimSpace(line)) == 0:
+			continue
+		case json.Unmarshal(line, &f) == nil && (f.Direction == Request || f.Direction == Response) && f.Variant != "":
+			frames = append(frames, f)
+		case len(frames) > 0 && line[len(line)-1] != '\n':
+		default:
+			return nil, ErrNotRecording
+		}
+	}
+	if len(frames) == 0 {
+		return nil, ErrNotRecording
+	}
+	return frames, nil
+}

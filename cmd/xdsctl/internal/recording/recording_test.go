@@ -1,0 +1,193 @@
+package recording
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/xdswatch/xdswatch/resource/cds"
+	"github.com/xdswatch/xdswatch/resource/eds"
+	"github.com/xdswatch/xdswatch/resource/sds"
+)
+
+// tape writes a recording of responses.
+type tape struct {
+	t   *testing.T
+	out bytes.Buffer
+	w   *Writer
+}
+
+func newTape(t *testing.T) *tape {
+	p := &tape{t: t}
+	p.w = NewWriter(&p.out, func(err error) { t.Error(err) })
+	return p
+}
+
+func (p *tape) response(server string, v Variant, m proto.Message) {
+	p.t.Helper()
+	b, err := proto.Marshal(m)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.w.write(Frame{Direction: Response, Server: server, Variant: v}, b)
+}
+
+func (p *tape) sotw(server, version string, typeURL string, ms ...proto.Message) {
+	p.t.Helper()
+	r := &discoveryv3.DiscoveryResponse{TypeUrl: typeURL, VersionInfo: version}
+	for _, m := range ms {
+		r.Resources = append(r.Resources, packed(p.t, m))
+	}
+	p.response(server, SotW, r)
+}
+
+func packed(t *testing.T, m proto.Message) *anypb.Any {
+	t.Helper()
+	a, err := anypb.New(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// read gives each state as text, and the faults.
+func (p *tape) read() (states []string, faults []error) {
+	p.t.Helper()
+	file := filepath.Join(p.t.TempDir(), "r")
+	if err := os.WriteFile(file, p.out.Bytes(), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	moments, faults, err := Read(file)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for _, m := range moments {
+		var parts []string
+		for _, url := range slices.Sorted(maps.Keys(m.State)) {
+			s := m.State[url]
+			text := url[strings.LastIndex(url, ".")+1:] + " " + s.Version + ":"
+			for _, name := range slices.Sorted(maps.Keys(s.Resources)) {
+				text += fmt.Sprintf(" %s@%s/%d", name, s.Resources[name].Version, len(s.Resources[name].Payload))
+			}
+			parts = append(parts, text)
+		}
+		states = append(states, strings.Join(parts, "; "))
+	}
+	return states, faults
+}
+
+func cluster(name string) *clusterv3.Cluster { return &clusterv3.Cluster{Name: name} }
+
+func assignment(name string, endpoints int) *endpointv3.ClusterLoadAssignment {
+	return &endpointv3.ClusterLoadAssignment{ClusterName: name, Endpoints: make([]*endpointv3.LocalityLbEndpoints, endpoints)}
+}
+
+// Responses of one version are of one state; a type that a response holds in full loses what is not
+// in it, and another does not.
+func TestStatesOfStateOfTheWorld(t *testing.T) {
+	p := newTape(t)
+	p.sotw("s", "1", cds.Type.TypeURL(), cluster("a"), cluster("b"))
+	p.sotw("s", "1", eds.Type.TypeURL(), assignment("a", 0))
+	p.sotw("s", "1", eds.Type.TypeURL(), assignment("b", 0))
+	p.sotw("s", "2", cds.Type.TypeURL(), cluster("a"))
+	p.sotw("s", "2", eds.Type.TypeURL(), assignment("b", 1))
+	got, faults := p.read()
+	want := []string{
+		"Cluster 1: a@1/3 b@1/3; ClusterLoadAssignment 1: a@1/3 b@1/3",
+		"Cluster 2: a@1/3; ClusterLoadAssignment 1: a@1/3 b@1/3",
+		"Cluster 2: a@1/3; ClusterLoadAssignment 2: a@1/3 b@2/5",
+	}
+	if !slices.Equal(got, want) || len(faults) > 0 {
+		t.Errorf("%q, %v", got, faults)
+	}
+}
+
+// Servers have what they have beside each other; in delta resources have versions of their own.
+func TestStatesOfDelta(t *testing.T) {
+	p := newTape(t)
+	delta := func(version string, removed []string, names ...string) {
+		m := &discoveryv3.DeltaDiscoveryResponse{TypeUrl: cds.Type.TypeURL(), SystemVersionInfo: version, RemovedResources: removed}
+		for _, name := range names {
+			m.Resources = append(m.Resources, &discoveryv3.Resource{Name: name, Version: "v" + version, Resource: packed(t, cluster(name))})
+		}
+		p.response("d", Delta, m)
+	}
+	delta("1", nil, "a", "b")
+	p.sotw("s", "7", cds.Type.TypeURL(), cluster("c"))
+	delta("2", []string{"a"}, "b")
+	got, faults := p.read()
+	want := []string{"Cluster 1,7: a@v1/3 b@v1/3 c@7/3", "Cluster 2,7: b@v2/3 c@7/3"}
+	if !slices.Equal(got, want) || len(faults) > 0 {
+		t.Errorf("%q, %v", got, faults)
+	}
+}
+
+// Content that is not what its type says is kept as it is, unless it may be a secret.
+//
+// spec: H-3
+func TestBrokenContent(t *testing.T) {
+	p := newTape(t)
+	bad := []byte("\xffMARK3R")
+	p.response("d", Delta, &discoveryv3.DeltaDiscoveryResponse{TypeUrl: cds.Type.TypeURL(), SystemVersionInfo: "1", Resources: []*discoveryv3.Resource{
+		{Name: "a", Version: "1", Resource: &anypb.Any{TypeUrl: cds.Type.TypeURL(), Value: bad}},
+	}})
+	p.response("d", Delta, &discoveryv3.DeltaDiscoveryResponse{TypeUrl: sds.Type.TypeURL(), SystemVersionInfo: "1", Resources: []*discoveryv3.Resource{
+		{Name: "s", Version: "1", Resource: &anypb.Any{TypeUrl: sds.Type.TypeURL(), Value: bad}},
+	}})
+	p.w.write(Frame{Direction: Response, Variant: SotW}, bad)
+	got, faults := p.read()
+	if !slices.Equal(got, []string{"Cluster 1: a@1/7; Secret 1:"}) || len(faults) != 1 {
+		t.Errorf("%q, %v", got, faults)
+	}
+	lines := strings.Split(p.out.String(), "\n")
+	if !strings.Contains(lines[1], "[redacted]") || strings.Contains(lines[1], "/01BUks") || !strings.Contains(lines[2], `"message":null`) {
+		t.Error(p.out.String())
+	}
+}
+
+// A file is a recording or it is not; a last line may be cut.
+func TestParse(t *testing.T) {
+	p := newTape(t)
+	p.sotw("s", "1", cds.Type.TypeURL())
+	whole := p.out.String()
+	for text, ok := range map[string]bool{
+		"": false, "{}\n": false, "resources: []\n": false, whole: true, whole + whole[:20]: true,
+		whole + whole[:20] + "\n": false, "\n" + whole: true, whole[:20]: false,
+	} {
+		if _, err := parse([]byte(text)); (err == nil) != ok || err != nil && !errors.Is(err, ErrNotRecording) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if _, _, err := Read(t.TempDir()); !errors.Is(err, ErrNotRecording) {
+		t.Error(err)
+	}
+}
+
+// After the first line that cannot be written nothing is.
+func TestWriterFails(t *testing.T) {
+	var failed int
+	w := NewWriter(broken{}, func(error) { failed++ })
+	for range 3 {
+		w.write(Frame{Direction: Response, Variant: SotW, Time: time.Now()}, nil)
+	}
+	if failed != 1 || w.Frames() != 0 {
+		t.Errorf("failed %d times, %d frames", failed, w.Frames())
+	}
+}
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("full") }

@@ -1,0 +1,274 @@
+package recording
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resourcejson"
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resources"
+	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/resource/wellknown"
+)
+
+// State is what servers have, by type URL. It is not changed once it is made.
+type State map[string]Type
+
+// Type is what servers have of a type.
+type Type struct {
+	Version   string
+	Resources map[string]Resource // by name
+}
+
+// Resource is a resource with a version of its own.
+type Resource struct {
+	Version string
+	Payload []byte // of the Any
+}
+
+// Moment is a state, and when it began after the first frame of its recording.
+type Moment struct {
+	After time.Duration
+	State State
+}
+
+// Read reads a recording: the states one after another, at least one. The faults are resources that
+// cannot be read, which it leaves out; they quote no value. The error is [ErrNotRecording], or one
+// of reading the file.
+func Read(path string) (moments []Moment, faults []error, err error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case !info.Mode().IsRegular() || info.Size() > resources.MaxFile:
+		return nil, nil, ErrNotRecording
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	frames, err := parse(data)
+	if err != nil {
+		return nil, nil, err
+	}
+	var r reader
+	for i, f := range frames {
+		if f.Direction == Response && f.Type != "" {
+			for _, fault := range r.response(f) {
+				faults = append(faults, fmt.Errorf("frame %d: %w", i+1, fault))
+			}
+		}
+	}
+	return r.moments(frames[0].Time), faults, nil
+}
+
+// Resources are those of a state, by type and name.
+func (s State) Resources() (all []resources.Resource, err error) {
+	for _, url := range slices.Sorted(maps.Keys(s)) {
+		for _, name := range slices.Sorted(maps.Keys(s[url].Resources)) {
+			r := s[url].Resources[name]
+			rs, err := resources.FromAny(&anypb.Any{TypeUrl: url, Value: r.Payload}, r.Version)
+			if err != nil {
+				return nil, fmt.Errorf("%q: %w", name, err)
+			}
+			if len(rs) == 1 {
+				rs[0].Name = name
+			}
+			all = append(all, rs...)
+		}
+	}
+	return all, nil
+}
+
+// reader collects the versions of types.
+type reader struct {
+	versions []*version // by their beginning
+}
+
+// version is what a server had of a type under one version. Responses of the same version are of
+// the same state, however much of it the client asked for.
+type version struct {
+	server, typeURL, version string
+	begin                    time.Time
+	delta                    bool // resources have versions of their own
+	full                     bool // what is not in it is not there any more
+	changed                  map[string]Resource
+	removed                  []string
+}
+
+// response adds a response to the version that it is of.
+func (r *reader) response(f Frame) (faults []error) {
+	v := version{server: f.Server, typeURL: f.Type, begin: f.Time, delta: f.Variant == Delta, changed: map[string]Resource{}}
+	if v.delta {
+		faults = v.readDelta(f.Message)
+	} else {
+		faults = v.readSotW(f.Message)
+	}
+	for _, old := range slices.Backward(r.versions) {
+		if old.server != v.server || old.typeURL != v.typeURL {
+			continue
+		}
+		if v.version != "" && old.version == v.version {
+			maps.Copy(old.changed, v.changed)
+			for _, name := range v.removed {
+				delete(old.changed, name)
+			}
+			old.removed = append(old.removed, v.removed...)
+			return faults
+		}
+		break
+	}
+	r.versions = append(r.versions, &v)
+	return faults
+}
+
+func (v *version) readSotW(text json.RawMessage) (faults []error) {
+	var m struct {
+		Version   string            `json:"versionInfo"`
+		Resources []json.RawMessage `json:"resources"`
+	}
+	if err := json.Unmarshal(text, &m); err != nil {
+		return []error{err}
+	}
+	v.version = m.Version
+	if e, ok := wellknown.ByTypeURL(v.typeURL); ok {
+		v.full = e.Kind.FullState()
+	}
+	for i, text := range m.Resources {
+		if fault := v.add("", m.Version, text); fault != nil {
+			faults = append(faults, fmt.Errorf("resources[%d]: %w", i, fault))
+		}
+	}
+	return faults
+}
+
+func (v *version) readDelta(text json.RawMessage) (faults []error) {
+	var m struct {
+		Version   string `json:"systemVersionInfo"`
+		Resources []struct {
+			Name     string          `json:"name"`
+			Version  string          `json:"version"`
+			Resource json.RawMessage `json:"resource"`
+		} `json:"resources"`
+		Removed []string `json:"removedResources"`
+	}
+	if err := json.Unmarshal(text, &m); err != nil {
+		return []error{err}
+	}
+	v.version, v.removed = m.Version, m.Removed
+	for i, r := range m.Resources {
+		if r.Resource == nil { // the answer that there is none, or a heartbeat
+			continue
+		}
+		if fault := v.add(r.Name, r.Version, r.Resource); fault != nil {
+			faults = append(faults, fmt.Errorf("resources[%d]: %w", i, fault))
+		}
+	}
+	return faults
+}
+
+// errUnreadable quotes nothing.
+type errUnreadable string
+
+func (e errUnreadable) Error() string { return string(e) }
+
+// add adds a resource; name is that of its wrapper.
+func (v *version) add(name, of string, text json.RawMessage) error {
+	a, err := resourcejson.ParseAny(text)
+	if err != nil {
+		return errUnreadable("cannot be read back")
+	}
+	if a.GetTypeUrl() == resource.TypePrefix+"envoy.service.discovery.v3.Resource" {
+		w := &discoveryv3.Resource{}
+		if a.UnmarshalTo(w) != nil || w.GetResource() == nil {
+			return errUnreadable("holds no resource")
+		}
+		name, a = w.GetName(), w.GetResource()
+	}
+	if name == "" {
+		rs, err := resources.FromAny(a, "")
+		if err != nil || len(rs) != 1 || rs[0].Name == "" {
+			return errUnreadable("has no name that can be read")
+		}
+		name = rs[0].Name
+	}
+	v.changed[name] = Resource{of, a.GetValue()}
+	return nil
+}
+
+// source is a type at a server.
+type source struct{ server, typeURL string }
+
+// moments makes states of the versions: of each type what the servers together have, the one that
+// was heard of first before the others. What a server said first of a type it had from the beginning.
+func (r *reader) moments(begin time.Time) []Moment {
+	held := map[source]Type{}
+	var order []source
+	for _, v := range r.versions {
+		s := source{v.server, v.typeURL}
+		if _, ok := held[s]; !ok {
+			held[s], order = v.after(Type{}), append(order, s)
+			v.begin = time.Time{}
+		}
+	}
+	first := State{}
+	for _, s := range order {
+		first[s.typeURL] = together(held, order, s.typeURL)
+	}
+	moments := []Moment{{State: first}}
+	for _, v := range r.versions {
+		if v.begin.IsZero() {
+			continue
+		}
+		s := source{v.server, v.typeURL}
+		held[s] = v.after(held[s])
+		last := moments[len(moments)-1]
+		next := Moment{max(v.begin.Sub(begin), last.After), maps.Clone(last.State)}
+		next.State[v.typeURL] = together(held, order, v.typeURL)
+		moments = append(moments, next)
+	}
+	return moments
+}
+
+// together is what all servers have of a type.
+func together(held map[source]Type, order []source, typeURL string) Type {
+	all := Type{Resources: map[string]Resource{}}
+	var versions []string
+	for _, s := range slices.Backward(order) {
+		if s.typeURL == typeURL {
+			maps.Copy(all.Resources, held[s].Resources)
+			versions = append(versions, held[s].Version)
+		}
+	}
+	slices.Reverse(versions)
+	all.Version = strings.Join(versions, ",")
+	return all
+}
+
+// after is the type at a server when a version has come.
+func (v *version) after(t Type) Type {
+	next := Type{cmp.Or(v.version, v.begin.Format(time.RFC3339Nano)), maps.Clone(t.Resources)}
+	if next.Resources == nil || v.full {
+		next.Resources = map[string]Resource{}
+	}
+	for _, name := range v.removed {
+		delete(next.Resources, name)
+	}
+	for name, r := range v.changed {
+		if old, ok := t.Resources[name]; ok && !v.delta && bytes.Equal(old.Payload, r.Payload) {
+			r = old // its version is that of its last change
+		}
+		r.Version = cmp.Or(r.Version, next.Version)
+		next.Resources[name] = r
+	}
+	return next
+}

@@ -1,0 +1,176 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/recording"
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resources"
+)
+
+// Files are resources in a file or below a directory, which change.
+type Files struct {
+	path string
+	look string // how the files looked when they were read
+	held recording.State
+}
+
+// OpenFiles makes Files, which are read by [Files.Read].
+func OpenFiles(path string) *Files { return &Files{path: path} }
+
+// Read reads the files. With an error the state is that of before.
+func (f *Files) Read() (recording.State, error) {
+	f.look = looks(f.path)
+	rs, err := resources.Read(f.path)
+	if err != nil {
+		return f.held, err
+	}
+	state, err := stateOf(rs, f.held)
+	if err == nil {
+		f.held = state
+	}
+	return f.held, err
+}
+
+// interval is how often files are looked at.
+const interval = 100 * time.Millisecond
+
+// Changed blocks until the files look another way than when they were read, and have looked so for
+// an interval, so that they are not half written; or until ctx ends.
+func (f *Files) Changed(ctx context.Context) error {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for last := f.look; ; {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		now := looks(f.path)
+		if now == last && now != f.look {
+			return nil
+		}
+		last = now
+	}
+}
+
+// looks is a text that changes with the files: names, sizes and times. Links are followed, so a
+// change of what they lead to, such as a mounted ConfigMap's, is one.
+func looks(path string) string {
+	h := sha256.New()
+	_ = filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // what is gone does not look
+		}
+		if name != path && d.Name()[0] == '.' {
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if info, err := os.Stat(name); err == nil {
+			fmt.Fprintln(h, name, info.Size(), info.ModTime().UnixNano(), info.IsDir())
+		}
+		return nil
+	})
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// stateOf makes a state of resources. A type has the version that the files give its resources, if
+// they agree in one and it is new, and else a hash; and so has a resource.
+func stateOf(rs []resources.Resource, before recording.State) (recording.State, error) {
+	state, versions := recording.State{}, map[string]map[string]bool{}
+	for url := range before {
+		state[url] = recording.Type{Resources: map[string]recording.Resource{}}
+	}
+	for _, r := range rs {
+		if r.Name == "" {
+			return nil, fmt.Errorf("%s: a resource of type %s has no name", r.File, r.Type)
+		}
+		t, ok := state[r.Type]
+		if !ok {
+			t.Resources = map[string]recording.Resource{}
+			state[r.Type] = t
+		}
+		if _, twice := t.Resources[r.Name]; twice {
+			return nil, fmt.Errorf("%s: a resource of type %s is given twice: %q", r.File, r.Type, r.Name)
+		}
+		payload, err := payloadOf(r)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %q cannot be encoded", r.File, r.Name)
+		}
+		if versions[r.Type] == nil {
+			versions[r.Type] = map[string]bool{}
+		}
+		versions[r.Type][r.Version] = true
+		version := r.Version
+		if old, ok := before[r.Type].Resources[r.Name]; version == "" || ok && old.Version == version && !bytes.Equal(old.Payload, payload) {
+			version = hash(payload)
+		}
+		t.Resources[r.Name] = recording.Resource{Version: version, Payload: payload}
+	}
+	for url, t := range state {
+		t.Version = versionOf(t, slices.Sorted(maps.Keys(versions[url])), before[url])
+		state[url] = t
+	}
+	return state, nil
+}
+
+func versionOf(t recording.Type, given []string, before recording.Type) string {
+	if same(t, before) {
+		return before.Version
+	}
+	if len(given) == 1 && given[0] != "" && given[0] != before.Version {
+		return given[0]
+	}
+	var all []byte
+	for _, name := range slices.Sorted(maps.Keys(t.Resources)) {
+		all = fmt.Appendf(all, "%q %x\n", name, sha256.Sum256(t.Resources[name].Payload))
+	}
+	return hash(all)
+}
+
+func same(a, b recording.Type) bool {
+	return b.Version != "" && maps.EqualFunc(a.Resources, b.Resources, func(x, y recording.Resource) bool { return bytes.Equal(x.Payload, y.Payload) })
+}
+
+// hash is a version made of content.
+func hash(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:6])
+}
+
+func payloadOf(r resources.Resource) ([]byte, error) {
+	if r.Message == nil {
+		return r.Raw, nil
+	}
+	return proto.MarshalOptions{AllowPartial: true, Deterministic: true}.Marshal(r.Message)
+}
+
+// Source is what is replayed: a recording, or files.
+type Source struct {
+	Moments []recording.Moment // of a recording; nil of files
+	Files   *Files
+	Faults  []error // of what a recording holds and cannot be read
+}
+
+// Open opens what is to be replayed.
+func Open(path string) (Source, error) {
+	moments, faults, err := recording.Read(path)
+	if errors.Is(err, recording.ErrNotRecording) {
+		return Source{Files: OpenFiles(path)}, nil
+	}
+	return Source{Moments: moments, Faults: faults}, err
+}
