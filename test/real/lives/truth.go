@@ -68,8 +68,12 @@ type truth struct {
 	mu   sync.Mutex
 	now  map[typ]content
 	past map[typ][]epoch // what could be had from the server; the last one is not over
+	away []outage        // of the server; the last one is maybe not over
 	up   bool
 }
+
+// outage is a time in which the server could not be reached.
+type outage struct{ from, to time.Time }
 
 func newTruth() *truth {
 	return &truth{now: map[typ]content{clusters: {}, endpoints: {}}, past: map[typ][]epoch{}}
@@ -79,6 +83,12 @@ func newTruth() *truth {
 func (t *truth) publish(up bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	switch {
+	case t.up && !up:
+		t.away = append(t.away, outage{from: time.Now()})
+	case !t.up && up && len(t.away) > 0:
+		t.away[len(t.away)-1].to = time.Now()
+	}
 	if t.up = up; !up {
 		return
 	}
@@ -123,6 +133,20 @@ func (t *truth) said(k typ, name, text string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.ContainsFunc(t.past[k], func(e epoch) bool { return e.content[name] == text })
+}
+
+// behind is the time since which a client may not have heard of the server, at some time: it may take
+// so long to be on a stream of a server that is there.
+func (t *truth) behind(at time.Time) time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at = at.Add(-longest)
+	for _, o := range slices.Backward(t.away) {
+		if (o.to.IsZero() || o.to.After(at)) && at.After(o.from.Add(-longest)) {
+			at = o.from.Add(-longest)
+		}
+	}
+	return at
 }
 
 // since lists what was held at some time after a moment.

@@ -183,7 +183,7 @@ func (w *watch) late() {
 func (w *watch) whole() bool {
 	had := w.values()
 	asked := w.named(had)
-	return slices.ContainsFunc(w.world.truth.since(w.typ, w.began.Add(-longest)), func(c content) bool {
+	return slices.ContainsFunc(w.world.truth.since(w.typ, w.world.truth.behind(w.began)), func(c content) bool {
 		if w.has(had, c) {
 			return true
 		}
