@@ -107,7 +107,7 @@ func TestDeletionGraceBesideRoutes(t *testing.T) {
 	for _, variant := range []client.Variant{client.VariantSotW, client.VariantDelta} {
 		for _, grace := range []time.Duration{0, 300 * time.Millisecond} {
 			t.Run(fmt.Sprintf("variant %d, grace %v", variant, grace), func(t *testing.T) {
-				const turns = 20
+				const turns = 8
 				p, swap := proxied(t, variant, grace)
 				for i := range turns {
 					swap(i)

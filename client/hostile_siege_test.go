@@ -18,6 +18,7 @@ import (
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/internal/heapsize"
+	"github.com/xdswatch/xdswatch/internal/race"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/testutil"
 )
@@ -32,7 +33,7 @@ const (
 // patience is a bound of time on a machine that has other things to do, and on one where the race
 // detector makes everything slower.
 func patience(d time.Duration) time.Duration {
-	if raceOn {
+	if race.Enabled {
 		return 20 * d
 	}
 	return 4 * d
@@ -164,7 +165,7 @@ func (s *siege) attack(sent int, run func()) {
 	gap, heard := s.gap, s.seen-before
 	s.mu.Unlock()
 	s.t.Logf("heap grew by %d MB at most, the other authority heard %d events, the longest gap was %v", grown>>20, heard, gap)
-	if most := int64(siegeMemory + 4*sent); grown > most && !raceOn {
+	if most := int64(siegeMemory + 4*sent); grown > most && !race.Enabled {
 		s.t.Errorf("the heap grew by %d MB, want at most %d", grown>>20, most>>20)
 	}
 	if gap > patience(siegeGap) {

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/internal/race"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/eds"
@@ -28,7 +29,7 @@ import (
 
 // many is n, or less where the race detector makes everything that much larger and slower.
 func many(n int) int {
-	if raceOn {
+	if race.Enabled {
 		return n / 20
 	}
 	return n

@@ -16,6 +16,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/internal/race"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/eds"
 	"github.com/xdswatch/xdswatch/testutil"
@@ -78,7 +79,7 @@ func TestLargeResume(t *testing.T) {
 		t.Skip("long: a large resume")
 	}
 	limit, members := 4<<20, 60_000
-	if raceOn {
+	if race.Enabled {
 		limit, members = limit/4, members/4
 	}
 	var resumes []*testutil.Request

@@ -207,27 +207,30 @@ func TestNoSecretOverREST(t *testing.T) {
 		bodies[name] = `{"version_info":"1","type_url":"` + secretURL + `","resources":[` + text + `]}`
 	}
 	for name, body := range bodies {
-		o := &outlet{}
-		var mu sync.Mutex
-		polls := 0
-		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			asked, _ := io.ReadAll(r.Body)
-			o.Write(asked)
-			mu.Lock()
-			polls++
-			mu.Unlock()
-			w.Header().Set("Content-Type", "application/json")
-			io.WriteString(w, body)
-		}))
-		server := bootstrap.ManagementServer{URI: "rest", PerType: true, Carrier: &bootstrap.REST{
-			RefreshDelay: 20 * time.Millisecond, RequestTimeout: 5 * time.Second, Endpoints: []bootstrap.RESTEndpoint{{Address: srv.Listener.Addr().String()}},
-		}}
-		o.leak(t, name, server, func() bool {
-			mu.Lock()
-			defer mu.Unlock()
-			return polls > 1
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each waits for failures that some never have
+			o := &outlet{}
+			var mu sync.Mutex
+			polls := 0
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked, _ := io.ReadAll(r.Body)
+				o.Write(asked)
+				mu.Lock()
+				polls++
+				mu.Unlock()
+				w.Header().Set("Content-Type", "application/json")
+				io.WriteString(w, body)
+			}))
+			server := bootstrap.ManagementServer{URI: "rest", PerType: true, Carrier: &bootstrap.REST{
+				RefreshDelay: 20 * time.Millisecond, RequestTimeout: 5 * time.Second, Endpoints: []bootstrap.RESTEndpoint{{Address: srv.Listener.Addr().String()}},
+			}}
+			o.leak(t, name, server, func() bool {
+				mu.Lock()
+				defer mu.Unlock()
+				return polls > 1
+			})
+			srv.Close()
 		})
-		srv.Close()
 	}
 }
 

@@ -7,11 +7,13 @@ import (
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
+
+	"github.com/xdswatch/xdswatch/internal/race"
 )
 
 // scale is the number of members of the large glob: the race detector makes it slow.
 func scale() int {
-	if raceOn {
+	if race.Enabled {
 		return 10_000
 	}
 	return 100_000

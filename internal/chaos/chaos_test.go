@@ -38,7 +38,7 @@ func TestChaos(t *testing.T) {
 	}
 	t.Parallel()
 	parts := []string{
-		"-seed 1 -worlds 3 -clients 1 -rounds 4",
+		"-seed 1 -worlds 3 -clients 1 -rounds 2",
 		"-seed 21 -worlds 1 -clients 1 -rounds 1 -heavy -only half-open",
 		"-fallback -seed 2 -worlds 3 -clients 1 -rounds 1",
 	}

@@ -26,10 +26,10 @@ import (
 // spec: S-1
 func TestRealServerNACKed(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long: a minute of a real server")
+		t.Skip("long: twenty seconds of a real server")
 	}
 	t.Parallel()
-	const seconds = 60
+	const seconds = 20
 	var wg sync.WaitGroup
 	for _, test := range []struct {
 		variant     client.Variant

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/xdswatch/xdswatch/internal/race"
 	"github.com/xdswatch/xdswatch/testutil/script"
 )
 
@@ -218,7 +219,7 @@ func FuzzScan(f *testing.F) {
 	if err != nil || len(frames) < 1000 {
 		f.Fatalf("%d responses of scripts, %v: the corpus is lost", len(frames), err)
 	}
-	if testing.Short() { // all take ten seconds
+	if testing.Short() || race.Enabled { // all take ten seconds, and more with the race detector
 		frames = frames[:100]
 	}
 	for _, frame := range frames {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/internal/race"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/lds"
@@ -330,7 +331,7 @@ func TestClientAbsentAgain(t *testing.T) {
 // Of a file of ten thousand a change of one decodes one.
 func TestDecodesWhatChanged(t *testing.T) {
 	many := 10_000
-	if testing.Short() || file.RaceEnabled {
+	if testing.Short() || race.Enabled {
 		many = 500
 	}
 	for _, suffix := range []string{".pb", ".json", ".yaml"} {

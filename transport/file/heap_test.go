@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/xdswatch/xdswatch/internal/heapsize"
+	"github.com/xdswatch/xdswatch/internal/race"
 	"github.com/xdswatch/xdswatch/testutil"
 )
 
@@ -43,7 +44,7 @@ func TestFilesOfNothing(t *testing.T) {
 		{"no suffix", "", `{"resources":[`, "{},", `{}]}`, "too many for a file", size / 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if RaceEnabled && tt.times == size/3 && tt.suffix != ".yaml" {
+			if race.Enabled && tt.times == size/3 && tt.suffix != ".yaml" {
 				tt.times /= 8 // the race detector takes minutes, and the bounds go by the size of the file
 			}
 			config := Config{}.withDefaults()
