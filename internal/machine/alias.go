@@ -43,7 +43,7 @@ type named struct {
 type aliased struct {
 	index int
 	keys  []*subscription
-	said  *wire.Attributes // what is kept for all; nil until it is copied
+	err   error // what is wrong with its aliases
 
 	task *Task // that has it decoded, for all; nil until one does
 	item int   // in the task
@@ -71,112 +71,125 @@ const (
 // keys are the subscriptions of the aliases of what a server calls so. A response that speaks of it
 // more than twice is told none, since by then each is known to be named twice; so is one that
 // speaks of a variant that nobody asks for.
-func (resp *response) keys(name, constraints []byte, as mentionKind) []*subscription {
-	n := resp.link.aliases.of[string(name)]
+func (r *reader) keys(name, constraints []byte, as mentionKind) []*subscription {
+	n := r.link.aliases.of[string(name)]
 	if n == nil {
 		return nil
 	}
-	chosen := func(c *collection) bool { return resp.link.params(c).Match(constraints) }
+	chosen := func(c *collection) bool { return r.link.params(c).Match(constraints) }
 	if constraints != nil && !slices.ContainsFunc(n.homes, chosen) {
 		return nil
 	}
-	if resp.mentions == nil {
-		resp.mentions = map[mention]int{}
+	if r.mentions == nil {
+		r.mentions = map[mention]int{}
 	}
-	if resp.mentions[mention{n, as}]++; resp.mentions[mention{n, as}] > 2 {
+	if r.mentions[mention{n, as}]++; r.mentions[mention{n, as}] > 2 {
 		return nil
 	}
 	// SOTW-9: what another server answers for is none of this one's.
-	return slices.DeleteFunc(slices.Clone(n.keys), func(sub *subscription) bool { return !resp.link.owns(sub) })
+	return slices.DeleteFunc(slices.Clone(n.keys), func(sub *subscription) bool { return !r.link.owns(sub) })
 }
 
-// findAliases notes what is watched under aliases of the resources; own are the subscriptions of
-// their own names.
-func (resp *response) findAliases(own []*subscription) {
+// allOf are the subscriptions of a name as a server spells it: its own and those of its aliases.
+func (r *reader) allOf(name []byte, as mentionKind) []*subscription {
+	subs := r.keys(name, nil, as)
+	if sub, _ := r.link.lookup(name); sub != nil {
+		subs = slices.Insert(subs, 0, sub)
+	}
+	return subs
+}
+
+// findAliases notes what is watched under aliases of the resources.
+func (r *reader) findAliases() {
 	by := map[*subscription]int{} // the index of the resource that speaks of it
-	for i := range resp.Resources {
+	for i := range r.Resources {
 		// ALIAS-1: a resource is found by its aliases.
-		if a := resp.Resources[i].Attributes; a != nil && len(a.Aliases) > 0 {
-			resp.findListed(i, own[i], by)
+		if a := r.Resources[i].Attributes; a != nil && len(a.Aliases) > 0 {
+			r.findListed(i, r.found[i], by)
 		}
 	}
-	if len(resp.link.aliases.of) > 0 {
-		resp.findLinked(by)
+	if len(r.link.aliases.of) > 0 {
+		r.findLinked(by)
 	}
 }
 
 // findListed notes what is watched under the aliases that the resource at index i lists; own is
 // the subscription of its own name, or nil.
-func (resp *response) findListed(i int, own *subscription, by map[*subscription]int) {
-	l := resp.link
-	name, _ := l.nameOf(&resp.Resources[i])
+func (r *reader) findListed(i int, own *subscription, by map[*subscription]int) {
+	l := r.link
+	name, _ := l.nameOf(&r.Resources[i])
 	if name == nil {
 		return
 	}
-	for _, alias := range resp.Resources[i].Attributes.Aliases {
+	for _, alias := range r.Resources[i].Attributes.Aliases {
 		sub, _ := l.lookup(alias)
 		switch {
-		case sub == nil, sub == own, !l.aliases.follows(sub), sub.isCollection(), !l.chose(sub, sub.name, resp.constraints(i)):
-		case sub.seen == resp.serial:
-			resp.namedTwice(i, sub)
+		case sub == nil, sub == own, !l.aliases.follows(sub), sub.isCollection(), !l.chose(sub, sub.name, r.constraints(i)):
+		case sub.seen == r.serial:
+			r.namedTwice(i, sub)
 		default:
 			if err := l.aliases.link(sub, string(name)); err != nil {
-				resp.spoil(i, own, err)
+				r.spoil(i, err)
 				return
 			}
-			resp.speaks(i, sub, by)
+			r.speaks(i, sub, by)
 		}
 	}
 }
 
-// spoil has a resource refused for what it lists; own is the subscription of its own name, or nil.
-func (resp *response) spoil(i int, own *subscription, err error) {
-	r := &resp.Resources[i]
-	r.Fault = cmp.Or(r.Fault, err)
-	if own == nil && resp.byIndex[i] == nil {
-		resp.invalid++
-		resp.line(i, string(r.Name), err)
+// spoil has the resource at index i refused for the aliases that it lists.
+func (r *reader) spoil(i int, err error) {
+	if entry := &r.Resources[i]; r.found[i] == nil && r.byIndex[i] == nil {
+		r.invalid++
+		r.line(i, string(entry.Name), cmp.Or(entry.Fault, err))
 	}
+	r.aliasedAt(i).err = err
 }
 
 // findLinked notes what the response speaks of by its own name alone, though it is watched under
 // an alias that an earlier one told of.
-func (resp *response) findLinked(by map[*subscription]int) {
-	l := resp.link
-	for i := range resp.Resources {
-		name, _ := l.nameOf(&resp.Resources[i])
-		for _, sub := range resp.keys(name, resp.constraints(i), asResource) {
+func (r *reader) findLinked(by map[*subscription]int) {
+	l := r.link
+	for i := range r.Resources {
+		name, _ := l.nameOf(&r.Resources[i])
+		for _, sub := range r.keys(name, r.constraints(i), asResource) {
 			switch first, spoken := by[sub]; {
-			case spoken && first == i, !l.chose(sub, sub.name, resp.constraints(i)):
+			case spoken && first == i, !l.chose(sub, sub.name, r.constraints(i)):
 			case spoken:
-				resp.namedTwice(i, sub)
+				r.namedTwice(i, sub)
 			default:
-				resp.speaks(i, sub, by)
+				r.speaks(i, sub, by)
 			}
 		}
 	}
 }
 
 // speaks notes that the resource at index i is watched under an alias.
-func (resp *response) speaks(i int, sub *subscription, by map[*subscription]int) {
-	sub.mark(resp)
+func (r *reader) speaks(i int, sub *subscription, by map[*subscription]int) {
+	sub.mark(r.response)
 	by[sub] = i
-	a := resp.byIndex[i]
+	a := r.aliasedAt(i)
+	a.keys = append(a.keys, sub)
+}
+
+// aliasedAt finds or makes what is noted of the resource at index i.
+func (r *reader) aliasedAt(i int) *aliased {
+	a := r.byIndex[i]
 	if a == nil {
-		if resp.byIndex == nil {
-			resp.byIndex = map[int]*aliased{}
+		if r.byIndex == nil {
+			r.byIndex = map[int]*aliased{}
 		}
 		a = &aliased{index: i}
-		resp.byIndex[i] = a
-		resp.aliased = append(resp.aliased, a)
+		r.byIndex[i] = a
+		r.aliased = append(r.aliased, a)
 	}
-	a.keys = append(a.keys, sub)
+	return a
 }
 
 // equals says whether the payload of an entry of the response is what is held. The names of one
 // resource share their bytes, which are compared once.
-func (resp *response) equals(i int, sub *subscription) bool {
-	payload, a := resp.Resources[i].Payload, resp.byIndex[i]
+func (r *reader) equals(i int, sub *subscription) bool {
+	payload, a := r.Resources[i].Payload, r.byIndex[i]
 	if a == nil {
 		return string(sub.raw) == string(payload)
 	}
@@ -192,29 +205,15 @@ func identical(a, b []byte) bool {
 }
 
 // hashOf is that of an entry of the response, which is worked out once for all its names.
-func (resp *response) hashOf(i int, locator bool) uint64 {
-	r, a := &resp.Resources[i], resp.byIndex[i]
+func (r *reader) hashOf(i int, locator bool) uint64 {
+	entry, a := &r.Resources[i], r.byIndex[i]
 	if a == nil {
-		return hashOfEntry(r.Payload, locator, r.Attributes)
+		return hashOfEntry(entry.Payload, locator, entry.Attributes)
 	}
 	if a.hash == 0 {
-		a.hash = hashOfEntry(r.Payload, locator, r.Attributes)
+		a.hash = hashOfEntry(entry.Payload, locator, entry.Attributes)
 	}
 	return a.hash
-}
-
-// describe keeps what a resource of the response says beside its value: one copy for all its
-// names.
-func (resp *response) describe(i int, sub *subscription) {
-	said, a := resp.Resources[i].Attributes, resp.byIndex[i]
-	if a == nil || said == nil {
-		sub.describe(said)
-		return
-	}
-	if a.said == nil {
-		a.said = said.Clone()
-	}
-	sub.of.cache.attributes.put(sub, a.said)
 }
 
 // follows says that a subscription may be an alias: it is watched, or was one until now and the server

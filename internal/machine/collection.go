@@ -53,8 +53,8 @@ func (c *collection) watching() []*Watch {
 func (c *collection) forgetState() {
 	sub := c.self
 	sub.complete, sub.status, sub.fault, sub.troubled, sub.timer = false, StatusRequested, nil, false, 0
-	if l := sub.link(); l != nil && l.busy != nil {
-		delete(l.busy.collections, c)
+	if l := sub.link(); l != nil && l.busy != nil && l.busy.over != nil {
+		delete(l.busy.over.collections, c)
 	}
 	if c.isGlob() {
 		c.cache.waiting[c] = true
@@ -269,3 +269,19 @@ func byKind(a, b *collection) int {
 }
 
 func byName(a, b *collection) int { return strings.Compare(a.name, b.name) }
+
+// needsNoMore says that a server which is silent about a collection has nothing to add to what
+// is held. Those that remember what they sent do not answer to a wildcard over names that
+// are all there is, and in delta not to one whose members the first request listed.
+func (c *collection) needsNoMore() bool {
+	l := c.self.link()
+	if f := c.self.fault; f != nil && f.Kind != FaultTimeout || !l.answered && !(l.stream.Delta && l.resumes) {
+		return false
+	}
+	for sub := range l.of(c.source) {
+		if (c == l.star || sub.of == c) && sub.listed() && !sub.withheld && !sub.byAlias() {
+			return true
+		}
+	}
+	return false
+}

@@ -41,33 +41,26 @@ func (resp *response) conclusions(now time.Time) []conclusion {
 	}
 	var cs []conclusion
 	drops := resp.link.stream.FailOnDataErrors
-	for _, sub := range resp.twice {
-		f := &Fault{Kind: FaultRejected, Err: errTwice, At: now, Version: resp.Version}
-		cs = append(cs, conclusion{sub: sub, kind: fails, fault: f, status: StatusNacked, drop: drops && !sub.isCollection()})
-	}
-	for _, it := range resp.failed {
-		if resp.repeats[it.subscription] {
-			continue
-		}
+	for _, it := range resp.says {
+		switch {
+		case it.kind == saysTwice:
+			f := &Fault{Kind: FaultRejected, Err: errTwice, At: now, Version: resp.Version}
+			cs = append(cs, conclusion{sub: it.sub, kind: fails, fault: f, status: StatusNacked, drop: drops && !it.sub.isCollection()})
+		// DELTA-8, DELTA-15: removals come after resources, for any type.
+		case it.kind == saysRemoved:
+			cs = resp.remove(cs, it.sub, ReasonRemoved)
+		// DELTA-11: an entry without a body.
 		// ERR-6, ERR-7: NOT_FOUND is a removal.
-		if it.Code == codeNotFound {
-			cs = resp.remove(cs, it.subscription, ReasonNotFound)
-			continue
+		case it.kind == saysBare, it.err.Code == codeNotFound:
+			cs = resp.remove(cs, it.sub, ReasonNotFound)
+		default:
+			drop := drops && it.err.Code == codePermissionDenied
+			if drop && it.sub.isCollection() {
+				cs = resp.remove(cs, it.sub, ReasonNotFound)
+			}
+			f := &Fault{Kind: FaultData, Err: &StatusError{it.err.Code, it.err.Message}, At: now, Version: resp.Version}
+			cs = append(cs, conclusion{sub: it.sub, kind: fails, fault: f, status: StatusReceivedError, drop: drop})
 		}
-		f := &Fault{Kind: FaultData, Err: &StatusError{it.Code, it.Message}, At: now, Version: resp.Version}
-		drop := drops && it.Code == codePermissionDenied
-		if drop && it.isCollection() {
-			cs = resp.remove(cs, it.subscription, ReasonNotFound)
-		}
-		cs = append(cs, conclusion{sub: it.subscription, kind: fails, fault: f, status: StatusReceivedError, drop: drop})
-	}
-	// DELTA-11: an entry without a body, and delta's list.
-	for _, sub := range resp.bare {
-		cs = resp.remove(cs, sub, ReasonNotFound)
-	}
-	// DELTA-8, DELTA-15: removals come after resources, for any type.
-	for _, sub := range resp.removed {
-		cs = resp.remove(cs, sub, ReasonRemoved)
 	}
 	return append(cs, resp.absent()...)
 }
@@ -75,17 +68,14 @@ func (resp *response) conclusions(now time.Time) []conclusion {
 // remove adds that there is no such resource; of a glob, that it has no members but those that the
 // response holds (xRFC TP1).
 func (resp *response) remove(cs []conclusion, sub *subscription, reason Reason) []conclusion {
-	switch {
-	case resp.repeats[sub]:
-	case sub.isCollection():
-		// GLOB-3: the glob is empty.
-		for _, member := range sub.of.inOrder() {
-			if member.known() && member.seen != resp.serial {
-				cs = append(cs, conclusion{sub: member, reason: reason})
-			}
+	if !sub.isCollection() {
+		return append(cs, conclusion{sub: sub, reason: reason})
+	}
+	// GLOB-3: the glob is empty.
+	for _, member := range sub.of.inOrder() {
+		if member.known() && member.seen != resp.serial {
+			cs = append(cs, conclusion{sub: member, reason: reason})
 		}
-	default:
-		cs = append(cs, conclusion{sub: sub, reason: reason})
 	}
 	return cs
 }
@@ -136,24 +126,6 @@ func (m *Machine) draw(now time.Time, resp *response, c conclusion, live bool) {
 	}
 }
 
-// fullState says that a response of the type holds everything.
-func (l *link) fullState() bool {
-	return !l.stream.Delta && (l.typ.FullState || l.stream.FullState)
-}
-
-// tellsAll says that what a response does not hold is not there. One of heartbeats alone says
-// nothing of what needs none.
-func (resp *response) tellsAll() bool {
-	// TTL-4: heartbeats alone end nothing.
-	return resp.link.fullState() && !resp.unusable() && (resp.bodies || len(resp.Resources) == 0)
-}
-
-// unusable says that a response is that of a file which cannot be used: errors alone, which
-// say nothing of the rest.
-func (resp *response) unusable() bool {
-	return resp.link.stream.FullState && len(resp.Resources) == 0 && len(resp.Errors) > 0
-}
-
 // lacks says whether a response that holds everything else ends what is known of a subscription.
 func (resp *response) lacks(sub *subscription) bool {
 	l := resp.link
@@ -178,14 +150,6 @@ func (m *Machine) doubt(now time.Time, l *link, sub *subscription) (gone bool) {
 	}
 	sub.withheld = !gone
 	return gone
-}
-
-// subscribes says that the server was told of a name when the response came, or before its stream ended.
-func (resp *response) subscribes(sub *subscription) bool {
-	if resp.collections != nil {
-		return resp.names[sub]
-	}
-	return sub.subscribed && !resp.link.leaving(sub)
 }
 
 // StatusError is an error that a server sent for a resource.

@@ -77,7 +77,7 @@ type Task struct {
 	Items  []Item
 
 	response *response // nil unless the payloads were just received
-	index    int       // which of the response's tasks
+	results  []Result  // nil until it is decoded
 	replay   *replay   // nil unless the values are for watches that came late
 }
 

@@ -47,7 +47,7 @@ func (m *Machine) propose(now time.Time, resp *response) {
 			}
 		}
 	}
-	for _, it := range resp.later {
+	for _, it := range resp.ready {
 		if it.kind == isInvalid {
 			p.Invalid++
 		}
@@ -72,7 +72,7 @@ func (resp *response) ends() map[*subscription]bool {
 			ends[sub] = ends[sub] || r.Err != nil
 		}
 	}
-	for _, it := range resp.later {
+	for _, it := range resp.ready {
 		ends[it.sub] = ends[it.sub] || it.kind == isInvalid
 	}
 	return ends
@@ -81,9 +81,9 @@ func (resp *response) ends() map[*subscription]bool {
 // outcomes yields what was decoded of a response of which nothing is committed.
 func (resp *response) outcomes() iter.Seq2[*Item, Result] {
 	return func(yield func(*Item, Result) bool) {
-		for i, t := range resp.tasks {
+		for _, t := range resp.tasks {
 			for j := range t.Items {
-				if !yield(&t.Items[j], resp.results[i][j]) {
+				if !yield(&t.Items[j], t.results[j]) {
 					return
 				}
 			}
@@ -133,10 +133,10 @@ func (m *Machine) guarded(now time.Time, ev Guarded) {
 
 // takeAll takes a response that a guard does not mind.
 func (m *Machine) takeAll(now time.Time, resp *response) {
-	for _, it := range resp.later {
+	for _, it := range resp.ready {
 		switch {
 		case resp.link.has(it.sub):
-			m.conclude(now, resp, it)
+			m.apply(now, resp, it)
 		case it.kind == isInvalid: // though nobody is interested any more
 			resp.invalid++
 			resp.line(it.index, it.sub.name, it.err)
@@ -192,13 +192,15 @@ func (m *Machine) refuseAll(now time.Time, resp *response, removed []string, err
 			}
 		}
 	}
-	for _, it := range resp.later {
+	for _, it := range resp.ready {
 		if it.kind == isInvalid {
 			spoil(it.sub) // it is there
 		}
 	}
-	for _, sub := range resp.twice {
-		spoil(sub)
+	for _, it := range resp.says {
+		if it.kind == saysTwice {
+			spoil(it.sub)
+		}
 	}
 	for _, name := range removed { // U-2: it is held against the server's word
 		if sub := l.subs.get(name); sub != nil && sub.held() {

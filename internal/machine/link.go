@@ -69,8 +69,8 @@ const star = "*"
 
 // reset forgets an incarnation of the stream.
 func (l *link) reset() {
-	if l.busy != nil && l.busy.collections == nil {
-		l.busy.collections, l.busy.names = l.collectionsRequested(), l.namesSubscribed()
+	if l.busy != nil && l.busy.over == nil {
+		l.busy.over = &requested{l.collectionsRequested(), l.namesSubscribed()}
 	}
 	// STREAM-4: nonces are forgotten.
 	l.onStream = onStream{}

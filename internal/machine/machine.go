@@ -92,9 +92,9 @@ type Machine struct {
 	node      []byte      // of the newest stream
 	fx        Effects
 
-	sifting []*response // whose lists of what is removed are looked at, in steps
-	began   time.Time   // when the first step was
-	stepped time.Time   // when the last step was
+	sifting []*sifting // long lists of removed names, some of which are looked at in each step
+	began   time.Time  // when the first step was
+	stepped time.Time  // when the last step was
 
 	found []*subscription // what a response speaks of; used again
 }

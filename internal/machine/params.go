@@ -48,14 +48,6 @@ func (m *Machine) described(ev Described) {
 // NODE-5: it is told at once.
 func (l *link) owesNode() bool { return l.stream.owedNode[l.typ.URL] && l.wanted() }
 
-// constraints of an entry of the response; nil for none.
-func (resp *response) constraints(i int) []byte {
-	if n := resp.Resources[i].Variant; n > 0 {
-		return resp.Constraints[n-1]
-	}
-	return nil
-}
-
 // chose says whether a variant of a resource is the one that is subscribed to: its constraints
 // fulfil the parameters of its name (xRFC TP2). Others are nobody's. The subscription may be nil.
 func (l *link) chose(sub *subscription, canonical string, constraints []byte) bool {
@@ -68,40 +60,4 @@ func (l *link) chose(sub *subscription, canonical string, constraints []byte) bo
 	}
 	c := l.home(canonical)
 	return c == nil || l.params(c).Match(constraints)
-}
-
-// retire counts as removed what the response says so of by name and constraints: but not
-// variants of others, nor those in whose place it holds another, which is an update
-// (xRFC TP2, "Unconstrained parameters").
-func (resp *response) retire() {
-	if len(resp.RemovedNames) == 0 {
-		return
-	}
-	l := resp.link
-	spoken := map[*subscription]bool{}
-	for i := range resp.Resources {
-		if name, _ := l.nameOf(&resp.Resources[i]); name != nil {
-			if sub := l.subscribedAs(name); sub != nil && l.chose(sub, sub.name, resp.constraints(i)) {
-				spoken[sub] = true
-			}
-		}
-	}
-	for _, n := range resp.RemovedNames {
-		// DYN-3: what is replaced is not removed.
-		if sub := l.subscribedAs(n.Name); sub != nil && !spoken[sub] && l.chose(sub, sub.name, n.Constraints) {
-			spoken[sub] = true
-			resp.Removed = append(resp.Removed, n.Name)
-		}
-	}
-}
-
-// subscribedAs finds the subscription of a name, or one that was subscribed to by an alias of it; nil if
-// there is none.
-func (l *link) subscribedAs(name []byte) *subscription {
-	sub, _ := l.lookup(name)
-	if n := l.aliases.of[string(name)]; sub == nil && n != nil {
-		// DYN-3: who asked by an alias hears of the removal.
-		sub = n.keys[0]
-	}
-	return sub
 }

@@ -111,7 +111,7 @@ func (resp *response) fingerprint() (sum uint64) {
 		r := &resp.Resources[i]
 		sum += hashOf(r.Name) + 31*hashOf(r.Payload)
 	}
-	if sum += resp.siftSum; resp.siftSum == 0 {
+	if sum += resp.removedSum; resp.removedSum == 0 {
 		for _, name := range resp.Removed {
 			sum += 7 * hashOf(name)
 		}
@@ -122,5 +122,5 @@ func (resp *response) fingerprint() (sum uint64) {
 	for _, sub := range resp.Errors {
 		sum += 3 * hashOf(sub.Name)
 	}
-	return sum + uint64(len(resp.Resources)+resp.removes)
+	return sum + uint64(len(resp.Resources)+len(resp.Removed))
 }

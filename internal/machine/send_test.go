@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
-
-	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
 // The first request of pure interest leaves at once, the next a millisecond later.
@@ -91,7 +89,7 @@ func TestMessageIsCut(t *testing.T) {
 		{"not text", []string{"\xff\xfe"}, false},
 	}
 	for _, test := range tests {
-		resp := &response{Response: &wire.Response{}, lines: test.lines}
+		resp := &response{verdict: verdict{lines: test.lines}}
 		got := resp.message()
 		if len(got) > maxMessage || !utf8.ValidString(got) {
 			t.Errorf("%s: %d bytes, valid %v", test.name, len(got), utf8.ValidString(got))

@@ -6,37 +6,41 @@ import "time"
 // millions of them, most of which are nobody's, and the loop has other streams to serve.
 const siftMost = 1 << 14
 
+// sifting is a long list of removed names of which some were looked at.
+type sifting struct {
+	*response
+	rest  [][]byte // that were not
+	known [][]byte // that mean something
+}
+
 // sift drops the names that nobody knows from a long list of what a response removes, before
 // anything is done with it: some of them in each step. So a name of such a list that the response
 // holds too, and that is new, is not told to be named twice.
 func (m *Machine) sift(now time.Time, resp *response) {
-	r := resp.Response
-	if resp.removes = len(r.Removed); resp.removes <= siftMost {
-		m.work(now, resp)
+	if len(resp.Removed) <= siftMost {
+		m.read(now, resp, resp.Removed)
 		return
 	}
-	resp.unsifted, r.Removed = r.Removed, nil
-	m.sifting = append(m.sifting, resp)
+	m.sifting = append(m.sifting, &sifting{response: resp, rest: resp.Removed})
 }
 
 // siftOn goes on with lists of what is removed.
 func (m *Machine) siftOn(now time.Time) {
 	all := m.sifting
 	m.sifting = nil
-	for _, resp := range all {
-		m.agenda.touch(resp.link.stream)
-		n := min(siftMost, len(resp.unsifted))
-		for _, name := range resp.unsifted[:n] {
-			resp.siftSum += 7 * hashOf(name)
-			if resp.link.speaksOf(name) {
-				resp.Removed = append(resp.Removed, name)
+	for _, it := range all {
+		m.agenda.touch(it.link.stream)
+		n := min(siftMost, len(it.rest))
+		for _, name := range it.rest[:n] {
+			it.removedSum += 7 * hashOf(name)
+			if it.link.speaksOf(name) {
+				it.known = append(it.known, name)
 			}
 		}
-		if resp.unsifted = resp.unsifted[n:]; len(resp.unsifted) == 0 {
-			resp.unsifted = nil
-			m.work(now, resp)
+		if it.rest = it.rest[n:]; len(it.rest) == 0 {
+			m.read(now, it.response, it.known)
 		} else {
-			m.sifting = append(m.sifting, resp)
+			m.sifting = append(m.sifting, it)
 		}
 	}
 }

@@ -44,14 +44,14 @@ func (s *spellings) drop(sub *subscription) {
 
 // spells notes that the server spells a structured name otherwise, since it is told the version
 // that it gives by that name.
-func (resp *response) spells(sub *subscription, name []byte) {
-	if !resp.link.stream.Delta || sub.name == string(name) || !xdstp.IsXDSTP(sub.name) {
+func (r *reader) spells(sub *subscription, name []byte) {
+	if !r.link.stream.Delta || sub.name == string(name) || !xdstp.IsXDSTP(sub.name) {
 		return
 	}
-	if resp.spelled == nil {
-		resp.spelled = map[*subscription]string{}
+	if r.spelled == nil {
+		r.spelled = map[*subscription]string{}
 	}
-	resp.spelled[sub] = string(name)
+	r.spelled[sub] = string(name)
 }
 
 // giveAs notes the spelling of a subscription whose version was just given.

@@ -1,9 +1,6 @@
 package machine
 
-import (
-	"fmt"
-	"slices"
-)
+import "slices"
 
 // Status of a resource, with the names and numbers of CSDS's ClientResourceStatus.
 type Status uint8
@@ -172,16 +169,4 @@ func (sub *subscription) counted() int64 {
 		return 0
 	}
 	return int64(len(sub.raw))
-}
-
-// overfills says that too much would be held if a subscription took a payload of so many bytes.
-func (resp *response) overfills(i int, sub *subscription, size int) error {
-	s, a := resp.link.stream, resp.byIndex[i]
-	if s.maxHeld <= 0 || a != nil && a.task != nil { // it is shared
-		return nil
-	}
-	if held := s.held + resp.grows + int64(size) - sub.counted(); held <= s.maxHeld {
-		return nil
-	}
-	return fmt.Errorf("the resource has %d bytes; with it more than %d bytes of the server's resources would be held (Config.MaxHeldSize)", size, s.maxHeld)
 }

@@ -1,0 +1,166 @@
+package machine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
+)
+
+// finding is what becomes of an entry of a response.
+type finding struct {
+	kind findingKind
+	err  error  // why it is invalid
+	hash uint64 // of a payload that was refused before; else 0
+}
+
+type findingKind uint8
+
+const (
+	isNew  findingKind = iota + 1 // it has to be decoded
+	isHeld                        // what is held came again
+	isBeat                        // of what is held
+	isBare                        // there is no such resource
+	isInvalid
+)
+
+// sorted is an entry of a response of which more is known than what it names.
+type sorted struct {
+	index int
+	sub   *subscription
+	finding
+}
+
+// sort has an entry of a response decoded, or does what it means. With a guard that waits
+// for the judgement.
+func (m *Machine) sort(now time.Time, r *reader, i int, sub *subscription) {
+	if r.saidOf(sub) == saysTwice {
+		r.invalid++
+		return
+	}
+	switch it := (sorted{i, sub, r.assess(i, sub)}); {
+	case it.kind == isNew:
+		r.decode(i, sub)
+	case it.kind == isBare:
+		r.says = append(r.says, saying{sub: sub, kind: saysBare})
+	case r.link.typ.Guarded:
+		r.ready = append(r.ready, it)
+	default:
+		m.apply(now, r.response, it)
+	}
+}
+
+// assess compares an entry of a response with what is known, and changes nothing.
+func (r *reader) assess(i int, sub *subscription) finding {
+	entry := &r.Resources[i]
+	switch err := r.faultOf(i); {
+	case sub.isCollection():
+		return finding{kind: isInvalid, err: errGlob}
+	case err != nil:
+		return finding{kind: isInvalid, err: err}
+	case entry.HasBody:
+		return r.compare(i, sub)
+	case r.heartbeat(entry, sub):
+		return finding{kind: isBeat}
+	case r.link.stream.Delta:
+		return finding{kind: isBare}
+	}
+	return finding{kind: isInvalid, err: errNoBody}
+}
+
+// faultOf says what is wrong with an entry before its payload is looked at.
+func (r *reader) faultOf(i int) error {
+	entry, most := &r.Resources[i], r.link.stream.maxResource
+	if err := r.link.faultOf(entry); err != nil {
+		return err
+	}
+	if a := r.byIndex[i]; a != nil && a.err != nil {
+		return a.err
+	}
+	if most > 0 && len(entry.Payload) > most {
+		return fmt.Errorf("the resource has %d bytes, over the limit of %d (Config.MaxResourceSize)", len(entry.Payload), most)
+	}
+	return nil
+}
+
+// compare compares a payload with what is held, and with what was refused.
+func (r *reader) compare(i int, sub *subscription) finding {
+	if r.renews(i, sub) {
+		return finding{kind: isNew}
+	}
+	entry := &r.Resources[i]
+	locator := r.link.redirects(entry)
+	// WATCH-4: what is unchanged is not decoded.
+	if r.holds(i, sub, locator) && !sub.turns() {
+		return finding{kind: isHeld}
+	}
+	if f := sub.fault; f != nil && f.refused != 0 && f.refused == r.hashOf(i, locator) {
+		return finding{isInvalid, f.Err, f.refused}
+	}
+	if err := r.overfills(i, sub); err != nil {
+		return finding{kind: isInvalid, err: err}
+	}
+	return finding{kind: isNew}
+}
+
+// holds says that what an entry of a response holds is what was accepted, but for aliases.
+func (r *reader) holds(i int, sub *subscription, locator bool) bool {
+	if !sub.held() || sub.locator != locator || !r.equals(i, sub) {
+		return false
+	}
+	was, said := sub.attributes(), r.Resources[i].Attributes
+	// TYPE-5: what stands beside the value counts.
+	return was == said || said.Same(was)
+}
+
+// overfills says that too much would be held if a subscription took an entry's payload.
+func (r *reader) overfills(i int, sub *subscription) error {
+	s, a, size := r.link.stream, r.byIndex[i], len(r.Resources[i].Payload)
+	if s.maxHeld <= 0 || a != nil && a.task != nil { // it is shared
+		return nil
+	}
+	if held := s.held + r.grows + int64(size) - sub.counted(); held <= s.maxHeld {
+		return nil
+	}
+	return fmt.Errorf("the resource has %d bytes; with it more than %d bytes of the server's resources would be held (Config.MaxHeldSize)", size, s.maxHeld)
+}
+
+// heartbeat says that an entry without a resource is one of what is held.
+func (resp *response) heartbeat(r *wire.Resource, sub *subscription) bool {
+	const virtualHost = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
+	version := resp.versionOf(r)
+	// DELTA-12: only at the accepted version.
+	return sub.held() && !sub.foreign() && version != "" && version == sub.version && resp.link.typ.URL != virtualHost
+}
+
+// apply does what an entry of a response means that needs no decoding.
+func (m *Machine) apply(now time.Time, resp *response, it sorted) {
+	sub, r := it.sub, &resp.Resources[it.index]
+	switch it.kind {
+	case isHeld:
+		resp.taken(it.index, sub, resp.link.flaws[sub])
+		sub.describe(r.Attributes)
+		m.confirm(sub, resp.versionOf(r))
+		resp.giveAs(sub)
+		m.receivedTTL(now, sub, r)
+	case isBeat:
+		resp.valid++
+		// TTL-3: a heartbeat sets the time anew.
+		m.receivedTTL(now, sub, r)
+	case isInvalid:
+		m.refuse(now, resp, it.index, sub, it.err, it.hash)
+	case isNew, isBare:
+	}
+}
+
+// refuse notes that an entry is invalid.
+func (m *Machine) refuse(now time.Time, resp *response, i int, sub *subscription, err error, hash uint64) {
+	resp.invalid++
+	resp.line(i, sub.name, err)
+	f := &Fault{Kind: FaultRejected, Err: err, At: now, Version: resp.Version, refused: hash}
+	if resp.link.stream.Delta {
+		f.Version = string(resp.Resources[i].Version)
+	}
+	resp.link.refusals.add(f, resp.Resources[i].Payload)
+	m.reject(sub, f)
+}

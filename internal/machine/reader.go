@@ -1,0 +1,340 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
+	"github.com/xdswatch/xdswatch/xdstp"
+)
+
+// reader finds what a response speaks of, and sorts what it says of it. It is gone once the response is
+// read.
+type reader struct {
+	*response
+	found   []*subscription       // what each entry speaks of; nil for nothing
+	removed [][]byte              // names that are removed
+	said    map[*subscription]int // its place in says, but of bare ones
+
+	aliased  []*aliased       // entries that are watched under aliases
+	byIndex  map[int]*aliased // the same
+	mentions map[mention]int  // of resources that have aliases
+
+	foreign      int    // structured names that the server does not answer for
+	firstForeign string // of them
+	passed       bool   // an error was passed over
+
+	fresh  int   // bytes of payloads that have to be decoded
+	before int   // of them, those that stand before the last task's
+	grows  int64 // by how much they are more than what is held in their place
+}
+
+var (
+	errTwice    = errors.New("the response names the resource more than once")
+	errNameless = errors.New("the resource has no name")
+	errNoBody   = errors.New("the entry holds no resource")
+	errGlob     = errors.New("the name is that of a collection")
+	errNotError = errors.New("the status is OK")
+)
+
+// read finds what a response speaks of, sorts what it says and has decoded what is new in it. The names
+// are those that it lists as removed.
+func (m *Machine) read(now time.Time, resp *response, removed [][]byte) {
+	r := &reader{response: resp, found: m.found[:0], removed: slices.Clip(removed)}
+	r.retire()
+	for i := range r.Resources {
+		r.found = append(r.found, r.find(i))
+	}
+	r.note(now, r.found)
+	m.logForeign(r)
+	r.findAliases()
+	r.whole = r.spoken == r.link.subs.len()
+	r.findRemoved()
+	m.findErrors(r)
+	for i, sub := range r.found {
+		if sub != nil {
+			m.sort(now, r, i, sub)
+		}
+	}
+	m.found = r.link.remember(r.found)
+	for _, a := range r.aliased {
+		for _, sub := range a.keys {
+			m.sort(now, r, a.index, sub)
+		}
+	}
+	slices.SortStableFunc(r.says, func(a, b saying) int { return int(a.kind) - int(b.kind) })
+	if r.fresh > releasable && r.fresh > r.Size/2 {
+		r.released = true
+		m.fx.Release = append(m.fx.Release, r.ref)
+	}
+	m.fx.Decode = append(m.fx.Decode, r.tasks...)
+	m.proceed(now, resp)
+}
+
+// find returns what an entry of a response speaks of; nil if that is not known or not subscribed
+// for. It is done for all before any counts, so that a name that comes twice has no effect.
+func (r *reader) find(i int) *subscription {
+	l := r.link
+	if sub := l.repeated(r.response, i); sub != nil {
+		sub.see(r.response)
+		return sub
+	}
+	name, err := l.nameOf(&r.Resources[i])
+	// TYPE-6: an entry without a name is refused.
+	if name == nil {
+		r.nameless = true
+		r.invalid++
+		r.line(i, "", err)
+		return nil
+	}
+	sub, n, err := l.identify(name)
+	if err != nil {
+		r.invalid++
+		r.line(i, string(name), err)
+		return nil
+	}
+	if sub != nil && !l.owns(sub) { // SOTW-9: another server's word counts
+		if n, err = xdstp.ParseReceived(sub.name); err == nil {
+			r.mayName(n)
+		}
+		return nil
+	}
+	canonical := textOf(n)
+	if sub == nil && canonical != "" && !r.mayName(n) {
+		return nil // H-11: passed over
+	}
+	// DYN-2: the variant is for others.
+	if !l.chose(sub, canonical, r.constraints(i)) {
+		return nil
+	}
+	if sub == nil {
+		// SOTW-11, DELTA-13: what was not subscribed to is passed over.
+		if sub = l.newMember(name, canonical); sub == nil {
+			return nil // not subscribed to: ignored before it is looked at
+		}
+	}
+	if sub.seen == r.serial {
+		// ACK-11: the response is refused.
+		r.namedTwice(i, sub)
+		return sub
+	}
+	if l.aliases.own[sub] != nil {
+		l.aliases.rename(sub) // it has the name itself now
+	}
+	r.spells(sub, name)
+	sub.see(r.response)
+	return sub
+}
+
+// see notes that a response speaks of a subscription.
+func (sub *subscription) see(resp *response) {
+	resp.hear(sub.of)
+	sub.mark(resp)
+}
+
+// mark is see, of a subscription that the response speaks of by an alias: its collection hears nothing.
+func (sub *subscription) mark(resp *response) {
+	resp.spoken++
+	sub.seen = resp.serial
+	if sub.withheld {
+		sub.withheld, sub.timer = false, 0
+		resp.resumes = true
+	}
+}
+
+// hear notes that the response speaks of a collection, or of something in it.
+func (resp *response) hear(c *collection) {
+	if c.seen == resp.serial {
+		return
+	}
+	c.seen = resp.serial
+	resp.heard = append(resp.heard, c)
+	if c.self != nil && c.self.fault != nil {
+		resp.healed = append(resp.healed, healed{c, c.self.fault})
+	}
+}
+
+// mayName says whether the server may speak of a structured name that nobody subscribed to by itself:
+// it answers for its authority. What it may not say is counted, and logged once.
+func (r *reader) mayName(n xdstp.Name) bool {
+	src := r.link.star.source
+	if src == nil || src.Answers == nil || src.Answers(r.link.stream.server, n.Authority) {
+		return true
+	}
+	if r.foreign++; r.foreign == 1 {
+		r.firstForeign = n.String()
+	}
+	return false
+}
+
+// logForeign tells the operator of names that the server may not speak of.
+func (m *Machine) logForeign(r *reader) {
+	if r.foreign > 0 {
+		m.fx.Log = append(m.fx.Log, Log{
+			Warn: true, Server: r.link.stream.server, TypeURL: r.link.typ.URL, Name: r.firstForeign,
+			Text:  "a response holds structured names of authorities that its server does not answer for; they are passed over",
+			Attrs: []any{"count", r.foreign},
+		})
+	}
+}
+
+// say notes what the response says of a subscription, in place of what was noted of it.
+func (r *reader) say(sub *subscription, kind sayingKind, err *wire.ResourceError) {
+	at, ok := r.said[sub]
+	switch {
+	case ok:
+		r.says[at] = saying{sub, kind, err}
+		return
+	case r.said == nil:
+		r.said = map[*subscription]int{}
+	}
+	r.said[sub] = len(r.says)
+	r.says = append(r.says, saying{sub, kind, err})
+}
+
+// saidOf is what was noted of a subscription; saysNothing if nothing was.
+func (r *reader) saidOf(sub *subscription) sayingKind {
+	if at, ok := r.said[sub]; ok {
+		return r.says[at].kind
+	}
+	return saysNothing
+}
+
+// namedTwice makes a name invalid that a response holds more than once.
+func (r *reader) namedTwice(i int, sub *subscription) {
+	r.say(sub, saysTwice, nil)
+	r.line(i, sub.name, errTwice)
+}
+
+// retire counts as removed what the response says so of by name and constraints: but not
+// variants of others, nor those in whose place it holds another, which is an update
+// (xRFC TP2, "Unconstrained parameters").
+func (r *reader) retire() {
+	if len(r.RemovedNames) == 0 {
+		return
+	}
+	l := r.link
+	spoken := map[*subscription]bool{}
+	for i := range r.Resources {
+		if name, _ := l.nameOf(&r.Resources[i]); name != nil {
+			if sub := l.subscribedAs(name); sub != nil && l.chose(sub, sub.name, r.constraints(i)) {
+				spoken[sub] = true
+			}
+		}
+	}
+	for _, n := range r.RemovedNames {
+		// DYN-3: what is replaced is not removed.
+		if sub := l.subscribedAs(n.Name); sub != nil && !spoken[sub] && l.chose(sub, sub.name, n.Constraints) {
+			spoken[sub] = true
+			r.removed = append(r.removed, n.Name)
+		}
+	}
+}
+
+// findRemoved finds what the response lists as removed, by its name or by what the server
+// calls it. What the response also holds is invalid.
+func (r *reader) findRemoved() {
+	end := func(sub *subscription) {
+		if sub.seen == r.serial {
+			r.namedTwice(-1, sub)
+			return
+		}
+		sub.see(r.response)
+		r.say(sub, saysRemoved, nil)
+	}
+	for _, name := range r.removed {
+		if sub, _ := r.link.lookup(name); sub != nil {
+			end(sub)
+		}
+	}
+	// ALIAS-2: what is removed by its own name goes under its aliases too, which the server may list as well.
+	for _, name := range r.removed {
+		for _, sub := range r.keys(name, nil, asRemoved) {
+			if r.saidOf(sub) != saysRemoved {
+				end(sub)
+			}
+		}
+	}
+}
+
+// findErrors finds what resource_errors are of (xRFC TP3, gRFC A88). What the response says
+// of one resource counts more than what it says of the collection that it is in.
+func (m *Machine) findErrors(r *reader) {
+	var ofGlobs, invalid []*wire.ResourceError
+	for i := range r.Errors {
+		re := &r.Errors[i]
+		switch {
+		case len(re.Name) == 0:
+			r.nameless = true
+			r.errorLine(i, nil, errNameless)
+		case re.Code == 0:
+			r.errorLine(i, re.Name, errNotError)
+			invalid = append(invalid, re)
+		case xdstp.IsGlob(string(re.Name)):
+			ofGlobs = append(ofGlobs, re)
+		default:
+			m.findError(r, re)
+		}
+	}
+	// ERR-9: an error of a glob is of the whole.
+	for _, re := range ofGlobs {
+		m.findError(r, re)
+	}
+	for _, re := range invalid { // what is known of what they name is not over
+		for _, sub := range r.allOf(re.Name, asFine) {
+			if sub.known() && sub.seen != r.serial && r.link.chose(sub, sub.name, re.Constraints) {
+				sub.see(r.response)
+			}
+		}
+	}
+}
+
+func (m *Machine) findError(r *reader, re *wire.ResourceError) {
+	l := r.link
+	sub, canonical := l.lookup(re.Name)
+	if !l.chose(sub, canonical, re.Constraints) {
+		return
+	}
+	if c := l.globOf(canonical); sub == nil && c != nil && c.self.subscribed && re.Code != codeNotFound {
+		sub = l.newMember(re.Name, canonical)
+	}
+	if l.stream.FullState && string(re.Name) == star && l.form != wildNone { // else xRFC TP3 does not know it
+		sub = l.star.self
+	}
+	for _, sub := range slices.Insert(r.keys(re.Name, nil, asFailed), 0, sub) {
+		switch said := r.saidOf(sub); {
+		case sub == nil: // nobody asks for it
+		case said == saysRemoved && re.Code == codeNotFound: // the same, said twice
+		// ACK-11: what is removed must not have an error too.
+		case said == saysRemoved || said == saysFailed:
+			r.namedTwice(-1, sub)
+		// ERR-8: the resource wins over its error.
+		case sub.seen == r.serial:
+			m.passOver(r, sub)
+		default:
+			sub.see(r.response)
+			r.say(sub, saysFailed, re)
+		}
+	}
+}
+
+// errorLine is line for a resource error.
+func (r *reader) errorLine(i int, name []byte, err error) {
+	switch {
+	case r.full(): // there may be millions
+	case name == nil:
+		r.line(-1, fmt.Sprintf("resource error index %d", i), err)
+	default:
+		r.line(-1, fmt.Sprintf("resource error index %d: %s", i, name), err)
+	}
+}
+
+// passOver logs that a response holds an error for what it holds too, once.
+func (m *Machine) passOver(r *reader, sub *subscription) {
+	if !r.passed {
+		r.passed = true
+		m.log(sub, true, "a response holds an error for a resource beside it; the error is passed over")
+	}
+}

@@ -1,0 +1,188 @@
+package machine
+
+import (
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
+)
+
+// chunk is how many payloads make a task at most, and so how many are delivered together;
+// chunkBytes is what they have together, but for the last of them.
+const (
+	chunk      = 512
+	chunkBytes = 4 << 20
+)
+
+// releasable is how many bytes of a response have to be new for its frame to be released.
+const releasable = 1 << 20
+
+// work is what is decoded of a response.
+type work struct {
+	tasks    []*Task // that are not committed, in the order of the wire
+	changed  bool    // something in it was new
+	missed   bool    // something in it was not wanted any more when it was decoded
+	released bool    // its frame is
+}
+
+// decode has a payload decoded, once for all names of a resource.
+func (r *reader) decode(i int, sub *subscription) {
+	r.changed = true
+	a := r.byIndex[i]
+	if a != nil && a.task != nil {
+		it := &a.task.Items[a.item]
+		it.also = append(it.also, sub)
+		return
+	}
+	if len(r.tasks) == 0 || len(r.lastTask().Items) == chunk || r.fresh-r.before >= chunkBytes {
+		r.before = r.fresh
+		left := min(chunk, len(r.Resources)-i)
+		r.tasks = append(r.tasks, &Task{
+			Server: r.link.stream.server, Type: r.link.typ, response: r.response, Items: make([]Item, 0, left),
+		})
+	}
+	r.fresh += len(r.Resources[i].Payload)
+	r.grows += int64(len(r.Resources[i].Payload)) - sub.counted()
+	t := r.lastTask()
+	t.Items = append(t.Items, r.itemOf(i, sub))
+	if a != nil {
+		a.task, a.item = t, len(t.Items)-1
+	}
+}
+
+func (r *reader) lastTask() *Task { return r.tasks[len(r.tasks)-1] }
+
+// itemOf is what is to be decoded of an entry of a response.
+func (r *reader) itemOf(i int, sub *subscription) Item {
+	entry := &r.Resources[i]
+	it := Item{Raw: entry.Payload, Locator: r.link.redirects(entry), Attributes: entry.Attributes, sub: sub, index: i}
+	if sub.held() && sub.locator == it.Locator && !r.renews(i, sub) && !sub.turns() {
+		it.Old, it.OldAttributes = sub.raw, sub.attributes()
+	}
+	return it
+}
+
+// decoded takes back a task.
+func (m *Machine) decoded(now time.Time, ev Decoded) {
+	if ev.Task.replay != nil {
+		m.replayed(ev)
+		return
+	}
+	ev.Task.results = ev.Results
+	m.proceed(now, ev.Task.response)
+}
+
+// proceed takes what is decoded, or with a guard has it judged once it all is.
+func (m *Machine) proceed(now time.Time, resp *response) {
+	switch {
+	case !resp.link.typ.Guarded:
+		m.commit(now, resp)
+	case slices.ContainsFunc(resp.tasks, func(t *Task) bool { return t.results == nil }):
+	case resp.astray():
+		m.takeAll(now, resp)
+	default:
+		m.propose(now, resp)
+	}
+}
+
+// commit takes what is decoded into the state, in the order of the wire, and ends the
+// response with the last of it.
+func (m *Machine) commit(now time.Time, resp *response) {
+	for len(resp.tasks) > 0 && resp.tasks[0].results != nil {
+		task := resp.tasks[0]
+		resp.tasks[0], resp.tasks = nil, resp.tasks[1:]
+		m.fx.Notify = slices.Grow(m.fx.Notify, len(task.Items))
+		for i := range task.Items {
+			m.commitItem(now, resp, &task.Items[i], task.results[i])
+		}
+	}
+	if len(resp.tasks) == 0 {
+		m.finish(now, resp)
+	}
+}
+
+// commitItem takes a resource, or refuses it, for all names that it is watched by.
+func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) {
+	var hash uint64
+	if r.Err != nil {
+		hash = hashOfEntry(it.Raw, it.Locator, it.Attributes)
+	}
+	said := resp.Resources[it.index].Attributes
+	if len(it.also) > 0 && said != nil {
+		said = said.Clone() // one copy for all
+	}
+	for sub := range it.entries() {
+		if !m.present(resp, it, sub, r) {
+			continue
+		}
+		// ACK-6: only this entry is refused.
+		if r.Err != nil {
+			m.refuse(now, resp, it.index, sub, r.Err, hash)
+			continue
+		}
+		if len(it.also) > 0 && said != nil {
+			sub.of.cache.attributes.put(sub, said)
+		} else {
+			sub.describe(said)
+		}
+		m.commitEntry(now, resp, it, sub, r)
+	}
+	if resp.released && r.Err == nil {
+		resp.Resources[it.index] = wire.Resource{Payload: it.Raw} // lest it keeps its part of the frame
+	}
+}
+
+// present says whether what was decoded is still of use to a subscription; if not, it counts as it would
+// have.
+func (m *Machine) present(resp *response, it *Item, sub *subscription, r Result) bool {
+	lapsed := r.sameFor(it, sub) && !sub.held() // since the stream ended: there is no value to tell, and the next one brings it
+	if !lapsed && resp.link.has(sub) {
+		return true
+	}
+	resp.missed = true
+	if r.Err != nil {
+		resp.invalid++
+		resp.line(it.index, sub.name, r.Err)
+	} else {
+		resp.taken(it.index, sub, r.Flaws)
+	}
+	return false
+}
+
+// commitEntry takes a resource for one name.
+func (m *Machine) commitEntry(now time.Time, resp *response, it *Item, sub *subscription, r Result) {
+	entry := &resp.Resources[it.index]
+	// DELTA-9: the version of what is accepted.
+	version := resp.versionOf(entry)
+	sub.locator, sub.selfNamed = it.Locator, len(entry.Name) == 0
+	if r.sameFor(it, sub) {
+		sub.hold(it.Raw, sub != it.sub) // so that the same bytes are known at once next time
+		m.confirm(sub, version)
+	} else {
+		m.accept(now, sub, it.Raw, r.Value, version, sub != it.sub)
+	}
+	resp.giveAs(sub)
+	resp.taken(it.index, sub, r.Flaws)
+	resp.link.setFlaws(sub, r.Flaws)
+	m.receivedTTL(now, sub, entry)
+}
+
+// entries yields those that an item is decoded for.
+func (it *Item) entries() iter.Seq[*subscription] {
+	return func(yield func(*subscription) bool) {
+		if !yield(it.sub) {
+			return
+		}
+		for _, sub := range it.also {
+			if !yield(sub) {
+				return
+			}
+		}
+	}
+}
+
+// sameFor says that what was decoded equals what an entry of the item holds.
+func (r Result) sameFor(it *Item, sub *subscription) bool {
+	return r.Same && (sub == it.sub || sub.held() && !sub.turns() && identical(sub.raw, it.Old))
+}
