@@ -47,6 +47,9 @@ func (s *stream) Recv() (Frame, error) {
 	return Frame{}, s.end
 }
 
+// CloseSend is documented at [SendCloser].
+func (s *stream) CloseSend() error { return s.grpc.CloseSend() }
+
 // Close is documented at [Stream].
 func (s *stream) Close() { s.cancel(errStreamClosed) }
 

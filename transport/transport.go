@@ -58,6 +58,14 @@ type Stream interface {
 	Close()
 }
 
+// SendCloser is a [Stream] that can be ended by the client after everything that was sent, as one
+// over gRPC can: the server sees the end of the requests, and ends the stream itself. Send must
+// not be called any more; messages can still be received.
+type SendCloser interface {
+	Stream
+	CloseSend() error
+}
+
 // Frame is a received message.
 type Frame struct {
 	// Parts are the message, one after another. They belong to the receiver until Free.

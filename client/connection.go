@@ -1,0 +1,72 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/internal/engine"
+	"github.com/xdswatch/xdswatch/transport"
+)
+
+// Connection is the connection to a management server, which the client's own streams use too,
+// for another protocol that the server speaks on it: package
+// [github.com/xdswatch/xdswatch/load] reports load on it. Its methods are safe for concurrent use.
+type Connection struct{ use *engine.Use }
+
+// Connect keeps the connection to a management server until [Connection.Close], also while the
+// client needs no stream of its own there. The server is one of the client's over gRPC, by the URI
+// that events have in Event.Server; of several with one URI, such as one with other features, the
+// first. It does no network I/O: [Connection.Open] dials if there is no connection.
+//
+// Errors: [ErrClosed], and one that says that the client has no such server, or that its carrier
+// or its version of the transport has no other protocols.
+func (c *Client) Connect(server string) (*Connection, error) {
+	i, err := c.overGRPC(server)
+	if err != nil {
+		return nil, err
+	}
+	use := c.engine.Use(i)
+	if use == nil {
+		return nil, ErrClosed
+	}
+	return &Connection{use}, nil
+}
+
+// overGRPC finds a server by its URI.
+func (c *Client) overGRPC(uri string) (int, error) {
+	known := false
+	for i, s := range *c.sources.servers.Load() {
+		if s.URI != uri {
+			continue
+		}
+		if known = true; speaksGRPC(s) {
+			return i, nil
+		}
+	}
+	if known {
+		return 0, fmt.Errorf("xds: server %q is not reached over gRPC in version 3", uri)
+	}
+	return 0, fmt.Errorf("xds: the client has no server %q", uri)
+}
+
+func speaksGRPC(s bootstrap.ManagementServer) bool {
+	return s.REST() == nil && s.File() == nil && !s.TransportV2
+}
+
+// Open opens a stream of a gRPC method, with the headers and credentials of the bootstrap; see
+// [transport.Conn]. It blocks while it dials; it does not wait for a server that is away. The
+// stream ends with ctx, and with the client.
+func (x *Connection) Open(ctx context.Context, method string) (transport.Stream, error) {
+	return x.use.Open(ctx, method)
+}
+
+// Pause returns how long to wait before the next stream is opened, by the client's backoff:
+// longer after each attempt that failed, short and random after a stream that served, on which the
+// server has answered.
+func (x *Connection) Pause(served bool) time.Duration { return x.use.Pause(served) }
+
+// Close lets the connection go, which is closed if nothing else uses it. Streams should be closed
+// before. A second call does nothing.
+func (x *Connection) Close() { x.use.Release() }
