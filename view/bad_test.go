@@ -80,6 +80,9 @@ func TestNestedDeep(t *testing.T) {
 // A few aggregates that share a long list of members, or that all name each other, cost bounded time
 // and memory: those over the bound are in error, and the view is published.
 func TestAggregatesOverBound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: millions of members")
+	}
 	const aggregates = 300
 	long := make([]string, 20_000) // that nobody has
 	for i := range long {

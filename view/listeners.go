@@ -31,7 +31,7 @@ type Listeners struct {
 }
 
 // NewListeners starts to follow every listener. Config.OnSnapshot and OnWaiting are called for
-// each of them; Snapshot.Root tells which. onRemoved is called when a listener was removed and
+// each of them; their roots tell which. onRemoved is called when a listener was removed and
 // its view stopped; nil for none. For ctx and errors see [New].
 func NewListeners(ctx context.Context, c *client.Client, config Config, onRemoved func(name string)) (*Listeners, error) {
 	if c == nil {

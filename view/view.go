@@ -30,9 +30,9 @@ type Config struct {
 	// must return, and not call Cluster, VirtualHost or Ready, which may wait for the next
 	// snapshot. nil for none.
 	OnSnapshot func(*Snapshot)
-	// OnWaiting is called with what is waited for whenever that may have changed, after
-	// OnSnapshot. nil for none.
-	OnWaiting func([]Waiting)
+	// OnWaiting is called with what the view of a root waits for whenever that may have changed,
+	// after OnSnapshot. nil for none.
+	OnWaiting func(Root, []Waiting)
 
 	// DeletionGrace is how long the view keeps a deleted resource, other than the root, that the
 	// published snapshot refers to. 0 means as long as something refers to it; negative not at
@@ -272,7 +272,7 @@ func (v *View) once() {
 		}
 	}
 	if e.waiting && v.config.OnWaiting != nil {
-		v.config.OnWaiting(v.Waiting())
+		v.config.OnWaiting(v.root, v.Waiting())
 	}
 	v.sets.unwatch(e.unwatch)
 }

@@ -71,7 +71,7 @@ func (r *resolver) start(ctx context.Context, root view.Root, all bool) (err err
 // watchAll tells of trouble with the list of listeners, which no view has, and looks out for its
 // first state.
 func (r *resolver) watchAll(ctx context.Context) error {
-	r.onWaiting(nil)
+	r.onWaiting(view.Root{}, nil)
 	_, err := r.client.WatchAll(ctx, lds.Type, "*", func(b client.Batch[any]) {
 		for _, ev := range b.Events {
 			switch {
@@ -178,7 +178,7 @@ func (r *resolver) onRemoved(listener string) {
 	r.endIfComplete()
 }
 
-func (r *resolver) onWaiting(ws []view.Waiting) {
+func (r *resolver) onWaiting(_ view.Root, ws []view.Waiting) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.all {
