@@ -24,12 +24,6 @@ var (
 type aliases struct {
 	own map[*subscription]*named // what the server calls an entry
 	of  map[string]*named        // by that name
-
-	// given is what a server called a subscription that is held when it gave the version, where it
-	// has called it something else since, or another server is asked.
-	given map[*subscription]string
-
-	shared map[*subscription]bool // whose bytes are counted with another subscription of the resource
 }
 
 // named is a resource as the server calls it, and the subscriptions of its aliases.
@@ -231,7 +225,7 @@ func (a *aliases) link(sub *subscription, name string) error {
 	case a.own[sub] == nil && len(a.own) >= maxTypeAliases:
 		return errTypeAliases
 	}
-	a.rename(sub)
+	a.unlink(sub)
 	if a.own == nil {
 		a.own, a.of = map[*subscription]*named{}, map[string]*named{}
 	}
@@ -247,28 +241,8 @@ func (a *aliases) link(sub *subscription, name string) error {
 	return nil
 }
 
-// rename ends what the server called a subscription. The version that is held goes by it until another
-// is.
-func (a *aliases) rename(sub *subscription) {
-	given := a.versionOf(sub)
-	a.unlink(sub)
-	a.give(sub, given)
-}
-
-// give notes what a server called a subscription when it gave the version that is held.
-func (a *aliases) give(sub *subscription, name string) {
-	switch {
-	case !sub.held():
-	case a.given == nil:
-		a.given = map[*subscription]string{sub: name}
-	default:
-		a.given[sub] = name
-	}
-}
-
 // unlink forgets a subscription.
 func (a *aliases) unlink(sub *subscription) {
-	delete(a.given, sub)
 	n := a.own[sub]
 	if n == nil {
 		return
@@ -279,33 +253,18 @@ func (a *aliases) unlink(sub *subscription) {
 	}
 }
 
-// versionOf is what the server called a subscription when it gave the version that is held.
-func (a *aliases) versionOf(sub *subscription) string {
-	if name, ok := a.given[sub]; ok {
-		return name
-	}
-	if n := a.own[sub]; n != nil {
-		return n.name
-	}
-	return sub.name
-}
-
 // byAlias says that a subscription is known by an alias alone, so that it is no member of a
 // collection (ALIAS-2).
 func (sub *subscription) byAlias() bool {
-	a := &sub.link().aliases
-	switch {
-	case len(a.own) == 0 && len(a.given) == 0:
-		return false
-	case sub.held():
-		return a.versionOf(sub) != sub.name
+	c := sub.of.cache
+	if sub.held() {
+		return c.given[sub].alias
 	}
-	return a.own[sub] != nil
+	return c.aliases.own[sub] != nil
 }
 
 // turns says that what a response speaks of was a member of a watched collection by its own name
 // and becomes an alias, or the reverse.
 func (sub *subscription) turns() bool {
-	a := &sub.link().aliases
-	return sub.held() && sub.byAlias() != (a.own[sub] != nil) && len(sub.covering()) > 0
+	return sub.held() && sub.byAlias() != (sub.of.cache.aliases.own[sub] != nil) && len(sub.covering()) > 0
 }

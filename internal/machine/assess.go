@@ -140,8 +140,10 @@ func (m *Machine) apply(now time.Time, resp *response, it sorted) {
 	case isHeld:
 		resp.taken(it.index, sub, resp.link.flaws[sub])
 		sub.describe(r.Attributes)
+		if was := sub.of.cache.given[sub]; was != resp.givenAs(it.index, sub, was.shared) {
+			sub.hold(sub.raw, resp.givenAs(it.index, sub, was.shared))
+		}
 		m.confirm(sub, resp.versionOf(r))
-		resp.giveAs(sub)
 		m.receivedTTL(now, sub, r)
 	case isBeat:
 		resp.valid++

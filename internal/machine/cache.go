@@ -24,6 +24,7 @@ type cache struct {
 	joining    map[*subscription][]*Watch
 	spelled    spellings
 	aliases    aliases
+	given      map[*subscription]given
 	attributes attributes
 	flaws      map[*subscription][]error // of what is held; nil if nothing has any
 	renewed    map[*subscription]bool    // refused with a response that called them new; see [response.renews]
@@ -124,13 +125,13 @@ func (c *cache) note(sub *subscription, wanted bool) {
 func (c *cache) drop(sub *subscription) {
 	sub.gone, sub.timer = true, 0
 	c.subs.drop(sub.name)
-	sub.uncount()
+	sub.hold(nil, given{})
 	sub.of.lose()
 	if l := sub.link(); l != nil {
 		l.last = nil
 	}
 	c.aliases.unlink(sub)
-	c.spelled.drop(sub)
+	delete(c.spelled, sub)
 	delete(c.renewed, sub)
 	c.strip(sub)
 }

@@ -170,13 +170,10 @@ func (l *link) composeFirstDelta(node []byte) []byte {
 				l.withhold(sub)
 				continue
 			}
-			under := l.aliases.versionOf(sub)
-			switch version, taken := l.saidUnder(under, sub, said); {
+			switch version, taken := l.saidUnder(sub, said); {
 			case !taken:
-				if l.resumes = true; under == sub.name {
-					under = l.spelled.ofServer(sub)
-				}
-				msg = wire.AppendInitialVersion(msg, under, sub.version)
+				l.resumes = true
+				msg = wire.AppendInitialVersion(msg, sub.versionName(), sub.version)
 			case version != sub.version && !sub.wanted():
 				l.withhold(sub)
 			}
@@ -185,14 +182,15 @@ func (l *link) composeFirstDelta(node []byte) []byte {
 	return msg
 }
 
-// saidUnder is the version that a first message tells under a name, if that is not a subscription's: of
-// the resource that has the name for its own, or of the first that was called so. If it is, it is
-// noted.
-func (l *link) saidUnder(name string, sub *subscription, said map[string]string) (version string, taken bool) {
-	if name == sub.name {
+// saidUnder is the version that a first message tells under the name that a server gave an alias's value
+// with: of the resource that has the name for its own, or of the first that was called so. If there is
+// none, the alias's is noted.
+func (l *link) saidUnder(sub *subscription, said map[string]string) (version string, taken bool) {
+	if !sub.byAlias() {
 		return "", false
 	}
-	if own := l.subs.get(name); own != nil && own.listed() && l.aliases.versionOf(own) == name {
+	name := sub.versionName()
+	if own := l.subs.get(name); own != nil && own.listed() && !own.byAlias() {
 		return own.version, true
 	}
 	if version, taken = said[name]; !taken {

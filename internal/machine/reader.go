@@ -120,10 +120,7 @@ func (r *reader) find(i int) *subscription {
 		r.namedTwice(i, sub)
 		return sub
 	}
-	if l.aliases.own[sub] != nil {
-		l.aliases.rename(sub) // it has the name itself now
-	}
-	r.spells(sub, name)
+	l.aliases.unlink(sub) // it has the name itself now
 	sub.see(r.response)
 	return sub
 }

@@ -46,8 +46,6 @@ type reading struct {
 	whole    bool          // of all that there were when it came
 	nameless bool          // an entry's name could not be read
 	resumes  bool          // it spoke of something whose version was withheld
-
-	spelled map[*subscription]string // what it spells otherwise than canonically
 }
 
 // saying is what a response says of a subscription beside a value.

@@ -243,7 +243,7 @@ func (l *link) applyChanges() (added []*subscription, removed []change) {
 			if sub.subscribed || c.told {
 				removed = append(removed, c)
 			}
-			delete(l.spelled.of, sub)
+			delete(l.spelled, sub)
 			sub.timer = 0
 			l.forget(sub)
 			sub.subscribed = false

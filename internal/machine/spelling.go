@@ -9,66 +9,58 @@ import (
 // spellings are the names of a type that are requested in another spelling than the canonical one,
 // which is for equality alone (XDSTP-4): that of the watch that first caused the request, for as long
 // as the name is subscribed to. Servers may compare names as text. The zero value has none.
-type spellings struct {
-	of    map[*subscription]string
-	given map[*subscription]string // how a server spelled what is held, if not canonically either
-}
+type spellings map[*subscription]string
 
 // onWire is a name as it is subscribed to.
-func (s *spellings) onWire(sub *subscription) string {
-	if spelling, ok := s.of[sub]; ok {
-		return spelling
-	}
-	return sub.name
-}
+func (s spellings) onWire(sub *subscription) string { return cmp.Or(s[sub], sub.name) }
 
 // spell notes how a name is to be subscribed to, "" for as it is, unless it is subscribed to or about to be.
 func (s *spellings) spell(sub *subscription, spelling string) {
 	if sub.wanted() || sub.subscribed || sub.noted {
 		return
 	}
-	delete(s.of, sub)
+	delete(*s, sub)
 	if spelling != "" && spelling != sub.name {
-		if s.of == nil {
-			s.of = map[*subscription]string{}
+		if *s == nil {
+			*s = spellings{}
 		}
-		s.of[sub] = spelling
+		(*s)[sub] = spelling
 	}
 }
 
-// drop forgets a subscription.
-func (s *spellings) drop(sub *subscription) {
-	delete(s.of, sub)
-	delete(s.given, sub)
+// given is under which name a server gave the value that is held, where that is not the subscription's
+// own. It is told the version under that name. The zero value is the subscription's own name.
+type given struct {
+	name   string
+	alias  bool // it is another name than the subscription's, which is an alias; else it is spelled otherwise
+	shared bool // the bytes are those of another subscription of the resource, where they are counted
 }
 
-// spells notes that the server spells a structured name otherwise, since it is told the version
-// that it gives by that name.
-func (r *reader) spells(sub *subscription, name []byte) {
-	if !r.link.stream.Delta || sub.name == string(name) || !xdstp.IsXDSTP(sub.name) {
-		return
+// givenAs is the name under which the server gives an entry of the response to a subscription.
+func (resp *response) givenAs(i int, sub *subscription, shared bool) given {
+	l := resp.link
+	if n := l.aliases.own[sub]; n != nil {
+		return given{n.name, true, shared}
 	}
-	if r.spelled == nil {
-		r.spelled = map[*subscription]string{}
+	if l.stream.Delta && xdstp.IsXDSTP(sub.name) {
+		if name, _ := l.nameOf(&resp.Resources[i]); string(name) != sub.name {
+			return given{name: string(name)}
+		}
 	}
-	r.spelled[sub] = string(name)
+	return given{}
 }
 
-// giveAs notes the spelling of a subscription whose version was just given.
-func (resp *response) giveAs(sub *subscription) { resp.link.spelled.give(sub, resp.spelled[sub]) }
-
-// give notes how a server spelled a subscription when it gave the version that is held; "" for
-// canonically.
-func (s *spellings) give(sub *subscription, name string) {
+// give notes under which name a subscription's value was given.
+func (c *cache) give(sub *subscription, as given) {
 	switch {
-	case name == "":
-		delete(s.given, sub)
-	case s.given == nil:
-		s.given = map[*subscription]string{sub: name}
+	case as == given{}:
+		delete(c.given, sub)
+	case c.given == nil:
+		c.given = map[*subscription]given{sub: as}
 	default:
-		s.given[sub] = name
+		c.given[sub] = as
 	}
 }
 
-// ofServer is how a server spelled a subscription when it gave the version that is held.
-func (s *spellings) ofServer(sub *subscription) string { return cmp.Or(s.given[sub], sub.name) }
+// versionName is the name under which the server is told the version that is held.
+func (sub *subscription) versionName() string { return cmp.Or(sub.of.cache.given[sub].name, sub.name) }

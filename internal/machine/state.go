@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// accept takes a new value, whose payload may be shared with another subscription.
-func (m *Machine) accept(now time.Time, sub *subscription, raw []byte, value any, version string, shared bool) {
+// accept takes a new value, as it was given.
+func (m *Machine) accept(now time.Time, sub *subscription, raw []byte, value any, version string, as given) {
 	m.returned(sub)
 	if sub.turns() && !sub.byAlias() { // ALIAS-2: what is an alias from now on leaves its collection
 		n := m.noticeTo(sub, NoticeDoesNotExist, nil, sub.covering())
@@ -16,14 +16,13 @@ func (m *Machine) accept(now time.Time, sub *subscription, raw []byte, value any
 	if raw == nil {
 		raw = []byte{} // an empty message is one
 	}
-	sub.hold(raw, shared)
+	sub.hold(raw, as)
 	sub.version, sub.updated = version, now.UnixNano()
 	sub.status, sub.fault = StatusAcked, nil
 	sub.troubled, sub.timer = false, 0
 	sub.said()
 	sub.gen++
 	delete(sub.of.cache.renewed, sub)
-	delete(sub.of.cache.aliases.given, sub)
 	sub.arrived()
 	n := m.noticeTo(sub, NoticeUpdated, sub.handOut(), sub.audience())
 	n.Value, n.Raw, n.Attributes = value, raw, sub.attributes()
@@ -43,7 +42,6 @@ func (m *Machine) returned(sub *subscription) {
 // confirm notes that a held value was sent again unchanged.
 func (m *Machine) confirm(sub *subscription, version string) {
 	m.returned(sub)
-	delete(sub.of.cache.aliases.given, sub)
 	sub.version = version
 	sub.said()
 	m.absolve(sub)
@@ -117,7 +115,7 @@ func (m *Machine) dropAll(now time.Time, sub *subscription) {
 
 // drop lets go of the value.
 func (sub *subscription) drop() {
-	sub.hold(nil, false)
+	sub.hold(nil, given{})
 	sub.version, sub.from = "", 0
 	sub.of.cache.strip(sub)
 	sub.troubled = false

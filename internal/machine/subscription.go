@@ -135,37 +135,19 @@ func (sub *subscription) server() int {
 	return sub.stream().server
 }
 
-// hold keeps a payload in place of the one that is held. One that is shared with another subscription is
-// counted there.
-func (sub *subscription) hold(raw []byte, shared bool) {
-	sub.uncount()
+// hold keeps a payload in place of the one that is held, as it was given.
+func (sub *subscription) hold(raw []byte, as given) {
+	held := &sub.stream().held
+	*held -= sub.counted()
 	// CACHE-2: bytes are held.
 	sub.raw = raw
-	sub.count(shared)
-}
-
-// count counts what is held of a subscription; shared says that it is counted with another.
-func (sub *subscription) count(shared bool) {
-	c := sub.of.cache
-	switch {
-	case !shared:
-		sub.stream().held += int64(len(sub.raw))
-	case c.aliases.shared == nil:
-		c.aliases.shared = map[*subscription]bool{sub: true}
-	default:
-		c.aliases.shared[sub] = true
-	}
-}
-
-// uncount takes back what is counted of a subscription.
-func (sub *subscription) uncount() {
-	sub.stream().held -= sub.counted()
-	delete(sub.of.cache.aliases.shared, sub)
+	sub.of.cache.give(sub, as)
+	*held += sub.counted()
 }
 
 // counted is how many bytes are counted of a subscription.
 func (sub *subscription) counted() int64 {
-	if sub.of.cache.aliases.shared[sub] {
+	if sub.of.cache.given[sub].shared {
 		return 0
 	}
 	return int64(len(sub.raw))

@@ -156,13 +156,12 @@ func (m *Machine) commitEntry(now time.Time, resp *response, it *Item, sub *subs
 	// DELTA-9: the version of what is accepted.
 	version := resp.versionOf(entry)
 	sub.locator, sub.selfNamed = it.Locator, len(entry.Name) == 0
-	if r.sameFor(it, sub) {
-		sub.hold(it.Raw, sub != it.sub) // so that the same bytes are known at once next time
+	if as := resp.givenAs(it.index, sub, sub != it.sub); r.sameFor(it, sub) {
+		sub.hold(it.Raw, as) // so that the same bytes are known at once next time
 		m.confirm(sub, version)
 	} else {
-		m.accept(now, sub, it.Raw, r.Value, version, sub != it.sub)
+		m.accept(now, sub, it.Raw, r.Value, version, as)
 	}
-	resp.giveAs(sub)
 	resp.taken(it.index, sub, r.Flaws)
 	resp.link.setFlaws(sub, r.Flaws)
 	m.receivedTTL(now, sub, entry)
