@@ -42,12 +42,19 @@ type world struct {
 	out     outcome
 	streams []uint64          // by their numbers in the timeline
 	starred map[typ]time.Time // when a wildcard went that may have been on the wire as "*"
+	left    map[key]time.Time // when the last watch of a name ended
+}
+
+// key is a name that is or was watched.
+type key struct {
+	typ  typ
+	name string
 }
 
 // lead leads a life.
 func lead(t *testing.T, l life) (out outcome) {
 	synctest.Test(t, func(*testing.T) {
-		w := &world{life: l, truth: newTruth(), watches: map[int]*watch{}, starred: map[typ]time.Time{}, began: time.Now()}
+		w := &world{life: l, truth: newTruth(), watches: map[int]*watch{}, starred: map[typ]time.Time{}, left: map[key]time.Time{}, began: time.Now()}
 		w.out.listed = map[string]int{}
 		w.place = &place{build: l.setup.build, truth: w.truth}
 		if err := w.connect(); err != nil {
@@ -145,6 +152,9 @@ func (w *world) unwatch(s step) {
 	if w.explicit(s.typ) {
 		w.starred[s.typ] = time.Now()
 	}
+	if one != nil {
+		w.left[key{one.typ, one.name}] = time.Now()
+	}
 	w.mu.Unlock()
 	if one != nil {
 		one.stop()
@@ -210,14 +220,15 @@ func (w *world) muted(k typ) bool {
 	return w.life.setup.variant == client.VariantSotW && server != nil && server.mute(k)
 }
 
-// named says whether a resource is watched by name.
+// named says whether a resource is watched by name, or was a moment ago.
 func (w *world) named(k typ, name string) bool {
 	for _, one := range w.watches {
 		if one.typ == k && one.name == name {
 			return true
 		}
 	}
-	return false
+	left, ok := w.left[key{k, name}]
+	return ok && time.Since(left) < moment
 }
 
 // note writes a line of the timeline.
