@@ -103,12 +103,10 @@ func (m *Machine) tellHeld(sub *subscription, res Result, to, all []*Watch) {
 	}
 	n := m.noticeTo(sub, NoticeUpdated, to, all)
 	n.Value, n.Raw, n.Attributes = res.Value, sub.raw, sub.attributes()
-	f := sub.fault
-	if sf := sub.link().trouble(); sf != nil && len(to) > 0 {
-		f, sub.troubled = sf, true
-	}
-	if f != nil {
-		m.noticeTo(sub, NoticeAmbient, to, all).blame(sub, f)
+	if f := sub.link().trouble(); f != nil && len(to) > 0 {
+		m.tellFaultTo(sub, f, to)
+	} else if sub.fault != nil {
+		m.report(sub, to, all)
 	}
 }
 
@@ -117,7 +115,7 @@ func (m *Machine) replayEnd(w *Watch) {
 	c, to := w.sub.of, []*Watch{w}
 	for _, sub := range c.inOrder() {
 		if !sub.held() && sub.known() {
-			m.noticeTo(sub, NoticeFailed, nil, to).Fault = sub.fault
+			m.report(sub, nil, to)
 		}
 	}
 	if !c.self.complete {
@@ -128,6 +126,6 @@ func (m *Machine) replayEnd(w *Watch) {
 	if f := c.self.link().trouble(); f != nil { // last: what comes before would sound as if all were well
 		m.tellFaultTo(c.self, f, to)
 	} else if c.self.fault != nil {
-		m.noticeTo(c.self, NoticeAmbient, to, nil).Fault = c.self.fault
+		m.report(c.self, to, nil)
 	}
 }

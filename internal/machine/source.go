@@ -184,7 +184,7 @@ func (m *Machine) fallBackSource(now time.Time, src *source) bool {
 	// FALLBACK-4: no server is left.
 	if s := src.stream(); s.unreachable() {
 		for _, l := range s.order {
-			m.tellType(l, s.fault, src)
+			m.tellServer(l, s.fault, src)
 		}
 	}
 	return true
@@ -239,11 +239,8 @@ func (m *Machine) activate(now time.Time, src *source, to int) {
 		m.handOver(now, c, src, was)
 	}
 	for _, l := range dst.order {
-		switch {
-		case l.fault != nil:
-			m.tellType(l, l.fault, src)
-		case dst.works():
-			m.tellTypeClear(l, src)
+		if l.fault != nil || dst.works() {
+			m.tellServer(l, l.fault, src)
 		}
 	}
 	if dst.told == nil && !dst.works() {

@@ -50,16 +50,16 @@ func (m *Machine) confirm(sub *subscription, version string) {
 // absolve ends what was wrong with a held value, or a collection that is complete.
 func (m *Machine) absolve(sub *subscription) {
 	sub.status = StatusAcked
-	switch {
-	case sub.fault == nil:
+	if sub.fault == nil {
 		return
-	case sub.troubled: // collections' watches were not told of the server
-		m.noticeTo(sub, NoticeAmbient, nil, sub.audience())
-	default:
-		// ERR-10: the end of trouble is told.
-		m.noticeTo(sub, NoticeAmbient, sub.handOut(), sub.audience())
 	}
+	var to []*Watch
+	if !sub.troubled { // else it is the server's trouble that they were told of last
+		to = sub.handOut()
+	}
+	// ERR-10: the end of trouble is told.
 	sub.fault = nil
+	m.report(sub, to, sub.audience())
 }
 
 // complete: the first state of a collection is complete.
@@ -82,24 +82,25 @@ func (m *Machine) reject(sub *subscription, f *Fault) {
 // spoil notes a fault of the resource, or the collection, itself. With drop a held value goes. The same
 // fault again is told to nobody.
 func (m *Machine) spoil(sub *subscription, f *Fault, status Status, drop bool) {
-	// DNE-4, DNE-9: it is not missing.
-	sub.timer = 0
-	again := f.same(sub.fault) && !sub.overshadowed()
 	if drop && sub.usable() {
 		m.dropAll(f.At, sub)
-		again = false
 	}
-	if sub.status, sub.fault = status, f; !sub.held() {
+	m.become(sub, status, sub.reason, f, sub.audience())
+}
+
+// become gives a subscription a status, and reports it to the watches of the name and to others, unless
+// they were told so last.
+func (m *Machine) become(sub *subscription, status Status, reason Reason, f *Fault, all []*Watch) {
+	// DNE-6: the same is not told again.
+	told := sub.status == status && (f == nil || f.same(sub.fault)) && !sub.overshadowed()
+	// DNE-4, DNE-9: nothing is waited for any more.
+	sub.status, sub.reason, sub.fault, sub.timer = status, reason, f, 0
+	if !sub.held() {
 		sub.said()
 	}
-	switch {
-	case again:
-	case sub.usable():
+	if !told {
 		sub.troubled = false
-		m.noticeTo(sub, NoticeAmbient, sub.handOut(), sub.audience()).Fault = f
-	default:
-		sub.troubled = false
-		m.tellStatus(sub, sub.handOut(), sub.audience())
+		m.report(sub, sub.handOut(), all)
 	}
 }
 
@@ -110,13 +111,16 @@ func (m *Machine) dropAll(now time.Time, sub *subscription) {
 		return
 	}
 	m.empty(now, sub.of, ReasonNotFound)
-	sub.complete, sub.of.cache.waiting[sub.of] = false, true
+	sub.complete, sub.status, sub.of.cache.waiting[sub.of] = false, StatusRequested, true
 }
 
-// drop lets go of the value.
+// drop lets go of the value. What was told of it counts no more.
 func (sub *subscription) drop() {
+	if !sub.held() {
+		return
+	}
 	sub.hold(nil, given{})
-	sub.version, sub.from = "", 0
+	sub.version, sub.from, sub.status = "", 0, StatusRequested
 	sub.of.cache.strip(sub)
 	sub.troubled = false
 	sub.gen++
@@ -145,7 +149,6 @@ func (m *Machine) lapse(sub *subscription) {
 
 // gone notes that there is no such resource.
 func (m *Machine) gone(sub *subscription, reason Reason) {
-	told := sub.status == StatusDoesNotExist && !sub.held() && !sub.overshadowed()
 	var all []*Watch // of collections, which were told of it
 	// P-11: collections hear of it only if they held it.
 	if sub.known() {
@@ -153,11 +156,7 @@ func (m *Machine) gone(sub *subscription, reason Reason) {
 	}
 	sub.of.cache.aliases.unlink(sub)
 	sub.drop()
-	sub.status, sub.fault, sub.reason = StatusDoesNotExist, nil, reason
-	sub.said()
-	if !told {
-		m.tellStatus(sub, sub.handOut(), all)
-	}
+	m.become(sub, StatusDoesNotExist, reason, nil, all)
 	// DELTA-10: what is subscribed to stays so.
 	if !sub.wanted() && !sub.noted {
 		sub.of.cache.drop(sub) // a collection's member
@@ -215,14 +214,8 @@ func (m *Machine) fire(now time.Time, s *stream, sub *subscription) {
 	if s.TransientTimeout > 0 {
 		status, f = StatusTimeout, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}
 	}
-	// DNE-6: the same is not told again.
-	told := sub.status == status && !sub.overshadowed()
 	// DNE-7: there is no such resource; the subscription stays.
-	sub.status, sub.fault, sub.reason, sub.troubled = status, f, ReasonTimeout, false
-	sub.said()
-	if !told {
-		m.tellStatus(sub, sub.handOut(), nil)
-	}
+	m.become(sub, status, ReasonTimeout, f, nil)
 }
 
 // ErrNoAnswer is the error of a [FaultTimeout] of a resource or a collection.

@@ -338,9 +338,9 @@ func (m *Machine) tellTrouble(s *stream) {
 	from := len(m.fx.Notify)
 	if s.told = s.fault; s.fault != nil {
 		s.toldOf = append(s.toldOf[max(0, len(s.toldOf)+1-maxToldOf):], s.fault)
-		m.tellAll(s)
-	} else {
-		m.tellClear(s)
+	}
+	for _, l := range s.order {
+		m.tellServer(l, s.fault, nil)
 	}
 	for i := range m.fx.Notify[from:] {
 		m.fx.Notify[from+i].Trouble = true

@@ -67,18 +67,22 @@ func (sub *subscription) handOut() []*Watch {
 // status, with nothing to go on with.
 func (sub *subscription) overshadowed() bool { return sub.troubled && !sub.usable() }
 
-// tellStatus tells why there is nothing to go on with.
-func (m *Machine) tellStatus(sub *subscription, to, all []*Watch) {
+// report tells what is known of a subscription beside its value, but for trouble with the server: what is
+// wrong with what there is to go on with, if anything, or why there is nothing.
+func (m *Machine) report(sub *subscription, to, all []*Watch) {
 	var n *Notice
-	switch sub.status {
-	case StatusDoesNotExist:
+	switch {
+	case sub.usable():
+		m.noticeTo(sub, NoticeAmbient, to, all).Fault = sub.fault
+		return
+	case sub.status == StatusDoesNotExist:
 		n = m.noticeTo(sub, NoticeDoesNotExist, to, all)
 		n.Reason = sub.reason
-	case StatusNacked, StatusReceivedError, StatusTimeout:
+	case sub.fault != nil:
 		n = m.noticeTo(sub, NoticeFailed, to, all)
 		n.Fault = sub.fault
-	case StatusUnknown, StatusRequested, StatusAcked:
-		return
+	default:
+		return // nothing is
 	}
 	if sub.status == StatusTimeout || n.Reason == ReasonTimeout {
 		n.Instead = sub.link().instead
@@ -99,49 +103,27 @@ func (m *Machine) tellFaultTo(sub *subscription, f *Fault, to []*Watch) {
 	m.noticeTo(sub, kind, to, nil).blame(sub, f)
 }
 
-// reassure takes back what was told of trouble with the server.
-func (m *Machine) reassure(sub *subscription) {
-	if sub.troubled && sub.usable() {
-		sub.troubled = false
-		m.noticeTo(sub, NoticeAmbient, sub.handOut(), nil).Fault = sub.fault
-	}
-}
-
 // tellKnown tells a watch that came late what is known, where there is nothing to go on with.
 func (m *Machine) tellKnown(sub *subscription, to []*Watch) {
 	newest := sub.status == StatusDoesNotExist && sub.reason == ReasonTimeout && !sub.overshadowed() // than any trouble
 	// WATCH-3: a late watch is told the status, then the trouble.
-	m.tellStatus(sub, to, nil)
+	m.report(sub, to, nil)
 	if f := sub.link().trouble(); f != nil && !newest {
 		m.tellFaultTo(sub, f, to)
 	}
 }
 
-// tellAll tells everyone on a stream of its fault: those who hold a value that something
-// is wrong (gRFC A88: ambient), the others that there is none.
-func (m *Machine) tellAll(s *stream) {
-	for _, l := range s.order {
-		m.tellType(l, s.fault, nil)
-	}
-}
-
-// tellType tells everyone on a type of trouble, or those of one source.
-func (m *Machine) tellType(l *link, f *Fault, only *source) {
+// tellServer tells everyone on a type, or those of one source, of trouble with the server, or with nil
+// that it is well.
+func (m *Machine) tellServer(l *link, f *Fault, only *source) {
 	for _, sub := range l.everyone(only) {
-		m.tellFault(sub, f)
-	}
-}
-
-func (m *Machine) tellClear(s *stream) {
-	for _, l := range s.order {
-		m.tellTypeClear(l, nil)
-	}
-}
-
-// tellTypeClear tells everyone on a type that the server is well, or those of one source.
-func (m *Machine) tellTypeClear(l *link, only *source) {
-	for _, sub := range l.everyone(only) {
-		m.reassure(sub)
+		switch {
+		case f != nil:
+			m.tellFault(sub, f)
+		case sub.troubled && sub.usable():
+			sub.troubled = false
+			m.report(sub, sub.handOut(), nil)
+		}
 	}
 }
 
