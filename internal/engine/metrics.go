@@ -96,15 +96,28 @@ type Gauges struct {
 // look at each resource once.
 func (e *Engine) Gauges() (g Gauges) {
 	e.ask(func() {
-		g = Gauges{Connected: map[int]bool{}, Counts: e.machine.Counts(), Accepted: e.machine.Accepted(), Throttled: e.machine.Throttled()}
-		for _, s := range e.streams {
-			g.Connected[s.number] = !e.health[s.number].failed
-		}
-		for _, b := range e.blocked(time.Now()) {
-			if b.For >= e.config.HandlerTimeout {
-				g.Blocked = append(g.Blocked, b)
-			}
-		}
+		g = Gauges{Counts: e.machine.Counts(), Accepted: e.machine.Accepted(), Throttled: e.machine.Throttled()}
+		g.Connected, g.Blocked = e.measureHealth()
 	})
 	return g
+}
+
+// Health is what Gauges has without looking at resources.
+func (e *Engine) Health() (connected map[int]bool, blocked []Blocked) {
+	e.ask(func() { connected, blocked = e.measureHealth() })
+	return connected, blocked
+}
+
+// measureHealth is called by the loop.
+func (e *Engine) measureHealth() (connected map[int]bool, blocked []Blocked) {
+	connected = map[int]bool{}
+	for _, s := range e.streams {
+		connected[s.number] = !e.health[s.number].failed
+	}
+	for _, b := range e.blocked(time.Now()) {
+		if b.For >= e.config.HandlerTimeout {
+			blocked = append(blocked, b)
+		}
+	}
+	return connected, blocked
 }

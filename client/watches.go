@@ -1,0 +1,101 @@
+package client
+
+import (
+	"iter"
+	"slices"
+	"sync/atomic"
+)
+
+// WatchKind says what a [WatchState] is of.
+type WatchKind string
+
+// The kinds.
+const (
+	WatchOne        WatchKind = "resource"   // of [Client.Watch]
+	WatchCollection WatchKind = "collection" // of [Client.WatchAll]
+	WatchSet        WatchKind = "set"        // of [Client.NewSet]
+	WatchGet        WatchKind = "get"        // a name that [Client.Get] keeps
+)
+
+// WatchState is what the client knows of one watch or set.
+type WatchState struct {
+	Kind  WatchKind
+	Type  string // URL
+	Name  string // canonical, of the resource or the collection; "" of a set
+	Scope string // of [InScope]
+	// Names is how many names a set has; 1 of others.
+	Names int
+	// Unanswered are those of them without a first answer, and Valueless those without a value; of a
+	// collection, without its first state. [Client.Ready] and [Client.ReadyWithValues] wait for them. 0 of WatchGet.
+	Unanswered, Valueless int
+}
+
+// Watches yields the watches and sets that have not ended, in no order. A watch that begins or ends
+// meanwhile is yielded or not. It does not ask the client's loop. After Close it yields nothing.
+func (c *Client) Watches() iter.Seq[WatchState] {
+	return func(yield func(WatchState) bool) {
+		c.mu.Lock()
+		all := slices.Clone(c.watches)
+		c.mu.Unlock()
+		for _, w := range all {
+			if !w.state.over() && !yield(w.watchState()) {
+				return
+			}
+		}
+	}
+}
+
+func (w *core) watchState() WatchState {
+	s := WatchState{Kind: WatchOne, Scope: w.view.scope}
+	w.mu.Lock()
+	in := w.inner
+	w.mu.Unlock()
+	if in != nil && in.set != nil {
+		s.Kind, s.Type = WatchSet, in.set.kind.TypeURL()
+		for _, m := range in.set.all() {
+			s.Names++
+			s.count(&m.answer.state)
+		}
+		return s
+	}
+	s.Names = 1
+	s.count(&w.answer.state)
+	s.Type, s.Name = askedOf(&w.watch)
+	switch {
+	case w.answer.state.Load() == answerUncounted:
+		s.Kind = WatchGet
+	case w.watch.Wildcard, w.lists():
+		s.Kind = WatchCollection
+	}
+	return s
+}
+
+// lists says whether the watch is one of a list collection.
+func (w *core) lists() bool {
+	h, ok := w.watch.Owner.(*hop)
+	if !ok {
+		return false
+	}
+	_, ok = h.follow.out.(*list)
+	return ok
+}
+
+// count adds what is lacking of one name.
+func (s *WatchState) count(answer *atomic.Uint32) {
+	state := answer.Load()
+	s.Unanswered += count(state, false)
+	s.Valueless += count(state, true)
+}
+
+// Health is the part of [Gauges] that takes the client's loop no time to speak of, however many
+// resources there are.
+type Health struct {
+	Servers []ServerHealth   // as in Gauges
+	Blocked []BlockedHandler // as in Gauges
+}
+
+// Health measures the client now. After Close it is empty.
+func (c *Client) Health() Health {
+	connected, blocked := c.engine.Health()
+	return Health{c.health(connected), blockedHandlers(blocked)}
+}
