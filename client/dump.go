@@ -94,16 +94,16 @@ func (s State) MarshalJSON() ([]byte, error) {
 // It is nil after Close.
 func (c *Client) Dump() []State { return slices.Collect(c.States()) }
 
-// States yields the state of every resource that the client subscribes to or holds, sorted by type,
-// name and scope. It copies no values. Up to 1024 resources are as they were at one moment. Of more
+// States yields the state of every resource that the client subscribes to or holds, or of those of some
+// types by their URLs, sorted by type, name and scope. It copies no values. Up to 1024 resources are as they were at one moment. Of more
 // the client's loop looks at 1024 at a time and serves the program and its servers between, so that
 // each state is a moment old: what the client subscribed to after the call may be missing, and what it
 // has unsubscribed since is left out. The program may stop ranging at any point, and call any method
 // of the client meanwhile. After Close it yields nothing.
-func (c *Client) States() iter.Seq[State] {
+func (c *Client) States(typeURLs ...string) iter.Seq[State] {
 	return func(yield func(State) bool) {
 		scopes := c.sources.scopeNames()
-		for r := range c.engine.Resources() {
+		for r := range c.engine.Resources(typeURLs...) {
 			if r.Scope >= len(scopes) { // it is new
 				scopes = c.sources.scopeNames()
 			}

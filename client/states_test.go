@@ -54,6 +54,9 @@ func TestStatesInPages(t *testing.T) {
 		for range r.c.States() {
 			break
 		}
+		r.watchType(eds.Type, "e")
+		same(t, "endpoints", namesOf(slices.Collect(r.c.States(eds.Type.TypeURL()))), []string{"e"})
+		same(t, "clusters", len(slices.Collect(r.c.States(cds.Type.TypeURL()))), n+1)
 		seen := 0
 		for range r.c.States() {
 			if seen++; seen == 1 {

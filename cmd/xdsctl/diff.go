@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
-	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resourcejson"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resources"
+	"github.com/xdswatch/xdswatch/resource/resourcejson"
 )
 
 const diffLong = `Compare two states by type and name, and changed resources field by field. A and B are each one of

@@ -8,8 +8,8 @@ import (
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
-	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resourcejson"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
+	"github.com/xdswatch/xdswatch/resource/resourcejson"
 )
 
 // meaningOf is what a bootstrap means.

@@ -13,12 +13,13 @@ import (
 // millisecond.
 const page = 1024
 
-// Resources yields what is wanted and held, sorted by type, name and scope; nothing after Close. Up to
+// Resources yields what is wanted and held of some types, or without any of all, sorted by type, name and
+// scope; nothing after Close. Up to
 // a page of them are as they were at one moment. More are looked at page by page, while the loop goes
 // on between: each is as it was when it was yielded or a little before.
-func (e *Engine) Resources() iter.Seq[machine.Resource] {
+func (e *Engine) Resources(typeURLs ...string) iter.Seq[machine.Resource] {
 	return func(yield func(machine.Resource) bool) {
-		keys, rs := e.list()
+		keys, rs := e.list(typeURLs)
 		slices.SortFunc(rs, compare)
 		if !each(rs, yield) {
 			return
@@ -38,8 +39,8 @@ func (e *Engine) Resources() iter.Seq[machine.Resource] {
 }
 
 // list lists all resources: what is known of them if they are few, else their keys.
-func (e *Engine) list() (keys []machine.Key, rs []machine.Resource) {
-	var at machine.Listing
+func (e *Engine) list(typeURLs []string) (keys []machine.Key, rs []machine.Resource) {
+	at := machine.Listing{Types: typeURLs}
 	for done := false; !done; {
 		done = true // after Close
 		keys = slices.Grow(keys, page+1)

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,9 +41,11 @@ func (k Key) Compare(other Key) int {
 	return cmp.Or(strings.Compare(k.TypeURL, other.TypeURL), strings.Compare(k.Name, other.Name), cmp.Compare(k.Scope, other.Scope))
 }
 
-// Listing is how far the machine's resources are listed; the zero value begins. Between two pages the
+// Listing is how far the machine's resources are listed; one with no more than Types begins. Between two pages the
 // machine may step: what comes or goes meanwhile is listed or not, and a key may be listed twice.
 type Listing struct {
+	Types []string // URLs of those that are listed; all for none
+
 	caches []cacheKey // that are not done
 	begun  bool
 	within bool // the first of them is begun
@@ -56,7 +59,9 @@ func (m *Machine) List(at *Listing, keys []Key, most int) (_ []Key, done bool) {
 	if !at.begun {
 		at.begun = true
 		for key := range m.caches {
-			at.caches = append(at.caches, key)
+			if len(at.Types) == 0 || slices.Contains(at.Types, key.url) {
+				at.caches = append(at.caches, key)
+			}
 		}
 	}
 	for ; len(at.caches) > 0; at.caches, at.within = at.caches[1:], false {

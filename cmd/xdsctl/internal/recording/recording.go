@@ -14,7 +14,7 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resourcejson"
+	"github.com/xdswatch/xdswatch/resource/resourcejson"
 )
 
 // Direction is who sent a message. Its texts are stable.

@@ -14,9 +14,9 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/types/known/anypb"
 
-	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resourcejson"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resources"
 	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/resource/resourcejson"
 	"github.com/xdswatch/xdswatch/resource/wellknown"
 )
 

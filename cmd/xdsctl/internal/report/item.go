@@ -8,8 +8,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resourcejson"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
+	"github.com/xdswatch/xdswatch/resource/resourcejson"
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 

@@ -8,7 +8,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resourcejson"
+	"github.com/xdswatch/xdswatch/resource/resourcejson"
 )
 
 // JSON writes each record as an object on a line of its own, in one call of Write.

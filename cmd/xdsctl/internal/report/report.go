@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/client"
-	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resourcejson"
+	"github.com/xdswatch/xdswatch/resource/resourcejson"
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 

@@ -15,7 +15,11 @@ func (w *writer) fields(m protoreflect.Message, name func(string)) {
 	fds := m.Descriptor().Fields()
 	for i := range fds.Len() {
 		if fd := fds.Get(i); m.Has(fd) {
-			name(fd.JSONName())
+			if w.ProtoNames {
+				name(fd.TextName())
+			} else {
+				name(fd.JSONName())
+			}
 			w.field(fd, m.Get(fd))
 		}
 	}

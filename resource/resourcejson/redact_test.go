@@ -11,11 +11,12 @@ import (
 	basicauthv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/basic_auth/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resourcejson"
+	"github.com/xdswatch/xdswatch/resource/resourcejson"
 )
 
 const marker = "MARK3R"
@@ -83,12 +84,47 @@ func TestRedacted(t *testing.T) {
 		if !json.Valid([]byte(hidden)) || !strings.Contains(hidden, `"name":"s"`) {
 			t.Errorf("%s: %s", name, hidden)
 		}
+		copied := proto.Clone(m)
+		changed := resourcejson.Redact(copied)
+		binary, err := proto.Marshal(copied)
+		if err != nil || !changed || strings.Contains(string(binary), marker) {
+			t.Errorf("%s: Redact changed %v, %v: %s", name, changed, err, binary)
+		}
 		if strings.Contains(shown, "/etc/key.pem") != strings.Contains(hidden, "/etc/key.pem") {
 			t.Errorf("%s: where the secret is, is left out of %s", name, hidden)
 		}
 	}
+	if text := (resourcejson.Options{Readable: true, HideUnknown: true, ProtoNames: true}).Message(inCluster); !strings.Contains(string(text), `"transport_socket"`) {
+		t.Errorf("names of the proto files: %s", text)
+	}
 	plain := &clusterv3.Cluster{Name: "s", Metadata: &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"a": provider}}}
 	if got := string(resourcejson.Options{}.Message(plain)); strings.Contains(got, resourcejson.Redacted) {
 		t.Errorf("what is no secret: %s", got)
+	}
+	if resourcejson.Redact(plain) {
+		t.Errorf("what is no secret is changed: %v", plain)
+	}
+}
+
+// What nobody can tell is left out: messages that are not linked in, bytes that are no message, fields that the
+// type does not know.
+func TestRedactUnknown(t *testing.T) {
+	filter := func(a *anypb.Any) proto.Message { return &corev3.TypedExtensionConfig{Name: "n", TypedConfig: a} }
+	future := &corev3.TypedExtensionConfig{Name: "n"}
+	future.ProtoReflect().SetUnknown(protowire.AppendString(protowire.AppendTag(nil, 999, protowire.BytesType), marker))
+	for name, m := range map[string]proto.Message{
+		"not linked in": filter(&anypb.Any{TypeUrl: "type.googleapis.com/no.such.Type", Value: []byte(marker)}),
+		"no message":    filter(&anypb.Any{TypeUrl: "type.googleapis.com/envoy.config.cluster.v3.Cluster", Value: []byte(marker + "\xff")}),
+		"later field":   future,
+	} {
+		text := string(resourcejson.Options{HideUnknown: true}.Message(m))
+		changed := resourcejson.Redact(m)
+		binary, err := proto.Marshal(m)
+		if err != nil || !changed || strings.Contains(string(binary), marker) {
+			t.Errorf("%s: changed %v, %v: %s", name, changed, err, binary)
+		}
+		if encoded := base64.StdEncoding.EncodeToString([]byte(marker)); strings.Contains(text, encoded[:6]) || strings.Contains(text, marker) {
+			t.Errorf("%s: %s", name, text)
+		}
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resourcejson"
+	"github.com/xdswatch/xdswatch/resource/resourcejson"
 )
 
 func anyOf(t *testing.T, m proto.Message) *anypb.Any {

@@ -1,7 +1,15 @@
-// Package resourcejson writes resources as JSON. It is the protobuf JSON mapping with two
-// differences: the text of a message is always the same, and no content makes it fail. A
-// google.protobuf.Any whose message is not linked in, or whose bytes are not that message,
-// is written as {"@type": URL, "value": BASE64}. Secrets are left out unless they are asked for.
+// Package resourcejson writes resources for people and programs to look at, without their secrets:
+//
+//	text := resourcejson.Options{}.Message(cluster)
+//
+// It is the protobuf JSON mapping with two differences: the text of a message is always the same,
+// and no content makes it fail. A google.protobuf.Any whose message is not linked in, or whose
+// bytes are not that message, is written as {"@type": URL, "value": BASE64}. [Redact] takes the
+// secrets out of the message itself.
+//
+// Secret is what stands inline in an envoy.extensions.transport_sockets.tls.v3.Secret, and what the
+// protos mark as sensitive (udpa.annotations.sensitive), such as private keys and passwords. Nobody can
+// tell what is secret in a message that is not linked in; [Options.HideUnknown] leaves those out.
 package resourcejson
 
 import (
@@ -23,6 +31,12 @@ type Options struct {
 	// Readable has what stands for a secret be of the type of its field, so that the text can be
 	// read as the message.
 	Readable bool
+	// HideUnknown leaves out the payload of an Any whose message is not linked in, or whose bytes are
+	// not that message: {"@type": URL}.
+	HideUnknown bool
+	// ProtoNames writes the names of fields as in the proto files, as Envoy's administration does;
+	// else they are in lowerCamelCase.
+	ProtoNames bool
 }
 
 // Message writes a message: fields in the order of their definition, those without
@@ -89,6 +103,9 @@ func (w *writer) unknown(typeURL string, payload []byte) {
 	w.object(func(name func(string)) {
 		name("@type")
 		w.text(typeURL)
+		if w.HideUnknown && !w.ShowSecrets {
+			return
+		}
 		name("value")
 		if inSecret := w.secret > 0 || strings.HasSuffix(typeURL, "/"+secretName); w.redacts() || inSecret && !w.ShowSecrets {
 			w.text(Redacted)

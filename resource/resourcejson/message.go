@@ -1,0 +1,136 @@
+package resourcejson
+
+import (
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// Redact takes out of a message what is secret, also in what an Any contains, and says whether
+// there was anything to take out: a string or bytes become [Redacted], other values zero. What
+// nobody can tell is emptied: fields that the message's type does not know, and the payload of an Any whose
+// message is not linked in or whose bytes are not that message.
+func Redact(m proto.Message) bool {
+	var r redactor
+	r.message(m.ProtoReflect())
+	return r.changed
+}
+
+// redactor is what is known on the way through a message.
+type redactor struct {
+	depth     int // of messages in an Any
+	secret    int // of Secrets
+	sensitive int // of fields that are not to be shown
+	changed   bool
+}
+
+func (r *redactor) message(m protoreflect.Message) {
+	if len(m.GetUnknown()) > 0 {
+		m.SetUnknown(nil)
+		r.changed = true
+	}
+	name := m.Descriptor().FullName()
+	if name == secretName {
+		r.secret++
+		defer func() { r.secret-- }()
+	}
+	switch {
+	case name == anyName:
+		r.any(m)
+	case r.sensitive > 0 && hasOwnMapping(m.Descriptor()):
+		proto.Reset(m.Interface())
+		r.changed = true
+	default:
+		m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+			r.field(m, fd, v)
+			return true
+		})
+	}
+}
+
+// any redacts the message inside.
+func (r *redactor) any(m protoreflect.Message) {
+	a, ok := m.Interface().(*anypb.Any)
+	if !ok { // of another program
+		proto.Reset(m.Interface())
+		r.changed = true
+		return
+	}
+	inner, err := anypb.UnmarshalNew(a, proto.UnmarshalOptions{AllowPartial: true, Resolver: protoregistry.GlobalTypes})
+	if err != nil || r.depth == maxDepth {
+		r.changed = r.changed || len(a.GetValue()) > 0
+		a.Value = nil
+		return
+	}
+	r.depth++
+	before := r.changed
+	r.changed = false
+	r.message(inner.ProtoReflect())
+	if r.depth--; r.changed {
+		a.Value, _ = proto.MarshalOptions{AllowPartial: true, Deterministic: true}.Marshal(inner) // it was read
+	}
+	r.changed = r.changed || before
+}
+
+func (r *redactor) field(m protoreflect.Message, fd protoreflect.FieldDescriptor, v protoreflect.Value) {
+	if isSensitive(fd) || r.secret > 0 && inline[fd.FullName()] {
+		r.sensitive++
+		defer func() { r.sensitive-- }()
+	}
+	switch {
+	case fd.IsMap():
+		r.mapping(fd, v.Map())
+	case fd.IsList():
+		r.list(fd, v.List())
+	case fd.Message() != nil:
+		r.message(v.Message())
+	case r.hides(fd):
+		m.Set(fd, redactedValue(fd))
+	}
+}
+
+// hides says whether a value that is no message is not to be shown.
+func (r *redactor) hides(fd protoreflect.FieldDescriptor) bool {
+	if r.sensitive == 0 || fd.Message() != nil || harmless[fd.FullName()] {
+		return false
+	}
+	r.changed = true
+	return true
+}
+
+func (r *redactor) mapping(fd protoreflect.FieldDescriptor, values protoreflect.Map) {
+	values.Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
+		switch {
+		case fd.MapValue().Message() != nil:
+			r.message(v.Message())
+		case r.hides(fd.MapValue()):
+			values.Set(k, redactedValue(fd.MapValue()))
+		}
+		return true
+	})
+}
+
+func (r *redactor) list(fd protoreflect.FieldDescriptor, values protoreflect.List) {
+	for i := range values.Len() {
+		switch {
+		case fd.Message() != nil:
+			r.message(values.Get(i).Message())
+		case r.hides(fd):
+			values.Set(i, redactedValue(fd))
+		}
+	}
+}
+
+// redactedValue stands in place of a value.
+func redactedValue(fd protoreflect.FieldDescriptor) protoreflect.Value {
+	switch fd.Kind() {
+	case protoreflect.StringKind:
+		return protoreflect.ValueOfString(Redacted)
+	case protoreflect.BytesKind:
+		return protoreflect.ValueOfBytes([]byte(Redacted))
+	case protoreflect.EnumKind:
+		return protoreflect.ValueOfEnum(0)
+	}
+	return fd.Default()
+}
