@@ -22,9 +22,9 @@ func watchesOf(c *client.Client) []client.WatchState {
 func TestWatches(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		ctx := context.Background()
-		one, _ := r.watch("a")
-		_, err := r.c.WatchAll(ctx, cds.Type, "*", func(client.Batch[any]) {})
+		_, err := r.c.WatchAll(ctx, cds.Type, "*", func(client.Batch[any]) {}) // first: it begins a stream
 		must(t, err)
+		one, _ := r.watch("a")
 		set, err := r.c.NewSet(ctx, cds.Type, func(client.Batch[any]) {})
 		must(t, err)
 		must(t, set.Add("a", "b"))
