@@ -91,7 +91,7 @@ func (r *reader) compare(i int, sub *subscription) finding {
 	entry := &r.Resources[i]
 	locator := r.link.redirects(entry)
 	// WATCH-4: what is unchanged is not decoded.
-	if r.holds(i, sub, locator) && !sub.turns() {
+	if r.holds(i, sub, locator) && !sub.turns() && !sub.stale() {
 		return finding{kind: isHeld}
 	}
 	if f := sub.fault; f != nil && f.refused != 0 && f.refused == r.hashOf(i, locator) {
@@ -144,11 +144,11 @@ func (m *Machine) apply(now time.Time, resp *response, it sorted) {
 			sub.hold(sub.raw, resp.givenAs(it.index, sub, was.shared))
 		}
 		m.confirm(sub, resp.versionOf(r))
-		m.receivedTTL(now, sub, r)
+		m.renewTTL(now, sub, r)
 	case isBeat:
 		resp.valid++
 		// TTL-3: a heartbeat sets the time anew.
-		m.receivedTTL(now, sub, r)
+		m.renewTTL(now, sub, r)
 	case isInvalid:
 		m.refuse(now, resp, it.index, sub, it.err, it.hash)
 	case isNew, isBare:

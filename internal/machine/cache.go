@@ -28,6 +28,9 @@ type cache struct {
 	attributes attributes
 	flaws      map[*subscription][]error // of what is held; nil if nothing has any
 	renewed    map[*subscription]bool    // refused with a response that called them new; see [response.renews]
+
+	recalls   map[*source]*recall
+	unsettled bool // a collection's first state came that the store was not told of
 }
 
 type cacheKey struct {

@@ -56,7 +56,8 @@ type waiter interface {
 type alarmKind uint8
 
 const (
-	alarmFetch  alarmKind = iota // a watch has no answer yet
+	alarmStore  alarmKind = iota // the store is asked
+	alarmFetch                   // a watch has no answer yet
 	alarmAnswer                  // a resource or a collection has none
 	alarmTTL                     // a time to live is over
 	alarmGrace                   // what the server deleted was kept long enough

@@ -53,6 +53,9 @@ func (c *collection) watching() []*Watch {
 func (c *collection) forgetState() {
 	sub := c.self
 	sub.complete, sub.status, sub.fault, sub.troubled, sub.timer = false, StatusRequested, nil, false, 0
+	if sub.recalled() {
+		sub.from = 0
+	}
 	if l := sub.link(); l != nil && l.busy != nil && l.busy.over != nil {
 		delete(l.busy.over.collections, c)
 	}

@@ -56,6 +56,10 @@ type driver struct {
 	unread    map[Ref][]Event // what came while none might
 	held      []Ref           // delivery waits for a handler
 	unheard   []int           // streams of whose trouble the news waits for a handler
+
+	store map[string][]Entry // by short type
+	loads []*Load            // that the store has not answered
+	stuck bool               // it
 }
 
 func newDriver(t *testing.T, s *script.Script) *driver {
@@ -78,12 +82,13 @@ func newDriver(t *testing.T, s *script.Script) *driver {
 		NodeAlways: s.Has("client", "node-always"),
 	}
 	servers := slices.Repeat([]Server{server}, s.Servers())
-	source := Source{Servers: s.Order(""), Params: wire.NewParams(s.Params(authority.OldLabel)), Answers: answers(s)}
+	source := Source{Stored: s.Has("client", "store"), Servers: s.Order(""), Params: wire.NewParams(s.Params(authority.OldLabel)), Answers: answers(s)}
 	return &driver{
 		t: t, m: newMachine(c, servers, source), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), delta: server.Delta,
 		manual: s.Has("server", "manual"), many: len(servers) > 1, verbose: s.Has("show", "decode"),
 		kinds: script.Kinds(), types: map[string]*Type{}, watches: map[string]*Watch{},
 		script: s, sources: map[string]int32{}, dead: map[int]bool{}, blocked: map[*Watch]bool{}, reading: map[Ref]bool{}, unread: map[Ref][]Event{},
+		store: map[string][]Entry{},
 	}
 }
 
@@ -192,6 +197,7 @@ func (d *driver) sourceOf(authority string) int32 {
 			ReachabilityOnly: d.script.Has("server", "fallback_on_reachability_only"),
 			Params:           wire.NewParams(d.script.Params(authority)),
 			Answers:          answers(d.script),
+			Stored:           d.script.Has("client", "store"),
 		}))
 		d.sources[authority] = at
 	}
@@ -253,7 +259,7 @@ func (d *driver) typeOf(short string) *Type {
 			d.t.Fatalf("no type %q", short)
 		}
 		d.types[short] = &Type{
-			URL: k.TypeURL(), FullState: k.FullState(), Segment: xdstp.TypeSegment(k.TypeURL()), NameField: k.NameField(), Guarded: d.script.Has("client", "guarded"),
+			URL: k.TypeURL(), FullState: k.FullState(), Segment: xdstp.TypeSegment(k.TypeURL()), NameField: k.NameField(), Stored: true, Guarded: d.script.Has("client", "guarded"),
 		}
 		switch {
 		case d.script.Has("client", "keep-deleted"):
@@ -314,6 +320,15 @@ func (d *driver) act(words []string) {
 		d.pondering = false
 		for _, p := range take(&d.proposals) {
 			d.step(Guarded{p, script.Guard(p.Held, p.Left)})
+		}
+	case "store":
+		d.put(words[1], words[2:])
+	case "stick":
+		d.stuck = true
+	case "load":
+		d.stuck = false
+		for _, ld := range take(&d.loads) {
+			d.step(d.answer(ld))
 		}
 	case "dump":
 		d.dump()
@@ -397,6 +412,17 @@ func (d *driver) step(events ...Event) {
 	}
 	for _, l := range fx.Log {
 		d.print("* log %s: %s", map[bool]string{true: "warn", false: "info"}[l.Warn], l.Text)
+	}
+	for _, k := range fx.Keep {
+		d.print("* %s", keeps(k))
+	}
+	for _, ld := range fx.Load {
+		d.print("* load %s %v", script.Short(ld.TypeURL), ld.Names)
+		if d.stuck {
+			d.loads = append(d.loads, ld)
+		} else {
+			d.step(d.answer(ld))
+		}
 	}
 	for _, r := range fx.Consumed {
 		if len(d.blocked) > 0 {

@@ -18,7 +18,7 @@ func describe(n Notice) string {
 	name := n.Name
 	switch n.Kind {
 	case NoticeUpdated:
-		return fmt.Sprintf("updated %s %s version=%s%s", name, strconv.Quote(n.Value.(string)), n.Version, beside(n.Attributes))
+		return fmt.Sprintf("updated %s %s version=%s%s%s", name, strconv.Quote(n.Value.(string)), n.Version, beside(n.Attributes), script.Stale(n.Stale))
 	case NoticeDoesNotExist:
 		return fmt.Sprintf("does-not-exist %s %s", name, n.Reason)
 	case NoticeFailed:
@@ -29,7 +29,7 @@ func describe(n Notice) string {
 		}
 		return fmt.Sprintf("ambient-error %s %s", name, fault(n.Fault))
 	case NoticeSynced:
-		return "synced " + name
+		return "synced " + name + script.Stale(n.Stale)
 	}
 	return fmt.Sprintf("notice %d", n.Kind)
 }
@@ -70,6 +70,7 @@ func (d *driver) dump() {
 		if r.Raw != nil {
 			line += " version=" + r.Version + beside(r.Attributes)
 		}
+		line += script.Stale(r.Stale)
 		if r.Fault != nil {
 			line += " " + fault(r.Fault)
 		}

@@ -26,6 +26,7 @@ type Resource struct {
 	Watched    bool   // by name; a collection's members may not be
 	Reason     Reason // why there is no resource; of StatusDoesNotExist, also where the value is kept
 	Refused    []byte // the payload that Fault refused; nil where it is not kept. Not to be changed
+	Stale      bool   // the value is from the store, and no server has spoken of it since
 	Locator    bool   // Raw is an xds.core.v3.ResourceLocator: the resource is there
 }
 
@@ -116,7 +117,7 @@ func (sub *subscription) dump() Resource {
 	r := Resource{
 		Server: sub.server(), Scope: sub.of.source.Scope, TypeURL: sub.link().typ.URL, Name: sub.name, Authority: sub.authority(),
 		Status: sub.status, Version: sub.version, Raw: sub.raw, Fault: sub.fault, Watched: sub.wanted(),
-		Locator: sub.locator && sub.held(), Attributes: sub.attributes(),
+		Locator: sub.locator && sub.held(), Attributes: sub.attributes(), Stale: sub.stale(),
 	}
 	if sub.held() {
 		r.Updated = time.Unix(0, sub.updated)

@@ -37,6 +37,10 @@ type Effects struct {
 	Send []Send
 	// Log is for the operator.
 	Log []Log
+	// Keep is what the store is to keep or forget, the newest of a name last. Nil without a store.
+	Keep []Kept
+	// Load asks the store; each is answered by one Loaded. Nil without a store.
+	Load []*Load
 }
 
 // Open asks for a stream.
@@ -76,9 +80,11 @@ type Task struct {
 	Type   *Type
 	Items  []Item
 
-	response *response // nil unless the payloads were just received
-	results  []Result  // nil until it is decoded
-	replay   *replay   // nil unless the values are for watches that came late
+	response *response     // nil unless the payloads were just received
+	results  []Result      // nil until it is decoded
+	replay   *replay       // nil unless the values are for watches that came late
+	stored   *recollection // nil unless the payloads are from the store
+	entries  []*Entry      // of the items; of stored
 }
 
 // Item is one payload.
@@ -130,6 +136,7 @@ type Notice struct {
 	// step's are handled, say Heard. Until then newer trouble is not told.
 	Trouble bool
 	Ignored bool // of NoticeResponse: it is of a type that was not requested
+	Stale   bool // what is held is from the store, and no server has spoken of it since
 
 	Server    int
 	TypeURL   string

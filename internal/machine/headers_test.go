@@ -16,7 +16,7 @@ var headers = map[string][]string{
 	"server":    {"delta", "per-type", "two", "fallback", "three", "fallback_on_reachability_only", "manual", "ignore_resource_deletion", "fail_on_data_errors", "resource_timer_is_transient_error", "explicit_wildcard", "resume_version", "rate_limit_settings"},
 	"authority": nil,
 	"params":    nil,
-	"client":    {"node-always", "keep-deleted", "keep-deleted-for", "initial_fetch_timeout", "wait-forever", "guarded"},
+	"client":    {"node-always", "keep-deleted", "keep-deleted-for", "initial_fetch_timeout", "wait-forever", "guarded", "store"},
 	"show":      {"decode"},
 	"only":      nil,
 }

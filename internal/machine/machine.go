@@ -70,6 +70,7 @@ type Type struct {
 	Guessed   bool             // NameField is a guess: only plausible text there is a name
 	Segment   string           // how structured names say the type; "" if that is not compared
 	Guarded   bool             // responses are judged as a whole before they are taken
+	Stored    bool             // a store may keep its resources
 	// Keep is how long a value is held that a server deletes, if it does not return: 0 for not
 	// at all, negative for good.
 	Keep time.Duration
@@ -92,6 +93,7 @@ type Machine struct {
 	node      []byte      // of the newest stream
 	fx        Effects
 
+	recalls []*recall  // for which the store is to be asked in this step
 	sifting []*sifting // long lists of removed names, some of which are looked at in each step
 	began   time.Time  // when the first step was
 	stepped time.Time  // when the last step was
@@ -127,6 +129,7 @@ func (m *Machine) Step(now time.Time, events ...Event) Effects {
 		m.send(now, s)
 		m.agenda.put(s, s.deadline())
 	}
+	m.load()
 	return m.fx
 }
 
@@ -160,6 +163,9 @@ func (m *Machine) handle(now time.Time, ev Event) {
 		m.decoded(now, ev)
 	case Guarded:
 		m.guarded(now, ev)
+	case Loaded:
+		m.agenda.touch(ev.recall.source.streams...)
+		m.loaded(now, ev)
 	case Delivered:
 		m.delivered(now, ev.Ref)
 	case Heard:

@@ -118,7 +118,7 @@ func (m *Machine) replayEnd(w *Watch) {
 			m.report(sub, nil, to)
 		}
 	}
-	if !c.self.complete {
+	if !c.self.complete && !c.self.stale() {
 		m.tellKnown(c.self, to)
 		return
 	}

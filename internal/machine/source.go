@@ -24,6 +24,8 @@ type Source struct {
 	Answers func(server int, authority string) bool
 	// Params are what the names are subscribed to with, at servers that know them; nil for none.
 	Params *wire.Params
+	// Stored says that a store keeps the resources of types that are Stored.
+	Stored bool
 }
 
 // source is a [Source] at work: which of its servers is active. Where a server has a stream
@@ -33,6 +35,7 @@ type Source struct {
 // response of one makes it the active one again. At those after it it subscribes to nothing.
 type source struct {
 	Source
+	index   int
 	streams []*stream // of the servers
 	active  int
 	watches int      // that are alive
@@ -72,7 +75,7 @@ func (m *Machine) sourceOf(i int, typeURL string) *source {
 	key := m.sourceKeyOf(i, typeURL)
 	src := m.working[key]
 	if src == nil {
-		src = &source{Source: m.sources[i]}
+		src = &source{Source: m.sources[i], index: i}
 		for _, server := range src.Servers {
 			s := m.streamFor(server, src.Scope, typeURL)
 			s.sources = append(s.sources, src)
@@ -114,6 +117,11 @@ func (src *source) usable(i int) int {
 
 // begin chooses the server for the first watch after a time without any.
 func (m *Machine) begin(now time.Time, src *source) {
+	for _, c := range src.caches {
+		if r := c.recalls[src]; r != nil {
+			r.timer = 0 // it may have gone with its stream
+		}
+	}
 	before, to := src.active, src.usable(0)
 	for i := before; i < to; i++ {
 		m.logLeft(src.streams[i])
@@ -298,10 +306,10 @@ func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 		if sub.subscribed = l != nil && l.told(sub); sub.isCollection() || l == nil {
 			continue
 		}
-		if !sub.held() {
+		if !sub.held() || sub.stale() {
 			m.awaitSubscribed(now, sub)
 		}
-		if !sub.wanted() && dst.Delta && l.requested {
+		if !sub.wanted() && !sub.stale() && dst.Delta && l.requested {
 			l.withhold(sub)
 		}
 	}

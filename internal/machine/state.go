@@ -66,6 +66,10 @@ func (m *Machine) absolve(sub *subscription) {
 func (m *Machine) complete(sub *subscription, version string) {
 	sub.complete, sub.status, sub.fault = true, StatusAcked, nil
 	sub.troubled, sub.timer = false, 0
+	sub.of.cache.unsettled = sub.of.cache.unsettled || sub.stored()
+	if sub.recalled() {
+		sub.from = 0
+	}
 	delete(sub.of.cache.waiting, sub.of)
 	m.noticeTo(sub, NoticeSynced, sub.handOut(), nil).Version = version
 	if f := sub.stream().knownTrouble(); f != nil {
@@ -95,7 +99,7 @@ func (m *Machine) become(sub *subscription, status Status, reason Reason, f *Fau
 	told := sub.status == status && (f == nil || f.same(sub.fault)) && !sub.overshadowed()
 	// DNE-4, DNE-9: nothing is waited for any more.
 	sub.status, sub.reason, sub.fault, sub.timer = status, reason, f, 0
-	if !sub.held() {
+	if !sub.held() && !sub.stale() {
 		sub.said()
 	}
 	if !told {
@@ -108,9 +112,13 @@ func (m *Machine) become(sub *subscription, status Status, reason Reason, f *Fau
 func (m *Machine) dropAll(now time.Time, sub *subscription) {
 	if !sub.isCollection() {
 		sub.drop()
+		m.unstore(sub)
 		return
 	}
 	m.empty(now, sub.of, ReasonNotFound)
+	if sub.recalled() {
+		sub.from = 0
+	}
 	sub.complete, sub.status, sub.of.cache.waiting[sub.of] = false, StatusRequested, true
 }
 
@@ -156,6 +164,7 @@ func (m *Machine) gone(sub *subscription, reason Reason) {
 	}
 	sub.of.cache.aliases.unlink(sub)
 	sub.drop()
+	m.unstore(sub)
 	m.become(sub, StatusDoesNotExist, reason, nil, all)
 	// DELTA-10: what is subscribed to stays so.
 	if !sub.wanted() && !sub.noted {
@@ -202,6 +211,9 @@ func (m *Machine) fire(now time.Time, s *stream, sub *subscription) {
 	// WILD-6: the server sent names and has nothing to add.
 	case sub.isCollection() && sub.of.needsNoMore():
 		m.complete(sub, sub.link().version)
+		return
+	case sub.stale():
+		m.silence(now, sub)
 		return
 	}
 	if l := sub.link(); sub == l.star.self && l.form == wildExplicit {

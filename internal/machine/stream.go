@@ -222,6 +222,7 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	if !fault.same(s.fault) {
 		s.fault = fault
 	}
+	m.recallFailed(s)
 	m.fallBack(now, s)
 	m.tellTrouble(s)
 }

@@ -38,7 +38,7 @@ type subscription struct {
 	seen    uint32 // the last response that spoke of it
 	gen     uint16 // grows with each change of raw; it may come round
 
-	from       uint16 // which server said what is known, from 1; 0 for none
+	from       uint16 // which server said what is known, from 1; 0 for none; see fromStore
 	status     Status
 	reason     Reason // of the absence
 	complete   bool   // of a collection: its first state is
@@ -64,7 +64,7 @@ func (sub *subscription) held() bool { return sub.raw != nil }
 
 // usable says that there is something to go on with whatever is wrong: a value, or of a collection the
 // first state.
-func (sub *subscription) usable() bool { return sub.held() || sub.complete }
+func (sub *subscription) usable() bool { return sub.held() || sub.complete || sub.stale() }
 
 // stream is that of the active server.
 func (sub *subscription) stream() *stream { return sub.of.source.stream() }
@@ -129,8 +129,8 @@ func (sub *subscription) arrived() {
 
 // server that said what is known.
 func (sub *subscription) server() int {
-	if sub.from != 0 && !sub.isCollection() {
-		return int(sub.from) - 1
+	if from := sub.from &^ fromStore; from != 0 && !sub.isCollection() {
+		return int(from) - 1
 	}
 	return sub.stream().server
 }

@@ -13,7 +13,7 @@ func (m *Machine) noticeTo(sub *subscription, kind NoticeKind, to, all []*Watch)
 	}
 	m.fx.Notify = append(m.fx.Notify, Notice{
 		Kind: kind, Server: sub.server(), TypeURL: sub.of.cache.typ.URL, Name: sub.name,
-		Authority: sub.authority(), Version: sub.version, Stream: sub.stream().ref(), To: to, All: all,
+		Authority: sub.authority(), Version: sub.version, Stream: sub.stream().ref(), To: to, All: all, Stale: sub.stale(),
 	})
 	return &m.fx.Notify[len(m.fx.Notify)-1]
 }
@@ -98,6 +98,8 @@ func (m *Machine) tellFaultTo(sub *subscription, f *Fault, to []*Watch) {
 	kind := NoticeFailed
 	if sub.usable() {
 		kind = NoticeAmbient
+	} else if sub.seeks() {
+		return // the store may have something to go on with
 	}
 	sub.troubled = true
 	m.noticeTo(sub, kind, to, nil).blame(sub, f)

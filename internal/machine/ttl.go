@@ -36,6 +36,22 @@ func (m *Machine) receivedTTL(now time.Time, sub *subscription, r *wire.Resource
 	}
 }
 
+// renewTTL takes the time to live of what was sent again, and has the store keep it.
+func (m *Machine) renewTTL(now time.Time, sub *subscription, r *wire.Resource) {
+	limited := r.HasTTL || sub.stream().leases[leaseKey{sub, alarmTTL}] != nil
+	if m.receivedTTL(now, sub, r); limited {
+		m.store(sub, expiry(now, r))
+	}
+}
+
+// expiry is when the time to live is over that an entry of a response has; zero if it has none.
+func expiry(now time.Time, r *wire.Resource) time.Time {
+	if !r.HasTTL {
+		return time.Time{}
+	}
+	return now.Add(min(r.TTL, longest))
+}
+
 // lease has a resource held for some time more, and no longer.
 func (m *Machine) lease(now time.Time, s *stream, key leaseKey, wait time.Duration) {
 	l := s.leases[key]

@@ -18,6 +18,7 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 		s.linkTo(c)
 		m.wanted(now, s, +1)
 	}
+	m.lack(now, w.sub)
 	w.owed++ // until it is told of what is held, of nothing else
 	// What others lack was looked at when the server failed.
 	// FALLBACK-6: a new watch may fall back at once.

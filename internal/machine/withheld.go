@@ -70,7 +70,7 @@ func (l *link) withhold(sub *subscription) {
 // withholdForeign withholds the members that another server spoke of.
 func (l *link) withholdForeign() {
 	for sub := range l.owned() {
-		if sub.foreign() && !sub.wanted() {
+		if sub.foreign() && !sub.wanted() && !sub.recalled() {
 			l.withhold(sub)
 		}
 	}
@@ -137,7 +137,15 @@ func (m *Machine) resumed(resp *response) {
 // silence: the server did not answer for a held resource whose version was withheld, so
 // there is none.
 func (m *Machine) silence(now time.Time, sub *subscription) {
+	lacked := sub.withheld
 	sub.withheld = false
+	// LKG-5: silence keeps a stale value, unless a full state lacks it.
+	if sub.stale() && !lacked {
+		if !patient(sub.watches) {
+			m.spoil(sub, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}, StatusTimeout, false)
+		}
+		return
+	}
 	if sub.stream().TransientTimeout > 0 {
 		m.spoil(sub, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}, StatusTimeout, false)
 		return
@@ -149,7 +157,8 @@ func (m *Machine) silence(now time.Time, sub *subscription) {
 // members: until none of them has been spoken of for as long as a resource may take.
 func (m *Machine) settling(now time.Time, resp *response) {
 	l := resp.link
-	if len(l.unlisted) > 0 && (l.sweepTimer == 0 || resp.resumes) {
+	l.withholdStale()
+	if (len(l.unlisted) > 0 || l.unsettled) && (l.sweepTimer == 0 || resp.resumes) {
 		m.awaitUnlisted(now, l)
 	}
 }
@@ -177,6 +186,7 @@ func (u *unlisted) ring(m *Machine, now time.Time, _ *stream) { m.sweep(now, (*l
 func (m *Machine) sweep(now time.Time, l *link) {
 	unlisted := slices.DeleteFunc(l.unlisted, l.accountedFor)
 	l.unlisted, l.sweepTimer = nil, 0
+	m.settleStored(l)
 	sortSubs(unlisted)
 	if !l.typ.Guarded || len(unlisted) == 0 || l.keepsDeleted() {
 		m.removeUnlisted(now, unlisted)

@@ -57,7 +57,8 @@ func (r *reader) lastTask() *Task { return r.tasks[len(r.tasks)-1] }
 func (r *reader) itemOf(i int, sub *subscription) Item {
 	entry := &r.Resources[i]
 	it := Item{Raw: entry.Payload, Locator: r.link.redirects(entry), Attributes: entry.Attributes, sub: sub, index: i}
-	if sub.held() && sub.locator == it.Locator && !r.renews(i, sub) && !sub.turns() {
+	// LKG-4: what a server says of a stale value is told, though it be the same.
+	if sub.held() && sub.locator == it.Locator && !r.renews(i, sub) && !sub.turns() && !sub.stale() {
 		it.Old, it.OldAttributes = sub.raw, sub.attributes()
 	}
 	return it
@@ -67,6 +68,10 @@ func (r *reader) itemOf(i int, sub *subscription) Item {
 func (m *Machine) decoded(now time.Time, ev Decoded) {
 	if ev.Task.replay != nil {
 		m.replayed(ev)
+		return
+	}
+	if ev.Task.stored != nil {
+		m.decodedStored(now, ev)
 		return
 	}
 	ev.Task.results = ev.Results
@@ -165,6 +170,7 @@ func (m *Machine) commitEntry(now time.Time, resp *response, it *Item, sub *subs
 	resp.taken(it.index, sub, r.Flaws)
 	resp.link.setFlaws(sub, r.Flaws)
 	m.receivedTTL(now, sub, entry)
+	m.store(sub, expiry(now, entry))
 }
 
 // entries yields those that an item is decoded for.
@@ -183,5 +189,5 @@ func (it *Item) entries() iter.Seq[*subscription] {
 
 // sameFor says that what was decoded equals what an entry of the item holds.
 func (r Result) sameFor(it *Item, sub *subscription) bool {
-	return r.Same && (sub == it.sub || sub.held() && !sub.turns() && identical(sub.raw, it.Old))
+	return r.Same && (sub == it.sub || sub.held() && !sub.turns() && !sub.stale() && identical(sub.raw, it.Old))
 }

@@ -39,7 +39,8 @@
 //	                    initial_fetch_timeout is five
 //	                    seconds for each watch; wait-forever is no end of it, but
 //	                    for the watch impatient; guarded refuses responses that
-//	                    leave fewer than two resources, by [Guard]
+//	                    leave fewer than two resources, by [Guard]; store is
+//	                    a store of last known good resources
 //	show: decode        tell how many payloads are decoded at a time
 //	only: machine WHY   cannot be run through a whole client, and why
 //
@@ -60,6 +61,9 @@
 //	stall · flow               writers are held back; they write again
 //	slow · decode              decoding is held back; everything is decoded
 //	describe TYPE KEY=VALUE …  the node has these parameters of the type from now on
+//	store TYPE ITEM…           what the store has of an earlier run: items as of delta, and *
+//	                           or a glob if its first state was complete
+//	stick · load               the store does not answer; it answers
 //	dump                       lists what is known, in lines that begin with =
 //
 // recv and end are for the stream that came up last, up and fail for the one that was asked

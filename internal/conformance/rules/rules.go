@@ -20,7 +20,7 @@ type Section struct {
 
 // All lists every rule, in sections.
 func All() []Section {
-	return slices.Concat(protocol(), sources(), naming(), servers(), findings(), view())
+	return slices.Concat(protocol(), sources(), naming(), servers(), findings(), view(), store())
 }
 
 // IDs are the IDs of all rules.
