@@ -5,17 +5,15 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
 	statusv3 "github.com/envoyproxy/go-control-plane/envoy/service/status/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/internal/updatestate"
 	"github.com/xdswatch/xdswatch/resource/resourcejson"
-	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 type row = statusv3.ClientConfig_GenericXdsConfig
@@ -37,18 +35,18 @@ func (a *answer) client(c named) {
 	scopes := map[string]*statusv3.ClientConfig{}
 	// CSDS-1: what the client has.
 	for s := range c.States(a.config.Types...) {
-		if isCollection(s.Name) && s.Status == statusACKED {
+		if updatestate.IsCollection(s.Name) && s.Status == statusACKED {
 			continue // it is there, and is no resource itself
 		}
 		of := scopes[s.Scope]
 		if of == nil {
-			of = &statusv3.ClientConfig{Node: node, ClientScope: valid(join(c.name, s.Scope))}
+			of = &statusv3.ClientConfig{Node: node, ClientScope: updatestate.Valid(join(c.name, s.Scope))}
 			scopes[s.Scope] = of
 		}
 		of.GenericXdsConfigs = append(of.GenericXdsConfigs, a.row(s))
 	}
 	if len(scopes) == 0 {
-		scopes[""] = &statusv3.ClientConfig{Node: node, ClientScope: valid(c.name)}
+		scopes[""] = &statusv3.ClientConfig{Node: node, ClientScope: updatestate.Valid(c.name)}
 	}
 	// CSDS-a: a config for each scope.
 	for _, name := range slices.Sorted(maps.Keys(scopes)) {
@@ -63,9 +61,6 @@ func join(name, scope string) string {
 	return name + "/" + scope
 }
 
-// isCollection says that a state is of a collection as a whole.
-func isCollection(name string) bool { return name == "*" || xdstp.IsGlob(name) }
-
 const statusACKED = client.Status("ACKED")
 
 // rowsAtATime are made together: so many allocations less.
@@ -77,27 +72,16 @@ func (a *answer) row(s client.State) *row {
 	}
 	r := &a.rows[0]
 	a.rows = a.rows[1:]
-	r.TypeUrl, r.Name, r.VersionInfo = s.Type, valid(s.Name), valid(s.Version)
-	// CSDS-3: the status of this resource, whatever else its response had.
-	r.ClientStatus = adminv3.ClientResourceStatus(adminv3.ClientResourceStatus_value[string(s.Status)])
+	r.TypeUrl, r.Name, r.VersionInfo = s.Type, updatestate.Valid(s.Name), updatestate.Valid(s.Version)
+	r.ClientStatus = updatestate.Status(s)
 	// CSDS-b: no time where there was no update.
-	r.LastUpdated = timestamp(s.Updated)
+	r.LastUpdated = updatestate.Timestamp(s.Updated)
 	// CSDS-2: the value is the one that was accepted last.
 	if s.Raw != nil {
 		r.XdsConfig = a.contents(contentType(s), s.Raw)
 	}
 	r.ErrorState = a.errorState(s)
 	return r
-}
-
-// valid is a text as protobuf takes it.
-func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
-
-func timestamp(t time.Time) *timestamppb.Timestamp {
-	if t.IsZero() {
-		return nil
-	}
-	return timestamppb.New(t)
 }
 
 // locatorType is what a server sends in place of a resource that is elsewhere.
@@ -110,18 +94,10 @@ func contentType(s client.State) string {
 	return s.Type
 }
 
-// errorState is what is wrong with a resource. Trouble with the server is no error of a value that is held, of
-// which there may be many.
+// errorState is what is wrong with a resource.
 func (a *answer) errorState(s client.State) *adminv3.UpdateFailureState {
-	re, ok := s.Err.(*client.ResourceError)
-	if !ok || s.Raw != nil && (re.Kind == client.ErrorConnection || re.Kind == client.ErrorStream) {
-		return nil
-	}
-	// CSDS-d: the last failed update.
-	e := &adminv3.UpdateFailureState{
-		Details: valid(re.Error()), VersionInfo: valid(re.Version), LastUpdateAttempt: timestamp(s.Failed),
-	}
-	if s.Refused != nil && s.Refused.Raw != nil {
+	e := updatestate.Error(s)
+	if e != nil && s.Refused != nil && s.Refused.Raw != nil {
 		e.FailedConfiguration = a.contents(s.Type, s.Refused.Raw)
 	}
 	return e

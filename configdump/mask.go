@@ -1,0 +1,127 @@
+package configdump
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// mask is the fields that are kept of a message, with what is kept of each; none keeps all.
+type mask map[string]mask
+
+// parseMask reads paths that are separated by commas.
+func parseMask(text string) mask {
+	m := mask{}
+	whole := map[string]bool{}
+	for path := range strings.SplitSeq(text, ",") {
+		if path = strings.TrimSpace(path); path == "" {
+			continue
+		}
+		at, prefix := m, ""
+		for name := range strings.SplitSeq(path, ".") {
+			prefix += "." + name
+			if at[name] == nil {
+				at[name] = mask{}
+			}
+			at = at[name]
+			if whole[prefix] {
+				break
+			}
+		}
+		whole[prefix] = true
+		clear(at) // all of it is kept
+	}
+	return m
+}
+
+// of is what is kept of a field, and whether anything is.
+func (m mask) of(field string) (mask, bool) {
+	if len(m) == 0 {
+		return nil, true
+	}
+	inner, ok := m[field]
+	return inner, ok
+}
+
+// bad finds a path that leads to a field of none of the messages. What an Any contains may be anything.
+func (m mask) bad(roots []protoreflect.MessageDescriptor) string {
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		var inside []protoreflect.MessageDescriptor
+		known := false
+		for _, md := range roots {
+			switch fd := md.Fields().ByTextName(name); {
+			case md.FullName() == "google.protobuf.Any":
+				return ""
+			case fd == nil:
+			case fd.Message() != nil && !fd.IsMap():
+				inside = append(inside, fd.Message())
+				fallthrough
+			default:
+				known = true
+			}
+		}
+		if !known {
+			return name
+		}
+		if bad := m[name].bad(inside); bad != "" {
+			return name + "." + bad
+		}
+	}
+	return ""
+}
+
+// trimmed is a message with the fields that are kept. The message itself may be changed, but nothing in it.
+func trimmed(m proto.Message, only mask) proto.Message {
+	if len(only) == 0 {
+		return m
+	}
+	own := m.ProtoReflect()
+	own.Range(func(fd protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+		if _, ok := only[fd.TextName()]; !ok {
+			own.Clear(fd) // so that it need not be copied
+		}
+		return true
+	})
+	for _, inner := range only {
+		if len(inner) > 0 {
+			m = proto.Clone(m)
+			trim(m.ProtoReflect(), only)
+			break
+		}
+	}
+	return m
+}
+
+// trim clears the fields of a message that are not kept, also in what an Any contains.
+func trim(m protoreflect.Message, only mask) {
+	if len(only) == 0 {
+		return // all are
+	}
+	if a, ok := m.Interface().(*anypb.Any); ok {
+		inner, err := a.UnmarshalNew()
+		if a.Value = nil; err == nil {
+			trim(inner.ProtoReflect(), only)
+			a.Value, _ = proto.MarshalOptions{AllowPartial: true}.Marshal(inner) // it was read
+		}
+		return
+	}
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		inner, ok := only[fd.TextName()]
+		switch {
+		case !ok:
+			m.Clear(fd)
+		case fd.Message() == nil || fd.IsMap():
+		case fd.IsList():
+			for i := range v.List().Len() {
+				trim(v.List().Get(i).Message(), inner)
+			}
+		default:
+			trim(v.Message(), inner)
+		}
+		return true
+	})
+}
