@@ -17,6 +17,7 @@ import (
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/internal/heapsize"
+	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/eds"
 	"github.com/xdswatch/xdswatch/testutil"
@@ -90,6 +91,51 @@ func TestBlockedHandler(t *testing.T) {
 		synctest.Wait()
 		if calls.Load() != 1000 || sent.Load() != 1000 {
 			t.Errorf("after the release %d calls and %d responses, want 1000", calls.Load(), sent.Load())
+		}
+	})
+}
+
+// While a handler blocks, a large response is decoded as far as some of it may wait, and not as a
+// whole: values take several times what came. Other servers go on.
+// spec: H-5
+func TestDecodingWaitsForHandlers(t *testing.T) {
+	twoServers(t, func(t *testing.T, r *rig, other *testutil.Server) {
+		var decoded atomic.Int32
+		kind := resource.Custom(eds.Type.TypeURL(), resource.Options{NameField: 1}, func(resource.Source, []byte) (int32, error) {
+			return decoded.Add(1), nil
+		})
+		hold := make(chan struct{})
+		var heard tallied
+		_, err := r.c.WatchAll(context.Background(), kind, "*", func(b client.Batch[any]) {
+			<-hold
+			heard.batch(b)
+		})
+		must(t, err)
+		st := r.accept()
+		r.request(st, "eds []")
+		const n = 20_000
+		resources := make([]proto.Message, n)
+		for i := range resources {
+			resources[i] = assignment(fmt.Sprintf("name-%05d", i))
+		}
+		_, err = r.c.Watch(context.Background(), kind, "name-00000", func(client.Event[any]) { <-hold })
+		must(t, err)
+		r.send(st, testutil.SotW(kind.TypeURL(), "1", "n1", resources...))
+		synctest.Wait()
+		if got := decoded.Load(); got == 0 || got > n/2 {
+			t.Errorf("%d of %d values were decoded while a handler blocks", got, n)
+		}
+		_, rec := r.watch(otherName)
+		ost, err := other.Accept(t.Context())
+		must(t, err)
+		r.request(ost, "cds ["+otherName+"]")
+		r.send(ost, testutil.SotW(cds.Type.TypeURL(), "1", "m1", cluster(otherName, "1")))
+		rec.heard(t, "updated "+otherName+" 1")
+		close(hold)
+		r.request(st, "eds [] v1 n1")
+		synctest.Wait()
+		if got := heard[client.EventUpdated].Load(); got != n {
+			t.Errorf("%d values, want %d", got, n)
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/eds"
 	"github.com/xdswatch/xdswatch/testutil"
@@ -179,7 +180,7 @@ func TestOneNameOfManyAliases(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: many aliases")
 	}
-	n, kind := many(600_000), eds.Type.TypeURL() // more are refused for what they cost
+	n, kind := many(600_000), eds.Type.TypeURL() // more are refused for what they take
 	own := &discoveryv3.Resource{Name: "own"}
 	entry, err := proto.Marshal(own)
 	must(t, err)
@@ -188,7 +189,7 @@ func TestOneNameOfManyAliases(t *testing.T) {
 	fine, err := proto.Marshal(&discoveryv3.ResourceError{ResourceName: &discoveryv3.ResourceName{Name: "own"}})
 	must(t, err)
 	for name, message := range map[string][]byte{
-		"entries":  repeated(testutil.Delta(kind, "attack", nil), 2, n, func(int) []byte { return entry }),
+		"entries":  repeated(testutil.Delta(kind, "attack", nil), 2, min(n, wire.MaxResources), func(int) []byte { return entry }),
 		"removals": repeated(testutil.Delta(kind, "attack", nil), 6, n, func(int) []byte { return []byte("own") }),
 		"errors":   repeated(testutil.Delta(kind, "attack", nil), 9, n, func(int) []byte { return failure }),
 		"no errors": repeated(testutil.Delta(kind, "attack", nil), 9, n, func(int) []byte {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/internal/race"
+	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/eds"
@@ -95,20 +96,22 @@ func TestOverLimit(t *testing.T) {
 	}, func(c *client.Config) { c.GRPC.MaxReceiveSize = 1 << 20 })
 }
 
-// A million names in one set: one request asks for them, one response answers, and their
-// end leaves nothing.
+// A million names in one set: one request asks for them, a few responses answer, and their end
+// leaves nothing.
 // spec: STREAM-9 S-35
 func TestMillionNames(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: a million names")
 	}
 	n := many(1_000_000)
-	names, payload := make([]string, n), make([]byte, 0, n*200)
+	const each = 250_000
+	names, payload := make([]string, n), make([][]byte, (n+each-1)/each)
 	for i := range names {
 		names[i] = fmt.Sprintf("name-%07d", i)
 		b, err := proto.Marshal(testutil.Wrapped(names[i], "1", assignment(names[i])))
 		must(t, err)
-		payload = protowire.AppendBytes(protowire.AppendTag(payload, 2, protowire.BytesType), b)
+		to := &payload[i/each]
+		*to = protowire.AppendBytes(protowire.AppendTag(*to, 2, protowire.BytesType), b)
 	}
 	inBubble(t, func(t *testing.T, r *rig) {
 		var heard tallied
@@ -121,10 +124,13 @@ func TestMillionNames(t *testing.T) {
 		if got := len(req.Names()); got != n {
 			t.Fatalf("the request has %d names", got)
 		}
-		head, err := proto.Marshal(testutil.Delta(eds.Type.TypeURL(), "n1", nil))
-		must(t, err)
-		must(t, st.SendBytes(append(payload, head...)))
-		r.request(st, "eds [] n1")
+		for i, resources := range payload {
+			nonce := fmt.Sprint("n", i)
+			head, err := proto.Marshal(testutil.Delta(eds.Type.TypeURL(), nonce, nil))
+			must(t, err)
+			must(t, st.SendBytes(append(resources, head...)))
+			r.request(st, "eds [] "+nonce)
+		}
 		must(t, r.c.Ready(t.Context()))
 		if got := heard[client.EventUpdated].Load(); got != int64(n) {
 			t.Errorf("%d values", got)
@@ -270,7 +276,7 @@ func TestMillionDuplicates(t *testing.T) {
 		r.request(st, "cds [a]")
 		entry, err := proto.Marshal(testutil.SotW("", "", "", cluster("a", "")).Resources[0])
 		must(t, err)
-		must(t, st.SendBytes(raw(t, cds.Type.TypeURL(), many(600_000), entry)))
+		must(t, st.SendBytes(raw(t, cds.Type.TypeURL(), many(wire.MaxResources), entry)))
 		req, err := st.Next(t.Context())
 		must(t, err)
 		if text := req.ErrorDetail().GetMessage(); len(text) != 4096 {

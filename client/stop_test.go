@@ -433,9 +433,10 @@ func TestPanicWithoutLogger(t *testing.T) {
 	for _, quiet := range []bool{true, false} {
 		log := captureDefault(t)
 		inBubble(t, func(t *testing.T, r *rig) {
-			w, err := r.c.Watch(context.Background(), cds.Type, "a", func(ev client.Event[any]) { panic(ev) })
+			// First, so that it needs no new stream.
+			_, err := r.c.WatchAll(context.Background(), cds.Type, "*", func(client.Batch[any]) { panic(&secretive{"MARKER"}) })
 			must(t, err)
-			_, err = r.c.WatchAll(context.Background(), cds.Type, "*", func(client.Batch[any]) { panic(&secretive{"MARKER"}) })
+			w, err := r.c.Watch(context.Background(), cds.Type, "a", func(ev client.Event[any]) { panic(ev) })
 			must(t, err)
 			set, err := r.c.NewSet(context.Background(), cds.Type, func(client.Batch[any]) { panic("a text") })
 			must(t, err)

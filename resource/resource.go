@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/xdswatch/xdswatch/internal/protosize"
 	"github.com/xdswatch/xdswatch/internal/redact"
 )
 
@@ -92,7 +93,8 @@ func Custom[T any](typeURL string, o Options, decode func(Source, []byte) (T, er
 }
 
 // Proto makes a type of a protobuf message; T is the pointer to the generated struct. Unknown
-// fields are kept and ignored. If the message has a generated Validate method and the source
+// fields are kept and ignored. A resource that would take more than 128 MiB of memory once it is
+// decoded, or eight times its size, is refused. If the message has a generated Validate method and the source
 // asks for validation, the client calls it (through an interface, so builds with the tag
 // disable_pgv work). Errors name fields and rules, and quote no values.
 func Proto[T proto.Message](o Options) *Type[T] {
@@ -148,6 +150,9 @@ func Map[T, U any](t *Type[T], convert func(T) (U, error)) *Type[U] {
 }
 
 func unmarshal(b []byte, msg proto.Message) error {
+	if err := protosize.Check(b, msg.ProtoReflect().Descriptor()); err != nil {
+		return err
+	}
 	if err := proto.Unmarshal(b, msg); err != nil {
 		return fmt.Errorf("not a message of type %s: %w", msg.ProtoReflect().Descriptor().FullName(), err)
 	}

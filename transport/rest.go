@@ -34,7 +34,7 @@ type RESTConfig struct {
 	// means 20 seconds.
 	ConnectTimeout time.Duration
 	// MaxReceiveSize is the largest response that is accepted, in bytes of its JSON, after
-	// decompression. 0 or less means 128 MiB, as for gRPC and for a file; the maximum is 2 GiB
+	// decompression. 0 or less means 128 MiB, as for gRPC; the maximum is 2 GiB
 	// less one byte. A larger one fails the poll with RESOURCE_EXHAUSTED.
 	MaxReceiveSize int
 	// Headers are sent with every poll of every server, before those that the bootstrap

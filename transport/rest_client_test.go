@@ -198,7 +198,7 @@ func TestRESTRefusedResource(t *testing.T) {
 			w.t.Fatal(err)
 		}
 		detail := p.Request.GetErrorDetail()
-		if p.Request.GetVersionInfo() != "1" || detail.GetCode() != 3 || !strings.Contains(detail.GetMessage(), "b: type URL") {
+		if p.Request.GetVersionInfo() != "1" || detail.GetCode() != 3 || !strings.Contains(detail.GetMessage(), "b: it cannot be read: ") {
 			t.Errorf("the poll asks %v, want version 1 and an error for b", p.Request)
 		}
 		w.poll("a b @1")

@@ -219,7 +219,7 @@ func (p *restPool) post(ctx context.Context, url string, header http.Header, bod
 	case resp.ContentLength > int64(limit):
 		return a, errTooLarge
 	default:
-		if a.body, err = readAtMost(patient{resp.Body, ctx}, limit); isBadGzip(err) {
+		if a.body, err = readAtMost(patient{resp.Body, ctx}, resp.ContentLength, limit); isBadGzip(err) {
 			err = &bodyError{a, err}
 		}
 	}
@@ -248,8 +248,14 @@ func (p patient) Read(b []byte) (int, error) {
 	return p.Reader.Read(b)
 }
 
-func readAtMost(r io.Reader, limit int) ([]byte, error) {
-	body, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
+// readAtMost reads all, for which there is room made at once if the size is known; -1 if not.
+func readAtMost(r io.Reader, size int64, limit int) (body []byte, err error) {
+	if size >= 0 {
+		body = make([]byte, size)
+		n, err := io.ReadFull(r, body)
+		return body[:n], err
+	}
+	body, err = io.ReadAll(io.LimitReader(r, int64(limit)+1))
 	if len(body) > limit {
 		return nil, errTooLarge
 	}

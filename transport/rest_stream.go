@@ -115,13 +115,13 @@ func (s *restStream) Recv() (Frame, error) {
 			return Frame{}, s.settled
 		}
 		if frame != nil {
-			return Frame{Parts: [][]byte{frame}}, nil
+			return *frame, nil
 		}
 	}
 }
 
 // next makes the next poll when it is due. The frame is nil if it brought nothing new.
-func (s *restStream) next() (frame []byte, err error) {
+func (s *restStream) next() (frame *Frame, err error) {
 	if err := s.await(); err != nil {
 		return nil, err
 	}
@@ -243,7 +243,7 @@ func (s *restStream) land(overtaken bool) {
 const unchangedURL = "xdswatch.unchanged"
 
 // read makes a frame of an answer; nil if it says nothing new.
-func (s *restStream) read(p poll, a answer) (frame []byte, err error) {
+func (s *restStream) read(p poll, a answer) (*Frame, error) {
 	switch a.status {
 	// REST-2: unchanged.
 	case http.StatusNotModified:
@@ -255,7 +255,7 @@ func (s *restStream) read(p poll, a answer) (frame []byte, err error) {
 	return nil, &statusError{a}
 }
 
-func (s *restStream) unchanged(p poll) ([]byte, error) {
+func (s *restStream) unchanged(p poll) (*Frame, error) {
 	s.mu.Lock()
 	s.question.answered(p)
 	s.question.unchanged(p)
@@ -264,11 +264,12 @@ func (s *restStream) unchanged(p poll) ([]byte, error) {
 		return nil, nil
 	}
 	s.alive = true
-	return proto.Marshal(&discoveryv3.DiscoveryResponse{TypeUrl: unchangedURL})
+	b, err := proto.Marshal(&discoveryv3.DiscoveryResponse{TypeUrl: unchangedURL})
+	return &Frame{Parts: [][]byte{b}}, err
 }
 
 // response passes over a body that is the last one again, and decodes no JSON then.
-func (s *restStream) response(p poll, a answer) (frame []byte, err error) {
+func (s *restStream) response(p poll, a answer) (*Frame, error) {
 	s.mu.Lock()
 	s.question.answered(p)
 	fresh := s.question.fresh(p, maphash.Bytes(s.seed, a.body)|1)
@@ -276,39 +277,38 @@ func (s *restStream) response(p poll, a answer) (frame []byte, err error) {
 	if !fresh {
 		return nil, nil
 	}
-	frame, typeURL, err := s.convert(a.body)
+	m, err := s.convert(a.body)
 	if s.ctx.Err() != nil {
 		return nil, context.Cause(s.ctx)
 	}
 	if err != nil {
 		return nil, &bodyError{a, err}
 	}
-	if asked := p.request.GetTypeUrl(); !s.conn.answers(typeURL, asked) {
-		return nil, &typeError{asked, typeURL}
+	if asked := p.request.GetTypeUrl(); !s.conn.answers(m.TypeURL, asked) {
+		return nil, &typeError{asked, m.TypeURL}
 	}
 	s.mu.Lock()
 	s.question.handOver()
 	s.mu.Unlock()
 	s.alive, s.handed = true, time.Now()
-	return frame, nil
+	return &Frame{Parts: [][]byte{m.Frame}, Faults: m.Faults}, nil
 }
 
 // convert makes a frame of a body. The end of the stream does not wait for it: what is left of a
 // conversion goes on for nobody, and soon ends.
-func (s *restStream) convert(body []byte) (frame []byte, typeURL string, err error) {
+func (s *restStream) convert(body []byte) (m *restjson.Message, err error) {
 	done := make(chan struct{})
-	var f []byte
-	var u string
-	var e error
+	var made *restjson.Message
+	var fault error
 	go func() {
 		defer close(done)
-		f, u, e = restjson.Response(s.ctx, body, s.conn.types)
+		made, fault = restjson.Response(s.ctx, body, s.conn.types)
 	}()
 	select {
 	case <-done:
-		return f, u, e
+		return made, fault
 	case <-s.ctx.Done():
-		return nil, "", context.Cause(s.ctx)
+		return nil, context.Cause(s.ctx)
 	}
 }
 

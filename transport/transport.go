@@ -73,6 +73,10 @@ type Frame struct {
 	// Renewed are the indices of resources that count as new even if their bytes are the same:
 	// what they refer to has changed. nil for none.
 	Renewed map[int]bool
+	// Faults say why resources cannot be read that came in another form than the wire's, by their
+	// indices; nil for none. The message has their names, as far as these are known. The client
+	// refuses these resources.
+	Faults map[int]error
 
 	buffers mem.BufferSlice // that Parts are of; nil if they are garbage like any other
 }

@@ -10,14 +10,14 @@ import (
 // program use for a moment is then given back before it adds up.
 const softLimit = 384 << 20
 
-// holdMemoryDown sets the soft limit, and after each collection raises it to one and a half times what
-// is held, if that is more: the collector must not run without end where much is rightly held.
+// holdMemoryDown sets the soft limit, and after each collection raises it to what is held and a quarter
+// of it, if that is more: the collector must not run without end where much is rightly held.
 func holdMemoryDown() {
 	debug.SetMemoryLimit(limitFor(heldBytes()))
 	afterCollection(holdMemoryDown)
 }
 
-func limitFor(held uint64) int64 { return max(softLimit, int64(held+held/2)) }
+func limitFor(held uint64) int64 { return max(softLimit, int64(held+held/4)) }
 
 // heldBytes is what the last collection found to be in use.
 func heldBytes() uint64 {

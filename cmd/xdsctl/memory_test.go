@@ -16,8 +16,8 @@ func TestMemoryLimit(t *testing.T) {
 	if got := limitFor(100 << 20); got != softLimit {
 		t.Errorf("with 100 MiB held the limit is %d, want %d", got, softLimit)
 	}
-	if got := limitFor(1 << 30); got != 3<<29 {
-		t.Errorf("with 1 GiB held the limit is %d, want %d", got, 3<<29)
+	if got := limitFor(1 << 30); got != 5<<28 {
+		t.Errorf("with 1 GiB held the limit is %d, want %d", got, 5<<28)
 	}
 	collected := make(chan struct{})
 	afterCollection(func() { close(collected) })

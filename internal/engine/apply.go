@@ -75,7 +75,7 @@ type partKey struct {
 
 // notify puts notices into the lanes of their watches. What a step told ends with a flush.
 func (e *Engine) notify(notices []machine.Notice) {
-	told := step{troubled: map[int][]*lane{}}
+	told := step{troubled: map[int][]*lane{}, loaded: map[int]*load{}}
 	for len(notices) > 0 {
 		n, run := &notices[0], 1
 		switch n.Kind {
@@ -104,6 +104,15 @@ func (e *Engine) notify(notices []machine.Notice) {
 	for _, l := range told.touched {
 		e.put(l, item{flush: true})
 	}
+	for server, l := range told.loaded {
+		e.tasks.owes(server, l.size)
+		e.mark(l.lanes, nil, func() {
+			e.post(func() {
+				e.tasks.told(server, l.size)
+				e.decodeMore()
+			})
+		})
+	}
 	for _, i := range slices.Sorted(maps.Keys(told.troubled)) {
 		e.mark(told.troubled[i], nil, func() { e.post(machine.Heard{Stream: i}) })
 	}
@@ -113,6 +122,26 @@ func (e *Engine) notify(notices []machine.Notice) {
 type step struct {
 	touched  []*lane
 	troubled map[int][]*lane // those that were told of trouble, by machine stream
+	loaded   map[int]*load   // by servers whose next resources wait for a worker
+}
+
+// load is what a step told of a server's resources.
+type load struct {
+	size  int // as in turns
+	lanes []*lane
+}
+
+// load counts notices that go to a lane.
+func (s *step) load(server int, notices []machine.Notice, to *lane) {
+	l := s.loaded[server]
+	if l == nil {
+		l = &load{}
+		s.loaded[server] = l
+	}
+	for i := range notices {
+		l.size += untoldSize + len(notices[i].Raw)
+	}
+	l.lanes = with(l.lanes, to)
 }
 
 // tell puts notices for the same watches into the lanes of these. A lane does with what it has
@@ -120,11 +149,14 @@ type step struct {
 func (e *Engine) tell(notices []machine.Notice, to *step) {
 	n := &notices[0]
 	p := e.parts[partKey{n.Stream.Stream, n.TypeURL}]
-	stream, trouble := n.Stream.Stream, n.Trouble // not to be read any more once a lane has them
+	server, stream, trouble := n.Server, n.Stream.Stream, n.Trouble // not to be read any more once a lane has them
 	for i, l := range slices.Backward(e.lanesOf(n)) {
 		own := notices
 		if i > 0 {
 			own = slices.Clone(notices) // while no lane has them
+		}
+		if p != nil && e.tasks.waits(server) {
+			to.load(server, own, l)
 		}
 		e.put(l, item{notices: own, part: p})
 		to.touched = with(to.touched, l)

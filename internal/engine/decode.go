@@ -12,6 +12,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/internal/protoequal"
+	"github.com/xdswatch/xdswatch/internal/protosize"
 	"github.com/xdswatch/xdswatch/internal/redact"
 	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/resource"
@@ -166,7 +167,11 @@ func checkMetadata(a *wire.Attributes) error {
 	if a == nil || len(a.Metadata) == 0 {
 		return nil
 	}
-	if err := proto.Unmarshal(a.Metadata, new(corev3.Metadata)); err != nil {
+	m := new(corev3.Metadata)
+	if err := protosize.Check(a.Metadata, m.ProtoReflect().Descriptor()); err != nil {
+		return fmt.Errorf("the metadata of the resource: %w", err)
+	}
+	if err := proto.Unmarshal(a.Metadata, m); err != nil {
 		return fmt.Errorf("the metadata of the resource does not parse: %w", err)
 	}
 	return nil

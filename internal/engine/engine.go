@@ -128,7 +128,7 @@ func New(c Config) *Engine {
 		config: c, machine: machine.New(mc),
 		inbox: make(chan any, inboxSize), stop: make(chan struct{}), over: make(chan struct{}),
 		kinds: map[string]resource.AnyType{}, home: map[int]*lane{}, conns: map[*Server]*conn{}, streams: map[int]*stream{},
-		retries: map[int]*retry{}, tasks: turns{of: map[int][]*machine.Task{}}, parts: map[partKey]*part{}, delivering: map[machine.Ref]bool{},
+		retries: map[int]*retry{}, tasks: newTurns(), parts: map[partKey]*part{}, delivering: map[machine.Ref]bool{},
 		lastNack: map[string]string{}, lastFault: map[string]string{}, quotas: map[logKey]*quota{},
 	}
 	if c.Alarm == nil {

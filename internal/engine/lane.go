@@ -219,7 +219,7 @@ func (l *lane) do() {
 		if !l.tellAll(it) {
 			return
 		}
-	default:
+	case it.flush || it.part != nil:
 		l.flush(it)
 	}
 	m := it.marker

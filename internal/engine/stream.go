@@ -115,6 +115,11 @@ func (s *stream) scan(r *received) error {
 		apiv2.Response(&r.response)
 	}
 	r.response.Renewed = r.frame.Renewed
+	for i, fault := range r.frame.Faults {
+		if i >= 0 && i < len(r.response.Resources) {
+			r.response.Resources[i].Fault = withText(fault)
+		}
+	}
 	return nil
 }
 

@@ -1,12 +1,42 @@
 package engine
 
-import "github.com/xdswatch/xdswatch/internal/machine"
+import (
+	"slices"
+
+	"github.com/xdswatch/xdswatch/internal/machine"
+)
+
+// maxUntold is how much of what a server has sent may wait for handlers while more of it is decoded,
+// in bytes; each resource counts as untoldSize bytes more than it has. A decoded value takes several
+// times its bytes, and up to some hundred times.
+const (
+	maxUntold  = 1 << 20
+	untoldSize = 256
+)
 
 // turns are the tasks that wait for a worker. Servers take turns, so that what one sent, be it
-// millions of resources, holds up those of another by one task.
+// hundreds of thousands of resources, holds up those of another by one task.
 type turns struct {
-	of    map[int][]*machine.Task // by server, in order
-	queue []int                   // the servers that have any, the next first
+	of     map[int][]*machine.Task // by server, in order
+	queue  []int                   // the servers that have any, the next first
+	untold map[int]int             // bytes that wait for handlers, by server; none of zero
+}
+
+func newTurns() turns {
+	return turns{of: map[int][]*machine.Task{}, untold: map[int]int{}}
+}
+
+// waits says whether tasks of a server wait for a worker.
+func (t *turns) waits(server int) bool { return len(t.of[server]) > 0 }
+
+// owes notes that resources of a server went to handlers.
+func (t *turns) owes(server, size int) { t.untold[server] += size }
+
+// told notes that handlers have had them.
+func (t *turns) told(server, size int) {
+	if t.untold[server] -= size; t.untold[server] == 0 {
+		delete(t.untold, server)
+	}
 }
 
 func (t *turns) add(tasks ...*machine.Task) {
@@ -18,13 +48,15 @@ func (t *turns) add(tasks ...*machine.Task) {
 	}
 }
 
-// next takes a task; nil if there is none.
+// next takes a task; nil if there is none, or if handlers have to come first: values that wait for
+// them take several times what the server has sent.
 func (t *turns) next() *machine.Task {
-	if len(t.queue) == 0 {
+	at := slices.IndexFunc(t.queue, func(server int) bool { return t.untold[server] < maxUntold })
+	if at < 0 {
 		return nil
 	}
-	server := t.queue[0]
-	t.queue = t.queue[1:]
+	server := t.queue[at]
+	t.queue = slices.Delete(t.queue, at, at+1)
 	tasks := t.of[server]
 	task := tasks[0]
 	tasks[0] = nil

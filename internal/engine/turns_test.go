@@ -10,7 +10,7 @@ import (
 //
 // spec: H-2
 func TestTurns(t *testing.T) {
-	ts := turns{of: map[int][]*machine.Task{}}
+	ts := newTurns()
 	task := func(server int) *machine.Task { return &machine.Task{Server: server} }
 	many := []*machine.Task{task(0), task(0), task(0)}
 	one, two := task(1), task(2)
@@ -27,5 +27,26 @@ func TestTurns(t *testing.T) {
 	}
 	if len(ts.of) != 0 {
 		t.Errorf("%d servers are left over", len(ts.of))
+	}
+}
+
+// A server whose resources wait for handlers gives its turn away until they were told.
+//
+// spec: H-5
+func TestTurnsWaitForHandlers(t *testing.T) {
+	ts := newTurns()
+	slow, fast := &machine.Task{Server: 0}, &machine.Task{Server: 1}
+	ts.add(slow)
+	ts.owes(0, maxUntold)
+	ts.add(fast)
+	if got := ts.next(); got != fast {
+		t.Errorf("%v is next, want the other server's", got)
+	}
+	if got := ts.next(); got != nil || !ts.waits(0) {
+		t.Errorf("%v is next, want none", got)
+	}
+	ts.told(0, maxUntold)
+	if got := ts.next(); got != slow || len(ts.untold) != 0 {
+		t.Errorf("%v is next, %d servers are left over", got, len(ts.untold))
 	}
 }

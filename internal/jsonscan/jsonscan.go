@@ -18,6 +18,9 @@ const (
 	// MaxConversion is what converting a value may take however small it is; one that is larger
 	// may take maxGrowth times its own size.
 	MaxConversion = 32 << 20
+	// MaxValue is how many bytes of text a value may have. Its text is in memory up to three
+	// times more while it is converted.
+	MaxValue = 64 << 20
 
 	maxGrowth  = 8
 	objectCost = 160
@@ -37,6 +40,13 @@ const (
 	more      = "something follows the object"
 )
 
+// SizeError says that a value is longer than it may be.
+type SizeError struct{ Size, Limit int }
+
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("a value of %d bytes is longer than the limit of %d bytes", e.Size, e.Limit)
+}
+
 // Value is a value in a text.
 type Value struct {
 	Start, End int
@@ -45,6 +55,9 @@ type Value struct {
 
 // Affordable is nil if converting the value takes what it may.
 func (v Value) Affordable() error {
+	if size := v.End - v.Start; size > MaxValue {
+		return &SizeError{size, MaxValue}
+	}
 	if limit := max(MaxConversion, maxGrowth*(v.End-v.Start)); v.cost > limit {
 		return &CostError{v.End - v.Start, limit}
 	}

@@ -12,7 +12,7 @@ import (
 // chunkBytes is what they have together, but for the last of them.
 const (
 	chunk      = 512
-	chunkBytes = 4 << 20
+	chunkBytes = 1 << 20
 )
 
 // releasable is how many bytes of a response have to be new for its frame to be released.

@@ -13,7 +13,7 @@ import (
 
 // How large a file may be, in bytes.
 const (
-	MaxSize      = 128 << 20 // a file of resources, where nobody says otherwise
+	MaxSize      = 64 << 20  // a file of resources, where nobody says otherwise
 	MaxBootstrap = 2 << 20   // a bootstrap, or a file of Secrets that it names
 	MaxPEM       = 8 << 20   // certificates or a key
 	MaxToken     = 256 << 10 // a token

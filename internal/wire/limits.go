@@ -6,12 +6,23 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Bounds of what reading a response takes, in bytes of memory beside its own. An entry takes two
-// bytes on the wire, and some hundred here.
+// Bounds of a response. Without them a server could make the client use many times the memory
+// that the response takes on the wire.
 const (
-	// MaxOverhead is what a response may take however small it is; one that is larger may take
-	// twice its own size, so that small resources, however many, are no attack.
+	// MaxOverhead is how many bytes of memory the entries of a response may take beside its own
+	// bytes, however small it is; a response of more than twice that may take half its size. An
+	// entry takes two bytes on the wire, and some hundred here.
 	MaxOverhead = 96 << 20
+	// MaxResources is how many resources a response may have, however small it is; a larger one
+	// may have one for each resourceSize of its bytes, which is more from 128 MiB on. To decode,
+	// keep and notify a resource takes up to a kilobyte, however small it is.
+	MaxResources = 1 << 18
+	resourceSize = 512
+	// MaxText is how many bytes a version, a nonce, a type URL and the identifier of a control
+	// plane may have. They are copied, kept, sent back and logged.
+	MaxText = 64 << 10
+	// MaxName is how many bytes the name may have that a Resource gives itself.
+	MaxName = 1 << 20
 
 	entryCost     = 136 // a Resource
 	nameCost      = 48  // a name in a list that grows, with what it grew out of
@@ -30,11 +41,27 @@ func (e *OverheadError) Error() string {
 	return fmt.Sprintf("a response of %d bytes has so many entries that to read them takes more than the limit of %d bytes", e.Size, e.Limit)
 }
 
-// MaxEntries is how many entries a response of a size may have.
-func MaxEntries(size int) int { return overhead(size) / entryCost }
+// CountError says that a response has more resources than it may have for its size.
+type CountError struct {
+	Size  int // of the response, in bytes
+	Limit int // resources
+}
+
+func (e *CountError) Error() string {
+	return fmt.Sprintf("a response of %d bytes has more resources than the limit of %d", e.Size, e.Limit)
+}
+
+// errText refuses a version, a nonce, a type URL or an identifier; errName a name.
+var (
+	errText = fmt.Errorf("it is longer than the limit of %d bytes", MaxText)
+	errName = fmt.Errorf("the name is longer than the limit of %d bytes", MaxName)
+)
+
+// ResourcesIn is how many resources a response of a size may have.
+func ResourcesIn(size int) int { return max(MaxResources, size/resourceSize) }
 
 // overhead is what a response of a size may take.
-func overhead(size int) int { return max(MaxOverhead, 2*size) }
+func overhead(size int) int { return max(MaxOverhead, size/2) }
 
 // charge counts what is taken, and says when it is too much.
 func (r *Response) charge(cost int) error {
@@ -58,7 +85,9 @@ func (r *Response) admit(frame [][]byte, costs []int) (entries int, err error) {
 				break
 			}
 			if num == resourcesField {
-				entries++
+				if entries++; entries > ResourcesIn(r.Size) {
+					return 0, &CountError{r.Size, ResourcesIn(r.Size)}
+				}
 			}
 			if int(num) < len(costs) {
 				if err := r.charge(costs[num]); err != nil {

@@ -6,6 +6,7 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -172,7 +173,8 @@ func (r *Response) ScanDelta(frame ...[]byte) error {
 // scanError says what is wrong with a response: it is none, or it costs too much.
 func scanError(message string, err error) error {
 	var cost *OverheadError
-	if err == nil || errors.As(err, &cost) {
+	var count *CountError
+	if err == nil || errors.As(err, &cost) || errors.As(err, &count) {
 		return err
 	}
 	return fmt.Errorf("not a %s: %w", message, err)
@@ -193,6 +195,9 @@ func (r *Response) scanControlPlane(f Field) error {
 		return err
 	}
 	id, _, err := StringField(b, 1)
+	if len(id) > MaxText {
+		return errText
+	}
 	r.ControlPlane = string(id)
 	return err
 }
@@ -237,7 +242,10 @@ func (r *Response) scanWrapper(b []byte) Resource {
 	err := Fields(b, func(num protowire.Number, f Field) (err error) {
 		switch num {
 		case 1:
-			e.Version, err = f.string()
+			// H-9: what is kept of a response is bounded.
+			if e.Version, err = f.string(); len(e.Version) > MaxText {
+				e.Version, err = nil, errText
+			}
 		case 2:
 			err = e.scanBody(f)
 		case 3:
@@ -268,6 +276,9 @@ func (r *Response) scanWrapper(b []byte) Resource {
 	}
 	if len(e.Name) == 0 {
 		e.Name = variant.Name // the two exclude each other
+	}
+	if len(e.Name) > MaxName {
+		e.Name, err = nil, errName
 	}
 	if c := variant.Constraints; err == nil && c != nil {
 		if _, err = (*Params)(nil).evaluate(c, 0); err == nil {
@@ -415,8 +426,12 @@ func (f Field) string() ([]byte, error) {
 	return b, err
 }
 
+// text is a string that is bounded.
 func (f Field) text() (string, error) {
 	b, err := f.string()
+	if len(b) > MaxText {
+		return "", errText // H-9
+	}
 	return string(b), err
 }
 
@@ -449,7 +464,9 @@ func (f Field) status() (code int32, message string, err error) {
 			v, err = f.varint()
 			code = int32(v)
 		case 2:
-			message, err = f.text()
+			var b []byte
+			b, err = f.string()
+			message = strings.ToValidUTF8(string(b[:min(len(b), MaxText)]), "")
 		}
 		return err
 	})

@@ -102,7 +102,7 @@ func TestBadFiles(t *testing.T) {
 			must(t, os.WriteFile(path+".new", nil, 0o644))
 			must(t, os.Truncate(path+".new", 1<<30))
 			must(t, os.Rename(path+".new", path))
-		}, want: "the file is larger than the limit of 134217728 bytes; MaxSize raises it"},
+		}, want: "the file is larger than the limit of 67108864 bytes; MaxSize raises it"},
 		{name: "zeros", put: bytesOf(make([]byte, 1000)), want: "binary: not a DiscoveryResponse"},
 		{name: "zeros in JSON", suffix: ".json", put: bytesOf(make([]byte, 1000)), want: "JSON, line 1:1: invalid character"},
 		{name: "zeros in YAML", suffix: ".yaml", put: bytesOf(make([]byte, 1000)), want: "YAML: control characters are not allowed"},
@@ -302,7 +302,7 @@ func TestLimit(t *testing.T) {
 	before := allocated()
 	r := open(t, path)
 	err := r.wantTold("larger than the limit")
-	if se := new(file.SizeError); !errors.As(err, &se) || se.Limit != 128<<20 {
+	if se := new(file.SizeError); !errors.As(err, &se) || se.Limit != 64<<20 {
 		t.Errorf("told %#v", err)
 	}
 	if used := allocated() - before; used > 16<<20 {

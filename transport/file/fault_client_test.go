@@ -34,7 +34,7 @@ var faults = map[string]struct {
 		must(t, os.WriteFile(path+".new", nil, 0o644))
 		must(t, os.Truncate(path+".new", 1<<30))
 		must(t, os.Rename(path+".new", path))
-	}, "larger than the limit of 134217728 bytes"},
+	}, "larger than the limit of 67108864 bytes"},
 	"zeros": {bytesOf(make([]byte, 1<<20)), "control characters are not allowed"},
 	"empty": {textOf(""), "the file is empty"},
 	"bomb":  {textOf(laughs()), "excessive aliasing"},

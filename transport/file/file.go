@@ -82,7 +82,7 @@ type Config struct {
 	// 100 milliseconds, a negative value not at all.
 	Settle time.Duration
 	// MaxSize is the largest file that is read, in bytes, and also bounds the expansion of a
-	// YAML file's aliases. 0 or less means 128 MiB. The conversion of JSON or YAML takes a
+	// YAML file's aliases. 0 or less means 64 MiB. The conversion of JSON or YAML takes a
 	// multiple of the file's size in memory.
 	MaxSize int64
 	// Types is asked for types before the global registry, which has those that are linked into

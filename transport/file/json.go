@@ -96,7 +96,7 @@ func (p *parsing) refused(f format, entry int, err error) error {
 // split takes the list of entries apart. How many there are is known before there is room made
 // for any.
 func (d *document) split(ctx context.Context, data []byte, list jsonscan.Value) error {
-	n, limit := 0, wire.MaxEntries(len(data))/2 // each is remembered by its hash too
+	n, limit := 0, wire.ResourcesIn(len(data))
 	err := jsonscan.List(ctx, data, list, func(i int, _ jsonscan.Value) error {
 		if n = i + 1; n > limit {
 			return fmt.Errorf("more than %d resources are too many for a file of %d bytes", limit, len(data))

@@ -48,14 +48,6 @@ func variantOf(fields map[string]json.RawMessage) *discoveryv3.ResourceName {
 	return n
 }
 
-// payloadURL is the type URL of a resource, as the server gave it.
-func payloadURL(fields map[string]json.RawMessage) string {
-	if inner := payload(fields); inner != nil {
-		fields = inner
-	}
-	return text(fields["@type"])
-}
-
 // payload is what a wrapper holds; nil of any other message.
 func payload(fields map[string]json.RawMessage) (inner map[string]json.RawMessage) {
 	if text(fields["@type"]) != wire.WrapperURL {

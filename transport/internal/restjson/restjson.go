@@ -4,11 +4,11 @@
 package restjson
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -68,55 +68,81 @@ var (
 const (
 	// maxUnreadable is how many resources of a response may be ones that cannot be read.
 	maxUnreadable = 10_000
-	// maxReason is how long the reason in a type URL may be, in bytes.
+	// maxReason is how many bytes of why one cannot be read are told.
 	maxReason = 512
+	// maxEnvelope is how many bytes of text may stand beside the resources.
+	maxEnvelope = 8 << 20
 )
 
+// errEnvelope refuses a response that says too much beside its resources.
+var errEnvelope = fmt.Errorf("what stands beside the resources is longer than the limit of %d bytes", maxEnvelope)
+
+// Message is a response in its wire form.
+type Message struct {
+	Frame   []byte
+	TypeURL string // of the response; "" if it says none
+	// Faults say why resources cannot be read, by their indices. Of such a resource the frame has a
+	// Resource with its name, as far as that can be found, and nothing else.
+	Faults map[int]error
+}
+
 // Response turns the JSON of a DiscoveryResponse, in either spelling, into its wire form.
-// Fields that are not known are left out. Equal JSON makes equal bytes. Beside it Response
-// returns the response's type URL; "" if it says none. It ends with the context, but for the
-// conversion of a single resource.
-//
-// A resource that cannot be read costs no other: it keeps its name, if that can be found,
-// in a Resource without a usable type, whose type URL says what is wrong with it. So it is
-// refused by itself, by whoever looks at its type.
-func Response(ctx context.Context, body []byte, types Resolver) (frame []byte, typeURL string, err error) {
+// Fields that are not known are left out. Equal JSON makes equal bytes. It ends with the context,
+// but for the conversion of a single resource. A resource that cannot be read costs no other.
+func Response(ctx context.Context, body []byte, types Resolver) (*Message, error) {
 	var list *jsonscan.Value
-	fields := map[string]json.RawMessage{}
-	err = jsonscan.Object(ctx, body, func(key string, v jsonscan.Value) error {
-		if key == "resources" {
+	fields, size := map[string]json.RawMessage{}, 0
+	err := jsonscan.Object(ctx, body, func(key string, v jsonscan.Value) error {
+		switch {
+		case key == "resources":
 			list = &v
 			return nil
+		case !isField(key):
+			return nil
+		}
+		// H-5, H-9: what is made of a response is bounded, and what is kept of it.
+		if size += v.End - v.Start; size > maxEnvelope {
+			return errEnvelope
 		}
 		fields[key] = body[v.Start:v.End]
 		return v.Affordable()
 	})
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	if list == nil && !isResponse(fields) {
-		return nil, "", errForeign
+	if list == nil && len(fields) == 0 {
+		return nil, errForeign
 	}
 	entries, err := elements(ctx, body, list)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	frame, typeURL, err = envelope(fields, types)
+	m, err := envelope(fields, types)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
+	// The wire form is hardly ever longer than the JSON.
+	m.Frame = slices.Grow(m.Frame, len(body))
 	d := decoder{types: known{types}}
-	for _, v := range entries {
+	for i, v := range entries {
 		if ctx.Err() != nil {
-			return nil, "", context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
-		if d.unread > maxUnreadable {
-			return nil, "", errUnreadable
+		entry, fault := d.entry(body[v.Start:v.End], v.Affordable())
+		m.Frame = protowire.AppendTag(m.Frame, resourcesField, protowire.BytesType)
+		m.Frame = protowire.AppendBytes(m.Frame, entry)
+		if fault == nil {
+			continue
 		}
-		frame = protowire.AppendTag(frame, resourcesField, protowire.BytesType)
-		frame = protowire.AppendBytes(frame, d.entry(body[v.Start:v.End], v.Affordable()))
+		if len(m.Faults) == maxUnreadable {
+			return nil, errUnreadable
+		}
+		if m.Faults == nil {
+			m.Faults = map[int]error{}
+		}
+		m.Faults[i] = fault
 	}
-	return frame, typeURL, nil
+	return m, nil
 }
 
 // elements finds the resources; none of null. What they cost is known before there is room made
@@ -128,7 +154,7 @@ func elements(ctx context.Context, body []byte, list *jsonscan.Value) (entries [
 	if body[list.Start] != '[' {
 		return nil, errNotList
 	}
-	n, limit := 0, wire.MaxEntries(len(body))
+	n, limit := 0, wire.ResourcesIn(len(body))
 	err = jsonscan.List(ctx, body, *list, func(i int, _ jsonscan.Value) error {
 		if n = i + 1; n > limit {
 			return fmt.Errorf("more than %d resources are too many for a response of %d bytes", limit, len(body))
@@ -149,44 +175,40 @@ func elements(ctx context.Context, body []byte, list *jsonscan.Value) (entries [
 // resourcesField is the number of DiscoveryResponse.resources.
 const resourcesField = 2
 
-// isResponse tells a response from whatever else a proxy or a gateway may say with a 200:
-// taken for an empty response it would delete all there is.
-func isResponse(fields map[string]json.RawMessage) bool {
+// isField knows the fields of a response, by which it is told from whatever else a proxy or a
+// gateway may say with a 200: taken for an empty response that would delete all there is.
+func isField(key string) bool {
 	message := (*discoveryv3.DiscoveryResponse)(nil).ProtoReflect().Descriptor().Fields()
-	for key := range fields {
-		if message.ByJSONName(key) != nil || message.ByTextName(key) != nil {
-			return true
-		}
-	}
-	return false
+	return message.ByJSONName(key) != nil || message.ByTextName(key) != nil
 }
 
 // envelope is the wire form of a response without its resources. Details of a status that
 // are of unknown types lose their content, which nobody reads.
-func envelope(fields map[string]json.RawMessage, types Resolver) (frame []byte, typeURL string, err error) {
+func envelope(fields map[string]json.RawMessage, types Resolver) (*Message, error) {
 	raw, err := json.Marshal(fields)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	var r discoveryv3.DiscoveryResponse
 	options := protojson.UnmarshalOptions{DiscardUnknown: true, Resolver: lenient{known{types}}}
 	if err := options.Unmarshal(raw, &r); err != nil {
-		return nil, "", redact.JSON(err, raw, r.ProtoReflect().Descriptor(), known{types}).WithoutPosition()
+		return nil, redact.JSON(err, raw, r.ProtoReflect().Descriptor(), known{types}).WithoutPosition()
 	}
-	frame, err = proto.Marshal(&r)
-	return frame, r.GetTypeUrl(), err
+	frame, err := proto.Marshal(&r)
+	if err != nil {
+		return nil, err
+	}
+	return &Message{Frame: frame, TypeURL: r.GetTypeUrl()}, nil
 }
 
 // decoder reads resources.
-type decoder struct {
-	types  known
-	unread int // resources that cannot be read
-}
+type decoder struct{ types known }
 
-// entry is the Any of one resource; of one that is not affordable nothing is looked at.
-func (d *decoder) entry(raw json.RawMessage, unaffordable error) []byte {
+// entry is the Any of one resource. Of one that cannot be read it is a Resource with a name, and
+// the fault says why; of one that is not affordable nothing is looked at.
+func (d decoder) entry(raw json.RawMessage, unaffordable error) (entry []byte, fault error) {
 	if unaffordable != nil {
-		return d.unreadable(nil, unaffordable)
+		return d.unreadable(nil), whyUnread(unaffordable)
 	}
 	var a anypb.Any
 	options := protojson.UnmarshalOptions{DiscardUnknown: true, Resolver: d.types}
@@ -194,34 +216,31 @@ func (d *decoder) entry(raw json.RawMessage, unaffordable error) []byte {
 	if err == nil {
 		var b []byte
 		if b, err = proto.Marshal(&a); err == nil {
-			return b
+			return b, nil
 		}
 	}
 	f := redact.JSON(err, raw, a.ProtoReflect().Descriptor(), d.types)
 	if f.Path != "" {
 		f = f.WithoutPosition()
 	}
-	return d.unreadable(raw, f)
+	return d.unreadable(raw), whyUnread(f)
+}
+
+func whyUnread(err error) error {
+	text := err.Error()
+	return errors.New("it cannot be read: " + strings.ToValidUTF8(text[:min(len(text), maxReason)], ""))
 }
 
 // unreadable stands for a resource that cannot be read.
-func (d *decoder) unreadable(raw json.RawMessage, reason error) []byte {
-	d.unread++
+func (d decoder) unreadable(raw json.RawMessage) []byte {
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(raw, &fields) // without fields there is no name
-	text := reason.Error()
-	text = strings.ToValidUTF8(text[:min(len(text), maxReason)], "")
-	w := &discoveryv3.Resource{
-		ResourceName: variantOf(fields),
-		Resource:     &anypb.Any{TypeUrl: fmt.Sprintf("%s that cannot be read (%s)", cmp.Or(redact.TypeURL(payloadURL(fields)), "a resource"), text)},
-	}
+	w := &discoveryv3.Resource{ResourceName: variantOf(fields)}
 	if w.ResourceName.GetName() == "" {
 		w.Name = d.nameOf(fields)
 	}
-	a, err := anypb.New(w)
-	if err != nil {
-		a = &anypb.Any{TypeUrl: "cannot be read"}
-	}
-	b, _ := proto.Marshal(a) // the texts are valid, and nothing else can fail
+	var a anypb.Any
+	_ = a.MarshalFrom(w) // the texts are valid, and nothing else can fail
+	b, _ := proto.Marshal(&a)
 	return b
 }

@@ -80,12 +80,12 @@ func TestResponseInBothSpellings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		first, _, err := Response(t.Context(), body, nil)
+		m, err := Response(t.Context(), body, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		got := new(discoveryv3.DiscoveryResponse)
-		if err := proto.Unmarshal(first, got); err != nil {
+		if err := proto.Unmarshal(m.Frame, got); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
@@ -132,16 +132,16 @@ func TestRequestV2(t *testing.T) {
 func TestEqualBytes(t *testing.T) {
 	metadata := `"filter_metadata":{"a":{"x":1},"b":{"x":2},"c":{"x":3},"d":{"x":4}}`
 	body := `{"version_info":"1","resources":[{"@type":"` + clusterURL + `","name":"a","metadata":{` + metadata + `}}]}`
-	first, _, err := Response(t.Context(), []byte(body), nil)
+	m, err := Response(t.Context(), []byte(body), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 50 {
-		again, _, err := Response(t.Context(), []byte(body), nil)
+		again, err := Response(t.Context(), []byte(body), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if string(again) != string(first) {
+		if string(again.Frame) != string(m.Frame) {
 			t.Fatal("the same JSON makes other bytes")
 		}
 	}
@@ -154,11 +154,11 @@ func TestUnreadableVariant(t *testing.T) {
 	for _, key := range []string{"resource_name", "resourceName"} {
 		body := `{"resources":[{"@type":"` + wire.WrapperURL + `","` + key + `":{"name":"x","dynamic_parameter_constraints":{"constraint":{"key":"env","value":"prod"}}},` +
 			`"resource":{"@type":"` + clusterURL + `","name":"y","type":{}}}]}`
-		frame, _, err := Response(t.Context(), []byte(body), nil)
+		m, err := Response(t.Context(), []byte(body), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := wire.ScanSotW(frame)
+		r, err := wire.ScanSotW(m.Frame)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,28 +172,27 @@ func TestUnreadableVariant(t *testing.T) {
 func TestUnreadable(t *testing.T) {
 	const cla = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 	tests := []struct{ name, entry, wantName, wantReason string }{
-		{"unknown type", `{"@type":"type.googleapis.com/no.such.Thing","name":"x"}`, "x", `"type.googleapis.com/no.such.Thing that cannot be read (@type: the type \"type.googleapis.com/no.such.Thing\" is not known to the program)`},
-		{"unknown type inside", `{"@type":"` + clusterURL + `","name":"x","transport_socket":{"name":"s","typed_config":{"@type":"type.googleapis.com/no.such.Thing"}}}`, "x", `transport_socket.typed_config.@type: the type \"type.googleapis.com/no.such.Thing\" is not known`},
-		{"wrong kind of field", `{"@type":"` + clusterURL + `","name":"x","connect_timeout":{}}`, "x", "Cluster that cannot be read"},
-		{"another first field", `{"@type":"` + cla + `","clusterName":"x","endpoints":7}`, "x", "ClusterLoadAssignment that cannot be read"},
-		{"its other spelling", `{"@type":"` + cla + `","cluster_name":"x","name":"y","endpoints":7}`, "x", "ClusterLoadAssignment that cannot be read"},
-		{"wrapped", `{"@type":"` + wire.WrapperURL + `","name":"x","resource":{"@type":"type.googleapis.com/no.such.Thing"}}`, "x", "no.such.Thing that cannot be read"},
-		{"wrapped with the name inside", `{"@type":"` + wire.WrapperURL + `","resource":{"@type":"` + clusterURL + `","name":"x","type":{}}}`, "x", "Cluster that cannot be read"},
-		{"no name", `{"@type":"type.googleapis.com/no.such.Thing"}`, "", "no.such.Thing that cannot be read"},
-		{"first field is no text", `{"@type":"type.googleapis.com/envoy.config.core.v3.SocketAddress","protocol":[]}`, "", "SocketAddress that cannot be read"},
-		{"no object", `7`, "", "that cannot be read"},
-		{"null", `null`, "", "that cannot be read"},
-		{"no type", `{"name":"x"}`, "", `""`},
+		{"unknown type", `{"@type":"type.googleapis.com/no.such.Thing","name":"x"}`, "x", `@type: the type "type.googleapis.com/no.such.Thing" is not known to the program`},
+		{"unknown type inside", `{"@type":"` + clusterURL + `","name":"x","transport_socket":{"name":"s","typed_config":{"@type":"type.googleapis.com/no.such.Thing"}}}`, "x", `transport_socket.typed_config.@type: the type "type.googleapis.com/no.such.Thing" is not known`},
+		{"wrong kind of field", `{"@type":"` + clusterURL + `","name":"x","connect_timeout":{}}`, "x", "it cannot be read: "},
+		{"another first field", `{"@type":"` + cla + `","clusterName":"x","endpoints":7}`, "x", "it cannot be read: endpoints"},
+		{"its other spelling", `{"@type":"` + cla + `","cluster_name":"x","name":"y","endpoints":7}`, "x", "it cannot be read: endpoints"},
+		{"wrapped", `{"@type":"` + wire.WrapperURL + `","name":"x","resource":{"@type":"type.googleapis.com/no.such.Thing"}}`, "x", "no.such.Thing"},
+		{"wrapped with the name inside", `{"@type":"` + wire.WrapperURL + `","resource":{"@type":"` + clusterURL + `","name":"x","type":{}}}`, "x", "it cannot be read: "},
+		{"no name", `{"@type":"type.googleapis.com/no.such.Thing"}`, "", "no.such.Thing"},
+		{"first field is no text", `{"@type":"type.googleapis.com/envoy.config.core.v3.SocketAddress","protocol":[]}`, "", "it cannot be read: protocol"},
+		{"no object", `7`, "", "it cannot be read: "},
+		{"null", `null`, "", "it cannot be read: "},
 		{"long reason", `{"@type":"` + clusterURL + `","name":"x","connect_timeout":"` + strings.Repeat("é", 5000) + `"}`, "x", "connect_timeout: an invalid google.protobuf.Duration"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			body := `{"type_url":"` + clusterURL + `","resources":[{"@type":"` + clusterURL + `","name":"good"},` + tt.entry + `]}`
-			frame, _, err := Response(t.Context(), []byte(body), nil)
+			m, err := Response(t.Context(), []byte(body), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := wire.ScanSotW(frame)
+			r, err := wire.ScanSotW(m.Frame)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -201,25 +200,42 @@ func TestUnreadable(t *testing.T) {
 				t.Fatalf("%d resources, the first of type %q", len(r.Resources), r.Resources[0].TypeURL)
 			}
 			bad := r.Resources[1]
-			reason := fmt.Sprintf("%q", bad.TypeURL)
-			if string(bad.Name) != tt.wantName || !strings.Contains(reason, tt.wantReason) || bad.Fault != nil || len(bad.Payload) > 0 {
-				t.Errorf("name %q, type %s, fault %v, %d bytes; want %q and %s", bad.Name, reason, bad.Fault, len(bad.Payload), tt.wantName, tt.wantReason)
+			reason := fmt.Sprint(m.Faults[1])
+			if string(bad.Name) != tt.wantName || !strings.Contains(reason, tt.wantReason) || bad.Fault != nil || bad.HasBody {
+				t.Errorf("name %q, reason %s, fault %v, body %v; want %q and %s", bad.Name, reason, bad.Fault, bad.HasBody, tt.wantName, tt.wantReason)
 			}
-			if len(bad.TypeURL) > 2*maxReason {
-				t.Errorf("a reason of %d bytes", len(bad.TypeURL))
+			if len(m.Faults) != 1 || len(reason) > 2*maxReason {
+				t.Errorf("%d faults, a reason of %d bytes", len(m.Faults), len(reason))
 			}
 		})
+	}
+}
+
+// What stands beside the resources is bounded, and what is of no response is left alone.
+//
+// spec: H-5
+func TestEnvelope(t *testing.T) {
+	long := strings.Repeat("x", maxEnvelope)
+	if _, err := Response(t.Context(), []byte(`{"version_info":"`+long+`"}`), nil); err != errEnvelope {
+		t.Errorf("a long version: %v", err)
+	}
+	if _, err := Response(t.Context(), []byte(`{"resource_errors":[{"x":"`+long+`"}]}`), nil); err != errEnvelope {
+		t.Errorf("long errors: %v", err)
+	}
+	m, err := Response(t.Context(), []byte(`{"version_info":"1","x":"`+long+`"}`), nil)
+	if err != nil || len(m.Frame) != len("1")+2 {
+		t.Errorf("a long unknown field: %v", err)
 	}
 }
 
 // What a status may add to an error need not be known.
 func TestUnknownErrorDetails(t *testing.T) {
 	body := `{"resource_errors":[{"resource_name":{"name":"a"},"error_detail":{"code":7,"message":"no","details":[{"@type":"type.googleapis.com/no.such.Detail","x":1}]}}]}`
-	frame, _, err := Response(t.Context(), []byte(body), nil)
+	m, err := Response(t.Context(), []byte(body), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := wire.ScanSotW(frame)
+	r, err := wire.ScanSotW(m.Frame)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,12 +247,12 @@ func TestUnknownErrorDetails(t *testing.T) {
 // Fields and enum values that are newer than the program are left out.
 func TestUnknownFields(t *testing.T) {
 	body := `{"version_info":"1","new":{},"resources":[{"@type":"` + clusterURL + `","name":"a","new":[1],"lb_policy":"NEWER"}]}`
-	frame, _, err := Response(t.Context(), []byte(body), nil)
+	m, err := Response(t.Context(), []byte(body), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := new(discoveryv3.DiscoveryResponse)
-	if err := proto.Unmarshal(frame, got); err != nil {
+	if err := proto.Unmarshal(m.Frame, got); err != nil {
 		t.Fatal(err)
 	}
 	want := &discoveryv3.DiscoveryResponse{VersionInfo: "1", Resources: []*anypb.Any{pack(t, &clusterv3.Cluster{Name: "a"})}}
@@ -271,11 +287,11 @@ func TestOwnTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	body := `{"resources":[{"@type":"type.googleapis.com/own.v1.Thing","id":"a"},{"@type":"` + clusterURL + `","name":"b"}]}`
-	frame, _, err := Response(t.Context(), []byte(body), dynamicpb.NewTypes(files))
+	m, err := Response(t.Context(), []byte(body), dynamicpb.NewTypes(files))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := wire.ScanSotW(frame)
+	r, err := wire.ScanSotW(m.Frame)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,11 +316,11 @@ func FuzzResponse(f *testing.F) {
 	f.Add([]byte(`{"resource_errors":[{"error_detail":{"details":[{"@type":"x/y"}]}}]}`))
 	f.Add([]byte(`[]`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		frame, _, err := Response(t.Context(), body, nil)
+		m, err := Response(t.Context(), body, nil)
 		if err != nil {
 			return
 		}
-		if _, err := wire.ScanSotW(frame); err != nil {
+		if _, err := wire.ScanSotW(m.Frame); err != nil {
 			t.Errorf("%q becomes a frame that does not scan: %v", body, err)
 		}
 	})
@@ -323,7 +339,7 @@ func BenchmarkResponse(b *testing.B) {
 	b.ReportAllocs()
 	b.SetBytes(int64(len(body)))
 	for b.Loop() {
-		if _, _, err := Response(b.Context(), body, nil); err != nil {
+		if _, err := Response(b.Context(), body, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

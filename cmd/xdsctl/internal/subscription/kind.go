@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"github.com/xdswatch/xdswatch/internal/protosize"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/resource/wellknown"
 )
@@ -61,6 +62,9 @@ func newKind(typeURL string) resource.AnyType {
 	o := resource.Options{NameField: nameField(mt.Descriptor())}
 	return resource.Custom(typeURL, o, func(_ resource.Source, b []byte) (proto.Message, error) {
 		m := mt.New().Interface()
+		if err := protosize.Check(b, mt.Descriptor()); err != nil {
+			return nil, err
+		}
 		if err := proto.Unmarshal(b, m); err != nil {
 			return nil, fmt.Errorf("not a message of type %s: %w", mt.Descriptor().FullName(), err)
 		}
