@@ -11,6 +11,8 @@ import (
 
 	orcav3 "github.com/cncf/xds/go/xds/data/orca/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/proto"
 )
 
 // Cluster counts for a cluster until it is closed. A nil Cluster counts nothing: it is what a
@@ -65,6 +67,18 @@ func (c *Cluster) Locality(l *corev3.Locality, priority uint32) *Locality {
 	return c.entry.locality(at)
 }
 
+// Localities are those of an assignment, for programs that look them up by the endpoint's own.
+func (c *Cluster) Localities(a *endpointv3.ClusterLoadAssignment) map[*endpointv3.LocalityLbEndpoints]*Locality {
+	if c == nil {
+		return nil // in which every lookup is a nil Locality
+	}
+	all := make(map[*endpointv3.LocalityLbEndpoints]*Locality, len(a.GetEndpoints()))
+	for _, l := range a.GetEndpoints() {
+		all[l] = c.Locality(l.GetLocality(), l.GetPriority())
+	}
+	return all
+}
+
 // Locality counts requests to endpoints of one locality. A nil Locality counts nothing. Its methods
 // are safe for concurrent use.
 type Locality struct{ tally *tally }
@@ -108,6 +122,21 @@ func (c Call) Metrics(r *orcav3.OrcaLoadReport) {
 	c.tally.metrics.record(f, r)
 	if c.endpoint != nil {
 		c.endpoint.metrics.record(f, r)
+	}
+}
+
+// MetricsHeader is the header or trailer of a response in which an endpoint says something of
+// itself, as an encoded OrcaLoadReport (gRFC A51); over HTTP in base64.
+const MetricsHeader = "endpoint-load-metrics-bin"
+
+// EncodedMetrics is Metrics of an encoded report. One that cannot be read is ignored.
+func (c Call) EncodedMetrics(b []byte) {
+	if len(b) == 0 || !c.Wants() {
+		return
+	}
+	r := &orcav3.OrcaLoadReport{}
+	if proto.Unmarshal(b, r) == nil {
+		c.Metrics(r)
 	}
 }
 

@@ -11,5 +11,6 @@
 //	call := locality.Begin(address) // a request begins
 //	call.End(err == nil)            // and ends
 //
-// docs/LOAD.md says what is reported, and when.
+// The adapters of package view do all of this, with one field or option. docs/LOAD.md says what
+// is reported, and when.
 package load

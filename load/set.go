@@ -35,6 +35,12 @@ func (s *Set) Use(t Target) *Cluster {
 	return e.cluster
 }
 
+// Close closes all clusters. The set may be used again.
+func (s *Set) Close() {
+	s.Sweep()
+	s.Sweep()
+}
+
 // Sweep closes the clusters that were not used since the last Sweep.
 func (s *Set) Sweep() {
 	if s == nil {

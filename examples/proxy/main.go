@@ -1,6 +1,7 @@
 // Proxy is an HTTP reverse proxy that has its listener, routes, clusters and endpoints from a
 // management server. Pushes cost no request: each is routed and sent by one consistent snapshot
-// (package view), and its cluster is held until the response is over.
+// (package view), and its cluster is held until the response is over. Load is reported to a
+// management server whose clusters ask for it (package load).
 //
 //	go run ./examples/proxy bootstrap.json LISTENER 127.0.0.1:8080
 //
@@ -18,6 +19,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/load"
 )
 
 func main() {
@@ -37,13 +39,14 @@ func run(ctx context.Context, bootstrapFile, listener, address string) error {
 		return err
 	}
 	defer c.Close()
-	p, err := newProxy(ctx, c, listener)
+	loads := load.New(c, load.Config{Logger: slog.Default()})
+	defer loads.Close()
+	p, err := newProxy(ctx, c, loads, listener)
 	if err != nil {
 		return err
 	}
 	if err := p.view.Ready(ctx); err != nil {
 		return err
 	}
-	server := &http.Server{Addr: address, Handler: p, ReadHeaderTimeout: 10 * time.Second}
-	return server.ListenAndServe()
+	return (&http.Server{Addr: address, Handler: p, ReadHeaderTimeout: 10 * time.Second}).ListenAndServe()
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/load"
 	"github.com/xdswatch/xdswatch/view"
 	"github.com/xdswatch/xdswatch/view/endpoint"
 	"github.com/xdswatch/xdswatch/view/route"
@@ -19,6 +20,7 @@ import (
 // proxy forwards requests. Its configuration is replaced as a whole.
 type proxy struct {
 	view      *view.View
+	loads     *load.Set
 	hold      func(cluster string) (release func())
 	config    atomic.Pointer[config]
 	transport http.RoundTripper
@@ -35,14 +37,14 @@ type config struct {
 type endpoints struct {
 	from *view.Endpoints
 	set  *endpoint.Set
+	load *load.Cluster // nil unless the management server wants reports
 }
 
-func newProxy(ctx context.Context, c *client.Client, listener string) (*proxy, error) {
-	p := &proxy{transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute}}
+func newProxy(ctx context.Context, c *client.Client, r *load.Reporter, listener string) (*proxy, error) {
+	p := &proxy{loads: r.NewSet(), transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute}}
 	p.config.Store(&config{err: errors.New("no configuration yet")})
-	var err error
-	p.view, err = view.New(ctx, c, view.Root{Type: view.RootListener, Name: listener}, view.Config{OnSnapshot: p.update})
-	p.hold = p.view.Hold
+	v, err := view.New(ctx, c, view.Root{Type: view.RootListener, Name: listener}, view.Config{OnSnapshot: p.update})
+	p.view, p.hold = v, v.Hold
 	return p, err
 }
 
@@ -56,8 +58,9 @@ func (p *proxy) update(s *view.Snapshot) {
 			continue
 		}
 		if c.Endpoints != e.from {
-			e = endpoints{c.Endpoints, endpoint.New(c.Endpoints.Assignment(), endpoint.Config{})}
+			e = endpoints{from: c.Endpoints, set: endpoint.New(c.Endpoints.Assignment(), endpoint.Config{})}
 		}
+		e.load = p.loads.Use(load.TargetOf(c.Server.URI, c.Message))
 		now.sets[c.Name] = e
 	}
 	switch {
@@ -70,6 +73,7 @@ func (p *proxy) update(s *view.Snapshot) {
 		now.routes = route.Compile(s.Routes[0].Message, old.routes, s.Routes[0].OnDemand...)
 	}
 	p.config.Store(now)
+	p.loads.Sweep()
 }
 
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -101,43 +105,43 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // forward sends the request to an endpoint of its cluster, which is held meanwhile.
 func (p *proxy) forward(w http.ResponseWriter, r *http.Request, c *config, found *route.Route, req *route.Request) {
 	choice := found.Choose(req)
-	set, err := p.endpoints(r.Context(), c, choice)
+	to, err := p.endpoints(r.Context(), c, choice)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	defer p.hold(choice.Cluster)()
-	e := set.Pick(p.next.Next())
+	e := to.set.Pick(p.next.Next())
 	if e == nil {
-		http.Error(w, fmt.Sprintf("cluster %q: %s", choice.Cluster, set.Reason()), http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("cluster %q: %s", choice.Cluster, to.set.Reason()), http.StatusServiceUnavailable)
 		return
 	}
-	path := found.RewritePath(req)
+	call, ok := to.load.Locality(e.Locality.GetLocality(), e.Priority).Begin(e.Message.GetEndpoint().GetAddress()), false
+	defer func() { call.End(ok) }()
 	forward := httputil.ReverseProxy{Transport: p.transport, Rewrite: func(out *httputil.ProxyRequest) {
 		out.SetXForwarded()
-		out.Out.URL.Scheme, out.Out.URL.Host = "http", e.Address.Addr
-		out.Out.URL.RawPath = path
-		if plain, err := url.PathUnescape(path); err == nil {
+		out.Out.URL.Scheme, out.Out.URL.Host, out.Out.URL.RawPath = "http", e.Address.Addr, found.RewritePath(req)
+		if plain, err := url.PathUnescape(out.Out.URL.RawPath); err == nil {
 			out.Out.URL.Path = plain
 		}
 		out.Out.Host = found.RewriteHost(req, choice.Entry, e.Hostname)
-	}}
+	}, ModifyResponse: func(resp *http.Response) error { ok = resp.StatusCode < 500; return nil }}
 	forward.ServeHTTP(w, r)
 }
 
 // endpoints finds those of a cluster: in the snapshot that routed the request, or on demand.
-func (p *proxy) endpoints(ctx context.Context, c *config, choice route.Choice) (*endpoint.Set, error) {
+func (p *proxy) endpoints(ctx context.Context, c *config, choice route.Choice) (endpoints, error) {
 	if e, ok := c.sets[choice.Cluster]; ok {
-		return e.set, nil
+		return e, nil
 	}
 	if choice.ByHeader && choice.Cluster != "" {
 		found, err := p.view.Cluster(ctx, choice.Cluster)
 		if err != nil {
-			return nil, err
+			return endpoints{}, err
 		}
 		if found.Endpoints != nil {
-			return endpoint.New(found.Endpoints.Assignment(), endpoint.Config{}), nil
+			return endpoints{set: endpoint.New(found.Endpoints.Assignment(), endpoint.Config{})}, nil
 		}
 	}
-	return nil, fmt.Errorf("cluster %q has no endpoints", choice.Cluster)
+	return endpoints{}, fmt.Errorf("cluster %q has no endpoints", choice.Cluster)
 }

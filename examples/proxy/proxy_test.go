@@ -34,7 +34,7 @@ func TestNoRequestFails(t *testing.T) {
 				// In its ADS mode the cache answers names in state of the world only if the
 				// client asks for all that there are, so there is nothing to find on demand.
 				w := newWorld(t, ads, !ads || variant == client.VariantDelta)
-				p, err := newProxy(t.Context(), w.client(variant), "proxy")
+				p, err := newProxy(t.Context(), w.client(variant), nil, "proxy")
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -17,6 +17,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	aggregatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/aggregate/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -36,9 +37,9 @@ func Patience(t *testing.T) context.Context {
 }
 
 // Management starts a real management server.
-func Management(t *testing.T) *testutil.ManagementServer {
+func Management(t *testing.T, opts ...grpc.ServerOption) *testutil.ManagementServer {
 	t.Helper()
-	m, err := testutil.NewManagementServer(testutil.ManagementConfig{})
+	m, err := testutil.NewManagementServer(testutil.ManagementConfig{GRPC: opts})
 	if err != nil {
 		t.Fatal(err)
 	}

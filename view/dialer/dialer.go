@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/xdswatch/xdswatch/load"
 	"github.com/xdswatch/xdswatch/view"
 	"github.com/xdswatch/xdswatch/view/endpoint"
 )
@@ -33,6 +34,10 @@ type Config struct {
 	// Dial, or the program afterwards, does what the socket asks for. Otherwise they are an error,
 	// since the connection would be plain text.
 	AllowTransportSocket bool
+	// Load has connections counted as requests, and reported to the management servers whose clusters
+	// ask for it: one fails that cannot be made, and is in progress until it is closed. nil counts
+	// nothing.
+	Load *load.Reporter
 }
 
 // Dialer connects to clusters of a view. It is safe for concurrent use, and has nothing to close.
@@ -71,35 +76,56 @@ func (d *Dialer) DialContext(ctx context.Context, _, address string) (net.Conn, 
 // errors. Other errors say why there is no endpoint, or join those of all attempts.
 func (d *Dialer) Dial(ctx context.Context, cluster string) (net.Conn, error) {
 	release := d.view.Hold(cluster)
-	conn, err := d.dial(ctx, cluster)
+	conn, over, err := d.dial(ctx, cluster)
 	if err != nil {
 		release()
 		return nil, err
 	}
-	return &held{Conn: conn, release: sync.OnceFunc(release)}, nil
+	return &held{Conn: conn, release: sync.OnceFunc(func() { over(); release() })}, nil
 }
 
-func (d *Dialer) dial(ctx context.Context, cluster string) (net.Conn, error) {
+// dial also returns what is to be called when the connection is closed.
+func (d *Dialer) dial(ctx context.Context, cluster string) (conn net.Conn, over func(), err error) {
 	c, err := d.view.Cluster(ctx, cluster)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var errs []error
 	for range d.config.Attempts {
 		leaf, e, err := d.pick(c)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
+		end := d.count(leaf, e)
 		conn, err := d.connect(ctx, leaf, e)
 		if err == nil {
-			return conn, nil
+			return conn, func() { end(true) }, nil
 		}
+		end(false)
 		errs = append(errs, err)
 		if ctx.Err() != nil {
 			break
 		}
 	}
-	return nil, fmt.Errorf("cluster %q: %w", cluster, errors.Join(errs...))
+	return nil, nil, fmt.Errorf("cluster %q: %w", cluster, errors.Join(errs...))
+}
+
+// loadOf is what is counted of a cluster. It is to be closed.
+func (d *Dialer) loadOf(c *view.Cluster) *load.Cluster {
+	if c.Server == nil {
+		return nil
+	}
+	return d.config.Load.Cluster(load.TargetOf(c.Server.URI, c.Message))
+}
+
+// count counts a connection until its end.
+func (d *Dialer) count(c *view.Cluster, e *endpoint.Endpoint) (end func(ok bool)) {
+	counted := d.loadOf(c)
+	call := counted.Locality(e.Locality.GetLocality(), e.Priority).Begin(e.Message.GetEndpoint().GetAddress())
+	return func(ok bool) {
+		call.End(ok)
+		counted.Close()
+	}
 }
 
 // pick chooses an endpoint: of an aggregate's first leaf that has one.
@@ -143,6 +169,9 @@ func (d *Dialer) pickLeaf(c *view.Cluster) (*endpoint.Endpoint, error) {
 		d.sets.Store(c.Name, s)
 	}
 	if category, dropped := s.Drop(rand.Uint64); dropped {
+		counted := d.loadOf(c)
+		counted.Drop(category)
+		counted.Close()
 		return nil, fmt.Errorf("it drops the connection (%s)", category)
 	}
 	e := s.Pick(d.next.Next())

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/load"
 	"github.com/xdswatch/xdswatch/resource/eds"
 	"github.com/xdswatch/xdswatch/view"
 	"github.com/xdswatch/xdswatch/view/endpoint"
@@ -33,10 +34,23 @@ var register = sync.OnceFunc(func() { balancer.Register(policyBuilder{}) })
 // concurrent use: make it before channels are used.
 //
 // [grpc.WithResolvers]: https://pkg.go.dev/google.golang.org/grpc#WithResolvers
-func NewBuilder(c *client.Client) resolver.Builder {
+func NewBuilder(c *client.Client, opts ...Option) resolver.Builder {
 	register()
-	return &listenerBuilder{c}
+	b := &listenerBuilder{client: c}
+	for _, o := range opts {
+		o(b)
+	}
+	return b
 }
+
+// Option is an option of [NewBuilder].
+type Option func(*listenerBuilder)
+
+// ReportLoad has RPCs counted and reported to the management servers whose clusters ask for it. An
+// RPC fails that ends with another status than OK, as far as gRPC tells its policies: not one whose
+// server ends it before the request was sent. [load.Guard] has the client refuse clusters
+// that ask for reports to another server, as gRPC does.
+func ReportLoad(r *load.Reporter) Option { return func(b *listenerBuilder) { b.load = r } }
 
 // NewEDSBuilder makes a builder for targets "xdswatch-eds:///ASSIGNMENT"; see [NewBuilder].
 func NewEDSBuilder(c *client.Client) resolver.Builder {
@@ -52,13 +66,16 @@ func (e ended) ResolveNow(resolver.ResolveNowOptions) {}
 
 func (e ended) Close() { e.stop() }
 
-type listenerBuilder struct{ client *client.Client }
+type listenerBuilder struct {
+	client *client.Client
+	load   *load.Reporter
+}
 
 func (b *listenerBuilder) Scheme() string { return Scheme }
 
 // Build does not wait for the configuration; RPCs do.
 func (b *listenerBuilder) Build(target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) (resolver.Resolver, error) {
-	r := &listenerResolver{channel: cc, plan: &plan{}}
+	r := &listenerResolver{channel: cc, plan: &plan{}, loads: b.load.NewSet()}
 	host := opts.Authority
 	if host == "" {
 		host = target.Endpoint()
@@ -69,7 +86,7 @@ func (b *listenerBuilder) Build(target resolver.Target, cc resolver.ClientConn, 
 		return nil, err
 	}
 	r.view.Store(v)
-	return ended{v.Stop}, nil
+	return ended{func() { v.Stop(); r.close() }}, nil
 }
 
 type edsBuilder struct{ client *client.Client }

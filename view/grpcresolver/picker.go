@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/xdswatch/xdswatch/load"
 	"github.com/xdswatch/xdswatch/view/endpoint"
 	"github.com/xdswatch/xdswatch/view/route"
 )
@@ -97,13 +98,18 @@ func (p *picker) pick(l *leaf, info balancer.PickInfo) (balancer.PickResult, err
 		return balancer.PickResult{}, l.why("it has no endpoints")
 	}
 	if category, dropped := l.set.Drop(rand.Uint64); dropped {
+		l.load.Drop(category)
 		return balancer.PickResult{}, status.Errorf(codes.Unavailable, "cluster %q drops the RPC (%s)", l.name, category)
 	}
 	ready := p.readyOf(l)
 	e := ready.set.Pick(p.next.Next())
 	switch {
 	case e != nil:
-		return p.stateOf(e).Picker.Pick(info)
+		result, err := p.stateOf(e).Picker.Pick(info)
+		if err == nil {
+			result = l.counted(result, e)
+		}
+		return result, err
 	case ready.waiting:
 		return balancer.PickResult{}, balancer.ErrNoSubConnAvailable
 	case ready.err != nil:
@@ -111,6 +117,26 @@ func (p *picker) pick(l *leaf, info balancer.PickInfo) (balancer.PickResult, err
 	default:
 		return balancer.PickResult{}, l.why(l.set.Reason())
 	}
+}
+
+// counted counts an RPC until it is over.
+func (l *leaf) counted(result balancer.PickResult, e *endpoint.Endpoint) balancer.PickResult {
+	locality := l.localities[e.Locality]
+	if locality == nil {
+		return result
+	}
+	call, done := locality.Begin(e.Message.GetEndpoint().GetAddress()), result.Done
+	result.Done = func(info balancer.DoneInfo) {
+		if done != nil {
+			done(info)
+		}
+		if values := info.Trailer.Get(load.MetricsHeader); len(values) > 0 {
+			call.EncodedMetrics([]byte(values[0]))
+		}
+		// gRPC picks again, after an RPC of which nothing was sent, if the connection has just gone.
+		call.End(info.Err == nil && info.BytesSent)
+	}
+	return result
 }
 
 // why is the error of a leaf that has nothing to choose from.

@@ -3,13 +3,16 @@ package grpcresolver
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/grpc/attributes"
 	"google.golang.org/grpc/resolver"
 
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/load"
 	"github.com/xdswatch/xdswatch/view"
 	"github.com/xdswatch/xdswatch/view/endpoint"
 	"github.com/xdswatch/xdswatch/view/route"
@@ -29,6 +32,9 @@ type leaf struct {
 	from *view.Endpoints // nil without a view
 	set  *endpoint.Set   // nil if there are no endpoints
 	err  error           // why there are none
+
+	load       *load.Cluster
+	localities map[*endpointv3.LocalityLbEndpoints]*load.Locality
 }
 
 // absence is the error of endpoints that do not exist.
@@ -49,9 +55,26 @@ type listenerResolver struct {
 	view    atomic.Pointer[view.View] // set after the view was made
 	plan    *plan
 	leaves  map[string]*leaf
+
+	mu     sync.Mutex // guards the fields below
+	loads  *load.Set
+	closed bool
+}
+
+// close ends the counting of load.
+func (r *listenerResolver) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	r.loads.Close()
 }
 
 func (r *listenerResolver) update(s *view.Snapshot) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return
+	}
 	p := &plan{err: s.Err, hold: r.holdCluster, clusters: map[string][]*leaf{}}
 	leaves := map[string]*leaf{}
 	for c := range s.Clusters() {
@@ -86,6 +109,7 @@ func (r *listenerResolver) update(s *view.Snapshot) {
 		}, r.plan.table)
 	}
 	r.plan, r.leaves = p, leaves
+	r.loads.Sweep()
 	publish(r.channel, p)
 }
 
@@ -95,13 +119,21 @@ func (r *listenerResolver) leaf(s *view.Snapshot, c *view.Cluster) *leaf {
 	if l.err == nil {
 		l.err = s.Note(c)
 	}
+	if c.Server != nil {
+		l.load = r.loads.Use(load.TargetOf(c.Server.URI, c.Message))
+	}
 	switch old := r.leaves[c.Name]; {
 	case c.Endpoints == nil:
+		return l
 	case old != nil && old.from == c.Endpoints:
-		l.set = old.set
+		l.set, l.localities = old.set, old.localities
+		if l.load == old.load {
+			return l
+		}
 	default:
 		l.set = endpoint.New(c.Endpoints.Assignment(), endpoint.Config{GRPC: true})
 	}
+	l.localities = l.load.Localities(c.Endpoints.Assignment())
 	return l
 }
 

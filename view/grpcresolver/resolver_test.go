@@ -37,6 +37,8 @@ func newChannel(t *testing.T, m *testutil.ManagementServer, target string, build
 	return channel, c
 }
 
+func newBuilder(c *client.Client) resolver.Builder { return grpcresolver.NewBuilder(c) }
+
 // backend is the port of a server that answers every method.
 func backend(t *testing.T) uint32 {
 	t.Helper()
@@ -186,7 +188,7 @@ func TestPriorities(t *testing.T) {
 
 func TestClosedChannelStopsItsWatches(t *testing.T) {
 	for target, build := range map[string]func(*client.Client) resolver.Builder{
-		"xdswatch-eds:///backend": grpcresolver.NewEDSBuilder, "xdswatch:///listener": grpcresolver.NewBuilder,
+		"xdswatch-eds:///backend": grpcresolver.NewEDSBuilder, "xdswatch:///listener": newBuilder,
 	} {
 		ctx, m := viewtest.Patience(t), viewtest.Management(t)
 		port := backend(t)
@@ -216,7 +218,7 @@ func TestRoutes(t *testing.T) {
 		{match: {path: /s/answer}, direct_response: {status: 200}},
 		{match: {prefix: /s/m}, route: {weighted_clusters: {clusters: [{name: a, weight: 1}, {name: b, weight: 1}]}}}`),
 		viewtest.Cluster("a"), viewtest.Cluster("b"), viewtest.Assignment("a", viewtest.At(a)), viewtest.Assignment("b", viewtest.At(b)))...)
-	channel, _ := newChannel(t, m, "xdswatch:///listener", grpcresolver.NewBuilder)
+	channel, _ := newChannel(t, m, "xdswatch:///listener", newBuilder)
 	canary := metadata.AppendToOutgoingContext(ctx, "X-Canary", "1")
 	for _, tt := range []struct {
 		ctx    context.Context
@@ -244,7 +246,7 @@ func TestRoutes(t *testing.T) {
 func TestMissingListener(t *testing.T) {
 	m := viewtest.Management(t)
 	viewtest.Set(t, m, "1")
-	channel, _ := newChannel(t, m, "xdswatch:///nobody", grpcresolver.NewBuilder)
+	channel, _ := newChannel(t, m, "xdswatch:///nobody", newBuilder)
 	_, err := invoke(viewtest.Patience(t), channel, "/s/m")
 	if status.Code(err) != codes.Unavailable || !strings.Contains(fmt.Sprint(err), `"nobody"`) {
 		t.Errorf("the RPC ended with %v, want %v and what is missing", err, codes.Unavailable)
@@ -257,7 +259,7 @@ func TestAggregates(t *testing.T) {
 	port := backend(t)
 	viewtest.Set(t, m, "1", append(viewtest.Listener(t, "listener", `{match: {prefix: /}, route: {cluster: all}}`),
 		viewtest.Aggregate(t, "all", "missing", "empty", "b"), viewtest.Cluster("empty"), viewtest.Cluster("b"), viewtest.Assignment("empty"), viewtest.Assignment("b", viewtest.At(port)))...)
-	channel, _ := newChannel(t, m, "xdswatch:///listener", grpcresolver.NewBuilder)
+	channel, _ := newChannel(t, m, "xdswatch:///listener", newBuilder)
 	if got, err := invoke(ctx, channel, "/s/m"); got != port {
 		t.Errorf("the RPC went to %d, %v; want %d", got, err, port)
 	}
@@ -268,7 +270,7 @@ func TestReplacedClusterServesRunningRPCs(t *testing.T) {
 	ctx, m := viewtest.Patience(t), viewtest.Management(t)
 	a, b := backend(t), backend(t)
 	viewtest.Set(t, m, "1", append(viewtest.Listener(t, "listener", `{match: {prefix: /}, route: {cluster: a}}`), viewtest.Cluster("a"), viewtest.Assignment("a", viewtest.At(a)))...)
-	channel, _ := newChannel(t, m, "xdswatch:///listener", grpcresolver.NewBuilder)
+	channel, _ := newChannel(t, m, "xdswatch:///listener", newBuilder)
 	stream, err := channel.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/s/stream")
 	if err != nil {
 		t.Fatal(err)

@@ -11,8 +11,10 @@ import (
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/xdswatch/xdswatch/load"
 	"github.com/xdswatch/xdswatch/view"
 	"github.com/xdswatch/xdswatch/view/endpoint"
 )
@@ -28,6 +30,7 @@ type cluster struct {
 
 	mu      sync.Mutex
 	release func() // of the view's hold
+	loads   *load.Set
 	pools   map[endpoint.Address]*pool
 }
 
@@ -37,6 +40,9 @@ type state struct {
 	set  *endpoint.Set // nil if there are no endpoints
 	most int64         // requests at a time
 	only bool          // nothing refers to the cluster but what holds it
+
+	load       *load.Cluster // nil unless requests are counted
+	localities map[*endpointv3.LocalityLbEndpoints]*load.Locality
 }
 
 // of is the cluster that the state was made of.
@@ -79,6 +85,7 @@ func (c *cluster) update(found *view.Cluster) {
 	default:
 		s.set = endpoint.New(now.Endpoints.Assignment(), endpoint.Config{})
 	}
+	c.count(s)
 	c.state.Store(s)
 	c.rest()
 	keep := map[endpoint.Address]bool{}
@@ -92,6 +99,18 @@ func (c *cluster) update(found *view.Cluster) {
 			delete(c.pools, address)
 			p.retire()
 		}
+	}
+}
+
+// count has the requests of a new state counted. The caller has mu.
+func (c *cluster) count(s *state) {
+	if s.from.Server == nil || c.retired.Load() {
+		return
+	}
+	s.load = c.loads.Use(load.TargetOf(s.from.Server.URI, s.from.Message))
+	c.loads.Sweep()
+	if s.from.Endpoints != nil {
+		s.localities = s.load.Localities(s.from.Endpoints.Assignment())
 	}
 }
 
@@ -155,25 +174,26 @@ func (c *cluster) full() error {
 }
 
 // pick chooses an endpoint.
-func (c *cluster) pick(next uint64, random func() uint64) (*endpoint.Endpoint, error) {
+func (c *cluster) pick(next uint64, random func() uint64) (*endpoint.Endpoint, *load.Locality, error) {
 	s := c.state.Load()
 	name := s.from.Name
 	switch {
 	case s.from.Err() != nil:
-		return nil, s.from.Err()
+		return nil, nil, s.from.Err()
 	case s.set == nil && s.from.Note() != nil:
-		return nil, fmt.Errorf("cluster %q: %w", name, s.from.Note())
+		return nil, nil, fmt.Errorf("cluster %q: %w", name, s.from.Note())
 	case s.set == nil:
-		return nil, fmt.Errorf("cluster %q has no endpoints", name)
+		return nil, nil, fmt.Errorf("cluster %q has no endpoints", name)
 	}
 	if category, dropped := s.set.Drop(random); dropped {
-		return nil, fmt.Errorf("cluster %q drops the request (%s)", name, category)
+		s.load.Drop(category)
+		return nil, nil, fmt.Errorf("cluster %q drops the request (%s)", name, category)
 	}
 	e := s.set.Pick(next)
 	if e == nil {
-		return nil, fmt.Errorf("cluster %q: %s", name, s.set.Reason())
+		return nil, nil, fmt.Errorf("cluster %q: %s", name, s.set.Reason())
 	}
-	return e, nil
+	return e, s.localities[e.Locality], nil
 }
 
 // pool is the connections to one endpoint. A transport of its own for each lets them be closed
@@ -237,6 +257,7 @@ func (c *cluster) retire() {
 	defer c.mu.Unlock()
 	c.retired.Store(true)
 	c.rest()
+	c.loads.Close()
 	for address, p := range c.pools {
 		delete(c.pools, address)
 		p.retire()

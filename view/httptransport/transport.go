@@ -2,6 +2,7 @@ package httptransport
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/xdswatch/xdswatch/load"
 	"github.com/xdswatch/xdswatch/view"
 	"github.com/xdswatch/xdswatch/view/endpoint"
 	"github.com/xdswatch/xdswatch/view/route"
@@ -29,6 +31,10 @@ type Config struct {
 	// [http.DefaultTransport] without proxy, and an error for clusters with a transport socket,
 	// which would otherwise be sent plain text.
 	Base func(*view.Cluster) (*http.Transport, error)
+	// Load has requests counted and reported to the management servers whose clusters ask for it. A
+	// request without response fails, and one whose response's status is 500 or more; it is in
+	// progress until the response's body is closed. nil counts nothing.
+	Load *load.Reporter
 }
 
 // Transport is an [http.RoundTripper]. It is safe for concurrent use.
@@ -197,7 +203,7 @@ func (t *Transport) forward(r *http.Request, req *route.Request, now *routing, f
 	root := t.cluster(c)
 	root.enter()
 	over := ends{root.leave}
-	leaf, e, err := t.pick(c)
+	leaf, e, locality, err := t.pick(c)
 	if err != nil {
 		over.end()
 		return nil, &Error{http.StatusServiceUnavailable, err}
@@ -207,6 +213,7 @@ func (t *Transport) forward(r *http.Request, req *route.Request, now *routing, f
 		over = append(over, leaf.leave)
 	}
 	if err := leaf.full(); err != nil {
+		leaf.state.Load().load.Drop("")
 		over.end()
 		return nil, err
 	}
@@ -221,11 +228,14 @@ func (t *Transport) forward(r *http.Request, req *route.Request, now *routing, f
 		ctx, cancel := context.WithTimeout(r.Context(), found.Timeout())
 		out, over = out.WithContext(ctx), append(over, cancel)
 	}
+	call := locality.Begin(e.Message.GetEndpoint().GetAddress())
 	resp, err := p.transport.RoundTrip(out)
 	if err != nil {
+		call.End(false)
 		over.end()
 		return nil, err
 	}
+	over = append(over, counted(call, resp))
 	resp.Request = r
 	resp.Body = over.after(resp.Body)
 	return resp, nil
@@ -250,11 +260,11 @@ func (t *Transport) find(ctx context.Context, s *view.Snapshot, choice route.Cho
 }
 
 // pick chooses an endpoint: of an aggregate's first leaf that has one.
-func (t *Transport) pick(c *view.Cluster) (*cluster, *endpoint.Endpoint, error) {
+func (t *Transport) pick(c *view.Cluster) (*cluster, *endpoint.Endpoint, *load.Locality, error) {
 	if c.Kind() != view.KindAggregate {
 		leaf := t.cluster(c)
-		e, err := leaf.pick(t.next.Next(), rand.Uint64)
-		return leaf, e, err
+		e, locality, err := leaf.pick(t.next.Next(), rand.Uint64)
+		return leaf, e, locality, err
 	}
 	why := fmt.Errorf("cluster %q has no members", c.Name)
 	for _, name := range c.Leaves() {
@@ -264,20 +274,34 @@ func (t *Transport) pick(c *view.Cluster) (*cluster, *endpoint.Endpoint, error) 
 			continue
 		}
 		leaf := t.cluster(m)
-		e, err := leaf.pick(t.next.Next(), rand.Uint64)
+		e, locality, err := leaf.pick(t.next.Next(), rand.Uint64)
 		if err == nil {
-			return leaf, e, nil
+			return leaf, e, locality, nil
 		}
 		why = err
 	}
-	return nil, nil, why
+	return nil, nil, nil, why
+}
+
+// counted is called when the response is over. Its trailers are there only then.
+func counted(call load.Call, resp *http.Response) func() {
+	return func() {
+		for _, h := range []http.Header{resp.Header, resp.Trailer} {
+			if b, err := base64.StdEncoding.DecodeString(h.Get(load.MetricsHeader)); err == nil {
+				call.EncodedMetrics(b)
+			}
+		}
+		call.End(resp.StatusCode < http.StatusInternalServerError)
+	}
 }
 
 // cluster is what the transport has of a cluster, brought up to date.
 func (t *Transport) cluster(c *view.Cluster) *cluster {
 	known, ok := t.clusters.Load(c.Name)
 	if !ok {
-		known, _ = t.clusters.LoadOrStore(c.Name, &cluster{name: c.Name, transport: t, pools: map[endpoint.Address]*pool{}})
+		known, _ = t.clusters.LoadOrStore(c.Name, &cluster{
+			name: c.Name, transport: t, pools: map[endpoint.Address]*pool{}, loads: t.config.Load.NewSet(),
+		})
 	}
 	k := known.(*cluster)
 	if k.state.Load().of() != c {
