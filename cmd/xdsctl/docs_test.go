@@ -51,6 +51,18 @@ connect_timeout: -1s
 "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
 nmae: frontend
 `,
+		"broken-for-grpc.yaml": `"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+name: backend
+type: EDS
+lb_policy: MAGLEV
+eds_cluster_config: {eds_config: {path_config_source: {path: /etc/eds.yaml}}}
+---
+"@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment
+cluster_name: backend
+endpoints:
+- locality: {zone: a}
+- {locality: {zone: b}, load_balancing_weight: 1, priority: 1}
+`,
 		"part.yaml": `"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
 name: backend
 type: EDS

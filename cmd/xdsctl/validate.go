@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resources"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
@@ -15,7 +16,8 @@ import (
 )
 
 const validateLong = `Judge resources in files, by the rules of their messages (PGV), also in what an Any contains, and by
-what they name. PATH is a file or a directory with such files: a DiscoveryResponse in binary, text,
+what they name. With --as grpc it is gRPC's rules instead of PGV, and with --as envoy those of Envoy that
+can be known beside PGV. PATH is a file or a directory with such files: a DiscoveryResponse in binary, text,
 JSON or YAML, single resources with "@type", what xdsctl get -o yaml or -o json prints, or Envoy's
 config dump. "-" is YAML or JSON on standard input.
 
@@ -28,6 +30,10 @@ Rules
   unknown-type  a type is not known here, so its content is not judged (a warning)
   reference     the route configurations, clusters, endpoints and secrets that a resource names
                 are there (a warning; with --closed an error)
+  grpc-…        what gRPC's client wants (with --as grpc)
+  envoy-…       what Envoy wants (with --as envoy)
+
+docs/VALIDATION.md lists them all.
 
 With -o json it is a list of {file, type, name, path, rule, message, severity}. No value is quoted.
 
@@ -42,12 +48,17 @@ const validateExample = `  xdsctl validate ./resources
   # Nothing may be missing
   xdsctl validate --closed ./resources
 
+  # Will gRPC take it? Names of certificate providers are looked for in the bootstrap
+  xdsctl validate --as grpc --bootstrap bootstrap.json ./resources
+
   # What a server has now
   xdsctl get --server localhost:18000 -o yaml lds cds | xdsctl validate -`
 
 func newValidate() *cobra.Command {
 	var o validation.Options
 	var output *choice
+	var boot string
+	as := choice{values: []string{string(validation.AsGRPC), string(validation.AsEnvoy)}}
 	cmd := &cobra.Command{
 		Use:                   "validate [flags] PATH...",
 		Short:                 "Judge resources in files",
@@ -60,11 +71,37 @@ func newValidate() *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return validate(cmd, args, o, output.value) },
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			o.As = validation.Judges(as.value)
+			if cmd.Flags().Changed("bootstrap") {
+				if o.Providers, err = providersOf(boot, o.As); err != nil {
+					return err
+				}
+			}
+			return validate(cmd, args, o, output.value)
+		},
 	}
 	cmd.Flags().BoolVar(&o.Closed, "closed", false, "nothing is elsewhere: a reference to what is not in the files is an error")
+	cmd.Flags().Var(&as, "as", "judge as gRPC or as Envoy does (default: by the rules of the messages)")
+	cmd.Flags().StringVar(&boot, "bootstrap", "", "bootstrap `FILE` whose certificate providers there are, with --as grpc (default: their names are not judged)")
 	output = outputFlag(cmd.Flags(), "text for people, json for programs", "text", "json")
 	return cmd
+}
+
+// providersOf are the certificate providers of a bootstrap.
+func providersOf(path string, as validation.Judges) (map[string]bool, error) {
+	if as != validation.AsGRPC {
+		return nil, errors.New("--bootstrap belongs to --as grpc; nobody else has certificate providers")
+	}
+	boot, err := bootstrap.Load(path, bootstrap.AllowV2())
+	if err != nil {
+		return nil, &statusError{statusUsage, explain(err)}
+	}
+	names := map[string]bool{}
+	for name := range boot.CertificateProviders {
+		names[name] = true
+	}
+	return names, nil
 }
 
 // validate is `xdsctl validate` behind its flags.

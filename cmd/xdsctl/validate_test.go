@@ -135,3 +135,31 @@ func TestValidateStandardInput(t *testing.T) {
 		t.Errorf("status %d, %s", status, out.String())
 	}
 }
+
+// Files are judged as gRPC and as Envoy would; names of certificate providers by a bootstrap.
+func TestValidateAs(t *testing.T) {
+	static := resourceFile(t, "x.yaml", &clusterv3.Cluster{
+		Name: "a", ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_ORIGINAL_DST}, ConnectTimeout: durationpb.New(-1),
+	})
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "error cds:a field connectTimeout"},
+		{[]string{"--as", "grpc"}, "error cds:a grpc-cluster-type type"},
+		{[]string{"--as", "envoy"}, "error cds:a field connectTimeout; error cds:a envoy-cluster-provided lbPolicy"},
+	} {
+		if status, lines := judged(t, append(c.args, static)...); status != 3 || strings.Join(lines, "; ") != c.want {
+			t.Errorf("%v: status %d, %q", c.args, status, lines)
+		}
+	}
+	boot := grpcBootstrap(t, "127.0.0.1:1", "")
+	if status, lines := judged(t, "--as", "grpc", "--bootstrap", boot, static); status != 3 || len(lines) != 1 {
+		t.Errorf("status %d, %q", status, lines)
+	}
+	for _, args := range [][]string{{"--as", "istio", static}, {"--bootstrap", boot, static}, {"--as", "grpc", "--bootstrap", "no-such-file", static}} {
+		if status, _, errs := runOnce(t, append([]string{"validate"}, args...)...); status != 2 {
+			t.Errorf("%q: status %d, %s", args, status, errs)
+		}
+	}
+}

@@ -18,8 +18,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
-	"google.golang.org/protobuf/types/known/anypb"
 	"sigs.k8s.io/yaml"
+
+	"github.com/xdswatch/xdswatch/resource/resourcejson"
 )
 
 // MaxFile is how large a file may be, in bytes.
@@ -252,8 +253,8 @@ func readAny(text []byte, version string) ([]Resource, error) {
 		}
 		return []Resource{{Type: head.Type, Name: head.Name, Version: version, Raw: head.Value}}, nil
 	}
-	a := &anypb.Any{}
-	if err := protojson.Unmarshal(text, a); err != nil {
+	a, err := resourcejson.ParseAny(text)
+	if err != nil {
 		return nil, &ResourceError{head.Type, head.Name, unplaced(err)}
 	}
 	return FromAny(a, version)

@@ -1,5 +1,5 @@
-// Package validation judges resources in files: by the rules of their messages (PGV), and by what
-// they name.
+// Package validation judges resources in files: by the rules of their messages (PGV), as gRPC or as
+// Envoy does, and by what they name.
 package validation
 
 import (
@@ -14,6 +14,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resources"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
+	"github.com/xdswatch/xdswatch/validate/grpcrules"
 )
 
 // Rules. Their texts are stable.
@@ -52,17 +53,30 @@ type Options struct {
 	// Closed says that nothing is elsewhere: what is named and not there is an error, and else
 	// a warning.
 	Closed bool
+	// As is who judges: "" the messages' own rules, "grpc" or "envoy".
+	As Judges
+	// Providers are the certificate providers of gRPC's bootstrap; nil if it is not known.
+	Providers map[string]bool
 }
+
+// Judges is who judges. Its texts are stable.
+type Judges string
+
+// Those who judge.
+const (
+	AsGRPC  Judges = "grpc"
+	AsEnvoy Judges = "envoy"
+)
 
 // Judge finds what is wrong with resources, by file, type, name and path. No finding quotes a
 // value.
 func Judge(rs []resources.Resource, o Options) []Finding {
-	j := judge{there: map[[2]string]string{}, findings: []Finding{}}
+	j := judge{Options: o, there: map[[2]string]string{}, findings: []Finding{}}
 	for _, r := range rs {
 		j.single(r)
 	}
 	for _, r := range rs {
-		j.references(r, o)
+		j.references(r)
 	}
 	slices.SortStableFunc(j.findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Path, b.Path))
@@ -89,6 +103,7 @@ func Broken(path string, err error) (findings []Finding) {
 }
 
 type judge struct {
+	Options
 	there    map[[2]string]string // by type and name, the file
 	findings []Finding
 }
@@ -114,16 +129,41 @@ func (j *judge) single(r resources.Resource) {
 		return
 	}
 	begin := len(j.findings)
-	resources.Walk(r.Message, func(path string, m proto.Message, whole bool) {
-		if a, ok := m.(*anypb.Any); ok {
-			j.any(r, path, a)
-		} else if whole {
-			j.fields(r, path, m)
-		}
-	})
+	if j.As == AsGRPC {
+		j.grpc(r)
+	} else {
+		j.messages(r)
+	}
 	told := func(f Finding) bool { return f.Path == "name" || f.Path == "clusterName" } // by a rule of its field
 	if r.Name == "" && !slices.ContainsFunc(j.findings[begin:], told) {
 		j.found(r, Error, RuleName, "", "the resource has no name")
+	}
+}
+
+// messages judges a resource by the rules of the messages in it, and as Envoy does.
+func (j *judge) messages(r resources.Resource) {
+	resources.Walk(r.Message, func(path string, m proto.Message, whole bool) {
+		if a, ok := m.(*anypb.Any); ok {
+			j.any(r, path, a)
+			return
+		}
+		if whole {
+			j.fields(r, path, m)
+		}
+		if j.As == AsEnvoy {
+			j.envoy(r, path, m)
+		}
+	})
+}
+
+// grpc judges a resource as gRPC does.
+func (j *judge) grpc(r resources.Resource) {
+	for _, f := range (grpcrules.Options{Providers: j.Providers}).Judge(r.Message) {
+		severity := Error
+		if f.Ignored {
+			severity = Warning
+		}
+		j.found(r, severity, string(f.Rule), f.Path, f.Message)
 	}
 }
 
@@ -140,12 +180,12 @@ func (j *judge) any(r resources.Resource, path string, a *anypb.Any) {
 }
 
 // references judges what a resource names.
-func (j *judge) references(r resources.Resource, o Options) {
+func (j *judge) references(r resources.Resource) {
 	if r.Message == nil {
 		return
 	}
 	severity := Warning
-	if o.Closed {
+	if j.Closed {
 		severity = Error
 	}
 	for _, ref := range resources.References(r.Message) {

@@ -1,0 +1,181 @@
+package grpcrules
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+	"sigs.k8s.io/yaml"
+
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/resource/cds"
+)
+
+// ruleCase is a resource that breaks one rule, or none.
+type ruleCase struct {
+	Rule     Rule
+	Path     string
+	Options  string
+	Resource json.RawMessage
+	Broken   bool // the content of the Any of a cluster's type is none
+}
+
+func cases(t *testing.T) []ruleCase {
+	t.Helper()
+	text, err := os.ReadFile("testdata/cases.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all struct{ Cases []ruleCase }
+	if err := yaml.Unmarshal(text, &all); err != nil {
+		t.Fatal(err)
+	}
+	return all.Cases
+}
+
+func (c ruleCase) message(t *testing.T) proto.Message {
+	t.Helper()
+	a := &anypb.Any{}
+	if err := protojson.Unmarshal([]byte(strings.ReplaceAll(string(c.Resource), "LONG", strings.Repeat("a", 256))), a); err != nil {
+		t.Fatalf("%s: %v of %s", c.Rule, err, c.Resource)
+	}
+	m, err := a.UnmarshalNew()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Broken {
+		m.(*clusterv3.Cluster).GetClusterType().TypedConfig.Value = []byte{0xff}
+	}
+	return m
+}
+
+// Each rule has a case that breaks it and no other, at a path.
+func TestRules(t *testing.T) {
+	about, had := map[Rule]About{}, map[Rule]bool{"": true}
+	for _, a := range Rules() {
+		about[a.Rule] = a
+	}
+	for i, c := range cases(t) {
+		o := Options{Providers: map[string]bool{"there": true}, SNI: c.Options == "sni", HTTPConnect: c.Options == "connect"}
+		m := c.message(t)
+		var want []string
+		if c.Rule != "" {
+			want = append(want, fmt.Sprintf("%s %s %t", c.Rule, c.Path, about[c.Rule].Ignored))
+		}
+		var got []string
+		for _, f := range o.Judge(m) {
+			got = append(got, fmt.Sprintf("%s %s %t", f.Rule, f.Path, f.Ignored))
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("case %d: found %q, want %q", i+1, got, want)
+		}
+		err := o.Check(m)
+		if refused := c.Rule != "" && !about[c.Rule].Ignored; (err != nil) != refused {
+			t.Errorf("case %d: %v", i+1, err)
+		}
+		had[c.Rule] = true
+	}
+	for _, a := range Rules() {
+		if !had[a.Rule] {
+			t.Errorf("%s has no case", a.Rule)
+		}
+	}
+}
+
+// Without a bootstrap names of certificate providers are not judged, and with an empty one none is
+// right.
+func TestProviders(t *testing.T) {
+	for _, c := range cases(t) {
+		if c.Rule != RuleTLSBootstrap {
+			continue
+		}
+		if err := (Options{}).Check(c.message(t)); err != nil {
+			t.Error(err)
+		}
+		if err := (Options{Providers: map[string]bool{}}).Check(c.message(t)); err == nil {
+			t.Error("accepted")
+		}
+	}
+}
+
+// The system's roots count where that is turned on, for clients.
+func TestSystemRoots(t *testing.T) {
+	c := &tlsv3.CommonTlsContext{ValidationContextType: &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: &tlsv3.CertificateValidationContext{
+		SystemRootCerts: &tlsv3.CertificateValidationContext_SystemRootCerts{},
+	}}}
+	for _, on := range []bool{false, true} {
+		for _, server := range []bool{false, true} {
+			j := judge{Options: Options{SystemRoots: on}}
+			j.commonTLS("", c, server)
+			if (len(j.findings) == 0) != (on && !server) {
+				t.Errorf("on %t, server %t: %v", on, server, j.findings)
+			}
+		}
+	}
+}
+
+// A program's own policies are known.
+func TestPolicies(t *testing.T) {
+	j := judge{Options: Options{Policies: []string{"mine"}}}
+	if !j.custom("", "x/mine", nil) || j.custom("", "x/other", nil) || len(j.findings) > 0 {
+		t.Error(j.findings)
+	}
+}
+
+// docs/VALIDATION.md has each rule, with its text.
+func TestDocs(t *testing.T) {
+	text, err := os.ReadFile("../../docs/VALIDATION.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range Rules() {
+		row := fmt.Sprintf("| `%s` | %s |", a.Rule, a.Text)
+		if a.Ignored {
+			row = fmt.Sprintf("| `%s` | %s (a warning) |", a.Rule, a.Text)
+		}
+		if !strings.Contains(string(text), row+"\n") {
+			t.Errorf("not in the document: %s", row)
+		}
+	}
+	if n := len(regexp.MustCompile("(?m)^\\| `grpc-").FindAll(text, -1)); n != len(Rules()) {
+		t.Errorf("the document has %d rules of gRPC, want %d", n, len(Rules()))
+	}
+}
+
+// A guard refuses a response with one resource that gRPC would refuse, and quotes nothing of it.
+func TestGuard(t *testing.T) {
+	bad, good := &clusterv3.Cluster{Name: "b", AltStatName: "MARK3R"}, &clusterv3.Cluster{
+		Name: "a", ClusterDiscoveryType: &clusterv3.Cluster_ClusterType{ClusterType: &clusterv3.Cluster_CustomClusterType{
+			Name: "envoy.clusters.aggregate", TypedConfig: &anypb.Any{Value: []byte("\x0a\x01a")},
+		}},
+	}
+	guard := (Options{}).Guard()
+	if err := guard(&client.Proposal{Changed: []client.Change{{Name: "a", Value: good}, {Name: "x", Value: 7}}}); err != nil {
+		t.Error(err)
+	}
+	err := guard(&client.Proposal{Changed: []client.Change{{Name: "a", Value: good}, {Name: "b", Value: bad}}})
+	refused, ok := errors.AsType[*Error](err)
+	if !ok || refused.Findings[0].Rule != RuleClusterType || strings.Contains(err.Error(), "MARK3R") {
+		t.Error(err)
+	}
+	typ := resource.With(cds.Type, func(c *clusterv3.Cluster) error { return (Options{}).Check(c) })
+	for m, ok := range map[*clusterv3.Cluster]bool{good: true, bad: false} {
+		b, err := proto.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := typ.Decode(resource.Source{}, b); (err == nil) != ok {
+			t.Errorf("%s: %v", m.GetName(), err)
+		}
+	}
+}
