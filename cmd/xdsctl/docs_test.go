@@ -21,24 +21,25 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-var rewrite = flag.Bool("update", false, "rewrite the examples of docs/XDSCTL.md")
+var rewrite = flag.Bool("update", false, "rewrite the examples of the documents")
 
-const docs = "../../docs/XDSCTL.md"
+// pages are the documents with examples of the command.
+var pages = []string{"../../docs/XDSCTL.md", "../../docs/guide/debugging.md"}
 
 var (
 	blocks = regexp.MustCompile("(?s)```console\n.*?```\n")
 	times  = regexp.MustCompile(`\d\d:\d\d:\d\d\.\d{3}(\d{6}Z)?|\d{4}-\d\d-\d\dT`)
 )
 
-// Every example of the page prints what the page says.
+// Every example of the documents prints what they say.
 func TestDocs(t *testing.T) {
-	text, err := os.ReadFile(docs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path, err := filepath.Abs(docs)
-	if err != nil {
-		t.Fatal(err)
+	var paths []string
+	for _, page := range pages {
+		path, err := filepath.Abs(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, path)
 	}
 	m := managed(t, shop()...)
 	t.Chdir(t.TempDir())
@@ -85,9 +86,19 @@ eds_cluster_config: {eds_config: {ads: {}}}
 			t.Fatal(err)
 		}
 	}
+	for _, path := range paths {
+		checkPage(t, m.Addr(), path)
+	}
+}
+
+func checkPage(t *testing.T, server, path string) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
 	plain := func(s string) string { return times.ReplaceAllString(s, "TIME") }
 	got := blocks.ReplaceAllStringFunc(string(text), func(block string) string {
-		if again := rerun(t, m.Addr(), block); plain(again) != plain(block) {
+		if again := rerun(t, server, block); plain(again) != plain(block) {
 			return again
 		}
 		return block
@@ -100,7 +111,7 @@ eds_cluster_config: {eds_config: {ads: {}}}
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("the page is not what is printed; -update rewrites it:\n%s", diff)
+		t.Errorf("%s is not what is printed; -update rewrites it:\n%s", path, diff)
 	}
 }
 

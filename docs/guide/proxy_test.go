@@ -1,0 +1,68 @@
+package guide_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"slices"
+
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/view"
+	"github.com/xdswatch/xdswatch/view/httptransport"
+)
+
+// newProxy makes a reverse proxy that follows a listener: each request goes to an endpoint of the
+// cluster that the routes choose. It returns when the first configuration is whole.
+func newProxy(ctx context.Context, c *client.Client, listener string) (http.Handler, error) {
+	v, err := view.New(ctx, c, view.Root{Type: view.RootListener, Name: listener}, view.Config{})
+	if err != nil {
+		return nil, err
+	}
+	if err := v.Ready(ctx); err != nil {
+		v.Stop()
+		return nil, err // it lists what is missing
+	}
+	return &httputil.ReverseProxy{
+		Transport: httptransport.New(v, httptransport.Config{}),
+		Rewrite:   func(r *httputil.ProxyRequest) { r.Out.URL.Host = r.In.Host; r.SetXForwarded() },
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			status := http.StatusBadGateway
+			if e, ok := errors.AsType[*httptransport.Error](err); ok {
+				status = e.Status // 404 without a route, 503 without an endpoint
+			}
+			http.Error(w, http.StatusText(status), status)
+		},
+	}, nil
+}
+
+func Example_proxy() {
+	blue, blueAddress := website("blue")
+	defer blue.Close()
+	green, greenAddress := website("green")
+	defer green.Close()
+	clusters := append(clustered("blue", blueAddress), clustered("green", greenAddress)...)
+	m := manage(slices.Concat(routed("blue"), clusters)...)
+	defer m.Stop()
+	c := connect(m)
+	defer c.Close()
+
+	front := httptest.NewServer(must(newProxy(ctx, c, "ingress")))
+	defer front.Close()
+	get := func() string {
+		resp := must(http.Get(front.URL))
+		defer resp.Body.Close()
+		return string(must(io.ReadAll(resp.Body)))
+	}
+	fmt.Println(get())
+	check(m.Set("2", slices.Concat(routed("green"), clusters)...))
+	for get() != "green" {
+	}
+	fmt.Println(get())
+	// Output:
+	// blue
+	// green
+}

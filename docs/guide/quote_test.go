@@ -1,0 +1,150 @@
+package guide_test
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the programs into the documents")
+
+// block is a program between its fences, after the comment that names its file, and perhaps
+// declarations in it.
+var block = regexp.MustCompile("(?s)<!-- program: ([^ #]+)(?:#([^ ]+))? -->\n```go\n(.*?)```\n")
+
+// README and documents quote programs that are compiled and tested: a file from its package clause
+// on, or some declarations of it.
+//
+// spec: U-16
+func TestProgramsAreQuoted(t *testing.T) {
+	const root = "../.."
+	quotes := 0
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".md" || filepath.Base(path) == "CHANGELOG.md" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		now := block.ReplaceAllStringFunc(string(text), func(old string) string {
+			quotes++
+			m := block.FindStringSubmatch(old)
+			program, err := quote(filepath.Join(filepath.Dir(path), filepath.FromSlash(m[1])), m[2])
+			if err != nil {
+				t.Errorf("%s: %v", path, err)
+				return old
+			}
+			return strings.TrimSuffix(old, m[3]+"```\n") + program + "```\n"
+		})
+		switch {
+		case now == string(text):
+		case *update:
+			return os.WriteFile(path, []byte(now), 0o644)
+		default:
+			t.Errorf("%s quotes what is not in the tree; go test ./docs/guide -update writes it", path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if quotes < 10 {
+		t.Errorf("%d programs are quoted", quotes)
+	}
+}
+
+// quote returns a file from its package clause on or, of a list of names, their declarations.
+func quote(path, names string) (string, error) {
+	source, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, path, source, parser.ParseComments)
+	if err != nil {
+		return "", err
+	}
+	text := func(from, to token.Pos) string {
+		return string(source[files.Position(from).Offset:files.Position(to).Offset])
+	}
+	if names == "" {
+		return text(file.Package, file.FileEnd), nil
+	}
+	var parts []string
+	for name := range strings.SplitSeq(names, ",") {
+		d := find(file, name)
+		if d == nil {
+			return "", fmt.Errorf("%s has no %s", path, name)
+		}
+		from := d.Pos()
+		if doc := docOf(d); doc != nil {
+			from = doc.Pos()
+		}
+		parts = append(parts, text(from, d.End())+"\n")
+	}
+	return strings.Join(parts, "\n"), nil
+}
+
+func find(file *ast.File, name string) ast.Decl {
+	for _, d := range file.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if d.Name.Name == name {
+				return d
+			}
+		case *ast.GenDecl:
+			for _, s := range d.Specs {
+				if v, ok := s.(*ast.ValueSpec); ok && v.Names[0].Name == name {
+					return d
+				}
+				if t, ok := s.(*ast.TypeSpec); ok && t.Name.Name == name {
+					return d
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func docOf(d ast.Decl) *ast.CommentGroup {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		return d.Doc
+	case *ast.GenDecl:
+		return d.Doc
+	}
+	return nil
+}
+
+// Each recipe quotes at least one program, and README.md of the directory lists it.
+func TestRecipesAreListed(t *testing.T) {
+	list, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	recipes, err := filepath.Glob("*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range recipes {
+		text, err := os.ReadFile(name)
+		switch {
+		case err != nil:
+			t.Error(err)
+		case name == "README.md":
+		case !block.Match(text):
+			t.Errorf("%s quotes no program", name)
+		case !strings.Contains(string(list), "("+name+")"):
+			t.Errorf("README.md does not list %s", name)
+		}
+	}
+}
