@@ -7,30 +7,6 @@ import (
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
-// finding is what becomes of an entry of a response.
-type finding struct {
-	kind findingKind
-	err  error  // why it is invalid
-	hash uint64 // of a payload that was refused before; else 0
-}
-
-type findingKind uint8
-
-const (
-	isNew  findingKind = iota + 1 // it has to be decoded
-	isHeld                        // what is held came again
-	isBeat                        // of what is held
-	isBare                        // there is no such resource
-	isInvalid
-)
-
-// sorted is an entry of a response of which more is known than what it names.
-type sorted struct {
-	index int
-	sub   *subscription
-	finding
-}
-
 // sort has an entry of a response decoded, or does what it means. With a guard that waits
 // for the judgement.
 func (m *Machine) sort(now time.Time, r *reader, i int, sub *subscription) {
@@ -133,36 +109,27 @@ func (resp *response) heartbeat(r *wire.Resource, sub *subscription) bool {
 	return sub.held() && !sub.foreign() && version != "" && version == sub.version && resp.link.typ.URL != virtualHost
 }
 
-// apply does what an entry of a response means that needs no decoding.
-func (m *Machine) apply(now time.Time, resp *response, it sorted) {
-	sub, r := it.sub, &resp.Resources[it.index]
-	switch it.kind {
-	case isHeld:
-		resp.taken(it.index, sub, resp.link.flaws[sub])
-		sub.describe(r.Attributes)
-		if was := sub.of.cache.given[sub]; was != resp.givenAs(it.index, sub, was.shared) {
-			sub.hold(sub.raw, resp.givenAs(it.index, sub, was.shared))
-		}
-		m.confirm(sub, resp.versionOf(r))
-		m.renewTTL(now, sub, r)
-	case isBeat:
-		resp.valid++
-		// TTL-3: a heartbeat sets the time anew.
-		m.renewTTL(now, sub, r)
-	case isInvalid:
-		m.refuse(now, resp, it.index, sub, it.err, it.hash)
-	case isNew, isBare:
+// equals says whether the payload of an entry of the response is what is held. The names of one
+// resource share their bytes, which are compared once.
+func (r *reader) equals(i int, sub *subscription) bool {
+	payload, a := r.Resources[i].Payload, r.byIndex[i]
+	if a == nil {
+		return string(sub.raw) == string(payload)
 	}
+	if a.raw == nil || !identical(a.raw, sub.raw) {
+		a.raw, a.same = sub.raw, string(sub.raw) == string(payload)
+	}
+	return a.same
 }
 
-// refuse notes that an entry is invalid.
-func (m *Machine) refuse(now time.Time, resp *response, i int, sub *subscription, err error, hash uint64) {
-	resp.invalid++
-	resp.line(i, sub.name, err)
-	f := &Fault{Kind: FaultRejected, Err: err, At: now, Version: resp.Version, refused: hash}
-	if resp.link.stream.Delta {
-		f.Version = string(resp.Resources[i].Version)
+// hashOf is that of an entry of the response, which is worked out once for all its names.
+func (r *reader) hashOf(i int, locator bool) uint64 {
+	entry, a := &r.Resources[i], r.byIndex[i]
+	if a == nil {
+		return hashOfEntry(entry.Payload, locator, entry.Attributes)
 	}
-	resp.link.refusals.add(f, resp.Resources[i].Payload)
-	m.reject(sub, f)
+	if a.hash == 0 {
+		a.hash = hashOfEntry(entry.Payload, locator, entry.Attributes)
+	}
+	return a.hash
 }

@@ -113,17 +113,6 @@ func (c *cache) subscriptionOf(of *collection, name string) *subscription {
 	return sub
 }
 
-// note has the servers told that a name is wanted, or is not any more: the active one and those before it.
-func (c *cache) note(sub *subscription, wanted bool) {
-	sub.noted = true
-	for _, s := range sub.of.source.reached() {
-		s.linkTo(c).want(sub, wanted)
-	}
-	if l := sub.link(); !l.requested {
-		sub.noted = false
-	}
-}
-
 // drop forgets a subscription, and with it where the last response held what.
 func (c *cache) drop(sub *subscription) {
 	sub.gone, sub.timer = true, 0
@@ -188,4 +177,35 @@ func (a *attributes) put(sub *subscription, own *wire.Attributes) {
 		*a = attributes{}
 	}
 	(*a)[sub] = own
+}
+
+// recall is what is looked for in the store, of a type's resources at a source.
+type recall struct {
+	cache  *cache
+	source *source
+	timer  uint32
+	under  map[*subscription]bool // that the store was asked for and has not answered
+	asked  []*subscription        // of them, in this step
+	stale  []*subscription        // members that were loaded; some maybe confirmed since
+}
+
+// recollection is an answer of the store at work.
+type recollection struct {
+	*Load
+	complete map[string]*Entry // of collections
+	tasks    []*Task           // that are not done with, in order
+	refused  int               // entries
+	why      error             // the first of them is
+}
+
+func (c *cache) recallOf(src *source) *recall {
+	r := c.recalls[src]
+	if r == nil {
+		r = &recall{cache: c, source: src, under: map[*subscription]bool{}}
+		if c.recalls == nil {
+			c.recalls = map[*source]*recall{}
+		}
+		c.recalls[src] = r
+	}
+	return r
 }

@@ -288,3 +288,14 @@ func (c *collection) needsNoMore() bool {
 	}
 	return false
 }
+
+// covering are the watches of its collection, and those of the wildcard, which hears of all that
+// its server says.
+func (sub *subscription) covering() []*Watch {
+	all := sub.of.watching()
+	// GLOB-5: all watches that cover a resource hear of it.
+	if star := sub.of.cache.star; sub.of != star && star.wanted() && star.ownedBy(sub.stream()) {
+		all = slices.Concat(all, star.self.watches)
+	}
+	return all
+}

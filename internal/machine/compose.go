@@ -83,12 +83,6 @@ func (l *link) carry() string {
 	return l.version
 }
 
-// absent says that the server has no such resource, as far as is known. Of one whose time to
-// live ran out nothing is.
-func (sub *subscription) absent() bool {
-	return sub.status == StatusDoesNotExist && sub.reason != ReasonTTL
-}
-
 // composeDelta makes the next DeltaDiscoveryRequest: the first of a stream says all that is
 // wanted and held, later ones the difference. nil means that there is nothing to say.
 func (l *link) composeDelta(a *answer, node []byte) []byte {
@@ -201,20 +195,6 @@ func (l *link) saidUnder(sub *subscription, said map[string]string) (version str
 
 func (l *link) appendSubscribe(msg []byte, sub *subscription) []byte {
 	return wire.AppendSubscribe(msg, l.spelled.onWire(sub), l.params(sub.of))
-}
-
-// sizeOfName is what it takes to name a subscription.
-func (l *link) sizeOfName(sub *subscription) int {
-	return wire.SizeName(l.spelled.onWire(sub), l.params(sub.of))
-}
-
-// listed says whether the server is told the version that is held.
-func (sub *subscription) listed() bool { return sub.held() && !sub.foreign() }
-
-// lists says whether the server is told the version that is held.
-func (l *link) lists(sub *subscription) bool {
-	// DELTA-3: its own, and not that of another server.
-	return l.owns(sub) && sub.listed()
 }
 
 // heldMembers lists what is held for collections alone, in order.

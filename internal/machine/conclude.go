@@ -7,32 +7,6 @@ import (
 	"time"
 )
 
-// conclusion is what a response means for a subscription, beside the values that it holds. A response is
-// concluded before anything of it is done, so that a guard can judge what would be.
-type conclusion struct {
-	sub    *subscription
-	kind   conclusionKind
-	reason Reason // of removes
-	fault  *Fault // of fails, with the status that it gives
-	status Status
-	drop   bool // of fails: the value goes with it
-}
-
-type conclusionKind uint8
-
-const (
-	removes conclusionKind = iota // there is no such resource
-	fails                         // it is invalid, or the server has an error for it
-	doubts                        // another server's value is missing
-	agrees                        // this server does not have what another one did not have
-)
-
-// ends says whether a conclusion takes away what is held. A deletion may be ignored (gRFC A53), and what
-// is invalid or has an error ends nothing but where the bootstrap says so (gRFC A88).
-func (c conclusion) ends() bool {
-	return c.kind == removes && !c.sub.link().keepsDeleted() || c.kind == fails && c.drop
-}
-
 // conclusions lists what a response means for names that are invalid, have an error, or do not exist, in
 // the order in which it is done. They are drawn once; nothing is changed here.
 func (resp *response) conclusions(now time.Time) []conclusion {

@@ -242,3 +242,96 @@ type Log struct {
 	Text    string // one of few: how often a text is logged is limited
 	Attrs   []any  // names and values in turn, as package log/slog takes them; nil for none
 }
+
+// Proposal is what a response of a guarded type would do as a whole, or the silence of a
+// server on what it was not told of. Whoever runs the machine judges it, and says so by
+// [Guarded]; until then nothing of it is taken.
+type Proposal struct {
+	Server  int
+	TypeURL string
+	Version string // of the response; "" for silence
+	Held    int    // resources of the type on the stream, before
+	Left    int    // after
+	Changed []Change
+	Removed []string // of those held, in order
+	Invalid int      // entries that will be refused in any case
+
+	ref      Ref
+	resp     *response       // nil for silence
+	unlisted []*subscription // that would go because of it
+}
+
+// Change is a resource that is not held yet, or with another value, or is new though its bytes
+// are not.
+type Change struct {
+	Name  string
+	New   bool
+	Value any
+	Raw   []byte
+}
+
+// Instead is the newest response of a type on a stream: what came in place of what did not.
+// It is not changed once it is told.
+type Instead struct {
+	At    time.Time
+	Count int // of its resources
+	// Names of its resources, the first of those that nobody subscribed to before the others; at
+	// most three. Of those without a name there is none.
+	Names   []string
+	Refusal string // why it was NACKed; "" if it was not
+}
+
+// replay is values being decoded again for watches that came after them: the machine keeps
+// bytes only.
+type replay struct {
+	to *Watch // of a collection; nil for those that join an entry
+
+	// What is held is told in order, whichever part of it is decoded first.
+	waits   bool // for the part before it
+	then    *replay
+	decoded *Decoded
+}
+
+// Kept is what the store is to keep of a resource, or to forget.
+type Kept struct {
+	Source  int
+	TypeURL string
+	Name    string // canonical; of a collection `*` or the URL of a glob
+
+	Raw        []byte // the accepted payload, not to be changed; nil if there is no such resource any more
+	Version    string
+	Server     int
+	Updated    time.Time // when it was accepted
+	Expires    time.Time // the end of its time to live; zero if it has none
+	Locator    bool
+	Attributes *wire.Attributes // not to be changed
+
+	// Covers, of a collection, says which names it has. Its state is complete and told: what the store
+	// has under such a name, and was not told to keep since the start, is gone.
+	Covers func(name string) bool
+}
+
+// Load asks for what the store has of a type's resources.
+type Load struct {
+	Source  int
+	TypeURL string
+	Names   []string // that are looked for, those of collections too
+	All     bool     // all that there is, since a collection is among them
+
+	recall *recall
+	subs   []*subscription
+}
+
+// Entry is a resource that the store has.
+type Entry struct {
+	Name    string // canonical
+	Version string
+	Raw     []byte
+	Server  int // that said it; one of the source's
+	Updated time.Time
+	TTL     time.Duration // that is left; 0 if it has none
+	Locator bool
+	// Complete says that this is the name of a collection, and that its first state was complete.
+	Complete   bool
+	Attributes *wire.Attributes
+}

@@ -139,3 +139,11 @@ func (Heard) event()     {}
 func (Described) event() {}
 func (Retry) event()     {}
 func (Tick) event()      {}
+
+// Loaded is the answer to a [Load].
+type Loaded struct {
+	*Load
+	Entries []Entry
+}
+
+func (Loaded) event() {}

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"unicode"
 
@@ -104,10 +105,6 @@ func (c *cache) identify(name []byte) (sub *subscription, n xdstp.Name, err erro
 	return sub, n, nil
 }
 
-func structured(name string) bool { return xdstp.IsXDSTP(name) }
-
-var xdstpScheme = []byte("xdstp:")
-
 // nameOf finds the name of an entry: the wrapper's, else the one in the message. Without a
 // name the error says why; with one it says what is wrong with the entry.
 func (l *link) nameOf(r *wire.Resource) (name []byte, err error) {
@@ -172,4 +169,20 @@ func (l *link) subscribedAs(name []byte) *subscription {
 		sub = n.keys[0]
 	}
 	return sub
+}
+
+var errTTL = errors.New("the time to live is not positive")
+
+// givenAs is the name under which the server gives an entry of the response to a subscription.
+func (resp *response) givenAs(i int, sub *subscription, shared bool) given {
+	l := resp.link
+	if n := l.aliases.own[sub]; n != nil {
+		return given{n.name, true, shared}
+	}
+	if l.stream.Delta && xdstp.IsXDSTP(sub.name) {
+		if name, _ := l.nameOf(&resp.Resources[i]); string(name) != sub.name {
+			return given{name: string(name)}
+		}
+	}
+	return given{}
 }

@@ -6,33 +6,6 @@ import (
 	"time"
 )
 
-// Proposal is what a response of a guarded type would do as a whole, or the silence of a
-// server on what it was not told of. Whoever runs the machine judges it, and says so by
-// [Guarded]; until then nothing of it is taken.
-type Proposal struct {
-	Server  int
-	TypeURL string
-	Version string // of the response; "" for silence
-	Held    int    // resources of the type on the stream, before
-	Left    int    // after
-	Changed []Change
-	Removed []string // of those held, in order
-	Invalid int      // entries that will be refused in any case
-
-	ref      Ref
-	resp     *response       // nil for silence
-	unlisted []*subscription // that would go because of it
-}
-
-// Change is a resource that is not held yet, or with another value, or is new though its bytes
-// are not.
-type Change struct {
-	Name  string
-	New   bool
-	Value any
-	Raw   []byte
-}
-
 // propose asks whether a response may be taken, all of which is decoded.
 func (m *Machine) propose(now time.Time, resp *response) {
 	l := resp.link

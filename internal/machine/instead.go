@@ -13,17 +13,6 @@ const (
 	maxInsteadText  = 512 // bytes of a refusal
 )
 
-// Instead is the newest response of a type on a stream: what came in place of what did not.
-// It is not changed once it is told.
-type Instead struct {
-	At    time.Time
-	Count int // of its resources
-	// Names of its resources, the first of those that nobody subscribed to before the others; at
-	// most three. Of those without a name there is none.
-	Names   []string
-	Refusal string // why it was NACKed; "" if it was not
-}
-
 // note keeps what a response holds. The entries are those of its resources, nil where nobody
 // subscribed to one.
 func (resp *response) note(now time.Time, found []*subscription) {

@@ -196,16 +196,6 @@ func (l *link) wanted() bool { return l.wantsStar() || l.watched > 0 }
 // wantsStar says whether the wildcard is wanted, of this server.
 func (l *link) wantsStar() bool { return l.star.wanted() && l.star.source.reaches(l.stream) }
 
-// want has requests name a subscription from now on, or not.
-func (l *link) want(sub *subscription, wanted bool) {
-	if wanted {
-		l.watched++
-	} else {
-		l.watched--
-	}
-	l.names.set(l.spelled.onWire(sub), l.params(sub.of), wanted)
-}
-
 // params are what the names of a collection are requested with; nil for none.
 func (l *link) params(c *collection) *wire.Params {
 	if c.source == nil || l.stream.NoParams {
@@ -237,31 +227,6 @@ func (l *link) spoken(sub *subscription) bool {
 	return !sub.byAlias() && (sub.known() || l.busy != nil && sub.seen == l.busy.serial)
 }
 
-// prune drops everything that is not wanted; for types that are silent.
-func (l *link) prune() {
-	l.names.settle()
-	for sub := range l.owned() {
-		sub.noted = false
-		l.forget(sub)
-	}
-	if !l.star.wanted() && l.star.ownedBy(l.stream) {
-		l.star.forgetState()
-	}
-	l.cache.prune()
-}
-
-// forget drops what nobody wants any more.
-func (l *link) forget(sub *subscription) {
-	left := sub.of == l.star && l.form == wildLegacy && l.outdated() && l.spoken(sub) // the wildcard may come back, and is not told anew
-	if sub.wanted() || l.member(sub) || left || sub.gone || l.leaveToStar(sub) {
-		return
-	}
-	l.drop(sub)
-	if sub.isCollection() {
-		l.leave(sub.of)
-	}
-}
-
 func without[T comparable](ws []T, w T) []T {
 	if i := slices.Index(ws, w); i >= 0 {
 		return slices.Delete(ws, i, i+1)
@@ -269,39 +234,78 @@ func without[T comparable](ws []T, w T) []T {
 	return ws
 }
 
-// untyped is the type of a response that does not say it; "" if that cannot be told. Streams
-// of one type need not say it. Delta responses once had no field for it: there an entry
-// tells, or what was subscribed to.
-func (s *stream) untyped(r *wire.Response) string {
-	if s.url != "" || !s.Delta {
-		return s.url
+// told says whether the server was told on this stream that a name is wanted.
+func (l *link) told(sub *subscription) bool {
+	return l.requested && l.names.has(l.spelled.onWire(sub))
+}
+
+// requestLeft says whether a collection was requested from the server.
+func (l *link) requestLeft(c *collection) bool {
+	switch {
+	case c.isGlob():
+		return c.self.subscribed && (l.overtaken || !l.leaving(c.self))
+	case c.self == nil:
+		return false
 	}
-	for i := range r.Resources {
-		if l := s.types[string(r.Resources[i].TypeURL)]; l != nil && l.requested {
-			return l.typ.URL
+	return l.form != wildNone && (l.overtaken || !l.starting)
+}
+
+// leaving says whether the message with the writer names a subscription for the first time.
+func (l *link) leaving(sub *subscription) bool {
+	if len(l.fresh) == 0 {
+		return false
+	}
+	if l.freshNames == nil {
+		l.freshNames = make(map[string]bool, len(l.fresh))
+		for _, sub := range l.fresh {
+			l.freshNames[sub.name] = true
 		}
 	}
-	var asked, fit []string
-	for _, l := range s.order {
-		if l.requested {
-			asked = append(asked, l.typ.URL)
-			if l.knows(r.Removed) {
-				fit = append(fit, l.typ.URL)
+	return l.freshNames[sub.name]
+}
+
+// withhold notes a member that the server is not told of: it has to speak of it, or there
+// is none.
+func (l *link) withhold(sub *subscription) {
+	sub.withheld = true
+	l.unlisted = append(l.unlisted, sub)
+}
+
+// lists says whether the server is told the version that is held.
+func (l *link) lists(sub *subscription) bool {
+	// DELTA-3: its own, and not that of another server.
+	return l.owns(sub) && sub.listed()
+}
+
+// answer is an ACK, or with a status a NACK, that is owed.
+type answer struct {
+	version string // of the response
+	nonce   string
+	detail  *wire.Status
+}
+
+// withholdForeign withholds the members that another server spoke of.
+func (l *link) withholdForeign() {
+	for sub := range l.owned() {
+		if sub.foreign() && !sub.wanted() && !sub.recalled() {
+			l.withhold(sub)
+		}
+	}
+}
+
+// withholdStale gives the server a period to speak of the members that only the store speaks of, once it
+// has told their collection's first state.
+func (l *link) withholdStale() {
+	for src, r := range l.recalls {
+		if len(r.stale) == 0 || src.stream() != l.stream {
+			continue
+		}
+		r.stale = slices.DeleteFunc(r.stale, func(sub *subscription) bool { return sub.gone || !sub.stale() })
+		for _, sub := range r.stale {
+			// LKG-9: members that the first state lacks, in both variants.
+			if !sub.wanted() && !sub.withheld && sub.of.self != nil && sub.of.self.complete {
+				l.withhold(sub)
 			}
 		}
 	}
-	for _, urls := range [][]string{asked, fit} {
-		if len(urls) == 1 {
-			return urls[0]
-		}
-	}
-	return ""
-}
-
-// knows says whether all names are of resources that were subscribed to or are held.
-func (l *link) knows(names [][]byte) bool {
-	return !slices.ContainsFunc(names, func(name []byte) bool {
-		sub, _ := l.lookup(name)
-		return sub == nil
-	})
 }

@@ -7,105 +7,7 @@
 // what is wanted and what it was told, whenever its writer is free.
 package machine
 
-import (
-	"math"
-	"time"
-
-	"google.golang.org/protobuf/encoding/protowire"
-)
-
-// Config is fixed for the life of a machine.
-type Config struct {
-	// ResourceTimeout is the does-not-exist timeout of servers that do not say that it is
-	// transient; see [Server]. Not positive: no timers.
-	ResourceTimeout time.Duration
-	// Linger is how long a stream stays that nobody watches anything on.
-	Linger time.Duration
-	// NodeAlways puts the node into every request in place of a stream's first.
-	NodeAlways bool
-	// MaxResource is how many bytes a payload may have, and MaxHeld how many the payloads that are
-	// held on a stream; 0 for no bound. What has more is refused.
-	MaxResource int
-	MaxHeld     int64
-}
-
-// Server is what the machine has to know of a management server.
-type Server struct {
-	Delta   bool
-	PerType bool // one stream a type
-	// FullState says that responses of every type hold everything that there is, whatever
-	// was subscribed to, as with a file. One that holds errors alone says nothing of the rest;
-	// there may be one for the wildcard.
-	FullState bool
-	// Polled says that requests are polls, each of which is answered for itself: a stream ends
-	// with one that found no answer.
-	Polled bool
-	// KeepDeleted is gRFC A53's ignore_resource_deletion.
-	KeepDeleted bool
-	// FailOnDataErrors is gRFC A88's fail_on_data_errors.
-	FailOnDataErrors bool
-	// TransientTimeout is gRFC A88's resource_timer_is_transient_error: when it is
-	// positive it is the timeout, and its firing is an error in place of an absence.
-	TransientTimeout time.Duration
-	// ResumeVersion has the first request of a stream in state of the world say the version that
-	// was accepted on an earlier one, where nothing that it asks for is unknown.
-	ResumeVersion bool
-	// ExplicitWildcard says that the server knows the wildcard by its name, so that it is requested
-	// in no other way.
-	ExplicitWildcard bool
-	// NodeAlways is as that of [Config], for this server.
-	NodeAlways bool
-	// NoParams says that the server's version of the protocol has no dynamic parameters.
-	NoParams bool
-	// Rate is of each of the server's streams.
-	Rate Rate
-}
-
-// Type is a resource type. One value stands for one type URL.
-type Type struct {
-	Owner     any // the caller's own
-	URL       string
-	FullState bool
-	NameField protowire.Number // 0 if resources are named by their wrapper alone
-	Guessed   bool             // NameField is a guess: only plausible text there is a name
-	Segment   string           // how structured names say the type; "" if that is not compared
-	Guarded   bool             // responses are judged as a whole before they are taken
-	Stored    bool             // a store may keep its resources
-	// Keep is how long a value is held that a server deletes, if it does not return: 0 for not
-	// at all, negative for good.
-	Keep time.Duration
-}
-
-// Machine is the state of the protocol. Not safe for concurrent use.
-type Machine struct {
-	config    Config
-	servers   []*Server
-	sources   []Source
-	working   map[sourceKey]*source // by source
-	caches    map[cacheKey]*cache
-	streams   []*stream
-	agenda    agenda
-	slots     map[slot]*stream
-	serial    uint32 // of the last response
-	lastAlarm uint32
-	budgets   []*int      // of each server's first requests, in bytes; 0 for none
-	params    []Described // of types for which they were changed, in the order of the first change
-	node      []byte      // of the newest stream
-	fx        Effects
-
-	recalls []*recall  // for which the store is to be asked in this step
-	sifting []*sifting // long lists of removed names, some of which are looked at in each step
-	began   time.Time  // when the first step was
-	stepped time.Time  // when the last step was
-
-	found []*subscription // what a response speaks of; used again
-}
-
-// slot names a stream for life: a server, and with one stream a type its type.
-type slot struct {
-	server, scope int
-	url           string
-}
+import "time"
 
 // New makes a machine without servers and without interest.
 func New(c Config) *Machine {
@@ -193,20 +95,6 @@ func (m *Machine) Deadline() (at time.Time, ok bool) {
 	return at, !at.IsZero()
 }
 
-// touch finds the stream of an event, as current does, and has it looked at.
-func (m *Machine) touch(r Ref) *stream {
-	m.agenda.touch(m.streams[r.Stream])
-	return m.current(r)
-}
-
-// current finds the stream of an event, or nil if that incarnation of it is over.
-func (m *Machine) current(r Ref) *stream {
-	if s := m.streams[r.Stream]; s.gen == r.Gen {
-		return s
-	}
-	return nil
-}
-
 // streamFor finds or makes the stream that carries a type of a server.
 func (m *Machine) streamFor(server, scope int, typeURL string) *stream {
 	key := slot{server: server, scope: scope}
@@ -230,14 +118,28 @@ func (m *Machine) streamFor(server, scope int, typeURL string) *stream {
 // Wanted says whether anything is watched on a stream.
 func (m *Machine) Wanted(stream int) bool { return m.streams[stream].watches > 0 }
 
-// longest is a time that does not pass, and can be added to another.
-const longest = math.MaxInt64 / 4
-
-// timeout is the does-not-exist timeout of a server.
-func (m *Machine) timeout(s *stream) time.Duration {
-	// DNE-8: the server asks for this timeout.
-	if s.TransientTimeout > 0 {
-		return min(s.TransientTimeout, longest)
+// newQuirks makes those of a stream. The end of a stream is explained by the first that can.
+func (m *Machine) newQuirks(s *stream) []quirk {
+	return []quirk{
+		&tooLarge{stream: s, budget: m.budgets[s.server]},
+		&suspects{stream: s, of: map[*link]*suspicion{}},
+		&calmness{stream: s},
+		&tooMuch{},
+		&storms{of: map[*link]*storm{}},
+		&hushes{of: map[*link]*unheard{}},
 	}
-	return min(m.config.ResourceTimeout, longest)
+}
+
+// decoded takes back a task.
+func (m *Machine) decoded(now time.Time, ev Decoded) {
+	if ev.Task.replay != nil {
+		m.replayed(ev)
+		return
+	}
+	if ev.Task.stored != nil {
+		m.decodedStored(now, ev)
+		return
+	}
+	ev.Task.results = ev.Results
+	m.proceed(now, ev.Task.response)
 }

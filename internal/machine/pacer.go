@@ -38,23 +38,6 @@ func (p *pacer) sent(now time.Time, l *link) {
 // wait notes when something that is owed may be said.
 func (p *pacer) wait(at time.Time) { p.next = sooner(p.next, at) }
 
-// notBefore is when a type may say what it owes, but for the bound on all messages of the stream:
-// the one place where it is decided how often the client speaks.
-func (m *Machine) notBefore(now time.Time, l *link, what speech) (at time.Time, rank int) {
-	switch what {
-	case sayNothing, sayAnswer, sayBoth:
-	case sayInterest:
-		at = l.pacer.interest
-	case sayAnew:
-		at = m.renewalAt(now, l)
-	}
-	for _, q := range l.stream.quirks {
-		until, r := q.before(l, what)
-		at, rank = later(at, until), rank+r
-	}
-	return at, rank
-}
-
 // later is the later of two times.
 func later(a, b time.Time) time.Time {
 	if a.Before(b) {

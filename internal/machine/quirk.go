@@ -32,18 +32,6 @@ type quirk interface {
 	ended(m *Machine, now time.Time, end *ending)
 }
 
-// newQuirks makes those of a stream. The end of a stream is explained by the first that can.
-func (m *Machine) newQuirks(s *stream) []quirk {
-	return []quirk{
-		&tooLarge{stream: s, budget: m.budgets[s.server]},
-		&suspects{stream: s, of: map[*link]*suspicion{}},
-		&calmness{stream: s},
-		&tooMuch{},
-		&storms{of: map[*link]*storm{}},
-		&hushes{of: map[*link]*unheard{}},
-	}
-}
-
 // noQuirk does nothing about anything.
 type noQuirk struct{}
 

@@ -1,42 +1,12 @@
 package machine
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/xdstp"
-)
-
-// reader finds what a response speaks of, and sorts what it says of it. It is gone once the response is
-// read.
-type reader struct {
-	*response
-	found   []*subscription       // what each entry speaks of; nil for nothing
-	removed [][]byte              // names that are removed
-	said    map[*subscription]int // its place in says, but of bare ones
-
-	aliased  []*aliased       // entries that are watched under aliases
-	byIndex  map[int]*aliased // the same
-	mentions map[mention]int  // of resources that have aliases
-
-	foreign      int    // structured names that the server does not answer for
-	firstForeign string // of them
-	passed       bool   // an error was passed over
-
-	fresh  int   // bytes of payloads that have to be decoded
-	before int   // of them, those that stand before the last task's
-	grows  int64 // by how much they are more than what is held in their place
-}
-
-var (
-	errTwice    = errors.New("the response names the resource more than once")
-	errNameless = errors.New("the resource has no name")
-	errNoBody   = errors.New("the entry holds no resource")
-	errGlob     = errors.New("the name is that of a collection")
-	errNotError = errors.New("the status is OK")
 )
 
 // read finds what a response speaks of, sorts what it says and has decoded what is new in it. The names
@@ -175,34 +145,6 @@ func (m *Machine) logForeign(r *reader) {
 			Attrs: []any{"count", r.foreign},
 		})
 	}
-}
-
-// say notes what the response says of a subscription, in place of what was noted of it.
-func (r *reader) say(sub *subscription, kind sayingKind, err *wire.ResourceError) {
-	at, ok := r.said[sub]
-	switch {
-	case ok:
-		r.says[at] = saying{sub, kind, err}
-		return
-	case r.said == nil:
-		r.said = map[*subscription]int{}
-	}
-	r.said[sub] = len(r.says)
-	r.says = append(r.says, saying{sub, kind, err})
-}
-
-// saidOf is what was noted of a subscription; saysNothing if nothing was.
-func (r *reader) saidOf(sub *subscription) sayingKind {
-	if at, ok := r.said[sub]; ok {
-		return r.says[at].kind
-	}
-	return saysNothing
-}
-
-// namedTwice makes a name invalid that a response holds more than once.
-func (r *reader) namedTwice(i int, sub *subscription) {
-	r.say(sub, saysTwice, nil)
-	r.line(i, sub.name, errTwice)
 }
 
 // retire counts as removed what the response says so of by name and constraints: but not

@@ -2,17 +2,6 @@ package machine
 
 import "slices"
 
-// replay is values being decoded again for watches that came after them: the machine keeps
-// bytes only.
-type replay struct {
-	to *Watch // of a collection; nil for those that join an entry
-
-	// What is held is told in order, whichever part of it is decoded first.
-	waits   bool // for the part before it
-	then    *replay
-	decoded *Decoded
-}
-
 // join has the held value decoded for a watch, unless it is for others already.
 func (m *Machine) join(sub *subscription) {
 	if len(sub.joining()) == 1 {

@@ -1,9 +1,7 @@
 package machine
 
 import (
-	"hash/maphash"
-	"slices"
-	"time"
+	"errors"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
@@ -83,11 +81,6 @@ func (resp *response) on(r Ref) bool {
 	return resp != nil && (resp.ref == r || resp.then != nil && resp.then.Ref == r)
 }
 
-var hashSeed = maphash.MakeSeed()
-
-// hashOf is never 0.
-func hashOf(payload []byte) uint64 { return maphash.Bytes(hashSeed, payload) | 1 }
-
 // hashOfEntry is of a payload and the metadata that may be refused with it. It tells the
 // bytes of a locator from the same bytes of a resource.
 func hashOfEntry(payload []byte, locator bool, a *wire.Attributes) uint64 {
@@ -99,105 +92,6 @@ func hashOfEntry(payload []byte, locator bool, a *wire.Attributes) uint64 {
 		hash ^= 1 << 63
 	}
 	return hash
-}
-
-// received takes a response. Reading stands still from here to Delivered.
-func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
-	// FC-1: timers stand still.
-	s.clock.hold(now)
-	s.responded, s.reading = true, false
-	s.undelivered = append(s.undelivered, s.ref())
-	m.tellUp(s)
-	m.take(now, s, r)
-}
-
-// take works on a response, or puts it off until another of its type is done with.
-func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
-	if r.TypeURL == "" {
-		r.TypeURL = s.untyped(r)
-	}
-	l := s.types[r.TypeURL]
-	if l != nil && l.busy != nil {
-		if old := l.busy.then; old != nil {
-			s.dropUndelivered(old.Ref)
-		}
-		l.busy.then = &Received{s.ref(), r} // link.busy is of an incarnation that is over
-		return
-	}
-	if l != nil && l.requested {
-		m.revert(now, l)
-	}
-	n := Notice{
-		Kind: NoticeResponse, Server: s.server, TypeURL: r.TypeURL, Version: r.Version, Stream: s.ref(),
-		Ignored:  l == nil || !l.requested,
-		Exchange: &Exchange{Nonce: r.Nonce, ControlPlane: r.ControlPlane, Resources: len(r.Resources), Size: r.Size},
-	}
-	m.fx.Notify = append(m.fx.Notify, n)
-	if n.Ignored {
-		for _, q := range s.quirks {
-			q.received(m, now, nil)
-		}
-		m.ignore(s, l, r)
-		return
-	}
-	switch {
-	case s.writing != l:
-	case l.left:
-		// A collection that is complete too early is better than one whose answer was missed.
-		l.overtaken = true
-	default:
-		m.written(now, l) // nothing was subscribed to before it, so it has left
-	}
-	m.serial++
-	resp := &response{Response: r, ref: s.ref(), link: l, serial: m.serial, form: l.form, first: !l.answered}
-	l.nonce, l.answered, l.pacer = r.Nonce, true, pacer{}
-	for _, q := range s.quirks {
-		q.received(m, now, l)
-	}
-	resp.bodies = slices.ContainsFunc(r.Resources, func(r wire.Resource) bool { return r.HasBody })
-	l.busy = resp
-	m.sift(now, resp)
-}
-
-// ignore passes over a response of a type that was not requested on this stream: it is
-// neither ACKed nor NACKed, but its nonce counts if the type is requested later.
-func (m *Machine) ignore(s *stream, l *link, r *wire.Response) {
-	switch {
-	case len(r.TypeURL)+len(r.Nonce) > maxIgnoredBytes: // H-9
-		delete(s.ignored, r.TypeURL)
-		if l != nil {
-			l.nonce = ""
-		}
-	case l != nil:
-		l.nonce = r.Nonce
-	case s.ignored == nil:
-		s.ignored = map[string]string{r.TypeURL: r.Nonce}
-	case len(s.ignored) < maxIgnored || s.ignored[r.TypeURL] != "":
-		s.ignored[r.TypeURL] = r.Nonce
-	}
-	if s.troubled() {
-		m.recovered(s)
-	}
-	m.fx.Consumed = append(m.fx.Consumed, s.ref())
-}
-
-// end is the end of a response, whatever became of it.
-func (m *Machine) end(now time.Time, resp *response) {
-	l, s := resp.link, resp.link.stream
-	l.busy = nil
-	resp.noteRefusal()
-	m.fx.Notify = append(m.fx.Notify, Notice{
-		Kind: NoticeEnd, Server: s.server, TypeURL: l.typ.URL, Version: resp.Version, Stream: resp.ref,
-		Exchange: &Exchange{Valid: resp.valid, Invalid: resp.invalid},
-	})
-	m.fx.Consumed = append(m.fx.Consumed, resp.ref)
-	if then := resp.then; then != nil {
-		if m.current(then.Ref) == s && s.state == up {
-			m.take(now, s, then.Response)
-		} else {
-			s.dropUndelivered(then.Ref)
-		}
-	}
 }
 
 // versionOf is the version of an entry: delta's own, else the response's.
@@ -258,3 +152,154 @@ func (resp *response) tellsAll() bool {
 func (resp *response) unusable() bool {
 	return resp.link.stream.FullState && len(resp.Resources) == 0 && len(resp.Errors) > 0
 }
+
+// reader finds what a response speaks of, and sorts what it says of it. It is gone once the response is
+// read.
+type reader struct {
+	*response
+	found   []*subscription       // what each entry speaks of; nil for nothing
+	removed [][]byte              // names that are removed
+	said    map[*subscription]int // its place in says, but of bare ones
+
+	aliased  []*aliased       // entries that are watched under aliases
+	byIndex  map[int]*aliased // the same
+	mentions map[mention]int  // of resources that have aliases
+
+	foreign      int    // structured names that the server does not answer for
+	firstForeign string // of them
+	passed       bool   // an error was passed over
+
+	fresh  int   // bytes of payloads that have to be decoded
+	before int   // of them, those that stand before the last task's
+	grows  int64 // by how much they are more than what is held in their place
+}
+
+// say notes what the response says of a subscription, in place of what was noted of it.
+func (r *reader) say(sub *subscription, kind sayingKind, err *wire.ResourceError) {
+	at, ok := r.said[sub]
+	switch {
+	case ok:
+		r.says[at] = saying{sub, kind, err}
+		return
+	case r.said == nil:
+		r.said = map[*subscription]int{}
+	}
+	r.said[sub] = len(r.says)
+	r.says = append(r.says, saying{sub, kind, err})
+}
+
+// saidOf is what was noted of a subscription; saysNothing if nothing was.
+func (r *reader) saidOf(sub *subscription) sayingKind {
+	if at, ok := r.said[sub]; ok {
+		return r.says[at].kind
+	}
+	return saysNothing
+}
+
+// namedTwice makes a name invalid that a response holds more than once.
+func (r *reader) namedTwice(i int, sub *subscription) {
+	r.say(sub, saysTwice, nil)
+	r.line(i, sub.name, errTwice)
+}
+
+// work is what is decoded of a response.
+type work struct {
+	tasks    []*Task // that are not committed, in the order of the wire
+	changed  bool    // something in it was new
+	missed   bool    // something in it was not wanted any more when it was decoded
+	released bool    // its frame is
+}
+
+// finding is what becomes of an entry of a response.
+type finding struct {
+	kind findingKind
+	err  error  // why it is invalid
+	hash uint64 // of a payload that was refused before; else 0
+}
+
+type findingKind uint8
+
+const (
+	isNew  findingKind = iota + 1 // it has to be decoded
+	isHeld                        // what is held came again
+	isBeat                        // of what is held
+	isBare                        // there is no such resource
+	isInvalid
+)
+
+// sorted is an entry of a response of which more is known than what it names.
+type sorted struct {
+	index int
+	sub   *subscription
+	finding
+}
+
+// conclusion is what a response means for a subscription, beside the values that it holds. A response is
+// concluded before anything of it is done, so that a guard can judge what would be.
+type conclusion struct {
+	sub    *subscription
+	kind   conclusionKind
+	reason Reason // of removes
+	fault  *Fault // of fails, with the status that it gives
+	status Status
+	drop   bool // of fails: the value goes with it
+}
+
+type conclusionKind uint8
+
+const (
+	removes conclusionKind = iota // there is no such resource
+	fails                         // it is invalid, or the server has an error for it
+	doubts                        // another server's value is missing
+	agrees                        // this server does not have what another one did not have
+)
+
+// ends says whether a conclusion takes away what is held. A deletion may be ignored (gRFC A53), and what
+// is invalid or has an error ends nothing but where the bootstrap says so (gRFC A88).
+func (c conclusion) ends() bool {
+	return c.kind == removes && !c.sub.link().keepsDeleted() || c.kind == fails && c.drop
+}
+
+// aliased is a resource of a response with the subscriptions of its aliases.
+type aliased struct {
+	index int
+	keys  []*subscription
+	err   error // what is wrong with its aliases
+
+	task *Task // that has it decoded, for all; nil until one does
+	item int   // in the task
+
+	raw  []byte // that its payload was last compared with; nil for none
+	same bool   // they are equal
+	hash uint64 // of it; 0 until it is looked for
+}
+
+// mention is one way in which a response speaks of a resource that has aliases.
+type mention struct {
+	of *named
+	as mentionKind
+}
+
+type mentionKind uint8
+
+const (
+	asResource mentionKind = iota
+	asRemoved
+	asFailed
+	asFine // an error that is none
+)
+
+// sifting is a long list of removed names of which some were looked at.
+type sifting struct {
+	*response
+	rest  [][]byte // that were not
+	known [][]byte // that mean something
+}
+
+var (
+	errTwice    = errors.New("the response names the resource more than once")
+	errNameless = errors.New("the resource has no name")
+	errNoBody   = errors.New("the entry holds no resource")
+	errGlob     = errors.New("the name is that of a collection")
+	errNotError = errors.New("the status is OK")
+)

@@ -7,13 +7,6 @@ import (
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
-// answer is an ACK, or with a status a NACK, that is owed.
-type answer struct {
-	version string // of the response
-	nonce   string
-	detail  *wire.Status
-}
-
 // owe notes the answer to a response. Delta owes one for each; state of the world one for
 // the newest, since each request speaks for all before it.
 func (m *Machine) owe(now time.Time, resp *response) {
@@ -214,98 +207,60 @@ func (m *Machine) written(now time.Time, l *link) {
 	}
 }
 
-// spokenOf says that the server said something of a resource that is not held, so that its
-// silence from now on means nothing: that it is refused, or has an error. What was said on
-// an earlier stream does not count.
-func (l *link) spokenOf(sub *subscription) bool {
-	return l.answered && !sub.foreign() && (sub.status == StatusNacked || sub.status == StatusReceivedError)
-}
-
-// applyChanges brings the names up to what is wanted and returns what that changed. What
-// nobody wants is forgotten here: the message that says so is being composed. What was asked
-// for with parameters is taken back with the same.
-func (l *link) applyChanges() (added []*subscription, removed []change) {
-	if l.stream.watches == 0 {
-		return nil, nil // lingering
+// notBefore is when a type may say what it owes, but for the bound on all messages of the stream:
+// the one place where it is decided how often the client speaks.
+func (m *Machine) notBefore(now time.Time, l *link, what speech) (at time.Time, rank int) {
+	switch what {
+	case sayNothing, sayAnswer, sayBoth:
+	case sayInterest:
+		at = l.pacer.interest
+	case sayAnew:
+		at = m.renewalAt(now, l)
 	}
-	for _, c := range l.names.settle() {
-		sub := l.named([]byte(c.name))
-		owned := sub != nil && l.owns(sub)
-		if owned {
-			sub.noted = false
-		}
-		switch {
-		// DELTA-7: subscribed to again though it was before.
-		case c.add && sub != nil:
-			added = append(added, sub)
-		case c.add:
-		case owned:
-			if sub.subscribed || c.told {
-				removed = append(removed, c)
-			}
-			delete(l.spelled, sub)
-			sub.timer = 0
-			l.forget(sub)
-			sub.subscribed = false
-		case c.told:
-			removed = append(removed, c)
-		}
+	for _, q := range l.stream.quirks {
+		until, r := q.before(l, what)
+		at, rank = later(at, until), rank+r
 	}
-	return added, removed
+	return at, rank
 }
 
-// named finds the subscription of a name as it is subscribed to; nil if there is none.
-func (c *cache) named(name []byte) *subscription {
-	sub, _, _ := c.identify(name)
-	return sub
-}
+// What is waited for between two streams that are begun anew for a wildcard. The wait doubles, and is
+// over with a stream that stood for longer than the longest.
+const (
+	renewalFirst = time.Second
+	renewalMost  = 30 * time.Second
+)
 
-// subscribe marks subscriptions as named by the message being composed.
-func (l *link) subscribe(subs []*subscription) {
-	for _, sub := range subs {
-		owned := l.owns(sub)
-		if !owned || !sub.subscribed || sub.timer == 0 {
-			l.fresh = append(l.fresh, sub)
-		}
-		sub.subscribed = sub.subscribed || owned
+// renewalAt is when a stream that is outdated is begun anew. A wildcard that nobody wants any more
+// may be wanted again while it lingers.
+func (m *Machine) renewalAt(now time.Time, l *link) time.Time {
+	at := l.stream.renewal.until
+	if l.wantsStar() {
+		return at
 	}
+	if l.leftAt.IsZero() {
+		l.leftAt = now
+	}
+	// WILD-3: a wildcard that nobody watches lingers.
+	return later(at, l.leftAt.Add(m.config.Linger))
 }
 
-// leaving says whether the message with the writer names a subscription for the first time.
-func (l *link) leaving(sub *subscription) bool {
-	if len(l.fresh) == 0 {
+// renewOutdated begins a stream anew if that is due for a type, and says so; else it notes when it will
+// be. What is under way comes first.
+func (m *Machine) renewOutdated(now time.Time, l *link) bool {
+	s := l.stream
+	// WILD-3: a wildcard begins with a new stream.
+	if s.watches == 0 || !l.outdated() {
 		return false
 	}
-	if l.freshNames == nil {
-		l.freshNames = make(map[string]bool, len(l.fresh))
-		for _, sub := range l.fresh {
-			l.freshNames[sub.name] = true
-		}
+	if at, _ := m.notBefore(now, l, sayAnew); now.Before(at) {
+		l.pacer.wait(at)
+		return false
 	}
-	return l.freshNames[sub.name]
-}
-
-// leaveWild forgets what only the wildcard held.
-func (l *link) leaveWild() {
-	c := l.star
-	if !c.ownedBy(l.stream) {
-		return
+	if now.Sub(s.renewal.until) > renewalMost {
+		s.renewal = pauses{} // the stream stood for long
 	}
-	c.forgetState()
-	for sub := range l.owned() {
-		if sub.of == c && !sub.noted {
-			l.forget(sub)
-		}
-	}
-}
-
-// allWanted lists the subscriptions that are wanted by name, in order.
-func (l *link) allWanted() []*subscription {
-	subs := make([]*subscription, 0, l.watched)
-	for name := range l.names.all() {
-		if sub := l.named(name); sub != nil && sub.wanted() {
-			subs = append(subs, sub)
-		}
-	}
-	return subs
+	s.renewal.begin(now, renewalFirst, renewalMost)
+	m.restart(now, s)
+	return true
 }

@@ -6,13 +6,6 @@ import "time"
 // millions of them, most of which are nobody's, and the loop has other streams to serve.
 const siftMost = 1 << 14
 
-// sifting is a long list of removed names of which some were looked at.
-type sifting struct {
-	*response
-	rest  [][]byte // that were not
-	known [][]byte // that mean something
-}
-
 // sift drops the names that nobody knows from a long list of what a response removes, before
 // anything is done with it: some of them in each step. So a name of such a list that the response
 // holds too, and that is new, is not told to be named twice.

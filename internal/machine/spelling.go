@@ -1,10 +1,6 @@
 package machine
 
-import (
-	"cmp"
-
-	"github.com/xdswatch/xdswatch/xdstp"
-)
+import "cmp"
 
 // spellings are the names of a type that are requested in another spelling than the canonical one,
 // which is for equality alone (XDSTP-4): that of the watch that first caused the request, for as long
@@ -34,20 +30,6 @@ type given struct {
 	name   string
 	alias  bool // it is another name than the subscription's, which is an alias; else it is spelled otherwise
 	shared bool // the bytes are those of another subscription of the resource, where they are counted
-}
-
-// givenAs is the name under which the server gives an entry of the response to a subscription.
-func (resp *response) givenAs(i int, sub *subscription, shared bool) given {
-	l := resp.link
-	if n := l.aliases.own[sub]; n != nil {
-		return given{n.name, true, shared}
-	}
-	if l.stream.Delta && xdstp.IsXDSTP(sub.name) {
-		if name, _ := l.nameOf(&resp.Resources[i]); string(name) != sub.name {
-			return given{name: string(name)}
-		}
-	}
-	return given{}
 }
 
 // give notes under which name a subscription's value was given.

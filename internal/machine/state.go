@@ -232,3 +232,22 @@ func (m *Machine) fire(now time.Time, s *stream, sub *subscription) {
 
 // ErrNoAnswer is the error of a [FaultTimeout] of a resource or a collection.
 var ErrNoAnswer = errors.New("the server did not answer in time")
+
+// silence: the server did not answer for a held resource whose version was withheld, so
+// there is none.
+func (m *Machine) silence(now time.Time, sub *subscription) {
+	lacked := sub.withheld
+	sub.withheld = false
+	// LKG-5: silence keeps a stale value, unless a full state lacks it.
+	if sub.stale() && !lacked {
+		if !patient(sub.watches) {
+			m.spoil(sub, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}, StatusTimeout, false)
+		}
+		return
+	}
+	if sub.stream().TransientTimeout > 0 {
+		m.spoil(sub, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}, StatusTimeout, false)
+		return
+	}
+	m.remove(now, sub, ReasonTimeout)
+}

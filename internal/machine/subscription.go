@@ -1,6 +1,10 @@
 package machine
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/xdswatch/xdswatch/xdstp"
+)
 
 // Status of a resource, with the names and numbers of CSDS's ClientResourceStatus.
 type Status uint8
@@ -151,4 +155,43 @@ func (sub *subscription) counted() int64 {
 		return 0
 	}
 	return int64(len(sub.raw))
+}
+
+// listed says whether the server is told the version that is held.
+func (sub *subscription) listed() bool { return sub.held() && !sub.foreign() }
+
+// absent says that the server has no such resource, as far as is known. Of one whose time to
+// live ran out nothing is.
+func (sub *subscription) absent() bool {
+	return sub.status == StatusDoesNotExist && sub.reason != ReasonTTL
+}
+
+func structured(name string) bool { return xdstp.IsXDSTP(name) }
+
+var xdstpScheme = []byte("xdstp:")
+
+// fromStore marks the origin of what no server has spoken of since the store was asked for it. Alone it
+// says that the store has nothing; with a server, that this one said the value before the start.
+const fromStore = 1 << 15
+
+// stale says that the value, or the first state of a collection, is from the store.
+func (sub *subscription) stale() bool { return sub.from > fromStore }
+
+// recalled says that the store was asked, and no server has spoken since.
+func (sub *subscription) recalled() bool { return sub.from&fromStore != 0 }
+
+// stored says whether the store has to do with a subscription.
+func (sub *subscription) stored() bool {
+	return sub.of.cache.typ.Stored && sub.of.source != nil && sub.of.source.Stored
+}
+
+// lacking says that nothing is known of what is watched.
+func (sub *subscription) lacking() bool {
+	return sub.wanted() && sub.status == StatusRequested && !sub.usable() && sub.from == 0
+}
+
+// seeks says whether the store is being asked for a subscription: its watches wait for the answer.
+func (sub *subscription) seeks() bool {
+	r := sub.of.cache.recalls[sub.of.source]
+	return r != nil && r.under[sub]
 }

@@ -96,3 +96,8 @@ func (t *table) drop(name string) {
 	t.list[last] = nil
 	t.list = t.list[:last]
 }
+
+var hashSeed = maphash.MakeSeed()
+
+// hashOf is never 0.
+func hashOf(payload []byte) uint64 { return maphash.Bytes(hashSeed, payload) | 1 }

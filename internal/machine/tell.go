@@ -35,17 +35,6 @@ func (sub *subscription) audience() []*Watch {
 	return sub.covering()
 }
 
-// covering are the watches of its collection, and those of the wildcard, which hears of all that
-// its server says.
-func (sub *subscription) covering() []*Watch {
-	all := sub.of.watching()
-	// GLOB-5: all watches that cover a resource hear of it.
-	if star := sub.of.cache.star; sub.of != star && star.wanted() && star.ownedBy(sub.stream()) {
-		all = slices.Concat(all, star.self.watches)
-	}
-	return all
-}
-
 // blame says that the notice is because of trouble; if that is with the server, it is with
 // the active one, whoever said what is held.
 func (n *Notice) blame(sub *subscription, f *Fault) {
@@ -115,34 +104,24 @@ func (m *Machine) tellKnown(sub *subscription, to []*Watch) {
 	}
 }
 
-// tellServer tells everyone on a type, or those of one source, of trouble with the server, or with nil
-// that it is well.
-func (m *Machine) tellServer(l *link, f *Fault, only *source) {
-	for _, sub := range l.everyone(only) {
-		switch {
-		case f != nil:
-			m.tellFault(sub, f)
-		case sub.troubled && sub.usable():
-			sub.troubled = false
-			m.report(sub, sub.handOut(), nil)
-		}
-	}
-}
-
-// everyone lists the resources that the link owns by name, of one source or for nil of all, then the
-// collections.
-func (l *link) everyone(only *source) []*subscription {
-	subs := slices.DeleteFunc(l.inOrder(only), (*subscription).isCollection)
-	for _, c := range l.collections(only) {
-		if c.wanted() {
-			subs = append(subs, c.self)
-		}
-	}
-	return subs
-}
-
 func (m *Machine) log(sub *subscription, warn bool, text string) {
 	m.fx.Log = append(m.fx.Log, Log{
 		Warn: warn, Server: sub.stream().server, TypeURL: sub.of.cache.typ.URL, Name: sub.name, Text: text,
 	})
+}
+
+// doubtStar tells the operator once why an explicit wildcard does not work.
+func (m *Machine) doubtStar(l *link) {
+	if !l.doubtful {
+		l.doubtful = true
+		m.logType(l, true, "the server seems to take the wildcard's name * for that of a resource; ask for everything without naming it")
+	}
+}
+
+func (m *Machine) logType(l *link, warn bool, text string) {
+	m.fx.Log = append(m.fx.Log, Log{Warn: warn, Server: l.stream.server, TypeURL: l.typ.URL, Text: text})
+}
+
+func (m *Machine) logServer(s *stream, warn bool, text string) {
+	m.fx.Log = append(m.fx.Log, Log{Warn: warn, Server: s.server, Text: text})
 }

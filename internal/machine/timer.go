@@ -34,3 +34,19 @@ func (sub *subscription) order() (alarmKind, string, string) {
 }
 
 func (sub *subscription) ring(m *Machine, now time.Time, s *stream) { m.fire(now, s, sub) }
+
+// spokenOf says that the server said something of a resource that is not held, so that its
+// silence from now on means nothing: that it is refused, or has an error. What was said on
+// an earlier stream does not count.
+func (l *link) spokenOf(sub *subscription) bool {
+	return l.answered && !sub.foreign() && (sub.status == StatusNacked || sub.status == StatusReceivedError)
+}
+
+// awaitSubscribed starts the timer of a name that the server was maybe sent already.
+func (m *Machine) awaitSubscribed(now time.Time, sub *subscription) {
+	l := sub.link()
+	m.await(now, sub)
+	if sub.subscribed && !l.leaving(sub) && !l.stream.Delta && l.form == wildLegacy {
+		l.beside = append(l.beside, sub)
+	}
+}

@@ -1,29 +1,10 @@
 package machine
 
 import (
-	"errors"
 	"time"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
-
-// lease is until when a resource is held that has a time to live (xDS protocol, "TTL"), or that the
-// server deleted and that is kept for a while. The time runs while the stream is down too.
-type lease struct {
-	leaseKey
-	timer uint32
-	until time.Duration // on the stream's clock
-}
-
-type leaseKey struct {
-	sub  *subscription
-	kind alarmKind // alarmTTL or alarmGrace
-}
-
-// leases are those of a stream's resources; nil without any. Few have one.
-type leases map[leaseKey]*lease
-
-var errTTL = errors.New("the time to live is not positive")
 
 // receivedTTL takes the time to live that an entry of a response has, or has not: each receipt sets
 // it anew, a heartbeat too, and one without ends it.
@@ -64,13 +45,6 @@ func (m *Machine) lease(now time.Time, s *stream, key leaseKey, wait time.Durati
 	}
 	l.until = s.clock.at(now) + min(wait, longest)
 	m.setAlarm(now, s, l, wait)
-}
-
-func (ls leases) end(key leaseKey) {
-	if l := ls[key]; l != nil {
-		l.timer = 0
-		delete(ls, key)
-	}
 }
 
 // moveLeases takes what is left of a subscription's times to another stream.

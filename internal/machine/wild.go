@@ -1,10 +1,5 @@
 package machine
 
-import (
-	"slices"
-	"time"
-)
-
 // A wildcard begins and ends with a stream: it is requested in the legacy form, by a first request
 // without names, which all servers know, and given up with the stream. Of eight servers that were
 // tried six take `*` for the name of a resource, so that goes out only where the wildcard is wanted
@@ -43,9 +38,6 @@ func (c *collection) wantsMember() bool {
 	return false
 }
 
-// stateless says that each request stands for itself, as a poll does, and is all the same to a file.
-func (s *stream) stateless() bool { return s.Polled || s.FullState }
-
 // nextForm is how the wildcard is to be requested. The form that it has stays, but for the legacy one
 // where the name is wanted since.
 func (l *link) nextForm() wildForm {
@@ -74,102 +66,6 @@ func (l *link) outdated() bool {
 	return l.form == wildLegacy
 }
 
-// What is waited for between two streams that are begun anew for a wildcard. The wait doubles, and is
-// over with a stream that stood for longer than the longest.
-const (
-	renewalFirst = time.Second
-	renewalMost  = 30 * time.Second
-)
-
-// renewalAt is when a stream that is outdated is begun anew. A wildcard that nobody wants any more
-// may be wanted again while it lingers.
-func (m *Machine) renewalAt(now time.Time, l *link) time.Time {
-	at := l.stream.renewal.until
-	if l.wantsStar() {
-		return at
-	}
-	if l.leftAt.IsZero() {
-		l.leftAt = now
-	}
-	// WILD-3: a wildcard that nobody watches lingers.
-	return later(at, l.leftAt.Add(m.config.Linger))
-}
-
-// renewOutdated begins a stream anew if that is due for a type, and says so; else it notes when it will
-// be. What is under way comes first.
-func (m *Machine) renewOutdated(now time.Time, l *link) bool {
-	s := l.stream
-	// WILD-3: a wildcard begins with a new stream.
-	if s.watches == 0 || !l.outdated() {
-		return false
-	}
-	if at, _ := m.notBefore(now, l, sayAnew); now.Before(at) {
-		l.pacer.wait(at)
-		return false
-	}
-	if now.Sub(s.renewal.until) > renewalMost {
-		s.renewal = pauses{} // the stream stood for long
-	}
-	s.renewal.begin(now, renewalFirst, renewalMost)
-	m.restart(now, s)
-	return true
-}
-
-// standBeside notes names that are wanted beside a legacy wildcard in state of the world, which does
-// not name them. It says nothing of structured names: they wait to be named.
-func (l *link) standBeside(subs []*subscription) {
-	for _, sub := range subs {
-		if l.owns(sub) && !sub.subscribed && !structured(sub.name) {
-			sub.subscribed = true
-			l.beside = append(l.beside, sub)
-		}
-	}
-}
-
-// answerBeside answers names that stand beside a legacy wildcard. Where responses hold everything the
-// wildcard's state does, once it is complete on this stream; where not, their timers, which begin anew
-// with the first response. In delta that is so of what is held and whose version was withheld.
-func (m *Machine) answerBeside(now time.Time, l *link) {
-	if len(l.beside) == 0 || !l.left {
-		return
-	}
-	full := l.fullState()
-	subs := slices.DeleteFunc(l.beside, func(sub *subscription) bool { return !l.has(sub) })
-	sortSubs(subs)
-	subs = slices.Compact(subs)
-	if l.beside = subs; full && l.complete || !full && l.answered {
-		l.beside = nil
-	}
-	for _, sub := range subs {
-		switch {
-		case !sub.wanted():
-		// P-1: the wildcard's state has no such name.
-		case full && l.complete && !sub.known():
-			m.remove(now, sub, ReasonAbsent)
-		case sub.withheld && l.beside != nil: // held until the server has spoken at all
-		case l.beside == nil || sub.timer == 0:
-			m.await(now, sub)
-		}
-	}
-}
-
-// awaitSubscribed starts the timer of a name that the server was maybe sent already.
-func (m *Machine) awaitSubscribed(now time.Time, sub *subscription) {
-	l := sub.link()
-	m.await(now, sub)
-	if sub.subscribed && !l.leaving(sub) && !l.stream.Delta && l.form == wildLegacy {
-		l.beside = append(l.beside, sub)
-	}
-}
-
-// doubtStar tells the operator once why an explicit wildcard does not work.
-func (m *Machine) doubtStar(l *link) {
-	if !l.doubtful {
-		l.doubtful = true
-		m.logType(l, true, "the server seems to take the wildcard's name * for that of a resource; ask for everything without naming it")
-	}
-}
-
 // takesStarForName says whether a response to an explicit wildcard, that comes over and over, holds
 // nothing but what was subscribed to by name.
 func (resp *response) takesStarForName() bool {
@@ -183,4 +79,15 @@ func (resp *response) takesStarForName() bool {
 		}
 	}
 	return true
+}
+
+// standBeside notes names that are wanted beside a legacy wildcard in state of the world, which does
+// not name them. It says nothing of structured names: they wait to be named.
+func (l *link) standBeside(subs []*subscription) {
+	for _, sub := range subs {
+		if l.owns(sub) && !sub.subscribed && !structured(sub.name) {
+			sub.subscribed = true
+			l.beside = append(l.beside, sub)
+		}
+	}
 }

@@ -18,14 +18,6 @@ const (
 // releasable is how many bytes of a response have to be new for its frame to be released.
 const releasable = 1 << 20
 
-// work is what is decoded of a response.
-type work struct {
-	tasks    []*Task // that are not committed, in the order of the wire
-	changed  bool    // something in it was new
-	missed   bool    // something in it was not wanted any more when it was decoded
-	released bool    // its frame is
-}
-
 // decode has a payload decoded, once for all names of a resource.
 func (r *reader) decode(i int, sub *subscription) {
 	r.changed = true
@@ -62,20 +54,6 @@ func (r *reader) itemOf(i int, sub *subscription) Item {
 		it.Old, it.OldAttributes = sub.raw, sub.attributes()
 	}
 	return it
-}
-
-// decoded takes back a task.
-func (m *Machine) decoded(now time.Time, ev Decoded) {
-	if ev.Task.replay != nil {
-		m.replayed(ev)
-		return
-	}
-	if ev.Task.stored != nil {
-		m.decodedStored(now, ev)
-		return
-	}
-	ev.Task.results = ev.Results
-	m.proceed(now, ev.Task.response)
 }
 
 // proceed takes what is decoded, or with a guard has it judged once it all is.
@@ -190,4 +168,38 @@ func (it *Item) entries() iter.Seq[*subscription] {
 // sameFor says that what was decoded equals what an entry of the item holds.
 func (r Result) sameFor(it *Item, sub *subscription) bool {
 	return r.Same && (sub == it.sub || sub.held() && !sub.turns() && !sub.stale() && identical(sub.raw, it.Old))
+}
+
+// apply does what an entry of a response means that needs no decoding.
+func (m *Machine) apply(now time.Time, resp *response, it sorted) {
+	sub, r := it.sub, &resp.Resources[it.index]
+	switch it.kind {
+	case isHeld:
+		resp.taken(it.index, sub, resp.link.flaws[sub])
+		sub.describe(r.Attributes)
+		if was := sub.of.cache.given[sub]; was != resp.givenAs(it.index, sub, was.shared) {
+			sub.hold(sub.raw, resp.givenAs(it.index, sub, was.shared))
+		}
+		m.confirm(sub, resp.versionOf(r))
+		m.renewTTL(now, sub, r)
+	case isBeat:
+		resp.valid++
+		// TTL-3: a heartbeat sets the time anew.
+		m.renewTTL(now, sub, r)
+	case isInvalid:
+		m.refuse(now, resp, it.index, sub, it.err, it.hash)
+	case isNew, isBare:
+	}
+}
+
+// refuse notes that an entry is invalid.
+func (m *Machine) refuse(now time.Time, resp *response, i int, sub *subscription, err error, hash uint64) {
+	resp.invalid++
+	resp.line(i, sub.name, err)
+	f := &Fault{Kind: FaultRejected, Err: err, At: now, Version: resp.Version, refused: hash}
+	if resp.link.stream.Delta {
+		f.Version = string(resp.Resources[i].Version)
+	}
+	resp.link.refusals.add(f, resp.Resources[i].Payload)
+	m.reject(sub, f)
 }

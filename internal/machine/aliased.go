@@ -1,0 +1,124 @@
+package machine
+
+import (
+	"cmp"
+	"slices"
+)
+
+// keys are the subscriptions of the aliases of what a server calls so. A response that speaks of it
+// more than twice is told none, since by then each is known to be named twice; so is one that
+// speaks of a variant that nobody asks for.
+func (r *reader) keys(name, constraints []byte, as mentionKind) []*subscription {
+	n := r.link.aliases.of[string(name)]
+	if n == nil {
+		return nil
+	}
+	chosen := func(c *collection) bool { return r.link.params(c).Match(constraints) }
+	if constraints != nil && !slices.ContainsFunc(n.homes, chosen) {
+		return nil
+	}
+	if r.mentions == nil {
+		r.mentions = map[mention]int{}
+	}
+	if r.mentions[mention{n, as}]++; r.mentions[mention{n, as}] > 2 {
+		return nil
+	}
+	// SOTW-9: what another server answers for is none of this one's.
+	return slices.DeleteFunc(slices.Clone(n.keys), func(sub *subscription) bool { return !r.link.owns(sub) })
+}
+
+// allOf are the subscriptions of a name as a server spells it: its own and those of its aliases.
+func (r *reader) allOf(name []byte, as mentionKind) []*subscription {
+	subs := r.keys(name, nil, as)
+	if sub, _ := r.link.lookup(name); sub != nil {
+		subs = slices.Insert(subs, 0, sub)
+	}
+	return subs
+}
+
+// findAliases notes what is watched under aliases of the resources.
+func (r *reader) findAliases() {
+	by := map[*subscription]int{} // the index of the resource that speaks of it
+	for i := range r.Resources {
+		// ALIAS-1: a resource is found by its aliases.
+		if a := r.Resources[i].Attributes; a != nil && len(a.Aliases) > 0 {
+			r.findListed(i, r.found[i], by)
+		}
+	}
+	if len(r.link.aliases.of) > 0 {
+		r.findLinked(by)
+	}
+}
+
+// findListed notes what is watched under the aliases that the resource at index i lists; own is
+// the subscription of its own name, or nil.
+func (r *reader) findListed(i int, own *subscription, by map[*subscription]int) {
+	l := r.link
+	name, _ := l.nameOf(&r.Resources[i])
+	if name == nil {
+		return
+	}
+	for _, alias := range r.Resources[i].Attributes.Aliases {
+		sub, _ := l.lookup(alias)
+		switch {
+		case sub == nil, sub == own, !l.aliases.follows(sub), sub.isCollection(), !l.chose(sub, sub.name, r.constraints(i)):
+		case sub.seen == r.serial:
+			r.namedTwice(i, sub)
+		default:
+			if err := l.aliases.link(sub, string(name)); err != nil {
+				r.spoil(i, err)
+				return
+			}
+			r.speaks(i, sub, by)
+		}
+	}
+}
+
+// spoil has the resource at index i refused for the aliases that it lists.
+func (r *reader) spoil(i int, err error) {
+	if entry := &r.Resources[i]; r.found[i] == nil && r.byIndex[i] == nil {
+		r.invalid++
+		r.line(i, string(entry.Name), cmp.Or(entry.Fault, err))
+	}
+	r.aliasedAt(i).err = err
+}
+
+// findLinked notes what the response speaks of by its own name alone, though it is watched under
+// an alias that an earlier one told of.
+func (r *reader) findLinked(by map[*subscription]int) {
+	l := r.link
+	for i := range r.Resources {
+		name, _ := l.nameOf(&r.Resources[i])
+		for _, sub := range r.keys(name, r.constraints(i), asResource) {
+			switch first, spoken := by[sub]; {
+			case spoken && first == i, !l.chose(sub, sub.name, r.constraints(i)):
+			case spoken:
+				r.namedTwice(i, sub)
+			default:
+				r.speaks(i, sub, by)
+			}
+		}
+	}
+}
+
+// speaks notes that the resource at index i is watched under an alias.
+func (r *reader) speaks(i int, sub *subscription, by map[*subscription]int) {
+	sub.mark(r.response)
+	by[sub] = i
+	a := r.aliasedAt(i)
+	a.keys = append(a.keys, sub)
+}
+
+// aliasedAt finds or makes what is noted of the resource at index i.
+func (r *reader) aliasedAt(i int) *aliased {
+	a := r.byIndex[i]
+	if a == nil {
+		if r.byIndex == nil {
+			r.byIndex = map[int]*aliased{}
+		}
+		a = &aliased{index: i}
+		r.byIndex[i] = a
+		r.aliased = append(r.aliased, a)
+	}
+	return a
+}

@@ -1,0 +1,33 @@
+package machine
+
+import (
+	"slices"
+	"time"
+)
+
+// answerBeside answers names that stand beside a legacy wildcard. Where responses hold everything the
+// wildcard's state does, once it is complete on this stream; where not, their timers, which begin anew
+// with the first response. In delta that is so of what is held and whose version was withheld.
+func (m *Machine) answerBeside(now time.Time, l *link) {
+	if len(l.beside) == 0 || !l.left {
+		return
+	}
+	full := l.fullState()
+	subs := slices.DeleteFunc(l.beside, func(sub *subscription) bool { return !l.has(sub) })
+	sortSubs(subs)
+	subs = slices.Compact(subs)
+	if l.beside = subs; full && l.complete || !full && l.answered {
+		l.beside = nil
+	}
+	for _, sub := range subs {
+		switch {
+		case !sub.wanted():
+		// P-1: the wildcard's state has no such name.
+		case full && l.complete && !sub.known():
+			m.remove(now, sub, ReasonAbsent)
+		case sub.withheld && l.beside != nil: // held until the server has spoken at all
+		case l.beside == nil || sub.timer == 0:
+			m.await(now, sub)
+		}
+	}
+}

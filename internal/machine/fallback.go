@@ -1,0 +1,258 @@
+package machine
+
+import (
+	"slices"
+	"time"
+)
+
+// usable is the first server from one on of which nothing bad is known, or the last.
+func (src *source) usable(i int) int {
+	for i+1 < len(src.streams) && src.streams[i].unreachable() {
+		i++
+	}
+	return i
+}
+
+// begin chooses the server for the first watch after a time without any.
+func (m *Machine) begin(now time.Time, src *source) {
+	for _, c := range src.caches {
+		if r := c.recalls[src]; r != nil {
+			r.timer = 0 // it may have gone with its stream
+		}
+	}
+	before, to := src.active, src.usable(0)
+	for i := before; i < to; i++ {
+		m.logLeft(src.streams[i])
+	}
+	if to == before {
+		return
+	}
+	for _, c := range src.caches {
+		c.forsake(src)
+	}
+	src.stand(to)
+	if s := src.stream(); s.state == up {
+		m.startOver(now, src, s)
+	}
+}
+
+// forsake forgets what was known of a source's names, none of which is wanted.
+func (c *cache) forsake(src *source) {
+	for _, sub := range c.inOrder(src) {
+		c.drop(sub)
+	}
+	for _, glob := range c.collectionsOf(src) {
+		delete(c.globs, glob.pattern)
+		delete(c.waiting, glob)
+	}
+	delete(c.plain, src)
+	if c.star.source == src {
+		c.star.forgetState()
+	}
+	c.prune()
+}
+
+// stand makes a server the active one.
+func (src *source) stand(to int) {
+	for _, s := range src.streams[:src.active] {
+		s.standby--
+	}
+	src.active = to
+	for _, s := range src.streams[:to] {
+		s.standby++
+	}
+}
+
+// fallBack has every source that needs it use its next server instead of one that failed.
+func (m *Machine) fallBack(now time.Time, s *stream) {
+	for _, src := range s.sources {
+		if src.watches > 0 && src.stream() == s {
+			m.fallBackSource(now, src)
+		}
+	}
+}
+
+// fallBackSource leaves a server that cannot be reached for the first one after it of
+// which nothing bad is known, if something is lacking (gRFC A71). If there is none the
+// watches are told of the last one's trouble. It says whether the source fell back.
+func (m *Machine) fallBackSource(now time.Time, src *source) bool {
+	// FALLBACK-1: only where something is lacking.
+	if src.last() || !src.ReachabilityOnly && !src.lacks() {
+		return false
+	}
+	to := src.usable(src.active)
+	for _, s := range src.streams[src.active:to] {
+		m.logLeft(s)
+	}
+	if to > src.active {
+		m.activate(now, src, to)
+	}
+	// FALLBACK-4: no server is left.
+	if s := src.stream(); s.unreachable() {
+		for _, l := range s.order {
+			m.tellServer(l, s.fault, src)
+		}
+	}
+	return true
+}
+
+func (m *Machine) logLeft(s *stream) {
+	m.logServer(s, true, "the server cannot be reached; the next one is asked")
+}
+
+// revert makes the server active that spoke, if it stands by (gRFC A71).
+func (m *Machine) revert(now time.Time, l *link) {
+	if l.stream.standby == 0 {
+		return
+	}
+	for _, src := range l.stream.sources {
+		// FALLBACK-5: the first response of a server before the active one.
+		if src.watches > 0 && src.standsBy(l.stream) && l.serves(src) {
+			m.logServer(l.stream, false, "the server answers again and is used")
+			m.activate(now, src, slices.Index(src.streams, l.stream))
+		}
+	}
+}
+
+// serves says whether a source has names of the type.
+func (l *link) serves(src *source) bool {
+	if l.star.source == src {
+		return true
+	}
+	for range l.of(src) {
+		return true
+	}
+	return false
+}
+
+// activate makes another server the active one. What is wanted and known stays as it is; the servers up
+// to the active one are to know what is wanted, and those after it nothing.
+func (m *Machine) activate(now time.Time, src *source, to int) {
+	m.agenda.touch(src.streams...)
+	from, dst, was := src.stream(), src.streams[to], src.active
+	if to > was && dst.state == up {
+		m.startOver(now, src, dst)
+	}
+	for _, c := range src.caches {
+		c.dropUnwanted(src)
+	}
+	src.stand(to)
+	for _, c := range src.caches {
+		m.handOver(now, c, src, was)
+	}
+	for _, l := range dst.order {
+		if l.fault != nil || dst.works() {
+			m.tellServer(l, l.fault, src)
+		}
+	}
+	if dst.told == nil && !dst.works() {
+		dst.told = &Fault{Kind: FaultConnection, Err: errBefore}
+	}
+	for i := was + 1; i <= to; i++ {
+		m.wanted(now, src.streams[i], +src.watches)
+	}
+	for i := to + 1; i <= was; i++ {
+		m.wanted(now, src.streams[i], -src.watches)
+	}
+	if to > was && from.state == up {
+		m.restart(now, from)
+	}
+}
+
+// dropUnwanted forgets what is kept of a source's names only until its server is told that nobody wants it.
+func (c *cache) dropUnwanted(src *source) {
+	for _, sub := range c.inOrder(src) {
+		switch {
+		case sub.gone, sub.wanted(), sub.of.wanted() && sub.known() && !sub.byAlias() && !sub.isCollection():
+			continue
+		}
+		if c.drop(sub); sub.isCollection() {
+			c.leave(sub.of)
+		}
+	}
+}
+
+// handOver has the active server of a source do what the one before it did for a type's names, and says
+// what each server is to know of.
+func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
+	from, dst := src.streams[was], src.stream()
+	if l := from.types[c.typ.URL]; l != nil {
+		l.last = nil
+	}
+	if c.star.source == src && c.star.wanted() {
+		for _, s := range src.reached() {
+			s.linkTo(c)
+		}
+	}
+	for _, sub := range c.inOrder(src) {
+		from.held, dst.held = from.held-sub.counted(), dst.held+sub.counted()
+		m.moveLeases(now, sub, from, dst)
+		if sub.wanted() {
+			for i := was + 1; i <= src.active; i++ {
+				src.streams[i].linkTo(c).want(sub, true)
+			}
+			for i := src.active + 1; i <= was; i++ {
+				src.streams[i].linkTo(c).want(sub, false)
+			}
+		}
+		sub.timer, sub.noted, sub.withheld = 0, false, false
+		l := sub.link()
+		if sub.subscribed = l != nil && l.told(sub); sub.isCollection() || l == nil {
+			continue
+		}
+		if !sub.held() || sub.stale() {
+			m.awaitSubscribed(now, sub)
+		}
+		if !sub.wanted() && !sub.stale() && dst.Delta && l.requested {
+			l.withhold(sub)
+		}
+	}
+	for _, of := range c.collectionsOf(src) {
+		if of.self == nil {
+			continue
+		}
+		if of.self.timer = 0; of.self.link() != nil {
+			m.await(now, of.self)
+		}
+	}
+}
+
+// startOver begins a stream anew that a source falls back to, if its server was not told yet
+// that the source had left: it would not say again what it was subscribed to.
+func (m *Machine) startOver(now time.Time, src *source, s *stream) {
+	switch {
+	case s.watches == 0:
+		m.letGo(now, s)
+	case slices.ContainsFunc(s.order, func(l *link) bool { return l.hangsOver(src) }):
+		m.restart(now, s)
+	}
+}
+
+// hangsOver says whether a server still knows of names of a source that is to use it again.
+func (l *link) hangsOver(src *source) bool {
+	if l.star.source == src && l.form != wildNone {
+		return true
+	}
+	for sub := range l.of(src) {
+		if l.told(sub) {
+			return true
+		}
+	}
+	return false
+}
+
+// lacks says whether something is watched of which nothing is known. What is known not to
+// exist, or was refused, is not lacking.
+func (src *source) lacks() bool {
+	for _, c := range src.caches {
+		for sub := range c.of(src) {
+			if sub.wanted() && sub.status == StatusRequested {
+				return true
+			}
+		}
+		if star := c.star; star.source == src && star.wanted() && star.self.status == StatusRequested {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,137 @@
+package machine
+
+import (
+	"slices"
+	"time"
+)
+
+// finish draws a response's conclusions; then the answer is owed.
+func (m *Machine) finish(now time.Time, resp *response) {
+	l, s := resp.link, resp.link.stream
+	live := m.current(resp.ref) == s && s.state == up && s.types[l.typ.URL] == l
+	told := len(m.fx.Notify)
+	for _, c := range resp.conclusions(now) {
+		m.draw(now, resp, c, live)
+	}
+	resp.changed = resp.changed || len(m.fx.Notify) > told
+	m.heal(resp)
+	if resp.unusable() {
+		resp.invalid++
+	} else if len(resp.lines) == 0 {
+		l.accepted = now
+	}
+	// ACK-7: a refused version is not taken.
+	if len(resp.lines) == 0 && !s.Delta && (live || s.ResumeVersion && !resp.missed) {
+		l.version, l.lapsed = resp.Version, l.lapsed && !resp.tellsAll()
+	}
+	m.finishCollections(now, resp, live)
+	m.end(now, resp)
+}
+
+// finishCollections does what a response means for collections, and if it is live, for the stream that it
+// came on.
+func (m *Machine) finishCollections(now time.Time, resp *response, live bool) {
+	s := resp.link.stream
+	if live && s.troubled() {
+		m.recovered(s)
+	}
+	for _, c := range resp.completes() {
+		f := c.self.fault
+		if f == nil || f.Kind == FaultTimeout || f.Kind == FaultRejected && c.self.seen != resp.serial {
+			m.complete(c.self, resp.Version)
+		}
+	}
+	if live {
+		m.resumed(resp)
+		resp.link.complete = resp.link.complete || resp.link.form == wildLegacy && resp.tellsAll() && !resp.nameless
+		m.answerBeside(now, resp.link)
+		m.settling(now, resp)
+		// ACK-1: each response is answered once.
+		m.owe(now, resp)
+	}
+}
+
+// heal ends the errors of collections that the response speaks of, but not by an error. Of
+// the wildcard each response speaks.
+func (m *Machine) heal(resp *response) {
+	if c := resp.link.star; c.self.fault != nil && c.self.seen != resp.serial {
+		resp.healed = append(resp.healed, healed{c, c.self.fault})
+	}
+	for _, h := range resp.healed {
+		switch sub := h.self; {
+		case sub.fault != h.fault:
+		case sub.complete:
+			m.absolve(sub)
+		case sub.fault.Kind != FaultTimeout:
+			sub.status, sub.fault = StatusRequested, nil
+		}
+	}
+}
+
+// completes lists the collections of which a response holds the first state.
+func (resp *response) completes() (cs []*collection) {
+	// WILD-5: any response makes it ready.
+	if c := resp.link.star; resp.awaited(c) && !c.self.complete {
+		cs = append(cs, c)
+	}
+	for _, c := range resp.answered() {
+		if resp.link.waiting[c] && resp.awaited(c) {
+			cs = append(cs, c)
+		}
+	}
+	return cs
+}
+
+// answered lists the globs of which a response holds the first state: it speaks of them or
+// of a member, or else of everything, or of nothing at all.
+func (resp *response) answered() []*collection {
+	cs := resp.heard
+	// DELTA-14: an empty response makes all complete.
+	if resp.link.fullState() || len(resp.Resources)+len(resp.Removed)+len(resp.RemovedNames)+len(resp.Errors) == 0 {
+		cs = nil
+		for c := range resp.link.waiting {
+			cs = append(cs, c)
+		}
+	}
+	slices.SortFunc(cs, byName)
+	return cs
+}
+
+// end is the end of a response, whatever became of it.
+func (m *Machine) end(now time.Time, resp *response) {
+	l, s := resp.link, resp.link.stream
+	l.busy = nil
+	resp.noteRefusal()
+	m.fx.Notify = append(m.fx.Notify, Notice{
+		Kind: NoticeEnd, Server: s.server, TypeURL: l.typ.URL, Version: resp.Version, Stream: resp.ref,
+		Exchange: &Exchange{Valid: resp.valid, Invalid: resp.invalid},
+	})
+	m.fx.Consumed = append(m.fx.Consumed, resp.ref)
+	if then := resp.then; then != nil {
+		if m.current(then.Ref) == s && s.state == up {
+			m.take(now, s, then.Response)
+		} else {
+			s.dropUndelivered(then.Ref)
+		}
+	}
+}
+
+// resumed: a delta response that answers the first request of a stream, and leaves out what that
+// listed, has said that the version held is the server's own. What was refused since is taken back.
+func (m *Machine) resumed(resp *response) {
+	l := resp.link
+	// P-4: only a resume confirms what it leaves out.
+	if !resp.first || !l.stream.Delta {
+		return
+	}
+	var subs []*subscription
+	for sub := range l.owned() {
+		if sub.status == StatusNacked && sub.listed() && !sub.withheld && sub.seen != resp.serial {
+			subs = append(subs, sub)
+		}
+	}
+	sortSubs(subs)
+	for _, sub := range subs {
+		m.absolve(sub)
+	}
+}

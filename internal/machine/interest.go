@@ -1,0 +1,122 @@
+package machine
+
+// want has requests name a subscription from now on, or not.
+func (l *link) want(sub *subscription, wanted bool) {
+	if wanted {
+		l.watched++
+	} else {
+		l.watched--
+	}
+	l.names.set(l.spelled.onWire(sub), l.params(sub.of), wanted)
+}
+
+// applyChanges brings the names up to what is wanted and returns what that changed. What
+// nobody wants is forgotten here: the message that says so is being composed. What was asked
+// for with parameters is taken back with the same.
+func (l *link) applyChanges() (added []*subscription, removed []change) {
+	if l.stream.watches == 0 {
+		return nil, nil // lingering
+	}
+	for _, c := range l.names.settle() {
+		sub := l.named([]byte(c.name))
+		owned := sub != nil && l.owns(sub)
+		if owned {
+			sub.noted = false
+		}
+		switch {
+		// DELTA-7: subscribed to again though it was before.
+		case c.add && sub != nil:
+			added = append(added, sub)
+		case c.add:
+		case owned:
+			if sub.subscribed || c.told {
+				removed = append(removed, c)
+			}
+			delete(l.spelled, sub)
+			sub.timer = 0
+			l.forget(sub)
+			sub.subscribed = false
+		case c.told:
+			removed = append(removed, c)
+		}
+	}
+	return added, removed
+}
+
+// subscribe marks subscriptions as named by the message being composed.
+func (l *link) subscribe(subs []*subscription) {
+	for _, sub := range subs {
+		owned := l.owns(sub)
+		if !owned || !sub.subscribed || sub.timer == 0 {
+			l.fresh = append(l.fresh, sub)
+		}
+		sub.subscribed = sub.subscribed || owned
+	}
+}
+
+// allWanted lists the subscriptions that are wanted by name, in order.
+func (l *link) allWanted() []*subscription {
+	subs := make([]*subscription, 0, l.watched)
+	for name := range l.names.all() {
+		if sub := l.named(name); sub != nil && sub.wanted() {
+			subs = append(subs, sub)
+		}
+	}
+	return subs
+}
+
+// forget drops what nobody wants any more.
+func (l *link) forget(sub *subscription) {
+	left := sub.of == l.star && l.form == wildLegacy && l.outdated() && l.spoken(sub) // the wildcard may come back, and is not told anew
+	if sub.wanted() || l.member(sub) || left || sub.gone || l.leaveToStar(sub) {
+		return
+	}
+	l.drop(sub)
+	if sub.isCollection() {
+		l.leave(sub.of)
+	}
+}
+
+// prune drops everything that is not wanted; for types that are silent.
+func (l *link) prune() {
+	l.names.settle()
+	for sub := range l.owned() {
+		sub.noted = false
+		l.forget(sub)
+	}
+	if !l.star.wanted() && l.star.ownedBy(l.stream) {
+		l.star.forgetState()
+	}
+	l.cache.prune()
+}
+
+// leaveWild forgets what only the wildcard held.
+func (l *link) leaveWild() {
+	c := l.star
+	if !c.ownedBy(l.stream) {
+		return
+	}
+	c.forgetState()
+	for sub := range l.owned() {
+		if sub.of == c && !sub.noted {
+			l.forget(sub)
+		}
+	}
+}
+
+// named finds the subscription of a name as it is subscribed to; nil if there is none.
+func (c *cache) named(name []byte) *subscription {
+	sub, _, _ := c.identify(name)
+	return sub
+}
+
+// note has the servers told that a name is wanted, or is not any more: the active one and those before it.
+func (c *cache) note(sub *subscription, wanted bool) {
+	sub.noted = true
+	for _, s := range sub.of.source.reached() {
+		s.linkTo(c).want(sub, wanted)
+	}
+	if l := sub.link(); !l.requested {
+		sub.noted = false
+	}
+}

@@ -1,0 +1,250 @@
+package machine
+
+import (
+	"slices"
+	"time"
+)
+
+// expire does what time demands of a stream.
+func (m *Machine) expire(now time.Time, s *stream) {
+	if !s.lingerUntil.IsZero() && !now.Before(s.lingerUntil) {
+		m.letGo(now, s)
+	}
+	m.ringAlarms(now, s)
+}
+
+// open asks for a new incarnation.
+func (m *Machine) open(s *stream) {
+	s.gen++
+	s.state, s.responded, s.reading = opening, false, false
+	m.fx.Open = append(m.fx.Open, Open{s.ref(), s.server, s.url})
+}
+
+// up: the server kept nothing, so every type with interest owes its first request (xDS
+// protocol, "ACK/NACK and resource type instance version"); all nonces are forgotten.
+func (m *Machine) up(now time.Time, s *stream, node []byte) {
+	s.state = up
+	s.node, s.nodeSent, s.owedNode, s.responded, s.writing = m.describe(s, node), false, nil, false, nil
+	m.node = s.node
+	s.ignored = nil
+	s.clock.hold(now) // handlers may hold up reading from the beginning
+	s.opened = s.clock.at(now)
+	s.reset()
+	if s.standing = false; !s.Polled {
+		m.tellUp(s)
+	}
+	m.readOn(now, s)
+}
+
+// reset forgets an incarnation, but for the times to live and others that go on.
+func (s *stream) reset() {
+	for _, l := range s.order {
+		l.reset()
+	}
+	for _, q := range s.quirks {
+		q.forget()
+	}
+	s.writing = nil
+	s.alarms.tidy()
+}
+
+// tellUp tells that a stream stands. Of a server that is polled only an answer shows that.
+func (m *Machine) tellUp(s *stream) {
+	if !s.standing {
+		s.standing = true
+		m.fx.Notify = append(m.fx.Notify, Notice{Kind: NoticeStreamUp, Server: s.server, TypeURL: s.url, Stream: s.ref()})
+	}
+}
+
+// tellDown tells that a stream is over, if it was told that it stood; fault is nil if the
+// client ended it.
+func (m *Machine) tellDown(s *stream, fault *Fault) {
+	if s.standing {
+		s.standing = false
+		m.fx.Notify = append(m.fx.Notify, Notice{
+			Kind: NoticeStreamDown, Server: s.server, TypeURL: s.url, Stream: s.ref(), Fault: fault,
+		})
+	}
+}
+
+// maxOwed is how many answers a delta stream may owe and still be read.
+const maxOwed = 100
+
+// readOn lets the next response be read: if handlers are done with the last one, that of an
+// earlier incarnation too, and the server takes the answers to those before.
+func (m *Machine) readOn(now time.Time, s *stream) {
+	if s.state != up || s.reading || len(s.undelivered) > 0 || s.owes() > maxOwed {
+		return
+	}
+	s.reading = true
+	s.clock.release(now)
+	m.fx.Read = append(m.fx.Read, s.ref())
+}
+
+// owes counts the answers that delta owes one by one.
+func (s *stream) owes() (n int) {
+	if !s.Delta {
+		return 0
+	}
+	for _, l := range s.order {
+		n += len(l.owed)
+	}
+	return n
+}
+
+// delivered: handlers are done with a response.
+func (m *Machine) delivered(now time.Time, r Ref) {
+	s := m.streams[r.Stream]
+	m.agenda.touch(s)
+	s.dropUndelivered(r)
+	m.readOn(now, s)
+}
+
+func (s *stream) dropUndelivered(r Ref) {
+	if i := slices.Index(s.undelivered, r); i >= 0 {
+		s.undelivered = slices.Delete(s.undelivered, i, i+1)
+	}
+}
+
+// down: values that are held stay. A stream that had delivered a response ended normally
+// (gRFC A57), unless that was a failure to connect, as a failed poll is, to a server that had
+// answered others. So did one that a quirk explains; otherwise the server is in trouble and everyone
+// on it hears so.
+func (m *Machine) down(now time.Time, s *stream, ev Down) {
+	// BACKOFF-2: only a response ends the row of failures.
+	well := s.responded && ev.Kind == FaultStream
+	end := &ending{
+		Down: ev, stream: s, stood: s.state == up, harmless: well, err: ev.Err,
+		wait: Wait{Server: s.server, Well: well, Served: s.responded && !well},
+	}
+	for _, q := range s.quirks {
+		q.ended(m, now, end)
+	}
+	fault := &Fault{Kind: ev.Kind, Err: end.err, At: now}
+	if end.stood {
+		m.tellDown(s, fault)
+	}
+	s.reset()
+	s.clock.release(now)
+	s.lingerUntil = time.Time{}
+	if !m.prune(s) && s.responded {
+		s.rest()
+		return
+	}
+	s.state = waiting
+	end.wait.Ref, end.wait.Fault = s.ref(), fault
+	m.fx.Wait = append(m.fx.Wait, end.wait)
+	if s.responded && s.troubled() {
+		m.recovered(s) // by a response that is still being worked on
+	}
+	s.responded = false
+	// STREAM-5: this end is no error.
+	if end.harmless {
+		return
+	}
+	if !fault.same(s.fault) {
+		s.fault = fault
+	}
+	m.recallFailed(s)
+	m.fallBack(now, s)
+	m.tellTrouble(s)
+}
+
+// retry ends a wait. Without watches the next attempt is left to the next watch.
+func (m *Machine) retry(s *stream) {
+	if s.watches > 0 {
+		m.open(s)
+		return
+	}
+	m.fx.Close = append(m.fx.Close, s.ref())
+	s.rest()
+}
+
+// restart begins a stream anew whose server would not say again what was requested: it was
+// told that something is held which went to another server, or it does not hear of names that
+// are added (see hush), or of the wildcard (see outdated).
+func (m *Machine) restart(now time.Time, s *stream) {
+	s.clock.release(now)
+	m.fx.Close = append(m.fx.Close, s.ref())
+	m.tellDown(s, nil)
+	if s.responded && s.troubled() {
+		m.recovered(s) // by a response that is still being worked on
+	}
+	s.reset()
+	m.prune(s)
+	m.open(s)
+}
+
+// rest is the state of a stream that nobody wants.
+func (s *stream) rest() {
+	s.state, s.gen = idle, s.gen+1
+	s.fault, s.told, s.toldOf = nil, nil, nil
+}
+
+// prune forgets types without interest, and says whether any is left.
+func (m *Machine) prune(s *stream) bool {
+	for _, l := range s.order {
+		l.prune()
+	}
+	if s.watches > 0 {
+		return true
+	}
+	for _, src := range s.sources {
+		if src.stream() == s {
+			for _, c := range src.caches {
+				c.forsake(src)
+			}
+		}
+	}
+	s.types, s.order = map[string]*link{}, nil
+	s.alarms, s.leases, s.quirks = alarms{}, nil, m.newQuirks(s)
+	return false
+}
+
+// letGo ends a stream that nobody needs any more. Where the server had not spoken yet a
+// pause follows, lest a program that watches and stops dials without end.
+func (m *Machine) letGo(now time.Time, s *stream) {
+	s.clock.release(now)
+	began := !m.retract(s.ref())
+	if began {
+		m.fx.Close = append(m.fx.Close, s.ref())
+	}
+	if s.state == up {
+		m.tellDown(s, nil)
+	}
+	s.lingerUntil = time.Time{}
+	s.reset()
+	m.prune(s)
+	if !began || s.responded {
+		s.rest()
+		return
+	}
+	s.state, s.gen = waiting, s.gen+1
+	m.fx.Wait = append(m.fx.Wait, Wait{Ref: s.ref(), Server: s.server, Abandoned: true})
+}
+
+// retract takes a stream back that this step requested, and says whether it did.
+func (m *Machine) retract(r Ref) bool {
+	n := len(m.fx.Open)
+	m.fx.Open = slices.DeleteFunc(m.fx.Open, func(o Open) bool { return o.Ref == r })
+	return len(m.fx.Open) < n
+}
+
+// wanted counts watches: the first opens the stream, the last starts its lingering. A wait
+// goes on without watches: who comes back hears at once what is wrong, and dials no sooner.
+func (m *Machine) wanted(now time.Time, s *stream, by int) {
+	s.watches += by
+	switch {
+	case by == 0:
+	case s.watches == 0 && (s.state == up || s.state == opening):
+		// STREAM-6: the stream lingers.
+		s.lingerUntil = now.Add(m.config.Linger)
+	case s.watches == 0:
+		m.prune(s)
+	case s.watches > 0:
+		s.lingerUntil = time.Time{}
+		if s.state == idle {
+			m.open(s)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package machine
+
+import (
+	"slices"
+	"time"
+)
+
+// recallAfter is how long a server may be silent about a type until the store is asked.
+const recallAfter = time.Second
+
+// failed says that no server of the source can be reached.
+func (src *source) failed() bool {
+	return !slices.ContainsFunc(src.streams, func(s *stream) bool { return !s.unreachable() })
+}
+
+// answered says whether a server has spoken of the type on a stream that it has.
+func (r *recall) answered() bool {
+	return slices.ContainsFunc(r.source.reached(), func(s *stream) bool {
+		l := s.types[r.cache.typ.URL]
+		return l != nil && l.answered
+	})
+}
+
+// lack has the store asked for what is watched and not known, at once if no server can be reached, or
+// after a second without an answer.
+func (m *Machine) lack(now time.Time, sub *subscription) {
+	if !sub.stored() || !sub.lacking() || sub.seeks() {
+		return
+	}
+	// LKG-9: every server's attempt has failed, or a second has passed.
+	switch r := sub.of.cache.recallOf(sub.of.source); {
+	case r.source.failed():
+		m.seekStored(r, sub)
+	case r.timer == 0 && !r.answered():
+		m.setAlarm(now, r.source.streams[0], r, recallAfter)
+	}
+}
+
+func (r *recall) alarm() *uint32 { return &r.timer }
+
+func (r *recall) order() (alarmKind, string, string) { return alarmStore, r.cache.typ.URL, "" }
+
+// ring asks for all that is lacking, if no server has answered.
+func (r *recall) ring(m *Machine, _ time.Time, _ *stream) {
+	// LKG-8: only while nothing answered.
+	if !r.answered() {
+		m.seekLacking(r)
+	}
+}
+
+// recallFailed asks the store for what is lacking at sources whose last server has failed.
+func (m *Machine) recallFailed(s *stream) {
+	for _, src := range s.sources {
+		if src.Stored && src.watches > 0 && src.failed() {
+			for _, c := range src.caches {
+				if c.typ.Stored {
+					m.seekLacking(c.recallOf(src))
+				}
+			}
+		}
+	}
+}
+
+func (m *Machine) seekLacking(r *recall) {
+	if star := r.cache.star; star.source == r.source && star.self.lacking() && !r.under[star.self] {
+		m.seekStored(r, star.self)
+	}
+	for sub := range r.cache.of(r.source) {
+		if sub.lacking() && !r.under[sub] {
+			m.seekStored(r, sub)
+		}
+	}
+}
+
+// seekStored has the store asked for a subscription at the end of the step.
+func (m *Machine) seekStored(r *recall, sub *subscription) {
+	if len(r.asked) == 0 {
+		m.recalls = append(m.recalls, r)
+	}
+	r.under[sub] = true
+	r.asked = append(r.asked, sub)
+}
+
+// load asks the store for what this step looks for.
+func (m *Machine) load() {
+	for _, r := range m.recalls {
+		ld := &Load{Source: r.source.index, TypeURL: r.cache.typ.URL, recall: r, subs: r.asked}
+		for _, sub := range r.asked {
+			ld.Names = append(ld.Names, sub.name)
+			ld.All = ld.All || sub.isCollection()
+		}
+		r.asked = nil
+		m.fx.Load = append(m.fx.Load, ld)
+	}
+	m.recalls = nil
+}

@@ -1,0 +1,133 @@
+package machine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
+)
+
+// received takes a response. Reading stands still from here to Delivered.
+func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
+	// FC-1: timers stand still.
+	s.clock.hold(now)
+	s.responded, s.reading = true, false
+	s.undelivered = append(s.undelivered, s.ref())
+	m.tellUp(s)
+	m.take(now, s, r)
+}
+
+// take works on a response, or puts it off until another of its type is done with.
+func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
+	if r.TypeURL == "" {
+		r.TypeURL = s.untyped(r)
+	}
+	l := s.types[r.TypeURL]
+	if l != nil && l.busy != nil {
+		if old := l.busy.then; old != nil {
+			s.dropUndelivered(old.Ref)
+		}
+		l.busy.then = &Received{s.ref(), r} // link.busy is of an incarnation that is over
+		return
+	}
+	if l != nil && l.requested {
+		m.revert(now, l)
+	}
+	n := Notice{
+		Kind: NoticeResponse, Server: s.server, TypeURL: r.TypeURL, Version: r.Version, Stream: s.ref(),
+		Ignored:  l == nil || !l.requested,
+		Exchange: &Exchange{Nonce: r.Nonce, ControlPlane: r.ControlPlane, Resources: len(r.Resources), Size: r.Size},
+	}
+	m.fx.Notify = append(m.fx.Notify, n)
+	if n.Ignored {
+		for _, q := range s.quirks {
+			q.received(m, now, nil)
+		}
+		m.ignore(s, l, r)
+		return
+	}
+	switch {
+	case s.writing != l:
+	case l.left:
+		// A collection that is complete too early is better than one whose answer was missed.
+		l.overtaken = true
+	default:
+		m.written(now, l) // nothing was subscribed to before it, so it has left
+	}
+	m.serial++
+	resp := &response{Response: r, ref: s.ref(), link: l, serial: m.serial, form: l.form, first: !l.answered}
+	l.nonce, l.answered, l.pacer = r.Nonce, true, pacer{}
+	for _, q := range s.quirks {
+		q.received(m, now, l)
+	}
+	resp.bodies = slices.ContainsFunc(r.Resources, func(r wire.Resource) bool { return r.HasBody })
+	l.busy = resp
+	m.sift(now, resp)
+}
+
+// ignore passes over a response of a type that was not requested on this stream: it is
+// neither ACKed nor NACKed, but its nonce counts if the type is requested later.
+func (m *Machine) ignore(s *stream, l *link, r *wire.Response) {
+	switch {
+	case len(r.TypeURL)+len(r.Nonce) > maxIgnoredBytes: // H-9
+		delete(s.ignored, r.TypeURL)
+		if l != nil {
+			l.nonce = ""
+		}
+	case l != nil:
+		l.nonce = r.Nonce
+	case s.ignored == nil:
+		s.ignored = map[string]string{r.TypeURL: r.Nonce}
+	case len(s.ignored) < maxIgnored || s.ignored[r.TypeURL] != "":
+		s.ignored[r.TypeURL] = r.Nonce
+	}
+	if s.troubled() {
+		m.recovered(s)
+	}
+	m.fx.Consumed = append(m.fx.Consumed, s.ref())
+}
+
+// untyped is the type of a response that does not say it; "" if that cannot be told. Streams
+// of one type need not say it. Delta responses once had no field for it: there an entry
+// tells, or what was subscribed to.
+func (s *stream) untyped(r *wire.Response) string {
+	if s.url != "" || !s.Delta {
+		return s.url
+	}
+	for i := range r.Resources {
+		if l := s.types[string(r.Resources[i].TypeURL)]; l != nil && l.requested {
+			return l.typ.URL
+		}
+	}
+	var asked, fit []string
+	for _, l := range s.order {
+		if l.requested {
+			asked = append(asked, l.typ.URL)
+			if l.knows(r.Removed) {
+				fit = append(fit, l.typ.URL)
+			}
+		}
+	}
+	for _, urls := range [][]string{asked, fit} {
+		if len(urls) == 1 {
+			return urls[0]
+		}
+	}
+	return ""
+}
+
+// knows says whether all names are of resources that were subscribed to or are held.
+func (l *link) knows(names [][]byte) bool {
+	return !slices.ContainsFunc(names, func(name []byte) bool {
+		sub, _ := l.lookup(name)
+		return sub == nil
+	})
+}
+
+// maxIgnored bounds how many types a stream remembers the nonce of without having asked
+// for them.
+const maxIgnored = 64
+
+// maxIgnoredBytes is how long a type URL may be together with its nonce that are remembered so. A
+// type that is requested after a longer nonce is requested without one.
+const maxIgnoredBytes = 4 << 10

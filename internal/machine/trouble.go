@@ -1,0 +1,111 @@
+package machine
+
+import (
+	"errors"
+	"slices"
+)
+
+// maxToldOf is how many troubles of a server are remembered as told.
+const maxToldOf = 4
+
+// tellTrouble tells what is wrong with the server, or that nothing is any more, if that is
+// news and nobody is being told of older trouble. So what waits for a handler that is slow
+// does not grow with the attempts to reach the server.
+func (m *Machine) tellTrouble(s *stream) {
+	if s.telling || s.fault == s.told || slices.ContainsFunc(s.toldOf, s.fault.same) {
+		return
+	}
+	from := len(m.fx.Notify)
+	if s.told = s.fault; s.fault != nil {
+		s.toldOf = append(s.toldOf[max(0, len(s.toldOf)+1-maxToldOf):], s.fault)
+	}
+	for _, l := range s.order {
+		m.tellServer(l, s.fault, nil)
+	}
+	for i := range m.fx.Notify[from:] {
+		m.fx.Notify[from+i].Trouble = true
+	}
+	s.telling = len(m.fx.Notify) > from
+}
+
+// recovered: the first response after trouble clears what was told of it.
+func (m *Machine) recovered(s *stream) {
+	s.fault, s.toldOf = nil, nil
+	m.tellTrouble(s)
+}
+
+// troubled says whether a response is news of the server.
+func (s *stream) troubled() bool { return s.fault != nil || s.told != nil }
+
+// knownTrouble is the trouble with the server that watches were told of and that is not over; nil for
+// none.
+func (s *stream) knownTrouble() *Fault {
+	if s.told == nil || s.told.Err == errBefore || !s.unreachable() {
+		return nil
+	}
+	return s.told
+}
+
+// tellServer tells everyone on a type, or those of one source, of trouble with the server, or with nil
+// that it is well.
+func (m *Machine) tellServer(l *link, f *Fault, only *source) {
+	for _, sub := range l.everyone(only) {
+		switch {
+		case f != nil:
+			m.tellFault(sub, f)
+		case sub.troubled && sub.usable():
+			sub.troubled = false
+			m.report(sub, sub.handOut(), nil)
+		}
+	}
+}
+
+// everyone lists the resources that the link owns by name, of one source or for nil of all, then the
+// collections.
+func (l *link) everyone(only *source) []*subscription {
+	subs := slices.DeleteFunc(l.inOrder(only), (*subscription).isCollection)
+	for _, c := range l.collections(only) {
+		if c.wanted() {
+			subs = append(subs, c.self)
+		}
+	}
+	return subs
+}
+
+// trouble is why the type is not served; nil if nothing is known to be wrong.
+func (l *link) trouble() *Fault {
+	if l.fault != nil {
+		return l.fault
+	}
+	if l.stream.unreachable() {
+		return l.stream.fault
+	}
+	return nil
+}
+
+// joined is trouble with the active server, with that of the servers of higher priority: the
+// program hears of all (U-7). It is made once, though many hear of it.
+func (src *source) joined(f *Fault) *Fault {
+	if f == nil || src == nil || src.active == 0 || f != src.stream().fault && f != src.stream().told {
+		return f
+	}
+	var all []ServerFault
+	for _, s := range src.streams[:src.active] {
+		if s.fault != nil {
+			all = append(all, ServerFault{s.server, s.fault})
+		}
+	}
+	if len(all) == 0 {
+		return f
+	}
+	all = append(all, ServerFault{src.stream().server, f})
+	if src.all == nil || !slices.Equal(src.all.All, all) {
+		own := *f
+		own.All, src.all = all, &own
+	}
+	return src.all
+}
+
+// errBefore is never told: it stands for trouble that watches were told of when another
+// server was active, so that it is cleared when this one speaks.
+var errBefore = errors.New("the server before it was in trouble")
