@@ -1,0 +1,85 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Each command has a manual page, of nothing but lines that man understands.
+func TestMan(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "man1")
+	if status, out, errs := runOnce(t, "man", dir); status != 0 || out != "" || errs != "" {
+		t.Fatalf("status %d, %s%s", status, out, errs)
+	}
+	request := regexp.MustCompile(`^\.(TH "[A-Z-]+" "1" "" "xdsctl [^"]+" "xdsctl"|SH [A-Z ]+|nf|fi|TP)$`)
+	for _, c := range newRoot().Commands() {
+		text, err := os.ReadFile(filepath.Join(dir, "xdsctl-"+c.Name()+".1"))
+		if c.Hidden {
+			if err == nil {
+				t.Errorf("%s has a page", c.Name())
+			}
+			continue
+		}
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for line := range strings.Lines(string(text)) {
+			line = strings.TrimSuffix(line, "\n")
+			if strings.HasPrefix(line, ".") && !request.MatchString(line) || strings.HasPrefix(line, "'") {
+				t.Errorf("%s: %q", c.Name(), line)
+			}
+		}
+		for _, part := range []string{".SH NAME\nxdsctl\\-" + c.Name(), ".SH SYNOPSIS\n", ".SH SEE ALSO\nxdsctl(1), "} {
+			if !strings.Contains(string(text), part) {
+				t.Errorf("%s lacks %q", c.Name(), part)
+			}
+		}
+	}
+	page, err := os.ReadFile(filepath.Join(dir, "xdsctl.1"))
+	if err != nil || !strings.Contains(string(page), "xdsctl\\-validate(1)") || !strings.Contains(string(page), "xdsctl\\-completion(1)") {
+		t.Errorf("%v\n%s", err, page)
+	}
+	if status, _, _ := runOnce(t, "man"); status != 2 {
+		t.Errorf("status %d", status)
+	}
+	if status, _, _ := runOnce(t, "man", filepath.Join(dir, "xdsctl.1")); status != 1 {
+		t.Errorf("status %d", status)
+	}
+}
+
+// A line that begins as a request does not become one.
+func TestRoff(t *testing.T) {
+	if got, want := roff(".a\n'b\nc\\d -e"), "\\&.a\n\\&'b\nc\\ed \\-e"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Shells complete values of flags, types of subscriptions and roots; and there is a script for each.
+func TestCompletion(t *testing.T) {
+	for line, want := range map[string]string{
+		"get --output ":      "table json yaml name",
+		"watch --variant ":   "sotw delta",
+		"validate --as ":     "grpc envoy",
+		"get c":              "cds",
+		"record lds l":       "leds",
+		"resolve ":           "lds: rds: cds:",
+		"graph r":            "rds:",
+		"graph rds:a ":       "",
+		"validate --output ": "text json",
+	} {
+		_, out, _ := runOnce(t, append([]string{"__completeNoDesc"}, strings.Split(line, " ")...)...)
+		lines := strings.Fields(out)
+		if got := strings.Join(lines[:len(lines)-1], " "); got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if status, out, errs := runOnce(t, "completion", shell); status != 0 || !strings.Contains(out, "xdsctl") {
+			t.Errorf("%s: status %d, %s", shell, status, errs)
+		}
+	}
+}
