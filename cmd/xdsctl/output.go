@@ -9,8 +9,7 @@ import (
 
 // output is where the records of a command go, until it ends. It is safe for concurrent use.
 type output struct {
-	printing sync.Mutex // held while something is printed, which may block
-	printer  report.Printer
+	printer report.Printer
 
 	mu   sync.Mutex
 	done chan struct{} // closed when there is nothing more to print
@@ -19,10 +18,8 @@ type output struct {
 
 func newOutput(p report.Printer) *output { return &output{printer: p, done: make(chan struct{})} }
 
-// print prints a record, unless the output has ended.
+// print prints a record, unless the output has ended. It blocks while the output does.
 func (o *output) print(r report.Record) {
-	o.printing.Lock()
-	defer o.printing.Unlock()
 	if o.ended() {
 		return
 	}

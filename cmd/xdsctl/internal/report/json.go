@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"sync"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -13,9 +14,11 @@ import (
 
 // JSON writes each record as an object on a line of its own, in one call of Write.
 type JSON struct {
-	out io.Writer
 	JSONOptions
-	buf bytes.Buffer
+	buffers sync.Pool // of *bytes.Buffer
+
+	mu  sync.Mutex
+	out io.Writer
 }
 
 // JSONOptions are the ways of writing JSON.
@@ -24,26 +27,32 @@ type JSONOptions struct {
 }
 
 // NewJSON makes a printer of JSON.
-func NewJSON(out io.Writer, o JSONOptions) *JSON { return &JSON{out: out, JSONOptions: o} }
+func NewJSON(out io.Writer, o JSONOptions) *JSON {
+	return &JSON{out: out, JSONOptions: o, buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }}}
+}
 
 // keptBuffer is how large a buffer is kept for the next record, in bytes.
 const keptBuffer = 1 << 20
 
-// Print implements [Printer].
+// Print implements [Printer]. A record that is large, and takes long, holds up no other.
 func (j *JSON) Print(r Record) error {
-	j.buf.Reset()
+	buf := j.buffers.Get().(*bytes.Buffer)
+	buf.Reset()
 	if u, ok := r.(Update); ok {
 		u.Resource.options = resourcejson.Options{ShowSecrets: j.ShowSecrets}
 		r = u
 	}
-	enc := json.NewEncoder(&j.buf)
+	enc := json.NewEncoder(buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(r); err != nil {
 		return err
 	}
-	_, err := j.out.Write(escape(j.buf.Bytes()))
-	if j.buf.Cap() > keptBuffer {
-		j.buf = bytes.Buffer{}
+	line := escape(buf.Bytes())
+	j.mu.Lock()
+	_, err := j.out.Write(line)
+	j.mu.Unlock()
+	if buf.Cap() <= keptBuffer {
+		j.buffers.Put(buf)
 	}
 	return err
 }

@@ -17,8 +17,8 @@ import (
 // Record is one event: one of the types of this package.
 type Record interface{ head() Head }
 
-// Printer writes records, each whole before it returns. It is not safe for concurrent use.
-// Its error is the writer's.
+// Printer writes records, each whole before it returns. It is safe for concurrent use. Its error is
+// the writer's.
 type Printer interface{ Print(Record) error }
 
 // Names of events. They are a stable interface, as are all keys of the JSON.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -17,8 +18,10 @@ import (
 // Text writes each record as a line for people: time, event, type, name, and what matters
 // of the rest, in columns. Of resources it shows a summary.
 type Text struct {
-	out io.Writer
 	TextOptions
+
+	mu  sync.Mutex // guards what follows
+	out io.Writer
 	buf bytes.Buffer
 	widths
 }
@@ -49,6 +52,8 @@ func NewText(out io.Writer, o TextOptions) *Text {
 
 // Print implements [Printer].
 func (t *Text) Print(r Record) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.buf.Reset()
 	switch r := r.(type) {
 	case Update:
