@@ -106,6 +106,10 @@ bench-smoke: ## vet, test and build the benchmark modules, and run one small row
 	for d in bench/kit bench/server bench/drivers/*/; do (cd $$d && $(GO) vet ./... && $(GO) test ./...) || exit 1; done
 	BENCH_STRICT=1 ./bench/run.sh -only '^W1-sotw-cds-1k$$' -runs 1
 
+.PHONY: bench-view
+bench-view: ## the view of a whole configuration beside sets of watches and grpc-go
+	cd bench/view && $(GO) run . -runs 5
+
 .PHONY: bench-all
 bench-all: ## this client beside others on every workload; wants a quiet machine for a quarter of an hour
 	./bench/run.sh
