@@ -7,7 +7,7 @@ import (
 
 // answerBeside answers names that stand beside a legacy wildcard. Where responses hold everything the
 // wildcard's state does, once it is complete on this stream; where not, their timers, which begin anew
-// with the first response. In delta that is so of what is held and whose version was withheld.
+// with the first response. In delta that is so of what is held and has to be confirmed.
 func (m *Machine) answerBeside(now time.Time, l *link) {
 	if len(l.beside) == 0 || !l.left {
 		return
@@ -25,7 +25,7 @@ func (m *Machine) answerBeside(now time.Time, l *link) {
 		// P-1: the wildcard's state has no such name.
 		case full && l.complete && !sub.known():
 			m.remove(now, sub, ReasonAbsent)
-		case sub.withheld && l.beside != nil: // held until the server has spoken at all
+		case sub.unconfirmed && l.beside != nil: // held until the server has spoken at all
 		case l.beside == nil || sub.timer == 0:
 			m.await(now, sub)
 		}

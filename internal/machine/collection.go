@@ -234,7 +234,7 @@ func (l *link) leaveToStar(sub *subscription) bool {
 	asked := sub.subscribed || sub.of.self != nil && sub.of.self.subscribed
 	if l.star.adopt(sub); asked && l.stream.Delta && structured(sub.name) {
 		// WILD-7: the server has to say whether it is the wildcard's.
-		l.withhold(sub)
+		l.unconfirm(sub)
 	}
 	return true
 }
@@ -282,7 +282,7 @@ func (c *collection) needsNoMore() bool {
 		return false
 	}
 	for sub := range l.of(c.source) {
-		if (c == l.star || sub.of == c) && sub.listed() && !sub.withheld && !sub.byAlias() {
+		if (c == l.star || sub.of == c) && sub.listed() && !sub.unconfirmed && !sub.byAlias() {
 			return true
 		}
 	}

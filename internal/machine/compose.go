@@ -135,7 +135,7 @@ func (l *link) composeFirstDelta(node []byte) []byte {
 	}
 	l.starting = form != wildNone
 	l.form = form
-	l.withholdForeign()
+	l.unconfirmForeign()
 	wanted, later, held := l.fit(len(msg), wanted, l.heldMembers())
 	msg = slices.Grow(msg, l.sizeFirstDelta(wanted, held))
 	if form == wildLegacy {
@@ -157,11 +157,8 @@ func (l *link) composeFirstDelta(node []byte) []byte {
 			switch {
 			case form != wildLegacy:
 			// P-1: without its version the server sends it then.
-			case sub.wanted(): // it is requested later, and sent then or with the wildcard's
-				sub.withheld = true
-				continue
-			case sub.of.isGlob(): // a version of a member means nothing without its glob, which comes later
-				l.withhold(sub)
+			case sub.wanted() || sub.of.isGlob(): // it is requested later, or its glob
+				l.unconfirm(sub)
 				continue
 			}
 			switch version, taken := l.saidUnder(sub, said); {
@@ -169,7 +166,7 @@ func (l *link) composeFirstDelta(node []byte) []byte {
 				l.resumes = true
 				msg = wire.AppendInitialVersion(msg, sub.versionName(), sub.version)
 			case version != sub.version && !sub.wanted():
-				l.withhold(sub)
+				l.unconfirm(sub)
 			}
 		}
 	}

@@ -110,19 +110,17 @@ func (resp *response) lacks(sub *subscription) bool {
 	return resp.subscribes(sub) || resp.form != wildNone || !l.wantsStar() || l.stream.FullState
 }
 
-// doubt gives another server's value, that a full state lacks, the does-not-exist timer. Where there are
-// no timers it goes with the second such state: it says whether this is one.
+// doubt has the server confirm another server's value, that a full state lacks. Where there are no timers
+// it goes with the second such state: it says whether this is one.
 func (m *Machine) doubt(now time.Time, l *link, sub *subscription) (gone bool) {
 	switch {
 	case m.timeout(l.stream) <= 0:
-		gone = sub.withheld
-	case sub.timer != 0 || sub.withheld:
-	case sub.wanted():
-		m.startTimer(now, l.stream, sub)
-	default:
-		l.withhold(sub)
+		gone, sub.unconfirmed = sub.unconfirmed, !sub.unconfirmed
+	case !sub.unconfirmed:
+		if l.unconfirm(sub); sub.wanted() {
+			m.startTimer(now, l.stream, sub)
+		}
 	}
-	sub.withheld = !gone
 	return gone
 }
 

@@ -256,9 +256,9 @@ type Proposal struct {
 	Removed []string // of those held, in order
 	Invalid int      // entries that will be refused in any case
 
-	ref      Ref
-	resp     *response       // nil for silence
-	unlisted []*subscription // that would go because of it
+	ref         Ref
+	resp        *response       // nil for silence
+	unconfirmed []*subscription // that would go because of it
 }
 
 // Change is a resource that is not held yet, or with another value, or is new though its bytes

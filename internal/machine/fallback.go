@@ -195,7 +195,7 @@ func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 				src.streams[i].linkTo(c).want(sub, false)
 			}
 		}
-		sub.timer, sub.noted, sub.withheld = 0, false, false
+		sub.timer, sub.noted, sub.unconfirmed = 0, false, false
 		l := sub.link()
 		if sub.subscribed = l != nil && l.told(sub); sub.isCollection() || l == nil {
 			continue
@@ -204,7 +204,7 @@ func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 			m.awaitSubscribed(now, sub)
 		}
 		if !sub.wanted() && !sub.stale() && dst.Delta && l.requested {
-			l.withhold(sub)
+			l.unconfirm(sub)
 		}
 	}
 	for _, of := range c.collectionsOf(src) {

@@ -126,7 +126,7 @@ func (m *Machine) resumed(resp *response) {
 	}
 	var subs []*subscription
 	for sub := range l.owned() {
-		if sub.status == StatusNacked && sub.listed() && !sub.withheld && sub.seen != resp.serial {
+		if sub.status == StatusNacked && sub.listed() && !sub.unconfirmed && sub.seen != resp.serial {
 			subs = append(subs, sub)
 		}
 	}

@@ -20,7 +20,7 @@ func (l *link) fit(size int, wanted, members []*subscription) (names, later, lis
 		n++
 	}
 	for _, sub := range members[n:] {
-		l.withhold(sub)
+		l.unconfirm(sub)
 	}
 	k := globs
 	if l.form == wildNone && k == 0 {
@@ -35,7 +35,9 @@ func (l *link) fit(size int, wanted, members []*subscription) (names, later, lis
 		k++
 	}
 	for _, sub := range wanted[k:] {
-		sub.withheld = sub.withheld || l.lists(sub)
+		if l.lists(sub) {
+			l.unconfirm(sub)
+		}
 	}
 	return wanted[:k], wanted[k:], members[:n]
 }

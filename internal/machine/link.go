@@ -34,25 +34,25 @@ type link struct {
 
 // onStream is what is known of a type on one incarnation of its stream.
 type onStream struct {
-	requested  bool            // a request was sent
-	left       bool            // it has
-	resumes    bool            // the first request says what is held
-	answered   bool            // a response came
-	nonce      string          // of the newest response
-	instead    *Instead        // what that holds; nil if there is none
-	form       wildForm        // how the wildcard was requested
-	leftAt     time.Time       // when nobody was seen to want the legacy wildcard any more; zero while somebody does
-	complete   bool            // a response held all there is, in the legacy form
-	beside     []*subscription // that are wanted beside a legacy wildcard that does not name them, and not answered yet
-	owed       []answer
-	fresh      []*subscription // named for the first time by the message with the writer
-	freshNames map[string]bool // of fresh; nil until they are looked for
-	freshSince uint32          // the last response when that message was made
-	overtaken  bool            // a response came since, which may answer it
-	starting   bool            // the message with the writer asks for the wildcard
-	pacer      pacer
-	unlisted   []*subscription // members that the server was not told of
-	sweepTimer uint32          // that runs for them; 0 if none
+	requested   bool            // a request was sent
+	left        bool            // it has
+	resumes     bool            // the first request says what is held
+	answered    bool            // a response came
+	nonce       string          // of the newest response
+	instead     *Instead        // what that holds; nil if there is none
+	form        wildForm        // how the wildcard was requested
+	leftAt      time.Time       // when nobody was seen to want the legacy wildcard any more; zero while somebody does
+	complete    bool            // a response held all there is, in the legacy form
+	beside      []*subscription // that are wanted beside a legacy wildcard that does not name them, and not answered yet
+	owed        []answer
+	fresh       []*subscription // named for the first time by the message with the writer
+	freshNames  map[string]bool // of fresh; nil until they are looked for
+	freshSince  uint32          // the last response when that message was made
+	overtaken   bool            // a response came since, which may answer it
+	starting    bool            // the message with the writer asks for the wildcard
+	pacer       pacer
+	unconfirmed []*subscription // members that the server has to confirm
+	sweepTimer  uint32          // that runs for them; 0 if none
 }
 
 // wildForm is how everything was requested from a server.
@@ -80,7 +80,7 @@ func (l *link) reset() {
 	}
 	l.names.settle()
 	for sub := range l.owned() {
-		sub.timer, sub.subscribed, sub.withheld = 0, false, false
+		sub.timer, sub.subscribed, sub.unconfirmed = 0, false, false
 	}
 	for _, c := range l.collections(nil) {
 		if c.self != nil {
@@ -264,11 +264,13 @@ func (l *link) leaving(sub *subscription) bool {
 	return l.freshNames[sub.name]
 }
 
-// withhold notes a member that the server is not told of: it has to speak of it, or there
-// is none.
-func (l *link) withhold(sub *subscription) {
-	sub.withheld = true
-	l.unlisted = append(l.unlisted, sub)
+// unconfirm has the server confirm a value that is held, or it goes: one whose version the server is not
+// told, or one of another server that it left out. A name has its own timer; members are waited for
+// together.
+func (l *link) unconfirm(sub *subscription) {
+	if sub.unconfirmed = true; !sub.wanted() {
+		l.unconfirmed = append(l.unconfirmed, sub)
+	}
 }
 
 // lists says whether the server is told the version that is held.
@@ -284,18 +286,18 @@ type answer struct {
 	detail  *wire.Status
 }
 
-// withholdForeign withholds the members that another server spoke of.
-func (l *link) withholdForeign() {
+// unconfirmForeign has the server confirm the members that another server spoke of.
+func (l *link) unconfirmForeign() {
 	for sub := range l.owned() {
 		if sub.foreign() && !sub.wanted() && !sub.recalled() {
-			l.withhold(sub)
+			l.unconfirm(sub)
 		}
 	}
 }
 
-// withholdStale gives the server a period to speak of the members that only the store speaks of, once it
+// unconfirmStale gives the server a period to speak of the members that only the store speaks of, once it
 // has told their collection's first state.
-func (l *link) withholdStale() {
+func (l *link) unconfirmStale() {
 	for src, r := range l.recalls {
 		if len(r.stale) == 0 || src.stream() != l.stream {
 			continue
@@ -303,8 +305,8 @@ func (l *link) withholdStale() {
 		r.stale = slices.DeleteFunc(r.stale, func(sub *subscription) bool { return sub.gone || !sub.stale() })
 		for _, sub := range r.stale {
 			// LKG-9: members that the first state lacks, in both variants.
-			if !sub.wanted() && !sub.withheld && sub.of.self != nil && sub.of.self.complete {
-				l.withhold(sub)
+			if !sub.wanted() && !sub.unconfirmed && sub.of.self != nil && sub.of.self.complete {
+				l.unconfirm(sub)
 			}
 		}
 	}

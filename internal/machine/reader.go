@@ -105,8 +105,8 @@ func (sub *subscription) see(resp *response) {
 func (sub *subscription) mark(resp *response) {
 	resp.spoken++
 	sub.seen = resp.serial
-	if sub.withheld {
-		sub.withheld, sub.timer = false, 0
+	if sub.unconfirmed {
+		sub.unconfirmed, sub.timer = false, 0
 		resp.resumes = true
 	}
 }

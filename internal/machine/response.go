@@ -43,7 +43,7 @@ type reading struct {
 	spoken   int           // of how many subscriptions it speaks
 	whole    bool          // of all that there were when it came
 	nameless bool          // an entry's name could not be read
-	resumes  bool          // it spoke of something whose version was withheld
+	resumes  bool          // it confirmed something that had to be
 }
 
 // saying is what a response says of a subscription beside a value.

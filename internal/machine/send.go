@@ -189,7 +189,7 @@ func (m *Machine) written(now time.Time, l *link) {
 		switch {
 		case !l.has(sub):
 		// P-1: the timer waits for the wildcard's answer.
-		case sub.withheld && l.form == wildLegacy && !l.answered:
+		case sub.unconfirmed && l.form == wildLegacy && !l.answered:
 			l.beside = append(l.beside, sub)
 		case sub.seen > l.freshSince: // the answer was faster than the news of the request
 		default:

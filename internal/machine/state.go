@@ -233,11 +233,10 @@ func (m *Machine) fire(now time.Time, s *stream, sub *subscription) {
 // ErrNoAnswer is the error of a [FaultTimeout] of a resource or a collection.
 var ErrNoAnswer = errors.New("the server did not answer in time")
 
-// silence: the server did not answer for a held resource whose version was withheld, so
-// there is none.
+// silence: the server did not confirm a held resource, so there is none.
 func (m *Machine) silence(now time.Time, sub *subscription) {
-	lacked := sub.withheld
-	sub.withheld = false
+	lacked := sub.unconfirmed
+	sub.unconfirmed = false
 	// LKG-5: silence keeps a stale value, unless a full state lacks it.
 	if sub.stale() && !lacked {
 		if !patient(sub.watches) {

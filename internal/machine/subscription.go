@@ -42,18 +42,18 @@ type subscription struct {
 	seen    uint32 // the last response that spoke of it
 	gen     uint16 // grows with each change of raw; it may come round
 
-	from       uint16 // which server said what is known, from 1; 0 for none; see fromStore
-	status     Status
-	reason     Reason // of the absence
-	complete   bool   // of a collection: its first state is
-	troubled   bool   // its watches were told of trouble with the server since
-	shared     bool   // watches is in a notice, or a watch's own
-	joins      bool   // cache.joining has watches of it
-	subscribed bool   // named on this incarnation of the active server's stream
-	noted      bool   // whether it is wanted has changed since
-	gone       bool   // not in its cache any more
-	locator    bool   // raw says where the resource is, and is not the resource
-	withheld   bool   // held, and the server was not told the version; not heard of since
+	from        uint16 // which server said what is known, from 1; 0 for none; see fromStore
+	status      Status
+	reason      Reason // of the absence
+	complete    bool   // of a collection: its first state is
+	troubled    bool   // its watches were told of trouble with the server since
+	shared      bool   // watches is in a notice, or a watch's own
+	joins       bool   // cache.joining has watches of it
+	subscribed  bool   // named on this incarnation of the active server's stream
+	noted       bool   // whether it is wanted has changed since
+	gone        bool   // not in its cache any more
+	locator     bool   // raw says where the resource is, and is not the resource
+	unconfirmed bool   // held, and goes unless the server speaks of it; see [link.unconfirm]
 	// selfNamed says that raw came without a wrapper that names it.
 	selfNamed bool
 }

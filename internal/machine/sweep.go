@@ -6,50 +6,49 @@ import (
 	"time"
 )
 
-// settling waits for the end of the first state of a stream that was not told of all
-// members: until none of them has been spoken of for as long as a resource may take.
+// settling waits for the end of the first state of a stream on which members have to be
+// confirmed: until none of them has been spoken of for as long as a resource may take.
 func (m *Machine) settling(now time.Time, resp *response) {
 	l := resp.link
-	l.withholdStale()
-	if (len(l.unlisted) > 0 || l.unsettled) && (l.sweepTimer == 0 || resp.resumes) {
-		m.awaitUnlisted(now, l)
+	l.unconfirmStale()
+	if (len(l.unconfirmed) > 0 || l.unsettled) && (l.sweepTimer == 0 || resp.resumes) {
+		m.awaitSweep(now, l)
 	}
 }
 
-// sweepAlone is how long is waited for members that a server was not told of where there
+// sweepAlone is how long is waited for members that a server has to confirm where there
 // are no does-not-exist timers: they have to end all the same.
 const sweepAlone = 15 * time.Second
 
-// unlisted is a type some of whose members the server was not told of.
-type unlisted link
+// sweep is the alarm of a type some of whose members the server has to confirm.
+type sweep link
 
-// awaitUnlisted gives the server a full period to speak of them.
-func (m *Machine) awaitUnlisted(now time.Time, l *link) {
-	m.setAlarm(now, l.stream, (*unlisted)(l), cmp.Or(max(m.timeout(l.stream), 0), sweepAlone))
+// awaitSweep gives the server a full period to speak of them.
+func (m *Machine) awaitSweep(now time.Time, l *link) {
+	m.setAlarm(now, l.stream, (*sweep)(l), cmp.Or(max(m.timeout(l.stream), 0), sweepAlone))
 }
 
-func (u *unlisted) alarm() *uint32 { return &u.sweepTimer }
+func (w *sweep) alarm() *uint32 { return &w.sweepTimer }
 
-func (u *unlisted) order() (alarmKind, string, string) { return alarmAnswer, u.typ.URL, "" }
+func (w *sweep) order() (alarmKind, string, string) { return alarmAnswer, w.typ.URL, "" }
 
-func (u *unlisted) ring(m *Machine, now time.Time, _ *stream) { m.sweep(now, (*link)(u)) }
+func (w *sweep) ring(m *Machine, now time.Time, _ *stream) { m.sweep(now, (*link)(w)) }
 
-// sweep removes the members that the server was not told of and did not speak of, if a guard
-// does not mind.
+// sweep removes the members that the server did not confirm, if a guard does not mind.
 func (m *Machine) sweep(now time.Time, l *link) {
-	unlisted := slices.DeleteFunc(l.unlisted, l.accountedFor)
-	l.unlisted, l.sweepTimer = nil, 0
+	unconfirmed := slices.DeleteFunc(l.unconfirmed, l.settledFor)
+	l.unconfirmed, l.sweepTimer = nil, 0
 	m.settleStored(l)
-	sortSubs(unlisted)
-	if !l.typ.Guarded || len(unlisted) == 0 || l.keepsDeleted() {
-		m.removeUnlisted(now, unlisted)
+	sortSubs(unconfirmed)
+	if !l.typ.Guarded || len(unconfirmed) == 0 || l.keepsDeleted() {
+		m.removeUnconfirmed(now, unconfirmed)
 		return
 	}
 	going := map[*subscription]bool{}
-	for _, sub := range unlisted {
+	for _, sub := range unconfirmed {
 		going[sub] = true
 	}
-	m.propound(l, Proposal{ref: l.stream.ref(), unlisted: unlisted}, going)
+	m.propound(l, Proposal{ref: l.stream.ref(), unconfirmed: unconfirmed}, going)
 }
 
 // sweepGuarded takes the judgement of a guard. What is kept is told of again with the next
@@ -57,28 +56,27 @@ func (m *Machine) sweep(now time.Time, l *link) {
 func (m *Machine) sweepGuarded(now time.Time, ev Guarded) {
 	p := ev.Proposal
 	l := m.current(p.ref).types[p.TypeURL]
-	unlisted := slices.DeleteFunc(p.unlisted, l.accountedFor)
+	unconfirmed := slices.DeleteFunc(p.unconfirmed, l.settledFor)
 	switch {
-	case len(unlisted) == 0: // the server has spoken of all of it meanwhile
+	case len(unconfirmed) == 0: // the server has spoken of all of it meanwhile
 	case l.busy != nil: // another proposal is being judged, which knows nothing of this
-		l.unlisted = append(l.unlisted, unlisted...)
-		m.awaitUnlisted(now, l)
+		l.unconfirmed = append(l.unconfirmed, unconfirmed...)
+		m.awaitSweep(now, l)
 	case ev.Err != nil:
 		m.fx.Log = append(m.fx.Log, Log{Warn: true, Server: p.Server, TypeURL: p.TypeURL, Text: "a guard keeps what the server does not speak of"})
 	default:
-		m.removeUnlisted(now, unlisted)
+		m.removeUnconfirmed(now, unconfirmed)
 	}
 }
 
-// accountedFor says that the server has spoken of what it was not told of, or that this is of no
-// interest here any more.
-func (l *link) accountedFor(sub *subscription) bool {
-	return !sub.withheld || sub.wanted() || !l.has(sub)
+// settledFor says that the server has confirmed a member, or that this is of no interest here any more.
+func (l *link) settledFor(sub *subscription) bool {
+	return !sub.unconfirmed || sub.wanted() || !l.has(sub)
 }
 
-func (m *Machine) removeUnlisted(now time.Time, subs []*subscription) {
+func (m *Machine) removeUnconfirmed(now time.Time, subs []*subscription) {
 	for _, sub := range subs {
-		sub.withheld = false
+		sub.unconfirmed = false
 		m.remove(now, sub, ReasonAbsent)
 	}
 }

@@ -13,7 +13,7 @@ func (m *Machine) await(now time.Time, sub *subscription) {
 	// DNE-3, DNE-5: what is not held has a timer, on each stream anew; not what the server refused or
 	// has said something of.
 	// LKG-9: a stale value has one.
-	case !sub.withheld && (sub.held() && !sub.stale() || l.spokenOf(sub)):
+	case !sub.unconfirmed && (sub.held() && !sub.stale() || l.spokenOf(sub)):
 	default:
 		m.startTimer(now, l.stream, sub)
 	}
