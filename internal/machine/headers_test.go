@@ -17,6 +17,7 @@ var headers = map[string][]string{
 	"authority": nil,
 	"params":    nil,
 	"client":    {"node-always", "keep-deleted", "keep-deleted-for", "initial_fetch_timeout", "wait-forever", "guarded", "store"},
+	"names":     nil,
 	"show":      {"decode"},
 	"only":      nil,
 }

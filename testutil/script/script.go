@@ -41,6 +41,8 @@
 //	                    for the watch impatient; guarded refuses responses that
 //	                    leave fewer than two resources, by [Guard]; store is
 //	                    a store of last known good resources
+//	names: A:=PREFIX …  A:x stands for PREFIXx in the steps, as a:x for
+//	                    xdstp://a/test.Bar/x
 //	show: decode        tell how many payloads are decoded at a time
 //	only: machine WHY   cannot be run through a whole client, and why
 //
@@ -124,6 +126,13 @@ func Parse(name string, data []byte) (*Script, error) {
 			return nil, fmt.Errorf("%s:%d: no %s below %q", name, i+1, ruler, step.Input)
 		default:
 			step.Want = append(step.Want, line)
+		}
+	}
+	for i := range s.Steps {
+		st := &s.Steps[i]
+		st.Input = s.expand(st.Input)
+		for j, line := range st.Want {
+			st.Want[j] = s.expand(line)
 		}
 	}
 	if s.Claim == "" || len(s.Steps) == 0 {
@@ -245,19 +254,23 @@ func pick(lines []string, lane Lane) []string {
 // Update rewrites a script with what happened, one list of lines for each step.
 func Update(data []byte, got [][]string) []byte {
 	ar := txtar.Parse(data)
+	s := &Script{Headers: map[string][]string{}}
 	var out []string
 	step := -1
 	skipping, inside := false, false
 	for _, line := range strings.Split(strings.TrimRight(string(ar.Comment), "\n"), "\n") {
 		switch {
 		case strings.HasPrefix(line, "#"):
+			s.header(strings.TrimSpace(line[1:]))
 		case strings.TrimSpace(line) == "":
 			skipping, inside = false, false
 		case !inside:
 			inside = true
 			step++
 			out = append(out, line, ruler)
-			out = append(out, got[step]...)
+			for _, line := range got[step] {
+				out = append(out, s.shorten(line))
+			}
 			skipping = true
 			continue
 		}

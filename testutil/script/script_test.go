@@ -1,6 +1,7 @@
 package script_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -231,5 +232,22 @@ func TestRequest(t *testing.T) {
 		if got := script.Request(2, frame, test.delta); got != test.want {
 			t.Errorf("got  %s\nwant %s", got, test.want)
 		}
+	}
+}
+
+// A script with short names runs as if they were written in full, and is rewritten with the short ones.
+func TestNames(t *testing.T) {
+	const text = "# A claim.\n# names: a:=xdstp://a/test.Bar/\n\nwatch w bar a:x; watch a bar b\n----\na: synced a:p/*\n-> bar init={a:x:1 aa:y:2} unsub=[a:z]\n"
+	s, err := script.Parse("names", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	step := s.Steps[0]
+	want := []string{"a: synced xdstp://a/test.Bar/p/*", "-> bar init={xdstp://a/test.Bar/x:1 aa:y:2} unsub=[xdstp://a/test.Bar/z]"}
+	if step.Input != "watch w bar xdstp://a/test.Bar/x; watch a bar b" || !slices.Equal(step.Want, want) {
+		t.Errorf("read as %q and %q", step.Input, step.Want)
+	}
+	if got := string(script.Update([]byte(text), [][]string{want})); got != text {
+		t.Errorf("rewritten as:\n%s", got)
 	}
 }
