@@ -24,7 +24,7 @@ import (
 var rewrite = flag.Bool("update", false, "rewrite the examples of the documents")
 
 // pages are the documents with examples of the command.
-var pages = []string{"../../docs/XDSCTL.md", "../../docs/guide/debugging.md"}
+var pages = []string{"../../docs/XDSCTL.md", "../../docs/guide/debugging.md", "../../README.md"}
 
 var (
 	blocks = regexp.MustCompile("(?s)```console\n.*?```\n")

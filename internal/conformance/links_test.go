@@ -21,7 +21,7 @@ func TestLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	docs := []string{"README.md", "docs/ARCHITECTURE.md", "docs/RELIABILITY.md", "docs/FEATURES.md", "docs/EVIDENCE.md", "docs/adr/README.md"}
+	docs := []string{"README.md", "docs/ARCHITECTURE.md", "docs/RELIABILITY.md", "docs/FEATURES.md", "docs/EVIDENCE.md", "docs/COMPARISON.md", "docs/adr/README.md"}
 	guide, err := filepath.Glob(filepath.Join(root, "docs", "guide", "*.md"))
 	if err != nil || len(guide) == 0 {
 		t.Fatal("no guide", err)
