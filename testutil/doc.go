@@ -3,6 +3,18 @@
 // the certificates that they need. The tests of the module use it, and so may the tests of its
 // users.
 //
+// # A test of a program
+//
+// A program that uses this library is tested with a real management server, the resources that the
+// builders make, and the server's bootstrap:
+//
+//	srv := testutil.StartManagementServer(t, testutil.ManagementConfig{})
+//	srv.Set("1",
+//		testutil.APIListener("shop", "routes"),
+//		testutil.RouteConfig("routes", testutil.VirtualHost("*", testutil.Route("", "backend"))),
+//		testutil.EDSCluster("backend"), testutil.Endpoints("backend", "10.0.0.1:80"))
+//	c, err := client.New(client.Config{Bootstrap: srv.Bootstrap()})
+//
 // # The scripted server
 //
 // [NewServer] makes a management server in memory, [ListenServer] one on loopback TCP or a
