@@ -110,13 +110,13 @@ func serve(cmd *cobra.Command, f replayFlags, path string) error {
 		lis.Close()
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(cmd.Context())
-	defer cancel(nil)
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
+	var broken error // why nothing is served any more
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		if err := r.server.Serve(lis); err != nil {
-			cancel(err)
-		}
+		broken = r.server.Serve(lis)
+		cancel()
 	})
 	err = r.set(first)
 	if err == nil && source.Files != nil {
@@ -126,10 +126,7 @@ func serve(cmd *cobra.Command, f replayFlags, path string) error {
 	}
 	r.server.Stop()
 	serving.Wait()
-	if cause := context.Cause(ctx); err == nil && cause != context.Canceled {
-		err = cause
-	}
-	return err
+	return errors.Join(err, broken)
 }
 
 type replayer struct {

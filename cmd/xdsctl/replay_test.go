@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -202,6 +205,12 @@ func TestReplayDirectory(t *testing.T) {
 	text := func(rs ...proto.Message) string { return contents(t, resourceFile(t, "x.yaml", rs...)) }
 	write("a.yaml", text(cluster("a")))
 	p, address := startReplay(t, dir)
+	for _, variant := range []string{"sotw", "delta"} { // the version that the file gives
+		_, out, _ := runOnce(t, "get", "--server", address, "--variant", variant, "-o", "json", "cds")
+		if !strings.Contains(out, `"version": "7"`) {
+			t.Errorf("%s: %s", variant, out)
+		}
+	}
 	if s := p.state(); s[clusters] != 1 {
 		t.Errorf("begins with %v", s)
 	}
@@ -230,6 +239,16 @@ func TestReplayDirectory(t *testing.T) {
 	wait(`"event":"does-not-exist"`)
 	if status, out, errs := runOnce(t, "get", "--server", address, "-o", "name", "cds", "lds"); status != 0 || out != "cds:b\n" {
 		t.Errorf("status %d, %s%s", status, out, errs)
+	}
+}
+
+// A signal ends a replay well, however early it comes.
+func TestReplayInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("terminated signal received"))
+	var out, errs bytes.Buffer
+	if status := run(ctx, []string{"replay", t.TempDir()}, nil, &out, &errs); status != 0 || errs.Len() > 0 {
+		t.Errorf("status %d, %s", status, errs.String())
 	}
 }
 

@@ -2,6 +2,8 @@ package replay
 
 import (
 	"context"
+	"crypto/sha256"
+	"errors"
 	"math"
 	"net"
 	"strings"
@@ -31,6 +33,15 @@ type Server struct {
 	cancel context.CancelFunc
 	cache  cache.SnapshotCache
 	grpc   *grpc.Server
+
+	mu       sync.Mutex
+	versions [2]map[content]string // of the resources of this state and of the one before
+}
+
+// content is a resource as it is served.
+type content struct {
+	typeURL, name string
+	hash          [sha256.Size]byte // of its payload
 }
 
 // node is the key of the one snapshot.
@@ -58,11 +69,25 @@ func NewServer() *Server {
 
 // Set has the server serve a state.
 func (s *Server) Set(state recording.State) error {
+	versions := map[content]string{}
+	for url, t := range state {
+		for name, r := range t.Resources {
+			versions[content{url, name, sha256.Sum256(r.Payload)}] = r.Version
+		}
+	}
+	s.mu.Lock()
+	s.versions = [2]map[content]string{versions, s.versions[0]}
+	s.mu.Unlock()
 	return s.cache.SetSnapshot(s.ctx, node{}.ID(nil), snapshot{state})
 }
 
-// Serve serves until the server is stopped.
-func (s *Server) Serve(lis net.Listener) error { return s.grpc.Serve(lis) }
+// Serve serves until the server is stopped, which is no error.
+func (s *Server) Serve(lis net.Listener) error {
+	if err := s.grpc.Serve(lis); !errors.Is(err, grpc.ErrServerStopped) {
+		return err
+	}
+	return nil
+}
 
 // Stop ends all streams and Serve.
 func (s *Server) Stop() {
@@ -70,10 +95,29 @@ func (s *Server) Stop() {
 	s.grpc.Stop()
 }
 
-type (
-	sotwStream  = grpc.GenericServerStream[discoveryv3.DiscoveryRequest, discoveryv3.DiscoveryResponse]
-	deltaStream = grpc.GenericServerStream[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse]
-)
+type sotwStream = grpc.GenericServerStream[discoveryv3.DiscoveryRequest, discoveryv3.DiscoveryResponse]
+
+// deltaStream gives resources the versions of the state: go-control-plane sends hashes, and compares
+// what a client has on a new stream with the versions of the state.
+type deltaStream struct {
+	grpc.GenericServerStream[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse]
+	server *Server
+}
+
+func (s *deltaStream) Send(resp *discoveryv3.DeltaDiscoveryResponse) error {
+	s.server.mu.Lock()
+	for _, r := range resp.GetResources() {
+		id := content{resp.GetTypeUrl(), r.GetName(), sha256.Sum256(r.GetResource().GetValue())}
+		for _, versions := range s.server.versions {
+			if v, ok := versions[id]; ok {
+				r.Version = v
+				break
+			}
+		}
+	}
+	s.server.mu.Unlock()
+	return s.GenericServerStream.Send(resp)
+}
 
 // handler serves the methods, which are not taken from go-control-plane's server package: that one
 // needs the module of the rate limit service.
@@ -87,7 +131,9 @@ func (s *Server) handler() grpc.StreamHandler {
 		case !ok:
 			return status.Errorf(codes.Unimplemented, "no method %s", name)
 		case strings.HasPrefix(name[strings.LastIndexByte(name, '/')+1:], "Delta"):
-			return incremental.DeltaStreamHandler(&deltaStream{ServerStream: gs}, typeURL)
+			stream := &deltaStream{server: s}
+			stream.ServerStream = gs
+			return incremental.DeltaStreamHandler(stream, typeURL)
 		}
 		return full.StreamHandler(&sotwStream{ServerStream: gs}, typeURL)
 	}

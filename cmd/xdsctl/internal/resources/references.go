@@ -34,6 +34,8 @@ func References(m proto.Message) (found []Reference) {
 			if sent(v.GetConfigSource()) {
 				add(rds.Type.TypeURL(), v.GetRouteConfigName(), "routeConfigName")
 			}
+		case *routev3.ScopedRouteConfiguration:
+			add(rds.Type.TypeURL(), v.GetRouteConfigurationName(), "routeConfigurationName")
 		case *routev3.RouteAction:
 			clusterAt(v.GetCluster(), "cluster")
 		case *routev3.WeightedCluster_ClusterWeight:

@@ -10,6 +10,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
@@ -104,7 +105,8 @@ func TestReferences(t *testing.T) {
 			EdsClusterConfig: &clusterv3.Cluster_EdsClusterConfig{ServiceName: "service"},
 			TransportSocket:  &corev3.TransportSocket{ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: tls}},
 		},
-		"": &clusterv3.Cluster{Name: "static"},
+		"rds:scoped": &routev3.ScopedRouteConfiguration{Name: "sc", RouteConfigurationName: "scoped"},
+		"":           &clusterv3.Cluster{Name: "static"},
 	} {
 		var got []string
 		for _, r := range resources.References(m) {
