@@ -25,7 +25,8 @@ type target struct {
 	plan   *plan
 	notes  io.Writer // standard error
 
-	wrap func(transport.Builder) transport.Builder // what the client's connections are made with; nil for none
+	traced func(*client.Trace) *client.Trace         // makes the client's trace of the command's; nil for none
+	wrap   func(transport.Builder) transport.Builder // what the client's connections are made with; nil for none
 }
 
 // open checks the flags and reads the bootstrap. Its errors are those of usage.
@@ -115,6 +116,9 @@ func parseAll(args []string) ([]subscription.Given, error) {
 // client makes the client; trace may be nil.
 func (t *target) client(trace *client.Trace) (*client.Client, error) {
 	log := slog.New(slog.NewTextHandler(t.notes, &slog.HandlerOptions{Level: t.level()}))
+	if t.traced != nil {
+		trace = t.traced(trace)
+	}
 	config := t.config(t.boot, log, trace)
 	if t.wrap != nil { // what the client would use itself
 		config.Transport = t.wrap(filetransport.NewBuilder(filetransport.Config{Logger: log}, transport.ByServer{
