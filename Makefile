@@ -6,10 +6,11 @@ FUZZTIME ?= 10s
 SEED     ?= 1
 # Modules of their own, for what users of the library should not have to know: REAL ones run
 # whole management servers and take minutes to build; those of tools and benchmarks have
-# targets of their own, and so has LIVES.
+# targets of their own, and so have LIVES and BROWSER.
 REAL     := test/real/envoygateway test/real/istio
 LIVES    := test/real/lives
-MODULES  := $(filter-out tools bench/% $(REAL) $(LIVES),$(patsubst %/go.mod,%,$(wildcard */go.mod */*/go.mod */*/*/go.mod */*/*/*/go.mod)))
+BROWSER  := test/browser
+MODULES  := $(filter-out tools bench/% $(REAL) $(LIVES) $(BROWSER),$(patsubst %/go.mod,%,$(wildcard */go.mod */*/go.mod */*/*/go.mod */*/*/*/go.mod)))
 
 .PHONY: help
 help: ## list the targets
@@ -34,7 +35,7 @@ staticcheck: ## staticcheck
 tidy: ## fail if go.mod is not tidy
 	$(GO) mod tidy -diff
 	cd tools && $(GO) mod tidy -diff
-	for d in $(MODULES) $(LIVES); do (cd $$d && $(GO) mod tidy -diff) || exit 1; done
+	for d in $(MODULES) $(LIVES) $(BROWSER); do (cd $$d && $(GO) mod tidy -diff) || exit 1; done
 
 .PHONY: generated
 generated: ## fail if a generated file is out of date
@@ -59,6 +60,10 @@ real: ## against Envoy Gateway and istiod: minutes to build, and port 18000 has 
 .PHONY: lives
 lives: ## random lives against the caches of real servers, for 45 seconds
 	cd $(LIVES) && $(GO) vet ./... && $(GO) test -count=1 ./...
+
+.PHONY: browser
+browser: ## the status page in Chromium (/usr/bin/chromium): SHOTS=DIR keeps pictures
+	cd $(BROWSER) && $(GO) vet ./... && $(GO) test -count=1 ./... $(if $(SHOTS),-screenshots $(abspath $(SHOTS)))
 
 .PHONY: release
 release: ## set the version of all published modules: make release VERSION=v0.2.0
