@@ -159,24 +159,7 @@ func (h *handler) views(w http.ResponseWriter, r *http.Request) {
 		f.Page = max(f.Page, 1)
 	}
 	l := viewList{pager: pager{filter: f, path: "views"}, Rows: []viewRow{}}
-	var all []viewRow
-	if h.config.Views != nil {
-		for v := range h.config.Views {
-			if row := viewOf(v); f.name(row.Root, row.Name) && (f.Status != "problem" || row.State != viewComplete) {
-				all = append(all, row)
-			}
-		}
-	}
-	slices.SortStableFunc(all, func(a, b viewRow) int {
-		done := func(r viewRow) int {
-			if r.State == viewComplete {
-				return 1
-			}
-			return 0
-		}
-		return cmp.Or(done(a)-done(b), strings.Compare(a.Name, b.Name))
-	})
-	for _, row := range all {
+	for _, row := range h.viewRows(f) {
 		if f.on(l.Total) {
 			l.Rows = append(l.Rows, row)
 		}
@@ -190,6 +173,29 @@ func (h *handler) views(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.render(w, "views", "Views", l)
+}
+
+// viewRows are the views that a filter lets pass, those that are not complete first, then by name.
+func (h *handler) viewRows(f filter) (all []viewRow) {
+	if h.config.Views == nil {
+		return nil
+	}
+	for v := range h.config.Views {
+		if row := viewOf(v); f.name(row.Root, row.Name) && (f.Status != "problem" || row.State != viewComplete) {
+			all = append(all, row)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b viewRow) int {
+		return cmp.Or(a.rank()-b.rank(), strings.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+func (r viewRow) rank() int {
+	if r.State == viewComplete {
+		return 1
+	}
+	return 0
 }
 
 // exchangeList is the page of exchanges, the newest first.

@@ -90,26 +90,10 @@ func (h *handler) takeStock() *overview {
 	n := h.client.Node()
 	o := &overview{
 		Node: node{n.GetId(), n.GetCluster()}, Client: client.Version, Closed: h.closed(),
-		Streams: []stream{}, Types: []typeRow{}, Blocked: []blocked{},
+		Streams: []stream{}, Blocked: []blocked{}, Views: h.countViews(),
 	}
 	health := h.client.Health()
-	known := h.knownServers(health.Servers)
-	types := map[string]*typeRow{}
-	for s := range h.client.States() {
-		t := types[s.Type]
-		if t == nil {
-			t = &typeRow{Type: s.Type, Statuses: map[client.Status]int{}}
-			types[s.Type] = t
-		}
-		t.add(&s)
-		if at := known[s.Server]; at != nil {
-			at.add(&s)
-		}
-	}
-	for _, url := range slices.Sorted(maps.Keys(types)) {
-		o.Types = append(o.Types, *types[url])
-	}
-	o.Servers = h.serversOf(known)
+	o.Types, o.Servers = h.takeStates(h.knownServers(health.Servers))
 	if h.config.Recorder != nil {
 		o.Streams = append(o.Streams, h.config.Recorder.streams()...)
 	}
@@ -122,15 +106,41 @@ func (h *handler) takeStock() *overview {
 	for _, b := range health.Blocked {
 		o.Blocked = append(o.Blocked, blocked{b.Type, b.Name, b.For.Seconds(), b.Waiting})
 	}
-	if h.config.Views != nil {
-		for v := range h.config.Views {
-			o.Views.Views++
-			if s := v.Snapshot(); s == nil || !s.Complete || s.Err != nil {
-				o.Views.Incomplete++
-			}
+	return o
+}
+
+// takeStates counts resources by their types and servers.
+func (h *handler) takeStates(known map[string]*server) ([]typeRow, []server) {
+	types := map[string]*typeRow{}
+	for s := range h.client.States() {
+		t := types[s.Type]
+		if t == nil {
+			t = &typeRow{Type: s.Type, Statuses: map[client.Status]int{}}
+			types[s.Type] = t
+		}
+		t.add(&s)
+		if at := known[s.Server]; at != nil {
+			at.add(&s)
 		}
 	}
-	return o
+	rows := []typeRow{}
+	for _, url := range slices.Sorted(maps.Keys(types)) {
+		rows = append(rows, *types[url])
+	}
+	return rows, serversOf(known)
+}
+
+func (h *handler) countViews() (n viewsCount) {
+	if h.config.Views == nil {
+		return n
+	}
+	for v := range h.config.Views {
+		n.Views++
+		if s := v.Snapshot(); s == nil || !s.Complete || s.Err != nil {
+			n.Incomplete++
+		}
+	}
+	return n
 }
 
 func (t *typeRow) add(s *client.State) {
@@ -178,7 +188,7 @@ func (h *handler) knownServers(health []client.ServerHealth) map[string]*server 
 }
 
 // serversOf lists servers, those that are used first.
-func (h *handler) serversOf(known map[string]*server) []server {
+func serversOf(known map[string]*server) []server {
 	all := []server{}
 	for _, s := range known {
 		if s.Authorities = slices.Compact(s.Authorities); s.State != serverDown {

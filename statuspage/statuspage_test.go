@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -87,6 +88,38 @@ func TestOverview(t *testing.T) {
 	<-r.c.Done()
 	if page := r.html(""); !strings.Contains(page, "The client is closed") {
 		t.Error("the page of a closed client does not say so")
+	}
+}
+
+// A server that went away is told, with since when and why, and what it sent stays.
+func TestServerIsLost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the client waits for up to half a second before it tries again")
+	}
+	r := newRig(t)
+	r.watchAll(cds.Type, cluster("a"))
+	r.srv.Close()
+	type overview struct {
+		Servers []struct{ State, Since, Error string }
+		Streams []struct{ Down, Error string }
+		Types   []struct{ Statuses map[string]int }
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var o overview
+	for len(o.Servers) == 0 || o.Servers[0].State != "not connected" || o.Servers[0].Error == "" {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%+v", o)
+		case <-time.After(10 * time.Millisecond):
+			o = decoded[overview](r, "?format=json")
+		}
+	}
+	if o.Servers[0].Since == "" || len(o.Streams) != 1 || o.Streams[0].Down == "" || o.Types[0].Statuses["ACKED"] != 2 {
+		t.Errorf("%+v", o)
+	}
+	if page := r.html(""); !strings.Contains(page, "not connected") || !strings.Contains(page, "ended") {
+		t.Error(page)
 	}
 }
 
