@@ -125,8 +125,8 @@ func (b Bootstrap) text(buf *bytes.Buffer) {
 	for _, s := range b.Startup {
 		fmt.Fprintf(buf, "\nsubscribes from the start to %s %s", subscription.TypeText(s.Type), clean(s.Collection))
 	}
-	list(buf, "listeners of clients", b.ClientListenerTemplate)
-	list(buf, "listeners of servers", b.ServerListenerTemplate)
+	list(buf, "names of clients' listeners (%s is the target)", b.ClientListenerTemplate)
+	list(buf, "names of servers' listeners (%s is the address)", b.ServerListenerTemplate)
 	list(buf, "certificate providers", b.CertificateProviders...)
 	list(buf, "allowed gRPC services", b.AllowedGRPCServices...)
 	for _, n := range b.Notices {
