@@ -131,7 +131,7 @@ func consumer(t *testing.T, m *module, tree, version string) string {
 	dir := t.TempDir()
 	var src strings.Builder
 	src.WriteString("package main\n\nimport (\n")
-	names := strings.Fields(string(command(t, tree, os.Environ(), "go", "list", "-f", `{{if ne .Name "main"}}{{.ImportPath}}{{end}}`, "./...")))
+	names := strings.Fields(string(command(t, tree, os.Environ(), "go", "list", "-f", `{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}`, "./...")))
 	for _, name := range names {
 		if !slices.Contains(strings.Split(name, "/"), "internal") && !strings.Contains(name, "/examples/") {
 			fmt.Fprintf(&src, "\t_ %q\n", name)
