@@ -121,6 +121,7 @@ func (l *link) nameOf(r *wire.Resource) (name []byte, err error) {
 	}
 	name, _, err = wire.StringField(r.Payload, l.typ.NameField)
 	switch {
+	// P-12: what an unknown type has where names usually stand is none.
 	case l.typ.Guessed && !plausible(name, err):
 		return nil, errNameless
 	case err != nil:
