@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/testutil"
 	"github.com/xdswatch/xdswatch/transport"
@@ -20,14 +19,14 @@ func TestProxyOutlivesItsServer(t *testing.T) {
 	blue, address := website("blue")
 	defer blue.Close()
 	server := testutil.StartManagementServer(t, testutil.ManagementConfig{})
-	if err := server.Set("1", slices.Concat(routed("blue"), clustered("blue", address))...); err != nil {
+	if err := server.Set("1",
+		testutil.APIListener("ingress", "routes"),
+		testutil.RouteConfig("routes", testutil.VirtualHost("*", testutil.Route("/", "blue"))),
+		testutil.EDSCluster("blue"), testutil.Endpoints("blue", address),
+	); err != nil {
 		t.Fatal(err)
 	}
-	boot, err := bootstrap.Server(server.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(client.Config{Bootstrap: boot})
+	c, err := client.New(client.Config{Bootstrap: server.Bootstrap()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,12 +49,8 @@ func TestProxyOutlivesItsServer(t *testing.T) {
 func TestFlagsOfSilentServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := testutil.StartServer(t)
-		boot, err := bootstrap.Server(server.Target())
-		if err != nil {
-			t.Fatal(err)
-		}
 		c, err := client.New(client.Config{
-			Bootstrap: boot, GRPC: transport.GRPCConfig{DialOptions: server.DialOptions()},
+			Bootstrap: server.Bootstrap(), GRPC: transport.GRPCConfig{DialOptions: server.DialOptions()},
 		})
 		if err != nil {
 			t.Fatal(err)

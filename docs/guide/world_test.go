@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -61,9 +60,9 @@ func connect(m *testutil.ManagementServer) *client.Client {
 	return must(newClient(f.Name()))
 }
 
-// resources reads YAML as Envoy does. ADS stands for the config source.
+// resources reads YAML as Envoy does.
 func resources(text string, args ...any) (all []proto.Message) {
-	text = strings.ReplaceAll(fmt.Sprintf(text, args...), "ADS", "{ads: {}, resource_api_version: V3}")
+	text = fmt.Sprintf(text, args...)
 	for document := range strings.SplitSeq(text, "\n---\n") {
 		var packed anypb.Any
 		check(protojson.Unmarshal(must(yaml.YAMLToJSON([]byte(document))), &packed))
@@ -74,42 +73,15 @@ func resources(text string, args ...any) (all []proto.Message) {
 
 // routed is a configuration that leads all requests to one cluster.
 func routed(cluster string) []proto.Message {
-	return resources(`
-"@type": type.googleapis.com/envoy.config.listener.v3.Listener
-name: ingress
-api_listener:
-  api_listener:
-    "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
-    stat_prefix: ingress
-    rds: {route_config_name: routes, config_source: ADS}
----
-"@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration
-name: routes
-virtual_hosts:
-- name: all
-  domains: ["*"]
-  routes: [{match: {prefix: /}, route: {cluster: %q}}]
-`, cluster)
+	return []proto.Message{
+		testutil.APIListener("ingress", "routes"),
+		testutil.RouteConfig("routes", testutil.VirtualHost("*", testutil.Route("/", cluster))),
+	}
 }
 
 // clustered is a cluster with one endpoint.
 func clustered(name, address string) []proto.Message {
-	host, port, err := net.SplitHostPort(address)
-	check(err)
-	return resources(`
-"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
-name: %[1]q
-type: EDS
-eds_cluster_config: {eds_config: ADS}
----
-"@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment
-cluster_name: %[1]q
-endpoints:
-- load_balancing_weight: 1
-  locality: {}
-  lb_endpoints:
-  - endpoint: {address: {socket_address: {address: %[2]q, port_value: %[3]s}}}
-`, name, host, port)
+	return []proto.Message{testutil.EDSCluster(name), testutil.Endpoints(name, address)}
 }
 
 // website is an HTTP server that answers with its name.

@@ -8,28 +8,11 @@ import (
 	"net"
 	"time"
 
-	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
-
-	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/testutil"
 	"github.com/xdswatch/xdswatch/view"
 	"github.com/xdswatch/xdswatch/view/dialer"
 )
-
-// database is a cluster with one endpoint.
-func database(at *net.TCPAddr) *clusterv3.Cluster {
-	address := &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
-		Address: at.IP.String(), PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(at.Port)},
-	}}}
-	return &clusterv3.Cluster{Name: "postgres", LoadAssignment: &endpointv3.ClusterLoadAssignment{
-		ClusterName: "postgres", Endpoints: []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{{
-			HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: address}},
-		}}}},
-	}}
-}
 
 // A program connects to an endpoint of a cluster, whose name stands in the place of a host.
 func Example() {
@@ -49,14 +32,10 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer server.Stop()
-	if err := server.Set("1", database(lis.Addr().(*net.TCPAddr))); err != nil {
+	if err := server.Set("1", testutil.StaticCluster("postgres", lis.Addr().String())); err != nil {
 		log.Fatal(err)
 	}
-	boot, err := bootstrap.Server(server.Addr())
-	if err != nil {
-		log.Fatal(err)
-	}
-	c, err := client.New(client.Config{Bootstrap: boot})
+	c, err := client.New(client.Config{Bootstrap: server.Bootstrap()})
 	if err != nil {
 		log.Fatal(err)
 	}
