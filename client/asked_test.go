@@ -86,6 +86,8 @@ func TestTypedHasEverything(t *testing.T) {
 			f.SetString("x")
 		case reflect.Uint8:
 			f.SetUint(1)
+		case reflect.Bool:
+			f.SetBool(true)
 		case reflect.Pointer:
 			f.Set(reflect.New(f.Type().Elem()))
 		case reflect.Slice:

@@ -75,6 +75,7 @@ type Client struct {
 
 	gets    gets
 	foreign foreign
+	keeper  *keeper // nil without a store
 }
 
 // New makes a client. It validates the whole configuration and joins all faults into one error.
@@ -85,7 +86,7 @@ func New(config Config) (*Client, error) {
 		return nil, errors.New("xds: Config.Bootstrap is nil; see bootstrap.Load and bootstrap.Server")
 	}
 	boot := config.Bootstrap.WithDefaults()
-	if err := errors.Join(boot.Validate(), guardFaults(config.Guards)); err != nil {
+	if err := errors.Join(boot.Validate(), guardFaults(config.Guards), config.storeFaults()); err != nil {
 		return nil, err
 	}
 	table, err := authority.New(boot)
@@ -115,6 +116,10 @@ func New(config Config) (*Client, error) {
 	ec.Alarm = alarm
 	for _, notice := range boot.Notices {
 		config.Logger.Info(notice)
+	}
+	if config.Store != nil {
+		c.keeper = newKeeper(c)
+		ec.Store = c.keeper
 	}
 	c.engine = engine.New(ec)
 	return c, nil
@@ -300,7 +305,7 @@ func (c *Client) typeOf(kind resource.AnyType, name string) (*machine.Type, erro
 		t = &machine.Type{
 			Owner: kind, URL: kind.TypeURL(), FullState: kind.FullState(), NameField: kind.NameField(),
 			Guessed: guessed(kind), Guarded: len(c.config.Guards[kind.TypeURL()]) > 0, Keep: c.config.keep(kind.TypeURL()),
-			Segment: xdstp.TypeSegment(kind.TypeURL()),
+			Segment: xdstp.TypeSegment(kind.TypeURL()), Stored: c.config.stores(kind.TypeURL()),
 		}
 		c.types[kind.TypeURL()] = t
 	}
@@ -355,6 +360,9 @@ func (c *Client) Close() error {
 		return nil
 	}
 	c.engine.Close()
+	if c.keeper != nil {
+		c.keeper.close()
+	}
 	c.endAll()
 	close(c.ended)
 	go func() {

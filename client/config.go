@@ -144,6 +144,21 @@ type Config struct {
 	// SkipValidation leaves out the messages' own validation rules (PGV).
 	SkipValidation bool
 
+	// Store keeps the resources that the client accepts, for a start while no server can be reached
+	// ("last known good"); nil for none. Watches get what it has as stale ([Event.Stale]) when every
+	// server of a name has failed, or has sent nothing of the type for a second, and until a server
+	// speaks of it. The client claims no stale version to a server. It saves within some two
+	// seconds, and on [Client.Close]. Resources of files are not kept.
+	//
+	// The client never keeps a Secret, nor a resource that holds an inline key or another credential,
+	// or an Any that the program does not link, since it cannot look into that.
+	Store Store
+	// StoreTypes are the URLs of further types that Store may keep, beside Listener,
+	// RouteConfiguration, ScopedRouteConfiguration, VirtualHost, Cluster, ClusterLoadAssignment,
+	// LbEndpoint, TypedExtensionConfig and Runtime, and their list collections. For a type that is no
+	// message which the program links, the program answers for the content. [New] refuses a Secret.
+	StoreTypes []string
+
 	// HandlerTimeout is how long a handler, a guard or a function of Trace or Metrics may run
 	// until the client reports it, since events wait for it: in a log line at WARN, in
 	// [Client.Gauges], and in the errors of calls that wait in vain. 0 means 5 seconds; negative
@@ -197,6 +212,7 @@ func (c Config) withDefaults() Config {
 	}
 	c.Deletions = maps.Clone(c.Deletions)
 	c.Guards = maps.Clone(c.Guards)
+	c.StoreTypes = slices.Clone(c.StoreTypes)
 	for url, guards := range c.Guards {
 		c.Guards[url] = slices.DeleteFunc(slices.Clone(guards), func(g Guard) bool { return g == nil })
 	}

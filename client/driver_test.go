@@ -55,6 +55,7 @@ type driver struct {
 	opening *gate // streams; of a manual server
 	writing *gate
 	workers *gate
+	store   *scriptStore
 
 	mu   sync.Mutex
 	fail error           // of the stream that is being opened
@@ -67,6 +68,7 @@ func newDriver(t *testing.T, s *script.Script) *driver {
 		t: t, script: s, srv: testutil.NewServer(), delta: s.Has("server", "delta"), kinds: map[string]resource.AnyType{},
 		authority: map[string]string{}, dead: map[string]bool{}, watches: map[string]*client.Watch{}, blocked: map[string]*gate{},
 		loop: &gate{}, opening: &gate{}, writing: &gate{}, workers: &gate{},
+		store: &scriptStore{kept: map[string][]client.StoredResource{}, gate: &gate{}},
 	}
 	for short, k := range script.Kinds() {
 		d.kinds[short] = &scriptKind{k, d.workers}
@@ -122,6 +124,14 @@ func (d *driver) config(s *script.Script) client.Config {
 		Backoff:   func() backoff.BackOff { return backoff.NewConstantBackOff(math.MaxInt64 / 2) },
 		Transport: gatedBuilder{d, transport.NewGRPC(transport.GRPCConfig{DialOptions: d.srv.DialOptions()})},
 	}
+	if s.Has("client", "store") {
+		config.Store = d.store
+		for _, k := range script.Kinds() {
+			if k.TypeURL() != script.TypeURL("sds") {
+				config.StoreTypes = append(config.StoreTypes, k.TypeURL())
+			}
+		}
+	}
 	if s.Has("client", "keep-deleted") {
 		config.DeletionPolicy = client.DeletionKeep
 	}
@@ -166,7 +176,7 @@ func (d *driver) close() {
 	for _, g := range d.blocked {
 		g.open()
 	}
-	for _, g := range []*gate{d.loop, d.opening, d.writing, d.workers} {
+	for _, g := range []*gate{d.loop, d.opening, d.writing, d.workers, d.store.gate} {
 		g.open()
 	}
 	d.c.Close()
@@ -280,6 +290,12 @@ func (d *driver) do(words []string) {
 		d.workers.shut()
 	case "decode":
 		d.workers.open()
+	case "store":
+		d.store.put(d.t, words[1], words[2:])
+	case "stick":
+		d.store.gate.shut()
+	case "load":
+		d.store.gate.open()
 	case "dump":
 		d.dump()
 	default:
@@ -386,6 +402,7 @@ func (d *driver) dump() {
 		if s.Raw != nil {
 			line += " version=" + s.Version + beside(s.Attributes)
 		}
+		line += script.Stale(s.Stale)
 		if s.Err != nil {
 			line += " " + trouble(s.Err)
 		}
@@ -396,7 +413,7 @@ func (d *driver) dump() {
 func describe(ev client.Event[any]) string {
 	switch ev.Kind {
 	case client.EventUpdated:
-		return fmt.Sprintf("updated %s %q version=%s%s", ev.Name, ev.Value, ev.Version, beside(ev.Attributes))
+		return fmt.Sprintf("updated %s %q version=%s%s%s", ev.Name, ev.Value, ev.Version, beside(ev.Attributes), script.Stale(ev.Stale))
 	case client.EventDoesNotExist:
 		return fmt.Sprintf("does-not-exist %s %s", ev.Name, ev.Reason)
 	case client.EventFailed:
@@ -406,7 +423,7 @@ func describe(ev client.Event[any]) string {
 	case client.EventRecovered:
 		return fmt.Sprintf("ambient-error %s cleared", ev.Name)
 	case client.EventSynced:
-		return "synced " + ev.Name
+		return "synced " + ev.Name + script.Stale(ev.Stale)
 	}
 	return ev.Kind.String()
 }

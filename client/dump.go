@@ -41,6 +41,9 @@ type State struct {
 	Kept bool `json:"kept,omitempty"`
 	// Refused is what the server sent and the client refused; nil unless the status is NACKED.
 	Refused *Refused `json:"refused,omitempty"`
+	// Stale says that the value is from Config.Store, and no server has spoken of it since the
+	// client was made; its status is that of the subscription, such as REQUESTED.
+	Stale bool `json:"stale,omitempty"`
 	// Redirect is the canonical locator in Raw, if the resource is elsewhere; else "".
 	Redirect string `json:"redirect,omitempty"`
 	// Attributes are what the server sent beside the value; nil if nothing.
@@ -131,7 +134,7 @@ func (c *Client) state(r machine.Resource, scopes []string) State {
 	s := State{
 		Type: r.TypeURL, Name: r.Name, Authority: r.Authority, Scope: scopes[r.Scope], Status: Status(r.Status.String()),
 		Version: r.Version, Server: c.server(r.Server).URI, Updated: r.Updated, Raw: r.Raw, Watched: r.Watched,
-		Attributes: attributesOf(r.Attributes), Reason: Reason(r.Reason), client: c, server: r.Server,
+		Attributes: attributesOf(r.Attributes), Reason: Reason(r.Reason), Stale: r.Stale, client: c, server: r.Server,
 	}
 	s.Kept = r.Status == machine.StatusDoesNotExist && r.Raw != nil
 	if f := r.Fault; r.Status == machine.StatusNacked && f != nil && f.Kind == machine.FaultRejected {

@@ -92,6 +92,11 @@ type Event[T any] struct {
 	Err     error  // of EventFailed and EventAmbientError: a [*ResourceError]
 	Value   T      // of EventUpdated; shared between watches, read only
 	Raw     []byte // its bytes as received; shared, read only
+	// Stale says that the value, or the first state of the collection, is from Config.Store: a
+	// server said it before the program started, and none has spoken of it since. What a server
+	// says of it is told in an event of its own, an EventUpdated or EventSynced that is not stale,
+	// even if the value is the same.
+	Stale bool
 	// Attributes of EventUpdated are what the server sent beside the value; nil if nothing.
 	Attributes *Attributes
 }
@@ -162,7 +167,7 @@ func Typed[T any](ev Event[any]) Event[T] {
 	return Event[T]{
 		Kind: ev.Kind, Type: ev.Type, Name: ev.Name, Asked: ev.Asked, Authority: ev.Authority, Version: ev.Version, Server: ev.Server,
 		Locator: ev.Locator, Reason: ev.Reason, Instead: ev.Instead, Err: ev.Err, Value: value, Raw: ev.Raw,
-		Attributes: ev.Attributes,
+		Attributes: ev.Attributes, Stale: ev.Stale,
 	}
 }
 
@@ -260,7 +265,7 @@ func (c *Client) rejected(ev *Event[any], err error) error {
 func (c *Client) newEvent(n *machine.Notice) Event[any] {
 	ev := Event[any]{
 		Type: n.TypeURL, Name: n.Name, Asked: n.Name, Authority: n.Authority, Version: n.Version,
-		Server: c.server(n.Server).URI, Instead: c.insteadOf(n),
+		Server: c.server(n.Server).URI, Instead: c.insteadOf(n), Stale: n.Stale,
 	}
 	switch n.Kind {
 	case machine.NoticeUpdated:

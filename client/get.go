@@ -130,7 +130,7 @@ func (c *Client) held(kind resource.AnyType, a asked) (Event[any], bool, error) 
 		}
 		ev := Event[any]{
 			Kind: EventUpdated, Type: kind.TypeURL(), Name: a.name, Authority: a.watch.Authority, Version: r.Version,
-			Server: c.server(r.Server).URI, Raw: r.Raw, Attributes: attributesOf(r.Attributes),
+			Server: c.server(r.Server).URI, Raw: r.Raw, Attributes: attributesOf(r.Attributes), Stale: r.Stale,
 		}
 		if hops > 0 {
 			ev.Locator = listing.WithoutAlt(*at.at).String()

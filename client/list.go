@@ -30,6 +30,7 @@ type list struct {
 	served   string           // the locator of it; "" if the name itself
 	open     int              // members of which nothing was told yet
 	synced   bool             // that was told, and no end of the directory since
+	stale    bool             // the directory is from the store
 	trouble  *Event[any]      // with the directory; nil if none is known
 	starts   []*machine.Watch // of new members
 }
@@ -135,7 +136,7 @@ func (l *list) sync(ev *Event[any]) bool {
 	l.synced = true
 	wantsFlush := l.add(&Event[any]{
 		Kind: EventSynced, Type: l.kind.TypeURL(), Name: l.name, Asked: l.name, Authority: l.url.Name.Authority,
-		Version: l.version, Server: ev.Server, Locator: l.served,
+		Version: l.version, Server: ev.Server, Locator: l.served, Stale: l.stale,
 	})
 	return l.trouble != nil && l.add(l.trouble) || wantsFlush
 }
@@ -144,6 +145,7 @@ func (l *list) sync(ev *Event[any]) bool {
 func (l *list) update(ev *Event[any]) (wantsFlush bool) {
 	d := ev.Value.(listing.Directory)
 	l.complete = false // until all of it is taken
+	l.synced, l.stale = l.synced && l.stale == ev.Stale, ev.Stale
 	l.round++
 	listed := make([]*listMember, len(d.Entries))
 	for i := range d.Entries {

@@ -23,6 +23,7 @@ type listMember struct {
 
 	round        uint32 // of the directory that lists it
 	twice, taken bool   // in that
+	stale        bool   // what it is told of inline is from the store
 }
 
 // take makes the member what an entry of a directory says.
@@ -44,7 +45,7 @@ func (m *listMember) take(d listing.Directory, i int, ev *Event[any]) bool {
 func (m *listMember) event(kind EventKind, ev *Event[any]) *Event[any] {
 	own := &Event[any]{
 		Kind: kind, Type: m.list.kind.TypeURL(), Name: m.name, Asked: m.name, Authority: m.list.url.Name.Authority,
-		Version: ev.Version, Server: ev.Server,
+		Version: ev.Version, Server: ev.Server, Stale: ev.Stale,
 	}
 	if m.located {
 		own.Authority, _ = xdstp.AuthorityOf(m.name)
@@ -116,11 +117,12 @@ func (m *listMember) locate(l xdstp.Locator, ev *Event[any]) bool {
 // inline takes what an entry holds. Bytes that are as before are no news.
 func (m *listMember) inline(d listing.Directory, i int, ev *Event[any]) bool {
 	e := &d.Entries[i]
-	if m.raw != nil && e.Redirects == (m.follow != nil) && bytes.Equal(m.raw, e.Raw) {
+	if m.raw != nil && m.stale == ev.Stale && e.Redirects == (m.follow != nil) && bytes.Equal(m.raw, e.Raw) {
 		m.raw = e.Raw // so that the old directory is not kept
 		return m.well(ev)
 	}
 	own := m.event(EventUpdated, ev)
+	m.stale = ev.Stale
 	// COLL-4: an inline member is all here.
 	if err := fillAt(d, own, i); err != nil {
 		return m.spoil(err, ev)

@@ -75,7 +75,7 @@ func (f *follow) emit() (wantsFlush bool) {
 	f.trouble = trouble
 	kind, heard := EventAmbientError, trouble
 	if trouble == nil {
-		kind, heard = EventRecovered, &Event[any]{Server: f.said.Server, Version: f.said.Version}
+		kind, heard = EventRecovered, &Event[any]{Server: f.said.Server, Version: f.said.Version, Stale: f.said.Stale}
 	}
 	ev := f.event(heard, nil)
 	ev.Kind = kind

@@ -77,7 +77,8 @@ type sources struct {
 	apart  map[[2]string]int // machine scopes: of a scope and a peer
 	scopes []string          // what states call them, by machine scope
 	lanes  map[place]int
-	firsts []int // servers, by machine source
+	lists  [][]int // servers, by machine source
+	places []place // by machine source
 }
 
 // server is one that the machine knows.
@@ -104,9 +105,10 @@ func (s *sources) add(c *Client, table *authority.Table, at place, list []bootst
 	var added []engine.Server
 	var faults, unusable []error
 	known, byKey := *s.servers.Load(), map[string]int{} // who reads it looks no further than where it ended
-	source := machine.Source{ReachabilityOnly: reachabilityOnly, Params: wire.NewParams(c.paramsOf(at.Key))}
+	source := machine.Source{Stored: c.config.Store != nil, ReachabilityOnly: reachabilityOnly, Params: wire.NewParams(c.paramsOf(at.Key))}
 	for _, server := range list {
 		server = c.config.override(server)
+		source.Stored = source.Stored && server.File() == nil // the file is there, with its own permissions
 		key := server.Key()
 		i, old := s.byKey[key]
 		if !old {
@@ -137,7 +139,7 @@ func (s *sources) add(c *Client, table *authority.Table, at place, list []bootst
 	maps.Copy(s.byKey, byKey)
 	s.servers.Store(&known)
 	s.placed[at] = len(s.placed)
-	s.firsts = append(s.firsts, source.Servers[0])
+	s.lists, s.places = append(s.lists, source.Servers), append(s.places, at)
 	source.Scope, source.Answers = s.scope(at, list), c.answers(table)
 	return added, source, nil
 }
@@ -255,7 +257,21 @@ func (v *view) fetchTimeout(r authority.Resolved) time.Duration {
 func (s *sources) first(w *machine.Watch) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.firsts[w.Source]
+	return s.lists[w.Source][0]
+}
+
+// serversOf are the servers of a machine source.
+func (s *sources) serversOf(source int) []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lists[source]
+}
+
+// placeOf is where a machine source stands.
+func (s *sources) placeOf(source int) place {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.places[source]
 }
 
 // viewOf is how the names of a watch are looked up.

@@ -58,6 +58,12 @@ func (e *Engine) apply(fx machine.Effects) {
 	for _, l := range fx.Log {
 		e.log(l)
 	}
+	if len(fx.Keep) > 0 {
+		e.config.Store.Keep(fx.Keep)
+	}
+	if len(fx.Load) > 0 {
+		e.config.Store.Load(fx.Load)
+	}
 }
 
 // part is a response while it is being told. Its chunks come in steps of their own; the

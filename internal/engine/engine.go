@@ -52,8 +52,17 @@ type Config struct {
 	// Trace, if not nil, hears of what happens on streams, in order with the events of the
 	// lane of the server's first watch.
 	Trace func(*machine.Notice)
+	// Store, if not nil, keeps what was accepted. Its methods are called by the loop and must not
+	// block; what Load asks for is answered by one call of [Engine.Loaded].
+	Store Store
 	// Metrics, if not nil, hears of what is counted, in the same lane.
 	Metrics *Metrics
+}
+
+// Store keeps what was accepted for the next start.
+type Store interface {
+	Keep([]machine.Kept)
+	Load([]*machine.Load)
 }
 
 // Sink takes the notices of watches. Its methods are called by the dispatcher of its lane
@@ -180,6 +189,9 @@ func (e *Engine) Stop(w *machine.Watch) { e.post(machine.Stop{Watch: w}) }
 func (e *Engine) Describe(typeURL string, params map[string]string) bool {
 	return e.post(machine.Described{TypeURL: typeURL, Values: params})
 }
+
+// Loaded says what the store has of what the machine looks for.
+func (e *Engine) Loaded(l machine.Loaded) { e.post(l) }
 
 // Held tells what is known of one resource.
 func (e *Engine) Held(source int, typeURL, name string) (r machine.Resource, ok bool) {

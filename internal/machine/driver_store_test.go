@@ -41,6 +41,8 @@ func keeps(k Kept) string {
 	switch {
 	case k.Covers != nil:
 		return fmt.Sprintf("settled %s %s", short, k.Name)
+	case k.Complete:
+		return fmt.Sprintf("keep %s %s", short, k.Name)
 	case k.Raw == nil:
 		return fmt.Sprintf("forget %s %s", short, k.Name)
 	}

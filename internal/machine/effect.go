@@ -299,6 +299,7 @@ type Kept struct {
 	Name    string // canonical; of a collection `*` or the URL of a glob
 
 	Raw        []byte // the accepted payload, not to be changed; nil if there is no such resource any more
+	Complete   bool   // this is a collection, whose first state came: its name is kept
 	Version    string
 	Server     int
 	Updated    time.Time // when it was accepted
@@ -306,8 +307,8 @@ type Kept struct {
 	Locator    bool
 	Attributes *wire.Attributes // not to be changed
 
-	// Covers, of a collection, says which names it has. Its state is complete and told: what the store
-	// has under such a name, and was not told to keep since the start, is gone.
+	// Covers, of a collection, says which names it has. The server had time to tell all of it: what
+	// the store has under such a name, and was not told to keep since the start, is gone.
 	Covers func(name string) bool
 }
 

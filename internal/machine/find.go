@@ -152,13 +152,10 @@ func (l *link) faultOf(r *wire.Resource) error {
 	return r.Fault
 }
 
-// locatorURL is the type URL of what stands in a resource's place and says where it is.
-const locatorURL = "type.googleapis.com/xds.core.v3.ResourceLocator"
-
 // redirects says that an entry holds a locator in place of the resource, as those with
 // structured names may (xRFC TP1, "Redirects").
 func (l *link) redirects(r *wire.Resource) bool {
-	return string(r.TypeURL) == locatorURL && l.typ.URL != locatorURL && bytes.HasPrefix(r.Name, xdstpScheme)
+	return string(r.TypeURL) == wire.LocatorURL && l.typ.URL != wire.LocatorURL && bytes.HasPrefix(r.Name, xdstpScheme)
 }
 
 // subscribedAs finds the subscription of a name, or one that was subscribed to by an alias of it; nil if

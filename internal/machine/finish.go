@@ -38,7 +38,7 @@ func (m *Machine) finishCollections(now time.Time, resp *response, live bool) {
 	for _, c := range resp.completes() {
 		f := c.self.fault
 		if f == nil || f.Kind == FaultTimeout || f.Kind == FaultRejected && c.self.seen != resp.serial {
-			m.complete(c.self, resp.Version)
+			m.complete(now, c.self, resp.Version)
 		}
 	}
 	if live {

@@ -23,13 +23,24 @@ func (m *Machine) unstore(sub *subscription) {
 	}
 }
 
+// storeComplete has the store keep that a collection's first state came.
+func (m *Machine) storeComplete(now time.Time, sub *subscription) {
+	if !sub.stored() {
+		return
+	}
+	sub.of.cache.unsettled = true
+	m.fx.Keep = append(m.fx.Keep, Kept{
+		Source: sub.of.source.index, TypeURL: sub.of.cache.typ.URL, Name: sub.name, Server: sub.stream().server, Updated: now, Complete: true,
+	})
+}
+
 // settleStored has the store forget what collections whose state is complete do not have.
 func (m *Machine) settleStored(l *link) {
 	l.unsettled = false
 	for _, c := range l.collections(nil) {
 		if c.self != nil && c.self.complete && c.self.stored() {
 			m.fx.Keep = append(m.fx.Keep, Kept{
-				Source: c.source.index, TypeURL: l.typ.URL, Name: c.name, Updated: m.stepped, Server: l.stream.server, Covers: c.covers(),
+				Source: c.source.index, TypeURL: l.typ.URL, Name: c.name, Covers: c.covers(),
 			})
 		}
 	}

@@ -63,10 +63,10 @@ func (m *Machine) absolve(sub *subscription) {
 }
 
 // complete: the first state of a collection is complete.
-func (m *Machine) complete(sub *subscription, version string) {
+func (m *Machine) complete(now time.Time, sub *subscription, version string) {
 	sub.complete, sub.status, sub.fault = true, StatusAcked, nil
 	sub.troubled, sub.timer = false, 0
-	sub.of.cache.unsettled = sub.of.cache.unsettled || sub.stored()
+	m.storeComplete(now, sub)
 	if sub.recalled() {
 		sub.from = 0
 	}
@@ -116,6 +116,7 @@ func (m *Machine) dropAll(now time.Time, sub *subscription) {
 		return
 	}
 	m.empty(now, sub.of, ReasonNotFound)
+	m.unstore(sub)
 	if sub.recalled() {
 		sub.from = 0
 	}
@@ -210,7 +211,7 @@ func (m *Machine) fire(now time.Time, s *stream, sub *subscription) {
 		return
 	// WILD-6: the server sent names and has nothing to add.
 	case sub.isCollection() && sub.of.needsNoMore():
-		m.complete(sub, sub.link().version)
+		m.complete(now, sub, sub.link().version)
 		return
 	case sub.stale():
 		m.silence(now, sub)

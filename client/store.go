@@ -1,0 +1,131 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/xdswatch/xdswatch/authority"
+	"github.com/xdswatch/xdswatch/resource"
+)
+
+// Store keeps the resources that a client accepted, so that the program can start while no server
+// can be reached ("last known good"). Package
+// [github.com/xdswatch/xdswatch/store] has one, a directory.
+//
+// One goroutine of the client calls the methods, and waits for them: while they block the client
+// keeps running, and [Client.Close] waits. A store that two clients share is called by both at
+// once. A method that fails returns an error, which the client logs; it costs the resources that
+// were to be loaded or saved, and nothing else. What a store returns is decoded and validated like
+// a server's response.
+type Store interface {
+	// Load calls yield for each kept resource of a section that has one of the names, or for all of
+	// them if names is nil, in any order. It may yield others too. The client does not change the
+	// bytes, and keeps them until Load returns, and a little longer. A time to live that is over,
+	// and other servers and nodes, are the client's concern; the age of what is kept is the store's.
+	Load(section StoreSection, names []string, yield func(StoredResource)) error
+	// Save keeps each of the resources in place of one of its name, and forgets the names of those
+	// without Resource. It does not keep the bytes. If it returns [ErrNotSaved] the client saves the
+	// same, or what has come in its place, again some seconds later. All of it was good at the time of the call; with no changes at all, which
+	// happens every hour, everything is still good that was saved since the client was made.
+	Save(section StoreSection, changes []StoredResource) error
+	// Names are the names of all that is kept in a section, in any order.
+	Names(section StoreSection) ([]string, error)
+}
+
+// ErrNotSaved is the error of [Store.Save] if nothing was saved, and may be a moment later.
+var ErrNotSaved = errors.New("xds: the store has saved nothing")
+
+// StoreSection is a part of a store: the resources of one type that one source answers for. All of
+// its fields together are its key.
+type StoreSection struct {
+	Type string // URL
+	// Authority of the names: that of structured names, "#old" for names without an authority, and
+	// "#default" for all the authorities that the bootstrap does not list.
+	Authority  string
+	Scope      string // of [InScope]
+	Source     string // that of [FromSource], in a text of the client's; "" for the bootstrap's
+	Parameters string // the dynamic parameters of its names (xRFC TP2), encoded; "" for none
+	Node       string // ID of the client's node
+}
+
+// StoredResource is a resource in a store.
+type StoredResource struct {
+	Name string // canonical; of a collection "*" or its URL, whose first state was complete
+	// Resource is an encoded envoy.service.discovery.v3.Resource, with name, version, the Any and what
+	// the server sent beside it; for a collection without an Any. nil only for Save, of what is to
+	// be forgotten.
+	Resource []byte
+	Server   string    // URI of the server that sent it
+	Updated  time.Time // when the client accepted it
+	Expires  time.Time // the end of its time to live; zero if it has none
+}
+
+// storable are the types that a store keeps unless the program asks for more: those that hold no
+// secrets by themselves. Their contents are looked at all the same.
+var storable = []string{
+	"envoy.config.listener.v3.Listener",
+	"envoy.config.route.v3.RouteConfiguration",
+	"envoy.config.route.v3.ScopedRouteConfiguration",
+	"envoy.config.route.v3.VirtualHost",
+	"envoy.config.cluster.v3.Cluster",
+	"envoy.config.endpoint.v3.ClusterLoadAssignment",
+	"envoy.config.endpoint.v3.LbEndpoint",
+	"envoy.config.core.v3.TypedExtensionConfig",
+	"envoy.service.runtime.v3.Runtime",
+}
+
+// stores says whether a type's resources may be kept.
+func (c Config) stores(typeURL string) bool {
+	if c.Store == nil {
+		return false
+	}
+	name := strings.TrimPrefix(typeURL, resource.TypePrefix)
+	// LKG-1: types are allowed, and not denied.
+	return slices.Contains(storable, strings.TrimSuffix(name, "Collection")) || slices.Contains(c.StoreTypes, typeURL)
+}
+
+// errStoreSecret refuses the type that is never kept.
+var errStoreSecret = errors.New("a Secret is never kept")
+
+// storeFaults says what is wrong with Config.StoreTypes.
+func (c Config) storeFaults() error {
+	for _, url := range c.StoreTypes {
+		name, ok := strings.CutPrefix(url, resource.TypePrefix)
+		switch {
+		case !ok || name == "":
+			return fmt.Errorf("xds: Config.StoreTypes: %q is no type URL; want %q and the full name of a message", url, resource.TypePrefix)
+		case isSecret(name):
+			return fmt.Errorf("xds: Config.StoreTypes: %q: %w", url, errStoreSecret)
+		}
+	}
+	return nil
+}
+
+func isSecret(name string) bool {
+	short := strings.TrimSuffix(name[strings.LastIndexByte(name, '.')+1:], "Collection")
+	return short == "Secret"
+}
+
+// section is that of a type at a source of the machine.
+func (k *keeper) section(source int, typeURL string) StoreSection {
+	key := sectionKey{source, typeURL}
+	s, ok := k.sections[key]
+	if !ok {
+		at := k.client.sources.placeOf(source)
+		s = StoreSection{
+			Type: typeURL, Authority: at.Authority, Scope: at.scope, Source: at.Peer, Node: k.client.node,
+			Parameters: encodeParams(k.client.paramsOf(at.Key)),
+		}
+		switch {
+		case at.Old:
+			s.Authority = authority.OldLabel
+		case at.Default:
+			s.Authority = "#default"
+		}
+		k.sections[key] = s
+	}
+	return s
+}

@@ -1,0 +1,312 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/resource/cds"
+	"github.com/xdswatch/xdswatch/resource/lds"
+	"github.com/xdswatch/xdswatch/resource/sds"
+	"github.com/xdswatch/xdswatch/store"
+	"github.com/xdswatch/xdswatch/testutil"
+)
+
+// run is one run of a program with a store in a directory; it ends with the client.
+func run(t *testing.T, srv *testutil.Server, dir string, during func(*rig), change ...func(*client.Config)) {
+	t.Helper()
+	d := store.Dir(dir, store.Options{})
+	r := newRig(t, srv, append([]func(*client.Config){func(c *client.Config) { c.Store = d }}, change...)...)
+	during(r)
+	r.c.Close()
+	<-r.c.Done()
+	must(t, d.Close())
+	srv.DropConnections()
+	synctest.Wait()
+}
+
+func stale(evs []client.Event[any]) (ls []string) {
+	for i, l := range lines(evs) {
+		if evs[i].Stale {
+			l += " stale"
+		}
+		ls = append(ls, l)
+	}
+	return ls
+}
+
+// spec: LKG-1 LKG-3 LKG-4 LKG-8 LKG-9
+func TestStartWithoutServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, dir := testutil.NewServer(), filepath.Join(t.TempDir(), "xds")
+		run(t, srv, dir, func(r *rig) {
+			_, rec := r.watch("a")
+			r.watch("b")
+			r.clusters(r.accept(), "1", "n1", "a", "b")
+			rec.heard(t, "updated a 1")
+			if _, err := os.Stat(dir); err == nil {
+				t.Error("it was kept at once")
+			}
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			if files, _ := filepath.Glob(dir + "/*.lkg"); len(files) != 1 {
+				t.Errorf("after ten seconds the files are %v", files)
+			}
+		})
+		srv.SetRefuse(true)
+		run(t, srv, dir, func(r *rig) {
+			w, rec := r.watch("a")
+			_, lacking := r.watch("c")
+			must(t, within(time.Minute, w.Ready))
+			synctest.Wait()
+			same(t, "heard", stale(rec.all()), []string{"updated a 1 stale", "ambient error a connection stale"})
+			lacking.heard(t, "failed c connection")
+			value := rec.all()[0].Value.(*clusterv3.Cluster)
+			if value.GetAltStatName() != "1" || rec.all()[0].Server == "" {
+				t.Errorf("the event is %+v", rec.all()[0])
+			}
+			for _, s := range r.c.Dump() {
+				if want := s.Name == "a"; s.Stale != want || s.Status != "REQUESTED" || (s.Raw != nil) != want {
+					t.Errorf("state %+v", s)
+				}
+			}
+			ev, err := r.c.Get(t.Context(), cds.Type, "a")
+			if err != nil || !ev.Stale {
+				t.Errorf("Get: %+v, %v", ev, err)
+			}
+			st := r.revive()
+			r.request(st, "cds [a c]")
+			r.clusters(st, "1", "n1", "a") // c is absent after the timer, or with the full state
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			got := stale(rec.all())
+			same(t, "heard last", got[len(got)-1], "updated a 1")
+		})
+	})
+}
+
+// spec: LKG-9
+func TestStoreOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, dir := testutil.NewServer(), t.TempDir()
+		run(t, srv, dir, func(r *rig) {
+			r.watch("a")
+			r.clusters(r.accept(), "1", "n1", "a")
+		})
+		srv.SetRefuse(true)
+		for what, change := range map[string]func(*client.Config){
+			"another node":   func(c *client.Config) { c.Bootstrap.Node = &corev3.Node{Id: "node-2"} },
+			"another server": func(c *client.Config) { c.Bootstrap.Servers[0].URI = "passthrough:///elsewhere" },
+		} {
+			run(t, srv, dir, func(r *rig) {
+				_, rec := r.watch("a")
+				time.Sleep(5 * time.Second)
+				synctest.Wait()
+				same(t, what, stale(rec.all())[0], "failed a connection")
+			}, change)
+		}
+		run(t, srv, dir, func(r *rig) {
+			_, rec := r.watch("a")
+			time.Sleep(5 * time.Second)
+			synctest.Wait()
+			same(t, "the same", stale(rec.all())[0], "updated a 1 stale")
+		})
+	})
+}
+
+func anyOf(t *testing.T, m proto.Message) *anypb.Any {
+	t.Helper()
+	a, err := anypb.New(m)
+	must(t, err)
+	return a
+}
+
+// spec: LKG-1
+func TestSecretsAreNotStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, dir := testutil.NewServer(), t.TempDir()
+		inline := &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: marker}}
+		secret := &tlsv3.Secret{Name: "s", Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{PrivateKey: inline}}}
+		context := &tlsv3.CommonTlsContext{TlsCertificates: []*tlsv3.TlsCertificate{{PrivateKey: inline}}}
+		with := func(name string, tls proto.Message) *clusterv3.Cluster {
+			c := cluster(name, "1")
+			c.TransportSocket = &corev3.TransportSocket{Name: "tls", ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: anyOf(t, tls)}}
+			return c
+		}
+		byFile := &tlsv3.CommonTlsContext{TlsCertificates: []*tlsv3.TlsCertificate{{
+			PrivateKey: &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: "/key"}},
+		}}}
+		run(t, srv, dir, func(r *rig) {
+			for _, name := range []string{"key", "unknown", "file", "plain"} {
+				r.watch(name)
+			}
+			r.watchType(sds.Type, "s")
+			r.watchType(lds.Type, "l")
+			st := r.accept()
+			unknown := with("unknown", secret)
+			unknown.GetTransportSocket().GetTypedConfig().TypeUrl = "type.googleapis.com/of.Nobody"
+			r.send(st, testutil.SotW(cds.Type.TypeURL(), "1", "n1", with("key", &tlsv3.UpstreamTlsContext{CommonTlsContext: context}),
+				unknown, with("file", &tlsv3.UpstreamTlsContext{CommonTlsContext: byFile}), cluster("plain", "1")))
+			r.send(st, testutil.SotW(sds.Type.TypeURL(), "1", "n1", secret))
+			inner := &listenerv3.Listener{Name: "l", FilterChains: []*listenerv3.FilterChain{{
+				TransportSocket: with("", &tlsv3.DownstreamTlsContext{CommonTlsContext: context}).GetTransportSocket(),
+			}}}
+			r.send(st, testutil.SotW(lds.Type.TypeURL(), "1", "n1", inner))
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			r.log.holds(t, "is not kept")
+			if strings.Contains(r.log.text(), marker) {
+				t.Error("the marker is in the log")
+			}
+		}, func(c *client.Config) { c.SkipValidation = true })
+		must(t, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			b, err := os.ReadFile(path)
+			if strings.Contains(string(b), marker) {
+				t.Errorf("the marker is in %s", path)
+			}
+			return err
+		}))
+		srv.SetRefuse(true)
+		run(t, srv, dir, func(r *rig) {
+			for name, want := range map[string]string{
+				"key": "failed key connection", "unknown": "failed unknown connection", "file": "updated file 1 stale", "plain": "updated plain 1 stale",
+			} {
+				_, rec := r.watch(name)
+				time.Sleep(time.Second)
+				synctest.Wait()
+				same(t, name, stale(rec.all())[0], want)
+			}
+		})
+	})
+}
+
+// spec: LKG-1
+func TestStoreTypes(t *testing.T) {
+	boot, err := bootstrap.Server("127.0.0.1:1")
+	must(t, err)
+	for url, want := range map[string]string{
+		sds.Type.TypeURL(): "a Secret is never kept", resource.TypePrefix + "envoy.extensions.transport_sockets.tls.v3.SecretCollection": "a Secret is never kept",
+		"nonsense": "is no type URL",
+	} {
+		_, err := client.New(client.Config{Bootstrap: boot, StoreTypes: []string{url}})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error is %v, want %q", url, err, want)
+		}
+	}
+}
+
+// brittle is a store that does what a script of its own says.
+type brittle struct {
+	mu    sync.Mutex
+	saved []string
+	fail  func() error
+}
+
+func (b *brittle) Load(client.StoreSection, []string, func(client.StoredResource)) error {
+	return b.fail()
+}
+func (b *brittle) Names(client.StoreSection) ([]string, error) { return nil, b.fail() }
+
+func (b *brittle) Save(_ client.StoreSection, changes []client.StoredResource) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.fail(); err != nil {
+		return err
+	}
+	for _, c := range changes {
+		b.saved = append(b.saved, fmt.Sprintf("%s %t", c.Name, c.Resource != nil))
+	}
+	return nil
+}
+
+// A store that fails or panics costs a log line, and what it could not save is saved later.
+//
+// spec: LKG-3 LKG-7
+func TestStoreThatFails(t *testing.T) {
+	for what, fail := range map[string]func() error{
+		"error": func() error { return fmt.Errorf("%w: full", client.ErrNotSaved) },
+		"panic": func() error { panic("at the disk") },
+	} {
+		t.Run(what, func(t *testing.T) {
+			b := &brittle{fail: fail}
+			inBubble(t, func(t *testing.T, r *rig) {
+				r.srv.SetRefuse(true)
+				_, rec := r.watch("a")
+				time.Sleep(time.Second)
+				rec.heard(t, "failed a connection")
+				st := r.revive()
+				r.clusters(st, "1", "n1", "a")
+				time.Sleep(4 * time.Second)
+				r.clusters(st, "2", "n2", "a")
+				rec.heard(t, "failed a connection", "updated a 1", "updated a 2")
+				r.log.holds(t, "the store cannot be read in whole")
+				time.Sleep(10 * time.Second)
+				r.log.holds(t, "the store has a fault while it keeps resources")
+				b.mu.Lock()
+				b.fail = func() error { return nil }
+				b.mu.Unlock()
+				time.Sleep(10 * time.Second)
+				synctest.Wait()
+				if what == "error" {
+					b.mu.Lock()
+					same(t, "saved", b.saved, []string{"a true"})
+					b.mu.Unlock()
+				}
+			}, func(c *client.Config) { c.Store = b })
+		})
+	}
+}
+
+// What a wildcard does not have any more is forgotten, though it was never loaded.
+//
+// spec: LKG-5
+func TestStoreForgetsMembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, dir := testutil.NewServer(), t.TempDir()
+		for version, names := range [][]string{{"a", "b"}, {"b", "c"}} {
+			run(t, srv, dir, func(r *rig) {
+				_, err := r.c.WatchAll(t.Context(), cds.Type, "*", func(client.Batch[any]) {})
+				must(t, err)
+				r.clusters(r.accept(), fmt.Sprint(version), "n1", names...)
+				time.Sleep(20 * time.Second)
+			})
+		}
+		srv.SetRefuse(true)
+		run(t, srv, dir, func(r *rig) {
+			var mu sync.Mutex
+			var got []string
+			w, err := r.c.WatchAll(context.Background(), cds.Type, "*", func(b client.Batch[any]) {
+				mu.Lock()
+				defer mu.Unlock()
+				got = append(got, stale(b.Events)...)
+			})
+			must(t, err)
+			must(t, within(time.Minute, w.Ready))
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			slices.Sort(got)
+			same(t, "heard", got, []string{"ambient error * connection stale", "synced * stale", "updated b 1 stale", "updated c 1 stale"})
+		})
+	})
+}

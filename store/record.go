@@ -1,0 +1,138 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+)
+
+// A file is records, one after another. A record has a head of 16 bytes: a mark, the length of the
+// body, a checksum of the body and one of the head so far. So a body that was damaged costs itself
+// alone, and after a head that was, the next is found by its mark.
+const (
+	mark     = 0x6b6c5c9d
+	headSize = 16
+	maxBody  = 1 << 30
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// recordKind is the first byte of a body.
+type recordKind uint8
+
+const (
+	recordSection recordKind = iota + 1 // the first of a file: which section it is, as JSON
+	recordPut                           // a resource
+	recordForget                        // there is no such resource
+	recordTouch                         // a resource is still good, as it was put
+	recordBegin                         // a process begins to write
+	recordAlive                         // all that was put or touched since the last begin is still good
+)
+
+// record is the body of one, but of a section.
+type record struct {
+	kind     recordKind
+	time     int64 // when it was good, in Unix nanoseconds
+	updated  int64
+	expires  int64 // 0 for never
+	name     []byte
+	server   []byte
+	resource []byte
+}
+
+// appendRecord appends a record with a body.
+func appendRecord(b []byte, body func([]byte) []byte) []byte {
+	from := len(b)
+	b = append(b, make([]byte, headSize)...)
+	b = body(b)
+	head, rest := b[from:from+headSize], b[from+headSize:]
+	binary.LittleEndian.PutUint32(head, mark)
+	binary.LittleEndian.PutUint32(head[4:], uint32(len(rest)))
+	binary.LittleEndian.PutUint32(head[8:], crc32.Checksum(rest, castagnoli))
+	binary.LittleEndian.PutUint32(head[12:], crc32.Checksum(head[:12], castagnoli))
+	return b
+}
+
+func (r *record) append(b []byte) []byte {
+	b = append(b, byte(r.kind))
+	b = binary.AppendVarint(b, r.time)
+	b = binary.AppendVarint(b, r.updated)
+	b = binary.AppendVarint(b, r.expires)
+	b = appendBytes(b, r.name)
+	b = appendBytes(b, r.server)
+	return append(b, r.resource...)
+}
+
+func appendBytes(b, v []byte) []byte {
+	b = binary.AppendUvarint(b, uint64(len(v)))
+	return append(b, v...)
+}
+
+var errRecord = errors.New("not a record")
+
+// parse reads a body, of which the record is parts.
+func (r *record) parse(b []byte) error {
+	*r = record{kind: recordKind(b[0])}
+	b = b[1:]
+	for _, to := range []*int64{&r.time, &r.updated, &r.expires} {
+		v, n := binary.Varint(b)
+		if n <= 0 {
+			return errRecord
+		}
+		*to, b = v, b[n:]
+	}
+	for _, to := range []*[]byte{&r.name, &r.server} {
+		size, n := binary.Uvarint(b)
+		if n <= 0 || size > uint64(len(b)-n) {
+			return errRecord
+		}
+		*to, b = b[n:n+int(size)], b[n+int(size):]
+	}
+	r.resource = b
+	return nil
+}
+
+// bodyAt is the body of the record at the front of some bytes; ok is false if there is none that is
+// whole, and then size is how much to pass over: 0 if the head is damaged.
+func bodyAt(b []byte) (body []byte, size int, ok bool) {
+	if len(b) < headSize || binary.LittleEndian.Uint32(b) != mark || binary.LittleEndian.Uint32(b[12:]) != crc32.Checksum(b[:12], castagnoli) {
+		return nil, 0, false
+	}
+	n := int(binary.LittleEndian.Uint32(b[4:]))
+	switch {
+	case n == 0:
+		return nil, headSize, false
+	case n > maxBody || n > len(b)-headSize:
+		return nil, len(b), false
+	}
+	body = b[headSize : headSize+n]
+	return body, headSize + n, binary.LittleEndian.Uint32(b[8:]) == crc32.Checksum(body, castagnoli)
+}
+
+// scan calls each for the bodies of a file with their places, and counts what is damaged.
+func scan(b []byte, each func(off, size int, body []byte) error) (damaged int) {
+	for off := 0; off < len(b); {
+		body, size, ok := bodyAt(b[off:])
+		if ok {
+			ok = each(off, size, body) == nil
+		}
+		if !ok {
+			damaged++
+		}
+		if size == 0 {
+			size = next(b[off:])
+		}
+		off += size
+	}
+	return damaged
+}
+
+// next is how far it is to the next head, behind the first byte.
+func next(b []byte) int {
+	for i := 1; i+headSize <= len(b); i++ {
+		if binary.LittleEndian.Uint32(b[i:]) == mark && binary.LittleEndian.Uint32(b[i+12:]) == crc32.Checksum(b[i:i+12], castagnoli) {
+			return i
+		}
+	}
+	return len(b)
+}
