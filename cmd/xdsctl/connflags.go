@@ -28,6 +28,7 @@ type connFlags struct {
 	resourceTimeout     time.Duration
 	keepalive, patience time.Duration
 	noValidate          bool
+	store               string // of `xdsctl watch`; "" for none
 	logLevel            choice
 	set                 *pflag.FlagSet // says which were given
 }
@@ -65,6 +66,9 @@ func (f *connFlags) checkOwn() error {
 	}
 	if f.server.target != "" && f.bootstrap != "" {
 		errs = append(errs, errors.New("--server and --bootstrap are both given; one of them says where the server is"))
+	}
+	if f.set.Changed("store") && f.store == "" {
+		errs = append(errs, errors.New("--store is empty; want a DIR"))
 	}
 	if f.set.Changed("bootstrap") && f.bootstrap == "" {
 		errs = append(errs, errors.New("--bootstrap is empty; want a FILE"))

@@ -36,6 +36,7 @@ func record(ev client.Event[any], of report.About) report.Record {
 	}
 	switch ev.Kind {
 	case client.EventUpdated:
+		of.Stale = ev.Stale
 		return report.Update{
 			About: about(report.EventUpdate), Version: ev.Version, Server: ev.Server, Locator: ev.Locator,
 			Resource: report.Resource{TypeURL: ev.Type, Message: message(ev), Raw: ev.Raw},
@@ -45,6 +46,7 @@ func record(ev client.Event[any], of report.About) report.Record {
 	case client.EventAmbientError, client.EventRecovered: // without an error it has cleared
 		return report.Fault{About: about(report.EventAmbientError), Error: report.ErrorOf(ev.Err)}
 	case client.EventSynced:
+		of.Stale = ev.Stale
 		return report.Synced{About: about(report.EventSynced)}
 	default:
 		return report.Fault{About: about(report.EventError), Error: report.ErrorOf(ev.Err)}
@@ -141,7 +143,7 @@ func (s *session) dump() report.Dump {
 func state(st client.State) report.State {
 	out := report.State{
 		Type: st.Type, Name: st.Name, Authority: report.AuthorityOf(st.Name), Status: string(st.Status),
-		Version: st.Version, Server: st.Server, Error: report.ErrorOf(st.Err), Redirect: st.Redirect,
+		Version: st.Version, Server: st.Server, Error: report.ErrorOf(st.Err), Redirect: st.Redirect, Stale: st.Stale,
 	}
 	if !st.Updated.IsZero() {
 		updated := report.Time(st.Updated)

@@ -13,6 +13,7 @@ import (
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
+	"github.com/xdswatch/xdswatch/store"
 	"github.com/xdswatch/xdswatch/transport"
 	filetransport "github.com/xdswatch/xdswatch/transport/file"
 )
@@ -148,6 +149,9 @@ func (f *connFlags) config(boot *bootstrap.Config, log *slog.Logger, trace *clie
 		Bootstrap: boot, Logger: log, Trace: trace,
 		SkipValidation: f.noValidate,
 		GRPC:           transport.GRPCConfig{KeepaliveTime: orNever(f.keepalive), KeepaliveTimeout: f.patience},
+	}
+	if f.store != "" {
+		c.Store = store.Dir(f.store, store.Options{})
 	}
 	if f.set.Changed("resource-timeout") {
 		c.ResourceTimeout = orNever(f.resourceTimeout)

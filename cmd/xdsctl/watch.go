@@ -52,6 +52,7 @@ Events
   dump            the state of everything, asked for on standard input
 Each subscription has its own events, so a resource that two of them cover is told twice. In
 JSON they have its text as "subscription", and as "asked" a name that is spelled otherwise.
+An update or synced that is from --store, and not from a server, is "stale".
 
 Commands on standard input, with --stdin: watch SUBSCRIPTION, unwatch SUBSCRIPTION, dump,
 quit. The end of the input is not quit.
@@ -103,6 +104,7 @@ func (f *watchFlags) register(set *pflag.FlagSet) {
 	f.runFlags.register(set, "stop when every subscription has had its first answer")
 	f.output = outputFlag(set, "text for people, json for programs: one object a line", "text", "json")
 	set.BoolVar(&f.showSecrets, "show-secrets", false, "print the contents of Secrets and keys in JSON, which are redacted otherwise")
+	set.StringVar(&f.store, "store", "", "keep what was accepted in the directory `DIR`, and start with it while no server answers")
 }
 
 // watch is `xdsctl watch` behind its flags.

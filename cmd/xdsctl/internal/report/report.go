@@ -55,6 +55,8 @@ type About struct {
 	Subscription string `json:"subscription,omitempty"`
 	// Asked is the name as the subscription spells it; "" if that is Name.
 	Asked string `json:"asked,omitempty"`
+	// Stale is of an update or a first state that is from the store.
+	Stale bool `json:"stale,omitempty"`
 	// From is the server that the record is of.
 	From string `json:"-"`
 }
@@ -129,6 +131,7 @@ type State struct {
 	Updated   *Time   `json:"updated"` // nil if nothing is held
 	Error     *Error  `json:"error"`
 	Redirect  string  `json:"redirect,omitempty"` // where the resource is, if not here
+	Stale     bool    `json:"stale,omitempty"`    // what is held is from the store
 }
 
 // Error is what is wrong.

@@ -19,7 +19,10 @@ func (s *State) Note(r Record) {
 	switch r := r.(type) {
 	case Update:
 		updated := r.Time
-		is.Status, is.Version, is.Server, is.Updated = StatusACKED, r.Version, r.Server, &updated
+		is.Status, is.Version, is.Server, is.Updated, is.Stale = StatusACKED, r.Version, r.Server, &updated, r.Stale
+		if r.Stale {
+			is.Status = StatusRequested
+		}
 	case Absent:
 		is.Status, is.Server = StatusDoesNotExist, r.From
 	case Fault:

@@ -58,13 +58,13 @@ func (t *Text) Print(r Record) error {
 	switch r := r.(type) {
 	case Update:
 		t.row(r.Head, r.Type, r.Name, details(
-			version(r.Version), size(len(r.Resource.Raw)), summary(r.Resource.Message), labelled("at", r.Locator), t.from(r.Server)))
+			version(r.Version), size(len(r.Resource.Raw)), summary(r.Resource.Message), labelled("at", r.Locator), t.from(r.Server), stale(r.Stale)))
 	case Absent:
 		t.row(r.Head, r.Type, r.Name, absence(r))
 	case Fault:
 		t.row(r.Head, r.Type, r.Name, fault(r.Error, "all is well again"))
 	case Synced:
-		t.row(r.Head, r.Type, r.Name, "the first state is complete")
+		t.row(r.Head, r.Type, r.Name, details("the first state is complete", stale(r.Stale)))
 	case Stream:
 		t.row(r.Head, r.Type, r.Server, t.end(r))
 	case Answer:
@@ -118,6 +118,14 @@ func (t *Text) from(server string) string {
 		return ""
 	}
 	return labelled("from", server)
+}
+
+// stale marks what is from the store.
+func stale(is bool) string {
+	if !is {
+		return ""
+	}
+	return "stale, from the store"
 }
 
 func version(v string) string { return labelled("version", v) }
