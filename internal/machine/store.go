@@ -16,41 +16,35 @@ func (m *Machine) loaded(now time.Time, ev Loaded) {
 		e := &ev.Entries[i]
 		if e.Complete {
 			rc.complete[e.Name] = e
-		} else if sub := rc.recall.place(e.Name); sub != nil {
-			sub.from = fromStore
-			rc.add(sub, e)
+		} else if sub, of := rc.recall.place(e.Name); sub != nil || of != nil {
+			rc.add(e)
 		}
 	}
 	m.fx.Decode = append(m.fx.Decode, rc.tasks...)
 	m.recollect(now, rc)
 }
 
-// place finds or makes the subscription of what the store has; nil if it is not looked for.
-func (r *recall) place(name string) *subscription {
+// place finds the subscription of what the store has, or the collection that it is to be a member of;
+// neither if it is not looked for.
+func (r *recall) place(name string) (sub *subscription, of *collection) {
 	c := r.cache
-	of := c.globOf(name)
-	if of == nil && c.star.source == r.source {
+	if of = c.globOf(name); of == nil && c.star.source == r.source {
 		of = c.star
 	}
-	sub := c.subs.get(name)
-	switch {
-	case sub == nil && (of == nil || of.source != r.source || !of.wanted() || !r.under[of.self]):
-		return nil
-	case sub == nil:
-		sub = &subscription{name: name, status: StatusRequested}
-		c.subs.put(sub)
-		of.adopt(sub)
-		return sub
-	case sub.isCollection(), sub.of.source != r.source, sub.status != StatusRequested, sub.held(), sub.from != 0:
-		return nil
-	case r.under[sub], of != nil && of.source == r.source && r.under[of.self]:
-		return sub
+	if of != nil && (of.source != r.source || !of.wanted() || !r.under[of.self]) {
+		of = nil
 	}
-	return nil
+	switch sub = c.subs.get(name); {
+	case sub == nil:
+		return nil, of
+	case sub.isCollection(), sub.of.source != r.source, sub.status != StatusRequested, sub.held(), of == nil && !r.under[sub]:
+		return nil, nil
+	}
+	return sub, nil
 }
 
 // add has an entry decoded. Those of one server, which a decoder is told, are together.
-func (rc *recollection) add(sub *subscription, e *Entry) {
+func (rc *recollection) add(e *Entry) {
 	n := len(rc.tasks) - 1
 	if n < 0 || len(rc.tasks[n].Items) == chunk || rc.tasks[n].Server != e.Server {
 		rc.tasks = append(rc.tasks, &Task{Server: e.Server, Type: rc.recall.cache.typ, stored: rc})
@@ -58,7 +52,7 @@ func (rc *recollection) add(sub *subscription, e *Entry) {
 	}
 	t := rc.tasks[n]
 	// LKG-3: what was kept is decoded and validated as a response is.
-	t.Items = append(t.Items, Item{Raw: e.Raw, Attributes: e.Attributes, Locator: e.Locator, sub: sub})
+	t.Items = append(t.Items, Item{Raw: e.Raw, Attributes: e.Attributes, Locator: e.Locator})
 	t.entries = append(t.entries, e)
 }
 
@@ -97,18 +91,20 @@ func (m *Machine) recollect(now time.Time, rc *recollection) {
 
 // takeStored holds a value that was loaded, if no server has spoken of it meanwhile.
 func (m *Machine) takeStored(now time.Time, rc *recollection, e *Entry, it *Item, r Result) {
-	sub := it.sub
-	if sub.gone || sub.from != fromStore || sub.status != StatusRequested || sub.held() {
+	sub, of := rc.recall.place(e.Name)
+	if sub == nil && (of == nil || rc.recall.answered()) {
 		return
 	}
-	if err := m.refuseStored(sub, it, r); err != nil {
+	if err := rc.refuse(it, r); err != nil {
 		if rc.refused++; rc.why == nil {
-			rc.why = err
-		}
-		if !sub.wanted() && !sub.noted {
-			sub.of.cache.drop(sub)
+			rc.why = fmt.Errorf("%s: %w", e.Name, err)
 		}
 		return
+	}
+	if sub == nil {
+		sub = &subscription{name: e.Name, status: StatusRequested}
+		of.cache.subs.put(sub)
+		of.adopt(sub)
 	}
 	sub.hold(it.Raw, given{})
 	if sub.raw == nil {
@@ -129,14 +125,14 @@ func (m *Machine) takeStored(now time.Time, rc *recollection, e *Entry, it *Item
 	m.tellStoredFault(sub)
 }
 
-// refuseStored says why a loaded value is not held.
-func (m *Machine) refuseStored(sub *subscription, it *Item, r Result) error {
-	s, size := sub.stream(), len(it.Raw)
+// refuse says why a loaded value is not held.
+func (rc *recollection) refuse(it *Item, r Result) error {
+	s, size := rc.recall.source.stream(), len(it.Raw)
 	switch {
 	case r.Err != nil:
-		return fmt.Errorf("%s: %w", sub.name, r.Err)
+		return r.Err
 	case s.maxResource > 0 && size > s.maxResource, s.maxHeld > 0 && s.held+int64(size) > s.maxHeld:
-		return fmt.Errorf("%s: the resource has %d bytes, over a limit (Config.MaxResourceSize, Config.MaxHeldSize)", sub.name, size)
+		return fmt.Errorf("the resource has %d bytes, over a limit (Config.MaxResourceSize, Config.MaxHeldSize)", size)
 	}
 	return nil
 }
