@@ -104,7 +104,7 @@ func TestWhoMayName(t *testing.T) {
 				same(t, "resources", heard, want)
 				r.log.holds(t, "count=3")
 			}, func(c *client.Config) {
-				elsewhere := bootstrap.ManagementServer{URI: "elsewhere:1", ChannelCreds: bootstrap.Insecure()}
+				elsewhere := bootstrap.ManagementServer{URI: "passthrough:///elsewhere", ChannelCreds: bootstrap.Insecure()}
 				c.Bootstrap.Authorities = map[string]bootstrap.Authority{
 					"top":   {},
 					"own":   {Servers: []bootstrap.ManagementServer{elsewhere, c.Bootstrap.Servers[0]}},

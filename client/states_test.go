@@ -104,7 +104,7 @@ func TestStatesOfScopes(t *testing.T) {
 		r.watch("a")
 		_, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event[any]) {}, client.InScope("blue"))
 		must(t, err)
-		boot, err := bootstrap.Server("elsewhere:1")
+		boot, err := bootstrap.Server("passthrough:///elsewhere") // no name is looked up in a bubble
 		must(t, err)
 		_, err = r.c.Watch(context.Background(), cds.Type, "a", func(client.Event[any]) {}, client.InScope("blue"),
 			client.FromSource(bootstrap.Source{Servers: boot.Servers}))
@@ -113,7 +113,7 @@ func TestStatesOfScopes(t *testing.T) {
 		for _, s := range r.c.Dump() {
 			scopes = append(scopes, s.Scope)
 		}
-		same(t, "scopes", scopes, []string{"", "blue", "blue@elsewhere:1"})
+		same(t, "scopes", scopes, []string{"", "blue", "blue@passthrough:///elsewhere"})
 	})
 }
 
