@@ -1,11 +1,12 @@
-// Package csds lets grpcdebug and other tools see what a process has: it serves the Client
+// Package csds lets grpcdebug, xdsctl and other tools see what a process has: it serves the Client
 // Status Discovery Service of xDS (envoy.service.status.v3, gRFC A40) for clients of package
 // client.
 //
 //	server := grpc.NewServer()
 //	csds.Register(server, csds.Config{}, c)
 //
-// Then `grpcdebug ADDRESS xds status` lists each resource with its status, version and time.
+// Then `grpcdebug ADDRESS xds status` and `xdsctl status ADDRESS` list each resource with its status,
+// version and time, xdsctl also with what is wrong.
 //
 // An answer has a ClientConfig for each scope of each client ([client.InScope]), whose resources are
 // sorted by type and name. What is secret in contents is redacted, and what is written in

@@ -20,6 +20,7 @@ const diffLong = `Compare two states by type and name, and changed resources fie
                       name; the connection flags apply
   bootstrap:FILE      the same of the servers of a bootstrap
   csds:HOST:PORT      what a process has, by its client status service
+  http://HOST:PORT    the same by Envoy's administration, of which /config_dump is read
   FILE                a DiscoveryResponse in binary, text, JSON or YAML; single resources with "@type";
                       what xdsctl get -o yaml or -o json prints; Envoy's config dump
   DIRECTORY           all such files below it

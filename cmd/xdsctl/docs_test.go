@@ -28,7 +28,7 @@ var pages = []string{"../../docs/XDSCTL.md", "../../docs/guide/debugging.md", ".
 
 var (
 	blocks = regexp.MustCompile("(?s)```console\n.*?```\n")
-	times  = regexp.MustCompile(`\d\d:\d\d:\d\d\.\d{3}(\d{6}Z)?|\d{4}-\d\d-\d\dT`)
+	times  = regexp.MustCompile(`\d\d:\d\d:\d\d(\.\d{3}(\d{6})?)?Z?|\d{4}-\d\d-\d\dT`)
 )
 
 // Every example of the documents prints what they say.
@@ -42,6 +42,7 @@ func TestDocs(t *testing.T) {
 		paths = append(paths, path)
 	}
 	m := managed(t, shop()...)
+	process := serveProcess(t, saying(ofEdge()))
 	t.Chdir(t.TempDir())
 	for name, content := range map[string]string{
 		"release.yaml": released(t),
@@ -87,18 +88,18 @@ eds_cluster_config: {eds_config: {ads: {}}}
 		}
 	}
 	for _, path := range paths {
-		checkPage(t, m.Addr(), path)
+		checkPage(t, m.Addr(), process, path)
 	}
 }
 
-func checkPage(t *testing.T, server, path string) {
+func checkPage(t *testing.T, server, process, path string) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	plain := func(s string) string { return times.ReplaceAllString(s, "TIME") }
 	got := blocks.ReplaceAllStringFunc(string(text), func(block string) string {
-		if again := rerun(t, server, block); plain(again) != plain(block) {
+		if again := rerun(t, server, process, block); plain(again) != plain(block) {
 			return again
 		}
 		return block
@@ -128,17 +129,17 @@ func released(t *testing.T) string {
 }
 
 // rerun runs the commands of a block, and puts below each what it prints.
-func rerun(t *testing.T, server, block string) string {
-	const local = "localhost:18000"
+func rerun(t *testing.T, server, process, block string) string {
+	const local, localProcess = "localhost:18000", "localhost:50051"
 	var b strings.Builder
 	b.WriteString("```console\n")
 	for line := range strings.Lines(block) {
 		if !strings.HasPrefix(line, "$ ") {
 			continue
 		}
-		args := strings.Fields(strings.ReplaceAll(line, local, server))[2:]
+		args := strings.Fields(strings.NewReplacer(local, server, localProcess, process).Replace(line))[2:]
 		_, out, errs := runOnce(t, args...)
-		b.WriteString(line + strings.ReplaceAll(out+errs, server, local))
+		b.WriteString(line + strings.NewReplacer(server, local, process, localProcess).Replace(out+errs))
 	}
 	return b.String() + "```\n"
 }

@@ -1,16 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	statusv3 "github.com/envoyproxy/go-control-plane/envoy/service/status/v3"
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/recording"
@@ -32,22 +30,38 @@ const (
 	operandPath operandKind = iota
 	operandServer
 	operandBootstrap
-	operandCSDS
+	operandProcess // by CSDS, or Envoy's administration
 )
 
 func parseOperand(text string) operand {
-	for prefix, kind := range map[string]operandKind{"server:": operandServer, "bootstrap:": operandBootstrap, "csds:": operandCSDS} {
+	for prefix, kind := range map[string]operandKind{"server:": operandServer, "bootstrap:": operandBootstrap, "csds:": operandProcess} {
 		if rest, ok := strings.CutPrefix(text, prefix); ok {
 			return operand{kind, rest}
 		}
 	}
+	if isURL(text) {
+		return operand{operandProcess, text}
+	}
 	return operand{operandPath, text}
+}
+
+// processState is what a process has the contents of.
+func processState(ctx context.Context, address string, wait time.Duration) ([]resources.Resource, error) {
+	f := processFlags{wait: cmp.Or(wait, defaultWait)}
+	if !isURL(address) {
+		address = "csds:" + address
+	}
+	p, err := f.ask(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	return p.Contents(), nil
 }
 
 // state reads the resources of an operand.
 func (f *diffFlags) state(cmd *cobra.Command, o operand) (rs []resources.Resource, err error) {
 	if o.text == "" {
-		return nil, errors.New("a state is empty; want server:HOST:PORT, bootstrap:FILE, csds:HOST:PORT, a recording, a file or a directory")
+		return nil, errors.New("a state is empty; want server:HOST:PORT, bootstrap:FILE, csds:HOST:PORT, a URL, a recording, a file or a directory")
 	}
 	c := f.connFlags
 	switch o.kind {
@@ -57,8 +71,8 @@ func (f *diffFlags) state(cmd *cobra.Command, o operand) (rs []resources.Resourc
 	case operandBootstrap:
 		c.server, c.bootstrap = serverFlags{}, o.text
 		return f.serverState(cmd, &c)
-	case operandCSDS:
-		rs, err = csdsState(cmd.Context(), o.text, f.stopAfter)
+	case operandProcess:
+		return processState(cmd.Context(), o.text, f.stopAfter)
 	case operandPath:
 		rs, err = pathState(o.text)
 	}
@@ -147,45 +161,4 @@ func (f *diffFlags) fetch(cmd *cobra.Command, t *target, subs []subscription.Giv
 		}
 	}
 	return items, nil
-}
-
-// defaultCSDSWait is how long a client status service may take.
-const defaultCSDSWait = 15 * time.Second
-
-// csdsState asks a process for what it has (envoy.service.status.v3.ClientStatusDiscoveryService).
-func csdsState(ctx context.Context, address string, wait time.Duration) (all []resources.Resource, err error) {
-	if wait == 0 {
-		wait = defaultCSDSWait
-	}
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-	resp, err := statusv3.NewClientStatusDiscoveryServiceClient(conn).FetchClientStatus(ctx, &statusv3.ClientStatusRequest{}, grpc.MaxCallRecvMsgSize(resources.MaxFile))
-	if err != nil {
-		return nil, fmt.Errorf("csds:%s: %w", address, err)
-	}
-	for _, c := range resp.GetConfig() {
-		//lint:ignore SA1019 older Envoys fill it
-		for _, x := range c.GetXdsConfig() {
-			all = append(all, resources.Inside(x)...)
-		}
-		for _, x := range c.GetGenericXdsConfigs() {
-			if x.GetXdsConfig() == nil {
-				continue
-			}
-			rs, err := resources.FromAny(x.GetXdsConfig(), x.GetVersionInfo())
-			if err != nil {
-				return nil, fmt.Errorf("csds:%s: %s: %w", address, x.GetName(), err)
-			}
-			if len(rs) == 1 {
-				rs[0].Name = x.GetName()
-			}
-			all = append(all, rs...)
-		}
-	}
-	return all, nil
 }

@@ -80,7 +80,7 @@ arrives. Begin with:
 		SilenceUsage:  true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.AddCommand(newGet(), newWatch(), newResolve(), newGraph(), newDiff(), newValidate(), newBootstrap(), newRecord(), newReplay(), newUI(), newVersion(), newMan())
+	root.AddCommand(newGet(), newWatch(), newResolve(), newGraph(), newDiff(), newValidate(), newStatus(), newCSDS(), newDump(), newBootstrap(), newRecord(), newReplay(), newUI(), newVersion(), newMan())
 	completeAll(root)
 	return root
 }

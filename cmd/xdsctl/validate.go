@@ -19,7 +19,8 @@ const validateLong = `Judge resources in files, by the rules of their messages (
 what they name. With --as grpc it is gRPC's rules instead of PGV, and with --as envoy those of Envoy that
 can be known beside PGV. PATH is a file or a directory with such files: a DiscoveryResponse in binary, text,
 JSON or YAML, single resources with "@type", what xdsctl get -o yaml or -o json prints, or Envoy's
-config dump. "-" is YAML or JSON on standard input.
+config dump. "-" is YAML or JSON on standard input; csds:HOST:PORT and http://HOST:PORT are what a process
+has.
 
 Rules
   syntax        a file can be read
@@ -109,7 +110,10 @@ func validate(cmd *cobra.Command, paths []string, o validation.Options, format s
 	var all []resources.Resource
 	var broken []validation.Finding
 	for _, path := range paths {
-		rs, err := read(path, cmd.InOrStdin())
+		rs, err := read(cmd, path)
+		if se, ok := errors.AsType[*statusError](err); ok {
+			return se
+		}
 		if _, missing := errors.AsType[*fs.PathError](err); missing {
 			return &statusError{statusFailed, err}
 		}
@@ -133,12 +137,19 @@ func validate(cmd *cobra.Command, paths []string, o validation.Options, format s
 	return nil
 }
 
-// read reads a file, a directory or standard input, and what there is beside what is bad.
-func read(path string, stdin io.Reader) ([]resources.Resource, error) {
+// read reads a file, a directory, standard input or what a process has, and what there is beside what is bad.
+func read(cmd *cobra.Command, path string) ([]resources.Resource, error) {
+	if o := parseOperand(path); o.kind == operandProcess {
+		rs, err := processState(cmd.Context(), o.text, 0)
+		for i := range rs {
+			rs[i].File = path
+		}
+		return rs, err
+	}
 	if path != "-" {
 		return resources.Read(path)
 	}
-	return resources.ReadFrom(stdin, path)
+	return resources.ReadFrom(cmd.InOrStdin(), path)
 }
 
 func writeFindings(out io.Writer, format string, fs []validation.Finding) error {

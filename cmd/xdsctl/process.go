@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	statusv3 "github.com/envoyproxy/go-control-plane/envoy/service/status/v3"
+	"github.com/spf13/pflag"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resources"
+)
+
+// defaultWait is how long a process may take to say what it has.
+const defaultWait = 15 * time.Second
+
+// processFlags say how a process is asked for what it has.
+type processFlags struct {
+	tls                           bool
+	caCert, cert, key, serverName string
+	wait                          time.Duration
+}
+
+func (f *processFlags) register(set *pflag.FlagSet) {
+	set.SortFlags = false
+	set.BoolVar(&f.tls, "tls", false, "TLS; the four flags below imply it")
+	set.StringVar(&f.caCert, "ca-cert", "", "PEM `FILE` of the authorities that are trusted (default the system's)")
+	set.StringVar(&f.cert, "cert", "", "PEM `FILE` of the client's certificate")
+	set.StringVar(&f.key, "key", "", "PEM `FILE` of its private key")
+	set.StringVar(&f.serverName, "server-name", "", "`NAME` in the certificate of the process (default the host of its address)")
+	set.DurationVar(&f.wait, "for", defaultWait, "do not wait longer than this")
+}
+
+// config is the TLS that the flags ask for; nil for none.
+func (f *processFlags) config() (*tls.Config, error) {
+	files := serverFlags{caCert: f.caCert, cert: f.cert, key: f.key}
+	if err := files.files(); err != nil {
+		return nil, err
+	}
+	if !f.tls && f.caCert == "" && f.cert == "" && f.serverName == "" {
+		return nil, nil
+	}
+	c := &tls.Config{ServerName: f.serverName}
+	if f.caCert != "" {
+		text, err := os.ReadFile(f.caCert)
+		if err != nil {
+			return nil, err
+		}
+		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("--ca-cert: %s: there is no certificate in it", f.caCert)
+		}
+	}
+	if f.cert != "" {
+		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+		if err != nil {
+			return nil, fmt.Errorf("--cert, --key: %w", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
+
+// check finds flags that make no sense.
+func (f *processFlags) check() (*tls.Config, error) {
+	if f.wait <= 0 {
+		return nil, fmt.Errorf("--for %s: want more than nothing", f.wait)
+	}
+	return f.config()
+}
+
+// isURL says that a text is the address of Envoy's administration.
+func isURL(text string) bool {
+	return strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://")
+}
+
+// isAddress says that a text is HOST:PORT, or another target of gRPC.
+func isAddress(text string) bool {
+	_, _, err := net.SplitHostPort(strings.TrimPrefix(text, "csds:"))
+	return err == nil || strings.Contains(text, "://")
+}
+
+// ask asks a process for what it has: at HOST:PORT by its client status service, at a URL for its config dump.
+func (f *processFlags) ask(ctx context.Context, address string) (*resources.Process, error) {
+	config, err := f.check()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, f.wait)
+	defer cancel()
+	var p *resources.Process
+	if isURL(address) {
+		p, err = fetchDump(ctx, address, config)
+	} else {
+		p, err = fetchStatus(ctx, strings.TrimPrefix(address, "csds:"), config)
+	}
+	if err != nil {
+		return nil, &statusError{statusFailed, fmt.Errorf("%s: %w", address, err)}
+	}
+	return p, nil
+}
+
+// fetchStatus asks the client status service (envoy.service.status.v3.ClientStatusDiscoveryService).
+func fetchStatus(ctx context.Context, address string, config *tls.Config) (*resources.Process, error) {
+	creds := insecure.NewCredentials()
+	if config != nil {
+		creds = credentials.NewTLS(config)
+	}
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(creds))
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	resp, err := statusv3.NewClientStatusDiscoveryServiceClient(conn).FetchClientStatus(ctx, &statusv3.ClientStatusRequest{}, grpc.MaxCallRecvMsgSize(resources.MaxFile))
+	if err != nil {
+		return nil, err
+	}
+	return resources.FromStatus(resp), nil
+}
+
+// fetchDump gets a config dump; of a URL without a path that of Envoy's administration, with endpoints.
+func fetchDump(ctx context.Context, address string, config *tls.Config) (*resources.Process, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, errors.New("not a URL")
+	}
+	if strings.Trim(u.Path, "/") == "" {
+		u.Path, u.RawQuery = "/config_dump", "include_eds"
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	t := &http.Transport{TLSClientConfig: config}
+	defer t.CloseIdleConnections()
+	resp, err := t.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("status %s", resp.Status)
+	}
+	return readProcess(resp.Body)
+}
+
+func readProcess(in io.Reader) (*resources.Process, error) {
+	text, err := io.ReadAll(io.LimitReader(in, resources.MaxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > resources.MaxFile {
+		return nil, fmt.Errorf("more than %d bytes", resources.MaxFile)
+	}
+	return resources.ReadProcess(text)
+}
+
+// askOrRead is ask, and reads a file if there is one of that name, or if it is no address; "-" is standard input.
+func (f *processFlags) askOrRead(ctx context.Context, operand string, stdin io.Reader) (*resources.Process, error) {
+	_, err := os.Stat(operand)
+	if operand != "-" && err != nil && (isURL(operand) || isAddress(operand)) {
+		return f.ask(ctx, operand)
+	}
+	in := stdin
+	if operand != "-" {
+		file, err := os.Open(operand)
+		if err != nil {
+			return nil, &statusError{statusFailed, err}
+		}
+		defer file.Close()
+		in = file
+	}
+	p, err := readProcess(in)
+	if err != nil {
+		return nil, &statusError{statusFailed, fmt.Errorf("%s: %w", operand, err)}
+	}
+	return p, nil
+}
