@@ -1,0 +1,58 @@
+package client
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+)
+
+// LogTrace returns a [Trace] that writes a line at DEBUG for each of its calls: streams, requests,
+// responses, ACKs and NACKs, in their order, for Config.Trace. It writes no resource's content.
+// Where the logger is not enabled for DEBUG a call costs a few nanoseconds.
+func LogTrace(l *slog.Logger) *Trace {
+	line := func(what string, s StreamInfo, attrs ...any) {
+		l.Debug("xds: "+what, append([]any{"server", s.Server, "stream", s.ID}, attrs...)...)
+	}
+	return &Trace{
+		StreamUp: whenDebug(l, func(s StreamInfo) { line("stream up", s) }),
+		StreamDown: func(s StreamInfo, err error) {
+			switch {
+			case !l.Enabled(context.Background(), slog.LevelDebug):
+			case err == nil:
+				line("stream closed", s)
+			default:
+				line("stream down", s, "error", cutText(err.Error()))
+			}
+		},
+		Request: whenDebug(l, func(r RequestInfo) { line("request", r.Stream, "type", r.Type, "bytes", r.Size) }),
+		Response: whenDebug(l, func(r ResponseInfo) {
+			line("response", r.Stream, "type", r.Type, "version", cutText(r.Version), "nonce", cutText(r.Nonce),
+				"resources", r.Resources, "bytes", r.Size, "ignored", r.Ignored, "control_plane", cutText(r.ControlPlane))
+		}),
+		ACK: whenDebug(l, func(a AnswerInfo) {
+			line("ACK", a.Stream, "type", a.Type, "version", cutText(a.Version), "nonce", cutText(a.Nonce))
+		}),
+		NACK: whenDebug(l, func(a AnswerInfo) {
+			line("NACK", a.Stream, "type", a.Type, "version", cutText(a.Version), "nonce", cutText(a.Nonce), "error", cutText(a.Err.Error()))
+		}),
+	}
+}
+
+// whenDebug calls f only if its line is wanted.
+func whenDebug[T any](l *slog.Logger, f func(T)) func(T) {
+	return func(v T) {
+		if l.Enabled(context.Background(), slog.LevelDebug) {
+			f(v)
+		}
+	}
+}
+
+// maxTraced is how much is logged of a text that a server sent, in bytes.
+const maxTraced = 1024
+
+func cutText(s string) string {
+	if len(s) > maxTraced {
+		return strings.ToValidUTF8(s[:maxTraced], "") + "..."
+	}
+	return s
+}
