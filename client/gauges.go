@@ -68,6 +68,13 @@ type LastAccepted struct {
 	At     time.Time
 }
 
+// LastUpdated is when a value of a type last changed, of those that are held. A type without a value
+// is not listed.
+type LastUpdated struct {
+	Type string // URL
+	At   time.Time
+}
+
 // Throttle is how the rate limit of a server delays what the client sends to it.
 type Throttle struct {
 	Server string // URI
@@ -88,6 +95,8 @@ type Gauges struct {
 	Resources []ResourceCount
 	// Accepted has the types that are watched.
 	Accepted []LastAccepted
+	// Updated has the types of which values are held.
+	Updated []LastUpdated
 	// Throttled are the servers that have a rate limit and were used.
 	Throttled []Throttle
 	// Blocked are the handlers that have run for Config.HandlerTimeout or longer.
@@ -102,7 +111,7 @@ func (c *Client) Gauges() Gauges {
 	g := c.engine.Gauges()
 	return Gauges{
 		Servers: c.health(g.Connected), Resources: resourceCounts(g.Counts),
-		Accepted: c.accepted(g.Accepted), Throttled: c.throttled(g.Throttled),
+		Accepted: c.accepted(g.Accepted), Updated: updatedTypes(g.Counts), Throttled: c.throttled(g.Throttled),
 		Blocked: blockedHandlers(g.Blocked),
 	}
 }
@@ -154,6 +163,20 @@ func resourceCounts(counts []machine.Count) []ResourceCount {
 		return cmp.Or(cmp.Compare(a.Authority, b.Authority), cmp.Compare(a.Type, b.Type), cmp.Compare(a.State, b.State))
 	})
 	return rs
+}
+
+func updatedTypes(counts []machine.Count) []LastUpdated {
+	newest := map[string]int64{}
+	for _, n := range counts {
+		newest[n.TypeURL] = max(newest[n.TypeURL], n.Updated)
+	}
+	var ls []LastUpdated
+	for _, url := range slices.Sorted(maps.Keys(newest)) {
+		if at := newest[url]; at > 0 {
+			ls = append(ls, LastUpdated{url, time.Unix(0, at)})
+		}
+	}
+	return ls
 }
 
 func (c *Client) accepted(as []machine.Accepted) []LastAccepted {

@@ -46,6 +46,7 @@ type Instruments struct {
 	valid, invalid          metric.Int64Counter
 	connected, resources    metric.Int64ObservableGauge
 	lastAcceptedResponseAge metric.Float64ObservableGauge
+	lastUpdateAge           metric.Float64ObservableGauge
 	blocked, waiting        metric.Int64ObservableGauge
 }
 
@@ -55,7 +56,7 @@ func New(p metric.MeterProvider, c Config) (*Instruments, error) {
 	if c.Target != "" {
 		in.base = []attribute.KeyValue{TargetKey.String(c.Target)}
 	}
-	var faults [8]error
+	var faults [9]error
 	in.connected, faults[0] = in.meter.Int64ObservableGauge("grpc.xds_client.connected",
 		metric.WithUnit("{bool}"),
 		metric.WithDescription("1 while the client can reach the xDS server, 0 since a stream failed without a response."))
@@ -80,6 +81,9 @@ func New(p metric.MeterProvider, c Config) (*Instruments, error) {
 	in.waiting, faults[7] = in.meter.Int64ObservableGauge("xdswatch.handlers.waiting",
 		metric.WithUnit("{event}"),
 		metric.WithDescription("Events that wait for those handlers."))
+	in.lastUpdateAge, faults[8] = in.meter.Float64ObservableGauge("xdswatch.last_update.age",
+		metric.WithUnit("s"),
+		metric.WithDescription("Time since a held resource of the type last changed."))
 	if err := errors.Join(faults[:]...); err != nil {
 		return nil, err
 	}
@@ -109,7 +113,7 @@ func (in *Instruments) Observe(c *client.Client) (metric.Registration, error) {
 	return in.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		in.observe(o, c.Gauges(), time.Now())
 		return nil
-	}, in.connected, in.resources, in.lastAcceptedResponseAge, in.blocked, in.waiting)
+	}, in.connected, in.resources, in.lastAcceptedResponseAge, in.lastUpdateAge, in.blocked, in.waiting)
 }
 
 func (in *Instruments) observe(o metric.Observer, g client.Gauges, now time.Time) {
@@ -127,6 +131,9 @@ func (in *Instruments) observe(o metric.Observer, g client.Gauges, now time.Time
 	for _, a := range g.Accepted {
 		age := max(now.Sub(a.At), 0)
 		o.ObserveFloat64(in.lastAcceptedResponseAge, age.Seconds(), in.labels(ServerKey.String(a.Server), resourceType(a.Type)))
+	}
+	for _, u := range g.Updated {
+		o.ObserveFloat64(in.lastUpdateAge, max(now.Sub(u.At), 0).Seconds(), in.labels(resourceType(u.Type)))
 	}
 	waiting := 0
 	for _, b := range g.Blocked {

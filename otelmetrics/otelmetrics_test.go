@@ -140,6 +140,7 @@ func TestInstruments(t *testing.T) {
 			failure,
 			calm[0], calm[1],
 			"xdswatch.last_accepted_response.age 1.5 s "+target+kind+server,
+			"xdswatch.last_update.age 1.5 s "+target+kind,
 		)
 
 		must(t, reg.Unregister())

@@ -10,7 +10,8 @@ import (
 // Count is how many resources are in one state.
 type Count struct {
 	CountKey
-	N int
+	N       int
+	Updated int64 // when the newest of their values was accepted, in Unix nanoseconds; 0 without values
 }
 
 // CountKey is what resources are counted by.
@@ -55,6 +56,9 @@ func (l *link) count(cs []Count) []Count {
 			}
 		}
 		cs[last].N++
+		if key.Held {
+			cs[last].Updated = max(cs[last].Updated, sub.updated)
+		}
 	}
 	return cs
 }

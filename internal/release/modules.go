@@ -38,7 +38,7 @@ func (m *module) UnmarshalJSON(b []byte) error {
 // private says whether a module in a directory is for tests, benchmarks or tools.
 func private(dir string) bool {
 	return slices.ContainsFunc(strings.Split(dir, "/"), func(name string) bool {
-		return name == "bench" || name == "tools" || name == "internal" || strings.HasSuffix(name, "test")
+		return name == "bench" || name == "examples" || name == "tools" || name == "internal" || strings.HasSuffix(name, "test")
 	})
 }
 
