@@ -141,6 +141,7 @@ func (c *Client) engineConfig() (engine.Config, error) {
 		Guard:           c.judge,
 		Logger:          c.config.Logger,
 		Trace:           c.tracer(),
+		Handled:         c.handled(),
 		Metrics:         c.counters(),
 	}
 	err = c.sources.start(c, &ec)

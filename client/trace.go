@@ -2,6 +2,7 @@ package client
 
 import (
 	"errors"
+	"time"
 
 	"github.com/xdswatch/xdswatch/internal/machine"
 )
@@ -15,8 +16,11 @@ type Trace struct {
 	StreamDown func(StreamInfo, error) // nil if the client closed it
 	Request    func(RequestInfo)       // a request that is no ACK or NACK
 	Response   func(ResponseInfo)
-	ACK        func(AnswerInfo)
-	NACK       func(AnswerInfo)
+	// Handled says that every handler has returned that the response concerned, and follows its
+	// Response unless the stream ends before. Not called for a response that is ignored.
+	Handled func(HandledInfo)
+	ACK     func(AnswerInfo)
+	NACK    func(AnswerInfo)
 }
 
 // StreamInfo names a stream.
@@ -45,6 +49,17 @@ type ResponseInfo struct {
 	// ControlPlane is control_plane.identifier: which of the servers behind an address sent it,
 	// if the server says so.
 	ControlPlane string
+	Received     time.Time // when it came; the function may be called later
+}
+
+// HandledInfo is the end of the work on a response.
+type HandledInfo struct {
+	Stream StreamInfo
+	Type   string // URL
+	// Valid are the good resources of the response, also those that have not changed; Invalid those
+	// that the client refused.
+	Valid, Invalid int
+	At             time.Time // when the last handler returned
 }
 
 // AnswerInfo is the ACK or NACK of a response. It is traced when the client hands it to the
@@ -58,15 +73,36 @@ type AnswerInfo struct {
 }
 
 // tracer makes the engine's hook of the program's.
-func (c *Client) tracer() func(*machine.Notice) {
+func (c *Client) tracer() func(*machine.Notice, time.Time) {
 	t := c.config.Trace
 	if t == nil {
 		return nil
 	}
-	return func(n *machine.Notice) {
+	return func(n *machine.Notice, at time.Time) {
 		defer c.survive("a trace function panicked", n.Server)
-		c.trace(t, n)
+		c.trace(t, n, at)
 	}
+}
+
+// handled makes the engine's hook for the end of responses of the program's.
+func (c *Client) handled() func(*machine.Notice, time.Time) {
+	t := c.config.Trace
+	if t == nil || t.Handled == nil {
+		return nil
+	}
+	return func(n *machine.Notice, at time.Time) {
+		defer c.survive("a trace function panicked", n.Server)
+		t.Handled(HandledInfo{Stream: c.streamOf(n), Type: n.TypeURL, Valid: n.Valid, Invalid: n.Invalid, At: at})
+	}
+}
+
+func (c *Client) streamOf(n *machine.Notice) StreamInfo {
+	server := c.server(n.Server)
+	s := StreamInfo{Server: server.URI, ID: streamID(n.Stream)}
+	if server.PerType {
+		s.Type = n.TypeURL
+	}
+	return s
 }
 
 // survive is deferred: it ends a panic of the program's in the log.
@@ -76,12 +112,8 @@ func (c *Client) survive(what string, server int) {
 	}
 }
 
-func (c *Client) trace(t *Trace, n *machine.Notice) {
-	server := c.server(n.Server)
-	s := StreamInfo{Server: server.URI, ID: streamID(n.Stream)}
-	if server.PerType {
-		s.Type = n.TypeURL
-	}
+func (c *Client) trace(t *Trace, n *machine.Notice, at time.Time) {
+	server, s := c.server(n.Server), c.streamOf(n)
 	switch n.Kind {
 	case machine.NoticeStreamUp:
 		call(t.StreamUp, s)
@@ -98,7 +130,7 @@ func (c *Client) trace(t *Trace, n *machine.Notice) {
 	case machine.NoticeResponse:
 		call(t.Response, ResponseInfo{
 			Stream: s, Type: n.TypeURL, Version: n.Version, Nonce: n.Nonce,
-			Resources: n.Resources, Size: n.Size, Ignored: n.Ignored, ControlPlane: n.ControlPlane,
+			Resources: n.Resources, Size: n.Size, Ignored: n.Ignored, ControlPlane: n.ControlPlane, Received: at,
 		})
 	case machine.NoticeAck, machine.NoticeNack:
 		answer, hook := AnswerInfo{Stream: s, Type: n.TypeURL, Version: n.Version, Nonce: n.Nonce}, t.ACK

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/transport"
@@ -206,7 +207,7 @@ func (e *Engine) endPart(n *machine.Notice) {
 		delete(e.parts, key)
 	}
 	e.delivering[n.Stream] = true
-	e.deliver(n.Stream, p, p.lanes)
+	e.deliver(n.Stream, p, p.lanes, n)
 }
 
 // consumed reads on after a response of which nothing is told to watches.
@@ -219,16 +220,27 @@ func (e *Engine) consumed(ref machine.Ref) {
 	if s := e.stream(ref); s != nil {
 		lanes = e.withHooks(nil, s.number)
 	}
-	e.deliver(ref, nil, lanes)
+	e.deliver(ref, nil, lanes, nil)
 }
 
-// deliver says Delivered when all lanes have come to this point.
-func (e *Engine) deliver(ref machine.Ref, p *part, lanes []*lane) {
+// deliver says Delivered when all lanes have come to this point. The notice of the end of a
+// response is traced then.
+func (e *Engine) deliver(ref machine.Ref, p *part, lanes []*lane, end *machine.Notice) {
 	if len(lanes) == 0 {
 		e.again = append(e.again, machine.Delivered{Ref: ref})
 		return
 	}
-	e.mark(lanes, p, func() { e.post(machine.Delivered{Ref: ref}) })
+	if end == nil || e.config.Handled == nil {
+		e.mark(lanes, p, func() { e.post(machine.Delivered{Ref: ref}) })
+		return
+	}
+	e.mark(lanes, p, func() {
+		at := time.Now()
+		e.post(func() {
+			e.hook(end.Server, func() { e.config.Handled(end, at) })
+			e.again = append(e.again, machine.Delivered{Ref: ref})
+		})
+	})
 }
 
 // mark puts a marker behind what is in lanes.
@@ -305,8 +317,20 @@ func (e *Engine) runOf(notices []machine.Notice) int {
 func (e *Engine) trace(n *machine.Notice) {
 	e.logStream(n)
 	if e.config.Trace != nil {
-		e.hook(n.Server, func() { e.config.Trace(n) })
+		at := e.cameAt(n)
+		e.hook(n.Server, func() { e.config.Trace(n, at) })
 	}
+}
+
+// cameAt is when a response came that is traced; zero of other notices.
+func (e *Engine) cameAt(n *machine.Notice) time.Time {
+	if n.Kind != machine.NoticeResponse {
+		return time.Time{}
+	}
+	if s := e.stream(n.Stream); s != nil && s.current != nil {
+		return s.current.at
+	}
+	return time.Now() // its stream has ended
 }
 
 // errGuardExited is the verdict of a guard that gave none.

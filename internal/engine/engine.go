@@ -50,8 +50,11 @@ type Config struct {
 	// It may be nil if no type is guarded.
 	Guard func(*machine.Proposal) error
 	// Trace, if not nil, hears of what happens on streams, in order with the events of the
-	// lane of the server's first watch.
-	Trace func(*machine.Notice)
+	// lane of the server's first watch; of a response with the time when it came.
+	Trace func(n *machine.Notice, at time.Time)
+	// Handled, if not nil, hears in the same lane, after a NoticeEnd, that all handlers have
+	// returned. Trace is not nil either then.
+	Handled func(n *machine.Notice, at time.Time)
 	// Store, if not nil, keeps what was accepted. Its methods are called by the loop and must not
 	// block; what Load asks for is answered by one call of [Engine.Loaded].
 	Store Store

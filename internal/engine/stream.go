@@ -39,6 +39,7 @@ type stream struct {
 type received struct {
 	frame    transport.Frame
 	response wire.Response
+	at       time.Time // zero unless it is traced
 }
 
 // stream finds a stream that stands or is being opened.
@@ -179,6 +180,9 @@ func (e *Engine) read(s *stream, ts transport.Stream) {
 	for {
 		frame, err := ts.Recv()
 		r := e.received.Get().(*received) // not before: while nothing comes it would be held
+		if e.config.Trace != nil {
+			r.at = time.Now()
+		}
 		if r.frame = frame; err == nil {
 			// STREAM-11: a frame that does not parse ends the stream.
 			err = s.scan(r)
