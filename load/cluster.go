@@ -52,7 +52,7 @@ func (c *Cluster) Drop(category string) {
 const maxCategories = 1000
 
 // Locality counts for the endpoints of one locality of the cluster's assignment, at one priority.
-// It takes some 50 ns, and no lock: a program that wants Begin alone on the path of its requests
+// It is a lookup without a lock; a program that wants Begin alone on the path of its requests
 // keeps the result. The priority distinguishes parts of one locality.
 func (c *Cluster) Locality(l *corev3.Locality, priority uint32) *Locality {
 	if c == nil {
