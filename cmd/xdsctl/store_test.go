@@ -13,7 +13,7 @@ import (
 func TestStore(t *testing.T) {
 	dir := t.TempDir()
 	s := server(t)
-	p := watchServer(t, s.Target(), "--store", dir, "--once", "cds:a", "cds")
+	p := watchServer(t, s.Target(), "--store", dir, "--once", "cds", "cds:a")
 	st := accept(t, s)
 	send(t, st, testutil.SotW(clusters, "1", "n1", cluster("a")))
 	p.skipTo(`"event":"synced"`)
@@ -21,7 +21,7 @@ func TestStore(t *testing.T) {
 
 	s.SetRefuse(true)
 	s.DropConnections()
-	p = watchServer(t, s.Target(), "--store", dir, "--stdin", "cds:a", "cds")
+	p = watchServer(t, s.Target(), "--store", dir, "--stdin", "cds", "cds:a")
 	for range 2 {
 		if line := p.skipTo(`"event":"update"`); !strings.Contains(line, `"stale":true`) {
 			t.Errorf("printed %s", line)
