@@ -40,7 +40,7 @@ func TestChaos(t *testing.T) {
 	parts := []string{
 		"-seed 1 -worlds 3 -clients 1 -rounds 2",
 		"-seed 21 -worlds 1 -clients 1 -rounds 1 -heavy -only half-open",
-		"-fallback -seed 2 -worlds 3 -clients 1 -rounds 1",
+		"-fallback -seed 3 -worlds 2 -clients 1 -rounds 1",
 	}
 	var wg sync.WaitGroup
 	for _, args := range parts {

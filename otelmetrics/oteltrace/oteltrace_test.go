@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,10 +70,10 @@ func cluster(name string) *clusterv3.Cluster { return &clusterv3.Cluster{Name: n
 // and Ready are linked to it.
 func TestSpans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		called := 0
+		var called atomic.Int32
 		recorder, tracer, srv, c := rig(t, &client.Trace{
-			Response: func(client.ResponseInfo) { called++ }, Handled: func(client.HandledInfo) { called++ },
-			NACK: func(client.AnswerInfo) { called++ }, StreamDown: func(client.StreamInfo, error) { called++ },
+			Response: func(client.ResponseInfo) { called.Add(1) }, Handled: func(client.HandledInfo) { called.Add(1) },
+			NACK: func(client.AnswerInfo) { called.Add(1) }, StreamDown: func(client.StreamInfo, error) { called.Add(1) },
 		})
 		for range 2 {
 			_, err := c.Watch(t.Context(), cds.Type, "a", func(client.Event[any]) { time.Sleep(time.Second) })
@@ -122,8 +123,8 @@ func TestSpans(t *testing.T) {
 				t.Errorf("%s: %d spans, without the link", name, len(spans))
 			}
 		}
-		if called != 5 { // two responses, twice handled, one NACK
-			t.Errorf("%d calls of the next trace", called)
+		if n := called.Load(); n != 5 { // two responses, twice handled, one NACK
+			t.Errorf("%d calls of the next trace", n)
 		}
 	})
 }

@@ -44,8 +44,8 @@ func TestFilesOfNothing(t *testing.T) {
 		{"no suffix", "", `{"resources":[`, "{},", `{}]}`, "too many for a file", size / 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if race.Enabled && tt.times == size/3 && tt.suffix != ".yaml" {
-				tt.times /= 8 // the race detector takes minutes, and the bounds go by the size of the file
+			if race.Enabled && tt.want != "parts" {
+				tt.times = max(tt.times/20, min(tt.times, 12_500)) // the race detector takes minutes, and the bounds go by the size of the file
 			}
 			config := Config{}.withDefaults()
 			data := slices.Concat([]byte(tt.head), bytes.Repeat([]byte(tt.piece), tt.times), []byte(tt.tail))
