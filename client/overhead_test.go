@@ -10,6 +10,7 @@ import (
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/internal/heapsize"
+	"github.com/xdswatch/xdswatch/internal/race"
 	"github.com/xdswatch/xdswatch/resource/cds"
 )
 
@@ -68,6 +69,9 @@ func TestFramesOfNothing(t *testing.T) {
 		"errors, as allowed":    {url, "\x3a\x00", 600_000},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if race.Enabled {
+				m.times /= 8 // the race detector takes a quarter of a minute
+			}
 			boot, err := bootstrap.Server(serveFrame(t, m))
 			must(t, err)
 			answered := make(chan struct{}, 100)
