@@ -255,6 +255,9 @@ func (o *output) state(s *client.State) {
 	if s.Kept {
 		o.text(`,"kept":true`)
 	}
+	if s.Stale { // LKG-4
+		o.text(`,"stale":true`)
+	}
 	o.optional("redirect", s.Redirect)
 	if r := s.Refused; r != nil {
 		o.text(`,"refused":{"version":`)
