@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/testutil"
@@ -163,9 +164,11 @@ func TestWrittenInPlace(t *testing.T) {
 	}
 	for _, suffix := range []string{".pb", ".yaml", ".json", ".pb_text"} {
 		t.Run(suffix, func(t *testing.T) {
+			t.Parallel()
 			path := at(t, "cds"+suffix)
 			place(t, path, answer("1", "a"))
-			r := open(t, path, func(_ *sourceConfig, c *carrierConfig) { c.Settle = 10 * settle })
+			// A busy machine may stop between two writes for long.
+			r := open(t, path, func(_ *sourceConfig, c *carrierConfig) { c.Settle = 1500 * time.Millisecond })
 			r.ask(clusterURL)
 			r.want("1|a")
 			data := encode(t, path, answer("2", "a", "b", "c"))
