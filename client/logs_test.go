@@ -225,6 +225,7 @@ func TestLogFlapping(t *testing.T) {
 // Ten thousand deletions that are ignored are a few lines.
 // spec: ERR-5
 func TestLogIgnoredDeletions(t *testing.T) {
+	t.Parallel()
 	var log *logBuffer
 	inBubble(t, func(t *testing.T, r *rig) {
 		_, err := r.c.WatchAll(context.Background(), cds.Type, "*", func(client.Batch[any]) {})

@@ -236,6 +236,7 @@ func TestNoSecretOverREST(t *testing.T) {
 
 // spec: H-3
 func TestNoSecretOfFiles(t *testing.T) {
+	t.Parallel()
 	files := map[string]string{
 		"yaml.yaml":      "resources:\n- \"@type\": " + secretURL + "\n  name: s\n  tls_certificate:\n    private_key: " + marker + "\n",
 		"indent.yaml":    "resources:\n- \"@type\": " + secretURL + "\n  generic_secret:\n    secret: {inline_string: |\n  " + marker + "\n",

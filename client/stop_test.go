@@ -219,6 +219,7 @@ func TestStopInsideHandler(t *testing.T) {
 // load.
 // spec: WATCH-2 U-5
 func TestStopUnderLoad(t *testing.T) {
+	t.Parallel()
 	tries := 6000
 	if testing.Short() {
 		tries = 500

@@ -15,6 +15,7 @@ import (
 //
 // spec: P-13
 func TestSubscriptionOfEvents(t *testing.T) {
+	t.Parallel()
 	srv := server(t)
 	thing := "xdstp://good.example/envoy.config.cluster.v3.Cluster/a"
 	p := start(t, srv.Target(), "--bootstrap", grpcBootstrap(t, srv.Target(), ""), "--output", "json", "--stdin",
@@ -54,6 +55,7 @@ func TestSubscriptionOfEvents(t *testing.T) {
 //
 // spec: P-13
 func TestSubscriptionOfMembers(t *testing.T) {
+	t.Parallel()
 	srv := server(t)
 	p := watchServer(t, srv.Target(), "cds")
 	send(t, accept(t, srv), testutil.SotW(clusters, "1", "n1", cluster("a")))
@@ -73,6 +75,7 @@ func TestSubscriptionOfMembers(t *testing.T) {
 //
 // spec: P-7
 func TestStartup(t *testing.T) {
+	t.Parallel()
 	s := polled(t)
 	boot := envoyBootstrap(t, s.Addr(), "dynamic_resources:"+pollCDS)
 	p := start(t, s.Addr(), "--bootstrap", boot, "--output", "json", "--stdin")
@@ -101,6 +104,7 @@ func TestStartup(t *testing.T) {
 //
 // spec: P-13 S-9
 func TestHint(t *testing.T) {
+	t.Parallel()
 	m := testutil.StartManagementServer(t, testutil.ManagementConfig{ADS: true})
 	if err := m.Set("1", cluster("a"), cluster("b")); err != nil {
 		t.Fatal(err)
@@ -121,6 +125,7 @@ func TestHint(t *testing.T) {
 //
 // spec: P-13
 func TestKeepaliveFlags(t *testing.T) {
+	t.Parallel()
 	for args, want := range map[string][2]time.Duration{
 		"":                                       {5 * time.Minute, 20 * time.Second},
 		"--keepalive-timeout 3s":                 {5 * time.Minute, 3 * time.Second},
@@ -145,6 +150,7 @@ func TestKeepaliveFlags(t *testing.T) {
 //
 // spec: H-12
 func TestHarmlessJSON(t *testing.T) {
+	t.Parallel()
 	srv := server(t)
 	odd := "a\u009b31m\u202e\u007f\U000e0001b"
 	p := watchServer(t, srv.Target(), "cds")

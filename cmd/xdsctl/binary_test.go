@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -22,6 +23,10 @@ import (
 var binaries string
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil { // these tests wait and hardly compute
+		panic(err)
+	}
 	status := m.Run()
 	if binaries != "" {
 		os.RemoveAll(binaries)

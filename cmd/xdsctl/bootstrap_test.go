@@ -14,6 +14,7 @@ import (
 //
 // spec: H-3
 func TestBootstrap(t *testing.T) {
+	t.Parallel()
 	grpc := file(t, "grpc.json", `{
 		"node": {"id": "me", "metadata": {"a": 1}},
 		"xds_servers": [{"server_uri": "one:1", "channel_creds": [{"type": "tls", "config": {"ca_certificate_file": "/ca.pem"}}],

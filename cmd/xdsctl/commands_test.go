@@ -18,6 +18,7 @@ import (
 )
 
 func TestCommands(t *testing.T) {
+	t.Parallel()
 	srv := server(t)
 	p := watchServer(t, srv.Target(), "--stdin")
 	p.enter("watch cds:a")
@@ -42,6 +43,7 @@ func TestCommands(t *testing.T) {
 }
 
 func TestBadCommands(t *testing.T) {
+	t.Parallel()
 	srv := server(t)
 	p := watchServer(t, srv.Target(), "--stdin", "cds:a", "cds:a")
 	p.expect(streamUp)
@@ -68,6 +70,7 @@ func TestBadCommands(t *testing.T) {
 }
 
 func TestDump(t *testing.T) {
+	t.Parallel()
 	srv := server(t)
 	p := watchServer(t, srv.Target(), "--stdin")
 	p.enter("dump")
@@ -95,6 +98,7 @@ func TestDump(t *testing.T) {
 }
 
 func TestOnce(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name     string
 		args     []string
@@ -146,6 +150,7 @@ func TestOnce(t *testing.T) {
 
 // With commands, --once ends with the first answer to what was asked for.
 func TestOnceWithCommands(t *testing.T) {
+	t.Parallel()
 	srv := server(t)
 	p := watchServer(t, srv.Target(), "--once", "--stdin")
 	p.enter("dump")
@@ -164,6 +169,7 @@ func TestOnceWithCommands(t *testing.T) {
 
 // The newest answer counts: what is missing at first may come while others are waited for.
 func TestOnceRecovers(t *testing.T) {
+	t.Parallel()
 	srv := server(t)
 	p := watchServer(t, srv.Target(), "--once", "cds:a", "eds:x")
 	st := accept(t, srv)
@@ -183,6 +189,7 @@ func TestOnceRecovers(t *testing.T) {
 //
 // spec: P-13
 func TestForWithoutAnswer(t *testing.T) {
+	t.Parallel()
 	srv := server(t)
 	p := watchServer(t, srv.Target(), "--once", "--for", "100ms", "cds:a", "cds:b")
 	p.ends(3)
@@ -190,6 +197,7 @@ func TestForWithoutAnswer(t *testing.T) {
 }
 
 func TestInterrupt(t *testing.T) {
+	t.Parallel()
 	srv := server(t)
 	p := watchServer(t, srv.Target(), "cds:a")
 	p.expect(streamUp)
@@ -206,6 +214,7 @@ type brokenWriter struct{ err error }
 func (w brokenWriter) Write([]byte) (int, error) { return 0, w.err }
 
 func TestBrokenOutput(t *testing.T) {
+	t.Parallel()
 	srv := server(t)
 	for err, want := range map[error]string{
 		io.ErrClosedPipe:           "",
@@ -268,6 +277,7 @@ func TestUsage(t *testing.T) {
 }
 
 func TestBadBootstraps(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ name, text, want string }{
 		{"empty object", `{}`, "FILE: xds_servers: required"},
 		{"no JSON", `{"xds_servers": [`, "FILE: line 1"},
@@ -310,6 +320,7 @@ func TestBootstrapOfEnvironment(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
+	t.Parallel()
 	for args, want := range map[string]string{
 		"--help":       "xdsctl watch --server localhost:18000 cds",
 		"":             "Available Commands:",

@@ -44,6 +44,7 @@ const changedText = `~ cds backend
 
 // States of servers, bootstraps, files and directories are compared alike.
 func TestDiff(t *testing.T) {
+	t.Parallel()
 	a, b := managed(t, shop()...), managed(t, changed()...)
 	dir := t.TempDir()
 	status, out, errs := runOnce(t, "get", "--server", b.Addr(), "-o", "yaml", "lds", "cds", "rds:shop")
@@ -77,6 +78,7 @@ func TestDiff(t *testing.T) {
 //
 // spec: H-3
 func TestDiffJSON(t *testing.T) {
+	t.Parallel()
 	a := resourceFile(t, "a.yaml", cluster("same"), cluster("gone"), &clusterv3.Cluster{Name: "b", AltStatName: "x"}, secretOf("MARK3R"))
 	b := resourceFile(t, "b.pb", cluster("same"), cluster("new"), &clusterv3.Cluster{Name: "b", AltStatName: "y"}, secretOf("M4RKER"))
 	status, out, errs := runOnce(t, "diff", "-o", "json", a, b)
@@ -117,6 +119,7 @@ const configDump = `{"configs": [
 ]}`
 
 func TestDiffConfigDump(t *testing.T) {
+	t.Parallel()
 	dump := file(t, "dump.json", configDump)
 	other := file(t, "b.yaml", `
 # a comment
@@ -146,6 +149,7 @@ func (csds) FetchClientStatus(context.Context, *statusv3.ClientStatusRequest) (*
 }
 
 func TestDiffCSDS(t *testing.T) {
+	t.Parallel()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -161,6 +165,7 @@ func TestDiffCSDS(t *testing.T) {
 }
 
 func TestDiffErrors(t *testing.T) {
+	t.Parallel()
 	good := resourceFile(t, "good.yaml", cluster("a"))
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -27,6 +27,7 @@ func prefix(name, node string) string {
 }
 
 func TestSotW(t *testing.T) {
+	t.Parallel()
 	srv := server(t)
 	p := watchServer(t, srv.Target(), "cds:a")
 	st, r := acceptFirst(t, srv)
@@ -52,6 +53,7 @@ func TestSotW(t *testing.T) {
 }
 
 func TestRejected(t *testing.T) {
+	t.Parallel()
 	srv := server(t)
 	p := watchServer(t, srv.Target(), "--node-id", "me", "cds:a")
 	st := accept(t, srv)
@@ -81,6 +83,7 @@ func TestRejected(t *testing.T) {
 }
 
 func TestDelta(t *testing.T) {
+	t.Parallel()
 	srv := server(t)
 	p := watchServer(t, srv.Target(), "--variant", "delta", "cds:a")
 	st := accept(t, srv)
@@ -95,6 +98,7 @@ func TestDelta(t *testing.T) {
 }
 
 func TestResourceErrors(t *testing.T) {
+	t.Parallel()
 	srv := server(t)
 	p := watchServer(t, srv.Target(), "cds:a")
 	st := accept(t, srv)
@@ -114,6 +118,7 @@ func TestResourceErrors(t *testing.T) {
 }
 
 func TestTimeout(t *testing.T) {
+	t.Parallel()
 	srv := server(t)
 	p := watchServer(t, srv.Target(), "--resource-timeout", "50ms", "cds:a")
 	p.expect(streamUp, absent("a", "timeout"))
@@ -124,6 +129,7 @@ func TestTimeout(t *testing.T) {
 }
 
 func TestNoTimeout(t *testing.T) {
+	t.Parallel()
 	srv := server(t)
 	p := watchServer(t, srv.Target(), "--resource-timeout", "0", "--for", "1s", "cds:a")
 	p.expect(streamUp)
@@ -136,6 +142,7 @@ func TestNoTimeout(t *testing.T) {
 // A dial that fails opens no stream, and what is up to date with a server that answers
 // later is said then.
 func TestConnection(t *testing.T) {
+	t.Parallel()
 	proxy, err := testutil.NewTCPProxy("127.0.0.1:1")
 	if err != nil {
 		t.Fatal(err)
@@ -162,6 +169,7 @@ func TestConnection(t *testing.T) {
 }
 
 func TestStreamEnds(t *testing.T) {
+	t.Parallel()
 	srv := server(t)
 	p := watchServer(t, srv.Target(), "cds:a")
 	st := accept(t, srv)
@@ -184,6 +192,7 @@ func TestStreamEnds(t *testing.T) {
 
 // What Watch returns is an event.
 func TestConfigErrors(t *testing.T) {
+	t.Parallel()
 	srv := server(t)
 	boot := grpcBootstrap(t, srv.Target(), "")
 	for _, tt := range []struct {
@@ -216,6 +225,7 @@ func TestConfigErrors(t *testing.T) {
 }
 
 func TestStructuredName(t *testing.T) {
+	t.Parallel()
 	srv := server(t)
 	name := "xdstp://good.example/envoy.config.cluster.v3.Cluster/a"
 	p := start(t, srv.Target(), "--bootstrap", grpcBootstrap(t, srv.Target(), ""), "--output", "json", name)
@@ -227,6 +237,7 @@ func TestStructuredName(t *testing.T) {
 
 // A list names the type of its members; events say where a redirected one is.
 func TestList(t *testing.T) {
+	t.Parallel()
 	srv := server(t)
 	const authority = "xdstp://good.example/envoy.config.cluster.v3.Cluster"
 	list, a, b := authority+"Collection/l", authority+"/a", authority+"/b"
@@ -257,6 +268,7 @@ func TestList(t *testing.T) {
 }
 
 func TestWildcards(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		sub, names string
 	}{{"cds", ""}, {"cds:*", "*"}, {clusters, ""}, {clusters + ":*", "*"}} {
@@ -277,12 +289,14 @@ func TestWildcards(t *testing.T) {
 }
 
 func TestWildcardTimeout(t *testing.T) {
+	t.Parallel()
 	srv := server(t)
 	p := watchServer(t, srv.Target(), "--resource-timeout", "50ms", "cds")
 	p.expect(streamUp, absent("*", "timeout"))
 }
 
 func TestUnknownType(t *testing.T) {
+	t.Parallel()
 	const url = "type.googleapis.com/example.Thing"
 	srv := server(t)
 	p := watchServer(t, srv.Target(), url+":x", url+":y")
@@ -301,6 +315,7 @@ func TestUnknownType(t *testing.T) {
 }
 
 func TestUnknownInside(t *testing.T) {
+	t.Parallel()
 	srv := server(t)
 	p := watchServer(t, srv.Target(), "cds:a")
 	st := accept(t, srv)
@@ -319,6 +334,7 @@ func TestUnknownInside(t *testing.T) {
 }
 
 func TestPerType(t *testing.T) {
+	t.Parallel()
 	srv := server(t)
 	p := watchServer(t, srv.Target(), "--streams", "per-type", "cds:a", "eds:a")
 	methods := map[string]bool{}
@@ -339,6 +355,7 @@ func TestPerType(t *testing.T) {
 
 // The bootstrap says the variant, and the flag wins over it.
 func TestVariantOfBootstrap(t *testing.T) {
+	t.Parallel()
 	srv := server(t)
 	boot := grpcBootstrap(t, srv.Target(), `"xdswatch.delta"`)
 	for want, args := range map[bool][]string{true: nil, false: {"--variant", "sotw"}} {
@@ -387,6 +404,7 @@ func (p *program) prints(texts ...string) {
 
 // An Envoy bootstrap asks for its wildcards by itself.
 func TestEnvoyBootstrap(t *testing.T) {
+	t.Parallel()
 	m := testutil.StartManagementServer(t, testutil.ManagementConfig{})
 	if err := m.Set("1", cluster("a")); err != nil {
 		t.Fatal(err)
@@ -404,6 +422,7 @@ dynamic_resources:
 // So it does for the collections that its locators name, whose authorities may have sources
 // of their own.
 func TestEnvoyLocators(t *testing.T) {
+	t.Parallel()
 	s := testutil.StartCollectionServer(t, testutil.CollectionConfig{})
 	x := at("listed", "p/x")
 	if err := s.Set(testutil.Wrapped(x, "1", cluster(x))); err != nil {
@@ -427,6 +446,7 @@ default_config_source:
 
 // The real server, with many members and types at once.
 func TestManagementServer(t *testing.T) {
+	t.Parallel()
 	m := testutil.StartManagementServer(t, testutil.ManagementConfig{})
 	const n = 1200 // several batches
 	var resources []proto.Message

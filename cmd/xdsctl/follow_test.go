@@ -69,6 +69,7 @@ func (p *program) told(want ...string) {
 // A list brings its members, wherever they are, under their own names, and is synced under
 // its own.
 func TestListCollection(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, delta)
 	all, a, b := listAt("east", "l"), at("east", "a"), at("west", "b")
 	in, lost := all+"#entry=in", at("north", "c")
@@ -100,6 +101,7 @@ func (w *world) awaitIdle() {
 
 // What a list leaves out is removed, and so is all of one that is removed itself.
 func TestListRemoved(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, delta)
 	all, a := listAt("east", "l"), at("east", "a")
 	in := all + "#entry=in"
@@ -116,6 +118,7 @@ func TestListRemoved(t *testing.T) {
 // With --once a list has its first answer when it is synced, also without members, or does
 // not exist.
 func TestListOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, delta)
 	empty, none := listAt("east", "empty"), listAt("west", "none")
 	w.list(w.east, empty)
@@ -129,6 +132,7 @@ func TestListOnce(t *testing.T) {
 
 // A redirect is followed into other authorities and says where it leads.
 func TestRedirect(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, delta)
 	a, b := at("east", "a"), at("west", "b")
 	w.redirect(w.east, a, b)
@@ -152,6 +156,7 @@ func TestRedirect(t *testing.T) {
 
 // The entry of a list is one resource.
 func TestEntry(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, delta)
 	all := listAt("east", "l")
 	in, none := all+"#entry=in", all+"#entry=none"
@@ -173,6 +178,7 @@ func TestEntry(t *testing.T) {
 
 // The alternative serves while the server is away and nothing is held, and gives back.
 func TestAlternative(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, delta)
 	a, b := at("east", "a"), at("west", "b")
 	name := a + "#alt=" + b
@@ -198,6 +204,7 @@ func TestAlternative(t *testing.T) {
 // What cannot be followed is an error of the subscription, whose type is told where its
 // name has one.
 func TestBadDirectives(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, delta)
 	for name, want := range map[string]string{
 		at("east", "a") + "#entri=x":                 "neither alt= nor entry=",

@@ -45,6 +45,7 @@ func secretOf(value string) *tlsv3.Secret {
 //
 // spec: H-3
 func TestGet(t *testing.T) {
+	t.Parallel()
 	m := managed(t, cluster("a"), cluster("longer-name"), &endpointv3.ClusterLoadAssignment{ClusterName: "a"}, secretOf("MARK3R"))
 	for _, variant := range []string{"sotw", "delta"} {
 		get := func(args ...string) (int, string, string) {
@@ -80,6 +81,7 @@ func TestGet(t *testing.T) {
 }
 
 func TestGetJSON(t *testing.T) {
+	t.Parallel()
 	m := managed(t, cluster("a"))
 	status, out, errs := runOnce(t, "get", "--server", m.Addr(), "--resource-timeout", "200ms", "--output", "json", "cds:a", "cds:missing")
 	out = updated.ReplaceAllString(strings.ReplaceAll(strings.ReplaceAll(out, m.Addr(), "SERVER"), `"updated": "`, `"updated":"`), `"updated":NOW`)
@@ -126,6 +128,7 @@ func answering(m proto.Message) testutil.Option {
 
 // What is wrong decides the status.
 func TestGetStatus(t *testing.T) {
+	t.Parallel()
 	m := managed(t, cluster("a"), &routev3.RouteConfiguration{Name: "r", VirtualHosts: []*routev3.VirtualHost{{Domains: []string{"*"}}}})
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -158,6 +161,7 @@ func TestGetStatus(t *testing.T) {
 
 // What is printed as YAML is a file source, whether or not secrets are in it.
 func TestGetYAMLIsAFileSource(t *testing.T) {
+	t.Parallel()
 	m := managed(t, cluster("a"), cluster("b"), secretOf("MARK3R"))
 	for _, secrets := range []string{"--show-secrets=false", "--show-secrets"} {
 		status, text, errs := runOnce(t, "get", "--server", m.Addr(), "-o", "yaml", secrets, "cds", "sds:s")
@@ -195,6 +199,7 @@ func fromFile(t *testing.T, document string, kind resource.AnyType, name string)
 
 // TLS, headers and node reach a real server.
 func TestServerFlags(t *testing.T) {
+	t.Parallel()
 	ca, err := testutil.NewCA()
 	if err != nil {
 		t.Fatal(err)
@@ -250,6 +255,7 @@ func TestServerFlags(t *testing.T) {
 
 // Flags that say what cannot be are bad usage.
 func TestServerFlagUsage(t *testing.T) {
+	t.Parallel()
 	ok := file(t, "ok.pem", "")
 	for _, tt := range []struct{ args, want string }{
 		{"--cert " + ok, "--cert and --key belong together"},
@@ -282,6 +288,7 @@ func TestServerFlagUsage(t *testing.T) {
 
 // The name of a resource that has none of its own is kept in YAML.
 func TestGetYAMLWraps(t *testing.T) {
+	t.Parallel()
 	srv := server(t, answering(testutil.Wrapped("x", "4", &routev3.RouteConfiguration{})))
 	_, out, errs := runOnce(t, "get", "--server", srv.Target(), "-o", "yaml", "rds:x")
 	const want = `resources:

@@ -12,6 +12,7 @@ import (
 
 // A graph has all that a root leads to, and says what is not there.
 func TestGraph(t *testing.T) {
+	t.Parallel()
 	m := managed(t, append(shop(), proxyListener("second", "legacy"), aggregate("both", "backend", "both2"), aggregate("both2", "both", "frontend"))...)
 	for _, tt := range []struct {
 		args          string

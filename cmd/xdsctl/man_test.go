@@ -10,6 +10,7 @@ import (
 
 // Each command has a manual page, of nothing but lines that man understands.
 func TestMan(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "man1")
 	if status, out, errs := runOnce(t, "man", dir); status != 0 || out != "" || errs != "" {
 		t.Fatalf("status %d, %s%s", status, out, errs)
@@ -53,6 +54,7 @@ func TestMan(t *testing.T) {
 
 // A line that begins as a request does not become one.
 func TestRoff(t *testing.T) {
+	t.Parallel()
 	if got, want := roff(".a\n'b\nc\\d -e"), "\\&.a\n\\&'b\nc\\ed \\-e"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -60,6 +62,7 @@ func TestRoff(t *testing.T) {
 
 // Shells complete values of flags, types of subscriptions and roots; and there is a script for each.
 func TestCompletion(t *testing.T) {
+	t.Parallel()
 	for line, want := range map[string]string{
 		"get --output ":      "table json yaml name",
 		"watch --variant ":   "sotw delta",

@@ -97,6 +97,7 @@ func (p *program) state() map[string]int {
 // What a real server said is served again, in both variants, with the same versions, aggregated and
 // with a stream for each type.
 func TestRecordReplay(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("records and replays in four ways")
 	}
@@ -164,6 +165,7 @@ func checkFrames(t *testing.T, frames []recording.Frame, variant string) {
 
 // What changed while it was recorded changes again, from when a client comes.
 func TestReplayChanges(t *testing.T) {
+	t.Parallel()
 	m := managed(t, cluster("a"))
 	file := filepath.Join(t.TempDir(), "r.jsonl")
 	frames, stop := startRecord(t, file, "--server", m.Addr(), "cds")
@@ -188,6 +190,7 @@ func TestReplayChanges(t *testing.T) {
 
 // Files are served, and what they become.
 func TestReplayDirectory(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("files are looked at every 100 ms")
 	}
@@ -244,6 +247,7 @@ func TestReplayDirectory(t *testing.T) {
 
 // A signal ends a replay well, however early it comes.
 func TestReplayInterrupted(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("terminated signal received"))
 	var out, errs bytes.Buffer
@@ -254,6 +258,7 @@ func TestReplayInterrupted(t *testing.T) {
 
 // What cannot be done is told with its status.
 func TestRecordReplayFail(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		status int
 		args   []string

@@ -109,6 +109,7 @@ var variants = []string{"sotw", "delta"}
 //
 // spec: VIEW-2
 func TestResolveOnce(t *testing.T) {
+	t.Parallel()
 	m := managed(t, append(shop(), apiListener("api", "shop"), aggregate("both", "backend", "frontend"))...)
 	for _, tt := range []struct {
 		args     string
@@ -148,6 +149,7 @@ func TestResolveOnce(t *testing.T) {
 }
 
 func TestResolveAggregate(t *testing.T) {
+	t.Parallel()
 	m := managed(t, aggregate("both", "backend", "frontend"), edsCluster("backend"), edsCluster("frontend"), assignment("backend", "10.0.0.1"), assignment("frontend"))
 	p := startResolve(t, m.Addr(), "--once", "cds:both")
 	ev := p.await("config")
@@ -171,6 +173,7 @@ func TestResolveAggregate(t *testing.T) {
 //
 // spec: VIEW-22
 func TestResolveErrors(t *testing.T) {
+	t.Parallel()
 	m := managed(t, &listenerv3.Listener{Name: "tcp", Address: address("0.0.0.0", 80), FilterChains: []*listenerv3.FilterChain{{}}}, apiListener("api", "shop"), routesTo("shop", "a"))
 	for _, tt := range []struct{ args, kind, message string }{
 		{"lds:missing --resource-timeout 200ms", "data", "does not exist"},
@@ -197,6 +200,7 @@ func TestResolveErrors(t *testing.T) {
 
 // Bad usage is told before anything is dialled.
 func TestResolveUsage(t *testing.T) {
+	t.Parallel()
 	for args, want := range map[string]string{
 		"":                        "want one ROOT",
 		"lds:a lds:b":             "want one ROOT",
@@ -221,6 +225,7 @@ func TestResolveUsage(t *testing.T) {
 //
 // spec: VIEW-15 VIEW-27
 func TestResolveReplaces(t *testing.T) {
+	t.Parallel()
 	m := recorded(t)
 	set := func(version string, resources ...proto.Message) {
 		t.Helper()
@@ -280,6 +285,7 @@ func TestResolveReplaces(t *testing.T) {
 //
 // spec: VIEW-4
 func TestResolveEqual(t *testing.T) {
+	t.Parallel()
 	m := managed(t, shop()...)
 	p := startResolve(t, m.Addr(), "--stdin", "lds:ingress")
 	p.await("config")
@@ -308,6 +314,7 @@ func TestResolveEqual(t *testing.T) {
 //
 // spec: VIEW-13 VIEW-21
 func TestResolveHolds(t *testing.T) {
+	t.Parallel()
 	m := managed(t, edsCluster("a"), edsCluster("b"), assignment("a", "10.0.0.1"), assignment("b", "10.0.0.2"))
 	p := startResolve(t, m.Addr(), "--stdin", "--hold", "never", "--resource-timeout", never, "cds:a")
 	ev := p.await("config")
@@ -361,6 +368,7 @@ func TestResolveHolds(t *testing.T) {
 
 // What the server deletes stays while something refers to it, and is marked.
 func TestResolveDeleted(t *testing.T) {
+	t.Parallel()
 	m := managed(t, routesTo("r", "a"), edsCluster("a"), assignment("a", "10.0.0.1"))
 	p := startResolve(t, m.Addr(), "rds:r")
 	p.await("config")
@@ -380,6 +388,7 @@ func TestResolveDeleted(t *testing.T) {
 
 // With all each listener has values of its own.
 func TestResolveAll(t *testing.T) {
+	t.Parallel()
 	for _, variant := range variants {
 		m := managed(t, append(shop(), proxyListener("second", "legacy"))...)
 		p := startResolve(t, m.Addr(), "--variant", variant, "--stdin", "--resource-timeout", "500ms", "all")
@@ -417,6 +426,7 @@ func TestResolveAll(t *testing.T) {
 
 // All that is waited for has been told to be over in the end.
 func TestResolveWaitingEnds(t *testing.T) {
+	t.Parallel()
 	m := managed(t, shop()...)
 	p := startResolve(t, m.Addr(), "lds:ingress")
 	for {

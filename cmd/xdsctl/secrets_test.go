@@ -17,6 +17,7 @@ import (
 //
 // spec: H-3
 func TestShowSecrets(t *testing.T) {
+	t.Parallel()
 	const marker = "MARK3R"
 	secret := &tlsv3.Secret{Name: "s", Type: &tlsv3.Secret_GenericSecret{GenericSecret: &tlsv3.GenericSecret{
 		Secret: &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: marker}},
@@ -37,6 +38,7 @@ func TestShowSecrets(t *testing.T) {
 //
 // spec: P-8
 func TestNoValidate(t *testing.T) {
+	t.Parallel()
 	routes := &routev3.RouteConfiguration{Name: "r", VirtualHosts: []*routev3.VirtualHost{{Domains: []string{"*"}}}} // without a name
 	for want, args := range map[string][]string{`"event":"nack"`: {"rds:r"}, `"event":"ack"`: {"--no-validate", "rds:r"}} {
 		srv := server(t)

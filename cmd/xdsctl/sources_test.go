@@ -53,6 +53,7 @@ func polled(t *testing.T) *testutil.RESTServer {
 // The real program watches what an Envoy bootstrap asks for where the bootstrap says: a
 // file, and a server that is polled. Each event says which of them it is of.
 func TestBinaryOwnSources(t *testing.T) {
+	t.Parallel()
 	path := build(t)
 	s, lds := polled(t), resourceFile(t, "lds.yaml", &listenerv3.Listener{Name: "ingress"})
 	boot := envoyBootstrap(t, s.Addr(), "dynamic_resources:\n  lds_config: {path_config_source: {path: "+lds+"}}"+pollCDS)
@@ -89,6 +90,7 @@ func TestBinaryOwnSources(t *testing.T) {
 //
 // spec: FILE-4
 func TestFileIsNotAnswered(t *testing.T) {
+	t.Parallel()
 	bad := cluster("b")
 	bad.ConnectTimeout = durationpb.New(-time.Second)
 	boot := file(t, "envoy.yaml", `
@@ -115,6 +117,7 @@ dynamic_resources:
 // The list collection in a file is shown as any other, with no server; and an Envoy bootstrap
 // may ask for nothing else.
 func TestFileList(t *testing.T) {
+	t.Parallel()
 	path := file(t, "list.yaml", `
 version: "7"
 resource:
@@ -154,6 +157,7 @@ resource:
 
 // What is subscribed to by hand is asked there too, single names included.
 func TestOwnSourcesByHand(t *testing.T) {
+	t.Parallel()
 	s := polled(t)
 	boot := envoyBootstrap(t, s.Addr(), "dynamic_resources:"+pollCDS)
 	p := start(t, s.Addr(), "--bootstrap", boot, "--output", "json", "--stdin")
@@ -172,6 +176,7 @@ func TestOwnSourcesByHand(t *testing.T) {
 
 // A source of its own on gRPC has a stream for the type alone, beside the aggregated one.
 func TestOwnStream(t *testing.T) {
+	t.Parallel()
 	srv := server(t)
 	const service = "transport_api_version: V3, grpc_services: [{envoy_grpc: {cluster_name: xds}}]"
 	boot := envoyBootstrap(t, srv.Target(), `
@@ -200,6 +205,7 @@ dynamic_resources:
 //
 // spec: DNE-10
 func TestInitialFetchTimeout(t *testing.T) {
+	t.Parallel()
 	srv := server(t)
 	boot := envoyBootstrap(t, srv.Target(), `
 dynamic_resources:
@@ -223,6 +229,7 @@ dynamic_resources:
 //
 // spec: V2-1 V2-2
 func TestVersion2(t *testing.T) {
+	t.Parallel()
 	srv := server(t)
 	boot := envoyBootstrap(t, srv.Target(), `
 dynamic_resources:
@@ -252,6 +259,7 @@ dynamic_resources:
 //
 // spec: CTX-1
 func TestNodeContextOnce(t *testing.T) {
+	t.Parallel()
 	s := testutil.StartCollectionServer(t, testutil.CollectionConfig{})
 	all, list := at("east", "p/*"), listAt("east", "l")
 	const param = "?xds.node.cluster=c"

@@ -83,6 +83,7 @@ func ofEdge() *statusv3.ClientStatusResponse {
 
 // Names, statuses, versions, ages and errors are printed, scopes where there are some, and --check judges.
 func TestStatus(t *testing.T) {
+	t.Parallel()
 	edge := serveProcess(t, saying(ofEdge()))
 	const table = `NAME     TYPE  STATUS     VERSION  AGE   ERROR
 backend  cds   NACKED     1        2d5h  invalid Cluster.ConnectTimeout
@@ -131,6 +132,7 @@ blue   backend  eds   ACKED      1        2d5h
 
 // What a program serves with package csds is read.
 func TestStatusOfClient(t *testing.T) {
+	t.Parallel()
 	m := managed(t, cluster("a"))
 	boot, err := bootstrap.Server(m.Addr())
 	if err != nil {
@@ -162,6 +164,7 @@ func TestStatusOfClient(t *testing.T) {
 //
 // spec: H-3
 func TestCSDSAndDump(t *testing.T) {
+	t.Parallel()
 	resp := ofEdge()
 	rows := &resp.Config[0].GenericXdsConfigs
 	*rows = append(*rows, &genericConfig{TypeUrl: sds.Type.TypeURL(), Name: "s", XdsConfig: packed(secretOf("MARK3R")), ClientStatus: adminv3.ClientResourceStatus_ACKED},
@@ -224,6 +227,7 @@ func TestCSDSAndDump(t *testing.T) {
 
 // Envoy's administration is read by its URL, as a state of diff and validate too.
 func TestDumpOfURL(t *testing.T) {
+	t.Parallel()
 	status, dump, errs := runOnce(t, "dump", serveProcess(t, saying(ofEdge())))
 	if status != 0 {
 		t.Fatal(errs)
@@ -264,6 +268,7 @@ func TestDumpOfURL(t *testing.T) {
 
 // A process may speak TLS, and know its operators by certificates.
 func TestStatusTLS(t *testing.T) {
+	t.Parallel()
 	ca, err := testutil.NewCA()
 	if err != nil {
 		t.Fatal(err)
@@ -295,6 +300,7 @@ func TestStatusTLS(t *testing.T) {
 }
 
 func TestStatusErrors(t *testing.T) {
+	t.Parallel()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 //
 // spec: LKG-4
 func TestStore(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := server(t)
 	p := watchServer(t, s.Target(), "--store", dir, "--once", "cds", "cds:a")

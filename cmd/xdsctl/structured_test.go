@@ -118,6 +118,7 @@ func complete(name string) string { return about("synced", name) + "}" }
 
 // The life of a glob: members under their own names, the glob under its own.
 func TestGlob(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, delta)
 	all, x, y := at("east", "p/*"), at("east", "p/x"), at("east", "p/y")
 	w.set(w.east, x, "1")
@@ -146,6 +147,7 @@ func TestGlob(t *testing.T) {
 }
 
 func TestEmptyGlob(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, delta)
 	none := at("east", "none/*")
 	p := w.start("--once", none)
@@ -155,6 +157,7 @@ func TestEmptyGlob(t *testing.T) {
 
 // A glob of which nothing is heard does not exist.
 func TestGlobTimeout(t *testing.T) {
+	t.Parallel()
 	srv := server(t)
 	name := at("good.example", "p/*")
 	p := start(t, srv.Target(), "--bootstrap", grpcBootstrap(t, srv.Target(), delta), "--output", "json",
@@ -165,6 +168,7 @@ func TestGlobTimeout(t *testing.T) {
 
 // In state of the world globs work with types whose responses hold everything.
 func TestGlobSotW(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "")
 	all, x := at("west", "p/*"), at("west", "p/x")
 	w.set(w.west, x, "1")
@@ -179,6 +183,7 @@ func TestGlobSotW(t *testing.T) {
 // Each authority has servers of its own, and what is not in the bootstrap is an error of
 // one subscription.
 func TestAuthorities(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, delta)
 	names := map[string]string{at("east", "a"): "EAST", at("west", "a"): "WEST", at("", "a"): "EAST", "a": "EAST"}
 	for name, server := range names {
@@ -213,6 +218,7 @@ func TestAuthorities(t *testing.T) {
 // The server of a dump and of what changes is the one that answers: a lower one while a
 // higher one is away.
 func TestFallback(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, delta)
 	a, b := at("both", "a"), at("both", "b")
 	for _, s := range []*testutil.CollectionServer{w.east, w.west} {
@@ -243,6 +249,7 @@ func TestFallback(t *testing.T) {
 
 // A time to live ends without the server.
 func TestTTL(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, delta)
 	a := at("east", "a")
 	p := w.start(a)
@@ -255,6 +262,7 @@ func TestTTL(t *testing.T) {
 
 // A resource that is asked for by an alias has the alias as its name.
 func TestAlias(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, delta)
 	a, b := at("east", "a"), at("east", "b")
 	w.set(w.east, a, "1", func(r *discoveryv3.Resource) { r.Aliases = []string{b} })
@@ -264,6 +272,7 @@ func TestAlias(t *testing.T) {
 
 // Collections stand in a dump by their own names, beside their members.
 func TestDumpOfCollections(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, delta)
 	all, none, x := at("east", "p/*"), at("west", "none/*"), at("east", "p/x")
 	w.set(w.east, x, "1")

@@ -41,6 +41,7 @@ func (p *program) ended() int {
 
 // The page shows subscriptions, and the exchange with the server.
 func TestUI(t *testing.T) {
+	t.Parallel()
 	m := managed(t, shop()...)
 	p, url := startUI(t, "--server", m.Addr(), "cds", "eds:backend")
 	until(t, "the resources", func() bool {
@@ -59,6 +60,7 @@ func TestUI(t *testing.T) {
 
 // Of a root the page shows the view, and what it waits for.
 func TestUIRoot(t *testing.T) {
+	t.Parallel()
 	m := managed(t, shop()...)
 	for _, root := range []string{"lds:ingress", "all"} {
 		p, url := startUI(t, "--server", m.Addr(), root)
@@ -74,6 +76,7 @@ func TestUIRoot(t *testing.T) {
 
 // What cannot be shown is bad usage; an address that is not free is a failure.
 func TestUIRefuses(t *testing.T) {
+	t.Parallel()
 	m := managed(t)
 	p, url := startUI(t, "--server", m.Addr(), "cds")
 	taken := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/")

@@ -41,6 +41,7 @@ func judged(t *testing.T, args ...string) (status int, lines []string) {
 
 // Every rule is found where it is broken, also in what an Any contains.
 func TestValidate(t *testing.T) {
+	t.Parallel()
 	hcm := packed(&hcmv3.HttpConnectionManager{}) // without a prefix and routes
 	chain := func(config *anypb.Any) *listenerv3.Listener {
 		return &listenerv3.Listener{Name: "l", Address: address("0.0.0.0", 80), FilterChains: []*listenerv3.FilterChain{{
@@ -89,6 +90,7 @@ func TestValidate(t *testing.T) {
 //
 // spec: H-3
 func TestValidateFiles(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for name, content := range map[string]string{
 		"a.yaml":       `"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster` + "\nname: a\n",
@@ -128,6 +130,7 @@ func TestValidateFiles(t *testing.T) {
 
 // What a server has is judged through a pipe.
 func TestValidateStandardInput(t *testing.T) {
+	t.Parallel()
 	m := managed(t, shop()...)
 	_, text, _ := runOnce(t, "get", "--server", m.Addr(), "-o", "yaml", "lds", "cds", "rds:shop", "eds:backend", "eds:frontend")
 	var out bytes.Buffer
@@ -138,6 +141,7 @@ func TestValidateStandardInput(t *testing.T) {
 
 // Files are judged as gRPC and as Envoy would; names of certificate providers by a bootstrap.
 func TestValidateAs(t *testing.T) {
+	t.Parallel()
 	static := resourceFile(t, "x.yaml", &clusterv3.Cluster{
 		Name: "a", ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_ORIGINAL_DST}, ConnectTimeout: durationpb.New(-1),
 	})

@@ -20,6 +20,7 @@ const nobody = 65534
 // A file that may not be read leaves what it held. Rights do not bind root, so the thread
 // that receives becomes another user as far as files are concerned.
 func TestNoPermission(t *testing.T) {
+	t.Parallel()
 	path := at(t, "cds.pb")
 	must(t, os.Chmod(filepath.Dir(filepath.Dir(path)), 0o755))
 	place(t, path, answer("1", "a"))
@@ -47,6 +48,7 @@ func TestNoPermission(t *testing.T) {
 
 // A pipe or a socket in place of the file does not hold up who reads.
 func TestPipe(t *testing.T) {
+	t.Parallel()
 	for name, put := range map[string]func(path string) error{
 		"pipe": func(path string) error { return syscall.Mkfifo(path, 0o644) },
 		"socket": func(path string) error {
@@ -108,6 +110,7 @@ func notifiers(t *testing.T) (n int) {
 
 // Where the system has no more notifiers to give, the file is looked at now and then.
 func TestNoNotifications(t *testing.T) {
+	t.Parallel()
 	path := at(t, "cds.pb")
 	place(t, path, answer("1", "a"))
 	var old syscall.Rlimit
@@ -144,6 +147,7 @@ func lowest(t *testing.T) uint64 {
 // A file that opens and then fails to be read is told of like one that does not open.
 // spec: FILE-2
 func TestReferenceFailsToBeRead(t *testing.T) {
+	t.Parallel()
 	const broken = "/proc/self/mem" // nothing is mapped where it begins
 	path := at(t, "sds.pb")
 	place(t, path, secrets("1", roots("roots", broken)))

@@ -20,6 +20,7 @@ import (
 // A path that leads nowhere opens no stream.
 // spec: FILE-2
 func TestOpenFails(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	must(t, os.Symlink("loop", filepath.Join(dir, "loop")))
 	good := filepath.Join(dir, "good.pb")
@@ -53,6 +54,7 @@ func TestOpenFails(t *testing.T) {
 }
 
 func TestBuildFails(t *testing.T) {
+	t.Parallel()
 	b := file.NewBuilder(file.Config{}, nil)
 	tests := []struct {
 		server bootstrap.ManagementServer
@@ -74,6 +76,7 @@ func TestBuildFails(t *testing.T) {
 
 // Servers that are no files are the next builder's.
 func TestNextBuilder(t *testing.T) {
+	t.Parallel()
 	b := file.NewBuilder(file.Config{}, transport.NewGRPC(transport.GRPCConfig{}))
 	conn, err := b.Build(bootstrap.ManagementServer{URI: "localhost:1", ChannelCreds: bootstrap.Insecure()})
 	must(t, err)
@@ -185,6 +188,7 @@ func textOf(text string) func(*testing.T, string) { return bytesOf([]byte(text))
 // Each fault is told once, however often the file is looked at, and another one is news.
 // spec: FILE-4
 func TestToldOnce(t *testing.T) {
+	t.Parallel()
 	path := at(t, "cds.json")
 	place(t, path, answer("1", "a"))
 	r := open(t, path, func(_ *sourceConfig, c *carrierConfig) { c.Recheck = settle })
@@ -209,6 +213,7 @@ func TestToldOnce(t *testing.T) {
 
 // A file that is bad from the start opens a stream all the same.
 func TestBadFromTheStart(t *testing.T) {
+	t.Parallel()
 	path := at(t, "cds.json")
 	must(t, testutil.PlaceFile(path, []byte("{")))
 	r := open(t, path)
@@ -222,6 +227,7 @@ func TestBadFromTheStart(t *testing.T) {
 
 // A file holds one type. Whoever asks for another is told so.
 func TestOtherType(t *testing.T) {
+	t.Parallel()
 	path := at(t, "cds.yaml")
 	place(t, path, answer("1", "a"))
 	r := open(t, path)
@@ -241,6 +247,7 @@ func TestOtherType(t *testing.T) {
 // Aliases that multiply are refused before they eat memory: those that make many nodes by
 // the library, those that repeat a large one here.
 func TestYAMLBombs(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("long: files near the bound")
 	}
@@ -280,6 +287,7 @@ func laughs() string {
 
 // Depth is bounded in JSON too.
 func TestDeepJSON(t *testing.T) {
+	t.Parallel()
 	path := at(t, "cds.json")
 	must(t, testutil.PlaceFile(path, bytes.Repeat([]byte(`{"resources":[`), 1_000_000)))
 	r := open(t, path)
@@ -296,6 +304,7 @@ func allocated() uint64 {
 // A GiB that has to be refused is not read, and a limit that is exceeded while the file
 // grows holds too.
 func TestLimit(t *testing.T) {
+	t.Parallel()
 	path := at(t, "cds.pb")
 	must(t, os.WriteFile(path, nil, 0o644))
 	must(t, os.Truncate(path, 1<<30))
@@ -322,6 +331,7 @@ func TestLimit(t *testing.T) {
 }
 
 func TestUnknownFieldsIgnored(t *testing.T) {
+	t.Parallel()
 	for suffix, text := range map[string]string{
 		".json":    `{"new":1,"version_info":"1","resources":[{"@type":"` + clusterURL + `","name":"a","new":{}}]}`,
 		".yaml":    "new: 1\nversion_info: '1'\nresources:\n- '@type': " + clusterURL + "\n  name: a\n  new: {}\n",

@@ -130,6 +130,7 @@ func versionOf(t *testing.T, c *client.Client, name string) string {
 
 // Every scenario is a test.
 func TestCases(t *testing.T) {
+	t.Parallel()
 	data, err := os.ReadFile("testdata/filesystem.yaml")
 	must(t, err)
 	var listed struct{ Scenarios []struct{ ID string } }

@@ -41,6 +41,7 @@ func TestMoves(t *testing.T) {
 // What did not change is not told again, however often the file is moved or touched. Each
 // response has a nonce of its own, so that the numbers of nonces show how many there were.
 func TestSameContent(t *testing.T) {
+	t.Parallel()
 	path := at(t, "cds.yaml")
 	place(t, path, answer("1", "a"))
 	r := open(t, path, func(_ *sourceConfig, c *carrierConfig) { c.Settle = 10 * settle })
@@ -61,6 +62,7 @@ func TestSameContent(t *testing.T) {
 
 // An unchanged resource is the same bytes again, so that nothing decodes it.
 func TestSameBytes(t *testing.T) {
+	t.Parallel()
 	for _, suffix := range []string{".pb", ".pb_text", ".json", ".yaml"} {
 		path := at(t, "cds"+suffix)
 		place(t, path, answer("1", "a", "b"))
@@ -81,6 +83,7 @@ func TestSameBytes(t *testing.T) {
 // The volume of a ConfigMap changes by a link that is swapped.
 // spec: FILE-1
 func TestConfigMap(t *testing.T) {
+	t.Parallel()
 	m, err := testutil.NewConfigMap(t.TempDir(), map[string][]byte{
 		"cds.yaml": encode(t, ".yaml", answer("1", "a")),
 	})
@@ -98,6 +101,7 @@ func TestConfigMap(t *testing.T) {
 // watched_directory is for places of which the path says nothing.
 // spec: FILE-1
 func TestWatchedDirectory(t *testing.T) {
+	t.Parallel()
 	dir, elsewhere := t.TempDir(), t.TempDir()
 	path := filepath.Join(dir, "cds.json")
 	place(t, path, answer("1", "a"))
@@ -115,6 +119,7 @@ func TestWatchedDirectory(t *testing.T) {
 
 // A directory on the way of the path is itself a link.
 func TestLinkedDirectory(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	for _, v := range []string{"1", "2"} {
 		must(t, os.Mkdir(filepath.Join(root, "v"+v), 0o755))
@@ -134,6 +139,7 @@ func TestLinkedDirectory(t *testing.T) {
 
 // The directory of the file is moved away and another takes its place.
 func TestReplacedDirectory(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	dir := filepath.Join(root, "xds")
 	path := filepath.Join(dir, "cds.pb")
@@ -186,6 +192,7 @@ func TestWrittenInPlace(t *testing.T) {
 // One that stays half done is bad, and then whole.
 // spec: FILE-4
 func TestHalfDone(t *testing.T) {
+	t.Parallel()
 	path := at(t, "cds.json")
 	place(t, path, answer("1", "a"))
 	r := open(t, path)
@@ -204,6 +211,7 @@ func TestHalfDone(t *testing.T) {
 
 // Nothing is deleted by a file that is emptied before it is written.
 func TestEmptied(t *testing.T) {
+	t.Parallel()
 	for _, suffix := range []string{".pb", ".yaml", ".json", ".pb_text", ""} {
 		path := at(t, "cds"+suffix)
 		place(t, path, answer("1", "a"))
@@ -222,6 +230,7 @@ func TestEmptied(t *testing.T) {
 
 // Without notifications the file is looked at now and then.
 func TestRecheck(t *testing.T) {
+	t.Parallel()
 	far := filepath.Join(t.TempDir(), "far")
 	path := at(t, "cds.pb")
 	place(t, path, answer("1", "a"))
@@ -237,6 +246,7 @@ func TestRecheck(t *testing.T) {
 // it is the same.
 // spec: FILE-5
 func TestDeletedAndRestored(t *testing.T) {
+	t.Parallel()
 	path := at(t, "cds.pb")
 	place(t, path, answer("1", "a"))
 	r := open(t, path)
@@ -258,6 +268,7 @@ func TestDeletedAndRestored(t *testing.T) {
 
 // What more is asked for is answered with the file as it is; an answer, or less, is not.
 func TestInterest(t *testing.T) {
+	t.Parallel()
 	path := at(t, "cds.pb")
 	place(t, path, answer("1", "a", "b"))
 	r := open(t, path)
@@ -279,6 +290,7 @@ func TestInterest(t *testing.T) {
 // A NACK goes nowhere but to the operator, once, and ends with what is good.
 // spec: FILE-4
 func TestRefused(t *testing.T) {
+	t.Parallel()
 	path := at(t, "cds.pb")
 	place(t, path, answer("1", "a"))
 	r := open(t, path)

@@ -150,6 +150,7 @@ func clusters(version string, state ...string) *discoveryv3.DiscoveryResponse {
 // Through the whole client: values, changes, deletions, a bad file, its end.
 // spec: FILE-3, FILE-4
 func TestClient(t *testing.T) {
+	t.Parallel()
 	for _, suffix := range []string{".pb", ".pb_text", ".json", ".yaml"} {
 		t.Run(suffix, func(t *testing.T) {
 			path := at(t, "cds"+suffix)
@@ -177,6 +178,7 @@ func TestClient(t *testing.T) {
 // again, and loses nothing.
 // spec: FILE-3, FILE-4
 func TestClientWildcard(t *testing.T) {
+	t.Parallel()
 	path := at(t, "cds.yaml")
 	place(t, path, clusters("1", "a", "one", "b", "one"))
 	p := start(t, path)
@@ -211,6 +213,7 @@ func TestClientWildcard(t *testing.T) {
 // is an answer; the first good content completes it, though it be empty.
 // spec: FILE-4
 func TestClientWildcardOfBadFile(t *testing.T) {
+	t.Parallel()
 	path := at(t, "cds.json")
 	must(t, testutil.PlaceFile(path, []byte("[]")))
 	p := start(t, path)
@@ -229,6 +232,7 @@ func TestClientWildcardOfBadFile(t *testing.T) {
 // was accepted.
 // spec: FILE-4 METRIC-1
 func TestClientCounts(t *testing.T) {
+	t.Parallel()
 	path := at(t, "cds.json")
 	place(t, path, clusters("1", "a", "one", "b", "one"))
 	p := start(t, path)
@@ -257,6 +261,7 @@ func TestClientCounts(t *testing.T) {
 // What a wrapper says beside the value comes from files too. What did not change is no news.
 // spec: TYPE-5 FILE-4
 func TestClientAttributes(t *testing.T) {
+	t.Parallel()
 	for _, suffix := range []string{".pb", ".pb_text", ".json", ".yaml"} {
 		t.Run(suffix, func(t *testing.T) {
 			path := at(t, "cds"+suffix)
@@ -301,6 +306,7 @@ func TestClientAttributes(t *testing.T) {
 // A file that is not there is a server that is away, and comes when the wait is over.
 // spec: FILE-2
 func TestClientWithoutFile(t *testing.T) {
+	t.Parallel()
 	path := at(t, "cds.yaml")
 	p := start(t, path)
 	p.watch(cds.Type, "a")
@@ -314,6 +320,7 @@ func TestClientWithoutFile(t *testing.T) {
 // content too.
 // spec: FILE-4 WATCH-4
 func TestClientAbsentAgain(t *testing.T) {
+	t.Parallel()
 	path := at(t, "cds.yaml")
 	place(t, path, clusters("1", "a", "one"))
 	p := start(t, path)
@@ -330,6 +337,7 @@ func TestClientAbsentAgain(t *testing.T) {
 
 // Of a file of ten thousand a change of one decodes one.
 func TestDecodesWhatChanged(t *testing.T) {
+	t.Parallel()
 	many := 10_000
 	if testing.Short() || race.Enabled {
 		many = 500
@@ -403,6 +411,7 @@ func placeV2(t *testing.T, path string, r *discoveryv3.DiscoveryResponse, whole 
 // is there is of version 3 to the program. Another file of version 2 is a bad one.
 // spec: V2-1 V2-2
 func TestClientVersion2(t *testing.T) {
+	t.Parallel()
 	for _, suffix := range []string{".pb", ".pb_text", ".json", ".yaml"} {
 		t.Run(suffix, func(t *testing.T) {
 			path := at(t, "cds"+suffix)

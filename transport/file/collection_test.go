@@ -36,6 +36,7 @@ func listeners(version, entryVersion, statPrefix string) *discoveryv3.Resource {
 // A collection is one resource, which the URL of the file names.
 // spec: FILE-5
 func TestCollection(t *testing.T) {
+	t.Parallel()
 	for _, suffix := range []string{".pb", ".pb_text", ".json", ".yaml", ".conf"} {
 		t.Run(suffix, func(t *testing.T) {
 			path := at(t, "lds"+suffix)
@@ -80,6 +81,7 @@ func (r *rig) wantCollection(name string, want *discoveryv3.Resource) {
 // Which name a collection has: the one that was asked for, if that is a URL of the file; or
 // the one that it gives itself; or the file's.
 func TestCollectionName(t *testing.T) {
+	t.Parallel()
 	path := at(t, "lds.pb")
 	tests := []struct{ own, asked, want string }{
 		{"", "file://" + path, "file://" + path},
@@ -105,6 +107,7 @@ func TestCollectionName(t *testing.T) {
 
 // A Resource of another type keeps its name, and all that it says.
 func TestSingleResource(t *testing.T) {
+	t.Parallel()
 	path := at(t, "one.yaml")
 	place(t, path, &discoveryv3.Resource{
 		Name: "c", Version: "7", Resource: pack(&clusterv3.Cluster{Name: "x"}), Aliases: []string{"d"},
@@ -120,6 +123,7 @@ func TestSingleResource(t *testing.T) {
 }
 
 func TestReadCollectionFails(t *testing.T) {
+	t.Parallel()
 	path := at(t, "cds.yaml")
 	place(t, path, answer("1", "a"))
 	_, err := file.ReadCollection(path, file.Config{})
@@ -138,6 +142,7 @@ func TestReadCollectionFails(t *testing.T) {
 // Resources in a wrapper have its name, whatever the format.
 // spec: FILE-4
 func TestWrapped(t *testing.T) {
+	t.Parallel()
 	for _, suffix := range []string{".pb", ".pb_text", ".json", ".yaml"} {
 		path := at(t, "cds"+suffix)
 		resp := &discoveryv3.DiscoveryResponse{VersionInfo: "1"}
@@ -153,6 +158,7 @@ func TestWrapped(t *testing.T) {
 
 // Without a version of its own a file has one that is made of its content.
 func TestOwnVersion(t *testing.T) {
+	t.Parallel()
 	path := at(t, "cds.yaml")
 	place(t, path, answer("", "a"))
 	r := open(t, path)
@@ -169,6 +175,7 @@ func TestOwnVersion(t *testing.T) {
 //
 // spec: C-2 FILE-4 FILE-5
 func TestCollectionIsLost(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{`{}`, `{"resources":[]}`, `{"version_info":"2"}`, `{"type_url":"` + collectionURL + `","resources":[]}`} {
 		path := at(t, "lds.json")
 		name := "file://" + path

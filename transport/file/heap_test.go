@@ -20,6 +20,7 @@ import (
 //
 // spec: H-5
 func TestFilesOfNothing(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("long: files as large as they may be")
 	}
@@ -69,6 +70,7 @@ func TestFilesOfNothing(t *testing.T) {
 //
 // spec: H-5
 func TestConversionIsCancelled(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("long: a large file")
 	}

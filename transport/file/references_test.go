@@ -55,6 +55,7 @@ func put(t *testing.T, path, text string) {
 // Secret is what it was; of other Secrets nothing is told.
 // spec: FILE-2
 func TestReferences(t *testing.T) {
+	t.Parallel()
 	for _, suffix := range []string{".pb", ".yaml"} {
 		t.Run(suffix, func(t *testing.T) {
 			path, certs := at(t, "sds"+suffix), t.TempDir()
@@ -102,6 +103,7 @@ func TestReferences(t *testing.T) {
 // A file that is not there when the Secret is read is news when it comes.
 // spec: FILE-2
 func TestReferenceComesLate(t *testing.T) {
+	t.Parallel()
 	path, certs := at(t, "sds.pb"), filepath.Join(t.TempDir(), "certs")
 	place(t, path, secrets("1", roots("roots", filepath.Join(certs, "ca.crt"))))
 	p := start(t, path)
@@ -123,6 +125,7 @@ func TestReferenceComesLate(t *testing.T) {
 // the Secret stands.
 // spec: FILE-2
 func TestUnreadableReference(t *testing.T) {
+	t.Parallel()
 	path, ca := at(t, "sds.pb"), at(t, "ca.crt")
 	place(t, path, secrets("1", roots("roots", ca)))
 	r := open(t, path)
@@ -161,6 +164,7 @@ func TestUnreadableReference(t *testing.T) {
 // directory that the Secret has watched stands for places of which its paths say nothing.
 // spec: FILE-2
 func TestReferencesOfVolume(t *testing.T) {
+	t.Parallel()
 	pair := func(state string) map[string][]byte {
 		return map[string][]byte{"tls.crt": []byte("crt " + state), "tls.key": []byte("key " + state)}
 	}
@@ -192,6 +196,7 @@ func TestReferencesOfVolume(t *testing.T) {
 // A single Secret in a Resource has references too, of which the wildcard hears.
 // spec: FILE-2
 func TestReferencesOfOne(t *testing.T) {
+	t.Parallel()
 	path, ca := at(t, "one.json"), at(t, "ca.crt")
 	put(t, ca, "1")
 	place(t, path, &discoveryv3.Resource{Name: "own", Version: "7", Resource: pack(roots("inner", ca))})
@@ -211,6 +216,7 @@ func TestReferencesOfOne(t *testing.T) {
 // with the next response that is taken.
 // spec: FILE-2 CFG-5
 func TestReferencesGuarded(t *testing.T) {
+	t.Parallel()
 	path, ca := at(t, "sds.yaml"), at(t, "ca.crt")
 	put(t, ca, "1")
 	place(t, path, secrets("1", roots("roots", ca), roots("other", "/none")))

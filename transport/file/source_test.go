@@ -24,6 +24,7 @@ func must(t testing.TB, err error) {
 // When a file may be read: one that was moved there as soon as its last write is some time
 // ago, one that is written in place when it was seen to stay as it is for as long.
 func TestSettling(t *testing.T) {
+	t.Parallel()
 	const settle = 100 * time.Millisecond
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	dir := t.TempDir()
@@ -76,6 +77,7 @@ func TestSettling(t *testing.T) {
 
 // A writer that never pauses is a fault, which ends when it does.
 func TestUnsettled(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "cds.json")
 	must(t, os.WriteFile(path, []byte(`{"version_info": "1"}`), 0o644))
 	s := source{ctx: t.Context(), path: path, config: Config{Settle: time.Second}.withDefaults()}
@@ -103,6 +105,7 @@ func TestUnsettled(t *testing.T) {
 
 // A text that quotes a file is fit for a string of protobuf.
 func TestPrinted(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"plain é": "plain é", "a\x00b\n": "a\uFFFDb\uFFFD", "a\xffb": "a\uFFFDb",
 		strings.Repeat("é", 600): strings.Repeat("é", 512) + "…",
@@ -114,6 +117,7 @@ func TestPrinted(t *testing.T) {
 }
 
 func TestTrace(t *testing.T) {
+	t.Parallel()
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
 	must(t, os.MkdirAll(filepath.Join(root, "a", "b"), 0o755))
@@ -146,6 +150,7 @@ func TestTrace(t *testing.T) {
 }
 
 func TestInterestUpdate(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		before, now  string
 		wild, wanted bool
@@ -177,6 +182,7 @@ func TestInterestUpdate(t *testing.T) {
 }
 
 func TestFileURL(t *testing.T) {
+	t.Parallel()
 	tests := []struct{ url, path string }{
 		{"file:///etc/xds/a.json", "/etc/xds/a.json"},
 		{"file://localhost/etc//a.json", "/etc/a.json"},
@@ -201,6 +207,7 @@ func TestFileURL(t *testing.T) {
 }
 
 func TestFormats(t *testing.T) {
+	t.Parallel()
 	for path, want := range map[string]format{
 		"a.pb": formatBinary, "a.pb_text": formatText, "a.txtpb": formatText, "a.json": formatJSON,
 		"a.yaml": formatYAML, "a.yml": formatYAML, "a": formatUnknown, "a.json.bak": formatUnknown,
@@ -213,6 +220,7 @@ func TestFormats(t *testing.T) {
 
 // Values of YAML in protobuf's JSON.
 func TestYAMLValues(t *testing.T) {
+	t.Parallel()
 	const text = `{1: {true: ~, a: [1, -2, 18446744073709551615, 1.5, .inf, -.inf, .nan, yes, "é\n", 2020-01-01]}}`
 	const want = `{"1":{"a":[1,-2,18446744073709551615,1.5,"Infinity","-Infinity","NaN",true,"é\n","2020-01-01"],"true":null}}`
 	root, err := yamlRoot([]byte(text))
@@ -230,6 +238,7 @@ func TestYAMLValues(t *testing.T) {
 
 // A merge key may be overridden.
 func TestYAMLMerge(t *testing.T) {
+	t.Parallel()
 	root, err := yamlRoot([]byte("base: &b {x: 1, z: 2}\nthis: {<<: *b, z: 3}\n"))
 	must(t, err)
 	w := yamljson.Writer{Limit: 1000}

@@ -15,6 +15,7 @@ import (
 
 // However a stream ends, a receiver that waits hears of it, and nothing is left.
 func TestEnds(t *testing.T) {
+	t.Parallel()
 	path := at(t, "cds.pb")
 	place(t, path, answer("1", "a"))
 	ends := map[string]func(transport.Conn, transport.Stream, context.CancelFunc){
@@ -56,6 +57,7 @@ func TestEnds(t *testing.T) {
 }
 
 func TestClosedConnection(t *testing.T) {
+	t.Parallel()
 	path := at(t, "cds.pb")
 	place(t, path, answer("1", "a"))
 	conn := newRig(t, path).conn()
@@ -71,6 +73,7 @@ func TestClosedConnection(t *testing.T) {
 }
 
 func TestSendRefusesNonsense(t *testing.T) {
+	t.Parallel()
 	path := at(t, "cds.pb")
 	place(t, path, answer("1", "a"))
 	r := open(t, path)
@@ -85,6 +88,7 @@ func TestSendRefusesNonsense(t *testing.T) {
 //
 // spec: DYN-1
 func TestLocators(t *testing.T) {
+	t.Parallel()
 	path := at(t, "eds.pb")
 	place(t, path, answer("1", "a"))
 	r := open(t, path)
@@ -100,6 +104,7 @@ func TestLocators(t *testing.T) {
 
 // Streams of one connection read the file each for itself.
 func TestSeveralStreams(t *testing.T) {
+	t.Parallel()
 	path := at(t, "cds.pb")
 	place(t, path, answer("1", "a"))
 	one, two := newRig(t, path), newRig(t, path)

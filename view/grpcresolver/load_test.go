@@ -20,6 +20,7 @@ import (
 
 // RPCs are reported to the management server, if the cluster asks for it.
 func TestReportLoad(t *testing.T) {
+	t.Parallel()
 	loads := viewtest.NewLoads()
 	ctx, m := viewtest.Patience(t), viewtest.Management(t, loads.Option())
 	lis, err := net.Listen("tcp", "127.0.0.1:0")

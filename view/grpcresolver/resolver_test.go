@@ -92,6 +92,7 @@ func await(t *testing.T, ctx context.Context, channel *grpc.ClientConn, ok func(
 }
 
 func TestEDSFollowsEndpoints(t *testing.T) {
+	t.Parallel()
 	ctx, m := viewtest.Patience(t), viewtest.Management(t)
 	a, b := backend(t), backend(t)
 	viewtest.Set(t, m, "1", viewtest.Assignment("backend", viewtest.Locality(0, map[uint32]uint32{a: 1, b: 3})))
@@ -125,6 +126,7 @@ func TestEDSFollowsEndpoints(t *testing.T) {
 }
 
 func TestRPCsAreToldWhy(t *testing.T) {
+	t.Parallel()
 	drop := viewtest.Assignment("drop", viewtest.At(1))
 	drop.Policy = &endpointv3.ClusterLoadAssignment_Policy{}
 	if err := protojson.Unmarshal([]byte(`{"drop_overloads": [{"category": "flood", "drop_percentage": {"numerator": 100}}]}`), drop.Policy); err != nil {
@@ -153,6 +155,7 @@ func TestRPCsAreToldWhy(t *testing.T) {
 }
 
 func TestRemovedEndpointsAreNotUsed(t *testing.T) {
+	t.Parallel()
 	ctx, m := viewtest.Patience(t), viewtest.Management(t)
 	viewtest.Set(t, m, "1", viewtest.Assignment("backend", viewtest.At(backend(t))))
 	channel, _ := newChannel(t, m, "xdswatch-eds:///backend", grpcresolver.NewEDSBuilder)
@@ -174,6 +177,7 @@ func TestRemovedEndpointsAreNotUsed(t *testing.T) {
 }
 
 func TestPriorities(t *testing.T) {
+	t.Parallel()
 	ctx, m := viewtest.Patience(t), viewtest.Management(t)
 	first, second := closedPort(t), backend(t)
 	viewtest.Set(t, m, "1", viewtest.Assignment("backend", viewtest.At(first), viewtest.Locality(1, map[uint32]uint32{second: 1})))
@@ -187,6 +191,7 @@ func TestPriorities(t *testing.T) {
 }
 
 func TestClosedChannelStopsItsWatches(t *testing.T) {
+	t.Parallel()
 	for target, build := range map[string]func(*client.Client) resolver.Builder{
 		"xdswatch-eds:///backend": grpcresolver.NewEDSBuilder, "xdswatch:///listener": newBuilder,
 	} {
@@ -209,6 +214,7 @@ func TestClosedChannelStopsItsWatches(t *testing.T) {
 }
 
 func TestRoutes(t *testing.T) {
+	t.Parallel()
 	ctx, m := viewtest.Patience(t), viewtest.Management(t)
 	a, b := backend(t), backend(t)
 	viewtest.Set(t, m, "1", append(viewtest.Listener(t, "listener", `
@@ -244,6 +250,7 @@ func TestRoutes(t *testing.T) {
 }
 
 func TestMissingListener(t *testing.T) {
+	t.Parallel()
 	m := viewtest.Management(t)
 	viewtest.Set(t, m, "1")
 	channel, _ := newChannel(t, m, "xdswatch:///nobody", newBuilder)
@@ -255,6 +262,7 @@ func TestMissingListener(t *testing.T) {
 
 // An aggregate uses its first cluster that has endpoints.
 func TestAggregates(t *testing.T) {
+	t.Parallel()
 	ctx, m := viewtest.Patience(t), viewtest.Management(t)
 	port := backend(t)
 	viewtest.Set(t, m, "1", append(viewtest.Listener(t, "listener", `{match: {prefix: /}, route: {cluster: all}}`),
@@ -267,6 +275,7 @@ func TestAggregates(t *testing.T) {
 
 // A call keeps its cluster, and the cluster its endpoints, while routes have gone on.
 func TestReplacedClusterServesRunningRPCs(t *testing.T) {
+	t.Parallel()
 	ctx, m := viewtest.Patience(t), viewtest.Management(t)
 	a, b := backend(t), backend(t)
 	viewtest.Set(t, m, "1", append(viewtest.Listener(t, "listener", `{match: {prefix: /}, route: {cluster: a}}`), viewtest.Cluster("a"), viewtest.Assignment("a", viewtest.At(a)))...)
