@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"slices"
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
@@ -98,4 +100,135 @@ func ExampleEvents() {
 		break
 	}
 	// Output: updated backend
+}
+
+// managed makes a client of a real management server that holds some clusters.
+func managed(names ...string) (server *testutil.ManagementServer, c *client.Client) {
+	server, err := testutil.NewManagementServer(testutil.ManagementConfig{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	set(server, "1", names...)
+	c, err = client.New(client.Config{Bootstrap: server.Bootstrap()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return server, c
+}
+
+// set replaces what the server holds.
+func set(server *testutil.ManagementServer, version string, names ...string) {
+	var clusters []proto.Message
+	for _, name := range names {
+		clusters = append(clusters, testutil.EDSCluster(name))
+	}
+	if err := server.Set(version, clusters...); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// A collection's handler is told what belongs together at once. The first batches end with all
+// that the server has.
+func ExampleWatchAll() {
+	server, c := managed("backend", "frontend")
+	defer server.Stop()
+	defer c.Close()
+
+	synced := make(chan struct{})
+	_, err := watcher.WatchAll(context.Background(), c, cds.Type, "*",
+		func(b watcher.Batch[*clusterv3.Cluster]) {
+			var names []string
+			for ev := range b.Changed() {
+				names = append(names, ev.Name)
+			}
+			slices.Sort(names)
+			fmt.Println(names)
+			if b.Synced() {
+				close(synced)
+			}
+		})
+	if err != nil {
+		log.Fatal(err)
+	}
+	<-synced
+	// Output: [backend frontend]
+}
+
+// Batches are a collection's changes as a loop.
+func ExampleBatches() {
+	server, c := managed("backend", "frontend")
+	defer server.Stop()
+	defer c.Close()
+
+	for b, err := range watcher.Batches(context.Background(), c, cds.Type, "*") {
+		if err != nil {
+			log.Fatal(err)
+		}
+		for ev := range b.Removed() {
+			fmt.Println(ev.Name, "is gone:", ev.Reason)
+			return
+		}
+		set(server, "2", "backend")
+	}
+	// Output: frontend is gone: absent
+}
+
+// A set has one handler for names that come and go, such as the clusters of a route.
+func ExampleNewSet() {
+	server, c := managed("backend", "frontend")
+	defer server.Stop()
+	defer c.Close()
+
+	told := make(chan string, 2)
+	set, err := watcher.NewSet(context.Background(), c, cds.Type,
+		func(b watcher.Batch[*clusterv3.Cluster]) {
+			for ev := range b.Changed() {
+				told <- ev.Name
+			}
+		})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer set.Stop()
+	if err := set.Add("backend"); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(<-told)
+	if err := set.Add("frontend"); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(<-told)
+	set.Remove("backend")
+	// Output:
+	// backend
+	// frontend
+}
+
+// A store has the newest values of a collection, for a program that serves from them.
+func ExampleNewStore() {
+	server, c := managed("backend", "frontend")
+	defer server.Stop()
+	defer c.Close()
+
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	clusters, err := watcher.NewStore(ctx, c, cds.Type, "*")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer clusters.Stop()
+	if err := clusters.Synced(ctx); err != nil {
+		log.Fatal(err)
+	}
+	changed := clusters.Changed()
+	backend, ok := clusters.Get("backend")
+	fmt.Println(clusters.Len(), backend.GetName(), ok)
+
+	set(server, "2", "backend")
+	<-changed
+	_, ok = clusters.Get("frontend")
+	fmt.Println(clusters.Len(), ok)
+	// Output:
+	// 2 backend true
+	// 1 false
 }

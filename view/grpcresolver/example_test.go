@@ -1,22 +1,47 @@
 package grpcresolver_test
 
 import (
+	"context"
+	"fmt"
 	"log"
+	"net"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
-	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/testutil"
 	"github.com/xdswatch/xdswatch/view/grpcresolver"
 )
 
+// A channel finds its backends through a listener, its routes and their clusters.
 func Example() {
-	boot, err := bootstrap.Load("bootstrap.json")
+	backend, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)
 	}
-	c, err := client.New(client.Config{Bootstrap: boot})
+	service := grpc.NewServer()
+	healthpb.RegisterHealthServer(service, health.NewServer())
+	go service.Serve(backend)
+	defer service.Stop()
+	server, err := testutil.NewManagementServer(testutil.ManagementConfig{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Stop()
+	if err := server.Set("1",
+		testutil.APIListener("orders.example", "orders"),
+		testutil.RouteConfig("orders", testutil.VirtualHost("*", testutil.Route("/", "orders"))),
+		testutil.EDSCluster("orders"),
+		testutil.Endpoints("orders", backend.Addr().String()),
+	); err != nil {
+		log.Fatal(err)
+	}
+
+	c, err := client.New(client.Config{Bootstrap: server.Bootstrap()}) // a program uses bootstrap.Load
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -28,4 +53,9 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer channel.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	answer, err := healthpb.NewHealthClient(channel).Check(ctx, &healthpb.HealthCheckRequest{})
+	fmt.Println(answer.GetStatus(), err)
+	// Output: SERVING <nil>
 }
