@@ -5,12 +5,13 @@ TOOL     := $(GO) tool -modfile=tools/go.mod
 FUZZTIME ?= 10s
 SEED     ?= 1
 # Modules of their own, for what users of the library should not have to know: REAL ones run
-# whole management servers and take minutes to build; those of tools and benchmarks have
-# targets of their own, and so have LIVES and BROWSER.
+# whole management servers and take minutes to build, as do the projects of INTEGRATIONS; those of
+# tools and benchmarks have targets of their own, and so have LIVES and BROWSER.
 REAL     := test/real/envoygateway test/real/istio
 LIVES    := test/real/lives
 BROWSER  := test/browser
-MODULES  := $(filter-out tools bench/% $(REAL) $(LIVES) $(BROWSER),$(patsubst %/go.mod,%,$(wildcard */go.mod */*/go.mod */*/*/go.mod */*/*/*/go.mod)))
+INTEGRATIONS := $(patsubst %/go.mod,%,$(wildcard examples/integrations/*/go.mod))
+MODULES  := $(filter-out tools bench/% $(REAL) $(LIVES) $(BROWSER) $(INTEGRATIONS),$(patsubst %/go.mod,%,$(wildcard */go.mod */*/go.mod */*/*/go.mod */*/*/*/go.mod)))
 
 .PHONY: help
 help: ## list the targets
@@ -56,6 +57,10 @@ modules: ## vet and test the modules of their own
 .PHONY: real
 real: ## against Envoy Gateway and istiod: minutes to build, and port 18000 has to be free
 	for d in $(REAL); do (cd $$d && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test -timeout 60m -count=1 ./...) || exit 1; done
+
+.PHONY: integrations
+integrations: ## other projects on this library: minutes to build
+	for d in $(INTEGRATIONS); do (cd $$d && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test -count=1 ./...) || exit 1; done
 
 .PHONY: lives
 lives: ## random lives against the caches of real servers, for half a minute

@@ -1,0 +1,98 @@
+// Package ratelimit gives envoyproxy/ratelimit its configuration over xDS.
+package ratelimit
+
+import (
+	"context"
+	"fmt"
+
+	ratelimitv3 "github.com/envoyproxy/go-control-plane/ratelimit/config/ratelimit/v3"
+	"github.com/envoyproxy/ratelimit/src/config"
+	"github.com/envoyproxy/ratelimit/src/provider"
+	"github.com/envoyproxy/ratelimit/src/settings"
+	"github.com/envoyproxy/ratelimit/src/stats"
+	gostats "github.com/lyft/gostats"
+
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/watcher"
+)
+
+// limits is the type of the configurations. What the loader does not accept by itself, the client
+// refuses: the server is told why, and the last good configuration of that name stays.
+var limits = resource.Map(
+	resource.Proto[*ratelimitv3.RateLimitConfig](resource.Options{NameField: 1, FullState: true}),
+	func(c *ratelimitv3.RateLimitConfig) (config.RateLimitConfigToLoad, error) {
+		one := config.RateLimitConfigToLoad{Name: c.Name, ConfigYaml: config.ConfigXdsProtoToYaml(c)}
+		nowhere := stats.NewStatManager(gostats.NewStore(gostats.NewNullSink(), false), settings.Settings{})
+		_, err := load(nowhere, false, one)
+		return one, err
+	})
+
+// Provider is a [provider.RateLimitConfigProvider].
+type Provider struct {
+	events chan provider.ConfigUpdateEvent
+	stop   context.CancelFunc
+}
+
+// New subscribes to all configurations of the client's server. The settings are those of the
+// service: with MergeDomainConfigurations two configurations may have one domain.
+func New(c *client.Client, manager stats.Manager, s settings.Settings) (*Provider, error) {
+	ctx, stop := context.WithCancel(context.Background())
+	store, err := watcher.NewStore(ctx, c, limits, "*")
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	p := &Provider{events: make(chan provider.ConfigUpdateEvent), stop: stop}
+	go func() {
+		for err := store.Synced(ctx); err == nil; {
+			changed := store.Changed()
+			var all []config.RateLimitConfigToLoad
+			for _, one := range store.All() {
+				all = append(all, one)
+			}
+			var e event
+			e.config, e.err = load(manager, s.MergeDomainConfigurations, all...)
+			select {
+			case p.events <- e:
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return p, nil
+}
+
+// ConfigUpdateEvent is told of each change, with all that belongs together.
+func (p *Provider) ConfigUpdateEvent() <-chan provider.ConfigUpdateEvent { return p.events }
+
+// Stop ends the subscription. It does not block.
+func (p *Provider) Stop() { p.stop() }
+
+type event struct {
+	config config.RateLimitConfig
+	err    error
+}
+
+// GetConfig is what the service takes: an error is a config.RateLimitConfigError, or it panics.
+func (e event) GetConfig() (config.RateLimitConfig, any) {
+	if e.err != nil {
+		return nil, config.RateLimitConfigError(e.err.Error())
+	}
+	return e.config, nil
+}
+
+// load calls the loader, which panics where a configuration is bad.
+func load(manager stats.Manager, merge bool, all ...config.RateLimitConfigToLoad) (c config.RateLimitConfig, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
+		}
+	}()
+	return config.NewRateLimitConfigLoaderImpl().Load(all, manager, merge), nil
+}
