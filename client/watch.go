@@ -70,8 +70,8 @@ type core struct {
 	ctx    context.Context // nil of one that has no end
 	state  callState
 	answer answer
-	watch  machine.Watch // its only subscription; of a set none
 	inner  *inner        // nil where there is none; set before the start, or by attach
+	watch  machine.Watch // its only subscription; of a set none
 	// plain says that a dispatcher calls the handler with nothing between: the engine knows
 	// when. Noting each call in the state would cost the many watches of one resource more than
 	// their handlers do. Guarded by mu.
@@ -212,8 +212,8 @@ func (w *core) Err() error {
 
 // single is a watch of one resource.
 type single struct {
-	Watch
 	handler caller
+	Watch
 }
 
 // ask begins the watch, of what was prepared.

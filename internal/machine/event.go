@@ -16,6 +16,8 @@ type Ref struct{ Stream, Gen int }
 // The exported fields are set by its owner before [Start] and not changed afterwards.
 type Watch struct {
 	Owner     any    // the caller's own
+	Lane      int32  // the caller's own: what its notices are ordered with
+	Source    int32  // index of the source that answers for the name
 	Type      *Type  // of what is watched
 	Name      string // canonical; of a collection `*` or the URL of a glob
 	Authority string // of the name
@@ -29,9 +31,7 @@ type Watch struct {
 	sub   *subscription // of the name; nil unless started
 	alone [1]*Watch     // the watch itself, once started
 
-	Source int32 // index of the source that answers for the name
-	Lane   int32 // the caller's own: what its notices are ordered with
-	owed   int32 // tasks of held values that it waits for; of a collection's watch
+	owed int32 // tasks of held values that it waits for; of a collection's watch
 
 	Wildcard bool // the whole collection
 	Explicit bool // `*` has to be spelled so

@@ -59,19 +59,18 @@ func start(e *kit.Env, config client.Config, set, lazy bool) (kit.Client, error)
 	case isEDS && lazy:
 		return newLazy(e, c, set, eds.Type, 2, 2, 1, 3), nil
 	case isEDS:
-		return newDriver(e, c, set, eds.Type, func(ev watcher.Event[*endpointv3.ClusterLoadAssignment]) string {
-			return ev.Value.Endpoints[0].LbEndpoints[0].GetEndpoint().Hostname
+		return newDriver(e, c, set, eds.Type, func(a *endpointv3.ClusterLoadAssignment, _ []byte) string {
+			return a.Endpoints[0].LbEndpoints[0].GetEndpoint().Hostname
 		}), nil
 	case lazy:
 		return newLazy(e, c, set, cds.Type, 28), nil
 	}
-	return newDriver(e, c, set, cds.Type, func(ev watcher.Event[*clusterv3.Cluster]) string { return ev.Value.AltStatName }), nil
+	return newDriver(e, c, set, cds.Type, func(c *clusterv3.Cluster, _ []byte) string { return c.AltStatName }), nil
 }
 
 // newLazy makes a driver that finds the stamp in a resource's bytes, along a path of fields.
 func newLazy[T proto.Message](e *kit.Env, c *client.Client, set bool, typ *resource.Type[T], path ...protowire.Number) kit.Client {
-	return newDriver(e, c, set, resource.LazyOf(typ), func(ev watcher.Event[*resource.Lazy[T]]) string {
-		b := ev.Raw
+	return newDriver(e, c, set, resource.LazyOf(typ), func(_ *resource.Lazy[T], b []byte) string {
 		for _, want := range path {
 			b = find(b, want)
 		}
@@ -123,12 +122,12 @@ type driver[T any] struct {
 	c       *client.Client
 	typ     *resource.Type[T]
 	set     bool
-	stamp   func(watcher.Event[T]) string
+	stamp   func(value T, raw []byte) string
 	handler func(watcher.Event[T]) // of watcher 0
 	watches map[string]*client.Watch
 }
 
-func newDriver[T any](e *kit.Env, c *client.Client, set bool, typ *resource.Type[T], stamp func(watcher.Event[T]) string) *driver[T] {
+func newDriver[T any](e *kit.Env, c *client.Client, set bool, typ *resource.Type[T], stamp func(value T, raw []byte) string) *driver[T] {
 	d := &driver[T]{e: e, c: c, typ: typ, set: set, stamp: stamp, watches: map[string]*client.Watch{}}
 	d.handler = d.handlerOf(0)
 	return d
@@ -137,7 +136,7 @@ func newDriver[T any](e *kit.Env, c *client.Client, set bool, typ *resource.Type
 func (d *driver[T]) handlerOf(number int) func(watcher.Event[T]) {
 	return func(ev watcher.Event[T]) {
 		if ev.Kind == client.EventUpdated {
-			d.e.Deliver(ev.Name, number, d.stamp(ev))
+			d.e.Deliver(ev.Name, number, d.stamp(ev.Value, ev.Raw))
 		}
 	}
 }
