@@ -3,6 +3,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -109,23 +110,31 @@ func isSecret(name string) bool {
 	return short == "Secret"
 }
 
-// section is that of a type at a source of the machine.
-func (k *keeper) section(source int, typeURL string) StoreSection {
-	key := sectionKey{source, typeURL}
-	s, ok := k.sections[key]
-	if !ok {
-		at := k.client.sources.placeOf(source)
-		s = StoreSection{
-			Type: typeURL, Authority: at.Authority, Scope: at.scope, Source: at.Peer, Node: k.client.node,
-			Parameters: encodeParams(k.client.paramsOf(at.Key)),
-		}
+// shelf is that of a section of the machine.
+func (k *keeper) shelf(at sectionKey) *shelf {
+	s := k.shelves[at]
+	if s == nil {
+		place := k.client.sources.placeOf(at.source)
+		s = &shelf{StoreSection: StoreSection{
+			Type: at.typeURL, Authority: place.Authority, Scope: place.scope, Source: place.Peer, Node: k.client.node,
+			Parameters: encodeParams(k.client.paramsOf(place.Key)),
+		}}
 		switch {
-		case at.Old:
+		case place.Old:
 			s.Authority = authority.OldLabel
-		case at.Default:
+		case place.Default:
 			s.Authority = "#default"
 		}
-		k.sections[key] = s
+		k.shelves[at] = s
 	}
 	return s
+}
+
+// encodeParams writes dynamic parameters as a text.
+func encodeParams(params map[string]string) string {
+	values := url.Values{}
+	for key, value := range params {
+		values.Set(key, value)
+	}
+	return strings.TrimSpace(values.Encode())
 }

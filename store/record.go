@@ -40,32 +40,39 @@ type record struct {
 	resource []byte
 }
 
-// appendRecord appends a record with a body.
-func appendRecord(b []byte, body func([]byte) []byte) []byte {
-	from := len(b)
-	b = append(b, make([]byte, headSize)...)
-	b = body(b)
-	head, rest := b[from:from+headSize], b[from+headSize:]
+// begin appends room for the head of a record, whose body comes next.
+func begin(b []byte) []byte { return append(b, make([]byte, headSize)...) }
+
+// seal writes the head of the record that begins at an offset and is the last.
+func seal(b []byte, from int) {
+	head, body := b[from:from+headSize], b[from+headSize:]
 	binary.LittleEndian.PutUint32(head, mark)
-	binary.LittleEndian.PutUint32(head[4:], uint32(len(rest)))
-	binary.LittleEndian.PutUint32(head[8:], crc32.Checksum(rest, castagnoli))
+	binary.LittleEndian.PutUint32(head[4:], uint32(len(body)))
+	binary.LittleEndian.PutUint32(head[8:], crc32.Checksum(body, castagnoli))
 	binary.LittleEndian.PutUint32(head[12:], crc32.Checksum(head[:12], castagnoli))
+}
+
+// appendSection appends the record that a file begins with.
+func appendSection(b, description []byte) []byte {
+	from := len(b)
+	b = append(begin(b), byte(recordSection))
+	b = append(b, description...)
+	seal(b, from)
 	return b
 }
 
-func (r *record) append(b []byte) []byte {
-	b = append(b, byte(r.kind))
+// appendRecord appends another record.
+func appendRecord[T string | []byte](b []byte, r *record, name, server T) []byte {
+	from := len(b)
+	b = append(begin(b), byte(r.kind))
 	b = binary.AppendVarint(b, r.time)
 	b = binary.AppendVarint(b, r.updated)
 	b = binary.AppendVarint(b, r.expires)
-	b = appendBytes(b, r.name)
-	b = appendBytes(b, r.server)
-	return append(b, r.resource...)
-}
-
-func appendBytes(b, v []byte) []byte {
-	b = binary.AppendUvarint(b, uint64(len(v)))
-	return append(b, v...)
+	b = append(binary.AppendUvarint(b, uint64(len(name))), name...)
+	b = append(binary.AppendUvarint(b, uint64(len(server))), server...)
+	b = append(b, r.resource...)
+	seal(b, from)
+	return b
 }
 
 var errRecord = errors.New("not a record")

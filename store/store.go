@@ -60,7 +60,8 @@ type Directory struct {
 	mu       sync.Mutex
 	lock     *os.File // held; nil unless this process writes
 	sections map[client.StoreSection]*section
-	others   int64 // bytes of files of sections that are not open for writing
+	buffer   []byte // for records that are written
+	others   int64  // bytes of files of sections that are not open for writing
 }
 
 var _ client.Store = (*Directory)(nil)
@@ -123,10 +124,8 @@ func (d *Directory) Names(at client.StoreSection) (names []string, err error) {
 	if err = s.read(); err != nil {
 		return nil, err
 	}
-	for i := range s.list {
-		if !s.list[i].dead {
-			names = append(names, s.list[i].name)
-		}
+	for e := range s.all {
+		names = append(names, e.name)
 	}
 	return names, nil
 }

@@ -64,7 +64,7 @@ type Config struct {
 
 // Store keeps what was accepted for the next start.
 type Store interface {
-	Keep([]machine.Kept)
+	Keep([]machine.Keep)
 	Load([]*machine.Load)
 }
 

@@ -194,6 +194,7 @@ type recollection struct {
 	*Load
 	complete map[string]*Entry // of collections
 	tasks    []*Task           // that are not done with, in order
+	last     bool              // no more of them come
 	refused  int               // entries
 	why      error             // the first of them is
 }

@@ -15,7 +15,7 @@ func (d *driver) put(short string, words []string) {
 			d.t.Fatal(err)
 		}
 		d.store[short] = append(d.store[short], Entry{
-			Name: name, Version: r.Version, Raw: r.Resource.GetValue(), Updated: d.now, TTL: r.Ttl.AsDuration(), Complete: r.Resource == nil,
+			Name: name, Version: r.Version, Raw: r.Resource.GetValue(), Updated: d.now.UnixNano(), TTL: r.Ttl.AsDuration(), Complete: r.Resource == nil,
 		})
 	}
 }
@@ -26,7 +26,7 @@ func (d *driver) answer(ld *Load) Loaded {
 	for _, name := range ld.Names {
 		wanted[name] = true
 	}
-	ev := Loaded{Load: ld}
+	ev := Loaded{Load: ld, Last: true}
 	for _, e := range d.store[script.Short(ld.TypeURL)] {
 		if ld.All || wanted[e.Name] {
 			ev.Entries = append(ev.Entries, e)
@@ -36,15 +36,20 @@ func (d *driver) answer(ld *Load) Loaded {
 }
 
 // keeps writes what the store is told.
-func keeps(k Kept) string {
+func keeps(k Keep) (lines []string) {
 	short := script.Short(k.TypeURL)
-	switch {
-	case k.Covers != nil:
-		return fmt.Sprintf("settled %s %s", short, k.Name)
-	case k.Complete:
-		return fmt.Sprintf("keep %s %s", short, k.Name)
-	case k.Raw == nil:
-		return fmt.Sprintf("forget %s %s", short, k.Name)
+	if k.Covers != nil {
+		return []string{fmt.Sprintf("settled %s %s", short, k.Settled)}
 	}
-	return fmt.Sprintf("keep %s %s version=%s", short, k.Name, k.Version)
+	for _, c := range k.Changes {
+		switch {
+		case c.Complete:
+			lines = append(lines, fmt.Sprintf("keep %s %s", short, c.Name))
+		case c.Raw == nil:
+			lines = append(lines, fmt.Sprintf("forget %s %s", short, c.Name))
+		default:
+			lines = append(lines, fmt.Sprintf("keep %s %s version=%s", short, c.Name, c.Version))
+		}
+	}
+	return lines
 }

@@ -414,7 +414,9 @@ func (d *driver) step(events ...Event) {
 		d.print("* log %s: %s", map[bool]string{true: "warn", false: "info"}[l.Warn], l.Text)
 	}
 	for _, k := range fx.Keep {
-		d.print("* %s", keeps(k))
+		for _, line := range keeps(k) {
+			d.print("* %s", line)
+		}
 	}
 	for _, ld := range fx.Load {
 		d.print("* load %s %v", script.Short(ld.TypeURL), ld.Names)

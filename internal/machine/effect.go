@@ -37,8 +37,8 @@ type Effects struct {
 	Send []Send
 	// Log is for the operator.
 	Log []Log
-	// Keep is what the store is to keep or forget, the newest of a name last. Nil without a store.
-	Keep []Kept
+	// Keep is what the store is to keep or forget, in order. Nil without a store.
+	Keep []Keep
 	// Load asks the store; each is answered by one Loaded. Nil without a store.
 	Load []*Load
 }
@@ -292,24 +292,30 @@ type replay struct {
 	decoded *Decoded
 }
 
-// Kept is what the store is to keep of a resource, or to forget.
-type Kept struct {
+// Keep is what the store is to keep of a type's resources at a source, or to forget.
+type Keep struct {
 	Source  int
 	TypeURL string
-	Name    string // canonical; of a collection `*` or the URL of a glob
+	Changes []Kept // the newest of a name last; whoever gets them may change them
 
-	Raw        []byte // the accepted payload, not to be changed; nil if there is no such resource any more
-	Complete   bool   // this is a collection, whose first state came: its name is kept
+	// Settled is a collection whose server had time to tell all of it: what the store has under a name
+	// that the collection Covers, and was not told to keep since the start, is gone. Changes are none then.
+	Settled string
+	Covers  func(name string) bool
+}
+
+// Kept is a resource that the store is to keep, or to forget. A load has one for each resource, so it is
+// small.
+type Kept struct {
+	Name       string // canonical; of a collection `*` or the URL of a glob
 	Version    string
-	Server     int
-	Updated    time.Time // when it was accepted
-	Expires    time.Time // the end of its time to live; zero if it has none
-	Locator    bool
+	Raw        []byte           // the accepted payload, not to be changed; nil if there is no such resource any more
 	Attributes *wire.Attributes // not to be changed
-
-	// Covers, of a collection, says which names it has. The server had time to tell all of it: what
-	// the store has under such a name, and was not told to keep since the start, is gone.
-	Covers func(name string) bool
+	Updated    int64            // when it was accepted, in Unix nanoseconds
+	Expires    int64            // the end of its time to live; 0 if it has none
+	Server     int
+	Complete   bool // this is a collection, whose first state came: its name is kept
+	Locator    bool
 }
 
 // Load asks for what the store has of a type's resources.
@@ -321,6 +327,7 @@ type Load struct {
 
 	recall *recall
 	subs   []*subscription
+	answer *recollection // what has come of it
 }
 
 // Entry is a resource that the store has.
@@ -328,8 +335,8 @@ type Entry struct {
 	Name    string // canonical
 	Version string
 	Raw     []byte
-	Server  int // that said it; one of the source's
-	Updated time.Time
+	Server  int           // that said it; one of the source's
+	Updated int64         // when it was accepted, in Unix nanoseconds
 	TTL     time.Duration // that is left; 0 if it has none
 	Locator bool
 	// Complete says that this is the name of a collection, and that its first state was complete.

@@ -140,10 +140,11 @@ func (Described) event() {}
 func (Retry) event()     {}
 func (Tick) event()      {}
 
-// Loaded is the answer to a [Load].
+// Loaded is a part of the answer to a [Load].
 type Loaded struct {
 	*Load
 	Entries []Entry
+	Last    bool // nothing more comes
 }
 
 func (Loaded) event() {}

@@ -5,33 +5,45 @@ import "time"
 // store has the store keep what was accepted.
 func (m *Machine) store(sub *subscription, expires time.Time) {
 	// LKG-1: what is accepted, and only that.
-	if sub.stored() && sub.held() {
-		// LKG-2: the source stands for authority and parameters.
-		m.fx.Keep = append(m.fx.Keep, Kept{
-			Source: sub.of.source.index, TypeURL: sub.of.cache.typ.URL, Name: sub.name, Raw: sub.raw, Version: sub.version,
-			Server: sub.server(), Updated: time.Unix(0, sub.updated), Expires: expires, Locator: sub.locator,
-			Attributes: sub.attributes(),
-		})
+	if !sub.stored() || !sub.held() {
+		return
 	}
+	k := Kept{
+		Name: sub.name, Raw: sub.raw, Version: sub.version, Server: sub.server(), Updated: sub.updated,
+		Locator: sub.locator, Attributes: sub.attributes(),
+	}
+	if !expires.IsZero() {
+		k.Expires = expires.UnixNano()
+	}
+	m.keepStored(sub, k)
 }
 
 // unstore has the store forget what a server says is gone.
 func (m *Machine) unstore(sub *subscription) {
 	// LKG-5: explicit absence removes.
 	if sub.stored() {
-		m.fx.Keep = append(m.fx.Keep, Kept{Source: sub.of.source.index, TypeURL: sub.of.cache.typ.URL, Name: sub.name})
+		m.keepStored(sub, Kept{Name: sub.name})
 	}
 }
 
 // storeComplete has the store keep that a collection's first state came.
 func (m *Machine) storeComplete(now time.Time, sub *subscription) {
-	if !sub.stored() {
-		return
+	if sub.stored() {
+		sub.of.cache.unsettled = true
+		m.keepStored(sub, Kept{Name: sub.name, Server: sub.stream().server, Updated: now.UnixNano(), Complete: true})
 	}
-	sub.of.cache.unsettled = true
-	m.fx.Keep = append(m.fx.Keep, Kept{
-		Source: sub.of.source.index, TypeURL: sub.of.cache.typ.URL, Name: sub.name, Server: sub.stream().server, Updated: now, Complete: true,
-	})
+}
+
+// keepStored adds a change to those of this step.
+func (m *Machine) keepStored(sub *subscription, k Kept) {
+	// LKG-2: the source stands for authority and parameters.
+	source, url := sub.of.source.index, sub.of.cache.typ.URL
+	n := len(m.fx.Keep) - 1
+	if n < 0 || m.fx.Keep[n].Source != source || m.fx.Keep[n].TypeURL != url || m.fx.Keep[n].Covers != nil {
+		m.fx.Keep = append(m.fx.Keep, Keep{Source: source, TypeURL: url, Changes: make([]Kept, 0, max(1, m.keeps))})
+		n++
+	}
+	m.fx.Keep[n].Changes = append(m.fx.Keep[n].Changes, k)
 }
 
 // settleStored has the store forget what collections whose state is complete do not have.
@@ -39,8 +51,8 @@ func (m *Machine) settleStored(l *link) {
 	l.unsettled = false
 	for _, c := range l.collections(nil) {
 		if c.self != nil && c.self.complete && c.self.stored() {
-			m.fx.Keep = append(m.fx.Keep, Kept{
-				Source: c.source.index, TypeURL: l.typ.URL, Name: c.name, Covers: c.covers(),
+			m.fx.Keep = append(m.fx.Keep, Keep{
+				Source: c.source.index, TypeURL: l.typ.URL, Settled: c.name, Covers: c.covers(),
 			})
 		}
 	}

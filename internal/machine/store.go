@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -11,16 +12,22 @@ import (
 
 // loaded has decoded what the store has and is still lacking.
 func (m *Machine) loaded(now time.Time, ev Loaded) {
-	rc := &recollection{Load: ev.Load, complete: map[string]*Entry{}}
+	rc := ev.answer
+	if rc == nil {
+		rc = &recollection{Load: ev.Load, complete: map[string]*Entry{}}
+		ev.answer = rc
+	}
+	rc.last = ev.Last
+	before := len(rc.tasks)
 	for i := range ev.Entries {
 		e := &ev.Entries[i]
 		if e.Complete {
 			rc.complete[e.Name] = e
 		} else if sub, of := rc.recall.place(e.Name); sub != nil || of != nil {
-			rc.add(e)
+			rc.add(e, before, len(ev.Entries)-i)
 		}
 	}
-	m.fx.Decode = append(m.fx.Decode, rc.tasks...)
+	m.fx.Decode = append(m.fx.Decode, rc.tasks[before:]...)
 	m.recollect(now, rc)
 }
 
@@ -43,11 +50,15 @@ func (r *recall) place(name string) (sub *subscription, of *collection) {
 	return sub, nil
 }
 
-// add has an entry decoded. Those of one server, which a decoder is told, are together.
-func (rc *recollection) add(e *Entry) {
+// add has an entry decoded, in a task behind those that were there before. Those of one server, which a
+// decoder is told, are together. About so many more come.
+func (rc *recollection) add(e *Entry, before, more int) {
 	n := len(rc.tasks) - 1
-	if n < 0 || len(rc.tasks[n].Items) == chunk || rc.tasks[n].Server != e.Server {
-		rc.tasks = append(rc.tasks, &Task{Server: e.Server, Type: rc.recall.cache.typ, stored: rc})
+	if n < before || len(rc.tasks[n].Items) == chunk || rc.tasks[n].Server != e.Server {
+		most := min(more, chunk)
+		rc.tasks = append(rc.tasks, &Task{
+			Server: e.Server, Type: rc.recall.cache.typ, stored: rc, Items: make([]Item, 0, most), entries: make([]*Entry, 0, most),
+		})
 		n++
 	}
 	t := rc.tasks[n]
@@ -66,12 +77,13 @@ func (m *Machine) decodedStored(now time.Time, ev Decoded) {
 func (m *Machine) recollect(now time.Time, rc *recollection) {
 	for len(rc.tasks) > 0 && rc.tasks[0].results != nil {
 		t := rc.tasks[0]
-		rc.tasks = rc.tasks[1:]
+		rc.tasks[0], rc.tasks = nil, rc.tasks[1:]
+		m.fx.Notify = slices.Grow(m.fx.Notify, len(t.Items))
 		for i := range t.Items {
 			m.takeStored(now, rc, t.entries[i], &t.Items[i], t.results[i])
 		}
 	}
-	if len(rc.tasks) > 0 {
+	if len(rc.tasks) > 0 || !rc.last {
 		return
 	}
 	for _, sub := range rc.subs {
@@ -110,7 +122,7 @@ func (m *Machine) takeStored(now time.Time, rc *recollection, e *Entry, it *Item
 	if sub.raw == nil {
 		sub.raw = []byte{}
 	}
-	sub.version, sub.updated, sub.locator = e.Version, e.Updated.UnixNano(), it.Locator
+	sub.version, sub.updated, sub.locator = e.Version, e.Updated, it.Locator
 	// LKG-4: no server says it: no version of it goes to one, and no ACK.
 	sub.from = fromStore | uint16(e.Server+1)
 	sub.gen++

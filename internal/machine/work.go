@@ -76,6 +76,7 @@ func (m *Machine) commit(now time.Time, resp *response) {
 		task := resp.tasks[0]
 		resp.tasks[0], resp.tasks = nil, resp.tasks[1:]
 		m.fx.Notify = slices.Grow(m.fx.Notify, len(task.Items))
+		m.keeps = len(task.Items)
 		for i := range task.Items {
 			m.commitItem(now, resp, &task.Items[i], task.results[i])
 		}

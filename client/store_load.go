@@ -1,0 +1,113 @@
+package client
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/internal/wire"
+)
+
+// partOfLoad is how many entries the machine is given at once, so that some are decoded while others are
+// read.
+const partOfLoad = 512
+
+// load answers what the machine looks for.
+func (k *keeper) load() {
+	k.mu.Lock()
+	loads := k.loads
+	k.loads = nil
+	k.mu.Unlock()
+	for _, l := range loads {
+		ld := loading{keeper: k, Load: l}
+		ld.run()
+	}
+}
+
+// loading is a load under way.
+type loading struct {
+	*keeper
+	*machine.Load
+
+	now     time.Time
+	servers map[string]int // of the source, by URI
+	part    []machine.Entry
+	last    string // version
+	passed  int    // entries that are not given
+	why     error  // the first of them is not
+}
+
+func (l *loading) run() {
+	section := l.shelf(sectionKey{l.Source, l.TypeURL}).StoreSection
+	l.now, l.servers = time.Now(), map[string]int{}
+	for _, i := range slices.Backward(l.client.sources.serversOf(l.Source)) {
+		l.servers[l.client.server(i).URI] = i
+	}
+	names := l.Names
+	if l.All {
+		names = nil
+	}
+	err := l.guard(func() error { return l.store.Load(section, names, l.take) })
+	l.complain("the store cannot be read in whole", section, err)
+	if l.passed > 0 {
+		l.client.config.Logger.Warn("resources of the store are passed over", "type", l.TypeURL, "count", l.passed, "error", l.why.Error())
+	}
+	l.client.engine.Loaded(machine.Loaded{Load: l.Load, Entries: l.part, Last: true})
+}
+
+// take takes what the store has of a name.
+func (l *loading) take(r StoredResource) {
+	e, err := l.entry(&r)
+	if err != nil {
+		l.passed, l.why = l.passed+1, cmp.Or(l.why, fmt.Errorf("%s: %w", r.Name, err))
+		return
+	}
+	if l.part = append(l.part, e); len(l.part) == partOfLoad {
+		l.client.engine.Loaded(machine.Loaded{Load: l.Load, Entries: l.part})
+		l.part = make([]machine.Entry, 0, partOfLoad)
+	}
+}
+
+var (
+	errOtherServer = errors.New("it is of a server that does not answer for its name now")
+	errExpired     = errors.New("its time to live is over")
+	errOtherType   = errors.New("it is of another type or name")
+)
+
+// entry reads what the store has of a name.
+func (l *loading) entry(r *StoredResource) (e machine.Entry, err error) {
+	server, ok := l.servers[r.Server]
+	// LKG-9: another server is skipped.
+	if !ok {
+		return e, errOtherServer
+	}
+	in := wire.ScanResource(r.Resource)
+	e = machine.Entry{
+		Name: r.Name, Version: l.version(in.Version), Raw: in.Payload, Server: server, Updated: r.Updated.UnixNano(),
+		Attributes: in.Attributes, Locator: string(in.TypeURL) == wire.LocatorURL && l.TypeURL != wire.LocatorURL, Complete: !in.HasBody,
+	}
+	switch {
+	case in.Fault != nil:
+		return e, in.Fault
+	case string(in.Name) != r.Name, in.HasBody && !e.Locator && string(in.TypeURL) != l.TypeURL:
+		return e, errOtherType
+	case r.Expires.IsZero():
+	// LKG-6: what is over is not loaded.
+	case !l.now.Before(r.Expires):
+		return e, errExpired
+	default:
+		e.TTL = r.Expires.Sub(l.now)
+	}
+	return e, nil
+}
+
+// version is a version as a text: most of a load have the same.
+func (l *loading) version(b []byte) string {
+	if string(b) != l.last {
+		l.last = string(b)
+	}
+	return l.last
+}

@@ -1,0 +1,166 @@
+package client
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/xdswatch/xdswatch/internal/inlinekeys"
+	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/internal/wire"
+)
+
+// saving is a save under way. A load saves each of its resources, so what is needed for one is used again
+// for the next.
+type saving struct {
+	*keeper
+	*shelf
+
+	next  []StoredResource
+	bytes []byte        // of them
+	out   wire.Resource // that is written
+}
+
+// save has a section keep what changed, and returns what is to be saved again.
+func (w *saving) save(kept []machine.Keep) (left []machine.Keep) {
+	batch, change := 0, 0 // the first that is not saved
+	unsaved := func() []machine.Keep {
+		kept[batch].Changes = kept[batch].Changes[change:]
+		return kept[batch:]
+	}
+	server, uri := -1, ""
+	for i := range kept {
+		if kept[i].Covers != nil {
+			if !w.flush() {
+				return unsaved()
+			}
+			batch, change = i, 0
+			w.settle(kept[i].Covers)
+			continue
+		}
+		for j := range kept[i].Changes {
+			c := &kept[i].Changes[j]
+			if c.Server != server {
+				server, uri = c.Server, w.client.server(c.Server).URI
+			}
+			w.add(c, uri)
+			if len(w.bytes) < maxSave {
+				continue
+			}
+			if !w.flush() {
+				return unsaved()
+			}
+			batch, change = i, j+1
+		}
+	}
+	if !w.flush() {
+		return unsaved()
+	}
+	return nil
+}
+
+// add has a change be of the next Save.
+func (w *saving) add(c *machine.Kept, server string) {
+	r := StoredResource{Name: c.Name, Server: server, Updated: time.Unix(0, c.Updated)}
+	if c.Expires != 0 {
+		r.Expires = time.Unix(0, c.Expires)
+	}
+	begin := len(w.bytes)
+	if w.encode(c); len(w.bytes) > begin {
+		r.Resource = w.bytes[begin:len(w.bytes):len(w.bytes)]
+	}
+	w.next = append(w.next, r)
+}
+
+// flush has the store keep what was added, and says whether it has.
+func (w *saving) flush() bool {
+	if len(w.next) == 0 {
+		return true
+	}
+	changes := w.next
+	err := w.guard(func() error { return w.store.Save(w.StoreSection, changes) })
+	w.next, w.bytes = w.next[:0], w.bytes[:0]
+	if w.complain("the store has a fault while it keeps resources", w.StoreSection, err); errors.Is(err, ErrNotSaved) {
+		return false
+	}
+	w.remember()
+	for i := range changes {
+		if len(w.old) == 0 {
+			break
+		}
+		delete(w.old, changes[i].Name)
+	}
+	w.saved = true
+	return true
+}
+
+// remember learns what the store has under names that this process has not saved yet.
+func (w *saving) remember() {
+	if w.old != nil {
+		return
+	}
+	var names []string
+	err := w.guard(func() (err error) {
+		names, err = w.store.Names(w.StoreSection)
+		return err
+	})
+	w.complain("the store cannot say what it keeps", w.StoreSection, err)
+	w.old = make(map[string]bool, len(names))
+	for _, name := range names {
+		w.old[name] = true
+	}
+}
+
+// settle has the store forget what a collection does not have.
+func (w *saving) settle(covers func(name string) bool) {
+	w.remember()
+	for name := range w.old {
+		if covers(name) {
+			w.next = append(w.next, StoredResource{Name: name})
+		}
+	}
+}
+
+// encode appends the Resource of a change to the bytes; nothing of what is not to be kept.
+func (w *saving) encode(c *machine.Kept) {
+	r := &w.out
+	*r = wire.Resource{
+		Name: append(r.Name[:0], c.Name...), Version: append(r.Version[:0], c.Version...), TypeURL: append(r.TypeURL[:0], w.Type...),
+		Payload: c.Raw, Attributes: c.Attributes, HasBody: !c.Complete,
+	}
+	switch {
+	case c.Complete:
+	case c.Raw == nil:
+		return
+	case c.Locator:
+		r.TypeURL = append(r.TypeURL[:0], wire.LocatorURL...)
+	default:
+		// LKG-1: nothing with inline keys is written.
+		if err := w.check(w.Type, c.Raw); err != nil {
+			w.deny(c.Name, w.StoreSection, err)
+			return
+		}
+	}
+	w.bytes = wire.AppendResource(w.bytes, r)
+}
+
+// check says why a resource may not be written. Of a type of the program's own, that is no linked
+// message, the program answers for the content.
+func (k *keeper) check(typeURL string, raw []byte) error {
+	err := k.scanner.Check(typeURL, raw)
+	if err == nil {
+		return nil
+	}
+	if unknown, ok := errors.AsType[*inlinekeys.UnknownError](err); ok && unknown.TypeURL == typeURL && slices.Contains(k.client.config.StoreTypes, typeURL) {
+		return nil
+	}
+	return err
+}
+
+// deny logs the first of a type that is not kept.
+func (k *keeper) deny(name string, s StoreSection, err error) {
+	if !k.denied[s.Type] {
+		k.denied[s.Type] = true
+		k.client.config.Logger.Info("a resource is not kept in the store; others of the type may be kept", "type", s.Type, "name", name, "reason", err.Error(), "section", s.Authority)
+	}
+}

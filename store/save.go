@@ -1,0 +1,173 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"time"
+
+	"github.com/xdswatch/xdswatch/client"
+)
+
+// maxBuffer is how large a buffer may be to be used again.
+const maxBuffer = 4 << 20
+
+// open makes the file ready for writing: as it is if it is whole, else anew.
+func (s *section) open() (fault, err error) {
+	if s.file != nil {
+		return nil, nil
+	}
+	b, info, err := s.content()
+	if err != nil {
+		return nil, err
+	}
+	s.info = info
+	s.learn(b, true)
+	if fault = s.fault(); s.broken { // by this process, whose session goes on
+		fault, s.own = nil, s.session > 0 && !s.foreign
+	}
+	if info != nil {
+		s.dir.others -= info.Size()
+	}
+	if s.size == 0 || s.foreign || s.damaged > 0 || s.wasteful() || s.rewrites {
+		err = s.compact(b)
+	} else {
+		if s.file, err = s.dir.disk.extend(s.path); err == nil && !s.own {
+			s.session, s.own = s.session+1, true
+			err = s.append(appendRecord(nil, &record{kind: recordBegin}, "", ""))
+		}
+	}
+	if err != nil {
+		_ = s.fail()
+	}
+	return fault, err
+}
+
+// fail closes the file after an error; the next Save opens it anew.
+func (s *section) fail() error {
+	s.broken, s.known = true, false
+	err := s.close()
+	if info, statErr := os.Lstat(s.path); statErr == nil {
+		s.dir.others += info.Size()
+	}
+	return err
+}
+
+func (s *section) close() (err error) {
+	if s.file != nil {
+		err = s.file.Close()
+	}
+	s.file = nil
+	return err
+}
+
+func (s *section) wasteful() bool { return s.size > 2*s.live+slack }
+
+// append writes at the end of the file.
+func (s *section) append(b []byte) error {
+	if _, err := s.file.Write(b); err != nil {
+		return err
+	}
+	s.size += int64(len(b))
+	return s.file.Sync()
+}
+
+// save writes changes.
+func (s *section) save(changes []client.StoredResource) error {
+	fault, err := s.open()
+	if err != nil {
+		return notSaved(err)
+	}
+	b, full := s.encode(changes)
+	if len(b) > 0 {
+		if err := s.append(b); err != nil {
+			return notSaved(errors.Join(err, s.fail()))
+		}
+	}
+	if s.dir.buffer = b; cap(b) > maxBuffer {
+		s.dir.buffer = nil
+	}
+	s.broken = false
+	if s.wasteful() {
+		whole, _, err := s.content()
+		if err == nil {
+			err = s.compact(whole)
+		}
+		if err != nil {
+			return errors.Join(fault, err, s.fail()) // the changes are there
+		}
+	}
+	if full > 0 {
+		return errors.Join(fault, &FullError{full, s.dir.options.MaxSize})
+	}
+	return fault
+}
+
+func notSaved(err error) error { return fmt.Errorf("%w: %w", client.ErrNotSaved, err) }
+
+// encode makes the records of changes, and counts those for which there is no room.
+func (s *section) encode(changes []client.StoredResource) (b []byte, full int) {
+	now := time.Now().UnixNano()
+	b = s.dir.buffer[:0]
+	if len(changes) == 0 {
+		return appendRecord(b, &record{kind: recordAlive, time: now}, "", ""), 0
+	}
+	room := int64(math.MaxInt64 / 2)
+	if s.dir.options.MaxSize > 0 {
+		room = s.dir.options.MaxSize - s.dir.size()
+	}
+	for i := range changes {
+		c := &changes[i]
+		had := s.find(c.Name)
+		if c.Resource == nil {
+			b = s.forget(b, c.Name, now, had)
+			continue
+		}
+		r := record{kind: recordPut, time: now, updated: c.Updated.UnixNano(), resource: c.Resource}
+		if !c.Expires.IsZero() {
+			r.expires = c.Expires.UnixNano()
+		}
+		hash := hashOf(c.Server, c.Resource)
+		if had != nil && had.hash == hash {
+			b = s.touch(b, &r, had)
+			continue
+		}
+		if had != nil {
+			room += int64(had.size)
+		}
+		if grows := int64(len(c.Resource)); grows > room {
+			full++
+			b = s.forget(b, c.Name, now, had)
+			continue
+		} else {
+			room -= grows + headSize
+		}
+		from := len(b)
+		b = appendRecord(b, &r, c.Name, c.Server)
+		s.put(entry{
+			name: c.Name, off: s.size + int64(from), size: int32(len(b) - from), session: s.session,
+			hash: hash, time: now, updated: r.updated, expires: r.expires,
+		})
+	}
+	return b, full
+}
+
+// forget appends that there is nothing of a name any more, unless there was nothing.
+func (s *section) forget(b []byte, name string, now int64, had *entry) []byte {
+	if had == nil {
+		return b
+	}
+	s.bury(had)
+	return appendRecord(b, &record{kind: recordForget, time: now}, name, "")
+}
+
+// touch appends that an entry is still good, unless this session has said so.
+func (s *section) touch(b []byte, r *record, e *entry) []byte {
+	if e.session == s.session && e.expires == r.expires {
+		return b
+	}
+	e.session, e.time, e.updated, e.expires = s.session, r.time, r.updated, r.expires
+	r.kind, r.resource = recordTouch, nil
+	return appendRecord(b, r, e.name, "")
+}

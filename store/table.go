@@ -1,0 +1,111 @@
+package store
+
+import "hash/maphash"
+
+// entry is a resource in a file.
+type entry struct {
+	name    string
+	off     int64  // of its record
+	hash    uint64 // of resource and server; 0 unless the file is open for writing
+	time    int64
+	updated int64
+	expires int64
+	size    int32  // of its record
+	session uint32 // in which it was put or touched
+	dead    bool
+}
+
+// table is the entries of a file, in its order, with an index by name. There may be a million, of which
+// each is looked up once when a program starts: so the index has no pointers, and nothing is copied when
+// there are more of them, but the index.
+type table struct {
+	chunks [][]entry
+	count  int // of entries, dead ones too
+	// slots have the upper half of the hash of a name, and the number of the newest entry of that name,
+	// from 1, as the lower one; 0 if there is none. A name is in the first free slot from that of its
+	// hash on. Half of them are free.
+	slots []uint64
+	named int // slots that are not free
+}
+
+const chunkSize = 1 << 10
+
+var seed = maphash.MakeSeed()
+
+func hashOf(server string, resource []byte) uint64 {
+	return maphash.Bytes(seed, resource)*31 + maphash.String(seed, server)
+}
+
+func (t *table) at(i int) *entry { return &t.chunks[i/chunkSize][i%chunkSize] }
+
+// find returns the newest entry of a name; nil if there is none that is not dead.
+func (t *table) find(name string) *entry {
+	if t.count == 0 {
+		return nil
+	}
+	if e := t.in(t.slot(maphash.String(seed, name), name)); e != nil && !e.dead {
+		return e
+	}
+	return nil
+}
+
+// in is the entry of a slot; nil if the slot is free.
+func (t *table) in(slot uint64) *entry {
+	if n := uint32(t.slots[slot]); n > 0 {
+		return t.at(int(n - 1))
+	}
+	return nil
+}
+
+// slot is that of a name, or the one where it is to be.
+func (t *table) slot(hash uint64, name string) uint64 {
+	mask := uint64(len(t.slots) - 1)
+	for i := hash & mask; ; i = (i + 1) & mask {
+		if v := t.slots[i]; v == 0 || v>>32 == hash>>32 && t.in(i).name == name {
+			return i
+		}
+	}
+}
+
+// add appends an entry, which is the newest of its name. The one before is dead.
+func (t *table) add(e entry) {
+	if 2*t.named >= len(t.slots) {
+		t.grow()
+	}
+	if t.count%chunkSize == 0 {
+		t.chunks = append(t.chunks, make([]entry, 0, chunkSize))
+	}
+	last := &t.chunks[len(t.chunks)-1]
+	*last = append(*last, e)
+	t.count++
+	hash := maphash.String(seed, e.name)
+	slot := t.slot(hash, e.name)
+	if t.slots[slot] == 0 {
+		t.named++
+	}
+	t.slots[slot] = hash>>32<<32 | uint64(t.count)
+}
+
+// grow makes more slots.
+func (t *table) grow() {
+	old := t.slots
+	t.slots, t.named = make([]uint64, max(64, 4*t.named)), 0
+	for _, v := range old {
+		if v != 0 {
+			name := t.at(int(uint32(v) - 1)).name
+			t.slots[t.slot(maphash.String(seed, name), name)] = v
+			t.named++
+		}
+	}
+}
+
+// all calls each for the entries that are not dead, in order.
+func (t *table) all(yield func(*entry) bool) {
+	for _, c := range t.chunks {
+		for i := range c {
+			if !c[i].dead && !yield(&c[i]) {
+				return
+			}
+		}
+	}
+}
