@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -424,6 +425,9 @@ type batcher struct {
 
 // add says whether a flush is to be asked for.
 func (b *batcher) add(ev Event[any], deliver func(Batch[any])) bool {
+	if n := len(b.events); n == cap(b.events) { // few copies: most events are in batches that are full
+		b.events = slices.Grow(b.events, min(max(1, 7*n), maxBatch-n))
+	}
 	b.events = append(b.events, ev)
 	if len(b.events) == maxBatch {
 		b.handOver(false, deliver)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -120,84 +121,71 @@ func watchAll(b *testing.B, c *client.Client, kind resource.AnyType) (told func(
 }
 
 // BenchmarkLoad is a load of 100,000 resources without a store, with an empty one, and with one that has
-// them all from the process before. cpu-ms/op is what this process used, the server that sends and the
-// save on Close included.
+// them all from the process before, in turns, so that what else the machine does costs each the same.
+// cpu-ms is what this process used, the server that sends and the save on Close included, and x-without is
+// how much more that is.
 func BenchmarkLoad(b *testing.B) {
 	for _, l := range loads {
-		frame, err := proto.Marshal(testutil.SotW(l.kind.TypeURL(), "1", "n1", l.messages()...))
-		if err != nil {
-			b.Fatal(err)
-		}
-		for _, with := range []string{"without", "first", "again"} {
-			b.Run(l.name+"/"+with, func(b *testing.B) {
-				dir := b.TempDir()
-				used := time.Duration(0)
-				for i := 0; b.Loop(); i++ {
-					server := testutil.NewServer()
-					var kept client.Store
-					var d *store.Directory
-					if with != "without" {
-						d = store.Dir(filepath.Join(dir, fmt.Sprint(i)), store.Options{})
-						if with == "again" {
-							d = store.Dir(dir, store.Options{})
-						}
-						kept = d
-					}
-					before := cpu(b)
-					c := benchClient(b, server, kept, false)
-					told := watchAll(b, c, l.kind)
-					st, err := server.Accept(b.Context())
-					if err != nil {
-						b.Fatal(err)
-					}
-					if err := st.SendBytes(frame); err != nil {
-						b.Fatal(err)
-					}
-					told()
-					c.Close()
-					if i > 0 || with != "again" {
-						used += cpu(b) - before
-					}
-					if d != nil {
-						d.Close()
-					}
-					server.Close()
+		b.Run(l.name, func(b *testing.B) {
+			frame, err := proto.Marshal(testutil.SotW(l.kind.TypeURL(), "1", "n1", l.messages()...))
+			if err != nil {
+				b.Fatal(err)
+			}
+			dir := b.TempDir()
+			kept := filepath.Join(dir, "again")
+			loadOnce(b, l, frame, kept)
+			used := map[string]time.Duration{}
+			for i := 0; b.Loop(); i++ {
+				used["without"] += loadOnce(b, l, frame, "")
+				used["first"] += loadOnce(b, l, frame, filepath.Join(dir, fmt.Sprint(i)))
+				used["again"] += loadOnce(b, l, frame, kept)
+			}
+			for with, d := range used {
+				b.ReportMetric(float64(d.Milliseconds())/float64(b.N), "cpu-ms-"+with)
+				if with != "without" {
+					b.ReportMetric(float64(d)/float64(used["without"]), "x-without-"+with)
 				}
-				n := b.N
-				if with == "again" {
-					n = max(1, n-1)
-				}
-				b.ReportMetric(float64(used.Milliseconds())/float64(n), "cpu-ms/op")
-				b.ReportMetric(float64(len(frame))/(1<<20), "MiB")
-			})
-		}
+			}
+			b.ReportMetric(float64(len(frame))/(1<<20), "MiB")
+		})
 	}
 }
 
-// BenchmarkStart is a start with 100,000 resources of the store and no server, until all were told,
-// beside what proto.Unmarshal of them takes.
+// loadOnce is a load with a store in a directory, or without if that is "".
+func loadOnce(b *testing.B, l load, frame []byte, dir string) time.Duration {
+	server := testutil.NewServer()
+	defer server.Close()
+	var kept client.Store
+	if dir != "" {
+		d := store.Dir(dir, store.Options{})
+		defer d.Close()
+		kept = d
+	}
+	runtime.GC()
+	before := cpu(b)
+	c := benchClient(b, server, kept, false)
+	told := watchAll(b, c, l.kind)
+	st, err := server.Accept(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := st.SendBytes(frame); err != nil {
+		b.Fatal(err)
+	}
+	told()
+	c.Close()
+	return cpu(b) - before
+}
+
+// BenchmarkStart is a start with 100,000 resources of the store and no server, until all were told, in
+// turns with what proto.Unmarshal of them takes, whose messages are held too.
 func BenchmarkStart(b *testing.B) {
 	for _, l := range loads {
-		ms := l.messages()
+		var raws [][]byte
 		dir := b.TempDir()
 		server := testutil.NewServer()
-		d := store.Dir(dir, store.Options{})
-		c := benchClient(b, server, d, false)
-		told := watchAll(b, c, l.kind)
-		st, err := server.Accept(b.Context())
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := st.Send(testutil.SotW(l.kind.TypeURL(), "1", "n1", ms...)); err != nil {
-			b.Fatal(err)
-		}
-		told()
-		c.Close()
-		d.Close()
-		server.SetRefuse(true)
-		server.DropConnections()
-		b.Run(l.name+"/unmarshal", func(b *testing.B) {
-			var raws [][]byte
+		func() { // so that the messages are garbage
+			ms := l.messages()
 			for _, m := range ms {
 				raw, err := proto.Marshal(m)
 				if err != nil {
@@ -205,23 +193,55 @@ func BenchmarkStart(b *testing.B) {
 				}
 				raws = append(raws, raw)
 			}
-			for b.Loop() {
-				for _, raw := range raws {
-					if err := proto.Unmarshal(raw, l.none()); err != nil {
-						b.Fatal(err)
-					}
-				}
+			frame, err := proto.Marshal(testutil.SotW(l.kind.TypeURL(), "1", "n1", ms...))
+			if err != nil {
+				b.Fatal(err)
 			}
-		})
+			d := store.Dir(dir, store.Options{})
+			defer d.Close()
+			c := benchClient(b, server, d, false)
+			defer c.Close()
+			told := watchAll(b, c, l.kind)
+			st, err := server.Accept(b.Context())
+			if err != nil {
+				b.Fatal(err)
+			}
+			if err := st.SendBytes(frame); err != nil {
+				b.Fatal(err)
+			}
+			told()
+		}()
+		server.SetRefuse(true)
+		server.DropConnections()
 		for _, validate := range []bool{false, true} {
-			b.Run(fmt.Sprintf("%s/start,validate=%t", l.name, validate), func(b *testing.B) {
+			b.Run(fmt.Sprintf("%s,validate=%t", l.name, validate), func(b *testing.B) {
+				var floor, start, floorCPU, startCPU time.Duration
 				for b.Loop() {
+					runtime.GC()
+					at, used := time.Now(), cpu(b)
+					ms := make([]proto.Message, 0, many)
+					for _, raw := range raws {
+						m := l.none()
+						if err := proto.Unmarshal(raw, m); err != nil {
+							b.Fatal(err)
+						}
+						ms = append(ms, m)
+					}
+					floor, floorCPU = floor+time.Since(at), floorCPU+cpu(b)-used
+					runtime.KeepAlive(ms)
+					ms = nil
+					runtime.GC()
+					at, used = time.Now(), cpu(b)
 					c := benchClient(b, server, store.Dir(dir, store.Options{}), validate)
 					watchAll(b, c, l.kind)()
-					b.StopTimer()
+					start, startCPU = start+time.Since(at), startCPU+cpu(b)-used
 					c.Close()
-					b.StartTimer()
 				}
+				n := float64(b.N)
+				b.ReportMetric(float64(floor.Milliseconds())/n, "ms-unmarshal")
+				b.ReportMetric(float64(start.Milliseconds())/n, "ms-start")
+				b.ReportMetric(float64(start)/float64(floor), "x-unmarshal")
+				b.ReportMetric(float64(startCPU)/float64(floorCPU), "x-cpu")
 			})
 		}
 		server.Close()

@@ -82,7 +82,7 @@ func (w *rewriting) copy(chosen func(*entry) bool, session uint32) error {
 		from := len(w.out)
 		w.out = appendRecord(w.out, &r, r.name, r.server)
 		e.off, e.size, e.session = w.size+int64(from), int32(len(w.out)-from), session
-		w.table.add(e)
+		w.table.put(e)
 		w.live += int64(e.size)
 		if len(w.out) > slack {
 			if err := w.flush(); err != nil {

@@ -145,7 +145,7 @@ func (s *section) encode(changes []client.StoredResource) (b []byte, full int) {
 		}
 		from := len(b)
 		b = appendRecord(b, &r, c.Name, c.Server)
-		s.put(entry{
+		s.hold(entry{
 			name: c.Name, off: s.size + int64(from), size: int32(len(b) - from), session: s.session,
 			hash: hash, time: now, updated: r.updated, expires: r.expires,
 		})

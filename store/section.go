@@ -24,6 +24,7 @@ type section struct {
 	live    int64       // bytes of records that are not outdated
 	damaged int         // records
 	foreign bool
+	server  string // that was read last: most are the same
 
 	file    file   // open for writing; nil unless it is
 	session uint32 // the newest
@@ -134,7 +135,7 @@ func (s *section) take(r *record, off, size int, hashes bool, alive map[uint32]i
 		if hashes {
 			e.hash = hashOf(string(r.server), r.resource)
 		}
-		s.put(e)
+		s.hold(e)
 	case recordForget:
 		s.bury(s.find(string(r.name)))
 	case recordTouch:
@@ -151,9 +152,9 @@ func (s *section) take(r *record, off, size int, hashes bool, alive map[uint32]i
 	return nil
 }
 
-func (s *section) put(e entry) {
-	s.bury(s.find(e.name))
-	s.add(e)
+// hold takes in an entry, in place of the one of its name.
+func (s *section) hold(e entry) {
+	s.bury(s.put(e))
 	s.live += int64(e.size)
 }
 
@@ -196,7 +197,7 @@ func (s *section) load(names []string, yield func(client.StoredResource)) error 
 	}
 	for e := range s.all {
 		if e.off+int64(e.size) <= int64(len(b)) {
-			s.yield(e, b[e.off:e.off+int64(e.size)], yield)
+			s.yield(e, b[e.off:e.off+int64(e.size)], s.file == nil, yield)
 		}
 	}
 	return s.fault()
@@ -220,19 +221,25 @@ func (s *section) loadFew(names []string, yield func(client.StoredResource)) err
 		if _, err := f.ReadAt(b, e.off); err != nil {
 			return err
 		}
-		s.yield(e, b, yield)
+		s.yield(e, b, false, yield)
 	}
 	return s.fault()
 }
 
-// yield hands out an entry, given the bytes of its record.
-func (s *section) yield(e *entry, b []byte, yield func(client.StoredResource)) {
+// yield hands out an entry, given the bytes of its record, which may have been read before.
+func (s *section) yield(e *entry, b []byte, checked bool, yield func(client.StoredResource)) {
 	var r record
-	body, _, ok := bodyAt(b)
+	body, ok := b[headSize:], true
+	if !checked {
+		body, _, ok = bodyAt(b)
+	}
 	if !ok || r.parse(body) != nil || string(r.name) != e.name {
 		return // the file was replaced meanwhile
 	}
-	out := client.StoredResource{Name: e.name, Resource: r.resource, Server: string(r.server), Updated: time.Unix(0, e.updated)}
+	if string(r.server) != s.server {
+		s.server = string(r.server)
+	}
+	out := client.StoredResource{Name: e.name, Resource: r.resource, Server: s.server, Updated: time.Unix(0, e.updated)}
 	if e.expires != 0 {
 		out.Expires = time.Unix(0, e.expires)
 	}

@@ -21,14 +21,14 @@ type entry struct {
 type table struct {
 	chunks [][]entry
 	count  int // of entries, dead ones too
-	// slots have the upper half of the hash of a name, and the number of the newest entry of that name,
+	// slots have the hash of a name as the upper half, and the number of the newest entry of that name,
 	// from 1, as the lower one; 0 if there is none. A name is in the first free slot from that of its
 	// hash on. Half of them are free.
 	slots []uint64
 	named int // slots that are not free
 }
 
-const chunkSize = 1 << 10
+const chunkSize = 1 << 8
 
 var seed = maphash.MakeSeed()
 
@@ -38,19 +38,21 @@ func hashOf(server string, resource []byte) uint64 {
 
 func (t *table) at(i int) *entry { return &t.chunks[i/chunkSize][i%chunkSize] }
 
+func hashOfName(name string) uint32 { return uint32(maphash.String(seed, name)) }
+
 // find returns the newest entry of a name; nil if there is none that is not dead.
 func (t *table) find(name string) *entry {
 	if t.count == 0 {
 		return nil
 	}
-	if e := t.in(t.slot(maphash.String(seed, name), name)); e != nil && !e.dead {
+	if e := t.in(t.slot(hashOfName(name), name)); e != nil && !e.dead {
 		return e
 	}
 	return nil
 }
 
 // in is the entry of a slot; nil if the slot is free.
-func (t *table) in(slot uint64) *entry {
+func (t *table) in(slot uint32) *entry {
 	if n := uint32(t.slots[slot]); n > 0 {
 		return t.at(int(n - 1))
 	}
@@ -58,19 +60,26 @@ func (t *table) in(slot uint64) *entry {
 }
 
 // slot is that of a name, or the one where it is to be.
-func (t *table) slot(hash uint64, name string) uint64 {
-	mask := uint64(len(t.slots) - 1)
+func (t *table) slot(hash uint32, name string) uint32 {
+	mask := uint32(len(t.slots) - 1)
 	for i := hash & mask; ; i = (i + 1) & mask {
-		if v := t.slots[i]; v == 0 || v>>32 == hash>>32 && t.in(i).name == name {
+		if v := t.slots[i]; v == 0 || uint32(v>>32) == hash && t.in(i).name == name {
 			return i
 		}
 	}
 }
 
-// add appends an entry, which is the newest of its name. The one before is dead.
-func (t *table) add(e entry) {
+// put appends an entry, and returns the one before of its name; nil if there is none that is not dead.
+func (t *table) put(e entry) (old *entry) {
 	if 2*t.named >= len(t.slots) {
 		t.grow()
+	}
+	hash := hashOfName(e.name)
+	slot := t.slot(hash, e.name)
+	if old = t.in(slot); old == nil {
+		t.named++
+	} else if old.dead {
+		old = nil
 	}
 	if t.count%chunkSize == 0 {
 		t.chunks = append(t.chunks, make([]entry, 0, chunkSize))
@@ -78,24 +87,24 @@ func (t *table) add(e entry) {
 	last := &t.chunks[len(t.chunks)-1]
 	*last = append(*last, e)
 	t.count++
-	hash := maphash.String(seed, e.name)
-	slot := t.slot(hash, e.name)
-	if t.slots[slot] == 0 {
-		t.named++
-	}
-	t.slots[slot] = hash>>32<<32 | uint64(t.count)
+	t.slots[slot] = uint64(hash)<<32 | uint64(t.count)
+	return old
 }
 
 // grow makes more slots.
 func (t *table) grow() {
 	old := t.slots
-	t.slots, t.named = make([]uint64, max(64, 4*t.named)), 0
+	t.slots = make([]uint64, max(64, 4*len(old)))
+	mask := uint32(len(t.slots) - 1)
 	for _, v := range old {
-		if v != 0 {
-			name := t.at(int(uint32(v) - 1)).name
-			t.slots[t.slot(maphash.String(seed, name), name)] = v
-			t.named++
+		if v == 0 {
+			continue
 		}
+		i := uint32(v>>32) & mask
+		for t.slots[i] != 0 {
+			i = (i + 1) & mask
+		}
+		t.slots[i] = v
 	}
 }
 

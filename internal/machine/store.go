@@ -23,7 +23,7 @@ func (m *Machine) loaded(now time.Time, ev Loaded) {
 		e := &ev.Entries[i]
 		if e.Complete {
 			rc.complete[e.Name] = e
-		} else if sub, of := rc.recall.place(e.Name); sub != nil || of != nil {
+		} else if rc.recall.seeks(e.Name) {
 			rc.add(e, before, len(ev.Entries)-i)
 		}
 	}
@@ -34,20 +34,35 @@ func (m *Machine) loaded(now time.Time, ev Loaded) {
 // place finds the subscription of what the store has, or the collection that it is to be a member of;
 // neither if it is not looked for.
 func (r *recall) place(name string) (sub *subscription, of *collection) {
-	c := r.cache
-	if of = c.globOf(name); of == nil && c.star.source == r.source {
-		of = c.star
-	}
-	if of != nil && (of.source != r.source || !of.wanted() || !r.under[of.self]) {
-		of = nil
-	}
-	switch sub = c.subs.get(name); {
+	of = r.collectionOf(name)
+	switch sub = r.cache.subs.get(name); {
 	case sub == nil:
 		return nil, of
 	case sub.isCollection(), sub.of.source != r.source, sub.status != StatusRequested, sub.held(), of == nil && !r.under[sub]:
 		return nil, nil
 	}
 	return sub, nil
+}
+
+// collectionOf is the collection that a name is to be a member of; nil if none is looked for.
+func (r *recall) collectionOf(name string) *collection {
+	of := r.cache.globOf(name)
+	if of == nil && r.cache.star.source == r.source {
+		of = r.cache.star
+	}
+	if of == nil || of.source != r.source || !of.wanted() || !r.under[of.self] {
+		return nil
+	}
+	return of
+}
+
+// seeks says whether a name may have a place.
+func (r *recall) seeks(name string) bool {
+	if r.collectionOf(name) != nil {
+		return true // most of a load; which has one is found again when it is decoded
+	}
+	sub, _ := r.place(name)
+	return sub != nil
 }
 
 // add has an entry decoded, in a task behind those that were there before. Those of one server, which a
