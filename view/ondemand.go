@@ -141,14 +141,15 @@ func (v *View) awaitHost(ctx context.Context, host string) (*routev3.VirtualHost
 	}
 }
 
-// hostOf finds the virtual host of a host name, and says whether it is a route configuration's own.
+// hostOf finds the virtual host of a host name, and says whether it is there without being asked
+// for: a route configuration's own, or one that the server sends by itself.
 func (s *Snapshot) hostOf(host string) (vh *routev3.VirtualHost, own bool) {
 	if s.Root.Host != "" {
 		return s.VirtualHost, true
 	}
 	for _, rc := range s.Routes {
 		if vh := matchHost(rc.Message, rc.all(), host); vh != nil {
-			return vh, !slices.Contains(rc.OnDemand, vh)
+			return vh, !slices.Contains(rc.asked, vh)
 		}
 	}
 	return nil, false

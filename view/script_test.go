@@ -34,6 +34,7 @@ var update = flag.Bool("update", false, "rewrite the scripts with what happens")
 //	synced leds NAME           the first state of a collection is complete
 //	member NAME KEY WORD       a member of it; member NAME KEY gone
 //	scope NAME ROUTES          a scope of routes; scope NAME gone
+//	vhost NAME WORD            a virtual host that is not asked for; vhost NAME gone
 //	hold NAME · release NAME   a cluster
 //	host NAME · unhost NAME    a virtual host on demand
 //	sleep DURATION             as far as the next deadline at a time
@@ -157,6 +158,12 @@ func (d *driver) command(words []string) {
 			ev.Kind, ev.Value = client.EventDoesNotExist, nil
 		}
 		d.event("leds", words[1], ev)
+	case "vhost":
+		ev := client.Event[any]{Kind: client.EventDoesNotExist, Name: words[1], Asked: words[1]}
+		if words[2] != "gone" {
+			ev.Kind, ev.Value = client.EventUpdated, build(d.t, "vhds", words[1], words[2:])
+		}
+		d.event("vhds", "*", ev)
 	case "hold":
 		d.core.hold(d.now, words[1])
 	case "release":

@@ -201,12 +201,22 @@ func (c *core) draftRoutes(s *shape, p *resourcePart) {
 	c.draftRead(s, rc, p, read)
 }
 
-// draftHosts adds the virtual hosts on demand. They hold nothing back: neither they nor their
-// clusters.
+// draftHosts adds the virtual hosts of VHDS: those that the server sends to a wildcard, and those
+// on demand. They hold nothing back: neither they nor their clusters.
 func (c *core) draftHosts(s *shape, rc *RouteConfig) { // VHDS-2
 	source := rc.Message.GetVhds().GetConfigSource()
 	if rc.Message.GetVhds() == nil || c.root.Host != "" {
 		return
+	}
+	if p := c.resource(c.feedOf(vhdsKind, source, true), "*"); p != nil {
+		s.needs = append(s.needs, need{p, Optional})
+		for _, name := range slices.Sorted(maps.Keys(p.members)) {
+			vh, ok := p.members[name].message.(*routev3.VirtualHost)
+			// VHDS-1: what is before the last slash names the route configuration.
+			if routes := name[:max(strings.LastIndexByte(name, '/'), 0)]; ok && routes == rc.Name {
+				rc.OnDemand = append(rc.OnDemand, vh)
+			}
+		}
 	}
 	f := c.feedOf(vhdsKind, source, false)
 	for _, host := range slices.Sorted(maps.Keys(c.hosts)) {
@@ -220,7 +230,7 @@ func (c *core) draftHosts(s *shape, rc *RouteConfig) { // VHDS-2
 		case !ok && !p.state.open(): // VHDS-3
 			rc.Missing = append(rc.Missing, host)
 		case ok && !slices.ContainsFunc(rc.OnDemand, known):
-			rc.OnDemand = append(rc.OnDemand, vh)
+			rc.OnDemand, rc.asked = append(rc.OnDemand, vh), append(rc.asked, vh)
 		}
 	}
 	slices.SortFunc(rc.OnDemand, func(a, b *routev3.VirtualHost) int { return strings.Compare(a.GetName(), b.GetName()) })

@@ -170,10 +170,13 @@ type RouteConfig struct {
 	Note error
 	// Deleted is when the server deleted it, and the view kept it; zero if it did not.
 	Deleted time.Time
-	// OnDemand are virtual hosts that [View.VirtualHost] found, by name. Missing are the host
-	// names that it asked for and that have none.
+	// OnDemand are the virtual hosts of VHDS, by name: those that the server sends by itself, and
+	// those that [View.VirtualHost] found. Missing are the host names that it asked for and that
+	// have none.
 	OnDemand []*routev3.VirtualHost
 	Missing  []string
+
+	asked []*routev3.VirtualHost // of OnDemand, by View.VirtualHost alone
 }
 
 func (rc *RouteConfig) all() []*routev3.VirtualHost {

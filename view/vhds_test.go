@@ -2,6 +2,8 @@ package view
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -61,8 +63,21 @@ func TestVirtualHostOnDemand(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
+		send("vhds", one("vhds", "r/unasked", "vhds x base.org=a")) // VHDS-2: to the wildcard
+		if vh, err := v.VirtualHost(t.Context(), "base.org"); err != nil || vh.GetName() != "base.org" {
+			t.Errorf("one that the server sent by itself: %v, %v", vh, err)
+		}
 		ask("b.org")
 		ask("b.org")
+		var asked []string
+		for _, r := range st.Requests() {
+			if r.TypeURL() == kinds["vhds"].TypeURL() && r.Nonce() == "" {
+				asked = append(asked, fmt.Sprint(r.Names()))
+			}
+		}
+		if want := []string{"[]", "[r/b.org]"}; !slices.Equal(asked, want) {
+			t.Errorf("subscriptions are %q, want %q", asked, want)
+		}
 		send("vhds", one("vhds", "r/both", "vhds x b.org|c.org=b", "r/b.org", "r/c.org"))
 		if len(answers) > 0 {
 			t.Error("the cluster is not known yet")
