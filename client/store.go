@@ -55,9 +55,9 @@ type StoreSection struct {
 // StoredResource is a resource in a store.
 type StoredResource struct {
 	Name string // canonical; of a collection "*" or its URL, whose first state was complete
-	// Resource is an encoded envoy.service.discovery.v3.Resource, with name, version, the Any and what
-	// the server sent beside it; for a collection without an Any. nil only for Save, of what is to
-	// be forgotten.
+	// Resource is an encoded envoy.service.discovery.v3.Resource, with version, the Any and what the
+	// server sent beside it; for a collection its name alone. The name and the type URL of others may be
+	// left out. nil only for Save, of what is to be forgotten.
 	Resource []byte
 	Server   string    // URI of the server that sent it
 	Updated  time.Time // when the client accepted it

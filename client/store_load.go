@@ -92,7 +92,7 @@ func (l *loading) entry(r *StoredResource) (e machine.Entry, err error) {
 	switch {
 	case in.Fault != nil:
 		return e, in.Fault
-	case string(in.Name) != r.Name, in.HasBody && !e.Locator && string(in.TypeURL) != l.TypeURL:
+	case len(in.Name) > 0 && string(in.Name) != r.Name, len(in.TypeURL) > 0 && !e.Locator && string(in.TypeURL) != l.TypeURL:
 		return e, errOtherType
 	case r.Expires.IsZero():
 	// LKG-6: what is over is not loaded.

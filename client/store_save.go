@@ -124,16 +124,14 @@ func (w *saving) settle(covers func(name string) bool) {
 // encode appends the Resource of a change to the bytes; nothing of what is not to be kept.
 func (w *saving) encode(c *machine.Kept) {
 	r := &w.out
-	*r = wire.Resource{
-		Name: append(r.Name[:0], c.Name...), Version: append(r.Version[:0], c.Version...), TypeURL: append(r.TypeURL[:0], w.Type...),
-		Payload: c.Raw, Attributes: c.Attributes, HasBody: !c.Complete,
-	}
+	*r = wire.Resource{Version: append(r.Version[:0], c.Version...), Payload: c.Raw, Attributes: c.Attributes, HasBody: !c.Complete}
 	switch {
 	case c.Complete:
+		r.Name = []byte(c.Name) // lest there be nothing
 	case c.Raw == nil:
 		return
 	case c.Locator:
-		r.TypeURL = append(r.TypeURL[:0], wire.LocatorURL...)
+		r.TypeURL = []byte(wire.LocatorURL)
 	default:
 		// LKG-1: nothing with inline keys is written.
 		if err := w.check(w.Type, c.Raw); err != nil {

@@ -161,8 +161,8 @@ func (s *section) hold(e entry) {
 // bury has an entry be outdated; nil is none.
 func (s *section) bury(e *entry) {
 	if e != nil {
-		e.dead = true
 		s.live -= int64(e.size)
+		e.size = 0
 	}
 }
 

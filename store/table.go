@@ -10,9 +10,8 @@ type entry struct {
 	time    int64
 	updated int64
 	expires int64
-	size    int32  // of its record
+	size    int32  // of its record; 0 if it is outdated
 	session uint32 // in which it was put or touched
-	dead    bool
 }
 
 // table is the entries of a file, in its order, with an index by name. There may be a million, of which
@@ -20,7 +19,7 @@ type entry struct {
 // there are more of them, but the index.
 type table struct {
 	chunks [][]entry
-	count  int // of entries, dead ones too
+	count  int // of entries, outdated ones too
 	// slots have the hash of a name as the upper half, and the number of the newest entry of that name,
 	// from 1, as the lower one; 0 if there is none. A name is in the first free slot from that of its
 	// hash on. Half of them are free.
@@ -40,12 +39,12 @@ func (t *table) at(i int) *entry { return &t.chunks[i/chunkSize][i%chunkSize] }
 
 func hashOfName(name string) uint32 { return uint32(maphash.String(seed, name)) }
 
-// find returns the newest entry of a name; nil if there is none that is not dead.
+// find returns the newest entry of a name; nil if there is none that counts.
 func (t *table) find(name string) *entry {
 	if t.count == 0 {
 		return nil
 	}
-	if e := t.in(t.slot(hashOfName(name), name)); e != nil && !e.dead {
+	if e := t.in(t.slot(hashOfName(name), name)); e != nil && e.size > 0 {
 		return e
 	}
 	return nil
@@ -69,7 +68,7 @@ func (t *table) slot(hash uint32, name string) uint32 {
 	}
 }
 
-// put appends an entry, and returns the one before of its name; nil if there is none that is not dead.
+// put appends an entry, and returns the one before of its name; nil if there is none that counts.
 func (t *table) put(e entry) (old *entry) {
 	if 2*t.named >= len(t.slots) {
 		t.grow()
@@ -78,7 +77,7 @@ func (t *table) put(e entry) (old *entry) {
 	slot := t.slot(hash, e.name)
 	if old = t.in(slot); old == nil {
 		t.named++
-	} else if old.dead {
+	} else if old.size == 0 {
 		old = nil
 	}
 	if t.count%chunkSize == 0 {
@@ -108,11 +107,11 @@ func (t *table) grow() {
 	}
 }
 
-// all calls each for the entries that are not dead, in order.
+// all calls each for the entries that are not outdated, in order.
 func (t *table) all(yield func(*entry) bool) {
 	for _, c := range t.chunks {
 		for i := range c {
-			if !c[i].dead && !yield(&c[i]) {
+			if c[i].size > 0 && !yield(&c[i]) {
 				return
 			}
 		}

@@ -33,6 +33,10 @@ func (e *UnknownError) Error() string {
 type Scanner struct {
 	layouts map[key]*layout
 	byURL   map[string]protoreflect.MessageDescriptor // nil of one that is not linked
+
+	// What was checked last: most resources are of the type of the one before.
+	lastURL string
+	last    *layout
 }
 
 // mode says what counts as a credential where a walk is.
@@ -118,10 +122,18 @@ var harmless = map[protoreflect.FullName]bool{
 // Check returns nil if a resource of a type, given by the bytes of its Any, may be written; else
 // [ErrInline], an [*UnknownError], or that the bytes are not of the type.
 func (s *Scanner) Check(typeURL string, raw []byte) error {
-	return s.check(typeURL, raw, plain, maxDepth)
+	if s.last == nil || s.lastURL != typeURL {
+		l, err := s.layoutOf(typeURL, plain)
+		if err != nil {
+			return err
+		}
+		s.last, s.lastURL = l, strings.Clone(typeURL)
+	}
+	return s.walk(s.last, raw, maxDepth)
 }
 
-func (s *Scanner) check(typeURL string, raw []byte, in mode, depth int) error {
+// layoutOf finds or compiles the layout of the message of a type.
+func (s *Scanner) layoutOf(typeURL string, in mode) (*layout, error) {
 	md, known := s.byURL[typeURL]
 	if !known {
 		if s.byURL == nil {
@@ -136,9 +148,9 @@ func (s *Scanner) check(typeURL string, raw []byte, in mode, depth int) error {
 		}
 	}
 	if md == nil {
-		return &UnknownError{typeURL}
+		return nil, &UnknownError{typeURL}
 	}
-	return s.walk(s.layout(md, in), raw, depth)
+	return s.layout(md, in), nil
 }
 
 // maxTypes is how many type URLs are remembered, which may be those of an attacker.
@@ -355,7 +367,11 @@ func (s *Scanner) open(b []byte, in mode, depth int) error {
 	if len(url) == 0 && len(value) == 0 {
 		return nil
 	}
-	return s.check(string(url), value, in, depth)
+	l, err := s.layoutOf(string(url), in)
+	if err != nil {
+		return err
+	}
+	return s.walk(l, value, depth)
 }
 
 // varint is protowire.ConsumeVarint, with most cases inlined.
