@@ -26,6 +26,9 @@ func TestMain(m *testing.M) {
 		}
 		log.Fatal(err)
 	}
+	if len(os.Args) == 4 && os.Args[1] == watcherArg {
+		log.Fatal(watch(os.Args[2], os.Args[3]))
+	}
 	os.Exit(m.Run())
 }
 
