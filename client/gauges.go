@@ -101,6 +101,14 @@ type Gauges struct {
 	Throttled []Throttle
 	// Blocked are the handlers that have run for Config.HandlerTimeout or longer.
 	Blocked []BlockedHandler
+	// Unsaved is what Config.Store has not saved yet; nil without a store. It is the same after Close.
+	Unsaved *Unsaved
+}
+
+// Unsaved is what was accepted and is not in the store yet. In good order it is saved two seconds after
+// the first of it came; what cannot be saved is tried again every five.
+type Unsaved struct {
+	Since time.Time // when the oldest of it came; zero if there is none
 }
 
 // Gauges measures the client now; the callback of an observable instrument may call it. It
@@ -112,7 +120,7 @@ func (c *Client) Gauges() Gauges {
 	return Gauges{
 		Servers: c.health(g.Connected), Resources: resourceCounts(g.Counts),
 		Accepted: c.accepted(g.Accepted), Updated: updatedTypes(g.Counts), Throttled: c.throttled(g.Throttled),
-		Blocked: blockedHandlers(g.Blocked),
+		Blocked: blockedHandlers(g.Blocked), Unsaved: c.keeper.unsaved(),
 	}
 }
 

@@ -37,6 +37,8 @@ type keeper struct {
 	changes []machine.Keep // as the machine gave them; the newest of a name last
 	size    int            // of them
 	backlog int            // more of them are made fewer
+	since   time.Time      // when the first of them came; zero if there is none
+	saving  time.Time      // since of those that are being saved; zero if none are
 	loads   []*machine.Load
 
 	// Owned by the goroutine.
@@ -82,6 +84,9 @@ func (k *keeper) Keep(kept []machine.Keep) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.changes = append(k.changes, kept...)
+	if k.since.IsZero() {
+		k.since = time.Now()
+	}
 	if k.size += sizeOf(kept); k.size > k.backlog {
 		k.changes = newest(k.changes)
 		k.size = sizeOf(k.changes)
@@ -197,7 +202,8 @@ func (k *keeper) waiting() bool {
 func (k *keeper) save() (all bool) {
 	k.mu.Lock()
 	kept := k.changes
-	k.changes, k.size, k.backlog = nil, 0, maxBacklog
+	k.saving = k.since
+	k.changes, k.size, k.backlog, k.since = nil, 0, maxBacklog, time.Time{}
 	k.mu.Unlock()
 	by := map[sectionKey][]machine.Keep{}
 	for _, b := range kept {
@@ -210,14 +216,29 @@ func (k *keeper) save() (all bool) {
 		w.shelf = k.shelf(at)
 		left = append(left, w.save(by[at])...)
 	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	since := k.saving
+	k.saving = time.Time{}
 	if len(left) == 0 {
 		return true
 	}
+	k.changes = newest(append(left, k.changes...))
+	k.size, k.since = sizeOf(k.changes), since
+	return false
+}
+
+// unsaved is since when something waits to be saved; nil without a store.
+func (k *keeper) unsaved() *Unsaved {
+	if k == nil {
+		return nil
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.changes = newest(append(left, k.changes...))
-	k.size = sizeOf(k.changes)
-	return false
+	if !k.saving.IsZero() {
+		return &Unsaved{Since: k.saving}
+	}
+	return &Unsaved{Since: k.since}
 }
 
 func byKey(a, b sectionKey) int {

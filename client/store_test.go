@@ -262,11 +262,17 @@ func TestStoreThatFails(t *testing.T) {
 				r.log.holds(t, "the store cannot be read in whole")
 				time.Sleep(10 * time.Second)
 				r.log.holds(t, "the store has a fault while it keeps resources")
+				if u := r.c.Gauges().Unsaved; what == "error" && time.Since(u.Since) < 14*time.Second {
+					t.Errorf("unsaved since %v ago, want 14 s", time.Since(u.Since))
+				}
 				b.mu.Lock()
 				b.fail = func() error { return nil }
 				b.mu.Unlock()
 				time.Sleep(10 * time.Second)
 				synctest.Wait()
+				if u := r.c.Gauges().Unsaved; !u.Since.IsZero() {
+					t.Errorf("unsaved since %v when all is saved", u.Since)
+				}
 				if what == "error" {
 					b.mu.Lock()
 					same(t, "saved", b.saved, []string{"a true"})

@@ -48,6 +48,7 @@ type Instruments struct {
 	lastAcceptedResponseAge metric.Float64ObservableGauge
 	lastUpdateAge           metric.Float64ObservableGauge
 	blocked, waiting        metric.Int64ObservableGauge
+	unsavedAge              metric.Float64ObservableGauge
 }
 
 // New makes the instruments of a provider; an error is the provider's.
@@ -56,7 +57,7 @@ func New(p metric.MeterProvider, c Config) (*Instruments, error) {
 	if c.Target != "" {
 		in.base = []attribute.KeyValue{TargetKey.String(c.Target)}
 	}
-	var faults [9]error
+	var faults [10]error
 	in.connected, faults[0] = in.meter.Int64ObservableGauge("grpc.xds_client.connected",
 		metric.WithUnit("{bool}"),
 		metric.WithDescription("1 while the client can reach the xDS server, 0 since a stream failed without a response."))
@@ -84,6 +85,9 @@ func New(p metric.MeterProvider, c Config) (*Instruments, error) {
 	in.lastUpdateAge, faults[8] = in.meter.Float64ObservableGauge("xdswatch.last_update.age",
 		metric.WithUnit("s"),
 		metric.WithDescription("Time since a held resource of the type last changed."))
+	in.unsavedAge, faults[9] = in.meter.Float64ObservableGauge("xdswatch.store.unsaved.age",
+		metric.WithUnit("s"),
+		metric.WithDescription("Time that the oldest change has waited for client.Config.Store to save it; 0 if none waits."))
 	if err := errors.Join(faults[:]...); err != nil {
 		return nil, err
 	}
@@ -113,7 +117,7 @@ func (in *Instruments) Observe(c *client.Client) (metric.Registration, error) {
 	return in.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		in.observe(o, c.Gauges(), time.Now())
 		return nil
-	}, in.connected, in.resources, in.lastAcceptedResponseAge, in.lastUpdateAge, in.blocked, in.waiting)
+	}, in.connected, in.resources, in.lastAcceptedResponseAge, in.lastUpdateAge, in.blocked, in.waiting, in.unsavedAge)
 }
 
 func (in *Instruments) observe(o metric.Observer, g client.Gauges, now time.Time) {
@@ -141,6 +145,13 @@ func (in *Instruments) observe(o metric.Observer, g client.Gauges, now time.Time
 	}
 	o.ObserveInt64(in.blocked, int64(len(g.Blocked)), in.labels())
 	o.ObserveInt64(in.waiting, int64(waiting), in.labels())
+	if u := g.Unsaved; u != nil {
+		var age time.Duration
+		if !u.Since.IsZero() {
+			age = max(now.Sub(u.Since), 0)
+		}
+		o.ObserveFloat64(in.unsavedAge, age.Seconds(), in.labels())
+	}
 }
 
 func (in *Instruments) labels(own ...attribute.KeyValue) metric.MeasurementOption {

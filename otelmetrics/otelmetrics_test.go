@@ -56,14 +56,18 @@ func points[N int64 | float64](m metricdata.Metrics, ps []metricdata.DataPoint[N
 }
 
 // newClient makes a client of a scripted server, with its instruments.
-func newClient(srv *testutil.Server, in *otelmetrics.Instruments) (*client.Client, error) {
+func newClient(srv *testutil.Server, in *otelmetrics.Instruments, change ...func(*client.Config)) (*client.Client, error) {
 	boot, err := bootstrap.Server(srv.Target())
 	if err != nil {
 		return nil, err
 	}
-	return client.New(client.Config{
+	config := client.Config{
 		Bootstrap: boot, Metrics: in.Hooks(), GRPC: transport.GRPCConfig{DialOptions: srv.DialOptions()},
-	})
+	}
+	for _, f := range change {
+		f(&config)
+	}
+	return client.New(config)
 }
 
 func must(t *testing.T, err error) {
@@ -218,3 +222,43 @@ func TestProviderRefuses(t *testing.T) {
 		t.Errorf("New gives %v, %v; want the provider's error", in, err)
 	}
 }
+
+// A store that saves nothing is seen by its age.
+func TestUnsaved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := testutil.NewServer()
+		defer srv.Close()
+		reader := sdk.NewManualReader()
+		in, err := otelmetrics.New(sdk.NewMeterProvider(sdk.WithReader(reader)), otelmetrics.Config{})
+		must(t, err)
+		c, err := newClient(srv, in, func(c *client.Config) { c.Store = full{} })
+		must(t, err)
+		defer c.Close()
+		_, err = in.Observe(c)
+		must(t, err)
+		has := func(want string) {
+			t.Helper()
+			synctest.Wait()
+			got, err := collect(reader)
+			must(t, err)
+			if !slices.Contains(got, want) {
+				t.Errorf("metrics are\n%q, which lack %q", got, want)
+			}
+		}
+		has("xdswatch.store.unsaved.age 0 s ")
+		_, err = c.Watch(context.Background(), cds.Type, "a", func(client.Event[any]) {})
+		must(t, err)
+		st, err := srv.Accept(t.Context())
+		must(t, err)
+		must(t, st.Send(testutil.SotW(cds.Type.TypeURL(), "1", "n1", &clusterv3.Cluster{Name: "a"})))
+		time.Sleep(30 * time.Second)
+		has("xdswatch.store.unsaved.age 30 s ")
+	})
+}
+
+// full is a store without room.
+type full struct{}
+
+func (full) Load(client.StoreSection, []string, func(client.StoredResource)) error { return nil }
+func (full) Save(client.StoreSection, []client.StoredResource) error               { return client.ErrNotSaved }
+func (full) Names(client.StoreSection) ([]string, error)                           { return nil, nil }
