@@ -20,19 +20,18 @@ func (d *driver) put(short string, words []string) {
 	}
 }
 
-// answer is what the store has of what is looked for.
-func (d *driver) answer(ld *Load) Loaded {
+// answer tells what the store has of what is looked for, each entry in a part of its own.
+func (d *driver) answer(ld *Load) {
 	wanted := map[string]bool{}
 	for _, name := range ld.Names {
 		wanted[name] = true
 	}
-	ev := Loaded{Load: ld, Last: true}
 	for _, e := range d.store[script.Short(ld.TypeURL)] {
 		if ld.All || wanted[e.Name] {
-			ev.Entries = append(ev.Entries, e)
+			d.step(Loaded{Load: ld, Entries: []Entry{e}})
 		}
 	}
-	return ev
+	d.step(Loaded{Load: ld, Last: true})
 }
 
 // keeps writes what the store is told.

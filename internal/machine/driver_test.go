@@ -328,7 +328,7 @@ func (d *driver) act(words []string) {
 	case "load":
 		d.stuck = false
 		for _, ld := range take(&d.loads) {
-			d.step(d.answer(ld))
+			d.answer(ld)
 		}
 	case "dump":
 		d.dump()
@@ -423,7 +423,7 @@ func (d *driver) step(events ...Event) {
 		if d.stuck {
 			d.loads = append(d.loads, ld)
 		} else {
-			d.step(d.answer(ld))
+			d.answer(ld)
 		}
 	}
 	for _, r := range fx.Consumed {
