@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-kratos/kratos/v2/log"
+	"github.com/go-kratos/kratos/v2/registry"
 	transport "github.com/go-kratos/kratos/v2/transport/grpc"
 	"google.golang.org/grpc"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -37,10 +38,10 @@ func service(t *testing.T) (address string, stop func()) {
 	return url.Host, stop
 }
 
-// managed makes a discovery of a real management server.
+// managed makes a discovery of a real management server, which may be silent for two seconds.
 func managed(t *testing.T) (*testutil.ManagementServer, *kratos.Discovery) {
 	m := testutil.StartManagementServer(t, testutil.ManagementConfig{})
-	c, err := client.New(client.Config{Bootstrap: m.Bootstrap()})
+	c, err := client.New(client.Config{Bootstrap: m.Bootstrap(), ResourceTimeout: 2 * time.Second})
 	must(t, err)
 	t.Cleanup(func() { c.Close() })
 	return m, kratos.New(c, "grpc")
@@ -94,10 +95,46 @@ func TestGetService(t *testing.T) {
 	if len(all) != 1 || all[0].Endpoints[0] != "grpc://10.0.0.1:80" || all[0].Metadata["zone"] != "a" {
 		t.Errorf("instances are %v, want that of the first priority", all)
 	}
+	if _, err := d.GetService(ctx, "typo"); !errors.Is(err, client.ErrDoesNotExist) {
+		t.Errorf("of a service that nobody knows: %v, want client.ErrDoesNotExist", err)
+	}
 	ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := d.GetService(ctx, "typo"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("of a service that nobody knows: %v, want the context's error", err)
+	if _, err := d.GetService(ctx, "another"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("before the server's time is over: %v, want the context's error", err)
+	}
+}
+
+// Next tells of each change, and of the newest alone if nobody asked in between.
+func TestNext(t *testing.T) {
+	m, d := managed(t)
+	busy, err := d.Watch(t.Context(), "orders")
+	must(t, err)
+	defer busy.Stop()
+	idle, err := d.Watch(t.Context(), "orders")
+	must(t, err)
+	defer idle.Stop()
+	next := func(w registry.Watcher) string {
+		all, err := w.Next()
+		must(t, err)
+		if len(all) != 1 {
+			t.Fatalf("instances are %v, want one", all)
+		}
+		return all[0].ID
+	}
+	for _, want := range []string{"10.0.0.1:80", "10.0.0.2:80", "10.0.0.3:80"} {
+		must(t, m.Set(want, testutil.Endpoints("orders", want)))
+		if got := next(busy); got != want {
+			t.Fatalf("Next has %s, want %s", got, want)
+		}
+	}
+	// All watchers have heard of the second when one hears of the third.
+	got := next(idle)
+	if got == "10.0.0.2:80" {
+		got = next(idle)
+	}
+	if got != "10.0.0.3:80" {
+		t.Errorf("Next of one who did not ask has %s, want the newest", got)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	registry "github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/discovery"
@@ -19,6 +20,7 @@ import (
 	"github.com/prometheus/prometheus/discovery/xds"
 	"go.yaml.in/yaml/v2"
 
+	"github.com/xdswatch/xdswatch/resource/eds"
 	"github.com/xdswatch/xdswatch/testutil"
 )
 
@@ -34,7 +36,7 @@ func must(t *testing.T, err error) {
 // written is the path of a bootstrap for a server.
 func written(t *testing.T, address string) string {
 	path := filepath.Join(t.TempDir(), "bootstrap.json")
-	must(t, os.WriteFile(path, []byte(`{"node": {"id": "prometheus"}, "xds_servers": [
+	must(t, os.WriteFile(path, []byte(`{"node": {"id": "prometheus"}, "authorities": {"prod": {}}, "xds_servers": [
 		{"server_uri": "`+address+`", "channel_creds": [{"type": "insecure"}]}]}`), 0o600))
 	return path
 }
@@ -111,6 +113,22 @@ func TestCollection(t *testing.T) {
 	await(t, targets, "blog=10.0.0.2:80 a", "shop=10.0.0.1:80 a")
 	must(t, m.Set("2", testutil.EndpointsIn("blog", testutil.Locality("a", 0, 1, "10.0.0.2:80"))))
 	await(t, targets, "blog=10.0.0.2:80 a")
+}
+
+// The members of a glob of structured names, as they come and go.
+func TestGlob(t *testing.T) {
+	const eu = "xdstp://prod/envoy.config.endpoint.v3.ClusterLoadAssignment/eu/"
+	m := testutil.StartCollectionServer(t, testutil.CollectionConfig{})
+	of := func(cluster, address string) *discoveryv3.Resource {
+		return testutil.Wrapped(cluster, "1", testutil.EndpointsIn(cluster, testutil.Locality("a", 0, 1, address)))
+	}
+	must(t, m.Set(of(eu+"shop", "10.0.0.1:80"), of(eu+"deep/shop", "10.0.0.2:80"), of("shop", "10.0.0.3:80")))
+	targets := manage(t, "xds_eds_sd_configs: [{bootstrap: "+written(t, m.Addr())+`, collections: ["`+eu+`*"], delta: true}]`)
+	await(t, targets, eu+"shop=10.0.0.1:80 a")
+	must(t, m.Set(of(eu+"blog", "10.0.0.4:80")))
+	await(t, targets, eu+"blog=10.0.0.4:80 a", eu+"shop=10.0.0.1:80 a")
+	m.Remove(eds.Type.TypeURL(), eu+"shop")
+	await(t, targets, eu+"blog=10.0.0.4:80 a")
 }
 
 func TestBadConfigs(t *testing.T) {
