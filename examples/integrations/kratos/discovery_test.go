@@ -20,6 +20,12 @@ import (
 
 const patience = 30 * time.Second
 
+// The logger is kratos' for the process: it is set before a server runs.
+func TestMain(m *testing.M) {
+	log.SetLogger(log.NewFilter(log.DefaultLogger, log.FilterLevel(log.LevelFatal)))
+	m.Run()
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -29,7 +35,6 @@ func must(t *testing.T, err error) {
 
 // service is a server of kratos, which answers health checks.
 func service(t *testing.T) (address string, stop func()) {
-	log.SetLogger(log.NewFilter(log.DefaultLogger, log.FilterLevel(log.LevelFatal)))
 	s := transport.NewServer(transport.Address("127.0.0.1:0"))
 	url, err := s.Endpoint()
 	must(t, err)
