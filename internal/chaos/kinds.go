@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -69,6 +70,18 @@ func makeListener(name, text string) proto.Message {
 
 func makeRoute(name, text string) proto.Message {
 	return &routev3.RouteConfiguration{Name: name, InternalOnlyHeaders: []string{text}}
+}
+
+// decodeOnce decodes a resource of each type. The protobuf library keeps what it makes of a type
+// for the first of its resources, and that is no growth of a client.
+func decodeOnce() error {
+	var errs []error
+	for _, k := range kinds() {
+		m := k.make("a", "1-")
+		b, err := proto.Marshal(m)
+		errs = append(errs, err, proto.Unmarshal(b, m.ProtoReflect().New().Interface()))
+	}
+	return errors.Join(errs...)
 }
 
 // item is a resource on its way to the server process.

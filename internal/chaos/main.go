@@ -136,6 +136,9 @@ func (o options) run(ctx context.Context, out io.Writer) error {
 			return fmt.Errorf("-clock: %w", err)
 		}
 	}
+	if err := decodeOnce(); err != nil {
+		return err
+	}
 	var total result
 	var first weight // after the first world, in which libraries make what they keep
 	start := time.Now()
