@@ -11,7 +11,6 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	aggregatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/aggregate/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/proto"
@@ -30,32 +29,26 @@ func ADS() *corev3.ConfigSource {
 // APIListener is a listener of a client, as gRPC's, whose routes are the route configuration of that
 // name.
 func APIListener(name, routes string) *listenerv3.Listener {
-	return &listenerv3.Listener{Name: name, ApiListener: &listenerv3.ApiListener{ApiListener: packed(manager(routes, nil))}}
-}
-
-// APIListenerWith is an [APIListener] with its routes in it.
-func APIListenerWith(name string, routes *routev3.RouteConfiguration) *listenerv3.Listener {
-	return &listenerv3.Listener{Name: name, ApiListener: &listenerv3.ApiListener{ApiListener: packed(manager("", routes))}}
+	return &listenerv3.Listener{Name: name, ApiListener: &listenerv3.ApiListener{ApiListener: packed(manager(routes))}}
 }
 
 // ProxyListener is a listener of a proxy, as Envoy's, on an address "ip:port", whose routes are the route
 // configuration of that name. It panics if the address is none.
 func ProxyListener(name, address, routes string) *listenerv3.Listener {
-	return &listenerv3.Listener{Name: name, Address: Address(address), FilterChains: []*listenerv3.FilterChain{{
-		Filters: []*listenerv3.Filter{{Name: "http", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed(manager(routes, nil))}}},
+	return &listenerv3.Listener{Name: name, Address: socketAddress(address), FilterChains: []*listenerv3.FilterChain{{
+		Filters: []*listenerv3.Filter{{Name: "http", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed(manager(routes))}}},
 	}}}
 }
 
-func manager(name string, routes *routev3.RouteConfiguration) *hcmv3.HttpConnectionManager {
-	m := &hcmv3.HttpConnectionManager{StatPrefix: "http", HttpFilters: []*hcmv3.HttpFilter{{
-		Name: "router", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: packed(&routerv3.Router{})},
-	}}}
-	if routes != nil {
-		m.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: routes}
-	} else {
-		m.RouteSpecifier = &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: ADS(), RouteConfigName: name}}
+// manager is an HTTP connection manager whose routes are the route configuration of that name.
+func manager(routes string) *hcmv3.HttpConnectionManager {
+	return &hcmv3.HttpConnectionManager{
+		StatPrefix:     "http",
+		RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: ADS(), RouteConfigName: routes}},
+		HttpFilters: []*hcmv3.HttpFilter{{
+			Name: "router", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: packed(&routerv3.Router{})},
+		}},
 	}
-	return m
 }
 
 // RouteConfig is a route configuration.
@@ -70,28 +63,10 @@ func VirtualHost(domain string, routes ...*routev3.Route) *routev3.VirtualHost {
 
 // Route sends what begins with a prefix to a cluster. The prefix "" is everything.
 func Route(prefix, cluster string) *routev3.Route {
-	return route(prefix, &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: cluster}})
-}
-
-// WeightedRoute sends what begins with a prefix to clusters, in the order and with the weights given.
-func WeightedRoute(prefix string, to ...Weighted) *routev3.Route {
-	w := &routev3.WeightedCluster{}
-	for _, t := range to {
-		w.Clusters = append(w.Clusters, &routev3.WeightedCluster_ClusterWeight{Name: t.Cluster, Weight: wrapperspb.UInt32(t.Weight)})
-	}
-	return route(prefix, &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_WeightedClusters{WeightedClusters: w}})
-}
-
-// Weighted is a cluster of a [WeightedRoute].
-type Weighted struct {
-	Cluster string
-	Weight  uint32
-}
-
-func route(prefix string, a *routev3.RouteAction) *routev3.Route {
+	to := &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: cluster}}
 	return &routev3.Route{
 		Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: prefix}},
-		Action: &routev3.Route_Route{Route: a},
+		Action: &routev3.Route_Route{Route: to},
 	}
 }
 
@@ -109,24 +84,6 @@ func StaticCluster(name string, addresses ...string) *clusterv3.Cluster {
 	return &clusterv3.Cluster{
 		Name: name, ConnectTimeout: durationpb.New(time.Second),
 		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}, LoadAssignment: Endpoints(name, addresses...),
-	}
-}
-
-// DNSCluster is a LOGICAL_DNS cluster of "host:port". It panics if the address is none.
-func DNSCluster(name, address string) *clusterv3.Cluster {
-	c := StaticCluster(name, address)
-	c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_LOGICAL_DNS}
-	return c
-}
-
-// AggregateCluster is a cluster of clusters, the first that works before the others, as gRPC takes it:
-// Envoy wants the LbPolicy CLUSTER_PROVIDED, which gRPC refuses.
-func AggregateCluster(name string, clusters ...string) *clusterv3.Cluster {
-	return &clusterv3.Cluster{
-		Name: name, ConnectTimeout: durationpb.New(time.Second),
-		ClusterDiscoveryType: &clusterv3.Cluster_ClusterType{ClusterType: &clusterv3.Cluster_CustomClusterType{
-			Name: "envoy.clusters.aggregate", TypedConfig: packed(&aggregatev3.ClusterConfig{Clusters: clusters}),
-		}},
 	}
 }
 
@@ -149,14 +106,14 @@ func Locality(zone string, priority, weight uint32, addresses ...string) *endpoi
 	}
 	for _, a := range addresses {
 		l.LbEndpoints = append(l.LbEndpoints, &endpointv3.LbEndpoint{
-			HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: Address(a)}},
+			HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: socketAddress(a)}},
 		})
 	}
 	return l
 }
 
-// Address is a socket address of "host:port". It panics if that is none.
-func Address(hostport string) *corev3.Address {
+// socketAddress is that of "host:port". It panics if that is none.
+func socketAddress(hostport string) *corev3.Address {
 	host, text, err := net.SplitHostPort(hostport)
 	if err != nil {
 		panic(fmt.Sprintf("testutil: %v", err))

@@ -6,7 +6,8 @@
 // # A test of a program
 //
 // A program that uses this library is tested with a real management server, the resources that the
-// builders make, and the server's bootstrap:
+// builders make, and the server's bootstrap. The builders make the common forms; the test sets other
+// fields in the messages itself.
 //
 //	srv := testutil.StartManagementServer(t, testutil.ManagementConfig{})
 //	srv.Set("1",

@@ -30,17 +30,7 @@ func (m *ManagementServer) Counters() Counters {
 // Await waits until ok is true of the counters, and returns them. It calls ok after each change.
 // The error is that of ctx.
 func (m *ManagementServer) Await(ctx context.Context, ok func(Counters) bool) (Counters, error) {
-	for {
-		c, changed := m.counts.read()
-		if ok(c) {
-			return c, nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return c, fmt.Errorf("counters are %+v: %w", c, ctx.Err())
-		}
-	}
+	return m.counts.await(ctx, ok)
 }
 
 // counter is a set of counters whose changes can be waited for.
@@ -57,6 +47,21 @@ func (c *counter) read() (Counters, <-chan struct{}) {
 		c.changed = make(chan struct{})
 	}
 	return c.counts, c.changed
+}
+
+// await waits until ok, which it calls at first and after each change.
+func (c *counter) await(ctx context.Context, ok func(Counters) bool) (Counters, error) {
+	for {
+		now, changed := c.read()
+		if ok(now) {
+			return now, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return now, fmt.Errorf("counters are %+v: %w", now, ctx.Err())
+		}
+	}
 }
 
 // update changes the counters and gives the number of streams opened.

@@ -3,7 +3,6 @@ package testutil
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -86,15 +85,6 @@ func (s *Store) Counters() Counters {
 // other methods tell: streams, requests, responses, and what was set. ok may call the store's
 // methods. The error is that of ctx.
 func (s *Store) Await(ctx context.Context, ok func() bool) error {
-	for {
-		c, changed := s.counts.read()
-		if ok() {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return fmt.Errorf("counters are %+v: %w", c, ctx.Err())
-		}
-	}
+	_, err := s.counts.await(ctx, func(Counters) bool { return ok() })
+	return err
 }
