@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
+	"syscall"
 	"testing"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -223,6 +225,23 @@ func TestBrokenOutput(t *testing.T) {
 		var stderr buffer
 		args := []string{"watch", "--server", srv.Target(), "--output", "json", "cds:a"}
 		if got := run(patient(t), args, strings.NewReader(""), brokenWriter{err}, &stderr); got != 1 {
+			t.Errorf("%v: status %d, want 1", err, got)
+		}
+		if got := stderr.String(); got != want {
+			t.Errorf("standard error %q, want %q", got, want)
+		}
+	}
+}
+
+// A completion script that cannot be written is a failure, and no bad usage.
+func TestBrokenCompletion(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]string{
+		syscall.EPIPE: "",
+		&fs.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC}: "xdsctl: write /dev/stdout: no space left on device\n",
+	} {
+		var stderr buffer
+		if got := run(patient(t), []string{"completion", "bash"}, strings.NewReader(""), brokenWriter{err}, &stderr); got != 1 {
 			t.Errorf("%v: status %d, want 1", err, got)
 		}
 		if got := stderr.String(); got != want {

@@ -66,8 +66,8 @@ func newReplay() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if f.speed < 0 {
-				return fmt.Errorf("--speed %g is negative", f.speed)
+			if !(f.speed >= 0) { // NaN too
+				return fmt.Errorf("--speed %g: want 0 or more", f.speed)
 			}
 			if err := serve(cmd, f, args[0]); err != nil {
 				return &statusError{statusFailed, err}

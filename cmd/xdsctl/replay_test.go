@@ -269,6 +269,7 @@ func TestRecordReplayFail(t *testing.T) {
 		{0, []string{"record", "--server", "127.0.0.1:1", "--for", "1ms", "--to", filepath.Join(t.TempDir(), "x"), "cds"}},
 		{2, []string{"replay"}},
 		{2, []string{"replay", "--speed", "-1", "x"}},
+		{2, []string{"replay", "--speed", "NaN", "x"}},
 		{1, []string{"replay", "no-such-file"}},
 		{1, []string{"replay", "--listen", "nowhere:1:1", t.TempDir()}},
 	} {

@@ -424,6 +424,35 @@ func TestResolveAll(t *testing.T) {
 	}
 }
 
+// A dump is an answer also where there is no listener.
+func TestResolveNoListeners(t *testing.T) {
+	t.Parallel()
+	for _, variant := range variants {
+		m := managed(t, edsCluster("backend"))
+		p := startResolve(t, m.Addr(), "--variant", variant, "--stdin", "all")
+		for len(p.await("waiting").For) > 0 { // until the server has said that there are none
+		}
+		p.enter("dump")
+		if d := p.await("dump"); d.Config != nil || len(d.Waiting) != 0 || len(d.Watched) != 0 {
+			t.Errorf("%s: %+v", variant, d)
+		}
+		p.enter("quit")
+		p.ends(0)
+	}
+}
+
+// A dump says that the list of listeners is waited for.
+func TestResolveDumpBeforeListeners(t *testing.T) {
+	t.Parallel()
+	p := startResolve(t, server(t).Target(), "--stdin", "all")
+	p.enter("dump")
+	if d := p.await("dump"); d.Config != nil || len(d.Waiting) != 1 || d.Waiting[0].Name != "*" || len(d.Watched) != 0 {
+		t.Errorf("%+v", d)
+	}
+	p.enter("quit")
+	p.ends(0)
+}
+
 // All that is waited for has been told to be over in the end.
 func TestResolveWaitingEnds(t *testing.T) {
 	t.Parallel()

@@ -272,10 +272,18 @@ func (r *resolver) release(name string) error {
 	return nil
 }
 
+// dump prints the state of each view. Without any, as with all before the first listener, a state
+// without a value says what is waited for.
 func (r *resolver) dump() {
-	n := newestOf(r.client)
+	n, none := newestOf(r.client), true
 	for v := range r.views() {
 		r.output.print(dumpOf(v.Dump(), n))
+		none = false
+	}
+	if none {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.output.print(dumpOf(view.State{Waiting: r.waitingOfAll()}, n))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -52,7 +53,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return statusOK
 	}
 	var se *statusError
-	if !errors.As(err, &se) {
+	switch {
+	case errors.As(err, &se):
+	case isWriteError(err):
+		se = &statusError{statusFailed, err}
+	default:
 		se = &statusError{statusUsage, fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 	}
 	if se.err != nil && !isBrokenPipe(se.err) {
@@ -64,6 +69,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 // isBrokenPipe says that nobody reads what was written, which is no news to anybody.
 func isBrokenPipe(err error) bool {
 	return errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe)
+}
+
+// isWriteError says that output could not be written, as of a command that cobra brings.
+func isWriteError(err error) bool {
+	var pe *fs.PathError
+	return isBrokenPipe(err) || errors.As(err, &pe) && pe.Op == "write"
 }
 
 func newRoot() *cobra.Command {
