@@ -318,7 +318,7 @@ func (c *Client) typeOf(kind resource.AnyType, name string) (*machine.Type, erro
 }
 
 // oneType is the hint for who has two.
-const oneType = "a client has one value for each URL, so share one variable for all calls of resource.Proto, Custom, With or Map for it"
+const oneType = "a client has one value for each URL, so share one variable for all calls of resource.Proto, Custom, With, Map or LazyOf for it"
 
 // kindOf is the kind of a type URL that is watched.
 func (c *Client) kindOf(typeURL string) resource.AnyType {

@@ -84,6 +84,14 @@ func (v *View) isRoot(w watch) bool {
 	return w.feed != nil && v.core.rootPart.feed == w.feed && w.name == v.root.Name
 }
 
+// rootWatch is the watch of the view's root.
+func (v *View) rootWatch() watch {
+	if v.core.rootPart == nil {
+		return watch{nil, v.root.Name} // a cluster
+	}
+	return watch{v.core.rootPart.feed, v.root.Name}
+}
+
 func refuse(w watch, err error) refusal {
 	if _, ok := errors.AsType[*client.ResourceError](err); !ok {
 		err = &client.ResourceError{Kind: client.ErrorConfig, Type: w.typeURL(), Name: w.name, Err: err}
