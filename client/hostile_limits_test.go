@@ -108,7 +108,7 @@ func newLists(t *testing.T, answer func(*testutil.Stream, *testutil.Request), ch
 	t.Helper()
 	l := &lists{log: &logBuffer{}}
 	var err error
-	l.a, err = testutil.NewCollectionServer(testutil.CollectionConfig{})
+	l.a, err = testutil.NewCollectionServer()
 	must(t, err)
 	l.b, err = testutil.ListenServer("127.0.0.1:0", testutil.Unrecorded(), testutil.OnRequest(func(st *testutil.Stream, r *testutil.Request) {
 		l.most.Store(max(l.most.Load(), int64(len(r.Names()))))

@@ -1,37 +1,20 @@
 package testutil
 
 import (
-	"crypto/tls"
 	"fmt"
 	"net"
 	"slices"
 	"sync"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
-
 	"github.com/xdswatch/xdswatch/bootstrap"
 )
-
-// CollectionConfig configures a [CollectionServer]. Its zero value works.
-type CollectionConfig struct {
-	// Addr is the TCP address to listen on; "127.0.0.1:0" if empty.
-	Addr string
-	// TLS makes the server speak TLS. Nil is plain text.
-	TLS *tls.Config
-	// GRPC are more options of the grpc server.
-	GRPC []grpc.ServerOption
-	// OnRequest, if set, is called for each request before the server acts on it, one at a
-	// time for each stream. It must not stop the server.
-	OnRequest func(*Request)
-}
 
 // CollectionServer is a [Store] behind a [Server] on loopback TCP, which can be stopped and started
 // again on the same port. Its methods are safe for concurrent use.
 type CollectionServer struct {
 	*Store
-	config CollectionConfig
-	addr   string
+	addr string
+	opts []Option // of the server
 
 	running sync.Mutex // held over starts and stops
 	server  *Server    // nil while stopped
@@ -40,36 +23,30 @@ type CollectionServer struct {
 	requests  []*Request
 }
 
-// NewCollectionServer starts a server that holds nothing yet. It must be stopped.
-func NewCollectionServer(cfg CollectionConfig) (*CollectionServer, error) {
-	if cfg.Addr == "" {
-		cfg.Addr = "127.0.0.1:0"
-	}
-	lis, err := net.Listen("tcp", cfg.Addr)
+// NewCollectionServer starts a server that holds nothing yet, on a free port. It must be stopped.
+// The functions of [OnStream] and [OnRequest] are called before the store acts; they must not stop
+// the server.
+func NewCollectionServer(opts ...Option) (*CollectionServer, error) {
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("collection server: %w", err)
 	}
-	s := &CollectionServer{Store: NewStore(), config: cfg, addr: lis.Addr().String()}
+	s := &CollectionServer{Store: NewStore(), addr: lis.Addr().String()}
+	s.opts = append(slices.Clone(opts), Unrecorded(), OnRequest(s.record), s.Serve())
 	s.start(lis)
 	return s, nil
 }
 
 // start serves the store on a listener; the caller holds running, or is the only one.
 func (s *CollectionServer) start(lis net.Listener) {
-	opts := s.config.GRPC
-	if s.config.TLS != nil {
-		opts = append(slices.Clone(opts), grpc.Creds(credentials.NewTLS(s.config.TLS)))
-	}
-	record := func(_ *Stream, r *Request) {
-		if s.config.OnRequest != nil {
-			s.config.OnRequest(r)
-		}
-		s.recording.Lock()
-		defer s.recording.Unlock()
-		s.requests = append(s.requests, r)
-	}
-	s.server = newServer(lis, []Option{Unrecorded(), GRPCOptions(opts...), OnRequest(record), s.Serve()})
+	s.server = newServer(lis, s.opts)
 	s.server.start()
+}
+
+func (s *CollectionServer) record(_ *Stream, r *Request) {
+	s.recording.Lock()
+	defer s.recording.Unlock()
+	s.requests = append(s.requests, r)
 }
 
 // Addr is the address of the server, "127.0.0.1:port". It outlives a restart.

@@ -14,7 +14,7 @@ import (
 // A rejected resource does not come again until it changes.
 func TestCollectionReject(t *testing.T) {
 	ctx := testContext(t)
-	s := StartCollectionServer(t, CollectionConfig{})
+	s := StartCollectionServer(t)
 	must(t, s.Set(named("a", "1")))
 	p := newDeltaPeer(t, ctx, s, clusterURL)
 	p.ask("a")
@@ -33,7 +33,7 @@ func TestCollectionReject(t *testing.T) {
 // Requests that no server can understand end their stream.
 func TestCollectionBadRequests(t *testing.T) {
 	ctx := testContext(t)
-	s := StartCollectionServer(t, CollectionConfig{})
+	s := StartCollectionServer(t)
 	cc := connect(t, s.Addr())
 	st := openDelta(t, ctx, cc)
 	must(t, st.Send(&discoveryv3.DeltaDiscoveryRequest{}))
@@ -55,7 +55,7 @@ func TestCollectionBadRequests(t *testing.T) {
 // The streams of single types know their type, and each service that there is.
 func TestCollectionOwnStreams(t *testing.T) {
 	ctx := testContext(t)
-	s := StartCollectionServer(t, CollectionConfig{})
+	s := StartCollectionServer(t)
 	must(t, s.Set(named("a", "1")))
 	cc := connect(t, s.Addr())
 	delta, err := cc.NewStream(ctx, bidi(), "/envoy.service.cluster.v3.ClusterDiscoveryService/DeltaClusters")
@@ -81,7 +81,7 @@ func TestCollectionOwnStreams(t *testing.T) {
 // Death and rebirth: the resources and the records stay, streams and connections do not.
 func TestCollectionRestart(t *testing.T) {
 	ctx := testContext(t)
-	s := StartCollectionServer(t, CollectionConfig{})
+	s := StartCollectionServer(t)
 	if err := s.Restart(); !errors.Is(err, ErrRunning) {
 		t.Errorf("restart of a running server: %v", err)
 	}
@@ -115,7 +115,7 @@ func TestCollectionRestart(t *testing.T) {
 func TestCollectionAwait(t *testing.T) {
 	ctx := testContext(t)
 	var hooked []*Request
-	s := StartCollectionServer(t, CollectionConfig{OnRequest: func(r *Request) { hooked = append(hooked, r) }})
+	s := StartCollectionServer(t, OnRequest(func(_ *Stream, r *Request) { hooked = append(hooked, r) }))
 	p := newDeltaPeer(t, ctx, s, clusterURL)
 	p.ask("a")
 	p.want("-a")
@@ -136,7 +136,7 @@ func TestCollectionAwait(t *testing.T) {
 }
 
 func TestCollectionBootstrap(t *testing.T) {
-	s := StartCollectionServer(t, CollectionConfig{})
+	s := StartCollectionServer(t)
 	for _, delta := range []bool{false, true} {
 		c := s.Bootstrap(delta, "au", "")
 		must(t, c.Validate())

@@ -26,7 +26,7 @@ func TestCollectionScale(t *testing.T) {
 		t.Skip("long: a hundred thousand members")
 	}
 	ctx := testContext(t)
-	s := StartCollectionServer(t, CollectionConfig{})
+	s := StartCollectionServer(t)
 	n := scale()
 	resources, want := many(n, "f/", "1")
 	must(t, s.Set(resources...))
@@ -52,7 +52,7 @@ func TestCollectionSilentReader(t *testing.T) {
 		t.Skip("long: many responses")
 	}
 	ctx := testContext(t)
-	s := StartCollectionServer(t, CollectionConfig{})
+	s := StartCollectionServer(t)
 	const n = 1000
 	resources, _ := many(n, "f/", "0")
 	must(t, s.Set(resources...))
@@ -89,7 +89,7 @@ func TestCollectionStopWithSilentReader(t *testing.T) {
 		t.Skip("long: large responses")
 	}
 	ctx := testContext(t)
-	s := StartCollectionServer(t, CollectionConfig{})
+	s := StartCollectionServer(t)
 	const n = 5000
 	resources, _ := many(n, "f/", "1")
 	must(t, s.Set(resources...))
@@ -111,7 +111,7 @@ func TestCollectionStopWithSilentReader(t *testing.T) {
 // Many clients and many changes at once end in the same state for all.
 func TestCollectionManyClients(t *testing.T) {
 	ctx := testContext(t)
-	s := StartCollectionServer(t, CollectionConfig{})
+	s := StartCollectionServer(t)
 	_, want := many(50, "f/", "30")
 	done := make(chan error)
 	const clients = 8

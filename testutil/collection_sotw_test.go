@@ -7,7 +7,7 @@ import (
 
 func TestCollectionSotWFullState(t *testing.T) {
 	ctx := testContext(t)
-	s := StartCollectionServer(t, CollectionConfig{})
+	s := StartCollectionServer(t)
 	must(t, s.Set(named("a", "1"), named(clustersAt+"f/a", "1"), Wrapped(clustersAt+"f/b", "1", cluster("inner"))))
 	p := newSotWPeer(t, ctx, s, clusterURL)
 	p.ask("a", "none", clustersAt+"f/*")
@@ -40,7 +40,7 @@ func TestCollectionSotWFullState(t *testing.T) {
 
 func TestCollectionSotWPartial(t *testing.T) {
 	ctx := testContext(t)
-	s := StartCollectionServer(t, CollectionConfig{})
+	s := StartCollectionServer(t)
 	must(t, s.Set(assigned("a"), assigned("b"), assigned(endpointsAt+"f/a")))
 	p := newSotWPeer(t, ctx, s, endpointsURL)
 	p.ask("a", "none", endpointsAt+"f/*", endpointsAt+"empty/*")
@@ -66,7 +66,7 @@ func TestCollectionSotWPartial(t *testing.T) {
 // The first request of a type asks for everything if it names nothing, until names come.
 func TestCollectionSotWWildcard(t *testing.T) {
 	ctx := testContext(t)
-	s := StartCollectionServer(t, CollectionConfig{})
+	s := StartCollectionServer(t)
 	p := newSotWPeer(t, ctx, s, endpointsURL)
 	p.ask()
 	p.want()

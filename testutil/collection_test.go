@@ -23,7 +23,7 @@ import (
 // The life of a glob: members come, change and go; what it does not cover never comes.
 func TestCollectionDeltaGlob(t *testing.T) {
 	ctx := testContext(t)
-	s := StartCollectionServer(t, CollectionConfig{})
+	s := StartCollectionServer(t)
 	must(t, s.Set(
 		named(clustersAt+"f/a?x=1&y=2", "1"), named(clustersAt+"f/b?y=2&x=1", "1"),
 		named(clustersAt+"f/g/deep?x=1&y=2", "1"), named(clustersAt+"f/plain", "1"),
@@ -55,7 +55,7 @@ func TestCollectionDeltaGlob(t *testing.T) {
 // An empty glob is told by its own name, also when it becomes empty.
 func TestCollectionDeltaEmptyGlob(t *testing.T) {
 	ctx := testContext(t)
-	s := StartCollectionServer(t, CollectionConfig{})
+	s := StartCollectionServer(t)
 	p := newDeltaPeer(t, ctx, s, clusterURL)
 	p.ask(clustersAt + "%66/*")
 	p.want("-" + clustersAt + "%66/*")
@@ -70,7 +70,7 @@ func TestCollectionDeltaEmptyGlob(t *testing.T) {
 // Names are answered at once, existing or not, and anew for each time they are asked for.
 func TestCollectionDeltaNames(t *testing.T) {
 	ctx := testContext(t)
-	s := StartCollectionServer(t, CollectionConfig{})
+	s := StartCollectionServer(t)
 	must(t, s.Set(named("a", "1"), named(clustersAt+"x", "1")))
 	p := newDeltaPeer(t, ctx, s, clusterURL)
 	p.ask("a", "b", clustersAt+"x#fragment", clustersAt+"%78", "xdstp:bad")
@@ -95,7 +95,7 @@ func TestCollectionDeltaNames(t *testing.T) {
 // "*" is the old-style names, and needs no words in the first request of a type.
 func TestCollectionDeltaWildcard(t *testing.T) {
 	ctx := testContext(t)
-	s := StartCollectionServer(t, CollectionConfig{})
+	s := StartCollectionServer(t)
 	p := newDeltaPeer(t, ctx, s, clusterURL)
 	p.ask()
 	p.want()
@@ -125,7 +125,7 @@ func TestCollectionDeltaWildcard(t *testing.T) {
 // A stream that resumes is told what is new and what is gone, and nothing else.
 func TestCollectionDeltaResume(t *testing.T) {
 	ctx := testContext(t)
-	s := StartCollectionServer(t, CollectionConfig{})
+	s := StartCollectionServer(t)
 	must(t, s.Set(named("a", "1"), named("b", "2"), named(clustersAt+"f/a", "1"), named(clustersAt+"f/b", "2"),
 		named(clustersAt+"g/a", "1")))
 	held := map[string]string{
@@ -159,7 +159,7 @@ func TestCollectionDeltaResume(t *testing.T) {
 // A resource is found by its aliases, sent once, and told to be gone by all its names.
 func TestCollectionAliases(t *testing.T) {
 	ctx := testContext(t)
-	s := StartCollectionServer(t, CollectionConfig{})
+	s := StartCollectionServer(t)
 	set := func(version string, aliases ...string) {
 		t.Helper()
 		r := named("a", version)
@@ -195,7 +195,7 @@ func TestCollectionAliases(t *testing.T) {
 // A TTL needs the wrapper in state of the world, and none does in delta.
 func TestCollectionTTL(t *testing.T) {
 	ctx := testContext(t)
-	s := StartCollectionServer(t, CollectionConfig{})
+	s := StartCollectionServer(t)
 	r := named("a", "")
 	must(t, s.Set(r))
 	p := newDeltaPeer(t, ctx, s, clusterURL)
@@ -215,7 +215,7 @@ func TestCollectionTTL(t *testing.T) {
 // So do cache control and metadata.
 func TestCollectionAttributes(t *testing.T) {
 	ctx := testContext(t)
-	s := StartCollectionServer(t, CollectionConfig{})
+	s := StartCollectionServer(t)
 	for _, change := range []func(*discoveryv3.Resource){
 		func(r *discoveryv3.Resource) { r.CacheControl = &discoveryv3.Resource_CacheControl{DoNotCache: true} },
 		func(r *discoveryv3.Resource) { r.Metadata = &corev3.Metadata{} },
@@ -231,7 +231,7 @@ func TestCollectionAttributes(t *testing.T) {
 
 func TestCollectionRedirect(t *testing.T) {
 	ctx := testContext(t)
-	s := StartCollectionServer(t, CollectionConfig{})
+	s := StartCollectionServer(t)
 	url := "xdstp://b/envoy.config.cluster.v3.Cluster/t?k=v#alt=xdstp://c/envoy.config.cluster.v3.Cluster/u%23entry=x,entry=e%2Cf"
 	must(t, s.Redirect(clustersAt+"f/a", url))
 	p := newDeltaPeer(t, ctx, s, clusterURL)
@@ -271,7 +271,7 @@ func TestCollectionRedirect(t *testing.T) {
 
 func TestCollectionList(t *testing.T) {
 	ctx := testContext(t)
-	s := StartCollectionServer(t, CollectionConfig{})
+	s := StartCollectionServer(t)
 	const list = "xdstp://au/envoy.config.cluster.v3.ClusterCollection/all"
 	must(t, s.List(list,
 		ListEntry{Locator: clustersAt + "a"},
@@ -322,7 +322,7 @@ func entries(t *testing.T, a *anypb.Any) []*xdscorev3.CollectionEntry {
 }
 
 func TestCollectionFaults(t *testing.T) {
-	s := StartCollectionServer(t, CollectionConfig{})
+	s := StartCollectionServer(t)
 	list := "xdstp://au/envoy.config.cluster.v3.ClusterCollection/all"
 	for name, tt := range map[string]struct {
 		err  error
@@ -349,7 +349,7 @@ func TestCollectionFaults(t *testing.T) {
 			t.Errorf("bad URL: %v", err)
 		}
 	}
-	if _, err := NewCollectionServer(CollectionConfig{Addr: s.Addr()}); err == nil {
+	if _, err := ListenServer(s.Addr()); err == nil {
 		t.Error("two servers listen on one port")
 	}
 	// Nothing of all that is served.

@@ -44,10 +44,11 @@
 //
 // # The server of structured names
 //
-// A [Store] answers on the streams of scripted servers by itself ([Store.Serve]), and
-// [NewCollectionServer] runs one on loopback TCP. It knows xdstp names, which go-control-plane's
-// server does not: globs, list collections, redirects and aliases, in both variants and for any
-// number of clients. A test says what is served, and waits for what the clients made of it:
+// It is a store behind the scripted server, whose options it has. A [Store] answers on the streams
+// of scripted servers by itself ([Store.Serve]), and [NewCollectionServer] runs one on loopback TCP.
+// It knows xdstp names, which go-control-plane's server does not: globs, list collections, redirects
+// and aliases, in both variants and for any number of clients. A test says what is served, and waits
+// for what the clients made of it:
 //
 //	srv.Set(testutil.Wrapped("xdstp://au/"+cluster+"/prod/a", "1", a))
 //	srv.Redirect("xdstp://au/"+cluster+"/prod/b", "xdstp://au/"+cluster+"/shared/b")

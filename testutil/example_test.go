@@ -117,7 +117,7 @@ func ExampleNewManagementServer() {
 func ExampleCollectionServer() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	srv, err := testutil.NewCollectionServer(testutil.CollectionConfig{})
+	srv, err := testutil.NewCollectionServer()
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -25,9 +25,9 @@ func StartManagementServer(tb testing.TB, cfg ManagementConfig) *ManagementServe
 
 // StartCollectionServer is [NewCollectionServer] for the length of a test, which fails if
 // the server cannot start and stops it at its end.
-func StartCollectionServer(tb testing.TB, cfg CollectionConfig) *CollectionServer {
+func StartCollectionServer(tb testing.TB, opts ...Option) *CollectionServer {
 	tb.Helper()
-	s, err := NewCollectionServer(cfg)
+	s, err := NewCollectionServer(opts...)
 	if err != nil {
 		tb.Fatal(err)
 	}

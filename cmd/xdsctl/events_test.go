@@ -423,7 +423,7 @@ dynamic_resources:
 // of their own.
 func TestEnvoyLocators(t *testing.T) {
 	t.Parallel()
-	s := testutil.StartCollectionServer(t, testutil.CollectionConfig{})
+	s := testutil.StartCollectionServer(t)
 	x := at("listed", "p/x")
 	if err := s.Set(testutil.Wrapped(x, "1", cluster(x))); err != nil {
 		t.Fatal(err)

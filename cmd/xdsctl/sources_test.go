@@ -260,7 +260,7 @@ dynamic_resources:
 // spec: CTX-1
 func TestNodeContextOnce(t *testing.T) {
 	t.Parallel()
-	s := testutil.StartCollectionServer(t, testutil.CollectionConfig{})
+	s := testutil.StartCollectionServer(t)
 	all, list := at("east", "p/*"), listAt("east", "l")
 	const param = "?xds.node.cluster=c"
 	member := at("east", "p/x") + param

@@ -27,8 +27,8 @@ func newWorld(t *testing.T, features string) *world {
 	t.Helper()
 	w := &world{
 		t:    t,
-		east: testutil.StartCollectionServer(t, testutil.CollectionConfig{}),
-		west: testutil.StartCollectionServer(t, testutil.CollectionConfig{}),
+		east: testutil.StartCollectionServer(t),
+		west: testutil.StartCollectionServer(t),
 	}
 	w.hide = strings.NewReplacer(w.east.Addr(), "EAST", w.west.Addr(), "WEST")
 	server := func(s *testutil.CollectionServer) string {

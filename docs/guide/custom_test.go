@@ -39,7 +39,7 @@ func followFlags(ctx context.Context, c *client.Client, service string, apply fu
 }
 
 func Example_customType() {
-	m := must(testutil.NewCollectionServer(testutil.CollectionConfig{}))
+	m := must(testutil.NewCollectionServer())
 	defer m.Stop()
 	c := must(client.New(client.Config{Bootstrap: m.Bootstrap(false)}))
 	defer c.Close()

@@ -39,7 +39,7 @@ func timeouts(ctx context.Context, c *client.Client) error {
 
 func Example_authorities() {
 	serve := func(authority string, seconds int) *testutil.CollectionServer {
-		s := must(testutil.NewCollectionServer(testutil.CollectionConfig{}))
+		s := must(testutil.NewCollectionServer())
 		name := "xdstp://" + authority + "/envoy.config.cluster.v3.Cluster/orders"
 		check(s.Set(testutil.Wrapped(name, "1", resources(`
 "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster

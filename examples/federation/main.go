@@ -38,12 +38,12 @@ func main() {
 func run(ctx context.Context, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	east, err := testutil.NewCollectionServer(testutil.CollectionConfig{})
+	east, err := testutil.NewCollectionServer()
 	if err != nil {
 		return err
 	}
 	defer east.Stop()
-	west, err := testutil.NewCollectionServer(testutil.CollectionConfig{})
+	west, err := testutil.NewCollectionServer()
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 
 // A program looks up the configuration of a filter, in which an Any contains the filter's own message.
 func Example() {
-	server, err := testutil.NewCollectionServer(testutil.CollectionConfig{})
+	server, err := testutil.NewCollectionServer()
 	if err != nil {
 		log.Fatal(err)
 	}

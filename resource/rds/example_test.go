@@ -15,7 +15,7 @@ import (
 
 // A program looks up the routes of a listener.
 func Example() {
-	server, err := testutil.NewCollectionServer(testutil.CollectionConfig{})
+	server, err := testutil.NewCollectionServer()
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 
 // A program looks a layer of runtime settings up.
 func Example() {
-	server, err := testutil.NewCollectionServer(testutil.CollectionConfig{})
+	server, err := testutil.NewCollectionServer()
 	if err != nil {
 		log.Fatal(err)
 	}

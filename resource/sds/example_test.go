@@ -16,7 +16,7 @@ import (
 
 // A program looks a Secret up. Events and errors never print what is in it.
 func Example() {
-	server, err := testutil.NewCollectionServer(testutil.CollectionConfig{})
+	server, err := testutil.NewCollectionServer()
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 // A program looks up which routes the requests of a scope have.
 func Example() {
-	server, err := testutil.NewCollectionServer(testutil.CollectionConfig{})
+	server, err := testutil.NewCollectionServer()
 	if err != nil {
 		log.Fatal(err)
 	}

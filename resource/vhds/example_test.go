@@ -15,7 +15,7 @@ import (
 
 // A program looks up a virtual host of the route configuration "shop".
 func Example() {
-	server, err := testutil.NewCollectionServer(testutil.CollectionConfig{})
+	server, err := testutil.NewCollectionServer()
 	if err != nil {
 		log.Fatal(err)
 	}

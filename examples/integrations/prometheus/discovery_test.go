@@ -118,7 +118,7 @@ func TestCollection(t *testing.T) {
 // The members of a glob of structured names, as they come and go.
 func TestGlob(t *testing.T) {
 	const eu = "xdstp://prod/envoy.config.endpoint.v3.ClusterLoadAssignment/eu/"
-	m := testutil.StartCollectionServer(t, testutil.CollectionConfig{})
+	m := testutil.StartCollectionServer(t)
 	of := func(cluster, address string) *discoveryv3.Resource {
 		return testutil.Wrapped(cluster, "1", testutil.EndpointsIn(cluster, testutil.Locality("a", 0, 1, address)))
 	}
