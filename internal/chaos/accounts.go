@@ -14,9 +14,9 @@ import (
 
 // accounts waits until each server is asked for what it should be: the active one, and
 // those before it that read requests and are silent, for everything; the others for nothing.
-func (fl *fleet) accounts(ctx context.Context, active int) error {
+func (w *world) accounts(ctx context.Context, active int) error {
 	for deadline := time.Now().Add(patience); ; {
-		wrong, err := fl.account(active)
+		wrong, err := w.account(active)
 		switch {
 		case err != nil || wrong == "":
 			return err
@@ -31,22 +31,22 @@ func (fl *fleet) accounts(ctx context.Context, active int) error {
 
 // account says what is asked for that should not be, or is not and should be; "" if all is
 // as it should be.
-func (fl *fleet) account(active int) (wrong string, err error) {
-	wanted, kept := fl.program.wanted()
-	for _, s := range fl.sites {
+func (w *world) account(active int) (wrong string, err error) {
+	wanted, kept := w.program.wanted()
+	for _, s := range w.sites {
 		using := s.index == active || s.index < active && s.silent
-		up := fl.program.streamsAt(s.truth.uri)
-		if most := fl.streamsOf(wanted, kept); using != (up > 0) || up > most {
+		up := w.program.streamsAt(s.truth.uri)
+		if most := w.streamsOf(wanted, kept); using != (up > 0) || up > most {
 			return fmt.Sprintf("the program has %d streams to server %d", up, s.index), nil
 		}
-		if !using && s.broken(fl.turns) {
+		if !using && s.broken() {
 			continue // it may be in no state to tell
 		}
 		a, err := s.child.do(order{Op: opAsked})
 		if err != nil {
 			return "", err
 		}
-		asked := fl.program.model.subscribed(a.Asked)
+		asked := w.program.model.subscribed(a.Asked)
 		forget(asked, wanted, kept)
 		want := wanted
 		if !using {
@@ -60,12 +60,12 @@ func (fl *fleet) account(active int) (wrong string, err error) {
 }
 
 // streamsOf is how many streams to a server there may be.
-func (fl *fleet) streamsOf(wanted map[string][]string, kept map[string]map[string]bool) int {
+func (w *world) streamsOf(wanted map[string][]string, kept map[string]map[string]bool) int {
 	types := maps.Clone(kept)
 	for url := range wanted {
 		types[url] = nil
 	}
-	if !fl.variant.perType {
+	if !w.variant.perType {
 		return 1
 	}
 	return len(types)

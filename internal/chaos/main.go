@@ -13,12 +13,15 @@
 // so that it can be killed and stopped. (test/real has the servers of others.) What happens follows
 // from the seed; when it happens does not.
 //
-// With -fallback there are two or three servers, of which each steps in for those before
-// it (gRFC A71), and faults at several of them at a time. Each says something else, so that
-// a value tells who served it. Whenever it is certain which servers can be reached, it is
-// also checked that
+// A world has one server, or with -fallback two or three, of which each steps in for those before
+// it (gRFC A71); there is no other difference. Faults are one table (fault.go): what each needs,
+// does and heals. Each server has one fault at most at a time, a coroutine that lets the program,
+// the servers and the other faults go on (fleet.go); where there are several servers, faults
+// overlap. Each server says something else, so that a value tells who served it. Whenever it is
+// certain which servers can be reached, it is also checked that
 //
-//   - the first of them is the one whose word is held, and no other's is,
+//   - the first of them is the one whose word is held, and no other's is; where there is none, that
+//     is told,
 //   - it is asked for everything that is wanted, and so is each server before it that reads
 //     requests and does not answer yet,
 //   - no server after it has a stream.
@@ -132,7 +135,7 @@ func (o options) run(ctx context.Context, out io.Writer) error {
 		progress = out
 	}
 	if o.plan.clock {
-		if err := newWallClock().set(0); err != nil {
+		if err := setClock(0); err != nil {
 			return fmt.Errorf("-clock: %w", err)
 		}
 	}

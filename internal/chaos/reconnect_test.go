@@ -45,7 +45,7 @@ func TestReconnects(t *testing.T) {
 
 // stormy is a program at a server in memory, in fake time.
 type stormy struct {
-	*world
+	*site
 	t       *testing.T
 	memory  *memory
 	streams atomic.Int64
@@ -83,12 +83,12 @@ func reconnect(t *testing.T, seed uint64, v variant, streams int64) {
 func newStormy(t *testing.T, seed uint64, v variant) *stormy {
 	log := newJournal()
 	s := &stormy{
-		t: t, world: &world{
+		t: t, site: &site{world: &world{
 			variant: v, rng: rand.New(rand.NewPCG(seed, 0)), log: log, model: newModel(v.delta, 1, log),
-		},
+		}},
 		memory: newMemory("memory"),
 	}
-	s.site = &site{truth: s.model.truths[0]}
+	s.truth = s.model.truths[0]
 	s.model.large = 0
 	s.truth.change(s.rng, 0.7)
 	s.publish()

@@ -41,30 +41,27 @@ func (r *relay) open() error {
 }
 
 // shut removes the socket. Connections that stand go on.
-func (r *relay) shut() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.lis != nil {
-		r.lis.Close()
-		r.lis = nil
-	}
-}
+func (r *relay) shut() error { return r.end(true) }
 
 // abandon leaves a socket file behind at which nobody listens, as a process does that was
 // killed.
-func (r *relay) abandon() {
+func (r *relay) abandon() error { return r.end(false) }
+
+func (r *relay) end(unlink bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.lis != nil {
-		r.lis.(*net.UnixListener).SetUnlinkOnClose(false)
-		r.lis.Close()
-		r.lis = nil
+	if r.lis == nil {
+		return nil
 	}
+	r.lis.(*net.UnixListener).SetUnlinkOnClose(unlink)
+	err := r.lis.Close()
+	r.lis = nil
+	return err
 }
 
 // close waits for all connections to end: their target is to cut them.
 func (r *relay) close() {
-	r.shut()
+	_ = r.shut() // its directory goes
 	r.wg.Wait()
 }
 

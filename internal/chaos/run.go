@@ -133,64 +133,26 @@ func (w *world) oneClient(ctx context.Context, p plan, streams *atomic.Int64, be
 
 // rounds breaks things, and sees each time that all is well afterwards.
 func (w *world) rounds(ctx context.Context, p plan, streams *atomic.Int64, begin func(string)) error {
-	w.truth.slim()
+	first := w.sites[0]
+	first.truth.slim()
 	for n := 0; n < 10 || len(w.program.subs) == 0; n++ { // so that there is a connection
 		if err := w.program.step(w.rng); err != nil {
 			return err
 		}
 	}
-	if err := w.settle(ctx); err != nil {
+	if err := first.settle(ctx); err != nil {
 		return fmt.Errorf("before any fault: %w", err)
 	}
 	l, err := w.born(streams)
 	if err != nil {
 		return err
 	}
-	if p.variant.spares > 0 {
-		err = (&fleet{world: w}).rounds(ctx, p, l, begin)
-	} else {
-		err = w.faults(ctx, p, l, begin)
-	}
-	if err != nil {
+	if err := w.faults(ctx, p, l, begin); err != nil {
 		return err
 	}
-	w.truth.slim()
-	if err := w.settle(ctx); err != nil {
+	first.truth.slim()
+	if err := first.settle(ctx); err != nil {
 		return err
 	}
 	return l.weigh(ctx)
-}
-
-// faults are one after the other.
-func (w *world) faults(ctx context.Context, p plan, l *life, begin func(string)) error {
-	from := pick(p)
-	if len(from) == 0 {
-		return nil
-	}
-	for range p.rounds {
-		f := from[w.rng.IntN(len(from))]
-		begin(f.name)
-		w.log.add("fault %s begins", f.name)
-		if err := w.files.writeToken(tokenLife); err != nil {
-			return err
-		}
-		if err := f.do(ctx, w); err != nil {
-			return fmt.Errorf("in %s: %w", f.name, err)
-		}
-		w.log.add("fault %s has ended", f.name)
-		if err := w.settle(ctx); err != nil {
-			return err
-		}
-		if w.deaf { // what was silenced lasts until it is cut
-			w.deaf = false
-			w.proxy.Cut()
-			if err := w.settle(ctx); err != nil {
-				return err
-			}
-		}
-		if err := l.check(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
 }

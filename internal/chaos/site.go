@@ -10,6 +10,7 @@ import (
 
 // site is a server process, what it says, and the way to it.
 type site struct {
+	*world
 	index   int // its place in the order of priority
 	truth   *truth
 	child   *child
@@ -21,25 +22,27 @@ type site struct {
 	silent bool // hushed, and the program stands by there
 	deaf   bool // the server may not know of the end of connections or streams
 	away   bool // it cannot take orders; what changes it hears when it is back
+
+	yield func() bool // lets others live while a fault lasts; false if the fault is to end
 }
 
 // build starts the process and what stands before it.
-func (w *world) build() (err error) {
-	if w.variant.tls {
-		w.serving = serving{TLS: w.files.serverDir(), Token: true}
+func (s *site) build() (err error) {
+	if s.variant.tls {
+		s.serving = serving{TLS: s.files.serverDir(), Token: true}
 	}
-	w.truth.change(w.rng, 0.7)
-	if w.proxy, err = testutil.NewTCPProxy("127.0.0.1:1"); err != nil {
+	s.truth.change(s.rng, 0.7)
+	if s.proxy, err = testutil.NewTCPProxy("127.0.0.1:1"); err != nil {
 		return err
 	}
-	if err := w.startServer(); err != nil {
+	if err := s.startServer(); err != nil {
 		return err
 	}
-	switch w.variant.via {
+	switch s.variant.via {
 	case viaDNS:
-		w.names, err = newNameserver()
+		s.names, err = newNameserver()
 	case viaUnix:
-		w.relay, err = newRelay(w.files.socket(), w.proxy.Addr())
+		s.relay, err = newRelay(s.files.socket(), s.proxy.Addr())
 	}
 	return err
 }
@@ -60,75 +63,75 @@ func (s *site) close() {
 }
 
 // startServer starts a server process that serves the truth.
-func (w *world) startServer() error {
+func (s *site) startServer() error {
 	c, err := startChild()
 	if err != nil {
 		return err
 	}
-	w.child = c
-	return w.serve(w.serving)
+	s.child = c
+	return s.serve(s.serving)
 }
 
 // serve has the process serve, anew if it does already, at a new port.
-func (w *world) serve(s serving) error {
-	a, err := w.child.do(order{Op: opServe, Serve: &s, State: w.truth.state()})
+func (s *site) serve(how serving) error {
+	a, err := s.child.do(order{Op: opServe, Serve: &how, State: s.truth.state()})
 	if err != nil {
 		return err
 	}
-	w.away = false
-	w.truth.confirm()
-	w.proxy.SetTarget(a.Addr)
+	s.away = false
+	s.truth.confirm()
+	s.proxy.SetTarget(a.Addr)
 	return nil
 }
 
-func (w *world) order(o order) error {
-	w.log.add("server %d: order %s code %d", w.index, o.Op, o.Code)
-	w.deaf = w.deaf || o.Op == opReset
-	_, err := w.child.do(o)
+func (s *site) order(o order) error {
+	s.log.add("server %d: order %s code %d", s.index, o.Op, o.Code)
+	s.deaf = s.deaf || o.Op == opReset
+	_, err := s.child.do(o)
 	return err
 }
 
 // publish has the server say the truth.
-func (w *world) publish() error {
-	if w.away {
+func (s *site) publish() error {
+	if s.away {
 		return nil
 	}
-	if _, err := w.child.do(order{Op: opSet, State: w.truth.state()}); err != nil {
+	if _, err := s.child.do(order{Op: opSet, State: s.truth.state()}); err != nil {
 		return err
 	}
-	w.truth.confirm()
+	s.truth.confirm()
 	return nil
 }
 
 // change changes some resources at the server, or what it will say when it is back.
-func (w *world) change(touch float64) error {
-	w.truth.change(w.rng, touch)
-	return w.publish()
+func (s *site) change(touch float64) error {
+	s.truth.change(s.rng, touch)
+	return s.publish()
 }
 
 // reach is how a program reaches the server.
-func (w *world) reach() (s bootstrap.ManagementServer, err error) {
-	target := w.proxy.Addr()
+func (s *site) reach() (to bootstrap.ManagementServer, err error) {
+	target := s.proxy.Addr()
 	_, port, err := net.SplitHostPort(target)
 	if err != nil {
-		return s, err
+		return to, err
 	}
-	switch w.variant.via {
+	switch s.variant.via {
 	case viaDNS:
-		target = fmt.Sprintf("dns://%s/%s:%s", w.names.addr(), serverName, port)
+		target = fmt.Sprintf("dns://%s/%s:%s", s.names.addr(), serverName, port)
 	case viaUnix:
-		target = "unix://" + w.files.socket()
+		target = "unix://" + s.files.socket()
 	}
-	s = bootstrap.ManagementServer{
-		URI: target, ChannelCreds: bootstrap.Insecure(), Delta: w.variant.delta, PerType: w.variant.perType,
+	to = bootstrap.ManagementServer{
+		URI: target, ChannelCreds: bootstrap.Insecure(), Delta: s.variant.delta, PerType: s.variant.perType,
 	}
-	if w.variant.tls {
-		dir := w.files.clientDir()
-		s.ChannelCreds = bootstrap.ChannelCreds{Type: "tls", TLS: &bootstrap.TLS{
+	if s.variant.tls {
+		dir := s.files.clientDir()
+		to.ChannelCreds = bootstrap.ChannelCreds{Type: "tls", TLS: &bootstrap.TLS{
 			CACertificateFile: dir + "/ca.pem", CertificateFile: dir + "/cert.pem", PrivateKeyFile: dir + "/key.pem",
 			ServerName: serverName,
 		}}
-		s.CallCreds = []bootstrap.CallCreds{{Type: "jwt_token_file", TokenFile: w.files.token()}}
+		to.CallCreds = []bootstrap.CallCreds{{Type: "jwt_token_file", TokenFile: s.files.token()}}
 	}
-	return s, nil
+	return to, nil
 }

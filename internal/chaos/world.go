@@ -23,17 +23,9 @@ type world struct {
 	files   *pki
 
 	sites []*site // in order of priority
-	*site         // that faults are about
-	// yield, if it is not nil, lets others live; it returns false if the fault is to end.
-	yield func() bool
-	fleet *fleet // nil unless faults happen at several servers
-}
-
-// at is the world as a fault at another site sees it.
-func (w *world) at(s *site) *world {
-	c := *w
-	c.site = s
-	return &c
+	turns []*turn // faults that have begun, one a server at most
+	rests int
+	used  int // the active server of the last rest
 }
 
 func newWorld(seed uint64, v variant) (*world, error) {
@@ -57,13 +49,12 @@ func (w *world) open() (err error) {
 		return err
 	}
 	for i, h := range w.model.truths {
-		s := &site{index: i, truth: h}
+		s := &site{world: w, index: i, truth: h}
 		w.sites = append(w.sites, s)
-		if err := w.at(s).build(); err != nil {
+		if err := s.build(); err != nil {
 			return err
 		}
 	}
-	w.site = w.sites[0]
 	return nil
 }
 
@@ -88,7 +79,7 @@ func (w *world) cutAll() {
 func (w *world) bootstrap() (*bootstrap.Config, error) {
 	b := &bootstrap.Config{Node: &corev3.Node{Id: "chaos"}}
 	for _, s := range w.sites {
-		server, err := w.at(s).reach()
+		server, err := s.reach()
 		if err != nil {
 			return nil, err
 		}
@@ -99,41 +90,15 @@ func (w *world) bootstrap() (*bootstrap.Config, error) {
 	return b, nil
 }
 
-// live lets the program live for some steps, in each of which it changes its mind about a
-// subscription or a server about its resources.
-func (w *world) live(ctx context.Context, steps int) error {
-	for range steps {
-		if w.yield != nil {
-			if !w.yield() {
-				return errStopped
-			}
-			continue
-		}
-		if err := w.step(); err != nil {
-			return err
-		}
-		if err := w.moment(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// errStopped ends a fault early, when something is wrong elsewhere.
-var errStopped = errors.New("stopped")
-
 // moment is the time between two steps.
 func (w *world) moment(ctx context.Context) error {
 	return pause(ctx, time.Duration(w.rng.IntN(15))*time.Millisecond)
 }
 
+// step changes a subscription of the program or some resources of a server.
 func (w *world) step() error {
 	if w.rng.IntN(4) == 0 {
-		s := w.site
-		if n := len(w.sites); n > 1 {
-			s = w.sites[w.rng.IntN(n)]
-		}
-		return w.at(s).change(0.1)
+		return w.sites[w.rng.IntN(len(w.sites))].change(0.1)
 	}
 	return w.program.step(w.rng)
 }
@@ -164,24 +129,25 @@ func (w *world) await(ctx context.Context, calm bool) error {
 	}
 }
 
-// settle waits until every watch is right, has the active server change everything, and
-// waits again: so it is seen that every subscription stands. It then notes what is known.
-func (w *world) settle(ctx context.Context) error {
-	if err := w.await(ctx, false); err != nil {
+// settle waits until every watch is right by the word of this server, has it change everything,
+// and waits again: so it is seen that every subscription stands. It then notes what is known.
+func (s *site) settle(ctx context.Context) error {
+	s.model.use(s.index)
+	if err := s.await(ctx, false); err != nil {
 		return err
 	}
-	w.truth.refresh()
-	if err := w.publish(); err != nil {
+	s.truth.refresh()
+	if err := s.publish(); err != nil {
 		return err
 	}
-	if err := w.await(ctx, true); err != nil {
+	if err := s.await(ctx, true); err != nil {
 		return fmt.Errorf("after everything changed: %w", err)
 	}
-	if err := w.program.compare(); err != nil {
+	if err := s.program.compare(); err != nil {
 		return err
 	}
-	w.model.settle()
-	w.log.add("settled")
+	s.model.settle()
+	s.log.add("settled")
 	return nil
 }
 
