@@ -5,8 +5,11 @@ const (
 	// defaultReceiveSize is how large a response may be after decompression, in bytes
 	// ([GRPCConfig].MaxReceiveSize, [RESTConfig].MaxReceiveSize).
 	defaultReceiveSize = 128 << 20
-	// maxExcerpt is how much of the text with an error status of HTTP is told, in bytes.
+	// maxExcerpt is how much is told, in bytes, of the text with an error status of HTTP, and of
+	// a header or type URL that is not what it should be.
 	maxExcerpt = 200
+	// maxStatus is how much is kept of the status with which a server ends a stream, in bytes.
+	maxStatus = 4096
 	// maxRedirects is how often a poll is sent on within its host.
 	maxRedirects = 3
 	// restHeaderBytes bounds the headers of a polled response, in bytes.

@@ -214,7 +214,7 @@ func (p *restPool) post(ctx context.Context, url string, header http.Header, bod
 	case a.status != http.StatusOK:
 		a.body, _ = io.ReadAll(io.LimitReader(resp.Body, maxExcerpt)) // as much of it as there is
 	case resp.Header.Get("Content-Encoding") != "":
-		return a, &bodyError{a, fmt.Errorf("the body is encoded as %q, which was not offered", resp.Header.Get("Content-Encoding"))}
+		return a, &bodyError{a, fmt.Errorf("the body is encoded as %q, which was not offered", excerpt(resp.Header.Get("Content-Encoding")))}
 	// H-8: after decompression too, which was not offered.
 	case resp.ContentLength > int64(limit):
 		return a, errTooLarge
@@ -273,6 +273,23 @@ func withoutURL(err error) error {
 
 var errRedirect = errors.New("a redirect is refused")
 
+// located refuses redirects whose Location is not a URL. Package http would quote the Location in
+// its error, and it may hold a token.
+type located struct{ *http.Transport }
+
+func (l located) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := l.Transport.RoundTrip(req)
+	if err != nil || resp.StatusCode/100 != 3 {
+		return resp, err
+	}
+	// H-3: the error says what is wrong, and quotes nothing.
+	if _, bad := resp.Location(); bad != nil && !errors.Is(bad, http.ErrNoLocation) {
+		resp.Body.Close()
+		return nil, fmt.Errorf("%w: its Location is not a URL", errRedirect)
+	}
+	return resp, nil
+}
+
 // checkRedirect keeps a poll, which may carry a token, with the host that was configured,
 // and keeps it a POST.
 func checkRedirect(to *http.Request, via []*http.Request) error {
@@ -280,7 +297,7 @@ func checkRedirect(to *http.Request, via []*http.Request) error {
 	switch {
 	// H-3: a redirect must not carry credentials to others.
 	case to.URL.Host != from.URL.Host || to.URL.Scheme != from.URL.Scheme:
-		return fmt.Errorf("%w: it leads to another host, %s://%s", errRedirect, to.URL.Scheme, to.URL.Host)
+		return fmt.Errorf("%w: it leads to another host, %s", errRedirect, excerpt(to.URL.Scheme+"://"+to.URL.Host))
 	case to.Method != http.MethodPost:
 		return fmt.Errorf("%w: it makes a %s of the POST", errRedirect, to.Method)
 	case len(via) > maxRedirects:

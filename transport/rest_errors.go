@@ -45,19 +45,19 @@ type bodyError struct {
 }
 
 func (e *bodyError) Error() string {
-	return fmt.Sprintf("the server answers 200 with what is no DiscoveryResponse (%v), content type %q, %d bytes", e.err, e.typ, len(e.body))
+	return fmt.Sprintf("the server answers 200 with what is no DiscoveryResponse (%v), content type %q, %d bytes", e.err, excerpt(e.typ), len(e.body))
 }
 
 // typeError is a response of another type than the poll's.
 type typeError struct{ asked, got string }
 
 func (e *typeError) Error() string {
-	return fmt.Sprintf("the server answers with resources of type %q to a poll for %q", e.got, e.asked)
+	return fmt.Sprintf("the server answers with resources of type %q to a poll for %q", excerpt(e.got), e.asked)
 }
 
-// excerpt is the beginning of a body, if it is text, on one line.
-func excerpt(body []byte) string {
-	text := strings.ToValidUTF8(string(body[:min(len(body), maxExcerpt)]), "\uFFFD")
+// excerpt is the beginning of a text that a server sent, on one line.
+func excerpt[T string | []byte](from T) string {
+	text := strings.ToValidUTF8(string(from[:min(len(from), maxExcerpt)]), "\uFFFD")
 	return strings.Join(strings.Fields(text), " ")
 }
 

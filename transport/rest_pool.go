@@ -50,11 +50,11 @@ func newRESTPool(e *restEndpoint) *restPool {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return p.take(ctx) }
 	p.client = &http.Client{
 		CheckRedirect: checkRedirect,
-		Transport: &http.Transport{
+		Transport: located{&http.Transport{
 			DialContext: dial, DialTLSContext: dial, ForceAttemptHTTP2: true,
 			MaxIdleConnsPerHost: restIdleConns, IdleConnTimeout: restIdle, MaxResponseHeaderBytes: restHeaderBytes,
 			HTTP2: &http.HTTP2Config{SendPingTimeout: restPing, PingTimeout: restPing},
-		},
+		}},
 	}
 	return p
 }

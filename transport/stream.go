@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 )
 
 // stream is a [Stream] over gRPC.
@@ -42,7 +43,7 @@ func (s *stream) Recv() (Frame, error) {
 	if err == nil {
 		return f, nil
 	}
-	s.end = explainLimit(err, s.limit)
+	s.end = shortStatus(explainLimit(err, s.limit))
 	s.cancel(s.end)
 	return Frame{}, s.end
 }
@@ -67,6 +68,20 @@ func explainLimit(err error, limit int) error {
 		return err
 	}
 	return tooLarge(limit, "GRPCConfig", text)
+}
+
+// shortStatus cuts the message of a status and leaves out large details: each watch that is told of
+// the end of a stream has a text of its own.
+func shortStatus(err error) error {
+	st, ok := status.FromError(err)
+	if !ok || proto.Size(st.Proto()) <= maxStatus {
+		return err
+	}
+	text := st.Message()
+	if len(text) > maxStatus {
+		text = strings.ToValidUTF8(text[:maxStatus], "") + "... (truncated)"
+	}
+	return status.Error(st.Code(), text)
 }
 
 // tooLarge is the end of a stream whose response is larger than the limit of a configuration.
