@@ -11,12 +11,15 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	aggregatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/aggregate/v3"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/rds"
 	"github.com/xdswatch/xdswatch/testutil"
+	"github.com/xdswatch/xdswatch/view"
 )
 
 // resolved is an event of resolve, of any kind.
@@ -421,6 +424,45 @@ func TestResolveAll(t *testing.T) {
 		p = startResolve(t, m.Addr(), "--variant", variant, "--once", "all")
 		p.await("config")
 		p.ends(0)
+	}
+}
+
+// A view is ready a moment before its value is printed: --once waits for the value.
+func TestResolveAllPrintsBeforeEnd(t *testing.T) {
+	t.Parallel()
+	var f connFlags
+	set := pflag.NewFlagSet("resolve", pflag.ContinueOnError)
+	f.register(set)
+	if err := set.Parse([]string{"--server", managed(t, shop()...).Addr()}); err != nil {
+		t.Fatal(err)
+	}
+	to, err := f.open(&cobra.Command{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newResolver(to, silent{}, true)
+	r.all = true
+	if r.client, err = to.client(nil); err != nil {
+		t.Fatal(err)
+	}
+	// Without functions in its Config: what is ready has not been printed.
+	if r.every, err = view.NewListeners(t.Context(), r.client, view.Config{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.close)
+	if err := r.every.Ready(patient(t)); err != nil {
+		t.Fatal(err)
+	}
+	close(r.started)
+	r.onSynced()
+	if r.output.ended() {
+		t.Error("it ends before the value is printed")
+	}
+	for v := range r.views() {
+		r.onSnapshot(v.Snapshot())
+	}
+	if !r.output.ended() {
+		t.Error("it does not end with the value")
 	}
 }
 

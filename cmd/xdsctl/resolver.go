@@ -86,8 +86,13 @@ func (r *resolver) watchAll(ctx context.Context) error {
 		}
 	})
 	go func() {
-		if r.every.Ready(ctx) == nil {
+		if r.every.Ready(ctx) != nil {
+			return
+		}
+		select {
+		case <-r.started: // else there are no views to look at
 			r.onSynced()
+		case <-ctx.Done():
 		}
 	}()
 	return err
@@ -228,6 +233,11 @@ func (r *resolver) waitingOfAll() (all []view.Waiting) {
 func (r *resolver) endIfComplete() {
 	if r.all && !r.synced || !r.all && len(r.printed) == 0 {
 		return
+	}
+	for v := range r.views() { // one may be ready and its value not printed yet
+		if _, printed := r.printed[v.Root().Name]; !printed {
+			return
+		}
 	}
 	for _, complete := range r.printed {
 		if !complete {
