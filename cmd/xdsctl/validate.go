@@ -122,10 +122,8 @@ func validate(cmd *cobra.Command, paths []string, o validation.Options, format s
 			broken = append(broken, validation.Broken(path, err)...)
 		}
 	}
-	findings := append(broken, validation.Judge(all, o)...)
-	if findings == nil {
-		findings = []validation.Finding{}
-	}
+	findings := append(validation.Judge(all, o), broken...)
+	validation.Sort(findings)
 	if err := writeFindings(cmd.OutOrStdout(), format, findings); err != nil {
 		return &statusError{statusFailed, err}
 	}

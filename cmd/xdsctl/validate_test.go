@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -119,6 +120,13 @@ func TestValidateFiles(t *testing.T) {
 	}
 	if status != 3 || errs != "" || strings.Count(out, "\n") != len(want) || strings.Contains(out, "MARK3R") {
 		t.Errorf("status %d, %s\n%s", status, errs, out)
+	}
+	var findings []struct{ File string }
+	if _, out, _ := runOnce(t, "validate", "-o", "json", dir); json.Unmarshal([]byte(out), &findings) != nil || len(findings) != len(want) {
+		t.Errorf("%s", out)
+	}
+	if !slices.IsSortedFunc(findings, func(a, b struct{ File string }) int { return strings.Compare(a.File, b.File) }) {
+		t.Errorf("not by file: %v", findings)
 	}
 	if status, out, errs := runOnce(t, "validate", dir, "/does/not/exist"); status != 1 || out != "" || !strings.Contains(errs, "no such file") {
 		t.Errorf("status %d, %s%s", status, out, errs)

@@ -78,10 +78,15 @@ func Judge(rs []resources.Resource, o Options) []Finding {
 	for _, r := range rs {
 		j.references(r)
 	}
-	slices.SortStableFunc(j.findings, func(a, b Finding) int {
+	Sort(j.findings)
+	return j.findings
+}
+
+// Sort orders findings by file, type, name and path; equal ones keep their order.
+func Sort(findings []Finding) {
+	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Path, b.Path))
 	})
-	return j.findings
 }
 
 // Broken are the findings of an error of [resources.Read] with a path.
