@@ -68,10 +68,11 @@ type Client struct {
 
 	mu         sync.Mutex
 	types      map[string]*machine.Type
-	watches    []*core                   // those that have not ended, in no order
-	unanswered tally                     // subscriptions without a first answer
-	valueless  tally                     // subscriptions without a value
-	waiters    map[*answer]chan struct{} // closed when the answer changes
+	kinds      map[string]resource.AnyType // by type URL: the first that the program used; guarded by mu
+	watches    []*core                     // those that have not ended, in no order
+	unanswered tally                       // subscriptions without a first answer
+	valueless  tally                       // subscriptions without a value
+	waiters    map[*answer]chan struct{}   // closed when the answer changes
 
 	gets    gets
 	foreign foreign
@@ -102,7 +103,7 @@ func New(config Config) (*Client, error) {
 	c := &Client{
 		nodeParams: params,
 		config:     config, boot: boot, node: boot.Node.GetId(), table: table, view: &view{table: table},
-		ended: make(chan struct{}), done: make(chan struct{}), types: map[string]*machine.Type{},
+		ended: make(chan struct{}), done: make(chan struct{}), types: map[string]*machine.Type{}, kinds: map[string]resource.AnyType{},
 		unanswered: newTally(), valueless: newTally(), waiters: map[*answer]chan struct{}{},
 	}
 	c.gets.client, c.gets.slots = c, map[getKey]*getSlot{}
@@ -195,13 +196,14 @@ func (c *Client) watchOne(ctx context.Context, kind resource.AnyType, name strin
 	if err != nil {
 		return nil, err
 	}
+	kind, form := c.serving(kind)
 	s := &single{}
 	s.init(ctx, c, v)
 	a, err := c.prepare(kind, name, v, &s.watch)
 	if err != nil {
 		return nil, err
 	}
-	s.handler = spelling(h, name, a.name)
+	s.handler = spelling(c.forming(h, form), name, a.name)
 	return s.ask(kind, a, o)
 }
 
@@ -243,6 +245,8 @@ func (c *Client) WatchAll(ctx context.Context, kind resource.AnyType, collection
 	if err != nil {
 		return nil, err
 	}
+	kind, form := c.serving(kind)
+	h = c.formingAll(h, form)
 	switch l, isList, err := c.listOf(kind, collection); {
 	case err != nil:
 		return nil, c.configError(kind, collection, err)
@@ -318,7 +322,7 @@ func (c *Client) typeOf(kind resource.AnyType, name string) (*machine.Type, erro
 }
 
 // oneType is the hint for who has two.
-const oneType = "a client has one value for each URL, so share one variable for all calls of resource.Proto, Custom, With, Map or LazyOf for it"
+const oneType = "a client has one value for each URL, so share one variable for all calls of resource.Proto, Custom, With or Map for it"
 
 // kindOf is the kind of a type URL that is watched.
 func (c *Client) kindOf(typeURL string) resource.AnyType {

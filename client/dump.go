@@ -72,6 +72,9 @@ func (s State) Value() (any, error) {
 	if _, ok := kind.(listing.Kind); ok {
 		return nil, nil
 	}
+	if f, ok := kind.(*forms); ok {
+		kind = f.plain
+	}
 	// U-17: the value is decoded when it is asked for.
 	return s.client.engine.Decode(kind, s.server, s.Raw)
 }

@@ -91,6 +91,18 @@ func (c *Client) get(ctx context.Context, kind resource.AnyType, name string, op
 	if err != nil {
 		return Event[any]{}, err
 	}
+	kind, form := c.serving(kind)
+	ev, err := c.getAs(ctx, kind, name, v, o)
+	if err == nil {
+		if c.give(&ev, form); ev.Err != nil {
+			return Event[any]{}, ev.Err
+		}
+	}
+	return ev, err
+}
+
+// getAs is get with the value as the client decodes it.
+func (c *Client) getAs(ctx context.Context, kind resource.AnyType, name string, v *view, o watchOptions) (Event[any], error) {
 	a, err := c.prepare(kind, name, v, new(machine.Watch))
 	if err != nil {
 		return Event[any]{}, err

@@ -57,7 +57,7 @@ type Proposal struct {
 type Change struct {
 	Name  string // canonical
 	New   bool   // the client holds none
-	Value any    // shared, read only; of a type by [resource.LazyOf] it is for the guard to decode
+	Value any    // shared, read only; of a type that is watched lazily use [resource.Decoded]
 	Raw   []byte // its bytes as received; shared, read only
 }
 

@@ -34,11 +34,12 @@ func (c *Client) NewSet(ctx context.Context, kind resource.AnyType, h BatchHandl
 	if err != nil {
 		return nil, err
 	}
+	kind, form := c.serving(kind)
 	if _, err := c.typeOf(kind, ""); err != nil {
 		return nil, err
 	}
 	s := &Set{
-		handler: h, kind: kind, turn: make(chan struct{}, 1),
+		handler: c.formingAll(h, form), kind: kind, turn: make(chan struct{}, 1),
 		members: map[string]*member{}, batches: map[int32]*setBatch{},
 	}
 	s.init(ctx, c, v)

@@ -30,10 +30,12 @@ type Lazy[T proto.Message] struct {
 // and strings that are not valid UTF-8. Whatever else t refuses comes as the error of Value, and
 // the server hears nothing of it: validation rules (PGV), and checks of t itself and of [With].
 // A resource with other bytes is a change, also where the bytes mean the same (fields or map
-// entries in another order). A guard and whoever else reads a value decodes it.
+// entries in another order). Guards get values of either form: see [Decoded].
 //
-// The derived type has the URL and the options of t; a client has one type for each URL, so make
-// it once and share the variable. LazyOf panics if t is nil or is not a type of the messages T.
+// The derived type has the URL and the options of t. A program may use both on one client, say
+// watch all lazily and make a view: they share one subscription and the bytes, and each watch gets
+// its form. From then on the client decodes each resource of the type and refuses what t refuses,
+// and a lazy value has the same message as t's. LazyOf panics if t is nil or is not a type of the messages T.
 func LazyOf[T proto.Message](t *Type[T]) *Type[*Lazy[T]] {
 	if t == nil || t.decode == nil {
 		panic("xds: resource.LazyOf: the type is nil")
@@ -47,7 +49,15 @@ func LazyOf[T proto.Message](t *Type[T]) *Type[*Lazy[T]] {
 	compiled := sync.OnceValue(func() *layout {
 		return newLayout(mt.Descriptor(), map[protoreflect.FullName]*layout{})
 	})
-	return &Type[*Lazy[T]]{url: t.url, options: t.options, decode: func(src Source, b []byte) (*Lazy[T], error) {
+	lazily := func(value any, raw []byte) any {
+		if msg, ok := value.(T); ok {
+			l := &Lazy[T]{typ: t, raw: raw, value: msg}
+			l.once.Do(func() {}) // it is decoded
+			return l
+		}
+		return value
+	}
+	return &Type[*Lazy[T]]{url: t.url, options: t.options, plain: t, lazily: lazily, decode: func(src Source, b []byte) (*Lazy[T], error) {
 		// U-19: what the walk is not sure of, protobuf itself decides.
 		if !compiled().accepts(b, maxDepth) {
 			if err := unmarshal(b, mt.New().Interface()); err != nil {
@@ -72,6 +82,21 @@ func (l *Lazy[T]) Value() (T, error) {
 	})
 	return l.value, l.err
 }
+
+func (l *Lazy[T]) decoded() (any, error) { return l.Value() }
+
+// Decoded is a value without its lazy form: what [Lazy.Value] returns, and any other value as it is.
+// It is for code that gets values of a type whichever way the program watches it, as guards do.
+func Decoded(value any) (any, error) {
+	if l, ok := value.(interface{ decoded() (any, error) }); ok {
+		return l.decoded()
+	}
+	return value, nil
+}
+
+// Plain is the type that decodes the values of a type by [LazyOf], and what makes such a value of a
+// message of it; both are nil of another type.
+func (t *Type[T]) Plain() (AnyType, func(message any, raw []byte) any) { return t.plain, t.lazily }
 
 // Raw is the resource as received; shared, read only.
 func (l *Lazy[T]) Raw() []byte { return l.raw }

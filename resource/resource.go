@@ -67,6 +67,8 @@ type Type[T any] struct {
 	url     string
 	options Options
 	decode  func(Source, []byte) (T, error)
+	plain   AnyType               // of a lazy type, what decodes its values; else nil
+	lazily  func(any, []byte) any // of a lazy type, a value of what is decoded already
 }
 
 // Custom makes a type of any Go type. The name field is still read from the wire form, so if

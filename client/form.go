@@ -1,0 +1,121 @@
+package client
+
+import (
+	"sync/atomic"
+
+	"github.com/xdswatch/xdswatch/resource"
+)
+
+// forms is the kind of a type URL that the program first watched lazily ([resource.LazyOf]). The
+// client only walks over the bytes until the program wants the type decoded too; from then on
+// the plain type decides what is refused, for all.
+type forms struct {
+	resource.AnyType // the lazy one
+	plain            resource.AnyType
+	decodes          atomic.Bool // the program wants both
+}
+
+// Decode implements [resource.AnyType].
+func (f *forms) Decode(src resource.Source, b []byte) (any, error) {
+	if f.decodes.Load() {
+		return f.plain.Decode(src, b)
+	}
+	return f.AnyType.Decode(src, b)
+}
+
+// NameGuessed is that of [resource.Type].
+func (f *forms) NameGuessed() bool { return guessed(f.plain) }
+
+// form gives a value to a watch in the form that the watch asked for; nil if it is that already.
+type form func(value any, raw []byte) (any, error)
+
+// serving is the kind that the client uses for a watch of a kind, and the form of the watch's
+// values. A type URL has one kind, whose values the client makes; a type and its lazy form are
+// two forms of it. Whether two kinds are in conflict is for typeOf to say.
+func (c *Client) serving(kind resource.AnyType) (resource.AnyType, form) {
+	plain, lazily := plainOf(kind)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kinds[kind.TypeURL()] == nil {
+		first := kind
+		if lazily != nil {
+			first = &forms{AnyType: kind, plain: plain}
+		}
+		c.kinds[kind.TypeURL()] = first
+	}
+	// U-19: lazy and plain watches of a type share its subscription and its bytes.
+	switch first := c.kinds[kind.TypeURL()].(type) {
+	case *forms:
+		if first.plain != plain {
+			break
+		}
+		if lazily != nil {
+			return first, lazily
+		}
+		first.decodes.Store(true)
+		return first, func(value any, _ []byte) (any, error) { return resource.Decoded(value) }
+	default:
+		if lazily != nil && first == plain {
+			return first, lazily
+		}
+	}
+	return kind, nil
+}
+
+// plainOf is the type that decodes the values of a kind, and for a lazy one its form.
+func plainOf(kind resource.AnyType) (resource.AnyType, form) {
+	if l, ok := kind.(interface {
+		Plain() (resource.AnyType, func(any, []byte) any)
+	}); ok {
+		if plain, lazily := l.Plain(); plain != nil {
+			return plain, func(value any, raw []byte) (any, error) { return lazily(value, raw), nil }
+		}
+	}
+	return kind, nil
+}
+
+// give puts the value of an event into a form. A value that was accepted before the program
+// wanted it decoded may turn out to be unusable.
+func (c *Client) give(ev *Event[any], f form) {
+	if f == nil || ev.Kind != EventUpdated {
+		return
+	}
+	value, err := f(ev.Value, ev.Raw)
+	if ev.Value = value; err != nil {
+		ev.Kind, ev.Value, ev.Err = EventFailed, nil, c.rejected(ev, err)
+	}
+}
+
+// formed calls a handler with values in its form.
+type formed struct {
+	caller
+	client *Client
+	form   form
+}
+
+func (c *Client) forming(h caller, f form) caller {
+	if f == nil {
+		return h
+	}
+	return formed{h, c, f}
+}
+
+func (f formed) call(ev Event[any]) {
+	f.client.give(&ev, f.form)
+	f.caller.call(ev)
+}
+
+func (f formed) callShared(ev *sharedEvent) { f.call(ev.Event) }
+
+// formingAll is forming for batches, which are their handler's own.
+func (c *Client) formingAll(h BatchHandler[any], f form) BatchHandler[any] {
+	if f == nil {
+		return h
+	}
+	return func(b Batch[any]) {
+		for i := range b.Events {
+			c.give(&b.Events[i], f)
+		}
+		h(b)
+	}
+}
