@@ -3,7 +3,6 @@ package testutil
 import (
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -129,40 +128,4 @@ func (s *RESTServer) write(w http.ResponseWriter, resp *discoveryv3.DiscoveryRes
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(body) // to a client that may be gone
-}
-
-// RESTBody answers polls with a body.
-func RESTBody(contentType, body string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", contentType)
-		_, _ = w.Write([]byte(body)) // to a client that may be gone
-	}
-}
-
-// RESTStatus answers polls with a status and its name.
-func RESTStatus(code int) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, http.StatusText(code), code) }
-}
-
-// RESTRedirect sends polls elsewhere: with code 307 or 308 as they are, with others as a GET.
-func RESTRedirect(code int, location string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Location", location)
-		w.WriteHeader(code)
-	}
-}
-
-// RESTHang never answers a poll, until its client gives up.
-func RESTHang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
-
-// RESTEndless answers a poll with the beginning of a response that has no end, until its
-// client gives up.
-func RESTEndless(w http.ResponseWriter, r *http.Request) {
-	piece := []byte(`{"version_info":"` + strings.Repeat("1", 1<<16))
-	for r.Context().Err() == nil {
-		if _, err := w.Write(piece); err != nil {
-			return
-		}
-		piece = piece[len(piece)-1<<16:]
-	}
 }

@@ -40,7 +40,7 @@ func BenchmarkPoll(b *testing.B) {
 	body := manyClusters(b)
 	for name, again := range map[string]http.HandlerFunc{
 		"304":  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) },
-		"same": testutil.RESTBody("application/json", body),
+		"same": answerBody("application/json", body),
 	} {
 		b.Run(name+"/exchange", func(b *testing.B) {
 			srv := httptest.NewServer(again)
@@ -62,7 +62,7 @@ func BenchmarkPoll(b *testing.B) {
 			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 				if first {
 					first = false
-					testutil.RESTBody("application/json", body)(w, req)
+					answerBody("application/json", body)(w, req)
 					return
 				}
 				select {

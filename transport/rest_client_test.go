@@ -142,7 +142,7 @@ func TestRESTForeignType(t *testing.T) {
 			t.Errorf("%v between two polls, want a minute and less than another", gap)
 		}
 		w.hears()
-		w.srv.Answer(testutil.RESTBody("application/json", `{"version_info":"1","resources":[{"@type":"`+clusterURL+`","name":"a"}]}`))
+		w.srv.Answer(answerBody("application/json", `{"version_info":"1","resources":[{"@type":"`+clusterURL+`","name":"a"}]}`))
 		w.poll("a @")
 		w.hears("updated a 1")
 	})
@@ -188,7 +188,7 @@ func TestRESTRefusedResource(t *testing.T) {
 		w.poll("a b @1")
 		w.poll("a b @")
 		w.hears("updated b 1")
-		w.srv.Answer(testutil.RESTBody("application/json", `{"version_info":"2","type_url":"`+clusterURL+`","resources":[
+		w.srv.Answer(answerBody("application/json", `{"version_info":"2","type_url":"`+clusterURL+`","resources":[
 			{"@type":"`+clusterURL+`","name":"a","alt_stat_name":"new"},
 			{"@type":"`+clusterURL+`","name":"b","transport_socket":{"typed_config":{"@type":"type.googleapis.com/no.such.Thing"}}}]}`))
 		w.poll("a b @1")
@@ -214,12 +214,12 @@ func TestRESTTroubleEndsWith304(t *testing.T) {
 		w.watch("a")
 		w.poll("a @")
 		w.hears("updated a 1")
-		w.srv.Answer(testutil.RESTBody("text/html", "<html>"))
+		w.srv.Answer(answerBody("text/html", "<html>"))
 		w.poll("a @1")
 		w.hears(`ambient error a … no DiscoveryResponse … "text/html", 6 bytes`)
 		w.poll("a @")
 		w.hears()
-		w.srv.Answer(testutil.RESTStatus(304))
+		w.srv.Answer(answerStatus(304))
 		w.poll("a @")
 		w.hears("recovered a")
 		w.watch("a")
@@ -244,7 +244,7 @@ func TestRESTFailingPollsInTrace(t *testing.T) {
 		StreamDown: func(_ client.StreamInfo, err error) { note("down %v", err != nil) },
 	}
 	tracedBubble(t, trace, func(w *watched) {
-		w.srv.Answer(testutil.RESTStatus(500))
+		w.srv.Answer(answerStatus(500))
 		w.watch("a")
 		w.poll("a @")
 		w.hears("failed a … a poll failed: … 500 Internal Server Error")
@@ -259,7 +259,7 @@ func TestRESTFailingPollsInTrace(t *testing.T) {
 		w.poll("a @")
 		w.hears("updated a 1")
 		w.poll("a @1")
-		w.srv.Answer(testutil.RESTStatus(500))
+		w.srv.Answer(answerStatus(500))
 		w.poll("a @1")
 		w.hears("ambient error a … a poll failed: … 500")
 		w.poll("a @")
@@ -281,7 +281,7 @@ func TestREST500(t *testing.T) {
 		w.set("1", "a")
 		w.poll("a @")
 		w.hears("updated a 1")
-		w.srv.Answer(testutil.RESTStatus(500))
+		w.srv.Answer(answerStatus(500))
 		w.poll("a @1")
 		w.hears("ambient error a … 500")
 	})
@@ -295,7 +295,7 @@ func TestRESTAttributes(t *testing.T) {
 			`"cache_control":{"do_not_cache":true},"metadata":{"filter_metadata":{"k":{"v":"1"},"l":{"v":"1"}}},` +
 			`"resource":{"@type":"` + clusterURL + `","name":"a"}}`
 		say := func(version string) {
-			w.srv.Answer(testutil.RESTBody("application/json", `{"version_info":"`+version+`","type_url":"`+clusterURL+`","resources":[`+wrapper+`]}`))
+			w.srv.Answer(answerBody("application/json", `{"version_info":"`+version+`","type_url":"`+clusterURL+`","resources":[`+wrapper+`]}`))
 		}
 		var got []*client.Attributes
 		say("1")
@@ -334,7 +334,7 @@ func TestRESTPollsFail(t *testing.T) {
 			last = at
 		}
 		for range 3 {
-			w.srv.Answer(testutil.RESTStatus(503))
+			w.srv.Answer(answerStatus(503))
 			next("a @1")
 			w.hears("ambient error a … 503")
 			next("a @")
@@ -359,7 +359,7 @@ func TestRESTFailuresApart(t *testing.T) {
 		for range 8 {
 			w.srv.Answer(nil)
 			time.Sleep(30 * time.Second)
-			w.srv.Answer(testutil.RESTBody("text/html", "<html>"))
+			w.srv.Answer(answerBody("text/html", "<html>"))
 			failed := w.srv.Polls()
 			for w.srv.Polls() == failed {
 				time.Sleep(time.Millisecond)

@@ -53,28 +53,28 @@ func (r *restRig) ends(code codes.Code, text string) {
 
 // ofType answers polls with a response of a type that holds nothing.
 func ofType(typeURL string) http.HandlerFunc {
-	return testutil.RESTBody("application/json", `{"version_info":"1","type_url":"`+typeURL+`"}`)
+	return answerBody("application/json", `{"version_info":"1","type_url":"`+typeURL+`"}`)
 }
 
 // What is neither a response to the poll nor a 304 ends the stream, and says what it was.
 // spec: REST-2
 func TestRESTFaults(t *testing.T) {
-	body := func(body string) http.HandlerFunc { return testutil.RESTBody("application/json", body) }
+	body := func(body string) http.HandlerFunc { return answerBody("application/json", body) }
 	tests := []struct {
 		name   string
 		answer http.HandlerFunc
 		code   codes.Code
 		text   string
 	}{
-		{"500", testutil.RESTStatus(500), codes.Unknown, "the server answers 500 Internal Server Error: Internal Server Error"},
-		{"503", testutil.RESTStatus(503), codes.Unavailable, "503 Service Unavailable"},
-		{"404", testutil.RESTStatus(404), codes.Unimplemented, "404 Not Found"},
-		{"401", testutil.RESTStatus(401), codes.Unauthenticated, "401"},
-		{"403", testutil.RESTStatus(403), codes.PermissionDenied, "403"},
-		{"400", testutil.RESTStatus(400), codes.Internal, "400"},
-		{"413", testutil.RESTStatus(413), codes.ResourceExhausted, "413"},
-		{"204", testutil.RESTStatus(204), codes.Unknown, "204 No Content"},
-		{"html", testutil.RESTBody("text/html", "<html>\n <body>Log in, please"), codes.Internal, `content type "text/html", 28 bytes`},
+		{"500", answerStatus(500), codes.Unknown, "the server answers 500 Internal Server Error: Internal Server Error"},
+		{"503", answerStatus(503), codes.Unavailable, "503 Service Unavailable"},
+		{"404", answerStatus(404), codes.Unimplemented, "404 Not Found"},
+		{"401", answerStatus(401), codes.Unauthenticated, "401"},
+		{"403", answerStatus(403), codes.PermissionDenied, "403"},
+		{"400", answerStatus(400), codes.Internal, "400"},
+		{"413", answerStatus(413), codes.ResourceExhausted, "413"},
+		{"204", answerStatus(204), codes.Unknown, "204 No Content"},
+		{"html", answerBody("text/html", "<html>\n <body>Log in, please"), codes.Internal, `content type "text/html", 28 bytes`},
 		{"broken JSON", body(`;!@#badjso n`), codes.Internal, "no DiscoveryResponse (line 1:1: invalid character"},
 		{"half of it", body(`{"version_info":"1","resources":[`), codes.Internal, "unexpected end of JSON input"},
 		{"nothing", body(``), codes.Internal, "unexpected end of JSON input"},
@@ -86,15 +86,15 @@ func TestRESTFaults(t *testing.T) {
 		{"resources are no list", body(`{"resources":{}}`), codes.Internal, "resources are no list"},
 		{"another type", ofType(listenerURL), codes.Internal, `POST http://memory:1/v3/discovery:clusters at memory:1: the server answers with resources of type "` + listenerURL + `" to a poll for "` + clusterURL + `"`},
 		{"the type of version 2", ofType(clusterV2), codes.Internal, `of type "` + clusterV2 + `" to a poll for "` + clusterURL + `"`},
-		{"503 to a poll", testutil.RESTStatus(503), codes.Unavailable, "POST http://memory:1/v3/discovery:clusters at memory:1: the server answers 503"},
-		{"hang", testutil.RESTHang, codes.DeadlineExceeded, "the request timeout is 1s"},
+		{"503 to a poll", answerStatus(503), codes.Unavailable, "POST http://memory:1/v3/discovery:clusters at memory:1: the server answers 503"},
+		{"hang", answerHang, codes.DeadlineExceeded, "the request timeout is 1s"},
 		{"slow body", slowBody, codes.DeadlineExceeded, "the request timeout is 1s"},
 		{"foreign encoding", encoded("br"), codes.Internal, `no DiscoveryResponse (the body is encoded as "br", which was not offered)`},
 		{"broken gzip", encoded("gzip"), codes.Internal, "no DiscoveryResponse (gzip: invalid header)"},
-		{"away", testutil.RESTRedirect(307, "http://elsewhere.example/v3/discovery:clusters"), codes.Unavailable, "a redirect is refused: it leads to another host, http://elsewhere.example"},
-		{"to another scheme", testutil.RESTRedirect(308, "https://memory:1/"), codes.Unavailable, "another host, https://memory:1"},
-		{"to a GET", testutil.RESTRedirect(302, "/other"), codes.Unavailable, "makes a GET of the POST"},
-		{"round and round", testutil.RESTRedirect(307, "/v3/discovery:clusters"), codes.Unavailable, "3 were followed"},
+		{"away", answerRedirect(307, "http://elsewhere.example/v3/discovery:clusters"), codes.Unavailable, "a redirect is refused: it leads to another host, http://elsewhere.example"},
+		{"to another scheme", answerRedirect(308, "https://memory:1/"), codes.Unavailable, "another host, https://memory:1"},
+		{"to a GET", answerRedirect(302, "/other"), codes.Unavailable, "makes a GET of the POST"},
+		{"round and round", answerRedirect(307, "/v3/discovery:clusters"), codes.Unavailable, "3 were followed"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestRESTRedirectOnHost(t *testing.T) {
 		r.set("1", "a")
 		r.srv.Answer(func(w http.ResponseWriter, req *http.Request) {
 			r.srv.Answer(nil)
-			testutil.RESTRedirect(307, "/v3/discovery:clusters?moved")(w, req)
+			answerRedirect(307, "/v3/discovery:clusters?moved")(w, req)
 		})
 		r.ask("", "a")
 		r.poll("a @")
@@ -154,7 +154,7 @@ func TestRESTBadJSONRecovery(t *testing.T) {
 		r.poll("a @")
 		r.frame("0: a")
 		r.ask("0", "a")
-		r.srv.Answer(testutil.RESTBody("application/json", ";!@#badjso n"))
+		r.srv.Answer(answerBody("application/json", ";!@#badjso n"))
 		r.poll("a @0")
 		r.ends(codes.Internal, "no DiscoveryResponse")
 		r.srv.Answer(nil)
@@ -170,7 +170,7 @@ func TestRESTBadJSONRecovery(t *testing.T) {
 func TestRESTRequestTimeout(t *testing.T) {
 	inRESTBubble(t, func(r *restRig) {
 		begin := time.Now()
-		r.srv.Answer(testutil.RESTHang)
+		r.srv.Answer(answerHang)
 		r.ask("", "a")
 		r.ends(codes.DeadlineExceeded, "the request timeout is 5s")
 		if took := time.Since(begin); took != 5*time.Second {
@@ -207,7 +207,7 @@ func TestRESTEnds(t *testing.T) {
 			r.frame("1: a")
 		},
 		"in a poll": func(r *restRig) {
-			r.srv.Answer(testutil.RESTHang)
+			r.srv.Answer(answerHang)
 			r.ask("", "a")
 			r.poll("a @")
 		},
@@ -260,12 +260,9 @@ func TestRESTIdleConnectionClosed(t *testing.T) {
 
 // What a poll brings is bounded, however it is packed, and need not be known beforehand.
 func TestRESTLimit(t *testing.T) {
-	bomb, err := testutil.RESTBomb(1 << 24)
-	if err != nil {
-		t.Fatal(err)
-	}
-	large := testutil.RESTBody("application/json", `{"version_info":"`+strings.Repeat("1", 1<<20)+`"}`)
-	for name, answer := range map[string]http.HandlerFunc{"bomb": bomb, "endless": testutil.RESTEndless, "large": large} {
+	bomb := answerBomb(t, 1<<24)
+	large := answerBody("application/json", `{"version_info":"`+strings.Repeat("1", 1<<20)+`"}`)
+	for name, answer := range map[string]http.HandlerFunc{"bomb": bomb, "endless": answerEndless, "large": large} {
 		t.Run(name, func(t *testing.T) {
 			srv := testutil.StartRESTServer(t, testutil.RESTConfig{})
 			srv.Answer(answer)
@@ -294,10 +291,7 @@ func TestRESTDefaultLimit(t *testing.T) {
 
 // A response is taken in that was packed.
 func TestRESTGzip(t *testing.T) {
-	bomb, err := testutil.RESTBomb(1 << 20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bomb := answerBomb(t, 1<<20)
 	inRESTBubble(t, func(r *restRig) {
 		r.srv.Answer(bomb)
 		r.ask("", "a")
@@ -379,7 +373,7 @@ func TestByServer(t *testing.T) {
 // A response of the machine's bytes is one, whatever the JSON looked like.
 func TestRESTFrameIsAResponse(t *testing.T) {
 	inRESTBubble(t, func(r *restRig) {
-		r.srv.Answer(testutil.RESTBody("text/plain", `{"versionInfo":"1","typeUrl":"`+clusterURL+`","nonce":"n","controlPlane":{"identifier":"cp"},"future":[1]}`))
+		r.srv.Answer(answerBody("text/plain", `{"versionInfo":"1","typeUrl":"`+clusterURL+`","nonce":"n","controlPlane":{"identifier":"cp"},"future":[1]}`))
 		r.ask("", "a")
 		want := &discoveryv3.DiscoveryResponse{VersionInfo: "1", TypeUrl: clusterURL, Nonce: "n"}
 		got := <-r.frames

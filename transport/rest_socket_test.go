@@ -240,7 +240,7 @@ func TestRESTLeavesNothing(t *testing.T) {
 			r.frame("1: a")
 			r.set("1", "a")
 		}
-		r.srv.Answer(testutil.RESTHang)
+		r.srv.Answer(answerHang)
 		for range 5 { // in a poll
 			r.open()
 			r.ask("", "a")

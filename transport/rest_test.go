@@ -130,7 +130,7 @@ func TestREST304(t *testing.T) {
 // type tells so.
 func TestREST304First(t *testing.T) {
 	inRESTBubble(t, func(r *restRig) {
-		r.srv.Answer(testutil.RESTStatus(304))
+		r.srv.Answer(answerStatus(304))
 		r.ask("1", "a")
 		r.poll("a @1")
 		if resp := r.frame(":"); resp.GetTypeUrl() == "" || resp.GetTypeUrl() == clusterURL {
@@ -144,7 +144,7 @@ func TestREST304First(t *testing.T) {
 // The same body again is passed over, unless the interest is another.
 func TestRESTSameBody(t *testing.T) {
 	inRESTBubble(t, func(r *restRig) {
-		r.srv.Answer(testutil.RESTBody("application/json", `{"version_info":"1"}`))
+		r.srv.Answer(answerBody("application/json", `{"version_info":"1"}`))
 		r.ask("", "a")
 		r.poll("a @")
 		r.frame("1:")
@@ -159,7 +159,7 @@ func TestRESTSameBody(t *testing.T) {
 		r.poll("a @1")
 		r.frame("1:")
 		r.ask("1", "a")
-		r.srv.Answer(testutil.RESTBody("application/json", `{"version_info":"2"}`))
+		r.srv.Answer(answerBody("application/json", `{"version_info":"2"}`))
 		r.poll("a @1")
 		r.frame("2:")
 	})
@@ -265,7 +265,7 @@ func TestREST304ToNewNames(t *testing.T) {
 		r.ask("1", "b") // less
 		r.quiet0("b @1")
 		r.quiet(59 * time.Second)
-		r.srv.Answer(testutil.RESTStatus(304))
+		r.srv.Answer(answerStatus(304))
 		r.ask("1") // everything
 		r.quiet0(" @1")
 		r.quiet0(" @")

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/xdswatch/xdswatch/testutil"
 )
 
 // headed answers a poll with a header.
@@ -35,7 +33,7 @@ func TestRESTErrorsAreShort(t *testing.T) {
 		{"user of a redirect", headed(307, "Location", "http://"+secret+":"+secret+"@other/"+secret+"?k="+secret), "it leads to another host, http://other"},
 		{"a Location that is not a URL", headed(307, "Location", "http://%zz/"+secret), "its Location is not a URL"},
 		{"a Location without a scheme", headed(308, "Location", ":"+secret), "its Location is not a URL"},
-		{"text", testutil.RESTStatus(500), "500 Internal Server Error"},
+		{"text", answerStatus(500), "500 Internal Server Error"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

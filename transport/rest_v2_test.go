@@ -14,7 +14,6 @@ import (
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/ecds"
-	"github.com/xdswatch/xdswatch/testutil"
 )
 
 const clusterV2 = "type.googleapis.com/envoy.api.v2.Cluster"
@@ -67,7 +66,7 @@ func bodyV2(version string, resources ...string) string {
 func TestRESTVersion2(t *testing.T) {
 	inClientBubble(t, func(w *watched) {
 		answer := func(version string, resources ...string) {
-			w.srv.Answer(testutil.RESTBody("application/json", bodyV2(version, resources...)))
+			w.srv.Answer(answerBody("application/json", bodyV2(version, resources...)))
 		}
 		var value any
 		answer("1", `{"@type":"`+clusterV2+`","name":"a","alt_stat_name":"one","hosts":[{"pipe":{"path":"/p"}}]}`)
@@ -93,7 +92,7 @@ func TestRESTVersion2(t *testing.T) {
 		}
 		w.hears("updated a 2")
 
-		w.srv.Answer(testutil.RESTBody("application/json", `{"version_info":"3","type_url":"`+clusterURL+`","resources":[{"@type":"`+clusterURL+`","name":"a"}]}`))
+		w.srv.Answer(answerBody("application/json", `{"version_info":"3","type_url":"`+clusterURL+`","resources":[{"@type":"`+clusterURL+`","name":"a"}]}`))
 		w.pollV2("/v2/discovery:clusters")
 		w.hears("updated a 3")
 
@@ -130,7 +129,7 @@ func TestRESTVersion2Types(t *testing.T) {
 func TestRESTVersion2Unasked(t *testing.T) {
 	inClientBubble(t, func(w *watched) {
 		body := strings.Replace(bodyV2("1", `{"@type":"`+clusterV2+`","name":"a"}`), clusterV2, clusterURL, 1)
-		w.srv.Answer(testutil.RESTBody("application/json", body))
+		w.srv.Answer(answerBody("application/json", body))
 		w.watch("a")
 		w.poll("a @")
 		synctest.Wait()
