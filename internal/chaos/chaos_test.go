@@ -124,7 +124,7 @@ func TestModel(t *testing.T) {
 			m.settle()
 			s := (&program{model: m}).add(&sub{kind: 0}, "cds-0")
 			s.hear(c.events...)
-			faults, differences, _ := m.check(true)
+			faults, differences := m.faults, s.differencesLocked(true)
 			if got := len(faults) > 0; got != c.fault {
 				t.Errorf("faults %q", faults)
 			}
@@ -175,7 +175,7 @@ func TestModelOfTwo(t *testing.T) {
 			m.use(c.active)
 			s := (&program{model: m}).add(&sub{kind: 0}, "cds-0")
 			s.hear(c.events...)
-			faults, differences, _ := m.check(true)
+			faults, differences := m.faults, s.differencesLocked(true)
 			if got := len(faults) > 0; got != c.fault {
 				t.Errorf("faults %q", faults)
 			}
@@ -199,7 +199,7 @@ func TestModelAllowsAbsence(t *testing.T) {
 		s.hear(client.Event[any]{Kind: client.EventDoesNotExist, Name: "cds-0"})
 		h.confirm()
 	}
-	if faults, differences, _ := m.check(true); len(faults) != 0 || len(differences) != 1 {
+	if faults, differences := m.faults, s.differencesLocked(true); len(faults) != 0 || len(differences) != 1 {
 		t.Errorf("faults %q, differences %q", faults, differences)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
@@ -222,21 +221,18 @@ func (tr *trio) look(calm bool) {
 	if tr.up[tr.active] {
 		tr.model.use(tr.active)
 	}
-	faults, differences, _ := tr.model.check(calm)
-	for _, text := range slices.Concat(faults, differences) {
-		tr.t.Error(text)
+	if err := tr.model.checkEvents(calm); err != nil {
+		tr.t.Error(err)
 	}
-	if err := tr.program.compare(); err != nil {
+	if err := tr.program.checkDump(); err != nil {
 		tr.t.Error(err)
 	}
 	for i, s := range tr.servers {
-		want, _ := tr.program.wanted()
-		streams := 1
-		if i != tr.active || !tr.up[i] {
-			want, streams = map[string][]string{}, 0
+		using, streams := i == tr.active && tr.up[i], 0
+		if using {
+			streams = 1
 		}
-		asked := tr.program.model.subscribed(s.asked())
-		if diff := cmp.Diff(want, asked); diff != "" {
+		if diff := tr.program.misasked(s.asked(), using); diff != "" {
 			tr.t.Errorf("with %d active, server %d is asked (-want +got):\n%s", tr.active, i, diff)
 		}
 		if n := tr.program.streamsAt(s.server.Target()); n != streams {

@@ -189,8 +189,9 @@ func (w *world) rest(ctx context.Context) error {
 			s.proxy.Cut()
 		}
 	}
-	if err := w.accounts(ctx, active.index); err != nil {
-		return err
+	asked := func() error { return w.checkRequests(active.index) }
+	if err := eventually(ctx, patience, asked); err != nil {
+		return fmt.Errorf("while server %d is active: %w", active.index, err)
 	}
 	return active.settle(ctx)
 }

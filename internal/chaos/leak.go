@@ -31,22 +31,9 @@ func measure() (footprint, error) {
 // let go.
 const leakPatience = 10 * time.Second
 
-// eventually waits until a check finds nothing, and else returns what it found last.
-func eventually(ctx context.Context, every time.Duration, check func() error) error {
-	for deadline := time.Now().Add(leakPatience); ; {
-		err := check()
-		if err == nil || time.Now().After(deadline) {
-			return err
-		}
-		if err := pause(ctx, every); err != nil {
-			return err
-		}
-	}
-}
-
 // checkLeaks waits until no more is used than before.
 func checkLeaks(ctx context.Context, before footprint) error {
-	return eventually(ctx, 10*time.Millisecond, func() error {
+	return eventually(ctx, leakPatience, func() error {
 		now, err := measure()
 		if err == nil && (now.goroutines > before.goroutines || now.files > before.files) {
 			err = fmt.Errorf("%d goroutines and %d files before, %d and %d after\n%s%s",
@@ -101,7 +88,7 @@ func (w *world) born(streams *atomic.Int64) (*life, error) {
 
 // check waits until no more is used than at first, but for the streams that there are.
 func (l *life) check(ctx context.Context) error {
-	return eventually(ctx, 10*time.Millisecond, func() error {
+	return eventually(ctx, leakPatience, func() error {
 		now, err := l.world.use()
 		if err != nil {
 			return err
@@ -123,7 +110,7 @@ const lifeSlack = 1 << 20 // bytes
 // emptied, as it was then.
 func (l *life) weigh(ctx context.Context) error {
 	l.world.log.clear()
-	return eventually(ctx, 100*time.Millisecond, func() error {
+	return eventually(ctx, leakPatience, func() error {
 		return l.weight.outgrown(weight{heapsize.InUse(), l.streams.Load()}, lifeSlack)
 	})
 }

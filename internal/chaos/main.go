@@ -13,6 +13,9 @@
 // so that it can be killed and stopped. (test/real has the servers of others.) What happens follows
 // from the seed; when it happens does not.
 //
+// What a client should hold at rest is said in one place, and compared with the events of watches,
+// the client's dump and the requests that servers read (expect.go).
+//
 // A world has one server, or with -fallback two or three, of which each steps in for those before
 // it (gRFC A71); there is no other difference. Faults are one table (fault.go): what each needs,
 // does and heals. Each server has one fault at most at a time, a coroutine that lets the program,

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,12 +15,11 @@ type model struct {
 	large int // bytes of padding of some resources
 	log   *journal
 
-	mu      sync.Mutex
-	truths  []*truth // of the servers in order of priority
-	active  int      // whose word counts at rest; nobody if none can be reached
-	subs    map[*sub]struct{}
-	faults  []string
-	changed chan struct{} // closed at the next event
+	mu     sync.Mutex
+	truths []*truth // of the servers in order of priority
+	active int      // whose word counts at rest; nobody if none can be reached
+	subs   map[*sub]struct{}
+	faults []string
 }
 
 // nobody is who is active when no server can be reached.
@@ -43,7 +41,7 @@ const names = 10
 func newModel(delta bool, servers int, log *journal) *model {
 	m := &model{
 		kinds: kinds(), delta: delta, log: log, large: largeResource,
-		subs: map[*sub]struct{}{}, changed: make(chan struct{}),
+		subs: map[*sub]struct{}{},
 	}
 	for n := range servers {
 		m.truths = append(m.truths, newTruth(m, n))
@@ -95,23 +93,6 @@ func (m *model) faultLocked(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	m.log.add("FAULT: %s", text)
 	m.faults = append(m.faults, text)
-}
-
-// check gives what was wrong so far, what still differs between watches and server, and a
-// channel that is closed when a watch was told more.
-func (m *model) check(calm bool) (faults, differences []string, changed <-chan struct{}) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for s := range m.subs {
-		differences = append(differences, s.differencesLocked(calm)...)
-	}
-	slices.Sort(differences)
-	return m.faults, differences, m.changed
-}
-
-func (m *model) wakeLocked() {
-	close(m.changed)
-	m.changed = make(chan struct{})
 }
 
 // settle notes that everything is right, by the word of the server that is used.

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
@@ -267,36 +265,30 @@ func (p *program) end(s *sub) {
 	s.stop()
 }
 
-// compare compares what the client says that it holds with what the server says.
-func (p *program) compare() error {
-	m := p.model
-	held := map[key]client.State{}
-	for _, s := range p.client.Dump() {
-		for k := range m.kinds {
-			if m.kinds[k].typ.TypeURL() == s.Type {
-				id := key{k, s.Name}
-				if held[id].Name != "" {
-					return fmt.Errorf("the client dumps %q twice: as %s of %s, and as %s of %s", s.Name, held[id].Status, held[id].Server, s.Status, s.Server)
-				}
-				held[id] = s
+// streamsAt is how many streams of the program to a server stand.
+func (p *program) streamsAt(uri string) int {
+	p.model.mu.Lock()
+	defer p.model.mu.Unlock()
+	return p.standing[uri]
+}
+
+// probe watches something of each type that no server has and nobody watched before: so
+// something is lacking, wherever the client is. What was watched so before is done with.
+func (p *program) probe(n int) error {
+	before := p.probes
+	p.probes = nil
+	for k, kind := range p.model.kinds {
+		for _, name := range []string{kind.name(names + n), kind.member(names + n)} {
+			if err := p.watch(k, name); err != nil {
+				return err
 			}
+			last := len(p.subs) - 1
+			p.probes = append(p.probes, p.subs[last])
+			p.subs = p.subs[:last]
 		}
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.active == nobody {
-		return nil
+	for _, s := range before {
+		p.end(s)
 	}
-	h := m.truths[m.active]
-	var faults []error
-	for s := range m.subs {
-		for name := range s.told {
-			k := key{s.kind, name}
-			d, f := held[k], h.facts[k]
-			if f != nil && f.present && (d.Status != "ACKED" || h.uri != "" && d.Server != h.uri) {
-				faults = append(faults, fmt.Errorf("%v has a value of %q, which the client dumps as %s of %s", s, name, cmp.Or(d.Status, "nothing"), d.Server))
-			}
-		}
-	}
-	return errors.Join(faults...)
+	return nil
 }

@@ -183,7 +183,7 @@ func (s *stormy) settleMemory() error {
 	if err := s.await(ctx, true); err != nil {
 		return err
 	}
-	if err := s.program.compare(); err != nil {
+	if err := s.program.checkDump(); err != nil {
 		return err
 	}
 	s.model.settle()

@@ -56,7 +56,6 @@ func (s *sub) hear(evs ...client.Event[any]) {
 	for _, ev := range evs {
 		s.hearLocked(ev)
 	}
-	s.model.wakeLocked()
 }
 
 func (s *sub) hearLocked(ev client.Event[any]) {
@@ -150,63 +149,6 @@ func (s *sub) concerns(k key) bool {
 		return !xdstp.IsXDSTP(k.name)
 	}
 	return strings.HasPrefix(k.name, strings.TrimSuffix(s.all, "*"))
-}
-
-// differencesLocked lists what the program does not know as the active server says it. When
-// calm, nothing may be left of past trouble either. Of what the server does not have, a
-// failure may have been the last word: the server says nothing of it after a reconnect.
-func (s *sub) differencesLocked(calm bool) (out []string) {
-	if s.model.active == nobody {
-		return s.untroubledLocked()
-	}
-	add := func(format string, args ...any) {
-		out = append(out, fmt.Sprintf("%v: ", s)+fmt.Sprintf(format, args...))
-	}
-	if s.all != "" && !s.synced {
-		add("not synced")
-	}
-	if calm && s.synced && s.trouble != nil {
-		add("still in trouble: %v", s.trouble)
-	}
-	for k, f := range s.model.truths[s.model.active].facts {
-		t := s.told[k.name]
-		switch {
-		case k.kind != s.kind, t == nil && !(s.concerns(k) && f.present): // it is none of its business
-		case t == nil:
-			add("%q is unknown, the server has revision %d", k.name, f.rev)
-		case f.present && (t.known != value || t.rev != f.rev):
-			add("%q is %v (revision %d), the server has revision %d", k.name, t.known, t.rev, f.rev)
-		case !f.present && t.known == value && !s.tornLocked(t):
-			add("%q has revision %d, the server has none", k.name, t.rev)
-		case f.present && calm && t.trouble != nil:
-			add("%q is still in trouble: %v", k.name, t.trouble)
-		}
-	}
-	return out
-}
-
-// tornLocked says that a value may be held of which the active server does not say that it
-// has none, since the client subscribed there anew after it had used another server (gRFC A71
-// accepts such mixtures): in state of the world it cannot, of partial types.
-func (s *sub) tornLocked(t *told) bool {
-	m := s.model
-	return !m.delta && t.from != m.truths[m.active] && !m.kinds[s.kind].typ.FullState()
-}
-
-// untroubledLocked lists what was not told that no server can be reached.
-func (s *sub) untroubledLocked() (out []string) {
-	if s.all != "" {
-		if s.trouble == nil {
-			out = append(out, fmt.Sprintf("%v: nobody said that no server can be reached", s))
-		}
-		return out
-	}
-	for name, t := range s.told {
-		if t.known == nothing || t.known == value && t.trouble == nil {
-			out = append(out, fmt.Sprintf("%v: of %q nobody said that no server can be reached", s, name))
-		}
-	}
-	return out
 }
 
 func (s *sub) String() string {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -101,54 +99,6 @@ func (w *world) step() error {
 		return w.sites[w.rng.IntN(len(w.sites))].change(0.1)
 	}
 	return w.program.step(w.rng)
-}
-
-// patience is how long the program may take to know what the server says, once nothing
-// stands in its way.
-const patience = 40 * time.Second
-
-// await waits until every watch is right. What was told wrong meanwhile is the error.
-func (w *world) await(ctx context.Context, calm bool) error {
-	limit := time.NewTimer(patience)
-	defer limit.Stop()
-	for {
-		faults, differences, changed := w.model.check(calm)
-		switch {
-		case len(faults) > 0:
-			return errors.New(faults[0])
-		case len(differences) == 0:
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-limit.C:
-			return fmt.Errorf("after %v there are %d differences, among them: %s", patience, len(differences), differences[0])
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// settle waits until every watch is right by the word of this server, has it change everything,
-// and waits again: so it is seen that every subscription stands. It then notes what is known.
-func (s *site) settle(ctx context.Context) error {
-	s.model.use(s.index)
-	if err := s.await(ctx, false); err != nil {
-		return err
-	}
-	s.truth.refresh()
-	if err := s.publish(); err != nil {
-		return err
-	}
-	if err := s.await(ctx, true); err != nil {
-		return fmt.Errorf("after everything changed: %w", err)
-	}
-	if err := s.program.compare(); err != nil {
-		return err
-	}
-	s.model.settle()
-	s.log.add("settled")
-	return nil
 }
 
 // pause lets time pass.
