@@ -168,6 +168,18 @@ func TestGuard(t *testing.T) {
 	if !ok || refused.Findings[0].Rule != RuleClusterType || strings.Contains(err.Error(), "MARK3R") {
 		t.Error(err)
 	}
+	raw, err := proto.Marshal(bad)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lazy, err := resource.LazyOf(cds.Type).Decode(resource.Source{}, raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = guard(&client.Proposal{Changed: []client.Change{{Name: "b", Value: lazy}}})
+	if refused, ok := errors.AsType[*Error](err); !ok || refused.Findings[0].Rule != RuleClusterType {
+		t.Errorf("a lazy value: %v", err)
+	}
 	typ := resource.With(cds.Type, func(c *clusterv3.Cluster) error { return (Options{}).Check(c) })
 	for m, ok := range map[*clusterv3.Cluster]bool{good: true, bad: false} {
 		b, err := proto.Marshal(m)

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/resource"
 )
 
 // Options say for which gRPC a resource is judged. The zero value is grpc-go as it is, without the
@@ -100,11 +101,13 @@ func (o Options) Check(m proto.Message) error {
 }
 
 // Guard makes a guard that refuses a response with a resource that gRPC would refuse; gRPC itself would
-// take the other resources of that response. It is for values that are messages: others are not judged.
+// take the other resources of that response. It is for values that are messages, lazy ones too, which it
+// decodes: others are not judged, nor is a lazy value that its type cannot decode.
 func (o Options) Guard() client.Guard {
 	return func(p *client.Proposal) error {
 		for _, c := range p.Changed {
-			if m, ok := c.Value.(proto.Message); ok {
+			value, err := resource.Decoded(c.Value)
+			if m, ok := value.(proto.Message); ok && err == nil {
 				if err := o.Check(m); err != nil {
 					return fmt.Errorf("%q: %w", c.Name, err)
 				}
