@@ -61,6 +61,9 @@ func (s *Store[T]) take(b Batch[T]) {
 		next := make(chan struct{})
 		close(*s.changed.Swap(&next))
 	}
+	if b.Synced() { // last: who waited for it finds all of the batch, and waits for the next change
+		s.once.Do(func() { close(s.synced) })
+	}
 }
 
 // whole takes what is told of the collection itself.
@@ -68,7 +71,6 @@ func (s *Store[T]) whole(ev Event[T]) {
 	switch ev.Kind {
 	case client.EventSynced:
 		s.trouble.Store(nil)
-		s.once.Do(func() { close(s.synced) })
 	case client.EventDoesNotExist:
 		err := fmt.Errorf("%w: %s %q of server %q (%v)", client.ErrDoesNotExist, ev.Type, ev.Name, ev.Server, ev.Reason)
 		s.trouble.Store(&err)
