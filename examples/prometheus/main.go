@@ -1,9 +1,9 @@
 // Prometheus serves the metrics of a client and a view to Prometheus.
 //
-//	cd examples/prometheus && go run . bootstrap.json LISTENER 127.0.0.1:9090
+//	cd examples/prometheus && go run . bootstrap.json LISTENER 127.0.0.1:9090 STORE
 //
-// dashboard.json is for Grafana, alerts.yaml for Prometheus (rule_files). It is a module of its own,
-// since the exporter has many dependencies.
+// STORE is the directory of the last-known-good store. dashboard.json is for Grafana, alerts.yaml
+// for Prometheus (rule_files). It is a module of its own, since the exporter has many dependencies.
 package main
 
 import (
@@ -22,18 +22,19 @@ import (
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/otelmetrics"
 	"github.com/xdswatch/xdswatch/otelmetrics/viewmetrics"
+	"github.com/xdswatch/xdswatch/store"
 	"github.com/xdswatch/xdswatch/view"
 )
 
 func main() {
-	if len(os.Args) != 4 {
-		log.Fatal("usage: prometheus BOOTSTRAP LISTENER ADDRESS")
+	if len(os.Args) != 5 {
+		log.Fatal("usage: prometheus BOOTSTRAP LISTENER ADDRESS STORE")
 	}
 	boot, err := bootstrap.Load(os.Args[1])
 	if err != nil {
 		log.Fatal(err)
 	}
-	handler, closeAll, err := serve(context.Background(), boot, os.Args[2])
+	handler, closeAll, err := serve(context.Background(), boot, os.Args[2], os.Args[4])
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func main() {
 }
 
 // serve follows a listener, and makes the handler that Prometheus asks.
-func serve(ctx context.Context, boot *bootstrap.Config, listener string) (handler http.Handler, closeAll func(), err error) {
+func serve(ctx context.Context, boot *bootstrap.Config, listener, dir string) (handler http.Handler, closeAll func(), err error) {
 	registry := prometheus.NewRegistry()
 	reader, err := exporter.New(exporter.WithRegisterer(registry))
 	if err != nil {
@@ -54,7 +55,7 @@ func serve(ctx context.Context, boot *bootstrap.Config, listener string) (handle
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := client.New(client.Config{Bootstrap: boot, Metrics: in.Hooks()})
+	c, err := client.New(client.Config{Bootstrap: boot, Metrics: in.Hooks(), Store: store.Dir(dir, store.Options{})})
 	if err != nil {
 		return nil, nil, err
 	}

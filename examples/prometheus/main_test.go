@@ -29,7 +29,7 @@ func TestNames(t *testing.T) {
 	must(t, m.Set("1", &listenerv3.Listener{Name: "listener"}, &clusterv3.Cluster{Name: "c"}))
 	boot, err := bootstrap.Server(m.Addr())
 	must(t, err)
-	handler, closeAll, err := serve(t.Context(), boot, "listener")
+	handler, closeAll, err := serve(t.Context(), boot, "listener", t.TempDir())
 	must(t, err)
 	defer closeAll()
 	server := httptest.NewServer(handler)
