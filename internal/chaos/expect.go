@@ -123,12 +123,22 @@ func (p *program) checkDump() error {
 	for s := range m.subs {
 		for name := range s.namesLocked() {
 			k := key{s.kind, name}
-			want, _ := m.expectLocked(k)
+			want, rev := m.expectLocked(k)
 			d := held[k]
 			accepted, from := d.Status == "ACKED", m.source(d.Server)
 			if want == value && !(accepted && from == m.truths[m.active]) ||
 				want == absent && accepted && !m.mixedLocked(s.kind, from) {
-				return fmt.Errorf("%v has %v of %q, which the client dumps as %q of %s", s, want, name, d.Status, d.Server)
+				return fmt.Errorf("%v should have %v of %q, which the client dumps as %q of %s", s, want, name, d.Status, d.Server)
+			}
+			if want != value {
+				continue
+			}
+			v, err := d.Value()
+			if err != nil || v == nil {
+				return fmt.Errorf("%v: the client dumps %q as %v: %v", s, name, v, err)
+			}
+			if got := m.kinds[s.kind].revision(v); got != rev {
+				return fmt.Errorf("%v: the client dumps revision %d of %q, the server has %d", s, got, name, rev)
 			}
 		}
 	}
