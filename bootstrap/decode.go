@@ -6,13 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	goyaml "go.yaml.in/yaml/v2"
 
+	"github.com/xdswatch/xdswatch/internal/redact"
 	"github.com/xdswatch/xdswatch/internal/regular"
 	"github.com/xdswatch/xdswatch/internal/yamljson"
 )
@@ -129,20 +128,17 @@ func yamlToJSON(data []byte) ([]byte, error) {
 	}
 }
 
-var yamlLine = regexp.MustCompile(`line ([0-9]+): (.*)`)
-
-// yamlError takes the first line number, and what is said of it, out of an error text.
+// yamlError takes the first line number, and the kind of fault, out of an error text.
 func yamlError(source string, data []byte, err error) error {
+	if errors.Is(err, errDocuments) {
+		return &SyntaxError{Source: source, Err: err}
+	}
 	if line := tabLine(data); line > 0 && strings.Contains(err.Error(), "cannot start any token") || line > 0 && strings.Contains(err.Error(), "tab character") {
 		return &SyntaxError{Source: source, Line: line, Err: errors.New("yaml: the line begins with a tab; YAML wants spaces")}
 	}
-	m := yamlLine.FindStringSubmatch(err.Error())
-	if m == nil {
-		text := strings.Join(strings.Fields(err.Error()), " ")
-		return &SyntaxError{Source: source, Err: errors.New(text)}
-	}
-	line, _ := strconv.Atoi(m[1])
-	return &SyntaxError{Source: source, Line: line, Err: errors.New("yaml: " + m[2])}
+	// H-3: the library quotes values.
+	f := redact.YAML(err)
+	return &SyntaxError{Source: source, Line: f.Line, Err: fmt.Errorf("yaml: %w", f.WithoutPosition())}
 }
 
 // tabLine is the first line with a tab in its indentation; 0 if there is none.

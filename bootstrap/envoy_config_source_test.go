@@ -86,7 +86,7 @@ func TestEnvoyConfigSourceFaults(t *testing.T) {
 		"only a default":  {node + def, ""},
 		"null in a list":  {listed("null"), "envoy: config_sources[0]: want an object, is null"},
 		"not a list":      {node + "config_sources: {}\n" + def, "envoy: config_sources: want a list, is an object"},
-		"not an object":   {node + "default_config_source: 7", "envoy: default_config_source = 7: want an object, is a number"},
+		"not an object":   {node + "default_config_source: 7", "envoy: default_config_source: want an object, is a number"},
 		"empty":           {node + "default_config_source: {}", "envoy: default_config_source: names no source"},
 		"no authorities":  {listed("{authorities: [], " + good + "}"), "envoy: config_sources[0].authorities: required: at least one"},
 		"empty authority": {listed(`{authorities: [{name: ""}, {}, null], ` + good + "}"), "envoy: config_sources[0].authorities[0].name = \"\": must not be empty\nenvoy: config_sources[0].authorities[1].name: required\nenvoy: config_sources[0].authorities[2]: want an object, is null"},

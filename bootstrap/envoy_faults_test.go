@@ -42,16 +42,16 @@ func TestEnvoyFaults(t *testing.T) {
 		},
 		"resources that are none": {
 			`{"node":{"id":"a","cluster":"b"},"dynamic_resources":"x"}`,
-			`envoy: dynamic_resources = "x": want an object, is a string`,
+			`envoy: dynamic_resources: want an object, is a string`,
 		},
 		"sources that are none": {
 			`{"node":{"id":"a","cluster":"b"},"config_sources":"x"}`,
-			`envoy: config_sources = "x": want a list, is a string`,
+			`envoy: config_sources: want a list, is a string`,
 		},
 		"clusters that are none": {
 			`{"node":{"id":"a","cluster":"b"},"dynamic_resources":{"ads_config":{"api_type":"GRPC","grpc_services":[` +
 				`{"envoy_grpc":{"cluster_name":"c"}}]}},"static_resources":"x"}`,
-			`envoy: static_resources = "x": want an object, is a string`,
+			`envoy: static_resources: want an object, is a string`,
 		},
 		"source without specifier, old version": {
 			`{"node":{"id":"a","cluster":"b"},"dynamic_resources":{"lds_config":{"resource_api_version":"V2"},` +
@@ -113,7 +113,7 @@ func TestEnvoyFaults(t *testing.T) {
 		},
 		"key without certificate, from the environment": {
 			envoyDoc(toCluster, tlsCluster(`common_tls_context: {validation_context: {system_root_certs: {}}, tls_certificates: [{private_key: {environment_variable: KEY}}]}`)),
-			socket + ".tls_certificates[0].private_key.environment_variable = \"KEY\": is not supported; want filename, inline_string or inline_bytes\n" +
+			socket + ".tls_certificates[0].private_key.environment_variable: is not supported; want filename, inline_string or inline_bytes\n" +
 				socket + ".tls_certificates[0].certificate_chain: required with private_key",
 		},
 		"google_default without the option": {
@@ -149,7 +149,7 @@ func TestEnvoyFaults(t *testing.T) {
 		},
 		"SDS that is none": {
 			envoyDoc(toCluster, tlsCluster(`common_tls_context: {validation_context_sds_secret_config: {name: x, sds_config: z}}`)),
-			socket + `.validation_context_sds_secret_config.sds_config = "z": want an object, is a string`,
+			socket + `.validation_context_sds_secret_config.sds_config: want an object, is a string`,
 		},
 		"cluster by an extension": {
 			envoyDoc(toCluster, `{name: c, cluster_type: {name: redis}, `+assigned+`}`),

@@ -137,7 +137,7 @@ func (x field) keyPair(t *TLS, certName, keyName string) {
 // which is never shown.
 func (x field) dataSource() (file string, inline []byte) {
 	if env := x.at("environment_variable"); env.present() {
-		env.fault("is not supported; want filename, inline_string or inline_bytes")
+		env.hidden().fault("is not supported; want filename, inline_string or inline_bytes")
 		return "", nil
 	}
 	text, encoded := x.at("inline_string").hidden(), x.at("inline_bytes").hidden()

@@ -84,7 +84,7 @@ func TestOneFault(t *testing.T) {
 		case err == nil:
 			t.Errorf("%s: no fault", path)
 		case slices.Contains(named, path):
-		case strings.Contains(err.Error(), "\n") || !strings.HasPrefix(err.Error(), "envoy: "+path+" = "):
+		case strings.Contains(err.Error(), "\n") || !strings.HasPrefix(err.Error(), "envoy: "+path+" = ") && !strings.HasPrefix(err.Error(), "envoy: "+path+": "):
 			t.Errorf("%s:\n%v", path, err)
 		}
 	})

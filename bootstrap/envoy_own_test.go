@@ -161,7 +161,7 @@ func TestEnvoyOwnSourceFaults(t *testing.T) {
 		"no path":        {ownDoc(`"lds_config":{"path_config_source":{}}`), lds + ".path_config_source.path: required"},
 		"an empty path":  {ownDoc(`"lds_config":{"path":""}`), lds + `.path = "": must not be empty`},
 		"no directory":   {ownDoc(`"lds_config":{"path_config_source":{"path":"x","watched_directory":{}}}`), lds + ".path_config_source.watched_directory.path: required"},
-		"path of a kind": {ownDoc(`"lds_config":{"path_config_source":"x"}`), lds + `.path_config_source = "x": want an object, is a string`},
+		"path of a kind": {ownDoc(`"lds_config":{"path_config_source":"x"}`), lds + `.path_config_source: want an object, is a string`},
 		"two sources":    {ownDoc(`"lds_config":{"path":"x","path_config_source":{"path":"y"}}`), lds + `.path = "x": is given beside path_config_source; want one of them`},
 		"a bad timeout":  {ownDoc(`"lds_config":{"path":"x","initial_fetch_timeout":"-1s"}`), lds + `.initial_fetch_timeout = "-1s": want a duration such as "1.5s", not negative`},
 		"REST with gRPC services": {

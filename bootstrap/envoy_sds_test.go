@@ -126,7 +126,7 @@ func TestEnvoySecretFileFaults(t *testing.T) {
 		"two validations":                {rootsOfFile + ", " + systemRoots, "", socket + "validation_context_sds_secret_config: is given beside validation_context; want one of them"},
 		"version 2":                      {withPair(`{name: pair, sds_config: {path: "DIR/pair", resource_api_version: V2}}`), pairSecret, pair + `.sds_config.resource_api_version = "V2": version 2 of the xDS protocol is not supported; want V3`},
 		"no name, no path":               {withPair(`{sds_config: {path_config_source: {}}}`), "", pair + ".sds_config.path_config_source.path: required\n" + pair + ".name: required"},
-		"a path that is none":            {withPair(`{name: pair, sds_config: {path_config_source: 7}}`), "", pair + ".sds_config.path_config_source = 7: want an object, is a number"},
+		"a path that is none":            {withPair(`{name: pair, sds_config: {path_config_source: 7}}`), "", pair + ".sds_config.path_config_source: want an object, is a number"},
 		"null":                           {withPair(`null`), "", pair + ": want an object, is null"},
 		"no file":                        {withPair(`{name: pair, sds_config: {path: "DIR/none"}}`), "", pair + `.sds_config.path = "DIR/none": cannot be read: no such file or directory`},
 		"a directory":                    {withPair(`{name: pair, sds_config: {path: "DIR"}}`), "", pair + `.sds_config.path = "DIR": cannot be read: not a regular file`},

@@ -50,7 +50,7 @@ type SyntaxError struct {
 	// Line and Column count from 1, the column in bytes; 0 is unknown. In YAML the line
 	// may be the one before.
 	Line, Column int
-	// Err is the parser's own error.
+	// Err is the parser's error; of YAML only the kind of fault, without what the text holds.
 	Err error
 }
 

@@ -122,7 +122,8 @@ func lowerCamel(name string) string {
 func (x field) object() bool {
 	_, ok := x.val.(map[string]any)
 	if !ok && x.present() {
-		x.wrongType("an object")
+		// H-3: a key or token may stand in the place of what holds it.
+		x.hidden().wrongType("an object")
 	}
 	return ok
 }
@@ -139,7 +140,7 @@ func (x field) entry() bool {
 func (x field) items() []field {
 	list, ok := x.val.([]any)
 	if !ok && x.present() {
-		x.wrongType("a list")
+		x.hidden().wrongType("a list") // H-3: see object
 	}
 	out := make([]field, len(list))
 	for i, v := range list {
