@@ -71,17 +71,33 @@ func explainLimit(err error, limit int) error {
 }
 
 // shortStatus cuts the message of a status and leaves out large details: each watch that is told of
-// the end of a stream has a text of its own.
+// the end of a stream has a text of its own. It leaves out also what gRPC quotes of a body.
 func shortStatus(err error) error {
 	st, ok := status.FromError(err)
-	if !ok || proto.Size(st.Proto()) <= maxStatus {
+	if !ok {
 		return err
 	}
-	text := st.Message()
+	text := withoutBody(st.Message())
+	if text == st.Message() && proto.Size(st.Proto()) <= maxStatus {
+		return err
+	}
 	if len(text) > maxStatus {
 		text = strings.ToValidUTF8(text[:maxStatus], "") + "... (truncated)"
 	}
 	return status.Error(st.Code(), text)
+}
+
+// withoutBody is the message of a status without the body of an answer that is not gRPC's, which
+// may hold resources. As of a poll, a plain text is told.
+func withoutBody(text string) string {
+	const unexpected = `received unexpected content-type "`
+	head, _, quoted := strings.Cut(text, "\ndata: ")
+	_, typ, found := strings.Cut(head, unexpected)
+	if !quoted || !found || strings.HasPrefix(typ, "text/plain") {
+		return text
+	}
+	// H-3: gRPC quotes up to a kilobyte.
+	return head
 }
 
 // tooLarge is the end of a stream whose response is larger than the limit of a configuration.
