@@ -3,8 +3,6 @@ package client
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"sync/atomic"
 
 	"github.com/xdswatch/xdswatch/internal/engine"
@@ -21,7 +19,7 @@ type Set struct {
 	turn    chan struct{} // held by the dispatcher that calls the handler
 
 	// Guarded by core.mu.
-	members map[string]*member  // by canonical name
+	members map[string]*member  // by canonical name; those of other spellings follow it
 	batches map[int32]*setBatch // by lane: dispatchers of several authorities may tell the set
 }
 
@@ -50,7 +48,8 @@ func (c *Client) NewSet(ctx context.Context, kind resource.AnyType, h BatchHandl
 	return s, nil
 }
 
-// Add subscribes to resources; it ignores a name that is in the set already. It adds good names
+// Add subscribes to resources; it ignores a name that is in the set already. Another spelling of
+// such a name has events of its own, whose Event.Asked tells them apart. Add adds good names
 // even if others are not, and joins the errors of the others. After the end of the set it
 // returns the set's error.
 func (s *Set) Add(names ...string) error {
@@ -89,9 +88,10 @@ func (s *Set) enter(m *member, a asked) bool {
 	}
 	m.answer.expect(s.client)
 	s.mu.Lock()
-	in := !s.state.over() && s.members[a.name] == nil
+	head := s.members[a.name]
+	in := !s.state.over() && head.spelled(m.name) == nil
 	if in {
-		s.members[a.name] = m
+		m.next, s.members[a.name] = head, m // U-11: each spelling is told in its own
 		if s.batches[w.Lane] == nil {
 			s.batches[w.Lane] = &setBatch{batcher: batcher{client: s.client}, set: s}
 		}
@@ -105,12 +105,13 @@ func (s *Set) enter(m *member, a asked) bool {
 }
 
 // Remove ends the subscriptions to resources; it ignores names that are not in the set. After it
-// returns, no call of the handler begins that has events of them; see [Watch.Stop].
+// returns, no call of the handler begins that has events of them; see [Watch.Stop]. A name in a
+// spelling that was not added removes all spellings of it.
 func (s *Set) Remove(names ...string) {
 	removed := false
 	for _, name := range names {
 		if canonical, err := s.client.canonical(s.kind, name); err == nil {
-			removed = s.remove(canonical) || removed
+			removed = s.remove(canonical, name) || removed
 		}
 	}
 	if removed && !engine.InHandler() {
@@ -118,15 +119,27 @@ func (s *Set) Remove(names ...string) {
 	}
 }
 
-func (s *Set) remove(name string) bool {
+// remove removes the member of a name as it is spelled, else those of all spellings.
+func (s *Set) remove(canonical, name string) bool {
 	s.mu.Lock()
-	m := s.members[name]
-	delete(s.members, name)
+	var gone []*member
+	head := s.members[canonical]
+	if one := head.spelled(name); one != nil {
+		gone, head = append(gone, one), head.without(one)
+	}
+	if gone == nil {
+		for ; head != nil; head = head.next {
+			gone = append(gone, head)
+		}
+	}
+	if delete(s.members, canonical); head != nil {
+		s.members[canonical] = head
+	}
 	s.mu.Unlock()
-	if m != nil {
+	for _, m := range gone {
 		m.leave()
 	}
-	return m != nil
+	return len(gone) > 0
 }
 
 // noTurn says whether no call of the handler runs that may be of members which have left.
@@ -143,7 +156,7 @@ func (s *Set) noTurn() bool {
 // clear ends all subscriptions, at the end of the set.
 func (s *Set) clear() {
 	s.mu.Lock()
-	members := s.members
+	members := s.listed()
 	s.members = nil
 	s.mu.Unlock()
 	for _, m := range members {
@@ -155,7 +168,18 @@ func (s *Set) clear() {
 func (s *Set) all() []*member {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Collect(maps.Values(s.members))
+	return s.listed()
+}
+
+// listed is all, under the lock.
+func (s *Set) listed() []*member {
+	all := make([]*member, 0, len(s.members))
+	for _, head := range s.members {
+		for m := head; m != nil; m = m.next {
+			all = append(all, m)
+		}
+	}
+	return all
 }
 
 // Stop ends the set, as [Watch.Stop] does.
@@ -205,6 +229,28 @@ type member struct {
 	inner  *inner    // nil where there is none; changed under the set's lock
 	answer answer
 	gone   atomic.Bool
+	next   *member // of the same name in another spelling; guarded by the set's lock
+}
+
+// spelled finds the member of a spelling among those of a name; nil if there is none.
+func (m *member) spelled(name string) *member {
+	for m != nil && m.name != name {
+		m = m.next
+	}
+	return m
+}
+
+// without takes a member out of those of a name.
+func (m *member) without(gone *member) *member {
+	if m == gone {
+		return m.next
+	}
+	at := m
+	for at.next != gone {
+		at = at.next
+	}
+	at.next = gone.next
+	return m
 }
 
 // leave ends the member's part in the set.

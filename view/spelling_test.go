@@ -1,0 +1,66 @@
+package view
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/testutil"
+	"github.com/xdswatch/xdswatch/transport"
+)
+
+// Two spellings of one name in one view are two entries of one resource. When one of them is no
+// longer named, the other stays.
+func TestTwoSpellings(t *testing.T) {
+	const (
+		clusters = "xdstp://x/envoy.config.cluster.v3.Cluster/"
+		one, two = clusters + "a?k=1&l=2", clusters + "%61?l=2&k=1"
+	)
+	synctest.Test(t, func(t *testing.T) {
+		srv := testutil.NewServer()
+		boot, err := bootstrap.Parse("bootstrap", []byte(`{"xds_servers": [{"server_uri": "`+srv.Target()+`", "channel_creds": [{"type": "insecure"}]}], "authorities": {"x": {}}, "node": {"id": "n"}}`))
+		must(t, err)
+		c, err := client.New(client.Config{Bootstrap: boot, Variant: client.VariantDelta, GRPC: transport.GRPCConfig{DialOptions: srv.DialOptions()}})
+		must(t, err)
+		defer func() { // also after a failure
+			c.Close()
+			<-c.Done()
+			srv.Close()
+		}()
+		v, err := New(t.Context(), c, Root{Type: RootRoutes, Name: "r"}, Config{})
+		must(t, err)
+		st, err := srv.Accept(t.Context())
+		must(t, err)
+		send := func(kind, name, version, line string) {
+			t.Helper()
+			must(t, st.Send(testutil.Delta(kinds[kind].TypeURL(), "n", []*discoveryv3.Resource{testutil.Wrapped(name, version, res(t, line))})))
+			synctest.Wait()
+		}
+		send("rds", "r", "1", "rds r *="+one+","+two)
+		send("cds", clusters+"a?k=1&l=2", "1", "cds "+one+" static:1.1.1.1")
+		for _, w := range v.Waiting() {
+			t.Errorf("waited for: %+v", w)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		must(t, v.Ready(ctx))
+		for _, name := range []string{one, two} {
+			if e := v.Snapshot().Cluster(name); e == nil || e.Message == nil {
+				t.Errorf("%s: %+v", name, e)
+			}
+		}
+		for i, left := range []string{two, one} {
+			send("rds", "r", string(rune('2'+i)), "rds r *="+left)
+			if e := v.Snapshot().Cluster(left); e == nil || e.Message == nil {
+				t.Errorf("%s alone: %+v", left, e)
+			}
+		}
+		v.Stop()
+		<-v.Done()
+	})
+}
