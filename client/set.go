@@ -3,6 +3,8 @@ package client
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync/atomic"
 
 	"github.com/xdswatch/xdswatch/internal/engine"
@@ -19,8 +21,9 @@ type Set struct {
 	turn    chan struct{} // held by the dispatcher that calls the handler
 
 	// Guarded by core.mu.
-	members map[string]*member  // by canonical name; those of other spellings follow it
-	batches map[int32]*setBatch // by lane: dispatchers of several authorities may tell the set
+	members map[string]*member   // by canonical name
+	respelt map[string][]*member // more of a canonical name, in other spellings; nil without any
+	batches map[int32]*setBatch  // by lane: dispatchers of several authorities may tell the set
 }
 
 // NewSet makes an empty set; see [Set.Add]. For ctx, Close and errors see [Client.Watch].
@@ -88,10 +91,9 @@ func (s *Set) enter(m *member, a asked) bool {
 	}
 	m.answer.expect(s.client)
 	s.mu.Lock()
-	head := s.members[a.name]
-	in := !s.state.over() && head.spelled(m.name) == nil
+	in := !s.state.over() && s.spelled(a.name, m.name) == nil
 	if in {
-		m.next, s.members[a.name] = head, m // U-11: each spelling is told in its own
+		s.put(a.name, m)
 		if s.batches[w.Lane] == nil {
 			s.batches[w.Lane] = &setBatch{batcher: batcher{client: s.client}, set: s}
 		}
@@ -122,24 +124,56 @@ func (s *Set) Remove(names ...string) {
 // remove removes the member of a name as it is spelled, else those of all spellings.
 func (s *Set) remove(canonical, name string) bool {
 	s.mu.Lock()
-	var gone []*member
-	head := s.members[canonical]
-	if one := head.spelled(name); one != nil {
-		gone, head = append(gone, one), head.without(one)
+	gone := s.of(canonical)
+	if m := s.spelled(canonical, name); m != nil {
+		gone = []*member{m}
 	}
-	if gone == nil {
-		for ; head != nil; head = head.next {
-			gone = append(gone, head)
-		}
-	}
-	if delete(s.members, canonical); head != nil {
-		s.members[canonical] = head
+	left := slices.DeleteFunc(s.of(canonical), func(m *member) bool { return slices.Contains(gone, m) })
+	delete(s.members, canonical)
+	delete(s.respelt, canonical)
+	for _, m := range left {
+		s.put(canonical, m)
 	}
 	s.mu.Unlock()
 	for _, m := range gone {
 		m.leave()
 	}
 	return len(gone) > 0
+}
+
+// put adds a member, under the lock.
+func (s *Set) put(canonical string, m *member) {
+	switch {
+	case s.members[canonical] == nil:
+		s.members[canonical] = m
+		return
+	case s.respelt == nil:
+		s.respelt = map[string][]*member{}
+	}
+	// U-11: each spelling is told in its own.
+	s.respelt[canonical] = append(s.respelt[canonical], m)
+}
+
+// of lists the members of a name, under the lock.
+func (s *Set) of(canonical string) []*member {
+	m := s.members[canonical]
+	if m == nil {
+		return nil
+	}
+	return append([]*member{m}, s.respelt[canonical]...)
+}
+
+// spelled is the member of a name in a spelling, nil if there is none, under the lock.
+func (s *Set) spelled(canonical, name string) *member {
+	if m := s.members[canonical]; m == nil || m.name == name {
+		return m
+	}
+	for _, m := range s.respelt[canonical] {
+		if m.name == name {
+			return m
+		}
+	}
+	return nil
 }
 
 // noTurn says whether no call of the handler runs that may be of members which have left.
@@ -157,7 +191,7 @@ func (s *Set) noTurn() bool {
 func (s *Set) clear() {
 	s.mu.Lock()
 	members := s.listed()
-	s.members = nil
+	s.members, s.respelt = nil, nil
 	s.mu.Unlock()
 	for _, m := range members {
 		m.leave()
@@ -173,11 +207,9 @@ func (s *Set) all() []*member {
 
 // listed is all, under the lock.
 func (s *Set) listed() []*member {
-	all := make([]*member, 0, len(s.members))
-	for _, head := range s.members {
-		for m := head; m != nil; m = m.next {
-			all = append(all, m)
-		}
+	all := slices.AppendSeq(make([]*member, 0, len(s.members)), maps.Values(s.members))
+	for _, ms := range s.respelt {
+		all = append(all, ms...)
 	}
 	return all
 }
@@ -229,28 +261,6 @@ type member struct {
 	inner  *inner    // nil where there is none; changed under the set's lock
 	answer answer
 	gone   atomic.Bool
-	next   *member // of the same name in another spelling; guarded by the set's lock
-}
-
-// spelled finds the member of a spelling among those of a name; nil if there is none.
-func (m *member) spelled(name string) *member {
-	for m != nil && m.name != name {
-		m = m.next
-	}
-	return m
-}
-
-// without takes a member out of those of a name.
-func (m *member) without(gone *member) *member {
-	if m == gone {
-		return m.next
-	}
-	at := m
-	for at.next != gone {
-		at = at.next
-	}
-	at.next = gone.next
-	return m
 }
 
 // leave ends the member's part in the set.

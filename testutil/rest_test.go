@@ -69,7 +69,9 @@ func TestRESTServer(t *testing.T) {
 		want(endpoints, `{"resourceNames":["b"]}`, 200, `"cluster_name":"b"`)
 		want(endpoints, `{"resource_names":["b"],"version_info":"1"}`, 304, "")
 		want(endpoints, `{"resource_names":["a"],"version_info":"1"}`, 200, `"a"`)
-		s.Answer(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "ServiceUnavailable", 503) })
+		s.Answer(func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "ServiceUnavailable", http.StatusServiceUnavailable)
+		})
 		want(endpoints, `{}`, 503, "ServiceUnavailable")
 		s.Answer(nil)
 		want(endpoints, `{}`, 200, `"b"`)
