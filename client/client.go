@@ -196,15 +196,15 @@ func (c *Client) watchOne(ctx context.Context, kind resource.AnyType, name strin
 	if err != nil {
 		return nil, err
 	}
-	kind, form := c.serving(kind)
+	served, form := c.serving(kind)
 	s := &single{}
 	s.init(ctx, c, v)
-	a, err := c.prepare(kind, name, v, &s.watch)
+	a, err := c.prepare(served, name, v, &s.watch)
 	if err != nil {
 		return nil, err
 	}
-	s.handler = spelling(c.forming(h, form), name, a.name)
-	return s.ask(kind, a, o)
+	s.handler = spelling(c.forming(h, kind, form), name, a.name)
+	return s.ask(served, a, o)
 }
 
 // WatchAll subscribes to a whole collection. "*" is every resource of the type that the

@@ -161,9 +161,14 @@ func (c *Client) insteadOf(n *machine.Notice) *Instead {
 }
 
 // Typed returns an event with a value of type T; the zero value if the event has none, or one of
-// another type.
+// another type. A T of [resource.Lazy] takes its message too.
 func Typed[T any](ev Event[any]) Event[T] {
-	value, _ := ev.Value.(T)
+	value, ok := ev.Value.(T)
+	if !ok && ev.Value != nil {
+		if l, lazy := any(value).(holder); lazy {
+			value, _ = l.Holding(ev.Value, ev.Raw).(T)
+		}
+	}
 	return Event[T]{
 		Kind: ev.Kind, Type: ev.Type, Name: ev.Name, Asked: ev.Asked, Authority: ev.Authority, Version: ev.Version, Server: ev.Server,
 		Locator: ev.Locator, Reason: ev.Reason, Instead: ev.Instead, Err: ev.Err, Value: value, Raw: ev.Raw,

@@ -12,6 +12,7 @@ import (
 type forms struct {
 	resource.AnyType // the lazy one
 	plain            resource.AnyType
+	lazily           form
 	decodes          atomic.Bool // the program wants both
 }
 
@@ -33,45 +34,59 @@ type form func(value any, raw []byte) (any, error)
 // values. A type URL has one kind, whose values the client makes; a type and its lazy form are
 // two forms of it. Whether two kinds are in conflict is for typeOf to say.
 func (c *Client) serving(kind resource.AnyType) (resource.AnyType, form) {
-	plain, lazily := plainOf(kind)
+	plain := decoderOf(kind)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.kinds[kind.TypeURL()] == nil {
 		first := kind
-		if lazily != nil {
-			first = &forms{AnyType: kind, plain: plain}
+		if plain != nil {
+			first = &forms{AnyType: kind, plain: plain, lazily: lazily(kind)}
 		}
 		c.kinds[kind.TypeURL()] = first
 	}
 	// U-19: lazy and plain watches of a type share its subscription and its bytes.
 	switch first := c.kinds[kind.TypeURL()].(type) {
 	case *forms:
-		if first.plain != plain {
-			break
+		switch first.plain {
+		case plain:
+			return first, first.lazily
+		case kind:
+			first.decodes.Store(true)
+			return first, plainly
 		}
-		if lazily != nil {
-			return first, lazily
-		}
-		first.decodes.Store(true)
-		return first, func(value any, _ []byte) (any, error) { return resource.Decoded(value) }
 	default:
-		if lazily != nil && first == plain {
-			return first, lazily
+		if first == plain {
+			return first, lazily(kind)
 		}
 	}
 	return kind, nil
 }
 
-// plainOf is the type that decodes the values of a kind, and for a lazy one its form.
-func plainOf(kind resource.AnyType) (resource.AnyType, form) {
-	if l, ok := kind.(interface {
-		Plain() (resource.AnyType, func(any, []byte) any)
-	}); ok {
-		if plain, lazily := l.Plain(); plain != nil {
-			return plain, func(value any, raw []byte) (any, error) { return lazily(value, raw), nil }
-		}
+// plainly is the form of a plain watch.
+func plainly(value any, _ []byte) (any, error) { return resource.Decoded(value) }
+
+// holder makes a lazy value of a decoded one.
+type holder interface {
+	Holding(value any, raw []byte) any
+}
+
+// lazyKind is a [resource.Type], which has both of a type by [resource.LazyOf] and nil of another.
+type lazyKind interface {
+	Plain() (of resource.AnyType, holding func(value any, raw []byte) any)
+}
+
+// decoderOf is the type that decodes the values of a lazy one; nil of another.
+func decoderOf(kind resource.AnyType) (plain resource.AnyType) {
+	if l, ok := kind.(lazyKind); ok {
+		plain, _ = l.Plain()
 	}
-	return kind, nil
+	return plain
+}
+
+// lazily is the form of a lazy watch.
+func lazily(kind resource.AnyType) form {
+	_, holding := kind.(lazyKind).Plain()
+	return func(value any, raw []byte) (any, error) { return holding(value, raw), nil }
 }
 
 // give puts the value of an event into a form. A value that was accepted before the program
@@ -93,8 +108,12 @@ type formed struct {
 	form   form
 }
 
-func (c *Client) forming(h caller, f form) caller {
+// forming gives a handler its form. A lazy one of a typed handler needs nothing: see [Typed].
+func (c *Client) forming(h caller, kind resource.AnyType, f form) caller {
 	if f == nil {
+		return h
+	}
+	if _, untyped := h.(Handler[any]); !untyped && decoderOf(kind) != nil {
 		return h
 	}
 	return formed{h, c, f}

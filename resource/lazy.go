@@ -49,15 +49,7 @@ func LazyOf[T proto.Message](t *Type[T]) *Type[*Lazy[T]] {
 	compiled := sync.OnceValue(func() *layout {
 		return newLayout(mt.Descriptor(), map[protoreflect.FullName]*layout{})
 	})
-	lazily := func(value any, raw []byte) any {
-		if msg, ok := value.(T); ok {
-			l := &Lazy[T]{typ: t, raw: raw, value: msg}
-			l.once.Do(func() {}) // it is decoded
-			return l
-		}
-		return value
-	}
-	return &Type[*Lazy[T]]{url: t.url, options: t.options, plain: t, lazily: lazily, decode: func(src Source, b []byte) (*Lazy[T], error) {
+	return &Type[*Lazy[T]]{url: t.url, options: t.options, plain: t, lazily: (*Lazy[T])(nil).Holding, decode: func(src Source, b []byte) (*Lazy[T], error) {
 		// U-19: what the walk is not sure of, protobuf itself decides.
 		if !compiled().accepts(b, maxDepth) {
 			if err := unmarshal(b, mt.New().Interface()); err != nil {
@@ -81,6 +73,19 @@ func (l *Lazy[T]) Value() (T, error) {
 		l.value, l.err = l.typ.decode(l.src, l.raw)
 	})
 	return l.value, l.err
+}
+
+// Holding is a lazy value of a message that is decoded already, and its bytes; any other value is
+// returned as it is. The client calls it where a program watches the type decoded too. It does not
+// look at its receiver, which may be nil.
+func (*Lazy[T]) Holding(value any, raw []byte) any {
+	msg, ok := value.(T)
+	if !ok {
+		return value
+	}
+	l := &Lazy[T]{raw: raw, value: msg}
+	l.once.Do(func() {}) // it is decoded
+	return l
 }
 
 func (l *Lazy[T]) decoded() (any, error) { return l.Value() }
