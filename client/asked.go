@@ -20,7 +20,10 @@ func (s spelled) call(ev Event[any]) {
 	s.caller.call(ev)
 }
 
-func (s spelled) callShared(ev *sharedEvent) { s.call(ev.Event) }
+func (s spelled) callAll(r *round) {
+	s.call(*r.event)
+	r.called()
+}
 
 // spellingAll gives the events of a collection as a whole the name that it was asked for by.
 func spellingAll(h BatchHandler[any], name, canonical string) BatchHandler[any] {

@@ -98,11 +98,8 @@ func (w *core) handle(call func()) {
 	returned = true
 }
 
-// returned is deferred around a call that is not noted in the state.
-func (w *core) returned(is *bool) {
-	if !*is {
-		w.fail(recover())
-	}
+// called is after a call that is not noted in the state.
+func (w *core) called() {
 	if w.state.over() {
 		w.finish()
 	}

@@ -70,7 +70,14 @@ func (r Reason) String() string { return machine.Reason(r).String() }
 // as a whole; then its name is the collection's, "*" or a canonical URL. The methods of [Client]
 // use Event[any].
 type Event[T any] struct {
-	Kind EventKind
+	Kind   EventKind
+	Reason Reason // of EventDoesNotExist
+	// Stale says that the value, or the first state of the collection, is from Config.Store: a
+	// server said it before the program started, and none has spoken of it since. What a server
+	// says of it is told in an event of its own, an EventUpdated or EventSynced that is not stale,
+	// even if the value is the same.
+	Stale bool
+
 	Type string // URL
 	Name string // canonical
 	// Asked is the name as the program wrote it, for a map keyed by it: for example Name without
@@ -83,7 +90,6 @@ type Event[T any] struct {
 	// redirects, or the alternative in use; "" if it is the name itself. Name stays the name
 	// that was asked for.
 	Locator string
-	Reason  Reason // of EventDoesNotExist
 	// Instead is the newest response of the type, if the server did not answer in time: in
 	// EventDoesNotExist with ReasonTimeout, and in EventFailed with an error of kind
 	// ErrorTimeout. It is nil in others, and if the server sent no response of the type on the
@@ -92,11 +98,6 @@ type Event[T any] struct {
 	Err     error  // of EventFailed and EventAmbientError: a [*ResourceError]
 	Value   T      // of EventUpdated; shared between watches, read only
 	Raw     []byte // its bytes as received; shared, read only
-	// Stale says that the value, or the first state of the collection, is from Config.Store: a
-	// server said it before the program started, and none has spoken of it since. What a server
-	// says of it is told in an event of its own, an EventUpdated or EventSynced that is not stale,
-	// even if the value is the same.
-	Stale bool
 	// Attributes of EventUpdated are what the server sent beside the value; nil if nothing.
 	Attributes *Attributes
 }
@@ -225,40 +226,31 @@ type BatchHandler[T any] func(Batch[T])
 type caller interface {
 	// call is for an event that nobody else is told of.
 	call(ev Event[any])
-	// callShared is for one that other watches are told of too: its typed form is made once.
-	callShared(ev *sharedEvent)
-}
-
-// sharedEvent is the event of a notice, for all watches that are told of it in one lane.
-type sharedEvent struct {
-	Event[any]
-	typed any // the same as a *Event[T]; nil until a handler of T needs it
+	// callAll is for the one at which a round is, and may be for more of it.
+	callAll(r *round)
 }
 
 func (h Handler[T]) call(ev Event[any]) { h(Typed[T](ev)) }
 
-func (h Handler[T]) callShared(ev *sharedEvent) {
-	t, ok := ev.typed.(*Event[T])
-	if !ok {
-		t = new(Event[T])
-		*t = Typed[T](ev.Event)
-		ev.typed = t
+func (h Handler[T]) callAll(r *round) {
+	for ev, same := Typed[T](*r.event), true; same; {
+		h(ev)
+		if r.called(); !r.more() {
+			return
+		}
+		h, same = r.at.handler.(Handler[T])
 	}
-	h(*t)
 }
 
-// shared makes the event of a notice, once for all watches that are told of it.
-func (c *Client) shared(n *machine.Notice) *sharedEvent {
-	if ev, ok := n.Owner.(*sharedEvent); ok {
+// event makes the event of a notice, once for all watches that are told of it in one lane.
+func (c *Client) event(n *machine.Notice) *Event[any] {
+	if ev, ok := n.Owner.(*Event[any]); ok {
 		return ev
 	}
-	ev := &sharedEvent{Event: c.newEvent(n)}
-	n.Owner = ev
-	return ev
+	ev := c.newEvent(n)
+	n.Owner = &ev
+	return &ev
 }
-
-// event is shared for who needs no typed form.
-func (c *Client) event(n *machine.Notice) *Event[any] { return &c.shared(n).Event }
 
 // rejected is the error of what was refused on the side of an event.
 func (c *Client) rejected(ev *Event[any], err error) error {

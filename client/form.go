@@ -124,7 +124,10 @@ func (f formed) call(ev Event[any]) {
 	f.caller.call(ev)
 }
 
-func (f formed) callShared(ev *sharedEvent) { f.call(ev.Event) }
+func (f formed) callAll(r *round) {
+	f.call(*r.event)
+	r.called()
+}
 
 // formingAll is forming for batches, which are their handler's own.
 func (c *Client) formingAll(h BatchHandler[any], f form) BatchHandler[any] {

@@ -237,12 +237,67 @@ func (s *single) Tell(n *machine.Notice) bool {
 			ev := s.client.newEvent(n)
 			return s.hear(&ev)
 		}
-		return s.hearShared(s.client.shared(n))
+		return s.hear(s.client.event(n))
 	case s.inner == nil && !s.followOn(n):
 		return false
 	}
 	f := s.inner.follow
 	return f.tell(f.root, s.client.event(n))
+}
+
+// TellAll implements engine.Crowd.
+func (s *single) TellAll(n *machine.Notice, to []*machine.Watch, next *int) (wantsFlush bool) {
+	if redirects(n) {
+		*next++
+		return s.Tell(n)
+	}
+	r := round{notice: n, event: s.client.event(n), to: to, next: next}
+	defer func() {
+		if r.at != nil {
+			r.at.fail(recover())
+			r.at.called()
+		}
+	}()
+	for r.more() {
+		r.at.handler.callAll(&r)
+	}
+	return r.wantsFlush
+}
+
+// round tells watches of one resource of one notice.
+type round struct {
+	notice     *machine.Notice
+	event      *Event[any] // of notice
+	to         []*machine.Watch
+	next       *int    // of to
+	at         *single // whose handler is to be called, or runs; nil once it has returned
+	wantsFlush bool
+}
+
+// more goes on to the next handler, unless there is one that was not called.
+func (r *round) more() bool {
+	for r.at == nil && *r.next < len(r.to) && !r.wantsFlush {
+		s, ok := r.to[*r.next].Owner.(*single)
+		if !ok {
+			break
+		}
+		*r.next++
+		switch {
+		case s.inner != nil:
+			r.wantsFlush = s.Tell(r.notice)
+		case s.alive():
+			r.at = s
+		}
+	}
+	return r.at != nil
+}
+
+// called is when the handler has returned.
+func (r *round) called() {
+	s := r.at
+	r.at = nil
+	s.called()
+	s.answer.take(s.client, r.event)
 }
 
 // followOn begins to follow a name whose resource turned out to be elsewhere.
@@ -264,22 +319,13 @@ func (s *single) call(ev *Event[any]) {
 		return
 	}
 	returned := false
-	defer s.returned(&returned)
+	defer func() {
+		if !returned {
+			s.fail(recover())
+		}
+		s.called()
+	}()
 	s.handler.call(*ev)
-	returned = true
-}
-
-// hearShared is hear for a watch that follows nothing.
-func (s *single) hearShared(ev *sharedEvent) bool {
-	s.callShared(ev)
-	s.answer.take(s.client, &ev.Event)
-	return false
-}
-
-func (s *single) callShared(ev *sharedEvent) {
-	returned := false
-	defer s.returned(&returned)
-	s.handler.callShared(ev)
 	returned = true
 }
 

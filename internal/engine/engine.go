@@ -80,6 +80,16 @@ type Sink interface {
 	Flush(last bool)
 }
 
+// Crowd is a Sink that tells others of its kind too, since many watches of one resource are told
+// of each change of it.
+type Crowd interface {
+	Sink
+	// TellAll tells the watches from next on, the first of which is the sink's. It adds one to
+	// next before each, so that next says how far it came if a handler ends the goroutine, and
+	// returns behind a watch that wants a flush, before one with another kind of sink, or at the end.
+	TellAll(n *machine.Notice, to []*machine.Watch, next *int) (wantsFlush bool)
+}
+
 // Engine is a running protocol. Its methods are safe for concurrent use; they block for no
 // longer than the loop takes to come round.
 type Engine struct {

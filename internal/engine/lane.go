@@ -36,8 +36,8 @@ type lane struct {
 	work    []item
 	doing   item   // the one that is being done
 	notice  int    // of doing
-	target  int    // of notice: the next watch
-	grouped int    // watches of the notice since telling was set
+	list    int    // of notice: 0 To, 1 All
+	target  int    // of list: the next watch
 	told    []told // what is not flushed to its end
 	flushed int    // of told, in a flush
 	kept    int    // of those, what stays
@@ -236,39 +236,55 @@ func (l *lane) tellAll(it *item) bool {
 			return false
 		}
 		n := &it.notices[l.notice]
-		if l.target == 0 {
+		if l.list == 0 && l.target == 0 {
 			l.begun.Add(1)
 		}
 		l.tell(n, it.part)
 		*n = machine.Notice{} // its value may be large
-		l.target, l.grouped = 0, 0
+		l.list, l.target = 0, 0
 	}
 	l.notice = 0
 	return true
 }
 
+// tell hands a notice to the sinks of its watches, in groups.
 func (l *lane) tell(n *machine.Notice, p *part) {
-	for l.target < len(n.To)+len(n.All) {
-		w := targetOf(n, l.target)
-		l.target++
-		if int(w.Lane) != l.number {
-			continue
+	for ; l.list < 2; l.list, l.target = l.list+1, 0 {
+		to := n.To
+		if l.list == 1 {
+			to = n.All
 		}
-		if l.grouped%groupSize == 0 {
-			l.telling.Store(w)
-		}
-		l.grouped++
-		if w.Owner.(Sink).Tell(n) {
-			l.told = append(l.told, told{w, p})
+		for l.target < len(to) {
+			end := l.group(to)
+			if end == l.target {
+				l.target++ // it is another lane's
+				continue
+			}
+			l.telling.Store(to[l.target])
+			for l.target < end {
+				if tellSome(n, to[:end], &l.target) {
+					l.told = append(l.told, told{to[l.target-1], p})
+				}
+			}
 		}
 	}
 }
 
-func targetOf(n *machine.Notice, i int) *machine.Watch {
-	if i < len(n.To) {
-		return n.To[i]
+// group is the end of the group that begins with the next watch: those of this lane.
+func (l *lane) group(to []*machine.Watch) (end int) {
+	for end = l.target; end < min(len(to), l.target+groupSize) && int(to[end].Lane) == l.number; end++ {
 	}
-	return n.All[i-len(n.To)]
+	return end
+}
+
+// tellSome tells at least the next watch.
+func tellSome(n *machine.Notice, to []*machine.Watch, next *int) (wantsFlush bool) {
+	sink := to[*next].Owner.(Sink)
+	if crowd, ok := sink.(Crowd); ok && *next+1 < len(to) {
+		return crowd.TellAll(n, to, next)
+	}
+	*next++
+	return sink.Tell(n)
 }
 
 // flush hands over what was told: in a step, but that what is of a response which goes on
