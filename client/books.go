@@ -10,7 +10,7 @@ func (c *Client) book(w *core) error {
 		return ErrClosed
 	}
 	c.watches = append(c.watches, w)
-	w.place = len(c.watches)
+	w.place = int32(len(c.watches))
 	return nil
 }
 

@@ -127,8 +127,8 @@ func (w *core) fail(p any) {
 func (w *core) finish() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.state.bits.Or(callFinished)&callFinished == 0 && w.done != nil {
-		close(w.done)
+	if w.state.bits.Or(callFinished)&callFinished == 0 && w.ending != nil && w.ending.done != nil {
+		close(w.ending.done)
 	}
 }
 

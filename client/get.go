@@ -13,6 +13,7 @@ import (
 	"github.com/xdswatch/xdswatch/internal/listing"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // Errors of [Client.Get].
@@ -141,9 +142,10 @@ func (c *Client) held(kind resource.AnyType, a asked) (Event[any], bool, error) 
 			break
 		}
 		ev := Event[any]{
-			Kind: EventUpdated, Type: kind.TypeURL(), Name: a.name, Authority: a.watch.Authority, Version: r.Version,
+			Kind: EventUpdated, Type: kind.TypeURL(), Name: a.name, Version: r.Version,
 			Server: c.server(r.Server).URI, Raw: r.Raw, Attributes: attributesOf(r.Attributes), Stale: r.Stale,
 		}
+		ev.Authority, _ = xdstp.AuthorityOf(a.name)
 		if hops > 0 {
 			ev.Locator = listing.WithoutAlt(*at.at).String()
 		}

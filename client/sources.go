@@ -305,8 +305,10 @@ func (c *Client) place(kind resource.AnyType, r authority.Resolved, v *view, w *
 	if err != nil {
 		return c.configError(kind, r.Name, err)
 	}
-	w.Type, w.Source, w.Lane, w.Name, w.Authority = t, int32(source), int32(lane), r.Name, r.Authority
-	w.Spelling = r.Spelling
+	w.Type, w.Source, w.Lane, w.Name = t, int32(source), int32(lane), r.Name
+	if spelling := r.Spelling; spelling != "" {
+		w.Spelling = &spelling
+	}
 	w.FetchTimeout = v.fetchTimeout(r)
 	return nil
 }

@@ -68,7 +68,7 @@ func (w *Watch) Err() error { return w.core.Err() }
 type core struct {
 	client *Client
 	view   *view
-	ctx    context.Context // nil of one that has no end
+	tie    *tie // nil if its context has no end
 	state  callState
 	answer answer
 	inner  *inner        // nil where there is none; set before the start, or by attach
@@ -76,21 +76,30 @@ type core struct {
 	// plain says that a dispatcher calls the handler with nothing between: the engine knows
 	// when. Noting each call in the state would cost the many watches of one resource more than
 	// their handlers do. Guarded by mu.
-	plain bool
+	plain   bool
+	started bool  // watch is; guarded by mu
+	place   int32 // on the client's books, from 1; 0 if not on them; guarded by its lock
 
-	place int // on the client's books, from 1; 0 if not on them; guarded by its lock
+	mu     sync.Mutex
+	ending *ending // nil while it lives and nobody has asked for Done; guarded by mu
+}
 
-	mu      sync.Mutex
-	started bool          // watch is
-	unhook  func() bool   // takes the watch off its context
-	done    chan struct{} // nil until somebody asks
-	err     error
+// tie is what ends a watch with its context.
+type tie struct {
+	ctx    context.Context
+	unhook func() bool // takes the watch off it; nil before the watch begins; guarded by the watch's mu
+}
+
+// ending is the end of a watch.
+type ending struct {
+	done chan struct{} // nil until somebody asks
+	err  error         // nil while the watch lives
 }
 
 func (w *core) init(ctx context.Context, c *Client, v *view) {
 	w.client, w.view = c, v
 	if ctx.Done() != nil {
-		w.ctx = ctx
+		w.tie = &tie{ctx: ctx}
 	}
 }
 
@@ -117,10 +126,10 @@ func (w *core) begin() error {
 	if err := w.client.book(w); err != nil {
 		return err
 	}
-	if w.ctx != nil {
-		unhook := context.AfterFunc(w.ctx, func() { w.end(context.Cause(w.ctx)) })
+	if t := w.tie; t != nil {
+		unhook := context.AfterFunc(t.ctx, func() { w.end(context.Cause(t.ctx)) })
 		w.mu.Lock()
-		w.unhook = unhook
+		t.unhook = unhook
 		w.mu.Unlock()
 	}
 	return nil
@@ -154,9 +163,13 @@ func (w *core) end(err error) {
 		w.mu.Unlock()
 		return
 	}
-	w.err = err
+	w.itsEnding().err = err
 	runs := w.state.end()
-	started, unhook, in, plain := w.started, w.unhook, w.inner, w.plain
+	started, in, plain := w.started, w.inner, w.plain
+	var unhook func() bool
+	if w.tie != nil {
+		unhook = w.tie.unhook
+	}
 	w.mu.Unlock()
 	if unhook != nil {
 		unhook()
@@ -190,25 +203,37 @@ func (w *core) attach(in *inner) bool {
 
 // alive says whether the handler may be called.
 func (w *core) alive() bool {
-	return (w.ctx == nil || w.ctx.Err() == nil) && !w.client.closed.Load() && !w.state.over()
+	return (w.tie == nil || w.tie.ctx.Err() == nil) && !w.client.closed.Load() && !w.state.over()
 }
 
 func (w *core) Done() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.done == nil {
-		w.done = make(chan struct{})
+	e := w.itsEnding()
+	if e.done == nil {
+		e.done = make(chan struct{})
 		if w.state.finished() {
-			close(w.done)
+			close(e.done)
 		}
 	}
-	return w.done
+	return e.done
+}
+
+// itsEnding is called with the lock held.
+func (w *core) itsEnding() *ending {
+	if w.ending == nil {
+		w.ending = &ending{}
+	}
+	return w.ending
 }
 
 func (w *core) Err() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.err
+	if w.ending == nil {
+		return nil
+	}
+	return w.ending.err
 }
 
 // single is a watch of one resource.

@@ -10,10 +10,9 @@ import (
 // names that no watched glob covers are in a collection without a name, one for each source,
 // of which nothing is watched but its resources.
 type collection struct {
-	cache     *cache
-	source    *source // who answers for it; nil until known
-	name      string  // `*`, the URL of a glob, or "" for neither
-	authority string  // of its names
+	cache  *cache
+	source *source // who answers for it; nil until known
+	name   string  // `*`, the URL of a glob, or "" for neither
 
 	explicit bool // of the wildcard: its first watch wanted it by the name `*`
 
@@ -101,7 +100,7 @@ func (c *cache) globOf(name string) *collection {
 func (c *cache) collectionOf(src *source, w *Watch) *collection {
 	switch {
 	case w.Wildcard && structured(w.Name):
-		return c.globFor(src, w.Name, w.Authority)
+		return c.globFor(src, w.Name)
 	case !structured(w.Name):
 		c.star.source = src
 		return c.star
@@ -109,32 +108,32 @@ func (c *cache) collectionOf(src *source, w *Watch) *collection {
 	if glob := c.globOf(w.Name); glob != nil {
 		return glob
 	}
-	return c.plainOf(src, w.Authority)
+	return c.plainOf(src)
 }
 
 // plainOf finds or makes the collection of structured names that no glob covers.
-func (c *cache) plainOf(src *source, authority string) *collection {
+func (c *cache) plainOf(src *source) *collection {
 	plain := c.plain[src]
 	if plain == nil {
-		plain = &collection{cache: c, source: src, authority: authority}
+		plain = &collection{cache: c, source: src}
 		c.plain[src] = plain
 	}
 	return plain
 }
 
 // globFor finds or makes a glob. Resources that were watched by name are in it from now on.
-func (c *cache) globFor(src *source, url, authority string) *collection {
+func (c *cache) globFor(src *source, url string) *collection {
 	p, _, _ := split(url)
 	if glob := c.globs[p]; glob != nil {
 		return glob
 	}
-	glob := &collection{cache: c, source: src, name: url, authority: authority, pattern: p}
+	glob := &collection{cache: c, source: src, name: url, pattern: p}
 	glob.self = &subscription{name: url, status: StatusRequested}
 	glob.adopt(glob.self)
 	c.takeLoose(glob)
 	c.subs.put(glob.self)
 	c.globs[p], c.waiting[glob] = glob, true
-	c.plainOf(src, authority).list(glob)
+	c.plainOf(src).list(glob)
 	return glob
 }
 
@@ -214,7 +213,7 @@ func (c *cache) leave(glob *collection) {
 		switch {
 		case !glob.has(sub):
 		case sub.wanted() || sub.noted:
-			c.plainOf(glob.source, glob.authority).adopt(sub)
+			c.plainOf(glob.source).adopt(sub)
 		case sub.link().leaveToStar(sub):
 		default:
 			c.drop(sub)

@@ -164,15 +164,16 @@ func (d *driver) watch(words []string) *Watch {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	w := &Watch{Owner: words[0], Type: d.typeOf(words[1]), Name: name, Spelling: words[2]}
+	w := &Watch{Owner: words[0], Type: d.typeOf(words[1]), Name: name}
 	if n, err := xdstp.Parse(name); err == nil {
-		w.Spelling = n.SpelledAs(words[2])
+		spelling := n.SpelledAs(words[2])
+		w.Spelling = &spelling
 	}
 	if w.Wildcard = w.Name[0] == '*' || xdstp.IsGlob(w.Name); w.Wildcard {
 		w.Explicit = w.Name == "**"
 	}
 	if authority, ok := xdstp.AuthorityOf(w.Name); ok {
-		w.Authority, w.Source = authority, d.sourceOf(authority)
+		w.Source = d.sourceOf(authority)
 	}
 	if d.script.Has("client", "initial_fetch_timeout") {
 		w.FetchTimeout = script.FetchTimeout

@@ -15,13 +15,12 @@ type Ref struct{ Stream, Gen int }
 // Watch is one subscription of a program: to a resource, or to a whole collection.
 // The exported fields are set by its owner before [Start] and not changed afterwards.
 type Watch struct {
-	Owner     any    // the caller's own
-	Lane      int32  // the caller's own: what its notices are ordered with
-	Source    int32  // index of the source that answers for the name
-	Type      *Type  // of what is watched
-	Name      string // canonical; of a collection `*` or the URL of a glob
-	Authority string // of the name
-	Spelling  string // of the name, as it is subscribed to if it is the first watch of it; "" if that is Name
+	Owner    any     // the caller's own
+	Lane     int32   // the caller's own: what its notices are ordered with
+	Source   int32   // index of the source that answers for the name
+	Type     *Type   // of what is watched
+	Name     string  // canonical; of a collection `*` or the URL of a glob
+	Spelling *string // of the name, as it is subscribed to if it is the first watch of it; nil if that is Name
 
 	// FetchTimeout is how long the watch waits for its first answer until it is told that
 	// there is none yet; 0 or less is for ever.

@@ -234,7 +234,7 @@ func (w *world) start() {
 		watch.Name, watch.Wildcard = globURLs[w.roll(len(globURLs))], true
 	}
 	if structured(watch.Name) {
-		watch.Authority, watch.Source = "a", 1
+		watch.Source = 1
 	}
 	sw := newSimWatch(watch, w.now)
 	w.changes++

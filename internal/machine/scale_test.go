@@ -40,7 +40,7 @@ var (
 )
 
 func globOf(i int) *Watch {
-	return &Watch{Type: scaleType, Name: fmt.Sprintf("xdstp://a/test.Foo/%d/*", i), Authority: "a", Wildcard: true}
+	return &Watch{Type: scaleType, Name: fmt.Sprintf("xdstp://a/test.Foo/%d/*", i), Wildcard: true}
 }
 
 // A step looks at the streams that something happened to or whose time has come, and at no
@@ -90,7 +90,7 @@ func TestStepLooksAtFew(t *testing.T) {
 func TestLooseEntries(t *testing.T) {
 	m := scaleMachine(1)
 	watch := func(name string) *Watch {
-		w := &Watch{Type: scaleType, Name: name, Authority: "a"}
+		w := &Watch{Type: scaleType, Name: name}
 		m.Step(scaleNow, Start{w})
 		return w
 	}
@@ -210,7 +210,7 @@ func authorityName(i int, id string) string { return fmt.Sprintf("xdstp://a%d/te
 
 func (a *authorities) watch(i int, id string) *Watch {
 	name := authorityName(i, id)
-	return &Watch{Type: scaleType, Name: name, Authority: fmt.Sprint("a", i), Source: int32(i), Wildcard: xdstp.IsGlob(name)}
+	return &Watch{Type: scaleType, Name: name, Source: int32(i), Wildcard: xdstp.IsGlob(name)}
 }
 
 // watchAll begins a watch for each, one by one.

@@ -10,17 +10,17 @@ type spellings map[*subscription]string
 // onWire is a name as it is subscribed to.
 func (s spellings) onWire(sub *subscription) string { return cmp.Or(s[sub], sub.name) }
 
-// spell notes how a name is to be subscribed to, "" for as it is, unless it is subscribed to or about to be.
-func (s *spellings) spell(sub *subscription, spelling string) {
+// spell notes how a name is to be subscribed to, nil for as it is, unless it is subscribed to or about to be.
+func (s *spellings) spell(sub *subscription, spelling *string) {
 	if sub.wanted() || sub.subscribed || sub.noted {
 		return
 	}
 	delete(*s, sub)
-	if spelling != "" && spelling != sub.name {
+	if spelling != nil && *spelling != sub.name {
 		if *s == nil {
 			*s = spellings{}
 		}
-		(*s)[sub] = spelling
+		(*s)[sub] = *spelling
 	}
 }
 

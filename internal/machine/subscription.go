@@ -93,15 +93,10 @@ func (sub *subscription) known() bool {
 	return sub.held() || sub.status == StatusNacked || sub.status == StatusReceivedError
 }
 
-// authority of the name.
+// authority of the name; "" of an old-style one.
 func (sub *subscription) authority() string {
-	switch {
-	case len(sub.watches) > 0:
-		return sub.watches[0].Authority
-	case sub.joins:
-		return sub.joining()[0].Authority
-	}
-	return sub.of.authority
+	authority, _ := xdstp.AuthorityOf(sub.name)
+	return authority
 }
 
 // joining are watches that wait for the held value to be decoded.
