@@ -1,6 +1,7 @@
-// Package lives leads a client through random lives against the caches of real management
-// servers, go-control-plane's three and Cilium's, and compares what its watches say with what
-// those hold. It is a module of its own, because Cilium is one.
+// Package lives leads a client through random lives against real management servers,
+// go-control-plane's with its three caches, Cilium's and Contour's, and compares what its watches
+// say with what those hold. It is a module of its own, since it needs those projects; its path is
+// below Contour's, whose server is internal.
 //
 // A life is a list of steps that its seed decides: watches of wildcards and names begin and
 // end, resources come, change and go, the server is killed and begins again with versions that

@@ -51,6 +51,7 @@ func setups() []setup {
 	return append(all,
 		setup{server: "snapshot-ads-ordered", build: snapshotOrdered, variant: client.VariantSotW, streams: client.StreamsAggregated},
 		setup{server: "cilium", build: cilium, variant: client.VariantSotW, streams: client.StreamsPerType},
+		setup{server: "contour", build: contour, single: true, variant: client.VariantSotW, streams: client.StreamsPerType},
 	)
 }
 
