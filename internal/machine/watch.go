@@ -54,6 +54,9 @@ func (m *Machine) attach(of *collection, w *Watch) (held bool) {
 	c.spelled.spell(sub, w.Spelling)
 	w.sub = sub
 	first := !sub.wanted()
+	if first && sub.subscribed && sub.stream().Delta {
+		sub.askAnew()
+	}
 	switch {
 	case sub.held():
 		sub.setJoining(append(sub.joining(), w))
@@ -67,6 +70,15 @@ func (m *Machine) attach(of *collection, w *Watch) (held bool) {
 		c.note(sub, true)
 	}
 	return sub.held()
+}
+
+// askAnew forgets what the server said of a name that has no value, since the server is about to be asked
+// for it again, and has to answer.
+func (sub *subscription) askAnew() {
+	// DELTA-7: each subscription is answered.
+	if !sub.held() && !sub.stale() {
+		sub.status, sub.reason, sub.fault, sub.timer = StatusRequested, 0, nil, 0
+	}
 }
 
 // begun has a collection requested with its first watch.
