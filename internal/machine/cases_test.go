@@ -39,6 +39,10 @@ var differing = map[string]string{
 	"ev-mux-reconnect-nonce": versionOfStream,
 	"go-retry-after-break":   versionOfStream,
 	"java-backoff":           versionOfStream,
+
+	"core-deletion-default":           "a deletion is honoured unless the server or the program is to be ignored; the script has such a server",
+	"ev-delta-explicit-over-implicit": "a name beside a legacy wildcard is asked for in the second request, and the star is not spelled",
+	"vhds-basic":                      "the base set is a wildcard, as Envoy's integration tests have it",
 }
 
 const versionOfStream = "a request says the version that was accepted on its stream, or none, as the protocol's text has it; sotw-reconnect-version shows the other way"
@@ -51,10 +55,11 @@ func TestCases(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range all {
-		for _, id := range s.Headers["case"] {
-			if want := "case-" + id + ".txtar"; s.Name != want {
-				t.Errorf("%s follows %s; it should be called %s", s.Name, id, want)
-			}
+		ids := s.Headers["case"]
+		if len(ids) > 0 && s.Name != "case-"+ids[0]+".txtar" {
+			t.Errorf("%s follows %s; it should be called case-%s.txtar", s.Name, ids[0], ids[0])
+		}
+		for _, id := range ids {
 			scripts[id] = s.Name
 		}
 	}
