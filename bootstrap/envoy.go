@@ -30,6 +30,7 @@ func (x field) envoyConfig(c *Config) {
 	dynamic := x.at("dynamic_resources")
 	static := x.at("static_resources")
 	x.doc.clusters = static.at("clusters").clusterIndex()
+	x.doc.secrets = static.at("secrets")
 
 	sources := x.at("config_sources")
 	for _, item := range sources.items() {

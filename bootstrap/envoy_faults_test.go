@@ -100,7 +100,7 @@ func TestEnvoyFaults(t *testing.T) {
 		},
 		"SDS": {
 			envoyDoc(toCluster, tlsCluster(`common_tls_context: {tls_certificate_sds_secret_configs: [{name: x}], validation_context: {system_root_certs: {}}}`)),
-			socket + ".tls_certificate_sds_secret_configs: is not supported",
+			socket + `.tls_certificate_sds_secret_configs[0].name = "x": static_resources.secrets has no envoy.extensions.transport_sockets.tls.v3.Secret of this name`,
 		},
 		"names without CA": {
 			envoyDoc(toCluster, tlsCluster(`common_tls_context: {validation_context: {match_typed_subject_alt_names: [{san_type: DNS, matcher: {exact: x}}]}}`)),

@@ -13,29 +13,42 @@ const (
 	resourceType = "envoy.service.discovery.v3.Resource"
 )
 
-// fileSecret gives read a part of the Secret that an SdsSecretConfig names. It is false if
-// that comes from no file.
-func (x field) fileSecret(part string, read func(field)) bool {
-	source := x.at("sds_config")
+// givenSecret gives read a part of the Secret that an SdsSecretConfig names: one of the bootstrap's own,
+// or in a file. It is false if that comes from elsewhere.
+func (x field) givenSecret(part string, read func(field)) bool {
+	source, name := x.at("sds_config"), x.at("name")
 	kind, path := source.oneOf("path_config_source", "path", "ads", "api_config_source", "self")
-	switch kind {
-	case "path_config_source":
+	switch {
+	case !x.present():
+		return false
+	case !source.present():
+		if name.required() != "" {
+			name.read(x.doc.secrets.hidden().staticSecret(name.str()), part, "static_resources.secrets", read)
+		}
+		return true
+	case kind == "path_config_source":
 		if !path.object() {
 			return true
 		}
 		path = path.at("path")
-	case "path":
+	case kind == "path":
 	default:
-		return source.present() && !source.object()
+		return !source.object()
 	}
 	source.at("resource_api_version").apiVersion()
-	name := x.at("name")
 	file, ok := path.openFile()
 	if name.required() == "" || !ok {
 		return true
 	}
 	file.known("envoy.service.discovery.v3.DiscoveryResponse")
-	secret := file.secretOf(name.str())
+	name.read(file.secretOf(name.str()), part, file.doc.source, read)
+	x.doc.faults = append(x.doc.faults, file.doc.faults...)
+	x.doc.notices = append(x.doc.notices, file.doc.notices...)
+	return true
+}
+
+// read gives read a part of the Secret that x names, or says what is lacking where it should be.
+func (x field) read(secret field, part, where string, read func(field)) {
 	secret.known(secretType)
 	switch given := secret.at(part); {
 	case given.present():
@@ -43,11 +56,19 @@ func (x field) fileSecret(part string, read func(field)) bool {
 	case secret.present():
 		given.fault("required")
 	default:
-		name.fault("%s has no %s of this name", file.doc.source, secretType)
+		x.fault("%s has no %s of this name", where, secretType)
 	}
-	x.doc.faults = append(x.doc.faults, file.doc.faults...)
-	x.doc.notices = append(x.doc.notices, file.doc.notices...)
-	return true
+}
+
+// staticSecret finds a Secret by name in static_resources; absent if there is none. The first of
+// a name counts.
+func (x field) staticSecret(name string) field {
+	for _, item := range x.items() {
+		if item.entry() && item.at("name").val == name {
+			return item
+		}
+	}
+	return field{doc: x.doc}
 }
 
 // openFile reads the file of a path: the root of a document of its own, if there is no

@@ -120,7 +120,7 @@ func TestEnvoySecretFileFaults(t *testing.T) {
 		"over gRPC":                      {withPair(`{name: pair, ` + grpc + `}`), "", socket + "tls_certificate_sds_secret_configs: is not supported"},
 		"roots over gRPC":                {`validation_context_sds_secret_config: {name: roots, ` + grpc + `}`, "", socket + "validation_context_sds_secret_config: is not supported"},
 		"default and roots over gRPC":    {`combined_validation_context: {validation_context_sds_secret_config: {name: roots, ` + grpc + `}}`, "", socket + "combined_validation_context: is not supported"},
-		"static":                         {withPair(`{name: pair}`), "", socket + "tls_certificate_sds_secret_configs: is not supported"},
+		"nowhere":                        {withPair(`{name: pair}`), "", pair + `.name = "pair": static_resources.secrets has no envoy.extensions.transport_sockets.tls.v3.Secret of this name`},
 		"two sources":                    {withPair(`{name: pair, sds_config: {path: "DIR/pair", ads: {}}}`), pairSecret, pair + ".sds_config.ads: is given beside path; want one of them"},
 		"two pairs":                      {`tls_certificates: [{}], ` + pairOfFile + ", " + systemRoots, pairSecret, socket + "tls_certificate_sds_secret_configs: is given beside tls_certificates; want one of them"},
 		"two validations":                {rootsOfFile + ", " + systemRoots, "", socket + "validation_context_sds_secret_config: is given beside validation_context; want one of them"},
@@ -178,5 +178,55 @@ func TestEnvoySecretFilesOfConfigSource(t *testing.T) {
 	}
 	if _, err := boot.ConfigSource(cs); err == nil || !strings.Contains(err.Error(), "cannot be read") {
 		t.Errorf("without the file: %v", err)
+	}
+}
+
+// Secrets of the bootstrap itself, to which a TLS context refers by name alone, are read where
+// they are, and nothing of them is shown.
+//
+// spec: BOOTE-3 H-3
+func TestEnvoyStaticSecrets(t *testing.T) {
+	const (
+		pair     = `tls_certificate_sds_secret_configs: [{name: pair}]`
+		roots    = `validation_context_sds_secret_config: {name: roots}`
+		both     = `combined_validation_context: {default_validation_context: {match_typed_subject_alt_names: [{san_type: DNS, matcher: {exact: first}}]}, ` + roots + `}`
+		keyPair  = `{name: pair, tls_certificate: {certificate_chain: {inline_string: C}, private_key: {inline_string: s3cret}}}`
+		trusted  = `{name: roots, validation_context: {trusted_ca: {inline_string: R}, match_typed_subject_alt_names: [{san_type: DNS, matcher: {exact: xds}}]}}`
+		secrets  = "envoy: static_resources.secrets"
+		contexts = "envoy: static_resources.clusters[0].transport_socket.typed_config.common_tls_context"
+	)
+	doc := func(common, secrets string) string {
+		clusters := envoyDoc(toCluster, tlsCluster(`common_tls_context: {`+common+`}`))
+		return strings.Replace(clusters, "static_resources: {", "static_resources: {secrets: "+secrets+", ", 1)
+	}
+	pinned := bootstrap.TLS{ServerName: "h", CACertificate: []byte("R"), SubjectAltNames: []string{"xds"}, Certificate: []byte("C"), PrivateKey: []byte("s3cret")}
+	combined := bootstrap.TLS{ServerName: "h", CACertificate: []byte("R"), SubjectAltNames: []string{"first", "xds"}}
+	for name, c := range map[string]struct {
+		doc  string
+		want bootstrap.TLS
+	}{
+		"both, after others of the name": {doc(pair+", "+roots, `[`+trusted+`, `+keyPair+`, {name: pair}, {name: roots, x: y}]`), pinned},
+		"with a default, alone":          {doc(both, trusted), combined},
+	} {
+		boot := parse(t, c.doc)
+		if diff := cmp.Diff(&c.want, boot.Servers[0].ChannelCreds.TLS, sameConfig); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
+		s, err := boot.ConfigSource(peer(t, `{"apiConfigSource":{"apiType":"GRPC","grpcServices":[{"envoyGrpc":{"clusterName":"c"}}]}}`))
+		if err != nil {
+			t.Errorf("%s: a source of the program: %v", name, err)
+		} else if diff := cmp.Diff(&c.want, s.Servers[0].ChannelCreds.TLS, sameConfig); diff != "" {
+			t.Errorf("%s: a source of the program, -want +got:\n%s", name, diff)
+		}
+	}
+	for name, c := range map[string]struct{ doc, want string }{
+		"another name":     {doc(roots, `[`+keyPair+`]`), contexts + `.validation_context_sds_secret_config.name = "roots": static_resources.secrets has no envoy.extensions.transport_sockets.tls.v3.Secret of this name`},
+		"another kind":     {doc(roots, `[{name: roots, tls_certificate: {}}]`), secrets + `[0].validation_context: required`},
+		"a misspelt field": {doc(roots, `[{name: roots, validation_context: {truted_ca: {inline_string: s3cret}, system_root_certs: {}}}]`), secrets + `[0].validation_context.truted_ca: is no field of this message; did you mean "trusted_ca"?`},
+		"a value":          {doc(roots, `[{name: roots, validation_context: {trusted_ca: {inline_bytes: "s3cret?"}}}]`), secrets + `[0].validation_context.trusted_ca.inline_bytes: want base64`},
+		"no object":        {doc(roots, `[s3cret]`), secrets + "[0]: want an object, is a string\n" + contexts + `.validation_context_sds_secret_config.name = "roots": static_resources.secrets has no envoy.extensions.transport_sockets.tls.v3.Secret of this name`},
+		"no name":          {doc(`validation_context_sds_secret_config: {}`, `[`+trusted+`]`), contexts + ".validation_context_sds_secret_config.name: required"},
+	} {
+		t.Run(name, func(t *testing.T) { wantError(t, c.doc, c.want) })
 	}
 }

@@ -80,7 +80,7 @@ func (x field) certificates(t *TLS) {
 	}
 	if name == inline {
 		read(items[0])
-	} else if !items[0].fileSecret("tls_certificate", read) {
+	} else if !items[0].givenSecret("tls_certificate", read) {
 		x.refuse(sds)
 	}
 }
@@ -92,10 +92,10 @@ func (x field) validationContext(t *TLS, forSNI bool) {
 	ok := true
 	switch name, given := x.oneOf(inline, sds, combined); name {
 	case sds:
-		ok = given.fileSecret(inline, func(v field) { v.validation(t, forSNI) })
+		ok = given.givenSecret(inline, func(v field) { v.validation(t, forSNI) })
 	case combined:
 		given.refuse("validation_context_certificate_provider", "validation_context_certificate_provider_instance")
-		ok = given.at(sds).fileSecret(inline, func(v field) { v.validation(t, forSNI, given.at("default_"+inline)) })
+		ok = given.at(sds).givenSecret(inline, func(v field) { v.validation(t, forSNI, given.at("default_"+inline)) })
 	default:
 		x.at(inline).validation(t, forSNI)
 	}

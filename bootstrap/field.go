@@ -26,6 +26,7 @@ type document struct {
 	// servers of ads_config, which only a source of a watch may.
 	clusters clusterIndex
 	servers  []ManagementServer
+	secrets  field // static_resources.secrets, which TLS contexts may name
 }
 
 func (d *document) err() error { return errors.Join(d.faults...) }
@@ -139,6 +140,10 @@ func (x field) entry() bool {
 // items are the elements of a list.
 func (x field) items() []field {
 	list, ok := x.val.([]any)
+	// BOOTE-1: to protobuf's JSON in C++ a message alone is a list of one; Consul writes grpc_services so.
+	if _, alone := x.val.(map[string]any); alone && x.doc.camel {
+		return []field{x}
+	}
 	if !ok && x.present() {
 		x.hidden().wrongType("a list") // H-3: see object
 	}

@@ -54,9 +54,10 @@ func FromEnv(opts ...Option) (*Config, error) {
 // faults in the credentials; in Envoy's unknown fields of the messages that Parse reads are
 // faults, as in Envoy, and it ignores the rest of the document.
 //
-// Parse also reads Secrets in files (path_config_source in tls_certificate_sds_secret_configs,
-// validation_context_sds_secret_config and combined_validation_context of a cluster's TLS), from
-// JSON or YAML in regular files, and later changes of such a file have no effect. Certificates
+// Parse also reads Secrets that a cluster's TLS names (tls_certificate_sds_secret_configs,
+// validation_context_sds_secret_config and combined_validation_context): those of
+// static_resources, and those in files (path_config_source), which are regular files of JSON or
+// YAML, and later changes of such a file have no effect. Certificates
 // and tokens, also those that a Secret names by filename, are read when a connection is made;
 // Parse opens them to give a notice of each that is not there yet.
 //

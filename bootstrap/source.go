@@ -93,6 +93,7 @@ func (c *Config) ConfigSource(cs *corev3.ConfigSource, opts ...Option) (Source, 
 	}
 	boot := &document{source: from.source, opts: o, camel: true}
 	static := field{doc: boot, path: "static_resources", val: from.static}
+	boot.secrets = static.at("secrets")
 	d := &document{source: peerName, opts: o, servers: c.Servers, clusters: static.at("clusters").clusterIndex()}
 	s := field{doc: d, val: tree}.peerSource()
 	d.faults = append(d.faults, boot.faults...)
