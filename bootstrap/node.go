@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"regexp"
 	"slices"
@@ -116,12 +117,18 @@ func (x field) structure() *structpb.Struct {
 	return s
 }
 
+var errOutOfRange = errors.New("a number is out of the range of a double")
+
 // doubles is a copy of a tree in which numbers are float64.
 func doubles(v any) (any, error) {
 	var err error
 	switch v := v.(type) {
 	case json.Number:
-		return v.Float64()
+		n, err := v.Float64()
+		if err != nil {
+			err = errOutOfRange // H-3: the error of strconv quotes the value
+		}
+		return n, err
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for k, e := range v {

@@ -116,7 +116,7 @@ func TestErrorTexts(t *testing.T) {
 		},
 		"number out of range": {
 			`{"xds_servers":[{"server_uri":"x:1","channel_creds":[{"type":"insecure"}]}],"node":{"metadata":{"a":[1e999]}}}`,
-			"boot: node.metadata: strconv.ParseFloat: parsing \"1e999\": value out of range",
+			"boot: node.metadata: a number is out of the range of a double",
 		},
 		"long value": {
 			`{"xds_servers":"` + long + `"}`,
