@@ -30,14 +30,14 @@ import (
 )
 
 // Patience is a context that ends a test which waits in vain.
-func Patience(t *testing.T) context.Context {
+func Patience(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
 
 // Management starts a real management server.
-func Management(t *testing.T, opts ...grpc.ServerOption) *testutil.ManagementServer {
+func Management(t testing.TB, opts ...grpc.ServerOption) *testutil.ManagementServer {
 	t.Helper()
 	m, err := testutil.NewManagementServer(testutil.ManagementConfig{GRPC: opts})
 	if err != nil {
@@ -48,7 +48,7 @@ func Management(t *testing.T, opts ...grpc.ServerOption) *testutil.ManagementSer
 }
 
 // Set replaces what the server has.
-func Set(t *testing.T, m *testutil.ManagementServer, version string, resources ...proto.Message) {
+func Set(t testing.TB, m *testutil.ManagementServer, version string, resources ...proto.Message) {
 	t.Helper()
 	if err := m.Set(version, resources...); err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func Set(t *testing.T, m *testutil.ManagementServer, version string, resources .
 
 // Client makes a client in delta, in which alone a server can remove endpoints. It waits a second
 // for what does not exist.
-func Client(t *testing.T, m *testutil.ManagementServer) *client.Client {
+func Client(t testing.TB, m *testutil.ManagementServer) *client.Client {
 	t.Helper()
 	boot, err := bootstrap.Server(m.Addr())
 	if err != nil {
@@ -79,7 +79,7 @@ func ADS() *corev3.ConfigSource {
 	}
 }
 
-func pack(t *testing.T, m proto.Message) *anypb.Any {
+func pack(t testing.TB, m proto.Message) *anypb.Any {
 	t.Helper()
 	packed, err := anypb.New(m)
 	if err != nil {
@@ -90,7 +90,7 @@ func pack(t *testing.T, m proto.Message) *anypb.Any {
 
 // Listener is the API listener "listener" with the route configuration "routes", which has one
 // virtual host for the domains and the routes, each in YAML.
-func Listener(t *testing.T, domains string, routes ...string) []proto.Message {
+func Listener(t testing.TB, domains string, routes ...string) []proto.Message {
 	t.Helper()
 	data, err := yaml.YAMLToJSON([]byte(`{name: routes, virtual_hosts: [{name: v, domains: [` + domains + `], routes: [` + strings.Join(routes, ", ") + `]}]}`))
 	if err != nil {
@@ -115,7 +115,7 @@ func Cluster(name string) *clusterv3.Cluster {
 }
 
 // Aggregate is a cluster of clusters.
-func Aggregate(t *testing.T, name string, members ...string) *clusterv3.Cluster {
+func Aggregate(t testing.TB, name string, members ...string) *clusterv3.Cluster {
 	return &clusterv3.Cluster{Name: name, ClusterDiscoveryType: &clusterv3.Cluster_ClusterType{
 		ClusterType: &clusterv3.Cluster_CustomClusterType{
 			Name: "envoy.clusters.aggregate", TypedConfig: pack(t, &aggregatev3.ClusterConfig{Clusters: members}),

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/internal/hold"
 	"github.com/xdswatch/xdswatch/load"
 	"github.com/xdswatch/xdswatch/resource/eds"
 	"github.com/xdswatch/xdswatch/view"
@@ -75,7 +76,7 @@ func (b *listenerBuilder) Scheme() string { return Scheme }
 
 // Build does not wait for the configuration; RPCs do.
 func (b *listenerBuilder) Build(target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) (resolver.Resolver, error) {
-	r := &listenerResolver{channel: cc, plan: &plan{}, loads: b.load.NewSet()}
+	r := &listenerResolver{channel: cc, plan: &plan{}, holds: map[string]*hold.Shared{}, loads: b.load.NewSet()}
 	host := opts.Authority
 	if host == "" {
 		host = target.Endpoint()
@@ -119,5 +120,5 @@ func (r *edsResolver) update(ev watcher.Event[*endpointv3.ClusterLoadAssignment]
 	case client.EventAmbientError, client.EventRecovered, client.EventSynced:
 		return
 	}
-	publish(r.channel, &plan{clusters: map[string][]*leaf{"": {l}}})
+	publish(r.channel, &plan{clusters: map[string]*cluster{"": {leaves: []*leaf{l}}}})
 }

@@ -47,19 +47,19 @@ func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	if p.plan.err != nil {
 		return balancer.PickResult{}, p.plan.err
 	}
-	cluster, err := p.cluster(info)
+	name, err := p.cluster(info)
 	if err != nil {
 		return balancer.PickResult{}, err
 	}
-	leaves := p.plan.clusters[cluster]
-	if len(leaves) == 0 {
-		return balancer.PickResult{}, fmt.Errorf("there is no cluster %q", cluster)
+	c := p.plan.clusters[name]
+	if c == nil || len(c.leaves) == 0 {
+		return balancer.PickResult{}, fmt.Errorf("there is no cluster %q", name)
 	}
 	var errs []error
-	for _, l := range leaves {
+	for _, l := range c.leaves {
 		result, err := p.pick(l, info)
 		if err == nil {
-			return p.held(result, cluster), nil
+			return c.held(result), nil
 		}
 		if err == balancer.ErrNoSubConnAvailable || isStatus(err) {
 			return result, err
@@ -190,16 +190,19 @@ func (p *picker) stateOf(e *endpoint.Endpoint) balancer.State {
 }
 
 // held holds the cluster until the RPC is over.
-func (p *picker) held(result balancer.PickResult, cluster string) balancer.PickResult {
-	if p.plan.hold == nil {
+func (c *cluster) held(result balancer.PickResult) balancer.PickResult {
+	if c.hold == nil {
 		return result
 	}
-	release, done := p.plan.hold(cluster), result.Done
+	c.hold.Enter()
+	done := result.Done
+	if done == nil {
+		result.Done = c.over
+		return result
+	}
 	result.Done = func(info balancer.DoneInfo) {
-		if done != nil {
-			done(info)
-		}
-		release()
+		done(info)
+		c.hold.Leave()
 	}
 	return result
 }

@@ -9,9 +9,11 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/grpc/attributes"
+	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/resolver"
 
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/internal/hold"
 	"github.com/xdswatch/xdswatch/load"
 	"github.com/xdswatch/xdswatch/view"
 	"github.com/xdswatch/xdswatch/view/endpoint"
@@ -22,8 +24,14 @@ import (
 type plan struct {
 	err      error        // why no RPC can be sent
 	table    *route.Table // nil if there is one cluster, named ""
-	clusters map[string][]*leaf
-	hold     func(cluster string) (release func()) // nil if nothing has to be held
+	clusters map[string]*cluster
+}
+
+// cluster is what an RPC may be routed to.
+type cluster struct {
+	leaves []*leaf                 // in order of priority
+	hold   *hold.Shared            // of its RPCs; nil without a view
+	over   func(balancer.DoneInfo) // ends one of them
 }
 
 // leaf is a cluster with endpoints of its own.
@@ -55,6 +63,7 @@ type listenerResolver struct {
 	view    atomic.Pointer[view.View] // set after the view was made
 	plan    *plan
 	leaves  map[string]*leaf
+	holds   map[string]*hold.Shared // by cluster
 
 	mu     sync.Mutex // guards the fields below
 	loads  *load.Set
@@ -75,12 +84,14 @@ func (r *listenerResolver) update(s *view.Snapshot) {
 	if r.closed {
 		return
 	}
-	p := &plan{err: s.Err, hold: r.holdCluster, clusters: map[string][]*leaf{}}
+	p := &plan{err: s.Err, clusters: map[string]*cluster{}}
 	leaves := map[string]*leaf{}
 	for c := range s.Clusters() {
+		h := r.hold(c)
+		p.clusters[c.Name] = &cluster{hold: h, over: func(balancer.DoneInfo) { h.Leave() }}
 		if c.Kind() != view.KindAggregate {
 			leaves[c.Name] = r.leaf(s, c)
-			p.clusters[c.Name] = []*leaf{leaves[c.Name]}
+			p.clusters[c.Name].leaves = []*leaf{leaves[c.Name]}
 		}
 	}
 	for c := range s.Clusters() {
@@ -90,11 +101,11 @@ func (r *listenerResolver) update(s *view.Snapshot) {
 		// VIEW-33: a member in error keeps its place.
 		for _, name := range c.Leaves() {
 			if l := leaves[name]; l != nil {
-				p.clusters[c.Name] = append(p.clusters[c.Name], l)
+				p.clusters[c.Name].leaves = append(p.clusters[c.Name].leaves, l)
 			}
 		}
 		if err := c.Err(); err != nil {
-			p.clusters[c.Name] = []*leaf{{name: c.Name, err: err}}
+			p.clusters[c.Name].leaves = []*leaf{{name: c.Name, err: err}}
 		}
 	}
 	switch {
@@ -109,6 +120,7 @@ func (r *listenerResolver) update(s *view.Snapshot) {
 		}, r.plan.table)
 	}
 	r.plan, r.leaves = p, leaves
+	r.rest(s)
 	r.loads.Sweep()
 	publish(r.channel, p)
 }
@@ -137,11 +149,30 @@ func (r *listenerResolver) leaf(s *view.Snapshot, c *view.Cluster) *leaf {
 	return l
 }
 
-func (r *listenerResolver) holdCluster(name string) func() {
-	if v := r.view.Load(); v != nil {
-		return v.Hold(name)
+// hold is the one of a cluster, in each plan that has it.
+func (r *listenerResolver) hold(c *view.Cluster) *hold.Shared {
+	h := r.holds[c.Name]
+	if h == nil {
+		h = hold.New(func() func() {
+			if v := r.view.Load(); v != nil {
+				return v.Hold(c.Name)
+			}
+			return func() {}
+		})
+		r.holds[c.Name] = h
 	}
-	return func() {}
+	return h
+}
+
+// rest lets go of clusters that only RPCs hold, when these are over.
+func (r *listenerResolver) rest(s *view.Snapshot) {
+	for name, h := range r.holds {
+		c := s.Cluster(name)
+		h.SetAlone(c == nil || hold.Alone(c))
+		if c == nil {
+			delete(r.holds, name)
+		}
+	}
 }
 
 type (
@@ -156,8 +187,8 @@ func publish(channel resolver.ClientConn, p *plan) {
 		Attributes:    attributes.New(planKey{}, p),
 	}
 	seen := map[string]bool{}
-	for _, leaves := range p.clusters {
-		for _, l := range leaves {
+	for _, c := range p.clusters {
+		for _, l := range c.leaves {
 			if l.set == nil {
 				continue
 			}

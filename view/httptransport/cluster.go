@@ -14,6 +14,7 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/xdswatch/xdswatch/internal/hold"
 	"github.com/xdswatch/xdswatch/load"
 	"github.com/xdswatch/xdswatch/view"
 	"github.com/xdswatch/xdswatch/view/endpoint"
@@ -24,14 +25,12 @@ type cluster struct {
 	name      string
 	transport *Transport
 	state     atomic.Pointer[state]
-	active    atomic.Int64 // requests
-	held      atomic.Bool  // release is not nil
+	hold      *hold.Shared // of its requests
 	retired   atomic.Bool  // for good: no snapshot has it, or the transport is closed
 
-	mu      sync.Mutex
-	release func() // of the view's hold
-	loads   *load.Set
-	pools   map[endpoint.Address]*pool
+	mu    sync.Mutex
+	loads *load.Set
+	pools map[endpoint.Address]*pool
 }
 
 // state is one version of a cluster.
@@ -39,7 +38,6 @@ type state struct {
 	from *view.Cluster
 	set  *endpoint.Set // nil if there are no endpoints
 	most int64         // requests at a time
-	only bool          // nothing refers to the cluster but what holds it
 
 	load       *load.Cluster // nil unless requests are counted
 	localities map[*endpointv3.LocalityLbEndpoints]*load.Locality
@@ -63,11 +61,8 @@ func (c *cluster) update(found *view.Cluster) {
 	now := c.transport.view.Snapshot().Cluster(c.name)
 	if now != nil && now.Status() == view.StatusWaiting {
 		// A late request holds a cluster that has left. What is known of it is used until then.
-		if old != nil && onlyHeld(now) {
-			last := *old
-			last.only = true
-			c.state.Store(&last)
-			c.rest()
+		if old != nil && hold.Alone(now) {
+			c.hold.SetAlone(true)
 		}
 		now = nil
 	}
@@ -77,7 +72,7 @@ func (c *cluster) update(found *view.Cluster) {
 	if now == nil || old.of() == now {
 		return
 	}
-	s := &state{from: now, most: maxRequests(now), only: onlyHeld(now)}
+	s := &state{from: now, most: maxRequests(now)}
 	switch {
 	case now.Endpoints == nil:
 	case old != nil && old.from.Endpoints == now.Endpoints:
@@ -87,7 +82,7 @@ func (c *cluster) update(found *view.Cluster) {
 	}
 	c.count(s)
 	c.state.Store(s)
-	c.rest()
+	c.hold.SetAlone(c.retired.Load() || hold.Alone(now))
 	keep := map[endpoint.Address]bool{}
 	if s.set != nil && (old == nil || proto.Equal(old.from.Message, now.Message)) {
 		for _, e := range s.set.Endpoints() {
@@ -114,8 +109,6 @@ func (c *cluster) count(s *state) {
 	}
 }
 
-func onlyHeld(c *view.Cluster) bool { return slices.Equal(c.ReferencedBy(), []string{"hold"}) }
-
 // VIEW-66: the DEFAULT priority's max_requests, 1024 by default.
 func maxRequests(c *view.Cluster) int64 {
 	for _, t := range c.Message.GetCircuitBreakers().GetThresholds() {
@@ -126,48 +119,9 @@ func maxRequests(c *view.Cluster) int64 {
 	return 1024
 }
 
-// enter begins a request. All requests of a cluster share one hold, which goes on while anything
-// else refers to the cluster: requests do not wait for the view's lock.
-func (c *cluster) enter() {
-	c.active.Add(1)
-	if c.held.Load() {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.release == nil {
-		c.release = c.transport.view.Hold(c.name)
-	}
-	c.held.Store(true)
-}
-
-func (c *cluster) leave() {
-	if c.active.Add(-1) == 0 && c.mayRest() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.rest()
-	}
-}
-
-// rest ends the hold if nothing else refers to the cluster, and no request runs. The caller has mu.
-func (c *cluster) rest() {
-	if c.release == nil || !c.mayRest() {
-		return
-	}
-	// A request that begins now either sees that nothing is held, or is seen here.
-	if c.held.Store(false); c.active.Load() > 0 {
-		c.held.Store(true)
-		return
-	}
-	c.release()
-	c.release = nil
-}
-
-func (c *cluster) mayRest() bool { return c.retired.Load() || c.state.Load().only }
-
 // full is an error if there is a request too many.
 func (c *cluster) full() error {
-	if s := c.state.Load(); c.active.Load() > s.most {
+	if s := c.state.Load(); c.hold.Active() > s.most {
 		return unavailable("cluster %q has %d requests at a time already (max_requests)", c.name, s.most)
 	}
 	return nil
@@ -256,7 +210,7 @@ func (c *cluster) retire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.retired.Store(true)
-	c.rest()
+	c.hold.SetAlone(true)
 	c.loads.Close()
 	for address, p := range c.pools {
 		delete(c.pools, address)

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/xdswatch/xdswatch/internal/hold"
 	"github.com/xdswatch/xdswatch/load"
 	"github.com/xdswatch/xdswatch/view"
 	"github.com/xdswatch/xdswatch/view/endpoint"
@@ -201,16 +202,16 @@ func (t *Transport) forward(r *http.Request, req *route.Request, now *routing, f
 		return nil, err
 	}
 	root := t.cluster(c)
-	root.enter()
-	over := ends{root.leave}
+	root.hold.Enter()
+	over := ends{root.hold.Leave}
 	leaf, e, locality, err := t.pick(c)
 	if err != nil {
 		over.end()
 		return nil, &Error{http.StatusServiceUnavailable, err}
 	}
 	if leaf != root {
-		leaf.enter()
-		over = append(over, leaf.leave)
+		leaf.hold.Enter()
+		over = append(over, leaf.hold.Leave)
 	}
 	if err := leaf.full(); err != nil {
 		leaf.state.Load().load.Drop("")
@@ -301,6 +302,7 @@ func (t *Transport) cluster(c *view.Cluster) *cluster {
 	if !ok {
 		known, _ = t.clusters.LoadOrStore(c.Name, &cluster{
 			name: c.Name, transport: t, pools: map[endpoint.Address]*pool{}, loads: t.config.Load.NewSet(),
+			hold: hold.New(func() func() { return t.view.Hold(c.Name) }),
 		})
 	}
 	k := known.(*cluster)
