@@ -319,6 +319,10 @@ func carries(s bootstrap.ManagementServer, kind resource.AnyType) error {
 	if v3 := apiv2.ToV3(url); s.TransportV2 && v3 != url {
 		return fmt.Errorf("resources of server %q are those of version 3; want type %s", s.URI, v3)
 	}
+	// VHDS-1: so are virtual hosts and lists of endpoints.
+	if sotw, delta := kind.Methods(); sotw == "" && delta != "" && !s.Delta && s.REST() == nil && s.File() == nil {
+		return fmt.Errorf("the type exists in the delta variant alone, and server %q is asked in state of the world", s.URI)
+	}
 	if s.PerType && s.REST() == nil && methodOf(s, kind) == "" {
 		return fmt.Errorf("the type has no stream of its own, as server %q asks for", s.URI)
 	}

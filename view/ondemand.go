@@ -127,8 +127,8 @@ func (v *View) awaitHost(ctx context.Context, host string) (*routev3.VirtualHost
 			if vh, _ := s.hostOf(host); vh != nil && s.knows(vh) {
 				return vh, nil
 			}
-			if s.lacks(host) {
-				return nil, fmt.Errorf("xds: the view of %q: %w: a virtual host for %q", v.root.Name, client.ErrDoesNotExist, host)
+			if why, lacks := s.lacks(host); lacks {
+				return nil, join(fmt.Errorf("xds: the view of %q: %w: a virtual host for %q", v.root.Name, client.ErrDoesNotExist, host), why)
 			}
 		}
 		select {
@@ -167,14 +167,15 @@ func (s *Snapshot) knows(vh *routev3.VirtualHost) bool {
 	return true
 }
 
-// lacks says whether no route configuration may yet get a virtual host.
-func (s *Snapshot) lacks(host string) bool {
+// lacks says whether no route configuration may yet get a virtual host, and why if that is known.
+func (s *Snapshot) lacks(host string) (why error, lacks bool) {
 	for _, rc := range s.Routes {
 		if rc.Message.GetVhds() != nil && !slices.Contains(rc.Missing, host) {
-			return false
+			return nil, false
 		}
+		why = join(why, rc.unserved)
 	}
-	return true
+	return why, true
 }
 
 // enter holds what is asked for, or joins who does.

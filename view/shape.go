@@ -210,6 +210,7 @@ func (c *core) draftHosts(s *shape, rc *RouteConfig) { // VHDS-2
 	}
 	if p := c.resource(c.feedOf(vhdsKind, source, true), "*"); p != nil {
 		s.needs = append(s.needs, need{p, Optional})
+		rc.unserved = p.err
 		for _, name := range slices.Sorted(maps.Keys(p.members)) {
 			vh, ok := p.members[name].message.(*routev3.VirtualHost)
 			// VHDS-1: what is before the last slash names the route configuration.
@@ -255,7 +256,7 @@ func (c *core) routeConfig(p *resourcePart) *RouteConfig {
 }
 
 func (c *core) draftRead(s *shape, rc *RouteConfig, p *resourcePart, read *routesRead) {
-	rc.Note = join(rc.Note, read.note)
+	rc.Note = join(rc.Note, read.note, rc.unserved)
 	if read.err != nil {
 		rc.Err = c.fault(rds.Type.TypeURL(), rc.Name, rc.Origin, read.err)
 	} else {
@@ -492,11 +493,11 @@ func (c *core) refresh() {
 			continue
 		}
 		rc := *s.routes[i]
-		rc.Deleted, rc.Note = p.deleted, p.ambient
+		rc.Deleted, rc.Note = p.deleted, join(p.ambient, rc.unserved)
 		if p.message == rc.Message {
 			rc.Origin = p.origin
 			if read, ok := p.read.(*routesRead); ok {
-				rc.Note = join(p.ambient, read.note)
+				rc.Note = join(p.ambient, read.note, rc.unserved)
 			}
 		}
 		s.routes[i] = &rc

@@ -166,7 +166,8 @@ type RouteConfig struct {
 	Message *routev3.RouteConfiguration // nil if Err is not
 	// Err says why there is none, if other route configurations of the listener can be used.
 	Err error
-	// Note is an ambient error, or what of the routes cannot be followed.
+	// Note is an ambient error, what of the routes cannot be followed, or why virtual hosts on
+	// demand cannot be had.
 	Note error
 	// Deleted is when the server deleted it, and the view kept it; zero if it did not.
 	Deleted time.Time
@@ -176,7 +177,8 @@ type RouteConfig struct {
 	OnDemand []*routev3.VirtualHost
 	Missing  []string
 
-	asked []*routev3.VirtualHost // of OnDemand, by View.VirtualHost alone
+	asked    []*routev3.VirtualHost // of OnDemand, by View.VirtualHost alone
+	unserved error                  // why there are no virtual hosts on demand
 }
 
 func (rc *RouteConfig) all() []*routev3.VirtualHost {

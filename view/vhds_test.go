@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -92,6 +93,48 @@ func TestVirtualHostOnDemand(t *testing.T) {
 		send("vhds", []*discoveryv3.Resource{{Name: "r/nosuch.org", Aliases: []string{"r/nosuch.org"}}})
 		if a := <-answers; !errors.Is(a.err, client.ErrDoesNotExist) {
 			t.Errorf("nosuch.org: %v, %v", a.vh, a.err)
+		}
+		v.Stop()
+		<-v.Done()
+	})
+}
+
+// In state of the world nothing is asked for: virtual hosts on demand are for delta alone. Whoever
+// wants one hears why, and the route configuration goes on without them.
+//
+// spec: VHDS-1
+func TestVirtualHostInStateOfTheWorld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := testutil.NewServer()
+		boot, err := bootstrap.Server(srv.Target())
+		must(t, err)
+		c, err := client.New(client.Config{Bootstrap: boot, Variant: client.VariantSotW, GRPC: transport.GRPCConfig{DialOptions: srv.DialOptions()}})
+		must(t, err)
+		defer func() {
+			c.Close()
+			<-c.Done()
+			srv.Close()
+		}()
+		v, err := New(t.Context(), c, Root{Type: RootRoutes, Name: "r"}, Config{})
+		must(t, err)
+		st, err := srv.Accept(t.Context())
+		must(t, err)
+		for _, line := range []string{"rds r own.org=a vhds", "cds a static:1.1.1.1"} {
+			must(t, st.Send(testutil.SotW(kinds[line[:3]].TypeURL(), "1", "1", res(t, line))))
+			synctest.Wait()
+		}
+		must(t, v.Ready(t.Context()))
+		_, err = v.VirtualHost(t.Context(), "b.org")
+		if !errors.Is(err, client.ErrDoesNotExist) || !strings.Contains(err.Error(), "delta") {
+			t.Errorf("b.org: %v", err)
+		}
+		if s := v.Snapshot(); !s.Complete || s.Cluster("a").Status() != StatusOK {
+			t.Errorf("the rest: %v", show(s))
+		}
+		for _, r := range st.Requests() {
+			if r.TypeURL() == vhdsKind.TypeURL() {
+				t.Errorf("asked for virtual hosts: %v", r)
+			}
 		}
 		v.Stop()
 		<-v.Done()
