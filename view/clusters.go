@@ -296,36 +296,48 @@ func (c *core) commit(p *clusterPart, t *target) {
 	p.warm = nil
 	c.warming--
 	c.waitingChanged = true
-	if t.list != nil && t.read.err == nil {
-		t.read.err = t.list.listErr()
+	m := p.rare()
+	if t.list != nil && t.list == m.list && len(m.children) > 0 && t.list.message != nil {
+		t.read.err = t.list.listErr() // the members of before stay; without any see spoiled
 	}
 	if err := t.read.err; err != nil {
 		c.letGo(p, t)
-		c.refuse(p, t.origin, err)
+		c.refuse(p, t, err)
 		return
 	}
-	m := p.rare()
 	c.giveBack(p, p.eds, m.list, m.needs)
 	p.eds = t.eds
 	if p.more != nil || t.list != nil || len(t.needs) > 0 || t.read.note != nil || len(t.read.children) > 0 {
 		m = p.own()
 		m.list, m.needs, m.read, m.children = t.list, t.needs, t.read.note, t.children()
-		m.leaves, m.leafErr, m.err = nil, nil, nil
+		if m.deleted.IsZero() { // else it is why the cluster goes one day
+			m.err = nil
+		}
+		if t.read.kind != KindAggregate { // else they are found anew in this step
+			m.leaves, m.leafErr = nil, nil
+		}
 	}
 	if p.reached != 0 || p.cur.kind == KindAggregate || t.read.kind == KindAggregate {
 		c.regroup = true
+	}
+	if p.cur.Message != t.message { // else only its list of members has changed
+		c.loud(p)
 	}
 	p.cur = &Cluster{
 		Origin: t.origin, Name: p.name, Message: t.message, kind: t.read.kind,
 		status: p.cur.status, refs: p.cur.refs, more: p.cur.more, Endpoints: p.cur.Endpoints,
 	}
-	c.loud(p)
 }
 
 // refuse is for a message that the view cannot use: as after a NACK the old one stays in use.
-func (c *core) refuse(p *clusterPart, o Origin, err error) {
-	err = c.fault(cdsKind.TypeURL(), p.name, o, err)
-	if p.cur.Message != nil {
+func (c *core) refuse(p *clusterPart, t *target, err error) {
+	err = c.fault(cdsKind.TypeURL(), p.name, t.origin, err)
+	switch p.cur.Message {
+	case nil:
+	case t.message: // only its list of members is refused
+		p.own().read = join(t.read.note, err)
+		return
+	default:
 		p.own().ambient = err
 		return
 	}

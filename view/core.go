@@ -87,6 +87,7 @@ type core struct {
 	hosts     map[string]int // host names on demand, and how often each is held
 	tree      *btree.Map[string, *Cluster]
 	resources *btree.Map[string, *Resource]
+	touched   map[string]bool // resources that may differ from those of the newest snapshot
 	dirty     []*clusterPart
 	fresh     []anyPart // new, not yet watched
 	queue     []anyPart // that may be needed no more
@@ -108,7 +109,7 @@ func newCore(root Root, config coreConfig, all []Hook, now time.Time) *core {
 	c := &core{
 		root: root, config: config, hooks: newHooks(all), now: now,
 		feeds: map[string]*feed{}, clusters: map[string]*clusterPart{}, servers: map[string]*Server{},
-		aggregates: map[*clusterPart]bool{}, refill: map[*endpointsPart]bool{}, hosts: map[string]int{},
+		aggregates: map[*clusterPart]bool{}, refill: map[*endpointsPart]bool{}, hosts: map[string]int{}, touched: map[string]bool{},
 		tree: btree.NewMap[string, *Cluster](degree), resources: btree.NewMap[string, *Resource](degree),
 		stale: true,
 	}
@@ -159,7 +160,7 @@ func (c *core) take(now time.Time, w watch, ev *client.Event[any]) {
 func (c *core) hold(now time.Time, name string) {
 	c.now = now
 	if p := c.cluster(name); p != nil {
-		if p.holds++; !p.inTree {
+		if p.holds++; p.holds == 1 {
 			c.place(p)
 		}
 	}
@@ -168,7 +169,7 @@ func (c *core) hold(now time.Time, name string) {
 func (c *core) release(now time.Time, name string) {
 	c.now = now
 	if p := c.clusters[name]; p != nil && p.holds > 0 {
-		if p.holds--; p.holds == 0 && p.base == 0 {
+		if p.holds--; p.holds == 0 {
 			c.place(p)
 		}
 	}
@@ -221,7 +222,7 @@ func (c *core) step(now time.Time) effects {
 
 // owes says whether a step would do anything but look at the clock.
 func (c *core) owes() bool {
-	return len(c.dirty)+len(c.queue)+len(c.fresh)+len(c.refill) > 0 || c.stale || c.regroup || c.stirred || c.change != changeNone || c.waitingChanged
+	return len(c.dirty)+len(c.queue)+len(c.fresh)+len(c.refill) > 0 || c.stale || c.regroup || c.stirred || c.change != changeNone || len(c.touched) > 0 || c.waitingChanged
 }
 
 // place decides whether a cluster is in snapshots, and whether it is needed.
@@ -343,8 +344,7 @@ func (c *core) forget(p anyPart) {
 	case *resourcePart:
 		delete(p.feed.resources, name)
 		if p.entry != nil {
-			c.resources.Delete(resourceKey(p.entry.Type, p.entry.Name))
-			c.change = changeLoud
+			c.setResource(resourceKey(p.entry.Type, p.entry.Name), nil)
 		}
 	}
 }
@@ -354,6 +354,7 @@ func (c *core) publish() *Snapshot {
 	if c.shown == nil && c.rootErr == nil { // VIEW-20
 		return nil
 	}
+	c.compareResources()
 	complete := len(c.open) == 0 && c.warming == 0 && (c.next == nil || c.rootErr != nil)
 	if c.snapshot != nil && c.snapshot.Complete != complete {
 		c.quiet()

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -24,7 +25,7 @@ func (c *core) render(p *clusterPart) {
 	default:
 		e.status = StatusOK
 		more.leaves = m.leaves
-		if more.err = c.spoiled(p); more.err != nil {
+		if more.err = c.spoiled(p, &e); more.err != nil {
 			e.status, more.leaves = StatusError, nil
 		}
 		more.note = c.noteOf(p)
@@ -51,8 +52,12 @@ func (m *clusterMore) empty() bool {
 }
 
 // spoiled is the error of a cluster that has a message; nil mostly.
-func (c *core) spoiled(p *clusterPart) error {
+func (c *core) spoiled(p *clusterPart, e *Cluster) error {
 	m := p.rare()
+	if m.list != nil && len(m.children) == 0 {
+		err := cmp.Or(m.list.listErr(), errNoMember) // the new ones have no answer yet
+		return c.fault(cdsKind.TypeURL(), p.name, e.Origin, err)
+	}
 	if m.leafErr != nil {
 		return m.leafErr
 	}

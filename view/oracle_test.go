@@ -182,12 +182,25 @@ func plain(s *Snapshot) (lines []string) {
 		lines = append(lines, fmt.Sprint("lds ", s.Listener.Message, noted(s.Listener.Note)))
 	}
 	for _, rc := range s.Routes {
-		lines = append(lines, fmt.Sprint("rds ", rc.Name, rc.Message, rc.Err, noted(rc.Note), deletedAt(rc.Deleted)))
+		lines = append(lines, fmt.Sprint("rds ", rc.Name, rc.Message, rc.Err, noted(rc.Note), deletedAt(rc.Deleted), rc.OnDemand, rc.Missing))
+	}
+	for _, scope := range s.Scopes {
+		lines = append(lines, fmt.Sprint("srds ", scope))
+	}
+	for r := range s.Resources() {
+		lines = append(lines, fmt.Sprint(r.Type, " ", r.Name, r.Message, r.Err, noted(r.Note), deletedAt(r.Deleted)))
 	}
 	for c := range s.Clusters() {
-		lines = append(lines, fmt.Sprint("cds ", c.Name, c.Status(), c.Message, showEndpoints(c.Endpoints), c.Endpoints.Deleted(), c.Leaves(), c.Err(), c.Deleted(), noted(c.Note())))
+		lines = append(lines, fmt.Sprint("cds ", c.Name, c.Status(), c.Message, sent(c.Endpoints), showEndpoints(c.Endpoints), c.Endpoints.Deleted(), c.Leaves(), c.Err(), c.Deleted(), noted(c.Note())))
 	}
 	return lines
+}
+
+func sent(e *Endpoints) any {
+	if e == nil {
+		return nil
+	}
+	return e.Message
 }
 
 // checkAlways checks what holds of each snapshot and of what is watched.

@@ -67,9 +67,11 @@ func (r *clusterRead) custom(t *clusterv3.Cluster_CustomClusterType) {
 	}
 }
 
+var errNoMember = errors.New("an aggregate cluster has no members")
+
 func childrenOf(c *aggregatev3.ClusterConfig) ([]string, error) {
 	if len(c.GetClusters()) == 0 { // VIEW-35
-		return nil, errors.New("an aggregate cluster has no members")
+		return nil, errNoMember
 	}
 	return c.GetClusters(), nil
 }

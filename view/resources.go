@@ -92,7 +92,7 @@ func (c *core) keepsResource(p *resourcePart, ev *client.Event[any]) bool {
 }
 
 func (c *core) expireResource(p *resourcePart) {
-	if !p.deleted.IsZero() && !c.now.Before(p.deleted.Add(c.config.grace)) {
+	if c.lives(p) && !p.deleted.IsZero() && !c.now.Before(p.deleted.Add(c.config.grace)) {
 		c.dropResource(p, stateAbsent)
 		c.resourceChanged(p)
 	}
@@ -124,17 +124,43 @@ func (c *core) showResource(p *resourcePart) {
 	if p.message == nil {
 		e.Err = p.err
 	}
-	old := p.entry
 	p.entry = e
-	if old != nil && old.Message == e.Message && sameError(old.Err, e.Err) && sameError(old.Note, e.Note) && old.Deleted.Equal(e.Deleted) {
-		if old.Origin != e.Origin {
-			c.quiet()
-			c.resources.Set(resourceKey(e.Type, e.Name), e)
-		}
-		return
+	c.setResource(resourceKey(e.Type, e.Name), e)
+}
+
+// setResource changes the snapshots to come; nil takes a resource out.
+func (c *core) setResource(key string, e *Resource) {
+	if e == nil {
+		c.resources.Delete(key)
+	} else {
+		c.resources.Set(key, e)
 	}
-	c.resources.Set(resourceKey(e.Type, e.Name), e)
-	c.change = changeLoud
+	c.touched[key] = true
+}
+
+// compareResources says how much the resources differ from those of the newest snapshot (VIEW-4).
+func (c *core) compareResources() {
+	for key := range c.touched {
+		delete(c.touched, key)
+		e, _ := c.resources.Get(key)
+		var old *Resource
+		if c.snapshot != nil {
+			old, _ = c.snapshot.resources.Get(key)
+		}
+		if e.same(old) {
+			c.quiet()
+		} else {
+			c.change = changeLoud
+		}
+	}
+}
+
+// same says whether a program can tell two entries apart.
+func (r *Resource) same(o *Resource) bool {
+	if r == nil || o == nil {
+		return r == o
+	}
+	return r.Message == o.Message && sameError(r.Err, o.Err) && sameError(r.Note, o.Note) && r.Deleted.Equal(o.Deleted)
 }
 
 // hooked says whether a hook found a resource.

@@ -30,8 +30,8 @@ type shape struct {
 // build makes the newest shape, and the one in making of it.
 func (c *core) build() {
 	c.stale = false
-	c.refresh()
 	s := c.draft()
+	c.refresh()
 	old := c.next
 	c.next = s
 	for _, n := range s.needs {
@@ -453,59 +453,4 @@ func (c *core) failRoot(err error) {
 			c.stale = true
 		}
 	}
-}
-
-// same says whether a program can tell the roots and routes of two shapes apart.
-func (s *shape) same(o *shape) bool {
-	if (s.listener == nil) != (o.listener == nil) || s.host != o.host || len(s.routes) != len(o.routes) {
-		return false
-	}
-	if s.listener != nil && (s.listener.Message != o.listener.Message || !sameError(s.listener.Note, o.listener.Note)) {
-		return false
-	}
-	return slices.EqualFunc(s.routes, o.routes, (*RouteConfig).same) && slices.Equal(s.scopes, o.scopes)
-}
-
-func (rc *RouteConfig) same(o *RouteConfig) bool {
-	return rc.Name == o.Name && rc.Message == o.Message && sameError(rc.Err, o.Err) && sameError(rc.Note, o.Note) &&
-		rc.Deleted.Equal(o.Deleted) && slices.Equal(rc.OnDemand, o.OnDemand) && slices.Equal(rc.Missing, o.Missing)
-}
-
-// refresh brings versions, notes and deletions into the published shape, whose resources may
-// change otherwise while a newer shape is in making.
-func (c *core) refresh() {
-	old := c.shown
-	if old == nil {
-		return
-	}
-	s := *old
-	if p := c.rootPart; s.listener != nil && p.message == s.listener.Message {
-		l := *s.listener
-		l.Origin = p.origin
-		if len(s.scopes) == 0 { // else the note is of them too
-			l.Note = join(p.ambient, p.read.(*listenerRead).note)
-		}
-		s.listener = &l
-	}
-	s.routes = slices.Clone(s.routes)
-	for i, p := range s.parts {
-		if p == nil || p.message == nil {
-			continue
-		}
-		rc := *s.routes[i]
-		rc.Deleted, rc.Note = p.deleted, join(p.ambient, rc.unserved)
-		if p.message == rc.Message {
-			rc.Origin = p.origin
-			if read, ok := p.read.(*routesRead); ok {
-				rc.Note = join(p.ambient, read.note, rc.unserved)
-			}
-		}
-		s.routes[i] = &rc
-	}
-	if s.same(old) {
-		c.quiet()
-	} else {
-		c.change = changeLoud
-	}
-	*old = s
 }
