@@ -49,6 +49,7 @@ type Instruments struct {
 	lastUpdateAge           metric.Float64ObservableGauge
 	blocked, waiting        metric.Int64ObservableGauge
 	unsavedAge              metric.Float64ObservableGauge
+	stale                   metric.Int64ObservableGauge
 }
 
 // New makes the instruments of a provider; an error is the provider's.
@@ -57,7 +58,7 @@ func New(p metric.MeterProvider, c Config) (*Instruments, error) {
 	if c.Target != "" {
 		in.base = []attribute.KeyValue{TargetKey.String(c.Target)}
 	}
-	var faults [10]error
+	var faults [11]error
 	in.connected, faults[0] = in.meter.Int64ObservableGauge("grpc.xds_client.connected",
 		metric.WithUnit("{bool}"),
 		metric.WithDescription("1 while the client can reach the xDS server, 0 since a stream failed without a response."))
@@ -88,6 +89,9 @@ func New(p metric.MeterProvider, c Config) (*Instruments, error) {
 	in.unsavedAge, faults[9] = in.meter.Float64ObservableGauge("xdswatch.store.unsaved.age",
 		metric.WithUnit("s"),
 		metric.WithDescription("Time that the oldest change has waited for client.Config.Store to save it; 0 if none waits."))
+	in.stale, faults[10] = in.meter.Int64ObservableGauge("xdswatch.resources.stale",
+		metric.WithUnit("{resource}"),
+		metric.WithDescription("Values from client.Config.Store of which no server has spoken since the start."))
 	if err := errors.Join(faults[:]...); err != nil {
 		return nil, err
 	}
@@ -117,7 +121,7 @@ func (in *Instruments) Observe(c *client.Client) (metric.Registration, error) {
 	return in.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		in.observe(o, c.Gauges(), time.Now())
 		return nil
-	}, in.connected, in.resources, in.lastAcceptedResponseAge, in.lastUpdateAge, in.blocked, in.waiting, in.unsavedAge)
+	}, in.connected, in.resources, in.lastAcceptedResponseAge, in.lastUpdateAge, in.blocked, in.waiting, in.unsavedAge, in.stale)
 }
 
 func (in *Instruments) observe(o metric.Observer, g client.Gauges, now time.Time) {
@@ -138,6 +142,9 @@ func (in *Instruments) observe(o metric.Observer, g client.Gauges, now time.Time
 	}
 	for _, u := range g.Updated {
 		o.ObserveFloat64(in.lastUpdateAge, max(now.Sub(u.At), 0).Seconds(), in.labels(resourceType(u.Type)))
+	}
+	for _, s := range g.Stale {
+		o.ObserveInt64(in.stale, int64(s.Count), in.labels(resourceType(s.Type)))
 	}
 	waiting := 0
 	for _, b := range g.Blocked {

@@ -10,11 +10,14 @@ import (
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
@@ -254,6 +257,63 @@ func TestUnsaved(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		has("xdswatch.store.unsaved.age 30 s ")
 	})
+}
+
+// What a client has of the store counts as stale until a server speaks of it.
+func TestStale(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := testutil.NewServer()
+		defer srv.Close()
+		srv.SetRefuse(true)
+		reader := sdk.NewManualReader()
+		in, err := otelmetrics.New(sdk.NewMeterProvider(sdk.WithReader(reader)), otelmetrics.Config{})
+		must(t, err)
+		c, err := newClient(srv, in, func(c *client.Config) { c.Store = lastRun{server: srv.Target()} })
+		must(t, err)
+		defer c.Close()
+		_, err = in.Observe(c)
+		must(t, err)
+		for _, name := range []string{"a", "b"} {
+			_, err = c.Watch(context.Background(), cds.Type, name, func(client.Event[any]) {})
+			must(t, err)
+		}
+		has := func(want string) {
+			t.Helper()
+			synctest.Wait()
+			got, err := collect(reader)
+			must(t, err)
+			if !slices.Contains(got, want) {
+				t.Errorf("metrics are\n%q, which lack %q", got, want)
+			}
+		}
+		time.Sleep(2 * time.Second)
+		const label = "grpc.xds.resource_type=envoy.config.cluster.v3.Cluster"
+		has("xdswatch.resources.stale 1 {resource} " + label)
+		srv.SetRefuse(false)
+		st, err := srv.Accept(t.Context())
+		must(t, err)
+		must(t, st.Send(testutil.SotW(cds.Type.TypeURL(), "1", "n1", &clusterv3.Cluster{Name: "a"})))
+		has("xdswatch.resources.stale 0 {resource} " + label)
+	})
+}
+
+// lastRun is a store with the cluster a of a server.
+type lastRun struct {
+	full
+	server string
+}
+
+func (l lastRun) Load(_ client.StoreSection, _ []string, yield func(client.StoredResource)) error {
+	value, err := anypb.New(&clusterv3.Cluster{Name: "a"})
+	if err != nil {
+		return err
+	}
+	b, err := proto.Marshal(&discoveryv3.Resource{Name: "a", Version: "7", Resource: value})
+	if err != nil {
+		return err
+	}
+	yield(client.StoredResource{Name: "a", Resource: b, Server: l.server, Updated: time.Now()})
+	return nil
 }
 
 // full is a store without room.

@@ -92,13 +92,18 @@ type Gauges struct {
 	Blocked   []Blocked // that were reported
 }
 
-// Gauges measures; it is empty after Close. It holds up the loop for as long as it takes to
-// look at each resource once.
+// Gauges measures; it is empty after Close. The loop looks at a page of resources at a time, and goes on
+// between.
 func (e *Engine) Gauges() (g Gauges) {
 	e.ask(func() {
-		g = Gauges{Counts: e.machine.Counts(), Accepted: e.machine.Accepted(), Throttled: e.machine.Throttled()}
+		g = Gauges{Accepted: e.machine.Accepted(), Throttled: e.machine.Throttled()}
 		g.Connected, g.Blocked = e.measureHealth()
 	})
+	var at machine.Listing
+	for done := false; !done; {
+		done = true // after Close
+		e.ask(func() { g.Counts, done = e.machine.Count(&at, g.Counts, page) })
+	}
 	return g
 }
 

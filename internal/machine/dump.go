@@ -57,6 +57,16 @@ type Listing struct {
 // order. It looks at no more than most subscriptions, and says whether these were the last. What is
 // wanted no more is not listed while the server was not told yet.
 func (m *Machine) List(at *Listing, keys []Key, most int) (_ []Key, done bool) {
+	done = m.list(at, most, func(sub *subscription, scope int) {
+		if sub.onDump() {
+			keys = append(keys, Key{sub.of.cache.typ.URL, sub.name, scope, sub})
+		}
+	})
+	return keys, done
+}
+
+// list calls each for no more than most subscriptions, and says whether these were the last.
+func (m *Machine) list(at *Listing, most int, each func(sub *subscription, scope int)) (done bool) {
 	if !at.begun {
 		at.begun = true
 		for key := range m.caches {
@@ -70,25 +80,18 @@ func (m *Machine) List(at *Listing, keys []Key, most int) (_ []Key, done bool) {
 		c := m.caches[key]
 		if !at.within {
 			at.within, at.left = true, c.subs.len()
-			keys = c.star.self.list(keys, key.scope)
+			each(c.star.self, key.scope)
 		}
 		for at.left = min(at.left, c.subs.len()); at.left > 0; most-- {
 			if most <= 0 {
-				return keys, false
+				return false
 			}
 			// What is dropped has the last one take its place: from the end none is missed.
 			at.left--
-			keys = c.subs.list[at.left].list(keys, key.scope)
+			each(c.subs.list[at.left], key.scope)
 		}
 	}
-	return keys, true
-}
-
-func (sub *subscription) list(keys []Key, scope int) []Key {
-	if !sub.onDump() {
-		return keys
-	}
-	return append(keys, Key{sub.of.cache.typ.URL, sub.name, scope, sub})
+	return true
 }
 
 // onDump says whether a dump has the subscription.

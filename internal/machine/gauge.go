@@ -21,36 +21,34 @@ type CountKey struct {
 	Authority  string // of an xdstp name; empty of others
 	Status     Status
 	Held       bool // there is a value, whatever the status
+	Stale      bool // it is from the store, and no server has spoken of it since
 }
 
-// Counts counts the resources that are wanted by name or that a collection's server spoke
-// of, in no order. The collections themselves are no resources.
-func (m *Machine) Counts() []Count {
-	var cs []Count
-	for _, s := range m.streams {
-		for _, l := range s.order {
-			cs = l.count(cs)
+// Count adds to counts the resources that are wanted by name or that a collection's server spoke of. The
+// collections themselves are no resources. It looks at no more than most subscriptions, and says whether
+// these were the last. Of what comes or goes between two calls, some may be counted twice, or not at all.
+func (m *Machine) Count(at *Listing, cs []Count, most int) (_ []Count, done bool) {
+	last := len(cs)
+	var of *collection // of the one before
+	var l *link
+	done = m.list(at, most, func(sub *subscription, _ int) {
+		if sub.of != of {
+			if of, l = sub.of, nil; of.source != nil {
+				l = sub.link()
+			}
 		}
-	}
-	return cs
-}
-
-// count adds up runs of equal subscriptions, of which there are few for many resources.
-func (l *link) count(cs []Count) []Count {
-	first := len(cs)
-	last := first
-	for sub := range l.owned() {
-		if sub.isCollection() || !sub.wanted() && !l.member(sub) {
-			continue
+		if sub.isCollection() || sub.gone || l == nil || !sub.wanted() && !l.member(sub) {
+			return
 		}
-		key := CountKey{TypeURL: l.typ.URL, Structured: xdstp.IsXDSTP(sub.name), Status: sub.status, Held: sub.held()}
+		key := CountKey{
+			TypeURL: sub.of.cache.typ.URL, Structured: xdstp.IsXDSTP(sub.name), Status: sub.status, Held: sub.held(), Stale: sub.stale(),
+		}
 		if key.Structured {
 			key.Authority = sub.authority()
 		}
+		// There are runs of equal ones, and few keys for many resources.
 		if last == len(cs) || cs[last].CountKey != key {
-			if i := slices.IndexFunc(cs[first:], func(c Count) bool { return c.CountKey == key }); i >= 0 {
-				last = first + i
-			} else {
+			if last = slices.IndexFunc(cs, func(c Count) bool { return c.CountKey == key }); last < 0 {
 				last = len(cs)
 				cs = append(cs, Count{CountKey: key})
 			}
@@ -59,8 +57,8 @@ func (l *link) count(cs []Count) []Count {
 		if key.Held {
 			cs[last].Updated = max(cs[last].Updated, sub.updated)
 		}
-	}
-	return cs
+	})
+	return cs, done
 }
 
 // Accepted is when the last response of a type without an invalid resource was taken in.

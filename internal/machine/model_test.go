@@ -337,7 +337,7 @@ func (w *world) checkEmpty() {
 			w.fail("stream %v is in state %d though nothing is watched", s.ref, s.state)
 		}
 	}
-	for _, c := range w.m.Counts() {
+	for _, c := range counts(w.m, 1) {
 		if c.N > 0 {
 			w.fail("%d resources are left: %+v", c.N, c)
 		}
