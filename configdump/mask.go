@@ -74,26 +74,25 @@ func (m mask) bad(roots []protoreflect.MessageDescriptor) string {
 	return ""
 }
 
-// trimmed is a message with the fields that are kept. The message itself may be changed, but nothing in it.
+// trimmed is a message with the fields that are kept; the message itself is not changed.
 func trimmed(m proto.Message, only mask) proto.Message {
 	if len(only) == 0 {
 		return m
 	}
-	own := m.ProtoReflect()
-	own.Range(func(fd protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
-		if _, ok := only[fd.TextName()]; !ok {
-			own.Clear(fd) // so that it need not be copied
-		}
-		return true
-	})
-	for _, inner := range only {
-		if len(inner) > 0 {
-			m = proto.Clone(m)
-			trim(m.ProtoReflect(), only)
-			break
+	from := m.ProtoReflect()
+	to := from.New()
+	deep := false
+	for name, inner := range only {
+		if fd := from.Descriptor().Fields().ByTextName(name); fd != nil && from.Has(fd) {
+			to.Set(fd, from.Get(fd))
+			deep = deep || len(inner) > 0
 		}
 	}
-	return m
+	if deep {
+		to = proto.Clone(to.Interface()).ProtoReflect()
+		trim(to, only)
+	}
+	return to.Interface()
 }
 
 // trim clears the fields of a message that are not kept, also in what an Any contains.

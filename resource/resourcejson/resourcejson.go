@@ -91,10 +91,26 @@ func (w *writer) object(f func(name func(string))) {
 
 // text writes a string without the escapes that only HTML needs.
 func (w *writer) text(s string) {
+	if isPlain(s) { // most are
+		w.WriteByte('"')
+		w.WriteString(s)
+		w.WriteByte('"')
+		return
+	}
 	enc := json.NewEncoder(&w.Buffer)
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(s) // a string can be encoded, and a buffer written to
 	w.Truncate(w.Len() - len("\n"))
+}
+
+// isPlain says that a string needs no escapes.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 func (w *writer) base64(b []byte) { w.text(base64.StdEncoding.EncodeToString(b)) }
