@@ -13,6 +13,15 @@ func benchmarkLocality() *Locality {
 	return (&entry{server: s}).locality(place{})
 }
 
+// What two increments cost and nothing else: a request cannot cost less.
+func BenchmarkFloor(b *testing.B) {
+	var c cell
+	for b.Loop() {
+		c.n[issued].Add(1)
+		c.n[succeeded].Add(1)
+	}
+}
+
 // A request costs two increments.
 func BenchmarkRequest(b *testing.B) {
 	l := benchmarkLocality()

@@ -93,7 +93,7 @@ func (l *Locality) Begin(address *corev3.Address) Call {
 	t.add(issued)
 	c := Call{tally: t}
 	// LRS-e: endpoints are counted while the server asks for them.
-	if t.entry.server.granular.Load() && address != nil {
+	if address != nil && t.entry.server.granular.Load() {
 		c.endpoint = t.endpoint(address)
 		c.endpoint.add(issued)
 	}
