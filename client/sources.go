@@ -28,6 +28,11 @@ func FromSource(s bootstrap.Source) WatchOption {
 	return func(o *watchOptions) { o.source = &s }
 }
 
+// DeltaOnly makes a watch an error whose names some server is asked for in state of the world. It
+// is for types that the protocol has in delta alone, such as virtual hosts on demand
+// (VHDS); without it an aggregated stream asks for any type in either variant.
+func DeltaOnly() WatchOption { return func(o *watchOptions) { o.deltaOnly = true } }
+
 // InScope keeps a watch apart from those of other scopes: it has streams and values of its own,
 // over shared connections, so that a fallback in one part of a program does not affect another
 // (gRFC A71). Without it a watch is in the scope "". The client keeps a scope until it is
@@ -243,6 +248,8 @@ type view struct {
 	table *authority.Table
 	scope string
 	fetch *time.Duration // nil: as the source has it
+	// deltaOnly says that no server may be asked in state of the world.
+	deltaOnly bool
 }
 
 // fetchTimeout is that of a watch whose name was resolved.
@@ -276,10 +283,10 @@ func (s *sources) placeOf(source int) place {
 
 // viewOf is how the names of a watch are looked up.
 func (c *Client) viewOf(o watchOptions) (v *view, err error) {
-	if o.source == nil && o.scope == "" && o.fetch == nil {
+	if o.source == nil && o.scope == "" && o.fetch == nil && !o.deltaOnly {
 		return c.view, nil
 	}
-	v = &view{table: c.table, scope: o.scope, fetch: o.fetch}
+	v = &view{table: c.table, scope: o.scope, fetch: o.fetch, deltaOnly: o.deltaOnly}
 	if o.source != nil {
 		// AUTH-1: the watch's own source answers for its authorities.
 		if v.table, err = c.table.WithPeer(*o.source); err != nil {
@@ -293,7 +300,12 @@ func (c *Client) viewOf(o watchOptions) (v *view, err error) {
 // watched has no source made for it.
 func (c *Client) place(kind resource.AnyType, r authority.Resolved, v *view, w *machine.Watch) error {
 	for _, server := range r.Servers {
-		if err := carries(c.config.override(server), kind); err != nil {
+		server = c.config.override(server)
+		err := carries(server, kind)
+		if v.deltaOnly && !server.Delta {
+			err = fmt.Errorf("it is to be asked for in delta, and server %q is asked in state of the world", server.URI)
+		}
+		if err != nil {
 			return c.configError(kind, r.Name, err)
 		}
 	}
@@ -318,10 +330,6 @@ func carries(s bootstrap.ManagementServer, kind resource.AnyType) error {
 	url := kind.TypeURL()
 	if v3 := apiv2.ToV3(url); s.TransportV2 && v3 != url {
 		return fmt.Errorf("resources of server %q are those of version 3; want type %s", s.URI, v3)
-	}
-	// VHDS-1: so are virtual hosts and lists of endpoints.
-	if sotw, delta := kind.Methods(); sotw == "" && delta != "" && !s.Delta && s.REST() == nil && s.File() == nil {
-		return fmt.Errorf("the type exists in the delta variant alone, and server %q is asked in state of the world", s.URI)
 	}
 	if s.PerType && s.REST() == nil && methodOf(s, kind) == "" {
 		return fmt.Errorf("the type has no stream of its own, as server %q asks for", s.URI)

@@ -20,6 +20,7 @@ type watchOptions struct {
 	source    *bootstrap.Source // nil: the bootstrap's
 	scope     string
 	fetch     *time.Duration // nil: the source's
+	deltaOnly bool
 }
 
 // uncounted keeps Ready from waiting for the watch.

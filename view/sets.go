@@ -127,8 +127,12 @@ func (s *sets) options(w watch) (kind resource.AnyType, opts []client.WatchOptio
 	if w.feed == nil {
 		return cdsKind, s.view.config.Options, nil
 	}
+	opts = slices.Clip(s.view.config.Options)
+	if w.feed.kind == vhdsKind { // VHDS-1
+		opts = append(opts, client.DeltaOnly())
+	}
 	if w.feed.source == nil {
-		return w.feed.kind, s.view.config.Options, nil
+		return w.feed.kind, opts, nil
 	}
 	if s.view.config.Source == nil {
 		return nil, nil, fmt.Errorf("its config source is neither ads nor self (%T), and the view has no Config.Source for it", w.feed.source.GetConfigSourceSpecifier())
@@ -137,7 +141,7 @@ func (s *sets) options(w watch) (kind resource.AnyType, opts []client.WatchOptio
 	if err != nil {
 		return nil, nil, err
 	}
-	return w.feed.kind, append(slices.Clip(s.view.config.Options), client.FromSource(source)), nil
+	return w.feed.kind, append(opts, client.FromSource(source)), nil
 }
 
 func (s *sets) watchCollection(w watch) error {

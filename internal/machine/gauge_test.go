@@ -27,7 +27,6 @@ func TestCountInPages(t *testing.T) {
 	for i := range 100 {
 		r.step(Start{r.watch(fmt.Sprintf("r%d", i))})
 		w := r.watch(fmt.Sprintf("xdstp://a%d/test.T/x%d", i%3, i))
-		w.Authority = fmt.Sprint("a", i%3)
 		r.step(Start{w})
 	}
 	all := counts(r.m, 1<<30)
