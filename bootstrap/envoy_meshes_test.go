@@ -1,6 +1,7 @@
 package bootstrap_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -62,4 +63,43 @@ func names(s bootstrap.ManagementServer) []string {
 		return nil
 	}
 	return append([]string{s.ChannelCreds.TLS.ServerName}, s.ChannelCreds.TLS.SubjectAltNames...)
+}
+
+// A message alone stands for a list of one wherever an Envoy bootstrap has a list of messages.
+//
+// spec: BOOTE-1
+func TestMessagesAlone(t *testing.T) {
+	var root any
+	if err := json.Unmarshal([]byte(everythingDoc), &root); err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(alone(root))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(everythingDoc, "[{") - strings.Count(string(text), "[{"); n < 8 {
+		t.Errorf("%d lists of one, want 8", n)
+	}
+	want, got := parse(t, everythingDoc), parse(t, string(text))
+	if diff := cmp.Diff(want, got, sameConfig); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// alone has the only element of a list of one message in place of the list.
+func alone(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, in := range v {
+			v[key] = alone(in)
+		}
+	case []any:
+		for i, in := range v {
+			v[i] = alone(in)
+		}
+		if m, ok := v[0].(map[string]any); ok && len(v) == 1 {
+			return m
+		}
+	}
+	return v
 }
