@@ -351,4 +351,32 @@ func TestHelp(t *testing.T) {
 			t.Errorf("%s: status %d, %q, %q", args, status, stdout, stderr)
 		}
 	}
+	for args, want := range map[string]string{
+		"help nonsense":       `unknown command "nonsense"`,
+		"help watch nonsense": `unknown command "nonsense" for "xdsctl watch"`,
+		"completion nonsense": `unknown command "nonsense" for "xdsctl completion"`,
+	} {
+		if status, stdout, stderr := runOnce(t, strings.Fields(args)...); status != 2 || stdout != "" || !strings.Contains(stderr, want) {
+			t.Errorf("%s: status %d, %q, %q", args, status, stdout, stderr)
+		}
+	}
+}
+
+// fullDisk is an output that takes nothing.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) {
+	return 0, &fs.PathError{Op: "write", Path: "out", Err: errors.New("no space left on device")}
+}
+
+// Help that cannot be written is a failure, as any other output.
+func TestHelpIsNotWritten(t *testing.T) {
+	t.Parallel()
+	for _, args := range []string{"", "--help", "help", "help watch", "watch --help", "completion", "completion bash --help", "version"} {
+		errs := &buffer{}
+		status := run(t.Context(), strings.Fields(args), strings.NewReader(""), fullDisk{}, errs)
+		if status != 1 || errs.String() != "xdsctl: write out: no space left on device\n" {
+			t.Errorf("%q: status %d, %q", args, status, errs)
+		}
+	}
 }

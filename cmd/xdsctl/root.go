@@ -48,7 +48,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(errs)
+	helpFailed := strictHelp(root)
 	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		err = helpFailed()
+	}
 	if err == nil {
 		return statusOK
 	}
