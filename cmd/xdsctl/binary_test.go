@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -158,6 +159,23 @@ func TestBlockedOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.ends(0)
+	for status, args := range map[int][]string{
+		0: {"record", "--server", m.Addr(), "--to", "-", "cds"},
+		1: {"get", "--server", m.Addr(), "-o", "json", "cds"},
+	} {
+		p := launch(t, build(t), args...)
+		if _, err := p.stdout.ReadByte(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(500 * time.Millisecond) // the pipe fills
+		if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		_ = p.cmd.Wait() // the status is looked at
+		if got := p.cmd.ProcessState.ExitCode(); got != status {
+			t.Errorf("%v: %v, want %d; standard error:\n%s", args, p.cmd.ProcessState, status, p.stderr)
+		}
+	}
 }
 
 // The real program follows authorities, globs, lists and redirects.

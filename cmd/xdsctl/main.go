@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"google.golang.org/grpc/grpclog"
 )
@@ -22,5 +23,20 @@ func main() {
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	ended := make(chan int, 1)
+	go func() { ended <- run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr) }()
+	select {
+	case status := <-ended:
+		os.Exit(status)
+	case <-ctx.Done():
+	}
+	select {
+	case status := <-ended:
+		os.Exit(status)
+	case <-time.After(endTime): // nobody takes its output, or it computes for long
+		os.Exit(statusFailed)
+	}
 }
+
+// endTime is how long a command may take to end after an interrupt.
+const endTime = 2 * time.Second

@@ -133,12 +133,18 @@ func (t *target) client(trace *client.Trace) (*client.Client, error) {
 	return c, nil
 }
 
-// closeClient closes a client. A handler whose write blocks is waited for no longer than a moment.
+// closeClient closes a client. A handler or a recording whose write blocks is waited for no longer than
+// a moment.
 func closeClient(c *client.Client) {
 	const patience = 200 * time.Millisecond
-	_ = c.Close() // it has no other result
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		_ = c.Close() // it has no other result
+		<-c.Done()
+	}()
 	select {
-	case <-c.Done():
+	case <-closed:
 	case <-time.After(patience):
 	}
 }

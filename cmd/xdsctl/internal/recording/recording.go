@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -55,19 +56,15 @@ type Writer struct {
 	out     io.Writer
 	failed  func(error)
 	streams int
-	frames  int
+	frames  atomic.Int64
 }
 
 // NewWriter makes a writer, which calls failed when it could not write a line. Nothing is written
 // after that.
 func NewWriter(out io.Writer, failed func(error)) *Writer { return &Writer{out: out, failed: failed} }
 
-// Frames is how many were written.
-func (w *Writer) Frames() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.frames
-}
+// Frames is how many were written. It does not wait for a write.
+func (w *Writer) Frames() int { return int(w.frames.Load()) }
 
 func (w *Writer) nextStream() int {
 	w.mu.Lock()
@@ -92,7 +89,7 @@ func (w *Writer) write(f Frame, bytes []byte) {
 		w.failed(err)
 		return
 	}
-	w.frames++
+	w.frames.Add(1)
 }
 
 // message is the JSON of a message and its type URL; null if the bytes are none.
