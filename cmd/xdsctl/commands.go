@@ -42,18 +42,18 @@ func (s *session) command(line string) (quit bool) {
 	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 	rest = strings.TrimSpace(rest)
 	var err error
-	switch word {
-	case "":
-	case "quit":
+	switch {
+	case word == "":
+	case word == "quit" && rest == "":
 		return true
-	case "dump":
+	case word == "dump" && rest == "":
 		s.output.print(s.dump())
-	case "watch":
+	case word == "watch":
 		err = s.watchText(rest)
-	case "unwatch":
+	case word == "unwatch":
 		err = s.unwatchText(rest)
 	default:
-		err = fmt.Errorf("unknown command %q; want watch SUBSCRIPTION, unwatch SUBSCRIPTION, dump or quit", word)
+		err = fmt.Errorf("unknown command %.100q; want watch SUBSCRIPTION, unwatch SUBSCRIPTION, dump or quit", strings.TrimSpace(line))
 	}
 	if err != nil {
 		fmt.Fprintf(s.notes, "xdsctl: standard input: %v\n", err)
@@ -67,7 +67,7 @@ func (s *session) watchText(text string) error {
 		return err
 	}
 	if twice := s.watch(sub); len(twice) > 0 {
-		return fmt.Errorf("%q is subscribed to already", text)
+		return fmt.Errorf("%.100q is subscribed to already", text)
 	}
 	return nil
 }
@@ -78,7 +78,7 @@ func (s *session) unwatchText(text string) error {
 		return err
 	}
 	if !s.unwatch(sub.Subscription) {
-		return fmt.Errorf("%q is not subscribed to", text)
+		return fmt.Errorf("%.100q is not subscribed to", text)
 	}
 	return nil
 }

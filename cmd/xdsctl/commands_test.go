@@ -57,9 +57,19 @@ func TestBadCommands(t *testing.T) {
 		"watch cds:a":     `"cds:a" is subscribed to already`,
 		"unwatch cds:b":   `"cds:b" is not subscribed to`,
 		"unwatch foo:bar": `"foo" is neither`,
+		"dump cds:a":      `unknown command "dump cds:a"`,
+		"quit now":        `unknown command "quit now"`,
 	} {
 		p.enter(line)
 		p.complains(want)
+	}
+	before := len(p.stderr.String())
+	for _, word := range []string{"jump ", "watch ", "unwatch cds:"} {
+		p.enter(word + strings.Repeat("x", 1<<20))
+	}
+	p.complains(`cds:xxx`)
+	if n := len(p.stderr.String()) - before; n > 2000 {
+		t.Errorf("%d bytes are said of long lines", n)
 	}
 	p.enter("watch xdstp://bad.example/envoy.config.cluster.v3.Cluster/a")
 	p.skipTo(`"kind":"config"`)

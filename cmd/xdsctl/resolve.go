@@ -136,9 +136,9 @@ func (r *resolver) command(line string) (quit bool) {
 	var err error
 	switch {
 	case word == "":
-	case word == "quit":
+	case word == "quit" && name == "":
 		return true
-	case word == "dump":
+	case word == "dump" && name == "":
 		r.dump()
 	case word == "hold" && name != "" && !r.all:
 		r.hold(name)
@@ -147,7 +147,7 @@ func (r *resolver) command(line string) (quit bool) {
 	case (word == "hold" || word == "release") && r.all:
 		err = fmt.Errorf("%s is for the configuration of one root", word)
 	default:
-		err = fmt.Errorf("unknown command %q; want hold CLUSTER, release CLUSTER, dump or quit", strings.TrimSpace(line))
+		err = fmt.Errorf("unknown command %.100q; want hold CLUSTER, release CLUSTER, dump or quit", strings.TrimSpace(line))
 	}
 	if err != nil {
 		fmt.Fprintf(r.notes, "xdsctl: standard input: %v\n", err)

@@ -275,7 +275,7 @@ func (r *resolver) hold(name string) { r.holds[name] = append(r.holds[name], r.o
 func (r *resolver) release(name string) error {
 	held := r.holds[name]
 	if len(held) == 0 {
-		return fmt.Errorf("%q is not held", name)
+		return fmt.Errorf("%.100q is not held", name)
 	}
 	held[0]()
 	r.holds[name] = held[1:]

@@ -51,7 +51,7 @@ func newSession(t *target, p report.Printer, once bool) (*session, error) {
 // begin begins the subscriptions that were given.
 func (s *session) begin(subs []subscription.Given) {
 	for _, sub := range s.watch(subs...) {
-		fmt.Fprintf(s.notes, "xdsctl: %s %q is given twice\n", subscription.Short(sub.TypeURL), sub.Name)
+		fmt.Fprintf(s.notes, "xdsctl: %s %.100q is given twice\n", subscription.Short(sub.TypeURL), sub.Name)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"iter"
@@ -168,7 +169,10 @@ func write(cmd *cobra.Command, format string, p *resources.Process, showSecrets 
 	var err error
 	switch out := cmd.OutOrStdout(); format {
 	case "envoy":
-		err = configdump.Write(out, configdump.Options{IncludeEDS: true}, source{p})
+		var b bytes.Buffer
+		if err = configdump.Write(&b, configdump.Options{IncludeEDS: true}, source{p}); err == nil {
+			_, err = out.Write(report.HarmlessJSON(b.Bytes()))
+		}
 	case "yaml":
 		var held []report.Item
 		for _, it := range items(p) {

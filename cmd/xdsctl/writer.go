@@ -5,9 +5,11 @@ import (
 	"os"
 	"runtime"
 	"sync"
+
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
 )
 
-// lockedWriter lets logs and notes share standard error.
+// lockedWriter lets logs and notes share standard error, and makes both harmless to a terminal.
 type lockedWriter struct {
 	mu  sync.Mutex
 	out io.Writer
@@ -16,7 +18,10 @@ type lockedWriter struct {
 func (w *lockedWriter) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.out.Write(b)
+	if _, err := w.out.Write(report.Harmless(b)); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
 
 // wantsColor says whether out is a terminal whose user does not mind colours

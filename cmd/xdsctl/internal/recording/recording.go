@@ -15,6 +15,7 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
 	"github.com/xdswatch/xdswatch/resource/resourcejson"
 )
 
@@ -82,9 +83,7 @@ func (w *Writer) write(f Frame, bytes []byte) {
 		return
 	}
 	f.Time = time.Now().UTC()
-	enc := json.NewEncoder(w.out) // which writes a line at once
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(f); err != nil {
+	if err := report.WriteLine(w.out, f); err != nil {
 		w.out = nil
 		w.failed(err)
 		return

@@ -138,10 +138,12 @@ func writeResponses(out io.Writer, items []Item, o resourcejson.Options) error {
 		if err != nil {
 			return err
 		}
-		if text, err = yaml.JSONToYAML(text); err != nil {
-			return err
+		text = escape(text)
+		doc, err := yaml.JSONToYAML(text)
+		if err != nil || bytes.ContainsFunc(doc, hiddenInJSON) {
+			doc = append(text, '\n') // JSON is YAML, with escapes for all that does not show
 		}
-		b.Write(text)
+		b.Write(doc)
 		items = items[n:]
 	}
 	_, err := out.Write(b.Bytes())

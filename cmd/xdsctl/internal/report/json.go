@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -56,6 +57,21 @@ func (j *JSON) Print(r Record) error {
 	}
 	return err
 }
+
+// Harmless is text in which what does not show, but for ends of lines, is written as an escape.
+func Harmless(text []byte) []byte {
+	if !bytes.ContainsFunc(text, hiddenInJSON) && utf8.Valid(text) {
+		return text
+	}
+	lines := strings.Split(string(text), "\n")
+	for i, l := range lines {
+		lines[i] = clean(l)
+	}
+	return []byte(strings.Join(lines, "\n"))
+}
+
+// HarmlessJSON is JSON in which what does not show is written as its escape.
+func HarmlessJSON(text []byte) []byte { return escape(text) }
 
 // escape writes what does not show, such as what a terminal obeys or what turns the direction
 // of text, as JSON's escapes. The encoder did so with what JSON demands; its own newlines stay.

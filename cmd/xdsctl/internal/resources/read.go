@@ -144,7 +144,7 @@ func readDocuments(data []byte) (all []Resource, _ error) {
 		}
 	}
 	for i, doc := range documents {
-		text, err := yaml.YAMLToJSON(doc)
+		text, err := toJSON(doc)
 		if err == nil && string(text) == "null" { // nothing but comments
 			continue
 		}
@@ -158,6 +158,14 @@ func readDocuments(data []byte) (all []Resource, _ error) {
 		all, bad = append(all, rs...), append(bad, err)
 	}
 	return all, errors.Join(bad...)
+}
+
+// toJSON is a document of YAML as JSON, which may have characters that YAML does not allow.
+func toJSON(doc []byte) ([]byte, error) {
+	if text := bytes.TrimSpace(doc); json.Valid(text) {
+		return text, nil
+	}
+	return yaml.YAMLToJSON(doc)
 }
 
 // within says of each error where it is.

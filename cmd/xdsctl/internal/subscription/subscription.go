@@ -59,7 +59,7 @@ func parse(text string) (Subscription, error) {
 	typ, name, named := strings.Cut(text, ":")
 	url, err := typeURL(typ)
 	if err != nil {
-		return Subscription{}, fmt.Errorf("subscription %q: %w", text, err)
+		return Subscription{}, fmt.Errorf("subscription %.100q: %w", text, err)
 	}
 	if !named || name == Wildcard {
 		return Subscription{TypeURL: url, Name: Wildcard, Collection: true, Explicit: named}, nil
@@ -116,7 +116,7 @@ func typeURL(typ string) (string, error) {
 	case typ == "":
 		return "", errors.New("it has no type")
 	}
-	return "", fmt.Errorf("%q is neither a short type name (%s) nor a type URL (%s…)", typ, shortNames(), resource.TypePrefix)
+	return "", fmt.Errorf("%.100q is neither a short type name (%s) nor a type URL (%s…)", typ, shortNames(), resource.TypePrefix)
 }
 
 func cutLast(url string) (prefix, message string, ok bool) {

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+
+	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
+	statusv3 "github.com/envoyproxy/go-control-plane/envoy/service/status/v3"
+
+	"github.com/xdswatch/xdswatch/resource/cds"
+)
+
+// odd is a name with what a terminal obeys, and what turns the direction of text.
+const odd = "a\u009b31m\u202e\u007f\x1b[31m\tb"
+
+// harmful is what of a text should not reach a terminal.
+func harmful(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) || r == '\n' {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// No output has what a terminal obeys, and each is good for what it is made for.
+//
+// spec: H-12
+func TestHarmlessOutput(t *testing.T) {
+	t.Parallel()
+	m := managed(t, cluster(odd))
+	process := serveProcess(t, saying(&statusv3.ClientStatusResponse{Config: []*statusv3.ClientConfig{{GenericXdsConfigs: []*genericConfig{
+		{TypeUrl: cds.Type.TypeURL(), Name: odd, XdsConfig: packed(cluster(odd)), ClientStatus: adminv3.ClientResourceStatus_ACKED, LastUpdated: daysAgo()},
+	}}}}))
+	for _, args := range []string{
+		"get -o json --server " + m.Addr() + " cds", "get -o yaml --server " + m.Addr() + " cds", "get -o name --server " + m.Addr() + " cds",
+		"record --to - --for 300ms --server " + m.Addr() + " cds",
+		"status " + process, "csds " + process, "csds -o json " + process, "dump " + process,
+	} {
+		status, out, errs := runOnce(t, strings.Fields(args)...)
+		if status != 0 || !strings.Contains(out, "31m") || harmful(out) != "" {
+			t.Errorf("%s: status %d, %s\n%q", args, status, errs, out)
+		}
+		if fields := strings.Fields(args); fields[0] == "record" || strings.Contains(args, "name") || fields[0] == "status" || strings.Contains(args, "csds -o json") {
+			continue
+		}
+		// It is read back as what it was.
+		path := file(t, "state.yaml", out)
+		if status, out, errs := runOnce(t, "diff", path, "server:"+m.Addr()); status != 0 {
+			t.Errorf("%s: read back: status %d, %s%s", args, status, out, errs)
+		}
+	}
+	for _, args := range [][]string{
+		{"validate", odd}, {"replay", odd}, {"bootstrap", odd}, {"dump", odd}, {"get", "--server", m.Addr(), "cds:x" + odd, "--resource-timeout", "50ms"},
+	} {
+		status, out, errs := runOnce(t, args...)
+		if status == 0 || errs == "" || harmful(out+errs) != "" {
+			t.Errorf("%q: status %d, %q", args, status, out+errs)
+		}
+	}
+}
+
+// JSON with characters that YAML does not allow is JSON all the same.
+func TestJSONIsNotYAML(t *testing.T) {
+	t.Parallel()
+	m := managed(t, cluster(odd))
+	path := file(t, "c.json", `{"@type": "`+clusters+`", "name": "a`+"\u009b31m\u202e\u007f"+`\u001b[31m\tb"}`)
+	if status, out, errs := runOnce(t, "diff", path, "server:"+m.Addr()); status != 0 {
+		t.Errorf("status %d, %s%s", status, out, errs)
+	}
+}
