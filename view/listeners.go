@@ -43,7 +43,7 @@ func NewListeners(ctx context.Context, c *client.Client, config Config, onRemove
 	}
 	l.mu.Lock() // until the watch is known
 	defer l.mu.Unlock()
-	w, err := c.WatchAll(ctx, lds.Type, "*", l.take, config.Options...)
+	w, err := c.WatchAll(ctx, lds.Type, "*", l.take, config.options(lds.Type)...)
 	if err != nil {
 		return nil, err
 	}

@@ -124,24 +124,34 @@ func (s *sets) set(w watch) (*client.Set, error) {
 }
 
 func (s *sets) options(w watch) (kind resource.AnyType, opts []client.WatchOption, err error) {
-	if w.feed == nil {
-		return cdsKind, s.view.config.Options, nil
+	if kind = cdsKind; w.feed != nil {
+		kind = w.feed.kind
 	}
-	opts = slices.Clip(s.view.config.Options)
-	if w.feed.kind == vhdsKind { // VHDS-1
-		opts = append(opts, client.DeltaOnly())
+	config := s.view.config
+	if w.feed == nil || w.feed.source == nil {
+		return kind, config.options(kind), nil
 	}
-	if w.feed.source == nil {
-		return w.feed.kind, opts, nil
-	}
-	if s.view.config.Source == nil {
+	if config.Source == nil {
 		return nil, nil, fmt.Errorf("its config source is neither ads nor self (%T), and the view has no Config.Source for it", w.feed.source.GetConfigSourceSpecifier())
 	}
-	source, err := s.view.config.Source(w.feed.source)
+	source, err := config.Source(w.feed.source)
 	if err != nil {
 		return nil, nil, err
 	}
-	return w.feed.kind, append(opts, client.FromSource(source)), nil
+	config.TypeOptions = nil
+	return kind, append(config.options(kind), client.FromSource(source)), nil
+}
+
+// options are those of the watches of a type.
+func (c Config) options(kind resource.AnyType) []client.WatchOption {
+	opts := slices.Clip(c.Options)
+	if kind == vhdsKind { // VHDS-1
+		opts = append(opts, client.DeltaOnly())
+	}
+	if c.TypeOptions != nil {
+		opts = append(opts, c.TypeOptions(kind.TypeURL())...)
+	}
+	return opts
 }
 
 func (s *sets) watchCollection(w watch) error {

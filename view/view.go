@@ -67,6 +67,10 @@ type Config struct {
 	Source func(*corev3.ConfigSource) (bootstrap.Source, error)
 	// Options are for each watch of the view: a scope, say.
 	Options []client.WatchOption
+	// TypeOptions are more options, for the watches of a type URL whose resources are named without
+	// a ConfigSource, or with ads or self: the source that is lds_config or cds_config of an Envoy
+	// bootstrap ([bootstrap.Config.Startup]), say. nil for none.
+	TypeOptions func(typeURL string) []client.WatchOption
 }
 
 // View follows the configuration below a root. Its methods are safe for concurrent use.

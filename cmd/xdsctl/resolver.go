@@ -51,7 +51,7 @@ func (r *resolver) start(ctx context.Context, root view.Root, all bool) (err err
 	if r.client, err = r.target.client(nil); err != nil {
 		return err
 	}
-	config := view.Config{OnSnapshot: r.onSnapshot, OnWaiting: r.onWaiting}
+	config := view.Config{OnSnapshot: r.onSnapshot, OnWaiting: r.onWaiting, TypeOptions: r.plan.ofType}
 	if all {
 		r.every, err = view.NewListeners(ctx, r.client, config, r.onRemoved)
 	} else {
@@ -84,7 +84,7 @@ func (r *resolver) watchAll(ctx context.Context) error {
 				r.onTrouble(ev.Err)
 			}
 		}
-	})
+	}, r.plan.ofType(lds.Type.TypeURL())...)
 	go func() {
 		if r.every.Ready(ctx) != nil {
 			return

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -153,6 +155,48 @@ resource:
 			}
 		}
 	}
+}
+
+// What is followed through all that it names begins there too.
+func TestOwnSourcesAreFollowed(t *testing.T) {
+	t.Parallel()
+	s := testutil.StartRESTServer(t, testutil.RESTConfig{})
+	if err := s.Set("1", testutil.StaticCluster("a", "10.0.0.1:80")); err != nil {
+		t.Fatal(err)
+	}
+	path := resourceFile(t, "lds.yaml", inlineListener(t, "ingress", testutil.RouteConfig("r", testutil.VirtualHost("*", testutil.Route("", "a")))))
+	boot := envoyBootstrap(t, s.Addr(), "dynamic_resources:\n  lds_config: {path_config_source: {path: "+path+"}}"+pollCDS)
+	for _, root := range []string{"lds:ingress", "all"} {
+		status, out, errs := runOnce(t, "resolve", "--bootstrap", boot, "--once", "-o", "json", root)
+		if status != 0 || !strings.Contains(out, `"address":"10.0.0.1:80"`) {
+			t.Errorf("resolve %s: status %d, %s%s", root, status, out, errs)
+		}
+		status, out, errs = runOnce(t, "graph", "--bootstrap", boot, root)
+		if status != 0 || out != "lds ingress\n└── cds a\n" {
+			t.Errorf("graph %s: status %d, %s%s", root, status, out, errs)
+		}
+		p, url := startUI(t, "--bootstrap", boot, root)
+		until(t, "the view", func() bool { return strings.Contains(fetched(t, url+"views?format=json"), `"clusters": 1`) })
+		if status := p.ended(); status != 0 {
+			t.Errorf("ui %s: status %d: %s", root, status, p.stderr)
+		}
+	}
+}
+
+// inlineListener is a proxy's listener with routes of its own.
+func inlineListener(t *testing.T, name string, routes *routev3.RouteConfiguration) *listenerv3.Listener {
+	t.Helper()
+	l := testutil.ProxyListener(name, "127.0.0.1:80", "")
+	config := l.GetFilterChains()[0].GetFilters()[0].GetTypedConfig()
+	m := &hcmv3.HttpConnectionManager{}
+	if err := config.UnmarshalTo(m); err != nil {
+		t.Fatal(err)
+	}
+	m.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: routes}
+	if err := config.MarshalFrom(m); err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
 
 // What is subscribed to by hand is asked there too, single names included.
