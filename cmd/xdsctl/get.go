@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -102,6 +103,7 @@ func get(cmd *cobra.Command, f *getFlags, args []string) error {
 
 // collector keeps the newest state of each resource. It is a [report.Printer].
 type collector struct {
+	mu   sync.Mutex                 // authorities tell at the same time
 	held map[[2]string]*report.Item // by type and name
 }
 
@@ -111,6 +113,8 @@ func (c *collector) Print(r report.Record) error {
 	if !ok {
 		return nil
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	key := [2]string{about.Type, about.Name}
 	it := c.held[key]
 	if it == nil {
@@ -131,6 +135,8 @@ func (c *collector) items(s *session) []report.Item {
 	of := map[[2]string]bool{} // collections
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, sub := range s.subs {
 		key := [2]string{sub.TypeURL, sub.name}
 		switch it := c.held[key]; {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/sds"
@@ -302,5 +304,26 @@ version_info: "4"
 `
 	if out != want {
 		t.Errorf("%s\n%s", out, errs)
+	}
+}
+
+// Several authorities tell at the same time.
+func TestCollectorIsSafe(t *testing.T) {
+	t.Parallel()
+	var c collector
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for j := range 1000 {
+				about := report.About{Type: clusters, Name: fmt.Sprint(i, " ", j)}
+				if err := c.Print(report.Synced{About: about}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := len(c.held); n != 4000 {
+		t.Errorf("%d resources", n)
 	}
 }
