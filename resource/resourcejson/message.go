@@ -3,7 +3,6 @@ package resourcejson
 import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
@@ -57,7 +56,7 @@ func (r *redactor) any(m protoreflect.Message) {
 		r.changed = true
 		return
 	}
-	inner, err := anypb.UnmarshalNew(a, proto.UnmarshalOptions{AllowPartial: true, Resolver: protoregistry.GlobalTypes})
+	inner, err := unmarshal(a)
 	if err != nil || r.depth == maxDepth {
 		r.changed = r.changed || len(a.GetValue()) > 0
 		a.Value = nil

@@ -16,7 +16,14 @@ import (
 func ParseAny(text []byte) (*anypb.Any, error) {
 	r := &opaque{Types: protoregistry.GlobalTypes}
 	a := &anypb.Any{}
-	err := protojson.UnmarshalOptions{Resolver: r, AllowPartial: true}.Unmarshal(text, a)
+	o := protojson.UnmarshalOptions{Resolver: r, AllowPartial: true}
+	err := o.Unmarshal(text, a)
+	if err != nil {
+		r.lists = true // of several entries
+		if o.Unmarshal(text, a) == nil {
+			err = nil
+		}
+	}
 	if err != nil {
 		if whole := payload(text); whole != nil {
 			return whole, nil
@@ -47,11 +54,15 @@ func payload(text []byte) *anypb.Any {
 // is written of unknown types.
 type opaque struct {
 	*protoregistry.Types
-	used bool
+	used  bool
+	lists bool // list collections are read as messages with a field for many entries
 }
 
 func (o *opaque) FindMessageByURL(url string) (protoreflect.MessageType, error) {
 	if mt, err := o.Types.FindMessageByURL(url); err == nil {
+		if many := listType(); o.lists && many != nil && isSingular(mt.Descriptor()) {
+			return many, nil
+		}
 		return mt, nil
 	}
 	o.used = true
@@ -89,7 +100,7 @@ func bare(m protoreflect.Message) (err error) {
 }
 
 func bareAny(a *anypb.Any) error {
-	inner, err := a.UnmarshalNew()
+	inner, err := unmarshal(a)
 	if err != nil {
 		var b wrapperspb.BytesValue
 		err := proto.Unmarshal(a.Value, &b)

@@ -2,10 +2,15 @@ package resourcejson
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
+	xdscorev3 "github.com/cncf/xds/go/xds/core/v3"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3" // has the message that lists are read as
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 )
@@ -52,4 +57,38 @@ func sameMessage(t *testing.T, a, b *anypb.Any) bool {
 	}
 	y, err := b.UnmarshalNew()
 	return err == nil && proto.Equal(x, y)
+}
+
+// A list collection keeps all its entries, though Envoy's messages have a field for one.
+func TestListCollection(t *testing.T) {
+	entry := func(name string) []byte {
+		b, err := proto.Marshal(&xdscorev3.CollectionEntry{ResourceSpecifier: &xdscorev3.CollectionEntry_InlineEntry_{InlineEntry: &xdscorev3.CollectionEntry_InlineEntry{
+			Name: name, Resource: &anypb.Any{TypeUrl: "type.googleapis.com/not.Linked", Value: []byte(name)},
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), b)
+	}
+	for _, names := range [][]string{{}, {"a"}, {"a", "b", "c"}} {
+		in := &anypb.Any{TypeUrl: "type.googleapis.com/envoy.config.cluster.v3.ClusterCollection"}
+		for _, name := range names {
+			in.Value = append(in.Value, entry(name)...)
+		}
+		wrapper := &discoveryv3.Resource{Name: "l", Resource: in}
+		text := Options{Readable: true}.Any("type.googleapis.com/envoy.service.discovery.v3.Resource", wrapper)
+		for _, name := range names {
+			if !strings.Contains(string(text), `"inlineEntry":{"name":"`+name+`"`) {
+				t.Errorf("%v: %s", names, text)
+			}
+		}
+		back, err := ParseAny(text)
+		out := &discoveryv3.Resource{}
+		if err == nil {
+			err = back.UnmarshalTo(out)
+		}
+		if err != nil || !bytes.Equal(out.GetResource().GetValue(), in.Value) {
+			t.Errorf("%v: %v, %q, want %q", names, err, out.GetResource().GetValue(), in.Value)
+		}
+	}
 }

@@ -21,7 +21,6 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
@@ -199,7 +198,7 @@ func (w *writer) any(m protoreflect.Message) {
 	}
 	w.depth++
 	defer func() { w.depth-- }()
-	inner, err := anypb.UnmarshalNew(a, proto.UnmarshalOptions{AllowPartial: true, Resolver: protoregistry.GlobalTypes})
+	inner, err := unmarshal(a)
 	if err != nil {
 		w.unknown(a.GetTypeUrl(), a.GetValue())
 		return
