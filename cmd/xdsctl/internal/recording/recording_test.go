@@ -17,6 +17,7 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/eds"
@@ -80,7 +81,7 @@ func (p *tape) read() (states []string, faults []error) {
 			s := m.State[url]
 			text := url[strings.LastIndex(url, ".")+1:] + " " + s.Version + ":"
 			for _, name := range slices.Sorted(maps.Keys(s.Resources)) {
-				text += fmt.Sprintf(" %s@%s/%d", name, s.Resources[name].Version, len(s.Resources[name].Payload))
+				text += fmt.Sprintf(" %s@%s/%d", name, s.Resources[name].Version, len(s.Resources[name].Content.GetResource().GetValue()))
 			}
 			parts = append(parts, text)
 		}
@@ -191,3 +192,15 @@ func TestWriterFails(t *testing.T) {
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("full") }
+
+// A heartbeat is no news of a resource, and no fault.
+func TestHeartbeats(t *testing.T) {
+	p := newTape(t)
+	wrapped := &discoveryv3.Resource{Name: "a", Version: "1", Ttl: durationpb.New(time.Second), Resource: packed(t, cluster("a"))}
+	p.sotw("s", "1", cds.Type.TypeURL(), wrapped, cluster("b"))
+	p.sotw("s", "1", cds.Type.TypeURL(), &discoveryv3.Resource{Name: "a", Version: "1", Ttl: durationpb.New(time.Second)})
+	got, faults := p.read()
+	if !slices.Equal(got, []string{"Cluster 1: a@1/3 b@1/3"}) || len(faults) > 0 {
+		t.Errorf("%q, %v", got, faults)
+	}
+}

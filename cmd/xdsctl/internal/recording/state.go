@@ -1,7 +1,6 @@
 package recording
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -12,7 +11,7 @@ import (
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resources"
 	"github.com/xdswatch/xdswatch/resource"
@@ -32,8 +31,13 @@ type Type struct {
 // Resource is a resource with a version of its own.
 type Resource struct {
 	Version string
-	Payload []byte // of the Any
+	// Content is the resource under its name, with what was said beside it but its version and its
+	// time to live: what is here stays. It is not changed.
+	Content *discoveryv3.Resource
 }
+
+// Same says whether resources have the same content.
+func (r Resource) Same(other Resource) bool { return proto.Equal(r.Content, other.Content) }
 
 // Moment is a state, and when it began after the first frame of its recording.
 type Moment struct {
@@ -76,12 +80,12 @@ func (s State) Resources() (all []resources.Resource, err error) {
 	for _, url := range slices.Sorted(maps.Keys(s)) {
 		for _, name := range slices.Sorted(maps.Keys(s[url].Resources)) {
 			r := s[url].Resources[name]
-			rs, err := resources.FromAny(&anypb.Any{TypeUrl: url, Value: r.Payload}, r.Version)
+			rs, err := resources.FromAny(r.Content.GetResource(), r.Version)
 			if err != nil {
 				return nil, fmt.Errorf("%q: %w", name, err)
 			}
 			if len(rs) == 1 {
-				rs[0].Name = name
+				rs[0].Type, rs[0].Name = url, name // a redirect is of the type that it stands for
 			}
 			all = append(all, rs...)
 		}
@@ -144,7 +148,7 @@ func (v *version) readSotW(text json.RawMessage) (faults []error) {
 		v.full = e.Kind.FullState()
 	}
 	for i, text := range m.Resources {
-		if fault := v.add("", m.Version, text); fault != nil {
+		if fault := v.add(&discoveryv3.Resource{}, m.Version, text); fault != nil {
 			faults = append(faults, fmt.Errorf("resources[%d]: %w", i, fault))
 		}
 	}
@@ -157,6 +161,7 @@ func (v *version) readDelta(text json.RawMessage) (faults []error) {
 		Resources []struct {
 			Name     string          `json:"name"`
 			Version  string          `json:"version"`
+			Aliases  []string        `json:"aliases"`
 			Resource json.RawMessage `json:"resource"`
 		} `json:"resources"`
 		Removed []string `json:"removedResources"`
@@ -169,7 +174,7 @@ func (v *version) readDelta(text json.RawMessage) (faults []error) {
 		if r.Resource == nil { // the answer that there is none, or a heartbeat
 			continue
 		}
-		if fault := v.add(r.Name, r.Version, r.Resource); fault != nil {
+		if fault := v.add(&discoveryv3.Resource{Name: r.Name, Aliases: r.Aliases}, r.Version, r.Resource); fault != nil {
 			faults = append(faults, fmt.Errorf("resources[%d]: %w", i, fault))
 		}
 	}
@@ -181,27 +186,31 @@ type errUnreadable string
 
 func (e errUnreadable) Error() string { return string(e) }
 
-// add adds a resource; name is that of its wrapper.
-func (v *version) add(name, of string, text json.RawMessage) error {
+// add adds a resource, whose wrapper may say more of it.
+func (v *version) add(r *discoveryv3.Resource, of string, text json.RawMessage) error {
 	a, err := resourcejson.ParseAny(text)
 	if err != nil {
 		return errUnreadable("cannot be read back")
 	}
+	r.Resource = a
 	if a.GetTypeUrl() == resource.TypePrefix+"envoy.service.discovery.v3.Resource" {
-		w := &discoveryv3.Resource{}
-		if a.UnmarshalTo(w) != nil || w.GetResource() == nil {
+		r.Reset()
+		if a.UnmarshalTo(r) != nil {
 			return errUnreadable("holds no resource")
 		}
-		name, a = w.GetName(), w.GetResource()
+		if r.GetResource() == nil { // a heartbeat
+			return nil
+		}
+		r.Version, r.Ttl = "", nil
 	}
-	if name == "" {
-		rs, err := resources.FromAny(a, "")
+	if r.Name == "" {
+		rs, err := resources.FromAny(r.GetResource(), "")
 		if err != nil || len(rs) != 1 || rs[0].Name == "" {
 			return errUnreadable("has no name that can be read")
 		}
-		name = rs[0].Name
+		r.Name = rs[0].Name
 	}
-	v.changed[name] = Resource{of, a.GetValue()}
+	v.changed[r.Name] = Resource{of, r}
 	return nil
 }
 
@@ -264,7 +273,7 @@ func (v *version) after(t Type) Type {
 		delete(next.Resources, name)
 	}
 	for name, r := range v.changed {
-		if old, ok := t.Resources[name]; ok && !v.delta && bytes.Equal(old.Payload, r.Payload) {
+		if old, ok := t.Resources[name]; ok && !v.delta && old.Same(r) {
 			r = old // its version is that of its last change
 		}
 		r.Version = cmp.Or(r.Version, next.Version)

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,7 +13,9 @@ import (
 	"slices"
 	"time"
 
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/recording"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resources"
@@ -111,15 +112,15 @@ func stateOf(rs []resources.Resource, before recording.State) (recording.State, 
 		if err != nil {
 			return nil, fmt.Errorf("%s: %q cannot be encoded", r.File, r.Name)
 		}
+		next := recording.Resource{Version: r.Version, Content: &discoveryv3.Resource{Name: r.Name, Resource: &anypb.Any{TypeUrl: r.Type, Value: payload}}}
 		if versions[r.Type] == nil {
 			versions[r.Type] = map[string]bool{}
 		}
 		versions[r.Type][r.Version] = true
-		version := r.Version
-		if old, ok := before[r.Type].Resources[r.Name]; version == "" || ok && old.Version == version && !bytes.Equal(old.Payload, payload) {
-			version = hash(payload)
+		if old, ok := before[r.Type].Resources[r.Name]; r.Version == "" || ok && old.Version == r.Version && !old.Same(next) {
+			next.Version = hash(payload)
 		}
-		t.Resources[r.Name] = recording.Resource{Version: version, Payload: payload}
+		t.Resources[r.Name] = next
 	}
 	for url, t := range state {
 		t.Version = versionOf(t, slices.Sorted(maps.Keys(versions[url])), before[url])
@@ -137,13 +138,13 @@ func versionOf(t recording.Type, given []string, before recording.Type) string {
 	}
 	var all []byte
 	for _, name := range slices.Sorted(maps.Keys(t.Resources)) {
-		all = fmt.Appendf(all, "%q %x\n", name, sha256.Sum256(t.Resources[name].Payload))
+		all = fmt.Appendf(all, "%q %x\n", name, sha256.Sum256(t.Resources[name].Content.GetResource().GetValue()))
 	}
 	return hash(all)
 }
 
 func same(a, b recording.Type) bool {
-	return b.Version != "" && maps.EqualFunc(a.Resources, b.Resources, func(x, y recording.Resource) bool { return bytes.Equal(x.Payload, y.Payload) })
+	return b.Version != "" && maps.EqualFunc(a.Resources, b.Resources, recording.Resource.Same)
 }
 
 // hash is a version made of content.

@@ -2,10 +2,10 @@ package replay
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"math"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 
@@ -31,17 +31,8 @@ type Server struct {
 
 	ctx    context.Context
 	cancel context.CancelFunc
-	cache  cache.SnapshotCache
+	cache  *globs
 	grpc   *grpc.Server
-
-	mu       sync.Mutex
-	versions [2]map[content]string // of the resources of this state and of the one before
-}
-
-// content is a resource as it is served.
-type content struct {
-	typeURL, name string
-	hash          [sha256.Size]byte // of its payload
 }
 
 // node is the key of the one snapshot.
@@ -53,7 +44,7 @@ func (node) ID(*corev3.Node) string { return "" }
 func NewServer() *Server {
 	begun := make(chan struct{})
 	var once sync.Once
-	s := &Server{Begun: begun, cache: cache.NewSnapshotCache(false, node{}, nil)}
+	s := &Server{Begun: begun, cache: newGlobs(cache.NewSnapshotCache(false, node{}, nil))}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	serve := s.handler()
 	s.grpc = grpc.NewServer(
@@ -69,16 +60,7 @@ func NewServer() *Server {
 
 // Set has the server serve a state.
 func (s *Server) Set(state recording.State) error {
-	versions := map[content]string{}
-	for url, t := range state {
-		for name, r := range t.Resources {
-			versions[content{url, name, sha256.Sum256(r.Payload)}] = r.Version
-		}
-	}
-	s.mu.Lock()
-	s.versions = [2]map[content]string{versions, s.versions[0]}
-	s.mu.Unlock()
-	return s.cache.SetSnapshot(s.ctx, node{}.ID(nil), snapshot{state})
+	return s.cache.set(s.ctx, node{}.ID(nil), state)
 }
 
 // Serve serves until the server is stopped, which is no error.
@@ -95,27 +77,55 @@ func (s *Server) Stop() {
 	s.grpc.Stop()
 }
 
-type sotwStream = grpc.GenericServerStream[discoveryv3.DiscoveryRequest, discoveryv3.DiscoveryResponse]
+// sotwStream unpacks what it sends, and has each new glob answered: go-control-plane answers a request
+// with the newest version only if a name in it is new.
+type sotwStream struct {
+	grpc.GenericServerStream[discoveryv3.DiscoveryRequest, discoveryv3.DiscoveryResponse]
+	asked map[string][]string // the globs of the last request, by type URL
+}
 
-// deltaStream gives resources the versions of the state: go-control-plane sends hashes, and compares
-// what a client has on a new stream with the versions of the state.
+func (s *sotwStream) Recv() (*discoveryv3.DiscoveryRequest, error) {
+	req, err := s.GenericServerStream.Recv()
+	if err != nil {
+		return nil, err
+	}
+	asked := globsIn(req.GetResourceNames())
+	for _, glob := range asked {
+		if !slices.Contains(s.asked[req.GetTypeUrl()], glob) {
+			req.VersionInfo = ""
+		}
+	}
+	s.asked[req.GetTypeUrl()] = asked
+	return req, nil
+}
+
+func (s *sotwStream) Send(resp *discoveryv3.DiscoveryResponse) error {
+	for i, a := range resp.GetResources() {
+		r, err := unpacked(a.GetValue())
+		if err == nil {
+			resp.Resources[i], err = plain(resp.GetTypeUrl(), r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return s.GenericServerStream.Send(resp)
+}
+
+// deltaStream unpacks what it sends, which gives resources the versions of the state: go-control-plane
+// sends hashes, and compares what a client has on a new stream with the versions of the state.
 type deltaStream struct {
 	grpc.GenericServerStream[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse]
-	server *Server
 }
 
 func (s *deltaStream) Send(resp *discoveryv3.DeltaDiscoveryResponse) error {
-	s.server.mu.Lock()
-	for _, r := range resp.GetResources() {
-		id := content{resp.GetTypeUrl(), r.GetName(), sha256.Sum256(r.GetResource().GetValue())}
-		for _, versions := range s.server.versions {
-			if v, ok := versions[id]; ok {
-				r.Version = v
-				break
-			}
+	for i, packed := range resp.GetResources() {
+		r, err := unpacked(packed.GetResource().GetValue())
+		if err != nil {
+			return err
 		}
+		resp.Resources[i] = r
 	}
-	s.server.mu.Unlock()
 	return s.GenericServerStream.Send(resp)
 }
 
@@ -131,11 +141,13 @@ func (s *Server) handler() grpc.StreamHandler {
 		case !ok:
 			return status.Errorf(codes.Unimplemented, "no method %s", name)
 		case strings.HasPrefix(name[strings.LastIndexByte(name, '/')+1:], "Delta"):
-			stream := &deltaStream{server: s}
+			stream := &deltaStream{}
 			stream.ServerStream = gs
 			return incremental.DeltaStreamHandler(stream, typeURL)
 		}
-		return full.StreamHandler(&sotwStream{ServerStream: gs}, typeURL)
+		stream := &sotwStream{asked: map[string][]string{}}
+		stream.ServerStream = gs
+		return full.StreamHandler(stream, typeURL)
 	}
 }
 

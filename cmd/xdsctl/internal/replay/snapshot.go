@@ -2,10 +2,13 @@
 package replay
 
 import (
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
-	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/recording"
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resources"
 )
 
 // nothing is the version of a type of which there is nothing.
@@ -26,16 +29,34 @@ func (s snapshot) GetVersion(typeURL string) string {
 func (s snapshot) GetResources(typeURL string) map[string]types.Resource {
 	rs := make(map[string]types.Resource, len(s.State[typeURL].Resources))
 	for name, r := range s.State[typeURL].Resources {
-		rs[name] = opaque(r.Payload)
+		rs[name] = packed(r)
 	}
 	return rs
 }
 
-// opaque is a message that is encoded as these bytes, whatever they are.
-func opaque(payload []byte) types.Resource {
-	m := &emptypb.Empty{}
-	m.ProtoReflect().SetUnknown(payload)
+// packed is a resource with its name and version as go-control-plane takes it, for any type; streams
+// unpack it.
+func packed(r recording.Resource) types.Resource {
+	m := proto.CloneOf(r.Content)
+	m.Version = r.Version
 	return m
+}
+
+// unpacked is what packed made of a resource.
+func unpacked(payload []byte) (*discoveryv3.Resource, error) {
+	r := &discoveryv3.Resource{}
+	return r, proto.Unmarshal(payload, r)
+}
+
+// plain is a resource as state of the world has it: wrapped only if it needs to be.
+func plain(typeURL string, r *discoveryv3.Resource) (*anypb.Any, error) {
+	a := r.GetResource()
+	rs, err := resources.FromAny(a, "")
+	named := err == nil && len(rs) == 1 && rs[0].Name == r.GetName() && a.GetTypeUrl() == typeURL
+	if named && len(r.GetAliases()) == 0 && r.GetCacheControl() == nil && r.GetMetadata() == nil {
+		return a, nil
+	}
+	return anypb.New(r)
 }
 
 // GetResourcesAndTTL implements [cache.ResourceSnapshot].
