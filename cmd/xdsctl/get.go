@@ -177,6 +177,8 @@ func (s *session) verdict(items []report.Item) error {
 			}
 		} else if it.Status == report.StatusRequested {
 			reason = "no answer when the time was up"
+		} else if it.Absence != "" {
+			reason += " (" + it.Absence + ")"
 		}
 		fmt.Fprintf(s.notes, "xdsctl: %s %q: %s\n", subscription.Short(it.Type), it.Name, reason)
 	}

@@ -146,7 +146,10 @@ func TestGetStatus(t *testing.T) {
 	}{
 		{"--server " + m.Addr() + " cds", 0, ""},
 		{"--server " + m.Addr() + " sds", 0, ""}, // there are none
-		{"--server " + m.Addr() + " --resource-timeout 100ms cds:b", 3, `cds "b": does not exist`},
+		{"--server " + m.Addr() + " --resource-timeout 100ms cds:b", 3, `cds "b": does not exist (`},
+		{"--server " + m.Addr() + " --resource-timeout 200ms eds:backend", 3,
+			`eds "backend": does not exist (the server did not answer in time; the newest response of the type, at `}, // U-1: what came instead
+
 		{"--server " + m.Addr() + " rds:r", 3, `rds "r": xds: envoy.config.route.v3.RouteConfiguration "r" of server`}, // refused
 		{"--server " + silent.Target() + " --for 200ms cds:a", 3, `cds "a": no answer when the time was up`},
 		{"--server " + nobody + " cds", 1, "the server cannot be reached"},

@@ -132,6 +132,7 @@ type State struct {
 	Error     *Error  `json:"error"`
 	Redirect  string  `json:"redirect,omitempty"` // where the resource is, if not here
 	Stale     bool    `json:"stale,omitempty"`    // what is held is from the store
+	Absence   string  `json:"-"`                  // why there is none, for people
 }
 
 // Error is what is wrong.

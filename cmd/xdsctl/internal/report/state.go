@@ -24,7 +24,7 @@ func (s *State) Note(r Record) {
 			is.Status = StatusRequested
 		}
 	case Absent:
-		is.Status, is.Server = StatusDoesNotExist, r.From
+		is.Status, is.Server, is.Absence = StatusDoesNotExist, r.From, why(r)
 	case Fault:
 		if r.Event == EventError {
 			is.Status, is.Error, is.Server = statusOf(r.Error, StatusRequested), r.Error, r.From

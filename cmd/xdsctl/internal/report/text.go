@@ -146,8 +146,11 @@ func fault(e *Error, none string) string {
 	return e.Kind + ": " + e.Cause
 }
 
-// absence says in words why there is no resource.
-func absence(r Absent) string {
+// absence says in words that there is no resource.
+func absence(r Absent) string { return r.Reason + ": " + why(r) }
+
+// why says in words why there is no resource.
+func why(r Absent) string {
 	words := map[string]string{
 		"timeout":   "the server did not answer in time",
 		"removed":   "the server removed it",
@@ -155,7 +158,7 @@ func absence(r Absent) string {
 		"not-found": "the server says that there is none",
 		"ttl":       "its time to live ran out",
 	}
-	text := r.Reason + ": " + words[r.Reason]
+	text := words[r.Reason]
 	if r.Instead != nil {
 		text += "; " + r.Instead.Text
 	}
