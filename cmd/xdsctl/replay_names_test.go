@@ -142,3 +142,29 @@ func TestReplayGlobChanges(t *testing.T) {
 		<-p.status
 	}
 }
+
+// A list in a file has all its entries.
+func TestReplayListOfFile(t *testing.T) {
+	t.Parallel()
+	name := listAt("east", "l")
+	list := func(entries ...string) string {
+		text := ""
+		for _, e := range entries {
+			text += `  - inlineEntry: {name: ` + e + `, version: "1", resource: {"@type": ` + clusters + `, name: ` + e + "}}\n"
+		}
+		return file(t, "l.yaml", `"@type": type.googleapis.com/envoy.service.discovery.v3.Resource
+name: `+name+`
+resource:
+  "@type": type.googleapis.com/envoy.config.cluster.v3.ClusterCollection
+  entries:
+`+text)
+	}
+	_, address := startReplay(t, list("a", "b"))
+	status, out, errs := runOnce(t, "get", "--bootstrap", atReplay(t, address, delta), "-o", "name", name)
+	if want := name + "#entry=a\n" + name + "#entry=b\n"; status != 0 || out != want {
+		t.Errorf("status %d, %s%s", status, out, errs)
+	}
+	if status, out, errs := runOnce(t, "diff", list("a", "b"), list("c", "b")); status != 3 || !strings.Contains(out, `"a"`) {
+		t.Errorf("diff: status %d, %s%s", status, out, errs)
+	}
+}

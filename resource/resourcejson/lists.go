@@ -23,8 +23,11 @@ func listType() protoreflect.MessageType {
 	return mt
 }
 
-// unmarshal is the message in an Any. A list collection of several entries has them all.
-func unmarshal(a *anypb.Any) (proto.Message, error) {
+// UnmarshalAny returns the message in an Any, whose required fields may be missing. A list collection
+// (xRFC TP1) of several entries has them all: Envoy's messages have a field for one by mistake, and
+// such a list is an envoy.config.endpoint.v3.LbEndpointCollection, which is the same on the wire, if
+// that is linked in. The error is that of [anypb.UnmarshalNew].
+func UnmarshalAny(a *anypb.Any) (proto.Message, error) {
 	o := proto.UnmarshalOptions{AllowPartial: true, Resolver: protoregistry.GlobalTypes}
 	m, err := anypb.UnmarshalNew(a, o)
 	if err != nil || !isSingular(m.ProtoReflect().Descriptor()) {

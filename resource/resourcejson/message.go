@@ -56,7 +56,7 @@ func (r *redactor) any(m protoreflect.Message) {
 		r.changed = true
 		return
 	}
-	inner, err := unmarshal(a)
+	inner, err := UnmarshalAny(a)
 	if err != nil || r.depth == maxDepth {
 		r.changed = r.changed || len(a.GetValue()) > 0
 		a.Value = nil

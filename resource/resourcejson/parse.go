@@ -100,7 +100,7 @@ func bare(m protoreflect.Message) (err error) {
 }
 
 func bareAny(a *anypb.Any) error {
-	inner, err := unmarshal(a)
+	inner, err := UnmarshalAny(a)
 	if err != nil {
 		var b wrapperspb.BytesValue
 		err := proto.Unmarshal(a.Value, &b)

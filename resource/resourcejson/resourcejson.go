@@ -198,7 +198,7 @@ func (w *writer) any(m protoreflect.Message) {
 	}
 	w.depth++
 	defer func() { w.depth-- }()
-	inner, err := unmarshal(a)
+	inner, err := UnmarshalAny(a)
 	if err != nil {
 		w.unknown(a.GetTypeUrl(), a.GetValue())
 		return

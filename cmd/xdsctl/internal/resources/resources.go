@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	_ "github.com/xdswatch/xdswatch/cmd/xdsctl/internal/envoytypes" // so that what stands in an Any can be read
+	"github.com/xdswatch/xdswatch/resource/resourcejson"
 	"github.com/xdswatch/xdswatch/resource/wellknown"
 )
 
@@ -27,7 +28,7 @@ type Resource struct {
 // FromAny are the resources in an Any: itself, or what a Resource, a response or a config dump in
 // it contains.
 func FromAny(a *anypb.Any, version string) ([]Resource, error) {
-	m, err := a.UnmarshalNew()
+	m, err := resourcejson.UnmarshalAny(a)
 	if err != nil {
 		if errors.Is(err, proto.Error) {
 			return nil, fmt.Errorf("not a message of type %s", a.GetTypeUrl())
