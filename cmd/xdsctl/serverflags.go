@@ -58,9 +58,34 @@ func (f *serverFlags) bootstrap() (*bootstrap.Config, error) {
 	s.Headers = headers
 	c := &bootstrap.Config{Servers: []bootstrap.ManagementServer{s}, Node: node}
 	if err := c.Validate(); err != nil {
-		return nil, err
+		return nil, flagged(err)
 	}
 	return c.WithDefaults(), nil
+}
+
+// flagged names the flag in faults of headers.
+func flagged(err error) error {
+	joined, several := err.(interface{ Unwrap() []error })
+	if several {
+		var all []error
+		for _, e := range joined.Unwrap() {
+			all = append(all, flagged(e))
+		}
+		return errors.Join(all...)
+	}
+	var i int
+	fault, ok := errors.AsType[*bootstrap.FieldError](err)
+	if !ok {
+		return err
+	}
+	if n, _ := fmt.Sscanf(fault.Path, "Servers[0].Headers[%d]", &i); n == 0 {
+		return err
+	}
+	text := fmt.Sprintf("--header number %d: ", i+1)
+	if f := fault.Value; f != "" && f != `""` {
+		text += f + ": "
+	}
+	return errors.New(text + fault.Reason)
 }
 
 // files finds files that cannot be read; what is in them each handshake finds.
