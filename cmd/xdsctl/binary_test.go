@@ -172,7 +172,7 @@ func TestBlockedOutput(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = p.cmd.Wait() // the status is looked at
-		if got := p.cmd.ProcessState.ExitCode(); got != status {
+		if got := p.cmd.ProcessState.ExitCode(); got != status || (status == 1) != strings.Contains(p.stderr.String(), "xdsctl: interrupted\n") {
 			t.Errorf("%v: %v, want %d; standard error:\n%s", args, p.cmd.ProcessState, status, p.stderr)
 		}
 	}

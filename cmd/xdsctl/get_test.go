@@ -272,8 +272,9 @@ func TestServerFlagUsage(t *testing.T) {
 		{"--header a=\x01", "xdsctl: --header number 1: \"a\": the value is not printable ASCII\n"},
 		{"--node /does/not/exist", "--node: open /does/not/exist"},
 		{"--node " + file(t, "list.yaml", "[1]"), "want an object"},
-		{"--node " + file(t, "typo.yaml", "idd: a"), `unknown field "idd"`},
-		{"--node-metadata [1]", "--node-metadata: want a JSON object"},
+		{"--node " + file(t, "typo.yaml", "idd: a"), "typo.yaml: unknown field \"idd\"\n"},
+		{"--node " + file(t, "number.yaml", "id: 1"), "number.yaml: invalid value for string field id\n"},
+		{"--node-metadata [1]", "--node-metadata: want a JSON object: syntax error unexpected token\n"},
 	} {
 		for _, command := range []string{"get", "watch"} {
 			status, out, errs := runOnce(t, append([]string{command, "--server", "127.0.0.1:1", "cds"}, strings.Fields(tt.args)...)...)

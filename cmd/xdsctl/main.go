@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -34,6 +35,7 @@ func main() {
 	case status := <-ended:
 		os.Exit(status)
 	case <-time.After(endTime): // nobody takes its output, or it computes for long
+		fmt.Fprintln(os.Stderr, "xdsctl: interrupted")
 		os.Exit(statusFailed)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resources"
 )
 
 // serverFlags are --server and those that say of it what a bootstrap would.
@@ -151,7 +152,7 @@ func (f *serverFlags) node() (*corev3.Node, error) {
 	}
 	more := &structpb.Struct{}
 	if err := protojson.Unmarshal([]byte(f.metadata), more); err != nil {
-		return nil, fmt.Errorf("--node-metadata: want a JSON object: %w", err)
+		return nil, fmt.Errorf("--node-metadata: want a JSON object: %w", resources.Unplaced(err))
 	}
 	if node.Metadata == nil {
 		node.Metadata = &structpb.Struct{Fields: map[string]*structpb.Value{}}
@@ -186,7 +187,7 @@ func readNode(path string, node *corev3.Node) error {
 		return fmt.Errorf("%s: want an object", path)
 	}
 	if err := protojson.Unmarshal(text, node); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return fmt.Errorf("%s: %w", path, resources.Unplaced(err))
 	}
 	return nil
 }

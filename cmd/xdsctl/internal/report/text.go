@@ -185,9 +185,12 @@ func clean(s string) string {
 	}
 	var b strings.Builder
 	for _, r := range s {
-		if hidden(r) {
+		switch {
+		case r == '\u00a0': // as in errors of protobuf
+			b.WriteByte(' ')
+		case hidden(r):
 			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
-		} else {
+		default:
 			b.WriteRune(r)
 		}
 	}

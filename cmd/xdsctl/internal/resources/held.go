@@ -219,13 +219,13 @@ func ReadProcess(text []byte) (*Process, error) {
 	if d.Configs == nil {
 		resp := &statusv3.ClientStatusResponse{}
 		if err := read.Unmarshal(text, resp); err != nil {
-			return nil, unplaced(err)
+			return nil, Unplaced(err)
 		}
 		return FromStatus(resp), nil
 	}
 	m := &adminv3.ConfigDump{}
 	if err := read.Unmarshal(text, m); err != nil {
-		return nil, unplaced(err)
+		return nil, Unplaced(err)
 	}
 	return FromDump(m), nil
 }

@@ -205,7 +205,7 @@ func readDocument(text []byte) ([]Resource, error) {
 	case d.Configs != nil:
 		m := &adminv3.ConfigDump{}
 		if err := (protojson.UnmarshalOptions{DiscardUnknown: true, Resolver: lenient{protoregistry.GlobalTypes}}).Unmarshal(text, m); err != nil {
-			return nil, unplaced(err)
+			return nil, Unplaced(err)
 		}
 		return fromDump(m)
 	case d.Type != "":
@@ -263,7 +263,7 @@ func readAny(text []byte, version string) ([]Resource, error) {
 	}
 	a, err := resourcejson.ParseAny(text)
 	if err != nil {
-		return nil, &ResourceError{head.Type, head.Name, unplaced(err)}
+		return nil, &ResourceError{head.Type, head.Name, Unplaced(err)}
 	}
 	return FromAny(a, version)
 }
@@ -322,7 +322,7 @@ func unquoted(err error) error {
 	return errors.New(prefix.ReplaceAllString(values.ReplaceAllString(err.Error(), "$1"), ""))
 }
 
-// unplaced is unquoted for an error of JSON.
-func unplaced(err error) error {
+// Unplaced is an error of reading JSON as a message, without values and places in the text.
+func Unplaced(err error) error {
 	return errors.New(place.ReplaceAllString(unquoted(err).Error(), "$1"))
 }
