@@ -16,9 +16,10 @@ func buildError(s bootstrap.ManagementServer, err error) error {
 	return fmt.Errorf("management server %q: %w", s.URI, err)
 }
 
-// credentialOptions makes the server's channel credential and all its call credentials.
-func credentialOptions(s bootstrap.ManagementServer) ([]grpc.DialOption, error) {
-	channel, secure, err := channelOption(s.ChannelCreds)
+// credentialOptions makes the server's channel credential and all its call credentials. Frames may
+// take as much memory as the limit says.
+func credentialOptions(s bootstrap.ManagementServer, limit int) ([]grpc.DialOption, error) {
+	channel, secure, err := channelOption(s.ChannelCreds, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -38,22 +39,22 @@ func credentialOptions(s bootstrap.ManagementServer) ([]grpc.DialOption, error) 
 
 // channelOption also reports whether the channel is secured at all. A program's own
 // credential takes precedence, so that it may stand in for a type of ours.
-func channelOption(c bootstrap.ChannelCreds) (opt grpc.DialOption, secure bool, err error) {
+func channelOption(c bootstrap.ChannelCreds, limit int) (opt grpc.DialOption, secure bool, err error) {
 	switch {
 	case c.Build != nil:
 		bundle, err := bundleOf(c)
 		if err != nil {
 			return nil, false, fmt.Errorf("channel_creds %q: %w", c.Type, err)
 		}
-		return grpc.WithCredentialsBundle(bundle), bundle.TransportCredentials().Info().SecurityProtocol != "insecure", nil
+		return grpc.WithCredentialsBundle(guardedBundle{bundle, limit}), bundle.TransportCredentials().Info().SecurityProtocol != "insecure", nil
 	case c.Type == "insecure":
-		return grpc.WithTransportCredentials(insecure.NewCredentials()), false, nil
+		return grpc.WithTransportCredentials(guarded{insecure.NewCredentials(), limit}), false, nil
 	case c.Type == "tls":
 		var config bootstrap.TLS
 		if c.TLS != nil {
 			config = *c.TLS
 		}
-		return grpc.WithTransportCredentials(tlscreds.New(config)), true, nil
+		return grpc.WithTransportCredentials(guarded{tlscreds.New(config), limit}), true, nil
 	default:
 		return nil, false, fmt.Errorf("channel_creds %q: nothing makes this type", c.Type)
 	}

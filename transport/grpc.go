@@ -54,7 +54,8 @@ type GRPCConfig struct {
 	// gives for a server.
 	Headers []bootstrap.Header
 	// DialOptions are appended to the options made of the other fields, and so override them:
-	// interceptors, stats handlers, a dialer of the program's own.
+	// interceptors, stats handlers, a dialer of the program's own. With transport credentials among
+	// them a connection has no bound of what small frames take.
 	//
 	// The default dialer, which they may replace (grpc.WithContextDialer), dials TCP and Unix
 	// sockets, uses no proxy, whatever HTTPS_PROXY says, and dials each address once in an
@@ -140,7 +141,7 @@ func (g *GRPC) Build(s bootstrap.ManagementServer) (Conn, error) {
 	if s.REST() != nil {
 		return nil, buildError(s, errors.New("it is to be polled over HTTP, see NewREST"))
 	}
-	creds, err := credentialOptions(s)
+	creds, err := credentialOptions(s, max(maxFrameExcess, g.config.MaxReceiveSize/2))
 	if err != nil {
 		return nil, buildError(s, err)
 	}

@@ -1,5 +1,7 @@
 package transport
 
+import "time"
+
 // Bounds of what a server may send. What is over one is an error that names it.
 const (
 	// defaultReceiveSize is how large a response may be after decompression, in bytes
@@ -14,4 +16,11 @@ const (
 	maxRedirects = 3
 	// restHeaderBytes bounds the headers of a polled response, in bytes.
 	restHeaderBytes = 256 << 10
+	// maxFrameExcess is how much memory the frames of unfinished messages may take on a connection
+	// beside their content, in bytes, or half of the largest message if that is more.
+	maxFrameExcess = 96 << 20
+	// frameMemory is about what gRPC and the client need for a frame, beside its buffer, in bytes.
+	frameMemory = 128
+	// farewellTime is how long the end of a connection waits for the server to read.
+	farewellTime = 500 * time.Millisecond
 )
