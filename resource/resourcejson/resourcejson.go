@@ -71,6 +71,7 @@ type writer struct {
 	depth     int // of messages in an Any
 	secret    int // of Secrets that are being written
 	sensitive int // of fields that are being written and are not to be shown
+	plain     int // of messages that are being written and whose own mapping has no text for them
 }
 
 // object writes an object whose members f writes, each begun with a call of name.
@@ -141,7 +142,12 @@ func (w *writer) message(m protoreflect.Message) {
 		w.redactedMapping(m)
 	case m.Descriptor().FullName() == anyName:
 		w.any(m)
-	case hasOwnMapping(m.Descriptor()) && w.ownMapping(m):
+	case hasOwnMapping(m.Descriptor()) && w.plain == 0 && w.ownMapping(m):
+	case hasOwnMapping(m.Descriptor()):
+		// What lies in it is written the same way: each level would be tried in vain.
+		w.plain++
+		defer func() { w.plain-- }()
+		fallthrough
 	default:
 		w.object(func(name func(string)) { w.fields(m, name) })
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -170,5 +171,25 @@ func TestDeepNesting(t *testing.T) {
 	}
 	if tree(t, []byte(got)) == nil {
 		t.Error("no JSON")
+	}
+}
+
+// A value that protojson cannot write costs as much as another, however deep it lies in others.
+func TestDeepValue(t *testing.T) {
+	v := &structpb.Value{}
+	for i := range 4000 {
+		if i%2 == 0 {
+			v = structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{v}})
+		} else {
+			v = structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{"f": v}})
+		}
+	}
+	start := time.Now()
+	got := string(resourcejson.Options{}.Message(v))
+	if d := time.Since(start); d > 5*time.Second {
+		t.Errorf("it took %v", d)
+	}
+	if !strings.HasPrefix(got, `{"structValue":{"fields":{"f":{"listValue":{"values":[{"structValue":`) {
+		t.Errorf("got %.200s", got)
 	}
 }
