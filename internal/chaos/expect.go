@@ -79,6 +79,8 @@ func (s *sub) differencesLocked(calm bool) (out []string) {
 			add("%q is %v (revision %d), the server has revision %d", name, t.known, t.rev, rev)
 		case want == absent && t.known == value && !s.model.mixedLocked(s.kind, t.from):
 			add("%q has revision %d, the server has none", name, t.rev)
+		case want == value && t.stale:
+			add("%q is stale, and the server has it", name)
 		case want == value && calm && t.trouble != nil:
 			add("%q is still in trouble: %v", name, t.trouble)
 		}

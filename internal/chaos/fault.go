@@ -84,6 +84,7 @@ func faults() []fault {
 		{name: "sigstop", steps: aWhile, do: stopped, heal: continued(time.Second)},
 		{name: "sigstop-long", heavy: true, steps: aWhile, do: stopped, heal: continued(keepaliveTime + keepaliveTimeout + 2*time.Second)},
 		{name: "sigstop-sigkill", times: 2, steps: aWhile, do: inTurn(stopped, killed), heal: started},
+		{name: "reborn", out: true, needs: one, times: int(damages), steps: aWhile, do: reborn, heal: closed(false)},
 		{name: "clock", times: 2, steps: aWhile, do: inTurn(delayedOrNot, suspended(time.Second)), heal: delayed(0)},
 		{name: "clock-long", heavy: true, times: 2, steps: aWhile, do: inTurn(delayedOrNot, suspended(resourceTimeout+3*time.Second)), heal: delayed(0)},
 		// Whatever is judged by the wall clock is judged anew with each connection. One at a time.

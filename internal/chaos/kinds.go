@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/xdswatch/xdswatch/internal/inlinekeys"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/eds"
@@ -80,6 +81,7 @@ func decodeOnce() error {
 		m := k.make("a", "1-")
 		b, err := proto.Marshal(m)
 		errs = append(errs, err, proto.Unmarshal(b, m.ProtoReflect().New().Interface()))
+		errs = append(errs, new(inlinekeys.Scanner).Check(k.typ.TypeURL(), b)) // as the client does before it saves
 	}
 	return errors.Join(errs...)
 }

@@ -118,7 +118,7 @@ func (l *life) weigh(ctx context.Context) error {
 // use leaves out what the harness uses for the client's connections.
 func (w *world) use() (use, error) {
 	all, err := measure()
-	u := use{w.program.streams(), clientGoroutines(), all.files}
+	u := use{w.program.streams(), clientGoroutines(), all.files - w.shelves.files()}
 	for _, s := range w.sites {
 		u.files -= 2 * s.proxy.Connections()
 		if s.relay != nil {

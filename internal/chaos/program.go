@@ -13,11 +13,13 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/store"
 )
 
 // program is what uses a client: watches, sets, collections and lookups that come and go.
 // It is driven by one goroutine.
 type program struct {
+	config   client.Config
 	client   *client.Client
 	model    *model
 	subs     []*sub // those that live, but for probes
@@ -65,6 +67,7 @@ func newProgram(config client.Config, m *model, streams *atomic.Int64) (*program
 			m.log.add("response %s version %q nonce %q: %d resources on stream %d", r.Type, r.Version, r.Nonce, r.Resources, r.Stream.ID)
 		},
 	}
+	p.config = config
 	var err error
 	p.client, err = client.New(config)
 	return p, err
@@ -98,6 +101,9 @@ func (p *program) close() error {
 	err := p.client.Close()
 	<-p.client.Done()
 	p.lookups.Wait()
+	if kept, ok := p.config.Store.(*store.Directory); ok {
+		err = errors.Join(err, kept.Close())
+	}
 	return err
 }
 

@@ -107,8 +107,11 @@ func (w *world) oneClient(ctx context.Context, p plan, streams *atomic.Int64, be
 	if err != nil {
 		return err
 	}
+	if w.shelves, err = newShelves(w.files.dir); err != nil {
+		return err
+	}
 	w.program, err = newProgram(client.Config{
-		Bootstrap: boot, ResourceTimeout: resourceTimeout,
+		Bootstrap: boot, ResourceTimeout: resourceTimeout, Store: w.shelves.kept,
 		GRPC: transport.GRPCConfig{
 			KeepaliveTime: keepaliveTime, KeepaliveTimeout: keepaliveTimeout, ConnectTimeout: connectTimeout,
 		},

@@ -28,6 +28,7 @@ type told struct {
 	known   known
 	rev     int            // of known value
 	from    *truth         // whose that is
+	stale   bool           // it is of the store, and no server has said it since
 	newest  map[*truth]int // revision that was ever told, by server
 	trouble error          // the last ambient error, or why it failed; nil when it was cleared
 }
@@ -77,6 +78,7 @@ func (s *sub) hearLocked(ev client.Event[any]) {
 	switch ev.Kind {
 	case client.EventUpdated:
 		s.updated(t, k, ev.Server, m.kinds[s.kind].revision(ev.Value))
+		t.stale = ev.Stale
 	case client.EventDoesNotExist:
 		if m.missed(ev.Server, k) {
 			m.faultLocked("%v was told that %q does not exist (%v), and %s has it", s, ev.Name, ev.Reason, ev.Server)

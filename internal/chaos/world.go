@@ -19,6 +19,7 @@ type world struct {
 	model   *model
 	program *program // nil between two programs
 	files   *pki
+	shelves *shelves // of the program
 
 	sites []*site // in order of priority
 	turns []*turn // faults that have begun, one a server at most

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/store"
+)
+
+// shelves are the directories of the program's store: one for each of its processes.
+type shelves struct {
+	under string
+	count int
+	path  string // of the process that runs
+	kept  *store.Directory
+}
+
+func newShelves(dir string) (*shelves, error) {
+	under, err := os.MkdirTemp(dir, "store-")
+	path := filepath.Join(under, "0")
+	return &shelves{under: under, path: path, kept: store.Dir(path, store.Options{})}, err
+}
+
+// next makes the directory of the next process: what there is now of the files, as a process that is killed
+// leaves them, and how they are damaged.
+func (s *shelves) next(rng *rand.Rand, d damage) error {
+	s.count++
+	from := s.path
+	s.path = filepath.Join(s.under, fmt.Sprint(s.count))
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	errs := []error{os.Mkdir(s.path, 0o700)}
+	for _, e := range entries {
+		b, err := os.ReadFile(filepath.Join(from, e.Name()))
+		if errors.Is(err, os.ErrNotExist) {
+			continue // it was renamed
+		}
+		errs = append(errs, err, os.WriteFile(filepath.Join(s.path, e.Name()), d.of(rng, b), 0o600))
+	}
+	s.kept = store.Dir(s.path, store.Options{})
+	return errors.Join(errs...)
+}
+
+// files is how many files of the store the process has open.
+func (s *shelves) files() (n int) {
+	links, _ := filepath.Glob(openFiles + "/*") // the pattern is good
+	for _, l := range links {
+		if target, err := os.Readlink(l); err == nil && strings.HasPrefix(target, s.under) {
+			n++
+		}
+	}
+	return n
+}
+
+// damage is what happens to a file.
+type damage uint8
+
+const (
+	whole    damage = iota
+	cutShort        // as when a process is killed in the middle of a write
+	flipped         // one bit is another
+	damages
+)
+
+func (d damage) of(rng *rand.Rand, b []byte) []byte {
+	switch {
+	case len(b) == 0:
+	case d == cutShort:
+		return b[:rng.IntN(len(b))]
+	case d == flipped:
+		b[rng.IntN(len(b))] ^= 1 << rng.IntN(8)
+	}
+	return b
+}
+
+// storeTime is when everything that the program knows is in its store.
+const storeTime = 4 * time.Second
+
+// reborn ends the program's process and starts another while its server cannot be reached. What it then has
+// was accepted once; if the store was whole and in time, it is all that the server had said last.
+func reborn(ctx context.Context, s *site, n int) error {
+	how := damage(n)
+	if err := closed(false)(ctx, s, n); err != nil {
+		return err
+	}
+	saved := all(func(ctx context.Context, s *site, _ int) error { return s.settle(ctx) }, paused(storeTime))
+	if err := saved(ctx, s, n); err != nil {
+		return err
+	}
+	if err := s.change(0.5); err != nil {
+		return err
+	}
+	if how != whole { // saves begin two seconds after a change
+		saved = paused(time.Duration(1900+s.rng.IntN(300)) * time.Millisecond)
+	}
+	if err := saved(ctx, s, n); err != nil {
+		return err
+	}
+	s.log.add("the program's process ends, its store is damaged by %d", how)
+	if err := s.shelves.next(s.rng, how); err != nil {
+		return err
+	}
+	if err := all(closed(true), cut)(ctx, s, n); err != nil {
+		return err
+	}
+	s.model.use(nobody)
+	if err := s.program.restart(s.shelves.kept); err != nil {
+		return err
+	}
+	if how != whole {
+		return s.await(ctx, false)
+	}
+	if err := eventually(ctx, patience, func() error { return s.model.checkRecalled(s.truth) }); err != nil {
+		return fmt.Errorf("started without a server: %w", err)
+	}
+	return nil
+}
+
+// restart has another process go on in the program's place. It has the same subscriptions, and of what was
+// known a store.
+func (p *program) restart(kept *store.Directory) error {
+	subs := p.subs
+	p.subs, p.probes = nil, nil
+	if err := p.close(); err != nil {
+		return err
+	}
+	p.model.mu.Lock()
+	clear(p.standing)
+	clear(p.lookedUp)
+	p.model.mu.Unlock()
+	p.config.Store = kept
+	var err error
+	if p.client, err = client.New(p.config); err != nil {
+		return err
+	}
+	for _, s := range subs {
+		switch {
+		case s.all != "":
+			err = p.watchAll(s.kind, s.all)
+		case s.set != nil:
+			err = p.newSet(s.kind, slices.Sorted(maps.Keys(s.told))...)
+		default:
+			for name := range s.told {
+				err = p.watch(s.kind, name)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkRecalled returns an error unless each watch has as stale what a server said last.
+func (m *model) checkRecalled(from *truth) error {
+	if err := m.checkEvents(false); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for s := range m.subs {
+		for k, f := range from.facts {
+			t := s.told[k.name]
+			switch {
+			case k.kind != s.kind, t == nil && !s.concerns(k):
+			case !f.present:
+				if t != nil && t.known == value {
+					return fmt.Errorf("%v has %q of the store, which the server had deleted", s, k.name)
+				}
+			case t == nil || t.known != value || t.rev != f.rev || !t.stale:
+				return fmt.Errorf("%v should have revision %d of %q of the store, and has %+v", s, f.rev, k.name, t)
+			}
+		}
+	}
+	return nil
+}
