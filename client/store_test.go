@@ -316,3 +316,24 @@ func TestStoreForgetsMembers(t *testing.T) {
 		})
 	})
 }
+
+// A type that nobody knows to be without secrets is kept only if the program says so.
+//
+// spec: LKG-1
+func TestStoreOtherTypes(t *testing.T) {
+	other := resource.Proto[*corev3.Metadata](resource.Options{})
+	for want, types := range map[string][]string{"": nil, "a true": {other.TypeURL()}} {
+		b := &brittle{fail: func() error { return nil }}
+		inBubble(t, func(t *testing.T, r *rig) {
+			r.watchType(other, "a")
+			r.send(r.accept(), testutil.SotW(other.TypeURL(), "1", "n1", testutil.Wrapped("a", "1", &corev3.Metadata{})))
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			same(t, "saved", strings.Join(b.saved, " "), want)
+		}, func(c *client.Config) {
+			c.Store, c.StoreTypes = b, types
+		})
+	}
+}
