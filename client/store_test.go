@@ -15,9 +15,11 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
@@ -334,6 +336,133 @@ func TestStoreOtherTypes(t *testing.T) {
 			same(t, "saved", strings.Join(b.saved, " "), want)
 		}, func(c *client.Config) {
 			c.Store, c.StoreTypes = b, types
+		})
+	}
+}
+
+// asked is a store that notes what it is asked for, and has nothing.
+type asked struct {
+	brittle
+	sections []client.StoreSection
+}
+
+func (a *asked) Load(s client.StoreSection, _ []string, _ func(client.StoredResource)) error {
+	a.sections = append(a.sections, s)
+	return nil
+}
+
+// What belongs to different names, scopes, sources or parameters is kept apart.
+//
+// spec: LKG-2
+func TestStoreSections(t *testing.T) {
+	kept := &asked{}
+	of := func(s client.StoreSection) client.StoreSection {
+		s.Type, s.Node = cds.Type.TypeURL(), "node-1"
+		return s
+	}
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.srv.SetRefuse(true)
+		peer := client.FromSource(bootstrap.Source{Servers: []bootstrap.ManagementServer{{URI: "passthrough:///peer", ChannelCreds: bootstrap.Insecure()}}})
+		for name, opts := range map[string][]client.WatchOption{
+			"old": nil, "scoped": {client.InScope("s")}, "peer": {peer},
+			"xdstp://a/" + clusterName + "/x": nil, "xdstp://b/" + clusterName + "/x": nil,
+		} {
+			_, err := r.c.Watch(t.Context(), cds.Type, name, func(client.Event[any]) {}, opts...)
+			must(t, err)
+		}
+		time.Sleep(5 * time.Second)
+		r.c.Close()
+		slices.SortFunc(kept.sections, func(a, b client.StoreSection) int {
+			return strings.Compare(a.Authority+a.Scope+a.Source, b.Authority+b.Scope+b.Source)
+		})
+		for i := range kept.sections {
+			if s := &kept.sections[i]; s.Source != "" {
+				s.Source = "another"
+			}
+		}
+		same(t, "asked for", kept.sections, []client.StoreSection{
+			of(client.StoreSection{Authority: "#default"}),
+			of(client.StoreSection{Authority: "#old", Parameters: "env=prod"}),
+			of(client.StoreSection{Authority: "#old", Source: "another", Parameters: "env=prod"}),
+			of(client.StoreSection{Authority: "#old", Scope: "s", Parameters: "env=prod"}),
+			of(client.StoreSection{Authority: "a", Parameters: "env=test"}),
+		})
+	}, production, func(config *client.Config) {
+		config.Store = kept
+		config.Bootstrap.DynamicParameters.Authorities = map[string]map[string]string{"a": {"env": "test"}}
+		config.Bootstrap.Authorities = map[string]bootstrap.Authority{"a": {}}
+		config.Bootstrap.DefaultSource = &bootstrap.Source{Servers: config.Bootstrap.Servers}
+	})
+}
+
+// What has a time to live is loaded until that is over, and not later.
+//
+// spec: LKG-6
+func TestStoreExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, dir := testutil.NewServer(), t.TempDir()
+		run(t, srv, dir, func(r *rig) {
+			r.watch("a")
+			short := testutil.Wrapped("a", "1", cluster("a", "1"))
+			short.Ttl = durationpb.New(time.Minute)
+			r.send(r.accept(), testutil.SotW(cds.Type.TypeURL(), "1", "n1", short))
+			time.Sleep(10 * time.Second)
+		})
+		srv.SetRefuse(true)
+		for _, want := range []string{"updated a 1 stale", "failed a connection"} {
+			run(t, srv, dir, func(r *rig) {
+				_, rec := r.watch("a")
+				time.Sleep(2 * time.Second)
+				synctest.Wait()
+				same(t, "heard", stale(rec.all())[0], want)
+			})
+			time.Sleep(time.Minute)
+		}
+	})
+}
+
+// mixed is a store that has something of one name under another, and something of another type.
+type mixed struct {
+	brittle
+	server string
+	fault  func(*discoveryv3.Resource)
+}
+
+func (m *mixed) Load(_ client.StoreSection, _ []string, yield func(client.StoredResource)) error {
+	r := testutil.Wrapped("a", "1", cluster("a", "1"))
+	m.fault(r)
+	b, err := proto.Marshal(r)
+	if err != nil {
+		return err
+	}
+	yield(client.StoredResource{Name: "a", Resource: b, Server: m.server, Updated: time.Now()})
+	return nil
+}
+
+// What a store has that is of another name or type, or does not parse, is passed over.
+//
+// spec: LKG-3
+func TestStoreMixedUp(t *testing.T) {
+	for what, fault := range map[string]func(*discoveryv3.Resource){
+		"":             func(*discoveryv3.Resource) {},
+		"another name": func(r *discoveryv3.Resource) { r.Name = "b" },
+		"another type": func(r *discoveryv3.Resource) { r.Resource.TypeUrl = lds.Type.TypeURL() },
+		"no message":   func(r *discoveryv3.Resource) { r.Resource.Value = []byte{0xff} },
+	} {
+		inBubble(t, func(t *testing.T, r *rig) {
+			r.srv.SetRefuse(true)
+			_, rec := r.watch("a")
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			want := "failed a connection"
+			if what == "" {
+				want = "updated a 1 stale"
+			} else {
+				r.log.holds(t, "passed over")
+			}
+			same(t, what, stale(rec.all())[0], want)
+		}, func(c *client.Config) {
+			c.Store = &mixed{brittle{fail: func() error { return nil }}, c.Bootstrap.Servers[0].URI, fault}
 		})
 	}
 }
