@@ -221,6 +221,7 @@ func TestStoreTypes(t *testing.T) {
 type brittle struct {
 	mu    sync.Mutex
 	saved []string
+	again int // calls that say that all is still good
 	fail  func() error
 }
 
@@ -234,6 +235,9 @@ func (b *brittle) Save(_ client.StoreSection, changes []client.StoredResource) e
 	defer b.mu.Unlock()
 	if err := b.fail(); err != nil {
 		return err
+	}
+	if len(changes) == 0 {
+		b.again++
 	}
 	for _, c := range changes {
 		b.saved = append(b.saved, fmt.Sprintf("%s %t", c.Name, c.Resource != nil))
@@ -465,4 +469,22 @@ func TestStoreMixedUp(t *testing.T) {
 			c.Store = &mixed{brittle{fail: func() error { return nil }}, c.Bootstrap.Servers[0].URI, fault}
 		})
 	}
+}
+
+// The store hears each hour that what was saved is still good, lest it grow too old.
+//
+// spec: LKG-6
+func TestStoreHearsThatAllIsGood(t *testing.T) {
+	b := &brittle{fail: func() error { return nil }}
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.watch("a")
+		r.clusters(r.accept(), "1", "n1", "a")
+		time.Sleep(3*time.Hour + time.Minute)
+		synctest.Wait()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.again != 3 {
+			t.Errorf("heard %d times in three hours", b.again)
+		}
+	}, func(c *client.Config) { c.Store = b })
 }
