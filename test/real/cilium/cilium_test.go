@@ -3,13 +3,10 @@ package cilium
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	"github.com/cilium/cilium/pkg/envoy/xds"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -21,7 +18,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
-	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/internal/realtest"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/eds"
 	"github.com/xdswatch/xdswatch/resource/lds"
@@ -43,79 +40,11 @@ func connect(t *testing.T, s *server, change func(*client.Config)) *client.Clien
 				URI: "unix://" + s.path, ChannelCreds: bootstrap.Insecure(), PerType: true,
 			}},
 		},
-		Backoff: func() backoff.BackOff { return backoff.NewConstantBackOff(20 * time.Millisecond) },
 	}
 	if change != nil {
 		change(&config)
 	}
-	c, err := client.New(config)
-	must(t, err)
-	t.Cleanup(func() {
-		c.Close()
-		<-c.Done()
-		noLeak(t)
-	})
-	return c
-}
-
-// noLeak checks that no goroutine runs code of a client that was closed.
-func noLeak(t *testing.T) {
-	t.Helper()
-	buf := make([]byte, 1<<20)
-	for range 100 {
-		stacks := string(buf[:runtime.Stack(buf, true)])
-		if !strings.Contains(stacks, "internal/engine.") && !strings.Contains(stacks, "xdswatch/transport.") {
-			return
-		}
-		runtime.Gosched()
-	}
-	t.Errorf("goroutines left behind:\n%s", buf)
-}
-
-// record is what a watch hears.
-type record chan client.Event[any]
-
-func (r record) hear(ev client.Event[any]) { r <- ev }
-
-func (r record) hearAll(b client.Batch[any]) {
-	for _, ev := range b.Events {
-		r <- ev
-	}
-}
-
-// await takes events until one is as wanted.
-func (r record) await(t *testing.T, want string) client.Event[any] {
-	t.Helper()
-	deadline := time.After(time.Minute)
-	var seen []string
-	for {
-		select {
-		case ev := <-r:
-			text := ev.Kind.String() + " " + ev.Name
-			if c, ok := ev.Value.(interface{ GetAltStatName() string }); ok && c.GetAltStatName() != "" {
-				text += " " + c.GetAltStatName()
-			}
-			if text == want {
-				return ev
-			}
-			seen = append(seen, text)
-		case <-deadline:
-			t.Fatalf("no %q, only %q", want, seen)
-		}
-	}
-}
-
-func watch(t *testing.T, c *client.Client, kind resource.AnyType, name string, opts ...client.WatchOption) record {
-	t.Helper()
-	r := make(record, 1000)
-	var err error
-	if name == "*" {
-		_, err = c.WatchAll(t.Context(), kind, name, r.hearAll, opts...)
-	} else {
-		_, err = c.Watch(t.Context(), kind, name, r.hear, opts...)
-	}
-	must(t, err)
-	return r
+	return realtest.Client(t, config)
 }
 
 func cluster(name, text string) *clusterv3.Cluster {
@@ -137,28 +66,28 @@ func TestEveryType(t *testing.T) {
 	s.set(eds.Type, "a", assignment("a"))
 	s.begin()
 	c := connect(t, s, nil)
-	clusters, listeners := watch(t, c, cds.Type, "*"), watch(t, c, lds.Type, "*")
-	a, late := watch(t, c, eds.Type, "a"), watch(t, c, eds.Type, "late")
-	route, secret := watch(t, c, rds.Type, "r"), watch(t, c, sds.Type, "s")
-	clusters.await(t, "synced *")
-	listeners.await(t, "synced *")
-	a.await(t, "updated a")
+	clusters, listeners := realtest.Watch(t, c, cds.Type, "*"), realtest.Watch(t, c, lds.Type, "*")
+	a, late := realtest.Watch(t, c, eds.Type, "a"), realtest.Watch(t, c, eds.Type, "late")
+	route, secret := realtest.Watch(t, c, rds.Type, "r"), realtest.Watch(t, c, sds.Type, "s")
+	clusters.Await(t, "synced *")
+	listeners.Await(t, "synced *")
+	a.Await(t, "updated a")
 
-	must(t, s.push(cds.Type, "a", cluster("a", "two")))
-	clusters.await(t, "updated a two")
-	must(t, s.push(cds.Type, "b", nil))
-	clusters.await(t, "does not exist b")
-	must(t, s.push(lds.Type, "l", &listenerv3.Listener{Name: "l"}))
-	listeners.await(t, "updated l")
-	must(t, s.push(lds.Type, "l", nil))
-	listeners.await(t, "does not exist l")
-	must(t, s.push(eds.Type, "late", assignment("late")))
-	late.await(t, "updated late")
-	must(t, s.push(rds.Type, "r", &routev3.RouteConfiguration{Name: "r"}))
-	route.await(t, "updated r")
-	must(t, s.push(sds.Type, "s", &tlsv3.Secret{Name: "s"}))
-	secret.await(t, "updated s")
-	must(t, c.Ready(t.Context()))
+	realtest.Must(t, s.push(cds.Type, "a", cluster("a", "two")))
+	clusters.Await(t, "updated a two")
+	realtest.Must(t, s.push(cds.Type, "b", nil))
+	clusters.Await(t, "does not exist b")
+	realtest.Must(t, s.push(lds.Type, "l", &listenerv3.Listener{Name: "l"}))
+	listeners.Await(t, "updated l")
+	realtest.Must(t, s.push(lds.Type, "l", nil))
+	listeners.Await(t, "does not exist l")
+	realtest.Must(t, s.push(eds.Type, "late", assignment("late")))
+	late.Await(t, "updated late")
+	realtest.Must(t, s.push(rds.Type, "r", &routev3.RouteConfiguration{Name: "r"}))
+	route.Await(t, "updated r")
+	realtest.Must(t, s.push(sds.Type, "s", &tlsv3.Secret{Name: "s"}))
+	secret.Await(t, "updated s")
+	realtest.Must(t, c.Ready(t.Context()))
 }
 
 // Cilium is told of a bad resource by its version and nonce, which are one number, and sends
@@ -173,21 +102,21 @@ func TestNACK(t *testing.T) {
 	c := connect(t, s, func(c *client.Config) {
 		c.Trace = &client.Trace{NACK: func(a client.AnswerInfo) { answers <- a }}
 	})
-	clusters := watch(t, c, cds.Type, "*")
-	clusters.await(t, "synced *")
+	clusters := realtest.Watch(t, c, cds.Type, "*")
+	clusters.Await(t, "synced *")
 	bad := cluster("a", "bad")
 	bad.ConnectTimeout = durationpb.New(-1)
 	var refused *xds.ProxyError
 	if err := s.push(cds.Type, "a", bad); !errors.As(err, &refused) || !strings.Contains(refused.Detail, "ConnectTimeout") {
 		t.Errorf("Cilium makes %v of a NACK", err)
 	}
-	clusters.await(t, "ambient error a")
+	clusters.Await(t, "ambient error a")
 	if err := s.push(cds.Type, "b", cluster("b", "one")); !errors.As(err, &refused) {
 		t.Errorf("Cilium makes %v of a response that is bad still", err)
 	}
-	clusters.await(t, "updated b one")
-	must(t, s.push(cds.Type, "a", cluster("a", "two")))
-	clusters.await(t, "updated a two")
+	clusters.Await(t, "updated b one")
+	realtest.Must(t, s.push(cds.Type, "a", cluster("a", "two")))
+	clusters.Await(t, "updated a two")
 	if n := len(answers); n != 2 {
 		t.Errorf("%d NACKs, want 2", n)
 	}
@@ -205,22 +134,22 @@ func TestKilled(t *testing.T) {
 	s.set(eds.Type, "a", assignment("a"))
 	s.begin()
 	c := connect(t, s, nil)
-	clusters, a := watch(t, c, cds.Type, "*"), watch(t, c, eds.Type, "a")
-	clusters.await(t, "synced *")
-	a.await(t, "updated a")
+	clusters, a := realtest.Watch(t, c, cds.Type, "*"), realtest.Watch(t, c, eds.Type, "a")
+	clusters.Await(t, "synced *")
+	a.Await(t, "updated a")
 	s.kill()
-	a.await(t, "ambient error a")
+	a.Await(t, "ambient error a")
 	s.reset()
 	s.set(cds.Type, "a", cluster("a", "two"))
 	s.set(cds.Type, "b", cluster("b", "one"))
 	s.set(eds.Type, "a", assignment("a"))
 	s.begin()
-	clusters.await(t, "updated a two")
-	clusters.await(t, "does not exist c")
-	must(t, s.push(cds.Type, "c", cluster("c", "three")))
-	clusters.await(t, "updated c three")
-	must(t, s.push(eds.Type, "a", nil)) // in state of the world this says nothing
-	a.await(t, "recovered a")
+	clusters.Await(t, "updated a two")
+	clusters.Await(t, "does not exist c")
+	realtest.Must(t, s.push(cds.Type, "c", cluster("c", "three")))
+	clusters.Await(t, "updated c three")
+	realtest.Must(t, s.push(eds.Type, "a", nil)) // in state of the world this says nothing
+	a.Await(t, "recovered a")
 }
 
 // What Cilium does not speak, and whom it does not like, is said to the watch.
@@ -248,7 +177,7 @@ func TestNotServed(t *testing.T) {
 			s := newServer(t)
 			s.set(cds.Type, "a", cluster("a", "one"))
 			s.begin()
-			text := watch(t, connect(t, s, tt.change), cds.Type, "a").await(t, "failed a").Err.Error()
+			text := realtest.Watch(t, connect(t, s, tt.change), cds.Type, "a").Await(t, "failed a").Err.Error()
 			if i := slices.IndexFunc(tt.wants, func(want string) bool { return !strings.Contains(text, want) }); i >= 0 {
 				t.Errorf("%q lacks %q", text, tt.wants[i])
 			}
@@ -270,18 +199,18 @@ func TestAddedNames(t *testing.T) {
 	c := connect(t, s, func(c *client.Config) {
 		c.Trace = &client.Trace{StreamUp: func(i client.StreamInfo) { opened <- i }}
 	})
-	watch(t, c, eds.Type, "a").await(t, "updated a")
-	b := watch(t, c, eds.Type, "b")
-	watch(t, c, eds.Type, "c", client.InScope("c")).await(t, "updated c")
+	realtest.Watch(t, c, eds.Type, "a").Await(t, "updated a")
+	b := realtest.Watch(t, c, eds.Type, "b")
+	realtest.Watch(t, c, eds.Type, "c", client.InScope("c")).Await(t, "updated c")
 	if ev := <-b; ev.Kind != client.EventUpdated {
 		t.Errorf("b: %v", ev.Kind)
 	}
 	if n := len(opened); n != 3 {
 		t.Errorf("%d streams, want that of a, that of c, and a new one for a and b", n)
 	}
-	d := watch(t, c, eds.Type, "d")
+	d := realtest.Watch(t, c, eds.Type, "d")
 	s.set(eds.Type, "y", assignment("y"))
-	d.await(t, "updated d")
+	d.Await(t, "updated d")
 }
 
 // Whatever a program learns from its clusters it asks for while they come, and is not told
@@ -298,15 +227,15 @@ func TestFollow(t *testing.T) {
 	}
 	s.begin()
 	c := connect(t, s, nil)
-	ends := make(record, 2*n)
+	ends := make(realtest.Record, 2*n)
 	_, err := c.WatchAll(t.Context(), cds.Type, "*", func(b client.Batch[any]) {
 		for ev := range b.Changed() {
-			if _, err := c.Watch(t.Context(), eds.Type, ev.Name, ends.hear); err != nil {
+			if _, err := c.Watch(t.Context(), eds.Type, ev.Name, func(ev client.Event[any]) { ends <- ev }); err != nil {
 				t.Error(err)
 			}
 		}
 	})
-	must(t, err)
+	realtest.Must(t, err)
 	for range n {
 		if ev := <-ends; ev.Kind != client.EventUpdated {
 			t.Errorf("%s: %v", ev.Name, ev.Kind)

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/xdswatch/xdswatch/internal/realtest"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/eds"
@@ -95,7 +96,7 @@ func (s *server) reset() {
 func (s *server) begin() {
 	s.t.Helper()
 	lis, err := net.Listen("unix", s.path)
-	must(s.t, err)
+	realtest.Must(s.t, err)
 	s.over = make(chan struct{})
 	go func(g *grpc.Server, over chan struct{}) {
 		defer close(over)
@@ -128,11 +129,4 @@ func (s *server) push(kind resource.AnyType, name string, m proto.Message) error
 		s.types[kind.TypeURL()].Upsert(kind.TypeURL(), name, m, []string{address}, answered, nil)
 	}
 	return answered.Wait()
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -3,17 +3,14 @@ package envoygateway
 import (
 	"errors"
 	"fmt"
-	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
-
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
-	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/internal/realtest"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/eds"
 	"github.com/xdswatch/xdswatch/resource/lds"
@@ -53,77 +50,9 @@ func connect(t *testing.T, g *gateway, certificates string, config client.Config
 	t.Helper()
 	text := strings.NewReplacer("CERTIFICATES", strings.ReplaceAll(certificates, "DIR", g.dir), "DIR", g.dir).Replace(envoyBootstrap)
 	boot, err := bootstrap.Parse("envoy", []byte(text))
-	must(t, err)
+	realtest.Must(t, err)
 	config.Bootstrap = boot
-	config.Backoff = func() backoff.BackOff { return backoff.NewConstantBackOff(20 * time.Millisecond) }
-	c, err := client.New(config)
-	must(t, err)
-	t.Cleanup(func() {
-		c.Close()
-		<-c.Done()
-		noLeak(t)
-	})
-	return c
-}
-
-// noLeak checks that no goroutine runs code of a client that was closed.
-func noLeak(t *testing.T) {
-	t.Helper()
-	buf := make([]byte, 1<<20)
-	for range 100 {
-		stacks := string(buf[:runtime.Stack(buf, true)])
-		if !strings.Contains(stacks, "internal/engine.") && !strings.Contains(stacks, "xdswatch/transport.") {
-			return
-		}
-		runtime.Gosched()
-	}
-	t.Errorf("goroutines left behind:\n%s", buf)
-}
-
-// record is what a watch hears.
-type record chan client.Event[any]
-
-func (r record) hear(ev client.Event[any]) { r <- ev }
-
-func (r record) hearAll(b client.Batch[any]) {
-	for _, ev := range b.Events {
-		r <- ev
-	}
-}
-
-// await takes events until one is as wanted.
-func (r record) await(t *testing.T, want string) client.Event[any] {
-	t.Helper()
-	deadline := time.After(time.Minute)
-	var seen []string
-	for {
-		select {
-		case ev := <-r:
-			text := ev.Kind.String() + " " + ev.Name
-			if cla, ok := ev.Value.(*endpointv3.ClusterLoadAssignment); ok {
-				text += fmt.Sprint(" ", cla.Endpoints[0].LbEndpoints[0].GetEndpoint().GetAddress().GetSocketAddress().GetPortValue())
-			}
-			if text == want {
-				return ev
-			}
-			seen = append(seen, text)
-		case <-deadline:
-			t.Fatalf("no %q, only %q", want, seen)
-		}
-	}
-}
-
-func watch(t *testing.T, c *client.Client, kind resource.AnyType, name string) record {
-	t.Helper()
-	r := make(record, 1000)
-	var err error
-	if name == "*" {
-		_, err = c.WatchAll(t.Context(), kind, name, r.hearAll)
-	} else {
-		_, err = c.Watch(t.Context(), kind, name, r.hear)
-	}
-	must(t, err)
-	return r
+	return realtest.Client(t, config)
 }
 
 // clusterOf is the name of a backend's cluster, and of its endpoints.
@@ -144,37 +73,37 @@ func TestVariants(t *testing.T) {
 func life(t *testing.T, config client.Config) {
 	g := start(t, "one")
 	c := connect(t, g, certificates, config)
-	clusters, listeners := watch(t, c, cds.Type, "*"), watch(t, c, lds.Type, "*")
-	ends, routes := watch(t, c, eds.Type, clusterOf("one")), watch(t, c, rds.Type, "default/eg/http")
-	clusters.await(t, "updated "+clusterOf("one"))
-	listeners.await(t, "updated default/eg/http")
-	routes.await(t, "updated default/eg/http")
-	ends.await(t, "updated "+clusterOf("one")+" 3000")
-	must(t, c.Ready(t.Context()))
+	clusters, listeners := realtest.Watch(t, c, cds.Type, "*"), realtest.Watch(t, c, lds.Type, "*")
+	ends, routes := realtest.Watch(t, c, eds.Type, clusterOf("one")), realtest.Watch(t, c, rds.Type, "default/eg/http")
+	clusters.Await(t, "updated "+clusterOf("one"))
+	listeners.Await(t, "updated default/eg/http")
+	routes.Await(t, "updated default/eg/http")
+	ends.Await(t, "updated "+clusterOf("one")+" 3000")
+	realtest.Must(t, c.Ready(t.Context()))
 
 	g.set("one:3001", "two")
-	clusters.await(t, "updated "+clusterOf("two"))
-	two := watch(t, c, eds.Type, clusterOf("two"))
-	two.await(t, "updated "+clusterOf("two")+" 3000")
-	routes.await(t, "updated default/eg/http")
-	ends.await(t, "updated "+clusterOf("one")+" 3001")
+	clusters.Await(t, "updated "+clusterOf("two"))
+	two := realtest.Watch(t, c, eds.Type, clusterOf("two"))
+	two.Await(t, "updated "+clusterOf("two")+" 3000")
+	routes.Await(t, "updated default/eg/http")
+	ends.Await(t, "updated "+clusterOf("one")+" 3001")
 
 	g.set("two")
-	clusters.await(t, "does not exist "+clusterOf("one"))
+	clusters.Await(t, "does not exist "+clusterOf("one"))
 
 	g.kill()
-	two.await(t, "ambient error "+clusterOf("two"))
+	two.Await(t, "ambient error "+clusterOf("two"))
 	g.set("one:3002", "two:3003")
 	g.begin()
-	two.await(t, "updated "+clusterOf("two")+" 3003")
-	ends.await(t, "updated "+clusterOf("one")+" 3002")
-	clusters.await(t, "updated "+clusterOf("one"))
+	two.Await(t, "updated "+clusterOf("two")+" 3003")
+	ends.Await(t, "updated "+clusterOf("one")+" 3002")
+	clusters.Await(t, "updated "+clusterOf("one"))
 }
 
 // Whoever has no certificate is not served, and hears why.
 func TestNoCertificate(t *testing.T) {
 	c := connect(t, start(t, "one"), "", client.Config{})
-	ev := watch(t, c, lds.Type, "default/eg/http").await(t, "failed default/eg/http")
+	ev := realtest.Watch(t, c, lds.Type, "default/eg/http").Await(t, "failed default/eg/http")
 	if text := ev.Err.Error(); !strings.Contains(text, "certificate") {
 		t.Errorf("the error is %q", text)
 	}
@@ -196,13 +125,43 @@ func TestNACK(t *testing.T) {
 			return bad
 		}}},
 	})
-	clusters, listeners := watch(t, c, cds.Type, "*"), watch(t, c, lds.Type, "*")
-	listeners.await(t, "updated default/eg/http")
-	clusters.await(t, "failed *")
+	clusters, listeners := realtest.Watch(t, c, cds.Type, "*"), realtest.Watch(t, c, lds.Type, "*")
+	listeners.Await(t, "updated default/eg/http")
+	clusters.Await(t, "failed *")
 	time.Sleep(3 * time.Second)
 	if n := len(refused); n < 2 || n > 30 {
 		t.Errorf("%d NACKs in three seconds", n)
 	}
 	g.set("one", "two", "three", "four")
-	clusters.await(t, "updated "+clusterOf("four"))
+	clusters.Await(t, "updated "+clusterOf("four"))
 }
+
+// The view resolves everything that Envoy Gateway makes of its routes, from the listener to the
+// endpoints. It follows what comes, changes and goes, and another process with another state.
+func TestResolve(t *testing.T) {
+	for _, variant := range []client.Variant{client.VariantSotW, client.VariantDelta} {
+		t.Run(fmt.Sprint("variant ", variant), func(t *testing.T) {
+			g := start(t, "one", "two")
+			r := realtest.Resolve(t, connect(t, g, certificates, client.Config{Variant: variant}))
+			const listener, domain = "default/eg/http", ".example.com"
+			names := r.Await(listener, domain, realtest.Hosts{"one.example.com": at(3000), "two.example.com": at(3000)})
+			for _, want := range []string{clusterOf("one"), clusterOf("two")} {
+				if !slices.Contains(names, want) {
+					t.Errorf("clusters %q lack %q", names, want)
+				}
+			}
+			g.set("one:3001", "two", "three:3003")
+			r.Await(listener, domain, realtest.Hosts{"one.example.com": at(3001), "two.example.com": at(3000), "three.example.com": at(3003)})
+			g.set("one:3001", "three:3003")
+			r.Await(listener, domain, realtest.Hosts{"one.example.com": at(3001), "three.example.com": at(3003)})
+
+			g.kill()
+			g.set("one:3002", "four")
+			g.begin()
+			r.Await(listener, domain, realtest.Hosts{"one.example.com": at(3002), "four.example.com": at(3000)})
+		})
+	}
+}
+
+// at is the address of a backend.
+func at(port int) []string { return []string{fmt.Sprint("127.0.0.1:", port)} }

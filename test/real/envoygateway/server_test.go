@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xdswatch/xdswatch/internal/realtest"
 	"github.com/xdswatch/xdswatch/testutil"
 )
 
@@ -93,8 +94,8 @@ spec: {endpoints: [{ip: {address: 127.0.0.1, port: PORT}}]}
 func start(t *testing.T, backends ...string) *gateway {
 	t.Helper()
 	g := &gateway{t: t, dir: t.TempDir()}
-	must(t, exec.Command(binary, "certgen", "--local", "--config-home", g.dir).Run())
-	must(t, os.WriteFile(g.path("config.yaml"), []byte(strings.ReplaceAll(config, "DIR", g.dir)), 0o600))
+	realtest.Must(t, exec.Command(binary, "certgen", "--local", "--config-home", g.dir).Run())
+	realtest.Must(t, os.WriteFile(g.path("config.yaml"), []byte(strings.ReplaceAll(config, "DIR", g.dir)), 0o600))
 	g.set(backends...)
 	g.begin()
 	t.Cleanup(g.kill)
@@ -114,7 +115,7 @@ func (g *gateway) set(backends ...string) {
 		}
 		text += strings.NewReplacer("NAME", name, "PORT", port).Replace(backend)
 	}
-	must(g.t, testutil.PlaceFile(g.path("resources.yaml"), []byte(text)))
+	realtest.Must(g.t, testutil.PlaceFile(g.path("resources.yaml"), []byte(text)))
 }
 
 // begin starts the process and waits until it listens.
@@ -125,11 +126,11 @@ func (g *gateway) begin() {
 		g.t.Fatalf("something else listens on %s", address)
 	}
 	log, err := os.OpenFile(g.path("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	must(g.t, err)
+	realtest.Must(g.t, err)
 	defer log.Close()
 	g.cmd = exec.Command(binary, "server", "--config-path", g.path("config.yaml"))
 	g.cmd.Stdout, g.cmd.Stderr = log, log
-	must(g.t, g.cmd.Start())
+	realtest.Must(g.t, g.cmd.Start())
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
@@ -149,12 +150,5 @@ func (g *gateway) kill() {
 		_ = g.cmd.Process.Kill()
 		_ = g.cmd.Wait() // the error is that it was killed
 		g.cmd = nil
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -5,15 +5,11 @@ package istio
 import (
 	"fmt"
 	"net"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	networking "istio.io/api/networking/v1alpha3"
 	"istio.io/istio/pilot/test/xds"
 	"istio.io/istio/pkg/config"
@@ -21,7 +17,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
-	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/internal/realtest"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/eds"
 	"github.com/xdswatch/xdswatch/resource/lds"
@@ -44,7 +40,7 @@ type server struct {
 func start(t *testing.T, services ...string) *server {
 	t.Helper()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	realtest.Must(t, err)
 	var configs []config.Config
 	for _, s := range services {
 		configs = append(configs, service(s))
@@ -77,18 +73,18 @@ func service(text string) config.Config {
 func (s *server) create(text string) {
 	s.t.Helper()
 	_, err := s.fake.Store().Create(service(text))
-	must(s.t, err)
+	realtest.Must(s.t, err)
 }
 
 func (s *server) update(text string) {
 	s.t.Helper()
 	_, err := s.fake.Store().Update(service(text))
-	must(s.t, err)
+	realtest.Must(s.t, err)
 }
 
 func (s *server) remove(name string) {
 	s.t.Helper()
-	must(s.t, s.fake.Store().Delete(gvk.ServiceEntry, name, "default", nil))
+	realtest.Must(s.t, s.fake.Store().Delete(gvk.ServiceEntry, name, "default", nil))
 }
 
 // connect makes a client of whatever listens at an address.
@@ -98,84 +94,7 @@ func connect(t *testing.T, addr, node string, config client.Config) *client.Clie
 		Node:    &corev3.Node{Id: node},
 		Servers: []bootstrap.ManagementServer{{URI: addr, ChannelCreds: bootstrap.Insecure()}},
 	}
-	config.Backoff = func() backoff.BackOff { return backoff.NewConstantBackOff(20 * time.Millisecond) }
-	c, err := client.New(config)
-	must(t, err)
-	t.Cleanup(func() {
-		c.Close()
-		<-c.Done()
-		noLeak(t)
-	})
-	return c
-}
-
-// noLeak checks that no goroutine runs code of a client that was closed.
-func noLeak(t *testing.T) {
-	t.Helper()
-	buf := make([]byte, 4<<20)
-	for range 100 {
-		stacks := string(buf[:runtime.Stack(buf, true)])
-		if !strings.Contains(stacks, "internal/engine.") && !strings.Contains(stacks, "xdswatch/transport.") {
-			return
-		}
-		runtime.Gosched()
-	}
-	t.Errorf("goroutines left behind:\n%s", buf)
-}
-
-// record is what a watch hears.
-type record chan client.Event[any]
-
-func (r record) hear(ev client.Event[any]) { r <- ev }
-
-func (r record) hearAll(b client.Batch[any]) {
-	for _, ev := range b.Events {
-		r <- ev
-	}
-}
-
-// await takes events until one is as wanted.
-func (r record) await(t *testing.T, want string) client.Event[any] {
-	t.Helper()
-	deadline := time.After(time.Minute)
-	var seen []string
-	for {
-		select {
-		case ev := <-r:
-			text := ev.Kind.String() + " " + ev.Name
-			if cla, ok := ev.Value.(*endpointv3.ClusterLoadAssignment); ok {
-				for _, e := range cla.Endpoints {
-					text += fmt.Sprint(" ", e.LbEndpoints[0].GetEndpoint().GetAddress().GetSocketAddress().GetPortValue())
-				}
-			}
-			if text == want {
-				return ev
-			}
-			seen = append(seen, text)
-		case <-deadline:
-			t.Fatalf("no %q, only %q", want, seen)
-		}
-	}
-}
-
-func watch(t *testing.T, c *client.Client, kind resource.AnyType, name string) record {
-	t.Helper()
-	r := make(record, 10_000)
-	var err error
-	if name == "*" {
-		_, err = c.WatchAll(t.Context(), kind, name, r.hearAll)
-	} else {
-		_, err = c.Watch(t.Context(), kind, name, r.hear)
-	}
-	must(t, err)
-	return r
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	return realtest.Client(t, config)
 }
 
 // clusterOf is the name of a service's cluster, and of its endpoints.
@@ -191,33 +110,33 @@ func TestVariants(t *testing.T) {
 		t.Run(fmt.Sprint("variant ", variant), func(t *testing.T) {
 			s := start(t, "one")
 			proxy, err := testutil.NewTCPProxy(s.addr)
-			must(t, err)
+			realtest.Must(t, err)
 			defer proxy.Close()
 			c := connect(t, proxy.Addr(), nodeID, client.Config{Variant: variant})
-			clusters, listeners := watch(t, c, cds.Type, "*"), watch(t, c, lds.Type, "*")
-			ends, routes := watch(t, c, eds.Type, clusterOf("one")), watch(t, c, rds.Type, "80")
-			clusters.await(t, "updated "+clusterOf("one"))
-			listeners.await(t, "synced *")
-			ends.await(t, "updated "+clusterOf("one")+" 3000")
-			routes.await(t, "updated 80")
-			watch(t, c, eds.Type, clusterOf("nobody")).await(t, "updated "+clusterOf("nobody"))
+			clusters, listeners := realtest.Watch(t, c, cds.Type, "*"), realtest.Watch(t, c, lds.Type, "*")
+			ends, routes := realtest.Watch(t, c, eds.Type, clusterOf("one")), realtest.Watch(t, c, rds.Type, "80")
+			clusters.Await(t, "updated "+clusterOf("one"))
+			listeners.Await(t, "synced *")
+			ends.Await(t, "updated "+clusterOf("one")+" 3000")
+			routes.Await(t, "updated 80")
+			realtest.Watch(t, c, eds.Type, clusterOf("nobody")).Await(t, "updated "+clusterOf("nobody"))
 
 			s.create("two")
-			clusters.await(t, "updated "+clusterOf("two"))
-			two := watch(t, c, eds.Type, clusterOf("two"))
-			two.await(t, "updated "+clusterOf("two")+" 3000")
-			routes.await(t, "updated 80")
+			clusters.Await(t, "updated "+clusterOf("two"))
+			two := realtest.Watch(t, c, eds.Type, clusterOf("two"))
+			two.Await(t, "updated "+clusterOf("two")+" 3000")
+			routes.Await(t, "updated 80")
 			s.update("one:3001")
-			ends.await(t, "updated "+clusterOf("one")+" 3001")
+			ends.Await(t, "updated "+clusterOf("one")+" 3001")
 			s.remove("one")
-			clusters.await(t, "does not exist "+clusterOf("one"))
+			clusters.Await(t, "does not exist "+clusterOf("one"))
 
 			other := start(t, "one:3002", "three")
 			proxy.SetTarget(other.addr)
 			proxy.Cut()
-			ends.await(t, "updated "+clusterOf("one")+" 3002")
-			clusters.await(t, "updated "+clusterOf("three"))
-			clusters.await(t, "does not exist "+clusterOf("two"))
+			ends.Await(t, "updated "+clusterOf("one")+" 3002")
+			clusters.Await(t, "updated "+clusterOf("three"))
+			clusters.Await(t, "does not exist "+clusterOf("two"))
 		})
 	}
 }
@@ -227,7 +146,7 @@ func TestVariants(t *testing.T) {
 // spec: S-28
 func TestNode(t *testing.T) {
 	c := connect(t, start(t).addr, "someone", client.Config{})
-	text := watch(t, c, cds.Type, "*").await(t, "failed *").Err.Error()
+	text := realtest.Watch(t, c, cds.Type, "*").Await(t, "failed *").Err.Error()
 	for _, want := range []string{"InvalidArgument", `"someone"`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q lacks %q", text, want)
@@ -242,14 +161,53 @@ func TestNode(t *testing.T) {
 func TestUnknownType(t *testing.T) {
 	s := start(t, "one")
 	c := connect(t, s.addr, nodeID, client.Config{})
-	clusters := watch(t, c, cds.Type, "*")
-	clusters.await(t, "synced *")
-	runtime := watch(t, c, rtds.Type, "layer")
+	clusters := realtest.Watch(t, c, cds.Type, "*")
+	clusters.Await(t, "synced *")
+	runtime := realtest.Watch(t, c, rtds.Type, "layer")
 	for _, name := range []string{"two", "three", "four"} {
 		s.create(name)
-		clusters.await(t, "updated "+clusterOf(name))
+		clusters.Await(t, "updated "+clusterOf(name))
 	}
 	if ev := <-runtime; !slices.Contains([]client.EventKind{client.EventFailed, client.EventDoesNotExist}, ev.Kind) {
 		t.Errorf("the unknown type: %v", ev.Kind)
 	}
 }
+
+// The view resolves everything that istiod has for a sidecar: each service, from its listener to
+// its endpoints. It follows what comes, changes and goes, and another process with another state.
+func TestResolve(t *testing.T) {
+	for _, variant := range []client.Variant{client.VariantSotW, client.VariantDelta} {
+		t.Run(fmt.Sprint("variant ", variant), func(t *testing.T) {
+			s := start(t, "one", "two")
+			proxy, err := testutil.NewTCPProxy(s.addr)
+			realtest.Must(t, err)
+			defer proxy.Close()
+			c := connect(t, proxy.Addr(), nodeID, client.Config{Variant: variant})
+			// istiod sends all clusters to whoever asks for one and, in delta, none of them again to
+			// whoever asks for it later. A watch of all of them keeps what was not asked for.
+			realtest.Watch(t, c, cds.Type, "*")
+			r := realtest.Resolve(t, c)
+			const listener, domain = "0.0.0.0_80", ".example.com"
+			names := r.Await(listener, domain, realtest.Hosts{"one.example.com": at(3000), "two.example.com": at(3000)})
+			for _, want := range []string{clusterOf("one"), clusterOf("two")} {
+				if !slices.Contains(names, want) {
+					t.Errorf("clusters %q lack %q", names, want)
+				}
+			}
+			s.create("three:3003")
+			r.Await(listener, domain, realtest.Hosts{"one.example.com": at(3000), "two.example.com": at(3000), "three.example.com": at(3003)})
+			s.update("one:3001")
+			r.Await(listener, domain, realtest.Hosts{"one.example.com": at(3001), "two.example.com": at(3000), "three.example.com": at(3003)})
+			s.remove("two")
+			r.Await(listener, domain, realtest.Hosts{"one.example.com": at(3001), "three.example.com": at(3003)})
+
+			other := start(t, "one:3002", "four")
+			proxy.SetTarget(other.addr)
+			proxy.Cut()
+			r.Await(listener, domain, realtest.Hosts{"one.example.com": at(3002), "four.example.com": at(3000)})
+		})
+	}
+}
+
+// at is the address of a service's endpoint.
+func at(port int) []string { return []string{fmt.Sprint("10.0.0.2:", port)} }
