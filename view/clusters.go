@@ -175,7 +175,7 @@ func (c *core) bind(p *clusterPart, msg *clusterv3.Cluster, o Origin) {
 	if r.kind == KindEDS && r.err == nil {
 		f := c.eds
 		if r.edsSource != nil {
-			f = c.feedOf(edsKind, r.edsSource, false)
+			f = c.feedOf(edsKind, r.edsSource, false, c.cds)
 		}
 		if t.eds = c.assignment(f, r.eds); t.eds == nil {
 			r.err = tooMany(c.config.maxNames)
@@ -184,14 +184,14 @@ func (c *core) bind(p *clusterPart, msg *clusterv3.Cluster, o Origin) {
 		}
 	}
 	if r.list != nil && r.err == nil {
-		if t.list = c.resource(c.feedOf(aggregateKind, r.list.GetConfigSource(), false), r.list.GetResourceName()); t.list == nil {
+		if t.list = c.resource(c.feedOf(aggregateKind, r.list.GetConfigSource(), false, c.cds), r.list.GetResourceName()); t.list == nil {
 			r.err = tooMany(c.config.maxNames)
 		} else {
 			c.useFor(t.list, p, Essential, 1)
 		}
 	}
 	for _, d := range r.needs {
-		if part := c.resource(c.feedOf(d.Type, d.Source, false), d.Name); part != nil {
+		if part := c.resource(c.feedOf(d.Type, d.Source, false, c.cds), d.Name); part != nil {
 			t.needs = append(t.needs, need{part, d.Need})
 			c.useFor(part, p, d.Need, 1)
 		}

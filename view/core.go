@@ -43,7 +43,8 @@ var (
 type coreConfig struct {
 	grace, fresh, merge time.Duration
 	maxNames            int
-	node                string // id
+	startup             map[string]bool // type URLs whose resources have a source of their own
+	node                string          // id
 	features            func(server string) bootstrap.Features
 }
 
@@ -67,6 +68,7 @@ type core struct {
 
 	feeds       map[string]*feed // by key
 	eds         *feed            // the usual one
+	cds         *feed            // what names the resources of clusters
 	clusters    map[string]*clusterPart
 	count       int // of all parts
 	rootPart    *resourcePart
@@ -113,12 +115,13 @@ func newCore(root Root, config coreConfig, all []Hook, now time.Time) *core {
 		tree: btree.NewMap[string, *Cluster](degree), resources: btree.NewMap[string, *Resource](degree),
 		stale: true,
 	}
-	c.eds = c.feedOf(edsKind, nil, false)
+	c.cds = c.feedOf(cdsKind, nil, false, nil)
+	c.eds = c.feedOf(edsKind, nil, false, nil)
 	switch root.Type {
 	case RootListener:
-		c.rootPart = c.resource(c.feedOf(lds.Type, nil, false), root.Name)
+		c.rootPart = c.resource(c.feedOf(lds.Type, nil, false, nil), root.Name)
 	case RootRoutes:
-		c.rootPart = c.resource(c.feedOf(rds.Type, nil, false), root.Name)
+		c.rootPart = c.resource(c.feedOf(rds.Type, nil, false, nil), root.Name)
 	case RootCluster:
 		c.rootCluster = c.cluster(root.Name)
 	}

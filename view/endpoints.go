@@ -174,7 +174,7 @@ func (c *core) heldEndpoints(p *endpointsPart, msg *endpointv3.ClusterLoadAssign
 	e := &Endpoints{Origin: o, Message: msg}
 	var collections []*resourcePart
 	for _, l := range msg.GetEndpoints() {
-		if part := c.collectionOf(l); part != nil {
+		if part := c.collectionOf(l, c.watchOf(p).feed); part != nil {
 			collections = append(collections, part)
 			c.useCollection(part, p, 1)
 		}
@@ -284,12 +284,12 @@ func endpointsOf(l *endpointv3.LocalityLbEndpoints) []*endpointv3.LbEndpoint {
 }
 
 // collectionOf is the collection (LEDS) of a locality, nil if it has none.
-func (c *core) collectionOf(l *endpointv3.LocalityLbEndpoints) *resourcePart { // VIEW-40
+func (c *core) collectionOf(l *endpointv3.LocalityLbEndpoints, by *feed) *resourcePart { // VIEW-40
 	config := l.GetLedsClusterLocalityConfig()
 	if config.GetLedsCollectionName() == "" {
 		return nil
 	}
-	return c.resource(c.feedOf(leds.Type, config.GetLedsConfig(), true), config.GetLedsCollectionName())
+	return c.resource(c.feedOf(leds.Type, config.GetLedsConfig(), true, by), config.GetLedsCollectionName())
 }
 
 func (c *core) useCollection(l *resourcePart, p *endpointsPart, by int) {
@@ -307,23 +307,23 @@ func (c *core) useCollection(l *resourcePart, p *endpointsPart, by int) {
 // fillEndpoints fills the collections in: in the newest assignment when all of them are there,
 // else in the one that it is to replace.
 func (c *core) fillEndpoints(p *endpointsPart) {
-	m := p.own()
-	if next := m.next; next != nil && c.filled(next) {
+	m, by := p.own(), c.watchOf(p).feed
+	if next := m.next; next != nil && c.filled(next, by) {
 		p.cur, m.next = next, nil
-		keep := c.collections(p.cur)
+		keep := c.collections(p.cur, by)
 		for _, l := range m.leds[len(keep):] { // the new ones stand first
 			c.useCollection(l, p, -1)
 		}
 		m.leds = keep
 	}
-	if p.cur == nil || len(c.collections(p.cur)) == 0 {
+	if p.cur == nil || len(c.collections(p.cur, by)) == 0 {
 		return
 	}
 	e := *p.cur
 	full := proto.CloneOf(e.Message)
 	var notes []error
 	for i, l := range e.Message.GetEndpoints() {
-		if part := c.lookCollection(l); part != nil {
+		if part := c.lookCollection(l, by); part != nil {
 			full.Endpoints[i].LbEndpoints = part.endpoints()
 			full.Endpoints[i].LbConfig = nil
 			notes = append(notes, part.err)
@@ -337,9 +337,9 @@ func (c *core) fillEndpoints(p *endpointsPart) {
 }
 
 // collections are those of an assignment.
-func (c *core) collections(e *Endpoints) (all []*resourcePart) {
+func (c *core) collections(e *Endpoints, by *feed) (all []*resourcePart) {
 	for _, l := range e.Message.GetEndpoints() {
-		if part := c.lookCollection(l); part != nil {
+		if part := c.lookCollection(l, by); part != nil {
 			all = append(all, part)
 		}
 	}
@@ -347,16 +347,16 @@ func (c *core) collections(e *Endpoints) (all []*resourcePart) {
 }
 
 // lookCollection is collectionOf, of what is watched already.
-func (c *core) lookCollection(l *endpointv3.LocalityLbEndpoints) *resourcePart {
+func (c *core) lookCollection(l *endpointv3.LocalityLbEndpoints, by *feed) *resourcePart {
 	config := l.GetLedsClusterLocalityConfig()
 	if config.GetLedsCollectionName() == "" {
 		return nil
 	}
-	return c.feedOf(leds.Type, config.GetLedsConfig(), true).resources[config.GetLedsCollectionName()]
+	return c.feedOf(leds.Type, config.GetLedsConfig(), true, by).resources[config.GetLedsCollectionName()]
 }
 
-func (c *core) filled(e *Endpoints) bool {
-	for _, l := range c.collections(e) {
+func (c *core) filled(e *Endpoints, by *feed) bool {
+	for _, l := range c.collections(e, by) {
 		if !c.answered(l.state) {
 			return false
 		}

@@ -29,7 +29,7 @@ const (
 type Dependency struct {
 	Type   resource.AnyType
 	Name   string
-	Source *corev3.ConfigSource // nil, ads and self are the view's own servers
+	Source *corev3.ConfigSource // nil and ads are the view's own servers, self is the message's
 	Need   Need
 }
 

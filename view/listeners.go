@@ -43,7 +43,8 @@ func NewListeners(ctx context.Context, c *client.Client, config Config, onRemove
 	}
 	l.mu.Lock() // until the watch is known
 	defer l.mu.Unlock()
-	w, err := c.WatchAll(ctx, lds.Type, "*", l.take, config.options(lds.Type)...)
+	opts := fromStartup(startupOf(c.Bootstrap()), lds.Type.TypeURL(), config.Options)
+	w, err := c.WatchAll(ctx, lds.Type, "*", l.take, opts...)
 	if err != nil {
 		return nil, err
 	}

@@ -61,6 +61,7 @@ func (p *part) head() *part { return p }
 type feed struct {
 	kind       resource.AnyType
 	source     *corev3.ConfigSource // nil: the servers of the view
+	startup    string               // not "": the bootstrap's source for what is watched of this type from the start
 	key        string               // unique
 	collection bool                 // names are those of collections
 	endpoints  map[string]*endpointsPart
@@ -151,9 +152,19 @@ func (c *core) origin(ev *client.Event[any]) Origin {
 	return Origin{ev.Version, s}
 }
 
-// feedOf finds where resources come from. Ads and self are the view's own servers.
-func (c *core) feedOf(kind resource.AnyType, source *corev3.ConfigSource, collection bool) *feed {
-	key := kind.TypeURL()
+// feedOf finds where resources come from. Ads is the view's own servers, self is what the message
+// came from that names them, by; nil if none does.
+func (c *core) feedOf(kind resource.AnyType, source *corev3.ConfigSource, collection bool, by *feed) *feed {
+	key, startup := kind.TypeURL(), ""
+	if by == nil && c.config.startup[key] {
+		startup = key
+	}
+	if source.GetSelf() != nil && by != nil {
+		source, startup = by.source, by.startup
+	}
+	if startup != "" {
+		key += " of " + startup
+	}
 	if source.GetAds() != nil || source.GetSelf() != nil || source.GetConfigSourceSpecifier() == nil {
 		source = nil
 	} else if b, err := (proto.MarshalOptions{Deterministic: true}).Marshal(source); err == nil {
@@ -165,7 +176,7 @@ func (c *core) feedOf(kind resource.AnyType, source *corev3.ConfigSource, collec
 	f := c.feeds[key]
 	if f == nil {
 		f = &feed{
-			kind: kind, source: source, key: key, collection: collection,
+			kind: kind, source: source, startup: startup, key: key, collection: collection,
 			endpoints: map[string]*endpointsPart{}, resources: map[string]*resourcePart{},
 		}
 		c.feeds[key] = f

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/resource"
 )
@@ -124,34 +125,34 @@ func (s *sets) set(w watch) (*client.Set, error) {
 }
 
 func (s *sets) options(w watch) (kind resource.AnyType, opts []client.WatchOption, err error) {
-	if kind = cdsKind; w.feed != nil {
-		kind = w.feed.kind
+	feed := w.feed
+	if feed == nil {
+		feed = s.view.core.cds
 	}
-	config := s.view.config
-	if w.feed == nil || w.feed.source == nil {
-		return kind, config.options(kind), nil
+	opts = slices.Clip(s.view.config.Options)
+	if feed.kind == vhdsKind { // VHDS-1
+		opts = append(opts, client.DeltaOnly())
 	}
-	if config.Source == nil {
-		return nil, nil, fmt.Errorf("its config source is neither ads nor self (%T), and the view has no Config.Source for it", w.feed.source.GetConfigSourceSpecifier())
+	if feed.source == nil {
+		return feed.kind, fromStartup(s.view.startup, feed.startup, opts), nil
 	}
-	source, err := config.Source(w.feed.source)
+	if s.view.config.Source == nil {
+		return nil, nil, fmt.Errorf("its config source is neither ads nor self (%T), and the view has no Config.Source for it", feed.source.GetConfigSourceSpecifier())
+	}
+	source, err := s.view.config.Source(feed.source)
 	if err != nil {
 		return nil, nil, err
 	}
-	config.TypeOptions = nil
-	return kind, append(config.options(kind), client.FromSource(source)), nil
+	return feed.kind, append(opts, client.FromSource(source)), nil
 }
 
-// options are those of the watches of a type.
-func (c Config) options(kind resource.AnyType) []client.WatchOption {
-	opts := slices.Clip(c.Options)
-	if kind == vhdsKind { // VHDS-1
-		opts = append(opts, client.DeltaOnly())
+// fromStartup adds the source that a bootstrap has for a type, unless the program's options have one.
+func fromStartup(sources map[string]bootstrap.Source, typeURL string, opts []client.WatchOption) []client.WatchOption {
+	own, ok := sources[typeURL]
+	if !ok {
+		return opts
 	}
-	if c.TypeOptions != nil {
-		opts = append(opts, c.TypeOptions(kind.TypeURL())...)
-	}
-	return opts
+	return append([]client.WatchOption{client.FromSource(own)}, opts...)
 }
 
 func (s *sets) watchCollection(w watch) error {

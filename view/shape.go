@@ -105,7 +105,7 @@ func (c *core) draftListener(s *shape) {
 	}
 	s.listener = &Listener{Origin: p.origin, Name: p.name, Message: l, Note: join(p.ambient, read.note)}
 	s.names = slices.Clone(read.names)
-	c.draftNeeds(s, read.needs, 0)
+	c.draftNeeds(s, read.needs, p.feed, 0)
 	for i := range read.routes {
 		c.draftRouteRef(s, &read.routes[i])
 	}
@@ -119,7 +119,7 @@ func (c *core) draftListener(s *shape) {
 func (c *core) draftScopes(s *shape, ref scopesRef) { // VIEW-43
 	scopes := ref.inline
 	if ref.collection != "" {
-		p := c.resource(c.feedOf(srdsKind, ref.source, true), ref.collection)
+		p := c.resource(c.feedOf(srdsKind, ref.source, true, c.rootPart.feed), ref.collection)
 		if p == nil {
 			return
 		}
@@ -160,7 +160,7 @@ func (c *core) draftErr(s *shape) {
 
 func (c *core) draftRouteRef(s *shape, ref *routeRef) {
 	if ref.inline == nil { // VIEW-10
-		p := c.resource(c.feedOf(rds.Type, ref.source, false), ref.name)
+		p := c.resource(c.feedOf(rds.Type, ref.source, false, c.rootPart.feed), ref.name)
 		if p == nil {
 			s.addRoutes(&RouteConfig{Name: ref.name, Err: c.fault(rds.Type.TypeURL(), ref.name, Origin{}, tooMany(c.config.maxNames))}, nil)
 			return
@@ -197,18 +197,18 @@ func (c *core) draftRoutes(s *shape, p *resourcePart) {
 		read = readRoutes(rc.Message, c.root.Host, c.hooks)
 		p.read = read
 	}
-	c.draftHosts(s, rc)
+	c.draftHosts(s, rc, p.feed)
 	c.draftRead(s, rc, p, read)
 }
 
 // draftHosts adds the virtual hosts of VHDS: those that the server sends to a wildcard, and those
 // on demand. They hold nothing back: neither they nor their clusters.
-func (c *core) draftHosts(s *shape, rc *RouteConfig) { // VHDS-2
+func (c *core) draftHosts(s *shape, rc *RouteConfig, by *feed) { // VHDS-2
 	source := rc.Message.GetVhds().GetConfigSource()
 	if rc.Message.GetVhds() == nil || c.root.Host != "" {
 		return
 	}
-	if p := c.resource(c.feedOf(vhdsKind, source, true), "*"); p != nil {
+	if p := c.resource(c.feedOf(vhdsKind, source, true, by), "*"); p != nil {
 		s.needs = append(s.needs, need{p, Optional})
 		rc.unserved = p.err
 		for _, name := range slices.Sorted(maps.Keys(p.members)) {
@@ -219,7 +219,7 @@ func (c *core) draftHosts(s *shape, rc *RouteConfig) { // VHDS-2
 			}
 		}
 	}
-	f := c.feedOf(vhdsKind, source, false)
+	f := c.feedOf(vhdsKind, source, false, by)
 	for _, host := range slices.Sorted(maps.Keys(c.hosts)) {
 		p := c.resource(f, rc.Name+"/"+host) // OD-e: spelled as it was asked for
 		if p == nil {
@@ -242,7 +242,7 @@ func (c *core) draftHosts(s *shape, rc *RouteConfig) { // VHDS-2
 		}
 		s.names = append(s.names, n)
 	}
-	c.draftNeeds(s, more.needs, 0)
+	c.draftNeeds(s, more.needs, by, 0)
 }
 
 // routeConfig is a resource as snapshots show it.
@@ -267,17 +267,21 @@ func (c *core) draftRead(s *shape, rc *RouteConfig, p *resourcePart, read *route
 		}
 		s.host = read.host
 	}
+	by := c.rootPart.feed
+	if p != nil {
+		by = p.feed
+	}
 	s.addRoutes(rc, p)
-	c.draftNeeds(s, read.needs, 0)
+	c.draftNeeds(s, read.needs, by, 0)
 }
 
 // maxExtensions is how deep extension configurations may name others (draft gRFC A104).
 const maxExtensions = 8
 
 // draftNeeds adds what hooks found, and what that names.
-func (c *core) draftNeeds(s *shape, all []Dependency, depth int) {
+func (c *core) draftNeeds(s *shape, all []Dependency, by *feed, depth int) {
 	for _, d := range all {
-		p := c.resource(c.feedOf(d.Type, d.Source, false), d.Name)
+		p := c.resource(c.feedOf(d.Type, d.Source, false, by), d.Name)
 		if p == nil || slices.ContainsFunc(s.needs, func(n need) bool { return n.part == p && n.Need >= d.Need }) {
 			continue
 		}
@@ -289,7 +293,7 @@ func (c *core) draftNeeds(s *shape, all []Dependency, depth int) {
 			s.err = p.err
 		case p.message != nil && depth < maxExtensions:
 			more, _ := c.hooks.walk(p.message)
-			c.draftNeeds(s, more, depth+1)
+			c.draftNeeds(s, more, p.feed, depth+1)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -61,16 +62,13 @@ type Config struct {
 	// Hooks find more resources that messages name; see [Hook]. They are added to those of
 	// [Extensions].
 	Hooks []Hook
-	// Source says where to get a resource whose ConfigSource is neither ads nor self; see
-	// [bootstrap.Config.ConfigSource]. nil, or an error, makes it an error of the resource: a
+	// Source says where to get a resource whose ConfigSource is neither ads nor self, which is where
+	// the message came from that names it; see [bootstrap.Config.ConfigSource]. nil, or an error,
+	// makes it an error of the resource: a
 	// management server must not lead the program to other servers unless it trusts it so far.
 	Source func(*corev3.ConfigSource) (bootstrap.Source, error)
 	// Options are for each watch of the view: a scope, say.
 	Options []client.WatchOption
-	// TypeOptions are more options, for the watches of a type URL whose resources are named without
-	// a ConfigSource, or with ads or self: the source that is lds_config or cds_config of an Envoy
-	// bootstrap ([bootstrap.Config.Startup]), say. nil for none.
-	TypeOptions func(typeURL string) []client.WatchOption
 }
 
 // View follows the configuration below a root. Its methods are safe for concurrent use.
@@ -96,9 +94,12 @@ type View struct {
 	wake    time.Time // when timer rings
 
 	demand demand
+
+	startup map[string]bootstrap.Source // by type URL
 }
 
-// New starts to follow a root. It does no network I/O. The view ends with ctx, with [View.Stop],
+// New starts to follow a root. It does no network I/O. Listeners and clusters come from the sources
+// that the bootstrap has for them alone ([bootstrap.Config.Startup]), if it has some. The view ends with ctx, with [View.Stop],
 // and with the client. Errors: a root that cannot be (no type, no name, a host for a cluster), or
 // what [client.Client.NewSet] returns: [client.ErrTypeConflict] if the program already watches the
 // root's type with a resource type of its own. Of another type below the root it is the error of
@@ -141,8 +142,13 @@ func newView(ctx context.Context, c *client.Client, root Root, config Config) (*
 	v.sets = newSets(v)
 	v.demand.init(v)
 	boot := c.Bootstrap()
+	v.startup = startupOf(boot)
+	own := map[string]bool{}
+	for typeURL := range v.startup {
+		own[typeURL] = true
+	}
 	v.core = newCore(root, coreConfig{
-		grace: v.config.DeletionGrace, fresh: v.config.FreshEndpoints, merge: v.config.MergeWindow,
+		startup: own, grace: v.config.DeletionGrace, fresh: v.config.FreshEndpoints, merge: v.config.MergeWindow,
 		maxNames: v.config.MaxNames, node: boot.Node.GetId(), features: func(uri string) bootstrap.Features { return featuresOf(boot, uri) },
 	}, append(Extensions(), v.config.Hooks...), time.Now())
 	return v, nil
@@ -161,18 +167,32 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// featuresOf are those of the first server of a bootstrap that has the URI.
-func featuresOf(boot *bootstrap.Config, uri string) bootstrap.Features {
-	for _, s := range boot.Servers {
-		if s.URI == uri {
-			return s.Features
+// startupOf are the sources that a bootstrap has for a type alone (Envoy's lds_config and cds_config).
+func startupOf(boot *bootstrap.Config) map[string]bootstrap.Source {
+	all := map[string]bootstrap.Source{}
+	for _, s := range boot.Startup {
+		if s.Source != nil {
+			all[s.TypeURL] = *s.Source
 		}
 	}
+	return all
+}
+
+// featuresOf are those of the first server of a bootstrap that has the URI.
+func featuresOf(boot *bootstrap.Config, uri string) bootstrap.Features {
+	lists := [][]bootstrap.ManagementServer{boot.Servers}
 	for _, a := range boot.Authorities {
-		for _, s := range a.Servers {
-			if s.URI == uri {
-				return s.Features
-			}
+		lists = append(lists, a.Servers)
+	}
+	for _, s := range boot.Sources {
+		lists = append(lists, s.Servers)
+	}
+	for _, s := range startupOf(boot) {
+		lists = append(lists, s.Servers)
+	}
+	for _, s := range slices.Concat(lists...) {
+		if s.URI == uri {
+			return s.Features
 		}
 	}
 	return bootstrap.Features{}

@@ -66,7 +66,7 @@ func (p *plan) options(sub subscription.Subscription) []client.WatchOption {
 	case its:
 		opts = append(opts, client.AtStartup(term))
 	case of.Source != nil:
-		opts = p.ofType(sub.TypeURL)
+		opts = append(opts, client.FromSource(*of.Source))
 	case of.InitialFetchTimeout == bootstrap.DefaultInitialFetchTimeout:
 	case of.Collection == subscription.Wildcard && !xdstp.IsXDSTP(sub.Name):
 		opts = append(opts, client.InitialFetchTimeout(of.InitialFetchTimeout))
@@ -75,14 +75,6 @@ func (p *plan) options(sub subscription.Subscription) []client.WatchOption {
 		opts = append(opts, client.ExplicitWildcard())
 	}
 	return opts
-}
-
-// ofType is the source of a type that lds_config or cds_config is.
-func (p *plan) ofType(typeURL string) []client.WatchOption {
-	if source := p.byType[typeURL].Source; source != nil {
-		return []client.WatchOption{client.FromSource(*source)}
-	}
-	return nil
 }
 
 // nameOf is the name that a subscription as a whole has in events: of a collection with the

@@ -11,6 +11,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
 	"github.com/xdswatch/xdswatch/resource/lds"
 	"github.com/xdswatch/xdswatch/view"
 )
@@ -51,7 +52,7 @@ func (r *resolver) start(ctx context.Context, root view.Root, all bool) (err err
 	if r.client, err = r.target.client(nil); err != nil {
 		return err
 	}
-	config := view.Config{OnSnapshot: r.onSnapshot, OnWaiting: r.onWaiting, TypeOptions: r.plan.ofType}
+	config := view.Config{OnSnapshot: r.onSnapshot, OnWaiting: r.onWaiting}
 	if all {
 		r.every, err = view.NewListeners(ctx, r.client, config, r.onRemoved)
 	} else {
@@ -72,6 +73,7 @@ func (r *resolver) start(ctx context.Context, root view.Root, all bool) (err err
 // first state.
 func (r *resolver) watchAll(ctx context.Context) error {
 	r.onWaiting(view.Root{}, nil)
+	everyone := subscription.Subscription{TypeURL: lds.Type.TypeURL(), Name: subscription.Wildcard, Collection: true}
 	_, err := r.client.WatchAll(ctx, lds.Type, "*", func(b client.Batch[any]) {
 		for _, ev := range b.Events {
 			switch {
@@ -84,7 +86,7 @@ func (r *resolver) watchAll(ctx context.Context) error {
 				r.onTrouble(ev.Err)
 			}
 		}
-	}, r.plan.ofType(lds.Type.TypeURL())...)
+	}, r.plan.options(everyone)...)
 	go func() {
 		if r.every.Ready(ctx) != nil {
 			return

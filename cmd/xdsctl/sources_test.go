@@ -13,7 +13,9 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/xdswatch/xdswatch/resource"
@@ -84,6 +86,33 @@ func TestBinaryOwnSources(t *testing.T) {
 	for _, want := range []string{"  version 7  9 B  0 filter chains  from file://" + lds, "  from rest:xds\n"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("%s\nis not in\n%s", want, out)
+		}
+	}
+}
+
+// resolve follows listeners and clusters from the sources that the bootstrap has for each.
+func TestResolveOwnSources(t *testing.T) {
+	t.Parallel()
+	tcp, err := anypb.New(&tcpv3.TcpProxy{StatPrefix: "s", ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: "a"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ingress := &listenerv3.Listener{Name: "ingress", FilterChains: []*listenerv3.FilterChain{{
+		Filters: []*listenerv3.Filter{{Name: "tcp", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: tcp}}},
+	}}}
+	path, s, lds := build(t), polled(t), resourceFile(t, "lds.yaml", ingress)
+	boot := envoyBootstrap(t, s.Addr(), "dynamic_resources:\n  lds_config: {path_config_source: {path: "+lds+"}}"+pollCDS)
+	for _, root := range []string{"all", "lds:ingress"} {
+		p := launch(t, path, "resolve", "--bootstrap", boot, "--once", "-o", "json", root)
+		out, err := io.ReadAll(p.stdout)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.ends(0)
+		for _, want := range []string{`"listener":{"name":"ingress","version":"7"}`, `"clusters":{"a":{"status":"ok"`} {
+			if !strings.Contains(string(out), want) {
+				t.Errorf("%s: %q is not in\n%s", root, want, out)
+			}
 		}
 	}
 }
