@@ -90,9 +90,9 @@ func (l *link) composeDelta(a *answer, node []byte) []byte {
 		return l.composeFirstDelta(node)
 	}
 	added, removed := l.applyChanges()
-	added = l.fitNames(added)
+	added, back := l.takeBack(l.fitNames(added))
 	form := l.nextForm()
-	if a == nil && len(added)+len(removed) == 0 && form == l.form && !l.owesNode() {
+	if a == nil && len(added)+len(back)+len(removed) == 0 && form == l.form && !l.owesNode() {
 		return nil
 	}
 	l.subscribe(added)
@@ -118,8 +118,25 @@ func (l *link) composeDelta(a *answer, node []byte) []byte {
 	for _, c := range removed {
 		msg = wire.AppendUnsubscribe(msg, c.name, c.params)
 	}
+	for _, sub := range back {
+		msg = wire.AppendUnsubscribe(msg, l.spelled.onWire(sub), l.params(sub.of))
+	}
+	l.postpone(back)
 	l.form = form
 	return msg
+}
+
+// takeBack splits off the names that have to be unsubscribed first.
+func (l *link) takeBack(added []*subscription) (now, back []*subscription) {
+	for _, sub := range added {
+		name := l.spelled.onWire(sub)
+		if slices.ContainsFunc(l.stream.quirks, func(q quirk) bool { return q.takesBack(l, name) }) {
+			back = append(back, sub)
+		} else {
+			now = append(now, sub)
+		}
+	}
+	return now, back
 }
 
 func (l *link) composeFirstDelta(node []byte) []byte {

@@ -127,6 +127,7 @@ func (m *Machine) newQuirks(s *stream) []quirk {
 		&tooMuch{},
 		&storms{of: map[*link]*storm{}},
 		&hushes{of: map[*link]*unheard{}},
+		&unasked{of: map[*link]map[uint64]bool{}},
 	}
 }
 

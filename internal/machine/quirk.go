@@ -15,6 +15,10 @@ type quirk interface {
 	forget()
 	// received: a response came; l is nil if its type was not requested.
 	received(m *Machine, now time.Time, l *link)
+	// passed: a response holds a resource that nobody subscribed to.
+	passed(l *link, r *wire.Resource, name []byte)
+	// takesBack says that a name has to be unsubscribed before it is subscribed to. It is asked once.
+	takesBack(l *link, name string) bool
 	// judged: a response was worked on, and its answer is owed; with detail it is a NACK.
 	judged(m *Machine, now time.Time, resp *response, detail *wire.Status)
 	// before says when a type may say what it owes, zero for at once. Types that owe interest alone
@@ -37,6 +41,8 @@ type noQuirk struct{}
 
 func (noQuirk) forget()                                                   {}
 func (noQuirk) received(*Machine, time.Time, *link)                       {}
+func (noQuirk) passed(*link, *wire.Resource, []byte)                      {}
+func (noQuirk) takesBack(*link, string) bool                              { return false }
 func (noQuirk) judged(*Machine, time.Time, *response, *wire.Status)       {}
 func (noQuirk) before(*link, speech) (at time.Time, rank int)             { return at, 0 }
 func (noQuirk) limit() int                                                { return 0 }

@@ -82,6 +82,9 @@ func (r *reader) find(i int) *subscription {
 	if sub == nil {
 		// SOTW-11, DELTA-13: what was not subscribed to is passed over.
 		if sub = l.newMember(name, canonical); sub == nil {
+			for _, q := range l.stream.quirks {
+				q.passed(l, &r.Resources[i], name)
+			}
 			return nil // not subscribed to: ignored before it is looked at
 		}
 	}
