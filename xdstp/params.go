@@ -1,7 +1,7 @@
 package xdstp
 
 import (
-	"bytes"
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -45,13 +45,33 @@ func parseParam(pair string) Param {
 // compareParams is the canonical order: by the bytes of the escaped key and its '='. Keys
 // being unique, the value never decides.
 func compareParams(a, b Param) int {
-	if a.Key == b.Key {
+	x, y := a.Key, b.Key
+	n := 0
+	for n < min(len(x), len(y)) && x[n] == y[n] {
+		n++
+	}
+	if n == len(x) && n == len(y) {
 		return 0
 	}
-	var x, y [64]byte
-	return bytes.Compare(
-		append(escape(x[:0], a.Key, paramSet), '='),
-		append(escape(y[:0], b.Key, paramSet), '='))
+	p, q := byte('='), byte('=') // what follows a key that is over
+	if n < len(x) {
+		p = firstEscaped(x[n])
+	}
+	if n < len(y) {
+		q = firstEscaped(y[n])
+	}
+	if p == q { // both are escaped, in digits whose order is that of the bytes
+		return cmp.Compare(x[n], y[n])
+	}
+	return cmp.Compare(p, q)
+}
+
+// firstEscaped is the byte with which the escaped form of c begins.
+func firstEscaped(c byte) byte {
+	if paramSet.has(c) {
+		return '%'
+	}
+	return c
 }
 
 // firstRepeated is the index of the first member whose key the one before has too, or -1.

@@ -52,6 +52,11 @@ func (r *reader) find(i int) *subscription {
 		return sub
 	}
 	name, err := l.nameOf(&r.Resources[i])
+	if len(r.Resources[i].Name) == 0 && name != nil {
+		if over := r.ChargeName(name); over != nil {
+			name, err = nil, over
+		}
+	}
 	// TYPE-6: an entry without a name is refused.
 	if name == nil {
 		r.nameless = true

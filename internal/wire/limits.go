@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"fmt"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -24,21 +25,25 @@ const (
 	// MaxName is how many bytes the name may have that a Resource gives itself.
 	MaxName = 1 << 20
 
-	entryCost     = 136 // a Resource
-	nameCost      = 48  // a name in a list that grows, with what it grew out of
-	errorCost     = 160 // a ResourceError, likewise
-	attributeCost = 64  // Attributes, where there are any
-	faultCost     = 320 // the text that says what is wrong with an entry
+	entryCost     = 136     // a Resource
+	nameCost      = 48      // a name in a list that grows, with what it grew out of
+	shortName     = 1 << 10 // bytes of a name that are not charged for
+	nameFactor    = 8       // for each further byte: names are parsed, escaped, kept and printed
+	fewParams     = 16      // context parameters of a name that are not charged for
+	paramCost     = 256     // each further one: it is escaped and sorted
+	errorCost     = 160     // a ResourceError, likewise
+	attributeCost = 64      // Attributes, where there are any
+	faultCost     = 320     // the text that says what is wrong with an entry
 )
 
-// OverheadError says that a response has more entries than it may have for its size.
+// OverheadError says that a response has more entries, or longer names, than it may have for its size.
 type OverheadError struct {
 	Size  int // of the response, in bytes
 	Limit int // in bytes
 }
 
 func (e *OverheadError) Error() string {
-	return fmt.Sprintf("a response of %d bytes has so many entries that to read them takes more than the limit of %d bytes", e.Size, e.Limit)
+	return fmt.Sprintf("a response of %d bytes has so many entries, or such long names, that to read them takes more than the limit of %d bytes", e.Size, e.Limit)
 }
 
 // CountError says that a response has more resources than it may have for its size.
@@ -69,6 +74,15 @@ func (r *Response) charge(cost int) error {
 		return &OverheadError{r.Size, overhead(r.Size)}
 	}
 	return nil
+}
+
+// ChargeName counts what the name of a resource takes, and says when it is too much.
+func (r *Response) ChargeName(name []byte) error {
+	cost := nameFactor * max(0, len(name)-shortName)
+	if bytes.HasPrefix(name, []byte("xdstp:")) {
+		cost += paramCost * max(0, bytes.Count(name, []byte("&"))-fewParams)
+	}
+	return r.charge(cost)
 }
 
 // admit counts the entries and charges for them, before there is room made for any. costs are

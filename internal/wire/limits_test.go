@@ -27,6 +27,7 @@ func TestOverhead(t *testing.T) {
 		return field(2, append(field(1, []byte(WrapperURL)), field(2, b)...))
 	}
 	fill := func(b []byte) []byte { return bytes.Repeat(b, size/len(b)) }
+	long := bytes.Repeat([]byte("%"), MaxName)
 	for _, tt := range []struct {
 		name  string
 		delta bool
@@ -38,6 +39,11 @@ func TestOverhead(t *testing.T) {
 		{"removals with constraints", true, fill(field(8, nil))},
 		{"errors in delta", true, fill(field(9, nil))},
 		{"faults in delta", true, bytes.Repeat(field(2, []byte{0xff}), MaxResources)},
+		{"long names", true, bytes.Repeat(field(2, field(3, long)), size/len(long))},
+		{"long removals", true, bytes.Repeat(field(6, long), size/len(long))},
+		{"long removals with constraints", true, bytes.Repeat(field(8, field(1, long)), size/len(long))},
+		{"long names of errors", false, bytes.Repeat(field(7, field(1, field(1, long))), size/len(long))},
+		{"long aliases", true, field(2, bytes.Repeat(field(4, long), size/len(long)))},
 		{"aliases in delta", true, fill(field(2, bytes.Repeat(alias, MaxAliases)))},
 	} {
 		scan := (*Response).ScanSotW

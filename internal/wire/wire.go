@@ -4,6 +4,7 @@
 package wire
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -154,6 +155,7 @@ func (r *Response) ScanDelta(frame ...[]byte) error {
 			var name []byte
 			if name, err = f.string(); err == nil {
 				r.Removed = append(r.Removed, name)
+				err = r.ChargeName(name)
 			}
 		case 7:
 			err = r.scanControlPlane(f)
@@ -161,6 +163,7 @@ func (r *Response) ScanDelta(frame ...[]byte) error {
 			var name ResourceName
 			if name, err = f.resourceName(); err == nil {
 				r.RemovedNames = append(r.RemovedNames, name)
+				err = r.ChargeName(name.Name)
 			}
 		case 9:
 			err = r.scanError(f)
@@ -211,7 +214,9 @@ func (r *Response) scanError(f Field) error {
 	err = Fields(b, func(num protowire.Number, f Field) (err error) {
 		switch num {
 		case 1:
-			e.ResourceName, err = f.resourceName()
+			if e.ResourceName, err = f.resourceName(); err == nil {
+				err = r.ChargeName(e.ResourceName.Name)
+			}
 		case 2:
 			e.Code, e.Message, err = f.status()
 		}
@@ -257,7 +262,7 @@ func (r *Response) scanWrapper(b []byte) Resource {
 					many = true
 				} else {
 					a.Aliases = append(a.Aliases, alias)
-					err = r.charge(nameCost)
+					err = cmp.Or(r.charge(nameCost), r.ChargeName(alias))
 				}
 			}
 		case 6:
@@ -279,6 +284,9 @@ func (r *Response) scanWrapper(b []byte) Resource {
 	}
 	if len(e.Name) > MaxName {
 		e.Name, err = nil, errName
+	}
+	if err == nil {
+		err = r.ChargeName(e.Name)
 	}
 	if c := variant.Constraints; err == nil && c != nil {
 		if _, err = (*Params)(nil).evaluate(c, 0); err == nil {
