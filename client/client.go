@@ -246,37 +246,26 @@ func (c *Client) WatchAll(ctx context.Context, kind resource.AnyType, collection
 		return nil, err
 	}
 	kind, form := c.serving(kind)
-	h = c.formingAll(h, form)
-	switch l, isList, err := c.listOf(kind, collection); {
+	s := c.newCollection(ctx, v)
+	s.watch.Explicit = o.explicit
+	l, isList, err := c.listOf(kind, collection)
+	switch {
 	case err != nil:
 		return nil, c.configError(kind, collection, err)
 	case isList:
-		return c.watchList(ctx, kind, collection, l, h, v, o)
+		err = s.prepareList(kind, l)
+	default:
+		err = s.prepareAll(kind, collection)
 	}
-	s := &everything{batch: batcher{client: c}}
-	s.init(ctx, c, v)
-	s.watch.Owner, s.watch.Wildcard, s.watch.Explicit = s, true, o.explicit
-	if err := c.prepareAll(kind, collection, v, &s.watch); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	s.handler = spellingAll(h, collection, s.watch.Name)
+	s.handler = spellingAll(c.formingAll(h, form), collection, s.name)
 	return s.start(o)
 }
 
 // wildcard is the name of everything.
 const wildcard = "*"
-
-// prepareAll checks what the watch of a collection is to be and finds its source.
-func (c *Client) prepareAll(kind resource.AnyType, collection string, v *view, w *machine.Watch) error {
-	r, err := v.table.ResolveCollection(kind.TypeURL(), collection)
-	if err == nil {
-		err = c.inContext(kind, &r, true)
-	}
-	if err != nil {
-		return c.configError(kind, collection, err)
-	}
-	return c.place(kind, r, v, w)
-}
 
 // check says what is wrong with a watch whatever it is of, and how its names are looked up.
 func (c *Client) check(ctx context.Context, kind resource.AnyType, o watchOptions) (*view, error) {

@@ -4,12 +4,13 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/xdswatch/xdswatch/internal/follow"
 	"github.com/xdswatch/xdswatch/internal/machine"
 )
 
 // Bounds that tests reach.
 const (
-	MaxHops    = maxHops
+	MaxHops    = follow.MaxHops
 	MaxLacking = maxLacking
 )
 

@@ -26,33 +26,29 @@ type foreign struct {
 	names map[[2]string]map[string]int // by the two authorities; how many watches ask for each
 }
 
-// loan is a name that one authority asks of another; nil for one that is not counted.
-type loan struct {
-	of   *foreign
-	pair [2]string
-	name string
-}
-
-// take counts what a watch asks for because of a resource that a locator named.
-func (f *foreign) take(v *view, from, to xdstp.Locator, w *machine.Watch) (*loan, error) {
-	pair := [2]string{from.Name.Authority, to.Name.Authority}
-	if f.most == 0 || from.Scheme != xdstp.SchemeXDSTP || pair[0] == pair[1] ||
-		sameServers(v.table.Servers(pair[0]), v.table.Servers(pair[1])) {
+// take counts what a watch asks for because of the resource at a locator; nil if the program asks.
+// release, of what is counted, takes it back.
+func (f *foreign) take(v *view, by *xdstp.Locator, to xdstp.Locator, w *machine.Watch) (release func(), err error) {
+	if f.most == 0 || by == nil || by.Scheme != xdstp.SchemeXDSTP {
 		return nil, nil
 	}
-	l := &loan{f, pair, w.Type.URL + " " + w.Name}
+	pair := [2]string{by.Name.Authority, to.Name.Authority}
+	if pair[0] == pair[1] || sameServers(v.table.Servers(pair[0]), v.table.Servers(pair[1])) {
+		return nil, nil
+	}
+	name := w.Type.URL + " " + w.Name
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	names := f.names[pair]
-	if names[l.name] == 0 && len(names) >= f.most {
+	if names[name] == 0 && len(names) >= f.most {
 		return nil, fmt.Errorf("%w: authority %q asks for more than %d of authority %q (Config.MaxForeignNames)", ErrForeignNames, pair[0], f.most, pair[1])
 	}
 	if names == nil {
 		names = map[string]int{}
 		f.names[pair] = names
 	}
-	names[l.name]++
-	return l, nil
+	names[name]++
+	return func() { f.release(pair, name) }, nil
 }
 
 // sameServers says whether two lists of a table are one: equal lists are.
@@ -60,18 +56,14 @@ func sameServers(a, b []bootstrap.ManagementServer) bool {
 	return len(a) > 0 && len(b) > 0 && &a[0] == &b[0]
 }
 
-// end takes it back.
-func (l *loan) end() {
-	if l == nil {
+func (f *foreign) release(pair [2]string, name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	names := f.names[pair]
+	if names[name]--; names[name] > 0 {
 		return
 	}
-	l.of.mu.Lock()
-	defer l.of.mu.Unlock()
-	names := l.of.names[l.pair]
-	if names[l.name]--; names[l.name] > 0 {
-		return
-	}
-	if delete(names, l.name); len(names) == 0 {
-		delete(l.of.names, l.pair)
+	if delete(names, name); len(names) == 0 {
+		delete(f.names, pair)
 	}
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	queue "container/list"
 	"context"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/xdswatch/xdswatch/internal/engine"
+	"github.com/xdswatch/xdswatch/internal/follow"
 	"github.com/xdswatch/xdswatch/internal/listing"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
@@ -136,7 +138,7 @@ func (c *Client) getAs(ctx context.Context, kind resource.AnyType, name string, 
 
 // held decodes a value that some watch holds already, also where redirects lead to it.
 func (c *Client) held(kind resource.AnyType, a asked) (Event[any], bool, error) {
-	for at, hops := a, 0; hops <= maxHops; hops++ {
+	for at, hops := a, 0; hops <= follow.MaxHops; hops++ {
 		r, ok := c.engine.Held(int(at.watch.Source), at.watch.Type.URL, at.watch.Name)
 		if !ok || r.Raw == nil {
 			break
@@ -160,7 +162,7 @@ func (c *Client) held(kind resource.AnyType, a asked) (Event[any], bool, error) 
 		}
 		next := to.To
 		if r.Locator && at.at != nil {
-			next = withEntry(next, *at.at)
+			next = follow.WithEntry(next, *at.at)
 		}
 		if at, err = c.aim(kind, next, at.view, new(machine.Watch)); err != nil {
 			break // a watch will say so
@@ -179,11 +181,24 @@ func (c *Client) valueOf(ev *Event[any], at asked, r machine.Resource) (err erro
 	if ev.Value, err = c.engine.Decode(at.kind, r.Server, r.Raw); err != nil {
 		return err
 	}
-	if d, ok := ev.Value.(listing.Directory); ok {
-		name, _ := at.at.Entry()
-		return fill(d, ev, name)
+	d, ok := ev.Value.(listing.Directory)
+	if !ok {
+		return nil
 	}
-	return nil
+	ev.Value, ev.Raw, ev.Attributes = nil, nil, nil // those of the directory
+	name, _ := at.at.Entry()
+	switch i, err := d.Named(name); {
+	case err != nil:
+		return err
+	case i < 0:
+		ev.Kind, ev.Reason, ev.Version = EventDoesNotExist, ReasonNotFound, ""
+		return nil
+	default:
+		e := &d.Entries[i]
+		ev.Raw, ev.Version = e.Raw, cmp.Or(e.Version, ev.Version)
+		ev.Value, err = d.Value(i)
+		return err
+	}
 }
 
 // result turns an answer into what Get returns.

@@ -135,27 +135,6 @@ func (c *Client) aim(kind resource.AnyType, l xdstp.Locator, v *view, w *machine
 	return asked{name: l.String(), at: &l, kind: kind, view: v, watch: w}, c.place(kind, r, v, w)
 }
 
-// wrongName says that what [Client.aim] was given is at fault, and not the bootstrap.
-func wrongName(err error) bool {
-	_, bad := errors.AsType[*authority.NameError](err)
-	return bad || errors.Is(err, listing.ErrScheme)
-}
-
-// invite has a watch told in the lane of another name.
-func (c *Client) invite(w *machine.Watch, lane int32) {
-	w.Guest = w.Guest || w.Lane != lane
-	w.Lane = lane
-}
-
-// withEntry is where a list collection is redirected to, with the directive to the entry
-// that is meant of what was asked for, if any.
-func withEntry(to, asked xdstp.Locator) xdstp.Locator {
-	if name, ok := asked.Entry(); ok {
-		to.Directives = append(slices.Clone(to.Directives), xdstp.Directive{Entry: name})
-	}
-	return to
-}
-
 func withoutDirectives(l xdstp.Locator) xdstp.Locator {
 	return xdstp.Locator{Scheme: l.Scheme, Name: l.Name}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/xdswatch/xdswatch/internal/engine"
+	"github.com/xdswatch/xdswatch/internal/follow"
 	"github.com/xdswatch/xdswatch/internal/machine"
 )
 
@@ -199,14 +200,12 @@ func (c *Client) changed(a *answer, values bool) <-chan struct{} {
 
 // subscriptions yields what a watch or set waits for.
 func (w *core) subscriptions(yield func(*answer, *machine.Watch)) {
-	w.mu.Lock()
-	in := w.inner
-	w.mu.Unlock()
-	if in == nil || in.set == nil {
+	set := w.set()
+	if set == nil {
 		yield(&w.answer, &w.watch)
 		return
 	}
-	for _, m := range in.set.all() {
+	for _, m := range set.all() {
 		yield(&m.answer, &m.watch)
 	}
 }
@@ -246,11 +245,8 @@ func compareAsked(a, b *machine.Watch) int {
 
 // askedOf is what a program asked for with a watch of its own.
 func askedOf(m *machine.Watch) (typeURL, name string) {
-	if h, ok := m.Owner.(*hop); ok {
-		if l, ok := h.follow.out.(*list); ok {
-			return l.kind.TypeURL(), l.name
-		}
-		return h.follow.kind.TypeURL(), h.follow.asked
+	if typeURL, name, _, ok := follow.Asked(m); ok {
+		return typeURL, name
 	}
 	return m.Type.URL, m.Name
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/xdswatch/xdswatch/internal/engine"
+	"github.com/xdswatch/xdswatch/internal/follow"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
 )
@@ -44,7 +45,7 @@ func (c *Client) NewSet(ctx context.Context, kind resource.AnyType, h BatchHandl
 		members: map[string]*member{}, batches: map[int32]*setBatch{},
 	}
 	s.init(ctx, c, v)
-	s.inner = &inner{client: c, set: s}
+	s.tree = &follow.Tree{Owner: s}
 	if err := s.begin(); err != nil {
 		return nil, err
 	}
@@ -86,8 +87,8 @@ func (s *Set) Add(names ...string) error {
 func (s *Set) enter(m *member, a asked) bool {
 	w := &m.watch
 	if w.Owner = m; a.at != nil {
-		m.inner = s.client.following(s.kind, a, m)
-		w.Owner = m.inner.follow.root
+		m.tree = s.client.following(s.kind, a, m)
+		w.Owner = m.tree.Sink()
 	}
 	m.answer.expect(s.client)
 	s.mu.Lock()
@@ -256,9 +257,9 @@ func (l *setBatch) deliver(b Batch[any]) {
 type member struct {
 	set    *Set
 	watch  machine.Watch
-	name   string    // as it was added
-	batch  *setBatch // of its lane
-	inner  *inner    // nil where there is none; changed under the set's lock
+	name   string       // as it was added
+	batch  *setBatch    // of its lane
+	tree   *follow.Tree // as core's; changed under the set's lock
 	answer answer
 	gone   atomic.Bool
 }
@@ -268,10 +269,10 @@ func (m *member) leave() {
 	m.gone.Store(true)
 	m.set.client.engine.Stop(&m.watch)
 	m.set.mu.Lock()
-	in := m.inner
+	tree := m.tree
 	m.set.mu.Unlock()
-	if in != nil {
-		in.end()
+	if tree != nil {
+		tree.End()
 	}
 	m.answer.settle(m.set.client)
 }
@@ -282,30 +283,34 @@ func (m *member) Tell(n *machine.Notice) bool {
 	switch {
 	case !m.alive():
 		return false
-	case m.inner == nil && !redirects(n):
+	case m.tree == nil && !follow.Redirects(n):
 		return m.hear(c.event(n))
-	case m.inner == nil && !m.followOn(n):
+	case m.tree == nil && !m.followOn(n):
 		return false
 	}
-	f := m.inner.follow
-	return f.tell(f.root, c.event(n))
+	return m.tree.Sink().Tell(n)
 }
 
 func (m *member) alive() bool { return !m.gone.Load() && m.set.alive() }
 
 // followOn begins to follow a name whose resource turned out to be elsewhere.
 func (m *member) followOn(n *machine.Notice) bool {
-	in := m.set.client.following(m.set.kind, asked{name: n.Name, view: m.set.view, watch: &m.watch}, m)
+	tree := m.set.client.following(m.set.kind, asked{name: n.Name, view: m.set.view, watch: &m.watch}, m)
 	m.set.mu.Lock()
 	defer m.set.mu.Unlock()
 	if m.gone.Load() {
 		return false
 	}
-	m.inner = in
+	m.tree = tree
 	return true
 }
 
-// hear implements outlet.
+// Alive implements [follow.Sink].
+func (m *member) Alive() bool { return m.alive() }
+
+// Hear implements [follow.Sink].
+func (m *member) Hear(t *follow.Told) bool { return m.hear(m.set.client.followed(t)) }
+
 func (m *member) hear(ev *Event[any]) bool {
 	m.batch.note(&m.answer, ev)
 	m.batch.of = append(m.batch.of, m)

@@ -2,11 +2,11 @@ package client
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/internal/follow"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
 )
@@ -72,7 +72,7 @@ type core struct {
 	tie    *tie // nil if its context has no end
 	state  callState
 	answer answer
-	inner  *inner        // nil where there is none; set before the start, or by attach
+	tree   *follow.Tree  // what serves it besides watch; nil if nothing does; set before the start, or by attach
 	watch  machine.Watch // its only subscription; of a set none
 	// plain says that a dispatcher calls the handler with nothing between: the engine knows
 	// when. Noting each call in the state would cost the many watches of one resource more than
@@ -166,7 +166,7 @@ func (w *core) end(err error) {
 	}
 	w.itsEnding().err = err
 	runs := w.state.end()
-	started, in, plain := w.started, w.inner, w.plain
+	started, tree, plain := w.started, w.tree, w.plain
 	var unhook func() bool
 	if w.tie != nil {
 		unhook = w.tie.unhook
@@ -178,8 +178,11 @@ func (w *core) end(err error) {
 	if started {
 		w.stop(&w.watch)
 	}
-	if in != nil {
-		in.end()
+	if tree != nil {
+		if s, ok := tree.Owner.(*Set); ok {
+			s.clear()
+		}
+		tree.End()
 	}
 	w.answer.settle(w.client)
 	w.client.forget(w)
@@ -192,13 +195,13 @@ func (w *core) end(err error) {
 }
 
 // attach gives a watch that lives what serves it besides its own; its dispatcher may.
-func (w *core) attach(in *inner) bool {
+func (w *core) attach(t *follow.Tree) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.state.over() {
 		return false
 	}
-	w.inner, w.plain = in, false
+	w.tree, w.plain = t, false
 	return true
 }
 
@@ -247,8 +250,8 @@ type single struct {
 func (s *single) ask(kind resource.AnyType, a asked, o watchOptions) (*Watch, error) {
 	if s.watch.Owner, s.plain = s, true; a.at != nil {
 		s.plain = false
-		s.inner = s.client.following(kind, a, s)
-		s.watch.Owner = s.inner.follow.root
+		s.tree = s.client.following(kind, a, s)
+		s.watch.Owner = s.tree.Sink()
 	}
 	return s.start(o)
 }
@@ -258,22 +261,21 @@ func (s *single) Tell(n *machine.Notice) bool {
 	switch {
 	case !s.alive():
 		return false
-	case s.inner == nil && !redirects(n):
+	case s.tree == nil && !follow.Redirects(n):
 		if n.Owner == nil && len(n.To)+len(n.All) == 1 { // it is for nobody else
 			ev := s.client.newEvent(n)
 			return s.hear(&ev)
 		}
 		return s.hear(s.client.event(n))
-	case s.inner == nil && !s.followOn(n):
+	case s.tree == nil && !s.followOn(n):
 		return false
 	}
-	f := s.inner.follow
-	return f.tell(f.root, s.client.event(n))
+	return s.tree.Sink().Tell(n)
 }
 
 // TellAll implements engine.Crowd.
 func (s *single) TellAll(n *machine.Notice, to []*machine.Watch, next *int) (wantsFlush bool) {
-	if redirects(n) {
+	if follow.Redirects(n) {
 		*next++
 		return s.Tell(n)
 	}
@@ -309,7 +311,7 @@ func (r *round) more() bool {
 		}
 		*r.next++
 		switch {
-		case s.inner != nil:
+		case s.tree != nil:
 			r.wantsFlush = s.Tell(r.notice)
 		case s.alive():
 			r.at = s
@@ -332,7 +334,12 @@ func (s *single) followOn(n *machine.Notice) bool {
 	return s.attach(s.client.following(s.client.kindOf(n.TypeURL), a, s))
 }
 
-// hear implements outlet.
+// Alive implements [follow.Sink].
+func (s *single) Alive() bool { return s.alive() }
+
+// Hear implements [follow.Sink].
+func (s *single) Hear(t *follow.Told) bool { return s.hear(s.client.followed(t)) }
+
 func (s *single) hear(ev *Event[any]) bool {
 	s.call(ev)
 	s.answer.take(s.client, ev)
@@ -340,7 +347,7 @@ func (s *single) hear(ev *Event[any]) bool {
 }
 
 func (s *single) call(ev *Event[any]) {
-	if s.inner != nil {
+	if s.tree != nil {
 		s.handle(func() { s.handler.call(*ev) })
 		return
 	}
@@ -357,181 +364,3 @@ func (s *single) call(ev *Event[any]) {
 
 // Flush implements engine.Sink.
 func (s *single) Flush(bool) {}
-
-// everything is a watch of all resources of a type.
-type everything struct {
-	Watch
-	handler  BatchHandler[any]
-	batch    batcher
-	caughtUp bool // it was told of what was held when it began
-
-	follows map[string]*redirected // members whose resources are elsewhere
-	open    int                    // of them, that nothing was told of yet
-	synced  *Event[any]            // that waits for them; nil if none does
-	trouble *Event[any]            // with the collection, that waits for synced; nil if none does
-}
-
-// Tell implements engine.Sink.
-func (s *everything) Tell(n *machine.Notice) bool {
-	if n.Kind == machine.NoticeCaughtUp {
-		s.caughtUp = true
-		return s.batch.wantFlush()
-	}
-	if !s.alive() {
-		return false
-	}
-	if m := s.follows[n.Name]; m != nil || redirects(n) {
-		return s.elsewhere(m, n)
-	}
-	ev := s.client.event(n)
-	switch {
-	case ev.Kind == EventSynced && s.open > 0:
-		s.synced = ev
-		return false
-	case beside(ev) && s.synced != nil && ev.Name == s.watch.Name:
-		if s.trouble = ev; ev.Kind == EventRecovered {
-			s.trouble = nil
-		}
-		return false
-	}
-	return s.add(ev)
-}
-
-func (s *everything) add(ev *Event[any]) bool {
-	if ev.Name == s.watch.Name {
-		s.batch.note(&s.answer, ev)
-	}
-	return s.batch.add(*ev, s.deliver)
-}
-
-// elsewhere tells of a member that was redirected.
-func (s *everything) elsewhere(m *redirected, n *machine.Notice) (wantsFlush bool) {
-	if m == nil {
-		if m = s.redirect(n); m == nil {
-			return false
-		}
-	}
-	f := m.follow
-	wantsFlush = f.tell(f.root, s.client.event(n))
-	if f.root.now == nil {
-		return wantsFlush
-	}
-	f.end() // it is the resource itself again, or nothing
-	delete(s.follows, n.Name)
-	return m.resolve() || wantsFlush
-}
-
-// redirect makes what follows a member.
-func (s *everything) redirect(n *machine.Notice) *redirected {
-	if s.inner == nil && !s.attach(newInner(s.client)) {
-		return nil
-	}
-	if s.follows == nil {
-		s.follows = map[string]*redirected{}
-	}
-	m := &redirected{all: s}
-	m.follow = s.client.newFollow(s.client.kindOf(n.TypeURL), asked{name: n.Name, view: s.view, watch: &s.watch}, s.inner, m)
-	s.follows[n.Name] = m
-	s.open++
-	return m
-}
-
-// release tells what waited for the members that are elsewhere.
-func (s *everything) release() (wantsFlush bool) {
-	for _, ev := range []*Event[any]{s.synced, s.trouble} {
-		if ev != nil {
-			wantsFlush = s.add(ev) || wantsFlush
-		}
-	}
-	s.synced, s.trouble = nil, nil
-	return wantsFlush
-}
-
-// redirected is a member of a collection whose resource is elsewhere.
-type redirected struct {
-	all      *everything
-	follow   *follow
-	resolved bool // something was told of it
-}
-
-func (m *redirected) alive() bool { return m.all.alive() }
-
-// hear implements outlet.
-func (m *redirected) hear(ev *Event[any]) bool {
-	wantsFlush := m.all.add(ev)
-	return m.resolve() || wantsFlush
-}
-
-// resolve has the collection wait no more for the member.
-func (m *redirected) resolve() (wantsFlush bool) {
-	if m.resolved {
-		return false
-	}
-	m.resolved = true
-	m.all.open--
-	return m.all.open == 0 && m.all.release()
-}
-
-// Flush implements outlet.
-func (m *redirected) Flush(last bool) { m.all.Flush(last) }
-
-// Flush implements engine.Sink.
-func (s *everything) Flush(last bool) {
-	s.batch.pending = s.batch.pending && !last
-	s.batch.flush(last && s.caughtUp, s.deliver)
-}
-
-func (s *everything) deliver(b Batch[any]) { s.handle(func() { s.handler(b) }) }
-
-// maxBatch is how many events a batch holds at most.
-const maxBatch = 512
-
-// batcher collects the events of a lane; owned by its dispatcher.
-type batcher struct {
-	client  *Client
-	events  []Event[any]
-	pending bool   // a flush will come
-	open    bool   // a batch that was not the last was handed over
-	news    []news // that are among the events
-}
-
-// add says whether a flush is to be asked for.
-func (b *batcher) add(ev Event[any], deliver func(Batch[any])) bool {
-	if n := len(b.events); n == cap(b.events) { // few copies: most events are in batches that are full
-		b.events = slices.Grow(b.events, min(max(1, 7*n), maxBatch-n))
-	}
-	b.events = append(b.events, ev)
-	if len(b.events) == maxBatch {
-		b.handOver(false, deliver)
-	}
-	return b.wantFlush()
-}
-
-func (b *batcher) wantFlush() bool {
-	fresh := !b.pending
-	b.pending = true
-	return fresh
-}
-
-func (b *batcher) flush(last bool, deliver func(Batch[any])) {
-	if len(b.events) > 0 || last && b.open {
-		b.handOver(last, deliver)
-	}
-}
-
-func (b *batcher) handOver(last bool, deliver func(Batch[any])) {
-	batch := Batch[any]{Events: b.events, Last: last}
-	news := b.news
-	b.events, b.news, b.open = nil, nil, !last
-	deliver(batch)
-	for _, n := range news {
-		n.answer.become(b.client, n.state)
-	}
-}
-
-// note has an answer taken when the event that brings it was handed over.
-func (b *batcher) note(a *answer, ev *Event[any]) {
-	if state, ok := told(ev); ok {
-		b.news = append(b.news, news{a, state})
-	}
-}

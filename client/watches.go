@@ -4,6 +4,8 @@ import (
 	"iter"
 	"slices"
 	"sync/atomic"
+
+	"github.com/xdswatch/xdswatch/internal/follow"
 )
 
 // WatchKind says what a [WatchState] is of.
@@ -47,12 +49,9 @@ func (c *Client) Watches() iter.Seq[WatchState] {
 
 func (w *core) watchState() WatchState {
 	s := WatchState{Kind: WatchOne, Scope: w.view.scope}
-	w.mu.Lock()
-	in := w.inner
-	w.mu.Unlock()
-	if in != nil && in.set != nil {
-		s.Kind, s.Type = WatchSet, in.set.kind.TypeURL()
-		for _, m := range in.set.all() {
+	if set := w.set(); set != nil {
+		s.Kind, s.Type = WatchSet, set.kind.TypeURL()
+		for _, m := range set.all() {
 			s.Names++
 			s.count(&m.answer.state)
 		}
@@ -72,12 +71,19 @@ func (w *core) watchState() WatchState {
 
 // lists says whether the watch is one of a list collection.
 func (w *core) lists() bool {
-	h, ok := w.watch.Owner.(*hop)
-	if !ok {
-		return false
+	_, _, list, _ := follow.Asked(&w.watch)
+	return list
+}
+
+// set is the set that the watch is of; nil of others.
+func (w *core) set() *Set {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.tree == nil {
+		return nil
 	}
-	_, ok = h.follow.out.(*list)
-	return ok
+	s, _ := w.tree.Owner.(*Set)
+	return s
 }
 
 // count adds what is lacking of one name.

@@ -201,10 +201,11 @@ const (
 	FaultRejected                        // the resource was invalid
 	FaultData                            // the server sent an error for the resource
 	FaultTimeout                         // the timer fired and is said to be transient
+	FaultConfig                          // what a resource names has no servers; said by the caller alone
 )
 
 func (k FaultKind) String() string {
-	return [...]string{"", "connection", "stream", "rejected", "data", "timeout"}[k]
+	return [...]string{"", "connection", "stream", "rejected", "data", "timeout", "config"}[k]
 }
 
 // Fault is an error told to watches.

@@ -1,0 +1,292 @@
+package follow
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/xdswatch/xdswatch/internal/listing"
+	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/xdstp"
+)
+
+// Collection is a collection whose members may be elsewhere: of a list collection all members, of
+// a wildcard and a glob those that are redirected.
+type Collection struct {
+	*Tree
+	sink  Sink
+	name  string
+	watch *machine.Watch // of the collection
+
+	members map[string]*member
+	open    int   // members of which nothing was told yet
+	whole   *Told // that the first state is complete, which waits for them; nil if it does not
+	waits   bool  // what is wrong with the collection waits for that too
+	trouble *Told // with the collection; nil if none is known
+
+	// Of a list collection.
+	url   xdstp.Locator  // without directives
+	place *xdstp.Locator // where its directory is, without directives
+	round uint32         // of the newest directory
+	stale bool           // the directory is from the store
+	found []*node        // new members, whose watches are to start at one moment
+}
+
+// Members follows the members of a wildcard or a glob that are redirected.
+func Members(h Host, typeURL, name string, w *machine.Watch, s Sink) *Collection {
+	return &Collection{Tree: &Tree{host: h, typeURL: typeURL}, sink: s, name: name, watch: w, members: map[string]*member{}}
+}
+
+// List follows a list collection: its directory, which w watches, and what that lists (xRFC TP1,
+// "List collections").
+func List(h Host, typeURL string, at xdstp.Locator, w *machine.Watch, s Sink) *Collection {
+	c := Members(h, typeURL, at.String(), w, s)
+	c.url, c.waits, c.first = plain(at), true, new(Name)
+	c.first.init(c.Tree, c.name, &at, w, c)
+	return c
+}
+
+// Take takes a notice of a wildcard's or a glob's watch if it is the collection's concern: that of
+// a member that is elsewhere, and what waits for such members.
+func (c *Collection) Take(n *machine.Notice) (taken, wantsFlush bool) {
+	m := c.members[n.Name]
+	if m == nil {
+		switch {
+		case Redirects(n):
+			m = c.enlist(n.Name)
+			m.init(c.Tree, n.Name, nil, c.watch, m)
+		case n.Name == c.name && n.Kind == machine.NoticeSynced && c.open > 0:
+			c.whole, c.waits = &Told{Notice: *n, Type: c.typeURL}, true
+			return true, false
+		case n.Name == c.name && n.Kind == machine.NoticeAmbient && c.waits:
+			return true, c.blame(&Told{Notice: *n, Type: c.typeURL})
+		default:
+			return false, false
+		}
+	}
+	wantsFlush = m.root.Tell(n)
+	if m.root.to == nil { // it is the resource itself again, or nothing
+		drop(&m.root)
+		delete(c.members, n.Name)
+		wantsFlush = m.known(n.Kind) || wantsFlush
+	}
+	return true, wantsFlush
+}
+
+// Alive implements Sink, for the directory.
+func (c *Collection) Alive() bool { return c.sink.Alive() }
+
+// Flush implements Sink, for the directory.
+func (c *Collection) Flush(last bool) { c.sink.Flush(last) }
+
+// Hear implements Sink, for the directory.
+func (c *Collection) Hear(t *Told) (wantsFlush bool) {
+	switch whole := c.of(t); t.Kind {
+	case machine.NoticeUpdated:
+		wantsFlush = c.update(t)
+		if c.trouble != nil {
+			over := *whole
+			over.Kind = machine.NoticeAmbient
+			wantsFlush = c.blame(&over) || wantsFlush
+		}
+		if c.waits {
+			whole.Kind, c.whole = machine.NoticeSynced, whole
+		}
+	case machine.NoticeDoesNotExist, machine.NoticeFailed:
+		c.whole, c.waits, c.trouble = nil, true, nil // what comes next is a first state again
+		wantsFlush = c.dismiss(t, func(*member) bool { return true })
+		wantsFlush = c.sink.Hear(whole) || wantsFlush
+	case machine.NoticeAmbient:
+		wantsFlush = c.blame(whole)
+	}
+	return c.sync() || wantsFlush
+}
+
+// of makes what is told of the directory that of the collection.
+func (c *Collection) of(t *Told) *Told {
+	own := *t
+	own.TypeURL, own.Value, own.Raw, own.Attributes = xdstp.ListCollectionURL(c.typeURL), nil, nil, nil
+	return &own
+}
+
+// blame tells of trouble with the collection, or of its end. It waits for synced, which would
+// sound as if all were well.
+func (c *Collection) blame(t *Told) bool {
+	if c.trouble = t; t.Fault == nil {
+		c.trouble = nil
+	}
+	return !c.waits && c.sink.Hear(t)
+}
+
+// sync tells that the first state is complete, once it is.
+func (c *Collection) sync() (wantsFlush bool) {
+	// COLL-5: something is known of each member.
+	if c.whole == nil || c.open > 0 {
+		return false
+	}
+	whole := c.whole
+	c.whole, c.waits = nil, false
+	wantsFlush = c.sink.Hear(whole)
+	return c.trouble != nil && c.sink.Hear(c.trouble) || wantsFlush
+}
+
+// update takes a new directory.
+func (c *Collection) update(t *Told) (wantsFlush bool) {
+	d := t.Value.(listing.Directory)
+	c.whole, c.waits, c.stale = nil, c.waits || c.stale != t.Stale, t.Stale
+	if at := plain(*c.first.by.at); c.place == nil || !c.place.Equal(at) {
+		c.place = &at
+	}
+	c.round++
+	listed := make([]*member, len(d.Entries))
+	for i := range d.Entries {
+		listed[i] = c.enlist(d.Entries[i].MemberName(c.url, i))
+	}
+	for i, m := range listed {
+		if !m.taken {
+			m.taken = true
+			wantsFlush = m.take(d, i, t) || wantsFlush
+		}
+	}
+	c.starting, c.found = c.found, nil
+	c.begin()
+	return c.dismiss(t, func(m *member) bool { return m.round != c.round }) || wantsFlush
+}
+
+// enlist finds or makes the member of a name.
+func (c *Collection) enlist(name string) *member {
+	m := c.members[name]
+	if m == nil {
+		m = &member{all: c}
+		m.tree, m.sink, m.asked = c.Tree, m, name
+		c.members[name] = m
+		c.open++
+	}
+	m.twice = m.round == c.round
+	m.round, m.taken = c.round, false
+	return m
+}
+
+// dismiss lets go of members, by name. Those that the program knows are told to be removed.
+func (c *Collection) dismiss(t *Told, which func(*member) bool) (wantsFlush bool) {
+	var gone []*member
+	for _, m := range c.members {
+		if which(m) {
+			gone = append(gone, m)
+		}
+	}
+	slices.SortFunc(gone, func(a, b *member) int { return strings.Compare(a.asked, b.asked) })
+	for _, m := range gone {
+		delete(c.members, m.asked)
+		if drop(&m.root); m.last == 0 {
+			c.open--
+		}
+		if m.last == machine.NoticeUpdated || m.last == machine.NoticeFailed {
+			removed := &News{Reason: machine.ReasonRemoved, Stale: t.Stale, Server: t.Server}
+			wantsFlush = c.sink.Hear(c.Tree.told(m.asked, m.authority, removed, machine.NoticeDoesNotExist)) || wantsFlush
+		}
+	}
+	return wantsFlush
+}
+
+// member is one name of a collection.
+type member struct {
+	Name
+	all  *Collection
+	last machine.NoticeKind // the newest value, absence or failure; 0 if nothing was told
+
+	// Of a list collection.
+	round        uint32 // of the directory that lists it
+	twice, taken bool   // in that
+}
+
+// take makes the member what an entry of a directory says.
+func (m *member) take(d listing.Directory, i int, t *Told) bool {
+	e := &d.Entries[i]
+	news := &News{Kind: machine.NoticeUpdated, Stale: t.Stale, Server: t.Server, Version: t.Version}
+	m.authority = m.all.url.Name.Authority
+	if e.Locator != nil {
+		m.authority = e.Locator.Name.Authority
+	}
+	if m.root == nil {
+		m.put(&node{})
+	}
+	switch {
+	case m.twice:
+		m.spoil(listing.ErrTwice, news)
+	case e.Err != nil:
+		m.spoil(e.Err, news)
+	case e.Locator != nil:
+		m.locate(e.Locator, news)
+	// COLL-4: an inline member is all here.
+	default:
+		if m.root.watch != nil {
+			m.put(&node{})
+		}
+		m.root.at, m.root.server = m.all.place, t.Server
+		m.root.entry(d, i, nil, news)
+	}
+	return m.settle()
+}
+
+// put gives the member another root.
+func (m *member) put(n *node) {
+	drop(&m.root)
+	n.name, m.root = &m.Name, n
+	if n.at == nil {
+		n.at = m.all.place
+	}
+}
+
+// spoil has the member be an entry that cannot be used.
+func (m *member) spoil(err error, n *News) {
+	m.root.spoil(err, n)
+	if m.root.watch != nil && !m.root.sound() {
+		m.put(&node{now: m.root.now})
+	}
+}
+
+// locate subscribes to what a locator leads to, unless that was done before.
+func (m *member) locate(l *xdstp.Locator, n *News) {
+	if m.root.watch != nil {
+		m.root.flaw = nil
+		return
+	}
+	was := m.root.now
+	// COLL-3: a located member is subscribed to by itself.
+	m.put(&node{at: l, by: m.all.place, server: n.Server})
+	fault := m.tree.open(m.root)
+	if fault == nil {
+		m.all.found = append(m.all.found, m.root)
+		return
+	}
+	failed := n.failed(fault.Kind, fmt.Errorf("the member cannot be followed: %w", fault.Err))
+	if failed.sameFault(was) {
+		failed = was // it is no news
+	}
+	m.root.lost(failed)
+}
+
+// Alive implements Sink.
+func (m *member) Alive() bool { return m.all.Alive() }
+
+// Flush implements Sink.
+func (m *member) Flush(last bool) { m.all.Flush(last) }
+
+// Hear implements Sink.
+func (m *member) Hear(t *Told) bool {
+	wantsFlush := m.all.sink.Hear(t)
+	if t.Kind == machine.NoticeAmbient {
+		return wantsFlush
+	}
+	return m.known(t.Kind) || wantsFlush
+}
+
+// known notes that something was told of the member, so that nobody waits for it.
+func (m *member) known(k machine.NoticeKind) bool {
+	if m.last == 0 {
+		m.all.open--
+	}
+	m.last = k
+	return m.all.sync()
+}

@@ -1,0 +1,221 @@
+// Package follow finds what serves a name that is not served by its own resource alone: where
+// redirects lead, alternatives, entries and members of list collections (xRFC TP1).
+//
+// There is one kind of [node]: a locator, and what is so there. What is told under a name is the
+// difference between what its nodes say now and what was told before ([Name]); a [Collection] has
+// many names. All of one watch of the program stands in a [Tree] and, but for its end, belongs to
+// the dispatcher of the watch's lane.
+package follow
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/xdswatch/xdswatch/internal/engine"
+	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/internal/wire"
+	"github.com/xdswatch/xdswatch/xdstp"
+)
+
+// MaxHops is how many locators, redirects and alternatives, are followed from a name (xRFC TP1
+// sets no bound).
+const MaxHops = 8
+
+// Errors of redirects.
+var (
+	ErrLoop    = errors.New("xds: the redirects go round in a ring")
+	ErrTooMany = errors.New("xds: there are too many redirects, one after the other")
+)
+
+// Host is what a tree needs of the client.
+type Host interface {
+	// Lead makes the watch of what a locator names, a directory of a list collection or else a
+	// resource, which the tree starts and stops. The resource at by says so; nil if the program
+	// does. release, if not nil, is called when the watch has ended. With a fault there is no watch.
+	Lead(by *xdstp.Locator, to xdstp.Locator, directory bool) (w *machine.Watch, release func(), fault *machine.Fault)
+	Start(...*machine.Watch)
+	Stop(*machine.Watch)
+	// First is the server that a watch's source prefers.
+	First(*machine.Watch) int
+	// Strict says whether errors of a server's resources take their values away (gRFC A88).
+	Strict(server int) bool
+}
+
+// Sink hears what is told under a name; see [engine.Sink].
+type Sink interface {
+	Alive() bool
+	Hear(*Told) (wantsFlush bool)
+	Flush(last bool)
+}
+
+// Told is what is told under a name. TypeURL is that of its error.
+type Told struct {
+	machine.Notice
+	Type    string // URL of the type that the program watches
+	Locator string // the place that serves the name, if that is another
+	At      string // the name that the error is of, if that is another
+	Also    *News  // what the alternative said, which is of no use
+}
+
+// News is what was heard of a name. Value and Attributes are nil once they were told.
+type News struct {
+	Kind       machine.NoticeKind
+	Reason     machine.Reason
+	Stale      bool
+	Server     int
+	Name       string // of the watch that heard it; "" if there is none
+	Version    string
+	Fault      *machine.Fault
+	Instead    *machine.Instead
+	Value      any
+	Raw        []byte
+	Attributes *wire.Attributes
+}
+
+func newsOf(n *machine.Notice) *News {
+	return &News{
+		Kind: n.Kind, Reason: n.Reason, Stale: n.Stale, Server: n.Server, Name: n.Name, Version: n.Version,
+		Fault: n.Fault, Instead: n.Instead, Value: n.Value, Raw: n.Raw, Attributes: n.Attributes,
+	}
+}
+
+// failed makes news of a fault.
+func (n News) failed(kind machine.FaultKind, err error) *News {
+	return &News{
+		Kind: machine.NoticeFailed, Stale: n.Stale, Server: n.Server, Name: n.Name, Version: n.Version,
+		Fault: &machine.Fault{Kind: kind, Err: err, Version: n.Version},
+	}
+}
+
+func (n *News) is(k machine.NoticeKind) bool { return n != nil && n.Kind == k }
+
+// answered says that it is an answer of the server about the resource.
+func (n *News) answered() bool {
+	if !n.is(machine.NoticeFailed) {
+		return n != nil
+	}
+	return n.Fault.Kind != machine.FaultTimeout && !n.unreachable()
+}
+
+// unreachable says that the server cannot be reached, and not that it has not answered in time.
+func (n *News) unreachable() bool {
+	return n.is(machine.NoticeFailed) && (n.Fault.Kind == machine.FaultConnection || n.Fault.Kind == machine.FaultStream)
+}
+
+// sameFault says whether both tell the same error.
+func (n *News) sameFault(o *News) bool {
+	return n != nil && o != nil && n.Fault != nil && o.Fault != nil && n.Fault.Err.Error() == o.Fault.Err.Error()
+}
+
+// Redirects says whether a notice brings a redirect.
+func Redirects(n *machine.Notice) bool {
+	_, ok := n.Value.(*engine.Redirect)
+	return ok
+}
+
+// Tree is all that serves one watch of the program besides its first subscription. The
+// subscriptions that it makes end with it.
+type Tree struct {
+	Owner any // the caller's own
+
+	host     Host
+	typeURL  string  // of what the program watches
+	first    *Name   // that the tree was made for; nil for a collection
+	starting []*node // whose watches are to start
+
+	mu   sync.Mutex
+	over bool
+	live map[*machine.Watch]func() // the release of each, which may be nil
+}
+
+// One makes the tree of a name that the program watches with a watch of its own; at is nil of one
+// without directives.
+func One(h Host, typeURL, asked string, at *xdstp.Locator, w *machine.Watch, s Sink) *Tree {
+	t := &Tree{host: h, typeURL: typeURL}
+	t.first = new(Name)
+	t.first.init(t, asked, at, w, s)
+	return t
+}
+
+// Sink is who hears the notices of the watch that the tree was made for.
+func (t *Tree) Sink() engine.Sink { return t.first.root }
+
+// open makes the watch of a node, which is to be started.
+func (t *Tree) open(n *node) *machine.Fault {
+	// H-4: what a resource asks of another authority is bounded, by the host.
+	w, release, fault := t.host.Lead(n.by, *n.at, n.name.isDirectory())
+	if fault != nil {
+		return fault
+	}
+	w.Owner, n.watch, n.server = n, w, t.host.First(w)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case !t.over:
+		if t.live == nil {
+			t.live = map[*machine.Watch]func(){}
+		}
+		t.live[w] = release
+	case release != nil:
+		release()
+	}
+	return nil
+}
+
+// begin starts watches at one moment, unless all is over. The host is told under the lock, so that
+// it hears of no start after the stop.
+func (t *Tree) begin() {
+	if len(t.starting) == 0 {
+		return
+	}
+	var ws []*machine.Watch
+	for _, n := range t.starting {
+		if !n.gone {
+			ws = append(ws, n.watch)
+		}
+	}
+	t.starting = nil
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.over && len(ws) > 0 {
+		t.host.Start(ws...)
+	}
+}
+
+// stop ends a watch of a node, if it is the tree's.
+func (t *Tree) stop(w *machine.Watch) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if release, ok := t.live[w]; ok {
+		delete(t.live, w)
+		t.stopped(w, release)
+	}
+}
+
+func (t *Tree) stopped(w *machine.Watch, release func()) {
+	t.host.Stop(w)
+	if release != nil {
+		release()
+	}
+}
+
+// End stops all watches that the tree made, for good. It may be called at any time.
+func (t *Tree) End() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.over = true
+	for w, release := range t.live {
+		t.stopped(w, release)
+	}
+	t.live = nil
+}
+
+// Asked says for what the program asked with a watch whose notices a tree hears; list of the
+// directory of a list collection.
+func Asked(w *machine.Watch) (typeURL, name string, list, ok bool) {
+	n, ok := w.Owner.(*node)
+	if !ok {
+		return "", "", false, false
+	}
+	return n.name.tree.typeURL, n.name.asked, n.name.isDirectory(), true
+}

@@ -1,0 +1,161 @@
+package follow
+
+import (
+	"cmp"
+
+	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/xdstp"
+)
+
+// Name is one name that the program is told of. What is told is the difference between what its
+// nodes say and what was told before.
+type Name struct {
+	tree      *Tree
+	sink      Sink
+	asked     string
+	authority string
+	root      *node
+
+	said    *News // the newest value, absence or failure; nil if none
+	also    *News // the answer of an alternative that it speaks of
+	by      *node // whose it was
+	holds   bool  // it was a value, and nothing took it back
+	trouble *News // with the value
+}
+
+// init makes the name of a watch; at is nil of a name without directives.
+func (n *Name) init(t *Tree, asked string, at *xdstp.Locator, w *machine.Watch, s Sink) {
+	if at == nil {
+		at = &xdstp.Locator{}
+		if parsed, err := xdstp.ParseReceived(asked); err == nil {
+			at.Name = parsed // only such names are redirected
+		}
+	}
+	n.tree, n.sink, n.asked, n.authority = t, s, asked, at.Name.Authority
+	n.root = &node{name: n, at: at, watch: w, server: t.host.First(w)}
+}
+
+// isDirectory says whether it is that of a list collection.
+func (n *Name) isDirectory() bool {
+	_, ok := n.sink.(*Collection)
+	return ok
+}
+
+// settle has each node lead to where it is to lead now, and tells what is new.
+func (n *Name) settle() (wantsFlush bool) {
+	n.tend(n.root)
+	n.tree.begin()
+	return n.tell()
+}
+
+func (n *Name) tend(h *node) {
+	if h.next != nil && (h.to == nil || !h.next.at.Equal(*h.to)) {
+		drop(&h.next)
+	}
+	if h.to != nil && h.next == nil {
+		h.next = h.lead(h.to, h.at)
+	}
+	if h.next != nil {
+		n.tend(h.next)
+	}
+	alt := h.at.Alt()
+	if alt == nil {
+		return
+	}
+	switch o := h.primary(); {
+	case o.news.answered():
+		drop(&h.alt)
+	// ALT-1: the first cannot be reached, and there is no value.
+	case h.alt == nil && o.news.unreachable() && !n.holds:
+		h.alt = h.lead(alt, h.by)
+	}
+	if h.alt != nil {
+		n.tend(h.alt)
+	}
+}
+
+// outcome is what is so at a node and where it leads.
+type outcome struct {
+	news    *News // value, absence or failure; nil if there is none yet
+	by      *node // whose it is
+	trouble *News // with the value
+	also    *News // what an alternative said that is of no use
+}
+
+// primary is the outcome without the alternative.
+func (h *node) primary() outcome {
+	if h.next == nil {
+		return outcome{news: h.now, by: h, trouble: cmp.Or(h.trouble, h.flaw)}
+	}
+	o := h.next.outcome()
+	o.trouble = cmp.Or(o.trouble, h.trouble, h.flaw)
+	return o
+}
+
+// outcome is that of the alternative only if that has a value: it is used because of trouble on
+// the way to the primary, which stays what is told otherwise.
+func (h *node) outcome() outcome {
+	o := h.primary()
+	if h.alt == nil {
+		return o
+	}
+	a := h.alt.outcome()
+	if !a.news.is(machine.NoticeUpdated) {
+		o.also = a.news
+		return o
+	}
+	a.trouble = cmp.Or(a.trouble, o.news)
+	return a
+}
+
+// tell tells what is new. A value whose place is taken by something that has not answered yet
+// stays good.
+func (n *Name) tell() (wantsFlush bool) {
+	o := n.root.outcome()
+	stays := n.holds && !o.news.answered() && !o.also.answered() // a value beside also was the alternative's
+	if o.news != nil && !stays && (o.news != n.said || o.also != n.also) {
+		n.said, n.also, n.by, n.trouble = o.news, o.also, o.by, nil
+		n.holds = o.news.is(machine.NoticeUpdated)
+		wantsFlush = n.sink.Hear(n.told(o.news, o.news.Kind, o.also))
+		o.news.Value, o.news.Attributes = nil, nil
+	}
+	if !n.holds || !n.sink.Alive() {
+		return wantsFlush
+	}
+	trouble := o.trouble
+	if stays && o.news != nil {
+		trouble = o.news
+	}
+	if trouble == n.trouble {
+		return wantsFlush
+	}
+	if n.trouble = trouble; trouble == nil { // it is over
+		trouble = &News{Server: n.said.Server, Version: n.said.Version, Stale: n.said.Stale}
+	}
+	return n.sink.Hear(n.told(trouble, machine.NoticeAmbient, nil)) || wantsFlush
+}
+
+// told makes what is told of what some node heard.
+func (n *Name) told(news *News, kind machine.NoticeKind, also *News) *Told {
+	// REDIR-2: under the name that was watched.
+	t := n.tree.told(n.asked, n.authority, news, kind)
+	t.Also = also
+	if n.by != n.root {
+		t.Locator = n.by.text()
+	}
+	if news.Name != n.asked && news.Name != "" && news.Name != plain(*n.root.at).String() {
+		t.At = news.Name
+	}
+	return t
+}
+
+func (t *Tree) told(name, authority string, news *News, kind machine.NoticeKind) *Told {
+	return &Told{Type: t.typeURL, Notice: machine.Notice{
+		Kind: kind, Reason: news.Reason, Instead: news.Instead, Stale: news.Stale, Server: news.Server, TypeURL: t.typeURL,
+		Name: name, Authority: authority, Version: news.Version, Fault: news.Fault,
+		Value: news.Value, Raw: news.Raw, Attributes: news.Attributes,
+	}}
+}
+
+// plain is a locator without directives.
+func plain(l xdstp.Locator) xdstp.Locator { return xdstp.Locator{Scheme: l.Scheme, Name: l.Name} }

@@ -1,0 +1,109 @@
+package follow
+
+import (
+	"testing"
+
+	"github.com/xdswatch/xdswatch/internal/machine"
+)
+
+func withAlt(name, alt string) string {
+	l, a := xdstpOf(name), xdstpOf(alt)
+	l.Directives = append(l.Directives, directive(a))
+	return l.String()
+}
+
+// A value stays good until the new place has answered; trouble on the way is told once.
+func TestRedirect(t *testing.T) {
+	d := newDesk(t)
+	tree := d.one(at("a/x"))
+	d.say("a/x", d.redirect(at("b/y")))
+	d.since()
+	d.watched("a/x", "b/y")
+	d.say("b/y", value("1"))
+	d.say("b/y", value("2"))
+	d.since("updated a/x 1 via b/y", "updated a/x 2 via b/y")
+	d.say("a/x", d.redirect(at("c/z")))
+	d.watched("a/x", "c/z")
+	d.say("c/z", down())
+	d.since("ambient a/x connection: down via b/y")
+	d.say("c/z", absent())
+	d.since("does-not-exist a/x removed via c/z")
+	d.say("c/z", value("3"))
+	d.say("c/z", ambient("c is down"))
+	d.say("a/x", ambient("a is down"))
+	d.say("c/z", well())
+	d.say("a/x", well())
+	d.since("updated a/x 3 via c/z", "ambient a/x connection: c is down via c/z", "ambient a/x connection: a is down via c/z", "ambient a/x via c/z")
+	d.say("a/x", value("4"))
+	d.since("updated a/x 4")
+	d.watched("a/x")
+	d.say("a/x", d.redirect(at("b/y")))
+	tree.End()
+	d.watched("a/x") // its own watch is the caller's
+	if len(d.lent) == 0 || d.lent["a of b"] != 0 || d.lent["a of c"] != 0 {
+		t.Errorf("left are %v", d.lent)
+	}
+}
+
+// What is told of a tree that is over starts nothing, and leaves nothing lent.
+func TestOver(t *testing.T) {
+	d := newDesk(t)
+	tree := d.one(at("a/x"))
+	tree.End()
+	d.say("a/x", d.redirect(at("b/y")))
+	d.watched("a/x")
+	if d.lent["a of b"] != 0 {
+		t.Errorf("left are %v", d.lent)
+	}
+	d.dead = true
+	d.say("a/x", value("1"))
+	d.since()
+}
+
+// The alternative is used while nothing is held and the first cannot be reached, and no longer.
+func TestAlternative(t *testing.T) {
+	d := newDesk(t)
+	name := withAlt("a/x", "b/y")
+	d.one(name)
+	d.say("a/x", failed(machine.FaultTimeout, "late"))
+	d.watched("a/x")
+	d.say("a/x", down())
+	d.watched("a/x", "b/y")
+	d.say("b/y", absent())
+	d.since("failed "+short.Replace(name)+" timeout: late", "failed "+short.Replace(name)+" connection: down",
+		"failed "+short.Replace(name)+" connection: down also does-not-exist")
+	d.say("b/y", value("1"))
+	d.since("updated "+short.Replace(name)+" 1 via b/y", "ambient "+short.Replace(name)+" connection: down via b/y")
+	d.say("a/x", value("2"))
+	d.since("updated " + short.Replace(name) + " 2")
+	d.watched("a/x")
+	d.say("a/x", ambient("down"))
+	d.watched("a/x")
+}
+
+// What a resource says is counted as its own, also an alternative in its locator; what the program
+// says is not.
+func TestWhoAsks(t *testing.T) {
+	d := newDesk(t)
+	d.say("a/x", down())
+	d.one(withAlt("a/x", "b/y"))
+	d.watched("a/x", "b/y")
+	if len(d.lent) > 0 {
+		t.Errorf("the program's own alternative is counted: %v", d.lent)
+	}
+	d = newDesk(t)
+	d.say("b/y", down())
+	d.say("a/x", d.redirect(withAlt("b/y", "c/z")))
+	d.one(at("a/x"))
+	d.watched("a/x", "b/y", "c/z")
+	if d.lent["a of b"] != 1 || d.lent["a of c"] != 1 || len(d.lent) != 2 {
+		t.Errorf("counted are %v", d.lent)
+	}
+	d = newDesk(t)
+	d.most = 1
+	d.say("b/1", down())
+	d.say("b/2", down())
+	d.say("b//l", d.list(">"+withAlt("b/1", "c/1"), ">"+withAlt("b/2", "c/2")))
+	d.all(at("b//l"))
+	d.watched("b//l", "b/1", "b/2", "c/1")
+}
