@@ -110,12 +110,16 @@ func (w *world) oneClient(ctx context.Context, p plan, streams *atomic.Int64, be
 	if w.shelves, err = newShelves(w.files.dir); err != nil {
 		return err
 	}
-	w.program, err = newProgram(client.Config{
-		Bootstrap: boot, ResourceTimeout: resourceTimeout, Store: w.shelves.kept,
+	config := client.Config{
+		Bootstrap: boot, ResourceTimeout: resourceTimeout,
 		GRPC: transport.GRPCConfig{
 			KeepaliveTime: keepaliveTime, KeepaliveTimeout: keepaliveTimeout, ConnectTimeout: connectTimeout,
 		},
-	}, w.model, streams)
+	}
+	if len(w.sites) == 1 { // spare servers have no fault for it
+		config.Store = w.shelves.kept
+	}
+	w.program, err = newProgram(config, w.model, streams)
 	if err != nil {
 		return err
 	}
