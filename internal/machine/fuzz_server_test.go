@@ -184,6 +184,7 @@ type simType struct {
 	named    bool                 // names were sent
 	due      bool                 // a response is owed though it may hold nothing
 	known    map[string]int       // revisions that the client has; 0 for none
+	sent     map[string]bool      // names of resources that it was sent, asked for or not
 	newest   string               // nonce
 	accepted string               // version; SotW
 	owed     []*simResponse       // that are not answered
@@ -300,6 +301,7 @@ func (w *world) answer(s *simStream, t *Type, sub *simType) {
 			})
 		default:
 			w.add(&d, r, s.server, t, name)
+			sub.sent[name] = true
 		}
 		if r.names = append(r.names, name); sub.wants(name) {
 			sub.known[name] = res.revision
@@ -444,7 +446,7 @@ func (w *world) subscribedTo(s *simStream, url string, node *corev3.Node) (sub *
 		w.fail("a request of type %s", url)
 	}
 	if sub = s.subscribed[url]; sub == nil {
-		sub = &simType{typ: w.types[i], names: map[string]time.Time{}, known: map[string]int{}, newest: s.unasked[url]}
+		sub = &simType{typ: w.types[i], names: map[string]time.Time{}, known: map[string]int{}, sent: map[string]bool{}, newest: s.unasked[url]}
 		s.subscribed[url] = sub
 		first = true
 	}
@@ -558,7 +560,7 @@ func (w *world) requestDelta(s *simStream, r *discoveryv3.DeltaDiscoveryRequest)
 		sub.add(w.now, name)
 	}
 	for _, name := range remove {
-		if _, ok := sub.names[name]; !ok && (name != star || sub.wild.IsZero()) {
+		if _, ok := sub.names[name]; !ok && !sub.sent[name] && (name != star || sub.wild.IsZero()) {
 			w.fail("%q is unsubscribed, which was not subscribed", name)
 		}
 		if delete(sub.names, name); name == star {
