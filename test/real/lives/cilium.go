@@ -62,4 +62,4 @@ func (s *ciliumServer) stop() {
 	}
 }
 
-func (s *ciliumServer) mute(typ) bool { return false }
+func (s *ciliumServer) mute(typ, string) bool { return false }

@@ -2,6 +2,7 @@ package lives
 
 import (
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/projectcontour/contour/internal/xds"
@@ -31,16 +32,23 @@ func (s *contourServer) change(typ, content) { s.clusters.notify() }
 
 func (s *contourServer) stop() {}
 
-func (s *contourServer) mute(typ) bool { return false }
+// mute: it reads a request only after it has answered the one before, even if that asks for other names
+// by then, and says nothing more until something changes.
+func (s *contourServer) mute(_ typ, name string) bool {
+	s.clusters.mu.Lock()
+	defer s.clusters.mu.Unlock()
+	return !slices.Contains(s.clusters.answered, name)
+}
 
 // contourClusters counts its changes. Who registers with an older count is told at once, others with the
 // next change.
 type contourClusters struct {
 	truth *truth
 
-	mu      sync.Mutex
-	changed int
-	waiting []chan int
+	mu       sync.Mutex
+	changed  int
+	waiting  []chan int
+	answered []string // the names of the newest answer
 }
 
 var _ xds.Resource = (*contourClusters)(nil)
@@ -51,6 +59,9 @@ func (c *contourClusters) Contents() []proto.Message { return c.Query(names) }
 
 // Query leaves out what there is not.
 func (c *contourClusters) Query(asked []string) (found []proto.Message) {
+	c.mu.Lock()
+	c.answered = asked
+	c.mu.Unlock()
 	all := c.truth.messages(clusters)
 	for _, name := range asked {
 		if m := all[name]; m != nil {

@@ -34,7 +34,7 @@ func newControlPlane(c cache.Cache, opts ...config.XDSOption) controlPlane {
 
 func (cp *controlPlane) stop() { cp.cancel() }
 
-func (cp *controlPlane) mute(typ) bool { return false }
+func (cp *controlPlane) mute(typ, string) bool { return false }
 
 type (
 	sotwStream  = grpc.GenericServerStream[discoveryv3.DiscoveryRequest, discoveryv3.DiscoveryResponse]
@@ -88,7 +88,7 @@ func newSnapshots(t *truth, ads bool, opts ...config.XDSOption) server {
 
 func (s *snapshots) change(typ, content) { s.set() }
 
-func (s *snapshots) mute(k typ) bool {
+func (s *snapshots) mute(k typ, _ string) bool {
 	s.watched.mu.Lock()
 	defer s.watched.mu.Unlock()
 	return s.watched.muted[k.url()]

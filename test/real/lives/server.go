@@ -18,9 +18,9 @@ type server interface {
 	change(typ, content)
 	// stop ends what outlives the server's streams.
 	stop()
-	// mute says that the server says nothing to the names that were asked for last, whatever
-	// becomes of them.
-	mute(typ) bool
+	// mute says that the server says nothing to the names that were asked for last, this one among
+	// them, whatever becomes of them.
+	mute(k typ, name string) bool
 }
 
 var errRefused = errors.New("connection refused")

@@ -132,7 +132,7 @@ func (w *watch) absent(ev client.Event[any], held state, known bool) {
 		always = always && c[ev.Name] != ""
 	}
 	switch {
-	case always && w.world.muted(w.typ):
+	case always && w.world.muted(w.typ, ev.Name):
 	case always && ev.Reason != client.ReasonTimeout && held.kind == client.EventUpdated:
 		w.world.fault("false absence", "%v: %s is told to be %v, and was there all the time", w, ev.Name, ev.Reason)
 	case always: // a late watch hears of an absence, too, that the server ended while it was away
@@ -262,24 +262,24 @@ func (w *watch) check() {
 func (w *watch) compare(name, want string) {
 	s, known := w.members[name]
 	all := w.name == "*"
-	excused := w.world.muted(w.typ)
+	excused := w.world.muted(w.typ, name)
 	switch {
 	case known && s.err != nil && excused:
-		w.world.list("trouble stays, since the server answers only whole snapshots (S-9)")
+		w.world.list("trouble stays, since the server has not answered this request (S-9, S-31)")
 	case known && s.err != nil:
 		w.world.fault("trouble stays", "%v: %s is %v", w, name, s)
 	case s.kind == client.EventUpdated && s.text == want:
 	case s.kind == client.EventUpdated && want == "" && w.world.stays(w.typ):
 		w.world.list("kept, since state of the world says no deletion of the type")
 	case s.kind == client.EventUpdated && excused:
-		w.world.list("stale, since the server answers only whole snapshots (S-9)")
+		w.world.list("stale, since the server has not answered this request (S-9, S-31)")
 	case s.kind == client.EventUpdated && want == "":
 		w.world.fault("lost deletion", "%v: %s is still %v", w, name, s)
 	case s.kind == client.EventUpdated:
 		w.world.fault("lost update", "%v: %s is %v, want %q", w, name, s, want)
 	case want == "" && (all || s.kind == client.EventDoesNotExist):
 	case s.kind == client.EventDoesNotExist && excused:
-		w.world.list(fmt.Sprintf("%v, since the server answers only whole snapshots (S-9)", s.reason))
+		w.world.list(fmt.Sprintf("%v, since the server has not answered this request (S-9, S-31)", s.reason))
 	case s.kind == client.EventDoesNotExist:
 		w.world.fault("false absence", "%v: %s is %v, want %q", w, name, s, want)
 	default:

@@ -210,14 +210,14 @@ func (w *world) stays(k typ) bool {
 
 // muted says whether the server is silent about the names of a type, without a fault of the
 // client's: a wildcard is asked for without names.
-func (w *world) muted(k typ) bool {
+func (w *world) muted(k typ, name string) bool {
 	for _, one := range w.watches {
 		if one.typ == k && one.name == "*" {
 			return false
 		}
 	}
 	server := w.place.current()
-	return w.life.setup.variant == client.VariantSotW && server != nil && server.mute(k)
+	return w.life.setup.variant == client.VariantSotW && server != nil && server.mute(k, name)
 }
 
 // named says whether a resource is watched by name, or was a moment ago.
