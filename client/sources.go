@@ -318,7 +318,8 @@ func (c *Client) place(kind resource.AnyType, r authority.Resolved, v *view, w *
 		return c.configError(kind, r.Name, err)
 	}
 	w.Type, w.Source, w.Lane, w.Name = t, int32(source), int32(lane), r.Name
-	if spelling := r.Spelling; spelling != "" {
+	if r.Spelling != "" {
+		spelling := r.Spelling // r stays off the heap
 		w.Spelling = &spelling
 	}
 	w.FetchTimeout = v.fetchTimeout(r)

@@ -32,7 +32,11 @@ func (q *unasked) passed(l *link, r *wire.Resource, name []byte) {
 }
 
 func (q *unasked) takesBack(l *link, name string) bool {
-	names, hash := q.of[l], hashOf([]byte(name))
+	names := q.of[l]
+	if len(names) == 0 {
+		return false
+	}
+	hash := hashOf([]byte(name))
 	taken := names[hash]
 	delete(names, hash)
 	return taken
