@@ -145,14 +145,33 @@ func (r *reference) check(now time.Time, path string, config *Config) time.Durat
 	return wait
 }
 
-// checkReferences looks at the files that the Secrets of the content refer to. With a
-// change in one the content counts as new. It returns when to look again because one is
+// maxLooks is how often files are looked at again because one of them has changed: a certificate and its
+// key may be replaced together between the looks at the one and the other.
+const maxLooks = 3
+
+// checkReferences looks at the files that the Secrets of the content refer to, until none of them changes
+// meanwhile. With a change in one the content counts as new. It returns when to look again because one is
 // being written, or 0.
 func (s *source) checkReferences(now time.Time) (again time.Duration) {
 	if s.content == nil {
 		return 0
 	}
-	live, changed := map[string]*reference{}, false
+	changed := false
+	for range maxLooks {
+		var more bool
+		if again, more = s.lookAtReferences(now); !more {
+			break
+		}
+		changed = true
+	}
+	if changed {
+		s.contents++
+	}
+	return again
+}
+
+func (s *source) lookAtReferences(now time.Time) (again time.Duration, changed bool) {
+	live := map[string]*reference{}
 	for _, path := range s.content.refers.files {
 		r := s.references[path]
 		if r == nil {
@@ -163,10 +182,8 @@ func (s *source) checkReferences(now time.Time) (again time.Duration) {
 		changed = changed || r.sum != was
 		live[path] = r
 	}
-	if s.references = live; changed {
-		s.contents++
-	}
-	return again
+	s.references = live
+	return again, changed
 }
 
 // unread is the first file that a Secret refers to and that cannot be read; nil if there is none.
