@@ -18,7 +18,7 @@ help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
 
 .PHONY: check
-check: fmt vet staticcheck tidy generated race modules ## everything that must pass before a change lands
+check: fmt vet staticcheck tidy generated race costs modules ## everything that must pass before a change lands
 
 .PHONY: fmt
 fmt: ## fail if a file is not gofmt-clean
@@ -49,6 +49,10 @@ generate: ## make the generated files anew
 .PHONY: race
 race: ## all tests, with the race detector
 	$(GO) test -race ./...
+
+.PHONY: costs
+costs: ## what hostile input costs in time and memory, which the race detector would multiply
+	$(GO) test -run '^TestCost' ./client ./transport ./transport/file ./cmd/xdsctl
 
 .PHONY: modules
 modules: ## vet and test the modules of their own

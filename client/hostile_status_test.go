@@ -11,13 +11,15 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/xdswatch/xdswatch/internal/heapsize"
+	"github.com/xdswatch/xdswatch/internal/race"
 )
 
 // The message of a server that ends a stream is cut, however long it is: each of many watches is
 // told of it, and may keep the text.
 //
 // spec: H-9
-func TestLongStatus(t *testing.T) {
+func TestCostOfLongStatus(t *testing.T) {
+	race.SkipCost(t)
 	for _, size := range []int{1 << 10, 1 << 20, 9 << 20} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *rig) {

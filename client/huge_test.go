@@ -51,10 +51,8 @@ func (c *tallied) batch(b client.Batch[any]) {
 
 // A response of 64 MiB is one like any other.
 // spec: STREAM-7
-func TestHugeResponse(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: a response of 64 MiB")
-	}
+func TestCostOfHugeResponse(t *testing.T) {
+	race.SkipCost(t)
 	inBubble(t, func(t *testing.T, r *rig) {
 		_, rec := r.watch("a")
 		st := r.accept()
@@ -99,11 +97,9 @@ func TestOverLimit(t *testing.T) {
 // A million names in one set: one request asks for them, a few responses answer, and their end
 // leaves nothing.
 // spec: STREAM-9 S-35
-func TestMillionNames(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: a million names")
-	}
-	n := many(1_000_000)
+func TestCostOfMillionNames(t *testing.T) {
+	race.SkipCost(t)
+	const n = 1_000_000
 	const each = 250_000
 	names, payload := make([]string, n), make([][]byte, (n+each-1)/each)
 	for i := range names {

@@ -56,10 +56,8 @@ func serveFrame(t *testing.T, m monotone) string {
 // not wait for what is made of them.
 //
 // spec: H-5
-func TestFramesOfNothing(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: frames as large as they may be")
-	}
+func TestCostOfEmptyEntries(t *testing.T) {
+	race.SkipCost(t)
 	const url = "\x22\x33type.googleapis.com/envoy.config.cluster.v3.Cluster"
 	const most = 256 << 20
 	for name, m := range map[string]monotone{
@@ -69,9 +67,6 @@ func TestFramesOfNothing(t *testing.T) {
 		"errors, as allowed":    {url, "\x3a\x00", 600_000},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if race.Enabled {
-				m.times /= 8 // the race detector takes a quarter of a minute
-			}
 			boot, err := bootstrap.Server(serveFrame(t, m))
 			must(t, err)
 			answered := make(chan struct{}, 100)

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/internal/race"
 	"github.com/xdswatch/xdswatch/testutil"
 	"github.com/xdswatch/xdswatch/transport"
 )
@@ -144,7 +145,8 @@ func sendInFrames(messages, size, content int, pad []byte) func(*bufio.Writer, *
 // of its own. It ends its connection; one in frames as servers send them does not.
 //
 // spec: H-5
-func TestFramesOfFewBytes(t *testing.T) {
+func TestCostOfSmallFrames(t *testing.T) {
+	race.SkipCost(t)
 	for name, test := range map[string]struct {
 		messages, size, content int
 		pad                     []byte

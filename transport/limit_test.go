@@ -47,15 +47,10 @@ func (zero) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 // the field that raises it.
 //
 // spec: H-8
-func TestReceiveLimitAfterDecompression(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: bodies as large as they may be")
-	}
+func TestCostOfDecompression(t *testing.T) {
+	race.SkipCost(t)
 	const limit = 128 << 20
-	size := int64(1 << 30)
-	if race.Enabled {
-		size = limit + 1<<20 // the race detector takes minutes to inflate it
-	}
+	const size = 1 << 30
 	message := zeros(t, size)
 	frame := append(binary.BigEndian.AppendUint32([]byte{1}, uint32(len(message))), message...)
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -99,10 +94,8 @@ func TestReceiveLimitAfterDecompression(t *testing.T) {
 // end of a stream does not wait for what is made of one.
 //
 // spec: H-5
-func TestBodiesOfNothing(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: bodies as large as they may be")
-	}
+func TestCostOfBodies(t *testing.T) {
+	race.SkipCost(t)
 	const size, most = 41 << 20, 256 << 20
 	for _, tt := range []struct {
 		name, head, piece, tail string
@@ -116,9 +109,6 @@ func TestBodiesOfNothing(t *testing.T) {
 		{"as allowed", `{"resources":[`, `{"@type":"` + clusterURL + `"},`, `{}]}`, 250_000, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if race.Enabled {
-				tt.times /= 16 // the race detector takes minutes, and the bounds go by the size of the body
-			}
 			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Encoding", "gzip")
 				z := gzip.NewWriter(w)

@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/xdswatch/xdswatch/internal/race"
 	"github.com/xdswatch/xdswatch/testutil"
 )
 
@@ -49,7 +50,8 @@ func (p *process) until(text string) {
 // Whatever comes in one answer, the program has no more resident than it may.
 //
 // spec: H-5 H-9
-func TestResident(t *testing.T) {
+func TestCostOfHostileServers(t *testing.T) {
+	race.SkipCost(t)
 	path := build(t)
 	if runtime.GOOS != "linux" {
 		t.Skip("what is resident is read from /proc")

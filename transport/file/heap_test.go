@@ -19,11 +19,9 @@ import (
 // of memory.
 //
 // spec: H-5
-func TestFilesOfNothing(t *testing.T) {
+func TestCostOfFiles(t *testing.T) {
+	race.SkipCost(t)
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("long: files as large as they may be")
-	}
 	const size, most = 60 << 20, 256 << 20
 	const cluster = `"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster`
 	for _, tt := range []struct {
@@ -45,9 +43,6 @@ func TestFilesOfNothing(t *testing.T) {
 		{"no suffix", "", `{"resources":[`, "{},", `{}]}`, "too many for a file", size / 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if race.Enabled && tt.want != "parts" {
-				tt.times = max(tt.times/20, min(tt.times, 12_500)) // the race detector takes minutes, and the bounds go by the size of the file
-			}
 			config := Config{}.withDefaults()
 			data := slices.Concat([]byte(tt.head), bytes.Repeat([]byte(tt.piece), tt.times), []byte(tt.tail))
 			var err error
