@@ -10,14 +10,13 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/xdswatch/xdswatch/internal/heapsize"
+	"github.com/xdswatch/xdswatch/internal/race"
 )
 
 // Streams that come and go in one client's life, in each way by itself, leave neither a
 // goroutine nor the bytes of a timer. Not parallel, since the heap is the whole process's.
-func TestStreamsLeaveNothing(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: thousands of streams")
-	}
+func TestCostOfEndedStreams(t *testing.T) {
+	race.SkipCost(t)
 	for _, c := range []struct {
 		name string
 		do   func(*stormy)

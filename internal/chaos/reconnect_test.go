@@ -15,6 +15,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/internal/race"
 	"github.com/xdswatch/xdswatch/transport"
 )
 
@@ -36,6 +37,9 @@ func TestReconnects(t *testing.T) {
 		{variant{perType: true}, 3500},
 		{variant{delta: true, perType: true}, 3500},
 	} {
+		if race.Enabled {
+			c.streams /= 4 // all of them take a minute of two cores with the race detector
+		}
 		t.Run(c.String(), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { reconnect(t, *firstSeed+uint64(i), c.variant, c.streams) })

@@ -7,7 +7,7 @@ import "testing"
 func SkipCost(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("long: hostile input as large as it may be")
+		t.Skip("long: as large as it may be")
 	}
 	if Enabled {
 		t.Skip("the race detector multiplies what is measured here: make costs runs it without")
