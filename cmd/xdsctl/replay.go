@@ -33,7 +33,8 @@ read the server stays with what it has. Versions are those that the files give, 
 The first line of output is {"event":"listening","address":ADDRESS}; then each state is told by
 {"time","event":"state","types":[{type,version,resources}]} with the number of resources. Names without
 a resource are left unanswered or out, as go-control-plane does. Globs, lists, redirects and aliases are
-served, and times to live are not: what is here stays.
+served. So are times to live, to clients that know them: what has one is kept alive by heartbeats while it
+is there.
 
 Exit status
   0  interrupted

@@ -44,7 +44,7 @@ func got(t *testing.T, boot string, subs ...string) string {
 }
 
 // Globs, lists, redirects and aliases are served as they were recorded, in both variants, whatever was
-// recorded; what had a time to live stays.
+// recorded; heartbeats keep what has a time to live.
 func TestReplayStructured(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

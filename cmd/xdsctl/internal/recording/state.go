@@ -11,7 +11,9 @@ import (
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resources"
 	"github.com/xdswatch/xdswatch/resource"
@@ -31,8 +33,8 @@ type Type struct {
 // Resource is a resource with a version of its own.
 type Resource struct {
 	Version string
-	// Content is the resource under its name, with what was said beside it but its version and its
-	// time to live: what is here stays. It is not changed.
+	// Content is the resource under its name, with what was said beside it but its version. It is
+	// not changed.
 	Content *discoveryv3.Resource
 }
 
@@ -107,6 +109,7 @@ type version struct {
 	full                     bool // what is not in it is not there any more
 	changed                  map[string]Resource
 	removed                  []string
+	beats                    []*discoveryv3.Resource // heartbeats: without a resource
 }
 
 // response adds a response to the version that it is of.
@@ -116,6 +119,10 @@ func (r *reader) response(f Frame) (faults []error) {
 		faults = v.readDelta(f.Message)
 	} else {
 		faults = v.readSotW(f.Message)
+	}
+	r.heartbeats(&v)
+	if len(v.beats) > 0 && len(v.changed)+len(v.removed) == 0 { // a server has what it had
+		return faults
 	}
 	for _, old := range slices.Backward(r.versions) {
 		if old.server != v.server || old.typeURL != v.typeURL {
@@ -133,6 +140,22 @@ func (r *reader) response(f Frame) (faults []error) {
 	}
 	r.versions = append(r.versions, &v)
 	return faults
+}
+
+// heartbeats gives the resources of earlier versions the times to live of the heartbeats of v.
+func (r *reader) heartbeats(v *version) {
+	for _, beat := range v.beats {
+		for _, old := range slices.Backward(r.versions) {
+			held, ok := old.changed[beat.GetName()]
+			if !ok || old.server != v.server || old.typeURL != v.typeURL {
+				continue
+			}
+			held.Content = proto.CloneOf(held.Content)
+			held.Content.Ttl = beat.GetTtl()
+			old.changed[beat.GetName()] = held
+			break
+		}
+	}
 }
 
 func (v *version) readSotW(text json.RawMessage) (faults []error) {
@@ -162,6 +185,7 @@ func (v *version) readDelta(text json.RawMessage) (faults []error) {
 			Name     string          `json:"name"`
 			Version  string          `json:"version"`
 			Aliases  []string        `json:"aliases"`
+			TTL      json.RawMessage `json:"ttl"`
 			Resource json.RawMessage `json:"resource"`
 		} `json:"resources"`
 		Removed []string `json:"removedResources"`
@@ -171,10 +195,23 @@ func (v *version) readDelta(text json.RawMessage) (faults []error) {
 	}
 	v.version, v.removed = m.Version, m.Removed
 	for i, r := range m.Resources {
-		if r.Resource == nil { // the answer that there is none, or a heartbeat
+		said := &discoveryv3.Resource{Name: r.Name, Aliases: r.Aliases}
+		if r.TTL != nil {
+			said.Ttl = &durationpb.Duration{}
+			if protojson.Unmarshal(r.TTL, said.Ttl) != nil {
+				faults = append(faults, fmt.Errorf("resources[%d]: %w", i, errUnreadable("has a time to live that cannot be read")))
+				continue
+			}
+		}
+		switch {
+		case r.Resource != nil:
+		case r.Version == "": // the answer that there is none
+			continue
+		default:
+			v.beats = append(v.beats, said)
 			continue
 		}
-		if fault := v.add(&discoveryv3.Resource{Name: r.Name, Aliases: r.Aliases}, r.Version, r.Resource); fault != nil {
+		if fault := v.add(said, r.Version, r.Resource); fault != nil {
 			faults = append(faults, fmt.Errorf("resources[%d]: %w", i, fault))
 		}
 	}
@@ -198,10 +235,11 @@ func (v *version) add(r *discoveryv3.Resource, of string, text json.RawMessage) 
 		if a.UnmarshalTo(r) != nil {
 			return errUnreadable("holds no resource")
 		}
-		if r.GetResource() == nil { // a heartbeat
+		if r.GetResource() == nil {
+			v.beats = append(v.beats, r)
 			return nil
 		}
-		r.Version, r.Ttl = "", nil
+		r.Version = ""
 	}
 	if r.Name == "" {
 		rs, err := resources.FromAny(r.GetResource(), "")
@@ -268,6 +306,11 @@ func (v *version) after(t Type) Type {
 	next := Type{cmp.Or(v.version, v.begin.Format(time.RFC3339Nano)), maps.Clone(t.Resources)}
 	if next.Resources == nil || v.full {
 		next.Resources = map[string]Resource{}
+	}
+	for _, beat := range v.beats { // which says that it is there
+		if r, ok := t.Resources[beat.GetName()]; ok {
+			next.Resources[beat.GetName()] = r
+		}
 	}
 	for _, name := range v.removed {
 		delete(next.Resources, name)

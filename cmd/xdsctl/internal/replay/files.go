@@ -112,7 +112,7 @@ func stateOf(rs []resources.Resource, before recording.State) (recording.State, 
 		if err != nil {
 			return nil, fmt.Errorf("%s: %q cannot be encoded", r.File, r.Name)
 		}
-		next := recording.Resource{Version: r.Version, Content: &discoveryv3.Resource{Name: r.Name, Resource: &anypb.Any{TypeUrl: r.Type, Value: payload}}}
+		next := recording.Resource{Version: r.Version, Content: &discoveryv3.Resource{Name: r.Name, Ttl: r.TTL, Resource: &anypb.Any{TypeUrl: r.Type, Value: payload}}}
 		if versions[r.Type] == nil {
 			versions[r.Type] = map[string]bool{}
 		}

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -17,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/recording"
 	"github.com/xdswatch/xdswatch/resource/wellknown"
@@ -81,7 +83,9 @@ func (s *Server) Stop() {
 // with the newest version only if a name in it is new.
 type sotwStream struct {
 	grpc.GenericServerStream[discoveryv3.DiscoveryRequest, discoveryv3.DiscoveryResponse]
-	asked map[string][]string // the globs of the last request, by type URL
+	typeURL string // of its requests; "" of the aggregated service
+	heart   *heart
+	asked   map[string][]string // the globs of the last request, by type URL
 }
 
 func (s *sotwStream) Recv() (*discoveryv3.DiscoveryRequest, error) {
@@ -89,6 +93,9 @@ func (s *sotwStream) Recv() (*discoveryv3.DiscoveryRequest, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.heart.met(req.GetNode())
+	s.heart.asksFor(cmp.Or(s.typeURL, req.GetTypeUrl()), req.GetResourceNames())
+	req.ResponseNonce = answered(req.GetResponseNonce())
 	asked := globsIn(req.GetResourceNames())
 	for _, glob := range asked {
 		if !slices.Contains(s.asked[req.GetTypeUrl()], glob) {
@@ -100,14 +107,33 @@ func (s *sotwStream) Recv() (*discoveryv3.DiscoveryRequest, error) {
 }
 
 func (s *sotwStream) Send(resp *discoveryv3.DiscoveryResponse) error {
+	s.heart.mu.Lock()
+	defer s.heart.mu.Unlock()
+	p := s.heart.pulse(resp.GetTypeUrl())
 	for i, a := range resp.GetResources() {
 		r, err := unpacked(a.GetValue())
 		if err == nil {
+			s.heart.lives(p, r)
 			resp.Resources[i], err = plain(resp.GetTypeUrl(), r)
 		}
 		if err != nil {
 			return err
 		}
+	}
+	p.version, p.nonce = resp.GetVersionInfo(), resp.GetNonce()
+	s.heart.next(resp.GetTypeUrl(), p)
+	return s.GenericServerStream.Send(resp)
+}
+
+// beat sends heartbeats.
+func (s *sotwStream) beat(typeURL string, p *pulse, beats []*discoveryv3.Resource) error {
+	resp := &discoveryv3.DiscoveryResponse{TypeUrl: typeURL, VersionInfo: p.version, Nonce: p.heartbeat()}
+	for _, r := range beats {
+		a, err := anypb.New(r)
+		if err != nil {
+			return err
+		}
+		resp.Resources = append(resp.Resources, a)
 	}
 	return s.GenericServerStream.Send(resp)
 }
@@ -116,17 +142,43 @@ func (s *sotwStream) Send(resp *discoveryv3.DiscoveryResponse) error {
 // sends hashes, and compares what a client has on a new stream with the versions of the state.
 type deltaStream struct {
 	grpc.GenericServerStream[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse]
+	typeURL string // of its requests; "" of the aggregated service
+	heart   *heart
+}
+
+func (s *deltaStream) Recv() (*discoveryv3.DeltaDiscoveryRequest, error) {
+	req, err := s.GenericServerStream.Recv()
+	if err != nil {
+		return nil, err
+	}
+	s.heart.met(req.GetNode())
+	s.heart.asks(cmp.Or(s.typeURL, req.GetTypeUrl()), req.GetResourceNamesSubscribe(), req.GetResourceNamesUnsubscribe())
+	req.ResponseNonce = answered(req.GetResponseNonce())
+	return req, nil
 }
 
 func (s *deltaStream) Send(resp *discoveryv3.DeltaDiscoveryResponse) error {
+	s.heart.mu.Lock()
+	defer s.heart.mu.Unlock()
+	p := s.heart.pulse(resp.GetTypeUrl())
 	for i, packed := range resp.GetResources() {
 		r, err := unpacked(packed.GetResource().GetValue())
 		if err != nil {
 			return err
 		}
+		s.heart.lives(p, r)
 		resp.Resources[i] = r
 	}
+	p.version, p.nonce = resp.GetSystemVersionInfo(), resp.GetNonce()
+	s.heart.next(resp.GetTypeUrl(), p)
 	return s.GenericServerStream.Send(resp)
+}
+
+// beat sends heartbeats.
+func (s *deltaStream) beat(typeURL string, p *pulse, beats []*discoveryv3.Resource) error {
+	return s.GenericServerStream.Send(&discoveryv3.DeltaDiscoveryResponse{
+		TypeUrl: typeURL, SystemVersionInfo: p.version, Nonce: p.heartbeat(), Resources: beats,
+	})
 }
 
 // handler serves the methods, which are not taken from go-control-plane's server package: that one
@@ -141,14 +193,25 @@ func (s *Server) handler() grpc.StreamHandler {
 		case !ok:
 			return status.Errorf(codes.Unimplemented, "no method %s", name)
 		case strings.HasPrefix(name[strings.LastIndexByte(name, '/')+1:], "Delta"):
-			stream := &deltaStream{}
-			stream.ServerStream = gs
+			stream := &deltaStream{typeURL: typeURL, heart: s.newHeart()}
+			stream.ServerStream, stream.heart.send = gs, stream.beat
+			defer stream.heart.end()
 			return incremental.DeltaStreamHandler(stream, typeURL)
 		}
-		stream := &sotwStream{asked: map[string][]string{}}
-		stream.ServerStream = gs
+		stream := &sotwStream{typeURL: typeURL, heart: s.newHeart(), asked: map[string][]string{}}
+		stream.ServerStream, stream.heart.send = gs, stream.beat
+		defer stream.heart.end()
 		return full.StreamHandler(stream, typeURL)
 	}
+}
+
+func (s *Server) newHeart() *heart {
+	return &heart{pulses: map[string]*pulse{}, state: func() recording.State {
+		if state := s.cache.state.Load(); state != nil {
+			return *state
+		}
+		return nil
+	}}
 }
 
 // methods are those of the aggregated service and of the well-known types, with the URL of the

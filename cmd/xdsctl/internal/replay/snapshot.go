@@ -36,7 +36,9 @@ func (s snapshot) GetResources(typeURL string) map[string]types.Resource {
 
 // packed is a resource with its name and version as go-control-plane takes it, for any type; streams
 // unpack it.
-func packed(r recording.Resource) types.Resource {
+func packed(r recording.Resource) types.Resource { return withVersion(r) }
+
+func withVersion(r recording.Resource) *discoveryv3.Resource {
 	m := proto.CloneOf(r.Content)
 	m.Version = r.Version
 	return m
@@ -53,7 +55,7 @@ func plain(typeURL string, r *discoveryv3.Resource) (*anypb.Any, error) {
 	a := r.GetResource()
 	rs, err := resources.FromAny(a, "")
 	named := err == nil && len(rs) == 1 && rs[0].Name == r.GetName() && a.GetTypeUrl() == typeURL
-	if named && len(r.GetAliases()) == 0 && r.GetCacheControl() == nil && r.GetMetadata() == nil {
+	if named && r.GetTtl() == nil && len(r.GetAliases()) == 0 && r.GetCacheControl() == nil && r.GetMetadata() == nil {
 		return a, nil
 	}
 	return anypb.New(r)

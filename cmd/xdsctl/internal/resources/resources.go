@@ -2,6 +2,7 @@
 package resources
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -10,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	_ "github.com/xdswatch/xdswatch/cmd/xdsctl/internal/envoytypes" // so that what stands in an Any can be read
 	"github.com/xdswatch/xdswatch/resource/resourcejson"
@@ -20,9 +22,10 @@ import (
 type Resource struct {
 	Type, Name string // Type is a URL
 	Version    string
-	Message    proto.Message // nil if the type is not known
-	Raw        []byte        // of one whose type is not known
-	File       string        // that it was read from
+	Message    proto.Message        // nil if the type is not known
+	Raw        []byte               // of one whose type is not known
+	File       string               // that it was read from
+	TTL        *durationpb.Duration // nil of one that stays
 }
 
 // FromAny are the resources in an Any: itself, or what a Resource, a response or a config dump in
@@ -78,8 +81,8 @@ func fromWrapper(r *discoveryv3.Resource) ([]Resource, error) {
 		return nil, fmt.Errorf("the Resource %q holds no resource", r.GetName())
 	}
 	rs, err := FromAny(r.GetResource(), r.GetVersion())
-	if len(rs) == 1 && r.GetName() != "" {
-		rs[0].Name = r.GetName()
+	if len(rs) == 1 {
+		rs[0].Name, rs[0].TTL = cmp.Or(r.GetName(), rs[0].Name), r.GetTtl()
 	}
 	return rs, err
 }
