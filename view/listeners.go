@@ -9,15 +9,18 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/resource/lds"
 )
 
-// Listeners follows every listener (the wildcard), each by a view of its own, so that one that
-// waits does not hold back another. Its methods are safe for concurrent use.
+// Listeners follows every listener, each by a view of its own, so that one that waits does not hold
+// back another: those of the collection that the bootstrap names (Envoy's lds_resources_locator), or else
+// of the wildcard. Its methods are safe for concurrent use.
 type Listeners struct {
 	client    *client.Client
 	config    Config
+	name      string // of the collection
 	onRemoved func(string)
 	watch     *client.Watch
 	ctx       context.Context
@@ -27,7 +30,7 @@ type Listeners struct {
 	mu      sync.Mutex
 	views   map[string]*View
 	touched map[*View]bool // that got events of the response at hand
-	trouble error          // with the wildcard
+	trouble error          // with the collection
 }
 
 // NewListeners starts to follow every listener. Config.OnSnapshot and OnWaiting are called for
@@ -43,8 +46,9 @@ func NewListeners(ctx context.Context, c *client.Client, config Config, onRemove
 	}
 	l.mu.Lock() // until the watch is known
 	defer l.mu.Unlock()
-	opts := fromStartup(startupOf(c.Bootstrap()), lds.Type.TypeURL(), config.Options)
-	w, err := c.WatchAll(ctx, lds.Type, "*", l.take, opts...)
+	var opts []client.WatchOption
+	l.name, opts = listenersOf(c.Bootstrap(), config.Options)
+	w, err := c.WatchAll(ctx, lds.Type, l.name, l.take, opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -52,6 +56,18 @@ func NewListeners(ctx context.Context, c *client.Client, config Config, onRemove
 	context.AfterFunc(ctx, l.Stop)
 	return l, nil
 }
+
+// listenersOf is the collection that every listener is in, and how it is watched.
+func listenersOf(boot *bootstrap.Config, opts []client.WatchOption) (name string, _ []client.WatchOption) {
+	for _, s := range boot.Startup {
+		if s.TypeURL == lds.Type.TypeURL() && s.Collection != wildcard {
+			return s.Collection, append([]client.WatchOption{client.AtStartup(s)}, opts...)
+		}
+	}
+	return wildcard, fromStartup(startupOf(boot), lds.Type.TypeURL(), opts)
+}
+
+const wildcard = "*"
 
 // take hands events on to the views.
 func (l *Listeners) take(b client.Batch[any]) {
@@ -72,7 +88,7 @@ func (l *Listeners) take(b client.Batch[any]) {
 }
 
 func (l *Listeners) takeOne(ev *client.Event[any]) {
-	if ev.Name == "*" {
+	if ev.Name == l.name || ev.Asked == l.name {
 		l.takeAll(ev)
 		return
 	}
@@ -156,7 +172,7 @@ func (l *Listeners) Ready(ctx context.Context) error {
 	case <-ctx.Done():
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return &NotReadyError{Root: Root{Type: RootListener, Name: "*"}, Err: context.Cause(ctx), Fault: l.trouble}
+		return &NotReadyError{Root: Root{Type: RootListener, Name: l.name}, Err: context.Cause(ctx), Fault: l.trouble}
 	}
 	for _, v := range l.All() {
 		if err := v.Ready(ctx); err != nil && !errors.Is(err, client.ErrStopped) { // else it was removed

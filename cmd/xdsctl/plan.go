@@ -44,6 +44,17 @@ func newPlan(boot *bootstrap.Config) (*plan, error) {
 	return p, err
 }
 
+// every is the collection that has everything of a type: the one that the bootstrap asks for by itself, or
+// else the wildcard.
+func (p *plan) every(typeURL string) subscription.Subscription {
+	for _, own := range p.startup {
+		if own.TypeURL == typeURL {
+			return own.Subscription
+		}
+	}
+	return subscription.Subscription{TypeURL: typeURL, Name: subscription.Wildcard, Collection: true}
+}
+
 // leftOut lists the texts of what the bootstrap asks for by itself and nobody gave.
 func (p *plan) leftOut(given []subscription.Given) (texts []string) {
 	for _, own := range p.startup {

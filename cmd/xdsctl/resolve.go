@@ -21,7 +21,8 @@ ROOT is one of
   rds:NAME   a route configuration, with --host one virtual host of it
   cds:NAME   a cluster
   the structured name (xdstp:) of one of these
-  all        every listener, each with a configuration of its own
+  all        every listener, each with a configuration of its own: those of the collection that an Envoy
+             bootstrap names (lds_resources_locator), or else of the wildcard
 
 Events
   config   a new value; the next one is printed when all of it is there

@@ -427,6 +427,49 @@ func TestResolveAll(t *testing.T) {
 	}
 }
 
+// Every listener is one of the collection that the bootstrap names, with the node's parameters or without.
+func TestResolveAllOfLocator(t *testing.T) {
+	t.Parallel()
+	for _, of := range []struct{ params, own string }{{"", ""}, {"?xds.node.id=envoy", "node_context_params: [id]"}} {
+		s := testutil.StartCollectionServer(t)
+		name := "xdstp://east/envoy.config.listener.v3.Listener/p/in" + of.params
+		for _, named := range []struct {
+			name     string
+			resource proto.Message
+		}{
+			{name, proxyListener(name, "shop")}, {"other", proxyListener("other", "shop")}, {"shop", routesTo("shop", "backend")},
+			{"backend", edsCluster("backend")}, {"backend", assignment("backend", "10.0.0.1")},
+		} {
+			if err := s.Set(testutil.Wrapped(named.name, "1", named.resource)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		boot := envoyBootstrap(t, s.Addr(), of.own+`
+dynamic_resources:
+  ads_config: {api_type: DELTA_GRPC, transport_api_version: V3, grpc_services: [{envoy_grpc: {cluster_name: xds}}]}
+  lds_resources_locator: xdstp://east/envoy.config.listener.v3.Listener/p/*
+default_config_source:
+  api_config_source: {api_type: AGGREGATED_DELTA_GRPC, transport_api_version: V3, grpc_services: [{envoy_grpc: {cluster_name: xds}}]}
+`)
+		status, out, errs := runOnce(t, "resolve", "--bootstrap", boot, "--once", "--for", "5s", "-o", "json", "all")
+		if status != 0 || !strings.Contains(out, `"listener":{"name":"`+name+`"`) || strings.Contains(out, `"name":"other"`) {
+			t.Errorf("%q: status %d, %s%s", of.params, status, out, errs)
+		}
+		if status, out, errs = runOnce(t, "graph", "--bootstrap", boot, "--for", "5s", "all"); status != 0 || !strings.Contains(out, name) || strings.Contains(out, "other") {
+			t.Errorf("%q: graph: status %d, %s%s", of.params, status, out, errs)
+		}
+	}
+	nobody := envoyBootstrap(t, testutil.StartCollectionServer(t).Addr(), `
+dynamic_resources:
+  lds_resources_locator: xdstp://east/envoy.config.listener.v3.Listener/p/*
+default_config_source:
+  api_config_source: {api_type: AGGREGATED_DELTA_GRPC, transport_api_version: V3, grpc_services: [{envoy_grpc: {cluster_name: xds}}]}
+`)
+	if status, out, errs := runOnce(t, "resolve", "--bootstrap", nobody, "--once", "--for", "5s", "-o", "json", "all"); status != 0 || strings.Contains(out, `"config"`) {
+		t.Errorf("without members: status %d, %s%s", status, out, errs)
+	}
+}
+
 // A view is ready a moment before its value is printed: --once waits for the value.
 func TestResolveAllPrintsBeforeEnd(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,6 @@ import (
 
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
-	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
 	"github.com/xdswatch/xdswatch/resource/lds"
 	"github.com/xdswatch/xdswatch/view"
 )
@@ -73,11 +72,11 @@ func (r *resolver) start(ctx context.Context, root view.Root, all bool) (err err
 // first state.
 func (r *resolver) watchAll(ctx context.Context) error {
 	r.onWaiting(view.Root{}, nil)
-	everyone := subscription.Subscription{TypeURL: lds.Type.TypeURL(), Name: subscription.Wildcard, Collection: true}
-	_, err := r.client.WatchAll(ctx, lds.Type, "*", func(b client.Batch[any]) {
+	everyone := r.plan.every(lds.Type.TypeURL())
+	_, err := r.client.WatchAll(ctx, lds.Type, everyone.Name, func(b client.Batch[any]) {
 		for _, ev := range b.Events {
 			switch {
-			case ev.Name != "*":
+			case ev.Name != everyone.Name && ev.Asked != everyone.Name:
 			case ev.Kind == client.EventDoesNotExist:
 				r.onTrouble(&client.ResourceError{
 					Kind: client.ErrorData, Type: ev.Type, Name: ev.Name, Server: ev.Server, NodeID: r.boot.Node.GetId(), Err: client.ErrDoesNotExist,
