@@ -88,6 +88,9 @@ func diff(cmd *cobra.Command, f *diffFlags, textA, textB string) error {
 		return err
 	}
 	a, b := parseOperand(textA), parseOperand(textB)
+	if err := errors.Join(a.fault(), b.fault()); err != nil {
+		return err
+	}
 	if a.kind != operandServer && b.kind != operandServer {
 		for _, name := range serverFlagNames {
 			if f.set.Changed(name) {

@@ -45,6 +45,19 @@ func parseOperand(text string) operand {
 	return operand{operandPath, text}
 }
 
+// fault is what is wrong with how a state is written.
+func (o operand) fault() error {
+	switch {
+	case o.text == "":
+		return errors.New("a state is empty; want server:HOST:PORT, bootstrap:FILE, csds:HOST:PORT, a URL, a recording, a file or a directory")
+	case o.kind == operandServer:
+		return targetFault(o.text)
+	case o.kind == operandProcess:
+		return processFault(o.text)
+	}
+	return nil
+}
+
 // processState is what a process has the contents of.
 func processState(ctx context.Context, address string, wait time.Duration) ([]resources.Resource, error) {
 	f := processFlags{wait: cmp.Or(wait, defaultWait)}
@@ -60,9 +73,6 @@ func processState(ctx context.Context, address string, wait time.Duration) ([]re
 
 // state reads the resources of an operand.
 func (f *diffFlags) state(cmd *cobra.Command, o operand) (rs []resources.Resource, err error) {
-	if o.text == "" {
-		return nil, errors.New("a state is empty; want server:HOST:PORT, bootstrap:FILE, csds:HOST:PORT, a URL, a recording, a file or a directory")
-	}
 	c := f.connFlags
 	switch o.kind {
 	case operandServer:

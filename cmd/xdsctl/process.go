@@ -93,6 +93,9 @@ func isAddress(text string) bool {
 
 // ask asks a process for what it has: at HOST:PORT by its client status service, at a URL for its config dump.
 func (f *processFlags) ask(ctx context.Context, address string) (*resources.Process, error) {
+	if err := processFault(address); err != nil {
+		return nil, err
+	}
 	config, err := f.check()
 	if err != nil {
 		return nil, err

@@ -71,6 +71,9 @@ func newReplay() *cobra.Command {
 			if !(f.speed >= 0) { // NaN too
 				return fmt.Errorf("--speed %g: want 0 or more", f.speed)
 			}
+			if err := listenFault(f.listen); err != nil {
+				return err
+			}
 			if err := serve(cmd, f, args[0]); err != nil {
 				return &statusError{statusFailed, err}
 			}

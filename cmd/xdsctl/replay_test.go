@@ -271,7 +271,7 @@ func TestRecordReplayFail(t *testing.T) {
 		{2, []string{"replay", "--speed", "-1", "x"}},
 		{2, []string{"replay", "--speed", "NaN", "x"}},
 		{1, []string{"replay", "no-such-file"}},
-		{1, []string{"replay", "--listen", "nowhere:1:1", t.TempDir()}},
+		{2, []string{"replay", "--listen", "nowhere:1:1", t.TempDir()}},
 	} {
 		if status, out, errs := runOnce(t, c.args...); status != c.status {
 			t.Errorf("%q: status %d, want %d; %s%s", c.args, status, c.status, out, errs)

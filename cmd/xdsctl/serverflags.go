@@ -48,7 +48,11 @@ func (f *serverFlags) bootstrap() (*bootstrap.Config, error) {
 	s := bootstrap.ManagementServer{URI: f.target, ChannelCreds: bootstrap.Insecure()}
 	node, nodeErr := f.node()
 	headers, headerErr := f.initialMetadata()
-	if err := errors.Join(f.files(), nodeErr, headerErr); err != nil {
+	targetErr := targetFault(f.target)
+	if targetErr != nil {
+		targetErr = fmt.Errorf("--server: %w", targetErr)
+	}
+	if err := errors.Join(targetErr, f.files(), nodeErr, headerErr); err != nil {
 		return nil, err
 	}
 	if f.tls || f.caCert != "" || f.cert != "" || f.key != "" || f.serverName != "" {

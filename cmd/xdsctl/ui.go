@@ -79,6 +79,9 @@ type shown struct {
 
 // ui is `xdsctl ui` behind its flags.
 func ui(cmd *cobra.Command, f *uiFlags, args []string) error {
+	if err := listenFault(f.listen); err != nil {
+		return err
+	}
 	t, err := f.open(cmd)
 	if err != nil {
 		return err
