@@ -24,8 +24,10 @@ var limits = resource.Map(
 	func(c *ratelimitv3.RateLimitConfig) (config.RateLimitConfigToLoad, error) {
 		one := config.RateLimitConfigToLoad{Name: c.Name, ConfigYaml: config.ConfigXdsProtoToYaml(c)}
 		nowhere := stats.NewStatManager(gostats.NewStore(gostats.NewNullSink(), false), settings.Settings{})
-		_, err := load(nowhere, false, one)
-		return one, err
+		if _, fault := (event{manager: nowhere, all: []config.RateLimitConfigToLoad{one}}).GetConfig(); fault != nil {
+			return one, fmt.Errorf("%v", fault)
+		}
+		return one, nil
 	})
 
 // Provider is a [provider.RateLimitConfigProvider].
@@ -47,12 +49,10 @@ func New(c *client.Client, manager stats.Manager, s settings.Settings) (*Provide
 	go func() {
 		for err := store.Synced(ctx); err == nil; {
 			changed := store.Changed()
-			var all []config.RateLimitConfigToLoad
+			e := event{manager: manager, merge: s.MergeDomainConfigurations}
 			for _, one := range store.All() {
-				all = append(all, one)
+				e.all = append(e.all, one)
 			}
-			var e event
-			e.config, e.err = load(manager, s.MergeDomainConfigurations, all...)
 			select {
 			case p.events <- e:
 			case <-ctx.Done():
@@ -75,24 +75,14 @@ func (p *Provider) ConfigUpdateEvent() <-chan provider.ConfigUpdateEvent { retur
 func (p *Provider) Stop() { p.stop() }
 
 type event struct {
-	config config.RateLimitConfig
-	err    error
+	manager stats.Manager
+	merge   bool
+	all     []config.RateLimitConfigToLoad
 }
 
-// GetConfig is what the service takes: an error is a config.RateLimitConfigError, or it panics.
-func (e event) GetConfig() (config.RateLimitConfig, any) {
-	if e.err != nil {
-		return nil, config.RateLimitConfigError(e.err.Error())
-	}
-	return e.config, nil
-}
-
-// load calls the loader, which panics where a configuration is bad.
-func load(manager stats.Manager, merge bool, all ...config.RateLimitConfigToLoad) (c config.RateLimitConfig, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%v", p)
-		}
-	}()
-	return config.NewRateLimitConfigLoaderImpl().Load(all, manager, merge), nil
+// GetConfig calls the loader, which panics where a configuration is bad, with the fault that the
+// service wants.
+func (e event) GetConfig() (_ config.RateLimitConfig, fault any) {
+	defer func() { fault = recover() }()
+	return config.NewRateLimitConfigLoaderImpl().Load(e.all, e.manager, e.merge), nil
 }
