@@ -186,8 +186,8 @@ func (e *restEndpoint) post(ctx context.Context, path string, header http.Header
 	defer e.done(p)
 	a, err := p.post(ctx, e.base.JoinPath(path).String(), header, body, e.config.MaxReceiveSize)
 	switch {
-	case a.status != 0:
-		p.listen(nil, nil)
+	case a.status != 0, errors.As(err, new(*formError)):
+		p.listen(nil, nil) // the server has accepted the client
 	case ctx.Err() == nil && !errors.Is(err, errRedirect):
 		err = cmp.Or(p.refusal(), err)
 	}
@@ -198,14 +198,14 @@ func (e *restEndpoint) post(ctx context.Context, path string, header http.Header
 }
 
 func (p *restPool) post(ctx context.Context, url string, header http.Header, body []byte, limit int) (answer, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(countRequests(ctx), http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return answer{}, err
 	}
 	req.Header = header
 	resp, err := p.client.Do(req)
 	if err != nil {
-		return answer{}, withoutURL(err)
+		return answer{}, unquoted(withoutURL(err))
 	}
 	defer resp.Body.Close()
 	a := answer{status: resp.StatusCode, typ: resp.Header.Get("Content-Type")}
@@ -219,7 +219,8 @@ func (p *restPool) post(ctx context.Context, url string, header http.Header, bod
 	case resp.ContentLength > int64(limit):
 		return a, errTooLarge
 	default:
-		if a.body, err = readAtMost(patient{resp.Body, ctx}, resp.ContentLength, limit); isBadGzip(err) {
+		a.body, err = readAtMost(patient{resp.Body, ctx}, resp.ContentLength, limit)
+		if err = unquoted(err); isBadGzip(err) {
 			err = &bodyError{a, err}
 		}
 	}

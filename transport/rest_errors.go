@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"net/textproto"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -35,6 +36,42 @@ func (e *statusError) Error() string {
 		text += ": " + excerpt(e.body)
 	}
 	return text
+}
+
+// dialError is why there is no connection. Its text is of this side.
+type dialError struct{ err error }
+
+func (e *dialError) Error() string { return e.err.Error() }
+func (e *dialError) Unwrap() error { return e.err }
+
+// formError is a response that is not HTTP. Package http quotes it in the error, and it may hold
+// anything.
+type formError struct {
+	text string
+	err  error
+}
+
+func (e *formError) Error() string { return e.text }
+func (e *formError) Unwrap() error { return e.err }
+
+// unquoted is an error of a request without what it quotes of the server.
+func unquoted(err error) error {
+	if err == nil || errors.As(err, new(*dialError)) || errors.Is(err, errRedirect) {
+		return err
+	}
+	text := err.Error()
+	// H-3: errors of package textproto quote a line after a colon, all others in quotes.
+	if p := textproto.ProtocolError(""); errors.As(err, &p) {
+		kind, _, _ := strings.Cut(string(p), ":")
+		text = strings.Replace(text, string(p), kind, 1)
+	}
+	if said, _, quotes := strings.Cut(text, `"`); quotes {
+		text = strings.TrimRight(said, " ,;:=")
+	}
+	if text == err.Error() {
+		return err
+	}
+	return &formError{text, err}
 }
 
 // bodyError is a 200 whose body is no response. It may have been meant for one, with secrets, so

@@ -47,13 +47,20 @@ type restPool struct {
 func newRESTPool(e *restEndpoint) *restPool {
 	p := &restPool{endpoint: e, conns: map[*restNetConn]struct{}{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return p.take(ctx) }
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		conn, err := p.take(ctx)
+		if err != nil {
+			return nil, &dialError{err}
+		}
+		return conn, nil
+	}
 	p.client = &http.Client{
 		CheckRedirect: checkRedirect,
 		Transport: located{&http.Transport{
 			DialContext: dial, DialTLSContext: dial, ForceAttemptHTTP2: true,
 			MaxIdleConnsPerHost: restIdleConns, IdleConnTimeout: restIdle, MaxResponseHeaderBytes: restHeaderBytes,
-			HTTP2: &http.HTTP2Config{SendPingTimeout: restPing, PingTimeout: restPing},
+			ReadBufferSize: restBuffer,
+			HTTP2:          &http.HTTP2Config{SendPingTimeout: restPing, PingTimeout: restPing},
 		}},
 	}
 	return p
@@ -112,7 +119,7 @@ func (p *restPool) dial(ctx context.Context) (net.Conn, error) {
 		return nil, err
 	}
 	if e.secure == nil {
-		return conn, nil
+		return newExactConn(conn), nil
 	}
 	secured, err := e.secure.Handshake(ctx, e.base.Hostname(), conn, "h2", "http/1.1")
 	if err != nil {
@@ -120,7 +127,10 @@ func (p *restPool) dial(ctx context.Context) (net.Conn, error) {
 		return nil, err
 	}
 	p.listen(secured, conn)
-	return secured, nil
+	if secured.ConnectionState().NegotiatedProtocol == "h2" {
+		return secured, nil // the HTTP client wants to see that it is TLS
+	}
+	return newExactConn(secured), nil
 }
 
 // listen takes note of a new connection of which nothing was heard yet, in place of the

@@ -145,7 +145,8 @@ func fetchDump(ctx context.Context, address string, config *tls.Config) (*resour
 	if err != nil {
 		return nil, err
 	}
-	t := &http.Transport{TLSClientConfig: config}
+	// H-3: of a connection that is kept, package http prints what comes after the response.
+	t := &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}
 	defer t.CloseIdleConnections()
 	resp, err := t.RoundTrip(req)
 	if err != nil {
