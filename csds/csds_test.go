@@ -14,6 +14,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	statusv3 "github.com/envoyproxy/go-control-plane/envoy/service/status/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"github.com/google/go-cmp/cmp"
@@ -333,8 +334,24 @@ func TestSecrets(t *testing.T) {
 		for _, name := range []string{"inside", "unknown", "refused"} {
 			p.watch(cds.Type, name)
 		}
+		// Nobody can tell what is secret in a type that is not linked.
+		unlinked := resource.Custom(resource.TypePrefix+"no.such.Type", resource.Options{NameField: 1}, func(_ resource.Source, raw []byte) (int, error) {
+			if strings.Contains(string(raw), "refuse") {
+				return 0, errors.New("no")
+			}
+			return len(raw), nil
+		})
+		p.watch(unlinked, "u")
+		p.watch(unlinked, "refuse")
 		st := p.accept()
 		p.send(st, testutil.SotW(sds.Type.TypeURL(), "1", "s1", secret()))
+		u := &discoveryv3.DiscoveryResponse{TypeUrl: unlinked.TypeURL(), VersionInfo: "1", Nonce: "u1"}
+		for _, name := range []string{"u", "refuse"} {
+			// The marker is in field 2, beside the name.
+			value := append([]byte{0x0a, byte(len(name))}, name...)
+			u.Resources = append(u.Resources, &anypb.Any{TypeUrl: unlinked.TypeURL(), Value: append(append(value, 0x12, byte(len(marker))), marker...)})
+		}
+		p.send(st, u)
 		p.send(st, testutil.SotW(cds.Type.TypeURL(), "1", "n1", inside, unknown, refused))
 		resp := fetch(t, r)
 		text, err := proto.Marshal(resp)

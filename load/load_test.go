@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/load"
 )
 
@@ -280,12 +281,12 @@ func TestKilledInAReport(t *testing.T) {
 // spec: LRS-f LRS-4
 func TestMetrics(t *testing.T) {
 	report := &orcav3.OrcaLoadReport{
-		CpuUtilization: 0.5, ApplicationUtilization: 0.25, RpsFractional: 7, NamedMetrics: map[string]float64{"x": 1, "y": 2, "z": 0},
+		CpuUtilization: 0.5, MemUtilization: 0.75, ApplicationUtilization: 0.25, RpsFractional: 7, NamedMetrics: map[string]float64{"x": 1, "y": 2, "z": 0},
 	}
 	for names, want := range map[string]string{
 		"":                                     ``,
 		"rps_fractional request_cost.a what":   ``,
-		"mem_utilization":                      ``, // the endpoint does not say it
+		"mem_utilization":                      `mem_utilization { num_requests_finished_with_metric: 2 total_metric_value: 1.5 }`,
 		"cpu_utilization":                      `cpu_utilization { num_requests_finished_with_metric: 2 total_metric_value: 1 }`,
 		"application_utilization cpu":          `application_utilization { num_requests_finished_with_metric: 2 total_metric_value: 0.5 }`,
 		"named_metrics.x named_metrics.absent": `load_metric_stats { metric_name: "named_metrics.x" num_requests_finished_with_metric: 2 total_metric_value: 2 }`,
@@ -307,6 +308,11 @@ func TestMetrics(t *testing.T) {
 				}
 				const counts = `locality { region: "r" zone: "a" } total_issued_requests: 2 total_successful_requests: 2 `
 				same(t, st.after(time.Second)[0].GetUpstreamLocalityStats()[0], counts+want)
+				// What an endpoint does not say is not counted.
+				call := c.Locality(zoneA, 0).Begin(nil)
+				call.Metrics(&orcav3.OrcaLoadReport{})
+				call.End(true)
+				same(t, st.after(time.Second)[0].GetUpstreamLocalityStats()[0], strings.ReplaceAll(counts, "2", "1"))
 				if again := st.after(time.Second)[0].GetUpstreamLocalityStats(); len(again) > 0 {
 					t.Errorf("metrics are reported twice: %v", again)
 				}
@@ -328,6 +334,11 @@ func TestTargets(t *testing.T) {
 		must(t, prototext.Unmarshal([]byte(text), c))
 		if err := load.CheckCluster(c); (err == nil) != ok {
 			t.Errorf("%q: %v", text, err)
+		}
+		other := client.Change{Name: "other", Value: &endpointv3.ClusterLoadAssignment{}}
+		err := load.Guard(&client.Proposal{Changed: []client.Change{other, {Name: "a", Value: &clusterv3.Cluster{}}, {Name: "b", Value: c}}})
+		if (err == nil) != ok || !ok && !strings.Contains(err.Error(), `cluster "b"`) {
+			t.Errorf("the guard says of %q: %v", text, err)
 		}
 		if got := load.TargetOf("there", c); (got.Server != "") != strings.Contains(text, "self") {
 			t.Errorf("%q: %+v", text, got)

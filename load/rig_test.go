@@ -35,6 +35,7 @@ type rig struct {
 	r       *load.Reporter
 	logged  *logBuffer
 	network *handover.Listener
+	send    *failing
 }
 
 type logBuffer struct {
@@ -109,16 +110,15 @@ func newRig(t *testing.T) *rig {
 	boot, err := bootstrap.Server(target)
 	must(t, err)
 	boot.Node = &corev3.Node{Id: "node-1"}
-	r.client, err = client.New(client.Config{
-		Bootstrap: boot,
-		GRPC: transport.GRPCConfig{DialOptions: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			conn, err := r.network.Dial(ctx)
-			r.server.mu.Lock()
-			defer r.server.mu.Unlock()
-			r.server.conns = append(r.server.conns, conn)
-			return conn, err
-		})}},
-	})
+	r.send = &failing{Builder: transport.NewGRPC(transport.GRPCConfig{DialOptions: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+		conn, err := r.network.Dial(ctx)
+		r.server.mu.Lock()
+		defer r.server.mu.Unlock()
+		r.server.conns = append(r.server.conns, conn)
+		return conn, err
+	})},
+	})}
+	r.client, err = client.New(client.Config{Bootstrap: boot, Transport: r.send})
 	must(t, err)
 	r.r = load.New(r.client, load.Config{Logger: slog.New(slog.NewTextHandler(r.logged, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	t.Cleanup(func() {

