@@ -18,6 +18,13 @@ var inline = map[protoreflect.FullName]bool{
 	"envoy.config.core.v3.DataSource.inline_string": true,
 }
 
+// untyped are the fields that hold a message of any type as a Struct, in which no field is marked: a
+// private key looks like any other text there.
+var untyped = map[protoreflect.FullName]bool{
+	"xds.type.v3.TypedStruct.value":  true,
+	"udpa.type.v1.TypedStruct.value": true,
+}
+
 // harmless are fields that say where a secret is, and hold none.
 var harmless = map[protoreflect.FullName]bool{
 	"envoy.config.core.v3.DataSource.filename":                                   true,
@@ -45,8 +52,12 @@ func (w *writer) redacted(fd protoreflect.FieldDescriptor) {
 	}
 }
 
-// isSensitive says whether the protos mark a field (udpa.annotations.sensitive).
+// isSensitive says whether the protos mark a field (udpa.annotations.sensitive), or cannot.
 func isSensitive(fd protoreflect.FieldDescriptor) bool {
+	// H-3: nobody can tell what is secret in it.
+	if untyped[fd.FullName()] {
+		return true
+	}
 	o := fd.Options()
 	return proto.HasExtension(o, annotations.E_Sensitive) && proto.GetExtension(o, annotations.E_Sensitive).(bool)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	udpatypev1 "github.com/cncf/xds/go/udpa/type/v1"
+	xdstypev3 "github.com/cncf/xds/go/xds/type/v3"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	basicauthv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/basic_auth/v3"
@@ -55,8 +57,19 @@ func TestRedacted(t *testing.T) {
 	inCluster := &clusterv3.Cluster{Name: "s", TransportSocket: &corev3.TransportSocket{Name: "tls", ConfigType: &corev3.TransportSocket_TypedConfig{
 		TypedConfig: packed(t, &tlsv3.UpstreamTlsContext{CommonTlsContext: &tlsv3.CommonTlsContext{TlsCertificates: []*tlsv3.TlsCertificate{certificate}}}),
 	}}}
+	inStruct, err := structpb.NewStruct(map[string]any{"tls_certificates": []any{map[string]any{"private_key": map[string]any{"inline_string": marker}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := func(m proto.Message) proto.Message {
+		return &clusterv3.Cluster{Name: "s", TransportSocket: &corev3.TransportSocket{Name: "tls", ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: packed(t, m)}}}
+	}
+	const contextURL = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.CommonTlsContext"
 	for name, m := range map[string]proto.Message{
-		"certificate": secret(&tlsv3.Secret{Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: certificate}}),
+		"in a TypedStruct":       socket(&xdstypev3.TypedStruct{TypeUrl: contextURL, Value: inStruct}),
+		"in an old TypedStruct":  socket(&udpatypev1.TypedStruct{TypeUrl: contextURL, Value: inStruct}),
+		"in a TypedStruct's Any": socket(packed(t, &xdstypev3.TypedStruct{TypeUrl: contextURL, Value: inStruct})),
+		"certificate":            secret(&tlsv3.Secret{Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: certificate}}),
 		"provider": secret(&tlsv3.Secret{Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{PrivateKeyProvider: &tlsv3.PrivateKeyProvider{
 			ProviderName: "p", ConfigType: &tlsv3.PrivateKeyProvider_TypedConfig{TypedConfig: packed(t, provider)}}}}}),
 		"unknown provider": secret(&tlsv3.Secret{Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{PrivateKeyProvider: &tlsv3.PrivateKeyProvider{
