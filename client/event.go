@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/internal/machine"
 )
 
@@ -86,6 +87,8 @@ type Event[T any] struct {
 	Authority string // of an xdstp name
 	Version   string // of the value: the resource's own in delta, else the response's
 	Server    string // URI of the management server
+	// Features are those that the bootstrap gives that server: two servers may have one URI.
+	Features bootstrap.Features
 	// Locator is the canonical locator of the place that serves the resource: the end of the
 	// redirects, or the alternative in use; "" if it is the name itself. Name stays the name
 	// that was asked for.
@@ -171,7 +174,7 @@ func Typed[T any](ev Event[any]) Event[T] {
 		}
 	}
 	return Event[T]{
-		Kind: ev.Kind, Type: ev.Type, Name: ev.Name, Asked: ev.Asked, Authority: ev.Authority, Version: ev.Version, Server: ev.Server,
+		Kind: ev.Kind, Type: ev.Type, Name: ev.Name, Asked: ev.Asked, Authority: ev.Authority, Version: ev.Version, Server: ev.Server, Features: ev.Features,
 		Locator: ev.Locator, Reason: ev.Reason, Instead: ev.Instead, Err: ev.Err, Value: value, Raw: ev.Raw,
 		Attributes: ev.Attributes, Stale: ev.Stale,
 	}
@@ -260,9 +263,10 @@ func (c *Client) rejected(ev *Event[any], err error) error {
 }
 
 func (c *Client) newEvent(n *machine.Notice) Event[any] {
+	server := c.server(n.Server)
 	ev := Event[any]{
 		Type: n.TypeURL, Name: n.Name, Asked: n.Name, Authority: n.Authority, Version: n.Version,
-		Server: c.server(n.Server).URI, Instead: c.insteadOf(n), Stale: n.Stale,
+		Server: server.URI, Features: server.Features, Instead: c.insteadOf(n), Stale: n.Stale,
 	}
 	switch n.Kind {
 	case machine.NoticeUpdated:

@@ -11,7 +11,6 @@ import (
 	"github.com/tidwall/btree"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/resource/cds"
@@ -45,7 +44,6 @@ type coreConfig struct {
 	maxNames            int
 	startup             map[string]bool // type URLs whose resources have a source of their own
 	node                string          // id
-	features            func(server string) bootstrap.Features
 }
 
 // change is how much the newest snapshot differs from the last.
@@ -73,7 +71,7 @@ type core struct {
 	count       int // of all parts
 	rootPart    *resourcePart
 	rootCluster *clusterPart
-	servers     map[string]*Server
+	servers     map[Server]*Server // shared by origins
 
 	shown   *shape // of the published snapshot; nil if there is none without an error
 	next    *shape // in making; nil if shown is the newest
@@ -110,7 +108,7 @@ const degree = 16
 func newCore(root Root, config coreConfig, all []Hook, now time.Time) *core {
 	c := &core{
 		root: root, config: config, hooks: newHooks(all), now: now,
-		feeds: map[string]*feed{}, clusters: map[string]*clusterPart{}, servers: map[string]*Server{},
+		feeds: map[string]*feed{}, clusters: map[string]*clusterPart{}, servers: map[Server]*Server{},
 		aggregates: map[*clusterPart]bool{}, refill: map[*endpointsPart]bool{}, hosts: map[string]int{}, touched: map[string]bool{},
 		tree: btree.NewMap[string, *Cluster](degree), resources: btree.NewMap[string, *Resource](degree),
 		stale: true,

@@ -141,13 +141,11 @@ func (c *core) fault(typeURL, name string, o Origin, err error) error {
 }
 
 func (c *core) origin(ev *client.Event[any]) Origin {
-	s := c.servers[ev.Server]
+	key := Server{URI: ev.Server, Features: ev.Features} // VIEW-65
+	s := c.servers[key]
 	if s == nil {
-		s = &Server{URI: ev.Server}
-		if c.config.features != nil {
-			s.Features = c.config.features(ev.Server)
-		}
-		c.servers[ev.Server] = s
+		s = &key
+		c.servers[key] = s
 	}
 	return Origin{ev.Version, s}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -123,7 +122,7 @@ func newView(ctx context.Context, c *client.Client, root Root, config Config) (*
 		return nil, client.ErrNilContext
 	case c == nil:
 		return nil, errors.New("xds: the client of a view is nil")
-	case root.Type < RootListener || root.Type > RootCluster:
+	case root.Type < RootListener || root.Type > RootCluster: // VIEW-1
 		return nil, fmt.Errorf("xds: %d is no type of a root", root.Type)
 	case root.Name == "":
 		return nil, errors.New("xds: the root of a view has no name")
@@ -149,7 +148,7 @@ func newView(ctx context.Context, c *client.Client, root Root, config Config) (*
 	}
 	v.core = newCore(root, coreConfig{
 		startup: own, grace: v.config.DeletionGrace, fresh: v.config.FreshEndpoints, merge: v.config.MergeWindow,
-		maxNames: v.config.MaxNames, node: boot.Node.GetId(), features: func(uri string) bootstrap.Features { return featuresOf(boot, uri) },
+		maxNames: v.config.MaxNames, node: boot.Node.GetId(),
 	}, append(Extensions(), v.config.Hooks...), time.Now())
 	return v, nil
 }
@@ -176,26 +175,6 @@ func startupOf(boot *bootstrap.Config) map[string]bootstrap.Source {
 		}
 	}
 	return all
-}
-
-// featuresOf are those of the first server of a bootstrap that has the URI.
-func featuresOf(boot *bootstrap.Config, uri string) bootstrap.Features {
-	lists := [][]bootstrap.ManagementServer{boot.Servers}
-	for _, a := range boot.Authorities {
-		lists = append(lists, a.Servers)
-	}
-	for _, s := range boot.Sources {
-		lists = append(lists, s.Servers)
-	}
-	for _, s := range startupOf(boot) {
-		lists = append(lists, s.Servers)
-	}
-	for _, s := range slices.Concat(lists...) {
-		if s.URI == uri {
-			return s.Features
-		}
-	}
-	return bootstrap.Features{}
 }
 
 // start has the root watched.
