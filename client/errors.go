@@ -64,7 +64,7 @@ func (e *ResourceError) Error() string {
 	} else {
 		fmt.Fprintf(&b, "%q", e.Name)
 	}
-	_, several := e.Err.(serverErrors)
+	several := errors.As(e.Err, new(serverErrors))
 	if e.Server != "" && !several {
 		fmt.Fprintf(&b, " of server %q", e.Server)
 	}

@@ -138,6 +138,11 @@ type effects struct {
 // take takes an event of a resource, or of a member of a collection.
 func (c *core) take(now time.Time, w watch, ev *client.Event[any]) {
 	c.now = now
+	if ev.Err != nil {
+		own := *ev
+		own.Err = bare(ev.Err)
+		ev = &own
+	}
 	switch {
 	case w.feed == nil:
 		if p := c.clusters[w.name]; p != nil && p.watched {

@@ -136,7 +136,7 @@ func (l *Listeners) takeAll(ev *client.Event[any]) {
 	case client.EventDoesNotExist:
 		l.trouble = client.ErrDoesNotExist
 	case client.EventFailed, client.EventAmbientError:
-		l.trouble = ev.Err
+		l.trouble = bare(ev.Err)
 	case client.EventUpdated:
 	}
 }

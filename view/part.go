@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/client"
@@ -119,6 +120,26 @@ func stateOf(ev *client.Event[any]) (s partState, ok bool) {
 	}
 	return 0, false
 }
+
+// VIEW-28: bare is an error of the client without the status that a management server gave: package
+// status finds none in it. A gRPC handler or picker that returned it would end an RPC of the data
+// plane with the code that was meant for the client.
+func bare(err error) error {
+	re, ok := err.(*client.ResourceError)
+	if _, has := status.FromError(err); !ok || !has {
+		return err
+	}
+	e := *re
+	e.Err = statusless{re.Err}
+	return &e
+}
+
+type statusless struct{ error }
+
+func (e statusless) Unwrap() error { return e.error }
+
+// GRPCStatus stands before that of the error in it.
+func (statusless) GRPCStatus() *status.Status { return nil }
 
 // absence is the error of an event that there is no resource.
 func (c *core) absence(ev *client.Event[any]) error {

@@ -195,6 +195,8 @@ func TestReadyError(t *testing.T) {
 }
 
 // A root that cannot be is an error at once.
+//
+// spec: VIEW-1
 func TestBadRoots(t *testing.T) {
 	s := newSite(t, client.VariantDelta, false)
 	for _, root := range []Root{{}, {Type: RootListener}, {Type: 9, Name: "x"}, {Type: RootCluster, Name: "c", Host: "h"}} {

@@ -2,6 +2,7 @@ package grpcresolver
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -116,7 +117,7 @@ func (r *edsResolver) update(ev watcher.Event[*endpointv3.ClusterLoadAssignment]
 	case client.EventDoesNotExist:
 		l.err = &absence{ev.Name, ev.Reason}
 	case client.EventFailed:
-		l.err = ev.Err
+		l.err = errors.New(ev.Err.Error()) // VIEW-28: its status would be that of RPCs
 	case client.EventAmbientError, client.EventRecovered, client.EventSynced:
 		return
 	}

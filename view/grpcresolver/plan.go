@@ -143,7 +143,8 @@ func (r *listenerResolver) leaf(s *view.Snapshot, c *view.Cluster) *leaf {
 			return l
 		}
 	default:
-		l.set = endpoint.New(c.Endpoints.Assignment(), endpoint.Config{GRPC: true})
+		// VIEW-17: the locality of endpoints that the cluster has in itself needs no weight.
+		l.set = endpoint.New(c.Endpoints.Assignment(), endpoint.Config{GRPC: c.Kind() == view.KindEDS})
 	}
 	l.localities = l.load.Localities(c.Endpoints.Assignment())
 	return l

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/grpc"
@@ -296,5 +298,63 @@ func TestReplacedClusterServesRunningRPCs(t *testing.T) {
 	}
 	if err := stream.RecvMsg(&emptypb.Empty{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// The status with which a management server ends its streams is none of an RPC: RPCs end with
+// UNAVAILABLE, and those that wait for ready wait.
+//
+// spec: VIEW-28
+func TestStatusOfTheServerIsNotTheRPCs(t *testing.T) {
+	t.Parallel()
+	for target, build := range map[string]func(*client.Client) resolver.Builder{
+		"xdswatch-eds:///backend": grpcresolver.NewEDSBuilder, "xdswatch:///listener": newBuilder,
+	} {
+		var admitted atomic.Bool
+		ctx, m := viewtest.Patience(t), viewtest.Management(t, grpc.StreamInterceptor(func(srv any, st grpc.ServerStream, _ *grpc.StreamServerInfo, h grpc.StreamHandler) error {
+			if !admitted.Load() {
+				return status.Error(codes.PermissionDenied, "not for you")
+			}
+			return h(srv, st)
+		}))
+		viewtest.Set(t, m, "1", append(viewtest.Listener(t, "listener", `{match: {prefix: /}, route: {cluster: backend}}`),
+			viewtest.Cluster("backend"), viewtest.Assignment("backend", viewtest.At(backend(t))))...)
+		channel, _ := newChannel(t, m, target, build)
+		if _, err := invoke(ctx, channel, "/s/m"); status.Code(err) != codes.Unavailable || !strings.Contains(fmt.Sprint(err), "not for you") {
+			t.Errorf("%s: the RPC ended with %v, want %v and the cause", target, err, codes.Unavailable)
+		}
+		answered := make(chan error, 1)
+		go func() {
+			_, err := invoke(ctx, channel, "/s/m", grpc.WaitForReady(true))
+			answered <- err
+		}()
+		admitted.Store(true)
+		if err := <-answered; err != nil {
+			t.Errorf("%s: an RPC that waits ended with %v", target, err)
+		}
+	}
+}
+
+// A DNS cluster has its endpoint in itself, mostly without a weight of the locality, and gRPC resolves
+// its host name.
+//
+// spec: VIEW-17
+func TestDNSClusters(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []clusterv3.Cluster_DiscoveryType{clusterv3.Cluster_LOGICAL_DNS, clusterv3.Cluster_STRICT_DNS, clusterv3.Cluster_STATIC} {
+		ctx, m := viewtest.Patience(t), viewtest.Management(t)
+		port := backend(t)
+		at := viewtest.At(port)
+		at.LoadBalancingWeight = nil
+		if kind != clusterv3.Cluster_STATIC {
+			at.LbEndpoints[0].GetEndpoint().GetAddress().GetSocketAddress().Address = "localhost"
+		}
+		viewtest.Set(t, m, "1", append(viewtest.Listener(t, "listener", `{match: {prefix: /}, route: {cluster: dns}}`), &clusterv3.Cluster{
+			Name: "dns", ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: kind}, LoadAssignment: viewtest.Assignment("dns", at),
+		})...)
+		channel, _ := newChannel(t, m, "xdswatch:///listener", newBuilder)
+		if got, err := invoke(ctx, channel, "/s/m"); got != port {
+			t.Errorf("%v: the RPC went to %d, %v; want %d", kind, got, err, port)
+		}
 	}
 }

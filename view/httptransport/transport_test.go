@@ -389,3 +389,40 @@ func TestFirstRequestWaits(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A request to an aggregate is sent as the leaf says, within the leaf's limit.
+//
+// spec: VIEW-34
+func TestLeafSaysHow(t *testing.T) {
+	m := viewtest.Management(t)
+	a := newBackend(t, "a")
+	answer := sync.OnceFunc(func() { close(a.holds) })
+	t.Cleanup(answer) // the backend ends after its requests
+	all, leaf := viewtest.Aggregate(t, "all", "leaf"), viewtest.Cluster("leaf")
+	limit := func(n uint32) *clusterv3.CircuitBreakers {
+		return &clusterv3.CircuitBreakers{Thresholds: []*clusterv3.CircuitBreakers_Thresholds{{MaxRequests: wrapperspb.UInt32(n)}}}
+	}
+	all.TransportSocket, all.CircuitBreakers = &corev3.TransportSocket{Name: "tls"}, limit(1)
+	leaf.CircuitBreakers = limit(2)
+	viewtest.Set(t, m, "1", append(viewtest.Listener(t, `"*"`, `{match: {prefix: /}, route: {cluster: all}}`), all, leaf, viewtest.Assignment("leaf", viewtest.At(a.port)))...)
+	c, _ := newTransport(t, m, httptransport.Config{})
+	for range 2 {
+		resp, err := c.Get("http://example.com/wait")
+		if err != nil {
+			t.Fatalf("what is said of the aggregate was applied: %v", err)
+		}
+		defer resp.Body.Close()
+	}
+	if _, _, err := get(c, "http://example.com/"); err == nil || !strings.Contains(err.Error(), `cluster "leaf" has 2 requests at a time already`) {
+		t.Errorf("a request over the leaf's limit ended with %v", err)
+	}
+	answer()
+
+	secure := viewtest.Cluster("leaf")
+	secure.TransportSocket = &corev3.TransportSocket{Name: "mtls"}
+	viewtest.Set(t, m, "1", append(viewtest.Listener(t, `"*"`, `{match: {prefix: /}, route: {cluster: all}}`), viewtest.Aggregate(t, "all", "leaf"), secure, viewtest.Assignment("leaf", viewtest.At(a.port)))...)
+	c, _ = newTransport(t, m, httptransport.Config{})
+	if _, _, err := get(c, "http://example.com/"); err == nil || !strings.Contains(err.Error(), `cluster "leaf" has a transport socket (mtls)`) {
+		t.Errorf("a request to a leaf with a transport socket ended with %v", err)
+	}
+}
