@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/balancer"
-	"google.golang.org/grpc/balancer/endpointsharding"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
@@ -64,13 +63,11 @@ func benchPicker(b testing.TB, clusters int) *picker {
 	b.Cleanup(r.Close)
 	select {
 	case s := <-states:
-		children := make([]endpointsharding.ChildState, 0, len(s.Endpoints))
+		all := &connections{}
 		for _, e := range s.Endpoints {
-			children = append(children, endpointsharding.ChildState{
-				Endpoint: e, State: balancer.State{ConnectivityState: connectivity.Ready, Picker: connected{}},
-			})
+			all.move(&connection{state: balancer.State{ConnectivityState: connectivity.Ready, Picker: connected{}}}, e.Addresses[0].Addr)
 		}
-		return newPicker(s.Attributes.Value(planKey{}).(*plan), &endpoint.Smooth{}, children)
+		return newPicker(s.Attributes.Value(planKey{}).(*plan), &endpoint.Smooth{}, all)
 	case <-ctx.Done():
 		b.Fatal("no state")
 		return nil
@@ -111,22 +108,17 @@ func BenchmarkPick(b *testing.B) {
 	})
 }
 
-// What the change of a connection costs, among many.
-func BenchmarkNewPicker(b *testing.B) {
+// What the change of a connection costs, among many, with the first RPC after it.
+func BenchmarkConnectionChange(b *testing.B) {
 	for _, clusters := range []int{10, 1000} {
 		b.Run(fmt.Sprint(clusters), func(b *testing.B) {
 			p := benchPicker(b, clusters)
-			var children []endpointsharding.ChildState
-			for _, c := range p.plan.clusters {
-				for _, e := range c.leaves[0].set.Endpoints() {
-					children = append(children, endpointsharding.ChildState{
-						Endpoint: channelEndpoint(e), State: balancer.State{ConnectivityState: connectivity.Ready, Picker: connected{}},
-					})
-				}
-			}
+			info := balancer.PickInfo{FullMethodName: "/service-7/method", Ctx: context.Background()}
 			b.ReportAllocs()
 			for b.Loop() {
-				newPicker(p.plan, p.next, children)
+				if _, err := newPicker(p.plan, p.next, p.connections).Pick(info); err != nil {
+					b.Fatal(err)
+				}
 			}
 		})
 	}

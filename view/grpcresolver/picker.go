@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"google.golang.org/grpc/balancer"
-	"google.golang.org/grpc/balancer/endpointsharding"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/metadata"
@@ -23,23 +22,20 @@ import (
 type picker struct {
 	plan        *plan
 	next        *endpoint.Smooth
-	connections map[string]balancer.State // by the first address of the endpoint
-	ready       sync.Map                  // *leaf → *readySet, made when they are needed
+	connections *connections
+	ready       sync.Map // *leaf → *readySet, made when they are needed
 }
 
 // readySet is the endpoints of a leaf that are connected.
 type readySet struct {
 	set     *endpoint.Set
-	waiting bool  // one of the others is connecting
-	err     error // why none is connected
+	pickers map[*endpoint.Endpoint]balancer.Picker // of their connections
+	waiting bool                                   // one of the others is connecting
+	err     error                                  // why none is connected
 }
 
-func newPicker(p *plan, next *endpoint.Smooth, children []endpointsharding.ChildState) *picker {
-	k := &picker{plan: p, next: next, connections: make(map[string]balancer.State, len(children))}
-	for _, c := range children {
-		k.connections[c.Endpoint.Addresses[0].Addr] = c.State
-	}
-	return k
+func newPicker(p *plan, next *endpoint.Smooth, all *connections) *picker {
+	return &picker{plan: p, next: next, connections: all}
 }
 
 // Pick finds route, cluster and endpoint. Errors that are no status let RPCs wait that want to.
@@ -105,7 +101,7 @@ func (p *picker) pick(l *leaf, info balancer.PickInfo) (balancer.PickResult, err
 	e := ready.set.Pick(p.next.Next())
 	switch {
 	case e != nil:
-		result, err := p.stateOf(e).Picker.Pick(info)
+		result, err := ready.pickers[e].Pick(info)
 		if err == nil {
 			result = l.counted(result, e)
 		}
@@ -158,8 +154,17 @@ func (p *picker) readyOf(l *leaf) *readySet {
 			chosen = i
 		}
 	}
+	r.pickers = map[*endpoint.Endpoint]balancer.Picker{}
 	r.set = l.set.Filter(func(e *endpoint.Endpoint) bool {
-		return int(e.Priority) == chosen && p.stateOf(e).ConnectivityState == connectivity.Ready
+		if int(e.Priority) != chosen {
+			return false
+		}
+		s := p.stateOf(e)
+		if s.ConnectivityState != connectivity.Ready {
+			return false
+		}
+		r.pickers[e] = s.Picker
+		return true
 	})
 	p.ready.Store(l, r)
 	return r
@@ -186,7 +191,7 @@ func (r *readySet) look(p *picker, priority endpoint.Priority) (use bool) {
 }
 
 func (p *picker) stateOf(e *endpoint.Endpoint) balancer.State {
-	return p.connections[addressOf(e.Address)]
+	return p.connections.state(addressOf(e.Address))
 }
 
 // held holds the cluster until the RPC is over.

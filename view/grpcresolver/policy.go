@@ -18,7 +18,7 @@ func (policyBuilder) Name() string { return Policy }
 func (policyBuilder) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
 	p := &policy{channel: cc, next: &endpoint.Smooth{}}
 	// gRPC's own policy has a connection to each endpoint, by the first of its addresses that works.
-	p.Balancer = endpointsharding.NewBalancer(connections{cc, p}, opts, balancer.Get(pickfirst.Name).Build, endpointsharding.Options{})
+	p.Balancer = endpointsharding.NewBalancer(aggregated{cc, p}, opts, p.connections.build(balancer.Get(pickfirst.Name).Build), endpointsharding.Options{})
 	return p
 }
 
@@ -27,19 +27,20 @@ type policy struct {
 	balancer.Balancer // the child
 	channel           balancer.ClientConn
 	next              *endpoint.Smooth
+	connections       connections
 
 	mu    sync.Mutex
 	plan  *plan // nil until the first
 	child balancer.State
 }
 
-// connections is the channel as the child sees it.
-type connections struct {
+// aggregated is the channel as the child sees it.
+type aggregated struct {
 	balancer.ClientConn
 	policy *policy
 }
 
-func (c connections) UpdateState(s balancer.State) {
+func (c aggregated) UpdateState(s balancer.State) {
 	c.policy.mu.Lock()
 	defer c.policy.mu.Unlock()
 	c.policy.child = s
@@ -73,6 +74,6 @@ func (p *policy) updatePicker() {
 	}
 	p.channel.UpdateState(balancer.State{
 		ConnectivityState: state,
-		Picker:            newPicker(p.plan, p.next, endpointsharding.ChildStatesFromPicker(p.child.Picker)),
+		Picker:            newPicker(p.plan, p.next, &p.connections),
 	})
 }
