@@ -7,7 +7,7 @@ SEED     ?= 1
 # Modules of their own, for what users of the library should not have to know: REAL ones run
 # whole management servers and take minutes to build, as do the projects of INTEGRATIONS; those of
 # tools and benchmarks have targets of their own, and so have LIVES and BROWSER.
-REAL     := test/real/envoygateway test/real/istio
+REAL     := test/real/envoygateway test/real/istio test/real/consul test/real/consul/server
 LIVES    := test/real/lives
 BROWSER  := test/browser
 INTEGRATIONS := $(patsubst %/go.mod,%,$(wildcard examples/integrations/*/go.mod))
@@ -59,7 +59,7 @@ modules: ## vet and test the modules of their own
 	for d in $(MODULES); do (case $$d in test/*) race=;; *) race=-race;; esac; cd $$d && $(GO) vet ./... && $(GO) test $$race ./...) || exit 1; done
 
 .PHONY: real
-real: ## against Envoy Gateway and istiod: minutes to build, and port 18000 has to be free
+real: ## against Envoy Gateway, istiod and Consul: minutes to build, and port 18000 has to be free
 	for d in $(REAL); do (cd $$d && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test -timeout 60m -count=1 ./...) || exit 1; done
 
 .PHONY: integrations
