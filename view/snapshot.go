@@ -136,8 +136,9 @@ func resourceKey(typeURL, name string) string { return typeURL + " " + name }
 // Server is the management server that sent a resource. It is shared by all its resources.
 type Server struct {
 	URI string
-	// Features are those of the bootstrap: whether a server is trusted decides what its
-	// resources may do (gRFC A81).
+	// Features are those of its entry in the bootstrap, or in the source that a watch brought along:
+	// two servers may have one URI. Whether a server is trusted decides what its resources may do
+	// (gRFC A81).
 	Features bootstrap.Features
 }
 
