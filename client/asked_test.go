@@ -94,7 +94,7 @@ func TestTypedHasEverything(t *testing.T) {
 			f.SetBytes([]byte("x"))
 		}
 	}
-	ev.Value, ev.Err = "x", context.Canceled
+	ev.Value, ev.Err, ev.Features = "x", context.Canceled, bootstrap.Features{TrustedXDSServer: true}
 	typed := reflect.ValueOf(client.Typed[string](ev))
 	for i := range typed.NumField() {
 		if typed.Field(i).IsZero() {

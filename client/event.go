@@ -174,8 +174,8 @@ func Typed[T any](ev Event[any]) Event[T] {
 		}
 	}
 	return Event[T]{
-		Kind: ev.Kind, Type: ev.Type, Name: ev.Name, Asked: ev.Asked, Authority: ev.Authority, Version: ev.Version, Server: ev.Server, Features: ev.Features,
-		Locator: ev.Locator, Reason: ev.Reason, Instead: ev.Instead, Err: ev.Err, Value: value, Raw: ev.Raw,
+		Kind: ev.Kind, Type: ev.Type, Name: ev.Name, Asked: ev.Asked, Authority: ev.Authority, Version: ev.Version, Server: ev.Server,
+		Features: ev.Features, Locator: ev.Locator, Reason: ev.Reason, Instead: ev.Instead, Err: ev.Err, Value: value, Raw: ev.Raw,
 		Attributes: ev.Attributes, Stale: ev.Stale,
 	}
 }
