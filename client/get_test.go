@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/testutil"
@@ -171,4 +172,20 @@ func TestGetEvictsWithoutLooking(t *testing.T) {
 			t.Errorf("%d names are left, want %d", left, n)
 		}
 	}
+}
+
+// What is held already is told with the features of its server's entry, as a watch tells it.
+func TestGetTellsFeatures(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		_, rec := r.watch("a")
+		st := r.accept()
+		r.request(st, "cds [a]")
+		r.clusters(st, "1", "n1", "a")
+		synctest.Wait()
+		ev, err := r.c.Get(t.Context(), cds.Type, "a")
+		must(t, err)
+		if want := (bootstrap.Features{TrustedXDSServer: true}); ev.Features != want || rec.last().Features != want {
+			t.Errorf("Get tells %+v, the watch %+v, want %+v", ev.Features, rec.last().Features, want)
+		}
+	}, func(c *client.Config) { c.Bootstrap.Servers[0].Features.TrustedXDSServer = true })
 }
