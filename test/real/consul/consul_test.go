@@ -110,16 +110,16 @@ var variations = map[string][]string{
 // The view resolves all that Consul has for a sidecar, follows a change, and another process.
 func TestResolve(t *testing.T) {
 	s := start(t, "default")
-	proxy, err := testutil.NewTCPProxy(s.addr)
+	proxy, err := testutil.NewTCPProxy(s.Addrs[0])
 	realtest.Must(t, err)
 	defer proxy.Close()
 	p := resolve(t, connect(t, proxy.Addr(), client.Config{}))
 	for _, variation := range []string{"default", "failover", "default"} {
-		s.set(variation)
+		s.Set(variation)
 		p.await(variations[variation]...)
 	}
 	other := start(t, "failover")
-	proxy.SetTarget(other.addr)
+	proxy.SetTarget(other.Addrs[0])
 	proxy.Cut()
 	p.await(variations["failover"]...)
 }
@@ -128,7 +128,7 @@ func TestResolve(t *testing.T) {
 func TestRefused(t *testing.T) {
 	s := start(t, "default")
 	var refuse atomic.Bool
-	c := connect(t, s.addr, client.Config{Guards: map[string][]client.Guard{cds.Type.TypeURL(): {func(*client.Proposal) error {
+	c := connect(t, s.Addrs[0], client.Config{Guards: map[string][]client.Guard{cds.Type.TypeURL(): {func(*client.Proposal) error {
 		if refuse.Load() {
 			return errors.New("not now")
 		}
@@ -139,13 +139,13 @@ func TestRefused(t *testing.T) {
 	p.await(variations["default"]...)
 	clusters.Await(t, "synced *")
 	refuse.Store(true)
-	s.set("failover")
+	s.Set("failover")
 	clusters.Await(t, "ambient error db.default.dc1.internal."+domain)
 	p.await(variations["default"]...)
 	refuse.Store(false)
 	// Consul sends again what was refused with its next state, if it has heard of the refusal by then.
 	for deadline := time.Now().Add(realtest.Patience); !slices.Equal(p.lines(), variations["failover"]) && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		s.set("failover")
+		s.Set("failover")
 	}
 	p.await(variations["failover"]...)
 }

@@ -1,42 +1,22 @@
 package v2
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"fmt"
-	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/xdswatch/xdswatch/internal/realtest/process"
 )
 
-// binary is the server's, made by TestMain.
-var binary string
+// program is the server's, made by TestMain.
+var program string
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "v2")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "server")
-	build := exec.Command("go", "build", "-o", binary, ".")
-	build.Dir, build.Stderr = "server", os.Stderr
-	if err := build.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "the server:", err)
-		return 1
-	}
-	return m.Run()
-}
+func TestMain(m *testing.M) { os.Exit(process.Build(m, &program)) }
 
 // request is what the server says of one.
 type request struct {
@@ -47,63 +27,32 @@ type request struct {
 
 // server is a running server of version 2.
 type server struct {
-	t      *testing.T
-	addr   string
-	polled string // where it can be polled
-	input  io.Writer
+	*process.Process
+	t *testing.T
 
 	mu       sync.Mutex
 	requests []request
 	news     chan struct{} // closed with the next request
 }
 
-// start runs a server until the test ends.
+// start runs a server until the test ends. It listens for gRPC, then for polls.
 func start(t *testing.T, args ...string) *server {
 	t.Helper()
-	cmd := exec.Command(binary, args...)
-	cmd.Stderr = os.Stderr
-	input, err := cmd.StdinPipe()
-	must(t, err)
-	output, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
-	s := &server{t: t, input: input, news: make(chan struct{})}
-	lines := bufio.NewScanner(output)
-	var heard sync.WaitGroup
-	t.Cleanup(func() {
-		input.Close()
-		heard.Wait()
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("the server: %v", err)
-		}
-	})
-	if !lines.Scan() {
-		t.Fatal("the server says nothing")
-	}
-	s.addr, s.polled, _ = strings.Cut(strings.TrimPrefix(lines.Text(), "listening "), " ")
-	heard.Go(func() { s.listen(lines) })
+	s := &server{t: t, news: make(chan struct{})}
+	s.Process = process.Start(t, s.hear, program, args...)
 	return s
 }
 
-func (s *server) listen(lines *bufio.Scanner) {
-	for lines.Scan() {
-		var r request
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			s.t.Errorf("the server says %q: %v", lines.Text(), err)
-		}
-		s.mu.Lock()
-		s.requests = append(s.requests, r)
-		close(s.news)
-		s.news = make(chan struct{})
-		s.mu.Unlock()
+func (s *server) hear(line []byte) {
+	var r request
+	if err := json.Unmarshal(line, &r); err != nil {
+		s.t.Errorf("the server says %q: %v", line, err)
 	}
-}
-
-// set gives the server a new state.
-func (s *server) set(state string) {
-	s.t.Helper()
-	_, err := fmt.Fprintln(s.input, state)
-	must(s.t, err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = append(s.requests, r)
+	close(s.news)
+	s.news = make(chan struct{})
 }
 
 // await waits for a request that is as wanted.

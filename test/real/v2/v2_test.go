@@ -39,7 +39,7 @@ var types = []struct {
 // connect makes a client by an Envoy bootstrap.
 func connect(t *testing.T, s *server, api string, config client.Config) *client.Client {
 	t.Helper()
-	return connectTo(t, bootstrapOf(t, s.addr, fmt.Sprintf(`
+	return connectTo(t, bootstrapOf(t, s.Addrs[0], fmt.Sprintf(`
 dynamic_resources:
   cds_config: {resource_api_version: V2, ads: {}}
   ads_config:
@@ -131,7 +131,7 @@ func TestSotW(t *testing.T) {
 	for _, streams := range []client.Streams{client.StreamsAggregated, client.StreamsPerType} {
 		t.Run(fmt.Sprintf("streams %d", streams), func(t *testing.T) {
 			s := start(t)
-			s.set("1 cds:x=one eds:x lds:x rds:x sds:x rtds:x")
+			s.Set("1 cds:x=one eds:x lds:x rds:x sds:x rtds:x")
 			told := everyType(t, connect(t, s, "GRPC", client.Config{Streams: streams}))
 			for _, typ := range types {
 				want := "updated x"
@@ -146,7 +146,7 @@ func TestSotW(t *testing.T) {
 					return r.TypeURL == typ.url && r.Version == "1" && r.Nonce != "" && r.Error == ""
 				})
 			}
-			s.set("2 cds:y=two cds:x=two eds:x lds:y rds:x sds:x rtds:x")
+			s.Set("2 cds:y=two cds:x=two eds:x lds:y rds:x sds:x rtds:x")
 			await(t, told["cds"], "updated x two")
 			await(t, told["lds"], "does not exist x")
 			checkRequests(t, s, streams)
@@ -195,14 +195,14 @@ func watchAll(t *testing.T, c *client.Client) chan client.Event[any] {
 // spec: V2-2
 func TestWildcardAndNACK(t *testing.T) {
 	s := start(t)
-	s.set("1 cds:a=one cds:b=one")
+	s.Set("1 cds:a=one cds:b=one")
 	events := watchAll(t, connect(t, s, "GRPC", client.Config{}))
 	await(t, events, "synced *")
 	first := s.await("wildcard", func(r request) bool { return r.Nonce == "" })
 	if len(first.Names) != 0 || first.TypeURL != types[0].url {
 		t.Errorf("the wildcard is %+v", first)
 	}
-	s.set("2 cds:a=! cds:c=two")
+	s.Set("2 cds:a=! cds:c=two")
 	ev := await(t, events, "ambient error a", "updated c two")
 	if c, ok := ev.Value.(interface{ GetAltStatName() string }); ok && c.GetAltStatName() == "!" {
 		t.Error("the bad value came through")
@@ -211,7 +211,7 @@ func TestWildcardAndNACK(t *testing.T) {
 	if nack.TypeURL != types[0].url || nack.Version != "1" || nack.Nonce == "" || !strings.Contains(nack.Error, "ConnectTimeout") {
 		t.Errorf("the NACK is %+v", nack)
 	}
-	s.set("3 cds:a=three")
+	s.Set("3 cds:a=three")
 	await(t, events, "updated a three")
 }
 
@@ -223,7 +223,7 @@ func TestDelta(t *testing.T) {
 		for _, args := range [][]string{nil, {"-untyped"}} {
 			t.Run(fmt.Sprintf("streams %d %s", streams, strings.Join(args, " ")), func(t *testing.T) {
 				s := start(t, args...)
-				s.set("1 cds:a=one cds:b=one eds:e")
+				s.Set("1 cds:a=one cds:b=one eds:e")
 				c := connect(t, s, "DELTA_GRPC", client.Config{Streams: streams})
 				events := watchAll(t, c)
 				await(t, events, "synced *")
@@ -231,14 +231,14 @@ func TestDelta(t *testing.T) {
 				_, err := c.Watch(t.Context(), eds.Type, "e", func(ev client.Event[any]) { ends <- ev })
 				must(t, err)
 				await(t, ends, "updated e")
-				s.set("2 cds:a=! cds:b=one cds:c=two")
+				s.Set("2 cds:a=! cds:b=one cds:c=two")
 				await(t, events, "updated c two")
 				await(t, ends, "does not exist e")
 				nack := s.await("NACK", func(r request) bool { return r.Error != "" })
 				if nack.TypeURL != types[0].url || nack.Nonce == "" {
 					t.Errorf("the NACK is %+v", nack)
 				}
-				s.set("3 cds:c=two")
+				s.Set("3 cds:c=two")
 				await(t, events, "does not exist b")
 				if i := slices.IndexFunc(s.all(), func(r request) bool {
 					return !strings.Contains(r.Method, "v2.") || !strings.Contains(r.Method, "/Delta")
@@ -256,8 +256,8 @@ func TestDelta(t *testing.T) {
 // spec: V2-1 V2-2 V2-3
 func TestREST(t *testing.T) {
 	s := start(t)
-	s.set("1 cds:x=one eds:x lds:x rds:x sds:x rtds:x")
-	boot := bootstrapOf(t, s.polled, `
+	s.Set("1 cds:x=one eds:x lds:x rds:x sds:x rtds:x")
+	boot := bootstrapOf(t, s.Addrs[1], `
 dynamic_resources:
   cds_config:
     resource_api_version: V2
@@ -286,12 +286,12 @@ dynamic_resources:
 			t.Errorf("%s: asked %+v", typ.short, r)
 		}
 	}
-	s.set("2 cds:x=! eds:x lds:y rds:x sds:x rtds:x")
+	s.Set("2 cds:x=! eds:x lds:y rds:x sds:x rtds:x")
 	await(t, told["cds"], "ambient error x")
 	await(t, told["lds"], "does not exist x")
 	s.await("NACK", func(r request) bool {
 		return r.TypeURL == types[0].url && r.Version == "1" && strings.Contains(r.Error, "ConnectTimeout")
 	})
-	s.set("3 cds:x=three")
+	s.Set("3 cds:x=three")
 	await(t, told["cds"], "updated x three")
 }
