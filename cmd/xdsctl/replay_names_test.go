@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -140,6 +141,32 @@ func TestReplayGlobChanges(t *testing.T) {
 		c.ends(0)
 		p.stop()
 		<-p.status
+	}
+}
+
+// A wildcard that is named on the wire has everything, alone and beside names and globs, in both variants, and
+// the server repeats nothing.
+func TestReplayNamedWildcard(t *testing.T) {
+	t.Parallel()
+	a, b, glob := at("east", "p/a"), at("east", "b"), at("east", "p/*")
+	path := filepath.Join(t.TempDir(), "c.yaml")
+	text, err := testutil.EncodeFile(path, testutil.SotW("", "", "", cluster("old"), cluster(a), cluster(b)))
+	if err == nil {
+		err = testutil.PlaceFile(path, text)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, address := startReplay(t, path)
+	want := []string{"cds:old", b, a}
+	for _, features := range []string{"", delta} {
+		for _, subs := range [][]string{{"cds:*"}, {"cds", a}, {"cds", glob}, {"cds:*", glob, b}} {
+			args := append([]string{"get", "--bootstrap", atReplay(t, address, features), "-o", "name", "--resource-timeout", "5s"}, subs...)
+			status, out, errs := runOnce(t, args...)
+			if have := strings.Fields(out); status != 0 || !slices.Equal(have, want) || errs != "" {
+				t.Errorf("%q, %v: status %d, %q, want %q; %s", features, subs, status, have, want, errs)
+			}
+		}
 	}
 }
 

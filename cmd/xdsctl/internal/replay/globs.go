@@ -14,8 +14,8 @@ import (
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
-// globs is a cache that knows globs (xRFC TP1), above one that does not: a subscription to a glob is
-// one to its members, whichever there are. It is safe for concurrent use.
+// globs is a cache that knows globs (xRFC TP1) and the name "*", above one that does not: a subscription to a
+// glob is one to its members, whichever there are. It is safe for concurrent use.
 type globs struct {
 	cache.SnapshotCache
 	state atomic.Pointer[recording.State] // nil until there is one
@@ -44,7 +44,13 @@ func (g *globs) set(ctx context.Context, node string, state recording.State) err
 // CreateWatch implements [cache.ConfigWatcher].
 func (g *globs) CreateWatch(req *cache.Request, sub cache.Subscription, value chan cache.Response) (func(), error) {
 	names := req.GetResourceNames()
-	if len(globsIn(names)) == 0 {
+	switch {
+	case sub.IsWildcard() && len(names) > 0:
+		// To the cache below, "*" is the name of a resource; a request without names is one for all.
+		req = proto.CloneOf(req)
+		req.ResourceNames = nil
+		return g.SnapshotCache.CreateWatch(req, sub, value)
+	case len(globsIn(names)) == 0:
 		return g.SnapshotCache.CreateWatch(req, sub, value)
 	}
 	g.mu.Lock()
