@@ -185,6 +185,16 @@ func TestGetYAMLIsAFileSource(t *testing.T) {
 	}
 }
 
+// A resource that is missing does not take the version from those that are there.
+func TestGetYAMLVersion(t *testing.T) {
+	t.Parallel()
+	m := managed(t, cluster("a"), cluster("b"))
+	status, text, errs := runOnce(t, "get", "--server", m.Addr(), "-o", "yaml", "--resource-timeout", "100ms", "cds:a", "cds:b", "cds:ab")
+	if status != 3 || !strings.Contains(text, "\nversion_info: ") {
+		t.Errorf("status %d, %s\n%s", status, errs, text)
+	}
+}
+
 // fromFile is what the library reads of a resource in a file of YAML: "ok", or what is wrong.
 func fromFile(t *testing.T, document string, kind resource.AnyType, name string) string {
 	t.Helper()

@@ -150,17 +150,20 @@ func writeResponses(out io.Writer, items []Item, o resourcejson.Options) error {
 	return err
 }
 
-// responseOf is the response with the resources of a type. One version that all of them have is
-// that of the response.
+// responseOf is the response with the resources that there are of a type. One version that all of them have
+// is that of the response.
 func responseOf(items []Item, o resourcejson.Options) response {
-	r := response{Type: items[0].Type, Version: items[0].Version, Resources: []json.RawMessage{}}
+	r := response{Type: items[0].Type, Resources: []json.RawMessage{}}
 	for _, i := range items {
-		if i.Version != r.Version {
+		switch {
+		case i.Resource == nil:
+			continue
+		case len(r.Resources) == 0:
+			r.Version = i.Version
+		case i.Version != r.Version:
 			r.Version = ""
 		}
-		if i.Resource != nil {
-			r.Resources = append(r.Resources, i.entry(o))
-		}
+		r.Resources = append(r.Resources, i.entry(o))
 	}
 	return r
 }
