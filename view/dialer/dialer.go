@@ -165,7 +165,7 @@ func (d *Dialer) pickLeaf(c *view.Cluster) (*endpoint.Endpoint, error) {
 	known, _ := d.sets.Load(c.Name)
 	s, ok := known.(*set)
 	if !ok || s.from != c.Endpoints {
-		s = &set{c.Endpoints, endpoint.New(c.Endpoints.Assignment(), endpoint.Config{})}
+		s = &set{c.Endpoints, endpoint.New(c.Endpoints.Assignment(), endpoint.Config{DNS: c.Kind() == view.KindDNS})}
 		d.sets.Store(c.Name, s)
 	}
 	if category, dropped := s.Drop(rand.Uint64); dropped {

@@ -21,7 +21,7 @@ type Endpoint struct {
 	Address Address
 	// More are further addresses of the same endpoint, such as one of IPv6 (gRFC A61).
 	More []Address
-	// Hostname is the endpoint's own, for auto_host_rewrite (gRFC A81), or "".
+	// Hostname is the endpoint's own, for auto_host_rewrite (gRFC A81), or ""; see Config.DNS.
 	Hostname string
 	// HashKey takes the address's place in ring hash (gRFC A76), or is "".
 	HashKey string

@@ -79,6 +79,9 @@ func (r *reader) endpoints(l *endpointv3.LocalityLbEndpoints, p *Priority) Local
 	var sum uint64
 	for i, m := range messages {
 		e, err := read(m, l)
+		if r.config.DNS && e.Hostname == "" { // VIEW-17
+			e.Hostname = e.Address.Addr
+		}
 		if err == nil {
 			err = r.unique(&e)
 		}

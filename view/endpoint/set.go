@@ -14,6 +14,10 @@ import (
 type Config struct {
 	// GRPC reads the assignment as gRPC does; see the package's comment.
 	GRPC bool
+	// DNS says that the assignment is that of a cluster that resolves host names (STRICT_DNS,
+	// LOGICAL_DNS): an endpoint without a hostname of its own has the name and the port that it
+	// is resolved from as its hostname (gRFC A81).
+	DNS bool
 	// Collection finds the endpoints of a locality that are a collection of their own (LEDS), by
 	// its name. Until they are there, or if it is nil, the locality has no endpoints. The view's
 	// Endpoints.Assignment has filled them in already.

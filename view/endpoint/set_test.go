@@ -418,3 +418,17 @@ func BenchmarkNew(b *testing.B) {
 		endpoint.New(a, endpoint.Config{})
 	}
 }
+
+// spec: VIEW-17
+func TestHostnamesOfDNS(t *testing.T) {
+	a := assignment(t, `endpoints: [{lb_endpoints: [{at: db.example}, {endpoint: {hostname: own.example, address: {socket_address: {address: "::1", port_value: 81}}}}, {endpoint: {address: {socket_address: {address: "::2", port_value: 82}}}}]}]`)
+	for dns, want := range map[bool][]string{true: {"db.example:80", "own.example", "[::2]:82"}, false: {"", "own.example", ""}} {
+		var got []string
+		for _, e := range endpoint.New(a, endpoint.Config{DNS: dns}).Endpoints() {
+			got = append(got, e.Hostname)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("DNS %v: -want +got:\n%s", dns, diff)
+		}
+	}
+}

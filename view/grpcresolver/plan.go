@@ -144,7 +144,9 @@ func (r *listenerResolver) leaf(s *view.Snapshot, c *view.Cluster) *leaf {
 		}
 	default:
 		// VIEW-17: the locality of endpoints that the cluster has in itself needs no weight.
-		l.set = endpoint.New(c.Endpoints.Assignment(), endpoint.Config{GRPC: c.Kind() == view.KindEDS})
+		l.set = endpoint.New(c.Endpoints.Assignment(), endpoint.Config{
+			GRPC: c.Kind() == view.KindEDS, DNS: c.Kind() == view.KindDNS,
+		})
 	}
 	l.localities = l.load.Localities(c.Endpoints.Assignment())
 	return l

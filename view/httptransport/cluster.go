@@ -78,7 +78,7 @@ func (c *cluster) update(found *view.Cluster) {
 	case old != nil && old.from.Endpoints == now.Endpoints:
 		s.set = old.set
 	default:
-		s.set = endpoint.New(now.Endpoints.Assignment(), endpoint.Config{})
+		s.set = endpoint.New(now.Endpoints.Assignment(), endpoint.Config{DNS: now.Kind() == view.KindDNS})
 	}
 	c.count(s)
 	c.state.Store(s)

@@ -16,4 +16,8 @@
 // and host rewrites, the route's timeout where the route has one, drops, and the circuit
 // breaker's max_requests. It neither retries nor mirrors, and does not change headers; the route
 // has them as data (package view/route).
+//
+// auto_host_rewrite counts only in routes from a management server that the bootstrap trusts
+// (bootstrap.Features.TrustedXDSServer, in gRPC's bootstrap "trusted_xds_server"; gRFC A81):
+// with other servers the host stays that of the request.
 package httptransport

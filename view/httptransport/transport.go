@@ -54,6 +54,7 @@ type Transport struct {
 type routing struct {
 	snapshot *view.Snapshot
 	table    *route.Table
+	trusted  bool  // the server of the routes may say that endpoints name the host
 	err      error // why there is none
 }
 
@@ -138,6 +139,7 @@ func (t *Transport) compile(s *view.Snapshot, old *routing) *routing {
 			return r
 		default:
 			r.table = route.Compile(rc.Message, known, rc.OnDemand...)
+			r.trusted = rc.Server != nil && rc.Server.Features.TrustedXDSServer
 			return r
 		}
 	}
@@ -224,7 +226,12 @@ func (t *Transport) forward(r *http.Request, req *route.Request, now *routing, f
 		return nil, &Error{http.StatusInternalServerError, err}
 	}
 	over = append(over, p.drain)
-	out := rewritten(r, req, found, choice, e, p)
+	hostname := ""
+	if now.trusted { // VIEW-65
+		hostname = e.Hostname
+	}
+	out := rewritten(r, req, found, e, p)
+	out.Host = found.RewriteHost(req, choice.Entry, hostname)
 	if found.Proto().GetRoute().GetTimeout() != nil && found.Timeout() > 0 {
 		ctx, cancel := context.WithTimeout(r.Context(), found.Timeout())
 		out, over = out.WithContext(ctx), append(over, cancel)
@@ -312,8 +319,8 @@ func (t *Transport) cluster(c *view.Cluster) *cluster {
 	return k
 }
 
-// rewritten is the request as it is sent.
-func rewritten(r *http.Request, req *route.Request, found *route.Route, choice route.Choice, e *endpoint.Endpoint, p *pool) *http.Request {
+// rewritten is the request as it is sent, but for its host.
+func rewritten(r *http.Request, req *route.Request, found *route.Route, e *endpoint.Endpoint, p *pool) *http.Request {
 	out := r.WithContext(r.Context()) // a shallow copy
 	to := *r.URL
 	to.Scheme, to.Host = p.scheme, e.Address.Addr
@@ -325,7 +332,7 @@ func rewritten(r *http.Request, req *route.Request, found *route.Route, choice r
 			to.Path, to.RawPath = plain, path
 		}
 	}
-	out.URL, out.Host = &to, found.RewriteHost(req, choice.Entry, e.Hostname)
+	out.URL = &to
 	return out
 }
 
