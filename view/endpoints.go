@@ -113,6 +113,9 @@ func (c *core) touchUsers(p *endpointsPart) {
 func (c *core) takeEndpoints(p *endpointsPart, ev *client.Event[any]) {
 	s, ok := stateOf(ev)
 	msg, is := ev.Value.(*endpointv3.ClusterLoadAssignment)
+	if s == stateAbsent || s == stateFailed || !ok && refused(ev.Err) {
+		c.freshen(p) // WARM-f: an absence and a refusal are answers too
+	}
 	switch {
 	case !ok:
 		if ev.Kind == client.EventAmbientError || p.rare().ambient != nil {

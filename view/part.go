@@ -121,6 +121,12 @@ func stateOf(ev *client.Event[any]) (s partState, ok bool) {
 	return 0, false
 }
 
+// refused says whether an error is about what a server sent.
+func refused(err error) bool {
+	re, is := errors.AsType[*client.ResourceError](err)
+	return is && (re.Kind == client.ErrorRejected || re.Kind == client.ErrorData)
+}
+
 // VIEW-28: bare is an error of the client without the status that a management server gave: package
 // status finds none in it. A gRPC handler or picker that returned it would end an RPC of the data
 // plane with the code that was meant for the client.

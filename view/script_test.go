@@ -142,6 +142,8 @@ func (d *driver) command(words []string) {
 		d.event(words[1], words[2], client.Event[any]{Kind: client.EventFailed, Err: problem(client.ErrorConnection, words)})
 	case "ambient":
 		d.event(words[1], words[2], client.Event[any]{Kind: client.EventAmbientError, Err: errors.New(strings.Join(words[3:], " "))})
+	case "refused":
+		d.event(words[1], words[2], client.Event[any]{Kind: client.EventAmbientError, Err: problem(client.ErrorRejected, words)})
 	case "recovered":
 		d.event(words[1], words[2], client.Event[any]{Kind: client.EventRecovered})
 	case "synced":

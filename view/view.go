@@ -40,8 +40,8 @@ type Config struct {
 	DeletionGrace time.Duration
 	// FreshEndpoints is how long a cluster whose transport socket changed waits for a new
 	// assignment; until then the snapshot has the old cluster. Envoy waits so, since an address
-	// may mean another thing with another transport. An assignment that is sent again unchanged
-	// does not end the wait, since the client hears nothing new in it. 0 means that the held
+	// may mean another thing with another transport. Its absence and its refusal end the wait too. An
+	// assignment that is sent again unchanged does not, since the client hears nothing new in it. 0 means that the held
 	// assignment is good at once.
 	FreshEndpoints time.Duration
 	// MergeWindow collects changes of endpoints that alter only attributes (weight, health,
