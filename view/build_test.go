@@ -15,6 +15,7 @@ import (
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -212,10 +213,18 @@ func custom(config proto.Message) *clusterv3.Cluster_ClusterType {
 	return &clusterv3.Cluster_ClusterType{ClusterType: &clusterv3.Cluster_CustomClusterType{Name: "envoy.clusters.aggregate", TypedConfig: anyOf(config)}}
 }
 
-// buildEndpoints: each word a locality: [pN/]ADDR*WEIGHT,ADDR, or leds:NAME; "-" is an empty one.
+// buildEndpoints: each word a locality: [pN/]ADDR*WEIGHT,ADDR, or leds:NAME; "-" is an empty one. A word
+// drop:PERCENT is a policy, and ADDR+ADDR an endpoint with an additional address.
 func buildEndpoints(name string, words []string) *endpointv3.ClusterLoadAssignment {
 	a := &endpointv3.ClusterLoadAssignment{ClusterName: name}
 	for i, word := range words {
+		if drop, ok := strings.CutPrefix(word, "drop:"); ok {
+			n, _ := strconv.Atoi(drop)
+			a.Policy = &endpointv3.ClusterLoadAssignment_Policy{DropOverloads: []*endpointv3.ClusterLoadAssignment_Policy_DropOverload{
+				{Category: "c", DropPercentage: &typev3.FractionalPercent{Numerator: uint32(n)}},
+			}}
+			continue
+		}
 		l := &endpointv3.LocalityLbEndpoints{Locality: &corev3.Locality{Region: strconv.Itoa(i)}}
 		if p, rest, ok := strings.Cut(word, "/"); ok {
 			n, _ := strconv.Atoi(strings.TrimPrefix(p, "p"))
@@ -238,6 +247,7 @@ func buildEndpoints(name string, words []string) *endpointv3.ClusterLoadAssignme
 
 func endpointOf(text string) *endpointv3.LbEndpoint {
 	addr, weight, _ := strings.Cut(text, "*")
+	addr, more, _ := strings.Cut(addr, "+")
 	host, port, ok := strings.Cut(addr, ":")
 	n, _ := strconv.Atoi(port)
 	if !ok {
@@ -248,6 +258,11 @@ func endpointOf(text string) *endpointv3.LbEndpoint {
 			Address: host, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(n)},
 		}}},
 	}}}
+	if more != "" {
+		e.GetEndpoint().AdditionalAddresses = []*endpointv3.Endpoint_AdditionalAddress{{
+			Address: &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{Address: more}}},
+		}}
+	}
 	if w, err := strconv.Atoi(weight); err == nil {
 		e.LoadBalancingWeight = wrapperspb.UInt32(uint32(w))
 	}

@@ -97,7 +97,8 @@ type core struct {
 	alarms    alarms
 
 	change         change
-	mergeUntil     time.Time // zero if no change of attributes waits
+	mergeUntil     time.Time             // zero if no change of attributes waits
+	merged         map[*clusterPart]bool // whose changes of attributes wait
 	waitingChanged bool
 	snapshot       *Snapshot // the newest; nil before the first
 }
@@ -376,7 +377,7 @@ func (c *core) publish() *Snapshot {
 		if c.now.Before(c.mergeUntil) {
 			return nil
 		}
-		c.change = changeLoud
+		c.change = c.mergedChange()
 	case changeQuiet, changeLoud:
 	}
 	s := &Snapshot{Root: c.root, Err: c.rootErr, Complete: complete, Serial: 1}
@@ -391,9 +392,8 @@ func (c *core) publish() *Snapshot {
 	}
 	s.clusters, s.resources = c.tree.Copy(), c.resources.Copy()
 	tell := c.change == changeLoud
-	c.snapshot, c.change = s, changeNone
+	c.snapshot, c.change, c.merged, c.mergeUntil = s, changeNone, nil, time.Time{}
 	if tell {
-		c.mergeUntil = time.Time{}
 		return s
 	}
 	return nil

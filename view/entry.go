@@ -118,18 +118,32 @@ func (c *core) loud(p *clusterPart) {
 // loudEntry is loud, unless it is only of attributes of endpoints, which may be merged.
 func (c *core) loudEntry(p *clusterPart, old, e *Cluster) {
 	if c.config.merge > 0 && onlyAttributes(old, e) {
-		if c.change < changeAttributes {
-			c.change = changeAttributes
+		if c.merged == nil {
+			c.merged = map[*clusterPart]bool{}
 		}
+		c.merged[p] = true
+		c.change = max(c.change, changeAttributes)
 		return
 	}
 	c.loud(p)
 }
 
+// mergedChange is what the merged changes amount to: nothing that a program can tell, if the
+// attributes are those of the published snapshot again (VIEW-4).
+func (c *core) mergedChange() change {
+	for p := range c.merged {
+		was := c.snapshot.Cluster(p.name)
+		if was == nil || !onlyAttributes(was, p.cur) || !proto.Equal(was.Endpoints.Assignment(), p.cur.Endpoints.Assignment()) {
+			return changeLoud
+		}
+	}
+	return changeQuiet
+}
+
 func (c *core) quiet() { c.change = max(c.change, changeQuiet) }
 
-// onlyAttributes says whether two entries have the same addresses in the same places, and differ in
-// nothing but what is said of them (WARM-j).
+// onlyAttributes says whether two entries differ in nothing but the weights, the health and the
+// metadata of their endpoints and localities (WARM-j).
 func onlyAttributes(a, b *Cluster) bool {
 	if a.Endpoints == nil || b.Endpoints == nil || a.Endpoints.same(b.Endpoints) {
 		return false
@@ -139,13 +153,15 @@ func onlyAttributes(a, b *Cluster) bool {
 	if !swapped.same(a) || !a.Endpoints.Deleted().Equal(b.Endpoints.Deleted()) {
 		return false
 	}
-	x, y := a.Endpoints.Assignment().GetEndpoints(), b.Endpoints.Assignment().GetEndpoints()
-	return slices.EqualFunc(x, y, sameAddresses)
+	x, y := a.Endpoints.Assignment(), b.Endpoints.Assignment()
+	return proto.Equal(x.GetPolicy(), y.GetPolicy()) && len(x.GetNamedEndpoints())+len(y.GetNamedEndpoints()) == 0 &&
+		slices.EqualFunc(x.GetEndpoints(), y.GetEndpoints(), sameButAttributes)
 }
 
-func sameAddresses(a, b locality) bool {
-	return a.GetPriority() == b.GetPriority() && proto.Equal(a.GetLocality(), b.GetLocality()) &&
+func sameButAttributes(a, b locality) bool {
+	return a.GetPriority() == b.GetPriority() && proto.Equal(a.GetLocality(), b.GetLocality()) && proto.Equal(a.GetProximity(), b.GetProximity()) &&
+		proto.Equal(a.GetLedsClusterLocalityConfig(), b.GetLedsClusterLocalityConfig()) &&
 		slices.EqualFunc(endpointsOf(a), endpointsOf(b), func(x, y endpoint) bool {
-			return proto.Equal(x.GetEndpoint().GetAddress(), y.GetEndpoint().GetAddress())
+			return x.GetEndpointName() == y.GetEndpointName() && proto.Equal(x.GetEndpoint(), y.GetEndpoint())
 		})
 }
