@@ -115,7 +115,7 @@ func (c *core) takeCluster(p *clusterPart, ev *client.Event[any]) {
 			p.more.deleted = c.now
 		}
 		c.alarm(c.config.grace, func() { c.expireCluster(p) })
-	case s == stateTrouble && p.cur.Message != nil:
+	case s == stateTrouble && p.cur.Message != nil, s == stateFailed && !p.rare().deleted.IsZero():
 		p.own().ambient = ev.Err
 	default:
 		if p.own().err = ev.Err; s == stateAbsent {

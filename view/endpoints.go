@@ -131,7 +131,7 @@ func (c *core) takeEndpoints(p *endpointsPart, ev *client.Event[any]) {
 			p.cur = &e
 		}
 		c.alarm(c.config.grace, func() { c.expireEndpoints(p) })
-	case s == stateTrouble && p.cur != nil:
+	case s == stateTrouble && p.cur != nil, s == stateFailed && !p.cur.Deleted().IsZero():
 		p.own().ambient = ev.Err
 	default:
 		if p.own().err = ev.Err; s == stateAbsent {

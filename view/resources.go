@@ -33,7 +33,7 @@ func (c *core) takeResource(p *resourcePart, ev *client.Event[any]) {
 			p.deleted = c.now
 		}
 		c.alarm(c.config.grace, func() { c.expireResource(p) })
-	case s == stateTrouble && p.message != nil:
+	case s == stateTrouble && p.message != nil, s == stateFailed && !p.deleted.IsZero():
 		p.ambient = ev.Err
 	default:
 		if p.err = ev.Err; s == stateAbsent {
