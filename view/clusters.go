@@ -159,6 +159,9 @@ func (c *core) heldCluster(p *clusterPart, msg *clusterv3.Cluster, o Origin) {
 		return
 	case p.cur.Message != nil && was == stateHeld && protoequal.Equal(p.cur.Message, msg): // VIEW-4
 		c.aim(p, nil)
+		if p.more != nil {
+			p.more.err = nil // of a deletion
+		}
 		e := *p.cur
 		e.Origin = o
 		p.cur = &e // render says that only the version differs

@@ -21,3 +21,16 @@ func TestNote(t *testing.T) {
 		t.Errorf("without trouble: %v", err)
 	}
 }
+
+// A cluster that was deleted, kept, and sent again as it was has no error left.
+func TestWatchedAfterDeletion(t *testing.T) {
+	d := newDriver(t, []string{"rds", "r"}, nil)
+	for _, step := range []string{"start", "rds r 1 *=a", "cds a 1 static:1.1.1.1", "gone cds a", "cds a 2 static:1.1.1.1"} {
+		d.run(step)
+	}
+	for _, w := range d.core.watched() {
+		if w.Err != nil || w.Status != StatusOK {
+			t.Errorf("%s %q is %v with the error %v", w.Type, w.Name, w.Status, w.Err)
+		}
+	}
+}
