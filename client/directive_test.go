@@ -164,3 +164,22 @@ func TestEntry(t *testing.T) {
 		}
 	})
 }
+
+// The alternative of a list that a redirect leads to is used for an entry and for the whole.
+//
+// spec: ALT-1, ENTRY-1
+func TestAlternativeOfRedirectedList(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.b.down()
+		w.a.put(dir("a", "l"), redirect(withAlt(dir("b", "m"), dir("c", "n"))), "1")
+		w.c2.put(dir("c", "n"), listing(inline("e", "7", cluster("e", ""))), "1")
+		_, entry := w.watch(dir("a", "l") + "#entry=e")
+		_, whole := w.all(dir("a", "l"))
+		synctest.Wait()
+		for what, rec := range map[string]*record{"the entry": entry, "the whole": whole} {
+			if got := strings.Join(lines(rec.all()), "\n"); !strings.Contains(shortNames.Replace(got), "updated a//l#entry=e 7") {
+				t.Errorf("%s: heard\n%s", what, got)
+			}
+		}
+	})
+}

@@ -41,11 +41,18 @@ func (n *Name) isDirectory() bool {
 	return ok
 }
 
-// settle has each node lead to where it is to lead now, and tells what is new.
+// settle has each node lead to where it is to lead now, and tells what is new. If that takes the
+// value away, alternatives are due that were not needed before.
 func (n *Name) settle() (wantsFlush bool) {
-	n.tend(n.root)
-	n.tree.begin()
-	return n.tell()
+	for {
+		held := n.holds
+		n.tend(n.root)
+		n.tree.begin()
+		wantsFlush = n.tell() || wantsFlush
+		if !held || n.holds {
+			return wantsFlush
+		}
+	}
 }
 
 func (n *Name) tend(h *node) {
@@ -101,7 +108,7 @@ func (h *node) outcome() outcome {
 	}
 	a := h.alt.outcome()
 	if !a.news.is(machine.NoticeUpdated) {
-		o.also = a.news
+		o.also = cmp.Or(a.news, o.also)
 		return o
 	}
 	a.trouble = cmp.Or(a.trouble, o.news)

@@ -98,10 +98,18 @@ func (h *node) updated(n *News) {
 }
 
 // WithEntry is where a list collection is redirected to, with the directive to the entry that is
-// meant of what was asked for, if any.
+// meant of what was asked for, if any. The alternatives of the list get it too.
 func WithEntry(to, asked xdstp.Locator) xdstp.Locator {
-	if name, ok := asked.Entry(); ok {
-		to.Directives = append(slices.Clone(to.Directives), xdstp.Directive{Entry: name})
+	name, ok := asked.Entry()
+	if !ok {
+		return to
+	}
+	to.Directives = append(slices.Clone(to.Directives), xdstp.Directive{Entry: name})
+	for i := range to.Directives {
+		if d := &to.Directives[i]; d.Alt != nil {
+			alt := WithEntry(*d.Alt, asked)
+			d.Alt = &alt
+		}
 	}
 	return to
 }

@@ -107,3 +107,34 @@ func TestWhoAsks(t *testing.T) {
 	d.all(at("b//l"))
 	d.watched("b//l", "b/1", "b/2", "c/1")
 }
+
+// An alternative is used again when that of a redirect, which took its place, has no value any more.
+func TestAlternativeOfAlternative(t *testing.T) {
+	d := newDesk(t)
+	name := withAlt("a/x", "d/w")
+	d.say("a/x", d.redirect(withAlt("b/y", "c/z")))
+	d.say("b/y", down())
+	d.say("c/z", d.redirect(at("e/v")))
+	d.say("d/w", value("1"))
+	d.say("e/v", value("2"))
+	d.one(name)
+	d.watched("a/x", "b/y", "c/z", "e/v")
+	d.heard = nil
+	d.say("c/z", absent())
+	d.watched("a/x", "b/y", "c/z", "d/w")
+	d.since("failed "+short.Replace(name)+" connection: down via b/y also does-not-exist",
+		"updated "+short.Replace(name)+" 1 via d/w", "ambient "+short.Replace(name)+" connection: down via d/w")
+}
+
+// The alternative of a list that a redirect leads to is also that of its entries.
+//
+// spec: ALT-1, ENTRY-1
+func TestAlternativeOfList(t *testing.T) {
+	d := newDesk(t)
+	d.say("a//l", d.redirect(withAlt("b//m", "c//n")))
+	d.say("b//m", down())
+	d.say("c//n", d.list("e=1"))
+	d.one(at("a//l") + "#entry=e")
+	d.since("failed a//l#entry=e connection: down via b//m#entry=e", "updated a//l#entry=e 1 via c//n#entry=e",
+		"ambient a//l#entry=e connection: down via c//n#entry=e")
+}
