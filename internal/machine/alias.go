@@ -95,3 +95,11 @@ func (sub *subscription) byAlias() bool {
 func (sub *subscription) turns() bool {
 	return sub.held() && sub.byAlias() != (sub.of.cache.aliases.own[sub] != nil) && len(sub.covering()) > 0
 }
+
+// keysOf are the subscriptions of the aliases of a resource.
+func (l *link) keysOf(name string) []*subscription {
+	if n := l.aliases.of[name]; n != nil {
+		return n.keys
+	}
+	return nil
+}

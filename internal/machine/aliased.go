@@ -45,6 +45,11 @@ func (r *reader) findAliases() {
 			r.findListed(i, r.found[i], by)
 		}
 	}
+	for _, name := range r.removed { // ALIAS-2: what is removed by itself is no alias any more
+		if sub, _ := r.link.lookup(name); sub != nil && sub.seen != r.serial {
+			r.link.aliases.unlink(sub)
+		}
+	}
 	if len(r.link.aliases.of) > 0 {
 		r.findLinked(by)
 	}

@@ -198,8 +198,12 @@ func (l *link) saidUnder(sub *subscription, said map[string]string) (version str
 		return "", false
 	}
 	name := sub.versionName()
-	if own := l.subs.get(name); own != nil && own.listed() && !own.byAlias() {
+	switch own := l.subs.get(name); {
+	case own == nil || own.byAlias():
+	case own.listed():
 		return own.version, true
+	case own.wanted() && !own.held(): // DELTA-2: it is waited for
+		return "", true
 	}
 	if version, taken = said[name]; !taken {
 		said[name] = sub.version

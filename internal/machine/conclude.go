@@ -49,6 +49,11 @@ func (resp *response) remove(cs []conclusion, sub *subscription, reason Reason) 
 	for _, member := range sub.of.inOrder() {
 		if member.known() && member.seen != resp.serial {
 			cs = append(cs, conclusion{sub: member, reason: reason})
+			for _, key := range resp.link.keysOf(member.name) { // ALIAS-2
+				if key.seen != resp.serial {
+					cs = append(cs, conclusion{sub: key, reason: reason})
+				}
+			}
 		}
 	}
 	return cs
