@@ -9,11 +9,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/cncf/xds/go/udpa/annotations"
 	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/xdswatch/xdswatch/internal/sensitive"
 )
 
 // ErrInline says that a resource holds a credential.
@@ -90,14 +90,10 @@ var secrets = map[protoreflect.FullName]bool{
 	"udpa.type.v1.TypedStruct":                         true,
 }
 
-// unmarked are fields with credentials that the protos do not mark (udpa.annotations.sensitive).
+// unmarked are fields that lead to credentials or to where they are, in messages of any type.
 var unmarked = map[protoreflect.FullName]bool{
-	"envoy.config.core.v3.GrpcService.GoogleGrpc.CallCredentials.access_token":                                true,
-	"envoy.config.core.v3.GrpcService.GoogleGrpc.CallCredentials.google_refresh_token":                        true,
-	"envoy.config.core.v3.GrpcService.GoogleGrpc.CallCredentials.ServiceAccountJWTAccessCredentials.json_key": true,
-	"envoy.config.core.v3.GrpcService.GoogleGrpc.CallCredentials.GoogleIAMCredentials.authorization_token":    true,
-	"envoy.extensions.filters.http.credential_injector.v3.CredentialInjector.credential":                      true,
-	"envoy.extensions.http.injected_credentials.generic.v3.Generic.credential":                                true,
+	"envoy.extensions.filters.http.credential_injector.v3.CredentialInjector.credential": true,
+	"envoy.extensions.http.injected_credentials.generic.v3.Generic.credential":           true,
 }
 
 // inline are the fields that hold the content of a data source.
@@ -214,7 +210,7 @@ func (c *compiler) compile(md protoreflect.MessageDescriptor, in mode) *layout {
 }
 
 func (c *compiler) field(of *layout, fd protoreflect.FieldDescriptor, in mode) field {
-	if isSensitive(fd) || unmarked[fd.FullName()] {
+	if sensitive.Field(fd) || unmarked[fd.FullName()] {
 		in = secret
 	}
 	switch {
@@ -385,10 +381,4 @@ func varint(b []byte) (v uint64, n int) {
 // isTLS says whether a message is of the packages of TLS contexts.
 func isTLS(name protoreflect.FullName) bool {
 	return strings.HasPrefix(string(name), "envoy.extensions.transport_sockets.tls.") || strings.HasPrefix(string(name), "envoy.api.v2.auth.")
-}
-
-// isSensitive says whether the protos mark a field (udpa.annotations.sensitive).
-func isSensitive(fd protoreflect.FieldDescriptor) bool {
-	o := fd.Options()
-	return proto.HasExtension(o, annotations.E_Sensitive) && proto.GetExtension(o, annotations.E_Sensitive).(bool)
 }

@@ -1,9 +1,9 @@
 package resourcejson
 
 import (
-	"github.com/cncf/xds/go/udpa/annotations"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/xdswatch/xdswatch/internal/sensitive"
 )
 
 // Redacted stands in place of what is not shown.
@@ -52,12 +52,8 @@ func (w *writer) redacted(fd protoreflect.FieldDescriptor) {
 	}
 }
 
-// isSensitive says whether the protos mark a field (udpa.annotations.sensitive), or cannot.
+// isSensitive says whether a field holds a credential, or cannot be told not to.
 func isSensitive(fd protoreflect.FieldDescriptor) bool {
-	// H-3: nobody can tell what is secret in it.
-	if untyped[fd.FullName()] {
-		return true
-	}
-	o := fd.Options()
-	return proto.HasExtension(o, annotations.E_Sensitive) && proto.GetExtension(o, annotations.E_Sensitive).(bool)
+	// H-3: nobody can tell what is secret in what is untyped.
+	return untyped[fd.FullName()] || sensitive.Field(fd)
 }

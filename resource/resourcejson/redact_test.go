@@ -10,7 +10,10 @@ import (
 	xdstypev3 "github.com/cncf/xds/go/xds/type/v3"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tracev3 "github.com/envoyproxy/go-control-plane/envoy/config/trace/v3"
+	awslambdav3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/aws_lambda/v3"
 	basicauthv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/basic_auth/v3"
+	accesstokenv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/grpc_service/call_credentials/access_token/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -78,7 +81,17 @@ func TestRedacted(t *testing.T) {
 		"tickets":    secret(&tlsv3.Secret{Type: &tlsv3.Secret_SessionTicketKeys{SessionTicketKeys: &tlsv3.TlsSessionTicketKeys{Keys: []*corev3.DataSource{inlineBytes(), inFile()}}}}),
 		"generic": secret(&tlsv3.Secret{Type: &tlsv3.Secret_GenericSecret{GenericSecret: &tlsv3.GenericSecret{
 			Secret: inlineString(), Secrets: map[string]*corev3.DataSource{"a": inlineBytes()}}}}),
-		"in a cluster":    inCluster,
+		"in a cluster": inCluster,
+		"call credentials": callCredentials(t, &corev3.GrpcService_GoogleGrpc_CallCredentials{
+			CredentialSpecifier: &corev3.GrpcService_GoogleGrpc_CallCredentials_AccessToken{AccessToken: marker}}),
+		"key of an account": callCredentials(t, &corev3.GrpcService_GoogleGrpc_CallCredentials{
+			CredentialSpecifier: &corev3.GrpcService_GoogleGrpc_CallCredentials_ServiceAccountJwtAccess{
+				ServiceAccountJwtAccess: &corev3.GrpcService_GoogleGrpc_CallCredentials_ServiceAccountJWTAccessCredentials{JsonKey: marker}}}),
+		"a plugin's token": &corev3.TypedExtensionConfig{Name: "s", TypedConfig: packed(t, &accesstokenv3.AccessTokenCredentials{Token: marker})},
+		"keys of AWS": &corev3.TypedExtensionConfig{Name: "s", TypedConfig: packed(t, &awslambdav3.Config{
+			Arn: "s", Credentials: &awslambdav3.Credentials{SecretAccessKey: marker, SessionToken: marker}})},
+		"a tracer's token": &corev3.TypedExtensionConfig{Name: "s", TypedConfig: packed(t, &tracev3.LightstepConfig{
+			CollectorCluster: "s", AccessToken: inlineString()})},
 		"in an extension": &corev3.TypedExtensionConfig{Name: "s", TypedConfig: packed(t, &basicauthv3.BasicAuth{Users: inlineString()})},
 		"in an Any":       &corev3.TypedExtensionConfig{Name: "s", TypedConfig: packed(t, secret(&tlsv3.Secret{Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: certificate}}))},
 	} {
@@ -140,4 +153,10 @@ func TestRedactUnknown(t *testing.T) {
 			t.Errorf("%s: %s", name, text)
 		}
 	}
+}
+
+func callCredentials(t *testing.T, c *corev3.GrpcService_GoogleGrpc_CallCredentials) proto.Message {
+	return &corev3.TypedExtensionConfig{Name: "s", TypedConfig: packed(t, &corev3.GrpcService{TargetSpecifier: &corev3.GrpcService_GoogleGrpc_{
+		GoogleGrpc: &corev3.GrpcService_GoogleGrpc{CallCredentials: []*corev3.GrpcService_GoogleGrpc_CallCredentials{c}},
+	}})}
 }
