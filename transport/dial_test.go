@@ -86,12 +86,14 @@ func TestEachAttemptDialsOnce(t *testing.T) {
 				} else {
 					wantConnectError(t, err, srv.addr, codes.Unavailable, "the server closed the connection, or sent GOAWAY, before a stream began")
 				}
-				for late := time.Now().Add(5 * time.Second); srv.conns.Load() <= i && time.Now().Before(late); {
-					time.Sleep(time.Millisecond) // the server may come to accept it after the attempt has ended
-				}
-				if n := srv.conns.Load(); n != i+1 {
+				if n := srv.conns.Load(); n > i+1 {
 					t.Fatalf("%d connections after %d attempts", n, i+1)
 				}
+			}
+			// The server may come to accept a connection after its attempt has ended, and an attempt may begin
+			// on a connection of whose end gRPC has not heard yet.
+			if n := srv.conns.Load(); n < 10 {
+				t.Errorf("%d connections after 20 attempts", n)
 			}
 		})
 	}
