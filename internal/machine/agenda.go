@@ -87,9 +87,7 @@ func (a *agenda) next() time.Time {
 func (s *stream) deadline() time.Time {
 	at := sooner(s.lingerUntil, s.nextAlarm())
 	if s.state == up && s.writing == nil {
-		for _, l := range s.order {
-			at = sooner(at, l.pacer.next)
-		}
+		at = sooner(at, s.again)
 	}
 	return at
 }

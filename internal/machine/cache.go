@@ -14,20 +14,19 @@ type cache struct {
 	typ  *Type
 	subs table
 
-	star    *collection             // of old-style names
-	globs   map[pattern]*collection // that are watched, or leaving
-	plain   map[*source]*collection // of structured names that no glob covers; with it a source's globs are found
-	waiting map[*collection]bool    // globs that are not synced
-	loose   loose
+	star  *collection             // of old-style names
+	globs map[pattern]*collection // that are watched, or leaving
+	plain map[*source]*collection // of structured names that no glob covers; with it a source's globs are found
+	loose loose
 
 	// What few subscriptions have.
 	joining    map[*subscription][]*Watch
 	spelled    spellings
 	aliases    aliases
 	given      map[*subscription]given
-	attributes attributes
-	flaws      map[*subscription][]error // of what is held; nil if nothing has any
-	renewed    map[*subscription]bool    // refused with a response that called them new; see [response.renews]
+	attributes map[*subscription]*wire.Attributes // what servers said beside held values
+	flaws      map[*subscription][]error          // of what is held
+	renewed    map[*subscription]bool             // refused with a response that called them new; see [response.renews]
 
 	recalls   map[*source]*recall
 	unsettled bool // a collection's first state came that the store was not told of
@@ -56,7 +55,9 @@ func (c *cache) clear(t *Type) {
 	wildcard := c.star
 	*c = cache{
 		typ: t, joining: map[*subscription][]*Watch{}, renewed: map[*subscription]bool{},
-		globs: map[pattern]*collection{}, plain: map[*source]*collection{}, waiting: map[*collection]bool{},
+		spelled: spellings{}, given: map[*subscription]given{}, attributes: map[*subscription]*wire.Attributes{},
+		flaws: map[*subscription][]error{}, recalls: map[*source]*recall{},
+		globs: map[pattern]*collection{}, plain: map[*source]*collection{},
 	}
 	if c.star = wildcard; c.star == nil {
 		c.star = &collection{cache: c, name: star}
@@ -147,19 +148,10 @@ func (c *cache) prune() {
 // setFlaws notes what is wrong with parts of the value, so that it is told each time that
 // the same comes again.
 func (c *cache) setFlaws(sub *subscription, flaws []error) {
-	switch {
-	case len(flaws) == 0:
-		delete(c.flaws, sub)
-	case c.flaws == nil:
-		c.flaws = map[*subscription][]error{sub: flaws}
-	default:
+	if delete(c.flaws, sub); len(flaws) > 0 {
 		c.flaws[sub] = flaws
 	}
 }
-
-// attributes are what servers said beside held values: a Resource's aliases, cache_control and
-// metadata. Few have any. The zero value has none.
-type attributes map[*subscription]*wire.Attributes
 
 func (sub *subscription) attributes() *wire.Attributes { return sub.of.cache.attributes[sub] }
 
@@ -168,15 +160,8 @@ func (sub *subscription) describe(said *wire.Attributes) {
 	if c := sub.of.cache; said == nil {
 		delete(c.attributes, sub)
 	} else if !said.Equal(sub.attributes()) {
-		c.attributes.put(sub, said.Clone())
+		c.attributes[sub] = said.Clone()
 	}
-}
-
-func (a *attributes) put(sub *subscription, own *wire.Attributes) {
-	if *a == nil {
-		*a = attributes{}
-	}
-	(*a)[sub] = own
 }
 
 // recall is what is looked for in the store, of a type's resources at a source.
@@ -203,9 +188,6 @@ func (c *cache) recallOf(src *source) *recall {
 	r := c.recalls[src]
 	if r == nil {
 		r = &recall{cache: c, source: src, under: map[*subscription]bool{}}
-		if c.recalls == nil {
-			c.recalls = map[*source]*recall{}
-		}
 		c.recalls[src] = r
 	}
 	return r

@@ -44,7 +44,6 @@ func (c *collection) watching() []*Watch {
 	if !c.wanted() {
 		return nil
 	}
-	c.self.shared = true
 	return c.self.watches
 }
 
@@ -57,9 +56,6 @@ func (c *collection) forgetState() {
 	}
 	if l := sub.link(); l != nil && l.busy != nil && l.busy.over != nil {
 		delete(l.busy.over.collections, c)
-	}
-	if c.isGlob() {
-		c.cache.waiting[c] = true
 	}
 }
 
@@ -132,7 +128,7 @@ func (c *cache) globFor(src *source, url string) *collection {
 	glob.adopt(glob.self)
 	c.takeLoose(glob)
 	c.subs.put(glob.self)
-	c.globs[p], c.waiting[glob] = glob, true
+	c.globs[p] = glob
 	c.plainOf(src).list(glob)
 	return glob
 }
@@ -207,7 +203,6 @@ func (c *collection) inOrder() []*subscription {
 // leave forgets a glob, and what was held for it alone.
 func (c *cache) leave(glob *collection) {
 	delete(c.globs, glob.pattern)
-	delete(c.waiting, glob)
 	delete(c.plain[glob.source].globs, glob.pattern)
 	for _, sub := range glob.members {
 		switch {
@@ -255,19 +250,6 @@ func (c *cache) collectionsOf(src *source) (cs []*collection) {
 	}
 	slices.SortFunc(cs[n:], byName)
 	return cs
-}
-
-// byKind orders the wildcard's before others, and those by name.
-func byKind(a, b *collection) int {
-	switch {
-	case a.name == b.name:
-		return 0
-	case a.name == star:
-		return -1
-	case b.name == star:
-		return 1
-	}
-	return byName(a, b)
 }
 
 func byName(a, b *collection) int { return strings.Compare(a.name, b.name) }

@@ -66,7 +66,7 @@ func (l *link) carry() string {
 	if l.version == "" || l.lapsed {
 		return ""
 	}
-	if l.stream.standby > 0 {
+	if l.stream.standsBy() {
 		return "" // for a response that makes the server active again
 	}
 	for _, c := range l.collections(nil) {

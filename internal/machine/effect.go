@@ -87,6 +87,15 @@ type Task struct {
 	entries  []*Entry      // of the items; of stored
 }
 
+// nextDecoded takes the first of some tasks; nil if it is not decoded yet.
+func nextDecoded(tasks *[]*Task) (t *Task) {
+	if len(*tasks) > 0 && (*tasks)[0].results != nil {
+		t, (*tasks)[0] = (*tasks)[0], nil
+		*tasks = (*tasks)[1:]
+	}
+	return t
+}
+
 // Item is one payload.
 type Item struct {
 	Raw []byte // who decodes it puts a copy in its place that may be kept, unless it is Held
@@ -287,10 +296,7 @@ type Instead struct {
 type replay struct {
 	to *Watch // of a collection; nil for those that join an entry
 
-	// What is held is told in order, whichever part of it is decoded first.
-	waits   bool // for the part before it
-	then    *replay
-	decoded *Decoded
+	tasks []*Task // that are not told, in order
 }
 
 // Keep is what the store is to keep of a type's resources at a source, or to forget.

@@ -30,7 +30,7 @@ func (m *Machine) begin(now time.Time, src *source) {
 	for _, c := range src.caches {
 		c.forsake(src)
 	}
-	src.stand(to)
+	src.active = to
 	if s := src.stream(); s.state == up {
 		m.startOver(now, src, s)
 	}
@@ -43,24 +43,12 @@ func (c *cache) forsake(src *source) {
 	}
 	for _, glob := range c.collectionsOf(src) {
 		delete(c.globs, glob.pattern)
-		delete(c.waiting, glob)
 	}
 	delete(c.plain, src)
 	if c.star.source == src {
 		c.star.forgetState()
 	}
 	c.prune()
-}
-
-// stand makes a server the active one.
-func (src *source) stand(to int) {
-	for _, s := range src.streams[:src.active] {
-		s.standby--
-	}
-	src.active = to
-	for _, s := range src.streams[:to] {
-		s.standby++
-	}
 }
 
 // fallBack has every source that needs it use its next server instead of one that failed.
@@ -102,9 +90,6 @@ func (m *Machine) logLeft(s *stream) {
 
 // revert makes the server active that spoke, if it stands by (gRFC A71).
 func (m *Machine) revert(now time.Time, l *link) {
-	if l.stream.standby == 0 {
-		return
-	}
 	for _, src := range l.stream.sources {
 		// FALLBACK-5: the first response of a server before the active one.
 		if src.watches > 0 && src.standsBy(l.stream) && l.serves(src) {
@@ -136,7 +121,7 @@ func (m *Machine) activate(now time.Time, src *source, to int) {
 	for _, c := range src.caches {
 		c.dropUnwanted(src)
 	}
-	src.stand(to)
+	src.active = to
 	for _, c := range src.caches {
 		m.handOver(now, c, src, was)
 	}

@@ -75,7 +75,7 @@ func (resp *response) completes() (cs []*collection) {
 		cs = append(cs, c)
 	}
 	for _, c := range resp.answered() {
-		if resp.link.waiting[c] && resp.awaited(c) {
+		if c.isGlob() && !c.self.complete && resp.awaited(c) {
 			cs = append(cs, c)
 		}
 	}
@@ -89,7 +89,7 @@ func (resp *response) answered() []*collection {
 	// DELTA-14: an empty response makes all complete.
 	if resp.link.fullState() || len(resp.Resources)+len(resp.Removed)+len(resp.RemovedNames)+len(resp.Errors) == 0 {
 		cs = nil
-		for c := range resp.link.waiting {
+		for _, c := range resp.link.globs {
 			cs = append(cs, c)
 		}
 	}

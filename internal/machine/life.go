@@ -209,9 +209,7 @@ func (m *Machine) letGo(now time.Time, s *stream) {
 	if began {
 		m.fx.Close = append(m.fx.Close, s.ref())
 	}
-	if s.state == up {
-		m.tellDown(s, nil)
-	}
+	m.tellDown(s, nil)
 	s.lingerUntil = time.Time{}
 	s.reset()
 	m.prune(s)

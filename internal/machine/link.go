@@ -50,7 +50,7 @@ type onStream struct {
 	freshSince  uint32          // the last response when that message was made
 	overtaken   bool            // a response came since, which may answer it
 	starting    bool            // the message with the writer asks for the wildcard
-	pacer       pacer
+	paced       time.Time       // interest alone is not said before
 	unconfirmed []*subscription // members that the server has to confirm
 	sweepTimer  uint32          // that runs for them; 0 if none
 }
@@ -133,7 +133,7 @@ func (l *link) collections(only *source) (cs []*collection) {
 			cs = append(cs, l.collectionsOf(src)...)
 		}
 	}
-	slices.SortStableFunc(cs, byKind)
+	slices.SortStableFunc(cs, byName)
 	return cs
 }
 

@@ -133,14 +133,13 @@ func (m *Machine) newQuirks(s *stream) []quirk {
 
 // decoded takes back a task.
 func (m *Machine) decoded(now time.Time, ev Decoded) {
-	if ev.Task.replay != nil {
-		m.replayed(ev)
-		return
+	t := ev.Task
+	switch t.results = ev.Results; {
+	case t.replay != nil:
+		m.replayed(t.replay)
+	case t.stored != nil:
+		m.recollect(now, t.stored)
+	default:
+		m.proceed(now, t.response)
 	}
-	if ev.Task.stored != nil {
-		m.decodedStored(now, ev)
-		return
-	}
-	ev.Task.results = ev.Results
-	m.proceed(now, ev.Task.response)
 }

@@ -13,12 +13,6 @@ const (
 	sayAnew // what takes a new stream; see [link.outdated]
 )
 
-// pacer is when a type may speak on its stream. The zero value is at once.
-type pacer struct {
-	interest time.Time // not before, for interest alone
-	next     time.Time // when something that is owed may be said; zero if nothing waits
-}
-
 // Two requests of a type that only change interest are some time apart, unless the server
 // has answered since: a millisecond, and in state of the world one more for each so many
 // names, since each request restates them all.
@@ -27,16 +21,13 @@ const (
 	namesOfPace = 2048
 )
 
-// sent: a request that only changes interest left.
-func (p *pacer) sent(now time.Time, l *link) {
-	p.interest = now.Add(pace)
+// pace notes that a request which only changes interest left.
+func (l *link) pace(now time.Time) {
+	l.paced = now.Add(pace)
 	if !l.stream.Delta {
-		p.interest = now.Add(pace * time.Duration(1+l.watched/namesOfPace))
+		l.paced = now.Add(pace * time.Duration(1+l.watched/namesOfPace))
 	}
 }
-
-// wait notes when something that is owed may be said.
-func (p *pacer) wait(at time.Time) { p.next = sooner(p.next, at) }
 
 // later is the later of two times.
 func later(a, b time.Time) time.Time {

@@ -15,10 +15,7 @@ func (*tooMuch) ended(m *Machine, now time.Time, end *ending) {
 		return
 	}
 	if s.responded {
-		m.fx.Log = append(m.fx.Log, Log{
-			Warn: true, Server: s.server, TypeURL: s.url, Attrs: []any{"error", end.Err.Error()},
-			Text: "the server ends the stream since too much is asked of it; the waits before the next grow",
-		})
+		m.logServer(s, true, "the server ends the stream since too much is asked of it; the waits before the next grow", "error", end.Err.Error())
 	}
 	w.Served = s.responded && (!w.Well || s.clock.at(now)-s.opened >= muchLife)
 	w.Calm, w.Well = w.Calm || w.Well, false

@@ -50,7 +50,7 @@ func (q *tooLarge) ended(m *Machine, _ time.Time, end *ending) {
 		*q.budget = size // it cannot be kept
 		const text = "a request may be too large for the server, and state of the world cannot split it"
 		if before == 0 {
-			m.fx.Log = append(m.fx.Log, Log{Warn: true, Server: s.server, TypeURL: s.url, Text: text, Attrs: []any{"bytes", size}})
+			m.logServer(s, true, text, "bytes", size)
 		}
 		end.err = fmt.Errorf("%s: %w", text, end.Err)
 		return
@@ -59,9 +59,5 @@ func (q *tooLarge) ended(m *Machine, _ time.Time, end *ending) {
 		before = size
 	}
 	*q.budget = min(before, size) / 2
-	m.fx.Log = append(m.fx.Log, Log{
-		Warn: true, Server: s.server, TypeURL: s.url,
-		Text:  "a request may be too large for the server; first requests are kept under a limit",
-		Attrs: []any{"bytes", size, "limit", *q.budget},
-	})
+	m.logServer(s, true, "a request may be too large for the server; first requests are kept under a limit", "bytes", size, "limit", *q.budget)
 }

@@ -56,7 +56,7 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 	}
 	m.serial++
 	resp := &response{Response: r, ref: s.ref(), link: l, serial: m.serial, form: l.form, first: !l.answered}
-	l.nonce, l.answered, l.pacer = r.Nonce, true, pacer{}
+	l.nonce, l.answered, l.paced = r.Nonce, true, time.Time{}
 	for _, q := range s.quirks {
 		q.received(m, now, l)
 	}

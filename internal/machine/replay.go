@@ -17,13 +17,9 @@ func (m *Machine) replayAll(w *Watch) {
 			held = append(held, sub)
 		}
 	}
-	last := &replay{}
-	for len(held) > 0 {
+	for r := (&replay{to: w}); len(held) > 0; w.owed++ {
 		n := sameServer(held[:min(chunk, len(held))])
-		last.then = &replay{to: w, waits: w.owed > 0}
-		last = last.then
-		w.owed++
-		m.redecode(last, held[:n])
+		m.redecode(r, held[:n])
 		held = held[n:]
 	}
 	if w.owed == 0 {
@@ -44,24 +40,21 @@ func (m *Machine) redecode(r *replay, subs []*subscription) {
 	for i, sub := range subs {
 		t.Items[i] = Item{Raw: sub.raw, Held: true, Locator: sub.locator, sub: sub, gen: sub.gen}
 	}
+	r.tasks = append(r.tasks, t)
 	m.fx.Decode = append(m.fx.Decode, t)
 }
 
 // replayed hands over what was decoded again, as soon as what comes before it was.
-func (m *Machine) replayed(ev Decoded) {
-	r := ev.Task.replay
-	for r.decoded = &ev; r != nil && r.decoded != nil && !r.waits; r = r.then {
-		m.retell(r, *r.decoded)
-		if r.then != nil {
-			r.then.waits = false
-		}
+func (m *Machine) replayed(r *replay) {
+	for t := nextDecoded(&r.tasks); t != nil; t = nextDecoded(&r.tasks) {
+		m.retell(r, t)
 	}
 }
 
 // retell tells a part of what is held. A value that changed meanwhile was told already.
-func (m *Machine) retell(r *replay, ev Decoded) {
-	for i := range ev.Task.Items {
-		it, res := &ev.Task.Items[i], ev.Results[i]
+func (m *Machine) retell(r *replay, t *Task) {
+	for i := range t.Items {
+		it, res := &t.Items[i], t.results[i]
 		sub := it.sub
 		if sub.gen != it.gen || sub.gone {
 			continue

@@ -25,9 +25,7 @@ func (m *Machine) owe(now time.Time, resp *response) {
 	// ACK-12: it is not answered.
 	case a.nonce == "":
 		// Without a nonce an answer would be taken for a change of interest.
-		m.fx.Log = append(m.fx.Log, Log{
-			Warn: true, Server: l.stream.server, TypeURL: l.typ.URL, Text: "a delta response has no nonce; it cannot be answered",
-		})
+		m.logType(l, true, "a delta response has no nonce; it cannot be answered")
 	default:
 		l.owed = append(l.owed, a)
 	}
@@ -47,10 +45,10 @@ func (m *Machine) send(now time.Time, s *stream) {
 		return
 	}
 	token := s.Rate.ready(&s.throttle)
+	s.again = time.Time{}
 	var turns []turn
 	waiting := 0
 	for _, l := range s.order {
-		l.pacer.next = time.Time{}
 		// ACK-9: the type says nothing meanwhile; what is wanted rides on its answer.
 		if l.busy.on(s.ref()) {
 			continue
@@ -64,9 +62,9 @@ func (m *Machine) send(now time.Time, s *stream) {
 		}
 		switch at, rank := m.notBefore(now, l, what); {
 		case now.Before(at):
-			l.pacer.wait(later(at, token))
+			s.again = sooner(s.again, later(at, token))
 		case now.Before(token): // RATE-1
-			l.pacer.wait(token)
+			s.again = sooner(s.again, token)
 			waiting++
 		default:
 			turns = append(turns, turn{l, what, rank})
@@ -157,7 +155,7 @@ func (m *Machine) write(now time.Time, l *link, what speech) bool {
 	}
 	l.freshSince, l.overtaken = m.serial, false
 	if a == nil {
-		l.pacer.sent(now, l)
+		l.pace(now)
 	}
 	for _, q := range s.quirks {
 		q.sent(now, l, what, n.Size)
@@ -213,7 +211,7 @@ func (m *Machine) notBefore(now time.Time, l *link, what speech) (at time.Time, 
 	switch what {
 	case sayNothing, sayAnswer, sayBoth:
 	case sayInterest:
-		at = l.pacer.interest
+		at = l.paced
 	case sayAnew:
 		at = m.renewalAt(now, l)
 	}
@@ -254,7 +252,7 @@ func (m *Machine) renewOutdated(now time.Time, l *link) bool {
 		return false
 	}
 	if at, _ := m.notBefore(now, l, sayAnew); now.Before(at) {
-		l.pacer.wait(at)
+		s.again = sooner(s.again, at)
 		return false
 	}
 	if now.Sub(s.renewal.until) > renewalMost {

@@ -11,16 +11,13 @@ type spellings map[*subscription]string
 func (s spellings) onWire(sub *subscription) string { return cmp.Or(s[sub], sub.name) }
 
 // spell notes how a name is to be subscribed to, nil for as it is, unless it is subscribed to or about to be.
-func (s *spellings) spell(sub *subscription, spelling *string) {
+func (s spellings) spell(sub *subscription, spelling *string) {
 	if sub.wanted() || sub.subscribed || sub.noted {
 		return
 	}
-	delete(*s, sub)
+	delete(s, sub)
 	if spelling != nil && *spelling != sub.name {
-		if *s == nil {
-			*s = spellings{}
-		}
-		(*s)[sub] = *spelling
+		s[sub] = *spelling
 	}
 }
 
@@ -34,12 +31,7 @@ type given struct {
 
 // give notes under which name a subscription's value was given.
 func (c *cache) give(sub *subscription, as given) {
-	switch {
-	case as == given{}:
-		delete(c.given, sub)
-	case c.given == nil:
-		c.given = map[*subscription]given{sub: as}
-	default:
+	if delete(c.given, sub); as != (given{}) {
 		c.given[sub] = as
 	}
 }

@@ -70,7 +70,6 @@ func (m *Machine) complete(now time.Time, sub *subscription, version string) {
 	if sub.recalled() {
 		sub.from = 0
 	}
-	delete(sub.of.cache.waiting, sub.of)
 	m.noticeTo(sub, NoticeSynced, sub.handOut(), nil).Version = version
 	if f := sub.stream().knownTrouble(); f != nil {
 		m.tellFault(sub, f)
@@ -120,7 +119,7 @@ func (m *Machine) dropAll(now time.Time, sub *subscription) {
 	if sub.recalled() {
 		sub.from = 0
 	}
-	sub.complete, sub.status, sub.of.cache.waiting[sub.of] = false, StatusRequested, true
+	sub.complete, sub.status = false, StatusRequested
 }
 
 // drop lets go of the value. What was told of it counts no more.

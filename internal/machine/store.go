@@ -82,17 +82,9 @@ func (rc *recollection) add(e *Entry, before, more int) {
 	t.entries = append(t.entries, e)
 }
 
-// decodedStored takes back a task.
-func (m *Machine) decodedStored(now time.Time, ev Decoded) {
-	ev.Task.results = ev.Results
-	m.recollect(now, ev.Task.stored)
-}
-
 // recollect takes what is decoded into the state, in order, and with the last of it ends the waiting.
 func (m *Machine) recollect(now time.Time, rc *recollection) {
-	for len(rc.tasks) > 0 && rc.tasks[0].results != nil {
-		t := rc.tasks[0]
-		rc.tasks[0], rc.tasks = nil, rc.tasks[1:]
+	for t := nextDecoded(&rc.tasks); t != nil; t = nextDecoded(&rc.tasks) {
 		m.fx.Notify = slices.Grow(m.fx.Notify, len(t.Items))
 		for i := range t.Items {
 			m.takeStored(now, rc, t.entries[i], &t.Items[i], t.results[i])

@@ -26,7 +26,6 @@ type stream struct {
 	order   []*link   // in the order in which they are sent
 	watches int       // that are alive
 	sources []*source // that may use it, as they were first used
-	standby int       // how many of them use a server after it
 	held    int64     // bytes of the payloads of what is held of it, those that several share once
 
 	// Of the agenda.
@@ -44,6 +43,7 @@ type stream struct {
 	ignored   map[string]string // nonces of types that were not requested
 	opened    time.Duration     // when it began, on the clock
 	throttle  throttle
+	again     time.Time // when something that is owed may be said; zero if nothing waits
 
 	// Of all incarnations.
 	clock  clock
@@ -82,6 +82,11 @@ func (s *stream) unreachable() bool { return s.fault != nil && !s.responded }
 // is wrong with it.
 func (s *stream) works() bool {
 	return s.state == up && (s.responded || slices.ContainsFunc(s.quirks, quirk.vouches)) && s.fault == nil
+}
+
+// standsBy says that a source uses a server after it.
+func (s *stream) standsBy() bool {
+	return slices.ContainsFunc(s.sources, func(src *source) bool { return src.standsBy(s) })
 }
 
 // limit is how many bytes the first requests may have; 0 for no bound.

@@ -1,10 +1,6 @@
 package machine
 
-import (
-	"slices"
-
-	"github.com/xdswatch/xdswatch/xdstp"
-)
+import "github.com/xdswatch/xdswatch/xdstp"
 
 // Status of a resource, with the names and numbers of CSDS's ClientResourceStatus.
 type Status uint8
@@ -47,7 +43,6 @@ type subscription struct {
 	reason      Reason // of the absence
 	complete    bool   // of a collection: its first state is
 	troubled    bool   // its watches were told of trouble with the server since
-	shared      bool   // watches is in a notice, or a watch's own
 	joins       bool   // cache.joining has watches of it
 	subscribed  bool   // named on this incarnation of the active server's stream
 	noted       bool   // whether it is wanted has changed since
@@ -110,18 +105,10 @@ func (sub *subscription) setJoining(ws []*Watch) {
 	}
 }
 
-// own returns the watches for changing.
-func (sub *subscription) own() []*Watch {
-	if sub.shared {
-		sub.watches, sub.shared = slices.Clone(sub.watches), false
-	}
-	return sub.watches
-}
-
 // arrived ends the waiting of watches that joined: they will be told with the others.
 func (sub *subscription) arrived() {
 	if sub.joins {
-		sub.watches = append(sub.own(), sub.joining()...)
+		sub.watches = append(sub.watches, sub.joining()...)
 		sub.setJoining(nil)
 	}
 }

@@ -63,7 +63,7 @@ func (m *Machine) sweepGuarded(now time.Time, ev Guarded) {
 		l.unconfirmed = append(l.unconfirmed, unconfirmed...)
 		m.awaitSweep(now, l)
 	case ev.Err != nil:
-		m.fx.Log = append(m.fx.Log, Log{Warn: true, Server: p.Server, TypeURL: p.TypeURL, Text: "a guard keeps what the server does not speak of"})
+		m.logType(l, true, "a guard keeps what the server does not speak of")
 	default:
 		m.removeUnconfirmed(now, unconfirmed)
 	}

@@ -49,7 +49,6 @@ func (sub *subscription) handOut() []*Watch {
 	if sub.isCollection() {
 		return caughtUp(sub.of.watching())
 	}
-	sub.shared = len(sub.watches) > 0
 	return sub.watches
 }
 
@@ -119,10 +118,10 @@ func (m *Machine) doubtStar(l *link) {
 	}
 }
 
-func (m *Machine) logType(l *link, warn bool, text string) {
-	m.fx.Log = append(m.fx.Log, Log{Warn: warn, Server: l.stream.server, TypeURL: l.typ.URL, Text: text})
+func (m *Machine) logType(l *link, warn bool, text string, attrs ...any) {
+	m.fx.Log = append(m.fx.Log, Log{Warn: warn, Server: l.stream.server, TypeURL: l.typ.URL, Text: text, Attrs: attrs})
 }
 
-func (m *Machine) logServer(s *stream, warn bool, text string) {
-	m.fx.Log = append(m.fx.Log, Log{Warn: warn, Server: s.server, Text: text})
+func (m *Machine) logServer(s *stream, warn bool, text string, attrs ...any) {
+	m.fx.Log = append(m.fx.Log, Log{Warn: warn, Server: s.server, TypeURL: s.url, Text: text, Attrs: attrs})
 }

@@ -1,6 +1,9 @@
 package machine
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // watch begins a watch: it joins what stands, hears what is known, and interest follows.
 func (m *Machine) watch(now time.Time, w *Watch) {
@@ -43,7 +46,7 @@ func (m *Machine) attach(of *collection, w *Watch) (held bool) {
 		if of.isGlob() {
 			c.spelled.spell(w.sub, w.Spelling)
 		}
-		w.sub.watches = append(w.sub.own(), w)
+		w.sub.watches = append(w.sub.watches, w)
 		// WILD-2, WILD-4: the first watch chooses the form.
 		if len(w.sub.watches) == 1 {
 			of.begun(w)
@@ -61,9 +64,9 @@ func (m *Machine) attach(of *collection, w *Watch) (held bool) {
 	case sub.held():
 		sub.setJoining(append(sub.joining(), w))
 	case len(sub.watches) == 0:
-		sub.watches, sub.shared = w.list(), true
+		sub.watches = w.list()
 	default:
-		sub.watches = append(sub.own(), w)
+		sub.watches = append(sub.watches, w)
 	}
 	// WATCH-1: the first watch subscribes.
 	if first {
@@ -134,7 +137,7 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 
 // detach takes a watch off its subscription.
 func (m *Machine) detach(sub *subscription, w *Watch) {
-	sub.watches = without(sub.own(), w)
+	sub.watches = without(slices.Clone(sub.watches), w)
 	if sub.joins {
 		sub.setJoining(without(sub.joining(), w))
 	}

@@ -72,9 +72,7 @@ func (m *Machine) proceed(now time.Time, resp *response) {
 // commit takes what is decoded into the state, in the order of the wire, and ends the
 // response with the last of it.
 func (m *Machine) commit(now time.Time, resp *response) {
-	for len(resp.tasks) > 0 && resp.tasks[0].results != nil {
-		task := resp.tasks[0]
-		resp.tasks[0], resp.tasks = nil, resp.tasks[1:]
+	for task := nextDecoded(&resp.tasks); task != nil; task = nextDecoded(&resp.tasks) {
 		m.fx.Notify = slices.Grow(m.fx.Notify, len(task.Items))
 		m.keeps = len(task.Items)
 		for i := range task.Items {
@@ -106,7 +104,7 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 			continue
 		}
 		if len(it.also) > 0 && said != nil {
-			sub.of.cache.attributes.put(sub, said)
+			sub.of.cache.attributes[sub] = said
 		} else {
 			sub.describe(said)
 		}
