@@ -1,10 +1,12 @@
 package machine
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
+	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // maxTypeAliases is how many aliases of a type's resources are kept on one stream. Of one resource
@@ -22,12 +24,12 @@ var (
 // no member of a collection. The zero value has none.
 type aliases struct {
 	own map[*subscription]*named // what the server calls an entry
-	of  map[string]*named        // by that name
+	of  map[string]*named        // by the canonical text of that name
 }
 
 // named is a resource as the server calls it, and the subscriptions of its aliases.
 type named struct {
-	name  string
+	name  string // canonical
 	keys  []*subscription
 	homes []*collection // one of each source that a key is or was of
 }
@@ -42,8 +44,8 @@ func identical(a, b []byte) bool {
 func (a *aliases) follows(sub *subscription) bool { return sub.wanted() || a.own[sub] != nil }
 
 // link notes what the server calls a subscription. It fails if there are too many.
-func (a *aliases) link(sub *subscription, name string) error {
-	n := a.of[name]
+func (a *aliases) link(sub *subscription, name []byte) error {
+	n := a.called(name)
 	switch {
 	case n != nil && a.own[sub] == n:
 		return nil
@@ -56,9 +58,9 @@ func (a *aliases) link(sub *subscription, name string) error {
 	if a.own == nil {
 		a.own, a.of = map[*subscription]*named{}, map[string]*named{}
 	}
-	if n = a.of[name]; n == nil {
-		n = &named{name: name}
-		a.of[name] = n
+	if n == nil {
+		n = &named{name: canonicalOf(name)}
+		a.of[n.name] = n
 	}
 	a.own[sub] = n
 	n.keys = append(n.keys, sub)
@@ -96,9 +98,28 @@ func (sub *subscription) turns() bool {
 	return sub.held() && sub.byAlias() != (sub.of.cache.aliases.own[sub] != nil) && len(sub.covering()) > 0
 }
 
+// called finds what a server calls so, however it spells that; nil if it has no alias.
+func (a *aliases) called(name []byte) *named {
+	if len(a.of) == 0 {
+		return nil
+	}
+	return a.of[canonicalOf(name)]
+}
+
+// canonicalOf is the text that all spellings of a name have in common.
+func canonicalOf(name []byte) string {
+	// XDSTP-4: structured names are equal by their parts.
+	if bytes.HasPrefix(name, xdstpScheme) {
+		if n, err := xdstp.ParseReceived(string(name)); err == nil {
+			return n.String()
+		}
+	}
+	return string(name)
+}
+
 // keysOf are the subscriptions of the aliases of a resource.
-func (l *link) keysOf(name string) []*subscription {
-	if n := l.aliases.of[name]; n != nil {
+func (l *link) keysOf(canonical string) []*subscription {
+	if n := l.aliases.of[canonical]; n != nil {
 		return n.keys
 	}
 	return nil

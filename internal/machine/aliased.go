@@ -9,7 +9,7 @@ import (
 // more than twice is told none, since by then each is known to be named twice; so is one that
 // speaks of a variant that nobody asks for.
 func (r *reader) keys(name, constraints []byte, as mentionKind) []*subscription {
-	n := r.link.aliases.of[string(name)]
+	n := r.link.aliases.called(name)
 	if n == nil {
 		return nil
 	}
@@ -45,13 +45,24 @@ func (r *reader) findAliases() {
 			r.findListed(i, r.found[i], by)
 		}
 	}
-	for _, name := range r.removed { // ALIAS-2: what is removed by itself is no alias any more
-		if sub, _ := r.link.lookup(name); sub != nil && sub.seen != r.serial {
-			r.link.aliases.unlink(sub)
+	// ALIAS-2: what is removed by itself is no alias any more.
+	for _, name := range r.removed {
+		r.notAlias(name)
+	}
+	for i := range r.Errors {
+		if r.Errors[i].Code == codeNotFound {
+			r.notAlias(r.Errors[i].Name)
 		}
 	}
 	if len(r.link.aliases.of) > 0 {
 		r.findLinked(by)
+	}
+}
+
+// notAlias ends that a name is an alias, unless the response says that it is one.
+func (r *reader) notAlias(name []byte) {
+	if sub, _ := r.link.lookup(name); sub != nil && sub.seen != r.serial {
+		r.link.aliases.unlink(sub)
 	}
 }
 
@@ -70,7 +81,7 @@ func (r *reader) findListed(i int, own *subscription, by map[*subscription]int) 
 		case sub.seen == r.serial:
 			r.namedTwice(i, sub)
 		default:
-			if err := l.aliases.link(sub, string(name)); err != nil {
+			if err := l.aliases.link(sub, name); err != nil {
 				r.spoil(i, err)
 				return
 			}

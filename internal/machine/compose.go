@@ -198,7 +198,7 @@ func (l *link) saidUnder(sub *subscription, said map[string]string) (version str
 		return "", false
 	}
 	name := sub.versionName()
-	switch own := l.subs.get(name); {
+	switch own := l.named([]byte(name)); {
 	case own == nil || own.byAlias():
 	case own.listed():
 		return own.version, true

@@ -162,7 +162,7 @@ func (l *link) redirects(r *wire.Resource) bool {
 // there is none.
 func (l *link) subscribedAs(name []byte) *subscription {
 	sub, _ := l.lookup(name)
-	if n := l.aliases.of[string(name)]; sub == nil && n != nil {
+	if n := l.aliases.called(name); sub == nil && n != nil {
 		// DYN-3: who asked by an alias hears of the removal.
 		sub = n.keys[0]
 	}
@@ -174,13 +174,13 @@ var errTTL = errors.New("the time to live is not positive")
 // givenAs is the name under which the server gives an entry of the response to a subscription.
 func (resp *response) givenAs(i int, sub *subscription, shared bool) given {
 	l := resp.link
-	if n := l.aliases.own[sub]; n != nil {
-		return given{n.name, true, shared}
+	alias := l.aliases.own[sub] != nil
+	if !alias && !(l.stream.Delta && xdstp.IsXDSTP(sub.name)) {
+		return given{}
 	}
-	if l.stream.Delta && xdstp.IsXDSTP(sub.name) {
-		if name, _ := l.nameOf(&resp.Resources[i]); string(name) != sub.name {
-			return given{name: string(name)}
-		}
+	name, _ := l.nameOf(&resp.Resources[i])
+	if !alias && string(name) == sub.name {
+		return given{}
 	}
-	return given{}
+	return given{string(name), alias, alias && shared}
 }

@@ -164,6 +164,9 @@ func (r *reader) retire() {
 	}
 	l := r.link
 	spoken := map[*subscription]bool{}
+	for _, name := range r.removed {
+		spoken[l.subscribedAs(name)] = true
+	}
 	for i := range r.Resources {
 		if name, _ := l.nameOf(&r.Resources[i]); name != nil {
 			if sub := l.subscribedAs(name); sub != nil && l.chose(sub, sub.name, r.constraints(i)) {
