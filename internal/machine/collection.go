@@ -54,8 +54,8 @@ func (c *collection) forgetState() {
 	if sub.recalled() {
 		sub.from = 0
 	}
-	if l := sub.link(); l != nil && l.busy != nil && l.busy.over != nil {
-		delete(l.busy.over.collections, c)
+	if l := sub.link(); l != nil && l.busy != nil {
+		l.busy.completes = without(l.busy.completes, c)
 	}
 }
 

@@ -7,15 +7,14 @@ import (
 	"time"
 )
 
-// conclusions lists what a response means for names that are invalid, have an error, or do not exist, in
-// the order in which it is done. They are drawn once; nothing is changed here.
-func (resp *response) conclusions(now time.Time) []conclusion {
-	if resp.plan != nil {
-		return resp.plan
-	}
+// conclude works out what a response means for names that are invalid, have an error, or do not exist, and
+// for collections. Nothing is changed here.
+func (r *reader) conclude(now time.Time) {
+	slices.SortStableFunc(r.says, func(a, b saying) int { return int(a.kind) - int(b.kind) })
+	resp := r.response
 	var cs []conclusion
 	drops := resp.link.stream.FailOnDataErrors
-	for _, it := range resp.says {
+	for _, it := range r.says {
 		switch {
 		case it.kind == saysTwice:
 			f := &Fault{Kind: FaultRejected, Err: errTwice, At: now, Version: resp.Version}
@@ -36,7 +35,44 @@ func (resp *response) conclusions(now time.Time) []conclusion {
 			cs = append(cs, conclusion{sub: it.sub, kind: fails, fault: f, status: StatusReceivedError, drop: drop})
 		}
 	}
-	return append(cs, resp.absent()...)
+	if !r.whole {
+		cs = append(cs, resp.absent()...)
+	}
+	resp.conclusions = cs
+	resp.complete()
+}
+
+// complete lists the collections of which a response holds the first state.
+func (resp *response) complete() {
+	// WILD-5: any response makes it ready.
+	if c := resp.link.star; resp.awaited(c) {
+		resp.completes = append(resp.completes, c)
+	}
+	for _, c := range resp.answered() {
+		if c.isGlob() && resp.awaited(c) {
+			resp.completes = append(resp.completes, c)
+		}
+	}
+}
+
+// awaited says that a collection was requested from the server and has no first state yet.
+func (resp *response) awaited(c *collection) bool {
+	return c.ownedBy(resp.link.stream) && resp.link.requestLeft(c) && !c.self.complete
+}
+
+// answered lists the globs of which a response holds the first state: it speaks of them or
+// of a member, or else of everything, or of nothing at all.
+func (resp *response) answered() []*collection {
+	cs := resp.heard
+	// DELTA-14: an empty response makes all complete.
+	if resp.link.fullState() || len(resp.Resources)+len(resp.Removed)+len(resp.RemovedNames)+len(resp.Errors) == 0 {
+		cs = nil
+		for _, c := range resp.link.globs {
+			cs = append(cs, c)
+		}
+	}
+	slices.SortFunc(cs, byName)
+	return cs
 }
 
 // remove adds that there is no such resource; of a glob, that it has no members but those that the
@@ -64,11 +100,11 @@ func (resp *response) remove(cs []conclusion, sub *subscription, reason Reason) 
 func (resp *response) absent() (cs []conclusion) {
 	l := resp.link
 	// SOTW-8, SOTW-12: absence means nothing.
-	if !resp.tellsAll() || resp.nameless || resp.whole {
+	if !resp.tellsAll() || resp.nameless {
 		return nil
 	}
 	for sub := range l.owned() {
-		subscribed := resp.subscribes(sub)
+		subscribed := l.subscribes(sub)
 		switch {
 		// SOTW-10: what is invalid or has an error is there.
 		case sub.seen == resp.serial || sub.isCollection():
@@ -112,7 +148,7 @@ func (resp *response) lacks(sub *subscription) bool {
 		return false
 	}
 	// A wildcard that waits for a new stream was not requested.
-	return resp.subscribes(sub) || resp.form != wildNone || !l.wantsStar() || l.stream.FullState
+	return l.subscribes(sub) || resp.form != wildNone || !l.wantsStar() || l.stream.FullState
 }
 
 // doubt has the server confirm another server's value, that a full state lacks. Where there are no timers

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"slices"
 	"time"
 )
 
@@ -10,7 +9,7 @@ func (m *Machine) finish(now time.Time, resp *response) {
 	l, s := resp.link, resp.link.stream
 	live := m.current(resp.ref) == s && s.state == up && s.types[l.typ.URL] == l
 	told := len(m.fx.Notify)
-	for _, c := range resp.conclusions(now) {
+	for _, c := range resp.conclusions {
 		m.draw(now, resp, c, live)
 	}
 	resp.changed = resp.changed || len(m.fx.Notify) > told
@@ -35,8 +34,11 @@ func (m *Machine) finishCollections(now time.Time, resp *response, live bool) {
 	if live && s.troubled() {
 		m.recovered(s)
 	}
-	for _, c := range resp.completes() {
+	for _, c := range resp.completes {
 		f := c.self.fault
+		if !resp.link.has(c.self) {
+			continue
+		}
 		if f == nil || f.Kind == FaultTimeout || f.Kind == FaultRejected && c.self.seen != resp.serial {
 			m.complete(now, c.self, resp.Version)
 		}
@@ -66,35 +68,6 @@ func (m *Machine) heal(resp *response) {
 			sub.status, sub.fault = StatusRequested, nil
 		}
 	}
-}
-
-// completes lists the collections of which a response holds the first state.
-func (resp *response) completes() (cs []*collection) {
-	// WILD-5: any response makes it ready.
-	if c := resp.link.star; resp.awaited(c) && !c.self.complete {
-		cs = append(cs, c)
-	}
-	for _, c := range resp.answered() {
-		if c.isGlob() && !c.self.complete && resp.awaited(c) {
-			cs = append(cs, c)
-		}
-	}
-	return cs
-}
-
-// answered lists the globs of which a response holds the first state: it speaks of them or
-// of a member, or else of everything, or of nothing at all.
-func (resp *response) answered() []*collection {
-	cs := resp.heard
-	// DELTA-14: an empty response makes all complete.
-	if resp.link.fullState() || len(resp.Resources)+len(resp.Removed)+len(resp.RemovedNames)+len(resp.Errors) == 0 {
-		cs = nil
-		for _, c := range resp.link.globs {
-			cs = append(cs, c)
-		}
-	}
-	slices.SortFunc(cs, byName)
-	return cs
 }
 
 // end is the end of a response, whatever became of it.

@@ -25,14 +25,13 @@ func (m *Machine) propose(now time.Time, resp *response) {
 			p.Invalid++
 		}
 	}
-	resp.plan = resp.conclusions(now)
 	m.propound(l, p, resp.ends())
 }
 
 // ends are what is held that a response would end.
 func (resp *response) ends() map[*subscription]bool {
 	ends := map[*subscription]bool{}
-	for _, c := range resp.plan {
+	for _, c := range resp.conclusions {
 		if c.ends() {
 			ends[c.sub] = true
 		}
@@ -121,7 +120,7 @@ func (m *Machine) takeAll(now time.Time, resp *response) {
 // astray says that nothing that a response speaks of is here any more, and that it ends nothing
 // else: there is nothing to judge.
 func (resp *response) astray() bool {
-	if resp.spoken == 0 || slices.ContainsFunc(resp.completes(), (*collection).wanted) {
+	if resp.spoken == 0 || slices.ContainsFunc(resp.completes, (*collection).wanted) {
 		return false
 	}
 	for sub := range resp.link.owned() {
@@ -170,22 +169,18 @@ func (m *Machine) refuseAll(now time.Time, resp *response, removed []string, err
 			spoil(it.sub) // it is there
 		}
 	}
-	for _, it := range resp.says {
-		if it.kind == saysTwice {
-			spoil(it.sub)
-		}
-	}
 	for _, name := range removed { // U-2: it is held against the server's word
 		if sub := l.subs.get(name); sub != nil && sub.held() {
 			spoil(sub)
 		}
 	}
-	for _, c := range resp.plan {
-		if c.sub.wanted() && c.sub.status == StatusRequested && c.reason != ReasonAbsent {
-			spoil(c.sub) // it has its answer
+	for _, c := range resp.conclusions {
+		answered := c.sub.wanted() && c.sub.status == StatusRequested && c.reason != ReasonAbsent
+		if answered || c.fault != nil && c.fault.Err == errTwice {
+			spoil(c.sub)
 		}
 	}
-	for _, c := range resp.completes() {
+	for _, c := range resp.completes {
 		m.spoil(c.self, f, StatusNacked, false)
 	}
 	if s := l.stream; s.troubled() {

@@ -69,9 +69,6 @@ const star = "*"
 
 // reset forgets an incarnation of the stream.
 func (l *link) reset() {
-	if l.busy != nil && l.busy.over == nil {
-		l.busy.over = &requested{l.collectionsRequested(), l.namesSubscribed()}
-	}
 	// STREAM-4: nonces are forgotten.
 	l.onStream = onStream{}
 	// SOTW-2: the version belongs to the stream.
@@ -135,28 +132,6 @@ func (l *link) collections(only *source) (cs []*collection) {
 	}
 	slices.SortStableFunc(cs, byName)
 	return cs
-}
-
-// collectionsRequested are those whose request has left.
-func (l *link) collectionsRequested() map[*collection]bool {
-	cs := map[*collection]bool{}
-	for _, c := range l.collections(nil) {
-		if l.requestLeft(c) {
-			cs[c] = true
-		}
-	}
-	return cs
-}
-
-// namesSubscribed are the names that were subscribed to at the server.
-func (l *link) namesSubscribed() map[*subscription]bool {
-	subs := map[*subscription]bool{}
-	for sub := range l.owned() {
-		if sub.subscribed && !l.leaving(sub) {
-			subs[sub] = true
-		}
-	}
-	return subs
 }
 
 // rank orders types that owe at the same time: make-before-break order, then the order in
@@ -249,6 +224,9 @@ func (l *link) requestLeft(c *collection) bool {
 	}
 	return l.form != wildNone && (l.overtaken || !l.starting)
 }
+
+// subscribes says whether the server was told that a resource is wanted, of its own name.
+func (l *link) subscribes(sub *subscription) bool { return sub.subscribed && !l.leaving(sub) }
 
 // leaving says whether the message with the writer names a subscription for the first time.
 func (l *link) leaving(sub *subscription) bool {

@@ -34,7 +34,7 @@ func (m *Machine) read(now time.Time, resp *response, removed [][]byte) {
 			m.sort(now, r, a.index, sub)
 		}
 	}
-	slices.SortStableFunc(r.says, func(a, b saying) int { return int(a.kind) - int(b.kind) })
+	r.conclude(now)
 	if r.fresh > releasable && r.fresh > r.Size/2 {
 		r.released = true
 		m.fx.Release = append(m.fx.Release, r.ref)

@@ -31,19 +31,20 @@ type response struct {
 	work
 	verdict
 
-	over *requested // what had been requested when the stream ended; nil before
-	then *Received  // a response of the type that has to wait for this one
+	then *Received // a response of the type that has to wait for this one
 }
 
-// reading is what a response speaks of.
+// reading is what a response speaks of, and what that means. It is worked out before anything of it is
+// done, by what the server had been told when it came, so that a guard can judge it, and so that the end
+// of the stream changes nothing of it.
 type reading struct {
-	says     []saying
-	heard    []*collection // that it speaks of, or of something in them
-	healed   []healed      // of them, that had an error before
-	spoken   int           // of how many subscriptions it speaks
-	whole    bool          // of all that there were when it came
-	nameless bool          // an entry's name could not be read
-	resumes  bool          // it confirmed something that had to be
+	heard       []*collection // that it speaks of, or of something in them
+	healed      []healed      // of them, that had an error before
+	completes   []*collection // of which it holds the first state
+	conclusions []conclusion  // beside the values that it holds, in the order in which they are drawn
+	spoken      int           // of how many subscriptions it speaks
+	nameless    bool          // an entry's name could not be read
+	resumes     bool          // it confirmed something that had to be
 }
 
 // saying is what a response says of a subscription beside a value.
@@ -68,12 +69,6 @@ const (
 type healed struct {
 	*collection
 	fault *Fault
-}
-
-// requested is what a server had been told on a stream that is over.
-type requested struct {
-	collections map[*collection]bool   // whose request had left
-	names       map[*subscription]bool // that were subscribed to
 }
 
 // on says whether a response of this incarnation is being worked on, or waits for it.
@@ -116,25 +111,6 @@ func (resp *response) renews(i int, sub *subscription) bool {
 	return resp.Renewed[i] || resp.link.renewed[sub]
 }
 
-// subscribes says that the server was told of a name when the response came, or before its stream ended.
-func (resp *response) subscribes(sub *subscription) bool {
-	if resp.over != nil {
-		return resp.over.names[sub]
-	}
-	return sub.subscribed && !resp.link.leaving(sub)
-}
-
-// awaited says whether the request for a collection had left when the response came.
-func (resp *response) awaited(c *collection) bool {
-	if !c.ownedBy(resp.link.stream) {
-		return false
-	}
-	if resp.over != nil {
-		return resp.over.collections[c] && c.wanted()
-	}
-	return resp.link.requestLeft(c)
-}
-
 // fullState says that a response of the type holds everything.
 func (l *link) fullState() bool {
 	return !l.stream.Delta && (l.typ.FullState || l.stream.FullState)
@@ -159,7 +135,9 @@ type reader struct {
 	*response
 	found   []*subscription       // what each entry speaks of; nil for nothing
 	removed [][]byte              // names that are removed
+	says    []saying              // beside values
 	said    map[*subscription]int // its place in says, but of bare ones
+	whole   bool                  // it holds all that there were when it came
 
 	aliased  []*aliased       // entries that are watched under aliases
 	byIndex  map[int]*aliased // the same
@@ -234,8 +212,7 @@ type sorted struct {
 	finding
 }
 
-// conclusion is what a response means for a subscription, beside the values that it holds. A response is
-// concluded before anything of it is done, so that a guard can judge what would be.
+// conclusion is what a response means for a subscription, beside the values that it holds.
 type conclusion struct {
 	sub    *subscription
 	kind   conclusionKind

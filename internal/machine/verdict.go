@@ -8,11 +8,10 @@ import (
 // verdict is what becomes of a response: what is wrong with it, and with a guard what is done once that
 // has judged.
 type verdict struct {
-	lines          []string     // what is wrong, for the NACK: as many as that has room for
-	length         int          // of them, in bytes
-	valid, invalid int          // entries, as [Exchange] counts them
-	ready          []sorted     // entries that need no decoding; empty without a guard
-	plan           []conclusion // that is judged; nil without a guard
+	lines          []string // what is wrong, for the NACK: as many as that has room for
+	length         int      // of them, in bytes
+	valid, invalid int      // entries, as [Exchange] counts them
+	ready          []sorted // entries that need no decoding; empty without a guard
 }
 
 // full says that the NACK has no room for more: there may be a million that is wrong.
