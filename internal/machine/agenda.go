@@ -50,8 +50,8 @@ func (a *agenda) touch(ss ...*stream) {
 	}
 }
 
-// take takes the streams that are to be looked at now, in order of their making.
-func (a *agenda) take(now time.Time) []*stream {
+// due takes the streams that are to be looked at now, in order of their making.
+func (a *agenda) due(now time.Time) []*stream {
 	for len(a.queue) > 0 && !now.Before(a.queue[0].due) {
 		a.touch(heap.Pop(&a.queue).(*stream))
 	}

@@ -92,9 +92,9 @@ func (sub *subscription) byAlias() bool {
 	return c.aliases.own[sub] != nil
 }
 
-// turns says that what a response speaks of was a member of a watched collection by its own name
+// switchesAlias says that what a response speaks of was a member of a watched collection by its own name
 // and becomes an alias, or the reverse.
-func (sub *subscription) turns() bool {
+func (sub *subscription) switchesAlias() bool {
 	return sub.held() && sub.byAlias() != (sub.of.cache.aliases.own[sub] != nil) && len(sub.covering()) > 0
 }
 

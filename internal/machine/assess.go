@@ -7,18 +7,18 @@ import (
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
-// sort has an entry of a response decoded, or does what it means. With a guard that waits
+// handleEntry has an entry of a response decoded, or does what it means. With a guard that waits
 // for the judgement.
-func (m *Machine) sort(now time.Time, r *reader, i int, sub *subscription) {
-	if r.saidOf(sub) == saysTwice {
+func (m *Machine) handleEntry(now time.Time, r *reader, i int, sub *subscription) {
+	if r.recordedOf(sub) == statesTwice {
 		r.invalid++
 		return
 	}
-	switch it := (sorted{i, sub, r.assess(i, sub)}); {
+	switch it := (assessed{i, sub, r.assess(i, sub)}); {
 	case it.kind == isNew:
 		r.decode(i, sub)
 	case it.kind == isBare:
-		r.says = append(r.says, saying{sub: sub, kind: saysBare})
+		r.statements = append(r.statements, statement{sub: sub, kind: statesBare})
 	case r.link.typ.Guarded:
 		r.ready = append(r.ready, it)
 	default:
@@ -67,7 +67,7 @@ func (r *reader) compare(i int, sub *subscription) finding {
 	entry := &r.Resources[i]
 	locator := r.link.redirects(entry)
 	// WATCH-4: what is unchanged is not decoded.
-	if r.holds(i, sub, locator) && !sub.turns() && !sub.stale() {
+	if r.holds(i, sub, locator) && !sub.switchesAlias() && !sub.stale() {
 		return finding{kind: isHeld}
 	}
 	if f := sub.fault; f != nil && f.refused != 0 && f.refused == r.hashOf(i, locator) {

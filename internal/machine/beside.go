@@ -9,21 +9,21 @@ import (
 // wildcard's state does, once it is complete on this stream; where not, their timers, which begin anew
 // with the first response. In delta that is so of what is held and has to be confirmed.
 func (m *Machine) answerBeside(now time.Time, l *link) {
-	if len(l.beside) == 0 || !l.left {
+	if len(l.beside) == 0 || !l.written {
 		return
 	}
 	full := l.fullState()
 	subs := slices.DeleteFunc(l.beside, func(sub *subscription) bool { return !l.has(sub) })
 	sortSubs(subs)
 	subs = slices.Compact(subs)
-	if l.beside = subs; full && l.complete || !full && l.answered {
+	if l.beside = subs; full && l.sawAll || !full && l.answered {
 		l.beside = nil
 	}
 	for _, sub := range subs {
 		switch {
 		case !sub.wanted():
 		// P-1: the wildcard's state has no such name.
-		case full && l.complete && !sub.known():
+		case full && l.sawAll && !sub.known():
 			m.remove(now, sub, ReasonAbsent)
 		case sub.unconfirmed && l.beside != nil: // held until the server has spoken at all
 		case l.beside == nil || sub.timer == 0:

@@ -10,33 +10,33 @@ import (
 // clock is a stream's own time, in all its incarnations. It stands still while handlers hold up
 // reading, and while the program itself does not run: the server's silence then is the program's.
 type clock struct {
-	start time.Time
-	held  time.Duration // in all
-	since time.Time     // zero unless held now
+	start      time.Time
+	stoppedFor time.Duration // in all
+	stoppedAt  time.Time     // zero unless it stands still now
 }
 
 func (c *clock) at(now time.Time) time.Duration {
-	if !c.since.IsZero() {
-		now = c.since
+	if !c.stoppedAt.IsZero() {
+		now = c.stoppedAt
 	}
-	return now.Sub(c.start) - c.held
+	return now.Sub(c.start) - c.stoppedFor
 }
 
 // when is the time at which the clock shows d, if it goes on.
-func (c *clock) when(d time.Duration) time.Time { return c.start.Add(c.held + d) }
+func (c *clock) when(d time.Duration) time.Time { return c.start.Add(c.stoppedFor + d) }
 
-func (c *clock) stands() bool { return !c.since.IsZero() }
+func (c *clock) stopped() bool { return !c.stoppedAt.IsZero() }
 
-func (c *clock) hold(now time.Time) {
-	if !c.stands() {
-		c.since = now
+func (c *clock) stop(now time.Time) {
+	if !c.stopped() {
+		c.stoppedAt = now
 	}
 }
 
-func (c *clock) release(now time.Time) {
-	if c.stands() {
-		c.held += now.Sub(c.since)
-		c.since = time.Time{}
+func (c *clock) run(now time.Time) {
+	if c.stopped() {
+		c.stoppedFor += now.Sub(c.stoppedAt)
+		c.stoppedAt = time.Time{}
 	}
 }
 
@@ -148,7 +148,7 @@ func (s *stream) nextAlarm() time.Time {
 	for len(*q) > 0 && (*q)[0].stale() {
 		q.pop()
 	}
-	if len(*q) == 0 || s.clock.stands() {
+	if len(*q) == 0 || s.clock.stopped() {
 		return time.Time{}
 	}
 	return s.clock.when((*q)[0].at)
@@ -177,8 +177,8 @@ func (m *Machine) ringAlarms(now time.Time, s *stream) {
 func (m *Machine) stalled(now time.Time) {
 	m.agenda.touch(m.streams...)
 	for _, s := range m.streams {
-		if !s.clock.stands() {
-			s.clock.held += now.Sub(m.stepped)
+		if !s.clock.stopped() {
+			s.clock.stoppedFor += now.Sub(m.stepped)
 		}
 	}
 }

@@ -58,10 +58,10 @@ func TestAlarms(t *testing.T) {
 	set(10, 0, 2) // sooner
 	at(12, 50, "a")
 	at(21, 50)
-	s.clock.hold(dawn.Add(30 * time.Second))
+	s.clock.stop(dawn.Add(30 * time.Second))
 	at(40, -1)
 	at(60, -1)
-	s.clock.release(dawn.Add(40 * time.Second))
+	s.clock.run(dawn.Add(40 * time.Second))
 	at(59, 60)
 	b[2].number = 0 // stopped
 	at(60, -1)

@@ -126,7 +126,7 @@ func (c *cache) globFor(src *source, url string) *collection {
 	glob := &collection{cache: c, source: src, name: url, pattern: p}
 	glob.self = &subscription{name: url, status: StatusRequested}
 	glob.adopt(glob.self)
-	c.takeLoose(glob)
+	c.adoptLoose(glob)
 	c.subs.put(glob.self)
 	c.globs[p] = glob
 	c.plainOf(src).list(glob)
@@ -200,8 +200,8 @@ func (c *collection) inOrder() []*subscription {
 	return subs
 }
 
-// leave forgets a glob, and what was held for it alone.
-func (c *cache) leave(glob *collection) {
+// dropGlob forgets a glob, and what was held for it alone.
+func (c *cache) dropGlob(glob *collection) {
 	delete(c.globs, glob.pattern)
 	delete(c.plain[glob.source].globs, glob.pattern)
 	for _, sub := range glob.members {
@@ -209,7 +209,7 @@ func (c *cache) leave(glob *collection) {
 		case !glob.has(sub):
 		case sub.wanted() || sub.noted:
 			c.plainOf(glob.source).adopt(sub)
-		case sub.link().leaveToStar(sub):
+		case sub.link().giveToStar(sub):
 		default:
 			c.drop(sub)
 		}
@@ -217,12 +217,12 @@ func (c *cache) leave(glob *collection) {
 	glob.members = nil
 }
 
-// leaveToStar keeps what nobody else wants any more for the watches of the wildcard, which
+// giveToStar keeps what nobody else wants any more for the watches of the wildcard, which
 // were told of it. In delta a server at which it was subscribed by itself has to say whether it is
 // the wildcard's too; of a structured name, which to most is none of it, that is not waited
 // for without end.
-func (l *link) leaveToStar(sub *subscription) bool {
-	if sub.of == l.star || sub.isCollection() || !l.star.wanted() || !l.star.ownedBy(l.stream) || sub.foreign() || !l.spoken(sub) {
+func (l *link) giveToStar(sub *subscription) bool {
+	if sub.of == l.star || sub.isCollection() || !l.star.wanted() || !l.star.ownedBy(l.stream) || sub.foreign() || !l.hasSpoken(sub) {
 		return false
 	}
 	asked := sub.subscribed || sub.of.self != nil && sub.of.self.subscribed

@@ -17,7 +17,7 @@ func (l *link) composeSotW(a *answer, node []byte) [][]byte {
 	}
 	form := l.nextForm()
 	if form == wildLegacy {
-		l.standBeside(added)
+		l.placeBeside(added)
 		added, removed = nil, nil // what is wanted by name is among all
 	} else if l.form == wildLegacy {
 		added = l.allWanted()
@@ -32,7 +32,7 @@ func (l *link) composeSotW(a *answer, node []byte) [][]byte {
 	}
 	l.starting = l.starting || form != wildNone && l.form == wildNone
 	if form == wildNone && l.form != wildNone {
-		l.leaveWild()
+		l.dropWild()
 	}
 	l.form = form
 	if form == wildLegacy {
@@ -113,7 +113,7 @@ func (l *link) composeDelta(a *answer, node []byte) []byte {
 	}
 	if form == wildNone && l.form != wildNone {
 		msg = wire.AppendUnsubscribe(msg, star, l.params(l.star))
-		l.leaveWild()
+		l.dropWild()
 	}
 	for _, c := range removed {
 		msg = wire.AppendUnsubscribe(msg, c.name, c.params)
@@ -178,7 +178,7 @@ func (l *link) composeFirstDelta(node []byte) []byte {
 				l.unconfirm(sub)
 				continue
 			}
-			switch version, taken := l.saidUnder(sub, said); {
+			switch version, taken := l.versionUnder(sub, said); {
 			case !taken:
 				l.resumes = true
 				msg = wire.AppendInitialVersion(msg, sub.versionName(), sub.version)
@@ -190,10 +190,10 @@ func (l *link) composeFirstDelta(node []byte) []byte {
 	return msg
 }
 
-// saidUnder is the version that a first message tells under the name that a server gave an alias's value
+// versionUnder is the version that a first message tells under the name that a server gave an alias's value
 // with: of the resource that has the name for its own, or of the first that was called so. If there is
 // none, the alias's is noted.
-func (l *link) saidUnder(sub *subscription, said map[string]string) (version string, taken bool) {
+func (l *link) versionUnder(sub *subscription, said map[string]string) (version string, taken bool) {
 	if !sub.byAlias() {
 		return "", false
 	}

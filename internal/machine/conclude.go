@@ -10,21 +10,21 @@ import (
 // conclude works out what a response means for names that are invalid, have an error, or do not exist, and
 // for collections. Nothing is changed here.
 func (r *reader) conclude(now time.Time) {
-	slices.SortStableFunc(r.says, func(a, b saying) int { return int(a.kind) - int(b.kind) })
+	slices.SortStableFunc(r.statements, func(a, b statement) int { return int(a.kind) - int(b.kind) })
 	resp := r.response
 	var cs []conclusion
 	drops := resp.link.stream.FailOnDataErrors
-	for _, it := range r.says {
+	for _, it := range r.statements {
 		switch {
-		case it.kind == saysTwice:
+		case it.kind == statesTwice:
 			f := &Fault{Kind: FaultRejected, Err: errTwice, At: now, Version: resp.Version}
 			cs = append(cs, conclusion{sub: it.sub, kind: fails, fault: f, status: StatusNacked, drop: drops && !it.sub.isCollection()})
 		// DELTA-8, DELTA-15: removals come after resources, for any type.
-		case it.kind == saysRemoved:
+		case it.kind == statesRemoved:
 			cs = resp.remove(cs, it.sub, ReasonRemoved)
 		// DELTA-11: an entry without a body.
 		// ERR-6, ERR-7: NOT_FOUND is a removal.
-		case it.kind == saysBare, it.err.Code == codeNotFound:
+		case it.kind == statesBare, it.err.Code == codeNotFound:
 			cs = resp.remove(cs, it.sub, ReasonNotFound)
 		default:
 			drop := drops && it.err.Code == codePermissionDenied
@@ -57,13 +57,13 @@ func (resp *response) complete() {
 
 // awaited says that a collection was requested from the server and has no first state yet.
 func (resp *response) awaited(c *collection) bool {
-	return c.ownedBy(resp.link.stream) && resp.link.requestLeft(c) && !c.self.complete
+	return c.ownedBy(resp.link.stream) && resp.link.requestWritten(c) && !c.self.complete
 }
 
 // answered lists the globs of which a response holds the first state: it speaks of them or
 // of a member, or else of everything, or of nothing at all.
 func (resp *response) answered() []*collection {
-	cs := resp.heard
+	cs := resp.collections
 	// DELTA-14: an empty response makes all complete.
 	if resp.link.fullState() || len(resp.Resources)+len(resp.Removed)+len(resp.RemovedNames)+len(resp.Errors) == 0 {
 		cs = nil
@@ -108,9 +108,9 @@ func (resp *response) absent() (cs []conclusion) {
 		switch {
 		// SOTW-10: what is invalid or has an error is there.
 		case sub.seen == resp.serial || sub.isCollection():
-		case resp.lacks(sub) && sub.foreign():
+		case resp.omits(sub) && sub.foreign():
 			cs = append(cs, conclusion{sub: sub, kind: doubts})
-		case resp.lacks(sub):
+		case resp.omits(sub):
 			// Of a member the server had spoken, which the wildcard was told, and a file speaks of all.
 			if sub.held() || !sub.wanted() || l.star.wanted() || l.stream.FullState {
 				// SOTW-7: what is missing is deleted.
@@ -135,14 +135,14 @@ func (m *Machine) draw(now time.Time, resp *response, c conclusion, live bool) {
 	case c.kind == fails:
 		m.spoil(c.sub, c.fault, c.status, c.drop)
 	case c.kind == agrees:
-		c.sub.said()
+		c.sub.credit()
 	case live && m.doubt(now, resp.link, c.sub):
 		m.remove(now, c.sub, ReasonAbsent)
 	}
 }
 
-// lacks says whether a response that holds everything else ends what is known of a subscription.
-func (resp *response) lacks(sub *subscription) bool {
+// omits says whether a response that holds everything else ends what is known of a subscription.
+func (resp *response) omits(sub *subscription) bool {
 	l := resp.link
 	if !sub.known() {
 		return false

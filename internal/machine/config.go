@@ -92,8 +92,8 @@ type Machine struct {
 	began   time.Time  // when the first step was
 	stepped time.Time  // when the last step was
 
-	unheard Notice          // that nobody is told of; used again
-	found   []*subscription // what a response speaks of; used again
+	discarded Notice          // that nobody is told of; used again
+	found     []*subscription // what a response speaks of; used again
 }
 
 // slot names a stream for life: a server, and with one stream a type its type.

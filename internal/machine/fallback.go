@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// usable is the first server from one on of which nothing bad is known, or the last.
-func (src *source) usable(i int) int {
+// firstReachable is the first server from one on of which nothing bad is known, or the last.
+func (src *source) firstReachable(i int) int {
 	for i+1 < len(src.streams) && src.streams[i].unreachable() {
 		i++
 	}
 	return i
 }
 
-// begin chooses the server for the first watch after a time without any.
-func (m *Machine) begin(now time.Time, src *source) {
+// chooseServer chooses the server for the first watch after a time without any.
+func (m *Machine) chooseServer(now time.Time, src *source) {
 	for _, c := range src.caches {
 		if r := c.recalls[src]; r != nil {
 			r.timer = 0 // it may have gone with its stream
 		}
 	}
-	before, to := src.active, src.usable(0)
+	before, to := src.active, src.firstReachable(0)
 	for i := before; i < to; i++ {
 		m.logLeft(src.streams[i])
 	}
@@ -28,7 +28,7 @@ func (m *Machine) begin(now time.Time, src *source) {
 		return
 	}
 	for _, c := range src.caches {
-		c.forsake(src)
+		c.forgetSource(src)
 	}
 	src.active = to
 	if s := src.stream(); s.state == up {
@@ -36,8 +36,8 @@ func (m *Machine) begin(now time.Time, src *source) {
 	}
 }
 
-// forsake forgets what was known of a source's names, none of which is wanted.
-func (c *cache) forsake(src *source) {
+// forgetSource forgets what was known of a source's names, none of which is wanted.
+func (c *cache) forgetSource(src *source) {
 	for _, sub := range c.inOrder(src) {
 		c.drop(sub)
 	}
@@ -68,7 +68,7 @@ func (m *Machine) fallBackSource(now time.Time, src *source) bool {
 	if src.last() || !src.ReachabilityOnly && !src.lacks() {
 		return false
 	}
-	to := src.usable(src.active)
+	to := src.firstReachable(src.active)
 	for _, s := range src.streams[src.active:to] {
 		m.logLeft(s)
 	}
@@ -130,14 +130,14 @@ func (m *Machine) activate(now time.Time, src *source, to int) {
 			m.tellServer(l, l.fault, src)
 		}
 	}
-	if dst.told == nil && !dst.works() {
-		dst.told = &Fault{Kind: FaultConnection, Err: errBefore}
+	if dst.toldFault == nil && !dst.works() {
+		dst.toldFault = &Fault{Kind: FaultConnection, Err: errBefore}
 	}
 	for i := was + 1; i <= to; i++ {
-		m.wanted(now, src.streams[i], +src.watches)
+		m.countWatch(now, src.streams[i], +src.watches)
 	}
 	for i := to + 1; i <= was; i++ {
-		m.wanted(now, src.streams[i], -src.watches)
+		m.countWatch(now, src.streams[i], -src.watches)
 	}
 	if to > was && from.state == up {
 		m.restart(now, from)
@@ -152,7 +152,7 @@ func (c *cache) dropUnwanted(src *source) {
 			continue
 		}
 		if c.drop(sub); sub.isCollection() {
-			c.leave(sub.of)
+			c.dropGlob(sub.of)
 		}
 	}
 }
@@ -207,7 +207,7 @@ func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 func (m *Machine) startOver(now time.Time, src *source, s *stream) {
 	switch {
 	case s.watches == 0:
-		m.letGo(now, s)
+		m.closeUnwanted(now, s)
 	case slices.ContainsFunc(s.order, func(l *link) bool { return l.hangsOver(src) }):
 		m.restart(now, s)
 	}

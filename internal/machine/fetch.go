@@ -33,7 +33,7 @@ func (f *fetch) order() (alarmKind, string, string) {
 
 // ring tells the watch. It may be on another stream by now, whose reading handlers hold up.
 func (f *fetch) ring(m *Machine, now time.Time, _ *stream) {
-	if s := f.watch.stream(); s.clock.stands() {
+	if s := f.watch.stream(); s.clock.stopped() {
 		m.setAlarm(now, s, f, 0)
 		return
 	}

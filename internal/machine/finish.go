@@ -14,7 +14,7 @@ func (m *Machine) finish(now time.Time, resp *response) {
 	}
 	resp.changed = resp.changed || len(m.fx.Notify) > told
 	m.heal(resp)
-	if resp.unusable() {
+	if resp.brokenFile() {
 		resp.invalid++
 	} else if len(resp.lines) == 0 {
 		l.accepted = now
@@ -24,7 +24,7 @@ func (m *Machine) finish(now time.Time, resp *response) {
 		l.version, l.lapsed = resp.Version, l.lapsed && !resp.tellsAll()
 	}
 	m.finishCollections(now, resp, live)
-	m.end(now, resp)
+	m.endResponse(now, resp)
 }
 
 // finishCollections does what a response means for collections, and if it is live, for the stream that it
@@ -45,7 +45,7 @@ func (m *Machine) finishCollections(now time.Time, resp *response, live bool) {
 	}
 	if live {
 		m.resumed(resp)
-		resp.link.complete = resp.link.complete || resp.link.form == wildLegacy && resp.tellsAll() && !resp.nameless
+		resp.link.sawAll = resp.link.sawAll || resp.link.form == wildLegacy && resp.tellsAll() && !resp.nameless
 		m.answerBeside(now, resp.link)
 		m.settling(now, resp)
 		// ACK-1: each response is answered once.
@@ -70,8 +70,8 @@ func (m *Machine) heal(resp *response) {
 	}
 }
 
-// end is the end of a response, whatever became of it.
-func (m *Machine) end(now time.Time, resp *response) {
+// endResponse ends the work on a response, whatever became of it.
+func (m *Machine) endResponse(now time.Time, resp *response) {
 	l, s := resp.link, resp.link.stream
 	l.busy = nil
 	resp.noteRefusal()
@@ -82,7 +82,7 @@ func (m *Machine) end(now time.Time, resp *response) {
 	m.fx.Consumed = append(m.fx.Consumed, resp.ref)
 	if then := resp.then; then != nil {
 		if m.current(then.Ref) == s && s.state == up {
-			m.take(now, s, then.Response)
+			m.workOn(now, s, then.Response)
 		} else {
 			s.dropUndelivered(then.Ref)
 		}

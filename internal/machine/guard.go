@@ -25,14 +25,14 @@ func (m *Machine) propose(now time.Time, resp *response) {
 			p.Invalid++
 		}
 	}
-	m.propound(l, p, resp.ends())
+	m.propound(l, p, resp.takenAway())
 }
 
-// ends are what is held that a response would end.
-func (resp *response) ends() map[*subscription]bool {
+// takenAway are what is held that a response would end.
+func (resp *response) takenAway() map[*subscription]bool {
 	ends := map[*subscription]bool{}
 	for _, c := range resp.conclusions {
-		if c.ends() {
+		if c.takesAway() {
 			ends[c.sub] = true
 		}
 	}
@@ -95,7 +95,7 @@ func (m *Machine) guarded(now time.Time, ev Guarded) {
 	case resp == nil:
 	case !live || s.types[resp.link.typ.URL] != resp.link:
 		resp.disown()
-		m.end(now, resp)
+		m.endResponse(now, resp)
 	case ev.Err != nil:
 		m.refuseAll(now, resp, ev.Proposal.Removed, ev.Err)
 	default:
@@ -117,10 +117,10 @@ func (m *Machine) takeAll(now time.Time, resp *response) {
 	m.commit(now, resp)
 }
 
-// astray says that nothing that a response speaks of is here any more, and that it ends nothing
+// nothingToJudge says that nothing that a response speaks of is here any more, and that it ends nothing
 // else: there is nothing to judge.
-func (resp *response) astray() bool {
-	if resp.spoken == 0 || slices.ContainsFunc(resp.completes, (*collection).wanted) {
+func (resp *response) nothingToJudge() bool {
+	if resp.mentioned == 0 || slices.ContainsFunc(resp.completes, (*collection).wanted) {
 		return false
 	}
 	for sub := range resp.link.owned() {
@@ -187,5 +187,5 @@ func (m *Machine) refuseAll(now time.Time, resp *response, removed []string, err
 		m.recovered(s)
 	}
 	m.owe(now, resp)
-	m.end(now, resp)
+	m.endResponse(now, resp)
 }

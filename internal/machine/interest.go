@@ -29,14 +29,14 @@ func (l *link) applyChanges() (added []*subscription, removed []change) {
 			added = append(added, sub)
 		case c.add:
 		case owned:
-			if sub.subscribed || c.told {
+			if sub.subscribed || c.had {
 				removed = append(removed, c)
 			}
 			delete(l.spelled, sub)
 			sub.timer = 0
 			l.forget(sub)
 			sub.subscribed = false
-		case c.told:
+		case c.had:
 			removed = append(removed, c)
 		}
 	}
@@ -67,13 +67,13 @@ func (l *link) allWanted() []*subscription {
 
 // forget drops what nobody wants any more.
 func (l *link) forget(sub *subscription) {
-	left := sub.of == l.star && l.form == wildLegacy && l.outdated() && l.spoken(sub) // the wildcard may come back, and is not told anew
-	if sub.wanted() || l.member(sub) || left || sub.gone || l.leaveToStar(sub) {
+	left := sub.of == l.star && l.form == wildLegacy && l.outdated() && l.hasSpoken(sub) // the wildcard may come back, and is not told anew
+	if sub.wanted() || l.member(sub) || left || sub.gone || l.giveToStar(sub) {
 		return
 	}
 	l.drop(sub)
 	if sub.isCollection() {
-		l.leave(sub.of)
+		l.dropGlob(sub.of)
 	}
 }
 
@@ -90,8 +90,8 @@ func (l *link) prune() {
 	l.cache.prune()
 }
 
-// leaveWild forgets what only the wildcard held.
-func (l *link) leaveWild() {
+// dropWild forgets what only the wildcard held.
+func (l *link) dropWild() {
 	c := l.star
 	if !c.ownedBy(l.stream) {
 		return

@@ -8,7 +8,7 @@ import (
 // expire does what time demands of a stream.
 func (m *Machine) expire(now time.Time, s *stream) {
 	if !s.lingerUntil.IsZero() && !now.Before(s.lingerUntil) {
-		m.letGo(now, s)
+		m.closeUnwanted(now, s)
 	}
 	m.ringAlarms(now, s)
 }
@@ -27,10 +27,10 @@ func (m *Machine) up(now time.Time, s *stream, node []byte) {
 	s.node, s.nodeSent, s.owedNode, s.responded, s.writing = m.describe(s, node), false, nil, false, nil
 	m.node = s.node
 	s.ignored = nil
-	s.clock.hold(now) // handlers may hold up reading from the beginning
+	s.clock.stop(now) // handlers may hold up reading from the beginning
 	s.opened = s.clock.at(now)
 	s.reset()
-	if s.standing = false; !s.Polled {
+	if s.toldUp = false; !s.Polled {
 		m.tellUp(s)
 	}
 	m.readOn(now, s)
@@ -50,8 +50,8 @@ func (s *stream) reset() {
 
 // tellUp tells that a stream stands. Of a server that is polled only an answer shows that.
 func (m *Machine) tellUp(s *stream) {
-	if !s.standing {
-		s.standing = true
+	if !s.toldUp {
+		s.toldUp = true
 		m.fx.Notify = append(m.fx.Notify, Notice{Kind: NoticeStreamUp, Server: s.server, TypeURL: s.url, Stream: s.ref()})
 	}
 }
@@ -59,8 +59,8 @@ func (m *Machine) tellUp(s *stream) {
 // tellDown tells that a stream is over, if it was told that it stood; fault is nil if the
 // client ended it.
 func (m *Machine) tellDown(s *stream, fault *Fault) {
-	if s.standing {
-		s.standing = false
+	if s.toldUp {
+		s.toldUp = false
 		m.fx.Notify = append(m.fx.Notify, Notice{
 			Kind: NoticeStreamDown, Server: s.server, TypeURL: s.url, Stream: s.ref(), Fault: fault,
 		})
@@ -77,7 +77,7 @@ func (m *Machine) readOn(now time.Time, s *stream) {
 		return
 	}
 	s.reading = true
-	s.clock.release(now)
+	s.clock.run(now)
 	m.fx.Read = append(m.fx.Read, s.ref())
 }
 
@@ -125,10 +125,10 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 		m.tellDown(s, fault)
 	}
 	s.reset()
-	s.clock.release(now)
+	s.clock.run(now)
 	s.lingerUntil = time.Time{}
 	if !m.prune(s) && s.responded {
-		s.rest()
+		s.goIdle()
 		return
 	}
 	s.state = waiting
@@ -157,14 +157,14 @@ func (m *Machine) retry(s *stream) {
 		return
 	}
 	m.fx.Close = append(m.fx.Close, s.ref())
-	s.rest()
+	s.goIdle()
 }
 
 // restart begins a stream anew whose server would not say again what was requested: it was
 // told that something is held which went to another server, or it does not hear of names that
 // are added (see hush), or of the wildcard (see outdated).
 func (m *Machine) restart(now time.Time, s *stream) {
-	s.clock.release(now)
+	s.clock.run(now)
 	m.fx.Close = append(m.fx.Close, s.ref())
 	m.tellDown(s, nil)
 	if s.responded && s.troubled() {
@@ -175,10 +175,10 @@ func (m *Machine) restart(now time.Time, s *stream) {
 	m.open(s)
 }
 
-// rest is the state of a stream that nobody wants.
-func (s *stream) rest() {
+// goIdle forgets the troubles of a stream that nobody wants.
+func (s *stream) goIdle() {
 	s.state, s.gen = idle, s.gen+1
-	s.fault, s.told, s.toldOf = nil, nil, nil
+	s.fault, s.toldFault, s.toldFaults = nil, nil, nil
 }
 
 // prune forgets types without interest, and says whether any is left.
@@ -192,7 +192,7 @@ func (m *Machine) prune(s *stream) bool {
 	for _, src := range s.sources {
 		if src.stream() == s {
 			for _, c := range src.caches {
-				c.forsake(src)
+				c.forgetSource(src)
 			}
 		}
 	}
@@ -201,10 +201,10 @@ func (m *Machine) prune(s *stream) bool {
 	return false
 }
 
-// letGo ends a stream that nobody needs any more. Where the server had not spoken yet a
+// closeUnwanted ends a stream that nobody needs any more. Where the server had not spoken yet a
 // pause follows, lest a program that watches and stops dials without end.
-func (m *Machine) letGo(now time.Time, s *stream) {
-	s.clock.release(now)
+func (m *Machine) closeUnwanted(now time.Time, s *stream) {
+	s.clock.run(now)
 	began := !m.retract(s.ref())
 	if began {
 		m.fx.Close = append(m.fx.Close, s.ref())
@@ -214,7 +214,7 @@ func (m *Machine) letGo(now time.Time, s *stream) {
 	s.reset()
 	m.prune(s)
 	if !began || s.responded {
-		s.rest()
+		s.goIdle()
 		return
 	}
 	s.state, s.gen = waiting, s.gen+1
@@ -228,9 +228,9 @@ func (m *Machine) retract(r Ref) bool {
 	return len(m.fx.Open) < n
 }
 
-// wanted counts watches: the first opens the stream, the last starts its lingering. A wait
+// countWatch counts watches: the first opens the stream, the last starts its lingering. A wait
 // goes on without watches: who comes back hears at once what is wrong, and dials no sooner.
-func (m *Machine) wanted(now time.Time, s *stream, by int) {
+func (m *Machine) countWatch(now time.Time, s *stream, by int) {
 	s.watches += by
 	switch {
 	case by == 0:

@@ -34,25 +34,25 @@ type link struct {
 
 // onStream is what is known of a type on one incarnation of its stream.
 type onStream struct {
-	requested   bool            // a request was sent
-	left        bool            // it has
-	resumes     bool            // the first request says what is held
-	answered    bool            // a response came
-	nonce       string          // of the newest response
-	instead     *Instead        // what that holds; nil if there is none
-	form        wildForm        // how the wildcard was requested
-	leftAt      time.Time       // when nobody was seen to want the legacy wildcard any more; zero while somebody does
-	complete    bool            // a response held all there is, in the legacy form
-	beside      []*subscription // that are wanted beside a legacy wildcard that does not name them, and not answered yet
-	owed        []answer
-	fresh       []*subscription // named for the first time by the message with the writer
-	freshNames  map[string]bool // of fresh; nil until they are looked for
-	freshSince  uint32          // the last response when that message was made
-	overtaken   bool            // a response came since, which may answer it
-	starting    bool            // the message with the writer asks for the wildcard
-	paced       time.Time       // interest alone is not said before
-	unconfirmed []*subscription // members that the server has to confirm
-	sweepTimer  uint32          // that runs for them; 0 if none
+	requested     bool            // a request went to the writer
+	written       bool            // it has left
+	resumes       bool            // the first request says what is held
+	answered      bool            // a response came
+	nonce         string          // of the newest response
+	instead       *Instead        // what that holds; nil if there is none
+	form          wildForm        // how the wildcard was requested
+	unwantedSince time.Time       // when nobody was seen to want the legacy wildcard any more; zero while somebody does
+	sawAll        bool            // a response held all there is, in the legacy form
+	beside        []*subscription // that are wanted beside a legacy wildcard that does not name them, and not answered yet
+	owed          []answer
+	fresh         []*subscription // named for the first time by the message with the writer
+	freshNames    map[string]bool // of fresh; nil until they are looked for
+	freshSince    uint32          // the last response when that message was made
+	overtaken     bool            // a response came since, which may answer it
+	starting      bool            // the message with the writer asks for the wildcard
+	paced         time.Time       // interest alone is not said before
+	unconfirmed   []*subscription // members that the server has to confirm
+	sweepTimer    uint32          // that runs for them; 0 if none
 }
 
 // wildForm is how everything was requested from a server.
@@ -194,11 +194,11 @@ func (l *link) keepFor() time.Duration {
 func (l *link) keepsDeleted() bool { return l.keepFor() < 0 }
 
 // member says whether a subscription is kept for its collection alone.
-func (l *link) member(sub *subscription) bool { return sub.of.wanted() && l.spoken(sub) }
+func (l *link) member(sub *subscription) bool { return sub.of.wanted() && l.hasSpoken(sub) }
 
-// spoken says whether the server spoke of a subscription, or does so in the response being worked
+// hasSpoken says whether the server spoke of a subscription, or does so in the response being worked
 // on.
-func (l *link) spoken(sub *subscription) bool {
+func (l *link) hasSpoken(sub *subscription) bool {
 	return !sub.byAlias() && (sub.known() || l.busy != nil && sub.seen == l.busy.serial)
 }
 
@@ -214,11 +214,11 @@ func (l *link) told(sub *subscription) bool {
 	return l.requested && l.names.has(l.spelled.onWire(sub))
 }
 
-// requestLeft says whether a collection was requested from the server.
-func (l *link) requestLeft(c *collection) bool {
+// requestWritten says whether a collection was requested from the server.
+func (l *link) requestWritten(c *collection) bool {
 	switch {
 	case c.isGlob():
-		return c.self.subscribed && (l.overtaken || !l.leaving(c.self))
+		return c.self.subscribed && (l.overtaken || !l.inMessage(c.self))
 	case c.self == nil:
 		return false
 	}
@@ -226,10 +226,10 @@ func (l *link) requestLeft(c *collection) bool {
 }
 
 // subscribes says whether the server was told that a resource is wanted, of its own name.
-func (l *link) subscribes(sub *subscription) bool { return sub.subscribed && !l.leaving(sub) }
+func (l *link) subscribes(sub *subscription) bool { return sub.subscribed && !l.inMessage(sub) }
 
-// leaving says whether the message with the writer names a subscription for the first time.
-func (l *link) leaving(sub *subscription) bool {
+// inMessage says whether the message with the writer names a subscription for the first time.
+func (l *link) inMessage(sub *subscription) bool {
 	if len(l.fresh) == 0 {
 		return false
 	}

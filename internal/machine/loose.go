@@ -37,8 +37,8 @@ func (c *cache) findLoose() {
 	}
 }
 
-// takeLoose has a new glob adopt what it covers.
-func (c *cache) takeLoose(glob *collection) {
+// adoptLoose has a new glob adopt what it covers.
+func (c *cache) adoptLoose(glob *collection) {
 	if c.loose.of == nil {
 		c.findLoose()
 	}

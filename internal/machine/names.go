@@ -30,7 +30,7 @@ type change struct {
 	name   string
 	params *wire.Params // of the name; nil if that does not matter
 	add    bool
-	told   bool // the name was in the set before the changes
+	had    bool // the name was in the set before the changes
 }
 
 func (n *names) set(name string, p *wire.Params, add bool) {
@@ -39,7 +39,7 @@ func (n *names) set(name string, p *wire.Params, add bool) {
 	}
 	n.pending = append(n.pending, change{name: name, params: p, add: add})
 	if len(n.pending) > 1024+2*max(n.count, n.kept) {
-		n.pending = n.take() // bounds what churn may collect
+		n.pending = n.sortPending() // bounds what churn may collect
 		n.kept = len(n.pending)
 	}
 }
@@ -80,7 +80,7 @@ func (n *names) after(head []byte) [][]byte {
 
 // settle makes the changes that are pending, and returns them in order: of each name the last.
 func (n *names) settle() []change {
-	all := n.take()
+	all := n.sortPending()
 	if len(all) == 0 {
 		return nil
 	}
@@ -105,9 +105,9 @@ func (n *names) settle() []change {
 	return all
 }
 
-// take returns what is pending in order of name. Of several changes of a name the last
+// sortPending returns what is pending in order of name. Of several changes of a name the last
 // counts.
-func (n *names) take() []change {
+func (n *names) sortPending() []change {
 	p := n.pending
 	slices.SortStableFunc(p, func(a, b change) int { return strings.Compare(a.name, b.name) })
 	kept := p[:0]
@@ -144,7 +144,7 @@ func (n *names) merge(b, chunk []byte, changes []change) []byte {
 	copied, at, grown := 0, 0, false
 	for i, c := range changes {
 		skip, held := find(chunk[at:], c.name)
-		changes[i].told = held
+		changes[i].had = held
 		if at += skip; held == c.add {
 			continue
 		}

@@ -2,15 +2,15 @@ package machine
 
 import "time"
 
-// speech is what a type owes its server.
-type speech uint8
+// debt is what a type owes its server.
+type debt uint8
 
 const (
-	sayNothing  speech = iota
-	sayAnswer          // an ACK or a NACK, and nothing else
-	sayInterest        // what is wanted has changed
-	sayBoth
-	sayAnew // what takes a new stream; see [link.outdated]
+	oweNothing  debt = iota
+	oweAnswer        // an ACK or a NACK, and nothing else
+	oweInterest      // what is wanted has changed: a request that subscribes or unsubscribes
+	oweBoth
+	oweStream // what takes a new stream; see [link.outdated]
 )
 
 // Two requests of a type that only change interest are some time apart, unless the server

@@ -23,7 +23,7 @@ func (q *tooLarge) forget() { q.largest = nil }
 
 func (q *tooLarge) limit() int { return *q.budget }
 
-func (q *tooLarge) sent(_ time.Time, l *link, _ speech, size int) {
+func (q *tooLarge) sent(_ time.Time, l *link, _ debt, size int) {
 	if l.answered {
 		return
 	}

@@ -54,16 +54,16 @@ func (q *storms) judged(m *Machine, now time.Time, resp *response, detail *wire.
 
 // before holds answers back that have nothing else to say: a change of interest may bring
 // something new.
-func (q *storms) before(l *link, what speech) (at time.Time, rank int) {
-	if st := q.of[l]; st != nil && what == sayAnswer {
+func (q *storms) before(l *link, what debt) (at time.Time, rank int) {
+	if st := q.of[l]; st != nil && what == oweAnswer {
 		at = st.earliest
 	}
 	return at, 0
 }
 
 // sent: of several answers that are owed the next has to wait too.
-func (q *storms) sent(now time.Time, l *link, what speech, _ int) {
-	if st := q.of[l]; st != nil && what != sayInterest {
+func (q *storms) sent(now time.Time, l *link, what debt, _ int) {
+	if st := q.of[l]; st != nil && what != oweInterest {
 		st.sentAt = now
 		if st.raging {
 			st.earliest = now.Add(stormPause)

@@ -55,9 +55,9 @@ func (q *suspects) forget() {
 
 // before has a type that is doubted speak behind the others, the least doubted first, and not before
 // each first request before it was answered, or did no harm for a while.
-func (q *suspects) before(l *link, what speech) (at time.Time, rank int) {
+func (q *suspects) before(l *link, what debt) (at time.Time, rank int) {
 	it := q.of[l]
-	if what != sayInterest || l.requested || it == nil || it.doubts < doubtMost {
+	if what != oweInterest || l.requested || it == nil || it.doubts < doubtMost {
 		return at, 0
 	}
 	at = it.hold.until
@@ -70,7 +70,7 @@ func (q *suspects) before(l *link, what speech) (at time.Time, rank int) {
 	return at, it.doubts
 }
 
-func (q *suspects) sent(now time.Time, l *link, _ speech, _ int) {
+func (q *suspects) sent(now time.Time, l *link, _ debt, _ int) {
 	if it := q.on(l); !l.requested {
 		it.firstAt = now
 	}

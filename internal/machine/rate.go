@@ -17,7 +17,7 @@ type Rate struct {
 // more often for it.
 type throttle struct {
 	full     time.Time // when the bucket is
-	held     bool      // something is due that has no token
+	waits    bool      // something is due that has no token
 	pending  int       // types of which it is
 	enforced int       // messages that had to wait
 }
@@ -34,20 +34,20 @@ func (r Rate) ready(t *throttle) time.Time {
 	return t.full.Add(-spare)
 }
 
-// take takes a token, which is there.
-func (r Rate) take(now time.Time, t *throttle) {
+// spend takes a token, which is there.
+func (r Rate) spend(now time.Time, t *throttle) {
 	if t.full.Before(now) {
 		t.full = now
 	}
 	t.full = t.full.Add(r.Every)
-	t.held, t.pending = false, 0
+	t.waits, t.pending = false, 0
 }
 
-// hold notes of how many types something waits for a token. Nothing is composed, so that it
+// noteWaiting notes of how many types something waits for a token. Nothing is composed, so that it
 // leaves as one, with what comes until then.
-func (t *throttle) hold(waiting int) {
-	if t.pending = waiting; waiting > 0 && !t.held {
-		t.held = true
+func (t *throttle) noteWaiting(waiting int) {
+	if t.pending = waiting; waiting > 0 && !t.waits {
+		t.waits = true
 		t.enforced++
 	}
 }

@@ -75,7 +75,7 @@ func TestBucket(t *testing.T) {
 			if ready := tt.rate.ready(&bucket); now.Before(ready) {
 				t.Errorf("%s: no token at %v, only at %v", tt.name, at, ready.Sub(start))
 			}
-			tt.rate.take(now, &bucket)
+			tt.rate.spend(now, &bucket)
 		}
 		got := tt.rate.ready(&bucket).Sub(now)
 		if tt.want == math.MinInt64 && got <= 0 {

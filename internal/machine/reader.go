@@ -20,18 +20,18 @@ func (m *Machine) read(now time.Time, resp *response, removed [][]byte) {
 	r.note(now, r.found)
 	m.logForeign(r)
 	r.findAliases()
-	r.whole = r.spoken == r.link.subs.len()
+	r.whole = r.mentioned == r.link.subs.len()
 	r.findRemoved()
 	m.findErrors(r)
 	for i, sub := range r.found {
 		if sub != nil {
-			m.sort(now, r, i, sub)
+			m.handleEntry(now, r, i, sub)
 		}
 	}
 	m.found = r.link.remember(r.found)
 	for _, a := range r.aliased {
 		for _, sub := range a.keys {
-			m.sort(now, r, a.index, sub)
+			m.handleEntry(now, r, a.index, sub)
 		}
 	}
 	r.conclude(now)
@@ -105,13 +105,13 @@ func (r *reader) find(i int) *subscription {
 
 // see notes that a response speaks of a subscription.
 func (sub *subscription) see(resp *response) {
-	resp.hear(sub.of)
+	resp.noteCollection(sub.of)
 	sub.mark(resp)
 }
 
 // mark is see, of a subscription that the response speaks of by an alias: its collection hears nothing.
 func (sub *subscription) mark(resp *response) {
-	resp.spoken++
+	resp.mentioned++
 	sub.seen = resp.serial
 	if sub.unconfirmed {
 		sub.unconfirmed, sub.timer = false, 0
@@ -119,13 +119,13 @@ func (sub *subscription) mark(resp *response) {
 	}
 }
 
-// hear notes that the response speaks of a collection, or of something in it.
-func (resp *response) hear(c *collection) {
+// noteCollection notes that the response speaks of a collection, or of something in it.
+func (resp *response) noteCollection(c *collection) {
 	if c.seen == resp.serial {
 		return
 	}
 	c.seen = resp.serial
-	resp.heard = append(resp.heard, c)
+	resp.collections = append(resp.collections, c)
 	if c.self != nil && c.self.fault != nil {
 		resp.healed = append(resp.healed, healed{c, c.self.fault})
 	}
@@ -192,7 +192,7 @@ func (r *reader) findRemoved() {
 			return
 		}
 		sub.see(r.response)
-		r.say(sub, saysRemoved, nil)
+		r.record(sub, statesRemoved, nil)
 	}
 	for _, name := range r.removed {
 		if sub, _ := r.link.lookup(name); sub != nil {
@@ -202,7 +202,7 @@ func (r *reader) findRemoved() {
 	// ALIAS-2: what is removed by its own name goes under its aliases too, which the server may list as well.
 	for _, name := range r.removed {
 		for _, sub := range r.keys(name, nil, asRemoved) {
-			if r.saidOf(sub) != saysRemoved {
+			if r.recordedOf(sub) != statesRemoved {
 				end(sub)
 			}
 		}
@@ -254,18 +254,18 @@ func (m *Machine) findError(r *reader, re *wire.ResourceError) {
 		sub = l.star.self
 	}
 	for _, sub := range slices.Insert(r.keys(re.Name, nil, asFailed), 0, sub) {
-		switch said := r.saidOf(sub); {
+		switch said := r.recordedOf(sub); {
 		case sub == nil: // nobody asks for it
-		case said == saysRemoved && re.Code == codeNotFound: // the same, said twice
+		case said == statesRemoved && re.Code == codeNotFound: // the same, said twice
 		// ACK-11: what is removed must not have an error too.
-		case said == saysRemoved || said == saysFailed:
+		case said == statesRemoved || said == statesError:
 			r.namedTwice(-1, sub)
 		// ERR-8: the resource wins over its error.
 		case sub.seen == r.serial:
 			m.passOver(r, sub)
 		default:
 			sub.see(r.response)
-			r.say(sub, saysFailed, re)
+			r.record(sub, statesError, re)
 		}
 	}
 }

@@ -21,9 +21,9 @@ func (r *recall) answered() bool {
 	})
 }
 
-// lack has the store asked for what is watched and not known, at once if no server can be reached, or
+// askStore has the store asked for what is watched and not known, at once if no server can be reached, or
 // after a second without an answer.
-func (m *Machine) lack(now time.Time, sub *subscription) {
+func (m *Machine) askStore(now time.Time, sub *subscription) {
 	if !sub.stored() || !sub.lacking() || sub.seeks() {
 		return
 	}

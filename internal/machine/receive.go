@@ -10,15 +10,15 @@ import (
 // received takes a response. Reading stands still from here to Delivered.
 func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	// FC-1: timers stand still.
-	s.clock.hold(now)
+	s.clock.stop(now)
 	s.responded, s.reading = true, false
 	s.undelivered = append(s.undelivered, s.ref())
 	m.tellUp(s)
-	m.take(now, s, r)
+	m.workOn(now, s, r)
 }
 
-// take works on a response, or puts it off until another of its type is done with.
-func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
+// workOn works on a response, or puts it off until another of its type is done with.
+func (m *Machine) workOn(now time.Time, s *stream, r *wire.Response) {
 	if r.TypeURL == "" {
 		r.TypeURL = s.untyped(r)
 	}
@@ -48,7 +48,7 @@ func (m *Machine) take(now time.Time, s *stream, r *wire.Response) {
 	}
 	switch {
 	case s.writing != l:
-	case l.left:
+	case l.written:
 		// A collection that is complete too early is better than one whose answer was missed.
 		l.overtaken = true
 	default:

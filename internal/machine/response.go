@@ -38,31 +38,31 @@ type response struct {
 // done, by what the server had been told when it came, so that a guard can judge it, and so that the end
 // of the stream changes nothing of it.
 type reading struct {
-	heard       []*collection // that it speaks of, or of something in them
+	collections []*collection // that it speaks of, or of something in them
 	healed      []healed      // of them, that had an error before
 	completes   []*collection // of which it holds the first state
 	conclusions []conclusion  // beside the values that it holds, in the order in which they are drawn
-	spoken      int           // of how many subscriptions it speaks
+	mentioned   int           // of how many subscriptions it speaks
 	nameless    bool          // an entry's name could not be read
 	resumes     bool          // it confirmed something that had to be
 }
 
-// saying is what a response says of a subscription beside a value.
-type saying struct {
+// statement is what a response says of a subscription beside a value.
+type statement struct {
 	sub  *subscription
-	kind sayingKind
-	err  *wire.ResourceError // of saysFailed
+	kind statementKind
+	err  *wire.ResourceError // of statesError
 }
 
-// sayingKind is in the order in which conclusions are drawn.
-type sayingKind uint8
+// statementKind is in the order in which conclusions are drawn.
+type statementKind uint8
 
 const (
-	saysNothing sayingKind = iota
-	saysTwice              // it is named more than once
-	saysFailed             // there is an error for it, and nothing else
-	saysBare               // it does not exist: an entry without a body
-	saysRemoved            // it does not exist: delta's list
+	statesNothing statementKind = iota
+	statesTwice                 // it is named more than once
+	statesError                 // there is an error for it, and nothing else
+	statesBare                  // it does not exist: an entry without a body
+	statesRemoved               // it does not exist: delta's list
 )
 
 // healed is a collection that a response speaks of, and the error that it had.
@@ -120,12 +120,12 @@ func (l *link) fullState() bool {
 // nothing of what needs none.
 func (resp *response) tellsAll() bool {
 	// TTL-4: heartbeats alone end nothing.
-	return resp.link.fullState() && !resp.unusable() && (resp.bodies || len(resp.Resources) == 0)
+	return resp.link.fullState() && !resp.brokenFile() && (resp.bodies || len(resp.Resources) == 0)
 }
 
-// unusable says that a response is that of a file which cannot be used: errors alone, which
+// brokenFile says that a response is that of a file which cannot be used: errors alone, which
 // say nothing of the rest.
-func (resp *response) unusable() bool {
+func (resp *response) brokenFile() bool {
 	return resp.link.stream.FullState && len(resp.Resources) == 0 && len(resp.Errors) > 0
 }
 
@@ -133,11 +133,11 @@ func (resp *response) unusable() bool {
 // read.
 type reader struct {
 	*response
-	found   []*subscription       // what each entry speaks of; nil for nothing
-	removed [][]byte              // names that are removed
-	says    []saying              // beside values
-	said    map[*subscription]int // its place in says, but of bare ones
-	whole   bool                  // it holds all that there were when it came
+	found      []*subscription       // what each entry speaks of; nil for nothing
+	removed    [][]byte              // names that are removed
+	statements []statement           // beside values
+	recorded   map[*subscription]int // its place in statements, but of bare ones
+	whole      bool                  // it holds all that there were when it came
 
 	aliased  []*aliased       // entries that are watched under aliases
 	byIndex  map[int]*aliased // the same
@@ -152,31 +152,31 @@ type reader struct {
 	grows  int64 // by how much they are more than what is held in their place
 }
 
-// say notes what the response says of a subscription, in place of what was noted of it.
-func (r *reader) say(sub *subscription, kind sayingKind, err *wire.ResourceError) {
-	at, ok := r.said[sub]
+// record notes what the response says of a subscription, in place of what was noted of it.
+func (r *reader) record(sub *subscription, kind statementKind, err *wire.ResourceError) {
+	at, ok := r.recorded[sub]
 	switch {
 	case ok:
-		r.says[at] = saying{sub, kind, err}
+		r.statements[at] = statement{sub, kind, err}
 		return
-	case r.said == nil:
-		r.said = map[*subscription]int{}
+	case r.recorded == nil:
+		r.recorded = map[*subscription]int{}
 	}
-	r.said[sub] = len(r.says)
-	r.says = append(r.says, saying{sub, kind, err})
+	r.recorded[sub] = len(r.statements)
+	r.statements = append(r.statements, statement{sub, kind, err})
 }
 
-// saidOf is what was noted of a subscription; saysNothing if nothing was.
-func (r *reader) saidOf(sub *subscription) sayingKind {
-	if at, ok := r.said[sub]; ok {
-		return r.says[at].kind
+// recordedOf is what was noted of a subscription; statesNothing if nothing was.
+func (r *reader) recordedOf(sub *subscription) statementKind {
+	if at, ok := r.recorded[sub]; ok {
+		return r.statements[at].kind
 	}
-	return saysNothing
+	return statesNothing
 }
 
 // namedTwice makes a name invalid that a response holds more than once.
 func (r *reader) namedTwice(i int, sub *subscription) {
-	r.say(sub, saysTwice, nil)
+	r.record(sub, statesTwice, nil)
 	r.line(i, sub.name, errTwice)
 }
 
@@ -205,8 +205,8 @@ const (
 	isInvalid
 )
 
-// sorted is an entry of a response of which more is known than what it names.
-type sorted struct {
+// assessed is an entry of a response of which more is known than what it names.
+type assessed struct {
 	index int
 	sub   *subscription
 	finding
@@ -231,9 +231,9 @@ const (
 	agrees                        // this server does not have what another one did not have
 )
 
-// ends says whether a conclusion takes away what is held. A deletion may be ignored (gRFC A53), and what
+// takesAway says whether a conclusion takes away what is held. A deletion may be ignored (gRFC A53), and what
 // is invalid or has an error ends nothing but where the bootstrap says so (gRFC A88).
-func (c conclusion) ends() bool {
+func (c conclusion) takesAway() bool {
 	return c.kind == removes && !c.sub.link().keepsDeleted() || c.kind == fails && c.drop
 }
 

@@ -50,7 +50,7 @@ func TestStepLooksAtFew(t *testing.T) {
 	looked := func(what string, want ...int) {
 		t.Helper()
 		var got []int
-		for _, s := range m.agenda.take(now) {
+		for _, s := range m.agenda.due(now) {
 			got = append(got, s.index)
 			m.expire(now, s)
 			m.send(now, s)

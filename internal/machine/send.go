@@ -34,7 +34,7 @@ func (m *Machine) owe(now time.Time, resp *response) {
 // turn is a type that may speak now.
 type turn struct {
 	link *link
-	what speech
+	what debt
 	rank int
 }
 
@@ -57,7 +57,7 @@ func (m *Machine) send(now time.Time, s *stream) {
 			return
 		}
 		what := l.owes()
-		if what == sayNothing {
+		if what == oweNothing {
 			continue
 		}
 		switch at, rank := m.notBefore(now, l, what); {
@@ -70,7 +70,7 @@ func (m *Machine) send(now time.Time, s *stream) {
 			turns = append(turns, turn{l, what, rank})
 		}
 	}
-	s.throttle.hold(waiting)
+	s.throttle.noteWaiting(waiting)
 	slices.SortStableFunc(turns, byTurn)
 	for _, t := range turns {
 		if m.write(now, t.link, t.what) {
@@ -82,7 +82,7 @@ func (m *Machine) send(now time.Time, s *stream) {
 // byTurn orders types that may speak, and that come in their own order.
 func byTurn(a, b turn) int {
 	// STREAM-9: answers go before interest.
-	if alone := a.what == sayInterest; alone != (b.what == sayInterest) {
+	if alone := a.what == oweInterest; alone != (b.what == oweInterest) {
 		if alone {
 			return 1
 		}
@@ -92,16 +92,16 @@ func byTurn(a, b turn) int {
 }
 
 // owes is what may be said, in time.
-func (l *link) owes() speech {
+func (l *link) owes() debt {
 	switch changing := l.changing(); {
 	case len(l.owed) > 0 && changing:
-		return sayBoth
+		return oweBoth
 	case len(l.owed) > 0:
-		return sayAnswer
+		return oweAnswer
 	case changing:
-		return sayInterest
+		return oweInterest
 	}
-	return sayNothing
+	return oweNothing
 }
 
 // changing says whether the server knows less than what is wanted. While a stream lingers
@@ -118,7 +118,7 @@ func (l *link) changing() bool {
 
 // write composes the next message of a type and hands it to the writer. It says whether
 // there was one: changes may have cancelled each other out.
-func (m *Machine) write(now time.Time, l *link, what speech) bool {
+func (m *Machine) write(now time.Time, l *link, what debt) bool {
 	s := l.stream
 	var a *answer
 	if len(l.owed) > 0 {
@@ -163,7 +163,7 @@ func (m *Machine) write(now time.Time, l *link, what speech) bool {
 	// NODE-1: the node goes with the first message alone.
 	l.requested, s.nodeSent = true, true
 	delete(s.owedNode, l.typ.URL)
-	s.Rate.take(now, &s.throttle)
+	s.Rate.spend(now, &s.throttle)
 	s.writing = l
 	m.fx.Notify = append(m.fx.Notify, n)
 	m.fx.Send = append(m.fx.Send, Send{s.ref(), msg})
@@ -179,8 +179,8 @@ func sizeOf(msg [][]byte) (size int) {
 
 // written: what the message named is subscribed to from now on; timers start (gRFC A57).
 func (m *Machine) written(now time.Time, l *link) {
-	first := !l.left
-	l.left = true
+	first := !l.written
+	l.written = true
 	fresh := l.fresh
 	l.fresh, l.freshNames = nil, nil
 	for _, sub := range fresh {
@@ -207,12 +207,12 @@ func (m *Machine) written(now time.Time, l *link) {
 
 // notBefore is when a type may say what it owes, but for the bound on all messages of the stream:
 // the one place where it is decided how often the client speaks.
-func (m *Machine) notBefore(now time.Time, l *link, what speech) (at time.Time, rank int) {
+func (m *Machine) notBefore(now time.Time, l *link, what debt) (at time.Time, rank int) {
 	switch what {
-	case sayNothing, sayAnswer, sayBoth:
-	case sayInterest:
+	case oweNothing, oweAnswer, oweBoth:
+	case oweInterest:
 		at = l.paced
-	case sayAnew:
+	case oweStream:
 		at = m.renewalAt(now, l)
 	}
 	for _, q := range l.stream.quirks {
@@ -236,11 +236,11 @@ func (m *Machine) renewalAt(now time.Time, l *link) time.Time {
 	if l.wantsStar() {
 		return at
 	}
-	if l.leftAt.IsZero() {
-		l.leftAt = now
+	if l.unwantedSince.IsZero() {
+		l.unwantedSince = now
 	}
 	// WILD-3: a wildcard that nobody watches lingers.
-	return later(at, l.leftAt.Add(m.config.Linger))
+	return later(at, l.unwantedSince.Add(m.config.Linger))
 }
 
 // renewOutdated begins a stream anew if that is due for a type, and says so; else it notes when it will
@@ -251,7 +251,7 @@ func (m *Machine) renewOutdated(now time.Time, l *link) bool {
 	if s.watches == 0 || !l.outdated() {
 		return false
 	}
-	if at, _ := m.notBefore(now, l, sayAnew); now.Before(at) {
+	if at, _ := m.notBefore(now, l, oweStream); now.Before(at) {
 		s.again = sooner(s.again, at)
 		return false
 	}

@@ -9,7 +9,7 @@ import (
 // accept takes a new value, as it was given.
 func (m *Machine) accept(now time.Time, sub *subscription, raw []byte, value any, version string, as given) {
 	m.returned(sub)
-	if sub.turns() && !sub.byAlias() { // ALIAS-2: what is an alias from now on leaves its collection
+	if sub.switchesAlias() && !sub.byAlias() { // ALIAS-2: what is an alias from now on leaves its collection
 		n := m.noticeTo(sub, NoticeDoesNotExist, nil, sub.covering())
 		n.Version, n.Reason = "", ReasonRemoved
 	}
@@ -20,7 +20,7 @@ func (m *Machine) accept(now time.Time, sub *subscription, raw []byte, value any
 	sub.version, sub.updated = version, now.UnixNano()
 	sub.status, sub.fault = StatusAcked, nil
 	sub.troubled, sub.timer = false, 0
-	sub.said()
+	sub.credit()
 	sub.gen++
 	delete(sub.of.cache.renewed, sub)
 	sub.arrived()
@@ -43,7 +43,7 @@ func (m *Machine) returned(sub *subscription) {
 func (m *Machine) confirm(sub *subscription, version string) {
 	m.returned(sub)
 	sub.version = version
-	sub.said()
+	sub.credit()
 	m.absolve(sub)
 }
 
@@ -99,7 +99,7 @@ func (m *Machine) become(sub *subscription, status Status, reason Reason, f *Fau
 	// DNE-4, DNE-9: nothing is waited for any more.
 	sub.status, sub.reason, sub.fault, sub.timer = status, reason, f, 0
 	if !sub.held() && !sub.stale() {
-		sub.said()
+		sub.credit()
 	}
 	if !told {
 		sub.troubled = false
@@ -140,7 +140,7 @@ func (sub *subscription) drop() {
 func (m *Machine) remove(now time.Time, sub *subscription, reason Reason) {
 	sub.timer = 0
 	if sub.held() && sub.link().keepFor() != 0 {
-		m.keep(now, sub, reason)
+		m.keepDeleted(now, sub, reason)
 		return
 	}
 	m.gone(sub, reason)
@@ -185,9 +185,9 @@ func (m *Machine) empty(now time.Time, c *collection, reason Reason) {
 // ErrDeletionKept is that a deletion is ignored, for good or for a while.
 var ErrDeletionKept = errors.New("the server deleted the resource; the last value is kept")
 
-// keep ignores a deletion (gRFC A53), or puts it off: the operator is told once, the program as
+// keepDeleted ignores a deletion (gRFC A53), or puts it off: the operator is told once, the program as
 // of any other error of a held resource.
-func (m *Machine) keep(now time.Time, sub *subscription, reason Reason) {
+func (m *Machine) keepDeleted(now time.Time, sub *subscription, reason Reason) {
 	err, grace := ErrDeletionKept, sub.link().keepFor()
 	if grace > 0 {
 		err = fmt.Errorf("%w for %v, unless the resource returns", err, grace)

@@ -38,7 +38,7 @@ type stream struct {
 	nodeSent  bool
 	owedNode  map[string]bool // types that have to say it again, by URL; nil for none
 	responded bool
-	standing  bool              // it was told that it stands
+	toldUp    bool              // the program was told that it is up
 	writing   *link             // whose message is with the writer
 	ignored   map[string]string // nonces of types that were not requested
 	opened    time.Duration     // when it began, on the clock
@@ -64,10 +64,10 @@ type stream struct {
 	// the watches were told of it may be older: while they are being told of one trouble
 	// the next waits, and only the newest of those that wait is ever told. What was told of
 	// since the server was well is not told again: attempts may fail by turns.
-	fault   *Fault
-	told    *Fault
-	toldOf  []*Fault // since the server was well, the newest few
-	telling bool
+	fault      *Fault
+	toldFault  *Fault
+	toldFaults []*Fault // since the server was well, the newest few
+	telling    bool
 	// lingerUntil is set while nobody watches anything on a stream that stands.
 	lingerUntil time.Time
 }

@@ -76,8 +76,8 @@ func (sub *subscription) foreign() bool {
 	return sub.from != 0 && int(sub.from) != sub.stream().server+1
 }
 
-// said notes that the active server said what is known.
-func (sub *subscription) said() { sub.from = uint16(sub.stream().server + 1) }
+// credit notes that the active server said what is known.
+func (sub *subscription) credit() { sub.from = uint16(sub.stream().server + 1) }
 
 // kept says that the value is held against the server's word that it is gone.
 func (sub *subscription) kept() bool { return sub.held() && sub.status == StatusDoesNotExist }

@@ -9,8 +9,8 @@ func (m *Machine) noticeTo(sub *subscription, kind NoticeKind, to, all []*Watch)
 		to, all = nil, to
 	}
 	if len(to) == 0 && len(all) == 0 {
-		m.unheard = Notice{}
-		return &m.unheard
+		m.discarded = Notice{}
+		return &m.discarded
 	}
 	m.fx.Notify = append(m.fx.Notify, Notice{
 		Kind: kind, Server: sub.server(), TypeURL: sub.of.cache.typ.URL, Name: sub.name,

@@ -8,12 +8,12 @@ func (m *Machine) await(now time.Time, sub *subscription) {
 	l := sub.link()
 	switch {
 	// DNE-2: the request has not left.
-	case sub.isCollection() && !l.requestLeft(sub.of), !sub.isCollection() && !l.subscribes(sub):
+	case sub.isCollection() && !l.requestWritten(sub.of), !sub.isCollection() && !l.subscribes(sub):
 	case sub.isCollection() && (sub.complete || !sub.wanted()):
 	// DNE-3, DNE-5: what is not held has a timer, on each stream anew; not what the server refused or
 	// has said something of.
 	// LKG-9: a stale value has one.
-	case !sub.unconfirmed && (sub.held() && !sub.stale() || l.spokenOf(sub)):
+	case !sub.unconfirmed && (sub.held() && !sub.stale() || l.faulted(sub)):
 	default:
 		m.startTimer(now, l.stream, sub)
 	}
@@ -35,10 +35,10 @@ func (sub *subscription) order() (alarmKind, string, string) {
 
 func (sub *subscription) ring(m *Machine, now time.Time, s *stream) { m.fire(now, s, sub) }
 
-// spokenOf says that the server said something of a resource that is not held, so that its
+// faulted says that the server said something of a resource that is not held, so that its
 // silence from now on means nothing: that it is refused, or has an error. What was said on
 // an earlier stream does not count.
-func (l *link) spokenOf(sub *subscription) bool {
+func (l *link) faulted(sub *subscription) bool {
 	return l.answered && !sub.foreign() && (sub.status == StatusNacked || sub.status == StatusReceivedError)
 }
 

@@ -12,12 +12,12 @@ const maxToldOf = 4
 // news and nobody is being told of older trouble. So what waits for a handler that is slow
 // does not grow with the attempts to reach the server.
 func (m *Machine) tellTrouble(s *stream) {
-	if s.telling || s.fault == s.told || slices.ContainsFunc(s.toldOf, s.fault.same) {
+	if s.telling || s.fault == s.toldFault || slices.ContainsFunc(s.toldFaults, s.fault.same) {
 		return
 	}
 	from := len(m.fx.Notify)
-	if s.told = s.fault; s.fault != nil {
-		s.toldOf = append(s.toldOf[max(0, len(s.toldOf)+1-maxToldOf):], s.fault)
+	if s.toldFault = s.fault; s.fault != nil {
+		s.toldFaults = append(s.toldFaults[max(0, len(s.toldFaults)+1-maxToldOf):], s.fault)
 	}
 	for _, l := range s.order {
 		m.tellServer(l, s.fault, nil)
@@ -30,20 +30,20 @@ func (m *Machine) tellTrouble(s *stream) {
 
 // recovered: the first response after trouble clears what was told of it.
 func (m *Machine) recovered(s *stream) {
-	s.fault, s.toldOf = nil, nil
+	s.fault, s.toldFaults = nil, nil
 	m.tellTrouble(s)
 }
 
 // troubled says whether a response is news of the server.
-func (s *stream) troubled() bool { return s.fault != nil || s.told != nil }
+func (s *stream) troubled() bool { return s.fault != nil || s.toldFault != nil }
 
 // knownTrouble is the trouble with the server that watches were told of and that is not over; nil for
 // none.
 func (s *stream) knownTrouble() *Fault {
-	if s.told == nil || s.told.Err == errBefore || !s.unreachable() {
+	if s.toldFault == nil || s.toldFault.Err == errBefore || !s.unreachable() {
 		return nil
 	}
-	return s.told
+	return s.toldFault
 }
 
 // tellServer tells everyone on a type, or those of one source, of trouble with the server, or with nil
@@ -86,7 +86,7 @@ func (l *link) trouble() *Fault {
 // joined is trouble with the active server, with that of the servers of higher priority: the
 // program hears of all (U-7). It is made once, though many hear of it.
 func (src *source) joined(f *Fault) *Fault {
-	if f == nil || src == nil || src.active == 0 || f != src.stream().fault && f != src.stream().told {
+	if f == nil || src == nil || src.active == 0 || f != src.stream().fault && f != src.stream().toldFault {
 		return f
 	}
 	var all []ServerFault

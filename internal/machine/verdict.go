@@ -8,10 +8,10 @@ import (
 // verdict is what becomes of a response: what is wrong with it, and with a guard what is done once that
 // has judged.
 type verdict struct {
-	lines          []string // what is wrong, for the NACK: as many as that has room for
-	length         int      // of them, in bytes
-	valid, invalid int      // entries, as [Exchange] counts them
-	ready          []sorted // entries that need no decoding; empty without a guard
+	lines          []string   // what is wrong, for the NACK: as many as that has room for
+	length         int        // of them, in bytes
+	valid, invalid int        // entries, as [Exchange] counts them
+	ready          []assessed // entries that need no decoding; empty without a guard
 }
 
 // full says that the NACK has no room for more: there may be a million that is wrong.
@@ -33,8 +33,8 @@ func (v *verdict) line(i int, name string, err error) {
 	v.length += len(line)
 }
 
-// taken notes that an entry is used, but for its flaws.
-func (v *verdict) taken(i int, sub *subscription, flaws []error) {
+// used notes that an entry is used, but for its flaws.
+func (v *verdict) used(i int, sub *subscription, flaws []error) {
 	if len(flaws) == 0 {
 		v.valid++
 		return

@@ -10,7 +10,7 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	src := m.sourceOf(int(w.Source), w.Type.URL)
 	c := m.cacheOf(w.Type, src.Scope)
 	if src.watches++; src.watches == 1 {
-		m.begin(now, src)
+		m.chooseServer(now, src)
 	}
 	src.use(c)
 	m.agenda.touch(src.streams...)
@@ -19,9 +19,9 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	m.awaitFirst(now, w)
 	for _, s := range src.reached() {
 		s.linkTo(c)
-		m.wanted(now, s, +1)
+		m.countWatch(now, s, +1)
 	}
-	m.lack(now, w.sub)
+	m.askStore(now, w.sub)
 	w.owed++ // until it is told of what is held, of nothing else
 	// What others lack was looked at when the server failed.
 	// FALLBACK-6: a new watch may fall back at once.
@@ -49,7 +49,7 @@ func (m *Machine) attach(of *collection, w *Watch) (held bool) {
 		w.sub.watches = append(w.sub.watches, w)
 		// WILD-2, WILD-4: the first watch chooses the form.
 		if len(w.sub.watches) == 1 {
-			of.begun(w)
+			of.firstWatched(w)
 		}
 		return false
 	}
@@ -84,14 +84,14 @@ func (sub *subscription) askAnew() {
 	}
 }
 
-// begun has a collection requested with its first watch.
-func (c *collection) begun(w *Watch) {
+// firstWatched has a collection requested with its first watch.
+func (c *collection) firstWatched(w *Watch) {
 	c.explicit = w.Explicit
 	if c.isGlob() {
 		c.cache.note(c.self, true)
 	}
 	if l := c.self.link(); l != nil {
-		l.leftAt = time.Time{}
+		l.unwantedSince = time.Time{}
 	}
 }
 
@@ -120,10 +120,10 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 	src.watches--
 	m.detach(sub, w)
 	for _, s := range src.reached() {
-		m.wanted(now, s, -1)
+		m.countWatch(now, s, -1)
 	}
 	if sub == l.star.self && !of.wanted() && l.requested && l.form == wildNone {
-		l.leaveWild() // what came along from another server
+		l.dropWild() // what came along from another server
 	}
 	switch {
 	// SOTW-6: what the server was told of is kept.

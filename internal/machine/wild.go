@@ -81,9 +81,9 @@ func (resp *response) takesStarForName() bool {
 	return true
 }
 
-// standBeside notes names that are wanted beside a legacy wildcard in state of the world, which does
+// placeBeside notes names that are wanted beside a legacy wildcard in state of the world, which does
 // not name them. It says nothing of structured names: they wait to be named.
-func (l *link) standBeside(subs []*subscription) {
+func (l *link) placeBeside(subs []*subscription) {
 	for _, sub := range subs {
 		if l.owns(sub) && !sub.subscribed && !structured(sub.name) {
 			sub.subscribed = true

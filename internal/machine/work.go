@@ -50,7 +50,7 @@ func (r *reader) itemOf(i int, sub *subscription) Item {
 	entry := &r.Resources[i]
 	it := Item{Raw: entry.Payload, Locator: r.link.redirects(entry), Attributes: entry.Attributes, sub: sub, index: i}
 	// LKG-4: what a server says of a stale value is told, though it be the same.
-	if sub.held() && sub.locator == it.Locator && !r.renews(i, sub) && !sub.turns() && !sub.stale() {
+	if sub.held() && sub.locator == it.Locator && !r.renews(i, sub) && !sub.switchesAlias() && !sub.stale() {
 		it.Old, it.OldAttributes = sub.raw, sub.attributes()
 	}
 	return it
@@ -62,7 +62,7 @@ func (m *Machine) proceed(now time.Time, resp *response) {
 	case !resp.link.typ.Guarded:
 		m.commit(now, resp)
 	case slices.ContainsFunc(resp.tasks, func(t *Task) bool { return t.results == nil }):
-	case resp.astray():
+	case resp.nothingToJudge():
 		m.takeAll(now, resp)
 	default:
 		m.propose(now, resp)
@@ -127,7 +127,7 @@ func (m *Machine) present(resp *response, it *Item, sub *subscription, r Result)
 		resp.invalid++
 		resp.line(it.index, sub.name, r.Err)
 	} else {
-		resp.taken(it.index, sub, r.Flaws)
+		resp.used(it.index, sub, r.Flaws)
 	}
 	return false
 }
@@ -144,7 +144,7 @@ func (m *Machine) commitEntry(now time.Time, resp *response, it *Item, sub *subs
 	} else {
 		m.accept(now, sub, it.Raw, r.Value, version, as)
 	}
-	resp.taken(it.index, sub, r.Flaws)
+	resp.used(it.index, sub, r.Flaws)
 	resp.link.setFlaws(sub, r.Flaws)
 	m.receivedTTL(now, sub, entry)
 	// LKG-1: what is accepted, and only that.
@@ -167,15 +167,15 @@ func (it *Item) entries() iter.Seq[*subscription] {
 
 // sameFor says that what was decoded equals what an entry of the item holds.
 func (r Result) sameFor(it *Item, sub *subscription) bool {
-	return r.Same && (sub == it.sub || sub.held() && !sub.turns() && !sub.stale() && identical(sub.raw, it.Old))
+	return r.Same && (sub == it.sub || sub.held() && !sub.switchesAlias() && !sub.stale() && identical(sub.raw, it.Old))
 }
 
 // apply does what an entry of a response means that needs no decoding.
-func (m *Machine) apply(now time.Time, resp *response, it sorted) {
+func (m *Machine) apply(now time.Time, resp *response, it assessed) {
 	sub, r := it.sub, &resp.Resources[it.index]
 	switch it.kind {
 	case isHeld:
-		resp.taken(it.index, sub, resp.link.flaws[sub])
+		resp.used(it.index, sub, resp.link.flaws[sub])
 		sub.describe(r.Attributes)
 		if was := sub.of.cache.given[sub]; was != resp.givenAs(it.index, sub, was.shared) {
 			sub.hold(sub.raw, resp.givenAs(it.index, sub, was.shared))
