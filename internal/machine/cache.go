@@ -138,8 +138,8 @@ func (c *cache) strip(sub *subscription) {
 	delete(c.flaws, sub)
 }
 
-// prune gives the room of an empty cache back.
-func (c *cache) prune() {
+// shrink gives the room of an empty cache back.
+func (c *cache) shrink() {
 	if c.subs.len() == 0 && !c.star.wanted() && len(c.globs) == 0 {
 		c.clear(c.typ)
 	}

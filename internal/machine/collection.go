@@ -47,8 +47,8 @@ func (c *collection) watching() []*Watch {
 	return c.self.watches
 }
 
-// forgetState is for when the last interest in a collection is gone.
-func (c *collection) forgetState() {
+// forgetStatus is for when the last interest in a collection is gone.
+func (c *collection) forgetStatus() {
 	sub := c.self
 	sub.complete, sub.status, sub.fault, sub.troubled, sub.timer = false, StatusRequested, nil, false, 0
 	if sub.recalled() {

@@ -10,7 +10,7 @@ import (
 // means that there is nothing to say.
 func (l *link) composeSotW(a *answer, node []byte) [][]byte {
 	first := !l.requested
-	added, removed := l.applyChanges()
+	added, removed := l.settleNames()
 	// STREAM-3, SOTW-1: the first request says everything.
 	if first {
 		added = l.allWanted()
@@ -89,7 +89,7 @@ func (l *link) composeDelta(a *answer, node []byte) []byte {
 	if !l.requested {
 		return l.composeFirstDelta(node)
 	}
-	added, removed := l.applyChanges()
+	added, removed := l.settleNames()
 	added, back := l.takeBack(l.fitNames(added))
 	form := l.nextForm()
 	if a == nil && len(added)+len(back)+len(removed) == 0 && form == l.form && !l.owesNode() {
@@ -140,7 +140,7 @@ func (l *link) takeBack(added []*subscription) (now, back []*subscription) {
 }
 
 func (l *link) composeFirstDelta(node []byte) []byte {
-	l.applyChanges()
+	l.settleNames()
 	wanted := l.allWanted()
 	form := l.nextForm()
 	if form == wildNone && len(wanted) == 0 {

@@ -133,7 +133,7 @@ func (m *Machine) draw(now time.Time, resp *response, c conclusion, live bool) {
 	case c.kind == removes:
 		m.remove(now, c.sub, c.reason)
 	case c.kind == fails:
-		m.spoil(c.sub, c.fault, c.status, c.drop)
+		m.noteFault(c.sub, c.fault, c.status, c.drop)
 	case c.kind == agrees:
 		c.sub.credit()
 	case live && m.doubt(now, resp.link, c.sub):

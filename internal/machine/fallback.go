@@ -41,14 +41,14 @@ func (c *cache) forgetSource(src *source) {
 	for _, sub := range c.inOrder(src) {
 		c.drop(sub)
 	}
-	for _, glob := range c.collectionsOf(src) {
-		delete(c.globs, glob.pattern)
+	for pattern := range c.plainOf(src).globs {
+		delete(c.globs, pattern)
 	}
 	delete(c.plain, src)
 	if c.star.source == src {
-		c.star.forgetState()
+		c.star.forgetStatus()
 	}
-	c.prune()
+	c.shrink()
 }
 
 // fallBack has every source that needs it use its next server instead of one that failed.

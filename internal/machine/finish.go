@@ -13,7 +13,7 @@ func (m *Machine) finish(now time.Time, resp *response) {
 		m.draw(now, resp, c, live)
 	}
 	resp.changed = resp.changed || len(m.fx.Notify) > told
-	m.heal(resp)
+	m.endFaults(resp)
 	if resp.brokenFile() {
 		resp.invalid++
 	} else if len(resp.lines) == 0 {
@@ -53,17 +53,17 @@ func (m *Machine) finishCollections(now time.Time, resp *response, live bool) {
 	}
 }
 
-// heal ends the errors of collections that the response speaks of, but not by an error. Of
+// endFaults ends the errors of collections that the response speaks of, but not by an error. Of
 // the wildcard each response speaks.
-func (m *Machine) heal(resp *response) {
+func (m *Machine) endFaults(resp *response) {
 	if c := resp.link.star; c.self.fault != nil && c.self.seen != resp.serial {
-		resp.healed = append(resp.healed, healed{c, c.self.fault})
+		resp.faultsEnd = append(resp.faultsEnd, faulty{c, c.self.fault})
 	}
-	for _, h := range resp.healed {
+	for _, h := range resp.faultsEnd {
 		switch sub := h.self; {
 		case sub.fault != h.fault:
 		case sub.complete:
-			m.absolve(sub)
+			m.endFault(sub)
 		case sub.fault.Kind != FaultTimeout:
 			sub.status, sub.fault = StatusRequested, nil
 		}
@@ -105,6 +105,6 @@ func (m *Machine) resumed(resp *response) {
 	}
 	sortSubs(subs)
 	for _, sub := range subs {
-		m.absolve(sub)
+		m.endFault(sub)
 	}
 }

@@ -151,7 +151,7 @@ func (m *Machine) refuseAll(now time.Time, resp *response, removed []string, err
 	f := &Fault{Kind: FaultRejected, Err: err, At: now, Version: resp.Version}
 	spoil := func(sub *subscription) {
 		if l.has(sub) && !sub.isCollection() {
-			m.spoil(sub, f, StatusNacked, false)
+			m.noteFault(sub, f, StatusNacked, false)
 		}
 	}
 	for it, r := range resp.outcomes() {
@@ -181,7 +181,7 @@ func (m *Machine) refuseAll(now time.Time, resp *response, removed []string, err
 		}
 	}
 	for _, c := range resp.completes {
-		m.spoil(c.self, f, StatusNacked, false)
+		m.noteFault(c.self, f, StatusNacked, false)
 	}
 	if s := l.stream; s.troubled() {
 		m.recovered(s)

@@ -10,10 +10,10 @@ func (l *link) want(sub *subscription, wanted bool) {
 	l.names.set(l.spelled.onWire(sub), l.params(sub.of), wanted)
 }
 
-// applyChanges brings the names up to what is wanted and returns what that changed. What
+// settleNames brings the names up to what is wanted and returns what that changed. What
 // nobody wants is forgotten here: the message that says so is being composed. What was asked
 // for with parameters is taken back with the same.
-func (l *link) applyChanges() (added []*subscription, removed []change) {
+func (l *link) settleNames() (added []*subscription, removed []change) {
 	if l.stream.watches == 0 {
 		return nil, nil // lingering
 	}
@@ -77,17 +77,17 @@ func (l *link) forget(sub *subscription) {
 	}
 }
 
-// prune drops everything that is not wanted; for types that are silent.
-func (l *link) prune() {
+// forgetUnwanted drops everything that is not wanted; for types that are silent.
+func (l *link) forgetUnwanted() {
 	l.names.settle()
 	for sub := range l.owned() {
 		sub.noted = false
 		l.forget(sub)
 	}
 	if !l.star.wanted() && l.star.ownedBy(l.stream) {
-		l.star.forgetState()
+		l.star.forgetStatus()
 	}
-	l.cache.prune()
+	l.cache.shrink()
 }
 
 // dropWild forgets what only the wildcard held.
@@ -96,7 +96,7 @@ func (l *link) dropWild() {
 	if !c.ownedBy(l.stream) {
 		return
 	}
-	c.forgetState()
+	c.forgetStatus()
 	for sub := range l.owned() {
 		if sub.of == c && !sub.noted {
 			l.forget(sub)

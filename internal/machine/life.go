@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// expire does what time demands of a stream.
-func (m *Machine) expire(now time.Time, s *stream) {
+// ringDue does what time demands of a stream.
+func (m *Machine) ringDue(now time.Time, s *stream) {
 	if !s.lingerUntil.IsZero() && !now.Before(s.lingerUntil) {
 		m.closeUnwanted(now, s)
 	}
@@ -127,7 +127,7 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	s.reset()
 	s.clock.run(now)
 	s.lingerUntil = time.Time{}
-	if !m.prune(s) && s.responded {
+	if !m.forgetTypes(s) && s.responded {
 		s.goIdle()
 		return
 	}
@@ -171,7 +171,7 @@ func (m *Machine) restart(now time.Time, s *stream) {
 		m.recovered(s) // by a response that is still being worked on
 	}
 	s.reset()
-	m.prune(s)
+	m.forgetTypes(s)
 	m.open(s)
 }
 
@@ -181,10 +181,10 @@ func (s *stream) goIdle() {
 	s.fault, s.toldFault, s.toldFaults = nil, nil, nil
 }
 
-// prune forgets types without interest, and says whether any is left.
-func (m *Machine) prune(s *stream) bool {
+// forgetTypes forgets types without interest, and says whether any is left.
+func (m *Machine) forgetTypes(s *stream) bool {
 	for _, l := range s.order {
-		l.prune()
+		l.forgetUnwanted()
 	}
 	if s.watches > 0 {
 		return true
@@ -212,7 +212,7 @@ func (m *Machine) closeUnwanted(now time.Time, s *stream) {
 	m.tellDown(s, nil)
 	s.lingerUntil = time.Time{}
 	s.reset()
-	m.prune(s)
+	m.forgetTypes(s)
 	if !began || s.responded {
 		s.goIdle()
 		return
@@ -238,7 +238,7 @@ func (m *Machine) countWatch(now time.Time, s *stream, by int) {
 		// STREAM-6: the stream lingers.
 		s.lingerUntil = now.Add(m.config.Linger)
 	case s.watches == 0:
-		m.prune(s)
+		m.forgetTypes(s)
 	case s.watches > 0:
 		s.lingerUntil = time.Time{}
 		if s.state == idle {

@@ -79,10 +79,8 @@ func (l *link) reset() {
 	for sub := range l.owned() {
 		sub.timer, sub.subscribed, sub.unconfirmed = 0, false, false
 	}
-	for _, c := range l.collections(nil) {
-		if c.self != nil {
-			c.self.timer = 0
-		}
+	if l.star.ownedBy(l.stream) {
+		l.star.self.timer = 0
 	}
 }
 

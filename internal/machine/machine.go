@@ -27,7 +27,7 @@ func (m *Machine) Step(now time.Time, events ...Event) Effects {
 	m.stepped = now
 	m.siftOn(now)
 	for _, s := range m.agenda.due(now) {
-		m.expire(now, s)
+		m.ringDue(now, s)
 		m.send(now, s)
 		m.agenda.put(s, s.deadline())
 	}

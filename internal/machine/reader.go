@@ -127,7 +127,7 @@ func (resp *response) noteCollection(c *collection) {
 	c.seen = resp.serial
 	resp.collections = append(resp.collections, c)
 	if c.self != nil && c.self.fault != nil {
-		resp.healed = append(resp.healed, healed{c, c.self.fault})
+		resp.faultsEnd = append(resp.faultsEnd, faulty{c, c.self.fault})
 	}
 }
 

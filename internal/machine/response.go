@@ -39,7 +39,7 @@ type response struct {
 // of the stream changes nothing of it.
 type reading struct {
 	collections []*collection // that it speaks of, or of something in them
-	healed      []healed      // of them, that had an error before
+	faultsEnd   []faulty      // of them, that had an error before
 	completes   []*collection // of which it holds the first state
 	conclusions []conclusion  // beside the values that it holds, in the order in which they are drawn
 	mentioned   int           // of how many subscriptions it speaks
@@ -65,8 +65,8 @@ const (
 	statesRemoved               // it does not exist: delta's list
 )
 
-// healed is a collection that a response speaks of, and the error that it had.
-type healed struct {
+// faulty is a collection that a response speaks of, and the error that it had.
+type faulty struct {
 	*collection
 	fault *Fault
 }

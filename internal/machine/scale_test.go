@@ -52,7 +52,7 @@ func TestStepLooksAtFew(t *testing.T) {
 		var got []int
 		for _, s := range m.agenda.due(now) {
 			got = append(got, s.index)
-			m.expire(now, s)
+			m.ringDue(now, s)
 			m.send(now, s)
 			m.agenda.put(s, s.deadline())
 		}

@@ -44,11 +44,11 @@ func (m *Machine) confirm(sub *subscription, version string) {
 	m.returned(sub)
 	sub.version = version
 	sub.credit()
-	m.absolve(sub)
+	m.endFault(sub)
 }
 
-// absolve ends what was wrong with a held value, or a collection that is complete.
-func (m *Machine) absolve(sub *subscription) {
+// endFault ends what was wrong with a held value, or a collection that is complete.
+func (m *Machine) endFault(sub *subscription) {
 	sub.status = StatusAcked
 	if sub.fault == nil {
 		return
@@ -79,21 +79,21 @@ func (m *Machine) complete(now time.Time, sub *subscription, version string) {
 // reject notes that a resource was refused; fault.Kind is FaultRejected.
 func (m *Machine) reject(sub *subscription, f *Fault) {
 	// ERR-3: with fail_on_data_errors the value goes.
-	m.spoil(sub, f, StatusNacked, sub.stream().FailOnDataErrors && !sub.isCollection())
+	m.noteFault(sub, f, StatusNacked, sub.stream().FailOnDataErrors && !sub.isCollection())
 }
 
-// spoil notes a fault of the resource, or the collection, itself. With drop a held value goes. The same
+// noteFault notes a fault of the resource, or the collection, itself. With drop a held value goes. The same
 // fault again is told to nobody.
-func (m *Machine) spoil(sub *subscription, f *Fault, status Status, drop bool) {
+func (m *Machine) noteFault(sub *subscription, f *Fault, status Status, drop bool) {
 	if drop && sub.usable() {
 		m.dropAll(f.At, sub)
 	}
-	m.become(sub, status, sub.reason, f, sub.audience())
+	m.setStatus(sub, status, sub.reason, f, sub.audience())
 }
 
-// become gives a subscription a status, and reports it to the watches of the name and to others, unless
+// setStatus gives a subscription a status, and reports it to the watches of the name and to others, unless
 // they were told so last.
-func (m *Machine) become(sub *subscription, status Status, reason Reason, f *Fault, all []*Watch) {
+func (m *Machine) setStatus(sub *subscription, status Status, reason Reason, f *Fault, all []*Watch) {
 	// DNE-6: the same is not told again.
 	told := sub.status == status && (f == nil || f.same(sub.fault)) && !sub.overshadowed()
 	// DNE-4, DNE-9: nothing is waited for any more.
@@ -110,7 +110,7 @@ func (m *Machine) become(sub *subscription, status Status, reason Reason, f *Fau
 // dropAll lets go of a value, or of all that a collection has.
 func (m *Machine) dropAll(now time.Time, sub *subscription) {
 	if !sub.isCollection() {
-		sub.drop()
+		sub.dropValue()
 		m.unstore(sub)
 		return
 	}
@@ -122,8 +122,8 @@ func (m *Machine) dropAll(now time.Time, sub *subscription) {
 	sub.complete, sub.status = false, StatusRequested
 }
 
-// drop lets go of the value. What was told of it counts no more.
-func (sub *subscription) drop() {
+// dropValue lets go of the value. What was told of it counts no more.
+func (sub *subscription) dropValue() {
 	if !sub.held() {
 		return
 	}
@@ -143,29 +143,29 @@ func (m *Machine) remove(now time.Time, sub *subscription, reason Reason) {
 		m.keepDeleted(now, sub, reason)
 		return
 	}
-	m.gone(sub, reason)
+	m.noteGone(sub, reason)
 }
 
-// lapse ends a resource whose time to live ran out, as if the server had deleted it; that
+// expireTTL ends a resource whose time to live ran out, as if the server had deleted it; that
 // it may be told to keep what is deleted does not matter, since the time is of its making.
-func (m *Machine) lapse(sub *subscription) {
+func (m *Machine) expireTTL(sub *subscription) {
 	l := sub.link()
 	l.lapsed = l.lapsed || sub.of.wanted()
 	// TTL-2: as if the server had removed it.
-	m.gone(sub, ReasonTTL)
+	m.noteGone(sub, ReasonTTL)
 }
 
-// gone notes that there is no such resource.
-func (m *Machine) gone(sub *subscription, reason Reason) {
+// noteGone notes that there is no such resource.
+func (m *Machine) noteGone(sub *subscription, reason Reason) {
 	var all []*Watch // of collections, which were told of it
 	// P-11: collections hear of it only if they held it.
 	if sub.known() {
 		all = sub.audience()
 	}
 	sub.of.cache.aliases.unlink(sub)
-	sub.drop()
+	sub.dropValue()
 	m.unstore(sub)
-	m.become(sub, StatusDoesNotExist, reason, nil, all)
+	m.setStatus(sub, StatusDoesNotExist, reason, nil, all)
 	// DELTA-10: what is subscribed to stays so.
 	if !sub.wanted() && !sub.noted {
 		sub.of.cache.drop(sub) // a collection's member
@@ -198,22 +198,22 @@ func (m *Machine) keepDeleted(now time.Time, sub *subscription, reason Reason) {
 			m.lease(now, sub.stream(), leaseKey{sub, alarmGrace}, grace)
 		}
 	}
-	m.spoil(sub, &Fault{Kind: FaultData, Err: err, At: now}, StatusDoesNotExist, false)
+	m.noteFault(sub, &Fault{Kind: FaultData, Err: err, At: now}, StatusDoesNotExist, false)
 }
 
-// fire: the server did not answer in time. That is news for the watches of the name only:
+// answerTimeout: the server did not answer in time. That is news for the watches of the name only:
 // a wildcard's have members, and this is none.
-func (m *Machine) fire(now time.Time, s *stream, sub *subscription) {
+func (m *Machine) answerTimeout(now time.Time, s *stream, sub *subscription) {
 	switch {
 	case sub.held():
-		m.silence(now, sub)
+		m.unconfirmedTimeout(now, sub)
 		return
 	// WILD-6: the server sent names and has nothing to add.
 	case sub.isCollection() && sub.of.needsNoMore():
 		m.complete(now, sub, sub.link().version)
 		return
 	case sub.stale():
-		m.silence(now, sub)
+		m.unconfirmedTimeout(now, sub)
 		return
 	}
 	if l := sub.link(); sub == l.star.self && l.form == wildExplicit {
@@ -227,25 +227,25 @@ func (m *Machine) fire(now time.Time, s *stream, sub *subscription) {
 		status, f = StatusTimeout, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}
 	}
 	// DNE-7: there is no such resource; the subscription stays.
-	m.become(sub, status, ReasonTimeout, f, nil)
+	m.setStatus(sub, status, ReasonTimeout, f, nil)
 }
 
 // ErrNoAnswer is the error of a [FaultTimeout] of a resource or a collection.
 var ErrNoAnswer = errors.New("the server did not answer in time")
 
-// silence: the server did not confirm a held resource, so there is none.
-func (m *Machine) silence(now time.Time, sub *subscription) {
+// unconfirmedTimeout: the server did not confirm a held resource, so there is none.
+func (m *Machine) unconfirmedTimeout(now time.Time, sub *subscription) {
 	lacked := sub.unconfirmed
 	sub.unconfirmed = false
 	// LKG-5: silence keeps a stale value, unless a full state lacks it.
 	if sub.stale() && !lacked {
 		if !patient(sub.watches) {
-			m.spoil(sub, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}, StatusTimeout, false)
+			m.noteFault(sub, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}, StatusTimeout, false)
 		}
 		return
 	}
 	if sub.stream().TransientTimeout > 0 {
-		m.spoil(sub, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}, StatusTimeout, false)
+		m.noteFault(sub, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}, StatusTimeout, false)
 		return
 	}
 	m.remove(now, sub, ReasonTimeout)

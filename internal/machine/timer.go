@@ -33,7 +33,7 @@ func (sub *subscription) order() (alarmKind, string, string) {
 	return alarmAnswer, sub.of.cache.typ.URL, sub.name
 }
 
-func (sub *subscription) ring(m *Machine, now time.Time, s *stream) { m.fire(now, s, sub) }
+func (sub *subscription) ring(m *Machine, now time.Time, s *stream) { m.answerTimeout(now, s, sub) }
 
 // faulted says that the server said something of a resource that is not held, so that its
 // silence from now on means nothing: that it is refused, or has an error. What was said on

@@ -69,8 +69,8 @@ func (l *lease) ring(m *Machine, _ time.Time, s *stream) {
 	switch sub := l.sub; {
 	case l.kind == alarmTTL:
 		// TTL-1: the time to live is over.
-		m.lapse(sub)
+		m.expireTTL(sub)
 	case sub.kept():
-		m.gone(sub, sub.reason)
+		m.noteGone(sub, sub.reason)
 	}
 }

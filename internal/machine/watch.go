@@ -129,7 +129,7 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 	// SOTW-6: what the server was told of is kept.
 	case l.requested:
 	case sub == l.star.self:
-		l.prune()
+		l.forgetUnwanted()
 	default:
 		l.forget(sub)
 	}
