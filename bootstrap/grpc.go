@@ -113,6 +113,9 @@ func templateFault(name, template string) string {
 
 func authorityPrefix(name string) string { return "xdstp://" + name + "/" }
 
+// fileWatcher is the plugin of gRFC A29 that gRPC has itself.
+const fileWatcher = "file_watcher"
+
 // certificateProviders reads gRFC A29's map. The plugins are the program's own, so their
 // names and configs are kept and not judged.
 func (x field) certificateProviders() map[string]CertificateProvider {
@@ -123,13 +126,17 @@ func (x field) certificateProviders() map[string]CertificateProvider {
 			continue
 		}
 		e.mayHave("plugin_name", "config")
-		config := e.at("config").hidden()
+		plugin, config := e.at("plugin_name"), e.at("config").hidden()
+		name := plugin.required()
+		if _, ok := config.val.(map[string]any); !ok && config.present() && name != fileWatcher {
+			// BOOT-8, H-6: it is ignored, and a resource that refers to it is refused.
+			plugin.notice("%s is no plugin that gRPC has, and its config is %s, not an object; the provider is ignored%s",
+				shown(name), kind(config.val), didYouMean(name, []string{fileWatcher}))
+			continue
+		}
 		config.object()
 		// BOOT-8: the plugin is the program's.
-		out[names[i]] = CertificateProvider{
-			PluginName: e.at("plugin_name").required(),
-			Config:     config.raw(),
-		}
+		out[names[i]] = CertificateProvider{PluginName: name, Config: config.raw()}
 	}
 	return out
 }
