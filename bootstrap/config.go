@@ -191,7 +191,7 @@ type ChannelCreds struct {
 }
 
 // TLS names the files of a "tls" channel credential (gRFC A65). They are read at each
-// handshake, not when the bootstrap is loaded.
+// handshake, and every few seconds while a connection exists, not when the bootstrap is loaded.
 type TLS struct {
 	CACertificateFile string // PEM; "" means the system's roots
 	CertificateFile   string // PEM; with PrivateKeyFile, or neither

@@ -76,6 +76,7 @@ type Client struct {
 
 	gets    gets
 	foreign foreign
+	files   badFiles
 	keeper  *keeper // nil without a store
 }
 
@@ -95,17 +96,19 @@ func New(config Config) (*Client, error) {
 		return nil, err
 	}
 	alarm := config.alarm()
-	config = config.withDefaults()
 	params, err := nodeparams.Render(boot.Node, boot.NodeContextParams)
 	if err != nil {
 		return nil, err
 	}
 	c := &Client{
 		nodeParams: params,
-		config:     config, boot: boot, node: boot.Node.GetId(), table: table, view: &view{table: table},
+		boot:       boot, node: boot.Node.GetId(), table: table, view: &view{table: table},
 		ended: make(chan struct{}), done: make(chan struct{}), types: map[string]*machine.Type{}, kinds: map[string]resource.AnyType{},
 		unanswered: newTally(), valueless: newTally(), waiters: map[*answer]chan struct{}{},
 	}
+	c.files.all = map[[2]string]error{}
+	config = config.withDefaults(c)
+	c.config = config
 	c.gets.client, c.gets.slots = c, map[getKey]*getSlot{}
 	c.gets.idle = max(cmp.Or(config.GetIdle, defaultGetIdle), 0)
 	c.gets.most = cmp.Or(config.GetMaxNames, defaultGetMaxNames)

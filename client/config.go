@@ -203,7 +203,7 @@ const (
 	ttlFeature     = "xds.config.supports-resource-ttl"
 )
 
-func (c Config) withDefaults() Config {
+func (c Config) withDefaults(of *Client) Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -220,6 +220,7 @@ func (c Config) withDefaults() Config {
 		if c.File.Logger == nil {
 			c.File.Logger = c.Logger
 		}
+		c.GRPC.CredentialFiles, c.REST.CredentialFiles = of.hearing(c.GRPC.CredentialFiles), of.hearing(c.REST.CredentialFiles)
 		c.Transport = file.NewBuilder(c.File, transport.ByServer{
 			GRPC: transport.NewGRPC(c.GRPC), REST: transport.NewREST(c.REST),
 		})

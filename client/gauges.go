@@ -8,6 +8,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/authority"
 	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/transport"
 )
 
 // CacheState is what the cache knows of a resource, by the values of grpc.xds.cache_state
@@ -109,6 +110,9 @@ type Gauges struct {
 	Throttled []Throttle
 	// Blocked are the handlers that have run for Config.HandlerTimeout or longer.
 	Blocked []BlockedHandler
+	// CredentialFiles are the files of certificates and tokens that have gone bad while a connection
+	// exists, and of which an earlier state is in use.
+	CredentialFiles []transport.FileReport
 	// Unsaved is what Config.Store has not saved yet; nil without a store. It is the same after Close.
 	Unsaved *Unsaved
 }
@@ -129,7 +133,7 @@ func (c *Client) Gauges() Gauges {
 	all := Gauges{
 		Servers: c.health(g.Connected), Resources: resourceCounts(g.Counts),
 		Accepted: c.accepted(g.Accepted), Updated: updatedTypes(g.Counts), Throttled: c.throttled(g.Throttled),
-		Blocked: blockedHandlers(g.Blocked), Unsaved: c.keeper.unsaved(),
+		Blocked: blockedHandlers(g.Blocked), CredentialFiles: c.files.reports(), Unsaved: c.keeper.unsaved(),
 	}
 	if c.config.Store != nil {
 		all.Stale = staleCounts(g.Counts)

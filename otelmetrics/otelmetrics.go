@@ -49,6 +49,7 @@ type Instruments struct {
 	lastUpdateAge           metric.Float64ObservableGauge
 	blocked, waiting        metric.Int64ObservableGauge
 	unsavedAge              metric.Float64ObservableGauge
+	badFiles                metric.Int64ObservableGauge
 	stale                   metric.Int64ObservableGauge
 }
 
@@ -58,7 +59,7 @@ func New(p metric.MeterProvider, c Config) (*Instruments, error) {
 	if c.Target != "" {
 		in.base = []attribute.KeyValue{TargetKey.String(c.Target)}
 	}
-	var faults [11]error
+	var faults [12]error
 	in.connected, faults[0] = in.meter.Int64ObservableGauge("grpc.xds_client.connected",
 		metric.WithUnit("{bool}"),
 		metric.WithDescription("1 while the client can reach the xDS server, 0 since a stream failed without a response."))
@@ -92,6 +93,9 @@ func New(p metric.MeterProvider, c Config) (*Instruments, error) {
 	in.stale, faults[10] = in.meter.Int64ObservableGauge("xdswatch.resources.stale",
 		metric.WithUnit("{resource}"),
 		metric.WithDescription("Values from client.Config.Store of which no server has spoken since the start."))
+	in.badFiles, faults[11] = in.meter.Int64ObservableGauge("xdswatch.credentials.bad_files",
+		metric.WithUnit("{file}"),
+		metric.WithDescription("Files of certificates and tokens that have gone bad, so that an earlier state of them is in use."))
 	if err := errors.Join(faults[:]...); err != nil {
 		return nil, err
 	}
@@ -121,11 +125,16 @@ func (in *Instruments) Observe(c *client.Client) (metric.Registration, error) {
 	return in.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		in.observe(o, c.Gauges(), time.Now())
 		return nil
-	}, in.connected, in.resources, in.lastAcceptedResponseAge, in.lastUpdateAge, in.blocked, in.waiting, in.unsavedAge, in.stale)
+	}, in.connected, in.resources, in.lastAcceptedResponseAge, in.lastUpdateAge, in.blocked, in.waiting, in.unsavedAge, in.stale, in.badFiles)
 }
 
 func (in *Instruments) observe(o metric.Observer, g client.Gauges, now time.Time) {
+	bad := map[string]int64{}
+	for _, f := range g.CredentialFiles {
+		bad[f.Server]++
+	}
 	for _, s := range g.Servers {
+		o.ObserveInt64(in.badFiles, bad[s.Server], in.labels(ServerKey.String(s.Server)))
 		var v int64
 		if s.Connected {
 			v = 1

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -126,11 +128,12 @@ func TestInstruments(t *testing.T) {
 			kind   = ",grpc.xds.resource_type=envoy.config.cluster.v3.Cluster"
 			state  = ",grpc.xds.authority=#old,grpc.xds.cache_state="
 		)
+		files := "xdswatch.credentials.bad_files 0 {file} " + target + server
 		failure := "grpc.xds_client.server_failure 1 {failure} " + target + server
 		expect(t, reader,
 			"grpc.xds_client.connected 0 {bool} "+target+server,
 			"grpc.xds_client.resources 2 {resource} "+target+state+"requested"+kind,
-			failure, calm[0], calm[1],
+			failure, files, calm[0], calm[1],
 		)
 
 		bad := &clusterv3.Cluster{Name: "b", ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: -1}}
@@ -144,7 +147,7 @@ func TestInstruments(t *testing.T) {
 			"grpc.xds_client.resource_updates_valid 3 {resource} "+target+kind+server,
 			"grpc.xds_client.resources 1 {resource} "+target+state+"acked"+kind,
 			"grpc.xds_client.resources 1 {resource} "+target+state+"nacked_but_cached"+kind,
-			failure,
+			failure, files,
 			calm[0], calm[1],
 			"xdswatch.last_accepted_response.age 1.5 s "+target+kind+server,
 			"xdswatch.last_update.age 1.5 s "+target+kind,
@@ -190,6 +193,38 @@ func TestBlockedHandlers(t *testing.T) {
 			if !slices.Contains(got, want) {
 				t.Errorf("metrics are\n%q, which lack %q", got, want)
 			}
+		}
+	})
+}
+
+// A file of a certificate that has gone bad is counted.
+func TestBadFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ca.pem")
+	ca, err := testutil.NewCA()
+	must(t, err)
+	must(t, os.WriteFile(path, ca.PEM, 0o600))
+	synctest.Test(t, func(t *testing.T) {
+		srv := testutil.NewServer()
+		defer srv.Close()
+		reader := sdk.NewManualReader()
+		in, err := otelmetrics.New(sdk.NewMeterProvider(sdk.WithReader(reader)), otelmetrics.Config{})
+		must(t, err)
+		c, err := newClient(srv, in, func(c *client.Config) {
+			c.Bootstrap.Servers[0].ChannelCreds = bootstrap.ChannelCreds{Type: "tls", TLS: &bootstrap.TLS{CACertificateFile: path}}
+		})
+		must(t, err)
+		defer c.Close()
+		_, err = in.Observe(c)
+		must(t, err)
+		_, err = c.Watch(context.Background(), cds.Type, "a", func(client.Event[any]) {})
+		must(t, err)
+		time.Sleep(time.Minute)
+		must(t, os.Remove(path))
+		time.Sleep(time.Minute)
+		got, err := collect(reader)
+		must(t, err)
+		if want := "xdswatch.credentials.bad_files 1 {file} grpc.xds.server=" + srv.Target(); !slices.Contains(got, want) {
+			t.Errorf("metrics are\n%q, which lack %q", got, want)
 		}
 	})
 }

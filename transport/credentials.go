@@ -16,47 +16,64 @@ func buildError(s bootstrap.ManagementServer, err error) error {
 	return fmt.Errorf("management server %q: %w", s.URI, err)
 }
 
-// credentialOptions makes the server's channel credential and all its call credentials. Frames may
-// take as much memory as the limit says.
-func credentialOptions(s bootstrap.ManagementServer, limit int) ([]grpc.DialOption, error) {
-	channel, secure, err := channelOption(s.ChannelCreds, limit)
+// credentialOptions makes the server's channel credential and all its call credentials, and what
+// looks at their files. Frames may take as much memory as the limit says.
+func credentialOptions(s bootstrap.ManagementServer, limit int) (opts []grpc.DialOption, looks []look, err error) {
+	channel, secure, looks, err := channelOption(s.ChannelCreds, limit)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	opts := []grpc.DialOption{channel}
-	for _, entry := range s.CallCreds {
-		creds, err := callCreds(entry)
-		if err != nil {
-			return nil, fmt.Errorf("call_creds %q: %w", entry.Type, err)
-		}
-		if creds.RequireTransportSecurity() && !secure {
-			return nil, fmt.Errorf("call_creds %q: need a secure channel, and channel_creds are %q", entry.Type, s.ChannelCreds.Type)
-		}
+	opts = []grpc.DialOption{channel}
+	all, more, err := allCallCreds(s.CallCreds, secure, fmt.Sprintf("channel_creds are %q", s.ChannelCreds.Type))
+	for _, creds := range all {
 		opts = append(opts, grpc.WithPerRPCCredentials(creds))
 	}
-	return opts, nil
+	return opts, append(looks, more...), err
+}
+
+// allCallCreds makes all call credentials, and what looks at their files. clear says what is not
+// secure if the channel is not.
+func allCallCreds(entries []bootstrap.CallCreds, secure bool, clear string) (all []credentials.PerRPCCredentials, looks []look, err error) {
+	for _, entry := range entries {
+		creds, err := callCreds(entry)
+		if err != nil {
+			return nil, nil, fmt.Errorf("call_creds %q: %w", entry.Type, err)
+		}
+		if creds.RequireTransportSecurity() && !secure {
+			return nil, nil, fmt.Errorf("call_creds %q: need a secure channel, and %s", entry.Type, clear)
+		}
+		if token, ok := creds.(*jwtcreds.Creds); ok {
+			looks = append(looks, token.Look)
+		}
+		all = append(all, creds)
+	}
+	return all, looks, nil
 }
 
 // channelOption also reports whether the channel is secured at all. A program's own
 // credential takes precedence, so that it may stand in for a type of ours.
-func channelOption(c bootstrap.ChannelCreds, limit int) (opt grpc.DialOption, secure bool, err error) {
+func channelOption(c bootstrap.ChannelCreds, limit int) (opt grpc.DialOption, secure bool, looks []look, err error) {
 	switch {
 	case c.Build != nil:
 		bundle, err := bundleOf(c)
 		if err != nil {
-			return nil, false, fmt.Errorf("channel_creds %q: %w", c.Type, err)
+			return nil, false, nil, fmt.Errorf("channel_creds %q: %w", c.Type, err)
 		}
-		return grpc.WithCredentialsBundle(guardedBundle{bundle, limit}), bundle.TransportCredentials().Info().SecurityProtocol != "insecure", nil
+		return grpc.WithCredentialsBundle(guardedBundle{bundle, limit}), bundle.TransportCredentials().Info().SecurityProtocol != "insecure", nil, nil
 	case c.Type == "insecure":
-		return grpc.WithTransportCredentials(guarded{insecure.NewCredentials(), limit}), false, nil
+		return grpc.WithTransportCredentials(guarded{insecure.NewCredentials(), limit}), false, nil, nil
 	case c.Type == "tls":
 		var config bootstrap.TLS
 		if c.TLS != nil {
 			config = *c.TLS
 		}
-		return grpc.WithTransportCredentials(guarded{tlscreds.New(config), limit}), true, nil
+		creds := tlscreds.New(config)
+		if creds.HasFiles() {
+			looks = []look{creds.Look}
+		}
+		return grpc.WithTransportCredentials(guarded{creds, limit}), true, looks, nil
 	default:
-		return nil, false, fmt.Errorf("channel_creds %q: nothing makes this type", c.Type)
+		return nil, false, nil, fmt.Errorf("channel_creds %q: nothing makes this type", c.Type)
 	}
 }
 

@@ -53,6 +53,10 @@ type GRPCConfig struct {
 	// Headers are sent with every stream to every server, before those that the bootstrap
 	// gives for a server.
 	Headers []bootstrap.Header
+	// CredentialFiles, if not nil, hears of files of "tls" and "jwt_token_file" credentials that go
+	// bad while a connection exists, within seconds: also when no handshake or call needs them. It
+	// is called by goroutines of several connections, and must not block for long.
+	CredentialFiles func(FileReport)
 	// DialOptions are appended to the options made of the other fields, and so override them:
 	// interceptors, stats handlers, a dialer of the program's own. With transport credentials among
 	// them a connection has no bound of what small frames take.
@@ -141,7 +145,7 @@ func (g *GRPC) Build(s bootstrap.ManagementServer) (Conn, error) {
 	if s.REST() != nil {
 		return nil, buildError(s, errors.New("it is to be polled over HTTP, see NewREST"))
 	}
-	creds, err := credentialOptions(s, max(maxFrameExcess, g.config.MaxReceiveSize/2))
+	creds, looks, err := credentialOptions(s, max(maxFrameExcess, g.config.MaxReceiveSize/2))
 	if err != nil {
 		return nil, buildError(s, err)
 	}
@@ -157,5 +161,6 @@ func (g *GRPC) Build(s bootstrap.ManagementServer) (Conn, error) {
 	if err := c.prepare(); err != nil {
 		return nil, buildError(s, fmt.Errorf("%w: %w", ErrTarget, err))
 	}
+	go watchFiles(c.ctx, s.URI, looks, g.config.CredentialFiles)
 	return c, nil
 }

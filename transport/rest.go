@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
@@ -49,6 +48,8 @@ type RESTConfig struct {
 	// of a field included: a program has to import an extension's package to read its
 	// configuration. A resource with an unknown type is refused.
 	Types TypeResolver
+	// CredentialFiles is that of [GRPCConfig].
+	CredentialFiles func(FileReport)
 	// Dial makes connections; nil means a [net.Dialer]. The network is "tcp" or "unix".
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
@@ -101,16 +102,24 @@ func (r *REST) build(s bootstrap.ManagementServer) (*restConn, error) {
 	}
 	c := newRESTConn(s, r.config, headers)
 	secure := true
+	var looks []look
 	for i, e := range s.REST().Endpoints {
 		endpoint, err := newRESTEndpoint(s, e, r.config)
 		if err != nil {
 			return nil, fmt.Errorf("endpoint %d, %q: %w", i, e.Address, err)
 		}
+		if endpoint.secure != nil && endpoint.secure.HasFiles() {
+			looks = append(looks, endpoint.secure.Look)
+		}
 		secure = secure && endpoint.secure != nil
 		c.endpoints = append(c.endpoints, endpoint)
 	}
-	c.creds, err = restCallCreds(s.CallCreds, secure)
-	return c, err
+	var more []look
+	if c.creds, more, err = allCallCreds(s.CallCreds, secure, "an endpoint's is not"); err != nil {
+		return nil, err
+	}
+	go watchFiles(c.ctx, s.URI, append(looks, more...), r.config.CredentialFiles)
+	return c, nil
 }
 
 func checkREST(s bootstrap.ManagementServer) error {
@@ -148,21 +157,6 @@ func restHeaders(lists ...[]bootstrap.Header) (http.Header, error) {
 		}
 	}
 	return h, nil
-}
-
-// restCallCreds makes all call credentials.
-func restCallCreds(entries []bootstrap.CallCreds, secure bool) (all []credentials.PerRPCCredentials, err error) {
-	for _, entry := range entries {
-		creds, err := callCreds(entry)
-		if err != nil {
-			return nil, fmt.Errorf("call_creds %q: %w", entry.Type, err)
-		}
-		if creds.RequireTransportSecurity() && !secure {
-			return nil, fmt.Errorf("call_creds %q: need a secure channel, and an endpoint's is not", entry.Type)
-		}
-		all = append(all, creds)
-	}
-	return all, nil
 }
 
 // restPath is what is posted to for a type, at a server of version 2 or 3 (xDS protocol,

@@ -77,6 +77,11 @@ func (e *Engine) sayTo(logger *slog.Logger, level slog.Level, text, server, type
 	logger.Log(e.ctx, level, text, all...)
 }
 
+// Say logs what happened elsewhere, within the bounds of other lines, until Close.
+func (e *Engine) Say(level slog.Level, text, server string, attrs ...any) {
+	e.post(func() { e.say(level, text, server, "", attrs...) })
+}
+
 // Complain logs what went wrong in a function of the program's, within the bounds of other
 // lines until Close, and where the program has no logger with the default one. server, typeURL
 // and cause are empty where it is of none.

@@ -7,8 +7,6 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
-
-	"google.golang.org/grpc/credentials"
 )
 
 const (
@@ -27,9 +25,10 @@ const (
 
 // New makes a call credential that sends the token in the file. It reads nothing: the
 // first call does. It asks for a secure connection. Safe for concurrent use.
-func New(file string) credentials.PerRPCCredentials { return &creds{file: file, load: load} }
+func New(file string) *Creds { return &Creds{file: file, load: load} }
 
-type creds struct {
+// Creds is a call credential; see [New].
+type Creds struct {
 	file string
 	load func(file string) (token string, expiry time.Time, err error)
 
@@ -50,13 +49,13 @@ type reading struct {
 }
 
 // RequireTransportSecurity is true: a token that others can read is theirs too.
-func (c *creds) RequireTransportSecurity() bool { return true }
+func (c *Creds) RequireTransportSecurity() bool { return true }
 
 // GetRequestMetadata returns the authorization header. It waits for the file only where
 // no usable token is known. Its errors are status errors: UNAVAILABLE for a file that
 // cannot be read, UNAUTHENTICATED for one whose token is malformed or expired, and that
 // of ctx if it ends first.
-func (c *creds) GetRequestMetadata(ctx context.Context, _ ...string) (map[string]string, error) {
+func (c *Creds) GetRequestMetadata(ctx context.Context, _ ...string) (map[string]string, error) {
 	token, r, err := c.current()
 	if err != nil {
 		return nil, err
@@ -77,7 +76,7 @@ func (c *creds) GetRequestMetadata(ctx context.Context, _ ...string) (map[string
 
 // current returns the cached token, or the read to wait for, or the error of the last
 // read while its backoff runs. It starts a read where one is due.
-func (c *creds) current() (string, *reading, error) {
+func (c *Creds) current() (string, *reading, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	left := time.Until(c.expiry)
@@ -97,19 +96,38 @@ func (c *creds) current() (string, *reading, error) {
 }
 
 // read runs in a goroutine of its own, which lives no longer than the file takes.
-func (c *creds) read(r *reading) {
+func (c *Creds) read(r *reading) {
 	token, expiry, err := c.load(c.file)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r.token, r.err = token, err
 	c.reading, c.failed = nil, err
 	if err == nil {
-		c.token, c.expiry, c.fails = token, expiry.Add(-skew), 0
+		c.keepLocked(token, expiry)
 	} else {
 		c.retryAt = time.Now().Add(wait(c.fails))
 		c.fails++
 	}
 	close(r.done)
+}
+
+func (c *Creds) keepLocked(token string, expiry time.Time) {
+	c.token, c.expiry, c.fails, c.failed = token, expiry.Add(-skew), 0, nil
+}
+
+// Look reads the file again, and says why it cannot be used while a token that was read earlier can;
+// nil if it can be used. It blocks as long as the file does.
+func (c *Creds) Look(context.Context) map[string]error {
+	token, expiry, err := c.load(c.file)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case err == nil:
+		c.keepLocked(token, expiry)
+	case !time.Now().Before(c.expiry):
+		return nil
+	}
+	return map[string]error{c.file: err}
 }
 
 // wait is the backoff after a failure that had n others before it.

@@ -21,7 +21,7 @@ import (
 // contexts allow; all that wait share it.
 func TestSlowFile(t *testing.T) {
 	file, slow := filepath.Join(t.TempDir(), "token"), make(chan struct{})
-	c := New(file).(*creds)
+	c := New(file)
 	c.load = func(file string) (string, time.Time, error) {
 		<-slow
 		return load(file)

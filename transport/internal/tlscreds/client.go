@@ -13,7 +13,7 @@ import (
 // Client makes TLS connections of the same material for protocols other than gRPC's. Safe
 // for concurrent use.
 type Client struct {
-	material   *material
+	*material
 	serverName string
 }
 

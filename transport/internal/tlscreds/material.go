@@ -2,6 +2,7 @@ package tlscreds
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -75,6 +76,27 @@ func (m *material) config(ctx context.Context) (config *tls.Config, stale, err e
 		return nil, nil, stale
 	}
 	return clientConfig(m.spec, m.pair.value, m.roots.value), stale, nil
+}
+
+// HasFiles says whether there is something for Look to read.
+func (m *material) HasFiles() bool {
+	return m.spec.CACertificateFile+m.spec.CertificateFile+m.spec.PrivateKeyFile != ""
+}
+
+// Look reads the files again, unless what was read is newer than the refresh interval, and says of each
+// that was good once why it is not now; nil if it is. What was good stays in use.
+func (m *material) Look(ctx context.Context) map[string]error {
+	slow := m.await(ctx, m.refresh())
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	faults := map[string]error{}
+	if path := cmp.Or(m.spec.CertificateFile, m.spec.PrivateKeyFile); path != "" && m.pair.have {
+		faults[path] = cmp.Or(slow, m.pair.err)
+	}
+	if path := m.spec.CACertificateFile; path != "" && m.roots.have {
+		faults[path] = cmp.Or(faults[path], slow, m.roots.err)
+	}
+	return faults
 }
 
 // await waits for a reading, unless it takes too long.

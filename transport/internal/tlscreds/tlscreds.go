@@ -22,21 +22,21 @@ import (
 // New makes a client's transport credential of c. It reads no file: that is done by each
 // handshake, or by each that finds what was read older than c.RefreshInterval. The
 // credential is safe for concurrent use, and its clones share what was read.
-func New(c bootstrap.TLS) credentials.TransportCredentials {
-	return &creds{material: newMaterial(c), serverName: c.ServerName}
+func New(c bootstrap.TLS) *Creds {
+	return &Creds{material: newMaterial(c), serverName: c.ServerName}
 }
 
-// creds hands the handshake to gRPC's own TLS credential, made anew for each with the
+// Creds hands the handshake to gRPC's own TLS credential, made anew for each with the
 // certificates of the moment.
-type creds struct {
-	material   *material
+type Creds struct {
+	*material
 	serverName string
 }
 
 // ClientHandshake verifies and sends as SNI the configured server name, else the host of
 // the authority. Its errors name the file at fault, also where the files of the last good
 // state were used and the peer refused them.
-func (c *creds) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (c *Creds) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	if c.serverName != "" {
 		authority = c.serverName
 	}
@@ -53,23 +53,23 @@ func (c *creds) ClientHandshake(ctx context.Context, authority string, conn net.
 }
 
 // ServerHandshake returns an error: a management server's client does not serve.
-func (c *creds) ServerHandshake(net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (c *Creds) ServerHandshake(net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	return nil, nil, errors.New("the tls channel credential is for clients only")
 }
 
 // Info leaves the server name empty: gRPC would make it the :authority header, which
 // Envoy's sni is not.
-func (c *creds) Info() credentials.ProtocolInfo {
+func (c *Creds) Info() credentials.ProtocolInfo {
 	return credentials.ProtocolInfo{SecurityProtocol: "tls"}
 }
 
-func (c *creds) Clone() credentials.TransportCredentials {
+func (c *Creds) Clone() credentials.TransportCredentials {
 	clone := *c
 	return &clone
 }
 
 // OverrideServerName is deprecated in gRPC and is here for the interface.
-func (c *creds) OverrideServerName(name string) error {
+func (c *Creds) OverrideServerName(name string) error {
 	c.serverName = name
 	return nil
 }

@@ -1,0 +1,64 @@
+package client
+
+import (
+	"cmp"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"github.com/xdswatch/xdswatch/transport"
+)
+
+// badFiles are the files of credentials that have gone bad while a connection exists. Safe for
+// concurrent use.
+type badFiles struct {
+	mu  sync.Mutex
+	all map[[2]string]error // by server and path
+}
+
+// hear keeps and logs a report of a connection.
+func (c *Client) hearOfFile(r transport.FileReport) {
+	key := [2]string{r.Server, r.Path}
+	c.files.mu.Lock()
+	_, was := c.files.all[key]
+	if r.Err == nil || errors.Is(r.Err, transport.ErrClosed) {
+		delete(c.files.all, key)
+	} else {
+		c.files.all[key] = r.Err
+	}
+	_, is := c.files.all[key]
+	c.files.mu.Unlock()
+	switch {
+	case is:
+		c.engine.Say(slog.LevelWarn, "a file of the credentials has gone bad; what was read of it before stays in use", r.Server, "path", r.Path, "error", r.Err.Error())
+	case was && r.Err == nil:
+		c.engine.Say(slog.LevelInfo, "a file of the credentials is good again", r.Server, "path", r.Path)
+	}
+}
+
+// reports lists them by server and path.
+func (b *badFiles) reports() (all []transport.FileReport) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for key, err := range b.all {
+		all = append(all, transport.FileReport{Server: key[0], Path: key[1], Err: err})
+	}
+	slices.SortFunc(all, func(a, b transport.FileReport) int {
+		return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Path, b.Path))
+	})
+	return all
+}
+
+// hearing makes the hook of a transport of the client's and of the program's own.
+func (c *Client) hearing(own func(transport.FileReport)) func(transport.FileReport) {
+	return func(r transport.FileReport) {
+		defer func() {
+			if p := recover(); p != nil {
+				c.panicked("CredentialFiles panicked", r.Server, "", p)
+			}
+		}()
+		c.hearOfFile(r)
+		call(own, r)
+	}
+}
