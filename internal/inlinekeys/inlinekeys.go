@@ -75,6 +75,7 @@ const (
 	refuse         // if it is set and not empty
 	descend        // into a message
 	open           // an Any
+	keys           // a DataSource of JSON Web Keys, which may be public
 )
 
 const (
@@ -204,12 +205,15 @@ func (c *compiler) compile(md protoreflect.MessageDescriptor, in mode) *layout {
 		} else {
 			l.far[n] = f
 		}
-		l.risky = l.risky || f.action == refuse || f.action == open || f.action == descend && f.sub.risky
+		l.risky = l.risky || f.action == refuse || f.action == open || f.action == keys || f.action == descend && f.sub.risky
 	}
 	return l
 }
 
 func (c *compiler) field(of *layout, fd protoreflect.FieldDescriptor, in mode) field {
+	if sensitive.IsKeySet(fd) && in == plain {
+		return field{action: keys}
+	}
 	if sensitive.Field(fd) || unmarked[fd.FullName()] {
 		in = secret
 	}
@@ -330,6 +334,10 @@ func (s *Scanner) enter(f field, v []byte, depth int) error {
 		return s.walk(f.sub, v, depth)
 	case open:
 		return s.open(v, f.mode, depth)
+	case keys:
+		if sensitive.HoldsKeys(v) {
+			return ErrInline
+		}
 	case pass:
 	}
 	return nil

@@ -9,6 +9,8 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	apikeyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/api_key_auth/v3"
+	jwtv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/jwt_authn/v3"
 	luav3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/lua/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
@@ -23,6 +25,12 @@ func packed(t testing.TB, m proto.Message) *anypb.Any {
 		t.Fatal(err)
 	}
 	return a
+}
+
+func jwks(source *corev3.DataSource) *jwtv3.JwtAuthentication {
+	return &jwtv3.JwtAuthentication{Providers: map[string]*jwtv3.JwtProvider{
+		"p": {JwksSourceSpecifier: &jwtv3.JwtProvider_LocalJwks{LocalJwks: source}},
+	}}
 }
 
 func inlineString(s string) *corev3.DataSource {
@@ -90,6 +98,11 @@ func TestCheck(t *testing.T) {
 		"a Secret in a filter":   {filter(&tlsv3.Secret{Name: "s"}), ErrInline},
 		"inline code":            {filter(&luav3.Lua{DefaultSourceCode: inlineString("return")}), nil},
 		"an access token":        {token, ErrInline},
+		"an API key":             {filter(&apikeyv3.ApiKeyAuth{Credentials: []*apikeyv3.Credential{{Key: "key"}}}), ErrInline},
+		"public keys of tokens":  {filter(jwks(inlineString(`{"keys":[{"kty":"RSA","n":"x"}]}`))), nil},
+		"a secret key of tokens": {filter(jwks(inlineString(`{"keys":[{"kty":"RSA","n":"x"},{"kty":"oct","k":"key"}]}`))), ErrInline},
+		"broken keys of tokens":  {filter(jwks(bytes)), ErrInline},
+		"keys in a file":         {filter(jwks(file)), nil},
 		"what nobody knows":      {unknown, none},
 		"Any in Any, sixty deep": {nested, errBytes},
 	} {

@@ -14,6 +14,7 @@ var unmarked = map[protoreflect.FullName]bool{
 	"envoy.config.core.v3.GrpcService.GoogleGrpc.CallCredentials.ServiceAccountJWTAccessCredentials.json_key":                  true,
 	"envoy.config.core.v3.GrpcService.GoogleGrpc.CallCredentials.GoogleIAMCredentials.authorization_token":                     true,
 	"envoy.config.trace.v3.LightstepConfig.access_token":                                                                       true,
+	"envoy.extensions.filters.http.api_key_auth.v3.Credential.key":                                                             true,
 	"envoy.extensions.filters.http.aws_lambda.v3.Credentials.secret_access_key":                                                true,
 	"envoy.extensions.filters.http.aws_lambda.v3.Credentials.session_token":                                                    true,
 	"envoy.extensions.grpc_service.call_credentials.access_token.v3.AccessTokenCredentials.token":                              true,

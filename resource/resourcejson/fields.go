@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/xdswatch/xdswatch/internal/sensitive"
 )
 
 // fields writes the fields of a message that are set.
@@ -20,18 +22,18 @@ func (w *writer) fields(m protoreflect.Message, name func(string)) {
 			} else {
 				name(fd.JSONName())
 			}
-			w.field(fd, m.Get(fd))
+			w.field(m, fd)
 		}
 	}
 }
 
 // field writes the value of a field, unless it is one that is not to be shown.
-func (w *writer) field(fd protoreflect.FieldDescriptor, v protoreflect.Value) {
-	if isSensitive(fd) || w.secret > 0 && inline[fd.FullName()] {
+func (w *writer) field(m protoreflect.Message, fd protoreflect.FieldDescriptor) {
+	if isSensitive(m, fd) || w.secret > 0 && inline[fd.FullName()] {
 		w.sensitive++
 		defer func() { w.sensitive-- }()
 	}
-	w.value(fd, v)
+	w.value(fd, m.Get(fd))
 }
 
 func (w *writer) value(fd protoreflect.FieldDescriptor, v protoreflect.Value) {
@@ -82,7 +84,7 @@ func (w *writer) single(fd protoreflect.FieldDescriptor, v protoreflect.Value) {
 	case protoreflect.MessageKind, protoreflect.GroupKind:
 		w.message(v.Message())
 	case protoreflect.StringKind:
-		w.text(v.String())
+		w.shown(v.String())
 	case protoreflect.BytesKind:
 		w.base64(v.Bytes())
 	case protoreflect.EnumKind:
@@ -97,6 +99,14 @@ func (w *writer) single(fd protoreflect.FieldDescriptor, v protoreflect.Value) {
 	default: // booleans and numbers of 32 bits
 		w.WriteString(v.String())
 	}
+}
+
+// shown writes a text, without what is secret in it.
+func (w *writer) shown(s string) {
+	if !w.ShowSecrets {
+		s = sensitive.HidePasswords(s, Redacted)
+	}
+	w.text(s)
 }
 
 // enum writes the name of a value, or its number where it has none.

@@ -4,6 +4,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/xdswatch/xdswatch/internal/sensitive"
 )
 
 // Redact takes out of a message what is secret, also in what an Any contains, and says whether
@@ -73,7 +75,7 @@ func (r *redactor) any(m protoreflect.Message) {
 }
 
 func (r *redactor) field(m protoreflect.Message, fd protoreflect.FieldDescriptor, v protoreflect.Value) {
-	if isSensitive(fd) || r.secret > 0 && inline[fd.FullName()] {
+	if isSensitive(m, fd) || r.secret > 0 && inline[fd.FullName()] {
 		r.sensitive++
 		defer func() { r.sensitive-- }()
 	}
@@ -84,27 +86,32 @@ func (r *redactor) field(m protoreflect.Message, fd protoreflect.FieldDescriptor
 		r.list(fd, v.List())
 	case fd.Message() != nil:
 		r.message(v.Message())
-	case r.hides(fd):
-		m.Set(fd, redactedValue(fd))
+	default:
+		r.value(fd, v, func(v protoreflect.Value) { m.Set(fd, v) })
 	}
 }
 
-// hides says whether a value that is no message is not to be shown.
-func (r *redactor) hides(fd protoreflect.FieldDescriptor) bool {
-	if r.sensitive == 0 || fd.Message() != nil || harmless[fd.FullName()] {
-		return false
+// value sets what is to be shown of a value that is no message, if that is another.
+func (r *redactor) value(fd protoreflect.FieldDescriptor, v protoreflect.Value, set func(protoreflect.Value)) {
+	switch {
+	case harmless[fd.FullName()]:
+	case r.sensitive > 0:
+		r.changed = true
+		set(redactedValue(fd))
+	case fd.Kind() == protoreflect.StringKind:
+		if s := sensitive.HidePasswords(v.String(), Redacted); s != v.String() {
+			r.changed = true
+			set(protoreflect.ValueOfString(s))
+		}
 	}
-	r.changed = true
-	return true
 }
 
 func (r *redactor) mapping(fd protoreflect.FieldDescriptor, values protoreflect.Map) {
 	values.Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
-		switch {
-		case fd.MapValue().Message() != nil:
+		if fd.MapValue().Message() != nil {
 			r.message(v.Message())
-		case r.hides(fd.MapValue()):
-			values.Set(k, redactedValue(fd.MapValue()))
+		} else {
+			r.value(fd.MapValue(), v, func(v protoreflect.Value) { values.Set(k, v) })
 		}
 		return true
 	})
@@ -112,11 +119,10 @@ func (r *redactor) mapping(fd protoreflect.FieldDescriptor, values protoreflect.
 
 func (r *redactor) list(fd protoreflect.FieldDescriptor, values protoreflect.List) {
 	for i := range values.Len() {
-		switch {
-		case fd.Message() != nil:
+		if fd.Message() != nil {
 			r.message(values.Get(i).Message())
-		case r.hides(fd):
-			values.Set(i, redactedValue(fd))
+		} else {
+			r.value(fd, values.Get(i), func(v protoreflect.Value) { values.Set(i, v) })
 		}
 	}
 }

@@ -52,8 +52,8 @@ func (w *writer) redacted(fd protoreflect.FieldDescriptor) {
 	}
 }
 
-// isSensitive says whether a field holds a credential, or cannot be told not to.
-func isSensitive(fd protoreflect.FieldDescriptor) bool {
+// isSensitive says whether a field that is set in a message holds a credential, or cannot be told not to.
+func isSensitive(m protoreflect.Message, fd protoreflect.FieldDescriptor) bool {
 	// H-3: nobody can tell what is secret in what is untyped.
-	return untyped[fd.FullName()] || sensitive.Field(fd)
+	return untyped[fd.FullName()] || sensitive.Value(m, fd)
 }

@@ -10,9 +10,12 @@ import (
 	xdstypev3 "github.com/cncf/xds/go/xds/type/v3"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	tracev3 "github.com/envoyproxy/go-control-plane/envoy/config/trace/v3"
+	apikeyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/api_key_auth/v3"
 	awslambdav3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/aws_lambda/v3"
 	basicauthv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/basic_auth/v3"
+	jwtv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/jwt_authn/v3"
 	accesstokenv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/grpc_service/call_credentials/access_token/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -92,6 +95,23 @@ func TestRedacted(t *testing.T) {
 			Arn: "s", Credentials: &awslambdav3.Credentials{SecretAccessKey: marker, SessionToken: marker}})},
 		"a tracer's token": &corev3.TypedExtensionConfig{Name: "s", TypedConfig: packed(t, &tracev3.LightstepConfig{
 			CollectorCluster: "s", AccessToken: inlineString()})},
+		"an API key": &corev3.TypedExtensionConfig{Name: "s", TypedConfig: packed(t, &apikeyv3.ApiKeyAuth{
+			Credentials: []*apikeyv3.Credential{{Key: marker, Client: "c"}}})},
+		"a symmetric key for tokens": jwks(t, `{"keys":[{"kty":"RSA","n":"x"},{"kty":"oct","\u006b":"`+marker+`"}]}`),
+		"a private key for tokens":   jwks(t, `{"keys":[{"kty":"EC","d":"`+marker+`"}]}`),
+		"keys that do not parse":     jwks(t, `{"keys":[{"kty":"`+marker+`"`),
+		"a key alone":                jwks(t, `{"kty":"oct","k":"`+marker+`"}`),
+		"keys of another shape":      jwks(t, `{"keys":{"k":"`+marker+`"}}`),
+		"a header": &routev3.RouteConfiguration{Name: "s", RequestHeadersToAdd: []*corev3.HeaderValueOption{
+			{Header: &corev3.HeaderValue{Key: "Authorization", Value: "Bearer " + marker}}}},
+		"a header in bytes": &routev3.RouteConfiguration{Name: "s", RequestHeadersToAdd: []*corev3.HeaderValueOption{
+			{Header: &corev3.HeaderValue{Key: "x-api-key", RawValue: []byte(marker)}}}},
+		"metadata of a service": &corev3.TypedExtensionConfig{Name: "s", TypedConfig: packed(t, &corev3.GrpcService{
+			InitialMetadata: []*corev3.HeaderValue{{Key: "x-auth-token", Value: marker}}})},
+		"a URL": &corev3.TypedExtensionConfig{Name: "s", TypedConfig: packed(t, &corev3.HttpUri{Uri: "https://user:" + marker + "@host/path"})},
+		"a URL in metadata": &clusterv3.Cluster{Name: "s", Metadata: &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"a": {
+			Fields: map[string]*structpb.Value{"u": structpb.NewStringValue("https://user:" + marker + "@host"), "v": structpb.NewStringValue("x@y")}}}}},
+		"URLs in a text":  &corev3.TypedExtensionConfig{Name: "s", TypedConfig: packed(t, &corev3.HttpUri{Uri: "a://u@h b://x:" + marker + "@y c://:" + marker + "%40" + marker + "@z"})},
 		"in an extension": &corev3.TypedExtensionConfig{Name: "s", TypedConfig: packed(t, &basicauthv3.BasicAuth{Users: inlineString()})},
 		"in an Any":       &corev3.TypedExtensionConfig{Name: "s", TypedConfig: packed(t, secret(&tlsv3.Secret{Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: certificate}}))},
 	} {
@@ -123,6 +143,16 @@ func TestRedacted(t *testing.T) {
 	if text := (resourcejson.Options{Readable: true, HideUnknown: true, ProtoNames: true}).Message(inCluster); !strings.Contains(string(text), `"transport_socket"`) {
 		t.Errorf("names of the proto files: %s", text)
 	}
+	for name, m := range map[string]proto.Message{
+		"public keys": jwks(t, `{"keys":[{"kty":"RSA","n":"x","e":"AQAB","alg":"RS256"},{"kty":"EC","x":"a","y":"b","crv":"P-256"}]}`),
+		"headers": &routev3.RouteConfiguration{RequestHeadersToAdd: []*corev3.HeaderValueOption{
+			{Header: &corev3.HeaderValue{Key: "x-forwarded-proto", Value: "https"}}, {Header: &corev3.HeaderValue{Key: "authorization"}}}},
+		"URLs": &corev3.HttpUri{Uri: "https://user@host:8080/a:b@c"},
+	} {
+		if got := string(resourcejson.Options{}.Message(m)); strings.Contains(got, resourcejson.Redacted) || resourcejson.Redact(m) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
 	plain := &clusterv3.Cluster{Name: "s", Metadata: &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"a": provider}}}
 	if got := string(resourcejson.Options{}.Message(plain)); strings.Contains(got, resourcejson.Redacted) {
 		t.Errorf("what is no secret: %s", got)
@@ -153,6 +183,12 @@ func TestRedactUnknown(t *testing.T) {
 			t.Errorf("%s: %s", name, text)
 		}
 	}
+}
+
+func jwks(t *testing.T, text string) proto.Message {
+	return &corev3.TypedExtensionConfig{Name: "s", TypedConfig: packed(t, &jwtv3.JwtAuthentication{Providers: map[string]*jwtv3.JwtProvider{
+		"p": {JwksSourceSpecifier: &jwtv3.JwtProvider_LocalJwks{LocalJwks: &corev3.DataSource{
+			Specifier: &corev3.DataSource_InlineString{InlineString: text}}}}}})}
 }
 
 func callCredentials(t *testing.T, c *corev3.GrpcService_GoogleGrpc_CallCredentials) proto.Message {

@@ -7,8 +7,9 @@
 // bytes are not that message, is written as {"@type": URL, "value": BASE64}. [Redact] takes the
 // secrets out of the message itself.
 //
-// Secret is what stands inline in an envoy.extensions.transport_sockets.tls.v3.Secret, and what the
-// protos mark as sensitive (udpa.annotations.sensitive), such as private keys and passwords. Nobody can
+// Secret is what stands inline in an envoy.extensions.transport_sockets.tls.v3.Secret, what the
+// protos mark as sensitive (udpa.annotations.sensitive), such as private keys and passwords, JSON Web
+// Keys that are not all public, values of headers such as authorization, and passwords in URLs. Nobody can
 // tell what is secret in a message that is not linked in; [Options.HideUnknown] leaves those out.
 package resourcejson
 
@@ -22,6 +23,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/xdswatch/xdswatch/internal/sensitive"
 )
 
 // Options say how resources are written.
@@ -179,6 +182,9 @@ func (w *writer) ownMapping(m protoreflect.Message) bool {
 	text, err := protojson.MarshalOptions{AllowPartial: true}.Marshal(m.Interface())
 	if err != nil {
 		return false
+	}
+	if !w.ShowSecrets {
+		text = []byte(sensitive.HidePasswords(string(text), Redacted))
 	}
 	_ = json.Compact(&w.Buffer, text) // it is JSON
 	return true

@@ -1,0 +1,88 @@
+package sensitive
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// Value says whether a field that is set in a message holds a credential, where the field alone
+// does not tell, too: the value of a header whose key says so, and JSON Web Keys among which one is not public.
+func Value(m protoreflect.Message, fd protoreflect.FieldDescriptor) bool {
+	switch {
+	case fd.FullName() == "envoy.config.core.v3.HeaderValue.value", fd.FullName() == "envoy.config.core.v3.HeaderValue.raw_value":
+		return header.MatchString(m.Get(m.Descriptor().Fields().ByName("key")).String())
+	case IsKeySet(fd):
+		return holdsKeys(m.Get(fd).Message())
+	}
+	return Field(fd)
+}
+
+// header are the names of headers whose values are credentials.
+var header = regexp.MustCompile(`(?i)^(proxy-)?authorization$|^(set-)?cookie$|token|secret|password|credential|api-?key`)
+
+// IsKeySet says whether a field holds a set of JSON Web Keys (RFC 7517) as a DataSource. Most sets are of
+// public keys.
+func IsKeySet(fd protoreflect.FieldDescriptor) bool {
+	return fd.Name() == "local_jwks" && fd.Message() != nil && fd.Message().Name() == "DataSource"
+}
+
+// HoldsKeys says whether an encoded DataSource with JSON Web Keys has one that is not public.
+func HoldsKeys(source []byte) bool {
+	var ds corev3.DataSource
+	return proto.Unmarshal(source, &ds) != nil || holdsKeys(ds.ProtoReflect())
+}
+
+func holdsKeys(source protoreflect.Message) (holds bool) {
+	source.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		var text []byte
+		switch fd.Name() {
+		case "inline_string":
+			text = []byte(v.String())
+		case "inline_bytes":
+			text = v.Bytes()
+		default:
+			return true
+		}
+		var set map[string]any
+		holds = json.Unmarshal(text, &set) != nil || holdsKey(set)
+		return !holds
+	})
+	return holds
+}
+
+// private are the members of a key that are not public (RFC 7518, section 6).
+var private = map[string]bool{"k": true, "d": true, "p": true, "q": true, "dp": true, "dq": true, "qi": true, "oth": true}
+
+func holdsKey(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, v := range v {
+			if private[name] || holdsKey(v) {
+				return true
+			}
+		}
+	case []any:
+		for _, v := range v {
+			if holdsKey(v) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// password is that of a URL's authority (RFC 3986, section 3.2.1).
+var password = regexp.MustCompile(`(://[^/?#@\s:"]*:)[^/?#\s"]+@`)
+
+// HidePasswords puts another text in the place of each password of a URL.
+func HidePasswords(text, by string) string {
+	if !strings.Contains(text, "://") || !strings.Contains(text, "@") {
+		return text
+	}
+	return password.ReplaceAllString(text, "${1}"+by+"@")
+}
