@@ -245,6 +245,35 @@ func TestReplayDirectory(t *testing.T) {
 	}
 }
 
+// A directory may be a link, which comes to lead to another one.
+func TestReplayLink(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("files are looked at every 100 ms")
+	}
+	current := filepath.Join(t.TempDir(), "current")
+	lead := func(r proto.Message) {
+		t.Helper()
+		err := os.Symlink(filepath.Dir(resourceFile(t, "x.yaml", r)), current+".next")
+		if err := errors.Join(err, os.Rename(current+".next", current)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lead(cluster("a"))
+	p, address := startReplay(t, current)
+	for _, want := range []string{"a", "b"} {
+		if s := p.state(); s[clusters] != 1 {
+			t.Errorf("of %s: %v", want, s)
+		}
+		if _, out, errs := runOnce(t, "get", "--server", address, "-o", "name", "cds"); out != "cds:"+want+"\n" {
+			t.Errorf("%s%s", out, errs)
+		}
+		if want == "a" {
+			lead(cluster("b"))
+		}
+	}
+}
+
 // A signal ends a replay well, however early it comes.
 func TestReplayInterrupted(t *testing.T) {
 	t.Parallel()

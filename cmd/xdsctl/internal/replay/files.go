@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -71,17 +69,8 @@ func (f *Files) Changed(ctx context.Context) error {
 // change of what they lead to, such as a mounted ConfigMap's, is one.
 func looks(path string) string {
 	h := sha256.New()
-	_ = filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return nil // what is gone does not look
-		}
-		if name != path && d.Name()[0] == '.' {
-			if d.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if info, err := os.Stat(name); err == nil {
+	_ = resources.Tree(path, func(name string, info fs.FileInfo, _ error) error {
+		if info != nil { // what is gone does not look
 			fmt.Fprintln(h, name, info.Size(), info.ModTime().UnixNano(), info.IsDir())
 		}
 		return nil

@@ -34,29 +34,19 @@ var suffixes = map[string]func([]byte) ([]Resource, error){
 
 // Read reads the resources of a file: a DiscoveryResponse in binary, text, JSON or YAML, by its
 // suffix; in JSON and YAML also single resources with "@type", what `xdsctl get` prints, Envoy's
-// config dump, and several documents. Of a directory it reads all files below it that have such
-// a suffix, and no hidden ones. What is good is read beside what is bad. The error joins a [FileError]
-// for each bad file; a [fs.PathError] says that there is none.
+// config dump, and several documents. Of a directory it reads all regular files below it that have such
+// a suffix, also by links, and no hidden ones. What is good is read beside what is bad. The error joins
+// a [FileError] for each bad file; a [fs.PathError] says that there is none.
 func Read(path string) ([]Resource, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.IsDir() {
-		return readFile(path)
-	}
 	var all []Resource
 	var bad []error
-	err = filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
+	err := Tree(path, func(name string, info fs.FileInfo, err error) error {
 		switch {
+		case name != path && suffixes[filepath.Ext(name)] == nil && (info == nil || !info.IsDir()):
+			return nil
 		case err != nil:
 			return err
-		case name != path && d.Name()[0] == '.':
-			if d.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		case d.IsDir() || suffixes[filepath.Ext(name)] == nil:
+		case info.IsDir() || name != path && !info.Mode().IsRegular():
 			return nil
 		}
 		rs, err := readFile(name)
