@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/structpb"
-	"sigs.k8s.io/yaml"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resources"
@@ -183,7 +182,7 @@ func readNode(path string, node *corev3.Node) error {
 	if len(data) > maxNode {
 		return fmt.Errorf("%s: a node may have %d bytes", path, maxNode)
 	}
-	text, err := yaml.YAMLToJSON(data)
+	text, err := resources.FromYAML(data)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}

@@ -18,7 +18,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
-	"sigs.k8s.io/yaml"
 
 	"github.com/xdswatch/xdswatch/resource/resourcejson"
 )
@@ -155,7 +154,7 @@ func toJSON(doc []byte) ([]byte, error) {
 	if text := bytes.TrimSpace(doc); json.Valid(text) {
 		return text, nil
 	}
-	return yaml.YAMLToJSON(doc)
+	return FromYAML(doc)
 }
 
 // within says of each error where it is.

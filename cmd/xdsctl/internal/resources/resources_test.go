@@ -79,6 +79,23 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// Aliases of a large string stand for no more than a file may hold.
+//
+// spec: H-10
+func TestReadAliases(t *testing.T) {
+	const cluster = `"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster`
+	for repeat, want := range map[int]string{
+		2:     "cds:a@",
+		20000: "FILE: aliases stand for more than 268435456 bytes",
+	} {
+		text := cluster + "\nname: &a a\nalt_stat_name: &b " + strings.Repeat("b", 20000) +
+			"\nload_assignment: {cluster_name: *a, endpoints: [{lb_endpoints: [" + strings.Repeat("{endpoint: {hostname: *b}},", repeat) + "]}]}\n"
+		if got := read(t, "x.yaml", []byte(text)); got != want {
+			t.Errorf("%d times: %s, want %s", repeat, got, want)
+		}
+	}
+}
+
 func packed(t *testing.T, m proto.Message) *anypb.Any {
 	t.Helper()
 	a, err := anypb.New(m)
