@@ -91,7 +91,7 @@ func get(cmd *cobra.Command, f *getFlags, args []string) error {
 	defer s.close()
 	s.begin(subs)
 	if f.wait(cmd, s.output.done, nil) == endAsked {
-		return &statusError{statusFailed, errors.New("interrupted")}
+		return errInterrupted
 	}
 	s.output.end(nil)
 	items := got.items(s)

@@ -80,7 +80,7 @@ func graph(cmd *cobra.Command, f *graphFlags, text string) error {
 	}
 	defer r.close()
 	if f.wait(cmd, r.output.done, nil) == endAsked {
-		return &statusError{statusFailed, errors.New("interrupted")}
+		return errInterrupted
 	}
 	g, faults := graphOf(r)
 	if err := report.WriteGraph(cmd.OutOrStdout(), f.output.value, g); err != nil {

@@ -158,7 +158,7 @@ func (f *diffFlags) fetch(cmd *cobra.Command, t *target, subs []subscription.Giv
 	defer s.close()
 	s.begin(subs)
 	if f.wait(cmd, s.output.done, nil) == endAsked {
-		return nil, &statusError{statusFailed, errors.New("interrupted")}
+		return nil, errInterrupted
 	}
 	s.output.end(nil)
 	items := got.items(s)

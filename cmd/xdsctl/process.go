@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -85,11 +84,8 @@ func isURL(text string) bool {
 	return strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://")
 }
 
-// isAddress says that a text is HOST:PORT, or another target of gRPC.
-func isAddress(text string) bool {
-	_, _, err := net.SplitHostPort(strings.TrimPrefix(text, "csds:"))
-	return err == nil || strings.Contains(text, "://")
-}
+// isAddress says that a text is meant as HOST:PORT, a URL, or another target of gRPC.
+func isAddress(text string) bool { return strings.Contains(text, ":") }
 
 // ask asks a process for what it has: at HOST:PORT by its client status service, at a URL for its config dump.
 func (f *processFlags) ask(ctx context.Context, address string) (*resources.Process, error) {
@@ -100,13 +96,16 @@ func (f *processFlags) ask(ctx context.Context, address string) (*resources.Proc
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, f.wait)
+	within, cancel := context.WithTimeout(ctx, f.wait)
 	defer cancel()
 	var p *resources.Process
 	if isURL(address) {
-		p, err = fetchDump(ctx, address, config)
+		p, err = fetchDump(within, address, config)
 	} else {
-		p, err = fetchStatus(ctx, strings.TrimPrefix(address, "csds:"), config)
+		p, err = fetchStatus(within, strings.TrimPrefix(address, "csds:"), config)
+	}
+	if ctx.Err() != nil {
+		return nil, errInterrupted
 	}
 	if err != nil {
 		return nil, &statusError{statusFailed, fmt.Errorf("%s: %w", address, err)}
@@ -173,7 +172,7 @@ func readProcess(in io.Reader) (*resources.Process, error) {
 // askOrRead is ask, and reads a file if there is one of that name, or if it is no address; "-" is standard input.
 func (f *processFlags) askOrRead(ctx context.Context, operand string, stdin io.Reader) (*resources.Process, error) {
 	_, err := os.Stat(operand)
-	if operand != "-" && err != nil && (isURL(operand) || isAddress(operand)) {
+	if operand != "-" && err != nil && isAddress(operand) {
 		return f.ask(ctx, operand)
 	}
 	in := stdin

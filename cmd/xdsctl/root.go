@@ -39,6 +39,9 @@ func (e *statusError) Error() string {
 
 func (e *statusError) Unwrap() error { return e.err }
 
+// errInterrupted is the end of a command that was to have an answer.
+var errInterrupted = &statusError{statusFailed, errors.New("interrupted")}
+
 // run is the whole program; it returns the exit status. The end of ctx is an interrupt.
 // Nothing is written after it returns, unless stdout blocks.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {

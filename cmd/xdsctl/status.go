@@ -82,7 +82,7 @@ func oneAddress(_ *cobra.Command, args []string) error {
 	switch {
 	case len(args) != 1:
 		return errors.New("want one ADDRESS")
-	case !isURL(args[0]) && !isAddress(args[0]):
+	case !isAddress(args[0]):
 		return fmt.Errorf("%q is no ADDRESS; want HOST:PORT or a URL", args[0])
 	}
 	return nil
@@ -144,7 +144,7 @@ func newDump() *cobra.Command {
   # What an Envoy has, as files
   xdsctl dump --format yaml http://localhost:15000`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
+			if len(args) != 1 || args[0] == "" {
 				return errors.New("want one ADDRESS or FILE")
 			}
 			return nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -328,6 +329,22 @@ func TestStatusErrors(t *testing.T) {
 		status, out, errs := runOnce(t, strings.Fields(tt.args)...)
 		if status != tt.status || out != "" || !strings.Contains(errs, tt.want) || strings.Contains(errs, "MARK3R") {
 			t.Errorf("%s: status %d, %s\n%s", tt.args, status, errs, out)
+		}
+	}
+}
+
+// An interrupt is told as one, and what was read until then is no answer.
+func TestProcessInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, args := range [][]string{
+		{"status", "127.0.0.1:1"}, {"csds", "127.0.0.1:1"}, {"dump", "127.0.0.1:1"}, {"dump", "http://127.0.0.1:1"},
+		{"diff", ".", "csds:127.0.0.1:1"}, {"validate", "csds:127.0.0.1:1"}, {"validate", "-"},
+	} {
+		var out, errs bytes.Buffer
+		if status := run(ctx, args, strings.NewReader(""), &out, &errs); status != 1 || errs.String() != "xdsctl: interrupted\n" || out.Len() > 0 {
+			t.Errorf("%q: status %d, %s%s", args, status, out.String(), errs.String())
 		}
 	}
 }

@@ -70,6 +70,16 @@ func newValidate() *cobra.Command {
 			if len(args) == 0 {
 				return errors.New("want a PATH")
 			}
+			for _, path := range args {
+				switch o := parseOperand(path); o.kind {
+				case operandServer, operandBootstrap:
+					return fmt.Errorf("%s: no management server is asked; pipe what xdsctl get -o yaml prints to xdsctl validate -", path)
+				case operandProcess:
+					if err := o.fault(); err != nil {
+						return err
+					}
+				}
+			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -121,6 +131,9 @@ func validate(cmd *cobra.Command, paths []string, o validation.Options, format s
 		if err != nil {
 			broken = append(broken, validation.Broken(path, err)...)
 		}
+	}
+	if cmd.Context().Err() != nil { // the input may have been cut
+		return errInterrupted
 	}
 	findings := append(validation.Judge(all, o), broken...)
 	validation.Sort(findings)
