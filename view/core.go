@@ -108,7 +108,7 @@ const degree = 16
 
 func newCore(root Root, config coreConfig, all []Hook, now time.Time) *core {
 	c := &core{
-		root: root, config: config, hooks: newHooks(all), now: now,
+		root: root, config: config, hooks: newHooks(all, root.Host), now: now,
 		feeds: map[string]*feed{}, clusters: map[string]*clusterPart{}, servers: map[Server]*Server{},
 		aggregates: map[*clusterPart]bool{}, refill: map[*endpointsPart]bool{}, hosts: map[string]int{}, touched: map[string]bool{},
 		tree: btree.NewMap[string, *Cluster](degree), resources: btree.NewMap[string, *Resource](degree),

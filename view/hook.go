@@ -35,7 +35,8 @@ type Dependency struct {
 
 // Hook finds the resources that messages of one type name. The view opens each Any of a type that
 // the program links, sixteen deep, in listeners, route configurations, clusters and extension
-// configurations, and calls Find for each message of the hook's type in them.
+// configurations, and calls Find for each message of the hook's type in them. With Root.Host these are
+// without other virtual hosts than the chosen one, and without a listener's filter chains.
 type Hook struct {
 	// Message is an example of the message: (*tlsv3.UpstreamTlsContext)(nil).
 	Message proto.Message

@@ -2,7 +2,10 @@ package view
 
 import (
 	"errors"
+	"slices"
 
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -18,10 +21,11 @@ var errTooNested = errors.New("messages are nested too deep in google.protobuf.A
 type hooks struct {
 	find    map[protoreflect.FullName][]func(proto.Message, func(Dependency))
 	reaches map[protoreflect.FullName]bool // by message: there may be a hooked one, or an Any, below it
+	host    string                         // of the root
 }
 
-func newHooks(all []Hook) *hooks {
-	h := &hooks{map[protoreflect.FullName][]func(proto.Message, func(Dependency)){}, map[protoreflect.FullName]bool{}}
+func newHooks(all []Hook, host string) *hooks {
+	h := &hooks{map[protoreflect.FullName][]func(proto.Message, func(Dependency)){}, map[protoreflect.FullName]bool{}, host}
 	for _, hook := range all {
 		if hook.Message != nil && hook.Find != nil {
 			name := hook.Message.ProtoReflect().Descriptor().FullName()
@@ -50,7 +54,7 @@ type walker struct {
 
 // message looks at a message that stands in so many Any.
 func (w *walker) message(m protoreflect.Message, depth int) {
-	d := m.Descriptor()
+	d, m := m.Descriptor(), w.chosen(m)
 	for _, find := range w.find[d.FullName()] {
 		find(m.Interface(), w.add)
 	}
@@ -63,6 +67,38 @@ func (w *walker) message(m protoreflect.Message, depth int) {
 	}
 	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		w.field(fd, v, depth)
+		return true
+	})
+}
+
+// chosen is a message without what does not belong to the view of a host: other virtual hosts, and
+// the filter chains of a listener (VIEW-3).
+func (h *hooks) chosen(m protoreflect.Message) protoreflect.Message {
+	if h.host == "" {
+		return m
+	}
+	switch full := m.Interface().(type) {
+	case *routev3.RouteConfiguration:
+		own := &routev3.RouteConfiguration{}
+		copyBut(own.ProtoReflect(), m, "virtual_hosts")
+		if vh := matchHost(full, full.GetVirtualHosts(), h.host); vh != nil {
+			own.VirtualHosts = []*routev3.VirtualHost{vh}
+		}
+		return own.ProtoReflect()
+	case *listenerv3.Listener:
+		own := &listenerv3.Listener{}
+		copyBut(own.ProtoReflect(), m, "filter_chains", "default_filter_chain")
+		return own.ProtoReflect()
+	}
+	return m
+}
+
+// copyBut copies fields, which both messages share then, but for some.
+func copyBut(to, from protoreflect.Message, but ...protoreflect.Name) {
+	from.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if !slices.Contains(but, fd.Name()) {
+			to.Set(fd, v)
+		}
 		return true
 	})
 }
