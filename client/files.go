@@ -17,7 +17,7 @@ type badFiles struct {
 	all map[[2]string]error // by server and path
 }
 
-// hear keeps and logs a report of a connection.
+// hearOfFile keeps and logs a report of a connection.
 func (c *Client) hearOfFile(r transport.FileReport) {
 	key := [2]string{r.Server, r.Path}
 	c.files.mu.Lock()
