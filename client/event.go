@@ -245,15 +245,23 @@ func (h Handler[T]) callAll(r *round) {
 	}
 }
 
-// event makes the event of a notice, once for all watches that are told of it in one lane.
-func (c *Client) event(n *machine.Notice) *Event[any] {
-	if ev, ok := n.Owner.(*Event[any]); ok {
-		return ev
-	}
-	ev := c.newEvent(n)
-	n.Owner = &ev
-	return &ev
+// heard is the event of a notice, for all watches that are told of it in one lane.
+type heard struct {
+	event Event[any]
+	round *round // of those that are told one after the other; nil until there are such
 }
+
+func (c *Client) heardOf(n *machine.Notice) *heard {
+	h, ok := n.Owner.(*heard)
+	if !ok {
+		h = &heard{event: c.newEvent(n)}
+		n.Owner = h
+	}
+	return h
+}
+
+// event makes the event of a notice, once.
+func (c *Client) event(n *machine.Notice) *Event[any] { return &c.heardOf(n).event }
 
 // rejected is the error of what was refused on the side of an event.
 func (c *Client) rejected(ev *Event[any], err error) error {

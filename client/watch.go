@@ -279,15 +279,22 @@ func (s *single) TellAll(n *machine.Notice, to []*machine.Watch, next *int) (wan
 		*next++
 		return s.Tell(n)
 	}
-	r := round{notice: n, event: s.client.event(n), to: to, next: next}
+	h := s.client.heardOf(n)
+	if h.round == nil {
+		h.round = &round{notice: n, event: &h.event}
+	}
+	r := h.round
+	r.to, r.next, r.wantsFlush = to, next, false
 	defer func() {
 		if r.at != nil {
-			r.at.fail(recover())
-			r.at.called()
+			s := r.at
+			r.at = nil
+			s.fail(recover())
+			s.called()
 		}
 	}()
 	for r.more() {
-		r.at.handler.callAll(&r)
+		r.at.handler.callAll(r)
 	}
 	return r.wantsFlush
 }
