@@ -190,6 +190,7 @@ func (c *core) feedOf(kind resource.AnyType, source *corev3.ConfigSource, collec
 	if startup != "" {
 		key += " of " + startup
 	}
+	// ADS-3: these are what the client's bootstrap says; others need Config.Source.
 	if source.GetAds() != nil || source.GetSelf() != nil || source.GetConfigSourceSpecifier() == nil {
 		source = nil
 	} else if b, err := (proto.MarshalOptions{Deterministic: true}).Marshal(source); err == nil {

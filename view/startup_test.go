@@ -39,6 +39,8 @@ func apart(t *testing.T, listeners, clusters string) *bootstrap.Config {
 
 // Listeners and clusters come from the sources that lds_config and cds_config have of their own, and
 // what they name of "self" from there too.
+//
+// spec: ADS-3
 func TestSourcesOfTheirOwn(t *testing.T) {
 	self := &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_Self{Self: &corev3.SelfConfigSource{}}}
 	cluster := res(t, "cds a eds").(*clusterv3.Cluster)

@@ -19,7 +19,7 @@ func (r *reader) conclude(now time.Time) {
 		case it.kind == statesTwice:
 			f := &Fault{Kind: FaultRejected, Err: errTwice, At: now, Version: resp.Version}
 			cs = append(cs, conclusion{sub: it.sub, kind: fails, fault: f, status: StatusNacked, drop: drops && !it.sub.isCollection()})
-		// DELTA-8, DELTA-15: removals come after resources, for any type.
+		// DELTA-15: of any type.
 		case it.kind == statesRemoved:
 			cs = resp.remove(cs, it.sub, ReasonRemoved)
 		// DELTA-11: an entry without a body.

@@ -9,6 +9,7 @@ func (m *Machine) finish(now time.Time, resp *response) {
 	l, s := resp.link, resp.link.stream
 	live := m.current(resp.ref) == s && s.state == up && s.types[l.typ.URL] == l
 	told := len(m.fx.Notify)
+	// DELTA-8: removals come after resources.
 	for _, c := range resp.conclusions {
 		m.draw(now, resp, c, live)
 	}

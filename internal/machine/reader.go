@@ -94,7 +94,7 @@ func (r *reader) find(i int) *subscription {
 		}
 	}
 	if sub.seen == r.serial {
-		// ACK-11: the response is refused.
+		// ACK-11, DELTA-8: a duplicate is refused.
 		r.namedTwice(i, sub)
 		return sub
 	}

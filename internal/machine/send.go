@@ -41,6 +41,7 @@ type turn struct {
 // send gives a free writer the next message: answers before pure interest, types in their
 // order.
 func (m *Machine) send(now time.Time, s *stream) {
+	// STREAM-9: one message at a time is with the writer.
 	if s.state != up || s.writing != nil {
 		return
 	}

@@ -22,7 +22,7 @@ const releasable = 1 << 20
 func (r *reader) decode(i int, sub *subscription) {
 	r.changed = true
 	a := r.byIndex[i]
-	if a != nil && a.task != nil {
+	if a != nil && a.task != nil { // ALIAS-2: one copy is held
 		it := &a.task.Items[a.item]
 		it.also = append(it.also, sub)
 		return

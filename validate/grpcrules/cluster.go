@@ -88,6 +88,7 @@ func (j *judge) clusterType(c *clusterv3.Cluster) {
 	}
 }
 
+// ADS-3: gRPC knows no other sources.
 func fromADSOrSelf(s *corev3.ConfigSource) bool { return s.GetAds() != nil || s.GetSelf() != nil }
 
 func (j *judge) logicalDNS(c *clusterv3.Cluster) {

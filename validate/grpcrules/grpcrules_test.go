@@ -60,6 +60,8 @@ func (c ruleCase) message(t *testing.T) proto.Message {
 }
 
 // Each rule has a case that breaks it and no other, at a path.
+//
+// spec: ADS-3
 func TestRules(t *testing.T) {
 	about, had := map[Rule]About{}, map[Rule]bool{"": true}
 	for _, a := range Rules() {

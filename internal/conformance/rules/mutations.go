@@ -52,7 +52,7 @@ func Mutations() []Mutation {
 		{"SOTW-8", "", never.Of(0), "absence deletes in every type", "sotw-absent-means-nothing"},
 		{"SOTW-12", "", never.Of(1), "a nameless entry leaves absence its meaning", "type-nameless-sotw"},
 		{"STREAM-5", "", never, "every end of a stream is told as trouble", "stream-normal-end"},
-		{"STREAM-9", "", never, "interest goes before answers", "stream-answers-first"},
+		{"STREAM-9", "byTurn", never, "interest goes before answers", "stream-answers-first"},
 		{"TYPE-4", "", drop, "the nonce of a type that was not asked for is forgotten", "type-unasked-sotw"},
 		{"TYPE-5", "", always, "what stands beside a value does not count", "attributes-sotw"},
 		{"WATCH-4", "", never, "identical bytes are decoded and told", "watch-unchanged"},

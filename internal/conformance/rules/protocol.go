@@ -27,7 +27,7 @@ func protocol() []Section {
 			{"STREAM-11", "a frame that does not parse ends the stream", ""},
 			{"ADS-1", "types on a stream are independent, and a response on a stream of one type may leave the type out", ""},
 			{"ADS-2", "types are not paused for each other; first requests go in dependency order", "no pausing, by decision"},
-			{"ADS-3", "config sources inside gRPC's resources are ads or self", "belongs to programs that read resources"},
+			{"ADS-3", "config sources inside gRPC's resources are ads or self", ""},
 		}},
 		{"Node", []Rule{
 			{"NODE-1", "a stream's first message carries the node, all messages do if so configured", ""},
