@@ -1,6 +1,7 @@
 package client
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 )
@@ -21,6 +22,25 @@ func (e Event[T]) Format(s fmt.State, _ rune) {
 	if e.Err != nil {
 		fmt.Fprintf(s, ": %v", e.Err)
 	}
+}
+
+// MarshalJSON writes what Format prints: a program that wants the value as JSON writes Event.Value.
+func (e Event[T]) MarshalJSON() ([]byte, error) { return json.Marshal(fmt.Sprint(e)) }
+
+// Format implements [fmt.Formatter]: it does not print the value, since it may be a Secret's.
+func (c Change) Format(s fmt.State, _ rune) { fmt.Fprintf(s, "change of %q", c.Name) }
+
+// MarshalJSON writes what Format prints.
+func (c Change) MarshalJSON() ([]byte, error) { return json.Marshal(fmt.Sprint(c)) }
+
+// Format implements [fmt.Formatter]: it does not print the bytes, since they may be a Secret's.
+func (r Refused) Format(s fmt.State, _ rune) {
+	fmt.Fprintf(s, "refused version %q of %d bytes", r.Version, len(r.Raw))
+}
+
+// Format implements [fmt.Formatter]: it does not print the resource.
+func (r StoredResource) Format(s fmt.State, _ rune) {
+	fmt.Fprintf(s, "%q of %d bytes, of server %q", r.Name, len(r.Resource), r.Server)
 }
 
 // Format implements [fmt.Formatter]: it prints no header and no key of the bootstrap.

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 )
@@ -12,6 +13,18 @@ func (*GRPC) Format(s fmt.State, _ rune) { io.WriteString(s, "transport.GRPC") }
 
 // Format implements [fmt.Formatter]: the configuration is not printed.
 func (*REST) Format(s fmt.State, _ rune) { io.WriteString(s, "transport.REST") }
+
+// Format implements [fmt.Formatter]: the message is not printed.
+func (f Frame) Format(s fmt.State, _ rune) {
+	n := 0
+	for _, part := range f.Parts {
+		n += len(part)
+	}
+	fmt.Fprintf(s, "message of %d bytes", n)
+}
+
+// MarshalJSON writes what Format prints.
+func (f Frame) MarshalJSON() ([]byte, error) { return json.Marshal(fmt.Sprint(f)) }
 
 // Format implements [fmt.Formatter].
 func (c *conn) Format(s fmt.State, _ rune) { fmt.Fprintf(s, "connection to %q", c.uri) }
