@@ -76,7 +76,7 @@ var suggestions = map[string]bool{
 	"probe-creds-null-element":     true,
 	"probe-empty-default-template": true,
 	"probe-authority-name-slash":   true,
-	"probe-duplicate-key":          false, // the last one wins, as in encoding/json
+	"probe-duplicate-key":          false, // as in the C++ and Java clients
 	"probe-bom":                    true,
 }
 

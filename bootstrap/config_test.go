@@ -88,7 +88,7 @@ func TestValidate(t *testing.T) {
 				}
 				s.RetryBase, s.RetryMax = time.Minute, time.Second
 			}),
-			at + ".Headers[2] = \":path\": want a key of letters, digits and _-.\n" +
+			at + ".Headers[2]: want a key of letters, digits and _-.\n" +
 				at + ".Headers[3] = \"grpc-timeout\": the key is gRPC's own\n" +
 				at + ".Headers[4] = \"k\": the value is not printable ASCII\n" +
 				at + ".RetryMax = \"1s\": must not be less than RetryBase",

@@ -113,9 +113,9 @@ const googleDefaultHint = `"google_default" needs the option ` +
 func (x field) tls() *TLS {
 	x.mustHave(tlsKeys...)
 	t := &TLS{
-		CACertificateFile: x.at("ca_certificate_file").str(),
-		CertificateFile:   x.at("certificate_file").str(),
-		PrivateKeyFile:    x.at("private_key_file").str(),
+		CACertificateFile: x.at("ca_certificate_file").filePath(),
+		CertificateFile:   x.at("certificate_file").filePath(),
+		PrivateKeyFile:    x.at("private_key_file").filePath(),
 		RefreshInterval:   x.at("refresh_interval").duration(),
 	}
 	switch {
@@ -145,7 +145,8 @@ func (x field) callCreds() []CallCreds {
 		switch {
 		case typ == credsJWTTokenFile:
 			config.mustHave("jwt_token_file")
-			cc.TokenFile = config.at("jwt_token_file").required()
+			config.at("jwt_token_file").required()
+			cc.TokenFile = config.at("jwt_token_file").filePath()
 		case build != nil:
 			cc.Build = func() (credentials.PerRPCCredentials, error) { return build(cc.Config) }
 		default:

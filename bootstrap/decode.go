@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -18,8 +19,8 @@ import (
 
 // decode makes a tree of maps, slices, strings, bools, nils and json.Numbers of a text,
 // and sees to it that its root is an object. A text that begins with a brace or a bracket
-// is JSON, where the last of several equal keys wins; any other is YAML, which forbids
-// equal keys and a second document.
+// is JSON; any other is YAML, which forbids a second document. Equal keys are a fault in both:
+// other readers take the first, or the last.
 func decode(source string, data []byte) (map[string]any, error) {
 	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
 	if at := invalidUTF8(data); at >= 0 {
@@ -32,7 +33,11 @@ func decode(source string, data []byte) (map[string]any, error) {
 	if int64(len(data)) > regular.MaxBootstrap {
 		return nil, &FieldError{Source: source, Reason: (&regular.SizeError{Limit: regular.MaxBootstrap}).Error()}
 	}
-	if isYAML(text) {
+	if !isYAML(text) {
+		if at := twice(data); at >= 0 {
+			return nil, syntaxError(source, data, at, errors.New("a key is there twice"))
+		}
+	} else {
 		converted, err := yamlToJSON(data)
 		if errors.Is(err, yamljson.ErrTooMuch) {
 			return nil, &FieldError{Source: source, Reason: fmt.Sprintf("its aliases stand for more than the limit of %d bytes", maxExpanded)}
@@ -57,6 +62,40 @@ func decode(source string, data []byte) (map[string]any, error) {
 func isYAML(data []byte) bool {
 	text := bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\uFEFF")))
 	return len(text) > 0 && text[0] != '{' && text[0] != '['
+}
+
+// twice is where a key begins that its object has already; -1 if there is none, or the text is not
+// JSON.
+func twice(data []byte) int {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	var open []map[any]bool // the keys of the objects that are open; nil of a list
+	for isKey := false; ; {
+		before := int(dec.InputOffset())
+		t, err := dec.Token()
+		if err != nil {
+			return -1
+		}
+		switch t {
+		case json.Delim('{'):
+			open, isKey = append(open, map[any]bool{}), true
+			continue
+		case json.Delim('['):
+			open, isKey = append(open, nil), false
+			continue
+		case json.Delim('}'), json.Delim(']'):
+			open = open[:len(open)-1]
+		default:
+			if isKey {
+				keys := open[len(open)-1]
+				if keys[t] {
+					return before + bytes.IndexByte(data[before:], '"')
+				}
+				keys[t], isKey = true, false
+				continue
+			}
+		}
+		isKey = len(open) > 0 && open[len(open)-1] != nil
+	}
 }
 
 func decodeJSON(source string, data []byte) (any, error) {
@@ -105,11 +144,14 @@ var errDocuments = errors.New("yaml: more than one document")
 // maxExpanded bounds what a bootstrap in YAML may stand for, written as JSON, in bytes.
 const maxExpanded = 4 * regular.MaxBootstrap
 
+// mergeKey is a key that says that equal keys are meant.
+var mergeKey = regexp.MustCompile(`<<["']?\s*:`)
+
 // yamlToJSON makes JSON of a YAML text, in which equal keys are an error, but where a merge key
 // says that there may be some, and so is a second document. Empty documents say nothing.
 func yamlToJSON(data []byte) ([]byte, error) {
 	dec := goyaml.NewDecoder(bytes.NewReader(data))
-	dec.SetStrict(!bytes.Contains(data, []byte("<<")))
+	dec.SetStrict(!mergeKey.Match(data))
 	var root any
 	for first := true; ; first = false {
 		var doc any

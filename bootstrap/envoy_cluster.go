@@ -116,7 +116,10 @@ func (x field) target() (uri, host string) {
 	socket, pipe := x.at("socket_address"), x.at("pipe")
 	switch {
 	case socket.object():
-		host = socket.at("address").required()
+		address := socket.at("address")
+		if host = address.required(); strings.ContainsAny(host, "/@?#\\ \r\n\x00") {
+			address.hidden().fault("want an IP address or the name of a host") // H-3: a URL may have a password
+		}
 		port := strconv.Itoa(int(socket.at("port_value").port()))
 		// With the scheme, a host called "unix" or "dns" is still a host.
 		return "dns:///" + net.JoinHostPort(host, port), host

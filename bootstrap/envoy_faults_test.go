@@ -174,7 +174,7 @@ func TestEnvoyFaults(t *testing.T) {
 		},
 		"headers": {
 			envoyDoc(`{google_grpc: {target_uri: x}, initial_metadata: [{key: "a b", value: s3cret}, {key: x-bin, value: "s3cret!"}, {key: ok, value: 5}, {value: v}]}`, ""),
-			service + `.initial_metadata[0].key = "a b": want a key of letters, digits and _-.` + "\n" +
+			service + `.initial_metadata[0].key: want a key of letters, digits and _-.` + "\n" +
 				service + ".initial_metadata[1].value: want base64\n" +
 				service + ".initial_metadata[2].value: want a string, is a number; put the text in quotes\n" +
 				service + ".initial_metadata[3].key: the key is required",

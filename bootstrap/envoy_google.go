@@ -21,8 +21,7 @@ func (x field) googleGRPC() ManagementServer {
 		args.channelArgs()
 	}
 	// BOOTE-3: the target is dialled as it is.
-	s := ManagementServer{URI: x.at("target_uri").required()}
-	x.at("target_uri").noticeTarget()
+	s := ManagementServer{URI: x.at("target_uri").dialled()}
 	plugins := x.at("channel_credentials_plugin")
 	switch creds := x.at("channel_credentials"); {
 	case len(plugins.items()) > 0:
@@ -143,7 +142,8 @@ func (x field) dataSource() (file string, inline []byte) {
 	text, encoded := x.at("inline_string").hidden(), x.at("inline_bytes").hidden()
 	switch name := x.at("filename"); {
 	case name.present():
-		file = name.required()
+		name.required()
+		file = name.filePath()
 	case text.present():
 		inline = []byte(text.required())
 	case encoded.present():

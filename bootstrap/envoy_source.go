@@ -199,7 +199,9 @@ func (x field) header() Header {
 		h.Value = string(x.at("value").hidden().base64())
 	}
 	if reason := headerFault(h); reason != "" {
-		x.at("key").fault("%s", reason)
+		key := x.at("key")
+		key.secret = !isKey(h.Key) // H-3: it may be the value
+		key.fault("%s", reason)
 	}
 	return h
 }

@@ -39,11 +39,10 @@ func (x field) servers() []ManagementServer {
 
 func (x field) server() ManagementServer {
 	s := ManagementServer{
-		URI:          x.at("server_uri").required(),
+		URI:          x.at("server_uri").dialled(),
 		ChannelCreds: x.at("channel_creds").channelCreds(),
 		CallCreds:    x.at("call_creds").callCreds(),
 	}
-	x.at("server_uri").noticeTarget()
 	x.at("server_features").features(&s)
 	x.mayHave(serverKeys...)
 	return s

@@ -114,7 +114,7 @@ func TestNotices(t *testing.T) {
 		doc  string
 		want []string
 	}{
-		"http":              {server("http://user:s3cret@x:1", ""), []string{uri + `"http" is no scheme that gRPC knows; did you mean "dns:///HOST:PORT"?`}},
+		"http":              {server("http://x:1", ""), []string{uri + `"http" is no scheme that gRPC knows; did you mean "dns:///HOST:PORT"?`}},
 		"a scheme":          {server("dsn:///x:1", ""), []string{uri + `"dsn" is no scheme that gRPC knows; did you mean "dns"?`}},
 		"no port":           {server("x.example", ""), []string{noPort}},
 		"no port, resolved": {server("dns:///x.example", ""), []string{noPort}},

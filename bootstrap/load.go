@@ -49,7 +49,7 @@ func FromEnv(opts ...Option) (*Config, error) {
 // Parse reads a bootstrap; source is its name in errors. The content decides the format: an
 // object with xds_servers is gRPC's, one with dynamic_resources or another field of Envoy's is
 // Envoy's, and anything else is taken for gRPC's. Both may be JSON or one document of YAML; a
-// byte order mark is skipped. A bootstrap and a file of Secrets may have 2 MiB each, and YAML's
+// byte order mark is skipped, and equal keys of an object are a fault. A bootstrap and a file of Secrets may have 2 MiB each, and YAML's
 // aliases may expand them to 8 MiB of JSON. In gRPC's format unknown keys are notices, but
 // faults in the credentials; in Envoy's unknown fields of the messages that Parse reads are
 // faults, as in Envoy, and it ignores the rest of the document.

@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // didYouMean ends a text about a word that is not known with the one that was probably
@@ -15,27 +16,25 @@ func didYouMean(word string, known []string) string {
 }
 
 // nearest is the known word that is fewest slips of the pen away, of at most one for each
-// four characters and three in all; "" if there is none.
+// four characters and three in all, whatever the case; "" if there is none.
 func nearest(word string, known []string) string {
 	const longest = 100 // names are shorter; what is longer is not compared
 	// U-9: a suggestion.
 	best, least := "", min(3, max(1, len(word)/4))+1
 	for _, k := range slices.Sorted(slices.Values(known)) {
-		if len(word) > longest || abs(len(word)-len(k)) >= least {
+		if len(word) > longest {
 			continue
 		}
-		if n := slips(word, k); n < least {
+		if n := slips([]rune(strings.ToLower(word)), []rune(strings.ToLower(k))); n < least {
 			best, least = k, n
 		}
 	}
 	return best
 }
 
-func abs(n int) int { return max(n, -n) }
-
-// slips is how many bytes have to be put in, left out, replaced, or exchanged with the next
+// slips is how many characters have to be put in, left out, replaced, or exchanged with the next
 // one, to make b of a (the optimal string alignment distance).
-func slips(a, b string) int {
+func slips(a, b []rune) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j

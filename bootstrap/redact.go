@@ -3,6 +3,8 @@ package bootstrap
 import (
 	"encoding/json"
 	"fmt"
+
+	"google.golang.org/protobuf/proto"
 )
 
 // redacted stands for what may be secret wherever a Config, or a part of one, is printed.
@@ -34,8 +36,14 @@ func printPlain(f fmt.State, v any) {
 	fmt.Fprintf(f, format, v)
 }
 
-// Format implements fmt.Formatter. What may be secret is not told.
-func (c Config) Format(f fmt.State, _ rune) { printPlain(f, plainConfig(c)) }
+// Format implements fmt.Formatter. What may be secret is not told, nor the metadata of the node.
+func (c Config) Format(f fmt.State, _ rune) {
+	if c.Node.GetMetadata() != nil {
+		c.Node = proto.CloneOf(c.Node)
+		c.Node.Metadata = nil
+	}
+	printPlain(f, plainConfig(c))
+}
 
 // Format implements fmt.Formatter. What may be secret is not told.
 func (s ManagementServer) Format(f fmt.State, _ rune) { printPlain(f, plainServer(s)) }

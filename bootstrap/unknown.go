@@ -34,10 +34,19 @@ func (x field) strangers(keys []string) (names []string) {
 	return names
 }
 
+// secureKeys decide about security: what may be one of them and is misspelt is a fault.
+var secureKeys = []string{"channel_creds", "call_creds"}
+
 // mayHave notes the members of an object that gRPC passes over and that say something.
 func (x field) mayHave(keys ...string) {
 	for _, name := range x.strangers(keys) {
-		if at := x.at(name); at.present() {
+		near := nearest(name, keys)
+		switch at := x.at(name); {
+		case !at.present():
+		case slices.Contains(secureKeys, near):
+			// H-6
+			at.hidden().fault("is not known here%s", didYouMean(name, keys))
+		default:
 			// BOOT-1, U-9: an unknown field is ignored, and noticed.
 			at.notice("is not known here and has no effect%s", didYouMean(name, keys))
 		}

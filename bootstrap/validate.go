@@ -77,6 +77,9 @@ func (v *validator) server(path string, s ManagementServer) {
 	case s.File() != nil:
 		v.file(path, s)
 	default:
+		if reason := targetFault(s.URI); reason != "" {
+			v.fault(path+".URI", "", reason)
+		}
 		v.channelCreds(path+".ChannelCreds", s.ChannelCreds)
 		v.duration(path+".Carrier.KeepaliveTime", s.GRPC().KeepaliveTime)
 		v.duration(path+".Carrier.KeepaliveTimeout", s.GRPC().KeepaliveTimeout)
@@ -84,7 +87,11 @@ func (v *validator) server(path string, s ManagementServer) {
 	v.callCreds(path+".CallCreds", s.CallCreds)
 	for i, h := range s.Headers {
 		if reason := headerFault(h); reason != "" {
-			v.fault(fmt.Sprintf("%s.Headers[%d]", path, i), shown(h.Key), reason)
+			key := ""
+			if isKey(h.Key) {
+				key = shown(h.Key)
+			}
+			v.fault(fmt.Sprintf("%s.Headers[%d]", path, i), key, reason)
 		}
 	}
 	v.duration(path+".RetryBase", s.RetryBase)
@@ -95,6 +102,12 @@ func (v *validator) server(path string, s ManagementServer) {
 		if reason := rateFault(limit.FillRate); reason != "" {
 			v.fault(path+".RateLimit.FillRate", fmt.Sprint(limit.FillRate), reason)
 		}
+	}
+}
+
+func (v *validator) path(at, path string) {
+	if reason := pathFault(path); reason != "" {
+		v.fault(at, "", reason)
 	}
 }
 
@@ -167,6 +180,9 @@ func (v *validator) tls(path string, t *TLS) {
 	if t == nil {
 		return
 	}
+	v.path(path+".CACertificateFile", t.CACertificateFile)
+	v.path(path+".CertificateFile", t.CertificateFile)
+	v.path(path+".PrivateKeyFile", t.PrivateKeyFile)
 	if t.CertificateFile != "" && t.Certificate != nil {
 		v.fault(path+".Certificate", "", "is given beside CertificateFile")
 	}
@@ -200,6 +216,8 @@ func (v *validator) callCreds(path string, list []CallCreds) {
 			v.fault(at+".Build", "", fmt.Sprintf("required with type %q", cc.Type))
 		case cc.TokenFile == "":
 			v.fault(at+".TokenFile", "", "required")
+		default:
+			v.path(at+".TokenFile", cc.TokenFile)
 		}
 	}
 }
@@ -207,11 +225,10 @@ func (v *validator) callCreds(path string, list []CallCreds) {
 // headerFault says what is wrong with a header, in the rules of gRPC over HTTP/2, without
 // telling its value.
 func headerFault(h Header) string {
-	const keyBytes = "0123456789abcdefghijklmnopqrstuvwxyz_-."
 	switch key := strings.ToLower(h.Key); {
 	case key == "":
 		return "the key is required"
-	case strings.Trim(key, keyBytes) != "":
+	case !isKey(key):
 		return "want a key of letters, digits and _-."
 	case strings.HasPrefix(key, "grpc-"), key == "content-type", key == "user-agent", key == "te":
 		return "the key is gRPC's own"
@@ -221,6 +238,11 @@ func headerFault(h Header) string {
 		return "the value is not printable ASCII"
 	}
 	return ""
+}
+
+// isKey is whether a text has the letters of a header's key.
+func isKey(text string) bool {
+	return strings.Trim(strings.ToLower(text), "0123456789abcdefghijklmnopqrstuvwxyz_-.") == ""
 }
 
 const binarySuffix = "-bin"
