@@ -14,6 +14,9 @@ const (
 	maxStatus = 4096
 	// maxRedirects is how often a poll is sent on within its host.
 	maxRedirects = 3
+	// smallBody is how large the body of a polled response may be, in bytes, to be read and converted
+	// beside those of other types of the server.
+	smallBody = 8 << 20
 	// restHeaderBytes bounds the headers of a polled response, in bytes.
 	restHeaderBytes = 256 << 10
 	// maxFrameExcess is how much memory the frames of unfinished messages may take on a connection

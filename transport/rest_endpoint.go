@@ -178,13 +178,13 @@ type answer struct {
 }
 
 // post makes one poll. Its error means that the endpoint gave no answer.
-func (e *restEndpoint) post(ctx context.Context, path string, header http.Header, body []byte) (answer, error) {
+func (e *restEndpoint) post(ctx context.Context, t *turn, path string, header http.Header, body []byte) (answer, error) {
 	p, err := e.current()
 	if err != nil {
 		return answer{}, err
 	}
 	defer e.done(p)
-	a, err := p.post(ctx, e.base.JoinPath(path).String(), header, body, e.config.MaxReceiveSize)
+	a, err := p.post(ctx, t, e.base.JoinPath(path).String(), header, body, e.config.MaxReceiveSize)
 	switch {
 	case a.status != 0, errors.As(err, new(*formError)):
 		p.listen(nil, nil) // the server has accepted the client
@@ -197,7 +197,7 @@ func (e *restEndpoint) post(ctx context.Context, path string, header http.Header
 	return a, err
 }
 
-func (p *restPool) post(ctx context.Context, url string, header http.Header, body []byte, limit int) (answer, error) {
+func (p *restPool) post(ctx context.Context, t *turn, url string, header http.Header, body []byte, limit int) (answer, error) {
 	req, err := http.NewRequestWithContext(countRequests(ctx), http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return answer{}, err
@@ -219,7 +219,7 @@ func (p *restPool) post(ctx context.Context, url string, header http.Header, bod
 	case resp.ContentLength > int64(limit):
 		return a, errTooLarge
 	default:
-		a.body, err = readAtMost(patient{resp.Body, ctx}, resp.ContentLength, limit)
+		a.body, err = readAtMost(ctx, t, patient{resp.Body, ctx}, resp.ContentLength, limit)
 		if err = unquoted(err); isBadGzip(err) {
 			err = &bodyError{a, err}
 		}
@@ -249,14 +249,28 @@ func (p patient) Read(b []byte) (int, error) {
 	return p.Reader.Read(b)
 }
 
-// readAtMost reads all, for which there is room made at once if the size is known; -1 if not.
-func readAtMost(r io.Reader, size int64, limit int) (body []byte, err error) {
+// readAtMost reads all, for which there is room made at once if the size is known; -1 if not. What is
+// large waits for its turn.
+func readAtMost(ctx context.Context, t *turn, r io.Reader, size int64, limit int) (body []byte, err error) {
+	small := min(smallBody, limit+1)
+	if size < 0 {
+		body, err = io.ReadAll(io.LimitReader(r, int64(small)))
+		if err != nil || len(body) < small {
+			return body, err
+		}
+	}
+	// H-5: one at a time.
+	if size < 0 && small <= limit || size > smallBody {
+		if err := t.take(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if size >= 0 {
 		body = make([]byte, size)
 		n, err := io.ReadFull(r, body)
 		return body[:n], err
 	}
-	body, err = io.ReadAll(io.LimitReader(r, int64(limit)+1))
+	body, err = io.ReadAll(io.MultiReader(bytes.NewReader(body), io.LimitReader(r, int64(limit-len(body))+1)))
 	if len(body) > limit {
 		return nil, errTooLarge
 	}

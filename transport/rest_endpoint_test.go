@@ -25,7 +25,7 @@ func TestPollEndsInTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	cancel()
-	if _, err := readAtMost(patient{body, ctx}, -1, 1<<20); !errors.Is(err, context.Canceled) || body.reads != 1 {
+	if _, err := readAtMost(ctx, nil, patient{body, ctx}, -1, 1<<20); !errors.Is(err, context.Canceled) || body.reads != 1 {
 		t.Errorf("%v after %d reads, want the context's end and no read more", err, body.reads)
 	}
 }

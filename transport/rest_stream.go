@@ -136,7 +136,9 @@ func (s *restStream) next() (frame *Frame, err error) {
 		return nil, err
 	}
 	e := s.conn.endpoint()
-	a, err := s.fly(e, path, p)
+	t := &turn{large: s.conn.large, timeout: s.conn.rest.RequestTimeout}
+	defer t.release()
+	a, err := s.fly(e, t, path, p)
 	if errors.Is(err, errOvertaken) {
 		return nil, nil // an urgent poll follows
 	}
@@ -197,16 +199,16 @@ func (s *restStream) sleep(d time.Duration, forever bool) {
 }
 
 // fly makes a poll. Its error is errOvertaken if it was given up for another interest.
-func (s *restStream) fly(e *restEndpoint, path string, p poll) (answer, error) {
+func (s *restStream) fly(e *restEndpoint, t *turn, path string, p poll) (answer, error) {
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	defer cancel(nil)
-	ctx, stop := context.WithTimeoutCause(ctx, s.conn.rest.RequestTimeout, errRequestTimeout)
-	defer stop()
+	t.timer = time.AfterFunc(t.timeout, func() { cancel(errRequestTimeout) })
+	defer t.timer.Stop()
 	s.takeOff(&flight{began: time.Now(), cancel: cancel})
 	header, err := s.conn.header(ctx, e, path)
 	var a answer
 	if err == nil {
-		a, err = e.post(ctx, path, header, p.body)
+		a, err = e.post(ctx, t, path, header, p.body)
 	}
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause // the truer reason
