@@ -18,7 +18,7 @@ import (
 // in memory, and in how long a close may wait for the server to read.
 type guarded struct {
 	credentials.TransportCredentials
-	limit int // of the frames of unfinished messages, beside their content
+	largest int // message
 }
 
 // ClientHandshake is documented at [credentials.TransportCredentials].
@@ -27,23 +27,23 @@ func (g guarded) ClientHandshake(ctx context.Context, authority string, raw net.
 	if err != nil {
 		return nil, nil, err
 	}
-	return &frameConn{Conn: c, limit: g.limit, sent: scanner{skip: len(http2.ClientPreface)}, streams: map[uint32]*unfinished{}}, info, nil
+	return &frameConn{Conn: c, largest: g.largest, sent: scanner{skip: len(http2.ClientPreface)}, streams: map[uint32]*unfinished{}}, info, nil
 }
 
 // Clone is documented at [credentials.TransportCredentials].
 func (g guarded) Clone() credentials.TransportCredentials {
-	return guarded{g.TransportCredentials.Clone(), g.limit}
+	return guarded{g.TransportCredentials.Clone(), g.largest}
 }
 
 // guardedBundle is a program's bundle with guarded credentials.
 type guardedBundle struct {
 	credentials.Bundle
-	limit int
+	largest int
 }
 
 // TransportCredentials is documented at [credentials.Bundle].
 func (b guardedBundle) TransportCredentials() credentials.TransportCredentials {
-	return guarded{b.Bundle.TransportCredentials(), b.limit}
+	return guarded{b.Bundle.TransportCredentials(), b.largest}
 }
 
 // NewWithMode is documented at [credentials.Bundle].
@@ -52,7 +52,7 @@ func (b guardedBundle) NewWithMode(mode string) (credentials.Bundle, error) {
 	if err != nil {
 		return nil, err
 	}
-	return guardedBundle{made, b.limit}, nil
+	return guardedBundle{made, b.largest}, nil
 }
 
 // hasty is a connection that waits for its server to read no longer than a close may take. gRPC and
@@ -75,18 +75,20 @@ func (c hasty) SyscallConn() (syscall.RawConn, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// frameConn is a connection of HTTP/2 that fails if the frames of unfinished messages take too much
-// memory beside their content: until a message is complete, gRPC keeps the content of each of its
-// frames in a buffer, so a message in frames of one byte would take a hundred times its size.
+// frameConn is a connection of HTTP/2 that fails if unfinished messages take too much memory, on all
+// streams together: by their content, or beside it by their frames. Until a message is complete, gRPC
+// keeps the content of each of its frames in a buffer, so a message in frames of one byte would take a
+// hundred times its size.
 type frameConn struct {
 	net.Conn
-	limit int
-	read  scanner // owned by the reader
-	sent  scanner // owned by the writer
+	largest int     // message, in bytes
+	read    scanner // owned by the reader
+	sent    scanner // owned by the writer
 
 	mu      sync.Mutex
 	streams map[uint32]*unfinished // those that are open
 	excess  int                    // of all of them
+	content int                    // of their messages, so far
 }
 
 // unfinished is the message that comes on a stream.
@@ -94,6 +96,7 @@ type unfinished struct {
 	head   [5]byte // of gRPC: a flag, and how much content follows
 	n      int     // how much of the head has come
 	left   int     // of the content
+	came   int     // of it, while some is left
 	excess int     // what the frames take beside head and content
 }
 
@@ -102,9 +105,13 @@ func (c *frameConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.read.scan(b[:n], c.begin, c.content)
-	if c.excess > c.limit {
-		return n, fmt.Errorf("a message comes in small frames, which take more than %d bytes of memory beside it", c.limit)
+	c.read.scan(b[:n], c.begin, c.take)
+	// H-5
+	if most := max(maxFrameExcess, c.largest/2); c.excess > most {
+		return n, fmt.Errorf("a message comes in small frames, which take more than %d bytes of memory beside it", most)
+	}
+	if c.content-c.largest > c.largest/unfinishedPart {
+		return n, fmt.Errorf("unfinished messages of several streams have more than %d bytes, one and a half times GRPCConfig.MaxReceiveSize", int64(c.largest)+int64(c.largest/unfinishedPart))
 	}
 	return n, err
 }
@@ -138,8 +145,8 @@ func (c *frameConn) begin(f frameHead) {
 	}
 }
 
-// content follows the messages of a stream.
-func (c *frameConn) content(stream uint32, b []byte) {
+// take follows the messages of a stream.
+func (c *frameConn) take(stream uint32, b []byte) {
 	m := c.streams[stream]
 	for m != nil && len(b) > 0 {
 		n := min(m.left, len(b))
@@ -149,11 +156,13 @@ func (c *frameConn) content(stream uint32, b []byte) {
 			m.left = int(binary.BigEndian.Uint32(m.head[1:]))
 		} else {
 			m.left -= n
+			m.came += n
+			c.content += n
 		}
 		c.charge(m, -min(n, m.excess))
 		b = b[n:]
 		if m.n == len(m.head) && m.left == 0 {
-			c.charge(m, -m.excess)
+			c.forget(m)
 			m.n = 0
 		}
 	}
@@ -165,10 +174,17 @@ func (c *frameConn) charge(m *unfinished, n int) {
 	c.excess += n
 }
 
+// forget ends the accounts of a message.
+func (c *frameConn) forget(m *unfinished) {
+	c.charge(m, -m.excess)
+	c.content -= m.came
+	m.came = 0
+}
+
 // end forgets a stream.
 func (c *frameConn) end(stream uint32) {
 	if m := c.streams[stream]; m != nil {
-		c.charge(m, -m.excess)
+		c.forget(m)
 		delete(c.streams, stream)
 	}
 }

@@ -43,7 +43,8 @@ type GRPCConfig struct {
 	// MaxReceiveSize is the largest response that is accepted, in bytes, on the wire and after
 	// decompression. 0 or less means 128 MiB, instead of gRPC's 4 MiB, which a whole snapshot
 	// soon exceeds; the maximum is 2 GiB less one byte. A larger response ends its stream with
-	// RESOURCE_EXHAUSTED. A decompressor of the program in DialOptions (grpc.WithDecompressor)
+	// RESOURCE_EXHAUSTED, and several that are unfinished at once on the streams of a connection end it
+	// when they have one and a half times as much. A decompressor of the program in DialOptions (grpc.WithDecompressor)
 	// has to bound its own output.
 	MaxReceiveSize int
 	// ConnectTimeout bounds an attempt at one address: TCP, TLS and HTTP/2 together. 0 or less
@@ -145,7 +146,7 @@ func (g *GRPC) Build(s bootstrap.ManagementServer) (Conn, error) {
 	if s.REST() != nil {
 		return nil, buildError(s, errors.New("it is to be polled over HTTP, see NewREST"))
 	}
-	creds, looks, err := credentialOptions(s, max(maxFrameExcess, g.config.MaxReceiveSize/2))
+	creds, looks, err := credentialOptions(s, g.config.MaxReceiveSize)
 	if err != nil {
 		return nil, buildError(s, err)
 	}

@@ -163,3 +163,61 @@ func TestCostOfBodies(t *testing.T) {
 		})
 	}
 }
+
+// Messages of several streams of a connection that are not finished are bounded together, so that a
+// server with a stream for each type does not have as many in memory. One of the largest size is no
+// fault, nor are smaller ones.
+//
+// spec: H-5
+func TestUnfinishedMessages(t *testing.T) {
+	const size = 1 << 20
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/grpc")
+		w.Write(binary.BigEndian.AppendUint32([]byte{0}, size))
+		w.Write(make([]byte, size-1))
+		w.(http.Flusher).Flush()
+		select {
+		case <-r.Context().Done():
+		case <-time.After(time.Second):
+			w.Write(make([]byte, 1)) // it was slow
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}
+	}))
+	srv.Config.Protocols = new(http.Protocols)
+	srv.Config.Protocols.SetUnencryptedHTTP2(true)
+	srv.Start()
+	defer srv.CloseClientConnections()
+	for _, tt := range []struct {
+		streams, most int
+		want          string
+	}{
+		{1, size, ""},
+		{3, 2 * size, ""},
+		{2, size, "unfinished messages of several streams have more than 1572864 bytes, one and a half times GRPCConfig.MaxReceiveSize"},
+	} {
+		conn, err := transport.NewGRPC(transport.GRPCConfig{MaxReceiveSize: tt.most}).Build(bootstrap.ManagementServer{
+			URI: srv.Listener.Addr().String(), ChannelCreds: bootstrap.ChannelCreds{Type: "insecure"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends := make(chan error)
+		for range tt.streams {
+			stream, err := conn.Open(t.Context(), transport.MethodADS)
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				_, err := stream.Recv()
+				ends <- err
+			}()
+		}
+		for range tt.streams {
+			if err := <-ends; (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%d streams: %v, want %q", tt.streams, err, tt.want)
+			}
+		}
+		conn.Close()
+	}
+}
