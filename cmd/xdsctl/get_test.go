@@ -276,6 +276,8 @@ func TestServerFlagUsage(t *testing.T) {
 		{"--cert " + ok, "--cert and --key belong together"},
 		{"--ca-cert /does/not/exist", "--ca-cert: stat /does/not/exist"},
 		{"--ca-cert /", "--ca-cert: /: not a regular file"},
+		{"--ca-cert " + ok, "ok.pem: there is no certificate in it"},
+		{"--cert " + ok + " --key " + ok, "--cert, --key: tls: failed to find any PEM data in certificate input"},
 		{"--header hidden", "--header number 1: want KEY=VALUE"},
 		{"--header grpc-x=hidden", "xdsctl: --header number 1: \"grpc-x\": the key is gRPC's own\n"},
 		{"--header a=1 --header =hidden", "xdsctl: --header number 2: the key is required\n"},

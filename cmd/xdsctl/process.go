@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -27,48 +26,14 @@ const defaultWait = 15 * time.Second
 
 // processFlags say how a process is asked for what it has.
 type processFlags struct {
-	tls                           bool
-	caCert, cert, key, serverName string
-	wait                          time.Duration
+	tlsFlags
+	wait time.Duration
 }
 
 func (f *processFlags) register(set *pflag.FlagSet) {
 	set.SortFlags = false
-	set.BoolVar(&f.tls, "tls", false, "TLS; the four flags below imply it")
-	set.StringVar(&f.caCert, "ca-cert", "", "PEM `FILE` of the authorities that are trusted (default the system's)")
-	set.StringVar(&f.cert, "cert", "", "PEM `FILE` of the client's certificate")
-	set.StringVar(&f.key, "key", "", "PEM `FILE` of its private key")
-	set.StringVar(&f.serverName, "server-name", "", "`NAME` in the certificate of the process (default the host of its address)")
+	f.tlsFlags.register(set, "", "certificate of the process (default the host of its address)")
 	set.DurationVar(&f.wait, "for", defaultWait, "do not wait longer than this")
-}
-
-// config is the TLS that the flags ask for; nil for none.
-func (f *processFlags) config() (*tls.Config, error) {
-	files := serverFlags{caCert: f.caCert, cert: f.cert, key: f.key}
-	if err := files.files(); err != nil {
-		return nil, err
-	}
-	if !f.tls && f.caCert == "" && f.cert == "" && f.serverName == "" {
-		return nil, nil
-	}
-	c := &tls.Config{ServerName: f.serverName}
-	if f.caCert != "" {
-		text, err := os.ReadFile(f.caCert)
-		if err != nil {
-			return nil, err
-		}
-		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("--ca-cert: %s: there is no certificate in it", f.caCert)
-		}
-	}
-	if f.cert != "" {
-		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
-		if err != nil {
-			return nil, fmt.Errorf("--cert, --key: %w", err)
-		}
-		c.Certificates = []tls.Certificate{pair}
-	}
-	return c, nil
 }
 
 // check finds flags that make no sense.

@@ -19,11 +19,10 @@ import (
 
 // serverFlags are --server and those that say of it what a bootstrap would.
 type serverFlags struct {
-	target                        string
-	tls                           bool
-	caCert, cert, key, serverName string
-	headers                       []string
-	nodeID, nodeFile, metadata    string
+	target string
+	tlsFlags
+	headers                    []string
+	nodeID, nodeFile, metadata string
 }
 
 // serverFlagNames are the flags that belong to --server.
@@ -31,11 +30,7 @@ var serverFlagNames = []string{"tls", "ca-cert", "cert", "key", "server-name", "
 
 func (f *serverFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.target, "server", "", "no bootstrap: the management server at `HOST:PORT`, plaintext without --tls")
-	set.BoolVar(&f.tls, "tls", false, "TLS to --server; the four flags below imply it")
-	set.StringVar(&f.caCert, "ca-cert", "", "PEM `FILE` of the authorities that are trusted (default the system's)")
-	set.StringVar(&f.cert, "cert", "", "PEM `FILE` of the client's certificate")
-	set.StringVar(&f.key, "key", "", "PEM `FILE` of its private key")
-	set.StringVar(&f.serverName, "server-name", "", "`NAME` in the server's certificate (default the host of --server)")
+	f.tlsFlags.register(set, " to --server", "server's certificate (default the host of --server)")
 	set.StringArrayVar(&f.headers, "header", nil, "a header `KEY=VALUE` of each stream to --server; may be repeated")
 	set.StringVar(&f.nodeID, "node-id", "", "node `ID`, with --server (default "+defaultNode+", or as in --node)")
 	set.StringVar(&f.nodeFile, "node", "", "`FILE` with the node (envoy.config.core.v3.Node) in JSON or YAML, with --server")
@@ -51,10 +46,11 @@ func (f *serverFlags) bootstrap() (*bootstrap.Config, error) {
 	if targetErr != nil {
 		targetErr = fmt.Errorf("--server: %w", targetErr)
 	}
-	if err := errors.Join(targetErr, f.files(), nodeErr, headerErr); err != nil {
+	secured, tlsErr := f.config()
+	if err := errors.Join(targetErr, tlsErr, nodeErr, headerErr); err != nil {
 		return nil, err
 	}
-	if f.tls || f.caCert != "" || f.cert != "" || f.key != "" || f.serverName != "" {
+	if secured != nil { // each handshake reads the files again
 		s.ChannelCreds = bootstrap.ChannelCreds{Type: "tls", TLS: &bootstrap.TLS{
 			CACertificateFile: f.caCert, CertificateFile: f.cert, PrivateKeyFile: f.key, ServerName: f.serverName,
 		}}
@@ -90,38 +86,6 @@ func flagged(err error) error {
 		text += f + ": "
 	}
 	return errors.New(text + fault.Reason)
-}
-
-// files finds files that cannot be read; what is in them each handshake finds.
-func (f *serverFlags) files() error {
-	var errs []error
-	if (f.cert == "") != (f.key == "") {
-		errs = append(errs, errors.New("--cert and --key belong together"))
-	}
-	for _, it := range []struct{ flag, path string }{{"ca-cert", f.caCert}, {"cert", f.cert}, {"key", f.key}} {
-		if it.path == "" {
-			continue
-		}
-		if err := readable(it.path); err != nil {
-			errs = append(errs, fmt.Errorf("--%s: %w", it.flag, err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// readable says whether a file can be read again and again.
-func readable(path string) error {
-	switch info, err := os.Stat(path); {
-	case err != nil:
-		return err
-	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s: not a regular file", path)
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return file.Close()
 }
 
 // initialMetadata are the headers. Values may be secret, so no error holds one.
