@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/xdswatch/xdswatch/internal/protosize"
 	"github.com/xdswatch/xdswatch/internal/redact"
@@ -101,22 +102,26 @@ func Custom[T any](typeURL string, o Options, decode func(Source, []byte) (T, er
 // disable_pgv work). Errors name fields and rules, and quote no values.
 func Proto[T proto.Message](o Options) *Type[T] {
 	var zero T
-	mt := zero.ProtoReflect().Type()
+	return Map(Message(zero.ProtoReflect().Type(), o), func(m proto.Message) (T, error) { return m.(T), nil })
+}
+
+// Message is [Proto] for a message that a program does not name but finds, as in
+// protoregistry.GlobalTypes. A client has one type for each URL, so a program makes it once.
+func Message(mt protoreflect.MessageType, o Options) *Type[proto.Message] {
 	name := mt.Descriptor().FullName()
-	decode := func(src Source, b []byte) (T, error) {
-		msg := mt.New().Interface().(T)
+	return Custom(TypePrefix+string(name), o, func(src Source, b []byte) (proto.Message, error) {
+		msg := mt.New().Interface()
 		if err := unmarshal(b, msg); err != nil {
-			return zero, err
+			return nil, err
 		}
 		if src.Validate {
 			// TYPE-7: of generated rules too.
 			if err := validate(msg); err != nil {
-				return zero, fmt.Errorf("not a valid %s: %w", name, err)
+				return nil, fmt.Errorf("not a valid %s: %w", name, err)
 			}
 		}
 		return msg, nil
-	}
-	return Custom(TypePrefix+string(name), o, decode)
+	})
 }
 
 // With derives a type that also refuses what a program cannot use: if check returns an error the

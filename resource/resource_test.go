@@ -40,6 +40,27 @@ func TestProtoDecode(t *testing.T) {
 	}
 }
 
+// A type of a message that a program finds at run time is that of [resource.Proto].
+func TestMessage(t *testing.T) {
+	found := resource.Message(new(clusterv3.Cluster).ProtoReflect().Type(), resource.Options{NameField: 1, FullState: true})
+	if found.TypeURL() != cluster.TypeURL() || found.NameField() != 1 || !found.FullState() {
+		t.Errorf("%s, name in field %d, full state %v", found.TypeURL(), found.NameField(), found.FullState())
+	}
+	for _, c := range []struct {
+		bytes []byte
+		ok    bool
+	}{{marshal(t, &clusterv3.Cluster{Name: "a"}), true}, {nil, false}, {[]byte{0xff}, false}} {
+		v, err := found.Decode(resource.Source{Validate: true}, c.bytes)
+		want, wantErr := cluster.Decode(resource.Source{Validate: true}, c.bytes)
+		if (err == nil) != c.ok || fmt.Sprint(err) != fmt.Sprint(wantErr) {
+			t.Errorf("%x: %v, want %v", c.bytes, err, wantErr)
+		}
+		if diff := cmp.Diff(want, v, protocmp.Transform()); c.ok && diff != "" {
+			t.Errorf("%x (-want +got):\n%s", c.bytes, diff)
+		}
+	}
+}
+
 // A message of no bytes is a message with nothing set.
 func TestProtoDecodeEmpty(t *testing.T) {
 	got, err := cluster.Decode(resource.Source{}, nil)

@@ -1,7 +1,6 @@
 package subscription
 
 import (
-	"fmt"
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -9,7 +8,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
-	"github.com/xdswatch/xdswatch/internal/protosize"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/resource/wellknown"
 )
@@ -59,17 +57,7 @@ func newKind(typeURL string) resource.AnyType {
 		o := resource.Options{NameField: usualNameField, NameGuessed: true}
 		return resource.Custom(typeURL, o, func(resource.Source, []byte) (proto.Message, error) { return nil, nil })
 	}
-	o := resource.Options{NameField: nameField(mt.Descriptor())}
-	return resource.Custom(typeURL, o, func(_ resource.Source, b []byte) (proto.Message, error) {
-		m := mt.New().Interface()
-		if err := protosize.Check(b, mt.Descriptor()); err != nil {
-			return nil, err
-		}
-		if err := proto.Unmarshal(b, m); err != nil {
-			return nil, fmt.Errorf("not a message of type %s: %w", mt.Descriptor().FullName(), err)
-		}
-		return m, nil
-	})
+	return resource.Message(mt, resource.Options{NameField: nameField(mt.Descriptor())})
 }
 
 // nameField finds the field that holds the name: 0 if there is none, so that the wrapper

@@ -129,6 +129,9 @@ func TestLinkedKinds(t *testing.T) {
 	if route.NameField() != 14 {
 		t.Errorf("the name of a Route is in field %d, want 14", route.NameField())
 	}
+	if v, err := route.Decode(resource.Source{Validate: true}, nil); err == nil {
+		t.Errorf("decoded %v, which has no match", v)
+	}
 }
 
 func TestHasDirectives(t *testing.T) {
