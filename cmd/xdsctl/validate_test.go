@@ -110,7 +110,7 @@ func TestValidateFiles(t *testing.T) {
 	}
 	status, out, errs := runOnce(t, "validate", dir)
 	want := []string{
-		`bad.yaml: cds "": error: invalid value for string field name (syntax)`, "b/again.json: cds \"a\": error: the name is given before, in " + dir + "/a.yaml (duplicate)",
+		`bad.yaml: cds "" name: error: invalid value for string field name (syntax)`, "b/again.json: cds \"a\": error: the name is given before, in " + dir + "/a.yaml (duplicate)",
 		"b/again.json: Type \"n\": warning: the type is not known here",
 	}
 	for _, w := range want {

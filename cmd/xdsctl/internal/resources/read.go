@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 
 	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -227,10 +229,13 @@ func readAnys(texts []json.RawMessage, version string) (all []Resource, _ error)
 // ResourceError is what is wrong with a resource that cannot be read. It quotes no value.
 type ResourceError struct {
 	Type, Name string // Type is a URL
+	Path       string // of the place, as names are spelled there; "" is the resource
 	Err        error
 }
 
-func (e *ResourceError) Error() string { return e.Type + ": " + e.Err.Error() }
+func (e *ResourceError) Error() string {
+	return strings.Join(slices.DeleteFunc([]string{e.Type, e.Path, e.Err.Error()}, func(s string) bool { return s == "" }), ": ")
+}
 
 // Unwrap returns the cause.
 func (e *ResourceError) Unwrap() error { return e.Err }
@@ -246,13 +251,14 @@ func readAny(text []byte, version string) ([]Resource, error) {
 	_ = json.Unmarshal(text, &head) // a value may be of any other kind
 	if _, err := protoregistry.GlobalTypes.FindMessageByURL(head.Type); err != nil {
 		if head.Value == nil {
-			return nil, fmt.Errorf("the type %q is not known here", head.Type)
+			return nil, notKnown(head.Type)
 		}
 		return []Resource{{Type: head.Type, Name: head.Name, Version: version, Raw: head.Value}}, nil
 	}
 	a, err := resourcejson.ParseAny(text)
 	if err != nil {
-		return nil, &ResourceError{head.Type, head.Name, Unplaced(err)}
+		path, err := located(text, err)
+		return nil, &ResourceError{head.Type, head.Name, path, err}
 	}
 	return FromAny(a, version)
 }

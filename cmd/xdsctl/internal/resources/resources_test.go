@@ -66,7 +66,7 @@ func TestRead(t *testing.T) {
 		`[{"type": "type.googleapis.com/no.such.Type", "name": "n", "resource": {"@type": "x", "value": "AA=="}}]`:                          "Type:n@",
 		`{"@type": "type.googleapis.com/no.such.Type", "a": 1}`:                                                                             `FILE: the type "type.googleapis.com/no.such.Type" is not known here`,
 		`{"resources": [{"@type": "type.googleapis.com/envoy.service.discovery.v3.Resource", "name": "empty"}]}`:                            `FILE: resources[0]: the Resource "empty" holds no resource`,
-		`{"resources": [{"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": 12}]}`:                                     "FILE: resources[0]: type.googleapis.com/envoy.config.cluster.v3.Cluster: invalid value for string field name",
+		`{"resources": [{"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": 12}]}`:                                     "FILE: resources[0]: type.googleapis.com/envoy.config.cluster.v3.Cluster: name: invalid value for string field name",
 		// What is good is read beside what is bad.
 		cluster + "\n---\nx: 1\n---\n" + cluster: `FILE: document 2: neither a resource with "@type", nor a DiscoveryResponse with resources, nor a config dump with configs; cds:a@ cds:a@`,
 		"a: [":                                   "FILE: yaml: line 1: did not find expected node content",
@@ -75,6 +75,29 @@ func TestRead(t *testing.T) {
 	} {
 		if got := read(t, "x.yaml", []byte(content)); got != want {
 			t.Errorf("%s:\n%s\nwant %s", content, got, want)
+		}
+	}
+}
+
+// What cannot be read of a resource is told with its place in it, in the spelling of the file.
+func TestReadPlaces(t *testing.T) {
+	const listener = `{"@type": "type.googleapis.com/envoy.config.listener.v3.Listener", "name": "l", `
+	const hcm = `{"name": "m", "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager", `
+	for text, want := range map[string]string{
+		`"filter_chains": [{"x": 1}], "filter_chains": {}}`: `filter_chains[0].x: unknown field "x"`,
+		`"nmae": 1}`:                                    `nmae: unknown field "nmae"`,
+		`"address": {"pipe": {"path": 1}}}`:             `address.pipe.path: invalid value for string field path`,
+		`"filter_chains": [{}, {"filters": {}}]}`:       `filter_chains[1].filters: syntax error unexpected token`,
+		`"metadata": {"filterMetadata": {"a.b": [1]}}}`: `metadata.filterMetadata["a.b"]: syntax error unexpected token`,
+		`"filter_chains": [{"filters": [{}, ` + hcm + `"stat": "é", "rds": {}}}]}]}`:                                                           `filter_chains[0].filters[1].typed_config.stat: unknown field "stat"`,
+		`"filter_chains": [{"filters": [` + hcm + `"http_filters": [{"typed_config": {"x": 1, "@type": "type.googleapis.com/no.Such"}}]}}]}]}`: `filter_chains[0].filters[0].typed_config.http_filters[0].typed_config: the type "type.googleapis.com/no.Such" is not known here`,
+		`"filter_chains": [{"filters": [{"typed_config": {"@type": "type.googleapis.com/no.Such", "value": {"MARK3R": 1}}}]}]}`:                `filter_chains[0].filters[0].typed_config: the type "type.googleapis.com/no.Such" is not known here`,
+		`"filter_chains": [{"filters": [{"typed_config": {"@type": "type.googleapis.com/no.Such"}}]}]}`:                                        `filter_chains[0].filters[0].typed_config: the type "type.googleapis.com/no.Such" is not known here`,
+		`"filter_chains": [{"filters": [{"typed_config": {"@type": "type.googleapis.com/google.protobuf.Duration", "value": "MARK3R"}}]}]}`:    `filter_chains[0].filters[0].typed_config.value: invalid google.protobuf.Duration value`,
+	} {
+		got := read(t, "x.json", []byte(listener+text))
+		if want = "FILE: type.googleapis.com/envoy.config.listener.v3.Listener: " + want; got != want {
+			t.Errorf("%s:\n%s\nwant %s", text, got, want)
 		}
 	}
 }

@@ -102,7 +102,7 @@ func Broken(path string, err error) (findings []Finding) {
 		return Broken(fe.File, fe.Err)
 	}
 	if re, ok := errors.AsType[*resources.ResourceError](err); ok {
-		f.Type, f.Name, f.Message = re.Type, re.Name, re.Err.Error()
+		f.Type, f.Name, f.Path, f.Message = re.Type, re.Name, re.Path, re.Err.Error()
 	}
 	return []Finding{f}
 }

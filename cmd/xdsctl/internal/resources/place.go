@@ -1,0 +1,132 @@
+package resources
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/reflect/protoregistry"
+)
+
+// located is what is wrong with JSON that cannot be read as a message, and the path of its place by the
+// names in the JSON.
+func located(text []byte, err error) (path string, _ error) {
+	var line, column int
+	if _, after, ok := strings.Cut(err.Error(), "(line "); ok {
+		_, _ = fmt.Sscanf(after, "%d:%d", &line, &column)
+	}
+	s := search{Decoder: json.NewDecoder(bytes.NewReader(text)), offset: offsetOf(text, line, column)}
+	s.UseNumber()
+	s.value(nil)
+	if depth, url := unknownAny(text, s.steps); url != "" {
+		return pathOf(s.steps[:depth]), notKnown(url)
+	}
+	return pathOf(s.steps), Unplaced(err)
+}
+
+func notKnown(url string) error { return fmt.Errorf("the type %q is not known here", url) }
+
+// offsetOf is where a column of a line begins; columns count characters, and both begin at 1.
+func offsetOf(text []byte, line, column int) (offset int64) {
+	at := 0
+	for ; line > 1; line-- {
+		at += bytes.IndexByte(text[at:], '\n') + 1
+	}
+	for ; column > 1; column-- {
+		_, size := utf8.DecodeRune(text[at:])
+		at += size
+	}
+	return int64(at)
+}
+
+// search looks for what stands at an offset of JSON.
+type search struct {
+	*json.Decoder
+	offset int64
+	steps  []any // to what was found: a string of an object, an int of a list
+}
+
+// value reads a value to which steps lead, up to what is looked for, and says whether that is in it.
+func (s *search) value(steps []any) bool {
+	token, err := s.Token()
+	if s.is(steps, err) {
+		return true
+	}
+	switch token {
+	case json.Delim('{'):
+		for s.More() {
+			key, err := s.Token()
+			next := append(slices.Clip(steps), key)
+			if s.is(next, err) || s.value(next) {
+				return true
+			}
+		}
+	case json.Delim('['):
+		for i := 0; s.More(); i++ {
+			if s.value(append(slices.Clip(steps), i)) {
+				return true
+			}
+		}
+	default:
+		return false
+	}
+	_, err = s.Token() // the end
+	return s.is(steps, err)
+}
+
+// is says whether the token that was read last, to which steps lead, is looked for.
+func (s *search) is(steps []any, err error) bool {
+	if err == nil && s.InputOffset() <= s.offset {
+		return false
+	}
+	s.steps = steps
+	return true
+}
+
+// unknownAny finds the first Any on the way whose type is not known, and how many steps lead to it.
+func unknownAny(text []byte, steps []any) (depth int, url string) {
+	var v any
+	if json.Unmarshal(text, &v) != nil {
+		return 0, ""
+	}
+	for ; ; depth++ {
+		object, _ := v.(map[string]any)
+		if url, ok := object["@type"].(string); ok {
+			if _, err := protoregistry.GlobalTypes.FindMessageByURL(url); err != nil {
+				return depth, url
+			}
+		}
+		if depth == len(steps) {
+			return 0, ""
+		}
+		switch step := steps[depth].(type) {
+		case string:
+			v = object[step]
+		case int:
+			if list, _ := v.([]any); step < len(list) { // it is another value if a name is given twice
+				v = list[step]
+			}
+		}
+	}
+}
+
+// plain is a name that a path has without quotes.
+var plain = regexp.MustCompile(`^\w+$`)
+
+func pathOf(steps []any) (path string) {
+	for _, step := range steps {
+		switch name, isName := step.(string); {
+		case isName && plain.MatchString(name):
+			path = Join(path, name)
+		case isName:
+			path += fmt.Sprintf("[%q]", name)
+		default:
+			path += fmt.Sprintf("[%d]", step)
+		}
+	}
+	return path
+}
