@@ -25,7 +25,11 @@ func located(text []byte, err error) (path string, _ error) {
 	if depth, url := unknownAny(text, s.steps); url != "" {
 		return pathOf(s.steps[:depth]), notKnown(url)
 	}
-	return pathOf(s.steps), Unplaced(err)
+	err = Unplaced(err)
+	if err.Error() == unknownField {
+		s.steps = s.steps[:max(0, len(s.steps)-1)]
+	}
+	return pathOf(s.steps), err
 }
 
 func notKnown(url string) error { return fmt.Errorf("the type %q is not known here", url) }

@@ -313,8 +313,17 @@ var prefix = regexp.MustCompile(`^proto:[ \x{a0}]`)
 // place is where an error is in the JSON that was made of the file, which says nothing of the file.
 var place = regexp.MustCompile(`^(syntax error )?\(line \d+:\d+\): `)
 
+// unknownField is an error of a key that may be one of the values too: it is no name of a field.
+const unknownField = "unknown field"
+
+var fieldName = regexp.MustCompile(`unknown field:? "?\w{1,64}"?$`)
+
 func unquoted(err error) error {
-	return errors.New(prefix.ReplaceAllString(values.ReplaceAllString(err.Error(), "$1"), ""))
+	text := prefix.ReplaceAllString(values.ReplaceAllString(err.Error(), "$1"), "")
+	if before, _, ok := strings.Cut(text, unknownField); ok && !fieldName.MatchString(text) {
+		text = before + unknownField
+	}
+	return errors.New(text)
 }
 
 // Unplaced is an error of reading JSON as a message, without values and places in the text.

@@ -79,17 +79,21 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// What cannot be read of a resource is told with its place in it, in the spelling of the file.
+// What cannot be read of a resource is told with its place in it, in the spelling of the file. A key that
+// cannot be the name of a field may be a secret in a wrong place.
+//
+// spec: H-3
 func TestReadPlaces(t *testing.T) {
 	const listener = `{"@type": "type.googleapis.com/envoy.config.listener.v3.Listener", "name": "l", `
 	const hcm = `{"name": "m", "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager", `
 	for text, want := range map[string]string{
-		`"filter_chains": [{"x": 1}], "filter_chains": {}}`: `filter_chains[0].x: unknown field "x"`,
-		`"nmae": 1}`:                                    `nmae: unknown field "nmae"`,
-		`"address": {"pipe": {"path": 1}}}`:             `address.pipe.path: invalid value for string field path`,
-		`"filter_chains": [{}, {"filters": {}}]}`:       `filter_chains[1].filters: syntax error unexpected token`,
-		`"metadata": {"filterMetadata": {"a.b": [1]}}}`: `metadata.filterMetadata["a.b"]: syntax error unexpected token`,
-		`"filter_chains": [{"filters": [{}, ` + hcm + `"stat": "é", "rds": {}}}]}]}`:                                                           `filter_chains[0].filters[1].typed_config.stat: unknown field "stat"`,
+		`"filter_chains": [{"x": 1}], "filter_chains": {}}`:                          `filter_chains[0].x: unknown field "x"`,
+		`"address": {"-----BEGIN MARK3R": "x"}}`:                                     `address: unknown field`,
+		`"nmae": 1}`:                                                                 `nmae: unknown field "nmae"`,
+		`"address": {"pipe": {"path": 1}}}`:                                          `address.pipe.path: invalid value for string field path`,
+		`"filter_chains": [{}, {"filters": {}}]}`:                                    `filter_chains[1].filters: syntax error unexpected token`,
+		`"metadata": {"filterMetadata": {"a.b": [1]}}}`:                              `metadata.filterMetadata["a.b"]: syntax error unexpected token`,
+		`"filter_chains": [{"filters": [{}, ` + hcm + `"stat": "é", "rds": {}}}]}]}`: `filter_chains[0].filters[1].typed_config.stat: unknown field "stat"`,
 		`"filter_chains": [{"filters": [` + hcm + `"http_filters": [{"typed_config": {"x": 1, "@type": "type.googleapis.com/no.Such"}}]}}]}]}`: `filter_chains[0].filters[0].typed_config.http_filters[0].typed_config: the type "type.googleapis.com/no.Such" is not known here`,
 		`"filter_chains": [{"filters": [{"typed_config": {"@type": "type.googleapis.com/no.Such", "value": {"MARK3R": 1}}}]}]}`:                `filter_chains[0].filters[0].typed_config: the type "type.googleapis.com/no.Such" is not known here`,
 		`"filter_chains": [{"filters": [{"typed_config": {"@type": "type.googleapis.com/no.Such"}}]}]}`:                                        `filter_chains[0].filters[0].typed_config: the type "type.googleapis.com/no.Such" is not known here`,
