@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -16,6 +17,7 @@ import (
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resources"
 	"github.com/xdswatch/xdswatch/resource/resourcejson"
@@ -27,6 +29,7 @@ const (
 	RuleEnvoyHeader          = "envoy-header-mutation"
 	RuleEnvoyRegex           = "envoy-regex"
 	RuleEnvoyRouter          = "envoy-router-last"
+	RuleEnvoyLast            = "envoy-last-filter"
 	RuleEnvoyChains          = "envoy-filter-chains"
 	RuleEnvoyEDSConfig       = "envoy-eds-config"
 	RuleEnvoyEDSEndpoints    = "envoy-eds-endpoints"
@@ -43,6 +46,7 @@ func EnvoyRules() [][2]string {
 		{RuleEnvoyHeader, "host and headers that begin with a colon are neither added nor removed by routes"},
 		{RuleEnvoyRegex, "a regular expression compiles"},
 		{RuleEnvoyRouter, "the router, where there is one, is the last HTTP filter"},
+		{RuleEnvoyLast, "the last HTTP or network filter is none of Envoy's that pass on to a next one, and a proxy is the last network filter"},
 		{RuleEnvoyChains, "no two filter chains match the same"},
 		{RuleEnvoyEDSConfig, "an EDS cluster has an eds_config"},
 		{RuleEnvoyEDSEndpoints, "an EDS cluster has no endpoints itself"},
@@ -73,11 +77,9 @@ func (j *judge) envoy(r resources.Resource, path string, m proto.Message) {
 			refuses(RuleEnvoyRegex, "regex", "the regular expression does not compile")
 		}
 	case *hcmv3.HttpConnectionManager:
-		for i, f := range m.GetHttpFilters() {
-			if f.GetTypedConfig().MessageIs(&routerv3.Router{}) && i < len(m.GetHttpFilters())-1 {
-				refuses(RuleEnvoyRouter, fmt.Sprintf("httpFilters[%d]", i), "the router is not the last filter")
-			}
-		}
+		envoyHTTPFilters(m.GetHttpFilters(), refuses)
+	case *listenerv3.FilterChain:
+		envoyNetworkFilters(m.GetFilters(), refuses)
 	case *listenerv3.Listener:
 		envoyChains(m, refuses)
 	case *clusterv3.Cluster:
@@ -97,7 +99,46 @@ func (j *judge) envoy(r resources.Resource, path string, m proto.Message) {
 	}
 }
 
+// Filters of Envoy by kind. What is not here may pass on or not.
+var (
+	passing = strings.Fields(`http.buffer http.compressor http.cors http.csrf http.decompressor http.ext_authz http.fault
+		http.grpc_stats http.grpc_web http.header_mutation http.header_to_metadata http.ip_tagging http.jwt_authn http.local_ratelimit
+		http.lua http.oauth2 http.ratelimit http.rbac http.set_metadata http.stateful_session http.wasm
+		network.connection_limit network.ext_authz network.local_ratelimit network.ratelimit network.rbac network.set_filter_state
+		network.sni_cluster`)
+	proxies = []string{"network.http_connection_manager", "network.redis_proxy", "network.tcp_proxy", "network.thrift_proxy"}
+)
+
+// kindOf is the kind of a filter with a configuration, as in "http.cors".
+func kindOf(config *anypb.Any) string {
+	kind, _ := strings.CutPrefix(string(config.MessageName()), "envoy.extensions.filters.")
+	kind, _, _ = strings.Cut(kind, ".v3.")
+	return kind
+}
+
 type refusal func(rule, field, message string)
+
+func envoyHTTPFilters(filters []*hcmv3.HttpFilter, refuses refusal) {
+	for i, f := range filters {
+		switch last := i == len(filters)-1; {
+		case !last && f.GetTypedConfig().MessageIs(&routerv3.Router{}):
+			refuses(RuleEnvoyRouter, fmt.Sprintf("httpFilters[%d]", i), "the router is not the last filter")
+		case last && slices.Contains(passing, kindOf(f.GetTypedConfig())):
+			refuses(RuleEnvoyLast, fmt.Sprintf("httpFilters[%d]", i), "the filter passes on, and is the last one")
+		}
+	}
+}
+
+func envoyNetworkFilters(filters []*listenerv3.Filter, refuses refusal) {
+	for i, f := range filters {
+		switch kind, last := kindOf(f.GetTypedConfig()), i == len(filters)-1; {
+		case !last && slices.Contains(proxies, kind):
+			refuses(RuleEnvoyLast, fmt.Sprintf("filters[%d]", i), "the filter is a proxy, and is not the last one")
+		case last && slices.Contains(passing, kind):
+			refuses(RuleEnvoyLast, fmt.Sprintf("filters[%d]", i), "the filter passes on, and is the last one")
+		}
+	}
+}
 
 func envoyDomains(rc *routev3.RouteConfiguration, refuses refusal) {
 	seen := map[string]bool{}

@@ -17,6 +17,8 @@ var short = strings.NewReplacer(
 	"CDS", "type.googleapis.com/envoy.config.cluster.v3.Cluster", "EDS_", "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
 	"SDS", "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret",
 	"HCM", "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+	"CORS", "type.googleapis.com/envoy.extensions.filters.http.cors.v3.Cors",
+	"SNI", "type.googleapis.com/envoy.extensions.filters.network.sni_cluster.v3.SniCluster",
 	"ROUTER", "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router",
 )
 
@@ -45,6 +47,10 @@ func TestEnvoy(t *testing.T) {
 		{RuleEnvoyHeader, "virtualHosts[0].responseHeadersToRemove[0]", `{"@type": RDS, name: r, virtualHosts: [{name: v, domains: [a], responseHeadersToRemove: [Host]}]}`},
 		{RuleEnvoyRegex, "virtualHosts[0].routes[0].match.safeRegex.regex", `{"@type": RDS, name: r, virtualHosts: [{name: v, domains: [a], routes: [{match: {safeRegex: {regex: "("}}, nonForwardingAction: {}}]}]}`},
 		{RuleEnvoyRouter, "filterChains[0].filters[0].typedConfig.httpFilters[0]", listener + `[{filters: [{name: h, typedConfig: {"@type": HCM, statPrefix: s, routeConfig: {}, httpFilters: [{name: r, typedConfig: {"@type": ROUTER}}, {name: x}]}}]}]}`},
+		{RuleEnvoyLast, "filterChains[0].filters[0].typedConfig.httpFilters[1]", listener + `[{filters: [{name: h, typedConfig: {"@type": HCM, statPrefix: s, routeConfig: {}, httpFilters: [{name: x}, {name: c, typedConfig: {"@type": CORS}}]}}]}]}`},
+		{RuleEnvoyLast, "filterChains[0].filters[0]", listener + `[{filters: [{name: h, typedConfig: {"@type": HCM, statPrefix: s, routeConfig: {}}}, {name: x}]}]}`},
+		{RuleEnvoyLast, "defaultFilterChain.filters[0]", listener + `[], defaultFilterChain: {filters: [{name: h, typedConfig: {"@type": SNI}}]}}`},
+		{"", "", listener + `[{filters: [{name: s, typedConfig: {"@type": SNI}}, {name: h, typedConfig: {"@type": HCM, statPrefix: s, routeConfig: {}, httpFilters: [{name: c, typedConfig: {"@type": CORS}}, {name: r, typedConfig: {"@type": ROUTER}}]}}]}]}`},
 		{RuleEnvoyChains, "filterChains[1].filterChainMatch", listener + `[{filterChainMatch: {}}, {}]}`},
 		{"", "", listener + `[{filterChainMatch: {serverNames: [a]}}, {}]}`},
 		{RuleEnvoyEDSConfig, "edsClusterConfig.edsConfig", eds + `}`},
