@@ -20,10 +20,12 @@ func completeAll(root *cobra.Command) {
 			}
 		})
 		switch {
+		case strings.HasSuffix(c.Use, " ROOT]"): // or subscriptions
+			c.ValidArgsFunction = completeBegins(append(wellknownTypes(), "all"), false)
 		case strings.Contains(c.Use, "SUBSCRIPTION"):
-			c.ValidArgsFunction = completeTypes(wellknownTypes(), false)
+			c.ValidArgsFunction = completeBegins(wellknownTypes(), false)
 		case strings.HasSuffix(c.Use, " ROOT"):
-			c.ValidArgsFunction = completeTypes([]string{"lds", "rds", "cds"}, true)
+			c.ValidArgsFunction = completeBegins([]string{"lds:", "rds:", "cds:", "all"}, true)
 		}
 	}
 }
@@ -35,21 +37,23 @@ func wellknownTypes() (types []string) {
 	return types
 }
 
-// completeTypes completes the short name of a type, with what stands before the name of a resource; a
-// subscription may do without.
-func completeTypes(types []string, named bool) cobra.CompletionFunc {
+// completeBegins completes what an argument begins with, such as the type of a subscription; once says that
+// there is one argument.
+func completeBegins(begins []string, once bool) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, begun string) (all []cobra.Completion, _ cobra.ShellCompDirective) {
-		if named && len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		for _, t := range types {
-			if named {
-				t += ":"
-			}
-			if strings.HasPrefix(t, begun) && !slices.Contains(args, t) {
-				all = append(all, t)
+		for _, b := range begins {
+			if strings.HasPrefix(b, begun) && !slices.Contains(args, b) && !(once && len(args) > 0) {
+				all = append(all, b)
 			}
 		}
 		return all, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+}
+
+// plainUsage takes the marks of names of values out of the texts of flags, which cobra shows in
+// completions as they are.
+func plainUsage(root *cobra.Command) {
+	for _, c := range root.Commands() {
+		c.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = strings.ReplaceAll(f.Usage, "`", "") })
 	}
 }

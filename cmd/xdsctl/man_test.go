@@ -69,8 +69,9 @@ func TestCompletion(t *testing.T) {
 		"validate --as ":     "grpc envoy",
 		"get c":              "cds",
 		"record lds l":       "leds",
-		"resolve ":           "lds: rds: cds:",
+		"resolve ":           "lds: rds: cds: all",
 		"graph r":            "rds:",
+		"ui cds a":           "all",
 		"graph rds:a ":       "",
 		"validate --output ": "text json",
 	} {
@@ -79,6 +80,9 @@ func TestCompletion(t *testing.T) {
 		if got := strings.Join(lines[:len(lines)-1], " "); got != want {
 			t.Errorf("%q: %q, want %q", line, got, want)
 		}
+	}
+	if _, out, _ := runOnce(t, "__complete", "get", "--ca"); !strings.Contains(out, "--ca-cert\tPEM FILE of") {
+		t.Errorf("with a description: %s", out)
 	}
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		if status, out, errs := runOnce(t, "completion", shell); status != 0 || !strings.Contains(out, "xdsctl") {

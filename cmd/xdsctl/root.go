@@ -47,6 +47,9 @@ var errInterrupted = &statusError{statusFailed, errors.New("interrupted")}
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	errs := &lockedWriter{out: stderr}
 	root := newRoot()
+	if len(args) > 0 && args[0] == cobra.ShellCompRequestCmd {
+		plainUsage(root)
+	}
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
