@@ -128,8 +128,11 @@ func validate(cmd *cobra.Command, paths []string, o validation.Options, format s
 			return &statusError{statusFailed, err}
 		}
 		all = append(all, rs...)
-		if err != nil {
+		switch {
+		case err != nil:
 			broken = append(broken, validation.Broken(path, err)...)
+		case len(rs) == 0:
+			fmt.Fprintf(cmd.ErrOrStderr(), "xdsctl: %s: there is no resource in it\n", path)
 		}
 	}
 	if cmd.Context().Err() != nil { // the input may have been cut

@@ -136,6 +136,17 @@ func TestValidateFiles(t *testing.T) {
 	}
 }
 
+// Where there is nothing to judge it is told, since it may be a mistake.
+func TestValidateNothing(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{t.TempDir(), file(t, "x.json", "[]"), "-"} {
+		status, out, errs := runOnce(t, "validate", path)
+		if want := "xdsctl: " + path + ": there is no resource in it\n"; status != 0 || out != "" || errs != want {
+			t.Errorf("status %d, %s%s, want %s", status, out, errs, want)
+		}
+	}
+}
+
 // What a server has is judged through a pipe.
 func TestValidateStandardInput(t *testing.T) {
 	t.Parallel()
