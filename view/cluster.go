@@ -125,7 +125,7 @@ func (c *Cluster) Deleted() time.Time { return c.rare().deleted }
 func (c *Cluster) Leaves() []string { return c.rare().leaves }
 
 // ReferencedBy says who names the cluster, in order: "root", "listener" (a TCP proxy), "route",
-// "mirror", "aggregate:NAME", "hold". "hold" is for [View.Hold] and [View.Cluster].
+// "mirror", "hook", "aggregate:NAME", "hold". "hold" is for [View.Hold] and [View.Cluster].
 func (c *Cluster) ReferencedBy() []string { return c.refs.names(c.rare().parents) }
 
 // same says whether a program can tell two entries apart: their versions and who refers to them

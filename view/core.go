@@ -16,6 +16,7 @@ import (
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/eds"
 	"github.com/xdswatch/xdswatch/resource/lds"
+	"github.com/xdswatch/xdswatch/resource/leds"
 	"github.com/xdswatch/xdswatch/resource/rds"
 	"github.com/xdswatch/xdswatch/resource/srds"
 	"github.com/xdswatch/xdswatch/resource/vhds"
@@ -37,6 +38,12 @@ var (
 	srdsKind      resource.AnyType = srds.Type
 	aggregateKind resource.AnyType = resource.Proto[*aggregatev3.ClusterConfig](resource.Options{})
 )
+
+// notHooked are types of which the view finds resources itself, by type URL.
+var notHooked = map[string]bool{
+	lds.Type.TypeURL(): true, rdsKind.TypeURL(): true, edsKind.TypeURL(): true, vhdsKind.TypeURL(): true,
+	srdsKind.TypeURL(): true, leds.Type.TypeURL(): true, aggregateKind.TypeURL(): true,
+}
 
 // coreConfig is what a core needs of Config.
 type coreConfig struct {

@@ -25,7 +25,10 @@ const (
 	Essential
 )
 
-// Dependency is a resource that a message names.
+// Dependency is a resource that a message names. It may be a Cluster, named by other messages than
+// clusters: then it is one of [Snapshot.Clusters], with all that belongs to it, from where the view
+// has its clusters, and an error stays its own. It cannot be of another type that the view finds
+// itself (listeners, routes, assignments).
 type Dependency struct {
 	Type   resource.AnyType
 	Name   string

@@ -42,7 +42,10 @@ func readCluster(c *clusterv3.Cluster, h *hooks) (r clusterRead) {
 		}
 	}
 	if r.err == nil {
-		r.needs, r.note = h.walk(c)
+		found := h.walk(c)
+		if r.needs, r.note = found.needs, found.err; len(found.clusters) > 0 {
+			r.note = join(r.note, fmt.Errorf("a hook names the cluster %q in a cluster, which is not followed", found.clusters[0].name))
+		}
 	}
 	return r
 }

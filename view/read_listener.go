@@ -58,9 +58,9 @@ func readListener(l *listenerv3.Listener, host string, h *hooks) *listenerRead {
 			}
 		}
 	}
-	needs, err := h.walk(l)
-	r.needs = needs
-	r.note = errors.Join(append(faults, err)...)
+	found := h.walk(l)
+	r.needs, r.names = found.needs, append(r.names, found.clusters...)
+	r.note = errors.Join(append(faults, found.err)...)
 	if host != "" && len(r.routes)+len(r.scopes) == 0 {
 		r.err = errors.Join(errors.New("the api_listener of the listener leads to no routes"), r.note)
 	}

@@ -73,8 +73,10 @@ func readRoutes(rc *routev3.RouteConfiguration, host string, h *hooks) *routesRe
 	for _, vh := range hosts {
 		r.virtualHost(vh)
 	}
+	found := h.walk(rc)
+	r.needs, r.note = found.needs, found.err
+	r.names = append(r.names, found.clusters...)
 	r.names.compact()
-	r.needs, r.note = h.walk(rc)
 	return r
 }
 

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"google.golang.org/protobuf/proto"
 )
 
 // Reference is a resource that names another.
@@ -102,8 +100,8 @@ func (c *core) eachRead(yield func(typeURL, name string, ns names, needs []Depen
 		for _, n := range s.needs {
 			if p := n.part; p.message != nil && c.hooked(p) && !seen[p] {
 				seen[p] = true
-				found, _ := c.hooks.walk(proto.Message(p.message))
-				yield(p.feed.kind.TypeURL(), p.name, nil, found)
+				found := c.hooks.walk(p.message)
+				yield(p.feed.kind.TypeURL(), p.name, found.clusters, found.needs)
 			}
 		}
 	}

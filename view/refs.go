@@ -12,15 +12,25 @@ const (
 	refMirror
 	refHold
 	refHost // a route of a virtual host on demand
+	refHook
+	refHint // of a hook, not waited for
 )
 
 // static are the references that a snapshot waits for.
-const static = refRoot | refListener | refRoute
+const static = refRoot | refListener | refRoute | refHook
 
 var refNames = []struct {
 	ref  refs
 	name string
-}{{refRoot, "root"}, {refListener, "listener"}, {refRoute, "route"}, {refHost, "route"}, {refMirror, "mirror"}}
+}{{refRoot, "root"}, {refListener, "listener"}, {refRoute, "route"}, {refHost, "route"}, {refMirror, "mirror"}, {refHook, "hook"}, {refHint, "hook"}}
+
+// refs is how a cluster is named by a hook.
+func (n Need) refs() refs {
+	if n == Optional {
+		return refHint
+	}
+	return refHook
+}
 
 func (r refs) names(parents []string) (all []string) {
 	for _, n := range refNames {

@@ -240,6 +240,9 @@ func (c *core) draftHosts(s *shape, rc *RouteConfig, by *feed) { // VHDS-2
 		if n.refs&refRoute != 0 {
 			n.refs = n.refs&^refRoute | refHost
 		}
+		if n.refs&refHook != 0 {
+			n.refs = n.refs&^refHook | refHint
+		}
 		s.names = append(s.names, n)
 	}
 	c.draftNeeds(s, more.needs, by, 0)
@@ -292,8 +295,9 @@ func (c *core) draftNeeds(s *shape, all []Dependency, by *feed, depth int) {
 		case d.Need == Essential && p.message == nil && p.err != nil && s.err == nil:
 			s.err = p.err
 		case p.message != nil && depth < maxExtensions:
-			more, _ := c.hooks.walk(p.message)
-			c.draftNeeds(s, more, p.feed, depth+1)
+			more := c.hooks.walk(p.message)
+			s.names = append(s.names, more.clusters...)
+			c.draftNeeds(s, more.needs, p.feed, depth+1)
 		}
 	}
 }

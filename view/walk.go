@@ -2,6 +2,7 @@ package view
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -35,15 +36,31 @@ func newHooks(all []Hook, host string) *hooks {
 	return h
 }
 
-// VIEW-43: walk finds the dependencies of a message. The error is about parts that are not followed.
-func (h *hooks) walk(m proto.Message) (found []Dependency, err error) {
-	w := walker{hooks: h, add: func(d Dependency) {
-		if d.Type != nil && d.Name != "" {
-			found = append(found, d)
+// findings are what hooks find in a message.
+type findings struct {
+	needs    []Dependency
+	clusters names
+	err      error // about parts that are not followed
+}
+
+// VIEW-43: walk finds the dependencies of a message.
+func (h *hooks) walk(m proto.Message) (f findings) {
+	w := walker{hooks: h}
+	w.add = func(d Dependency) {
+		switch {
+		case d.Type == nil || d.Name == "":
+		case d.Type.TypeURL() == cdsKind.TypeURL():
+			f.clusters.add(d.Name, d.Need.refs())
+		case notHooked[d.Type.TypeURL()]:
+			w.err = fmt.Errorf("a hook names %q of the type %s, which only the view itself follows", d.Name, d.Type.TypeURL())
+		default:
+			f.needs = append(f.needs, d)
 		}
-	}}
+	}
 	w.message(m.ProtoReflect(), 0)
-	return found, w.err
+	f.err = w.err
+	f.clusters.compact()
+	return f
 }
 
 type walker struct {
