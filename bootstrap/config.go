@@ -158,7 +158,10 @@ type Features struct {
 	IgnoreResourceDeletion        bool // ignore_resource_deletion (gRFC A53)
 	FailOnDataErrors              bool // fail_on_data_errors (gRFC A88)
 	ResourceTimerIsTransientError bool // resource_timer_is_transient_error (gRFC A88)
-	TrustedXDSServer              bool // trusted_xds_server (gRFC A81)
+	// TrustedXDSServer, trusted_xds_server (gRFC A81), lets routes of the server have the host of
+	// requests replaced by the hostname of their endpoint. Envoy's bootstrap has no such entry:
+	// there a program sets it.
+	TrustedXDSServer bool
 	// ResumeVersion, "xdswatch.resume_version", makes the first request of a new stream in state
 	// of the world have the version that was accepted on the last stream, if everything that is
 	// subscribed to is held or known not to exist: a server that remembers its versions need not

@@ -148,6 +148,15 @@ type Origin struct {
 	Server  *Server // nil if no server sent it
 }
 
+// AutoHost is the hostname of an endpoint, if a route of this origin with auto_host_rewrite may have
+// it as the host of requests: if its server is trusted. Else it is "" (gRFC A81).
+func (o Origin) AutoHost(hostname string) string { // VIEW-65
+	if o.Server == nil || !o.Server.Features.TrustedXDSServer {
+		return ""
+	}
+	return hostname
+}
+
 // Listener is the root of a view, as its server sent it.
 type Listener struct {
 	Origin

@@ -31,6 +31,7 @@ type proxy struct {
 type config struct {
 	err    error // why there are no routes
 	routes *route.Table
+	origin view.Origin          // of the routes
 	sets   map[string]endpoints // by cluster
 }
 
@@ -53,15 +54,13 @@ func newProxy(ctx context.Context, c *client.Client, r *load.Reporter, listener 
 func (p *proxy) update(s *view.Snapshot) {
 	old, now := p.config.Load(), &config{err: s.Err, sets: make(map[string]endpoints, s.Len())}
 	for c := range s.Clusters() {
-		e := old.sets[c.Name]
-		if c.Endpoints == nil {
-			continue
+		if e := old.sets[c.Name]; c.Endpoints != nil {
+			if c.Endpoints != e.from {
+				e = endpoints{from: c.Endpoints, set: endpoint.New(c.Endpoints.Assignment(), endpoint.Config{})}
+			}
+			e.load = p.loads.Use(load.TargetOf(c.Server.URI, c.Message))
+			now.sets[c.Name] = e
 		}
-		if c.Endpoints != e.from {
-			e = endpoints{from: c.Endpoints, set: endpoint.New(c.Endpoints.Assignment(), endpoint.Config{})}
-		}
-		e.load = p.loads.Use(load.TargetOf(c.Server.URI, c.Message))
-		now.sets[c.Name] = e
 	}
 	switch {
 	case now.err != nil:
@@ -70,7 +69,7 @@ func (p *proxy) update(s *view.Snapshot) {
 	case s.Routes[0].Err != nil:
 		now.err = s.Routes[0].Err
 	default:
-		now.routes = route.Compile(s.Routes[0].Message, old.routes, s.Routes[0].OnDemand...)
+		now.origin, now.routes = s.Routes[0].Origin, route.Compile(s.Routes[0].Message, old.routes, s.Routes[0].OnDemand...)
 	}
 	p.config.Store(now)
 	p.loads.Sweep()
@@ -124,7 +123,7 @@ func (p *proxy) forward(w http.ResponseWriter, r *http.Request, c *config, found
 		if plain, err := url.PathUnescape(out.Out.URL.RawPath); err == nil {
 			out.Out.URL.Path = plain
 		}
-		out.Out.Host = found.RewriteHost(req, choice.Entry, e.Hostname)
+		out.Out.Host = found.RewriteHost(req, choice.Entry, c.origin.AutoHost(e.Hostname))
 	}, ModifyResponse: func(resp *http.Response) error { ok = resp.StatusCode < 500; return nil }}
 	forward.ServeHTTP(w, r)
 }

@@ -51,9 +51,6 @@ func (s *Shared) Leave() {
 	}
 }
 
-// Active is how many requests run.
-func (s *Shared) Active() int64 { return s.active.Load() }
-
 // SetAlone says whether nothing else refers to the cluster. Then the hold ends with the last
 // request, or at once if none runs.
 func (s *Shared) SetAlone(alone bool) {

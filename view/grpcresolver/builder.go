@@ -14,6 +14,7 @@ import (
 	"github.com/xdswatch/xdswatch/load"
 	"github.com/xdswatch/xdswatch/resource/eds"
 	"github.com/xdswatch/xdswatch/view"
+	"github.com/xdswatch/xdswatch/view/circuit"
 	"github.com/xdswatch/xdswatch/view/endpoint"
 	"github.com/xdswatch/xdswatch/watcher"
 )
@@ -30,7 +31,8 @@ const serviceConfig = `{"loadBalancingConfig": [{"` + Policy + `": {}}]}`
 var register = sync.OnceFunc(func() { balancer.Register(policyBuilder{}) })
 
 // NewBuilder makes a builder for targets "xdswatch:///LISTENER", for [grpc.WithResolvers] or
-// [resolver.Register]. Channels that use it share the client, which they do not close.
+// [resolver.Register]. Channels that use it share the client, which they do not close, and the
+// limits of clusters (max_requests).
 //
 // The first call in a program registers [Policy] with gRPC, whose registry is not safe for
 // concurrent use: make it before channels are used.
@@ -38,7 +40,7 @@ var register = sync.OnceFunc(func() { balancer.Register(policyBuilder{}) })
 // [grpc.WithResolvers]: https://pkg.go.dev/google.golang.org/grpc#WithResolvers
 func NewBuilder(c *client.Client, opts ...Option) resolver.Builder {
 	register()
-	b := &listenerBuilder{client: c}
+	b := &listenerBuilder{client: c, breakers: &circuit.Breakers{}}
 	for _, o := range opts {
 		o(b)
 	}
@@ -53,6 +55,10 @@ type Option func(*listenerBuilder)
 // server ends it before the request was sent. [load.Guard] has the client refuse clusters
 // that ask for reports to another server, as gRPC does.
 func ReportLoad(r *load.Reporter) Option { return func(b *listenerBuilder) { b.load = r } }
+
+// ShareBreakers has RPCs counted by b, for the limits of their clusters (max_requests; gRFC A32).
+// Otherwise the channels of the builder share one count, and nobody else.
+func ShareBreakers(b *circuit.Breakers) Option { return func(l *listenerBuilder) { l.breakers = b } }
 
 // NewEDSBuilder makes a builder for targets "xdswatch-eds:///ASSIGNMENT"; see [NewBuilder].
 func NewEDSBuilder(c *client.Client) resolver.Builder {
@@ -69,15 +75,16 @@ func (e ended) ResolveNow(resolver.ResolveNowOptions) {}
 func (e ended) Close() { e.stop() }
 
 type listenerBuilder struct {
-	client *client.Client
-	load   *load.Reporter
+	client   *client.Client
+	load     *load.Reporter
+	breakers *circuit.Breakers
 }
 
 func (b *listenerBuilder) Scheme() string { return Scheme }
 
 // Build does not wait for the configuration; RPCs do.
 func (b *listenerBuilder) Build(target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) (resolver.Resolver, error) {
-	r := &listenerResolver{channel: cc, plan: &plan{}, holds: map[string]*hold.Shared{}, loads: b.load.NewSet()}
+	r := &listenerResolver{channel: cc, breakers: b.breakers, plan: &plan{}, holds: map[string]*hold.Shared{}, loads: b.load.NewSet()}
 	host := opts.Authority
 	if host == "" {
 		host = target.Endpoint()
@@ -121,5 +128,5 @@ func (r *edsResolver) update(ev watcher.Event[*endpointv3.ClusterLoadAssignment]
 	case client.EventAmbientError, client.EventRecovered, client.EventSynced:
 		return
 	}
-	publish(r.channel, &plan{clusters: map[string]*cluster{"": {leaves: []*leaf{l}}}})
+	publish(r.channel, &plan{clusters: map[string]*cluster{"": {members: []member{{leaf: l}}}}})
 }

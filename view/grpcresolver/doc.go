@@ -15,6 +15,9 @@
 // which there is no endpoint fails with the reason: which resource does not exist, or what
 // its server has said.
 //
+// An RPC over the max_requests of its cluster fails (gRFC A32). Routes with auto_host_rewrite give RPCs
+// the hostname of their endpoint as authority, if the server is trusted (gRFC A81).
+//
 // Not used are timeouts and retries of routes, and the transport sockets of clusters: as in gRPC
 // without xDS credentials, the channel's credentials are used (gRFC A29).
 package grpcresolver

@@ -43,19 +43,23 @@ func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	if p.plan.err != nil {
 		return balancer.PickResult{}, p.plan.err
 	}
-	name, err := p.cluster(info)
+	found, name, err := p.route(info)
 	if err != nil {
 		return balancer.PickResult{}, err
 	}
 	c := p.plan.clusters[name]
-	if c == nil || len(c.leaves) == 0 {
+	if c == nil || len(c.members) == 0 {
 		return balancer.PickResult{}, fmt.Errorf("there is no cluster %q", name)
 	}
+	auto := found != nil && found.Proto().GetRoute().GetAutoHostRewrite().GetValue()
 	var errs []error
-	for _, l := range c.leaves {
-		result, err := p.pick(l, info)
+	for _, m := range c.members {
+		result, e, err := p.pick(m.leaf, info)
 		if err == nil {
-			return c.held(result), nil
+			if auto {
+				result.Metadata = authority(p.plan.origin.AutoHost(e.Hostname))
+			}
+			return c.ended(result, m, e), nil
 		}
 		if err == balancer.ErrNoSubConnAvailable || isStatus(err) {
 			return result, err
@@ -65,74 +69,71 @@ func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return balancer.PickResult{}, errors.Join(errs...)
 }
 
+// authority replaces that of an RPC (gRFC A81).
+func authority(host string) metadata.MD {
+	if host == "" {
+		return nil
+	}
+	return metadata.Pairs(":authority", host)
+}
+
 // isStatus is whether an error has a status of its own.
 func isStatus(err error) bool {
 	_, ok := err.(interface{ GRPCStatus() *status.Status })
 	return ok
 }
 
-// cluster routes an RPC.
-func (p *picker) cluster(info balancer.PickInfo) (string, error) {
+// route routes an RPC. There is no route without a table.
+func (p *picker) route(info balancer.PickInfo) (found *route.Route, cluster string, err error) {
 	if p.plan.table == nil {
-		return "", nil
+		return nil, "", nil
 	}
 	md, _ := metadata.FromOutgoingContext(info.Ctx)
 	r := route.Request{Method: "POST", Scheme: "http", Path: info.FullMethodName, Header: md, GRPC: true}
-	found, err := p.plan.table.VirtualHosts()[0].Match(&r)
+	found, err = p.plan.table.VirtualHosts()[0].Match(&r)
 	switch {
 	case err != nil:
-		return "", status.Errorf(codes.Unavailable, "%s: %v", info.FullMethodName, err)
+		return nil, "", status.Errorf(codes.Unavailable, "%s: %v", info.FullMethodName, err)
 	case found.Action() != route.ActionForward:
-		return "", status.Errorf(codes.Unavailable, "%s: the route does not forward (%v)", info.FullMethodName, found.Action())
+		return nil, "", status.Errorf(codes.Unavailable, "%s: the route does not forward (%v)", info.FullMethodName, found.Action())
 	}
-	return found.Choose(&r).Cluster, nil
+	return found, found.Choose(&r).Cluster, nil
 }
 
-// pick chooses among the endpoints of a leaf that are connected.
-func (p *picker) pick(l *leaf, info balancer.PickInfo) (balancer.PickResult, error) {
+// pick chooses among the endpoints of a leaf that are connected, and enters its limit.
+func (p *picker) pick(l *leaf, info balancer.PickInfo) (balancer.PickResult, *endpoint.Endpoint, error) {
 	if l.set == nil {
-		return balancer.PickResult{}, l.why("it has no endpoints")
+		return balancer.PickResult{}, nil, l.why("it has no endpoints")
 	}
 	if category, dropped := l.set.Drop(rand.Uint64); dropped {
 		l.load.Drop(category)
-		return balancer.PickResult{}, status.Errorf(codes.Unavailable, "cluster %q drops the RPC (%s)", l.name, category)
+		return balancer.PickResult{}, nil, status.Errorf(codes.Unavailable, "cluster %q drops the RPC (%s)", l.name, category)
 	}
+	if !l.limit.Enter() {
+		l.load.Drop("")
+		return balancer.PickResult{}, nil, status.Errorf(codes.Unavailable, "cluster %q has %d RPCs at a time already (max_requests)", l.name, l.limit.Max())
+	}
+	result, e, err := p.connected(l, info)
+	if err != nil {
+		l.limit.Leave()
+	}
+	return result, e, err
+}
+
+func (p *picker) connected(l *leaf, info balancer.PickInfo) (balancer.PickResult, *endpoint.Endpoint, error) {
 	ready := p.readyOf(l)
 	e := ready.set.Pick(p.next.Next())
 	switch {
 	case e != nil:
 		result, err := ready.pickers[e].Pick(info)
-		if err == nil {
-			result = l.counted(result, e)
-		}
-		return result, err
+		return result, e, err
 	case ready.waiting:
-		return balancer.PickResult{}, balancer.ErrNoSubConnAvailable
+		return balancer.PickResult{}, nil, balancer.ErrNoSubConnAvailable
 	case ready.err != nil:
-		return balancer.PickResult{}, ready.err
+		return balancer.PickResult{}, nil, ready.err
 	default:
-		return balancer.PickResult{}, l.why(l.set.Reason())
+		return balancer.PickResult{}, nil, l.why(l.set.Reason())
 	}
-}
-
-// counted counts an RPC until it is over.
-func (l *leaf) counted(result balancer.PickResult, e *endpoint.Endpoint) balancer.PickResult {
-	locality := l.localities[e.Locality]
-	if locality == nil {
-		return result
-	}
-	call, done := locality.Begin(e.Message.GetEndpoint().GetAddress()), result.Done
-	result.Done = func(info balancer.DoneInfo) {
-		if done != nil {
-			done(info)
-		}
-		if values := info.Trailer.Get(load.MetricsHeader); len(values) > 0 {
-			call.EncodedMetrics([]byte(values[0]))
-		}
-		// gRPC picks again, after an RPC of which nothing was sent, if the connection has just gone.
-		call.End(info.Err == nil && info.BytesSent)
-	}
-	return result
 }
 
 // why is the error of a leaf that has nothing to choose from.
@@ -194,20 +195,29 @@ func (p *picker) stateOf(e *endpoint.Endpoint) balancer.State {
 	return p.connections.state(addressOf(e.Address))
 }
 
-// held holds the cluster until the RPC is over.
-func (c *cluster) held(result balancer.PickResult) balancer.PickResult {
-	if c.hold == nil {
+// ended holds the cluster, and has the RPC counted, until it is over.
+func (c *cluster) ended(result balancer.PickResult, m member, e *endpoint.Endpoint) balancer.PickResult {
+	if c.hold != nil {
+		c.hold.Enter()
+	}
+	locality, done := m.localities[e.Locality], result.Done
+	if locality == nil && done == nil {
+		result.Done = m.over
 		return result
 	}
-	c.hold.Enter()
-	done := result.Done
-	if done == nil {
-		result.Done = c.over
-		return result
-	}
+	call := locality.Begin(e.Message.GetEndpoint().GetAddress())
 	result.Done = func(info balancer.DoneInfo) {
-		done(info)
-		c.hold.Leave()
+		if done != nil {
+			done(info)
+		}
+		if values := info.Trailer.Get(load.MetricsHeader); len(values) > 0 {
+			call.EncodedMetrics([]byte(values[0]))
+		}
+		// gRPC picks again, after an RPC of which nothing was sent, if the connection has just gone.
+		call.End(info.Err == nil && info.BytesSent)
+		if m.over != nil {
+			m.over(info)
+		}
 	}
 	return result
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/xdswatch/xdswatch/internal/hold"
 	"github.com/xdswatch/xdswatch/load"
 	"github.com/xdswatch/xdswatch/view"
+	"github.com/xdswatch/xdswatch/view/circuit"
 	"github.com/xdswatch/xdswatch/view/endpoint"
 	"github.com/xdswatch/xdswatch/view/route"
 )
@@ -24,22 +25,36 @@ import (
 type plan struct {
 	err      error        // why no RPC can be sent
 	table    *route.Table // nil if there is one cluster, named ""
+	origin   view.Origin  // of the routes
 	clusters map[string]*cluster
 }
 
 // cluster is what an RPC may be routed to.
 type cluster struct {
-	leaves []*leaf                 // in order of priority
-	hold   *hold.Shared            // of its RPCs; nil without a view
-	over   func(balancer.DoneInfo) // ends one of them
+	members []member     // in order of priority
+	hold    *hold.Shared // of its RPCs; nil without a view
+}
+
+// member is a leaf of a cluster, or the cluster itself.
+type member struct {
+	*leaf
+	over func(balancer.DoneInfo) // ends an RPC; nil without a view
+}
+
+func (c *cluster) add(l *leaf) {
+	c.members = append(c.members, member{l, func(balancer.DoneInfo) {
+		l.limit.Leave()
+		c.hold.Leave()
+	}})
 }
 
 // leaf is a cluster with endpoints of its own.
 type leaf struct {
-	name string
-	from *view.Endpoints // nil without a view
-	set  *endpoint.Set   // nil if there are no endpoints
-	err  error           // why there are none
+	name  string
+	from  *view.Endpoints // nil without a view
+	set   *endpoint.Set   // nil if there are no endpoints
+	err   error           // why there are none
+	limit *circuit.Limit  // nil without a view
 
 	load       *load.Cluster
 	localities map[*endpointv3.LocalityLbEndpoints]*load.Locality
@@ -59,11 +74,12 @@ func (a *absence) Unwrap() error { return client.ErrDoesNotExist }
 
 // listenerResolver turns snapshots into plans; it belongs to the view's callback.
 type listenerResolver struct {
-	channel resolver.ClientConn
-	view    atomic.Pointer[view.View] // set after the view was made
-	plan    *plan
-	leaves  map[string]*leaf
-	holds   map[string]*hold.Shared // by cluster
+	channel  resolver.ClientConn
+	breakers *circuit.Breakers
+	view     atomic.Pointer[view.View] // set after the view was made
+	plan     *plan
+	leaves   map[string]*leaf
+	holds    map[string]*hold.Shared // by cluster
 
 	mu     sync.Mutex // guards the fields below
 	loads  *load.Set
@@ -87,11 +103,10 @@ func (r *listenerResolver) update(s *view.Snapshot) {
 	p := &plan{err: s.Err, clusters: map[string]*cluster{}}
 	leaves := map[string]*leaf{}
 	for c := range s.Clusters() {
-		h := r.hold(c)
-		p.clusters[c.Name] = &cluster{hold: h, over: func(balancer.DoneInfo) { h.Leave() }}
+		p.clusters[c.Name] = &cluster{hold: r.hold(c)}
 		if c.Kind() != view.KindAggregate {
 			leaves[c.Name] = r.leaf(s, c)
-			p.clusters[c.Name].leaves = []*leaf{leaves[c.Name]}
+			p.clusters[c.Name].add(leaves[c.Name])
 		}
 	}
 	for c := range s.Clusters() {
@@ -101,11 +116,11 @@ func (r *listenerResolver) update(s *view.Snapshot) {
 		// VIEW-33: a member in error keeps its place.
 		for _, name := range c.Leaves() {
 			if l := leaves[name]; l != nil {
-				p.clusters[c.Name].leaves = append(p.clusters[c.Name].leaves, l)
+				p.clusters[c.Name].add(l)
 			}
 		}
-		if err := c.Err(); err != nil {
-			p.clusters[c.Name].leaves = []*leaf{{name: c.Name, err: err}}
+		if err := c.Err(); err != nil { // it has no leaves then
+			p.clusters[c.Name].add(&leaf{name: c.Name, err: err})
 		}
 	}
 	switch {
@@ -113,6 +128,7 @@ func (r *listenerResolver) update(s *view.Snapshot) {
 	case len(s.Routes) == 0 || s.VirtualHost == nil:
 		p.err = errors.New("the listener has no routes")
 	default:
+		p.origin = s.Routes[0].Origin
 		// The view has chosen the virtual host.
 		p.table = route.Compile(&routev3.RouteConfiguration{
 			Name: s.Routes[0].Name, VirtualHosts: []*routev3.VirtualHost{s.VirtualHost},
@@ -127,7 +143,7 @@ func (r *listenerResolver) update(s *view.Snapshot) {
 
 // leaf reads the endpoints of a cluster, if they have changed.
 func (r *listenerResolver) leaf(s *view.Snapshot, c *view.Cluster) *leaf {
-	l := &leaf{name: c.Name, from: c.Endpoints, err: c.Err()}
+	l := &leaf{name: c.Name, from: c.Endpoints, err: c.Err(), limit: r.breakers.Of(c.Message)}
 	if l.err == nil {
 		l.err = s.Note(c)
 	}
@@ -191,7 +207,7 @@ func publish(channel resolver.ClientConn, p *plan) {
 	}
 	seen := map[string]bool{}
 	for _, c := range p.clusters {
-		for _, l := range c.leaves {
+		for _, l := range c.members {
 			if l.set == nil {
 				continue
 			}

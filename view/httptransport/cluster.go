@@ -10,13 +10,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/internal/hold"
 	"github.com/xdswatch/xdswatch/load"
 	"github.com/xdswatch/xdswatch/view"
+	"github.com/xdswatch/xdswatch/view/circuit"
 	"github.com/xdswatch/xdswatch/view/endpoint"
 )
 
@@ -35,9 +35,9 @@ type cluster struct {
 
 // state is one version of a cluster.
 type state struct {
-	from *view.Cluster
-	set  *endpoint.Set // nil if there are no endpoints
-	most int64         // requests at a time
+	from  *view.Cluster
+	set   *endpoint.Set // nil if there are no endpoints
+	limit *circuit.Limit
 
 	load       *load.Cluster // nil unless requests are counted
 	localities map[*endpointv3.LocalityLbEndpoints]*load.Locality
@@ -72,7 +72,7 @@ func (c *cluster) update(found *view.Cluster) {
 	if now == nil || old.of() == now {
 		return
 	}
-	s := &state{from: now, most: maxRequests(now)}
+	s := &state{from: now, limit: c.transport.config.Breakers.Of(now.Message)}
 	switch {
 	case now.Endpoints == nil:
 	case old != nil && old.from.Endpoints == now.Endpoints:
@@ -107,24 +107,6 @@ func (c *cluster) count(s *state) {
 	if s.from.Endpoints != nil {
 		s.localities = s.load.Localities(s.from.Endpoints.Assignment())
 	}
-}
-
-// VIEW-66: the DEFAULT priority's max_requests, 1024 by default.
-func maxRequests(c *view.Cluster) int64 {
-	for _, t := range c.Message.GetCircuitBreakers().GetThresholds() {
-		if t.GetPriority() == corev3.RoutingPriority_DEFAULT && t.GetMaxRequests() != nil {
-			return int64(t.GetMaxRequests().GetValue())
-		}
-	}
-	return 1024
-}
-
-// full is an error if there is a request too many.
-func (c *cluster) full() error {
-	if s := c.state.Load(); c.hold.Active() > s.most {
-		return unavailable("cluster %q has %d requests at a time already (max_requests)", c.name, s.most)
-	}
-	return nil
 }
 
 // pick chooses an endpoint.

@@ -14,6 +14,7 @@ import (
 	"github.com/xdswatch/xdswatch/internal/hold"
 	"github.com/xdswatch/xdswatch/load"
 	"github.com/xdswatch/xdswatch/view"
+	"github.com/xdswatch/xdswatch/view/circuit"
 	"github.com/xdswatch/xdswatch/view/endpoint"
 	"github.com/xdswatch/xdswatch/view/route"
 )
@@ -36,6 +37,9 @@ type Config struct {
 	// request without response fails, and one whose response's status is 500 or more; it is in
 	// progress until the response's body is closed. nil counts nothing.
 	Load *load.Reporter
+	// Breakers counts the requests of clusters, for their limit (max_requests). nil counts those of
+	// the transport alone.
+	Breakers *circuit.Breakers
 }
 
 // Transport is an [http.RoundTripper]. It is safe for concurrent use.
@@ -54,8 +58,8 @@ type Transport struct {
 type routing struct {
 	snapshot *view.Snapshot
 	table    *route.Table
-	trusted  bool  // the server of the routes may say that endpoints name the host
-	err      error // why there is none
+	origin   view.Origin // of the routes
+	err      error       // why there are none
 }
 
 // Error is a request that was not sent, or a response that is no response of an endpoint.
@@ -75,6 +79,9 @@ func (e *Error) Unwrap() error { return e.Err }
 func New(v *view.View, config Config) *Transport {
 	if config.Base == nil {
 		config.Base = plainText
+	}
+	if config.Breakers == nil {
+		config.Breakers = &circuit.Breakers{}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &Transport{view: v, config: config, cancel: cancel}
@@ -139,7 +146,7 @@ func (t *Transport) compile(s *view.Snapshot, old *routing) *routing {
 			return r
 		default:
 			r.table = route.Compile(rc.Message, known, rc.OnDemand...)
-			r.trusted = rc.Server != nil && rc.Server.Features.TrustedXDSServer
+			r.origin = rc.Origin
 			return r
 		}
 	}
@@ -215,23 +222,21 @@ func (t *Transport) forward(r *http.Request, req *route.Request, now *routing, f
 		leaf.hold.Enter()
 		over = append(over, leaf.hold.Leave)
 	}
-	if err := leaf.full(); err != nil {
+	limit := leaf.state.Load().limit
+	if !limit.Enter() {
 		leaf.state.Load().load.Drop("")
 		over.end()
-		return nil, err
+		return nil, unavailable("cluster %q has %d requests at a time already (max_requests)", leaf.name, limit.Max())
 	}
+	over = append(over, limit.Leave)
 	p, err := leaf.pool(e)
 	if err != nil {
 		over.end()
 		return nil, &Error{http.StatusInternalServerError, err}
 	}
 	over = append(over, p.drain)
-	hostname := ""
-	if now.trusted { // VIEW-65
-		hostname = e.Hostname
-	}
 	out := rewritten(r, req, found, e, p)
-	out.Host = found.RewriteHost(req, choice.Entry, hostname)
+	out.Host = found.RewriteHost(req, choice.Entry, now.origin.AutoHost(e.Hostname))
 	if found.Proto().GetRoute().GetTimeout() != nil && found.Timeout() > 0 {
 		ctx, cancel := context.WithTimeout(r.Context(), found.Timeout())
 		out, over = out.WithContext(ctx), append(over, cancel)

@@ -23,6 +23,7 @@ import (
 	"github.com/xdswatch/xdswatch/internal/viewtest"
 	"github.com/xdswatch/xdswatch/testutil"
 	"github.com/xdswatch/xdswatch/view"
+	"github.com/xdswatch/xdswatch/view/circuit"
 	"github.com/xdswatch/xdswatch/view/httptransport"
 )
 
@@ -308,6 +309,8 @@ func TestCloseDrainsAll(t *testing.T) {
 	}
 }
 
+// Transports that share breakers share the limit; it is the cluster's, whoever has a view of it.
+//
 // spec: VIEW-66
 func TestMaxRequests(t *testing.T) {
 	m := viewtest.Management(t)
@@ -317,13 +320,21 @@ func TestMaxRequests(t *testing.T) {
 		{Priority: corev3.RoutingPriority_HIGH, MaxRequests: wrapperspb.UInt32(9)}, {MaxRequests: wrapperspb.UInt32(1)},
 	}}
 	viewtest.Set(t, m, "1", all...)
-	c, _ := newTransport(t, m, httptransport.Config{})
+	shared := &circuit.Breakers{}
+	c, _ := newTransport(t, m, httptransport.Config{Breakers: shared})
+	sharing, _ := newTransport(t, m, httptransport.Config{Breakers: shared})
+	alone, _ := newTransport(t, m, httptransport.Config{})
 	running, err := c.Get("http://example.com/wait")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := get(c, "http://example.com/"); err == nil || !strings.Contains(err.Error(), `cluster "a" has 1 requests at a time already (max_requests)`) {
-		t.Errorf("a second request ended with %v", err)
+	for _, c := range []*http.Client{c, sharing} {
+		if _, _, err := get(c, "http://example.com/"); err == nil || !strings.Contains(err.Error(), `cluster "a" has 1 requests at a time already (max_requests)`) {
+			t.Errorf("a second request ended with %v", err)
+		}
+	}
+	if _, _, err := get(alone, "http://example.com/"); err != nil {
+		t.Errorf("with other breakers: %v", err)
 	}
 	close(a.holds)
 	running.Body.Close()
