@@ -11,7 +11,8 @@
 //
 // Each change replaces the channel's endpoints as a whole. Both bring a load balancing policy of
 // their own, named [Policy]: it chooses route and cluster (gRPC keeps config selectors to its own
-// resolvers), and an endpoint among those that are connected, by priority and weight. An RPC for
+// resolvers), and an endpoint among those that are connected, by priority and weight. Endpoints that
+// have been connecting for ten seconds hold up no RPC: those of the next priority are used (gRFC A56). An RPC for
 // which there is no endpoint fails with the reason: which resource does not exist, or what
 // its server has said.
 //

@@ -31,6 +31,7 @@ type readySet struct {
 	set     *endpoint.Set
 	pickers map[*endpoint.Endpoint]balancer.Picker // of their connections
 	waiting bool                                   // one of the others is connecting
+	late    bool                                   // it has been for too long
 	err     error                                  // why none is connected
 }
 
@@ -53,6 +54,7 @@ func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	}
 	auto := found != nil && found.Proto().GetRoute().GetAutoHostRewrite().GetValue()
 	var errs []error
+	waiting := false
 	for _, m := range c.members {
 		result, e, err := p.pick(m.leaf, info)
 		if err == nil {
@@ -64,7 +66,11 @@ func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 		if err == balancer.ErrNoSubConnAvailable || isStatus(err) {
 			return result, err
 		}
+		waiting = waiting || err == errLate
 		errs = append(errs, err)
+	}
+	if waiting {
+		return balancer.PickResult{}, balancer.ErrNoSubConnAvailable
 	}
 	return balancer.PickResult{}, errors.Join(errs...)
 }
@@ -76,6 +82,9 @@ func authority(host string) metadata.MD {
 	}
 	return metadata.Pairs(":authority", host)
 }
+
+// errLate is that of a leaf whose endpoints have been connecting for too long: others go before them.
+var errLate = errors.New("the endpoints are connecting")
 
 // isStatus is whether an error has a status of its own.
 func isStatus(err error) bool {
@@ -129,6 +138,8 @@ func (p *picker) connected(l *leaf, info balancer.PickInfo) (balancer.PickResult
 		return result, e, err
 	case ready.waiting:
 		return balancer.PickResult{}, nil, balancer.ErrNoSubConnAvailable
+	case ready.late:
+		return balancer.PickResult{}, nil, errLate
 	case ready.err != nil:
 		return balancer.PickResult{}, nil, ready.err
 	default:
@@ -160,7 +171,7 @@ func (p *picker) readyOf(l *leaf) *readySet {
 		if int(e.Priority) != chosen {
 			return false
 		}
-		s := p.stateOf(e)
+		s, _ := p.stateOf(e)
 		if s.ConnectivityState != connectivity.Ready {
 			return false
 		}
@@ -171,15 +182,19 @@ func (p *picker) readyOf(l *leaf) *readySet {
 	return r
 }
 
-// look is whether a priority is the one to use: it is unless all connections to it have failed.
+// look is whether a priority is the one to use: it is unless all connections to it have failed, or
+// are late.
+// VIEW-63
 func (r *readySet) look(p *picker, priority endpoint.Priority) (use bool) {
 	for _, locality := range priority.Localities {
 		for _, e := range locality.Endpoints {
-			switch s := p.stateOf(e); s.ConnectivityState {
+			switch s, late := p.stateOf(e); s.ConnectivityState {
 			case connectivity.Ready:
 				use = true
 			case connectivity.Connecting, connectivity.Idle:
-				use, r.waiting = true, true
+				if r.late = r.late || late; !late {
+					use, r.waiting = true, true
+				}
 			case connectivity.TransientFailure:
 				if _, err := s.Picker.Pick(balancer.PickInfo{}); r.err == nil && err != nil {
 					r.err = err
@@ -191,7 +206,7 @@ func (r *readySet) look(p *picker, priority endpoint.Priority) (use bool) {
 	return use
 }
 
-func (p *picker) stateOf(e *endpoint.Endpoint) balancer.State {
+func (p *picker) stateOf(e *endpoint.Endpoint) (s balancer.State, late bool) {
 	return p.connections.state(addressOf(e.Address))
 }
 

@@ -17,6 +17,7 @@ func (policyBuilder) Name() string { return Policy }
 
 func (policyBuilder) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
 	p := &policy{channel: cc, next: &endpoint.Smooth{}}
+	p.connections.late = p.late
 	// gRPC's own policy has a connection to each endpoint, by the first of its addresses that works.
 	p.Balancer = endpointsharding.NewBalancer(aggregated{cc, p}, opts, p.connections.build(balancer.Get(pickfirst.Name).Build), endpointsharding.Options{})
 	return p
@@ -32,6 +33,23 @@ type policy struct {
 	mu    sync.Mutex
 	plan  *plan // nil until the first
 	child balancer.State
+	ended bool
+}
+
+// Close ends the policy.
+func (p *policy) Close() {
+	p.connections.end()
+	p.mu.Lock()
+	p.ended = true
+	p.mu.Unlock()
+	p.Balancer.Close()
+}
+
+// late has RPCs look for others than the endpoints that have been connecting for too long.
+func (p *policy) late() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.updatePicker()
 }
 
 // aggregated is the channel as the child sees it.
@@ -65,7 +83,7 @@ func (p *policy) UpdateClientConnState(s balancer.ClientConnState) error {
 
 // updatePicker publishes a picker for the plan and the connections as they are. The caller has mu.
 func (p *policy) updatePicker() {
-	if p.plan == nil || p.child.Picker == nil {
+	if p.plan == nil || p.child.Picker == nil || p.ended {
 		return
 	}
 	state := p.child.ConnectivityState
