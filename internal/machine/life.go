@@ -196,6 +196,9 @@ func (m *Machine) forgetTypes(s *stream) bool {
 			}
 		}
 	}
+	for _, l := range s.order {
+		l.gone = true
+	}
 	s.types, s.order = map[string]*link{}, nil
 	s.alarms, s.leases, s.quirks = alarms{}, nil, m.newQuirks(s)
 	return false

@@ -29,6 +29,7 @@ type link struct {
 	refusals refusals
 
 	fault *Fault // why the type alone is not served; nil if it is
+	gone  bool   // the stream has forgotten the type: a response that is still being worked on means nothing
 	onStream
 }
 
@@ -86,7 +87,7 @@ func (l *link) reset() {
 
 // owns says that a subscription's source uses this server: what it says of it counts, and it runs its
 // timers.
-func (l *link) owns(sub *subscription) bool { return sub.of.ownedBy(l.stream) }
+func (l *link) owns(sub *subscription) bool { return !l.gone && sub.of.ownedBy(l.stream) }
 
 // has says that a subscription is in the cache, and the link owns it.
 func (l *link) has(sub *subscription) bool { return !sub.gone && l.owns(sub) }
