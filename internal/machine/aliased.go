@@ -71,7 +71,7 @@ func (r *reader) notAlias(name []byte) {
 func (r *reader) findListed(i int, own *subscription, by map[*subscription]int) {
 	l := r.link
 	name, _ := l.nameOf(&r.Resources[i])
-	if name == nil {
+	if name == nil || own == nil && !r.link.maySay(name) {
 		return
 	}
 	for _, alias := range r.Resources[i].Attributes.Aliases {
@@ -105,7 +105,11 @@ func (r *reader) findLinked(by map[*subscription]int) {
 	l := r.link
 	for i := range r.Resources {
 		name, _ := l.nameOf(&r.Resources[i])
-		for _, sub := range r.keys(name, r.constraints(i), asResource) {
+		keys := r.keys(name, r.constraints(i), asResource)
+		if len(keys) == 0 || r.found[i] == nil && !l.maySay(name) {
+			continue
+		}
+		for _, sub := range keys {
 			switch first, spoken := by[sub]; {
 			case spoken && first == i, !l.chose(sub, sub.name, r.constraints(i)):
 			case spoken:

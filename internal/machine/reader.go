@@ -134,14 +134,25 @@ func (resp *response) noteCollection(c *collection) {
 // mayName says whether the server may speak of a structured name that nobody subscribed to by itself:
 // it answers for its authority. What it may not say is counted, and logged once.
 func (r *reader) mayName(n xdstp.Name) bool {
-	src := r.link.star.source
-	if src == nil || src.Answers == nil || src.Answers(r.link.stream.server, n.Authority) {
+	if r.link.answersFor(n) {
 		return true
 	}
 	if r.foreign++; r.foreign == 1 {
 		r.firstForeign = n.String()
 	}
 	return false
+}
+
+// answersFor says whether the server answers for the authority of a structured name.
+func (l *link) answersFor(n xdstp.Name) bool {
+	src := l.star.source
+	return src == nil || src.Answers == nil || src.Answers(l.stream.server, n.Authority)
+}
+
+// maySay says whether there may be a resource of the name, and the server answers for it.
+func (l *link) maySay(name []byte) bool {
+	sub, n, err := l.identify(name)
+	return err == nil && (sub != nil || n.Type == "" || l.answersFor(n))
 }
 
 // logForeign tells the operator of names that the server may not speak of.
