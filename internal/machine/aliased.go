@@ -6,7 +6,7 @@ import (
 )
 
 // keys are the subscriptions of the aliases of what a server calls so. A response that speaks of it
-// more than twice is told none, since by then each is known to be named twice; so is one that
+// more than twice for each source is told none, since by then each is known to be named twice; so is one that
 // speaks of a variant that nobody asks for.
 func (r *reader) keys(name, constraints []byte, as mentionKind) []*subscription {
 	n := r.link.aliases.called(name)
@@ -20,7 +20,7 @@ func (r *reader) keys(name, constraints []byte, as mentionKind) []*subscription 
 	if r.mentions == nil {
 		r.mentions = map[mention]int{}
 	}
-	if r.mentions[mention{n, as}]++; r.mentions[mention{n, as}] > 2 {
+	if r.mentions[mention{n, as}]++; r.mentions[mention{n, as}] > 2*len(n.homes) {
 		return nil
 	}
 	// SOTW-9: what another server answers for is none of this one's.

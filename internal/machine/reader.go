@@ -255,18 +255,15 @@ func (m *Machine) findErrors(r *reader) {
 func (m *Machine) findError(r *reader, re *wire.ResourceError) {
 	l := r.link
 	sub, canonical := l.lookup(re.Name)
-	if !l.chose(sub, canonical, re.Constraints) {
-		return
-	}
-	if c := l.globOf(canonical); sub == nil && c != nil && c.self.subscribed && re.Code != codeNotFound {
+	if c := l.globOf(canonical); sub == nil && c != nil && c.self.subscribed && re.Code != codeNotFound && l.chose(nil, canonical, re.Constraints) {
 		sub = l.newMember(re.Name, canonical)
 	}
 	if l.stream.FullState && string(re.Name) == star && l.form != wildNone { // else xRFC TP3 does not know it
 		sub = l.star.self
 	}
-	for _, sub := range slices.Insert(r.keys(re.Name, nil, asFailed), 0, sub) {
+	for _, sub := range slices.Insert(r.keys(re.Name, re.Constraints, asFailed), 0, sub) {
 		switch said := r.recordedOf(sub); {
-		case sub == nil: // nobody asks for it
+		case sub == nil, !l.chose(sub, sub.name, re.Constraints): // nobody asks for it
 		case said == statesRemoved && re.Code == codeNotFound: // the same, said twice
 		// ACK-11: what is removed must not have an error too.
 		case said == statesRemoved || said == statesError:
