@@ -39,6 +39,7 @@ type onStream struct {
 	written       bool            // it has left
 	resumes       bool            // the first request says what is held
 	answered      bool            // a response came
+	before        uint32          // the last response before that one
 	nonce         string          // of the newest response
 	instead       *Instead        // what that holds; nil if there is none
 	form          wildForm        // how the wildcard was requested

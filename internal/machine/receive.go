@@ -54,6 +54,9 @@ func (m *Machine) workOn(now time.Time, s *stream, r *wire.Response) {
 	default:
 		m.written(now, l) // nothing was subscribed to before it, so it has left
 	}
+	if !l.answered {
+		l.before = m.serial
+	}
 	m.serial++
 	resp := &response{Response: r, ref: s.ref(), link: l, serial: m.serial, form: l.form, first: !l.answered}
 	l.nonce, l.answered, l.paced = r.Nonce, true, time.Time{}
