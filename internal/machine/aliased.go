@@ -62,6 +62,14 @@ func (r *reader) findAliases() {
 // notAlias ends that a name is an alias, unless the response says that it is one.
 func (r *reader) notAlias(name []byte) {
 	if sub, _ := r.link.lookup(name); sub != nil && sub.seen != r.serial {
+		r.unlink(sub)
+	}
+}
+
+// unlink ends that a name is an alias, if the response is taken.
+func (r *reader) unlink(sub *subscription) {
+	if was := r.link.aliases.own[sub]; was != nil {
+		r.unlinked = append(r.unlinked, unlinked{sub, was.name})
 		r.link.aliases.unlink(sub)
 	}
 }

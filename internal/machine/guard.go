@@ -132,8 +132,13 @@ func (resp *response) nothingToJudge() bool {
 }
 
 // disown forgets the members that a response of which nothing is taken would have been the
-// first to tell of.
+// first to tell of. What was an alias is one still.
 func (resp *response) disown() {
+	for _, it := range resp.unlinked {
+		if !it.sub.gone {
+			_ = resp.link.aliases.link(it.sub, []byte(it.of)) // there was room for it
+		}
+	}
 	for sub := range resp.link.owned() {
 		if sub.seen == resp.serial && !sub.wanted() && !sub.known() && !sub.noted {
 			resp.link.drop(sub)

@@ -98,7 +98,7 @@ func (r *reader) find(i int) *subscription {
 		r.namedTwice(i, sub)
 		return sub
 	}
-	l.aliases.unlink(sub) // it has the name itself now
+	r.unlink(sub) // it has the name itself now
 	sub.see(r.response)
 	return sub
 }

@@ -43,6 +43,7 @@ type reading struct {
 	completes   []*collection // of which it holds the first state
 	conclusions []conclusion  // beside the values that it holds, in the order in which they are drawn
 	mentioned   int           // of how many subscriptions it speaks
+	unlinked    []unlinked    // names that are no aliases any more
 	nameless    bool          // an entry's name could not be read
 	resumes     bool          // it confirmed something that had to be
 }
@@ -235,6 +236,12 @@ const (
 // is invalid or has an error ends nothing but where the bootstrap says so (gRFC A88).
 func (c conclusion) takesAway() bool {
 	return c.kind == removes && !c.sub.link().keepsDeleted() || c.kind == fails && c.drop
+}
+
+// unlinked is a name that was an alias, and what of.
+type unlinked struct {
+	sub *subscription
+	of  string
 }
 
 // aliased is a resource of a response with the subscriptions of its aliases.
