@@ -81,13 +81,6 @@ func (m *Machine) endResponse(now time.Time, resp *response) {
 		Exchange: &Exchange{Valid: resp.valid, Invalid: resp.invalid},
 	})
 	m.fx.Consumed = append(m.fx.Consumed, resp.ref)
-	if then := resp.then; then != nil {
-		if m.current(then.Ref) == s && s.state == up {
-			m.workOn(now, s, then.Response)
-		} else {
-			s.dropUndelivered(then.Ref)
-		}
-	}
 }
 
 // resumed: a delta response that answers the first request of a stream, and leaves out what that

@@ -7,29 +7,18 @@ import (
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
-// received takes a response. Reading stands still from here to Delivered.
+// received takes a response. Reading stands still from here to Delivered, so no other response of the
+// stream is being worked on, one of an earlier incarnation neither.
 func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	// FC-1: timers stand still.
 	s.clock.stop(now)
 	s.responded, s.reading = true, false
 	s.undelivered = append(s.undelivered, s.ref())
 	m.tellUp(s)
-	m.workOn(now, s, r)
-}
-
-// workOn works on a response, or puts it off until another of its type is done with.
-func (m *Machine) workOn(now time.Time, s *stream, r *wire.Response) {
 	if r.TypeURL == "" {
 		r.TypeURL = s.untyped(r)
 	}
 	l := s.types[r.TypeURL]
-	if l != nil && l.busy != nil {
-		if old := l.busy.then; old != nil {
-			s.dropUndelivered(old.Ref)
-		}
-		l.busy.then = &Received{s.ref(), r} // link.busy is of an incarnation that is over
-		return
-	}
 	if l != nil && l.requested {
 		m.revert(now, l)
 	}

@@ -30,8 +30,6 @@ type response struct {
 	reading
 	work
 	verdict
-
-	then *Received // a response of the type that has to wait for this one
 }
 
 // reading is what a response speaks of, and what that means. It is worked out before anything of it is
@@ -70,11 +68,6 @@ const (
 type faulty struct {
 	*collection
 	fault *Fault
-}
-
-// on says whether a response of this incarnation is being worked on, or waits for it.
-func (resp *response) on(r Ref) bool {
-	return resp != nil && (resp.ref == r || resp.then != nil && resp.then.Ref == r)
 }
 
 // hashOfEntry is of a payload and the metadata that may be refused with it. It tells the

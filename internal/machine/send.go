@@ -50,8 +50,9 @@ func (m *Machine) send(now time.Time, s *stream) {
 	var turns []turn
 	waiting := 0
 	for _, l := range s.order {
-		// ACK-9: the type says nothing meanwhile; what is wanted rides on its answer.
-		if l.busy.on(s.ref()) {
+		// ACK-9: the type says nothing meanwhile; what is wanted rides on its answer. The first request of
+		// a new stream lists what the response of the one before it brings.
+		if l.busy != nil {
 			continue
 		}
 		if m.renewOutdated(now, l) {

@@ -86,7 +86,7 @@ func (m *Machine) reject(sub *subscription, f *Fault) {
 // fault again is told to nobody.
 func (m *Machine) noteFault(sub *subscription, f *Fault, status Status, drop bool) {
 	if drop && sub.usable() {
-		m.dropAll(f.At, sub)
+		m.dropState(sub)
 	}
 	m.setStatus(sub, status, sub.reason, f, sub.audience())
 }
@@ -107,14 +107,13 @@ func (m *Machine) setStatus(sub *subscription, status Status, reason Reason, f *
 	}
 }
 
-// dropAll lets go of a value, or of all that a collection has.
-func (m *Machine) dropAll(now time.Time, sub *subscription) {
+// dropState lets go of a value, or of a collection's first state; its members have conclusions of their own.
+func (m *Machine) dropState(sub *subscription) {
 	if !sub.isCollection() {
 		sub.dropValue()
 		m.unstore(sub)
 		return
 	}
-	m.empty(now, sub.of, ReasonNotFound)
 	m.unstore(sub)
 	if sub.recalled() {
 		sub.from = 0
@@ -169,16 +168,6 @@ func (m *Machine) noteGone(sub *subscription, reason Reason) {
 	// DELTA-10: what is subscribed to stays so.
 	if !sub.wanted() && !sub.noted {
 		sub.of.cache.drop(sub) // a collection's member
-	}
-}
-
-// empty takes the server's word that a glob has no members (xRFC TP1), but those that the
-// same response holds.
-func (m *Machine) empty(now time.Time, c *collection, reason Reason) {
-	for _, sub := range c.inOrder() {
-		if sub.known() && sub.seen != c.seen {
-			m.remove(now, sub, reason)
-		}
 	}
 }
 
