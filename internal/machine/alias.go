@@ -23,14 +23,14 @@ var (
 // what stands beside it are one copy, shared with the subscriptions of the resource's other names. It is
 // no member of a collection. The zero value has none.
 type aliases struct {
-	own map[*subscription]*named // what the server calls an entry
-	of  map[string]*named        // by the canonical text of that name
+	targetOf map[*subscription]*aliasTarget // what the server calls an entry
+	targets  map[string]*aliasTarget        // by the canonical text of that name
 }
 
-// named is a resource as the server calls it, and the subscriptions of its aliases.
-type named struct {
+// aliasTarget is a resource as the server calls it, and the subscriptions of its aliases.
+type aliasTarget struct {
 	name  string // canonical
-	keys  []*subscription
+	subs  []*subscription
 	homes []*collection // one of each source that a key is or was of
 }
 
@@ -41,44 +41,44 @@ func identical(a, b []byte) bool {
 
 // follows says that a subscription may be an alias: it is watched, or was one until now and the server
 // was not told yet that it is watched no more.
-func (a *aliases) follows(sub *subscription) bool { return sub.wanted() || a.own[sub] != nil }
+func (a *aliases) follows(sub *subscription) bool { return sub.wanted() || a.targetOf[sub] != nil }
 
-// link notes what the server calls a subscription. It fails if there are too many.
-func (a *aliases) link(sub *subscription, name []byte) error {
+// add notes what the server calls a subscription. It fails if there are too many.
+func (a *aliases) add(sub *subscription, name []byte) error {
 	n := a.called(name)
 	switch {
-	case n != nil && a.own[sub] == n:
+	case n != nil && a.targetOf[sub] == n:
 		return nil
-	case n != nil && len(n.keys) >= wire.MaxAliases:
+	case n != nil && len(n.subs) >= wire.MaxAliases:
 		return errAliases
-	case a.own[sub] == nil && len(a.own) >= maxTypeAliases:
+	case a.targetOf[sub] == nil && len(a.targetOf) >= maxTypeAliases:
 		return errTypeAliases
 	}
-	a.unlink(sub)
-	if a.own == nil {
-		a.own, a.of = map[*subscription]*named{}, map[string]*named{}
+	a.remove(sub)
+	if a.targetOf == nil {
+		a.targetOf, a.targets = map[*subscription]*aliasTarget{}, map[string]*aliasTarget{}
 	}
 	if n == nil {
-		n = &named{name: canonicalOf(name)}
-		a.of[n.name] = n
+		n = &aliasTarget{name: canonicalOf(name)}
+		a.targets[n.name] = n
 	}
-	a.own[sub] = n
-	n.keys = append(n.keys, sub)
+	a.targetOf[sub] = n
+	n.subs = append(n.subs, sub)
 	if !slices.ContainsFunc(n.homes, func(c *collection) bool { return c.source == sub.of.source }) {
 		n.homes = append(n.homes, sub.of)
 	}
 	return nil
 }
 
-// unlink forgets a subscription.
-func (a *aliases) unlink(sub *subscription) {
-	n := a.own[sub]
+// remove forgets a subscription.
+func (a *aliases) remove(sub *subscription) {
+	n := a.targetOf[sub]
 	if n == nil {
 		return
 	}
-	delete(a.own, sub)
-	if n.keys = without(n.keys, sub); len(n.keys) == 0 {
-		delete(a.of, n.name)
+	delete(a.targetOf, sub)
+	if n.subs = without(n.subs, sub); len(n.subs) == 0 {
+		delete(a.targets, n.name)
 	}
 }
 
@@ -89,21 +89,21 @@ func (sub *subscription) byAlias() bool {
 	if sub.held() {
 		return c.given[sub].alias
 	}
-	return c.aliases.own[sub] != nil
+	return c.aliases.targetOf[sub] != nil
 }
 
 // switchesAlias says that what a response speaks of was a member of a watched collection by its own name
 // and becomes an alias, or the reverse.
 func (sub *subscription) switchesAlias() bool {
-	return sub.held() && sub.byAlias() != (sub.of.cache.aliases.own[sub] != nil) && len(sub.covering()) > 0
+	return sub.held() && sub.byAlias() != (sub.of.cache.aliases.targetOf[sub] != nil) && len(sub.covering()) > 0
 }
 
 // called finds what a server calls so, however it spells that; nil if it has no alias.
-func (a *aliases) called(name []byte) *named {
-	if len(a.of) == 0 {
+func (a *aliases) called(name []byte) *aliasTarget {
+	if len(a.targets) == 0 {
 		return nil
 	}
-	return a.of[canonicalOf(name)]
+	return a.targets[canonicalOf(name)]
 }
 
 // canonicalOf is the text that all spellings of a name have in common.
@@ -117,10 +117,10 @@ func canonicalOf(name []byte) string {
 	return string(name)
 }
 
-// keysOf are the subscriptions of the aliases of a resource.
-func (l *link) keysOf(canonical string) []*subscription {
-	if n := l.aliases.of[canonical]; n != nil {
-		return n.keys
+// aliasesOf are the subscriptions of the aliases of a resource.
+func (l *link) aliasesOf(canonical string) []*subscription {
+	if n := l.aliases.targets[canonical]; n != nil {
+		return n.subs
 	}
 	return nil
 }

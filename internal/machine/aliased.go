@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// keys are the subscriptions of the aliases of what a server calls so. A response that speaks of it
+// aliasSubs are the subscriptions of the aliases of what a server calls so. A response that speaks of it
 // more than twice for each source is told none, since by then each is known to be named twice; so is one that
 // speaks of a variant that nobody asks for.
-func (r *reader) keys(name, constraints []byte, as mentionKind) []*subscription {
+func (r *reader) aliasSubs(name, constraints []byte, as mentionKind) []*subscription {
 	n := r.link.aliases.called(name)
 	if n == nil {
 		return nil
@@ -24,12 +24,12 @@ func (r *reader) keys(name, constraints []byte, as mentionKind) []*subscription 
 		return nil
 	}
 	// SOTW-9: what another server answers for is none of this one's.
-	return slices.DeleteFunc(slices.Clone(n.keys), func(sub *subscription) bool { return !r.link.owns(sub) })
+	return slices.DeleteFunc(slices.Clone(n.subs), func(sub *subscription) bool { return !r.link.owns(sub) })
 }
 
 // allOf are the subscriptions of a name as a server spells it: its own and those of its aliases.
 func (r *reader) allOf(name []byte, as mentionKind) []*subscription {
-	subs := r.keys(name, nil, as)
+	subs := r.aliasSubs(name, nil, as)
 	if sub, _ := r.link.lookup(name); sub != nil {
 		subs = slices.Insert(subs, 0, sub)
 	}
@@ -54,7 +54,7 @@ func (r *reader) findAliases() {
 			r.notAlias(r.Errors[i].Name)
 		}
 	}
-	if len(r.link.aliases.of) > 0 {
+	if len(r.link.aliases.targets) > 0 {
 		r.findLinked(by)
 	}
 }
@@ -62,15 +62,15 @@ func (r *reader) findAliases() {
 // notAlias ends that a name is an alias, unless the response says that it is one.
 func (r *reader) notAlias(name []byte) {
 	if sub, _ := r.link.lookup(name); sub != nil && sub.seen != r.serial {
-		r.unlink(sub)
+		r.removeAlias(sub)
 	}
 }
 
-// unlink ends that a name is an alias, if the response is taken.
-func (r *reader) unlink(sub *subscription) {
-	if was := r.link.aliases.own[sub]; was != nil {
+// removeAlias ends that a name is an alias, if the response is taken.
+func (r *reader) removeAlias(sub *subscription) {
+	if was := r.link.aliases.targetOf[sub]; was != nil {
 		r.unlinked = append(r.unlinked, unlinked{sub, was.name})
-		r.link.aliases.unlink(sub)
+		r.link.aliases.remove(sub)
 	}
 }
 
@@ -89,8 +89,8 @@ func (r *reader) findListed(i int, own *subscription, by map[*subscription]int) 
 		case sub.seen == r.serial:
 			r.namedTwice(i, sub)
 		default:
-			if err := l.aliases.link(sub, name); err != nil {
-				r.spoil(i, err)
+			if err := l.aliases.add(sub, name); err != nil {
+				r.refuseAliases(i, err)
 				return
 			}
 			r.speaks(i, sub, by)
@@ -98,8 +98,8 @@ func (r *reader) findListed(i int, own *subscription, by map[*subscription]int) 
 	}
 }
 
-// spoil has the resource at index i refused for the aliases that it lists.
-func (r *reader) spoil(i int, err error) {
+// refuseAliases has the resource at index i refused for the aliases that it lists.
+func (r *reader) refuseAliases(i int, err error) {
 	if entry := &r.Resources[i]; r.found[i] == nil && r.byIndex[i] == nil {
 		r.invalid++
 		r.line(i, string(entry.Name), cmp.Or(entry.Fault, err))
@@ -113,7 +113,7 @@ func (r *reader) findLinked(by map[*subscription]int) {
 	l := r.link
 	for i := range r.Resources {
 		name, _ := l.nameOf(&r.Resources[i])
-		keys := r.keys(name, r.constraints(i), asResource)
+		keys := r.aliasSubs(name, r.constraints(i), asResource)
 		if len(keys) == 0 || r.found[i] == nil && !l.maySay(name) {
 			continue
 		}

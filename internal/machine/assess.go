@@ -22,7 +22,7 @@ func (m *Machine) handleEntry(now time.Time, r *reader, i int, sub *subscription
 	case r.link.typ.Guarded:
 		r.ready = append(r.ready, it)
 	default:
-		m.apply(now, r.response, it)
+		m.applyEntry(now, r.response, it)
 	}
 }
 

@@ -119,11 +119,11 @@ func (c *cache) drop(sub *subscription) {
 	sub.gone, sub.timer = true, 0
 	c.subs.drop(sub.name)
 	sub.hold(nil, given{})
-	sub.of.lose()
+	sub.of.leave()
 	if l := sub.link(); l != nil {
 		l.last = nil
 	}
-	c.aliases.unlink(sub)
+	c.aliases.remove(sub)
 	delete(c.spelled, sub)
 	delete(c.renewed, sub)
 	c.strip(sub)

@@ -25,7 +25,7 @@ type collection struct {
 	// members are or were in it, a glob's own name too; some are maybe listed twice. Nil for
 	// the wildcard's.
 	members []*subscription
-	gone    int // at most so many places of members are of no use
+	holes   int // at most so many places of members are of no use
 
 	pattern pattern                 // of a glob
 	globs   map[pattern]*collection // of the source, in the one without a name; nil for none
@@ -150,7 +150,7 @@ func (c *collection) adopt(sub *subscription) {
 		c.source.stream().held += sub.counted()
 	}
 	if sub.of = c; before != nil {
-		before.lose()
+		before.leave()
 	}
 	if !c.isGlob() {
 		c.cache.loosen(sub)
@@ -160,10 +160,10 @@ func (c *collection) adopt(sub *subscription) {
 	}
 }
 
-// lose notes that a subscription is a member no more. It stays listed until many such are.
-func (c *collection) lose() {
-	if c.gone++; c.gone > 64+len(c.members)/2 {
-		c.members, c.gone = c.present(), 0
+// leave notes that a subscription is a member no more. It stays listed until many such are.
+func (c *collection) leave() {
+	if c.holes++; c.holes > 64+len(c.members)/2 {
+		c.members, c.holes = c.present(), 0
 	}
 }
 
@@ -207,7 +207,7 @@ func (c *cache) dropGlob(glob *collection) {
 	for _, sub := range glob.members {
 		switch {
 		case !glob.has(sub):
-		case sub.wanted() || sub.noted:
+		case sub.wanted() || sub.interestChanged:
 			c.plainOf(glob.source).adopt(sub)
 		case sub.link().giveToStar(sub):
 		default:
@@ -259,7 +259,7 @@ func byName(a, b *collection) int { return strings.Compare(a.name, b.name) }
 // are all there is, and in delta not to one whose members the first request listed.
 func (c *collection) needsNoMore() bool {
 	l := c.self.link()
-	if f := c.self.fault; f != nil && f.Kind != FaultTimeout || !l.answered && !(l.stream.Delta && l.resumes) {
+	if f := c.self.fault; f != nil && f.Kind != FaultTimeout || !l.answered && !(l.stream.Delta && l.claimsHeld) {
 		return false
 	}
 	for sub := range l.of(c.source) {

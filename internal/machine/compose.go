@@ -10,7 +10,7 @@ import (
 // means that there is nothing to say.
 func (l *link) composeSotW(a *answer, node []byte) [][]byte {
 	first := !l.requested
-	added, removed := l.settleNames()
+	added, removed := l.flushNames()
 	// STREAM-3, SOTW-1: the first request says everything.
 	if first {
 		added = l.allWanted()
@@ -46,8 +46,8 @@ func (l *link) composeSotW(a *answer, node []byte) [][]byte {
 func (l *link) beginSotW(a *answer, node []byte) []byte {
 	version := l.version
 	if !l.answered {
-		version = l.carry() // SOTW-2, ACK-7: none that was accepted on this stream
-		l.resumes = version != ""
+		version = l.versionToClaim() // SOTW-2, ACK-7: none that was accepted on this stream
+		l.claimsHeld = version != ""
 	}
 	var detail *wire.Status
 	if a != nil {
@@ -57,12 +57,12 @@ func (l *link) beginSotW(a *answer, node []byte) []byte {
 	return wire.AppendSotW(nil, l.typ.URL, version, l.nonce, node, detail)
 }
 
-// carry is the version of requests before the first response on a new stream: none (SOTW-2), since
+// versionToClaim is the version of requests before the first response on a new stream: none (SOTW-2), since
 // a server that compares versions would stay silent where its own is equal by chance. With
 // ResumeVersion it is the last accepted one, if everything that is requested is held or known to be
 // absent. Otherwise the server would be silent about the rest; and about all of it where names
 // stand by, for a response that makes the server active again (gRFC A71).
-func (l *link) carry() string {
+func (l *link) versionToClaim() string {
 	if l.version == "" || l.lapsed {
 		return ""
 	}
@@ -89,7 +89,7 @@ func (l *link) composeDelta(a *answer, node []byte) []byte {
 	if !l.requested {
 		return l.composeFirstDelta(node)
 	}
-	added, removed := l.settleNames()
+	added, removed := l.flushNames()
 	added, back := l.takeBack(l.fitNames(added))
 	form := l.nextForm()
 	if a == nil && len(added)+len(back)+len(removed) == 0 && form == l.form && !l.owesNode() {
@@ -140,7 +140,7 @@ func (l *link) takeBack(added []*subscription) (now, back []*subscription) {
 }
 
 func (l *link) composeFirstDelta(node []byte) []byte {
-	l.settleNames()
+	l.flushNames()
 	wanted := l.allWanted()
 	form := l.nextForm()
 	if form == wildNone && len(wanted) == 0 {
@@ -180,7 +180,7 @@ func (l *link) composeFirstDelta(node []byte) []byte {
 			}
 			switch version, taken := l.versionUnder(sub, said); {
 			case !taken:
-				l.resumes = true
+				l.claimsHeld = true
 				msg = wire.AppendInitialVersion(msg, sub.versionName(), sub.version)
 			case version != sub.version && !sub.wanted():
 				l.unconfirm(sub)
@@ -198,7 +198,7 @@ func (l *link) versionUnder(sub *subscription, said map[string]string) (version 
 		return "", false
 	}
 	name := sub.versionName()
-	switch own := l.named([]byte(name)); {
+	switch own := l.byWireName([]byte(name)); {
 	case own == nil || own.byAlias():
 	case own.listed():
 		return own.version, true

@@ -21,15 +21,15 @@ func (r *reader) conclude(now time.Time) {
 			cs = append(cs, conclusion{sub: it.sub, kind: fails, fault: f, status: StatusNacked, drop: drops && !it.sub.isCollection()})
 		// DELTA-15: of any type.
 		case it.kind == statesRemoved:
-			cs = resp.remove(cs, it.sub, ReasonRemoved)
+			cs = resp.concludeRemoved(cs, it.sub, ReasonRemoved)
 		// DELTA-11: an entry without a body.
 		// ERR-6, ERR-7: NOT_FOUND is a removal.
 		case it.kind == statesBare, it.err.Code == codeNotFound:
-			cs = resp.remove(cs, it.sub, ReasonNotFound)
+			cs = resp.concludeRemoved(cs, it.sub, ReasonNotFound)
 		default:
 			drop := drops && it.err.Code == codePermissionDenied
 			if drop && it.sub.isCollection() {
-				cs = resp.remove(cs, it.sub, ReasonNotFound)
+				cs = resp.concludeRemoved(cs, it.sub, ReasonNotFound)
 			}
 			f := &Fault{Kind: FaultData, Err: &StatusError{it.err.Code, it.err.Message}, At: now, Version: resp.Version}
 			cs = append(cs, conclusion{sub: it.sub, kind: fails, fault: f, status: StatusReceivedError, drop: drop})
@@ -39,16 +39,16 @@ func (r *reader) conclude(now time.Time) {
 		cs = append(cs, resp.absent()...)
 	}
 	resp.conclusions = cs
-	resp.complete()
+	resp.findCompleted()
 }
 
-// complete lists the collections of which a response holds the first state.
-func (resp *response) complete() {
+// findCompleted lists the collections of which a response holds the first state.
+func (resp *response) findCompleted() {
 	// WILD-5: any response makes it ready.
 	if c := resp.link.star; resp.awaited(c) {
 		resp.completes = append(resp.completes, c)
 	}
-	for _, c := range resp.answered() {
+	for _, c := range resp.globsAnswered() {
 		if c.isGlob() && resp.awaited(c) {
 			resp.completes = append(resp.completes, c)
 		}
@@ -60,9 +60,9 @@ func (resp *response) awaited(c *collection) bool {
 	return c.ownedBy(resp.link.stream) && resp.link.requestWritten(c) && !c.self.complete
 }
 
-// answered lists the globs of which a response holds the first state: it speaks of them or
+// globsAnswered lists the globs of which a response holds the first state: it speaks of them or
 // of a member, or else of everything, or of nothing at all.
-func (resp *response) answered() []*collection {
+func (resp *response) globsAnswered() []*collection {
 	cs := resp.collections
 	// DELTA-14: an empty response makes all complete.
 	if resp.link.fullState() || len(resp.Resources)+len(resp.Removed)+len(resp.RemovedNames)+len(resp.Errors) == 0 {
@@ -75,9 +75,9 @@ func (resp *response) answered() []*collection {
 	return cs
 }
 
-// remove adds that there is no such resource; of a glob, that it has no members but those that the
+// concludeRemoved adds that there is no such resource; of a glob, that it has no members but those that the
 // response holds (xRFC TP1).
-func (resp *response) remove(cs []conclusion, sub *subscription, reason Reason) []conclusion {
+func (resp *response) concludeRemoved(cs []conclusion, sub *subscription, reason Reason) []conclusion {
 	if !sub.isCollection() {
 		return append(cs, conclusion{sub: sub, reason: reason})
 	}
@@ -85,7 +85,7 @@ func (resp *response) remove(cs []conclusion, sub *subscription, reason Reason) 
 	for _, member := range sub.of.inOrder() {
 		if member.known() && member.seen != resp.serial {
 			cs = append(cs, conclusion{sub: member, reason: reason})
-			for _, key := range resp.link.keysOf(member.name) { // ALIAS-2
+			for _, key := range resp.link.aliasesOf(member.name) { // ALIAS-2
 				if key.seen != resp.serial {
 					cs = append(cs, conclusion{sub: key, reason: reason})
 				}
@@ -126,8 +126,8 @@ func (resp *response) absent() (cs []conclusion) {
 	return cs
 }
 
-// draw does what a conclusion says; live says that the response's stream still stands.
-func (m *Machine) draw(now time.Time, resp *response, c conclusion, live bool) {
+// applyConclusion does what a conclusion says; live says that the response's stream still stands.
+func (m *Machine) applyConclusion(now time.Time, resp *response, c conclusion, live bool) {
 	switch {
 	case !resp.link.has(c.sub):
 	case c.kind == removes:
@@ -136,7 +136,7 @@ func (m *Machine) draw(now time.Time, resp *response, c conclusion, live bool) {
 		m.noteFault(c.sub, c.fault, c.status, c.drop)
 	case c.kind == agrees:
 		c.sub.credit()
-	case live && m.doubt(now, resp.link, c.sub):
+	case live && m.confirmForeign(now, resp.link, c.sub):
 		m.remove(now, c.sub, ReasonAbsent)
 	}
 }
@@ -151,9 +151,9 @@ func (resp *response) omits(sub *subscription) bool {
 	return l.subscribes(sub) || resp.form != wildNone || !l.wantsStar() || l.stream.FullState
 }
 
-// doubt has the server confirm another server's value, that a full state lacks. Where there are no timers
+// confirmForeign has the server confirm another server's value, that a full state lacks. Where there are no timers
 // it goes with the second such state: it says whether this is one.
-func (m *Machine) doubt(now time.Time, l *link, sub *subscription) (gone bool) {
+func (m *Machine) confirmForeign(now time.Time, l *link, sub *subscription) (gone bool) {
 	switch {
 	case m.timeout(l.stream) <= 0:
 		gone, sub.unconfirmed = sub.unconfirmed, !sub.unconfirmed

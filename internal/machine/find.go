@@ -164,7 +164,7 @@ func (l *link) subscribedAs(name []byte) *subscription {
 	sub, _ := l.lookup(name)
 	if n := l.aliases.called(name); sub == nil && n != nil {
 		// DYN-3: who asked by an alias hears of the removal.
-		sub = n.keys[0]
+		sub = n.subs[0]
 	}
 	return sub
 }
@@ -174,7 +174,7 @@ var errTTL = errors.New("the time to live is not positive")
 // givenAs is the name under which the server gives an entry of the response to a subscription.
 func (resp *response) givenAs(i int, sub *subscription, shared bool) given {
 	l := resp.link
-	alias := l.aliases.own[sub] != nil
+	alias := l.aliases.targetOf[sub] != nil
 	if !alias && !(l.stream.Delta && xdstp.IsXDSTP(sub.name)) {
 		return given{}
 	}

@@ -11,7 +11,7 @@ func (m *Machine) finish(now time.Time, resp *response) {
 	told := len(m.fx.Notify)
 	// DELTA-8: removals come after resources.
 	for _, c := range resp.conclusions {
-		m.draw(now, resp, c, live)
+		m.applyConclusion(now, resp, c, live)
 	}
 	resp.changed = resp.changed || len(m.fx.Notify) > told
 	m.endFaults(resp)
@@ -41,14 +41,14 @@ func (m *Machine) finishCollections(now time.Time, resp *response, live bool) {
 			continue
 		}
 		if f == nil || f.Kind == FaultTimeout || f.Kind == FaultRejected && c.self.seen != resp.serial {
-			m.complete(now, c.self, resp.Version)
+			m.markComplete(now, c.self, resp.Version)
 		}
 	}
 	if live {
 		m.resumed(resp)
 		resp.link.sawAll = resp.link.sawAll || resp.link.form == wildLegacy && resp.tellsAll() && !resp.nameless
 		m.answerBeside(now, resp.link)
-		m.settling(now, resp)
+		m.sweepLater(now, resp)
 		// ACK-1: each response is answered once.
 		m.owe(now, resp)
 	}

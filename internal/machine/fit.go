@@ -87,9 +87,9 @@ func (l *link) postpone(subs []*subscription) {
 	for _, sub := range subs {
 		l.names.set(l.spelled.onWire(sub), nil, false)
 	}
-	l.names.settle()
+	l.names.flush()
 	for _, sub := range subs {
-		sub.noted = l.owns(sub)
+		sub.interestChanged = l.owns(sub)
 		l.names.set(l.spelled.onWire(sub), l.params(sub.of), true)
 	}
 }

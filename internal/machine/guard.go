@@ -94,7 +94,7 @@ func (m *Machine) guarded(now time.Time, ev Guarded) {
 		m.sweepGuarded(now, ev)
 	case resp == nil:
 	case !live || s.types[resp.link.typ.URL] != resp.link:
-		resp.disown()
+		resp.dropUntold()
 		m.endResponse(now, resp)
 	case ev.Err != nil:
 		m.refuseAll(now, resp, ev.Proposal.Removed, ev.Err)
@@ -108,7 +108,7 @@ func (m *Machine) takeAll(now time.Time, resp *response) {
 	for _, it := range resp.ready {
 		switch {
 		case resp.link.has(it.sub):
-			m.apply(now, resp, it)
+			m.applyEntry(now, resp, it)
 		case it.kind == isInvalid: // though nobody is interested any more
 			resp.invalid++
 			resp.line(it.index, it.sub.name, it.err)
@@ -131,16 +131,16 @@ func (resp *response) nothingToJudge() bool {
 	return true
 }
 
-// disown forgets the members that a response of which nothing is taken would have been the
+// dropUntold forgets the members that a response of which nothing is taken would have been the
 // first to tell of. What was an alias is one still.
-func (resp *response) disown() {
+func (resp *response) dropUntold() {
 	for _, it := range resp.unlinked {
 		if !it.sub.gone {
-			_ = resp.link.aliases.link(it.sub, []byte(it.of)) // there was room for it
+			_ = resp.link.aliases.add(it.sub, []byte(it.of)) // there was room for it
 		}
 	}
 	for sub := range resp.link.owned() {
-		if sub.seen == resp.serial && !sub.wanted() && !sub.known() && !sub.noted {
+		if sub.seen == resp.serial && !sub.wanted() && !sub.known() && !sub.interestChanged {
 			resp.link.drop(sub)
 		}
 	}
@@ -152,7 +152,7 @@ func (m *Machine) refuseAll(now time.Time, resp *response, removed []string, err
 	l := resp.link
 	resp.lines = []string{err.Error()}
 	resp.invalid = len(resp.Resources)
-	resp.disown()
+	resp.dropUntold()
 	f := &Fault{Kind: FaultRejected, Err: err, At: now, Version: resp.Version}
 	spoil := func(sub *subscription) {
 		if l.has(sub) && !sub.isCollection() {

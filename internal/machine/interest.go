@@ -10,18 +10,18 @@ func (l *link) want(sub *subscription, wanted bool) {
 	l.names.set(l.spelled.onWire(sub), l.params(sub.of), wanted)
 }
 
-// settleNames brings the names up to what is wanted and returns what that changed. What
+// flushNames brings the names up to what is wanted and returns what that changed. What
 // nobody wants is forgotten here: the message that says so is being composed. What was asked
 // for with parameters is taken back with the same.
-func (l *link) settleNames() (added []*subscription, removed []change) {
+func (l *link) flushNames() (added []*subscription, removed []change) {
 	if l.stream.watches == 0 {
 		return nil, nil // lingering
 	}
-	for _, c := range l.names.settle() {
-		sub := l.named([]byte(c.name))
+	for _, c := range l.names.flush() {
+		sub := l.byWireName([]byte(c.name))
 		owned := sub != nil && l.owns(sub)
 		if owned {
-			sub.noted = false
+			sub.interestChanged = false
 		}
 		switch {
 		// DELTA-7: subscribed to again though it was before.
@@ -48,7 +48,7 @@ func (l *link) subscribe(subs []*subscription) {
 	for _, sub := range subs {
 		owned := l.owns(sub)
 		if !owned || !sub.subscribed || sub.timer == 0 {
-			l.fresh = append(l.fresh, sub)
+			l.naming = append(l.naming, sub)
 		}
 		sub.subscribed = sub.subscribed || owned
 	}
@@ -58,7 +58,7 @@ func (l *link) subscribe(subs []*subscription) {
 func (l *link) allWanted() []*subscription {
 	subs := make([]*subscription, 0, l.watched)
 	for name := range l.names.all() {
-		if sub := l.named(name); sub != nil && sub.wanted() {
+		if sub := l.byWireName(name); sub != nil && sub.wanted() {
 			subs = append(subs, sub)
 		}
 	}
@@ -79,9 +79,9 @@ func (l *link) forget(sub *subscription) {
 
 // forgetUnwanted drops everything that is not wanted; for types that are silent.
 func (l *link) forgetUnwanted() {
-	l.names.settle()
+	l.names.flush()
 	for sub := range l.owned() {
-		sub.noted = false
+		sub.interestChanged = false
 		l.forget(sub)
 	}
 	if !l.star.wanted() && l.star.ownedBy(l.stream) {
@@ -98,25 +98,25 @@ func (l *link) dropWild() {
 	}
 	c.forgetStatus()
 	for sub := range l.owned() {
-		if sub.of == c && !sub.noted {
+		if sub.of == c && !sub.interestChanged {
 			l.forget(sub)
 		}
 	}
 }
 
-// named finds the subscription of a name as it is subscribed to; nil if there is none.
-func (c *cache) named(name []byte) *subscription {
+// byWireName finds the subscription of a name as it is subscribed to; nil if there is none.
+func (c *cache) byWireName(name []byte) *subscription {
 	sub, _, _ := c.identify(name)
 	return sub
 }
 
 // note has the servers told that a name is wanted, or is not any more: the active one and those before it.
 func (c *cache) note(sub *subscription, wanted bool) {
-	sub.noted = true
+	sub.interestChanged = true
 	for _, s := range sub.of.source.reached() {
 		s.linkTo(c).want(sub, wanted)
 	}
 	if l := sub.link(); !l.requested {
-		sub.noted = false
+		sub.interestChanged = false
 	}
 }

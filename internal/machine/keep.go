@@ -39,14 +39,14 @@ func (m *Machine) keepStored(sub *subscription, k Kept) {
 	source, url := sub.of.source.index, sub.of.cache.typ.URL
 	n := len(m.fx.Keep) - 1
 	if n < 0 || m.fx.Keep[n].Source != source || m.fx.Keep[n].TypeURL != url || m.fx.Keep[n].Covers != nil {
-		m.fx.Keep = append(m.fx.Keep, Keep{Source: source, TypeURL: url, Changes: make([]Kept, 0, max(1, m.keeps))})
+		m.fx.Keep = append(m.fx.Keep, Keep{Source: source, TypeURL: url, Changes: make([]Kept, 0, max(1, m.storeRoom))})
 		n++
 	}
 	m.fx.Keep[n].Changes = append(m.fx.Keep[n].Changes, k)
 }
 
-// settleStored has the store forget what collections whose state is complete do not have.
-func (m *Machine) settleStored(l *link) {
+// forgetUnseenStored has the store forget what collections whose state is complete do not have.
+func (m *Machine) forgetUnseenStored(l *link) {
 	l.unsettled = false
 	for _, c := range l.collections(nil) {
 		if c.self != nil && c.self.complete && c.self.stored() {

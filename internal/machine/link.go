@@ -28,8 +28,8 @@ type link struct {
 	last     []*subscription // that the last response in state of the world held, by place; see [link.repeated]
 	refusals refusals
 
-	fault *Fault // why the type alone is not served; nil if it is
-	gone  bool   // the stream has forgotten the type: a response that is still being worked on means nothing
+	fault     *Fault // why the type alone is not served; nil if it is
+	forgotten bool   // the stream has forgotten the type: a response that is still being worked on means nothing
 	onStream
 }
 
@@ -37,7 +37,7 @@ type link struct {
 type onStream struct {
 	requested     bool            // a request went to the writer
 	written       bool            // it has left
-	resumes       bool            // the first request says what is held
+	claimsHeld    bool            // the first request says what is held
 	answered      bool            // a response came
 	before        uint32          // the last response before that one
 	nonce         string          // of the newest response
@@ -47,10 +47,10 @@ type onStream struct {
 	sawAll        bool            // a response held all there is, in the legacy form
 	beside        []*subscription // that are wanted beside a legacy wildcard that does not name them, and not answered yet
 	owed          []answer
-	fresh         []*subscription // named for the first time by the message with the writer
-	freshNames    map[string]bool // of fresh; nil until they are looked for
-	freshSince    uint32          // the last response when that message was made
-	overtaken     bool            // a response came since, which may answer it
+	naming        []*subscription // named for the first time by the message with the writer
+	namingSet     map[string]bool // the same by name; nil until one is looked for
+	namingSince   uint32          // the last response when that message was made
+	responseCame  bool            // a response came since, which may answer it
 	starting      bool            // the message with the writer asks for the wildcard
 	paced         time.Time       // interest alone is not said before
 	unconfirmed   []*subscription // members that the server has to confirm
@@ -77,7 +77,7 @@ func (l *link) reset() {
 	if !l.stream.ResumeVersion {
 		l.version = ""
 	}
-	l.names.settle()
+	l.names.flush()
 	for sub := range l.owned() {
 		sub.timer, sub.subscribed, sub.unconfirmed = 0, false, false
 	}
@@ -88,7 +88,7 @@ func (l *link) reset() {
 
 // owns says that a subscription's source uses this server: what it says of it counts, and it runs its
 // timers.
-func (l *link) owns(sub *subscription) bool { return !l.gone && sub.of.ownedBy(l.stream) }
+func (l *link) owns(sub *subscription) bool { return !l.forgotten && sub.of.ownedBy(l.stream) }
 
 // has says that a subscription is in the cache, and the link owns it.
 func (l *link) has(sub *subscription) bool { return !sub.gone && l.owns(sub) }
@@ -218,11 +218,11 @@ func (l *link) told(sub *subscription) bool {
 func (l *link) requestWritten(c *collection) bool {
 	switch {
 	case c.isGlob():
-		return c.self.subscribed && (l.overtaken || !l.inMessage(c.self))
+		return c.self.subscribed && (l.responseCame || !l.inMessage(c.self))
 	case c.self == nil:
 		return false
 	}
-	return l.form != wildNone && (l.overtaken || !l.starting)
+	return l.form != wildNone && (l.responseCame || !l.starting)
 }
 
 // subscribes says whether the server was told that a resource is wanted, of its own name.
@@ -230,16 +230,16 @@ func (l *link) subscribes(sub *subscription) bool { return sub.subscribed && !l.
 
 // inMessage says whether the message with the writer names a subscription for the first time.
 func (l *link) inMessage(sub *subscription) bool {
-	if len(l.fresh) == 0 {
+	if len(l.naming) == 0 {
 		return false
 	}
-	if l.freshNames == nil {
-		l.freshNames = make(map[string]bool, len(l.fresh))
-		for _, sub := range l.fresh {
-			l.freshNames[sub.name] = true
+	if l.namingSet == nil {
+		l.namingSet = make(map[string]bool, len(l.naming))
+		for _, sub := range l.naming {
+			l.namingSet[sub.name] = true
 		}
 	}
-	return l.freshNames[sub.name]
+	return l.namingSet[sub.name]
 }
 
 // unconfirm has the server confirm a value that is held, or it goes: one whose version the server is not

@@ -59,7 +59,7 @@ func (n *names) has(name string) bool {
 
 // all yields the names in order; they are valid while the loop lasts.
 func (n *names) all() iter.Seq[[]byte] {
-	n.settle()
+	n.flush()
 	return func(yield func([]byte) bool) {
 		for _, rest := range n.chunks {
 			for len(rest) > 0 {
@@ -78,8 +78,8 @@ func (n *names) after(head []byte) [][]byte {
 	return slices.Concat([][]byte{head}, n.chunks)
 }
 
-// settle makes the changes that are pending, and returns them in order: of each name the last.
-func (n *names) settle() []change {
+// flush makes the changes that are pending, and returns them in order: of each name the last.
+func (n *names) flush() []change {
 	all := n.sortPending()
 	if len(all) == 0 {
 		return nil

@@ -68,7 +68,7 @@ func namesRun(t *testing.T, ops []byte) {
 				t.Fatalf("after %d operations: names %q, want %q", i/2, got, want)
 			}
 		default:
-			n.settle()
+			n.flush()
 			msg := n.after([]byte(name))
 			whole := bytes.Join(msg, nil)
 			if want := append([]byte(name), dumb.encode()...); !bytes.Equal(whole, want) {
@@ -149,13 +149,13 @@ func BenchmarkNames(b *testing.B) {
 			for i := range 10_000 {
 				n.set(fmt.Sprintf("name-%05d", i), nil, true)
 			}
-			n.settle()
+			n.flush()
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				for c := range changes {
 					n.set(fmt.Sprintf("name-%05d", c*97), nil, i%2 == 1)
 				}
-				n.settle()
+				n.flush()
 				if sizeOf(n.after(nil)) < 100_000 {
 					b.Fatal("names are missing")
 				}

@@ -27,7 +27,7 @@ func (q *calmness) vouches() bool { return q.calm }
 
 // written begins the wait with the first request that says what is held.
 func (q *calmness) written(m *Machine, now time.Time, l *link, first bool, _ []*subscription) {
-	if first && l.resumes && q.timer == 0 && !q.calm && !q.stream.stateless() {
+	if first && l.claimsHeld && q.timer == 0 && !q.calm && !q.stream.stateless() {
 		m.setAlarm(now, q.stream, q, calmAfter)
 	}
 }

@@ -110,7 +110,7 @@ func (u *unheard) order() (alarmKind, string, string) { return alarmQuiet, u.lin
 func (u *unheard) ring(m *Machine, now time.Time, s *stream) {
 	if at := s.clock.at(now); u.names[0].at <= at {
 		// S-30: the name is requested on a new stream.
-		if !u.names[0].sub.noted {
+		if !u.names[0].sub.interestChanged {
 			m.restart(now, s)
 			return
 		}
@@ -122,5 +122,5 @@ func (u *unheard) ring(m *Machine, now time.Time, s *stream) {
 // awaits says that nothing is known of a subscription that is subscribed to until the server is told of
 // what changed.
 func (l *link) awaits(sub *subscription) bool {
-	return l.has(sub) && (sub.wanted() || sub.noted) && sub.status == StatusRequested
+	return l.has(sub) && (sub.wanted() || sub.interestChanged) && sub.status == StatusRequested
 }

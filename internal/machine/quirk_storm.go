@@ -48,7 +48,7 @@ func (q *storms) judged(m *Machine, now time.Time, resp *response, detail *wire.
 		m.logType(l, true, "the server repeats one response without end; answers to it are slowed down")
 	}
 	if st.raging && detail == nil && resp.takesStarForName() {
-		m.doubtStar(l)
+		m.warnStar(l)
 	}
 }
 

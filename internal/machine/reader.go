@@ -35,7 +35,7 @@ func (m *Machine) read(now time.Time, resp *response, removed [][]byte) {
 		}
 	}
 	r.conclude(now)
-	if r.fresh > releasable && r.fresh > r.Size/2 {
+	if r.newBytes > releasable && r.newBytes > r.Size/2 {
 		r.released = true
 		m.fx.Release = append(m.fx.Release, r.ref)
 	}
@@ -98,7 +98,7 @@ func (r *reader) find(i int) *subscription {
 		r.namedTwice(i, sub)
 		return sub
 	}
-	r.unlink(sub) // it has the name itself now
+	r.removeAlias(sub) // it has the name itself now
 	sub.see(r.response)
 	return sub
 }
@@ -115,7 +115,7 @@ func (sub *subscription) mark(resp *response) {
 	sub.seen = resp.serial
 	if sub.unconfirmed {
 		sub.unconfirmed, sub.timer = false, 0
-		resp.resumes = true
+		resp.confirms = true
 	}
 }
 
@@ -212,7 +212,7 @@ func (r *reader) findRemoved() {
 	}
 	// ALIAS-2: what is removed by its own name goes under its aliases too, which the server may list as well.
 	for _, name := range r.removed {
-		for _, sub := range r.keys(name, nil, asRemoved) {
+		for _, sub := range r.aliasSubs(name, nil, asRemoved) {
 			if r.recordedOf(sub) != statesRemoved {
 				end(sub)
 			}
@@ -261,7 +261,7 @@ func (m *Machine) findError(r *reader, re *wire.ResourceError) {
 	if l.stream.FullState && string(re.Name) == star && l.form != wildNone { // else xRFC TP3 does not know it
 		sub = l.star.self
 	}
-	for _, sub := range slices.Insert(r.keys(re.Name, re.Constraints, asFailed), 0, sub) {
+	for _, sub := range slices.Insert(r.aliasSubs(re.Name, re.Constraints, asFailed), 0, sub) {
 		switch said := r.recordedOf(sub); {
 		case sub == nil, !l.chose(sub, sub.name, re.Constraints): // nobody asks for it
 		case said == statesRemoved && re.Code == codeNotFound: // the same, said twice

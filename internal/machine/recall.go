@@ -13,8 +13,8 @@ func (src *source) failed() bool {
 	return !slices.ContainsFunc(src.streams, func(s *stream) bool { return !s.unreachable() })
 }
 
-// answered says whether a server has spoken of the type on a stream that it has.
-func (r *recall) answered() bool {
+// heardServer says whether a server has spoken of the type on a stream that it has.
+func (r *recall) heardServer() bool {
 	return slices.ContainsFunc(r.source.reached(), func(s *stream) bool {
 		l := s.types[r.cache.typ.URL]
 		return l != nil && l.answered
@@ -31,7 +31,7 @@ func (m *Machine) askStore(now time.Time, sub *subscription) {
 	switch r := sub.of.cache.recallOf(sub.of.source); {
 	case r.source.failed():
 		m.seekStored(r, sub)
-	case r.timer == 0 && !r.answered():
+	case r.timer == 0 && !r.heardServer():
 		m.setAlarm(now, r.source.streams[0], r, recallAfter)
 	}
 }
@@ -43,7 +43,7 @@ func (r *recall) order() (alarmKind, string, string) { return alarmStore, r.cach
 // ring asks for all that is lacking, if no server has answered.
 func (r *recall) ring(m *Machine, _ time.Time, _ *stream) {
 	// LKG-8: only while nothing answered.
-	if !r.answered() {
+	if !r.heardServer() {
 		m.seekLacking(r)
 	}
 }

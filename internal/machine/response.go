@@ -43,7 +43,7 @@ type reading struct {
 	mentioned   int           // of how many subscriptions it speaks
 	unlinked    []unlinked    // names that are no aliases any more
 	nameless    bool          // an entry's name could not be read
-	resumes     bool          // it confirmed something that had to be
+	confirms    bool          // it confirmed something that had to be
 }
 
 // statement is what a response says of a subscription beside a value.
@@ -141,9 +141,9 @@ type reader struct {
 	firstForeign string // of them
 	passed       bool   // an error was passed over
 
-	fresh  int   // bytes of payloads that have to be decoded
-	before int   // of them, those that stand before the last task's
-	grows  int64 // by how much they are more than what is held in their place
+	newBytes int   // bytes of payloads that have to be decoded
+	before   int   // of them, those that stand before the last task's
+	grows    int64 // by how much they are more than what is held in their place
 }
 
 // record notes what the response says of a subscription, in place of what was noted of it.
@@ -253,7 +253,7 @@ type aliased struct {
 
 // mention is one way in which a response speaks of a resource that has aliases.
 type mention struct {
-	of *named
+	of *aliasTarget
 	as mentionKind
 }
 

@@ -155,7 +155,7 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 			n.Kind, n.Message = NoticeNack, a.detail.Message
 		}
 	}
-	l.freshSince, l.overtaken = m.serial, false
+	l.namingSince, l.responseCame = m.serial, false
 	if a == nil {
 		l.pace(now)
 	}
@@ -183,15 +183,15 @@ func sizeOf(msg [][]byte) (size int) {
 func (m *Machine) written(now time.Time, l *link) {
 	first := !l.written
 	l.written = true
-	fresh := l.fresh
-	l.fresh, l.freshNames = nil, nil
+	fresh := l.naming
+	l.naming, l.namingSet = nil, nil
 	for _, sub := range fresh {
 		switch {
 		case !l.has(sub):
 		// P-1: the timer waits for the wildcard's answer.
 		case sub.unconfirmed && l.form == wildLegacy && !l.answered:
 			l.beside = append(l.beside, sub)
-		case sub.seen > l.freshSince: // the answer was faster than the news of the request
+		case sub.seen > l.namingSince: // the answer was faster than the news of the request
 		default:
 			m.await(now, sub)
 		}

@@ -12,7 +12,7 @@ func (s spellings) onWire(sub *subscription) string { return cmp.Or(s[sub], sub.
 
 // spell notes how a name is to be subscribed to, nil for as it is, unless it is subscribed to or about to be.
 func (s spellings) spell(sub *subscription, spelling *string) {
-	if sub.wanted() || sub.subscribed || sub.noted {
+	if sub.wanted() || sub.subscribed || sub.interestChanged {
 		return
 	}
 	delete(s, sub)

@@ -62,8 +62,8 @@ func (m *Machine) endFault(sub *subscription) {
 	m.report(sub, to, sub.audience())
 }
 
-// complete: the first state of a collection is complete.
-func (m *Machine) complete(now time.Time, sub *subscription, version string) {
+// markComplete: the first state of a collection is complete.
+func (m *Machine) markComplete(now time.Time, sub *subscription, version string) {
 	sub.complete, sub.status, sub.fault = true, StatusAcked, nil
 	sub.troubled, sub.timer = false, 0
 	m.storeComplete(now, sub)
@@ -142,7 +142,7 @@ func (m *Machine) remove(now time.Time, sub *subscription, reason Reason) {
 		m.keepDeleted(now, sub, reason)
 		return
 	}
-	m.noteGone(sub, reason)
+	m.noteAbsent(sub, reason)
 }
 
 // expireTTL ends a resource whose time to live ran out, as if the server had deleted it; that
@@ -151,22 +151,22 @@ func (m *Machine) expireTTL(sub *subscription) {
 	l := sub.link()
 	l.lapsed = l.lapsed || sub.of.wanted()
 	// TTL-2: as if the server had removed it.
-	m.noteGone(sub, ReasonTTL)
+	m.noteAbsent(sub, ReasonTTL)
 }
 
-// noteGone notes that there is no such resource.
-func (m *Machine) noteGone(sub *subscription, reason Reason) {
+// noteAbsent notes that there is no such resource.
+func (m *Machine) noteAbsent(sub *subscription, reason Reason) {
 	var all []*Watch // of collections, which were told of it
 	// P-11: collections hear of it only if they held it.
 	if sub.known() {
 		all = sub.audience()
 	}
-	sub.of.cache.aliases.unlink(sub)
+	sub.of.cache.aliases.remove(sub)
 	sub.dropValue()
 	m.unstore(sub)
 	m.setStatus(sub, StatusDoesNotExist, reason, nil, all)
 	// DELTA-10: what is subscribed to stays so.
-	if !sub.wanted() && !sub.noted {
+	if !sub.wanted() && !sub.interestChanged {
 		sub.of.cache.drop(sub) // a collection's member
 	}
 }
@@ -199,14 +199,14 @@ func (m *Machine) answerTimeout(now time.Time, s *stream, sub *subscription) {
 		return
 	// WILD-6: the server sent names and has nothing to add.
 	case sub.isCollection() && sub.of.needsNoMore():
-		m.complete(now, sub, sub.link().version)
+		m.markComplete(now, sub, sub.link().version)
 		return
 	case sub.stale():
 		m.unconfirmedTimeout(now, sub)
 		return
 	}
 	if l := sub.link(); sub == l.star.self && l.form == wildExplicit {
-		m.doubtStar(l)
+		m.warnStar(l)
 	}
 	if patient(sub.watches) {
 		return // E-3: the watches wait for ever

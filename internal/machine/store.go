@@ -111,7 +111,7 @@ func (m *Machine) recollect(now time.Time, rc *recollection) {
 // takeStored holds a value that was loaded, if no server has spoken of it meanwhile.
 func (m *Machine) takeStored(now time.Time, rc *recollection, e *Entry, it *Item, r Result) {
 	sub, of := rc.recall.place(e.Name)
-	if sub == nil && (of == nil || rc.recall.answered()) {
+	if sub == nil && (of == nil || rc.recall.heardServer()) {
 		return
 	}
 	if err := rc.refuse(it, r); err != nil {

@@ -38,17 +38,17 @@ type subscription struct {
 	seen    uint32 // the last response that spoke of it
 	gen     uint16 // grows with each change of raw; it may come round
 
-	from        uint16 // which server said what is known, from 1; 0 for none; see fromStore
-	status      Status
-	reason      Reason // of the absence
-	complete    bool   // of a collection: its first state is
-	troubled    bool   // its watches were told of trouble with the server since
-	joins       bool   // cache.joining has watches of it
-	subscribed  bool   // named on this incarnation of the active server's stream
-	noted       bool   // whether it is wanted has changed since
-	gone        bool   // not in its cache any more
-	locator     bool   // raw says where the resource is, and is not the resource
-	unconfirmed bool   // held, and goes unless the server speaks of it; see [link.unconfirm]
+	from            uint16 // which server said what is known, from 1; 0 for none; see fromStore
+	status          Status
+	reason          Reason // of the absence
+	complete        bool   // of a collection: its first state is
+	troubled        bool   // its watches were told of trouble with the server since
+	joins           bool   // cache.joining has watches of it
+	subscribed      bool   // named on this incarnation of the active server's stream
+	interestChanged bool   // whether it is wanted has changed since
+	gone            bool   // not in its cache any more
+	locator         bool   // raw says where the resource is, and is not the resource
+	unconfirmed     bool   // held, and goes unless the server speaks of it; see [link.unconfirm]
 	// selfNamed says that raw came without a wrapper that names it.
 	selfNamed bool
 }

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// settling waits for the end of the first state of a stream on which members have to be
+// sweepLater waits for the end of the first state of a stream on which members have to be
 // confirmed: until none of them has been spoken of for as long as a resource may take.
-func (m *Machine) settling(now time.Time, resp *response) {
+func (m *Machine) sweepLater(now time.Time, resp *response) {
 	l := resp.link
 	l.unconfirmStale()
-	if (len(l.unconfirmed) > 0 || l.unsettled) && (l.sweepTimer == 0 || resp.resumes) {
+	if (len(l.unconfirmed) > 0 || l.unsettled) && (l.sweepTimer == 0 || resp.confirms) {
 		m.awaitSweep(now, l)
 	}
 }
@@ -36,9 +36,9 @@ func (w *sweep) ring(m *Machine, now time.Time, _ *stream) { m.sweep(now, (*link
 
 // sweep removes the members that the server did not confirm, if a guard does not mind.
 func (m *Machine) sweep(now time.Time, l *link) {
-	unconfirmed := slices.DeleteFunc(l.unconfirmed, l.settledFor)
+	unconfirmed := slices.DeleteFunc(l.unconfirmed, l.decidedFor)
 	l.unconfirmed, l.sweepTimer = nil, 0
-	m.settleStored(l)
+	m.forgetUnseenStored(l)
 	sortSubs(unconfirmed)
 	if !l.typ.Guarded || len(unconfirmed) == 0 || l.keepsDeleted() {
 		m.removeUnconfirmed(now, unconfirmed)
@@ -56,7 +56,7 @@ func (m *Machine) sweep(now time.Time, l *link) {
 func (m *Machine) sweepGuarded(now time.Time, ev Guarded) {
 	p := ev.Proposal
 	l := m.current(p.ref).types[p.TypeURL]
-	unconfirmed := slices.DeleteFunc(p.unconfirmed, l.settledFor)
+	unconfirmed := slices.DeleteFunc(p.unconfirmed, l.decidedFor)
 	switch {
 	case len(unconfirmed) == 0: // the server has spoken of all of it meanwhile
 	case l.busy != nil: // another proposal is being judged, which knows nothing of this
@@ -69,8 +69,8 @@ func (m *Machine) sweepGuarded(now time.Time, ev Guarded) {
 	}
 }
 
-// settledFor says that the server has confirmed a member, or that this is of no interest here any more.
-func (l *link) settledFor(sub *subscription) bool {
+// decidedFor says that the server has confirmed a member, or that this is of no interest here any more.
+func (l *link) decidedFor(sub *subscription) bool {
 	return !sub.unconfirmed || sub.wanted() || !l.has(sub)
 }
 

@@ -110,8 +110,8 @@ func (m *Machine) log(sub *subscription, warn bool, text string) {
 	})
 }
 
-// doubtStar tells the operator once why an explicit wildcard does not work.
-func (m *Machine) doubtStar(l *link) {
+// warnStar tells the operator once why an explicit wildcard does not work.
+func (m *Machine) warnStar(l *link) {
 	if !l.doubtful {
 		l.doubtful = true
 		m.logType(l, true, "the server seems to take the wildcard's name * for that of a resource; ask for everything without naming it")

@@ -71,6 +71,6 @@ func (l *lease) ring(m *Machine, _ time.Time, s *stream) {
 		// TTL-1: the time to live is over.
 		m.expireTTL(sub)
 	case sub.kept():
-		m.noteGone(sub, sub.reason)
+		m.noteAbsent(sub, sub.reason)
 	}
 }

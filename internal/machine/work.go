@@ -27,14 +27,14 @@ func (r *reader) decode(i int, sub *subscription) {
 		it.also = append(it.also, sub)
 		return
 	}
-	if len(r.tasks) == 0 || len(r.lastTask().Items) == chunk || r.fresh-r.before >= chunkBytes {
-		r.before = r.fresh
+	if len(r.tasks) == 0 || len(r.lastTask().Items) == chunk || r.newBytes-r.before >= chunkBytes {
+		r.before = r.newBytes
 		left := min(chunk, len(r.Resources)-i)
 		r.tasks = append(r.tasks, &Task{
 			Server: r.link.stream.server, Type: r.link.typ, response: r.response, Items: make([]Item, 0, left),
 		})
 	}
-	r.fresh += len(r.Resources[i].Payload)
+	r.newBytes += len(r.Resources[i].Payload)
 	r.grows += int64(len(r.Resources[i].Payload)) - sub.counted()
 	t := r.lastTask()
 	t.Items = append(t.Items, r.itemOf(i, sub))
@@ -74,7 +74,7 @@ func (m *Machine) proceed(now time.Time, resp *response) {
 func (m *Machine) commit(now time.Time, resp *response) {
 	for task := nextDecoded(&resp.tasks); task != nil; task = nextDecoded(&resp.tasks) {
 		m.fx.Notify = slices.Grow(m.fx.Notify, len(task.Items))
-		m.keeps = len(task.Items)
+		m.storeRoom = len(task.Items)
 		for i := range task.Items {
 			m.commitItem(now, resp, &task.Items[i], task.results[i])
 		}
@@ -170,8 +170,8 @@ func (r Result) sameFor(it *Item, sub *subscription) bool {
 	return r.Same && (sub == it.sub || sub.held() && !sub.switchesAlias() && !sub.stale() && identical(sub.raw, it.Old))
 }
 
-// apply does what an entry of a response means that needs no decoding.
-func (m *Machine) apply(now time.Time, resp *response, it assessed) {
+// applyEntry does what an entry of a response means that needs no decoding.
+func (m *Machine) applyEntry(now time.Time, resp *response, it assessed) {
 	sub, r := it.sub, &resp.Resources[it.index]
 	switch it.kind {
 	case isHeld:
