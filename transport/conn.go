@@ -65,7 +65,7 @@ func (c *conn) Open(ctx context.Context, method string) (Stream, error) {
 	s, err := c.open(ctx, method)
 	if err != nil {
 		// STREAM-8: it fails at once, with the reason.
-		return nil, &ConnectError{Server: c.uri, Err: err}
+		return nil, &ConnectError{Server: c.uri, Err: shortStatus(err)}
 	}
 	return s, nil
 }

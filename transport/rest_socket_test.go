@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -263,6 +264,39 @@ func awaitTrue(t *testing.T, what string, ok func() bool) {
 		if ctx.Err() != nil {
 			buf := make([]byte, 1<<20)
 			t.Fatalf("%s are left:\n%s", what, buf[:runtime.Stack(buf, true)])
+		}
+	}
+}
+
+// The names of a server's certificate are in the error of a handshake that they are not good for, as far as
+// an error may be long: each of many watches is told of it.
+//
+// spec: H-9
+func TestLongCertificate(t *testing.T) {
+	ca := newCA(t)
+	mine := files(t, ca, t.TempDir())
+	cert, err := ca.Issue(testutil.CertOptions{DNS: []string{strings.Repeat("a.", 9_000) + "x", strings.Repeat("b.", 9_000) + "x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := cert.TLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sans := range [][]string{nil, {"xds.test"}} {
+		srv := testutil.StartRESTServer(t, testutil.RESTConfig{TLS: &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2"}}})
+		rest := polledOverTLS(srv.Addr(), bootstrap.TLS{CACertificateFile: mine.CA, SubjectAltNames: sans})
+		overGRPC := bootstrap.ManagementServer{URI: "localhost" + srv.Addr()[strings.LastIndexByte(srv.Addr(), ':'):], ChannelCreds: rest.ChannelCreds}
+		for _, server := range []bootstrap.ManagementServer{rest, overGRPC} {
+			conn, err := transport.ByServer{GRPC: transport.NewGRPC(transport.GRPCConfig{}), REST: transport.NewREST(transport.RESTConfig{})}.Build(server)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = conn.Open(testContext(t), transport.MethodADS)
+			if text := fmt.Sprint(err); len(text) > 5<<10 || !strings.Contains(text, "certificate is") || !strings.Contains(text, "truncated") {
+				t.Errorf("%q, names %q: an error of %d bytes: %.200s", server.URI, sans, len(text), text)
+			}
+			conn.Close()
 		}
 	}
 }

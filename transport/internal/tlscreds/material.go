@@ -172,6 +172,7 @@ func (m *material) expire() {
 // state, if it was.
 func (m *material) refused(err, stale error) error {
 	m.expire()
+	err = brief(err)
 	if stale == nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package tlscreds
 import (
 	"errors"
 	"net"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -53,6 +54,28 @@ func (c *watchedConn) SyscallConn() (syscall.RawConn, error) {
 		return conn.SyscallConn()
 	}
 	return nil, errors.ErrUnsupported
+}
+
+// maxText is how much is told, in bytes, of why a handshake failed: a certificate may have names of any
+// length.
+const maxText = 2048
+
+// briefError is an error with a shorter text.
+type briefError struct {
+	text string
+	err  error
+}
+
+func (e *briefError) Error() string { return e.text }
+func (e *briefError) Unwrap() error { return e.err }
+
+// brief is an error whose text is not too long.
+func brief(err error) error {
+	text := err.Error()
+	if len(text) <= maxText {
+		return err
+	}
+	return &briefError{strings.ToValidUTF8(text[:maxText], "") + "... (truncated)", err}
 }
 
 // isAlert reports an alert of the peer, for which crypto/tls has no exported type.
