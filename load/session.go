@@ -168,9 +168,9 @@ func (x *session) read(ctx context.Context) {
 	defer close(x.ended)
 	for {
 		frame, err := x.stream.Recv()
-		r := &lrsv3.LoadStatsResponse{}
+		var r *lrsv3.LoadStatsResponse
 		if err == nil {
-			err = proto.Unmarshal(bytes.Join(frame.Parts, nil), r)
+			r, err = decode(bytes.Join(frame.Parts, nil))
 			frame.Free()
 		}
 		if err != nil {
