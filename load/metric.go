@@ -50,8 +50,12 @@ func newFilter(names []string) *filter {
 	return f
 }
 
-// maxMetrics is how many named metrics are kept of a locality, since endpoints name them.
-const maxMetrics = 1000
+// How many named metrics are kept of a locality or an endpoint, and how long their names may be, in bytes,
+// since endpoints name them.
+const (
+	maxMetrics    = 1000
+	maxMetricName = 256
+)
 
 // metrics sums up what endpoints say of themselves.
 type metrics struct {
@@ -79,7 +83,7 @@ func (ms *metrics) record(f *filter, r *orcav3.OrcaLoadReport) {
 	unnamed(f.mem, memUtilization, r.GetMemUtilization())
 	unnamed(f.app, applicationUtilization, r.GetApplicationUtilization())
 	for key, value := range r.GetNamedMetrics() {
-		if f.all || f.named[key] {
+		if (f.all || f.named[key]) && len(key) <= maxMetricName {
 			ms.add(namedPrefix+key, value)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	orcav3 "github.com/cncf/xds/go/xds/data/orca/v3"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -45,5 +46,18 @@ func TestCostOfResponses(t *testing.T) {
 		if took := after.TotalAlloc - before.TotalAlloc; took > tt.most {
 			t.Errorf("%s: %d bytes were allocated", name, took)
 		}
+	}
+}
+
+// Endpoints name their metrics: a long name is not kept.
+//
+// spec: H-5
+func TestLongMetricNames(t *testing.T) {
+	var ms metrics
+	f := newFilter([]string{namedPrefix + "*"})
+	report := &orcav3.OrcaLoadReport{NamedMetrics: map[string]float64{strings.Repeat("m", maxMetricName): 1, strings.Repeat("m", maxMetricName+1): 1}}
+	ms.record(f, report)
+	if list := ms.take(); len(list) != 1 || len(list[0].GetMetricName()) != len(namedPrefix)+maxMetricName {
+		t.Errorf("%d metrics are kept, want one", len(list))
 	}
 }
