@@ -46,6 +46,18 @@ func TestLooksSecure(t *testing.T) {
 	}
 }
 
+// A field of Envoy's that is there in both of its spellings is a fault: one of them would be passed over.
+//
+// spec: H-6
+func TestBothSpellings(t *testing.T) {
+	const raw = `"transport_socket":{"name":"r","typed_config":{"@type":"type.googleapis.com/envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer"}},`
+	doc := strings.Replace(tlsDoc(`"sni":"x"`), `"transport_socket"`, raw+`"transportSocket"`, 1)
+	_, err := bootstrap.Parse("b", []byte(doc))
+	if got := fmt.Sprint(err); got != `b: static_resources.clusters[0].transport_socket: is given as transportSocket too` {
+		t.Errorf("got %s", got)
+	}
+}
+
 // A secret that stands in the place of a name, a path or a host is refused where it can be seen to be
 // one, and is in no text.
 //

@@ -51,6 +51,10 @@ func (x field) known(message string) {
 		if _, ok := fields[name]; !ok {
 			name = snake(key)
 		}
+		// H-6: only one of two would be read.
+		if camel := lowerCamel(name); key != camel && m[key] != nil && m[camel] != nil {
+			at.hidden().fault("is given as %s too", camel)
+		}
 		switch of, ok := fields[name]; {
 		case key == "@type":
 		case !ok || name != key && lowerCamel(name) != key:
