@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
@@ -66,4 +67,35 @@ func TestFilesThatHang(t *testing.T) {
 	if config, stale, err := m.config(t.Context()); config == nil || config.RootCAs == nil || stale != nil || err != nil {
 		t.Errorf("%v, %v, %v once it was read", config, stale, err)
 	}
+}
+
+// Who looks at a file that cannot be read to its end is told so, and what was read of it stays in use.
+//
+// spec: H-10
+func TestLookAtFilesThatHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang := make(chan struct{})
+		close(hang)
+		m := newMaterial(bootstrap.TLS{CACertificateFile: "x"})
+		m.roots.load = func() (*x509.CertPool, error) {
+			<-hang
+			return x509.NewCertPool(), nil
+		}
+		if got := m.Look(t.Context()); len(got) != 1 || got["x"] != nil {
+			t.Errorf("at first %v", got)
+		}
+		hang = make(chan struct{})
+		begin := time.Now()
+		if got := m.Look(t.Context()); got["x"] == nil || got["x"].Error() != "the files have not been read within 5s" || time.Since(begin) != readWait {
+			t.Errorf("after %v %v", time.Since(begin), got)
+		}
+		if config, stale, err := m.config(t.Context()); config == nil || stale == nil || err != nil {
+			t.Errorf("%v, %v, %v meanwhile", config, stale, err)
+		}
+		close(hang)
+		synctest.Wait()
+		if got := m.Look(t.Context()); got["x"] != nil {
+			t.Errorf("once it is read %v", got)
+		}
+	})
 }
