@@ -8,12 +8,15 @@ import (
 
 	orcav3 "github.com/cncf/xds/go/xds/data/orca/v3"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/xdswatch/xdswatch/internal/race"
 )
 
 // A response takes no more memory than its bounds allow, however it is made up.
 //
 // spec: H-5
 func TestCostOfResponses(t *testing.T) {
+	race.SkipCost(t)
 	text := func(num protowire.Number, b []byte) []byte {
 		return protowire.AppendBytes(protowire.AppendTag(nil, num, protowire.BytesType), b)
 	}

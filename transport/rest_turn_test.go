@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/internal/heapsize"
+	"github.com/xdswatch/xdswatch/internal/race"
 	"github.com/xdswatch/xdswatch/transport"
 )
 
@@ -21,7 +22,8 @@ import (
 // wait.
 //
 // spec: H-5
-func TestLargeBodiesTakeTurns(t *testing.T) {
+func TestCostOfLargeBodies(t *testing.T) {
+	race.SkipCost(t)
 	types := []string{
 		"envoy.config.listener.v3.Listener", "envoy.config.route.v3.RouteConfiguration", "envoy.config.cluster.v3.Cluster",
 		"envoy.config.endpoint.v3.ClusterLoadAssignment", "envoy.extensions.transport_sockets.tls.v3.Secret", "envoy.service.runtime.v3.Runtime",
