@@ -3,13 +3,14 @@ package store
 import (
 	"io"
 	"os"
+	"syscall"
 )
 
 // disk is what changes files; a test takes another, that fails at any point.
 type disk interface {
 	// create makes a new file for its owner alone.
 	create(path string) (file, error)
-	// extend opens a file to append to it.
+	// extend opens a file to append to it, and does not wait for the other end of a pipe.
 	extend(path string) (file, error)
 	rename(from, to string) error
 	// syncDir has the names in a directory on disk.
@@ -28,7 +29,7 @@ func (osDisk) create(path string) (file, error) {
 }
 
 func (osDisk) extend(path string) (file, error) {
-	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0o600)
+	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|syscall.O_NONBLOCK, 0o600)
 }
 
 func (osDisk) rename(from, to string) error { return os.Rename(from, to) }

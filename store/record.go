@@ -99,10 +99,15 @@ func (r *record) parse(b []byte) error {
 	return nil
 }
 
+// isHead says whether a record begins at the front of some bytes.
+func isHead(b []byte) bool {
+	return len(b) >= headSize && binary.LittleEndian.Uint32(b) == mark && binary.LittleEndian.Uint32(b[12:]) == crc32.Checksum(b[:12], castagnoli)
+}
+
 // bodyAt is the body of the record at the front of some bytes; ok is false if there is none that is
 // whole, and then size is how much to pass over: 0 if the head is damaged.
 func bodyAt(b []byte) (body []byte, size int, ok bool) {
-	if len(b) < headSize || binary.LittleEndian.Uint32(b) != mark || binary.LittleEndian.Uint32(b[12:]) != crc32.Checksum(b[:12], castagnoli) {
+	if !isHead(b) {
 		return nil, 0, false
 	}
 	n := int(binary.LittleEndian.Uint32(b[4:]))
@@ -137,7 +142,7 @@ func scan(b []byte, each func(off, size int, body []byte) error) (damaged int) {
 // next is how far it is to the next head, behind the first byte.
 func next(b []byte) int {
 	for i := 1; i+headSize <= len(b); i++ {
-		if binary.LittleEndian.Uint32(b[i:]) == mark && binary.LittleEndian.Uint32(b[i+12:]) == crc32.Checksum(b[i:i+12], castagnoli) {
+		if isHead(b[i:]) {
 			return i
 		}
 	}

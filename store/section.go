@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/internal/regular"
 )
 
 // section is one file. Its fields are guarded by the lock of the directory.
@@ -51,16 +52,17 @@ func (s *section) content() (b []byte, info os.FileInfo, err error) {
 	case !before.Mode().IsRegular():
 		return nil, nil, &ForeignError{s.path}
 	}
-	f, err := os.Open(s.path)
+	f, info, err := regular.Open(s.path) // which may be something else by now
 	if err != nil {
 		return nil, nil, err
 	}
 	defer f.Close()
-	if info, err = f.Stat(); err != nil {
-		return nil, nil, err
-	}
 	if most := s.dir.options.MaxSize; most > 0 && info.Size() > 4*most+4*slack {
 		return nil, nil, fmt.Errorf("store: %s has %d bytes, more than a file of this store", s.path, info.Size())
+	}
+	var head [headSize]byte
+	if n, err := f.ReadAt(head[:], 0); err == nil && !isHead(head[:n]) {
+		return head[:], info, nil // LKG-7: it is foreign, however large it is
 	}
 	b = make([]byte, info.Size())
 	n, err := io.ReadFull(f, b)
@@ -212,7 +214,7 @@ func (s *section) loadFew(names []string, yield func(client.StoredResource)) err
 		}
 		if f == nil {
 			var err error
-			if f, err = os.Open(s.path); err != nil {
+			if f, _, err = regular.Open(s.path); err != nil {
 				return err
 			}
 			defer f.Close()
