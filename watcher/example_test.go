@@ -232,3 +232,27 @@ func ExampleNewStore() {
 	// 2 backend true
 	// 1 false
 }
+
+// A loop over the changes of a store makes something new of all its values, each time that they change.
+func ExampleStore_Changes() {
+	server, c := managed("backend", "frontend")
+	defer server.Stop()
+	defer c.Close()
+
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	clusters, err := watcher.NewStore(ctx, c, cds.Type, "*")
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range clusters.Changes(ctx) {
+		fmt.Println("clusters:", clusters.Len())
+		if clusters.Len() == 1 {
+			break
+		}
+		set(server, "2", "backend")
+	}
+	// Output:
+	// clusters: 2
+	// clusters: 1
+}

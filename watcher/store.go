@@ -129,6 +129,25 @@ func (s *Store[T]) Synced(ctx context.Context) error {
 // then read the values, then wait for it.
 func (s *Store[T]) Changed() <-chan struct{} { return *s.changed.Load() }
 
+// Changes yields when the first state of the collection is complete and after each change from then on,
+// until ctx or the store ends. Changes that come while the body of the loop runs are one.
+func (s *Store[T]) Changes(ctx context.Context) func(yield func() bool) {
+	return func(yield func() bool) {
+		for err := s.Synced(ctx); err == nil && ctx.Err() == nil; {
+			changed := s.Changed()
+			if !yield() {
+				return
+			}
+			select {
+			case <-changed:
+			case <-s.Done():
+				return
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
 // Err is the trouble with the collection as a whole, or nil; after the end of the store it says
 // why it ended.
 func (s *Store[T]) Err() error {

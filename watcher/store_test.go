@@ -70,6 +70,49 @@ func TestStore(t *testing.T) {
 	})
 }
 
+// A loop over changes begins with the first state, misses none, takes those together that come while its
+// body runs, and ends with the store, its context or a break.
+func TestStoreChanges(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		s, err := watcher.NewStore(background(), r.c, cds.Type, "*")
+		must(t, err)
+		ctx, cancel := context.WithCancel(background())
+		defer cancel()
+		var told [3][]string
+		var loops sync.WaitGroup
+		for i, within := range []context.Context{background(), ctx, background()} {
+			loops.Go(func() {
+				for range s.Changes(within) {
+					told[i] = append(told[i], contents(s)...)
+					if told[i] = append(told[i], "."); i == 2 {
+						break
+					}
+					time.Sleep(time.Second)
+				}
+			})
+		}
+		st := r.accept()
+		synctest.Wait()
+		same(t, "before the first state", told[0], nil)
+		r.send(st, "1", "a", "b")
+		r.send(st, "2", "a", "b")
+		r.send(st, "3", "a")
+		time.Sleep(time.Minute)
+		cancel()
+		synctest.Wait()
+		r.send(st, "4", "a")
+		time.Sleep(time.Minute)
+		s.Stop()
+		loops.Wait()
+		same(t, "all", told[0], []string{"a=1", "b=1", ".", "a=3", ".", "a=4", "."})
+		same(t, "until its context ended", told[1], []string{"a=1", "b=1", ".", "a=3", "."})
+		same(t, "until it broke off", told[2], []string{"a=1", "b=1", "."})
+		for range s.Changes(ctx) {
+			t.Error("a loop begins after its context")
+		}
+	})
+}
+
 // Who waits for a collection that does not come reads why.
 func TestStoreOfNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
