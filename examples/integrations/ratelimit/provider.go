@@ -33,35 +33,26 @@ var limits = resource.Map(
 // Provider is a [provider.RateLimitConfigProvider].
 type Provider struct {
 	events chan provider.ConfigUpdateEvent
-	stop   context.CancelFunc
+	store  *watcher.Store[config.RateLimitConfigToLoad]
 }
 
 // New subscribes to all configurations of the client's server. The settings are those of the
 // service: with MergeDomainConfigurations two configurations may have one domain.
 func New(c *client.Client, manager stats.Manager, s settings.Settings) (*Provider, error) {
-	ctx, stop := context.WithCancel(context.Background())
-	store, err := watcher.NewStore(ctx, c, limits, "*")
+	store, err := watcher.NewStore(context.Background(), c, limits, "*")
 	if err != nil {
-		stop()
 		return nil, err
 	}
-	p := &Provider{events: make(chan provider.ConfigUpdateEvent), stop: stop}
+	p := &Provider{make(chan provider.ConfigUpdateEvent), store}
 	go func() {
-		for err := store.Synced(ctx); err == nil; {
-			changed := store.Changed()
+		for range store.Changes(context.Background()) {
 			e := event{manager: manager, merge: s.MergeDomainConfigurations}
 			for _, one := range store.All() {
 				e.all = append(e.all, one)
 			}
 			select {
 			case p.events <- e:
-			case <-ctx.Done():
-				return
-			}
-			select {
-			case <-changed:
-			case <-ctx.Done():
-				return
+			case <-store.Done():
 			}
 		}
 	}()
@@ -71,8 +62,8 @@ func New(c *client.Client, manager stats.Manager, s settings.Settings) (*Provide
 // ConfigUpdateEvent is told of each change, with all that belongs together.
 func (p *Provider) ConfigUpdateEvent() <-chan provider.ConfigUpdateEvent { return p.events }
 
-// Stop ends the subscription. It does not block.
-func (p *Provider) Stop() { p.stop() }
+// Stop ends the subscription.
+func (p *Provider) Stop() { p.store.Stop() }
 
 type event struct {
 	manager stats.Manager
