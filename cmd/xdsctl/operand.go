@@ -98,7 +98,10 @@ func pathState(path string) ([]resources.Resource, error) {
 	if errors.Is(err, recording.ErrNotRecording) {
 		return resources.Read(path)
 	}
-	if err = errors.Join(append(faults, err)...); err != nil {
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(faults...); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return moments[len(moments)-1].State.Resources()

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -127,7 +128,9 @@ var ErrNotRecording = errors.New("not a recording")
 // parse reads the frames of a recording. A last line without an end is left out, as of a program
 // that was killed.
 func parse(data []byte) (frames []Frame, err error) {
+	n := 0
 	for line := range bytes.Lines(data) {
+		n++
 		var f Frame
 		switch {
 		case len(bytes.TrimSpace(line)) == 0:
@@ -135,6 +138,8 @@ func parse(data []byte) (frames []Frame, err error) {
 		case json.Unmarshal(line, &f) == nil && (f.Direction == Request || f.Direction == Response) && f.Variant != "":
 			frames = append(frames, f)
 		case len(frames) > 0 && line[len(line)-1] != '\n':
+		case len(frames) > 0:
+			return nil, fmt.Errorf("line %d is no frame of a recording", n)
 		default:
 			return nil, ErrNotRecording
 		}

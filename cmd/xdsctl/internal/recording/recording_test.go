@@ -166,11 +166,14 @@ func TestParse(t *testing.T) {
 	whole := p.out.String()
 	for text, ok := range map[string]bool{
 		"": false, "{}\n": false, "resources: []\n": false, whole: true, whole + whole[:20]: true,
-		whole + whole[:20] + "\n": false, "\n" + whole: true, whole[:20]: false,
+		"\n" + whole: true, whole[:20]: false, "x\n" + whole: false,
 	} {
 		if _, err := parse([]byte(text)); (err == nil) != ok || err != nil && !errors.Is(err, ErrNotRecording) {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+	if _, err := parse([]byte(whole + "\n" + whole[:20] + "\n" + whole)); err == nil || err.Error() != "line 3 is no frame of a recording" {
+		t.Errorf("a bad line: %v", err)
 	}
 	if _, _, err := Read(t.TempDir()); !errors.Is(err, ErrNotRecording) {
 		t.Error(err)

@@ -64,7 +64,7 @@ func Read(path string) (moments []Moment, faults []error, err error) {
 	}
 	frames, err := parse(data)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	var r reader
 	for i, f := range frames {
