@@ -136,6 +136,38 @@ func TestValidateFiles(t *testing.T) {
 	}
 }
 
+// An extension that is not known is a warning in JSON too, and all else of its resource is judged.
+func TestValidateUnknown(t *testing.T) {
+	t.Parallel()
+	const text = `"@type": type.googleapis.com/envoy.config.listener.v3.Listener
+name: l
+filter_chains:
+- filters:
+  - {name: a, typed_config: {"@type": type.googleapis.com/no.such.Type, of: [its, own]}}
+  - {name: b, typed_config: {"@type": type.googleapis.com/no.such.Type, value: {x: 1}}}
+  - {typed_config: {"@type": type.googleapis.com/no.such.Type}}
+---
+{"@type": type.googleapis.com/no.such.Type, name: q, x: 1}
+---
+{"@type": type.googleapis.com/envoy.config.listener.v3.Listener, name: m, typo: 1, filter_chains: [{filters: [{typed_config: {"@type": type.googleapis.com/no.such.Type, x: 1}}]}]}
+`
+	path := file(t, "x.yaml", text)
+	for as, want := range map[string]string{
+		"envoy": "warning lds:l unknown-type filterChains[0].filters[0].typedConfig; warning lds:l unknown-type filterChains[0].filters[1].typedConfig; " +
+			"error lds:l field filterChains[0].filters[2].name; warning lds:l unknown-type filterChains[0].filters[2].typedConfig; error lds:m syntax typo; warning Type:q unknown-type ",
+		"grpc": "error lds:l grpc-listener-address address; error lds:l grpc-chain-filters filterChains[0].filters[0].typedConfig; " +
+			"error lds:l grpc-chain-filters filterChains[0].filters[1].typedConfig; error lds:l grpc-chain-filters filterChains[0].filters[2].name; " +
+			"error lds:l grpc-chain-filters filterChains[0].filters[2].typedConfig; error lds:m syntax typo; warning Type:q unknown-type ",
+	} {
+		if status, lines := judged(t, "--as", as, path); status != 3 || strings.Join(lines, "; ") != want {
+			t.Errorf("%s: status %d, %s\nwant %s", as, status, strings.Join(lines, "; "), want)
+		}
+	}
+	if status, _, errs := runOnce(t, "replay", path); status != 1 || !strings.Contains(errs, "is not known here") {
+		t.Errorf("replay: status %d, %s", status, errs)
+	}
+}
+
 // Where there is nothing to judge it is told, since it may be a mistake.
 func TestValidateNothing(t *testing.T) {
 	t.Parallel()

@@ -34,6 +34,43 @@ func located(text []byte, err error) (path string, _ error) {
 
 func notKnown(url string) error { return fmt.Errorf("the type %q is not known here", url) }
 
+func isKnown(url string) bool {
+	_, err := protoregistry.GlobalTypes.FindMessageByURL(url)
+	return err == nil
+}
+
+// withoutUnknown empties each Any of a type that is not known, and says whether there are some.
+func withoutUnknown(text []byte) (known []byte, some bool) {
+	var v any
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if d.Decode(&v) != nil || !empty(v) {
+		return nil, false
+	}
+	known, err := json.Marshal(v)
+	return known, err == nil
+}
+
+// empty empties each Any in a value whose type is not known.
+func empty(v any) (some bool) {
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			some = empty(e) || some
+		}
+	case map[string]any:
+		if url, ok := v["@type"].(string); ok && !isKnown(url) {
+			clear(v)
+			v["@type"], v["value"] = url, ""
+			return true
+		}
+		for _, e := range v {
+			some = empty(e) || some
+		}
+	}
+	return some
+}
+
 // offsetOf is where a column of a line begins; columns count characters, and both begin at 1.
 func offsetOf(text []byte, line, column int) (offset int64) {
 	at := 0
@@ -99,10 +136,8 @@ func unknownAny(text []byte, steps []any) (depth int, url string) {
 	}
 	for ; ; depth++ {
 		object, _ := v.(map[string]any)
-		if url, ok := object["@type"].(string); ok {
-			if _, err := protoregistry.GlobalTypes.FindMessageByURL(url); err != nil {
-				return depth, url
-			}
+		if url, ok := object["@type"].(string); ok && !isKnown(url) {
+			return depth, url
 		}
 		if depth == len(steps) {
 			return 0, ""

@@ -36,8 +36,9 @@ var suffixes = map[string]func([]byte) ([]Resource, error){
 // Read reads the resources of a file: a DiscoveryResponse in binary, text, JSON or YAML, by its
 // suffix; in JSON and YAML also single resources with "@type", what `xdsctl get` prints, Envoy's
 // config dump, and several documents. Of a directory it reads all regular files below it that have such
-// a suffix, also by links, and no hidden ones. What is good is read beside what is bad. The error joins
-// a [FileError] for each bad file; a [fs.PathError] says that there is none.
+// a suffix, also by links, and no hidden ones. What is good is read beside what is bad, and what is
+// of types that are not known in JSON is left out. The error joins a [FileError] for each bad file; a
+// [fs.PathError] says that there is none.
 func Read(path string) ([]Resource, error) {
 	var all []Resource
 	var bad []error
@@ -231,6 +232,7 @@ type ResourceError struct {
 	Type, Name string // Type is a URL
 	Path       string // of the place, as names are spelled there; "" is the resource
 	Err        error
+	Partly     bool // the resource was read, without what is of types that are not known
 }
 
 func (e *ResourceError) Error() string {
@@ -249,18 +251,29 @@ func readAny(text []byte, version string) ([]Resource, error) {
 		Value []byte `json:"value"`
 	}
 	_ = json.Unmarshal(text, &head) // a value may be of any other kind
-	if _, err := protoregistry.GlobalTypes.FindMessageByURL(head.Type); err != nil {
+	if !isKnown(head.Type) {
+		rs := []Resource{{Type: head.Type, Name: head.Name, Version: version, Raw: head.Value}}
 		if head.Value == nil {
-			return nil, notKnown(head.Type)
+			return rs, &ResourceError{Err: notKnown(head.Type), Partly: true}
 		}
-		return []Resource{{Type: head.Type, Name: head.Name, Version: version, Raw: head.Value}}, nil
+		return rs, nil
 	}
 	a, err := resourcejson.ParseAny(text)
-	if err != nil {
-		path, err := located(text, err)
-		return nil, &ResourceError{head.Type, head.Name, path, err}
+	if err == nil {
+		return FromAny(a, version)
 	}
-	return FromAny(a, version)
+	path, fault := located(text, err)
+	if known, some := withoutUnknown(text); some {
+		if a, err = resourcejson.ParseAny(known); err == nil {
+			rs, err := FromAny(a, version)
+			if err == nil {
+				err = &ResourceError{head.Type, head.Name, path, fault, true}
+			}
+			return rs, err
+		}
+		path, fault = located(known, err)
+	}
+	return nil, &ResourceError{head.Type, head.Name, path, fault, false}
 }
 
 // readList reads what `xdsctl get -o json` prints, or a list of resources.

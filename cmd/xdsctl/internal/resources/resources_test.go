@@ -64,7 +64,7 @@ func TestRead(t *testing.T) {
 		`{"versionInfo": "3", "resources": [` + cluster + `]}`:                                                                              "cds:a@3",
 		`[{"type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": "gone", "resource": null}]`:                               "",
 		`[{"type": "type.googleapis.com/no.such.Type", "name": "n", "resource": {"@type": "x", "value": "AA=="}}]`:                          "Type:n@",
-		`{"@type": "type.googleapis.com/no.such.Type", "a": 1}`:                                                                             `FILE: the type "type.googleapis.com/no.such.Type" is not known here`,
+		`{"@type": "type.googleapis.com/no.such.Type", "a": 1}`:                                                                             `FILE: the type "type.googleapis.com/no.such.Type" is not known here; Type:@`,
 		`{"resources": [{"@type": "type.googleapis.com/envoy.service.discovery.v3.Resource", "name": "empty"}]}`:                            `FILE: resources[0]: the Resource "empty" holds no resource`,
 		`{"resources": [{"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": 12}]}`:                                     "FILE: resources[0]: type.googleapis.com/envoy.config.cluster.v3.Cluster: name: invalid value for string field name",
 		// What is good is read beside what is bad.
@@ -94,9 +94,9 @@ func TestReadPlaces(t *testing.T) {
 		`"filter_chains": [{}, {"filters": {}}]}`:                                    `filter_chains[1].filters: syntax error unexpected token`,
 		`"metadata": {"filterMetadata": {"a.b": [1]}}}`:                              `metadata.filterMetadata["a.b"]: syntax error unexpected token`,
 		`"filter_chains": [{"filters": [{}, ` + hcm + `"stat": "é", "rds": {}}}]}]}`: `filter_chains[0].filters[1].typed_config.stat: unknown field "stat"`,
-		`"filter_chains": [{"filters": [` + hcm + `"http_filters": [{"typed_config": {"x": 1, "@type": "type.googleapis.com/no.Such"}}]}}]}]}`: `filter_chains[0].filters[0].typed_config.http_filters[0].typed_config: the type "type.googleapis.com/no.Such" is not known here`,
-		`"filter_chains": [{"filters": [{"typed_config": {"@type": "type.googleapis.com/no.Such", "value": {"MARK3R": 1}}}]}]}`:                `filter_chains[0].filters[0].typed_config: the type "type.googleapis.com/no.Such" is not known here`,
-		`"filter_chains": [{"filters": [{"typed_config": {"@type": "type.googleapis.com/no.Such"}}]}]}`:                                        `filter_chains[0].filters[0].typed_config: the type "type.googleapis.com/no.Such" is not known here`,
+		`"filter_chains": [{"filters": [` + hcm + `"http_filters": [{"typed_config": {"x": 1, "@type": "type.googleapis.com/no.Such"}}]}}]}]}`: `filter_chains[0].filters[0].typed_config.http_filters[0].typed_config: the type "type.googleapis.com/no.Such" is not known here; lds:l@`,
+		`"filter_chains": [{"filters": [{"typed_config": {"@type": "type.googleapis.com/no.Such", "value": {"MARK3R": 1}}}]}]}`:                `filter_chains[0].filters[0].typed_config: the type "type.googleapis.com/no.Such" is not known here; lds:l@`,
+		`"filter_chains": [{"filters": [{"typed_config": {"@type": "type.googleapis.com/no.Such"}}]}]}`:                                        `filter_chains[0].filters[0].typed_config: the type "type.googleapis.com/no.Such" is not known here; lds:l@`,
 		`"filter_chains": [{"filters": [{"typed_config": {"@type": "type.googleapis.com/google.protobuf.Duration", "value": "MARK3R"}}]}]}`:    `filter_chains[0].filters[0].typed_config.value: invalid google.protobuf.Duration value`,
 	} {
 		got := read(t, "x.json", []byte(listener+text))

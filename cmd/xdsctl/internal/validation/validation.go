@@ -102,6 +102,9 @@ func Broken(path string, err error) (findings []Finding) {
 		return Broken(fe.File, fe.Err)
 	}
 	if re, ok := errors.AsType[*resources.ResourceError](err); ok {
+		if re.Partly { // what was read is judged, which finds the same
+			return nil
+		}
 		f.Type, f.Name, f.Path, f.Message = re.Type, re.Name, re.Path, re.Err.Error()
 	}
 	return []Finding{f}
