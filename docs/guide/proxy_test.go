@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -29,7 +30,8 @@ func newProxy(ctx context.Context, c *client.Client, listener string) (http.Hand
 	return &httputil.ReverseProxy{
 		Transport: httptransport.New(v, httptransport.Config{}),
 		Rewrite:   func(r *httputil.ProxyRequest) { r.Out.URL.Host = r.In.Host; r.SetXForwarded() },
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			slog.Warn("request failed", "host", r.Host, "path", r.URL.Path, "error", err) // it says why
 			status := http.StatusBadGateway
 			if e, ok := errors.AsType[*httptransport.Error](err); ok {
 				status = e.Status // 404 without a route, 503 without an endpoint
