@@ -46,6 +46,10 @@ func References(m proto.Message) (found []Reference) {
 			clusterAt(v.GetCluster(), "cluster")
 		case *tcpv3.TcpProxy_WeightedCluster_ClusterWeight:
 			clusterAt(v.GetName(), "name")
+		case *corev3.GrpcService_EnvoyGrpc: // of a filter, an access log and the like
+			clusterAt(v.GetClusterName(), "clusterName")
+		case *corev3.HttpUri:
+			clusterAt(v.GetCluster(), "cluster")
 		case *aggregatev3.ClusterConfig:
 			for _, name := range v.GetClusters() {
 				clusterAt(name, "clusters")

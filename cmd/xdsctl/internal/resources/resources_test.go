@@ -149,6 +149,12 @@ func TestReferences(t *testing.T) {
 			EdsClusterConfig: &clusterv3.Cluster_EdsClusterConfig{ServiceName: "service"},
 			TransportSocket:  &corev3.TransportSocket{ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: tls}},
 		},
+		"cds:authz cds:keys": &listenerv3.Listener{ListenerFilters: []*listenerv3.ListenerFilter{
+			{ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: packed(t, &corev3.GrpcService{
+				TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{ClusterName: "authz"}},
+			})}},
+			{ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: packed(t, &corev3.HttpUri{HttpUpstreamType: &corev3.HttpUri_Cluster{Cluster: "keys"}})}},
+		}},
 		"rds:scoped": &routev3.ScopedRouteConfiguration{Name: "sc", RouteConfigurationName: "scoped"},
 		"":           &clusterv3.Cluster{Name: "static"},
 	} {
