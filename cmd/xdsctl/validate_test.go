@@ -66,7 +66,7 @@ func TestValidate(t *testing.T) {
 		}}}, false, 3, "error rds:r field virtualHosts[0].routes[0].action; error rds:r field virtualHosts[0].routes[0].match; error rds:r field virtualHosts[1].name"},
 		{"a map", []proto.Message{&endpointv3.ClusterLoadAssignment{ClusterName: "e", NamedEndpoints: map[string]*endpointv3.Endpoint{"x": {
 			Address: &corev3.Address{},
-		}}}}, false, 3, "error eds:e field namedEndpoints[x].address.address"},
+		}}}}, false, 3, "error eds:e field namedEndpoints[\"x\"].address.address"},
 		{"in an Any", []proto.Message{chain(hcm)}, false, 3,
 			"error lds:l field filterChains[0].filters[0].typedConfig.routeSpecifier; error lds:l field filterChains[0].filters[0].typedConfig.statPrefix"},
 		{"an Any that does not parse", []proto.Message{chain(&anypb.Any{TypeUrl: hcm.GetTypeUrl(), Value: []byte("\xff")})}, false, 3,

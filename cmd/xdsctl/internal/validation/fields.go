@@ -1,6 +1,7 @@
 package validation
 
 import (
+	"fmt"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -58,8 +59,8 @@ func isRule(err error) bool {
 // fieldOf is the name in JSON of what the generated code calls Field or Field[place], or of a oneof,
 // and the type of its messages.
 func fieldOf(d protoreflect.MessageDescriptor, field string) (name string, in protoreflect.MessageDescriptor) {
-	base, place, _ := strings.Cut(field, "[")
-	if place != "" {
+	base, place, some := strings.Cut(field, "[")
+	if some {
 		place = "[" + place
 	}
 	if d == nil {
@@ -71,6 +72,9 @@ func fieldOf(d protoreflect.MessageDescriptor, field string) (name string, in pr
 			continue
 		}
 		if fd.IsMap() {
+			if some {
+				place = fmt.Sprintf("[%q]", place[1:len(place)-1])
+			}
 			return fd.JSONName() + place, fd.MapValue().Message()
 		}
 		return fd.JSONName() + place, fd.Message()
