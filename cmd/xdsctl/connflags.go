@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 	"unicode/utf8"
 
@@ -69,6 +70,11 @@ func (f *connFlags) checkOwn() error {
 	}
 	if f.set.Changed("store") && f.store == "" {
 		errs = append(errs, errors.New("--store is empty; want a DIR"))
+	}
+	if f.store != "" {
+		if err := os.MkdirAll(f.store, 0o700); err != nil {
+			errs = append(errs, fmt.Errorf("--store: %w", err))
+		}
 	}
 	if f.set.Changed("bootstrap") && f.bootstrap == "" {
 		errs = append(errs, errors.New("--bootstrap is empty; want a FILE"))

@@ -49,4 +49,7 @@ func TestStore(t *testing.T) {
 	p = start(t, s.Target(), "--server", s.Target(), "--store", "", "cds")
 	p.complains("--store is empty")
 	p.ends(2)
+	p = start(t, s.Target(), "--server", s.Target(), "--store", file(t, "x", ""), "cds")
+	p.complains("--store: mkdir ")
+	p.ends(2)
 }
