@@ -121,6 +121,9 @@ func validate(cmd *cobra.Command, paths []string, o validation.Options, format s
 	var broken []validation.Finding
 	for _, path := range paths {
 		rs, err := read(cmd, path)
+		if cmd.Context().Err() != nil { // the input may have been cut
+			return errInterrupted
+		}
 		if se, ok := errors.AsType[*statusError](err); ok {
 			return se
 		}
@@ -134,9 +137,6 @@ func validate(cmd *cobra.Command, paths []string, o validation.Options, format s
 		case len(rs) == 0:
 			fmt.Fprintf(cmd.ErrOrStderr(), "xdsctl: %s: there is no resource in it\n", path)
 		}
-	}
-	if cmd.Context().Err() != nil { // the input may have been cut
-		return errInterrupted
 	}
 	findings := append(validation.Judge(all, o), broken...)
 	validation.Sort(findings)
