@@ -387,7 +387,7 @@ func (c *core) publish() *Snapshot {
 		c.change = c.mergedChange()
 	case changeQuiet, changeLoud:
 	}
-	s := &Snapshot{Root: c.root, Err: c.rootErr, Complete: complete, Serial: 1}
+	s := &Snapshot{Root: c.root, Err: c.rootErr, Complete: complete, Serial: 1, NodeID: c.config.node}
 	if c.snapshot != nil {
 		s.Serial = c.snapshot.Serial
 		if c.change == changeLoud {

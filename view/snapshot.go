@@ -1,7 +1,9 @@
 package view
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/client"
 )
 
 // RootType says what a [Root] is.
@@ -50,6 +53,8 @@ type Snapshot struct {
 	// Complete says that nothing is waited for; see [View.Waiting]. If nothing but Complete
 	// changes, View.Snapshot has it and OnSnapshot is not called.
 	Complete bool
+	// NodeID is that of the client.
+	NodeID string
 	// Listener is nil if the root is none.
 	Listener *Listener
 	// Routes are the route configurations, in the order in which the listener names them, each
@@ -115,6 +120,23 @@ func (s *Snapshot) Note(c *Cluster) error { // VIEW-26
 		notes = append(notes, c.Note())
 	}
 	return errors.Join(notes...)
+}
+
+// Why is the error of a request for which a cluster has no endpoint: the cluster's own, or else the
+// reason with what the management server has said (Note), or with the node ID if that has said
+// nothing (VIEW-26). Without a reason the cluster has no assignment.
+func (s *Snapshot) Why(c *Cluster, reason string) error {
+	note := s.Note(c)
+	switch _, told := errors.AsType[*client.ResourceError](note); {
+	case c.Err() != nil:
+		return c.Err()
+	case told && reason == "":
+		return fmt.Errorf("cluster %q: %w", c.Name, note)
+	case told:
+		return fmt.Errorf("cluster %q: %s: %w", c.Name, reason, note)
+	default:
+		return fmt.Errorf("cluster %q: %s (node %q)", c.Name, cmp.Or(reason, "it has no endpoints"), s.NodeID)
+	}
 }
 
 // Resource returns a resource that a hook found, nil if there was no answer yet; see [Hook].

@@ -34,3 +34,28 @@ func TestWatchedAfterDeletion(t *testing.T) {
 		}
 	}
 }
+
+// Why a cluster has no endpoint for a request: its own error, else the reason with the trouble that is
+// told of it, or with the node ID.
+//
+// spec: VIEW-26
+func TestWhy(t *testing.T) {
+	d := newDriver(t, []string{"lds", "l"}, nil)
+	why := func(want string, inputs ...string) {
+		t.Helper()
+		for _, input := range inputs {
+			d.run(input)
+		}
+		if got := d.core.snapshot.Why(d.core.snapshot.Cluster("a"), "none is healthy").Error(); got != want {
+			t.Errorf("after %q: %s, want %s", inputs, got, want)
+		}
+	}
+	why(`cluster "a": none is healthy (node "n")`, "start", "lds l 1 rds:r", "rds r 1 *=a", "cds a 1 eds", "eds a 1 1.1.1.1")
+	why(`cluster "a": none is healthy (node "n")`, "eds a 2") // the reason says that there are no localities
+	why(`cluster "a": none is healthy: xds: envoy.config.endpoint.v3.ClusterLoadAssignment "a" for node "n": rejected: no such thing
+the assignment has no localities`, "refused eds a")
+	why(`xds: envoy.config.cluster.v3.Cluster "a" for node "n": rejected: no such thing`, "bad cds a")
+	if got := d.core.snapshot.Why(&Cluster{Name: "b"}, "").Error(); got != `cluster "b": it has no endpoints (node "n")` {
+		t.Error(got)
+	}
+}

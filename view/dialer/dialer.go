@@ -139,7 +139,7 @@ func (d *Dialer) pick(c *view.Cluster) (*view.Cluster, *endpoint.Endpoint, error
 			}
 		}
 	}
-	why := errors.New("no members")
+	why := fmt.Errorf("cluster %q has no members", c.Name)
 	for _, m := range members {
 		e, err := d.pickLeaf(m)
 		if err == nil {
@@ -147,20 +147,17 @@ func (d *Dialer) pick(c *view.Cluster) (*view.Cluster, *endpoint.Endpoint, error
 		}
 		why = err
 	}
-	return nil, nil, fmt.Errorf("cluster %q: %w", c.Name, why)
+	return nil, nil, why
 }
 
 func (d *Dialer) pickLeaf(c *view.Cluster) (*endpoint.Endpoint, error) {
+	why := func(reason string) error { return d.view.Snapshot().Why(c, reason) }
 	plain := c.Message.GetTransportSocket() == nil && len(c.Message.GetTransportSocketMatches()) == 0
 	switch {
-	case c.Err() != nil:
-		return nil, c.Err()
-	case !plain && !d.config.AllowTransportSocket:
-		return nil, errors.New("it has a transport socket, and dialer.Config.AllowTransportSocket is not set")
-	case c.Endpoints == nil && c.Note() != nil:
-		return nil, c.Note()
-	case c.Endpoints == nil:
-		return nil, errors.New("no endpoints")
+	case c.Err() == nil && !plain && !d.config.AllowTransportSocket:
+		return nil, fmt.Errorf("cluster %q has a transport socket, and dialer.Config.AllowTransportSocket is not set", c.Name)
+	case c.Err() != nil || c.Endpoints == nil:
+		return nil, why("")
 	}
 	known, _ := d.sets.Load(c.Name)
 	s, ok := known.(*set)
@@ -172,11 +169,11 @@ func (d *Dialer) pickLeaf(c *view.Cluster) (*endpoint.Endpoint, error) {
 		counted := d.loadOf(c)
 		counted.Drop(category)
 		counted.Close()
-		return nil, fmt.Errorf("it drops the connection (%s)", category)
+		return nil, fmt.Errorf("cluster %q drops the connection (%s)", c.Name, category)
 	}
 	e := s.Pick(d.next.Next())
 	if e == nil {
-		return nil, errors.New(s.Reason())
+		return nil, why(s.Reason())
 	}
 	return e, nil
 }

@@ -3,6 +3,7 @@ package grpcresolver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -104,7 +105,7 @@ func (b *edsBuilder) Scheme() string { return EDSScheme }
 
 // Build does not wait for endpoints; RPCs do.
 func (b *edsBuilder) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
-	r := &edsResolver{channel: cc}
+	r := &edsResolver{cc, b.client.Bootstrap().Node.GetId()}
 	w, err := watcher.Watch(context.Background(), b.client, eds.Type, target.Endpoint(), r.update)
 	if err != nil {
 		return nil, err
@@ -114,17 +115,22 @@ func (b *edsBuilder) Build(target resolver.Target, cc resolver.ClientConn, _ res
 
 // edsResolver passes on what its watch hears; it belongs to the watch's handler. Ambient errors
 // change nothing: the endpoints that are held stay good.
-type edsResolver struct{ channel resolver.ClientConn }
+type edsResolver struct {
+	channel resolver.ClientConn
+	node    string // ID
+}
 
 func (r *edsResolver) update(ev watcher.Event[*endpointv3.ClusterLoadAssignment]) {
 	l := &leaf{name: ev.Name}
+	l.why = func(reason string) error { return fmt.Errorf("cluster %q: %s (node %q)", l.name, reason, r.node) }
+	fails := func(err error) { l.why = func(string) error { return err } }
 	switch ev.Kind {
 	case client.EventUpdated:
 		l.set = endpoint.New(ev.Value, endpoint.Config{GRPC: true})
 	case client.EventDoesNotExist:
-		l.err = &absence{ev.Name, ev.Reason}
+		fails(&absence{ev.Name, ev.Reason})
 	case client.EventFailed:
-		l.err = errors.New(ev.Err.Error()) // VIEW-28: its status would be that of RPCs
+		fails(errors.New(ev.Err.Error())) // VIEW-28: its status would be that of RPCs
 	case client.EventAmbientError, client.EventRecovered, client.EventSynced:
 		return
 	}

@@ -2,6 +2,7 @@ package grpcresolver
 
 import (
 	"context"
+	"errors"
 	"net"
 	"testing"
 	"testing/synctest"
@@ -49,7 +50,7 @@ func TestFailover(t *testing.T) {
 		"the next leaf":            {[]member{leafOf("a", at(0, 1)), leafOf("b", at(0, 9))}, 10 * time.Second},
 		"the same priority":        {[]member{leafOf("a", viewtest.Locality(0, map[uint32]uint32{1: 1, 9: 1}))}, time.Nanosecond},
 		"nothing else":             {[]member{leafOf("a", at(0, 1), at(1, 2))}, 0},
-		"nothing else in the next": {[]member{leafOf("a", at(0, 1)), {leaf: &leaf{name: "b"}}}, 0},
+		"nothing else in the next": {[]member{leafOf("a", at(0, 1)), {leaf: &leaf{name: "b", why: func(string) error { return errors.New("no endpoints") }}}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

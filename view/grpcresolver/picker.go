@@ -112,7 +112,7 @@ func (p *picker) route(info balancer.PickInfo) (found *route.Route, cluster stri
 // pick chooses among the endpoints of a leaf that are connected, and enters its limit.
 func (p *picker) pick(l *leaf, info balancer.PickInfo) (balancer.PickResult, *endpoint.Endpoint, error) {
 	if l.set == nil {
-		return balancer.PickResult{}, nil, l.why("it has no endpoints")
+		return balancer.PickResult{}, nil, l.why("")
 	}
 	if category, dropped := l.set.Drop(rand.Uint64); dropped {
 		l.load.Drop(category)
@@ -145,14 +145,6 @@ func (p *picker) connected(l *leaf, info balancer.PickInfo) (balancer.PickResult
 	default:
 		return balancer.PickResult{}, nil, l.why(l.set.Reason())
 	}
-}
-
-// why is the error of a leaf that has nothing to choose from.
-func (l *leaf) why(reason string) error {
-	if l.err != nil {
-		return l.err
-	}
-	return fmt.Errorf("cluster %q: %s", l.name, reason)
 }
 
 func (p *picker) readyOf(l *leaf) *readySet {

@@ -53,8 +53,8 @@ type leaf struct {
 	name  string
 	from  *view.Endpoints // nil without a view
 	set   *endpoint.Set   // nil if there are no endpoints
-	err   error           // why there are none
-	limit *circuit.Limit  // nil without a view
+	why   func(reason string) error
+	limit *circuit.Limit // nil without a view
 
 	load       *load.Cluster
 	localities map[*endpointv3.LocalityLbEndpoints]*load.Locality
@@ -120,7 +120,7 @@ func (r *listenerResolver) update(s *view.Snapshot) {
 			}
 		}
 		if err := c.Err(); err != nil { // it has no leaves then
-			p.clusters[c.Name].add(&leaf{name: c.Name, err: err})
+			p.clusters[c.Name].add(&leaf{name: c.Name, why: func(string) error { return err }})
 		}
 	}
 	switch {
@@ -143,10 +143,8 @@ func (r *listenerResolver) update(s *view.Snapshot) {
 
 // leaf reads the endpoints of a cluster, if they have changed.
 func (r *listenerResolver) leaf(s *view.Snapshot, c *view.Cluster) *leaf {
-	l := &leaf{name: c.Name, from: c.Endpoints, err: c.Err(), limit: r.breakers.Of(c.Message)}
-	if l.err == nil {
-		l.err = s.Note(c)
-	}
+	l := &leaf{name: c.Name, from: c.Endpoints, limit: r.breakers.Of(c.Message)}
+	l.why = func(reason string) error { return s.Why(c, reason) }
 	if c.Server != nil {
 		l.load = r.loads.Use(load.TargetOf(c.Server.URI, c.Message))
 	}

@@ -140,7 +140,7 @@ func TestRPCsAreToldWhy(t *testing.T) {
 	viewtest.Set(t, m, "1", drop, sick, viewtest.Assignment("empty"), viewtest.Assignment("refused", viewtest.At(closedPort(t))))
 	for name, want := range map[string]string{
 		"missing":                       `endpoints "missing" do not exist (`,
-		"empty":                         `cluster "empty": the assignment has no localities`,
+		"empty":                         `cluster "empty": the assignment has no localities (node "")`,
 		"sick":                          `cluster "sick": none of 1 endpoints is healthy`,
 		"drop":                          `cluster "drop" drops the RPC (flood)`,
 		"refused":                       `connection refused`,

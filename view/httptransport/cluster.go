@@ -112,22 +112,17 @@ func (c *cluster) count(s *state) {
 // pick chooses an endpoint.
 func (c *cluster) pick(next uint64, random func() uint64) (*endpoint.Endpoint, *load.Locality, error) {
 	s := c.state.Load()
-	name := s.from.Name
-	switch {
-	case s.from.Err() != nil:
-		return nil, nil, s.from.Err()
-	case s.set == nil && s.from.Note() != nil:
-		return nil, nil, fmt.Errorf("cluster %q: %w", name, s.from.Note())
-	case s.set == nil:
-		return nil, nil, fmt.Errorf("cluster %q has no endpoints", name)
+	why := func(reason string) error { return c.transport.view.Snapshot().Why(s.from, reason) }
+	if s.from.Err() != nil || s.set == nil {
+		return nil, nil, why("")
 	}
 	if category, dropped := s.set.Drop(random); dropped {
 		s.load.Drop(category)
-		return nil, nil, fmt.Errorf("cluster %q drops the request (%s)", name, category)
+		return nil, nil, fmt.Errorf("cluster %q drops the request (%s)", c.name, category)
 	}
 	e := s.set.Pick(next)
 	if e == nil {
-		return nil, nil, fmt.Errorf("cluster %q: %s", name, s.set.Reason())
+		return nil, nil, why(s.set.Reason())
 	}
 	return e, s.localities[e.Locality], nil
 }
