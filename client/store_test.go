@@ -54,15 +54,17 @@ func stale(evs []client.Event[any]) (ls []string) {
 	return ls
 }
 
-// spec: LKG-1 LKG-3 LKG-4 LKG-8 LKG-9
+// spec: LKG-1 LKG-2 LKG-3 LKG-4 LKG-8 LKG-9
 func TestStartWithoutServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var accepted time.Time
 		srv, dir := testutil.NewServer(), filepath.Join(t.TempDir(), "xds")
 		run(t, srv, dir, func(r *rig) {
 			_, rec := r.watch("a")
 			r.watch("b")
 			r.clusters(r.accept(), "1", "n1", "a", "b")
 			rec.heard(t, "updated a 1")
+			accepted = time.Now()
 			if _, err := os.Stat(dir); err == nil {
 				t.Error("it was kept at once")
 			}
@@ -87,6 +89,8 @@ func TestStartWithoutServer(t *testing.T) {
 			for _, s := range r.c.Dump() {
 				if want := s.Name == "a"; s.Stale != want || s.Status != "REQUESTED" || (s.Raw != nil) != want {
 					t.Errorf("state %+v", s)
+				} else if want && !s.Updated.Equal(accepted) {
+					t.Errorf("it is of %v, want the time when it was accepted, %v", s.Updated, accepted)
 				}
 			}
 			ev, err := r.c.Get(t.Context(), cds.Type, "a")
