@@ -199,7 +199,7 @@ func (c *core) bind(p *clusterPart, msg *clusterv3.Cluster, o Origin) {
 			c.useFor(part, p, d.Need, 1)
 		}
 	}
-	if c.config.fresh > 0 && t.eds != nil && p.eds == t.eds && otherSocket(p.cur.Message, msg) { // WARM-e
+	if c.config.fresh > 0 && t.eds != nil && p.eds == t.eds && otherSocket(p.cur.Message, msg) && !c.confirmed(p) { // WARM-e
 		t.fresh = c.now.Add(c.config.fresh)
 		c.alarm(c.config.fresh, func() { c.touch(p) })
 	}
@@ -209,6 +209,13 @@ func (c *core) bind(p *clusterPart, msg *clusterv3.Cluster, o Origin) {
 		c.regroup = true
 	}
 	c.waitingChanged = true
+}
+
+// confirmed says whether a server has told the assignment of a cluster that it had not told itself:
+// that is the answer which FreshEndpoints waits for.
+func (c *core) confirmed(p *clusterPart) bool {
+	e := p.eds.newest()
+	return p.cur.Stale && e != nil && !e.Stale
 }
 
 // useFor counts a cluster's need of a resource.

@@ -174,7 +174,7 @@ func (c *core) origin(ev *client.Event[any]) Origin {
 		s = &key
 		c.servers[key] = s
 	}
-	return Origin{ev.Version, s}
+	return Origin{ev.Version, s, ev.Stale}
 }
 
 // feedOf finds where resources come from. Ads is the view's own servers, self is what the message

@@ -168,6 +168,8 @@ type Server struct {
 type Origin struct {
 	Version string
 	Server  *Server // nil if no server sent it
+	// Stale says that it is from the store of the client, and that no server has spoken of it yet.
+	Stale bool
 }
 
 // AutoHost is the hostname of an endpoint, if a route of this origin with auto_host_rewrite may have
