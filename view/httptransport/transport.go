@@ -1,6 +1,7 @@
 package httptransport
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -213,7 +214,7 @@ func (t *Transport) forward(r *http.Request, req *route.Request, now *routing, f
 	root := t.cluster(c)
 	root.hold.Enter()
 	over := ends{root.hold.Leave}
-	leaf, e, locality, err := t.pick(c)
+	leaf, e, locality, err := t.pick(now.snapshot, c)
 	if err != nil {
 		over.end()
 		return nil, &Error{http.StatusServiceUnavailable, err}
@@ -272,8 +273,9 @@ func (t *Transport) find(ctx context.Context, s *view.Snapshot, choice route.Cho
 	return c, nil
 }
 
-// pick chooses an endpoint: of an aggregate's first leaf that has one.
-func (t *Transport) pick(c *view.Cluster) (*cluster, *endpoint.Endpoint, *load.Locality, error) {
+// pick chooses an endpoint: of an aggregate's first leaf that has one. A leaf that is in no snapshot any
+// more is the one of the snapshot that routed the request.
+func (t *Transport) pick(routed *view.Snapshot, c *view.Cluster) (*cluster, *endpoint.Endpoint, *load.Locality, error) {
 	if c.Kind() != view.KindAggregate {
 		leaf := t.cluster(c)
 		e, locality, err := leaf.pick(t.next.Next(), rand.Uint64)
@@ -282,7 +284,7 @@ func (t *Transport) pick(c *view.Cluster) (*cluster, *endpoint.Endpoint, *load.L
 	why := fmt.Errorf("cluster %q has no members", c.Name)
 	for _, name := range c.Leaves() {
 		// VIEW-34: the leaf says how it is reached, and what its limits are.
-		m := t.view.Snapshot().Cluster(name)
+		m := cmp.Or(t.view.Snapshot().Cluster(name), routed.Cluster(name))
 		if m == nil {
 			continue
 		}
