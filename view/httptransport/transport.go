@@ -273,8 +273,8 @@ func (t *Transport) find(ctx context.Context, s *view.Snapshot, choice route.Cho
 	return c, nil
 }
 
-// pick chooses an endpoint: of an aggregate's first leaf that has one. A leaf that is in no snapshot any
-// more is the one of the snapshot that routed the request.
+// pick chooses an endpoint: of an aggregate's first leaf that has one. A leaf of which the newest snapshot
+// knows nothing, since it has left, is that of the snapshot that routed the request.
 func (t *Transport) pick(routed *view.Snapshot, c *view.Cluster) (*cluster, *endpoint.Endpoint, *load.Locality, error) {
 	if c.Kind() != view.KindAggregate {
 		leaf := t.cluster(c)
@@ -284,7 +284,10 @@ func (t *Transport) pick(routed *view.Snapshot, c *view.Cluster) (*cluster, *end
 	why := fmt.Errorf("cluster %q has no members", c.Name)
 	for _, name := range c.Leaves() {
 		// VIEW-34: the leaf says how it is reached, and what its limits are.
-		m := cmp.Or(t.view.Snapshot().Cluster(name), routed.Cluster(name))
+		m := t.view.Snapshot().Cluster(name)
+		if m == nil || m.Status() == view.StatusWaiting {
+			m = cmp.Or(routed.Cluster(name), m)
+		}
 		if m == nil {
 			continue
 		}
