@@ -24,6 +24,7 @@ import (
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
@@ -101,6 +102,38 @@ func serving(t *testing.T, test func(t *testing.T, c *client.Client)) {
 			synctest.Wait()
 		}
 		test(t, c)
+	})
+}
+
+// A name whose resource is elsewhere is not listed; the resource is.
+func TestRedirect(t *testing.T) {
+	const from, to = "xdstp://same/envoy.config.cluster.v3.Cluster/from", "xdstp://same/envoy.config.cluster.v3.Cluster/to"
+	synctest.Test(t, func(t *testing.T) {
+		srv := testutil.NewServer()
+		boot, err := bootstrap.Server(srv.Target())
+		must(t, err)
+		boot.Authorities = map[string]bootstrap.Authority{"same": {}}
+		c, err := client.New(client.Config{Bootstrap: boot, GRPC: transport.GRPCConfig{DialOptions: srv.DialOptions()}})
+		must(t, err)
+		defer func() {
+			c.Close()
+			<-c.Done()
+			srv.Close()
+		}()
+		_, err = c.Watch(t.Context(), cds.Type, from, func(client.Event[any]) {})
+		must(t, err)
+		st, err := srv.Accept(t.Context())
+		must(t, err)
+		locator := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), to)
+		redirect := testutil.Wrapped(from, "1", &anypb.Any{TypeUrl: resource.TypePrefix + "xds.core.v3.ResourceLocator", Value: locator})
+		must(t, st.Send(testutil.SotW(cds.Type.TypeURL(), "1", "n1", redirect)))
+		synctest.Wait()
+		must(t, st.Send(testutil.SotW(cds.Type.TypeURL(), "2", "n2", redirect, &clusterv3.Cluster{Name: to})))
+		synctest.Wait()
+		_, body := get(t, c, "resource=dynamic_active_clusters")
+		if strings.Count(body, "version_info")+strings.Count(body, "versionInfo") != 1 || !strings.Contains(body, to) {
+			t.Errorf("the dump is %s", body)
+		}
 	})
 }
 

@@ -384,7 +384,8 @@ func TestContents(t *testing.T) {
 		big := cluster("b")
 		big.AltStatName = strings.Repeat("x", 1000)
 		p.send(st, testutil.SotW(cds.Type.TypeURL(), "1", "n1", cluster("a"), big))
-		p.send(st, testutil.SotW(eds.Type.TypeURL(), "1", "e1", &endpointv3.ClusterLoadAssignment{ClusterName: "e"}))
+		e := &endpointv3.ClusterLoadAssignment{ClusterName: "e"}
+		p.send(st, testutil.SotW(eds.Type.TypeURL(), "1", "e1", e))
 		for _, tt := range []struct {
 			name   string
 			config csds.Config
@@ -397,6 +398,7 @@ func TestContents(t *testing.T) {
 			{"some types' contents", csds.Config{Contents: []string{eds.Type.TypeURL()}}, nil, "a- b- e+"},
 			{"some types", csds.Config{Types: []string{eds.Type.TypeURL()}}, nil, "e+"},
 			{"some bytes", csds.Config{MaxContents: 500}, nil, "a+ b- e+"},
+			{"some bytes of all", csds.Config{MaxContents: proto.Size(cluster("a")) + proto.Size(e) - 1}, nil, "a+ b- e-"},
 		} {
 			resp, err := csds.New(tt.config, p.c).FetchClientStatus(t.Context(), tt.req)
 			must(t, err)

@@ -229,6 +229,28 @@ func TestAge(t *testing.T) {
 	})
 }
 
+// A file in which nothing can be good any more is removed, whatever section it is of.
+//
+// spec: LKG-6
+func TestOldFiles(t *testing.T) {
+	path, others := t.TempDir(), clusters
+	others.Authority = "gone"
+	d := Dir(path, Options{})
+	must(t, d.Save(others, []client.StoredResource{put("a", "1")}))
+	must(t, d.Close())
+	eight := time.Now().Add(-8 * 24 * time.Hour)
+	must(t, os.Chtimes(files(t, path)[0], eight, eight))
+	for _, tt := range []struct {
+		options Options
+		want    int
+	}{{Options{MaxAge: -1}, 2}, {Options{}, 1}} {
+		d := Dir(path, tt.options)
+		must(t, d.Save(clusters, []client.StoredResource{put("a", "1")}))
+		must(t, d.Close())
+		same(t, "files", len(files(t, path)), tt.want)
+	}
+}
+
 // spec: LKG-7
 func TestFull(t *testing.T) {
 	path := t.TempDir()
