@@ -34,7 +34,9 @@ func (c *core) takeMember(p *resourcePart, ev *client.Event[any]) {
 			if p.err = ev.Err; s == stateAbsent {
 				p.err = c.absence(ev)
 			}
-			clear(p.members)
+			if s != stateTrouble { // else the client still has what it told
+				clear(p.members)
+			}
 			c.become(p, s)
 		}
 	}
