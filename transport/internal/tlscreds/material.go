@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -28,6 +29,10 @@ type material struct {
 	pair    item[*tls.Certificate]
 	roots   item[*x509.CertPool]
 	reading chan struct{} // closed when the reading that is under way is over; nil if none is
+
+	// Owned by the reading that is under way: a bundle takes milliseconds to parse, and seldom changes.
+	sum    [sha256.Size]byte // of the text of parsed
+	parsed *x509.CertPool
 }
 
 // item is something that is read from files and kept, guarded by the material's mutex but for
@@ -205,10 +210,15 @@ func (m *material) loadRoots() (*x509.CertPool, error) {
 	if err != nil {
 		return nil, err
 	}
+	sum := sha256.Sum256(data)
+	if m.parsed != nil && sum == m.sum {
+		return m.parsed, nil
+	}
 	pool, err := parseRoots(data)
 	if err != nil {
 		return nil, fmt.Errorf("ca certificate %s: %w", origin(m.spec.CACertificateFile), err)
 	}
+	m.sum, m.parsed = sum, pool
 	return pool, nil
 }
 
