@@ -180,13 +180,13 @@ func (d *Dialer) pickLeaf(c *view.Cluster) (*endpoint.Endpoint, error) {
 
 func (d *Dialer) connect(ctx context.Context, c *view.Cluster, e *endpoint.Endpoint) (net.Conn, error) {
 	if d.config.Dial != nil {
-		return d.config.Dial(ctx, e.Address.Network, e.Address.Addr)
+		return e.Dial(ctx, d.config.Dial)
 	}
 	timeout := 5 * time.Second
 	if t := c.Message.GetConnectTimeout(); t != nil {
 		timeout = t.AsDuration()
 	}
-	return (&net.Dialer{Timeout: timeout}).DialContext(ctx, e.Address.Network, e.Address.Addr)
+	return e.Dial(ctx, (&net.Dialer{Timeout: timeout}).DialContext)
 }
 
 // held holds the cluster until the connection is closed.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/client"
@@ -44,10 +45,16 @@ func TestDialContext(t *testing.T) {
 	ctx := viewtest.Patience(t)
 	root, port := listen(t)
 	other, otherPort := listen(t)
-	v := newView(t, port, viewtest.Cluster("a:b|other"), viewtest.Assignment("a:b|other", viewtest.At(otherPort)),
+	gone, gonePort := listen(t)
+	gone.Close()
+	several := viewtest.At(gonePort) // VIEW-62
+	several.LbEndpoints[0].GetEndpoint().AdditionalAddresses = []*endpointv3.Endpoint_AdditionalAddress{
+		{Address: viewtest.At(otherPort).LbEndpoints[0].GetEndpoint().GetAddress()},
+	}
+	v := newView(t, port, viewtest.Cluster("several"), viewtest.Assignment("several", several), viewtest.Cluster("a:b|other"), viewtest.Assignment("a:b|other", viewtest.At(otherPort)),
 		viewtest.Cluster("empty"), viewtest.Assignment("empty"), viewtest.Aggregate(t, "all", "empty", "a:b|other"))
 	d := dialer.New(v, dialer.Config{})
-	for address, want := range map[string]net.Listener{"root:5432": root, "root": root, "a:b|other": other, "all": other} {
+	for address, want := range map[string]net.Listener{"root:5432": root, "root": root, "a:b|other": other, "all": other, "several": other} {
 		conn, err := d.DialContext(ctx, "tcp", address)
 		if err != nil {
 			t.Errorf("%s: %v", address, err)

@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -40,6 +41,20 @@ type Endpoint struct {
 func (e *Endpoint) RingWeight() uint64 {
 	// VIEW-63: a locality without a weight counts as 1.
 	return uint64(max(e.Locality.GetLoadBalancingWeight().GetValue(), 1)) * uint64(e.Weight)
+}
+
+// Dial connects to the first of the endpoint's addresses that answers (gRFC A61). An error joins those of
+// all that were tried until ctx ended.
+func (e *Endpoint) Dial(ctx context.Context, dial func(ctx context.Context, network, address string) (net.Conn, error)) (net.Conn, error) {
+	conn, err := dial(ctx, e.Address.Network, e.Address.Addr)
+	for i := 0; err != nil && i < len(e.More) && ctx.Err() == nil; i++ {
+		var other error
+		if conn, other = dial(ctx, e.More[i].Network, e.More[i].Addr); other == nil {
+			return conn, nil
+		}
+		err = errors.Join(err, other)
+	}
+	return conn, err
 }
 
 // health is what may be done with an endpoint.

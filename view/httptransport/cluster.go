@@ -83,14 +83,14 @@ func (c *cluster) update(found *view.Cluster) {
 	c.count(s)
 	c.state.Store(s)
 	c.hold.SetAlone(c.retired.Load() || hold.Alone(now))
-	keep := map[endpoint.Address]bool{}
+	keep := map[endpoint.Address]*endpoint.Endpoint{}
 	if s.set != nil && (old == nil || proto.Equal(old.from.Message, now.Message)) {
 		for _, e := range s.set.Endpoints() {
-			keep[e.Address] = true
+			keep[e.Address] = e
 		}
 	}
 	for address, p := range c.pools {
-		if !keep[address] {
+		if e := keep[address]; e == nil || !slices.Equal(e.More, p.more) {
 			delete(c.pools, address)
 			p.retire()
 		}
@@ -131,6 +131,7 @@ func (c *cluster) pick(next uint64, random func() uint64) (*endpoint.Endpoint, *
 // alone.
 type pool struct {
 	transport *http.Transport
+	more      []endpoint.Address // of the endpoint
 	scheme    string
 	retired   atomic.Bool
 }
@@ -146,7 +147,7 @@ func (c *cluster) pool(e *endpoint.Endpoint) (*pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pool{transport: transport, scheme: "http"}
+	p := &pool{transport: transport, more: e.More, scheme: "http"}
 	if transport.TLSClientConfig != nil {
 		p.scheme = "https"
 	}
@@ -155,7 +156,7 @@ func (c *cluster) pool(e *endpoint.Endpoint) (*pool, error) {
 		dial = (&net.Dialer{Timeout: connectTimeout(c.state.Load().from), KeepAlive: 30 * time.Second}).DialContext
 	}
 	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return dial(ctx, e.Address.Network, e.Address.Addr)
+		return e.Dial(ctx, dial)
 	}
 	// A request may have picked an endpoint that has left meanwhile.
 	if c.retired.Load() || !c.has(e.Address) {

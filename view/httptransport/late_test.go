@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/internal/viewtest"
 	"github.com/xdswatch/xdswatch/view"
 	"github.com/xdswatch/xdswatch/view/route"
@@ -23,7 +25,17 @@ func TestRoutedBefore(t *testing.T) {
 	at := viewtest.At(uint32(server.Listener.Addr().(*net.TCPAddr).Port))
 	viewtest.Set(t, m, "1", append(viewtest.Listener(t, `"*"`, `{match: {path: /a}, route: {cluster: a}}`, `{match: {path: /all}, route: {cluster: all}}`),
 		viewtest.Cluster("a"), viewtest.Assignment("a", at), viewtest.Aggregate(t, "all", "b"), viewtest.Cluster("b"), viewtest.Assignment("b", at))...)
-	v, err := view.New(t.Context(), viewtest.Client(t, m), view.Root{Type: view.RootListener, Name: "listener"}, view.Config{})
+	boot, err := bootstrap.Server(m.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// In state of the world the server does not say that it has no cluster any more.
+	c, err := client.New(client.Config{Bootstrap: boot, Variant: client.VariantSotW})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	v, err := view.New(t.Context(), c, view.Root{Type: view.RootListener, Name: "listener"}, view.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,26 @@ import (
 	"github.com/xdswatch/xdswatch/view/httptransport"
 )
 
+// An endpoint is reached by the first of its addresses that answers.
+//
+// spec: VIEW-62
+func TestAdditionalAddresses(t *testing.T) {
+	m := viewtest.Management(t)
+	a, gone := newBackend(t, "a"), newBackend(t, "gone")
+	gone.Close()
+	at := viewtest.At(gone.port)
+	at.LbEndpoints[0].GetEndpoint().AdditionalAddresses = []*endpointv3.Endpoint_AdditionalAddress{
+
+		{Address: viewtest.At(a.port).LbEndpoints[0].GetEndpoint().GetAddress()},
+	}
+	viewtest.Set(t, m, "1", append(viewtest.Listener(t, `"*"`, `{match: {prefix: /}, route: {cluster: a}}`),
+		viewtest.Cluster("a"), viewtest.Assignment("a", at))...)
+	c, _ := newTransport(t, m, httptransport.Config{})
+	if _, text, err := get(c, "http://example.com/"); text != "a example.com /" {
+		t.Errorf("the response is %q, %v", text, err)
+	}
+}
+
 // A request has the hostname of its endpoint as its host only if a trusted server sent the route
 // that says so. An endpoint of a DNS cluster has the configured name and port as its hostname.
 //
