@@ -12,6 +12,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	aggregatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/aggregate/v3"
+	dnsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dns/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
@@ -169,7 +170,7 @@ func actionOf(c string) *routev3.RouteAction {
 	return &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_WeightedClusters{WeightedClusters: all}}
 }
 
-// buildCluster: eds, eds:SERVICE, static:ADDR, dns:HOST, agg:A,B, list:NAME, other, tls:X, sds:SECRET, alt:X, path.
+// buildCluster: eds, eds:SERVICE, static:ADDR, dns:HOST, dnsx:HOST, agg:A,B, list:NAME, other, tls:X, sds:SECRET, alt:X, path.
 func buildCluster(name string, words []string) *clusterv3.Cluster {
 	c := &clusterv3.Cluster{Name: name}
 	for _, word := range words {
@@ -185,6 +186,9 @@ func buildCluster(name string, words []string) *clusterv3.Cluster {
 			c.LoadAssignment = buildEndpoints(name, []string{value})
 		case "dns":
 			c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STRICT_DNS}
+			c.LoadAssignment = buildEndpoints(name, []string{value})
+		case "dnsx":
+			c.ClusterDiscoveryType = custom(&dnsv3.DnsCluster{})
 			c.LoadAssignment = buildEndpoints(name, []string{value})
 		case "other":
 			c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_ORIGINAL_DST}

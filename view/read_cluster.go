@@ -7,6 +7,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	aggregatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/aggregate/v3"
+	dnsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dns/v3"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -55,6 +56,8 @@ func (r *clusterRead) custom(t *clusterv3.Cluster_CustomClusterType) {
 	r.kind = KindOther
 	config := t.GetTypedConfig()
 	switch {
+	case config.MessageIs((*dnsv3.DnsCluster)(nil)):
+		r.kind = KindDNS
 	case config.MessageIs((*aggregatev3.ClusterConfig)(nil)):
 		var aggregate aggregatev3.ClusterConfig
 		r.kind = KindAggregate

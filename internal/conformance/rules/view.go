@@ -39,7 +39,7 @@ func view() []Section {
 			{"VIEW-43", "a registry finds what messages name, blocking or not", ""},
 			{"VIEW-44", "programs have the whole value", ""},
 			{"VIEW-65", "a snapshot says which server sent what, and its features", ""},
-			{"VIEW-66", "the limit of requests is that of the DEFAULT priority, 1024 by default", ""},
+			{"VIEW-66", "the limit of requests is that of the DEFAULT priority, 1024 by default; who shares the breakers shares it", ""},
 		}},
 		{"View: warming", []Rule{
 			{"WARM-a", "a proxy starts clusters, then endpoints, then listeners", "the view watches each as soon as it is named"},
@@ -65,7 +65,7 @@ func view() []Section {
 			{"VIEW-60", "domains match without regard to case: exact, suffix, prefix, any; of a kind the longest; a malformed one hurts no other", ""},
 			{"VIEW-61", "endpoints are used by health, once for each address, shared by priority and weight; what is wrong with an assignment is listed, and the rest is used", ""},
 			{"VIEW-62", "an endpoint has its hostname, further addresses, hash key and proxy", ""},
-			{"VIEW-63", "ring hash multiplies the weights of locality and endpoint", ""},
+			{"VIEW-63", "ring hash multiplies the weights of locality and endpoint; endpoints that connect for ten seconds hold up no RPC", ""},
 			{"VIEW-64", "retries: one by default, five attempts at most; 25 ms, doubled, up to ten times that", ""},
 		}},
 	}
