@@ -1,8 +1,6 @@
 package machine
 
-import (
-	"time"
-)
+import "time"
 
 // finish draws a response's conclusions; then the answer is owed.
 func (m *Machine) finish(now time.Time, resp *response) {
@@ -36,11 +34,9 @@ func (m *Machine) finishCollections(now time.Time, resp *response, live bool) {
 		m.recovered(s)
 	}
 	for _, c := range resp.completes {
-		f := c.self.fault
-		if !resp.link.has(c.self) {
-			continue
-		}
-		if f == nil || f.Kind == FaultTimeout || f.Kind == FaultRejected && c.self.seen != resp.serial {
+		switch f := c.self.fault; {
+		case !resp.link.has(c.self): // nobody watches it any more
+		case f == nil, f.Kind == FaultTimeout, f.Kind == FaultRejected && c.self.seen != resp.serial:
 			m.markComplete(now, c.self, resp.Version)
 		}
 	}
