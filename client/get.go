@@ -360,7 +360,7 @@ func (g *gets) drop(slot *getSlot) {
 	}
 	g.busy(slot)
 	delete(g.slots, slot.key)
-	slot.watch.Stop()
+	slot.watch.end(ErrStopped) // and not Stop, which waits for a handler that waits for the lock
 }
 
 // timeout is the error of a caller whose context ended.

@@ -33,7 +33,9 @@ func (l *link) flushNames() (added []*subscription, removed []change) {
 				removed = append(removed, c)
 			}
 			delete(l.spelled, sub)
-			sub.timer = 0
+			if !sub.unconfirmed { // else the server has to confirm it all the same, as a member
+				sub.timer = 0
+			}
 			l.forget(sub)
 			sub.subscribed = false
 		case c.had:
