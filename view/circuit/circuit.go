@@ -1,6 +1,6 @@
 // Package circuit limits how many requests a cluster has at a time: the circuit breakers of its
-// configuration (max_requests; gRFC A32). The adapters of the view use it, and a program that sends
-// requests itself may:
+// configuration (max_requests; gRFC A32). Packages grpcresolver and httptransport use it, and a program
+// that sends requests itself may:
 //
 //	limit := breakers.Of(cluster)
 //	if !limit.Enter() {
@@ -10,6 +10,7 @@
 package circuit
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"weak"
@@ -31,7 +32,7 @@ type Breakers struct {
 type key struct{ cluster, service string }
 
 // Limit is that of one version of a cluster. Versions of one cluster share the count. A nil Limit
-// has no bound.
+// has no bound. It is safe for concurrent use.
 type Limit struct {
 	active *count
 	most   int64
@@ -91,8 +92,13 @@ func maxRequests(c *clusterv3.Cluster) int64 {
 	return defaultMaxRequests
 }
 
-// Max is how many requests there may be at a time.
-func (l *Limit) Max() int64 { return l.most }
+// Max is how many requests there may be at a time; [math.MaxInt64] without a bound.
+func (l *Limit) Max() int64 {
+	if l == nil {
+		return math.MaxInt64
+	}
+	return l.most
+}
 
 // Enter begins a request, unless there are too many. Each that began is to be ended by Leave.
 func (l *Limit) Enter() bool {

@@ -2,6 +2,7 @@ package circuit
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"testing"
 
@@ -71,6 +72,9 @@ func TestShared(t *testing.T) {
 		t.Error("no limit is one")
 	}
 	none.Leave()
+	if none.Max() != math.MaxInt64 {
+		t.Errorf("no limit has the bound %d", none.Max())
+	}
 }
 
 // Counts that nobody has are forgotten, and only those.
