@@ -37,14 +37,15 @@ func (x field) strangers(keys []string) (names []string) {
 // secureKeys decide about security: what may be one of them and is misspelt is a fault.
 var secureKeys = []string{"channel_creds", "call_creds"}
 
-// mayHave notes the members of an object that gRPC passes over and that say something.
+// mayHave notes the members of an object that gRPC passes over and that say something. One that is near
+// to a secure key is a fault.
 func (x field) mayHave(keys ...string) {
 	for _, name := range x.strangers(keys) {
 		near := nearest(name, keys)
 		switch at := x.at(name); {
 		case !at.present():
 		case slices.Contains(secureKeys, near):
-			// H-6
+			// H-6: the credentials that it should name would be left out.
 			at.hidden().fault("is not known here%s", didYouMean(name, keys))
 		default:
 			// BOOT-1, U-9: an unknown field is ignored, and noticed.

@@ -111,7 +111,8 @@ type Gauges struct {
 	// Blocked are the handlers that have run for Config.HandlerTimeout or longer.
 	Blocked []BlockedHandler
 	// CredentialFiles are the files of certificates and tokens that have gone bad while a connection
-	// exists, and of which an earlier state is in use.
+	// exists, and of which an earlier state is in use. It is empty with a Config.Transport of the
+	// program's own, which has a hook of that name itself (transport.GRPCConfig, transport.RESTConfig).
 	CredentialFiles []transport.FileReport
 	// Unsaved is what Config.Store has not saved yet; nil without a store. It is the same after Close.
 	Unsaved *Unsaved

@@ -106,7 +106,7 @@ func (c *frameConn) Read(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.read.scan(b[:n], c.begin, c.take)
-	// H-5
+	// H-5: what both take is bounded, in however many frames and streams it comes.
 	if most := max(maxFrameExcess, c.largest/2); c.excess > most {
 		return n, fmt.Errorf("a message comes in small frames, which take more than %d bytes of memory beside it", most)
 	}

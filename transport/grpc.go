@@ -43,9 +43,9 @@ type GRPCConfig struct {
 	// MaxReceiveSize is the largest response that is accepted, in bytes, on the wire and after
 	// decompression. 0 or less means 128 MiB, instead of gRPC's 4 MiB, which a whole snapshot
 	// soon exceeds; the maximum is 2 GiB less one byte. A larger response ends its stream with
-	// RESOURCE_EXHAUSTED, and several that are unfinished at once on the streams of a connection end it
-	// when they have one and a half times as much. A decompressor of the program in DialOptions (grpc.WithDecompressor)
-	// has to bound its own output.
+	// RESOURCE_EXHAUSTED. The unfinished responses on all streams of a connection may have one and a
+	// half times this size together; if they have more, the connection ends. A decompressor of the
+	// program in DialOptions (grpc.WithDecompressor) has to bound its own output.
 	MaxReceiveSize int
 	// ConnectTimeout bounds an attempt at one address: TCP, TLS and HTTP/2 together. 0 or less
 	// means 20 seconds. Open as a whole, with name resolution and all addresses, takes at most
@@ -60,7 +60,7 @@ type GRPCConfig struct {
 	CredentialFiles func(FileReport)
 	// DialOptions are appended to the options made of the other fields, and so override them:
 	// interceptors, stats handlers, a dialer of the program's own. With transport credentials among
-	// them a connection has no bound of what small frames take.
+	// them a connection has no bound of what small frames and unfinished responses take.
 	//
 	// The default dialer, which they may replace (grpc.WithContextDialer), dials TCP and Unix
 	// sockets, uses no proxy, whatever HTTPS_PROXY says, and dials each address once in an

@@ -22,8 +22,8 @@ const (
 	// maxFrameExcess is how much memory the frames of unfinished messages may take on a connection
 	// beside their content, in bytes, or half of the largest message if that is more.
 	maxFrameExcess = 96 << 20
-	// unfinishedPart is which part of the largest message the unfinished messages of a connection may have
-	// beyond it, together: a half.
+	// unfinishedPart bounds the unfinished messages of a connection: together they may have the size of
+	// the largest message, and this part of it (a half) more.
 	unfinishedPart = 2
 	// frameMemory is about what gRPC and the client need for a frame, beside its buffer, in bytes.
 	frameMemory = 128

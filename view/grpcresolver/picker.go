@@ -174,9 +174,8 @@ func (p *picker) readyOf(l *leaf) *readySet {
 	return r
 }
 
-// look is whether a priority is the one to use: it is unless all connections to it have failed, or
-// are late.
-// VIEW-63
+// look is whether a priority is the one to use.
+// VIEW-63: it is unless all connections to it have failed, or are late.
 func (r *readySet) look(p *picker, priority endpoint.Priority) (use bool) {
 	for _, locality := range priority.Localities {
 		for _, e := range locality.Endpoints {
