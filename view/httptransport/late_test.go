@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/internal/viewtest"
@@ -23,14 +25,15 @@ func TestRoutedBefore(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "here") }))
 	defer server.Close()
 	at := viewtest.At(uint32(server.Listener.Addr().(*net.TCPAddr).Port))
-	viewtest.Set(t, m, "1", append(viewtest.Listener(t, `"*"`, `{match: {path: /a}, route: {cluster: a}}`, `{match: {path: /all}, route: {cluster: all}}`),
-		viewtest.Cluster("a"), viewtest.Assignment("a", at), viewtest.Aggregate(t, "all", "b"), viewtest.Cluster("b"), viewtest.Assignment("b", at))...)
+	clusters := []proto.Message{
+		viewtest.Cluster("a"), viewtest.Assignment("a", at), viewtest.Aggregate(t, "all", "b"), viewtest.Cluster("b"), viewtest.Assignment("b", at),
+	}
+	viewtest.Set(t, m, "1", append(viewtest.Listener(t, `"*"`, `{match: {path: /a}, route: {cluster: a}}`, `{match: {path: /all}, route: {cluster: all}}`), clusters...)...)
 	boot, err := bootstrap.Server(m.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
-	// In state of the world the server does not say that it has no cluster any more.
-	c, err := client.New(client.Config{Bootstrap: boot, Variant: client.VariantSotW})
+	c, err := client.New(client.Config{Bootstrap: boot})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +48,7 @@ func TestRoutedBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := transport.current()
-	viewtest.Set(t, m, "2", viewtest.Listener(t, `"*"`, `{match: {path: /a}, direct_response: {status: 204}}`)...)
+	viewtest.Set(t, m, "2", append(viewtest.Listener(t, `"*"`, `{match: {path: /a}, direct_response: {status: 204}}`), clusters...)...)
 	for s := range v.Snapshots(ctx) {
 		if s.Len() == 0 {
 			break
