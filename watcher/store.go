@@ -130,7 +130,8 @@ func (s *Store[T]) Synced(ctx context.Context) error {
 func (s *Store[T]) Changed() <-chan struct{} { return *s.changed.Load() }
 
 // Changes yields when the first state of the collection is complete and after each change from then on,
-// until ctx or the store ends. Changes that come while the body of the loop runs are one.
+// until ctx or the store ends; [Store.Err] then says why the store has ended. Changes that come while the
+// body of the loop runs are one. Several loops may run at once.
 func (s *Store[T]) Changes(ctx context.Context) func(yield func() bool) {
 	return func(yield func() bool) {
 		for err := s.Synced(ctx); err == nil && ctx.Err() == nil; {

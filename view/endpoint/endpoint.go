@@ -43,8 +43,8 @@ func (e *Endpoint) RingWeight() uint64 {
 	return uint64(max(e.Locality.GetLoadBalancingWeight().GetValue(), 1)) * uint64(e.Weight)
 }
 
-// Dial connects to the first of the endpoint's addresses that answers (gRFC A61). An error joins those of
-// all that were tried until ctx ended.
+// Dial connects with dial to the first of the endpoint's addresses that answers, one after the other in
+// their order (gRFC A61). An error joins those of all that were tried until ctx ended.
 func (e *Endpoint) Dial(ctx context.Context, dial func(ctx context.Context, network, address string) (net.Conn, error)) (net.Conn, error) {
 	conn, err := dial(ctx, e.Address.Network, e.Address.Addr)
 	for i := 0; err != nil && i < len(e.More) && ctx.Err() == nil; i++ {

@@ -18,6 +18,6 @@
 // has them as data (package view/route).
 //
 // auto_host_rewrite counts only in routes from a management server that the bootstrap trusts
-// (bootstrap.Features.TrustedXDSServer, in gRPC's bootstrap "trusted_xds_server", with Envoy's set by the program; gRFC A81):
-// with other servers the host stays that of the request.
+// (gRFC A81): by "trusted_xds_server" in gRPC's bootstrap; with Envoy's the program sets
+// bootstrap.Features.TrustedXDSServer. With other servers the host stays that of the request.
 package httptransport

@@ -13,7 +13,7 @@ import (
 )
 
 // located is what is wrong with JSON that cannot be read as a message, and the path of its place by the
-// names in the JSON.
+// names in the JSON. The place is the one that the text of the error tells.
 func located(text []byte, err error) (path string, _ error) {
 	var line, column int
 	if _, after, ok := strings.Cut(err.Error(), "(line "); ok {
