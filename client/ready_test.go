@@ -56,10 +56,12 @@ func notReady(t *testing.T, err error, count int, want ...string) *client.NotRea
 func TestReadySaysWhatIsLacking(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		ctx := context.Background()
-		r.watch("b")
-		r.watch("a")
+		// The wildcard comes first: it begins with a stream, and one that had begun with a
+		// name would be replaced (section 0).
 		_, err := r.c.WatchAll(ctx, cds.Type, "*", func(client.Batch[any]) {})
 		must(t, err)
+		r.watch("b")
+		r.watch("a")
 		set, err := r.c.NewSet(ctx, cds.Type, func(client.Batch[any]) {})
 		must(t, err)
 		must(t, set.Add("c", "d"))
