@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/xdswatch/xdswatch/internal/realtest"
-	"github.com/xdswatch/xdswatch/testutil"
 )
 
 // address is Envoy Gateway's; it cannot be told another.
@@ -53,7 +52,7 @@ gateway: {controllerName: gateway.envoyproxy.io/gatewayclass-controller}
 provider:
   type: Custom
   custom:
-    resource: {type: File, file: {paths: [DIR/resources.yaml]}}
+    resource: {type: File, file: {paths: [DIR/resources]}}
     infrastructure:
       type: Host
       host: {configHome: DIR, dataHome: DIR/data, stateHome: DIR/state, runtimeDir: DIR/run}
@@ -96,6 +95,7 @@ func start(t *testing.T, backends ...string) *gateway {
 	g := &gateway{t: t, dir: t.TempDir()}
 	realtest.Must(t, exec.Command(binary, "certgen", "--local", "--config-home", g.dir).Run())
 	realtest.Must(t, os.WriteFile(g.path("config.yaml"), []byte(strings.ReplaceAll(config, "DIR", g.dir)), 0o600))
+	realtest.Must(t, os.Mkdir(g.path("resources"), 0o700))
 	g.set(backends...)
 	g.begin()
 	t.Cleanup(g.kill)
@@ -115,7 +115,10 @@ func (g *gateway) set(backends ...string) {
 		}
 		text += strings.NewReplacer("NAME", name, "PORT", port).Replace(backend)
 	}
-	realtest.Must(g.t, testutil.PlaceFile(g.path("resources.yaml"), []byte(text)))
+	// The watched directory holds nothing else, and no file that is being written.
+	next := g.path("next.yaml")
+	realtest.Must(g.t, os.WriteFile(next, []byte(text), 0o600))
+	realtest.Must(g.t, os.Rename(next, g.path("resources/resources.yaml")))
 }
 
 // begin starts the process and waits until it listens.
