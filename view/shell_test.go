@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -170,6 +171,25 @@ func TestServerAway(t *testing.T) {
 			return s.Cluster("a") == nil && c != nil && c.Endpoints != nil && s.Note(c) == nil
 		})
 	})
+}
+
+// Who is ready can use what OnSnapshot has made of the snapshot.
+func TestReadyAfterOnSnapshot(t *testing.T) {
+	s := newSite(t, client.VariantDelta, false)
+	s.set("1", "lds l rds:r", "rds r *=a", "cds a static:1.1.1.1")
+	var used atomic.Pointer[Snapshot]
+	v := s.view(Root{Type: RootListener, Name: "l"}, Config{OnSnapshot: func(s *Snapshot) {
+		time.Sleep(50 * time.Millisecond) // as a program compiles it
+		used.Store(s)
+	}})
+	must(t, v.Ready(t.Context()))
+	if used.Load() == nil {
+		t.Error("the view is ready, and OnSnapshot has not returned")
+	}
+	v.Stop()
+	if err := v.Ready(t.Context()); !errors.Is(err, client.ErrStopped) {
+		t.Errorf("after the end: %v", err)
+	}
 }
 
 // Ready says what it waited for.

@@ -31,7 +31,7 @@ type Config struct {
 	// snapshot. nil for none.
 	OnSnapshot func(*Snapshot)
 	// OnWaiting is called with what the view of a root waits for whenever that may have changed,
-	// after OnSnapshot. nil for none.
+	// after OnSnapshot. It must not call what OnSnapshot must not. nil for none.
 	OnWaiting func(Root, []Waiting)
 
 	// DeletionGrace is how long the view keeps a deleted resource, other than the root, that the
@@ -421,13 +421,14 @@ func (v *View) notReady(ctx context.Context) error {
 	return e
 }
 
-// Ready blocks until there is a snapshot without a root error. When ctx ends it returns a
-// [*NotReadyError] with what is waited for; after the end of the view the view's error.
+// Ready blocks until there is a snapshot without a root error, and Config.OnSnapshot has returned
+// from it. When ctx ends it returns a [*NotReadyError] with what is waited for; after the end of
+// the view the view's error.
 func (v *View) Ready(ctx context.Context) error {
 	for {
 		changed := v.Changed()
 		if s := v.Snapshot(); s != nil && s.Err == nil {
-			return nil
+			return v.handled(ctx)
 		}
 		select {
 		case <-changed:
@@ -437,6 +438,24 @@ func (v *View) Ready(ctx context.Context) error {
 			return v.Err()
 		}
 	}
+}
+
+// handled blocks until OnSnapshot has returned from what [View.Snapshot] returned before.
+func (v *View) handled(ctx context.Context) error {
+	if v.config.OnSnapshot == nil {
+		return v.Err()
+	}
+	select {
+	case v.turn <- struct{}{}: // who had it has called OnSnapshot
+		<-v.turn
+	case <-ctx.Done():
+		return v.notReady(ctx)
+	case <-v.ctx.Done():
+	}
+	if v.owed() { // since who needed the turn meanwhile has left that to its holder
+		go v.settle()
+	}
+	return v.Err()
 }
 
 // Hold adds a cluster to the view until release is called, as work in flight does for its cluster
