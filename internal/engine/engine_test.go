@@ -242,7 +242,7 @@ func TestChunks(t *testing.T) {
 			t.Fatalf("%d requests", n)
 		}
 		s.told()
-		const n = 2000
+		n := 512 * (1 + runtime.GOMAXPROCS(0)) // more chunks than decoders
 		names, values := numbered(n)
 		st.in <- things(t, "1", names...)
 
