@@ -28,8 +28,8 @@ func (r *reader) aliasSubs(name, constraints []byte, as mentionKind) []*subscrip
 }
 
 // allOf are the subscriptions of a name as a server spells it: its own and those of its aliases.
-func (r *reader) allOf(name []byte, as mentionKind) []*subscription {
-	subs := r.aliasSubs(name, nil, as)
+func (r *reader) allOf(name, constraints []byte, as mentionKind) []*subscription {
+	subs := r.aliasSubs(name, constraints, as)
 	if sub, _ := r.link.lookup(name); sub != nil {
 		subs = slices.Insert(subs, 0, sub)
 	}
@@ -47,11 +47,14 @@ func (r *reader) findAliases() {
 	}
 	// ALIAS-2: what is removed by itself is no alias any more.
 	for _, name := range r.removed {
-		r.notAlias(name)
+		r.notAlias(name, nil)
+	}
+	for _, n := range r.RemovedNames {
+		r.notAlias(n.Name, n.Constraints)
 	}
 	for i := range r.Errors {
 		if r.Errors[i].Code == codeNotFound {
-			r.notAlias(r.Errors[i].Name)
+			r.notAlias(r.Errors[i].Name, r.Errors[i].Constraints)
 		}
 	}
 	if len(r.link.aliases.targets) > 0 {
@@ -60,8 +63,8 @@ func (r *reader) findAliases() {
 }
 
 // notAlias ends that a name is an alias, unless the response says that it is one.
-func (r *reader) notAlias(name []byte) {
-	if sub, _ := r.link.lookup(name); sub != nil && sub.seen != r.serial {
+func (r *reader) notAlias(name, constraints []byte) {
+	if sub, _ := r.link.lookup(name); sub != nil && sub.seen != r.serial && r.link.chose(sub, sub.name, constraints) {
 		r.removeAlias(sub)
 	}
 }

@@ -158,17 +158,6 @@ func (l *link) redirects(r *wire.Resource) bool {
 	return string(r.TypeURL) == wire.LocatorURL && l.typ.URL != wire.LocatorURL && bytes.HasPrefix(r.Name, xdstpScheme)
 }
 
-// subscribedAs finds the subscription of a name, or one that was subscribed to by an alias of it; nil if
-// there is none.
-func (l *link) subscribedAs(name []byte) *subscription {
-	sub, _ := l.lookup(name)
-	if n := l.aliases.called(name); sub == nil && n != nil {
-		// DYN-3: who asked by an alias hears of the removal.
-		sub = n.subs[0]
-	}
-	return sub
-}
-
 var errTTL = errors.New("the time to live is not positive")
 
 // givenAs is the name under which the server gives an entry of the response to a subscription.

@@ -12,8 +12,7 @@ import (
 // read finds what a response speaks of, sorts what it says and has decoded what is new in it. The names
 // are those that it lists as removed.
 func (m *Machine) read(now time.Time, resp *response, removed [][]byte) {
-	r := &reader{response: resp, found: m.found[:0], removed: slices.Clip(removed)}
-	r.retire()
+	r := &reader{response: resp, found: m.found[:0], removed: removed}
 	for i := range r.Resources {
 		r.found = append(r.found, r.find(i))
 	}
@@ -166,36 +165,8 @@ func (m *Machine) logForeign(r *reader) {
 	}
 }
 
-// retire counts as removed what the response says so of by name and constraints: but not
-// variants of others, nor those in whose place it holds another, which is an update
-// (xRFC TP2, "Unconstrained parameters").
-func (r *reader) retire() {
-	if len(r.RemovedNames) == 0 {
-		return
-	}
-	l := r.link
-	spoken := map[*subscription]bool{}
-	for _, name := range r.removed {
-		spoken[l.subscribedAs(name)] = true
-	}
-	for i := range r.Resources {
-		if name, _ := l.nameOf(&r.Resources[i]); name != nil {
-			if sub := l.subscribedAs(name); sub != nil && l.chose(sub, sub.name, r.constraints(i)) {
-				spoken[sub] = true
-			}
-		}
-	}
-	for _, n := range r.RemovedNames {
-		// DYN-3: what is replaced is not removed.
-		if sub := l.subscribedAs(n.Name); sub != nil && !spoken[sub] && l.chose(sub, sub.name, n.Constraints) {
-			spoken[sub] = true
-			r.removed = append(r.removed, n.Name)
-		}
-	}
-}
-
 // findRemoved finds what the response lists as removed, by its name or by what the server
-// calls it. What the response also holds is invalid.
+// calls it. What the response also holds is invalid, unless it is listed with constraints.
 func (r *reader) findRemoved() {
 	end := func(sub *subscription) {
 		if sub.seen == r.serial {
@@ -214,6 +185,14 @@ func (r *reader) findRemoved() {
 	for _, name := range r.removed {
 		for _, sub := range r.aliasSubs(name, nil, asRemoved) {
 			if r.recordedOf(sub) != statesRemoved {
+				end(sub)
+			}
+		}
+	}
+	for _, n := range r.RemovedNames {
+		for _, sub := range r.allOf(n.Name, n.Constraints, asRemoved) {
+			// DYN-3: what is replaced is not removed (xRFC TP2, "Unconstrained parameters").
+			if sub.seen != r.serial && r.link.chose(sub, sub.name, n.Constraints) {
 				end(sub)
 			}
 		}
@@ -244,7 +223,7 @@ func (m *Machine) findErrors(r *reader) {
 		m.findError(r, re)
 	}
 	for _, re := range invalid { // what is known of what they name is not over
-		for _, sub := range r.allOf(re.Name, asFine) {
+		for _, sub := range r.allOf(re.Name, nil, asFine) {
 			if sub.known() && sub.seen != r.serial && r.link.chose(sub, sub.name, re.Constraints) {
 				sub.see(r.response)
 			}
