@@ -65,16 +65,24 @@ func (r *reader) findAliases() {
 // notAlias ends that a name is an alias, unless the response says that it is one.
 func (r *reader) notAlias(name, constraints []byte) {
 	if sub, _ := r.link.lookup(name); sub != nil && sub.seen != r.serial && r.link.chose(sub, sub.name, constraints) {
-		r.removeAlias(sub)
+		_ = r.setAlias(sub, nil) // there is always room for less
 	}
 }
 
-// removeAlias ends that a name is an alias, if the response is taken.
-func (r *reader) removeAlias(sub *subscription) {
-	if was := r.link.aliases.targetOf[sub]; was != nil {
-		r.unlinked = append(r.unlinked, unlinked{sub, was.name})
-		r.link.aliases.remove(sub)
+// setAlias makes a subscription that of an alias of what the server calls so, or with nil of none, if the
+// response is taken.
+func (r *reader) setAlias(sub *subscription, of []byte) error {
+	all := &r.link.aliases
+	was := all.targetOf[sub]
+	if of == nil {
+		all.remove(sub)
+	} else if err := all.add(sub, of); err != nil {
+		return err
 	}
+	if all.targetOf[sub] != was {
+		r.aliasesBefore = append(r.aliasesBefore, aliasBefore{sub, was})
+	}
+	return nil
 }
 
 // findListed notes what is watched under the aliases that the resource at index i lists; own is
@@ -92,7 +100,7 @@ func (r *reader) findListed(i int, own *subscription, by map[*subscription]int) 
 		case sub.seen == r.serial:
 			r.namedTwice(i, sub)
 		default:
-			if err := l.aliases.add(sub, name); err != nil {
+			if err := r.setAlias(sub, name); err != nil {
 				r.refuseAliases(i, err)
 				return
 			}

@@ -132,11 +132,11 @@ func (resp *response) nothingToJudge() bool {
 }
 
 // dropUntold forgets the members that a response of which nothing is taken would have been the
-// first to tell of. What was an alias is one still.
+// first to tell of, and what it says of aliases.
 func (resp *response) dropUntold() {
-	for _, it := range resp.unlinked {
-		if !it.sub.gone {
-			_ = resp.link.aliases.add(it.sub, []byte(it.of)) // there was room for it
+	for _, it := range slices.Backward(resp.aliasesBefore) {
+		if resp.link.aliases.remove(it.sub); it.of != nil && !it.sub.gone {
+			_ = resp.link.aliases.add(it.sub, []byte(it.of.name)) // there was room for it
 		}
 	}
 	for sub := range resp.link.owned() {

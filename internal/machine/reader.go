@@ -97,7 +97,7 @@ func (r *reader) find(i int) *subscription {
 		r.namedTwice(i, sub)
 		return sub
 	}
-	r.removeAlias(sub) // it has the name itself now
+	_ = r.setAlias(sub, nil) // it has the name itself now
 	sub.see(r.response)
 	return sub
 }

@@ -36,14 +36,14 @@ type response struct {
 // done, by what the server had been told when it came, so that a guard can judge it, and so that the end
 // of the stream changes nothing of it.
 type reading struct {
-	collections []*collection // that it speaks of, or of something in them
-	faultsEnd   []faulty      // of them, that had an error before
-	completes   []*collection // of which it holds the first state
-	conclusions []conclusion  // beside the values that it holds, in the order in which they are drawn
-	mentioned   int           // of how many subscriptions it speaks
-	unlinked    []unlinked    // names that are no aliases any more
-	nameless    bool          // an entry's name could not be read
-	confirms    bool          // it confirmed something that had to be
+	collections   []*collection // that it speaks of, or of something in them
+	faultsEnd     []faulty      // of them, that had an error before
+	completes     []*collection // of which it holds the first state
+	conclusions   []conclusion  // beside the values that it holds, in the order in which they are drawn
+	mentioned     int           // of how many subscriptions it speaks
+	aliasesBefore []aliasBefore // of subscriptions that it makes those of other aliases, or of none
+	nameless      bool          // an entry's name could not be read
+	confirms      bool          // it confirmed something that had to be
 }
 
 // statement is what a response says of a subscription beside a value.
@@ -231,10 +231,10 @@ func (c conclusion) takesAway() bool {
 	return c.kind == removes && !c.sub.link().keepsDeleted() || c.kind == fails && c.drop
 }
 
-// unlinked is a name that was an alias, and what of.
-type unlinked struct {
+// aliasBefore is what a subscription was one of the aliases of; nil for nothing.
+type aliasBefore struct {
 	sub *subscription
-	of  string
+	of  *aliasTarget
 }
 
 // aliased is a resource of a response with the subscriptions of its aliases.
