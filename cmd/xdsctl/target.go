@@ -134,9 +134,9 @@ func (t *target) client(trace *client.Trace) (*client.Client, error) {
 }
 
 // closeClient closes a client. A handler or a recording whose write blocks is waited for no longer than
-// a moment.
+// a second.
 func closeClient(c *client.Client) {
-	const patience = 200 * time.Millisecond
+	const patience = time.Second
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
