@@ -138,7 +138,9 @@ func (c *core) walkDown(children func(*clusterPart) []string, root func(*cluster
 			for _, name := range children(p) {
 				child := c.clusters[name]
 				if child == nil && make {
-					child = c.cluster(name)
+					if child = c.cluster(name); child == nil {
+						c.starveShape()
+					}
 				}
 				if child == nil {
 					continue

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"errors"
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -78,10 +79,15 @@ func (p *clusterPart) own() *clusterRare {
 func (c *core) cluster(name string) *clusterPart {
 	p := c.clusters[name]
 	if p == nil && c.room() {
-		p = &clusterPart{part: part{name: name}, cur: &Cluster{Name: name}}
-		c.clusters[name] = p
-		c.begin(p)
+		return c.newCluster(name)
 	}
+	return p
+}
+
+func (c *core) newCluster(name string) *clusterPart {
+	p := &clusterPart{part: part{name: name}, cur: &Cluster{Name: name}}
+	c.clusters[name] = p
+	c.begin(p)
 	return p
 }
 
@@ -194,16 +200,32 @@ func (c *core) bind(p *clusterPart, msg *clusterv3.Cluster, o Origin) {
 		}
 	}
 	for _, d := range r.needs {
-		if part := c.resource(c.feedOf(d.Type, d.Source, false, c.cds), d.Name); part != nil {
-			t.needs = append(t.needs, need{part, d.Need})
-			c.useFor(part, p, d.Need, 1)
+		part := c.resource(c.feedOf(d.Type, d.Source, false, c.cds), d.Name)
+		if part == nil {
+			r.err = tooMany(c.config.maxNames)
+			break
 		}
+		t.needs = append(t.needs, need{part, d.Need})
+		c.useFor(part, p, d.Need, 1)
 	}
 	if c.config.fresh > 0 && t.eds != nil && p.eds == t.eds && otherSocket(p.cur.Message, msg) && !c.confirmed(p) { // WARM-e
-		t.fresh = c.now.Add(c.config.fresh)
-		c.alarm(c.config.fresh, func() { c.touch(p) })
+		if w := p.warm; w != nil && w.eds == t.eds && (!w.fresh.IsZero() || !otherSocket(w.message, msg)) {
+			t.fresh = w.fresh // a cluster that changes again waits no longer
+		} else {
+			t.fresh = c.now.Add(c.config.fresh)
+			c.alarm(c.config.fresh, func() { c.touch(p) })
+		}
 	}
 	c.aim(p, t)
+	if _, short := r.err.(tooMany); short {
+		c.starve(p, func() {
+			if _, short := errors.AsType[tooMany](p.rare().ambient); short {
+				p.more.ambient = nil
+			}
+			c.bind(p, msg, o)
+			c.touch(p)
+		})
+	}
 	if r.kind == KindAggregate {
 		c.aggregates[p] = true
 		c.regroup = true
@@ -235,6 +257,7 @@ func (c *core) useFor(part *resourcePart, p *clusterPart, n Need, by int) {
 
 // aim replaces the target of a cluster; nil is none.
 func (c *core) aim(p *clusterPart, t *target) {
+	delete(c.quota.starved, p)
 	if p.warm != nil {
 		c.letGo(p, p.warm)
 		c.warming--

@@ -75,7 +75,7 @@ type core struct {
 	eds         *feed            // the usual one
 	cds         *feed            // what names the resources of clusters
 	clusters    map[string]*clusterPart
-	count       int // of all parts
+	quota       quota
 	rootPart    *resourcePart
 	rootCluster *clusterPart
 	servers     map[Server]*Server // shared by origins
@@ -141,6 +141,7 @@ type effects struct {
 	waiting  bool      // what is waited for has changed
 	// VIEW-15, MBB-1: sorted; after the snapshot is published.
 	unwatch []watch
+	again   bool // a step has to follow: there is room for what found none
 }
 
 // take takes an event of a resource, or of a member of a collection.
@@ -170,13 +171,15 @@ func (c *core) take(now time.Time, w watch, ev *client.Event[any]) {
 	}
 }
 
-// hold and release count who holds a cluster (VIEW-13). A cluster over the bound of names is not held.
+// hold and release count who holds a cluster (VIEW-13). The bound of names is not for it.
 func (c *core) hold(now time.Time, name string) {
 	c.now = now
-	if p := c.cluster(name); p != nil {
-		if p.holds++; p.holds == 1 {
-			c.place(p)
-		}
+	p := c.clusters[name]
+	if p == nil {
+		p = c.newCluster(name)
+	}
+	if p.holds++; p.holds == 1 {
+		c.place(p)
 	}
 }
 
@@ -209,6 +212,7 @@ func (c *core) releaseHost(now time.Time, host string) {
 func (c *core) step(now time.Time) effects {
 	c.now = now
 	c.ring()
+	c.feedStarved()
 	for p := range c.refill {
 		delete(c.refill, p)
 		c.fillEndpoints(p)
@@ -231,6 +235,7 @@ func (c *core) step(now time.Time) effects {
 	e.watch = c.watchFresh()
 	e.snapshot = c.publish()
 	e.waiting, c.waitingChanged = c.waitingChanged, false
+	e.again = c.hungry()
 	return e
 }
 
@@ -343,7 +348,8 @@ func (c *core) needed(p anyPart) bool {
 
 func (c *core) forget(p anyPart) {
 	c.close(p)
-	c.count--
+	c.quota.count--
+	c.quota.freed = c.quota.freed || p.head().watched
 	name := p.head().name
 	switch p := p.(type) {
 	case *clusterPart:

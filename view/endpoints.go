@@ -3,6 +3,7 @@ package view
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/proto"
@@ -26,8 +27,9 @@ type endpointsRare struct {
 	users   map[*clusterPart]int // beside user
 	err     error                // of stateTrouble, stateAbsent, stateFailed; or the absence that is kept
 	ambient error
+	leds    []*resourcePart // collections of cur, by locality; nil if it has none
 	next    *Endpoints      // that waits for its collections
-	leds    []*resourcePart // collections of cur and next
+	to      []*resourcePart // those of next
 }
 
 func (p *endpointsPart) from() *feed { return p.rare().feed }
@@ -125,6 +127,7 @@ func (c *core) takeEndpoints(p *endpointsPart, ev *client.Event[any]) {
 		c.heldEndpoints(p, msg, c.origin(ev))
 	case s == stateAbsent && c.keepsEndpoints(p, ev): // a deletion that something still uses
 		p.own().err = c.absence(ev)
+		c.dropNext(p)
 		e := *p.cur
 		if e.Deleted().IsZero() {
 			e.more = e.changed(func(m *endpointsMore) { m.deleted = c.now })
@@ -164,30 +167,24 @@ func (c *core) heldEndpoints(p *endpointsPart, msg *endpointv3.ClusterLoadAssign
 	if m := p.more; m != nil {
 		m.err, m.ambient = nil, nil
 	}
-	was := p.state
 	c.become(p, stateHeld)
 	c.freshen(p)
-	if newest := p.newest(); was == stateHeld && newest != nil && protoequal.Equal(newest.Message, msg) { // VIEW-4
-		e := *newest
-		e.Origin, e.more = o, newest.changed(func(m *endpointsMore) { m.deleted = noEndpointsMore.deleted })
-		c.setNewest(p, &e)
-		return
+	switch next := p.rare().next; { // VIEW-4
+	case p.cur != nil && protoequal.Equal(p.cur.Message, msg):
+		c.dropNext(p)
+		p.cur = p.cur.again(o)
+	case next != nil && protoequal.Equal(next.Message, msg):
+		p.more.next = next.again(o)
+	default:
+		c.collect(p, &Endpoints{Origin: o, Message: msg})
 	}
-	old := p.rare().leds
-	e := &Endpoints{Origin: o, Message: msg}
-	var collections []*resourcePart
-	for _, l := range msg.GetEndpoints() {
-		if part := c.collectionOf(l, c.watchOf(p).feed); part != nil {
-			collections = append(collections, part)
-			c.useCollection(part, p, 1)
-		}
-	}
-	if len(collections) > 0 || len(old) > 0 {
-		p.own().next, p.more.leds = e, append(collections, old...)
-		c.fillEndpoints(p)
-		return
-	}
-	p.cur = e
+}
+
+// again is an assignment that was sent again.
+func (e *Endpoints) again(o Origin) *Endpoints {
+	same := *e
+	same.Origin, same.more = o, e.changed(func(m *endpointsMore) { m.deleted = noEndpointsMore.deleted })
+	return &same
 }
 
 func (p *endpointsPart) newest() *Endpoints {
@@ -195,14 +192,6 @@ func (p *endpointsPart) newest() *Endpoints {
 		return next
 	}
 	return p.cur
-}
-
-func (c *core) setNewest(p *endpointsPart, e *Endpoints) {
-	if p.rare().next != nil {
-		p.more.next = e
-		return
-	}
-	p.cur = e
 }
 
 // keepsEndpoints says whether a deleted assignment stays.
@@ -238,11 +227,19 @@ func (c *core) expireEndpoints(p *endpointsPart) {
 func (c *core) dropEndpoints(p *endpointsPart, s partState) {
 	c.become(p, s)
 	p.cur = nil
+	c.dropNext(p)
 	if m := p.more; m != nil {
-		for _, l := range m.leds {
-			c.useCollection(l, p, -1)
-		}
-		m.next, m.leds = nil, nil
+		c.useCollections(m.leds, p, -1)
+		m.leds = nil
+	}
+}
+
+// dropNext forgets an assignment that waits for its collections.
+func (c *core) dropNext(p *endpointsPart) {
+	delete(c.quota.starved, p)
+	if m := p.more; m != nil && m.next != nil {
+		c.useCollections(m.to, p, -1)
+		m.next, m.to = nil, nil
 	}
 }
 
@@ -286,50 +283,80 @@ func endpointsOf(l *endpointv3.LocalityLbEndpoints) []*endpointv3.LbEndpoint {
 	return l.GetLbEndpoints()
 }
 
-// collectionOf is the collection (LEDS) of a locality, nil if it has none.
-func (c *core) collectionOf(l *endpointv3.LocalityLbEndpoints, by *feed) *resourcePart { // VIEW-40
-	config := l.GetLedsClusterLocalityConfig()
-	if config.GetLedsCollectionName() == "" {
-		return nil
+// collect uses a new assignment when its collections (LEDS) are there.
+func (c *core) collect(p *endpointsPart, e *Endpoints) { // VIEW-40
+	var all []*resourcePart
+	starved := false
+	by := c.watchOf(p).feed
+	for i, l := range e.Message.GetEndpoints() {
+		config := l.GetLedsClusterLocalityConfig()
+		if config.GetLedsCollectionName() == "" {
+			continue
+		}
+		if all == nil {
+			all = make([]*resourcePart, len(e.Message.GetEndpoints()))
+		}
+		all[i] = c.resource(c.feedOf(leds.Type, config.GetLedsConfig(), true, by), config.GetLedsCollectionName())
+		starved = starved || all[i] == nil
 	}
-	return c.resource(c.feedOf(leds.Type, config.GetLedsConfig(), true, by), config.GetLedsCollectionName())
+	c.useCollections(all, p, 1)
+	c.dropNext(p)
+	if all == nil && p.rare().leds == nil {
+		p.cur = e
+		return
+	}
+	p.own().next, p.more.to = e, all
+	if starved {
+		c.starve(p, func() {
+			e := *p.newest()
+			c.collect(p, &e)
+			c.touchUsers(p)
+		})
+	}
+	c.fillEndpoints(p)
 }
 
-func (c *core) useCollection(l *resourcePart, p *endpointsPart, by int) {
-	if l.assigned == nil {
-		l.assigned = map[*endpointsPart]int{}
+func (c *core) useCollections(all []*resourcePart, p *endpointsPart, by int) {
+	for _, l := range all {
+		if l == nil {
+			continue
+		}
+		if l.assigned == nil {
+			l.assigned = map[*endpointsPart]int{}
+		}
+		l.users += by
+		l.blocking += by
+		if l.assigned[p] += by; l.assigned[p] == 0 {
+			delete(l.assigned, p)
+		}
+		c.enqueue(l)
 	}
-	l.users += by
-	l.blocking += by
-	if l.assigned[p] += by; l.assigned[p] == 0 {
-		delete(l.assigned, p)
-	}
-	c.enqueue(l)
 }
 
 // fillEndpoints fills the collections in: in the newest assignment when all of them are there,
 // else in the one that it is to replace.
 func (c *core) fillEndpoints(p *endpointsPart) {
-	m, by := p.own(), c.watchOf(p).feed
-	if next := m.next; next != nil && c.filled(next, by) {
-		p.cur, m.next = next, nil
-		keep := c.collections(p.cur, by)
-		for _, l := range m.leds[len(keep):] { // the new ones stand first
-			c.useCollection(l, p, -1)
-		}
-		m.leds = keep
+	m := p.own()
+	if m.next != nil && !slices.ContainsFunc(m.to, func(l *resourcePart) bool { return l != nil && !c.answered(l.state) }) {
+		c.useCollections(m.leds, p, -1)
+		p.cur, m.leds, m.next, m.to = m.next, m.to, nil, nil
 	}
-	if p.cur == nil || len(c.collections(p.cur, by)) == 0 {
+	if p.cur == nil || m.leds == nil {
 		return
 	}
 	e := *p.cur
 	full := proto.CloneOf(e.Message)
 	var notes []error
 	for i, l := range e.Message.GetEndpoints() {
-		if part := c.lookCollection(l, by); part != nil {
+		if l.GetLedsClusterLocalityConfig().GetLedsCollectionName() == "" {
+			continue
+		}
+		full.Endpoints[i].LbEndpoints, full.Endpoints[i].LbConfig = nil, nil
+		if part := m.leds[i]; part != nil {
 			full.Endpoints[i].LbEndpoints = part.endpoints()
-			full.Endpoints[i].LbConfig = nil
 			notes = append(notes, part.err)
+		} else {
+			notes = append(notes, tooMany(c.config.maxNames))
 		}
 	}
 	if old := e.rare().filled; old != nil && proto.Equal(old, full) {
@@ -337,32 +364,4 @@ func (c *core) fillEndpoints(p *endpointsPart) {
 	}
 	e.more = e.changed(func(m *endpointsMore) { m.filled, m.note = full, errors.Join(notes...) })
 	p.cur = &e
-}
-
-// collections are those of an assignment.
-func (c *core) collections(e *Endpoints, by *feed) (all []*resourcePart) {
-	for _, l := range e.Message.GetEndpoints() {
-		if part := c.lookCollection(l, by); part != nil {
-			all = append(all, part)
-		}
-	}
-	return all
-}
-
-// lookCollection is collectionOf, of what is watched already.
-func (c *core) lookCollection(l *endpointv3.LocalityLbEndpoints, by *feed) *resourcePart {
-	config := l.GetLedsClusterLocalityConfig()
-	if config.GetLedsCollectionName() == "" {
-		return nil
-	}
-	return c.feedOf(leds.Type, config.GetLedsConfig(), true, by).resources[config.GetLedsCollectionName()]
-}
-
-func (c *core) filled(e *Endpoints, by *feed) bool {
-	for _, l := range c.collections(e, by) {
-		if !c.answered(l.state) {
-			return false
-		}
-	}
-	return true
 }

@@ -26,14 +26,14 @@ type past struct {
 //
 // spec: VIEW-36, VIEW-40, VIEW-41, VIEW-43, VHDS-2, WARM-k
 func TestHistories(t *testing.T) {
-	n := uint64(450)
+	n := uint64(480)
 	if testing.Short() {
-		n = 90
+		n = 100
 	}
 	roots := [][]string{{"lds", "l"}, {"lds", "l", "host=a.org"}, {"rds", "r0"}, {"cds", "c0"}, {"rds", "r0", "host=a.org"}}
-	options := [][]string{{"grace=-1s", "secrets"}, {"grace=5s", "fresh=3s", "merge=1s", "secrets"}, {"secrets"}}
+	options := [][]string{{"grace=-1s", "secrets"}, {"grace=5s", "fresh=3s", "merge=1s", "secrets"}, {"secrets"}, {"names=7", "secrets"}}
 	for seed := range n {
-		p := newPast(t, seed, roots[seed%5], options[seed/5%3])
+		p := newPast(t, seed, roots[seed%5], options[seed/5%4])
 		for range 100 {
 			p.move()
 			if t.Failed() {
@@ -205,18 +205,12 @@ func (p *past) move() {
 // step1 steps, and forgets what was told of what is not watched.
 func (p *past) step1() {
 	p.stepLife()
-	for key := range p.members {
-		if _, ok := p.watched[key]; !ok {
-			delete(p.members, key)
-		}
+	for _, key := range p.ended {
+		delete(p.members, key)
+		delete(p.troubled, key)
 	}
-	for key := range p.troubled {
-		if _, ok := p.watched[key]; !ok {
-			delete(p.troubled, key)
-		}
-	}
-	if parts := p.parts(); parts != p.core.count || parts != len(p.watched) {
-		p.t.Errorf("%d parts, counted as %d, %d watched", parts, p.core.count, len(p.watched))
+	if parts := p.parts(); parts != p.core.quota.count || parts != len(p.watched) {
+		p.t.Errorf("%d parts, counted as %d, %d watched", parts, p.core.quota.count, len(p.watched))
 	}
 }
 
@@ -248,11 +242,15 @@ func (p *past) settle() {
 // flush tells everything, and compares with a view that begins now.
 func (p *past) flush() {
 	p.log = append(p.log, "-- flush")
-	p.settle()
-	p.settle()                    // what the end of a wait has brought
+	for p.settle(); len(p.told) < len(p.watched); { // what the end of a wait has brought
+		p.settle()
+	}
 	if p.core.config.grace == 0 { // it depends on the past what is kept
 		if s := p.core.snapshot; s == nil || !s.Complete {
 			p.t.Errorf("the snapshot is not complete: %v", p.core.waiting())
+		}
+		if p.core.hungry() {
+			p.t.Error("there is room for what found none")
 		}
 		return
 	}

@@ -221,11 +221,9 @@ func (c *core) resource(f *feed, name string) *resourcePart {
 	return p
 }
 
-func (c *core) room() bool { return c.config.maxNames < 0 || c.count < c.config.maxNames }
-
 // begin notes a new part.
 func (c *core) begin(p anyPart) {
-	c.count++
+	c.quota.count++
 	c.fresh = append(c.fresh, p)
 	c.become(p, statePending)
 	c.enqueue(p)

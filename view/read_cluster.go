@@ -94,7 +94,3 @@ func otherSocket(a, b *clusterv3.Cluster) bool {
 	}
 	return false
 }
-
-func tooMany(limit int) error {
-	return fmt.Errorf("the root leads to more than %d names (MaxNames)", limit)
-}

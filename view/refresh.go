@@ -41,9 +41,13 @@ func (c *core) refresh() {
 		l := *s.listener
 		l.Origin = p.origin
 		if read, ok := p.read.(*listenerRead); ok && len(s.scopes) == 0 { // else the note is of them too
-			l.Note = join(p.ambient, read.note)
+			l.Note = join(p.ambient, read.note, s.lack)
 		}
 		s.listener = &l
+	}
+	lack := s.lack
+	if s.listener != nil {
+		lack = nil
 	}
 	s.routes = slices.Clone(s.routes)
 	for i, p := range s.parts {
@@ -51,11 +55,11 @@ func (c *core) refresh() {
 			continue
 		}
 		rc := *s.routes[i]
-		rc.Deleted, rc.Note = p.deleted, join(p.ambient, rc.unserved)
+		rc.Deleted, rc.Note = p.deleted, join(p.ambient, rc.unserved, lack)
 		if p.message == rc.Message {
 			rc.Origin = p.origin
 			if read, ok := p.read.(*routesRead); ok {
-				rc.Note = join(p.ambient, read.note, rc.unserved)
+				rc.Note = join(p.ambient, read.note, rc.unserved, lack)
 			}
 		}
 		s.routes[i] = &rc

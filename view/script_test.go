@@ -83,6 +83,7 @@ type driver struct {
 	core    *core
 	now     time.Time
 	watched map[string]watch // what the core wants, by type and name
+	ended   []string         // keys of watches that the last step ended
 	out     []string
 }
 
@@ -241,6 +242,11 @@ func (d *driver) sleep(text string) {
 }
 
 func (d *driver) step() {
+	d.ended = nil
+	d.stepOn()
+}
+
+func (d *driver) stepOn() {
 	e := d.core.step(d.now)
 	for _, w := range e.watch {
 		key := shortOf(w.typeURL()) + " " + w.name
@@ -256,7 +262,11 @@ func (d *driver) step() {
 	for _, w := range e.unwatch {
 		key := shortOf(w.typeURL()) + " " + w.name
 		delete(d.watched, key)
+		d.ended = append(d.ended, key)
 		d.out = append(d.out, "- "+key)
+	}
+	if e.again {
+		d.stepOn()
 	}
 }
 

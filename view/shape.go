@@ -22,8 +22,9 @@ type shape struct {
 	names    names
 	clusters []*clusterPart // of names
 	needs    []need
-	open     bool // something that it is made of has no answer yet
-	next     int  // clusters before it were ready
+	lack     error // says that there was no room for some of it; nil if there was
+	open     bool  // something that it is made of has no answer yet
+	next     int   // clusters before it were ready
 	err      error
 }
 
@@ -121,6 +122,7 @@ func (c *core) draftScopes(s *shape, ref scopesRef) { // VIEW-43
 	if ref.collection != "" {
 		p := c.resource(c.feedOf(srdsKind, ref.source, true, c.rootPart.feed), ref.collection)
 		if p == nil {
+			s.lack = tooMany(c.config.maxNames)
 			return
 		}
 		s.needs = append(s.needs, need{p, Required})
@@ -162,6 +164,7 @@ func (c *core) draftRouteRef(s *shape, ref *routeRef) {
 	if ref.inline == nil { // VIEW-10
 		p := c.resource(c.feedOf(rds.Type, ref.source, false, c.rootPart.feed), ref.name)
 		if p == nil {
+			s.lack = tooMany(c.config.maxNames)
 			s.addRoutes(&RouteConfig{Name: ref.name, Err: c.fault(rds.Type.TypeURL(), ref.name, Origin{}, tooMany(c.config.maxNames))}, nil)
 			return
 		}
@@ -223,6 +226,7 @@ func (c *core) draftHosts(s *shape, rc *RouteConfig, by *feed) { // VHDS-2
 	for _, host := range slices.Sorted(maps.Keys(c.hosts)) {
 		p := c.resource(f, rc.Name+"/"+host) // OD-e: spelled as it was asked for
 		if p == nil {
+			s.lack = tooMany(c.config.maxNames)
 			continue
 		}
 		s.needs = append(s.needs, need{p, Optional})
@@ -285,7 +289,11 @@ const maxExtensions = 8
 func (c *core) draftNeeds(s *shape, all []Dependency, by *feed, depth int) {
 	for _, d := range all {
 		p := c.resource(c.feedOf(d.Type, d.Source, false, by), d.Name)
-		if p == nil || slices.ContainsFunc(s.needs, func(n need) bool { return n.part == p && n.Need >= d.Need }) {
+		if p == nil {
+			s.lack = tooMany(c.config.maxNames)
+			continue
+		}
+		if slices.ContainsFunc(s.needs, func(n need) bool { return n.part == p && n.Need >= d.Need }) {
 			continue
 		}
 		s.needs = append(s.needs, need{p, d.Need})
@@ -313,6 +321,7 @@ func (c *core) useForShape(n need, by int) {
 // enlist finds the clusters of a shape. Those over the bound are left out, and a note says so.
 func (c *core) enlist(s *shape) {
 	s.clusters = make([]*clusterPart, 0, len(s.names))
+	var kept names // nil if all are
 	var known *shape
 	if known = c.shown; known == nil {
 		known = &shape{}
@@ -326,22 +335,30 @@ func (c *core) enlist(s *shape) {
 		if j < len(known.names) && known.names[j].name == n.name {
 			p = known.clusters[j]
 		} else if p = c.cluster(n.name); p == nil {
-			s.names = s.names[:i]
-			s.cut(c.config.maxNames)
-			return
+			if kept == nil {
+				kept = slices.Clone(s.names[:i]) // names may be those of a message's read
+			}
+			s.lack = tooMany(c.config.maxNames)
+			continue
+		}
+		if kept != nil {
+			kept = append(kept, n)
 		}
 		s.clusters = append(s.clusters, p)
 	}
-}
-
-func (s *shape) cut(limit int) {
-	err := tooMany(limit)
+	if kept != nil {
+		s.names = kept
+	}
+	if s.lack == nil {
+		return
+	}
+	c.starveShape()
 	if s.listener != nil {
-		s.listener.Note = join(s.listener.Note, err)
+		s.listener.Note = join(s.listener.Note, s.lack)
 		return
 	}
 	for _, rc := range s.routes {
-		rc.Note = join(rc.Note, err)
+		rc.Note = join(rc.Note, s.lack)
 	}
 }
 

@@ -49,7 +49,7 @@ type Config struct {
 	// each at once.
 	MergeWindow time.Duration
 	// MaxNames is how many names the view watches at most. A cluster over it is an error of what
-	// names it. 0 means 100,000; negative no bound.
+	// names it; it comes when there is room. Held clusters are not bounded. 0 means 100,000; negative no bound.
 	MaxNames int
 	// OnDemandIdle is how long a cluster of [View.Cluster] is kept after its last use. 0 means a
 	// minute; negative not at all.
@@ -270,6 +270,11 @@ func (v *View) once() {
 		for _, r := range refused {
 			v.core.take(now, r.watch, &r.event)
 		}
+		v.pending = true
+		v.mu.Unlock()
+	}
+	if e.again {
+		v.mu.Lock()
 		v.pending = true
 		v.mu.Unlock()
 	}
