@@ -23,7 +23,8 @@ type Listeners struct {
 	name      string // of the collection
 	onRemoved func(string)
 	watch     *client.Watch
-	ctx       context.Context
+	ctx       context.Context // of its views
+	cancel    context.CancelCauseFunc
 	synced    chan struct{}
 	once      sync.Once
 
@@ -37,23 +38,29 @@ type Listeners struct {
 // each of them; their roots tell which. onRemoved is called when a listener was removed and
 // its view stopped; nil for none. For ctx and errors see [New].
 func NewListeners(ctx context.Context, c *client.Client, config Config, onRemoved func(name string)) (*Listeners, error) {
-	if c == nil {
+	switch {
+	case ctx == nil:
+		return nil, client.ErrNilContext
+	case c == nil:
 		return nil, errors.New("xds: the client of a view is nil")
 	}
 	l := &Listeners{
-		client: c, config: config, onRemoved: onRemoved, ctx: ctx, synced: make(chan struct{}),
+		client: c, config: config, onRemoved: onRemoved, synced: make(chan struct{}),
 		views: map[string]*View{}, touched: map[*View]bool{},
 	}
-	l.mu.Lock() // until the watch is known
-	defer l.mu.Unlock()
+	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	var opts []client.WatchOption
 	l.name, opts = listenersOf(c.Bootstrap(), config.Options)
 	w, err := c.WatchAll(ctx, lds.Type, l.name, l.take, opts...)
 	if err != nil {
+		l.cancel(err)
 		return nil, err
 	}
 	l.watch = w
-	context.AfterFunc(ctx, l.Stop)
+	go func() {
+		<-w.Done()
+		l.cancel(w.Err())
+	}()
 	return l, nil
 }
 
@@ -184,13 +191,8 @@ func (l *Listeners) Ready(ctx context.Context) error {
 
 // Stop ends it, and the views.
 func (l *Listeners) Stop() {
-	l.mu.Lock()
-	views := slices.Collect(maps.Values(l.views))
-	l.mu.Unlock()
 	l.watch.Stop()
-	for _, v := range views {
-		v.Stop()
-	}
+	l.cancel(client.ErrStopped)
 }
 
 // Done is closed when it has ended; see [client.Watch.Done].

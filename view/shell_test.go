@@ -348,3 +348,32 @@ func TestListeners(t *testing.T) {
 		reachSnapshot(t, l.View("one"), "both clusters", func(s *Snapshot) bool { return s.Len() == 2 })
 	})
 }
+
+// Stop ends the view of a listener that comes at that moment too.
+func TestListenersStopped(t *testing.T) {
+	s := newSite(t, client.VariantSotW, true)
+	s.set("1", "lds one tcp:a", "lds two tcp:a", "cds a static:1.1.1.1")
+	begun, proceed := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	l, err := NewListeners(t.Context(), s.c, Config{OnWaiting: func(Root, []Waiting) {
+		once.Do(func() {
+			close(begun)
+			<-proceed
+		})
+	}}, nil)
+	must(t, err)
+	<-begun
+	l.Stop()
+	close(proceed)
+	<-l.Done()
+	for name, v := range l.All() {
+		select {
+		case <-v.Done():
+			if !errors.Is(v.Err(), client.ErrStopped) {
+				t.Errorf("%s: %v", name, v.Err())
+			}
+		case <-time.After(5 * time.Second):
+			t.Errorf("the view of %s lives on", name)
+		}
+	}
+}
