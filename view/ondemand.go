@@ -23,14 +23,20 @@ type demand struct {
 	view *View
 
 	mu    sync.Mutex
-	slots map[string]*slot
+	slots map[slotKey]*slot
 	idle  list.List // of *slot that nobody waits for, the longest idle first
 	ended bool
 }
 
+// slotKey is the name of a cluster, or of a host.
+type slotKey struct {
+	host bool
+	name string
+}
+
 // slot is one of them, held until it was idle for a while.
 type slot struct {
-	key     string // the name of a cluster, or "host " and a host name
+	key     slotKey
 	release func()
 	waiting int
 	used    time.Time
@@ -39,7 +45,7 @@ type slot struct {
 	timer   *time.Timer
 }
 
-func (d *demand) init(v *View) { d.view, d.slots = v, map[string]*slot{} }
+func (d *demand) init(v *View) { d.view, d.slots = v, map[slotKey]*slot{} }
 
 func (d *demand) stop() {
 	d.mu.Lock()
@@ -63,7 +69,7 @@ func (v *View) Cluster(ctx context.Context, name string) (*Cluster, error) {
 			return c, nil // it is there without us
 		}
 	}
-	s, err := v.demand.enter(name, func() func() { return v.Hold(name) }) // OD-a, ONDEMAND-1
+	s, err := v.demand.enter(slotKey{false, name}, func() func() { return v.Hold(name) }) // OD-a, ONDEMAND-1
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +112,7 @@ func (v *View) VirtualHost(ctx context.Context, host string) (*routev3.VirtualHo
 			return vh, nil // it is there without us
 		}
 	}
-	s, err := v.demand.enter("host "+host, func() func() { return v.holdHost(host) }) // VHDS-1
+	s, err := v.demand.enter(slotKey{true, host}, func() func() { return v.holdHost(host) }) // VHDS-1
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +185,7 @@ func (s *Snapshot) lacks(host string) (why error, lacks bool) {
 }
 
 // enter holds what is asked for, or joins who does.
-func (d *demand) enter(key string, hold func() (release func())) (*slot, error) {
+func (d *demand) enter(key slotKey, hold func() (release func())) (*slot, error) {
 	if s := d.join(key); s != nil {
 		return s, nil
 	}
@@ -191,7 +197,7 @@ func (d *demand) enter(key string, hold func() (release func())) (*slot, error) 
 	return s, err
 }
 
-func (d *demand) join(key string) *slot {
+func (d *demand) join(key slotKey) *slot {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.slots[key]
@@ -210,7 +216,7 @@ func (d *demand) use(s *slot) {
 }
 
 // add makes a slot, unless there is one by now or no room. What is to be released is returned.
-func (d *demand) add(key string, release func()) (s *slot, evicted []func(), err error) {
+func (d *demand) add(key slotKey, release func()) (s *slot, evicted []func(), err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if s := d.slots[key]; s != nil {
@@ -265,7 +271,7 @@ func (d *demand) ring(s *slot) {
 	switch now := time.Now(); {
 	case d.ended:
 	case s.waiting > 0:
-		s.timer.Reset(max(d.view.config.OnDemandIdle, time.Second))
+		s.timer.Reset(time.Second)
 	case now.Before(due):
 		s.timer.Reset(due.Sub(now))
 	default:

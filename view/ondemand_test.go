@@ -295,3 +295,44 @@ func TestOnDemandBesideWildcard(t *testing.T) {
 		}
 	}
 }
+
+// A cluster and a host name that is spelled like it are two things.
+//
+// spec: ONDEMAND-1
+func TestOnDemandNames(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, r *rig) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, _ = r.v.Cluster(ctx, "host a.org")
+		_, err := r.v.VirtualHost(t.Context(), "a.org")
+		if !errors.Is(err, client.ErrDoesNotExist) {
+			t.Errorf("the virtual host: %v", err)
+		}
+		if r.v.core.hosts["a.org"] != 1 {
+			t.Error("the host name is not held")
+		}
+	})
+}
+
+// A cluster that does not exist is asked for anew though it is in use whenever that is due.
+//
+// spec: OD-b
+func TestOnDemandMissInUse(t *testing.T) {
+	inBubble(t, Config{OnDemandIdle: time.Hour}, func(t *testing.T, r *rig) {
+		go func() {
+			synctest.Wait()
+			r.send("-x")
+		}()
+		if _, err := r.v.Cluster(t.Context(), "x"); !errors.Is(err, client.ErrDoesNotExist) {
+			t.Fatal(err)
+		}
+		s := r.v.demand.join(slotKey{false, "x"})
+		time.Sleep(missFor + time.Second)
+		r.v.demand.leave(s, true)
+		time.Sleep(missFor)
+		synctest.Wait()
+		if _, left := r.asked(); count(left, "x") != 1 {
+			t.Errorf("unsubscribed: %q", left)
+		}
+	})
+}
