@@ -141,7 +141,8 @@ type effects struct {
 	waiting  bool      // what is waited for has changed
 	// VIEW-15, MBB-1: sorted; after the snapshot is published.
 	unwatch []watch
-	again   bool // a step has to follow: there is room for what found none
+	ended   []*feed // with a source of their own; nothing is watched of them any more
+	again   bool    // a step has to follow: there is room for what found none
 }
 
 // take takes an event of a resource, or of a member of a collection.
@@ -231,7 +232,8 @@ func (c *core) step(now time.Time) effects {
 			c.judge()
 		}
 	}
-	e := effects{unwatch: c.sweep()}
+	var e effects
+	e.unwatch, e.ended = c.sweep()
 	e.watch = c.watchFresh()
 	e.snapshot = c.publish()
 	e.waiting, c.waitingChanged = c.waitingChanged, false
@@ -316,7 +318,7 @@ func (c *core) lives(p anyPart) bool {
 }
 
 // sweep forgets what is needed no more, and what only that needed.
-func (c *core) sweep() (unwatch []watch) {
+func (c *core) sweep() (unwatch []watch, ended []*feed) {
 	defer func() { c.queue = nil }() // it may have been long
 	for len(c.queue) > 0 {
 		p := c.queue[len(c.queue)-1]
@@ -329,9 +331,13 @@ func (c *core) sweep() (unwatch []watch) {
 			unwatch = append(unwatch, c.watchOf(p))
 		}
 		c.forget(p)
+		if f := p.from(); f != nil && f.source != nil && len(f.endpoints)+len(f.resources) == 0 {
+			delete(c.feeds, f.key)
+			ended = append(ended, f)
+		}
 	}
 	slices.SortFunc(unwatch, compareWatches)
-	return unwatch
+	return unwatch, ended
 }
 
 func (c *core) needed(p anyPart) bool {
@@ -364,7 +370,7 @@ func (c *core) forget(p anyPart) {
 	case *resourcePart:
 		delete(p.feed.resources, name)
 		if p.entry != nil {
-			c.setResource(resourceKey(p.entry.Type, p.entry.Name), nil)
+			c.setResource(p.key(), nil)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -120,5 +121,77 @@ func TestHooksNameClusters(t *testing.T) {
 	}
 	if len(by["cds extended"]) != 1 || by["cds extended"][0].Name != "x" || len(by["cds plugged"]) != 1 || by["cds plugged"][0].Name != "r" {
 		t.Errorf("named by %v", by)
+	}
+}
+
+// What hooks find in virtual hosts on demand holds nothing back, and its error is no error of the root.
+//
+// spec: VHDS-2, VIEW-43
+func TestHooksOfHostsOnDemand(t *testing.T) {
+	d := newDriver(t, []string{"rds", "r"}, nil)
+	d.core.hooks = newHooks([]Hook{{(*routev3.VirtualHost)(nil), func(m proto.Message, add func(Dependency)) {
+		if name := m.(*routev3.VirtualHost).GetName(); name != "own.org" {
+			add(Dependency{ecds.Type, name, nil, Essential})
+		}
+	}}}, "")
+	for _, input := range []string{"start", "rds r 1 own.org=a vhds", "cds a 1 static:1.1.1.1", "synced vhds *", "vhost r/v late.org=a"} {
+		d.run(input)
+	}
+	if s := d.core.snapshot; len(s.Routes[0].OnDemand) != 1 {
+		t.Errorf("a virtual host waits for what a hook found: %v", show(s))
+	}
+	d.run("gone ecds late.org")
+	if s := d.core.snapshot; s.Err != nil || s.Resource(ecds.Type.TypeURL(), "late.org").Err == nil {
+		t.Errorf("the view of the root: %v", show(s))
+	}
+}
+
+// Resources of one name and type from two sources are two resources.
+//
+// spec: VIEW-43
+func TestHooksOfTwoSources(t *testing.T) {
+	d := newDriver(t, []string{"rds", "r"}, nil)
+	other := &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_PathConfigSource{PathConfigSource: &corev3.PathConfigSource{Path: "/x"}}}
+	d.core.hooks = newHooks([]Hook{{(*clusterv3.Cluster)(nil), func(m proto.Message, add func(Dependency)) {
+		d := Dependency{Type: ecds.Type, Name: "x", Need: Required}
+		if m.(*clusterv3.Cluster).GetName() == "b" {
+			d.Source = other
+		}
+		add(d)
+	}}}, "")
+	d.run("start")
+	d.run("rds r 1 *=a")
+	d.run("cds a 1 static:1.1.1.1")
+	d.run("ecds x 1 one")
+	delete(d.watched, "ecds x")
+	d.run("rds r 2 *=a,b")
+	d.run("cds b 1 static:1.1.1.1")
+	d.run("bad ecds x")
+	if n := count(show(d.core.snapshot), "  ecds x ok"); n != 1 {
+		t.Errorf("the resource of the first source is gone: %v", show(d.core.snapshot))
+	}
+	d.run("rds r 3 *=a")
+	if s := d.core.snapshot; s.Resource(ecds.Type.TypeURL(), "x") == nil || s.Resource(ecds.Type.TypeURL(), "x").Message == nil {
+		t.Errorf("the resource of the first source went with that of the second: %v", show(s))
+	}
+}
+
+// A server that names ever new sources leaves nothing behind.
+//
+// spec: VIEW-16
+func TestSourcesOfThePast(t *testing.T) {
+	d := newDriver(t, []string{"rds", "r"}, []string{"grace=-1s"})
+	d.run("start")
+	d.run("rds r 1 *=a")
+	d.run("cds a 1 eds path:/0")
+	d.run("bad eds a")
+	before := len(d.core.feeds)
+	for i := range 100 {
+		d.run("cds a 1 static:1.1.1.1")
+		d.run(fmt.Sprintf("cds a %d eds path:/%d", i, i))
+		d.run("bad eds a")
+	}
+	if after := len(d.core.feeds); after > before {
+		t.Errorf("%d sources, and %d in the beginning", after, before)
 	}
 }

@@ -24,6 +24,19 @@ func (ns *names) add(n string, by refs) {
 	}
 }
 
+// hint has no snapshot wait for names.
+func (ns names) hint() {
+	for i, n := range ns {
+		if n.refs&refRoute != 0 {
+			n.refs = n.refs&^refRoute | refHost
+		}
+		if n.refs&refHook != 0 {
+			n.refs = n.refs&^refHook | refHint
+		}
+		ns[i] = n
+	}
+}
+
 // sorted says whether compact would change nothing.
 func (ns names) sorted() bool {
 	for i := 1; i < len(ns); i++ {

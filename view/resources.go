@@ -125,7 +125,7 @@ func (c *core) showResource(p *resourcePart) {
 		e.Err = p.err
 	}
 	p.entry = e
-	c.setResource(resourceKey(e.Type, e.Name), e)
+	c.setResource(p.key(), e)
 }
 
 // setResource changes the snapshots to come; nil takes a resource out.

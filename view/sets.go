@@ -194,6 +194,16 @@ func (s *sets) unwatch(all []watch) {
 	}
 }
 
+// end ends the sets of sources that nothing is watched of.
+func (s *sets) end(all []*feed) {
+	for _, f := range all {
+		if set := s.sets[f.key]; set != nil {
+			set.Stop()
+			delete(s.sets, f.key)
+		}
+	}
+}
+
 func (s *sets) stop() {
 	for _, set := range s.sets {
 		set.Stop()

@@ -106,7 +106,7 @@ func (c *core) draftListener(s *shape) {
 	}
 	s.listener = &Listener{Origin: p.origin, Name: p.name, Message: l, Note: join(p.ambient, read.note)}
 	s.names = slices.Clone(read.names)
-	c.draftNeeds(s, read.needs, p.feed, 0)
+	c.draftNeeds(s, read.needs, p.feed, Essential, 0)
 	for i := range read.routes {
 		c.draftRouteRef(s, &read.routes[i])
 	}
@@ -240,16 +240,9 @@ func (c *core) draftHosts(s *shape, rc *RouteConfig, by *feed) { // VHDS-2
 	}
 	slices.SortFunc(rc.OnDemand, func(a, b *routev3.VirtualHost) int { return strings.Compare(a.GetName(), b.GetName()) })
 	more := readRoutes(&routev3.RouteConfiguration{VirtualHosts: rc.OnDemand}, "", c.hooks)
-	for _, n := range more.names {
-		if n.refs&refRoute != 0 {
-			n.refs = n.refs&^refRoute | refHost
-		}
-		if n.refs&refHook != 0 {
-			n.refs = n.refs&^refHook | refHint
-		}
-		s.names = append(s.names, n)
-	}
-	c.draftNeeds(s, more.needs, by, 0)
+	more.names.hint()
+	s.names = append(s.names, more.names...)
+	c.draftNeeds(s, more.needs, by, Optional, 0)
 }
 
 // routeConfig is a resource as snapshots show it.
@@ -279,15 +272,16 @@ func (c *core) draftRead(s *shape, rc *RouteConfig, p *resourcePart, read *route
 		by = p.feed
 	}
 	s.addRoutes(rc, p)
-	c.draftNeeds(s, read.needs, by, 0)
+	c.draftNeeds(s, read.needs, by, Essential, 0)
 }
 
 // maxExtensions is how deep extension configurations may name others (draft gRFC A104).
 const maxExtensions = 8
 
-// draftNeeds adds what hooks found, and what that names.
-func (c *core) draftNeeds(s *shape, all []Dependency, by *feed, depth int) {
+// draftNeeds adds what hooks found, and what that names, which is needed no more than what names it.
+func (c *core) draftNeeds(s *shape, all []Dependency, by *feed, most Need, depth int) {
 	for _, d := range all {
+		d.Need = min(d.Need, most)
 		p := c.resource(c.feedOf(d.Type, d.Source, false, by), d.Name)
 		if p == nil {
 			s.lack = tooMany(c.config.maxNames)
@@ -304,8 +298,11 @@ func (c *core) draftNeeds(s *shape, all []Dependency, by *feed, depth int) {
 			s.err = p.err
 		case p.message != nil && depth < maxExtensions:
 			more := c.hooks.walk(p.message)
+			if d.Need == Optional {
+				more.clusters.hint()
+			}
 			s.names = append(s.names, more.clusters...)
-			c.draftNeeds(s, more.needs, p.feed, depth+1)
+			c.draftNeeds(s, more.needs, p.feed, d.Need, depth+1)
 		}
 	}
 }

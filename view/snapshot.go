@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -139,10 +140,16 @@ func (s *Snapshot) Why(c *Cluster, reason string) error {
 	}
 }
 
-// Resource returns a resource that a hook found, nil if there was no answer yet; see [Hook].
-func (s *Snapshot) Resource(typeURL, name string) *Resource {
-	r, _ := s.resources.Get(resourceKey(typeURL, name))
-	return r
+// Resource returns a resource that a hook found, nil if there was no answer yet; see [Hook]. Of several
+// sources it is that of the view's own servers, if it is one of them.
+func (s *Snapshot) Resource(typeURL, name string) (found *Resource) {
+	s.resources.Ascend(resourceKey(typeURL, name), func(_ string, r *Resource) bool {
+		if r.Type == typeURL && r.Name == name {
+			found = r
+		}
+		return false
+	})
+	return found
 }
 
 // Resources yields the resources that hooks found, by type URL and name, in order: those with an
@@ -153,7 +160,13 @@ func (s *Snapshot) Resources() iter.Seq[*Resource] {
 	}
 }
 
-func resourceKey(typeURL, name string) string { return typeURL + " " + name }
+// resourceKey is before the keys of all resources of a type and name.
+func resourceKey(typeURL, name string) string { return typeURL + " " + name + "\x00" }
+
+// key is that of a resource in snapshots.
+func (p *resourcePart) key() string {
+	return resourceKey(p.feed.kind.TypeURL(), p.name) + strings.TrimPrefix(p.feed.key, p.feed.kind.TypeURL())
+}
 
 // Server is the management server that sent a resource. It is shared by all its resources.
 type Server struct {

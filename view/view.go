@@ -289,6 +289,7 @@ func (v *View) once() {
 		v.config.OnWaiting(v.root, v.Waiting())
 	}
 	v.sets.unwatch(e.unwatch)
+	v.sets.end(e.ended)
 }
 
 // rewind has the timer ring at the deadline of the core.
