@@ -1,12 +1,9 @@
 // Proxy is an HTTP reverse proxy that has its listener, routes, clusters and endpoints from a
 // management server. Pushes cost no request: each is routed and sent by one consistent snapshot
-// (package view), and its cluster is held until the response is over. Load is reported to a
-// management server whose clusters ask for it (package load).
+// (package view), and its cluster is held until the response is over. A cluster that a request names
+// (cluster_header) is looked up on demand, max_requests limits requests, and load is reported.
 //
 //	go run ./examples/proxy bootstrap.json LISTENER 127.0.0.1:8080
-//
-// A route with cluster_header has the cluster that the request names looked up on demand. The
-// proxy runs until it is killed.
 package main
 
 import (

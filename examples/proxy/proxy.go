@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/load"
 	"github.com/xdswatch/xdswatch/view"
+	"github.com/xdswatch/xdswatch/view/circuit"
 	"github.com/xdswatch/xdswatch/view/endpoint"
 	"github.com/xdswatch/xdswatch/view/route"
 )
@@ -25,6 +27,7 @@ type proxy struct {
 	config    atomic.Pointer[config]
 	transport http.RoundTripper
 	next      endpoint.Smooth
+	breakers  circuit.Breakers
 }
 
 // config is what the proxy needs of one snapshot, compiled.
@@ -36,9 +39,10 @@ type config struct {
 }
 
 type endpoints struct {
-	from *view.Endpoints
-	set  *endpoint.Set
-	load *load.Cluster // nil unless the management server wants reports
+	from  *view.Cluster
+	set   *endpoint.Set
+	limit *circuit.Limit // of requests at a time (max_requests)
+	load  *load.Cluster  // nil unless the management server wants reports
 }
 
 func newProxy(ctx context.Context, c *client.Client, r *load.Reporter, listener string) (*proxy, error) {
@@ -52,24 +56,19 @@ func newProxy(ctx context.Context, c *client.Client, r *load.Reporter, listener 
 // update compiles what has changed. Until it has returned, everything that the configuration
 // before it needs stays watched.
 func (p *proxy) update(s *view.Snapshot) {
-	old, now := p.config.Load(), &config{err: s.Err, sets: make(map[string]endpoints, s.Len())}
+	old, now := p.config.Load(), &config{err: cmp.Or(s.Err, errors.New("the listener has no routes")), sets: map[string]endpoints{}}
 	for c := range s.Clusters() {
 		if e := old.sets[c.Name]; c.Endpoints != nil {
-			if c.Endpoints != e.from {
-				e = endpoints{from: c.Endpoints, set: endpoint.New(c.Endpoints.Assignment(), endpoint.Config{})}
+			if c != e.from {
+				e = endpoints{from: c, set: endpoint.New(c.Endpoints.Assignment(), endpoint.Config{}), limit: p.breakers.Of(c.Message)}
 			}
 			e.load = p.loads.Use(load.TargetOf(c.Server.URI, c.Message))
 			now.sets[c.Name] = e
 		}
 	}
-	switch {
-	case now.err != nil:
-	case len(s.Routes) == 0:
-		now.err = errors.New("the listener has no routes")
-	case s.Routes[0].Err != nil:
-		now.err = s.Routes[0].Err
-	default:
-		now.origin, now.routes = s.Routes[0].Origin, route.Compile(s.Routes[0].Message, old.routes, s.Routes[0].OnDemand...)
+	if len(s.Routes) > 0 {
+		rc := s.Routes[0]
+		now.err, now.origin, now.routes = rc.Err, rc.Origin, route.Compile(rc.Message, old.routes, rc.OnDemand...)
 	}
 	p.config.Store(now)
 	p.loads.Sweep()
@@ -115,6 +114,11 @@ func (p *proxy) forward(w http.ResponseWriter, r *http.Request, c *config, found
 		http.Error(w, fmt.Sprintf("cluster %q: %s", choice.Cluster, to.set.Reason()), http.StatusServiceUnavailable)
 		return
 	}
+	if !to.limit.Enter() {
+		http.Error(w, fmt.Sprintf("cluster %q has %d requests at a time already", choice.Cluster, to.limit.Max()), http.StatusServiceUnavailable)
+		return
+	}
+	defer to.limit.Leave()
 	call, ok := to.load.Locality(e.Locality.GetLocality(), e.Priority).Begin(e.Message.GetEndpoint().GetAddress()), false
 	defer func() { call.End(ok) }()
 	forward := httputil.ReverseProxy{Transport: p.transport, Rewrite: func(out *httputil.ProxyRequest) {
@@ -139,7 +143,7 @@ func (p *proxy) endpoints(ctx context.Context, c *config, choice route.Choice) (
 			return endpoints{}, err
 		}
 		if found.Endpoints != nil {
-			return endpoints{set: endpoint.New(found.Endpoints.Assignment(), endpoint.Config{})}, nil
+			return endpoints{set: endpoint.New(found.Endpoints.Assignment(), endpoint.Config{}), limit: p.breakers.Of(found.Message)}, nil
 		}
 	}
 	return endpoints{}, fmt.Errorf("cluster %q has no endpoints", choice.Cluster)
