@@ -71,10 +71,13 @@ func (c *core) spoiled(p *clusterPart, e *Cluster) error {
 
 func (c *core) noteOf(p *clusterPart) error {
 	m := p.rare()
-	if p.eds == nil {
-		return join(m.ambient, m.read)
+	switch {
+	case p.eds != nil:
+		return join(m.ambient, m.read, p.eds.note())
+	case m.list != nil && m.list.message != nil:
+		return join(m.ambient, m.read, m.list.err, m.list.ambient)
 	}
-	return join(m.ambient, m.read, p.eds.note())
+	return join(m.ambient, m.read)
 }
 
 // join is errors.Join, which allocates also where there is nothing to join.
