@@ -17,20 +17,43 @@ func (r Reference) text() string {
 	return fmt.Sprintf("%s %q", r.Type[strings.LastIndexByte(r.Type, '.')+1:], r.Name)
 }
 
+// namings are what resources name, collected once to look for who names many parts.
+type namings struct {
+	core    *core
+	reads   []naming
+	needs   map[string][]Reference // who names a resource that a hook found, by resourceKey
+	parents map[string][]string    // the aggregates that name a cluster
+}
+
+// naming is what one of the resources names of which the published shape, or the one in making, is made.
+type naming struct {
+	typeURL, name string
+	names         names
+}
+
+func (c *core) namings() *namings {
+	n := &namings{core: c, needs: map[string][]Reference{}, parents: map[string][]string{}}
+	n.collect()
+	for a := range c.aggregates {
+		for _, child := range a.childrenWanted() {
+			n.parents[child] = append(n.parents[child], a.name)
+		}
+	}
+	return n
+}
+
 // referrers are the resources that name a part, in the snapshot or in one to come, in order.
-func (c *core) referrers(p anyPart) (by []Reference) {
+func (all *namings) referrers(p anyPart) (by []Reference) {
 	add := func(typeURL, name string, blocking bool) { by = append(by, Reference{typeURL, name, blocking}) }
 	switch p := p.(type) {
 	case *clusterPart:
-		c.eachRead(func(typeURL, of string, ns names, _ []Dependency) {
-			if i, ok := ns.find(p.name); ok {
-				add(typeURL, of, ns[i].refs&static != 0)
+		for _, r := range all.reads {
+			if i, ok := r.names.find(p.name); ok {
+				add(r.typeURL, r.name, r.names[i].refs&static != 0)
 			}
-		})
-		for a := range c.aggregates {
-			if slices.Contains(a.childrenWanted(), p.name) {
-				add(cdsKind.TypeURL(), a.name, true)
-			}
+		}
+		for _, a := range all.parents[p.name] {
+			add(cdsKind.TypeURL(), a, true)
 		}
 	case *endpointsPart:
 		if p.user != nil {
@@ -40,7 +63,7 @@ func (c *core) referrers(p anyPart) (by []Reference) {
 			add(cdsKind.TypeURL(), u.name, true)
 		}
 	case *resourcePart:
-		c.resourceReferrers(p, add)
+		all.ofResource(p, add)
 	}
 	slices.SortFunc(by, func(a, b Reference) int {
 		return cmp.Or(strings.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name))
@@ -48,17 +71,14 @@ func (c *core) referrers(p anyPart) (by []Reference) {
 	return slices.CompactFunc(by, func(a, b Reference) bool { return a.Type == b.Type && a.Name == b.Name })
 }
 
-func (c *core) resourceReferrers(p *resourcePart, add func(typeURL, name string, blocking bool)) {
-	if p != c.rootPart && (p.feed.kind == rdsKind || p.feed.kind == srdsKind || p.feed.kind == vhdsKind) && c.rootPart != nil {
-		add(c.rootPart.feed.kind.TypeURL(), c.rootPart.name, true)
+func (all *namings) ofResource(p *resourcePart, add func(typeURL, name string, blocking bool)) {
+	root := all.core.rootPart
+	if p != root && (p.feed.kind == rdsKind || p.feed.kind == srdsKind || p.feed.kind == vhdsKind) && root != nil {
+		add(root.feed.kind.TypeURL(), root.name, true)
 	}
-	c.eachRead(func(typeURL, of string, _ names, needs []Dependency) {
-		for _, d := range needs {
-			if d.Type == p.feed.kind && d.Name == p.name {
-				add(typeURL, of, d.Need != Optional)
-			}
-		}
-	})
+	for _, r := range all.needs[resourceKey(p.feed.kind.TypeURL(), p.name)] {
+		add(r.Type, r.Name, r.Blocking)
+	}
 	for u := range p.clusters {
 		add(cdsKind.TypeURL(), u.name, p.blocking > 0)
 	}
@@ -67,21 +87,28 @@ func (c *core) resourceReferrers(p *resourcePart, add func(typeURL, name string,
 	}
 }
 
-// eachRead calls yield with what each resource names of which the published shape, or the one in
-// making, is made. Inline routes are the listener's.
-func (c *core) eachRead(yield func(typeURL, name string, ns names, needs []Dependency)) {
-	root := c.rootPart
-	if root != nil {
+// collect finds what each resource of the shapes names. Inline routes are the listener's.
+func (all *namings) collect() {
+	c := all.core
+	add := func(p *resourcePart, ns names, needs []Dependency) {
+		url := p.feed.kind.TypeURL()
+		all.reads = append(all.reads, naming{url, p.name, ns})
+		for _, d := range needs {
+			key := resourceKey(d.Type.TypeURL(), d.Name)
+			all.needs[key] = append(all.needs[key], Reference{url, p.name, d.Need != Optional})
+		}
+	}
+	if root := c.rootPart; root != nil {
 		if read, ok := root.read.(*listenerRead); ok {
-			all := slices.Clone(read.names)
+			ns := slices.Clone(read.names)
 			needs := slices.Clone(read.needs)
 			for _, ref := range read.routes {
 				if ref.read != nil {
-					all, needs = append(all, ref.read.names...), append(needs, ref.read.needs...)
+					ns, needs = append(ns, ref.read.names...), append(needs, ref.read.needs...)
 				}
 			}
-			all.compact()
-			yield(root.feed.kind.TypeURL(), root.name, all, needs)
+			ns.compact()
+			add(root, ns, needs)
 		}
 	}
 	seen := map[*resourcePart]bool{}
@@ -93,7 +120,7 @@ func (c *core) eachRead(yield func(typeURL, name string, ns names, needs []Depen
 			if p != nil && !seen[p] {
 				seen[p] = true
 				if read, ok := p.read.(*routesRead); ok {
-					yield(p.feed.kind.TypeURL(), p.name, read.names, read.needs)
+					add(p, read.names, read.needs)
 				}
 			}
 		}
@@ -101,7 +128,7 @@ func (c *core) eachRead(yield func(typeURL, name string, ns names, needs []Depen
 			if p := n.part; p.message != nil && c.hooked(p) && !seen[p] {
 				seen[p] = true
 				found := c.hooks.walk(p.message)
-				yield(p.feed.kind.TypeURL(), p.name, found.clusters, found.needs)
+				add(p, found.clusters, found.needs)
 			}
 		}
 	}
@@ -127,11 +154,12 @@ type Watched struct {
 
 // watched lists all parts, by type and name.
 func (c *core) watched() (all []Watched) {
+	namings := c.namings()
 	add := func(p anyPart, o Origin) {
 		h := p.head()
 		w := Watched{
 			Type: c.watchOf(p).typeURL(), Name: h.name, Status: h.state.status(), Version: o.Version,
-			Err: errOf(p), By: c.referrers(p),
+			Err: errOf(p), By: namings.referrers(p),
 		}
 		if cp, ok := p.(*clusterPart); ok {
 			w.Holds = int(cp.holds)

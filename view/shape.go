@@ -22,9 +22,10 @@ type shape struct {
 	names    names
 	clusters []*clusterPart // of names
 	needs    []need
-	lack     error // says that there was no room for some of it; nil if there was
-	open     bool  // something that it is made of has no answer yet
-	next     int   // clusters before it were ready
+	known    map[*resourcePart]Need // of needs that hooks found; nil once the shape is drafted
+	lack     error                  // says that there was no room for some of it; nil if there was
+	open     bool                   // something that it is made of has no answer yet
+	next     int                    // clusters before it were ready
 	err      error
 }
 
@@ -69,6 +70,7 @@ func (c *core) draft() *shape {
 			s.err = p.rare().err
 		}
 	}
+	s.known = nil
 	if s.err != nil && c.rootCluster == nil {
 		s.names = nil
 	}
@@ -287,9 +289,13 @@ func (c *core) draftNeeds(s *shape, all []Dependency, by *feed, most Need, depth
 			s.lack = tooMany(c.config.maxNames)
 			continue
 		}
-		if slices.ContainsFunc(s.needs, func(n need) bool { return n.part == p && n.Need >= d.Need }) {
+		if most, known := s.known[p]; known && most >= d.Need {
 			continue
 		}
+		if s.known == nil {
+			s.known = map[*resourcePart]Need{}
+		}
+		s.known[p] = d.Need
 		s.needs = append(s.needs, need{p, d.Need})
 		switch {
 		case d.Need != Optional && !c.answered(p.state):

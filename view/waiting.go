@@ -23,11 +23,15 @@ type Waiting struct {
 // waiting lists what is waited for: that which blocks first, by type and name.
 func (c *core) waiting() []Waiting {
 	all := make([]Waiting, 0, len(c.open))
+	var namings *namings
+	if len(c.open) > 0 {
+		namings = c.namings()
+	}
 	for p, since := range c.open {
 		w := c.watchOf(p)
 		all = append(all, Waiting{
 			Type: w.typeURL(), Name: w.name, Since: since,
-			Reason: c.reason(p), Blocking: c.blocks(p),
+			Reason: namings.reason(p), Blocking: c.blocks(p),
 		})
 	}
 	for _, p := range c.clusters {
@@ -82,12 +86,12 @@ func (c *core) blocks(p anyPart) bool {
 	return false
 }
 
-func (c *core) reason(p anyPart) string {
+func (all *namings) reason(p anyPart) string {
 	text := "no answer yet"
 	if err := errOf(p); err != nil {
 		text = err.Error()
 	}
-	if by := c.referrers(p); len(by) > 0 {
+	if by := all.referrers(p); len(by) > 0 {
 		text += "; named by " + by[0].text()
 		if len(by) > 1 {
 			text += fmt.Sprintf(" and %d more", len(by)-1)
