@@ -50,6 +50,9 @@ func List(h Host, typeURL string, at xdstp.Locator, w *machine.Watch, s Sink) *C
 // a member that is elsewhere, and what waits for such members.
 func (c *Collection) Take(n *machine.Notice) (taken, wantsFlush bool) {
 	m := c.members[n.Name]
+	if n.Name == c.name && n.Kind != machine.NoticeAmbient { // it takes the place of what waits
+		c.whole, c.waits, c.trouble = nil, false, nil
+	}
 	if m == nil {
 		switch {
 		case Redirects(n):

@@ -132,4 +132,31 @@ func TestMembers(t *testing.T) {
 	d.watched()
 }
 
+// What is told of a wildcard takes the place of what was told before, also of what still waits for members.
+func TestMembersOfLostWildcard(t *testing.T) {
+	d := newDesk(t)
+	c := Members(d, typeURL, "*", &machine.Watch{Name: "*"}, d)
+	take := func(n machine.Notice, name string) {
+		n.Name = name
+		c.Take(&n)
+		d.drain()
+	}
+	synced := machine.Notice{Kind: machine.NoticeSynced}
+	take(d.redirect(at("b/x")), at("a/x"))
+	take(synced, "*")
+	take(ambient("down"), "*")
+	d.say("b/x", value("1"))
+	d.since("updated a/x 1 via b/x", "synced *", "ambient * connection: down")
+	take(well(), "*")
+	take(d.redirect(at("b/y")), at("a/y"))
+	take(synced, "*")
+	d.say("b/y", value("2"))
+	d.since("updated a/y 2 via b/y", "synced *")
+	take(d.redirect(at("b/z")), at("a/z"))
+	take(synced, "*")
+	take(absent(), "*")
+	d.say("b/z", value("3"))
+	d.since("updated a/z 3 via b/z")
+}
+
 var _ engine.Sink = (*node)(nil)
