@@ -87,7 +87,8 @@ func (h *node) updated(n *News) {
 		h.entry(d, i, err, n)
 		h.layout = d.Layout
 		return
-	case entry: // the directory is elsewhere
+	case entry: // the directory is elsewhere, and what was wrong with an entry here is over
+		h.flaw = nil
 		if r, ok := n.Value.(*engine.Redirect); ok {
 			// ENTRY-1: the directive goes with the redirect.
 			n.Value = &engine.Redirect{To: WithEntry(r.To, *h.at)}

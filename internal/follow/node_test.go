@@ -138,3 +138,19 @@ func TestAlternativeOfList(t *testing.T) {
 	d.since("failed a//l#entry=e connection: down via b//m#entry=e", "updated a//l#entry=e 1 via c//n#entry=e",
 		"ambient a//l#entry=e connection: down via c//n#entry=e")
 }
+
+// An entry that could not be used is over when the list is elsewhere.
+func TestBadEntryOfListThatMoves(t *testing.T) {
+	d := newDesk(t)
+	d.one(at("a//l") + "#entry=e")
+	d.say("b//m", d.list("e=1"))
+	d.say("c//m", d.list("e=2"))
+	d.say("a//l", d.redirect(at("b//m")))
+	d.say("a//l", d.list("e=bad"))
+	d.since("updated a//l#entry=e 1 via b//m#entry=e", `ambient a//l#entry=e rejected: the inline entry "e": it is bad via b//m#entry=e`)
+	d.say("a//l", d.redirect(at("c//m")))
+	d.since("ambient a//l#entry=e via b//m#entry=e", "updated a//l#entry=e 2 via c//m#entry=e")
+	d.say("a//l", d.list("e=bad"))
+	d.say("a//l", d.redirect(at("c//m")))
+	d.since(`ambient a//l#entry=e rejected: the inline entry "e": it is bad via c//m#entry=e`, "ambient a//l#entry=e via c//m#entry=e")
+}
