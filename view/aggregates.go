@@ -36,14 +36,40 @@ var (
 	errTooWide = fmt.Errorf("the aggregate clusters of the view lead to more than %d members, counted for each of them", maxMembers)
 )
 
-// childrenInUse are those of the entry, childrenWanted those of the target too.
-func (p *clusterPart) childrenInUse() []string { return p.rare().children }
+// below are the clusters that an entry leads to: the members of an aggregate, and what hooks found.
+func (p *clusterPart) below() []string {
+	return append(slices.Clip(p.rare().children), p.rare().named.texts(Optional)...)
+}
 
-func (p *clusterPart) childrenWanted() []string {
+// belowAll are those of the target too.
+func (p *clusterPart) belowAll() []string {
 	if p.warm == nil {
-		return p.childrenInUse()
+		return p.below()
 	}
-	return append(slices.Clone(p.childrenInUse()), p.warm.children()...)
+	return append(append(p.below(), p.warm.children()...), p.warm.named.texts(Optional)...)
+}
+
+// belowAwaited are those of them that are waited for.
+func (p *clusterPart) belowAwaited() []string {
+	all := append(slices.Clip(p.rare().children), p.rare().named.texts(Required)...)
+	if p.warm == nil {
+		return all
+	}
+	return append(all, p.warm.awaited()...)
+}
+
+func (t *target) awaited() []string {
+	return append(slices.Clip(t.children()), t.named.texts(Required)...)
+}
+
+// texts are the names that are needed so much.
+func (ns names) texts(least Need) (all []string) {
+	for _, n := range ns {
+		if least == Optional || n.refs&static != 0 {
+			all = append(all, n.name)
+		}
+	}
+	return all
 }
 
 func (t *target) children() []string {
@@ -69,9 +95,14 @@ func (p *resourcePart) listErr() error {
 	return err
 }
 
-// relist has an aggregate use the new members that its list names when they are there.
-func (c *core) relist(p *clusterPart, list *resourcePart) {
-	if p.warm == nil && p.rare().list == list && p.cur.Message != nil && !slices.Equal(p.rare().children, list.listed()) {
+// relist has a cluster use what a resource that it needs names now: the new members of an aggregate, or
+// what hooks found; when that is there.
+func (c *core) relist(p *clusterPart, by *resourcePart, found bool) {
+	switch {
+	case p.warm != nil && found:
+		c.bind(p, p.warm.message, p.warm.origin)
+	case p.warm != nil || p.cur.Message == nil:
+	case found, p.rare().list == by && !slices.Equal(p.rare().children, by.listed()):
 		c.bind(p, p.cur.Message, p.cur.Origin)
 	}
 }
@@ -81,13 +112,13 @@ func (c *core) relist(p *clusterPart, list *resourcePart) {
 func (c *core) group() {
 	c.regroup = false
 	for p := range c.aggregates {
-		if c.clusters[p.name] != p || p.cur.kind != KindAggregate && (p.warm == nil || p.warm.read.kind != KindAggregate) {
+		if c.clusters[p.name] != p || !p.leads() && (p.warm == nil || !p.warm.leads()) {
 			delete(c.aggregates, p)
 		}
 	}
-	inTree := c.walkDown((*clusterPart).childrenInUse, func(p *clusterPart) bool { return p.base != 0 || p.holds > 0 }, false)
-	blocking := c.walkDown((*clusterPart).childrenWanted, func(p *clusterPart) bool { return (p.base|p.cand)&static != 0 }, true)
-	wanted := c.walkDown((*clusterPart).childrenWanted, func(p *clusterPart) bool { return p.base|p.cand != 0 || p.holds > 0 }, true)
+	inTree := c.walkDown((*clusterPart).below, func(p *clusterPart) bool { return p.base != 0 || p.holds > 0 }, false)
+	blocking := c.walkDown((*clusterPart).belowAwaited, func(p *clusterPart) bool { return (p.base|p.cand)&static != 0 }, true)
+	wanted := c.walkDown((*clusterPart).belowAll, func(p *clusterPart) bool { return p.base|p.cand != 0 || p.holds > 0 }, true)
 	now := map[*clusterPart]reach{}
 	for p := range inTree {
 		now[p] |= reachTree
@@ -161,12 +192,17 @@ func byName(a, b *clusterPart) int { return strings.Compare(a.name, b.name) }
 
 // setParents notes which aggregates name a cluster.
 func (c *core) setParents(inTree map[*clusterPart]bool) {
-	parents := map[*clusterPart][]string{}
+	parents, hooked := map[*clusterPart][]string{}, map[*clusterPart]bool{}
 	for _, p := range slices.SortedFunc(maps.Keys(c.aggregates), byName) {
 		if !p.inTree {
 			continue
 		}
-		for _, name := range p.childrenInUse() {
+		for _, n := range p.rare().named {
+			if child := c.clusters[n.name]; child != nil && inTree[child] {
+				hooked[child] = true
+			}
+		}
+		for _, name := range p.rare().children {
 			child := c.clusters[name]
 			if child == nil || !inTree[child] {
 				continue
@@ -190,6 +226,19 @@ func (c *core) setParents(inTree map[*clusterPart]bool) {
 		}
 	}
 	c.parented = parents
+	for p := range c.hooked {
+		if !hooked[p] && p.more != nil {
+			p.more.hooked = false
+			c.touch(p)
+		}
+	}
+	for p := range hooked {
+		if !p.rare().hooked {
+			p.own().hooked = true
+			c.touch(p)
+		}
+	}
+	c.hooked = hooked
 }
 
 // setLeaves finds the leaves of each aggregate in use, by name until maxMembers are used up.
@@ -225,7 +274,7 @@ func (c *core) leavesOf(root *clusterPart, budget *int) (leaves []string, err er
 	seen := map[string]bool{root.name: true}
 	var down func(p *clusterPart)
 	down = func(p *clusterPart) {
-		for _, name := range p.childrenInUse() {
+		for _, name := range p.rare().children {
 			if *budget--; *budget < 0 {
 				return
 			}
@@ -259,7 +308,7 @@ func (c *core) deeper(root *clusterPart, budget *int) bool {
 	for depth := 0; len(level) > 0; depth++ {
 		var next []*clusterPart
 		for _, p := range level {
-			for _, name := range p.childrenInUse() {
+			for _, name := range p.rare().children {
 				if *budget--; *budget < 0 {
 					return false
 				}
@@ -295,16 +344,15 @@ func (c *core) membersReady(t *target) bool {
 			case child == nil && c.regroup: // it is not yet looked for
 				return false
 			case child == nil, child.cur.Message != nil, c.answered(child.state) && child.warm == nil:
-			case child.warm != nil && child.warm.read.kind == KindAggregate && child.warm.read.err == nil:
-				if child.warm.list != nil && !c.answered(child.warm.list.state) || !ready(child.warm.children()) {
+			case child.warm != nil && c.readyItself(child.warm):
+				if child.warm.read.err == nil && !ready(child.warm.awaited()) {
 					return false
 				}
-			case child.warm != nil && c.ready(child.warm):
 			default:
 				return false
 			}
 		}
 		return true
 	}
-	return ready(t.children())
+	return t.read.err != nil || ready(t.awaited())
 }

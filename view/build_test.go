@@ -213,6 +213,31 @@ func buildCluster(name string, words []string) *clusterv3.Cluster {
 	return c
 }
 
+// composite are hooks for clusters that name others: alt:+NAME needs it, alt:?NAME does not, and alt:=NAME
+// names an extension's configuration, whose words name clusters if they begin with a +.
+func composite() []Hook {
+	return []Hook{
+		{(*clusterv3.Cluster)(nil), func(m proto.Message, add func(Dependency)) {
+			alt := m.(*clusterv3.Cluster).GetAltStatName()
+			switch {
+			case strings.HasPrefix(alt, "+"):
+				add(Dependency{cds.Type, alt[1:], nil, Required})
+			case strings.HasPrefix(alt, "?"):
+				add(Dependency{cds.Type, alt[1:], nil, Optional})
+			case strings.HasPrefix(alt, "="):
+				add(Dependency{ecds.Type, alt[1:], ads, Required})
+			}
+		}},
+		{(*wrapperspb.StringValue)(nil), func(m proto.Message, add func(Dependency)) {
+			for word := range strings.FieldsSeq(m.(*wrapperspb.StringValue).GetValue()) {
+				if name, ok := strings.CutPrefix(word, "+"); ok {
+					add(Dependency{cds.Type, name, nil, Required})
+				}
+			}
+		}},
+	}
+}
+
 func custom(config proto.Message) *clusterv3.Cluster_ClusterType {
 	return &clusterv3.Cluster_ClusterType{ClusterType: &clusterv3.Cluster_CustomClusterType{Name: "envoy.clusters.aggregate", TypedConfig: anyOf(config)}}
 }

@@ -33,7 +33,9 @@ type clusterRare struct {
 	children []string      // of the entry, an aggregate
 	list     *resourcePart // that the children come from; nil of most aggregates
 	needs    []need        // what hooks found in the entry's message
+	named    names         // clusters that they found in it
 	parents  []string
+	hooked   bool // a hook found it in the message of another cluster's entry
 	leaves   []string
 	leafErr  error
 }
@@ -46,14 +48,9 @@ type target struct {
 	eds     *endpointsPart
 	list    *resourcePart
 	needs   []need
+	named   names     // clusters that hooks found
 	fresh   time.Time // until when it waits for a changed assignment; zero if it does not
 	since   time.Time
-}
-
-// need is a resource that a hook found.
-type need struct {
-	part *resourcePart
-	Need
 }
 
 func (p *clusterPart) from() *feed { return nil }
@@ -199,14 +196,16 @@ func (c *core) bind(p *clusterPart, msg *clusterv3.Cluster, o Origin) {
 			c.useFor(t.list, p, Essential, 1)
 		}
 	}
-	for _, d := range r.needs {
-		part := c.resource(c.feedOf(d.Type, d.Source, false, c.cds), d.Name)
-		if part == nil {
-			r.err = tooMany(c.config.maxNames)
-			break
+	if t.named = r.named; len(r.needs) > 0 && r.err == nil {
+		needs, named, full := c.needsOf(r.needs, c.cds, Essential)
+		t.needs, t.named = needs, append(t.named, named...)
+		t.named.compact()
+		for _, n := range needs {
+			c.useFor(n.part, p, n.Need, 1)
 		}
-		t.needs = append(t.needs, need{part, d.Need})
-		c.useFor(part, p, d.Need, 1)
+		if full {
+			r.err = tooMany(c.config.maxNames)
+		}
 	}
 	if c.config.fresh > 0 && t.eds != nil && p.eds == t.eds && otherSocket(p.cur.Message, msg) && !c.confirmed(p) { // WARM-e
 		if w := p.warm; w != nil && w.eds == t.eds && (!w.fresh.IsZero() || !otherSocket(w.message, msg)) {
@@ -226,12 +225,17 @@ func (c *core) bind(p *clusterPart, msg *clusterv3.Cluster, o Origin) {
 			c.touch(p)
 		})
 	}
-	if r.kind == KindAggregate {
+	if t.leads() {
 		c.aggregates[p] = true
 		c.regroup = true
 	}
 	c.waitingChanged = true
 }
+
+// leads says whether there may be clusters below a target.
+func (t *target) leads() bool { return t.read.kind == KindAggregate || len(t.named) > 0 }
+
+func (p *clusterPart) leads() bool { return p.cur.kind == KindAggregate || len(p.rare().named) > 0 }
 
 // confirmed says whether a server has told the assignment of a cluster that it had not told itself:
 // that is the answer which FreshEndpoints waits for.
@@ -271,9 +275,7 @@ func (c *core) aim(p *clusterPart, t *target) {
 func (c *core) letGo(p *clusterPart, t *target) {
 	c.waitingChanged = true
 	c.giveBack(p, t.eds, t.list, t.needs)
-	if t.read.kind == KindAggregate {
-		c.regroup = true
-	}
+	c.regroup = c.regroup || t.leads()
 }
 
 func (c *core) giveBack(p *clusterPart, eds *endpointsPart, list *resourcePart, needs []need) {
@@ -306,6 +308,11 @@ func (c *core) freshen(p *endpointsPart) {
 // WARM-1, WARM-2: ready says whether a target may be used: what it names has an answer, now or
 // since long.
 func (c *core) ready(t *target) bool {
+	return c.readyItself(t) && (!t.leads() || c.membersReady(t))
+}
+
+// readyItself leaves out the clusters below it.
+func (c *core) readyItself(t *target) bool {
 	switch {
 	case t.read.err != nil:
 		return true
@@ -321,7 +328,7 @@ func (c *core) ready(t *target) bool {
 			return false
 		}
 	}
-	return t.read.kind != KindAggregate || c.membersReady(t)
+	return true
 }
 
 // WARM-b: commit makes a target the form in use; until then the old one is.
@@ -340,18 +347,16 @@ func (c *core) commit(p *clusterPart, t *target) {
 	}
 	c.giveBack(p, p.eds, m.list, m.needs)
 	p.eds = t.eds
-	if p.more != nil || t.list != nil || len(t.needs) > 0 || t.read.note != nil || len(t.read.children) > 0 {
+	c.regroup = c.regroup || p.reached != 0 || p.leads() || t.leads()
+	if p.more != nil || t.list != nil || len(t.needs) > 0 || len(t.named) > 0 || t.read.note != nil || len(t.read.children) > 0 {
 		m = p.own()
-		m.list, m.needs, m.read, m.children = t.list, t.needs, t.read.note, t.children()
+		m.list, m.needs, m.named, m.read, m.children = t.list, t.needs, t.named, t.read.note, t.children()
 		if m.deleted.IsZero() { // else it is why the cluster goes one day
 			m.err = nil
 		}
 		if t.read.kind != KindAggregate { // else they are found anew in this step
 			m.leaves, m.leafErr = nil, nil
 		}
-	}
-	if p.reached != 0 || p.cur.kind == KindAggregate || t.read.kind == KindAggregate {
-		c.regroup = true
 	}
 	if p.cur.Message != t.message { // else only its list of members has changed
 		c.loud(p)
@@ -384,14 +389,15 @@ func (c *core) refuse(p *clusterPart, t *target, err error) {
 func (c *core) dropCluster(p *clusterPart, s partState) {
 	c.become(p, s)
 	c.aim(p, nil)
+	c.regroup = c.regroup || p.reached != 0 || p.leads()
 	if m := p.more; m != nil {
 		c.giveBack(p, p.eds, m.list, m.needs)
+		m.named = nil
 		m.list, m.needs, m.children, m.leaves, m.leafErr, m.deleted, m.ambient, m.read = nil, nil, nil, nil, nil, time.Time{}, nil, nil
 	} else {
 		c.giveBack(p, p.eds, nil, nil)
 	}
 	p.eds = nil
-	c.regroup = c.regroup || p.reached != 0 || p.cur.kind == KindAggregate
 	if p.cur.Message != nil {
 		p.cur = &Cluster{Name: p.name, status: p.cur.status, refs: p.cur.refs, more: p.cur.more, Endpoints: p.cur.Endpoints}
 		c.loud(p)

@@ -89,7 +89,8 @@ type core struct {
 	aggregates map[*clusterPart]bool
 	members    map[*clusterPart]reach
 	parented   map[*clusterPart][]string
-	regroup    bool // aggregates are to be followed anew
+	hooked     map[*clusterPart]bool // that hooks found in the messages of clusters
+	regroup    bool                  // aggregates are to be followed anew
 
 	hosts     map[string]int // host names on demand, and how often each is held
 	tree      *btree.Map[string, *Cluster]
@@ -364,6 +365,7 @@ func (c *core) forget(p anyPart) {
 		delete(c.aggregates, p)
 		delete(c.members, p)
 		delete(c.parented, p)
+		delete(c.hooked, p)
 	case *endpointsPart:
 		c.dropEndpoints(p, stateAbsent)
 		delete(c.watchOf(p).feed.endpoints, name)

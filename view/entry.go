@@ -16,6 +16,9 @@ func (c *core) render(p *clusterPart) {
 	if p.holds > 0 {
 		e.refs |= refHold
 	}
+	if m.hooked {
+		e.refs |= refHint
+	}
 	more := clusterMore{parents: m.parents, deleted: m.deleted}
 	switch {
 	case e.Message == nil && (p.state != stateHeld && c.answered(p.state) || p.inTree && p.blocks() && e.status == StatusError):

@@ -31,9 +31,9 @@ func TestHistories(t *testing.T) {
 		n = 100
 	}
 	roots := [][]string{{"lds", "l"}, {"lds", "l", "host=a.org"}, {"rds", "r0"}, {"cds", "c0"}, {"rds", "r0", "host=a.org"}}
-	options := [][]string{{"grace=-1s", "secrets"}, {"grace=5s", "fresh=3s", "merge=1s", "secrets"}, {"secrets"}, {"names=7", "secrets"}}
+	options := [][]string{{"grace=-1s", "secrets"}, {"grace=5s", "fresh=3s", "merge=1s", "secrets"}, {"secrets"}, {"names=7", "secrets"}, {"grace=-1s", "secrets", "composite"}, {"secrets", "composite"}}
 	for seed := range n {
-		p := newPast(t, seed, roots[seed%5], options[seed/5%4])
+		p := newPast(t, seed, roots[seed%5], options[seed/5%6])
 		for range 100 {
 			p.move()
 			if t.Failed() {
@@ -81,7 +81,7 @@ func (p *past) change() {
 	case "cds":
 		name = p.cluster()
 		words = p.pick("eds", fmt.Sprintf("eds:e%d", p.r.IntN(3)), "static:1.1.1.1", "agg:"+p.some(3, p.cluster), "list:"+p.of("L", 2)()) +
-			p.pick("", "", " tls:x", " sds:"+p.of("s", 2)())
+			p.pick("", "", " tls:x", " sds:"+p.of("s", 2)()) + p.pick("", "", " alt:"+p.pick("+", "?")+p.cluster(), " alt:="+p.of("x", 2)())
 	case "eds":
 		name = p.pick(p.of("e", 3)(), p.cluster())
 		words = p.pick("", "-", p.address(), p.address()+" leds:"+p.of("k", 2)(), "leds:"+p.of("k", 2)())
@@ -90,7 +90,7 @@ func (p *past) change() {
 	case "sds":
 		name, words = p.of("s", 2)(), "x"
 	case "ecds":
-		name, words = p.of("x", 2)(), p.pick("one", "two")
+		name, words = p.of("x", 2)(), p.pick("one", "+"+p.cluster(), "+"+p.cluster()+" +"+p.cluster())
 	case "leds":
 		name, words = p.of("k", 2)(), p.some(2, func() string { return p.of("m", 3)() + "=" + p.address() })
 	case "srds":

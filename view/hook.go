@@ -25,10 +25,11 @@ const (
 	Essential
 )
 
-// Dependency is a resource that a message names. It may be a Cluster, named by other messages than
-// clusters: then it is one of [Snapshot.Clusters], with all that belongs to it, from where the view
-// has its clusters, and an error stays its own. It cannot be of another type that the view finds
-// itself (listeners, routes, assignments).
+// Dependency is a resource that a message names. It may be a Cluster: then it is one of
+// [Snapshot.Clusters], with all that belongs to it, from where the view has its clusters, and an error
+// stays its own. It cannot be of another type that the view finds itself (listeners, routes,
+// assignments). Hooks look into the resources that they find too, eight deep; what those name is needed
+// no more than they are.
 type Dependency struct {
 	Type   resource.AnyType
 	Name   string

@@ -85,7 +85,8 @@ type resourcePart struct {
 	ambient error
 	deleted time.Time // the server deleted it, and the value is kept
 	size    int       // of the bytes of the newest message
-	read    any       // what message names: *listenerRead, *routesRead; nil until it was read
+	read    any       // what message names: *listenerRead, *routesRead, *findings; nil until it was read
+	leads   bool      // hooks found something in the message, which clusters need
 
 	users    int // that need it
 	shown    int // of them in the published snapshot

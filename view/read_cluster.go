@@ -2,7 +2,6 @@ package view
 
 import (
 	"errors"
-	"fmt"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -19,6 +18,7 @@ type clusterRead struct {
 	children  []string
 	list      *aggregatev3.AggregateClusterResource // where the children are a resource of their own
 	needs     []Dependency
+	named     names // clusters that hooks found
 	err       error // it cannot be used
 	note      error
 }
@@ -44,9 +44,7 @@ func readCluster(c *clusterv3.Cluster, h *hooks) (r clusterRead) {
 	}
 	if r.err == nil {
 		found := h.walk(c)
-		if r.needs, r.note = found.needs, found.err; len(found.clusters) > 0 {
-			r.note = join(r.note, fmt.Errorf("a hook names the cluster %q in a cluster, which is not followed", found.clusters[0].name))
-		}
+		r.needs, r.named, r.note = found.needs, found.clusters, found.err
 	}
 	return r
 }

@@ -35,7 +35,7 @@ func (c *core) namings() *namings {
 	n := &namings{core: c, needs: map[string][]Reference{}, parents: map[string][]string{}}
 	n.collect()
 	for a := range c.aggregates {
-		for _, child := range a.childrenWanted() {
+		for _, child := range a.belowAll() {
 			n.parents[child] = append(n.parents[child], a.name)
 		}
 	}
@@ -125,9 +125,9 @@ func (all *namings) collect() {
 			}
 		}
 		for _, n := range s.needs {
-			if p := n.part; p.message != nil && c.hooked(p) && !seen[p] {
+			if p := n.part; p.message != nil && c.hookable(p) && !seen[p] {
 				seen[p] = true
-				found := c.hooks.walk(p.message)
+				found := c.found(p)
 				add(p, found.clusters, found.needs)
 			}
 		}

@@ -107,17 +107,19 @@ func (c *core) resourceChanged(p *resourcePart) {
 	if p == c.rootPart || p.users > len(p.clusters) {
 		c.stale = true
 	}
+	found := c.hookable(p) && len(p.clusters) > 0 && len(c.found(p).needs)+len(c.found(p).clusters) > 0
 	for u := range p.clusters {
-		c.relist(u, p)
+		c.relist(u, p, found || p.leads)
 		c.touch(u)
 		c.regroup = c.regroup || c.aggregates[u]
 	}
+	p.leads = found
 	c.showResource(p)
 }
 
 // showResource puts what a hook found into the snapshots to come.
 func (c *core) showResource(p *resourcePart) {
-	if !c.hooked(p) {
+	if !c.hookable(p) {
 		return
 	}
 	e := &Resource{Origin: p.origin, Type: p.feed.kind.TypeURL(), Name: p.name, Message: p.message, Note: p.ambient, Deleted: p.deleted}
@@ -163,7 +165,7 @@ func (r *Resource) same(o *Resource) bool {
 	return r.Message == o.Message && sameError(r.Err, o.Err) && sameError(r.Note, o.Note) && r.Deleted.Equal(o.Deleted)
 }
 
-// hooked says whether a hook found a resource.
-func (c *core) hooked(p *resourcePart) bool {
+// hookable says whether a hook found a resource.
+func (c *core) hookable(p *resourcePart) bool {
 	return p != c.rootPart && !p.feed.collection && p.feed.kind != rdsKind && p.feed.kind != aggregateKind && p.feed.kind != vhdsKind
 }

@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "rewrite the scripts with what happens")
 // TestScripts runs every script of the core: what happens to it line by line, and below each line
 // what it wants to have watched and what it publishes, in the order of its effects.
 //
-// Headers: "root: TYPE NAME [host=HOST]" and "option: grace=D fresh=D merge=D names=N secrets".
+// Headers: "root: TYPE NAME [host=HOST]" and "option: grace=D fresh=D merge=D names=N secrets composite".
 //
 // Commands, several on a line set apart by semicolons if they happen at one moment:
 //
@@ -109,6 +109,8 @@ func newDriver(t testing.TB, root, options []string) *driver {
 			_, _ = fmt.Sscan(value, &config.maxNames)
 		case "secrets":
 			hooks = append(hooks, Secrets()...)
+		case "composite":
+			hooks = append(hooks, composite()...)
 		default:
 			t.Fatalf("option %q", option)
 		}

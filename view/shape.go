@@ -22,10 +22,9 @@ type shape struct {
 	names    names
 	clusters []*clusterPart // of names
 	needs    []need
-	known    map[*resourcePart]Need // of needs that hooks found; nil once the shape is drafted
-	lack     error                  // says that there was no room for some of it; nil if there was
-	open     bool                   // something that it is made of has no answer yet
-	next     int                    // clusters before it were ready
+	lack     error // says that there was no room for some of it; nil if there was
+	open     bool  // something that it is made of has no answer yet
+	next     int   // clusters before it were ready
 	err      error
 }
 
@@ -70,7 +69,6 @@ func (c *core) draft() *shape {
 			s.err = p.rare().err
 		}
 	}
-	s.known = nil
 	if s.err != nil && c.rootCluster == nil {
 		s.names = nil
 	}
@@ -108,7 +106,7 @@ func (c *core) draftListener(s *shape) {
 	}
 	s.listener = &Listener{Origin: p.origin, Name: p.name, Message: l, Note: join(p.ambient, read.note)}
 	s.names = slices.Clone(read.names)
-	c.draftNeeds(s, read.needs, p.feed, Essential, 0)
+	c.draftNeeds(s, read.needs, p.feed, Essential)
 	for i := range read.routes {
 		c.draftRouteRef(s, &read.routes[i])
 	}
@@ -244,7 +242,7 @@ func (c *core) draftHosts(s *shape, rc *RouteConfig, by *feed) { // VHDS-2
 	more := readRoutes(&routev3.RouteConfiguration{VirtualHosts: rc.OnDemand}, "", c.hooks)
 	more.names.hint()
 	s.names = append(s.names, more.names...)
-	c.draftNeeds(s, more.needs, by, Optional, 0)
+	c.draftNeeds(s, more.needs, by, Optional)
 }
 
 // routeConfig is a resource as snapshots show it.
@@ -274,41 +272,25 @@ func (c *core) draftRead(s *shape, rc *RouteConfig, p *resourcePart, read *route
 		by = p.feed
 	}
 	s.addRoutes(rc, p)
-	c.draftNeeds(s, read.needs, by, Essential, 0)
+	c.draftNeeds(s, read.needs, by, Essential)
 }
 
-// maxExtensions is how deep extension configurations may name others (draft gRFC A104).
-const maxExtensions = 8
-
-// draftNeeds adds what hooks found, and what that names, which is needed no more than what names it.
-func (c *core) draftNeeds(s *shape, all []Dependency, by *feed, most Need, depth int) {
-	for _, d := range all {
-		d.Need = min(d.Need, most)
-		p := c.resource(c.feedOf(d.Type, d.Source, false, by), d.Name)
-		if p == nil {
-			s.lack = tooMany(c.config.maxNames)
-			continue
-		}
-		if most, known := s.known[p]; known && most >= d.Need {
-			continue
-		}
-		if s.known == nil {
-			s.known = map[*resourcePart]Need{}
-		}
-		s.known[p] = d.Need
-		s.needs = append(s.needs, need{p, d.Need})
-		switch {
-		case d.Need != Optional && !c.answered(p.state):
+// draftNeeds adds what hooks found.
+func (c *core) draftNeeds(s *shape, all []Dependency, by *feed, most Need) {
+	if len(all) == 0 {
+		return
+	}
+	needs, clusters, full := c.needsOf(all, by, most)
+	s.needs, s.names = append(s.needs, needs...), append(s.names, clusters...)
+	if full {
+		s.lack = tooMany(c.config.maxNames)
+	}
+	for _, n := range needs {
+		switch p := n.part; {
+		case n.Need != Optional && !c.answered(p.state):
 			s.open = true
-		case d.Need == Essential && p.message == nil && p.err != nil && s.err == nil:
+		case n.Need == Essential && p.message == nil && p.err != nil && s.err == nil:
 			s.err = p.err
-		case p.message != nil && depth < maxExtensions:
-			more := c.hooks.walk(p.message)
-			if d.Need == Optional {
-				more.clusters.hint()
-			}
-			s.names = append(s.names, more.clusters...)
-			c.draftNeeds(s, more.needs, p.feed, d.Need, depth+1)
 		}
 	}
 }
