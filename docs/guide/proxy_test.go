@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"slices"
+	"time"
 
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/view"
@@ -17,15 +18,17 @@ import (
 )
 
 // newProxy makes a reverse proxy that follows a listener: each request goes to an endpoint of the
-// cluster that the routes choose. It returns when the first configuration is whole.
+// cluster that the routes choose. It returns when the first configuration is whole, within a minute.
 func newProxy(ctx context.Context, c *client.Client, listener string) (http.Handler, error) {
 	v, err := view.New(ctx, c, view.Root{Type: view.RootListener, Name: listener}, view.Config{})
 	if err != nil {
 		return nil, err
 	}
-	if err := v.Ready(ctx); err != nil {
+	ready, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err := v.Ready(ready); err != nil {
 		v.Stop()
-		return nil, err // it lists what is missing
+		return nil, err // it lists what is missing: the listener, if its name is wrong
 	}
 	return &httputil.ReverseProxy{
 		Transport: httptransport.New(v, httptransport.Config{}),

@@ -23,10 +23,10 @@ func main() {
 	if len(os.Args) != 4 {
 		log.Fatal("usage: proxy BOOTSTRAP LISTENER ADDRESS")
 	}
-	log.Fatal(run(context.Background(), os.Args[1], os.Args[2], os.Args[3]))
+	log.Fatal(run(os.Args[1], os.Args[2], os.Args[3]))
 }
 
-func run(ctx context.Context, bootstrapFile, listener, address string) error {
+func run(bootstrapFile, listener, address string) error {
 	boot, err := bootstrap.Load(bootstrapFile)
 	if err != nil {
 		return err
@@ -38,12 +38,14 @@ func run(ctx context.Context, bootstrapFile, listener, address string) error {
 	defer c.Close()
 	loads := load.New(c, load.Config{Logger: slog.Default()})
 	defer loads.Close()
-	p, err := newProxy(ctx, c, loads, listener)
+	p, err := newProxy(context.Background(), c, loads, listener)
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
 	if err := p.view.Ready(ctx); err != nil {
-		return err
+		return err // it lists what is missing
 	}
 	return (&http.Server{Addr: address, Handler: p, ReadHeaderTimeout: 10 * time.Second}).ListenAndServe()
 }

@@ -53,8 +53,7 @@ func newProxy(ctx context.Context, c *client.Client, r *load.Reporter, listener 
 	return p, err
 }
 
-// update compiles what has changed. Until it has returned, everything that the configuration
-// before it needs stays watched.
+// update compiles what has changed. Until it returns, what the configuration before needs stays watched.
 func (p *proxy) update(s *view.Snapshot) {
 	old, now := p.config.Load(), &config{err: cmp.Or(s.Err, errors.New("the listener has no routes")), sets: map[string]endpoints{}}
 	for c := range s.Clusters() {
@@ -138,11 +137,10 @@ func (p *proxy) endpoints(ctx context.Context, c *config, choice route.Choice) (
 		return e, nil
 	}
 	if choice.ByHeader && choice.Cluster != "" {
-		found, err := p.view.Cluster(ctx, choice.Cluster)
-		if err != nil {
+		switch found, err := p.view.Cluster(ctx, choice.Cluster); {
+		case err != nil:
 			return endpoints{}, err
-		}
-		if found.Endpoints != nil {
+		case found.Endpoints != nil:
 			return endpoints{set: endpoint.New(found.Endpoints.Assignment(), endpoint.Config{}), limit: p.breakers.Of(found.Message)}, nil
 		}
 	}
