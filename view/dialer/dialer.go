@@ -16,6 +16,7 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/xdswatch/xdswatch/load"
@@ -45,7 +46,8 @@ type Dialer struct {
 	view   *view.View
 	config Config
 	next   endpoint.Smooth
-	sets   sync.Map // cluster → *set
+	sets   sync.Map     // cluster → *set
+	stores atomic.Int64 // until the next sweep
 }
 
 // set is the endpoints of a cluster, as they were read last.
@@ -163,7 +165,7 @@ func (d *Dialer) pickLeaf(c *view.Cluster) (*endpoint.Endpoint, error) {
 	s, ok := known.(*set)
 	if !ok || s.from != c.Endpoints {
 		s = &set{c.Endpoints, endpoint.New(c.Endpoints.Assignment(), endpoint.Config{DNS: c.Kind() == view.KindDNS})}
-		d.sets.Store(c.Name, s)
+		d.store(c.Name, s)
 	}
 	if category, dropped := s.Drop(rand.Uint64); dropped {
 		counted := d.loadOf(c)
@@ -176,6 +178,23 @@ func (d *Dialer) pickLeaf(c *view.Cluster) (*endpoint.Endpoint, error) {
 		return nil, why(s.Reason())
 	}
 	return e, nil
+}
+
+// store keeps a set. Now and then it drops those of clusters that have left.
+func (d *Dialer) store(cluster string, s *set) {
+	d.sets.Store(cluster, s)
+	if d.stores.Add(-1) >= 0 {
+		return
+	}
+	left, now := 0, d.view.Snapshot()
+	for name := range d.sets.Range {
+		if now.Cluster(name.(string)) == nil {
+			d.sets.Delete(name)
+		} else {
+			left++
+		}
+	}
+	d.stores.Store(int64(left))
 }
 
 func (d *Dialer) connect(ctx context.Context, c *view.Cluster, e *endpoint.Endpoint) (net.Conn, error) {
