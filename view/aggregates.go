@@ -107,13 +107,36 @@ func (c *core) relist(p *clusterPart, by *resourcePart, found bool) {
 	}
 }
 
+// groups are the clusters that lead to others, and those that they lead to.
+type groups struct {
+	all     map[*clusterPart]bool    // that lead to others: aggregates, and those in which hooks found clusters
+	members map[*clusterPart]reach   // that they lead to
+	named   map[*clusterPart]*namers // by those in snapshots
+	stale   bool                     // they are to be followed anew
+}
+
+// namers are the clusters that name a cluster.
+type namers struct {
+	aggregates []string
+	hook       bool // a hook found it in another
+}
+
+// of is called when something about a cluster changed: it matters if the cluster leads to others.
+func (g *groups) of(p *clusterPart) { g.stale = g.stale || g.all[p] }
+
+func (g *groups) forget(p *clusterPart) {
+	delete(g.all, p)
+	delete(g.members, p)
+	delete(g.named, p)
+}
+
 // group follows all aggregates: who is reached, and in which order leaves come. Aggregates are
 // few, so they are followed as a whole whenever one of them changed.
 func (c *core) group() {
-	c.regroup = false
-	for p := range c.aggregates {
+	c.groups.stale = false
+	for p := range c.groups.all {
 		if c.clusters[p.name] != p || !p.leads() && (p.warm == nil || !p.warm.leads()) {
-			delete(c.aggregates, p)
+			delete(c.groups.all, p)
 		}
 	}
 	inTree := c.walkDown((*clusterPart).below, func(p *clusterPart) bool { return p.base != 0 || p.holds > 0 }, false)
@@ -129,7 +152,7 @@ func (c *core) group() {
 	for p := range blocking {
 		now[p] |= reachBlock
 	}
-	for p := range c.members {
+	for p := range c.groups.members {
 		if now[p] == 0 {
 			c.setReach(p, 0)
 		}
@@ -137,8 +160,8 @@ func (c *core) group() {
 	for p, r := range now {
 		c.setReach(p, r)
 	}
-	c.members = now
-	c.setParents(inTree)
+	c.groups.members = now
+	c.setNamers(inTree)
 	c.setLeaves()
 }
 
@@ -156,7 +179,7 @@ func (c *core) walkDown(children func(*clusterPart) []string, root func(*cluster
 	found := map[*clusterPart]bool{}
 	seen := map[*clusterPart]bool{}
 	var level []*clusterPart
-	for p := range c.aggregates {
+	for p := range c.groups.all {
 		if root(p) {
 			level = append(level, p)
 			seen[p] = true
@@ -190,61 +213,52 @@ func (c *core) walkDown(children func(*clusterPart) []string, root func(*cluster
 
 func byName(a, b *clusterPart) int { return strings.Compare(a.name, b.name) }
 
-// setParents notes which aggregates name a cluster.
-func (c *core) setParents(inTree map[*clusterPart]bool) {
-	parents, hooked := map[*clusterPart][]string{}, map[*clusterPart]bool{}
-	for _, p := range slices.SortedFunc(maps.Keys(c.aggregates), byName) {
+// setNamers notes which clusters name a cluster.
+func (c *core) setNamers(inTree map[*clusterPart]bool) {
+	now := map[*clusterPart]*namers{}
+	of := func(name string) *namers {
+		child := c.clusters[name]
+		if child == nil || !inTree[child] {
+			return &namers{}
+		}
+		if now[child] == nil {
+			now[child] = &namers{}
+		}
+		return now[child]
+	}
+	for _, p := range slices.SortedFunc(maps.Keys(c.groups.all), byName) {
 		if !p.inTree {
 			continue
 		}
 		for _, n := range p.rare().named {
-			if child := c.clusters[n.name]; child != nil && inTree[child] {
-				hooked[child] = true
-			}
+			of(n.name).hook = true
 		}
 		for _, name := range p.rare().children {
-			child := c.clusters[name]
-			if child == nil || !inTree[child] {
-				continue
-			}
 			// The same name twice comes one after the other, since aggregates are looked at one by one.
-			if names := parents[child]; len(names) == 0 || names[len(names)-1] != p.name {
-				parents[child] = append(names, p.name)
+			if by := of(name); len(by.aggregates) == 0 || by.aggregates[len(by.aggregates)-1] != p.name {
+				by.aggregates = append(by.aggregates, p.name)
 			}
 		}
 	}
-	for p := range c.parented {
-		if parents[p] == nil && p.more != nil {
-			p.more.parents = nil
+	for p := range c.groups.named {
+		if now[p] == nil && p.more != nil {
+			p.more.by = namers{}
 			c.touch(p)
 		}
 	}
-	for p, names := range parents {
-		if !slices.Equal(p.rare().parents, names) {
-			p.own().parents = names
+	for p, by := range now {
+		if was := p.rare().by; was.hook != by.hook || !slices.Equal(was.aggregates, by.aggregates) {
+			p.own().by = *by
 			c.touch(p)
 		}
 	}
-	c.parented = parents
-	for p := range c.hooked {
-		if !hooked[p] && p.more != nil {
-			p.more.hooked = false
-			c.touch(p)
-		}
-	}
-	for p := range hooked {
-		if !p.rare().hooked {
-			p.own().hooked = true
-			c.touch(p)
-		}
-	}
-	c.hooked = hooked
+	c.groups.named = now
 }
 
 // setLeaves finds the leaves of each aggregate in use, by name until maxMembers are used up.
 func (c *core) setLeaves() {
 	budget := maxMembers
-	for _, p := range slices.SortedFunc(maps.Keys(c.aggregates), byName) {
+	for _, p := range slices.SortedFunc(maps.Keys(c.groups.all), byName) {
 		if p.cur.kind != KindAggregate || p.cur.Message == nil {
 			continue
 		}
@@ -258,7 +272,7 @@ func (c *core) setLeaves() {
 			c.touch(p)
 		}
 	}
-	for p := range c.aggregates {
+	for p := range c.groups.all {
 		if p.warm != nil {
 			c.touch(p)
 		}
@@ -341,7 +355,7 @@ func (c *core) membersReady(t *target) bool {
 			seen[name] = true
 			child := c.clusters[name]
 			switch {
-			case child == nil && c.regroup: // it is not yet looked for
+			case child == nil && c.groups.stale: // it is not yet looked for
 				return false
 			case child == nil, child.cur.Message != nil, c.answered(child.state) && child.warm == nil:
 			case child.warm != nil && c.readyItself(child.warm):

@@ -34,8 +34,7 @@ type clusterRare struct {
 	list     *resourcePart // that the children come from; nil of most aggregates
 	needs    []need        // what hooks found in the entry's message
 	named    names         // clusters that they found in it
-	parents  []string
-	hooked   bool // a hook found it in the message of another cluster's entry
+	by       namers
 	leaves   []string
 	leafErr  error
 }
@@ -97,7 +96,7 @@ func (p *clusterPart) blocks() bool {
 func (c *core) touch(p *clusterPart) {
 	if !p.dirty {
 		p.dirty = true
-		c.dirty = append(c.dirty, p)
+		c.due.dirty = append(c.due.dirty, p)
 	}
 }
 
@@ -226,8 +225,8 @@ func (c *core) bind(p *clusterPart, msg *clusterv3.Cluster, o Origin) {
 		})
 	}
 	if t.leads() {
-		c.aggregates[p] = true
-		c.regroup = true
+		c.groups.all[p] = true
+		c.groups.stale = true
 	}
 	c.waitingChanged = true
 }
@@ -275,7 +274,7 @@ func (c *core) aim(p *clusterPart, t *target) {
 func (c *core) letGo(p *clusterPart, t *target) {
 	c.waitingChanged = true
 	c.giveBack(p, t.eds, t.list, t.needs)
-	c.regroup = c.regroup || t.leads()
+	c.groups.stale = c.groups.stale || t.leads()
 }
 
 func (c *core) giveBack(p *clusterPart, eds *endpointsPart, list *resourcePart, needs []need) {
@@ -347,7 +346,7 @@ func (c *core) commit(p *clusterPart, t *target) {
 	}
 	c.giveBack(p, p.eds, m.list, m.needs)
 	p.eds = t.eds
-	c.regroup = c.regroup || p.reached != 0 || p.leads() || t.leads()
+	c.groups.stale = c.groups.stale || p.reached != 0 || p.leads() || t.leads()
 	if p.more != nil || t.list != nil || len(t.needs) > 0 || len(t.named) > 0 || t.read.note != nil || len(t.read.children) > 0 {
 		m = p.own()
 		m.list, m.needs, m.named, m.read, m.children = t.list, t.needs, t.named, t.read.note, t.children()
@@ -381,15 +380,15 @@ func (c *core) refuse(p *clusterPart, t *target, err error) {
 	}
 	p.own().err = err
 	c.become(p, stateFailed)
-	c.regroup = c.regroup || p.reached != 0
-	c.stale = c.stale || p == c.rootCluster
+	c.groups.stale = c.groups.stale || p.reached != 0
+	c.due.stale = c.due.stale || p == c.rootCluster
 }
 
 // dropCluster ends the use of a cluster's message.
 func (c *core) dropCluster(p *clusterPart, s partState) {
 	c.become(p, s)
 	c.aim(p, nil)
-	c.regroup = c.regroup || p.reached != 0 || p.leads()
+	c.groups.stale = c.groups.stale || p.reached != 0 || p.leads()
 	if m := p.more; m != nil {
 		c.giveBack(p, p.eds, m.list, m.needs)
 		m.named = nil
@@ -406,10 +405,10 @@ func (c *core) dropCluster(p *clusterPart, s partState) {
 
 // settle uses what became ready, and makes the entries of touched clusters anew.
 func (c *core) settle() {
-	defer func() { c.dirty = nil }() // it may have been long
-	for len(c.dirty) > 0 {
-		p := c.dirty[len(c.dirty)-1]
-		c.dirty = c.dirty[:len(c.dirty)-1]
+	defer func() { c.due.dirty = nil }() // it may have been long
+	for len(c.due.dirty) > 0 {
+		p := c.due.dirty[len(c.due.dirty)-1]
+		c.due.dirty = c.due.dirty[:len(c.due.dirty)-1]
 		p.dirty = false
 		if c.clusters[p.name] != p {
 			continue

@@ -41,9 +41,9 @@ func (c *core) takeMember(p *resourcePart, ev *client.Event[any]) {
 		}
 	}
 	for a := range p.assigned {
-		c.refill[a] = true
+		c.due.refill[a] = true
 	}
-	c.stale = c.stale || p.users > len(p.assigned)
+	c.due.stale = c.due.stale || p.users > len(p.assigned)
 }
 
 // endpoints are the members of a collection of endpoints, by name.

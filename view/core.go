@@ -63,6 +63,27 @@ const (
 	changeLoud
 )
 
+// merging are changes of attributes that wait (WARM-j).
+type merging struct {
+	until    time.Time // zero if none waits
+	clusters map[*clusterPart]bool
+}
+
+// due is what a step has to do.
+type due struct {
+	stale   bool                    // the newest shape is to be built anew
+	stirred bool                    // the shape in making may be ready
+	dirty   []*clusterPart          // whose entries are to be made anew
+	fresh   []anyPart               // new, not yet watched
+	queue   []anyPart               // that may be needed no more
+	refill  map[*endpointsPart]bool // whose collections changed
+	touched map[string]bool         // resources that may differ from those of the newest snapshot
+}
+
+func (d *due) any() bool {
+	return d.stale || d.stirred || len(d.dirty)+len(d.fresh)+len(d.queue)+len(d.refill)+len(d.touched) > 0
+}
+
 // core is the view as a function: events go in by take, hold and release; step says what to do. It
 // has no goroutine, clock or lock, and is owned by its caller.
 type core struct {
@@ -83,30 +104,19 @@ type core struct {
 	shown   *shape // of the published snapshot; nil if there is none without an error
 	next    *shape // in making; nil if shown is the newest
 	rootErr error  // instead of shown
-	stale   bool   // the newest shape is to be built anew
-	stirred bool   // the shape in making may be ready
 
-	aggregates map[*clusterPart]bool
-	members    map[*clusterPart]reach
-	parented   map[*clusterPart][]string
-	hooked     map[*clusterPart]bool // that hooks found in the messages of clusters
-	regroup    bool                  // aggregates are to be followed anew
+	groups groups
+	due    due
 
 	hosts     map[string]int // host names on demand, and how often each is held
 	tree      *btree.Map[string, *Cluster]
 	resources *btree.Map[string, *Resource]
-	touched   map[string]bool // resources that may differ from those of the newest snapshot
-	dirty     []*clusterPart
-	fresh     []anyPart // new, not yet watched
-	queue     []anyPart // that may be needed no more
 	open      map[anyPart]time.Time
-	warming   int                     // clusters with a target
-	refill    map[*endpointsPart]bool // whose collections changed
+	warming   int // clusters with a target
 	alarms    alarms
 
 	change         change
-	mergeUntil     time.Time             // zero if no change of attributes waits
-	merged         map[*clusterPart]bool // whose changes of attributes wait
+	merging        merging
 	waitingChanged bool
 	snapshot       *Snapshot // the newest; nil before the first
 }
@@ -118,9 +128,8 @@ func newCore(root Root, config coreConfig, all []Hook, now time.Time) *core {
 	c := &core{
 		root: root, config: config, hooks: newHooks(all, root.Host), now: now,
 		feeds: map[string]*feed{}, clusters: map[string]*clusterPart{}, servers: map[Server]*Server{},
-		aggregates: map[*clusterPart]bool{}, refill: map[*endpointsPart]bool{}, hosts: map[string]int{}, touched: map[string]bool{},
+		groups: groups{all: map[*clusterPart]bool{}}, due: due{stale: true, refill: map[*endpointsPart]bool{}, touched: map[string]bool{}}, hosts: map[string]int{},
 		tree: btree.NewMap[string, *Cluster](degree), resources: btree.NewMap[string, *Resource](degree),
-		stale: true,
 	}
 	c.cds = c.feedOf(cdsKind, nil, false, nil)
 	c.eds = c.feedOf(edsKind, nil, false, nil)
@@ -159,7 +168,7 @@ func (c *core) take(now time.Time, w watch, ev *client.Event[any]) {
 		if p := c.clusters[w.name]; p != nil && p.watched {
 			c.takeCluster(p, ev)
 			if p == c.rootCluster {
-				c.stale = true
+				c.due.stale = true
 			}
 		}
 	case w.feed.kind == edsKind:
@@ -198,7 +207,7 @@ func (c *core) release(now time.Time, name string) {
 func (c *core) holdHost(now time.Time, host string) {
 	c.now = now
 	if c.hosts[host]++; c.hosts[host] == 1 {
-		c.stale = true
+		c.due.stale = true
 	}
 }
 
@@ -206,7 +215,7 @@ func (c *core) releaseHost(now time.Time, host string) {
 	c.now = now
 	if c.hosts[host]--; c.hosts[host] <= 0 {
 		delete(c.hosts, host)
-		c.stale = true
+		c.due.stale = true
 	}
 }
 
@@ -215,21 +224,21 @@ func (c *core) step(now time.Time) effects {
 	c.now = now
 	c.ring()
 	c.feedStarved()
-	for p := range c.refill {
-		delete(c.refill, p)
+	for p := range c.due.refill {
+		delete(c.due.refill, p)
 		c.fillEndpoints(p)
 		c.touchUsers(p)
 	}
-	for c.stale || c.regroup || c.stirred || len(c.dirty) > 0 {
-		if c.stale {
+	for c.due.stale || c.groups.stale || c.due.stirred || len(c.due.dirty) > 0 {
+		if c.due.stale {
 			c.build()
 		}
-		if c.regroup {
+		if c.groups.stale {
 			c.group()
 		}
 		c.settle()
-		if c.stirred || c.next != nil {
-			c.stirred = false
+		if c.due.stirred || c.next != nil {
+			c.due.stirred = false
 			c.judge()
 		}
 	}
@@ -244,7 +253,7 @@ func (c *core) step(now time.Time) effects {
 
 // owes says whether a step would do anything but look at the clock.
 func (c *core) owes() bool {
-	return len(c.dirty)+len(c.queue)+len(c.fresh)+len(c.refill) > 0 || c.stale || c.regroup || c.stirred || c.change != changeNone || len(c.touched) > 0 || c.waitingChanged
+	return c.due.any() || c.groups.stale || c.change != changeNone || c.waitingChanged
 }
 
 // place decides whether a cluster is in snapshots, and whether it is needed.
@@ -257,20 +266,20 @@ func (c *core) place(p *clusterPart) {
 			c.tree.Delete(p.name) // it enters with its next entry
 		}
 	}
-	c.regroup = c.regroup || c.aggregates[p] // it may be reached by itself alone
+	c.groups.of(p) // it may be reached by itself alone
 	c.touch(p)
 	c.enqueue(p)
 }
 
 // watchFresh are the new parts that are needed still.
 func (c *core) watchFresh() (all []watch) {
-	for _, p := range c.fresh {
+	for _, p := range c.due.fresh {
 		if h := p.head(); !h.watched && c.lives(p) {
 			h.watched = true
 			all = append(all, c.watchOf(p))
 		}
 	}
-	c.fresh = nil
+	c.due.fresh = nil
 	slices.SortFunc(all, compareWatches)
 	return all
 }
@@ -320,10 +329,10 @@ func (c *core) lives(p anyPart) bool {
 
 // sweep forgets what is needed no more, and what only that needed.
 func (c *core) sweep() (unwatch []watch, ended []*feed) {
-	defer func() { c.queue = nil }() // it may have been long
-	for len(c.queue) > 0 {
-		p := c.queue[len(c.queue)-1]
-		c.queue = c.queue[:len(c.queue)-1]
+	defer func() { c.due.queue = nil }() // it may have been long
+	for len(c.due.queue) > 0 {
+		p := c.due.queue[len(c.due.queue)-1]
+		c.due.queue = c.due.queue[:len(c.due.queue)-1]
 		h := p.head()
 		if h.queued = false; c.needed(p) || !c.lives(p) {
 			continue
@@ -362,10 +371,7 @@ func (c *core) forget(p anyPart) {
 	case *clusterPart:
 		c.dropCluster(p, stateAbsent)
 		delete(c.clusters, name)
-		delete(c.aggregates, p)
-		delete(c.members, p)
-		delete(c.parented, p)
-		delete(c.hooked, p)
+		c.groups.forget(p)
 	case *endpointsPart:
 		c.dropEndpoints(p, stateAbsent)
 		delete(c.watchOf(p).feed.endpoints, name)
@@ -391,11 +397,11 @@ func (c *core) publish() *Snapshot {
 	case changeNone:
 		return nil
 	case changeAttributes: // WARM-j
-		if c.mergeUntil.IsZero() {
-			c.mergeUntil = c.now.Add(c.config.merge)
+		if c.merging.until.IsZero() {
+			c.merging.until = c.now.Add(c.config.merge)
 			c.alarm(c.config.merge, func() {})
 		}
-		if c.now.Before(c.mergeUntil) {
+		if c.now.Before(c.merging.until) {
 			return nil
 		}
 		c.change = c.mergedChange()
@@ -413,7 +419,7 @@ func (c *core) publish() *Snapshot {
 	}
 	s.clusters, s.resources = c.tree.Copy(), c.resources.Copy()
 	tell := c.change == changeLoud
-	c.snapshot, c.change, c.merged, c.mergeUntil = s, changeNone, nil, time.Time{}
+	c.snapshot, c.change, c.merging = s, changeNone, merging{}
 	if tell {
 		return s
 	}

@@ -16,10 +16,10 @@ func (c *core) render(p *clusterPart) {
 	if p.holds > 0 {
 		e.refs |= refHold
 	}
-	if m.hooked {
+	if m.by.hook {
 		e.refs |= refHint
 	}
-	more := clusterMore{parents: m.parents, deleted: m.deleted}
+	more := clusterMore{parents: m.by.aggregates, deleted: m.deleted}
 	switch {
 	case e.Message == nil && (p.state != stateHeld && c.answered(p.state) || p.inTree && p.blocks() && e.status == StatusError):
 		e.status, more.err = StatusError, m.err // an error stays until there is something better
@@ -96,11 +96,11 @@ func (c *core) replace(p *clusterPart, e *Cluster) {
 	old := p.cur
 	p.cur = e
 	if (old.status == StatusWaiting) != (e.status == StatusWaiting) {
-		c.stirred = true
-		c.regroup = c.regroup || p.reached != 0
+		c.due.stirred = true
+		c.groups.stale = c.groups.stale || p.reached != 0
 	}
 	if p == c.rootCluster && (old.status != e.status || e.status == StatusError) {
-		c.stirred = true
+		c.due.stirred = true
 	}
 	if !p.inTree {
 		return
@@ -124,10 +124,10 @@ func (c *core) loud(p *clusterPart) {
 // loudEntry is loud, unless it is only of attributes of endpoints, which may be merged.
 func (c *core) loudEntry(p *clusterPart, old, e *Cluster) {
 	if c.config.merge > 0 && onlyAttributes(old, e) {
-		if c.merged == nil {
-			c.merged = map[*clusterPart]bool{}
+		if c.merging.clusters == nil {
+			c.merging.clusters = map[*clusterPart]bool{}
 		}
-		c.merged[p] = true
+		c.merging.clusters[p] = true
 		c.change = max(c.change, changeAttributes)
 		return
 	}
@@ -137,7 +137,7 @@ func (c *core) loudEntry(p *clusterPart, old, e *Cluster) {
 // mergedChange is what the merged changes amount to: nothing that a program can tell, if the
 // attributes are those of the published snapshot again (VIEW-4).
 func (c *core) mergedChange() change {
-	for p := range c.merged {
+	for p := range c.merging.clusters {
 		was := c.snapshot.Cluster(p.name)
 		if was == nil || !onlyAttributes(was, p.cur) || !proto.Equal(was.Endpoints.Assignment(), p.cur.Endpoints.Assignment()) {
 			return changeLoud

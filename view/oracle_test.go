@@ -256,7 +256,7 @@ func (l *life) flush() {
 			more = l.tell(key, true) || more
 		}
 		l.stepLife()
-		more = more || len(l.core.fresh) > 0
+		more = more || len(l.core.due.fresh) > 0
 		for _, key := range l.watchedKeys() {
 			more = more || l.told[key] == ""
 		}

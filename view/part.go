@@ -225,7 +225,7 @@ func (c *core) resource(f *feed, name string) *resourcePart {
 // begin notes a new part.
 func (c *core) begin(p anyPart) {
 	c.quota.count++
-	c.fresh = append(c.fresh, p)
+	c.due.fresh = append(c.due.fresh, p)
 	c.become(p, statePending)
 	c.enqueue(p)
 }
@@ -263,7 +263,7 @@ func (c *core) close(p anyPart) {
 func (c *core) enqueue(p anyPart) {
 	if h := p.head(); !h.queued {
 		h.queued = true
-		c.queue = append(c.queue, p)
+		c.due.queue = append(c.due.queue, p)
 	}
 }
 

@@ -34,7 +34,7 @@ type naming struct {
 func (c *core) namings() *namings {
 	n := &namings{core: c, needs: map[string][]Reference{}, parents: map[string][]string{}}
 	n.collect()
-	for a := range c.aggregates {
+	for a := range c.groups.all {
 		for _, child := range a.belowAll() {
 			n.parents[child] = append(n.parents[child], a.name)
 		}

@@ -105,13 +105,13 @@ func (c *core) dropResource(p *resourcePart, s partState) {
 
 func (c *core) resourceChanged(p *resourcePart) {
 	if p == c.rootPart || p.users > len(p.clusters) {
-		c.stale = true
+		c.due.stale = true
 	}
 	found := c.hookable(p) && len(p.clusters) > 0 && len(c.found(p).needs)+len(c.found(p).clusters) > 0
 	for u := range p.clusters {
 		c.relist(u, p, found || p.leads)
 		c.touch(u)
-		c.regroup = c.regroup || c.aggregates[u]
+		c.groups.of(u)
 	}
 	p.leads = found
 	c.showResource(p)
@@ -137,13 +137,13 @@ func (c *core) setResource(key string, e *Resource) {
 	} else {
 		c.resources.Set(key, e)
 	}
-	c.touched[key] = true
+	c.due.touched[key] = true
 }
 
 // compareResources says how much the resources differ from those of the newest snapshot (VIEW-4).
 func (c *core) compareResources() {
-	for key := range c.touched {
-		delete(c.touched, key)
+	for key := range c.due.touched {
+		delete(c.due.touched, key)
 		e, _ := c.resources.Get(key)
 		var old *Resource
 		if c.snapshot != nil {

@@ -30,7 +30,7 @@ type shape struct {
 
 // build makes the newest shape, and the one in making of it.
 func (c *core) build() {
-	c.stale = false
+	c.due.stale = false
 	s := c.draft()
 	c.refresh()
 	old := c.next
@@ -46,10 +46,10 @@ func (c *core) build() {
 		if r := s.names[i].refs; p.cand != r {
 			p.cand = r
 			c.enqueue(p)
-			c.regroup = c.regroup || c.aggregates[p]
+			c.groups.of(p)
 		}
 	}
-	c.stirred, c.waitingChanged = true, true
+	c.due.stirred, c.waitingChanged = true, true
 }
 
 // draft reads the newest resources.
@@ -359,7 +359,7 @@ func (c *core) retire(s *shape) {
 		if p.cand = 0; p.base == 0 {
 			c.enqueue(p)
 		}
-		c.regroup = c.regroup || c.aggregates[p]
+		c.groups.of(p)
 	}
 }
 
@@ -460,7 +460,7 @@ func (c *core) failRoot(err error) {
 		case *endpointsPart:
 			c.touchUsers(p)
 		case *resourcePart:
-			c.stale = true
+			c.due.stale = true
 		}
 	}
 }
