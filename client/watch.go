@@ -132,6 +132,9 @@ func (w *core) begin() error {
 		w.mu.Lock()
 		t.unhook = unhook
 		w.mu.Unlock()
+		if w.state.over() { // its end may have come before that
+			unhook()
+		}
 	}
 	return nil
 }
