@@ -50,29 +50,6 @@ type news struct {
 	state  uint32
 }
 
-// tally counts subscriptions.
-type tally struct {
-	n    int
-	zero chan struct{} // closed while n is 0
-}
-
-func newTally() tally {
-	t := tally{zero: make(chan struct{})}
-	close(t.zero)
-	return t
-}
-
-func (t *tally) add(by int) {
-	was := t.n
-	t.n += by
-	switch {
-	case was > 0 && t.n == 0:
-		close(t.zero)
-	case was == 0 && t.n > 0:
-		t.zero = make(chan struct{})
-	}
-}
-
 // expect has Ready wait for the answer.
 func (a *answer) expect(c *Client) {
 	c.mu.Lock()
@@ -111,9 +88,6 @@ func (a *answer) become(c *Client, state uint32) {
 
 // change is called with the client's lock held.
 func (a *answer) change(c *Client, state uint32) {
-	was := a.state.Load()
-	c.unanswered.add(count(state, false) - count(was, false))
-	c.valueless.add(count(state, true) - count(was, true))
 	a.state.Store(state)
 	if ch := c.waiters[a]; ch != nil {
 		close(ch)

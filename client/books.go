@@ -14,6 +14,13 @@ func (c *Client) book(w *core) error {
 	return nil
 }
 
+// living lists the watches on the books.
+func (c *Client) living() []*core {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.watches)
+}
+
 // forget takes a watch off the books, if it is there.
 func (c *Client) forget(w *core) {
 	c.mu.Lock()

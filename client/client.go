@@ -66,13 +66,11 @@ type Client struct {
 	ended      chan struct{} // closed when all but handlers is over
 	done       chan struct{} // closed when handlers are too
 
-	mu         sync.Mutex
-	types      map[string]*machine.Type
-	kinds      map[string]resource.AnyType // by type URL: the first that the program used; guarded by mu
-	watches    []*core                     // those that have not ended, in no order
-	unanswered tally                       // subscriptions without a first answer
-	valueless  tally                       // subscriptions without a value
-	waiters    map[*answer]chan struct{}   // closed when the answer changes
+	mu      sync.Mutex
+	types   map[string]*machine.Type
+	kinds   map[string]resource.AnyType // by type URL: the first that the program used; guarded by mu
+	watches []*core                     // those that have not ended, in no order
+	waiters map[*answer]chan struct{}   // closed when the answer changes
 
 	gets    gets
 	foreign foreign
@@ -104,7 +102,7 @@ func New(config Config) (*Client, error) {
 		nodeParams: params,
 		boot:       boot, node: boot.Node.GetId(), table: table, view: &view{table: table},
 		ended: make(chan struct{}), done: make(chan struct{}), types: map[string]*machine.Type{}, kinds: map[string]resource.AnyType{},
-		unanswered: newTally(), valueless: newTally(), waiters: map[*answer]chan struct{}{},
+		waiters: map[*answer]chan struct{}{},
 	}
 	c.files.all = map[[2]string]error{}
 	config = config.withDefaults(c)
@@ -376,10 +374,7 @@ func (c *Client) Bootstrap() *bootstrap.Config { return c.boot }
 func (c *Client) Done() <-chan struct{} { return c.done }
 
 func (c *Client) endAll() {
-	c.mu.Lock()
-	all := slices.Clone(c.watches)
-	c.mu.Unlock()
-	for _, w := range all {
+	for _, w := range c.living() {
 		w.end(ErrClosed)
 	}
 	c.gets.close()

@@ -21,10 +21,11 @@ var RateOf = rateOf
 func StreamID(stream, gen int) uint64 { return streamID(machine.Ref{Stream: stream, Gen: gen}) }
 
 // Pending is how many subscriptions wait for their first answer.
-func Pending(c *Client) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.unanswered.n
+func Pending(c *Client) (n int) {
+	for s := range c.Watches() {
+		n += s.Unanswered
+	}
+	return n
 }
 
 // Live is how many watches are on the client's books.

@@ -128,61 +128,48 @@ func contextError(ctx context.Context) error {
 }
 
 func (c *Client) allReady(ctx context.Context, values bool) error {
-	if ctx == nil {
-		return ErrNilContext
-	}
-	t := &c.unanswered
-	if values {
-		t = &c.valueless
-	}
 	for {
-		c.mu.Lock()
-		zero, n := t.zero, t.n
-		c.mu.Unlock()
+		waited, err := c.await(ctx, values, c.living()...)
 		switch {
+		case err != nil:
+			return err
 		case c.closed.Load():
 			return ErrClosed
-		case n == 0:
+		case !waited: // else there may be other watches by now
 			return nil
-		case engine.InHandler():
-			return ErrInHandler
-		}
-		select {
-		case <-zero:
-		case <-ctx.Done():
-			c.mu.Lock()
-			all := slices.Clone(c.watches)
-			c.mu.Unlock()
-			// U-4: it says what is lacking.
-			return c.notReady(ctx, values, all...)
 		}
 	}
 }
 
 // ready waits for a watch, or for the members of a set.
 func (w *core) ready(ctx context.Context, values bool) error {
+	_, err := w.client.await(ctx, values, w)
+	return cmp.Or(err, w.Err())
+}
+
+// await waits for what watches and sets lack, and says whether there was anything.
+func (c *Client) await(ctx context.Context, values bool, ws ...*core) (waited bool, err error) {
 	if ctx == nil {
-		return ErrNilContext
+		return false, ErrNilContext
 	}
-	var open []*answer
-	w.subscriptions(func(a *answer, _ *machine.Watch) {
-		if a.open(values) {
-			open = append(open, a)
-		}
-	})
-	for _, a := range open {
-		for changed := w.client.changed(a, values); changed != nil; changed = w.client.changed(a, values) {
-			if engine.InHandler() {
-				return ErrInHandler
-			}
-			select {
-			case <-changed:
-			case <-ctx.Done():
-				return w.client.notReady(ctx, values, w)
+	for _, w := range ws {
+		for a := range w.subscriptions {
+			for changed := c.changed(a, values); changed != nil; changed = c.changed(a, values) {
+				if waited = true; engine.InHandler() {
+					return waited, ErrInHandler
+				}
+				select {
+				case <-changed:
+				case <-ctx.Done():
+					// U-4: it says what is lacking.
+					if err := c.notReady(ctx, values, ws...); err != nil {
+						return waited, err
+					}
+				}
 			}
 		}
 	}
-	return w.Err()
+	return waited, nil
 }
 
 // changed returns what is closed when an answer changes that is waited for; nil if it is not.
@@ -199,14 +186,16 @@ func (c *Client) changed(a *answer, values bool) <-chan struct{} {
 }
 
 // subscriptions yields what a watch or set waits for.
-func (w *core) subscriptions(yield func(*answer, *machine.Watch)) {
+func (w *core) subscriptions(yield func(*answer, *machine.Watch) bool) {
 	set := w.set()
 	if set == nil {
 		yield(&w.answer, &w.watch)
 		return
 	}
 	for _, m := range set.all() {
-		yield(&m.answer, &m.watch)
+		if !yield(&m.answer, &m.watch) {
+			return
+		}
 	}
 }
 
@@ -216,16 +205,16 @@ func (c *Client) notReady(ctx context.Context, values bool, ws ...*core) error {
 	e := &NotReadyError{Err: contextError(ctx)}
 	var first []*machine.Watch // the first, in order
 	for _, w := range ws {
-		w.subscriptions(func(a *answer, m *machine.Watch) {
+		for a, m := range w.subscriptions {
 			if !a.open(values) {
-				return
+				continue
 			}
 			e.Count++
 			i, _ := slices.BinarySearchFunc(first, m, compareAsked)
 			if first = slices.Insert(first, i, m); len(first) > maxLacking {
 				first = first[:maxLacking]
 			}
-		})
+		}
 	}
 	if e.Count == 0 {
 		return nil

@@ -2,7 +2,6 @@ package client
 
 import (
 	"iter"
-	"slices"
 	"sync/atomic"
 
 	"github.com/xdswatch/xdswatch/internal/follow"
@@ -36,10 +35,7 @@ type WatchState struct {
 // meanwhile is yielded or not. It does not ask the client's loop. After Close it yields nothing.
 func (c *Client) Watches() iter.Seq[WatchState] {
 	return func(yield func(WatchState) bool) {
-		c.mu.Lock()
-		all := slices.Clone(c.watches)
-		c.mu.Unlock()
-		for _, w := range all {
+		for _, w := range c.living() {
 			if !w.state.over() && !yield(w.watchState()) {
 				return
 			}
