@@ -16,7 +16,7 @@ func (m *Machine) answerBeside(now time.Time, l *link) {
 	subs := slices.DeleteFunc(l.beside, func(sub *subscription) bool { return !l.has(sub) })
 	sortSubs(subs)
 	subs = slices.Compact(subs)
-	if l.beside = subs; full && l.sawAll || !full && l.answered {
+	if l.beside = subs; full && l.sawAll || !full && l.answered != 0 {
 		l.beside = nil
 	}
 	for _, sub := range subs {

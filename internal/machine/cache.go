@@ -43,14 +43,19 @@ func (m *Machine) cacheOf(t *Type, scope int) *cache {
 	key := cacheKey{scope, t.URL}
 	c := m.caches[key]
 	if c == nil {
-		c = &cache{}
-		c.clear(t)
+		c = newCache(t)
 		m.caches[key] = c
 	}
 	return c
 }
 
-// clear makes an empty cache.
+func newCache(t *Type) *cache {
+	c := &cache{}
+	c.clear(t)
+	return c
+}
+
+// clear makes a cache empty.
 func (c *cache) clear(t *Type) {
 	wildcard := c.star
 	*c = cache{

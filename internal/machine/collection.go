@@ -259,7 +259,7 @@ func byName(a, b *collection) int { return strings.Compare(a.name, b.name) }
 // are all there is, and in delta not to one whose members the first request listed.
 func (c *collection) needsNoMore() bool {
 	l := c.self.link()
-	if f := c.self.fault; f != nil && f.Kind != FaultTimeout || !l.answered && !(l.stream.Delta && l.claimsHeld) {
+	if f := c.self.fault; f != nil && f.Kind != FaultTimeout || l.answered == 0 && !(l.stream.Delta && l.claimsHeld) {
 		return false
 	}
 	for sub := range l.of(c.source) {

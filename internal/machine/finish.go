@@ -84,7 +84,7 @@ func (m *Machine) endResponse(now time.Time, resp *response) {
 func (m *Machine) resumed(resp *response) {
 	l := resp.link
 	// P-4: only a resume confirms what it leaves out.
-	if !resp.first || !l.stream.Delta {
+	if resp.serial != l.answered || !l.stream.Delta {
 		return
 	}
 	var subs []*subscription

@@ -28,8 +28,7 @@ type link struct {
 	last     []*subscription // that the last response in state of the world held, by place; see [link.repeated]
 	refusals refusals
 
-	fault     *Fault // why the type alone is not served; nil if it is
-	forgotten bool   // the stream has forgotten the type: a response that is still being worked on means nothing
+	fault *Fault // why the type alone is not served; nil if it is
 	onStream
 }
 
@@ -38,8 +37,7 @@ type onStream struct {
 	requested     bool            // a request went to the writer
 	written       bool            // it has left
 	claimsHeld    bool            // the first request says what is held
-	answered      bool            // a response came
-	before        uint32          // the last response before that one
+	answered      uint32          // the first response; 0 if none came
 	nonce         string          // of the newest response
 	instead       *Instead        // what that holds; nil if there is none
 	form          wildForm        // how the wildcard was requested
@@ -88,7 +86,9 @@ func (l *link) reset() {
 
 // owns says that a subscription's source uses this server: what it says of it counts, and it runs its
 // timers.
-func (l *link) owns(sub *subscription) bool { return !l.forgotten && sub.of.ownedBy(l.stream) }
+func (l *link) owns(sub *subscription) bool {
+	return sub.of.cache == l.cache && sub.of.ownedBy(l.stream)
+}
 
 // has says that a subscription is in the cache, and the link owns it.
 func (l *link) has(sub *subscription) bool { return !sub.gone && l.owns(sub) }

@@ -87,7 +87,7 @@ func (l *link) overhears() bool {
 // wake sets the alarm for the first name. A server that has not answered on the stream yet is waited
 // for, and so is one that just spoke.
 func (u *unheard) wake(m *Machine, now time.Time) {
-	if s := u.link.stream; u.link.answered && len(u.names) > 0 {
+	if s := u.link.stream; u.link.answered != 0 && len(u.names) > 0 {
 		at := max(u.names[0].at, u.heard+m.hush(s))
 		m.setAlarm(now, s, u, at-s.clock.at(now))
 	}

@@ -24,7 +24,7 @@ func (q *tooLarge) forget() { q.largest = nil }
 func (q *tooLarge) limit() int { return *q.budget }
 
 func (q *tooLarge) sent(_ time.Time, l *link, _ debt, size int) {
-	if l.answered {
+	if l.answered != 0 {
 		return
 	}
 	if q.largest == nil {
@@ -37,7 +37,7 @@ func (q *tooLarge) sent(_ time.Time, l *link, _ debt, size int) {
 func (q *tooLarge) ended(m *Machine, _ time.Time, end *ending) {
 	s, size := q.stream, 0
 	for l, n := range q.largest {
-		if !l.answered {
+		if l.answered == 0 {
 			size = max(size, n)
 		}
 	}

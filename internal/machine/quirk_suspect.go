@@ -63,7 +63,7 @@ func (q *suspects) before(l *link, what debt) (at time.Time, rank int) {
 	at = it.hold.until
 	for _, other := range q.stream.order {
 		// S-3: types that are doubted are requested one by one.
-		if other.requested && !other.answered {
+		if other.requested && other.answered == 0 {
 			at = later(at, q.on(other).firstAt.Add(grace))
 		}
 	}

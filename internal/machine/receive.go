@@ -43,12 +43,12 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	default:
 		m.written(now, l) // nothing was subscribed to before it, so it has left
 	}
-	if !l.answered {
-		l.before = m.serial
-	}
 	m.serial++
-	resp := &response{Response: r, ref: s.ref(), link: l, serial: m.serial, form: l.form, first: !l.answered}
-	l.nonce, l.answered, l.paced = r.Nonce, true, time.Time{}
+	if l.answered == 0 {
+		l.answered = m.serial
+	}
+	resp := &response{Response: r, ref: s.ref(), link: l, serial: m.serial, form: l.form}
+	l.nonce, l.paced = r.Nonce, time.Time{}
 	for _, q := range s.quirks {
 		q.received(m, now, l)
 	}

@@ -23,7 +23,6 @@ type response struct {
 	link       *link
 	serial     uint32
 	form       wildForm // how the wildcard was requested
-	first      bool     // of the type on its stream
 	bodies     bool     // an entry has a resource
 	removedSum uint64   // of the names of a long list of removed ones, for fingerprint
 

@@ -189,7 +189,7 @@ func (m *Machine) written(now time.Time, l *link) {
 		switch {
 		case !l.has(sub):
 		// P-1: the timer waits for the wildcard's answer.
-		case sub.unconfirmed && l.form == wildLegacy && !l.answered:
+		case sub.unconfirmed && l.form == wildLegacy && l.answered == 0:
 			l.beside = append(l.beside, sub)
 		case sub.seen > l.namingSince: // the answer was faster than the news of the request
 		default:

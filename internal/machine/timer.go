@@ -39,7 +39,7 @@ func (sub *subscription) ring(m *Machine, now time.Time, s *stream) { m.answerTi
 // silence from now on means nothing: that it is refused, or has an error. What was said on
 // an earlier stream does not count.
 func (l *link) faulted(sub *subscription) bool {
-	return l.answered && sub.seen > l.before && !sub.foreign() && (sub.status == StatusNacked || sub.status == StatusReceivedError)
+	return l.answered != 0 && sub.seen >= l.answered && !sub.foreign() && (sub.status == StatusNacked || sub.status == StatusReceivedError)
 }
 
 // awaitSubscribed starts the timer of a name that the server was maybe sent already.

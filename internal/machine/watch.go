@@ -114,7 +114,7 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 	}
 	w.alive = false
 	sub := w.sub
-	of, l := sub.of, sub.link()
+	of := sub.of
 	src := of.source
 	m.agenda.touch(src.streams...)
 	src.watches--
@@ -122,10 +122,10 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 	for _, s := range src.reached() {
 		m.countWatch(now, s, -1)
 	}
-	if sub == l.star.self && !of.wanted() && l.requested && l.form == wildNone {
+	switch l := sub.link(); {
+	case l == nil: // all was forgotten with the stream
+	case sub == l.star.self && !of.wanted() && l.requested && l.form == wildNone:
 		l.dropWild() // what came along from another server
-	}
-	switch {
 	// SOTW-6: what the server was told of is kept.
 	case l.requested:
 	case sub == l.star.self:
