@@ -175,7 +175,9 @@ func (l *link) composeFirstDelta(node []byte) []byte {
 			case form != wildLegacy:
 			// P-1: without its version the server sends it then.
 			case sub.wanted() || sub.of.isGlob(): // it is requested later, or its glob
-				l.unconfirm(sub)
+				if !l.listsAsMember(sub) {
+					l.unconfirm(sub)
+				}
 				continue
 			}
 			switch version, taken := l.versionUnder(sub, said); {
@@ -209,6 +211,14 @@ func (l *link) versionUnder(sub *subscription, said map[string]string) (version 
 		said[name] = sub.version
 	}
 	return version, taken
+}
+
+// listsAsMember says that a first message in the legacy form tells the version of an alias's value all the
+// same: that of the wildcard's member which it is an alias of.
+func (l *link) listsAsMember(alias *subscription) bool {
+	own := l.byWireName([]byte(alias.versionName()))
+	return alias.byAlias() && own != nil && own.of == l.star && !own.byAlias() && !own.wanted() && l.lists(own) &&
+		!own.unconfirmed && own.version == alias.version
 }
 
 func (l *link) appendSubscribe(msg []byte, sub *subscription) []byte {
