@@ -37,7 +37,8 @@ func (c *cache) findLoose() {
 	}
 }
 
-// adoptLoose has a new glob adopt what it covers.
+// adoptLoose has a new glob adopt what it covers. What only the wildcard holds is a member too: the server
+// has sent it already, so the glob's first state may leave it out (DELTA-8).
 func (c *cache) adoptLoose(glob *collection) {
 	if c.loose.of == nil {
 		c.findLoose()
