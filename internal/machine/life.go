@@ -16,21 +16,18 @@ func (m *Machine) ringDue(now time.Time, s *stream) {
 // open asks for a new incarnation.
 func (m *Machine) open(s *stream) {
 	s.gen++
-	s.state, s.responded, s.reading = opening, false, false
+	s.state = opening
 	m.fx.Open = append(m.fx.Open, Open{s.ref(), s.server, s.url})
 }
 
 // up: the server kept nothing, so every type with interest owes its first request (xDS
 // protocol, "ACK/NACK and resource type instance version"); all nonces are forgotten.
 func (m *Machine) up(now time.Time, s *stream, node []byte) {
-	s.state = up
-	s.node, s.nodeSent, s.owedNode, s.responded, s.writing = m.describe(s, node), false, nil, false, nil
-	m.node = s.node
-	s.ignored = nil
-	s.clock.stop(now) // handlers may hold up reading from the beginning
-	s.opened = s.clock.at(now)
 	s.reset()
-	if s.toldUp = false; !s.Polled {
+	s.clock.stop(now) // handlers may hold up reading from the beginning
+	s.state, s.opened, s.node = up, s.clock.at(now), m.describe(s, node)
+	m.node = s.node
+	if !s.Polled {
 		m.tellUp(s)
 	}
 	m.readOn(now, s)
@@ -44,7 +41,7 @@ func (s *stream) reset() {
 	for _, q := range s.quirks {
 		q.forget()
 	}
-	s.writing = nil
+	s.incarnation = incarnation{}
 	s.alarms.tidy()
 }
 
@@ -112,10 +109,11 @@ func (s *stream) dropUndelivered(r Ref) {
 // on it hears so.
 func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	// BACKOFF-2: only a response ends the row of failures.
-	well := s.responded && ev.Kind == FaultStream
+	responded := s.responded
+	well := responded && ev.Kind == FaultStream
 	end := &ending{
 		Down: ev, stream: s, stood: s.state == up, harmless: well, err: ev.Err,
-		wait: Wait{Server: s.server, Well: well, Served: s.responded && !well},
+		wait: Wait{Server: s.server, Well: well, Served: responded && !well},
 	}
 	for _, q := range s.quirks {
 		q.ended(m, now, end)
@@ -127,17 +125,16 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	s.reset()
 	s.clock.run(now)
 	s.lingerUntil = time.Time{}
-	if !m.forgetTypes(s) && s.responded {
+	if !m.forgetTypes(s) && responded {
 		s.goIdle()
 		return
 	}
 	s.state = waiting
 	end.wait.Ref, end.wait.Fault = s.ref(), fault
 	m.fx.Wait = append(m.fx.Wait, end.wait)
-	if s.responded && s.troubled() {
+	if responded && s.troubled() {
 		m.recovered(s) // by a response that is still being worked on
 	}
-	s.responded = false
 	// STREAM-5: this end is no error.
 	if end.harmless {
 		return
@@ -214,9 +211,10 @@ func (m *Machine) closeUnwanted(now time.Time, s *stream) {
 	}
 	m.tellDown(s, nil)
 	s.lingerUntil = time.Time{}
+	responded := s.responded
 	s.reset()
 	m.forgetTypes(s)
-	if !began || s.responded {
+	if !began || responded {
 		s.goIdle()
 		return
 	}

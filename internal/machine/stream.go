@@ -33,22 +33,12 @@ type stream struct {
 	due     time.Time // as it was last noted
 	place   int       // in the queue, from 1; 0 if it is not there
 
-	// Of this incarnation.
-	node      []byte
-	nodeSent  bool
-	owedNode  map[string]bool // types that have to say it again, by URL; nil for none
-	responded bool
-	toldUp    bool              // the program was told that it is up
-	writing   *link             // whose message is with the writer
-	ignored   map[string]string // nonces of types that were not requested
-	opened    time.Duration     // when it began, on the clock
-	throttle  throttle
-	again     time.Time // when something that is owed may be said; zero if nothing waits
+	incarnation
 
-	// Of all incarnations.
-	clock  clock
-	alarms alarms
-	leases leases
+	clock    clock
+	alarms   alarms
+	leases   leases
+	throttle throttle
 
 	maxResource int // as [Config] has them
 	maxHeld     int64
@@ -58,7 +48,6 @@ type stream struct {
 	// undelivered are the incarnations that a response came from of which handlers are
 	// still told: one, unless the stream was given up under the first.
 	undelivered []Ref
-	reading     bool // the next response may be read, or is being read
 
 	// fault is why the server cannot be reached; nil while it can, and until known. What
 	// the watches were told of it may be older: while they are being told of one trouble
@@ -70,6 +59,20 @@ type stream struct {
 	telling    bool
 	// lingerUntil is set while nobody watches anything on a stream that stands.
 	lingerUntil time.Time
+}
+
+// incarnation is what is known of a stream since it was opened last, but for what its types know.
+type incarnation struct {
+	node      []byte
+	nodeSent  bool
+	owedNode  map[string]bool // types that have to say it again, by URL; nil for none
+	responded bool
+	toldUp    bool              // the program was told that it is up
+	reading   bool              // the next response may be read, or is being read
+	writing   *link             // whose message is with the writer
+	ignored   map[string]string // nonces of types that were not requested
+	opened    time.Duration     // when it began, on the clock
+	again     time.Time         // when something that is owed may be said; zero if nothing waits
 }
 
 func (s *stream) ref() Ref { return Ref{s.index, s.gen} }
