@@ -121,15 +121,15 @@ func readText(data []byte) ([]Resource, error) {
 	return FromMessage(m, "", "")
 }
 
-// separator stands between the documents of a file of YAML.
-var separator = regexp.MustCompile(`(?m)^---([ \t].*)?\r?$`)
+// separator stands between the documents of a file of YAML. What follows it on its line is of the next one.
+var separator = regexp.MustCompile(`(?m)^(---|\.\.\.)([ \t\r]|$)`)
 
-// readDocuments reads JSON, or one or more documents of YAML.
+// readDocuments reads values of JSON, or documents of YAML.
 func readDocuments(data []byte) (all []Resource, _ error) {
 	var bad []error
 	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
-	documents := [][]byte{data}
-	if !json.Valid(data) {
+	documents, isJSON := values(data)
+	if !isJSON {
 		documents = nil
 		for _, text := range separator.Split(string(data), -1) {
 			documents = append(documents, []byte(text))
@@ -150,6 +150,20 @@ func readDocuments(data []byte) (all []Resource, _ error) {
 		all, bad = append(all, rs...), append(bad, err)
 	}
 	return all, errors.Join(bad...)
+}
+
+// values are those that JSON consists of.
+func values(data []byte) (all []json.RawMessage, isJSON bool) {
+	for d := json.NewDecoder(bytes.NewReader(data)); ; {
+		var v json.RawMessage
+		switch err := d.Decode(&v); {
+		case errors.Is(err, io.EOF):
+			return all, true
+		case err != nil:
+			return nil, false
+		}
+		all = append(all, v)
+	}
 }
 
 // toJSON is a document of YAML as JSON, which may have characters that YAML does not allow.
@@ -317,8 +331,8 @@ func readItem(item json.RawMessage) ([]Resource, error) {
 	return rs, err
 }
 
-// values are what errors of the JSON of protobuf quote, which may be a secret.
-var values = regexp.MustCompile(`(invalid ([\w.]+ )?value( for [^:]*)?|unexpected token).*`)
+// quoted is what errors of the JSON of protobuf quote, which may be a secret.
+var quoted = regexp.MustCompile(`(invalid ([\w.]+ )?value( for [^:]*)?|unexpected token).*`)
 
 // prefix is what protobuf writes before an error, with a space that differs from build to build.
 var prefix = regexp.MustCompile(`^proto:[ \x{a0}]`)
@@ -332,7 +346,7 @@ const unknownField = "unknown field"
 var fieldName = regexp.MustCompile(`unknown field:? "?\w{1,64}"?$`)
 
 func unquoted(err error) error {
-	text := prefix.ReplaceAllString(values.ReplaceAllString(err.Error(), "$1"), "")
+	text := prefix.ReplaceAllString(quoted.ReplaceAllString(err.Error(), "$1"), "")
 	if before, _, ok := strings.Cut(text, unknownField); ok && !fieldName.MatchString(text) {
 		text = before + unknownField
 	}

@@ -79,6 +79,32 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// Nothing of a file is passed over: not what stands beside a marker of YAML or after a value, and no key
+// that is given twice. What the library quotes is not told.
+//
+// spec: H-3
+func TestReadWholly(t *testing.T) {
+	const a = `{"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": "a"}`
+	const head = "\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n"
+	for content, want := range map[string]string{
+		"--- " + a + "\n--- " + a + " # one\n": "cds:a@ cds:a@",
+		a + "\n...\n" + a:                      "cds:a@ cds:a@",
+		a + a + "\n" + a + "\n":                "cds:a@ cds:a@ cds:a@",
+		a + " x":                               "FILE: yaml: did not find expected <document start>",
+		head + "name: a\nname: MARK3R\n":       "FILE: yaml: line 3: a key is given twice",
+		"metadata: &m {filterMetadata: {}}\n" + head + "<<: {name: b}\nname: a\n": "cds:a@",
+		head + "name: *MARK3R\n":            "FILE: yaml: an alias of an anchor that there is not",
+		head + "name: &a [*a]\n":            "FILE: yaml: an anchor contains itself",
+		head + "name: !!float MARK3R\n":     "FILE: yaml: a value that its tag does not fit",
+		head + "? [MARK3R]\n: name\n":       "FILE: yaml: a key that is no text",
+		head + "name: a\nlb_policy: .nan\n": "FILE: json: unsupported value: NaN",
+	} {
+		if got := read(t, "x.yaml", []byte(content)); got != want {
+			t.Errorf("%s:\n%s\nwant %s", content, got, want)
+		}
+	}
+}
+
 // What cannot be read of a resource is told with its place in it, in the spelling of the file. A key that
 // cannot be the name of a field may be a secret in a wrong place.
 //
