@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -12,12 +11,10 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resources"
 	"github.com/xdswatch/xdswatch/resource/resourcejson"
@@ -31,6 +28,7 @@ const (
 	RuleEnvoyRouter          = "envoy-router-last"
 	RuleEnvoyLast            = "envoy-last-filter"
 	RuleEnvoyChains          = "envoy-filter-chains"
+	RuleEnvoyAddress         = "envoy-address"
 	RuleEnvoyEDSConfig       = "envoy-eds-config"
 	RuleEnvoyEDSEndpoints    = "envoy-eds-endpoints"
 	RuleEnvoyClusterProvided = "envoy-cluster-provided"
@@ -46,8 +44,9 @@ func EnvoyRules() [][2]string {
 		{RuleEnvoyHeader, "host and headers that begin with a colon are neither added nor removed by routes"},
 		{RuleEnvoyRegex, "a regular expression compiles"},
 		{RuleEnvoyRouter, "the router, where there is one, is the last HTTP filter"},
-		{RuleEnvoyLast, "the last HTTP or network filter is none of Envoy's that pass on to a next one, and a proxy is the last network filter"},
-		{RuleEnvoyChains, "no two filter chains match the same"},
+		{RuleEnvoyLast, "the last HTTP or network filter is none of Envoy's that pass on to a next one, and not disabled; a network filter that ends its chain is the last"},
+		{RuleEnvoyChains, "the matches of two filter chains differ in a field, without an element in common"},
+		{RuleEnvoyAddress, "no two listeners have one address and port"},
 		{RuleEnvoyEDSConfig, "an EDS cluster has an eds_config"},
 		{RuleEnvoyEDSEndpoints, "an EDS cluster has no endpoints itself"},
 		{RuleEnvoyClusterProvided, "lb_policy is CLUSTER_PROVIDED where the type is ORIGINAL_DST, and not where it is another one of Envoy's own"},
@@ -82,6 +81,7 @@ func (j *judge) envoy(r resources.Resource, path string, m proto.Message) {
 		envoyNetworkFilters(m.GetFilters(), refuses)
 	case *listenerv3.Listener:
 		envoyChains(m, refuses)
+		j.addresses(m, refuses)
 	case *clusterv3.Cluster:
 		envoyCluster(m, refuses)
 	case *endpointv3.LocalityLbEndpoints:
@@ -99,46 +99,7 @@ func (j *judge) envoy(r resources.Resource, path string, m proto.Message) {
 	}
 }
 
-// Filters of Envoy by kind. What is not here may pass on or not.
-var (
-	passing = strings.Fields(`http.buffer http.compressor http.cors http.csrf http.decompressor http.ext_authz http.fault
-		http.grpc_stats http.grpc_web http.header_mutation http.header_to_metadata http.ip_tagging http.jwt_authn http.local_ratelimit
-		http.lua http.oauth2 http.ratelimit http.rbac http.set_metadata http.stateful_session http.wasm
-		network.connection_limit network.ext_authz network.local_ratelimit network.ratelimit network.rbac network.set_filter_state
-		network.sni_cluster`)
-	proxies = []string{"network.http_connection_manager", "network.redis_proxy", "network.tcp_proxy", "network.thrift_proxy"}
-)
-
-// kindOf is the kind of a filter with a configuration, as in "http.cors".
-func kindOf(config *anypb.Any) string {
-	kind, _ := strings.CutPrefix(string(config.MessageName()), "envoy.extensions.filters.")
-	kind, _, _ = strings.Cut(kind, ".v3.")
-	return kind
-}
-
 type refusal func(rule, field, message string)
-
-func envoyHTTPFilters(filters []*hcmv3.HttpFilter, refuses refusal) {
-	for i, f := range filters {
-		switch last := i == len(filters)-1; {
-		case !last && f.GetTypedConfig().MessageIs(&routerv3.Router{}):
-			refuses(RuleEnvoyRouter, fmt.Sprintf("httpFilters[%d]", i), "the router is not the last filter")
-		case last && slices.Contains(passing, kindOf(f.GetTypedConfig())):
-			refuses(RuleEnvoyLast, fmt.Sprintf("httpFilters[%d]", i), "the filter passes on, and is the last one")
-		}
-	}
-}
-
-func envoyNetworkFilters(filters []*listenerv3.Filter, refuses refusal) {
-	for i, f := range filters {
-		switch kind, last := kindOf(f.GetTypedConfig()), i == len(filters)-1; {
-		case !last && slices.Contains(proxies, kind):
-			refuses(RuleEnvoyLast, fmt.Sprintf("filters[%d]", i), "the filter is a proxy, and is not the last one")
-		case last && slices.Contains(passing, kind):
-			refuses(RuleEnvoyLast, fmt.Sprintf("filters[%d]", i), "the filter passes on, and is the last one")
-		}
-	}
-}
 
 func envoyDomains(rc *routev3.RouteConfiguration, refuses refusal) {
 	seen := map[string]bool{}
@@ -174,28 +135,6 @@ func envoyHeaders(refuses refusal, requestAdd, responseAdd []*corev3.HeaderValue
 			}
 		}
 	}
-}
-
-func envoyChains(l *listenerv3.Listener, refuses refusal) {
-	chains := l.GetFilterChains()
-	if l.GetFilterChainMatcher() != nil { // which chooses by name
-		return
-	}
-	for i, c := range chains {
-		for _, before := range chains[:i] {
-			if proto.Equal(orEmpty(c.GetFilterChainMatch()), orEmpty(before.GetFilterChainMatch())) {
-				refuses(RuleEnvoyChains, fmt.Sprintf("filterChains[%d].filterChainMatch", i), "a chain before it matches the same")
-				break
-			}
-		}
-	}
-}
-
-func orEmpty(m *listenerv3.FilterChainMatch) *listenerv3.FilterChainMatch {
-	if m == nil {
-		return &listenerv3.FilterChainMatch{}
-	}
-	return m
 }
 
 func envoyCluster(c *clusterv3.Cluster, refuses refusal) {

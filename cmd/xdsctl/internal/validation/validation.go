@@ -71,7 +71,7 @@ const (
 // Judge finds what is wrong with resources, by file, type, name and path. No finding quotes a
 // value.
 func Judge(rs []resources.Resource, o Options) []Finding {
-	j := judge{Options: o, there: map[[2]string]string{}, findings: []Finding{}}
+	j := judge{Options: o, there: map[[2]string]string{}, bound: map[string]string{}, findings: []Finding{}}
 	for _, r := range rs {
 		j.single(r)
 	}
@@ -113,6 +113,7 @@ func Broken(path string, err error) (findings []Finding) {
 type judge struct {
 	Options
 	there    map[[2]string]string // by type and name, the file
+	bound    map[string]string    // by address, the listener; of Envoy
 	findings []Finding
 }
 
