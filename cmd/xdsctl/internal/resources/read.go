@@ -195,6 +195,8 @@ type document struct {
 	Type      string            `json:"@type"`
 	Version   string            `json:"version_info"`
 	Version2  string            `json:"versionInfo"`
+	TypeURL   string            `json:"type_url"`
+	TypeURL2  string            `json:"typeUrl"`
 	Resources []json.RawMessage `json:"resources"`
 	Configs   []json.RawMessage `json:"configs"`
 }
@@ -217,7 +219,7 @@ func readDocument(text []byte) ([]Resource, error) {
 	case d.Type != "":
 		return readAny(text, "")
 	case d.Resources != nil:
-		return readAnys(d.Resources, d.Version+d.Version2)
+		return eachOf(d.Resources, d.TypeURL+d.TypeURL2, d.Version+d.Version2, readAny)
 	}
 	return nil, errors.New("neither a resource with \"@type\", nor a DiscoveryResponse with resources, nor a config dump with configs")
 }
@@ -232,10 +234,14 @@ func (l lenient) FindMessageByURL(url string) (protoreflect.MessageType, error) 
 	return (&discoveryv3.AdsDummy{}).ProtoReflect().Type(), nil // a message without fields
 }
 
-func readAnys(texts []json.RawMessage, version string) (all []Resource, _ error) {
+// eachOf reads the entries of a response, and refuses those that are not of its type.
+func eachOf[E any](entries []E, typeURL, version string, read func(E, string) ([]Resource, error)) (all []Resource, _ error) {
 	var bad []error
-	for i, text := range texts {
-		rs, err := readAny(text, version)
+	for i, entry := range entries {
+		rs, err := read(entry, version)
+		if len(rs) == 1 && typeURL != "" && rs[0].Type != typeURL {
+			err = &ResourceError{Type: rs[0].Type, Name: rs[0].Name, Err: errors.New("not of the type of its response")}
+		}
 		all, bad = append(all, rs...), append(bad, within(fmt.Sprintf("resources[%d]", i), err))
 	}
 	return all, errors.Join(bad...)
@@ -258,13 +264,16 @@ func (e *ResourceError) Unwrap() error { return e.Err }
 
 // readAny reads JSON with "@type". What `xdsctl` prints of a type that it does not know has the bytes
 // as value.
-func readAny(text []byte, version string) ([]Resource, error) {
+func readAny(text json.RawMessage, version string) ([]Resource, error) {
 	var head struct {
 		Type  string `json:"@type"`
 		Name  string `json:"name"`
 		Value []byte `json:"value"`
 	}
 	_ = json.Unmarshal(text, &head) // a value may be of any other kind
+	if head.Type == "" {
+		return nil, &ResourceError{Name: head.Name, Err: errors.New(`without "@type"`)}
+	}
 	if !isKnown(head.Type) {
 		rs := []Resource{{Type: head.Type, Name: head.Name, Version: version, Raw: head.Value}}
 		if head.Value == nil {

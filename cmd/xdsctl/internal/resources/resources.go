@@ -45,7 +45,7 @@ func FromAny(a *anypb.Any, version string) ([]Resource, error) {
 func FromMessage(m proto.Message, typeURL, version string) ([]Resource, error) {
 	switch m := m.(type) {
 	case *discoveryv3.DiscoveryResponse:
-		return fromAnys(m.GetResources(), m.GetVersionInfo())
+		return eachOf(m.GetResources(), m.GetTypeUrl(), m.GetVersionInfo(), FromAny)
 	case *discoveryv3.DeltaDiscoveryResponse:
 		var all []Resource
 		for _, r := range m.GetResources() {
@@ -62,17 +62,6 @@ func FromMessage(m proto.Message, typeURL, version string) ([]Resource, error) {
 		return fromDump(m)
 	}
 	return []Resource{{Type: typeURL, Name: nameOf(typeURL, m), Version: version, Message: m}}, nil
-}
-
-func fromAnys(anys []*anypb.Any, version string) (all []Resource, err error) {
-	for i, a := range anys {
-		rs, err := FromAny(a, version)
-		if err != nil {
-			return nil, fmt.Errorf("resources[%d]: %w", i, err)
-		}
-		all = append(all, rs...)
-	}
-	return all, nil
 }
 
 // fromWrapper gives the resource the name and the version of its wrapper.

@@ -67,6 +67,8 @@ func TestRead(t *testing.T) {
 		`{"@type": "type.googleapis.com/no.such.Type", "a": 1}`:                                                                             `FILE: the type "type.googleapis.com/no.such.Type" is not known here; Type:@`,
 		`{"resources": [{"@type": "type.googleapis.com/envoy.service.discovery.v3.Resource", "name": "empty"}]}`:                            `FILE: resources[0]: the Resource "empty" holds no resource`,
 		`{"resources": [{"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": 12}]}`:                                     "FILE: resources[0]: type.googleapis.com/envoy.config.cluster.v3.Cluster: name: invalid value for string field name",
+		`{"resources": [{"name": "a"}]}`: `FILE: resources[0]: without "@type"`,
+		`{"typeUrl": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "resources": [` + cluster + `, {"@type": "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig", "name": "e"}]}`: "FILE: resources[1]: type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig: not of the type of its response; cds:a@ ecds:e@",
 		// What is good is read beside what is bad.
 		cluster + "\n---\nx: 1\n---\n" + cluster: `FILE: document 2: neither a resource with "@type", nor a DiscoveryResponse with resources, nor a config dump with configs; cds:a@ cds:a@`,
 		"a: [":                                   "FILE: yaml: line 1: did not find expected node content",
@@ -75,6 +77,21 @@ func TestRead(t *testing.T) {
 	} {
 		if got := read(t, "x.yaml", []byte(content)); got != want {
 			t.Errorf("%s:\n%s\nwant %s", content, got, want)
+		}
+	}
+}
+
+// A resource of another type than its response is refused in each format.
+func TestReadTypes(t *testing.T) {
+	response := testutil.SotW("type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment", "7", "", &clusterv3.Cluster{Name: "a"})
+	for _, name := range []string{"x.pb", "x.pb_text", "x.json", "x.yaml"} {
+		content, err := testutil.EncodeFile(name, response)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const want = "FILE: resources[0]: type.googleapis.com/envoy.config.cluster.v3.Cluster: not of the type of its response; cds:a@7"
+		if got := read(t, name, content); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
 }
