@@ -16,10 +16,10 @@ import (
 
 func newMan() *cobra.Command {
 	return &cobra.Command{
-		Use:    "man DIR",
-		Short:  "Write the manual pages into a directory",
-		Long:   "Write the manual pages, one for each command, into a directory, which is made if it is missing.",
-		Hidden: true,
+		Use:     "man DIR",
+		Short:   "Write the manual pages into a directory",
+		Long:    "Write the manual pages, one for each command, into a directory, which is made if it is missing.",
+		Example: "  xdsctl man ~/.local/share/man/man1",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return errors.New("want one DIR")

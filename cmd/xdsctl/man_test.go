@@ -40,6 +40,9 @@ func TestMan(t *testing.T) {
 			}
 		}
 	}
+	if _, help, _ := runOnce(t, "--help"); !strings.Contains(help, "\n  man  ") {
+		t.Errorf("help lacks man:\n%s", help)
+	}
 	page, err := os.ReadFile(filepath.Join(dir, "xdsctl.1"))
 	if err != nil || !strings.Contains(string(page), "xdsctl\\-validate(1)") || !strings.Contains(string(page), "xdsctl\\-completion(1)") {
 		t.Errorf("%v\n%s", err, page)
