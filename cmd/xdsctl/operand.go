@@ -102,7 +102,7 @@ func pathState(path string) ([]resources.Resource, error) {
 		return nil, err
 	}
 	if err := errors.Join(faults...); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, &resources.FileError{File: path, Err: err}
 	}
 	return moments[len(moments)-1].State.Resources()
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -151,19 +152,20 @@ func validate(cmd *cobra.Command, paths []string, o validation.Options, format s
 	return nil
 }
 
-// read reads a file, a directory, standard input or what a process has, and what there is beside what is bad.
-func read(cmd *cobra.Command, path string) ([]resources.Resource, error) {
-	if o := parseOperand(path); o.kind == operandProcess {
-		rs, err := processState(cmd.Context(), o.text, 0)
-		for i := range rs {
-			rs[i].File = path
-		}
-		return rs, err
+// read reads a file, a directory, a recording, standard input or what a process has, and what there is beside what is bad.
+func read(cmd *cobra.Command, path string) (rs []resources.Resource, err error) {
+	switch o := parseOperand(path); {
+	case o.kind == operandProcess:
+		rs, err = processState(cmd.Context(), o.text, 0)
+	case path == "-":
+		return resources.ReadFrom(cmd.InOrStdin(), path)
+	default:
+		rs, err = pathState(path)
 	}
-	if path != "-" {
-		return resources.Read(path)
+	for i := range rs {
+		rs[i].File = cmp.Or(rs[i].File, path)
 	}
-	return resources.ReadFrom(cmd.InOrStdin(), path)
+	return rs, err
 }
 
 func writeFindings(out io.Writer, format string, fs []validation.Finding) error {

@@ -168,6 +168,23 @@ filter_chains:
 	}
 }
 
+// Of a recording what the server had in the end is judged, as it is compared.
+func TestValidateRecording(t *testing.T) {
+	t.Parallel()
+	const frame = `{"time":"2026-01-01T00:00:00Z","direction":"response","server":"s","node":"n","stream":1,"method":"/m","variant":"sotw","type":"type.googleapis.com/envoy.config.cluster.v3.Cluster",` +
+		`"message":{"versionInfo":"%s","typeUrl":"type.googleapis.com/envoy.config.cluster.v3.Cluster","resources":[{"@type":"type.googleapis.com/envoy.config.cluster.v3.Cluster","name":"%s","type":"ORIGINAL_DST"}]}}` + "\n"
+	path := file(t, "r.jsonl", fmt.Sprintf(frame, "1", "before")+fmt.Sprintf(frame, "2", "after"))
+	status, out, errs := runOnce(t, "validate", "--as", "envoy", path)
+	if want := path + ": cds \"after\" lbPolicy: error: type and policy do not go together (envoy-cluster-provided)\n"; status != 3 || out != want || errs != "" {
+		t.Errorf("status %d, %s%s, want %s", status, out, errs, want)
+	}
+	path = file(t, "broken.jsonl", fmt.Sprintf(frame, "1", "a")+"{\n"+fmt.Sprintf(frame, "2", "b"))
+	status, out, errs = runOnce(t, "validate", path)
+	if status != 3 || !strings.HasPrefix(out, path+": error: line 2 is no frame of a recording (syntax)") || errs != "" {
+		t.Errorf("status %d, %s%s", status, out, errs)
+	}
+}
+
 // Where there is nothing to judge it is told, since it may be a mistake.
 func TestValidateNothing(t *testing.T) {
 	t.Parallel()

@@ -64,7 +64,7 @@ func Read(path string) (moments []Moment, faults []error, err error) {
 	}
 	frames, err := parse(data)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", path, err)
+		return nil, nil, &resources.FileError{File: path, Err: err}
 	}
 	var r reader
 	for i, f := range frames {
