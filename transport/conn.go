@@ -23,6 +23,7 @@ type conn struct {
 	opts    []grpc.DialOption
 	headers []string // keys and values in turn
 	config  GRPCConfig
+	holder  *holder
 
 	// ctx ends when the connection is closed, and its streams with it.
 	ctx    context.Context
@@ -99,7 +100,7 @@ func (c *conn) open(ctx context.Context, method string) (*stream, error) {
 		return nil, c.explainTimeout(err, time.Since(start))
 	}
 	awaitReady(ctx, ch)
-	return &stream{grpc: s, cancel: cancel, limit: c.config.MaxReceiveSize}, nil
+	return &stream{grpc: s, cancel: cancel, limit: c.config.MaxReceiveSize, holder: c.holder}, nil
 }
 
 // awaitReady waits for a channel with a stream to say that it is ready, which gRPC does a

@@ -17,9 +17,9 @@ func buildError(s bootstrap.ManagementServer, err error) error {
 }
 
 // credentialOptions makes the server's channel credential and all its call credentials, and what
-// looks at their files. largest is the size of the largest message.
-func credentialOptions(s bootstrap.ManagementServer, largest int) (opts []grpc.DialOption, looks []look, err error) {
-	channel, secure, looks, err := channelOption(s.ChannelCreds, largest)
+// looks at their files.
+func credentialOptions(s bootstrap.ManagementServer, b bounds) (opts []grpc.DialOption, looks []look, err error) {
+	channel, secure, looks, err := channelOption(s.ChannelCreds, b)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -52,16 +52,16 @@ func allCallCreds(entries []bootstrap.CallCreds, secure bool, clear string) (all
 
 // channelOption also reports whether the channel is secured at all. A program's own
 // credential takes precedence, so that it may stand in for a type of ours.
-func channelOption(c bootstrap.ChannelCreds, largest int) (opt grpc.DialOption, secure bool, looks []look, err error) {
+func channelOption(c bootstrap.ChannelCreds, b bounds) (opt grpc.DialOption, secure bool, looks []look, err error) {
 	switch {
 	case c.Build != nil:
 		bundle, err := bundleOf(c)
 		if err != nil {
 			return nil, false, nil, fmt.Errorf("channel_creds %q: %w", c.Type, err)
 		}
-		return grpc.WithCredentialsBundle(guardedBundle{bundle, largest}), bundle.TransportCredentials().Info().SecurityProtocol != "insecure", nil, nil
+		return grpc.WithCredentialsBundle(guardedBundle{bundle, b}), bundle.TransportCredentials().Info().SecurityProtocol != "insecure", nil, nil
 	case c.Type == "insecure":
-		return grpc.WithTransportCredentials(guarded{insecure.NewCredentials(), largest}), false, nil, nil
+		return grpc.WithTransportCredentials(guarded{insecure.NewCredentials(), b}), false, nil, nil
 	case c.Type == "tls":
 		var config bootstrap.TLS
 		if c.TLS != nil {
@@ -71,7 +71,7 @@ func channelOption(c bootstrap.ChannelCreds, largest int) (opt grpc.DialOption, 
 		if creds.HasFiles() {
 			looks = []look{creds.Look}
 		}
-		return grpc.WithTransportCredentials(guarded{creds, largest}), true, looks, nil
+		return grpc.WithTransportCredentials(guarded{creds, b}), true, looks, nil
 	default:
 		return nil, false, nil, fmt.Errorf("channel_creds %q: nothing makes this type", c.Type)
 	}

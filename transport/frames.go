@@ -18,7 +18,13 @@ import (
 // in memory, and in how long a close may wait for the server to read.
 type guarded struct {
 	credentials.TransportCredentials
-	largest int // message
+	bounds
+}
+
+// bounds are those of a connection's messages.
+type bounds struct {
+	largest int // message, in bytes
+	holder  *holder
 }
 
 // ClientHandshake is documented at [credentials.TransportCredentials].
@@ -27,23 +33,23 @@ func (g guarded) ClientHandshake(ctx context.Context, authority string, raw net.
 	if err != nil {
 		return nil, nil, err
 	}
-	return &frameConn{Conn: c, largest: g.largest, sent: scanner{skip: len(http2.ClientPreface)}, streams: map[uint32]*unfinished{}}, info, nil
+	return &frameConn{Conn: c, bounds: g.bounds, sentLeft: len(http2.ClientPreface), streams: map[uint32]*unfinished{}}, info, nil
 }
 
 // Clone is documented at [credentials.TransportCredentials].
 func (g guarded) Clone() credentials.TransportCredentials {
-	return guarded{g.TransportCredentials.Clone(), g.largest}
+	return guarded{g.TransportCredentials.Clone(), g.bounds}
 }
 
 // guardedBundle is a program's bundle with guarded credentials.
 type guardedBundle struct {
 	credentials.Bundle
-	largest int
+	bounds
 }
 
 // TransportCredentials is documented at [credentials.Bundle].
 func (b guardedBundle) TransportCredentials() credentials.TransportCredentials {
-	return guarded{b.Bundle.TransportCredentials(), b.largest}
+	return guarded{b.Bundle.TransportCredentials(), b.bounds}
 }
 
 // NewWithMode is documented at [credentials.Bundle].
@@ -52,7 +58,7 @@ func (b guardedBundle) NewWithMode(mode string) (credentials.Bundle, error) {
 	if err != nil {
 		return nil, err
 	}
-	return guardedBundle{made, b.largest}, nil
+	return guardedBundle{made, b.bounds}, nil
 }
 
 // hasty is a connection that waits for its server to read no longer than a close may take. gRPC and
@@ -78,17 +84,22 @@ func (c hasty) SyscallConn() (syscall.RawConn, error) {
 // frameConn is a connection of HTTP/2 that fails if unfinished messages take too much memory, on all
 // streams together: by their content, or beside it by their frames. Until a message is complete, gRPC
 // keeps the content of each of its frames in a buffer, so a message in frames of one byte would take a
-// hundred times its size.
+// hundred times its size. It holds back the window of a stream whose large message has to wait.
 type frameConn struct {
 	net.Conn
-	largest int     // message, in bytes
-	read    scanner // owned by the reader
-	sent    scanner // owned by the writer
+	bounds
+	read scanner // owned by the reader
+
+	writing  sync.Mutex // held while something is written
+	sentLeft int        // of the frame that is being written, after its head
+	cut      []byte     // the beginning of a frame that is not written
 
 	mu      sync.Mutex
 	streams map[uint32]*unfinished // those that are open
 	excess  int                    // of all of them
 	content int                    // of their messages, so far
+	owed    []byte                 // frames that go between two of gRPC's
+	fault   error                  // why the client closed the connection
 }
 
 // unfinished is the message that comes on a stream.
@@ -98,6 +109,9 @@ type unfinished struct {
 	left   int     // of the content
 	came   int     // of it, while some is left
 	excess int     // what the frames take beside head and content
+	share  *share  // nil unless the message is large
+	waits  bool    // for its share
+	kept   uint32  // how much of the window is held back meanwhile
 }
 
 // Read is documented at [net.Conn].
@@ -106,6 +120,9 @@ func (c *frameConn) Read(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.read.scan(b[:n], c.begin, c.take)
+	if c.fault != nil {
+		return n, c.fault
+	}
 	// H-5: what both take is bounded, in however many frames and streams it comes.
 	if most := max(maxFrameExcess, c.largest/2); c.excess > most {
 		return n, fmt.Errorf("a message comes in small frames, which take more than %d bytes of memory beside it", most)
@@ -114,24 +131,6 @@ func (c *frameConn) Read(b []byte) (int, error) {
 		return n, fmt.Errorf("unfinished messages of several streams have more than %d bytes, one and a half times GRPCConfig.MaxReceiveSize", int64(c.largest)+int64(c.largest/unfinishedPart))
 	}
 	return n, err
-}
-
-// Write is documented at [net.Conn].
-func (c *frameConn) Write(b []byte) (int, error) {
-	c.mu.Lock()
-	c.sent.scan(b, c.ask, nil)
-	c.mu.Unlock()
-	return c.Conn.Write(b)
-}
-
-// ask accounts for a frame of the client.
-func (c *frameConn) ask(f frameHead) {
-	switch f.kind {
-	case http2.FrameHeaders:
-		c.streams[f.stream] = &unfinished{}
-	case http2.FrameRSTStream:
-		c.end(f.stream)
-	}
 }
 
 // begin accounts for a frame of the server whose content has not come.
@@ -153,15 +152,21 @@ func (c *frameConn) take(stream uint32, b []byte) {
 		if m.n < len(m.head) {
 			n = copy(m.head[m.n:], b)
 			m.n += n
-			m.left = int(binary.BigEndian.Uint32(m.head[1:]))
+			if m.left = int(binary.BigEndian.Uint32(m.head[1:])); m.n == len(m.head) && m.left > smallMessage && m.left <= c.largest {
+				c.ask(m, stream)
+			}
 		} else {
 			m.left -= n
 			m.came += n
 			c.content += n
+			if m.share != nil {
+				m.share.progress(n)
+			}
 		}
 		c.charge(m, -min(n, m.excess))
 		b = b[n:]
 		if m.n == len(m.head) && m.left == 0 {
+			c.finish(m)
 			c.forget(m)
 			m.n = 0
 		}
@@ -179,6 +184,8 @@ func (c *frameConn) forget(m *unfinished) {
 	c.charge(m, -m.excess)
 	c.content -= m.came
 	m.came = 0
+	m.share.release()
+	m.share = nil
 }
 
 // end forgets a stream.
@@ -220,7 +227,7 @@ type scanner struct {
 	padding int  // that follows it
 }
 
-// scan calls begin for each frame and content for what is in frames of DATA, unless it is nil.
+// scan calls begin for each frame and content for what is in frames of DATA.
 func (s *scanner) scan(b []byte, begin func(frameHead), content func(stream uint32, b []byte)) {
 	for len(b) > 0 {
 		n := min(s.skip, len(b))
@@ -230,7 +237,7 @@ func (s *scanner) scan(b []byte, begin func(frameHead), content func(stream uint
 		case s.n < len(s.head):
 			n = copy(s.head[s.n:], b)
 			if s.n += n; s.n == len(s.head) {
-				s.parse(content != nil)
+				s.parse()
 				begin(s.frame)
 			}
 		case s.padded:
@@ -248,15 +255,19 @@ func (s *scanner) scan(b []byte, begin func(frameHead), content func(stream uint
 	}
 }
 
-// parse reads a complete head.
-func (s *scanner) parse(content bool) {
-	h := s.head
-	s.frame = frameHead{
+// parseHead reads the head of a frame.
+func parseHead(h []byte) frameHead {
+	return frameHead{
 		length: int(h[0])<<16 | int(h[1])<<8 | int(h[2]),
 		kind:   http2.FrameType(h[3]), flags: http2.Flags(h[4]),
 		stream: binary.BigEndian.Uint32(h[5:]) & (1<<31 - 1),
 	}
-	if !content || s.frame.kind != http2.FrameData {
+}
+
+// parse reads a complete head.
+func (s *scanner) parse() {
+	s.frame = parseHead(s.head[:])
+	if s.frame.kind != http2.FrameData {
 		s.skip = s.frame.length
 		return
 	}

@@ -27,12 +27,13 @@ import (
 var grpcHead = slices.Concat([]byte{0x88, 0x0f, 0x10, 16}, []byte("application/grpc"))
 
 // opened reads frames up to the first stream and begins to answer it.
-func opened(t *testing.T, f *http2.Framer) bool {
+func opened(f *http2.Framer, win *window) bool {
 	for {
 		frame, err := f.ReadFrame()
 		if err != nil {
 			return false
 		}
+		win.see(frame)
 		if h, ok := frame.(*http2.HeadersFrame); ok {
 			return f.WriteHeaders(http2.HeadersFrameParam{StreamID: h.StreamID, BlockFragment: grpcHead, EndHeaders: true}) == nil
 		}
@@ -40,7 +41,7 @@ func opened(t *testing.T, f *http2.Framer) bool {
 }
 
 // serveFrames gives each connection to play, after SETTINGS that let a message of any size come.
-func serveFrames(t *testing.T, l net.Listener, play func(w *bufio.Writer, f *http2.Framer)) {
+func serveFrames(t *testing.T, l net.Listener, play func(w *bufio.Writer, f *http2.Framer, win *window)) {
 	var work sync.WaitGroup
 	t.Cleanup(func() {
 		l.Close()
@@ -60,8 +61,10 @@ func serveFrames(t *testing.T, l net.Listener, play func(w *bufio.Writer, f *htt
 				w := bufio.NewWriterSize(c, 64<<10)
 				f := http2.NewFramer(w, c)
 				f.AllowIllegalWrites = true
-				if f.WriteSettings() == nil && w.Flush() == nil && opened(t, f) && w.Flush() == nil {
-					play(w, f)
+				win := &window{left: [2]int64{65535, 65535}, size: 65535}
+				win.more.L = &win.mu
+				if f.WriteSettings() == nil && w.Flush() == nil && opened(f, win) && w.Flush() == nil {
+					play(w, f, win)
 				}
 			})
 		}
@@ -73,30 +76,39 @@ type window struct {
 	mu     sync.Mutex
 	more   sync.Cond
 	left   [2]int64 // of the connection, of the stream
+	size   int64    // at first, of a stream
 	closed bool
 }
 
 // follow keeps the window up to date until the connection ends.
 func (w *window) follow(f *http2.Framer) {
-	for size := int64(65535); ; {
+	for {
 		frame, err := f.ReadFrame()
-		w.mu.Lock()
-		switch frame := frame.(type) {
-		case *http2.WindowUpdateFrame:
-			w.left[min(frame.StreamID, 1)] += int64(frame.Increment)
-		case *http2.SettingsFrame:
-			if v, ok := frame.Value(http2.SettingInitialWindowSize); ok {
-				w.left[1] += int64(v) - size
-				size = int64(v)
-			}
-		}
-		w.closed = err != nil
-		w.mu.Unlock()
-		w.more.Broadcast()
 		if err != nil {
+			w.mu.Lock()
+			w.closed = true
+			w.mu.Unlock()
+			w.more.Broadcast()
 			return
 		}
+		w.see(frame)
 	}
+}
+
+// see accounts for a frame of the client.
+func (w *window) see(frame http2.Frame) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch frame := frame.(type) {
+	case *http2.WindowUpdateFrame:
+		w.left[min(frame.StreamID, 1)] += int64(frame.Increment)
+	case *http2.SettingsFrame:
+		if v, ok := frame.Value(http2.SettingInitialWindowSize); ok {
+			w.left[1] += int64(v) - w.size
+			w.size = int64(v)
+		}
+	}
+	w.more.Broadcast()
 }
 
 // take waits until n bytes may be sent; false at the end of the connection.
@@ -117,10 +129,8 @@ func (w *window) take(n int64, flush func() error) bool {
 }
 
 // sendInFrames sends messages of size bytes in frames with so much content and padding.
-func sendInFrames(messages, size, content int, pad []byte) func(*bufio.Writer, *http2.Framer) {
-	return func(w *bufio.Writer, f *http2.Framer) {
-		win := &window{left: [2]int64{65535, 65535}}
-		win.more.L = &win.mu
+func sendInFrames(messages, size, content int, pad []byte) func(*bufio.Writer, *http2.Framer, *window) {
+	return func(w *bufio.Writer, f *http2.Framer, win *window) {
 		over := make(chan struct{})
 		go func() { win.follow(f); close(over) }()
 		defer func() { <-over }()
@@ -220,7 +230,7 @@ func TestCloseWhereNothingIsRead(t *testing.T) {
 				l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2"}})
 			}
 			var pings atomic.Int64
-			serveFrames(t, l, func(w *bufio.Writer, f *http2.Framer) {
+			serveFrames(t, l, func(w *bufio.Writer, f *http2.Framer, _ *window) {
 				// The client answers them until it cannot, and then reads no more either.
 				for f.WritePing(false, [8]byte{}) == nil {
 					pings.Add(1)

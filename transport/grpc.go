@@ -93,6 +93,7 @@ func (c GRPCConfig) dialOptions() []grpc.DialOption {
 		// Requests and responses may have megabytes. gRPC gives the buffers back when
 		// nothing is on its way.
 		grpc.WithWriteBufferSize(bufferSize), grpc.WithReadBufferSize(bufferSize),
+		grpc.WithStaticStreamWindowSize(streamWindow), grpc.WithStaticConnWindowSize(connWindow),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(c.MaxReceiveSize)),
 		// The backoff is only seen by a channel that drains its last streams: one that
 		// found no connection is given up. gRPC makes no attempt shorter than its delay.
@@ -146,7 +147,8 @@ func (g *GRPC) Build(s bootstrap.ManagementServer) (Conn, error) {
 	if s.REST() != nil {
 		return nil, buildError(s, errors.New("it is to be polled over HTTP, see NewREST"))
 	}
-	creds, looks, err := credentialOptions(s, g.config.MaxReceiveSize)
+	h := new(holder)
+	creds, looks, err := credentialOptions(s, bounds{g.config.MaxReceiveSize, h})
 	if err != nil {
 		return nil, buildError(s, err)
 	}
@@ -159,6 +161,7 @@ func (g *GRPC) Build(s bootstrap.ManagementServer) (Conn, error) {
 		opts = append(opts, grpc.WithAuthority(s.HostAuthority))
 	}
 	c := newConn(s.URI, append(opts, g.config.DialOptions...), headers, g.config)
+	c.holder = h
 	if err := c.prepare(); err != nil {
 		return nil, buildError(s, fmt.Errorf("%w: %w", ErrTarget, err))
 	}

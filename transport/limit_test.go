@@ -221,3 +221,58 @@ func TestUnfinishedMessages(t *testing.T) {
 		conn.Close()
 	}
 }
+
+// Servers that are silent in the midst of large messages do not keep others from sending theirs.
+//
+// spec: H-5
+func TestSilentWithinLargeMessages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: silence of ten seconds")
+	}
+	const size = 128 << 20
+	serve := func(sent int) string {
+		srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/grpc")
+			w.Write(binary.BigEndian.AppendUint32([]byte{0}, size))
+			w.Write(make([]byte, sent))
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}))
+		srv.Config.Protocols = new(http.Protocols)
+		srv.Config.Protocols.SetUnencryptedHTTP2(true)
+		srv.Start()
+		t.Cleanup(srv.CloseClientConnections)
+		return srv.Listener.Addr().String()
+	}
+	recv := func(address string) <-chan error {
+		c := build(t, transport.GRPCConfig{}, bootstrap.ManagementServer{URI: address, ChannelCreds: bootstrap.Insecure()})
+		s, err := c.Open(t.Context(), transport.MethodADS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := make(chan error, 1)
+		go func() {
+			frame, err := s.Recv()
+			frame.Free()
+			end <- err
+		}()
+		return end
+	}
+	silent := []<-chan error{recv(serve(9 << 20)), recv(serve(9 << 20))}
+	time.Sleep(time.Second) // they have the budget
+	begin := time.Now()
+	if err := <-recv(serve(size)); err != nil {
+		t.Errorf("a whole message: %v", err)
+	}
+	t.Logf("a message waited %v", time.Since(begin))
+	for _, end := range silent {
+		select {
+		case err := <-end:
+			if err == nil || !strings.Contains(err.Error(), "while other messages waited for their turn") {
+				t.Errorf("a silent server ends with %v", err)
+			}
+		case <-time.After(time.Second):
+			t.Log("one silent server goes on")
+		}
+	}
+}

@@ -14,9 +14,20 @@ const (
 	maxStatus = 4096
 	// maxRedirects is how often a poll is sent on within its host.
 	maxRedirects = 3
-	// smallBody is how large the body of a polled response may be, in bytes, to be read and converted
-	// beside those of other types of the server.
-	smallBody = 8 << 20
+	// smallMessage is how large a message, or the body of a polled response, may be, in bytes, to come
+	// and be read without a share of the budget for large ones.
+	smallMessage = 8 << 20
+	// largeBudget is how much memory the large messages of all connections of the process may take, in
+	// bytes. A polled body counts twice, since it is converted.
+	largeBudget = 2 * defaultReceiveSize
+	// largePace is how much of a large message has to come in each largeTime, in bytes, while others
+	// wait; and one that has come has so long to be processed until others may come beside it.
+	largePace = 2 << 20
+	largeTime = 5 * time.Second
+	// streamWindow and connWindow are what a server may send on a stream before the client begins to
+	// read the message, and on all streams before the connection is read, in bytes.
+	streamWindow = 64 << 10
+	connWindow   = 16 << 20
 	// restHeaderBytes bounds the headers of a polled response, in bytes.
 	restHeaderBytes = 256 << 10
 	// maxFrameExcess is how much memory the frames of unfinished messages may take on a connection

@@ -28,7 +28,7 @@ type restConn struct {
 	headers   http.Header
 	creds     []credentials.PerRPCCredentials
 	endpoints []*restEndpoint
-	large     chan struct{} // of one: the turns of its polls
+	holder    holder
 
 	// ctx ends when the connection is closed, and its streams with it.
 	ctx    context.Context
@@ -39,7 +39,7 @@ type restConn struct {
 }
 
 func newRESTConn(s bootstrap.ManagementServer, config RESTConfig, headers http.Header) *restConn {
-	c := &restConn{uri: s.URI, v2: s.TransportV2, rest: *s.REST(), config: config, headers: headers, large: make(chan struct{}, 1)}
+	c := &restConn{uri: s.URI, v2: s.TransportV2, rest: *s.REST(), config: config, headers: headers}
 	c.rest.RequestTimeout = cmp.Or(c.rest.RequestTimeout, defaultRequestTimeout)
 	if config.Types != nil {
 		c.types = config.Types

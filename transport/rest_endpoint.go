@@ -252,18 +252,24 @@ func (p patient) Read(b []byte) (int, error) {
 // readAtMost reads all, for which there is room made at once if the size is known; -1 if not. What is
 // large waits for its turn.
 func readAtMost(ctx context.Context, t *turn, r io.Reader, size int64, limit int) (body []byte, err error) {
-	small := min(smallBody, limit+1)
+	small := min(smallMessage, limit+1)
 	if size < 0 {
 		body, err = io.ReadAll(io.LimitReader(r, int64(small)))
 		if err != nil || len(body) < small {
 			return body, err
 		}
 	}
-	// H-5: one at a time.
-	if size < 0 && small <= limit || size > smallBody {
-		if err := t.take(ctx); err != nil {
+	// H-5: as many as the budget allows.
+	if size < 0 && small <= limit || size > smallMessage {
+		most := limit
+		if size >= 0 {
+			most = int(size)
+		}
+		if err := t.take(ctx, most); err != nil {
 			return nil, err
 		}
+		defer t.share.complete()
+		r = paced{r, t.share}
 	}
 	if size >= 0 {
 		body = make([]byte, size)

@@ -136,14 +136,21 @@ func (s *restStream) next() (frame *Frame, err error) {
 		return nil, err
 	}
 	e := s.conn.endpoint()
-	t := &turn{large: s.conn.large, timeout: s.conn.rest.RequestTimeout}
-	defer t.release()
+	t := &turn{holder: &s.conn.holder, timeout: s.conn.rest.RequestTimeout}
+	defer func() {
+		if frame == nil {
+			t.share.release()
+		}
+	}()
 	a, err := s.fly(e, t, path, p)
 	if errors.Is(err, errOvertaken) {
 		return nil, nil // an urgent poll follows
 	}
 	if err == nil {
 		frame, err = s.read(p, a)
+	}
+	if frame != nil {
+		frame.share = t.share
 	}
 	if err != nil {
 		if s.ctx.Err() == nil {
@@ -203,6 +210,7 @@ func (s *restStream) fly(e *restEndpoint, t *turn, path string, p poll) (answer,
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	defer cancel(nil)
 	t.timer = time.AfterFunc(t.timeout, func() { cancel(errRequestTimeout) })
+	t.slow = func() { cancel(errSlow) }
 	defer t.timer.Stop()
 	s.takeOff(&flight{began: time.Now(), cancel: cancel})
 	header, err := s.conn.header(ctx, e, path)

@@ -2,39 +2,41 @@ package transport
 
 import (
 	"context"
+	"io"
 	"time"
 )
 
-// turn is the leave of a poll to have a large body in memory. The polls of a connection have it one
-// after another: a server that is polled for many types would otherwise have as many large bodies
-// read and converted at once.
+// turn is the leave of a poll to have a large body in memory.
 type turn struct {
-	large   chan struct{} // of the connection: full while a poll has the turn
-	timer   *time.Timer   // of the poll, which stands still while it waits
+	holder  *holder
+	timer   *time.Timer // of the poll, which stands still while it waits
 	timeout time.Duration
-	had     bool
+	slow    func() // ends the poll
+	share   *share // nil unless the body is large
 }
 
-// take waits for the turn, unless the poll has it.
-func (t *turn) take(ctx context.Context) error {
-	if t.had {
+// take waits for the share of a body of so many bytes. What it is converted to takes as many.
+func (t *turn) take(ctx context.Context, size int) error {
+	if t.share != nil {
 		return nil
 	}
 	t.timer.Stop()
-	select {
-	case t.large <- struct{}{}:
-		t.had = true
-		t.timer.Reset(t.timeout)
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	t.share = large.ask(t.holder, 2*size, t.slow)
+	if err := t.share.wait(ctx); err != nil {
+		return err
 	}
+	t.timer.Reset(t.timeout)
+	return nil
 }
 
-// release gives the turn to the next, if the poll has it.
-func (t *turn) release() {
-	if t.had {
-		<-t.large
-		t.had = false
-	}
+// paced notes how much of a large body comes.
+type paced struct {
+	io.Reader
+	share *share
+}
+
+func (p paced) Read(b []byte) (int, error) {
+	n, err := p.Reader.Read(b)
+	p.share.progress(n)
+	return n, err
 }

@@ -18,6 +18,7 @@ type stream struct {
 	grpc   grpc.ClientStream
 	cancel context.CancelCauseFunc // also releases the channel
 	limit  int
+	holder *holder
 	end    error // what Recv returned last, owned by its caller; nil while it gives messages
 }
 
@@ -41,11 +42,28 @@ func (s *stream) Recv() (Frame, error) {
 	var f Frame
 	err := s.grpc.RecvMsg(&f)
 	if err == nil {
+		err = s.admit(&f)
+	}
+	if err == nil {
 		return f, nil
 	}
 	s.end = shortStatus(explainLimit(err, s.limit))
 	s.cancel(s.end)
 	return Frame{}, s.end
+}
+
+// admit gives a large message its share of the budget, which it has unless it was compressed.
+func (s *stream) admit(f *Frame) error {
+	size := f.buffers.Len()
+	if size <= smallMessage {
+		return nil
+	}
+	if f.share = s.holder.take(&large); f.share != nil {
+		return nil
+	}
+	f.share = large.ask(s.holder, size, nil)
+	f.share.complete()
+	return f.share.wait(s.grpc.Context())
 }
 
 // CloseSend is documented at [SendCloser].

@@ -79,8 +79,17 @@ type Frame struct {
 	Faults map[int]error
 
 	buffers mem.BufferSlice // that Parts are of; nil if they are garbage like any other
+	share   *share          // of the budget for large messages; nil if it needs none
 }
 
 // Free gives the bytes back for use in another message; nothing may refer to them any more. A
-// frame need not be freed, and may be freed once.
-func (f Frame) Free() { f.buffers.Free() }
+// frame need not be freed, and may be freed once. While one of more than 8 MiB is not, the next
+// of its connection may have to wait for five seconds.
+func (f Frame) Free() {
+	f.buffers.Free()
+	f.share.release()
+}
+
+// Discarded is a frame without the bytes of this one, which are garbage once nothing refers to
+// them. It is to be freed instead.
+func (f Frame) Discarded() Frame { return Frame{share: f.share} }

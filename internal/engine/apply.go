@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/xdswatch/xdswatch/internal/machine"
-	"github.com/xdswatch/xdswatch/transport"
 )
 
 // apply does what the machine says, in the order of the fields.
@@ -21,7 +20,7 @@ func (e *Engine) apply(fx machine.Effects) {
 	}
 	for _, r := range fx.Release {
 		if s := e.stream(r); s != nil && s.current != nil {
-			s.current.frame = transport.Frame{}
+			s.current.frame = s.current.frame.Discarded()
 		}
 	}
 	for _, r := range fx.Calm {

@@ -188,6 +188,7 @@ func (e *Engine) read(s *stream, ts transport.Stream) {
 			err = s.scan(r)
 		}
 		if err != nil {
+			frame.Discarded().Free()
 			kind := machine.FaultStream
 			if s.server.Polled {
 				kind = machine.FaultConnection // each poll is an attempt of its own
@@ -200,6 +201,7 @@ func (e *Engine) read(s *stream, ts transport.Stream) {
 		// FC-1: the handlers of the last response have returned.
 		case <-s.credit:
 		case <-s.ctx.Done():
+			frame.Discarded().Free()
 			return
 		}
 		s.current = r
@@ -216,13 +218,21 @@ func (s *stream) consumed(pool *sync.Pool) {
 	}
 }
 
+// abandon lets go of a response of a stream that is over.
+func (s *stream) abandon() {
+	s.end()
+	if r := s.current; r != nil {
+		r.frame.Discarded().Free() // the rest is garbage when nothing decodes it any more
+	}
+}
+
 // ended notes that a stream is down.
 func (e *Engine) ended(ev machine.Down) {
 	s := e.stream(ev.Ref)
 	if s == nil {
 		return
 	}
-	s.end()
+	s.abandon()
 	e.down = append(e.down, ev.Ref)
 }
 
@@ -242,7 +252,7 @@ func (e *Engine) closeStream(r machine.Ref) {
 	if s == nil {
 		return
 	}
-	s.end()
+	s.abandon()
 	delete(e.streams, r.Stream)
 	delete(e.health[s.number].failing, r.Stream)
 	if s.conn.streams--; s.conn.streams == 0 {
