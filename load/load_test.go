@@ -172,6 +172,35 @@ func TestEndpoints(t *testing.T) {
 	})
 }
 
+// A server that asks for reports by endpoint no more gets none, and nothing is counted for it meanwhile.
+//
+// spec: LRS-e
+func TestEndpointsNoMore(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		l := r.cluster("a").Locality(nil, 0)
+		st := r.accept()
+		ask := func(granular bool) {
+			must(t, st.gs.Send(&lrsv3.LoadStatsResponse{
+				SendAllClusters: true, LoadReportingInterval: durationpb.New(time.Second), ReportEndpointGranularity: granular,
+			}))
+			synctest.Wait()
+		}
+		ask(true)
+		both := l.Begin(address(1))
+		ask(false)
+		both.End(true)
+		l.Begin(address(2)).End(true)
+		same(t, st.after(time.Second)[0].GetUpstreamLocalityStats()[0], `locality {} total_issued_requests: 2 total_successful_requests: 2`)
+		late := l.Begin(address(3))
+		ask(true)
+		late.End(true)
+		l.Begin(address(4)).End(true)
+		same(t, st.after(time.Second)[0].GetUpstreamLocalityStats()[0], `locality {} total_issued_requests: 2 total_successful_requests: 2
+			upstream_endpoint_stats { address { socket_address { address: "192.0.2.1" port_value: 4 } }
+				total_issued_requests: 1 total_successful_requests: 1 }`)
+	})
+}
+
 // What a locality's requests sum up to in all reports is what was counted, wherever connections are
 // cut between reports.
 //
