@@ -119,7 +119,7 @@ func (c *core) resourceChanged(p *resourcePart) {
 
 // showResource puts what a hook found into the snapshots to come.
 func (c *core) showResource(p *resourcePart) {
-	if !c.hookable(p) {
+	if !c.hookable(p) || p.entry == nil && !c.answered(p.state) {
 		return
 	}
 	e := &Resource{Origin: p.origin, Type: p.feed.kind.TypeURL(), Name: p.name, Message: p.message, Note: p.ambient, Deleted: p.deleted}

@@ -461,6 +461,7 @@ func (c *core) failRoot(err error) {
 			c.touchUsers(p)
 		case *resourcePart:
 			c.due.stale = true
+			c.showResource(p)
 		}
 	}
 }
