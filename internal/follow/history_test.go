@@ -24,6 +24,7 @@ type past struct {
 	world  map[string]*thing // what the servers have
 	held   map[string]*thing // what the client has from them
 	down   map[string]bool   // by authority
+	whole  bool              // the wildcard's first state is complete
 	starts [][]*machine.Watch
 	asks   []*ask
 	log    []string
@@ -85,6 +86,7 @@ func newPast(t testing.TB, seed uint64) *past {
 
 var (
 	singles = []string{"a/0", "a/1", "b/0", "b/1", "b/2"}
+	stars   = singles[:2] // of the wildcard
 	lists   = []string{"a//l", "a//m", "b//n"}
 )
 
@@ -126,189 +128,28 @@ func (p *past) all() xdstp.Locator {
 	return l
 }
 
-// thing makes what a server has of a name.
-func (p *past) thing(name string) *thing {
-	list := strings.Contains(name, "//")
-	switch n := p.r.IntN(10); {
-	case n == 0:
-		return &thing{notice: absent(), text: "absent"}
-	case n == 1:
-		return &thing{notice: failed(machine.FaultRejected, "refused"), text: "refused"}
-	case n == 2:
-		return &thing{notice: failed(machine.FaultTimeout, "late"), text: "late"}
-	case n < 7 && list:
-		entries := p.entries(!p.strict || p.r.IntN(3) > 0)
-		return &thing{notice: p.list(entries...), text: "list " + strings.Join(entries, " ")}
-	case n < 6:
-		v := fmt.Sprint("v", p.r.IntN(4))
-		return &thing{notice: value(v), text: v}
-	}
-	to := p.single()
-	if list {
-		to = p.all()
-	}
-	return &thing{notice: p.redirect(to.String()), text: "> " + to.String()}
+// askAll has the program watch the wildcard.
+func (p *past) askAll() *ask {
+	a := &ask{p: p, name: "*", list: true, said: map[string]string{}, trouble: map[string]string{}}
+	a.watch = &machine.Watch{Name: "*", Wildcard: true}
+	c := Members(p, typeURL, "*", a.watch, a)
+	a.tree, a.watch.Owner = c.Tree, members{c, a}
+	p.Start(a.watch)
+	p.asks = append(p.asks, a)
+	return a
 }
 
-// entries are those of a directory; good says that each can be used.
-func (p *past) entries(good bool) (entries []string) {
-	for _, e := range []string{"e", "f", "g"} {
-		switch p.r.IntN(5) {
-		case 0, 1:
-			entries = append(entries, e+"="+pick(p, "1", "2", "3"))
-		case 2:
-			entries = append(entries, e+">"+p.single().String())
-		}
-	}
-	seen := map[string]bool{}
-	for range p.r.IntN(4) {
-		l := p.single()
-		if name := (xdstp.Locator{Scheme: l.Scheme, Name: l.Name}).String(); !good || !seen[name] && !strings.Contains(name, "Collection") {
-			seen[name] = true
-			entries = append(entries, ">"+l.String())
-		}
-	}
-	if !good && p.r.IntN(2) == 0 {
-		entries = append(entries, pick(p, "h=bad", "e=bad"))
-	}
-	p.r.Shuffle(len(entries), func(i, j int) { entries[i], entries[j] = entries[j], entries[i] })
-	return entries
+// members is who hears the notices of a wildcard's watch.
+type members struct {
+	*Collection
+	a *ask
 }
 
-func authority(name string) string { return name[:1] }
-
-func (th *thing) sound() bool { return th != nil && th.notice.Kind == machine.NoticeUpdated }
-
-// Lead implements Host.
-func (p *past) Lead(by *xdstp.Locator, to xdstp.Locator, directory bool) (*machine.Watch, func(), *machine.Fault) {
-	if _, entry := to.Entry(); !directory && !entry && strings.Contains(to.Name.String(), "Collection") {
-		p.t.Errorf("the resource at %v leads to the list %v", by, to)
+func (m members) Tell(n *machine.Notice) bool {
+	if taken, wantsFlush := m.Take(n); taken {
+		return wantsFlush
 	}
-	return p.desk.Lead(by, to, directory)
-}
-
-// Start implements Host.
-func (p *past) Start(ws ...*machine.Watch) {
-	for _, w := range ws {
-		if p.live[w] {
-			p.t.Errorf("%s is started twice", w.Name)
-		}
-		p.live[w] = true
-	}
-	p.starts = append(p.starts, ws)
-}
-
-// start has the client begin what was started.
-func (p *past) start() {
-	ws := p.starts[0]
-	p.starts = p.starts[1:]
-	for _, w := range ws {
-		name := short.Replace(w.Name)
-		switch {
-		case p.held[name] != nil:
-		case p.down[authority(name)]:
-			p.held[name] = &thing{notice: unreachable, text: "down"}
-		default:
-			p.held[name] = p.world[name]
-		}
-		for _, n := range p.now(name) {
-			p.later(w, n)
-		}
-	}
-}
-
-// later has a watch be told in its turn.
-func (p *past) later(w *machine.Watch, n machine.Notice) {
-	n.Name = w.Name
-	p.queue = append(p.queue, func() { p.tell(w, n) })
-}
-
-// now is what a new watch of a name is told.
-func (p *past) now(name string) []machine.Notice {
-	h, down := p.held[name], p.down[authority(name)]
-	switch {
-	case down && !h.sound():
-		return []machine.Notice{unreachable}
-	case down:
-		return []machine.Notice{h.notice, ambient("down")}
-	case h.flaw != "":
-		return []machine.Notice{h.notice, refusal(h.flaw)}
-	}
-	return []machine.Notice{h.notice}
-}
-
-var unreachable = down()
-
-func refusal(text string) machine.Notice {
-	n := failed(machine.FaultRejected, text)
-	n.Kind = machine.NoticeAmbient
-	return n
-}
-
-// tellAll tells all watches of a name.
-func (p *past) tellAll(name string, ns ...machine.Notice) {
-	for w := range p.live {
-		if short.Replace(w.Name) == name && !slices.ContainsFunc(p.starts, func(ws []*machine.Watch) bool { return slices.Contains(ws, w) }) {
-			for _, n := range ns {
-				p.later(w, n)
-			}
-		}
-	}
-}
-
-// fetch has the client hear what a server has of a name.
-func (p *past) fetch(name string) {
-	was, is := p.held[name], p.world[name]
-	if was == nil || p.down[authority(name)] || was == is {
-		return
-	}
-	// gRFC A88: a bad update takes no good value away, unless the server asks for that.
-	if is.notice.Kind == machine.NoticeFailed && was.sound() && !p.strict {
-		if is.notice.Fault.Kind == machine.FaultRejected {
-			kept := *was
-			kept.flaw = is.notice.Fault.Err.Error()
-			p.held[name] = &kept
-			p.tellAll(name, refusal(kept.flaw))
-		}
-		return
-	}
-	p.held[name] = is
-	p.tellAll(name, is.notice)
-}
-
-// change changes a resource of a server.
-func (p *past) change(name string, th *thing) {
-	p.world[name] = th
-	p.note("%s is %s", name, th.text)
-	p.fetch(name)
-}
-
-// turn takes a server away or brings it back.
-func (p *past) turn(a string) {
-	p.down[a] = !p.down[a]
-	p.note("%s is down: %v", a, p.down[a])
-	for _, name := range p.names() {
-		h := p.held[name]
-		if h == nil || authority(name) != a {
-			continue
-		}
-		switch {
-		case p.down[a] && h.sound():
-			p.tellAll(name, ambient("down"))
-		case p.down[a]:
-			p.tellAll(name, unreachable)
-		case p.world[name] != h && (p.world[name].notice.Kind != machine.NoticeFailed || !h.sound()):
-			p.held[name] = p.world[name]
-			p.tellAll(name, p.world[name].notice)
-		case h.sound():
-			kept := *h
-			kept.flaw = ""
-			p.held[name] = &kept
-			p.tellAll(name, well())
-		default:
-			p.tellAll(name, h.notice)
-		}
-	}
+	return m.a.Hear(&Told{Notice: *n, Type: typeURL})
 }
 
 // ask has the program watch.
@@ -365,6 +206,9 @@ func (p *past) move() {
 }
 
 func (p *past) random() *ask {
+	if p.r.IntN(5) == 0 {
+		return p.askAll()
+	}
 	if p.r.IntN(2) == 0 {
 		return p.ask(p.all(), true)
 	}
@@ -403,13 +247,9 @@ func (p *past) check(settled bool) {
 		return
 	}
 	for _, a := range p.asks {
-		q := &past{desk: newDesk(p.t), r: p.r, world: p.world, held: maps.Clone(p.held), down: p.down}
+		q := &past{desk: newDesk(p.t), r: p.r, world: p.world, held: maps.Clone(p.held), down: p.down, whole: p.whole}
 		q.most, q.strict = p.most, p.strict
-		l, err := xdstp.ParseLocator(a.name)
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		fresh := q.ask(l, a.list)
+		fresh := q.again(a)
 		q.drain()
 		old, want := a.result(), fresh.result()
 		if !settled && (a.list || strings.HasPrefix(a.said[a.name], "updated") || strings.Contains(want[short.Replace(a.name)], " timeout: ")) {
@@ -425,6 +265,14 @@ func (p *past) check(settled bool) {
 			p.t.Errorf("%s: a new watch subscribes to other things (-new +old):\n%s", short.Replace(a.name), diff)
 		}
 	}
+}
+
+// again asks for the same.
+func (p *past) again(a *ask) *ask {
+	if a.name == "*" {
+		return p.askAll()
+	}
+	return p.ask(locator(p.t, a.name), a.list)
 }
 
 // over ends all watches, after which nothing may be left.
