@@ -93,10 +93,10 @@ func (c *cache) globOf(name string) *collection {
 }
 
 // collectionOf finds or makes the collection that a watch is of, or that its name is in.
-func (c *cache) collectionOf(src *source, w *Watch) *collection {
+func (m *Machine) collectionOf(c *cache, src *source, w *Watch) *collection {
 	switch {
 	case w.Wildcard && structured(w.Name):
-		return c.globFor(src, w.Name)
+		return m.globFor(c, src, w.Name)
 	case !structured(w.Name):
 		c.star.source = src
 		return c.star
@@ -118,7 +118,7 @@ func (c *cache) plainOf(src *source) *collection {
 }
 
 // globFor finds or makes a glob. Resources that were watched by name are in it from now on.
-func (c *cache) globFor(src *source, url string) *collection {
+func (m *Machine) globFor(c *cache, src *source, url string) *collection {
 	p, _, _ := split(url)
 	if glob := c.globs[p]; glob != nil {
 		return glob
@@ -126,7 +126,9 @@ func (c *cache) globFor(src *source, url string) *collection {
 	glob := &collection{cache: c, source: src, name: url, pattern: p}
 	glob.self = &subscription{name: url, status: StatusRequested}
 	glob.adopt(glob.self)
-	c.adoptLoose(glob)
+	for _, sub := range c.takeLoose(glob.pattern) {
+		m.adopt(glob, sub)
+	}
 	c.subs.put(glob.self)
 	c.globs[p] = glob
 	c.plainOf(src).list(glob)
@@ -141,14 +143,9 @@ func (c *collection) list(glob *collection) {
 	c.globs[glob.pattern] = glob
 }
 
-// adopt makes a subscription a member.
+// adopt makes a subscription a member, of the same stream.
 func (c *collection) adopt(sub *subscription) {
 	before := sub.of
-	if before != nil && !before.ownedBy(c.source.stream()) {
-		before.cache.strip(sub) // a time to live is of the stream
-		before.source.stream().held -= sub.counted()
-		c.source.stream().held += sub.counted()
-	}
 	if sub.of = c; before != nil {
 		before.leave()
 	}
