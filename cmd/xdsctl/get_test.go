@@ -85,7 +85,7 @@ func TestGet(t *testing.T) {
 func TestGetJSON(t *testing.T) {
 	t.Parallel()
 	m := managed(t, cluster("a"))
-	status, out, errs := runOnce(t, "get", "--server", m.Addr(), "--resource-timeout", "200ms", "--output", "json", "cds:a", "cds:missing")
+	status, out, errs := runOnce(t, "get", "--server", m.Addr(), "--resource-timeout", "1s", "--output", "json", "cds:a", "cds:missing")
 	out = updated.ReplaceAllString(strings.ReplaceAll(strings.ReplaceAll(out, m.Addr(), "SERVER"), `"updated": "`, `"updated":"`), `"updated":NOW`)
 	const want = `[
   {
@@ -147,7 +147,7 @@ func TestGetStatus(t *testing.T) {
 		{"--server " + m.Addr() + " cds", 0, ""},
 		{"--server " + m.Addr() + " sds", 0, ""}, // there are none
 		{"--server " + m.Addr() + " --resource-timeout 100ms cds:b", 3, `cds "b": does not exist (`},
-		{"--server " + m.Addr() + " --resource-timeout 200ms eds:backend", 3,
+		{"--server " + m.Addr() + " --resource-timeout 1s eds:backend", 3,
 			`eds "backend": does not exist (the server did not answer in time; the newest response of the type, at `}, // U-1: what came instead
 
 		{"--server " + m.Addr() + " rds:r", 3, `rds "r": xds: envoy.config.route.v3.RouteConfiguration "r" of server`}, // refused
@@ -189,7 +189,7 @@ func TestGetYAMLIsAFileSource(t *testing.T) {
 func TestGetYAMLVersion(t *testing.T) {
 	t.Parallel()
 	m := managed(t, cluster("a"), cluster("b"))
-	status, text, errs := runOnce(t, "get", "--server", m.Addr(), "-o", "yaml", "--resource-timeout", "100ms", "cds:a", "cds:b", "cds:ab")
+	status, text, errs := runOnce(t, "get", "--server", m.Addr(), "-o", "yaml", "--resource-timeout", "1s", "cds:a", "cds:b", "cds:ab")
 	if status != 3 || !strings.Contains(text, "\nversion_info: ") {
 		t.Errorf("status %d, %s\n%s", status, errs, text)
 	}

@@ -28,7 +28,7 @@ func TestGraph(t *testing.T) {
 		{"all", 3, "cds:backend>eds:backend cds:frontend>eds:frontend lds:ingress>rds:shop lds:second>rds:legacy rds:legacy>cds:backend rds:legacy>cds:gone rds:shop>cds:backend rds:shop>cds:frontend", "cds:gone=missing", `cds "gone"`},
 	} {
 		for _, variant := range variants {
-			args := append([]string{"graph", "--server", m.Addr(), "--variant", variant, "--resource-timeout", "300ms", "-o", "json"}, strings.Fields(tt.args)...)
+			args := append([]string{"graph", "--server", m.Addr(), "--variant", variant, "--resource-timeout", "1s", "-o", "json"}, strings.Fields(tt.args)...)
 			status, out, errs := runOnce(t, args...)
 			var g report.Graph
 			if err := json.Unmarshal([]byte(out), &g); err != nil {

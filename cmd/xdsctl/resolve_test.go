@@ -126,7 +126,7 @@ func TestResolveOnce(t *testing.T) {
 		{"rds:shop --host frontend.example", 0, "frontend=ok", []string{"frontend"}, "null"},
 		{"cds:both", 0, "backend=ok both=ok frontend=ok", nil, "null"},
 		{"cds:backend --hold frontend", 0, "backend=ok frontend=ok", nil, "null"},
-		{"rds:legacy --resource-timeout 300ms", 3, "backend=ok gone=error", []string{"backend", "gone"}, "null"},
+		{"rds:legacy --resource-timeout 1s", 3, "backend=ok gone=error", []string{"backend", "gone"}, "null"},
 	} {
 		for _, variant := range variants {
 			p := startResolve(t, m.Addr(), append(strings.Fields(tt.args), "--once", "--variant", variant)...)
@@ -394,7 +394,7 @@ func TestResolveAll(t *testing.T) {
 	t.Parallel()
 	for _, variant := range variants {
 		m := managed(t, append(shop(), proxyListener("second", "legacy"))...)
-		p := startResolve(t, m.Addr(), "--variant", variant, "--stdin", "--resource-timeout", "500ms", "all")
+		p := startResolve(t, m.Addr(), "--variant", variant, "--stdin", "--resource-timeout", "1s", "all")
 		seen := map[string]string{}
 		for len(seen) < 2 {
 			ev := p.await("config")
