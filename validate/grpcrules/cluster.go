@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// cluster judges a cluster (gRFC A27, A29, A37, A42, A48, A50, A52).
+// cluster judges a cluster (gRFC A27, A29, A37, A42, A48, A50, A52, A83).
 func (j *judge) cluster(c *clusterv3.Cluster) {
 	j.lbPolicy(c)
 	if len(c.GetTransportSocketMatches()) > 0 {
@@ -25,6 +25,9 @@ func (j *judge) cluster(c *clusterv3.Cluster) {
 		j.refuses(RuleLRSServer, "lrsServer", "the server of load reports is not self")
 	}
 	j.clusterType(c)
+	if j.GCPAuthentication {
+		j.metadata("", c.GetMetadata())
+	}
 }
 
 func (j *judge) lbPolicy(c *clusterv3.Cluster) {

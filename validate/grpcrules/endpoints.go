@@ -9,6 +9,7 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	gcpauthnv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/gcp_authn/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 )
 
@@ -68,7 +69,9 @@ func (j *judge) locality(path string, l *endpointv3.LocalityLbEndpoints, seen as
 	if sum > math.MaxUint32 {
 		j.refuses(RuleEndpointWeights, path+".lbEndpoints", "the weights of the locality sum up to more than 4294967295")
 	}
-	j.metadata(path, l.GetMetadata())
+	if j.HTTPConnect {
+		j.metadata(path, l.GetMetadata())
+	}
 }
 
 // endpoint judges an endpoint and returns its weight.
@@ -95,23 +98,21 @@ func (j *judge) endpoint(path string, e *endpointv3.LbEndpoint, seen assigned) u
 	return weight
 }
 
-// metadata judges what gRPC converts: addresses of proxies (gRFC A86).
+// metadata judges what gRPC converts: addresses of proxies (gRFC A86) and audiences (gRFC A83).
 func (j *judge) metadata(path string, m *corev3.Metadata) {
-	if !j.HTTPConnect {
-		return
-	}
 	for key, a := range m.GetTypedFilterMetadata() {
-		address := &corev3.Address{}
-		if !isA(a, address) {
-			continue
-		}
 		path := atKey(path, "metadata.typedFilterMetadata", key)
-		if !j.read(path, a, address) {
-			continue
-		}
-		s := address.GetSocketAddress()
-		if _, err := netip.ParseAddr(s.GetAddress()); err != nil || s.GetPortValue() == 0 {
-			j.refuses(RuleMetadata, path, "the address is no IP address with a port")
+		address, audience := &corev3.Address{}, &gcpauthnv3.Audience{}
+		switch {
+		case j.HTTPConnect && isA(a, address) && j.read(path, a, address):
+			s := address.GetSocketAddress()
+			if _, err := netip.ParseAddr(s.GetAddress()); err != nil || s.GetPortValue() == 0 {
+				j.refuses(RuleMetadata, path, "the address is no IP address with a port")
+			}
+		case j.GCPAuthentication && isA(a, audience) && j.read(path, a, audience):
+			if audience.GetUrl() == "" {
+				j.refuses(RuleMetadata, path+".url", "the audience has no URL")
+			}
 		}
 	}
 }

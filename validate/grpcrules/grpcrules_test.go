@@ -68,7 +68,7 @@ func TestRules(t *testing.T) {
 		about[a.Rule] = a
 	}
 	for i, c := range cases(t) {
-		o := Options{Providers: map[string]bool{"there": true}, SNI: c.Options == "sni", HTTPConnect: c.Options == "connect"}
+		o := Options{Providers: map[string]bool{"there": true}, SNI: c.Options == "sni", HTTPConnect: c.Options == "connect", GCPAuthentication: c.Options == "authn", SystemRoots: c.Options == "roots"}
 		m := c.message(t)
 		var want []string
 		if c.Rule != "" {

@@ -28,6 +28,8 @@ type Options struct {
 	SystemRoots bool
 	// HTTPConnect is that of GRPC_EXPERIMENTAL_XDS_HTTP_CONNECT (gRFC A86).
 	HTTPConnect bool
+	// GCPAuthentication is that of GRPC_EXPERIMENTAL_XDS_GCP_AUTHENTICATION_FILTER (gRFC A83).
+	GCPAuthentication bool
 	// SNI is that of GRPC_EXPERIMENTAL_XDS_SNI (gRFC A101).
 	SNI bool
 	// Policies are the names of load balancing policies that the program registers with gRPC

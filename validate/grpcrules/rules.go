@@ -153,7 +153,7 @@ var rules = []About{
 	{Rule: RuleEndpointWeight, Text: "the weight of an endpoint is not 0"},
 	{Rule: RuleEndpointWeights, Text: "weights of the endpoints of a locality sum up to 4294967295 at most"},
 	{Rule: RuleEndpointDuplicate, Text: "an address is in an assignment once; what is no socket address counts as \":0\""},
-	{Rule: RuleMetadata, Text: "a proxy's address in metadata is an IP address with a port, where gRPC uses it (gRFC A86)"},
+	{Rule: RuleMetadata, Text: "a proxy's address in metadata is an IP address with a port, and an audience has a URL, where gRPC uses them (gRFC A83, A86)"},
 	{Rule: RuleLocalityIgnored, Text: "a locality of weight 0 is ignored, with its endpoints", Ignored: true},
 }
 
