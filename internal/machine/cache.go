@@ -104,6 +104,21 @@ func sortSubs(subs []*subscription) {
 	slices.SortFunc(subs, func(a, b *subscription) int { return strings.Compare(a.name, b.name) })
 }
 
+// subscriptionOf finds or makes the subscription of a name.
+func (c *cache) subscriptionOf(of *collection, name string) *subscription {
+	sub := c.subs.get(name)
+	switch {
+	case sub == nil:
+		sub = &subscription{name: name, status: StatusRequested}
+		c.subs.put(sub)
+		of.adopt(sub)
+	// WILD-8: what a wildcard holds stays as it is.
+	case sub.of != of && !sub.wanted():
+		of.adopt(sub)
+	}
+	return sub
+}
+
 // drop forgets a subscription, and with it where the last response held what.
 func (c *cache) drop(sub *subscription) {
 	sub.gone, sub.timer = true, 0

@@ -93,10 +93,10 @@ func (c *cache) globOf(name string) *collection {
 }
 
 // collectionOf finds or makes the collection that a watch is of, or that its name is in.
-func (m *Machine) collectionOf(c *cache, src *source, w *Watch) *collection {
+func (c *cache) collectionOf(src *source, w *Watch) *collection {
 	switch {
 	case w.Wildcard && structured(w.Name):
-		return m.globFor(c, src, w.Name)
+		return c.globFor(src, w.Name)
 	case !structured(w.Name):
 		c.star.source = src
 		return c.star
@@ -118,7 +118,7 @@ func (c *cache) plainOf(src *source) *collection {
 }
 
 // globFor finds or makes a glob. Resources that were watched by name are in it from now on.
-func (m *Machine) globFor(c *cache, src *source, url string) *collection {
+func (c *cache) globFor(src *source, url string) *collection {
 	p, _, _ := split(url)
 	if glob := c.globs[p]; glob != nil {
 		return glob
@@ -126,9 +126,7 @@ func (m *Machine) globFor(c *cache, src *source, url string) *collection {
 	glob := &collection{cache: c, source: src, name: url, pattern: p}
 	glob.self = &subscription{name: url, status: StatusRequested}
 	glob.adopt(glob.self)
-	for _, sub := range c.takeLoose(glob.pattern) {
-		m.adopt(glob, sub)
-	}
+	c.adoptLoose(glob)
 	c.subs.put(glob.self)
 	c.globs[p] = glob
 	c.plainOf(src).list(glob)
@@ -143,9 +141,14 @@ func (c *collection) list(glob *collection) {
 	c.globs[glob.pattern] = glob
 }
 
-// adopt makes a subscription a member, of the same stream.
+// adopt makes a subscription a member.
 func (c *collection) adopt(sub *subscription) {
 	before := sub.of
+	if before != nil && !before.ownedBy(c.source.stream()) {
+		before.cache.strip(sub) // a time to live is of the stream
+		before.source.stream().held -= sub.counted()
+		c.source.stream().held += sub.counted()
+	}
 	if sub.of = c; before != nil {
 		before.leave()
 	}
@@ -189,7 +192,7 @@ func (c *collection) inOrder() []*subscription {
 		return subs
 	}
 	for sub := range c.cache.subs.all() {
-		if !sub.isCollection() && sub.of.ownedBy(c.source.stream()) && !sub.byAlias() {
+		if !sub.isCollection() && c.hears(sub) && !sub.byAlias() {
 			subs = append(subs, sub)
 		}
 	}
@@ -215,15 +218,16 @@ func (c *cache) dropGlob(glob *collection) {
 }
 
 // giveToStar keeps what nobody else wants any more for the watches of the wildcard, which
-// were told of it. In delta a server at which it was subscribed by itself has to say whether it is
-// the wildcard's too; of a structured name, which to most is none of it, that is not waited
-// for without end.
+// were told of it. In delta a server at which it was subscribed by itself, or that has not said it, has to
+// say whether it is the wildcard's too; of a structured name, which to most is none of it, that is not
+// waited for without end.
 func (l *link) giveToStar(sub *subscription) bool {
-	if sub.of == l.star || sub.isCollection() || !l.star.wanted() || !l.star.ownedBy(l.stream) || sub.foreign() || !l.hasSpoken(sub) {
+	if sub.of == l.star || sub.isCollection() || !l.star.wanted() || !l.star.hears(sub) || !l.hasSpoken(sub) {
 		return false
 	}
 	asked := sub.subscribed || sub.of.self != nil && sub.of.self.subscribed
-	if l.star.adopt(sub); asked && l.stream.Delta && structured(sub.name) {
+	l.star.adopt(sub)
+	if l := sub.link(); l.stream.Delta && !sub.recalled() && (asked || sub.foreign()) {
 		// WILD-7: the server has to say whether it is the wildcard's.
 		l.unconfirm(sub)
 	}
@@ -267,12 +271,17 @@ func (c *collection) needsNoMore() bool {
 	return false
 }
 
-// covering are the watches of its collection, and those of the wildcard, which hears of all that
-// its server says.
+// hears says that the wildcard covers a subscription: its server may say it, though it is another one's word
+// that counts.
+func (c *collection) hears(sub *subscription) bool {
+	return sub.of == c || c.ownedBy(sub.stream()) || c.source.answersFor(c.source.stream().server, sub.authority())
+}
+
+// covering are the watches of its collection, and those of the wildcard.
 func (sub *subscription) covering() []*Watch {
 	all := sub.of.watching()
 	// GLOB-5: all watches that cover a resource hear of it.
-	if star := sub.of.cache.star; sub.of != star && star.wanted() && star.ownedBy(sub.stream()) {
+	if star := sub.of.cache.star; sub.of != star && star.wanted() && star.hears(sub) {
 		all = slices.Concat(all, star.self.watches)
 	}
 	return all

@@ -1,7 +1,5 @@
 package machine
 
-import "slices"
-
 // loose are the subscriptions of a type that no glob covers, by the pattern of one that would: a
 // new glob takes its own from here. It is made for the first glob of a type. A subscription that
 // has gone since may still be listed, until such are most of them.
@@ -39,14 +37,18 @@ func (c *cache) findLoose() {
 	}
 }
 
-// takeLoose takes what a new glob covers. What only the wildcard holds is a member too: the server has sent
-// it already, so the glob's first state may leave it out (DELTA-8).
-func (c *cache) takeLoose(p pattern) []*subscription {
+// adoptLoose has a new glob adopt what it covers. What only the wildcard holds is a member too: the server
+// has sent it already, so the glob's first state may leave it out (DELTA-8).
+func (c *cache) adoptLoose(glob *collection) {
 	if c.loose.of == nil {
 		c.findLoose()
 	}
-	subs := c.loose.of[p]
-	delete(c.loose.of, p)
+	subs := c.loose.of[glob.pattern]
+	delete(c.loose.of, glob.pattern)
 	c.loose.n -= len(subs)
-	return slices.DeleteFunc(subs, func(sub *subscription) bool { return sub.gone || sub.of.isGlob() })
+	for _, sub := range subs {
+		if !sub.gone && !sub.of.isGlob() {
+			glob.adopt(sub)
+		}
+	}
 }

@@ -145,7 +145,7 @@ func (r *reader) mayName(n xdstp.Name) bool {
 // answersFor says whether the server answers for the authority of a structured name.
 func (l *link) answersFor(n xdstp.Name) bool {
 	src := l.star.source
-	return src == nil || src.Answers == nil || src.Answers(l.stream.server, n.Authority)
+	return src == nil || src.answersFor(l.stream.server, n.Authority)
 }
 
 // maySay says whether there may be a resource of the name, and the server answers for it.

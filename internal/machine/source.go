@@ -95,6 +95,11 @@ func (src *source) reaches(s *stream) bool { return slices.Contains(src.reached(
 // standsBy says that names are subscribed to at a server that is not the active one.
 func (src *source) standsBy(s *stream) bool { return slices.Contains(src.streams[:src.active], s) }
 
+// answersFor says whether one of the servers answers for the structured names of an authority.
+func (src *source) answersFor(server int, authority string) bool {
+	return src.Answers == nil || src.Answers(server, authority)
+}
+
 // use notes that a type is watched.
 func (src *source) use(c *cache) {
 	if !slices.Contains(src.caches, c) {

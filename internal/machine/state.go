@@ -10,7 +10,8 @@ import (
 func (m *Machine) accept(now time.Time, sub *subscription, raw []byte, value any, version string, as given) {
 	m.returned(sub)
 	if sub.switchesAlias() && !sub.byAlias() { // ALIAS-2: what is an alias from now on leaves its collection
-		m.tellLeft(sub)
+		n := m.noticeTo(sub, NoticeDoesNotExist, nil, sub.covering())
+		n.Version, n.Reason = "", ReasonRemoved
 	}
 	if raw == nil {
 		raw = []byte{} // an empty message is one

@@ -36,14 +36,6 @@ func (sub *subscription) audience() []*Watch {
 	return sub.covering()
 }
 
-// tellLeft tells the watches of the collections that a resource is in that it leaves them, if they know of it.
-func (m *Machine) tellLeft(sub *subscription) {
-	if sub.known() {
-		n := m.noticeTo(sub, NoticeDoesNotExist, nil, sub.audience())
-		n.Version, n.Reason = "", ReasonRemoved
-	}
-}
-
 // blame says that the notice is because of trouble; if that is with the server, it is with
 // the active one, whoever said what is held.
 func (n *Notice) blame(sub *subscription, f *Fault) {

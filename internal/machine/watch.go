@@ -15,7 +15,7 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	src.use(c)
 	m.agenda.touch(src.streams...)
 	w.alive = true
-	held := m.attach(m.collectionOf(c, src, w), w)
+	held := m.attach(c.collectionOf(src, w), w)
 	m.awaitFirst(now, w)
 	for _, s := range src.reached() {
 		s.linkTo(c)
@@ -53,7 +53,7 @@ func (m *Machine) attach(of *collection, w *Watch) (held bool) {
 		}
 		return false
 	}
-	sub := m.subscriptionOf(of, w.Name)
+	sub := c.subscriptionOf(of, w.Name)
 	c.spelled.spell(sub, w.Spelling)
 	w.sub = sub
 	first := !sub.wanted()
@@ -73,32 +73,6 @@ func (m *Machine) attach(of *collection, w *Watch) (held bool) {
 		c.note(sub, true)
 	}
 	return sub.held()
-}
-
-// subscriptionOf finds or makes the subscription of a name.
-func (m *Machine) subscriptionOf(of *collection, name string) *subscription {
-	sub := of.cache.subs.get(name)
-	switch {
-	case sub == nil:
-		sub = &subscription{name: name, status: StatusRequested}
-		of.cache.subs.put(sub)
-		of.adopt(sub)
-	// WILD-8: what a wildcard holds stays as it is.
-	case sub.of != of && !sub.wanted():
-		m.adopt(of, sub)
-	}
-	return sub
-}
-
-// adopt makes a subscription a member of a collection. A wildcard whose member it was is told that it is none
-// any more if its server is another, whose word does not count from now on (SOTW-9).
-func (m *Machine) adopt(c *collection, sub *subscription) {
-	if from, to := sub.stream(), c.source.stream(); from != to {
-		m.tellLeft(sub)
-		c.cache.strip(sub) // a time to live is of the stream
-		from.held, to.held = from.held-sub.counted(), to.held+sub.counted()
-	}
-	c.adopt(sub)
 }
 
 // askAnew forgets what the server said of a name that has no value, since the server is about to be asked
