@@ -19,8 +19,9 @@ const diffLong = `Compare two states by type and name, and changed resources fie
   server:HOST:PORT    what a management server has: listeners and clusters by wildcard, and what they
                       name; the connection flags apply
   bootstrap:FILE      the same of the servers of a bootstrap
-  csds:HOST:PORT      what a process has, by its client status service
-  http://HOST:PORT    the same by Envoy's administration, of which /config_dump is read
+  csds:HOST:PORT      what a process has, by its client status service; the flags of TLS apply if neither
+                      A nor B is server:HOST:PORT
+  http://HOST:PORT    the same by Envoy's administration, of which /config_dump is read; also https
   FILE                a DiscoveryResponse in binary, text, JSON or YAML; single resources with "@type";
                       what xdsctl get -o yaml or -o json prints; Envoy's config dump
   DIRECTORY           all such files below it
@@ -48,6 +49,7 @@ type diffFlags struct {
 	runFlags
 	output      *choice
 	showSecrets bool
+	processTLS  tlsFlags // of csds:HOST:PORT and URLs
 }
 
 func newDiff() *cobra.Command {
@@ -92,7 +94,11 @@ func diff(cmd *cobra.Command, f *diffFlags, textA, textB string) error {
 		return err
 	}
 	if a.kind != operandServer && b.kind != operandServer {
-		for _, name := range serverFlagNames {
+		names := serverFlagNames
+		if a.kind == operandProcess || b.kind == operandProcess {
+			names, f.processTLS = names[len(tlsFlagNames):], f.server.tlsFlags
+		}
+		for _, name := range names {
 			if f.set.Changed(name) {
 				return fmt.Errorf("--%s belongs to server:HOST:PORT", name)
 			}

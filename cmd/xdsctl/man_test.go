@@ -19,10 +19,7 @@ func TestMan(t *testing.T) {
 	for _, c := range newRoot().Commands() {
 		text, err := os.ReadFile(filepath.Join(dir, "xdsctl-"+c.Name()+".1"))
 		if c.Hidden {
-			if err == nil {
-				t.Errorf("%s has a page", c.Name())
-			}
-			continue
+			t.Errorf("%s is not in the help", c.Name())
 		}
 		if err != nil {
 			t.Error(err)

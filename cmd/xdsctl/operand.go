@@ -59,8 +59,8 @@ func (o operand) fault() error {
 }
 
 // processState is what a process has the contents of.
-func processState(ctx context.Context, address string, wait time.Duration) ([]resources.Resource, error) {
-	f := processFlags{wait: cmp.Or(wait, defaultWait)}
+func processState(ctx context.Context, address string, secured tlsFlags, wait time.Duration) ([]resources.Resource, error) {
+	f := processFlags{tlsFlags: secured, wait: cmp.Or(wait, defaultWait)}
 	if !isURL(address) {
 		address = "csds:" + address
 	}
@@ -82,7 +82,7 @@ func (f *diffFlags) state(cmd *cobra.Command, o operand) (rs []resources.Resourc
 		c.server, c.bootstrap = serverFlags{}, o.text
 		return f.serverState(cmd, &c)
 	case operandProcess:
-		return processState(cmd.Context(), o.text, f.stopAfter)
+		return processState(cmd.Context(), o.text, f.processTLS, f.stopAfter)
 	case operandPath:
 		rs, err = pathState(o.text)
 	}

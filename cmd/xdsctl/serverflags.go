@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -26,7 +27,7 @@ type serverFlags struct {
 }
 
 // serverFlagNames are the flags that belong to --server.
-var serverFlagNames = []string{"tls", "ca-cert", "cert", "key", "server-name", "header", "node-id", "node", "node-metadata"}
+var serverFlagNames = append(slices.Clone(tlsFlagNames), "header", "node-id", "node", "node-metadata")
 
 func (f *serverFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.target, "server", "", "no bootstrap: the management server at `HOST:PORT`, plaintext without --tls")

@@ -289,14 +289,30 @@ func TestStatusTLS(t *testing.T) {
 	address := serveProcess(t, saying(ofEdge()), grpc.Creds(credentials.NewTLS(&tls.Config{
 		Certificates: []tls.Certificate{own}, ClientCAs: ca.Pool(), ClientAuth: tls.RequireAndVerifyClientCert,
 	})))
-	status, out, errs := runOnce(t, "status", "--ca-cert", files.CA, "--server-name", "edge.example", "--cert", files.Cert, "--key", files.Key, address)
-	if status != 0 || !strings.Contains(out, "backend") {
-		t.Errorf("status %d, %s\n%s", status, errs, out)
+	secured := []string{"--ca-cert", files.CA, "--server-name", "edge.example", "--cert", files.Cert, "--key", files.Key}
+	for _, tt := range []struct {
+		args   string
+		status int
+		stdout string
+	}{
+		{"status " + address, 0, "backend"},
+		{"diff csds:" + address + " " + t.TempDir(), 3, "- cds backend\n"},
+		{"validate csds:" + address, 0, ""},
+	} {
+		status, out, errs := runOnce(t, append(strings.Fields(tt.args), secured...)...)
+		if status != tt.status || !strings.Contains(out, tt.stdout) {
+			t.Errorf("%s: status %d, %s\n%s", tt.args, status, errs, out)
+		}
 	}
 	for args, want := range map[string]string{"--tls": "certificate", "--ca-cert " + files.Key: "there is no certificate in it", "--cert x": "--cert and --key belong together"} {
-		if status, _, errs := runOnce(t, append(append([]string{"status", "--for", "2s"}, strings.Fields(args)...), address)...); status == 0 || !strings.Contains(errs, want) {
-			t.Errorf("%s: status %d, %s", args, status, errs)
+		for _, command := range []string{"status --for 2s " + address, "validate csds:" + address, "diff " + t.TempDir() + " csds:" + address} {
+			if status, _, errs := runOnce(t, append(strings.Fields(command), strings.Fields(args)...)...); status != 1 && status != 2 || !strings.Contains(errs, want) {
+				t.Errorf("%s %s: status %d, %s", command, args, status, errs)
+			}
 		}
+	}
+	if status, _, errs := runOnce(t, "validate", "--tls", "."); status != 2 || !strings.Contains(errs, "--tls belongs to csds:HOST:PORT") {
+		t.Errorf("status %d, %s", status, errs)
 	}
 }
 

@@ -16,6 +16,8 @@ type tlsFlags struct {
 	caCert, cert, key, serverName string
 }
 
+var tlsFlagNames = []string{"tls", "ca-cert", "cert", "key", "server-name"}
+
 // register adds the flags; to and of say of whom they are in the texts of --tls and --server-name.
 func (f *tlsFlags) register(set *pflag.FlagSet, to, of string) {
 	set.BoolVar(&f.tls, "tls", false, "TLS"+to+"; the four flags below imply it")

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
@@ -21,7 +23,7 @@ what they name. With --as grpc it is gRPC's rules instead of PGV, and with --as 
 can be known beside PGV. PATH is a file or a directory with such files: a DiscoveryResponse in binary, text,
 JSON or YAML, single resources with "@type", what xdsctl get -o yaml or -o json prints, or Envoy's
 config dump. "-" is YAML or JSON on standard input; csds:HOST:PORT and http://HOST:PORT are what a process
-has.
+has, for which the flags of TLS are.
 
 Rules
   syntax        a file can be read
@@ -60,6 +62,7 @@ func newValidate() *cobra.Command {
 	var o validation.Options
 	var output *choice
 	var boot string
+	var secured tlsFlags
 	as := choice{values: []string{string(validation.AsGRPC), string(validation.AsEnvoy)}}
 	cmd := &cobra.Command{
 		Use:                   "validate [flags] PATH...",
@@ -85,19 +88,35 @@ func newValidate() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			o.As = validation.Judges(as.value)
+			if err := secured.checkFor(cmd.Flags(), args); err != nil {
+				return err
+			}
 			if cmd.Flags().Changed("bootstrap") {
 				if o.Providers, err = providersOf(boot, o.As); err != nil {
 					return err
 				}
 			}
-			return validate(cmd, args, o, output.value)
+			return validate(cmd, args, secured, o, output.value)
 		},
 	}
 	cmd.Flags().BoolVar(&o.Closed, "closed", false, "nothing is elsewhere: a reference to what is not in the files is an error")
 	cmd.Flags().Var(&as, "as", "judge as gRPC or as Envoy does (default: by the rules of the messages)")
 	cmd.Flags().StringVar(&boot, "bootstrap", "", "bootstrap `FILE` whose certificate providers there are, with --as grpc (default: their names are not judged)")
+	secured.register(cmd.Flags(), " to csds:HOST:PORT and https://HOST:PORT", "certificate of the process (default the host of its address)")
 	output = outputFlag(cmd.Flags(), "text for people, json for programs", "text", "json")
 	return cmd
+}
+
+// checkFor finds flags of TLS that cannot be used, or that no process is there for.
+func (f *tlsFlags) checkFor(set *pflag.FlagSet, paths []string) error {
+	asked := slices.ContainsFunc(paths, func(path string) bool { return parseOperand(path).kind == operandProcess })
+	for _, name := range tlsFlagNames {
+		if !asked && set.Changed(name) {
+			return fmt.Errorf("--%s belongs to csds:HOST:PORT and https://HOST:PORT", name)
+		}
+	}
+	_, err := f.config()
+	return err
 }
 
 // providersOf are the certificate providers of a bootstrap.
@@ -117,11 +136,11 @@ func providersOf(path string, as validation.Judges) (map[string]bool, error) {
 }
 
 // validate is `xdsctl validate` behind its flags.
-func validate(cmd *cobra.Command, paths []string, o validation.Options, format string) error {
+func validate(cmd *cobra.Command, paths []string, secured tlsFlags, o validation.Options, format string) error {
 	var all []resources.Resource
 	var broken []validation.Finding
 	for _, path := range paths {
-		rs, err := read(cmd, path)
+		rs, err := read(cmd, path, secured)
 		if cmd.Context().Err() != nil { // the input may have been cut
 			return errInterrupted
 		}
@@ -153,10 +172,10 @@ func validate(cmd *cobra.Command, paths []string, o validation.Options, format s
 }
 
 // read reads a file, a directory, a recording, standard input or what a process has, and what there is beside what is bad.
-func read(cmd *cobra.Command, path string) (rs []resources.Resource, err error) {
+func read(cmd *cobra.Command, path string, secured tlsFlags) (rs []resources.Resource, err error) {
 	switch o := parseOperand(path); {
 	case o.kind == operandProcess:
-		rs, err = processState(cmd.Context(), o.text, 0)
+		rs, err = processState(cmd.Context(), o.text, secured, 0)
 	case path == "-":
 		return resources.ReadFrom(cmd.InOrStdin(), path)
 	default:
