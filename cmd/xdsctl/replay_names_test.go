@@ -56,7 +56,7 @@ func TestReplayStructured(t *testing.T) {
 	for _, name := range []string{at("east", "p/a"), at("east", "p/b"), at("east", "c"), at("west", "q"), "old"} {
 		w.set(s, name, "1")
 	}
-	w.set(s, "brief", "1", func(r *discoveryv3.Resource) { r.Ttl = durationpb.New(300 * time.Millisecond) })
+	w.set(s, "brief", "1", func(r *discoveryv3.Resource) { r.Ttl = durationpb.New(2 * time.Second) })
 	list := listAt("east", "l")
 	w.list(s, list, located(at("east", "p/a")), located(at("west", "q")), inline("in", "1"))
 	w.redirect(s, at("east", "r"), at("west", "q"))
@@ -75,13 +75,13 @@ func TestReplayStructured(t *testing.T) {
 		p, address := startReplay(t, "--speed", "0", path)
 		for _, replayed := range []string{"", delta} {
 			boot := atReplay(t, address, replayed)
+			c := startHiding(t, strings.NewReplacer(), "--bootstrap", boot, "-o", "json", "--for", "2500ms", "cds:brief")
 			if have := got(t, boot, subs...); have != want {
 				t.Errorf("%q as %q:\n%s\nwant\n%s", recorded, replayed, have, want)
 			}
 			if have := got(t, boot, at("east", "none/*")); have != "[]" {
 				t.Errorf("%q as %q: an empty glob has %s", recorded, replayed, have)
 			}
-			c := startHiding(t, strings.NewReplacer(), "--bootstrap", boot, "-o", "json", "--for", "700ms", "cds:brief")
 			c.ends(0)
 			for line := range c.lines {
 				if strings.Contains(line, "does-not-exist") {
