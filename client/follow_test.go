@@ -23,6 +23,28 @@ import (
 	"github.com/xdswatch/xdswatch/testutil"
 )
 
+// A name that had its first answer has no initial fetch timeout any more, wherever it is redirected.
+// spec: DNE-10
+func TestFetchTimeoutBeforeRedirect(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.b.mute(at("b", "y"))
+		w.a.put(at("a", "x"), redirect(at("b", "y")), "r1")
+		rec := &record{}
+		_, err := w.c.Watch(t.Context(), cds.Type, at("a", "x"), rec.hear, client.InitialFetchTimeout(5*time.Second))
+		must(t, err)
+		time.Sleep(10 * time.Second)
+		w.since(rec, "failed a/x timeout via b/y")
+		w.b.put(at("b", "y"), cluster("y", "1"), "1")
+		w.since(rec, "updated a/x 1 via b/y")
+		w.c2.mute(at("c", "z"))
+		w.a.put(at("a", "x"), redirect(at("c", "z")), "r2")
+		time.Sleep(10 * time.Second)
+		w.since(rec)
+		time.Sleep(10 * time.Second)
+		w.since(rec, "does not exist a/x timeout via c/z")
+	})
+}
+
 // spec: REDIR-1 REDIR-2 REDIR-3
 func TestRedirect(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

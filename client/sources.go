@@ -46,7 +46,8 @@ func InScope(name string) WatchOption {
 // without the resource, and [Client.Ready] does. The watch goes on and takes a later answer. An
 // answer is a value, an absence or a rejection; that a server cannot be reached is none. The
 // time begins with the watch, also while there is no stream, and does not run while handlers
-// hold up the stream's reading. 0 is no bound. With a negative time, as [bootstrap.WaitForever],
+// hold up the stream's reading; it begins anew in each place that the name leads to before its
+// first answer. 0 is no bound. With a negative time, as [bootstrap.WaitForever],
 // the server may also be silent for longer than Config.ResourceTimeout, and the watch gets no
 // absence for that, unless another watch of the same name would.
 //

@@ -148,6 +148,9 @@ func (t *Tree) open(n *node) *machine.Fault {
 		return fault
 	}
 	w.Owner, n.watch, n.server = n, w, t.host.First(w)
+	if n.name.said.answered() { // what is waited for is no first answer
+		w.FetchTimeout = min(w.FetchTimeout, 0)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
