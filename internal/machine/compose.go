@@ -152,7 +152,7 @@ func (l *link) composeFirstDelta(node []byte) []byte {
 	}
 	l.starting = form != wildNone
 	l.form = form
-	l.unconfirmForeign()
+	l.unconfirmUnlisted()
 	wanted, later, held := l.fit(len(msg), wanted, l.heldMembers())
 	msg = slices.Grow(msg, l.sizeFirstDelta(wanted, held))
 	if form == wildLegacy {

@@ -264,10 +264,11 @@ type answer struct {
 	detail  *wire.Status
 }
 
-// unconfirmForeign has the server confirm the members that another server spoke of.
-func (l *link) unconfirmForeign() {
+// unconfirmUnlisted has the server confirm the members whose version it is not told: those that another
+// server spoke of, and those that are known without a value.
+func (l *link) unconfirmUnlisted() {
 	for sub := range l.owned() {
-		if sub.foreign() && !sub.wanted() && !sub.recalled() {
+		if (sub.foreign() || sub.known() && !sub.held()) && !sub.wanted() && !sub.recalled() {
 			l.unconfirm(sub)
 		}
 	}
@@ -282,8 +283,8 @@ func (l *link) unconfirmStale() {
 		}
 		r.stale = slices.DeleteFunc(r.stale, func(sub *subscription) bool { return sub.gone || !sub.stale() })
 		for _, sub := range r.stale {
-			// LKG-9: members that the first state lacks, in both variants.
-			if !sub.wanted() && !sub.unconfirmed && sub.of.self != nil && sub.of.self.complete {
+			// LKG-9: members that the first state lacks, in both variants; what it has is maybe refused.
+			if !sub.wanted() && !sub.unconfirmed && sub.seen < l.answered && sub.of.self != nil && sub.of.self.complete {
 				l.unconfirm(sub)
 			}
 		}
