@@ -165,6 +165,14 @@ func (k *told) hear(n Notice) {
 	}
 }
 
+// confirmed says that another server gave the value that a watch was told, which is no event.
+func (w *world) confirmed(n Notice, k *told) bool {
+	return slices.ContainsFunc(w.servers, func(sv *simServer) bool {
+		_, gave := sv.stores[n.TypeURL].given[n.Name][k.value]
+		return gave && sv != w.servers[n.Server]
+	})
+}
+
 // possible checks a notice against what the watch was told before, and what servers have said.
 func (w *world) possible(sw *simWatch, k *told, n Notice) {
 	fail := func(why string) {
@@ -187,7 +195,7 @@ func (w *world) possible(sw *simWatch, k *told, n Notice) {
 	case NoticeDoesNotExist:
 		switch n.Reason {
 		case ReasonTimeout:
-			if since := w.since(n); held && !w.server.Delta && k.server == n.Server {
+			if since := w.since(n); held && !w.server.Delta && k.server == n.Server && !w.confirmed(n, k) {
 				fail("silence takes a value away")
 			} else if !sw.Wildcard && sw.began.Before(since) && w.now.Sub(since) < period {
 				fail("DNE-1: the timer fires early")
