@@ -140,7 +140,10 @@ func (sub *subscription) counted() int64 {
 }
 
 // listed says whether the server is told the version that is held.
-func (sub *subscription) listed() bool { return sub.held() && !sub.foreign() }
+func (sub *subscription) listed() bool {
+	// DELTA-2: what is known to be removed is not listed, though it is kept.
+	return sub.held() && !sub.foreign() && !sub.kept()
+}
 
 // absent says that the server has no such resource, as far as is known. Of one whose time to
 // live ran out nothing is.
