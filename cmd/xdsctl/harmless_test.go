@@ -35,7 +35,7 @@ func TestHarmlessOutput(t *testing.T) {
 	}}}}))
 	for _, args := range []string{
 		"get -o json --server " + m.Addr() + " cds", "get -o yaml --server " + m.Addr() + " cds", "get -o name --server " + m.Addr() + " cds",
-		"record --to - --for 300ms --server " + m.Addr() + " cds",
+		"record --to - --for 2s --server " + m.Addr() + " cds",
 		"status " + process, "csds " + process, "csds -o json " + process, "dump " + process,
 	} {
 		status, out, errs := runOnce(t, strings.Fields(args)...)
