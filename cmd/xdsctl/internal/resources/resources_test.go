@@ -122,6 +122,22 @@ func TestReadWholly(t *testing.T) {
 	}
 }
 
+// A single document is wanted, and empty ones after it say nothing.
+func TestFromYAML(t *testing.T) {
+	for text, want := range map[string]string{
+		"a: 1":                  `{"a":1} <nil>`,
+		"---\na: 1\n---\n# x\n": `{"a":1} <nil>`,
+		"":                      `null <nil>`,
+		"a: 1\n---\nb: 2\n":     ` yaml: more than one document`,
+		"1: {true: .5}":         `{"1":{"true":0.5}} <nil>`,
+	} {
+		data, err := resources.FromYAML([]byte(text))
+		if got := fmt.Sprintf("%s %v", data, err); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}
+
 // What cannot be read of a resource is told with its place in it, in the spelling of the file. A key that
 // cannot be the name of a field may be a secret in a wrong place.
 //

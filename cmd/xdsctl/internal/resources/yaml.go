@@ -19,7 +19,7 @@ func FromYAML(doc []byte) ([]byte, error) {
 	d.SetStrict(!bytes.Contains(doc, []byte("<<")))
 	var v, more any
 	err := d.Decode(&v)
-	if err == nil {
+	for err == nil && more == nil { // empty documents say nothing
 		err = d.Decode(&more)
 	}
 	switch {
