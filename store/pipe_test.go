@@ -88,3 +88,38 @@ func ignore[E error](err error) error {
 	}
 	return err
 }
+
+// A file that was extended, if only by a hole, costs about what it held, and the next save repairs it.
+//
+// spec: LKG-7 H-10
+func TestCostOfSparseFile(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("holes are found on Linux alone")
+	}
+	for _, size := range []int64{2 << 30, 1 << 40} {
+		path := t.TempDir()
+		d := Dir(path, Options{})
+		must(t, errors.Join(d.Save(clusters, []client.StoredResource{put("a", "1")}), d.Close()))
+		if err := os.Truncate(files(t, path)[0], size); err != nil {
+			t.Skipf("the system makes no such file: %v", err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		begin := time.Now()
+		got, err := held(t, path, Options{})
+		took := time.Since(begin)
+		runtime.ReadMemStats(&after)
+		if damage := (*DamageError)(nil); !errors.As(err, &damage) || got["a"] != "1" {
+			t.Errorf("with %d bytes: %v, %v", size, got, err)
+		}
+		if n := after.TotalAlloc - before.TotalAlloc; n > 200<<20 || took > 20*time.Second {
+			t.Errorf("with %d bytes: %d bytes were allocated in %v", size, n, took)
+		}
+		t.Logf("%d bytes took %v", size, took)
+		again := Dir(path, Options{})
+		must(t, errors.Join(ignore[*DamageError](again.Save(clusters, []client.StoredResource{put("c", "1")})), again.Close()))
+		if got, err := held(t, path, Options{}); err != nil || got["a"] != "1" || got["c"] != "1" {
+			t.Errorf("afterwards there is %v, %v", got, err)
+		}
+	}
+}

@@ -2,7 +2,6 @@ package store
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"time"
@@ -57,14 +56,19 @@ func (s *section) content() (b []byte, info os.FileInfo, err error) {
 		return nil, nil, err
 	}
 	defer f.Close()
-	if most := s.dir.options.MaxSize; most > 0 && info.Size() > 4*most+4*slack {
-		return nil, nil, fmt.Errorf("store: %s has %d bytes, more than a file of this store", s.path, info.Size())
-	}
 	var head [headSize]byte
 	if n, err := f.ReadAt(head[:], 0); err == nil && !isHead(head[:n]) {
 		return head[:], info, nil // LKG-7: it is foreign, however large it is
 	}
-	b = make([]byte, info.Size())
+	size := info.Size()
+	if most := s.dir.options.MaxSize; most > 0 {
+		size = min(size, 4*most+4*slack) // the rest is damage, as what is cut is
+	}
+	// H-10: a file may be extended to any size.
+	if size, err = extent(f, size); err != nil {
+		return nil, nil, err
+	}
+	b = make([]byte, size)
 	n, err := io.ReadFull(f, b)
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		err = nil // it is being written
