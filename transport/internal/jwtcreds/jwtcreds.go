@@ -116,9 +116,21 @@ func (c *Creds) keepLocked(token string, expiry time.Time) {
 }
 
 // Look reads the file again, and says why it cannot be used while a token that was read earlier can;
-// nil if it can be used. It blocks as long as the file does.
-func (c *Creds) Look(context.Context) map[string]error {
-	token, expiry, err := c.load(c.file)
+// nil if it can be used. It blocks as long as the file does, or until ctx ends.
+func (c *Creds) Look(ctx context.Context) map[string]error {
+	var token string
+	var expiry time.Time
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		token, expiry, err = c.load(c.file)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		return nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
