@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/textproto"
 	"net/url"
 	"os"
 	"strings"
@@ -114,13 +116,30 @@ func fetchDump(ctx context.Context, address string, config *tls.Config) (*resour
 	defer t.CloseIdleConnections()
 	resp, err := t.RoundTrip(req)
 	if err != nil {
-		return nil, err
+		return nil, unquoted(err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("status %s", resp.Status)
+		return nil, fmt.Errorf("status %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	}
 	return readProcess(resp.Body)
+}
+
+// unquoted is an error of a request without what it quotes of a response that is not HTTP: H-3.
+func unquoted(err error) error {
+	if errors.As(err, new(*net.OpError)) || errors.As(err, new(*tls.CertificateVerificationError)) {
+		return err
+	}
+	text := err.Error()
+	if p := textproto.ProtocolError(""); errors.As(err, &p) { // which quotes after a colon
+		kind, _, _ := strings.Cut(string(p), ":")
+		text = strings.Replace(text, string(p), kind, 1)
+	}
+	said, _, quotes := strings.Cut(text, `"`)
+	if said = strings.TrimRight(said, " ,;:=("); quotes || said != err.Error() {
+		return errors.New(said)
+	}
+	return err
 }
 
 func readProcess(in io.Reader) (*resources.Process, error) {

@@ -267,6 +267,34 @@ func TestDumpOfURL(t *testing.T) {
 	}
 }
 
+// Nothing of what is no dump is told.
+func TestDumpOfNoHTTP(t *testing.T) {
+	t.Parallel()
+	for _, sent := range []string{
+		"MARK3R\r\n\r\n", "HTTP/1.1 MARK3R\r\n\r\n", "HTTP/1.1 500 MARK3R\r\n\r\n", "HTTP/1.1 200 OK\r\nMARK3R\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Length: MARK3R\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: MARK3R\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\nMARK3R",
+	} {
+		lis, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			conn, err := lis.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Read(make([]byte, 1<<12))
+			_, _ = conn.Write([]byte(sent))
+			conn.Close()
+		}()
+		status, out, errs := runOnce(t, "dump", "http://"+lis.Addr().String())
+		lis.Close()
+		if status != 1 || out != "" || !strings.HasPrefix(errs, "xdsctl: http://") || strings.Contains(errs, "MARK3R") {
+			t.Errorf("%q: status %d, %s%s", sent, status, out, errs)
+		}
+	}
+}
+
 // A process may speak TLS, and know its operators by certificates.
 func TestStatusTLS(t *testing.T) {
 	t.Parallel()
