@@ -90,9 +90,10 @@ type frameConn struct {
 	bounds
 	read scanner // owned by the reader
 
-	writing  sync.Mutex // held while something is written
-	sentLeft int        // of the frame that is being written, after its head
-	cut      []byte     // the beginning of a frame that is not written
+	writing   sync.Mutex // held while something is written
+	sentLeft  int        // of the frame that is being written, after its head
+	inHeaders bool       // what comes next has to be a CONTINUATION
+	cut       []byte     // the beginning of a frame that is not written
 
 	mu      sync.Mutex
 	streams map[uint32]*unfinished // those that are open

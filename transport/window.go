@@ -51,6 +51,9 @@ func (c *frameConn) pass(b []byte) []byte {
 			start = at
 			continue
 		}
+		if f.kind == http2.FrameHeaders || f.kind == http2.FrameContinuation {
+			c.inHeaders = !f.flags.Has(http2.FlagHeadersEndHeaders)
+		}
 		c.sentLeft = f.length
 		at += frameHeadSize
 	}
@@ -74,11 +77,12 @@ func (c *frameConn) holdsBack(f frameHead, b []byte) bool {
 	return false
 }
 
-// pay writes what is owed, unless a frame of gRPC's is not written to its end.
+// pay writes what is owed, unless a frame of gRPC's, or a row of HEADERS and CONTINUATION (RFC 9113,
+// section 6.10), is not written to its end.
 func (c *frameConn) pay() error {
 	c.mu.Lock()
 	owed := c.owed
-	if c.sentLeft > 0 || len(owed) == 0 {
+	if c.sentLeft > 0 || c.inHeaders || len(owed) == 0 {
 		c.mu.Unlock()
 		return nil
 	}

@@ -142,7 +142,8 @@ func (s *Snapshot) Why(c *Cluster, reason string) error {
 
 // Resource returns a resource that a hook found, nil if there was no answer yet; see [Hook]. Of several
 // sources it is that of the view's own servers, if it is one of them.
-func (s *Snapshot) Resource(typeURL, name string) (found *Resource) {
+func (s *Snapshot) Resource(typeURL, name string) *Resource {
+	var found *Resource
 	s.resources.Ascend(resourceKey(typeURL, name), func(_ string, r *Resource) bool {
 		if r.Type == typeURL && r.Name == name {
 			found = r
