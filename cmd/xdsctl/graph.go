@@ -11,6 +11,7 @@ import (
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
+	"github.com/xdswatch/xdswatch/resource/lds"
 	"github.com/xdswatch/xdswatch/view"
 )
 
@@ -142,10 +143,13 @@ func nodeStatus(w view.Watched) string {
 
 // graphVerdict is the status of a graph, and tells what is wrong with it.
 func (r *resolver) graphVerdict(g report.Graph, faults map[report.Ref]error) error {
-	if err := r.trouble; err != nil {
-		return &statusError{statusFailed, err}
+	missing := g.Missing
+	r.mu.Lock()
+	if every := (report.Ref{Type: lds.Type.TypeURL(), Name: "*"}); r.trouble != nil || r.all && !r.synced {
+		missing, faults[every] = append([]report.Ref{every}, missing...), r.trouble
 	}
-	for _, ref := range g.Missing {
+	r.mu.Unlock()
+	for _, ref := range missing {
 		err := faults[ref]
 		if unreachable(err) {
 			return &statusError{statusFailed, err}
@@ -156,7 +160,7 @@ func (r *resolver) graphVerdict(g report.Graph, faults map[report.Ref]error) err
 		}
 		fmt.Fprintf(r.notes, "xdsctl: %s %q: %s\n", subscription.Short(ref.Type), ref.Name, reason)
 	}
-	if len(g.Missing) > 0 {
+	if len(missing) > 0 {
 		return &statusError{statusBad, nil}
 	}
 	return nil

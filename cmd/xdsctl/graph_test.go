@@ -76,4 +76,9 @@ func TestGraph(t *testing.T) {
 	if status, out, errs := runOnce(t, "graph", "--server", silent.Target(), "--for", "200ms", "cds:a"); status != 3 || out != "cds a WAITING\n" || !strings.Contains(errs, "no answer when the time was up") {
 		t.Errorf("status %d, %s%s", status, out, errs)
 	}
+	for _, tt := range [][2]string{{"--for", `lds "*": no answer when the time was up`}, {"--resource-timeout", `lds "*": xds: `}} {
+		if status, out, errs := runOnce(t, "graph", "--server", silent.Target(), tt[0], "200ms", "all"); status != 3 || out != "" || !strings.Contains(errs, tt[1]) {
+			t.Errorf("%s: status %d, %s%s", tt[0], status, out, errs)
+		}
+	}
 }
