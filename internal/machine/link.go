@@ -21,7 +21,7 @@ type link struct {
 	doubtful bool // it was said that the server seems not to know the wildcard by its name
 
 	version  string    // of the last accepted response of this incarnation of the stream, or with ResumeVersion of any; SotW
-	lapsed   bool      // since, a collection's member ran out of its time to live, or was seen never to be sent
+	lapsed   bool      // since, something is gone, or told absent, without the server's word, so that the version says nothing of it
 	accepted time.Time // when it came, in either variant; zero if none did
 
 	busy     *response       // received and not finished yet

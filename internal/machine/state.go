@@ -205,9 +205,12 @@ func (m *Machine) answerTimeout(now time.Time, s *stream, sub *subscription) {
 		m.unconfirmedTimeout(now, sub)
 		return
 	}
-	if l := sub.link(); sub == l.star.self && l.form == wildExplicit {
+	l := sub.link()
+	if sub == l.star.self && l.form == wildExplicit {
 		m.warnStar(l)
 	}
+	// SOTW-2: the server has said nothing on the stream, so the version of an earlier one says nothing of it.
+	l.lapsed = l.lapsed || l.answered == 0
 	if patient(sub.watches) {
 		return // E-3: the watches wait for ever
 	}
