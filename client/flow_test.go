@@ -113,7 +113,7 @@ func TestDecodingWaitsForHandlers(t *testing.T) {
 		must(t, err)
 		st := r.accept()
 		r.request(st, "eds []")
-		const n = 20_000
+		const n = 60_000 // more than decoders of many processors take at once
 		resources := make([]proto.Message, n)
 		for i := range resources {
 			resources[i] = assignment(fmt.Sprintf("name-%05d", i))

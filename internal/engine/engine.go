@@ -322,6 +322,10 @@ func (e *Engine) take(events []machine.Event, msg any) []machine.Event {
 		for _, w := range msg {
 			events = append(events, e.start(w))
 		}
+	case arrived:
+		if e.arrive(msg) {
+			events = append(events, machine.Received{Ref: msg.stream.ref, Response: &msg.received.response})
+		}
 	case machine.Event:
 		events = append(events, msg)
 	}
@@ -375,7 +379,7 @@ func stalled(due time.Time) bool { return !due.IsZero() && time.Since(due) > sta
 func (e *Engine) shutdown() {
 	e.cancel()
 	for _, s := range e.streams {
-		s.end()
+		s.abandon()
 	}
 	for _, conn := range e.conns {
 		e.closeConn(conn)

@@ -30,9 +30,7 @@ type stream struct {
 
 	opened time.Time // owned by the loop
 
-	// current is the response that the loop works on: the reader's until it is posted,
-	// then the loop's until it lets the next one through.
-	current *received
+	current *received // the response that is being worked on; owned by the loop
 }
 
 // received is a response with the frame that it is scanned from. Both are used again.
@@ -204,9 +202,26 @@ func (e *Engine) read(s *stream, ts transport.Stream) {
 			frame.Discarded().Free()
 			return
 		}
-		s.current = r
-		e.post(machine.Received{Ref: s.ref, Response: &r.response})
+		if !e.post(arrived{s, r}) {
+			frame.Discarded().Free()
+		}
 	}
+}
+
+// arrived is a response of a stream, on its way to the loop.
+type arrived struct {
+	stream   *stream
+	received *received
+}
+
+// arrive makes it the one that is being worked on, unless its stream is over.
+func (e *Engine) arrive(a arrived) (ok bool) {
+	if ok = e.stream(a.stream.ref) == a.stream; ok {
+		a.stream.current = a.received
+	} else {
+		a.received.frame.Discarded().Free()
+	}
+	return ok
 }
 
 // consumed takes back what a response was made of: the machine is done with it.
