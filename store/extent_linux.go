@@ -13,18 +13,17 @@ const (
 	seekHole = 4
 )
 
-// maxZeros is how much of the hole at the end of a file is read, in bytes: a record may end in zeros.
+// maxZeros is how large a hole may be that is read, in bytes: a record may have so many zeros.
 const maxZeros = 64 << 20
 
-// extent is how much of the first size bytes of a file is worth reading: what lies behind the last
-// byte that has space on the disk is no record, except for the end of the last one. A hole may have
-// any size.
+// extent is how much of the first size bytes of a file is worth reading: up to the first hole that no
+// record has. A hole takes no space on the disk, and may have any size.
 func extent(f *os.File, size int64) (int64, error) {
 	end := int64(0)
 	for end < size {
 		data, err := f.Seek(end, seekData)
-		if errors.Is(err, syscall.ENXIO) {
-			break // nothing but a hole follows
+		if errors.Is(err, syscall.ENXIO) || err == nil && data-end > maxZeros {
+			break
 		}
 		if err == nil {
 			end, err = f.Seek(data, seekHole)
