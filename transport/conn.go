@@ -233,5 +233,6 @@ func (c *conn) Close() error {
 			faults = append(faults, fmt.Errorf("management server %q: %w", c.uri, err))
 		}
 	}
+	c.holder.close(&large)
 	return errors.Join(faults...)
 }

@@ -147,5 +147,14 @@ func (h *holder) take(b *budget) *share {
 	return nil
 }
 
+// close gives back what a message has that came whole, and that nobody will receive.
+func (h *holder) close(b *budget) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if h.held != nil {
+		h.held.releaseLocked()
+	}
+}
+
 // errSlow is the end of a message that came too slowly.
 var errSlow = fmt.Errorf("less than %d bytes of a message of more than %d came in %v while other messages waited for their turn", largePace, smallMessage, largeTime)

@@ -55,6 +55,25 @@ func TestBudget(t *testing.T) {
 	})
 }
 
+// What a connection has when it is closed goes to others at once, also a message that nobody received.
+//
+// spec: H-5
+func TestBudgetOfClosedConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, closed, other := &budget{}, new(holder), new(holder)
+		first := b.ask(closed, largeBudget, nil)
+		first.complete()
+		second := b.ask(other, largeBudget, nil)
+		closed.close(b)
+		closed.close(b)
+		if !granted(second) || b.used != largeBudget {
+			t.Errorf("the next is granted: %v, and %d bytes are used", granted(second), b.used)
+		}
+		first.release()
+		second.release()
+	})
+}
+
 // A message that comes too slowly is ended once others wait, and one that is processed slowly lends
 // its share.
 //
