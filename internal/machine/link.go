@@ -21,7 +21,7 @@ type link struct {
 	doubtful bool // it was said that the server seems not to know the wildcard by its name
 
 	version  string    // of the last accepted response of this incarnation of the stream, or with ResumeVersion of any; SotW
-	lapsed   bool      // since, something is gone, or told absent, without the server's word, so that the version says nothing of it
+	lapsed   bool      // something was told to be gone since that the version says nothing of: by a time to live, or by silence
 	accepted time.Time // when it came, in either variant; zero if none did
 
 	busy     *response       // received and not finished yet

@@ -209,11 +209,11 @@ func (m *Machine) answerTimeout(now time.Time, s *stream, sub *subscription) {
 	if sub == l.star.self && l.form == wildExplicit {
 		m.warnStar(l)
 	}
-	// SOTW-2: the server has said nothing on the stream, so the version of an earlier one says nothing of it.
-	l.lapsed = l.lapsed || l.answered == 0
 	if patient(sub.watches) {
 		return // E-3: the watches wait for ever
 	}
+	// SOTW-2: the server has said nothing on the stream, so the version of an earlier one says nothing of it.
+	l.lapsed = l.lapsed || l.answered == 0
 	status, f := StatusDoesNotExist, (*Fault)(nil)
 	if s.TransientTimeout > 0 {
 		status, f = StatusTimeout, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}
