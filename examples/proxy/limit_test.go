@@ -12,7 +12,6 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/internal/viewtest"
 	"github.com/xdswatch/xdswatch/load"
@@ -39,26 +38,7 @@ func TestMaxRequests(t *testing.T) {
 		viewtest.Set(t, m, version, append(viewtest.Listener(t, `"*"`, `{match: {prefix: /}, route: {cluster: a}}`), a, viewtest.Assignment("a", at))...)
 	}
 	push("1")
-	boot, err := bootstrap.Server(m.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(client.Config{Bootstrap: boot})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	loads := load.New(c, load.Config{})
-	defer loads.Close()
-	p, err := newProxy(ctx, c, loads, "listener")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.view.Ready(ctx); err != nil {
-		t.Fatal(err)
-	}
-	front := httptest.NewServer(p)
-	defer front.Close()
+	p, front := serve(t, viewtest.Client(t, m), nil)
 	slow := make(chan int, 1)
 	go func() { slow <- get(ctx, front, "/slow") }()
 	<-arrived
@@ -82,6 +62,22 @@ func TestMaxRequests(t *testing.T) {
 	if status := get(ctx, front, "/"); status != http.StatusOK {
 		t.Errorf("after it: status %d", status)
 	}
+}
+
+// serve runs a proxy that is ready, until the test ends.
+func serve(t *testing.T, c *client.Client, r *load.Reporter) (*proxy, *httptest.Server) {
+	t.Helper()
+	ctx := viewtest.Patience(t)
+	p, err := newProxy(ctx, c, r, "listener")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.view.Ready(ctx); err != nil {
+		t.Fatal(err)
+	}
+	front := httptest.NewServer(p)
+	t.Cleanup(front.Close)
+	return p, front
 }
 
 func get(ctx context.Context, front *httptest.Server, path string) int {

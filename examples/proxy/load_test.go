@@ -13,7 +13,7 @@ import (
 // What the proxy does is reported to the management server.
 func TestLoadIsReported(t *testing.T) {
 	loads := viewtest.NewLoads()
-	ctx, m := viewtest.Patience(t), viewtest.Management(t, loads.Option())
+	m := viewtest.Management(t, loads.Option())
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/fails" {
 			w.WriteHeader(http.StatusInternalServerError)
@@ -24,16 +24,8 @@ func TestLoadIsReported(t *testing.T) {
 		viewtest.Reported(viewtest.Cluster("a")), viewtest.Assignment("a", viewtest.At(uint32(backend.Listener.Addr().(*net.TCPAddr).Port))))...)
 	c := viewtest.Client(t, m)
 	r := loads.Reporter(t, c)
-	p, err := newProxy(ctx, c, r, "listener")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.view.Ready(ctx); err != nil {
-		t.Fatal(err)
-	}
+	_, front := serve(t, c, r)
 	loads.Await(t)
-	front := httptest.NewServer(p)
-	defer front.Close()
 	for path, n := range map[string]int{"/works": 4, "/fails": 2} {
 		for range n {
 			resp, err := front.Client().Get(front.URL + path)

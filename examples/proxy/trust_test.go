@@ -11,7 +11,6 @@ import (
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/internal/viewtest"
-	"github.com/xdswatch/xdswatch/load"
 )
 
 // An endpoint names the host of requests only if a trusted server sent the route that says so.
@@ -36,17 +35,7 @@ func TestAutoHostRewriteNeedsTrust(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		loads := load.New(c, load.Config{})
-		defer loads.Close()
-		p, err := newProxy(ctx, c, loads, "listener")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := p.view.Ready(ctx); err != nil {
-			t.Fatal(err)
-		}
-		front := httptest.NewServer(p)
-		defer front.Close()
+		_, front := serve(t, c, nil)
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, front.URL, nil)
 		if err != nil {
 			t.Fatal(err)
