@@ -442,44 +442,6 @@ func TestAskWhileClosing(t *testing.T) {
 	})
 }
 
-func TestInHandler(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		conn := newWireConn()
-		conn.refuse = errors.New("no")
-		e := start(t, conn)
-		in := make(chan bool, 1)
-		e.Start(watchOf((&slowKind{}).kind(), tellFunc(func() {
-			for depth := range 200 {
-				in <- below(depth, InHandler)
-			}
-			close(in)
-		}), "a"))
-		depth := 0
-		for ok := range in {
-			if !ok {
-				t.Errorf("a function %d calls below a handler does not know where it is", depth)
-			}
-			depth++
-		}
-		if depth != 200 || below(100, InHandler) {
-			t.Error("the test is no handler")
-		}
-	})
-}
-
-// below calls a function some calls further down.
-func below(depth int, f func() bool) bool {
-	if depth == 0 {
-		return f()
-	}
-	return below(depth-1, f)
-}
-
-type tellFunc func()
-
-func (f tellFunc) Tell(*machine.Notice) bool { f(); return false }
-func (tellFunc) Flush(bool)                  {}
-
 // Backoff that is reset behind the end of a stream ends the wait that follows from that, though
 // both come round at once.
 func TestResetBackoffBehindDown(t *testing.T) {

@@ -1,0 +1,41 @@
+package client_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/resource/cds"
+)
+
+// tying is a context that calls a function when a watch ties itself to it, and counts what is tied.
+type tying struct {
+	context.Context
+	then func()
+	tied int
+}
+
+func (c *tying) Done() <-chan struct{} { return make(chan struct{}) }
+
+func (c *tying) AfterFunc(func()) func() bool {
+	c.tied++
+	c.then()
+	return func() bool {
+		c.tied--
+		return true
+	}
+}
+
+// A watch that ends while it begins leaves nothing at its context, which may outlive the client.
+// spec: WATCH-2
+func TestCloseWhileWatchBegins(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		c := &tying{Context: context.Background(), then: func() { r.c.Close() }}
+		w, err := r.c.Watch(c, cds.Type, "a", func(client.Event[any]) {})
+		must(t, err)
+		<-w.Done()
+		if c.tied != 0 || w.Err() != client.ErrClosed {
+			t.Errorf("%d are tied, and the watch ended with %v", c.tied, w.Err())
+		}
+	})
+}
