@@ -12,7 +12,7 @@ import (
 )
 
 // shell are the files that run the core over a client. All others are pure.
-var shell = []string{"listeners.go", "ondemand.go", "sets.go", "view.go"}
+var shell = []string{"listeners.go", "ondemand.go", "ready.go", "sets.go", "view.go"}
 
 // notPure must not be imported by the core.
 var notPure = []string{"context", "sync", "sync/atomic", "os", "log", "log/slog", "net", "io", "runtime", "math/rand", "math/rand/v2"}
