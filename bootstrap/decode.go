@@ -6,11 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"unicode/utf8"
-
-	goyaml "go.yaml.in/yaml/v2"
 
 	"github.com/xdswatch/xdswatch/internal/redact"
 	"github.com/xdswatch/xdswatch/internal/regular"
@@ -139,42 +136,22 @@ func syntaxError(source string, data []byte, at int, err error) error {
 	}
 }
 
-var errDocuments = errors.New("yaml: more than one document")
-
 // maxExpanded bounds what a bootstrap in YAML may stand for, written as JSON, in bytes.
 const maxExpanded = 4 * regular.MaxBootstrap
 
-// mergeKey is a key that says that equal keys are meant.
-var mergeKey = regexp.MustCompile(`<<["']?\s*:`)
-
-// yamlToJSON makes JSON of a YAML text, in which equal keys are an error, but where a merge key
-// says that there may be some, and so is a second document. Empty documents say nothing.
+// yamlToJSON makes JSON of a YAML text.
 func yamlToJSON(data []byte) ([]byte, error) {
-	dec := goyaml.NewDecoder(bytes.NewReader(data))
-	dec.SetStrict(!mergeKey.Match(data))
-	var root any
-	for first := true; ; first = false {
-		var doc any
-		switch err := dec.Decode(&doc); {
-		case errors.Is(err, io.EOF):
-			w := yamljson.Writer{Limit: maxExpanded}
-			err := w.Value(root)
-			return w.B, err
-		case err != nil:
-			return nil, err
-		case first:
-			root = doc
-		case doc != nil:
-			return nil, errDocuments
-		}
+	root, err := yamljson.Read(data)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
 	}
+	w := yamljson.Writer{Limit: maxExpanded}
+	err = w.Value(root)
+	return w.B, err
 }
 
 // yamlError takes the first line number, and the kind of fault, out of an error text.
 func yamlError(source string, data []byte, err error) error {
-	if errors.Is(err, errDocuments) {
-		return &SyntaxError{Source: source, Err: err}
-	}
 	if line := tabLine(data); line > 0 && strings.Contains(err.Error(), "cannot start any token") || line > 0 && strings.Contains(err.Error(), "tab character") {
 		return &SyntaxError{Source: source, Line: line, Err: errors.New("yaml: the line begins with a tab; YAML wants spaces")}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resources"
+	"github.com/xdswatch/xdswatch/resource/resourcejson"
 )
 
 // serverFlags are --server and those that say of it what a bootstrap would.
@@ -147,7 +148,7 @@ func readNode(path string, node *corev3.Node) error {
 	if len(data) > maxNode {
 		return fmt.Errorf("%s: a node may have %d bytes", path, maxNode)
 	}
-	text, err := resources.FromYAML(data)
+	text, err := resourcejson.FromYAML(data, 4*maxNode)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}

@@ -150,7 +150,7 @@ func TypeURL(text string) string {
 var (
 	jsonCharacter = regexp.MustCompile(`(?s)^invalid character '.*' (?:in (literal) .*|([a-z][a-z :,\-]*))$`)
 	yamlLine      = regexp.MustCompile(`line ([0-9]+): (.*)`)
-	yamlFixed     = regexp.MustCompile(`^(?:did not find|found|could not find|mapping values are|mapping keys are|block sequence entries are|control characters are|document contains excessive aliasing|while|invalid leading UTF-8|incomplete UTF-8|map merge requires|exceeded max depth)[a-zA-Z0-9 ,'\-:\[\]{}<>!%()#/]*$`)
+	yamlFixed     = regexp.MustCompile(`^(?:did not find|found|could not find|mapping values are|mapping keys are|block sequence entries are|control characters are|document contains excessive aliasing|while|invalid leading UTF-8|incomplete UTF-8|map merge requires|exceeded max depth|more than one document|a (?:key|value) of type)[a-zA-Z0-9 ,'\-:\[\]{}<>!%()#/]*$`)
 )
 
 // SyntaxJSON is the kind of fault that an error of encoding/json tells.

@@ -136,6 +136,8 @@ func TestBadFiles(t *testing.T) {
 		{name: "key twice in YAML", suffix: ".yaml", put: textOf("nonce: a\nnonce: b"), want: `YAML, line 2: a key is there twice`},
 		{name: "tab in YAML", suffix: ".yaml", put: textOf("resources:\n\t- a"), want: "YAML, line 2: found character that cannot start any token"},
 		{name: "two documents", suffix: ".yaml", put: textOf("nonce: a\n---\nnonce: b"), want: "YAML: more than one document"},
+		{name: "third document", suffix: ".yaml", put: textOf("nonce: a\n---\n---\nnonce: b"), want: "YAML: more than one document"},
+		{name: "key twice beside a comment", suffix: ".yaml", put: textOf("# <<\nnonce: a\nnonce: b"), want: `YAML, line 3: a key is there twice`},
 		{name: "scalar", suffix: ".yaml", put: textOf("what"), want: "YAML: want an object"},
 		{name: "comments alone", suffix: ".yaml", put: textOf("# nothing\n"), want: "the file is empty"},
 		{name: "null", suffix: ".yaml", put: textOf("---\n~\n"), want: "YAML: want an object"},

@@ -1,13 +1,10 @@
 package file
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"maps"
 	"math"
-
-	"go.yaml.in/yaml/v2"
 
 	"github.com/xdswatch/xdswatch/internal/redact"
 	"github.com/xdswatch/xdswatch/internal/yamljson"
@@ -30,31 +27,20 @@ func (p *parsing) yaml() (*content, error) {
 	return p.convert(d)
 }
 
-// yamlRoot is the object that the only document of a file is. Equal keys are an error, but
-// where a merge key says that there may be some.
+// yamlRoot is the object that the only document of a file is.
 func yamlRoot(data []byte) (map[any]any, error) {
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	dec.SetStrict(!bytes.Contains(data, []byte("<<")))
-	var root, more any
-	if err := dec.Decode(&root); errors.Is(err, io.EOF) {
+	root, err := yamljson.Read(data)
+	if errors.Is(err, io.EOF) {
 		return nil, ErrEmpty // comments alone
 	} else if err != nil {
 		return nil, err
 	}
-	if err := dec.Decode(&more); err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
 	m, ok := root.(map[any]any)
-	switch {
-	case more != nil:
-		return nil, errDocuments
-	case !ok:
+	if !ok {
 		return nil, errNotObject
 	}
 	return m, nil
 }
-
-var errDocuments = errors.New("more than one document")
 
 // splitYAML writes a document as JSON, in parts. Keys are sorted, so that what means the
 // same is spelled the same.
@@ -92,7 +78,7 @@ func yamlError(err error) error {
 	if errors.Is(err, ErrEmpty) {
 		return err
 	}
-	if errors.Is(err, errDocuments) || errors.Is(err, errNotObject) {
+	if errors.Is(err, errNotObject) {
 		return &SyntaxError{Format: formatYAML.String(), Entry: -1, Err: err}
 	}
 	f := redact.YAML(err)

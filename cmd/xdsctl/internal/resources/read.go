@@ -27,6 +27,9 @@ import (
 // MaxFile is how large a file may be, in bytes.
 const MaxFile = 256 << 20
 
+// maxAliases is what the aliases of a document of YAML may stand for, in bytes of JSON, beside four times its length.
+const maxAliases = 64 << 20
+
 // suffixes are those of the files of a directory that are read.
 var suffixes = map[string]func([]byte) ([]Resource, error){
 	".pb": readBinary, ".pb_text": readText, ".pbtxt": readText, ".txtpb": readText, ".textproto": readText, ".prototext": readText,
@@ -171,7 +174,7 @@ func toJSON(doc []byte) ([]byte, error) {
 	if text := bytes.TrimSpace(doc); json.Valid(text) {
 		return text, nil
 	}
-	return FromYAML(doc)
+	return resourcejson.FromYAML(doc, 4*len(doc)+maxAliases) // H-10
 }
 
 // within says of each error where it is.
