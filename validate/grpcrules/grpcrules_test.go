@@ -1,7 +1,6 @@
 package grpcrules
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,55 +10,21 @@ import (
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
-	"sigs.k8s.io/yaml"
 
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/internal/rulecases"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/resource/cds"
 )
 
-// ruleCase is a resource that breaks one rule, or none.
-type ruleCase struct {
-	Rule     Rule
-	Path     string
-	Options  string
-	Resource json.RawMessage
-	Broken   bool // the content of the Any of a cluster's type is none
-}
-
-func cases(t *testing.T) []ruleCase {
+func cases(t *testing.T) []rulecases.Case {
 	t.Helper()
-	text, err := os.ReadFile("testdata/cases.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all struct{ Cases []ruleCase }
-	if err := yaml.Unmarshal(text, &all); err != nil {
-		t.Fatal(err)
-	}
-	return all.Cases
+	return rulecases.Read(t, "testdata/cases.yaml")
 }
 
-func (c ruleCase) message(t *testing.T) proto.Message {
-	t.Helper()
-	a := &anypb.Any{}
-	if err := protojson.Unmarshal([]byte(strings.ReplaceAll(string(c.Resource), "LONG", strings.Repeat("a", 256))), a); err != nil {
-		t.Fatalf("%s: %v of %s", c.Rule, err, c.Resource)
-	}
-	m, err := a.UnmarshalNew()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.Broken {
-		m.(*clusterv3.Cluster).GetClusterType().TypedConfig.Value = []byte{0xff}
-	}
-	return m
-}
-
-// Each rule has a case that breaks it and no other, at a path.
+// Each rule has a case that breaks it and no other, at a path, and whose mended twin breaks none.
 //
 // spec: ADS-3
 func TestRules(t *testing.T) {
@@ -69,10 +34,10 @@ func TestRules(t *testing.T) {
 	}
 	for i, c := range cases(t) {
 		o := Options{Providers: map[string]bool{"there": true}, SNI: c.Options == "sni", HTTPConnect: c.Options == "connect", GCPAuthentication: c.Options == "authn", SystemRoots: c.Options == "roots"}
-		m := c.message(t)
+		m, rule := c.Message(t), Rule(c.Rule)
 		var want []string
-		if c.Rule != "" {
-			want = append(want, fmt.Sprintf("%s %s %t", c.Rule, c.Path, about[c.Rule].Ignored))
+		if rule != "" {
+			want = append(want, fmt.Sprintf("%s %s %t", rule, c.Path, about[rule].Ignored))
 		}
 		var got []string
 		for _, f := range o.Judge(m) {
@@ -82,10 +47,17 @@ func TestRules(t *testing.T) {
 			t.Errorf("case %d: found %q, want %q", i+1, got, want)
 		}
 		err := o.Check(m)
-		if refused := c.Rule != "" && !about[c.Rule].Ignored; (err != nil) != refused {
+		if refused := rule != "" && !about[rule].Ignored; (err != nil) != refused {
 			t.Errorf("case %d: %v", i+1, err)
 		}
-		had[c.Rule] = true
+		had[rule] = true
+		if twin := c.Twin(t); twin != nil {
+			if found := o.Judge(twin); len(found) > 0 {
+				t.Errorf("case %d, mended: found %v", i+1, found)
+			}
+		} else if rule != "" && c.Path != "" {
+			t.Errorf("case %d has no mended twin", i+1)
+		}
 	}
 	for _, a := range Rules() {
 		if !had[a.Rule] {
@@ -98,13 +70,13 @@ func TestRules(t *testing.T) {
 // right.
 func TestProviders(t *testing.T) {
 	for _, c := range cases(t) {
-		if c.Rule != RuleTLSBootstrap {
+		if Rule(c.Rule) != RuleTLSBootstrap {
 			continue
 		}
-		if err := (Options{}).Check(c.message(t)); err != nil {
+		if err := (Options{}).Check(c.Message(t)); err != nil {
 			t.Error(err)
 		}
-		if err := (Options{Providers: map[string]bool{}}).Check(c.message(t)); err == nil {
+		if err := (Options{Providers: map[string]bool{}}).Check(c.Message(t)); err == nil {
 			t.Error("accepted")
 		}
 	}

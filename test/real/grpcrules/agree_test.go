@@ -3,6 +3,7 @@ package grpcrules
 import (
 	"flag"
 	"math/rand/v2"
+	"os"
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -27,7 +28,11 @@ func TestAgree(t *testing.T) {
 		}
 		pool = append(pool, a)
 	}
-	options := grpcrules.Options{Providers: map[string]bool{"there": true}}
+	on := os.Getenv(option)
+	options := grpcrules.Options{
+		Providers: map[string]bool{"there": true},
+		SNI:       on == "sni", HTTPConnect: on == "connect", GCPAuthentication: on == "authn", SystemRoots: on == "roots",
+	}
 	for name, base := range bases() {
 		r := mutator{rand.New(rand.NewPCG(*seed, 0)), pool}
 		refused, faults := 0, 0

@@ -12,7 +12,10 @@ import (
 	rbacconfigv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	aggregatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/aggregate/v3"
+	corsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
 	faultv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
+	gcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/gcp_authn/v3"
+	mutationv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_mutation/v3"
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
@@ -23,6 +26,7 @@ import (
 	roundrobinv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/round_robin/v3"
 	localityv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/wrr_locality/v3"
 	auditv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/rbac/audit_loggers/stream/v3"
+	proxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/http_11_proxy/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/proto"
@@ -119,6 +123,16 @@ func bases() map[string]proto.Message {
 		"default chain": &listenerv3.Listener{Name: "x", Address: socket("10.0.0.1", 80), DefaultFilterChain: chain(nil, rules)},
 		"routes":        manyRoutes(),
 		"cluster":       richCluster(),
+		"legacy ring":   legacyRing(),
+		"outlier":       withOutliers(edsCluster("x")),
+		"discovered": listenerOf("x", &hcmv3.HttpConnectionManager{
+			RouteSpecifier: byRDS(),
+			HttpFilters: []*hcmv3.HttpFilter{
+				{Name: "found", IsOptional: true, ConfigType: &hcmv3.HttpFilter_ConfigDiscovery{ConfigDiscovery: &corev3.ExtensionConfigSource{ConfigSource: ads(), TypeUrls: []string{"a"}}}},
+				httpFilter("router", &routerv3.Router{}),
+			},
+		}),
+		"overrides": overridden(),
 		"dns": &clusterv3.Cluster{
 			Name: "x", ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_LOGICAL_DNS},
 			LoadAssignment: &endpointv3.ClusterLoadAssignment{Endpoints: []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{endpointAt("dns.example", 80)}}}},
@@ -145,6 +159,7 @@ func bases() map[string]proto.Message {
 				localityOf("a", 1, 5, endpointAt("10.0.0.4", 1)),
 			},
 		},
+		"described": described(),
 	}
 }
 
@@ -166,6 +181,13 @@ func parts() []proto.Message {
 		&auditv3.StdoutAuditLog{}, &roundrobinv3.RoundRobin{}, &pickfirstv3.PickFirst{}, &leastrequestv3.LeastRequest{ChoiceCount: wrapperspb.UInt32(1)},
 		&localityv3.WrrLocality{}, &ringhashv3.RingHash{}, &tlsv3.UpstreamTlsContext{}, &tlsv3.DownstreamTlsContext{},
 		&hcmv3.HttpConnectionManager{}, &aggregatev3.ClusterConfig{},
+		&routev3.FilterConfig{Disabled: true}, &routev3.FilterConfig{Disabled: true, IsOptional: true, Config: packed(&rbacv3.RBACPerRoute{})}, &rbacv3.RBACPerRoute{},
+		&gcpv3.Audience{Url: "u"}, &gcpv3.Audience{}, &gcpv3.GcpAuthnFilterConfig{}, &corev3.Address{}, socket("10.0.0.1", 1), &corsv3.Cors{}, &mutationv3.HeaderMutation{},
+		&proxyv3.Http11ProxyUpstreamTransport{}, &proxyv3.Http11ProxyUpstreamTransport{TransportSocket: tlsSocket(&tlsv3.UpstreamTlsContext{CommonTlsContext: commonTLS(false)})},
+		&wrrv3.ClientSideWeightedRoundRobin{}, policyOf(policyOf(policyOf(&roundrobinv3.RoundRobin{}))), policyOf(),
+		&xdstypev3.TypedStruct{TypeUrl: "a/weighted_round_robin", Value: object(map[string]any{"weightExpirationPeriod": "-1s", "metricNamesForComputingUtilization": []any{"named_metrics.a"}})},
+		&xdstypev3.TypedStruct{TypeUrl: "a/ring_hash_experimental", Value: object(map[string]any{"minRingSize": 9, "maxRingSize": 5})},
+		&xdstypev3.TypedStruct{TypeUrl: "a/round_robin", Value: object(map[string]any{"x": 1})}, &xdstypev3.TypedStruct{TypeUrl: "a/pick_first", Value: object(map[string]any{"shuffleAddressList": true})},
 	}
 }
 

@@ -138,7 +138,11 @@ var texts = []string{
 	"raw_buffer", "tls", "unavailable", "envoy.transport_sockets.tls", "envoy.clusters.aggregate", "io.grpc.channel_id",
 }
 
-var numbers = []uint64{0, 0, 1, 1, 2, 3, 31, 33, 100, 101, 1023, 4097, 8388608, 8388609, 1<<31 - 1, 1<<32 - 1}
+// Some are bounds of durations plus 1, which is taken away of what has a sign.
+var numbers = []uint64{
+	0, 0, 1, 1, 2, 3, 31, 33, 100, 101, 1023, 4097, 8388608, 8388609, 1<<31 - 1, 1<<32 - 1,
+	1e9, 1e9 + 1, 315576000001, 315576000002, 1<<63 - 1,
+}
 
 // value is one of a field without messages.
 func (r mutator) value(m protoreflect.Message, fd protoreflect.FieldDescriptor, _ int) protoreflect.Value {
