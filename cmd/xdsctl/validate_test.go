@@ -141,6 +141,7 @@ func TestValidateUnknown(t *testing.T) {
 	t.Parallel()
 	const text = `"@type": type.googleapis.com/envoy.config.listener.v3.Listener
 name: l
+address: {socket_address: {address: 10.0.0.1, port_value: 1}}
 filter_chains:
 - filters:
   - {name: a, typed_config: {"@type": type.googleapis.com/no.such.Type, of: [its, own]}}
@@ -155,7 +156,7 @@ filter_chains:
 	for as, want := range map[string]string{
 		"envoy": "warning lds:l unknown-type filterChains[0].filters[0].typedConfig; warning lds:l unknown-type filterChains[0].filters[1].typedConfig; " +
 			"error lds:l field filterChains[0].filters[2].name; warning lds:l unknown-type filterChains[0].filters[2].typedConfig; error lds:m syntax typo; warning Type:q unknown-type ",
-		"grpc": "error lds:l grpc-listener-address address; error lds:l grpc-chain-filters filterChains[0].filters[0].typedConfig; " +
+		"grpc": "error lds:l grpc-chain-filters filterChains[0].filters[0].typedConfig; " +
 			"error lds:l grpc-chain-filters filterChains[0].filters[1].typedConfig; error lds:l grpc-chain-filters filterChains[0].filters[2].name; " +
 			"error lds:l grpc-chain-filters filterChains[0].filters[2].typedConfig; error lds:m syntax typo; warning Type:q unknown-type ",
 	} {

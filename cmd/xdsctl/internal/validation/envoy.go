@@ -3,6 +3,7 @@ package validation
 import (
 	"crypto/tls"
 	"fmt"
+	"math"
 	"regexp"
 	"strings"
 
@@ -25,9 +26,11 @@ const (
 	RuleEnvoyDomain          = "envoy-domain"
 	RuleEnvoyHeader          = "envoy-header-mutation"
 	RuleEnvoyRegex           = "envoy-regex"
+	RuleEnvoyWeights         = "envoy-weighted-clusters"
 	RuleEnvoyRouter          = "envoy-router-last"
 	RuleEnvoyLast            = "envoy-last-filter"
 	RuleEnvoyChains          = "envoy-filter-chains"
+	RuleEnvoyListener        = "envoy-listener"
 	RuleEnvoyAddress         = "envoy-address"
 	RuleEnvoyEDSConfig       = "envoy-eds-config"
 	RuleEnvoyEDSEndpoints    = "envoy-eds-endpoints"
@@ -43,9 +46,11 @@ func EnvoyRules() [][2]string {
 		{RuleEnvoyDomain, "a domain is in one virtual host, whatever its case"},
 		{RuleEnvoyHeader, "host and headers that begin with a colon are neither added nor removed by routes"},
 		{RuleEnvoyRegex, "a regular expression compiles"},
+		{RuleEnvoyWeights, "weighted clusters have weights that sum up to 1 at least and 4294967295 at most, and each a name or a cluster_header"},
 		{RuleEnvoyRouter, "the router, where there is one, is the last HTTP filter"},
 		{RuleEnvoyLast, "the last HTTP or network filter is none of Envoy's that pass on to a next one, and not disabled; a network filter that ends its chain is the last"},
 		{RuleEnvoyChains, "the matches of two filter chains differ in a field, without an element in common"},
+		{RuleEnvoyListener, "a listener has an address and, but for UDP, a filter chain; an API listener and an internal one need no address"},
 		{RuleEnvoyAddress, "no two listeners have one address and port"},
 		{RuleEnvoyEDSConfig, "an EDS cluster has an eds_config"},
 		{RuleEnvoyEDSEndpoints, "an EDS cluster has no endpoints itself"},
@@ -69,6 +74,8 @@ func (j *judge) envoy(r resources.Resource, path string, m proto.Message) {
 		envoyHeaders(refuses, m.GetRequestHeadersToAdd(), m.GetResponseHeadersToAdd(), m.GetRequestHeadersToRemove(), m.GetResponseHeadersToRemove())
 	case *routev3.Route:
 		envoyHeaders(refuses, m.GetRequestHeadersToAdd(), m.GetResponseHeadersToAdd(), m.GetRequestHeadersToRemove(), m.GetResponseHeadersToRemove())
+	case *routev3.WeightedCluster:
+		envoyWeights(m.GetClusters(), refuses)
 	case *routev3.WeightedCluster_ClusterWeight:
 		envoyHeaders(refuses, m.GetRequestHeadersToAdd(), m.GetResponseHeadersToAdd(), m.GetRequestHeadersToRemove(), m.GetResponseHeadersToRemove())
 	case *matcherv3.RegexMatcher:
@@ -80,6 +87,7 @@ func (j *judge) envoy(r resources.Resource, path string, m proto.Message) {
 	case *listenerv3.FilterChain:
 		envoyNetworkFilters(m.GetFilters(), refuses)
 	case *listenerv3.Listener:
+		envoyListener(m, refuses)
 		envoyChains(m, refuses)
 		j.addresses(m, refuses)
 	case *clusterv3.Cluster:
@@ -134,6 +142,23 @@ func envoyHeaders(refuses refusal, requestAdd, responseAdd []*corev3.HeaderValue
 				refuses(RuleEnvoyHeader, fmt.Sprintf("%s[%d]", it.field, i), "the header cannot be removed")
 			}
 		}
+	}
+}
+
+func envoyWeights(clusters []*routev3.WeightedCluster_ClusterWeight, refuses refusal) {
+	sum, all := uint64(0), true
+	for i, c := range clusters {
+		if c.GetWeight() == nil {
+			refuses(RuleEnvoyWeights, fmt.Sprintf("clusters[%d].weight", i), "the cluster has no weight")
+			all = false
+		}
+		if (c.GetName() == "") == (c.GetClusterHeader() == "") {
+			refuses(RuleEnvoyWeights, fmt.Sprintf("clusters[%d].name", i), "the cluster has neither a name nor a cluster_header, or both")
+		}
+		sum += uint64(c.GetWeight().GetValue())
+	}
+	if all && sum == 0 || sum > math.MaxUint32 {
+		refuses(RuleEnvoyWeights, "clusters", "weights sum up to 0, or to more than 4294967295")
 	}
 }
 

@@ -56,6 +56,20 @@ func envoyNetworkFilters(filters []*listenerv3.Filter, refuses refusal) {
 	}
 }
 
+// envoyListener judges what a listener cannot be without. Envoy ignores an API listener that a server sends.
+func envoyListener(l *listenerv3.Listener, refuses refusal) {
+	switch internal := l.GetInternalListener() != nil; {
+	case l.GetApiListener() != nil && internal:
+		refuses(RuleEnvoyListener, "internalListener", "the listener is an API listener too")
+	case l.GetApiListener() != nil:
+	case l.GetAddress() == nil && !internal:
+		refuses(RuleEnvoyListener, "address", "the listener has no address")
+	case l.GetAddress().GetSocketAddress().GetProtocol() == corev3.SocketAddress_UDP:
+	case len(l.GetFilterChains()) == 0 && l.GetDefaultFilterChain() == nil && l.GetFcdsConfig() == nil:
+		refuses(RuleEnvoyListener, "filterChains", "the listener has no filter chain")
+	}
+}
+
 // envoyChains compares chains as Envoy does, which puts each combination of what their matches list into one table.
 func envoyChains(l *listenerv3.Listener, refuses refusal) {
 	chains := l.GetFilterChains()
