@@ -97,7 +97,7 @@ func TestDump(t *testing.T) {
 	p.enter("dump")
 	got := updated.ReplaceAllString(p.skipTo(`"event":"dump"`), `"updated":"TIME"`)
 	entry := func(name, state, version, updated string) string {
-		return fmt.Sprintf(`{"type":%q,"name":%q,"status":%q,"version":%q,"server":"SERVER","updated":%s,"error":null}`, clusters, name, state, version, updated)
+		return fmt.Sprintf(`{"type":%q,"name":%q,"authority":null,"status":%q,"version":%q,"server":"SERVER","updated":%s,"error":null}`, clusters, name, state, version, updated)
 	}
 	want := `{"event":"dump","subscriptions":[` + strings.Join([]string{
 		entry("*", "ACKED", "", "null"), entry("a", "ACKED", "1", `"TIME"`), entry("b", "DOES_NOT_EXIST", "", "null"),

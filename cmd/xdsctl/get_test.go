@@ -91,6 +91,7 @@ func TestGetJSON(t *testing.T) {
   {
     "type": "type.googleapis.com/envoy.config.cluster.v3.Cluster",
     "name": "a",
+    "authority": null,
     "status": "ACKED",
     "version": "1",
     "server": "SERVER",
@@ -104,6 +105,7 @@ func TestGetJSON(t *testing.T) {
   {
     "type": "type.googleapis.com/envoy.config.cluster.v3.Cluster",
     "name": "missing",
+    "authority": null,
     "status": "DOES_NOT_EXIST",
     "version": "",
     "server": "SERVER",

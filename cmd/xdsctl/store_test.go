@@ -33,7 +33,7 @@ func TestStore(t *testing.T) {
 	}
 	p.skipTo(`"event":"ambient-error"`)
 	p.enter("dump")
-	if dump := p.skipTo(`"event":"dump"`); !strings.Contains(dump, `"name":"a","status":"REQUESTED","version":"1"`) || !strings.Contains(dump, `"stale":true`) {
+	if dump := p.skipTo(`"event":"dump"`); !strings.Contains(dump, `"name":"a","authority":null,"status":"REQUESTED","version":"1"`) || !strings.Contains(dump, `"stale":true`) {
 		t.Errorf("printed %s", dump)
 	}
 	s.SetRefuse(false)

@@ -124,8 +124,8 @@ type Dump struct {
 type State struct {
 	Type      string  `json:"type"`
 	Name      string  `json:"name"`
-	Authority *string `json:"authority,omitempty"`
-	Status    string  `json:"status"` // by the names of CSDS
+	Authority *string `json:"authority"` // nil if the name is not structured
+	Status    string  `json:"status"`    // by the names of CSDS
 	Version   string  `json:"version"`
 	Server    string  `json:"server"`
 	Updated   *Time   `json:"updated"` // nil if nothing is held
