@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,7 +20,8 @@ import (
 )
 
 const replayLong = `Serve a recording, or resource files, as a management server: aggregated and per type, in state of
-the world and delta, without TLS, through the caches of go-control-plane. Every node has the same.
+the world and delta, through the caches of go-control-plane; with TLS if --cert and --key are given.
+Every node has the same.
 
 PATH is what xdsctl record wrote; or a file or a directory with resources, as for xdsctl validate.
 
@@ -49,6 +51,7 @@ const replayExample = `  # A server made of files
 
 // replayFlags are the flags of `xdsctl replay`.
 type replayFlags struct {
+	tlsFlags
 	listen string
 	speed  float64
 }
@@ -74,7 +77,11 @@ func newReplay() *cobra.Command {
 			if err := listenFault(f.listen); err != nil {
 				return err
 			}
-			if err := serve(cmd, f, args[0]); err != nil {
+			secured, err := f.secured()
+			if err != nil {
+				return err
+			}
+			if err := serve(cmd, f, secured, args[0]); err != nil {
 				return &statusError{statusFailed, err}
 			}
 			return nil
@@ -82,11 +89,29 @@ func newReplay() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:0", "`ADDRESS` to listen on; with port 0 a free one")
 	cmd.Flags().Float64Var(&f.speed, "speed", 1, "how many times as fast as it was a recording is replayed; 0: its end at once")
+	cmd.Flags().StringVar(&f.cert, "cert", "", "serve with TLS: PEM `FILE` of the server's certificate")
+	cmd.Flags().StringVar(&f.key, "key", "", "PEM `FILE` of its private key")
+	cmd.Flags().StringVar(&f.caCert, "ca-cert", "", "PEM `FILE` of the authorities of clients' certificates, which clients then need")
 	return cmd
 }
 
+// secured is the TLS of the server; nil for plaintext.
+func (f *replayFlags) secured() (*tls.Config, error) {
+	c, err := f.config()
+	if c == nil {
+		return nil, err
+	}
+	if f.cert == "" {
+		return nil, errors.New("--ca-cert belongs to --cert and --key")
+	}
+	if c.ClientCAs = c.RootCAs; c.ClientCAs != nil {
+		c.ClientAuth = tls.RequireAndVerifyClientCert
+	}
+	return c, nil
+}
+
 // serve is `xdsctl replay` behind its flags.
-func serve(cmd *cobra.Command, f replayFlags, path string) error {
+func serve(cmd *cobra.Command, f replayFlags, secured *tls.Config, path string) error {
 	source, err := replay.Open(path)
 	if err != nil {
 		return err
@@ -94,7 +119,7 @@ func serve(cmd *cobra.Command, f replayFlags, path string) error {
 	for _, fault := range source.Faults {
 		fmt.Fprintf(cmd.ErrOrStderr(), "xdsctl: %s: %v; it is left out\n", path, fault)
 	}
-	r := &replayer{Command: cmd, server: replay.NewServer()}
+	r := &replayer{Command: cmd, server: replay.NewServer(secured)}
 	var first recording.State
 	moments := source.Moments
 	switch {

@@ -3,6 +3,7 @@ package replay
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"math"
 	"net"
@@ -17,6 +18,8 @@ import (
 	"github.com/envoyproxy/go-control-plane/pkg/server/sotw/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/anypb"
 
@@ -26,7 +29,7 @@ import (
 )
 
 // Server is a management server with one state for all nodes. It serves the aggregated methods and
-// those of the well-known types, in both variants, in plaintext. It is safe for concurrent use.
+// those of the well-known types, in both variants. It is safe for concurrent use.
 type Server struct {
 	// Begun is closed when the first stream begins.
 	Begun <-chan struct{}
@@ -42,14 +45,20 @@ type node struct{}
 
 func (node) ID(*corev3.Node) string { return "" }
 
-// NewServer makes a server without a state: until it is given one it answers nothing.
-func NewServer() *Server {
+// NewServer makes a server without a state: until it is given one it answers nothing. It is in plaintext if
+// secured is nil.
+func NewServer(secured *tls.Config) *Server {
+	creds := insecure.NewCredentials()
+	if secured != nil {
+		creds = credentials.NewTLS(secured)
+	}
 	begun := make(chan struct{})
 	var once sync.Once
 	s := &Server{Begun: begun, cache: newGlobs(cache.NewSnapshotCache(false, node{}, nil))}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	serve := s.handler()
 	s.grpc = grpc.NewServer(
+		grpc.Creds(creds),
 		grpc.MaxRecvMsgSize(math.MaxInt32),
 		grpc.WaitForHandlers(true),
 		grpc.UnknownServiceHandler(func(srv any, gs grpc.ServerStream) error {
