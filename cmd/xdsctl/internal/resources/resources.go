@@ -10,6 +10,7 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -32,11 +33,11 @@ type Resource struct {
 // it contains.
 func FromAny(a *anypb.Any, version string) ([]Resource, error) {
 	m, err := resourcejson.UnmarshalAny(a)
-	if err != nil {
-		if errors.Is(err, proto.Error) {
-			return nil, fmt.Errorf("not a message of type %s", a.GetTypeUrl())
-		}
+	switch {
+	case errors.Is(err, protoregistry.NotFound):
 		return []Resource{{Type: a.GetTypeUrl(), Version: version, Raw: a.GetValue()}}, nil
+	case err != nil:
+		return nil, fmt.Errorf("not a message of type %s", a.GetTypeUrl())
 	}
 	return FromMessage(m, a.GetTypeUrl(), version)
 }

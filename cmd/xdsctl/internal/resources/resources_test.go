@@ -13,11 +13,13 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/resources"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
+	"github.com/xdswatch/xdswatch/resource/resourcejson"
 	"github.com/xdswatch/xdswatch/testutil"
 )
 
@@ -45,13 +47,19 @@ func read(t *testing.T, name string, content []byte) string {
 
 // Every format of a file is read, and so is what stands in a Resource, a list, or a document.
 func TestRead(t *testing.T) {
-	response := testutil.SotW("", "7", "", &clusterv3.Cluster{Name: "a"}, testutil.Wrapped("named", "8", &corev3.TypedExtensionConfig{Name: "inner"}))
+	unknown := &discoveryv3.Resource{Name: "u", Version: "9", Resource: &anypb.Any{TypeUrl: "type.googleapis.com/no.such.Type", Value: []byte("x")}}
+	response := testutil.SotW("", "7", "", &clusterv3.Cluster{Name: "a"}, testutil.Wrapped("named", "8", &corev3.TypedExtensionConfig{Name: "inner"}), unknown)
+	as := resourcejson.Options{Readable: true}
+	asJSON := as.Any("type.googleapis.com/envoy.service.discovery.v3.DiscoveryResponse", response)
 	for _, name := range []string{"x.pb", "x.pb_text", "x.json", "x.yaml"} {
-		content, err := testutil.EncodeFile(name, response)
+		content, err := asJSON, error(nil) // which has a form for the unknown type
+		if name == "x.pb" || name == "x.pb_text" {
+			content, err = testutil.EncodeFile(name, response)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := read(t, name, content); got != "cds:a@7 ecds:named@8" {
+		if got := read(t, name, content); got != "cds:a@7 ecds:named@8 Type:u@9" {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
