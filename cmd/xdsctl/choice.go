@@ -20,6 +20,9 @@ func (c *choice) Type() string   { return strings.Join(c.values, "|") }
 func (c *choice) Set(s string) error {
 	if !slices.Contains(c.values, s) {
 		last := len(c.values) - 1
+		if last == 0 {
+			return fmt.Errorf("want %s", c.values[0])
+		}
 		return fmt.Errorf("want %s or %s", strings.Join(c.values[:last], ", "), c.values[last])
 	}
 	c.value = s

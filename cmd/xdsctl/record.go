@@ -60,6 +60,7 @@ func (f *recordFlags) register(set *pflag.FlagSet) {
 	f.connFlags.register(set)
 	set.StringVar(&f.to, "to", "", "write to `FILE`, which is made anew; - is standard output")
 	set.DurationVar(&f.stopAfter, "for", 0, "stop after this time (default: run until interrupted)")
+	outputFlag(set, "json, as the file always is: one object a line", "json")
 }
 
 // recordExchange is `xdsctl record` behind its flags.

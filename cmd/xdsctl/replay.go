@@ -92,6 +92,7 @@ func newReplay() *cobra.Command {
 	cmd.Flags().StringVar(&f.cert, "cert", "", "serve with TLS: PEM `FILE` of the server's certificate")
 	cmd.Flags().StringVar(&f.key, "key", "", "PEM `FILE` of its private key")
 	cmd.Flags().StringVar(&f.caCert, "ca-cert", "", "PEM `FILE` of the authorities of clients' certificates, which clients then need")
+	outputFlag(cmd.Flags(), "json, as it always is: one object a line", "json")
 	return cmd
 }
 
