@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -168,12 +167,14 @@ func (s *session) verdict(items []report.Item) error {
 		if it.Status == report.StatusACKED {
 			continue
 		}
-		status = max(status, statusBad)
+		if status == statusOK {
+			status = statusBad
+		}
 		reason := strings.ToLower(strings.ReplaceAll(it.Status, "_", " "))
 		if it.Error != nil {
 			reason = it.Error.Message
 			if k := client.ErrorKind(it.Error.Kind); k == client.ErrorConnection || k == client.ErrorStream {
-				return &statusError{statusFailed, errors.New(reason)}
+				status = statusFailed
 			}
 		} else if it.Status == report.StatusRequested {
 			reason = "no answer when the time was up"

@@ -347,3 +347,14 @@ func TestCollectorIsSafe(t *testing.T) {
 		t.Errorf("%d resources", n)
 	}
 }
+
+// Where a server cannot be reached, what is missing or refused elsewhere is told all the same.
+func TestGetTellsAll(t *testing.T) {
+	t.Parallel()
+	boot := file(t, "boot.json", fmt.Sprintf(`{"xds_servers": [{"server_uri": %q, "channel_creds": [{"type": "insecure"}]}],
+		"authorities": {"dead": {"xds_servers": [{"server_uri": "127.0.0.1:1", "channel_creds": [{"type": "insecure"}]}]}}}`, managed(t, cluster("a")).Addr()))
+	status, _, errs := runOnce(t, "get", "--bootstrap", boot, "--resource-timeout", "1s", "cds:zz", "xdstp://dead/envoy.config.cluster.v3.Cluster/x", "cds:a")
+	if status != 1 || !strings.Contains(errs, `"zz": does not exist`) || !strings.Contains(errs, "xdsctl: cds \"xdstp://dead/envoy.config.cluster.v3.Cluster/x\": xds: ") {
+		t.Errorf("status %d, %s", status, errs)
+	}
+}
