@@ -177,7 +177,11 @@ func (c *core) heldCluster(p *clusterPart, msg *clusterv3.Cluster, o Origin) {
 func (c *core) bind(p *clusterPart, msg *clusterv3.Cluster, o Origin) {
 	t := &target{origin: o, message: msg, read: readCluster(msg, c.hooks), since: c.now}
 	r := &t.read
-	if r.kind == KindEDS && r.err == nil {
+	if r.err != nil {
+		c.refuse(p, t, r.err)
+		return
+	}
+	if r.kind == KindEDS {
 		f := c.eds
 		if r.edsSource != nil {
 			f = c.feedOf(edsKind, r.edsSource, false, c.cds)
@@ -188,7 +192,7 @@ func (c *core) bind(p *clusterPart, msg *clusterv3.Cluster, o Origin) {
 			t.eds.addUser(p)
 		}
 	}
-	if r.list != nil && r.err == nil {
+	if r.list != nil {
 		if t.list = c.resource(c.feedOf(aggregateKind, r.list.GetConfigSource(), false, c.cds), r.list.GetResourceName()); t.list == nil {
 			r.err = tooMany(c.config.maxNames)
 		} else {
@@ -366,15 +370,15 @@ func (c *core) commit(p *clusterPart, t *target) {
 	}
 }
 
-// refuse is for a message that the view cannot use: as after a NACK the old one stays in use.
+// refuse is for a message that the view cannot use: as after a NACK the old one stays in use, or is
+// waited for.
 func (c *core) refuse(p *clusterPart, t *target, err error) {
 	err = c.fault(cdsKind.TypeURL(), p.name, t.origin, err)
-	switch p.cur.Message {
-	case nil:
-	case t.message: // only its list of members is refused
+	switch {
+	case p.cur.Message == t.message: // only its list of members is refused
 		p.own().read = join(t.read.note, err)
 		return
-	default:
+	case p.cur.Message != nil, p.warm != nil:
 		p.own().ambient = err
 		return
 	}
