@@ -91,11 +91,11 @@ func (b *listenerBuilder) Build(target resolver.Target, cc resolver.ClientConn, 
 		host = target.Endpoint()
 	}
 	v, err := view.New(context.Background(), b.client, view.Root{Type: view.RootListener, Name: target.Endpoint(), Host: host},
-		view.Config{OnSnapshot: r.update})
+		view.Config{OnSnapshot: func(*view.Snapshot) { r.update() }})
 	if err != nil {
 		return nil, err
 	}
-	r.view.Store(v)
+	r.begin(v)
 	return ended{func() { v.Stop(); r.close() }}, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -72,18 +71,26 @@ func (a *absence) Error() string {
 
 func (a *absence) Unwrap() error { return client.ErrDoesNotExist }
 
-// listenerResolver turns snapshots into plans; it belongs to the view's callback.
+// listenerResolver turns snapshots into plans.
 type listenerResolver struct {
 	channel  resolver.ClientConn
 	breakers *circuit.Breakers
-	view     atomic.Pointer[view.View] // set after the view was made
-	plan     *plan
-	leaves   map[string]*leaf
-	holds    map[string]*hold.Shared // by cluster
 
 	mu     sync.Mutex // guards the fields below
+	view   *view.View // nil until it was made, and there is no plan before
+	plan   *plan
+	leaves map[string]*leaf
+	holds  map[string]*hold.Shared // by cluster
 	loads  *load.Set
 	closed bool
+}
+
+// begin takes the view, which may have published snapshots already.
+func (r *listenerResolver) begin(v *view.View) {
+	r.mu.Lock()
+	r.view = v
+	r.mu.Unlock()
+	r.update()
 }
 
 // close ends the counting of load.
@@ -94,10 +101,15 @@ func (r *listenerResolver) close() {
 	r.loads.Close()
 }
 
-func (r *listenerResolver) update(s *view.Snapshot) {
+// update makes a plan of the newest snapshot.
+func (r *listenerResolver) update() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed {
+	if r.closed || r.view == nil {
+		return
+	}
+	s := r.view.Snapshot()
+	if s == nil {
 		return
 	}
 	p := &plan{err: s.Err, clusters: map[string]*cluster{}}
@@ -170,12 +182,8 @@ func (r *listenerResolver) leaf(s *view.Snapshot, c *view.Cluster) *leaf {
 func (r *listenerResolver) hold(c *view.Cluster) *hold.Shared {
 	h := r.holds[c.Name]
 	if h == nil {
-		h = hold.New(func() func() {
-			if v := r.view.Load(); v != nil {
-				return v.Hold(c.Name)
-			}
-			return func() {}
-		})
+		v := r.view
+		h = hold.New(func() func() { return v.Hold(c.Name) })
 		r.holds[c.Name] = h
 	}
 	return h
