@@ -66,7 +66,7 @@ type routing struct {
 // Error is a request that was not sent, or a response that is no response of an endpoint.
 type Error struct {
 	// Status is how a proxy answers: 404 without a route, 503 without a cluster or endpoint, 500
-	// for a fault of the configuration.
+	// for a fault of the configuration, 400 for a URL without a path to route by (url.URL.Opaque).
 	Status int
 	Err    error
 }
@@ -179,6 +179,9 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func (t *Transport) roundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Opaque != "" { // it would be sent in place of the path that was routed
+		return nil, &Error{http.StatusBadRequest, fmt.Errorf("the request's URL is opaque (%q)", r.URL.Opaque)}
+	}
 	now := t.current()
 	if now == nil {
 		if err := t.view.Ready(r.Context()); err != nil {
@@ -338,9 +341,8 @@ func rewritten(r *http.Request, req *route.Request, found *route.Route, e *endpo
 		to.Host = "localhost"
 	}
 	if path := found.RewritePath(req); path != req.Path {
-		if plain, err := url.PathUnescape(path); err == nil {
-			to.Path, to.RawPath = plain, path
-		}
+		to.Path, _ = url.PathUnescape(path) // which it can
+		to.RawPath = path
 	}
 	out.URL = &to
 	return out

@@ -126,6 +126,7 @@ func TestRoutes(t *testing.T) {
 	a, b := newBackend(t, "a"), newBackend(t, "b")
 	viewtest.Set(t, m, "1", append(viewtest.Listener(t, "example.com, gone.example",
 		`{match: {prefix: /b/}, route: {cluster: b, prefix_rewrite: "/x%2Fy/", host_rewrite_literal: other.example}}`,
+		`{match: {prefix: /part/}, route: {cluster: b, prefix_rewrite: "/100%/"}}`,
 		`{match: {prefix: /old}, redirect: {path_redirect: /new, response_code: FOUND}}`,
 		`{match: {prefix: /denied}, direct_response: {status: 403, body: {inline_string: denied}}}`,
 		`{match: {prefix: /all}, route: {cluster: all}}`,
@@ -148,6 +149,7 @@ func TestRoutes(t *testing.T) {
 	}{
 		{"http://example.com/a/1?q", nil, 200, "a example.com /a/1"},
 		{"http://example.com/b/1", nil, 200, "b other.example /x%2Fy/1"},
+		{"http://example.com/part/%2F", nil, 200, "b example.com /100%25/%2F"},
 		{"http://example.com/old?q", nil, 302, "http://example.com/new?q"},
 		{"http://example.com/denied", nil, 403, "denied"},
 		{"http://example.com/all", nil, 200, "b example.com /all"},
@@ -165,6 +167,7 @@ func TestRoutes(t *testing.T) {
 		status int
 		want   string
 	}{
+		{c, "http:example.com/a/", nil, 400, "opaque"},
 		{c, "http://nobody.example/", nil, 404, "no virtual host matches the request's host"},
 		{c, "http://example.com/", nil, 404, "no route of the virtual host matches the request"},
 		{c, "http://example.com/fault", nil, 500, "missing closing )"},

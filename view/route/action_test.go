@@ -74,6 +74,10 @@ func TestRewritePath(t *testing.T) {
 		{`prefix: /`, `regex_rewrite: {pattern: {regex: a}, substitution: "$1\\\\\\0"}`, "/a", `/$1\a`},
 		{`prefix: /`, `path_rewrite: /whole`, "/a", "/whole"},
 		{`prefix: /`, `timeout: 1s`, "/a", "/a"},
+		{`prefix: /`, `timeout: 1s`, "/a%2Fb", "/a%2Fb"},
+		// What is no escape any more would have the path taken for one that is malformed.
+		{`prefix: /a/`, `prefix_rewrite: /100%/`, "/a/%2f%Ab", "/100%25/%2f%Ab"},
+		{`prefix: /`, `regex_rewrite: {pattern: {regex: "2F"}, substitution: ""}`, "/a%2F/%2F1%2F", "/a%25/%251%25"},
 	}
 	for _, tt := range tests {
 		r := compiled(t, `{match: {`+tt.match+`}, route: {cluster: c, `+tt.rewrite+`}}`)

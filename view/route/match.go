@@ -198,6 +198,9 @@ func compilePath(m *routev3.RouteMatch, f *faults) pathMatch {
 }
 
 func (p *pathMatch) holds(r *Request, path string) bool {
+	if path == "" && r.Method == "CONNECT" { // of HTTP/1.1, which has no path
+		return p.kind == pathConnect || p.kind == pathAlways
+	}
 	switch p.kind {
 	case pathPrefix:
 		return hasPrefix(path, p.want, p.fold)

@@ -54,8 +54,14 @@ func TestPaths(t *testing.T) {
 			}
 		}
 	}
-	if !matches(t, `{connect_matcher: {}}`, route.Request{Method: "CONNECT"}) {
-		t.Error("connect_matcher does not match CONNECT")
+	// HTTP/1.1's CONNECT has no path, and nothing but connect_matcher matches it.
+	for match, want := range map[string]bool{`{connect_matcher: {}}`: true, `{prefix: ""}`: false, `{safe_regex: {regex: ".*"}}`: false} {
+		if got := matches(t, match, route.Request{Method: "CONNECT"}); got != want {
+			t.Errorf("%s matches CONNECT: %v, want %v", match, got, want)
+		}
+	}
+	if !matches(t, `{prefix: /a}`, route.Request{Method: "CONNECT", Path: "/a"}) {
+		t.Error("an extended CONNECT is not matched by its path")
 	}
 }
 

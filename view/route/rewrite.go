@@ -131,8 +131,26 @@ func (w *pathRewrite) apply(m *pathMatch, path string) string {
 }
 
 // RewritePath is the path, escaped and without the query, with which the request is forwarded
-// (prefix_rewrite, regex_rewrite, path_rewrite).
-func (c *Route) RewritePath(r *Request) string { return c.rewrite.path.apply(&c.match.path, r.Path) }
+// (prefix_rewrite, regex_rewrite, path_rewrite). A % that begins no escape once the path is rewritten
+// is escaped.
+func (c *Route) RewritePath(r *Request) string {
+	path := c.rewrite.path.apply(&c.match.path, r.Path)
+	if path == r.Path || !strings.Contains(path, "%") {
+		return path
+	}
+	var b strings.Builder
+	for i := range len(path) {
+		b.WriteByte(path[i])
+		if path[i] == '%' && (i+2 >= len(path) || !isHex(path[i+1]) || !isHex(path[i+2])) {
+			b.WriteString("25")
+		}
+	}
+	return b.String()
+}
+
+func isHex(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
+}
 
 // RewriteHost is the host with which the request is forwarded. Hostname is the endpoint's, which
 // auto_host_rewrite uses; a program that follows gRFC A81 passes it only if the server that sent
