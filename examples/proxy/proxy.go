@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -65,6 +66,12 @@ func (p *proxy) update(s *view.Snapshot) {
 			now.sets[c.Name] = e
 		}
 	}
+	for c := range s.Clusters() { // an aggregate is its first leaf that has endpoints
+		usable := func(leaf string) bool { e := now.sets[leaf]; return e.set != nil && e.set.Reason() == "" }
+		if i := slices.IndexFunc(c.Leaves(), usable); i >= 0 {
+			now.sets[c.Name] = now.sets[c.Leaves()[i]]
+		}
+	}
 	if len(s.Routes) > 0 {
 		rc := s.Routes[0]
 		now.err, now.origin, now.routes = rc.Err, rc.Origin, route.Compile(rc.Message, old.routes, rc.OnDemand...)
@@ -109,12 +116,9 @@ func (p *proxy) forward(w http.ResponseWriter, r *http.Request, c *config, found
 	}
 	defer p.hold(choice.Cluster)()
 	e := to.set.Pick(p.next.Next())
-	if e == nil {
-		http.Error(w, fmt.Sprintf("cluster %q: %s", choice.Cluster, to.set.Reason()), http.StatusServiceUnavailable)
-		return
-	}
-	if !to.limit.Enter() {
-		http.Error(w, fmt.Sprintf("cluster %q has %d requests at a time already", choice.Cluster, to.limit.Max()), http.StatusServiceUnavailable)
+	if e == nil || !to.limit.Enter() {
+		why := cmp.Or(to.set.Reason(), fmt.Sprintf("it has %d requests at a time already", to.limit.Max()))
+		http.Error(w, fmt.Sprintf("cluster %q: %s", choice.Cluster, why), http.StatusServiceUnavailable)
 		return
 	}
 	defer to.limit.Leave()
@@ -123,9 +127,7 @@ func (p *proxy) forward(w http.ResponseWriter, r *http.Request, c *config, found
 	forward := httputil.ReverseProxy{Transport: p.transport, Rewrite: func(out *httputil.ProxyRequest) {
 		out.SetXForwarded()
 		out.Out.URL.Scheme, out.Out.URL.Host, out.Out.URL.RawPath = "http", e.Address.Addr, found.RewritePath(req)
-		if plain, err := url.PathUnescape(out.Out.URL.RawPath); err == nil {
-			out.Out.URL.Path = plain
-		}
+		out.Out.URL.Path, _ = url.PathUnescape(out.Out.URL.RawPath)
 		out.Out.Host = found.RewriteHost(req, choice.Entry, c.origin.AutoHost(e.Hostname))
 	}, ModifyResponse: func(resp *http.Response) error { ok = resp.StatusCode < 500; return nil }}
 	forward.ServeHTTP(w, r)
@@ -133,16 +135,14 @@ func (p *proxy) forward(w http.ResponseWriter, r *http.Request, c *config, found
 
 // endpoints finds those of a cluster: in the snapshot that routed the request, or on demand.
 func (p *proxy) endpoints(ctx context.Context, c *config, choice route.Choice) (endpoints, error) {
-	if e, ok := c.sets[choice.Cluster]; ok {
-		return e, nil
+	e, err := c.sets[choice.Cluster], error(nil)
+	if e.set == nil && choice.ByHeader && choice.Cluster != "" {
+		_, err = p.view.Cluster(ctx, choice.Cluster)
+		err = cmp.Or(err, p.view.Ready(ctx)) // update has returned
+		e = p.config.Load().sets[choice.Cluster]
 	}
-	if choice.ByHeader && choice.Cluster != "" {
-		switch found, err := p.view.Cluster(ctx, choice.Cluster); {
-		case err != nil:
-			return endpoints{}, err
-		case found.Endpoints != nil:
-			return endpoints{set: endpoint.New(found.Endpoints.Assignment(), endpoint.Config{}), limit: p.breakers.Of(found.Message)}, nil
-		}
+	if e.set == nil {
+		err = cmp.Or(err, fmt.Errorf("cluster %q has no endpoints", choice.Cluster))
 	}
-	return endpoints{}, fmt.Errorf("cluster %q has no endpoints", choice.Cluster)
+	return e, err
 }
