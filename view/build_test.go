@@ -69,6 +69,9 @@ func build(t testing.TB, kind, name string, words []string) proto.Message {
 	case "eds":
 		return buildEndpoints(name, words)
 	case "ecds":
+		if next, ok := strings.CutPrefix(words[0], "next:"); ok { // it names another
+			return &corev3.TypedExtensionConfig{Name: name, TypedConfig: anyOf(discovery(next, false))}
+		}
 		return &corev3.TypedExtensionConfig{Name: name, TypedConfig: anyOf(wrapperspb.String(strings.Join(words, " ")))}
 	case "sds":
 		return &tlsv3.Secret{Name: name}
@@ -83,7 +86,7 @@ func build(t testing.TB, kind, name string, words []string) proto.Message {
 	return nil
 }
 
-// buildListener: api:RDS, api={ROUTES}, rds:NAME,…, tcp:CLUSTER,…, ecds:NAME, bad, note:TEXT.
+// buildListener: api:RDS, api={ROUTES}, rds:NAME,…, tcp:CLUSTER,…, ecds:NAME, optional:NAME (ECDS too), bad, note:TEXT.
 func buildListener(name string, words []string) *listenerv3.Listener {
 	l := &listenerv3.Listener{Name: name}
 	for _, word := range words {
@@ -102,10 +105,8 @@ func buildListener(name string, words []string) *listenerv3.Listener {
 			for n := range strings.SplitSeq(value, ",") {
 				l.FilterChains = append(l.FilterChains, chain(&tcpv3.TcpProxy{ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: n}}))
 			}
-		case "ecds":
-			hcm := manager("")
-			hcm.HttpFilters = []*hcmv3.HttpFilter{{Name: value, ConfigType: &hcmv3.HttpFilter_ConfigDiscovery{ConfigDiscovery: &corev3.ExtensionConfigSource{ConfigSource: ads}}}}
-			l.FilterChains = append(l.FilterChains, chain(hcm))
+		case "ecds", "optional":
+			l.FilterChains = append(l.FilterChains, chain(discovery(value, key == "optional")))
 		case "bad":
 			l.FilterChains = append(l.FilterChains, &listenerv3.FilterChain{Filters: []*listenerv3.Filter{{ConfigType: &listenerv3.Filter_TypedConfig{
 				TypedConfig: &anypb.Any{TypeUrl: anyOf(&hcmv3.HttpConnectionManager{}).TypeUrl, Value: []byte{1}},
@@ -127,6 +128,13 @@ func manager(route string) *hcmv3.HttpConnectionManager {
 		return &hcmv3.HttpConnectionManager{}
 	}
 	return &hcmv3.HttpConnectionManager{RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{RouteConfigName: route, ConfigSource: ads}}}
+}
+
+// discovery has a filter that is configured by an extension configuration.
+func discovery(name string, optional bool) *hcmv3.HttpConnectionManager {
+	return &hcmv3.HttpConnectionManager{HttpFilters: []*hcmv3.HttpFilter{{Name: name, IsOptional: optional, ConfigType: &hcmv3.HttpFilter_ConfigDiscovery{
+		ConfigDiscovery: &corev3.ExtensionConfigSource{ConfigSource: ads},
+	}}}}
 }
 
 func chain(filter proto.Message) *listenerv3.FilterChain {

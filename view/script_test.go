@@ -267,6 +267,9 @@ func (d *driver) stepOn() {
 		d.ended = append(d.ended, key)
 		d.out = append(d.out, "- "+key)
 	}
+	for _, f := range e.ended {
+		d.out = append(d.out, "ends the source of "+shortOf(f.kind.TypeURL()))
+	}
 	if e.again {
 		d.stepOn()
 	}
