@@ -3,6 +3,7 @@ package view
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
@@ -12,50 +13,102 @@ import (
 	"github.com/xdswatch/xdswatch/transport"
 )
 
+// scripted is a view in fake time, and what sends its client a resource, as lines of scripts are, or
+// nothing but names that were removed.
+func scripted(t *testing.T, root Root, config Config) (v *View, send func(kind, line string, removed ...string)) {
+	t.Helper()
+	srv := testutil.NewServer()
+	boot, err := bootstrap.Server(srv.Target())
+	must(t, err)
+	c, err := client.New(client.Config{Bootstrap: boot, Variant: client.VariantDelta, GRPC: transport.GRPCConfig{DialOptions: srv.DialOptions()}})
+	must(t, err)
+	t.Cleanup(func() {
+		c.Close()
+		<-c.Done()
+		srv.Close()
+	})
+	v, err = New(t.Context(), c, root, config)
+	must(t, err)
+	st, err := srv.Accept(t.Context())
+	must(t, err)
+	return v, func(kind, line string, removed ...string) {
+		var resources []*discoveryv3.Resource
+		if line != "" {
+			resources = append(resources, testutil.Wrapped(line[:1], line, res(t, kind+" "+line)))
+		}
+		must(t, st.Send(testutil.Delta(kinds[kind].TypeURL(), "n", resources, removed...)))
+		synctest.Wait()
+	}
+}
+
 // A collection that nothing names any more is unsubscribed, as single names are.
 //
 // spec: VIEW-16, VIEW-15
 func TestCollectionsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := testutil.NewServer()
-		boot, err := bootstrap.Server(srv.Target())
-		must(t, err)
-		c, err := client.New(client.Config{Bootstrap: boot, Variant: client.VariantDelta, GRPC: transport.GRPCConfig{DialOptions: srv.DialOptions()}})
-		must(t, err)
-		defer func() {
-			c.Close()
-			<-c.Done()
-			srv.Close()
-		}()
-		v, err := New(t.Context(), c, Root{Type: RootListener, Name: "l"}, Config{})
-		must(t, err)
-		st, err := srv.Accept(t.Context())
-		must(t, err)
-		send := func(version, line string) {
-			m := res(t, line)
-			kind, name := line[:3], line[4:5]
-			must(t, st.Send(testutil.Delta(kinds[kind].TypeURL(), version, []*discoveryv3.Resource{testutil.Wrapped(name, version, m)})))
-			synctest.Wait()
-		}
+		v, send := scripted(t, Root{Type: RootListener, Name: "l"}, Config{})
 		known := func() (n int) {
-			for _, s := range c.Dump() {
+			for _, s := range v.client.Dump() {
 				if s.Type == srdsKind.TypeURL() || s.Type == cdsKind.TypeURL() && s.Name == "a" {
 					n++
 				}
 			}
 			return n
 		}
-		send("1", "lds l scopes tcp:a")
-		send("1", "cds a static:1.1.1.1")
-		must(t, st.Send(testutil.Delta(srdsKind.TypeURL(), "1", nil)))
+		send("lds", "l scopes tcp:a")
+		send("cds", "a static:1.1.1.1")
+		send("srds", "")
 		must(t, v.Ready(t.Context()))
 		if n := known(); n != 2 {
 			t.Errorf("%d of the scopes and the cluster are subscribed to", n)
 		}
-		send("2", "lds l tcp:b")
-		send("1", "cds b static:1.1.1.1")
+		send("lds", "l tcp:b")
+		send("cds", "b static:1.1.1.1")
 		if n := known(); n != 0 {
-			t.Errorf("%d of the scopes and the cluster are subscribed to still: %v", n, c.Dump())
+			t.Errorf("%d of the scopes and the cluster are subscribed to still: %v", n, v.client.Dump())
+		}
+	})
+}
+
+// What is due at a time is done then, although nothing comes from the server.
+//
+// spec: WARM-j
+func TestTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, send := scripted(t, Root{Type: RootRoutes, Name: "r"}, Config{MergeWindow: time.Second, DeletionGrace: 10 * time.Second})
+		send("rds", "r *=a")
+		send("cds", "a eds")
+		send("eds", "a 1.1.1.1*1")
+		must(t, v.Ready(t.Context()))
+		after := func(d time.Duration, serial uint64, status Status) {
+			t.Helper()
+			time.Sleep(d)
+			synctest.Wait()
+			if s := v.Snapshot(); s.Serial != serial || s.Cluster("a").Status() != status {
+				t.Errorf("after %v: snapshot %d, the cluster is %v; want %d and %v", d, s.Serial, s.Cluster("a").Status(), serial, status)
+			}
+		}
+		send("eds", "a 1.1.1.1*2")
+		after(900*time.Millisecond, 1, StatusOK)
+		after(100*time.Millisecond, 2, StatusOK)
+		send("cds", "", "a")
+		after(9*time.Second, 3, StatusOK)
+		after(time.Second, 4, StatusError)
+	})
+}
+
+// What has no room comes as soon as there is some, although nothing comes from the server.
+func TestRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, send := scripted(t, Root{Type: RootRoutes, Name: "r"}, Config{MaxNames: 3})
+		send("rds", "r *=a,b")
+		send("cds", "a static:1.1.1.1")
+		send("cds", "b static:1.1.1.1")
+		send("rds", "r *=c,d")
+		send("cds", "c static:1.1.1.1")
+		send("cds", "d static:1.1.1.1")
+		if s := v.Snapshot(); s.Len() != 2 || s.Cluster("d") == nil || s.Cluster("d").Status() != StatusOK {
+			t.Errorf("the snapshot: %v", show(s))
 		}
 	})
 }
