@@ -75,7 +75,7 @@ func (d *Dialer) DialContext(ctx context.Context, _, address string) (net.Conn, 
 
 // Dial connects to an endpoint of a cluster, chosen by weight. A cluster that nothing names is
 // looked up on demand, so Dial blocks until it is known, or ctx ends; see [view.View.Cluster] for the
-// errors. Other errors say why there is no endpoint, or join those of all attempts.
+// errors. The connection has a CloseWrite, as *net.TCPConn does. Other errors say why there is no endpoint, or join those of all attempts.
 func (d *Dialer) Dial(ctx context.Context, cluster string) (net.Conn, error) {
 	release := d.view.Hold(cluster)
 	conn, over, err := d.dial(ctx, cluster)
@@ -217,4 +217,13 @@ type held struct {
 func (h *held) Close() error {
 	defer h.release()
 	return h.Conn.Close()
+}
+
+// CloseWrite ends what the program sends, as that of TCP and Unix connections does; the answer can still
+// be read.
+func (h *held) CloseWrite() error {
+	if c, ok := h.Conn.(interface{ CloseWrite() error }); ok {
+		return c.CloseWrite()
+	}
+	return errors.ErrUnsupported
 }

@@ -3,6 +3,7 @@ package dialer_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"strings"
 	"syscall"
@@ -75,6 +76,35 @@ func TestDialContext(t *testing.T) {
 	}
 	if _, err := d.Dial(ctx, "missing"); !errors.Is(err, client.ErrDoesNotExist) {
 		t.Errorf("a missing cluster has the error %v", err)
+	}
+}
+
+// A connection can be closed in one direction, as TCP's can.
+func TestHalfClosed(t *testing.T) {
+	ctx := viewtest.Patience(t)
+	lis, port := listen(t)
+	go func() {
+		conn, err := lis.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		all, _ := io.ReadAll(conn) // until the program has ended what it sends
+		_, _ = conn.Write(append(all, " back"...))
+	}()
+	conn, err := dialer.New(newView(t, port), dialer.Config{}).Dial(ctx, "root")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "there and"); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(conn); string(text) != "there and back" {
+		t.Errorf("the answer is %q, %v", text, err)
 	}
 }
 
