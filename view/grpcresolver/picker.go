@@ -98,7 +98,7 @@ func (p *picker) route(info balancer.PickInfo) (found *route.Route, cluster stri
 		return nil, "", nil
 	}
 	md, _ := metadata.FromOutgoingContext(info.Ctx)
-	r := route.Request{Method: "POST", Scheme: "http", Path: info.FullMethodName, Header: md, GRPC: true}
+	r := route.Request{Host: p.plan.host, Method: "POST", Scheme: "http", Path: info.FullMethodName, Header: md, GRPC: true}
 	found, err = p.plan.table.VirtualHosts()[0].Match(&r)
 	switch {
 	case err != nil:

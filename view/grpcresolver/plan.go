@@ -25,6 +25,7 @@ type plan struct {
 	err      error        // why no RPC can be sent
 	table    *route.Table // nil if there is one cluster, named ""
 	origin   view.Origin  // of the routes
+	host     string       // the channel's authority
 	clusters map[string]*cluster
 }
 
@@ -112,7 +113,7 @@ func (r *listenerResolver) update() {
 	if s == nil {
 		return
 	}
-	p := &plan{err: s.Err, clusters: map[string]*cluster{}}
+	p := &plan{err: s.Err, host: s.Root.Host, clusters: map[string]*cluster{}}
 	leaves := map[string]*leaf{}
 	for c := range s.Clusters() {
 		p.clusters[c.Name] = &cluster{hold: r.hold(c)}

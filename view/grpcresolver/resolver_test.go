@@ -221,6 +221,9 @@ func TestRoutes(t *testing.T) {
 	a, b := backend(t), backend(t)
 	viewtest.Set(t, m, "1", append(viewtest.Listener(t, "listener", `
 		{match: {prefix: /a/, headers: [{name: x-canary, exact_match: "1"}]}, route: {cluster: b}},
+		{match: {prefix: /a/, headers: [{name: ":authority", exact_match: other}]}, route: {cluster: b}},
+		{match: {prefix: /a/}, route: {cluster_header: x-canary}},
+		{match: {prefix: /a/o, headers: [{name: ":authority", exact_match: listener}]}, route: {cluster: b}},
 		{match: {prefix: /a/}, route: {cluster: a}},
 		{match: {path: /s/gone}, route: {cluster: missing}},
 		{match: {path: /s/answer}, direct_response: {status: 200}},
@@ -232,7 +235,7 @@ func TestRoutes(t *testing.T) {
 		ctx    context.Context
 		method string
 		want   uint32
-	}{{ctx, "/a/m", a}, {canary, "/a/m", b}, {ctx, "/a/n", a}} {
+	}{{ctx, "/a/m", a}, {canary, "/a/m", b}, {ctx, "/a/n", a}, {ctx, "/a/o", b}} {
 		if port, err := invoke(tt.ctx, channel, tt.method); port != tt.want {
 			t.Errorf("%s went to %d, %v; want %d", tt.method, port, err, tt.want)
 		}

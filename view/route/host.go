@@ -58,7 +58,7 @@ func (h *VirtualHost) Match(r *Request) (*Route, error) {
 		path, _, _ = strings.Cut(path, ";")
 	}
 	for _, c := range h.routes {
-		if c.match.holds(r, path) {
+		if c.match.holds(r, path) && !(r.GRPC && c.notGRPC) {
 			return c, c.err
 		}
 	}

@@ -191,6 +191,23 @@ func TestQueriesAndCookies(t *testing.T) {
 	}
 }
 
+// gRPC leaves routes out that it does not know, and looks at the next.
+func TestLeftOutByGRPC(t *testing.T) {
+	for _, left := range []string{
+		`{match: {prefix: /, query_parameters: [{name: q, present_match: false}]}, route: {cluster: a}}`,
+		`{match: {prefix: /}, route: {cluster_header: x-cluster}}`,
+		`{match: {prefix: /}, route: {timeout: 1s}}`,
+	} {
+		table := route.Compile(configuration(t, `virtual_hosts: [{name: v, domains: ["*"], routes: [`+left+`, {match: {prefix: /}, route: {cluster: b}}]}]`), nil)
+		for grpc, want := range map[bool]int{false: 0, true: 1} {
+			r := route.Request{Path: "/", GRPC: grpc}
+			if found, _ := table.Match(&r); found != table.VirtualHosts()[0].Routes()[want] {
+				t.Errorf("gRPC %v: %s: another route than %d", grpc, left, want)
+			}
+		}
+	}
+}
+
 func TestFraction(t *testing.T) {
 	const match = `{prefix: /, runtime_fraction: {default_value: {numerator: 5, denominator: TEN_THOUSAND}, runtime_key: k}}`
 	at := func(n uint64, runtime func(string) (route.Fraction, bool)) bool {

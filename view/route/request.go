@@ -23,7 +23,8 @@ type Request struct {
 	// Header has canonical names, as in http.Header, or those of gRPC's metadata if GRPC is set.
 	Header map[string][]string
 	// GRPC says that Header is gRPC's metadata: names are lower case, the content type is
-	// application/grpc, and binary headers match nothing (gRFC A28).
+	// application/grpc, and binary headers match nothing. Routes with query_parameters,
+	// with cluster_header or without a cluster specifier are left out (gRFC A28).
 	GRPC bool
 	// Random decides fractions and weighted clusters; nil is math/rand/v2.
 	Random func() uint64

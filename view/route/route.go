@@ -19,6 +19,7 @@ type Route struct {
 	retry    *Retry
 	timeout  time.Duration
 	stream   time.Duration
+	notGRPC  bool // gRPC leaves it out
 	err      error
 }
 
@@ -56,6 +57,13 @@ func (a Action) String() string {
 
 func compileRoute(r *routev3.Route, h *VirtualHost, f *faults) *Route {
 	c := &Route{proto: r, host: h, match: compileMatch(r.GetMatch(), f)}
+	c.notGRPC = len(r.GetMatch().GetQueryParameters()) > 0
+	switch r.GetRoute().GetClusterSpecifier().(type) {
+	case nil:
+		c.notGRPC = c.notGRPC || r.GetRoute() != nil
+	case *routev3.RouteAction_ClusterHeader:
+		c.notGRPC = true
+	}
 	switch a := r.GetAction().(type) {
 	case *routev3.Route_Route:
 		c.forward(a.Route, f)
