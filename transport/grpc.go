@@ -93,6 +93,8 @@ func (c GRPCConfig) dialOptions() []grpc.DialOption {
 		// Requests and responses may have megabytes. gRPC gives the buffers back when
 		// nothing is on its way.
 		grpc.WithWriteBufferSize(bufferSize), grpc.WithReadBufferSize(bufferSize),
+		// H-9: small fields take several times what is counted.
+		grpc.WithMaxHeaderListSize(grpcHeaderBytes),
 		grpc.WithStaticStreamWindowSize(streamWindow), grpc.WithStaticConnWindowSize(connWindow),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(c.MaxReceiveSize)),
 		// The backoff is only seen by a channel that drains its last streams: one that

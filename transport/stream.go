@@ -72,14 +72,20 @@ func (s *stream) CloseSend() error { return s.grpc.CloseSend() }
 // Close is documented at [Stream].
 func (s *stream) Close() { s.cancel(errStreamClosed) }
 
-// explainLimit says how to accept a response that was larger than our limit. gRPC tells it
-// from a request larger than the server's only by the limit in the text.
+// explainLimit names the limit that headers or a response exceeded, and says how to accept the response.
+// gRPC tells it from a request larger than the server's only by the limit in the text.
 func explainLimit(err error, limit int) error {
 	st, ok := status.FromError(err)
-	if !ok || st.Code() != codes.ResourceExhausted {
+	if !ok {
 		return err
 	}
 	text := st.Message()
+	switch {
+	case st.Code() == codes.Internal && text == "peer header list size exceeded limit":
+		return status.Errorf(codes.Internal, "the server's headers or trailers have more than %d bytes", grpcHeaderBytes)
+	case st.Code() != codes.ResourceExhausted:
+		return err
+	}
 	ours := strings.HasSuffix(text, fmt.Sprintf("larger than max %d", limit)) ||
 		strings.Contains(text, "larger than max (") && strings.HasSuffix(text, fmt.Sprintf(" vs. %d)", limit))
 	if !ours {
