@@ -29,12 +29,17 @@ func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 		return fmt.Errorf("raw codec: cannot receive into a %T", v)
 	}
 	data.Ref()
+	f.setBuffers(data)
+	return nil
+}
+
+// setBuffers makes the frame's parts.
+func (f *Frame) setBuffers(data mem.BufferSlice) {
 	f.buffers = data
 	f.Parts = make([][]byte, len(data))
 	for i, b := range data {
 		f.Parts[i] = b.ReadOnlyData()
 	}
-	return nil
 }
 
 // Name is empty so that the content type is plain "application/grpc", as with the codec

@@ -110,7 +110,8 @@ type unfinished struct {
 	left   int     // of the content
 	came   int     // of it, while some is left
 	excess int     // what the frames take beside head and content
-	share  *share  // nil unless the message is large
+	large  int     // what a large message takes of the budget; 0 of others
+	share  *share  // nil until gRPC asks for a large message
 	waits  bool    // for its share
 	kept   uint32  // how much of the window is held back meanwhile
 }
@@ -154,7 +155,10 @@ func (c *frameConn) take(stream uint32, b []byte) {
 			n = copy(m.head[m.n:], b)
 			m.n += n
 			if m.left = int(binary.BigEndian.Uint32(m.head[1:])); m.n == len(m.head) && m.left > smallMessage && m.left <= c.largest {
-				c.ask(m, stream)
+				m.large = m.left
+				if m.head[0] != 0 {
+					m.large = 2*m.left + c.largest // what was compressed, twice, and what it becomes
+				}
 			}
 		} else {
 			m.left -= n
@@ -184,7 +188,7 @@ func (c *frameConn) charge(m *unfinished, n int) {
 func (c *frameConn) forget(m *unfinished) {
 	c.charge(m, -m.excess)
 	c.content -= m.came
-	m.came = 0
+	m.came, m.large = 0, 0
 	m.share.release()
 	m.share = nil
 }

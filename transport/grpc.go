@@ -44,8 +44,9 @@ type GRPCConfig struct {
 	// decompression. 0 or less means 128 MiB, instead of gRPC's 4 MiB, which a whole snapshot
 	// soon exceeds; the maximum is 2 GiB less one byte. A larger response ends its stream with
 	// RESOURCE_EXHAUSTED. The unfinished responses on all streams of a connection may have one and a
-	// half times this size together; if they have more, the connection ends. A decompressor of the
-	// program in DialOptions (grpc.WithDecompressor) has to bound its own output.
+	// half times this size together; if they have more, the connection ends. The client decompresses gzip
+	// itself. A decompressor of the program in DialOptions (grpc.WithDecompressor), which takes its
+	// place, has to bound its own output.
 	MaxReceiveSize int
 	// ConnectTimeout bounds an attempt at one address: TCP, TLS and HTTP/2 together. 0 or less
 	// means 20 seconds. Open as a whole, with name resolution and all addresses, takes at most
@@ -93,6 +94,8 @@ func (c GRPCConfig) dialOptions() []grpc.DialOption {
 		// Requests and responses may have megabytes. gRPC gives the buffers back when
 		// nothing is on its way.
 		grpc.WithWriteBufferSize(bufferSize), grpc.WithReadBufferSize(bufferSize),
+		//lint:ignore SA1019 a compressor of encoding.RegisterCompressor would be one of the process
+		grpc.WithDecompressor(packed{}),
 		// H-9: small fields take several times what is counted.
 		grpc.WithMaxHeaderListSize(grpcHeaderBytes),
 		grpc.WithStaticStreamWindowSize(streamWindow), grpc.WithStaticConnWindowSize(connWindow),

@@ -47,23 +47,35 @@ func (s *stream) Recv() (Frame, error) {
 	if err == nil {
 		return f, nil
 	}
+	f.Free()
 	s.end = shortStatus(explainLimit(err, s.limit))
 	s.cancel(s.end)
 	return Frame{}, s.end
 }
 
-// admit gives a large message its share of the budget, which it has unless it was compressed.
+// admit gives a large message its share of the budget, and decompresses it. One that was large on the wire
+// has it.
 func (s *stream) admit(f *Frame) error {
-	size := f.buffers.Len()
-	if size <= smallMessage {
-		return nil
+	if f.buffers.Len() > smallMessage {
+		f.share = s.holder.take(&large)
 	}
-	if f.share = s.holder.take(&large); f.share != nil {
+	switch size := f.buffers.Len(); {
+	case f.isPacked():
+		return s.unpack(f)
+	case size > smallMessage:
+		return s.share(s.grpc.Context(), f, size)
+	}
+	return nil
+}
+
+// share waits for the share of a message, unless it has one.
+func (s *stream) share(ctx context.Context, f *Frame, size int) error {
+	if f.share != nil {
 		return nil
 	}
 	f.share = large.ask(s.holder, size, nil)
 	f.share.complete()
-	return f.share.wait(s.grpc.Context())
+	return f.share.wait(ctx)
 }
 
 // CloseSend is documented at [SendCloser].

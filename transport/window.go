@@ -70,9 +70,15 @@ func (c *frameConn) holdsBack(f frameHead, b []byte) bool {
 		c.streams[f.stream] = &unfinished{}
 	case f.kind == http2.FrameRSTStream:
 		c.end(f.stream)
-	case f.kind == http2.FrameWindowUpdate && m != nil && m.waits:
-		m.kept += binary.BigEndian.Uint32(b[frameHeadSize:])
-		return true
+	case f.kind == http2.FrameWindowUpdate && m != nil:
+		more := binary.BigEndian.Uint32(b[frameHeadSize:])
+		if m.large > 0 && m.share == nil && more > streamWindow {
+			c.ask(m, f.stream)
+		}
+		if m.waits {
+			m.kept += more
+		}
+		return m.waits
 	}
 	return false
 }
@@ -92,10 +98,11 @@ func (c *frameConn) pay() error {
 	return err
 }
 
-// ask asks for the share of a large message. gRPC, which asks for all of a message as soon as it has its
-// head, has that written when the share is there.
+// ask asks for the share of a large message, when gRPC asks for all of it: then nobody has to receive
+// an earlier message of its stream, which may need a share too. What gRPC asks is written when the share
+// is there.
 func (c *frameConn) ask(m *unfinished, stream uint32) {
-	s := large.ask(c.holder, m.left, c.tooSlow)
+	s := large.ask(c.holder, m.large, c.tooSlow)
 	m.share = s
 	select {
 	case <-s.granted:
@@ -118,10 +125,9 @@ func (c *frameConn) ask(m *unfinished, stream uint32) {
 	}()
 }
 
-// finish notes that a message has come whole. Who receives it takes its share; of one that is
-// compressed nobody knows its size any more.
+// finish notes that a message has come whole. Who receives it takes its share.
 func (c *frameConn) finish(m *unfinished) {
-	if m.share != nil && m.head[0] == 0 {
+	if m.share != nil {
 		m.share.complete()
 		m.share = nil
 	}
