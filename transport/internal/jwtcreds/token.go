@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/xdswatch/xdswatch/internal/redact"
 	"github.com/xdswatch/xdswatch/internal/regular"
 )
 
@@ -74,8 +75,13 @@ func expClaim(payload []byte) (time.Time, error) {
 	var claims struct {
 		Exp *float64 `json:"exp"`
 	}
-	if err := json.Unmarshal(payload, &claims); err != nil {
-		return time.Time{}, fmt.Errorf("payload: %w", err)
+	err := json.Unmarshal(payload, &claims)
+	// H-3: the texts of the errors quote the token.
+	switch {
+	case errors.As(err, new(*json.UnmarshalTypeError)):
+		return time.Time{}, errors.New(`payload: want an object in which "exp" is a number`)
+	case err != nil:
+		return time.Time{}, fmt.Errorf("payload: %s", redact.SyntaxJSON(err))
 	}
 	if claims.Exp == nil {
 		return time.Time{}, errors.New(`no "exp" claim`)
