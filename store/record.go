@@ -104,47 +104,22 @@ func isHead(b []byte) bool {
 	return len(b) >= headSize && binary.LittleEndian.Uint32(b) == mark && binary.LittleEndian.Uint32(b[12:]) == crc32.Checksum(b[:12], castagnoli)
 }
 
+// bodySize is what the head at the front of some bytes says.
+func bodySize(b []byte) uint32 { return binary.LittleEndian.Uint32(b[4:]) }
+
 // bodyAt is the body of the record at the front of some bytes; ok is false if there is none that is
 // whole, and then size is how much to pass over: 0 if the head is damaged.
-func bodyAt(b []byte) (body []byte, size int, ok bool) {
+func bodyAt(b []byte) (body []byte, size int64, ok bool) {
 	if !isHead(b) {
 		return nil, 0, false
 	}
-	n := int(binary.LittleEndian.Uint32(b[4:]))
+	n := int(bodySize(b))
 	switch {
 	case n == 0:
 		return nil, headSize, false
 	case n > maxBody || n > len(b)-headSize:
-		return nil, len(b), false
+		return nil, int64(len(b)), false
 	}
 	body = b[headSize : headSize+n]
-	return body, headSize + n, binary.LittleEndian.Uint32(b[8:]) == crc32.Checksum(body, castagnoli)
-}
-
-// scan calls each for the bodies of a file with their places, and counts what is damaged.
-func scan(b []byte, each func(off, size int, body []byte) error) (damaged int) {
-	for off := 0; off < len(b); {
-		body, size, ok := bodyAt(b[off:])
-		if ok {
-			ok = each(off, size, body) == nil
-		}
-		if !ok {
-			damaged++
-		}
-		if size == 0 {
-			size = next(b[off:])
-		}
-		off += size
-	}
-	return damaged
-}
-
-// next is how far it is to the next head, behind the first byte.
-func next(b []byte) int {
-	for i := 1; i+headSize <= len(b); i++ {
-		if isHead(b[i:]) {
-			return i
-		}
-	}
-	return len(b)
+	return body, headSize + int64(n), binary.LittleEndian.Uint32(b[8:]) == crc32.Checksum(body, castagnoli)
 }

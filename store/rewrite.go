@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 )
 
-// compact replaces the file by one without what is outdated, given its content: what this process has
+// compact replaces the file by one without what is outdated, given what it holds: what this process has
 // said is good comes last.
-func (s *section) compact(b []byte) error {
+func (s *section) compact(from *window) error {
 	_ = s.close()
 	temp := filepath.Join(s.dir.path, tempPrefix+filepath.Base(s.path))
 	_ = os.Remove(temp)
@@ -16,7 +16,7 @@ func (s *section) compact(b []byte) error {
 	if err != nil {
 		return err
 	}
-	w := rewriting{section: s, file: f, from: b}
+	w := rewriting{section: s, file: f, from: from}
 	if err = w.write(); err == nil {
 		err = f.Sync()
 	}
@@ -44,7 +44,7 @@ func (s *section) compact(b []byte) error {
 type rewriting struct {
 	*section
 	file  file
-	from  []byte
+	from  *window
 	out   []byte
 	table table
 	live  int64
@@ -71,10 +71,10 @@ func (w *rewriting) copy(chosen func(*entry) bool, session uint32) error {
 	var r record
 	for held := range w.section.all {
 		e := *held
-		if !chosen(&e) || e.off+int64(e.size) > int64(len(w.from)) {
+		if !chosen(&e) {
 			continue
 		}
-		body, _, ok := bodyAt(w.from[e.off : e.off+int64(e.size)])
+		body, _, ok := bodyAt(w.from.at(e.off, int64(e.size)))
 		if !ok || r.parse(body) != nil {
 			continue
 		}
@@ -90,7 +90,7 @@ func (w *rewriting) copy(chosen func(*entry) bool, session uint32) error {
 			}
 		}
 	}
-	return nil
+	return w.from.err
 }
 
 func (w *rewriting) flush() error {

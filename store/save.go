@@ -18,12 +18,14 @@ func (s *section) open() (fault, err error) {
 	if s.file != nil {
 		return nil, nil
 	}
-	b, info, err := s.content()
+	w, info, err := s.content()
 	if err != nil {
 		return nil, err
 	}
-	s.info = info
-	s.learn(b, true)
+	defer w.close()
+	if err := s.learn(w, info, true); err != nil {
+		return nil, err
+	}
 	if fault = s.fault(); s.broken { // by this process, whose session goes on
 		fault, s.own = nil, s.session > 0 && !s.foreign
 	}
@@ -31,7 +33,7 @@ func (s *section) open() (fault, err error) {
 		s.dir.others -= info.Size()
 	}
 	if s.size == 0 || s.foreign || s.damaged > 0 || s.wasteful() || s.rewrites {
-		err = s.compact(b)
+		err = s.compact(w)
 	} else {
 		if s.file, err = s.dir.disk.extend(s.path); err == nil && !s.own {
 			s.session, s.own = s.session+1, true
@@ -90,11 +92,7 @@ func (s *section) save(changes []client.StoredResource) error {
 	}
 	s.broken = false
 	if s.wasteful() {
-		whole, _, err := s.content()
-		if err == nil {
-			err = s.compact(whole)
-		}
-		if err != nil {
+		if err := s.shrink(); err != nil {
 			return errors.Join(fault, err, s.fail()) // the changes are there
 		}
 	}
@@ -102,6 +100,16 @@ func (s *section) save(changes []client.StoredResource) error {
 		return errors.Join(fault, &FullError{full, s.dir.options.MaxSize})
 	}
 	return fault
+}
+
+// shrink compacts the file that is written.
+func (s *section) shrink() error {
+	w, _, err := s.content()
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	return s.compact(w)
 }
 
 func notSaved(err error) error { return fmt.Errorf("%w: %w", client.ErrNotSaved, err) }

@@ -1,8 +1,8 @@
 package store
 
 import (
+	"cmp"
 	"errors"
-	"io"
 	"os"
 	"time"
 
@@ -40,12 +40,12 @@ const (
 	slack = 1 << 20
 )
 
-// content reads the file; nil if there is none.
-func (s *section) content() (b []byte, info os.FileInfo, err error) {
+// content opens the file, as an empty one if there is none.
+func (s *section) content() (w *window, info os.FileInfo, err error) {
 	before, err := os.Lstat(s.path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return nil, nil, nil
+		return &window{}, nil, nil
 	case err != nil:
 		return nil, nil, err
 	case !before.Mode().IsRegular():
@@ -55,25 +55,19 @@ func (s *section) content() (b []byte, info os.FileInfo, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	defer f.Close()
-	var head [headSize]byte
-	if n, err := f.ReadAt(head[:], 0); err == nil && !isHead(head[:n]) {
-		return head[:], info, nil // LKG-7: it is foreign, however large it is
+	w = &window{file: f, size: info.Size()}
+	if head := w.at(0, headSize); len(head) == headSize && !isHead(head) {
+		w.size = headSize // LKG-7: it is foreign, however large it is
 	}
-	size := info.Size()
 	if most := s.dir.options.MaxSize; most > 0 {
-		size = min(size, 4*most+4*slack) // the rest is damage, as what is cut is
+		w.size = min(w.size, 4*most+4*slack) // the rest is damage, as what is cut is
 	}
 	// H-10: a file may be extended to any size.
-	if size, err = extent(f, size); err != nil {
+	if w.size, err = extent(f, w.size); err != nil {
+		_ = f.Close()
 		return nil, nil, err
 	}
-	b = make([]byte, size)
-	n, err := io.ReadFull(f, b)
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		err = nil // it is being written
-	}
-	return b[:n], info, err
+	return w, info, nil
 }
 
 // read learns what the file holds, unless that is known.
@@ -85,23 +79,22 @@ func (s *section) read() error {
 		os.SameFile(info, s.info) && info.Size() == s.info.Size() && info.ModTime().Equal(s.info.ModTime()) {
 		return nil
 	}
-	b, info, err := s.content()
+	w, info, err := s.content()
 	if err != nil {
 		return err
 	}
-	s.info = info
-	s.learn(b, false)
-	return nil
+	defer w.close()
+	return s.learn(w, info, false)
 }
 
 // learn takes in what a file holds.
-func (s *section) learn(b []byte, hashes bool) {
-	s.known, s.size = true, int64(len(b))
+func (s *section) learn(w *window, info os.FileInfo, hashes bool) error {
+	s.known, s.info = false, info
 	s.table, s.live, s.damaged, s.foreign, s.session, s.own = table{}, 0, 0, false, 0, false
 	alive := map[uint32]int64{} // by session
 	first := true
 	var r record
-	s.damaged = scan(b, func(off, size int, body []byte) error {
+	s.damaged = w.scan(func(off, size int64, body []byte) error {
 		if first {
 			first = false
 			s.foreign = recordKind(body[0]) != recordSection || string(body[1:]) != string(describe(s.at))
@@ -115,8 +108,12 @@ func (s *section) learn(b []byte, hashes bool) {
 		}
 		return s.take(&r, off, size, hashes, alive)
 	})
+	if s.size = w.size; w.err != nil {
+		return w.err
+	}
+	s.known = true
 	// LKG-7: a foreign file holds nothing.
-	if s.foreign = s.foreign || first && len(b) > 0; s.foreign {
+	if s.foreign = s.foreign || first && s.size > 0; s.foreign {
 		s.table, s.live = table{}, 0
 	}
 	oldest := int64(0)
@@ -128,14 +125,15 @@ func (s *section) learn(b []byte, hashes bool) {
 			s.bury(e) // LKG-6: it is too old
 		}
 	}
+	return nil
 }
 
 // take takes in a record.
-func (s *section) take(r *record, off, size int, hashes bool, alive map[uint32]int64) error {
+func (s *section) take(r *record, off, size int64, hashes bool, alive map[uint32]int64) error {
 	switch r.kind {
 	case recordPut:
 		e := entry{
-			name: string(r.name), off: int64(off), size: int32(size), session: s.session,
+			name: string(r.name), off: off, size: int32(size), session: s.session,
 			time: r.time, updated: r.updated, expires: r.expires,
 		}
 		if hashes {
@@ -193,20 +191,21 @@ func (s *section) load(names []string, yield func(client.StoredResource)) error 
 		}
 		return s.loadFew(names, yield)
 	}
-	b, info, err := s.content()
+	w, info, err := s.content()
 	if err != nil {
 		return err
 	}
+	defer w.close()
 	if s.file == nil {
-		s.info = info
-		s.learn(b, false)
-	}
-	for e := range s.all {
-		if e.off+int64(e.size) <= int64(len(b)) {
-			s.yield(e, b[e.off:e.off+int64(e.size)], s.file == nil, yield)
+		if err := s.learn(w, info, false); err != nil {
+			return err
 		}
 	}
-	return s.fault()
+	w.keep = true
+	for e := range s.all {
+		s.yield(e, w.at(e.off, int64(e.size)), yield)
+	}
+	return cmp.Or(w.err, s.fault())
 }
 
 func (s *section) loadFew(names []string, yield func(client.StoredResource)) error {
@@ -227,18 +226,15 @@ func (s *section) loadFew(names []string, yield func(client.StoredResource)) err
 		if _, err := f.ReadAt(b, e.off); err != nil {
 			return err
 		}
-		s.yield(e, b, false, yield)
+		s.yield(e, b, yield)
 	}
 	return s.fault()
 }
 
-// yield hands out an entry, given the bytes of its record, which may have been read before.
-func (s *section) yield(e *entry, b []byte, checked bool, yield func(client.StoredResource)) {
+// yield hands out an entry, given the bytes of its record.
+func (s *section) yield(e *entry, b []byte, yield func(client.StoredResource)) {
 	var r record
-	body, ok := b[headSize:], true
-	if !checked {
-		body, _, ok = bodyAt(b)
-	}
+	body, _, ok := bodyAt(b)
 	if !ok || r.parse(body) != nil || string(r.name) != e.name {
 		return // the file was replaced meanwhile
 	}
