@@ -12,6 +12,7 @@ import (
 const (
 	mark     = 0x6b6c5c9d
 	headSize = 16
+	maxRest  = 64 // of a record, beside name, server and resource
 	maxBody  = 1 << 30
 )
 
@@ -24,7 +25,7 @@ const (
 	recordSection recordKind = iota + 1 // the first of a file: which section it is, as JSON
 	recordPut                           // a resource
 	recordForget                        // there is no such resource
-	recordTouch                         // a resource is still good, as it was put
+	recordTouch                         // resources are still good, as they were put; see touches
 	recordBegin                         // a process begins to write
 	recordAlive                         // all that was put or touched since the last begin is still good
 )

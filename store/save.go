@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/xdswatch/xdswatch/client"
@@ -125,6 +126,12 @@ func (s *section) encode(changes []client.StoredResource) (b []byte, full int) {
 	if s.dir.options.MaxSize > 0 {
 		room = s.dir.options.MaxSize - s.dir.size()
 	}
+	need := 0
+	for i := range changes {
+		need += len(changes[i].Resource) + len(changes[i].Name) + len(changes[i].Server) + maxRest
+	}
+	b = slices.Grow(b, need)
+	t := touches{record: record{kind: recordTouch, time: now}}
 	for i := range changes {
 		c := &changes[i]
 		had := s.find(c.Name)
@@ -138,7 +145,11 @@ func (s *section) encode(changes []client.StoredResource) (b []byte, full int) {
 		}
 		hash := hashOf(c.Server, c.Resource)
 		if had != nil && had.hash == hash {
-			b = s.touch(b, &r, had)
+			// Unless this session has said so.
+			if had.session != s.session || had.expires != r.expires {
+				b = t.add(b, &r, had)
+				had.session, had.time, had.updated, had.expires = s.session, r.time, r.updated, r.expires
+			}
 			continue
 		}
 		if had != nil {
@@ -158,7 +169,7 @@ func (s *section) encode(changes []client.StoredResource) (b []byte, full int) {
 			hash: hash, time: now, updated: r.updated, expires: r.expires,
 		})
 	}
-	return b, full
+	return t.flush(b), full
 }
 
 // forget appends that there is nothing of a name any more, unless there was nothing.
@@ -168,14 +179,4 @@ func (s *section) forget(b []byte, name string, now int64, had *entry) []byte {
 	}
 	s.bury(had)
 	return appendRecord(b, &record{kind: recordForget, time: now}, name, "")
-}
-
-// touch appends that an entry is still good, unless this session has said so.
-func (s *section) touch(b []byte, r *record, e *entry) []byte {
-	if e.session == s.session && e.expires == r.expires {
-		return b
-	}
-	e.session, e.time, e.updated, e.expires = s.session, r.time, r.updated, r.expires
-	r.kind, r.resource = recordTouch, nil
-	return appendRecord(b, r, e.name, "")
 }

@@ -143,9 +143,7 @@ func (s *section) take(r *record, off, size int64, hashes bool, alive map[uint32
 	case recordForget:
 		s.bury(s.find(string(r.name)))
 	case recordTouch:
-		if e := s.find(string(r.name)); e != nil {
-			e.session, e.time, e.updated, e.expires = s.session, r.time, r.updated, r.expires
-		}
+		return s.touch(r)
 	case recordBegin:
 		s.session++
 	case recordAlive:

@@ -124,6 +124,7 @@ func (d *Directory) Names(at client.StoreSection) (names []string, err error) {
 	if err = s.read(); err != nil {
 		return nil, err
 	}
+	names = make([]string, 0, s.named)
 	for e := range s.all {
 		names = append(names, e.name)
 	}

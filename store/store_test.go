@@ -182,7 +182,7 @@ func TestCostOfChanges(t *testing.T) {
 	before := size()
 	all[1] = put("1", "new")
 	must(t, d.Save(clusters, all))
-	if grown := size() - before; grown > int64(len(all))*64 {
+	if grown := size() - before; grown > 300 {
 		t.Errorf("to say that %d are still good took %d bytes", len(all), grown)
 	}
 	for i := range 10 {

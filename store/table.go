@@ -1,6 +1,10 @@
 package store
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+	"iter"
+	"sort"
+)
 
 // entry is a resource in a file.
 type entry struct {
@@ -112,6 +116,18 @@ func (t *table) all(yield func(*entry) bool) {
 	for _, c := range t.chunks {
 		for i := range c {
 			if c[i].size > 0 && !yield(&c[i]) {
+				return
+			}
+		}
+	}
+}
+
+// within are the entries that begin in a range of the file and are not outdated.
+func (t *table) within(from, to int64) iter.Seq[*entry] {
+	return func(yield func(*entry) bool) {
+		i := sort.Search(t.count, func(i int) bool { return t.at(i).off >= from })
+		for ; i < t.count && t.at(i).off < to; i++ {
+			if e := t.at(i); e.size > 0 && !yield(e) {
 				return
 			}
 		}

@@ -1,0 +1,83 @@
+package store
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/xdswatch/xdswatch/client"
+)
+
+// Processes save some of what the ones before have saved, in any order, as it was, with another time to
+// live or changed. What a process held as good in the last days is loaded, as it was saved last.
+//
+// spec: LKG-6 LKG-2
+func TestProcessesTouch(t *testing.T) {
+	const day = 24 * time.Hour
+	type kept struct {
+		value         string
+		good, expires time.Time
+	}
+	names := make([]string, 12)
+	for i := range names {
+		names[i] = fmt.Sprint("name-", i)
+	}
+	for seed := range uint64(30) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 0))
+			path, model := t.TempDir(), map[string]kept{}
+			for process := range 12 {
+				d := Dir(path, Options{MaxAge: 5 * day})
+				d.disk = unsynced{}
+				d.section(clusters).rewrites = random.IntN(6) == 0
+				saved := map[string]bool{}
+				for range 1 + random.IntN(3) {
+					var changes []client.StoredResource
+					random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+					for _, name := range names[:random.IntN(len(names))] {
+						if random.IntN(8) == 0 {
+							delete(model, name)
+							changes = append(changes, client.StoredResource{Name: name})
+							continue
+						}
+						k := kept{value: model[name].value, expires: model[name].expires}
+						if k.value == "" || random.IntN(4) == 0 {
+							k.value = fmt.Sprint(process, "-", random.IntN(1000))
+						}
+						if random.IntN(3) == 0 {
+							k.expires = time.Now().Add(time.Duration(random.IntN(9)) * time.Hour)
+						}
+						model[name], saved[name] = k, true
+						r := put(name, k.value)
+						r.Expires = k.expires
+						changes = append(changes, r)
+					}
+					if len(changes) > 0 {
+						must(t, d.Save(clusters, changes))
+					}
+				}
+				must(t, d.Save(clusters, nil)) // all of it is still good
+				must(t, d.Close())
+				for name := range saved {
+					if k, ok := model[name]; ok {
+						k.good = time.Now()
+						model[name] = k
+					}
+				}
+				time.Sleep(day + time.Hour)
+				maps.DeleteFunc(model, func(_ string, k kept) bool { return time.Since(k.good) > 5*day })
+				got, want := map[string]string{}, map[string]string{}
+				for name, k := range model {
+					want[name] = fmt.Sprint(k.value, " until ", k.expires.UnixNano())
+				}
+				must(t, Dir(path, Options{MaxAge: 5 * day}).Load(clusters, nil, func(r client.StoredResource) {
+					got[r.Name] = fmt.Sprint(string(r.Resource), " until ", r.Expires.UnixNano())
+				}))
+				same(t, fmt.Sprintf("seed %d, after process %d", seed, process), got, want)
+			}
+		})
+	}
+}
