@@ -19,8 +19,8 @@ const (
 	keepAgain = 5 * time.Second
 	// keepAlive is how often the store is told that all is still good.
 	keepAlive = time.Hour
-	// maxSave is how many bytes of resources one Save has, about.
-	maxSave = 1 << 20
+	// maxSave is how many bytes of resources one Save has, about, and maxChanges how many changes.
+	maxSave, maxChanges = 512 << 10, 4096
 	// maxBacklog is how many bytes of changes wait until those of one name are made one, about.
 	maxBacklog = 64 << 20
 )

@@ -29,6 +29,7 @@ func (w *saving) save(kept []machine.Keep) (left []machine.Keep) {
 		return kept[batch:]
 	}
 	server, uri := -1, ""
+	w.room(kept)
 	for i := range kept {
 		if kept[i].Covers != nil {
 			if !w.flush() {
@@ -44,7 +45,7 @@ func (w *saving) save(kept []machine.Keep) (left []machine.Keep) {
 				server, uri = c.Server, w.client.server(c.Server).URI
 			}
 			w.add(c, uri)
-			if len(w.bytes) < maxSave {
+			if len(w.bytes) < maxSave && len(w.next) < maxChanges {
 				continue
 			}
 			if !w.flush() {
@@ -57,6 +58,16 @@ func (w *saving) save(kept []machine.Keep) (left []machine.Keep) {
 		return unsaved()
 	}
 	return nil
+}
+
+// room makes room for a Save of the changes, so that what a large load needs is made once.
+func (w *saving) room(kept []machine.Keep) {
+	n := 0
+	for i := range kept {
+		n += len(kept[i].Changes)
+	}
+	w.next = slices.Grow(w.next, min(n, maxChanges))
+	w.bytes = slices.Grow(w.bytes, min(sizeOf(kept), maxSave+maxSave/8))
 }
 
 // add has a change be of the next Save.
