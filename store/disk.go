@@ -10,7 +10,7 @@ import (
 type disk interface {
 	// create makes a new file for its owner alone.
 	create(path string) (file, error)
-	// extend opens a file to append to it, and does not wait for the other end of a pipe.
+	// extend opens a file to append to it and to read it, and does not wait for the other end of a pipe.
 	extend(path string) (file, error)
 	rename(from, to string) error
 	// syncDir has the names in a directory on disk.
@@ -19,6 +19,7 @@ type disk interface {
 
 type file interface {
 	io.WriteCloser
+	io.ReaderAt
 	Sync() error
 }
 
@@ -29,7 +30,7 @@ func (osDisk) create(path string) (file, error) {
 }
 
 func (osDisk) extend(path string) (file, error) {
-	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|syscall.O_NONBLOCK, 0o600)
+	return os.OpenFile(path, os.O_RDWR|os.O_APPEND|syscall.O_NONBLOCK, 0o600)
 }
 
 func (osDisk) rename(from, to string) error { return os.Rename(from, to) }

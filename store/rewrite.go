@@ -31,6 +31,9 @@ func (s *section) compact(from *window) error {
 	if err == nil {
 		f, err = s.dir.disk.extend(s.path)
 	}
+	if err == nil {
+		s.info, err = os.Lstat(s.path)
+	}
 	if err != nil {
 		_ = os.Remove(temp)
 		return err

@@ -17,7 +17,14 @@ const maxBuffer = 4 << 20
 // open makes the file ready for writing: as it is if it is whole, else anew.
 func (s *section) open() (fault, err error) {
 	if s.file != nil {
-		return nil, nil
+		switch here, err := os.Lstat(s.path); {
+		case err == nil && os.SameFile(here, s.info):
+			return nil, nil
+		case errors.Is(err, os.ErrNotExist):
+			return nil, s.restore()
+		}
+		_ = s.fail() // there is another's file
+		s.broken = false
 	}
 	w, info, err := s.content()
 	if err != nil {
@@ -45,6 +52,17 @@ func (s *section) open() (fault, err error) {
 		_ = s.fail()
 	}
 	return fault, err
+}
+
+// restore puts the file, which is open, there again: somebody has removed it, or its directory.
+func (s *section) restore() error {
+	removed := s.file
+	s.file = nil
+	if err := s.compact(&window{file: removed, size: s.size}); err != nil {
+		s.file = removed
+		return err
+	}
+	return removed.Close()
 }
 
 // fail closes the file after an error; the next Save opens it anew.

@@ -18,7 +18,7 @@ type section struct {
 
 	// What the file holds, as it was last read and as this process has changed it since.
 	known   bool
-	info    os.FileInfo // of the file as it was read; nil if there was none
+	info    os.FileInfo // of the file as it was read, or of the one that is open; nil if there was none
 	table               // what is in it
 	size    int64       // of the file
 	live    int64       // bytes of records that are not outdated

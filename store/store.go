@@ -13,7 +13,8 @@
 // renaming, when it is new or holds more that is outdated than is not. A record that was damaged,
 // or written in part when the process was killed, is passed over and reported; what the file held of
 // its name before may then be loaded in its place. A file of another program is left out, and
-// replaced when there is something to keep.
+// replaced when there is something to keep. A file that somebody removes while a process writes to it is
+// made again by the next save, with all that it held.
 //
 // One process at a time writes to a directory. Another one, such as the next instance of the program
 // in a rolling restart, can load from it, and saves when the first is gone.
@@ -196,13 +197,18 @@ func describe(at client.StoreSection) []byte {
 
 // acquire makes this process the one that writes, and clears away what nobody needs.
 func (d *Directory) acquire() error {
+	path := filepath.Join(d.path, "lock")
 	if d.lock != nil {
-		return nil
+		if isAt(d.lock, path) {
+			return nil
+		}
+		_ = d.lock.Close() // somebody replaced the directory
+		d.lock = nil
 	}
 	if err := os.MkdirAll(d.path, 0o700); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(filepath.Join(d.path, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
@@ -226,11 +232,28 @@ func (d *Directory) acquire() error {
 		// LKG-7: what a killed process left behind.
 		case strings.HasPrefix(name, tempPrefix), strings.HasSuffix(name, suffix) && old:
 			_ = os.Remove(filepath.Join(d.path, name))
-		case strings.HasSuffix(name, suffix):
+		case strings.HasSuffix(name, suffix) && !d.writes(name):
 			d.others += info.Size()
 		}
 	}
 	return nil
+}
+
+// isAt says whether a file is the one at a path.
+func isAt(f *os.File, path string) bool {
+	own, err := f.Stat()
+	here, hereErr := os.Lstat(path)
+	return err == nil && hereErr == nil && os.SameFile(own, here)
+}
+
+// writes says whether a file of that name is open for writing, or was until somebody replaced it.
+func (d *Directory) writes(name string) bool {
+	for _, s := range d.sections {
+		if s.file != nil && filepath.Base(s.path) == name {
+			return true
+		}
+	}
+	return false
 }
 
 // size is how many bytes are kept, about.

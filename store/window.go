@@ -3,15 +3,14 @@ package store
 import (
 	"errors"
 	"io"
-	"os"
 )
 
 // window is a file that is read part by part, so that the memory that is needed does not grow with it.
 type window struct {
-	file *os.File // nil if there is none, which is as an empty one
-	size int64    // of what is read of it; less once it turns out to be cut
-	keep bool     // each part is read into memory of its own, and what was returned of it stays
-	err  error    // the first of reading, which ends the file
+	file file  // nil if there is none, which is as an empty one
+	size int64 // of what is read of it; less once it turns out to be cut
+	keep bool  // each part is read into memory of its own, and what was returned of it stays
+	err  error // the first of reading, which ends the file
 
 	off  int64 // of the part
 	part []byte
