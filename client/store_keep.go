@@ -52,9 +52,6 @@ type keeper struct {
 type shelf struct {
 	StoreSection
 	saved bool // something was
-	// old are the names that the store had before this process saved its first, but for those that it
-	// has saved since. Nil until saved.
-	old map[string]bool
 }
 
 // fault is what can go wrong with a section.

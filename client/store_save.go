@@ -36,7 +36,7 @@ func (w *saving) save(kept []machine.Keep) (left []machine.Keep) {
 				return unsaved()
 			}
 			batch, change = i, 0
-			w.settle(kept[i].Covers)
+			w.settle(&kept[i])
 			continue
 		}
 		for j := range kept[i].Changes {
@@ -94,39 +94,24 @@ func (w *saving) flush() bool {
 	if w.complain("the store has a fault while it keeps resources", w.StoreSection, err); errors.Is(err, ErrNotSaved) {
 		return false
 	}
-	w.remember()
-	for i := range changes {
-		if len(w.old) == 0 {
-			break
-		}
-		delete(w.old, changes[i].Name)
-	}
 	w.saved = true
 	return true
 }
 
-// remember learns what the store has under names that this process has not saved yet.
-func (w *saving) remember() {
-	if w.old != nil {
-		return
-	}
+// settle has the store forget what a collection does not have.
+func (w *saving) settle(k *machine.Keep) {
 	var names []string
 	err := w.guard(func() (err error) {
 		names, err = w.store.Names(w.StoreSection)
 		return err
 	})
 	w.complain("the store cannot say what it keeps", w.StoreSection, err)
-	w.old = make(map[string]bool, len(names))
-	for _, name := range names {
-		w.old[name] = true
+	known := make(map[string]bool, len(k.Known))
+	for _, name := range k.Known {
+		known[name] = true
 	}
-}
-
-// settle has the store forget what a collection does not have.
-func (w *saving) settle(covers func(name string) bool) {
-	w.remember()
-	for name := range w.old {
-		if covers(name) {
+	for _, name := range names {
+		if !known[name] && k.Covers(name) {
 			w.next = append(w.next, StoredResource{Name: name})
 		}
 	}

@@ -306,9 +306,10 @@ type Keep struct {
 	Changes []Kept // the newest of a name last; whoever gets them may change them
 
 	// Settled is a collection whose server had time to tell all of it: what the store has under a name
-	// that the collection Covers, and was not told to keep since the start, is gone. Changes are none then.
+	// that the collection Covers, and that is not Known, is gone. Changes are none then.
 	Settled string
 	Covers  func(name string) bool
+	Known   []string // what a server says there is of it, and its own name
 }
 
 // Kept is a resource that the store is to keep, or to forget. A load has one for each resource, so it is

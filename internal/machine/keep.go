@@ -1,6 +1,9 @@
 package machine
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // store has the store keep what is held, which was accepted.
 func (m *Machine) store(sub *subscription, expires time.Time) {
@@ -51,10 +54,25 @@ func (m *Machine) forgetUnseenStored(l *link) {
 	for _, c := range l.collections(nil) {
 		if c.self != nil && c.self.complete && c.self.stored() {
 			m.fx.Keep = append(m.fx.Keep, Keep{
-				Source: c.source.index, TypeURL: l.typ.URL, Settled: c.name, Covers: c.covers(),
+				Source: c.source.index, TypeURL: l.typ.URL, Settled: c.name, Covers: c.covers(), Known: c.known(),
 			})
 		}
 	}
+}
+
+// known are the names of the collection and of what a server says there is of what it covers.
+func (c *collection) known() []string {
+	subs := slices.Values(c.members)
+	if !c.isGlob() {
+		subs = c.cache.of(c.source)
+	}
+	names := []string{c.name}
+	for sub := range subs {
+		if !sub.gone && !sub.stale() && (sub.held() || sub.status == StatusNacked || sub.status == StatusReceivedError) {
+			names = append(names, sub.name)
+		}
+	}
+	return names
 }
 
 // covers says which names of its source the collection has.

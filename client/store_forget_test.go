@@ -1,0 +1,49 @@
+package client_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/resource/cds"
+	"github.com/xdswatch/xdswatch/testutil"
+)
+
+// What a collection that is watched anew does not have any more is forgotten, also if this very process has
+// saved it.
+//
+// spec: LKG-5
+func TestStoreForgetsWhatItSaved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, dir := testutil.NewServer(), t.TempDir()
+		run(t, srv, dir, func(r *rig) {
+			for _, names := range [][]string{{"a", "b"}, {"a"}} {
+				w, err := r.c.WatchAll(t.Context(), cds.Type, "*", func(client.Batch[any]) {})
+				must(t, err)
+				r.clusters(r.accept(), "1", "n1", names...)
+				time.Sleep(20 * time.Second)
+				w.Stop()
+				time.Sleep(time.Minute) // until the stream is closed
+			}
+		})
+		srv.SetRefuse(true)
+		run(t, srv, dir, func(r *rig) {
+			var mu sync.Mutex
+			var got []string
+			w, err := r.c.WatchAll(context.Background(), cds.Type, "*", func(b client.Batch[any]) {
+				mu.Lock()
+				defer mu.Unlock()
+				got = append(got, stale(b.Events)...)
+			})
+			must(t, err)
+			must(t, within(time.Minute, w.Ready))
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			same(t, "heard", got, []string{"updated a 1 stale", "synced * stale", "ambient error * connection stale"})
+		})
+	})
+}
