@@ -38,7 +38,7 @@ func (s *section) compact(from *window) error {
 		_ = os.Remove(temp)
 		return err
 	}
-	s.table, s.live, s.size, s.session = w.table, w.live, w.size, 1
+	s.table, s.live, s.touched, s.size, s.session = w.table, w.live, 0, w.size, 1
 	s.file, s.known, s.own, s.damaged, s.foreign = f, true, true, 0, false
 	return nil
 }

@@ -83,7 +83,8 @@ func (s *section) close() (err error) {
 	return err
 }
 
-func (s *section) wasteful() bool { return s.size > 2*s.live+slack }
+// wasteful says that the file is to be written anew, since reading it takes long for what it holds.
+func (s *section) wasteful() bool { return s.size+touchCost*s.touched > 2*s.live+slack }
 
 // append writes at the end of the file.
 func (s *section) append(b []byte) error {
@@ -166,6 +167,7 @@ func (s *section) encode(changes []client.StoredResource) (b []byte, full int) {
 			// Unless this session has said so.
 			if had.session != s.session || had.expires != r.expires {
 				b = t.add(b, &r, had)
+				s.touched++
 				had.session, had.time, had.updated, had.expires = s.session, r.time, r.updated, r.expires
 			}
 			continue

@@ -22,6 +22,7 @@ type section struct {
 	table               // what is in it
 	size    int64       // of the file
 	live    int64       // bytes of records that are not outdated
+	touched int64       // entries that touches speak of, each as often as one does
 	damaged int         // records
 	foreign bool
 	server  string // that was read last: most are the same
@@ -90,7 +91,7 @@ func (s *section) read() error {
 // learn takes in what a file holds.
 func (s *section) learn(w *window, info os.FileInfo, hashes bool) error {
 	s.known, s.info = false, info
-	s.table, s.live, s.damaged, s.foreign, s.session, s.own = table{}, 0, 0, false, 0, false
+	s.table, s.live, s.touched, s.damaged, s.foreign, s.session, s.own = table{}, 0, 0, 0, false, 0, false
 	alive := map[uint32]int64{} // by session
 	first := true
 	var r record

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,5 +80,49 @@ func TestProcessesTouch(t *testing.T) {
 				same(t, fmt.Sprintf("seed %d, after process %d", seed, process), got, want)
 			}
 		})
+	}
+}
+
+// However often a program starts again, what its file says of what is good does not pile up.
+//
+// spec: LKG-9
+func TestTouchesDoNotPileUp(t *testing.T) {
+	path := t.TempDir()
+	var all []client.StoredResource
+	for i := range 1000 {
+		all = append(all, put(fmt.Sprint(i), "x"))
+	}
+	most := int64(0)
+	for range 400 {
+		d := Dir(path, Options{})
+		d.disk = unsynced{}
+		must(t, d.Save(clusters, all))
+		most = max(most, d.section(clusters).touched)
+		must(t, d.Close())
+	}
+	if most < 10_000 || most > 200_000 {
+		t.Errorf("400 starts with 1000 resources: the file has up to %d touches", most)
+	}
+}
+
+// A tampered file may have many short records each of which touches everything.
+//
+// spec: H-10
+func TestTouchesAreBounded(t *testing.T) {
+	path := t.TempDir()
+	d := Dir(path, Options{})
+	d.disk = unsynced{}
+	var all []client.StoredResource
+	for i := range 2000 {
+		all = append(all, put(fmt.Sprint(i), "x"))
+	}
+	must(t, d.Save(clusters, all))
+	touch := touches{record: record{kind: recordTouch, time: time.Now().UnixNano(), updated: 1}, to: d.section(clusters).size}
+	b := touch.flush(nil)
+	must(t, d.section(clusters).append(slices.Repeat(b, 500_000)))
+	must(t, d.Close())
+	got, err := held(t, path, Options{})
+	if err == nil || len(got) != len(all) {
+		t.Errorf("%d resources are held, and the error is %v", len(got), err)
 	}
 }
