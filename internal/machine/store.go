@@ -138,6 +138,10 @@ func (m *Machine) takeStored(now time.Time, rc *recollection, e *Entry, it *Item
 	if e.TTL > 0 {
 		m.lease(now, sub.stream(), leaseKey{sub, alarmTTL}, e.TTL)
 	}
+	// LKG-5: a full state lacked it before it was there.
+	if l := sub.link(); l.answered != 0 && l.fullState() && l.subscribes(sub) {
+		l.unconfirm(sub)
+	}
 	rc.recall.stale = append(rc.recall.stale, sub)
 	n := m.noticeTo(sub, NoticeUpdated, sub.handOut(), sub.audience())
 	n.Value, n.Raw, n.Attributes = r.Value, sub.raw, sub.attributes()
