@@ -2,6 +2,7 @@ package machine
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -198,6 +199,23 @@ func (w *world) verdict(sub *simType, r *simResponse, detail *status.Status) {
 	if refused || detail != nil && r.faulty {
 		sub.again(r)
 	}
+}
+
+var errJudged = errors.New("the guard refuses it")
+
+// judge has a guard judge a proposal.
+func (w *world) judge(i int, mild bool) {
+	if i >= len(w.judging) {
+		return
+	}
+	p := w.judging[i]
+	w.judging = slices.Delete(w.judging, i, i+1)
+	var err error
+	if !mild && w.roll(3) == 1 {
+		err = errJudged
+	}
+	w.say("judged %s v%s: %v", p.TypeURL, p.Version, err)
+	w.push(Guarded{p, err})
 }
 
 // again has a server say again what a response said that was not acknowledged.

@@ -26,12 +26,15 @@ type world struct {
 	aliases bool
 	guards  bool
 	mortal  bool // some resources have a time to live
+	stored  bool // a store keeps some types
 
 	watches []*simWatch
 	stopped map[*Watch]bool
 	streams []*simStream
 	tasks   []*Task
 	judging []*Proposal
+	loads   []*Load
+	shelves map[shelfKey]*simShelf
 	queue   []Event
 	sent    []*simResponse // that are not consumed
 	changes int            // of what is watched, ever
@@ -62,6 +65,7 @@ const (
 	lazyRetry
 	lazyStep
 	lazyGuard
+	lazyStore
 )
 
 // simStream is a stream as the engine sees it.
@@ -83,7 +87,7 @@ type simStream struct {
 const period = 15 * time.Second
 
 func newWorld(t testing.TB, b []byte) *world {
-	w := &world{TB: t, dice: dice{b}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), stopped: map[*Watch]bool{}}
+	w := &world{TB: t, dice: dice{b}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), stopped: map[*Watch]bool{}, shelves: map[shelfKey]*simShelf{}}
 	is := func() bool { return w.roll(2) == 1 }
 	w.server = Server{Delta: is(), PerType: is(), KeepDeleted: w.roll(4) == 1, FailOnDataErrors: w.roll(4) == 1, ExplicitWildcard: w.roll(4) == 1, ResumeVersion: w.roll(4) == 1}
 	if w.roll(4) == 1 {
@@ -91,10 +95,11 @@ func newWorld(t testing.TB, b []byte) *world {
 	}
 	w.config = Config{ResourceTimeout: period, Linger: time.Second, NodeAlways: w.roll(4) == 1}
 	w.globs, w.aliases, w.guards, w.mortal = is(), w.roll(4) == 1, w.roll(3) == 1, w.roll(4) == 1
+	w.stored = w.roll(3) == 1
 	w.types = []*Type{
-		{URL: "type.googleapis.com/envoy.config.cluster.v3.Cluster", FullState: true, NameField: 1, Guarded: w.guards && is()},
-		{URL: "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment", NameField: 1, Guarded: w.guards && is()},
-		{URL: "type.googleapis.com/test.Foo", Guarded: w.guards && is()},
+		{URL: "type.googleapis.com/envoy.config.cluster.v3.Cluster", FullState: true, NameField: 1, Guarded: w.guards && is(), Stored: w.stored && w.roll(4) > 0},
+		{URL: "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment", NameField: 1, Guarded: w.guards && is(), Stored: w.stored && w.roll(4) > 0},
+		{URL: "type.googleapis.com/test.Foo", Guarded: w.guards && is(), Stored: w.stored && w.roll(4) > 0},
 	}
 	n := 1
 	if is() {
@@ -112,11 +117,12 @@ func newWorld(t testing.TB, b []byte) *world {
 			order = append(order, (first+k)%n)
 		}
 		w.sources = append(w.sources, order)
-		w.m.AddSource(Source{Servers: order, ReachabilityOnly: w.roll(4) == 1})
+		w.m.AddSource(Source{Servers: order, ReachabilityOnly: w.roll(4) == 1, Stored: w.stored})
 	}
 	if w.roll(3) == 1 {
 		w.hated = w.types[w.roll(3)]
 	}
+	w.fill()
 	for range 10 {
 		w.change()
 	}
@@ -168,7 +174,7 @@ func run(t testing.TB, b []byte) {
 	w := newWorld(t, b)
 	dead := w.roll(2) == 1
 	for len(w.bytes) > 0 {
-		w.act(w.roll(30))
+		w.act(w.roll(31))
 	}
 	w.settle(dead)
 	for len(w.watches) > 0 {
@@ -194,7 +200,7 @@ func (w *world) act(op int) {
 	case 16:
 		w.pick(idle, w.end)
 	case 17:
-		w.lazy ^= 1 << w.roll(7)
+		w.lazy ^= 1 << w.roll(8)
 		w.say("lazy %b", w.lazy)
 	case 18:
 		w.pick(up, w.written)
@@ -216,6 +222,8 @@ func (w *world) act(op int) {
 		w.judge(w.roll(max(1, len(w.judging))), false)
 	case 29:
 		w.reach(w.servers[w.roll(len(w.servers))])
+	case 30:
+		w.recall(w.roll(max(1, len(w.loads))))
 	}
 	if w.lazy&lazyStep == 0 {
 		w.flush()
@@ -363,23 +371,6 @@ func (w *world) decode(i int) {
 	w.push(Decoded{t, results})
 }
 
-var errJudged = errors.New("the guard refuses it")
-
-// judge has a guard judge a proposal.
-func (w *world) judge(i int, mild bool) {
-	if i >= len(w.judging) {
-		return
-	}
-	p := w.judging[i]
-	w.judging = slices.Delete(w.judging, i, i+1)
-	var err error
-	if !mild && w.roll(3) == 1 {
-		err = errJudged
-	}
-	w.say("judged %s v%s: %v", p.TypeURL, p.Version, err)
-	w.push(Guarded{p, err})
-}
-
 // stale tells of an incarnation that is over.
 func (w *world) stale() {
 	w.pick(idle, func(s *simStream) {
@@ -402,6 +393,9 @@ func (w *world) prompt(lazy int) {
 		w.flush()
 		if lazy&lazyGuard == 0 {
 			w.judge(0, lazy == 0)
+		}
+		if lazy&lazyStore == 0 {
+			w.recall(0)
 		}
 		if lazy&lazyDecoded == 0 {
 			w.decode(0)
@@ -442,7 +436,7 @@ func (w *world) pass(d time.Duration) {
 		w.now = at
 		w.push(Tick{})
 		w.flush()
-		w.prompt(w.lazy | lazyUp | lazyDecoded | lazyGuard | lazyRetry)
+		w.prompt(w.lazy | lazyUp | lazyDecoded | lazyGuard | lazyRetry | lazyStore)
 	}
 	w.now = end
 	w.push(Tick{})

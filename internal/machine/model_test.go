@@ -12,7 +12,8 @@ type simWatch struct {
 	*Watch
 	began  time.Time
 	told   map[string]*told
-	synced bool
+	synced bool // by a server
+	stale  bool // synced by the store
 }
 
 func newSimWatch(watch *Watch, now time.Time) *simWatch {
@@ -27,13 +28,15 @@ func (sw *simWatch) label() string { return sw.Type.URL[20:] + "/" + sw.Name }
 type told struct {
 	kind    NoticeKind
 	value   string
+	stale   bool // the value is the store's
+	reason  Reason
 	server  int
 	fault   *Fault
 	ambient *Fault
 }
 
 func (k *told) String() string {
-	s := fmt.Sprintf("told %d %q of server %d", k.kind, k.value, k.server)
+	s := fmt.Sprintf("told %d %q of server %d, stale %v", k.kind, k.value, k.server, k.stale)
 	if k.fault != nil {
 		s += " " + k.fault.Kind.String() + ": " + k.fault.Err.Error()
 	}
@@ -65,7 +68,10 @@ func (w *world) flush() {
 			w.push(Heard{i})
 		}
 	}
-	w.tasks, w.judging = append(w.tasks, fx.Decode...), append(w.judging, fx.Guard...)
+	w.tasks, w.judging, w.loads = append(w.tasks, fx.Decode...), append(w.judging, fx.Guard...), append(w.loads, fx.Load...)
+	for _, k := range fx.Keep {
+		w.keep(k)
+	}
 	for _, ref := range fx.Close {
 		s := w.stream(ref.Stream)
 		if s.ref != ref {
@@ -136,10 +142,10 @@ func (w *world) tell(n Notice) {
 		heard[watch] = true
 		w.say("  tell %s: kind %d %s %v %v %v", sw.label(), n.Kind, n.Name, n.Value, n.Reason, n.Fault)
 		if n.Kind == NoticeSynced {
-			if sw.synced {
-				w.fail("%s is synced twice", sw.label())
+			if sw.synced || n.Stale && sw.stale {
+				w.fail("%s is synced twice, stale %v", sw.label(), n.Stale)
 			}
-			sw.synced = true
+			sw.synced, sw.stale = !n.Stale, n.Stale
 			continue
 		}
 		k := sw.told[n.Name]
@@ -155,9 +161,9 @@ func (w *world) tell(n Notice) {
 func (k *told) hear(n Notice) {
 	switch n.Kind {
 	case NoticeUpdated:
-		*k = told{kind: n.Kind, value: n.Value.(string), server: n.Server}
+		*k = told{kind: n.Kind, value: n.Value.(string), stale: n.Stale, server: n.Server}
 	case NoticeDoesNotExist:
-		*k = told{kind: n.Kind, server: n.Server}
+		*k = told{kind: n.Kind, reason: n.Reason, server: n.Server}
 	case NoticeFailed:
 		*k = told{kind: n.Kind, fault: n.Fault, server: n.Server}
 	case NoticeAmbient:
@@ -183,19 +189,27 @@ func (w *world) possible(sw *simWatch, k *told, n Notice) {
 	held := k.kind == NoticeUpdated
 	switch n.Kind {
 	case NoticeUpdated:
+		if n.Stale {
+			if why := w.possibleStale(sw, k, n); why != "" {
+				fail(why)
+			}
+			return
+		}
 		revision, ok := st.given[n.Name][n.Value.(string)]
 		switch {
 		case !ok:
 			fail("a value that the server never gave")
-		case held && k.value == n.Value && !w.aliases: // in other bytes it may be news for one name of two
+		case held && k.value == n.Value && !k.stale && !w.aliases: // in other bytes it may be news for one name of two
 			fail("WATCH-4: the same value is told again")
-		case held && k.server == n.Server && revision < st.given[n.Name][k.value]:
+		case held && !k.stale && k.server == n.Server && revision < st.given[n.Name][k.value]:
 			fail("a value that is older than the one that is held")
 		}
 	case NoticeDoesNotExist:
 		switch n.Reason {
 		case ReasonTimeout:
-			if since := w.since(n); held && !w.server.Delta && k.server == n.Server && !w.confirmed(n, k) {
+			if since := w.since(n); held && k.stale && !w.lacked(n) {
+				fail("LKG-5: silence takes a stale value away")
+			} else if held && !k.stale && !w.server.Delta && k.server == n.Server && !w.confirmed(n, k) {
 				fail("silence takes a value away")
 			} else if !sw.Wildcard && sw.began.Before(since) && w.now.Sub(since) < period {
 				fail("DNE-1: the timer fires early")
@@ -253,8 +267,8 @@ func (w *world) active(sw *simWatch) (found *simServer) {
 
 // check compares what every watch was told with what it should hold, when nothing is under way.
 func (w *world) check(dead bool) {
-	if len(w.tasks)+len(w.judging)+len(w.queue) > 0 {
-		w.fail("%d tasks and %d proposals are not done with", len(w.tasks), len(w.judging))
+	if len(w.tasks)+len(w.judging)+len(w.loads)+len(w.queue) > 0 {
+		w.fail("%d tasks, %d proposals and %d loads are not done with", len(w.tasks), len(w.judging), len(w.loads))
 	}
 	for _, s := range w.streams {
 		if s.state == up && !dead {
@@ -316,7 +330,7 @@ func (w *world) checkTold(sw *simWatch, name string, active *simServer) {
 	case kind == isGood && r.ttl > 0: // its time is over, but a server in state of the world may repeat it
 		ok = absent
 	case kind == isGood:
-		ok = held && k.value == r.value && k.ambient == nil
+		ok = held && k.value == r.value && k.ambient == nil && !k.stale // LKG-5
 	case kind == isBroken: // ERR-3: what was held stays
 		ok = held && k.ambient != nil && !w.server.FailOnDataErrors || k.kind == NoticeFailed
 	case kind == isFailed && member: // the error is for who asks by name
@@ -328,6 +342,7 @@ func (w *world) checkTold(sw *simWatch, name string, active *simServer) {
 	default: // SOTW-7: what was never held is not concluded to be absent
 		ok = absent || k.kind == NoticeFailed && !w.server.Delta || held && k.ambient != nil && (w.server.KeepDeleted || w.server.TransientTimeout > 0)
 	}
+	w.checkKept(sw, name, k)
 	if !ok && !(absent && w.mortal && kind != isGood) { // TTL-2: what was held before may have ended
 		w.fail("%s: %s: %v; server %d has %+v", sw.label(), name, k, active.index, r)
 	}
