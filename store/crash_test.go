@@ -75,6 +75,13 @@ func (f crashingFile) Write(b []byte) (int, error) {
 	return n, dead
 }
 
+func (f crashingFile) Truncate(size int64) error {
+	if _, err := f.c.step(1); err != nil {
+		return err
+	}
+	return f.file.Truncate(size)
+}
+
 func (f crashingFile) Sync() error {
 	_, err := f.c.step(1)
 	return err

@@ -21,6 +21,7 @@ type file interface {
 	io.WriteCloser
 	io.ReaderAt
 	Sync() error
+	Truncate(size int64) error
 }
 
 type osDisk struct{}

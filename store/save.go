@@ -89,7 +89,7 @@ func (s *section) wasteful() bool { return s.size+touchCost*s.touched > 2*s.live
 // append writes at the end of the file.
 func (s *section) append(b []byte) error {
 	if _, err := s.file.Write(b); err != nil {
-		return err
+		return errors.Join(err, s.file.Truncate(s.size)) // what is there of it would take the room of what fits
 	}
 	s.size += int64(len(b))
 	return s.file.Sync()
