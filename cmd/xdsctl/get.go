@@ -162,14 +162,9 @@ func (s *session) verdict(items []report.Item) error {
 	if err := s.output.fault(); err != nil {
 		return err
 	}
-	status := statusOK
+	status := statusBad
+	items = slices.DeleteFunc(slices.Clone(items), func(it report.Item) bool { return it.Status == report.StatusACKED })
 	for _, it := range items {
-		if it.Status == report.StatusACKED {
-			continue
-		}
-		if status == statusOK {
-			status = statusBad
-		}
 		reason := strings.ToLower(strings.ReplaceAll(it.Status, "_", " "))
 		if it.Error != nil {
 			reason = it.Error.Message
@@ -183,7 +178,7 @@ func (s *session) verdict(items []report.Item) error {
 		}
 		fmt.Fprintf(s.notes, "xdsctl: %s %q: %s\n", subscription.Short(it.Type), it.Name, reason)
 	}
-	if status != statusOK {
+	if len(items) > 0 {
 		return &statusError{status, nil}
 	}
 	return nil

@@ -149,10 +149,11 @@ func (r *resolver) graphVerdict(g report.Graph, faults map[report.Ref]error) err
 		missing, faults[every] = append([]report.Ref{every}, missing...), r.trouble
 	}
 	r.mu.Unlock()
+	status := statusBad
 	for _, ref := range missing {
 		err := faults[ref]
 		if unreachable(err) {
-			return &statusError{statusFailed, err}
+			status = statusFailed
 		}
 		reason := "no answer when the time was up"
 		if err != nil {
@@ -161,7 +162,7 @@ func (r *resolver) graphVerdict(g report.Graph, faults map[report.Ref]error) err
 		fmt.Fprintf(r.notes, "xdsctl: %s %q: %s\n", subscription.Short(ref.Type), ref.Name, reason)
 	}
 	if len(missing) > 0 {
-		return &statusError{statusBad, nil}
+		return &statusError{status, nil}
 	}
 	return nil
 }

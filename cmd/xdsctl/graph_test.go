@@ -2,12 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
+	"github.com/xdswatch/xdswatch/testutil"
 )
 
 // A graph has all that a root leads to, and says what is not there.
@@ -80,5 +82,18 @@ func TestGraph(t *testing.T) {
 		if status, out, errs := runOnce(t, "graph", "--server", silent.Target(), tt[0], "200ms", "all"); status != 3 || out != "" || !strings.Contains(errs, tt[1]) {
 			t.Errorf("%s: status %d, %s%s", tt[0], status, out, errs)
 		}
+	}
+}
+
+// Where a server cannot be reached, what is missing elsewhere is told all the same.
+func TestGraphTellsAll(t *testing.T) {
+	t.Parallel()
+	const dead = "xdstp://dead/envoy.config.cluster.v3.Cluster/x"
+	m := managed(t, testutil.RouteConfig("r", testutil.VirtualHost("*", testutil.Route("/a", dead), testutil.Route("/", "zz"))))
+	boot := file(t, "boot.json", fmt.Sprintf(`{"xds_servers": [{"server_uri": %q, "channel_creds": [{"type": "insecure"}]}],
+		"authorities": {"dead": {"xds_servers": [{"server_uri": "127.0.0.1:1", "channel_creds": [{"type": "insecure"}]}]}}}`, m.Addr()))
+	status, _, errs := runOnce(t, "graph", "--bootstrap", boot, "--resource-timeout", "1s", "rds:r")
+	if status != 1 || !strings.Contains(errs, `cds "zz": xds: `) || !strings.Contains(errs, `cds "`+dead+`": xds: `) {
+		t.Errorf("status %d, %s", status, errs)
 	}
 }

@@ -65,6 +65,9 @@ func (r *resolver) start(ctx context.Context, root view.Root, all bool) (err err
 		return err
 	}
 	close(r.started)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.endIfComplete()
 	return nil
 }
 
@@ -201,6 +204,9 @@ func (r *resolver) onWaiting(_ view.Root, ws []view.Waiting) {
 		}
 	}
 	r.tellWaiting(ws)
+	if r.settle {
+		r.endIfComplete()
+	}
 }
 
 // tellWaiting prints what is waited for if it has changed.
@@ -235,17 +241,25 @@ func (r *resolver) endIfComplete() {
 	if r.all && !r.synced || !r.all && len(r.printed) == 0 {
 		return
 	}
-	for v := range r.views() { // one may be ready and its value not printed yet
-		if _, printed := r.printed[v.Root().Name]; !printed {
+	settled := map[string]bool{}
+	for v := range r.views() {
+		complete, printed := r.printed[v.Root().Name]
+		if !printed { // it may be ready and its value not printed yet
 			return
 		}
+		settled[v.Root().Name] = complete || r.settle && answered(v)
 	}
-	for _, complete := range r.printed {
-		if !complete {
+	for root, complete := range r.printed {
+		if !complete && !settled[root] {
 			return
 		}
 	}
 	r.end(statusOK)
+}
+
+// answered says that there is news of all that a view watches; it waits for servers that cannot be reached.
+func answered(v *view.View) bool {
+	return !slices.ContainsFunc(v.Dump().Watched, func(w view.Watched) bool { return w.Status == view.StatusWaiting && w.Err == nil })
 }
 
 // end ends a run that is to end by itself.
