@@ -1,6 +1,7 @@
 package guide_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -16,13 +17,13 @@ import (
 
 // A real management server, of go-control-plane, is killed under the proxy.
 func TestProxyOutlivesItsServer(t *testing.T) {
-	blue, address := website("blue")
+	blue := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "blue") }))
 	defer blue.Close()
 	server := testutil.StartManagementServer(t, testutil.ManagementConfig{})
 	if err := server.Set("1",
 		testutil.APIListener("ingress", "routes"),
 		testutil.RouteConfig("routes", testutil.VirtualHost("*", testutil.Route("/", "blue"))),
-		testutil.EDSCluster("blue"), testutil.Endpoints("blue", address),
+		testutil.EDSCluster("blue"), testutil.Endpoints("blue", blue.Listener.Addr().String()),
 	); err != nil {
 		t.Fatal(err)
 	}
