@@ -178,7 +178,7 @@ func actionOf(c string) *routev3.RouteAction {
 	return &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_WeightedClusters{WeightedClusters: all}}
 }
 
-// buildCluster: eds, eds:SERVICE, static:ADDR, dns:HOST, dnsx:HOST, agg:A,B, list:NAME, other, tls:X, sds:SECRET, alt:X, path.
+// buildCluster: eds, eds:SERVICE, static:ADDR, dns:HOST, dnsx:HOST, agg:A,B, list:NAME, other, tls:X, match:X (of a socket), sds:SECRET, alt:X, path.
 func buildCluster(name string, words []string) *clusterv3.Cluster {
 	c := &clusterv3.Cluster{Name: name}
 	for _, word := range words {
@@ -210,6 +210,8 @@ func buildCluster(name string, words []string) *clusterv3.Cluster {
 			c.ClusterDiscoveryType = custom(&aggregatev3.AggregateClusterResource{ResourceName: value, ConfigSource: ads})
 		case "tls":
 			c.TransportSocket = &corev3.TransportSocket{Name: value}
+		case "match":
+			c.TransportSocketMatches = append(c.TransportSocketMatches, &clusterv3.Cluster_TransportSocketMatch{Name: value})
 		case "sds":
 			c.TransportSocket = &corev3.TransportSocket{Name: "tls", ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: anyOf(&tlsv3.UpstreamTlsContext{
 				CommonTlsContext: &tlsv3.CommonTlsContext{TlsCertificateSdsSecretConfigs: []*tlsv3.SdsSecretConfig{{Name: value, SdsConfig: ads}}},

@@ -28,7 +28,8 @@ var update = flag.Bool("update", false, "rewrite the scripts with what happens")
 //	TYPE NAME VERSION WORD …   a value, as in build_test.go
 //	gone TYPE NAME [REASON]    it does not exist
 //	bad TYPE NAME              it was refused, and there is no value
-//	down TYPE NAME             its server cannot be reached, and there is no value
+//	down TYPE NAME             its server cannot be reached, and there is no value; cut TYPE NAME: its stream ended
+//	stale TYPE NAME VERSION WORD … a value of the client's store
 //	ambient TYPE NAME TEXT     something is wrong, the value stays good
 //	recovered TYPE NAME
 //	synced leds NAME           the first state of a collection is complete
@@ -143,6 +144,10 @@ func (d *driver) command(words []string) {
 		d.event(words[1], words[2], client.Event[any]{Kind: client.EventFailed, Err: problem(client.ErrorRejected, words)})
 	case "down":
 		d.event(words[1], words[2], client.Event[any]{Kind: client.EventFailed, Err: problem(client.ErrorConnection, words)})
+	case "cut":
+		d.event(words[1], words[2], client.Event[any]{Kind: client.EventFailed, Err: problem(client.ErrorStream, words)})
+	case "stale":
+		d.event(words[1], words[2], client.Event[any]{Kind: client.EventUpdated, Version: words[3], Server: "server", Stale: true, Value: build(d.t, words[1], words[2], words[4:])})
 	case "ambient":
 		d.event(words[1], words[2], client.Event[any]{Kind: client.EventAmbientError, Err: errors.New(strings.Join(words[3:], " "))})
 	case "refused":
