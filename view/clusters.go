@@ -92,6 +92,12 @@ func (p *clusterPart) blocks() bool {
 	return (p.base|p.cand)&static != 0 || p.reached&reachBlock != 0
 }
 
+// waits says whether a cluster has no answer yet. One that was in error, and comes now, may still be
+// shown with its error.
+func (p *clusterPart) waits() bool {
+	return p.cur.status == StatusWaiting || p.cur.Message == nil && p.warm != nil
+}
+
 // touch has the entry of a cluster made anew in this step.
 func (c *core) touch(p *clusterPart) {
 	if !p.dirty {

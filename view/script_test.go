@@ -85,6 +85,7 @@ type driver struct {
 	now     time.Time
 	watched map[string]watch // what the core wants, by type and name
 	ended   []string         // keys of watches that the last step ended
+	told    *Snapshot        // published last
 	out     []string
 }
 
@@ -264,8 +265,10 @@ func (d *driver) stepOn() {
 		d.out = append(d.out, "+ "+key)
 	}
 	if e.snapshot != nil {
+		d.told = e.snapshot
 		d.out = append(d.out, show(e.snapshot)...)
 	}
+	d.checkTold()
 	for _, w := range e.unwatch {
 		key := shortOf(w.typeURL()) + " " + w.name
 		delete(d.watched, key)
@@ -277,6 +280,22 @@ func (d *driver) stepOn() {
 	}
 	if e.again {
 		d.stepOn()
+	}
+}
+
+// checkTold sees that the newest snapshot has nothing to tell that was not published.
+func (d *driver) checkTold() {
+	s := d.core.snapshot
+	if s == nil || s == d.told {
+		return
+	}
+	if !sameError(s.Err, d.told.Err) || s.Len() != d.told.Len() {
+		d.t.Errorf("not published: %v", show(s))
+	}
+	for c := range s.Clusters() {
+		if old := d.told.Cluster(c.Name); old == nil || c.Status() != old.Status() || !sameError(c.Err(), old.Err()) {
+			d.t.Errorf("not published: %s", showCluster(c))
+		}
 	}
 }
 

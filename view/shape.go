@@ -382,7 +382,7 @@ func (c *core) judge() {
 func (c *core) clustersReady(s *shape) bool {
 	again := s.next > 0
 	for ; s.next < len(s.clusters); s.next++ {
-		if s.names[s.next].refs&static != 0 && s.clusters[s.next].cur.status == StatusWaiting { // VIEW-21
+		if s.names[s.next].refs&static != 0 && s.clusters[s.next].waits() { // VIEW-21
 			return false
 		}
 	}
