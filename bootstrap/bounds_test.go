@@ -4,6 +4,7 @@ package bootstrap_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -31,6 +32,22 @@ func TestAliasesAreBounded(t *testing.T) {
 	few := "a: &a x:1\nxds_servers: [{server_uri: *a, channel_creds: [{type: insecure}]}]\n"
 	if boot := parse(t, few); boot.Servers[0].URI != "x:1" {
 		t.Errorf("an alias is read as %q", boot.Servers[0].URI)
+	}
+}
+
+// Of very many faults the first are told, and that there are more.
+//
+// spec: H-10
+func TestFaultsAreBounded(t *testing.T) {
+	for entries, want := range map[int]int{400: 800, 500: 1000, 600_000: 1001} {
+		_, err := bootstrap.Parse("boot", []byte(`{"xds_servers":[{}`+strings.Repeat(",{}", entries-1)+`]}`))
+		lines := strings.Split(fmt.Sprint(err), "\n")
+		if len(lines) != want || lines[0] != "boot: xds_servers[0].server_uri: required" {
+			t.Errorf("%d entries: %d faults, the first is %s", entries, len(lines), lines[0])
+		}
+		if last := lines[len(lines)-1]; (last == "boot: there are more than 1000 faults") != (want > 1000) {
+			t.Errorf("%d entries: the last fault is %s", entries, last)
+		}
 	}
 }
 

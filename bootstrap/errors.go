@@ -16,8 +16,8 @@ var ErrUnknownAuthority = errors.New("authority is not in the bootstrap")
 // server_listener_resource_name_template.
 var ErrNoTemplate = errors.New("bootstrap has no server_listener_resource_name_template")
 
-// FieldError is one fault of a bootstrap. [Parse] and [Config.Validate] join all faults
-// into one error; errors.As finds the first.
+// FieldError is one fault of a bootstrap. [Config.Validate] joins all faults into one error, and
+// [Parse] the first thousand; errors.As finds the first.
 type FieldError struct {
 	// Source is the file, the environment variable, or the name that [Parse] was given; for a
 	// Secret, its file.

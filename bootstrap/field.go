@@ -29,7 +29,18 @@ type document struct {
 	secrets  field // static_resources.secrets, which TLS contexts may name
 }
 
-func (d *document) err() error { return errors.Join(d.faults...) }
+// maxFaults is how many faults of a document are told.
+const maxFaults = 1000
+
+// err joins the faults.
+func (d *document) err() error {
+	// H-10: a document of two mebibytes may have a million.
+	if len(d.faults) > maxFaults {
+		more := &FieldError{Source: d.source, Reason: fmt.Sprintf("there are more than %d faults", maxFaults)}
+		return errors.Join(append(d.faults[:maxFaults:maxFaults], more)...)
+	}
+	return errors.Join(d.faults...)
+}
 
 // field is a value of a document and where it stands. A nil value is absent or null,
 // which protobuf's JSON takes for the same. The accessors record a fault and return the
@@ -45,6 +56,10 @@ type field struct {
 // fault notes what is wrong with a field. What is said of it later only follows from that.
 func (x field) fault(format string, args ...any) {
 	if x.void || x.doc.faulty[x.path] {
+		return
+	}
+	if len(x.doc.faults) >= maxFaults {
+		x.doc.faults = append(x.doc.faults, nil) // which counts, and is not told
 		return
 	}
 	if x.doc.faulty == nil {

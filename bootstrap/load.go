@@ -61,7 +61,7 @@ func FromEnv(opts ...Option) (*Config, error) {
 // and tokens, also those that a Secret names by filename, are read when a connection is made;
 // Parse opens them to give a notice of each that is not there yet.
 //
-// The error joins all faults, each a [*FieldError] or, for a file of Secrets, a [*SyntaxError];
+// The error joins all faults, or the first thousand, each a [*FieldError] or, for a file of Secrets, a [*SyntaxError];
 // or it is the *SyntaxError of the bootstrap. A Config from Parse passes [Config.Validate] and
 // has its defaults filled.
 func Parse(source string, data []byte, opts ...Option) (*Config, error) {
