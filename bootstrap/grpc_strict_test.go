@@ -173,8 +173,12 @@ func TestMissingFilesAreNoticed(t *testing.T) {
 	if diff := cmp.Diff(want, parseAs(t, "boot", doc).Notices); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	own := ownDoc(`"lds_config":{"path":"` + dir + `/lds"},"cds_config":{"path":"` + there + `"}`)
-	want = []string{`boot: the file "` + dir + `/lds" cannot be opened now: no such file or directory`}
+	own := ownDoc(`"lds_config":{"path":"` + dir + `/lds"},"cds_config":{"path":"` + there + `"},` +
+		`"lds_resources_locator":"file://` + dir + `/a%20list#alt=xdstp%3A//x/a","cds_resources_locator":"file://` + there + `"`)
+	want = []string{
+		`boot: the file "` + dir + `/lds" cannot be opened now: no such file or directory`,
+		`boot: the file "` + dir + `/a list" cannot be opened now: no such file or directory`,
+	}
 	if diff := cmp.Diff(want, parseAs(t, "boot", own).Notices); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -8,9 +8,10 @@ import (
 	"slices"
 
 	"github.com/xdswatch/xdswatch/internal/regular"
+	"github.com/xdswatch/xdswatch/xdstp"
 )
 
-// missing tells which of the files that servers name cannot be opened now, each once. They are
+// missing tells which of the files that a Config names cannot be opened now, each once. They are
 // read later, and again and again, so it is no fault.
 type missing struct {
 	source string
@@ -18,7 +19,7 @@ type missing struct {
 	out    []string
 }
 
-// missingFiles are the notices about the files of all servers of a Config.
+// missingFiles are the notices about the files of all servers of a Config, and of locators.
 func (c *Config) missingFiles(source string) []string {
 	m := &missing{source: source, seen: map[string]bool{}}
 	m.servers(c.Servers)
@@ -34,6 +35,9 @@ func (c *Config) missingFiles(source string) []string {
 	for _, s := range c.Startup {
 		if s.Source != nil {
 			m.servers(s.Source.Servers)
+		}
+		if l, err := xdstp.ParseLocator(s.Collection); err == nil && l.Scheme == xdstp.SchemeFile {
+			m.file("file", "/"+l.Name.ID)
 		}
 	}
 	return m.out
