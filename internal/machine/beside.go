@@ -7,7 +7,7 @@ import (
 
 // answerBeside answers names that stand beside a legacy wildcard. Where responses hold everything the
 // wildcard's state does, once it is complete on this stream; where not, their timers, which begin anew
-// with the first response. In delta that is so of what is held and has to be confirmed.
+// with the first response. In delta that is so of what is held and has to be confirmed, in other forms too.
 func (m *Machine) answerBeside(now time.Time, l *link) {
 	if len(l.beside) == 0 || !l.written {
 		return

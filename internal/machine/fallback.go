@@ -185,11 +185,14 @@ func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 		if sub.subscribed = l != nil && l.told(sub); sub.isCollection() || l == nil {
 			continue
 		}
-		if !sub.held() || sub.stale() {
-			m.awaitSubscribed(now, sub)
-		}
-		if !sub.wanted() && !sub.stale() && dst.Delta && l.requested {
+		if dst.Delta && l.requested && !sub.stale() && sub.missable() {
 			l.unconfirm(sub)
+		}
+		switch {
+		case sub.unconfirmed && sub.wanted(): // its time begins when the server has spoken
+			l.beside = append(l.beside, sub)
+		case !sub.held() || sub.stale():
+			m.awaitSubscribed(now, sub)
 		}
 	}
 	for _, of := range c.collectionsOf(src) {

@@ -268,10 +268,16 @@ type answer struct {
 // server spoke of, and those that are known without a value.
 func (l *link) unconfirmUnlisted() {
 	for sub := range l.owned() {
-		if (sub.foreign() || sub.known() && !sub.held()) && !sub.wanted() && !sub.recalled() {
+		if (sub.foreign() || sub.known() && !sub.held()) && sub.missable() && !sub.recalled() {
 			l.unconfirm(sub)
 		}
 	}
+}
+
+// missable says whether the state of a collection tells, by what it leaves out, that the server does not have a
+// resource. What is watched by its name alone is held until the server speaks of it.
+func (sub *subscription) missable() bool {
+	return !sub.wanted() || sub.held() && len(sub.covering()) > 0
 }
 
 // unconfirmStale gives the server a period to speak of the members that only the store speaks of, once it

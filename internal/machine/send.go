@@ -188,8 +188,8 @@ func (m *Machine) written(now time.Time, l *link) {
 	for _, sub := range fresh {
 		switch {
 		case !l.has(sub):
-		// P-1: the timer waits for the wildcard's answer.
-		case sub.unconfirmed && l.form == wildLegacy && l.answered == 0:
+		// P-1: the timer waits for the wildcard's answer; a server that said nothing at all lacks nothing.
+		case sub.unconfirmed && l.answered == 0 && (l.form == wildLegacy || sub.foreign()):
 			l.beside = append(l.beside, sub)
 		case sub.seen > l.namingSince: // the answer was faster than the news of the request
 		default:
