@@ -243,12 +243,11 @@ func (l *link) inMessage(sub *subscription) bool {
 }
 
 // unconfirm has the server confirm a value that is held, or it goes: one whose version the server is not
-// told, or one of another server that it left out. A name has its own timer; members are waited for
-// together.
+// told, or one of another server that it left out. A name that is watched has its own timer; what is not, or is
+// not any more, is waited for together.
 func (l *link) unconfirm(sub *subscription) {
-	if sub.unconfirmed = true; !sub.wanted() {
-		l.unconfirmed = append(l.unconfirmed, sub)
-	}
+	sub.unconfirmed = true
+	l.unconfirmed = append(l.unconfirmed, sub)
 }
 
 // lists says whether the server is told the version that is held.

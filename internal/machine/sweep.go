@@ -69,9 +69,10 @@ func (m *Machine) sweepGuarded(now time.Time, ev Guarded) {
 	}
 }
 
-// decidedFor says that the server has confirmed a member, or that this is of no interest here any more.
+// decidedFor says that the server has confirmed a member, that a timer of its own decides, or that this is of no
+// interest here any more.
 func (l *link) decidedFor(sub *subscription) bool {
-	return !sub.unconfirmed || sub.wanted() || !l.has(sub)
+	return !sub.unconfirmed || sub.wanted() || sub.timer != 0 || !l.has(sub)
 }
 
 func (m *Machine) removeUnconfirmed(now time.Time, subs []*subscription) {
