@@ -31,6 +31,7 @@ func (l *link) composeSotW(a *answer, node []byte) [][]byte {
 		head = wire.AppendName(head, star, l.params(l.star))
 	}
 	l.starting = l.starting || form != wildNone && l.form == wildNone
+	// WILD-6: what only the wildcard held is dropped.
 	if form == wildNone && l.form != wildNone {
 		l.dropWild()
 	}
@@ -111,6 +112,7 @@ func (l *link) composeDelta(a *answer, node []byte) []byte {
 	for _, sub := range added {
 		msg = l.appendSubscribe(msg, sub)
 	}
+	// WILD-6: what only the wildcard held is dropped.
 	if form == wildNone && l.form != wildNone {
 		msg = wire.AppendUnsubscribe(msg, star, l.params(l.star))
 		l.dropWild()

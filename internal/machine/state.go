@@ -33,6 +33,7 @@ func (m *Machine) accept(now time.Time, sub *subscription, raw []byte, value any
 
 // returned tells the operator that a resource is back whose deletion was ignored.
 func (m *Machine) returned(sub *subscription) {
+	// ERR-5: it returns.
 	if sub.kept() {
 		sub.stream().leases.end(leaseKey{sub, alarmGrace})
 		m.log(sub, false, "a resource that the server had deleted is back")
@@ -181,6 +182,7 @@ func (m *Machine) keepDeleted(now time.Time, sub *subscription, reason Reason) {
 	if grace > 0 {
 		err = fmt.Errorf("%w for %v, unless the resource returns", err, grace)
 	}
+	// ERR-5: the operator is told once.
 	if sub.status != StatusDoesNotExist {
 		m.log(sub, false, "the server deleted a resource ("+reason.String()+"); as configured, the last value is kept")
 		if sub.reason = reason; grace > 0 {
@@ -197,7 +199,7 @@ func (m *Machine) answerTimeout(now time.Time, s *stream, sub *subscription) {
 	case sub.held():
 		m.unconfirmedTimeout(now, sub)
 		return
-	// WILD-6: the server sent names and has nothing to add.
+	// WILD-5: the server sent names and has nothing to add.
 	case sub.isCollection() && sub.of.needsNoMore():
 		m.markComplete(now, sub, sub.link().version)
 		return

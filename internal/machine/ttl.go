@@ -10,6 +10,7 @@ import (
 // it anew, a heartbeat too, and one without ends it.
 func (m *Machine) receivedTTL(now time.Time, sub *subscription, r *wire.Resource) {
 	s, key := sub.stream(), leaseKey{sub, alarmTTL}
+	// TTL-1: it runs from each receipt.
 	if r.HasTTL {
 		m.lease(now, s, key, r.TTL)
 	} else {

@@ -145,6 +145,7 @@ func (m *Machine) detach(sub *subscription, w *Watch) {
 		return
 	}
 	sub.of.cache.note(sub, false)
+	// ERR-5: nobody watches it any more.
 	if sub.kept() {
 		m.log(sub, false, "a resource that the server had deleted is not watched any more")
 	}

@@ -69,7 +69,7 @@ func protocol() []Section {
 			{"WILD-2", "everything is asked for by a star only where a watch or the server's feature says so, or in state of the world beside structured names; names beside a legacy wildcard are answered from its state, or in delta asked for after it", ""},
 			{"WILD-3", "a legacy wildcard begins and ends with a stream, which nobody hears of", ""},
 			{"WILD-4", "the first watch chooses the form of a wildcard; each new stream begins with that form", ""},
-			{"WILD-5", "a wildcard is ready with its first response, even an empty one; its members have no timers", ""},
+			{"WILD-5", "a wildcard is ready with its first response, even an empty one, or after silence when its server has nothing to add; its members have no timers", ""},
 			{"WILD-6", "leaving a wildcard drops what only it held", ""},
 			{"WILD-7", "a name given up beside a wildcard keeps its value until the server settles it", ""},
 			{"WILD-8", "a name that the wildcard holds is told at once", ""},

@@ -157,7 +157,7 @@ const longest = time.Minute
 // complete judges a wildcard that is told to be synced: it has all that the server held, at some
 // time since shortly before the watch began, and may have more of what is never said to go. One
 // that was asked for beside names, as "*", is taken to be synced by a response that was under
-// way when it was asked for (WILD-6): it has to be whole a moment later.
+// way when it was asked for (WILD-5): it has to be whole a moment later.
 func (w *watch) complete() {
 	switch {
 	case w.whole():
@@ -176,7 +176,7 @@ func (w *watch) late() {
 	if after := time.Since(w.early); after > moment {
 		w.world.fault("false synced", "%v is whole %v later", w, after)
 	}
-	w.world.list("synced by a response that was under way (WILD-6)")
+	w.world.list("synced by a response that was under way (WILD-5)")
 	w.early = time.Time{}
 }
 
