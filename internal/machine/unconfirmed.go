@@ -1,0 +1,58 @@
+package machine
+
+import "slices"
+
+// In delta the first request of a stream lists the versions of what is held, so that the server's silence
+// confirms it. What it does not list is unconfirmed until the server speaks of it (mark), and goes if the
+// server does not: under a watched name by its timer (await), members of collections together (sweep).
+// Not listed and yet not unconfirmed are another server's value that is watched by its name alone, what is
+// kept though the server deleted it, and an alias's value where the name in the list is taken (versionUnder).
+// Values from the store are unconfirmed after the first state. In state of the world those are that another server said
+// and a full state lacks (confirmForeign).
+
+// lists says whether the server is told the version that is held.
+func (l *link) lists(sub *subscription) bool {
+	// DELTA-3: its own, and not that of another server.
+	return l.owns(sub) && sub.listed()
+}
+
+// unconfirm has the server confirm a value that is held, or it goes: one whose version the server is not
+// told, or one of another server that it left out. A name that is watched has its own timer; what is not, or is
+// not any more, is waited for together.
+func (l *link) unconfirm(sub *subscription) {
+	sub.unconfirmed = true
+	l.unconfirmed = append(l.unconfirmed, sub)
+}
+
+// unconfirmUnlisted has the server confirm the members whose version it is not told: those that another
+// server spoke of, and those that are known without a value.
+func (l *link) unconfirmUnlisted() {
+	for sub := range l.owned() {
+		if (sub.foreign() || sub.known() && !sub.held()) && sub.missable() && !sub.recalled() {
+			l.unconfirm(sub)
+		}
+	}
+}
+
+// missable says whether the state of a collection tells, by what it leaves out, that the server does not have a
+// resource. What is watched by its name alone is held until the server speaks of it.
+func (sub *subscription) missable() bool {
+	return !sub.wanted() || sub.held() && len(sub.covering()) > 0
+}
+
+// unconfirmStale gives the server a period to speak of the members that only the store speaks of, once it
+// has told their collection's first state.
+func (l *link) unconfirmStale() {
+	for src, r := range l.recalls {
+		if len(r.stale) == 0 || src.stream() != l.stream {
+			continue
+		}
+		r.stale = slices.DeleteFunc(r.stale, func(sub *subscription) bool { return sub.gone || !sub.stale() })
+		for _, sub := range r.stale {
+			// LKG-9: members that the first state lacks, in both variants; what it has is maybe refused.
+			if !sub.wanted() && !sub.unconfirmed && sub.seen < l.answered && sub.of.self != nil && sub.of.self.complete {
+				l.unconfirm(sub)
+			}
+		}
+	}
+}
