@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// collection is resources of a type on a stream that are watched together, or could be:
-// those of a glob, or old-style names, all of which the wildcard `*` stands for. Structured
-// names that no watched glob covers are in a collection without a name, one for each source,
-// of which nothing is watched but its resources.
+// collection is resources of a type that one source answers for and that are watched together, or
+// could be: those of a glob, or old-style names, all of which the wildcard `*` stands for.
+// Structured names that no watched glob covers are in a collection without a name, one for each
+// source, of which nothing is watched but its resources.
 type collection struct {
 	cache  *cache
 	source *source // who answers for it; nil until known

@@ -36,7 +36,7 @@ func (r *reader) conclude(now time.Time) {
 		}
 	}
 	if !r.whole {
-		cs = append(cs, resp.absent()...)
+		cs = append(cs, resp.concludeAbsent()...)
 	}
 	resp.conclusions = cs
 	resp.findCompleted()
@@ -95,9 +95,9 @@ func (resp *response) concludeRemoved(cs []conclusion, sub *subscription, reason
 	return cs
 }
 
-// absent lists what is missing in a response that holds everything. What was never received may have been
+// concludeAbsent is what a response that holds everything means for what is missing in it. What was never received may have been
 // subscribed to too late to be there, except at a server that is a file.
-func (resp *response) absent() (cs []conclusion) {
+func (resp *response) concludeAbsent() (cs []conclusion) {
 	l := resp.link
 	// SOTW-8, SOTW-12: absence means nothing.
 	if !resp.tellsAll() || resp.nameless {

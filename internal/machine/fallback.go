@@ -78,7 +78,7 @@ func (m *Machine) fallBackSource(now time.Time, src *source) bool {
 	// FALLBACK-4: no server is left.
 	if s := src.stream(); s.unreachable() {
 		for _, l := range s.order {
-			m.tellServer(l, s.fault, src)
+			m.tellEveryone(l, s.fault, src)
 		}
 	}
 	return true
@@ -127,7 +127,7 @@ func (m *Machine) activate(now time.Time, src *source, to int) {
 	}
 	for _, l := range dst.order {
 		if l.fault != nil || dst.works() {
-			m.tellServer(l, l.fault, src)
+			m.tellEveryone(l, l.fault, src)
 		}
 	}
 	if dst.toldFault == nil && !dst.works() {

@@ -93,7 +93,7 @@ func (q *suspects) received(m *Machine, _ time.Time, l *link) {
 		l.fault = nil
 		m.logType(l, false, "the server answers for the type now")
 		if l.stream.fault == nil {
-			m.tellServer(l, nil, nil)
+			m.tellEveryone(l, nil, nil)
 		}
 	}
 }
@@ -161,6 +161,6 @@ func (q *suspects) suspect(m *Machine, now time.Time, l *link, err error) {
 	}
 	if !f.same(l.fault) {
 		l.fault = f
-		m.tellServer(l, f, nil)
+		m.tellEveryone(l, f, nil)
 	}
 }

@@ -20,7 +20,7 @@ func (m *Machine) tellTrouble(s *stream) {
 		s.toldFaults = append(s.toldFaults[max(0, len(s.toldFaults)+1-maxToldOf):], s.fault)
 	}
 	for _, l := range s.order {
-		m.tellServer(l, s.fault, nil)
+		m.tellEveryone(l, s.fault, nil)
 	}
 	for i := range m.fx.Notify[from:] {
 		m.fx.Notify[from+i].Trouble = true
@@ -46,9 +46,9 @@ func (s *stream) knownTrouble() *Fault {
 	return s.toldFault
 }
 
-// tellServer tells everyone on a type, or those of one source, of trouble with the server, or with nil
+// tellEveryone tells everyone on a type, or those of one source, of trouble with the server, or with nil
 // that it is well.
-func (m *Machine) tellServer(l *link, f *Fault, only *source) {
+func (m *Machine) tellEveryone(l *link, f *Fault, only *source) {
 	for _, sub := range l.everyone(only) {
 		switch {
 		case f != nil:
