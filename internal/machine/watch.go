@@ -22,11 +22,7 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 		m.countWatch(now, s, +1)
 	}
 	m.askStore(now, w.sub)
-	w.owed++ // until it is told of what is held, of nothing else
-	// What others lack was looked at when the server failed.
-	// FALLBACK-6: a new watch may fall back at once.
-	told := src.stream().unreachable() && w.unanswered() && m.fallBackSource(now, src) && src.stream().unreachable()
-	w.owed--
+	told := m.fallBackFor(now, src, w)
 	switch {
 	case w.Wildcard:
 		m.replayAll(w)
@@ -36,6 +32,18 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 		m.tellKnown(w.sub, []*Watch{w})
 	}
 	m.beginFetch(now, w)
+}
+
+// fallBackFor has a source leave a server that cannot be reached for what a new watch lacks; what others
+// lack was looked at when the server failed. It says whether the watch was told that no server is left.
+func (m *Machine) fallBackFor(now time.Time, src *source, w *Watch) (told bool) {
+	// FALLBACK-6: a new watch may fall back at once.
+	if !src.stream().unreachable() || !w.unanswered() {
+		return false
+	}
+	w.owed++ // lest a collection's watch is told that before what is held of its members
+	defer func() { w.owed-- }()
+	return m.fallBackSource(now, src) && src.stream().unreachable()
 }
 
 // attach lets a watch join its subscription, and says whether it has to wait for a value that is held.

@@ -86,6 +86,7 @@ func Mutations() []Mutation {
 		{"FALLBACK-1", "", never.Of(1), "a server that cannot be reached is always left", "fallback-nothing-lacking"},
 		{"FALLBACK-3", "", never.Of(0), "a version is said though values are another server's", "fallback-versions"},
 		{"FALLBACK-5", "", never, "a server that answers again is not gone back to", "case-core-fb-recover"},
+		{"FALLBACK-6", "", always, "a new watch waits for the next failure", "fallback-new-watch"},
 		{"GLOB-1", "", places.Put(`pattern{name[:start], ""}`).Of(0), "the context of a glob's member does not count", "glob-not-recursive"},
 		{"GLOB-3", "", drop, "the removal of a glob is nothing", "glob-empty"},
 		{"TTL-1", "lease.ring", drop, "a time to live never runs out", "ttl-disconnected"},
