@@ -42,6 +42,9 @@ func runScript(t *testing.T, s *script.Script) {
 			t.Errorf("%s", diff)
 		}
 	}
+	if words := s.Unsought(); len(words) > 0 {
+		t.Errorf("the driver knows no %q", words)
+	}
 }
 
 // lanes are what is compared, each in its order: the requests of a stream, what the watches

@@ -59,6 +59,9 @@ func runScript(t *testing.T, file string) {
 			t.Errorf("%s", diff)
 		}
 	}
+	if words := s.Unsought(); len(words) > 0 {
+		t.Errorf("the driver knows no %q", words)
+	}
 	if *update && differs {
 		if err := os.WriteFile(file, script.Update(data, all), 0o644); err != nil {
 			t.Fatal(err)

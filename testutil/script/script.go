@@ -90,6 +90,8 @@ type Script struct {
 	Headers map[string][]string // "spec" → words, and so on
 	Steps   []Step
 	Files   map[string][]byte
+
+	sought map[string]bool // words of headers, by header and word
 }
 
 // Step is one input and what has to follow.
@@ -212,8 +214,27 @@ func (s *Script) responses() ([][]byte, error) {
 	return frames, nil
 }
 
-// Has says whether a header holds a word.
-func (s *Script) Has(header, word string) bool { return slices.Contains(s.Headers[header], word) }
+// Has says whether a header holds a word. It is not for concurrent use.
+func (s *Script) Has(header, word string) bool {
+	if s.sought == nil {
+		s.sought = map[string]bool{}
+	}
+	s.sought[header+" "+word] = true
+	return slices.Contains(s.Headers[header], word)
+}
+
+// Unsought lists the words of the headers server and client that [Script.Has] was not asked for: the driver
+// that ran the script does not know them.
+func (s *Script) Unsought() (words []string) {
+	for _, header := range []string{"server", "client"} {
+		for _, word := range s.Headers[header] {
+			if !s.sought[header+" "+word] {
+				words = append(words, header+" "+word)
+			}
+		}
+	}
+	return words
+}
 
 // Lane selects lines to compare.
 type Lane func(line string) bool

@@ -7,6 +7,7 @@ import (
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
@@ -49,8 +50,14 @@ func TestParse(t *testing.T) {
 		},
 		Files: map[string][]byte{"file": []byte("body\n")},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(script.Script{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"server delta"}, got.Unsought()); diff != "" {
+		t.Errorf("words that nobody looked for (-want +got):\n%s", diff)
+	}
+	if got.Has("server", "manual") || !got.Has("server", "delta") || got.Unsought() != nil {
+		t.Error("words that were looked for are listed")
 	}
 	if !got.Has("spec", "ACK-2") || got.Has("spec", "ACK-3") || got.Has("none", "") {
 		t.Error("Has does not say what the headers hold")

@@ -24,10 +24,11 @@ func Guard(held, left int) error {
 
 // Servers is how many servers there are: one, or what a server header says.
 func (s *Script) Servers() int {
+	two, fallback, three := s.Has("server", "two"), s.Has("server", "fallback"), s.Has("server", "three")
 	switch {
-	case s.Has("server", "three"):
+	case three:
 		return 3
-	case s.Has("server", "two"), s.Has("server", "fallback"):
+	case two, fallback:
 		return 2
 	}
 	return 1
@@ -36,6 +37,7 @@ func (s *Script) Servers() int {
 // Order is the servers that answer for the names of an authority, by number from 0, the
 // first choice first: those of an authority header, or all of them, or of two the first.
 func (s *Script) Order(authority string) (servers []int) {
+	n, first := s.Servers(), s.Has("server", "two")
 	for _, word := range s.Headers["authority"] {
 		if name, list, _ := strings.Cut(word, "="); name == authority {
 			for at := range strings.SplitSeq(list, ",") {
@@ -44,8 +46,8 @@ func (s *Script) Order(authority string) (servers []int) {
 			return servers
 		}
 	}
-	for i := range s.Servers() {
-		if i == 0 || !s.Has("server", "two") {
+	for i := range n {
+		if i == 0 || !first {
 			servers = append(servers, i)
 		}
 	}
