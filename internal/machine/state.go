@@ -34,7 +34,7 @@ func (m *Machine) accept(now time.Time, sub *subscription, raw []byte, value any
 // returned tells the operator that a resource is back whose deletion was ignored.
 func (m *Machine) returned(sub *subscription) {
 	// ERR-5: it returns.
-	if sub.kept() {
+	if sub.keptDeleted() {
 		sub.stream().leases.end(leaseKey{sub, alarmGrace})
 		m.log(sub, false, "a resource that the server had deleted is back")
 	}

@@ -79,8 +79,8 @@ func (sub *subscription) foreign() bool {
 // credit notes that the active server said what is known.
 func (sub *subscription) credit() { sub.from = uint16(sub.stream().server + 1) }
 
-// kept says that the value is held against the server's word that it is gone.
-func (sub *subscription) kept() bool { return sub.held() && sub.status == StatusDoesNotExist }
+// keptDeleted says that the value is held against the server's word that it is gone.
+func (sub *subscription) keptDeleted() bool { return sub.held() && sub.status == StatusDoesNotExist }
 
 // known says that the server spoke of the resource in a way that a wildcard's watches
 // were told of.
@@ -142,7 +142,7 @@ func (sub *subscription) counted() int64 {
 // listed says whether the server is told the version that is held.
 func (sub *subscription) listed() bool {
 	// DELTA-2: what is known to be removed is not listed, though it is kept.
-	return sub.held() && !sub.foreign() && !sub.kept()
+	return sub.held() && !sub.foreign() && !sub.keptDeleted()
 }
 
 // absent says that the server has no such resource, as far as is known. Of one whose time to

@@ -71,7 +71,7 @@ func (l *lease) ring(m *Machine, _ time.Time, s *stream) {
 	case l.kind == alarmTTL:
 		// TTL-1: the time to live is over.
 		m.expireTTL(sub)
-	case sub.kept():
+	case sub.keptDeleted():
 		m.noteAbsent(sub, sub.reason)
 	}
 }

@@ -154,7 +154,7 @@ func (m *Machine) detach(sub *subscription, w *Watch) {
 	}
 	sub.of.cache.note(sub, false)
 	// ERR-5: nobody watches it any more.
-	if sub.kept() {
+	if sub.keptDeleted() {
 		m.log(sub, false, "a resource that the server had deleted is not watched any more")
 	}
 }
