@@ -143,9 +143,9 @@ func (l *link) takeBack(added []*subscription) (now, back []*subscription) {
 
 func (l *link) composeFirstDelta(node []byte) []byte {
 	l.flushNames()
-	wanted := l.allWanted()
+	names := l.allWanted()
 	form := l.nextForm()
-	if form == wildNone && len(wanted) == 0 {
+	if form == wildNone && len(names) == 0 {
 		return nil
 	}
 	msg := wire.AppendDelta(nil, l.typ.URL, "", node, nil)
@@ -154,87 +154,97 @@ func (l *link) composeFirstDelta(node []byte) []byte {
 	}
 	l.starting = form != wildNone
 	l.form = form
-	l.unconfirmUnlisted()
-	wanted, later, held := l.fit(len(msg), wanted, l.heldMembers())
-	msg = slices.Grow(msg, l.sizeFirstDelta(wanted, held))
+	members := l.knownMembers()
+	names, named, listed := l.fit(len(msg), names, members)
+	// P-1: names are subscribed to later; without their versions the server sends them then.
 	if form == wildLegacy {
-		l.postpone(slices.Concat(wanted, later))
-	} else {
-		l.postpone(later)
-		l.subscribe(wanted)
-		for _, sub := range wanted {
-			msg = l.appendSubscribe(msg, sub)
-		}
+		named = 0
 	}
-	said := map[string]string{} // versions under names that are of others than who goes by them
+	msg = slices.Grow(msg, l.sizeFirstDelta(names[:named], members[:listed]))
+	l.postpone(names[named:])
+	l.subscribe(names[:named])
+	for _, sub := range names[:named] {
+		msg = l.appendSubscribe(msg, sub)
+	}
+	v := versions{link: l, msg: msg}
+	for i, sub := range names {
+		v.tell(sub, i < named)
+	}
+	for i, sub := range members {
+		v.tell(sub, i < listed && (form != wildLegacy || !sub.of.isGlob()))
+	}
+	v.tellAliases()
+	return v.msg
+}
+
+// versions tells the server in a first message which versions are held. What it is not told has to be
+// confirmed.
+type versions struct {
+	*link
+	msg     []byte
+	told    map[string]string // by name; nil if there are no aliases
+	aliases []aliasVersion    // that are told when the names of the resources were
+}
+
+// aliasVersion is a value that is known by an alias, and whether the message may tell its version.
+type aliasVersion struct {
+	sub *subscription
+	may bool
+}
+
+// tell tells the version of what is held, if the message may.
+func (v *versions) tell(sub *subscription, may bool) {
 	// DELTA-1: versions of all that is held, for collections too.
-	for _, subs := range [][]*subscription{wanted, held} {
-		for _, sub := range subs {
-			if !l.lists(sub) {
-				continue
-			}
-			switch {
-			case form != wildLegacy:
-			// P-1: without its version the server sends it then.
-			case sub.wanted() || sub.of.isGlob(): // it is requested later, or its glob
-				if !l.listsAsMember(sub) {
-					l.unconfirm(sub)
-				}
-				continue
-			}
-			switch version, taken := l.versionUnder(sub, said); {
-			case !taken:
-				l.claimsHeld = true
-				msg = wire.AppendInitialVersion(msg, sub.versionName(), sub.version)
-			case version != sub.version && !sub.wanted():
-				l.unconfirm(sub)
-			}
+	switch {
+	case v.lists(sub) && sub.byAlias():
+		v.aliases = append(v.aliases, aliasVersion{sub, may})
+	case v.lists(sub) && may:
+		v.add(sub)
+	default:
+		v.unlisted(sub)
+	}
+}
+
+func (v *versions) add(sub *subscription) {
+	v.claimsHeld = true
+	v.msg = wire.AppendInitialVersion(v.msg, sub.versionName(), sub.version)
+	if len(v.given) > 0 {
+		if v.told == nil {
+			v.told = map[string]string{}
+		}
+		v.told[sub.versionName()] = sub.version
+	}
+}
+
+// tellAliases tells the versions of aliases, under the names that the server gave them with, where that is
+// not told: of each name one.
+func (v *versions) tellAliases() {
+	for _, a := range v.aliases {
+		name := a.sub.versionName()
+		own := v.byWireName([]byte(name))
+		awaited := own != nil && !own.byAlias() && own.wanted() && !own.held() // DELTA-2
+		switch version, told := v.told[name]; {
+		case told && version == a.sub.version:
+		case a.may && !told && !awaited:
+			v.add(a.sub)
+		case !a.may || !a.sub.wanted(): // else it is subscribed to, without a version
+			v.unlisted(a.sub)
 		}
 	}
-	return msg
-}
-
-// versionUnder is the version that a first message tells under the name that a server gave an alias's value
-// with: of the resource that has the name for its own, or of the first that was called so. If there is
-// none, the alias's is noted.
-func (l *link) versionUnder(sub *subscription, said map[string]string) (version string, taken bool) {
-	if !sub.byAlias() {
-		return "", false
-	}
-	name := sub.versionName()
-	switch own := l.byWireName([]byte(name)); {
-	case own == nil || own.byAlias():
-	case own.listed():
-		return own.version, true
-	case own.wanted() && !own.held(): // DELTA-2: it is waited for
-		return "", true
-	}
-	if version, taken = said[name]; !taken {
-		said[name] = sub.version
-	}
-	return version, taken
-}
-
-// listsAsMember says that a first message in the legacy form tells the version of an alias's value all the
-// same: that of the wildcard's member which it is an alias of.
-func (l *link) listsAsMember(alias *subscription) bool {
-	own := l.byWireName([]byte(alias.versionName()))
-	return alias.byAlias() && own != nil && own.of == l.star && !own.byAlias() && !own.wanted() && l.lists(own) &&
-		!own.unconfirmed && own.version == alias.version
 }
 
 func (l *link) appendSubscribe(msg []byte, sub *subscription) []byte {
 	return wire.AppendSubscribe(msg, l.spelled.onWire(sub), l.params(sub.of))
 }
 
-// heldMembers lists what is held for collections alone, in order.
-func (l *link) heldMembers() []*subscription {
+// knownMembers lists what is known for collections alone, in order.
+func (l *link) knownMembers() []*subscription {
 	if l.subs.len() == l.watched {
 		return nil // all are wanted by name
 	}
 	var subs []*subscription
 	for sub := range l.owned() {
-		if sub.listed() && !sub.wanted() {
+		if sub.known() && !sub.wanted() {
 			subs = append(subs, sub)
 		}
 	}

@@ -2,44 +2,34 @@ package machine
 
 import "github.com/xdswatch/xdswatch/internal/wire"
 
-// fit chooses what a first delta message of so many bytes may list, under the budget:
-// members of the wildcard, whose removal would not be heard of otherwise, before names.
-// The other names are left for later messages, without their versions.
-func (l *link) fit(size int, wanted, members []*subscription) (names, later, listed []*subscription) {
+// fit says of how many names, and of how many members, a first delta message of so many bytes has room
+// under the budget, and in which order the names come: members of the wildcard, whose removal would
+// not be heard of otherwise, before names. The other names are left for later messages.
+func (l *link) fit(size int, names, members []*subscription) (ordered []*subscription, named, listed int) {
 	budget := l.stream.limit()
 	if budget == 0 {
-		return wanted, nil, members
+		return names, len(names), len(members)
 	}
-	globs, wanted := globsFirst(wanted)
-	for _, sub := range wanted[:globs] {
+	named, names = globsFirst(names)
+	for _, sub := range names[:named] {
 		size += l.sizeOfName(sub)
 	}
-	n := 0
-	for n < len(members) && size+members[n].sizeOfVersion() <= budget {
-		size += members[n].sizeOfVersion()
-		n++
+	for listed < len(members) && size+members[listed].sizeOfVersion() <= budget {
+		size += members[listed].sizeOfVersion()
+		listed++
 	}
-	for _, sub := range members[n:] {
-		l.unconfirm(sub)
+	if l.form == wildNone && named == 0 {
+		named = 1 // no names at all would ask for everything
+		size += l.sizeOfName(names[0]) + names[0].sizeOfVersion()
 	}
-	k := globs
-	if l.form == wildNone && k == 0 {
-		k = 1 // no names at all would ask for everything
-		size += l.sizeOfName(wanted[0]) + wanted[0].sizeOfVersion()
-	}
-	for k < len(wanted) {
-		size += l.sizeOfName(wanted[k]) + wanted[k].sizeOfVersion()
+	for named < len(names) {
+		size += l.sizeOfName(names[named]) + names[named].sizeOfVersion()
 		if size > budget {
 			break
 		}
-		k++
+		named++
 	}
-	for _, sub := range wanted[k:] {
-		if l.lists(sub) {
-			l.unconfirm(sub)
-		}
-	}
-	return wanted[:k], wanted[k:], members[:n]
+	return names, named, listed
 }
 
 // globsFirst puts globs before other names: versions of their members mean nothing without

@@ -24,13 +24,13 @@ func (l *link) unconfirm(sub *subscription) {
 	l.unconfirmed = append(l.unconfirmed, sub)
 }
 
-// unconfirmUnlisted has the server confirm the members whose version it is not told: those that another
-// server spoke of, and those that are known without a value.
-func (l *link) unconfirmUnlisted() {
-	for sub := range l.owned() {
-		if (sub.foreign() || sub.known() && !sub.held()) && sub.missable() && !sub.recalled() {
-			l.unconfirm(sub)
-		}
+// unlisted has the server confirm what a first message did not tell it a version of: its own value, and of a
+// collection what another server spoke of, or what is known without a value.
+func (l *link) unlisted(sub *subscription) {
+	switch {
+	case !l.owns(sub), sub.recalled():
+	case sub.listed(), sub.known() && (sub.foreign() || !sub.held()) && sub.missable():
+		l.unconfirm(sub)
 	}
 }
 
