@@ -36,9 +36,12 @@ func (w *sweep) ring(m *Machine, now time.Time, _ *stream) { m.sweep(now, (*link
 
 // sweep removes the members that the server did not confirm, if a guard does not mind.
 func (m *Machine) sweep(now time.Time, l *link) {
+	l.sweepTimer = 0
+	if m.forgetUnseenStored(l); l.answered == 0 {
+		return // in what a server has not said nothing is missing
+	}
 	unconfirmed := slices.DeleteFunc(l.unconfirmed, l.decidedFor)
-	l.unconfirmed, l.sweepTimer = nil, 0
-	m.forgetUnseenStored(l)
+	l.unconfirmed = nil
 	sortSubs(unconfirmed)
 	if !l.typ.Guarded || len(unconfirmed) == 0 || l.keepsDeleted() {
 		m.removeUnconfirmed(now, unconfirmed)
