@@ -80,7 +80,8 @@ func (m *Machine) endResponse(now time.Time, resp *response) {
 }
 
 // resumed: a delta response that answers the first request of a stream, and leaves out what that
-// listed, has said that the version held is the server's own. What was refused since is taken back.
+// listed, has said that the version held is the server's own. What was refused since is taken back, and an
+// error that was stated on an earlier stream is over, whoever stated it.
 func (m *Machine) resumed(resp *response) {
 	l := resp.link
 	// P-4: only a resume confirms what it leaves out.
@@ -89,7 +90,7 @@ func (m *Machine) resumed(resp *response) {
 	}
 	var subs []*subscription
 	for sub := range l.owned() {
-		if sub.status == StatusNacked && sub.listed() && !sub.unconfirmed && sub.seen != resp.serial {
+		if sub.fault != nil && sub.listed() && !sub.unconfirmed && sub.seen != resp.serial {
 			subs = append(subs, sub)
 		}
 	}
