@@ -32,7 +32,7 @@ func (m *Machine) propose(now time.Time, resp *response) {
 func (resp *response) takenAway() map[*subscription]bool {
 	ends := map[*subscription]bool{}
 	for _, c := range resp.conclusions {
-		if c.takesAway() {
+		if c.takesAway(resp.link) {
 			ends[c.sub] = true
 		}
 	}

@@ -224,10 +224,10 @@ const (
 	agrees                        // this server does not have what another one did not have
 )
 
-// takesAway says whether a conclusion takes away what is held. A deletion may be ignored (gRFC A53), and what
-// is invalid or has an error ends nothing but where the bootstrap says so (gRFC A88).
-func (c conclusion) takesAway() bool {
-	return c.kind == removes && !c.sub.link().keepsDeleted() || c.kind == fails && c.drop
+// takesAway says whether a conclusion from what a link brought takes away what is held. A deletion may be ignored
+// (gRFC A53), and what is invalid or has an error ends nothing but where the bootstrap says so (gRFC A88).
+func (c conclusion) takesAway(l *link) bool {
+	return c.kind == removes && !l.keepsDeleted() || c.kind == fails && c.drop
 }
 
 // aliasBefore is what a subscription was one of the aliases of; nil for nothing.
