@@ -276,11 +276,26 @@ func readAtMost(ctx context.Context, t *turn, r io.Reader, size int64, limit int
 		n, err := io.ReadFull(r, body)
 		return body[:n], err
 	}
-	body, err = io.ReadAll(io.MultiReader(bytes.NewReader(body), io.LimitReader(r, int64(limit-len(body))+1)))
-	if len(body) > limit {
-		return nil, errTooLarge
+	return readOn(body, io.LimitReader(r, int64(limit-len(body))+1), limit)
+}
+
+// readOn reads the rest of a body in pieces, and joins them once. io.ReadAll would copy all several times;
+// nothing can interrupt the copy of a hundred megabytes, for which a collection waits, and with it everybody.
+func readOn(body []byte, r io.Reader, limit int) ([]byte, error) {
+	pieces, size := [][]byte{body}, len(body)
+	for {
+		piece := bytes.NewBuffer(make([]byte, 0, bodyPiece+bytes.MinRead))
+		n, err := piece.ReadFrom(io.LimitReader(r, bodyPiece))
+		pieces, size = append(pieces, piece.Bytes()), size+int(n)
+		switch {
+		case err != nil:
+			return nil, err
+		case size > limit:
+			return nil, errTooLarge
+		case n < bodyPiece:
+			return bytes.Join(pieces, nil), nil
+		}
 	}
-	return body, err
 }
 
 // withoutURL is the reason for which a request failed: the URL is told elsewhere.
