@@ -58,6 +58,9 @@ func newCache(t *Type) *cache {
 // clear makes a cache empty.
 func (c *cache) clear(t *Type) {
 	wildcard := c.star
+	for _, r := range c.recalls {
+		clear(r.under) // what the store says to them means nothing
+	}
 	*c = cache{
 		typ: t, joining: map[*subscription][]*Watch{}, renewed: map[*subscription]bool{},
 		spelled: spellings{}, given: map[*subscription]given{}, attributes: map[*subscription]*wire.Attributes{},

@@ -94,6 +94,9 @@ func (m *Machine) recollect(now time.Time, rc *recollection) {
 		return
 	}
 	for _, sub := range rc.subs {
+		if !rc.recall.under[sub] {
+			continue // the wildcard, which is watched anew
+		}
 		delete(rc.recall.under, sub)
 		if !sub.gone && sub.wanted() && sub.status == StatusRequested && !sub.usable() {
 			m.foundNothing(rc, sub)
