@@ -60,6 +60,7 @@ func (c *cache) clear(t *Type) {
 	wildcard := c.star
 	for _, r := range c.recalls {
 		clear(r.under) // what the store says to them means nothing
+		r.timer = 0
 	}
 	*c = cache{
 		typ: t, joining: map[*subscription][]*Watch{}, renewed: map[*subscription]bool{},
