@@ -195,12 +195,12 @@ func (s *section) load(names []string, yield func(client.StoredResource)) error 
 		return err
 	}
 	defer w.close()
+	w.keep, w.parts = true, []part{w.part}
 	if s.file == nil {
 		if err := s.learn(w, info, false); err != nil {
 			return err
 		}
 	}
-	w.keep = true
 	for e := range s.all {
 		s.yield(e, w.at(e.off, int64(e.size)), yield)
 	}

@@ -3,18 +3,28 @@ package store
 import (
 	"errors"
 	"io"
+	"sort"
 )
 
 // window is a file that is read part by part, so that the memory that is needed does not grow with it.
 type window struct {
 	file file  // nil if there is none, which is as an empty one
 	size int64 // of what is read of it; less once it turns out to be cut
-	keep bool  // each part is read into memory of its own, and what was returned of it stays
+	keep bool  // each part has memory of its own, which stays and is read once
 	err  error // the first of reading, which ends the file
 
-	off  int64 // of the part
-	part []byte
+	part         // that was read last, or found among those that are kept
+	parts []part // that are kept, by offset
 }
+
+// part is some bytes of a file, and where they begin.
+type part struct {
+	off   int64
+	bytes []byte
+}
+
+// has says whether bytes of the file are in the part.
+func (p *part) has(off, n int64) bool { return off >= p.off && off+n <= p.off+int64(len(p.bytes)) }
 
 // partSize is how much is read at once, unless a record is larger.
 const partSize = 256 << 10
@@ -24,23 +34,31 @@ func (w *window) at(off, n int64) []byte {
 	if n = min(n, w.size-off); n <= 0 {
 		return nil
 	}
-	if from := off - w.off; from >= 0 && from+n <= int64(len(w.part)) {
-		return w.part[from : from+n]
+	if !w.has(off, n) {
+		if i := sort.Search(len(w.parts), func(i int) bool { return w.parts[i].off > off }) - 1; i >= 0 {
+			w.part = w.parts[i]
+		}
 	}
-	if size := min(max(n, partSize), w.size-off); w.keep || size > int64(cap(w.part)) {
-		w.part = make([]byte, size)
+	if w.has(off, n) {
+		return w.bytes[off-w.off:][:n]
+	}
+	if size := min(max(n, partSize), w.size-off); w.keep || size > int64(cap(w.bytes)) {
+		w.bytes = make([]byte, size)
 	} else {
-		w.part = w.part[:size]
+		w.bytes = w.bytes[:size]
 	}
-	got, err := w.file.ReadAt(w.part, off)
-	w.off, w.part = off, w.part[:got]
+	got, err := w.file.ReadAt(w.bytes, off)
+	w.off, w.bytes = off, w.bytes[:got]
+	if w.keep {
+		w.parts = append(w.parts, w.part)
+	}
 	if err != nil {
 		w.size = off + int64(got) // others may write it
 		if !errors.Is(err, io.EOF) {
 			w.err = err
 		}
 	}
-	return w.part[:min(n, int64(got))]
+	return w.bytes[:min(n, int64(got))]
 }
 
 // record is what [bodyAt] says of an offset.
