@@ -359,7 +359,7 @@ func (c *core) membersReady(t *target) bool {
 				return false
 			case child == nil, child.cur.Message != nil, c.answered(child.state) && child.warm == nil:
 			case child.warm != nil && c.readyItself(child.warm):
-				if child.warm.read.err == nil && !ready(child.warm.awaited()) {
+				if !ready(child.warm.awaited()) {
 					return false
 				}
 			default:
@@ -368,5 +368,5 @@ func (c *core) membersReady(t *target) bool {
 		}
 		return true
 	}
-	return t.read.err != nil || ready(t.awaited())
+	return ready(t.awaited())
 }

@@ -163,6 +163,7 @@ func (c *core) heldCluster(p *clusterPart, msg *clusterv3.Cluster, o Origin) {
 	c.become(p, stateHeld)
 	switch {
 	case p.warm != nil && protoequal.Equal(p.warm.message, msg): // WARM-c
+		delete(c.quota.starved, p)
 		p.warm.origin = o
 		return
 	case p.cur.Message != nil && was == stateHeld && protoequal.Equal(p.cur.Message, msg): // VIEW-4
@@ -187,6 +188,7 @@ func (c *core) bind(p *clusterPart, msg *clusterv3.Cluster, o Origin) {
 		c.refuse(p, t, r.err)
 		return
 	}
+	known := len(c.due.fresh)
 	if r.kind == KindEDS {
 		f := c.eds
 		if r.edsSource != nil {
@@ -216,6 +218,10 @@ func (c *core) bind(p *clusterPart, msg *clusterv3.Cluster, o Origin) {
 			r.err = tooMany(c.config.maxNames)
 		}
 	}
+	if r.err != nil {
+		c.cramped(p, t, c.due.fresh[known:])
+		return
+	}
 	if c.config.fresh > 0 && t.eds != nil && p.eds == t.eds && otherSocket(p.cur.Message, msg) && !c.confirmed(p) { // WARM-e
 		if w := p.warm; w != nil && w.eds == t.eds && (!w.fresh.IsZero() || !otherSocket(w.message, msg)) {
 			t.fresh = w.fresh // a cluster that changes again waits no longer
@@ -225,20 +231,30 @@ func (c *core) bind(p *clusterPart, msg *clusterv3.Cluster, o Origin) {
 		}
 	}
 	c.aim(p, t)
-	if _, short := r.err.(tooMany); short {
-		c.starve(p, func() {
-			if _, short := errors.AsType[tooMany](p.rare().ambient); short {
-				p.more.ambient = nil
-			}
-			c.bind(p, msg, o)
-			c.touch(p)
-		})
-	}
 	if t.leads() {
 		c.groups.all[p] = true
 		c.groups.stale = true
 	}
 	c.waitingChanged = true
+}
+
+// cramped refuses a target that found no room for all that it names, until there is some. It leaves nothing
+// behind, so that others may have what room there is.
+func (c *core) cramped(p *clusterPart, t *target, fresh []anyPart) {
+	c.giveBack(p, t.eds, t.list, t.needs)
+	for _, f := range fresh {
+		if !c.needed(f) {
+			c.forget(f)
+		}
+	}
+	c.refuse(p, t, t.read.err)
+	c.starve(p, func() {
+		if _, short := errors.AsType[tooMany](p.rare().ambient); short {
+			p.more.ambient = nil
+		}
+		c.bind(p, t.message, t.origin)
+		c.touch(p)
+	})
 }
 
 // leads says whether there may be clusters below a target.
@@ -323,8 +339,6 @@ func (c *core) ready(t *target) bool {
 // readyItself leaves out the clusters below it.
 func (c *core) readyItself(t *target) bool {
 	switch {
-	case t.read.err != nil:
-		return true
 	case t.eds != nil && (!c.answered(t.eds.state) || t.eds.cur == nil && t.eds.rare().next != nil):
 		return false
 	case c.now.Before(t.fresh):
@@ -347,12 +361,11 @@ func (c *core) commit(p *clusterPart, t *target) {
 	c.waitingChanged = true
 	m := p.rare()
 	if t.list != nil && t.list == m.list && len(m.children) > 0 && t.list.message != nil {
-		t.read.err = t.list.listErr() // the members of before stay; without any see spoiled
-	}
-	if err := t.read.err; err != nil {
-		c.letGo(p, t)
-		c.refuse(p, t, err)
-		return
+		if err := t.list.listErr(); err != nil { // the members of before stay; without any see spoiled
+			c.letGo(p, t)
+			c.refuse(p, t, err)
+			return
+		}
 	}
 	c.giveBack(p, p.eds, m.list, m.needs)
 	p.eds = t.eds

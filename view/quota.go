@@ -58,5 +58,8 @@ func (c *core) feedStarved() {
 
 // starveShape is starve for routes and aggregates.
 func (c *core) starveShape() {
-	c.starve(nil, func() { c.due.stale, c.groups.stale = true, true })
+	c.starve(nil, func() {
+		c.build()
+		c.groups.stale = true
+	})
 }
