@@ -13,6 +13,8 @@ import (
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/resource"
@@ -65,6 +67,24 @@ func TestHooksSeeWhatIsChosen(t *testing.T) {
 		if slices.Sort(got); !slices.Equal(got, tt.want) {
 			t.Errorf("%s %q: %v are watched, want %v", tt.kind, tt.host, got, tt.want)
 		}
+	}
+}
+
+// Hooks see what stands in maps, as the filters' own configurations do.
+//
+// spec: VIEW-43
+func TestHooksSeeMaps(t *testing.T) {
+	routes := buildRoutes("r", []string{"a.com="})
+	routes.VirtualHosts[0].TypedPerFilterConfig = map[string]*anypb.Any{"f": anyOf(wrapperspb.String("x"))}
+	d := newDriver(t, []string{"rds", "r"}, nil)
+	d.core.hooks = newHooks([]Hook{{(*wrapperspb.StringValue)(nil), func(m proto.Message, add func(Dependency)) {
+		add(Dependency{ecds.Type, m.(*wrapperspb.StringValue).GetValue(), nil, Required})
+	}}}, "")
+	d.run("start")
+	d.event("rds", "r", client.Event[any]{Kind: client.EventUpdated, Value: routes})
+	d.step()
+	if _, ok := d.watched["ecds x"]; !ok {
+		t.Errorf("watched: %v", d.watched)
 	}
 }
 

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -34,7 +35,7 @@ var update = flag.Bool("update", false, "rewrite the scripts with what happens")
 //	recovered TYPE NAME
 //	synced leds NAME           the first state of a collection is complete
 //	member NAME KEY WORD       a member of it; member NAME KEY gone
-//	scope NAME ROUTES          a scope of routes; scope NAME gone
+//	scope NAME ROUTES          a scope of routes; scope NAME inline:HOST=CLUSTER; scope NAME gone
 //	vhost NAME WORD            a virtual host that is not asked for; vhost NAME gone
 //	hold NAME · release NAME   a cluster
 //	host NAME · unhost NAME    a virtual host on demand
@@ -160,7 +161,11 @@ func (d *driver) command(words []string) {
 	case "scope":
 		ev := client.Event[any]{Kind: client.EventDoesNotExist, Name: words[1], Asked: words[1]}
 		if words[2] != "gone" {
-			ev.Kind, ev.Value = client.EventUpdated, &routev3.ScopedRouteConfiguration{Name: words[1], RouteConfigurationName: words[2]}
+			scope := &routev3.ScopedRouteConfiguration{Name: words[1], RouteConfigurationName: words[2]}
+			if inline, ok := strings.CutPrefix(words[2], "inline:"); ok {
+				scope.RouteConfigurationName, scope.RouteConfiguration = "", buildRoutes("of-"+words[1], []string{inline})
+			}
+			ev.Kind, ev.Value = client.EventUpdated, scope
 		}
 		d.event("srds", "*", ev)
 	case "member":
@@ -330,7 +335,7 @@ func show(s *Snapshot) (lines []string) {
 		}
 	}
 	for _, scope := range s.Scopes {
-		add("scope %s %s", scope.GetName(), scope.GetRouteConfigurationName())
+		add("scope %s %s", scope.GetName(), cmp.Or(scope.GetRouteConfigurationName(), "inline"))
 	}
 	if s.VirtualHost != nil {
 		add("host %s", s.VirtualHost.GetName())
