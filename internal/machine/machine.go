@@ -52,6 +52,7 @@ func (m *Machine) handle(now time.Time, ev Event) {
 	case Written:
 		if s := m.touch(ev.Ref); s != nil && s.writing != nil {
 			m.written(now, s.writing)
+			m.settleLater(now, s.writing)
 			s.writing = nil
 		}
 	case Received:

@@ -202,10 +202,6 @@ func (m *Machine) written(now time.Time, l *link) {
 			m.await(now, l.star.self)
 		}
 	}
-	// LKG-5: silence confirms what the first request claims.
-	if first && l.unsettled && l.claimsHeld {
-		m.awaitSweep(now, l)
-	}
 	for _, q := range l.stream.quirks {
 		q.written(m, now, l, first, fresh)
 	}

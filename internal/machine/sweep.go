@@ -16,6 +16,15 @@ func (m *Machine) sweepLater(now time.Time, resp *response) {
 	}
 }
 
+// settleLater has the store hear what collections lacked on an earlier stream, if the server has nothing to
+// say to a first request that claims what is held.
+func (m *Machine) settleLater(now time.Time, l *link) {
+	// LKG-5: silence confirms what is claimed.
+	if l.unsettled && l.claimsHeld && l.answered == 0 && l.sweepTimer == 0 {
+		m.awaitSweep(now, l)
+	}
+}
+
 // sweepAlone is how long is waited for members that a server has to confirm where there
 // are no does-not-exist timers: they have to end all the same.
 const sweepAlone = 15 * time.Second
