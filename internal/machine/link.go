@@ -50,6 +50,7 @@ type onStream struct {
 	namingSince   uint32          // the last response when that message was made
 	responseCame  bool            // a response came since, which may answer it
 	starting      bool            // the message with the writer asks for the wildcard
+	added         bool            // names were added since the newest response
 	paced         time.Time       // interest alone is not said before
 	unconfirmed   []*subscription // members that the server has to confirm
 	sweepTimer    uint32          // that runs for them; 0 if none

@@ -48,7 +48,7 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 		l.answered = m.serial
 	}
 	resp := &response{Response: r, ref: s.ref(), link: l, serial: m.serial, form: l.form}
-	l.nonce, l.paced = r.Nonce, time.Time{}
+	l.nonce, l.paced, l.added = r.Nonce, time.Time{}, false
 	for _, q := range s.quirks {
 		q.received(m, now, l)
 	}

@@ -185,6 +185,7 @@ func (m *Machine) written(now time.Time, l *link) {
 	l.written = true
 	fresh := l.naming
 	l.naming, l.namingSet = nil, nil
+	l.added = l.added || len(fresh) > 0
 	for _, sub := range fresh {
 		switch {
 		case !l.has(sub):

@@ -214,8 +214,8 @@ func (m *Machine) answerTimeout(now time.Time, s *stream, sub *subscription) {
 	if patient(sub.watches) {
 		return // E-3: the watches wait for ever
 	}
-	// SOTW-2: the server has said nothing on the stream, so the version of an earlier one says nothing of it.
-	l.lapsed = l.lapsed || l.answered == 0
+	// SOTW-2: the server has said nothing since it was named, so the version that was accepted says nothing of it.
+	l.lapsed = l.lapsed || l.added
 	status, f := StatusDoesNotExist, (*Fault)(nil)
 	if s.TransientTimeout > 0 {
 		status, f = StatusTimeout, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}
