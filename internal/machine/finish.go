@@ -35,7 +35,7 @@ func (m *Machine) finishCollections(now time.Time, resp *response, live bool) {
 	}
 	for _, c := range resp.completes {
 		switch f := c.self.fault; {
-		case !resp.link.has(c.self): // nobody watches it any more
+		case !resp.link.has(c.self), c.self.complete: // nobody watches it any more, or another server was faster
 		case f == nil, f.Kind == FaultTimeout, f.Kind == FaultRejected && c.self.seen != resp.serial:
 			m.markComplete(now, c.self, resp.Version)
 		}
