@@ -29,7 +29,7 @@ type cache struct {
 	renewed    map[*subscription]bool             // refused with a response that called them new; see [response.renews]
 
 	recalls   map[*source]*recall
-	unsettled bool // a collection's first state came that the store was not told of
+	unsettled []*collection // whose first state came, and that the store has not forgotten anything of since
 }
 
 type cacheKey struct {

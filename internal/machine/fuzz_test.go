@@ -463,8 +463,8 @@ func (w *world) serve() {
 // dead come back, unless they are to stay so.
 func (w *world) settle(dead bool) {
 	w.say("settle, servers stay dead: %v", dead)
-	lazy, hated := w.lazy, w.hated
-	w.lazy, w.hated = 0, nil
+	lazy, hated, bytes := w.lazy, w.hated, w.bytes
+	w.lazy, w.hated, w.bytes = 0, nil, nil // nothing is left to chance
 	for _, s := range w.servers {
 		if s.dead && !dead {
 			w.reach(s)
@@ -484,6 +484,6 @@ func (w *world) settle(dead bool) {
 	}
 	w.pass(2 * time.Minute)
 	w.check(dead)
-	w.lazy, w.hated = lazy, hated
+	w.lazy, w.hated, w.bytes = lazy, hated, bytes
 	clear(w.stopped)
 }

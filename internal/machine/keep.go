@@ -31,7 +31,8 @@ func (m *Machine) unstore(sub *subscription) {
 // storeComplete has the store keep that a collection's first state came.
 func (m *Machine) storeComplete(now time.Time, sub *subscription) {
 	if sub.stored() {
-		sub.of.cache.unsettled = true
+		c := sub.of.cache
+		c.unsettled = append(without(c.unsettled, sub.of), sub.of)
 		m.keepStored(sub, Kept{Name: sub.name, Server: sub.stream().server, Updated: now.UnixNano(), Complete: true})
 	}
 }
@@ -48,11 +49,21 @@ func (m *Machine) keepStored(sub *subscription, k Kept) {
 	m.fx.Keep[n].Changes = append(m.fx.Keep[n].Changes, k)
 }
 
+// unsettles says whether the store has to forget what a collection of the link does not have.
+func (l *link) unsettles() bool {
+	return slices.ContainsFunc(l.unsettled, func(c *collection) bool { return c.ownedBy(l.stream) })
+}
+
 // forgetUnseenStored has the store forget what collections whose state is complete do not have.
 func (m *Machine) forgetUnseenStored(l *link) {
-	l.unsettled = false
-	for _, c := range l.collections(nil) {
-		if c.self != nil && c.self.complete && c.self.stored() {
+	all := l.unsettled
+	l.unsettled = nil
+	slices.SortFunc(all, byName)
+	for _, c := range all {
+		switch {
+		case !c.ownedBy(l.stream): // another server had to tell it
+			l.unsettled = append(l.unsettled, c)
+		case c.wanted() && c.self.complete:
 			m.fx.Keep = append(m.fx.Keep, Keep{
 				Source: c.source.index, TypeURL: l.typ.URL, Settled: c.name, Covers: c.covers(), Known: c.known(),
 			})

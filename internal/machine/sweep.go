@@ -11,7 +11,7 @@ import (
 func (m *Machine) sweepLater(now time.Time, resp *response) {
 	l := resp.link
 	l.unconfirmStale()
-	if (len(l.unconfirmed) > 0 || l.unsettled) && (l.sweepTimer == 0 || resp.confirms) {
+	if (len(l.unconfirmed) > 0 || l.unsettles()) && (l.sweepTimer == 0 || resp.confirms) {
 		m.awaitSweep(now, l)
 	}
 }
@@ -20,7 +20,7 @@ func (m *Machine) sweepLater(now time.Time, resp *response) {
 // say to a first request that claims what is held.
 func (m *Machine) settleLater(now time.Time, l *link) {
 	// LKG-5: silence confirms what is claimed.
-	if l.unsettled && l.claimsHeld && l.answered == 0 && l.sweepTimer == 0 {
+	if l.claimsHeld && l.answered == 0 && l.sweepTimer == 0 && l.unsettles() {
 		m.awaitSweep(now, l)
 	}
 }
