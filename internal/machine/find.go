@@ -39,7 +39,7 @@ func (l *link) remember(found []*subscription) (room []*subscription) {
 }
 
 // newMember makes a subscription for a name that nobody subscribed to by itself; nil if it is in no
-// collection that was requested from the server.
+// collection that is requested from the server.
 func (l *link) newMember(name []byte, canonical string) *subscription {
 	c := l.home(canonical)
 	if c == nil {
@@ -56,7 +56,8 @@ func (l *link) newMember(name []byte, canonical string) *subscription {
 }
 
 // home is the collection of a name that nobody subscribed to by itself; nil if it is in none
-// that was requested from the server.
+// that is requested from the server. What comes before the request for a wildcard has left is the
+// wildcard's too: a server that remembers what it sent does not send it again.
 func (l *link) home(canonical string) *collection {
 	c := l.globOf(canonical)
 	switch {
@@ -64,7 +65,7 @@ func (l *link) home(canonical string) *collection {
 		return nil
 	case c != nil && (c.self.subscribed || c.wanted() && l.form != wildNone): // it may come because of either
 		return c
-	case l.form != wildNone && l.star.ownedBy(l.stream) && !xdstp.IsGlob(canonical):
+	case (l.form != wildNone || l.wantsStar()) && l.star.ownedBy(l.stream) && !xdstp.IsGlob(canonical):
 		return l.star
 	}
 	return nil
