@@ -213,6 +213,9 @@ func (w *world) judge(i int, mild bool) {
 	var err error
 	if !mild && w.roll(3) == 1 {
 		err = errJudged
+		if p.resp == nil { // it is what the server does not speak of, which stays
+			w.spared[p.TypeURL] = append(w.spared[p.TypeURL], p.Removed...)
+		}
 	}
 	w.say("judged %s v%s: %v", p.TypeURL, p.Version, err)
 	w.push(Guarded{p, err})

@@ -33,6 +33,7 @@ type world struct {
 	streams []*simStream
 	tasks   []*Task
 	judging []*Proposal
+	spared  map[string][]string // by type: what a guard has kept that a server does not speak of
 	loads   []*Load
 	shelves map[shelfKey]*simShelf
 	queue   []Event
@@ -87,7 +88,7 @@ type simStream struct {
 const period = 15 * time.Second
 
 func newWorld(t testing.TB, b []byte) *world {
-	w := &world{TB: t, dice: dice{b}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), stopped: map[*Watch]bool{}, shelves: map[shelfKey]*simShelf{}}
+	w := &world{TB: t, dice: dice{b}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), stopped: map[*Watch]bool{}, shelves: map[shelfKey]*simShelf{}, spared: map[string][]string{}}
 	is := func() bool { return w.roll(2) == 1 }
 	w.server = Server{Delta: is(), PerType: is(), KeepDeleted: w.roll(4) == 1, FailOnDataErrors: w.roll(4) == 1, ExplicitWildcard: w.roll(4) == 1, ResumeVersion: w.roll(4) == 1}
 	if w.roll(4) == 1 {
