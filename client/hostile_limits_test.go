@@ -69,7 +69,8 @@ func TestHeldOverLimit(t *testing.T) {
 			_, recs[name] = r.watch(name)
 		}
 		st := r.accept()
-		r.latest(st, "cds [a al1 al2 al3 b c]")
+		time.Sleep(10 * time.Millisecond) // until all names are subscribed to, by one request or two
+		synctest.Wait()
 		big := func(name, version string, aliases ...string) *discoveryv3.Resource {
 			return under(name, version, strings.Repeat(version, size), aliases...)
 		}
