@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
@@ -19,8 +20,11 @@ import (
 //
 // spec: H-5
 func TestLargeBodies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("bodies of megabytes take seconds")
+	}
 	const limit = 12 << 20
-	for _, size := range []int{8<<20 - 1, 8 << 20, 8<<20 + 1, 9 << 20, limit - 1, limit, limit + 1} {
+	for _, size := range []int{8<<20 - 1, 8<<20 + 1, limit, limit + 1} {
 		for _, cut := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d, cut %v", size, cut), func(t *testing.T) {
 				head, tail := `{"version_info":"1","resources":[{"@type":"`+clusterURL+`","name":"`, `"}]}`
@@ -35,11 +39,9 @@ func TestLargeBodies(t *testing.T) {
 					}
 				}))
 				defer srv.Close()
-				conn, err := transport.NewREST(transport.RESTConfig{MaxReceiveSize: limit}).Build(polled(srv.Listener.Addr().String()))
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer conn.Close()
+				server := polled(srv.Listener.Addr().String())
+				server.REST().RequestTimeout = time.Minute
+				conn := buildREST(t, transport.RESTConfig{MaxReceiveSize: limit}, server)
 				request, err := proto.Marshal(&discoveryv3.DiscoveryRequest{TypeUrl: clusterURL})
 				if err != nil {
 					t.Fatal(err)
