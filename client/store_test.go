@@ -307,24 +307,27 @@ func TestStoreForgetsMembers(t *testing.T) {
 				time.Sleep(20 * time.Second)
 			})
 		}
-		srv.SetRefuse(true)
-		run(t, srv, dir, func(r *rig) {
-			var mu sync.Mutex
-			var got []string
-			w, err := r.c.WatchAll(context.Background(), cds.Type, "*", func(b client.Batch[any]) {
-				mu.Lock()
-				defer mu.Unlock()
-				got = append(got, stale(b.Events)...)
-			})
-			must(t, err)
-			must(t, within(time.Minute, w.Ready))
-			synctest.Wait()
+		same(t, "heard", staleMembers(t, srv, dir), []string{"ambient error * connection stale", "synced * stale", "updated b 1 stale", "updated c 1 stale"})
+	})
+}
+
+// staleMembers is what a wildcard is told at a start without a server, sorted.
+func staleMembers(t *testing.T, srv *testutil.Server, dir string) (got []string) {
+	t.Helper()
+	srv.SetRefuse(true)
+	run(t, srv, dir, func(r *rig) {
+		var mu sync.Mutex
+		w, err := r.c.WatchAll(context.Background(), cds.Type, "*", func(b client.Batch[any]) {
 			mu.Lock()
 			defer mu.Unlock()
-			slices.Sort(got)
-			same(t, "heard", got, []string{"ambient error * connection stale", "synced * stale", "updated b 1 stale", "updated c 1 stale"})
+			got = append(got, stale(b.Events)...)
 		})
+		must(t, err)
+		must(t, within(time.Minute, w.Ready))
+		synctest.Wait()
 	})
+	slices.Sort(got)
+	return got
 }
 
 // A type that nobody knows to be without secrets is kept only if the program says so.

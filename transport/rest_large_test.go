@@ -21,7 +21,7 @@ import (
 // spec: H-5
 func TestLargeBodies(t *testing.T) {
 	if testing.Short() {
-		t.Skip("bodies of megabytes take seconds")
+		t.Skip("long: bodies of megabytes")
 	}
 	const limit = 12 << 20
 	for _, size := range []int{8<<20 - 1, 8<<20 + 1, limit, limit + 1} {

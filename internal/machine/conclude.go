@@ -95,8 +95,8 @@ func (resp *response) concludeRemoved(cs []conclusion, sub *subscription, reason
 	return cs
 }
 
-// concludeAbsent is what a response that holds everything means for what is missing in it. What was never received may have been
-// subscribed to too late to be there, except at a server that is a file.
+// concludeAbsent is what a response that holds everything means for what is missing in it. What was never
+// received may have been subscribed to too late to be there, except at a server that is a file.
 func (resp *response) concludeAbsent() (cs []conclusion) {
 	l := resp.link
 	// SOTW-8, SOTW-12: absence means nothing.

@@ -79,7 +79,7 @@ func (c *collection) known() []string {
 	}
 	names := []string{c.name}
 	for sub := range subs {
-		if !sub.gone && !sub.stale() && (sub.held() || sub.status == StatusNacked || sub.status == StatusReceivedError) {
+		if !sub.gone && !sub.stale() && sub.known() {
 			names = append(names, sub.name)
 		}
 	}

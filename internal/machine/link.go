@@ -43,7 +43,7 @@ type onStream struct {
 	form          wildForm        // how the wildcard was requested
 	unwantedSince time.Time       // when nobody was seen to want the legacy wildcard any more; zero while somebody does
 	sawAll        bool            // a response held all there is, in the legacy form
-	beside        []*subscription // that are wanted beside a legacy wildcard that does not name them, and not answered yet
+	beside        []*subscription // wanted names whose time begins when the server has spoken: beside a legacy wildcard, or to be confirmed
 	owed          []answer
 	naming        []*subscription // named for the first time by the message with the writer
 	namingSet     map[string]bool // the same by name; nil until one is looked for
