@@ -176,16 +176,10 @@ func scripted(t *testing.T, o *outlet, authority string, nacks chan<- string) *t
 	return srv
 }
 
-// What is secret in resources of every carrier, in headers and in files of credentials is in nothing that
-// comes out: logs, events, states, what a trace is told, spans, metrics, NACKs, the pages and services about
-// a client, and the store.
-//
-// spec: H-3
-func TestNoSecretComesOut(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: every carrier and everything that comes out")
-	}
-	o, nacks, dir := &outlet{}, make(chan string, 100), t.TempDir()
+// carriers are servers of every kind by their authorities, with planted text in what they send and in the files of
+// their credentials.
+func carriers(t *testing.T, o *outlet, dir string, nacks chan<- string) map[string]bootstrap.ManagementServer {
+	t.Helper()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
 		must(t, os.WriteFile(path, []byte(text), 0o600))
@@ -199,7 +193,7 @@ func TestNoSecretComesOut(t *testing.T) {
 	must(t, err)
 	secured, err := testutil.NewManagementServer(testutil.ManagementConfig{TLS: &tls.Config{Certificates: []tls.Certificate{pair}}})
 	must(t, err)
-	defer secured.Stop()
+	t.Cleanup(secured.Stop)
 	roots, chain := write("ca.pem", string(ca.PEM)), write("chain.pem", string(cert.CertPEM))
 	pem := func(kind string) string {
 		return "-----BEGIN " + kind + "-----\n" + base64.StdEncoding.EncodeToString([]byte(planted)) + "\n-----END " + kind + "-----\n" + planted
@@ -213,7 +207,7 @@ func TestNoSecretComesOut(t *testing.T) {
 		}
 		io.WriteString(w, listOf(t, "rest", kind, kind == resource.AnyType(sds.Type)))
 	}))
-	defer polled.Close()
+	t.Cleanup(polled.Close)
 	tlsServer := func(creds bootstrap.TLS, token string) bootstrap.ManagementServer {
 		s := bootstrap.ManagementServer{URI: secured.Addr(), ChannelCreds: bootstrap.ChannelCreds{Type: "tls", TLS: &creds}}
 		if token != "" {
@@ -221,7 +215,7 @@ func TestNoSecretComesOut(t *testing.T) {
 		}
 		return s
 	}
-	servers := map[string]bootstrap.ManagementServer{
+	return map[string]bootstrap.ManagementServer{
 		"sotw":  {URI: scripted(t, o, "sotw", nacks).Target(), ChannelCreds: bootstrap.Insecure()},
 		"delta": {URI: scripted(t, o, "delta", nacks).Target(), ChannelCreds: bootstrap.Insecure(), Delta: true},
 		"rest": {URI: "polled", ChannelCreds: bootstrap.Insecure(), PerType: true, Carrier: &bootstrap.REST{
@@ -235,6 +229,84 @@ func TestNoSecretComesOut(t *testing.T) {
 		"token":   tlsServer(bootstrap.TLS{CACertificateFile: roots}, write("token", "a."+planted+".b")),
 		"text":    tlsServer(bootstrap.TLS{CACertificateFile: roots}, write("text", planted+"\n"+planted)),
 	}
+}
+
+// heard watches what every server has, and takes the events until the last one that is wanted.
+func heard(t *testing.T, o *outlet, c *client.Client) {
+	t.Helper()
+	events := make(chan client.Event[any], 100)
+	wanted := map[string]client.EventKind{}
+	watch := func(authority string, kind resource.AnyType, id string, want client.EventKind) {
+		wanted[name(authority, kind, id)] = want
+		_, err := c.Watch(t.Context(), kind, name(authority, kind, id), func(ev client.Event[any]) { events <- ev })
+		must(t, err)
+	}
+	for _, authority := range []string{"sotw", "delta", "rest"} {
+		watch(authority, sds.Type, "good", client.EventUpdated)
+		watch(authority, sds.Type, "bad", client.EventFailed)
+		watch(authority, cds.Type, "c", client.EventUpdated)
+	}
+	watch("file", sds.Type, "good", client.EventUpdated)
+	watch("cfile", cds.Type, "c", client.EventUpdated)
+	for _, authority := range []string{"badfile", "key", "ca", "token", "text"} {
+		watch(authority, sds.Type, "bad", client.EventFailed)
+	}
+	for len(wanted) > 0 {
+		select {
+		case ev := <-events:
+			o.add(ev, ev.Err)
+			if ev.Kind == wanted[ev.Name] {
+				delete(wanted, ev.Name)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("events of %v do not come", wanted)
+		}
+	}
+}
+
+// shown takes what the services and pages about a client show.
+func shown(t *testing.T, o *outlet, c *client.Client, recorder *statuspage.Recorder) {
+	t.Helper()
+	status, err := csds.New(csds.Config{}, c).FetchClientStatus(t.Context(), &statusv3.ClientStatusRequest{})
+	must(t, err)
+	b, err := proto.Marshal(status)
+	must(t, err)
+	o.Write(b)
+	o.add(status)
+
+	pages := http.StripPrefix("/debug", statuspage.New(c, statuspage.Config{Recorder: recorder}))
+	get := func(h http.Handler, path string) {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil))
+		if w.Code != http.StatusOK {
+			t.Errorf("%s has status %d", path, w.Code)
+		}
+		o.Write(w.Body.Bytes())
+	}
+	for _, page := range []string{"", "resources", "watches", "views", "exchanges", "config_dump"} {
+		get(pages, "/debug/"+page)
+		get(pages, "/debug/"+page+"?format=json&contents=true")
+	}
+	get(configdump.Handler(c), "/config_dump?include_eds")
+	for _, s := range c.Dump() {
+		o.add(s)
+		query := url.Values{"type": {s.Type}, "name": {s.Name}}.Encode()
+		get(pages, "/debug/resource?"+query)
+		get(pages, "/debug/resource?format=json&contents=true&"+query)
+	}
+}
+
+// What is secret in resources of every carrier, in headers and in files of credentials is in nothing that
+// comes out: logs, events, states, what a trace is told, spans, metrics, NACKs, the pages and services about
+// a client, and the store.
+//
+// spec: H-3
+func TestNoSecretComesOut(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: every carrier and everything that comes out")
+	}
+	o, nacks, dir := &outlet{}, make(chan string, 100), t.TempDir()
+	servers := carriers(t, o, dir, nacks)
 	boot := &bootstrap.Config{Servers: []bootstrap.ManagementServer{servers["sotw"]}, Authorities: map[string]bootstrap.Authority{}}
 	for authority, s := range servers {
 		s.Headers = []bootstrap.Header{{Key: "authorization", Value: "Bearer " + planted}}
@@ -265,34 +337,7 @@ func TestNoSecretComesOut(t *testing.T) {
 	must(t, err)
 	defer func() { must(t, registration.Unregister()) }()
 
-	events := make(chan client.Event[any], 100)
-	wanted := map[string]client.EventKind{}
-	watch := func(authority string, kind resource.AnyType, id string, want client.EventKind) {
-		wanted[name(authority, kind, id)] = want
-		_, err := c.Watch(t.Context(), kind, name(authority, kind, id), func(ev client.Event[any]) { events <- ev })
-		must(t, err)
-	}
-	for _, authority := range []string{"sotw", "delta", "rest"} {
-		watch(authority, sds.Type, "good", client.EventUpdated)
-		watch(authority, sds.Type, "bad", client.EventFailed)
-		watch(authority, cds.Type, "c", client.EventUpdated)
-	}
-	watch("file", sds.Type, "good", client.EventUpdated)
-	watch("cfile", cds.Type, "c", client.EventUpdated)
-	for _, authority := range []string{"badfile", "key", "ca", "token", "text"} {
-		watch(authority, sds.Type, "bad", client.EventFailed)
-	}
-	for len(wanted) > 0 {
-		select {
-		case ev := <-events:
-			o.add(ev, ev.Err)
-			if ev.Kind == wanted[ev.Name] {
-				delete(wanted, ev.Name)
-			}
-		case <-time.After(20 * time.Second):
-			t.Fatalf("events of %v do not come", wanted)
-		}
-	}
+	heard(t, o, c)
 	for refused := map[string]bool{}; len(refused) < 2; {
 		refused[<-nacks] = true
 	}
@@ -307,33 +352,7 @@ func TestNoSecretComesOut(t *testing.T) {
 	must(t, err)
 	o.add(lines)
 
-	status, err := csds.New(csds.Config{}, c).FetchClientStatus(t.Context(), &statusv3.ClientStatusRequest{})
-	must(t, err)
-	b, err := proto.Marshal(status)
-	must(t, err)
-	o.Write(b)
-	o.add(status)
-
-	pages := http.StripPrefix("/debug", statuspage.New(c, statuspage.Config{Recorder: recorder}))
-	get := func(h http.Handler, path string) {
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil))
-		if w.Code != http.StatusOK {
-			t.Errorf("%s has status %d", path, w.Code)
-		}
-		o.Write(w.Body.Bytes())
-	}
-	for _, page := range []string{"", "resources", "watches", "views", "exchanges", "config_dump"} {
-		get(pages, "/debug/"+page)
-		get(pages, "/debug/"+page+"?format=json&contents=true")
-	}
-	get(configdump.Handler(c), "/config_dump?include_eds")
-	for _, s := range c.Dump() {
-		o.add(s)
-		query := url.Values{"type": {s.Type}, "name": {s.Name}}.Encode()
-		get(pages, "/debug/resource?"+query)
-		get(pages, "/debug/resource?format=json&contents=true&"+query)
-	}
+	shown(t, o, c, recorder)
 	c.Close()
 	<-c.Done()
 	for _, s := range spans.Ended() {
