@@ -119,7 +119,7 @@ func canonicalOf(name []byte) string {
 
 // aliasesOf are the subscriptions of the aliases of a resource.
 func (l *link) aliasesOf(canonical string) []*subscription {
-	if n := l.aliases.targets[canonical]; n != nil {
+	if n := l.cache.aliases.targets[canonical]; n != nil {
 		return n.subs
 	}
 	return nil

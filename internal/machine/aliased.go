@@ -9,7 +9,7 @@ import (
 // more than twice for each source is told none, since by then each is known to be named twice; so is one that
 // speaks of a variant that nobody asks for.
 func (r *reader) aliasSubs(name, constraints []byte, as mentionKind) []*subscription {
-	n := r.link.aliases.called(name)
+	n := r.link.cache.aliases.called(name)
 	if n == nil {
 		return nil
 	}
@@ -57,7 +57,7 @@ func (r *reader) findAliases() {
 			r.notAlias(r.Errors[i].Name, r.Errors[i].Constraints)
 		}
 	}
-	if len(r.link.aliases.targets) > 0 {
+	if len(r.link.cache.aliases.targets) > 0 {
 		r.findLinked(by)
 	}
 }
@@ -72,7 +72,7 @@ func (r *reader) notAlias(name, constraints []byte) {
 // setAlias makes a subscription that of an alias of what the server calls so, or with nil of none, if the
 // response is taken.
 func (r *reader) setAlias(sub *subscription, of []byte) error {
-	all := &r.link.aliases
+	all := &r.link.cache.aliases
 	was := all.targetOf[sub]
 	if of == nil {
 		all.remove(sub)
@@ -96,7 +96,7 @@ func (r *reader) findListed(i int, own *subscription, by map[*subscription]int) 
 	for _, alias := range r.Resources[i].Attributes.Aliases {
 		sub, _ := l.lookup(alias)
 		switch {
-		case sub == nil, sub == own, !l.aliases.follows(sub), sub.isCollection(), !l.chose(sub, sub.name, r.constraints(i)):
+		case sub == nil, sub == own, !l.cache.aliases.follows(sub), sub.isCollection(), !l.chose(sub, sub.name, r.constraints(i)):
 		case sub.seen == r.serial:
 			r.namedTwice(i, sub)
 		default:

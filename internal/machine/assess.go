@@ -19,7 +19,7 @@ func (m *Machine) handleEntry(now time.Time, r *reader, i int, sub *subscription
 		r.decode(i, sub)
 	case it.kind == isBare:
 		r.statements = append(r.statements, statement{sub: sub, kind: statesBare})
-	case r.link.typ.Guarded:
+	case r.link.cache.typ.Guarded:
 		r.ready = append(r.ready, it)
 	default:
 		m.applyEntry(now, r.response, it)
@@ -106,7 +106,7 @@ func (resp *response) heartbeat(r *wire.Resource, sub *subscription) bool {
 	const virtualHost = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
 	version := resp.versionOf(r)
 	// DELTA-12: only at the accepted version.
-	return sub.held() && !sub.foreign() && version != "" && version == sub.version && resp.link.typ.URL != virtualHost
+	return sub.held() && !sub.foreign() && version != "" && version == sub.version && resp.link.cache.typ.URL != virtualHost
 }
 
 // equals says whether the payload of an entry of the response is what is held. The names of one

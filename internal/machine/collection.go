@@ -222,11 +222,11 @@ func (c *cache) dropGlob(glob *collection) {
 // say whether it is the wildcard's too; of a structured name, which to most is none of it, that is not
 // waited for without end.
 func (l *link) giveToStar(sub *subscription) bool {
-	if sub.of == l.star || sub.isCollection() || !l.star.wanted() || !l.star.hears(sub) || !l.hasSpoken(sub) {
+	if sub.of == l.cache.star || sub.isCollection() || !l.cache.star.wanted() || !l.cache.star.hears(sub) || !l.hasSpoken(sub) {
 		return false
 	}
 	asked := sub.subscribed || sub.of.self != nil && sub.of.self.subscribed
-	l.star.adopt(sub)
+	l.cache.star.adopt(sub)
 	if l := sub.link(); l.stream.Delta && !sub.recalled() && (asked || sub.foreign()) {
 		// WILD-7: the server has to say whether it is the wildcard's.
 		l.unconfirm(sub)
@@ -263,8 +263,8 @@ func (c *collection) needsNoMore() bool {
 	if f := c.self.fault; f != nil && f.Kind != FaultTimeout || l.answered == 0 && !(l.stream.Delta && l.claimsHeld) {
 		return false
 	}
-	for sub := range l.of(c.source) {
-		if (c == l.star || sub.of == c) && sub.listed() && !sub.unconfirmed && !sub.byAlias() {
+	for sub := range l.cache.of(c.source) {
+		if (c == l.cache.star || sub.of == c) && sub.listed() && !sub.unconfirmed && !sub.byAlias() {
 			return true
 		}
 	}

@@ -28,7 +28,7 @@ func (l *link) composeSotW(a *answer, node []byte) [][]byte {
 	l.subscribe(added)
 	head := l.beginSotW(a, node)
 	if form == wildExplicit {
-		head = wire.AppendName(head, star, l.params(l.star))
+		head = wire.AppendName(head, star, l.params(l.cache.star))
 	}
 	l.starting = l.starting || form != wildNone && l.form == wildNone
 	// WILD-6: what only the wildcard held is dropped.
@@ -55,7 +55,7 @@ func (l *link) beginSotW(a *answer, node []byte) []byte {
 		detail = a.detail
 	}
 	// ACK-2, ACK-3, ACK-8, SOTW-5: the accepted version, and the newest nonce.
-	return wire.AppendSotW(nil, l.typ.URL, version, l.nonce, node, detail)
+	return wire.AppendSotW(nil, l.cache.typ.URL, version, l.nonce, node, detail)
 }
 
 // versionToClaim is the version of requests before the first response on a new stream: none (SOTW-2), since
@@ -103,9 +103,9 @@ func (l *link) composeDelta(a *answer, node []byte) []byte {
 		// ACK-8, DELTA-5, DELTA-6: a nonce is in its answer alone.
 		nonce, detail = a.nonce, a.detail
 	}
-	msg := wire.AppendDelta(nil, l.typ.URL, nonce, node, detail)
+	msg := wire.AppendDelta(nil, l.cache.typ.URL, nonce, node, detail)
 	if form != wildNone && form != l.form {
-		msg = l.appendSubscribe(msg, l.star.self)
+		msg = l.appendSubscribe(msg, l.cache.star.self)
 		l.starting = l.form == wildNone
 		form = wildExplicit
 	}
@@ -114,14 +114,14 @@ func (l *link) composeDelta(a *answer, node []byte) []byte {
 	}
 	// WILD-6: what only the wildcard held is dropped.
 	if form == wildNone && l.form != wildNone {
-		msg = wire.AppendUnsubscribe(msg, star, l.params(l.star))
+		msg = wire.AppendUnsubscribe(msg, star, l.params(l.cache.star))
 		l.dropWild()
 	}
 	for _, c := range removed {
 		msg = wire.AppendUnsubscribe(msg, c.name, c.params)
 	}
 	for _, sub := range back {
-		msg = wire.AppendUnsubscribe(msg, l.spelled.onWire(sub), l.params(sub.of))
+		msg = wire.AppendUnsubscribe(msg, l.cache.spelled.onWire(sub), l.params(sub.of))
 	}
 	l.postpone(back)
 	l.form = form
@@ -131,7 +131,7 @@ func (l *link) composeDelta(a *answer, node []byte) []byte {
 // takeBack splits off the names that have to be unsubscribed first.
 func (l *link) takeBack(added []*subscription) (now, back []*subscription) {
 	for _, sub := range added {
-		name := l.spelled.onWire(sub)
+		name := l.cache.spelled.onWire(sub)
 		if slices.ContainsFunc(l.stream.quirks, func(q quirk) bool { return q.takesBack(l, name) }) {
 			back = append(back, sub)
 		} else {
@@ -148,9 +148,9 @@ func (l *link) composeFirstDelta(node []byte) []byte {
 	if form == wildNone && len(names) == 0 {
 		return nil
 	}
-	msg := wire.AppendDelta(nil, l.typ.URL, "", node, nil)
+	msg := wire.AppendDelta(nil, l.cache.typ.URL, "", node, nil)
 	if form == wildExplicit {
-		msg = l.appendSubscribe(msg, l.star.self)
+		msg = l.appendSubscribe(msg, l.cache.star.self)
 	}
 	l.starting = form != wildNone
 	l.form = form
@@ -208,7 +208,7 @@ func (v *versions) tell(sub *subscription, may bool) {
 func (v *versions) add(sub *subscription) {
 	v.claimsHeld = true
 	v.msg = wire.AppendInitialVersion(v.msg, sub.versionName(), sub.version)
-	if len(v.given) > 0 {
+	if len(v.cache.given) > 0 {
 		if v.told == nil {
 			v.told = map[string]string{}
 		}
@@ -221,7 +221,7 @@ func (v *versions) add(sub *subscription) {
 func (v *versions) tellAliases() {
 	for _, a := range v.aliases {
 		name := a.sub.versionName()
-		own := v.byWireName([]byte(name))
+		own := v.cache.byWireName([]byte(name))
 		awaited := own != nil && !own.byAlias() && own.wanted() && !own.held() // DELTA-2
 		switch version, told := v.told[name]; {
 		case told && version == a.sub.version:
@@ -234,12 +234,12 @@ func (v *versions) tellAliases() {
 }
 
 func (l *link) appendSubscribe(msg []byte, sub *subscription) []byte {
-	return wire.AppendSubscribe(msg, l.spelled.onWire(sub), l.params(sub.of))
+	return wire.AppendSubscribe(msg, l.cache.spelled.onWire(sub), l.params(sub.of))
 }
 
 // knownMembers lists what is known for collections alone, in order.
 func (l *link) knownMembers() []*subscription {
-	if l.subs.len() == l.watched {
+	if l.cache.subs.len() == l.watched {
 		return nil // all are wanted by name
 	}
 	var subs []*subscription

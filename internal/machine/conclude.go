@@ -45,7 +45,7 @@ func (r *reader) conclude(now time.Time) {
 // findCompleted lists the collections of which a response holds the first state.
 func (resp *response) findCompleted() {
 	// WILD-5: any response makes it ready.
-	if c := resp.link.star; resp.awaited(c) {
+	if c := resp.link.cache.star; resp.awaited(c) {
 		resp.completes = append(resp.completes, c)
 	}
 	for _, c := range resp.globsAnswered() {
@@ -67,7 +67,7 @@ func (resp *response) globsAnswered() []*collection {
 	// DELTA-14: an empty response makes all complete.
 	if resp.link.fullState() || len(resp.Resources)+len(resp.Removed)+len(resp.RemovedNames)+len(resp.Errors) == 0 {
 		cs = nil
-		for _, c := range resp.link.globs {
+		for _, c := range resp.link.cache.globs {
 			cs = append(cs, c)
 		}
 	}
@@ -112,7 +112,7 @@ func (resp *response) concludeAbsent() (cs []conclusion) {
 			cs = append(cs, conclusion{sub: sub, kind: doubts})
 		case resp.omits(sub):
 			// Of a member the server had spoken, which the wildcard was told, and a file speaks of all.
-			if sub.held() || !sub.wanted() || l.star.wanted() || l.stream.FullState {
+			if sub.held() || !sub.wanted() || l.cache.star.wanted() || l.stream.FullState {
 				// SOTW-7: what is missing is deleted.
 				cs = append(cs, conclusion{sub: sub, reason: ReasonAbsent})
 			}

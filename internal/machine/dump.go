@@ -118,7 +118,7 @@ func (m *Machine) Node() []byte { return m.node }
 
 func (sub *subscription) dump() Resource {
 	r := Resource{
-		Server: sub.server(), Scope: sub.of.source.Scope, TypeURL: sub.link().typ.URL, Name: sub.name, Authority: sub.authority(),
+		Server: sub.server(), Scope: sub.of.source.Scope, TypeURL: sub.of.cache.typ.URL, Name: sub.name, Authority: sub.authority(),
 		Status: sub.status, Version: sub.version, Raw: sub.raw, Fault: sub.fault, Watched: sub.wanted(),
 		Locator: sub.locator && sub.held(), Attributes: sub.attributes(), Stale: sub.stale(),
 	}

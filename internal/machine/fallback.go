@@ -101,10 +101,10 @@ func (m *Machine) revert(now time.Time, l *link) {
 
 // serves says whether a source has names of the type.
 func (l *link) serves(src *source) bool {
-	if l.star.source == src {
+	if l.cache.star.source == src {
 		return true
 	}
-	for range l.of(src) {
+	for range l.cache.of(src) {
 		return true
 	}
 	return false
@@ -218,10 +218,10 @@ func (m *Machine) startOver(now time.Time, src *source, s *stream) {
 
 // hangsOver says whether a server still knows of names of a source that is to use it again.
 func (l *link) hangsOver(src *source) bool {
-	if l.star.source == src && l.form != wildNone {
+	if l.cache.star.source == src && l.form != wildNone {
 		return true
 	}
-	for sub := range l.of(src) {
+	for sub := range l.cache.of(src) {
 		if l.told(sub) {
 			return true
 		}

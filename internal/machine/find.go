@@ -21,7 +21,7 @@ func (l *link) repeated(resp *response, i int) *subscription {
 	if sub == nil || !sub.selfNamed || sub.seen == resp.serial || len(r.Name) > 0 || string(sub.raw) != string(r.Payload) {
 		return nil
 	}
-	if !sub.held() || string(r.TypeURL) != l.typ.URL || l.faultOf(r) != nil {
+	if !sub.held() || string(r.TypeURL) != l.cache.typ.URL || l.faultOf(r) != nil {
 		return nil
 	}
 	r.Payload = sub.raw // the next comparison is of the same place
@@ -50,7 +50,7 @@ func (l *link) newMember(name []byte, canonical string) *subscription {
 	}
 	// GLOB-2: members come with responses.
 	sub := &subscription{name: canonical, status: StatusRequested}
-	l.subs.put(sub)
+	l.cache.subs.put(sub)
 	c.adopt(sub)
 	return sub
 }
@@ -59,14 +59,14 @@ func (l *link) newMember(name []byte, canonical string) *subscription {
 // that is requested from the server. What comes before the request for a wildcard has left is the
 // wildcard's too: a server that remembers what it sent does not send it again.
 func (l *link) home(canonical string) *collection {
-	c := l.globOf(canonical)
+	c := l.cache.globOf(canonical)
 	switch {
 	case c != nil && !c.ownedBy(l.stream):
 		return nil
 	case c != nil && (c.self.subscribed || c.wanted() && l.form != wildNone): // it may come because of either
 		return c
-	case (l.form != wildNone || l.wantsStar()) && l.star.ownedBy(l.stream) && !xdstp.IsGlob(canonical):
-		return l.star
+	case (l.form != wildNone || l.wantsStar()) && l.cache.star.ownedBy(l.stream) && !xdstp.IsGlob(canonical):
+		return l.cache.star
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func (l *link) home(canonical string) *collection {
 // names are equal by their parts (gRFC A47); of one that has no subscription the canonical text
 // is returned.
 func (l *link) lookup(name []byte) (sub *subscription, canonical string) {
-	sub, n, err := l.identify(name)
+	sub, n, err := l.cache.identify(name)
 	if err != nil || sub != nil && !l.owns(sub) {
 		return nil, ""
 	}
@@ -117,13 +117,13 @@ func (l *link) nameOf(r *wire.Resource) (name []byte, err error) {
 		return nil, err
 	case !r.HasBody:
 		return nil, errNoBody
-	case l.typ.NameField == 0:
+	case l.cache.typ.NameField == 0:
 		return nil, errNameless
 	}
-	name, _, err = wire.StringField(r.Payload, l.typ.NameField)
+	name, _, err = wire.StringField(r.Payload, l.cache.typ.NameField)
 	switch {
 	// P-12: what an unknown type has where names usually stand is none.
-	case l.typ.Guessed && !plausible(name, err):
+	case l.cache.typ.Guessed && !plausible(name, err):
 		return nil, errNameless
 	case err != nil:
 		return nil, fmt.Errorf("the resource does not parse: %w", err)
@@ -147,8 +147,8 @@ func (l *link) faultOf(r *wire.Resource) error {
 		return errTTL
 	}
 	// TYPE-3: each entry is of the type of the response.
-	if r.Fault == nil && r.HasBody && string(r.TypeURL) != l.typ.URL && !l.redirects(r) {
-		return fmt.Errorf("type URL %q does not match the response's %q", r.TypeURL, l.typ.URL)
+	if r.Fault == nil && r.HasBody && string(r.TypeURL) != l.cache.typ.URL && !l.redirects(r) {
+		return fmt.Errorf("type URL %q does not match the response's %q", r.TypeURL, l.cache.typ.URL)
 	}
 	return r.Fault
 }
@@ -156,7 +156,7 @@ func (l *link) faultOf(r *wire.Resource) error {
 // redirects says that an entry holds a locator in place of the resource, as those with
 // structured names may (xRFC TP1, "Redirects").
 func (l *link) redirects(r *wire.Resource) bool {
-	return string(r.TypeURL) == wire.LocatorURL && l.typ.URL != wire.LocatorURL && bytes.HasPrefix(r.Name, xdstpScheme)
+	return string(r.TypeURL) == wire.LocatorURL && l.cache.typ.URL != wire.LocatorURL && bytes.HasPrefix(r.Name, xdstpScheme)
 }
 
 var errTTL = errors.New("the time to live is not positive")
@@ -164,7 +164,7 @@ var errTTL = errors.New("the time to live is not positive")
 // givenAs is the name under which the server gives an entry of the response to a subscription.
 func (resp *response) givenAs(i int, sub *subscription, shared bool) given {
 	l := resp.link
-	alias := l.aliases.targetOf[sub] != nil
+	alias := l.cache.aliases.targetOf[sub] != nil
 	if !alias && !(l.stream.Delta && xdstp.IsXDSTP(sub.name)) {
 		return given{}
 	}

@@ -5,7 +5,7 @@ import "time"
 // finish draws a response's conclusions; then the answer is owed.
 func (m *Machine) finish(now time.Time, resp *response) {
 	l, s := resp.link, resp.link.stream
-	live := m.current(resp.ref) == s && s.state == up && s.types[l.typ.URL] == l
+	live := m.current(resp.ref) == s && s.state == up && s.types[l.cache.typ.URL] == l
 	told := len(m.fx.Notify)
 	// DELTA-8: removals come after resources.
 	for _, c := range resp.conclusions {
@@ -53,7 +53,7 @@ func (m *Machine) finishCollections(now time.Time, resp *response, live bool) {
 // endFaults ends the errors of collections that the response speaks of, but not by an error. Of
 // the wildcard each response speaks.
 func (m *Machine) endFaults(resp *response) {
-	if c := resp.link.star; c.self.fault != nil && c.self.seen != resp.serial {
+	if c := resp.link.cache.star; c.self.fault != nil && c.self.seen != resp.serial {
 		resp.faultsEnd = append(resp.faultsEnd, faulty{c, c.self.fault})
 	}
 	for _, h := range resp.faultsEnd {
@@ -73,7 +73,7 @@ func (m *Machine) endResponse(now time.Time, resp *response) {
 	l.busy = nil
 	resp.noteRefusal()
 	m.fx.Notify = append(m.fx.Notify, Notice{
-		Kind: NoticeEnd, Server: s.server, TypeURL: l.typ.URL, Version: resp.Version, Stream: resp.ref,
+		Kind: NoticeEnd, Server: s.server, TypeURL: l.cache.typ.URL, Version: resp.Version, Stream: resp.ref,
 		Exchange: &Exchange{Valid: resp.valid, Invalid: resp.invalid},
 	})
 	m.fx.Consumed = append(m.fx.Consumed, resp.ref)

@@ -75,16 +75,16 @@ func (l *link) postpone(subs []*subscription) {
 		return
 	}
 	for _, sub := range subs {
-		l.names.set(l.spelled.onWire(sub), nil, false)
+		l.names.set(l.cache.spelled.onWire(sub), nil, false)
 	}
 	l.names.flush()
 	for _, sub := range subs {
 		sub.interestChanged = l.owns(sub)
-		l.names.set(l.spelled.onWire(sub), l.params(sub.of), true)
+		l.names.set(l.cache.spelled.onWire(sub), l.params(sub.of), true)
 	}
 }
 
 // sizeOfName is what it takes to name a subscription.
 func (l *link) sizeOfName(sub *subscription) int {
-	return wire.SizeName(l.spelled.onWire(sub), l.params(sub.of))
+	return wire.SizeName(l.cache.spelled.onWire(sub), l.params(sub.of))
 }

@@ -74,7 +74,7 @@ func (m *Machine) Accepted() []Accepted {
 	for _, s := range m.streams {
 		for _, l := range s.order {
 			if !l.accepted.IsZero() && l.wanted() {
-				as = append(as, Accepted{s.server, l.typ.URL, l.accepted})
+				as = append(as, Accepted{s.server, l.cache.typ.URL, l.accepted})
 			}
 		}
 	}

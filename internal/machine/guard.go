@@ -65,7 +65,7 @@ func (resp *response) outcomes() iter.Seq2[*Item, Result] {
 
 // propound has a proposal judged that would remove some of what is held.
 func (m *Machine) propound(l *link, p Proposal, ends map[*subscription]bool) {
-	p.Server, p.TypeURL = l.stream.server, l.typ.URL
+	p.Server, p.TypeURL = l.stream.server, l.cache.typ.URL
 	for sub := range l.owned() {
 		if sub.held() {
 			p.Held++
@@ -93,7 +93,7 @@ func (m *Machine) guarded(now time.Time, ev Guarded) {
 	case resp == nil && live:
 		m.sweepGuarded(now, ev)
 	case resp == nil:
-	case !live || s.types[resp.link.typ.URL] != resp.link:
+	case !live || s.types[resp.link.cache.typ.URL] != resp.link:
 		resp.dropUntold()
 		m.endResponse(now, resp)
 	case ev.Err != nil:
@@ -135,13 +135,13 @@ func (resp *response) nothingToJudge() bool {
 // first to tell of, and what it says of aliases.
 func (resp *response) dropUntold() {
 	for _, it := range slices.Backward(resp.aliasesBefore) {
-		if resp.link.aliases.remove(it.sub); it.of != nil && !it.sub.gone {
-			_ = resp.link.aliases.add(it.sub, []byte(it.of.name)) // there was room for it
+		if resp.link.cache.aliases.remove(it.sub); it.of != nil && !it.sub.gone {
+			_ = resp.link.cache.aliases.add(it.sub, []byte(it.of.name)) // there was room for it
 		}
 	}
 	for sub := range resp.link.owned() {
 		if sub.seen == resp.serial && !sub.wanted() && !sub.known() && !sub.interestChanged {
-			resp.link.drop(sub)
+			resp.link.cache.drop(sub)
 		}
 	}
 }
@@ -165,7 +165,7 @@ func (m *Machine) refuseAll(now time.Time, resp *response, removed []string, err
 				spoil(sub)
 			}
 			if resp.Renewed[it.index] && l.has(sub) {
-				l.renewed[sub] = true
+				l.cache.renewed[sub] = true
 			}
 		}
 	}
@@ -175,7 +175,7 @@ func (m *Machine) refuseAll(now time.Time, resp *response, removed []string, err
 		}
 	}
 	for _, name := range removed { // U-2: it is held against the server's word
-		if sub := l.subs.get(name); sub != nil && sub.held() {
+		if sub := l.cache.subs.get(name); sub != nil && sub.held() {
 			spoil(sub)
 		}
 	}

@@ -7,7 +7,7 @@ func (l *link) want(sub *subscription, wanted bool) {
 	} else {
 		l.watched--
 	}
-	l.names.set(l.spelled.onWire(sub), l.params(sub.of), wanted)
+	l.names.set(l.cache.spelled.onWire(sub), l.params(sub.of), wanted)
 }
 
 // flushNames brings the names up to what is wanted and returns what that changed. What
@@ -18,7 +18,7 @@ func (l *link) flushNames() (added []*subscription, removed []change) {
 		return nil, nil // lingering
 	}
 	for _, c := range l.names.flush() {
-		sub := l.byWireName([]byte(c.name))
+		sub := l.cache.byWireName([]byte(c.name))
 		owned := sub != nil && l.owns(sub)
 		if owned {
 			sub.interestChanged = false
@@ -32,7 +32,7 @@ func (l *link) flushNames() (added []*subscription, removed []change) {
 			if sub.subscribed || c.had {
 				removed = append(removed, c)
 			}
-			delete(l.spelled, sub)
+			delete(l.cache.spelled, sub)
 			if !sub.unconfirmed { // else the server has to confirm it all the same, as a member
 				sub.timer = 0
 			}
@@ -60,7 +60,7 @@ func (l *link) subscribe(subs []*subscription) {
 func (l *link) allWanted() []*subscription {
 	subs := make([]*subscription, 0, l.watched)
 	for name := range l.names.all() {
-		if sub := l.byWireName(name); sub != nil && sub.wanted() {
+		if sub := l.cache.byWireName(name); sub != nil && sub.wanted() {
 			subs = append(subs, sub)
 		}
 	}
@@ -69,13 +69,13 @@ func (l *link) allWanted() []*subscription {
 
 // forget drops what nobody wants any more.
 func (l *link) forget(sub *subscription) {
-	left := sub.of == l.star && l.form == wildLegacy && l.outdated() && l.hasSpoken(sub) // the wildcard may come back, and is not told anew
+	left := sub.of == l.cache.star && l.form == wildLegacy && l.outdated() && l.hasSpoken(sub) // the wildcard may come back, and is not told anew
 	if sub.wanted() || l.member(sub) || left || sub.gone || l.giveToStar(sub) {
 		return
 	}
-	l.drop(sub)
+	l.cache.drop(sub)
 	if sub.isCollection() {
-		l.dropGlob(sub.of)
+		l.cache.dropGlob(sub.of)
 	}
 }
 
@@ -86,15 +86,15 @@ func (l *link) forgetUnwanted() {
 		sub.interestChanged = false
 		l.forget(sub)
 	}
-	if !l.star.wanted() && l.star.ownedBy(l.stream) {
-		l.star.forgetStatus()
+	if !l.cache.star.wanted() && l.cache.star.ownedBy(l.stream) {
+		l.cache.star.forgetStatus()
 	}
 	l.cache.shrink()
 }
 
 // dropWild forgets what only the wildcard held.
 func (l *link) dropWild() {
-	c := l.star
+	c := l.cache.star
 	if !c.ownedBy(l.stream) {
 		return
 	}

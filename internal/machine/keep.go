@@ -51,21 +51,21 @@ func (m *Machine) keepStored(sub *subscription, k Kept) {
 
 // unsettles says whether the store has to forget what a collection of the link does not have.
 func (l *link) unsettles() bool {
-	return slices.ContainsFunc(l.unsettled, func(c *collection) bool { return c.ownedBy(l.stream) })
+	return slices.ContainsFunc(l.cache.unsettled, func(c *collection) bool { return c.ownedBy(l.stream) })
 }
 
 // forgetUnseenStored has the store forget what collections whose state is complete do not have.
 func (m *Machine) forgetUnseenStored(l *link) {
-	all := l.unsettled
-	l.unsettled = nil
+	all := l.cache.unsettled
+	l.cache.unsettled = nil
 	slices.SortFunc(all, byName)
 	for _, c := range all {
 		switch {
 		case !c.ownedBy(l.stream): // another server had to tell it
-			l.unsettled = append(l.unsettled, c)
+			l.cache.unsettled = append(l.cache.unsettled, c)
 		case c.wanted() && c.self.complete:
 			m.fx.Keep = append(m.fx.Keep, Keep{
-				Source: c.source.index, TypeURL: l.typ.URL, Settled: c.name, Covers: c.covers(), Known: c.known(),
+				Source: c.source.index, TypeURL: l.cache.typ.URL, Settled: c.name, Covers: c.covers(), Known: c.known(),
 			})
 		}
 	}

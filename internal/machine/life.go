@@ -194,7 +194,7 @@ func (m *Machine) forgetTypes(s *stream) bool {
 		}
 	}
 	for _, l := range s.order {
-		l.cache = newCache(l.typ) // what is still being worked on means nothing
+		l.cache = newCache(l.cache.typ) // what is still being worked on means nothing
 	}
 	s.types, s.order = map[string]*link{}, nil
 	s.alarms, s.leases, s.quirks = alarms{}, nil, m.newQuirks(s)

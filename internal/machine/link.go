@@ -12,7 +12,7 @@ import (
 // link is one type on one stream: what its server was told, and what it answered. What is wanted and
 // known is in the cache. Types on a stream are independent of each other.
 type link struct {
-	*cache
+	cache   *cache
 	stream  *stream
 	rank    int
 	names   names // that the server is to know of, globs among them: as last told, and what has changed since
@@ -80,8 +80,8 @@ func (l *link) reset() {
 	for sub := range l.owned() {
 		sub.timer, sub.subscribed, sub.unconfirmed = 0, false, false
 	}
-	if l.star.ownedBy(l.stream) {
-		l.star.self.timer = 0
+	if l.cache.star.ownedBy(l.stream) {
+		l.cache.star.self.timer = 0
 	}
 }
 
@@ -101,7 +101,7 @@ func (l *link) owned() iter.Seq[*subscription] {
 			if src.stream() != l.stream {
 				continue
 			}
-			for sub := range l.of(src) {
+			for sub := range l.cache.of(src) {
 				if !yield(sub) {
 					return
 				}
@@ -115,7 +115,7 @@ func (l *link) inOrder(only *source) []*subscription {
 	if only != nil {
 		return l.cache.inOrder(only)
 	}
-	subs := slices.AppendSeq(make([]*subscription, 0, l.subs.len()), l.owned())
+	subs := slices.AppendSeq(make([]*subscription, 0, l.cache.subs.len()), l.owned())
 	sortSubs(subs)
 	return subs
 }
@@ -124,11 +124,11 @@ func (l *link) inOrder(only *source) []*subscription {
 // without a name, then the globs by name.
 func (l *link) collections(only *source) (cs []*collection) {
 	if only != nil {
-		return l.collectionsOf(only)
+		return l.cache.collectionsOf(only)
 	}
 	for _, src := range l.stream.sources {
 		if src.stream() == l.stream {
-			cs = append(cs, l.collectionsOf(src)...)
+			cs = append(cs, l.cache.collectionsOf(src)...)
 		}
 	}
 	slices.SortStableFunc(cs, byName)
@@ -170,7 +170,9 @@ func (s *stream) linkTo(c *cache) *link {
 func (l *link) wanted() bool { return l.wantsStar() || l.watched > 0 }
 
 // wantsStar says whether the wildcard is wanted, of this server.
-func (l *link) wantsStar() bool { return l.star.wanted() && l.star.source.reaches(l.stream) }
+func (l *link) wantsStar() bool {
+	return l.cache.star.wanted() && l.cache.star.source.reaches(l.stream)
+}
 
 // params are what the names of a collection are requested with; nil for none.
 func (l *link) params(c *collection) *wire.Params {
@@ -188,7 +190,7 @@ func (l *link) keepFor() time.Duration {
 	if l.stream.KeepDeleted {
 		return -1
 	}
-	return l.typ.Keep
+	return l.cache.typ.Keep
 }
 
 // keepsDeleted says whether what a server deletes is held for good.
@@ -212,7 +214,7 @@ func without[T comparable](ws []T, w T) []T {
 
 // told says whether the server was told on this stream that a name is wanted.
 func (l *link) told(sub *subscription) bool {
-	return l.requested && l.names.has(l.spelled.onWire(sub))
+	return l.requested && l.names.has(l.cache.spelled.onWire(sub))
 }
 
 // requestWritten says whether a collection was requested from the server.

@@ -46,7 +46,7 @@ func (m *Machine) described(ev Described) {
 
 // owesNode says that the server has to hear of changed parameters.
 // NODE-5: it is told at once.
-func (l *link) owesNode() bool { return l.stream.owedNode[l.typ.URL] && l.wanted() }
+func (l *link) owesNode() bool { return l.stream.owedNode[l.cache.typ.URL] && l.wanted() }
 
 // chose says whether a variant of a resource is the one that is subscribed to: its constraints
 // fulfil the parameters of its name (xRFC TP2). Others are nobody's. The subscription may be nil.

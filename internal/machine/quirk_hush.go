@@ -103,7 +103,7 @@ func (u *unheard) alarm() *uint32 {
 	return &u.timer
 }
 
-func (u *unheard) order() (alarmKind, string, string) { return alarmQuiet, u.link.typ.URL, "" }
+func (u *unheard) order() (alarmKind, string, string) { return alarmQuiet, u.link.cache.typ.URL, "" }
 
 // ring asks on a new stream for what the server has not heard of in time. A name that was stopped
 // may come back before the server is told, and is waited for anew.

@@ -153,10 +153,10 @@ func (q *suspects) suspect(m *Machine, now time.Time, l *link, err error) {
 	q.on(l).hold.begin(now, holdFirst, holdMost)
 	f := &Fault{
 		Kind: FaultStream, At: now,
-		Err: fmt.Errorf("the server ends the stream when it is asked for %s: %w", l.typ.URL, err),
+		Err: fmt.Errorf("the server ends the stream when it is asked for %s: %w", l.cache.typ.URL, err),
 	}
 	if l.fault == nil {
-		m.logType(l, true, "the server ends the stream when it is asked for the type "+l.typ.URL+
+		m.logType(l, true, "the server ends the stream when it is asked for the type "+l.cache.typ.URL+
 			"; the type is held back so that the others live")
 	}
 	if !f.same(l.fault) {

@@ -19,7 +19,7 @@ func (m *Machine) read(now time.Time, resp *response, removed [][]byte) {
 	r.note(now, r.found)
 	m.logForeign(r)
 	r.findAliases()
-	r.whole = r.mentioned == r.link.subs.len()
+	r.whole = r.mentioned == r.link.cache.subs.len()
 	r.findRemoved()
 	m.findErrors(r)
 	for i, sub := range r.found {
@@ -63,7 +63,7 @@ func (r *reader) find(i int) *subscription {
 		r.line(i, "", err)
 		return nil
 	}
-	sub, n, err := l.identify(name)
+	sub, n, err := l.cache.identify(name)
 	if err != nil {
 		r.invalid++
 		r.line(i, string(name), err)
@@ -144,13 +144,13 @@ func (r *reader) mayName(n xdstp.Name) bool {
 
 // answersFor says whether the server answers for the authority of a structured name.
 func (l *link) answersFor(n xdstp.Name) bool {
-	src := l.star.source
+	src := l.cache.star.source
 	return src == nil || src.answersFor(l.stream.server, n.Authority)
 }
 
 // maySay says whether there may be a resource of the name, and the server answers for it.
 func (l *link) maySay(name []byte) bool {
-	sub, n, err := l.identify(name)
+	sub, n, err := l.cache.identify(name)
 	return err == nil && (sub != nil || n.Type == "" || l.answersFor(n))
 }
 
@@ -158,7 +158,7 @@ func (l *link) maySay(name []byte) bool {
 func (m *Machine) logForeign(r *reader) {
 	if r.foreign > 0 {
 		m.fx.Log = append(m.fx.Log, Log{
-			Warn: true, Server: r.link.stream.server, TypeURL: r.link.typ.URL, Name: r.firstForeign,
+			Warn: true, Server: r.link.stream.server, TypeURL: r.link.cache.typ.URL, Name: r.firstForeign,
 			Text:  "a response holds structured names of authorities that its server does not answer for; they are passed over",
 			Attrs: []any{"count", r.foreign},
 		})
@@ -234,11 +234,11 @@ func (m *Machine) findErrors(r *reader) {
 func (m *Machine) findError(r *reader, re *wire.ResourceError) {
 	l := r.link
 	sub, canonical := l.lookup(re.Name)
-	if c := l.globOf(canonical); sub == nil && c != nil && c.self.subscribed && re.Code != codeNotFound && l.chose(nil, canonical, re.Constraints) {
+	if c := l.cache.globOf(canonical); sub == nil && c != nil && c.self.subscribed && re.Code != codeNotFound && l.chose(nil, canonical, re.Constraints) {
 		sub = l.newMember(re.Name, canonical)
 	}
 	if l.stream.FullState && string(re.Name) == star && l.form != wildNone { // else xRFC TP3 does not know it
-		sub = l.star.self
+		sub = l.cache.star.self
 	}
 	for _, sub := range slices.Insert(r.aliasSubs(re.Name, re.Constraints, asFailed), 0, sub) {
 		switch said := r.recordedOf(sub); {

@@ -88,15 +88,15 @@ func (s *stream) untyped(r *wire.Response) string {
 	}
 	for i := range r.Resources {
 		if l := s.types[string(r.Resources[i].TypeURL)]; l != nil && l.requested {
-			return l.typ.URL
+			return l.cache.typ.URL
 		}
 	}
 	var asked, fit []string
 	for _, l := range s.order {
 		if l.requested {
-			asked = append(asked, l.typ.URL)
+			asked = append(asked, l.cache.typ.URL)
 			if l.knows(r.Removed) {
-				fit = append(fit, l.typ.URL)
+				fit = append(fit, l.cache.typ.URL)
 			}
 		}
 	}

@@ -101,12 +101,12 @@ func (resp *response) constraints(i int) []byte {
 // renews says that an entry of a response is new though its bytes may not be: the response
 // says so, or one did that a guard refused.
 func (resp *response) renews(i int, sub *subscription) bool {
-	return resp.Renewed[i] || resp.link.renewed[sub]
+	return resp.Renewed[i] || resp.link.cache.renewed[sub]
 }
 
 // fullState says that a response of the type holds everything.
 func (l *link) fullState() bool {
-	return !l.stream.Delta && (l.typ.FullState || l.stream.FullState)
+	return !l.stream.Delta && (l.cache.typ.FullState || l.stream.FullState)
 }
 
 // tellsAll says that what a response does not hold is not there. One of heartbeats alone says

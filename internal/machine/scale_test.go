@@ -101,16 +101,16 @@ func TestLooseEntries(t *testing.T) {
 	}
 	m.Step(scaleNow, Start{globOf(7)})
 	ts := m.streams[0].types[scaleType.URL]
-	if n := len(globOfType(ts, 7).inOrder()); n != 2 || ts.loose.n != 98 {
-		t.Errorf("the glob has %d members, %d entries are loose; want 2 and 98", n, ts.loose.n)
+	if n := len(globOfType(ts, 7).inOrder()); n != 2 || ts.cache.loose.n != 98 {
+		t.Errorf("the glob has %d members, %d entries are loose; want 2 and 98", n, ts.cache.loose.n)
 	}
 	for i := range 10000 {
 		m.Step(scaleNow, Stop{watch(fmt.Sprintf("xdstp://a/test.Foo/%d/z", i))})
 	}
-	if n := ts.loose.n; n > 64+3*ts.subs.len() {
-		t.Errorf("%d loose entries are listed, there are %d of any kind", n, ts.subs.len())
+	if n := ts.cache.loose.n; n > 64+3*ts.cache.subs.len() {
+		t.Errorf("%d loose entries are listed, there are %d of any kind", n, ts.cache.subs.len())
 	}
-	for _, c := range ts.plain {
+	for _, c := range ts.cache.plain {
 		if n, want := len(c.members), len(c.present()); n > 128+2*want {
 			t.Errorf("%d members of the collection without a name are listed, there are %d", n, want)
 		}
@@ -122,7 +122,7 @@ func TestLooseEntries(t *testing.T) {
 }
 
 func globOfType(ts *link, i int) *collection {
-	return ts.globs[pattern{before: fmt.Sprintf("xdstp://a/test.Foo/%d/", i)}]
+	return ts.cache.globs[pattern{before: fmt.Sprintf("xdstp://a/test.Foo/%d/", i)}]
 }
 
 // BenchmarkGlobs watches globs one by one, has a response for each with one member, and

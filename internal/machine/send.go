@@ -129,7 +129,7 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 		m.readOn(now, s)
 	}
 	var node []byte
-	if !s.nodeSent || s.owedNode[l.typ.URL] || m.config.NodeAlways || s.NodeAlways {
+	if !s.nodeSent || s.owedNode[l.cache.typ.URL] || m.config.NodeAlways || s.NodeAlways {
 		node = s.node
 	}
 	var msg [][]byte
@@ -143,7 +143,7 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 		return false
 	}
 	n := Notice{
-		Kind: NoticeRequest, Server: s.server, TypeURL: l.typ.URL, Stream: s.ref(),
+		Kind: NoticeRequest, Server: s.server, TypeURL: l.cache.typ.URL, Stream: s.ref(),
 		Exchange: &Exchange{Resources: l.names.count, Size: sizeOf(msg)},
 	}
 	if !s.Delta && l.form == wildExplicit {
@@ -164,7 +164,7 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 	}
 	// NODE-1: the node goes with the first message alone.
 	l.requested, s.nodeSent = true, true
-	delete(s.owedNode, l.typ.URL)
+	delete(s.owedNode, l.cache.typ.URL)
 	s.Rate.spend(now, &s.throttle)
 	s.writing = l
 	m.fx.Notify = append(m.fx.Notify, n)
@@ -199,8 +199,8 @@ func (m *Machine) written(now time.Time, l *link) {
 	}
 	m.answerBeside(now, l)
 	if l.starting {
-		if l.starting = false; l.star.ownedBy(l.stream) {
-			m.await(now, l.star.self)
+		if l.starting = false; l.cache.star.ownedBy(l.stream) {
+			m.await(now, l.cache.star.self)
 		}
 	}
 	for _, q := range l.stream.quirks {

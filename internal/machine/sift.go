@@ -41,5 +41,5 @@ func (m *Machine) siftOn(now time.Time) {
 // speaksOf says whether a name means anything here.
 func (l *link) speaksOf(name []byte) bool {
 	sub, _ := l.lookup(name)
-	return sub != nil || l.aliases.called(name) != nil
+	return sub != nil || l.cache.aliases.called(name) != nil
 }

@@ -208,7 +208,7 @@ func (m *Machine) answerTimeout(now time.Time, s *stream, sub *subscription) {
 		return
 	}
 	l := sub.link()
-	if sub == l.star.self && l.form == wildExplicit {
+	if sub == l.cache.star.self && l.form == wildExplicit {
 		m.warnStar(l)
 	}
 	if patient(sub.watches) {

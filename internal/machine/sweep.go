@@ -39,7 +39,7 @@ func (m *Machine) awaitSweep(now time.Time, l *link) {
 
 func (w *sweep) alarm() *uint32 { return &w.sweepTimer }
 
-func (w *sweep) order() (alarmKind, string, string) { return alarmAnswer, w.typ.URL, "" }
+func (w *sweep) order() (alarmKind, string, string) { return alarmAnswer, w.cache.typ.URL, "" }
 
 func (w *sweep) ring(m *Machine, now time.Time, _ *stream) { m.sweep(now, (*link)(w)) }
 
@@ -52,7 +52,7 @@ func (m *Machine) sweep(now time.Time, l *link) {
 	unconfirmed := slices.DeleteFunc(l.unconfirmed, l.decidedFor)
 	l.unconfirmed = nil
 	sortSubs(unconfirmed)
-	if !l.typ.Guarded || len(unconfirmed) == 0 || l.keepsDeleted() {
+	if !l.cache.typ.Guarded || len(unconfirmed) == 0 || l.keepsDeleted() {
 		m.removeUnconfirmed(now, unconfirmed)
 		return
 	}

@@ -119,7 +119,7 @@ func (m *Machine) warnStar(l *link) {
 }
 
 func (m *Machine) logType(l *link, warn bool, text string, attrs ...any) {
-	m.fx.Log = append(m.fx.Log, Log{Warn: warn, Server: l.stream.server, TypeURL: l.typ.URL, Text: text, Attrs: attrs})
+	m.fx.Log = append(m.fx.Log, Log{Warn: warn, Server: l.stream.server, TypeURL: l.cache.typ.URL, Text: text, Attrs: attrs})
 }
 
 func (m *Machine) logServer(s *stream, warn bool, text string, attrs ...any) {

@@ -43,7 +43,7 @@ func (sub *subscription) missable() bool {
 // unconfirmStale gives the server a period to speak of the members that only the store speaks of, once it
 // has told their collection's first state.
 func (l *link) unconfirmStale() {
-	for src, r := range l.recalls {
+	for src, r := range l.cache.recalls {
 		if len(r.stale) == 0 || src.stream() != l.stream {
 			continue
 		}

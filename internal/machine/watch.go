@@ -132,11 +132,11 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 	}
 	switch l := sub.link(); {
 	case l == nil: // all was forgotten with the stream
-	case sub == l.star.self && !of.wanted() && l.requested && l.form == wildNone:
+	case sub == l.cache.star.self && !of.wanted() && l.requested && l.form == wildNone:
 		l.dropWild() // what came along from another server
 	// SOTW-6: what the server was told of is kept.
 	case l.requested:
-	case sub == l.star.self:
+	case sub == l.cache.star.self:
 		l.forgetUnwanted()
 	default:
 		l.forget(sub)

@@ -10,7 +10,7 @@ package machine
 // where one request names everything, beside structured names.
 func (l *link) byName() bool {
 	// WILD-2, DYN-1: only these ask for everything by a star.
-	return l.star.explicit || l.params(l.star) != nil || l.stream.ExplicitWildcard || !l.stream.Delta && l.structured()
+	return l.cache.star.explicit || l.params(l.cache.star) != nil || l.stream.ExplicitWildcard || !l.stream.Delta && l.structured()
 }
 
 // structured says whether structured names are wanted.
@@ -19,8 +19,8 @@ func (l *link) structured() bool {
 		if !src.reaches(l.stream) {
 			continue
 		}
-		for _, c := range l.collectionsOf(src) {
-			if c != l.star && c.wantsMember() {
+		for _, c := range l.cache.collectionsOf(src) {
+			if c != l.cache.star && c.wantsMember() {
 				return true
 			}
 		}

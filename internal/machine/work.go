@@ -31,7 +31,7 @@ func (r *reader) decode(i int, sub *subscription) {
 		r.before = r.newBytes
 		left := min(chunk, len(r.Resources)-i)
 		r.tasks = append(r.tasks, &Task{
-			Server: r.link.stream.server, Type: r.link.typ, response: r.response, Items: make([]Item, 0, left),
+			Server: r.link.stream.server, Type: r.link.cache.typ, response: r.response, Items: make([]Item, 0, left),
 		})
 	}
 	r.newBytes += len(r.Resources[i].Payload)
@@ -59,7 +59,7 @@ func (r *reader) itemOf(i int, sub *subscription) Item {
 // proceed takes what is decoded, or with a guard has it judged once it all is.
 func (m *Machine) proceed(now time.Time, resp *response) {
 	switch {
-	case !resp.link.typ.Guarded:
+	case !resp.link.cache.typ.Guarded:
 		m.commit(now, resp)
 	case slices.ContainsFunc(resp.tasks, func(t *Task) bool { return t.results == nil }):
 	case resp.nothingToJudge():
@@ -145,7 +145,7 @@ func (m *Machine) commitEntry(now time.Time, resp *response, it *Item, sub *subs
 		m.accept(now, sub, it.Raw, r.Value, version, as)
 	}
 	resp.used(it.index, sub, r.Flaws)
-	resp.link.setFlaws(sub, r.Flaws)
+	resp.link.cache.setFlaws(sub, r.Flaws)
 	m.receivedTTL(now, sub, entry)
 	// LKG-1: what is accepted, and only that.
 	m.store(sub, expiry(now, entry))
@@ -175,7 +175,7 @@ func (m *Machine) applyEntry(now time.Time, resp *response, it assessed) {
 	sub, r := it.sub, &resp.Resources[it.index]
 	switch it.kind {
 	case isHeld:
-		resp.used(it.index, sub, resp.link.flaws[sub])
+		resp.used(it.index, sub, resp.link.cache.flaws[sub])
 		sub.describe(r.Attributes)
 		if was := sub.of.cache.given[sub]; was != resp.givenAs(it.index, sub, was.shared) {
 			sub.hold(sub.raw, resp.givenAs(it.index, sub, was.shared))
