@@ -44,7 +44,7 @@ func (c *clock) run(now time.Time) {
 // to live, and whatever else ends by silence.
 type waiter interface {
 	// alarm is where the waiter keeps the number of the alarm that is set for it; 0 for none. An
-	// alarm of another number is stale.
+	// alarm of another number is void.
 	alarm() *uint32
 	// ring is called when the alarm's time is over, which is not set any more.
 	ring(m *Machine, now time.Time, s *stream)
@@ -71,13 +71,13 @@ type alarm struct {
 	waiter waiter
 }
 
-func (a alarm) stale() bool { return *a.waiter.alarm() != a.number }
+func (a alarm) void() bool { return *a.waiter.alarm() != a.number }
 
-// alarms are a stream's. Setting one anew, and stopping one, leaves the old one behind, stale: it
-// goes when it comes to the front, or with others when most are stale.
+// alarms are a stream's. Setting one anew, and stopping one, leaves the old one behind, void: it
+// goes when it comes to the front, or with others when most are void.
 type alarms struct {
 	queue alarmQueue
-	kept  int // that were set when the stale ones were last dropped
+	kept  int // that were set when the void ones were last dropped
 }
 
 // alarmQueue is a heap: each is no earlier than that at half its place.
@@ -121,9 +121,9 @@ func (q alarmQueue) sink(i int) {
 	}
 }
 
-// tidy drops what is stale.
+// tidy drops those that are void.
 func (as *alarms) tidy() {
-	as.queue = slices.DeleteFunc(as.queue, alarm.stale)
+	as.queue = slices.DeleteFunc(as.queue, alarm.void)
 	for i := len(as.queue)/2 - 1; i >= 0; i-- {
 		as.queue.sink(i)
 	}
@@ -145,7 +145,7 @@ func (m *Machine) setAlarm(now time.Time, s *stream, w waiter, wait time.Duratio
 // nextAlarm is when the first rings; zero for never.
 func (s *stream) nextAlarm() time.Time {
 	q := &s.alarms.queue
-	for len(*q) > 0 && (*q)[0].stale() {
+	for len(*q) > 0 && (*q)[0].void() {
 		q.pop()
 	}
 	if len(*q) == 0 || s.clock.stopped() {
@@ -166,7 +166,7 @@ func (m *Machine) ringAlarms(now time.Time, s *stream) {
 		return cmp.Or(cmp.Compare(aKind, bKind), cmp.Compare(a.at, b.at), strings.Compare(aURL, bURL), strings.Compare(aName, bName))
 	})
 	for _, a := range over {
-		if !a.stale() {
+		if !a.void() {
 			*a.waiter.alarm() = 0
 			a.waiter.ring(m, now, s)
 		}

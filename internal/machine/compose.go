@@ -182,7 +182,7 @@ func (l *link) composeFirstDelta(node []byte) []byte {
 type versions struct {
 	*link
 	msg     []byte
-	told    map[string]string // by name; nil if there are no aliases
+	claimed map[string]string // by name; nil if there are no aliases
 	aliases []aliasVersion    // that are told when the names of the resources were
 }
 
@@ -209,10 +209,10 @@ func (v *versions) add(sub *subscription) {
 	v.claimsHeld = true
 	v.msg = wire.AppendInitialVersion(v.msg, sub.versionName(), sub.version)
 	if len(v.cache.given) > 0 {
-		if v.told == nil {
-			v.told = map[string]string{}
+		if v.claimed == nil {
+			v.claimed = map[string]string{}
 		}
-		v.told[sub.versionName()] = sub.version
+		v.claimed[sub.versionName()] = sub.version
 	}
 }
 
@@ -223,9 +223,9 @@ func (v *versions) tellAliases() {
 		name := a.sub.versionName()
 		own := v.cache.byWireName([]byte(name))
 		awaited := own != nil && !own.byAlias() && own.wanted() && !own.held() // DELTA-2
-		switch version, told := v.told[name]; {
-		case told && version == a.sub.version:
-		case a.may && !told && !awaited:
+		switch version, claimed := v.claimed[name]; {
+		case claimed && version == a.sub.version:
+		case a.may && !claimed && !awaited:
 			v.add(a.sub)
 		case !a.may || !a.sub.wanted(): // else it is subscribed to, without a version
 			v.unlisted(a.sub)

@@ -182,7 +182,7 @@ func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 		}
 		sub.timer, sub.seen, sub.interestChanged, sub.unconfirmed = 0, 0, false, false
 		l := sub.link()
-		if sub.subscribed = l != nil && l.told(sub); sub.isCollection() || l == nil {
+		if sub.subscribed = l != nil && l.named(sub); sub.isCollection() || l == nil {
 			continue
 		}
 		if dst.Delta && l.requested && !sub.stale() && sub.missable() {
@@ -190,7 +190,7 @@ func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 		}
 		switch {
 		case sub.unconfirmed && sub.wanted(): // its time begins when the server has spoken
-			l.beside = append(l.beside, sub)
+			l.untimed = append(l.untimed, sub)
 		case !sub.held() || sub.stale():
 			m.awaitSubscribed(now, sub)
 		}
@@ -222,7 +222,7 @@ func (l *link) hangsOver(src *source) bool {
 		return true
 	}
 	for sub := range l.cache.of(src) {
-		if l.told(sub) {
+		if l.named(sub) {
 			return true
 		}
 	}

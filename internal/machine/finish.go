@@ -43,7 +43,7 @@ func (m *Machine) finishCollections(now time.Time, resp *response, live bool) {
 	if live {
 		m.resumed(resp)
 		resp.link.sawAll = resp.link.sawAll || resp.link.form == wildLegacy && resp.tellsAll() && !resp.nameless
-		m.answerBeside(now, resp.link)
+		m.answerUntimed(now, resp.link)
 		m.sweepLater(now, resp)
 		// ACK-1: each response is answered once.
 		m.owe(now, resp)

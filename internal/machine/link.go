@@ -43,7 +43,7 @@ type onStream struct {
 	form          wildForm        // how the wildcard was requested
 	unwantedSince time.Time       // when nobody was seen to want the legacy wildcard any more; zero while somebody does
 	sawAll        bool            // a response held all there is, in the legacy form
-	beside        []*subscription // wanted names whose time begins when the server has spoken: beside a legacy wildcard, or to be confirmed
+	untimed       []*subscription // wanted names whose timers start, maybe anew, once the server has spoken; see [Machine.answerUntimed]
 	owed          []answer
 	naming        []*subscription // named for the first time by the message with the writer
 	namingSet     map[string]bool // the same by name; nil until one is looked for
@@ -212,8 +212,8 @@ func without[T comparable](ws []T, w T) []T {
 	return ws
 }
 
-// told says whether the server was told on this stream that a name is wanted.
-func (l *link) told(sub *subscription) bool {
+// named says whether the last request, or in delta the requests of this stream, named a subscription.
+func (l *link) named(sub *subscription) bool {
 	return l.requested && l.names.has(l.cache.spelled.onWire(sub))
 }
 

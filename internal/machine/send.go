@@ -138,7 +138,7 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 	} else if whole := l.composeDelta(a, node); whole != nil {
 		msg = [][]byte{whole}
 	}
-	m.answerBeside(now, l)
+	m.answerUntimed(now, l)
 	if msg == nil {
 		return false
 	}
@@ -191,13 +191,13 @@ func (m *Machine) written(now time.Time, l *link) {
 		case !l.has(sub):
 		// P-1: the timer waits for the wildcard's answer; a server that said nothing at all lacks nothing.
 		case sub.unconfirmed && l.answered == 0 && (l.form == wildLegacy || sub.foreign()):
-			l.beside = append(l.beside, sub)
+			l.untimed = append(l.untimed, sub)
 		case sub.seen > l.namingSince: // the answer was faster than the news of the request
 		default:
 			m.await(now, sub)
 		}
 	}
-	m.answerBeside(now, l)
+	m.answerUntimed(now, l)
 	if l.starting {
 		if l.starting = false; l.cache.star.ownedBy(l.stream) {
 			m.await(now, l.cache.star.self)

@@ -47,6 +47,6 @@ func (m *Machine) awaitSubscribed(now time.Time, sub *subscription) {
 	l := sub.link()
 	m.await(now, sub)
 	if l.subscribes(sub) && !l.stream.Delta && l.form == wildLegacy {
-		l.beside = append(l.beside, sub)
+		l.untimed = append(l.untimed, sub)
 	}
 }

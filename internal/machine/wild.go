@@ -87,7 +87,7 @@ func (l *link) placeBeside(subs []*subscription) {
 	for _, sub := range subs {
 		if l.owns(sub) && !sub.subscribed && !structured(sub.name) {
 			sub.subscribed = true
-			l.beside = append(l.beside, sub)
+			l.untimed = append(l.untimed, sub)
 		}
 	}
 }
