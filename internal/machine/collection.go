@@ -50,7 +50,7 @@ func (c *collection) watching() []*Watch {
 // forgetStatus is for when the last interest in a collection is gone.
 func (c *collection) forgetStatus() {
 	sub := c.self
-	sub.complete, sub.status, sub.fault, sub.troubled, sub.timer = false, StatusRequested, nil, false, 0
+	sub.complete, sub.claimed, sub.status, sub.fault, sub.troubled, sub.timer = false, false, StatusRequested, nil, false, 0
 	if sub.recalled() {
 		sub.from = 0
 	}
@@ -262,6 +262,9 @@ func (c *collection) needsNoMore() bool {
 	l := c.self.link()
 	if f := c.self.fault; f != nil && f.Kind != FaultTimeout || l.answered == 0 && !(l.stream.Delta && l.claimsHeld) {
 		return false
+	}
+	if c.self.claimed {
+		return true // of what it had then the time to live is maybe over
 	}
 	for sub := range l.cache.of(c.source) {
 		if (c == l.cache.star || sub.of == c) && sub.listed() && !sub.unconfirmed && !sub.byAlias() {

@@ -207,6 +207,9 @@ func (v *versions) tell(sub *subscription, may bool) {
 
 func (v *versions) add(sub *subscription) {
 	v.claimsHeld = true
+	if sub.of.self != nil {
+		sub.of.self.claimed = true
+	}
 	v.msg = wire.AppendInitialVersion(v.msg, sub.versionName(), sub.version)
 	if len(v.cache.given) > 0 {
 		if v.claimed == nil {

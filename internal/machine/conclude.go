@@ -147,8 +147,7 @@ func (resp *response) omits(sub *subscription) bool {
 	if !sub.known() {
 		return false
 	}
-	// A wildcard that waits for a new stream was not requested.
-	return l.subscribes(sub) || resp.form != wildNone || !l.wantsStar() || l.stream.FullState
+	return l.subscribes(sub) || resp.form != wildNone || sub.of.isGlob() && l.requestWritten(sub.of) || l.stream.FullState
 }
 
 // confirmForeign has the server confirm another server's value, that a full state lacks. Where there are no timers

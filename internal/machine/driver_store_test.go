@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/xdswatch/xdswatch/testutil/script"
 	"github.com/xdswatch/xdswatch/xdstp"
@@ -38,7 +39,8 @@ func (d *driver) answer(ld *Load) {
 func keeps(k Keep) (lines []string) {
 	short := script.Short(k.TypeURL)
 	if k.Covers != nil {
-		return []string{fmt.Sprintf("settled %s %s", short, k.Settled)}
+		slices.Sort(k.Known)
+		return []string{fmt.Sprintf("settled %s %v", short, k.Known)}
 	}
 	for _, c := range k.Changes {
 		switch {

@@ -65,21 +65,22 @@ func (m *Machine) forgetUnseenStored(l *link) {
 			l.cache.unsettled = append(l.cache.unsettled, c)
 		case c.wanted() && c.self.complete:
 			m.fx.Keep = append(m.fx.Keep, Keep{
-				Source: c.source.index, TypeURL: l.cache.typ.URL, Settled: c.name, Covers: c.covers(), Known: c.known(),
+				Source: c.source.index, TypeURL: l.cache.typ.URL, Settled: c.name, Covers: c.covers(), Known: l.known(c),
 			})
 		}
 	}
 }
 
-// known are the names of the collection and of what a server says there is of what it covers.
-func (c *collection) known() []string {
+// known are the names of a collection and of what a server says there is of what it covers. Of what was
+// refused it says so on this stream.
+func (l *link) known(c *collection) []string {
 	subs := slices.Values(c.members)
 	if !c.isGlob() {
 		subs = c.cache.of(c.source)
 	}
 	names := []string{c.name}
 	for sub := range subs {
-		if !sub.gone && !sub.stale() && sub.known() {
+		if !sub.gone && !sub.stale() && (sub.held() || l.faulted(sub)) {
 			names = append(names, sub.name)
 		}
 	}

@@ -78,10 +78,10 @@ func (l *link) reset() {
 	}
 	l.names.flush()
 	for sub := range l.owned() {
-		sub.timer, sub.subscribed, sub.unconfirmed = 0, false, false
+		sub.timer, sub.subscribed, sub.unconfirmed, sub.claimed = 0, false, false, false
 	}
 	if l.cache.star.ownedBy(l.stream) {
-		l.cache.star.self.timer = 0
+		l.cache.star.self.timer, l.cache.star.self.claimed = 0, false
 	}
 }
 

@@ -50,7 +50,7 @@ func (r *recall) collectionOf(name string) *collection {
 	if of == nil && r.cache.star.source == r.source {
 		of = r.cache.star
 	}
-	if of == nil || of.source != r.source || !of.wanted() || !r.under[of.self] {
+	if of == nil || of.source != r.source || !of.wanted() || !r.under[of.self] || of.self.complete {
 		return nil
 	}
 	return of

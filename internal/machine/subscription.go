@@ -42,6 +42,7 @@ type subscription struct {
 	status          Status
 	reason          Reason // of the absence
 	complete        bool   // of a collection: its first state is
+	claimed         bool   // of a collection: the first request on this incarnation listed what it has
 	troubled        bool   // its watches were told of trouble with the server since
 	joins           bool   // cache.joining has watches of it
 	subscribed      bool   // named on this incarnation of the active server's stream
