@@ -155,6 +155,9 @@ func (c *cache) dropUnwanted(src *source) {
 			c.dropGlob(sub.of)
 		}
 	}
+	if c.star.source == src && !c.star.wanted() {
+		c.star.forgetStatus()
+	}
 }
 
 // handOver has the active server of a source do what the one before it did for a type's names, and says
@@ -180,7 +183,7 @@ func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 				src.streams[i].linkTo(c).want(sub, false)
 			}
 		}
-		sub.timer, sub.seen, sub.interestChanged, sub.unconfirmed = 0, 0, false, false
+		sub.timer, sub.seen, sub.interestChanged, sub.unconfirmed, sub.claimed = 0, 0, false, false, false
 		l := sub.link()
 		if sub.subscribed = l != nil && l.named(sub); sub.isCollection() || l == nil {
 			continue
@@ -199,7 +202,7 @@ func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 		if of.self == nil {
 			continue
 		}
-		if of.self.timer = 0; of.self.link() != nil {
+		if of.self.timer, of.self.claimed = 0, false; of.self.link() != nil {
 			m.await(now, of.self)
 		}
 	}

@@ -44,7 +44,9 @@ func (m *Machine) finishCollections(now time.Time, resp *response, live bool) {
 		m.resumed(resp)
 		resp.link.sawAll = resp.link.sawAll || resp.link.form == wildLegacy && resp.tellsAll() && !resp.nameless
 		m.answerUntimed(now, resp.link)
-		m.sweepLater(now, resp)
+		if resp.confirms || resp.serial == resp.link.answered {
+			resp.link.sweepTimer = 0 // the server goes on, and has a full period again
+		}
 		// ACK-1: each response is answered once.
 		m.owe(now, resp)
 	}

@@ -28,6 +28,9 @@ func (m *Machine) Step(now time.Time, events ...Event) Effects {
 	m.siftOn(now)
 	for _, s := range m.agenda.due(now) {
 		m.ringDue(now, s)
+		for _, l := range s.order {
+			m.sweepLater(now, l)
+		}
 		m.send(now, s)
 		m.agenda.put(s, s.deadline())
 	}
@@ -52,7 +55,6 @@ func (m *Machine) handle(now time.Time, ev Event) {
 	case Written:
 		if s := m.touch(ev.Ref); s != nil && s.writing != nil {
 			m.written(now, s.writing)
-			m.settleLater(now, s.writing)
 			s.writing = nil
 		}
 	case Received:

@@ -142,7 +142,7 @@ func (m *Machine) takeStored(now time.Time, rc *recollection, e *Entry, it *Item
 		m.lease(now, sub.stream(), leaseKey{sub, alarmTTL}, e.TTL)
 	}
 	// LKG-5: a full state lacked it before it was there.
-	if l := sub.link(); l.answered != 0 && l.fullState() && l.subscribes(sub) {
+	if l := sub.link(); sub.seen < l.answered && l.fullState() && l.subscribes(sub) {
 		l.unconfirm(sub)
 	}
 	rc.recall.stale = append(rc.recall.stale, sub)

@@ -6,22 +6,16 @@ import (
 	"time"
 )
 
-// sweepLater waits for the end of the first state of a stream on which members have to be
-// confirmed: until none of them has been spoken of for as long as a resource may take.
-func (m *Machine) sweepLater(now time.Time, resp *response) {
-	l := resp.link
-	l.unconfirmStale()
-	if (len(l.unconfirmed) > 0 || l.unsettles()) && (l.sweepTimer == 0 || resp.confirms) {
-		m.awaitSweep(now, l)
-	}
-}
-
-// settleLater has the store hear what collections lacked on an earlier stream, if the server has nothing to
-// say to a first request that claims what is held.
-func (m *Machine) settleLater(now time.Time, l *link) {
+// sweepLater gives the server a full period to speak of members that it has to confirm, and of what the store has
+// and a collection does not. It looks at the end of each step: what a response completed is swept as what silence did.
+func (m *Machine) sweepLater(now time.Time, l *link) {
 	// LKG-5: silence confirms what is claimed.
-	if l.claimsHeld && l.answered == 0 && l.sweepTimer == 0 && l.unsettles() {
-		m.awaitSweep(now, l)
+	if l.sweepTimer != 0 || l.answered == 0 && !(l.written && l.claimsHeld) {
+		return
+	}
+	l.unconfirmStale()
+	if l.answered != 0 && len(l.unconfirmed) > 0 || l.unsettles() {
+		m.setAlarm(now, l.stream, (*sweep)(l), cmp.Or(max(m.timeout(l.stream), 0), sweepAlone))
 	}
 }
 
@@ -31,11 +25,6 @@ const sweepAlone = 15 * time.Second
 
 // sweep is the alarm of a type some of whose members the server has to confirm.
 type sweep link
-
-// awaitSweep gives the server a full period to speak of them.
-func (m *Machine) awaitSweep(now time.Time, l *link) {
-	m.setAlarm(now, l.stream, (*sweep)(l), cmp.Or(max(m.timeout(l.stream), 0), sweepAlone))
-}
 
 func (w *sweep) alarm() *uint32 { return &w.sweepTimer }
 
@@ -73,7 +62,6 @@ func (m *Machine) sweepGuarded(now time.Time, ev Guarded) {
 	case len(unconfirmed) == 0: // the server has spoken of all of it meanwhile
 	case l.busy != nil: // another proposal is being judged, which knows nothing of this
 		l.unconfirmed = append(l.unconfirmed, unconfirmed...)
-		m.awaitSweep(now, l)
 	case ev.Err != nil:
 		m.logType(l, true, "a guard keeps what the server does not speak of")
 	default:
