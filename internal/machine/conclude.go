@@ -141,13 +141,20 @@ func (m *Machine) applyConclusion(now time.Time, resp *response, c conclusion, l
 	}
 }
 
-// omits says whether a response that holds everything else ends what is known of a subscription.
+// omits says whether a response that holds everything else ends what is known of a subscription: it, or what
+// covers it, was requested when the response was sent.
 func (resp *response) omits(sub *subscription) bool {
 	l := resp.link
-	if !sub.known() {
+	switch {
+	case !sub.known():
 		return false
+	case l.subscribes(sub), l.stream.FullState:
+		return true
+	case sub.of.isGlob():
+		return l.requestWritten(sub.of)
 	}
-	return l.subscribes(sub) || resp.form != wildNone || sub.of.isGlob() && l.requestWritten(sub.of) || l.stream.FullState
+	// A structured name is none of the wildcard's to most servers, and who watches it has not asked yet.
+	return resp.form != wildNone && !(sub.wanted() && structured(sub.name))
 }
 
 // confirmForeign has the server confirm another server's value, that a full state lacks. Where there are no timers

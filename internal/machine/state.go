@@ -214,6 +214,10 @@ func (m *Machine) answerTimeout(now time.Time, s *stream, sub *subscription) {
 	if patient(sub.watches) {
 		return // E-3: the watches wait for ever
 	}
+	// LKG-5: a collection whose state is complete lacks it.
+	if sub.of.wanted() && sub.of.self.complete {
+		m.unstore(sub)
+	}
 	// SOTW-2: the server has said nothing since it was named, so the version that was accepted says nothing of it.
 	l.lapsed = l.lapsed || l.added
 	status, f := StatusDoesNotExist, (*Fault)(nil)

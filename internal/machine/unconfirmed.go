@@ -47,7 +47,7 @@ func (l *link) unconfirmStale() {
 		if len(r.stale) == 0 || src.stream() != l.stream {
 			continue
 		}
-		r.stale = slices.DeleteFunc(r.stale, func(sub *subscription) bool { return sub.gone || !sub.stale() })
+		r.stale = slices.DeleteFunc(r.stale, func(sub *subscription) bool { return sub.gone || !sub.stale() || sub.of.source != src })
 		for _, sub := range r.stale {
 			// LKG-9: members that the first state lacks, in both variants; what it has is maybe refused.
 			if !sub.wanted() && !sub.unconfirmed && sub.seen < l.answered && sub.of.self != nil && sub.of.self.complete {
