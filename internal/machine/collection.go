@@ -148,7 +148,7 @@ func (c *collection) adopt(sub *subscription) {
 		before.cache.strip(sub) // a time to live is of the stream
 		before.source.stream().held -= sub.counted()
 		c.source.stream().held += sub.counted()
-		sub.unconfirmed = false // it is this server that has to
+		sub.unconfirmed, sub.troubled = false, false // of that stream too
 	}
 	if before != nil && before.source != c.source && sub.stale() {
 		r := c.cache.recallOf(c.source)

@@ -20,7 +20,7 @@ func (m *Machine) finish(now time.Time, resp *response) {
 	}
 	// ACK-7: a refused version is not taken.
 	if len(resp.lines) == 0 && !s.Delta && (live || s.ResumeVersion && !resp.missed) {
-		l.version, l.lapsed = resp.Version, l.lapsed && !resp.tellsAll()
+		l.version, l.versionForm, l.lapsed = resp.Version, resp.form, l.lapsed && !resp.tellsAll()
 	}
 	m.finishCollections(now, resp, live)
 	m.endResponse(now, resp)

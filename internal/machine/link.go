@@ -20,9 +20,10 @@ type link struct {
 
 	doubtful bool // it was said that the server seems not to know the wildcard by its name
 
-	version  string    // of the last accepted response of this incarnation of the stream, or with ResumeVersion of any; SotW
-	lapsed   bool      // something was told to be gone since that the version says nothing of: by a time to live, or by silence
-	accepted time.Time // when it came, in either variant; zero if none did
+	version     string    // of the last accepted response of this incarnation of the stream, or with ResumeVersion of any; SotW
+	versionForm wildForm  // how the wildcard was requested when that response came
+	lapsed      bool      // something was told to be gone since that the version says nothing of: by a time to live, or by silence
+	accepted    time.Time // when it came, in either variant; zero if none did
 
 	busy     *response       // received and not finished yet
 	last     []*subscription // that the last response in state of the world held, by place; see [link.repeated]
