@@ -80,7 +80,7 @@ func (sub *simType) add(now time.Time, name string) {
 }
 
 func (w *world) requestSotW(s *simStream, r *discoveryv3.DiscoveryRequest) {
-	sub, first := w.subscribedTo(s, r.TypeUrl, r.Node)
+	sub, _ := w.subscribedTo(s, r.TypeUrl, r.Node)
 	st := s.server.stores[r.TypeUrl]
 	if r.ResponseNonce != sub.newest {
 		w.fail("ACK-8: nonce %q, the newest is %q", r.ResponseNonce, sub.newest)
@@ -125,8 +125,11 @@ func (w *world) requestSotW(s *simStream, r *discoveryv3.DiscoveryRequest) {
 	} else if sub.legacy {
 		sub.add(w.now, star)
 	}
-	if first && r.VersionInfo == s.server.version(st.revision) { // it compares versions
-		sub.due = false
+	if sub.newest == "" { // it compares versions, as long as it has sent none
+		if sub.due = r.VersionInfo != s.server.version(st.revision); sub.due {
+			clear(sub.known)
+			return
+		}
 		for _, name := range sub.all(st) {
 			if _, res := st.get(name); sub.wants(name) {
 				sub.known[name] = res.revision
