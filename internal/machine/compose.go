@@ -76,8 +76,8 @@ func (l *link) versionToClaim() string {
 		}
 	}
 	for sub := range l.owned() {
-		// SOTW-2, FALLBACK-3: no version, since something is waited for or another server's.
-		if sub.foreign() || sub.wanted() && !sub.isCollection() && !sub.held() && !sub.absent() {
+		// SOTW-2, FALLBACK-3: no version, since something is waited for, another server's, or kept though deleted.
+		if sub.foreign() || sub.keptDeleted() || sub.wanted() && !sub.isCollection() && !sub.held() && !sub.absent() {
 			return ""
 		}
 	}

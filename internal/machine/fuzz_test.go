@@ -111,6 +111,10 @@ func newWorld(t testing.TB, b []byte) *world {
 		w.m.AddServer(w.server)
 		w.servers = append(w.servers, newSimServer(w, i))
 	}
+	var answers func(server int, authority string) bool
+	if w.roll(3) == 1 { // structured names are none of the other servers'
+		answers = func(server int, _ string) bool { return slices.Contains(w.sources[1], server) }
+	}
 	for range 2 {
 		var order []int
 		first := w.roll(n)
@@ -118,7 +122,7 @@ func newWorld(t testing.TB, b []byte) *world {
 			order = append(order, (first+k)%n)
 		}
 		w.sources = append(w.sources, order)
-		w.m.AddSource(Source{Servers: order, ReachabilityOnly: w.roll(4) == 1, Stored: w.stored})
+		w.m.AddSource(Source{Servers: order, ReachabilityOnly: w.roll(4) == 1, Stored: w.stored, Answers: answers})
 	}
 	if w.roll(3) == 1 {
 		w.hated = w.types[w.roll(3)]
