@@ -208,13 +208,14 @@ func (c *core) bind(p *clusterPart, msg *clusterv3.Cluster, o Origin) {
 		}
 	}
 	if t.named = r.named; len(r.needs) > 0 && r.err == nil {
-		needs, named, full := c.needsOf(r.needs, c.cds, Essential)
+		needs, named, cramped := c.needsOf(r.needs, c.cds, Essential)
 		t.needs, t.named = needs, append(t.named, named...)
 		t.named.compact()
 		for _, n := range needs {
 			c.useFor(n.part, p, n.Need, 1)
+			r.note = join(r.note, n.deep)
 		}
-		if full {
+		if len(cramped) > 0 {
 			r.err = tooMany(c.config.maxNames)
 		}
 	}

@@ -65,8 +65,8 @@ func (c *core) spoiled(p *clusterPart, e *Cluster) error {
 		return m.leafErr
 	}
 	for _, n := range m.needs {
-		if n.Need == Essential && n.part.message == nil && n.part.err != nil {
-			return n.part.err
+		if err := n.err(); err != nil {
+			return err
 		}
 	}
 	return nil

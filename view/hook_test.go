@@ -1,6 +1,7 @@
 package view
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -85,6 +86,25 @@ func TestHooksSeeMaps(t *testing.T) {
 	d.step()
 	if _, ok := d.watched["ecds x"]; !ok {
 		t.Errorf("watched: %v", d.watched)
+	}
+}
+
+// What routes cannot do without is an error of the root also where they are the root.
+//
+// spec: VIEW-43
+func TestEssentialOfRoutes(t *testing.T) {
+	d := newDriver(t, []string{"rds", "r"}, nil)
+	d.core.hooks = newHooks([]Hook{{(*routev3.VirtualHost)(nil), func(_ proto.Message, add func(Dependency)) {
+		add(Dependency{ecds.Type, "x", nil, Essential})
+	}}}, "")
+	for _, line := range []string{"start", "rds r 1 *=", "gone ecds x"} {
+		d.run(line)
+	}
+	if s := d.core.snapshot; s == nil || !errors.Is(s.Err, client.ErrDoesNotExist) {
+		t.Errorf("the root has no error: %v", s)
+	}
+	if d.run("ecds x 1 text"); d.core.snapshot.Err != nil {
+		t.Error(d.core.snapshot.Err)
 	}
 }
 

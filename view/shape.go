@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -22,7 +23,7 @@ type shape struct {
 	names    names
 	clusters []*clusterPart // of names
 	needs    []need
-	lack     error // says that there was no room for some of it; nil if there was
+	lack     error // says that some of it is not followed, for want of room or too deep; nil if all is
 	open     bool  // something that it is made of has no answer yet
 	next     int   // clusters before it were ready
 	err      error
@@ -61,7 +62,7 @@ func (c *core) draft() *shape {
 	case RootRoutes:
 		if c.draftRoot(s, c.rootPart) {
 			c.draftRoutes(s, c.rootPart)
-			s.err = s.routes[0].Err
+			s.err = cmp.Or(s.routes[0].Err, s.err)
 		}
 	case RootCluster:
 		p := c.rootCluster
@@ -125,7 +126,7 @@ func (c *core) draftScopes(s *shape, ref scopesRef) { // VIEW-43
 			s.lack = tooMany(c.config.maxNames)
 			return
 		}
-		s.needs = append(s.needs, need{p, Required})
+		s.needs = append(s.needs, need{part: p, Need: Required})
 		s.open = s.open || !c.answered(p.state)
 		s.listener.Note = join(s.listener.Note, p.err, p.ambient)
 		for _, name := range slices.Sorted(maps.Keys(p.members)) {
@@ -168,7 +169,7 @@ func (c *core) draftRouteRef(s *shape, ref *routeRef) {
 			s.addRoutes(&RouteConfig{Name: ref.name, Err: c.fault(rds.Type.TypeURL(), ref.name, Origin{}, tooMany(c.config.maxNames))}, nil)
 			return
 		}
-		s.needs = append(s.needs, need{p, Required})
+		s.needs = append(s.needs, need{part: p, Need: Required})
 		c.draftRoutes(s, p)
 		return
 	}
@@ -212,7 +213,7 @@ func (c *core) draftHosts(s *shape, rc *RouteConfig, by *feed) { // VHDS-2
 		return
 	}
 	if p := c.resource(c.feedOf(vhdsKind, source, true, by), "*"); p != nil {
-		s.needs = append(s.needs, need{p, Optional})
+		s.needs = append(s.needs, need{part: p, Need: Optional})
 		rc.unserved = p.err
 		for _, name := range slices.Sorted(maps.Keys(p.members)) {
 			vh, ok := p.members[name].message.(*routev3.VirtualHost)
@@ -229,7 +230,7 @@ func (c *core) draftHosts(s *shape, rc *RouteConfig, by *feed) { // VHDS-2
 			s.lack = tooMany(c.config.maxNames)
 			continue
 		}
-		s.needs = append(s.needs, need{p, Optional})
+		s.needs = append(s.needs, need{part: p, Need: Optional})
 		vh, ok := p.message.(*routev3.VirtualHost)
 		switch known := func(o *routev3.VirtualHost) bool { return o.GetName() == vh.GetName() }; {
 		case !ok && !p.state.open(): // VHDS-3
@@ -280,18 +281,19 @@ func (c *core) draftNeeds(s *shape, all []Dependency, by *feed, most Need) {
 	if len(all) == 0 {
 		return
 	}
-	needs, clusters, full := c.needsOf(all, by, most)
+	needs, clusters, cramped := c.needsOf(all, by, most)
 	s.needs, s.names = append(s.needs, needs...), append(s.names, clusters...)
-	if full {
-		s.lack = tooMany(c.config.maxNames)
+	for _, d := range cramped {
+		if s.lack = tooMany(c.config.maxNames); d.Need == Essential {
+			s.err = cmp.Or(s.err, c.fault(d.Type.TypeURL(), d.Name, Origin{}, s.lack))
+		}
 	}
 	for _, n := range needs {
-		switch p := n.part; {
-		case n.Need != Optional && !c.answered(p.state):
+		if n.Need != Optional && !c.answered(n.part.state) {
 			s.open = true
-		case n.Need == Essential && p.message == nil && p.err != nil && s.err == nil:
-			s.err = p.err
+			continue
 		}
+		s.err, s.lack = cmp.Or(s.err, n.err()), cmp.Or(s.lack, n.deep)
 	}
 }
 
@@ -337,7 +339,9 @@ func (c *core) enlist(s *shape) {
 	if s.lack == nil {
 		return
 	}
-	c.starveShape()
+	if _, short := s.lack.(tooMany); short {
+		c.starveShape()
+	}
 	if s.listener != nil {
 		s.listener.Note = join(s.listener.Note, s.lack)
 		return
