@@ -1,14 +1,17 @@
 package view
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/client"
 )
@@ -74,6 +77,26 @@ func TestNestedDeep(t *testing.T) {
 		if _, ok := d.watched["cds a"]; !ok {
 			t.Errorf("%d levels: the rest is not followed", levels)
 		}
+	}
+}
+
+// An extension configuration with a message in forty Any has a note that says so, and is good otherwise.
+//
+// spec: VIEW-43
+func TestExtensionNestedDeep(t *testing.T) {
+	d := newDriver(t, []string{"lds", "l"}, nil)
+	for _, line := range []string{"start", "lds l 1 ecds:x"} {
+		d.run(line)
+	}
+	deep := &corev3.TypedExtensionConfig{Name: "x", TypedConfig: nested(40, discovery("inner", false))}
+	d.event("ecds", "x", client.Event[any]{Kind: client.EventUpdated, Value: deep})
+	d.step()
+	s := d.core.snapshot
+	if s == nil || s.Err != nil {
+		t.Fatal("the listener is not published", s)
+	}
+	if x := s.Resource(kinds["ecds"].TypeURL(), "x"); x.Err != nil || x.Message != proto.Message(deep) || !errors.Is(x.Note, errTooNested) {
+		t.Errorf("error %v, note %v", x.Err, x.Note)
 	}
 }
 

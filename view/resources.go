@@ -122,7 +122,10 @@ func (c *core) showResource(p *resourcePart) {
 	if !c.hookable(p) || p.entry == nil && !c.answered(p.state) {
 		return
 	}
-	e := &Resource{Origin: p.origin, Type: p.feed.kind.TypeURL(), Name: p.name, Message: p.message, Note: p.ambient, Deleted: p.deleted}
+	e := &Resource{
+		Origin: p.origin, Type: p.feed.kind.TypeURL(), Name: p.name, Message: p.message,
+		Note: join(p.ambient, c.found(p).err), Deleted: p.deleted,
+	}
 	if p.message == nil {
 		e.Err = p.err
 	}

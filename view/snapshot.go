@@ -244,7 +244,7 @@ type Resource struct {
 	Message    proto.Message // nil if there is none
 	// Err says why there is none.
 	Err error
-	// Note is an ambient error.
+	// Note is an ambient error, or what the message names and is not followed.
 	Note error
 	// Deleted is when the server deleted it, and the view kept it; zero if it did not.
 	Deleted time.Time
