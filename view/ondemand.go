@@ -93,11 +93,18 @@ func (v *View) await(ctx context.Context, name string) (*Cluster, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, v.notReady(ctx)
+			return nil, v.notFound(ctx, slotKey{false, name})
 		case <-v.ctx.Done():
 			return nil, v.Err()
 		}
 	}
+}
+
+func (v *View) notFound(ctx context.Context, key slotKey) error {
+	v.mu.Lock()
+	waiting := v.core.waitingFor(key)
+	v.mu.Unlock()
+	return v.notReady(ctx, waiting)
 }
 
 // VirtualHost returns the virtual host of a host name. Where no route configuration of the view has
@@ -140,7 +147,7 @@ func (v *View) awaitHost(ctx context.Context, host string) (*routev3.VirtualHost
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, v.notReady(ctx)
+			return nil, v.notFound(ctx, slotKey{true, host})
 		case <-v.ctx.Done():
 			return nil, v.Err()
 		}

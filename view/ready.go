@@ -13,7 +13,7 @@ const MaxWaiting = 8
 type NotReadyError struct {
 	Root Root
 	// Waiting is the first of what is waited for: at most [MaxWaiting]. Count is how much it is in
-	// all.
+	// all. For [View.Cluster] and [View.VirtualHost] it is what that cluster or host waits for.
 	Waiting []Waiting
 	Count   int
 	Err     error // of the context
@@ -49,8 +49,8 @@ func (e *NotReadyError) Unwrap() []error {
 	return []error{e.Err, e.Fault}
 }
 
-func (v *View) notReady(ctx context.Context) error {
-	e := &NotReadyError{Root: v.root, Err: context.Cause(ctx), Waiting: v.Waiting()}
+func (v *View) notReady(ctx context.Context, waiting []Waiting) error {
+	e := &NotReadyError{Root: v.root, Err: context.Cause(ctx), Waiting: waiting}
 	e.Count = len(e.Waiting)
 	e.Waiting = e.Waiting[:min(e.Count, MaxWaiting)]
 	if s := v.Snapshot(); s != nil {
@@ -71,7 +71,7 @@ func (v *View) Ready(ctx context.Context) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return v.notReady(ctx)
+			return v.notReady(ctx, v.Waiting())
 		case <-v.ctx.Done():
 			return v.Err()
 		}
@@ -87,7 +87,7 @@ func (v *View) handled(ctx context.Context) error {
 	case v.turn <- struct{}{}: // who had it has called OnSnapshot
 		<-v.turn
 	case <-ctx.Done():
-		return v.notReady(ctx)
+		return v.notReady(ctx, v.Waiting())
 	case <-v.ctx.Done():
 	}
 	if v.owed() { // since who needed the turn meanwhile has left that to its holder

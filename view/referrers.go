@@ -17,7 +17,7 @@ func (r Reference) text() string {
 	return fmt.Sprintf("%s %q", r.Type[strings.LastIndexByte(r.Type, '.')+1:], r.Name)
 }
 
-// namings are what resources name, collected once to look for who names many parts.
+// namings are what resources name, collected once, when it is needed, to look for who names many parts.
 type namings struct {
 	core    *core
 	reads   []naming
@@ -31,22 +31,17 @@ type naming struct {
 	names         names
 }
 
-func (c *core) namings() *namings {
-	n := &namings{core: c, needs: map[string][]Reference{}, parents: map[string][]string{}}
-	n.collect()
-	for a := range c.groups.all {
-		for _, child := range a.belowAll() {
-			n.parents[child] = append(n.parents[child], a.name)
-		}
-	}
-	return n
-}
+func (c *core) namings() *namings { return &namings{core: c} }
 
 // referrers are the resources that name a part, in the snapshot or in one to come, in order.
 func (all *namings) referrers(p anyPart) (by []Reference) {
 	add := func(typeURL, name string, blocking bool) { by = append(by, Reference{typeURL, name, blocking}) }
 	switch p := p.(type) {
 	case *clusterPart:
+		if p.base|p.cand == 0 && p.reached == 0 { // it is only held
+			return nil
+		}
+		all.collect()
 		for _, r := range all.reads {
 			if i, ok := r.names.find(p.name); ok {
 				add(r.typeURL, r.name, r.names[i].refs&static != 0)
@@ -72,6 +67,7 @@ func (all *namings) referrers(p anyPart) (by []Reference) {
 }
 
 func (all *namings) ofResource(p *resourcePart, add func(typeURL, name string, blocking bool)) {
+	all.collect()
 	root := all.core.rootPart
 	if p != root && (p.feed.kind == rdsKind || p.feed.kind == srdsKind || p.feed.kind == vhdsKind) && root != nil {
 		add(root.feed.kind.TypeURL(), root.name, true)
@@ -89,7 +85,16 @@ func (all *namings) ofResource(p *resourcePart, add func(typeURL, name string, b
 
 // collect finds what each resource of the shapes names. Inline routes are the listener's.
 func (all *namings) collect() {
+	if all.needs != nil {
+		return
+	}
+	all.needs, all.parents = map[string][]Reference{}, map[string][]string{}
 	c := all.core
+	for a := range c.groups.all {
+		for _, child := range a.belowAll() {
+			all.parents[child] = append(all.parents[child], a.name)
+		}
+	}
 	add := func(p *resourcePart, ns names, needs []Dependency) {
 		url := p.feed.kind.TypeURL()
 		all.reads = append(all.reads, naming{url, p.name, ns})

@@ -3,9 +3,13 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 )
 
 // Waiting is a resource that is waited for.
@@ -21,20 +25,98 @@ type Waiting struct {
 }
 
 // waiting lists what is waited for: that which blocks first, by type and name.
-func (c *core) waiting() []Waiting {
-	all := make([]Waiting, 0, len(c.open))
-	var namings *namings
-	if len(c.open) > 0 {
-		namings = c.namings()
+func (c *core) waiting() []Waiting { return c.listWaiting(maps.Keys(c.open), maps.Values(c.clusters)) }
+
+// waitingFor lists what one cluster waits for, or one host name whose virtual host is on demand, and
+// all if that is nothing. A program asks for many of them, each of which may end in vain.
+func (c *core) waitingFor(key slotKey) []Waiting {
+	open, clusters := map[anyPart]bool{}, map[*clusterPart]bool{}
+	add := func(p anyPart) {
+		if _, waits := c.open[p]; waits {
+			open[p] = true
+		}
 	}
-	for p, since := range c.open {
+	var follow func(name string)
+	follow = func(name string) {
+		p := c.clusters[name]
+		if p == nil || clusters[p] {
+			return
+		}
+		clusters[p] = true
+		add(p)
+		t := p.warm
+		if t == nil {
+			return
+		}
+		if t.eds != nil {
+			add(t.eds)
+			for _, l := range t.eds.rare().to {
+				if l != nil {
+					add(l)
+				}
+			}
+		}
+		if t.list != nil {
+			add(t.list)
+		}
+		for _, n := range t.needs {
+			add(n.part)
+		}
+		for _, child := range t.awaited() {
+			follow(child)
+		}
+	}
+	if c.rootPart != nil {
+		add(c.rootPart)
+	}
+	if key.host {
+		c.followHost(key.name, add, follow)
+	} else {
+		follow(key.name)
+	}
+	if all := c.listWaiting(maps.Keys(open), maps.Keys(clusters)); len(all) > 0 {
+		return all
+	}
+	return c.waiting()
+}
+
+// followHost follows what is asked for a host name.
+func (c *core) followHost(host string, add func(anyPart), follow func(cluster string)) {
+	for _, f := range c.feeds {
+		if f.kind != vhdsKind || f.collection {
+			continue
+		}
+		for _, s := range []*shape{c.shown, c.next} {
+			if s == nil {
+				continue
+			}
+			for _, rc := range s.routes {
+				p := f.resources[rc.Name+"/"+host]
+				if p == nil {
+					continue
+				}
+				add(p)
+				var r routesRead
+				vh, _ := p.message.(*routev3.VirtualHost)
+				r.virtualHost(vh)
+				for _, n := range r.names {
+					follow(n.name)
+				}
+			}
+		}
+	}
+}
+
+func (c *core) listWaiting(open iter.Seq[anyPart], clusters iter.Seq[*clusterPart]) (all []Waiting) {
+	namings := c.namings()
+	for p := range open {
 		w := c.watchOf(p)
 		all = append(all, Waiting{
-			Type: w.typeURL(), Name: w.name, Since: since,
+			Type: w.typeURL(), Name: w.name, Since: c.open[p],
 			Reason: namings.reason(p), Blocking: c.blocks(p),
 		})
 	}
-	for _, p := range c.clusters {
+	for p := range clusters {
 		if t := p.warm; t != nil && c.now.Before(t.fresh) {
 			all = append(all, Waiting{
 				Type: edsKind.TypeURL(), Name: t.eds.name, Since: t.since, Blocking: c.blocks(p),
