@@ -23,5 +23,13 @@
 // filter state and TLS, custom string matchers, cluster specifier plugins, format specifiers in
 // rewrites, and bodies of direct responses from files.
 //
+// # Paths
+//
+// A path is matched as it came. What an HttpConnectionManager says of paths and hosts
+// (normalize_path, merge_slashes, path_with_escaped_slashes_action, strip_any_host_port,
+// strip_matching_host_port, strip_trailing_host_dot) concerns what comes before the routes, and is left
+// to the program. Where routes keep requests away from something, a path such as /public/../private has
+// to be cleaned, or refused, before it is matched, and be forwarded as it was matched.
+//
 // The package needs Envoy's route messages and nothing else of this module.
 package route
