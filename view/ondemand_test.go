@@ -3,6 +3,7 @@ package view
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -335,4 +336,50 @@ func TestOnDemandMissInUse(t *testing.T) {
 			t.Errorf("unsubscribed: %q", left)
 		}
 	})
+}
+
+// A negative OnDemandIdle lets a cluster go with the last who asked for it, whether or not there is one.
+//
+// spec: ONDEMAND-4
+func TestOnDemandNotKept(t *testing.T) {
+	inBubble(t, Config{OnDemandIdle: -1}, func(t *testing.T, r *rig) {
+		for i, answer := range []string{"x static:2.2.2.2", "-x", "x static:3.3.3.3"} {
+			var wait sync.WaitGroup
+			for range 2 {
+				wait.Go(func() {
+					switch c, err := r.v.Cluster(t.Context(), "x"); {
+					case answer == "-x" && !errors.Is(err, client.ErrDoesNotExist):
+						t.Errorf("%d: %v, %v", i, c, err)
+					case answer != "-x" && err != nil:
+						t.Errorf("%d: %v", i, err)
+					}
+				})
+			}
+			synctest.Wait()
+			if names, left := r.asked(); count(names, "x") != i+1 || count(left, "x") != i {
+				t.Errorf("%d: asked for %q, left %q", i, names, left)
+			}
+			r.send(answer)
+			wait.Wait()
+			synctest.Wait()
+			if _, left := r.asked(); count(left, "x") != i+1 {
+				t.Errorf("%d: left %q", i, left)
+			}
+		}
+	})
+}
+
+// A negative MaxOnDemand is no bound: one more than the default has room.
+//
+// spec: ONDEMAND-4
+func TestOnDemandUnbounded(t *testing.T) {
+	for most, want := range map[int]int{0: defaultMaxOnDemand, -1: defaultMaxOnDemand + 1} {
+		inBubble(t, Config{MaxOnDemand: most}, func(t *testing.T, r *rig) {
+			for i := range defaultMaxOnDemand + 1 {
+				if _, err := r.v.demand.enter(slotKey{name: fmt.Sprint(i)}, func() func() { return func() {} }); (err == nil) != (i < want) {
+					t.Fatalf("MaxOnDemand %d, name %d: %v", most, i, err)
+				}
+			}
+		})
+	}
 }

@@ -1,14 +1,17 @@
 package view
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -16,6 +19,7 @@ import (
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/testutil"
+	"github.com/xdswatch/xdswatch/transport"
 )
 
 // apart is a bootstrap of Envoy whose listeners come from one server and whose clusters from another.
@@ -73,4 +77,50 @@ func TestSourcesOfTheirOwn(t *testing.T) {
 			t.Errorf("the snapshot is %v", show(s))
 		}
 	}
+}
+
+// The views of all listeners share what the wildcard brings: they ask for no listener by its name, and
+// hear of its trouble and its end.
+//
+// spec: VIEW-16, VIEW-23
+func TestListenersAreFed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := testutil.NewServer()
+		boot, err := bootstrap.Server(srv.Target())
+		must(t, err)
+		c, err := client.New(client.Config{Bootstrap: boot, GRPC: transport.GRPCConfig{DialOptions: srv.DialOptions()}})
+		must(t, err)
+		l, err := NewListeners(t.Context(), c, Config{}, nil)
+		must(t, err)
+		st, err := srv.Accept(t.Context())
+		must(t, err)
+		synctest.Wait()
+		url := kinds["lds"].TypeURL()
+		must(t, st.Send(testutil.SotW(url, "1", "n1", res(t, "lds one tcp:a"), res(t, "lds two tcp:a"))))
+		synctest.Wait()
+		must(t, st.Send(testutil.SotW(kinds["cds"].TypeURL(), "1", "n2", res(t, "cds a static:1.1.1.1"))))
+		must(t, l.Ready(t.Context()))
+		for _, req := range st.Requests() {
+			if req.TypeURL() == url && len(req.Names()) > 0 {
+				t.Errorf("listeners are asked for by name: %q", req.Names())
+			}
+		}
+		one, two := l.View("one"), l.View("two")
+		bad := res(t, "lds one tcp:a")
+		bad.(*listenerv3.Listener).FilterChains[0].FilterChainMatch = &listenerv3.FilterChainMatch{DestinationPort: wrapperspb.UInt32(70_000)}
+		must(t, st.Send(testutil.SotW(url, "2", "n3", bad)))
+		synctest.Wait()
+		if s := one.Snapshot(); s.Err != nil || s.Listener.Note == nil || s.Listener.Version != "1" {
+			t.Errorf("the refused listener: %v", show(s))
+		}
+		if l.View("two") != nil || !errors.Is(two.Err(), client.ErrStopped) {
+			t.Errorf("the removed listener: %v", two.Err())
+		}
+		l.Stop()
+		<-l.Done()
+		<-one.Done()
+		c.Close()
+		<-c.Done()
+		srv.Close()
+	})
 }
