@@ -169,8 +169,11 @@ func (l *Listeners) All() iter.Seq2[string, *View] {
 	}
 }
 
+// Synced is closed when the first state of all listeners is there: each has a view, which may be in error.
+func (l *Listeners) Synced() <-chan struct{} { return l.synced }
+
 // Ready blocks until the first state of all listeners is there and each view is ready; see
-// [View.Ready].
+// [View.Ready] and [Listeners.Synced].
 func (l *Listeners) Ready(ctx context.Context) error {
 	select {
 	case <-l.synced:

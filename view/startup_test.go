@@ -97,6 +97,10 @@ func TestListenersAreFed(t *testing.T) {
 		synctest.Wait()
 		url := kinds["lds"].TypeURL()
 		must(t, st.Send(testutil.SotW(url, "1", "n1", res(t, "lds one tcp:a"), res(t, "lds two tcp:a"))))
+		<-l.Synced() // though neither is ready
+		if one, two := l.View("one"), l.View("two"); one == nil || two == nil || one.Snapshot() != nil || two.Snapshot() != nil {
+			t.Error("not every listener has a view, or one of them is ready")
+		}
 		synctest.Wait()
 		must(t, st.Send(testutil.SotW(kinds["cds"].TypeURL(), "1", "n2", res(t, "cds a static:1.1.1.1"))))
 		must(t, l.Ready(t.Context()))

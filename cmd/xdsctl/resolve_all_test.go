@@ -52,6 +52,26 @@ func TestResolveAll(t *testing.T) {
 	}
 }
 
+// A listener that is in error from the start hides neither that the list of listeners is there, nor the
+// end of a graph.
+func TestAllBesideBadListener(t *testing.T) {
+	t.Parallel()
+	for _, variant := range variants {
+		m := managed(t, append(shop(), proxyListener("second", "nosuch"))...)
+		args := []string{"--variant", variant, "--resource-timeout", "1s"}
+		status, out, errs := runOnce(t, append([]string{"graph", "--server", m.Addr(), "--for", "20s", "all"}, args...)...)
+		if status != 3 || !strings.Contains(out, "rds nosuch MISSING") || strings.Contains(errs, `lds "*"`) {
+			t.Errorf("%s: graph: status %d, %s%s", variant, status, out, errs)
+		}
+		p := startResolve(t, m.Addr(), append([]string{"--stdin", "all"}, args...)...)
+		p.await("error")
+		for len(p.await("waiting").For) > 0 {
+		}
+		p.enter("quit")
+		p.ends(0)
+	}
+}
+
 // Every listener is one of the collection that the bootstrap names, with the node's parameters or without.
 func TestResolveAllOfLocator(t *testing.T) {
 	t.Parallel()

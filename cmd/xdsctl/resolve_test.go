@@ -198,6 +198,37 @@ func TestResolveErrors(t *testing.T) {
 	}
 }
 
+// An error of the root is printed once, whatever becomes known beside it, and again after a value.
+//
+// spec: VIEW-4
+func TestResolveErrorOnce(t *testing.T) {
+	t.Parallel()
+	m := managed(t, edsCluster("a"), assignment("a", "10.0.0.1"))
+	p := startResolve(t, m.Addr(), "--variant", "delta", "--stdin", "--resource-timeout", "1s", "rds:missing")
+	p.await("error")
+	p.enter("hold a")
+	for held := false; ; {
+		ev := p.resolved()
+		if ev.Event == "error" {
+			t.Fatal("the error is printed twice")
+		}
+		if ev.Event == "waiting" && held && len(ev.For) == 0 {
+			break
+		}
+		held = held || len(ev.For) > 0
+	}
+	if err := m.Set("2", routesTo("missing", "a"), edsCluster("a"), assignment("a", "10.0.0.1")); err != nil {
+		t.Fatal(err)
+	}
+	p.await("config")
+	if err := m.Set("3", edsCluster("a"), assignment("a", "10.0.0.1")); err != nil {
+		t.Fatal(err)
+	}
+	p.await("error")
+	p.enter("quit")
+	p.ends(0)
+}
+
 // Bad usage is told before anything is dialled.
 func TestResolveUsage(t *testing.T) {
 	t.Parallel()

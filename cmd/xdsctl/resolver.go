@@ -30,18 +30,19 @@ type resolver struct {
 	every   *view.Listeners     // nil without
 	holds   map[string][]func() // releases; owned by the goroutine that takes commands
 
-	mu      sync.Mutex      // held while something is told, so that all agree on its order
-	synced  bool            // with all: the first state of all listeners is there
-	printed map[string]bool // by root: whether the value that was printed last was complete
-	waits   []report.Wait   // printed last
-	status  int             // with once
-	trouble error           // with the list of listeners, with settle
+	mu      sync.Mutex        // held while something is told, so that all agree on its order
+	synced  bool              // with all: the first state of all listeners is there
+	printed map[string]bool   // by root: whether the value that was printed last was complete
+	failed  map[string]string // by root: its error, if that was printed last
+	waits   []report.Wait     // printed last
+	status  int               // with once
+	trouble error             // with the list of listeners, with settle
 }
 
 func newResolver(t *target, p report.Printer, once bool) *resolver {
 	return &resolver{
 		target: t, output: newOutput(p), once: once, begun: time.Now(), started: make(chan struct{}),
-		holds: map[string][]func(){}, printed: map[string]bool{},
+		holds: map[string][]func(){}, printed: map[string]bool{}, failed: map[string]string{},
 	}
 }
 
@@ -90,14 +91,14 @@ func (r *resolver) watchAll(ctx context.Context) error {
 		}
 	}, r.plan.options(everyone)...)
 	go func() {
-		if r.every.Ready(ctx) != nil {
-			return
+		for _, known := range []<-chan struct{}{r.every.Synced(), r.started} { // else there are no views to look at
+			select {
+			case <-known:
+			case <-ctx.Done():
+				return
+			}
 		}
-		select {
-		case <-r.started: // else there are no views to look at
-			r.onSynced()
-		case <-ctx.Done():
-		}
+		r.onSynced()
 	}()
 	return err
 }
@@ -132,7 +133,10 @@ func (r *resolver) onSnapshot(s *view.Snapshot) {
 func (r *resolver) tell(s *view.Snapshot) {
 	if s.Err != nil {
 		delete(r.printed, s.Root.Name)
-		r.fail(s.Root.Name, s.Err)
+		if text := s.Err.Error(); r.failed[s.Root.Name] != text { // a value beside an error may change, as what is held
+			r.failed[s.Root.Name] = text
+			r.fail(s.Root.Name, s.Err)
+		}
 		if r.settle {
 			r.printed[s.Root.Name] = true
 			r.endIfComplete()
@@ -140,6 +144,7 @@ func (r *resolver) tell(s *view.Snapshot) {
 		return
 	}
 	value := configOf(s)
+	delete(r.failed, s.Root.Name)
 	r.printed[s.Root.Name] = s.Complete
 	r.output.print(report.Config{Head: head(report.EventConfig), ConfigValue: value})
 	if r.once && value.Bad() {
@@ -182,6 +187,7 @@ func (r *resolver) onRemoved(listener string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.printed, listener)
+	delete(r.failed, listener)
 	r.output.print(report.Removed{Head: head(report.EventRemoved), Listener: listener})
 	r.tellWaiting(r.waitingOfAll())
 	r.endIfComplete()
