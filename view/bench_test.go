@@ -141,21 +141,25 @@ func BenchmarkClusterLookup(b *testing.B) {
 
 // V1: what a cluster costs beside its messages.
 func BenchmarkMemory(b *testing.B) {
-	const clusters = 10_000
 	for b.Loop() {
-		d, keep := benchCore(b, clusters)
-		d.watched, d.out = nil, nil
-		core := d.core
-		with := heapInUse()
-		keep = append(keep, core.shown.routes[0].Message)
-		runtime.KeepAlive(core)
-		runtime.KeepAlive(d)
-		*d = driver{}
-		core = nil
-		without := heapInUse()
-		runtime.KeepAlive(keep)
-		b.ReportMetric(float64(with-without)/clusters, "B/cluster")
+		b.ReportMetric(memoryOfCluster(b, 10_000), "B/cluster")
 	}
+}
+
+// memoryOfCluster is what a view of so many clusters holds beside their messages, for each of them.
+func memoryOfCluster(tb testing.TB, clusters int) float64 {
+	d, keep := benchCore(tb, clusters)
+	d.watched, d.out = nil, nil
+	core := d.core
+	with := heapInUse()
+	keep = append(keep, core.shown.routes[0].Message)
+	runtime.KeepAlive(core)
+	runtime.KeepAlive(d)
+	*d = driver{}
+	core = nil
+	without := heapInUse()
+	runtime.KeepAlive(keep)
+	return float64(with-without) / float64(clusters)
 }
 
 func heapInUse() int64 {

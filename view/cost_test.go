@@ -28,3 +28,11 @@ func TestCostOfLists(t *testing.T) {
 		t.Errorf("it took %v", took)
 	}
 }
+
+// V1: a cluster of a view takes no more than 400 bytes beside its messages.
+func TestCostOfMemory(t *testing.T) {
+	race.SkipCost(t)
+	if bytes := memoryOfCluster(t, 10_000); bytes > 400 {
+		t.Errorf("a cluster takes %.0f bytes", bytes)
+	}
+}

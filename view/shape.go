@@ -405,11 +405,16 @@ func (c *core) accept(s *shape) {
 		c.change = changeLoud
 	}
 	c.quiet()
-	for i, p := range s.clusters {
-		p.cand = 0
-		if r := s.names[i].refs; p.base != r {
-			p.base = r
-			c.place(p)
+	// Every second one comes first: nodes of the tree are split in the middle, and would stay half empty
+	// if all came in order.
+	for first := range 2 {
+		for i := first; i < len(s.clusters); i += 2 {
+			p := s.clusters[i]
+			p.cand = 0
+			if r := s.names[i].refs; p.base != r {
+				p.base = r
+				c.place(p)
+			}
 		}
 	}
 	j := 0
