@@ -62,7 +62,7 @@ func naming() []Section {
 			{"VHDS-1", "virtual hosts are for delta", ""},
 			{"VHDS-2", "virtual hosts are matched by alias", ""},
 			{"VHDS-3", "a virtual host without a body is a miss", ""},
-			{"VHDS-4", "a changed parent clears its virtual hosts", ""},
+			{"VHDS-4", "a changed parent clears its virtual hosts", "what is held stays until the server says otherwise, by decision"},
 		}},
 		{"Operation", []Rule{
 			{"CSDS-1", "the client status service lists what the client has", ""},
