@@ -351,14 +351,9 @@ func (c *core) enlist(s *shape) {
 	}
 }
 
-// retire gives back what a shape needed.
+// retire gives back what a shape in making needed.
 func (c *core) retire(s *shape) {
-	for _, n := range s.needs {
-		c.useForShape(n, -1)
-	}
-	if s == c.shown {
-		return
-	}
+	c.retireNeeds(s)
 	for _, p := range s.clusters {
 		if p.cand = 0; p.base == 0 {
 			c.enqueue(p)
@@ -433,12 +428,12 @@ func (c *core) accept(s *shape) {
 	for _, n := range old.needs {
 		n.part.shown--
 	}
-	c.retireShown(old)
+	c.retireNeeds(old)
 	c.waitingChanged = true
 }
 
-func (c *core) retireShown(old *shape) {
-	for _, n := range old.needs {
+func (c *core) retireNeeds(s *shape) {
+	for _, n := range s.needs {
 		c.useForShape(n, -1)
 	}
 }
@@ -461,7 +456,7 @@ func (c *core) failRoot(err error) {
 	for _, n := range old.needs {
 		n.part.shown--
 	}
-	c.retireShown(old)
+	c.retireNeeds(old)
 	for p := range c.open { // trouble counts as an answer again
 		switch p := p.(type) {
 		case *clusterPart:
