@@ -32,11 +32,13 @@ func (e *UnknownError) Error() string {
 // Scanner looks into resources. It is not safe for concurrent use. The zero value is ready.
 type Scanner struct {
 	layouts map[key]*layout
-	byURL   map[string]protoreflect.MessageDescriptor // nil of one that is not linked
+	byURL   map[string]*message
+}
 
-	// What was checked last: most resources are of the type of the one before.
-	lastURL string
-	last    *layout
+// message is what a type URL stands for.
+type message struct {
+	protoreflect.MessageDescriptor                // nil if it is not linked
+	layouts                        [modes]*layout // nil until it is needed
 }
 
 // mode says what counts as a credential where a walk is.
@@ -46,6 +48,7 @@ const (
 	plain  mode = iota
 	inTLS       // the inline content of a DataSource too
 	secret      // all content but where a credential is
+	modes
 )
 
 type key struct {
@@ -119,35 +122,42 @@ var harmless = map[protoreflect.FullName]bool{
 // Check returns nil if a resource of a type, given by the bytes of its Any, may be written; else
 // [ErrInline], an [*UnknownError], or that the bytes are not of the type.
 func (s *Scanner) Check(typeURL string, raw []byte) error {
-	if s.last == nil || s.lastURL != typeURL {
-		l, err := s.layoutOf(typeURL, plain)
-		if err != nil {
-			return err
-		}
-		s.last, s.lastURL = l, strings.Clone(typeURL)
+	l, err := layoutOf(s, typeURL, plain)
+	if err != nil {
+		return err
 	}
-	return s.walk(s.last, raw, maxDepth)
+	return s.walk(l, raw, maxDepth)
 }
 
 // layoutOf finds or compiles the layout of the message of a type.
-func (s *Scanner) layoutOf(typeURL string, in mode) (*layout, error) {
-	md, known := s.byURL[typeURL]
-	if !known {
-		if s.byURL == nil {
-			s.byURL = map[string]protoreflect.MessageDescriptor{}
-		}
-		name := protoreflect.FullName(typeURL[strings.LastIndexByte(typeURL, '/')+1:])
-		if t, err := protoregistry.GlobalTypes.FindMessageByName(name); err == nil {
-			md = t.Descriptor()
-		}
-		if len(s.byURL) < maxTypes {
-			s.byURL[strings.Clone(typeURL)] = md
-		}
+func layoutOf[T string | []byte](s *Scanner, typeURL T, in mode) (*layout, error) {
+	m := s.byURL[string(typeURL)]
+	if m == nil {
+		m = s.find(string(typeURL))
 	}
-	if md == nil {
-		return nil, &UnknownError{typeURL}
+	if m.MessageDescriptor == nil {
+		return nil, &UnknownError{string(typeURL)}
 	}
-	return s.layout(md, in), nil
+	if m.layouts[in] == nil {
+		m.layouts[in] = s.layout(m.MessageDescriptor, in)
+	}
+	return m.layouts[in], nil
+}
+
+// find looks a type up among those that are linked.
+func (s *Scanner) find(typeURL string) *message {
+	m := new(message)
+	name := protoreflect.FullName(typeURL[strings.LastIndexByte(typeURL, '/')+1:])
+	if t, err := protoregistry.GlobalTypes.FindMessageByName(name); err == nil {
+		m.MessageDescriptor = t.Descriptor()
+	}
+	if s.byURL == nil {
+		s.byURL = map[string]*message{}
+	}
+	if len(s.byURL) < maxTypes {
+		s.byURL[strings.Clone(typeURL)] = m
+	}
+	return m
 }
 
 // maxTypes is how many type URLs are remembered, which may be those of an attacker.
@@ -294,30 +304,22 @@ func (s *Scanner) walk(l *layout, b []byte, depth int) error {
 		return errBytes
 	}
 	for len(b) > 0 {
-		tag, n := varint(b)
-		if n < 0 || tag>>3 == 0 || tag>>3 > uint64(protowire.MaxValidNumber) {
+		num, v, rest, ok := next(b)
+		if !ok {
 			return errBytes
 		}
-		b = b[n:]
-		f, typ := l.field(tag>>3), protowire.Type(tag&7)
-		if typ != protowire.BytesType {
-			if n = protowire.ConsumeFieldValue(protowire.Number(tag>>3), typ, b); n < 0 {
-				return errBytes
-			}
+		b = rest
+		f := l.field(num)
+		switch {
+		case f.action == pass:
+		case v == nil:
 			if f.action == refuse {
 				return ErrInline
 			}
-			b = b[n:]
-			continue
-		}
-		size, n := varint(b)
-		if n < 0 || size > uint64(len(b)-n) {
-			return errBytes
-		}
-		v := b[n : n+int(size)]
-		b = b[n+int(size):]
-		if err := s.enter(f, v, depth-1); err != nil {
-			return err
+		default:
+			if err := s.enter(f, v, depth-1); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -350,40 +352,52 @@ func (s *Scanner) open(b []byte, in mode, depth int) error {
 	}
 	var url, value []byte
 	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
+		num, v, rest, ok := next(b)
+		if !ok {
 			return errBytes
 		}
-		b = b[n:]
-		if n = protowire.ConsumeFieldValue(num, typ, b); n < 0 {
-			return errBytes
+		switch b = rest; {
+		case v == nil:
+		case num == 1:
+			url = v
+		case num == 2:
+			value = v
 		}
-		if typ == protowire.BytesType {
-			switch v, _ := protowire.ConsumeBytes(b); num {
-			case 1:
-				url = v
-			case 2:
-				value = v
-			}
-		}
-		b = b[n:]
 	}
 	if len(url) == 0 && len(value) == 0 {
 		return nil
 	}
-	l, err := s.layoutOf(string(url), in)
+	l, err := layoutOf(s, url, in)
 	if err != nil {
 		return err
 	}
 	return s.walk(l, value, depth)
 }
 
-// varint is protowire.ConsumeVarint, with most cases inlined.
-func varint(b []byte) (v uint64, n int) {
-	if len(b) > 0 && b[0] < 0x80 {
-		return uint64(b[0]), 1
+// next takes the first field of a message: its number, and its value if that has a length, else nil.
+func next(b []byte) (num uint64, v, rest []byte, ok bool) {
+	// Most tags and lengths have one byte.
+	if len(b) > 1 && b[0] < 0x80 && protowire.Type(b[0]&7) == protowire.BytesType && b[1] < 0x80 && b[0] > 7 {
+		end := 2 + int(b[1])
+		if end > len(b) {
+			return 0, nil, nil, false
+		}
+		return uint64(b[0] >> 3), b[2:end:end], b[end:], true
 	}
-	return protowire.ConsumeVarint(b)
+	number, typ, n := protowire.ConsumeTag(b)
+	if n < 0 {
+		return 0, nil, nil, false
+	}
+	b = b[n:]
+	if typ == protowire.BytesType {
+		v, n = protowire.ConsumeBytes(b)
+	} else {
+		n = protowire.ConsumeFieldValue(number, typ, b)
+	}
+	if n < 0 {
+		return 0, nil, nil, false
+	}
+	return uint64(number), v, b[n:], true
 }
 
 // isTLS says whether a message is of the packages of TLS contexts.

@@ -2,6 +2,7 @@ package inlinekeys
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -133,6 +134,23 @@ func TestCheckOfBrokenBytes(t *testing.T) {
 }
 
 // FuzzCheck looks for bytes that are let through and that protobuf finds a key in.
+func TestCheckAllocatesNothing(t *testing.T) {
+	// Under 128 bytes, and over: a length of two.
+	for _, sni := range []string{"a.example", strings.Repeat("a", 200)} {
+		a := packed(t, &clusterv3.Cluster{Name: "c", TransportSocket: &corev3.TransportSocket{ConfigType: &corev3.TransportSocket_TypedConfig{
+			TypedConfig: packed(t, &tlsv3.UpstreamTlsContext{Sni: sni}),
+		}}})
+		var s Scanner
+		if n := testing.AllocsPerRun(100, func() {
+			if err := s.Check(a.GetTypeUrl(), a.GetValue()); err != nil {
+				t.Fatal(err)
+			}
+		}); n > 0 {
+			t.Errorf("Check of a cluster with an Any in it makes %v allocations", n)
+		}
+	}
+}
+
 func FuzzCheck(f *testing.F) {
 	f.Add([]byte("\x0a\x01c"))
 	key := &tlsv3.UpstreamTlsContext{CommonTlsContext: &tlsv3.CommonTlsContext{TlsCertificates: []*tlsv3.TlsCertificate{{PrivateKey: inlineString("key")}}}}
