@@ -161,7 +161,7 @@ func (e *Engine) tell(notices []machine.Notice, to *step) {
 		if i > 0 {
 			own = slices.Clone(notices) // while no lane has them
 		}
-		if p != nil && e.tasks.waits(server) {
+		if e.tasks.waits(server) {
 			to.load(server, own, l)
 		}
 		e.put(l, item{notices: own, part: p})
