@@ -11,6 +11,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/eds"
 	"github.com/xdswatch/xdswatch/testutil"
 )
@@ -67,5 +68,59 @@ func TestDecodingOfStoreWaitsForHandlers(t *testing.T) {
 		run(t, srv, dir, func(r *rig) {
 			blocked(r)()
 		})
+	})
+}
+
+// yields counts what a store has yielded.
+type yields struct {
+	client.Store
+	n int
+}
+
+func (y *yields) Load(at client.StoreSection, names []string, yield func(client.StoredResource)) error {
+	return y.Store.Load(at, names, func(r client.StoredResource) {
+		y.n++
+		yield(r)
+	})
+}
+
+// Names that are watched bit by bit while no server can be reached cost one reading each, and not one of
+// everything.
+func TestStoreIsReadByName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, dir := testutil.NewServer(), t.TempDir()
+		const n, at = 1000, 100
+		names := make([]string, n)
+		for i := range names {
+			names[i] = fmt.Sprintf("c%04d", i)
+		}
+		run(t, srv, dir, func(r *rig) {
+			for _, name := range names {
+				r.watch(name)
+			}
+			r.clusters(r.accept(), "1", "n1", names...)
+		})
+		srv.SetRefuse(true)
+		var kept *yields
+		run(t, srv, dir, func(r *rig) {
+			var heard tallied
+			for i, name := range names {
+				_, err := r.c.Watch(t.Context(), cds.Type, name, heard.hear)
+				must(t, err)
+				if i%at == at-1 {
+					synctest.Wait()
+				}
+			}
+			synctest.Wait()
+			if got := heard[client.EventUpdated].Load(); got != n {
+				t.Errorf("%d values, want %d", got, n)
+			}
+		}, func(c *client.Config) {
+			kept = &yields{Store: c.Store}
+			c.Store = kept
+		})
+		if kept.n != n {
+			t.Errorf("the store has yielded %d resources to a client that watches %d", kept.n, n)
+		}
 	})
 }

@@ -26,7 +26,7 @@ func (s *section) open() (fault, err error) {
 		_ = s.fail() // there is another's file
 		s.broken = false
 	}
-	w, info, err := s.content()
+	w, info, err := s.content(partSize)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (s *section) open() (fault, err error) {
 func (s *section) restore() error {
 	removed := s.file
 	s.file = nil
-	if err := s.compact(&window{file: removed, size: s.size}); err != nil {
+	if err := s.compact(&window{file: removed, size: s.size, ahead: partSize}); err != nil {
 		s.file = removed
 		return err
 	}
@@ -124,7 +124,7 @@ func (s *section) save(changes []client.StoredResource) error {
 
 // shrink compacts the file that is written.
 func (s *section) shrink() error {
-	w, _, err := s.content()
+	w, _, err := s.content(partSize)
 	if err != nil {
 		return err
 	}

@@ -41,8 +41,8 @@ const (
 	slack = 1 << 20
 )
 
-// content opens the file, as an empty one if there is none.
-func (s *section) content() (w *window, info os.FileInfo, err error) {
+// content opens the file, as an empty one if there is none, of which at least so many bytes are read at once.
+func (s *section) content(ahead int64) (w *window, info os.FileInfo, err error) {
 	before, err := os.Lstat(s.path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -56,7 +56,7 @@ func (s *section) content() (w *window, info os.FileInfo, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	w = &window{file: f, size: info.Size()}
+	w = &window{file: f, size: info.Size(), ahead: ahead}
 	if head := w.at(0, headSize); len(head) == headSize && !isHead(head) {
 		w.size = headSize // LKG-7: it is foreign, however large it is
 	}
@@ -71,16 +71,22 @@ func (s *section) content() (w *window, info os.FileInfo, err error) {
 	return w, info, nil
 }
 
+// current says whether it is known what the file holds.
+func (s *section) current() bool {
+	if s.file != nil {
+		return true
+	}
+	info, err := os.Lstat(s.path)
+	return s.known && err == nil && s.info != nil &&
+		os.SameFile(info, s.info) && info.Size() == s.info.Size() && info.ModTime().Equal(s.info.ModTime())
+}
+
 // read learns what the file holds, unless that is known.
 func (s *section) read() error {
-	if s.file != nil {
+	if s.current() {
 		return nil
 	}
-	if info, err := os.Lstat(s.path); s.known && err == nil && s.info != nil &&
-		os.SameFile(info, s.info) && info.Size() == s.info.Size() && info.ModTime().Equal(s.info.ModTime()) {
-		return nil
-	}
-	w, info, err := s.content()
+	w, info, err := s.content(partSize)
 	if err != nil {
 		return err
 	}
@@ -184,50 +190,28 @@ func (s *section) fault() error {
 const few = 64
 
 func (s *section) load(names []string, yield func(client.StoredResource)) error {
+	ahead := int64(partSize)
 	if names != nil && len(names) <= few {
 		if err := s.read(); err != nil {
 			return err
 		}
-		return s.loadFew(names, yield)
+		ahead = 0
 	}
-	w, info, err := s.content()
+	w, info, err := s.content(ahead)
 	if err != nil {
 		return err
 	}
 	defer w.close()
 	w.keep, w.parts = true, []part{w.part}
-	if s.file == nil {
+	if !s.current() {
 		if err := s.learn(w, info, false); err != nil {
 			return err
 		}
 	}
-	for e := range s.all {
+	for e := range s.of(names) {
 		s.yield(e, w.at(e.off, int64(e.size)), yield)
 	}
 	return cmp.Or(w.err, s.fault())
-}
-
-func (s *section) loadFew(names []string, yield func(client.StoredResource)) error {
-	var f *os.File
-	for _, name := range names {
-		e := s.find(name)
-		if e == nil {
-			continue
-		}
-		if f == nil {
-			var err error
-			if f, _, err = regular.Open(s.path); err != nil {
-				return err
-			}
-			defer f.Close()
-		}
-		b := make([]byte, e.size)
-		if _, err := f.ReadAt(b, e.off); err != nil {
-			return err
-		}
-		s.yield(e, b, yield)
-	}
-	return s.fault()
 }
 
 // yield hands out an entry, given the bytes of its record.

@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"hash/maphash"
 	"iter"
+	"slices"
 	"sort"
 )
 
@@ -120,6 +122,21 @@ func (t *table) all(yield func(*entry) bool) {
 			}
 		}
 	}
+}
+
+// of are the entries of some names, in the order of the file; all of them if names is nil.
+func (t *table) of(names []string) iter.Seq[*entry] {
+	if names == nil {
+		return t.all
+	}
+	some := make([]*entry, 0, len(names))
+	for _, name := range names {
+		if e := t.find(name); e != nil {
+			some = append(some, e)
+		}
+	}
+	slices.SortFunc(some, func(a, b *entry) int { return cmp.Compare(a.off, b.off) })
+	return slices.Values(some)
 }
 
 // within are the entries that begin in a range of the file and are not outdated.

@@ -10,8 +10,10 @@ import (
 type window struct {
 	file file  // nil if there is none, which is as an empty one
 	size int64 // of what is read of it; less once it turns out to be cut
-	keep bool  // each part has memory of its own, which stays and is read once
+	keep bool  // each part has memory of its own, which stays and is read once; they are read in order
 	err  error // the first of reading, which ends the file
+	// ahead is how much is read at once, unless a record is larger.
+	ahead int64
 
 	part         // that was read last, or found among those that are kept
 	parts []part // that are kept, by offset
@@ -26,7 +28,7 @@ type part struct {
 // has says whether bytes of the file are in the part.
 func (p *part) has(off, n int64) bool { return off >= p.off && off+n <= p.off+int64(len(p.bytes)) }
 
-// partSize is how much is read at once, unless a record is larger.
+// partSize is how much is read at once where most is needed.
 const partSize = 256 << 10
 
 // at is so many bytes of the file, fewer at its end. They are good until the next call.
@@ -42,7 +44,7 @@ func (w *window) at(off, n int64) []byte {
 	if w.has(off, n) {
 		return w.bytes[off-w.off:][:n]
 	}
-	if size := min(max(n, partSize), w.size-off); w.keep || size > int64(cap(w.bytes)) {
+	if size := min(max(n, w.ahead), w.size-off); w.keep || size > int64(cap(w.bytes)) {
 		w.bytes = make([]byte, size)
 	} else {
 		w.bytes = w.bytes[:size]

@@ -76,3 +76,28 @@ func TestHeadAcrossParts(t *testing.T) {
 		}
 	}
 }
+
+// Names are loaded alone, however many there are, in any order, and again.
+func TestLoadByName(t *testing.T) {
+	path := t.TempDir()
+	d := Dir(path, Options{})
+	d.disk = unsynced{}
+	var all []client.StoredResource
+	for i := range 3 * few {
+		all = append(all, put(fmt.Sprint("name-", i), strings.Repeat(fmt.Sprint(i%10), 10_000)))
+	}
+	must(t, errors.Join(d.Save(clusters, all), d.Close()))
+	other := Dir(path, Options{})
+	for _, n := range []int{1, few, 2 * few} {
+		for range 2 {
+			want, names := map[string]string{}, []string{"no such name"}
+			for i := n; i > 0; i-- {
+				r := all[i+i%2*few]
+				names, want[r.Name] = append(names, r.Name), string(r.Resource)
+			}
+			got, err := loaded(other, names)
+			must(t, err)
+			same(t, fmt.Sprint(n, " names"), got, want)
+		}
+	}
+}
