@@ -22,6 +22,7 @@ const (
 	Reconnect = "reconnect" // load, then the server ends the stream and changes one resource
 	Cancel    = "cancel"    // load, then cancel all watches but one, one by one
 	Heartbeat = "heartbeat" // load with TTLs, then rounds of heartbeats of all resources
+	Keep      = "keep"      // load, then the client is closed: what it keeps is kept by then
 )
 
 // Variants of the protocol, resource types, and ways to subscribe.
@@ -71,7 +72,7 @@ func (c *Config) flags(fs *flag.FlagSet) {
 	fs.StringVar(&c.Variant, "variant", "sotw", "sotw|delta")
 	fs.StringVar(&c.Type, "type", "cds", "cds|eds")
 	fs.StringVar(&c.Mode, "mode", "named", "named|wildcard|glob")
-	fs.StringVar(&c.Work, "work", Load, "load|update|fanout|incr|reconnect|cancel|heartbeat")
+	fs.StringVar(&c.Work, "work", Load, "load|update|fanout|incr|reconnect|cancel|heartbeat|keep")
 	fs.IntVar(&c.N, "n", 1000, "resources")
 	fs.IntVar(&c.Updates, "updates", 200, "updates")
 	fs.IntVar(&c.Watchers, "watchers", 1000, "watchers (fanout)")

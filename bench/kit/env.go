@@ -59,7 +59,7 @@ func (e *Env) prepare() {
 		e.target = int64(e.Watchers)
 		e.lat = make([]int64, e.Updates)
 		e.told = make([]atomic.Int64, e.Updates)
-	case Reconnect, Cancel, Heartbeat:
+	case Reconnect, Cancel, Heartbeat, Keep:
 		e.lat = make([]int64, 1)
 	case Incr:
 		e.lat = make([]int64, e.N)

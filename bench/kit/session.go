@@ -71,7 +71,9 @@ func (s *session) load() (err error) {
 	stop()
 	st, err := s.control.call(Op{Op: OpStats, WaitAck: true})
 	s.r.setLoadTraffic(st)
-	s.heap()
+	if s.e.Work != Keep {
+		s.heap()
+	}
 	return err
 }
 
@@ -119,6 +121,9 @@ func (s *session) measure() error {
 	}
 	defer stop()
 	from := begin()
+	if s.e.Work == Keep {
+		from = s.base
+	}
 	wall, err := s.work(from)
 	if err != nil {
 		return err
@@ -156,6 +161,9 @@ func (s *session) work(from *snap) (time.Duration, error) {
 	case Cancel:
 		err = s.cancel()
 		return time.Since(from.t), err
+	case Keep:
+		s.client.Close()
+		return time.Since(from.t), nil
 	default:
 		err = fmt.Errorf("no workload %q", s.e.Work)
 	}

@@ -5,16 +5,22 @@
 // -set subscribes with one [client.Set] in place of a watch for each name; -mode=wildcard
 // and -mode=glob with WatchAll. -pertype has a stream for the type in place of the aggregated
 // one. -pgv runs the messages' validation rules, which no other driver does. -lazy has resources
-// that are decoded when they are read, and reads none: the stamps are found in the bytes.
+// that are decoded when they are read, and reads none: the stamps are found in the bytes. -store
+// keeps the resources in a directory, and -offline starts from it without a server.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"math"
+	"net"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3" // in the clusters: a store keeps what can be looked into
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
@@ -24,6 +30,7 @@ import (
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/eds"
+	"github.com/xdswatch/xdswatch/store"
 	"github.com/xdswatch/xdswatch/transport"
 	"github.com/xdswatch/xdswatch/watcher"
 )
@@ -33,6 +40,8 @@ func main() {
 	set := flag.Bool("set", false, "subscribe with a set")
 	perType := flag.Bool("pertype", false, "a stream for the type")
 	lazy := flag.Bool("lazy", false, "decode nothing")
+	dir := flag.String("store", "", "the directory of a store")
+	offline := flag.Bool("offline", false, "no server can be reached")
 	kit.Main("xdswatch", func(*kit.Config) string { return "" }, func(e *kit.Env) (kit.Client, error) {
 		config := client.Config{
 			ResourceTimeout: -1, SkipValidation: !*pgv,
@@ -40,6 +49,14 @@ func main() {
 		}
 		if *perType {
 			config.Streams = client.StreamsPerType
+		}
+		if *dir != "" {
+			config.Store = store.Dir(*dir, store.Options{})
+		}
+		if *offline {
+			config.GRPC.DialOptions = []grpc.DialOption{grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
+				return nil, errors.New("offline")
+			})}
 		}
 		return start(e, config, *set, *lazy)
 	})

@@ -18,18 +18,26 @@ type target struct {
 }
 
 // ours is the driver that most targets are about; globs is it too, with a glob in place of names,
-// perType with a stream for the type alone, lazy with resources that nobody reads and wild with
-// a watch of everything.
+// perType with a stream for the type alone, lazy with resources that nobody reads, wild with
+// a watch of everything, stored with an empty store, full with one that has all, and offline with
+// such a one and no server.
 const (
 	ours    = "xdswatch"
 	globs   = "xdswatch+glob"
 	perType = "xdswatch+pertype"
 	lazy    = "xdswatch+lazy"
 	wild    = "xdswatch+wild"
+	stored  = "xdswatch+store"
+	full    = "xdswatch+full"
+	offline = "xdswatch+offline"
 )
 
 func cpuOver(floor string) func(*Report, key) float64 {
 	return func(r *Report, k key) float64 { return r.ratio(k, floor, cpu) }
+}
+
+func wallOver(floor string) func(*Report, key) float64 {
+	return func(r *Report, k key) float64 { return r.ratio(k, floor, wall) }
 }
 
 // memoryOver compares rows.
@@ -70,6 +78,10 @@ var targets = []target{
 	{"W9-reconnect-delta-cds-1M", wild, "wall", " ms", 2000, plain(wall)},
 	{"G1-load-delta-cds-100k", globs, "CPU", "× xdswatch", 1.3, cpuOver(ours)},
 	{"G2-change-delta-cds-100k", globs, "CPU", "× xdswatch", 1.3, cpuOver(ours)},
+	{"S1-keep-sotw-cds-100k", stored, "CPU", "× xdswatch", 1.15, cpuOver(ours)},
+	{"S1-keep-sotw-cds-100k", full, "CPU", "× xdswatch", 1.15, cpuOver(ours)},
+	{"S2-start-sotw-cds-100k", offline, "CPU", "× nulldecode", 1.5, cpuOver("nulldecode")},
+	{"S2-start-sotw-cds-100k", offline, "wall", "× nulldecode", 1.5, wallOver("nulldecode")},
 	{"A1-delta-cds-200x100", "", "connections", "", 10, plain(connections)},
 	{"A1-delta-cds-200x100", "", "heap and stacks", "× 10x2k", 1.1, memoryOver("A1-delta-cds-10x2k")},
 	{"A1-delta-cds-200x100", "", "heap and stacks", "× 1x20k", 1.1, memoryOver("A1-delta-cds-1x20k")},

@@ -16,13 +16,15 @@ import (
 	"github.com/xdswatch/xdswatch/bench/kit"
 )
 
-// entry is one way to run a driver, from its driver.json.
+// entry is one way to run a driver, from its driver.json. In arguments, {dir} is a directory that is
+// there for one run.
 type entry struct {
-	Name string   `json:"name"`
-	Args []string `json:"args"`
-	Only string   `json:"only"` // rows in which it takes part
-	bin  string
-	only *regexp.Regexp
+	Name   string   `json:"name"`
+	Before []string `json:"before"` // arguments of a process that runs before, unmeasured
+	Args   []string `json:"args"`
+	Only   string   `json:"only"` // rows in which it takes part
+	bin    string
+	only   *regexp.Regexp
 }
 
 // entries reads the drivers that are built, the floors first: others are compared with
@@ -80,10 +82,29 @@ func rank(name string) int {
 
 // run runs a driver once.
 func (e *entry) run(addr, flags string, wait time.Duration) (r kit.Result) {
+	dir, err := os.MkdirTemp("", "bench-")
+	if err != nil {
+		r.Err = err.Error()
+		return r
+	}
+	defer os.RemoveAll(dir)
+	if e.Before != nil {
+		if r = e.process(addr, flags, wait, dir, e.Before); r.Err != "" {
+			return r
+		}
+	}
+	return e.process(addr, flags, wait, dir, e.Args)
+}
+
+// process is one process of a driver.
+func (e *entry) process(addr, flags string, wait time.Duration, dir string, own []string) (r kit.Result) {
 	args := append([]string{"-addr", addr, "-name", e.Name, "-wait", wait.String()}, strings.Fields(flags)...)
+	for _, arg := range own {
+		args = append(args, strings.ReplaceAll(arg, "{dir}", dir))
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*wait+30*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, e.bin, append(args, e.Args...)...)
+	cmd := exec.CommandContext(ctx, e.bin, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()

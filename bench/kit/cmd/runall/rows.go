@@ -52,5 +52,10 @@ var rows = []row{
 	{id: "A1-delta-cds-1x20k", flags: "-work load -variant delta -type cds -n 20000 -authorities 1 -servers 1"},
 	{id: "A1-delta-cds-10x2k", flags: "-work load -variant delta -type cds -n 20000 -authorities 10 -servers 10"},
 	{id: "A1-delta-cds-200x100", flags: "-work load -variant delta -type cds -n 20000 -authorities 200 -servers 10"},
+	{id: "S1-keep-sotw-cds-100k", flags: "-work keep -variant sotw -type cds -n 100000"},
+	{id: "S1-keep-delta-cds-100k", flags: "-work keep -variant delta -type cds -n 100000"},
+	{id: "S1-keep-sotw-eds10-100k", flags: "-work keep -variant sotw -type eds -eps 10 -n 100000"},
+	{id: "S2-start-sotw-cds-100k", flags: "-work load -variant sotw -type cds -n 100000"},
+	{id: "S2-start-sotw-eds10-100k", flags: "-work load -variant sotw -type eds -eps 10 -n 100000"},
 	{id: "T1-heartbeat-delta-cds-100k", flags: "-work heartbeat -variant delta -type cds -n 100000 -authorities 1 -ttl 10m -updates 20"},
 }
