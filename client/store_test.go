@@ -432,6 +432,35 @@ func TestStoreExpires(t *testing.T) {
 	})
 }
 
+// A clock that is set back prolongs no life: what was left of it when the server last confirmed it is left.
+//
+// spec: LKG-6
+func TestStoreExpiresByClockSetBack(t *testing.T) {
+	dir, short := t.TempDir(), testutil.Wrapped("a", "1", cluster("a", "1"))
+	short.Ttl = durationpb.New(time.Minute)
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(365 * 24 * time.Hour) // the clock of the next bubble is as far behind
+		run(t, testutil.NewServer(), dir, func(r *rig) {
+			r.watch("a")
+			st := r.accept()
+			for nonce := range 60 { // an hour of heartbeats
+				r.send(st, testutil.SotW(cds.Type.TypeURL(), "1", fmt.Sprint(nonce), short))
+				time.Sleep(time.Minute - time.Second)
+			}
+		})
+	})
+	synctest.Test(t, func(t *testing.T) {
+		srv := testutil.NewServer()
+		srv.SetRefuse(true)
+		run(t, srv, dir, func(r *rig) {
+			_, rec := r.watch("a")
+			time.Sleep(time.Minute + 10*time.Second)
+			synctest.Wait()
+			same(t, "heard", stale(rec.all()), []string{"updated a 1 stale", "ambient error a connection stale", "does not exist a ttl"})
+		})
+	})
+}
+
 // mixed is a store that has something of one name under another, and something of another type.
 type mixed struct {
 	brittle

@@ -226,7 +226,8 @@ func (s *section) yield(e *entry, b []byte, yield func(client.StoredResource)) {
 	}
 	out := client.StoredResource{Name: e.name, Resource: r.resource, Server: s.server, Updated: time.Unix(0, e.updated)}
 	if e.expires != 0 {
-		out.Expires = time.Unix(0, e.expires)
+		// LKG-6: a clock that was set back since it was good prolongs nothing.
+		out.Expires = time.Unix(0, e.expires-max(0, e.time-time.Now().UnixNano()))
 	}
 	yield(out)
 }
