@@ -141,6 +141,16 @@ func (s *truth) next(t *testing.T, refused bool) {
 	must(t, s.server.Set(fmt.Sprint(s.set), all...))
 }
 
+// written is how many bytes the files of a directory have.
+func written(t *testing.T, path string) (n int64) {
+	for _, name := range files(t, path) {
+		if info, err := os.Stat(name); err == nil { // it may be replaced meanwhile
+			n += info.Size()
+		}
+	}
+	return n
+}
+
 // Processes with a store are killed at any point of their loads. One is started while no server can be
 // reached, and has values that were accepted, all of them stale, or none. The next is started with a server
 // that says something else, and has that.
@@ -165,14 +175,18 @@ func TestKilledClients(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	started := 0 // with values of the store
 	for round := range 6 {
-		// Changes come while the store saves, two seconds after the first.
+		// Changes come while the store saves, which begins two seconds after the first.
+		before := written(t, path)
 		w := startWatcher(t, path, server.Addr())
-		end := time.After(1800*time.Millisecond + time.Duration(random.IntN(1200))*time.Millisecond)
+		var end <-chan time.Time
 		change := time.NewTicker(40 * time.Millisecond)
 		for running := true; running; {
 			select {
 			case <-change.C:
 				s.next(t, random.IntN(4) == 0)
+				if end == nil && written(t, path) != before {
+					end = time.After(time.Duration(random.IntN(1200)) * time.Millisecond)
+				}
 			case <-end:
 				running = false
 			}
