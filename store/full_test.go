@@ -72,3 +72,28 @@ func TestFullDisk(t *testing.T) {
 	must(t, err)
 	same(t, "held", got, map[string]string{"a": value, "d": value})
 }
+
+// What a process that was killed has written in part is cut off, and takes no room for the whole file anew.
+//
+// spec: LKG-7
+func TestTornTailOnFullDisk(t *testing.T) {
+	path, value := t.TempDir(), strings.Repeat("x", 1000)
+	d := Dir(path, Options{})
+	must(t, d.Save(clusters, []client.StoredResource{put("a", value)}))
+	must(t, d.Save(clusters, []client.StoredResource{put("b", value)}))
+	must(t, d.Close())
+	name := files(t, path)[0]
+	info, err := os.Stat(name)
+	must(t, err)
+	must(t, os.Truncate(name, info.Size()-100))
+	d = Dir(path, Options{})
+	d.disk = limited{dir: path, most: info.Size()}
+	if err := d.Save(clusters, []client.StoredResource{put("c", "1")}); !errors.As(err, new(*DamageError)) || errors.Is(err, client.ErrNotSaved) {
+		t.Errorf("error is %v, want that a record was damaged", err)
+	}
+	must(t, d.Save(clusters, []client.StoredResource{put("d", "1")}))
+	must(t, d.Close())
+	got, err := held(t, path, Options{})
+	must(t, err)
+	same(t, "held", got, map[string]string{"a": value, "c": "1", "d": "1"})
+}

@@ -40,10 +40,17 @@ func (s *section) open() (fault, err error) {
 	if info != nil {
 		s.dir.others -= info.Size()
 	}
-	if s.size == 0 || s.foreign || s.damaged > 0 || s.wasteful() || s.rewrites {
+	if s.size == 0 || s.foreign || s.inside || s.wasteful() || s.rewrites {
 		err = s.compact(w)
 	} else {
-		if s.file, err = s.dir.disk.extend(s.path); err == nil && !s.own {
+		s.file, err = s.dir.disk.extend(s.path)
+		if err == nil && s.damaged > 0 {
+			// LKG-7: a process was killed while it wrote. What is there of that takes the room of what fits.
+			if err = s.file.Truncate(s.end); err == nil {
+				s.size, s.damaged = s.end, 0
+			}
+		}
+		if err == nil && !s.own {
 			s.session, s.own = s.session+1, true
 			err = s.append(appendRecord(nil, &record{kind: recordBegin}, "", ""))
 		}

@@ -24,6 +24,8 @@ type section struct {
 	live    int64       // bytes of records that are not outdated
 	touched int64       // entries that touches speak of, each as often as one does
 	damaged int         // records
+	inside  bool        // some before the last that is not damaged
+	end     int64       // of that one
 	foreign bool
 	server  string // that was read last: most are the same
 
@@ -101,7 +103,7 @@ func (s *section) learn(w *window, info os.FileInfo, hashes bool) error {
 	alive := map[uint32]int64{} // by session
 	first := true
 	var r record
-	s.damaged = w.scan(func(off, size int64, body []byte) error {
+	s.damaged, s.inside, s.end = w.scan(func(off, size int64, body []byte) error {
 		if first {
 			first = false
 			s.foreign = recordKind(body[0]) != recordSection || string(body[1:]) != string(describe(s.at))

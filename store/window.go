@@ -72,14 +72,17 @@ func (w *window) record(off int64) (body []byte, size int64, ok bool) {
 	return bodyAt(b)
 }
 
-// scan calls each for the bodies of the file with their places, and counts what is damaged.
-func (w *window) scan(each func(off, size int64, body []byte) error) (damaged int) {
+// scan calls each for the bodies of the file with their places. It counts what is damaged, and says where the
+// last record ends that is not, and whether something before it is.
+func (w *window) scan(each func(off, size int64, body []byte) error) (damaged int, inside bool, end int64) {
 	for off := int64(0); off < w.size; {
 		body, size, ok := w.record(off)
 		if ok {
 			ok = each(off, size, body) == nil
 		}
-		if !ok {
+		if ok {
+			inside, end = damaged > 0, off+size
+		} else {
 			damaged++
 		}
 		if size == 0 {
@@ -87,7 +90,7 @@ func (w *window) scan(each func(off, size int64, body []byte) error) (damaged in
 		}
 		off += size
 	}
-	return damaged
+	return damaged, inside, end
 }
 
 // next is how far it is to the next head, behind the first byte at an offset.
