@@ -55,6 +55,11 @@ func (a *agenda) due(now time.Time) []*stream {
 	for len(a.queue) > 0 && !now.Before(a.queue[0].due) {
 		a.touch(heap.Pop(&a.queue).(*stream))
 	}
+	return a.takeTouched()
+}
+
+// takeTouched takes the streams that were touched, in order of their making.
+func (a *agenda) takeTouched() []*stream {
 	ss := a.touched
 	a.touched = nil
 	slices.SortFunc(ss, func(x, y *stream) int { return cmp.Compare(x.index, y.index) })

@@ -26,13 +26,15 @@ func (m *Machine) Step(now time.Time, events ...Event) Effects {
 	}
 	m.stepped = now
 	m.siftOn(now)
-	for _, s := range m.agenda.due(now) {
-		m.ringDue(now, s)
-		for _, l := range s.order {
-			m.sweepLater(now, l)
+	for streams := m.agenda.due(now); len(streams) > 0; streams = m.agenda.takeTouched() {
+		for _, s := range streams {
+			m.ringDue(now, s)
+			for _, l := range s.order {
+				m.sweepLater(now, l)
+			}
+			m.send(now, s)
+			m.agenda.put(s, s.deadline())
 		}
-		m.send(now, s)
-		m.agenda.put(s, s.deadline())
 	}
 	m.load()
 	return m.fx
@@ -107,7 +109,7 @@ func (m *Machine) streamFor(server, scope int, typeURL string) *stream {
 	s := m.slots[key]
 	if s == nil {
 		s = &stream{
-			index: len(m.streams), server: server, url: key.url,
+			index: len(m.streams), server: server, url: key.url, agenda: &m.agenda,
 			Server: m.servers[server], types: map[string]*link{},
 			maxResource: m.config.MaxResource, maxHeld: m.config.MaxHeld, clock: clock{start: m.began},
 		}

@@ -28,6 +28,7 @@ type stream struct {
 	sources []*source // that may use it, as they were first used
 	held    int64     // bytes of the payloads of what is held of it, those that several share once
 
+	agenda *agenda
 	// Of the agenda.
 	touched bool
 	due     time.Time // as it was last noted

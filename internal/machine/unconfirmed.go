@@ -22,6 +22,7 @@ func (l *link) lists(sub *subscription) bool {
 func (l *link) unconfirm(sub *subscription) {
 	sub.unconfirmed = true
 	l.unconfirmed = append(l.unconfirmed, sub)
+	l.stream.agenda.touch(l.stream) // it may be another one than the step looks at
 }
 
 // unlisted has the server confirm what a first message did not tell it a version of: its own value, and of a

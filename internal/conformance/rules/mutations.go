@@ -50,7 +50,7 @@ func Mutations() []Mutation {
 		{"S-3", "suspects.wasWell", always, "the first request of a stream is proof enough", "server-dislikes-client"},
 		{"S-30", "", never, "names that were added are waited for in vain", "server-version-alone"},
 		{"SOTW-2", "link.reset", never, "the version outlives its stream", "sotw-new-stream-no-version"},
-		{"SOTW-2", "link.versionToClaim", never.Of(1), "the version is carried though a name is waited for", "sotw-reconnect-waiting"},
+		{"SOTW-2", "link.versionToClaim", never.Of(3), "the version is carried though a name is waited for", "sotw-reconnect-waiting"},
 		{"SOTW-6", "", never, "a resource is forgotten with its last watch", "sotw-resubscribe-race"},
 		{"SOTW-7", "", drop, "absence deletes nothing", "sotw-absent-deleted"},
 		{"SOTW-8", "", never.Of(0), "absence deletes in every type", "sotw-absent-means-nothing"},
