@@ -102,14 +102,14 @@ mutate: ## break twenty rules, one at a time, and see that their scripts notice
 .PHONY: chaos
 chaos: ## break a live client in every way for a minute, and one with spare servers: make chaos SEED=7
 	$(GO) run ./internal/chaos -seed $(SEED) -for 60s -reconnects 1000
-	$(GO) run ./internal/chaos -seed $(SEED) -for 60s -clients 1 -fallback
+	$(GO) run ./internal/chaos -seed $(SEED) -for 60s -fallback
 
 .PHONY: chaos-long
 chaos-long: ## the same for ten minutes each, every order of servers, then the faults that wait for keepalive
 	$(GO) run ./internal/chaos -seed $(SEED) -for 10m
 	$(GO) run ./internal/chaos -seed $(SEED) -for 10m -fallback
 	$(GO) test ./internal/chaos -run TestFallbackOrders -fallback-steps 4
-	$(GO) run ./internal/chaos -seed $(SEED) -for 5m -clients 1 -rounds 3 -only half-open,black-hole,sigstop-long,clock-long
+	$(GO) run ./internal/chaos -seed $(SEED) -for 5m -rounds 3 -only half-open,black-hole,sigstop-long,clock-long
 
 .PHONY: bench
 bench: ## the benchmarks of the packages

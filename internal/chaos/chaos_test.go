@@ -38,9 +38,9 @@ func TestChaos(t *testing.T) {
 	}
 	t.Parallel()
 	parts := []string{
-		"-seed 1 -worlds 3 -clients 1 -rounds 2",
-		"-seed 21 -worlds 1 -clients 1 -rounds 1 -heavy -only half-open",
-		"-fallback -seed 3 -worlds 2 -clients 1 -rounds 1",
+		"-seed 1 -worlds 3 -rounds 2",
+		"-seed 21 -worlds 1 -rounds 1 -only half-open",
+		"-fallback -seed 3 -worlds 2 -rounds 1",
 	}
 	var wg sync.WaitGroup
 	for _, args := range parts {
@@ -77,16 +77,17 @@ func TestFaults(t *testing.T) {
 // The clock is the whole machine's: nothing sets it unasked.
 func TestClockIsAskedFor(t *testing.T) {
 	for seed := range uint64(variants) {
-		p := plan{variant: variantOf(seed), heavy: true}
-		if slices.ContainsFunc(pick(p), func(f fault) bool { return f.clock }) {
+		p := plan{variant: variantOf(seed)}
+		setsClock := func(f fault) bool { return f.name == "wall-clock" }
+		if slices.ContainsFunc(pick(p), setsClock) {
 			t.Errorf("in %v", p.variant)
 		}
+		if p.only = []string{"wall-clock"}; !slices.ContainsFunc(pick(p), setsClock) {
+			t.Errorf("not in %v, and it was asked for", p.variant)
+		}
 	}
-	if _, err := parse([]string{"-only", "wall-clock"}, io.Discard); err == nil {
-		t.Error("no error for a fault that has to be asked for")
-	}
-	if _, err := parse([]string{"-only", "wall-clock", "-clock"}, io.Discard); err != nil {
-		t.Error(err)
+	if _, err := parse([]string{"-only", "wall-clock,nothing"}, io.Discard); err == nil {
+		t.Error("no error for a fault that is none")
 	}
 }
 
@@ -114,7 +115,7 @@ func TestModel(t *testing.T) {
 		"trouble, first": {events: []client.Event[any]{{Kind: client.EventAmbientError, Name: "cds-0", Err: errors.New("no")}}, fault: true, differences: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newModel(true, 1, newJournal())
+			m := newModel(variant{delta: true}, newJournal())
 			h := m.truths[0]
 			f := h.facts[key{0, "cds-0"}]
 			f.present, f.since = true, unconfirmed
@@ -162,7 +163,7 @@ func TestModelOfTwo(t *testing.T) {
 		"nobody, not told":    {nobody, []client.Event[any]{at("b", "3-")}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newModel(true, 2, newJournal())
+			m := newModel(variant{delta: true, spares: 1}, newJournal())
 			for i, h := range m.truths {
 				h.uri = []string{"a", "b"}[i]
 				f := h.facts[key{0, "cds-0"}]
@@ -188,7 +189,7 @@ func TestModelOfTwo(t *testing.T) {
 
 // A resource that was away since all was well may be said not to exist.
 func TestModelAllowsAbsence(t *testing.T) {
-	m := newModel(true, 1, newJournal())
+	m := newModel(variant{delta: true}, newJournal())
 	h := m.truths[0]
 	f := h.facts[key{0, "cds-0"}]
 	m.settle()

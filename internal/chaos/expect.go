@@ -168,7 +168,7 @@ func (w *world) checkRequests(active int) error {
 		if !using && s.broken() {
 			continue // it may be in no state to tell
 		}
-		a, err := s.child.do(order{Op: opAsked})
+		a, err := s.server.do(order{Op: opAsked})
 		if err != nil {
 			return err
 		}

@@ -3,31 +3,22 @@ package main
 import (
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-
-	"github.com/xdswatch/xdswatch/bootstrap"
-	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/internal/race"
-	"github.com/xdswatch/xdswatch/transport"
 )
 
 var fallbackSteps = flag.Int("fallback-steps", 2, "how long the sequences of TestFallbackOrders are")
 
 // trio is a program at three servers in memory, in fake time.
 type trio struct {
-	t       *testing.T
-	model   *model
-	program *program
-	servers [3]*memory
-	up      [3]bool
+	*world
+	t  *testing.T
+	up [3]bool
 
 	active  int  // which server the program uses by the rules
 	lacking bool // something was watched that no server has answered
@@ -35,7 +26,7 @@ type trio struct {
 }
 
 // moves are what can happen: a server goes or comes back, or something new is watched.
-const moves = len(trio{}.servers) + 1
+const moves = len(trio{}.up) + 1
 
 // Whichever of three servers are there in the beginning, and in whatever order they go and
 // come back while watches are added: the program uses the first that it may use (gRFC A71),
@@ -51,11 +42,11 @@ func TestFallbackOrders(t *testing.T) {
 	if race.Enabled {
 		stride = 3 // each third order: all of them take a minute with the race detector
 	}
-	for _, v := range []variant{{}, {delta: true}} {
+	for _, v := range []variant{{via: viaMemory, spares: 2}, {via: viaMemory, spares: 2, delta: true}} {
 		for _, rushed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%v rushed=%v", v, rushed), func(t *testing.T) {
 				t.Parallel()
-				for from := range 1 << len(trio{}.servers) {
+				for from := range 1 << len(trio{}.up) {
 					for order := from % stride; order < power(moves, *fallbackSteps); order += stride {
 						if !t.Failed() {
 							synctest.Test(t, func(t *testing.T) { goThrough(t, v, from, order, rushed) })
@@ -83,7 +74,7 @@ func goThrough(t *testing.T, v variant, from, order int, rushed bool) {
 	story := []string{fmt.Sprintf("%v from %03b rushed=%v", v, from, rushed)}
 	defer func() {
 		if t.Failed() {
-			t.Logf("%s\n%s", strings.Join(story, ", "), strings.Join(tr.model.log.last(), "\n"))
+			t.Logf("%s\n%s", strings.Join(story, ", "), strings.Join(tr.log.last(), "\n"))
 		}
 	}()
 	tr.rest()
@@ -97,41 +88,31 @@ func goThrough(t *testing.T, v variant, from, order int, rushed bool) {
 	}
 	if rushed {
 		tr.watch() // so that it is known where the program has to be
-		tr.active = len(tr.servers) - 1
+		tr.active = len(tr.up) - 1
 		tr.rest()
 	}
 }
 
 func newTrio(t *testing.T, v variant, from int) *trio {
-	log := newJournal()
-	tr := &trio{t: t, model: newModel(v.delta, 3, log), lacking: true}
-	tr.model.large = 0
-	config := client.Config{
-		Bootstrap: &bootstrap.Config{Node: &corev3.Node{Id: "chaos"}}, ResourceTimeout: time.Second,
-		GRPC: transport.GRPCConfig{ConnectTimeout: time.Second, KeepaliveTime: -1},
-	}
-	for i, h := range tr.model.truths {
-		s := newMemory(fmt.Sprint("memory", i))
-		h.uri = s.server.Target()
-		h.without(i)
-		must(t, s.set(h.state()))
-		h.confirm()
-		tr.servers[i] = s
-		tr.set(i, from&(1<<i) != 0)
-		config.Bootstrap.Servers = append(config.Bootstrap.Servers, bootstrap.ManagementServer{
-			URI: h.uri, ChannelCreds: bootstrap.Insecure(), Delta: v.delta, PerType: v.perType,
-		})
-	}
-	config.GRPC.DialOptions = inMemory(tr.servers[:])
-	var err error
-	tr.program, err = newProgram(config, tr.model, new(atomic.Int64))
+	w, err := newWorld(0, v)
 	must(t, err)
-	for k := range tr.model.kinds {
+	tr := &trio{world: w, t: t, lacking: true}
+	for i, s := range w.sites {
+		s.truth.without(i)
+		must(t, s.publish())
+		tr.set(i, from&(1<<i) != 0)
+	}
+	config, err := w.config()
+	must(t, err)
+	config.ResourceTimeout = time.Second
+	w.program, err = newProgram(config, w.model)
+	must(t, err)
+	for k := range w.model.kinds {
 		for n := range 4 {
-			must(t, tr.program.watch(k, tr.model.kinds[k].name(n)))
+			must(t, w.program.watch(k, w.model.kinds[k].name(n)))
 		}
-		if tr.program.collected(k) {
-			must(t, tr.program.watchAll(k, "*"))
+		if w.program.collected(k) {
+			must(t, w.program.watchAll(k, "*"))
 		}
 	}
 	return tr
@@ -139,30 +120,32 @@ func newTrio(t *testing.T, v variant, from int) *trio {
 
 // without makes a truth of everything but each type's nth resource.
 func (h *truth) without(n int) {
-	h.change(rand.New(rand.NewPCG(0, 0)), 1)
-	for k := range h.model.kinds {
-		h.facts[key{k, h.model.kinds[k].name(n)}].present = false
+	h.model.mu.Lock()
+	defer h.model.mu.Unlock()
+	h.revision += len(h.model.truths)
+	for k, f := range h.facts {
+		f.present, f.since = k.name != h.model.kinds[k.kind].name(n), unconfirmed
+		f.say(h.revision)
 	}
 }
 
 func (tr *trio) close() {
 	must(tr.t, tr.program.close())
-	for _, s := range tr.servers {
-		s.server.Close()
-	}
+	tr.world.close()
 }
 
 func (tr *trio) set(i int, up bool) {
 	tr.up[i] = up
-	tr.servers[i].server.SetRefuse(!up)
+	server := tr.sites[i].memory.server
+	server.SetRefuse(!up)
 	if !up {
-		tr.servers[i].server.DropConnections()
+		server.DropConnections()
 	}
 }
 
 // step does what a digit stands for.
 func (tr *trio) step(n int) string {
-	if n == len(tr.servers) {
+	if n == len(tr.up) {
 		tr.watch()
 		return "a watch"
 	}
@@ -198,15 +181,14 @@ func (tr *trio) rest() {
 	time.Sleep(4 * time.Second)
 	synctest.Wait()
 	tr.follow()
-	tr.model.log.add("rest: server %d is active", tr.active)
+	tr.log.add("rest: server %d is active", tr.active)
 	tr.look(false) // a server that has nothing new to say leaves trouble as it was
 	if !tr.up[tr.active] {
 		return
 	}
-	for i, h := range tr.model.truths {
-		h.refresh()
-		must(tr.t, tr.servers[i].set(h.state()))
-		h.confirm()
+	for _, s := range tr.sites {
+		s.truth.refresh()
+		must(tr.t, s.publish())
 	}
 	time.Sleep(100 * time.Millisecond)
 	synctest.Wait()
@@ -217,26 +199,18 @@ func (tr *trio) rest() {
 // look compares what the program knows, and what servers are asked, with what should be.
 func (tr *trio) look(calm bool) {
 	tr.t.Helper()
-	tr.model.use(nobody)
+	active := nobody
 	if tr.up[tr.active] {
-		tr.model.use(tr.active)
+		active = tr.active
 	}
+	tr.model.use(active)
 	if err := tr.model.checkEvents(calm); err != nil {
 		tr.t.Error(err)
 	}
 	if err := tr.program.checkDump(); err != nil {
 		tr.t.Error(err)
 	}
-	for i, s := range tr.servers {
-		using, streams := i == tr.active && tr.up[i], 0
-		if using {
-			streams = 1
-		}
-		if diff := tr.program.misasked(s.asked(), using); diff != "" {
-			tr.t.Errorf("with %d active, server %d is asked (-want +got):\n%s", tr.active, i, diff)
-		}
-		if n := tr.program.streamsAt(s.server.Target()); n != streams {
-			tr.t.Errorf("with %d active, there are %d streams to server %d", tr.active, n, i)
-		}
+	if err := tr.checkRequests(active); err != nil {
+		tr.t.Errorf("while server %d is active: %v", active, err)
 	}
 }

@@ -19,8 +19,7 @@ import (
 // healed, nothing stands in the client's way.
 type fault struct {
 	name  string
-	heavy bool               // takes longer than gRPC's shortest keepalive
-	clock bool               // sets the machine's clock
+	asked bool               // it runs only where it is named
 	out   bool               // until it is healed the server cannot be reached
 	needs func(variant) bool // nil if every world has what it breaks
 	times int                // how often it is done; 0 is once
@@ -73,22 +72,23 @@ func faults() []fault {
 		// Longer than an attempt may take; the client's own bound ends what still hangs.
 		{name: "port-silent", out: true, steps: 20 * aWhile, do: all(cut, blackhole(true)), heal: blackhole(false)},
 		{name: "slow", times: 2, steps: 3 * aWhile, do: inTurn(delayed(150*time.Millisecond), cut), heal: delayed(0)},
-		// Connections stand whose bytes were lost: only keepalive can tell.
-		{name: "half-open", heavy: true, steps: aWhile, do: all(blackhole(true), blackhole(false))},
-		{name: "black-hole", heavy: true, steps: aWhile, do: blackhole(true),
+		// Connections stand whose bytes were lost: only keepalive can tell, which takes long.
+		{name: "half-open", asked: true, steps: aWhile, do: all(blackhole(true), blackhole(false))},
+		{name: "black-hole", asked: true, steps: aWhile, do: blackhole(true),
 			heal: all(paused(keepaliveTime+keepaliveTimeout+time.Second), blackhole(false))},
 
 		// Processes: the server's, and the program's own.
 		{name: "sigkill", out: true, steps: aWhile, do: killed, heal: started},
 		{name: "restart", steps: aWhile, do: served(0)},
 		{name: "sigstop", steps: aWhile, do: stopped, heal: continued(time.Second)},
-		{name: "sigstop-long", heavy: true, steps: aWhile, do: stopped, heal: continued(keepaliveTime + keepaliveTimeout + 2*time.Second)},
+		{name: "sigstop-long", asked: true, steps: aWhile, do: stopped, heal: continued(keepaliveTime + keepaliveTimeout + 2*time.Second)},
 		{name: "sigstop-sigkill", times: 2, steps: aWhile, do: inTurn(stopped, killed), heal: started},
 		{name: "reborn", out: true, needs: one, times: int(damages), steps: aWhile, do: reborn, heal: closed(false)},
 		{name: "clock", times: 2, steps: aWhile, do: inTurn(delayedOrNot, suspended(time.Second)), heal: delayed(0)},
-		{name: "clock-long", heavy: true, times: 2, steps: aWhile, do: inTurn(delayedOrNot, suspended(resourceTimeout+3*time.Second)), heal: delayed(0)},
-		// Whatever is judged by the wall clock is judged anew with each connection. One at a time.
-		{name: "wall-clock", clock: true, needs: one, times: 6, steps: 3 * aWhile / 2,
+		{name: "clock-long", asked: true, times: 2, steps: aWhile, do: inTurn(delayedOrNot, suspended(resourceTimeout+3*time.Second)), heal: delayed(0)},
+		// Whatever is judged by the wall clock is judged anew with each connection. It sets the clock of
+		// the whole machine, so that there is to be one such run at a time.
+		{name: "wall-clock", asked: true, needs: one, times: 6, steps: 3 * aWhile / 2,
 			do: inTurn(clockOff(clockStep), cut, clockOff(-clockStep), cut, clockOff(0), cut), heal: clockOff(0)},
 
 		// Finding the server.
@@ -119,15 +119,15 @@ func faults() []fault {
 	}
 }
 
-// pick lists the faults that a world can have, of those named; of all, without the heavy
-// ones, if none is named. Those that set the clock have to be allowed.
+// pick lists the faults that a world can have, of those named; of all, without those that have to
+// be asked for, if none is named.
 func pick(p plan) (out []fault) {
 	for _, f := range faults() {
-		named := slices.Contains(p.only, f.name)
-		switch {
-		case f.needs != nil && !f.needs(p.variant), f.clock && !p.clock:
-		case len(p.only) > 0 && !named, len(p.only) == 0 && f.heavy && !p.heavy:
-		default:
+		wanted := !f.asked
+		if len(p.only) > 0 {
+			wanted = slices.Contains(p.only, f.name)
+		}
+		if wanted && (f.needs == nil || f.needs(p.variant)) {
 			out = append(out, f)
 		}
 	}

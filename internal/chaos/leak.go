@@ -10,7 +10,6 @@ import (
 	"runtime/pprof"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/xdswatch/xdswatch/internal/heapsize"
@@ -62,10 +61,9 @@ func files() string {
 // life judges what a client uses while it lives, against what it used when it had first
 // settled.
 type life struct {
-	world   *world
-	streams *atomic.Int64 // that came up so far
-	first   use
-	weight  weight
+	world  *world
+	first  use
+	weight weight
 }
 
 // use is what a client uses, and for how many streams.
@@ -80,10 +78,10 @@ const (
 )
 
 // born notes what a client uses that has settled.
-func (w *world) born(streams *atomic.Int64) (*life, error) {
+func (w *world) born() (*life, error) {
 	first, err := w.use()
 	w.log.clear()
-	return &life{world: w, streams: streams, first: first, weight: weight{heapsize.InUse(), streams.Load()}}, err
+	return &life{w, first, w.weigh()}, err
 }
 
 // check waits until no more is used than at first, but for the streams that there are.
@@ -111,7 +109,7 @@ const lifeSlack = 1 << 20 // bytes
 func (l *life) weigh(ctx context.Context) error {
 	l.world.log.clear()
 	return eventually(ctx, leakPatience, func() error {
-		return l.weight.outgrown(weight{heapsize.InUse(), l.streams.Load()}, lifeSlack)
+		return l.weight.outgrown(l.world.weigh(), lifeSlack)
 	})
 }
 
@@ -145,6 +143,8 @@ type weight struct {
 
 // streamGrowth is how much more the heap may hold for each stream that came up.
 const streamGrowth = 1 << 10 // bytes
+
+func (w *world) weigh() weight { return weight{heapsize.InUse(), w.program.came.Load()} }
 
 // outgrown says whether the heap has grown by more than some bytes, and some a stream.
 func (from weight) outgrown(to weight, slack uint64) error {

@@ -23,13 +23,13 @@ func TestCostOfEndedStreams(t *testing.T) {
 	}{
 		{"eof", endAll(codes.OK)},
 		{"status", endAll(codes.Unavailable)},
-		{"noise", func(s *stormy) { s.memory.noise() }},
+		{"noise", func(s *stormy) { must(s.t, s.order(order{Op: opNoise})) }},
 		{"cut", func(s *stormy) { s.memory.server.DropConnections() }},
 		{"goaway", func(s *stormy) { s.memory.server.GoAway(); endAll(codes.OK)(s) }},
 		{"refused", func(s *stormy) { s.refuse(50 * time.Millisecond) }},
 		{"idle", (*stormy).rewatch},
 	} {
-		for _, v := range []variant{{perType: true}, {delta: true, perType: true}} {
+		for _, v := range []variant{{via: viaMemory, perType: true}, {via: viaMemory, delta: true, perType: true}} {
 			t.Run(fmt.Sprintf("%s %v", c.name, v), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { leaveNothing(t, v, c.do) })
 			})
@@ -47,8 +47,7 @@ const (
 
 func leaveNothing(t *testing.T, v variant, do func(*stormy)) {
 	s := newStormy(t, 1, v)
-	defer s.memory.server.Close()
-	defer func() { must(t, s.program.close()) }()
+	defer s.close()
 	s.watchOneEach()
 	s.comeAndGo(warmUp, do)
 	goroutinesBefore, heapBefore := s.left()
@@ -85,12 +84,12 @@ func (s *stormy) watchOneEach() {
 
 // comeAndGo lets streams come and go, and sees that all is well then.
 func (s *stormy) comeAndGo(streams int64, do func(*stormy)) {
-	for until := s.streams.Load() + streams; s.streams.Load() < until; {
+	for until := s.program.came.Load() + streams; s.program.came.Load() < until; {
 		do(s)
 		s.sleep(100 * time.Millisecond)
 	}
 	s.mend()
-	must(s.t, s.settleMemory())
+	must(s.t, s.settle(s.t.Context()))
 	s.log.clear()
 }
 

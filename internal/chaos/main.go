@@ -38,6 +38,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,43 +74,28 @@ type options struct {
 
 func parse(args []string, out io.Writer) (options, error) {
 	var o options
-	var only string
 	fs := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	fs.SetOutput(out)
 	fs.Uint64Var(&o.plan.seed, "seed", uint64(time.Now().UnixNano()%1e9), "of the first world; the next has the next one")
 	fs.DurationVar(&o.duration, "for", time.Minute, "begin no world after this time")
 	fs.IntVar(&o.worlds, "worlds", 0, "how many worlds, whatever the time; 0 is as many as the time allows")
 	fs.Int64Var(&o.reconnects, "reconnects", 0, "go on until there were so many streams")
-	fs.StringVar(&only, "only", "", "faults to choose from, by name and separated by commas")
-	fs.BoolVar(&o.plan.heavy, "heavy", false, "also faults that take longer than gRPC's keepalive")
-	fs.BoolVar(&o.plan.clock, "clock", false, "also faults that set the machine's clock, for a second or two: one such run at a time")
+	fs.Func("only", "faults to choose from, by name and separated by commas; some run only if they are named", func(names string) error {
+		o.plan.only = strings.Split(names, ",")
+		return checkNames(o.plan.only)
+	})
 	fs.BoolVar(&o.fallback, "fallback", false, "servers that stand in for each other, with faults at several of them at a time")
-	fs.IntVar(&o.plan.clients, "clients", 2, "clients in each world, one after the other")
-	fs.IntVar(&o.plan.rounds, "rounds", 6, "faults that each client lives through")
+	fs.IntVar(&o.plan.rounds, "rounds", 6, "how often it is seen that all is well again")
 	fs.BoolVar(&o.v, "v", false, "name each fault")
 	fs.BoolVar(&o.list, "list", false, "list the faults and end")
-	if err := fs.Parse(args); err != nil {
-		return o, err
-	}
-	if only != "" {
-		o.plan.only = strings.Split(only, ",")
-	}
-	return o, o.plan.checkNames()
+	return o, fs.Parse(args)
 }
 
-// checkNames returns an error for names that no fault has, or one that is not allowed.
-func (p plan) checkNames() error {
-	names := map[string]fault{}
-	for _, f := range faults() {
-		names[f.name] = f
-	}
-	for _, name := range p.only {
-		f, ok := names[name]
-		switch {
-		case !ok:
+// checkNames returns an error for names that no fault has.
+func checkNames(names []string) error {
+	for _, name := range names {
+		if !slices.ContainsFunc(faults(), func(f fault) bool { return f.name == name }) {
 			return fmt.Errorf("no fault is called %q; -list lists them", name)
-		case f.clock && !p.clock:
-			return fmt.Errorf("%s sets the machine's clock, which takes -clock", name)
 		}
 	}
 	return nil
@@ -133,14 +119,9 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 }
 
 func (o options) run(ctx context.Context, out io.Writer) error {
-	var progress io.Writer
+	progress := io.Discard
 	if o.v {
 		progress = out
-	}
-	if o.plan.clock {
-		if err := setClock(0); err != nil {
-			return fmt.Errorf("-clock: %w", err)
-		}
 	}
 	if err := decodeOnce(); err != nil {
 		return err

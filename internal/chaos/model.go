@@ -37,13 +37,13 @@ const largeResource = 40_000
 // names is how many resources each type may have.
 const names = 10
 
-// newModel makes a model of some servers.
-func newModel(delta bool, servers int, log *journal) *model {
-	m := &model{
-		kinds: kinds(), delta: delta, log: log, large: largeResource,
-		subs: map[*sub]struct{}{},
+// newModel makes a model of a world's servers.
+func newModel(v variant, log *journal) *model {
+	m := &model{kinds: kinds(), delta: v.delta, log: log, subs: map[*sub]struct{}{}}
+	if v.via != viaMemory { // where nothing is written at once
+		m.large = largeResource
 	}
-	for n := range servers {
+	for n := range 1 + v.spares {
 		m.truths = append(m.truths, newTruth(m, n))
 	}
 	return m

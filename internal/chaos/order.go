@@ -36,9 +36,10 @@ const (
 
 // serving is how the server is to serve.
 type serving struct {
-	TLS   string        `json:",omitempty"` // directory of ca.pem, cert.pem and key.pem
-	Token bool          `json:",omitempty"` // ask for a bearer token that has not expired
-	Age   time.Duration `json:",omitempty"` // maximum connection age
+	TLS    string        `json:",omitempty"` // directory of ca.pem, cert.pem and key.pem
+	Token  bool          `json:",omitempty"` // ask for a bearer token that has not expired
+	Age    time.Duration `json:",omitempty"` // maximum connection age
+	Memory string        `json:",omitempty"` // the server's name in memory; else it listens on loopback TCP
 }
 
 // state is everything that the server is to serve.

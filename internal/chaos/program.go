@@ -27,6 +27,7 @@ type program struct {
 	number   int            // of subscriptions so far
 	lookedUp map[key]bool   // what lookups may keep; guarded by the model's mutex
 	standing map[string]int // streams that are up, by server; guarded by the model's mutex
+	came     atomic.Int64   // streams that came up
 	lookups  sync.WaitGroup
 }
 
@@ -38,7 +39,7 @@ const most = 30
 
 // newProgram makes a program with a client of a configuration, in which it sets what the
 // harness needs: short waits, a journal, counts.
-func newProgram(config client.Config, m *model, streams *atomic.Int64) (*program, error) {
+func newProgram(config client.Config, m *model) (*program, error) {
 	p := &program{model: m, lookedUp: map[key]bool{}, standing: map[string]int{}}
 	config.Logger = slog.New(slog.NewTextHandler(m.log, nil))
 	config.Linger = linger
@@ -51,7 +52,7 @@ func newProgram(config client.Config, m *model, streams *atomic.Int64) (*program
 	}
 	config.Trace = &client.Trace{
 		StreamUp: func(s client.StreamInfo) {
-			streams.Add(1)
+			p.came.Add(1)
 			p.stood(s, +1)
 			m.log.add("stream %d %s to %s up", s.ID, s.Type, s.Server)
 		},

@@ -1,22 +1,15 @@
 package main
 
 import (
-	"context"
 	"flag"
-	"math/rand/v2"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/xdswatch/xdswatch/bootstrap"
-	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/internal/race"
-	"github.com/xdswatch/xdswatch/transport"
 )
 
 var firstSeed = flag.Uint64("seed", 0, "of the first test of reconnects")
@@ -32,10 +25,10 @@ func TestReconnects(t *testing.T) {
 		variant
 		streams int64
 	}{
-		{variant{}, 1500},
-		{variant{delta: true}, 1500},
-		{variant{perType: true}, 3500},
-		{variant{delta: true, perType: true}, 3500},
+		{variant{via: viaMemory}, 1500},
+		{variant{via: viaMemory, delta: true}, 1500},
+		{variant{via: viaMemory, perType: true}, 3500},
+		{variant{via: viaMemory, delta: true, perType: true}, 3500},
 	} {
 		if race.Enabled {
 			c.streams /= 4 // all of them take a minute of two cores with the race detector
@@ -50,9 +43,7 @@ func TestReconnects(t *testing.T) {
 // stormy is a program at a server in memory, in fake time.
 type stormy struct {
 	*site
-	t       *testing.T
-	memory  *memory
-	streams atomic.Int64
+	t *testing.T
 }
 
 func reconnect(t *testing.T, seed uint64, v variant, streams int64) {
@@ -64,66 +55,38 @@ func reconnect(t *testing.T, seed uint64, v variant, streams int64) {
 			}
 		}
 	}()
-	defer s.memory.server.Close()
-	defer func() { must(t, s.program.close()) }()
+	defer s.close()
 	for range 10 {
 		must(t, s.program.step(s.rng))
 	}
-	for round := 0; s.streams.Load() < streams; round++ {
+	for round := 0; s.program.came.Load() < streams; round++ {
 		s.breakIt()
 		for range s.rng.IntN(3) {
-			must(t, s.live())
+			must(t, s.step())
 		}
 		s.sleep(time.Duration(s.rng.IntN(300)) * time.Millisecond)
 		if round%40 == 0 {
 			s.mend()
-			if err := s.settleMemory(); err != nil {
-				t.Fatalf("seed %d, %v, round %d, %d streams: %v", seed, v, round, s.streams.Load(), err)
+			if err := s.settle(t.Context()); err != nil {
+				t.Fatalf("seed %d, %v, round %d, %d streams: %v", seed, v, round, s.program.came.Load(), err)
 			}
 		}
 	}
 }
 
 func newStormy(t *testing.T, seed uint64, v variant) *stormy {
-	log := newJournal()
-	s := &stormy{
-		t: t, site: &site{world: &world{
-			variant: v, rng: rand.New(rand.NewPCG(seed, 0)), log: log, model: newModel(v.delta, 1, log),
-		}},
-		memory: newMemory("memory"),
-	}
-	s.truth = s.model.truths[0]
-	s.model.large = 0
-	s.truth.change(s.rng, 0.7)
-	s.publish()
-	p, err := newProgram(client.Config{
-		Bootstrap: &bootstrap.Config{
-			Node: &corev3.Node{Id: "chaos"},
-			Servers: []bootstrap.ManagementServer{{
-				URI: s.memory.server.Target(), ChannelCreds: bootstrap.Insecure(), Delta: v.delta, PerType: v.perType,
-			}},
-			Authorities: map[string]bootstrap.Authority{authority: {}},
-		},
-		GRPC: transport.GRPCConfig{ConnectTimeout: time.Second, KeepaliveTime: -1, DialOptions: s.memory.server.DialOptions()},
-	}, s.model, &s.streams)
+	w, err := newWorld(seed, v)
 	must(t, err)
-	s.program = p
-	return s
+	config, err := w.config()
+	must(t, err)
+	w.program, err = newProgram(config, w.model)
+	must(t, err)
+	return &stormy{w.sites[0], t}
 }
 
-func (s *stormy) publish() {
-	must(s.t, s.memory.set(s.truth.state()))
-	s.truth.confirm()
-}
-
-// live changes something.
-func (s *stormy) live() error {
-	if s.rng.IntN(4) == 0 {
-		s.truth.change(s.rng, 0.1)
-		s.publish()
-		return nil
-	}
-	return s.program.step(s.rng)
+func (s *stormy) close() {
+	must(s.t, s.program.close())
+	s.world.close()
 }
 
 func (s *stormy) sleep(d time.Duration) {
@@ -150,7 +113,7 @@ func (s *stormy) breakIt() {
 	case 4:
 		s.sleep(time.Duration(s.rng.IntN(1000)) * time.Hour)
 	case 5:
-		s.memory.noise()
+		must(s.t, s.order(order{Op: opNoise}))
 	case 6:
 		s.program.stopAll()
 		s.sleep(time.Duration(s.rng.IntN(100)) * time.Millisecond) // more or less than it lingers
@@ -160,7 +123,7 @@ func (s *stormy) breakIt() {
 }
 
 func (s *stormy) endStreams(code func() codes.Code) {
-	for _, st := range s.memory.Streams() {
+	for _, st := range s.memory.station.Streams() {
 		st.End(status.Error(code(), "broken"))
 	}
 }
@@ -175,24 +138,6 @@ func (s *stormy) refuse(d time.Duration) {
 
 // mend gives the client the time for its longest wait and for what it asks for.
 func (s *stormy) mend() { s.sleep(5 * time.Second) }
-
-// settleMemory is settle for the server in memory.
-func (s *stormy) settleMemory() error {
-	ctx := context.Background()
-	if err := s.await(ctx, false); err != nil {
-		return err
-	}
-	s.truth.refresh()
-	s.publish()
-	if err := s.await(ctx, true); err != nil {
-		return err
-	}
-	if err := s.program.checkDump(); err != nil {
-		return err
-	}
-	s.model.settle()
-	return nil
-}
 
 func must(t *testing.T, err error) {
 	t.Helper()

@@ -5,11 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync/atomic"
 	"time"
-
-	"github.com/xdswatch/xdswatch/client"
-	"github.com/xdswatch/xdswatch/transport"
 )
 
 // The client's clocks. Keepalive is as short as gRPC lets it be.
@@ -24,11 +20,8 @@ const (
 type plan struct {
 	seed    uint64
 	variant variant
-	only    []string // names of faults; all if empty
-	heavy   bool     // with those that take long
-	clock   bool     // with those that set the machine's clock
-	clients int      // one after the other
-	rounds  int      // faults that each client lives through
+	only    []string // names of faults; all but those that have to be asked for if empty
+	rounds  int      // how often it is seen that all is well again
 }
 
 // result counts what was done.
@@ -52,13 +45,7 @@ func (f *failure) Error() string {
 		fmt.Fprintln(&b, line)
 	}
 	fmt.Fprintf(&b, "seed %d, %v, after %s: %v\n", f.plan.seed, f.plan.variant, f.sequence[max(0, len(f.sequence)-1):], f.err)
-	replay := fmt.Sprintf("go run ./internal/chaos -seed %d -worlds 1 -clients %d -rounds %d", f.plan.seed, f.plan.clients, f.plan.rounds)
-	if f.plan.heavy {
-		replay += " -heavy"
-	}
-	if f.plan.clock {
-		replay += " -clock"
-	}
+	replay := fmt.Sprintf("go run ./internal/chaos -seed %d -worlds 1 -rounds %d", f.plan.seed, f.plan.rounds)
 	if f.plan.variant.spares > 0 {
 		replay += " -fallback"
 	}
@@ -71,66 +58,50 @@ func (f *failure) Error() string {
 
 func (f *failure) Unwrap() error { return f.err }
 
-// run does a plan. The error is a *failure. It notes faults in progress, if that is not
-// nil.
+// run does a plan, and notes faults in progress. The error is a *failure.
 func run(ctx context.Context, p plan, progress io.Writer) (result, error) {
 	w, err := newWorld(p.seed, p.variant)
 	if err != nil {
 		return result{}, &failure{plan: p, err: err}
 	}
 	defer w.close()
-	var r result
-	var streams atomic.Int64
 	var sequence []string
-	for range p.clients {
-		err := w.oneClient(ctx, p, &streams, func(name string) {
-			sequence = append(sequence, name)
-			if progress != nil {
-				fmt.Fprintf(progress, "  %s\n", name)
-			}
-		})
-		r.faults, r.streams = len(sequence), streams.Load()
-		if err != nil {
-			return r, &failure{plan: p, sequence: sequence, last: w.log.last(), err: err}
-		}
+	err = w.live(ctx, p, func(name string) {
+		sequence = append(sequence, name)
+		fmt.Fprintf(progress, "  %s\n", name)
+	})
+	if err != nil {
+		return result{}, &failure{plan: p, sequence: sequence, last: w.log.last(), err: err}
 	}
-	return r, nil
+	return result{len(sequence), w.program.came.Load()}, nil
 }
 
-// oneClient is the life of a client, with what it must not leave behind.
-func (w *world) oneClient(ctx context.Context, p plan, streams *atomic.Int64, begin func(string)) (err error) {
+// live is the life of a client, with what it must not leave behind.
+func (w *world) live(ctx context.Context, p plan, begin func(string)) error {
 	before, err := measure()
 	if err != nil {
 		return err
 	}
-	boot, err := w.bootstrap()
+	config, err := w.config()
 	if err != nil {
 		return err
 	}
 	if w.shelves, err = newShelves(w.files.dir); err != nil {
 		return err
 	}
-	config := client.Config{
-		Bootstrap: boot, ResourceTimeout: resourceTimeout,
-		GRPC: transport.GRPCConfig{
-			KeepaliveTime: keepaliveTime, KeepaliveTimeout: keepaliveTimeout, ConnectTimeout: connectTimeout,
-		},
-	}
 	if len(w.sites) == 1 { // spare servers have no fault for it
 		config.Store = w.shelves.kept
 	}
-	w.program, err = newProgram(config, w.model, streams)
-	if err != nil {
+	if w.program, err = newProgram(config, w.model); err != nil {
 		return err
 	}
-	if err := w.rounds(ctx, p, streams, begin); err != nil {
+	if err := w.rounds(ctx, p, begin); err != nil {
 		_ = w.program.close() // the failure is what counts
 		return err
 	}
 	if err := w.program.close(); err != nil {
 		return err
 	}
-	w.program = nil
 	w.cutAll() // those that were silenced do not notice their end
 	if err := checkLeaks(ctx, before); err != nil {
 		return fmt.Errorf("after the end of the client: %w", err)
@@ -139,7 +110,7 @@ func (w *world) oneClient(ctx context.Context, p plan, streams *atomic.Int64, be
 }
 
 // rounds breaks things, and sees each time that all is well afterwards.
-func (w *world) rounds(ctx context.Context, p plan, streams *atomic.Int64, begin func(string)) error {
+func (w *world) rounds(ctx context.Context, p plan, begin func(string)) error {
 	first := w.sites[0]
 	first.truth.slim()
 	for n := 0; n < 10 || len(w.program.subs) == 0; n++ { // so that there is a connection
@@ -150,7 +121,7 @@ func (w *world) rounds(ctx context.Context, p plan, streams *atomic.Int64, begin
 	if err := first.settle(ctx); err != nil {
 		return fmt.Errorf("before any fault: %w", err)
 	}
-	l, err := w.born(streams)
+	l, err := w.born()
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,8 @@ import (
 // serveArg is the argument that makes the program the server process.
 const serveArg = "-serve-chaos"
 
-// host is the server process.
+// host serves, and does what it is ordered to: in the server process, or in memory. Not safe for
+// concurrent use.
 type host struct {
 	server  *testutil.Server // nil until the first order to serve
 	station *station
@@ -43,20 +44,26 @@ func serve(orders io.Reader, answers io.Writer) error {
 			}
 			return err
 		}
-		var a answer
-		if err := h.obey(o); err != nil {
+		a, err := h.do(o)
+		if err != nil {
 			a.Err = err.Error()
-		}
-		if h.server != nil {
-			a.Addr = h.server.Target()
-		}
-		if o.Op == opAsked {
-			a.Asked, a.Streams = h.station.asked(), len(h.station.Streams())
 		}
 		if err := out.Encode(a); err != nil {
 			return err
 		}
 	}
+}
+
+// do carries an order out.
+func (h *host) do(o order) (a answer, err error) {
+	err = h.obey(o)
+	if h.server != nil {
+		a.Addr = h.server.Target()
+	}
+	if o.Op == opAsked {
+		a.Asked, a.Streams = h.station.asked(), len(h.station.Streams())
+	}
+	return a, err
 }
 
 func (h *host) obey(o order) error {
@@ -109,9 +116,14 @@ func (h *host) serve(s serving, first *state) error {
 			MaxConnectionAge: s.Age, MaxConnectionAgeGrace: s.Age / 4,
 		}))
 	}
+	all := append(h.station.options(), testutil.GRPCOptions(opts...))
 	err := h.station.set(first)
-	if err == nil {
-		h.server, err = testutil.ListenServer("127.0.0.1:0", append(h.station.options(), testutil.GRPCOptions(opts...))...)
+	switch {
+	case err != nil:
+	case s.Memory != "":
+		h.server = testutil.NewServer(append(all, testutil.Named(s.Memory))...)
+	default:
+		h.server, err = testutil.ListenServer("127.0.0.1:0", all...)
 	}
 	return err
 }

@@ -8,16 +8,18 @@ import (
 	"github.com/xdswatch/xdswatch/testutil"
 )
 
-// site is a server process, what it says, and the way to it.
+// site is a server, what it says, and the way to it.
 type site struct {
 	*world
 	index   int // its place in the order of priority
 	truth   *truth
-	child   *child
+	server  interface{ do(order) (answer, error) }
+	child   *child // the server's process; nil in memory
+	memory  *host  // the server in memory; nil in a process
 	serving serving
-	proxy   *testutil.TCPProxy
-	names   *nameserver // nil unless viaDNS
-	relay   *relay      // nil unless viaUnix
+	proxy   *testutil.TCPProxy // nil in memory
+	names   *nameserver        // nil unless viaDNS
+	relay   *relay             // nil unless viaUnix
 
 	silent bool // hushed, and the program stands by there
 	deaf   bool // the server may not know of the end of connections or streams
@@ -26,12 +28,17 @@ type site struct {
 	yield func() bool // lets others live while a fault lasts; false if the fault is to end
 }
 
-// build starts the process and what stands before it.
+// build starts the server and what stands before it.
 func (s *site) build() (err error) {
+	s.truth.change(s.rng, 0.7)
+	if s.variant.via == viaMemory {
+		s.memory = &host{}
+		s.server = s.memory
+		return s.serve(serving{Memory: fmt.Sprint("memory", s.index)})
+	}
 	if s.variant.tls {
 		s.serving = serving{TLS: s.files.serverDir(), Token: true}
 	}
-	s.truth.change(s.rng, 0.7)
 	if s.proxy, err = testutil.NewTCPProxy("127.0.0.1:1"); err != nil {
 		return err
 	}
@@ -48,6 +55,9 @@ func (s *site) build() (err error) {
 }
 
 func (s *site) close() {
+	if s.memory != nil {
+		s.memory.server.Close()
+	}
 	if s.child != nil {
 		_ = s.child.kill() // it ends with us anyway
 	}
@@ -68,26 +78,28 @@ func (s *site) startServer() error {
 	if err != nil {
 		return err
 	}
-	s.child = c
+	s.child, s.server = c, c
 	return s.serve(s.serving)
 }
 
-// serve has the process serve, anew if it does already, at a new port.
+// serve has the server serve, anew if it does already, at a new port.
 func (s *site) serve(how serving) error {
-	a, err := s.child.do(order{Op: opServe, Serve: &how, State: s.truth.state()})
+	a, err := s.server.do(order{Op: opServe, Serve: &how, State: s.truth.state()})
 	if err != nil {
 		return err
 	}
 	s.away = false
 	s.truth.confirm()
-	s.proxy.SetTarget(a.Addr)
+	if s.proxy != nil {
+		s.proxy.SetTarget(a.Addr)
+	}
 	return nil
 }
 
 func (s *site) order(o order) error {
 	s.log.add("server %d: order %s code %d", s.index, o.Op, o.Code)
 	s.deaf = s.deaf || o.Op == opReset
-	_, err := s.child.do(o)
+	_, err := s.server.do(o)
 	return err
 }
 
@@ -96,7 +108,7 @@ func (s *site) publish() error {
 	if s.away {
 		return nil
 	}
-	if _, err := s.child.do(order{Op: opSet, State: s.truth.state()}); err != nil {
+	if _, err := s.server.do(order{Op: opSet, State: s.truth.state()}); err != nil {
 		return err
 	}
 	s.truth.confirm()
@@ -111,16 +123,20 @@ func (s *site) change(touch float64) error {
 
 // reach is how a program reaches the server.
 func (s *site) reach() (to bootstrap.ManagementServer, err error) {
-	target := s.proxy.Addr()
-	_, port, err := net.SplitHostPort(target)
-	if err != nil {
-		return to, err
-	}
+	var target string
 	switch s.variant.via {
+	case viaTCP:
+		target = s.proxy.Addr()
 	case viaDNS:
+		_, port, err := net.SplitHostPort(s.proxy.Addr())
+		if err != nil {
+			return to, err
+		}
 		target = fmt.Sprintf("dns://%s/%s:%s", s.names.addr(), serverName, port)
 	case viaUnix:
 		target = "unix://" + s.files.socket()
+	case viaMemory:
+		target = s.memory.server.Target()
 	}
 	to = bootstrap.ManagementServer{
 		URI: target, ChannelCreds: bootstrap.Insecure(), Delta: s.variant.delta, PerType: s.variant.perType,

@@ -21,9 +21,10 @@ const (
 	viaTCP via = iota
 	viaDNS
 	viaUnix
+	viaMemory // in fake time
 )
 
-func (v via) String() string { return [...]string{"tcp", "dns", "unix"}[v] }
+func (v via) String() string { return [...]string{"tcp", "dns", "unix", "memory"}[v] }
 
 // variants is how many there are.
 const variants = 2 * 2 * 2 * 3

@@ -6,8 +6,12 @@ import (
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/grpc"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/testutil"
+	"github.com/xdswatch/xdswatch/transport"
 )
 
 // world is servers and the ways to them, with a program that lives among them. It is driven
@@ -17,8 +21,8 @@ type world struct {
 	rng     *rand.Rand
 	log     *journal
 	model   *model
-	program *program // nil between two programs
-	files   *pki
+	program *program
+	files   *pki     // nil in memory
 	shelves *shelves // of the program
 
 	sites []*site // in order of priority
@@ -31,7 +35,7 @@ func newWorld(seed uint64, v variant) (*world, error) {
 	log := newJournal()
 	w := &world{
 		variant: v, rng: rand.New(rand.NewPCG(seed, 0)), log: log,
-		model: newModel(v.delta, 1+v.spares, log),
+		model: newModel(v, log),
 	}
 	if err := w.open(); err != nil {
 		w.close()
@@ -41,11 +45,13 @@ func newWorld(seed uint64, v variant) (*world, error) {
 }
 
 func (w *world) open() (err error) {
-	if w.files, err = newPKI(); err != nil {
-		return err
-	}
-	if err := w.files.rotate(valid, valid); err != nil {
-		return err
+	if w.variant.via != viaMemory {
+		if w.files, err = newPKI(); err != nil {
+			return err
+		}
+		if err := w.files.rotate(valid, valid); err != nil {
+			return err
+		}
 	}
 	for i, h := range w.model.truths {
 		s := &site{world: w, index: i, truth: h}
@@ -74,19 +80,33 @@ func (w *world) cutAll() {
 	}
 }
 
-// bootstrap is how a program reaches the servers.
-func (w *world) bootstrap() (*bootstrap.Config, error) {
-	b := &bootstrap.Config{Node: &corev3.Node{Id: "chaos"}}
+// config is that of a client of the servers.
+func (w *world) config() (client.Config, error) {
+	c := client.Config{
+		Bootstrap: &bootstrap.Config{Node: &corev3.Node{Id: "chaos"}}, ResourceTimeout: resourceTimeout,
+		GRPC: transport.GRPCConfig{
+			KeepaliveTime: keepaliveTime, KeepaliveTimeout: keepaliveTimeout, ConnectTimeout: connectTimeout,
+		},
+	}
+	b := c.Bootstrap
+	var inMemory []*testutil.Server
 	for _, s := range w.sites {
 		server, err := s.reach()
 		if err != nil {
-			return nil, err
+			return c, err
 		}
 		s.truth.uri = server.URI
 		b.Servers = append(b.Servers, server)
+		if s.memory != nil {
+			inMemory = append(inMemory, s.memory.server)
+		}
 	}
 	b.Authorities = map[string]bootstrap.Authority{authority: {Servers: b.Servers}}
-	return b, nil
+	if len(inMemory) > 0 {
+		c.GRPC.KeepaliveTime = -1
+		c.GRPC.DialOptions = []grpc.DialOption{testutil.InMemory(inMemory...)}
+	}
+	return c, nil
 }
 
 // moment is the time between two steps.
