@@ -175,6 +175,9 @@ func (w *world) checkRequests(active int) error {
 		if diff := w.program.misasked(a.Asked, using); diff != "" {
 			return fmt.Errorf("server %d has %d streams, and is asked (-want +got):\n%s", s.index, a.Streams, diff)
 		}
+		if s.index == active && !a.Settled {
+			return fmt.Errorf("server %d has responses that were not answered", s.index)
+		}
 	}
 	return nil
 }

@@ -27,6 +27,7 @@
 //     is told,
 //   - it is asked for everything that is wanted, and so is each server before it that reads
 //     requests and does not answer yet,
+//   - each of its responses is answered,
 //   - no server after it has a stream.
 package main
 

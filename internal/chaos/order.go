@@ -52,6 +52,7 @@ type answer struct {
 	Addr    string `json:",omitempty"` // of the server; it changes when it serves anew
 	Err     string `json:",omitempty"`
 	Streams int    `json:",omitempty"` // that stand
+	Settled bool   `json:",omitempty"` // all that is subscribed to was sent and answered
 	// Asked is what is subscribed to by type URL.
 	Asked map[string][]string `json:",omitempty"`
 }

@@ -61,7 +61,7 @@ func (h *host) do(o order) (a answer, err error) {
 		a.Addr = h.server.Target()
 	}
 	if o.Op == opAsked {
-		a.Asked, a.Streams = h.station.asked(), len(h.station.Streams())
+		a.Asked, a.Streams, a.Settled = h.station.asked(), len(h.station.Streams()), h.station.settled()
 	}
 	return a, err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -115,6 +116,13 @@ func (s *station) asked() map[string][]string {
 		}
 	}
 	return all
+}
+
+// settled says whether all that is subscribed to was sent and answered.
+func (s *station) settled() bool {
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	return s.Settle(now) == nil
 }
 
 // hasToken looks for a token that has not expired. Its signature is not looked at.
