@@ -34,7 +34,13 @@ func (s *RESTServer) Bootstrap() *bootstrap.Config {
 
 // Bootstrap is the bootstrap of a client of what the proxy stands before, in plaintext. The caller may
 // change it.
-func (p *TCPProxy) Bootstrap() *bootstrap.Config { return bootstrapOf(p.Addr(), bootstrap.Insecure()) }
+func (p *TCPProxy) Bootstrap() *bootstrap.Config {
+	uri := p.addr
+	if p.network == "unix" {
+		uri = "unix:" + p.addr
+	}
+	return bootstrapOf(uri, bootstrap.Insecure())
+}
 
 func bootstrapOf(uri string, creds bootstrap.ChannelCreds) *bootstrap.Config {
 	c := &bootstrap.Config{Servers: []bootstrap.ManagementServer{{URI: uri, ChannelCreds: creds}}}

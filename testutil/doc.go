@@ -64,7 +64,7 @@
 // # A bad network
 //
 // [NewTCPProxy] stands between a client and any server on TCP, and cuts, delays or
-// swallows what passes.
+// swallows what passes. [NewUnixProxy] does so on a Unix socket.
 //
 // # Files
 //

@@ -3,17 +3,19 @@ package testutil
 import (
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"time"
 )
 
-// TCPProxy stands between a client and a server and does what networks do: it cuts, delays,
-// swallows and refuses. It listens on loopback and forwards bytes without a look at them.
-// Safe for concurrent use; its maker closes it.
+// TCPProxy stands between a client and a server on TCP and does what networks do: it cuts,
+// delays, swallows and refuses. It listens on loopback, or on a Unix socket, and forwards bytes
+// without a look at them. Safe for concurrent use; its maker closes it.
 type TCPProxy struct {
-	addr   string
-	anchor [2]net.Conn    // holds the port
-	wg     sync.WaitGroup // the acceptor and all goroutines of connections
+	network string // "tcp" or "unix"
+	addr    string
+	anchor  []net.Conn     // holds the port of TCP
+	wg      sync.WaitGroup // the acceptor and all goroutines of connections
 
 	mu        sync.Mutex
 	target    string
@@ -26,19 +28,23 @@ type TCPProxy struct {
 
 // NewTCPProxy makes a proxy on a free loopback port that forwards to target, a "host:port"
 // which need not listen yet.
-func NewTCPProxy(target string) (*TCPProxy, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func NewTCPProxy(target string) (*TCPProxy, error) { return newTCPProxy("tcp", "127.0.0.1:0", target) }
+
+// NewUnixProxy makes a proxy on a Unix socket that forwards to target, a "host:port" which need not
+// listen yet. A socket file that a process left at the path is replaced.
+func NewUnixProxy(path, target string) (*TCPProxy, error) { return newTCPProxy("unix", path, target) }
+
+func newTCPProxy(network, addr, target string) (*TCPProxy, error) {
+	l, err := listenAt(network, addr)
 	if err != nil {
 		return nil, fmt.Errorf("tcp proxy: %w", err)
 	}
-	anchor, err := selfConnect(l)
-	if err != nil {
-		l.Close()
-		return nil, fmt.Errorf("tcp proxy: %w", err)
-	}
-	p := &TCPProxy{
-		addr: l.Addr().String(), anchor: anchor,
-		target: target, conns: map[*proxyConn]struct{}{},
+	p := &TCPProxy{network: network, addr: l.Addr().String(), target: target, conns: map[*proxyConn]struct{}{}}
+	if network == "tcp" {
+		if p.anchor, err = selfConnect(l); err != nil {
+			l.Close()
+			return nil, fmt.Errorf("tcp proxy: %w", err)
+		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,20 +52,31 @@ func NewTCPProxy(target string) (*TCPProxy, error) {
 	return p, nil
 }
 
+// listenAt listens on TCP or a Unix socket, for which a file that is there makes way.
+func listenAt(network, addr string) (net.Listener, error) {
+	if network == "unix" {
+		_ = os.Remove(addr) // if that does not do, listening fails
+	}
+	return net.Listen(network, addr)
+}
+
 // selfConnect makes a connection to the listener and returns both of its ends. While it
 // stands, the system gives the port to nobody who asks for a free one, although nothing
 // may listen there.
-func selfConnect(l net.Listener) (ends [2]net.Conn, err error) {
-	if ends[0], err = net.Dial("tcp", l.Addr().String()); err != nil {
-		return ends, err
+func selfConnect(l net.Listener) ([]net.Conn, error) {
+	out, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		return nil, err
 	}
-	if ends[1], err = l.Accept(); err != nil {
-		ends[0].Close()
+	in, err := l.Accept()
+	if err != nil {
+		out.Close()
 	}
-	return ends, err
+	return []net.Conn{out, in}, err
 }
 
-// Addr is the "host:port" at which clients reach the proxy. It never changes.
+// Addr is the "host:port" at which clients reach the proxy, or the path of its socket. It never
+// changes.
 func (p *TCPProxy) Addr() string { return p.addr }
 
 // SetTarget makes connections that are accepted from now on go to target.
@@ -96,7 +113,7 @@ func (p *TCPProxy) Blackhole(on bool) {
 
 // Refuse makes the proxy's port closed to new connections, or open again; those that
 // stand are not touched. The error is that of closing the port or opening it again; the
-// proxy keeps it from programs that take any free port.
+// proxy keeps it from programs that take any free port. A Unix socket's file is gone meanwhile.
 func (p *TCPProxy) Refuse(on bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,7 +125,12 @@ func (p *TCPProxy) Refuse(on bool) error {
 		p.listener = nil
 		return err
 	default:
-		return p.listenLocked()
+		l, err := listenAt(p.network, p.addr)
+		if err != nil {
+			return fmt.Errorf("tcp proxy: %w", err)
+		}
+		p.serveLocked(l)
+		return nil
 	}
 }
 
@@ -150,16 +172,6 @@ func (p *TCPProxy) Close() {
 	for _, end := range p.anchor {
 		end.Close()
 	}
-}
-
-// listenLocked opens the port again.
-func (p *TCPProxy) listenLocked() error {
-	l, err := net.Listen("tcp", p.addr)
-	if err != nil {
-		return fmt.Errorf("tcp proxy: %w", err)
-	}
-	p.serveLocked(l)
-	return nil
 }
 
 func (p *TCPProxy) serveLocked(l net.Listener) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"runtime/pprof"
 	"strings"
 	"syscall"
@@ -232,6 +233,49 @@ func TestTCPProxyRefuse(t *testing.T) {
 		}
 	}
 	through(t, p, accepted)
+}
+
+// A proxy on a Unix socket passes on what it is told, takes the file away while it refuses, and
+// replaces one that a dead process left.
+func TestUnixProxy(t *testing.T) {
+	target, accepted := newTarget(t)
+	path := filepath.Join(t.TempDir(), "socket")
+	p, err := testutil.NewUnixProxy(path, target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	if got, want := p.Bootstrap().Servers[0].URI, "unix:"+path; got != want {
+		t.Errorf("the server is %q, want %q", got, want)
+	}
+	for range 2 {
+		c, err := net.Dial("unix", p.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		send(t, c, "hello")
+		server := <-accepted
+		expect(t, server, "hello")
+		p.Cut()
+		if n, err := c.Read(make([]byte, 1)); err != io.EOF {
+			t.Errorf("read %d, %v after a cut, want EOF", n, err)
+		}
+		c.Close()
+		server.Close()
+
+		if err := p.Refuse(true); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := net.Dial("unix", path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("dial while the proxy refuses: %v", err)
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Refuse(false); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func TestTCPProxySetTarget(t *testing.T) {
