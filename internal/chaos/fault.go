@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,7 +66,7 @@ func faults() []fault {
 		{name: "storm", times: 40, steps: 2, do: storm},
 		{name: "idle", steps: aWhile, do: idle},
 
-		// Connections.
+		// Connections. A Unix socket that is closed is gone.
 		{name: "fin", steps: aWhile, do: func(_ context.Context, s *site, _ int) error { s.proxy.Cut(); return nil }},
 		{name: "tcp-reset", steps: aWhile, do: func(_ context.Context, s *site, _ int) error { s.proxy.Reset(); return nil }},
 		{name: "port-closed", out: true, steps: aWhile, do: all(closed(true), cut), heal: closed(false)},
@@ -95,8 +96,7 @@ func faults() []fault {
 		{name: "dns-gone", needs: dns, steps: 3 * aWhile, do: all(nameserverIs(nameGone), cut), heal: nameserverIs(answering)},
 		{name: "dns-fails", needs: dns, steps: 3 * aWhile, do: all(nameserverIs(failing), cut), heal: nameserverIs(answering)},
 		{name: "dns-silent", needs: dns, steps: 3 * aWhile, do: all(nameserverIs(silent), cut), heal: nameserverIs(answering)},
-		{name: "socket-gone", needs: unix, steps: aWhile, do: all(socket((*relay).shut), cut), heal: socket((*relay).open)},
-		{name: "socket-dead", needs: unix, steps: aWhile, do: all(socket((*relay).abandon), cut), heal: socket((*relay).open)},
+		{name: "socket-dead", out: true, needs: unix, steps: aWhile, do: all(closed(true), cut, abandonSocket), heal: closed(false)},
 
 		// Certificates and tokens.
 		{name: "certs-rotated", needs: tls, times: 3, steps: aWhile, do: all(rotated(valid, valid), cut)},
@@ -298,8 +298,14 @@ func nameserverIs(m mood) action {
 	return func(_ context.Context, s *site, _ int) error { s.names.be(m); return nil }
 }
 
-func socket(do func(*relay) error) action {
-	return func(_ context.Context, s *site, _ int) error { return do(s.relay) }
+// abandonSocket leaves a socket file behind at which nobody listens, as a process does that was killed.
+func abandonSocket(_ context.Context, s *site, _ int) error {
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: s.files.socket(), Net: "unix"})
+	if err != nil {
+		return err
+	}
+	l.SetUnlinkOnClose(false)
+	return l.Close()
 }
 
 func rotated(client, server validity) action {

@@ -119,9 +119,6 @@ func (w *world) use() (use, error) {
 	u := use{w.program.streams(), clientGoroutines(), all.files - w.shelves.files()}
 	for _, s := range w.sites {
 		u.files -= 2 * s.proxy.Connections()
-		if s.relay != nil {
-			u.files -= 2 * s.relay.connections()
-		}
 	}
 	return u, err
 }

@@ -19,7 +19,6 @@ type site struct {
 	serving serving
 	proxy   *testutil.TCPProxy // nil in memory
 	names   *nameserver        // nil unless viaDNS
-	relay   *relay             // nil unless viaUnix
 
 	silent bool // hushed, and the program stands by there
 	deaf   bool // the server may not know of the end of connections or streams
@@ -39,19 +38,19 @@ func (s *site) build() (err error) {
 	if s.variant.tls {
 		s.serving = serving{TLS: s.files.serverDir(), Token: true}
 	}
-	if s.proxy, err = testutil.NewTCPProxy("127.0.0.1:1"); err != nil {
-		return err
+	const nowhere = "127.0.0.1:1"
+	if s.variant.via == viaUnix {
+		s.proxy, err = testutil.NewUnixProxy(s.files.socket(), nowhere)
+	} else {
+		s.proxy, err = testutil.NewTCPProxy(nowhere)
 	}
-	if err := s.startServer(); err != nil {
-		return err
-	}
-	switch s.variant.via {
-	case viaDNS:
+	if err == nil && s.variant.via == viaDNS {
 		s.names, err = newNameserver()
-	case viaUnix:
-		s.relay, err = newRelay(s.files.socket(), s.proxy.Addr())
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return s.startServer()
 }
 
 func (s *site) close() {
@@ -63,9 +62,6 @@ func (s *site) close() {
 	}
 	if s.proxy != nil {
 		s.proxy.Close()
-	}
-	if s.relay != nil {
-		s.relay.close()
 	}
 	if s.names != nil {
 		s.names.close()
@@ -134,7 +130,7 @@ func (s *site) reach() (to bootstrap.ManagementServer, err error) {
 		}
 		target = fmt.Sprintf("dns://%s/%s:%s", s.names.addr(), serverName, port)
 	case viaUnix:
-		target = "unix://" + s.files.socket()
+		target = "unix://" + s.proxy.Addr()
 	case viaMemory:
 		target = s.memory.server.Target()
 	}
