@@ -4,28 +4,20 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// nameserver is a DNS server that knows one name, or has forgotten it. Its maker closes it.
+// nameserver is a DNS server that knows one name, or answers with an error. Its maker closes it.
 type nameserver struct {
 	conn net.PacketConn
 	wg   sync.WaitGroup
-
-	mu   sync.Mutex
-	mood mood
+	code atomic.Uint32 // of its answers; silent for none
 }
 
-// mood is how a nameserver answers.
-type mood uint8
-
-const (
-	answering mood = iota
-	nameGone       // NXDOMAIN
-	failing        // SERVFAIL
-	silent
-)
+// silent is the code of a nameserver that does not answer.
+const silent dnsmessage.RCode = 1 << 15
 
 func newNameserver() (*nameserver, error) {
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -39,11 +31,7 @@ func newNameserver() (*nameserver, error) {
 
 func (n *nameserver) addr() string { return n.conn.LocalAddr().String() }
 
-func (n *nameserver) be(m mood) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.mood = m
-}
+func (n *nameserver) be(code dnsmessage.RCode) { n.code.Store(uint32(code)) }
 
 func (n *nameserver) close() {
 	n.conn.Close()
@@ -57,33 +45,24 @@ func (n *nameserver) run() {
 		if err != nil {
 			return
 		}
-		n.mu.Lock()
-		mood := n.mood
-		n.mu.Unlock()
-		if mood == silent {
+		var m dnsmessage.Message
+		code := dnsmessage.RCode(n.code.Load())
+		if m.Unpack(buf[:size]) != nil || len(m.Questions) != 1 || code == silent {
 			continue
 		}
-		if reply, err := reply(buf[:size], mood); err == nil {
+		if reply, err := answered(m, code).Pack(); err == nil {
 			_, _ = n.conn.WriteTo(reply, from) // the asker asks again
 		}
 	}
 }
 
-func reply(query []byte, mood mood) ([]byte, error) {
-	var m dnsmessage.Message
-	if err := m.Unpack(query); err != nil {
-		return nil, err
-	}
-	m.Response, m.Authoritative, m.RecursionAvailable, m.Additionals = true, true, true, nil
-	if len(m.Questions) != 1 {
-		m.RCode = dnsmessage.RCodeFormatError
-		return m.Pack()
-	}
+// answered makes an answer of a question.
+func answered(m dnsmessage.Message, code dnsmessage.RCode) *dnsmessage.Message {
+	m.Response, m.Authoritative, m.RecursionAvailable, m.Additionals, m.RCode = true, true, true, nil, code
 	q := m.Questions[0]
 	switch {
-	case mood == failing:
-		m.RCode = dnsmessage.RCodeServerFailure
-	case mood == nameGone, !strings.EqualFold(q.Name.String(), serverName+"."):
+	case code != dnsmessage.RCodeSuccess:
+	case !strings.EqualFold(q.Name.String(), serverName+"."):
 		m.RCode = dnsmessage.RCodeNameError
 	case q.Type == dnsmessage.TypeA:
 		m.Answers = []dnsmessage.Resource{{
@@ -91,5 +70,5 @@ func reply(query []byte, mood mood) ([]byte, error) {
 			Body:   &dnsmessage.AResource{A: [4]byte{127, 0, 0, 1}},
 		}}
 	}
-	return m.Pack()
+	return &m
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/net/dns/dnsmessage"
 	"google.golang.org/grpc/codes"
 
 	"github.com/xdswatch/xdswatch/testutil"
@@ -93,9 +94,9 @@ func faults() []fault {
 			do: inTurn(clockOff(clockStep), cut, clockOff(-clockStep), cut, clockOff(0), cut), heal: clockOff(0)},
 
 		// Finding the server.
-		{name: "dns-gone", needs: dns, steps: 3 * aWhile, do: all(nameserverIs(nameGone), cut), heal: nameserverIs(answering)},
-		{name: "dns-fails", needs: dns, steps: 3 * aWhile, do: all(nameserverIs(failing), cut), heal: nameserverIs(answering)},
-		{name: "dns-silent", needs: dns, steps: 3 * aWhile, do: all(nameserverIs(silent), cut), heal: nameserverIs(answering)},
+		{name: "dns-gone", needs: dns, steps: 3 * aWhile, do: all(nameserverIs(dnsmessage.RCodeNameError), cut), heal: nameserverIs(dnsmessage.RCodeSuccess)},
+		{name: "dns-fails", needs: dns, steps: 3 * aWhile, do: all(nameserverIs(dnsmessage.RCodeServerFailure), cut), heal: nameserverIs(dnsmessage.RCodeSuccess)},
+		{name: "dns-silent", needs: dns, steps: 3 * aWhile, do: all(nameserverIs(silent), cut), heal: nameserverIs(dnsmessage.RCodeSuccess)},
 		{name: "socket-dead", out: true, needs: unix, steps: aWhile, do: all(closed(true), cut, abandonSocket), heal: closed(false)},
 
 		// Certificates and tokens.
@@ -294,8 +295,8 @@ func continued(after time.Duration) action {
 	}
 }
 
-func nameserverIs(m mood) action {
-	return func(_ context.Context, s *site, _ int) error { s.names.be(m); return nil }
+func nameserverIs(code dnsmessage.RCode) action {
+	return func(_ context.Context, s *site, _ int) error { s.names.be(code); return nil }
 }
 
 // abandonSocket leaves a socket file behind at which nobody listens, as a process does that was killed.
