@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 
+	"golang.org/x/net/http2"
+
 	"github.com/xdswatch/xdswatch/client"
 )
 
@@ -222,18 +224,21 @@ func TestOutgrown(t *testing.T) {
 	}
 }
 
-// Frames are found wherever the writes end, and what is slipped in comes between two.
+// Wherever the pieces of a frame end, what is slipped in comes between two frames.
 func TestWireSlip(t *testing.T) {
-	data := frame(0, 1, []byte("0123456789"))
-	slipped := frame(frameReset, 1, []byte{0, 0, 0, 8})
-	for cut := range len(data) + 1 {
+	var frames, reset bytes.Buffer
+	must(t, http2.NewFramer(&frames, nil).WriteData(1, false, []byte("0123456789")))
+	must(t, http2.NewFramer(&reset, nil).WriteRSTStream(1, http2.ErrCodeCancel))
+	data, slipped := frames.Bytes(), reset.Bytes()
+	for cut := frameHeader; cut <= len(data); cut++ {
 		client, server := net.Pipe()
-		w := &wire{Conn: server, wires: &wires{open: map[*wire]struct{}{}}, streams: map[uint32]bool{1: true}}
+		w := newWire(server, &wires{open: map[*wire]struct{}{}})
+		w.streams = []uint32{1}
 		go func() {
-			defer server.Close()
-			for _, p := range [][]byte{data[:cut], nil, slices.Concat(data[cut:], data)} {
+			defer w.Close()
+			for _, p := range [][]byte{data[:cut], nil, data[cut:], data} {
 				if p == nil {
-					w.resetStreams(8)
+					w.resetStreams(http2.ErrCodeCancel)
 				} else if _, err := w.Write(p); err != nil {
 					return
 				}
@@ -241,11 +246,7 @@ func TestWireSlip(t *testing.T) {
 		}()
 		got, err := io.ReadAll(client)
 		must(t, err)
-		want := slices.Concat(data, slipped, data)
-		if cut == 0 {
-			want = slices.Concat(slipped, data, data)
-		}
-		if !bytes.Equal(got, want) {
+		if want := slices.Concat(data, slipped, data); !bytes.Equal(got, want) {
 			t.Errorf("cut at %d: got % x", cut, got)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -86,9 +87,9 @@ func (h *host) obey(o order) error {
 		h.station.Hold(o.On)
 	case opAsked: // the answer tells
 	case opReset:
-		h.wires.each(func(w *wire) { w.resetStreams(o.Code) })
+		h.wires.each(func(w *wire) { w.resetStreams(http2.ErrCode(o.Code)) })
 	case opGoAway:
-		h.wires.each(func(w *wire) { w.goAway(o.Stream, o.Code) })
+		h.wires.each(func(w *wire) { w.goAway(o.Stream, http2.ErrCode(o.Code)) })
 	case opTear:
 		h.wires.each((*wire).tear)
 	case opNoise:
@@ -109,6 +110,7 @@ func (h *host) serve(s serving, first *state) error {
 	h.station, h.wires = newStation(s.Token), &wires{open: map[*wire]struct{}{}}
 	opts := []grpc.ServerOption{
 		grpc.Creds(&wireCreds{TransportCredentials: serverCreds(s.TLS), wires: h.wires}),
+		grpc.WriteBufferSize(0), // so that wires know where frames begin
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
 	}
 	if s.Age > 0 {

@@ -1,25 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"encoding/binary"
+	"io"
 	"maps"
 	"net"
 	"slices"
 	"sync"
 
+	"golang.org/x/net/http2"
 	"google.golang.org/grpc/credentials"
-)
-
-// Frames of HTTP/2 (RFC 9113, section 6), as far as the harness writes or looks at them.
-const (
-	frameHeader  = 9 // bytes
-	frameHeaders = 0x1
-	frameReset   = 0x3
-	frameGoAway  = 0x7
-
-	flagEndStream = 0x1
-
-	preface = len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") // what a client says first
 )
 
 // wires are the server's connections.
@@ -50,12 +41,7 @@ func (c *wireCreds) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthIn
 	if err != nil {
 		return nil, nil, err
 	}
-	w := &wire{Conn: conn, wires: c.wires, streams: map[uint32]bool{}}
-	w.in.skip = preface
-	c.wires.mu.Lock()
-	c.wires.open[w] = struct{}{}
-	c.wires.mu.Unlock()
-	return w, info, nil
+	return newWire(conn, c.wires), info, nil
 }
 
 // Clone shares the wires.
@@ -63,69 +49,55 @@ func (c *wireCreds) Clone() credentials.TransportCredentials {
 	return &wireCreds{c.TransportCredentials.Clone(), c.wires}
 }
 
-// wire is a server's connection that knows where frames end and which streams are open.
+// wire is the connection of a grpc server without a write buffer, which so begins each frame with
+// a write of its own. The wire slips others in between.
 type wire struct {
 	net.Conn
 	wires *wires
+	heard *io.PipeWriter // takes what the client says
 
 	mu      sync.Mutex // also held while writing
-	in, out cursor
-	streams map[uint32]bool // open ones; true once the server sent headers
-	slip    []byte          // to be written between two frames
-	torn    bool            // the next write ends in the middle
+	streams []uint32   // that the client opened
+	left    int        // bytes of the frame that is being written
+	framer  *http2.Framer
+	slip    bytes.Buffer // what framer wrote, which waits for the end of that frame
+	torn    bool         // the next write ends in the middle
 }
 
-// cursor walks over frames.
-type cursor struct {
-	skip   int // bytes to the next header
-	header []byte
+func newWire(conn net.Conn, all *wires) *wire {
+	w := &wire{Conn: conn, wires: all}
+	w.framer = http2.NewFramer(&w.slip, nil)
+	heard, pipe := io.Pipe()
+	w.heard = pipe
+	go w.listen(heard)
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.open[w] = struct{}{}
+	return w
 }
 
-// walk passes over bytes, calls frame for each header that is complete, and says after
-// how many bytes the first frame boundary comes; -1 if there is none.
-func (c *cursor) walk(p []byte, frame func(kind, flags byte, stream uint32)) int {
-	boundary := -1
-	for at := 0; ; {
-		if c.skip == 0 && len(c.header) == 0 && boundary < 0 {
-			boundary = at
-		}
-		if at == len(p) {
-			return boundary
-		}
-		if c.skip > 0 {
-			n := min(c.skip, len(p)-at)
-			c.skip -= n
-			at += n
-			continue
-		}
-		n := min(frameHeader-len(c.header), len(p)-at)
-		c.header = append(c.header, p[at:at+n]...)
-		at += n
-		if h := c.header; len(h) == frameHeader {
-			c.skip = int(h[0])<<16 | int(h[1])<<8 | int(h[2])
-			frame(h[3], h[4], binary.BigEndian.Uint32(h[5:])&(1<<31-1))
-			c.header = c.header[:0]
+// listen notes the streams that the client opens, until the wire is closed.
+func (w *wire) listen(heard *io.PipeReader) {
+	_, err := io.CopyN(io.Discard, heard, int64(len(http2.ClientPreface)))
+	for framer := http2.NewFramer(nil, heard); err == nil; {
+		var f http2.Frame
+		if f, err = framer.ReadFrame(); err == nil && f.Header().Type == http2.FrameHeaders {
+			w.mu.Lock()
+			w.streams = append(w.streams, f.Header().StreamID)
+			w.mu.Unlock()
 		}
 	}
+	heard.CloseWithError(err)
 }
 
-// Read notes the streams that the client opens and resets.
+// Read reads, and lets the wire hear it.
 func (w *wire) Read(p []byte) (int, error) {
 	n, err := w.Conn.Read(p)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.in.walk(p[:n], func(kind, _ byte, stream uint32) {
-		switch kind {
-		case frameHeaders:
-			w.streams[stream] = false
-		case frameReset:
-			delete(w.streams, stream)
-		}
-	})
+	_, _ = w.heard.Write(p[:n]) // where nobody listens any more the streams are known
 	return n, err
 }
 
-// Write writes frames, with what is to be slipped in at the first boundary.
+// Write writes a frame or the next piece of one, and after its end what is to be slipped in.
 func (w *wire) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -134,24 +106,23 @@ func (w *wire) Write(p []byte) (int, error) {
 		_ = w.Conn.Close()
 		return 0, net.ErrClosed
 	}
-	boundary := w.out.walk(p, w.wrote)
-	out := p
-	if len(w.slip) > 0 && boundary >= 0 {
-		out = slices.Concat(p[:boundary], w.slip, p[boundary:])
-		w.slip = nil
+	if w.left == 0 && len(p) >= frameHeader {
+		w.left = frameHeader + int(binary.BigEndian.Uint32(p)>>8)
 	}
-	if _, err := w.Conn.Write(out); err != nil {
-		return 0, err
-	}
-	return len(p), nil
+	n, err := w.Conn.Write(p)
+	w.left -= n
+	w.slipLocked()
+	return n, err
 }
 
-func (w *wire) wrote(kind, flags byte, stream uint32) {
-	switch {
-	case kind == frameReset, kind == frameHeaders && flags&flagEndStream != 0:
-		delete(w.streams, stream)
-	case kind == frameHeaders:
-		w.streams[stream] = true
+// frameHeader is the length of a frame's header, which begins with that of the payload in three
+// bytes (RFC 9113, section 4.1).
+const frameHeader = 9
+
+// slipLocked writes what is to be slipped in, if no frame is being written.
+func (w *wire) slipLocked() {
+	if w.left == 0 {
+		_, _ = w.slip.WriteTo(w.Conn) // a connection that is gone needs no frames
 	}
 }
 
@@ -160,46 +131,32 @@ func (w *wire) Close() error {
 	w.wires.mu.Lock()
 	delete(w.wires.open, w)
 	w.wires.mu.Unlock()
+	w.heard.Close()
 	return w.Conn.Close()
 }
 
-// slipLocked writes frames now, or as soon as the frame that is being written has ended.
-func (w *wire) slipLocked(frames []byte) {
-	if w.out.skip > 0 || len(w.out.header) > 0 {
-		w.slip = append(w.slip, frames...)
-		return
-	}
-	_, _ = w.Conn.Write(frames) // a connection that is gone needs no frames
-}
-
-// resetStreams resets all streams; the server itself is not told.
-func (w *wire) resetStreams(code uint32) {
+// resetStreams resets all streams; the server itself is not told. Those that are over already
+// have no use for it.
+func (w *wire) resetStreams(code http2.ErrCode) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, id := range slices.Sorted(maps.Keys(w.streams)) {
-		w.slipLocked(frame(frameReset, id, binary.BigEndian.AppendUint32(nil, code)))
+	for _, id := range w.streams {
+		_ = w.framer.WriteRSTStream(id, code) // a buffer takes everything
 	}
+	w.slipLocked()
 }
 
 // goAway says that no stream after last is processed.
-func (w *wire) goAway(last, code uint32) {
-	payload := binary.BigEndian.AppendUint32(nil, last)
-	payload = binary.BigEndian.AppendUint32(payload, code)
+func (w *wire) goAway(last uint32, code http2.ErrCode) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.slipLocked(frame(frameGoAway, 0, payload))
+	_ = w.framer.WriteGoAway(last, code, nil) // a buffer takes everything
+	w.slipLocked()
 }
 
-// tear makes the next write, which a ping or a response will be, end in the middle.
+// tear makes the next write, of a ping or a response, end in the middle.
 func (w *wire) tear() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.torn = true
-}
-
-func frame(kind byte, stream uint32, payload []byte) []byte {
-	n := len(payload)
-	f := []byte{byte(n >> 16), byte(n >> 8), byte(n), kind, 0}
-	f = binary.BigEndian.AppendUint32(f, stream)
-	return append(f, payload...)
 }
