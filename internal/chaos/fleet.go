@@ -20,7 +20,7 @@ type turn struct {
 
 // faults has faults at all servers, which overlap where there are several; it sees now and then
 // that all is well with the servers that are left, and in the end of each round with the first.
-func (w *world) faults(ctx context.Context, p plan, l *life, begin func(string)) error {
+func (w *world) faults(ctx context.Context, p plan, before use, begin func(string)) error {
 	defer w.stopAll()
 	from := pick(p)
 	if len(from) == 0 {
@@ -54,7 +54,7 @@ func (w *world) faults(ctx context.Context, p plan, l *life, begin func(string))
 		if err := w.rest(ctx); err != nil {
 			return err
 		}
-		if err := l.check(ctx); err != nil {
+		if err := w.checkUse(ctx, before, spare); err != nil {
 			return err
 		}
 	}

@@ -58,7 +58,7 @@ func leaveNothing(t *testing.T, v variant, do func(*stormy)) {
 		t.Errorf("%v went by: timers may be over", took)
 	}
 	if goroutinesAfter > goroutinesBefore {
-		t.Errorf("%d goroutines, and %d later\n%s", goroutinesBefore, goroutinesAfter, goroutines())
+		t.Errorf("%d goroutines, and %d later\n%s", goroutinesBefore, goroutinesAfter, goroutines(1))
 	}
 	if heapAfter > heapBefore+comeAndGone*leftOfAStream {
 		t.Errorf("the heap had %d bytes, and has %d later", heapBefore, heapAfter)

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/xdswatch/xdswatch/client"
@@ -50,17 +49,6 @@ func (s *shelves) next(rng *rand.Rand, d damage) error {
 	}
 	s.kept = store.Dir(s.path, store.Options{})
 	return errors.Join(errs...)
-}
-
-// files is how many files of the store the process has open.
-func (s *shelves) files() (n int) {
-	links, _ := filepath.Glob(openFiles + "/*") // the pattern is good
-	for _, l := range links {
-		if target, err := os.Readlink(l); err == nil && strings.HasPrefix(target, s.under) {
-			n++
-		}
-	}
-	return n
 }
 
 // damage is what happens to a file.

@@ -78,10 +78,7 @@ func run(ctx context.Context, p plan, progress io.Writer) (result, error) {
 
 // live is the life of a client, with what it must not leave behind.
 func (w *world) live(ctx context.Context, p plan, begin func(string)) error {
-	before, err := measure()
-	if err != nil {
-		return err
-	}
+	before := w.use()
 	config, err := w.config()
 	if err != nil {
 		return err
@@ -103,7 +100,7 @@ func (w *world) live(ctx context.Context, p plan, begin func(string)) error {
 		return err
 	}
 	w.cutAll() // those that were silenced do not notice their end
-	if err := checkLeaks(ctx, before); err != nil {
+	if err := w.checkUse(ctx, before, 0); err != nil {
 		return fmt.Errorf("after the end of the client: %w", err)
 	}
 	return nil
@@ -121,16 +118,14 @@ func (w *world) rounds(ctx context.Context, p plan, begin func(string)) error {
 	if err := first.settle(ctx); err != nil {
 		return fmt.Errorf("before any fault: %w", err)
 	}
-	l, err := w.born()
-	if err != nil {
-		return err
-	}
-	if err := w.faults(ctx, p, l, begin); err != nil {
+	heap := w.weigh()
+	before := w.use()
+	if err := w.faults(ctx, p, before, begin); err != nil {
 		return err
 	}
 	first.truth.slim()
 	if err := first.settle(ctx); err != nil {
 		return err
 	}
-	return l.weigh(ctx)
+	return eventually(ctx, leakPatience, func() error { return heap.outgrown(w.weigh(), lifeSlack) })
 }
