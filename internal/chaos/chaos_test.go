@@ -125,7 +125,7 @@ func TestModel(t *testing.T) {
 			f.say(1)
 			h.confirm()
 			m.settle()
-			s := (&program{model: m}).add(&sub{kind: 0}, "cds-0")
+			s := newSub(m, 1, watch, 0, []string{"cds-0"})
 			s.hear(c.events...)
 			faults, differences := m.faults, s.differencesLocked(true)
 			if got := len(faults) > 0; got != c.fault {
@@ -175,8 +175,8 @@ func TestModelOfTwo(t *testing.T) {
 				h.confirm()
 			}
 			m.settle()
-			m.use(c.active)
-			s := (&program{model: m}).add(&sub{kind: 0}, "cds-0")
+			m.use(c.active, false)
+			s := newSub(m, 1, watch, 0, []string{"cds-0"})
 			s.hear(c.events...)
 			faults, differences := m.faults, s.differencesLocked(true)
 			if got := len(faults) > 0; got != c.fault {
@@ -197,7 +197,7 @@ func TestModelAllowsAbsence(t *testing.T) {
 	m.settle()
 	f.present, f.since = true, unconfirmed
 	f.say(1)
-	s := (&program{model: m}).add(&sub{kind: 0}, "cds-0")
+	s := newSub(m, 1, watch, 0, []string{"cds-0"})
 	for range 2 { // not confirmed yet; confirmed, after the watches were last right
 		s.hear(client.Event[any]{Kind: client.EventDoesNotExist, Name: "cds-0"})
 		h.confirm()

@@ -10,30 +10,40 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // What a client should hold at rest is said in one place, expectLocked, and compared with three
 // things: the events that watches got, what the client dumps, and the requests that servers read.
 
-// expectLocked is what whoever watches a resource should know of it: the revision of a value, an
-// absence, or a failure, which is that no server can be reached.
-func (m *model) expectLocked(k key) (want known, rev int) {
-	if m.active == nobody {
-		return failed, 0
+// expectLocked is what whoever watches a resource should know of it: a value, an absence, or a failure,
+// which is that no server can be reached and no store has it.
+func (m *model) expectLocked(k key) holding {
+	from := m.activeLocked()
+	switch {
+	case m.recalled:
+		from = m.truths[0]
+	case from == nil:
+		return holding{known: failed}
 	}
-	if f := m.truths[m.active].facts[k]; f != nil && f.present {
-		return value, f.rev
+	if f := from.facts[k]; f != nil && f.present {
+		return holding{known: value, rev: f.Rev, from: from, stale: m.recalled}
 	}
-	return absent, 0
+	return holding{known: absent}
 }
 
-// mixedLocked says that a value of another server may be held of what the active one lacks, since
-// the client subscribed there anew (gRFC A71 accepts such mixtures): in state of the world a
-// server cannot say of partial types that it has none.
-func (m *model) mixedLocked(kind int, from *truth) bool {
-	return !m.delta && from != m.truths[m.active] && !m.kinds[kind].typ.FullState()
+// wrongLocked says what is wrong with what is known of a resource; "" if nothing is. A value of another
+// server may be held of what the active one lacks, since the client subscribed there anew (gRFC A71
+// accepts such mixtures): in state of the world a server cannot say of partial types that it has none. Of
+// what the server does not have, a failure may be known: the server says nothing of it after a reconnect.
+func (m *model) wrongLocked(k key, h holding) string {
+	want, active := m.expectLocked(k), m.activeLocked()
+	mixed := !m.delta && !m.kinds[k.kind].typ.FullState() && active != nil && h.from != active
+	h.trouble = nil
+	if want.known == value && h != want || want.known == absent && h.known == value && !mixed {
+		return fmt.Sprintf("%q is %v, and should be %v", k.name, h, want)
+	}
+	return ""
 }
 
 // namesLocked are those that a subscription should know of.
@@ -43,23 +53,21 @@ func (s *sub) namesLocked() map[string]bool {
 		names[n] = true
 	}
 	for k := range s.model.truths[0].facts {
-		if want, _ := s.model.expectLocked(k); want == value && s.concerns(k) {
+		if s.concerns(k) && s.model.expectLocked(k).known == value {
 			names[k.name] = true
 		}
 	}
 	return names
 }
 
-// differencesLocked compares events. When calm, nothing may be left of past trouble either. Of what
-// the server does not have, a failure may have been the last word: the server says nothing of it
-// after a reconnect.
+// differencesLocked compares what was told. When calm, nothing may be left of past trouble either.
 func (s *sub) differencesLocked(calm bool) (out []string) {
 	add := func(format string, args ...any) {
 		out = append(out, fmt.Sprintf("%v: ", s)+fmt.Sprintf(format, args...))
 	}
-	reachable := s.model.active != nobody
+	reachable := s.model.activeLocked() != nil
 	switch {
-	case s.all == "":
+	case s.form != collection:
 	case !reachable && s.trouble == nil:
 		add("nobody said that no server can be reached")
 	case reachable && !s.synced:
@@ -68,21 +76,18 @@ func (s *sub) differencesLocked(calm bool) (out []string) {
 		add("still in trouble: %v", s.trouble)
 	}
 	for name := range s.namesLocked() {
-		t := s.told[name]
-		if t == nil {
-			t = &told{}
+		var h holding
+		if t := s.told[name]; t != nil {
+			h = t.holding
 		}
-		switch want, rev := s.model.expectLocked(key{s.kind, name}); {
-		case want == failed && s.all == "" && (t.known == nothing || t.known == value && t.trouble == nil):
+		wrong := s.model.wrongLocked(key{s.kind, name}, h)
+		switch {
+		case wrong != "":
+			add("%s", wrong)
+		case !reachable && s.form != collection && (h.known == nothing || h.known == value && h.trouble == nil):
 			add("of %q nobody said that no server can be reached", name)
-		case want == value && (t.known != value || t.rev != rev):
-			add("%q is %v (revision %d), the server has revision %d", name, t.known, t.rev, rev)
-		case want == absent && t.known == value && !s.model.mixedLocked(s.kind, t.from):
-			add("%q has revision %d, the server has none", name, t.rev)
-		case want == value && t.stale:
-			add("%q is stale, and the server has it", name)
-		case want == value && calm && t.trouble != nil:
-			add("%q is still in trouble: %v", name, t.trouble)
+		case reachable && calm && h.known == value && h.trouble != nil:
+			add("%q is still in trouble: %v", name, h.trouble)
 		}
 	}
 	return out
@@ -108,39 +113,33 @@ func (m *model) checkEvents(calm bool) error {
 // checkDump returns an error for what the client dumps wrong.
 func (p *program) checkDump() error {
 	m := p.model
-	held := map[key]client.State{}
-	for _, d := range p.client.Dump() {
-		for k := range m.kinds {
-			if m.kinds[k].typ.TypeURL() != d.Type {
-				continue
-			}
-			if h, twice := held[key{k, d.Name}]; twice {
-				return fmt.Errorf("the client dumps %q twice: as %s of %s, and as %s of %s", d.Name, h.Status, h.Server, d.Status, d.Server)
-			}
-			held[key{k, d.Name}] = d
-		}
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	held := map[key]holding{}
+	for _, d := range p.client.Dump() {
+		kind := slices.IndexFunc(m.kinds, func(k kind) bool { return k.typ.TypeURL() == d.Type })
+		if kind < 0 {
+			return fmt.Errorf("the client dumps %q of type %s", d.Name, d.Type)
+		}
+		k := key{kind, d.Name}
+		if _, twice := held[k]; twice {
+			return fmt.Errorf("the client dumps %q twice", d.Name)
+		}
+		held[k] = holding{}
+		if v, err := d.Value(); err != nil {
+			return fmt.Errorf("the client dumps %q: %w", d.Name, err)
+		} else if v != nil && d.Status == "ACKED" {
+			held[k] = holding{known: value, rev: m.kinds[kind].revision(v), from: m.source(d.Server), stale: d.Stale}
+		}
+	}
+	if m.activeLocked() == nil {
+		return nil
+	}
 	for s := range m.subs {
 		for name := range s.namesLocked() {
 			k := key{s.kind, name}
-			want, rev := m.expectLocked(k)
-			d := held[k]
-			accepted, from := d.Status == "ACKED", m.source(d.Server)
-			if want == value && !(accepted && from == m.truths[m.active]) ||
-				want == absent && accepted && !m.mixedLocked(s.kind, from) {
-				return fmt.Errorf("%v should have %v of %q, which the client dumps as %q of %s", s, want, name, d.Status, d.Server)
-			}
-			if want != value {
-				continue
-			}
-			v, err := d.Value()
-			if err != nil || v == nil {
-				return fmt.Errorf("%v: the client dumps %q as %v: %v", s, name, v, err)
-			}
-			if got := m.kinds[s.kind].revision(v); got != rev {
-				return fmt.Errorf("%v: the client dumps revision %d of %q, the server has %d", s, got, name, rev)
+			if wrong := m.wrongLocked(k, held[k]); wrong != "" {
+				return fmt.Errorf("%v: in the client's dump %s", s, wrong)
 			}
 		}
 	}
@@ -223,7 +222,7 @@ func (p *program) wanted() (names map[string][]string, kept map[string]map[strin
 		to[url][name] = true
 	}
 	for s := range m.subs {
-		if s.all != "" {
+		if s.form == collection {
 			add(sets, s.kind, s.all)
 			continue
 		}
@@ -253,7 +252,7 @@ func (w *world) await(ctx context.Context, calm bool) error {
 // settle waits until every watch is right by the word of this server, has it change everything,
 // and waits again: so it is seen that every subscription stands. It then notes what is known.
 func (s *site) settle(ctx context.Context) error {
-	s.model.use(s.index)
+	s.model.use(s.index, false)
 	if err := s.await(ctx, false); err != nil {
 		return err
 	}

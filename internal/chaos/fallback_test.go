@@ -109,10 +109,10 @@ func newTrio(t *testing.T, v variant, from int) *trio {
 	must(t, err)
 	for k := range w.model.kinds {
 		for n := range 4 {
-			must(t, w.program.watch(k, w.model.kinds[k].name(n)))
+			must(t, w.program.subscribe(watch, k, w.model.kinds[k].name(n)))
 		}
-		if w.program.collected(k) {
-			must(t, w.program.watchAll(k, "*"))
+		if w.model.kinds[k].typ.FullState() {
+			must(t, w.program.subscribe(collection, k, "*"))
 		}
 	}
 	return tr
@@ -158,7 +158,7 @@ func (tr *trio) watch() {
 	tr.added++
 	tr.lacking = true
 	k := 1 + 2*(tr.added%2) // eds or rds
-	must(tr.t, tr.program.watch(k, tr.model.kinds[k].name(3+tr.added)))
+	must(tr.t, tr.program.subscribe(watch, k, tr.model.kinds[k].name(3+tr.added)))
 }
 
 // follow is the rule of who is active (gRFC A71): the first that can be reached, if it is
@@ -203,7 +203,7 @@ func (tr *trio) look(calm bool) {
 	if tr.up[tr.active] {
 		active = tr.active
 	}
-	tr.model.use(active)
+	tr.model.use(active, false)
 	if err := tr.model.checkEvents(calm); err != nil {
 		tr.t.Error(err)
 	}

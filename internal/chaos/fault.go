@@ -332,13 +332,13 @@ func certsDamaged(damage func(dir string) error) action {
 // collection is only complete when the server has answered.
 func (s *site) connected(ctx context.Context) error {
 	for k := range s.model.kinds {
-		if s.program.collected(k) {
-			if err := s.program.watchAll(k, "*"); err != nil {
+		if s.model.kinds[k].typ.FullState() {
+			if err := s.program.subscribe(collection, k, "*"); err != nil {
 				return err
 			}
 		}
 	}
-	s.model.use(s.index)
+	s.model.use(s.index, false)
 	return s.await(ctx, false)
 }
 

@@ -176,7 +176,7 @@ func (w *world) rest(ctx context.Context) error {
 	w.used = slices.IndexFunc(w.sites, func(s *site) bool { return !s.broken() })
 	w.log.add("rest: server %d is active", w.used)
 	if w.used == nobody {
-		w.model.use(nobody)
+		w.model.use(nobody, false)
 		return w.await(ctx, false)
 	}
 	active := w.sites[w.used]

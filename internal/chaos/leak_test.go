@@ -78,7 +78,7 @@ func (s *stormy) rewatch() {
 
 func (s *stormy) watchOneEach() {
 	for k := range s.model.kinds {
-		must(s.t, s.program.watch(k, s.model.kinds[k].name(0)))
+		must(s.t, s.program.subscribe(watch, k, s.model.kinds[k].name(0)))
 	}
 }
 

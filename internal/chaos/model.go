@@ -15,11 +15,12 @@ type model struct {
 	large int // bytes of padding of some resources
 	log   *journal
 
-	mu     sync.Mutex
-	truths []*truth // of the servers in order of priority
-	active int      // whose word counts at rest; nobody if none can be reached
-	subs   map[*sub]struct{}
-	faults []string
+	mu       sync.Mutex
+	truths   []*truth // of the servers in order of priority
+	active   int      // whose word counts at rest; nobody if none can be reached
+	recalled bool     // nobody can, and a store has all that the first had said
+	subs     map[*sub]struct{}
+	faults   []string
 }
 
 // nobody is who is active when no server can be reached.
@@ -81,11 +82,19 @@ func (m *model) named(err error) string {
 	return ""
 }
 
-// use says whose word counts from now on.
-func (m *model) use(server int) {
+// use says whose word counts from now on; nobody's, then maybe that a store has all that was said.
+func (m *model) use(server int, recalled bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.active = server
+	m.active, m.recalled = server, recalled
+}
+
+// activeLocked is what the server says whose word counts; nil if nobody's does.
+func (m *model) activeLocked() *truth {
+	if m.active == nobody {
+		return nil
+	}
+	return m.truths[m.active]
 }
 
 // faultLocked notes that something is wrong.
@@ -99,8 +108,7 @@ func (m *model) faultLocked(format string, args ...any) {
 func (m *model) settle() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.active != nobody {
-		h := m.truths[m.active]
+	if h := m.activeLocked(); h != nil {
 		h.settled = h.moment
 	}
 }

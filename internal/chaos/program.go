@@ -113,11 +113,11 @@ func (p *program) step(rng *rand.Rand) error {
 	k := rng.IntN(len(p.model.kinds))
 	switch n := rng.IntN(20); {
 	case n < 8 && len(p.subs) < most:
-		return p.watch(k, p.name(rng, k))
+		return p.subscribe(watch, k, p.name(rng, k))
 	case n < 10 && len(p.subs) < most:
-		return p.newSet(k, p.name(rng, k), p.name(rng, k))
+		return p.subscribe(set, k, p.name(rng, k), p.name(rng, k))
 	case n < 11 && len(p.subs) < most:
-		return p.watchAll(k, p.whole(rng, k))
+		return p.subscribe(collection, k, p.whole(rng, k))
 	case n < 14:
 		return p.changeSet(rng)
 	case n == 14:
@@ -129,9 +129,6 @@ func (p *program) step(rng *rand.Rand) error {
 	}
 	return nil
 }
-
-// collected says whether all resources of a type are subscribed to.
-func (p *program) collected(k int) bool { return p.model.kinds[k].typ.FullState() }
 
 func (p *program) name(rng *rand.Rand, k int) string {
 	if n := rng.IntN(names); rng.IntN(2) == 0 {
@@ -149,58 +146,34 @@ func (p *program) whole(rng *rand.Rand, k int) string {
 	return "*"
 }
 
-// add puts a subscription on the books before it can be told anything.
-func (p *program) add(s *sub, names ...string) *sub {
+// subscribe begins a subscription. It is on the books before it can be told anything.
+func (p *program) subscribe(f form, k int, names ...string) error {
 	p.number++
-	s.model, s.id, s.told = p.model, p.number, map[string]*told{}
-	for _, n := range names {
-		s.told[n] = &told{}
-	}
+	s := newSub(p.model, p.number, f, k, names)
 	p.model.mu.Lock()
 	p.model.subs[s] = struct{}{}
 	p.model.mu.Unlock()
 	p.subs = append(p.subs, s)
-	return s
-}
-
-func (p *program) watch(k int, name string) error {
-	s := p.add(&sub{kind: k}, name)
-	p.model.log.add("%v: %q", s, name)
-	w, err := p.client.Watch(context.Background(), p.model.kinds[k].typ, name, func(ev client.Event[any]) { s.hear(ev) })
-	if err == nil {
-		s.stop = w.Stop
-	}
-	return err
-}
-
-func (p *program) watchAll(k int, name string) error {
-	s := p.add(&sub{kind: k, all: name})
-	p.model.log.add("%v: %q", s, name)
-	hear := func(b client.Batch[any]) { s.hear(b.Events...) }
-	w, err := p.client.WatchAll(context.Background(), p.model.kinds[k].typ, name, hear)
-	if err == nil {
-		s.stop = w.Stop
-	}
-	return err
-}
-
-func (p *program) newSet(k int, names ...string) error {
-	s := p.add(&sub{kind: k}, names...)
-	hear := func(b client.Batch[any]) { s.hear(b.Events...) }
-	set, err := p.client.NewSet(context.Background(), p.model.kinds[k].typ, hear)
-	if err != nil {
-		return err
-	}
-	p.model.mu.Lock()
-	s.set, s.stop = set, set.Stop
-	p.model.mu.Unlock()
 	p.model.log.add("%v: %q", s, names)
-	return set.Add(names...)
+	typ := p.model.kinds[k].typ
+	hear := func(b client.Batch[any]) { s.hear(b.Events...) }
+	var err error
+	switch f {
+	case watch:
+		s.on, err = p.client.Watch(context.Background(), typ, names[0], func(ev client.Event[any]) { s.hear(ev) })
+	case collection:
+		s.on, err = p.client.WatchAll(context.Background(), typ, names[0], hear)
+	case set:
+		if s.set, err = p.client.NewSet(context.Background(), typ, hear); err == nil {
+			s.on, err = s.set, s.set.Add(names...)
+		}
+	}
+	return err
 }
 
 // changeSet adds a name to a set, or takes one out.
 func (p *program) changeSet(rng *rand.Rand) error {
-	sets := slices.DeleteFunc(slices.Clone(p.subs), func(s *sub) bool { return s.set == nil })
+	sets := slices.DeleteFunc(slices.Clone(p.subs), func(s *sub) bool { return s.form != set })
 	if len(sets) == 0 {
 		return nil
 	}
@@ -269,7 +242,7 @@ func (p *program) end(s *sub) {
 	delete(p.model.subs, s)
 	p.model.mu.Unlock()
 	p.model.log.add("%v stops", s)
-	s.stop()
+	s.on.Stop()
 }
 
 // streamsAt is how many streams of the program to a server stand.
@@ -286,7 +259,7 @@ func (p *program) probe(n int) error {
 	p.probes = nil
 	for k, kind := range p.model.kinds {
 		for _, name := range []string{kind.name(names + n), kind.member(names + n)} {
-			if err := p.watch(k, name); err != nil {
+			if err := p.subscribe(watch, k, name); err != nil {
 				return err
 			}
 			last := len(p.subs) - 1

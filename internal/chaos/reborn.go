@@ -18,28 +18,27 @@ import (
 // shelves are the directories of the program's store: one for each of its processes.
 type shelves struct {
 	under string
-	count int
 	path  string // of the process that runs
 	kept  *store.Directory
 }
 
 func newShelves(dir string) (*shelves, error) {
-	under, err := os.MkdirTemp(dir, "store-")
-	path := filepath.Join(under, "0")
-	return &shelves{under: under, path: path, kept: store.Dir(path, store.Options{})}, err
+	s := &shelves{under: filepath.Join(dir, "store")}
+	return s, errors.Join(os.Mkdir(s.under, 0o700), s.open())
+}
+
+func (s *shelves) open() (err error) {
+	s.path, err = os.MkdirTemp(s.under, "")
+	s.kept = store.Dir(s.path, store.Options{})
+	return err
 }
 
 // next makes the directory of the next process: what there is now of the files, as a process that is killed
 // leaves them, and how they are damaged.
 func (s *shelves) next(rng *rand.Rand, d damage) error {
-	s.count++
 	from := s.path
-	s.path = filepath.Join(s.under, fmt.Sprint(s.count))
 	entries, err := os.ReadDir(from)
-	if err != nil {
-		return err
-	}
-	errs := []error{os.Mkdir(s.path, 0o700)}
+	errs := []error{err, s.open()}
 	for _, e := range entries {
 		b, err := os.ReadFile(filepath.Join(from, e.Name()))
 		if errors.Is(err, os.ErrNotExist) {
@@ -47,7 +46,6 @@ func (s *shelves) next(rng *rand.Rand, d damage) error {
 		}
 		errs = append(errs, err, os.WriteFile(filepath.Join(s.path, e.Name()), d.of(rng, b), 0o600))
 	}
-	s.kept = store.Dir(s.path, store.Options{})
 	return errors.Join(errs...)
 }
 
@@ -102,14 +100,11 @@ func reborn(ctx context.Context, s *site, n int) error {
 	if err := all(closed(true), cut)(ctx, s, n); err != nil {
 		return err
 	}
-	s.model.use(nobody)
+	s.model.use(nobody, how == whole)
 	if err := s.program.restart(s.shelves.kept); err != nil {
 		return err
 	}
-	if how != whole {
-		return s.await(ctx, false)
-	}
-	if err := eventually(ctx, patience, func() error { return s.model.checkRecalled(s.truth) }); err != nil {
+	if err := s.await(ctx, false); err != nil {
 		return fmt.Errorf("started without a server: %w", err)
 	}
 	return nil
@@ -133,42 +128,12 @@ func (p *program) restart(kept *store.Directory) error {
 		return err
 	}
 	for _, s := range subs {
-		switch {
-		case s.all != "":
-			err = p.watchAll(s.kind, s.all)
-		case s.set != nil:
-			err = p.newSet(s.kind, slices.Sorted(maps.Keys(s.told))...)
-		default:
-			for name := range s.told {
-				err = p.watch(s.kind, name)
-			}
+		names := slices.Sorted(maps.Keys(s.told))
+		if s.form == collection {
+			names = []string{s.all}
 		}
-		if err != nil {
+		if err := p.subscribe(s.form, s.kind, names...); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// checkRecalled returns an error unless each watch has as stale what a server said last.
-func (m *model) checkRecalled(from *truth) error {
-	if err := m.checkEvents(false); err != nil {
-		return err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for s := range m.subs {
-		for k, f := range from.facts {
-			t := s.told[k.name]
-			switch {
-			case k.kind != s.kind, t == nil && !s.concerns(k):
-			case !f.present:
-				if t != nil && t.known == value {
-					return fmt.Errorf("%v has %q of the store, which the server had deleted", s, k.name)
-				}
-			case t == nil || t.known != value || t.rev != f.rev || !t.stale:
-				return fmt.Errorf("%v should have revision %d of %q of the store, and has %+v", s, f.rev, k.name, t)
-			}
 		}
 	}
 	return nil

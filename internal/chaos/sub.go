@@ -8,29 +8,68 @@ import (
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
-// sub is a subscription of the program: a watch, a set or a collection. Guarded by the
-// model's mutex.
+// sub is a subscription of the program. What handlers look at is guarded by the model's mutex.
 type sub struct {
 	model   *model
 	id      int
+	form    form
 	kind    int
-	all     string // what of the type is watched as a whole: "*" or a glob; "" if nothing is
-	set     *client.Set
+	all     string // of a collection: "*" or a glob
+	on      interface{ Stop() }
+	set     *client.Set      // the same, if it is a set
 	told    map[string]*told // of each name that is subscribed to, or of each member
 	synced  bool
-	trouble error // of what is watched as a whole, as told last
+	trouble error // of a collection, as told last
 	over    bool
-	stop    func()
 }
 
-// told is what the program knows of a resource.
+// form is how the program subscribes.
+type form uint8
+
+const (
+	watch form = iota
+	set
+	collection
+)
+
+func (f form) String() string { return [...]string{"watch", "set", "collection"}[f] }
+
+func newSub(m *model, id int, f form, kind int, names []string) *sub {
+	s := &sub{model: m, id: id, form: f, kind: kind, told: map[string]*told{}}
+	if f == collection {
+		s.all = names[0]
+		return s
+	}
+	for _, n := range names {
+		s.told[n] = &told{}
+	}
+	return s
+}
+
+// told is what a subscription was told of a resource.
 type told struct {
+	holding
+	newest map[*truth]int // revision that was ever told, by server
+}
+
+// holding is what is known of a resource: by a subscription, by the client, or by the model.
+type holding struct {
 	known   known
-	rev     int            // of known value
-	from    *truth         // whose that is
-	stale   bool           // it is of the store, and no server has said it since
-	newest  map[*truth]int // revision that was ever told, by server
-	trouble error          // the last ambient error, or why it failed; nil when it was cleared
+	rev     int    // of a value
+	from    *truth // whose that is
+	stale   bool   // it is of the store, and no server has said it since
+	trouble error  // the last ambient error, or why it failed; nil when it was cleared
+}
+
+func (h holding) String() string {
+	text := h.known.String()
+	if h.known == value {
+		text = fmt.Sprintf("revision %d", h.rev)
+	}
+	if h.stale {
+		text += ", stale"
+	}
+	return text
 }
 
 // known is what was last told.
@@ -77,18 +116,17 @@ func (s *sub) hearLocked(ev client.Event[any]) {
 	}
 	switch ev.Kind {
 	case client.EventUpdated:
-		s.updated(t, k, ev.Server, m.kinds[s.kind].revision(ev.Value))
-		t.stale = ev.Stale
+		s.updated(t, k, ev)
 	case client.EventDoesNotExist:
 		if m.missed(ev.Server, k) {
 			m.faultLocked("%v was told that %q does not exist (%v), and %s has it", s, ev.Name, ev.Reason, ev.Server)
 		}
-		t.become(absent, nil)
+		t.holding = holding{known: absent}
 	case client.EventFailed:
 		if t.known == value {
 			m.faultLocked("%v lost the value of %q: %v", s, ev.Name, ev.Err)
 		}
-		t.become(failed, ev.Err)
+		t.holding = holding{known: failed, trouble: ev.Err}
 	case client.EventAmbientError:
 		if t.known != value {
 			m.faultLocked("%v holds no value of %q and was told of an ambient error: %v", s, ev.Name, ev.Err)
@@ -99,19 +137,14 @@ func (s *sub) hearLocked(ev client.Event[any]) {
 	}
 }
 
-// become is news of another kind than a value.
-func (t *told) become(k known, trouble error) {
-	t.known, t.rev, t.from, t.trouble = k, 0, nil, trouble
-}
-
 // updated judges a value: the server said it, and nothing newer of its was heard before.
-func (s *sub) updated(t *told, k key, uri string, rev int) {
+func (s *sub) updated(t *told, k key, ev client.Event[any]) {
 	m := s.model
-	if !m.truthful(uri, k, rev) {
-		m.faultLocked("%v was told revision %d of %q, which the server %s never said", s, rev, k.name, uri)
+	rev, from := m.kinds[k.kind].revision(ev.Value), m.source(ev.Server)
+	if !m.truthful(ev.Server, k, rev) {
+		m.faultLocked("%v was told revision %d of %q, which the server %s never said", s, rev, k.name, ev.Server)
 		return
 	}
-	from := m.source(uri)
 	if rev < t.newest[from] {
 		m.faultLocked("%v was told revision %d of %q after %d", s, rev, k.name, t.newest[from])
 	}
@@ -119,7 +152,7 @@ func (s *sub) updated(t *told, k key, uri string, rev int) {
 		t.newest = map[*truth]int{}
 	}
 	t.newest[from] = rev
-	t.known, t.rev, t.from, t.trouble = value, rev, from, nil // trouble that goes on is told after it
+	t.holding = holding{known: value, rev: rev, from: from, stale: ev.Stale} // trouble that goes on is told after it
 }
 
 func (s *sub) everything(ev client.Event[any]) {
@@ -154,12 +187,5 @@ func (s *sub) concerns(k key) bool {
 }
 
 func (s *sub) String() string {
-	what := "watch"
-	switch {
-	case s.all != "":
-		what = "collection"
-	case s.set != nil:
-		what = "set"
-	}
-	return fmt.Sprintf("%s %d of %s", what, s.id, s.model.kinds[s.kind].label)
+	return fmt.Sprintf("%v %d of %s", s.form, s.id, s.model.kinds[s.kind].label)
 }

@@ -1,11 +1,6 @@
 package main
 
-import (
-	"cmp"
-	"maps"
-	"math/rand/v2"
-	"slices"
-)
+import "math/rand/v2"
 
 // truth is what one server says. Its revisions are no other server's, so that a value tells
 // who said it. Guarded by the model's mutex.
@@ -16,15 +11,18 @@ type truth struct {
 	moment   int    // counts states that the server confirmed
 	settled  int    // the moment at which every watch was last found to be right
 	facts    map[key]*fact
+	order    []*fact // so that choices follow from the seed
 }
 
 // newTruth makes that of the nth server.
 func newTruth(m *model, n int) *truth {
 	h := &truth{model: m, revision: n, facts: map[key]*fact{}}
-	for k := range m.kinds {
+	for k, kind := range m.kinds {
 		for i := range names {
-			h.facts[key{k, m.kinds[k].name(i)}] = &fact{revs: map[int]bool{}}
-			h.facts[key{k, m.kinds[k].member(i)}] = &fact{revs: map[int]bool{}}
+			for _, name := range []string{kind.name(i), kind.member(i)} {
+				f := &fact{item: item{Kind: k, Name: name}, revs: map[int]bool{}}
+				h.order, h.facts[key{k, name}] = append(h.order, f), f
+			}
 		}
 	}
 	return h
@@ -32,19 +30,10 @@ func newTruth(m *model, n int) *truth {
 
 // fact is what the server says of a resource.
 type fact struct {
+	item
 	present bool
-	since   int // the moment from which it was there; meaningful while present
-	rev     int
+	since   int          // the moment from which it was there; meaningful while present
 	revs    map[int]bool // all that were ever said
-	size    int
-	bad     bool
-}
-
-// keys are sorted, so that choices follow from the seed.
-func (h *truth) keys() []key {
-	return slices.SortedFunc(maps.Keys(h.facts), func(a, b key) int {
-		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name))
-	})
 }
 
 // change makes a new state: each resource is touched with a probability, and then comes,
@@ -55,9 +44,9 @@ func (h *truth) change(rng *rand.Rand, touch float64) {
 	h.model.mu.Lock()
 	defer h.model.mu.Unlock()
 	h.revision += len(h.model.truths)
-	for _, k := range h.keys() {
+	for _, f := range h.order {
 		if rng.Float64() < touch {
-			h.touchLocked(rng, k, h.facts[k])
+			h.touchLocked(rng, f)
 		}
 	}
 }
@@ -79,22 +68,22 @@ func (h *truth) slim() {
 	h.model.mu.Lock()
 	defer h.model.mu.Unlock()
 	for _, f := range h.facts {
-		f.size = 0
+		f.Size = 0
 	}
 }
 
-func (h *truth) touchLocked(rng *rand.Rand, k key, f *fact) {
-	mayGo := h.model.delta || h.model.kinds[k.kind].typ.FullState()
+func (h *truth) touchLocked(rng *rand.Rand, f *fact) {
+	mayGo := h.model.delta || h.model.kinds[f.Kind].typ.FullState()
 	if f.present && mayGo && rng.IntN(3) == 0 {
-		f.present, f.bad = false, false
+		f.present, f.Bad = false, false
 		return
 	}
 	if !f.present {
 		f.present, f.since = true, unconfirmed
 	}
-	f.size = 0
+	f.Size = 0
 	if rng.IntN(20) == 0 {
-		f.size = h.model.large
+		f.Size = h.model.large
 	}
 	f.say(h.revision)
 }
@@ -103,7 +92,7 @@ func (h *truth) touchLocked(rng *rand.Rand, k key, f *fact) {
 const unconfirmed = int(^uint(0) >> 1)
 
 func (f *fact) say(rev int) {
-	f.rev = rev
+	f.Rev = rev
 	f.revs[rev] = true
 }
 
@@ -124,9 +113,9 @@ func (h *truth) state() *state {
 	h.model.mu.Lock()
 	defer h.model.mu.Unlock()
 	s := &state{}
-	for _, k := range h.keys() {
-		if f := h.facts[k]; f.present {
-			s.Items = append(s.Items, item{Kind: k.kind, Name: k.name, Rev: f.rev, Size: f.size, Bad: f.bad})
+	for _, f := range h.order {
+		if f.present {
+			s.Items = append(s.Items, f.item)
 		}
 	}
 	return s
@@ -137,12 +126,11 @@ func (h *truth) spoil(rng *rand.Rand, bad bool) {
 	h.model.mu.Lock()
 	defer h.model.mu.Unlock()
 	h.revision += len(h.model.truths)
-	for _, k := range h.keys() {
-		f := h.facts[k]
-		if h.model.kinds[k.kind].label != "cds" || !f.present || f.bad == bad || bad && rng.IntN(2) == 0 {
+	for _, f := range h.order {
+		if h.model.kinds[f.Kind].label != "cds" || !f.present || f.Bad == bad || bad && rng.IntN(2) == 0 {
 			continue
 		}
-		f.bad = bad
+		f.Bad = bad
 		f.say(h.revision)
 	}
 }
