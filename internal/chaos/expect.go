@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/xdswatch/xdswatch/xdstp"
 )
@@ -150,14 +151,15 @@ func (p *program) checkDump() error {
 // and should be. In use are the active server, and those before it that read requests and are
 // silent: they are asked for everything, and the others for nothing.
 func (w *world) checkRequests(active int) error {
-	wanted, kept := w.program.wanted()
+	want, none := w.program.wanted(), make([][]string, len(w.model.kinds))
 	most := 1 // streams to a server
 	if w.variant.perType {
-		types := maps.Clone(kept)
-		for url := range wanted {
-			types[url] = nil
+		most = 0
+		for k := range want {
+			if len(want[k])+len(w.program.lookedUp[k]) > 0 {
+				most++
+			}
 		}
-		most = len(types)
 	}
 	for _, s := range w.sites {
 		using := s.index == active || s.index < active && s.silent
@@ -171,7 +173,16 @@ func (w *world) checkRequests(active int) error {
 		if err != nil {
 			return err
 		}
-		if diff := w.program.misasked(a.Asked, using); diff != "" {
+		for k, names := range a.Asked {
+			a.Asked[k] = slices.DeleteFunc(w.model.besideWildcard(names), func(n string) bool {
+				return w.program.lookedUp[k][n] && !slices.Contains(want[k], n) // it may be kept for a while
+			})
+		}
+		expected := none
+		if using {
+			expected = want
+		}
+		if diff := cmp.Diff(expected, a.Asked, cmpopts.EquateEmpty()); diff != "" {
 			return fmt.Errorf("server %d has %d streams, and is asked (-want +got):\n%s", s.index, a.Streams, diff)
 		}
 		if s.index == active && !a.Settled {
@@ -181,22 +192,24 @@ func (w *world) checkRequests(active int) error {
 	return nil
 }
 
-// misasked compares what a server is asked for, by type URL, with what it should be.
-func (p *program) misasked(asked map[string][]string, using bool) string {
-	wanted, kept := p.wanted()
-	got := map[string][]string{}
-	for url, names := range asked {
-		names = slices.DeleteFunc(p.model.besideWildcard(names), func(n string) bool {
-			return kept[url][n] && !slices.Contains(wanted[url], n)
-		})
-		if len(names) > 0 {
-			got[url] = names
+// wanted is what the subscriptions want of each kind, sorted.
+func (p *program) wanted() [][]string {
+	m := p.model
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	want := make([][]string, len(m.kinds))
+	for s := range m.subs {
+		if s.form == collection {
+			want[s.kind] = append(want[s.kind], s.all)
+		} else {
+			want[s.kind] = slices.AppendSeq(want[s.kind], maps.Keys(s.told))
 		}
 	}
-	if !using {
-		clear(wanted)
+	for k, names := range want {
+		slices.Sort(names)
+		want[k] = m.besideWildcard(slices.Compact(names))
 	}
-	return cmp.Diff(wanted, got)
+	return want
 }
 
 // besideWildcard leaves out what is not named beside a wildcard in state of the world, or may not be:
@@ -206,38 +219,6 @@ func (m *model) besideWildcard(names []string) []string {
 		return names
 	}
 	return slices.DeleteFunc(names, func(n string) bool { return n != "*" && !xdstp.IsXDSTP(n) })
-}
-
-// wanted is what the subscriptions want by type URL, sorted, and what lookups may keep for a while.
-func (p *program) wanted() (names map[string][]string, kept map[string]map[string]bool) {
-	m := p.model
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	sets, kept := map[string]map[string]bool{}, map[string]map[string]bool{}
-	add := func(to map[string]map[string]bool, kind int, name string) {
-		url := m.kinds[kind].typ.TypeURL()
-		if to[url] == nil {
-			to[url] = map[string]bool{}
-		}
-		to[url][name] = true
-	}
-	for s := range m.subs {
-		if s.form == collection {
-			add(sets, s.kind, s.all)
-			continue
-		}
-		for n := range s.told {
-			add(sets, s.kind, n)
-		}
-	}
-	for k := range p.lookedUp {
-		add(kept, k.kind, k.name)
-	}
-	names = map[string][]string{}
-	for url, set := range sets {
-		names[url] = m.besideWildcard(slices.Sorted(maps.Keys(set)))
-	}
-	return names, kept
 }
 
 // patience is how long the program may take to know what the server says, once nothing

@@ -53,6 +53,6 @@ type answer struct {
 	Err     string `json:",omitempty"`
 	Streams int    `json:",omitempty"` // that stand
 	Settled bool   `json:",omitempty"` // all that is subscribed to was sent and answered
-	// Asked is what is subscribed to by type URL.
-	Asked map[string][]string `json:",omitempty"`
+	// Asked is what is subscribed to of each kind.
+	Asked [][]string `json:",omitempty"`
 }

@@ -24,10 +24,10 @@ type program struct {
 	model    *model
 	subs     []*sub // those that live, but for probes
 	probes   []*sub
-	number   int            // of subscriptions so far
-	lookedUp map[key]bool   // what lookups may keep; guarded by the model's mutex
-	standing map[string]int // streams that are up, by server; guarded by the model's mutex
-	came     atomic.Int64   // streams that came up
+	number   int               // of subscriptions so far
+	lookedUp []map[string]bool // what lookups of each kind may keep
+	standing map[string]int    // streams that are up, by server; guarded by the model's mutex
+	came     atomic.Int64      // streams that came up
 	lookups  sync.WaitGroup
 }
 
@@ -40,7 +40,10 @@ const most = 30
 // newProgram makes a program with a client of a configuration, in which it sets what the
 // harness needs: short waits, a journal, counts.
 func newProgram(config client.Config, m *model) (*program, error) {
-	p := &program{model: m, lookedUp: map[key]bool{}, standing: map[string]int{}}
+	p := &program{model: m, standing: map[string]int{}}
+	for range m.kinds {
+		p.lookedUp = append(p.lookedUp, map[string]bool{})
+	}
 	config.Logger = slog.New(slog.NewTextHandler(m.log, nil))
 	config.Linger = linger
 	config.Backoff = func() backoff.BackOff {
@@ -201,9 +204,7 @@ const lookupPatience = 3 * time.Second
 
 // lookup looks a resource up in a goroutine of its own.
 func (p *program) lookup(k int, name string) {
-	p.model.mu.Lock()
-	p.lookedUp[key{k, name}] = true
-	p.model.mu.Unlock()
+	p.lookedUp[k][name] = true
 	p.lookups.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), lookupPatience)
 		defer cancel()

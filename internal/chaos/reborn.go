@@ -120,8 +120,10 @@ func (p *program) restart(kept *store.Directory) error {
 	}
 	p.model.mu.Lock()
 	clear(p.standing)
-	clear(p.lookedUp)
 	p.model.mu.Unlock()
+	for _, names := range p.lookedUp {
+		clear(names)
+	}
 	p.config.Store = kept
 	var err error
 	if p.client, err = client.New(p.config); err != nil {

@@ -123,7 +123,7 @@ func (s *stormy) breakIt() {
 }
 
 func (s *stormy) endStreams(code func() codes.Code) {
-	for _, st := range s.memory.station.Streams() {
+	for _, st := range s.memory.Streams() {
 		st.End(status.Error(code(), "broken"))
 	}
 }

@@ -30,39 +30,24 @@ type result struct {
 	streams int64 // that came up
 }
 
-// failure is what went wrong in a world, and how it came to it.
-type failure struct {
-	plan     plan
-	sequence []string // of faults
-	last     []string // events
-	err      error
-}
-
-func (f *failure) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d, %v\nfaults: %s\nlast events:\n", f.plan.seed, f.plan.variant, strings.Join(f.sequence, " "))
-	for _, line := range f.last {
-		fmt.Fprintln(&b, line)
-	}
-	fmt.Fprintf(&b, "seed %d, %v, after %s: %v\n", f.plan.seed, f.plan.variant, f.sequence[max(0, len(f.sequence)-1):], f.err)
-	replay := fmt.Sprintf("go run ./internal/chaos -seed %d -worlds 1 -rounds %d", f.plan.seed, f.plan.rounds)
-	if f.plan.variant.spares > 0 {
+// failed says what went wrong in a world, and how it came to it.
+func (p plan) failed(sequence, last []string, err error) error {
+	replay := fmt.Sprintf("-seed %d -worlds 1 -rounds %d", p.seed, p.rounds)
+	if p.variant.spares > 0 {
 		replay += " -fallback"
 	}
-	if len(f.plan.only) > 0 {
-		replay += " -only " + strings.Join(f.plan.only, ",")
+	if len(p.only) > 0 {
+		replay += " -only " + strings.Join(p.only, ",")
 	}
-	fmt.Fprintf(&b, "again: %s\n", replay)
-	return b.String()
+	return fmt.Errorf("last events:\n%s\nseed %d, %v\nfaults: %s\n%w\nagain: go run ./internal/chaos %s",
+		strings.Join(last, "\n"), p.seed, p.variant, strings.Join(sequence, " "), err, replay)
 }
 
-func (f *failure) Unwrap() error { return f.err }
-
-// run does a plan, and notes faults in progress. The error is a *failure.
+// run does a plan, and notes faults in progress.
 func run(ctx context.Context, p plan, progress io.Writer) (result, error) {
 	w, err := newWorld(p.seed, p.variant)
 	if err != nil {
-		return result{}, &failure{plan: p, err: err}
+		return result{}, p.failed(nil, nil, err)
 	}
 	defer w.close()
 	var sequence []string
@@ -71,7 +56,7 @@ func run(ctx context.Context, p plan, progress io.Writer) (result, error) {
 		fmt.Fprintf(progress, "  %s\n", name)
 	})
 	if err != nil {
-		return result{}, &failure{plan: p, sequence: sequence, last: w.log.last(), err: err}
+		return result{}, p.failed(sequence, w.log.last(), err)
 	}
 	return result{len(sequence), w.program.came.Load()}, nil
 }

@@ -1,23 +1,30 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/xdswatch/xdswatch/testutil"
 )
@@ -25,12 +32,19 @@ import (
 // serveArg is the argument that makes the program the server process.
 const serveArg = "-serve-chaos"
 
-// host serves, and does what it is ordered to: in the server process, or in memory. Not safe for
-// concurrent use.
+// host serves a state, and does what it is ordered to: in the server process, or in memory. Orders
+// come one at a time.
 type host struct {
-	server  *testutil.Server // nil until the first order to serve
-	station *station
-	wires   *wires
+	*testutil.Store
+	server *testutil.Server // nil until the first order to serve
+	wires  *wires
+	kinds  []kind
+	served map[key]bool
+	token  bool // a bearer token is required
+
+	mu      sync.Mutex
+	refused codes.Code // of each new stream; OK takes them
+	muted   bool
 }
 
 // serve obeys orders until their end, which is the parent's.
@@ -57,12 +71,15 @@ func serve(orders io.Reader, answers io.Writer) error {
 
 // do carries an order out.
 func (h *host) do(o order) (a answer, err error) {
-	err = h.obey(o)
-	if h.server != nil {
-		a.Addr = h.server.Target()
+	if err = h.obey(o); h.server == nil {
+		return a, err
 	}
+	a.Addr = h.server.Target()
 	if o.Op == opAsked {
-		a.Asked, a.Streams, a.Settled = h.station.asked(), len(h.station.Streams()), h.station.settled()
+		for _, k := range h.kinds {
+			a.Asked = append(a.Asked, h.Subscribed(k.typ.TypeURL()))
+		}
+		a.Streams, a.Settled = len(h.Streams()), h.settled()
 	}
 	return a, err
 }
@@ -76,15 +93,19 @@ func (h *host) obey(o order) error {
 	}
 	switch o.Op {
 	case opSet:
-		return h.station.set(o.State)
+		return h.set(o.State)
 	case opEnd:
-		h.station.end(codes.Code(o.Code))
+		for _, st := range h.Streams() {
+			st.End(status.Error(codes.Code(o.Code), "ended by the harness"))
+		}
 	case opRefuse:
-		h.station.refuse(codes.Code(o.Code))
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.refused = codes.Code(o.Code)
 	case opMute:
-		h.station.mute(o.On)
+		h.mute(o.On)
 	case opHush:
-		h.station.Hold(o.On)
+		h.Hold(o.On)
 	case opAsked: // the answer tells
 	case opReset:
 		h.wires.each(func(w *wire) { w.resetStreams(http2.ErrCode(o.Code)) })
@@ -93,7 +114,9 @@ func (h *host) obey(o order) error {
 	case opTear:
 		h.wires.each((*wire).tear)
 	case opNoise:
-		h.station.noise()
+		for _, st := range h.Streams() {
+			go st.SendBytes([]byte{0xff, 0xff}) // a stream that is over needs none
+		}
 	case opWake:
 		wake(o.After)
 	default:
@@ -107,7 +130,7 @@ func (h *host) serve(s serving, first *state) error {
 	if h.server != nil {
 		h.server.Close()
 	}
-	h.station, h.wires = newStation(s.Token), &wires{open: map[*wire]struct{}{}}
+	*h = host{Store: testutil.NewStore(), wires: &wires{open: map[*wire]struct{}{}}, kinds: kinds(), token: s.Token}
 	opts := []grpc.ServerOption{
 		grpc.Creds(&wireCreds{TransportCredentials: serverCreds(s.TLS), wires: h.wires}),
 		grpc.WriteBufferSize(0), // so that wires know where frames begin
@@ -118,8 +141,8 @@ func (h *host) serve(s serving, first *state) error {
 			MaxConnectionAge: s.Age, MaxConnectionAgeGrace: s.Age / 4,
 		}))
 	}
-	all := append(h.station.options(), testutil.GRPCOptions(opts...))
-	err := h.station.set(first)
+	all := []testutil.Option{testutil.Unrecorded(), testutil.OnStream(h.opened), h.Serve(), testutil.GRPCOptions(opts...)}
+	err := h.set(first)
 	switch {
 	case err != nil:
 	case s.Memory != "":
@@ -128,6 +151,58 @@ func (h *host) serve(s serving, first *state) error {
 		h.server, err = testutil.ListenServer("127.0.0.1:0", all...)
 	}
 	return err
+}
+
+// opened breaks a new stream if it is to be broken.
+func (h *host) opened(st *testutil.Stream) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.token && !hasToken(st.Metadata):
+		st.End(status.Error(codes.Unauthenticated, "no token, or one that has expired"))
+	case h.refused != codes.OK:
+		st.End(status.Error(h.refused, "refused by the harness"))
+	case h.muted:
+		st.StopReading()
+	}
+}
+
+// set serves a state.
+func (h *host) set(to *state) error {
+	gone := h.served
+	h.served = map[key]bool{}
+	var all []*discoveryv3.Resource
+	for _, i := range to.Items {
+		all = append(all, testutil.Wrapped(i.Name, fmt.Sprint(i.Rev), i.message(h.kinds)))
+		h.served[key{i.Kind, i.Name}] = true
+	}
+	for k := range gone {
+		if !h.served[k] {
+			h.Remove(h.kinds[k.kind].typ.TypeURL(), k.name)
+		}
+	}
+	return h.Set(all...)
+}
+
+// mute leaves requests unread, or reads them again.
+func (h *host) mute(on bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.muted = on
+	for _, st := range h.Streams() {
+		if on {
+			st.StopReading()
+		} else {
+			st.ResumeReading()
+		}
+	}
+}
+
+// settled says whether all that is subscribed to was sent and answered.
+func (h *host) settled() bool {
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	return h.Settle(now) == nil
 }
 
 // wake continues the parent after a while; the parent is about to be stopped.
@@ -160,4 +235,20 @@ func serverCreds(dir string) credentials.TransportCredentials {
 			}, nil
 		},
 	})
+}
+
+// hasToken looks for a token that has not expired. Its signature is not looked at.
+func hasToken(md metadata.MD) bool {
+	for _, v := range md.Get("authorization") {
+		parts := strings.Split(strings.TrimPrefix(v, "Bearer "), ".")
+		if len(parts) != 3 {
+			continue
+		}
+		var claims struct{ Exp int64 }
+		payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+		if err == nil && json.Unmarshal(payload, &claims) == nil && time.Now().Unix() < claims.Exp {
+			return true
+		}
+	}
+	return false
 }
