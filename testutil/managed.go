@@ -3,12 +3,8 @@ package testutil
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
-	"math"
-	"net"
 	"sync"
-	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
@@ -20,12 +16,6 @@ import (
 // NodeKey is the key of the one snapshot of a [ManagementServer] in its cache: every
 // node, whatever its id, is given that snapshot.
 const NodeKey = "any"
-
-// bindPatience is how long a restart waits for its port to be free again.
-const bindPatience = 10 * time.Second
-
-// ErrRunning is the error of a restart without a stop.
-var ErrRunning = errors.New("management server is running")
 
 // ManagementConfig configures a [ManagementServer]. Its zero value works.
 type ManagementConfig struct {
@@ -50,8 +40,8 @@ type ManagementConfig struct {
 // go-control-plane on loopback TCP, with the aggregated service and those of single
 // types. Its methods are safe for concurrent use.
 type ManagementServer struct {
+	port
 	config ManagementConfig
-	addr   string
 	counts counter
 
 	setting  sync.Mutex // taken before mu; held over the cache's work, which Stop can end
@@ -65,9 +55,6 @@ type managementRun struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	cache  cache.SnapshotCache
-	lis    *connListener
-	grpc   *grpc.Server
-	served chan struct{} // closed when the listener is no longer served
 }
 
 type anyNode struct{}
@@ -80,17 +67,12 @@ func NewManagementServer(cfg ManagementConfig) (*ManagementServer, error) {
 	if cfg.Addr == "" {
 		cfg.Addr = "127.0.0.1:0"
 	}
-	lis, err := net.Listen("tcp", cfg.Addr)
-	if err != nil {
+	m := &ManagementServer{config: cfg}
+	if err := m.listen(cfg.Addr, m.begin()...); err != nil {
 		return nil, fmt.Errorf("management server: %w", err)
 	}
-	m := &ManagementServer{config: cfg, addr: lis.Addr().String()}
-	m.run = m.start(lis, nil)
 	return m, nil
 }
-
-// Addr is the address of the server, "127.0.0.1:port". It outlives a restart.
-func (m *ManagementServer) Addr() string { return m.addr }
 
 // Set replaces the snapshot, and clients are told of it. The resources may be of the
 // types Listener, RouteConfiguration, ScopedRouteConfiguration, VirtualHost, Cluster,
@@ -135,85 +117,46 @@ func (m *ManagementServer) Cache() cache.SnapshotCache {
 // waits for the streams to end. A second call does nothing.
 func (m *ManagementServer) Stop() {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	if m.run != nil {
-		m.run.stop()
+		m.run.cancel()
 		m.run = nil
 	}
+	m.mu.Unlock()
+	m.port.Stop()
 }
 
 // Restart starts a stopped server again on the same port, with its last snapshot or with
 // none. It waits up to ten seconds for the port to be free. The error is [ErrRunning] if
 // the server was not stopped.
 func (m *ManagementServer) Restart(keepSnapshot bool) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.run != nil {
-		return ErrRunning
-	}
-	lis, err := listenAgain(m.addr)
-	if err != nil {
-		return fmt.Errorf("restart management server: %w", err)
-	}
-	if !keepSnapshot {
-		m.snapshot = nil
-	}
-	m.run = m.start(lis, m.snapshot)
-	return nil
-}
-
-// listenAgain listens on a port that was in use until now.
-func listenAgain(addr string) (net.Listener, error) {
-	deadline := time.Now().Add(bindPatience)
-	for {
-		lis, err := net.Listen("tcp", addr)
-		if err == nil || time.Now().After(deadline) {
-			return lis, err
+	return m.restart(func() []Option {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if !keepSnapshot {
+			m.snapshot = nil
 		}
-		time.Sleep(20 * time.Millisecond)
-	}
+		return m.begin()
+	})
 }
 
-func (m *ManagementServer) start(lis net.Listener, snapshot *cache.Snapshot) *managementRun {
-	r := &managementRun{
-		cache:  cache.NewSnapshotCache(m.config.ADS, anyNode{}, nil),
-		lis:    newConnListener(lis),
-		served: make(chan struct{}),
-	}
+// begin makes a cache, and the options of a server that serves it; the caller holds mu, or is the
+// only one.
+func (m *ManagementServer) begin() []Option {
+	r := &managementRun{cache: cache.NewSnapshotCache(m.config.ADS, anyNode{}, nil)}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
-	r.grpc = m.newGRPC(serveCache(r.ctx, r.cache, m.config.Ordered))
-	if snapshot != nil {
+	if m.snapshot != nil {
 		// A cache without watches has nobody to tell, and so no error.
-		_ = r.set(snapshot)
+		_ = r.set(m.snapshot)
 	}
-	go func() {
-		defer close(r.served)
-		// The listener fails only by being closed.
-		_ = r.grpc.Serve(r.lis)
-	}()
-	return r
-}
-
-func (m *ManagementServer) newGRPC(serve grpc.StreamHandler) *grpc.Server {
-	opts := []grpc.ServerOption{
-		grpc.MaxRecvMsgSize(math.MaxInt),
-		grpc.WaitForHandlers(true),
-		grpc.UnknownServiceHandler(serve),
-		grpc.ChainStreamInterceptor(m.intercept),
-	}
+	m.run = r
+	opts := []grpc.ServerOption{grpc.ChainStreamInterceptor(m.intercept)}
 	if m.config.TLS != nil {
 		opts = append(opts, grpc.Creds(credentials.NewTLS(m.config.TLS)))
 	}
-	return grpc.NewServer(append(opts, m.config.GRPC...)...)
+	serve := serveCache(r.ctx, r.cache, m.config.Ordered)
+	return []Option{handledBy(serve), GRPCOptions(append(opts, m.config.GRPC...)...)}
 }
 
 func (r *managementRun) set(snapshot *cache.Snapshot) error {
 	return r.cache.SetSnapshot(r.ctx, NodeKey, snapshot)
-}
-
-func (r *managementRun) stop() {
-	r.lis.Close()
-	r.cancel()
-	r.grpc.Stop()
-	<-r.served
 }

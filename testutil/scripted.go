@@ -28,6 +28,7 @@ type Server struct {
 	onStream   []func(*Stream)
 	onRequest  []func(*Stream, *Request)
 	unrecorded bool
+	handler    grpc.StreamHandler // in place of a test that plays the streams; else nil
 	grpcOpts   []grpc.ServerOption
 
 	memory *handover.Listener // nil unless in memory
@@ -81,15 +82,14 @@ func GRPCOptions(opts ...grpc.ServerOption) Option {
 	return func(s *Server) { s.grpcOpts = append(s.grpcOpts, opts...) }
 }
 
+// handledBy has streams handled by h, with messages and the keepalive policy of a grpc server as it is
+// by itself.
+func handledBy(h grpc.StreamHandler) Option { return func(s *Server) { s.handler = h } }
+
 // NewServer starts a server in memory, to be reached with [Server.Target] and
 // [Server.DialOptions]. It must be closed; in a testing/synctest bubble, by the bubble.
 func NewServer(opts ...Option) *Server {
-	lis := handover.Memory()
-	s := newServer(lis, opts)
-	s.memory = lis
-	s.target = "passthrough:///" + s.name
-	s.start()
-	return s
+	return startServer(handover.Memory(), "", opts)
 }
 
 // ListenServer starts a server on a TCP address such as "127.0.0.1:0", or on the Unix
@@ -106,26 +106,24 @@ func ListenServer(addr string, opts ...Option) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("scripted server: %w", err)
 	}
-	s := newServer(lis, opts)
-	s.target = lis.Addr().String()
+	target := lis.Addr().String()
 	if network == "unix" {
-		s.target = "unix:" + address
+		target = "unix:" + address
 	}
-	s.start()
-	return s, nil
+	return startServer(lis, target, opts), nil
 }
 
-func newServer(lis net.Listener, opts []Option) *Server {
-	s := &Server{name: "scripted", lis: newConnListener(lis), closed: make(chan struct{})}
+func startServer(lis net.Listener, target string, opts []Option) *Server {
+	s := &Server{name: "scripted", lis: newConnListener(lis), target: target, closed: make(chan struct{})}
 	for _, o := range opts {
 		o(s)
 	}
-	return s
-}
-
-func (s *Server) start() {
+	if memory, ok := lis.(*handover.Listener); ok {
+		s.memory, s.target = memory, "passthrough:///"+s.name
+	}
 	s.current = s.newGeneration()
 	s.wg.Go(s.accept)
+	return s
 }
 
 // Target is what a grpc client dials: "passthrough:///scripted" in memory (or the name
@@ -222,17 +220,13 @@ func (s *Server) register(st *Stream) {
 }
 
 func (s *Server) newGRPC() *grpc.Server {
-	opts := []grpc.ServerOption{
-		grpc.MaxRecvMsgSize(math.MaxInt),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
-			MinTime:             time.Nanosecond,
-			PermitWithoutStream: true,
-		}),
+	opts := []grpc.ServerOption{grpc.MaxRecvMsgSize(math.MaxInt), grpc.WaitForHandlers(true)}
+	if s.handler != nil {
+		return grpc.NewServer(append(append(opts, grpc.UnknownServiceHandler(s.handler)), s.grpcOpts...)...)
 	}
+	opts = append(opts, grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
+		MinTime: time.Nanosecond, PermitWithoutStream: true,
+	}))
 	opts = append(opts, s.grpcOpts...)
-	return grpc.NewServer(append(opts,
-		grpc.ForceServerCodecV2(rawCodec{}),
-		grpc.UnknownServiceHandler(s.handle),
-		grpc.WaitForHandlers(true),
-	)...)
+	return grpc.NewServer(append(opts, grpc.ForceServerCodecV2(rawCodec{}), grpc.UnknownServiceHandler(s.handle))...)
 }
