@@ -13,8 +13,6 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
@@ -29,14 +27,14 @@ func ADS() *corev3.ConfigSource {
 // APIListener is a listener of a client, as gRPC's, whose routes are the route configuration of that
 // name.
 func APIListener(name, routes string) *listenerv3.Listener {
-	return &listenerv3.Listener{Name: name, ApiListener: &listenerv3.ApiListener{ApiListener: packed(manager(routes))}}
+	return &listenerv3.Listener{Name: name, ApiListener: &listenerv3.ApiListener{ApiListener: toAny(manager(routes))}}
 }
 
 // ProxyListener is a listener of a proxy, as Envoy's, on an address "ip:port", whose routes are the route
 // configuration of that name. It panics if the address is none.
 func ProxyListener(name, address, routes string) *listenerv3.Listener {
 	return &listenerv3.Listener{Name: name, Address: socketAddress(address), FilterChains: []*listenerv3.FilterChain{{
-		Filters: []*listenerv3.Filter{{Name: "http", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed(manager(routes))}}},
+		Filters: []*listenerv3.Filter{{Name: "http", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: toAny(manager(routes))}}},
 	}}}
 }
 
@@ -46,7 +44,7 @@ func manager(routes string) *hcmv3.HttpConnectionManager {
 		StatPrefix:     "http",
 		RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: ADS(), RouteConfigName: routes}},
 		HttpFilters: []*hcmv3.HttpFilter{{
-			Name: "router", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: packed(&routerv3.Router{})},
+			Name: "router", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: toAny(&routerv3.Router{})},
 		}},
 	}
 }
@@ -125,13 +123,4 @@ func socketAddress(hostport string) *corev3.Address {
 	return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
 		Address: host, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(port)},
 	}}}
-}
-
-// packed is a message in an Any, which a message without bad UTF-8 always fits.
-func packed(m proto.Message) *anypb.Any {
-	a, err := anypb.New(m)
-	if err != nil {
-		panic(fmt.Sprintf("testutil: %v", err))
-	}
-	return a
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 )
@@ -47,14 +48,14 @@ type RESTServer struct {
 	http   *http.Server
 	served chan struct{} // closed when the listener is no longer served
 
-	mu      sync.Mutex
-	state   map[string]*restState // by path
-	changed chan struct{}         // closed at the next change of the state
-	answer  http.HandlerFunc      // in place of the server's own; nil if there is none
-	polls   []*RESTPoll           // that nobody took yet
-	count   int                   // of all polls
-	polled  chan struct{}         // closed at the next poll
-	open    map[net.Conn]struct{}
+	polls feed[*RESTPoll]
+
+	mu       sync.Mutex
+	snapshot *cache.Snapshot     // nil until set
+	changed  chan struct{}       // closed at the next one
+	asked    map[string][]string // by the last poll of each path that was answered in full
+	answer   http.HandlerFunc    // in place of the server's own; nil if there is none
+	open     map[net.Conn]struct{}
 }
 
 // RESTPoll is one poll as the server received it.
@@ -80,7 +81,7 @@ func NewRESTServer(cfg RESTConfig) (*RESTServer, error) {
 	}
 	s := &RESTServer{
 		config: cfg, addr: lis.Addr().String(), served: make(chan struct{}),
-		state: map[string]*restState{}, changed: make(chan struct{}), polled: make(chan struct{}), open: map[net.Conn]struct{}{},
+		changed: make(chan struct{}), asked: map[string][]string{}, open: map[net.Conn]struct{}{},
 	}
 	s.http = &http.Server{
 		Handler: http.HandlerFunc(s.serve), ConnState: s.connState, ErrorLog: log.New(io.Discard, "", 0),
@@ -154,31 +155,16 @@ func (s *RESTServer) connState(conn net.Conn, state http.ConnState) {
 }
 
 // Polls counts all polls.
-func (s *RESTServer) Polls() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.count
-}
+func (s *RESTServer) Polls() int { return len(s.polls.all()) }
 
 // Next waits for the next poll that was not taken yet and returns it, without waiting for its
 // answer. The error is that of ctx.
 func (s *RESTServer) Next(ctx context.Context) (*RESTPoll, error) {
-	for {
-		s.mu.Lock()
-		polled := s.polled
-		if len(s.polls) > 0 {
-			p := s.polls[0]
-			s.polls = s.polls[1:]
-			s.mu.Unlock()
-			return p, nil
-		}
-		s.mu.Unlock()
-		select {
-		case <-polled:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("no poll came: %w", context.Cause(ctx))
-		}
+	p, err := s.polls.next(ctx, nil)
+	if err != nil {
+		return nil, fmt.Errorf("no poll came: %w", err)
 	}
+	return p, nil
 }
 
 // Answer has all polls from now on answered by h; nil gives them back to the server. Those
@@ -194,10 +180,8 @@ func (s *RESTServer) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the client went away
 	}
+	s.polls.add(p)
 	s.mu.Lock()
-	s.polls, s.count = append(s.polls, p), s.count+1
-	close(s.polled)
-	s.polled = make(chan struct{})
 	answer := s.answer
 	s.mu.Unlock()
 	if answer != nil {
@@ -227,13 +211,17 @@ func (s *RESTServer) Set(version string, resources ...proto.Message) error {
 	if err != nil {
 		return fmt.Errorf("snapshot %q: %w", version, err)
 	}
-	state, err := restStates(snapshot, resources)
-	if err != nil {
-		return fmt.Errorf("snapshot %q: %w", version, err)
+	polled := 0
+	for _, url := range restTypes() {
+		polled += len(snapshot.GetResources(url))
+	}
+	if polled < len(resources) {
+		return fmt.Errorf("snapshot %q: %w", version, errNoPath)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.state = state
+	s.snapshot = snapshot
+	clear(s.asked)
 	close(s.changed)
 	s.changed = make(chan struct{})
 	return nil

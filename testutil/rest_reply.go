@@ -1,6 +1,7 @@
 package testutil
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -9,51 +10,20 @@ import (
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// restState is what a server has of one type.
-type restState struct {
-	typeURL string
-	version string
-	names   []string // sorted
-	byName  map[string]proto.Message
-	asked   []string // by the last poll that was answered in full
-}
-
-// restPaths are the paths that are polled (xDS protocol, "REST endpoints").
-func restPaths() map[string]string {
+// restTypes are the URLs of types by the paths that are polled (xDS protocol, "REST endpoints").
+func restTypes() map[string]string {
 	return map[string]string{
-		resourcev3.ListenerType:        resourcev3.FetchListeners,
-		resourcev3.RouteType:           resourcev3.FetchRoutes,
-		resourcev3.ScopedRouteType:     resourcev3.FetchScopedRoutes,
-		resourcev3.ClusterType:         resourcev3.FetchClusters,
-		resourcev3.EndpointType:        resourcev3.FetchEndpoints,
-		resourcev3.SecretType:          resourcev3.FetchSecrets,
-		resourcev3.RuntimeType:         resourcev3.FetchRuntimes,
-		resourcev3.ExtensionConfigType: resourcev3.FetchExtensionConfigs,
+		resourcev3.FetchListeners:        resourcev3.ListenerType,
+		resourcev3.FetchRoutes:           resourcev3.RouteType,
+		resourcev3.FetchScopedRoutes:     resourcev3.ScopedRouteType,
+		resourcev3.FetchClusters:         resourcev3.ClusterType,
+		resourcev3.FetchEndpoints:        resourcev3.EndpointType,
+		resourcev3.FetchSecrets:          resourcev3.SecretType,
+		resourcev3.FetchRuntimes:         resourcev3.RuntimeType,
+		resourcev3.FetchExtensionConfigs: resourcev3.ExtensionConfigType,
 	}
-}
-
-// restStates sorts what is in a snapshot by path.
-func restStates(snapshot *cache.Snapshot, resources []proto.Message) (map[string]*restState, error) {
-	states := map[string]*restState{}
-	total := 0
-	for url, path := range restPaths() {
-		st := &restState{typeURL: url, version: snapshot.GetVersion(url), byName: map[string]proto.Message{}}
-		for name, r := range snapshot.GetResources(url) {
-			st.byName[name] = r
-			st.names = append(st.names, name)
-		}
-		slices.Sort(st.names)
-		states[path] = st
-		total += len(st.names)
-	}
-	if total < len(resources) {
-		return nil, errNoPath
-	}
-	return states, nil
 }
 
 // reply answers a poll from the state, at once or when there is news.
@@ -85,32 +55,29 @@ func (s *RESTServer) reply(w http.ResponseWriter, r *http.Request, p *RESTPoll) 
 func (s *RESTServer) look(p *RESTPoll) (resp *discoveryv3.DiscoveryResponse, code int, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := s.state[p.Path]
-	if st == nil && len(s.state) > 0 {
+	url, ok := restTypes()[p.Path]
+	switch {
+	case s.snapshot == nil:
+		return nil, http.StatusInternalServerError, nil
+	case !ok:
 		return nil, http.StatusNotFound, nil
 	}
-	if st == nil {
-		return nil, http.StatusInternalServerError, nil
-	}
 	asked := p.Request.GetResourceNames()
-	if p.Request.GetVersionInfo() == st.version && (s.config.ByVersion || slices.Equal(asked, st.asked)) {
+	if p.Request.GetVersionInfo() == s.snapshot.GetVersion(url) && (s.config.ByVersion || slices.Equal(asked, s.asked[p.Path])) {
 		return nil, http.StatusNotModified, s.changed
 	}
-	st.asked = asked
-	return st.response(asked), http.StatusOK, nil
+	s.asked[p.Path] = asked
+	return restResponse(s.snapshot, url, asked), http.StatusOK, nil
 }
 
-// response holds what is asked for, or everything of a type that is always told whole.
-func (st *restState) response(asked []string) *discoveryv3.DiscoveryResponse {
-	all := len(asked) == 0 || slices.Contains(asked, "*") ||
-		st.typeURL == resourcev3.ListenerType || st.typeURL == resourcev3.ClusterType
-	resp := &discoveryv3.DiscoveryResponse{VersionInfo: st.version, TypeUrl: st.typeURL}
-	for _, name := range st.names {
-		if !all && !slices.Contains(asked, name) {
-			continue
-		}
-		if a, err := anypb.New(st.byName[name]); err == nil { // no message of a snapshot has a fault
-			resp.Resources = append(resp.Resources, a)
+// restResponse holds what is asked for, or everything of a type that is always told whole.
+func restResponse(from *cache.Snapshot, url string, asked []string) *discoveryv3.DiscoveryResponse {
+	all := len(asked) == 0 || slices.Contains(asked, "*") || url == resourcev3.ListenerType || url == resourcev3.ClusterType
+	resp := &discoveryv3.DiscoveryResponse{VersionInfo: from.GetVersion(url), TypeUrl: url}
+	resources := from.GetResources(url)
+	for _, name := range slices.Sorted(maps.Keys(resources)) {
+		if all || slices.Contains(asked, name) {
+			resp.Resources = append(resp.Resources, toAny(resources[name]))
 		}
 	}
 	return resp
