@@ -68,7 +68,7 @@ func TestFaults(t *testing.T) {
 		seen[f.name] = true
 		possible := false
 		for seed := range uint64(variants) {
-			possible = possible || f.needs == nil || f.needs(variantOf(seed)) || f.needs(fleetVariantOf(seed))
+			possible = possible || f.needs == nil || f.needs(variantOf(seed, false)) || f.needs(variantOf(seed, true))
 		}
 		if !possible {
 			t.Errorf("no world has what %q breaks", f.name)
@@ -79,7 +79,7 @@ func TestFaults(t *testing.T) {
 // The clock is the whole machine's: nothing sets it unasked.
 func TestClockIsAskedFor(t *testing.T) {
 	for seed := range uint64(variants) {
-		p := plan{variant: variantOf(seed)}
+		p := plan{variant: variantOf(seed, false)}
 		setsClock := func(f fault) bool { return f.name == "wall-clock" }
 		if slices.ContainsFunc(pick(p), setsClock) {
 			t.Errorf("in %v", p.variant)
@@ -120,10 +120,9 @@ func TestModel(t *testing.T) {
 			m := newModel(variant{delta: true}, newJournal())
 			h := m.truths[0]
 			f := h.facts[key{0, "cds-0"}]
-			f.present, f.since = true, unconfirmed
+			f.present = true
 			f.say(0)
 			f.say(1)
-			h.confirm()
 			m.settle()
 			s := newSub(m, 1, watch, 0, []string{"cds-0"})
 			s.hear(c.events...)
@@ -169,10 +168,9 @@ func TestModelOfTwo(t *testing.T) {
 			for i, h := range m.truths {
 				h.uri = []string{"a", "b"}[i]
 				f := h.facts[key{0, "cds-0"}]
-				f.present, f.since = true, unconfirmed
+				f.present = true
 				f.say(4 + i)
 				f.say(2 + i)
-				h.confirm()
 			}
 			m.settle()
 			m.use(c.active, false)
@@ -192,18 +190,20 @@ func TestModelOfTwo(t *testing.T) {
 // A resource that was away since all was well may be said not to exist.
 func TestModelAllowsAbsence(t *testing.T) {
 	m := newModel(variant{delta: true}, newJournal())
-	h := m.truths[0]
-	f := h.facts[key{0, "cds-0"}]
+	f := m.truths[0].facts[key{0, "cds-0"}]
 	m.settle()
-	f.present, f.since = true, unconfirmed
+	f.present = true
 	f.say(1)
 	s := newSub(m, 1, watch, 0, []string{"cds-0"})
-	for range 2 { // not confirmed yet; confirmed, after the watches were last right
-		s.hear(client.Event[any]{Kind: client.EventDoesNotExist, Name: "cds-0"})
-		h.confirm()
-	}
+	gone := client.Event[any]{Kind: client.EventDoesNotExist, Name: "cds-0"}
+	s.hear(gone)
 	if faults, differences := m.faults, s.differencesLocked(true); len(faults) != 0 || len(differences) != 1 {
 		t.Errorf("faults %q, differences %q", faults, differences)
+	}
+	m.settle()
+	s.hear(gone)
+	if faults := m.faults; len(faults) != 1 {
+		t.Errorf("faults %q once it was there all the time", faults)
 	}
 }
 

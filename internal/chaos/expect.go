@@ -166,7 +166,7 @@ func (w *world) checkRequests(active int) error {
 		if up := w.program.streamsAt(s.truth.uri); using != (up > 0) || up > most {
 			return fmt.Errorf("the program has %d streams to server %d", up, s.index)
 		}
-		if !using && s.broken() {
+		if !using && s.turn != nil {
 			continue // it may be in no state to tell
 		}
 		a, err := s.server.do(order{Op: opAsked})

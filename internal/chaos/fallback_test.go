@@ -124,7 +124,7 @@ func (h *truth) without(n int) {
 	defer h.model.mu.Unlock()
 	h.revision += len(h.model.truths)
 	for k, f := range h.facts {
-		f.present, f.since = k.name != h.model.kinds[k.kind].name(n), unconfirmed
+		f.present = k.name != h.model.kinds[k.kind].name(n)
 		f.say(h.revision)
 	}
 }

@@ -68,8 +68,8 @@ func faults() []fault {
 		{name: "idle", steps: aWhile, do: idle},
 
 		// Connections. A Unix socket that is closed is gone.
-		{name: "fin", steps: aWhile, do: func(_ context.Context, s *site, _ int) error { s.proxy.Cut(); return nil }},
-		{name: "tcp-reset", steps: aWhile, do: func(_ context.Context, s *site, _ int) error { s.proxy.Reset(); return nil }},
+		{name: "fin", steps: aWhile, do: does(func(s *site) { s.proxy.Cut() })},
+		{name: "tcp-reset", steps: aWhile, do: does(func(s *site) { s.proxy.Reset() })},
 		{name: "port-closed", out: true, steps: aWhile, do: all(closed(true), cut), heal: closed(false)},
 		// Longer than an attempt may take; the client's own bound ends what still hangs.
 		{name: "port-silent", out: true, steps: 20 * aWhile, do: all(cut, blackhole(true)), heal: blackhole(false)},
@@ -163,6 +163,11 @@ func all(do ...action) action {
 	}
 }
 
+// does is an action that cannot fail.
+func does(f func(*site)) action {
+	return func(_ context.Context, s *site, _ int) error { f(s); return nil }
+}
+
 // inTurn does one action each time.
 func inTurn(do ...action) action {
 	return func(ctx context.Context, s *site, n int) error { return do[n](ctx, s, n) }
@@ -251,16 +256,13 @@ func closed(on bool) action {
 
 // blackhole swallows everything, and nobody learns that connections end.
 func blackhole(on bool) action {
-	return func(_ context.Context, s *site, _ int) error {
+	return does(func(s *site) {
 		s.deaf = true
 		s.proxy.Blackhole(on)
-		return nil
-	}
+	})
 }
 
-func delayed(d time.Duration) action {
-	return func(_ context.Context, s *site, _ int) error { s.proxy.Delay(d); return nil }
-}
+func delayed(d time.Duration) action { return does(func(s *site) { s.proxy.Delay(d) }) }
 
 // delayedOrNot lets requests go out whose answers come late.
 func delayedOrNot(_ context.Context, s *site, _ int) error {
@@ -295,9 +297,7 @@ func continued(after time.Duration) action {
 	}
 }
 
-func nameserverIs(code dnsmessage.RCode) action {
-	return func(_ context.Context, s *site, _ int) error { s.names.be(code); return nil }
-}
+func nameserverIs(code dnsmessage.RCode) action { return does(func(s *site) { s.names.be(code) }) }
 
 // abandonSocket leaves a socket file behind at which nobody listens, as a process does that was killed.
 func abandonSocket(_ context.Context, s *site, _ int) error {

@@ -8,11 +8,10 @@ import (
 	"slices"
 )
 
-// turn is a fault that lasts. It is a coroutine, and who is next is left to chance. So servers
-// go and come back in any order.
+// turn is a fault that lasts at a site. It is a coroutine, and who is next is left to chance. So
+// servers go and come back in any order.
 type turn struct {
 	fault
-	site  *site
 	next  func() (struct{}, bool)
 	stop  func()
 	ended error // once next has returned false
@@ -28,8 +27,9 @@ func (w *world) faults(ctx context.Context, p plan, before use, begin func(strin
 	}
 	outs := slices.DeleteFunc(slices.Clone(from), func(f fault) bool { return !f.out })
 	for range p.rounds {
-		for quota := 2*len(w.sites) - 1; quota > 0 || len(w.turns) > 0; {
-			if site := w.idleSite(); quota > 0 && site != nil && w.rng.IntN(4) == 0 {
+		for quota := 2*len(w.sites) - 1; quota > 0 || len(w.broken()) > 0; {
+			site := w.sites[w.rng.IntN(len(w.sites))]
+			if quota > 0 && site.turn == nil && w.rng.IntN(4) == 0 {
 				f := from[w.rng.IntN(len(from))]
 				if len(outs) > 0 && w.rng.IntN(len(w.sites)) > 0 { // the others step in for it
 					f = outs[w.rng.IntN(len(outs))]
@@ -47,7 +47,7 @@ func (w *world) faults(ctx context.Context, p plan, before use, begin func(strin
 			}
 			if w.allOut() && w.rng.IntN(10) == 0 {
 				if err := w.rest(ctx); err != nil {
-					return fmt.Errorf("at rest with %s: %w", w.under(), err)
+					return fmt.Errorf("at rest with %s: %w", w.broken(), err)
 				}
 			}
 		}
@@ -66,14 +66,14 @@ func (w *world) begin(ctx context.Context, f fault, s *site) error {
 	if err := w.files.writeToken(tokenLife); err != nil {
 		return err
 	}
-	t := &turn{fault: f, site: s}
+	t := &turn{fault: f}
 	w.log.add("fault %s begins at server %d", f.name, s.index)
 	t.next, t.stop = iter.Pull(func(yield func(struct{}) bool) {
 		s.yield = func() bool { return yield(struct{}{}) }
 		t.ended = f.run(ctx, s)
 	})
-	w.turns = append(w.turns, t)
-	return w.resume(len(w.turns) - 1)
+	s.turn = t
+	return s.resume()
 }
 
 // live lets the others live for some steps. A fault calls it.
@@ -89,25 +89,31 @@ func (s *site) live(steps int) error {
 // errStopped ends a fault early, when something is wrong elsewhere.
 var errStopped = errors.New("stopped")
 
-// resume has a fault do its next step.
-func (w *world) resume(i int) error {
-	t := w.turns[i]
+// resume has the fault at a server do its next step.
+func (s *site) resume() error {
+	t := s.turn
 	if _, more := t.next(); more {
 		return nil
 	}
-	w.turns = slices.Delete(w.turns, i, i+1)
+	s.turn = nil
 	if t.ended != nil {
-		return fmt.Errorf("in %s at server %d: %w", t.name, t.site.index, t.ended)
+		return fmt.Errorf("in %s at server %d: %w", t.name, s.index, t.ended)
 	}
-	w.log.add("fault %s has ended at server %d", t.name, t.site.index)
-	w.mended(t.site)
+	s.log.add("fault %s has ended at server %d", t.name, s.index)
+	// The program no longer stands by at silent servers after one that answers again: if that fails
+	// once more the program goes to them, and waits there.
+	for _, o := range s.broken() {
+		if o.index > s.index && o.silent {
+			o.silent, o.turn.out = false, false
+		}
+	}
 	return nil
 }
 
 // tick is a step of a fault, if there is one, and one of the program or of a server.
 func (w *world) tick(ctx context.Context) error {
-	if n := len(w.turns); n > 0 {
-		if err := w.resume(w.rng.IntN(n)); err != nil {
+	if broken := w.broken(); len(broken) > 0 {
+		if err := broken[w.rng.IntN(len(broken))].resume(); err != nil {
 			return err
 		}
 	}
@@ -116,54 +122,28 @@ func (w *world) tick(ctx context.Context) error {
 
 // stopAll ends what still lasts when something went wrong.
 func (w *world) stopAll() {
-	for _, t := range w.turns {
-		t.stop()
-	}
-	w.turns = nil
-}
-
-// mended forgets that the program stands by at silent servers after one that answers again:
-// if that fails once more the program goes to them, and waits there.
-func (w *world) mended(s *site) {
-	for _, t := range w.turns {
-		if t.site.index > s.index && t.site.silent {
-			t.site.silent, t.out = false, false
-		}
+	for _, s := range w.broken() {
+		s.turn.stop()
+		s.turn = nil
 	}
 }
 
-// idleSite is a server without a fault; nil if there is none.
-func (w *world) idleSite() *site {
-	free := slices.DeleteFunc(slices.Clone(w.sites), (*site).broken)
-	if len(free) == 0 {
-		return nil
-	}
-	return free[w.rng.IntN(len(free))]
-}
-
-// broken says that a fault lasts.
-func (s *site) broken() bool {
-	return slices.ContainsFunc(s.turns, func(t *turn) bool { return t.site == s })
+// broken are the servers at which a fault lasts.
+func (w *world) broken() []*site {
+	return slices.DeleteFunc(slices.Clone(w.sites), func(s *site) bool { return s.turn == nil })
 }
 
 // goesWith says whether a fault may begin now. A server that is hushed was out of reach when
 // the client last looked, which a client that has nothing to watch forgets.
 func (w *world) goesWith(f fault) bool {
 	other := map[string]string{"idle": "hushed", "hushed": "idle"}[f.name]
-	return !slices.ContainsFunc(w.turns, func(t *turn) bool { return t.name == other })
+	return !slices.ContainsFunc(w.broken(), func(s *site) bool { return s.turn.name == other })
 }
 
 // allOut says that some servers have faults, and all of those are out of reach for sure.
 func (w *world) allOut() bool {
-	return len(w.turns) > 0 && !slices.ContainsFunc(w.turns, func(t *turn) bool { return !t.out })
-}
-
-// under names the faults that last.
-func (w *world) under() (names []string) {
-	for _, t := range w.turns {
-		names = append(names, fmt.Sprintf("%d:%s", t.site.index, t.name))
-	}
-	return names
+	broken := w.broken()
+	return len(broken) > 0 && !slices.ContainsFunc(broken, func(s *site) bool { return !s.turn.out })
 }
 
 // rest sees that the program knows what the first server says that can be reached, and that
@@ -173,7 +153,7 @@ func (w *world) rest(ctx context.Context) error {
 		return err
 	}
 	w.rests++
-	w.used = slices.IndexFunc(w.sites, func(s *site) bool { return !s.broken() })
+	w.used = slices.IndexFunc(w.sites, func(s *site) bool { return s.turn == nil })
 	w.log.add("rest: server %d is active", w.used)
 	if w.used == nobody {
 		w.model.use(nobody, false)
@@ -185,7 +165,7 @@ func (w *world) rest(ctx context.Context) error {
 	}
 	for _, s := range w.sites {
 		if s.deaf {
-			s.deaf = s.broken() // what is silenced later lasts too
+			s.deaf = s.turn != nil // what is silenced later lasts too
 			s.proxy.Cut()
 		}
 	}

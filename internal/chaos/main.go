@@ -70,7 +70,7 @@ type options struct {
 	duration   time.Duration
 	reconnects int64
 	fallback   bool
-	list, v    bool
+	v          bool
 }
 
 func parse(args []string, out io.Writer) (options, error) {
@@ -88,15 +88,18 @@ func parse(args []string, out io.Writer) (options, error) {
 	fs.BoolVar(&o.fallback, "fallback", false, "servers that stand in for each other, with faults at several of them at a time")
 	fs.IntVar(&o.plan.rounds, "rounds", 6, "how often it is seen that all is well again")
 	fs.BoolVar(&o.v, "v", false, "name each fault")
-	fs.BoolVar(&o.list, "list", false, "list the faults and end")
 	return o, fs.Parse(args)
 }
 
 // checkNames returns an error for names that no fault has.
 func checkNames(names []string) error {
+	var all []string
+	for _, f := range faults() {
+		all = append(all, f.name)
+	}
 	for _, name := range names {
-		if !slices.ContainsFunc(faults(), func(f fault) bool { return f.name == name }) {
-			return fmt.Errorf("no fault is called %q; -list lists them", name)
+		if !slices.Contains(all, name) {
+			return fmt.Errorf("no fault is called %q, but %s", name, strings.Join(all, ", "))
 		}
 	}
 	return nil
@@ -110,11 +113,6 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 		return nil
 	case err != nil:
 		return err
-	case o.list:
-		for _, f := range faults() {
-			fmt.Fprintln(out, f.name)
-		}
-		return nil
 	}
 	return o.run(ctx, out)
 }
@@ -133,10 +131,7 @@ func (o options) run(ctx context.Context, out io.Writer) error {
 	for n := 0; o.goOn(n, time.Since(start), total.streams); n++ {
 		p := o.plan
 		p.seed += uint64(n)
-		p.variant = variantOf(p.seed)
-		if o.fallback {
-			p.variant = fleetVariantOf(p.seed)
-		}
+		p.variant = variantOf(p.seed, o.fallback)
 		began := time.Now()
 		r, err := run(ctx, p, progress)
 		if err != nil {

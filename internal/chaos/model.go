@@ -53,7 +53,7 @@ func newModel(v variant, log *journal) *model {
 // source finds the server that an event names.
 func (m *model) source(uri string) *truth {
 	for _, h := range m.truths {
-		if h.uri == "" || h.uri == uri {
+		if h.uri == uri {
 			return h
 		}
 	}
@@ -66,10 +66,11 @@ func (m *model) truthful(uri string, k key, rev int) bool {
 	return h != nil && h.facts[k] != nil && h.facts[k].revs[rev]
 }
 
-// missed says whether a server that says that something does not exist has it.
+// missed says whether a server that says that something does not exist has it, and had it since all
+// watches were last right: whoever is told so is told a lie.
 func (m *model) missed(uri string, k key) bool {
 	h := m.source(uri)
-	return h == nil || h.alwaysThereLocked(k)
+	return h == nil || h.facts[k] != nil && h.facts[k].stayed
 }
 
 // named is the server that the text of an error names.
@@ -109,6 +110,8 @@ func (m *model) settle() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if h := m.activeLocked(); h != nil {
-		h.settled = h.moment
+		for _, f := range h.facts {
+			f.stayed = f.present
+		}
 	}
 }

@@ -20,11 +20,20 @@ type site struct {
 	proxy   *testutil.TCPProxy // nil in memory
 	names   *nameserver        // nil unless viaDNS
 
-	silent bool // hushed, and the program stands by there
-	deaf   bool // the server may not know of the end of connections or streams
-	away   bool // it cannot take orders; what changes it hears when it is back
+	turn   *turn // the fault that lasts; nil if none does
+	silent bool  // hushed, and the program stands by there
+	deaf   bool  // the server may not know of the end of connections or streams
+	away   bool  // it cannot take orders; what changes it hears when it is back
 
 	yield func() bool // lets others live while a fault lasts; false if the fault is to end
+}
+
+// String is the server with its fault, for reports.
+func (s *site) String() string {
+	if s.turn == nil {
+		return fmt.Sprint(s.index)
+	}
+	return fmt.Sprintf("%d:%s", s.index, s.turn.name)
 }
 
 // build starts the server and what stands before it.
@@ -85,7 +94,6 @@ func (s *site) serve(how serving) error {
 		return err
 	}
 	s.away = false
-	s.truth.confirm()
 	if s.proxy != nil {
 		s.proxy.SetTarget(a.Addr)
 	}
@@ -104,11 +112,8 @@ func (s *site) publish() error {
 	if s.away {
 		return nil
 	}
-	if _, err := s.server.do(order{Op: opSet, State: s.truth.state()}); err != nil {
-		return err
-	}
-	s.truth.confirm()
-	return nil
+	_, err := s.server.do(order{Op: opSet, State: s.truth.state()})
+	return err
 }
 
 // change changes some resources at the server, or what it will say when it is back.

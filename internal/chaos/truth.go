@@ -8,8 +8,6 @@ type truth struct {
 	model    *model
 	uri      string // that events name; "" if there is but one server
 	revision int    // of the last state
-	moment   int    // counts states that the server confirmed
-	settled  int    // the moment at which every watch was last found to be right
 	facts    map[key]*fact
 	order    []*fact // so that choices follow from the seed
 }
@@ -32,14 +30,13 @@ func newTruth(m *model, n int) *truth {
 type fact struct {
 	item
 	present bool
-	since   int          // the moment from which it was there; meaningful while present
+	stayed  bool         // it is there, and was since all watches were last right
 	revs    map[int]bool // all that were ever said
 }
 
 // change makes a new state: each resource is touched with a probability, and then comes,
 // changes or goes. State-of-the-world servers cannot say of other types than listeners and
 // clusters that a resource went, so there those stay (xDS protocol, "Deleting Resources").
-// The state is to be confirmed once the server has it.
 func (h *truth) change(rng *rand.Rand, touch float64) {
 	h.model.mu.Lock()
 	defer h.model.mu.Unlock()
@@ -75,37 +72,19 @@ func (h *truth) slim() {
 func (h *truth) touchLocked(rng *rand.Rand, f *fact) {
 	mayGo := h.model.delta || h.model.kinds[f.Kind].typ.FullState()
 	if f.present && mayGo && rng.IntN(3) == 0 {
-		f.present, f.Bad = false, false
+		f.present, f.stayed, f.Bad = false, false, false
 		return
 	}
-	if !f.present {
-		f.present, f.since = true, unconfirmed
-	}
-	f.Size = 0
+	f.present, f.Size = true, 0
 	if rng.IntN(20) == 0 {
 		f.Size = h.model.large
 	}
 	f.say(h.revision)
 }
 
-// unconfirmed is the moment of what the server may not know yet.
-const unconfirmed = int(^uint(0) >> 1)
-
 func (f *fact) say(rev int) {
 	f.Rev = rev
 	f.revs[rev] = true
-}
-
-// confirm notes that the server serves the last state.
-func (h *truth) confirm() {
-	h.model.mu.Lock()
-	defer h.model.mu.Unlock()
-	h.moment++
-	for _, f := range h.facts {
-		if f.present && f.since == unconfirmed {
-			f.since = h.moment
-		}
-	}
 }
 
 // state is what the server is to serve.
@@ -133,11 +112,4 @@ func (h *truth) spoil(rng *rand.Rand, bad bool) {
 		f.Bad = bad
 		f.say(h.revision)
 	}
-}
-
-// alwaysThere says that a resource is there and was, without a break, since all watches
-// were last right. Whoever is told now that it does not exist is told a lie.
-func (h *truth) alwaysThereLocked(k key) bool {
-	f := h.facts[k]
-	return f != nil && f.present && f.since <= h.settled
 }

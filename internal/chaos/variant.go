@@ -26,22 +26,17 @@ const (
 
 func (v via) String() string { return [...]string{"tcp", "dns", "unix", "memory"}[v] }
 
-// variants is how many there are.
+// variants is how many there are with one server; with several there are fewer.
 const variants = 2 * 2 * 2 * 3
 
-// variantOf counts through all of them; neighbours differ in everything.
-func variantOf(seed uint64) variant {
+// variantOf counts through them; neighbours differ in everything. With fallback there are spare servers.
+func variantOf(seed uint64, fallback bool) variant {
+	if fallback {
+		n := seed * 5 % 8
+		return variant{delta: n&1 != 0, perType: n&2 != 0, spares: 1 + int(n/4)}
+	}
 	n := seed * 7 % variants
 	return variant{delta: n&1 != 0, perType: n&2 != 0, tls: n&4 != 0, via: via(n / 8)}
-}
-
-// fleetVariants is how many there are of fleets.
-const fleetVariants = 2 * 2 * 2
-
-// fleetVariantOf counts through them.
-func fleetVariantOf(seed uint64) variant {
-	n := seed * 5 % fleetVariants
-	return variant{delta: n&1 != 0, perType: n&2 != 0, spares: 1 + int(n/4)}
 }
 
 func (v variant) String() string {

@@ -26,7 +26,6 @@ type world struct {
 	shelves *shelves // of the program
 
 	sites []*site // in order of priority
-	turns []*turn // faults that have begun, one a server at most
 	rests int
 	used  int // the active server of the last rest
 }
