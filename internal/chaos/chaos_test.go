@@ -207,6 +207,17 @@ func TestModelAllowsAbsence(t *testing.T) {
 	}
 }
 
+// A server after one that answers again is not one that the program stands by at: it may have left.
+func TestMendedServerIsUsed(t *testing.T) {
+	w := &world{log: newJournal(), used: 2}
+	w.sites = []*site{{world: w}, {world: w, index: 1}, {world: w, index: 2}}
+	w.sites[0].turn = &turn{next: func() (struct{}, bool) { return struct{}{}, false }}
+	must(t, w.sites[0].resume())
+	if w.sites[0].turn != nil || w.used != 0 {
+		t.Errorf("server %d is used after %v", w.used, w.sites)
+	}
+}
+
 // A heap may grow by a little, and by a little for each stream.
 func TestOutgrown(t *testing.T) {
 	from := weight{bytes: 3 << 20, streams: 10}

@@ -100,6 +100,7 @@ func (s *site) resume() error {
 		return fmt.Errorf("in %s at server %d: %w", t.name, s.index, t.ended)
 	}
 	s.log.add("fault %s has ended at server %d", t.name, s.index)
+	s.used = min(s.used, s.index) // the program may go back there from now on
 	// The program no longer stands by at silent servers after one that answers again: if that fails
 	// once more the program goes to them, and waits there.
 	for _, o := range s.broken() {

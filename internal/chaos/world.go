@@ -27,7 +27,7 @@ type world struct {
 
 	sites []*site // in order of priority
 	rests int
-	used  int // the active server of the last rest
+	used  int // the active server of the last rest, or one before it that answers again
 }
 
 func newWorld(seed uint64, v variant) (*world, error) {
