@@ -10,7 +10,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net"
 	"net/url"
 	"os"
@@ -56,12 +55,7 @@ type CertFiles struct {
 
 // NewCA makes an authority with a new key.
 func NewCA() (*CA, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("new ca: %w", err)
-	}
 	template := &x509.Certificate{
-		SerialNumber:          big.NewInt(1),
 		Subject:               pkix.Name{CommonName: "xdswatch test authority"},
 		NotBefore:             time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC),
 		NotAfter:              time.Date(2090, 1, 1, 0, 0, 0, 0, time.UTC),
@@ -69,7 +63,7 @@ func NewCA() (*CA, error) {
 		BasicConstraintsValid: true,
 		IsCA:                  true,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	der, key, err := signed(template, template, nil)
 	if err != nil {
 		return nil, fmt.Errorf("new ca: %w", err)
 	}
@@ -78,6 +72,18 @@ func NewCA() (*CA, error) {
 		return nil, fmt.Errorf("new ca: %w", err)
 	}
 	return &CA{PEM: encodePEM("CERTIFICATE", der), cert: cert, key: key}, nil
+}
+
+// signed makes a certificate for a new key, signed by another key or, if that is nil, by itself.
+func signed(template, parent *x509.Certificate, by *ecdsa.PrivateKey) (der []byte, key *ecdsa.PrivateKey, err error) {
+	if key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+		return nil, nil, err
+	}
+	if by == nil {
+		by = key
+	}
+	der, err = x509.CreateCertificate(rand.Reader, template, parent, key.Public(), by)
+	return der, key, err
 }
 
 // Pool holds the authority alone.
@@ -89,19 +95,11 @@ func (c *CA) Pool() *x509.CertPool {
 
 // Issue makes a certificate with a new key.
 func (c *CA) Issue(o CertOptions) (*Cert, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	der, key, err := signed(o.template(), c.cert, c.key)
 	if err != nil {
 		return nil, fmt.Errorf("issue certificate: %w", err)
 	}
 	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return nil, fmt.Errorf("issue certificate: %w", err)
-	}
-	template, err := o.template()
-	if err != nil {
-		return nil, fmt.Errorf("issue certificate: %w", err)
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, c.cert, key.Public(), c.key)
 	if err != nil {
 		return nil, fmt.Errorf("issue certificate: %w", err)
 	}
@@ -112,21 +110,16 @@ func (c *CA) Issue(o CertOptions) (*Cert, error) {
 	}, nil
 }
 
-func (o CertOptions) template() (*x509.Certificate, error) {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-	if err != nil {
-		return nil, err
-	}
+func (o CertOptions) template() *x509.Certificate {
 	t := &x509.Certificate{
-		SerialNumber: serial,
-		Subject:      pkix.Name{CommonName: o.CommonName},
-		DNSNames:     o.DNS,
-		IPAddresses:  o.IPs,
-		URIs:         o.URIs,
-		NotBefore:    o.NotBefore,
-		NotAfter:     o.NotAfter,
-		KeyUsage:     x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		Subject:     pkix.Name{CommonName: o.CommonName},
+		NotBefore:   o.NotBefore,
+		NotAfter:    o.NotAfter,
+		DNSNames:    o.DNS,
+		IPAddresses: o.IPs,
+		URIs:        o.URIs,
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	if t.NotBefore.IsZero() {
 		t.NotBefore = time.Now().Add(-time.Hour)
@@ -134,7 +127,7 @@ func (o CertOptions) template() (*x509.Certificate, error) {
 	if t.NotAfter.IsZero() {
 		t.NotAfter = time.Now().Add(24 * time.Hour)
 	}
-	return t, nil
+	return t
 }
 
 // TLS is the certificate as crypto/tls wants it.
