@@ -131,6 +131,19 @@ func (h *host) serve(s serving, first *state) error {
 		h.server.Close()
 	}
 	*h = host{Store: testutil.NewStore(), wires: &wires{open: map[*wire]struct{}{}}, kinds: kinds(), token: s.Token}
+	err := h.set(first)
+	opts := []testutil.Option{testutil.Unrecorded(), testutil.OnStream(h.opened), h.Serve()}
+	switch {
+	case err != nil:
+	case s.Memory != "": // in fake time, which a wire's mutex might hold up
+		h.server = testutil.NewServer(append(opts, testutil.Named(s.Memory))...)
+	default:
+		h.server, err = testutil.ListenServer("127.0.0.1:0", append(opts, testutil.GRPCOptions(h.overTCP(s)...))...)
+	}
+	return err
+}
+
+func (h *host) overTCP(s serving) []grpc.ServerOption {
 	opts := []grpc.ServerOption{
 		grpc.Creds(&wireCreds{TransportCredentials: serverCreds(s.TLS), wires: h.wires}),
 		grpc.WriteBufferSize(0), // so that wires know where frames begin
@@ -141,16 +154,7 @@ func (h *host) serve(s serving, first *state) error {
 			MaxConnectionAge: s.Age, MaxConnectionAgeGrace: s.Age / 4,
 		}))
 	}
-	all := []testutil.Option{testutil.Unrecorded(), testutil.OnStream(h.opened), h.Serve(), testutil.GRPCOptions(opts...)}
-	err := h.set(first)
-	switch {
-	case err != nil:
-	case s.Memory != "":
-		h.server = testutil.NewServer(append(all, testutil.Named(s.Memory))...)
-	default:
-		h.server, err = testutil.ListenServer("127.0.0.1:0", all...)
-	}
-	return err
+	return opts
 }
 
 // opened breaks a new stream if it is to be broken.
