@@ -51,7 +51,7 @@ func run(ctx context.Context, p plan, progress io.Writer) (result, error) {
 	}
 	defer w.close()
 	var sequence []string
-	err = w.live(ctx, p, func(name string) {
+	err = w.oneClient(ctx, p, func(name string) {
 		sequence = append(sequence, name)
 		fmt.Fprintf(progress, "  %s\n", name)
 	})
@@ -61,8 +61,8 @@ func run(ctx context.Context, p plan, progress io.Writer) (result, error) {
 	return result{len(sequence), w.program.came.Load()}, nil
 }
 
-// live is the life of a client, with what it must not leave behind.
-func (w *world) live(ctx context.Context, p plan, begin func(string)) error {
+// oneClient is the life of a client, with what it must not leave behind.
+func (w *world) oneClient(ctx context.Context, p plan, begin func(string)) error {
 	before := w.use()
 	config, err := w.config()
 	if err != nil {
