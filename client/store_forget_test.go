@@ -30,3 +30,28 @@ func TestStoreForgetsWhatItSaved(t *testing.T) {
 		same(t, "heard", staleMembers(t, srv, dir), []string{"ambient error * connection stale", "synced * stale", "updated a 1 stale"})
 	})
 }
+
+// What a server has removed is not told as stale a moment later, though the store still has it.
+//
+// spec: LKG-5
+func TestStoreForgetsBeforeItLoads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := testutil.NewServer()
+		run(t, srv, t.TempDir(), func(r *rig) {
+			_, err := r.c.WatchAll(t.Context(), cds.Type, "*", func(client.Batch[any]) {})
+			must(t, err)
+			st := r.accept()
+			r.clusters(st, "1", "n1", "a", "b")
+			time.Sleep(10 * time.Second) // both are saved
+			r.clusters(st, "2", "n2", "b")
+			synctest.Wait()
+			srv.SetRefuse(true)
+			srv.DropConnections()
+			time.Sleep(100 * time.Millisecond)
+			_, rec := r.watch("a")
+			time.Sleep(time.Second)
+			synctest.Wait()
+			same(t, "heard", stale(rec.all()), []string{"failed a connection"})
+		})
+	})
+}

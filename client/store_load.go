@@ -21,6 +21,9 @@ func (k *keeper) load() {
 	loads := k.loads
 	k.loads = nil
 	k.mu.Unlock()
+	if len(loads) > 0 {
+		k.save() // LKG-5: what was removed a moment ago is not loaded
+	}
 	for _, l := range loads {
 		ld := loading{keeper: k, Load: l}
 		ld.run()
