@@ -70,7 +70,8 @@ func (d damage) of(rng *rand.Rand, b []byte) []byte {
 	return b
 }
 
-// storeTime is when everything that the program knows is in its store.
+// storeTime is when everything that the program was told is in its store. What a collection that is
+// watched anew lacks, the store forgets a resourceTimeout later (LKG-5).
 const storeTime = 4 * time.Second
 
 // reborn ends the program's process and starts another while its server cannot be reached. What it then has
@@ -80,13 +81,14 @@ func reborn(ctx context.Context, s *site, n int) error {
 	if err := closed(false)(ctx, s, n); err != nil {
 		return err
 	}
-	saved := all(func(ctx context.Context, s *site, _ int) error { return s.settle(ctx) }, paused(storeTime))
-	if err := saved(ctx, s, n); err != nil {
+	settled := func(ctx context.Context, s *site, _ int) error { return s.settle(ctx) }
+	if err := all(settled, paused(storeTime))(ctx, s, n); err != nil {
 		return err
 	}
 	if err := s.change(0.5); err != nil {
 		return err
 	}
+	saved := all(settled, paused(resourceTimeout+storeTime))
 	if how != whole { // saves begin two seconds after a change
 		saved = paused(time.Duration(1900+s.rng.IntN(300)) * time.Millisecond)
 	}
