@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -133,6 +136,47 @@ resources: []
 	const want = "- cds a\n~ lds l\n    statPrefix: \"active\" -> \"warming\"\n"
 	if status, out, errs := runOnce(t, "diff", dump, other); status != 3 || out != want {
 		t.Errorf("status %d, %s\n%s", status, errs, out)
+	}
+}
+
+// Of an extension that is not known here the JSON is compared, whatever the order of its fields: in files,
+// dumps and what a process has.
+func TestDiffUnknownExtension(t *testing.T) {
+	t.Parallel()
+	const resource = `{"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": "a",
+		"typed_extension_protocol_options": {"x": {"@type": "type.googleapis.com/no.such.Extension", EXTENSION}}}`
+	const dump = `{"configs": [{"@type": "type.googleapis.com/envoy.admin.v3.ClustersConfigDump", "new_field": 1,
+		"dynamic_active_clusters": [{"new_field": 1, "cluster": ` + resource + `}]}]}`
+	const status = `{"config": [{"genericXdsConfigs": [{"typeUrl": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": "a", "xdsConfig": ` + resource + `}]}]}`
+	const unknown = `{"@type": "type.googleapis.com/no.such.Extension", "name": "a", EXTENSION}`
+	envoy := func(text string) string {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }))
+		t.Cleanup(srv.Close)
+		return srv.URL
+	}
+	for name, of := range map[string]func(extension string) string{
+		"file":         func(e string) string { return file(t, "a.yaml", strings.Replace(resource, "EXTENSION", e, 1)) },
+		"dump":         func(e string) string { return file(t, "a.json", strings.Replace(dump, "EXTENSION", e, 1)) },
+		"process":      func(e string) string { return envoy(strings.Replace(dump, "EXTENSION", e, 1)) },
+		"status":       func(e string) string { return envoy(strings.Replace(status, "EXTENSION", e, 1)) },
+		"unknown type": func(e string) string { return file(t, "a.json", strings.Replace(unknown, "EXTENSION", e, 1)) },
+	} {
+		a := of(`"value": {"b": 1}, "c": 12345678901234567890`)
+		if status, out, errs := runOnce(t, "diff", a, of(`"c": 12345678901234567890, "value": {"b": 1}`)); status != 0 || out+errs != "" {
+			t.Errorf("%s, the same: status %d, %s%s", name, status, out, errs)
+		}
+		for _, other := range []string{`"value": {"b": 2}, "c": 12345678901234567890`, `"value": {"b": 1}, "c": 12345678901234567891`, `"value": {"b": 1}`, `"value": ""`} {
+			if status, out, errs := runOnce(t, "diff", "-o", "json", a, of(other)); status != 3 || !strings.Contains(out, `"changed"`) || errs != "" {
+				t.Errorf("%s, %s: status %d, %s%s", name, other, status, out, errs)
+			}
+		}
+		if strings.HasPrefix(a, "http") {
+			continue
+		}
+		// It cannot be served.
+		if status, _, errs := runOnce(t, "replay", a); status != 1 || !strings.Contains(errs, `the type "type.googleapis.com/no.such.Extension" is not known here`) {
+			t.Errorf("%s: status %d, %s", name, status, errs)
+		}
 	}
 }
 

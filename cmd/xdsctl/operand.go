@@ -85,6 +85,7 @@ func (f *diffFlags) state(cmd *cobra.Command, o operand) (rs []resources.Resourc
 		return processState(cmd.Context(), o.text, f.processTLS, f.stopAfter)
 	case operandPath:
 		rs, err = pathState(o.text)
+		err = resources.Unread(err) // JSON is compared
 	}
 	if err != nil {
 		return nil, &statusError{statusFailed, err}

@@ -36,6 +36,18 @@ func ParseAny(text []byte) (*anypb.Any, error) {
 	return a, bare(a.ProtoReflect())
 }
 
+// Parse reads the JSON of a message, in which each Any whose message is not linked in is written as its
+// bytes, as [Options.Message] does with Readable. Fields that are not known are left out. An error may
+// quote the text.
+func Parse(text []byte, m proto.Message) error {
+	r := &opaque{Types: protoregistry.GlobalTypes}
+	o := protojson.UnmarshalOptions{Resolver: r, AllowPartial: true, DiscardUnknown: true}
+	if err := o.Unmarshal(text, m); err != nil || !r.used {
+		return err
+	}
+	return bare(m.ProtoReflect())
+}
+
 // payload is an Any that is written as its bytes; nil if it is not. Those of a known type are not
 // a message of that type.
 func payload(text []byte) *anypb.Any {

@@ -32,6 +32,13 @@ func TestParseAny(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	inside := &clusterv3.Cluster{}
+	if err := Parse([]byte(`{"name": "a", "newer": 1, "typedExtensionProtocolOptions": {"x": {"@type": "type.googleapis.com/acme.Strange", "value": "/wAB"}}}`), inside); err != nil {
+		t.Fatal(err)
+	}
+	if got := inside.GetTypedExtensionProtocolOptions()["x"]; inside.GetName() != "a" || !proto.Equal(got, strange) {
+		t.Errorf("%v", inside)
+	}
 	broken := &anypb.Any{TypeUrl: cluster.TypeUrl, Value: []byte{0xff}}
 	for name, a := range map[string]*anypb.Any{"unknown": strange, "nested": cluster, "plain": plain, "broken": broken} {
 		text := Options{Readable: true}.Message(a)

@@ -10,10 +10,8 @@ import (
 	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	statusv3 "github.com/envoyproxy/go-control-plane/envoy/service/status/v3"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -215,17 +213,16 @@ func ReadProcess(text []byte) (*Process, error) {
 	if json.Unmarshal(text, &d) != nil || d.Configs == nil && d.Config == nil {
 		return nil, errors.New("neither a config dump with configs, nor an answer of the client status service with config")
 	}
-	read := protojson.UnmarshalOptions{DiscardUnknown: true, Resolver: lenient{protoregistry.GlobalTypes}}
 	if d.Configs == nil {
 		resp := &statusv3.ClientStatusResponse{}
-		if err := read.Unmarshal(text, resp); err != nil {
-			return nil, Unplaced(err)
+		if _, err := parseDump(text, resp); err != nil {
+			return nil, err
 		}
 		return FromStatus(resp), nil
 	}
 	m := &adminv3.ConfigDump{}
-	if err := read.Unmarshal(text, m); err != nil {
-		return nil, Unplaced(err)
+	if _, err := parseDump(text, m); err != nil {
+		return nil, err
 	}
 	return FromDump(m), nil
 }

@@ -2,6 +2,7 @@ package resources
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -39,36 +40,57 @@ func isKnown(url string) bool {
 	return err == nil
 }
 
-// withoutUnknown empties each Any of a type that is not known, and says whether there are some.
-func withoutUnknown(text []byte) (known []byte, some bool) {
+// asBytes gives each Any of a type that is not known its JSON for bytes, so that it can be read and
+// compared, and says whether there are some. What is written as bytes stays.
+func asBytes(text []byte) (known []byte, some bool) {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
-	if d.Decode(&v) != nil || !empty(v) {
+	if d.Decode(&v) != nil || !enclose(v) {
 		return nil, false
 	}
 	known, err := json.Marshal(v)
 	return known, err == nil
 }
 
-// empty empties each Any in a value whose type is not known.
-func empty(v any) (some bool) {
+// enclose is asBytes in a value.
+func enclose(v any) (some bool) {
 	switch v := v.(type) {
 	case []any:
 		for _, e := range v {
-			some = empty(e) || some
+			some = enclose(e) || some
 		}
 	case map[string]any:
 		if url, ok := v["@type"].(string); ok && !isKnown(url) {
-			clear(v)
-			v["@type"], v["value"] = url, ""
-			return true
+			return encloseAny(v, url)
 		}
 		for _, e := range v {
-			some = empty(e) || some
+			some = enclose(e) || some
 		}
 	}
 	return some
+}
+
+// encloseAny is enclose for an Any of a type that is not known. The bytes do not depend on the order of
+// the fields; without a field there are none.
+func encloseAny(v map[string]any, url string) bool {
+	delete(v, "@type")
+	var content []byte
+	switch value, ok := v["value"].(string); {
+	case ok && len(v) == 1 && isBase64(value):
+		v["@type"] = url
+		return false
+	case len(v) > 0:
+		content, _ = json.Marshal(v) // of what was decoded
+	}
+	clear(v)
+	v["@type"], v["value"] = url, base64.StdEncoding.EncodeToString(content)
+	return true
+}
+
+func isBase64(text string) bool {
+	_, err := base64.StdEncoding.DecodeString(text)
+	return err == nil
 }
 
 // offsetOf is where a column of a line begins; columns count characters, and both begin at 1.

@@ -2,6 +2,7 @@ package resources
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,8 +19,6 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/xdswatch/xdswatch/resource/resourcejson"
 )
@@ -39,8 +38,7 @@ var suffixes = map[string]func([]byte) ([]Resource, error){
 // Read reads the resources of a file: a DiscoveryResponse in binary, text, JSON or YAML, by its
 // suffix; in JSON and YAML also single resources with "@type", what `xdsctl get` prints, Envoy's
 // config dump, and several documents. Of a directory it reads all regular files below it that have such
-// a suffix, also by links, and no hidden ones. What is good is read beside what is bad, and what is
-// of types that are not known in JSON is left out. The error joins a [FileError] for each bad file; a
+// a suffix, also by links, and no hidden ones. What is good is read beside what is bad. The error joins a [FileError] for each bad file; a
 // [fs.PathError] says that there is none.
 func Read(path string) ([]Resource, error) {
 	var all []Resource
@@ -215,10 +213,12 @@ func readDocument(text []byte) ([]Resource, error) {
 	switch {
 	case d.Configs != nil:
 		m := &adminv3.ConfigDump{}
-		if err := (protojson.UnmarshalOptions{DiscardUnknown: true, Resolver: lenient{protoregistry.GlobalTypes}}).Unmarshal(text, m); err != nil {
-			return nil, Unplaced(err)
+		partly, err := parseDump(text, m)
+		if err != nil {
+			return nil, err
 		}
-		return fromDump(m)
+		rs, err := fromDump(m)
+		return rs, cmp.Or(err, partly)
 	case d.Type != "":
 		return readAny(text, "")
 	case d.Resources != nil:
@@ -227,14 +227,24 @@ func readDocument(text []byte) ([]Resource, error) {
 	return nil, errors.New("neither a resource with \"@type\", nor a DiscoveryResponse with resources, nor a config dump with configs")
 }
 
-// lenient lets a config dump have extensions that are not known here, without their content.
-type lenient struct{ *protoregistry.Types }
-
-func (l lenient) FindMessageByURL(url string) (protoreflect.MessageType, error) {
-	if mt, err := l.Types.FindMessageByURL(url); err == nil {
-		return mt, nil
+// parseDump reads JSON of what a process has, which may be newer: fields that are not known are left out.
+// partly says that there are extensions that are not known, of which the JSON is read (see asBytes).
+func parseDump(text []byte, m proto.Message) (partly, _ error) {
+	err := protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, m)
+	if err == nil {
+		return nil, nil
 	}
-	return (&discoveryv3.AdsDummy{}).ProtoReflect().Type(), nil // a message without fields
+	path, fault := located(text, err)
+	known, some := asBytes(text)
+	if some {
+		partly = &ResourceError{Path: path, Err: fault, Partly: true}
+	} else {
+		known = text // which may have bytes of them
+	}
+	if err := resourcejson.Parse(known, m); err != nil {
+		return nil, Unplaced(err)
+	}
+	return partly, nil
 }
 
 // eachOf reads the entries of a response, and refuses those that are not of its type.
@@ -250,12 +260,34 @@ func eachOf[E any](entries []E, typeURL, version string, read func(E, string) ([
 	return all, errors.Join(bad...)
 }
 
+// Unread is an error of [Read] without what is wrong with resources that were read nevertheless, with the
+// JSON of what is of types that are not known.
+func Unread(err error) error {
+	if joined, several := err.(interface{ Unwrap() []error }); several {
+		var all []error
+		for _, e := range joined.Unwrap() {
+			all = append(all, Unread(e))
+		}
+		return errors.Join(all...)
+	}
+	if file, ok := err.(*FileError); ok {
+		if err := Unread(file.Err); err != nil {
+			return &FileError{file.File, err}
+		}
+		return nil
+	}
+	if r, ok := errors.AsType[*ResourceError](err); ok && r.Partly {
+		return nil
+	}
+	return err
+}
+
 // ResourceError is what is wrong with a resource that cannot be read. It quotes no value.
 type ResourceError struct {
 	Type, Name string // Type is a URL
 	Path       string // of the place, as names are spelled there; "" is the resource
 	Err        error
-	Partly     bool // the resource was read, without what is of types that are not known
+	Partly     bool // the resource was read, with the JSON of what is of types that are not known
 }
 
 func (e *ResourceError) Error() string {
@@ -279,17 +311,21 @@ func readAny(text json.RawMessage, version string) ([]Resource, error) {
 	}
 	if !isKnown(head.Type) {
 		rs := []Resource{{Type: head.Type, Name: head.Name, Version: version, Raw: head.Value}}
-		if head.Value == nil {
-			return rs, &ResourceError{Err: notKnown(head.Type), Partly: true}
+		if head.Value != nil {
+			return rs, nil
 		}
-		return rs, nil
+		if known, some := asBytes(text); some {
+			_ = json.Unmarshal(known, &head) // it has bytes now
+			rs[0].Raw = head.Value
+		}
+		return rs, &ResourceError{Err: notKnown(head.Type), Partly: true}
 	}
 	a, err := resourcejson.ParseAny(text)
 	if err == nil {
 		return FromAny(a, version)
 	}
 	path, fault := located(text, err)
-	if known, some := withoutUnknown(text); some {
+	if known, some := asBytes(text); some {
 		if a, err = resourcejson.ParseAny(known); err == nil {
 			rs, err := FromAny(a, version)
 			if err == nil {
