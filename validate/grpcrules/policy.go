@@ -129,11 +129,11 @@ var opaque = []string{
 }
 
 func (j *judge) registered(name string) bool {
-	switch strings.ToLower(name) {
+	switch name {
 	case "pick_first", "round_robin", "least_request_experimental", "ring_hash_experimental", "weighted_round_robin", "xds_wrr_locality_experimental":
 		return true
 	}
-	return slices.Contains(opaque, strings.ToLower(name)) || slices.ContainsFunc(j.Policies, func(p string) bool { return strings.EqualFold(p, name) })
+	return slices.Contains(opaque, name) || slices.Contains(j.Policies, name)
 }
 
 var errPolicy = errors.New("not accepted")
@@ -142,7 +142,7 @@ var errPolicy = errors.New("not accepted")
 func (j *judge) parsePolicy(name string, text []byte) error {
 	ok := true
 	var err error
-	switch strings.ToLower(name) {
+	switch name {
 	case "pick_first":
 		var c struct {
 			Shuffle bool `json:"shuffleAddressList"`

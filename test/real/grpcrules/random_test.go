@@ -2,10 +2,17 @@ package grpcrules
 
 import (
 	"math/rand/v2"
+	"slices"
+	"strings"
 
+	udpatypev1 "github.com/cncf/xds/go/udpa/type/v1"
+	xdstypev3 "github.com/cncf/xds/go/xds/type/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/structpb"
 )
 
 // mutator changes messages at random, deep inside too.
@@ -56,6 +63,8 @@ func (r mutator) once(m protoreflect.Message, depth int) {
 	}
 	if fields := m.Descriptor().Fields(); fields.Len() > 0 {
 		r.field(m, fields.Get(r.IntN(fields.Len())), depth)
+	} else if r.IntN(4) == 0 { // a field of a later version
+		m.SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 1000, protowire.VarintType), 1))
 	}
 }
 
@@ -67,7 +76,15 @@ func (r mutator) content(a *anypb.Any, depth int) {
 		a.TypeUrl, a.Value = "type.googleapis.com/acme.Unknown", []byte("x")
 	case n == 1:
 		a.Value = []byte{0xff}
-	case n < 5 || err != nil || depth >= maxDepth:
+	case n == 2 && len(a.Value) > 0: // which may still be a message
+		a.Value = slices.Clone(a.Value)
+		a.Value[r.IntN(len(a.Value))] ^= 1 << r.IntN(8)
+	case n == 3:
+		_, name, _ := strings.Cut(a.TypeUrl, "/")
+		a.TypeUrl = []string{name, "/" + name, "other.example/" + name, "type.googleapis.com/a/" + name, strings.ToUpper(a.TypeUrl)}[r.IntN(5)]
+	case n == 4 && err == nil: // as JSON
+		a.TypeUrl, a.Value = r.asJSON(inner)
+	case n < 8 || err != nil || depth >= maxDepth:
 		other := r.pool[r.IntN(len(r.pool))]
 		a.TypeUrl, a.Value = other.TypeUrl, other.Value
 	default:
@@ -95,6 +112,10 @@ func (r mutator) field(m protoreflect.Message, fd protoreflect.FieldDescriptor, 
 		mm.Set(key, r.value(m, fd.MapValue(), depth))
 	case fd.IsList():
 		l := m.Mutable(fd).List()
+		if n := l.Len(); n > 1 && r.IntN(3) == 0 { // without one, or in another order
+			r.rearrange(l)
+			return
+		}
 		if n := l.Len(); n > 0 && r.IntN(2) == 0 { // the same again
 			if fd.Message() != nil {
 				l.Append(protoreflect.ValueOfMessage(proto.Clone(l.Get(r.IntN(n)).Message().Interface()).ProtoReflect()))
@@ -117,6 +138,43 @@ func (r mutator) field(m protoreflect.Message, fd protoreflect.FieldDescriptor, 
 	}
 }
 
+// rearrange takes the last element of a list away, or swaps it with another.
+func (r mutator) rearrange(l protoreflect.List) {
+	last := l.Len() - 1
+	i := r.IntN(last)
+	a, b := l.Get(i), l.Get(last)
+	if r.IntN(2) == 0 {
+		l.Set(i, b)
+		l.Truncate(last)
+		return
+	}
+	l.Set(i, b)
+	l.Set(last, a)
+}
+
+// asJSON is a TypedStruct of a message.
+func (r mutator) asJSON(m proto.Message) (typeURL string, value []byte) {
+	content := &structpb.Struct{}
+	if text, err := protojson.Marshal(m); err == nil {
+		_ = protojson.Unmarshal(text, content) // which a message with a mapping of its own is not
+	}
+	url := jsonNames[r.IntN(len(jsonNames))]
+	if r.IntN(3) == 0 {
+		url = urlOf(m)
+	}
+	a := packed(&xdstypev3.TypedStruct{TypeUrl: url, Value: content})
+	if r.IntN(2) == 0 {
+		a = packed(&udpatypev1.TypedStruct{TypeUrl: url, Value: content})
+	}
+	return a.TypeUrl, a.Value
+}
+
+// jsonNames are of what gRPC configures by JSON, and some that it does not.
+var jsonNames = []string{
+	"", "/", "a/", "pick_first", "x/Round_Robin", "round_robin/", "a/least_request_experimental", "ring_hash_experimental", "weighted_round_robin",
+	"a/b/xds_wrr_locality_experimental", "rls_experimental", "grpclb", "randomsubsetting", "xds_override_host_experimental", "stdout_logger", "x/stdout_logger",
+}
+
 // fill sets some fields of a message.
 func (r mutator) fill(m protoreflect.Message, depth int) {
 	if a, ok := m.Interface().(*anypb.Any); ok {
@@ -135,6 +193,8 @@ func (r mutator) fill(m protoreflect.Message, depth int) {
 // texts are strings that mean something somewhere.
 var texts = []string{
 	"", "a", "b", "l", "there", "elsewhere", "*", "[", "a.*b", "(", "10.0.0.0", "::1", "192.168.0.1", "xdstp://a/b", "grpc-x", ":scheme", "host",
+	"10.0.0.256", "fe80::1%eth0", "::ffff:10.0.0.1", "::ffff:0:0", "10.0.0.1:80", "010.0.0.1", "10.0.0.0/8", "xdstp:", "XDSTP://a/b", "(?i)a", "a{1001}", "a{1000}{2}", `\C`, `\pZ`, "(?P<a>b)", "^a$|b", `\Qa`, ")(",
+	"GRPC-X", ":SCHEME", "grpc", "Unavailable , CANCELLED", "1s", "-1s", "1.5s", "1h", ".5s", "é", "stdout_logger", strings.Repeat("a", 255), strings.Repeat("é", 128),
 	"raw_buffer", "tls", "unavailable", "envoy.transport_sockets.tls", "envoy.clusters.aggregate", "io.grpc.channel_id",
 }
 
