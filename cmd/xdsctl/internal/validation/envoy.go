@@ -57,7 +57,7 @@ func EnvoyRules() [][2]string {
 		{RuleEnvoyClusterProvided, "lb_policy is CLUSTER_PROVIDED where the type is ORIGINAL_DST, and not where it is another one of Envoy's own"},
 		{RuleEnvoyLogicalDNS, "a LOGICAL_DNS cluster has one locality with one endpoint"},
 		{RuleEnvoyLEDS, "a locality has endpoints or a source of them (LEDS), and not both"},
-		{RuleEnvoyKeyPair, "a certificate and a private key that are both inline belong together"},
+		{RuleEnvoyKeyPair, "a certificate and a private key that are both inline, and not encrypted, belong together"},
 	}
 }
 
@@ -98,8 +98,8 @@ func (j *judge) envoy(r resources.Resource, path string, m proto.Message) {
 		}
 	case *tlsv3.TlsCertificate:
 		certificate, key := inlineOf(m.GetCertificateChain()), inlineOf(m.GetPrivateKey())
-		if certificate == nil || key == nil || string(key) == resourcejson.Redacted {
-			return
+		if certificate == nil || key == nil || string(key) == resourcejson.Redacted || m.GetPassword() != nil {
+			return // it is elsewhere, or encrypted
 		}
 		if _, err := tls.X509KeyPair(certificate, key); err != nil {
 			refuses(RuleEnvoyKeyPair, "", "certificate and private key cannot be read, or do not belong together")

@@ -85,6 +85,7 @@ func TestEnvoy(t *testing.T) {
 		{RuleEnvoyLogicalDNS, "loadAssignment", `{"@type": CDS, name: c, type: LOGICAL_DNS}`, [2]string{`LOGICAL_DNS`, `LOGICAL_DNS, loadAssignment: {clusterName: c, endpoints: [{lbEndpoints: [{endpoint: {address: {socketAddress: {address: a, portValue: 1}}}}]}]}`}},
 		{RuleEnvoyLEDS, "endpoints[0].lbEndpoints", `{"@type": EDS_, clusterName: e, endpoints: [{lbEndpoints: [{endpointName: x}], loadBalancerEndpoints: {}}]}`, [2]string{`lbEndpoints: [{endpointName: x}], `, ``}},
 		{RuleEnvoyKeyPair, "tlsCertificate", `{"@type": SDS, name: s, tlsCertificate: {certificateChain: {inlineString: a}, privateKey: {inlineString: b}}}`, [2]string{`certificateChain: {inlineString: a}`, `certificateChain: {filename: a}`}},
+		{"", "", `{"@type": SDS, name: s, tlsCertificate: {certificateChain: {inlineString: a}, privateKey: {inlineString: b}, password: {filename: p}}}`, [2]string{}},
 		{"", "", `{"@type": SDS, name: s, tlsCertificate: {certificateChain: {inlineString: "[redacted]"}, privateKey: {inlineString: "[redacted]"}}}`, [2]string{}},
 	} {
 		want := []string(nil)
