@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"slices"
 	"strings"
 
@@ -28,6 +29,40 @@ func completeAll(root *cobra.Command) {
 			c.ValidArgsFunction = completeBegins([]string{"lds:", "rds:", "cds:", "all"}, true)
 		}
 	}
+}
+
+// bashAlone has the script for bash do without the package bash-completion, of which a shell may have
+// nothing: the words up to the cursor, which = and : do not end.
+const bashAlone = `
+if ! declare -F _get_comp_words_by_ref >/dev/null; then
+    __xdsctl_init_completion()
+    {
+        local line=${COMP_LINE:0:COMP_POINT}
+        COMPREPLY=()
+        read -ra words <<<"$line"
+        [[ $line == *[[:space:]] ]] && words+=("")
+        cword=$((${#words[@]} - 1))
+        cur=${words[cword]} prev=${words[cword > 0 ? cword - 1 : 0]}
+    }
+fi
+`
+
+// completeBash has the command that prints the script for bash add [bashAlone].
+func completeBash(completion *cobra.Command) {
+	bash, _, err := completion.Find([]string{"bash"})
+	if err != nil {
+		return // cobra has none any more
+	}
+	script := bash.RunE
+	bash.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := script(cmd, args); err != nil {
+			return err
+		}
+		_, err := io.WriteString(cmd.OutOrStdout(), bashAlone)
+		return err
+	}
+	bash.Long = strings.Replace(bash.Long, "This script depends on the 'bash-completion' package.\nIf it is not installed already, you can install it via your OS's package manager.",
+		"Without the package bash-completion have ~/.bashrc do what is done for the current session.", 1)
 }
 
 func wellknownTypes() (types []string) {

@@ -18,6 +18,7 @@ func strictHelp(root *cobra.Command) (failed func() error) {
 			c.Run, c.RunE = nil, helpOn
 		case "completion":
 			c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			completeBash(c)
 		}
 	}
 	out := &keeper{out: root.OutOrStdout()}

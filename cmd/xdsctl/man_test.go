@@ -1,9 +1,12 @@
 package main
 
 import (
+	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -88,5 +91,47 @@ func TestCompletion(t *testing.T) {
 		if status, out, errs := runOnce(t, "completion", shell); status != 0 || !strings.Contains(out, "xdsctl") {
 			t.Errorf("%s: status %d, %s", shell, status, errs)
 		}
+	}
+}
+
+// In a bash that has nothing of the package bash-completion the script works too.
+func TestCompletionInBash(t *testing.T) {
+	t.Parallel()
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("there is no bash")
+	}
+	path := build(t)
+	if _, help, _ := runOnce(t, "completion", "bash", "--help"); strings.Contains(help, "depends on") || !strings.Contains(help, "~/.bashrc") {
+		t.Errorf("%s", help)
+	}
+	const script = `
+source <("$1" completion bash) || exit
+PATH=${1%/*}:$PATH
+complete -p xdsctl || exit
+shift
+for COMP_LINE; do
+	COMP_POINT=${#COMP_LINE} COMP_TYPE=9 COMPREPLY=()
+	__start_xdsctl 2>/dev/null # the messages of compopt, since no key was pressed
+	echo "$COMP_LINE => ${COMPREPLY[*]}"
+done`
+	lines := map[string]string{
+		"xdsctl va":                              "validate",
+		"xdsctl get --output ":                   "table json yaml name",
+		"xdsctl get --output=y":                  "yaml",
+		"xdsctl get --server localhost:18000 c":  "cds",
+		"xdsctl record lds l":                    "leds",
+		"xdsctl resolve --server=localhost:1 rd": "rds:",
+		"xdsctl graph cds:a ":                    "",
+		"xdsctl get --ca-c":                      "--ca-cert",
+	}
+	args := []string{"--norc", "--noprofile", "-c", script, "bash", path}
+	want := []string{"complete -o default -F __start_xdsctl xdsctl"}
+	for _, line := range slices.Sorted(maps.Keys(lines)) {
+		args, want = append(args, line), append(want, line+" => "+lines[line])
+	}
+	out, err := exec.CommandContext(patient(t), bash, args...).CombinedOutput()
+	if got := strings.TrimSpace(string(out)); err != nil || got != strings.Join(want, "\n") {
+		t.Errorf("%v\n%s\nwant\n%s", err, got, strings.Join(want, "\n"))
 	}
 }
