@@ -21,7 +21,7 @@ watch, and the connection flags are the same.
 The table says name, type, version, size, server and status of each resource; the statuses are
 those of CSDS. With -o json it is a list of {type, name, authority, status, version, server,
 updated, error, size, resource}; with -o yaml a DiscoveryResponse for each type, a document of its
-own, which is a good file source; with -o name a SUBSCRIPTION for each resource that there is. What
+own, which in a file of its own is a file source; with -o name a SUBSCRIPTION for each resource that there is. What
 is missing or refused is told on standard error too.
 
 Exit status

@@ -91,8 +91,8 @@ func oneAddress(_ *cobra.Command, args []string) error {
 const csdsLong = `Print all that a process has. ` + addressLong + `
 
 With -o json it is a list of {scope, type, name, status, version, updated, error, resource}; with -o yaml a
-DiscoveryResponse for each type with the contents, a document of its own, which is a good file source and
-which xdsctl validate reads.`
+DiscoveryResponse for each type with the contents, a document of its own, which in a file of its own is a
+file source; xdsctl validate reads all of them.`
 
 const dumpLong = `Print all that a process has in one of three forms. ` + addressLong + `
 FILE is a config dump of Envoy or an answer of CSDS in JSON; "-" is standard input.
