@@ -166,8 +166,9 @@ func fieldChanges(a, b *resources.Resource, showSecrets bool) []report.FieldChan
 }
 
 func jsonOf(r *resources.Resource, o resourcejson.Options) []byte {
-	if r.Message == nil {
-		return resourcejson.Unknown(r.Type, r.Raw)
+	text := resourcejson.Unknown(r.Type, r.Raw)
+	if r.Message != nil {
+		text = o.Message(r.Message)
 	}
-	return o.Message(r.Message)
+	return resources.Opened(text, o.ShowSecrets)
 }

@@ -165,6 +165,13 @@ func TestDiffUnknownExtension(t *testing.T) {
 		if status, out, errs := runOnce(t, "diff", a, of(`"c": 12345678901234567890, "value": {"b": 1}`)); status != 0 || out+errs != "" {
 			t.Errorf("%s, the same: status %d, %s%s", name, status, out, errs)
 		}
+		secret := of(`"value": {"b": 1}, "c": "MARK3R"`)
+		if status, out, errs := runOnce(t, "diff", a, secret); status != 3 || !strings.HasSuffix(out, "c: \"[redacted]\" -> \"[redacted]\"\n") || errs != "" {
+			t.Errorf("%s, a text: status %d, %s%s", name, status, out, errs)
+		}
+		if status, out, errs := runOnce(t, "diff", "--show-secrets", a, secret); status != 3 || !strings.HasSuffix(out, "c: 12345678901234567890 -> \"MARK3R\"\n") || errs != "" {
+			t.Errorf("%s, a text, shown: status %d, %s%s", name, status, out, errs)
+		}
 		for _, other := range []string{`"value": {"b": 2}, "c": 12345678901234567890`, `"value": {"b": 1}, "c": 12345678901234567891`, `"value": {"b": 1}`, `"value": ""`} {
 			if status, out, errs := runOnce(t, "diff", "-o", "json", a, of(other)); status != 3 || !strings.Contains(out, `"changed"`) || errs != "" {
 				t.Errorf("%s, %s: status %d, %s%s", name, other, status, out, errs)

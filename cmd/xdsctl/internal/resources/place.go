@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/xdswatch/xdswatch/resource/resourcejson"
 )
 
 // located is what is wrong with JSON that cannot be read as a message, and the path of its place by the
@@ -85,6 +87,61 @@ func encloseAny(v map[string]any, url string) bool {
 	}
 	clear(v)
 	v["@type"], v["value"] = url, base64.StdEncoding.EncodeToString(content)
+	return true
+}
+
+// Opened has the JSON of types that are not known, in JSON of resources, in place of its bytes: as it was read
+// (see asBytes). Nobody can tell what is secret in it, so its values are shown only if all is.
+func Opened(text []byte, showSecrets bool) []byte {
+	if !bytes.Contains(text, []byte(`"value":"ey`)) { // an object in base64
+		return text
+	}
+	var v any
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if d.Decode(&v) != nil || !open(v, showSecrets) {
+		return text
+	}
+	opened, err := json.Marshal(v)
+	if err != nil {
+		return text
+	}
+	return opened
+}
+
+// open is Opened in a value, and says whether there was any.
+func open(v any, showSecrets bool) (some bool) {
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			some = open(e, showSecrets) || some
+		}
+	case map[string]any:
+		url, _ := v["@type"].(string)
+		if value, ok := v["value"].(string); ok && url != "" && len(v) == 2 && !isKnown(url) {
+			return openAny(v, value, showSecrets)
+		}
+		for _, e := range v {
+			some = open(e, showSecrets) || some
+		}
+	}
+	return some
+}
+
+func openAny(v map[string]any, value string, showSecrets bool) bool {
+	content, err := base64.StdEncoding.DecodeString(value)
+	var fields map[string]any
+	d := json.NewDecoder(bytes.NewReader(content))
+	d.UseNumber()
+	if err != nil || d.Decode(&fields) != nil || d.More() || fields["@type"] != nil {
+		return false // bytes
+	}
+	delete(v, "value")
+	for name, field := range fields {
+		if v[name] = field; !showSecrets {
+			v[name] = resourcejson.Redacted
+		}
+	}
 	return true
 }
 
