@@ -9,6 +9,7 @@ import (
 
 	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	statusv3 "github.com/envoyproxy/go-control-plane/envoy/service/status/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -41,10 +42,11 @@ type Process struct {
 	Resources []Held       // in its order
 }
 
-// Contents are the resources of which there are contents.
+// Contents are the resources of which there are contents. Without a name, as inline routes and static
+// listeners of Envoy may be, nothing is a resource that a server sends.
 func (p *Process) Contents() (rs []Resource) {
 	for _, h := range p.Resources {
-		if h.Content != nil {
+		if h.Content != nil && h.Name != "" {
 			rs = append(rs, h.Resource)
 		}
 	}
@@ -99,6 +101,18 @@ func (h Held) with(a *anypb.Any) Held {
 	return h
 }
 
+// asSent takes away what Envoy writes into a dump and no server sends: the weight 0 of a locality that has none.
+func (h Held) asSent() Held {
+	if a, ok := h.Message.(*endpointv3.ClusterLoadAssignment); ok {
+		for _, l := range a.GetEndpoints() {
+			if l.GetLoadBalancingWeight().GetValue() == 0 {
+				l.LoadBalancingWeight = nil
+			}
+		}
+	}
+	return h
+}
+
 // FromDump reads Envoy's config dump.
 func FromDump(d *adminv3.ConfigDump) *Process {
 	p := &Process{}
@@ -138,7 +152,7 @@ func (p *Process) walk(m protoreflect.Message, at Held) (found bool) {
 	case *anypb.Any:
 		if _, known := wellknown.ByTypeURL(v.GetTypeUrl()); known {
 			at.Type = ""
-			p.Resources = append(p.Resources, at.with(v))
+			p.Resources = append(p.Resources, at.with(v).asSent())
 			return true
 		}
 		return false
@@ -151,22 +165,24 @@ func (p *Process) walk(m protoreflect.Message, at Held) (found bool) {
 	own := at
 	own.Error = nil
 	own.read(m)
-	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		switch {
-		case fd.Message() == nil || fd.IsMap():
+	fields := m.Descriptor().Fields() // in their order: what is active comes before what warms
+	for i := range fields.Len() {
+		switch fd := fields.Get(i); {
+		case fd.Message() == nil || fd.IsMap() || !m.Has(fd):
 		case fd.IsList():
-			for i := range v.List().Len() {
-				found = p.walk(v.List().Get(i).Message(), own) || found
+			inner := own
+			inner.Name = "" // is that of a list of scopes
+			for j := range m.Get(fd).List().Len() {
+				found = p.walk(m.Get(fd).List().Get(j).Message(), inner) || found
 			}
 		default:
 			inner := own
 			if own.Error == nil {
 				inner.Error = at.Error
 			}
-			found = p.walk(v.Message(), inner) || found
+			found = p.walk(m.Get(fd).Message(), inner) || found
 		}
-		return true
-	})
+	}
 	if !found && own.Error != nil && own.Name != "" {
 		p.Resources = append(p.Resources, own)
 		return true

@@ -2,7 +2,6 @@ package resources
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -217,8 +216,7 @@ func readDocument(text []byte) ([]Resource, error) {
 		if err != nil {
 			return nil, err
 		}
-		rs, err := fromDump(m)
-		return rs, cmp.Or(err, partly)
+		return FromDump(m).Contents(), partly
 	case d.Type != "":
 		return readAny(text, "")
 	case d.Resources != nil:

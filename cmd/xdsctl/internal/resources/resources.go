@@ -60,7 +60,7 @@ func FromMessage(m proto.Message, typeURL, version string) ([]Resource, error) {
 	case *discoveryv3.Resource:
 		return fromWrapper(m)
 	case *adminv3.ConfigDump:
-		return fromDump(m)
+		return FromDump(m).Contents(), nil
 	}
 	return []Resource{{Type: typeURL, Name: nameOf(typeURL, m), Version: version, Message: m}}, nil
 }
@@ -75,69 +75,6 @@ func fromWrapper(r *discoveryv3.Resource) ([]Resource, error) {
 		rs[0].Name, rs[0].TTL = cmp.Or(r.GetName(), rs[0].Name), r.GetTtl()
 	}
 	return rs, err
-}
-
-// fromDump finds the resources of Envoy's config dump. Of a resource that is there in several
-// states the first counts: the active one.
-func fromDump(d *adminv3.ConfigDump) (all []Resource, err error) {
-	seen := map[[2]string]bool{}
-	for _, part := range d.GetConfigs() {
-		m, err := part.UnmarshalNew()
-		if err != nil {
-			continue // of another Envoy
-		}
-		for _, r := range Inside(m) {
-			if id := [2]string{r.Type, r.Name}; !seen[id] {
-				seen[id] = true
-				all = append(all, r)
-			}
-		}
-	}
-	return all, nil
-}
-
-// Inside are the resources in a part of a config dump; those that cannot be read are left out.
-func Inside(m proto.Message) (all []Resource) {
-	each(m.ProtoReflect(), func(a *anypb.Any, version string) {
-		if rs, err := FromAny(a, version); err == nil {
-			all = append(all, rs...)
-		}
-	})
-	return all
-}
-
-// each calls f with the well-known resources in a part of a dump, but not with refused ones, and
-// with the version that stands beside or above them.
-func each(m protoreflect.Message, f func(a *anypb.Any, version string)) {
-	var walk func(m protoreflect.Message, version string)
-	walk = func(m protoreflect.Message, version string) {
-		switch v := m.Interface().(type) {
-		case *anypb.Any:
-			if _, known := wellknown.ByTypeURL(v.GetTypeUrl()); known {
-				f(v, version)
-			}
-			return
-		case *adminv3.UpdateFailureState:
-			return
-		}
-		if fd := m.Descriptor().Fields().ByName("version_info"); fd != nil {
-			version = m.Get(fd).String()
-		}
-		fds := m.Descriptor().Fields()
-		for i := range fds.Len() {
-			fd := fds.Get(i)
-			switch {
-			case fd.Message() == nil || fd.IsMap() || !m.Has(fd):
-			case fd.IsList():
-				for j := range m.Get(fd).List().Len() {
-					walk(m.Get(fd).List().Get(j).Message(), version)
-				}
-			default:
-				walk(m.Get(fd).Message(), version)
-			}
-		}
-	}
-	walk(m, "")
 }
 
 // nameOf is the name that a resource has itself; "" if its type has none.
