@@ -55,6 +55,11 @@ func TestDumpOfEnvoy(t *testing.T) {
 		if status != 0 || strings.Contains(out, `"error"`) || errs != "" {
 			t.Errorf("%s: status %d, %s%s", from, status, out, errs)
 		}
+		if _, out, _ := runOnce(t, "dump", "--format", "yaml", from); out != "" {
+			if status, out, errs := runOnce(t, "diff", file(t, "dump.yaml", out), want); status != 0 || out+errs != "" {
+				t.Errorf("%s, as YAML: status %d, %s%s", from, status, out, errs)
+			}
+		}
 		status, out, errs = runOnce(t, "dump", "--format", "json", from)
 		var all []struct {
 			Name, Version string

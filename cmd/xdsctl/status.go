@@ -176,7 +176,9 @@ func write(cmd *cobra.Command, format string, p *resources.Process, showSecrets 
 	case "yaml":
 		var held []report.Item
 		for _, it := range items(p) {
-			held = append(held, it.Item)
+			if it.Name != "" { // else no server sends it
+				held = append(held, it.Item)
+			}
 		}
 		slices.SortStableFunc(held, func(a, b report.Item) int { return strings.Compare(a.Type, b.Type) })
 		err = report.WriteItems(out, format, held, report.JSONOptions{ShowSecrets: showSecrets})
