@@ -28,7 +28,7 @@ const (
 	endpoints = resource.TypePrefix + "envoy.config.endpoint.v3.ClusterLoadAssignment"
 
 	// patience is how long a test waits for what has to come.
-	patience = 20 * time.Second
+	patience = 2 * time.Minute
 	// never is a time that no test reaches.
 	never = "1h"
 )
