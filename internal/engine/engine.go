@@ -128,7 +128,7 @@ type Engine struct {
 	parts      map[partKey]*part // responses that are being told
 	delivering map[machine.Ref]bool
 	again      []machine.Event
-	lastNack   map[string]string
+	lastNack   map[nackKey]string
 	lastFault  map[string]string // by URI
 	health     []health          // by server
 	quotas     map[logKey]*quota
@@ -151,7 +151,7 @@ func New(c Config) *Engine {
 		inbox: make(chan any, inboxSize), stop: make(chan struct{}), over: make(chan struct{}),
 		kinds: map[string]resource.AnyType{}, home: map[int]*lane{}, conns: map[*Server]*conn{}, streams: map[int]*stream{},
 		retries: map[int]*retry{}, tasks: newTurns(), parts: map[partKey]*part{}, delivering: map[machine.Ref]bool{},
-		lastNack: map[string]string{}, lastFault: map[string]string{}, quotas: map[logKey]*quota{},
+		lastNack: map[nackKey]string{}, lastFault: map[string]string{}, quotas: map[logKey]*quota{},
 	}
 	if c.Alarm == nil {
 		e.config.Alarm = func() *slog.Logger { return c.Logger }

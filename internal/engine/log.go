@@ -134,6 +134,9 @@ func (e *Engine) logFailure(w machine.Wait) {
 	e.say(slog.LevelWarn, what, uri, "", "error", brief(text))
 }
 
+// nackKey is what the newest NACK is remembered for.
+type nackKey struct{ uri, typeURL string }
+
 func (e *Engine) logStream(n *machine.Notice) {
 	uri := e.server(n.Server).URI
 	switch n.Kind {
@@ -146,13 +149,13 @@ func (e *Engine) logStream(n *machine.Notice) {
 			e.say(slog.LevelInfo, "stream closed by the client", uri, n.TypeURL)
 		}
 	case machine.NoticeNack:
-		key := uri + " " + n.TypeURL
+		key := nackKey{uri, n.TypeURL}
 		if e.lastNack[key] != n.Message {
 			e.lastNack[key] = n.Message
 			e.say(slog.LevelWarn, "response rejected", uri, n.TypeURL, "version", brief(n.Version), "error", brief(n.Message))
 		}
 	case machine.NoticeAck:
-		delete(e.lastNack, uri+" "+n.TypeURL)
+		delete(e.lastNack, nackKey{uri, n.TypeURL})
 	case machine.NoticeResponse:
 		delete(e.lastFault, uri) // it was reached; that a stream stands says nothing of polls
 		if n.Ignored {           // the type is the server's choice
