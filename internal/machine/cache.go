@@ -178,9 +178,10 @@ type recall struct {
 	cache  *cache
 	source *source
 	timer  uint32
-	under  map[*subscription]bool // that the store was asked for and has not answered
-	asked  []*subscription        // of them, in this step
-	stale  []*subscription        // members that were loaded; some maybe confirmed since
+	under  map[*subscription]int // that the store was asked for and has not answered: in which load
+	number int                   // of the next load, from 1
+	asked  []*subscription       // of them, in this step
+	stale  []*subscription       // members that were loaded; some maybe confirmed since
 }
 
 // recollection is an answer of the store at work.
@@ -196,7 +197,7 @@ type recollection struct {
 func (c *cache) recallOf(src *source) *recall {
 	r := c.recalls[src]
 	if r == nil {
-		r = &recall{cache: c, source: src, under: map[*subscription]bool{}}
+		r = &recall{cache: c, source: src, under: map[*subscription]int{}, number: 1}
 		c.recalls[src] = r
 	}
 	return r

@@ -8,8 +8,11 @@ import (
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
-// put gives the store what it has from an earlier run.
+// put gives the store what it has from an earlier run; without words it has nothing of the type any more.
 func (d *driver) put(short string, words []string) {
+	if len(words) == 0 {
+		delete(d.store, short)
+	}
 	for _, r := range script.Stored(short, words) {
 		name, err := xdstp.Canonical(r.Name)
 		if err != nil {

@@ -31,8 +31,10 @@ func (m *Machine) chooseServer(now time.Time, src *source) {
 		c.forgetSource(src)
 	}
 	src.active = to
-	if s := src.stream(); s.state == up {
-		m.startOver(now, src, s)
+	for _, s := range src.reached() {
+		if s.state == up {
+			m.startOver(now, src, s) // what it was told that is held is not any more
+		}
 	}
 }
 

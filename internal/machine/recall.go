@@ -62,11 +62,11 @@ func (m *Machine) recallFailed(s *stream) {
 }
 
 func (m *Machine) seekLacking(r *recall) {
-	if star := r.cache.star; star.source == r.source && star.self.lacking() && !r.under[star.self] {
+	if star := r.cache.star; star.source == r.source && star.self.lacking() && r.under[star.self] == 0 {
 		m.seekStored(r, star.self)
 	}
 	for sub := range r.cache.of(r.source) {
-		if sub.lacking() && !r.under[sub] {
+		if sub.lacking() && r.under[sub] == 0 {
 			m.seekStored(r, sub)
 		}
 	}
@@ -77,19 +77,20 @@ func (m *Machine) seekStored(r *recall, sub *subscription) {
 	if len(r.asked) == 0 {
 		m.recalls = append(m.recalls, r)
 	}
-	r.under[sub] = true
+	r.under[sub] = r.number
 	r.asked = append(r.asked, sub)
 }
 
 // load asks the store for what this step looks for.
 func (m *Machine) load() {
 	for _, r := range m.recalls {
-		ld := &Load{Source: r.source.index, TypeURL: r.cache.typ.URL, recall: r, subs: r.asked}
+		ld := &Load{Source: r.source.index, TypeURL: r.cache.typ.URL, recall: r, number: r.number, subs: r.asked}
 		for _, sub := range r.asked {
 			ld.Names = append(ld.Names, sub.name)
 			ld.All = ld.All || sub.isCollection()
 		}
 		r.asked = nil
+		r.number++
 		m.fx.Load = append(m.fx.Load, ld)
 	}
 	m.recalls = nil

@@ -23,7 +23,7 @@ func (m *Machine) loaded(now time.Time, ev Loaded) {
 		e := &ev.Entries[i]
 		if e.Complete {
 			rc.complete[e.Name] = e
-		} else if rc.recall.seeks(e.Name) {
+		} else if rc.seeks(e.Name) {
 			rc.add(e, before, len(ev.Entries)-i)
 		}
 	}
@@ -33,35 +33,39 @@ func (m *Machine) loaded(now time.Time, ev Loaded) {
 
 // place finds the subscription of what the store has, or the collection that it is to be a member of;
 // neither if it is not looked for.
-func (r *recall) place(name string) (sub *subscription, of *collection) {
-	of = r.collectionOf(name)
-	switch sub = r.cache.subs.get(name); {
+func (rc *recollection) place(name string) (sub *subscription, of *collection) {
+	of = rc.collectionOf(name)
+	switch sub = rc.recall.cache.subs.get(name); {
 	case sub == nil:
 		return nil, of
-	case sub.isCollection(), sub.of.source != r.source, sub.status != StatusRequested, sub.held(), of == nil && !r.under[sub]:
+	case sub.isCollection(), sub.of.source != rc.recall.source, sub.status != StatusRequested, sub.held(), of == nil && !rc.isFor(sub):
 		return nil, nil
 	}
 	return sub, nil
 }
 
+// isFor says whether a subscription waits for this answer, and not for that of a later load.
+func (rc *recollection) isFor(sub *subscription) bool { return rc.recall.under[sub] == rc.number }
+
 // collectionOf is the collection that a name is to be a member of; nil if none is looked for.
-func (r *recall) collectionOf(name string) *collection {
+func (rc *recollection) collectionOf(name string) *collection {
+	r := rc.recall
 	of := r.cache.globOf(name)
 	if of == nil && r.cache.star.source == r.source {
 		of = r.cache.star
 	}
-	if of == nil || of.source != r.source || !of.wanted() || !r.under[of.self] || of.self.complete {
+	if of == nil || of.source != r.source || !of.wanted() || !rc.isFor(of.self) || of.self.complete {
 		return nil
 	}
 	return of
 }
 
 // seeks says whether a name may have a place.
-func (r *recall) seeks(name string) bool {
-	if r.collectionOf(name) != nil {
+func (rc *recollection) seeks(name string) bool {
+	if rc.collectionOf(name) != nil {
 		return true // most of a load; which has one is found again when it is decoded
 	}
-	sub, _ := r.place(name)
+	sub, _ := rc.place(name)
 	return sub != nil
 }
 
@@ -94,7 +98,7 @@ func (m *Machine) recollect(now time.Time, rc *recollection) {
 		return
 	}
 	for _, sub := range rc.subs {
-		if !rc.recall.under[sub] {
+		if !rc.isFor(sub) {
 			continue // the wildcard, which is watched anew
 		}
 		delete(rc.recall.under, sub)
@@ -113,7 +117,7 @@ func (m *Machine) recollect(now time.Time, rc *recollection) {
 
 // takeStored holds a value that was loaded, if no server has spoken of it meanwhile.
 func (m *Machine) takeStored(now time.Time, rc *recollection, e *Entry, it *Item, r Result) {
-	sub, of := rc.recall.place(e.Name)
+	sub, of := rc.place(e.Name)
 	if sub == nil && (of == nil || rc.recall.heardServer()) {
 		return
 	}

@@ -64,7 +64,7 @@
 //	slow · decode              decoding is held back; everything is decoded
 //	describe TYPE KEY=VALUE …  the node has these parameters of the type from now on
 //	store TYPE ITEM…           what the store has of an earlier run: items as of delta, and *
-//	                           or a glob if its first state was complete
+//	                           or a glob if its first state was complete; without items nothing any more
 //	stick · load               the store does not answer; it answers
 //	dump                       lists what is known, in lines that begin with =
 //
