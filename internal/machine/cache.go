@@ -140,9 +140,7 @@ func (c *cache) drop(sub *subscription) {
 
 // strip forgets what is known beside a value.
 func (c *cache) strip(sub *subscription) {
-	s := sub.stream()
-	s.leases.end(leaseKey{sub, alarmTTL})
-	s.leases.end(leaseKey{sub, alarmGrace})
+	sub.stream().leases.endAll(sub)
 	delete(c.attributes, sub)
 	delete(c.flaws, sub)
 }

@@ -145,9 +145,10 @@ func (c *collection) list(glob *collection) {
 func (c *collection) adopt(sub *subscription) {
 	before := sub.of
 	if before != nil && !before.ownedBy(c.source.stream()) {
-		before.cache.strip(sub) // a time to live is of the stream
-		before.source.stream().held -= sub.counted()
-		c.source.stream().held += sub.counted()
+		from, to := before.source.stream(), c.source.stream()
+		from.held, to.held = from.held-sub.counted(), to.held+sub.counted()
+		to.moved = append(to.moved, moved{sub, from})
+		to.agenda.touch(to)
 		sub.unconfirmed, sub.troubled = false, false // of that stream too
 	}
 	if before != nil && before.source != c.source && sub.stale() {

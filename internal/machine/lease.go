@@ -24,3 +24,14 @@ func (ls leases) end(key leaseKey) {
 		delete(ls, key)
 	}
 }
+
+func (ls leases) endAll(sub *subscription) {
+	ls.end(leaseKey{sub, alarmTTL})
+	ls.end(leaseKey{sub, alarmGrace})
+}
+
+// moved is a subscription that came from another stream in this step, for a collection of another source.
+type moved struct {
+	sub  *subscription
+	from *stream
+}

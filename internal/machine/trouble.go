@@ -53,7 +53,8 @@ func (m *Machine) tellEveryone(l *link, f *Fault, only *source) {
 		switch {
 		case f != nil:
 			m.tellFault(sub, f)
-		case sub.troubled && sub.usable():
+		// What ended by its time to live the server maybe says no more of: its version was claimed.
+		case sub.troubled && (sub.usable() || sub.status == StatusDoesNotExist && sub.reason == ReasonTTL):
 			sub.troubled = false
 			m.report(sub, sub.handOut(), nil)
 		}

@@ -48,6 +48,19 @@ func (m *Machine) lease(now time.Time, s *stream, key leaseKey, wait time.Durati
 	m.setAlarm(now, s, l, wait)
 }
 
+// takeMoved takes the times of what came to a stream.
+func (m *Machine) takeMoved(now time.Time, s *stream) {
+	for _, it := range s.moved {
+		if it.sub.gone {
+			it.from.leases.endAll(it.sub)
+			continue
+		}
+		// TTL-1: the time goes on.
+		m.moveLeases(now, it.sub, it.from, s)
+	}
+	s.moved = nil
+}
+
 // moveLeases takes what is left of a subscription's times to another stream.
 func (m *Machine) moveLeases(now time.Time, sub *subscription, from, to *stream) {
 	for _, kind := range []alarmKind{alarmTTL, alarmGrace} {
@@ -68,6 +81,7 @@ func (l *lease) order() (alarmKind, string, string) {
 func (l *lease) ring(m *Machine, _ time.Time, s *stream) {
 	delete(s.leases, l.leaseKey)
 	switch sub := l.sub; {
+	case sub.gone:
 	case l.kind == alarmTTL:
 		// TTL-1: the time to live is over.
 		m.expireTTL(sub)
