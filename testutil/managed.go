@@ -116,6 +116,7 @@ func (m *ManagementServer) Cache() cache.SnapshotCache {
 // Stop closes the listener and cuts all connections, as a process that is killed, and
 // waits for the streams to end. A second call does nothing.
 func (m *ManagementServer) Stop() {
+	m.cut() // a killed process ends no stream in order
 	m.mu.Lock()
 	if m.run != nil {
 		m.run.cancel()

@@ -36,6 +36,15 @@ func (p *port) listen(addr string, opts ...Option) error {
 // Addr is the address of the server, "127.0.0.1:port". It outlives a restart.
 func (p *port) Addr() string { return p.addr }
 
+// cut closes the listener and all connections.
+func (p *port) cut() {
+	p.running.Lock()
+	defer p.running.Unlock()
+	if p.server != nil {
+		p.server.lis.Close()
+	}
+}
+
 // Stop closes the listener and cuts all connections, as a process that is killed, and
 // waits for the streams to end. A second call does nothing.
 func (p *port) Stop() {
