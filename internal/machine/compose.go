@@ -60,9 +60,9 @@ func (l *link) beginSotW(a *answer, node []byte) []byte {
 
 // versionToClaim is the version of requests before the first response on a new stream: none (SOTW-2), since
 // a server that compares versions would stay silent where its own is equal by chance. With
-// ResumeVersion it is the last accepted one, if as much was requested when it came, all or by name, and
-// everything that is requested is held or known to be absent. Otherwise the server would be silent about the rest; and about all of it where names
-// stand by, for a response that makes the server active again (gRFC A71).
+// ResumeVersion it is the last accepted one, if the wildcard was requested in the same form when that came, and
+// everything that is requested is held or known to be absent. Otherwise the server would be silent about the
+// rest; and about all of it where names stand by, for a response that makes the server active again (gRFC A71).
 func (l *link) versionToClaim() string {
 	if l.version == "" || l.lapsed || l.versionForm != l.nextForm() {
 		return ""
