@@ -27,9 +27,11 @@ type cache struct {
 	attributes map[*subscription]*wire.Attributes // what servers said beside held values
 	flaws      map[*subscription][]error          // of what is held
 	renewed    map[*subscription]bool             // refused with a response that called them new; see [response.renews]
+	leases     leases
 
 	recalls   map[*source]*recall
-	unsettled []*collection // whose first state came, and that the store has not forgotten anything of since
+	stale     []*subscription // members that were loaded from the store; some maybe confirmed since
+	unsettled []*collection   // whose first state came, and that the store has not forgotten anything of since
 }
 
 type cacheKey struct {
@@ -65,7 +67,7 @@ func (c *cache) clear(t *Type) {
 	*c = cache{
 		typ: t, joining: map[*subscription][]*Watch{}, renewed: map[*subscription]bool{},
 		spelled: spellings{}, given: map[*subscription]given{}, attributes: map[*subscription]*wire.Attributes{},
-		flaws: map[*subscription][]error{}, recalls: map[*source]*recall{},
+		flaws: map[*subscription][]error{}, leases: leases{}, recalls: map[*source]*recall{},
 		globs: map[pattern]*collection{}, plain: map[*source]*collection{},
 	}
 	if c.star = wildcard; c.star == nil {
@@ -140,7 +142,7 @@ func (c *cache) drop(sub *subscription) {
 
 // strip forgets what is known beside a value.
 func (c *cache) strip(sub *subscription) {
-	sub.stream().leases.endAll(sub)
+	c.leases.endAll(sub)
 	delete(c.attributes, sub)
 	delete(c.flaws, sub)
 }
@@ -179,7 +181,6 @@ type recall struct {
 	under  map[*subscription]int // that the store was asked for and has not answered: in which load
 	number int                   // of the next load, from 1
 	asked  []*subscription       // of them, in this step
-	stale  []*subscription       // members that were loaded; some maybe confirmed since
 }
 
 // recollection is an answer of the store at work.

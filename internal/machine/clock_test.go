@@ -94,15 +94,17 @@ func TestAlarmsStayFew(t *testing.T) {
 
 // BenchmarkHeartbeats is the cost of a heartbeat of one of 100,000 resources.
 func BenchmarkHeartbeats(b *testing.B) {
-	m, s := New(Config{}), &stream{clock: clock{start: dawn}}
+	m, c := New(Config{}), newCache(&Type{})
+	c.star.source = &source{streams: []*stream{{clock: clock{start: dawn}}}}
 	es := make([]subscription, 100_000)
 	for i := range es {
-		m.lease(dawn, s, leaseKey{&es[i], alarmTTL}, time.Minute)
+		es[i].of = c.star
+		m.lease(dawn, leaseKey{&es[i], alarmTTL}, time.Minute)
 	}
 	i := 0
 	b.ReportAllocs()
 	for b.Loop() {
-		m.lease(dawn, s, leaseKey{&es[i%len(es)], alarmTTL}, time.Minute+time.Duration(i))
+		m.lease(dawn, leaseKey{&es[i%len(es)], alarmTTL}, time.Minute+time.Duration(i))
 		i++
 	}
 }

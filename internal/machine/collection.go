@@ -147,13 +147,7 @@ func (c *collection) adopt(sub *subscription) {
 	if before != nil && !before.ownedBy(c.source.stream()) {
 		from, to := before.source.stream(), c.source.stream()
 		from.held, to.held = from.held-sub.counted(), to.held+sub.counted()
-		to.moved = append(to.moved, moved{sub, from})
-		to.agenda.touch(to)
 		sub.unconfirmed, sub.troubled = false, false // of that stream too
-	}
-	if before != nil && before.source != c.source && sub.stale() {
-		r := c.cache.recallOf(c.source)
-		r.stale = append(r.stale, sub)
 	}
 	if sub.of = c; before != nil {
 		before.leave()

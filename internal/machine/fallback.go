@@ -176,7 +176,6 @@ func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 	}
 	for _, sub := range c.inOrder(src) {
 		from.held, dst.held = from.held-sub.counted(), dst.held+sub.counted()
-		m.moveLeases(now, sub, from, dst)
 		if sub.wanted() {
 			for i := was + 1; i <= src.active; i++ {
 				src.streams[i].linkTo(c).want(sub, true)

@@ -197,7 +197,8 @@ func (m *Machine) forgetTypes(s *stream) bool {
 		l.cache = newCache(l.cache.typ) // what is still being worked on means nothing
 	}
 	s.types, s.order = map[string]*link{}, nil
-	s.alarms, s.leases, s.quirks = alarms{}, nil, m.newQuirks(s)
+	s.quirks = m.newQuirks(s)
+	s.alarms.tidy()
 	return false
 }
 

@@ -28,7 +28,6 @@ func (m *Machine) Step(now time.Time, events ...Event) Effects {
 	m.siftOn(now)
 	for streams := m.agenda.due(now); len(streams) > 0; streams = m.agenda.takeTouched() {
 		for _, s := range streams {
-			m.takeMoved(now, s)
 			m.ringDue(now, s)
 			for _, l := range s.order {
 				m.sweepLater(now, l)

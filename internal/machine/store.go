@@ -143,13 +143,13 @@ func (m *Machine) takeStored(now time.Time, rc *recollection, e *Entry, it *Item
 	sub.describe(e.Attributes)
 	// LKG-6: the time to live goes on.
 	if e.TTL > 0 {
-		m.lease(now, sub.stream(), leaseKey{sub, alarmTTL}, e.TTL)
+		m.lease(now, leaseKey{sub, alarmTTL}, e.TTL)
 	}
 	// LKG-5: a full state lacked it before it was there.
 	if l := sub.link(); sub.seen < l.answered && l.fullState() && l.subscribes(sub) {
 		l.unconfirm(sub)
 	}
-	rc.recall.stale = append(rc.recall.stale, sub)
+	rc.recall.cache.stale = append(rc.recall.cache.stale, sub)
 	n := m.noticeTo(sub, NoticeUpdated, sub.handOut(), sub.audience())
 	n.Value, n.Raw, n.Attributes = r.Value, sub.raw, sub.attributes()
 	m.tellStoredFault(sub)

@@ -38,8 +38,6 @@ type stream struct {
 
 	clock    clock
 	alarms   alarms
-	leases   leases
-	moved    []moved // whose leases are another stream's still
 	throttle throttle
 
 	maxResource int // as [Config] has them

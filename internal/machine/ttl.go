@@ -9,18 +9,18 @@ import (
 // receivedTTL takes the time to live that an entry of a response has, or has not: each receipt sets
 // it anew, a heartbeat too, and one without ends it.
 func (m *Machine) receivedTTL(now time.Time, sub *subscription, r *wire.Resource) {
-	s, key := sub.stream(), leaseKey{sub, alarmTTL}
+	key := leaseKey{sub, alarmTTL}
 	// TTL-1: it runs from each receipt.
 	if r.HasTTL {
-		m.lease(now, s, key, r.TTL)
+		m.lease(now, key, r.TTL)
 	} else {
-		s.leases.end(key)
+		sub.of.cache.leases.end(key)
 	}
 }
 
 // renewTTL takes the time to live of what was sent again, and has the store keep it.
 func (m *Machine) renewTTL(now time.Time, sub *subscription, r *wire.Resource) {
-	limited := r.HasTTL || sub.stream().leases[leaseKey{sub, alarmTTL}] != nil
+	limited := r.HasTTL || sub.of.cache.leases[leaseKey{sub, alarmTTL}] != nil
 	if m.receivedTTL(now, sub, r); limited {
 		m.store(sub, expiry(now, r))
 	}
@@ -34,42 +34,14 @@ func expiry(now time.Time, r *wire.Resource) time.Time {
 	return now.Add(min(r.TTL, longest))
 }
 
-// lease has a resource held for some time more, and no longer.
-func (m *Machine) lease(now time.Time, s *stream, key leaseKey, wait time.Duration) {
-	l := s.leases[key]
-	if l == nil {
-		l = &lease{leaseKey: key}
-		if s.leases == nil {
-			s.leases = leases{}
-		}
-		s.leases[key] = l
+// lease has a resource held for some time more, and no longer. The time is on the clock of the stream that the
+// resource is of now, and goes on whatever becomes of either.
+func (m *Machine) lease(now time.Time, key leaseKey, wait time.Duration) {
+	ls := key.sub.of.cache.leases
+	if ls[key] == nil {
+		ls[key] = &lease{leaseKey: key}
 	}
-	l.until = s.clock.at(now) + min(wait, longest)
-	m.setAlarm(now, s, l, wait)
-}
-
-// takeMoved takes the times of what came to a stream.
-func (m *Machine) takeMoved(now time.Time, s *stream) {
-	for _, it := range s.moved {
-		if it.sub.gone {
-			it.from.leases.endAll(it.sub)
-			continue
-		}
-		// TTL-1: the time goes on.
-		m.moveLeases(now, it.sub, it.from, s)
-	}
-	s.moved = nil
-}
-
-// moveLeases takes what is left of a subscription's times to another stream.
-func (m *Machine) moveLeases(now time.Time, sub *subscription, from, to *stream) {
-	for _, kind := range []alarmKind{alarmTTL, alarmGrace} {
-		key := leaseKey{sub, kind}
-		if l := from.leases[key]; l != nil {
-			from.leases.end(key)
-			m.lease(now, to, key, l.until-from.clock.at(now))
-		}
-	}
+	m.setAlarm(now, key.sub.stream(), ls[key], wait)
 }
 
 func (l *lease) alarm() *uint32 { return &l.timer }
@@ -78,10 +50,13 @@ func (l *lease) order() (alarmKind, string, string) {
 	return l.kind, l.sub.of.cache.typ.URL, l.sub.name
 }
 
-func (l *lease) ring(m *Machine, _ time.Time, s *stream) {
-	delete(s.leases, l.leaseKey)
+func (l *lease) ring(m *Machine, now time.Time, _ *stream) {
+	if s := l.sub.stream(); s.clock.stopped() { // it is of another one by now, which maybe brings it again
+		m.setAlarm(now, s, l, 0)
+		return
+	}
+	delete(l.sub.of.cache.leases, l.leaseKey)
 	switch sub := l.sub; {
-	case sub.gone:
 	case l.kind == alarmTTL:
 		// TTL-1: the time to live is over.
 		m.expireTTL(sub)

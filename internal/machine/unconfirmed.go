@@ -44,16 +44,11 @@ func (sub *subscription) missable() bool {
 // unconfirmStale gives the server a period to speak of the members that only the store speaks of, once it
 // has told their collection's first state.
 func (l *link) unconfirmStale() {
-	for src, r := range l.cache.recalls {
-		if len(r.stale) == 0 || src.stream() != l.stream {
-			continue
-		}
-		r.stale = slices.DeleteFunc(r.stale, func(sub *subscription) bool { return sub.gone || !sub.stale() || sub.of.source != src })
-		for _, sub := range r.stale {
-			// LKG-9: members that the first state lacks, in both variants; what it has is maybe refused.
-			if !sub.wanted() && !sub.unconfirmed && sub.seen < l.answered && sub.of.self != nil && sub.of.self.complete {
-				l.unconfirm(sub)
-			}
+	l.cache.stale = slices.DeleteFunc(l.cache.stale, func(sub *subscription) bool { return sub.gone || !sub.stale() })
+	for _, sub := range l.cache.stale {
+		// LKG-9: members that the first state lacks, in both variants; what it has is maybe refused.
+		if l.owns(sub) && !sub.wanted() && !sub.unconfirmed && sub.seen < l.answered && sub.of.self != nil && sub.of.self.complete {
+			l.unconfirm(sub)
 		}
 	}
 }
