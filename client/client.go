@@ -217,9 +217,10 @@ func (c *Client) watchOne(ctx context.Context, kind resource.AnyType, name strin
 // The handler gets the members' events in batches: first the values that are held, later the
 // changes. An event of kind [EventSynced] says that the first state is complete, also that of an
 // empty collection; errors of its server up to then come after it. If a server sends nothing
-// about a wildcard or a glob for Config.ResourceTimeout, it has nothing to add to the resources
-// that the client subscribed to by name: if it has sent any of these, the first state is
-// complete; if not, the collection does not exist. An event about the collection as a whole has
+// about a wildcard or a glob for Config.ResourceTimeout (15 seconds where that is negative), it has
+// nothing to add to the resources that the client subscribed to by name: if it has sent any of
+// these, the first state is complete; if not, the collection does not exist (where that is
+// negative, the watch waits on). An event about the collection as a whole has
 // the collection's name in Event.Name.
 //
 // The URL of a file, "file:///path", is the list collection that the file holds (xRFC TP1;

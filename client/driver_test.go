@@ -132,6 +132,9 @@ func (d *driver) config(s *script.Script) client.Config {
 			}
 		}
 	}
+	if s.Has("client", "no-timers") {
+		config.ResourceTimeout = -1
+	}
 	if s.Has("client", "keep-deleted") {
 		config.DeletionPolicy = client.DeletionKeep
 	}

@@ -78,6 +78,9 @@ func newDriver(t *testing.T, s *script.Script) *driver {
 		ResourceTimeout: 15 * time.Second, Linger: time.Second,
 		NodeAlways: s.Has("client", "node-always"),
 	}
+	if s.Has("client", "no-timers") {
+		c.ResourceTimeout = -1
+	}
 	servers := slices.Repeat([]Server{server}, s.Servers())
 	source := Source{Stored: s.Has("client", "store"), Servers: s.Order(""), Params: wire.NewParams(s.Params(authority.OldLabel)), Answers: answers(s)}
 	return &driver{

@@ -203,6 +203,8 @@ func (m *Machine) answerTimeout(now time.Time, s *stream, sub *subscription) {
 	case sub.isCollection() && sub.of.needsNoMore():
 		m.markComplete(now, sub, sub.link().version)
 		return
+	case m.timeout(s) <= 0:
+		return // of a collection, which was waited for because of the case before
 	case sub.stale():
 		m.unconfirmedTimeout(now, sub)
 		return

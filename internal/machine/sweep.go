@@ -15,13 +15,9 @@ func (m *Machine) sweepLater(now time.Time, l *link) {
 	}
 	l.unconfirmStale()
 	if l.answered != 0 && len(l.unconfirmed) > 0 || l.unsettles() {
-		m.setAlarm(now, l.stream, (*sweep)(l), cmp.Or(max(m.timeout(l.stream), 0), sweepAlone))
+		m.setAlarm(now, l.stream, (*sweep)(l), cmp.Or(max(m.timeout(l.stream), 0), silence))
 	}
 }
-
-// sweepAlone is how long is waited for members that a server has to confirm where there
-// are no does-not-exist timers: they have to end all the same.
-const sweepAlone = 15 * time.Second
 
 // sweep is the alarm of a type some of whose members the server has to confirm.
 type sweep link

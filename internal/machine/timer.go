@@ -14,10 +14,16 @@ func (m *Machine) await(now time.Time, sub *subscription) {
 	// has said something of.
 	// LKG-9: a stale value has one.
 	case !sub.unconfirmed && (sub.held() && !sub.stale() || l.faulted(sub)):
+	case sub.isCollection() && m.timeout(l.stream) <= 0:
+		m.setAlarm(now, l.stream, sub, silence) // WILD-5: it is complete by silence all the same
 	default:
 		m.startTimer(now, l.stream, sub)
 	}
 }
+
+// silence is how long a server may say nothing, where there are no does-not-exist timers, until that confirms what
+// it was told of a collection.
+const silence = 15 * time.Second
 
 // startTimer starts the timer of who waits for an answer of the server, if there are timers.
 func (m *Machine) startTimer(now time.Time, s *stream, w waiter) {

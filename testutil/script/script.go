@@ -38,7 +38,8 @@
 //	client: WORD …      node-always, keep-deleted; keep-deleted-for is ten seconds;
 //	                    initial_fetch_timeout is five
 //	                    seconds for each watch; wait-forever is no end of it, but
-//	                    for the watch impatient; guarded refuses responses that
+//	                    for the watch impatient; no-timers is no does-not-exist
+//	                    timers; guarded refuses responses that
 //	                    leave fewer than two resources, by [Guard]; store is
 //	                    a store of last known good resources
 //	names: A:=PREFIX …  A:x stands for PREFIXx in the steps, as a:x for
