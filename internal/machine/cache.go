@@ -19,6 +19,8 @@ type cache struct {
 	plain map[*source]*collection // of structured names that no glob covers; with it a source's globs are found
 	loose loose
 
+	owners map[string]*source // of structured names, by authority, if some were watched
+
 	// What few subscriptions have.
 	joining    map[*subscription][]*Watch
 	spelled    spellings
@@ -68,7 +70,7 @@ func (c *cache) clear(t *Type) {
 		typ: t, joining: map[*subscription][]*Watch{}, renewed: map[*subscription]bool{},
 		spelled: spellings{}, given: map[*subscription]given{}, attributes: map[*subscription]*wire.Attributes{},
 		flaws: map[*subscription][]error{}, leases: leases{}, recalls: map[*source]*recall{},
-		globs: map[pattern]*collection{}, plain: map[*source]*collection{},
+		globs: map[pattern]*collection{}, plain: map[*source]*collection{}, owners: map[string]*source{},
 	}
 	if c.star = wildcard; c.star == nil {
 		c.star = &collection{cache: c, name: star}

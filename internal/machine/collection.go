@@ -3,6 +3,8 @@ package machine
 import (
 	"slices"
 	"strings"
+
+	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // collection is resources of a type that one source answers for and that are watched together, or
@@ -94,12 +96,15 @@ func (c *cache) globOf(name string) *collection {
 
 // collectionOf finds or makes the collection that a watch is of, or that its name is in.
 func (c *cache) collectionOf(src *source, w *Watch) *collection {
-	switch {
-	case w.Wildcard && structured(w.Name):
-		return c.globFor(src, w.Name)
-	case !structured(w.Name):
+	if !structured(w.Name) {
 		c.star.source = src
 		return c.star
+	}
+	if authority, _ := xdstp.AuthorityOf(w.Name); c.owners[authority] == nil {
+		c.owners[authority] = src
+	}
+	if w.Wildcard {
+		return c.globFor(src, w.Name)
 	}
 	if glob := c.globOf(w.Name); glob != nil {
 		return glob
@@ -274,10 +279,10 @@ func (c *collection) needsNoMore() bool {
 	return false
 }
 
-// hears says that the wildcard covers a subscription: its server may say it, though it is another one's word
-// that counts.
+// hears says that the wildcard covers a subscription: one of its servers may say it, though it is another one's
+// word that counts. It is so for good, whichever server is in use.
 func (c *collection) hears(sub *subscription) bool {
-	return sub.of == c || c.ownedBy(sub.stream()) || c.source.answersFor(c.source.stream().server, sub.authority())
+	return sub.of == c || slices.ContainsFunc(c.source.Servers, func(i int) bool { return c.source.answersFor(i, sub.authority()) })
 }
 
 // covering are the watches of its collection, and those of the wildcard.

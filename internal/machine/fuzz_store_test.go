@@ -119,9 +119,12 @@ func (w *world) recall(i int) {
 
 // possibleStale checks a notice of what the store has.
 func (w *world) possibleStale(sw *simWatch, k *told, n Notice) (why string) {
-	value := n.Value.(string)
+	value, source := n.Value.(string), int(sw.Source)
+	if structured(n.Name) {
+		source = 1
+	}
 	switch {
-	case !w.shelf(int(sw.Source), n.TypeURL).ever[n.Name][value]:
+	case !w.shelf(source, n.TypeURL).ever[n.Name][value]:
 		return "LKG-1: a stale value that was never kept"
 	case isBad(value):
 		return "LKG-3: a stale value that the program refuses"

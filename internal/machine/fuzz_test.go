@@ -21,12 +21,14 @@ type world struct {
 	server  Server // what all servers are like
 	types   []*Type
 	servers []*simServer
-	sources [][]int // servers of old-style names, and of structured ones
-	globs   bool    // there are structured names
+	sources [][]int                                 // servers of old-style names, and of structured ones
+	answers func(server int, authority string) bool // who may say structured names; nil for all
+	globs   bool                                    // there are structured names
 	aliases bool
 	guards  bool
 	mortal  bool // some resources have a time to live
 	stored  bool // a store keeps some types
+	fetches bool // watches have an initial fetch timeout
 
 	watches []*simWatch
 	stopped map[*Watch]bool
@@ -96,11 +98,19 @@ func newWorld(t testing.TB, b []byte) *world {
 	}
 	w.config = Config{ResourceTimeout: period, Linger: time.Second, NodeAlways: w.roll(4) == 1}
 	w.globs, w.aliases, w.guards, w.mortal = is(), w.roll(4) == 1, w.roll(3) == 1, w.roll(4) == 1
-	w.stored = w.roll(3) == 1
+	w.stored, w.fetches = w.roll(3) == 1, w.roll(4) == 1
+	if w.roll(6) == 1 {
+		w.config.ResourceTimeout = -1 // no timers
+	}
 	w.types = []*Type{
 		{URL: "type.googleapis.com/envoy.config.cluster.v3.Cluster", FullState: true, NameField: 1, Guarded: w.guards && is(), Stored: w.stored && w.roll(4) > 0},
 		{URL: "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment", NameField: 1, Guarded: w.guards && is(), Stored: w.stored && w.roll(4) > 0},
 		{URL: "type.googleapis.com/test.Foo", Guarded: w.guards && is(), Stored: w.stored && w.roll(4) > 0},
+	}
+	for _, t := range w.types {
+		if w.roll(6) == 1 {
+			t.Keep = []time.Duration{7 * time.Second, 40 * time.Second}[w.roll(2)]
+		}
 	}
 	n := 1
 	if is() {
@@ -111,9 +121,8 @@ func newWorld(t testing.TB, b []byte) *world {
 		w.m.AddServer(w.server)
 		w.servers = append(w.servers, newSimServer(w, i))
 	}
-	var answers func(server int, authority string) bool
 	if w.roll(3) == 1 { // structured names are none of the other servers'
-		answers = func(server int, _ string) bool { return slices.Contains(w.sources[1], server) }
+		w.answers = func(server int, _ string) bool { return slices.Contains(w.sources[1], server) }
 	}
 	for range 2 {
 		var order []int
@@ -122,7 +131,7 @@ func newWorld(t testing.TB, b []byte) *world {
 			order = append(order, (first+k)%n)
 		}
 		w.sources = append(w.sources, order)
-		w.m.AddSource(Source{Servers: order, ReachabilityOnly: w.roll(4) == 1, Stored: w.stored, Answers: answers})
+		w.m.AddSource(Source{Servers: order, ReachabilityOnly: w.roll(4) == 1, Stored: w.stored, Answers: w.answers})
 	}
 	if w.roll(3) == 1 {
 		w.hated = w.types[w.roll(3)]
@@ -252,6 +261,9 @@ func (w *world) start() {
 	}
 	if structured(watch.Name) {
 		watch.Source = 1
+	}
+	if w.fetches {
+		watch.FetchTimeout = []time.Duration{-1, 0, 5 * time.Second, 20 * time.Second}[w.roll(4)]
 	}
 	sw := newSimWatch(watch, w.now)
 	w.changes++

@@ -37,10 +37,33 @@ func (m *Machine) storeComplete(now time.Time, sub *subscription) {
 	}
 }
 
-// keepStored adds a change to those of this step.
+// keepStored has the store make a change for each source that would look for it.
 func (m *Machine) keepStored(sub *subscription, k Kept) {
+	m.keepFor(sub.of.source, sub, k)
+	if also := sub.alsoOf(); also != nil && also.Stored {
+		m.keepFor(also, sub, k)
+	}
+}
+
+// alsoOf is the other source that a structured name may be of: the wildcard's, or of one that the wildcard holds its
+// own. Nil if there is none.
+func (sub *subscription) alsoOf() *source {
+	c := sub.of.cache
+	switch star := c.star; {
+	case !structured(sub.name), sub.isCollection(), star.source == nil:
+		return nil
+	case sub.of != star && sub.of.source != star.source && star.hears(sub):
+		return star.source
+	case sub.of == star && c.owners[sub.authority()] != star.source:
+		return c.owners[sub.authority()]
+	}
+	return nil
+}
+
+// keepFor adds a change to those of this step.
+func (m *Machine) keepFor(src *source, sub *subscription, k Kept) {
 	// LKG-2: the source stands for authority and parameters.
-	source, url := sub.of.source.index, sub.of.cache.typ.URL
+	source, url := src.index, sub.of.cache.typ.URL
 	n := len(m.fx.Keep) - 1
 	if n < 0 || m.fx.Keep[n].Source != source || m.fx.Keep[n].TypeURL != url || m.fx.Keep[n].Covers != nil {
 		m.fx.Keep = append(m.fx.Keep, Keep{Source: source, TypeURL: url, Changes: make([]Kept, 0, max(1, m.storeRoom))})
@@ -74,13 +97,13 @@ func (m *Machine) forgetUnseenStored(l *link) {
 // known are the names of a collection and of what a server says there is of what it covers. Of what was
 // refused it says so on this stream.
 func (l *link) known(c *collection) []string {
-	subs := slices.Values(c.members)
+	subs, has := slices.Values(c.members), c.has
 	if !c.isGlob() {
-		subs = c.cache.of(c.source)
+		subs, has = c.cache.subs.all(), c.hears
 	}
 	names := []string{c.name}
 	for sub := range subs {
-		if !sub.gone && !sub.stale() && (sub.held() || l.faulted(sub)) {
+		if has(sub) && !sub.stale() && (sub.held() || l.faulted(sub)) {
 			names = append(names, sub.name)
 		}
 	}

@@ -136,8 +136,6 @@ func (w *world) tell(n Notice) {
 			continue // maybe in this step
 		case watch.Type.URL != n.TypeURL || watch.Name != n.Name && watch.Name != star && !covers(watch.Name, n.Name):
 			w.fail("a notice is told to %s: %+v", sw.label(), n)
-		case watch.Name == star && structured(n.Name):
-			continue // it hears of them too
 		}
 		heard[watch] = true
 		w.say("  tell %s: kind %d %s %v %v %v", sw.label(), n.Kind, n.Name, n.Value, n.Reason, n.Fault)
@@ -287,13 +285,15 @@ func (w *world) check(dead bool) {
 		names := []string{sw.Name}
 		if sw.Wildcard {
 			names = slices.Concat(plainNames, structuredNames)
-			if !sw.synced && (w.server.Delta || sw.Name == star || sw.told[sw.Name] == nil) {
+			if !sw.synced && (w.server.Delta || sw.Name == star || sw.told[sw.Name] == nil && !w.endless(sw)) {
 				w.fail("%s: %v: its first state never came", sw.label(), sw.told[sw.Name])
 			}
 		}
 		for _, name := range names {
 			if name == sw.Name || covers(sw.Name, name) || sw.Name == star && !structured(name) {
 				w.checkTold(sw, name, active)
+			} else if by := w.holder(name, sw.Type); by != nil && sw.Name == star && (w.answers == nil || slices.ContainsFunc(w.sources[0], func(i int) bool { return w.answers(i, "a") })) {
+				w.checkTold(sw, name, by) // GLOB-5
 			}
 		}
 	}
@@ -343,10 +343,26 @@ func (w *world) checkTold(sw *simWatch, name string, active *simServer) {
 		ok = absent || k.kind == NoticeFailed && !w.server.Delta || held && k.ambient != nil && (w.server.KeepDeleted || w.server.TransientTimeout > 0)
 	}
 	w.checkKept(sw, name, k)
+	ok = ok || w.endless(sw) && (w.mortal || kind == isGone || kind == isFailed) && (k.kind == 0 || k.kind == NoticeFailed || held && (k.stale || k.server != active.index))
 	ok = ok || held && slices.Contains(w.spared[sw.Type.URL], name)
 	if !ok && !(absent && w.mortal && kind != isGood) { // TTL-2: what was held before may have ended
 		w.fail("%s: %s: %v; server %d has %+v", sw.label(), name, k, active.index, r)
 	}
+}
+
+// holder is the server that answers for a structured name, if something but the wildcard covers it; else nil.
+func (w *world) holder(name string, t *Type) *simServer {
+	for _, sw := range w.watches {
+		if sw.Type == t && (sw.Name == name || covers(sw.Name, name)) {
+			return w.active(sw)
+		}
+	}
+	return nil
+}
+
+// endless says that a server's silence tells a watch nothing, however long.
+func (w *world) endless(sw *simWatch) bool {
+	return sw.FetchTimeout < 0 || w.config.ResourceTimeout < 0 && w.server.TransientTimeout == 0
 }
 
 // beside says that a server may not know that a watch's name is wanted: everything is.
