@@ -102,6 +102,9 @@ func newWorld(t testing.TB, b []byte) *world {
 	if w.roll(6) == 1 {
 		w.config.ResourceTimeout = -1 // no timers
 	}
+	if w.roll(8) == 1 {
+		w.server.Rate = Rate{Tokens: 2, Every: time.Second}
+	}
 	w.types = []*Type{
 		{URL: "type.googleapis.com/envoy.config.cluster.v3.Cluster", FullState: true, NameField: 1, Guarded: w.guards && is(), Stored: w.stored && w.roll(4) > 0},
 		{URL: "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment", NameField: 1, Guarded: w.guards && is(), Stored: w.stored && w.roll(4) > 0},
