@@ -385,6 +385,9 @@ func (w *world) deliverTo(s *simStream, t *Type, r *simResponse, resources []*di
 	if err != nil {
 		w.Fatal(err)
 	}
+	if w.evil {
+		w.garble(resp)
+	}
 	s.reading = false
 	w.sent = append(w.sent, r)
 	w.push(Received{s.ref, resp})

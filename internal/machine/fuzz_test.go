@@ -44,6 +44,7 @@ type world struct {
 	serial  int            // of what servers make
 	lazy    int            // bits: what is not done at once
 	hated   *Type          // servers end streams that ask for it; nil for none
+	evil    bool           // servers send what means nothing, so that what watches hold cannot be known
 	log     []string
 }
 
@@ -139,6 +140,7 @@ func newWorld(t testing.TB, b []byte) *world {
 	if w.roll(3) == 1 {
 		w.hated = w.types[w.roll(3)]
 	}
+	w.evil = w.roll(8) == 1
 	w.fill()
 	for range 10 {
 		w.change()

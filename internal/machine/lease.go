@@ -4,7 +4,8 @@ package machine
 // server deleted and that is kept for a while. The time runs while the stream is down too.
 type lease struct {
 	leaseKey
-	timer uint32
+	stream *stream // whose alarm it is
+	timer  uint32
 }
 
 type leaseKey struct {
@@ -19,6 +20,7 @@ type leases map[leaseKey]*lease
 func (ls leases) end(key leaseKey) {
 	if l := ls[key]; l != nil {
 		l.timer = 0
+		l.stream.agenda.touch(l.stream) // the resource may be of another one by now
 		delete(ls, key)
 	}
 }

@@ -151,7 +151,9 @@ func (w *world) tell(n Notice) {
 			k = &told{}
 			sw.told[n.Name] = k
 		}
-		w.possible(sw, k, n)
+		if !w.evil {
+			w.possible(sw, k, n)
+		}
 		k.hear(n)
 	}
 }
@@ -272,6 +274,9 @@ func (w *world) check(dead bool) {
 		if s.state == up && !dead {
 			w.checkSubscribed(s)
 		}
+	}
+	if w.evil {
+		return
 	}
 	for _, sw := range w.watches {
 		active := w.active(sw)

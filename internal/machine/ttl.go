@@ -38,10 +38,13 @@ func expiry(now time.Time, r *wire.Resource) time.Time {
 // resource is of now, and goes on whatever becomes of either.
 func (m *Machine) lease(now time.Time, key leaseKey, wait time.Duration) {
 	ls := key.sub.of.cache.leases
-	if ls[key] == nil {
-		ls[key] = &lease{leaseKey: key}
+	l := ls[key]
+	if l == nil {
+		l = &lease{leaseKey: key}
+		ls[key] = l
 	}
-	m.setAlarm(now, key.sub.stream(), ls[key], wait)
+	l.stream = key.sub.stream()
+	m.setAlarm(now, l.stream, l, wait)
 }
 
 func (l *lease) alarm() *uint32 { return &l.timer }
@@ -52,7 +55,7 @@ func (l *lease) order() (alarmKind, string, string) {
 
 func (l *lease) ring(m *Machine, now time.Time, _ *stream) {
 	if s := l.sub.stream(); s.clock.stopped() { // it is of another one by now, which maybe brings it again
-		m.setAlarm(now, s, l, 0)
+		m.lease(now, l.leaseKey, 0)
 		return
 	}
 	delete(l.sub.of.cache.leases, l.leaseKey)
