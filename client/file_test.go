@@ -299,3 +299,30 @@ func TestStartupOfFileList(t *testing.T) {
 	}
 	d.heard("updated file://DIR/list.yaml#entry=e 1", "synced file://DIR/list.yaml")
 }
+
+// A wildcard that begins after names of a file were watched has all of the file, and those that come later.
+// spec: FILE-3 WILD-1
+func TestFileAllAfterName(t *testing.T) {
+	d := newDesk(t)
+	hold := func(names ...string) {
+		r := &discoveryv3.DiscoveryResponse{VersionInfo: "1"}
+		for _, name := range names {
+			body, err := anypb.New(cluster(name, "1"))
+			must(t, err)
+			r.Resources = append(r.Resources, body)
+		}
+		d.put("a.pb", r)
+	}
+	hold("x", "y")
+	one, err := d.c.Watch(t.Context(), cds.Type, "x", d.hear)
+	must(t, err)
+	d.heard("updated x 1")
+	all := d.all("*")
+	d.heard("updated x 1", "updated y 1", "synced *")
+	hold("x", "y", "z")
+	d.heard("updated z 1")
+	all.Stop()
+	hold("z")
+	d.heard("does not exist x absent")
+	one.Stop()
+}

@@ -6,11 +6,11 @@ package machine
 // by that name; then it is entered and left by messages (WILD-6).
 
 // byName says whether the wildcard is requested by the name `*`: by a watch, for its parameters,
-// which the legacy form has no room for, at a server that knows it so, or in state of the world,
-// where one request names everything, beside structured names.
+// which the legacy form has no room for, at a server that knows it so, as files do, or in state of the
+// world, where one request names everything, beside structured names.
 func (l *link) byName() bool {
 	// WILD-2, DYN-1: only these ask for everything by a star.
-	return l.cache.star.explicit || l.params(l.cache.star) != nil || l.stream.ExplicitWildcard || !l.stream.Delta && l.structured()
+	return l.cache.star.explicit || l.params(l.cache.star) != nil || l.stream.ExplicitWildcard || l.stream.FullState || !l.stream.Delta && l.structured()
 }
 
 // structured says whether structured names are wanted.
@@ -46,7 +46,7 @@ func (l *link) nextForm() wildForm {
 		return l.form // as it was
 	case !l.wantsStar():
 		return wildNone
-	case l.byName(), l.form == wildExplicit && !l.stream.stateless():
+	case l.byName(), l.form == wildExplicit && !l.stream.Polled:
 		return wildExplicit
 	}
 	// WILD-1: a first request without names.
@@ -57,7 +57,7 @@ func (l *link) nextForm() wildForm {
 // were sent for the type, or to end.
 func (l *link) outdated() bool {
 	switch {
-	case !l.requested, l.stream.stateless():
+	case !l.requested, l.stream.Polled:
 		return false
 	case l.wantsStar():
 		return l.form == wildNone && !l.byName()
