@@ -61,7 +61,7 @@ func newCache(t *Type) *cache {
 
 // clear makes a cache empty.
 func (c *cache) clear(t *Type) {
-	wildcard := c.star
+	wildcard, owners := c.star, c.owners
 	for _, r := range c.recalls {
 		clear(r.under) // what the store says to them means nothing
 		r.timer = 0
@@ -70,11 +70,12 @@ func (c *cache) clear(t *Type) {
 		typ: t, joining: map[*subscription][]*Watch{}, renewed: map[*subscription]bool{},
 		spelled: spellings{}, given: map[*subscription]given{}, attributes: map[*subscription]*wire.Attributes{},
 		flaws: map[*subscription][]error{}, leases: leases{}, recalls: map[*source]*recall{},
-		globs: map[pattern]*collection{}, plain: map[*source]*collection{}, owners: map[string]*source{},
+		globs: map[pattern]*collection{}, plain: map[*source]*collection{}, owners: owners,
 	}
 	if c.star = wildcard; c.star == nil {
 		c.star = &collection{cache: c, name: star}
 		c.star.self = &subscription{name: star, of: c.star, status: StatusRequested}
+		c.owners = map[string]*source{}
 	}
 }
 

@@ -214,24 +214,32 @@ func (c *cache) dropGlob(glob *collection) {
 		case !glob.has(sub):
 		case sub.wanted() || sub.interestChanged:
 			c.plainOf(glob.source).adopt(sub)
-		case sub.link().giveToStar(sub):
 		default:
-			c.drop(sub)
+			c.release(sub)
 		}
 	}
 	glob.members = nil
 }
 
-// giveToStar keeps what nobody else wants any more for the watches of the wildcard, which
-// were told of it. In delta a server at which it was subscribed by itself, or that has not said it, has to
+// release lets go of what nobody wants any more, but for the wildcard's watches, which were told of it.
+func (c *cache) release(sub *subscription) {
+	if sub.gone || c.giveToStar(sub) {
+		return
+	}
+	if c.drop(sub); sub.isCollection() {
+		c.dropGlob(sub.of)
+	}
+}
+
+// giveToStar keeps what nobody else wants any more for the watches of the wildcard, and says whether it did. In delta a server at which it was subscribed by itself, or that has not said it, has to
 // say whether it is the wildcard's too; of a structured name, which to most is none of it, that is not
 // waited for without end.
-func (l *link) giveToStar(sub *subscription) bool {
-	if sub.of == l.cache.star || sub.isCollection() || !l.cache.star.wanted() || !l.cache.star.hears(sub) || !l.hasSpoken(sub) {
+func (c *cache) giveToStar(sub *subscription) bool {
+	if sub.of == c.star || sub.isCollection() || !c.star.wanted() || !c.star.hears(sub) || !sub.spokenOf() {
 		return false
 	}
 	asked := sub.subscribed || sub.of.self != nil && sub.of.self.subscribed
-	l.cache.star.adopt(sub)
+	c.star.adopt(sub)
 	if l := sub.link(); l.stream.Delta && !sub.recalled() && (asked || sub.foreign()) {
 		// WILD-7: the server has to say whether it is the wildcard's.
 		l.unconfirm(sub)

@@ -41,10 +41,7 @@ func (m *Machine) chooseServer(now time.Time, src *source) {
 // forgetSource forgets what was known of a source's names, none of which is wanted.
 func (c *cache) forgetSource(src *source) {
 	for _, sub := range c.inOrder(src) {
-		c.drop(sub)
-	}
-	for pattern := range c.plainOf(src).globs {
-		delete(c.globs, pattern)
+		c.release(sub)
 	}
 	delete(c.plain, src)
 	if c.star.source == src {
@@ -151,10 +148,10 @@ func (c *cache) dropUnwanted(src *source) {
 	for _, sub := range c.inOrder(src) {
 		switch {
 		case sub.gone, sub.wanted(), sub.of.wanted() && sub.known() && !sub.byAlias() && !sub.isCollection():
-			continue
-		}
-		if c.drop(sub); sub.isCollection() {
-			c.dropGlob(sub.of)
+		case !sub.known() && !sub.isCollection():
+			c.drop(sub) // though a response that speaks of it is still being decoded
+		default:
+			c.release(sub)
 		}
 	}
 	if c.star.source == src && !c.star.wanted() {

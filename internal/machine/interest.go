@@ -69,13 +69,9 @@ func (l *link) allWanted() []*subscription {
 
 // forget drops what nobody wants any more.
 func (l *link) forget(sub *subscription) {
-	left := sub.of == l.cache.star && l.form == wildLegacy && l.outdated() && l.hasSpoken(sub) // the wildcard may come back, and is not told anew
-	if sub.wanted() || l.member(sub) || left || sub.gone || l.giveToStar(sub) {
-		return
-	}
-	l.cache.drop(sub)
-	if sub.isCollection() {
-		l.cache.dropGlob(sub.of)
+	left := sub.of == l.cache.star && l.form == wildLegacy && l.outdated() && sub.spokenOf() // the wildcard may come back, and is not told anew
+	if !sub.wanted() && !l.member(sub) && !left {
+		l.cache.release(sub)
 	}
 }
 

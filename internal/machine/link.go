@@ -198,12 +198,13 @@ func (l *link) keepFor() time.Duration {
 func (l *link) keepsDeleted() bool { return l.keepFor() < 0 }
 
 // member says whether a subscription is kept for its collection alone.
-func (l *link) member(sub *subscription) bool { return sub.of.wanted() && l.hasSpoken(sub) }
+func (l *link) member(sub *subscription) bool { return sub.of.wanted() && sub.spokenOf() }
 
-// hasSpoken says whether the server spoke of a subscription, or does so in the response being worked
+// spokenOf says whether the server spoke of a subscription, by its own name, or does so in the response being worked
 // on.
-func (l *link) hasSpoken(sub *subscription) bool {
-	return !sub.byAlias() && (sub.known() || l.busy != nil && sub.seen == l.busy.serial)
+func (sub *subscription) spokenOf() bool {
+	l := sub.link()
+	return !sub.byAlias() && (sub.known() || l != nil && l.busy != nil && sub.seen == l.busy.serial)
 }
 
 func without[T comparable](ws []T, w T) []T {

@@ -348,7 +348,7 @@ func (w *world) checkTold(sw *simWatch, name string, active *simServer) {
 		ok = absent || k.kind == NoticeFailed && !w.server.Delta || held && k.ambient != nil && (w.server.KeepDeleted || w.server.TransientTimeout > 0)
 	}
 	w.checkKept(sw, name, k)
-	ok = ok || w.endless(sw) && (w.mortal || kind == isGone || kind == isFailed) && (k.kind == 0 || k.kind == NoticeFailed || held && (k.stale || k.server != active.index))
+	ok = ok || w.endless(sw) && (w.mortal || kind == isGone || kind == isFailed) && (k.kind == 0 || k.kind == NoticeFailed || held && (k.stale || len(w.servers) > 1))
 	ok = ok || held && slices.Contains(w.spared[sw.Type.URL], name)
 	if !ok && !(absent && w.mortal && kind != isGood) { // TTL-2: what was held before may have ended
 		w.fail("%s: %s: %v; server %d has %+v", sw.label(), name, k, active.index, r)
