@@ -50,7 +50,7 @@ func (w *world) subscribedTo(s *simStream, url string, node *corev3.Node) (sub *
 		w.fail("a request of type %s", url)
 	}
 	if sub = s.subscribed[url]; sub == nil {
-		sub = &simType{typ: w.types[i], names: map[string]time.Time{}, known: map[string]int{}, sent: map[string]bool{}, newest: s.unasked[url]}
+		sub = &simType{typ: w.types[i], file: w.server.FullState, names: map[string]time.Time{}, known: map[string]int{}, sent: map[string]bool{}, newest: s.unasked[url]}
 		s.subscribed[url] = sub
 		first = true
 	}
@@ -105,7 +105,7 @@ func (w *world) requestSotW(s *simStream, r *discoveryv3.DiscoveryRequest) {
 	if own := fmt.Sprintf("s%d.", s.server.index); r.VersionInfo != sub.accepted && !(w.server.ResumeVersion && sub.accepted == "" && strings.HasPrefix(r.VersionInfo, own)) {
 		w.fail("SOTW-2, ACK-7: version %q to server %d, accepted on the stream is %q", r.VersionInfo, s.server.index, sub.accepted)
 	}
-	sub.named = sub.named || len(r.ResourceNames) > 0
+	sub.named = sub.named && !w.server.Polled || len(r.ResourceNames) > 0
 	before, wild := sub.names, sub.wild
 	sub.names, sub.wild, sub.legacy = map[string]time.Time{}, time.Time{}, !sub.named
 	for _, name := range r.ResourceNames {
@@ -126,7 +126,7 @@ func (w *world) requestSotW(s *simStream, r *discoveryv3.DiscoveryRequest) {
 		sub.add(w.now, star)
 	}
 	if sub.newest == "" { // it compares versions, as long as it has sent none
-		if sub.due = r.VersionInfo != s.server.version(st.revision); sub.due {
+		if sub.due = sub.file || w.server.Polled || r.VersionInfo != s.server.version(st.revision); sub.due {
 			clear(sub.known)
 			return
 		}
@@ -196,7 +196,7 @@ func (w *world) verdict(sub *simType, r *simResponse, detail *status.Status) {
 	case detail != nil && len(r.invalid) == 0 && !r.faulty && !refused:
 		w.fail("ACK-2: a response that is good is refused: %v", detail)
 	case detail == nil && r.changes == w.changes && w.first(w.stream(r.ref.Stream).server) && slices.ContainsFunc(r.invalid, func(name string) bool {
-		return sub.wants(name) && w.watched(sub.typ, name)
+		return sub.subscribes(name) && w.watched(sub.typ, name)
 	}):
 		w.fail("ACK-4: a response with invalid %q is acknowledged", r.invalid)
 	}

@@ -123,8 +123,8 @@ func (w *world) change() {
 	case 2:
 		r = simResource{kind: isBroken, value: fmt.Sprint("bad", w.serial)}
 	case 3:
-		if w.aliases {
-			break // an error is of one name
+		if w.aliases || w.server.FullState {
+			break // an error is of one name, and a file has none but its own
 		}
 		r = simResource{kind: isFailed, code: []int32{codeNotFound, codePermissionDenied, 14}[w.roll(3)]}
 	case 4:
@@ -180,6 +180,7 @@ type simType struct {
 	wild     time.Time            // when everything was asked for; zero if it is not
 	legacy   bool                 // that has no name
 	named    bool                 // names were sent
+	file     bool                 // it is of a file, which has everything
 	due      bool                 // a response is owed though it may hold nothing
 	known    map[string]int       // revisions that the client has; 0 for none
 	sent     map[string]bool      // names of resources that it was sent, asked for or not
@@ -188,8 +189,11 @@ type simType struct {
 	owed     []*simResponse       // that are not answered
 }
 
-// wants says whether a name is subscribed in any way.
-func (sub *simType) wants(name string) bool {
+// wants says whether a name is subscribed in any way, or the server says everything anyway.
+func (sub *simType) wants(name string) bool { return sub.file || sub.subscribes(name) }
+
+// subscribes says whether a name is subscribed in any way.
+func (sub *simType) subscribes(name string) bool {
 	if _, ok := sub.names[name]; ok || !sub.wild.IsZero() && !structured(name) && !strings.HasPrefix(name, aliasPrefix) {
 		return true
 	}
@@ -257,7 +261,7 @@ func (sub *simType) news(w *world, st *simStore, name string) bool {
 	case !sub.wants(name) || strings.HasSuffix(name, star):
 		return false
 	case r.kind == isGone, r.kind == isFailed && !byName:
-		return revision != 0 && (w.server.Delta || sub.typ.FullState) || byName && !told && w.server.Delta
+		return revision != 0 && (w.server.Delta || w.full(sub.typ)) || byName && !told && w.server.Delta
 	}
 	return revision != r.revision
 }
@@ -292,7 +296,7 @@ func (w *world) answer(s *simStream, t *Type, sub *simType) {
 			if res = (simResource{}); news && w.server.Delta {
 				d.removed = append(d.removed, name)
 			}
-		case !news && (w.server.Delta || !t.FullState) && w.roll(4) != 1:
+		case !news && !w.full(t) && w.roll(4) != 1:
 		case res.kind == isFailed:
 			d.errors = append(d.errors, &discoveryv3.ResourceError{
 				ResourceName: &discoveryv3.ResourceName{Name: name}, ErrorDetail: &status.Status{Code: res.code, Message: "no"},
@@ -329,6 +333,9 @@ func (w *world) add(d *draft, r *simResponse, s *simServer, t *Type, name string
 	}
 	version := s.version(res.revision)
 	for _, name := range []string{own, res.alias} {
+		if name == "" {
+			continue // it has no alias
+		}
 		if res.kind == isBroken {
 			r.invalid = append(r.invalid, name)
 		} else {

@@ -119,12 +119,10 @@ func (w *world) recall(i int) {
 
 // possibleStale checks a notice of what the store has.
 func (w *world) possibleStale(sw *simWatch, k *told, n Notice) (why string) {
-	value, source := n.Value.(string), int(sw.Source)
-	if structured(n.Name) {
-		source = 1
-	}
+	value := n.Value.(string)
+	kept := func(source int) bool { return w.shelf(source, n.TypeURL).ever[n.Name][value] }
 	switch {
-	case !w.shelf(source, n.TypeURL).ever[n.Name][value]:
+	case !kept(int(sw.Source)) && !(structured(n.Name) && kept(1)):
 		return "LKG-1: a stale value that was never kept"
 	case isBad(value):
 		return "LKG-3: a stale value that the program refuses"
@@ -141,6 +139,9 @@ func (w *world) checkKept(sw *simWatch, name string, k *told) {
 	if !sw.Type.Stored || structured(name) != (sw.Source == 1) {
 		return
 	}
+	if structured(name) && w.starred[sw.Type] {
+		return // it was maybe kept as the wildcard's, before it was the other source's
+	}
 	kept, ok := w.shelf(int(sw.Source), sw.Type.URL).has[name]
 	switch value := decodeValue(kept.Raw); {
 	case k.kind == NoticeUpdated && !k.stale && k.ambient == nil && (!ok || value != k.value):
@@ -155,7 +156,7 @@ func (w *world) checkKept(sw *simWatch, name string, k *told) {
 // lacked says whether the server of a notice may have said all that there is, without the name of the notice.
 func (w *world) lacked(n Notice) bool {
 	sub := w.stream(n.Stream.Stream).subscribed[n.TypeURL]
-	return sub != nil && sub.newest != "" && (!w.server.Delta && sub.typ.FullState || slices.ContainsFunc(w.watches, func(sw *simWatch) bool {
+	return sub != nil && sub.newest != "" && (w.full(sub.typ) || slices.ContainsFunc(w.watches, func(sw *simWatch) bool {
 		return sw.Type == sub.typ && (covers(sw.Name, n.Name) || sw.Name == star && !structured(n.Name))
 	}))
 }

@@ -35,6 +35,7 @@ type world struct {
 	streams []*simStream
 	tasks   []*Task
 	judging []*Proposal
+	starred map[*Type]bool      // the wildcard was watched
 	spared  map[string][]string // by type: what a guard has kept that a server does not speak of
 	loads   []*Load
 	shelves map[shelfKey]*simShelf
@@ -91,11 +92,16 @@ type simStream struct {
 const period = 15 * time.Second
 
 func newWorld(t testing.TB, b []byte) *world {
-	w := &world{TB: t, dice: dice{b}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), stopped: map[*Watch]bool{}, shelves: map[shelfKey]*simShelf{}, spared: map[string][]string{}}
+	w := &world{TB: t, dice: dice{b}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), stopped: map[*Watch]bool{}, shelves: map[shelfKey]*simShelf{}, spared: map[string][]string{}, starred: map[*Type]bool{}}
 	is := func() bool { return w.roll(2) == 1 }
 	w.server = Server{Delta: is(), PerType: is(), KeepDeleted: w.roll(4) == 1, FailOnDataErrors: w.roll(4) == 1, ExplicitWildcard: w.roll(4) == 1, ResumeVersion: w.roll(4) == 1}
 	if w.roll(4) == 1 {
 		w.server.TransientTimeout = 30 * time.Second
+	}
+	if !w.server.Delta && w.roll(4) == 1 {
+		w.server.Polled = is()
+		w.server.FullState = !w.server.Polled // a file
+		w.server.PerType = w.server.PerType || w.server.Polled
 	}
 	w.config = Config{ResourceTimeout: period, Linger: time.Second, NodeAlways: w.roll(4) == 1}
 	w.globs, w.aliases, w.guards, w.mortal = is(), w.roll(4) == 1, w.roll(3) == 1, w.roll(4) == 1
@@ -147,6 +153,9 @@ func newWorld(t testing.TB, b []byte) *world {
 	}
 	return w
 }
+
+// full says whether responses of a type hold everything.
+func (w *world) full(t *Type) bool { return !w.server.Delta && (t.FullState || w.server.FullState) }
 
 func (w *world) say(format string, args ...any) {
 	w.log = append(w.log, w.now.Format("04:05.000 ")+fmt.Sprintf(format, args...))
@@ -270,6 +279,7 @@ func (w *world) start() {
 	if w.fetches {
 		watch.FetchTimeout = []time.Duration{-1, 0, 5 * time.Second, 20 * time.Second}[w.roll(4)]
 	}
+	w.starred[t] = w.starred[t] || watch.Name == star
 	sw := newSimWatch(watch, w.now)
 	w.changes++
 	w.watches = append(w.watches, sw)

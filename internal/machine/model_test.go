@@ -257,7 +257,7 @@ func (w *world) active(sw *simWatch) (found *simServer) {
 			if s.server != w.servers[i] || s.state != up || sub == nil {
 				continue
 			}
-			if _, byName := sub.names[sw.Name]; byName || sub.wants(sw.Name) || sub.legacy && sw.Source == 0 && sub.wants("a") {
+			if _, byName := sub.names[sw.Name]; byName || sub.subscribes(sw.Name) || sub.legacy && sw.Source == 0 && sub.subscribes("a") {
 				found = w.servers[i]
 			}
 		}
@@ -339,10 +339,10 @@ func (w *world) checkTold(sw *simWatch, name string, active *simServer) {
 	case kind == isBroken: // ERR-3: what was held stays
 		ok = held && k.ambient != nil && !w.server.FailOnDataErrors || k.kind == NoticeFailed
 	case kind == isFailed && member: // the error is for who asks by name
-		ok = absent || held && (k.ambient != nil || !w.server.Delta && !sw.Type.FullState)
+		ok = absent || held && (k.ambient != nil || !w.server.Delta && !w.full(sw.Type))
 	case kind == isFailed:
 		ok = k.kind == NoticeFailed || w.beside(sw) || held && k.ambient != nil && (r.code != codePermissionDenied || !w.server.FailOnDataErrors)
-	case kind == isGone && !w.server.Delta && !sw.Type.FullState: // SOTW-8: absence says nothing
+	case kind == isGone && !w.server.Delta && !w.full(sw.Type): // SOTW-8: absence says nothing
 		ok = k.kind != 0 || absent
 	default: // SOTW-7: what was never held is not concluded to be absent
 		ok = absent || k.kind == NoticeFailed && !w.server.Delta || held && k.ambient != nil && (w.server.KeepDeleted || w.server.TransientTimeout > 0)
