@@ -153,6 +153,9 @@ func (c *collection) adopt(sub *subscription) {
 		from, to := before.source.stream(), c.source.stream()
 		from.held, to.held = from.held-sub.counted(), to.held+sub.counted()
 		sub.unconfirmed, sub.troubled = false, false // of that stream too
+		if l := sub.link(); l != nil {
+			l.last = nil
+		}
 	}
 	if sub.of = c; before != nil {
 		before.leave()
