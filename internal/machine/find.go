@@ -59,13 +59,13 @@ func (l *link) newMember(name []byte, canonical string) *subscription {
 // that is requested from the server. What comes before the request for a wildcard has left is the
 // wildcard's too: a server that remembers what it sent does not send it again.
 func (l *link) home(canonical string) *collection {
-	c := l.cache.globOf(canonical)
+	c, wild := l.cache.globOf(canonical), l.form != wildNone || l.wantsStar()
 	switch {
 	case c != nil && !c.ownedBy(l.stream):
 		return nil
-	case c != nil && (c.self.subscribed || c.wanted() && l.form != wildNone): // it may come because of either
+	case c != nil && (c.self.subscribed || c.wanted() && wild): // it may come because of either
 		return c
-	case (l.form != wildNone || l.wantsStar()) && l.cache.star.ownedBy(l.stream) && !xdstp.IsGlob(canonical):
+	case wild && l.cache.star.ownedBy(l.stream) && !xdstp.IsGlob(canonical):
 		return l.cache.star
 	}
 	return nil
