@@ -54,14 +54,17 @@ func (m *Machine) cacheOf(t *Type, scope int) *cache {
 }
 
 func newCache(t *Type) *cache {
-	c := &cache{}
+	c := &cache{owners: map[string]*source{}}
+	c.star = &collection{cache: c, name: star}
+	c.star.self = &subscription{name: star, of: c.star, status: StatusRequested}
 	c.clear(t)
 	return c
 }
 
-// clear makes a cache empty.
+// clear makes a cache empty, but for what is known of its wildcard, of who owns names, and of what the store is to
+// forget.
 func (c *cache) clear(t *Type) {
-	wildcard, owners := c.star, c.owners
+	before := *c
 	for _, r := range c.recalls {
 		clear(r.under) // what the store says to them means nothing
 		r.timer = 0
@@ -70,12 +73,8 @@ func (c *cache) clear(t *Type) {
 		typ: t, joining: map[*subscription][]*Watch{}, renewed: map[*subscription]bool{},
 		spelled: spellings{}, given: map[*subscription]given{}, attributes: map[*subscription]*wire.Attributes{},
 		flaws: map[*subscription][]error{}, leases: leases{}, recalls: map[*source]*recall{},
-		globs: map[pattern]*collection{}, plain: map[*source]*collection{}, owners: owners,
-	}
-	if c.star = wildcard; c.star == nil {
-		c.star = &collection{cache: c, name: star}
-		c.star.self = &subscription{name: star, of: c.star, status: StatusRequested}
-		c.owners = map[string]*source{}
+		globs: map[pattern]*collection{}, plain: map[*source]*collection{},
+		star: before.star, owners: before.owners, unsettled: before.unsettled,
 	}
 }
 
