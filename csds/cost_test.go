@@ -12,6 +12,7 @@ import (
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/csds"
 	"github.com/xdswatch/xdswatch/internal/heapsize"
+	"github.com/xdswatch/xdswatch/internal/race"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/testutil"
 	"github.com/xdswatch/xdswatch/transport"
@@ -46,9 +47,7 @@ var withoutContents = &statusv3.ClientStatusRequest{ExcludeResourceContents: tru
 //
 // spec: CSDS-g
 func TestCost(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: thirty thousand resources")
-	}
+	race.SkipCost(t)
 	const n, limit, memory = 30_000, 4 << 20, 20 << 20
 	c := many(t, n)
 	r := reader(t, csds.Config{ExcludeContents: true}, c)

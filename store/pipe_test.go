@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/internal/race"
 )
 
 // A pipe that comes to stand in the place of a file, also of one that this process writes, holds nobody
@@ -93,6 +94,7 @@ func ignore[E error](err error) error {
 //
 // spec: LKG-7 H-10
 func TestCostOfSparseFile(t *testing.T) {
+	race.SkipCost(t)
 	if runtime.GOOS != "linux" {
 		t.Skip("holes are found on Linux alone")
 	}

@@ -153,7 +153,7 @@ func TestOneProcessWrites(t *testing.T) {
 // A change costs about what changed, and what is outdated does not pile up.
 //
 // spec: LKG-9
-func TestCostOfChanges(t *testing.T) {
+func TestChangesTakeWhatChanged(t *testing.T) {
 	path := t.TempDir()
 	d := Dir(path, Options{})
 	d.disk = unsynced{}
