@@ -67,13 +67,16 @@ func TestDiff(t *testing.T) {
 	write("README.md", "no resources")
 	boot := grpcBootstrap(t, b.Addr(), "")
 	for _, second := range []string{"server:" + b.Addr(), "bootstrap:" + boot, dir} {
-		status, out, errs := runOnce(t, "diff", "server:"+a.Addr(), second)
-		if status != 3 || errs != "" || out != changedText {
-			t.Errorf("%s: status %d, %s\n%s", second, status, errs, out)
-		}
-		if status, out, errs := runOnce(t, "diff", "server:"+b.Addr(), second); status != 0 || out != "" || errs != "" {
-			t.Errorf("%s: status %d, %s\n%s", second, status, errs, out)
-		}
+		t.Run(second, func(t *testing.T) {
+			t.Parallel()
+			status, out, errs := runOnce(t, "diff", "server:"+a.Addr(), second)
+			if status != 3 || errs != "" || out != changedText {
+				t.Errorf("status %d, %s\n%s", status, errs, out)
+			}
+			if status, out, errs := runOnce(t, "diff", "server:"+b.Addr(), second); status != 0 || out != "" || errs != "" {
+				t.Errorf("status %d, %s\n%s", status, errs, out)
+			}
+		})
 	}
 }
 

@@ -34,6 +34,9 @@ var (
 
 // Every example of the documents prints what they say.
 func TestDocs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: some commands wait for seconds, and no other test runs meanwhile")
+	}
 	var paths []string
 	for _, page := range pages {
 		path, err := filepath.Abs(page)

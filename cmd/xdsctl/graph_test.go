@@ -30,32 +30,40 @@ func TestGraph(t *testing.T) {
 		{"all", 3, "cds:backend>eds:backend cds:frontend>eds:frontend lds:ingress>rds:shop lds:second>rds:legacy rds:legacy>cds:backend rds:legacy>cds:gone rds:shop>cds:backend rds:shop>cds:frontend", "cds:gone=missing", `cds "gone"`},
 	} {
 		for _, variant := range variants {
-			args := append([]string{"graph", "--server", m.Addr(), "--variant", variant, "--resource-timeout", "1s", "-o", "json"}, strings.Fields(tt.args)...)
-			status, out, errs := runOnce(t, args...)
-			var g report.Graph
-			if err := json.Unmarshal([]byte(out), &g); err != nil {
-				t.Fatalf("%s: %v\n%s", tt.args, err, errs)
-			}
-			short := func(r report.Ref) string { return subscription.Short(r.Type) + ":" + r.Name }
-			var edges, missing []string
-			for _, e := range g.Edges {
-				edges = append(edges, short(e.From)+">"+short(e.To))
-			}
-			for _, n := range g.Nodes {
-				if n.Status != report.NodeOK {
-					missing = append(missing, short(n.Ref)+"="+n.Status)
+			t.Run(tt.args+" "+variant, func(t *testing.T) {
+				t.Parallel()
+				args := append([]string{"graph", "--server", m.Addr(), "--variant", variant, "--resource-timeout", "1s", "-o", "json"}, strings.Fields(tt.args)...)
+				status, out, errs := runOnce(t, args...)
+				var g report.Graph
+				if err := json.Unmarshal([]byte(out), &g); err != nil {
+					t.Fatalf("%v\n%s", err, errs)
 				}
-			}
-			slices.Sort(edges)
-			if status != tt.status || strings.Join(edges, " ") != tt.edges || strings.Join(missing, " ") != tt.missing || len(g.Missing) != len(missing) {
-				t.Errorf("%s, %s: status %d, edges %s, missing %s %v", tt.args, variant, status, edges, missing, g.Missing)
-			}
-			if !strings.Contains(errs, tt.says) || tt.says == "" && errs != "" {
-				t.Errorf("%s, %s: standard error %s", tt.args, variant, errs)
-			}
+				short := func(r report.Ref) string { return subscription.Short(r.Type) + ":" + r.Name }
+				var edges, missing []string
+				for _, e := range g.Edges {
+					edges = append(edges, short(e.From)+">"+short(e.To))
+				}
+				for _, n := range g.Nodes {
+					if n.Status != report.NodeOK {
+						missing = append(missing, short(n.Ref)+"="+n.Status)
+					}
+				}
+				slices.Sort(edges)
+				if status != tt.status || strings.Join(edges, " ") != tt.edges || strings.Join(missing, " ") != tt.missing || len(g.Missing) != len(missing) {
+					t.Errorf("status %d, edges %s, missing %s %v", status, edges, missing, g.Missing)
+				}
+				if !strings.Contains(errs, tt.says) || tt.says == "" && errs != "" {
+					t.Errorf("standard error %s", errs)
+				}
+			})
 		}
 	}
-	// A root that is named below itself is on top.
+}
+
+// A root that is named below itself is on top.
+func TestGraphOfRing(t *testing.T) {
+	t.Parallel()
+	m := managed(t, append(shop(), aggregate("both", "backend", "both2"), aggregate("both2", "both", "frontend"))...)
 	const ring = `cds both
 ├── cds backend
 │   └── eds backend
@@ -67,6 +75,12 @@ func TestGraph(t *testing.T) {
 	if status, out, errs := runOnce(t, "graph", "--server", m.Addr(), "cds:both"); status != 0 || out != ring {
 		t.Errorf("status %d, %s%s", status, out, errs)
 	}
+}
+
+// A server that is gone cannot be reached, and one that says nothing has no answer.
+func TestGraphWithoutAnswer(t *testing.T) {
+	t.Parallel()
+	m := managed(t)
 	addr := m.Addr()
 	m.Stop()
 	for _, root := range []string{"lds:ingress", "all"} {

@@ -38,18 +38,21 @@ func TestHarmlessOutput(t *testing.T) {
 		"record --to - --for 2s --server " + m.Addr() + " cds",
 		"status " + process, "csds " + process, "csds -o json " + process, "dump " + process,
 	} {
-		status, out, errs := runOnce(t, strings.Fields(args)...)
-		if status != 0 || !strings.Contains(out, "31m") || harmful(out) != "" {
-			t.Errorf("%s: status %d, %s\n%q", args, status, errs, out)
-		}
-		if fields := strings.Fields(args); fields[0] == "record" || strings.Contains(args, "name") || fields[0] == "status" || strings.Contains(args, "csds -o json") {
-			continue
-		}
-		// It is read back as what it was.
-		path := file(t, "state.yaml", out)
-		if status, out, errs := runOnce(t, "diff", path, "server:"+m.Addr()); status != 0 {
-			t.Errorf("%s: read back: status %d, %s%s", args, status, out, errs)
-		}
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			status, out, errs := runOnce(t, strings.Fields(args)...)
+			if status != 0 || !strings.Contains(out, "31m") || harmful(out) != "" {
+				t.Errorf("status %d, %s\n%q", status, errs, out)
+			}
+			if fields := strings.Fields(args); fields[0] == "record" || strings.Contains(args, "name") || fields[0] == "status" || strings.Contains(args, "csds -o json") {
+				return
+			}
+			// It is read back as what it was.
+			path := file(t, "state.yaml", out)
+			if status, out, errs := runOnce(t, "diff", path, "server:"+m.Addr()); status != 0 {
+				t.Errorf("read back: status %d, %s%s", status, out, errs)
+			}
+		})
 	}
 	for _, args := range [][]string{
 		{"validate", odd}, {"replay", odd}, {"bootstrap", odd}, {"dump", odd}, {"get", "--server", m.Addr(), "cds:x" + odd, "--resource-timeout", "50ms"},

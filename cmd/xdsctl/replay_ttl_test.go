@@ -25,6 +25,9 @@ resources:
 // both variants.
 // spec: TTL-1, TTL-3
 func TestReplayTTL(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: seconds to live")
+	}
 	t.Parallel()
 	path := file(t, "brief.yaml", brief)
 	for _, variant := range []string{"sotw", "delta"} {

@@ -18,37 +18,40 @@ import (
 func TestResolveAll(t *testing.T) {
 	t.Parallel()
 	for _, variant := range variants {
-		m := managed(t, append(shop(), proxyListener("second", "legacy"))...)
-		p := startResolve(t, m.Addr(), "--variant", variant, "--stdin", "--resource-timeout", "1s", "all")
-		seen := map[string]string{}
-		for len(seen) < 2 {
-			ev := p.await("config")
-			var l report.Named
-			if err := json.Unmarshal(ev.Listener, &l); err != nil {
+		t.Run(variant, func(t *testing.T) {
+			t.Parallel()
+			m := managed(t, append(shop(), proxyListener("second", "legacy"))...)
+			p := startResolve(t, m.Addr(), "--variant", variant, "--stdin", "--resource-timeout", "1s", "all")
+			seen := map[string]string{}
+			for len(seen) < 2 {
+				ev := p.await("config")
+				var l report.Named
+				if err := json.Unmarshal(ev.Listener, &l); err != nil {
+					t.Fatal(err)
+				}
+				seen[l.Name] = ev.names()
+			}
+			if seen["ingress"] != "backend=ok frontend=ok" || seen["second"] != "backend=ok gone=error" {
+				t.Errorf("%v", seen)
+			}
+			if err := m.Set("2", shop()...); err != nil {
 				t.Fatal(err)
 			}
-			seen[l.Name] = ev.names()
-		}
-		if seen["ingress"] != "backend=ok frontend=ok" || seen["second"] != "backend=ok gone=error" {
-			t.Errorf("%s: %v", variant, seen)
-		}
-		if err := m.Set("2", shop()...); err != nil {
-			t.Fatal(err)
-		}
-		if ev := p.await("removed"); string(ev.Listener) != `"second"` {
-			t.Errorf("%s: %s", variant, ev.Listener)
-		}
-		p.enter("dump")
-		if d := p.await("dump"); len(d.Watched) != 6 || len(d.Waiting) != 0 {
-			t.Errorf("%s: %+v", variant, d)
-		}
-		p.enter("hold backend")
-		p.complains("hold is for the configuration of one root")
-		p.enter("quit")
-		p.ends(0)
-		p = startResolve(t, m.Addr(), "--variant", variant, "--once", "all")
-		p.await("config")
-		p.ends(0)
+			if ev := p.await("removed"); string(ev.Listener) != `"second"` {
+				t.Errorf("%s", ev.Listener)
+			}
+			p.enter("dump")
+			if d := p.await("dump"); len(d.Watched) != 6 || len(d.Waiting) != 0 {
+				t.Errorf("%+v", d)
+			}
+			p.enter("hold backend")
+			p.complains("hold is for the configuration of one root")
+			p.enter("quit")
+			p.ends(0)
+			p = startResolve(t, m.Addr(), "--variant", variant, "--once", "all")
+			p.await("config")
+			p.ends(0)
+		})
 	}
 }
 
@@ -57,18 +60,21 @@ func TestResolveAll(t *testing.T) {
 func TestAllBesideBadListener(t *testing.T) {
 	t.Parallel()
 	for _, variant := range variants {
-		m := managed(t, append(shop(), proxyListener("second", "nosuch"))...)
-		args := []string{"--variant", variant, "--resource-timeout", "1s"}
-		status, out, errs := runOnce(t, append([]string{"graph", "--server", m.Addr(), "--for", "20s", "all"}, args...)...)
-		if status != 3 || !strings.Contains(out, "rds nosuch MISSING") || strings.Contains(errs, `lds "*"`) {
-			t.Errorf("%s: graph: status %d, %s%s", variant, status, out, errs)
-		}
-		p := startResolve(t, m.Addr(), append([]string{"--stdin", "all"}, args...)...)
-		p.await("error")
-		for len(p.await("waiting").For) > 0 {
-		}
-		p.enter("quit")
-		p.ends(0)
+		t.Run(variant, func(t *testing.T) {
+			t.Parallel()
+			m := managed(t, append(shop(), proxyListener("second", "nosuch"))...)
+			args := []string{"--variant", variant, "--resource-timeout", "1s"}
+			status, out, errs := runOnce(t, append([]string{"graph", "--server", m.Addr(), "--for", "20s", "all"}, args...)...)
+			if status != 3 || !strings.Contains(out, "rds nosuch MISSING") || strings.Contains(errs, `lds "*"`) {
+				t.Errorf("graph: status %d, %s%s", status, out, errs)
+			}
+			p := startResolve(t, m.Addr(), append([]string{"--stdin", "all"}, args...)...)
+			p.await("error")
+			for len(p.await("waiting").For) > 0 {
+			}
+			p.enter("quit")
+			p.ends(0)
+		})
 	}
 }
 

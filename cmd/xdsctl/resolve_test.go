@@ -126,24 +126,27 @@ func TestResolveOnce(t *testing.T) {
 		{"rds:legacy --resource-timeout 1s", 3, "backend=ok gone=error", []string{"backend", "gone"}, "null"},
 	} {
 		for _, variant := range variants {
-			p := startResolve(t, m.Addr(), append(strings.Fields(tt.args), "--once", "--variant", variant)...)
-			ev := p.await("config")
-			for !ev.Complete {
-				ev = p.await("config")
-			}
-			p.ends(tt.status)
-			var hosts []string
-			for _, vh := range ev.VirtualHosts {
-				hosts = append(hosts, vh.Name)
-			}
-			listener := string(ev.Listener)
-			if variant == "delta" && listener != "null" {
-				listener = listener[:strings.Index(listener, `"version":`)] + `"version":"V"}`
-			}
-			listener = strings.ReplaceAll(listener, `"version":"1"`, `"version":"V"`)
-			if ev.names() != tt.clusters || !slices.Equal(hosts, tt.hosts) || listener != tt.listener {
-				t.Errorf("%s, %s: clusters %s, virtual hosts %q, listener %s", tt.args, variant, ev.names(), hosts, listener)
-			}
+			t.Run(tt.args+" "+variant, func(t *testing.T) {
+				t.Parallel()
+				p := startResolve(t, m.Addr(), append(strings.Fields(tt.args), "--once", "--variant", variant)...)
+				ev := p.await("config")
+				for !ev.Complete {
+					ev = p.await("config")
+				}
+				p.ends(tt.status)
+				var hosts []string
+				for _, vh := range ev.VirtualHosts {
+					hosts = append(hosts, vh.Name)
+				}
+				listener := string(ev.Listener)
+				if variant == "delta" && listener != "null" {
+					listener = listener[:strings.Index(listener, `"version":`)] + `"version":"V"}`
+				}
+				listener = strings.ReplaceAll(listener, `"version":"1"`, `"version":"V"`)
+				if ev.names() != tt.clusters || !slices.Equal(hosts, tt.hosts) || listener != tt.listener {
+					t.Errorf("clusters %s, virtual hosts %q, listener %s", ev.names(), hosts, listener)
+				}
+			})
 		}
 	}
 }
