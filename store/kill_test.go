@@ -59,6 +59,7 @@ func TestKilledWriters(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: processes that are killed")
 	}
+	t.Parallel()
 	path, next := t.TempDir(), 0
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 20 {

@@ -160,6 +160,7 @@ func TestKilledClients(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: processes that are killed")
 	}
+	t.Parallel()
 	server, err := testutil.NewManagementServer(testutil.ManagementConfig{})
 	must(t, err)
 	defer server.Stop()
