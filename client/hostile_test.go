@@ -38,6 +38,9 @@ func badCluster(name, alt string) *clusterv3.Cluster {
 // first second is for the client to notice, the next three are counted.
 // spec: S-1 S-2
 func TestRepeatedResponses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: four seconds of responses")
+	}
 	t.Parallel()
 	url := cds.Type.TypeURL()
 	answers := map[string]proto.Message{
