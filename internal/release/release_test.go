@@ -117,7 +117,7 @@ func consumerEnv(t *testing.T, proxy, cache string) []string {
 	t.Helper()
 	here := strings.Split(strings.TrimSpace(string(command(t, root, os.Environ(), "go", "env", "GOMODCACHE", "GOPROXY", "GOFLAGS"))+"\n\n"), "\n")
 	proxies := []string{"file://" + filepath.ToSlash(proxy), "file://" + filepath.ToSlash(filepath.Join(here[0], "cache", "download")), here[1]}
-	flags := "-mod=mod -modcacherw -trimpath"
+	flags := "-mod=mod -modcacherw -trimpath -ldflags=-w" // nobody debugs it
 	if len(here) > 2 {
 		flags += " " + here[2]
 	}
