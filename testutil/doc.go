@@ -58,8 +58,8 @@
 // # The polled server
 //
 // [NewRESTServer] makes a management server that is polled over HTTP with JSON. It has its
-// own resources, answers at once or holds polls back, in either spelling of JSON, and tells
-// what it was asked. [RESTServer.Answer] has it answer anything else.
+// own resources, answers at once or holds polls back, and tells what it was asked.
+// [RESTServer.Answer] has it answer anything else.
 //
 // # A bad network
 //

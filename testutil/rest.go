@@ -28,9 +28,6 @@ type RESTConfig struct {
 	TLS *tls.Config
 	// OnlyHTTP1 keeps HTTP/2 from being offered.
 	OnlyHTTP1 bool
-	// CamelCase spells fields in the canonical way of proto3's JSON. Otherwise they are as
-	// in the proto files, which is how go-control-plane's gateway and Envoy write them.
-	CamelCase bool
 	// Hold is how long a poll that knows the newest version is held back, for news or else
 	// a 304. Without it the 304 comes at once.
 	Hold time.Duration
@@ -40,8 +37,9 @@ type RESTConfig struct {
 	ByVersion bool
 }
 
-// RESTServer is a management server that is polled over HTTP with JSON. Its methods are
-// safe for concurrent use.
+// RESTServer is a management server that is polled over HTTP with JSON, whose fields are spelled as in
+// the proto files, which is how go-control-plane's gateway and Envoy write them. Its methods are safe
+// for concurrent use.
 type RESTServer struct {
 	config RESTConfig
 	addr   string

@@ -88,7 +88,7 @@ func (s *RESTServer) write(w http.ResponseWriter, resp *discoveryv3.DiscoveryRes
 		http.Error(w, http.StatusText(code), code)
 		return
 	}
-	body, err := protojson.MarshalOptions{UseProtoNames: !s.config.CamelCase}.Marshal(resp)
+	body, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(resp)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return

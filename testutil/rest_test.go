@@ -95,7 +95,7 @@ func TestRESTServer(t *testing.T) {
 func TestRESTServerHold(t *testing.T) {
 	const clusters = "/v3/discovery:clusters"
 	synctest.Test(t, func(t *testing.T) {
-		s, poll := restClient(t, RESTConfig{Hold: time.Minute, CamelCase: true, ByVersion: true})
+		s, poll := restClient(t, RESTConfig{Hold: time.Minute, ByVersion: true})
 		set := func(version string) {
 			if err := s.Set(version, cluster("a")); err != nil {
 				t.Error(err)
@@ -109,7 +109,7 @@ func TestRESTServerHold(t *testing.T) {
 		begin = time.Now()
 		time.AfterFunc(time.Second, func() { set("2") })
 		code, body := poll(clusters, `{"version_info":"1"}`)
-		if code != 200 || !strings.Contains(body, `"versionInfo":"2"`) || time.Since(begin) != time.Second {
+		if code != 200 || !strings.Contains(body, `"version_info":"2"`) || time.Since(begin) != time.Second {
 			t.Errorf("%d %s after %v, want version 2 after a second", code, body, time.Since(begin))
 		}
 	})
