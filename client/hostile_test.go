@@ -336,7 +336,7 @@ func TestWatchStopStorm(t *testing.T) {
 					must(t, err)
 					time.Sleep(tt.lives)
 					w.Stop()
-					time.Sleep(time.Millisecond)
+					time.Sleep(5 * time.Millisecond)
 				}
 				t.Logf("%d dials in a minute", dials.Load())
 				if n := dials.Load(); n == 0 || n > tt.most {
