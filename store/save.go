@@ -26,13 +26,16 @@ func (s *section) open() (fault, err error) {
 		_ = s.fail() // there is another's file
 		s.broken = false
 	}
+	read := s.current() // to load from it
 	w, info, err := s.content(partSize)
 	if err != nil {
 		return nil, err
 	}
 	defer w.close()
-	if err := s.learn(w, info, true); err != nil {
-		return nil, err
+	if !read {
+		if err := s.learn(w, info); err != nil {
+			return nil, err
+		}
 	}
 	if fault = s.fault(); s.broken { // by this process, whose session goes on
 		fault, s.own = nil, s.session > 0 && !s.foreign

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/xdswatch/xdswatch/client"
@@ -27,7 +28,9 @@ type section struct {
 	inside  bool        // some before the last that is not damaged
 	end     int64       // of that one
 	foreign bool
+	ahead   bool   // something was good at a time that is still to come
 	server  string // that was read last: most are the same
+	names   strings.Builder
 
 	file    file   // open for writing; nil unless it is
 	session uint32 // the newest
@@ -41,6 +44,8 @@ const (
 	tempPrefix = ".new-"
 	// slack is how much of a file may be outdated, beside as much as is not.
 	slack = 1 << 20
+	// namesSize is how many bytes of names are allocated at once.
+	namesSize = 4 << 10
 )
 
 // content opens the file, as an empty one if there is none, of which at least so many bytes are read at once.
@@ -93,14 +98,15 @@ func (s *section) read() error {
 		return err
 	}
 	defer w.close()
-	return s.learn(w, info, false)
+	return s.learn(w, info)
 }
 
 // learn takes in what a file holds.
-func (s *section) learn(w *window, info os.FileInfo, hashes bool) error {
+func (s *section) learn(w *window, info os.FileInfo) error {
 	s.known, s.info = false, info
 	s.table, s.live, s.touched, s.damaged, s.foreign, s.session, s.own = table{}, 0, 0, 0, false, 0, false
 	alive := map[uint32]int64{} // by session
+	s.names.Reset()
 	first := true
 	var r record
 	s.damaged, s.inside, s.end = w.scan(func(off, size int64, body []byte) error {
@@ -115,7 +121,7 @@ func (s *section) learn(w *window, info os.FileInfo, hashes bool) error {
 		if err := r.parse(body); err != nil {
 			return err
 		}
-		return s.take(&r, off, size, hashes, alive)
+		return s.take(&r, off, size, alive)
 	})
 	if s.size = w.size; w.err != nil {
 		return w.err
@@ -138,17 +144,13 @@ func (s *section) learn(w *window, info os.FileInfo, hashes bool) error {
 }
 
 // take takes in a record.
-func (s *section) take(r *record, off, size int64, hashes bool, alive map[uint32]int64) error {
+func (s *section) take(r *record, off, size int64, alive map[uint32]int64) error {
 	switch r.kind {
 	case recordPut:
-		e := entry{
-			name: string(r.name), off: off, size: int32(size), session: s.session,
-			time: r.time, updated: r.updated, expires: r.expires,
-		}
-		if hashes {
-			e.hash = hashOf(string(r.server), r.resource)
-		}
-		s.hold(e)
+		s.hold(entry{
+			name: s.text(r.name), off: off, size: int32(size), session: s.session,
+			hash: hashOf(r.server, r.resource), time: r.time, updated: r.updated, expires: r.expires,
+		})
 	case recordForget:
 		s.bury(s.find(string(r.name)))
 	case recordTouch:
@@ -161,6 +163,17 @@ func (s *section) take(r *record, off, size int64, hashes bool, alive map[uint32
 		return errRecord
 	}
 	return nil
+}
+
+// text makes a text of a name. Many are in one allocation, which those that are used keep.
+func (s *section) text(name []byte) string {
+	if s.names.Cap()-s.names.Len() < len(name) {
+		s.names.Reset()
+		s.names.Grow(max(namesSize, len(name)))
+	}
+	from := s.names.Len()
+	s.names.Write(name)
+	return s.names.String()[from:]
 }
 
 // hold takes in an entry, in place of the one of its name.
@@ -206,7 +219,7 @@ func (s *section) load(names []string, yield func(client.StoredResource)) error 
 	defer w.close()
 	w.keep, w.parts = true, []part{w.part}
 	if !s.current() {
-		if err := s.learn(w, info, false); err != nil {
+		if err := s.learn(w, info); err != nil {
 			return err
 		}
 	}

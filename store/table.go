@@ -12,7 +12,7 @@ import (
 type entry struct {
 	name    string
 	off     int64  // of its record
-	hash    uint64 // of resource and server; 0 unless the file is open for writing
+	hash    uint64 // of resource and server
 	time    int64
 	updated int64
 	expires int64
@@ -37,8 +37,8 @@ const chunkSize = 1 << 8
 
 var seed = maphash.MakeSeed()
 
-func hashOf(server string, resource []byte) uint64 {
-	return maphash.Bytes(seed, resource)*31 + maphash.String(seed, server)
+func hashOf[T string | []byte](server T, resource []byte) uint64 {
+	return maphash.Bytes(seed, resource)*31 + maphash.String(seed, string(server))
 }
 
 func (t *table) at(i int) *entry { return &t.chunks[i/chunkSize][i%chunkSize] }

@@ -101,3 +101,28 @@ func TestLoadByName(t *testing.T) {
 		}
 	}
 }
+
+// A file that was read to load from it is not read again to write to it, unless it has changed.
+func TestReadOnce(t *testing.T) {
+	path := t.TempDir()
+	before := Dir(path, Options{})
+	must(t, before.Save(clusters, []client.StoredResource{put("a", "1"), put("b", "1")}))
+	d := Dir(path, Options{})
+	for _, changed := range []bool{false, true} {
+		_, err := loaded(d, nil)
+		must(t, err)
+		if changed {
+			must(t, before.Save(clusters, []client.StoredResource{put("c", "1")}))
+		}
+		must(t, before.Close())
+		was := d.section(clusters).table.at(0)
+		must(t, d.Save(clusters, []client.StoredResource{put("a", "2"), put("b", "1")}))
+		if again := d.section(clusters).table.at(0) != was; again != changed {
+			t.Errorf("read again is %v, though that the file has changed is %v", again, changed)
+		}
+		must(t, d.Close())
+	}
+	got, err := held(t, path, Options{})
+	must(t, err)
+	same(t, "held", got, map[string]string{"a": "2", "b": "1", "c": "1"})
+}
