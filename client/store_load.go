@@ -89,7 +89,8 @@ func (l *loading) entry(r *StoredResource) (e machine.Entry, err error) {
 	}
 	in := wire.ScanResource(r.Resource)
 	e = machine.Entry{
-		Name: r.Name, Version: l.version(in.Version), Raw: in.Payload, Server: server, Updated: r.Updated.UnixNano(),
+		Name: r.Name, Version: l.version(in.Version), Raw: in.Payload, Server: server,
+		Updated:    min(r.Updated.UnixNano(), l.now.UnixNano()), // a clock may have been set back
 		Attributes: in.Attributes, Locator: string(in.TypeURL) == wire.LocatorURL && l.TypeURL != wire.LocatorURL, Complete: !in.HasBody,
 	}
 	switch {

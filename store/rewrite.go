@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // compact replaces the file by one without what is outdated, given what it holds: what this process has
@@ -16,7 +17,7 @@ func (s *section) compact(from *window) error {
 	if err != nil {
 		return err
 	}
-	w := rewriting{section: s, file: f, from: from}
+	w := rewriting{section: s, file: f, from: from, now: time.Now().UnixNano()}
 	if err = w.write(); err == nil {
 		err = f.Sync()
 	}
@@ -39,7 +40,7 @@ func (s *section) compact(from *window) error {
 		return err
 	}
 	s.table, s.live, s.touched, s.size, s.session = w.table, w.live, 0, w.size, 1
-	s.file, s.known, s.own, s.damaged, s.foreign = f, true, true, 0, false
+	s.file, s.known, s.own, s.damaged, s.foreign, s.ahead = f, true, true, 0, false, false
 	return nil
 }
 
@@ -52,6 +53,7 @@ type rewriting struct {
 	table table
 	live  int64
 	size  int64
+	now   int64
 }
 
 func (w *rewriting) write() error {
@@ -80,6 +82,12 @@ func (w *rewriting) copy(chosen func(*entry) bool, session uint32) error {
 		body, _, ok := bodyAt(w.from.at(e.off, int64(e.size)))
 		if !ok || r.parse(body) != nil {
 			continue
+		}
+		// LKG-6: a clock was set back since, and what it said ahead of its time counts as said now.
+		if late := e.time - w.now; late > 0 {
+			if e.time = w.now; e.expires != 0 {
+				e.expires -= late
+			}
 		}
 		r.time, r.updated, r.expires = e.time, e.updated, e.expires
 		from := len(w.out)

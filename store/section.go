@@ -104,7 +104,7 @@ func (s *section) read() error {
 // learn takes in what a file holds.
 func (s *section) learn(w *window, info os.FileInfo) error {
 	s.known, s.info = false, info
-	s.table, s.live, s.touched, s.damaged, s.foreign, s.session, s.own = table{}, 0, 0, 0, false, 0, false
+	s.table, s.live, s.touched, s.damaged, s.foreign, s.ahead, s.session, s.own = table{}, 0, 0, 0, false, false, 0, false
 	alive := map[uint32]int64{} // by session
 	s.names.Reset()
 	first := true
@@ -131,11 +131,12 @@ func (s *section) learn(w *window, info os.FileInfo) error {
 	if s.foreign = s.foreign || first && s.size > 0; s.foreign {
 		s.table, s.live = table{}, 0
 	}
-	oldest := int64(0)
+	now, oldest := time.Now(), int64(0)
 	if age := s.dir.options.MaxAge; age > 0 {
-		oldest = time.Now().Add(-age).UnixNano()
+		oldest = now.Add(-age).UnixNano()
 	}
 	for e := range s.all {
+		s.ahead = s.ahead || max(e.time, alive[e.session]) > now.UnixNano()
 		if e.time = max(e.time, alive[e.session]); e.time < oldest {
 			s.bury(e) // LKG-6: it is too old
 		}

@@ -38,7 +38,7 @@ import (
 // Options change what a directory keeps; the zero value is good for most programs.
 type Options struct {
 	// MaxAge is how long a resource is kept after a process last held it as good. 0 means 7 days;
-	// negative no bound.
+	// negative no bound. What a clock that was ahead has kept is as old as the next save by a right one.
 	MaxAge time.Duration
 	// MaxSize is how many bytes of resources are kept, of all files together. What exceeds it is not
 	// saved, and what was saved of its name is removed; [Directory.Save] says so. Files may take
@@ -227,13 +227,16 @@ func (d *Directory) acquire() error {
 		if err != nil || !info.Mode().IsRegular() {
 			continue
 		}
-		old := d.options.MaxAge > 0 && time.Since(info.ModTime()) > d.options.MaxAge
-		switch name := e.Name(); {
+		path, kept, age := filepath.Join(d.path, e.Name()), strings.HasSuffix(e.Name(), suffix), time.Since(info.ModTime())
+		switch {
 		// LKG-7: what a killed process left behind.
-		case strings.HasPrefix(name, tempPrefix), strings.HasSuffix(name, suffix) && old:
-			_ = os.Remove(filepath.Join(d.path, name))
-		case strings.HasSuffix(name, suffix) && !d.writes(name):
+		case strings.HasPrefix(e.Name(), tempPrefix), kept && d.options.MaxAge > 0 && age > d.options.MaxAge:
+			_ = os.Remove(path)
+		case kept && !d.writes(e.Name()):
 			d.others += info.Size()
+			if age < 0 {
+				_ = os.Chtimes(path, time.Time{}, time.Now()) // LKG-6: a clock that was ahead prolongs nothing
+			}
 		}
 	}
 	return nil
