@@ -16,23 +16,23 @@ type mask map[string]mask
 // parseMask reads paths that are separated by commas.
 func parseMask(text string) mask {
 	m := mask{}
-	whole := map[string]bool{}
 	for path := range strings.SplitSeq(text, ",") {
 		if path = strings.TrimSpace(path); path == "" {
 			continue
 		}
-		at, prefix := m, ""
+		at := m
 		for name := range strings.SplitSeq(path, ".") {
-			prefix += "." + name
-			if at[name] == nil {
-				at[name] = mask{}
-			}
-			at = at[name]
-			if whole[prefix] {
+			inner, known := at[name]
+			if known && len(inner) == 0 { // another path keeps all of it
+				at = nil
 				break
 			}
+			if !known {
+				inner = mask{}
+				at[name] = inner
+			}
+			at = inner
 		}
-		whole[prefix] = true
 		clear(at) // all of it is kept
 	}
 	return m
