@@ -36,16 +36,28 @@ func (c *Cluster) Drop(category string) {
 	if c == nil {
 		return
 	}
-	drops := &c.entry.drops
-	known, ok := drops.Load(category)
+	known, ok := c.entry.drops.Load(category)
 	if !ok {
-		if category != "" && c.entry.categories.Add(1) > maxCategories {
-			c.entry.categories.Add(-1)
-			category = ""
-		}
-		known, _ = drops.LoadOrStore(strings.ToValidUTF8(category, "\uFFFD"), &drop{})
+		known = c.entry.drop(category)
 	}
 	known.(*drop).n.Add(1)
+}
+
+// drop finds or makes what is counted of a category, which need not be UTF-8.
+func (e *entry) drop(category string) any {
+	category = strings.ToValidUTF8(category, "\uFFFD")
+	if known, ok := e.drops.Load(category); ok {
+		return known
+	}
+	if category != "" && e.categories.Add(1) > maxCategories {
+		e.categories.Add(-1)
+		category = ""
+	}
+	known, ok := e.drops.LoadOrStore(category, &drop{})
+	if ok && category != "" { // another call has made it
+		e.categories.Add(-1)
+	}
+	return known
 }
 
 // maxCategories is how many categories of drops are told apart.

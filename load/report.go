@@ -180,8 +180,8 @@ func (s *server) forget(e *entry, wanted bool) {
 	alive := 0
 	for at, known := range e.localities.Range {
 		t := known.(*tally)
-		now := t.read()
-		if t.handle.Load().Value() != nil || now.inProgress() > 0 || keep && now != t.sent {
+		held := t.handle.Load().Value() != nil // asked first: what nobody holds counts no more requests
+		if now := t.read(); held || now.inProgress() > 0 || keep && now != t.sent {
 			alive++
 			continue
 		}
