@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -39,7 +40,7 @@ func filterOf(r *http.Request) filter {
 	f := filter{Type: get("type"), Query: get("q"), Status: get("status")}
 	f.lower = strings.ToLower(f.Query)
 	if n, err := strconv.Atoi(q.Get("page")); err == nil && n > 0 {
-		f.Page = n
+		f.Page = min(n, math.MaxInt32)
 	}
 	return f
 }
@@ -77,7 +78,7 @@ func (p pager) First() int { return min((p.Page-1)*perPage+1, p.Total) }
 func (p pager) Last() int  { return min(p.Page*perPage, p.Total) }
 
 // Prev and Next are links, "" where there is none.
-func (p pager) Prev() string { return p.to(p.Page - 1) }
+func (p pager) Prev() string { return p.to(min(p.Page-1, p.Pages())) }
 func (p pager) Next() string { return p.to(p.Page + 1) }
 
 func (p pager) to(page int) string {

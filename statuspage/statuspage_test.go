@@ -152,6 +152,11 @@ func TestResources(t *testing.T) {
 	for _, nonsense := range []string{"page=-1", "page=x", "page=99999999999999999999", "page=9999", "status=%3Cb%3E&q=%00%ff"} {
 		r.html("resources?" + nonsense)
 	}
+	for _, beyond := range []string{"4", "9999", "9223372036854775807"} {
+		if page := r.html("resources?page=" + beyond); !strings.Contains(page, "251–251 of 251") || !strings.Contains(page, "page=3") {
+			t.Errorf("page %s does not lead back to the last one", beyond)
+		}
+	}
 }
 
 // A resource is shown with its text, and what is refused with the error.
