@@ -28,6 +28,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/client"
 )
@@ -116,7 +117,7 @@ func (s *Service) FetchClientStatus(ctx context.Context, req *statusv3.ClientSta
 	if len(req.GetNodeMatchers()) > 0 {
 		return nil, status.Error(codes.InvalidArgument, "node_matchers are not supported: the process has its own clients only")
 	}
-	a := &answer{config: &s.config, exclude: s.config.ExcludeContents || req.GetExcludeResourceContents()}
+	a := &answer{config: &s.config, exclude: s.config.ExcludeContents || req.GetExcludeResourceContents(), decoded: map[string]proto.Message{}}
 	for _, c := range s.open() {
 		a.client(c)
 	}
