@@ -43,7 +43,8 @@ func (e *Engine) list(typeURLs []string) (keys []machine.Key, rs []machine.Resou
 	at := machine.Listing{Types: typeURLs}
 	for done := false; !done; {
 		done = true // after Close
-		keys = slices.Grow(keys, page+1)
+		// All of a type at once, and not while the loop waits.
+		keys = slices.Grow(keys, max(page+1, at.Left()))
 		e.ask(func() {
 			keys, done = e.machine.List(&at, keys, page)
 			if done && len(keys) <= page {

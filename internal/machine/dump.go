@@ -53,6 +53,9 @@ type Listing struct {
 	left   int  // its subscriptions that were not looked at
 }
 
+// Left is how many subscriptions of the type that is listed were not looked at yet.
+func (at *Listing) Left() int { return at.left }
+
 // List appends the keys of what is wanted by name, and of what is held of collections that are, in no
 // order. It looks at no more than most subscriptions, and says whether these were the last. What is
 // wanted no more is not listed while the server was not told yet.
