@@ -62,3 +62,33 @@ func TestReplacedByAnother(t *testing.T) {
 	must(t, err)
 	same(t, "after both", got, map[string]string{"a": "2", "b": "2", "c": "1"})
 }
+
+// Somebody removes the lock, so that two processes write by turns. What each saves is there, as it was saved last.
+//
+// spec: LKG-7
+func TestRemovedLock(t *testing.T) {
+	path, want := t.TempDir(), map[string]string{}
+	one, two := Dir(path, Options{}), Dir(path, Options{})
+	save := func(d *Directory, name, value string) {
+		t.Helper()
+		must(t, d.Save(clusters, []client.StoredResource{put(name, value), put("both", value)}))
+		want[name], want["both"] = value, value
+		got, err := held(t, path, Options{})
+		must(t, err)
+		same(t, "held after "+value, got, want)
+	}
+	save(one, "a", "1")
+	must(t, os.Remove(filepath.Join(path, "lock")))
+	save(two, "b", "2")
+	if err := one.Save(clusters, []client.StoredResource{put("a", "3")}); !errors.Is(err, ErrInUse) {
+		t.Errorf("both may write: %v", err)
+	}
+	must(t, two.Close())
+	save(one, "c", "4")
+	got, err := loaded(one, nil)
+	must(t, err)
+	same(t, "held by the process that writes", got, want)
+	must(t, one.section(clusters).shrink())
+	save(one, "d", "5")
+	must(t, one.Close())
+}

@@ -18,12 +18,12 @@ const maxBuffer = 4 << 20
 func (s *section) open() (fault, err error) {
 	if s.file != nil {
 		switch here, err := os.Lstat(s.path); {
-		case err == nil && os.SameFile(here, s.info):
+		case err == nil && os.SameFile(here, s.info) && here.Size() == s.size:
 			return nil, nil
 		case errors.Is(err, os.ErrNotExist):
 			return nil, s.restore()
 		}
-		_ = s.fail() // there is another's file
+		_ = s.fail() // there is another's file, or another has written to it
 		s.broken = false
 	}
 	read := s.current() // to load from it
