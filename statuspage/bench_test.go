@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/internal/heapsize"
+	"github.com/xdswatch/xdswatch/internal/race"
 	"github.com/xdswatch/xdswatch/resource/cds"
 )
 
@@ -22,15 +24,43 @@ func (d *discard) Header() http.Header         { return d.head }
 func (d *discard) WriteHeader(int)             {}
 func (d *discard) Write(b []byte) (int, error) { d.n += len(b); return len(b), nil }
 
-// BenchmarkPages asks for pages of a client with a hundred thousand clusters. The requirement is 300 ms and 64 MiB.
-func BenchmarkPages(b *testing.B) {
-	r := newRig(b)
+// many is a rig whose client holds a hundred thousand clusters.
+func many(t testing.TB) *rig {
+	r := newRig(t)
 	all := make([]proto.Message, 100_000)
 	for i := range all {
 		all[i] = cluster(fmt.Sprintf("cluster-%06d", i))
 	}
 	r.watchAll(cds.Type, all...)
-	all = nil
+	return r
+}
+
+// A page of a hundred thousand resources takes little beside what the client holds: each state is written as it
+// is read, and only the names are listed before.
+func TestCostOfPages(t *testing.T) {
+	race.SkipCost(t)
+	if testing.Short() {
+		t.Skip("long: a hundred thousand resources")
+	}
+	r := many(t)
+	for page, most := range map[string]uint64{
+		"": 20 << 20, "resources": 20 << 20, "resources?q=099999&page=1": 20 << 20, "resource?type=Cluster&name=cluster-099999": 20 << 20,
+		"resources?format=json": 25 << 20, "config_dump?mask=dynamic_active_clusters.version_info": 96 << 20,
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		d := &discard{head: http.Header{}}
+		r.pages.ServeHTTP(d, httptest.NewRequest(http.MethodGet, "/debug/"+page, nil))
+		runtime.ReadMemStats(&after)
+		if got := after.TotalAlloc - before.TotalAlloc; d.n == 0 || got > most {
+			t.Errorf("%q: %d bytes are allocated for %d bytes, want at most %d", page, got, d.n, most)
+		}
+	}
+}
+
+// BenchmarkPages asks for pages of a client with a hundred thousand clusters. The requirement is 300 ms and 64 MiB.
+func BenchmarkPages(b *testing.B) {
+	r := many(b)
 	for name, page := range map[string]string{
 		"overview": "", "list": "resources", "search": "resources?q=099999&page=1", "resource": "resource?type=Cluster&name=cluster-099999",
 		"watches": "watches", "json": "resources?format=json", "contents": "resources?format=json&contents=true",
