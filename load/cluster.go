@@ -218,6 +218,9 @@ type tally struct {
 	place     place
 	handle    atomic.Pointer[weak.Pointer[Locality]]
 	endpoints sync.Map // endpointKey → *endpointTally
+	// leaving are those of the last report that are not found any more: a request may have found one before.
+	// Owned by the goroutine of the server.
+	leaving []*endpointTally
 }
 
 // endpointKey is an address: that of a socket, or a path.

@@ -123,23 +123,31 @@ func (t *tally) compose(granular bool) *endpointv3.UpstreamLocalityStats {
 	placeMetrics(l, list)
 	if !granular {
 		t.endpoints.Clear()
+		t.leaving = nil
 		return l
 	}
+	said := func(e *endpointTally) bool {
+		d, inProgress, list, ok := e.delta()
+		if ok {
+			l.UpstreamEndpointStats = append(l.UpstreamEndpointStats, &endpointv3.UpstreamEndpointStats{
+				Address: e.address, TotalIssuedRequests: d[issued], TotalSuccessfulRequests: d[succeeded], TotalErrorRequests: d[failed],
+				TotalRequestsInProgress: inProgress, LoadMetricStats: list,
+			})
+		}
+		return ok
+	}
+	t.leaving = slices.DeleteFunc(t.leaving, func(e *endpointTally) bool { return !said(e) })
 	for at, known := range t.endpoints.Range {
 		e := known.(*endpointTally)
-		d, inProgress, list, ok := e.delta()
-		if !ok {
-			if e.idle {
-				t.endpoints.Delete(at)
-			}
+		switch was := e.idle; {
+		case said(e):
+			e.idle = false
+		case was:
+			t.endpoints.Delete(at)
+			t.leaving = append(t.leaving, e)
+		default:
 			e.idle = true
-			continue
 		}
-		e.idle = false
-		l.UpstreamEndpointStats = append(l.UpstreamEndpointStats, &endpointv3.UpstreamEndpointStats{
-			Address: e.address, TotalIssuedRequests: d[issued], TotalSuccessfulRequests: d[succeeded], TotalErrorRequests: d[failed],
-			TotalRequestsInProgress: inProgress, LoadMetricStats: list,
-		})
 	}
 	slices.SortFunc(l.UpstreamEndpointStats, func(a, b *endpointv3.UpstreamEndpointStats) int {
 		return strings.Compare(a.GetAddress().String(), b.GetAddress().String())
@@ -159,6 +167,9 @@ func (e *entry) commit(now time.Time) {
 		t.commit()
 		for _, known := range t.endpoints.Range {
 			known.(*endpointTally).commit()
+		}
+		for _, e := range t.leaving {
+			e.commit()
 		}
 	}
 }
