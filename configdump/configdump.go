@@ -126,6 +126,7 @@ func Handler(clients ...*client.Client) http.Handler {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-cache, max-age=0")
 		if r.Method == http.MethodGet {
+			d.over = r.Context().Done()
 			_ = d.write(w, sources) // who reads has gone
 		}
 	})

@@ -356,6 +356,19 @@ func TestStreamed(t *testing.T) {
 	}
 }
 
+// A dump of which nothing is written, since no name matches, ends with its request too.
+func TestReaderThatHasGone(t *testing.T) {
+	serving(t, func(t *testing.T, c *client.Client) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		w := httptest.NewRecorder()
+		configdump.Handler(c).ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/config_dump?resource=dynamic_active_clusters", nil))
+		if body := w.Body.String(); strings.Contains(body, "name") {
+			t.Errorf("resources are written though the request is over:\n%s", body)
+		}
+	})
+}
+
 // BenchmarkWrite writes the dump of a hundred thousand clusters that a client holds.
 func BenchmarkWrite(b *testing.B) {
 	srv := testutil.StartServer(b)

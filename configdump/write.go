@@ -19,8 +19,9 @@ type dump struct {
 	names   *regexp.Regexp // nil for all
 	mask    mask
 	sources []Source
-	out     *bufio.Writer // it keeps its first error
-	begun   bool          // something stands in configs
+	out     *bufio.Writer   // it keeps its first error
+	over    <-chan struct{} // closed when nobody waits for the dump; nil for never
+	begun   bool            // something stands in configs
 }
 
 // form is the JSON of Envoy's administration.
@@ -120,8 +121,8 @@ func (d *dump) members(s section) {
 func (d *dump) elements(s section, visit func(proto.Message, Resource)) {
 	for _, from := range d.sources {
 		for r := range from.Resources(s.typeURL) {
-			if _, err := d.out.Write(nil); err != nil {
-				return // nobody reads
+			if d.gone() {
+				return
 			}
 			if d.names != nil && !d.names.MatchString(r.Name) {
 				continue
@@ -130,6 +131,17 @@ func (d *dump) elements(s section, visit func(proto.Message, Resource)) {
 				visit(m, r)
 			}
 		}
+	}
+}
+
+// gone says whether nobody reads, or waits while no name matches.
+func (d *dump) gone() bool {
+	select {
+	case <-d.over:
+		return true
+	default:
+		_, err := d.out.Write(nil)
+		return err != nil
 	}
 }
 
