@@ -134,35 +134,6 @@ func TestEmptyFlood(t *testing.T) {
 	}, delta, func(c *client.Config) { c.Trace = &client.Trace{Response: func(client.ResponseInfo) { read.Add(1) }} })
 }
 
-// A server that never reads does not make the client keep what it owes to it.
-func TestDeafServer(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: fills the buffers of a connection")
-	}
-	var read atomic.Int64
-	inBubble(t, func(t *testing.T, r *rig) {
-		_, rec := r.watch("a")
-		st := r.accept()
-		r.request(st, "cds [a]")
-		st.StopReading()
-		flood(st, 5000, func(i int) proto.Message {
-			v := fmt.Sprint(i)
-			return testutil.Delta(cds.Type.TypeURL(), strings.Repeat(v, 100), []*discoveryv3.Resource{testutil.Wrapped("a", v, cluster("a", v))})
-		})
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if n := read.Load(); n > 2000 {
-			t.Errorf("%d responses were read that cannot be answered", n)
-		}
-		st.ResumeReading()
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if got := rec.last().Version; got != "4999" {
-			t.Errorf("the last version is %q", got)
-		}
-	}, delta, func(c *client.Config) { c.Trace = &client.Trace{Response: func(client.ResponseInfo) { read.Add(1) }} })
-}
-
 // Responses of types that nobody asked for cost nothing that stays, and no answer.
 // spec: TYPE-1
 func TestForeignTypesFlood(t *testing.T) {

@@ -337,7 +337,7 @@ func (e *Engine) step(events []machine.Event) {
 	for len(events) > 0 {
 		for _, ev := range events {
 			if down, ok := ev.(machine.Down); ok {
-				e.ended(down)
+				e.ended(down.Ref)
 			}
 		}
 		e.apply(e.machine.Step(time.Now(), events...))

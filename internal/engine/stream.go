@@ -242,13 +242,13 @@ func (s *stream) abandon() {
 }
 
 // ended notes that a stream is down.
-func (e *Engine) ended(ev machine.Down) {
-	s := e.stream(ev.Ref)
+func (e *Engine) ended(r machine.Ref) {
+	s := e.stream(r)
 	if s == nil {
 		return
 	}
 	s.abandon()
-	e.down = append(e.down, ev.Ref)
+	e.down = append(e.down, r)
 }
 
 // forgetDown lets go of streams that ended and that nobody wants back.

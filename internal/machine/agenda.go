@@ -90,7 +90,7 @@ func (a *agenda) next() time.Time {
 
 // deadline is when a stream wants to be looked at though nothing happens; zero for never.
 func (s *stream) deadline() time.Time {
-	at := sooner(s.lingerUntil, s.nextAlarm())
+	at := sooner(sooner(s.lingerUntil, s.nextAlarm()), s.takeBy())
 	if s.state == up && s.writing == nil {
 		at = sooner(at, s.again)
 	}

@@ -180,5 +180,8 @@ func (m *Machine) stalled(now time.Time) {
 		if !s.clock.stopped() {
 			s.clock.stoppedFor += now.Sub(m.stepped)
 		}
+		if !s.heldBack.IsZero() {
+			s.heldBack = now
+		}
 	}
 }

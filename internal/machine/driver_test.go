@@ -390,6 +390,10 @@ func (d *driver) step(events ...Event) {
 		d.forget(r)
 		d.print("* close%s", d.whose(d.m.streams[r.Stream].server))
 	}
+	for _, r := range fx.Fail {
+		d.forget(r)
+		d.print("* fail%s", d.whose(d.m.streams[r.Stream].server))
+	}
 	for _, o := range fx.Open {
 		d.ref = o.Ref
 		d.print("* open%s", cmp.Or(d.whose(o.Server), space(script.Short(o.TypeURL))))

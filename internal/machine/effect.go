@@ -29,6 +29,8 @@ type Effects struct {
 	Guard []*Proposal
 	// Close ends streams; nothing more is expected of them.
 	Close []Ref
+	// Fail ends streams as their servers might have: a Wait may follow.
+	Fail []Ref
 	// Open asks for streams; each is answered by Up or Down.
 	Open []Open
 	// Wait asks for a backoff; each is answered by Retry, unless the stream is closed.

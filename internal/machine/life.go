@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -11,6 +12,9 @@ func (m *Machine) ringDue(now time.Time, s *stream) {
 		m.closeUnwanted(now, s)
 	}
 	m.ringAlarms(now, s)
+	if at := s.takeBy(); !at.IsZero() && !now.Before(at) {
+		m.endDeaf(now, s)
+	}
 }
 
 // open asks for a new incarnation.
@@ -64,29 +68,30 @@ func (m *Machine) tellDown(s *stream, fault *Fault) {
 	}
 }
 
-// maxOwed is how many answers a delta stream may owe and still be read.
-const maxOwed = 100
+// errDeaf ends a stream on which client and server would wait for each other for ever.
+var errDeaf = fmt.Errorf("the server took no request for %v, and its responses wait for more than %d bytes of answers", takeTimeout, maxOwedSize)
 
 // readOn lets the next response be read: if handlers are done with the last one, that of an
-// earlier incarnation too, and the server takes the answers to those before.
+// earlier incarnation too, and the answers to those before are not too many.
 func (m *Machine) readOn(now time.Time, s *stream) {
-	if s.state != up || s.reading || len(s.undelivered) > 0 || s.owes() > maxOwed {
+	if s.state != up || s.reading || len(s.undelivered) > 0 {
 		return
 	}
+	if n, size := s.owes(); size > maxOwedSize || n > maxOwed && s.writing == nil {
+		s.heldBack = now
+		return
+	}
+	s.heldBack = time.Time{}
 	s.reading = true
 	s.clock.run(now)
 	m.fx.Read = append(m.fx.Read, s.ref())
 }
 
-// owes counts the answers that delta owes one by one.
-func (s *stream) owes() (n int) {
-	if !s.Delta {
-		return 0
-	}
-	for _, l := range s.order {
-		n += len(l.owed)
-	}
-	return n
+// endDeaf ends a stream that its server does not read.
+func (m *Machine) endDeaf(now time.Time, s *stream) {
+	m.logServer(s, true, "the server does not read; the stream is begun anew", "error", errDeaf.Error())
+	m.fx.Fail = append(m.fx.Fail, s.ref())
+	m.down(now, s, Down{Ref: s.ref(), Kind: FaultStream, Err: errDeaf})
 }
 
 // delivered: handlers are done with a response.

@@ -46,6 +46,7 @@ type onStream struct {
 	sawAll        bool            // a response held all there is, in the legacy form
 	untimed       []*subscription // wanted names whose timers start, maybe anew, once the server has spoken; see [Machine.answerUntimed]
 	owed          []answer
+	owedSize      int             // of them, in bytes
 	naming        []*subscription // named for the first time by the message with the writer
 	namingSet     map[string]bool // the same by name; nil until one is looked for
 	namingSince   uint32          // the last response when that message was made
@@ -252,4 +253,14 @@ type answer struct {
 	version string // of the response
 	nonce   string
 	detail  *wire.Status
+}
+
+// size is what an answer takes while it is owed.
+func (a *answer) size() int {
+	const own = 64 // the answer itself
+	size := own + len(a.version) + len(a.nonce)
+	if a.detail != nil {
+		size += own + len(a.detail.Message)
+	}
+	return size
 }

@@ -72,7 +72,7 @@ func (w *world) flush() {
 	for _, k := range fx.Keep {
 		w.keep(k)
 	}
-	for _, ref := range fx.Close {
+	for _, ref := range slices.Concat(fx.Close, fx.Fail) {
 		s := w.stream(ref.Stream)
 		if s.ref != ref {
 			w.fail("close of %v, the stream is %+v", ref, s)

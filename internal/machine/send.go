@@ -21,13 +21,14 @@ func (m *Machine) owe(now time.Time, resp *response) {
 	}
 	switch {
 	case !l.stream.Delta:
-		l.owed = append(l.owed[:0], a)
+		l.owed, l.owedSize = append(l.owed[:0], a), a.size()
 	// ACK-12: it is not answered.
 	case a.nonce == "":
 		// Without a nonce an answer would be taken for a change of interest.
 		m.logType(l, true, "a delta response has no nonce; it cannot be answered")
 	default:
 		l.owed = append(l.owed, a)
+		l.owedSize += a.size()
 	}
 }
 
@@ -126,7 +127,7 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 	if len(l.owed) > 0 {
 		a = &l.owed[0]
 		l.owed = l.owed[1:]
-		m.readOn(now, s)
+		l.owedSize -= a.size()
 	}
 	var node []byte
 	if !s.nodeSent || s.owedNode[l.cache.typ.URL] || m.config.NodeAlways || s.NodeAlways {
@@ -167,6 +168,7 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 	delete(s.owedNode, l.cache.typ.URL)
 	s.Rate.spend(now, &s.throttle)
 	s.writing = l
+	m.readOn(now, s)
 	m.fx.Notify = append(m.fx.Notify, n)
 	m.fx.Send = append(m.fx.Send, Send{s.ref(), msg})
 	return true

@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,5 +81,37 @@ func TestStallOfTimeToLive(t *testing.T) {
 	r.now = r.now.Add(10 * time.Second)
 	if kinds, _ := news(r.step(Tick{})); len(kinds) != 1 || kinds[0] != NoticeDoesNotExist {
 		t.Errorf("after the full time %v was told, want an absence", kinds)
+	}
+}
+
+// Nor is a stream given up as one that its server does not read, nor before the server had the full time
+// to take a request, from the last that it took.
+func TestStallOfAnswers(t *testing.T) {
+	r := newRig(t, Config{}, Server{Delta: true})
+	r.step(Start{r.watch("a")})
+	r.up()
+	fill := func() (n int) { // until answers hold up reading
+		for reads := 1; reads > 0 && n < 100; n++ {
+			r.receive(fmt.Sprint(n, strings.Repeat("n", 1000+n<<10)), 0)
+			reads = len(r.step(Delivered{r.ref}).Read)
+		}
+		return n
+	}
+	if n := fill(); n == 0 || n == 100 {
+		t.Fatalf("%d responses are read whose answers wait", n)
+	}
+	for _, ev := range []Event{Tick{Stalled: true}, Written{r.ref}} {
+		r.now = r.now.Add(takeTimeout - time.Second)
+		if fx := r.step(ev); len(fx.Fail) != 0 {
+			t.Errorf("after %#v the stream was given up", ev)
+		}
+		fill()
+		if at, ok := r.m.Deadline(); !ok || !at.Equal(r.now.Add(takeTimeout)) {
+			t.Errorf("after %#v the deadline is %v, %v; want the full time", ev, at.Sub(r.now), ok)
+		}
+	}
+	r.now = r.now.Add(takeTimeout)
+	if fx := r.step(Tick{}); len(fx.Fail) != 1 || len(fx.Wait) != 1 {
+		t.Errorf("after the full time %d streams were given up, and %d waits asked for", len(fx.Fail), len(fx.Wait))
 	}
 }

@@ -69,6 +69,7 @@ type incarnation struct {
 	responded bool
 	toldUp    bool              // the program was told that it is up
 	reading   bool              // the next response may be read, or is being read
+	heldBack  time.Time         // when a request last left while the answers that are owed hold up reading; zero unless they do
 	writing   *link             // whose message is with the writer
 	ignored   map[string]string // nonces of types that were not requested
 	opened    time.Duration     // when it began, on the clock
@@ -102,3 +103,32 @@ func (s *stream) limit() (most int) {
 
 // stateless says that each request stands for itself, as a poll does, and is all the same to a file.
 func (s *stream) stateless() bool { return s.Polled || s.FullState }
+
+// A server that does not read cannot be answered. Delta owes an answer to each response, so reading
+// has a bound: one server sends much before it reads at all, another reads slowly, and a third
+// never does.
+const (
+	maxOwed     = 100              // answers that the client itself holds back
+	maxOwedSize = 1 << 20          // bytes of those that wait for a server to take one
+	takeTimeout = 30 * time.Second // to take a request, once reading stopped for that
+)
+
+// owes counts the answers that delta owes one by one, and their bytes.
+func (s *stream) owes() (n, size int) {
+	if !s.Delta {
+		return 0, 0
+	}
+	for _, l := range s.order {
+		n += len(l.owed)
+		size += l.owedSize
+	}
+	return n, size
+}
+
+// takeBy is until when the server has to take the request that is with the writer; zero for any time.
+func (s *stream) takeBy() time.Time {
+	if s.heldBack.IsZero() || s.writing == nil {
+		return time.Time{}
+	}
+	return s.heldBack.Add(takeTimeout)
+}
