@@ -68,7 +68,7 @@ func TestSecretsForNames(t *testing.T) {
 		return `{"xds_servers":[{"server_uri":"` + uri + `","channel_creds":[{"type":"insecure"}]}]}`
 	}
 	withTLS := func(config string) string { return grpcDoc(`[{"type":"tls","config":{` + config + `}}]`) }
-	const password = ": has a password, which gRPC would not use and which would be told with the server's name"
+	const password = ": has a password, which gRPC would not use"
 	const path = ": want the path of a file, not its content"
 	for _, c := range []struct{ doc, want string }{
 		{uri("user:MARK3R@host:1"), "b: xds_servers[0].server_uri" + password},

@@ -101,7 +101,7 @@ type Authority struct {
 // ManagementServer says how to reach one management server, and what it supports.
 type ManagementServer struct {
 	// URI is a gRPC target: "host:port", "dns:///host:port", "unix:///path". With another
-	// Carrier it is only a name, for errors and logs. Required.
+	// Carrier it is only a name, for errors and logs. What may be secret in it is not told; see Name. Required.
 	URI string
 	// Carrier says how the server is reached: [*GRPC], [*REST] or [*File]. nil means gRPC.
 	Carrier Carrier

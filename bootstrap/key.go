@@ -36,7 +36,7 @@ func (s ManagementServer) Key() string {
 		b = fmt.Appendf(b, "%q %q %q ", cc.Type, cc.TokenFile, cc.Config)
 	}
 	sum := sha256.Sum256(b)
-	return s.URI + "#" + hex.EncodeToString(sum[:8])
+	return s.Name() + "#" + hex.EncodeToString(sum[:8])
 }
 
 func (r *REST) appendIdentity(b []byte) []byte {

@@ -5,10 +5,12 @@ import (
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
+
+	"github.com/xdswatch/xdswatch/internal/redact"
 )
 
 // redacted stands for what may be secret wherever a Config, or a part of one, is printed.
-const redacted = "[redacted]"
+const redacted = redact.Hidden
 
 // Types without methods, for printing.
 type (
@@ -36,17 +38,46 @@ func printPlain(f fmt.State, v any) {
 	fmt.Fprintf(f, format, v)
 }
 
-// Format implements fmt.Formatter. What may be secret is not told, nor the metadata of the node.
-func (c Config) Format(f fmt.State, _ rune) {
+func (c Config) redacted() plainConfig {
 	if c.Node.GetMetadata() != nil {
 		c.Node = proto.CloneOf(c.Node)
 		c.Node.Metadata = nil
 	}
-	printPlain(f, plainConfig(c))
+	if services := c.AllowedGRPCServices; services != nil {
+		c.AllowedGRPCServices = make(map[string]GRPCService, len(services))
+		for target, service := range services {
+			c.AllowedGRPCServices[redact.Target(target)] = service
+		}
+	}
+	return plainConfig(c)
+}
+
+// Format implements fmt.Formatter. What may be secret is not told, nor the metadata of the node.
+func (c Config) Format(f fmt.State, _ rune) { printPlain(f, c.redacted()) }
+
+// MarshalJSON implements json.Marshaler. What may be secret is not told, nor the metadata of the node.
+func (c Config) MarshalJSON() ([]byte, error) { return json.Marshal(c.redacted()) }
+
+// Name is the URI as it is told in events, logs, dumps, errors and whatever else comes out, and as
+// a store has it: "[redacted]" stands in place of user info, of the values of a query and of a fragment,
+// which a resolver of the program may use. The path of a [*File] is told as it is.
+func (s ManagementServer) Name() string {
+	if s.File() != nil {
+		return s.URI
+	}
+	return redact.Target(s.URI) // H-3
+}
+
+func (s ManagementServer) redacted() plainServer {
+	s.URI = s.Name()
+	return plainServer(s)
 }
 
 // Format implements fmt.Formatter. What may be secret is not told.
-func (s ManagementServer) Format(f fmt.State, _ rune) { printPlain(f, plainServer(s)) }
+func (s ManagementServer) Format(f fmt.State, _ rune) { printPlain(f, s.redacted()) }
+
+// MarshalJSON implements json.Marshaler. What may be secret is not told.
+func (s ManagementServer) MarshalJSON() ([]byte, error) { return json.Marshal(s.redacted()) }
 
 // Format implements fmt.Formatter. What may be secret is not told.
 func (s Source) Format(f fmt.State, _ rune) { printPlain(f, plainSource(s)) }

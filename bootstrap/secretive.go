@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// H-3: a secret that stands in the place of a name would be told with it.
+// H-3: a secret does not stand in the place of a name.
 
 // targetFault says what is wrong with a target of gRPC.
 func targetFault(target string) string {
@@ -20,7 +20,7 @@ func targetFault(target string) string {
 	}
 	for part := range strings.SplitSeq(rest, "/") {
 		if at := strings.LastIndexByte(part, '@'); at >= 0 && strings.Contains(part[:at], ":") {
-			return "has a password, which gRPC would not use and which would be told with the server's name"
+			return "has a password, which gRPC would not use"
 		}
 	}
 	return ""

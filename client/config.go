@@ -271,12 +271,12 @@ func (c *Client) engineServer(s bootstrap.ManagementServer) engine.Server {
 			NoParams:         s.TransportV2,
 			Rate:             rateOf(s.RateLimit), // RATE-1: none, unless so configured
 		},
-		URI:     s.URI,
+		URI:     s.Name(),
 		V2:      s.TransportV2,
 		Connect: func() (transport.Conn, error) { return c.config.Transport.Build(s) },
 		Source: resource.Source{
 			// TYPE-8: a decoder knows bootstrap and server.
-			Server: s.URI, Trusted: s.Features.TrustedXDSServer,
+			Server: s.Name(), Trusted: s.Features.TrustedXDSServer,
 			Validate: !c.config.SkipValidation, Bootstrap: c.boot,
 		},
 		Backoff: c.config.Backoff,

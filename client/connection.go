@@ -7,6 +7,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/internal/engine"
+	"github.com/xdswatch/xdswatch/internal/redact"
 	"github.com/xdswatch/xdswatch/transport"
 )
 
@@ -17,8 +18,8 @@ type Connection struct{ use *engine.Use }
 
 // Connect keeps the connection to a management server until [Connection.Close], also while the
 // client needs no stream of its own there. The server is one of the client's over gRPC, by the URI
-// that events have in Event.Server; of several with one URI, such as one with other features, the
-// first. It does no network I/O: [Connection.Open] dials if there is no connection.
+// that events have in Event.Server, or the bootstrap; of several with one URI, such as one with other
+// features, the first. It does no network I/O: [Connection.Open] dials if there is no connection.
 //
 // Errors: [ErrClosed], and one that says that the client has no such server, or that its carrier
 // or its version of the transport has no other protocols.
@@ -38,7 +39,7 @@ func (c *Client) Connect(server string) (*Connection, error) {
 func (c *Client) overGRPC(uri string) (int, error) {
 	known := false
 	for i, s := range *c.sources.servers.Load() {
-		if s.URI != uri {
+		if s.Name() != uri && s.URI != uri {
 			continue
 		}
 		if known = true; speaksGRPC(s) {
@@ -46,9 +47,9 @@ func (c *Client) overGRPC(uri string) (int, error) {
 		}
 	}
 	if known {
-		return 0, fmt.Errorf("xds: server %q is not reached over gRPC in version 3", uri)
+		return 0, fmt.Errorf("xds: server %q is not reached over gRPC in version 3", redact.Target(uri))
 	}
-	return 0, fmt.Errorf("xds: the client has no server %q", uri)
+	return 0, fmt.Errorf("xds: the client has no server %q", redact.Target(uri))
 }
 
 func speaksGRPC(s bootstrap.ManagementServer) bool {

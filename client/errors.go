@@ -107,7 +107,7 @@ var ErrDeletionKept = machine.ErrDeletionKept
 // reached: the [*ResourceError] wraps one for each, in order of priority.
 type ServerError struct {
 	Kind   ErrorKind // ErrorConnection or ErrorStream
-	Server string    // URI
+	Server string    // URI, as in [Event]
 	Err    error
 }
 
@@ -158,7 +158,7 @@ func (c *Client) faultError(n *machine.Notice) *ResourceError {
 func (c *Client) resourceError(f *machine.Fault, server int, typeURL, name string) *ResourceError {
 	e := &ResourceError{
 		// ERR-11: type, resource, server and node.
-		Kind: ErrorKind(f.Kind.String()), Type: typeURL, Name: name, Server: c.server(server).URI,
+		Kind: ErrorKind(f.Kind.String()), Type: typeURL, Name: name, Server: c.server(server).Name(),
 		NodeID: c.node, Version: f.Version, Err: f.Err,
 	}
 	var se *machine.StatusError

@@ -86,7 +86,7 @@ type Event[T any] struct {
 	Asked     string
 	Authority string // of an xdstp name
 	Version   string // of the value: the resource's own in delta, else the response's
-	Server    string // URI of the management server
+	Server    string // URI of the management server, as [bootstrap.ManagementServer.Name] tells it
 	// Features are those that the bootstrap gives that server: two servers may have one URI.
 	Features bootstrap.Features
 	// Locator is the canonical locator of the place that serves the resource: the end of the
@@ -158,7 +158,7 @@ func (c *Client) insteadOf(n *machine.Notice) *Instead {
 	if in.Refusal != "" {
 		// ERR-11: type, server and node.
 		out.Err = &ResourceError{
-			Kind: ErrorRejected, Type: n.TypeURL, Server: c.server(n.Server).URI, NodeID: c.node, Err: errors.New(in.Refusal),
+			Kind: ErrorRejected, Type: n.TypeURL, Server: c.server(n.Server).Name(), NodeID: c.node, Err: errors.New(in.Refusal),
 		}
 	}
 	return out
@@ -274,7 +274,7 @@ func (c *Client) newEvent(n *machine.Notice) Event[any] {
 	server := c.server(n.Server)
 	ev := Event[any]{
 		Type: n.TypeURL, Name: n.Name, Asked: n.Name, Authority: n.Authority, Version: n.Version,
-		Server: server.URI, Features: server.Features, Instead: c.insteadOf(n), Stale: n.Stale,
+		Server: server.Name(), Features: server.Features, Instead: c.insteadOf(n), Stale: n.Stale,
 	}
 	switch n.Kind {
 	case machine.NoticeUpdated:

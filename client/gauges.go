@@ -64,7 +64,7 @@ type ResourceCount struct {
 // LastAccepted is when a server last sent a response of a type in which nothing was invalid,
 // even if nothing in it was new. A type that had none is not listed.
 type LastAccepted struct {
-	Server string // URI
+	Server string // URI, as in [Event]
 	Type   string // URL
 	At     time.Time
 }
@@ -84,7 +84,7 @@ type StaleCount struct {
 
 // Throttle is how the rate limit of a server delays what the client sends to it.
 type Throttle struct {
-	Server string // URI
+	Server string // URI, as in [Event]
 	// Enforced is how many requests, ACKs and NACKs had to wait since the client was made; those
 	// that came while one waited count with it as one.
 	Enforced int
@@ -160,7 +160,7 @@ func staleCounts(counts []machine.Count) (all []StaleCount) {
 func (c *Client) throttled(all []machine.Throttled) []Throttle {
 	byURI := map[string]Throttle{}
 	for _, t := range all {
-		uri := c.server(t.Server).URI
+		uri := c.server(t.Server).Name()
 		sum := byURI[uri]
 		byURI[uri] = Throttle{uri, sum.Enforced + t.Enforced, sum.Waiting + t.Pending}
 	}
@@ -174,7 +174,7 @@ func (c *Client) throttled(all []machine.Throttled) []Throttle {
 func (c *Client) health(connected map[int]bool) []ServerHealth {
 	all := map[string]bool{}
 	for server, is := range connected {
-		uri := c.server(server).URI
+		uri := c.server(server).Name()
 		so, known := all[uri]
 		all[uri] = is && (so || !known)
 	}
@@ -223,7 +223,7 @@ func updatedTypes(counts []machine.Count) []LastUpdated {
 func (c *Client) accepted(as []machine.Accepted) []LastAccepted {
 	latest := map[LastAccepted]time.Time{}
 	for _, a := range as {
-		key := LastAccepted{Server: c.server(a.Server).URI, Type: a.TypeURL}
+		key := LastAccepted{Server: c.server(a.Server).Name(), Type: a.TypeURL}
 		if a.At.After(latest[key]) {
 			latest[key] = a.At
 		}

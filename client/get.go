@@ -146,7 +146,7 @@ func (c *Client) held(kind resource.AnyType, a asked) (Event[any], bool, error) 
 		server := c.server(r.Server)
 		ev := Event[any]{
 			Kind: EventUpdated, Type: kind.TypeURL(), Name: a.name, Version: r.Version,
-			Server: server.URI, Features: server.Features, Raw: r.Raw, Attributes: attributesOf(r.Attributes), Stale: r.Stale,
+			Server: server.Name(), Features: server.Features, Raw: r.Raw, Attributes: attributesOf(r.Attributes), Stale: r.Stale,
 		}
 		ev.Authority, _ = xdstp.AuthorityOf(a.name)
 		if hops > 0 {

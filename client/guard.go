@@ -37,7 +37,7 @@ type Guard func(*Proposal) error
 // streams, such as those of different scopes, have a Proposal each.
 type Proposal struct {
 	Type    string // URL
-	Server  string // URI
+	Server  string // URI, as in [Event]
 	Version string // of the response; often empty in delta, and for silence
 	// Held is how many resources of the type the stream has, for all authorities that share it,
 	// and Left how many it would have afterwards.
@@ -88,12 +88,12 @@ func MaxShrink(fraction float64) Guard {
 func (c *Client) judge(p *machine.Proposal) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			c.panicked("a guard panicked; the response is refused", c.server(p.Server).URI, p.TypeURL, v)
+			c.panicked("a guard panicked; the response is refused", c.server(p.Server).Name(), p.TypeURL, v)
 			err = fmt.Errorf("the guard panicked: %s", panicText(v))
 		}
 	}()
 	out := &Proposal{
-		Type: p.TypeURL, Server: c.server(p.Server).URI, Version: p.Version,
+		Type: p.TypeURL, Server: c.server(p.Server).Name(), Version: p.Version,
 		Held: p.Held, Left: p.Left, Removed: p.Removed, Invalid: p.Invalid, Changed: make([]Change, len(p.Changed)),
 	}
 	for i, ch := range p.Changed {

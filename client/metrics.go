@@ -31,13 +31,13 @@ type Metrics struct {
 
 // ServerHealth says whether a server is connected, as [Metrics] defines it.
 type ServerHealth struct {
-	Server    string // URI
+	Server    string // URI, as in [Event]
 	Connected bool
 }
 
 // UpdateCount is how many resources of one response were good, or were not.
 type UpdateCount struct {
-	Server    string // URI
+	Server    string // URI, as in [Event]
 	Type      string // URL
 	Resources int    // more than 0
 }
@@ -52,7 +52,7 @@ func (c *Client) counters() *engine.Metrics {
 	return &engine.Metrics{
 		Connected: func(server int, connected bool) {
 			defer c.survive(panicked, server)
-			uri := c.server(server).URI
+			uri := c.server(server).Name()
 			call(m.Connected, ServerHealth{uri, connected})
 			if !connected {
 				call(m.ServerFailure, uri)
@@ -60,7 +60,7 @@ func (c *Client) counters() *engine.Metrics {
 		},
 		Updates: func(server int, typeURL string, valid, invalid int) {
 			defer c.survive(panicked, server)
-			count := UpdateCount{Server: c.server(server).URI, Type: typeURL}
+			count := UpdateCount{Server: c.server(server).Name(), Type: typeURL}
 			if count.Resources = valid; valid > 0 {
 				call(m.ResourceUpdatesValid, count)
 			}

@@ -65,7 +65,7 @@ type NotReadyError struct {
 type Lacking struct {
 	Type   string // URL
 	Name   string // canonical
-	Server string // URI
+	Server string // URI, as in [Event]
 	Status Status // as of [State]
 	// Err is what is wrong with the resource, or on the way to its server; nil if nothing is
 	// known.
@@ -242,7 +242,7 @@ func askedOf(m *machine.Watch) (typeURL, name string) {
 
 // lacking says what is known of what is waited for.
 func (c *Client) lacking(m *machine.Watch) Lacking {
-	l := Lacking{Status: Status(machine.StatusRequested.String()), Server: c.server(c.sources.first(m)).URI}
+	l := Lacking{Status: Status(machine.StatusRequested.String()), Server: c.server(c.sources.first(m)).Name()}
 	l.Type, l.Name = askedOf(m)
 	if r, ok := c.engine.Known(m); ok {
 		s := c.state(r, c.sources.scopeNames())

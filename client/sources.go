@@ -202,7 +202,7 @@ func (s *sources) scope(at place, list []bootstrap.ManagementServer) int {
 		s.apart[key] = i
 		name := at.scope
 		if at.Peer != "" {
-			name += "@" + list[0].URI
+			name += "@" + list[0].Name()
 		}
 		s.scopes = append(s.scopes, name)
 	}
@@ -304,7 +304,7 @@ func (c *Client) place(kind resource.AnyType, r authority.Resolved, v *view, w *
 		server = c.config.override(server)
 		err := carries(server, kind)
 		if v.deltaOnly && !server.Delta {
-			err = fmt.Errorf("it is to be asked for in delta, and server %q is asked in state of the world", server.URI)
+			err = fmt.Errorf("it is to be asked for in delta, and server %q is asked in state of the world", server.Name())
 		}
 		if err != nil {
 			return c.configError(kind, r.Name, err)
@@ -331,10 +331,10 @@ func (c *Client) place(kind resource.AnyType, r authority.Resolved, v *view, w *
 func carries(s bootstrap.ManagementServer, kind resource.AnyType) error {
 	url := kind.TypeURL()
 	if v3 := apiv2.ToV3(url); s.TransportV2 && v3 != url {
-		return fmt.Errorf("resources of server %q are those of version 3; want type %s", s.URI, v3)
+		return fmt.Errorf("resources of server %q are those of version 3; want type %s", s.Name(), v3)
 	}
 	if s.PerType && s.REST() == nil && methodOf(s, kind) == "" {
-		return fmt.Errorf("the type has no stream of its own, as server %q asks for", s.URI)
+		return fmt.Errorf("the type has no stream of its own, as server %q asks for", s.Name())
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ type StoredResource struct {
 	// server sent beside it; for a collection its name alone. The name and the type URL of others may be
 	// left out. nil only for Save, of what is to be forgotten.
 	Resource []byte
-	Server   string    // URI of the server that sent it
+	Server   string    // URI of the server that sent it, as in [Event]
 	Updated  time.Time // when the client accepted it
 	Expires  time.Time // the end of its time to live; zero if it has none
 }

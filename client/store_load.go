@@ -47,7 +47,7 @@ func (l *loading) run() {
 	section := l.shelf(sectionKey{l.Source, l.TypeURL}).StoreSection
 	l.now, l.servers = time.Now(), map[string]int{}
 	for _, i := range slices.Backward(l.client.sources.serversOf(l.Source)) {
-		l.servers[l.client.server(i).URI] = i
+		l.servers[l.client.server(i).Name()] = i
 	}
 	names := l.Names
 	if l.All {

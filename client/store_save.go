@@ -42,7 +42,7 @@ func (w *saving) save(kept []machine.Keep) (left []machine.Keep) {
 		for j := range kept[i].Changes {
 			c := &kept[i].Changes[j]
 			if c.Server != server {
-				server, uri = c.Server, w.client.server(c.Server).URI
+				server, uri = c.Server, w.client.server(c.Server).Name()
 			}
 			w.add(c, uri)
 			if len(w.bytes) < maxSave && len(w.next) < maxChanges {

@@ -25,7 +25,7 @@ type Trace struct {
 
 // StreamInfo names a stream.
 type StreamInfo struct {
-	Server string // URI
+	Server string // URI, as in [Event]
 	Type   string // URL, of a stream for one type; else empty
 	ID     uint64 // differs between the streams of a client
 }
@@ -98,7 +98,7 @@ func (c *Client) handled() func(*machine.Notice, time.Time) {
 
 func (c *Client) streamOf(n *machine.Notice) StreamInfo {
 	server := c.server(n.Server)
-	s := StreamInfo{Server: server.URI, ID: streamID(n.Stream)}
+	s := StreamInfo{Server: server.Name(), ID: streamID(n.Stream)}
 	if server.PerType {
 		s.Type = n.TypeURL
 	}
@@ -108,7 +108,7 @@ func (c *Client) streamOf(n *machine.Notice) StreamInfo {
 // survive is deferred: it ends a panic of the program's in the log.
 func (c *Client) survive(what string, server int) {
 	if p := recover(); p != nil {
-		c.panicked(what, c.server(server).URI, "", p)
+		c.panicked(what, c.server(server).Name(), "", p)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/xdswatch/xdswatch/internal/redact"
 )
 
 // conn is a [Conn] over gRPC. It uses one gRPC channel as long as that one has a
@@ -20,6 +22,7 @@ import (
 // of its own, in which it answers with the error of its last attempt.
 type conn struct {
 	uri     string
+	name    string // as the server is told of
 	opts    []grpc.DialOption
 	headers []string // keys and values in turn
 	config  GRPCConfig
@@ -43,10 +46,10 @@ type channel struct {
 	givenUp bool  // close with the last use
 }
 
-func newConn(uri string, opts []grpc.DialOption, headers []string, config GRPCConfig) *conn {
+func newConn(uri, name string, opts []grpc.DialOption, headers []string, config GRPCConfig) *conn {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	return &conn{
-		uri: uri, opts: opts, headers: headers,
+		uri: uri, name: name, opts: opts, headers: headers,
 		config: config, ctx: ctx, cancel: cancel,
 		channels: map[*channel]struct{}{},
 	}
@@ -66,9 +69,24 @@ func (c *conn) Open(ctx context.Context, method string) (Stream, error) {
 	s, err := c.open(ctx, method)
 	if err != nil {
 		// STREAM-8: it fails at once, with the reason.
-		return nil, &ConnectError{Server: c.uri, Err: shortStatus(err)}
+		return nil, &ConnectError{Server: c.name, Err: c.hide(shortStatus(err))}
 	}
 	return s, nil
+}
+
+// hide takes out of what gRPC says of the target what is not told of it (H-3).
+func (c *conn) hide(err error) error {
+	st, ok := status.FromError(err)
+	if !ok {
+		if text := redact.InTarget(err.Error(), c.uri); text != err.Error() {
+			return errors.New(text)
+		}
+		return err
+	}
+	if text := redact.InTarget(st.Message(), c.uri); text != st.Message() {
+		return status.Error(st.Code(), text)
+	}
+	return err
 }
 
 func (c *conn) open(ctx context.Context, method string) (*stream, error) {
@@ -161,7 +179,7 @@ func (c *conn) choose() (ch, old *channel, err error) {
 		made := &channel{}
 		opts := append([]grpc.DialOption{grpc.WithContextDialer(made.dials.dial)}, c.opts...)
 		if made.ClientConn, err = grpc.NewClient(c.uri, opts...); err != nil {
-			return nil, old, err
+			return nil, old, c.hide(err)
 		}
 		c.current = made
 		c.channels[made] = struct{}{}
@@ -230,7 +248,7 @@ func (c *conn) Close() error {
 	var faults []error
 	for ch := range channels {
 		if err := ch.Close(); err != nil {
-			faults = append(faults, fmt.Errorf("management server %q: %w", c.uri, err))
+			faults = append(faults, fmt.Errorf("management server %q: %w", c.name, err))
 		}
 	}
 	c.holder.close(&large)

@@ -13,7 +13,7 @@ import (
 )
 
 func buildError(s bootstrap.ManagementServer, err error) error {
-	return fmt.Errorf("management server %q: %w", s.URI, err)
+	return fmt.Errorf("management server %q: %w", s.Name(), err)
 }
 
 // credentialOptions makes the server's channel credential and all its call credentials, and what

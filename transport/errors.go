@@ -29,7 +29,7 @@ func (e *PollError) Unwrap() error { return e.Err }
 // ConnectError says that a stream to a server could not be opened: no address, no connection, no
 // handshake, no call credential. An error of an open stream is a gRPC status error.
 type ConnectError struct {
-	Server string // the server's URI, as in the bootstrap
+	Server string // the server's URI, as [bootstrap.ManagementServer.Name] tells it
 	// Err is a gRPC status error, [ErrClosed], or the cause of the end of the context; with a
 	// carrier other than gRPC, that carrier's error.
 	Err error

@@ -16,7 +16,7 @@ const (
 // read of it earlier stays in use; or that this is over. A file that was never good is not
 // reported: attempts to connect fail, and their errors name it.
 type FileReport struct {
-	Server string // URI
+	Server string // URI, as [bootstrap.ManagementServer.Name] tells it
 	Path   string // of a certificate, of a CA, or of a token
 	// Err says what is wrong. It is nil if the file is good again, and [ErrClosed] if nothing is
 	// known of it any more, since the connection was closed.

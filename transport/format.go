@@ -27,13 +27,13 @@ func (f Frame) Format(s fmt.State, _ rune) {
 func (f Frame) MarshalJSON() ([]byte, error) { return json.Marshal(fmt.Sprint(f)) }
 
 // Format implements [fmt.Formatter].
-func (c *conn) Format(s fmt.State, _ rune) { fmt.Fprintf(s, "connection to %q", c.uri) }
+func (c *conn) Format(s fmt.State, _ rune) { fmt.Fprintf(s, "connection to %q", c.name) }
 
 // Format implements [fmt.Formatter].
-func (c *restConn) Format(s fmt.State, _ rune) { fmt.Fprintf(s, "connection to %q", c.uri) }
+func (c *restConn) Format(s fmt.State, _ rune) { fmt.Fprintf(s, "connection to %q", c.name) }
 
 // Format implements [fmt.Formatter].
 func (*stream) Format(s fmt.State, _ rune) { io.WriteString(s, "stream over gRPC") }
 
 // Format implements [fmt.Formatter].
-func (s *restStream) Format(st fmt.State, _ rune) { fmt.Fprintf(st, "polls of %q", s.conn.uri) }
+func (s *restStream) Format(st fmt.State, _ rune) { fmt.Fprintf(st, "polls of %q", s.conn.name) }

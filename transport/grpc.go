@@ -165,11 +165,11 @@ func (g *GRPC) Build(s bootstrap.ManagementServer) (Conn, error) {
 	if s.HostAuthority != "" {
 		opts = append(opts, grpc.WithAuthority(s.HostAuthority))
 	}
-	c := newConn(s.URI, append(opts, g.config.DialOptions...), headers, g.config)
+	c := newConn(s.URI, s.Name(), append(opts, g.config.DialOptions...), headers, g.config)
 	c.holder = h
 	if err := c.prepare(); err != nil {
 		return nil, buildError(s, fmt.Errorf("%w: %w", ErrTarget, err))
 	}
-	go watchFiles(c.ctx, s.URI, looks, g.config.CredentialFiles)
+	go watchFiles(c.ctx, s.Name(), looks, g.config.CredentialFiles)
 	return c, nil
 }

@@ -20,8 +20,8 @@ import (
 // restConn is a [Conn] to a server that is polled. All its streams use the same endpoint,
 // until one of them finds that it fails.
 type restConn struct {
-	uri       string
-	v2        bool // of the transport
+	name      string // as the server is told of
+	v2        bool   // of the transport
 	rest      bootstrap.REST
 	config    RESTConfig
 	types     restjson.Resolver
@@ -39,7 +39,7 @@ type restConn struct {
 }
 
 func newRESTConn(s bootstrap.ManagementServer, config RESTConfig, headers http.Header) *restConn {
-	c := &restConn{uri: s.URI, v2: s.TransportV2, rest: *s.REST(), config: config, headers: headers}
+	c := &restConn{name: s.Name(), v2: s.TransportV2, rest: *s.REST(), config: config, headers: headers}
 	c.rest.RequestTimeout = cmp.Or(c.rest.RequestTimeout, defaultRequestTimeout)
 	if config.Types != nil {
 		c.types = config.Types
@@ -61,7 +61,7 @@ func newRESTConn(s bootstrap.ManagementServer, config RESTConfig, headers http.H
 // can be reached, unless that is done already.
 func (c *restConn) Open(ctx context.Context, _ string) (Stream, error) {
 	if err := c.reach(ctx); err != nil {
-		return nil, &ConnectError{Server: c.uri, Err: err}
+		return nil, &ConnectError{Server: c.name, Err: err}
 	}
 	return newRESTStream(ctx, c), nil
 }

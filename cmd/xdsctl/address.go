@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
 )
 
 // endpointSchemes are those of gRPC's targets whose endpoint is HOST:PORT, or several, with commas.
@@ -64,7 +66,7 @@ func portFault(text string, lowest int) error {
 	}
 	n, err := net.LookupPort("tcp", port)
 	if port == "" || err != nil || n < lowest {
-		return fmt.Errorf("%q is no port", port)
+		return fmt.Errorf("%q is no port", told(port))
 	}
 	return nil
 }
@@ -75,8 +77,11 @@ func isPort(text string) bool {
 }
 
 func addressError(text string, reason error) error {
-	return fmt.Errorf("%q is no address: %w; want HOST:PORT", text, reason)
+	return fmt.Errorf("%q is no address: %w; want HOST:PORT", told(text), reason)
 }
+
+// told is a target without what may be secret.
+func told(target string) string { return bootstrap.ManagementServer{URI: target}.Name() }
 
 // listenFault is an address of --listen that none can be; nil for others.
 func listenFault(text string) error {

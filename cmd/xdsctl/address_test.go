@@ -35,13 +35,15 @@ func TestMalformedAddress(t *testing.T) {
 		{server, "dns:///", "no host"},
 		{server, "dns:///a:b:c", "too many colons"},
 		{server, "http://a:1", "no scheme"},
+		{server, "u:MARK3R@a:1", "too many colons"},
+		{server, "a:1?token=MARK3R", "no port"},
 		{listen, "a:b:c", "too many colons"},
 		{listen, "18000", "missing port"},
 		{listen, ":99999", "no port"},
 		{"ui --server 127.0.0.1:1 --listen $ cds", "a:b:c", "too many colons"},
 	} {
 		status, out, errs := runOnce(t, strings.Fields(strings.ReplaceAll(tt.command, "$", tt.address))...)
-		if status != 2 || out != "" || !strings.Contains(errs, tt.why) {
+		if status != 2 || out != "" || !strings.Contains(errs, tt.why) || strings.Contains(errs, "MARK3R") { // H-3
 			t.Errorf("%s, %s: status %d, %s%s", tt.command, tt.address, status, out, errs)
 		}
 	}

@@ -20,7 +20,8 @@ func TestBootstrap(t *testing.T) {
 		"xds_servers": [{"server_uri": "one:1", "channel_creds": [{"type": "tls", "config": {"ca_certificate_file": "/ca.pem"}}],
 			"call_creds": [{"type": "jwt_token_file", "config": {"jwt_token_file": "/token"}}],
 			"server_features": ["trusted_xds_server", "xdswatch.delta"]}],
-		"authorities": {"": {}, "b": {"xds_servers": [{"server_uri": "two:2", "channel_creds": [{"type": "insecure"}]}], "fallback_on_reachability_only": true}},
+		"authorities": {"": {}, "b": {"xds_servers": [{"server_uri": "two:2?token=MARK3R", "channel_creds": [{"type": "insecure"}]}], "fallback_on_reachability_only": true}},
+		"allowed_grpc_services": {"dns:///three:3?token=MARK3R": {"channel_creds": [{"type": "insecure"}]}},
 		"certificate_providers": {"p": {"plugin_name": "file_watcher", "config": {"secret": "MARK3R"}}}
 	}`)
 	envoy := file(t, "envoy.yaml", `

@@ -13,7 +13,7 @@ import (
 // hints are what standard error says of what a user may not know.
 type hints struct {
 	out io.Writer
-	// silent are the URIs of the servers that may be silent about names on purpose: those of
+	// silent are the names of the servers that may be silent about names on purpose: those of
 	// the state-of-the-world variant over gRPC.
 	silent map[string]bool
 
@@ -25,7 +25,7 @@ func newHints(boot *bootstrap.Config, variant string, out io.Writer) *hints {
 	h := &hints{out: out, silent: map[string]bool{}, said: map[string]bool{}}
 	for s := range servers(boot) {
 		if s.REST() == nil && s.File() == nil && (variant == "sotw" || variant == "" && !s.Delta) {
-			h.silent[s.URI] = true
+			h.silent[s.Name()] = true
 		}
 	}
 	return h

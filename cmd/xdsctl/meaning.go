@@ -17,9 +17,12 @@ func meaningOf(boot *bootstrap.Config) *report.Meaning {
 	m := &report.Meaning{
 		Node: resourcejson.Options{}.Message(boot.Node), Sources: []report.Source{}, Startup: []report.Startup{}, Notices: append([]string{}, boot.Notices...),
 		CertificateProviders:   slices.Sorted(maps.Keys(boot.CertificateProviders)),
-		AllowedGRPCServices:    slices.Sorted(maps.Keys(boot.AllowedGRPCServices)),
 		ClientListenerTemplate: cmp.Or(boot.ClientDefaultListenerTemplate, "%s"), ServerListenerTemplate: boot.ServerListenerTemplate,
 	}
+	for target := range boot.AllowedGRPCServices {
+		m.AllowedGRPCServices = append(m.AllowedGRPCServices, told(target))
+	}
+	slices.Sort(m.AllowedGRPCServices)
 	if len(boot.Servers) > 0 {
 		m.Sources = append(m.Sources, sourceOf("names without an authority", boot.Servers))
 	}
@@ -66,7 +69,7 @@ func sourceOf(serves string, servers []bootstrap.ManagementServer) report.Source
 
 func serverOf(s bootstrap.ManagementServer) report.Server {
 	out := report.Server{
-		URI: s.URI, Carrier: "grpc", Credentials: credentialsOf(s.ChannelCreds), Variant: "sotw", Streams: "ads",
+		URI: s.Name(), Carrier: "grpc", Credentials: credentialsOf(s.ChannelCreds), Variant: "sotw", Streams: "ads",
 		Transport: "v3", Features: featuresOf(s), Headers: []string{}, CallCredentials: []string{},
 	}
 	switch {

@@ -158,7 +158,7 @@ func (b *Builder) Build(s bootstrap.ManagementServer) (transport.Conn, error) {
 	}
 	c, err := b.build(s)
 	if err != nil {
-		return nil, fmt.Errorf("management server %q: %w", s.URI, err)
+		return nil, fmt.Errorf("management server %q: %w", s.Name(), err)
 	}
 	return c, nil
 }

@@ -25,7 +25,7 @@ func (b builder) Build(s bootstrap.ManagementServer) (transport.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return conn{c, b, s.URI}, nil
+	return conn{c, b, s.Name()}, nil
 }
 
 type conn struct {
