@@ -24,6 +24,7 @@ import (
 	"github.com/xdswatch/xdswatch/internal/listing"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/transport"
 	"github.com/xdswatch/xdswatch/xdstp"
 	"github.com/xdswatch/xdswatch/xdstp/nodeparams"
 )
@@ -104,7 +105,7 @@ func New(config Config) (*Client, error) {
 		ended: make(chan struct{}), done: make(chan struct{}), types: map[string]*machine.Type{}, kinds: map[string]resource.AnyType{},
 		waiters: map[*answer]chan struct{}{},
 	}
-	c.files.all = map[[2]string]error{}
+	c.files.all = map[[2]string]transport.FileReport{}
 	config = config.withDefaults(c)
 	c.config = config
 	c.gets.client, c.gets.slots = c, map[getKey]*getSlot{}

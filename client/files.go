@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 
@@ -14,18 +15,18 @@ import (
 // concurrent use.
 type badFiles struct {
 	mu  sync.Mutex
-	all map[[2]string]error // by server and path
+	all map[[2]string]transport.FileReport // by the server's key and the path
 }
 
 // hearOfFile keeps and logs a report of a connection.
 func (c *Client) hearOfFile(r transport.FileReport) {
-	key := [2]string{r.Server, r.Path}
+	key := [2]string{r.Key, r.Path}
 	c.files.mu.Lock()
 	_, was := c.files.all[key]
 	if r.Err == nil || errors.Is(r.Err, transport.ErrClosed) {
 		delete(c.files.all, key)
 	} else {
-		c.files.all[key] = r.Err
+		c.files.all[key] = r
 	}
 	_, is := c.files.all[key]
 	c.files.mu.Unlock()
@@ -37,17 +38,17 @@ func (c *Client) hearOfFile(r transport.FileReport) {
 	}
 }
 
-// reports lists them by server and path.
+// reports lists them by server and path. What two servers of one URI say of a path is one.
 func (b *badFiles) reports() (all []transport.FileReport) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for key, err := range b.all {
-		all = append(all, transport.FileReport{Server: key[0], Path: key[1], Err: err})
-	}
-	slices.SortFunc(all, func(a, b transport.FileReport) int {
+	byPlace := func(a, b transport.FileReport) int {
 		return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Path, b.Path))
+	}
+	all = slices.SortedFunc(maps.Values(b.all), func(a, b transport.FileReport) int {
+		return cmp.Or(byPlace(a, b), cmp.Compare(a.Key, b.Key))
 	})
-	return all
+	return slices.CompactFunc(all, func(a, b transport.FileReport) bool { return byPlace(a, b) == 0 })
 }
 
 // hearing makes the hook of a transport of the client's and of the program's own.

@@ -3,6 +3,8 @@ package transport
 import (
 	"context"
 	"time"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
 )
 
 // How often the files of a credential are looked at while a connection exists, and how soon again
@@ -17,6 +19,7 @@ const (
 // reported: attempts to connect fail, and their errors name it.
 type FileReport struct {
 	Server string // URI, as [bootstrap.ManagementServer.Name] tells it
+	Key    string // of the server ([bootstrap.ManagementServer.Key]): two may have one URI
 	Path   string // of a certificate, of a CA, or of a token
 	// Err says what is wrong. It is nil if the file is good again, and [ErrClosed] if nothing is
 	// known of it any more, since the connection was closed.
@@ -28,10 +31,12 @@ type look func(context.Context) map[string]error
 
 // watchFiles looks at the files of a connection's credentials until ctx ends, and reports each
 // fault that is there twice in a row, once.
-func watchFiles(ctx context.Context, server string, looks []look, report func(FileReport)) {
-	if len(looks) == 0 || report == nil {
+func watchFiles(ctx context.Context, s bootstrap.ManagementServer, looks []look, hear func(FileReport)) {
+	if len(looks) == 0 || hear == nil {
 		return
 	}
+	name, key := s.Name(), s.Key()
+	report := func(path string, err error) { hear(FileReport{Server: name, Key: key, Path: path, Err: err}) }
 	bad, told := map[string]bool{}, map[string]string{}
 	for wait := lookEvery; sleep(ctx, wait); {
 		wait = lookEvery
@@ -40,7 +45,7 @@ func watchFiles(ctx context.Context, server string, looks []look, report func(Fi
 				switch {
 				case err == nil:
 					if told[path] != "" {
-						report(FileReport{server, path, nil})
+						report(path, nil)
 					}
 					delete(bad, path)
 					delete(told, path)
@@ -48,13 +53,13 @@ func watchFiles(ctx context.Context, server string, looks []look, report func(Fi
 					bad[path], wait = true, lookAgain
 				case told[path] != err.Error():
 					told[path] = err.Error()
-					report(FileReport{server, path, err})
+					report(path, err)
 				}
 			}
 		}
 	}
 	for path := range told {
-		report(FileReport{server, path, ErrClosed})
+		report(path, ErrClosed)
 	}
 }
 

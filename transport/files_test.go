@@ -81,14 +81,15 @@ func TestCredentialFilesGoBad(t *testing.T) {
 					replace(t, path, func(path string) error { return os.WriteFile(path, data, 0o600) })
 				}
 				var told reports
-				conn, err := transport.ByServer{
-					GRPC: transport.NewGRPC(transport.GRPCConfig{CredentialFiles: told.add}),
-					REST: transport.NewREST(transport.RESTConfig{CredentialFiles: told.add}),
-				}.Build(bootstrap.ManagementServer{
+				server := bootstrap.ManagementServer{
 					URI: "127.0.0.1:1", Carrier: carrier,
 					ChannelCreds: bootstrap.ChannelCreds{Type: "tls", TLS: tls},
 					CallCreds:    []bootstrap.CallCreds{{Type: "jwt_token_file", TokenFile: at("token")}},
-				})
+				}
+				conn, err := transport.ByServer{
+					GRPC: transport.NewGRPC(transport.GRPCConfig{CredentialFiles: told.add}),
+					REST: transport.NewREST(transport.RESTConfig{CredentialFiles: told.add}),
+				}.Build(server)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -117,7 +118,7 @@ func TestCredentialFilesGoBad(t *testing.T) {
 				}
 				replace(t, path, func(path string) error { return os.WriteFile(path, content[path], 0o600) })
 				wait(6 * time.Second)
-				if got := told.take(); len(got) != 1 || got[0] != (transport.FileReport{Server: "127.0.0.1:1", Path: named}) {
+				if got := told.take(); len(got) != 1 || got[0] != (transport.FileReport{Server: "127.0.0.1:1", Key: server.Key(), Path: named}) {
 					t.Errorf("%s: told %v of the recovery", path, got)
 				}
 				replace(t, path, badFiles[0].put)

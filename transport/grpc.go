@@ -170,6 +170,6 @@ func (g *GRPC) Build(s bootstrap.ManagementServer) (Conn, error) {
 	if err := c.prepare(); err != nil {
 		return nil, buildError(s, fmt.Errorf("%w: %w", ErrTarget, err))
 	}
-	go watchFiles(c.ctx, s.Name(), looks, g.config.CredentialFiles)
+	go watchFiles(c.ctx, s, looks, g.config.CredentialFiles)
 	return c, nil
 }

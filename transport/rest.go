@@ -118,7 +118,7 @@ func (r *REST) build(s bootstrap.ManagementServer) (*restConn, error) {
 	if c.creds, more, err = allCallCreds(s.CallCreds, secure, "an endpoint's is not"); err != nil {
 		return nil, err
 	}
-	go watchFiles(c.ctx, s.Name(), append(looks, more...), r.config.CredentialFiles)
+	go watchFiles(c.ctx, s, append(looks, more...), r.config.CredentialFiles)
 	return c, nil
 }
 
