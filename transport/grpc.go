@@ -61,7 +61,8 @@ type GRPCConfig struct {
 	CredentialFiles func(FileReport)
 	// DialOptions are appended to the options made of the other fields, and so override them:
 	// interceptors, stats handlers, a dialer of the program's own. With transport credentials among
-	// them a connection has no bound of what small frames and unfinished responses take.
+	// them a connection has no bound of what small frames and unfinished responses take; with those that
+	// [bootstrap.WithChannelCreds] makes it has.
 	//
 	// The default dialer, which they may replace (grpc.WithContextDialer), dials TCP and Unix
 	// sockets, uses no proxy, whatever HTTPS_PROXY says, and dials each address once in an
