@@ -14,32 +14,40 @@ import (
 // ones are compared by their bytes.
 const maxOpened = 8
 
-// Equal is proto.Equal with the Any of types that the program links opened.
+// Equal is proto.Equal with the Any of types that the program links opened. It takes as long as
+// proto.Equal does, and ends at the first difference.
 func Equal(a, b proto.Message) bool {
-	return proto.Equal(a, b) || equalMessages(a.ProtoReflect(), b.ProtoReflect(), 0)
+	return a == b || equalMessages(a.ProtoReflect(), b.ProtoReflect(), 0)
 }
 
 // equalMessages compares field by field; depth is how many an Any they stand in.
 func equalMessages(a, b protoreflect.Message, depth int) bool {
-	if a.Descriptor() != b.Descriptor() || !bytes.Equal(a.GetUnknown(), b.GetUnknown()) {
+	d := a.Descriptor()
+	if d != b.Descriptor() || !bytes.Equal(a.GetUnknown(), b.GetUnknown()) {
 		return false
 	}
 	if x, ok := a.Interface().(*anypb.Any); ok {
 		return equalAny(x, b.Interface().(*anypb.Any), depth)
 	}
-	same, fields := true, 0
-	a.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		fields++
-		same = b.Has(fd) && equalFields(fd, v, b.Get(fd), depth)
-		return same
-	})
-	b.Range(func(protoreflect.FieldDescriptor, protoreflect.Value) bool { fields--; return true })
-	return same && fields == 0
+	if d.ExtensionRanges().Len() > 0 { // its fields are not all
+		return proto.Equal(a.Interface(), b.Interface())
+	}
+	fields := d.Fields() // Message.Range would allocate
+	for i := range fields.Len() {
+		fd := fields.Get(i)
+		has := a.Has(fd)
+		if has != b.Has(fd) || has && !equalFields(fd, a.Get(fd), b.Get(fd), depth) {
+			return false
+		}
+	}
+	return true
 }
 
 func equalFields(fd protoreflect.FieldDescriptor, a, b protoreflect.Value, depth int) bool {
 	switch {
-	case fd.IsMap() && fd.MapValue().Message() != nil:
+	case fd.Message() == nil, fd.IsMap() && fd.MapValue().Message() == nil:
+		return a.Equal(b)
+	case fd.IsMap():
 		x, y := a.Map(), b.Map()
 		same := x.Len() == y.Len()
 		x.Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
@@ -47,17 +55,15 @@ func equalFields(fd protoreflect.FieldDescriptor, a, b protoreflect.Value, depth
 			return same
 		})
 		return same
-	case fd.IsList() && fd.Message() != nil:
+	case fd.IsList():
 		x, y := a.List(), b.List()
 		same := x.Len() == y.Len()
 		for i := 0; same && i < x.Len(); i++ {
 			same = equalMessages(x.Get(i).Message(), y.Get(i).Message(), depth)
 		}
 		return same
-	case fd.Message() != nil && !fd.IsMap():
-		return equalMessages(a.Message(), b.Message(), depth)
 	}
-	return a.Equal(b)
+	return equalMessages(a.Message(), b.Message(), depth)
 }
 
 // equalAny opens two of one type whose bytes have one length.
