@@ -130,19 +130,23 @@ func sets(w world, addr string, ready func(), changed func(int)) any {
 func viewed(w world, addr string, ready func(), changed func(int)) any {
 	c := newClient(addr)
 	name := w.cluster(w.changed())
-	begun, last := false, 0
+	var routes *routev3.RouteConfiguration // nil before all is there
+	ofRoutes, last := 0, 0                 // the newest change of routes; the newest that was told
 	v, err := view.New(context.Background(), c, view.Root{Type: view.RootListener, Name: listenerName}, view.Config{
 		OnSnapshot: func(s *view.Snapshot) {
 			check(s.Err)
-			if !begun && s.Complete && s.Len() == w.clusters {
-				begun = true
-				ready()
+			newest := s.Routes[0].Message
+			if routes == nil {
+				if s.Complete && s.Len() == w.clusters {
+					routes = newest
+					ready()
+				}
 				return
 			}
-			if !begun {
-				return
+			if routes != newest {
+				routes, ofRoutes = newest, changeOfRoutes(newest)
 			}
-			n := changeOfRoutes(s.Routes[0].Message)
+			n := ofRoutes
 			if n == 0 {
 				n = changeOfEndpoints(s.Cluster(name).Endpoints.Message)
 			} else {
