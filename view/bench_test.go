@@ -126,6 +126,42 @@ func BenchmarkRouteChange(b *testing.B) {
 	}
 }
 
+// One more host name is asked for on demand, beside others; its virtual host comes and goes.
+func BenchmarkHost(b *testing.B) {
+	for _, hosts := range []int{100, 10_000} {
+		b.Run(fmt.Sprint(hosts), func(b *testing.B) {
+			d := newDriver(b, []string{"rds", "r"}, nil)
+			for _, input := range []string{"start", "rds r 1 own.org=a vhds", "cds a 1 static:1.1.1.1", "synced vhds *"} {
+				d.run(input)
+			}
+			ask := func(host string) { d.core.holdHost(d.now, host) }
+			answer := func(host string) {
+				d.command(strings.Fields(fmt.Sprintf("vhds r/%s 1 %s=a", host, host)))
+			}
+			for i := range hosts {
+				ask(fmt.Sprint(i, ".org"))
+			}
+			d.step()
+			for i := range hosts {
+				answer(fmt.Sprint(i, ".org"))
+			}
+			d.step()
+			b.ReportAllocs()
+			for b.Loop() {
+				ask("one.more.org")
+				d.step()
+				answer("one.more.org")
+				d.core.step(d.now)
+				if vh, _ := d.core.snapshot.hostOf("one.more.org"); vh == nil {
+					b.Fatal("there is no virtual host")
+				}
+				d.core.releaseHost(d.now, "one.more.org")
+				d.step()
+			}
+		})
+	}
+}
+
 // A cluster is looked up in a snapshot, as a proxy does for each request.
 func BenchmarkClusterLookup(b *testing.B) {
 	d, _ := benchCore(b, 10_000)

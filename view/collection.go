@@ -1,9 +1,6 @@
 package view
 
 import (
-	"maps"
-	"slices"
-
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 
 	"github.com/xdswatch/xdswatch/client"
@@ -12,14 +9,11 @@ import (
 // takeMember takes an event of a collection: of a member, or of it as a whole.
 func (c *core) takeMember(p *resourcePart, ev *client.Event[any]) {
 	if ev.Name != p.name && ev.Asked != p.name {
-		if p.members == nil {
-			p.members = map[string]*resourceValue{}
-		}
 		switch msg, is := ev.Value.(protoMessage); {
 		case ev.Kind == client.EventUpdated && is:
-			p.members[ev.Name] = &resourceValue{msg, c.origin(ev)}
+			p.members.Set(ev.Name, &resourceValue{message: msg, origin: c.origin(ev)})
 		case ev.Kind == client.EventDoesNotExist, ev.Kind == client.EventFailed:
-			delete(p.members, ev.Name)
+			p.members.Delete(ev.Name)
 		}
 	} else {
 		switch s, ok := stateOf(ev); {
@@ -35,7 +29,7 @@ func (c *core) takeMember(p *resourcePart, ev *client.Event[any]) {
 				p.err = c.absence(ev)
 			}
 			if s != stateTrouble { // else the client still has what it told
-				clear(p.members)
+				p.members.Clear()
 			}
 			c.become(p, s)
 		}
@@ -48,10 +42,11 @@ func (c *core) takeMember(p *resourcePart, ev *client.Event[any]) {
 
 // endpoints are the members of a collection of endpoints, by name.
 func (p *resourcePart) endpoints() (all []*endpointv3.LbEndpoint) {
-	for _, name := range slices.Sorted(maps.Keys(p.members)) {
-		if e, ok := p.members[name].message.(*endpointv3.LbEndpoint); ok {
+	p.members.Scan(func(_ string, m *resourceValue) bool {
+		if e, ok := m.message.(*endpointv3.LbEndpoint); ok {
 			all = append(all, e)
 		}
-	}
+		return true
+	})
 	return all
 }

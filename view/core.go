@@ -108,7 +108,7 @@ type core struct {
 	groups groups
 	due    due
 
-	hosts     map[string]int // host names on demand, and how often each is held
+	hosts     btree.Map[string, int] // host names on demand, and how often each is held
 	tree      *btree.Map[string, *Cluster]
 	resources *btree.Map[string, *Resource]
 	open      map[anyPart]time.Time
@@ -128,7 +128,7 @@ func newCore(root Root, config coreConfig, all []Hook, now time.Time) *core {
 	c := &core{
 		root: root, config: config, hooks: newHooks(all, root.Host), now: now,
 		feeds: map[string]*feed{}, clusters: map[string]*clusterPart{}, servers: map[Server]*Server{},
-		groups: groups{all: map[*clusterPart]bool{}}, due: due{stale: true, refill: map[*endpointsPart]bool{}, touched: map[string]bool{}}, hosts: map[string]int{},
+		groups: groups{all: map[*clusterPart]bool{}}, due: due{stale: true, refill: map[*endpointsPart]bool{}, touched: map[string]bool{}},
 		tree: btree.NewMap[string, *Cluster](degree), resources: btree.NewMap[string, *Resource](degree),
 	}
 	c.cds = c.feedOf(cdsKind, nil, false, nil)
@@ -206,15 +206,17 @@ func (c *core) release(now time.Time, name string) {
 // holdHost and releaseHost count who wants the virtual host of a host name.
 func (c *core) holdHost(now time.Time, host string) {
 	c.now = now
-	if c.hosts[host]++; c.hosts[host] == 1 {
-		c.due.stale = true
-	}
+	n, _ := c.hosts.Get(host)
+	c.hosts.Set(host, n+1)
+	c.due.stale = c.due.stale || n == 0
 }
 
 func (c *core) releaseHost(now time.Time, host string) {
 	c.now = now
-	if c.hosts[host]--; c.hosts[host] <= 0 {
-		delete(c.hosts, host)
+	if n, _ := c.hosts.Get(host); n > 1 {
+		c.hosts.Set(host, n-1)
+	} else {
+		c.hosts.Delete(host)
 		c.due.stale = true
 	}
 }

@@ -161,11 +161,31 @@ func (s *Snapshot) hostOf(host string) (vh *routev3.VirtualHost, own bool) {
 		return s.VirtualHost, true
 	}
 	for _, rc := range s.Routes {
-		if vh := matchHost(rc.Message, rc.all(), host); vh != nil {
-			return vh, !slices.Contains(rc.asked, vh)
+		if vh, own := rc.finder.find(host); vh != nil {
+			return vh, own
 		}
 	}
 	return nil, false
+}
+
+// finder finds the virtual hosts of a route configuration. Whoever needs it first makes it ready, for
+// all who wait for one snapshot.
+type finder struct {
+	rc    *RouteConfig
+	once  sync.Once
+	hosts *hostTable
+	asked map[*routev3.VirtualHost]bool
+}
+
+func (f *finder) find(host string) (vh *routev3.VirtualHost, own bool) {
+	f.once.Do(func() {
+		f.hosts, f.asked = newHostTable(f.rc.Message, f.rc.OnDemand), map[*routev3.VirtualHost]bool{}
+		for _, vh := range f.rc.asked {
+			f.asked[vh] = true
+		}
+	})
+	vh = f.hosts.find(host)
+	return vh, !f.asked[vh]
 }
 
 // knows says whether no cluster of a virtual host is waited for.
@@ -183,12 +203,17 @@ func (s *Snapshot) knows(vh *routev3.VirtualHost) bool {
 // lacks says whether no route configuration may yet get a virtual host, and why if that is known.
 func (s *Snapshot) lacks(host string) (why error, lacks bool) {
 	for _, rc := range s.Routes {
-		if rc.Message.GetVhds() != nil && !slices.Contains(rc.Missing, host) {
+		if rc.Message.GetVhds() != nil && !rc.misses(host) {
 			return nil, false
 		}
 		why = join(why, rc.unserved)
 	}
 	return why, true
+}
+
+func (rc *RouteConfig) misses(host string) bool {
+	_, found := slices.BinarySearch(rc.Missing, host)
+	return found
 }
 
 // enter holds what is asked for, or joins who does.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"github.com/tidwall/btree"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
@@ -85,22 +86,23 @@ type resourcePart struct {
 	ambient error
 	deleted time.Time // the server deleted it, and the value is kept
 	size    int       // of the bytes of the newest message
-	read    any       // what message names: *listenerRead, *routesRead, *findings; nil until it was read
+	read    any       // what message names: *listenerRead, *routesRead, *hostRead, *findings; nil until it was read
 	leads   bool      // hooks found something in the message, which clusters need
 
 	users    int // that need it
 	shown    int // of them in the published snapshot
 	blocking int // of them that wait for it
 	clusters map[*clusterPart]int
-	assigned map[*endpointsPart]int    // whose localities it is
-	members  map[string]*resourceValue // of a collection
-	entry    *Resource                 // in snapshots; nil if it is not shown there
+	assigned map[*endpointsPart]int             // whose localities it is
+	members  *btree.Map[string, *resourceValue] // of a collection; never nil there
+	entry    *Resource                          // in snapshots; nil if it is not shown there
 }
 
 // resourceValue is a member of a collection.
 type resourceValue struct {
 	message proto.Message
 	origin  Origin
+	host    *hostRead // of a virtual host; nil until it was read
 }
 
 func (p *resourcePart) from() *feed { return p.feed }
@@ -216,6 +218,9 @@ func (c *core) resource(f *feed, name string) *resourcePart {
 	p := f.resources[name]
 	if p == nil && c.room() {
 		p = &resourcePart{part: part{name: name}, feed: f}
+		if f.collection {
+			p.members = &btree.Map[string, *resourceValue]{}
+		}
 		f.resources[name] = p
 		c.begin(p)
 	}

@@ -76,7 +76,7 @@ func readRoutes(rc *routev3.RouteConfiguration, host string, h *hooks) *routesRe
 	r := &routesRead{}
 	hosts := rc.GetVirtualHosts()
 	if host != "" {
-		if r.host = matchHost(rc, hosts, host); r.host == nil { // VIEW-22
+		if r.host = matchHost(rc, host); r.host == nil { // VIEW-22
 			r.err = fmt.Errorf("no virtual host of the route configuration matches %q", host)
 			return r
 		}

@@ -2,9 +2,7 @@ package view
 
 import (
 	"cmp"
-	"maps"
 	"slices"
-	"strings"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -129,12 +127,13 @@ func (c *core) draftScopes(s *shape, ref scopesRef) { // VIEW-43
 		s.needs = append(s.needs, need{part: p, Need: Required})
 		s.open = s.open || !c.answered(p.state)
 		s.listener.Note = join(s.listener.Note, p.err, p.ambient)
-		for _, name := range slices.Sorted(maps.Keys(p.members)) {
-			if scope, ok := p.members[name].message.(*routev3.ScopedRouteConfiguration); ok {
+		p.members.Scan(func(_ string, m *resourceValue) bool {
+			if scope, ok := m.message.(*routev3.ScopedRouteConfiguration); ok {
 				scopes = append(scopes, scope)
 				s.scopes = append(s.scopes, scope)
 			}
-		}
+			return true
+		})
 	}
 	for _, scope := range scopes {
 		name := scope.GetRouteConfigurationName()
@@ -181,6 +180,7 @@ func (c *core) draftRouteRef(s *shape, ref *routeRef) {
 }
 
 func (s *shape) addRoutes(rc *RouteConfig, p *resourcePart) {
+	rc.finder = &finder{rc: rc}
 	s.routes, s.parts = append(s.routes, rc), append(s.parts, p)
 }
 
@@ -203,47 +203,6 @@ func (c *core) draftRoutes(s *shape, p *resourcePart) {
 	}
 	c.draftHosts(s, rc, p.feed)
 	c.draftRead(s, rc, p, read)
-}
-
-// draftHosts adds the virtual hosts of VHDS: those that the server sends to a wildcard, and those
-// on demand. They hold nothing back: neither they nor their clusters.
-func (c *core) draftHosts(s *shape, rc *RouteConfig, by *feed) { // VHDS-2
-	source := rc.Message.GetVhds().GetConfigSource()
-	if rc.Message.GetVhds() == nil || c.root.Host != "" {
-		return
-	}
-	if p := c.resource(c.feedOf(vhdsKind, source, true, by), "*"); p != nil {
-		s.needs = append(s.needs, need{part: p, Need: Optional})
-		rc.unserved = p.err
-		for _, name := range slices.Sorted(maps.Keys(p.members)) {
-			vh, ok := p.members[name].message.(*routev3.VirtualHost)
-			// VHDS-1: what is before the last slash names the route configuration.
-			if routes := name[:max(strings.LastIndexByte(name, '/'), 0)]; ok && routes == rc.Name {
-				rc.OnDemand = append(rc.OnDemand, vh)
-			}
-		}
-	}
-	f := c.feedOf(vhdsKind, source, false, by)
-	for _, host := range slices.Sorted(maps.Keys(c.hosts)) {
-		p := c.resource(f, rc.Name+"/"+host) // OD-e: spelled as it was asked for
-		if p == nil {
-			s.lack = tooMany(c.config.maxNames)
-			continue
-		}
-		s.needs = append(s.needs, need{part: p, Need: Optional})
-		vh, ok := p.message.(*routev3.VirtualHost)
-		switch known := func(o *routev3.VirtualHost) bool { return o.GetName() == vh.GetName() }; {
-		case !ok && !p.state.open(): // VHDS-3
-			rc.Missing = append(rc.Missing, host)
-		case ok && !slices.ContainsFunc(rc.OnDemand, known):
-			rc.OnDemand, rc.asked = append(rc.OnDemand, vh), append(rc.asked, vh)
-		}
-	}
-	slices.SortFunc(rc.OnDemand, func(a, b *routev3.VirtualHost) int { return strings.Compare(a.GetName(), b.GetName()) })
-	more := readRoutes(&routev3.RouteConfiguration{VirtualHosts: rc.OnDemand}, "", c.hooks)
-	more.names.hint()
-	s.names = append(s.names, more.names...)
-	c.draftNeeds(s, more.needs, by, Optional)
 }
 
 // routeConfig is a resource as snapshots show it.

@@ -227,6 +227,7 @@ type RouteConfig struct {
 
 	asked    []*routev3.VirtualHost // of OnDemand, by View.VirtualHost alone
 	unserved error                  // why there are no virtual hosts on demand
+	finder   *finder                // of the virtual hosts; copies share it
 }
 
 func (rc *RouteConfig) all() []*routev3.VirtualHost {

@@ -15,6 +15,7 @@ import (
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/testutil"
 	"github.com/xdswatch/xdswatch/transport"
+	"github.com/xdswatch/xdswatch/view/route"
 )
 
 // A host name that no virtual host matches is asked for as ROUTES/HOST; the answer is the virtual
@@ -139,4 +140,33 @@ func TestVirtualHostInStateOfTheWorld(t *testing.T) {
 		v.Stop()
 		<-v.Done()
 	})
+}
+
+// Who asks for a host name gets the virtual host that a table of the same routes chooses, and one look at a
+// snapshot serves all who ask.
+//
+// spec: VHDS-2
+func TestVirtualHostAsTable(t *testing.T) {
+	d := newDriver(t, []string{"rds", "r"}, nil)
+	for _, input := range []string{
+		"start", "rds r 1 own.org=a *.org=a vhds", "cds a 1 static:1.1.1.1", "synced vhds *",
+		"vhost r/x own.org=a", "vhost r/y x.org|y.org=a", "host a.net", "vhds r/a.net 1 *.net=a",
+	} {
+		d.run(input)
+	}
+	s := d.core.snapshot
+	rc := s.Routes[0]
+	table := route.Compile(rc.Message, nil, rc.OnDemand...)
+	for host, asked := range map[string]bool{"own.org": false, "x.org": false, "other.org": false, "a.net": true, "b.net": true} {
+		vh, own := s.hostOf(host)
+		if want := table.VirtualHost(host).Proto(); vh != want || own == asked {
+			t.Errorf("%s: %q, its own: %t; the table has %q", host, vh.GetName(), own, want.GetName())
+		}
+		if n := testing.AllocsPerRun(10, func() { s.hostOf(host) }); n > 0 {
+			t.Errorf("%s: %g allocations", host, n)
+		}
+	}
+	if vh, _ := s.hostOf("a.com"); vh != nil {
+		t.Errorf("a host that there is not: %v", vh)
+	}
 }

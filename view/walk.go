@@ -98,7 +98,7 @@ func (h *hooks) chosen(m protoreflect.Message) protoreflect.Message {
 	case *routev3.RouteConfiguration:
 		own := &routev3.RouteConfiguration{}
 		copyBut(own.ProtoReflect(), m, "virtual_hosts")
-		if vh := matchHost(full, full.GetVirtualHosts(), h.host); vh != nil {
+		if vh := matchHost(full, h.host); vh != nil {
 			own.VirtualHosts = []*routev3.VirtualHost{vh}
 		}
 		return own.ProtoReflect()
