@@ -11,6 +11,8 @@ import (
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/xdswatch/xdswatch/view/route"
 )
 
 // routeRef is a route configuration as a listener has it.
@@ -19,6 +21,7 @@ type routeRef struct {
 	source *corev3.ConfigSource
 	inline *routev3.RouteConfiguration // nil of a resource
 	read   *routesRead                 // of inline; nil until it was read
+	normal route.Normalization
 }
 
 // scopesRef are scopes of routes, as a listener has them.
@@ -27,6 +30,7 @@ type scopesRef struct {
 	source     *corev3.ConfigSource
 	inline     []*routev3.ScopedRouteConfiguration
 	routes     *corev3.ConfigSource // of the route configurations
+	normal     route.Normalization
 }
 
 // listenerRead is what a Listener names.
@@ -91,11 +95,14 @@ func (r *listenerRead) filter(config *anypb.Any) error {
 }
 
 func (r *listenerRead) httpManager(hcm *hcmv3.HttpConnectionManager) error {
+	normal := normalizationOf(hcm)
 	if inline := hcm.GetRouteConfig(); inline != nil {
-		r.routes = append(r.routes, routeRef{inline: inline})
+		r.routes = append(r.routes, routeRef{inline: inline, normal: normal})
 	}
 	if scoped := hcm.GetScopedRoutes(); scoped != nil {
-		r.scopes = append(r.scopes, scopesOf(scoped))
+		scopes := scopesOf(scoped)
+		scopes.normal = normal
+		r.scopes = append(r.scopes, scopes)
 	}
 	rds := hcm.GetRds()
 	if rds == nil {
@@ -106,11 +113,31 @@ func (r *listenerRead) httpManager(hcm *hcmv3.HttpConnectionManager) error {
 	}
 	for _, known := range r.routes {
 		if known.inline == nil && known.name == rds.GetRouteConfigName() && proto.Equal(known.source, rds.GetConfigSource()) {
+			if known.normal != normal {
+				return fmt.Errorf("http_connection_managers with the routes %q normalize paths or hosts in different ways; the first counts", known.name)
+			}
 			return nil
 		}
 	}
-	r.routes = append(r.routes, routeRef{name: rds.GetRouteConfigName(), source: rds.GetConfigSource()})
+	r.routes = append(r.routes, routeRef{name: rds.GetRouteConfigName(), source: rds.GetConfigSource(), normal: normal})
 	return nil
+}
+
+func normalizationOf(hcm *hcmv3.HttpConnectionManager) route.Normalization {
+	n := route.Normalization{
+		Path: hcm.GetNormalizePath().GetValue(), MergeSlashes: hcm.GetMergeSlashes(),
+		StripPort: hcm.GetStripAnyHostPort(), StripMatchingPort: hcm.GetStripMatchingHostPort(), StripDot: hcm.GetStripTrailingHostDot(),
+	}
+	switch hcm.GetPathWithEscapedSlashesAction() {
+	case hcmv3.HttpConnectionManager_REJECT_REQUEST:
+		n.EscapedSlashes = route.RejectSlashes
+	case hcmv3.HttpConnectionManager_UNESCAPE_AND_REDIRECT:
+		n.EscapedSlashes = route.RedirectSlashes
+	case hcmv3.HttpConnectionManager_UNESCAPE_AND_FORWARD:
+		n.EscapedSlashes = route.UnescapeSlashes
+	case hcmv3.HttpConnectionManager_KEEP_UNCHANGED, hcmv3.HttpConnectionManager_IMPLEMENTATION_SPECIFIC_DEFAULT: // Envoy keeps them
+	}
+	return n
 }
 
 func scopesOf(scoped *hcmv3.ScopedRoutes) scopesRef {

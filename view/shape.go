@@ -139,9 +139,9 @@ func (c *core) draftScopes(s *shape, ref scopesRef) { // VIEW-43
 		name := scope.GetRouteConfigurationName()
 		switch known := func(rc *RouteConfig) bool { return !rc.Inline && rc.Name == name }; {
 		case scope.GetRouteConfiguration() != nil:
-			c.draftRouteRef(s, &routeRef{inline: scope.GetRouteConfiguration()})
+			c.draftRouteRef(s, &routeRef{inline: scope.GetRouteConfiguration(), normal: ref.normal})
 		case name != "" && !slices.ContainsFunc(s.routes, known):
-			c.draftRouteRef(s, &routeRef{name: name, source: ref.routes})
+			c.draftRouteRef(s, &routeRef{name: name, source: ref.routes, normal: ref.normal})
 		}
 	}
 }
@@ -160,7 +160,9 @@ func (c *core) draftErr(s *shape) {
 	}
 }
 
+// draftRouteRef adds one route configuration.
 func (c *core) draftRouteRef(s *shape, ref *routeRef) {
+	defer func() { s.routes[len(s.routes)-1].Normalization = ref.normal }()
 	if ref.inline == nil { // VIEW-10
 		p := c.resource(c.feedOf(rds.Type, ref.source, false, c.rootPart.feed), ref.name)
 		if p == nil {

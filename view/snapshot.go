@@ -15,6 +15,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/view/route"
 )
 
 // RootType says what a [Root] is.
@@ -212,6 +213,9 @@ type RouteConfig struct {
 	// Inline says that the listener contains it; its Origin is the listener's.
 	Inline  bool
 	Message *routev3.RouteConfiguration // nil if Err is not
+	// Normalization is what the HttpConnectionManager that names the routes does to requests before
+	// they are routed. The zero value if the root is no listener.
+	Normalization route.Normalization
 	// Err says why there is none, if other route configurations of the listener can be used.
 	Err error
 	// Note is an ambient error, what of the routes cannot be followed, or why virtual hosts on

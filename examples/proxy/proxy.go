@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -35,6 +36,7 @@ type proxy struct {
 type config struct {
 	err    error // why there are no routes
 	routes *route.Table
+	normal route.Normalization  // of requests, before they are routed
 	origin view.Origin          // of the routes
 	sets   map[string]endpoints // by cluster
 }
@@ -75,6 +77,7 @@ func (p *proxy) update(s *view.Snapshot) {
 	if len(s.Routes) > 0 {
 		rc := s.Routes[0]
 		now.err, now.origin, now.routes = rc.Err, rc.Origin, route.Compile(rc.Message, old.routes, rc.OnDemand...)
+		now.normal = rc.Normalization
 	}
 	p.config.Store(now)
 	p.loads.Sweep()
@@ -87,6 +90,15 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	req := route.FromHTTP(r)
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	switch redirect, err := c.normal.Apply(&req, local.AddrPort().Port()); {
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	case redirect != "":
+		http.Redirect(w, r, redirect, http.StatusTemporaryRedirect)
+		return
+	}
 	found, err := c.routes.Match(&req)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusNotFound)

@@ -106,6 +106,18 @@ func Listener(t testing.TB, domains string, routes ...string) []proto.Message {
 	return []proto.Message{&listenerv3.Listener{Name: "listener", ApiListener: &listenerv3.ApiListener{ApiListener: manager}}, rc}
 }
 
+// Managed changes the HttpConnectionManager of the API listener of Listener.
+func Managed(t testing.TB, all []proto.Message, change func(*hcmv3.HttpConnectionManager)) []proto.Message {
+	t.Helper()
+	api, hcm := all[0].(*listenerv3.Listener).GetApiListener(), &hcmv3.HttpConnectionManager{}
+	if err := api.GetApiListener().UnmarshalTo(hcm); err != nil {
+		t.Fatal(err)
+	}
+	change(hcm)
+	api.ApiListener = pack(t, hcm)
+	return all
+}
+
 // Cluster is an EDS cluster.
 func Cluster(name string) *clusterv3.Cluster {
 	return &clusterv3.Cluster{

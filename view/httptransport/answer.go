@@ -12,25 +12,27 @@ import (
 
 // answer is the response that a route gives itself.
 func answer(r *http.Request, req *route.Request, found *route.Route) (*http.Response, error) {
-	resp := &http.Response{Request: r, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}}
-	var body []byte
 	switch found.Action() {
 	case route.ActionRedirect:
 		location, status := found.Redirect(req)
-		resp.StatusCode = status
-		resp.Header.Set("Location", location)
+		return local(r, status, http.Header{"Location": {location}}, nil), nil
 	case route.ActionRespond:
-		resp.StatusCode, body = found.Response().Status, found.Response().Body
+		return local(r, found.Response().Status, http.Header{}, found.Response().Body), nil
 	default:
 		return nil, &Error{http.StatusNotFound, fmt.Errorf("the route does not forward (%v)", found.Action())}
 	}
-	resp.Status = fmt.Sprintf("%d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
-	resp.ContentLength = int64(len(body))
-	resp.Body = io.NopCloser(bytes.NewReader(body))
+}
+
+// local is a response that no endpoint gave.
+func local(r *http.Request, status int, header http.Header, body []byte) *http.Response {
 	if r.Body != nil {
 		_ = r.Body.Close()
 	}
-	return resp, nil
+	return &http.Response{
+		Request: r, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header,
+		StatusCode: status, Status: fmt.Sprintf("%d %s", status, http.StatusText(status)),
+		ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body)),
+	}
 }
 
 // ends is what has to be done once a request is over.

@@ -59,14 +59,16 @@ type Transport struct {
 type routing struct {
 	snapshot *view.Snapshot
 	table    *route.Table
-	origin   view.Origin // of the routes
-	err      error       // why there are none
+	normal   route.Normalization // of requests, before they are routed
+	origin   view.Origin         // of the routes
+	err      error               // why there are none
 }
 
 // Error is a request that was not sent, or a response that is no response of an endpoint.
 type Error struct {
 	// Status is how a proxy answers: 404 without a route, 503 without a cluster or endpoint, 500
-	// for a fault of the configuration, 400 for a URL without a path to route by (url.URL.Opaque).
+	// for a fault of the configuration, 400 for a URL without a path to route by (url.URL.Opaque) and for a
+	// path that the listener refuses.
 	Status int
 	Err    error
 }
@@ -147,7 +149,7 @@ func (t *Transport) compile(s *view.Snapshot, old *routing) *routing {
 			return r
 		default:
 			r.table = route.Compile(rc.Message, known, rc.OnDemand...)
-			r.origin = rc.Origin
+			r.normal, r.origin = rc.Normalization, rc.Origin
 			return r
 		}
 	}
@@ -193,6 +195,12 @@ func (t *Transport) roundTrip(r *http.Request) (*http.Response, error) {
 		return nil, &Error{http.StatusServiceUnavailable, now.err}
 	}
 	req := route.FromHTTP(r)
+	switch redirect, err := now.normal.Apply(&req, 0); {
+	case err != nil:
+		return nil, &Error{http.StatusBadRequest, err}
+	case redirect != "":
+		return local(r, http.StatusTemporaryRedirect, http.Header{"Location": {redirect}}, nil), nil
+	}
 	found, err := now.table.Match(&req)
 	var fault *route.Fault
 	switch {
@@ -340,7 +348,7 @@ func rewritten(r *http.Request, req *route.Request, found *route.Route, e *endpo
 	if e.Address.Network == "unix" {
 		to.Host = "localhost"
 	}
-	if path := found.RewritePath(req); path != req.Path {
+	if path := found.RewritePath(req); path != r.URL.EscapedPath() {
 		to.Path, _ = url.PathUnescape(path) // which it can
 		to.RawPath = path
 	}

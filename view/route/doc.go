@@ -25,11 +25,13 @@
 //
 // # Paths
 //
-// A path is matched as it came. What an HttpConnectionManager says of paths and hosts
+// [Table.Match] takes path and host as they are. What an HttpConnectionManager does to them first
 // (normalize_path, merge_slashes, path_with_escaped_slashes_action, strip_any_host_port,
-// strip_matching_host_port, strip_trailing_host_dot) concerns what comes before the routes, and is left
-// to the program. Where routes keep requests away from something, a path such as /public/../private has
-// to be cleaned, or refused, before it is matched, and be forwarded as it was matched.
+// strip_matching_host_port, strip_trailing_host_dot) is a [Normalization]; a view has it beside the routes.
+// Where routes keep requests away from something, a path such as /public/../private has to be normalized, or
+// refused, before it is matched, and be forwarded as it was matched:
+//
+//	redirect, err := normalization.Apply(&req, port)
 //
 // The package needs Envoy's route messages and nothing else of this module.
 package route
