@@ -146,17 +146,19 @@ func BenchmarkHost(b *testing.B) {
 				answer(fmt.Sprint(i, ".org"))
 			}
 			d.step()
+			ev := client.Event[any]{Kind: client.EventUpdated, Type: vhdsKind.TypeURL(), Name: "r/one.more.org", Asked: "r/one.more.org", Version: "1"}
+			ev.Value = build(b, "vhds", ev.Name, []string{"one.more.org=a"})
 			b.ReportAllocs()
 			for b.Loop() {
 				ask("one.more.org")
-				d.step()
-				answer("one.more.org")
+				e := d.core.step(d.now)
+				d.core.take(d.now, e.watch[0], &ev)
 				d.core.step(d.now)
 				if vh, _ := d.core.snapshot.hostOf("one.more.org"); vh == nil {
 					b.Fatal("there is no virtual host")
 				}
 				d.core.releaseHost(d.now, "one.more.org")
-				d.step()
+				d.core.step(d.now)
 			}
 		})
 	}

@@ -51,8 +51,14 @@ func (c *core) draftHosts(s *shape, rc *RouteConfig, by *feed) { // VHDS-2
 		})
 	}
 	f := c.feedOf(vhdsKind, source, false, by)
+	all, s.needs = slices.Grow(all, c.hosts.Len()), slices.Grow(s.needs, c.hosts.Len())
+	full := []byte(rc.Name + "/")
 	c.hosts.Scan(func(host string, _ int) bool {
-		p := c.resource(f, rc.Name+"/"+host) // OD-e: spelled as it was asked for
+		full = append(full[:len(rc.Name)+1], host...) // OD-e: spelled as it was asked for
+		p := f.resources[string(full)]
+		if p == nil {
+			p = c.resource(f, string(full))
+		}
 		if p == nil {
 			s.lack = tooMany(c.config.maxNames)
 			return true
@@ -73,6 +79,7 @@ func (c *core) draftHosts(s *shape, rc *RouteConfig, by *feed) { // VHDS-2
 		slices.SortStableFunc(all, (*hostRead).compare)
 	}
 	all = slices.CompactFunc(all, func(a, b *hostRead) bool { return a.compare(b) == 0 }) // one may have aliases
+	rc.OnDemand, s.names = slices.Grow(rc.OnDemand, len(all)), slices.Grow(s.names, len(all))
 	for _, h := range all {
 		rc.OnDemand = append(rc.OnDemand, h.host)
 		s.names = append(s.names, h.names...)
