@@ -13,12 +13,23 @@ type hostRead struct {
 	names names
 	needs []Dependency
 	asked bool // by View.VirtualHost alone
+	fails bool // it was asked for a host name that it does not have
+
+	ignorePort bool // of the route configuration, for fails
 }
 
-func (c *core) readHost(vh *routev3.VirtualHost, asked bool) *hostRead {
+func (c *core) readHost(vh *routev3.VirtualHost) *hostRead {
 	r := readRoutes(&routev3.RouteConfiguration{VirtualHosts: []*routev3.VirtualHost{vh}}, "", c.hooks)
 	r.names.hint()
-	return &hostRead{vh, r.names, r.needs, asked}
+	return &hostRead{host: vh, names: r.names, needs: r.needs}
+}
+
+// readAsked reads what was asked for a host name.
+func (c *core) readAsked(vh *routev3.VirtualHost, host string, ignorePort bool) *hostRead {
+	h := c.readHost(vh)
+	alone := &routev3.RouteConfiguration{VirtualHosts: []*routev3.VirtualHost{vh}, IgnorePortInHostMatching: ignorePort}
+	h.asked, h.fails, h.ignorePort = true, matchHost(alone, host) == nil, ignorePort
+	return h
 }
 
 func (h *hostRead) compare(o *hostRead) int {
@@ -44,7 +55,7 @@ func (c *core) draftHosts(s *shape, rc *RouteConfig, by *feed) { // VHDS-2
 				return true
 			}
 			if m.host == nil {
-				m.host = c.readHost(vh, false)
+				m.host = c.readHost(vh)
 			}
 			all = append(all, m.host)
 			return true
@@ -52,6 +63,7 @@ func (c *core) draftHosts(s *shape, rc *RouteConfig, by *feed) { // VHDS-2
 	}
 	f := c.feedOf(vhdsKind, source, false, by)
 	all, s.needs = slices.Grow(all, c.hosts.Len()), slices.Grow(s.needs, c.hosts.Len())
+	ignorePort := rc.Message.GetIgnorePortInHostMatching()
 	full := []byte(rc.Name + "/")
 	c.hosts.Scan(func(host string, _ int) bool {
 		full = append(full[:len(rc.Name)+1], host...) // OD-e: spelled as it was asked for
@@ -64,13 +76,15 @@ func (c *core) draftHosts(s *shape, rc *RouteConfig, by *feed) { // VHDS-2
 			return true
 		}
 		s.needs = append(s.needs, need{part: p, Need: Optional})
-		if vh, ok := p.message.(*routev3.VirtualHost); ok && p.read == nil {
-			p.read = c.readHost(vh, true)
+		h, _ := p.read.(*hostRead)
+		if vh, ok := p.message.(*routev3.VirtualHost); ok && (h == nil || h.ignorePort != ignorePort) {
+			h = c.readAsked(vh, host, ignorePort)
+			p.read = h
 		}
-		switch h, ok := p.read.(*hostRead); {
-		case ok:
+		if h != nil {
 			all = append(all, h)
-		case !p.state.open(): // VHDS-3
+		}
+		if h != nil && h.fails || h == nil && !p.state.open() { // VHDS-3
 			rc.Missing = append(rc.Missing, host)
 		}
 		return true

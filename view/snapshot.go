@@ -225,7 +225,7 @@ type RouteConfig struct {
 	Deleted time.Time
 	// OnDemand are the virtual hosts of VHDS, by name: those that the server sends by itself, and
 	// those that [View.VirtualHost] found. Missing are the host names that it asked for and that
-	// have none.
+	// have none, or whose answer is a virtual host without them.
 	OnDemand []*routev3.VirtualHost
 	Missing  []string
 
