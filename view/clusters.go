@@ -368,6 +368,10 @@ func (c *core) commit(p *clusterPart, t *target) {
 			return
 		}
 	}
+	if p.state == stateFailed { // for want of room, which there is now: what is refused is no target
+		c.become(p, stateHeld)
+		c.due.stale = c.due.stale || p == c.rootCluster
+	}
 	c.giveBack(p, p.eds, m.list, m.needs)
 	p.eds = t.eds
 	c.groups.stale = c.groups.stale || p.reached != 0 || p.leads() || t.leads()
