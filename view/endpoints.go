@@ -170,14 +170,27 @@ func (c *core) heldEndpoints(p *endpointsPart, msg *endpointv3.ClusterLoadAssign
 	c.become(p, stateHeld)
 	c.freshen(p)
 	switch next := p.rare().next; { // VIEW-4
-	case p.cur != nil && protoequal.Equal(p.cur.Message, msg):
+	case p.cur != nil && sameAssignment(p.cur.Message, msg):
 		c.dropNext(p)
 		p.cur = p.cur.again(o)
-	case next != nil && protoequal.Equal(next.Message, msg):
+	case next != nil && sameAssignment(next.Message, msg):
 		p.more.next = next.again(o)
 	default:
 		c.collect(p, &Endpoints{Origin: o, Message: msg})
 	}
+}
+
+// sameAssignment is protoequal.Equal, which takes long where one of many endpoints differs: what differs
+// mostly is looked at first.
+func sameAssignment(a, b *endpointv3.ClusterLoadAssignment) bool {
+	return slices.EqualFunc(a.GetEndpoints(), b.GetEndpoints(), func(a, b locality) bool {
+		return a.GetLoadBalancingWeight().GetValue() == b.GetLoadBalancingWeight().GetValue() &&
+			slices.EqualFunc(a.GetLbEndpoints(), b.GetLbEndpoints(), func(a, b endpoint) bool {
+				at, bt := a.GetEndpoint().GetAddress().GetSocketAddress(), b.GetEndpoint().GetAddress().GetSocketAddress()
+				return at.GetPortValue() == bt.GetPortValue() && at.GetAddress() == bt.GetAddress() && a.GetHealthStatus() == b.GetHealthStatus() &&
+					a.GetLoadBalancingWeight().GetValue() == b.GetLoadBalancingWeight().GetValue()
+			})
+	}) && protoequal.Equal(a, b)
 }
 
 // again is an assignment that was sent again.
