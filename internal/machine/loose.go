@@ -47,8 +47,13 @@ func (c *cache) adoptLoose(glob *collection) {
 	delete(c.loose.of, glob.pattern)
 	c.loose.n -= len(subs)
 	for _, sub := range subs {
-		if !sub.gone && !sub.of.isGlob() {
-			glob.adopt(sub)
+		if sub.gone || sub.of.isGlob() {
+			continue
+		}
+		said := sub.stream()
+		glob.adopt(sub)
+		if l := sub.link(); l != nil && l.stream != said && l.requested && l.stream.Delta && sub.known() && !sub.recalled() {
+			l.unconfirm(sub) // the server was not told that it is held
 		}
 	}
 }
