@@ -8,6 +8,9 @@ const Hidden = "[redacted]"
 // Target is a target of gRPC, or another URI, without what may be secret: the values of its query, its
 // fragment, and what stands before an "@" as user info does. What it returns it leaves as it is.
 func Target(uri string) string {
+	if !strings.ContainsAny(uri, "#?@") {
+		return uri // which most are, and it is told with each event
+	}
 	uri, fragment, hasFragment := strings.Cut(uri, "#")
 	uri, query, hasQuery := strings.Cut(uri, "?")
 	if !strings.HasPrefix(uri, "unix") { // whose paths and abstract names may have an "@"
