@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -76,8 +75,8 @@ func (p *proxy) update(s *view.Snapshot) {
 	}
 	if len(s.Routes) > 0 {
 		rc := s.Routes[0]
-		now.err, now.origin, now.routes = rc.Err, rc.Origin, route.Compile(rc.Message, old.routes, rc.OnDemand...)
-		now.normal = rc.Normalization
+		now.err, now.origin, now.normal = rc.Err, rc.Origin, rc.Normalization
+		now.routes = route.Compile(rc.Message, old.routes, rc.OnDemand...)
 	}
 	p.config.Store(now)
 	p.loads.Sweep()
@@ -89,14 +88,8 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, c.err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	req := route.FromHTTP(r)
-	local, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	switch redirect, err := c.normal.Apply(&req, local.AddrPort().Port()); {
-	case err != nil:
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	case redirect != "":
-		http.Redirect(w, r, redirect, http.StatusTemporaryRedirect)
+	req, ok := c.normal.Admit(w, r)
+	if !ok {
 		return
 	}
 	found, err := c.routes.Match(&req)
@@ -104,17 +97,8 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return
 	}
-	switch found.Action() {
-	case route.ActionForward:
+	if !found.Answer(w, r, &req) {
 		p.forward(w, r, c, found, &req)
-	case route.ActionRedirect:
-		location, status := found.Redirect(&req)
-		http.Redirect(w, r, location, status)
-	case route.ActionRespond:
-		w.WriteHeader(found.Response().Status)
-		_, _ = w.Write(found.Response().Body)
-	default:
-		http.Error(w, "the route forwards nothing", http.StatusNotFound)
 	}
 }
 

@@ -31,7 +31,7 @@
 // Where routes keep requests away from something, a path such as /public/../private has to be normalized, or
 // refused, before it is matched, and be forwarded as it was matched:
 //
-//	redirect, err := normalization.Apply(&req, port)
+//	redirect, err := normalization.Apply(&req, port) // in an http.Handler Normalization.Admit
 //
 // The package needs Envoy's route messages and nothing else of this module.
 package route
