@@ -55,9 +55,6 @@ func (c Config) redacted() plainConfig {
 // Format implements fmt.Formatter. What may be secret is not told, nor the metadata of the node.
 func (c Config) Format(f fmt.State, _ rune) { printPlain(f, c.redacted()) }
 
-// MarshalJSON implements json.Marshaler. What may be secret is not told, nor the metadata of the node.
-func (c Config) MarshalJSON() ([]byte, error) { return json.Marshal(c.redacted()) }
-
 // Name is the URI as it is told in events, logs, dumps, errors and whatever else comes out, and as
 // a store has it: "[redacted]" stands in place of user info, of the values of a query and of a fragment,
 // which a resolver of the program may use. The path of a [*File] is told as it is.
@@ -75,9 +72,6 @@ func (s ManagementServer) redacted() plainServer {
 
 // Format implements fmt.Formatter. What may be secret is not told.
 func (s ManagementServer) Format(f fmt.State, _ rune) { printPlain(f, s.redacted()) }
-
-// MarshalJSON implements json.Marshaler. What may be secret is not told.
-func (s ManagementServer) MarshalJSON() ([]byte, error) { return json.Marshal(s.redacted()) }
 
 // Format implements fmt.Formatter. What may be secret is not told.
 func (s Source) Format(f fmt.State, _ rune) { printPlain(f, plainSource(s)) }
