@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/xdswatch/xdswatch/internal/race"
 	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/testutil/script"
 )
@@ -95,8 +96,11 @@ func FuzzResponse(f *testing.F) {
 	if err != nil || len(frames) < 1000 {
 		f.Fatalf("%d responses of scripts, %v: the corpus is lost", len(frames), err)
 	}
-	if testing.Short() { // all take some seconds
+	switch { // all take some seconds, and twenty with the race detector
+	case testing.Short():
 		frames = frames[:100]
+	case race.Enabled:
+		frames = frames[:len(frames)/4]
 	}
 	for _, frame := range frames { // of either variant: what can be read as both is a seed of both
 		var sotw discoveryv3.DiscoveryResponse

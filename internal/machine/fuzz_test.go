@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/xdswatch/xdswatch/internal/race"
 )
 
 // FuzzMachine lets bytes decide what the program, the network and the servers do.
@@ -19,8 +21,11 @@ func FuzzMachine(f *testing.F) {
 
 func TestRandomRuns(t *testing.T) {
 	runs := 2000
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		runs = 300
+	case race.Enabled:
+		runs = 800 // there is one goroutine
 	}
 	for seed := range uint64(runs) {
 		size := uint64(350)
