@@ -34,9 +34,13 @@ func TestNames(t *testing.T) {
 	defer closeAll()
 	server := httptest.NewServer(handler)
 	defer server.Close()
-	// The counter of failures comes with the first; the gauges of held types with a value.
+	// The counters of failures come with the first; what a response changes comes with it, bit by bit.
 	served := map[string]bool{"grpc_xds_client_server_failure_total": true, "grpc_xds_client_resource_updates_invalid_total": true}
-	for begin := time.Now(); !served["xdswatch_last_update_age_seconds"]; {
+	answered := func() bool {
+		return served["xdswatch_last_update_age_seconds"] && served["xdswatch_last_accepted_response_age_seconds"] &&
+			served["grpc_xds_client_resource_updates_valid_total"]
+	}
+	for begin := time.Now(); !answered(); {
 		if time.Since(begin) > 30*time.Second {
 			t.Fatal("no listener came")
 		}
