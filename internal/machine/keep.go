@@ -39,9 +39,9 @@ func (m *Machine) storeComplete(now time.Time, sub *subscription) {
 
 // keepStored has the store make a change for each source that would look for it.
 func (m *Machine) keepStored(sub *subscription, k Kept) {
-	m.keepFor(sub.of.source, sub, k)
+	m.keepAt(sub.of.source, sub, k)
 	if also := sub.alsoOf(); also != nil && also.Stored {
-		m.keepFor(also, sub, k)
+		m.keepAt(also, sub, k)
 	}
 }
 
@@ -60,8 +60,8 @@ func (sub *subscription) alsoOf() *source {
 	return nil
 }
 
-// keepFor adds a change to those of this step.
-func (m *Machine) keepFor(src *source, sub *subscription, k Kept) {
+// keepAt adds a change to those of this step.
+func (m *Machine) keepAt(src *source, sub *subscription, k Kept) {
 	// LKG-2: the source stands for authority and parameters.
 	source, url := src.index, sub.of.cache.typ.URL
 	n := len(m.fx.Keep) - 1
