@@ -303,6 +303,7 @@ func TestRESTAttributes(t *testing.T) {
 			w.t.Fatal(err)
 		}
 		w.poll("a @")
+		synctest.Wait() // it is answered
 		say("2")
 		w.poll("a @1")
 		w.poll("a @2")
