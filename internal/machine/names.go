@@ -9,12 +9,14 @@ import (
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
-// names is a sorted set of names in the form that requests have on the wire, in chunks. A
-// chunk is never written to, so that requests that restate all names share those that did
-// not change. Changes are collected, and made when the set is looked at.
+// names is a sorted set of names in the form that requests have on the wire, in chunks. What a
+// chunk holds is never written to, so that requests that restate all names share it; names that
+// come behind all others are written behind it. Changes are collected, and made when the set is
+// looked at.
 type names struct {
 	chunks  [][]byte // none is empty
 	count   int      // of the names in them
+	top     string   // no name in them is greater
 	pending []change
 	kept    int // of pending, when it was last looked through
 }
@@ -81,10 +83,17 @@ func (n *names) after(head []byte) [][]byte {
 // flush makes the changes that are pending, and returns them in order: of each name the last.
 func (n *names) flush() []change {
 	all := n.sortPending()
-	if len(all) == 0 {
-		return nil
+	inner := sort.Search(len(all), func(i int) bool { return all[i].name > n.top })
+	n.insert(all[:inner])
+	n.extend(all[inner:])
+	return all
+}
+
+// insert makes changes among the names that are there.
+func (n *names) insert(changes []change) {
+	if len(changes) == 0 {
+		return
 	}
-	changes := all
 	old := n.chunks
 	if len(old) == 0 {
 		old = [][]byte{nil}
@@ -102,7 +111,31 @@ func (n *names) flush() []change {
 			b = nil
 		}
 	}
-	return all
+	if n.count == 0 {
+		n.top = ""
+	}
+}
+
+// extend makes changes behind the names that are there: only the last chunk grows.
+func (n *names) extend(changes []change) {
+	for i, c := range changes {
+		if !c.add {
+			continue
+		}
+		size := wire.SizeName(c.name, c.params)
+		last := len(n.chunks) - 1
+		if last < 0 || len(n.chunks[last]) >= leastChunk && len(n.chunks[last])+size > usualChunk {
+			n.chunks = append(n.chunks, nil)
+			last++
+		}
+		chunk := n.chunks[last]
+		if cap(chunk)-len(chunk) < size {
+			room := min(usualChunk, max(2*len(chunk), len(chunk)+sizeAdded(changes[i:])))
+			chunk = append(make([]byte, 0, max(room, len(chunk)+size)), chunk...)
+		}
+		n.chunks[last] = wire.AppendName(chunk, c.name, c.params)
+		n.count, n.top = n.count+1, c.name
+	}
 }
 
 // sortPending returns what is pending in order of name. Of several changes of a name the last
@@ -163,13 +196,17 @@ func (n *names) merge(b, chunk []byte, changes []change) []byte {
 		}
 	}
 	if !grown && len(b) == 0 {
-		return slices.Clip(chunk)
+		return chunk
 	}
 	return append(b, chunk[copied:]...)
 }
 
+// sizeAdded is the size of the names that are added, as far as a chunk holds them.
 func sizeAdded(changes []change) (size int) {
 	for _, c := range changes {
+		if size > usualChunk {
+			break
+		}
 		if c.add {
 			size += wire.SizeName(c.name, c.params)
 		}
