@@ -84,7 +84,7 @@ type partKey struct {
 
 // notify puts notices into the lanes of their watches. What a step told ends with a flush.
 func (e *Engine) notify(notices []machine.Notice) {
-	told := step{troubled: map[int][]*lane{}, loaded: map[int]*load{}}
+	var told step
 	for len(notices) > 0 {
 		n, run := &notices[0], 1
 		switch n.Kind {
@@ -122,6 +122,9 @@ func (e *Engine) notify(notices []machine.Notice) {
 			})
 		})
 	}
+	if told.troubled == nil {
+		return
+	}
 	for _, i := range slices.Sorted(maps.Keys(told.troubled)) {
 		e.mark(told.troubled[i], nil, func() { e.post(machine.Heard{Stream: i}) })
 	}
@@ -130,8 +133,8 @@ func (e *Engine) notify(notices []machine.Notice) {
 // step is where the notices of a step of the machine went.
 type step struct {
 	touched  []*lane
-	troubled map[int][]*lane // those that were told of trouble, by machine stream
-	loaded   map[int]*load   // by servers whose next resources wait for a worker
+	troubled map[int][]*lane // those that were told of trouble, by machine stream; nil if none was
+	loaded   map[int]*load   // by servers whose next resources wait for a worker; nil if none do
 }
 
 // load is what a step told of a server's resources.
@@ -144,6 +147,9 @@ type load struct {
 func (s *step) load(server int, notices []machine.Notice, to *lane) {
 	l := s.loaded[server]
 	if l == nil {
+		if s.loaded == nil {
+			s.loaded = map[int]*load{}
+		}
 		l = &load{}
 		s.loaded[server] = l
 	}
@@ -170,6 +176,9 @@ func (e *Engine) tell(notices []machine.Notice, to *step) {
 		e.put(l, item{notices: own, part: p})
 		to.touched = with(to.touched, l)
 		if trouble {
+			if to.troubled == nil {
+				to.troubled = map[int][]*lane{}
+			}
 			to.troubled[stream] = with(to.troubled[stream], l)
 		}
 		if p != nil {

@@ -127,6 +127,7 @@ type Engine struct {
 	catching   []*machine.Watch  // of wildcards, that are to be told of what is held
 	parts      map[partKey]*part // responses that are being told
 	delivering map[machine.Ref]bool
+	events     []machine.Event // of a turn of the loop; empty between two
 	again      []machine.Event
 	lastNack   map[nackKey]string
 	lastFault  map[string]string // by URI
@@ -282,7 +283,7 @@ func (e *Engine) run() {
 	defer timer.Stop()
 	for {
 		due := e.arm(timer)
-		var events []machine.Event
+		events := e.events[:0]
 		select {
 		case <-e.stop:
 			return
@@ -302,6 +303,8 @@ func (e *Engine) run() {
 			events = e.take(events, <-e.inbox)
 		}
 		e.step(events)
+		clear(events)
+		e.events = events
 	}
 }
 

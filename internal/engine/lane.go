@@ -33,6 +33,7 @@ type lane struct {
 
 	// The dispatcher's own: its place in its work, which is noted before a sink or a hook is
 	// called. If that ends the goroutine, another one goes on behind it.
+	taken   []item // the queue that work is of; its array is used again
 	work    []item
 	doing   item   // the one that is being done
 	notice  int    // of doing
@@ -46,6 +47,9 @@ type lane struct {
 // groupSize is how many watches of one resource are told between two looks at what the
 // dispatcher is at: saying so for each of many watches costs more than most handlers.
 const groupSize = 16
+
+// mostSpare is how many items the room may have that a lane keeps while nothing waits in it.
+const mostSpare = 64
 
 // told is a watch whose sink was told something, and the response that it was of, nil if
 // none.
@@ -177,7 +181,11 @@ func (l *lane) more() bool {
 		l.wake.Wait()
 		l.rests = false
 	}
-	l.work, l.queue = l.queue, nil
+	free := l.taken[:0]
+	if cap(free) > mostSpare {
+		free = nil
+	}
+	l.taken, l.work, l.queue = l.queue, l.queue, free
 	return !l.ended
 }
 

@@ -11,6 +11,7 @@ import (
 // those whose time has come. The others cost nothing.
 type agenda struct {
 	touched []*stream // each once
+	taken   []*stream // that were touched before, and are looked at; its array is used again
 	queue   agendaQueue
 }
 
@@ -58,12 +59,12 @@ func (a *agenda) due(now time.Time) []*stream {
 	return a.takeTouched()
 }
 
-// takeTouched takes the streams that were touched, in order of their making.
+// takeTouched takes the streams that were touched, in order of their making. The list is good until
+// the next call.
 func (a *agenda) takeTouched() []*stream {
-	ss := a.touched
-	a.touched = nil
-	slices.SortFunc(ss, func(x, y *stream) int { return cmp.Compare(x.index, y.index) })
-	return ss
+	a.touched, a.taken = a.taken[:0], a.touched
+	slices.SortFunc(a.taken, func(x, y *stream) int { return cmp.Compare(x.index, y.index) })
+	return a.taken
 }
 
 // put notes when a stream that was looked at wants to be again; zero for never.

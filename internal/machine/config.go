@@ -94,6 +94,7 @@ type Machine struct {
 
 	discarded Notice          // that nobody is told of; used again
 	found     []*subscription // what a response speaks of; used again
+	turns     []turn          // of a stream's types; used again
 }
 
 // slot names a stream for life: a server, and with one stream a type its type.

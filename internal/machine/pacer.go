@@ -13,6 +13,13 @@ const (
 	oweStream // what takes a new stream; see [link.outdated]
 )
 
+// turn is a type that may speak now.
+type turn struct {
+	link *link
+	what debt
+	rank int
+}
+
 // Two requests of a type that only change interest are some time apart, unless the server
 // has answered since: a millisecond, and in state of the world one more for each so many
 // names, since each request restates them all.

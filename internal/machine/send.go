@@ -32,13 +32,6 @@ func (m *Machine) owe(now time.Time, resp *response) {
 	}
 }
 
-// turn is a type that may speak now.
-type turn struct {
-	link *link
-	what debt
-	rank int
-}
-
 // send gives a free writer the next message: answers before pure interest, types in their
 // order.
 func (m *Machine) send(now time.Time, s *stream) {
@@ -48,7 +41,7 @@ func (m *Machine) send(now time.Time, s *stream) {
 	}
 	token := s.Rate.ready(&s.throttle)
 	s.again = time.Time{}
-	var turns []turn
+	turns := m.turns[:0]
 	waiting := 0
 	for _, l := range s.order {
 		// ACK-9: the type says nothing meanwhile; what is wanted rides on its answer. The first request of
@@ -74,6 +67,7 @@ func (m *Machine) send(now time.Time, s *stream) {
 		}
 	}
 	s.throttle.noteWaiting(waiting)
+	m.turns = turns
 	slices.SortStableFunc(turns, byTurn)
 	for _, t := range turns {
 		if m.write(now, t.link, t.what) {

@@ -175,9 +175,12 @@ func (r *Response) ScanDelta(frame ...[]byte) error {
 
 // scanError says what is wrong with a response: it is none, or it costs too much.
 func scanError(message string, err error) error {
+	if err == nil {
+		return nil
+	}
 	var cost *OverheadError
 	var count *CountError
-	if err == nil || errors.As(err, &cost) || errors.As(err, &count) {
+	if errors.As(err, &cost) || errors.As(err, &count) {
 		return err
 	}
 	return fmt.Errorf("not a %s: %w", message, err)
