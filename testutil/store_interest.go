@@ -9,39 +9,42 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// interest is what one stream subscribes to of one type, and what it is owed. It says what is
-// owed, never what is queued: a client that is slow is told the newest state when it reads
-// again.
+// interest is what one stream subscribes to of one type, and what its client knows. What the client is owed
+// is the difference to what there is, whenever that is looked at: one that is slow is told the newest
+// state when it reads again.
 type interest struct {
 	typeURL    string
 	shelf      *shelf
 	delta      bool
 	begun      bool                // delta: there was a request. State of the world: one had names
 	subscribed map[string]label    // names, globs and "*", by their keys
-	owed       map[string]bool     // keys to look at; true if to be sent though held
+	known      map[string]holding  // what there is as the client knows it, and what it is to be told anew
+	changed    bool                // there may be a difference
 	answer     bool                // a response is owed even if there is nothing to put in
 	open       map[string]struct{} // nonces of the responses that are not answered yet
 	nonce      string              // of the newest response; empty before the first
-	held       map[string]holding  // delta: what the client was sent or says that it has
 }
 
-// holding is a resource that a delta client has.
+// holding is a name that there is to the client's knowledge. It is told anew if neither version nor item
+// is set.
 type holding struct {
-	text    string // its name as the client knows it
-	version string
-	item    *item // nil if the client brought it from elsewhere
+	label
+	version string // of a resource that the client brought from elsewhere
+	item    *item  // that it was sent
 }
 
 // is says whether the client needs nothing but what it holds.
 func (h holding) is(it *item) bool {
-	return h.item == it || h.item == nil && h.version == it.full.GetVersion()
+	if h.item == nil {
+		return h.version == it.full.GetVersion()
+	}
+	return h.item.sameAs(it)
 }
 
 func newInterest(typeURL string, h *shelf, delta bool) *interest {
 	return &interest{
 		typeURL: typeURL, shelf: h, delta: delta,
-		subscribed: make(map[string]label), owed: make(map[string]bool),
-		open: make(map[string]struct{}), held: make(map[string]holding),
+		subscribed: make(map[string]label), known: make(map[string]holding), open: make(map[string]struct{}),
 	}
 }
 
@@ -60,38 +63,42 @@ func (i *interest) wants(it *item) bool {
 	})
 }
 
-// wanted are all items that are subscribed to, each once, in the order of their names.
-func (i *interest) wanted() []*item {
-	found := make(map[string]*item)
-	for key, l := range i.subscribed {
-		if l.many {
-			maps.Copy(found, i.shelf.globs[key])
-		} else if it := i.shelf.find(key); it != nil {
-			found[it.key] = it
+// wanted are all items that are subscribed to, in the order of their names.
+func (i *interest) wanted() (items []*item) {
+	for _, it := range i.shelf.items {
+		if i.wants(it) {
+			items = append(items, it)
 		}
 	}
-	return slices.SortedFunc(maps.Values(found), func(x, y *item) int { return cmp.Compare(x.key, y.key) })
+	slices.SortFunc(items, func(x, y *item) int { return cmp.Compare(x.key, y.key) })
+	return items
 }
 
-func (i *interest) owe(key string, force bool) { i.owed[key] = i.owed[key] || force }
-
-// touch notes a change of names that the client may want to know.
-func (i *interest) touch(touched []label) {
-	for _, l := range touched {
-		if _, holds := i.held[l.key]; holds || i.covers(l) {
-			i.owe(l.key, false)
-		}
-	}
+// tell has a name told anew: what there is, or that there is nothing.
+func (i *interest) tell(l label) {
+	i.known[l.key] = holding{label: l}
+	i.changed = true
 }
 
-// subscribe begins to owe a name, or a collection with its members.
-func (i *interest) subscribe(l label, force bool) {
+// subscribe begins an interest in a name or a collection. What there is of it is told anew, if the client
+// cannot have said what it holds.
+func (i *interest) subscribe(l label, anew bool) {
 	i.subscribed[l.key] = l
-	i.owe(l.key, force)
+	i.changed = true
+	if i.answer = i.answer || l.many; l.key != wildcard {
+		i.tell(l)
+	}
+	if !anew {
+		return
+	}
+	if it := i.shelf.find(l.key); it != nil {
+		i.tell(it.label)
+	}
 	if l.many {
-		i.answer = true
-		for key := range i.shelf.globs[l.key] {
-			i.owe(key, force)
+		for _, it := range i.shelf.items {
+			if it.glob == l.key {
+				i.tell(it.label)
+			}
 		}
 	}
 }
@@ -99,7 +106,7 @@ func (i *interest) subscribe(l label, force bool) {
 // unsettled says whether something is to be sent or answered. A client need not answer for a
 // type that it has given up.
 func (i *interest) unsettled() bool {
-	return len(i.owed) > 0 || i.answer || len(i.subscribed) > 0 && len(i.open) > 0
+	return i.changed || i.answer || len(i.subscribed) > 0 && len(i.open) > 0
 }
 
 func (i *interest) request(r *Request) {
@@ -134,6 +141,7 @@ func (i *interest) requestSotW(nonce string, names []label) {
 			i.subscribe(l, true)
 		}
 	}
+	i.forget()
 }
 
 // requestDelta acts on a request whatever the nonce, as the protocol demands of incremental
@@ -152,126 +160,107 @@ func (i *interest) requestDelta(r *Request, names []label) {
 	for _, l := range dropped {
 		i.unsubscribe(l)
 	}
+	if len(dropped) > 0 {
+		i.forget()
+	}
 	if !first {
 		return
 	}
 	for name, version := range r.Delta.GetInitialResourceVersions() {
 		l := newLabel(name)
 		if it := i.shelf.find(l.key); i.covers(l) || it != nil && i.wants(it) {
-			i.held[l.key] = holding{text: l.text, version: version}
-			i.owe(l.key, false)
+			i.known[l.key] = holding{label: l, version: version}
 		}
 	}
 }
 
-// unsubscribe ends the interest in a name, a glob or "*". What nothing else covers is forgotten. A
-// name that a collection still covers is told anew, or is told to be gone, because the client
-// cannot know which (xDS protocol, "Unsubscribing from Resources").
+// unsubscribe ends the interest in a name, a glob or "*". A name that a collection still covers is told
+// anew, or is told to be gone, because the client cannot know which (xDS protocol, "Unsubscribing from
+// Resources").
 func (i *interest) unsubscribe(l label) {
 	if _, ok := i.subscribed[l.key]; !ok {
 		return
 	}
 	delete(i.subscribed, l.key)
-	delete(i.owed, l.key)
-	for _, it := range i.shelf.globs[l.key] {
-		i.release(it)
-	}
-	if it := i.shelf.find(l.key); i.covers(l) || it != nil && i.wants(it) {
-		i.owe(l.key, true)
-	} else {
-		delete(i.held, l.key)
-		i.release(it)
+	if it := i.shelf.find(l.key); it != nil && i.wants(it) {
+		i.tell(it.label)
+	} else if i.covers(l) {
+		i.tell(l)
 	}
 }
 
-// release forgets an item that is no longer subscribed to; it may be nil.
-func (i *interest) release(it *item) {
-	if it != nil && !i.wants(it) {
-		delete(i.held, it.key)
-	}
+// forget drops what nothing covers any more.
+func (i *interest) forget() {
+	maps.DeleteFunc(i.known, func(_ string, h holding) bool {
+		return !i.covers(h.label) && (h.item == nil || !i.wants(h.item))
+	})
 }
 
-// respond makes the next response, and notes that an answer to it is due; nil if nothing is owed.
-func (i *interest) respond(nonce string) (m proto.Message) {
-	if len(i.owed) == 0 && !i.answer {
+// difference is what the client does not know: the items that it has not, and the names that are gone. It
+// is told of them now.
+func (i *interest) difference() (due []*item, gone []string) {
+	there := make(map[string]bool)
+	for _, it := range i.wanted() {
+		for _, l := range it.keys() {
+			there[l.key] = true
+		}
+		there[it.glob] = true
+		if h, ok := i.known[it.key]; !ok || !h.is(it) {
+			due = append(due, it)
+			i.known[it.key] = holding{label: it.label, item: it}
+		}
+	}
+	for key, h := range i.known {
+		l, subscribed := i.subscribed[key]
+		switch {
+		case there[key]:
+			continue
+		case subscribed:
+			gone = append(gone, l.text)
+		case i.shelf.items[key] == nil: // else it was subscribed to by an alias that it has no more
+			gone = append(gone, h.text)
+		}
+		delete(i.known, key)
+	}
+	slices.Sort(gone)
+	for key, l := range i.subscribed {
+		if _, ok := i.known[key]; !ok && there[key] && key != wildcard {
+			i.known[key] = holding{label: l} // an alias or a glob, which may go again
+		}
+	}
+	return due, gone
+}
+
+// respond makes the next response, and notes that an answer to it is due; nil if nothing is owed. In state
+// of the world it restates everything, or of partial types gives what is owed: what is gone cannot be said
+// there.
+func (i *interest) respond(nonce string) proto.Message {
+	if !i.changed && !i.answer {
 		return nil
 	}
+	due, gone := i.difference()
+	if !i.delta && !i.shelf.fullState() {
+		gone = nil
+	}
+	owed := i.answer || len(due)+len(gone) > 0
+	if i.changed, i.answer = false, false; !owed {
+		return nil
+	}
+	i.open[nonce] = struct{}{}
+	i.nonce = nonce
 	if i.delta {
-		m = i.respondDelta(nonce)
-	} else {
-		m = i.respondSotW(nonce)
+		resp := &discoveryv3.DeltaDiscoveryResponse{TypeUrl: i.typeURL, Nonce: nonce, RemovedResources: gone}
+		for _, it := range due {
+			resp.Resources = append(resp.Resources, it.full)
+		}
+		return resp
 	}
-	i.owed, i.answer = make(map[string]bool), false
-	if m != nil {
-		i.open[nonce] = struct{}{}
-		i.nonce = nonce
+	if i.shelf.fullState() {
+		due = i.wanted()
 	}
-	return m
-}
-
-// respondSotW restates everything, or of partial types gives what is owed. What is gone cannot be
-// said there.
-func (i *interest) respondSotW(nonce string) proto.Message {
 	resp := &discoveryv3.DiscoveryResponse{TypeUrl: i.typeURL, VersionInfo: i.shelf.version(), Nonce: nonce}
-	items := i.wanted()
-	if !i.shelf.fullState() {
-		due := make(map[*item]bool, len(i.owed))
-		for key := range i.owed {
-			due[i.shelf.find(key)] = true
-		}
-		items = slices.DeleteFunc(items, func(it *item) bool { return !due[it] })
-		if len(items) == 0 && !i.answer {
-			return nil
-		}
-	}
-	for _, it := range items {
+	for _, it := range due {
 		resp.Resources = append(resp.Resources, it.bare)
 	}
 	return resp
-}
-
-func (i *interest) respondDelta(nonce string) proto.Message {
-	resp := &discoveryv3.DeltaDiscoveryResponse{TypeUrl: i.typeURL, Nonce: nonce}
-	sent := make(map[*item]bool)
-	for _, key := range slices.Sorted(maps.Keys(i.owed)) {
-		it, gone := i.due(key, i.owed[key])
-		switch {
-		case it != nil && !sent[it]:
-			sent[it] = true
-			resp.Resources = append(resp.Resources, it.full)
-			i.held[it.key] = holding{text: it.text, version: it.full.GetVersion(), item: it}
-		case gone != "":
-			resp.RemovedResources = append(resp.RemovedResources, gone)
-			delete(i.held, key)
-		}
-	}
-	if len(resp.Resources)+len(resp.RemovedResources) == 0 && !i.answer {
-		return nil
-	}
-	return resp
-}
-
-// due says what an owed key comes to: an item to send, a name that is gone, or nothing.
-func (i *interest) due(key string, force bool) (send *item, gone string) {
-	l, subscribed := i.subscribed[key]
-	held, holds := i.held[key]
-	it := i.shelf.find(key)
-	switch {
-	case subscribed && l.many:
-		if key != wildcard && len(i.shelf.globs[key]) == 0 {
-			return nil, l.text
-		}
-	case it != nil:
-		if has, ok := i.held[it.key]; i.wants(it) && (force || !ok || !has.is(it)) {
-			return it, ""
-		}
-		i.release(it)
-	case subscribed:
-		return nil, l.text
-	case holds:
-		return nil, held.text
-	case force && i.covers(newLabel(key)):
-		return nil, key
-	}
-	return nil, ""
 }

@@ -96,15 +96,10 @@ type shelf struct {
 	revision int              // counts the changes
 	items    map[string]*item
 	aliases  map[string]*item
-	globs    map[string]map[string]*item // members by the key of their glob
 }
 
 func newShelf(typeURL string) *shelf {
-	h := &shelf{
-		items:   make(map[string]*item),
-		aliases: make(map[string]*item),
-		globs:   make(map[string]map[string]*item),
-	}
+	h := &shelf{items: make(map[string]*item), aliases: make(map[string]*item)}
 	if e, ok := wellknown.ByTypeURL(typeURL); ok {
 		h.kind = e.Kind
 	}
@@ -125,29 +120,22 @@ func (h *shelf) find(key string) *item {
 	return h.aliases[key]
 }
 
-// put stores an item and gives the names under which clients will see a change. There are
-// none if its version and aliases stand already.
-func (h *shelf) put(it *item) []label {
+// put stores an item, and says whether clients will see a change: not if its version and aliases stand
+// already.
+func (h *shelf) put(it *item) bool {
 	old := h.items[it.key]
-	var touched []label
 	if old != nil {
-		touched = h.take(old)
+		h.take(old)
 	}
 	h.items[it.key] = it
 	for _, a := range it.aliases {
 		h.aliases[a.key] = it
 	}
-	if it.glob != "" {
-		if h.globs[it.glob] == nil {
-			h.globs[it.glob] = make(map[string]*item)
-		}
-		h.globs[it.glob][it.key] = it
-	}
 	if old != nil && it.sameAs(old) {
-		return nil
+		return false
 	}
 	h.revision++
-	return append(touched, it.keys()...)
+	return true
 }
 
 func (it *item) sameAs(old *item) bool {
@@ -155,34 +143,22 @@ func (it *item) sameAs(old *item) bool {
 		slices.Equal(it.full.GetAliases(), old.full.GetAliases())
 }
 
-// drop removes the item of a name, not of an alias, and gives the names under which clients
-// will see it: also that of the glob which has become empty.
-func (h *shelf) drop(key string) []label {
+// drop removes the item of a name, not of an alias, and says whether there was one.
+func (h *shelf) drop(key string) bool {
 	it := h.items[key]
-	if it == nil {
-		return nil
+	if it != nil {
+		h.revision++
+		h.take(it)
 	}
-	h.revision++
-	touched := h.take(it)
-	if xdstp.IsXDSTP(it.glob) && len(h.globs[it.glob]) == 0 {
-		touched = append(touched, label{text: it.glob, key: it.glob, many: true})
-	}
-	return touched
+	return it != nil
 }
 
-// take removes an item and gives its names.
-func (h *shelf) take(it *item) []label {
+// take removes an item.
+func (h *shelf) take(it *item) {
 	delete(h.items, it.key)
 	for _, a := range it.aliases {
 		if h.aliases[a.key] == it {
 			delete(h.aliases, a.key)
 		}
 	}
-	if members := h.globs[it.glob]; members != nil {
-		delete(members, it.key)
-		if len(members) == 0 {
-			delete(h.globs, it.glob)
-		}
-	}
-	return it.keys()
 }

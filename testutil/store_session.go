@@ -182,13 +182,10 @@ func (s *Store) Settle(ctx context.Context) error {
 }
 
 // touch tells the streams of a change; the caller holds mu.
-func (s *Store) touch(typeURL string, touched []label) {
-	if len(touched) == 0 {
-		return
-	}
+func (s *Store) touch(typeURL string) {
 	for _, x := range s.sessions {
 		if i := x.interestIn(typeURL); i != nil {
-			i.touch(touched)
+			i.changed = true
 			x.poke()
 		}
 	}

@@ -64,13 +64,15 @@ func (s *Store) Set(resources ...*discoveryv3.Resource) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	touched := make(map[string][]label)
+	changed := make(map[string]bool)
 	for i, r := range ready {
 		h := s.shelf(types[i])
-		touched[types[i]] = append(touched[types[i]], h.put(newItem(h.kind, r))...)
+		if h.put(newItem(h.kind, r)) {
+			changed[types[i]] = true
+		}
 	}
-	for url, labels := range touched {
-		s.touch(url, labels)
+	for url := range changed {
+		s.touch(url)
 	}
 	return nil
 }
@@ -82,11 +84,13 @@ func (s *Store) Remove(typeURL string, names ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.shelf(typeURL)
-	var touched []label
+	changed := false
 	for _, l := range labels {
-		touched = append(touched, h.drop(l.key)...)
+		changed = h.drop(l.key) || changed
 	}
-	s.touch(typeURL, touched)
+	if changed {
+		s.touch(typeURL)
+	}
 }
 
 // Redirect serves an xds.core.v3.ResourceLocator under a structured name, which sends
