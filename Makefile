@@ -2,6 +2,7 @@
 
 GO       ?= go
 TOOL     := $(GO) tool -modfile=tools/go.mod
+CHAOS    := $(GO) test ./internal/chaos -count=1 -timeout=0 -v -run '^TestLives$$'
 FUZZTIME ?= 10s
 SEED     ?= 1
 # Modules of their own, for what users of the library should not have to know: REAL ones run
@@ -101,15 +102,15 @@ mutate: ## break twenty rules, one at a time, and see that their scripts notice
 
 .PHONY: chaos
 chaos: ## break a live client in every way for a minute, and one with spare servers: make chaos SEED=7
-	$(GO) run ./internal/chaos -seed $(SEED) -for 60s -reconnects 1000
-	$(GO) run ./internal/chaos -seed $(SEED) -for 60s -fallback
+	$(CHAOS) -seed $(SEED) -for 60s -reconnects 1000
+	$(CHAOS) -seed $(SEED) -for 60s -fallback
 
 .PHONY: chaos-long
 chaos-long: ## the same for ten minutes each, every order of servers, then the faults that wait for keepalive
-	$(GO) run ./internal/chaos -seed $(SEED) -for 10m
-	$(GO) run ./internal/chaos -seed $(SEED) -for 10m -fallback
+	$(CHAOS) -seed $(SEED) -for 10m
+	$(CHAOS) -seed $(SEED) -for 10m -fallback
 	$(GO) test ./internal/chaos -run TestFallbackOrders -fallback-steps 4
-	$(GO) run ./internal/chaos -seed $(SEED) -for 5m -rounds 3 -only half-open,black-hole,sigstop-long,clock-long
+	$(CHAOS) -seed $(SEED) -for 5m -rounds 3 -only half-open,black-hole,sigstop-long,clock-long
 
 .PHONY: bench
 bench: ## the benchmarks of the packages

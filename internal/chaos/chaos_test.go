@@ -1,9 +1,10 @@
-package main
+package chaos
 
 import (
 	"bytes"
-	"context"
 	"errors"
+	"flag"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -12,26 +13,71 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/net/http2"
 
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/internal/heapsize"
 )
 
-// commandArg is the argument that makes the test binary the command.
-const commandArg = "-chaos-command"
+var (
+	seed       = flag.Uint64("seed", 1, "of the first world of a test; the next has the next one")
+	duration   = flag.Duration("for", 0, "begin no world of TestLives after this time")
+	worlds     = flag.Int("worlds", 0, "how many worlds TestLives has, whatever the time; 0 is as many as the time allows")
+	reconnects = flag.Int64("reconnects", 0, "TestLives goes on until there were so many streams")
+	rounds     = flag.Int("rounds", 6, "how often TestLives sees in a world that all is well again")
+	only       = flag.String("only", "", "faults of TestLives to choose from, by name and separated by commas; some run only if they are named")
+	spares     = flag.Bool("fallback", false, "TestLives has servers that stand in for each other, with faults at several of them at a time")
+)
 
 func TestMain(m *testing.M) {
-	switch {
-	case len(os.Args) == 2 && os.Args[1] == serveArg:
-		exit(serve(os.Stdin, os.Stdout))
-	case len(os.Args) > 1 && os.Args[1] == commandArg:
-		exit(command(context.Background(), os.Args[2:], os.Stdout))
+	if len(os.Args) == 2 && os.Args[1] == serveArg {
+		new(host).obey(pipe{os.Stdin, os.Stdout})
+		return
 	}
 	os.Exit(m.Run())
 }
 
-// A short run of the harness. Each part is a process, since leaks are counted by process
+// Lives of clients among servers that are broken, as many as the flags say.
+func TestLives(t *testing.T) {
+	if *duration == 0 && *worlds == 0 && *reconnects == 0 {
+		t.Skip("needs a process of its own, and -for or -worlds: TestChaos has some, and make chaos many")
+	}
+	p := plan{rounds: *rounds}
+	if *only != "" {
+		p.only = strings.Split(*only, ",")
+	}
+	must(t, checkNames(p.only))
+	if slices.Contains(p.only, "wall-clock") {
+		rightOnInterrupt()
+	}
+	must(t, decodeOnce())
+	var first, total weight // first is after the first world, in which libraries make what they keep
+	faults, start := 0, time.Now()
+	for n := 0; n < *worlds || *worlds == 0 && (time.Since(start) < *duration || total.streams < *reconnects); n++ {
+		p.seed = *seed + uint64(n)
+		p.variant = variantOf(p.seed, *spares)
+		t.Run(fmt.Sprintf("seed=%d", p.seed), func(t *testing.T) {
+			w := p.live(t)
+			streams := w.program.came.Load()
+			t.Logf("%v: %d faults, %d streams", p.variant, len(w.sequence), streams)
+			faults += len(w.sequence)
+			total.streams += streams
+		})
+		if t.Failed() {
+			t.Fatalf("again: go test ./internal/chaos -run TestLives -seed %d -worlds 1 -rounds %d -fallback=%v -only=%q", p.seed, p.rounds, *spares, *only)
+		}
+		if total.bytes = heapsize.InUse(); n == 0 {
+			first = total
+		} else if err := first.outgrown(total, worldSlack); err != nil {
+			t.Fatalf("seeds %d to %d, after the end of all clients: %v", *seed, p.seed, err)
+		}
+	}
+	t.Logf("%d faults, %d streams, nothing wrong", faults, total.streams)
+}
+
+// A short run of lives. Each part is a process, since leaks are counted by process
 // and some faults stop it; they run at the same time, since the second waits most of its
 // own for keepalive.
 func TestChaos(t *testing.T) {
@@ -47,7 +93,7 @@ func TestChaos(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, args := range parts {
 		wg.Go(func() {
-			cmd := exec.CommandContext(t.Context(), os.Args[0], append([]string{commandArg}, strings.Fields(args)...)...)
+			cmd := exec.CommandContext(t.Context(), os.Args[0], append(strings.Fields(args), "-test.v", "-test.run=^TestLives$")...)
 			out, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Errorf("%s: %v", args, err)
@@ -79,16 +125,16 @@ func TestFaults(t *testing.T) {
 // The clock is the whole machine's: nothing sets it unasked.
 func TestClockIsAskedFor(t *testing.T) {
 	for seed := range uint64(variants) {
-		p := plan{variant: variantOf(seed, false)}
+		v := variantOf(seed, false)
 		setsClock := func(f fault) bool { return f.name == "wall-clock" }
-		if slices.ContainsFunc(pick(p), setsClock) {
-			t.Errorf("in %v", p.variant)
+		if slices.ContainsFunc(pick(v, nil), setsClock) {
+			t.Errorf("in %v", v)
 		}
-		if p.only = []string{"wall-clock"}; !slices.ContainsFunc(pick(p), setsClock) {
-			t.Errorf("not in %v, and it was asked for", p.variant)
+		if !slices.ContainsFunc(pick(v, []string{"wall-clock"}), setsClock) {
+			t.Errorf("not in %v, and it was asked for", v)
 		}
 	}
-	if _, err := parse([]string{"-only", "wall-clock,nothing"}, io.Discard); err == nil {
+	if err := checkNames([]string{"wall-clock", "nothing"}); err == nil {
 		t.Error("no error for a fault that is none")
 	}
 }
@@ -114,13 +160,14 @@ func TestModel(t *testing.T) {
 		"back in time":   {events: []client.Event[any]{there, at("0-")}, fault: true, differences: true},
 		"trouble":        {events: []client.Event[any]{there, {Kind: client.EventAmbientError, Name: "cds-0", Err: errors.New("no")}}, differences: true},
 		"trouble, over":  {events: []client.Event[any]{there, {Kind: client.EventAmbientError, Name: "cds-0", Err: errors.New("no")}, there}},
+		"twice":          {events: []client.Event[any]{there, there}, fault: true},
 		"trouble, first": {events: []client.Event[any]{{Kind: client.EventAmbientError, Name: "cds-0", Err: errors.New("no")}}, fault: true, differences: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(variant{delta: true}, newJournal())
 			h := m.truths[0]
 			f := h.facts[key{0, "cds-0"}]
-			f.present = true
+			f.Present = true
 			f.say(0)
 			f.say(1)
 			m.settle()
@@ -168,7 +215,7 @@ func TestModelOfTwo(t *testing.T) {
 			for i, h := range m.truths {
 				h.uri = []string{"a", "b"}[i]
 				f := h.facts[key{0, "cds-0"}]
-				f.present = true
+				f.Present = true
 				f.say(4 + i)
 				f.say(2 + i)
 			}
@@ -192,7 +239,7 @@ func TestModelAllowsAbsence(t *testing.T) {
 	m := newModel(variant{delta: true}, newJournal())
 	f := m.truths[0].facts[key{0, "cds-0"}]
 	m.settle()
-	f.present = true
+	f.Present = true
 	f.say(1)
 	s := newSub(m, 1, watch, 0, []string{"cds-0"})
 	gone := client.Event[any]{Kind: client.EventDoesNotExist, Name: "cds-0"}
@@ -212,7 +259,7 @@ func TestMendedServerIsUsed(t *testing.T) {
 	w := &world{log: newJournal(), used: 2}
 	w.sites = []*site{{world: w}, {world: w, index: 1}, {world: w, index: 2}}
 	w.sites[0].turn = &turn{next: func() (struct{}, bool) { return struct{}{}, false }}
-	must(t, w.sites[0].resume())
+	w.sites[0].resume()
 	if w.sites[0].turn != nil || w.used != 0 {
 		t.Errorf("server %d is used after %v", w.used, w.sites)
 	}

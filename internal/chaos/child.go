@@ -1,69 +1,49 @@
-package main
+package chaos
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
+	"net/rpc"
 	"os"
 	"os/exec"
 	"syscall"
+	"testing"
 )
 
 // child is the server process, seen from its parent. Not safe for concurrent use.
 type child struct {
-	cmd     *exec.Cmd
-	orders  io.WriteCloser
-	encode  *json.Encoder
-	answers *json.Decoder
+	t      testing.TB
+	cmd    *exec.Cmd
+	orders *rpc.Client
+}
+
+// pipe is the two directions of a connection.
+type pipe struct {
+	io.Reader
+	io.WriteCloser
 }
 
 // startChild starts the server process; it serves nothing yet.
-func startChild() (*child, error) {
+func startChild(t testing.TB) *child {
 	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
+	must(t, err)
 	cmd := exec.Command(self, serveArg)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
+	must(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("server process: %w", err)
-	}
-	return &child{cmd: cmd, orders: in, encode: json.NewEncoder(in), answers: json.NewDecoder(out)}, nil
+	must(t, err)
+	must(t, cmd.Start())
+	return &child{t, cmd, rpc.NewClient(pipe{out, in})}
 }
 
-// do has an order carried out.
-func (c *child) do(o order) (answer, error) {
-	if err := c.encode.Encode(o); err != nil {
-		return answer{}, fmt.Errorf("order %s: %w", o.Op, err)
-	}
-	var a answer
-	if err := c.answers.Decode(&a); err != nil {
-		return answer{}, fmt.Errorf("order %s: %w", o.Op, err)
-	}
-	if a.Err != "" {
-		return answer{}, fmt.Errorf("order %s: the server process says: %s", o.Op, a.Err)
-	}
-	return a, nil
-}
-
-func (c *child) signal(s syscall.Signal) error { return c.cmd.Process.Signal(s) }
+func (c *child) signal(s syscall.Signal) { must(c.t, c.cmd.Process.Signal(s)) }
 
 // kill ends the process with SIGKILL and waits for it.
-func (c *child) kill() error {
-	c.orders.Close()
-	err := c.cmd.Process.Kill()
-	if errors.Is(err, os.ErrProcessDone) {
-		err = nil
+func (c *child) kill() {
+	if err := c.cmd.Process.Kill(); !errors.Is(err, os.ErrProcessDone) {
+		must(c.t, err)
 	}
-	_ = c.cmd.Wait() // "signal: killed"
-	return err
+	_ = c.cmd.Wait()     // "signal: killed"
+	_ = c.orders.Close() // by then it may be closed already
 }

@@ -1,9 +1,8 @@
-package main
+package chaos
 
 import (
-	"context"
-	"fmt"
 	"os"
+	"os/signal"
 	"syscall"
 	"time"
 )
@@ -11,32 +10,26 @@ import (
 // suspended stops this very process, as a laptop that is closed: its clock jumps, and
 // everything that was to happen meanwhile happens at once. The server goes on.
 func suspended(d time.Duration) action {
-	return func(ctx context.Context, s *site, _ int) error {
+	return func(s *site) {
 		defer s.proxy.Delay(0)
 		before := time.Now() // on a busy machine some of the time is over when the order is given
-		if err := s.order(order{Op: opWake, After: d}); err != nil {
-			return err
-		}
-		if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
-			return err
-		}
-		return jumped(ctx, before, d)
+		s.order("Wake", d)
+		must(s.t, syscall.Kill(os.Getpid(), syscall.SIGSTOP))
+		s.jumped(before, d)
 	}
 }
 
 // jumped waits for the clock to jump, which the signal makes it do in a moment.
-func jumped(ctx context.Context, last time.Time, d time.Duration) error {
+func (s *site) jumped(last time.Time, d time.Duration) {
 	for range 100 {
-		if err := pause(ctx, time.Millisecond); err != nil {
-			return err
-		}
+		time.Sleep(time.Millisecond)
 		now := time.Now()
 		if now.Sub(last) > d/2 {
-			return nil
+			return
 		}
 		last = now
 	}
-	return fmt.Errorf("the process was not stopped for %v", d)
+	s.t.Fatalf("the process was not stopped for %v", d)
 }
 
 // clockStep is more than what is left of a token, and than how long certificates are good
@@ -46,18 +39,26 @@ const clockStep = 90 * time.Minute
 // began tells the time by the monotonic clock, whatever the wall clock is set to.
 var began = time.Now()
 
-// setClock sets the machine's clock to the time, or to some time off.
+// setClock sets the machine's clock to some time off, or right.
 func setClock(offset time.Duration) error {
 	tv := syscall.NsecToTimeval(began.Add(time.Since(began) + offset).UnixNano())
-	if err := syscall.Settimeofday(&tv); err != nil {
-		return fmt.Errorf("set the clock: %w", err)
-	}
-	return nil
+	return syscall.Settimeofday(&tv)
 }
 
 func clockOff(offset time.Duration) action {
-	return func(_ context.Context, s *site, _ int) error {
+	return func(s *site) {
 		s.log.add("the clock is %v off", offset)
-		return setClock(offset)
+		must(s.t, setClock(offset))
 	}
+}
+
+// rightOnInterrupt has an interrupt set the clock right before the process ends.
+func rightOnInterrupt() {
+	interrupt := make(chan os.Signal, 1)
+	signal.Notify(interrupt, os.Interrupt)
+	go func() {
+		<-interrupt
+		_ = setClock(0) // if that fails it could not be set before
+		os.Exit(1)
+	}()
 }

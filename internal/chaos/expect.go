@@ -1,7 +1,6 @@
-package main
+package chaos
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -27,8 +26,8 @@ func (m *model) expectLocked(k key) holding {
 	case from == nil:
 		return holding{known: failed}
 	}
-	if f := from.facts[k]; f != nil && f.present {
-		return holding{known: value, rev: f.Rev, from: from, stale: m.recalled}
+	if f := from.facts[k]; f != nil && f.Present {
+		return holding{known: value, rev: f.Rev, stale: m.recalled}
 	}
 	return holding{known: absent}
 }
@@ -38,8 +37,8 @@ func (m *model) expectLocked(k key) holding {
 // accepts such mixtures): in state of the world a server cannot say of partial types that it has none. Of
 // what the server does not have, a failure may be known: the server says nothing of it after a reconnect.
 func (m *model) wrongLocked(k key, h holding) string {
-	want, active := m.expectLocked(k), m.activeLocked()
-	mixed := !m.delta && !m.kinds[k.kind].typ.FullState() && active != nil && h.from != active
+	want := m.expectLocked(k)
+	mixed := !m.delta && !m.kinds[k.kind].typ.FullState() && m.active != nobody && m.sayer(h.rev) != m.active
 	h.trouble = nil
 	if want.known == value && h != want || want.known == absent && h.known == value && !mixed {
 		return fmt.Sprintf("%q is %v, and should be %v", k.name, h, want)
@@ -130,7 +129,11 @@ func (p *program) checkDump() error {
 		if v, err := d.Value(); err != nil {
 			return fmt.Errorf("the client dumps %q: %w", d.Name, err)
 		} else if v != nil && d.Status == "ACKED" {
-			held[k] = holding{known: value, rev: m.kinds[kind].revision(v), from: m.source(d.Server), stale: d.Stale}
+			rev := m.kinds[kind].revision(v)
+			if !m.truthful(d.Server, k, rev) {
+				return fmt.Errorf("the client dumps revision %d of %q, which the server %s never said", rev, d.Name, d.Server)
+			}
+			held[k] = holding{known: value, rev: rev, stale: d.Stale}
 		}
 	}
 	if m.activeLocked() == nil {
@@ -169,12 +172,9 @@ func (w *world) checkRequests(active int) error {
 		if !using && s.turn != nil {
 			continue // it may be in no state to tell
 		}
-		a, err := s.server.do(order{Op: opAsked})
-		if err != nil {
-			return err
-		}
-		for k, names := range a.Asked {
-			a.Asked[k] = slices.DeleteFunc(w.model.besideWildcard(names), func(n string) bool {
+		a := s.asked()
+		for k, names := range a.Names {
+			a.Names[k] = slices.DeleteFunc(w.model.besideWildcard(names), func(n string) bool {
 				return w.program.lookedUp[k][n] && !slices.Contains(want[k], n) // it may be kept for a while
 			})
 		}
@@ -182,7 +182,7 @@ func (w *world) checkRequests(active int) error {
 		if using {
 			expected = want
 		}
-		if diff := cmp.Diff(expected, a.Asked, cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(expected, a.Names, cmpopts.EquateEmpty()); diff != "" {
 			return fmt.Errorf("server %d has %d streams, and is asked (-want +got):\n%s", s.index, a.Streams, diff)
 		}
 		if s.index == active && !a.Settled {
@@ -226,44 +226,33 @@ func (m *model) besideWildcard(names []string) []string {
 const patience = 40 * time.Second
 
 // await waits until every watch is right.
-func (w *world) await(ctx context.Context, calm bool) error {
-	return eventually(ctx, patience, func() error { return w.model.checkEvents(calm) })
+func (w *world) await(calm bool) {
+	w.t.Helper()
+	must(w.t, eventually(patience, func() error { return w.model.checkEvents(calm) }))
 }
 
 // settle waits until every watch is right by the word of this server, has it change everything,
 // and waits again: so it is seen that every subscription stands. It then notes what is known.
-func (s *site) settle(ctx context.Context) error {
+func (s *site) settle() {
+	s.t.Helper()
 	s.model.use(s.index, false)
-	if err := s.await(ctx, false); err != nil {
-		return err
-	}
+	s.await(false)
+	s.log.add("everything changes")
 	s.truth.refresh()
-	if err := s.publish(); err != nil {
-		return err
-	}
-	if err := s.await(ctx, true); err != nil {
-		return fmt.Errorf("after everything changed: %w", err)
-	}
-	if err := s.program.checkDump(); err != nil {
-		return err
-	}
+	s.publish()
+	s.await(true)
+	must(s.t, s.program.checkDump())
 	s.model.settle()
 	s.log.add("settled")
-	return nil
 }
 
 // eventually waits until a check finds nothing, and else returns what it found last.
-func eventually(ctx context.Context, limit time.Duration, check func() error) error {
-	for deadline := time.Now().Add(limit); ; {
-		err := check()
-		if err == nil {
+func eventually(limit time.Duration, check func() error) error {
+	for deadline := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) {
+		if err := check(); err == nil {
 			return nil
-		}
-		if time.Now().After(deadline) {
+		} else if time.Now().After(deadline) {
 			return fmt.Errorf("after %v: %w", limit, err)
-		}
-		if err := pause(ctx, 5*time.Millisecond); err != nil {
-			return err
 		}
 	}
 }

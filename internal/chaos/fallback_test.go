@@ -1,10 +1,9 @@
-package main
+package chaos
 
 import (
 	"flag"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,7 +16,6 @@ var fallbackSteps = flag.Int("fallback-steps", 2, "how long the sequences of Tes
 // trio is a program at three servers in memory, in fake time.
 type trio struct {
 	*world
-	t  *testing.T
 	up [3]bool
 
 	active  int  // which server the program uses by the rules
@@ -32,7 +30,7 @@ const moves = len(trio{}.up) + 1
 // come back while watches are added: the program uses the first that it may use (gRFC A71),
 // is told what that one says, and asks for everything there and for nothing after it.
 //
-// spec: FALLBACK-1 FALLBACK-3 FALLBACK-4 FALLBACK-5
+// spec: FALLBACK-1 FALLBACK-3 FALLBACK-4 FALLBACK-5 DNE-1
 func TestFallbackOrders(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: every order of three servers")
@@ -70,16 +68,10 @@ func power(base, exponent int) int {
 // each other before their consequences do.
 func goThrough(t *testing.T, v variant, from, order int, rushed bool) {
 	tr := newTrio(t, v, from)
-	defer tr.close()
-	story := []string{fmt.Sprintf("%v from %03b rushed=%v", v, from, rushed)}
-	defer func() {
-		if t.Failed() {
-			t.Logf("%s\n%s", strings.Join(story, ", "), strings.Join(tr.log.last(), "\n"))
-		}
-	}()
+	tr.log.add("from %03b rushed=%v", from, rushed)
 	tr.rest()
 	for range *fallbackSteps {
-		story = append(story, tr.step(order%moves))
+		tr.step(order % moves)
 		if order /= moves; rushed {
 			time.Sleep(7 * time.Millisecond)
 			continue
@@ -94,25 +86,21 @@ func goThrough(t *testing.T, v variant, from, order int, rushed bool) {
 }
 
 func newTrio(t *testing.T, v variant, from int) *trio {
-	w, err := newWorld(0, v)
-	must(t, err)
-	tr := &trio{world: w, t: t, lacking: true}
-	for i, s := range w.sites {
+	tr := &trio{world: newWorld(t, 0, v), lacking: true}
+	for i, s := range tr.sites {
 		s.truth.without(i)
-		must(t, s.publish())
+		s.publish()
 		tr.set(i, from&(1<<i) != 0)
 	}
-	config, err := w.config()
-	must(t, err)
+	config := tr.config()
 	config.ResourceTimeout = time.Second
-	w.program, err = newProgram(config, w.model)
-	must(t, err)
-	for k := range w.model.kinds {
+	tr.start(config)
+	for k, kind := range tr.model.kinds {
 		for n := range 4 {
-			must(t, w.program.subscribe(watch, k, w.model.kinds[k].name(n)))
+			tr.program.subscribe(watch, k, kind.name(n))
 		}
-		if w.model.kinds[k].typ.FullState() {
-			must(t, w.program.subscribe(collection, k, "*"))
+		if kind.typ.FullState() {
+			tr.program.subscribe(collection, k, "*")
 		}
 	}
 	return tr
@@ -120,21 +108,14 @@ func newTrio(t *testing.T, v variant, from int) *trio {
 
 // without makes a truth of everything but each type's nth resource.
 func (h *truth) without(n int) {
-	h.model.mu.Lock()
-	defer h.model.mu.Unlock()
-	h.revision += len(h.model.truths)
-	for k, f := range h.facts {
-		f.present = k.name != h.model.kinds[k.kind].name(n)
+	h.edit(func(f *fact) {
+		f.Present = f.Name != h.model.kinds[f.Kind].name(n)
 		f.say(h.revision)
-	}
-}
-
-func (tr *trio) close() {
-	must(tr.t, tr.program.close())
-	tr.world.close()
+	})
 }
 
 func (tr *trio) set(i int, up bool) {
+	tr.log.add("server %d up: %v", i, up)
 	tr.up[i] = up
 	server := tr.sites[i].memory.server
 	server.SetRefuse(!up)
@@ -144,13 +125,12 @@ func (tr *trio) set(i int, up bool) {
 }
 
 // step does what a digit stands for.
-func (tr *trio) step(n int) string {
+func (tr *trio) step(n int) {
 	if n == len(tr.up) {
 		tr.watch()
-		return "a watch"
+	} else {
+		tr.set(n, !tr.up[n])
 	}
-	tr.set(n, !tr.up[n])
-	return fmt.Sprintf("%d up: %v", n, tr.up[n])
 }
 
 // watch watches something new, of a type that is not watched as a whole.
@@ -158,7 +138,7 @@ func (tr *trio) watch() {
 	tr.added++
 	tr.lacking = true
 	k := 1 + 2*(tr.added%2) // eds or rds
-	must(tr.t, tr.program.subscribe(watch, k, tr.model.kinds[k].name(3+tr.added)))
+	tr.program.subscribe(watch, k, tr.model.kinds[k].name(3+tr.added))
 }
 
 // follow is the rule of who is active (gRFC A71): the first that can be reached, if it is
@@ -188,7 +168,7 @@ func (tr *trio) rest() {
 	}
 	for _, s := range tr.sites {
 		s.truth.refresh()
-		must(tr.t, s.publish())
+		s.publish()
 	}
 	time.Sleep(100 * time.Millisecond)
 	synctest.Wait()
@@ -207,10 +187,24 @@ func (tr *trio) look(calm bool) {
 	if err := tr.model.checkEvents(calm); err != nil {
 		tr.t.Error(err)
 	}
+	tr.checkTimers()
 	if err := tr.program.checkDump(); err != nil {
 		tr.t.Error(err)
 	}
 	if err := tr.checkRequests(active); err != nil {
 		tr.t.Errorf("while server %d is active: %v", active, err)
+	}
+}
+
+// checkTimers sees that each watch was told something once its timer is over.
+func (tr *trio) checkTimers() {
+	tr.model.mu.Lock()
+	defer tr.model.mu.Unlock()
+	for s := range tr.model.subs {
+		for name, t := range s.told {
+			if t.known == nothing {
+				tr.t.Errorf("%v was told nothing of %q", s, name)
+			}
+		}
 	}
 }

@@ -1,20 +1,18 @@
-package main
+package chaos
 
 import (
-	"context"
-	"errors"
+	"fmt"
 	"math"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
+	"golang.org/x/net/http2"
 	"google.golang.org/grpc/codes"
-
-	"github.com/xdswatch/xdswatch/testutil"
 )
 
 // fault is a way to break a server, or what stands between the client and the server. Once it is
@@ -30,8 +28,8 @@ type fault struct {
 	heal  action // after the last time, and when something went wrong; nil if nothing is to be healed
 }
 
-// action is part of a fault at a server, for the nth time.
-type action func(ctx context.Context, s *site, n int) error
+// action is part of a fault at a server.
+type action func(*site)
 
 // aWhile gives a fault the time to hit the program at work, and what follows.
 const aWhile = 12 // steps
@@ -48,28 +46,26 @@ func faults() []fault {
 	tls := func(v variant) bool { return v.tls }
 	return []fault{
 		// Streams of gRPC and HTTP/2.
-		{name: "eof", steps: 3, do: ordered(order{Op: opEnd})},
-		{name: "status", times: int(codes.Unauthenticated), steps: 3, do: coded(opEnd, 1)},
-		{name: "rst-stream", times: lastErrorCode + 1, steps: 3, do: coded(opReset, 0)},
-		{name: "refused", out: true, steps: aWhile, do: refuseStreams, heal: ordered(order{Op: opRefuse})},
-		{name: "mute", steps: 3 * aWhile, heal: ordered(order{Op: opMute}),
-			do: ordered(order{Op: opMute, On: true}, order{Op: opEnd, Code: uint32(codes.Unavailable)})},
-		{name: "goaway", steps: aWhile, do: ordered(order{Op: opGoAway, Stream: math.MaxInt32}), heal: cut},
-		{name: "goaway-unprocessed", steps: aWhile, do: func(_ context.Context, s *site, _ int) error {
-			return s.order(order{Op: opGoAway, Code: uint32(s.rng.IntN(lastErrorCode + 1))})
+		{name: "eof", steps: 3, do: ordered("End", codes.OK)},
+		{name: "status", times: int(codes.Unauthenticated), steps: 3, do: func(s *site) { s.order("End", codes.Code(1+s.turn.n)) }},
+		{name: "rst-stream", times: lastErrorCode + 1, steps: 3, do: func(s *site) { s.order("Reset", http2.ErrCode(s.turn.n)) }},
+		{name: "refused", out: true, steps: aWhile, do: refuseStreams, heal: ordered("Refuse", codes.OK)},
+		{name: "mute", steps: 3 * aWhile, heal: ordered("Mute", false),
+			do: all(ordered("Mute", true), ordered("End", codes.Unavailable))},
+		{name: "goaway", steps: aWhile, do: ordered("GoAway", GoAway{Last: math.MaxInt32}), heal: cut},
+		{name: "goaway-unprocessed", steps: aWhile, do: func(s *site) {
+			s.order("GoAway", GoAway{Code: http2.ErrCode(s.rng.IntN(lastErrorCode + 1))})
 		}},
 		{name: "max-age", steps: 8 * aWhile, do: served(150 * time.Millisecond), heal: served(0)},
-		{name: "torn-frame", steps: aWhile, do: func(_ context.Context, s *site, _ int) error {
-			return errors.Join(s.order(order{Op: opTear}), s.change(1))
-		}},
-		{name: "noise", steps: aWhile, do: ordered(order{Op: opNoise})},
+		{name: "torn-frame", steps: aWhile, do: all(ordered("Tear", 0), changed(1))},
+		{name: "noise", steps: aWhile, do: ordered("Noise", 0)},
 		{name: "rejected", times: 2, steps: aWhile, do: inTurn(spoiled(true), cut), heal: spoiled(false)},
 		{name: "storm", times: 40, steps: 2, do: storm},
 		{name: "idle", steps: aWhile, do: idle},
 
 		// Connections. A Unix socket that is closed is gone.
-		{name: "fin", steps: aWhile, do: does(func(s *site) { s.proxy.Cut() })},
-		{name: "tcp-reset", steps: aWhile, do: does(func(s *site) { s.proxy.Reset() })},
+		{name: "fin", steps: aWhile, do: func(s *site) { s.proxy.Cut() }},
+		{name: "tcp-reset", steps: aWhile, do: func(s *site) { s.proxy.Reset() }},
 		{name: "port-closed", out: true, steps: aWhile, do: all(closed(true), cut), heal: closed(false)},
 		// Longer than an attempt may take; the client's own bound ends what still hangs.
 		{name: "port-silent", out: true, steps: 20 * aWhile, do: all(cut, blackhole(true)), heal: blackhole(false)},
@@ -103,17 +99,12 @@ func faults() []fault {
 		{name: "certs-rotated", needs: tls, times: 3, steps: aWhile, do: all(rotated(valid, valid), cut)},
 		{name: "client-cert-expired", needs: tls, steps: 3 * aWhile, do: all(rotated(expired, valid), cut), heal: rotated(valid, valid)},
 		{name: "server-cert-expired", needs: tls, steps: 3 * aWhile, do: all(rotated(valid, expired), cut), heal: rotated(valid, valid)},
-		{name: "certs-half-written", needs: tls, times: 2, steps: aWhile,
-			do: certsDamaged(func(dir string) error { return halve(certFiles(dir)...) }), heal: rotated(valid, valid)},
-		{name: "certs-missing", needs: tls, times: 2, steps: aWhile,
-			do: certsDamaged(func(dir string) error { return removeAll(certFiles(dir)) }), heal: rotated(valid, valid)},
-		{name: "certs-mismatched", needs: tls, times: 2, steps: aWhile, do: certsDamaged(mismatch), heal: rotated(valid, valid)},
-		{name: "token-expired", needs: tls, steps: aWhile,
-			do: tokenBroken(func(p *pki) error { return p.writeToken(-time.Minute) }), heal: tokenRenewed},
-		{name: "token-half-written", needs: tls, steps: aWhile,
-			do: tokenBroken(func(p *pki) error { return halve(p.token()) }), heal: tokenRenewed},
-		{name: "token-missing", needs: tls, steps: aWhile,
-			do: tokenBroken(func(p *pki) error { return os.Remove(p.token()) }), heal: tokenRenewed},
+		{name: "certs-half-written", needs: tls, times: 2, steps: aWhile, do: certsDamaged((*pki).halve, "ca.pem", "cert.pem", "key.pem"), heal: rotated(valid, valid)},
+		{name: "certs-missing", needs: tls, times: 2, steps: aWhile, do: certsDamaged((*pki).remove, "ca.pem", "cert.pem", "key.pem"), heal: rotated(valid, valid)},
+		{name: "certs-mismatched", needs: tls, times: 2, steps: aWhile, do: certsDamaged((*pki).mismatch, "key.pem"), heal: rotated(valid, valid)},
+		{name: "token-expired", needs: tls, steps: aWhile, do: tokenBroken((*pki).expire), heal: tokenRenewed},
+		{name: "token-half-written", needs: tls, steps: aWhile, do: tokenBroken((*pki).halve), heal: tokenRenewed},
+		{name: "token-missing", needs: tls, steps: aWhile, do: tokenBroken((*pki).remove), heal: tokenRenewed},
 
 		// A server that another stands in for.
 		{name: "hushed", out: true, needs: more, steps: 4 * aWhile, do: hushed, heal: all(unhushed, closed(false))},
@@ -122,63 +113,59 @@ func faults() []fault {
 
 // pick lists the faults that a world can have, of those named; of all, without those that have to
 // be asked for, if none is named.
-func pick(p plan) (out []fault) {
-	for _, f := range faults() {
+func pick(v variant, only []string) []fault {
+	return slices.DeleteFunc(faults(), func(f fault) bool {
 		wanted := !f.asked
-		if len(p.only) > 0 {
-			wanted = slices.Contains(p.only, f.name)
+		if len(only) > 0 {
+			wanted = slices.Contains(only, f.name)
 		}
-		if wanted && (f.needs == nil || f.needs(p.variant)) {
-			out = append(out, f)
-		}
-	}
-	return out
+		return !wanted || f.needs != nil && !f.needs(v)
+	})
 }
 
-// run breaks a server, lets the others live with it, and heals it.
-func (f fault) run(ctx context.Context, s *site) (err error) {
-	if f.heal != nil {
-		defer func() { err = errors.Join(err, f.heal(ctx, s, 0)) }()
+// checkNames returns an error for names that no fault has.
+func checkNames(names []string) error {
+	var all []string
+	for _, f := range faults() {
+		all = append(all, f.name)
 	}
-	for n := range max(1, f.times) {
-		if err := f.do(ctx, s, n); err != nil {
-			return err
-		}
-		if err := s.live(f.steps); err != nil {
-			return err
+	for _, name := range names {
+		if !slices.Contains(all, name) {
+			return fmt.Errorf("no fault is called %q, but %s", name, strings.Join(all, ", "))
 		}
 	}
 	return nil
 }
 
-// all does some actions, up to the first that fails.
-func all(do ...action) action {
-	return func(ctx context.Context, s *site, n int) error {
-		for _, a := range do {
-			if err := a(ctx, s, n); err != nil {
-				return err
-			}
+// run breaks a server, lets the others live with it, and heals it.
+func (f fault) run(s *site) {
+	if f.heal != nil {
+		defer f.heal(s)
+	}
+	for s.turn.n = range max(1, f.times) {
+		f.do(s)
+		if !s.live(f.steps) {
+			return
 		}
-		return nil
 	}
 }
 
-// does is an action that cannot fail.
-func does(f func(*site)) action {
-	return func(_ context.Context, s *site, _ int) error { f(s); return nil }
+// all does some actions.
+func all(do ...action) action {
+	return func(s *site) {
+		for _, a := range do {
+			a(s)
+		}
+	}
 }
 
 // inTurn does one action each time.
-func inTurn(do ...action) action {
-	return func(ctx context.Context, s *site, n int) error { return do[n](ctx, s, n) }
-}
+func inTurn(do ...action) action { return func(s *site) { do[s.turn.n](s) } }
 
-func paused(d time.Duration) action {
-	return func(ctx context.Context, _ *site, _ int) error { return pause(ctx, d) }
-}
+func paused(d time.Duration) action { return func(*site) { time.Sleep(d) } }
 
 // cut breaks the connections, one way or another.
-func cut(_ context.Context, s *site, _ int) error {
+func cut(s *site) {
 	how := s.rng.IntN(2)
 	s.log.add("cut %d", how)
 	if how == 0 {
@@ -186,222 +173,180 @@ func cut(_ context.Context, s *site, _ int) error {
 	} else {
 		s.proxy.Reset()
 	}
-	return nil
 }
 
-func ordered(orders ...order) action {
-	return func(_ context.Context, s *site, _ int) error {
-		for _, o := range orders {
-			if err := s.order(o); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
+func ordered(method string, arg any) action { return func(s *site) { s.order(method, arg) } }
 
-// coded gives an order with each code, from the first on.
-func coded(op op, first int) action {
-	return func(_ context.Context, s *site, n int) error { return s.order(order{Op: op, Code: uint32(first + n)}) }
-}
+func changed(touch float64) action { return func(s *site) { s.change(touch) } }
 
 // refuseStreams ends all streams, and each new one before its first response.
-func refuseStreams(_ context.Context, s *site, _ int) error {
-	code := uint32(1 + s.rng.IntN(16))
-	return errors.Join(s.order(order{Op: opRefuse, Code: code}), s.order(order{Op: opEnd, Code: code}))
+func refuseStreams(s *site) {
+	code := codes.Code(1 + s.rng.IntN(16))
+	s.order("Refuse", code)
+	s.order("End", code)
 }
 
 // served has the same process serve anew, and end each connection at some age; 0 is never.
 func served(age time.Duration) action {
-	return func(_ context.Context, s *site, _ int) error {
+	return func(s *site) {
 		how := s.serving
 		how.Age = age
-		return s.serve(how)
+		s.serve(how)
 	}
 }
 
 // spoiled makes the server send resources that are not valid, or valid ones again.
 func spoiled(bad bool) action {
-	return func(_ context.Context, s *site, _ int) error {
+	return func(s *site) {
 		s.truth.spoil(s.rng, bad)
-		return s.publish()
+		s.publish()
 	}
 }
 
 // storm breaks streams or connections.
-func storm(ctx context.Context, s *site, n int) error {
+func storm(s *site) {
 	switch s.rng.IntN(4) {
 	case 0:
-		return cut(ctx, s, n)
+		cut(s)
 	case 1:
-		return s.order(order{Op: opReset, Code: 8})
+		s.order("Reset", http2.ErrCodeCancel)
 	default:
-		return s.order(order{Op: opEnd, Code: uint32(s.rng.IntN(17))})
+		s.order("End", codes.Code(s.rng.IntN(17)))
 	}
 }
 
 // idle lets nothing be watched for so long that the client gives up its connection, and
 // cuts what is left.
-func idle(ctx context.Context, s *site, n int) error {
+func idle(s *site) {
 	s.program.stopAll()
-	if err := pause(ctx, 3*linger); err != nil {
-		return err
-	}
-	return cut(ctx, s, n)
+	time.Sleep(3 * linger)
+	cut(s)
 }
 
-func closed(on bool) action {
-	return func(_ context.Context, s *site, _ int) error { return s.proxy.Refuse(on) }
-}
+func closed(on bool) action { return func(s *site) { must(s.t, s.proxy.Refuse(on)) } }
 
 // blackhole swallows everything, and nobody learns that connections end.
 func blackhole(on bool) action {
-	return does(func(s *site) {
+	return func(s *site) {
 		s.deaf = true
 		s.proxy.Blackhole(on)
-	})
+	}
 }
 
-func delayed(d time.Duration) action { return does(func(s *site) { s.proxy.Delay(d) }) }
+func delayed(d time.Duration) action { return func(s *site) { s.proxy.Delay(d) } }
 
 // delayedOrNot lets requests go out whose answers come late.
-func delayedOrNot(_ context.Context, s *site, _ int) error {
-	s.proxy.Delay(time.Duration(s.rng.IntN(2)) * 200 * time.Millisecond)
-	return nil
-}
+func delayedOrNot(s *site) { s.proxy.Delay(time.Duration(s.rng.IntN(2)) * 200 * time.Millisecond) }
 
 // killed ends the server process by SIGKILL.
-func killed(_ context.Context, s *site, _ int) error {
+func killed(s *site) {
 	s.away = true
-	return s.child.kill()
+	s.child.kill()
 }
 
 // started starts another, which says what changed meanwhile.
-func started(_ context.Context, s *site, _ int) error {
-	return errors.Join(s.child.kill(), s.startServer()) // the old one lives if something went wrong
+func started(s *site) {
+	s.child.kill() // the old one lives if something went wrong
+	s.startServer()
 }
 
 // stopped stops the server process by SIGSTOP. Its connections stand, the kernel accepts
 // more, and nobody answers.
-func stopped(_ context.Context, s *site, _ int) error {
+func stopped(s *site) {
 	s.away = true
-	return s.child.signal(syscall.SIGSTOP)
+	s.child.signal(syscall.SIGSTOP)
 }
 
 // continued continues a stopped server process some time later.
 func continued(after time.Duration) action {
-	return func(ctx context.Context, s *site, _ int) error {
-		err := errors.Join(pause(ctx, after), s.child.signal(syscall.SIGCONT))
+	return func(s *site) {
+		time.Sleep(after)
+		s.child.signal(syscall.SIGCONT)
 		s.away = false
-		return errors.Join(err, s.publish())
+		s.publish()
 	}
 }
 
-func nameserverIs(code dnsmessage.RCode) action { return does(func(s *site) { s.names.be(code) }) }
+func nameserverIs(code dnsmessage.RCode) action { return func(s *site) { s.names.be(code) } }
 
 // abandonSocket leaves a socket file behind at which nobody listens, as a process does that was killed.
-func abandonSocket(_ context.Context, s *site, _ int) error {
+func abandonSocket(s *site) {
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: s.files.socket(), Net: "unix"})
-	if err != nil {
-		return err
-	}
+	must(s.t, err)
 	l.SetUnlinkOnClose(false)
-	return l.Close()
+	must(s.t, l.Close())
 }
 
 func rotated(client, server validity) action {
-	return func(_ context.Context, s *site, _ int) error { return s.files.rotate(client, server) }
+	return func(s *site) { s.files.rotate(client, server) }
 }
 
 // certsDamaged breaks the client's files, and cuts: what was read before serves on. Then
 // the server's own are broken too.
-func certsDamaged(damage func(dir string) error) action {
-	return func(ctx context.Context, s *site, n int) error {
-		dir, ready := s.files.clientDir(), s.connected
-		if n == 1 {
-			dir, ready = s.files.serverDir(), s.settle
+func certsDamaged(damage func(p *pki, file string), names ...string) action {
+	in := func(s *site, dir string) {
+		for _, name := range names {
+			damage(s.files, filepath.Join(dir, name))
 		}
-		if err := ready(ctx); err != nil {
-			return err
-		}
-		return errors.Join(damage(dir), cut(ctx, s, n))
+		cut(s)
 	}
+	return inTurn(func(s *site) {
+		s.connected()
+		in(s, s.files.clientDir())
+	}, func(s *site) {
+		s.settle()
+		in(s, s.files.serverDir())
+	})
 }
 
 // connected makes sure that the client has a connection, and so has read its files: a
 // collection is only complete when the server has answered.
-func (s *site) connected(ctx context.Context) error {
-	for k := range s.model.kinds {
-		if s.model.kinds[k].typ.FullState() {
-			if err := s.program.subscribe(collection, k, "*"); err != nil {
-				return err
-			}
+func (s *site) connected() {
+	for k, kind := range s.model.kinds {
+		if kind.typ.FullState() {
+			s.program.subscribe(collection, k, "*")
 		}
 	}
 	s.model.use(s.index, false)
-	return s.await(ctx, false)
-}
-
-func certFiles(dir string) []string {
-	return []string{filepath.Join(dir, "ca.pem"), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}
-}
-
-func removeAll(files []string) error {
-	var errs []error
-	for _, f := range files {
-		errs = append(errs, os.Remove(f))
-	}
-	return errors.Join(errs...)
-}
-
-// mismatch leaves a key that is not of its certificate.
-func mismatch(dir string) error {
-	ca, err := testutil.NewCA()
-	if err != nil {
-		return err
-	}
-	cert, err := ca.Issue(testutil.CertOptions{})
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, "key.pem"), cert.KeyPEM, 0o600)
+	s.await(false)
 }
 
 // tokenBroken takes the client's token away once the one that it has in its memory is
 // used up.
-func tokenBroken(spoil func(*pki) error) action {
-	soon := func(_ context.Context, s *site, _ int) error {
-		// The client has this one read with its next stream, and keeps it for a second.
-		return s.files.writeToken(31 * time.Second)
+func tokenBroken(spoil func(p *pki, file string)) action {
+	return func(s *site) {
+		s.files.writeToken(31 * time.Second) // the client has it read with its next stream, and keeps it for a second
+		cut(s)
+		s.settle()
+		spoil(s.files, s.files.token())
+		time.Sleep(1500 * time.Millisecond)
+		cut(s)
 	}
-	settled := func(ctx context.Context, s *site, _ int) error { return s.settle(ctx) }
-	spoilt := func(_ context.Context, s *site, _ int) error { return spoil(s.files) }
-	return all(soon, cut, settled, spoilt, paused(1500*time.Millisecond), cut)
 }
 
-func tokenRenewed(_ context.Context, s *site, _ int) error { return s.files.writeToken(tokenLife) }
+func tokenRenewed(s *site) { s.files.writeToken(tokenLife) }
 
 // hushed is a server that is out of reach until the program was seen to use one after it,
 // and then can be reached, and reads what it is asked, and says nothing.
-func hushed(ctx context.Context, s *site, n int) error {
-	if err := all(closed(true), cut)(ctx, s, n); err != nil {
-		return err
-	}
+func hushed(s *site) {
+	must(s.t, s.proxy.Refuse(true))
+	cut(s)
 	const most = 300 // steps
 	rests := s.rests
 	for n := 0; n < most && s.rests == rests; n++ {
-		if err := s.live(1); err != nil {
-			return err
+		if !s.live(1) {
+			return
 		}
 	}
 	if s.rests == rests || s.used < s.index {
-		return nil
+		return
 	}
 	s.silent = true
-	return errors.Join(s.order(order{Op: opHush, On: true}), s.proxy.Refuse(false))
+	s.order("Hush", true)
+	must(s.t, s.proxy.Refuse(false))
 }
 
-func unhushed(_ context.Context, s *site, _ int) error {
+func unhushed(s *site) {
 	s.silent = false
-	return s.order(order{Op: opHush})
+	s.order("Hush", false)
 }

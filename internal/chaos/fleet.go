@@ -1,8 +1,6 @@
-package main
+package chaos
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -12,18 +10,18 @@ import (
 // servers go and come back in any order.
 type turn struct {
 	fault
-	next  func() (struct{}, bool)
-	stop  func()
-	ended error // once next has returned false
+	n    int // how often it was done
+	next func() (struct{}, bool)
+	stop func()
 }
 
 // faults has faults at all servers, which overlap where there are several; it sees now and then
 // that all is well with the servers that are left, and in the end of each round with the first.
-func (w *world) faults(ctx context.Context, p plan, before use, begin func(string)) error {
+func (w *world) faults(p plan, before use) {
 	defer w.stopAll()
-	from := pick(p)
+	from := pick(p.variant, p.only)
 	if len(from) == 0 {
-		return nil
+		return
 	}
 	outs := slices.DeleteFunc(slices.Clone(from), func(f fault) bool { return !f.out })
 	for range p.rounds {
@@ -35,70 +33,50 @@ func (w *world) faults(ctx context.Context, p plan, before use, begin func(strin
 					f = outs[w.rng.IntN(len(outs))]
 				}
 				if w.goesWith(f) {
-					begin(fmt.Sprintf("%d:%s", site.index, f.name))
 					quota--
-					if err := w.begin(ctx, f, site); err != nil {
-						return err
-					}
+					site.begin(f)
 				}
 			}
-			if err := w.tick(ctx); err != nil {
-				return err
-			}
+			w.tick()
 			if w.allOut() && w.rng.IntN(10) == 0 {
-				if err := w.rest(ctx); err != nil {
-					return fmt.Errorf("at rest with %s: %w", w.broken(), err)
-				}
+				w.rest()
 			}
 		}
-		if err := w.rest(ctx); err != nil {
-			return err
-		}
-		if err := w.checkUse(ctx, before, spare); err != nil {
-			return err
-		}
+		w.rest()
+		must(w.t, w.checkUse(before, spare))
 	}
-	return nil
 }
 
 // begin begins a fault and takes it to where it first lets others live.
-func (w *world) begin(ctx context.Context, f fault, s *site) error {
-	if err := w.files.writeToken(tokenLife); err != nil {
-		return err
-	}
-	t := &turn{fault: f}
-	w.log.add("fault %s begins at server %d", f.name, s.index)
-	t.next, t.stop = iter.Pull(func(yield func(struct{}) bool) {
+func (s *site) begin(f fault) {
+	s.files.writeToken(tokenLife)
+	s.sequence = append(s.sequence, fmt.Sprintf("%d:%s", s.index, f.name))
+	s.log.add("fault %s begins at server %d", f.name, s.index)
+	s.turn = &turn{fault: f}
+	s.turn.next, s.turn.stop = iter.Pull(func(yield func(struct{}) bool) {
 		s.yield = func() bool { return yield(struct{}{}) }
-		t.ended = f.run(ctx, s)
+		f.run(s)
 	})
-	s.turn = t
-	return s.resume()
+	s.resume()
 }
 
-// live lets the others live for some steps. A fault calls it.
-func (s *site) live(steps int) error {
+// live lets the others live for some steps. A fault calls it, and ends if it is false.
+func (s *site) live(steps int) bool {
 	for range steps {
 		if !s.yield() {
-			return errStopped
+			return false
 		}
 	}
-	return nil
+	return true
 }
 
-// errStopped ends a fault early, when something is wrong elsewhere.
-var errStopped = errors.New("stopped")
-
 // resume has the fault at a server do its next step.
-func (s *site) resume() error {
+func (s *site) resume() {
 	t := s.turn
 	if _, more := t.next(); more {
-		return nil
+		return
 	}
 	s.turn = nil
-	if t.ended != nil {
-		return fmt.Errorf("in %s at server %d: %w", t.name, s.index, t.ended)
-	}
 	s.log.add("fault %s has ended at server %d", t.name, s.index)
 	s.used = min(s.used, s.index) // the program may go back there from now on
 	// The program no longer stands by at silent servers after one that answers again: if that fails
@@ -108,17 +86,15 @@ func (s *site) resume() error {
 			o.silent, o.turn.out = false, false
 		}
 	}
-	return nil
 }
 
 // tick is a step of a fault, if there is one, and one of the program or of a server.
-func (w *world) tick(ctx context.Context) error {
+func (w *world) tick() {
 	if broken := w.broken(); len(broken) > 0 {
-		if err := broken[w.rng.IntN(len(broken))].resume(); err != nil {
-			return err
-		}
+		broken[w.rng.IntN(len(broken))].resume()
 	}
-	return errors.Join(w.step(), w.moment(ctx))
+	w.step()
+	w.moment()
 }
 
 // stopAll ends what still lasts when something went wrong.
@@ -149,30 +125,26 @@ func (w *world) allOut() bool {
 
 // rest sees that the program knows what the first server says that can be reached, and that
 // all servers are asked for what they should be.
-func (w *world) rest(ctx context.Context) error {
-	if err := w.program.probe(w.rests); err != nil {
-		return err
-	}
+func (w *world) rest() {
+	w.program.probe(w.rests)
 	w.rests++
 	w.used = slices.IndexFunc(w.sites, func(s *site) bool { return s.turn == nil })
-	w.log.add("rest: server %d is active", w.used)
+	w.log.add("rest with %s: server %d is active", w.broken(), w.used)
 	if w.used == nobody {
 		w.model.use(nobody, false)
-		return w.await(ctx, false)
+		w.await(false)
+		return
 	}
 	active := w.sites[w.used]
-	if err := active.settle(ctx); err != nil {
-		return err
-	}
+	active.settle()
 	for _, s := range w.sites {
 		if s.deaf {
 			s.deaf = s.turn != nil // what is silenced later lasts too
 			s.proxy.Cut()
 		}
 	}
-	asked := func() error { return w.checkRequests(active.index) }
-	if err := eventually(ctx, patience, asked); err != nil {
-		return fmt.Errorf("while server %d is active: %w", active.index, err)
+	if err := eventually(patience, func() error { return w.checkRequests(active.index) }); err != nil {
+		w.t.Fatalf("while server %d is active: %v", active.index, err)
 	}
-	return active.settle(ctx)
+	active.settle()
 }

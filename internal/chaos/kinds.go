@@ -1,4 +1,4 @@
-package main
+package chaos
 
 import (
 	"errors"
@@ -88,11 +88,12 @@ func decodeOnce() error {
 
 // item is a resource on its way to the server process.
 type item struct {
-	Kind int // index into kinds
-	Name string
-	Rev  int
-	Size int  `json:",omitempty"` // of the padding, in bytes
-	Bad  bool `json:",omitempty"` // a cluster that validation refuses
+	Kind    int // index into kinds
+	Name    string
+	Present bool
+	Rev     int
+	Size    int  // of the padding, in bytes
+	Bad     bool // a cluster that validation refuses
 }
 
 // message makes the resource. Its text begins with the revision.

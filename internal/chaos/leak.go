@@ -1,8 +1,7 @@
-package main
+package chaos
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -69,8 +68,8 @@ const (
 
 // checkUse waits until no more is used than before, but for the streams that there are and some
 // spare goroutines and files.
-func (w *world) checkUse(ctx context.Context, before use, spare int) error {
-	return eventually(ctx, leakPatience, func() error {
+func (w *world) checkUse(before use, spare int) error {
+	return eventually(leakPatience, func() error {
 		now := w.use()
 		streams := streamGoroutines * max(0, now.streams-before.streams)
 		if now.goroutines <= before.goroutines+streams+spare && now.files <= before.files+spare {

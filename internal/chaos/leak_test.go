@@ -1,4 +1,4 @@
-package main
+package chaos
 
 import (
 	"fmt"
@@ -23,7 +23,7 @@ func TestCostOfEndedStreams(t *testing.T) {
 	}{
 		{"eof", endAll(codes.OK)},
 		{"status", endAll(codes.Unavailable)},
-		{"noise", func(s *stormy) { must(s.t, s.order(order{Op: opNoise})) }},
+		{"noise", func(s *stormy) { s.order("Noise", 0) }},
 		{"cut", func(s *stormy) { s.memory.server.DropConnections() }},
 		{"goaway", func(s *stormy) { s.memory.server.GoAway(); endAll(codes.OK)(s) }},
 		{"refused", func(s *stormy) { s.refuse(50 * time.Millisecond) }},
@@ -47,7 +47,6 @@ const (
 
 func leaveNothing(t *testing.T, v variant, do func(*stormy)) {
 	s := newStormy(t, 1, v)
-	defer s.close()
 	s.watchOneEach()
 	s.comeAndGo(warmUp, do)
 	goroutinesBefore, heapBefore := s.left()
@@ -78,7 +77,7 @@ func (s *stormy) rewatch() {
 
 func (s *stormy) watchOneEach() {
 	for k := range s.model.kinds {
-		must(s.t, s.program.subscribe(watch, k, s.model.kinds[k].name(0)))
+		s.program.subscribe(watch, k, s.model.kinds[k].name(0))
 	}
 }
 
@@ -89,7 +88,7 @@ func (s *stormy) comeAndGo(streams int64, do func(*stormy)) {
 		s.sleep(100 * time.Millisecond)
 	}
 	s.mend()
-	must(s.t, s.settle(s.t.Context()))
+	s.settle()
 	s.log.clear()
 }
 

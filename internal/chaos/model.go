@@ -1,4 +1,4 @@
-package main
+package chaos
 
 import (
 	"fmt"
@@ -38,6 +38,9 @@ const largeResource = 40_000
 // names is how many resources each type may have.
 const names = 10
 
+// servers is how many a world has at most.
+const servers = 3
+
 // newModel makes a model of a world's servers.
 func newModel(v variant, log *journal) *model {
 	m := &model{kinds: kinds(), delta: v.delta, log: log, subs: map[*sub]struct{}{}}
@@ -65,6 +68,9 @@ func (m *model) truthful(uri string, k key, rev int) bool {
 	h := m.source(uri)
 	return h != nil && h.facts[k] != nil && h.facts[k].revs[rev]
 }
+
+// sayer is the server whose revision it is.
+func (m *model) sayer(rev int) int { return rev % len(m.truths) }
 
 // missed says whether a server that says that something does not exist has it, and had it since all
 // watches were last right: whoever is told so is told a lie.
@@ -111,7 +117,7 @@ func (m *model) settle() {
 	defer m.mu.Unlock()
 	if h := m.activeLocked(); h != nil {
 		for _, f := range h.facts {
-			f.stayed = f.present
+			f.stayed = f.Present
 		}
 	}
 }

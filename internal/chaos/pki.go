@@ -1,12 +1,12 @@
-package main
+package chaos
 
 import (
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"testing"
 	"time"
 
 	"github.com/xdswatch/xdswatch/testutil"
@@ -17,7 +17,10 @@ const serverName = "chaos.test"
 
 // pki is the files of certificates and tokens: the client's below client, the server's
 // below server.
-type pki struct{ dir string }
+type pki struct {
+	t   testing.TB
+	dir string
+}
 
 // validity of a certificate.
 type validity uint8
@@ -27,35 +30,34 @@ const (
 	expired
 )
 
-func newPKI() (*pki, error) {
-	dir, err := os.MkdirTemp("", "chaos-")
-	if err != nil {
-		return nil, err
-	}
-	p := &pki{dir}
-	return p, errors.Join(os.Mkdir(p.clientDir(), 0o700), os.Mkdir(p.serverDir(), 0o700))
+func newPKI(t testing.TB) *pki {
+	p := &pki{t, t.TempDir()}
+	must(t, os.Mkdir(p.clientDir(), 0o700))
+	must(t, os.Mkdir(p.serverDir(), 0o700))
+	p.rotate(valid, valid)
+	return p
 }
 
 func (p *pki) clientDir() string { return filepath.Join(p.dir, "client") }
 func (p *pki) serverDir() string { return filepath.Join(p.dir, "server") }
 func (p *pki) token() string     { return filepath.Join(p.dir, "token") }
 func (p *pki) socket() string    { return filepath.Join(p.dir, "socket") }
-func (p *pki) remove() error     { return os.RemoveAll(p.dir) }
 
 // rotate replaces everything: a new authority, new certificates on both sides, a token.
-func (p *pki) rotate(client, server validity) error {
-	ca, err := testutil.NewCA()
-	if err != nil {
-		return err
-	}
-	return errors.Join(
-		issue(ca, p.clientDir(), client),
-		issue(ca, p.serverDir(), server),
-		p.writeToken(tokenLife),
-	)
+func (p *pki) rotate(client, server validity) {
+	ca := p.authority()
+	p.issue(ca, p.clientDir(), client)
+	p.issue(ca, p.serverDir(), server)
+	p.writeToken(tokenLife)
 }
 
-func issue(ca *testutil.CA, dir string, v validity) error {
+func (p *pki) authority() *testutil.CA {
+	ca, err := testutil.NewCA()
+	must(p.t, err)
+	return ca
+}
+
+func (p *pki) issue(ca *testutil.CA, dir string, v validity) {
 	o := testutil.CertOptions{
 		CommonName: "chaos", DNS: []string{serverName, "localhost"}, IPs: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
@@ -63,11 +65,9 @@ func issue(ca *testutil.CA, dir string, v validity) error {
 		o.NotBefore, o.NotAfter = time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour)
 	}
 	cert, err := ca.Issue(o)
-	if err != nil {
-		return err
-	}
+	must(p.t, err)
 	_, err = cert.WriteFiles(dir)
-	return err
+	must(p.t, err)
 }
 
 // The client takes 30 seconds off a token's life and reads a new one when less than a
@@ -76,26 +76,28 @@ func issue(ca *testutil.CA, dir string, v validity) error {
 const tokenLife = 90 * time.Second
 
 // writeToken replaces the token with one that has some time to live, or none.
-func (p *pki) writeToken(life time.Duration) error {
-	part := base64.RawURLEncoding.EncodeToString
-	token := part([]byte(`{"alg":"none"}`)) + "." +
-		part(fmt.Appendf(nil, `{"exp":%d}`, time.Now().Add(life).Unix())) + "." + part([]byte("signature"))
-	if err := os.WriteFile(p.token()+".new", []byte(token), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(p.token()+".new", p.token())
+func (p *pki) writeToken(life time.Duration) {
+	part := base64.RawURLEncoding.AppendEncode
+	token := append(part(nil, []byte(`{"alg":"none"}`)), '.')
+	token = append(part(token, fmt.Appendf(nil, `{"exp":%d}`, time.Now().Add(life).Unix())), '.')
+	must(p.t, testutil.PlaceFile(p.token(), part(token, []byte("signature"))))
 }
 
-// halve cuts files in half, in place, as a writer does that is not done yet.
-func halve(files ...string) error {
-	for _, f := range files {
-		info, err := os.Stat(f)
-		if err != nil {
-			return err
-		}
-		if err := os.Truncate(f, info.Size()/2); err != nil {
-			return err
-		}
-	}
-	return nil
+// expire replaces the token with one that has expired.
+func (p *pki) expire(string) { p.writeToken(-time.Minute) }
+
+// halve cuts a file in half, in place, as a writer does that is not done yet.
+func (p *pki) halve(file string) {
+	info, err := os.Stat(file)
+	must(p.t, err)
+	must(p.t, os.Truncate(file, info.Size()/2))
+}
+
+func (p *pki) remove(file string) { must(p.t, os.Remove(file)) }
+
+// mismatch makes the file of a key that of another.
+func (p *pki) mismatch(file string) {
+	cert, err := p.authority().Issue(testutil.CertOptions{})
+	must(p.t, err)
+	must(p.t, os.WriteFile(file, cert.KeyPEM, 0o600))
 }

@@ -1,4 +1,4 @@
-package main
+package chaos
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -19,8 +20,9 @@ import (
 // program is what uses a client: watches, sets, collections and lookups that come and go.
 // It is driven by one goroutine.
 type program struct {
+	t        testing.TB
 	config   client.Config
-	client   *client.Client
+	client   *client.Client // nil once it is closed
 	model    *model
 	subs     []*sub // those that live, but for probes
 	probes   []*sub
@@ -39,8 +41,8 @@ const most = 30
 
 // newProgram makes a program with a client of a configuration, in which it sets what the
 // harness needs: short waits, a journal, counts.
-func newProgram(config client.Config, m *model) (*program, error) {
-	p := &program{model: m, standing: map[string]int{}}
+func newProgram(t testing.TB, config client.Config, m *model) *program {
+	p := &program{t: t, model: m, standing: map[string]int{}}
 	for range m.kinds {
 		p.lookedUp = append(p.lookedUp, map[string]bool{})
 	}
@@ -72,9 +74,14 @@ func newProgram(config client.Config, m *model) (*program, error) {
 		},
 	}
 	p.config = config
+	p.open()
+	return p
+}
+
+func (p *program) open() {
 	var err error
-	p.client, err = client.New(config)
-	return p, err
+	p.client, err = client.New(p.config)
+	must(p.t, err)
 }
 
 // stood counts a stream that came or went.
@@ -94,8 +101,11 @@ func (p *program) streams() (n int) {
 	return n
 }
 
-// close ends the client and waits for all that it runs.
-func (p *program) close() error {
+// close ends the client and waits for all that it runs. A second call does nothing.
+func (p *program) close() {
+	if p.client == nil {
+		return
+	}
 	p.model.mu.Lock()
 	for s := range p.model.subs {
 		s.over = true
@@ -105,32 +115,35 @@ func (p *program) close() error {
 	err := p.client.Close()
 	<-p.client.Done()
 	p.lookups.Wait()
+	p.client = nil
 	if kept, ok := p.config.Store.(*store.Directory); ok {
 		err = errors.Join(err, kept.Close())
 	}
-	return err
+	must(p.t, err)
 }
 
 // step changes one thing.
-func (p *program) step(rng *rand.Rand) error {
+func (p *program) step(rng *rand.Rand) {
 	k := rng.IntN(len(p.model.kinds))
 	switch n := rng.IntN(20); {
 	case n < 8 && len(p.subs) < most:
-		return p.subscribe(watch, k, p.name(rng, k))
+		p.subscribe(watch, k, p.name(rng, k))
 	case n < 10 && len(p.subs) < most:
-		return p.subscribe(set, k, p.name(rng, k), p.name(rng, k))
+		p.subscribe(set, k, p.name(rng, k), p.name(rng, k))
 	case n < 11 && len(p.subs) < most:
-		return p.subscribe(collection, k, p.whole(rng, k))
+		p.subscribe(collection, k, p.whole(rng, k))
 	case n < 14:
-		return p.changeSet(rng)
+		p.changeSet(rng)
 	case n == 14:
 		p.lookup(k, p.name(rng, k))
 	case n == 15:
 		p.client.ResetBackoff()
 	case len(p.subs) > 0:
-		p.stop(rng.IntN(len(p.subs)))
+		i := rng.IntN(len(p.subs))
+		s := p.subs[i]
+		p.subs = slices.Delete(p.subs, i, i+1)
+		p.end(s)
 	}
-	return nil
 }
 
 func (p *program) name(rng *rand.Rand, k int) string {
@@ -150,7 +163,7 @@ func (p *program) whole(rng *rand.Rand, k int) string {
 }
 
 // subscribe begins a subscription. It is on the books before it can be told anything.
-func (p *program) subscribe(f form, k int, names ...string) error {
+func (p *program) subscribe(f form, k int, names ...string) {
 	p.number++
 	s := newSub(p.model, p.number, f, k, names)
 	p.model.mu.Lock()
@@ -171,14 +184,14 @@ func (p *program) subscribe(f form, k int, names ...string) error {
 			s.on, err = s.set, s.set.Add(names...)
 		}
 	}
-	return err
+	must(p.t, err)
 }
 
 // changeSet adds a name to a set, or takes one out.
-func (p *program) changeSet(rng *rand.Rand) error {
+func (p *program) changeSet(rng *rand.Rand) {
 	sets := slices.DeleteFunc(slices.Clone(p.subs), func(s *sub) bool { return s.form != set })
 	if len(sets) == 0 {
-		return nil
+		return
 	}
 	s := sets[rng.IntN(len(sets))]
 	name := p.name(rng, s.kind)
@@ -193,9 +206,9 @@ func (p *program) changeSet(rng *rand.Rand) error {
 	p.model.log.add("%v: %q out: %v", s, name, member)
 	if member {
 		s.set.Remove(name)
-		return nil
+	} else {
+		must(p.t, s.set.Add(name))
 	}
-	return s.set.Add(name)
 }
 
 // lookupPatience is how long a lookup may wait; that nothing was found in time is no fault
@@ -219,13 +232,6 @@ func (p *program) lookup(k int, name string) {
 			m.faultLocked("a lookup was told that %q does not exist, and it does: %v", name, err)
 		}
 	})
-}
-
-// stop ends a subscription.
-func (p *program) stop(i int) {
-	s := p.subs[i]
-	p.subs = slices.Delete(p.subs, i, i+1)
-	p.end(s)
 }
 
 // stopAll ends all subscriptions. The client then lets its streams and connections go,
@@ -255,14 +261,12 @@ func (p *program) streamsAt(uri string) int {
 
 // probe watches something of each type that no server has and nobody watched before: so
 // something is lacking, wherever the client is. What was watched so before is done with.
-func (p *program) probe(n int) error {
+func (p *program) probe(n int) {
 	before := p.probes
 	p.probes = nil
 	for k, kind := range p.model.kinds {
 		for _, name := range []string{kind.name(names + n), kind.member(names + n)} {
-			if err := p.subscribe(watch, k, name); err != nil {
-				return err
-			}
+			p.subscribe(watch, k, name)
 			last := len(p.subs) - 1
 			p.probes = append(p.probes, p.subs[last])
 			p.subs = p.subs[:last]
@@ -271,5 +275,4 @@ func (p *program) probe(n int) error {
 	for _, s := range before {
 		p.end(s)
 	}
-	return nil
 }

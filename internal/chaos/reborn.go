@@ -1,52 +1,54 @@
-package main
+package chaos
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"testing"
 	"time"
 
-	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/store"
 )
 
 // shelves are the directories of the program's store: one for each of its processes.
 type shelves struct {
+	t     testing.TB
 	under string
 	path  string // of the process that runs
 	kept  *store.Directory
 }
 
-func newShelves(dir string) (*shelves, error) {
-	s := &shelves{under: filepath.Join(dir, "store")}
-	return s, errors.Join(os.Mkdir(s.under, 0o700), s.open())
+func newShelves(t testing.TB, dir string) *shelves {
+	s := &shelves{t: t, under: filepath.Join(dir, "store")}
+	must(t, os.Mkdir(s.under, 0o700))
+	s.open()
+	return s
 }
 
-func (s *shelves) open() (err error) {
-	s.path, err = os.MkdirTemp(s.under, "")
-	s.kept = store.Dir(s.path, store.Options{})
-	return err
+func (s *shelves) open() {
+	path, err := os.MkdirTemp(s.under, "")
+	must(s.t, err)
+	s.path, s.kept = path, store.Dir(path, store.Options{})
 }
 
 // next makes the directory of the next process: what there is now of the files, as a process that is killed
 // leaves them, and how they are damaged.
-func (s *shelves) next(rng *rand.Rand, d damage) error {
+func (s *shelves) next(rng *rand.Rand, d damage) {
 	from := s.path
+	s.open()
 	entries, err := os.ReadDir(from)
-	errs := []error{err, s.open()}
+	must(s.t, err)
 	for _, e := range entries {
 		b, err := os.ReadFile(filepath.Join(from, e.Name()))
 		if errors.Is(err, os.ErrNotExist) {
 			continue // it was renamed
 		}
-		errs = append(errs, err, os.WriteFile(filepath.Join(s.path, e.Name()), d.of(rng, b), 0o600))
+		must(s.t, err)
+		must(s.t, os.WriteFile(filepath.Join(s.path, e.Name()), d.of(rng, b), 0o600))
 	}
-	return errors.Join(errs...)
 }
 
 // damage is what happens to a file.
@@ -76,50 +78,33 @@ const storeTime = 4 * time.Second
 
 // reborn ends the program's process and starts another while its server cannot be reached. What it then has
 // was accepted once; if the store was whole and in time, it is all that the server had said last.
-func reborn(ctx context.Context, s *site, n int) error {
-	how := damage(n)
-	if err := closed(false)(ctx, s, n); err != nil {
-		return err
-	}
-	settled := func(ctx context.Context, s *site, _ int) error { return s.settle(ctx) }
-	if err := all(settled, paused(storeTime))(ctx, s, n); err != nil {
-		return err
-	}
-	if err := s.change(0.5); err != nil {
-		return err
-	}
-	saved := all(settled, paused(resourceTimeout+storeTime))
-	if how != whole { // saves begin two seconds after a change
-		saved = paused(time.Duration(1900+s.rng.IntN(300)) * time.Millisecond)
-	}
-	if err := saved(ctx, s, n); err != nil {
-		return err
+func reborn(s *site) {
+	how := damage(s.turn.n)
+	must(s.t, s.proxy.Refuse(false))
+	s.settle()
+	time.Sleep(storeTime)
+	s.change(0.5)
+	if how == whole {
+		s.settle()
+		time.Sleep(resourceTimeout + storeTime)
+	} else { // saves begin two seconds after a change
+		time.Sleep(time.Duration(1900+s.rng.IntN(300)) * time.Millisecond)
 	}
 	s.log.add("the program's process ends, its store is damaged by %d", how)
-	if err := s.shelves.next(s.rng, how); err != nil {
-		return err
-	}
-	if err := all(closed(true), cut)(ctx, s, n); err != nil {
-		return err
-	}
+	s.shelves.next(s.rng, how)
+	must(s.t, s.proxy.Refuse(true))
+	cut(s)
 	s.model.use(nobody, how == whole)
-	if err := s.program.restart(s.shelves.kept); err != nil {
-		return err
-	}
-	if err := s.await(ctx, false); err != nil {
-		return fmt.Errorf("started without a server: %w", err)
-	}
-	return nil
+	s.program.restart(s.shelves.kept)
+	s.await(false)
 }
 
 // restart has another process go on in the program's place. It has the same subscriptions, and of what was
 // known a store.
-func (p *program) restart(kept *store.Directory) error {
+func (p *program) restart(kept *store.Directory) {
 	subs := p.subs
 	p.subs, p.probes = nil, nil
-	if err := p.close(); err != nil {
-		return err
-	}
+	p.close()
 	p.model.mu.Lock()
 	clear(p.standing)
 	p.model.mu.Unlock()
@@ -127,18 +112,12 @@ func (p *program) restart(kept *store.Directory) error {
 		clear(names)
 	}
 	p.config.Store = kept
-	var err error
-	if p.client, err = client.New(p.config); err != nil {
-		return err
-	}
+	p.open()
 	for _, s := range subs {
 		names := slices.Sorted(maps.Keys(s.told))
 		if s.form == collection {
 			names = []string{s.all}
 		}
-		if err := p.subscribe(s.form, s.kind, names...); err != nil {
-			return err
-		}
+		p.subscribe(s.form, s.kind, names...)
 	}
-	return nil
 }

@@ -1,7 +1,6 @@
-package main
+package chaos
 
 import (
-	"flag"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,8 +10,6 @@ import (
 
 	"github.com/xdswatch/xdswatch/internal/race"
 )
-
-var firstSeed = flag.Uint64("seed", 0, "of the first test of reconnects")
 
 // Ten thousand streams come and go, in fake time, while watches do and the server changes
 // its resources. What is left behind fails the bubble.
@@ -35,7 +32,7 @@ func TestReconnects(t *testing.T) {
 		}
 		t.Run(c.String(), func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { reconnect(t, *firstSeed+uint64(i), c.variant, c.streams) })
+			synctest.Test(t, func(t *testing.T) { reconnect(t, *seed+uint64(i), c.variant, c.streams) })
 		})
 	}
 }
@@ -43,50 +40,30 @@ func TestReconnects(t *testing.T) {
 // stormy is a program at a server in memory, in fake time.
 type stormy struct {
 	*site
-	t *testing.T
 }
 
 func reconnect(t *testing.T, seed uint64, v variant, streams int64) {
 	s := newStormy(t, seed, v)
-	defer func() {
-		if t.Failed() {
-			for _, line := range s.log.last() {
-				t.Log(line)
-			}
-		}
-	}()
-	defer s.close()
 	for range 10 {
-		must(t, s.program.step(s.rng))
+		s.program.step(s.rng)
 	}
 	for round := 0; s.program.came.Load() < streams; round++ {
 		s.breakIt()
 		for range s.rng.IntN(3) {
-			must(t, s.step())
+			s.step()
 		}
 		s.sleep(time.Duration(s.rng.IntN(300)) * time.Millisecond)
 		if round%40 == 0 {
 			s.mend()
-			if err := s.settle(t.Context()); err != nil {
-				t.Fatalf("seed %d, %v, round %d, %d streams: %v", seed, v, round, s.program.came.Load(), err)
-			}
+			s.settle()
 		}
 	}
 }
 
 func newStormy(t *testing.T, seed uint64, v variant) *stormy {
-	w, err := newWorld(seed, v)
-	must(t, err)
-	config, err := w.config()
-	must(t, err)
-	w.program, err = newProgram(config, w.model)
-	must(t, err)
-	return &stormy{w.sites[0], t}
-}
-
-func (s *stormy) close() {
-	must(s.t, s.program.close())
-	s.world.close()
+	w := newWorld(t, seed, v)
+	w.start(w.config())
+	return &stormy{w.sites[0]}
 }
 
 func (s *stormy) sleep(d time.Duration) {
@@ -113,7 +90,7 @@ func (s *stormy) breakIt() {
 	case 4:
 		s.sleep(time.Duration(s.rng.IntN(1000)) * time.Hour)
 	case 5:
-		must(s.t, s.order(order{Op: opNoise}))
+		s.order("Noise", 0)
 	case 6:
 		s.program.stopAll()
 		s.sleep(time.Duration(s.rng.IntN(100)) * time.Millisecond) // more or less than it lingers
@@ -123,7 +100,7 @@ func (s *stormy) breakIt() {
 }
 
 func (s *stormy) endStreams(code func() codes.Code) {
-	for _, st := range s.memory.Streams() {
+	for _, st := range s.memory.store.Streams() {
 		st.End(status.Error(code(), "broken"))
 	}
 }
@@ -138,10 +115,3 @@ func (s *stormy) refuse(d time.Duration) {
 
 // mend gives the client the time for its longest wait and for what it asks for.
 func (s *stormy) mend() { s.sleep(5 * time.Second) }
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

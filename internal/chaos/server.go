@@ -1,4 +1,4 @@
-package main
+package chaos
 
 import (
 	"context"
@@ -6,9 +6,9 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
+	"net/rpc"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,14 +32,13 @@ import (
 // serveArg is the argument that makes the program the server process.
 const serveArg = "-serve-chaos"
 
-// host serves a state, and does what it is ordered to: in the server process, or in memory. Orders
-// come one at a time.
+// host serves resources, and does what it is ordered to: in the server process, or in memory. Orders
+// are its exported methods, called by net/rpc, one at a time.
 type host struct {
-	*testutil.Store
+	store  *testutil.Store
 	server *testutil.Server // nil until the first order to serve
 	wires  *wires
 	kinds  []kind
-	served map[key]bool
 	token  bool // a bearer token is required
 
 	mu      sync.Mutex
@@ -47,111 +46,165 @@ type host struct {
 	muted   bool
 }
 
-// serve obeys orders until their end, which is the parent's.
-func serve(orders io.Reader, answers io.Writer) error {
-	h := &host{}
-	in, out := json.NewDecoder(orders), json.NewEncoder(answers)
-	for {
-		var o order
-		if err := in.Decode(&o); err != nil {
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			return err
-		}
-		a, err := h.do(o)
-		if err != nil {
-			a.Err = err.Error()
-		}
-		if err := out.Encode(a); err != nil {
-			return err
-		}
+// obey carries out orders until their end, which is the site's.
+func (h *host) obey(orders io.ReadWriteCloser) {
+	s := rpc.NewServer()
+	if err := s.RegisterName("host", h); err != nil {
+		panic(err) // it has no methods
 	}
+	s.ServeConn(orders)
 }
 
-// do carries an order out.
-func (h *host) do(o order) (a answer, err error) {
-	if err = h.obey(o); h.server == nil {
-		return a, err
-	}
-	a.Addr = h.server.Target()
-	if o.Op == opAsked {
-		for _, k := range h.kinds {
-			a.Asked = append(a.Asked, h.Subscribed(k.typ.TypeURL()))
-		}
-		a.Streams, a.Settled = len(h.Streams()), h.settled()
-	}
-	return a, err
+// none is the answer to an order that has none.
+type none = *int
+
+// Serving is how the server is to serve.
+type Serving struct {
+	TLS    string        // directory of ca.pem, cert.pem and key.pem
+	Token  bool          // ask for a bearer token that has not expired
+	Age    time.Duration // maximum connection age
+	Memory string        // the server's name in memory; else it listens on loopback TCP
+	First  []item        // what it serves at first
 }
 
-func (h *host) obey(o order) error {
-	if o.Op == opServe {
-		return h.serve(*o.Serve, o.State)
-	}
-	if h.server == nil {
-		return errors.New("nothing is served")
-	}
-	switch o.Op {
-	case opSet:
-		return h.set(o.State)
-	case opEnd:
-		for _, st := range h.Streams() {
-			st.End(status.Error(codes.Code(o.Code), "ended by the harness"))
-		}
-	case opRefuse:
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.refused = codes.Code(o.Code)
-	case opMute:
-		h.mute(o.On)
-	case opHush:
-		h.Hold(o.On)
-	case opAsked: // the answer tells
-	case opReset:
-		h.wires.each(func(w *wire) { w.resetStreams(http2.ErrCode(o.Code)) })
-	case opGoAway:
-		h.wires.each(func(w *wire) { w.goAway(o.Stream, http2.ErrCode(o.Code)) })
-	case opTear:
-		h.wires.each((*wire).tear)
-	case opNoise:
-		for _, st := range h.Streams() {
-			go st.SendBytes([]byte{0xff, 0xff}) // a stream that is over needs none
-		}
-	case opWake:
-		wake(o.After)
-	default:
-		return fmt.Errorf("order %q is not known", o.Op)
-	}
-	return nil
-}
-
-// serve starts the server, anew if it runs, with an empty store of its own.
-func (h *host) serve(s serving, first *state) error {
+// Serve (re)starts the server, with an empty store of its own, and answers its address, which is a
+// new one.
+func (h *host) Serve(how Serving, addr *string) (err error) {
 	if h.server != nil {
 		h.server.Close()
 	}
-	*h = host{Store: testutil.NewStore(), wires: &wires{open: map[*wire]struct{}{}}, kinds: kinds(), token: s.Token}
-	err := h.set(first)
-	opts := []testutil.Option{testutil.Unrecorded(), testutil.OnStream(h.opened), h.Serve()}
-	switch {
-	case err != nil:
-	case s.Memory != "": // in fake time, which a wire's mutex might hold up
-		h.server = testutil.NewServer(append(opts, testutil.Named(s.Memory))...)
-	default:
-		h.server, err = testutil.ListenServer("127.0.0.1:0", append(opts, testutil.GRPCOptions(h.overTCP(s)...))...)
+	*h = host{store: testutil.NewStore(), wires: &wires{open: map[*wire]struct{}{}}, kinds: kinds(), token: how.Token}
+	if err = h.Set(how.First, nil); err != nil {
+		return err
+	}
+	opts := []testutil.Option{testutil.Unrecorded(), testutil.OnStream(h.opened), h.store.Serve()}
+	if how.Memory != "" { // in fake time, which a wire's mutex might hold up
+		h.server = testutil.NewServer(append(opts, testutil.Named(how.Memory))...)
+	} else {
+		h.server, err = testutil.ListenServer("127.0.0.1:0", append(opts, testutil.GRPCOptions(h.overTCP(how)...))...)
+	}
+	if err == nil {
+		*addr = h.server.Target()
 	}
 	return err
 }
 
-func (h *host) overTCP(s serving) []grpc.ServerOption {
+// Set changes the resources.
+func (h *host) Set(to []item, _ none) error {
+	var there []*discoveryv3.Resource
+	for _, i := range to {
+		if i.Present {
+			there = append(there, testutil.Wrapped(i.Name, fmt.Sprint(i.Rev), i.message(h.kinds)))
+		} else {
+			h.store.Remove(h.kinds[i.Kind].typ.TypeURL(), i.Name)
+		}
+	}
+	return h.store.Set(there...)
+}
+
+// End ends all streams with a status.
+func (h *host) End(code codes.Code, _ none) error {
+	for _, st := range h.store.Streams() {
+		st.End(status.Error(code, "ended by the harness"))
+	}
+	return nil
+}
+
+// Refuse ends each new stream with a status; OK takes them again.
+func (h *host) Refuse(code codes.Code, _ none) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.refused = code
+	return nil
+}
+
+// Mute leaves requests unread, or reads them again.
+func (h *host) Mute(on bool, _ none) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.muted = on
+	for _, st := range h.store.Streams() {
+		if on {
+			st.StopReading()
+		} else {
+			st.ResumeReading()
+		}
+	}
+	return nil
+}
+
+// Hush reads requests and answers none, or answers them.
+func (h *host) Hush(on bool, _ none) error {
+	h.store.Hold(on)
+	return nil
+}
+
+// Asked is what the server is asked.
+type Asked struct {
+	Streams int        // that stand
+	Names   [][]string // that are subscribed to of each kind
+	Settled bool       // all that is subscribed to was sent and answered
+}
+
+// Asked tells what is asked for.
+func (h *host) Asked(_ int, a *Asked) error {
+	for _, k := range h.kinds {
+		a.Names = append(a.Names, h.store.Subscribed(k.typ.TypeURL()))
+	}
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	a.Streams, a.Settled = len(h.store.Streams()), h.store.Settle(now) == nil
+	return nil
+}
+
+// Reset resets all streams: RST_STREAM.
+func (h *host) Reset(code http2.ErrCode, _ none) error {
+	h.wires.each(func(w *wire) { w.resetStreams(code) })
+	return nil
+}
+
+// GoAway is a frame of HTTP/2.
+type GoAway struct {
+	Last uint32 // stream that was processed
+	Code http2.ErrCode
+}
+
+// GoAway says GOAWAY on all connections.
+func (h *host) GoAway(f GoAway, _ none) error {
+	h.wires.each(func(w *wire) { w.goAway(f) })
+	return nil
+}
+
+// Tear has all connections end in the middle of a frame.
+func (h *host) Tear(_ int, _ none) error {
+	h.wires.each((*wire).tear)
+	return nil
+}
+
+// Noise sends a message that is no response, on all streams.
+func (h *host) Noise(_ int, _ none) error {
+	for _, st := range h.store.Streams() {
+		go st.SendBytes([]byte{0xff, 0xff}) // a stream that is over needs none
+	}
+	return nil
+}
+
+// Wake continues the parent after a while; the parent is about to be stopped.
+func (h *host) Wake(after time.Duration, _ none) error {
+	parent := os.Getppid()
+	time.AfterFunc(after, func() { _ = syscall.Kill(parent, syscall.SIGCONT) })
+	return nil
+}
+
+func (h *host) overTCP(how Serving) []grpc.ServerOption {
 	opts := []grpc.ServerOption{
-		grpc.Creds(&wireCreds{TransportCredentials: serverCreds(s.TLS), wires: h.wires}),
+		grpc.Creds(&wireCreds{TransportCredentials: serverCreds(how.TLS), wires: h.wires}),
 		grpc.WriteBufferSize(0), // so that wires know where frames begin
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
 	}
-	if s.Age > 0 {
+	if how.Age > 0 {
 		opts = append(opts, grpc.KeepaliveParams(keepalive.ServerParameters{
-			MaxConnectionAge: s.Age, MaxConnectionAgeGrace: s.Age / 4,
+			MaxConnectionAge: how.Age, MaxConnectionAgeGrace: how.Age / 4,
 		}))
 	}
 	return opts
@@ -169,50 +222,6 @@ func (h *host) opened(st *testutil.Stream) {
 	case h.muted:
 		st.StopReading()
 	}
-}
-
-// set serves a state.
-func (h *host) set(to *state) error {
-	gone := h.served
-	h.served = map[key]bool{}
-	var all []*discoveryv3.Resource
-	for _, i := range to.Items {
-		all = append(all, testutil.Wrapped(i.Name, fmt.Sprint(i.Rev), i.message(h.kinds)))
-		h.served[key{i.Kind, i.Name}] = true
-	}
-	for k := range gone {
-		if !h.served[k] {
-			h.Remove(h.kinds[k.kind].typ.TypeURL(), k.name)
-		}
-	}
-	return h.Set(all...)
-}
-
-// mute leaves requests unread, or reads them again.
-func (h *host) mute(on bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.muted = on
-	for _, st := range h.Streams() {
-		if on {
-			st.StopReading()
-		} else {
-			st.ResumeReading()
-		}
-	}
-}
-
-// settled says whether all that is subscribed to was sent and answered.
-func (h *host) settled() bool {
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	return h.Settle(now) == nil
-}
-
-// wake continues the parent after a while; the parent is about to be stopped.
-func wake(after time.Duration) {
-	parent := os.Getppid()
-	time.AfterFunc(after, func() { _ = syscall.Kill(parent, syscall.SIGCONT) })
 }
 
 // serverCreds reads the files in dir at each handshake.

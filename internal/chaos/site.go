@@ -1,8 +1,9 @@
-package main
+package chaos
 
 import (
 	"fmt"
 	"net"
+	"net/rpc"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/testutil"
@@ -13,10 +14,10 @@ type site struct {
 	*world
 	index   int // its place in the order of priority
 	truth   *truth
-	server  interface{ do(order) (answer, error) }
-	child   *child // the server's process; nil in memory
-	memory  *host  // the server in memory; nil in a process
-	serving serving
+	orders  *rpc.Client // of the server's host
+	child   *child      // the server's process; nil in memory
+	memory  *host       // the server in memory; nil in a process
+	serving Serving
 	proxy   *testutil.TCPProxy // nil in memory
 	names   *nameserver        // nil unless viaDNS
 
@@ -37,37 +38,41 @@ func (s *site) String() string {
 }
 
 // build starts the server and what stands before it.
-func (s *site) build() (err error) {
+func (s *site) build() {
 	s.truth.change(s.rng, 0.7)
 	if s.variant.via == viaMemory {
 		s.memory = &host{}
-		s.server = s.memory
-		return s.serve(serving{Memory: fmt.Sprint("memory", s.index)})
+		ours, its := net.Pipe()
+		go s.memory.obey(its)
+		s.orders = rpc.NewClient(ours)
+		s.serve(Serving{Memory: fmt.Sprint("memory", s.index)})
+		return
 	}
 	if s.variant.tls {
-		s.serving = serving{TLS: s.files.serverDir(), Token: true}
+		s.serving = Serving{TLS: s.files.serverDir(), Token: true}
 	}
+	var err error
 	const nowhere = "127.0.0.1:1"
 	if s.variant.via == viaUnix {
 		s.proxy, err = testutil.NewUnixProxy(s.files.socket(), nowhere)
 	} else {
 		s.proxy, err = testutil.NewTCPProxy(nowhere)
 	}
-	if err == nil && s.variant.via == viaDNS {
+	must(s.t, err)
+	if s.variant.via == viaDNS {
 		s.names, err = newNameserver()
+		must(s.t, err)
 	}
-	if err != nil {
-		return err
-	}
-	return s.startServer()
+	s.startServer()
 }
 
 func (s *site) close() {
 	if s.memory != nil {
 		s.memory.server.Close()
+		s.orders.Close()
 	}
 	if s.child != nil {
-		_ = s.child.kill() // it ends with us anyway
+		s.child.kill()
 	}
 	if s.proxy != nil {
 		s.proxy.Close()
@@ -78,68 +83,65 @@ func (s *site) close() {
 }
 
 // startServer starts a server process that serves the truth.
-func (s *site) startServer() error {
-	c, err := startChild()
-	if err != nil {
-		return err
-	}
-	s.child, s.server = c, c
-	return s.serve(s.serving)
+func (s *site) startServer() {
+	s.child = startChild(s.t)
+	s.orders = s.child.orders
+	s.serve(s.serving)
 }
 
 // serve has the server serve, anew if it does already, at a new port.
-func (s *site) serve(how serving) error {
-	a, err := s.server.do(order{Op: opServe, Serve: &how, State: s.truth.state()})
-	if err != nil {
-		return err
-	}
+func (s *site) serve(how Serving) {
+	how.First = s.truth.items()
+	var addr string
+	must(s.t, s.orders.Call("host.Serve", how, &addr))
 	s.away = false
 	if s.proxy != nil {
-		s.proxy.SetTarget(a.Addr)
+		s.proxy.SetTarget(addr)
 	}
-	return nil
 }
 
-func (s *site) order(o order) error {
-	s.log.add("server %d: order %s code %d", s.index, o.Op, o.Code)
-	s.deaf = s.deaf || o.Op == opReset
-	_, err := s.server.do(o)
-	return err
+// order has a method of the host called.
+func (s *site) order(method string, arg any) {
+	s.log.add("server %d: order %s %v", s.index, method, arg)
+	s.deaf = s.deaf || method == "Reset"
+	must(s.t, s.orders.Call("host."+method, arg, nil))
+}
+
+// asked is what the server is asked.
+func (s *site) asked() (a Asked) {
+	must(s.t, s.orders.Call("host.Asked", 0, &a))
+	return a
 }
 
 // publish has the server say the truth.
-func (s *site) publish() error {
-	if s.away {
-		return nil
+func (s *site) publish() {
+	if !s.away {
+		must(s.t, s.orders.Call("host.Set", s.truth.items(), nil))
 	}
-	_, err := s.server.do(order{Op: opSet, State: s.truth.state()})
-	return err
 }
 
 // change changes some resources at the server, or what it will say when it is back.
-func (s *site) change(touch float64) error {
+func (s *site) change(touch float64) {
 	s.truth.change(s.rng, touch)
-	return s.publish()
+	s.publish()
 }
 
 // reach is how a program reaches the server.
-func (s *site) reach() (to bootstrap.ManagementServer, err error) {
+func (s *site) reach() bootstrap.ManagementServer {
 	var target string
 	switch s.variant.via {
 	case viaTCP:
 		target = s.proxy.Addr()
 	case viaDNS:
 		_, port, err := net.SplitHostPort(s.proxy.Addr())
-		if err != nil {
-			return to, err
-		}
+		must(s.t, err)
 		target = fmt.Sprintf("dns://%s/%s:%s", s.names.addr(), serverName, port)
 	case viaUnix:
 		target = "unix://" + s.proxy.Addr()
 	case viaMemory:
 		target = s.memory.server.Target()
 	}
-	to = bootstrap.ManagementServer{
+	to := bootstrap.ManagementServer{
 		URI: target, ChannelCreds: bootstrap.Insecure(), Delta: s.variant.delta, PerType: s.variant.perType,
 	}
 	if s.variant.tls {
@@ -150,5 +152,5 @@ func (s *site) reach() (to bootstrap.ManagementServer, err error) {
 		}}
 		to.CallCreds = []bootstrap.CallCreds{{Type: "jwt_token_file", TokenFile: s.files.token()}}
 	}
-	return to, nil
+	return to
 }

@@ -1,4 +1,4 @@
-package main
+package chaos
 
 import (
 	"fmt"
@@ -49,16 +49,15 @@ func newSub(m *model, id int, f form, kind int, names []string) *sub {
 // told is what a subscription was told of a resource.
 type told struct {
 	holding
-	newest map[*truth]int // revision that was ever told, by server
+	newest [servers]int // revision that was ever told, by server
 }
 
 // holding is what is known of a resource: by a subscription, by the client, or by the model.
 type holding struct {
 	known   known
-	rev     int    // of a value
-	from    *truth // whose that is
-	stale   bool   // it is of the store, and no server has said it since
-	trouble error  // the last ambient error, or why it failed; nil when it was cleared
+	rev     int   // of a value
+	stale   bool  // it is of the store, and no server has said it since
+	trouble error // the last ambient error, or why it failed; nil when it was cleared
 }
 
 func (h holding) String() string {
@@ -140,19 +139,21 @@ func (s *sub) hearLocked(ev client.Event[any]) {
 // updated judges a value: the server said it, and nothing newer of its was heard before.
 func (s *sub) updated(t *told, k key, ev client.Event[any]) {
 	m := s.model
-	rev, from := m.kinds[k.kind].revision(ev.Value), m.source(ev.Server)
+	rev := m.kinds[k.kind].revision(ev.Value)
 	if !m.truthful(ev.Server, k, rev) {
 		m.faultLocked("%v was told revision %d of %q, which the server %s never said", s, rev, k.name, ev.Server)
 		return
 	}
-	if rev < t.newest[from] {
-		m.faultLocked("%v was told revision %d of %q after %d", s, rev, k.name, t.newest[from])
+	newest := &t.newest[m.sayer(rev)]
+	if rev < *newest {
+		m.faultLocked("%v was told revision %d of %q after %d", s, rev, k.name, *newest)
 	}
-	if t.newest == nil {
-		t.newest = map[*truth]int{}
+	*newest = rev
+	to := holding{known: value, rev: rev, stale: ev.Stale} // trouble that goes on is told after it
+	if t.holding == to {
+		m.faultLocked("%v was told revision %d of %q twice", s, rev, k.name)
 	}
-	t.newest[from] = rev
-	t.holding = holding{known: value, rev: rev, from: from, stale: ev.Stale} // trouble that goes on is told after it
+	t.holding = to
 }
 
 func (s *sub) everything(ev client.Event[any]) {

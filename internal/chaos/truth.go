@@ -1,4 +1,4 @@
-package main
+package chaos
 
 import "math/rand/v2"
 
@@ -29,57 +29,64 @@ func newTruth(m *model, n int) *truth {
 // fact is what the server says of a resource.
 type fact struct {
 	item
-	present bool
-	stayed  bool         // it is there, and was since all watches were last right
-	revs    map[int]bool // all that were ever said
+	stayed bool         // it is there, and was since all watches were last right
+	revs   map[int]bool // all that were ever said
 }
 
-// change makes a new state: each resource is touched with a probability, and then comes,
-// changes or goes. State-of-the-world servers cannot say of other types than listeners and
-// clusters that a resource went, so there those stay (xDS protocol, "Deleting Resources").
-func (h *truth) change(rng *rand.Rand, touch float64) {
+// edit makes a new state by an edit of each resource.
+func (h *truth) edit(each func(f *fact)) {
 	h.model.mu.Lock()
 	defer h.model.mu.Unlock()
 	h.revision += len(h.model.truths)
 	for _, f := range h.order {
+		each(f)
+	}
+}
+
+// change touches each resource with a probability; it then comes, changes or goes.
+func (h *truth) change(rng *rand.Rand, touch float64) {
+	h.edit(func(f *fact) {
 		if rng.Float64() < touch {
-			h.touchLocked(rng, f)
+			h.touch(rng, f)
 		}
-	}
+	})
 }
 
-// refresh changes every resource that is there and leaves the others absent.
-func (h *truth) refresh() {
-	h.model.mu.Lock()
-	defer h.model.mu.Unlock()
-	h.revision += len(h.model.truths)
-	for _, f := range h.facts {
-		if f.present {
-			f.say(h.revision)
-		}
-	}
-}
-
-// slim takes the padding off; the next refresh tells.
-func (h *truth) slim() {
-	h.model.mu.Lock()
-	defer h.model.mu.Unlock()
-	for _, f := range h.facts {
-		f.Size = 0
-	}
-}
-
-func (h *truth) touchLocked(rng *rand.Rand, f *fact) {
+// touch changes a resource. State-of-the-world servers cannot say of other types than listeners and
+// clusters that a resource went, so there those stay (xDS protocol, "Deleting Resources").
+func (h *truth) touch(rng *rand.Rand, f *fact) {
 	mayGo := h.model.delta || h.model.kinds[f.Kind].typ.FullState()
-	if f.present && mayGo && rng.IntN(3) == 0 {
-		f.present, f.stayed, f.Bad = false, false, false
+	if f.Present && mayGo && rng.IntN(3) == 0 {
+		f.Present, f.stayed, f.Bad = false, false, false
 		return
 	}
-	f.present, f.Size = true, 0
+	f.Present, f.Size = true, 0
 	if rng.IntN(20) == 0 {
 		f.Size = h.model.large
 	}
 	f.say(h.revision)
+}
+
+// refresh changes every resource that is there and leaves the others absent.
+func (h *truth) refresh() {
+	h.edit(func(f *fact) {
+		if f.Present {
+			f.say(h.revision)
+		}
+	})
+}
+
+// slim takes the padding off; the next refresh tells.
+func (h *truth) slim() { h.edit(func(f *fact) { f.Size = 0 }) }
+
+// spoil makes a cluster that is there bad, or good again.
+func (h *truth) spoil(rng *rand.Rand, bad bool) {
+	h.edit(func(f *fact) {
+		if h.model.kinds[f.Kind].label == "cds" && f.Present && f.Bad != bad && (!bad || rng.IntN(2) != 0) {
+			f.Bad = bad
+			f.say(h.revision)
+		}
+	})
 }
 
 func (f *fact) say(rev int) {
@@ -87,29 +94,13 @@ func (f *fact) say(rev int) {
 	f.revs[rev] = true
 }
 
-// state is what the server is to serve.
-func (h *truth) state() *state {
+// items is what the server is to serve.
+func (h *truth) items() []item {
 	h.model.mu.Lock()
 	defer h.model.mu.Unlock()
-	s := &state{}
-	for _, f := range h.order {
-		if f.present {
-			s.Items = append(s.Items, f.item)
-		}
+	items := make([]item, len(h.order))
+	for i, f := range h.order {
+		items[i] = f.item
 	}
-	return s
-}
-
-// spoil makes a cluster that is there bad, or good again.
-func (h *truth) spoil(rng *rand.Rand, bad bool) {
-	h.model.mu.Lock()
-	defer h.model.mu.Unlock()
-	h.revision += len(h.model.truths)
-	for _, f := range h.order {
-		if h.model.kinds[f.Kind].label != "cds" || !f.present || f.Bad == bad || bad && rng.IntN(2) == 0 {
-			continue
-		}
-		f.Bad = bad
-		f.say(h.revision)
-	}
+	return items
 }

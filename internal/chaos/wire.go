@@ -1,4 +1,4 @@
-package main
+package chaos
 
 import (
 	"bytes"
@@ -147,10 +147,10 @@ func (w *wire) resetStreams(code http2.ErrCode) {
 }
 
 // goAway says that no stream after last is processed.
-func (w *wire) goAway(last uint32, code http2.ErrCode) {
+func (w *wire) goAway(f GoAway) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_ = w.framer.WriteGoAway(last, code, nil) // a buffer takes everything
+	_ = w.framer.WriteGoAway(f.Last, f.Code, nil) // a buffer takes everything
 	w.slipLocked()
 }
 

@@ -1,8 +1,9 @@
-package main
+package chaos
 
 import (
-	"context"
 	"math/rand/v2"
+	"strings"
+	"testing"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -15,72 +16,58 @@ import (
 )
 
 // world is servers and the ways to them, with a program that lives among them. It is driven
-// by one goroutine.
+// by one goroutine, that of its test, which it fails when something is wrong.
 type world struct {
+	t       testing.TB
+	seed    uint64
 	variant variant
 	rng     *rand.Rand
 	log     *journal
 	model   *model
-	program *program
+	program *program // nil before start
 	files   *pki     // nil in memory
 	shelves *shelves // of the program
 
-	sites []*site // in order of priority
-	rests int
-	used  int // the active server of the last rest, or one before it that answers again
+	sites    []*site  // in order of priority
+	sequence []string // of faults, with their servers
+	rests    int
+	used     int // the active server of the last rest, or one before it that answers again
 }
 
-func newWorld(seed uint64, v variant) (*world, error) {
+// newWorld makes a world for the length of a test; if that fails it is told how it came to it.
+func newWorld(t testing.TB, seed uint64, v variant) *world {
 	log := newJournal()
 	w := &world{
-		variant: v, rng: rand.New(rand.NewPCG(seed, 0)), log: log,
+		t: t, seed: seed, variant: v, rng: rand.New(rand.NewPCG(seed, 0)), log: log,
 		model: newModel(v, log),
 	}
-	if err := w.open(); err != nil {
-		w.close()
-		return nil, err
+	if v.via != viaMemory {
+		w.files = newPKI(t)
 	}
-	return w, nil
-}
-
-func (w *world) open() (err error) {
-	if w.variant.via != viaMemory {
-		if w.files, err = newPKI(); err != nil {
-			return err
-		}
-		if err := w.files.rotate(valid, valid); err != nil {
-			return err
-		}
-	}
+	t.Cleanup(w.close)
 	for i, h := range w.model.truths {
 		s := &site{world: w, index: i, truth: h}
 		w.sites = append(w.sites, s)
-		if err := s.build(); err != nil {
-			return err
-		}
+		s.build()
 	}
-	return nil
+	return w
 }
 
-// close ends the world; the program in it must have ended.
 func (w *world) close() {
+	if w.program != nil {
+		w.program.close()
+	}
 	for _, s := range w.sites {
 		s.close()
 	}
-	if w.files != nil {
-		_ = w.files.remove() // what is left lies among temporary files
-	}
-}
-
-// cutAll breaks all connections.
-func (w *world) cutAll() {
-	for _, s := range w.sites {
-		s.proxy.Cut()
+	if w.t.Failed() {
+		w.t.Logf("last events:\n%s\nseed %d, %v\nfaults: %s",
+			strings.Join(w.log.last(), "\n"), w.seed, w.variant, strings.Join(w.sequence, " "))
 	}
 }
 
 // config is that of a client of the servers.
-func (w *world) config() (client.Config, error) {
+func (w *world) config() client.Config {
 	c := client.Config{
 		Bootstrap: &bootstrap.Config{Node: &corev3.Node{Id: "chaos"}}, ResourceTimeout: resourceTimeout,
 		GRPC: transport.GRPCConfig{
@@ -90,10 +77,7 @@ func (w *world) config() (client.Config, error) {
 	b := c.Bootstrap
 	var inMemory []*testutil.Server
 	for _, s := range w.sites {
-		server, err := s.reach()
-		if err != nil {
-			return c, err
-		}
+		server := s.reach()
 		s.truth.uri = server.URI
 		b.Servers = append(b.Servers, server)
 		if s.memory != nil {
@@ -105,30 +89,27 @@ func (w *world) config() (client.Config, error) {
 		c.GRPC.KeepaliveTime = -1
 		c.GRPC.DialOptions = []grpc.DialOption{testutil.InMemory(inMemory...)}
 	}
-	return c, nil
+	return c
 }
+
+// start starts the program, with a client of a configuration.
+func (w *world) start(config client.Config) { w.program = newProgram(w.t, config, w.model) }
 
 // moment is the time between two steps.
-func (w *world) moment(ctx context.Context) error {
-	return pause(ctx, time.Duration(w.rng.IntN(15))*time.Millisecond)
-}
+func (w *world) moment() { time.Sleep(time.Duration(w.rng.IntN(15)) * time.Millisecond) }
 
 // step changes a subscription of the program or some resources of a server.
-func (w *world) step() error {
+func (w *world) step() {
 	if w.rng.IntN(4) == 0 {
-		return w.sites[w.rng.IntN(len(w.sites))].change(0.1)
+		w.sites[w.rng.IntN(len(w.sites))].change(0.1)
+	} else {
+		w.program.step(w.rng)
 	}
-	return w.program.step(w.rng)
 }
 
-// pause lets time pass.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,0 +1,91 @@
+// Package chaos breaks a live client against a management server in every way that
+// its authors could think of, and checks after each that
+//
+//   - what the program was told is what the server says,
+//   - every subscription stands: a change of each resource arrives,
+//   - nobody was told a lie: that something does not exist which does, that a value is
+//     lost which is held, a value that the server never said, an older one after a newer, one twice,
+//   - nothing is left: no trouble that is over, no goroutine or file more than before the
+//     first fault, nor heap that grows with the streams; and after the end of the client no
+//     goroutine, file or memory more than before it.
+//
+// The server is a store of package testutil, which keeps to the protocol, in a process of its own,
+// so that it can be killed and stopped. (test/real has the servers of others.) What happens follows
+// from the seed; when it happens does not.
+//
+// What a client should hold at rest is said in one place, and compared with the events of watches,
+// the client's dump and the requests that servers read (expect.go).
+//
+// A world has one server, or with -fallback two or three, of which each steps in for those before
+// it (gRFC A71); there is no other difference. Faults are one table (fault.go): what each needs,
+// does and heals. Each server has one fault at most at a time, a coroutine that lets the program,
+// the servers and the other faults go on (fleet.go); where there are several servers, faults
+// overlap. Each server says something else, so that a value tells who served it. Whenever it is
+// certain which servers can be reached, it is also checked that
+//
+//   - the first of them is the one whose word is held, and no other's is; where there is none, that
+//     is told,
+//   - it is asked for everything that is wanted, and so is each server before it that reads
+//     requests and does not answer yet,
+//   - each of its responses is answered,
+//   - no server after it has a stream.
+//
+// TestLives is what does all this, for as long as its flags say.
+package chaos
+
+import (
+	"testing"
+	"time"
+)
+
+// The client's clocks. Keepalive is as short as gRPC lets it be.
+const (
+	keepaliveTime    = 10 * time.Second
+	keepaliveTimeout = 2 * time.Second
+	connectTimeout   = time.Second
+	resourceTimeout  = 15 * time.Second
+)
+
+// plan is what is done in one world.
+type plan struct {
+	seed    uint64
+	variant variant
+	only    []string // names of faults; all but those that have to be asked for if empty
+	rounds  int      // how often it is seen that all is well again
+}
+
+// live is the life of a client, with what it must not leave behind.
+func (p plan) live(t testing.TB) *world {
+	w := newWorld(t, p.seed, p.variant)
+	before := w.use()
+	config := w.config()
+	w.shelves = newShelves(t, w.files.dir)
+	if len(w.sites) == 1 { // spare servers have no fault for it
+		config.Store = w.shelves.kept
+	}
+	w.start(config)
+	w.breakAll(p)
+	w.program.close()
+	for _, s := range w.sites { // connections that were silenced do not notice their end
+		s.proxy.Cut()
+	}
+	if err := w.checkUse(before, 0); err != nil {
+		t.Fatalf("after the end of the client: %v", err)
+	}
+	return w
+}
+
+// breakAll breaks things, and sees that nothing is left of that.
+func (w *world) breakAll(p plan) {
+	first := w.sites[0]
+	first.truth.slim()
+	for n := 0; n < 10 || len(w.program.subs) == 0; n++ { // so that there is a connection
+		w.program.step(w.rng)
+	}
+	first.settle()
+	heap := w.weigh()
+	w.faults(p, w.use())
+	first.truth.slim()
+	first.settle()
+	must(w.t, eventually(leakPatience, func() error { return heap.outgrown(w.weigh(), lifeSlack) }))
+}
