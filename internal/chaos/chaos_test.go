@@ -139,76 +139,52 @@ func TestClockIsAskedFor(t *testing.T) {
 	}
 }
 
-// The model finds what it is there to find.
-func TestModel(t *testing.T) {
-	there := client.Event[any]{Kind: client.EventUpdated, Name: "cds-0", Value: makeCluster("cds-0", "1-")}
-	gone := client.Event[any]{Kind: client.EventDoesNotExist, Name: "cds-0"}
-	failed := client.Event[any]{Kind: client.EventFailed, Name: "cds-0", Err: errors.New("no")}
-	at := func(text string) client.Event[any] {
-		return client.Event[any]{Kind: client.EventUpdated, Name: "cds-0", Value: makeCluster("cds-0", text)}
-	}
-	for name, c := range map[string]struct {
-		events             []client.Event[any]
-		fault, differences bool
-	}{
-		"right":          {events: []client.Event[any]{there}},
-		"nothing":        {differences: true},
-		"a lie":          {events: []client.Event[any]{there, gone}, fault: true, differences: true},
-		"a loss":         {events: []client.Event[any]{there, failed}, fault: true, differences: true},
-		"never said":     {events: []client.Event[any]{at("7-")}, fault: true, differences: true},
-		"no revision":    {events: []client.Event[any]{at("x")}, fault: true, differences: true},
-		"back in time":   {events: []client.Event[any]{there, at("0-")}, fault: true, differences: true},
-		"trouble":        {events: []client.Event[any]{there, {Kind: client.EventAmbientError, Name: "cds-0", Err: errors.New("no")}}, differences: true},
-		"trouble, over":  {events: []client.Event[any]{there, {Kind: client.EventAmbientError, Name: "cds-0", Err: errors.New("no")}, there}},
-		"twice":          {events: []client.Event[any]{there, there}, fault: true},
-		"trouble, first": {events: []client.Event[any]{{Kind: client.EventAmbientError, Name: "cds-0", Err: errors.New("no")}}, fault: true, differences: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			m := newModel(variant{delta: true}, newJournal())
-			h := m.truths[0]
-			f := h.facts[key{0, "cds-0"}]
-			f.Present = true
-			f.say(0)
-			f.say(1)
-			m.settle()
-			s := newSub(m, 1, watch, 0, []string{"cds-0"})
-			s.hear(c.events...)
-			faults, differences := m.faults, s.differencesLocked(true)
-			if got := len(faults) > 0; got != c.fault {
-				t.Errorf("faults %q", faults)
-			}
-			if got := len(differences) > 0; got != c.differences {
-				t.Errorf("differences %q", differences)
-			}
-		})
-	}
+// told has a watch hear events, and gives what the model finds wrong with that.
+func (m *model) told(evs ...client.Event[any]) (faults, differences []string) {
+	s := newSub(m, 1, watch, 0, []string{"cds-0"})
+	s.hear(evs...)
+	return m.faults, s.differencesLocked(true)
 }
 
-// Of two servers the active one counts, each may say only what it has said, and what the
-// other has is no lie.
-func TestModelOfTwo(t *testing.T) {
-	at := func(uri, text string) client.Event[any] {
-		return client.Event[any]{Kind: client.EventUpdated, Name: "cds-0", Server: uri, Value: makeCluster("cds-0", text)}
-	}
-	gone := func(uri string) client.Event[any] {
-		return client.Event[any]{Kind: client.EventDoesNotExist, Name: "cds-0", Server: uri}
-	}
+// there is the event of a revision of a server.
+func there(uri, text string) client.Event[any] {
+	return client.Event[any]{Kind: client.EventUpdated, Name: "cds-0", Server: uri, Value: makeCluster("cds-0", text)}
+}
+
+func gone(uri string) client.Event[any] {
+	return client.Event[any]{Kind: client.EventDoesNotExist, Name: "cds-0", Server: uri}
+}
+
+// The model finds what it is there to find. Of two servers the active one counts, each may say only what
+// it has said, and what the other has is no lie.
+func TestModel(t *testing.T) {
+	failed := client.Event[any]{Kind: client.EventFailed, Name: "cds-0", Err: errors.New("no")}
 	trouble := client.Event[any]{Kind: client.EventAmbientError, Name: "cds-0", Server: "b", Err: errors.New("no")}
 	for name, c := range map[string]struct {
 		active             int
 		events             []client.Event[any]
 		fault, differences bool
 	}{
-		"right":               {0, []client.Event[any]{at("a", "2-")}, false, false},
-		"the other's":         {0, []client.Event[any]{at("b", "3-")}, false, true},
-		"moved":               {1, []client.Event[any]{at("a", "2-"), at("b", "3-")}, false, false},
-		"moved and back":      {0, []client.Event[any]{at("a", "2-"), at("b", "3-"), at("a", "2-")}, false, false},
-		"moved, back in time": {0, []client.Event[any]{at("a", "4-"), at("b", "3-"), at("a", "2-")}, true, false},
-		"under a wrong name":  {0, []client.Event[any]{at("b", "2-")}, true, true},
-		"of nobody":           {0, []client.Event[any]{at("c", "2-")}, true, true},
-		"a lie":               {0, []client.Event[any]{gone("a")}, true, true},
-		"nobody, told":        {nobody, []client.Event[any]{at("b", "3-"), trouble}, false, false},
-		"nobody, not told":    {nobody, []client.Event[any]{at("b", "3-")}, false, true},
+		"right":               {0, []client.Event[any]{there("a", "2-")}, false, false},
+		"nothing":             {0, nil, false, true},
+		"a lie":               {0, []client.Event[any]{there("a", "2-"), gone("a")}, true, true},
+		"a lie at first":      {0, []client.Event[any]{gone("a")}, true, true},
+		"a loss":              {0, []client.Event[any]{there("a", "2-"), failed}, true, true},
+		"never said":          {0, []client.Event[any]{there("a", "8-")}, true, true},
+		"no revision":         {0, []client.Event[any]{there("a", "x")}, true, true},
+		"back in time":        {0, []client.Event[any]{there("a", "2-"), there("a", "0-")}, true, true},
+		"twice":               {0, []client.Event[any]{there("a", "2-"), there("a", "2-")}, true, false},
+		"trouble":             {0, []client.Event[any]{there("a", "2-"), trouble}, false, true},
+		"trouble, over":       {0, []client.Event[any]{there("a", "2-"), trouble, there("a", "2-")}, false, false},
+		"trouble, first":      {0, []client.Event[any]{trouble}, true, true},
+		"the other's":         {0, []client.Event[any]{there("b", "3-")}, false, true},
+		"moved":               {1, []client.Event[any]{there("a", "2-"), there("b", "3-")}, false, false},
+		"moved and back":      {0, []client.Event[any]{there("a", "2-"), there("b", "3-"), there("a", "2-")}, false, false},
+		"moved, back in time": {0, []client.Event[any]{there("a", "4-"), there("b", "3-"), there("a", "2-")}, true, false},
+		"under a wrong name":  {0, []client.Event[any]{there("b", "2-")}, true, true},
+		"of nobody":           {0, []client.Event[any]{there("c", "2-")}, true, true},
+		"nobody, told":        {nobody, []client.Event[any]{there("b", "3-"), trouble}, false, false},
+		"nobody, not told":    {nobody, []client.Event[any]{there("b", "3-")}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(variant{delta: true, spares: 1}, newJournal())
@@ -216,14 +192,13 @@ func TestModelOfTwo(t *testing.T) {
 				h.uri = []string{"a", "b"}[i]
 				f := h.facts[key{0, "cds-0"}]
 				f.Present = true
-				f.say(4 + i)
-				f.say(2 + i)
+				for _, rev := range []int{4, 0, 2} {
+					f.say(rev + i)
+				}
 			}
 			m.settle()
 			m.use(c.active, false)
-			s := newSub(m, 1, watch, 0, []string{"cds-0"})
-			s.hear(c.events...)
-			faults, differences := m.faults, s.differencesLocked(true)
+			faults, differences := m.told(c.events...)
 			if got := len(faults) > 0; got != c.fault {
 				t.Errorf("faults %q", faults)
 			}
@@ -241,15 +216,11 @@ func TestModelAllowsAbsence(t *testing.T) {
 	m.settle()
 	f.Present = true
 	f.say(1)
-	s := newSub(m, 1, watch, 0, []string{"cds-0"})
-	gone := client.Event[any]{Kind: client.EventDoesNotExist, Name: "cds-0"}
-	s.hear(gone)
-	if faults, differences := m.faults, s.differencesLocked(true); len(faults) != 0 || len(differences) != 1 {
+	if faults, differences := m.told(gone("")); len(faults) != 0 || len(differences) != 1 {
 		t.Errorf("faults %q, differences %q", faults, differences)
 	}
 	m.settle()
-	s.hear(gone)
-	if faults := m.faults; len(faults) != 1 {
+	if faults, _ := m.told(gone("")); len(faults) != 1 {
 		t.Errorf("faults %q once it was there all the time", faults)
 	}
 }

@@ -34,12 +34,14 @@ func startChild(t testing.TB) *child {
 	out, err := cmd.StdoutPipe()
 	must(t, err)
 	must(t, cmd.Start())
-	return &child{t, cmd, rpc.NewClient(pipe{out, in})}
+	c := &child{t, cmd, rpc.NewClient(pipe{out, in})}
+	t.Cleanup(c.kill)
+	return c
 }
 
 func (c *child) signal(s syscall.Signal) { must(c.t, c.cmd.Process.Signal(s)) }
 
-// kill ends the process with SIGKILL and waits for it.
+// kill ends the process with SIGKILL and waits for it. A second call does nothing.
 func (c *child) kill() {
 	if err := c.cmd.Process.Kill(); !errors.Is(err, os.ErrProcessDone) {
 		must(c.t, err)

@@ -5,11 +5,12 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"testing"
 
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// nameserver is a DNS server that knows one name, or answers with an error. Its maker closes it.
+// nameserver is a DNS server that knows one name, or answers with an error.
 type nameserver struct {
 	conn net.PacketConn
 	wg   sync.WaitGroup
@@ -19,24 +20,21 @@ type nameserver struct {
 // silent is the code of a nameserver that does not answer.
 const silent dnsmessage.RCode = 1 << 15
 
-func newNameserver() (*nameserver, error) {
+func newNameserver(t testing.TB) *nameserver {
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
+	must(t, err)
 	n := &nameserver{conn: conn}
 	n.wg.Go(n.run)
-	return n, nil
+	t.Cleanup(func() {
+		n.conn.Close()
+		n.wg.Wait()
+	})
+	return n
 }
 
 func (n *nameserver) addr() string { return n.conn.LocalAddr().String() }
 
 func (n *nameserver) be(code dnsmessage.RCode) { n.code.Store(uint32(code)) }
-
-func (n *nameserver) close() {
-	n.conn.Close()
-	n.wg.Wait()
-}
 
 func (n *nameserver) run() {
 	buf := make([]byte, 1500)

@@ -19,15 +19,15 @@ func TestCostOfEndedStreams(t *testing.T) {
 	race.SkipCost(t)
 	for _, c := range []struct {
 		name string
-		do   func(*stormy)
+		do   func(*site)
 	}{
 		{"eof", endAll(codes.OK)},
 		{"status", endAll(codes.Unavailable)},
-		{"noise", func(s *stormy) { s.order("Noise", 0) }},
-		{"cut", func(s *stormy) { s.memory.server.DropConnections() }},
-		{"goaway", func(s *stormy) { s.memory.server.GoAway(); endAll(codes.OK)(s) }},
-		{"refused", func(s *stormy) { s.refuse(50 * time.Millisecond) }},
-		{"idle", (*stormy).rewatch},
+		{"noise", func(s *site) { s.order("Noise", 0) }},
+		{"cut", func(s *site) { s.memory.server.DropConnections() }},
+		{"goaway", func(s *site) { s.memory.server.GoAway(); endAll(codes.OK)(s) }},
+		{"refused", func(s *site) { s.refuse(50 * time.Millisecond) }},
+		{"idle", (*site).rewatch},
 	} {
 		for _, v := range []variant{{via: viaMemory, perType: true}, {via: viaMemory, delta: true, perType: true}} {
 			t.Run(fmt.Sprintf("%s %v", c.name, v), func(t *testing.T) {
@@ -45,7 +45,7 @@ const (
 	aTimer        = time.Hour
 )
 
-func leaveNothing(t *testing.T, v variant, do func(*stormy)) {
+func leaveNothing(t *testing.T, v variant, do func(*site)) {
 	s := newStormy(t, 1, v)
 	s.watchOneEach()
 	s.comeAndGo(warmUp, do)
@@ -64,25 +64,25 @@ func leaveNothing(t *testing.T, v variant, do func(*stormy)) {
 	}
 }
 
-func endAll(code codes.Code) func(*stormy) {
-	return func(s *stormy) { s.endStreams(func() codes.Code { return code }) }
+func endAll(code codes.Code) func(*site) {
+	return func(s *site) { s.endStreams(func() codes.Code { return code }) }
 }
 
 // rewatch watches the same again once everything was let go.
-func (s *stormy) rewatch() {
+func (s *site) rewatch() {
 	s.program.stopAll()
 	s.sleep(2 * linger)
 	s.watchOneEach()
 }
 
-func (s *stormy) watchOneEach() {
+func (s *site) watchOneEach() {
 	for k := range s.model.kinds {
 		s.program.subscribe(watch, k, s.model.kinds[k].name(0))
 	}
 }
 
 // comeAndGo lets streams come and go, and sees that all is well then.
-func (s *stormy) comeAndGo(streams int64, do func(*stormy)) {
+func (s *site) comeAndGo(streams int64, do func(*site)) {
 	for until := s.program.came.Load() + streams; s.program.came.Load() < until; {
 		do(s)
 		s.sleep(100 * time.Millisecond)
@@ -93,7 +93,7 @@ func (s *stormy) comeAndGo(streams int64, do func(*stormy)) {
 }
 
 // left is the least of some measurements: what was closed last takes a while to be gone.
-func (s *stormy) left() (goroutines int, bytes uint64) {
+func (s *site) left() (goroutines int, bytes uint64) {
 	goroutines, bytes = runtime.NumGoroutine(), heapsize.InUse()
 	for range 5 {
 		s.sleep(time.Second)

@@ -37,11 +37,6 @@ func TestReconnects(t *testing.T) {
 	}
 }
 
-// stormy is a program at a server in memory, in fake time.
-type stormy struct {
-	*site
-}
-
 func reconnect(t *testing.T, seed uint64, v variant, streams int64) {
 	s := newStormy(t, seed, v)
 	for range 10 {
@@ -60,19 +55,20 @@ func reconnect(t *testing.T, seed uint64, v variant, streams int64) {
 	}
 }
 
-func newStormy(t *testing.T, seed uint64, v variant) *stormy {
+// newStormy starts a program at a server in memory, in fake time.
+func newStormy(t *testing.T, seed uint64, v variant) *site {
 	w := newWorld(t, seed, v)
 	w.start(w.config())
-	return &stormy{w.sites[0]}
+	return w.sites[0]
 }
 
-func (s *stormy) sleep(d time.Duration) {
+func (s *site) sleep(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
 // breakIt breaks streams, connections or the way to the server, or lets time jump.
-func (s *stormy) breakIt() {
+func (s *site) breakIt() {
 	n := s.rng.IntN(40)
 	s.log.add("break %d", n)
 	switch n {
@@ -99,14 +95,14 @@ func (s *stormy) breakIt() {
 	}
 }
 
-func (s *stormy) endStreams(code func() codes.Code) {
+func (s *site) endStreams(code func() codes.Code) {
 	for _, st := range s.memory.store.Streams() {
 		st.End(status.Error(code(), "broken"))
 	}
 }
 
 // refuse lets attempts fail for a while.
-func (s *stormy) refuse(d time.Duration) {
+func (s *site) refuse(d time.Duration) {
 	s.memory.server.SetRefuse(true)
 	s.memory.server.DropConnections()
 	s.sleep(d)
@@ -114,4 +110,4 @@ func (s *stormy) refuse(d time.Duration) {
 }
 
 // mend gives the client the time for its longest wait and for what it asks for.
-func (s *stormy) mend() { s.sleep(5 * time.Second) }
+func (s *site) mend() { s.sleep(5 * time.Second) }

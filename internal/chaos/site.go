@@ -46,6 +46,10 @@ func (s *site) build() {
 		go s.memory.obey(its)
 		s.orders = rpc.NewClient(ours)
 		s.serve(Serving{Memory: fmt.Sprint("memory", s.index)})
+		s.t.Cleanup(func() {
+			s.memory.server.Close()
+			s.orders.Close()
+		})
 		return
 	}
 	if s.variant.tls {
@@ -59,27 +63,11 @@ func (s *site) build() {
 		s.proxy, err = testutil.NewTCPProxy(nowhere)
 	}
 	must(s.t, err)
+	s.t.Cleanup(s.proxy.Close)
 	if s.variant.via == viaDNS {
-		s.names, err = newNameserver()
-		must(s.t, err)
+		s.names = newNameserver(s.t)
 	}
 	s.startServer()
-}
-
-func (s *site) close() {
-	if s.memory != nil {
-		s.memory.server.Close()
-		s.orders.Close()
-	}
-	if s.child != nil {
-		s.child.kill()
-	}
-	if s.proxy != nil {
-		s.proxy.Close()
-	}
-	if s.names != nil {
-		s.names.close()
-	}
 }
 
 // startServer starts a server process that serves the truth.

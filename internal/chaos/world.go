@@ -41,10 +41,10 @@ func newWorld(t testing.TB, seed uint64, v variant) *world {
 		t: t, seed: seed, variant: v, rng: rand.New(rand.NewPCG(seed, 0)), log: log,
 		model: newModel(v, log),
 	}
+	t.Cleanup(w.report)
 	if v.via != viaMemory {
 		w.files = newPKI(t)
 	}
-	t.Cleanup(w.close)
 	for i, h := range w.model.truths {
 		s := &site{world: w, index: i, truth: h}
 		w.sites = append(w.sites, s)
@@ -53,13 +53,8 @@ func newWorld(t testing.TB, seed uint64, v variant) *world {
 	return w
 }
 
-func (w *world) close() {
-	if w.program != nil {
-		w.program.close()
-	}
-	for _, s := range w.sites {
-		s.close()
-	}
+// report says of a test that failed what happened.
+func (w *world) report() {
 	if w.t.Failed() {
 		w.t.Logf("last events:\n%s\nseed %d, %v\nfaults: %s",
 			strings.Join(w.log.last(), "\n"), w.seed, w.variant, strings.Join(w.sequence, " "))
@@ -93,7 +88,10 @@ func (w *world) config() client.Config {
 }
 
 // start starts the program, with a client of a configuration.
-func (w *world) start(config client.Config) { w.program = newProgram(w.t, config, w.model) }
+func (w *world) start(config client.Config) {
+	w.program = newProgram(w.t, config, w.model)
+	w.t.Cleanup(w.program.close)
+}
 
 // moment is the time between two steps.
 func (w *world) moment() { time.Sleep(time.Duration(w.rng.IntN(15)) * time.Millisecond) }
