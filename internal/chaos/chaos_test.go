@@ -93,7 +93,7 @@ func TestChaos(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, args := range parts {
 		wg.Go(func() {
-			cmd := exec.CommandContext(t.Context(), os.Args[0], append(strings.Fields(args), "-test.v", "-test.run=^TestLives$")...)
+			cmd := exec.CommandContext(t.Context(), os.Args[0], append(strings.Fields(args), "-test.v", "-test.run=^TestLives$", "-test.timeout=9m")...)
 			out, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Errorf("%s: %v", args, err)

@@ -110,6 +110,20 @@ func (m *model) checkEvents(calm bool) error {
 	return fmt.Errorf("there are %d differences, among them: %s", len(differences), slices.Min(differences))
 }
 
+// checkTimers returns an error for a watch that was told nothing, though all timers are over.
+func (m *model) checkTimers() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for s := range m.subs {
+		for name, t := range s.told {
+			if t.known == nothing {
+				return fmt.Errorf("%v was told nothing of %q", s, name)
+			}
+		}
+	}
+	return nil
+}
+
 // checkDump returns an error for what the client dumps wrong.
 func (p *program) checkDump() error {
 	m := p.model

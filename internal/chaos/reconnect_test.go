@@ -51,6 +51,8 @@ func reconnect(t *testing.T, seed uint64, v variant, streams int64) {
 		if round%40 == 0 {
 			s.mend()
 			s.settle()
+			s.sleep(2 * resourceTimeout) // a stream may begin anew, and timers with it
+			must(t, s.model.checkTimers())
 		}
 	}
 }

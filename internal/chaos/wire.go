@@ -44,11 +44,6 @@ func (c *wireCreds) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthIn
 	return newWire(conn, c.wires), info, nil
 }
 
-// Clone shares the wires.
-func (c *wireCreds) Clone() credentials.TransportCredentials {
-	return &wireCreds{c.TransportCredentials.Clone(), c.wires}
-}
-
 // wire is the connection of a grpc server without a write buffer, which so begins each frame with
 // a write of its own. The wire slips others in between.
 type wire struct {
