@@ -267,7 +267,9 @@ func continued(after time.Duration) action {
 	}
 }
 
-func nameserverIs(code dnsmessage.RCode) action { return func(s *site) { s.names.be(code) } }
+func nameserverIs(code dnsmessage.RCode) action {
+	return func(s *site) { s.names.code.Store(uint32(code)) }
+}
 
 // abandonSocket leaves a socket file behind at which nobody listens, as a process does that was killed.
 func abandonSocket(s *site) {

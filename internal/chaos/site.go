@@ -123,7 +123,7 @@ func (s *site) reach() bootstrap.ManagementServer {
 	case viaDNS:
 		_, port, err := net.SplitHostPort(s.proxy.Addr())
 		must(s.t, err)
-		target = fmt.Sprintf("dns://%s/%s:%s", s.names.addr(), serverName, port)
+		target = fmt.Sprintf("dns://%s/%s:%s", s.names.conn.LocalAddr(), serverName, port)
 	case viaUnix:
 		target = "unix://" + s.proxy.Addr()
 	case viaMemory:
