@@ -46,17 +46,10 @@ const (
 	resourceTimeout  = 15 * time.Second
 )
 
-// plan is what is done in one world.
-type plan struct {
-	seed    uint64
-	variant variant
-	only    []string // names of faults; all but those that have to be asked for if empty
-	rounds  int      // how often it is seen that all is well again
-}
-
-// live is the life of a client, with what it must not leave behind.
-func (p plan) live(t testing.TB) *world {
-	w := newWorld(t, p.seed, p.variant)
+// live is the life of a client in a world with these faults, and what it must not leave behind. It is seen
+// at the end of each round that all is well again.
+func live(t testing.TB, seed uint64, v variant, from []fault, rounds int) *world {
+	w := newWorld(t, seed, v)
 	before := w.use()
 	config := w.config()
 	w.shelves = newShelves(t, w.files.dir)
@@ -64,7 +57,7 @@ func (p plan) live(t testing.TB) *world {
 		config.Store = w.shelves.kept
 	}
 	w.start(config)
-	w.breakAll(p)
+	w.breakAll(from, rounds)
 	w.program.close()
 	for _, s := range w.sites { // connections that were silenced do not notice their end
 		s.proxy.Cut()
@@ -76,7 +69,7 @@ func (p plan) live(t testing.TB) *world {
 }
 
 // breakAll breaks things, and sees that nothing is left of that.
-func (w *world) breakAll(p plan) {
+func (w *world) breakAll(from []fault, rounds int) {
 	first := w.sites[0]
 	first.truth.slim()
 	for n := 0; n < 10 || len(w.program.subs) == 0; n++ { // so that there is a connection
@@ -84,7 +77,11 @@ func (w *world) breakAll(p plan) {
 	}
 	first.settle()
 	heap := w.weigh()
-	w.faults(p, w.use())
+	before := w.use()
+	for range rounds {
+		w.round(from)
+		must(w.t, w.checkUse(before, spare))
+	}
 	first.truth.slim()
 	first.settle()
 	must(w.t, eventually(leakPatience, func() error { return heap.outgrown(w.weigh(), lifeSlack) }))

@@ -44,34 +44,34 @@ func TestLives(t *testing.T) {
 	if *duration == 0 && *worlds == 0 && *reconnects == 0 {
 		t.Skip("needs a process of its own, and -for or -worlds: TestChaos has some, and make chaos many")
 	}
-	p := plan{rounds: *rounds}
+	var named []string
 	if *only != "" {
-		p.only = strings.Split(*only, ",")
+		named = strings.Split(*only, ",")
 	}
-	must(t, checkNames(p.only))
-	if slices.Contains(p.only, "wall-clock") {
+	must(t, checkNames(named))
+	if slices.Contains(named, "wall-clock") {
 		rightOnInterrupt()
 	}
 	must(t, decodeOnce())
 	var first, total weight // first is after the first world, in which libraries make what they keep
 	faults, start := 0, time.Now()
 	for n := 0; n < *worlds || *worlds == 0 && (time.Since(start) < *duration || total.streams < *reconnects); n++ {
-		p.seed = *seed + uint64(n)
-		p.variant = variantOf(p.seed, *spares)
-		t.Run(fmt.Sprintf("seed=%d", p.seed), func(t *testing.T) {
-			w := p.live(t)
+		seed := *seed + uint64(n)
+		v := variantOf(seed, *spares)
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			w := live(t, seed, v, pick(v, named), *rounds)
 			streams := w.program.came.Load()
-			t.Logf("%v: %d faults, %d streams", p.variant, len(w.sequence), streams)
+			t.Logf("%v: %d faults, %d streams", v, len(w.sequence), streams)
 			faults += len(w.sequence)
 			total.streams += streams
 		})
 		if t.Failed() {
-			t.Fatalf("again: go test ./internal/chaos -run TestLives -seed %d -worlds 1 -rounds %d -fallback=%v -only=%q", p.seed, p.rounds, *spares, *only)
+			t.Fatalf("again: go test ./internal/chaos -run TestLives -seed %d -worlds 1 -rounds %d -fallback=%v -only=%q", seed, *rounds, *spares, *only)
 		}
 		if total.bytes = heapsize.InUse(); n == 0 {
 			first = total
 		} else if err := first.outgrown(total, worldSlack); err != nil {
-			t.Fatalf("seeds %d to %d, after the end of all clients: %v", *seed, p.seed, err)
+			t.Fatalf("after the end of all clients, to seed %d: %v", seed, err)
 		}
 	}
 	t.Logf("%d faults, %d streams, nothing wrong", faults, total.streams)

@@ -15,36 +15,33 @@ type turn struct {
 	stop func()
 }
 
-// faults has faults at all servers, which overlap where there are several; it sees now and then
-// that all is well with the servers that are left, and in the end of each round with the first.
-func (w *world) faults(p plan, before use) {
+// round has faults at all servers, which overlap where there are several; it sees now and then
+// that all is well with the servers that are left, and in the end with the first.
+func (w *world) round(from []fault) {
 	defer w.stopAll()
-	from := pick(p.variant, p.only)
-	if len(from) == 0 {
-		return
-	}
 	outs := slices.DeleteFunc(slices.Clone(from), func(f fault) bool { return !f.out })
-	for range p.rounds {
-		for quota := 2*len(w.sites) - 1; quota > 0 || len(w.broken()) > 0; {
-			site := w.sites[w.rng.IntN(len(w.sites))]
-			if quota > 0 && site.turn == nil && w.rng.IntN(4) == 0 {
-				f := from[w.rng.IntN(len(from))]
-				if len(outs) > 0 && w.rng.IntN(len(w.sites)) > 0 { // the others step in for it
-					f = outs[w.rng.IntN(len(outs))]
-				}
-				if w.goesWith(f) {
-					quota--
-					site.begin(f)
-				}
+	quota := 2*len(w.sites) - 1
+	if len(from) == 0 {
+		quota = 0
+	}
+	for quota > 0 || len(w.broken()) > 0 {
+		site := w.sites[w.rng.IntN(len(w.sites))]
+		if quota > 0 && site.turn == nil && w.rng.IntN(4) == 0 {
+			f := from[w.rng.IntN(len(from))]
+			if len(outs) > 0 && w.rng.IntN(len(w.sites)) > 0 { // the others step in for it
+				f = outs[w.rng.IntN(len(outs))]
 			}
-			w.tick()
-			if w.allOut() && w.rng.IntN(10) == 0 {
-				w.rest()
+			if w.goesWith(f) {
+				quota--
+				site.begin(f)
 			}
 		}
-		w.rest()
-		must(w.t, w.checkUse(before, spare))
+		w.tick()
+		if w.allOut() && w.rng.IntN(10) == 0 {
+			w.rest()
+		}
 	}
+	w.rest()
 }
 
 // begin begins a fault and takes it to where it first lets others live.
