@@ -30,6 +30,24 @@ func TestCollectionReject(t *testing.T) {
 	p.want("a@2")
 }
 
+// A change that was undone before it could be sent is none, and a name that is gone is not told again.
+func TestCollectionUndone(t *testing.T) {
+	ctx := testContext(t)
+	s := StartCollectionServer(t)
+	must(t, s.Set(named("a", "1")))
+	p := newDeltaPeer(t, ctx, s, clusterURL)
+	p.ask("a", "b")
+	p.want("a@1", "-b")
+	settle(t, ctx, s)
+	s.Hold(true)
+	must(t, s.Set(named("a", "2"), named("b", "1")))
+	must(t, s.Set(named("a", "1")))
+	s.Remove(clusterURL, "b")
+	s.Hold(false)
+	must(t, s.Set(named("a", "3")))
+	p.want("a@3")
+}
+
 // Requests that no server can understand end their stream.
 func TestCollectionBadRequests(t *testing.T) {
 	ctx := testContext(t)
