@@ -22,7 +22,6 @@ type cache struct {
 	owners map[string]*source // of structured names, by authority, if some were watched
 
 	// What few subscriptions have.
-	joining    map[*subscription][]*Watch
 	spelled    spellings
 	aliases    aliases
 	given      map[*subscription]given
@@ -70,7 +69,7 @@ func (c *cache) clear(t *Type) {
 		r.timer = 0
 	}
 	*c = cache{
-		typ: t, joining: map[*subscription][]*Watch{}, renewed: map[*subscription]bool{},
+		typ: t, renewed: map[*subscription]bool{},
 		spelled: spellings{}, given: map[*subscription]given{}, attributes: map[*subscription]*wire.Attributes{},
 		flaws: map[*subscription][]error{}, leases: leases{}, recalls: map[*source]*recall{},
 		globs: map[pattern]*collection{}, plain: map[*source]*collection{},

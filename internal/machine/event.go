@@ -30,7 +30,7 @@ type Watch struct {
 	sub   *subscription // of the name; nil unless started
 	alone [1]*Watch     // the watch itself, once started
 
-	owed int32 // tasks of held values that it waits for; of a collection's watch
+	owed int32 // for how much of what was held when it began it waits: in tasks, and one while they are counted
 
 	Wildcard bool // the whole collection
 	Explicit bool // `*` has to be spelled so

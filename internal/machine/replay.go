@@ -2,9 +2,9 @@ package machine
 
 import "slices"
 
-// join has the held value decoded for a watch, unless it is for others already.
+// join has the held value decoded for the newest watch, unless it is for the one before already.
 func (m *Machine) join(sub *subscription) {
-	if len(sub.joining()) == 1 {
+	if n := len(sub.watches); n == 1 || !sub.watches[n-2].catchingUp() {
 		m.redecode(&replay{}, []*subscription{sub})
 	}
 }
@@ -22,9 +22,7 @@ func (m *Machine) replayAll(w *Watch) {
 		m.redecode(r, held[:n])
 		held = held[n:]
 	}
-	if w.owed == 0 {
-		m.replayEnd(w)
-	}
+	m.replayedPart(w)
 }
 
 // sameServer counts how many subscriptions at the front are of one server, which a decoder is told.
@@ -70,9 +68,13 @@ func (m *Machine) retell(r *replay, t *Task) {
 	if r.to == nil {
 		return
 	}
-	r.to.owed--
-	if r.to.owed == 0 && r.to.alive {
-		m.replayEnd(r.to)
+	m.replayedPart(r.to)
+}
+
+// replayedPart notes that a collection's watch waits for less, and tells it the rest if that was all.
+func (m *Machine) replayedPart(w *Watch) {
+	if w.owed--; w.owed == 0 && w.alive {
+		m.replayEnd(w)
 	}
 }
 

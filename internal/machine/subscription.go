@@ -28,7 +28,7 @@ func (s Status) String() string {
 type subscription struct {
 	name    string
 	of      *collection
-	watches []*Watch // but those that wait in cache.joining
+	watches []*Watch
 
 	raw     []byte // the accepted payload; nil if none is held
 	version string
@@ -44,7 +44,6 @@ type subscription struct {
 	complete        bool   // of a collection: its first state is
 	claimed         bool   // of a collection: the first request on this incarnation listed what it has
 	troubled        bool   // its watches were told of trouble with the server since
-	joins           bool   // cache.joining has watches of it
 	subscribed      bool   // named on this incarnation of the active server's stream
 	interestChanged bool   // whether it is wanted has changed since
 	gone            bool   // not in its cache any more
@@ -55,7 +54,7 @@ type subscription struct {
 }
 
 // wanted says whether it is watched by its name; a collection has one too.
-func (sub *subscription) wanted() bool { return len(sub.watches) > 0 || sub.joins }
+func (sub *subscription) wanted() bool { return len(sub.watches) > 0 }
 
 // isCollection says that it is a glob or the wildcard, and not a resource.
 func (sub *subscription) isCollection() bool { return sub.of.self == sub }
@@ -95,22 +94,19 @@ func (sub *subscription) authority() string {
 	return authority
 }
 
-// joining are watches that wait for the held value to be decoded.
-func (sub *subscription) joining() []*Watch { return sub.of.cache.joining[sub] }
-
-func (sub *subscription) setJoining(ws []*Watch) {
-	if sub.joins = len(ws) > 0; sub.joins {
-		sub.of.cache.joining[sub] = ws
-	} else {
-		delete(sub.of.cache.joining, sub)
+// joining are the watches of a resource that wait for the held value to be decoded: the newest.
+func (sub *subscription) joining() []*Watch {
+	i := len(sub.watches)
+	for i > 0 && sub.watches[i-1].catchingUp() {
+		i--
 	}
+	return sub.watches[i:]
 }
 
 // arrived ends the waiting of watches that joined: they will be told with the others.
 func (sub *subscription) arrived() {
-	if sub.joins {
-		sub.watches = append(sub.watches, sub.joining()...)
-		sub.setJoining(nil)
+	for _, w := range sub.joining() {
+		w.owed = 0
 	}
 }
 

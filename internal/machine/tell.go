@@ -19,8 +19,8 @@ func (m *Machine) noticeTo(sub *subscription, kind NoticeKind, to, all []*Watch)
 	return &m.fx.Notify[len(m.fx.Notify)-1]
 }
 
-// caughtUp are the watches of a collection that are not still being told of what is held: they hear of
-// the collection itself at the end of that.
+// caughtUp are the watches that are not still being told of what was held: they hear the rest at the end of
+// that.
 func caughtUp(ws []*Watch) []*Watch {
 	if slices.ContainsFunc(ws, (*Watch).catchingUp) {
 		return slices.DeleteFunc(slices.Clone(ws), (*Watch).catchingUp)
@@ -45,12 +45,7 @@ func (n *Notice) blame(sub *subscription, f *Fault) {
 }
 
 // handOut returns the watches for a notice.
-func (sub *subscription) handOut() []*Watch {
-	if sub.isCollection() {
-		return caughtUp(sub.of.watching())
-	}
-	return sub.watches
-}
+func (sub *subscription) handOut() []*Watch { return caughtUp(sub.watches) }
 
 // overshadowed says that watches were told of trouble with the server after they were told of the
 // status, with nothing to go on with.

@@ -41,8 +41,6 @@ func (m *Machine) fallBackFor(now time.Time, src *source, w *Watch) (told bool) 
 	if !src.stream().unreachable() || !w.unanswered() {
 		return false
 	}
-	w.owed++ // lest a collection's watch is told that before what is held of its members
-	defer func() { w.owed-- }()
 	return m.fallBackSource(now, src) && src.stream().unreachable()
 }
 
@@ -55,6 +53,7 @@ func (m *Machine) attach(of *collection, w *Watch) (held bool) {
 			c.spelled.spell(w.sub, w.Spelling)
 		}
 		w.sub.watches = append(w.sub.watches, w)
+		w.owed = 1 // it is told of the members first, whatever becomes of the server meanwhile
 		// WILD-2, WILD-4: the first watch chooses the form.
 		if len(w.sub.watches) == 1 {
 			of.firstWatched(w)
@@ -68,19 +67,19 @@ func (m *Machine) attach(of *collection, w *Watch) (held bool) {
 	if first && sub.subscribed && sub.stream().Delta {
 		sub.askAnew()
 	}
-	switch {
-	case sub.held():
-		sub.setJoining(append(sub.joining(), w))
-	case len(sub.watches) == 0:
+	if held = sub.held(); held {
+		w.owed = 1
+	}
+	if first {
 		sub.watches = w.list()
-	default:
+	} else {
 		sub.watches = append(sub.watches, w)
 	}
 	// WATCH-1: the first watch subscribes.
 	if first {
 		c.note(sub, true)
 	}
-	return sub.held()
+	return held
 }
 
 // askAnew forgets what the server said of a name that has no value, since the server is about to be asked
@@ -146,9 +145,6 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 // detach takes a watch off its subscription.
 func (m *Machine) detach(sub *subscription, w *Watch) {
 	sub.watches = without(slices.Clone(sub.watches), w)
-	if sub.joins {
-		sub.setJoining(without(sub.joining(), w))
-	}
 	if sub.wanted() || sub == sub.of.cache.star.self {
 		return
 	}
