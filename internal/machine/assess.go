@@ -92,10 +92,7 @@ func (r *reader) holds(i int, sub *subscription, locator bool) bool {
 // overfills says that too much would be held if a subscription took an entry's payload.
 func (r *reader) overfills(i int, sub *subscription) error {
 	s, a, size := r.link.stream, r.byIndex[i], len(r.Resources[i].Payload)
-	if s.maxHeld <= 0 || a != nil && a.task != nil { // it is shared
-		return nil
-	}
-	if held := s.held + r.grows + int64(size) - sub.counted(); held <= s.maxHeld {
+	if s.maxHeld <= 0 || a != nil && a.task != nil || r.held+int64(size)-sub.counted() <= s.maxHeld { // a task's is shared
 		return nil
 	}
 	return fmt.Errorf("the resource has %d bytes; with it more than %d bytes of the server's resources would be held (Config.MaxHeldSize)", size, s.maxHeld)

@@ -149,15 +149,12 @@ func (c *collection) list(glob *collection) {
 // adopt makes a subscription a member.
 func (c *collection) adopt(sub *subscription) {
 	before := sub.of
-	if before != nil && !before.ownedBy(c.source.stream()) {
-		from, to := before.source.stream(), c.source.stream()
-		from.held, to.held = from.held-sub.counted(), to.held+sub.counted()
-		sub.unconfirmed, sub.troubled = false, false // of that stream too
-		if l := sub.link(); l != nil {
-			l.last = nil
-		}
-	}
 	if sub.of = c; before != nil {
+		before.source.held -= sub.counted()
+		c.source.held += sub.counted()
+		if !before.ownedBy(c.source.stream()) {
+			sub.unconfirmed, sub.troubled = false, false // of that stream
+		}
 		before.leave()
 	}
 	if !c.isGlob() {

@@ -162,17 +162,13 @@ func (c *cache) dropUnwanted(src *source) {
 // handOver has the active server of a source do what the one before it did for a type's names, and says
 // what each server is to know of.
 func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
-	from, dst := src.streams[was], src.stream()
-	if l := from.types[c.typ.URL]; l != nil {
-		l.last = nil
-	}
+	dst := src.stream()
 	if c.star.source == src && c.star.wanted() {
 		for _, s := range src.reached() {
 			s.linkTo(c)
 		}
 	}
 	for _, sub := range c.inOrder(src) {
-		from.held, dst.held = from.held-sub.counted(), dst.held+sub.counted()
 		if sub.wanted() {
 			for i := was + 1; i <= src.active; i++ {
 				src.streams[i].linkTo(c).want(sub, true)

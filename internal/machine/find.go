@@ -11,8 +11,7 @@ import (
 )
 
 // repeated returns the subscription that the last response held at the same place, if this one
-// has the very payload there that is held, so that its name need not be read. It stands in
-// link.subs: one that went since held nothing any more, or took link.last with it.
+// has the very payload there that is held, so that its name need not be read.
 func (l *link) repeated(resp *response, i int) *subscription {
 	if i >= len(l.last) {
 		return nil
@@ -21,7 +20,7 @@ func (l *link) repeated(resp *response, i int) *subscription {
 	if sub == nil || !sub.selfNamed || sub.seen == resp.serial || len(r.Name) > 0 || string(sub.raw) != string(r.Payload) {
 		return nil
 	}
-	if !sub.held() || string(r.TypeURL) != l.cache.typ.URL || l.faultOf(r) != nil {
+	if !sub.held() || !l.has(sub) || string(r.TypeURL) != l.cache.typ.URL || l.faultOf(r) != nil {
 		return nil
 	}
 	r.Payload = sub.raw // the next comparison is of the same place

@@ -387,6 +387,11 @@ func (w *world) checkEmpty() {
 			w.fail("%d resources are left: %+v", c.N, c)
 		}
 	}
+	for _, src := range w.m.working {
+		if src.held != 0 {
+			w.fail("%d bytes of source %d count as held", src.held, src.index)
+		}
+	}
 	if at, ok := w.m.Deadline(); ok {
 		w.fail("a deadline of %v is left", at)
 	}

@@ -12,7 +12,7 @@ import (
 // read finds what a response speaks of, sorts what it says and has decoded what is new in it. The names
 // are those that it lists as removed.
 func (m *Machine) read(now time.Time, resp *response, removed [][]byte) {
-	r := &reader{response: resp, found: m.found[:0], removed: removed}
+	r := &reader{response: resp, found: m.found[:0], removed: removed, held: resp.link.stream.held()}
 	for i := range r.Resources {
 		r.found = append(r.found, r.find(i))
 	}

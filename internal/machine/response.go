@@ -142,7 +142,7 @@ type reader struct {
 
 	newBytes int   // bytes of payloads that have to be decoded
 	before   int   // of them, those that stand before the last task's
-	grows    int64 // by how much they are more than what is held in their place
+	held     int64 // bytes that are held of the server, with those in place of what is held now
 }
 
 // record notes what the response says of a subscription, in place of what was noted of it.

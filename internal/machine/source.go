@@ -38,6 +38,7 @@ type source struct {
 	active  int
 	watches int      // that are alive
 	caches  []*cache // of the types that were watched
+	held    int64    // bytes of the payloads of what is held, those that several subscriptions share once
 	all     *Fault   // what joined made last
 }
 

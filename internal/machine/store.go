@@ -161,7 +161,7 @@ func (rc *recollection) refuse(it *Item, r Result) error {
 	switch {
 	case r.Err != nil:
 		return r.Err
-	case s.maxResource > 0 && size > s.maxResource, s.maxHeld > 0 && s.held+int64(size) > s.maxHeld:
+	case s.maxResource > 0 && size > s.maxResource, s.maxHeld > 0 && s.held()+int64(size) > s.maxHeld:
 		return fmt.Errorf("the resource has %d bytes, over a limit (Config.MaxResourceSize, Config.MaxHeldSize)", size)
 	}
 	return nil

@@ -26,7 +26,6 @@ type stream struct {
 	order   []*link   // in the order in which they are sent
 	watches int       // that are alive
 	sources []*source // that may use it, as they were first used
-	held    int64     // bytes of the payloads of what is held of it, those that several share once
 
 	agenda *agenda
 	// Of the agenda.
@@ -91,6 +90,16 @@ func (s *stream) works() bool {
 // standsBy says that a source uses a server after it.
 func (s *stream) standsBy() bool {
 	return slices.ContainsFunc(s.sources, func(src *source) bool { return src.standsBy(s) })
+}
+
+// held is how many bytes the payloads have that are held of the server: those of the sources that use it.
+func (s *stream) held() (sum int64) {
+	for _, src := range s.sources {
+		if src.stream() == s {
+			sum += src.held
+		}
+	}
+	return sum
 }
 
 // limit is how many bytes the first requests may have; 0 for no bound.

@@ -120,12 +120,12 @@ func (sub *subscription) server() int {
 
 // hold keeps a payload in place of the one that is held, as it was given.
 func (sub *subscription) hold(raw []byte, as given) {
-	held := &sub.stream().held
-	*held -= sub.counted()
+	src := sub.of.source
+	src.held -= sub.counted()
 	// CACHE-2: bytes are held.
 	sub.raw = raw
 	sub.of.cache.give(sub, as)
-	*held += sub.counted()
+	src.held += sub.counted()
 }
 
 // counted is how many bytes are counted of a subscription.

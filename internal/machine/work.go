@@ -35,7 +35,7 @@ func (r *reader) decode(i int, sub *subscription) {
 		})
 	}
 	r.newBytes += len(r.Resources[i].Payload)
-	r.grows += int64(len(r.Resources[i].Payload)) - sub.counted()
+	r.held += int64(len(r.Resources[i].Payload)) - sub.counted()
 	t := r.lastTask()
 	t.Items = append(t.Items, r.itemOf(i, sub))
 	if a != nil {
