@@ -146,6 +146,9 @@ func (w *world) tell(n Notice) {
 			sw.synced, sw.stale = !n.Stale, n.Stale
 			continue
 		}
+		if n.Name == sw.Name && (n.Kind == NoticeFailed || n.Kind == NoticeDoesNotExist) {
+			sw.synced = false // ERR-3: a file's error takes a first state away
+		}
 		k := sw.told[n.Name]
 		if k == nil {
 			k = &told{}
