@@ -39,11 +39,8 @@ func identical(a, b []byte) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// follows says that a subscription may be an alias: it is watched, or was until now and the server was
-// not told yet that it is watched no more.
-func (a *aliases) follows(sub *subscription) bool {
-	return sub.wanted() || sub.interestChanged || a.targetOf[sub] != nil
-}
+// follows says that a subscription may be an alias: it is watched, or is one.
+func (a *aliases) follows(sub *subscription) bool { return sub.lives() || a.targetOf[sub] != nil }
 
 // add notes what the server calls a subscription. It fails if there are too many.
 func (a *aliases) add(sub *subscription, name []byte) error {

@@ -38,6 +38,9 @@ func (c *collection) isGlob() bool { return c.pattern.before != "" }
 // wanted says whether the collection is, as a whole.
 func (c *collection) wanted() bool { return c.self != nil && c.self.wanted() }
 
+// lives says that the collection is wanted, or was until now and the server was not told yet.
+func (c *collection) lives() bool { return c.self != nil && c.self.lives() }
+
 // ownedBy says whether a stream is that of the active server of the collection's source.
 func (c *collection) ownedBy(s *stream) bool { return c.source != nil && c.source.stream() == s }
 
@@ -212,7 +215,7 @@ func (c *cache) dropGlob(glob *collection) {
 	for _, sub := range glob.members {
 		switch {
 		case !glob.has(sub):
-		case sub.wanted() || sub.interestChanged:
+		case sub.lives():
 			c.plainOf(glob.source).adopt(sub)
 		default:
 			c.release(sub)
@@ -231,12 +234,12 @@ func (c *cache) release(sub *subscription) {
 	}
 }
 
-// giveToStar keeps what nobody else wants any more for the watches of the wildcard, and says whether it
-// did. In delta a server at which it was subscribed by itself, or that has not said it, has to say whether
+// giveToStar keeps what nobody else wants any more for the watches of the wildcard, also those that may come
+// back, and says whether it did. In delta a server at which it was subscribed by itself, or that has not said it, has to say whether
 // it is the wildcard's too; of a structured name, which to most is none of it, that is not waited for
 // without end.
 func (c *cache) giveToStar(sub *subscription) bool {
-	if sub.of == c.star || sub.isCollection() || !c.star.wanted() || !c.star.hears(sub) || !sub.spokenOf() {
+	if sub.of == c.star || sub.isCollection() || !c.star.lives() || !c.star.hears(sub) || !sub.spokenOf() {
 		return false
 	}
 	asked := sub.subscribed || sub.of.self != nil && sub.of.self.subscribed

@@ -31,11 +31,7 @@ func (l *link) composeSotW(a *answer, node []byte) [][]byte {
 		head = wire.AppendName(head, star, l.params(l.cache.star))
 	}
 	l.starting = l.starting || form != wildNone && l.form == wildNone
-	// WILD-6: what only the wildcard held is dropped.
-	if form == wildNone && l.form != wildNone {
-		l.dropWild()
-	}
-	l.form = form
+	l.setForm(form)
 	if form == wildLegacy {
 		return [][]byte{head}
 	}
@@ -114,10 +110,9 @@ func (l *link) composeDelta(a *answer, node []byte) []byte {
 	for _, sub := range added {
 		msg = l.appendSubscribe(msg, sub)
 	}
-	// WILD-6: what only the wildcard held is dropped.
+	// WILD-6: an explicit wildcard ends by its name.
 	if form == wildNone && l.form != wildNone {
 		msg = wire.AppendUnsubscribe(msg, star, l.params(l.cache.star))
-		l.dropWild()
 	}
 	for _, c := range removed {
 		msg = wire.AppendUnsubscribe(msg, c.name, c.params)
@@ -126,7 +121,7 @@ func (l *link) composeDelta(a *answer, node []byte) []byte {
 		msg = wire.AppendUnsubscribe(msg, l.cache.spelled.onWire(sub), l.params(sub.of))
 	}
 	l.postpone(back)
-	l.form = form
+	l.setForm(form)
 	return msg
 }
 

@@ -177,7 +177,7 @@ func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 				src.streams[i].linkTo(c).want(sub, false)
 			}
 		}
-		sub.timer, sub.seen, sub.interestChanged, sub.unconfirmed, sub.claimed = 0, 0, false, false, false
+		sub.timer, sub.seen, sub.unconfirmed, sub.claimed = 0, 0, false, false
 		l := sub.link()
 		if sub.subscribed = l != nil && l.named(sub); sub.isCollection() || l == nil {
 			continue

@@ -79,7 +79,6 @@ func (l *link) postpone(subs []*subscription) {
 	}
 	l.names.flush()
 	for _, sub := range subs {
-		sub.interestChanged = l.owns(sub)
 		l.names.set(l.cache.spelled.onWire(sub), l.params(sub.of), true)
 	}
 }

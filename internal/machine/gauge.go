@@ -37,7 +37,7 @@ func (m *Machine) Count(at *Listing, cs []Count, most int) (_ []Count, done bool
 				l = sub.link()
 			}
 		}
-		if sub.isCollection() || sub.gone || l == nil || !sub.wanted() && !l.member(sub) {
+		if sub.isCollection() || sub.gone || l == nil || !sub.wanted() && !(sub.of.wanted() && sub.spokenOf()) {
 			return
 		}
 		key := CountKey{

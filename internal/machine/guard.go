@@ -140,7 +140,7 @@ func (resp *response) dropUntold() {
 		}
 	}
 	for sub := range resp.link.owned() {
-		if sub.seen == resp.serial && !sub.wanted() && !sub.known() && !sub.interestChanged {
+		if sub.seen == resp.serial && !sub.lives() && !sub.known() {
 			resp.link.cache.drop(sub)
 		}
 	}

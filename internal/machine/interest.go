@@ -19,16 +19,12 @@ func (l *link) flushNames() (added []*subscription, removed []change) {
 	}
 	for _, c := range l.names.flush() {
 		sub := l.cache.byWireName([]byte(c.name))
-		owned := sub != nil && l.owns(sub)
-		if owned {
-			sub.interestChanged = false
-		}
 		switch {
 		// DELTA-7: subscribed to again though it was before.
 		case c.add && sub != nil:
 			added = append(added, sub)
 		case c.add:
-		case owned:
+		case sub != nil && l.owns(sub):
 			if sub.subscribed || c.had {
 				removed = append(removed, c)
 			}
@@ -69,8 +65,7 @@ func (l *link) allWanted() []*subscription {
 
 // forget drops what nobody wants any more.
 func (l *link) forget(sub *subscription) {
-	left := sub.of == l.cache.star && l.form == wildLegacy && l.outdated() && sub.spokenOf() // the wildcard may come back, and is not told anew
-	if !sub.wanted() && !l.member(sub) && !left {
+	if !sub.wanted() && !(sub.of.lives() && sub.spokenOf()) { // a collection may come back, whose server does not tell it anew
 		l.cache.release(sub)
 	}
 }
@@ -79,7 +74,6 @@ func (l *link) forget(sub *subscription) {
 func (l *link) forgetUnwanted() {
 	l.names.flush()
 	for sub := range l.owned() {
-		sub.interestChanged = false
 		l.forget(sub)
 	}
 	if !l.cache.star.wanted() && l.cache.star.ownedBy(l.stream) {
@@ -96,7 +90,7 @@ func (l *link) dropWild() {
 	}
 	c.forgetStatus()
 	for sub := range l.owned() {
-		if sub.of == c && !sub.interestChanged {
+		if sub.of == c && !sub.lives() {
 			l.forget(sub)
 		}
 	}
@@ -110,11 +104,7 @@ func (c *cache) byWireName(name []byte) *subscription {
 
 // note has the servers told that a name is wanted, or is not any more: the active one and those before it.
 func (c *cache) note(sub *subscription, wanted bool) {
-	sub.interestChanged = true
 	for _, s := range sub.of.source.reached() {
 		s.linkTo(c).want(sub, wanted)
-	}
-	if l := sub.link(); !l.requested {
-		sub.interestChanged = false
 	}
 }

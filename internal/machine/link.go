@@ -198,14 +198,11 @@ func (l *link) keepFor() time.Duration {
 // keepsDeleted says whether what a server deletes is held for good.
 func (l *link) keepsDeleted() bool { return l.keepFor() < 0 }
 
-// member says whether a subscription is kept for its collection alone.
-func (l *link) member(sub *subscription) bool { return sub.of.wanted() && sub.spokenOf() }
-
-// spokenOf says whether the server spoke of a subscription, by its own name, or does so in the response being worked
+// spokenOf says whether the server spoke of a resource, by its own name, or does so in the response being worked
 // on.
 func (sub *subscription) spokenOf() bool {
 	l := sub.link()
-	return !sub.byAlias() && (sub.known() || l != nil && l.busy != nil && sub.seen == l.busy.serial)
+	return !sub.isCollection() && !sub.byAlias() && (sub.known() || l != nil && l.busy != nil && sub.seen == l.busy.serial)
 }
 
 func without[T comparable](ws []T, w T) []T {

@@ -105,12 +105,12 @@ func (u *unheard) alarm() *uint32 {
 
 func (u *unheard) order() (alarmKind, string, string) { return alarmQuiet, u.link.cache.typ.URL, "" }
 
-// ring asks on a new stream for what the server has not heard of in time. A name that was stopped
-// may come back before the server is told, and is waited for anew.
+// ring asks on a new stream for what the server has not heard of in time. A name that nobody watches may
+// come back before the server is told, and is waited for anew.
 func (u *unheard) ring(m *Machine, now time.Time, s *stream) {
 	if at := s.clock.at(now); u.names[0].at <= at {
 		// S-30: the name is requested on a new stream.
-		if !u.names[0].sub.interestChanged {
+		if u.names[0].sub.wanted() {
 			m.restart(now, s)
 			return
 		}
@@ -122,5 +122,5 @@ func (u *unheard) ring(m *Machine, now time.Time, s *stream) {
 // awaits says that nothing is known of a subscription that is subscribed to until the server is told of
 // what changed.
 func (l *link) awaits(sub *subscription) bool {
-	return l.has(sub) && (sub.wanted() || sub.interestChanged) && sub.status == StatusRequested
+	return l.has(sub) && sub.subscribed && sub.status == StatusRequested
 }

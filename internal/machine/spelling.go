@@ -10,9 +10,9 @@ type spellings map[*subscription]string
 // onWire is a name as it is subscribed to.
 func (s spellings) onWire(sub *subscription) string { return cmp.Or(s[sub], sub.name) }
 
-// spell notes how a name is to be subscribed to, nil for as it is, unless it is subscribed to or about to be.
+// spell notes how a name is to be subscribed to, nil for as it is, unless it is watched or subscribed to.
 func (s spellings) spell(sub *subscription, spelling *string) {
-	if sub.wanted() || sub.subscribed || sub.interestChanged {
+	if sub.lives() {
 		return
 	}
 	delete(s, sub)

@@ -167,7 +167,7 @@ func (m *Machine) noteAbsent(sub *subscription, reason Reason) {
 	m.unstore(sub)
 	m.setStatus(sub, StatusDoesNotExist, reason, nil, all)
 	// DELTA-10: what is subscribed to stays so.
-	if !sub.wanted() && !sub.interestChanged {
+	if !sub.lives() {
 		sub.of.cache.drop(sub) // a collection's member
 	}
 }

@@ -113,7 +113,7 @@ func (m *Machine) awaitFirst(now time.Time, w *Watch) {
 	}
 }
 
-// unwatch ends a watch. What nobody wants any more is kept until the message that says so
+// unwatch ends a watch. What the server was told of is kept until the message that takes it back
 // is sent, so that a watch that comes back before it finds everything as it was.
 func (m *Machine) unwatch(now time.Time, w *Watch) {
 	if !w.alive {
@@ -121,8 +121,7 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 	}
 	w.alive = false
 	sub := w.sub
-	of := sub.of
-	src := of.source
+	src := sub.of.source
 	m.agenda.touch(src.streams...)
 	src.watches--
 	m.detach(sub, w)
@@ -131,14 +130,12 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 	}
 	switch l := sub.link(); {
 	case l == nil: // all was forgotten with the stream
-	case sub == l.cache.star.self && !of.wanted() && l.requested && l.form == wildNone:
-		l.dropWild() // what came along from another server
 	// SOTW-6: what the server was told of is kept.
-	case l.requested:
-	case sub == l.cache.star.self:
-		l.forgetUnwanted()
-	default:
+	case sub.lives():
+	case sub != l.cache.star.self:
 		l.forget(sub)
+	case l.form == wildNone:
+		l.dropWild()
 	}
 }
 

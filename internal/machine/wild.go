@@ -53,6 +53,16 @@ func (l *link) nextForm() wildForm {
 	return wildLegacy
 }
 
+// setForm notes how the message being composed requests the wildcard.
+func (l *link) setForm(form wildForm) {
+	left := form == wildNone && l.form != wildNone
+	l.form = form
+	// WILD-6: what only the wildcard held is dropped.
+	if left {
+		l.dropWild()
+	}
+}
+
 // outdated says that what is wanted takes a new stream: a legacy wildcard is to begin after names
 // were sent for the type, or to end.
 func (l *link) outdated() bool {

@@ -74,7 +74,7 @@ func Mutations() []Mutation {
 		{"P-11", "", always, "a wildcard hears of every absence", "wild-absence-not-held"},
 		{"WILD-5", "response.findCompleted", places.Put("$ && len(resp.Resources) > 0"), "an empty response makes no wildcard ready", "wild-ready-empty"},
 		{"WILD-5", "Machine.answerTimeout", never, "what is silent about a wildcard has nothing, whatever is held", "wild-silent-over-names"},
-		{"WILD-6", "link.composeSotW", never, "what only the wildcard held stays", "wild-explicit"},
+		{"WILD-6", "link.setForm", never, "what only the wildcard held stays", "wild-explicit"},
 		{"WILD-6", "link.composeDelta", never, "nobody unsubscribes a wildcard", "wild-explicit-delta"},
 		{"ALIAS-1", "", never, "a resource is found by its own name alone", "alias-watch"},
 		{"DELTA-3", "", always.Of(1), "versions travel to another server", "fallback-delta"},
