@@ -2,7 +2,6 @@ package machine
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
 	"time"
 )
@@ -12,33 +11,18 @@ import (
 type agenda struct {
 	touched []*stream // each once
 	taken   []*stream // that were touched before, and are looked at; its array is used again
-	queue   agendaQueue
+	queue   queue[visit]
 }
 
-// agendaQueue is the streams that want to be looked at though nothing happens.
-type agendaQueue []*stream
-
-func (q agendaQueue) Len() int           { return len(q) }
-func (q agendaQueue) Less(i, j int) bool { return q[i].due.Before(q[j].due) }
-func (q agendaQueue) Swap(i, j int) {
-	q[i], q[j] = q[j], q[i]
-	q[i].place, q[j].place = i+1, j+1
+// visit is when a stream wants to be looked at though nothing happens.
+type visit struct {
+	at     time.Time
+	stream *stream
 }
 
-func (q *agendaQueue) Push(x any) {
-	s := x.(*stream)
-	*q = append(*q, s)
-	s.place = len(*q)
-}
+func (v visit) before(w visit) bool { return v.at.Before(w.at) }
 
-func (q *agendaQueue) Pop() any {
-	n := len(*q) - 1
-	s := (*q)[n]
-	(*q)[n] = nil
-	*q = (*q)[:n]
-	s.place = 0
-	return s
-}
+func (v visit) void() bool { return !v.stream.due.Equal(v.at) }
 
 // touch has streams looked at when the events of the step are handled: what is owed there,
 // or when, may have changed.
@@ -53,8 +37,9 @@ func (a *agenda) touch(ss ...*stream) {
 
 // due takes the streams that are to be looked at now, in order of their making.
 func (a *agenda) due(now time.Time) []*stream {
-	for len(a.queue) > 0 && !now.Before(a.queue[0].due) {
-		a.touch(heap.Pop(&a.queue).(*stream))
+	for v, ok := a.queue.first(); ok && !now.Before(v.at); v, ok = a.queue.first() {
+		v.stream.due = time.Time{}
+		a.touch(v.stream)
 	}
 	return a.takeTouched()
 }
@@ -69,24 +54,19 @@ func (a *agenda) takeTouched() []*stream {
 
 // put notes when a stream that was looked at wants to be again; zero for never.
 func (a *agenda) put(s *stream, due time.Time) {
-	s.touched, s.due = false, due
-	switch {
-	case due.IsZero() && s.place > 0:
-		heap.Remove(&a.queue, s.place-1)
-	case due.IsZero():
-	case s.place > 0:
-		heap.Fix(&a.queue, s.place-1)
-	default:
-		heap.Push(&a.queue, s)
+	s.touched = false
+	if due.Equal(s.due) {
+		return
+	}
+	if s.due = due; !due.IsZero() {
+		a.queue.put(visit{due, s})
 	}
 }
 
 // next is when the first stream wants to be looked at; zero for never.
 func (a *agenda) next() time.Time {
-	if len(a.queue) == 0 {
-		return time.Time{}
-	}
-	return a.queue[0].due
+	v, _ := a.queue.first()
+	return v.at
 }
 
 // deadline is when a stream wants to be looked at though nothing happens; zero for never.

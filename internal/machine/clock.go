@@ -71,64 +71,9 @@ type alarm struct {
 	waiter waiter
 }
 
+func (a alarm) before(b alarm) bool { return a.at < b.at }
+
 func (a alarm) void() bool { return *a.waiter.alarm() != a.number }
-
-// alarms are a stream's. Setting one anew, and stopping one, leaves the old one behind, void: it
-// goes when it comes to the front, or with others when most are void.
-type alarms struct {
-	queue alarmQueue
-	kept  int // that were set when the void ones were last dropped
-}
-
-// alarmQueue is a heap: each is no earlier than that at half its place.
-type alarmQueue []alarm
-
-// put adds an alarm.
-func (q *alarmQueue) put(a alarm) {
-	*q = append(*q, a)
-	q.rise(len(*q) - 1)
-}
-
-// pop takes the first.
-func (q *alarmQueue) pop() alarm {
-	all := *q
-	first, n := all[0], len(all)-1
-	all[0], all[n] = all[n], alarm{}
-	*q = all[:n]
-	q.sink(0)
-	return first
-}
-
-func (q alarmQueue) rise(i int) {
-	for up := (i - 1) / 2; i > 0 && q[i].at < q[up].at; i, up = up, (up-1)/2 {
-		q[i], q[up] = q[up], q[i]
-	}
-}
-
-func (q alarmQueue) sink(i int) {
-	for {
-		first, down := i, 2*i+1
-		for ; down <= 2*i+2 && down < len(q); down++ {
-			if q[down].at < q[first].at {
-				first = down
-			}
-		}
-		if first == i {
-			return
-		}
-		q[i], q[first] = q[first], q[i]
-		i = first
-	}
-}
-
-// tidy drops those that are void.
-func (as *alarms) tidy() {
-	as.queue = slices.DeleteFunc(as.queue, alarm.void)
-	for i := len(as.queue)/2 - 1; i >= 0; i-- {
-		as.queue.sink(i)
-	}
-	as.kept = len(as.queue)
-}
 
 // setAlarm has a waiter wait for a time on a stream's clock, in place of what it waited for.
 func (m *Machine) setAlarm(now time.Time, s *stream, w waiter, wait time.Duration) {
@@ -136,29 +81,23 @@ func (m *Machine) setAlarm(now time.Time, s *stream, w waiter, wait time.Duratio
 		m.lastAlarm++ // 0 is none
 	}
 	*w.alarm() = m.lastAlarm
-	if len(s.alarms.queue) > 64+2*s.alarms.kept {
-		s.alarms.tidy()
-	}
-	s.alarms.queue.put(alarm{s.clock.at(now) + min(wait, longest), m.lastAlarm, w})
+	s.alarms.put(alarm{s.clock.at(now) + min(wait, longest), m.lastAlarm, w})
 }
 
 // nextAlarm is when the first rings; zero for never.
 func (s *stream) nextAlarm() time.Time {
-	q := &s.alarms.queue
-	for len(*q) > 0 && (*q)[0].void() {
-		q.pop()
-	}
-	if len(*q) == 0 || s.clock.stopped() {
+	a, ok := s.alarms.first()
+	if !ok || s.clock.stopped() {
 		return time.Time{}
 	}
-	return s.clock.when((*q)[0].at)
+	return s.clock.when(a.at)
 }
 
 // ringAlarms rings those whose time is over. One may stop another, and set more.
 func (m *Machine) ringAlarms(now time.Time, s *stream) {
 	var over []alarm
 	for at := s.nextAlarm(); !at.IsZero() && !now.Before(at); at = s.nextAlarm() {
-		over = append(over, s.alarms.queue.pop())
+		over = append(over, s.alarms.pop())
 	}
 	slices.SortStableFunc(over, func(a, b alarm) int {
 		aKind, aURL, aName := a.waiter.order()

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -67,19 +66,6 @@ func TestAlarms(t *testing.T) {
 	at(60, -1)
 }
 
-// Alarms ring in the order of their times, whatever the order in which they were set.
-func TestAlarmQueue(t *testing.T) {
-	var q alarmQueue
-	for _, at := range rand.New(rand.NewPCG(1, 2)).Perm(1000) {
-		q.put(alarm{at: time.Duration(at)})
-	}
-	for want := range 1000 {
-		if a := q.pop(); a.at != time.Duration(want) {
-			t.Fatalf("%d came after %d others", a.at, want)
-		}
-	}
-}
-
 // What is set anew again and again leaves nothing behind.
 func TestAlarmsStayFew(t *testing.T) {
 	m, s := New(Config{}), &stream{clock: clock{start: dawn}}
@@ -87,7 +73,7 @@ func TestAlarmsStayFew(t *testing.T) {
 	for range 10_000 {
 		m.setAlarm(dawn, s, b[0], time.Hour)
 	}
-	if n := len(s.alarms.queue); n > 70 {
+	if n := len(s.alarms.heap); n > 70 {
 		t.Errorf("%d alarms are left", n)
 	}
 }

@@ -22,11 +22,11 @@ func TestTimerStartsWithMessage(t *testing.T) {
 			t.Fatalf("%s: %d messages, want 1", name, len(fx.Send))
 		}
 		r.step(Start{r.watch(name)})
-		if n := len(r.m.streams[0].alarms.queue); n != 1+i {
+		if n := len(r.m.streams[0].alarms.heap); n != 1+i {
 			t.Errorf("%s: %d timers run while the message is with the writer, want %d", name, n, 1+i)
 		}
 		r.step(Written{r.ref})
-		if n := len(r.m.streams[0].alarms.queue); n != 2+i {
+		if n := len(r.m.streams[0].alarms.heap); n != 2+i {
 			t.Errorf("%s: %d timers run when the message has left, want %d", name, n, 2+i)
 		}
 	}

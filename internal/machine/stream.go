@@ -30,13 +30,12 @@ type stream struct {
 	agenda *agenda
 	// Of the agenda.
 	touched bool
-	due     time.Time // as it was last noted
-	place   int       // in the queue, from 1; 0 if it is not there
+	due     time.Time // as it was last noted; zero if it has come
 
 	incarnation
 
 	clock    clock
-	alarms   alarms
+	alarms   queue[alarm]
 	throttle throttle
 
 	maxResource int // as [Config] has them
