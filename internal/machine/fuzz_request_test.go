@@ -2,6 +2,7 @@ package machine
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -114,7 +115,7 @@ func (w *world) requestSotW(s *simStream, r *discoveryv3.DiscoveryRequest) {
 		} else if name != star || wild.IsZero() {
 			sub.add(w.now, name)
 			if name != star && !wild.IsZero() {
-				sub.names[name] = wild // it was among all
+				sub.names[name] = cmp.Or(sub.beside[name], wild) // it was among all
 			}
 		} else {
 			sub.wild = wild
@@ -123,6 +124,7 @@ func (w *world) requestSotW(s *simStream, r *discoveryv3.DiscoveryRequest) {
 	if sub.legacy && !wild.IsZero() {
 		sub.wild = wild
 	} else if sub.legacy {
+		sub.beside = before
 		sub.add(w.now, star)
 	}
 	if sub.newest == "" { // it compares versions, as long as it has sent none

@@ -177,6 +177,7 @@ func (st *simStore) lacked(name string, revision int) bool {
 type simType struct {
 	typ      *Type
 	names    map[string]time.Time // that were asked for by name, with when
+	beside   map[string]time.Time // that were when everything was asked for without a name
 	wild     time.Time            // when everything was asked for; zero if it is not
 	legacy   bool                 // that has no name
 	named    bool                 // names were sent

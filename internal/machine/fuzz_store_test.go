@@ -122,7 +122,7 @@ func (w *world) possibleStale(sw *simWatch, k *told, n Notice) (why string) {
 	value := n.Value.(string)
 	kept := func(source int) bool { return w.shelf(source, n.TypeURL).ever[n.Name][value] }
 	switch {
-	case !kept(int(sw.Source)) && !(structured(n.Name) && kept(1)):
+	case !kept(0) && !kept(1): // what the wildcard's has of the other's is held once
 		return "LKG-1: a stale value that was never kept"
 	case isBad(value):
 		return "LKG-3: a stale value that the program refuses"
