@@ -117,9 +117,6 @@ func (m *Machine) activate(now time.Time, src *source, to int) {
 	if to > was && dst.state == up {
 		m.startOver(now, src, dst)
 	}
-	for _, c := range src.caches {
-		c.dropUnwanted(src)
-	}
 	src.active = to
 	for _, c := range src.caches {
 		m.handOver(now, c, src, was)
@@ -143,22 +140,6 @@ func (m *Machine) activate(now time.Time, src *source, to int) {
 	}
 }
 
-// dropUnwanted forgets what is kept of a source's names only until its server is told that nobody wants it.
-func (c *cache) dropUnwanted(src *source) {
-	for _, sub := range c.inOrder(src) {
-		switch {
-		case sub.gone, sub.wanted(), sub.of.wanted() && sub.known() && !sub.byAlias() && !sub.isCollection():
-		case !sub.known() && !sub.isCollection():
-			c.drop(sub) // though a response that speaks of it is still being decoded
-		default:
-			c.release(sub)
-		}
-	}
-	if c.star.source == src && !c.star.wanted() {
-		c.star.forgetStatus()
-	}
-}
-
 // handOver has the active server of a source do what the one before it did for a type's names, and says
 // what each server is to know of.
 func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
@@ -169,6 +150,9 @@ func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 		}
 	}
 	for _, sub := range c.inOrder(src) {
+		if sub.gone {
+			continue // with its glob
+		}
 		if sub.wanted() {
 			for i := was + 1; i <= src.active; i++ {
 				src.streams[i].linkTo(c).want(sub, true)
@@ -179,10 +163,11 @@ func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 		}
 		sub.timer, sub.seen, sub.unconfirmed, sub.claimed = 0, 0, false, false
 		l := sub.link()
-		if sub.subscribed = l != nil && l.named(sub); sub.isCollection() || l == nil {
+		sub.subscribed = l != nil && l.named(sub)
+		if c.forget(sub); sub.gone || sub.isCollection() || l == nil || sub.of.source != src {
 			continue
 		}
-		if dst.Delta && l.requested && !sub.stale() && sub.missable() {
+		if dst.Delta && l.requested && !sub.stale() && sub.missable() && !sub.unconfirmed {
 			l.unconfirm(sub)
 		}
 		switch {
@@ -191,6 +176,9 @@ func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 		case !sub.held() || sub.stale():
 			m.awaitSubscribed(now, sub)
 		}
+	}
+	if c.star.source == src && !c.star.lives() {
+		c.star.forgetStatus()
 	}
 	for _, of := range c.collectionsOf(src) {
 		if of.self == nil {

@@ -32,7 +32,7 @@ func (l *link) flushNames() (added []*subscription, removed []change) {
 			if !sub.unconfirmed { // else the server has to confirm it all the same, as a member
 				sub.timer = 0
 			}
-			l.forget(sub)
+			l.cache.forget(sub)
 			sub.subscribed = false
 		case c.had:
 			removed = append(removed, c)
@@ -63,10 +63,11 @@ func (l *link) allWanted() []*subscription {
 	return subs
 }
 
-// forget drops what nobody wants any more.
-func (l *link) forget(sub *subscription) {
-	if !sub.wanted() && !(sub.of.lives() && sub.spokenOf()) { // a collection may come back, whose server does not tell it anew
-		l.cache.release(sub)
+// forget drops what nobody wants any more. A member stays while its collection may come back to a server that
+// would not say it anew.
+func (c *cache) forget(sub *subscription) {
+	if !sub.wanted() && !(sub.of.lives() && sub.spokenOf()) {
+		c.release(sub)
 	}
 }
 
@@ -74,7 +75,7 @@ func (l *link) forget(sub *subscription) {
 func (l *link) forgetUnwanted() {
 	l.names.flush()
 	for sub := range l.owned() {
-		l.forget(sub)
+		l.cache.forget(sub)
 	}
 	if !l.cache.star.wanted() && l.cache.star.ownedBy(l.stream) {
 		l.cache.star.forgetStatus()
@@ -91,7 +92,7 @@ func (l *link) dropWild() {
 	c.forgetStatus()
 	for sub := range l.owned() {
 		if sub.of == c && !sub.lives() {
-			l.forget(sub)
+			l.cache.forget(sub)
 		}
 	}
 }

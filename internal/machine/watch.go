@@ -133,7 +133,7 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 	// SOTW-6: what the server was told of is kept.
 	case sub.lives():
 	case sub != l.cache.star.self:
-		l.forget(sub)
+		l.cache.forget(sub)
 	case l.form == wildNone:
 		l.dropWild()
 	}
