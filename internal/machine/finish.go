@@ -42,7 +42,9 @@ func (m *Machine) finishCollections(now time.Time, resp *response, live bool) {
 	}
 	if live {
 		m.resumed(resp)
-		resp.link.sawAll = resp.link.sawAll || resp.link.form == wildLegacy && resp.tellsAll() && !resp.nameless
+		if l := resp.link; resp.tellsAll() && !resp.nameless {
+			l.stated, l.sawAll = resp.serial, l.sawAll || l.form == wildLegacy
+		}
 		m.answerUntimed(now, resp.link)
 		if resp.confirms || resp.serial == resp.link.answered {
 			resp.link.sweepTimer = 0 // the server goes on, and has a full period again

@@ -43,7 +43,8 @@ type onStream struct {
 	instead       *Instead        // what that holds; nil if there is none
 	form          wildForm        // how the wildcard was requested
 	unwantedSince time.Time       // when nobody was seen to want the legacy wildcard any more; zero while somebody does
-	sawAll        bool            // a response held all there is, in the legacy form
+	stated        uint32          // the last response that held all that there is; 0 if none did
+	sawAll        bool            // one did in the legacy form
 	untimed       []*subscription // wanted names whose timers start, maybe anew, once the server has spoken; see [Machine.answerUntimed]
 	owed          []answer
 	owedSize      int             // of them, in bytes

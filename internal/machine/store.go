@@ -145,10 +145,6 @@ func (m *Machine) takeStored(now time.Time, rc *recollection, e *Entry, it *Item
 	if e.TTL > 0 {
 		m.lease(now, leaseKey{sub, alarmTTL}, e.TTL)
 	}
-	// LKG-5: a full state lacked it before it was there.
-	if l := sub.link(); sub.seen < l.answered && l.fullState() && l.subscribes(sub) {
-		l.unconfirm(sub)
-	}
 	rc.recall.cache.stale = append(rc.recall.cache.stale, sub)
 	n := m.noticeTo(sub, NoticeUpdated, sub.handOut(), sub.audience())
 	n.Value, n.Raw, n.Attributes = r.Value, sub.raw, sub.attributes()

@@ -1,0 +1,64 @@
+package machine
+
+import (
+	"testing"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
+)
+
+// A file that cannot be used says nothing of what the store had, whichever comes first; one that can and
+// lacks it does.
+//
+// spec: LKG-5
+func TestStaleBesideFile(t *testing.T) {
+	broken := &wire.Response{Errors: []wire.ResourceError{{ResourceName: wire.ResourceName{Name: []byte("other")}, Code: codeInvalidArgument}}}
+	for _, test := range []struct {
+		name      string
+		file      *wire.Response
+		loadFirst bool
+		want      NoticeKind
+	}{
+		{"broken, then loaded", broken, false, NoticeAmbient},
+		{"loaded, then broken", broken, true, NoticeAmbient},
+		{"empty, then loaded", &wire.Response{}, false, NoticeDoesNotExist},
+		{"loaded, then empty", &wire.Response{}, true, NoticeDoesNotExist},
+	} {
+		r := newRig(t, Config{ResourceTimeout: period}, Server{FullState: true})
+		r.m.sources[0].Stored, r.typ.Stored = true, true
+		r.step(Start{r.watch("a")})
+		r.up()
+		r.now = r.now.Add(recallAfter)
+		loads := r.step(Tick{}).Load
+		if len(loads) != 1 {
+			t.Fatalf("%s: the store is asked %d times, want once", test.name, len(loads))
+		}
+		var last NoticeKind
+		hear := func(fx Effects) Effects {
+			if kinds, _ := news(fx); len(kinds) > 0 {
+				last = kinds[len(kinds)-1]
+			}
+			return fx
+		}
+		load := func() {
+			for _, task := range r.step(Loaded{Load: loads[0], Entries: []Entry{{Name: "a", Raw: []byte("old")}}, Last: true}).Decode {
+				hear(r.decode(task))
+			}
+		}
+		if test.loadFirst {
+			load()
+		}
+		test.file.TypeURL = r.typ.URL
+		hear(r.step(Received{r.ref, test.file}))
+		r.step(Written{r.ref}, Delivered{r.ref})
+		if !test.loadFirst {
+			load()
+		}
+		for range 3 {
+			r.now = r.now.Add(period)
+			hear(r.step(Tick{}))
+		}
+		if last != test.want {
+			t.Errorf("%s: the watch hears %d at last, want %d", test.name, last, test.want)
+		}
+	}
+}
