@@ -179,9 +179,8 @@ type recall struct {
 	cache  *cache
 	source *source
 	timer  uint32
-	under  map[*subscription]int // that the store was asked for and has not answered: in which load
-	number int                   // of the next load, from 1
-	asked  []*subscription       // of them, in this step
+	under  map[*subscription]*Load // that the store was asked for and has not answered: in which load
+	load   *Load                   // of this step; nil for none
 }
 
 // recollection is an answer of the store at work.
@@ -197,7 +196,7 @@ type recollection struct {
 func (c *cache) recallOf(src *source) *recall {
 	r := c.recalls[src]
 	if r == nil {
-		r = &recall{cache: c, source: src, under: map[*subscription]int{}, number: 1}
+		r = &recall{cache: c, source: src, under: map[*subscription]*Load{}}
 		c.recalls[src] = r
 	}
 	return r

@@ -87,7 +87,6 @@ type Machine struct {
 	fx        Effects
 
 	storeRoom int        // how many changes the store may be told of in this step
-	recalls   []*recall  // for which the store is to be asked in this step
 	sifting   []*sifting // long lists of removed names, some of which are looked at in each step
 	began     time.Time  // when the first step was
 	stepped   time.Time  // when the last step was

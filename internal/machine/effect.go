@@ -336,7 +336,6 @@ type Load struct {
 	All     bool     // all that there is, since a collection is among them
 
 	recall *recall
-	number int
 	subs   []*subscription
 	answer *recollection // what has come of it
 }

@@ -36,7 +36,7 @@ func (m *Machine) Step(now time.Time, events ...Event) Effects {
 			m.agenda.put(s, s.deadline())
 		}
 	}
-	m.load()
+	m.endLoads()
 	return m.fx
 }
 

@@ -62,36 +62,31 @@ func (m *Machine) recallFailed(s *stream) {
 }
 
 func (m *Machine) seekLacking(r *recall) {
-	if star := r.cache.star; star.source == r.source && star.self.lacking() && r.under[star.self] == 0 {
+	if star := r.cache.star; star.source == r.source && star.self.lacking() && r.under[star.self] == nil {
 		m.seekStored(r, star.self)
 	}
 	for sub := range r.cache.of(r.source) {
-		if sub.lacking() && r.under[sub] == 0 {
+		if sub.lacking() && r.under[sub] == nil {
 			m.seekStored(r, sub)
 		}
 	}
 }
 
-// seekStored has the store asked for a subscription at the end of the step.
+// seekStored has the store asked for a subscription, by one load of what the step looks for.
 func (m *Machine) seekStored(r *recall, sub *subscription) {
-	if len(r.asked) == 0 {
-		m.recalls = append(m.recalls, r)
+	if r.load == nil {
+		r.load = &Load{Source: r.source.index, TypeURL: r.cache.typ.URL, recall: r}
+		m.fx.Load = append(m.fx.Load, r.load)
 	}
-	r.under[sub] = r.number
-	r.asked = append(r.asked, sub)
+	r.under[sub] = r.load
+	r.load.subs = append(r.load.subs, sub)
+	r.load.Names = append(r.load.Names, sub.name)
+	r.load.All = r.load.All || sub.isCollection()
 }
 
-// load asks the store for what this step looks for.
-func (m *Machine) load() {
-	for _, r := range m.recalls {
-		ld := &Load{Source: r.source.index, TypeURL: r.cache.typ.URL, recall: r, number: r.number, subs: r.asked}
-		for _, sub := range r.asked {
-			ld.Names = append(ld.Names, sub.name)
-			ld.All = ld.All || sub.isCollection()
-		}
-		r.asked = nil
-		r.number++
-		m.fx.Load = append(m.fx.Load, ld)
+// endLoads: what is looked for from now on takes another load.
+func (m *Machine) endLoads() {
+	for _, ld := range m.fx.Load {
+		ld.recall.load = nil
 	}
-	m.recalls = nil
 }

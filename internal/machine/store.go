@@ -45,7 +45,7 @@ func (rc *recollection) place(name string) (sub *subscription, of *collection) {
 }
 
 // isFor says whether a subscription waits for this answer, and not for that of a later load.
-func (rc *recollection) isFor(sub *subscription) bool { return rc.recall.under[sub] == rc.number }
+func (rc *recollection) isFor(sub *subscription) bool { return rc.recall.under[sub] == rc.Load }
 
 // collectionOf is the collection that a name is to be a member of; nil if none is looked for.
 func (rc *recollection) collectionOf(name string) *collection {

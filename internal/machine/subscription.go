@@ -184,5 +184,5 @@ func (sub *subscription) lacking() bool {
 // seeks says whether the store is being asked for a subscription: its watches wait for the answer.
 func (sub *subscription) seeks() bool {
 	r := sub.of.cache.recalls[sub.of.source]
-	return r != nil && r.under[sub] != 0
+	return r != nil && r.under[sub] != nil
 }
