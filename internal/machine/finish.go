@@ -30,7 +30,7 @@ func (m *Machine) finish(now time.Time, resp *response) {
 // came on.
 func (m *Machine) finishCollections(now time.Time, resp *response, live bool) {
 	s := resp.link.stream
-	if live && s.troubled() {
+	if live {
 		m.recovered(s)
 	}
 	for _, c := range resp.completes {

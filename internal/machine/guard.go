@@ -188,9 +188,7 @@ func (m *Machine) refuseAll(now time.Time, resp *response, removed []string, err
 	for _, c := range resp.completes {
 		m.noteFault(c.self, f, StatusNacked, false)
 	}
-	if s := l.stream; s.troubled() {
-		m.recovered(s)
-	}
+	m.recovered(l.stream)
 	m.owe(now, resp)
 	m.endResponse(now, resp)
 }

@@ -137,7 +137,7 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	s.state = waiting
 	end.wait.Ref, end.wait.Fault = s.ref(), fault
 	m.fx.Wait = append(m.fx.Wait, end.wait)
-	if responded && s.troubled() {
+	if responded {
 		m.recovered(s) // by a response that is still being worked on
 	}
 	// STREAM-5: this end is no error.
@@ -169,7 +169,7 @@ func (m *Machine) restart(now time.Time, s *stream) {
 	s.clock.run(now)
 	m.fx.Close = append(m.fx.Close, s.ref())
 	m.tellDown(s, nil)
-	if s.responded && s.troubled() {
+	if s.responded {
 		m.recovered(s) // by a response that is still being worked on
 	}
 	s.reset()

@@ -73,9 +73,7 @@ func (m *Machine) ignore(s *stream, l *link, r *wire.Response) {
 	case len(s.ignored) < maxIgnored || s.ignored[r.TypeURL] != "":
 		s.ignored[r.TypeURL] = r.Nonce
 	}
-	if s.troubled() {
-		m.recovered(s)
-	}
+	m.recovered(s)
 	m.fx.Consumed = append(m.fx.Consumed, s.ref())
 }
 

@@ -28,14 +28,11 @@ func (m *Machine) tellTrouble(s *stream) {
 	s.telling = len(m.fx.Notify) > from
 }
 
-// recovered: the first response after trouble clears what was told of it.
+// recovered: a response clears what was told of trouble before it.
 func (m *Machine) recovered(s *stream) {
 	s.fault, s.toldFaults = nil, nil
 	m.tellTrouble(s)
 }
-
-// troubled says whether a response is news of the server.
-func (s *stream) troubled() bool { return s.fault != nil || s.toldFault != nil }
 
 // knownTrouble is the trouble with the server that watches were told of and that is not over; nil for
 // none.
