@@ -41,11 +41,11 @@ func (sub *subscription) order() (alarmKind, string, string) {
 
 func (sub *subscription) ring(m *Machine, now time.Time, s *stream) { m.answerTimeout(now, s, sub) }
 
-// faulted says that the server said something of a resource that is not held, so that its
+// faulted says that the server said something of a resource that it has not given, so that its
 // silence from now on means nothing: that it is refused, or has an error. What was said on
-// an earlier stream does not count.
+// an earlier stream, or by another server, does not count.
 func (l *link) faulted(sub *subscription) bool {
-	return l.answered != 0 && sub.seen >= l.answered && !sub.foreign() && (sub.status == StatusNacked || sub.status == StatusReceivedError)
+	return l.answered != 0 && sub.seen >= l.answered && (sub.status == StatusNacked || sub.status == StatusReceivedError)
 }
 
 // awaitSubscribed starts the timer of a name that the server was maybe sent already.
