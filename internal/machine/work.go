@@ -48,7 +48,7 @@ func (r *reader) lastTask() *Task { return r.tasks[len(r.tasks)-1] }
 // itemOf is what is to be decoded of an entry of a response.
 func (r *reader) itemOf(i int, sub *subscription) Item {
 	entry := &r.Resources[i]
-	it := Item{Raw: entry.Payload, Locator: r.link.redirects(entry), Attributes: entry.Attributes, sub: sub, index: i}
+	it := Item{Raw: entry.Payload, Locator: r.link.redirects(entry), Attributes: entry.Attributes, sub: sub, gen: sub.gen, index: i}
 	// LKG-4: what a server says of a stale value is told, though it be the same.
 	if sub.held() && sub.locator == it.Locator && !r.renews(i, sub) && !sub.switchesAlias() && !sub.stale() {
 		it.Old, it.OldAttributes = sub.raw, sub.attributes()
@@ -165,8 +165,12 @@ func (it *Item) entries() iter.Seq[*subscription] {
 	}
 }
 
-// sameFor says that what was decoded equals what an entry of the item holds.
+// sameFor says that what was decoded equals what an entry of the item holds, maybe since another server said
+// it meanwhile.
 func (r Result) sameFor(it *Item, sub *subscription) bool {
+	if sub == it.sub && sub.gen != it.gen && sub.held() && !sub.stale() && !sub.switchesAlias() && string(sub.raw) == string(it.Raw) {
+		return true
+	}
 	return r.Same && (sub == it.sub || sub.held() && !sub.switchesAlias() && !sub.stale() && identical(sub.raw, it.Old))
 }
 
