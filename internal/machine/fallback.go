@@ -41,7 +41,9 @@ func (m *Machine) chooseServer(now time.Time, src *source) {
 // forgetSource forgets what was known of a source's names, none of which is wanted.
 func (c *cache) forgetSource(src *source) {
 	for _, sub := range c.inOrder(src) {
-		c.release(sub)
+		if sub.of.source == src { // else the wildcard has it by now, with its glob
+			c.release(sub)
+		}
 	}
 	delete(c.plain, src)
 	if c.star.source == src {
