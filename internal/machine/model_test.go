@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,6 +30,7 @@ type told struct {
 	kind    NoticeKind
 	value   string
 	stale   bool // the value is the store's
+	kept    bool // it was told to be kept though it is deleted
 	reason  Reason
 	server  int
 	fault   *Fault
@@ -171,6 +173,7 @@ func (k *told) hear(n Notice) {
 		*k = told{kind: n.Kind, fault: n.Fault, server: n.Server}
 	case NoticeAmbient:
 		k.ambient = n.Fault
+		k.kept = k.kept || n.Fault != nil && errors.Is(n.Fault.Err, ErrDeletionKept)
 	}
 }
 
@@ -210,7 +213,7 @@ func (w *world) possible(sw *simWatch, k *told, n Notice) {
 	case NoticeDoesNotExist:
 		switch n.Reason {
 		case ReasonTimeout:
-			if since := w.since(n); held && k.stale && !w.lacked(n) {
+			if since := w.since(n); held && k.stale && !k.kept && !w.lacked(n) {
 				fail("LKG-5: silence takes a stale value away")
 			} else if held && !k.stale && !w.server.Delta && k.server == n.Server && !w.confirmed(n, k) {
 				fail("silence takes a value away")
