@@ -181,6 +181,7 @@ type recall struct {
 	timer  uint32
 	under  map[*subscription]*Load // that the store was asked for and has not answered: in which load
 	load   *Load                   // of this step; nil for none
+	gone   map[string]bool         // what a server said is gone while the store is read; nil for nothing
 }
 
 // recollection is an answer of the store at work.

@@ -64,6 +64,12 @@ func (sub *subscription) alsoOf() *source {
 func (m *Machine) keepAt(src *source, sub *subscription, k Kept) {
 	// LKG-2: the source stands for authority and parameters.
 	source, url := src.index, sub.of.cache.typ.URL
+	if r := sub.of.cache.recalls[src]; r != nil && len(r.under) > 0 && k.Raw == nil && !k.Complete {
+		if r.gone == nil {
+			r.gone = map[string]bool{}
+		}
+		r.gone[k.Name] = true
+	}
 	n := len(m.fx.Keep) - 1
 	if n < 0 || m.fx.Keep[n].Source != source || m.fx.Keep[n].TypeURL != url || m.fx.Keep[n].Covers != nil {
 		m.fx.Keep = append(m.fx.Keep, Keep{Source: source, TypeURL: url, Changes: make([]Kept, 0, max(1, m.storeRoom))})

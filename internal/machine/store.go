@@ -106,6 +106,9 @@ func (m *Machine) recollect(now time.Time, rc *recollection) {
 			m.foundNothing(rc, sub)
 		}
 	}
+	if len(rc.recall.under) == 0 {
+		rc.recall.gone = nil
+	}
 	if rc.refused > 0 {
 		m.fx.Log = append(m.fx.Log, Log{
 			Warn: true, Server: rc.recall.source.stream().server, TypeURL: rc.TypeURL,
@@ -118,7 +121,8 @@ func (m *Machine) recollect(now time.Time, rc *recollection) {
 // takeStored holds a value that was loaded, if no server has spoken of it meanwhile.
 func (m *Machine) takeStored(now time.Time, rc *recollection, e *Entry, it *Item, r Result) {
 	sub, of := rc.place(e.Name)
-	if sub == nil && (of == nil || rc.recall.heardServer()) {
+	// LKG-5: what a server said meanwhile counts, though its stream has ended since.
+	if sub == nil && (of == nil || rc.recall.heardServer() || rc.recall.gone[e.Name]) {
 		return
 	}
 	if err := rc.refuse(it, r); err != nil {
