@@ -7,8 +7,8 @@ import "slices"
 // server does not: under a watched name by its timer (await), members of collections together (sweep).
 // Not listed and yet not unconfirmed are another server's value that is watched by its name alone, what is
 // kept though the server deleted it, and an alias's value where the name in the list is taken (tellAliases).
-// Values from the store are unconfirmed after the first state. In state of the world those are unconfirmed
-// that another server said and a full state lacks (confirmForeign).
+// Members from the store are unconfirmed after the first state (unconfirmStale). In state of the world those are
+// unconfirmed that another server said and a full state lacks (confirmForeign).
 
 // lists says whether the server is told the version that is held.
 func (l *link) lists(sub *subscription) bool {
