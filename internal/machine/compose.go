@@ -73,8 +73,8 @@ func (l *link) versionToClaim() string {
 	}
 	for sub := range l.owned() {
 		// SOTW-2, FALLBACK-3: no version, since something is waited for, another server's, kept though deleted, or
-		// was refused of it.
-		if sub.foreign() || sub.keptDeleted() || sub.fault != nil && sub.fault.Version == l.version ||
+		// was refused of it or before it.
+		if sub.foreign() || sub.keptDeleted() || sub.fault != nil && (sub.fault.Version == l.version || sub.seen < l.versionOf) ||
 			sub.wanted() && !sub.isCollection() && !sub.held() && !sub.absent() {
 			return ""
 		}

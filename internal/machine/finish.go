@@ -20,7 +20,8 @@ func (m *Machine) finish(now time.Time, resp *response) {
 	}
 	// ACK-7: a refused version is not taken.
 	if len(resp.lines) == 0 && !s.Delta && (live || s.ResumeVersion && !resp.missed) {
-		l.version, l.versionForm, l.lapsed = resp.Version, resp.form, l.lapsed && !resp.tellsAll()
+		l.version, l.versionForm, l.versionOf = resp.Version, resp.form, resp.serial
+		l.lapsed = l.lapsed && !resp.tellsAll()
 	}
 	m.finishCollections(now, resp, live)
 	m.endResponse(now, resp)

@@ -22,6 +22,7 @@ type link struct {
 
 	version     string    // of the last accepted response of this incarnation of the stream, or with ResumeVersion of any; SotW
 	versionForm wildForm  // how the wildcard was requested when that response came
+	versionOf   uint32    // that response
 	lapsed      bool      // something was told to be gone since that the version says nothing of: by a time to live, or by silence
 	accepted    time.Time // when it came, in either variant; zero if none did
 
