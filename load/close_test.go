@@ -46,20 +46,57 @@ func TestCloseIsBounded(t *testing.T) {
 	})
 	t.Run("a server that does not read", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, r *rig) {
-			for i := range 500 { // more than gRPC's windows take
-				defer r.cluster(strings.Repeat("x", 1000) + fmt.Sprint(i)).Close()
-			}
-			st := r.accept()
-			st.ask(t, 10*time.Second)
-			for range cap(st.requests) {
-				st.requests <- nil // its reader waits from now on
-			}
+			st := deaf(t, r)
 			time.Sleep(25 * time.Second)
 			closes(t, r, time.Second)
 			for range cap(st.requests) {
 				<-st.requests
 			}
 		})
+	})
+}
+
+// deaf is the stream of a server that stops reading, with more to report than may be on its way.
+func deaf(t *testing.T, r *rig) *lrsStream {
+	t.Helper()
+	for i := range 500 {
+		c := r.cluster(strings.Repeat("x", 1000) + fmt.Sprint(i))
+		c.Locality(zoneA, 0).Begin(nil).End(true)
+		t.Cleanup(c.Close)
+	}
+	st := r.accept()
+	st.ask(t, 10*time.Second)
+	for range cap(st.requests) {
+		st.requests <- nil // its reader waits from now on
+	}
+	return st
+}
+
+// A server that does not read is not waited for without end: its stream ends, the next begins, and what the
+// first did not take is reported there, once.
+//
+// spec: LRS-3 LRS-c
+func TestServerThatDoesNotRead(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		st := deaf(t, r)
+		time.Sleep(10*time.Second + 30*time.Second - 1)
+		r.none()
+		time.Sleep(time.Minute)
+		if len(r.server.streams) == 0 {
+			t.Fatal("no other stream begins")
+		}
+		next := r.accept()
+		if logged := r.logged.text(); !strings.Contains(logged, "took no report for 30s") {
+			t.Errorf("the log does not say why the stream ended:\n%s", logged)
+		}
+		next.ask(t, 10*time.Second)
+		for range cap(st.requests) {
+			<-st.requests
+		}
+		<-st.over
+		if issued, _ := sum(append(st.reports(), next.after(10*time.Second)...)); issued != 500 {
+			t.Errorf("%d requests are reported, want 500", issued)
+		}
 	})
 }
 

@@ -3,6 +3,7 @@ package load
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -28,6 +29,8 @@ const (
 	defaultInterval = 10 * time.Second
 	// linger is how long a stream stays that nobody uses any more, if no report comes first.
 	linger = 10 * time.Second
+	// sendTimeout is how long a server is waited for that takes no report.
+	sendTimeout = 30 * time.Second
 )
 
 // server is one that gets reports. A goroutine of its own, which lives while somebody reports,
@@ -160,8 +163,16 @@ func (x *session) send(req *lrsv3.LoadStatsRequest) error {
 	if err != nil {
 		return err
 	}
-	return x.stream.Send(b)
+	deaf := time.AfterFunc(sendTimeout, x.stream.Close)
+	// LRS-c: what Send has taken counts as sent, also where the stream was closed at that moment.
+	if err = x.stream.Send(b); !deaf.Stop() && err != nil {
+		return errDeaf
+	}
+	return err
 }
+
+// errDeaf ends a stream that would block for as long as its server does not read.
+var errDeaf = fmt.Errorf("the server took no report for %v", sendTimeout)
 
 // read passes responses on.
 func (x *session) read(ctx context.Context) {
