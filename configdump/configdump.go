@@ -22,6 +22,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"regexp/syntax"
 	"time"
 
 	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
@@ -85,7 +86,8 @@ type Options struct {
 	// Mask are the fields that are written, as "name,cluster.name": those of each element with
 	// Resource, else of the sections. It goes through lists and through what an Any contains.
 	Mask string
-	// NameRegex is matched with whole names of resources (RE2).
+	// NameRegex is matched with whole names of resources (RE2). It has 1024 bytes at most, and 500 steps:
+	// each character and each class is one, as often as it is repeated.
 	NameRegex string
 	// IncludeEDS adds the section with the endpoints.
 	IncludeEDS bool
@@ -146,7 +148,7 @@ func newDump(o Options) (*dump, error) {
 	d := &dump{Options: o}
 	if o.NameRegex != "" {
 		var err error
-		if d.names, err = regexp.Compile("^(?:" + o.NameRegex + ")$"); err != nil {
+		if d.names, err = wholeNames(o.NameRegex); err != nil {
 			return nil, fmt.Errorf("name_regex: %w", err)
 		}
 	}
@@ -158,6 +160,32 @@ func newDump(o Options) (*dump, error) {
 		return nil, fmt.Errorf("mask: there is no field %q", bad)
 	}
 	return d, nil
+}
+
+// The bounds of a NameRegex: what a name costs is its length times the steps.
+const (
+	maxRegex = 1024 // bytes
+	maxSteps = 500
+)
+
+// wholeNames compiles an expression that is matched with whole names.
+func wholeNames(expr string) (*regexp.Regexp, error) {
+	if len(expr) > maxRegex {
+		return nil, fmt.Errorf("the expression has more than %d bytes", maxRegex)
+	}
+	expr = "^(?:" + expr + ")$"
+	parsed, err := syntax.Parse(expr, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return nil, err
+	}
+	if len(program.Inst) > maxSteps {
+		return nil, fmt.Errorf("the expression has more than %d steps with what it repeats", maxSteps)
+	}
+	return regexp.Compile(expr)
 }
 
 // write writes the dump, while the sources are read.

@@ -235,10 +235,12 @@ func TestQuery(t *testing.T) {
 			"mask=bootstrap.node.id,dynamic_active_clusters.cluster.name,version_info&name_regex=a": `[{"@type":".BootstrapConfigDump","bootstrap":{"node":{"id":"edge-1"}}},` +
 				`{"@type":".ClustersConfigDump","dynamic_active_clusters":[{"cluster":{"@type":".Cluster","name":"a"}}],"version_info":"c1"},{"@type":".EcdsConfigDump"},` +
 				`{"@type":".ListenersConfigDump"},{"@type":".ScopedRoutesConfigDump"},{"@type":".RoutesConfigDump"},{"@type":".SecretsConfigDump"}]`,
-			"resource=nothing":      "404 nothing not found in config dump",
-			"resource=version_info": "404 version_info not found in config dump",
-			"name_regex=(":          "400 name_regex: error parsing regexp: missing closing ): `^(?:()$`",
-			"mask=cluster.name":     `400 mask: there is no field "cluster"`,
+			"resource=nothing":                                    "404 nothing not found in config dump",
+			"resource=version_info":                               "404 version_info not found in config dump",
+			"name_regex=(":                                        "400 name_regex: error parsing regexp: missing closing ): `^(?:()$`",
+			"name_regex=(.{0,30}){30}":                            "400 name_regex: the expression has more than 500 steps with what it repeats",
+			"name_regex=" + strings.Repeat("ab|", 400):            "400 name_regex: the expression has more than 1024 bytes",
+			"mask=cluster.name":                                   `400 mask: there is no field "cluster"`,
 			"resource=dynamic_active_clusters&mask=error_state.x": `400 mask: there is no field "error_state.x"`,
 		} {
 			status, text := get(t, c, query)
