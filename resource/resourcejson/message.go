@@ -87,17 +87,17 @@ func (r *redactor) field(m protoreflect.Message, fd protoreflect.FieldDescriptor
 	case fd.Message() != nil:
 		r.message(v.Message())
 	default:
-		r.value(fd, v, func(v protoreflect.Value) { m.Set(fd, v) })
+		r.value(fd, v, fd.Default(), func(v protoreflect.Value) { m.Set(fd, v) })
 	}
 }
 
 // value sets what is to be shown of a value that is no message, if that is another.
-func (r *redactor) value(fd protoreflect.FieldDescriptor, v protoreflect.Value, set func(protoreflect.Value)) {
+func (r *redactor) value(fd protoreflect.FieldDescriptor, v, zero protoreflect.Value, set func(protoreflect.Value)) {
 	switch {
 	case harmless[fd.FullName()]:
 	case r.sensitive > 0:
 		r.changed = true
-		set(redactedValue(fd))
+		set(redactedValue(fd, zero))
 	case fd.Kind() == protoreflect.StringKind:
 		if s := sensitive.HidePasswords(v.String(), Redacted); s != v.String() {
 			r.changed = true
@@ -111,7 +111,7 @@ func (r *redactor) mapping(fd protoreflect.FieldDescriptor, values protoreflect.
 		if fd.MapValue().Message() != nil {
 			r.message(v.Message())
 		} else {
-			r.value(fd.MapValue(), v, func(v protoreflect.Value) { values.Set(k, v) })
+			r.value(fd.MapValue(), v, fd.MapValue().Default(), func(v protoreflect.Value) { values.Set(k, v) })
 		}
 		return true
 	})
@@ -122,13 +122,13 @@ func (r *redactor) list(fd protoreflect.FieldDescriptor, values protoreflect.Lis
 		if fd.Message() != nil {
 			r.message(values.Get(i).Message())
 		} else {
-			r.value(fd, values.Get(i), func(v protoreflect.Value) { values.Set(i, v) })
+			r.value(fd, values.Get(i), values.NewElement(), func(v protoreflect.Value) { values.Set(i, v) })
 		}
 	}
 }
 
 // redactedValue stands in place of a value.
-func redactedValue(fd protoreflect.FieldDescriptor) protoreflect.Value {
+func redactedValue(fd protoreflect.FieldDescriptor, zero protoreflect.Value) protoreflect.Value {
 	switch fd.Kind() {
 	case protoreflect.StringKind:
 		return protoreflect.ValueOfString(Redacted)
@@ -137,5 +137,5 @@ func redactedValue(fd protoreflect.FieldDescriptor) protoreflect.Value {
 	case protoreflect.EnumKind:
 		return protoreflect.ValueOfEnum(0)
 	}
-	return fd.Default()
+	return zero
 }

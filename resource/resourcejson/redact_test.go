@@ -80,6 +80,9 @@ func TestRedacted(t *testing.T) {
 			ProviderName: "p", ConfigType: &tlsv3.PrivateKeyProvider_TypedConfig{TypedConfig: packed(t, provider)}}}}}),
 		"unknown provider": secret(&tlsv3.Secret{Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{PrivateKeyProvider: &tlsv3.PrivateKeyProvider{
 			ProviderName: "p", ConfigType: &tlsv3.PrivateKeyProvider_TypedConfig{TypedConfig: &anypb.Any{TypeUrl: "type.googleapis.com/no.such.Type", Value: []byte(marker)}}}}}}),
+		"lists in a provider": secret(&tlsv3.Secret{Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{PrivateKeyProvider: &tlsv3.PrivateKeyProvider{
+			ProviderName: "p", ConfigType: &tlsv3.PrivateKeyProvider_TypedConfig{TypedConfig: packed(t, &routev3.RetryPolicy{
+				RetryOn: marker, RetriableStatusCodes: []uint32{500}, RetryHostPredicate: []*routev3.RetryPolicy_RetryHostPredicate{{Name: marker}}})}}}}}),
 		"validation": secret(&tlsv3.Secret{Type: &tlsv3.Secret_ValidationContext{ValidationContext: &tlsv3.CertificateValidationContext{TrustedCa: inlineString()}}}),
 		"tickets":    secret(&tlsv3.Secret{Type: &tlsv3.Secret_SessionTicketKeys{SessionTicketKeys: &tlsv3.TlsSessionTicketKeys{Keys: []*corev3.DataSource{inlineBytes(), inFile()}}}}),
 		"generic": secret(&tlsv3.Secret{Type: &tlsv3.Secret_GenericSecret{GenericSecret: &tlsv3.GenericSecret{
