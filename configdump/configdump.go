@@ -31,6 +31,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/internal/updatestate"
+	"github.com/xdswatch/xdswatch/resource/resourcejson"
 )
 
 // Source is what a dump is of: a client ([Of]), or something else that has resources.
@@ -145,7 +146,7 @@ func Write(w io.Writer, o Options, sources ...Source) error {
 }
 
 func newDump(o Options) (*dump, error) {
-	d := &dump{Options: o}
+	d := &dump{Options: o, json: resourcejson.NewWriter(form)}
 	if o.NameRegex != "" {
 		var err error
 		if d.names, err = wholeNames(o.NameRegex); err != nil {

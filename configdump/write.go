@@ -19,7 +19,8 @@ type dump struct {
 	names   *regexp.Regexp // nil for all
 	mask    mask
 	sources []Source
-	out     *bufio.Writer   // it keeps its first error
+	out     *bufio.Writer // it keeps its first error
+	json    *resourcejson.Writer
 	over    <-chan struct{} // closed when nobody waits for the dump; nil for never
 	begun   bool            // something stands in configs
 }
@@ -81,7 +82,7 @@ func (d *dump) members(s section) {
 	if s.element == nil {
 		if b := d.bootstrap().GetBootstrap(); wanted && b != nil {
 			d.text(`,"` + s.field + `":`)
-			_, _ = d.out.Write(form.Message(trimmed(b, only)))
+			_, _ = d.out.Write(d.json.Message(trimmed(b, only)))
 		}
 		return
 	}
@@ -100,7 +101,7 @@ func (d *dump) members(s section) {
 			d.text(`,"` + s.field + `":[` + "\n")
 		}
 		begun = true
-		_, _ = d.out.Write(form.Message(trimmed(m, only)))
+		_, _ = d.out.Write(d.json.Message(trimmed(m, only)))
 	}
 	_, wantsVersion := d.mask.of("version_info")
 	if wantsVersion = wantsVersion && s.versioned; !wanted && !wantsVersion {

@@ -9,7 +9,6 @@ import (
 	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
 	statusv3 "github.com/envoyproxy/go-control-plane/envoy/service/status/v3"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/xdswatch/xdswatch/client"
@@ -25,11 +24,9 @@ type answer struct {
 	exclude bool // contents
 
 	configs []*statusv3.ClientConfig
-	shown   int   // bytes of contents
-	rows    []row // made, and not used yet
-	// decoded are messages by type URL into which one resource is decoded after the other, to see what is
-	// secret in it; nil of a type that is not linked.
-	decoded map[string]proto.Message
+	shown   int                  // bytes of contents
+	rows    []row                // made, and not used yet
+	look    *resourcejson.Writer // for what is secret
 }
 
 // client adds the configs of a client: one for each scope that has something, and one at least.
@@ -113,13 +110,13 @@ func (a *answer) contents(typeURL string, raw []byte) *anypb.Any {
 	if a.exclude || len(a.config.Contents) > 0 && !slices.Contains(a.config.Contents, typeURL) {
 		return nil
 	}
-	m := a.message(typeURL)
-	if m == nil || proto.Unmarshal(raw, m) != nil {
-		return nil // nobody can tell what is secret in it
-	}
 	shown := &anypb.Any{TypeUrl: typeURL, Value: raw}
-	if resourcejson.Redact(m) {
-		var err error
+	if a.look.Hides(typeURL, raw) {
+		m, err := shown.UnmarshalNew()
+		if err != nil {
+			return nil // nobody can tell what is secret in it
+		}
+		resourcejson.Redact(m)
 		if shown.Value, err = (proto.MarshalOptions{AllowPartial: true, Deterministic: true}).Marshal(m); err != nil {
 			return nil
 		}
@@ -129,18 +126,6 @@ func (a *answer) contents(typeURL string, raw []byte) *anypb.Any {
 	}
 	a.shown += len(shown.Value)
 	return shown
-}
-
-// message is the one into which resources of a type are decoded; nil if it is not linked.
-func (a *answer) message(typeURL string) proto.Message {
-	m, known := a.decoded[typeURL]
-	if !known {
-		if mt, err := protoregistry.GlobalTypes.FindMessageByURL(typeURL); err == nil {
-			m = mt.New().Interface()
-		}
-		a.decoded[typeURL] = m
-	}
-	return m
 }
 
 // other adds the configs of another service, by the same rules.

@@ -28,9 +28,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/resource/resourcejson"
 )
 
 // Config says what the service shows. The zero value shows everything but secrets.
@@ -117,7 +117,7 @@ func (s *Service) FetchClientStatus(ctx context.Context, req *statusv3.ClientSta
 	if len(req.GetNodeMatchers()) > 0 {
 		return nil, status.Error(codes.InvalidArgument, "node_matchers are not supported: the process has its own clients only")
 	}
-	a := &answer{config: &s.config, exclude: s.config.ExcludeContents || req.GetExcludeResourceContents(), decoded: map[string]proto.Message{}}
+	a := &answer{config: &s.config, exclude: s.config.ExcludeContents || req.GetExcludeResourceContents(), look: resourcejson.NewWriter(resourcejson.Options{HideUnknown: true})}
 	for _, c := range s.open() {
 		a.client(c)
 	}

@@ -312,6 +312,18 @@ func inAny(t testing.TB, m proto.Message) *anypb.Any {
 	return a
 }
 
+// replaced are the bytes of a Secret that is in a file. A secret that the file replaces stands before it.
+func replaced(t *testing.T, name string) []byte {
+	t.Helper()
+	generic := func(ds *corev3.DataSource) []byte {
+		b, err := proto.Marshal(&tlsv3.Secret{Name: name, Type: &tlsv3.Secret_GenericSecret{GenericSecret: &tlsv3.GenericSecret{Secret: ds}}})
+		must(t, err)
+		return b
+	}
+	inline := generic(&corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: marker}})
+	return append(inline, generic(&corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: "/etc/secret"}})...)
+}
+
 // No answer has a secret, accepted or refused, nor what nobody can look into.
 //
 // spec: CSDS-c H-3
@@ -331,9 +343,12 @@ func TestSecrets(t *testing.T) {
 		unknown.TransportSocket = socket(&anypb.Any{TypeUrl: "type.googleapis.com/no.such.Type", Value: []byte(marker)})
 		refused := invalid("refused")
 		refused.TransportSocket = inside.TransportSocket
-		for _, name := range []string{"inside", "unknown", "refused"} {
+		twice := cluster("written-twice")
+		twice.TransportSocket = socket(&anypb.Any{TypeUrl: sds.Type.TypeURL(), Value: replaced(t, "s")})
+		for _, name := range []string{"inside", "unknown", "refused", "written-twice"} {
 			p.watch(cds.Type, name)
 		}
+		p.watch(sds.Type, "t")
 		// Nobody can tell what is secret in a type that is not linked.
 		unlinked := resource.Custom(resource.TypePrefix+"no.such.Type", resource.Options{NameField: 1}, func(_ resource.Source, raw []byte) (int, error) {
 			if strings.Contains(string(raw), "refuse") {
@@ -344,7 +359,9 @@ func TestSecrets(t *testing.T) {
 		p.watch(unlinked, "u")
 		p.watch(unlinked, "refuse")
 		st := p.accept()
-		p.send(st, testutil.SotW(sds.Type.TypeURL(), "1", "s1", secret()))
+		secrets := testutil.SotW(sds.Type.TypeURL(), "1", "s1", secret())
+		secrets.Resources = append(secrets.Resources, &anypb.Any{TypeUrl: sds.Type.TypeURL(), Value: replaced(t, "t")})
+		p.send(st, secrets)
 		u := &discoveryv3.DiscoveryResponse{TypeUrl: unlinked.TypeURL(), VersionInfo: "1", Nonce: "u1"}
 		for _, name := range []string{"u", "refuse"} {
 			// The marker is in field 2, beside the name.
@@ -352,7 +369,7 @@ func TestSecrets(t *testing.T) {
 			u.Resources = append(u.Resources, &anypb.Any{TypeUrl: unlinked.TypeURL(), Value: append(append(value, 0x12, byte(len(marker))), marker...)})
 		}
 		p.send(st, u)
-		p.send(st, testutil.SotW(cds.Type.TypeURL(), "1", "n1", inside, unknown, refused))
+		p.send(st, testutil.SotW(cds.Type.TypeURL(), "1", "n1", inside, unknown, refused, twice))
 		resp := fetch(t, r)
 		text, err := proto.Marshal(resp)
 		must(t, err)
@@ -365,7 +382,7 @@ func TestSecrets(t *testing.T) {
 		tls := &tlsv3.UpstreamTlsContext{}
 		must(t, got.GetTransportSocket().GetTypedConfig().UnmarshalTo(tls))
 		same(t, "what is no secret", tls.GetSni(), "sni")
-		if rows[1].GetErrorState().GetFailedConfiguration() == nil || rows[3].GetXdsConfig() == nil {
+		if rows[1].GetErrorState().GetFailedConfiguration() == nil || rows[4].GetXdsConfig() == nil || rows[5].GetXdsConfig() == nil {
 			t.Errorf("contents are missing: %v", rows)
 		}
 	})

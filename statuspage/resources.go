@@ -13,8 +13,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"google.golang.org/protobuf/types/known/anypb"
-
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/resource/resourcejson"
 )
@@ -130,7 +128,7 @@ func (h *handler) resources(w http.ResponseWriter, r *http.Request) {
 // streamResources writes resources as they are read.
 func (h *handler) streamResources(w http.ResponseWriter, r *http.Request, f filter) {
 	contents := r.URL.Query().Get("contents") == "true"
-	out := newStream(w)
+	out, form := newStream(w), contentsForm()
 	out.text(`{"resources":[`)
 	n, written := 0, 0
 	for s := range h.client.States() {
@@ -144,7 +142,7 @@ func (h *handler) streamResources(w http.ResponseWriter, r *http.Request, f filt
 			out.state(&s)
 			if contents && s.Raw != nil {
 				out.text(`,"resource":`)
-				out.raw(contentsOf(&s))
+				out.raw(form.Any(s.Type, s.Raw))
 			}
 			out.text("}")
 			if out.err != nil || r.Context().Err() != nil {
@@ -157,10 +155,10 @@ func (h *handler) streamResources(w http.ResponseWriter, r *http.Request, f filt
 	out.flush()
 }
 
-// contentsOf is the JSON of a resource that is held, without what is secret, or may be.
-func contentsOf(s *client.State) []byte {
+// contentsForm writes resources that are held, without what is secret, or may be.
+func contentsForm() *resourcejson.Writer {
 	// H-3: no secrets, and nothing that nobody can tell from one.
-	return resourcejson.Options{HideUnknown: true}.Message(&anypb.Any{TypeUrl: s.Type, Value: s.Raw})
+	return resourcejson.NewWriter(resourcejson.Options{HideUnknown: true})
 }
 
 // oneResource is the page of a resource.
@@ -179,7 +177,7 @@ func (h *handler) resource(w http.ResponseWriter, r *http.Request) {
 		out.state(&s)
 		if s.Raw != nil {
 			out.text(`,"resource":`)
-			out.raw(contentsOf(&s))
+			out.raw(contentsForm().Any(s.Type, s.Raw))
 		}
 		out.text("}\n")
 		out.flush()
@@ -195,7 +193,7 @@ func (h *handler) resource(w http.ResponseWriter, r *http.Request) {
 	page := oneResource{State: s, JSON: linkOf(s.Type, s.Name, s.Scope) + "&format=json"}
 	if s.Raw != nil {
 		var text bytes.Buffer
-		_ = json.Indent(&text, contentsOf(&s), "", "  ") // it is JSON
+		_ = json.Indent(&text, contentsForm().Any(s.Type, s.Raw), "", "  ") // it is JSON
 		page.Cut = text.Len() > maxShown
 		page.Text = strings.ToValidUTF8(clip(text.String(), maxShown), "\uFFFD")
 	}

@@ -1,9 +1,9 @@
 package sensitive
 
 import (
+	"bytes"
 	"encoding/json"
 	"regexp"
-	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/proto"
@@ -14,13 +14,21 @@ import (
 // does not tell, too: the value of a header whose key says so, and JSON Web Keys among which one is not public.
 func Value(m protoreflect.Message, fd protoreflect.FieldDescriptor) bool {
 	switch {
-	case fd.FullName() == "envoy.config.core.v3.HeaderValue.value", fd.FullName() == "envoy.config.core.v3.HeaderValue.raw_value":
-		return header.MatchString(m.Get(m.Descriptor().Fields().ByName("key")).String())
+	case IsHeader(fd):
+		return IsHeaderOf(m.Get(m.Descriptor().Fields().ByName("key")).String())
 	case IsKeySet(fd):
 		return holdsKeys(m.Get(fd).Message())
 	}
 	return Field(fd)
 }
+
+// IsHeader says whether a field is the value of a header, whose key is beside it.
+func IsHeader(fd protoreflect.FieldDescriptor) bool {
+	return fd.FullName() == "envoy.config.core.v3.HeaderValue.value" || fd.FullName() == "envoy.config.core.v3.HeaderValue.raw_value"
+}
+
+// IsHeaderOf says whether the value of a header with a key is a credential.
+func IsHeaderOf(key string) bool { return header.MatchString(key) }
 
 // header are the names of headers whose values are credentials.
 var header = regexp.MustCompile(`(?i)^(proxy-)?authorization$|^(set-)?cookie$|token|secret|password|credential|api-?key`)
@@ -81,8 +89,13 @@ var password = regexp.MustCompile(`(://[^/?#@\s:"]*:)[^/?#\s"]+@`)
 
 // HidePasswords puts another text in the place of each password of a URL.
 func HidePasswords(text, by string) string {
-	if !strings.Contains(text, "://") || !strings.Contains(text, "@") {
+	if !MayHoldPassword([]byte(text)) {
 		return text
 	}
 	return password.ReplaceAllString(text, "${1}"+by+"@")
+}
+
+// MayHoldPassword says whether a text has what stands around the password of a URL.
+func MayHoldPassword(text []byte) bool {
+	return bytes.IndexByte(text, '@') >= 0 && bytes.Contains(text, []byte("://"))
 }

@@ -11,7 +11,8 @@ import (
 // Redact takes out of a message what is secret, also in what an Any contains, and says whether
 // there was anything to take out: a string or bytes become [Redacted], other values zero. What
 // nobody can tell is emptied: fields that the message's type does not know, and the payload of an Any whose
-// message is not linked in or whose bytes are not that message.
+// message is not linked in, whose bytes are not that message, or which lies too deep in others. What an Any contains is
+// encoded anew.
 func Redact(m proto.Message) bool {
 	var r redactor
 	r.message(m.ProtoReflect())
@@ -21,12 +22,15 @@ func Redact(m proto.Message) bool {
 // redactor is what is known on the way through a message.
 type redactor struct {
 	depth     int // of messages in an Any
+	nested    int // of messages
 	secret    int // of Secrets
 	sensitive int // of fields that are not to be shown
 	changed   bool
 }
 
 func (r *redactor) message(m protoreflect.Message) {
+	r.nested++
+	defer func() { r.nested-- }()
 	if len(m.GetUnknown()) > 0 {
 		m.SetUnknown(nil)
 		r.changed = true
@@ -59,19 +63,18 @@ func (r *redactor) any(m protoreflect.Message) {
 		return
 	}
 	inner, err := UnmarshalAny(a)
-	if err != nil || r.depth == maxDepth {
+	if err != nil || r.depth == maxDepth || r.nested > maxNested {
 		r.changed = r.changed || len(a.GetValue()) > 0
 		a.Value = nil
 		return
 	}
 	r.depth++
-	before := r.changed
-	r.changed = false
 	r.message(inner.ProtoReflect())
-	if r.depth--; r.changed {
-		a.Value, _ = proto.MarshalOptions{AllowPartial: true, Deterministic: true}.Marshal(inner) // it was read
-	}
-	r.changed = r.changed || before
+	r.depth--
+	before := len(a.GetValue())
+	// H-3: what a later value of the same field replaces is in the bytes, and not in the message.
+	a.Value, _ = proto.MarshalOptions{AllowPartial: true, Deterministic: true}.Marshal(inner) // it was read
+	r.changed = r.changed || len(a.Value) != before
 }
 
 func (r *redactor) field(m protoreflect.Message, fd protoreflect.FieldDescriptor, v protoreflect.Value) {

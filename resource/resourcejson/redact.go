@@ -34,26 +34,42 @@ var harmless = map[protoreflect.FullName]bool{
 }
 
 // redacts says whether what is being written is not to be shown.
-func (w *writer) redacts() bool { return w.sensitive > 0 && !w.ShowSecrets }
+func (w *Writer) redacts() bool { return w.sensitive > 0 && !w.ShowSecrets }
 
 // redacted stands for a value of a field that is not shown.
-func (w *writer) redacted(fd protoreflect.FieldDescriptor) {
-	switch kind := fd.Kind(); {
-	case !w.Readable || kind == protoreflect.StringKind:
-		w.text(Redacted)
-	case kind == protoreflect.BytesKind:
+func (w *Writer) redacted(f *field) {
+	switch {
+	case !w.Readable || f.kind == protoreflect.StringKind:
+		text(w, Redacted)
+	case f.kind == protoreflect.BytesKind:
 		w.base64([]byte(Redacted))
-	case kind == protoreflect.EnumKind:
-		w.enum(fd.Enum(), 0)
-	case kind == protoreflect.BoolKind:
-		w.WriteString("false")
+	case f.kind == protoreflect.EnumKind:
+		w.enum(f.Enum(), 0)
+	case f.kind == protoreflect.BoolKind:
+		w.raw("false")
 	default: // a number
-		w.WriteString("0")
+		w.raw("0")
 	}
 }
 
 // isSensitive says whether a field that is set in a message holds a credential, or cannot be told not to.
+func (w *Writer) isSensitive(l *layout, f *field, fields, at span) bool {
+	switch {
+	case f.credential, w.secret > 0 && f.inline:
+		return true
+	case f.header:
+		return sensitive.IsHeaderOf(string(w.lastOf(l, fields, l.Fields().ByName("key").Number()).bytes))
+	case f.keys:
+		var source []byte // whose parts follow one another
+		for _, o := range w.found[at.from:at.to] {
+			source = append(source, o.bytes...)
+		}
+		return sensitive.HoldsKeys(source)
+	}
+	return false
+}
+
+// isSensitive says whether a field that is set in a message holds a credential, or cannot be told not to.
 func isSensitive(m protoreflect.Message, fd protoreflect.FieldDescriptor) bool {
-	// H-3: nobody can tell what is secret in what is untyped.
 	return untyped[fd.FullName()] || sensitive.Value(m, fd)
 }

@@ -3,7 +3,7 @@
 //	text := resourcejson.Options{}.Message(cluster)
 //
 // It is the protobuf JSON mapping with two differences: the text of a message is always the same,
-// and no content makes it fail. A google.protobuf.Any whose message is not linked in, or whose
+// and no content that was decoded makes it fail. A google.protobuf.Any whose message is not linked in, or whose
 // bytes are not that message, is written as {"@type": URL, "value": BASE64}. [Redact] takes the
 // secrets out of the message itself.
 //
@@ -14,17 +14,11 @@
 package resourcejson
 
 import (
-	"bytes"
-	"encoding/base64"
-	"encoding/json"
 	"strings"
 
-	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/types/known/anypb"
-
-	"github.com/xdswatch/xdswatch/internal/sensitive"
 )
 
 // Options say how resources are written.
@@ -43,195 +37,126 @@ type Options struct {
 
 // Message writes a message: fields in the order of their definition, those without
 // presence only if they are set, maps sorted by key.
-func (o Options) Message(m proto.Message) []byte {
-	w := writer{Options: o}
-	w.message(m.ProtoReflect())
-	return w.Bytes()
-}
+func (o Options) Message(m proto.Message) []byte { return NewWriter(o).Message(m) }
 
 // Any writes a message as in an Any of the type URL.
 func (o Options) Any(typeURL string, m proto.Message) []byte {
-	w := writer{Options: o}
-	w.typed(typeURL, m.ProtoReflect())
-	return w.Bytes()
+	w := NewWriter(o)
+	w.root(m, func(l *layout, at span) bool { return w.typed([]byte(typeURL), l, at) })
+	return w.buf
 }
 
 // Unknown writes a payload whose type is not known.
 func Unknown(typeURL string, payload []byte) []byte {
-	var w writer
+	var w Writer
 	w.unknown(typeURL, payload)
-	return w.Bytes()
+	return w.buf
 }
 
-// maxDepth is how deep an Any may stand in others before it is left as it is: each level
-// copies all those below it.
-const maxDepth = 64
+// Writer writes many messages, and remembers what it has learned of their types. It reads the wire form, and
+// builds no messages. It is not safe for concurrent use.
+type Writer struct {
+	options
+	buf     []byte       // the text so far
+	encoded []byte       // the message
+	found   []occurrence // of the messages that are being written, the outermost first
+	layouts map[protoreflect.MessageDescriptor]*layout
+	byURL   map[string]*layout
+	level
+	hidden bool // some of the bytes have no part in the text
+	noText bool // a mapping of its own has no text for a value
+}
 
-// writer is the text so far.
-type writer struct {
-	bytes.Buffer
-	Options
+type options = Options
+
+// level is what is known on the way into a message.
+type level struct {
 	depth     int // of messages in an Any
+	nested    int // of messages
 	secret    int // of Secrets that are being written
 	sensitive int // of fields that are being written and are not to be shown
 	plain     int // of messages that are being written and whose own mapping has no text for them
 }
 
-// object writes an object whose members f writes, each begun with a call of name.
-func (w *writer) object(f func(name func(string))) {
-	w.WriteByte('{')
-	first := true
-	f(func(name string) {
-		if !first {
-			w.WriteByte(',')
-		}
-		first = false
-		w.text(name)
-		w.WriteByte(':')
-	})
-	w.WriteByte('}')
-}
-
-// text writes a string without the escapes that only HTML needs.
-func (w *writer) text(s string) {
-	if isPlain(s) { // most are
-		w.WriteByte('"')
-		w.WriteString(s)
-		w.WriteByte('"')
-		return
-	}
-	enc := json.NewEncoder(&w.Buffer)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // a string can be encoded, and a buffer written to
-	w.Truncate(w.Len() - len("\n"))
-}
-
-// isPlain says that a string needs no escapes.
-func isPlain(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			return false
-		}
-	}
-	return true
-}
-
-func (w *writer) base64(b []byte) { w.text(base64.StdEncoding.EncodeToString(b)) }
-
-func (w *writer) unknown(typeURL string, payload []byte) {
-	w.object(func(name func(string)) {
-		name("@type")
-		w.text(typeURL)
-		if w.HideUnknown && !w.ShowSecrets {
-			return
-		}
-		name("value")
-		if inSecret := w.secret > 0 || strings.HasSuffix(typeURL, "/"+secretName); w.redacts() || inSecret && !w.ShowSecrets {
-			w.text(Redacted)
-			return
-		}
-		w.base64(payload)
-	})
-}
-
-// message writes a message with the mapping of its type.
-func (w *writer) message(m protoreflect.Message) {
-	if m.Descriptor().FullName() == secretName {
-		w.secret++
-		defer func() { w.secret-- }()
-	}
-	switch {
-	case w.redacts() && hasOwnMapping(m.Descriptor()) && m.Descriptor().FullName() != anyName:
-		w.redactedMapping(m)
-	case m.Descriptor().FullName() == anyName:
-		w.any(m)
-	case hasOwnMapping(m.Descriptor()) && w.plain == 0 && w.ownMapping(m):
-	case hasOwnMapping(m.Descriptor()):
-		// What lies in it is written the same way: each level would be tried in vain.
-		w.plain++
-		defer func() { w.plain-- }()
-		fallthrough
-	default:
-		w.object(func(name func(string)) { w.fields(m, name) })
-	}
-}
+// NewWriter makes a writer.
+func NewWriter(o Options) *Writer { return &Writer{options: o} }
 
 const (
-	anyName          = "google.protobuf.Any"
-	wellKnownPackage = "google.protobuf"
+	// maxDepth is how deep an Any may stand in others before it is left as it is.
+	maxDepth = 64
+	// maxNested is how deep messages may stand in each other, as where they are decoded, but also with those in an Any.
+	maxNested = protowire.DefaultRecursionLimit
 )
 
-// hasOwnMapping says whether the JSON of a type is not an object of its fields.
-func hasOwnMapping(d protoreflect.MessageDescriptor) bool {
-	if d.FullName().Parent() != wellKnownPackage {
-		return false
-	}
-	switch d.Name() {
-	case "Any", "Timestamp", "Duration", "FieldMask", "Struct", "Value", "ListValue",
-		"BoolValue", "BytesValue", "StringValue", "DoubleValue", "FloatValue",
-		"Int32Value", "Int64Value", "UInt32Value", "UInt64Value":
-		return true
-	}
-	return false
+// Message writes a message as [Options.Message] does. The text is good until the next call.
+func (w *Writer) Message(m proto.Message) []byte {
+	w.root(m, w.message)
+	return w.buf
 }
 
-// ownMapping writes a value of a type with a mapping of its own, none of which can hold an
-// Any. It writes nothing and returns false where the mapping has no text for the value,
-// such as a duration of a million years.
-func (w *writer) ownMapping(m protoreflect.Message) bool {
-	text, err := protojson.MarshalOptions{AllowPartial: true}.Marshal(m.Interface())
-	if err != nil {
-		return false
-	}
-	if !w.ShowSecrets {
-		text = []byte(sensitive.HidePasswords(string(text), Redacted))
-	}
-	_ = json.Compact(&w.Buffer, text) // it is JSON
-	return true
+// Any writes what an Any of a type URL and a payload is, as [Options.Message] does. The text is good until the
+// next call.
+func (w *Writer) Any(typeURL string, payload []byte) []byte {
+	w.begin()
+	w.content([]byte(typeURL), payload)
+	return w.buf
 }
 
-// redactedMapping stands for a message that is not shown and whose JSON is no object of its fields.
-func (w *writer) redactedMapping(m protoreflect.Message) {
-	if !w.Readable || !w.ownMapping(m.Type().Zero()) {
-		w.text(Redacted)
+// Hides says whether Any leaves out some of the payload, or changes it: secrets; with HideUnknown what nobody can
+// tell from one; and what the message itself leaves out, such as a value that a later one of the same
+// field replaces.
+func (w *Writer) Hides(typeURL string, payload []byte) bool {
+	w.Any(typeURL, payload)
+	return w.hidden
+}
+
+func (w *Writer) begin() {
+	w.buf, w.found, w.level, w.hidden = w.buf[:0], w.found[:0], level{}, false
+}
+
+// root writes a message that is not encoded yet.
+func (w *Writer) root(m proto.Message, write func(*layout, span) bool) {
+	w.begin()
+	var err error
+	w.encoded, err = proto.MarshalOptions{AllowPartial: true}.MarshalAppend(w.encoded[:0], m)
+	if err != nil || !write(w.layout(m.ProtoReflect().Descriptor()), w.push(w.encoded)) {
+		w.begin()
+		w.raw("{}") // no server has sent it: it has a text that is no UTF-8, or is nested too deep
 	}
 }
 
-// any writes the message inside, with "@type" before its fields.
-func (w *writer) any(m protoreflect.Message) {
-	a, ok := m.Interface().(*anypb.Any)
-	if !ok || a.GetTypeUrl() == "" {
-		w.object(func(name func(string)) { w.fields(m, name) })
-		return
+// unknown writes a payload that cannot be looked into.
+func (w *Writer) unknown(typeURL string, payload []byte) {
+	w.byte('{')
+	if typeURL != "" {
+		w.raw(`"@type":`)
+		text(w, typeURL)
 	}
-	if w.depth == maxDepth {
-		w.unknown(a.GetTypeUrl(), a.GetValue())
-		return
-	}
-	w.depth++
-	defer func() { w.depth-- }()
-	inner, err := UnmarshalAny(a)
-	if err != nil {
-		w.unknown(a.GetTypeUrl(), a.GetValue())
-		return
-	}
-	w.typed(a.GetTypeUrl(), inner.ProtoReflect())
-}
-
-// typed writes a message with "@type" before its fields.
-func (w *writer) typed(typeURL string, m protoreflect.Message) {
-	if m.Descriptor().FullName() == secretName {
-		w.secret++
-		defer func() { w.secret-- }()
-	}
-	w.object(func(name func(string)) {
-		name("@type")
-		w.text(typeURL)
-		if hasOwnMapping(m.Descriptor()) {
-			name("value")
-			w.message(m)
-			return
+	switch inSecret := w.secret > 0 || strings.HasSuffix(typeURL, "/"+secretName); {
+	case w.ShowSecrets:
+		w.payload(typeURL)
+		w.base64(payload)
+	case w.HideUnknown:
+		w.hidden = w.hidden || len(payload) > 0
+	case w.redacts() || inSecret:
+		w.hidden = true
+		w.payload(typeURL)
+		if w.Readable && typeURL == "" {
+			w.base64([]byte(Redacted))
+		} else {
+			text(w, Redacted)
 		}
-		w.fields(m, name)
-	})
+	default:
+		w.payload(typeURL)
+		w.base64(payload)
+	}
+	w.byte('}')
+}
+
+// payload begins the member for a payload.
+func (w *Writer) payload(typeURL string) {
+	if typeURL != "" {
+		w.byte(',')
+	}
+	w.raw(`"value":`)
 }
