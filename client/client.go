@@ -41,9 +41,9 @@ var (
 	ErrNilContext = errors.New("xds: the context is nil")
 	// ErrNilType says that a watch was given no resource type.
 	ErrNilType = errors.New("xds: the resource type is nil")
-	// ErrTypeConflict says that the program already watches the type URL with another resource
-	// type.
-	ErrTypeConflict = errors.New("xds: the type URL is watched with another resource type")
+	// ErrTypeConflict says that the program has used the type URL with another resource type
+	// before, be it in a watch that failed.
+	ErrTypeConflict = errors.New("xds: the type URL is used with another resource type")
 	// ErrCollection says that a name is that of a collection where the method takes one
 	// resource, or the reverse.
 	ErrCollection = errors.New("xds: one resource is watched with Watch, a collection with WatchAll")
@@ -68,10 +68,9 @@ type Client struct {
 	done       chan struct{} // closed when handlers are too
 
 	mu      sync.Mutex
-	types   map[string]*machine.Type
-	kinds   map[string]resource.AnyType // by type URL: the first that the program used; guarded by mu
-	watches []*core                     // those that have not ended, in no order
-	waiters map[*answer]chan struct{}   // closed when the answer changes
+	types   map[string]*machine.Type  // by URL; the first kind that the program used with it is the Owner
+	watches []*core                   // those that have not ended, in no order
+	waiters map[*answer]chan struct{} // closed when the answer changes
 
 	gets    gets
 	foreign foreign
@@ -102,7 +101,7 @@ func New(config Config) (*Client, error) {
 	c := &Client{
 		nodeParams: params,
 		boot:       boot, node: boot.Node.GetId(), table: table, view: &view{table: table},
-		ended: make(chan struct{}), done: make(chan struct{}), types: map[string]*machine.Type{}, kinds: map[string]resource.AnyType{},
+		ended: make(chan struct{}), done: make(chan struct{}), types: map[string]*machine.Type{},
 		waiters: map[*answer]chan struct{}{},
 	}
 	c.files.all = map[[2]string]transport.FileReport{}
@@ -293,8 +292,8 @@ func guessed(kind resource.AnyType) bool {
 	return ok && g.NameGuessed()
 }
 
-// typeOf finds or makes the machine's type of a kind. A type URL has one kind.
-func (c *Client) typeOf(kind resource.AnyType, name string) (*machine.Type, error) {
+// ownedType finds the machine's type of a kind's URL, or makes it the kind's.
+func (c *Client) ownedType(kind resource.AnyType) *machine.Type {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.types[kind.TypeURL()]
@@ -306,6 +305,12 @@ func (c *Client) typeOf(kind resource.AnyType, name string) (*machine.Type, erro
 		}
 		c.types[kind.TypeURL()] = t
 	}
+	return t
+}
+
+// typeOf is the machine's type of a kind, which has its URL.
+func (c *Client) typeOf(kind resource.AnyType, name string) (*machine.Type, error) {
+	t := c.ownedType(kind)
 	// U-13: a type URL has one kind.
 	if t.Owner != kind {
 		return nil, c.configError(kind, name, fmt.Errorf("%w: %s", ErrTypeConflict, oneType))

@@ -34,18 +34,12 @@ type form func(value any, raw []byte) (any, error)
 // values. A type URL has one kind, whose values the client makes; a type and its lazy form are
 // two forms of it. Whether two kinds are in conflict is for typeOf to say.
 func (c *Client) serving(kind resource.AnyType) (resource.AnyType, form) {
-	plain := decoderOf(kind)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.kinds[kind.TypeURL()] == nil {
-		first := kind
-		if plain != nil {
-			first = &forms{AnyType: kind, plain: plain, lazily: lazily(kind)}
-		}
-		c.kinds[kind.TypeURL()] = first
+	first, plain := kind, decoderOf(kind)
+	if plain != nil {
+		first = &forms{AnyType: kind, plain: plain, lazily: lazily(kind)}
 	}
 	// U-19: lazy and plain watches of a type share its subscription and its bytes.
-	switch first := c.kinds[kind.TypeURL()].(type) {
+	switch first := c.ownedType(first).Owner.(resource.AnyType).(type) {
 	case *forms:
 		switch first.plain {
 		case plain:

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
@@ -332,6 +333,29 @@ func TestTypeConflict(t *testing.T) {
 				t.Errorf("%d: %v, want ErrTypeConflict", i, err)
 			}
 		}
+	})
+}
+
+// A type URL belongs to the first type that the program used with it, also if that watch failed: so
+// each later call has the same result, whatever came between.
+// spec: U-13 U-19
+func TestTypeOfFailedWatch(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		watch := func(kind resource.AnyType, name string) error {
+			_, err := r.c.Watch(context.Background(), kind, name, func(client.Event[any]) {})
+			return err
+		}
+		other := resource.With(cds.Type, func(*clusterv3.Cluster) error { return nil })
+		if err := watch(other, "xdstp://unknown/"+clusterName+"/a"); err == nil {
+			t.Fatal("a name without servers can be watched")
+		}
+		for _, kind := range []resource.AnyType{cds.Type, resource.LazyOf(cds.Type), cds.Type} {
+			if err := watch(kind, "a"); !errors.Is(err, client.ErrTypeConflict) {
+				t.Errorf("%T: %v, want ErrTypeConflict", kind, err)
+			}
+		}
+		must(t, watch(other, "a"))
+		must(t, watch(resource.LazyOf(other), "a"))
 	})
 }
 

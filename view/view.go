@@ -99,7 +99,7 @@ type View struct {
 // New starts to follow a root. It does no network I/O. Listeners and clusters come from the sources
 // that the bootstrap has for them alone ([bootstrap.Config.Startup]), if it has some. The view ends with ctx, with [View.Stop],
 // and with the client. Errors: a root that cannot be (no type, no name, a host for a cluster), or
-// what [client.Client.NewSet] returns: [client.ErrTypeConflict] if the program already watches the
+// what [client.Client.NewSet] returns: [client.ErrTypeConflict] if the program has used the
 // root's type with a resource type of its own. Of another type below the root it is the error of
 // that part in the snapshot. A lazy watch (resource.LazyOf) is no conflict.
 func New(ctx context.Context, c *client.Client, root Root, config Config) (*View, error) {
