@@ -23,6 +23,7 @@ import (
 	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/internal/listing"
 	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/internal/ondemand"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/transport"
 	"github.com/xdswatch/xdswatch/xdstp"
@@ -72,7 +73,7 @@ type Client struct {
 	watches []*core                   // those that have not ended, in no order
 	waiters map[*answer]chan struct{} // closed when the answer changes
 
-	gets    gets
+	gets    *ondemand.Pool[getKey, *lookup] // what Get keeps
 	foreign foreign
 	files   badFiles
 	keeper  *keeper // nil without a store
@@ -107,9 +108,7 @@ func New(config Config) (*Client, error) {
 	c.files.all = map[[2]string]transport.FileReport{}
 	config = config.withDefaults(c)
 	c.config = config
-	c.gets.client, c.gets.slots = c, map[getKey]*getSlot{}
-	c.gets.idle = max(cmp.Or(config.GetIdle, defaultGetIdle), 0)
-	c.gets.most = cmp.Or(config.GetMaxNames, defaultGetMaxNames)
+	c.gets = c.newLookups()
 	c.foreign.most, c.foreign.names = limit(config.MaxForeignNames, defaultMaxForeignNames), map[[2]string]map[string]int{}
 	ec, err := c.engineConfig()
 	if err != nil {
@@ -384,5 +383,5 @@ func (c *Client) endAll() {
 	for _, w := range c.living() {
 		w.end(ErrClosed)
 	}
-	c.gets.close()
+	c.gets.Close()
 }

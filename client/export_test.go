@@ -1,9 +1,6 @@
 package client
 
 import (
-	"strconv"
-	"time"
-
 	"github.com/xdswatch/xdswatch/internal/follow"
 	"github.com/xdswatch/xdswatch/internal/machine"
 )
@@ -50,20 +47,4 @@ func Lanes(c *Client) int {
 	c.sources.mu.Lock()
 	defer c.sources.mu.Unlock()
 	return len(c.sources.lanes)
-}
-
-// EvictAmongBlank lets the only idle name of Get go, beside n that nobody can look at without
-// a panic. It returns how many are left.
-func EvictAmongBlank(n int) int {
-	g := gets{idle: time.Hour, slots: map[getKey]*getSlot{}}
-	for i := range n {
-		g.slots[getKey{name: strconv.Itoa(i)}] = nil
-	}
-	idle := &getSlot{key: getKey{name: "idle"}, watch: &Watch{}, waiting: 1}
-	idle.watch.state.end()
-	idle.watch.finish()
-	g.slots[idle.key] = idle
-	g.release(idle)
-	g.evict()
-	return len(g.slots)
 }

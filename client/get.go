@@ -2,7 +2,6 @@ package client
 
 import (
 	"cmp"
-	queue "container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"github.com/xdswatch/xdswatch/internal/follow"
 	"github.com/xdswatch/xdswatch/internal/listing"
 	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/internal/ondemand"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/xdstp"
 )
@@ -24,7 +24,7 @@ var (
 	ErrDoesNotExist = errors.New("xds: the resource does not exist")
 	// ErrTooManyNames says that Get keeps as many names as it may (Config.GetMaxNames), and can
 	// drop none: callers wait for each, or it is held while its server cannot be reached.
-	ErrTooManyNames = errors.New("xds: too many names are being looked up")
+	ErrTooManyNames = ondemand.ErrTooMany
 	// ErrInHandler says that a method would have to wait inside a handler, of this client or
 	// another: the events that it waits for may wait for the end of that handler.
 	ErrInHandler = errors.New("xds: it cannot be waited for inside a handler")
@@ -36,38 +36,47 @@ const (
 	defaultGetMaxNames = 10_000
 )
 
-// minGetLook is how long at least a name that is not idle is kept before it is looked at
-// again.
-const minGetLook = time.Second
-
-// gets is what Get keeps: a watch for each name that is looked up, or was a moment ago.
-type gets struct {
-	client *Client
-	idle   time.Duration
-	most   int
-
-	mu     sync.Mutex
-	slots  map[getKey]*getSlot
-	unused queue.List // of *getSlot that nobody waits in, the longest idle first
-}
-
+// getKey is a name that Get looks up.
 type getKey struct {
 	typeURL, name string
 	source        int32 // of the machine
 }
 
-// getSlot is one name. Concurrent callers share it.
-type getSlot struct {
-	key     getKey
-	watch   *Watch
-	waiting int
-	unused  *queue.Element // nil while somebody waits
-	used    time.Time
-	idle    *time.Timer
-	answer  Event[any]    // the last one that was an answer; Kind 0 before
-	trouble error         // the last transient one
-	cut     bool          // there is a value, and trouble with the way to its server
-	ready   chan struct{} // closed with the first answer
+// lookup is a name that is looked up, or was a moment ago. Concurrent callers share it.
+type lookup struct {
+	watch *Watch
+	ready chan struct{} // closed with the first answer
+
+	mu      sync.Mutex
+	answer  Event[any] // the last one that was an answer; Kind 0 before
+	trouble error      // the last transient one
+	cut     bool       // there is a value, and trouble with the way to its server
+}
+
+// newLookups makes what Get keeps.
+func (c *Client) newLookups() *ondemand.Pool[getKey, *lookup] {
+	return ondemand.New[getKey](ondemand.Config[*lookup]{
+		Idle: cmp.Or(c.config.GetIdle, defaultGetIdle), Most: cmp.Or(c.config.GetMaxNames, defaultGetMaxNames),
+		Release: func(l *lookup) { l.watch.end(ErrStopped) }, Stays: c.irreplaceable,
+	})
+}
+
+// irreplaceable makes what says whether a name is held whose server could not give it again.
+func (c *Client) irreplaceable() func(*lookup) bool {
+	works := map[int32]bool{} // by source
+	return func(l *lookup) bool {
+		l.mu.Lock()
+		held, cut := l.answer.Kind == EventUpdated, l.cut
+		l.mu.Unlock()
+		if !held || cut {
+			return held
+		}
+		w := &l.watch.watch
+		if _, known := works[w.Source]; !known {
+			works[w.Source] = c.engine.Works(w)
+		}
+		return !works[w.Source]
+	}
 }
 
 // Get returns a resource: at once if the client holds it, else when the server has answered. A
@@ -111,8 +120,10 @@ func (c *Client) getAs(ctx context.Context, kind resource.AnyType, name string, 
 		return Event[any]{}, err
 	}
 	key := getKey{kind.TypeURL(), a.name, a.watch.Source}
-	if ev, ok := c.gets.known(key); ok {
-		return c.result(ev)
+	if l, ok := c.gets.Touch(key); ok {
+		if ev := l.known(); ev.Kind != 0 {
+			return c.result(ev)
+		}
 	}
 	// ONDEMAND-1: what is held is the answer.
 	if ev, ok, err := c.held(kind, a); ok {
@@ -121,19 +132,72 @@ func (c *Client) getAs(ctx context.Context, kind resource.AnyType, name string, 
 	if engine.InHandler() {
 		return Event[any]{}, fmt.Errorf("%w: %s %q is not held", ErrInHandler, key.typeURL, key.name)
 	}
-	slot, err := c.gets.acquire(c, key, kind, a, o)
-	if err != nil {
+	item, err := c.gets.Enter(key, func() (*lookup, error) { return c.lookUp(kind, a, o) })
+	switch {
+	case err == ErrTooManyNames:
+		return Event[any]{}, fmt.Errorf("%w: %s %q", err, key.typeURL, key.name)
+	case err != nil:
 		return Event[any]{}, err
 	}
-	defer c.gets.release(slot)
+	defer c.gets.Leave(item, false)
+	l := item.Value
 	select {
-	case <-slot.ready:
-		return c.result(c.gets.answerOf(slot))
+	case <-l.ready:
+		return c.result(l.known())
 	case <-ctx.Done():
-		return Event[any]{}, c.gets.timeout(ctx, slot)
-	case <-slot.watch.Done():
-		return Event[any]{}, slot.watch.Err()
+		return Event[any]{}, c.lookupTimeout(ctx, l)
+	case <-l.watch.Done():
+		return Event[any]{}, l.watch.Err()
 	}
+}
+
+// lookUp begins to watch a name for who looks it up.
+func (c *Client) lookUp(kind resource.AnyType, a asked, o watchOptions) (l *lookup, err error) {
+	l = &lookup{ready: make(chan struct{})}
+	s := &single{handler: Handler[any](l.hear)}
+	s.init(context.Background(), c, a.view)
+	s.watch = *a.watch
+	l.watch, err = s.ask(kind, a, o)
+	return l, err
+}
+
+// hear keeps what the watch is told.
+func (l *lookup) hear(ev Event[any]) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut = ev.Kind == EventAmbientError && transient(ev.Err)
+	if !answers(&ev) {
+		if ev.Kind == EventFailed {
+			l.trouble = ev.Err
+		}
+		return
+	}
+	if l.answer.Kind == 0 {
+		close(l.ready)
+	}
+	l.answer = ev
+}
+
+// known is the last answer.
+func (l *lookup) known() Event[any] {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.answer
+}
+
+// lookupTimeout is the error of a caller whose context ended.
+func (c *Client) lookupTimeout(ctx context.Context, l *lookup) error {
+	l.mu.Lock()
+	trouble := l.trouble
+	l.mu.Unlock()
+	err := context.Cause(ctx)
+	if trouble != nil {
+		err = fmt.Errorf("%w while waiting: %w", err, trouble)
+	}
+	for _, h := range c.blocked() {
+		err = fmt.Errorf("%w; %w", err, h)
+	}
+	return err
 }
 
 // held decodes a value that some watch holds already, also where redirects lead to it.
@@ -216,176 +280,4 @@ func (c *Client) result(ev Event[any]) (Event[any], error) {
 		return Event[any]{}, err
 	}
 	return Event[any]{}, ev.Err
-}
-
-// known returns the answer of a name that is kept, and counts as a use of it.
-func (g *gets) known(key getKey) (Event[any], bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	slot := g.slots[key]
-	if slot == nil || slot.answer.Kind == 0 {
-		return Event[any]{}, false
-	}
-	slot.used = time.Now()
-	if slot.unused != nil {
-		g.unused.MoveToBack(slot.unused)
-	}
-	return slot.answer, true
-}
-
-// answerOf is what a slot knows, also while its client closes.
-func (g *gets) answerOf(slot *getSlot) Event[any] {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return slot.answer
-}
-
-// acquire finds the slot of a name, or makes it with a watch, and waits in it.
-func (g *gets) acquire(c *Client, key getKey, kind resource.AnyType, a asked, o watchOptions) (*getSlot, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.slots == nil {
-		return nil, ErrClosed
-	}
-	slot := g.slots[key]
-	if slot == nil {
-		// U-6: the number of names is bounded.
-		if g.most > 0 && len(g.slots) >= g.most && !g.evict() {
-			return nil, fmt.Errorf("%w: %s %q", ErrTooManyNames, key.typeURL, key.name)
-		}
-		slot = &getSlot{key: key, ready: make(chan struct{})}
-		s := &single{handler: Handler[any](func(ev Event[any]) { g.told(slot, ev) })}
-		s.init(context.Background(), c, a.view)
-		s.watch = *a.watch
-		watch, err := s.ask(kind, a, o)
-		if err != nil {
-			return nil, err
-		}
-		slot.watch = watch
-		g.slots[key] = slot
-	}
-	slot.waiting++
-	g.busy(slot)
-	return slot, nil
-}
-
-// told keeps what a slot's watch hears.
-func (g *gets) told(slot *getSlot, ev Event[any]) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	slot.cut = ev.Kind == EventAmbientError && transient(ev.Err)
-	if !answers(&ev) {
-		if ev.Kind == EventFailed {
-			slot.trouble = ev.Err
-		}
-		return
-	}
-	if slot.answer.Kind == 0 {
-		close(slot.ready)
-	}
-	slot.answer = ev
-}
-
-// busy takes a slot off those that nobody waits in.
-func (g *gets) busy(slot *getSlot) {
-	if slot.unused != nil {
-		g.unused.Remove(slot.unused)
-		slot.unused = nil
-	}
-}
-
-// release ends a caller's waiting. The name goes when it was idle for long enough.
-func (g *gets) release(slot *getSlot) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.slots == nil {
-		return
-	}
-	slot.used = time.Now()
-	if slot.waiting--; slot.waiting == 0 {
-		slot.unused = g.unused.PushBack(slot)
-	}
-	if slot.idle == nil {
-		slot.idle = time.AfterFunc(g.idle, func() { g.expire(slot) })
-	}
-}
-
-// kept says whether a name that nobody waits for has to stay: it is held, and its server
-// could not give it again.
-func (g *gets) kept(slot *getSlot, works func(*machine.Watch) bool) bool {
-	return slot.answer.Kind == EventUpdated && (slot.cut || !works(&slot.watch.watch))
-}
-
-// expire lets a name go, or looks again when it may have been idle for long enough.
-func (g *gets) expire(slot *getSlot) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.slots[slot.key] != slot {
-		return
-	}
-	left := g.idle - time.Since(slot.used)
-	// U-6: it is kept while its server cannot give it again.
-	if slot.waiting > 0 || left <= 0 && g.kept(slot, g.client.engine.Works) {
-		left = max(g.idle, minGetLook)
-	}
-	if left > 0 {
-		slot.idle.Reset(left)
-		return
-	}
-	// ONDEMAND-4: idle names are let go.
-	g.drop(slot)
-}
-
-// evict lets the longest idle name go, if one may go.
-func (g *gets) evict() bool {
-	known := map[int32]bool{} // by source
-	works := func(w *machine.Watch) bool {
-		if _, ok := known[w.Source]; !ok {
-			known[w.Source] = g.client.engine.Works(w)
-		}
-		return known[w.Source]
-	}
-	for e := g.unused.Front(); e != nil; e = e.Next() {
-		if slot := e.Value.(*getSlot); !g.kept(slot, works) {
-			g.drop(slot)
-			return true
-		}
-	}
-	return false
-}
-
-func (g *gets) drop(slot *getSlot) {
-	if slot.idle != nil {
-		slot.idle.Stop()
-	}
-	g.busy(slot)
-	delete(g.slots, slot.key)
-	slot.watch.end(ErrStopped) // and not Stop, which waits for a handler that waits for the lock
-}
-
-// timeout is the error of a caller whose context ended.
-func (g *gets) timeout(ctx context.Context, slot *getSlot) error {
-	g.mu.Lock()
-	trouble := slot.trouble
-	g.mu.Unlock()
-	err := context.Cause(ctx)
-	if trouble != nil {
-		err = fmt.Errorf("%w while waiting: %w", err, trouble)
-	}
-	for _, h := range g.client.blocked() {
-		err = fmt.Errorf("%w; %w", err, h)
-	}
-	return err
-}
-
-// close ends all timers; the watches end with the client.
-func (g *gets) close() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, s := range g.slots {
-		if s.idle != nil {
-			s.idle.Stop()
-		}
-	}
-	g.slots = nil
 }

@@ -165,15 +165,6 @@ func TestGetWhileClosing(t *testing.T) {
 	})
 }
 
-// Letting a name go costs the same however many are kept: no other is looked at.
-func TestGetEvictsWithoutLooking(t *testing.T) {
-	for _, n := range []int{1, 10_000} {
-		if left := client.EvictAmongBlank(n); left != n {
-			t.Errorf("%d names are left, want %d", left, n)
-		}
-	}
-}
-
 // What is held already is told with the features of its server's entry, as a watch tells it.
 func TestGetTellsFeatures(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {

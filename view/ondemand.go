@@ -1,7 +1,6 @@
 package view
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -12,21 +11,15 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/internal/ondemand"
 )
 
 // OD-b: missFor is how long a cluster that does not exist counts as known, however often it is
 // asked for: then it is subscribed to anew.
 const missFor = 5 * time.Second
 
-// demand are the clusters and virtual hosts that programs asked for.
-type demand struct {
-	view *View
-
-	mu    sync.Mutex
-	slots map[slotKey]*slot
-	idle  list.List // of *slot that nobody waits for, the longest idle first
-	ended bool
-}
+// demand are the clusters and virtual hosts that programs asked for; a hold of each is released.
+type demand = ondemand.Pool[slotKey, func()]
 
 // slotKey is the name of a cluster, or of a host.
 type slotKey struct {
@@ -34,26 +27,10 @@ type slotKey struct {
 	name string
 }
 
-// slot is one of them, held until it was idle for a while.
-type slot struct {
-	key     slotKey
-	release func()
-	waiting int
-	used    time.Time
-	missed  time.Time     // when it was first known not to exist; zero if it may
-	idle    *list.Element // nil while somebody waits
-	timer   *time.Timer
-}
-
-func (d *demand) init(v *View) { d.view, d.slots = v, map[slotKey]*slot{} }
-
-func (d *demand) stop() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.ended = true
-	for _, s := range d.slots {
-		s.timer.Stop()
-	}
+func newDemand(c Config) *demand {
+	return ondemand.New[slotKey](ondemand.Config[func()]{
+		Idle: c.OnDemandIdle, Miss: missFor, Most: c.MaxOnDemand, Release: func(release func()) { release() },
+	})
 }
 
 // Cluster returns a cluster, also one that nothing names yet: then it is subscribed to, and kept
@@ -69,12 +46,12 @@ func (v *View) Cluster(ctx context.Context, name string) (*Cluster, error) {
 			return c, nil // it is there without us
 		}
 	}
-	s, err := v.demand.enter(slotKey{false, name}, func() func() { return v.Hold(name) }) // OD-a, ONDEMAND-1
+	s, err := v.demand.Enter(slotKey{false, name}, func() (func(), error) { return v.Hold(name), nil }) // OD-a, ONDEMAND-1
 	if err != nil {
 		return nil, err
 	}
 	c, err := v.await(ctx, name)
-	v.demand.leave(s, c != nil && c.status == StatusError)
+	v.demand.Leave(s, c != nil && c.status == StatusError)
 	if err == nil && c.status == StatusError {
 		return nil, c.Err()
 	}
@@ -119,12 +96,12 @@ func (v *View) VirtualHost(ctx context.Context, host string) (*routev3.VirtualHo
 			return vh, nil // it is there without us
 		}
 	}
-	s, err := v.demand.enter(slotKey{true, host}, func() func() { return v.holdHost(host) }) // VHDS-1
+	s, err := v.demand.Enter(slotKey{true, host}, func() (func(), error) { return v.holdHost(host), nil }) // VHDS-1
 	if err != nil {
 		return nil, err
 	}
 	vh, err := v.awaitHost(ctx, host)
-	v.demand.leave(s, errors.Is(err, client.ErrDoesNotExist))
+	v.demand.Leave(s, errors.Is(err, client.ErrDoesNotExist))
 	return vh, err
 }
 
@@ -214,117 +191,4 @@ func (s *Snapshot) lacks(host string) (why error, lacks bool) {
 func (rc *RouteConfig) misses(host string) bool {
 	_, found := slices.BinarySearch(rc.Missing, host)
 	return found
-}
-
-// enter holds what is asked for, or joins who does.
-func (d *demand) enter(key slotKey, hold func() (release func())) (*slot, error) {
-	if s := d.join(key); s != nil {
-		return s, nil
-	}
-	release := hold() // ONDEMAND-2: names do not wait for answers of others
-	s, evicted, err := d.add(key, release)
-	for _, release := range evicted {
-		release()
-	}
-	return s, err
-}
-
-func (d *demand) join(key slotKey) *slot {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	s := d.slots[key]
-	if s != nil {
-		d.use(s)
-	}
-	return s
-}
-
-func (d *demand) use(s *slot) {
-	s.waiting++
-	if s.idle != nil {
-		d.idle.Remove(s.idle)
-		s.idle = nil
-	}
-}
-
-// add makes a slot, unless there is one by now or no room. What is to be released is returned.
-func (d *demand) add(key slotKey, release func()) (s *slot, evicted []func(), err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if s := d.slots[key]; s != nil {
-		d.use(s)
-		return s, []func(){release}, nil
-	}
-	if most := d.view.config.MaxOnDemand; most > 0 && len(d.slots) >= most {
-		first := d.idle.Front()
-		if first == nil {
-			return nil, []func(){release}, client.ErrTooManyNames
-		}
-		old := first.Value.(*slot)
-		d.drop(old)
-		evicted = append(evicted, old.release)
-	}
-	s = &slot{key: key, release: release, waiting: 1}
-	s.timer = time.AfterFunc(max(d.view.config.OnDemandIdle, time.Second), func() { d.ring(s) })
-	d.slots[key] = s
-	return s, evicted, nil
-}
-
-// ONDEMAND-4: leave ends one use of a slot, which stays for a while.
-func (d *demand) leave(s *slot, missed bool) {
-	d.mu.Lock()
-	s.waiting--
-	s.used = time.Now()
-	switch {
-	case !missed:
-		s.missed = time.Time{}
-	case s.missed.IsZero():
-		s.missed = s.used
-		s.timer.Reset(max(min(missFor, d.view.config.OnDemandIdle), 0))
-	}
-	if s.waiting == 0 {
-		s.idle = d.idle.PushBack(s)
-	}
-	gone := s.waiting == 0 && d.view.config.OnDemandIdle < 0 && d.drop(s)
-	d.mu.Unlock()
-	if gone {
-		s.release()
-	}
-}
-
-// ring looks whether a slot is idle.
-func (d *demand) ring(s *slot) {
-	d.mu.Lock()
-	due := s.used.Add(d.view.config.OnDemandIdle)
-	if !s.missed.IsZero() && s.missed.Add(missFor).Before(due) {
-		due = s.missed.Add(missFor)
-	}
-	gone := false
-	switch now := time.Now(); {
-	case d.ended:
-	case s.waiting > 0:
-		s.timer.Reset(time.Second)
-	case now.Before(due):
-		s.timer.Reset(due.Sub(now))
-	default:
-		gone = d.drop(s)
-	}
-	d.mu.Unlock()
-	if gone {
-		s.release()
-	}
-}
-
-// drop takes a slot off the books; its release follows.
-func (d *demand) drop(s *slot) bool {
-	if d.slots[s.key] != s {
-		return false
-	}
-	delete(d.slots, s.key)
-	s.timer.Stop()
-	if s.idle != nil {
-		d.idle.Remove(s.idle)
-		s.idle = nil
-	}
-	return true
 }

@@ -327,9 +327,12 @@ func TestOnDemandMissInUse(t *testing.T) {
 		if _, err := r.v.Cluster(t.Context(), "x"); !errors.Is(err, client.ErrDoesNotExist) {
 			t.Fatal(err)
 		}
-		s := r.v.demand.join(slotKey{false, "x"})
+		s, err := r.v.demand.Enter(slotKey{false, "x"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
 		time.Sleep(missFor + time.Second)
-		r.v.demand.leave(s, true)
+		r.v.demand.Leave(s, true)
 		time.Sleep(missFor)
 		synctest.Wait()
 		if _, left := r.asked(); count(left, "x") != 1 {
@@ -376,7 +379,7 @@ func TestOnDemandUnbounded(t *testing.T) {
 	for most, want := range map[int]int{0: defaultMaxOnDemand, -1: defaultMaxOnDemand + 1} {
 		inBubble(t, Config{MaxOnDemand: most}, func(t *testing.T, r *rig) {
 			for i := range defaultMaxOnDemand + 1 {
-				if _, err := r.v.demand.enter(slotKey{name: fmt.Sprint(i)}, func() func() { return func() {} }); (err == nil) != (i < want) {
+				if _, err := r.v.demand.Enter(slotKey{name: fmt.Sprint(i)}, func() (func(), error) { return func() {}, nil }); (err == nil) != (i < want) {
 					t.Fatalf("MaxOnDemand %d, name %d: %v", most, i, err)
 				}
 			}

@@ -91,7 +91,7 @@ type View struct {
 	timer   *time.Timer
 	wake    time.Time // when timer rings
 
-	demand demand
+	demand *demand
 
 	startup map[string]bootstrap.Source // by type URL
 }
@@ -138,7 +138,7 @@ func newView(ctx context.Context, c *client.Client, root Root, config Config) (*
 	ch := make(chan struct{})
 	v.changed.Store(&ch)
 	v.sets = newSets(v)
-	v.demand.init(v)
+	v.demand = newDemand(v.config)
 	boot := c.Bootstrap()
 	v.startup = startupOf(boot)
 	own := map[string]bool{}
@@ -196,7 +196,7 @@ func (v *View) live() {
 		v.timer.Stop()
 	}
 	v.mu.Unlock()
-	v.demand.stop()
+	v.demand.Close()
 	v.sets.stop()
 }
 
