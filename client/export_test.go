@@ -41,10 +41,3 @@ func Sources(c *Client) int {
 	defer c.sources.mu.Unlock()
 	return len(c.sources.placed)
 }
-
-// Lanes is how many lanes were given to names.
-func Lanes(c *Client) int {
-	c.sources.mu.Lock()
-	defer c.sources.mu.Unlock()
-	return len(c.sources.lanes)
-}

@@ -46,7 +46,7 @@ func (h host) Lead(by *xdstp.Locator, to xdstp.Locator, directory bool) (*machin
 	if err != nil {
 		return nil, nil, &machine.Fault{Kind: machine.FaultData, Err: err}
 	}
-	a.watch.Guest, a.watch.Lane = a.watch.Lane != h.lane, h.lane
+	a.watch.Lane = h.lane
 	return a.watch, release, nil
 }
 

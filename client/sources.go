@@ -82,9 +82,13 @@ type sources struct {
 	placed map[place]int     // machine sources
 	apart  map[[2]string]int // machine scopes: of a scope and a peer
 	scopes []string          // what states call them, by machine scope
-	lanes  map[place]int
-	lists  [][]int // servers, by machine source
-	places []place // by machine source
+	all    []located         // by machine source
+}
+
+// located is a machine source.
+type located struct {
+	place
+	servers []int
 }
 
 // server is one that the machine knows.
@@ -93,7 +97,7 @@ func (c *Client) server(i int) bootstrap.ManagementServer { return (*c.sources.s
 // start makes the sources of the bootstrap.
 func (s *sources) start(c *Client, ec *engine.Config) error {
 	s.servers.Store(&[]bootstrap.ManagementServer{})
-	s.byKey, s.placed, s.apart, s.lanes = map[string]int{}, map[place]int{}, map[[2]string]int{{}: 0}, map[place]int{}
+	s.byKey, s.placed, s.apart = map[string]int{}, map[place]int{}, map[[2]string]int{{}: 0}
 	s.scopes = []string{""}
 	var faults []error
 	for _, from := range c.table.Sources() {
@@ -144,8 +148,8 @@ func (s *sources) add(c *Client, table *authority.Table, at place, list []bootst
 	}
 	maps.Copy(s.byKey, byKey)
 	s.servers.Store(&known)
-	s.placed[at] = len(s.placed)
-	s.lists, s.places = append(s.lists, source.Servers), append(s.places, at)
+	s.placed[at] = len(s.all)
+	s.all = append(s.all, located{at, source.Servers})
 	source.Scope, source.Answers = s.scope(at, list), c.answers(table)
 	return added, source, nil
 }
@@ -216,20 +220,14 @@ func (s *sources) scopeNames() []string {
 	return s.scopes // who reads it looks no further than where it ended
 }
 
-// find gives the machine's source of a place, and the lane in which its events are told.
-func (s *sources) find(c *Client, table *authority.Table, at place, r authority.Resolved) (source, lane int, err error) {
+// find gives the machine's source of a place.
+func (s *sources) find(c *Client, table *authority.Table, at place, r authority.Resolved) (source int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	source, ok := s.placed[at]
-	if !ok {
-		if source, err = s.extend(c, table, at, r); err != nil {
-			return 0, 0, err
-		}
+	if source, ok := s.placed[at]; ok {
+		return source, nil
 	}
-	if _, ok := s.lanes[at]; !ok {
-		s.lanes[at] = len(s.lanes)
-	}
-	return source, s.lanes[at], nil
+	return s.extend(c, table, at, r)
 }
 
 // extend adds a source while the client runs.
@@ -261,26 +259,15 @@ func (v *view) fetchTimeout(r authority.Resolved) time.Duration {
 	return r.InitialFetchTimeout
 }
 
+// source is one that the machine knows.
+func (s *sources) source(i int) located {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all[i]
+}
+
 // first is the server that a watch's source prefers.
-func (s *sources) first(w *machine.Watch) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.lists[w.Source][0]
-}
-
-// serversOf are the servers of a machine source.
-func (s *sources) serversOf(source int) []int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.lists[source]
-}
-
-// placeOf is where a machine source stands.
-func (s *sources) placeOf(source int) place {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.places[source]
-}
+func (s *sources) first(w *machine.Watch) int { return s.source(int(w.Source)).servers[0] }
 
 // viewOf is how the names of a watch are looked up.
 func (c *Client) viewOf(o watchOptions) (v *view, err error) {
@@ -297,7 +284,7 @@ func (c *Client) viewOf(o watchOptions) (v *view, err error) {
 	return v, nil
 }
 
-// place gives a watch its type, its source and the lane of its authority. What cannot be
+// place gives a watch its type and its source, which is its lane too. What cannot be
 // watched has no source made for it.
 func (c *Client) place(kind resource.AnyType, r authority.Resolved, v *view, w *machine.Watch) error {
 	for _, server := range r.Servers {
@@ -314,11 +301,11 @@ func (c *Client) place(kind resource.AnyType, r authority.Resolved, v *view, w *
 	if err != nil {
 		return err
 	}
-	source, lane, err := c.sources.find(c, v.table, place{r.Key(), v.scope}, r)
+	source, err := c.sources.find(c, v.table, place{r.Key(), v.scope}, r)
 	if err != nil {
 		return c.configError(kind, r.Name, err)
 	}
-	w.Type, w.Source, w.Lane, w.Name = t, int32(source), int32(lane), r.Name
+	w.Type, w.Source, w.Lane, w.Name = t, int32(source), int32(source), r.Name
 	if r.Spelling != "" {
 		spelling := r.Spelling // r stays off the heap
 		w.Spelling = &spelling

@@ -114,7 +114,7 @@ func isSecret(name string) bool {
 func (k *keeper) shelf(at sectionKey) *shelf {
 	s := k.shelves[at]
 	if s == nil {
-		place := k.client.sources.placeOf(at.source)
+		place := k.client.sources.source(at.source).place
 		s = &shelf{StoreSection: StoreSection{
 			Type: at.typeURL, Authority: place.Authority, Scope: place.scope, Source: place.Peer, Node: k.client.node,
 			Parameters: encodeParams(k.client.paramsOf(place.Key)),

@@ -46,7 +46,7 @@ type loading struct {
 func (l *loading) run() {
 	section := l.shelf(sectionKey{l.Source, l.TypeURL}).StoreSection
 	l.now, l.servers = time.Now(), map[string]int{}
-	for _, i := range slices.Backward(l.client.sources.serversOf(l.Source)) {
+	for _, i := range slices.Backward(l.client.sources.source(l.Source).servers) {
 		l.servers[l.client.server(i).Name()] = i
 	}
 	names := l.Names

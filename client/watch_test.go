@@ -395,9 +395,6 @@ func TestTypeWithoutMethod(t *testing.T) {
 		if !errors.As(err, &re) || re.Kind != client.ErrorConfig {
 			t.Errorf("a type without a method: %v", err)
 		}
-		if n := client.Lanes(r.c); n != 0 {
-			t.Errorf("%d lanes for nothing", n)
-		}
 		before := client.Sources(r.c)
 		own := client.FromSource(bootstrap.Source{Servers: []bootstrap.ManagementServer{{URI: "passthrough:///own", ChannelCreds: bootstrap.Insecure()}}})
 		_, err = r.c.Watch(context.Background(), kind, "a", func(client.Event[any]) {}, own)

@@ -403,7 +403,7 @@ func (e *Engine) start(w *machine.Watch) machine.Start {
 			e.home[server] = l
 		}
 	}
-	e.guests = e.guests || w.Guest
+	e.guests = e.guests || w.Lane != w.Source
 	if w.Wildcard {
 		e.catching = append(e.catching, w)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/xdswatch/xdswatch/internal/machine"
 )
 
-// lane is a dispatcher: it tells the watches of one authority what happened, in order.
+// lane is a dispatcher: it tells the watches of one source what happened, in order.
 // What waits in it is bounded by the machine: a response is not read before the last one was
 // delivered, and trouble of a server is not told before the last was heard.
 type lane struct {
@@ -84,19 +84,17 @@ func (m *marker) reached() {
 	}
 }
 
-// laneOf finds or starts the dispatcher with a number.
+// laneOf finds or starts the dispatcher of a source.
 func (e *Engine) laneOf(number int) *lane {
-	for len(e.lanes) <= number {
-		e.lanesMu.Lock()
-		e.lanes = append(e.lanes, nil)
-		e.lanesMu.Unlock()
-	}
-	if l := e.lanes[number]; l != nil {
-		return l
+	if number < len(e.lanes) && e.lanes[number] != nil {
+		return e.lanes[number]
 	}
 	l := &lane{number: number}
 	l.wake = sync.NewCond(&l.mu)
 	e.lanesMu.Lock()
+	if missing := number + 1 - len(e.lanes); missing > 0 {
+		e.lanes = append(e.lanes, make([]*lane, missing)...)
+	}
 	e.lanes[number] = l
 	e.lanesMu.Unlock()
 	e.dispatching.Go(func() { e.dispatch(l) })

@@ -16,7 +16,7 @@ type Ref struct{ Stream, Gen int }
 // The exported fields are set by its owner before [Start] and not changed afterwards.
 type Watch struct {
 	Owner    any     // the caller's own
-	Lane     int32   // the caller's own: what its notices are ordered with
+	Lane     int32   // the caller's own: the source with whose notices those of the watch are ordered
 	Source   int32   // index of the source that answers for the name
 	Type     *Type   // of what is watched
 	Name     string  // canonical; of a collection `*` or the URL of a glob
@@ -34,7 +34,6 @@ type Watch struct {
 
 	Wildcard bool // the whole collection
 	Explicit bool // `*` has to be spelled so
-	Guest    bool // its lane is not that of others of the name; the caller's own
 	alive    bool
 }
 
