@@ -1,40 +1,59 @@
 package client
 
-// spelled is a handler of a watch whose name was spelled otherwise than its canonical form.
-type spelled struct {
-	caller
-	name string
+import "github.com/xdswatch/xdswatch/resource"
+
+// wish is how the program gets events where that is not as the client makes them.
+type wish struct {
+	client          *Client
+	form            form   // nil for that of the client
+	canonical, name string // of what was asked for; the name as the program wrote it
 }
 
-// spelling gives the events of a watch the name that it asked for; canonical is what they have.
-func spelling(h caller, name, canonical string) caller {
-	if name == canonical {
-		return h
+// grant makes an event the program's own.
+func (w *wish) grant(ev *Event[any]) {
+	if ev.Name == w.canonical {
+		// U-11: as the program wrote it.
+		ev.Asked = w.name
 	}
-	return spelled{h, name}
+	w.client.give(ev, w.form)
 }
 
-func (s spelled) call(ev Event[any]) {
-	// U-11: as the program wrote it.
-	ev.Asked = s.name
-	s.caller.call(ev)
+// granting calls a handler with events as the program wishes.
+type granting struct {
+	caller
+	wish
 }
 
-func (s spelled) callAll(r *round) {
-	s.call(*r.event)
+func (g *granting) call(ev Event[any]) {
+	g.grant(&ev)
+	g.caller.call(ev)
+}
+
+func (g *granting) callAll(r *round) {
+	g.call(*r.event)
 	r.called()
 }
 
-// spellingAll gives the events of a collection as a whole the name that it was asked for by.
-func spellingAll(h BatchHandler[any], name, canonical string) BatchHandler[any] {
-	if name == canonical {
+// wishing gives a handler its events as the program wishes. Of a lazy kind a typed handler makes the
+// form itself: see [Typed].
+func (w wish) wishing(h caller, kind resource.AnyType) caller {
+	if _, untyped := h.(Handler[any]); !untyped && decoderOf(kind) != nil {
+		w.form = nil
+	}
+	if w.form == nil && w.name == w.canonical {
+		return h
+	}
+	return &granting{h, w}
+}
+
+// wishingAll is wishing for batches, whose events are their handler's own.
+func (w wish) wishingAll(h BatchHandler[any]) BatchHandler[any] {
+	if w.form == nil && w.name == w.canonical {
 		return h
 	}
 	return func(b Batch[any]) {
 		for i := range b.Events {
-			if b.Events[i].Name == canonical {
-				b.Events[i].Asked = name
-			}
+			w.grant(&b.Events[i])
 		}
 		h(b)
 	}

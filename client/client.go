@@ -203,7 +203,7 @@ func (c *Client) watchOne(ctx context.Context, kind resource.AnyType, name strin
 	if err != nil {
 		return nil, err
 	}
-	s.handler = spelling(c.forming(h, kind, form), name, a.name)
+	s.handler = wish{c, form, a.name, name}.wishing(h, kind)
 	return s.ask(served, a, o)
 }
 
@@ -261,7 +261,7 @@ func (c *Client) WatchAll(ctx context.Context, kind resource.AnyType, collection
 	if err != nil {
 		return nil, err
 	}
-	s.handler = spellingAll(c.formingAll(h, form), collection, s.name)
+	s.handler = wish{c, form, s.name, collection}.wishingAll(h)
 	return s.start(o)
 }
 

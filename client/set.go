@@ -41,7 +41,7 @@ func (c *Client) NewSet(ctx context.Context, kind resource.AnyType, h BatchHandl
 		return nil, err
 	}
 	s := &Set{
-		handler: c.formingAll(h, form), kind: kind, turn: make(chan struct{}, 1),
+		handler: wish{client: c, form: form}.wishingAll(h), kind: kind, turn: make(chan struct{}, 1),
 		members: map[string]*member{}, batches: map[int32]*setBatch{},
 	}
 	s.init(ctx, c, v)
