@@ -154,17 +154,14 @@ func (w *core) await() {
 	if w.state.finished() || engine.InHandler() {
 		return
 	}
-	if !w.isPlain() {
+	w.mu.Lock()
+	plain := w.plain()
+	w.mu.Unlock()
+	if !plain {
 		engine.Await(w.state.finished)
 		return
 	}
 	if call, told := w.client.engine.Telling(&w.watch); !told || call.Await(w.state.finished) {
 		w.finish()
 	}
-}
-
-func (w *core) isPlain() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.plain
 }

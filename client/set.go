@@ -45,7 +45,7 @@ func (c *Client) NewSet(ctx context.Context, kind resource.AnyType, h BatchHandl
 		members: map[string]*member{}, batches: map[int32]*setBatch{},
 	}
 	s.init(ctx, c, v)
-	s.tree = &follow.Tree{Owner: s}
+	s.watch.Owner = s
 	if err := s.begin(); err != nil {
 		return nil, err
 	}

@@ -73,13 +73,8 @@ type core struct {
 	state  callState
 	answer answer
 	tree   *follow.Tree  // what serves it besides watch; nil if nothing does; set before the start, or by attach
-	watch  machine.Watch // its only subscription; of a set none
-	// plain says that a dispatcher calls the handler with nothing between: the engine knows
-	// when. Noting each call in the state would cost the many watches of one resource more than
-	// their handlers do. Guarded by mu.
-	plain   bool
-	started bool  // watch is; guarded by mu
-	place   int32 // on the client's books, from 1; 0 if not on them; guarded by its lock
+	watch  machine.Watch // its only subscription; of a set none, but its Owner
+	place  int32         // on the client's books, from 1; 0 if not on them; guarded by its lock
 
 	mu     sync.Mutex
 	ending *ending // nil while it lives and nobody has asked for Done; guarded by mu
@@ -113,9 +108,6 @@ func (w *Watch) start(o watchOptions) (*Watch, error) {
 		w.answer.settle(w.client)
 		return nil, err
 	}
-	w.mu.Lock()
-	w.started = true
-	w.mu.Unlock()
 	if err := w.run(&w.watch); err != nil {
 		return nil, err
 	}
@@ -169,7 +161,7 @@ func (w *core) end(err error) {
 	}
 	w.itsEnding().err = err
 	runs := w.state.end()
-	started, tree, plain := w.started, w.tree, w.plain
+	tree, plain := w.tree, w.plain()
 	var unhook func() bool
 	if w.tie != nil {
 		unhook = w.tie.unhook
@@ -178,13 +170,12 @@ func (w *core) end(err error) {
 	if unhook != nil {
 		unhook()
 	}
-	if started {
-		w.stop(&w.watch)
+	if s := w.set(); s != nil {
+		s.clear()
+	} else {
+		w.stop(&w.watch) // it may not have begun
 	}
 	if tree != nil {
-		if s, ok := tree.Owner.(*Set); ok {
-			s.clear()
-		}
 		tree.End()
 	}
 	w.answer.settle(w.client)
@@ -204,8 +195,22 @@ func (w *core) attach(t *follow.Tree) bool {
 	if w.state.over() {
 		return false
 	}
-	w.tree, w.plain = t, false
+	w.tree = t
 	return true
+}
+
+// set is the set that the watch is of; nil of others.
+func (w *core) set() *Set {
+	s, _ := w.watch.Owner.(*Set)
+	return s
+}
+
+// plain says that a dispatcher calls the handler with nothing between: the engine knows when.
+// Noting each call in the state would cost the many watches of one resource more than their
+// handlers do. It is called with the lock held.
+func (w *core) plain() bool {
+	_, one := w.watch.Owner.(*single)
+	return one && w.tree == nil
 }
 
 // alive says whether the handler may be called.
@@ -251,8 +256,7 @@ type single struct {
 
 // ask begins the watch, of what was prepared.
 func (s *single) ask(kind resource.AnyType, a asked, o watchOptions) (*Watch, error) {
-	if s.watch.Owner, s.plain = s, true; a.at != nil {
-		s.plain = false
+	if s.watch.Owner = s; a.at != nil {
 		s.tree = s.client.following(kind, a, s)
 		s.watch.Owner = s.tree.Sink()
 	}

@@ -71,17 +71,6 @@ func (w *core) lists() bool {
 	return list
 }
 
-// set is the set that the watch is of; nil of others.
-func (w *core) set() *Set {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.tree == nil {
-		return nil
-	}
-	s, _ := w.tree.Owner.(*Set)
-	return s
-}
-
 // count adds what is lacking of one name.
 func (s *WatchState) count(answer *atomic.Uint32) {
 	state := answer.Load()

@@ -116,8 +116,6 @@ func Redirects(n *machine.Notice) bool {
 // Tree is all that serves one watch of the program besides its first subscription. The
 // subscriptions that it makes end with it.
 type Tree struct {
-	Owner any // the caller's own
-
 	host     Host
 	typeURL  string  // of what the program watches
 	first    *Name   // that the tree was made for; nil for a collection
