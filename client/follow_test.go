@@ -12,8 +12,10 @@ import (
 	"time"
 
 	xdscorev3 "github.com/cncf/xds/go/xds/core/v3"
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
@@ -376,6 +378,44 @@ func TestGetRedirected(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		same(t, "subscribed at c", w.c2.subscribed(), []string{"c//list"})
+	})
+}
+
+// Get of what is held says what a watch is told, inside a handler too: the same event, the same error.
+// spec: REDIR-2 REDIR-3 ENTRY-1
+func TestGetSaysWhatWatchesAreTold(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.a.put(at("a", "x"), redirect(dir("c", "list")+"#entry=e"), "1")
+		w.a.put(at("a", "bad"), redirect(dir("c", "list")+"#entry=bad"), "2")
+		w.a.put(at("a", "none"), redirect(dir("c", "list")+"#entry=none"), "3")
+		w.a.put(at("a", "ring"), redirect(at("b", "ring")), "4")
+		w.b.put(at("b", "ring"), redirect(at("a", "ring")), "5")
+		w.a.put(at("a", "plain"), cluster("plain", ""), "6")
+		w.c2.put(dir("c", "list"), listing(inline("e", "7", cluster("e", "")), inline("bad", "8", invalid("bad"))), "9")
+		told := 0
+		for _, id := range []string{"x", "bad", "none", "ring", "plain"} {
+			_, err := w.c.Watch(context.Background(), cds.Type, at("a", id), func(ev client.Event[any]) {
+				told++
+				got, err := w.c.Get(t.Context(), cds.Type, at("a", id))
+				switch ev.Kind {
+				case client.EventUpdated:
+					if diff := cmp.Diff(ev, got, protocmp.Transform()); err != nil || diff != "" {
+						t.Errorf("%s: %v (-watch +get):\n%s", id, err, diff)
+					}
+				case client.EventDoesNotExist:
+					if !errors.Is(err, client.ErrDoesNotExist) || !strings.Contains(err.Error(), ev.Reason.String()) {
+						t.Errorf("%s: %v", id, err)
+					}
+				default:
+					same(t, id, fmt.Sprint(err), fmt.Sprint(ev.Err))
+				}
+			})
+			must(t, err)
+		}
+		must(t, w.c.Ready(t.Context()))
+		if told != 5 {
+			t.Errorf("told %d times, want once for each", told)
+		}
 	})
 }
 

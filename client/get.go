@@ -11,11 +11,9 @@ import (
 
 	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/internal/follow"
-	"github.com/xdswatch/xdswatch/internal/listing"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/internal/ondemand"
 	"github.com/xdswatch/xdswatch/resource"
-	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // Errors of [Client.Get].
@@ -126,8 +124,8 @@ func (c *Client) getAs(ctx context.Context, kind resource.AnyType, name string, 
 		}
 	}
 	// ONDEMAND-1: what is held is the answer.
-	if ev, ok, err := c.held(kind, a); ok {
-		return ev, err
+	if ev, ok := c.held(kind, a); ok {
+		return c.result(ev)
 	}
 	if engine.InHandler() {
 		return Event[any]{}, fmt.Errorf("%w: %s %q is not held", ErrInHandler, key.typeURL, key.name)
@@ -200,70 +198,66 @@ func (c *Client) lookupTimeout(ctx context.Context, l *lookup) error {
 	return err
 }
 
-// held decodes a value that some watch holds already, also where redirects lead to it.
-func (c *Client) held(kind resource.AnyType, a asked) (Event[any], bool, error) {
-	for at, hops := a, 0; hops <= follow.MaxHops; hops++ {
-		r, ok := c.engine.Held(int(at.watch.Source), at.watch.Type.URL, at.watch.Name)
-		if !ok || r.Raw == nil {
-			break
+// held is what a watch of a name would be told now, of what the client holds: a value, or that a list
+// collection has no such entry; ok is false if that is not all held.
+func (c *Client) held(kind resource.AnyType, a asked) (ev Event[any], ok bool) {
+	h := &holding{host: host{c, kind, a.view, a.watch.Lane}}
+	tree := follow.One(h, kind.TypeURL(), a.name, a.at, a.watch, h)
+	defer tree.End()
+	a.watch.Owner = tree.Sink()
+	for w := a.watch; w != nil; {
+		h.next = nil
+		if n := c.heldNotice(w); n != nil {
+			w.Owner.(engine.Sink).Tell(n)
 		}
-		server := c.server(r.Server)
-		ev := Event[any]{
-			Kind: EventUpdated, Type: kind.TypeURL(), Name: a.name, Version: r.Version,
-			Server: server.Name(), Features: server.Features, Raw: r.Raw, Attributes: attributesOf(r.Attributes), Stale: r.Stale,
-		}
-		ev.Authority, _ = xdstp.AuthorityOf(a.name)
-		if hops > 0 {
-			ev.Locator = listing.WithoutAlt(*at.at).String()
-		}
-		err := c.valueOf(&ev, at, r)
-		if err != nil {
-			return Event[any]{}, true, c.rejected(&ev, err)
-		}
-		to, redirected := ev.Value.(*engine.Redirect)
-		if !redirected {
-			ev, err := c.result(ev)
-			return ev, true, err
-		}
-		next := to.To
-		if r.Locator && at.at != nil {
-			next = follow.WithEntry(next, *at.at)
-		}
-		if at, err = c.aim(kind, next, at.view, new(machine.Watch)); err != nil {
-			break // a watch will say so
-		}
+		w = h.next
 	}
-	return Event[any]{}, false, nil
+	return h.event, h.event.Kind != 0
 }
 
-// valueOf gives an event the value that is held, or what there is of the entry that is
-// meant.
-func (c *Client) valueOf(ev *Event[any], at asked, r machine.Resource) (err error) {
+// holding is a host whose watches are told of what is held, and nothing later.
+type holding struct {
+	host
+	next  *machine.Watch // that was started
+	event Event[any]
+}
+
+func (h *holding) Start(ws ...*machine.Watch) { h.next = ws[0] }
+func (h *holding) Stop(*machine.Watch)        {}
+
+// Alive implements [follow.Sink].
+func (h *holding) Alive() bool { return h.event.Kind == 0 }
+
+// Hear implements [follow.Sink].
+func (h *holding) Hear(t *follow.Told) bool {
+	h.event = *h.followed(t)
+	return false
+}
+
+// Flush implements [follow.Sink].
+func (h *holding) Flush(bool) {}
+
+// heldNotice is what a watch would be told of the value that is held; nil if there is none.
+func (c *Client) heldNotice(w *machine.Watch) *machine.Notice {
+	r, ok := c.engine.Held(int(w.Source), w.Type.URL, w.Name)
+	if !ok || r.Raw == nil {
+		return nil
+	}
+	n := &machine.Notice{
+		Kind: machine.NoticeUpdated, Server: r.Server, TypeURL: w.Type.URL, Name: w.Name, Authority: r.Authority,
+		Version: r.Version, Raw: r.Raw, Attributes: r.Attributes, Stale: r.Stale,
+	}
+	kind := w.Type.Owner.(resource.AnyType)
+	var err error
 	if r.Locator {
-		ev.Value, err = engine.NewRedirect(at.kind, r.Raw)
-		return err
+		n.Value, err = engine.NewRedirect(kind, r.Raw)
+	} else {
+		n.Value, err = c.engine.Decode(kind, r.Server, r.Raw)
 	}
-	if ev.Value, err = c.engine.Decode(at.kind, r.Server, r.Raw); err != nil {
-		return err
+	if err != nil {
+		n.Kind, n.Fault = machine.NoticeFailed, &machine.Fault{Kind: machine.FaultRejected, Err: err, Version: r.Version}
 	}
-	d, ok := ev.Value.(listing.Directory)
-	if !ok {
-		return nil
-	}
-	ev.Value, ev.Raw, ev.Attributes = nil, nil, nil // those of the directory
-	name, _ := at.at.Entry()
-	switch i, err := d.Named(name); {
-	case err != nil:
-		return err
-	case i < 0:
-		ev.Kind, ev.Reason, ev.Version = EventDoesNotExist, ReasonNotFound, ""
-		return nil
-	default:
-		e := &d.Entries[i]
-		ev.Raw, ev.Version = e.Raw, cmp.Or(e.Version, ev.Version)
-		ev.Value, err = d.Value(i)
-		return err
-	}
+	return n
 }
 
 // result turns an answer into what Get returns.

@@ -91,16 +91,16 @@ func (h *node) updated(n *News) {
 		h.flaw = nil
 		if r, ok := n.Value.(*engine.Redirect); ok {
 			// ENTRY-1: the directive goes with the redirect.
-			n.Value = &engine.Redirect{To: WithEntry(r.To, *h.at)}
+			n.Value = &engine.Redirect{To: withEntry(r.To, *h.at)}
 		}
 	}
 	h.good(n)
 	h.layout = d.Layout
 }
 
-// WithEntry is where a list collection is redirected to, with the directive to the entry that is
+// withEntry is where a list collection is redirected to, with the directive to the entry that is
 // meant of what was asked for, if any. The alternatives of the list get it too.
-func WithEntry(to, asked xdstp.Locator) xdstp.Locator {
+func withEntry(to, asked xdstp.Locator) xdstp.Locator {
 	name, ok := asked.Entry()
 	if !ok {
 		return to
@@ -108,7 +108,7 @@ func WithEntry(to, asked xdstp.Locator) xdstp.Locator {
 	to.Directives = append(slices.Clone(to.Directives), xdstp.Directive{Entry: name})
 	for i := range to.Directives {
 		if d := &to.Directives[i]; d.Alt != nil {
-			alt := WithEntry(*d.Alt, asked)
+			alt := withEntry(*d.Alt, asked)
 			d.Alt = &alt
 		}
 	}
