@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/xdswatch/xdswatch/internal/engine"
-	"github.com/xdswatch/xdswatch/internal/follow"
 	"github.com/xdswatch/xdswatch/internal/machine"
 )
 
@@ -153,8 +152,8 @@ func (c *Client) await(ctx context.Context, values bool, ws ...*core) (waited bo
 		return false, ErrNilContext
 	}
 	for _, w := range ws {
-		for a := range w.subscriptions {
-			for changed := c.changed(a, values); changed != nil; changed = c.changed(a, values) {
+		for x := range w.subscriptions {
+			for changed := c.changed(&x.answer, values); changed != nil; changed = c.changed(&x.answer, values) {
 				if waited = true; engine.InHandler() {
 					return waited, ErrInHandler
 				}
@@ -186,14 +185,14 @@ func (c *Client) changed(a *answer, values bool) <-chan struct{} {
 }
 
 // subscriptions yields what a watch or set waits for.
-func (w *core) subscriptions(yield func(*answer, *machine.Watch) bool) {
+func (w *core) subscriptions(yield func(*subscription) bool) {
 	set := w.set()
 	if set == nil {
-		yield(&w.answer, &w.watch)
+		yield(&w.subscription)
 		return
 	}
 	for _, m := range set.all() {
-		if !yield(&m.answer, &m.watch) {
+		if !yield(&m.subscription) {
 			return
 		}
 	}
@@ -203,15 +202,15 @@ func (w *core) subscriptions(yield func(*answer, *machine.Watch) bool) {
 // is lacking by now.
 func (c *Client) notReady(ctx context.Context, values bool, ws ...*core) error {
 	e := &NotReadyError{Err: contextError(ctx)}
-	var first []*machine.Watch // the first, in order
+	var first []*subscription // in order
 	for _, w := range ws {
-		for a, m := range w.subscriptions {
-			if !a.open(values) {
+		for x := range w.subscriptions {
+			if !x.answer.open(values) {
 				continue
 			}
 			e.Count++
-			i, _ := slices.BinarySearchFunc(first, m, compareAsked)
-			if first = slices.Insert(first, i, m); len(first) > maxLacking {
+			i, _ := slices.BinarySearchFunc(first, x, (*subscription).compare)
+			if first = slices.Insert(first, i, x); len(first) > maxLacking {
 				first = first[:maxLacking]
 			}
 		}
@@ -220,31 +219,23 @@ func (c *Client) notReady(ctx context.Context, values bool, ws ...*core) error {
 		return nil
 	}
 	e.Blocked = c.blocked()
-	for _, m := range first {
-		e.Lacking = append(e.Lacking, c.lacking(m))
+	for _, x := range first {
+		e.Lacking = append(e.Lacking, c.lacking(x))
 	}
 	return e
 }
 
-func compareAsked(a, b *machine.Watch) int {
-	aType, aName := askedOf(a)
-	bType, bName := askedOf(b)
-	return cmp.Or(cmp.Compare(aType, bType), cmp.Compare(aName, bName))
-}
-
-// askedOf is what a program asked for with a watch of its own.
-func askedOf(m *machine.Watch) (typeURL, name string) {
-	if typeURL, name, _, ok := follow.Asked(m); ok {
-		return typeURL, name
-	}
-	return m.Type.URL, m.Name
+func (x *subscription) compare(y *subscription) int {
+	xType, xName := x.asked()
+	yType, yName := y.asked()
+	return cmp.Or(cmp.Compare(xType, yType), cmp.Compare(xName, yName))
 }
 
 // lacking says what is known of what is waited for.
-func (c *Client) lacking(m *machine.Watch) Lacking {
-	l := Lacking{Status: Status(machine.StatusRequested.String()), Server: c.server(c.sources.first(m)).Name()}
-	l.Type, l.Name = askedOf(m)
-	if r, ok := c.engine.Known(m); ok {
+func (c *Client) lacking(x *subscription) Lacking {
+	l := Lacking{Status: Status(machine.StatusRequested.String()), Server: c.server(c.sources.first(&x.watch)).Name()}
+	l.Type, l.Name = x.asked()
+	if r, ok := c.engine.Known(&x.watch); ok {
 		s := c.state(r, c.sources.scopeNames())
 		l.Status, l.Server, l.Err = s.Status, s.Server, s.Err
 	}

@@ -255,13 +255,11 @@ func (l *setBatch) deliver(b Batch[any]) {
 
 // member is one subscription of a set.
 type member struct {
-	set    *Set
-	watch  machine.Watch
-	name   string       // as it was added
-	batch  *setBatch    // of its lane
-	tree   *follow.Tree // as core's; changed under the set's lock
-	answer answer
-	gone   atomic.Bool
+	subscription
+	set   *Set
+	name  string    // as it was added
+	batch *setBatch // of its lane
+	gone  atomic.Bool
 }
 
 // leave ends the member's part in the set.
@@ -279,29 +277,24 @@ func (m *member) leave() {
 
 // Tell implements engine.Sink.
 func (m *member) Tell(n *machine.Notice) bool {
-	c := m.set.client
-	switch {
-	case !m.alive():
-		return false
-	case m.tree == nil && !follow.Redirects(n):
-		return m.hear(c.event(n))
-	case m.tree == nil && !m.followOn(n):
+	if !m.alive() {
 		return false
 	}
-	return m.tree.Sink().Tell(n)
+	if taken, wantsFlush := m.tell(n, m.set.client, m.set.view, m); taken {
+		return wantsFlush
+	}
+	return m.hear(m.set.client.event(n))
 }
 
 func (m *member) alive() bool { return !m.gone.Load() && m.set.alive() }
 
-// followOn begins to follow a name whose resource turned out to be elsewhere.
-func (m *member) followOn(n *machine.Notice) bool {
-	tree := m.set.client.following(m.set.kind, asked{name: n.Name, view: m.set.view, watch: &m.watch}, m)
+func (m *member) attach(t *follow.Tree) bool {
 	m.set.mu.Lock()
 	defer m.set.mu.Unlock()
 	if m.gone.Load() {
 		return false
 	}
-	m.tree = tree
+	m.tree = t
 	return true
 }
 

@@ -65,16 +65,51 @@ func (w *Watch) Done() <-chan struct{} { return w.core.Done() }
 // of its context's end, [ErrHandlerExited] or a [*PanicError]. It is set before Done is closed.
 func (w *Watch) Err() error { return w.core.Err() }
 
+// subscription is a name or a collection that the program asks for, by a watch or in a set.
+// What each call of a handler needs stands first: where one resource has many watches, memory decides.
+type subscription struct {
+	tree   *follow.Tree // what serves it besides watch; nil if nothing does; set before the start, or by attach
+	answer answer
+	watch  machine.Watch
+}
+
+// asked is what the program asked for.
+func (x *subscription) asked() (typeURL, name string) {
+	if typeURL, name, _, ok := follow.Asked(&x.watch); ok {
+		return typeURL, name
+	}
+	return x.watch.Type.URL, x.watch.Name
+}
+
+// follower is who hears of a subscription that may turn out to be elsewhere.
+type follower interface {
+	follow.Sink
+	// attach gives it what serves it from now on, unless it is over; its dispatcher may.
+	attach(*follow.Tree) bool
+}
+
+// tell tells a tree of a notice, if there is one; it is made when the resource turns out to be
+// elsewhere. If it was taken the follower hears of it from the tree, or is over.
+func (x *subscription) tell(n *machine.Notice, c *Client, v *view, f follower) (taken, wantsFlush bool) {
+	if x.tree == nil {
+		if !follow.Redirects(n) {
+			return false, false
+		}
+		if !f.attach(c.following(c.kindOf(n.TypeURL), asked{name: n.Name, view: v, watch: &x.watch}, f)) {
+			return true, false
+		}
+	}
+	return true, x.tree.Sink().Tell(n)
+}
+
 // core is what all watches have in common.
 type core struct {
-	client *Client
-	view   *view
-	tie    *tie // nil if its context has no end
-	state  callState
-	answer answer
-	tree   *follow.Tree  // what serves it besides watch; nil if nothing does; set before the start, or by attach
-	watch  machine.Watch // its only subscription; of a set none, but its Owner
-	place  int32         // on the client's books, from 1; 0 if not on them; guarded by its lock
+	client       *Client
+	view         *view
+	tie          *tie // nil if its context has no end
+	state        callState
+	place        int32 // on the client's books, from 1; 0 if not on them; guarded by its lock
+	subscription       // the only one; of a set none, but its watch's Owner
 
 	mu     sync.Mutex
 	ending *ending // nil while it lives and nobody has asked for Done; guarded by mu
@@ -188,7 +223,6 @@ func (w *core) end(err error) {
 	}
 }
 
-// attach gives a watch that lives what serves it besides its own; its dispatcher may.
 func (w *core) attach(t *follow.Tree) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -265,19 +299,17 @@ func (s *single) ask(kind resource.AnyType, a asked, o watchOptions) (*Watch, er
 
 // Tell implements engine.Sink.
 func (s *single) Tell(n *machine.Notice) bool {
-	switch {
-	case !s.alive():
-		return false
-	case s.tree == nil && !follow.Redirects(n):
-		if n.Owner == nil && len(n.To)+len(n.All) == 1 { // it is for nobody else
-			ev := s.client.newEvent(n)
-			return s.hear(&ev)
-		}
-		return s.hear(s.client.event(n))
-	case s.tree == nil && !s.followOn(n):
+	if !s.alive() {
 		return false
 	}
-	return s.tree.Sink().Tell(n)
+	if taken, wantsFlush := s.tell(n, s.client, s.view, s); taken {
+		return wantsFlush
+	}
+	if n.Owner == nil && len(n.To)+len(n.All) == 1 { // it is for nobody else
+		ev := s.client.newEvent(n)
+		return s.hear(&ev)
+	}
+	return s.hear(s.client.event(n))
 }
 
 // TellAll implements engine.Crowd.
@@ -340,12 +372,6 @@ func (r *round) called() {
 	r.at = nil
 	s.called()
 	s.answer.take(s.client, r.event)
-}
-
-// followOn begins to follow a name whose resource turned out to be elsewhere.
-func (s *single) followOn(n *machine.Notice) bool {
-	a := asked{name: n.Name, view: s.view, watch: &s.watch}
-	return s.attach(s.client.following(s.client.kindOf(n.TypeURL), a, s))
 }
 
 // Alive implements [follow.Sink].

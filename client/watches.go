@@ -45,17 +45,15 @@ func (c *Client) Watches() iter.Seq[WatchState] {
 
 func (w *core) watchState() WatchState {
 	s := WatchState{Kind: WatchOne, Scope: w.view.scope}
+	for x := range w.subscriptions {
+		s.Names++
+		s.count(&x.answer.state)
+	}
 	if set := w.set(); set != nil {
 		s.Kind, s.Type = WatchSet, set.kind.TypeURL()
-		for _, m := range set.all() {
-			s.Names++
-			s.count(&m.answer.state)
-		}
 		return s
 	}
-	s.Names = 1
-	s.count(&w.answer.state)
-	s.Type, s.Name = askedOf(&w.watch)
+	s.Type, s.Name = w.asked()
 	switch {
 	case w.answer.state.Load() == answerUncounted:
 		s.Kind = WatchGet
