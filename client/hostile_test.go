@@ -303,7 +303,7 @@ func TestWatchStopStorm(t *testing.T) {
 	}{
 		"at once":                     {0, 0, false, 15},
 		"dead":                        {10 * time.Millisecond, 0, false, 15},
-		"no linger":                   {0, -1, false, 300},
+		"no linger":                   {time.Nanosecond, -1, false, 300}, // long enough to dial
 		"silent":                      {10 * time.Millisecond, 0, true, 5},
 		"silent, watched for a while": {700 * time.Millisecond, 0, true, 90},
 		"silent, no linger":           {10 * time.Millisecond, -1, true, 300},
