@@ -277,8 +277,15 @@ func byName(a, b *collection) int { return strings.Compare(a.name, b.name) }
 // are all there is, and in delta not to one whose members the first request listed.
 func (c *collection) needsNoMore() bool {
 	l := c.self.link()
-	if f := c.self.fault; f != nil && f.Kind != FaultTimeout || l.answered == 0 && !(l.stream.Delta && l.claimsHeld) {
+	if l.answered == 0 && !(l.stream.Delta && l.claimsHeld) {
 		return false
+	}
+	if f := c.self.fault; f != nil && f.Kind != FaultTimeout {
+		// What was refused before the first request listed the members, the server would say again.
+		before := c.self.claimed && (l.answered == 0 || c.self.seen < l.answered)
+		if f.Kind != FaultRejected || !before {
+			return false
+		}
 	}
 	if c.self.claimed {
 		return true // of what it had then the time to live is maybe over
