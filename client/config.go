@@ -61,7 +61,7 @@ const (
 // the resources that refer to it have changed, as go-control-plane removes a cluster before its
 // routes: with a grace, a lookup meanwhile still finds the value. A grace of 0 or less is
 // [DeletionHonour]. The time does not run while handlers hold up the reading of the server's
-// responses.
+// responses, and runs on when another server becomes active.
 func DeletionAfter(grace time.Duration) DeletionPolicy { return DeletionPolicy(max(grace, 0)) }
 
 // Config configures a client. Only Bootstrap has to be set.

@@ -31,6 +31,7 @@ type told struct {
 	value   string
 	stale   bool // the value is the store's
 	kept    bool // it was told to be kept though it is deleted
+	deleter int  // the server that had deleted it then
 	reason  Reason
 	server  int
 	fault   *Fault
@@ -173,7 +174,9 @@ func (k *told) hear(n Notice) {
 		*k = told{kind: n.Kind, fault: n.Fault, server: n.Server}
 	case NoticeAmbient:
 		k.ambient = n.Fault
-		k.kept = k.kept || n.Fault != nil && errors.Is(n.Fault.Err, ErrDeletionKept)
+		if n.Fault != nil && errors.Is(n.Fault.Err, ErrDeletionKept) {
+			k.kept, k.deleter = true, n.Server
+		}
 	}
 }
 
@@ -226,7 +229,9 @@ func (w *world) possible(sw *simWatch, k *told, n Notice) {
 			}
 		case ReasonRemoved, ReasonNotFound, ReasonAbsent:
 			from := 0
-			if held && k.server == n.Server {
+			if k.kept { // the time runs on when another server becomes active
+				st = w.servers[k.deleter].stores[n.TypeURL]
+			} else if held && k.server == n.Server {
 				from = st.given[n.Name][k.value]
 			}
 			member := structured(n.Name) && w.beside(sw)          // of the wildcard, whose full state lacks it
