@@ -212,7 +212,9 @@ func (w *Writer) replaced(f *field, at span) bool {
 		return true
 	}
 	begin := len(w.buf)
+	w.plain++ // its fields tell, and a mapping without a text would be tried again at each level
 	ok := w.message(w.within(f), at)
+	w.plain--
 	w.buf = w.buf[:begin]
 	return ok
 }

@@ -187,17 +187,22 @@ func TestCostOfReplaced(t *testing.T) {
 	field := func(n protowire.Number, v string) string {
 		return string(protowire.AppendString(protowire.AppendTag(nil, n, protowire.BytesType), v))
 	}
-	for name, tt := range map[string]struct{ message, unit string }{
-		"one field":          {"envoy.config.cluster.v3.Cluster", field(1, "x")},
-		"fields in turns":    {"envoy.config.cluster.v3.Cluster", field(28, "x") + field(1, "y")},
-		"a oneof":            {"envoy.config.core.v3.DataSource", field(1, "x") + field(3, "y")},
-		"messages of one":    {"google.protobuf.Value", field(5, "") + field(6, "")},
-		"parts of a message": {"envoy.config.cluster.v3.Cluster", field(3, field(1, ""))},
+	many := func(unit string) string { return strings.Repeat(unit, size/len(unit)) }
+	inEachOther := "" // each has a value without a text, and one that null replaces
+	for range 3000 {
+		inEachOther = field(1, field(2, field(5, inEachOther)+"\x08\x00")) + field(1, field(1, "x"))
+	}
+	for name, tt := range map[string]struct{ message, payload string }{
+		"one field":          {"envoy.config.cluster.v3.Cluster", many(field(1, "x"))},
+		"fields in turns":    {"envoy.config.cluster.v3.Cluster", many(field(28, "x") + field(1, "y"))},
+		"a oneof":            {"envoy.config.core.v3.DataSource", many(field(1, "x") + field(3, "y"))},
+		"messages of one":    {"google.protobuf.Value", many(field(5, "") + field(6, ""))},
+		"parts of a message": {"envoy.config.cluster.v3.Cluster", many(field(3, field(1, "")))},
+		"in each other":      {"google.protobuf.Struct", inEachOther},
 	} {
-		payload := []byte(strings.Repeat(tt.unit, size/len(tt.unit)))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		text := resourcejson.NewWriter(resourcejson.Options{}).Any("type.googleapis.com/"+tt.message, payload)
+		text := resourcejson.NewWriter(resourcejson.Options{}).Any("type.googleapis.com/"+tt.message, []byte(tt.payload))
 		runtime.ReadMemStats(&after)
 		if got := after.TotalAlloc - before.TotalAlloc; got > most || len(text) > 1000 {
 			t.Errorf("%s: %d bytes are allocated for %.100s", name, got, text)
