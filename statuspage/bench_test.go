@@ -5,9 +5,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"strings"
 	"testing"
 
+	_ "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/xdswatch/xdswatch/internal/heapsize"
 	"github.com/xdswatch/xdswatch/internal/race"
@@ -56,6 +60,39 @@ func TestCostOfPages(t *testing.T) {
 			t.Errorf("%q: %d bytes are allocated for %d bytes, want at most %d", page, got, d.n, most)
 		}
 	}
+}
+
+// Contents that lie very deep in each other take no more for their indentation than a page shows of them; and those
+// that are deeper than encoding/json goes are shown.
+func TestCostOfDeepContents(t *testing.T) {
+	race.SkipCost(t)
+	const most = 32 << 20
+	r := newRig(t)
+	deep, deeper := cluster("deep"), cluster("deeper")
+	deep.TypedExtensionProtocolOptions = map[string]*anypb.Any{"x": nested(8, 9_900)}   // not_rule
+	deeper.TypedExtensionProtocolOptions = map[string]*anypb.Any{"x": nested(1, 4_990)} // and_rules, which has rules
+	r.watchAll(cds.Type, deep, deeper)
+	for name, want := range map[string]string{"deep": `notRule`, "deeper": "andRules"} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		page := r.html("resource?type=Cluster&name=" + name)
+		runtime.ReadMemStats(&after)
+		if got := after.TotalAlloc - before.TotalAlloc; got > most || !strings.Contains(page, want) {
+			t.Errorf("%s: %d bytes are allocated for a page of %d", name, got, len(page))
+		}
+	}
+}
+
+// nested is a Permission, in a field of such or of a set of such, in others.
+func nested(field protowire.Number, deep int) *anypb.Any {
+	var b []byte
+	for range deep {
+		if field == 1 {
+			b = protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), b)
+		}
+		b = protowire.AppendBytes(protowire.AppendTag(nil, field, protowire.BytesType), b)
+	}
+	return &anypb.Any{TypeUrl: "type.googleapis.com/envoy.config.rbac.v3.Permission", Value: b}
 }
 
 // BenchmarkPages asks for pages of a client with a hundred thousand clusters. The requirement is 300 ms and 64 MiB.

@@ -1,10 +1,8 @@
 package statuspage
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"math"
 	"net/http"
 	"net/url"
@@ -192,10 +190,9 @@ func (h *handler) resource(w http.ResponseWriter, r *http.Request) {
 	}
 	page := oneResource{State: s, JSON: linkOf(s.Type, s.Name, s.Scope) + "&format=json"}
 	if s.Raw != nil {
-		var text bytes.Buffer
-		_ = json.Indent(&text, contentsForm().Any(s.Type, s.Raw), "", "  ") // it is JSON
-		page.Cut = text.Len() > maxShown
-		page.Text = strings.ToValidUTF8(clip(text.String(), maxShown), "\uFFFD")
+		text := indented(contentsForm().Any(s.Type, s.Raw), maxShown)
+		page.Cut = len(text) > maxShown
+		page.Text = strings.ToValidUTF8(clip(string(text), maxShown), "\uFFFD")
 	}
 	h.render(w, "resource", short(s.Type), page)
 }

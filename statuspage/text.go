@@ -1,6 +1,8 @@
 package statuspage
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -17,6 +19,30 @@ func clip(s string, most int) string {
 		most--
 	}
 	return s[:most] + "…"
+}
+
+// indented is JSON in indented lines, which end once they are longer than most: where values lie in each other
+// thousands deep, all the lines would be thousands of times as long as the JSON.
+func indented(text []byte, most int) []byte {
+	var lines bytes.Buffer
+	if json.Indent(&lines, text, "", "") != nil { // it is deeper than encoding/json goes
+		return text
+	}
+	var out []byte
+	depth := 0
+	for line := range bytes.Lines(lines.Bytes()) {
+		if len(out) > most {
+			break
+		}
+		if line[0] == '}' || line[0] == ']' {
+			depth--
+		}
+		out = append(append(out, bytes.Repeat([]byte("  "), depth)...), line...)
+		if line = bytes.TrimSuffix(line, []byte("\n")); bytes.HasSuffix(line, []byte("{")) || bytes.HasSuffix(line, []byte("[")) {
+			depth++
+		}
+	}
+	return out
 }
 
 // plain is a text of a server's as a page shows it: of bounded length, and without characters
