@@ -188,7 +188,7 @@ func (w *Writer) entries(f *field, at span, write func(f *field, at span) bool) 
 			}
 		} else {
 			w.name("")
-			text(w, e.key)
+			w.shown([]byte(e.key))
 			w.byte(':')
 			if !write(w.field(l, 2), value) {
 				return false

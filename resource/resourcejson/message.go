@@ -62,6 +62,7 @@ func (r *redactor) any(m protoreflect.Message) {
 		r.changed = true
 		return
 	}
+	a.TypeUrl = r.shown(a.GetTypeUrl())
 	inner, err := UnmarshalAny(a)
 	if err != nil || r.depth == maxDepth || r.nested > maxNested {
 		r.changed = r.changed || len(a.GetValue()) > 0
@@ -102,11 +103,17 @@ func (r *redactor) value(fd protoreflect.FieldDescriptor, v, zero protoreflect.V
 		r.changed = true
 		set(redactedValue(fd, zero))
 	case fd.Kind() == protoreflect.StringKind:
-		if s := sensitive.HidePasswords(v.String(), Redacted); s != v.String() {
-			r.changed = true
+		if s := r.shown(v.String()); s != v.String() {
 			set(protoreflect.ValueOfString(s))
 		}
 	}
+}
+
+// shown is a text without what is secret in it.
+func (r *redactor) shown(s string) string {
+	hidden := sensitive.HidePasswords(s, Redacted)
+	r.changed = r.changed || hidden != s
+	return hidden
 }
 
 func (r *redactor) mapping(fd protoreflect.FieldDescriptor, values protoreflect.Map) {
@@ -115,6 +122,11 @@ func (r *redactor) mapping(fd protoreflect.FieldDescriptor, values protoreflect.
 			r.message(v.Message())
 		} else {
 			r.value(fd.MapValue(), v, fd.MapValue().Default(), func(v protoreflect.Value) { values.Set(k, v) })
+		}
+		if s := r.shown(k.String()); s != k.String() {
+			v := values.Get(k)
+			values.Clear(k)
+			values.Set(protoreflect.ValueOfString(s).MapKey(), v)
 		}
 		return true
 	})

@@ -114,6 +114,9 @@ func TestRedacted(t *testing.T) {
 		"a URL": &corev3.TypedExtensionConfig{Name: "s", TypedConfig: packed(t, &corev3.HttpUri{Uri: "https://user:" + marker + "@host/path"})},
 		"a URL in metadata": &clusterv3.Cluster{Name: "s", Metadata: &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"a": {
 			Fields: map[string]*structpb.Value{"u": structpb.NewStringValue("https://user:" + marker + "@host"), "v": structpb.NewStringValue("x@y")}}}}},
+		"URLs as keys": &clusterv3.Cluster{Name: "s", Metadata: &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"https://user:" + marker + "@host": {
+			Fields: map[string]*structpb.Value{"https://user:" + marker + "@host": structpb.NewStringValue("x")}}}}},
+		"a URL of a type": &corev3.TypedExtensionConfig{Name: "s", TypedConfig: &anypb.Any{TypeUrl: "https://user:" + marker + "@host/envoy.config.core.v3.Address"}},
 		"URLs in a text":  &corev3.TypedExtensionConfig{Name: "s", TypedConfig: packed(t, &corev3.HttpUri{Uri: "a://u@h b://x:" + marker + "@y c://:" + marker + "%40" + marker + "@z"})},
 		"in an extension": &corev3.TypedExtensionConfig{Name: "s", TypedConfig: packed(t, &basicauthv3.BasicAuth{Users: inlineString()})},
 		"in an Any":       &corev3.TypedExtensionConfig{Name: "s", TypedConfig: packed(t, secret(&tlsv3.Secret{Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: certificate}}))},

@@ -130,7 +130,7 @@ func (w *Writer) unknown(typeURL string, payload []byte) {
 	w.byte('{')
 	if typeURL != "" {
 		w.raw(`"@type":`)
-		text(w, typeURL)
+		w.shown([]byte(typeURL))
 	}
 	switch inSecret := w.secret > 0 || strings.HasSuffix(typeURL, "/"+secretName); {
 	case w.ShowSecrets:

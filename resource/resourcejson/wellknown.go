@@ -10,8 +10,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
-
-	"github.com/xdswatch/xdswatch/internal/sensitive"
 )
 
 // any writes the message inside, with "@type" before its fields.
@@ -49,7 +47,7 @@ func (w *Writer) typed(typeURL []byte, l *layout, parts span) bool {
 		w.secret++
 	}
 	w.raw(`{"@type":`)
-	text(w, typeURL)
+	w.shown(typeURL)
 	if l.mapping == ofFields {
 		return w.fields(l, parts)
 	}
@@ -101,14 +99,7 @@ func (w *Writer) ownMapping(l *layout, parts span) bool {
 	case ofMask:
 		return w.mask(parts)
 	default:
-		begin := len(w.buf)
-		ok := w.untyped(l, parts)
-		if made := w.buf[begin:]; ok && !w.ShowSecrets && sensitive.MayHoldPassword(made) {
-			hidden := sensitive.HidePasswords(string(made), Redacted)
-			w.hidden = w.hidden || hidden != string(made)
-			w.buf = append(w.buf[:begin], hidden...)
-		}
-		return ok
+		return w.untyped(l, parts)
 	}
 }
 
@@ -220,9 +211,6 @@ func (w *Writer) kind(fields span) bool {
 		if f := math.Float64frombits(o.number); math.IsNaN(f) || math.IsInf(f, 0) {
 			return w.without()
 		}
-	case protoreflect.StringKind:
-		text(w, o.bytes)
-		return true
 	default:
 	}
 	w.scalar(o)
