@@ -132,7 +132,7 @@ func (w *Writer) unknown(typeURL string, payload []byte) {
 		w.raw(`"@type":`)
 		w.shown([]byte(typeURL))
 	}
-	switch inSecret := w.secret > 0 || strings.HasSuffix(typeURL, "/"+secretName); {
+	switch inSecret := w.secret > 0 || strings.HasSuffix("/"+typeURL, "/"+secretName); {
 	case w.ShowSecrets:
 		w.payload(typeURL)
 		w.base64(payload)

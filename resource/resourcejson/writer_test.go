@@ -141,6 +141,19 @@ func TestNoType(t *testing.T) {
 	}
 }
 
+// The bytes of a Secret that are no Secret are not shown, in whichever form its type is written.
+//
+// spec: H-3
+func TestBrokenSecret(t *testing.T) {
+	for _, prefix := range []string{"type.googleapis.com/", "/", ""} {
+		url := prefix + "envoy.extensions.transport_sockets.tls.v3.Secret"
+		m := &anypb.Any{TypeUrl: url, Value: []byte("\xff" + marker)}
+		if got, want := string(resourcejson.Options{}.Message(m)), `{"@type":"`+url+`","value":"[redacted]"}`; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
 // Messages that stand in each other through an Any are looked into no deeper than those of one message: a server would
 // have the stack grow to hundreds of megabytes.
 //
