@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"regexp"
+	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/proto"
@@ -56,8 +57,7 @@ func holdsKeys(source protoreflect.Message) (holds bool) {
 		default:
 			return true
 		}
-		var set map[string]any
-		holds = json.Unmarshal(text, &set) != nil || holdsKey(set)
+		holds = holdsKey(text)
 		return !holds
 	})
 	return holds
@@ -66,23 +66,36 @@ func holdsKeys(source protoreflect.Message) (holds bool) {
 // private are the members of a key that are not public (RFC 7518, section 6).
 var private = map[string]bool{"k": true, "d": true, "p": true, "q": true, "dp": true, "dq": true, "qi": true, "oth": true}
 
-func holdsKey(v any) bool {
-	switch v := v.(type) {
-	case map[string]any:
-		for name, v := range v {
-			if private[name] || holdsKey(v) {
-				return true
+// holdsKey says whether a text is no object of JSON, or has a member that is not public, at any depth.
+func holdsKey(text []byte) bool {
+	text = bytes.TrimLeft(text, space)
+	if !json.Valid(text) || text[0] != '{' {
+		return true
+	}
+	// H-5: nothing is built of the text, which may have very many small parts.
+	for {
+		begin := bytes.IndexByte(text, '"')
+		if begin < 0 {
+			return false
+		}
+		end := begin + 1
+		for ; text[end] != '"'; end++ {
+			if text[end] == '\\' {
+				end++
 			}
 		}
-	case []any:
-		for _, v := range v {
-			if holdsKey(v) {
-				return true
-			}
+		quoted, name := text[begin:end+1], string(text[begin+1:end])
+		if text = bytes.TrimLeft(text[end+1:], space); text[0] != ':' {
+			continue
+		}
+		if strings.Contains(name, `\`) && json.Unmarshal(quoted, &name) != nil || private[name] {
+			return true
 		}
 	}
-	return false
 }
+
+// space may stand between the parts of JSON.
+const space = " \t\r\n"
 
 // password is that of a URL's authority (RFC 3986, section 3.2.1).
 var password = regexp.MustCompile(`(://[^/?#@\s:"]*:)[^/?#\s"]+@`)

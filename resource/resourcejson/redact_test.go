@@ -1,6 +1,7 @@
 package resourcejson_test
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"strings"
@@ -187,6 +188,22 @@ func TestRedactUnknown(t *testing.T) {
 		}
 		if encoded := base64.StdEncoding.EncodeToString([]byte(marker)); strings.Contains(text, encoded[:6]) || strings.Contains(text, marker) {
 			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
+
+// A set of JSON Web Keys is shown if each name in it is one of a public key.
+//
+// spec: H-3
+func TestKeySets(t *testing.T) {
+	for text, shown := range map[string]bool{
+		`{"keys":[{"kty":"RSA","n":"k","e":"\"d\":"}]}`: true, ` {} `: true, `{"keys":[{"a":"d","b" : 1}]}`: true,
+		`{"keys":[{"k":"` + marker + `"}]}`: false, `{"keys":[{"\u006b" : "` + marker + `"}]}`: false, `{"a":{"d":[]},"a":"` + marker + `"}`: false,
+		`["` + marker + `"]`: false, `{"a":"` + marker + `"`: false, `{"a":"` + marker + `"} x`: false, `"` + marker + `"`: false, marker: false, "": false,
+	} {
+		m := jwks(t, text)
+		if got := (resourcejson.Options{}).Message(m); bytes.Contains(got, []byte(resourcejson.Redacted)) == shown || resourcejson.Redact(m) == shown {
+			t.Errorf("%s: %s", text, got)
 		}
 	}
 }

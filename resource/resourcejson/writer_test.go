@@ -222,3 +222,17 @@ func TestCostOfReplaced(t *testing.T) {
 		}
 	}
 }
+
+// What a set of JSON Web Keys holds is told without building it: of three bytes it would be some hundred.
+func TestCostOfKeySet(t *testing.T) {
+	race.SkipCost(t)
+	const size, most = 8 << 20, 100 << 20
+	m := jwks(t, `{"keys":[`+strings.Repeat("{},", size/3)+`{}]}`)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	text := resourcejson.Options{}.Message(m)
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > most || len(text) < size {
+		t.Errorf("%d bytes are allocated for %d", got, len(text))
+	}
+}
