@@ -71,7 +71,7 @@ func (sub *simType) add(now time.Time, name string) {
 		}
 	}
 	if name == star {
-		sub.wild = now
+		sub.wild, sub.wasWild = now, true
 		return
 	}
 	if _, again := sub.names[name]; !again {

@@ -180,6 +180,7 @@ type simType struct {
 	beside   map[string]time.Time // that were when everything was asked for without a name
 	wild     time.Time            // when everything was asked for; zero if it is not
 	legacy   bool                 // that has no name
+	wasWild  bool                 // everything was asked for once
 	named    bool                 // names were sent
 	file     bool                 // it is of a file, which has everything
 	due      bool                 // a response is owed though it may hold nothing

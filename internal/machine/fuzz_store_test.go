@@ -156,7 +156,7 @@ func (w *world) checkKept(sw *simWatch, name string, k *told) {
 // lacked says whether the server of a notice may have said all that there is, without the name of the notice.
 func (w *world) lacked(n Notice) bool {
 	sub := w.stream(n.Stream.Stream).subscribed[n.TypeURL]
-	return sub != nil && sub.newest != "" && (w.full(sub.typ) || slices.ContainsFunc(w.watches, func(sw *simWatch) bool {
+	return sub != nil && sub.newest != "" && (w.full(sub.typ) || sub.wasWild && !structured(n.Name) || slices.ContainsFunc(w.watches, func(sw *simWatch) bool {
 		return sw.Type == sub.typ && (covers(sw.Name, n.Name) || sw.Name == star && !structured(n.Name))
 	}))
 }
