@@ -118,40 +118,45 @@ func (k *keeper) rouse() {
 }
 
 // newest leaves the last change of each name. What settles a collection stays behind what came before it.
+// It takes the lists of changes apart.
 func newest(kept []machine.Keep) []machine.Keep {
-	type name struct {
-		sectionKey
-		name    string
-		settles bool
-	}
-	seen := map[name]bool{}
-	again := func(at name) bool {
-		was := seen[at]
-		seen[at] = true
-		return was
-	}
-	var last []machine.Keep
+	type changed struct{ names, settled map[string]bool }
+	sections := map[sectionKey]changed{}
+	last := len(kept)
 	for _, b := range slices.Backward(kept) {
 		at := sectionKey{b.Source, b.TypeURL}
+		seen, ok := sections[at]
+		if !ok {
+			seen = changed{map[string]bool{}, map[string]bool{}}
+			sections[at] = seen
+		}
 		if b.Covers != nil {
-			if !again(name{at, b.Settled, true}) {
-				last = append(last, b)
+			if seen.settled[b.Settled] {
+				continue
 			}
+			seen.settled[b.Settled] = true
+		} else if b.Changes = newestChanges(b.Changes, seen.names); len(b.Changes) == 0 {
 			continue
 		}
-		var changes []machine.Kept
-		for _, c := range slices.Backward(b.Changes) {
-			if !again(name{at, c.Name, false}) {
-				changes = append(changes, c)
-			}
-		}
-		if b.Changes = changes; len(changes) > 0 {
-			slices.Reverse(changes)
-			last = append(last, b)
+		last--
+		kept[last] = b
+	}
+	clear(kept[:last])
+	return kept[last:]
+}
+
+// newestChanges leaves the last change of each name that is not among those of later changes, and adds it to these.
+func newestChanges(changes []machine.Kept, later map[string]bool) []machine.Kept {
+	last := len(changes)
+	for _, c := range slices.Backward(changes) {
+		if !later[c.Name] {
+			later[c.Name] = true
+			last--
+			changes[last] = c
 		}
 	}
-	slices.Reverse(last)
-	return last
+	clear(changes[:last])
+	return changes[last:]
 }
 
 // close saves what was accepted and ends the goroutine.

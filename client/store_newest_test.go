@@ -1,0 +1,47 @@
+package client
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/xdswatch/xdswatch/internal/machine"
+)
+
+// The last change of each name is left, and what settles a collection stays behind what came before it.
+//
+// spec: LKG-1
+func TestNewest(t *testing.T) {
+	changes := func(source int, typeURL string, names ...string) machine.Keep {
+		k := machine.Keep{Source: source, TypeURL: typeURL}
+		for _, n := range names {
+			k.Changes = append(k.Changes, machine.Kept{Name: n[:1], Version: n[1:]})
+		}
+		return k
+	}
+	settles := func(collection string) machine.Keep {
+		return machine.Keep{TypeURL: "t", Settled: collection, Covers: func(string) bool { return true }}
+	}
+	kept := []machine.Keep{
+		changes(0, "t", "a1", "b1", "a2"),
+		settles("*"),
+		changes(0, "t", "b2"),
+		changes(1, "t", "a3"),
+		changes(0, "u", "a4", "c1"),
+		settles("g"),
+		settles("*"),
+		changes(0, "t", "d1", "b3", "d2"),
+	}
+	var got []string
+	for _, k := range newest(kept) {
+		line := fmt.Sprint(k.Source, k.TypeURL, k.Settled)
+		for _, c := range k.Changes {
+			line += " " + c.Name + c.Version
+		}
+		got = append(got, line)
+	}
+	want := []string{"0t a2", "1t a3", "0u a4 c1", "0tg", "0t*", "0t b3 d2"}
+	if !slices.Equal(got, want) {
+		t.Errorf("left are %q, want %q", got, want)
+	}
+}
