@@ -234,10 +234,10 @@ func (c *cache) release(sub *subscription) {
 	}
 }
 
-// giveToStar keeps what nobody else wants any more for the watches of the wildcard, also those that may come
-// back, and says whether it did. In delta a server at which it was subscribed by itself, or that has not said it, has to say whether
-// it is the wildcard's too; of a structured name, which to most is none of it, that is not waited for
-// without end.
+// giveToStar keeps what nobody else wants any more for the watches of the wildcard, also those that may
+// come back, and says whether it did. In delta a server at which it was subscribed by itself, or that has
+// not said it, has to say whether it is the wildcard's too; of a structured name, which to most is none of
+// it, that is not waited for without end.
 func (c *cache) giveToStar(sub *subscription) bool {
 	if sub.of == c.star || sub.isCollection() || !c.star.lives() || !c.star.hears(sub) || !sub.spokenOf() {
 		return false
