@@ -13,6 +13,9 @@ import (
 // stay.
 var ErrTooMany = errors.New("xds: too many names are being looked up")
 
+// errNotMade is told to who waits for a thing whose making panics or ends its goroutine.
+var errNotMade = errors.New("xds: the lookup could not begin: it panicked, or ended its goroutine (runtime.Goexit)")
+
 // minLook is how long at least a thing that has to stay is kept before it is looked at again.
 const minLook = time.Second
 
@@ -107,13 +110,17 @@ func (p *Pool[K, V]) Enter(key K, create func() (V, error)) (*Item[K, V], error)
 
 // make makes a thing, for all who wait for it.
 func (p *Pool[K, V]) make(it *Item[K, V], create func() (V, error)) {
-	defer close(it.made)
+	it.err = errNotMade // unless create returns
+	defer func() {
+		if it.err != nil {
+			p.mu.Lock()
+			delete(p.items, it.key)
+			p.mu.Unlock()
+		}
+		close(it.made)
+	}()
 	// ONDEMAND-2: other names do not wait meanwhile.
-	if it.Value, it.err = create(); it.err != nil {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.items, it.key)
-	}
+	it.Value, it.err = create()
 }
 
 func (p *Pool[K, V]) enter(key K) (it *Item[K, V], first bool, evicted *Item[K, V], err error) {

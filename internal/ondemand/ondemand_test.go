@@ -303,3 +303,29 @@ func TestCrowd(t *testing.T) {
 		}
 	})
 }
+
+// A making that panics is an error for who waits for it, and leaves nothing behind.
+func TestMakingPanics(t *testing.T) {
+	inBubble(t, ondemand.Config[string]{Idle: time.Minute, Most: 1}, func(t *testing.T, r *rig) {
+		waited := make(chan error, 1)
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the panic was not passed on")
+				}
+			}()
+			_, _ = r.Enter("a", func() (string, error) {
+				go func() {
+					_, err := r.Enter("a", func() (string, error) { return "other", nil })
+					waited <- err
+				}()
+				synctest.Wait()
+				panic("no")
+			})
+		}()
+		if err := <-waited; err == nil || !strings.Contains(err.Error(), "panicked") {
+			t.Errorf("who waited was told %v", err)
+		}
+		r.use("b") // there is room
+	})
+}
