@@ -55,7 +55,8 @@ func (c *collection) watching() []*Watch {
 // forgetStatus is for when the last interest in a collection is gone.
 func (c *collection) forgetStatus() {
 	sub := c.self
-	sub.complete, sub.claimed, sub.status, sub.fault, sub.troubled, sub.timer = false, false, StatusRequested, nil, false, 0
+	sub.nameOnStream = nameOnStream{}
+	sub.complete, sub.status, sub.fault, sub.troubled = false, StatusRequested, nil, false
 	if sub.recalled() {
 		sub.from = 0
 	}
@@ -156,7 +157,7 @@ func (c *collection) adopt(sub *subscription) {
 		before.source.held -= sub.counted()
 		c.source.held += sub.counted()
 		if !before.ownedBy(c.source.stream()) {
-			sub.unconfirmed, sub.troubled = false, false // of that stream
+			sub.nameOnStream, sub.troubled = nameOnStream{}, false // of that stream
 		}
 		before.leave()
 	}

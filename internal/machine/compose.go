@@ -30,7 +30,6 @@ func (l *link) composeSotW(a *answer, node []byte) [][]byte {
 	if form == wildExplicit {
 		head = wire.AppendName(head, star, l.params(l.cache.star))
 	}
-	l.starting = l.starting || form != wildNone && l.form == wildNone
 	l.setForm(form)
 	if form == wildLegacy {
 		return [][]byte{head}
@@ -104,7 +103,6 @@ func (l *link) composeDelta(a *answer, node []byte) []byte {
 	msg := wire.AppendDelta(nil, l.cache.typ.URL, nonce, node, detail)
 	if form != wildNone && form != l.form {
 		msg = l.appendSubscribe(msg, l.cache.star.self)
-		l.starting = l.form == wildNone
 		form = wildExplicit
 	}
 	for _, sub := range added {
@@ -149,8 +147,7 @@ func (l *link) composeFirstDelta(node []byte) []byte {
 	if form == wildExplicit {
 		msg = l.appendSubscribe(msg, l.cache.star.self)
 	}
-	l.starting = form != wildNone
-	l.form = form
+	l.setForm(form)
 	members := l.knownMembers()
 	names, named, listed := l.fit(len(msg), names, members)
 	// P-1: names are subscribed to later; without their versions the server sends them then.

@@ -57,7 +57,7 @@ func (resp *response) findCompleted() {
 
 // awaited says that a collection was requested from the server and has no first state yet.
 func (resp *response) awaited(c *collection) bool {
-	return c.ownedBy(resp.link.stream) && resp.link.requestWritten(c) && !c.self.complete
+	return c.ownedBy(resp.link.stream) && c.self != nil && resp.link.sent(c.self) && !c.self.complete
 }
 
 // globsAnswered lists the globs of which a response holds the first state: it speaks of them or
@@ -104,7 +104,7 @@ func (resp *response) concludeAbsent() (cs []conclusion) {
 		return nil
 	}
 	for sub := range l.owned() {
-		subscribed := l.subscribes(sub)
+		subscribed := l.sent(sub)
 		switch {
 		// SOTW-10: what is invalid or has an error is there.
 		case sub.seen == resp.serial || sub.isCollection():
@@ -148,10 +148,10 @@ func (resp *response) omits(sub *subscription) bool {
 	switch {
 	case !sub.known():
 		return false
-	case l.subscribes(sub), l.stream.FullState:
+	case l.sent(sub), l.stream.FullState:
 		return true
 	case sub.of.isGlob():
-		return l.requestWritten(sub.of)
+		return sub.of.self != nil && l.sent(sub.of.self)
 	}
 	// A structured name is none of the wildcard's to most servers, and who watches it has not asked yet.
 	return resp.form != wildNone && !(sub.wanted() && structured(sub.name))

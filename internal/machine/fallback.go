@@ -151,6 +151,10 @@ func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 			s.linkTo(c)
 		}
 	}
+	if star := c.star.self; c.star.source == src {
+		l := star.link()
+		star.nameOnStream = nameOnStream{subscribed: l != nil && l.form != wildNone}
+	}
 	for _, sub := range c.inOrder(src) {
 		if sub.gone {
 			continue // with its glob
@@ -163,9 +167,8 @@ func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 				src.streams[i].linkTo(c).want(sub, false)
 			}
 		}
-		sub.timer, sub.seen, sub.unconfirmed, sub.claimed = 0, 0, false, false
 		l := sub.link()
-		sub.subscribed = l != nil && l.named(sub)
+		sub.seen, sub.nameOnStream = 0, nameOnStream{subscribed: l != nil && l.named(sub)}
 		if c.forget(sub); sub.gone || sub.isCollection() || l == nil || sub.of.source != src {
 			continue
 		}
@@ -183,10 +186,7 @@ func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 		c.star.forgetStatus()
 	}
 	for _, of := range c.collectionsOf(src) {
-		if of.self == nil {
-			continue
-		}
-		if of.self.timer, of.self.claimed = 0, false; of.self.link() != nil {
+		if of.self != nil && of.self.link() != nil {
 			m.await(now, of.self)
 		}
 	}

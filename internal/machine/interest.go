@@ -46,7 +46,7 @@ func (l *link) subscribe(subs []*subscription) {
 	for _, sub := range subs {
 		owned := l.owns(sub)
 		if !owned || !sub.subscribed || sub.timer == 0 {
-			l.naming = append(l.naming, sub)
+			l.message.fresh = append(l.message.fresh, sub)
 		}
 		sub.subscribed = sub.subscribed || owned
 	}

@@ -49,15 +49,19 @@ type onStream struct {
 	untimed       []*subscription // wanted names whose timers start, maybe anew, once the server has spoken; see [Machine.answerUntimed]
 	owed          []answer
 	owedSize      int             // of them, in bytes
-	naming        []*subscription // named for the first time by the message with the writer
-	namingSet     map[string]bool // the same by name; nil until one is looked for
-	namingSince   uint32          // the last response when that message was made
-	responseCame  bool            // a response came since, which may answer it
-	starting      bool            // the message with the writer asks for the wildcard
+	message       message         // that is with the writer
 	added         bool            // names were added since the newest response
 	paced         time.Time       // interest alone is not said before
 	unconfirmed   []*subscription // members that the server has to confirm
 	sweepTimer    uint32          // that runs for them; 0 if none
+}
+
+// message is a request that the writer has, until it has left.
+type message struct {
+	fresh    []*subscription // that it names for the first time, and the wildcard that it asks for
+	names    map[string]bool // of the same; nil until one is looked for
+	since    uint32          // the last response when it was made
+	answered bool            // a response came since, which may answer it
 }
 
 // wildForm is how everything was requested from a server.
@@ -82,10 +86,10 @@ func (l *link) reset() {
 	}
 	l.names.flush()
 	for sub := range l.owned() {
-		sub.timer, sub.subscribed, sub.unconfirmed, sub.claimed = 0, false, false, false
+		sub.nameOnStream = nameOnStream{}
 	}
 	if l.cache.star.ownedBy(l.stream) {
-		l.cache.star.self.timer, l.cache.star.self.claimed = 0, false
+		l.cache.star.self.nameOnStream = nameOnStream{}
 	}
 }
 
@@ -219,32 +223,24 @@ func (l *link) named(sub *subscription) bool {
 	return l.requested && l.names.has(l.cache.spelled.onWire(sub))
 }
 
-// requestWritten says whether a collection was requested from the server.
-func (l *link) requestWritten(c *collection) bool {
-	switch {
-	case c.isGlob():
-		return c.self.subscribed && (l.responseCame || !l.inMessage(c.self))
-	case c.self == nil:
-		return false
-	}
-	return l.form != wildNone && (l.responseCame || !l.starting)
+// sent says whether a request that asks for a subscription has left. What the wildcard or a glob asks for may come
+// before the news of that.
+func (l *link) sent(sub *subscription) bool {
+	return sub.subscribed && (!l.message.asksFor(sub) || l.message.answered && sub.isCollection())
 }
 
-// subscribes says whether the server was told that a resource is wanted, of its own name.
-func (l *link) subscribes(sub *subscription) bool { return sub.subscribed && !l.inMessage(sub) }
-
-// inMessage says whether the message with the writer names a subscription for the first time.
-func (l *link) inMessage(sub *subscription) bool {
-	if len(l.naming) == 0 {
+// asksFor says whether a message asks for a subscription for the first time.
+func (msg *message) asksFor(sub *subscription) bool {
+	if len(msg.fresh) == 0 {
 		return false
 	}
-	if l.namingSet == nil {
-		l.namingSet = make(map[string]bool, len(l.naming))
-		for _, sub := range l.naming {
-			l.namingSet[sub.name] = true
+	if msg.names == nil {
+		msg.names = make(map[string]bool, len(msg.fresh))
+		for _, sub := range msg.fresh {
+			msg.names[sub.name] = true
 		}
 	}
-	return l.namingSet[sub.name]
+	return msg.names[sub.name]
 }
 
 // answer is an ACK, or with a status a NACK, that is owed.

@@ -39,7 +39,7 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	case s.writing != l:
 	case l.written:
 		// A collection that is complete too early is better than one whose answer was missed.
-		l.responseCame = true
+		l.message.answered = true
 	default:
 		m.written(now, l) // nothing was subscribed to before it, so it has left
 	}

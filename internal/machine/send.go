@@ -150,7 +150,7 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 			n.Kind, n.Message = NoticeNack, a.detail.Message
 		}
 	}
-	l.namingSince, l.responseCame = m.serial, false
+	l.message.since = m.serial
 	if a == nil {
 		l.pace(now)
 	}
@@ -179,28 +179,23 @@ func sizeOf(msg [][]byte) (size int) {
 func (m *Machine) written(now time.Time, l *link) {
 	first := !l.written
 	l.written = true
-	fresh := l.naming
-	l.naming, l.namingSet = nil, nil
-	l.added = l.added || len(fresh) > 0
-	for _, sub := range fresh {
+	sent := l.message
+	l.message = message{}
+	l.added = l.added || len(sent.fresh) > 0
+	for _, sub := range sent.fresh {
 		switch {
 		case !l.has(sub):
 		// P-1: the timer waits for the wildcard's answer; a server that said nothing at all lacks nothing.
 		case sub.unconfirmed && l.answered == 0 && (l.form == wildLegacy || sub.foreign()):
 			l.untimed = append(l.untimed, sub)
-		case sub.seen > l.namingSince: // the answer was faster than the news of the request
+		case sub.seen > sent.since: // the answer was faster than the news of the request
 		default:
 			m.await(now, sub)
 		}
 	}
 	m.answerUntimed(now, l)
-	if l.starting {
-		if l.starting = false; l.cache.star.ownedBy(l.stream) {
-			m.await(now, l.cache.star.self)
-		}
-	}
 	for _, q := range l.stream.quirks {
-		q.written(m, now, l, first, fresh)
+		q.written(m, now, l, first, sent.fresh)
 	}
 }
 

@@ -34,36 +34,34 @@ type subscription struct {
 	version string
 	updated int64  // when it was accepted, in Unix nanoseconds
 	fault   *Fault // what is wrong with it; nil if nothing
-	timer   uint32 // that runs for it; 0 if none
 	seen    uint32 // the last response that spoke of it
 	gen     uint16 // grows with each change of raw; it may come round
 
-	from        uint16 // which server said what is known, from 1; 0 for none; see fromStore
-	status      Status
-	reason      Reason // of the absence
-	complete    bool   // of a collection: its first state is
-	claimed     bool   // of a collection: the first request on this incarnation listed what it has
-	troubled    bool   // its watches were told of trouble with the server since
-	subscribed  bool   // named on this incarnation of the active server's stream
-	gone        bool   // not in its cache any more
-	locator     bool   // raw says where the resource is, and is not the resource
+	from      uint16 // which server said what is known, from 1; 0 for none; see fromStore
+	status    Status
+	reason    Reason // of the absence
+	complete  bool   // of a collection: its first state is
+	troubled  bool   // its watches were told of trouble with the server since
+	gone      bool   // not in its cache any more
+	locator   bool   // raw says where the resource is, and is not the resource
+	selfNamed bool   // raw came without a wrapper that names it
+	nameOnStream
+}
+
+// nameOnStream is what the active server was told of a name on this incarnation of its stream, and what it has
+// to answer.
+type nameOnStream struct {
+	timer       uint32 // that runs for the answer; 0 if none
+	subscribed  bool   // a request names it, or asks for the wildcard; the writer may still have that
+	claimed     bool   // of a collection: the first request listed what it has
 	unconfirmed bool   // held, and goes unless the server speaks of it; see [link.unconfirm]
-	// selfNamed says that raw came without a wrapper that names it.
-	selfNamed bool
 }
 
 // wanted says whether it is watched by its name; a collection has one too.
 func (sub *subscription) wanted() bool { return len(sub.watches) > 0 }
 
 // lives says that it is watched, or was until now and the server was not told yet that it is not any more.
-func (sub *subscription) lives() bool {
-	star := sub.of.cache.star
-	if sub != star.self || star.source == nil {
-		return sub.wanted() || sub.subscribed
-	}
-	l := sub.link()
-	return sub.wanted() || l != nil && l.form != wildNone
-}
+func (sub *subscription) lives() bool { return sub.wanted() || sub.subscribed }
 
 // isCollection says that it is a glob or the wildcard, and not a resource.
 func (sub *subscription) isCollection() bool { return sub.of.self == sub }

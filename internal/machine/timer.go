@@ -8,7 +8,7 @@ func (m *Machine) await(now time.Time, sub *subscription) {
 	l := sub.link()
 	switch {
 	// DNE-2: the request has not left.
-	case sub.isCollection() && !l.requestWritten(sub.of), !sub.isCollection() && !l.subscribes(sub):
+	case !l.sent(sub):
 	case sub.isCollection() && (sub.complete || !sub.wanted()):
 	// DNE-3, DNE-5: what is not held has a timer, on each stream anew; not what the server refused or
 	// has said something of.
@@ -52,7 +52,7 @@ func (l *link) faulted(sub *subscription) bool {
 func (m *Machine) awaitSubscribed(now time.Time, sub *subscription) {
 	l := sub.link()
 	m.await(now, sub)
-	if l.subscribes(sub) && !l.stream.Delta && l.form == wildLegacy {
+	if l.sent(sub) && !l.stream.Delta && l.form == wildLegacy {
 		l.untimed = append(l.untimed, sub)
 	}
 }

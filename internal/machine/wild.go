@@ -55,10 +55,14 @@ func (l *link) nextForm() wildForm {
 
 // setForm notes how the message being composed requests the wildcard.
 func (l *link) setForm(form wildForm) {
-	left := form == wildNone && l.form != wildNone
+	before := l.form
 	l.form = form
+	switch self := l.cache.star.self; {
+	case before == wildNone && form != wildNone:
+		l.subscribe([]*subscription{self})
 	// WILD-6: what only the wildcard held is dropped.
-	if left {
+	case before != wildNone && form == wildNone && l.owns(self):
+		self.subscribed = false
 		l.dropWild()
 	}
 }
