@@ -53,7 +53,7 @@ func stale(evs []client.Event[any]) (ls []string) {
 	return ls
 }
 
-// spec: LKG-1 LKG-2 LKG-3 LKG-4 LKG-8 LKG-9
+// spec: CACHE-3 LKG-1 LKG-2 LKG-3 LKG-4 LKG-8 LKG-9
 func TestStartWithoutServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var accepted time.Time

@@ -7,10 +7,8 @@ import (
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
-// collection is resources of a type that one source answers for and that are watched together, or
-// could be: those of a glob, or old-style names, all of which the wildcard `*` stands for.
-// Structured names that no watched glob covers are in a collection without a name, one for each
-// source, of which nothing is watched but its resources.
+// collection is the resources of a glob; or all old-style names, for which the wildcard `*` stands; or, without
+// a name, the structured names of a source that no watched glob covers, which nobody watches as a whole.
 type collection struct {
 	cache  *cache
 	source *source // who answers for it; nil until known
@@ -27,7 +25,7 @@ type collection struct {
 	// members are or were in it, a glob's own name too; some are maybe listed twice. Nil for
 	// the wildcard's.
 	members []*subscription
-	holes   int // at most so many places of members are of no use
+	holes   int // an upper bound of how many places of members are out of date
 
 	pattern pattern                 // of a glob
 	globs   map[pattern]*collection // of the source, in the one without a name; nil for none
@@ -142,7 +140,7 @@ func (c *cache) globFor(src *source, url string) *collection {
 	return glob
 }
 
-// list makes a glob one of the source.
+// list enters a glob among those of its source.
 func (c *collection) list(glob *collection) {
 	if c.globs == nil {
 		c.globs = map[pattern]*collection{}
@@ -235,10 +233,9 @@ func (c *cache) release(sub *subscription) {
 	}
 }
 
-// giveToStar keeps what nobody else wants any more for the watches of the wildcard, also those that may
-// come back, and says whether it did. In delta a server at which it was subscribed by itself, or that has
-// not said it, has to say whether it is the wildcard's too; of a structured name, which to most is none of
-// it, that is not waited for without end.
+// giveToStar moves a resource that nobody else wants to the wildcard, and says whether it did. In delta the
+// server then has to confirm it, if it was requested by name or came from another server: most servers do not
+// count a structured name to the wildcard.
 func (c *cache) giveToStar(sub *subscription) bool {
 	if sub.of == c.star || sub.isCollection() || !c.star.lives() || !c.star.hears(sub) || !sub.spokenOf() {
 		return false
@@ -289,7 +286,7 @@ func (c *collection) needsNoMore() bool {
 		}
 	}
 	if c.self.claimed {
-		return true // of what it had then the time to live is maybe over
+		return true // also when what was listed has expired since
 	}
 	for sub := range l.cache.of(c.source) {
 		if (c == l.cache.star || sub.of == c) && sub.listed() && !sub.unconfirmed && !sub.byAlias() {
@@ -299,8 +296,8 @@ func (c *collection) needsNoMore() bool {
 	return false
 }
 
-// hears says that the wildcard covers a subscription: one of its servers may say it, though it is another one's
-// word that counts. It is so for good, whichever server is in use.
+// hears says whether the wildcard covers a subscription: any of its servers may send the name, even if another
+// source's word counts. That never changes, whichever server is active.
 func (c *collection) hears(sub *subscription) bool {
 	return sub.of == c || slices.ContainsFunc(c.source.Servers, func(i int) bool { return c.source.answersFor(i, sub.authority()) })
 }

@@ -63,7 +63,7 @@ func (l *link) versionToClaim() string {
 		return ""
 	}
 	if l.stream.standsBy() {
-		return "" // for a response that makes the server active again
+		return "" // the server has to answer in order to become active again
 	}
 	for _, c := range l.collections(nil) {
 		if c.wanted() && !c.self.complete {
@@ -71,8 +71,8 @@ func (l *link) versionToClaim() string {
 		}
 	}
 	for sub := range l.owned() {
-		// SOTW-2, FALLBACK-3: no version, since something is waited for, another server's, kept though deleted, or
-		// was refused of it or before it.
+		// SOTW-2, FALLBACK-3: no version if something is awaited, is another server's, is kept though deleted, or was
+		// refused in this version or before it.
 		if sub.foreign() || sub.keptDeleted() || sub.fault != nil && (sub.fault.Version == l.version || sub.seen < l.versionOf) ||
 			sub.wanted() && !sub.isCollection() && !sub.held() && !sub.absent() {
 			return ""

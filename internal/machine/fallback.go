@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// firstReachable is the first server from one on of which nothing bad is known, or the last.
+// firstReachable is the index of the first server, from i on, that is not known to be unreachable; the last one
+// if all are.
 func (src *source) firstReachable(i int) int {
 	for i+1 < len(src.streams) && src.streams[i].unreachable() {
 		i++
@@ -33,7 +34,7 @@ func (m *Machine) chooseServer(now time.Time, src *source) {
 	src.active = to
 	for _, s := range src.reached() {
 		if s.state == up {
-			m.startOver(now, src, s) // what it was told that is held is not any more
+			m.startOver(now, src, s) // its first request listed values that were just forgotten
 		}
 	}
 }
@@ -41,7 +42,7 @@ func (m *Machine) chooseServer(now time.Time, src *source) {
 // forgetSource forgets what was known of a source's names, none of which is wanted.
 func (c *cache) forgetSource(src *source) {
 	for _, sub := range c.inOrder(src) {
-		if sub.of.source == src { // else the wildcard has it by now, with its glob
+		if sub.of.source == src { // else the end of its glob has given it to the wildcard
 			c.release(sub)
 		}
 	}
@@ -192,8 +193,8 @@ func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 	}
 }
 
-// startOver begins a stream anew that a source falls back to, if its server was not told yet
-// that the source had left: it would not say again what it was subscribed to.
+// startOver opens a new stream to a server that still has the source's names from before: on the old one it would
+// not send them again.
 func (m *Machine) startOver(now time.Time, src *source, s *stream) {
 	switch {
 	case s.watches == 0:

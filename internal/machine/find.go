@@ -54,9 +54,9 @@ func (l *link) newMember(name []byte, canonical string) *subscription {
 	return sub
 }
 
-// home is the collection of a name that nobody subscribed to by itself; nil if it is in none
-// that is requested from the server. What comes before the request for a wildcard has left is the
-// wildcard's too: a server that remembers what it sent does not send it again.
+// home is the collection to which a name belongs that nobody subscribed to by itself, if that was requested from
+// the server; else nil. Names belong to the wildcard before its request has left, since some servers send a
+// resource once only.
 func (l *link) home(canonical string) *collection {
 	c, wild := l.cache.globOf(canonical), l.form != wildNone || l.wantsStar()
 	switch {
@@ -89,9 +89,8 @@ func textOf(n xdstp.Name) string {
 	return n.String()
 }
 
-// identify is lookup for the name of a resource: the name that it returns is that of a structured
-// one without a subscription, else it is zero. The error says that there can be no such resource of the
-// type.
+// identify finds the subscription of a received name. For a structured name without one it returns the parsed
+// name, or an error if no resource of the type can have it.
 func (c *cache) identify(name []byte) (sub *subscription, n xdstp.Name, err error) {
 	if sub = c.subs.read(name); sub != nil || !bytes.HasPrefix(name, xdstpScheme) {
 		return sub, n, nil

@@ -2,9 +2,9 @@ package machine
 
 import "github.com/xdswatch/xdswatch/internal/wire"
 
-// fit says of how many names, and of how many members, a first delta message of so many bytes has room
-// under the budget, and in which order the names come: members of the wildcard, whose removal would
-// not be heard of otherwise, before names. The other names are left for later messages.
+// fit says how many names, and how many versions of members, fit into a first delta request that has so many bytes
+// already, and in which order the names go. Members go before names: their removal would be missed otherwise. Names
+// that do not fit follow in later requests.
 func (l *link) fit(size int, names, members []*subscription) (ordered []*subscription, named, listed int) {
 	budget := l.stream.limit()
 	if budget == 0 {

@@ -10,9 +10,8 @@ func (l *link) want(sub *subscription, wanted bool) {
 	l.names.set(l.cache.spelled.onWire(sub), l.params(sub.of), wanted)
 }
 
-// flushNames brings the names up to what is wanted and returns what that changed. What
-// nobody wants is forgotten here: the message that says so is being composed. What was asked
-// for with parameters is taken back with the same.
+// flushNames applies the pending changes of the names and returns them. A name that nobody wants is forgotten
+// here, since the request being composed unsubscribes it, with the parameters with which it was subscribed to.
 func (l *link) flushNames() (added []*subscription, removed []change) {
 	if l.stream.watches == 0 {
 		return nil, nil // lingering
@@ -29,7 +28,8 @@ func (l *link) flushNames() (added []*subscription, removed []change) {
 				removed = append(removed, c)
 			}
 			delete(l.cache.spelled, sub)
-			if !sub.unconfirmed { // else the server has to confirm it all the same, as a member
+			// DNE-4: nobody waits for it any more; as a member the server has to confirm it all the same.
+			if !sub.unconfirmed {
 				sub.timer = 0
 			}
 			l.cache.forget(sub)
@@ -63,8 +63,7 @@ func (l *link) allWanted() []*subscription {
 	return subs
 }
 
-// forget drops what nobody wants any more. A member stays while its collection may come back to a server that
-// would not say it anew.
+// forget drops what nobody wants. A member stays while its collection lives: the server would not send it again.
 func (c *cache) forget(sub *subscription) {
 	if !sub.wanted() && !(sub.of.lives() && sub.spokenOf()) {
 		c.release(sub)

@@ -9,8 +9,9 @@ import (
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
-// link is one type on one stream: what its server was told, and what it answered. What is wanted and
-// known is in the cache. Types on a stream are independent of each other.
+// link is one type on one stream: what its server was told, and what it answered, on this incarnation
+// ([onStream]) and, where that matters later, on any. What is wanted and known is in the cache. Types on a stream
+// are independent of each other.
 type link struct {
 	cache   *cache
 	stream  *stream
@@ -21,10 +22,10 @@ type link struct {
 	doubtful bool // it was said that the server seems not to know the wildcard by its name
 
 	version     string    // of the last accepted response of this incarnation of the stream, or with ResumeVersion of any; SotW
-	versionForm wildForm  // how the wildcard was requested when that response came
-	versionOf   uint32    // that response
-	lapsed      bool      // something was told to be gone since that the version says nothing of: by a time to live, or by silence
-	accepted    time.Time // when it came, in either variant; zero if none did
+	versionForm wildForm  // how the wildcard was requested when that version came
+	versionOf   uint32    // the response that the version is from
+	lapsed      bool      // the version does not cover what was told to be gone since: by a time to live, or by silence
+	accepted    time.Time // when the last accepted response came, in either variant; zero if none did
 
 	busy     *response       // received and not finished yet
 	last     []*subscription // that the last response in state of the world held, by place; see [link.repeated]

@@ -139,6 +139,7 @@ func (sub *subscription) dropValue() {
 // once.
 func (m *Machine) remove(now time.Time, sub *subscription, reason Reason) {
 	sub.timer = 0
+	// ERR-4, ERR-5: what is held goes, unless the program keeps what servers delete.
 	if sub.held() && sub.link().keepFor() != 0 {
 		m.keepDeleted(now, sub, reason)
 		return
@@ -192,8 +193,8 @@ func (m *Machine) keepDeleted(now time.Time, sub *subscription, reason Reason) {
 	m.noteFault(sub, &Fault{Kind: FaultData, Err: err, At: now}, StatusDoesNotExist, false)
 }
 
-// answerTimeout: the server did not answer in time. That is news for the watches of the name only:
-// a wildcard's have members, and this is none.
+// answerTimeout: the server did not answer in time. Only watches of the name are notified: those of a collection
+// never heard of it.
 func (m *Machine) answerTimeout(now time.Time, s *stream, sub *subscription) {
 	switch {
 	case sub.held():

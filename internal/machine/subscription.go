@@ -145,7 +145,7 @@ func (sub *subscription) counted() int64 {
 
 // listed says whether the server is told the version that is held.
 func (sub *subscription) listed() bool {
-	// DELTA-2: what is known to be removed is not listed, though it is kept.
+	// DELTA-2: what is known to be removed is not listed, though it is kept. DELTA-3: nor what another server said.
 	return sub.held() && !sub.foreign() && !sub.keptDeleted()
 }
 

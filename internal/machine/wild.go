@@ -95,8 +95,8 @@ func (resp *response) takesStarForName() bool {
 	return true
 }
 
-// placeBeside notes names that are wanted beside a legacy wildcard in state of the world, which does
-// not name them. It says nothing of structured names: they wait to be named.
+// placeBeside takes names beside a legacy wildcard as subscribed to: in state of the world no request names
+// them. Structured names wait until one can.
 func (l *link) placeBeside(subs []*subscription) {
 	for _, sub := range subs {
 		if l.owns(sub) && !sub.subscribed && !structured(sub.name) {

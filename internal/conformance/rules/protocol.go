@@ -128,7 +128,7 @@ func protocol() []Section {
 			{"WATCH-5", "spellings of one name are one resource", ""},
 			{"CACHE-1", "resources are kept apart by authority, type and name", ""},
 			{"CACHE-2", "bytes, version, time, status and last error are held, whatever becomes of the connection", ""},
-			{"CACHE-3", "a persistent store may serve while no server can be reached", "not offered"},
+			{"CACHE-3", "a persistent store may serve while no server can be reached", ""},
 			{"FC-1", "the next response is read when the handlers of the last have returned; timers stand still meanwhile", ""},
 			{"BACKOFF-1", "waits grow exponentially with jitter, up to a cap, without end", ""},
 			{"BACKOFF-2", "only a received response ends a row of failures", ""},
