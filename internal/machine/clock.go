@@ -1,11 +1,6 @@
 package machine
 
-import (
-	"cmp"
-	"slices"
-	"strings"
-	"time"
-)
+import "time"
 
 // clock is a stream's own time, in all its incarnations. It stands still while handlers hold up
 // reading, and while the program itself does not run: the server's silence then is the program's.
@@ -48,21 +43,7 @@ type waiter interface {
 	alarm() *uint32
 	// ring is called when the alarm's time is over, which is not set any more.
 	ring(m *Machine, now time.Time, s *stream)
-	// order has those that ring at one moment do so by kind, then type URL, then name.
-	order() (kind alarmKind, typeURL, name string)
 }
-
-// alarmKind says in which order alarms of one moment ring.
-type alarmKind uint8
-
-const (
-	alarmStore  alarmKind = iota // the store is asked
-	alarmFetch                   // a watch has no answer yet
-	alarmAnswer                  // a resource or a collection has none
-	alarmTTL                     // a time to live is over
-	alarmGrace                   // what the server deleted was kept long enough
-	alarmQuiet                   // the server was quiet for a while
-)
 
 // alarm is a time on a stream's clock that something waits for.
 type alarm struct {
@@ -71,7 +52,10 @@ type alarm struct {
 	waiter waiter
 }
 
-func (a alarm) before(b alarm) bool { return a.at < b.at }
+// before: those of one moment ring as they were set; their numbers may have come round.
+func (a alarm) before(b alarm) bool {
+	return a.at < b.at || a.at == b.at && int32(a.number-b.number) < 0
+}
 
 func (a alarm) void() bool { return *a.waiter.alarm() != a.number }
 
@@ -93,22 +77,12 @@ func (s *stream) nextAlarm() time.Time {
 	return s.clock.when(a.at)
 }
 
-// ringAlarms rings those whose time is over. One may stop another, and set more.
+// ringAlarms rings those whose time is over. One may stop another, and set more, for later.
 func (m *Machine) ringAlarms(now time.Time, s *stream) {
-	var over []alarm
 	for at := s.nextAlarm(); !at.IsZero() && !now.Before(at); at = s.nextAlarm() {
-		over = append(over, s.alarms.pop())
-	}
-	slices.SortStableFunc(over, func(a, b alarm) int {
-		aKind, aURL, aName := a.waiter.order()
-		bKind, bURL, bName := b.waiter.order()
-		return cmp.Or(cmp.Compare(aKind, bKind), cmp.Compare(a.at, b.at), strings.Compare(aURL, bURL), strings.Compare(aName, bName))
-	})
-	for _, a := range over {
-		if !a.void() {
-			*a.waiter.alarm() = 0
-			a.waiter.ring(m, now, s)
-		}
+		a := s.alarms.pop()
+		*a.waiter.alarm() = 0
+		a.waiter.ring(m, now, s)
 	}
 }
 

@@ -14,7 +14,6 @@ type bell struct {
 }
 
 func (b *bell) alarm() *uint32                          { return &b.number }
-func (b *bell) order() (alarmKind, string, string)      { return alarmAnswer, "", b.name }
 func (b *bell) ring(_ *Machine, _ time.Time, _ *stream) { *b.rung = append(*b.rung, b.name) }
 
 func bells(names ...string) (rung *[]string, bs []*bell) {
@@ -57,6 +56,9 @@ func TestAlarms(t *testing.T) {
 	set(10, 0, 2) // sooner
 	at(12, 50, "a")
 	at(21, 50)
+	set(21, 1, 4)
+	set(22, 0, 3)
+	at(25, 50, "b", "a") // at one moment: as they were set
 	s.clock.stop(dawn.Add(30 * time.Second))
 	at(40, -1)
 	at(60, -1)
@@ -85,12 +87,12 @@ func BenchmarkHeartbeats(b *testing.B) {
 	es := make([]subscription, 100_000)
 	for i := range es {
 		es[i].of = c.star
-		m.lease(dawn, leaseKey{&es[i], alarmTTL}, time.Minute)
+		m.lease(dawn, leaseKey{&es[i], leaseTTL}, time.Minute)
 	}
 	i := 0
 	b.ReportAllocs()
 	for b.Loop() {
-		m.lease(dawn, leaseKey{&es[i%len(es)], alarmTTL}, time.Minute+time.Duration(i))
+		m.lease(dawn, leaseKey{&es[i%len(es)], leaseTTL}, time.Minute+time.Duration(i))
 		i++
 	}
 }

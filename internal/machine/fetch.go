@@ -27,10 +27,6 @@ func (f *fetch) alarm() *uint32 {
 	return &f.timer
 }
 
-func (f *fetch) order() (alarmKind, string, string) {
-	return alarmFetch, f.watch.Type.URL, f.watch.Name
-}
-
 // ring tells the watch. It may be on another stream by now, whose reading handlers hold up.
 func (f *fetch) ring(m *Machine, now time.Time, _ *stream) {
 	if s := f.watch.stream(); s.clock.stopped() {

@@ -10,8 +10,15 @@ type lease struct {
 
 type leaseKey struct {
 	sub  *subscription
-	kind alarmKind // alarmTTL or alarmGrace
+	kind leaseKind
 }
+
+type leaseKind uint8
+
+const (
+	leaseTTL   leaseKind = iota
+	leaseGrace           // what the server deleted is kept
+)
 
 // leases are those of a type's resources. Few have one.
 type leases map[leaseKey]*lease
@@ -26,6 +33,6 @@ func (ls leases) end(key leaseKey) {
 }
 
 func (ls leases) endAll(sub *subscription) {
-	ls.end(leaseKey{sub, alarmTTL})
-	ls.end(leaseKey{sub, alarmGrace})
+	ls.end(leaseKey{sub, leaseTTL})
+	ls.end(leaseKey{sub, leaseGrace})
 }

@@ -39,8 +39,6 @@ func (q *calmness) alarm() *uint32 {
 	return &q.timer
 }
 
-func (q *calmness) order() (alarmKind, string, string) { return alarmQuiet, "", "" }
-
 // ring takes silence for an answer, unless one is owed.
 func (q *calmness) ring(m *Machine, now time.Time, s *stream) {
 	if s.lacks() {

@@ -71,7 +71,7 @@ func (q *hushes) received(m *Machine, now time.Time, l *link) {
 // hush is how long a name may stay unknown: not so long that the does-not-exist timer decides.
 func (m *Machine) hush(s *stream) time.Duration {
 	if timeout := m.timeout(s); timeout > 0 {
-		return min(hush, timeout/2)
+		return min(hush, (timeout+1)/2)
 	}
 	return hush
 }
@@ -102,8 +102,6 @@ func (u *unheard) alarm() *uint32 {
 	}
 	return &u.timer
 }
-
-func (u *unheard) order() (alarmKind, string, string) { return alarmQuiet, u.link.cache.typ.URL, "" }
 
 // ring asks on a new stream for what the server has not heard of in time. A name that nobody watches may
 // come back before the server is told, and is waited for anew.

@@ -35,7 +35,7 @@ func (m *Machine) accept(now time.Time, sub *subscription, raw []byte, value any
 func (m *Machine) returned(sub *subscription) {
 	// ERR-5: it returns.
 	if sub.keptDeleted() {
-		sub.of.cache.leases.end(leaseKey{sub, alarmGrace})
+		sub.of.cache.leases.end(leaseKey{sub, leaseGrace})
 		m.log(sub, false, "a resource that the server had deleted is back")
 	}
 }
@@ -187,7 +187,7 @@ func (m *Machine) keepDeleted(now time.Time, sub *subscription, reason Reason) {
 	if sub.status != StatusDoesNotExist {
 		m.log(sub, false, "the server deleted a resource ("+reason.String()+"); as configured, the last value is kept")
 		if sub.reason = reason; grace > 0 {
-			m.lease(now, leaseKey{sub, alarmGrace}, grace)
+			m.lease(now, leaseKey{sub, leaseGrace}, grace)
 		}
 	}
 	m.noteFault(sub, &Fault{Kind: FaultData, Err: err, At: now}, StatusDoesNotExist, false)

@@ -147,7 +147,7 @@ func (m *Machine) takeStored(now time.Time, rc *recollection, e *Entry, it *Item
 	sub.describe(e.Attributes)
 	// LKG-6: the time to live goes on.
 	if e.TTL > 0 {
-		m.lease(now, leaseKey{sub, alarmTTL}, e.TTL)
+		m.lease(now, leaseKey{sub, leaseTTL}, e.TTL)
 	}
 	rc.recall.cache.stale = append(rc.recall.cache.stale, sub)
 	n := m.noticeTo(sub, NoticeUpdated, sub.handOut(), sub.audience())

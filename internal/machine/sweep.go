@@ -24,8 +24,6 @@ type sweep link
 
 func (w *sweep) alarm() *uint32 { return &w.sweepTimer }
 
-func (w *sweep) order() (alarmKind, string, string) { return alarmAnswer, w.cache.typ.URL, "" }
-
 func (w *sweep) ring(m *Machine, now time.Time, _ *stream) { m.sweep(now, (*link)(w)) }
 
 // sweep removes the members that the server did not confirm, if a guard does not mind.

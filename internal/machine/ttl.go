@@ -9,7 +9,7 @@ import (
 // receivedTTL takes the time to live that an entry of a response has, or has not: each receipt sets
 // it anew, a heartbeat too, and one without ends it.
 func (m *Machine) receivedTTL(now time.Time, sub *subscription, r *wire.Resource) {
-	key := leaseKey{sub, alarmTTL}
+	key := leaseKey{sub, leaseTTL}
 	// TTL-1: it runs from each receipt.
 	if r.HasTTL {
 		m.lease(now, key, r.TTL)
@@ -20,7 +20,7 @@ func (m *Machine) receivedTTL(now time.Time, sub *subscription, r *wire.Resource
 
 // renewTTL takes the time to live of what was sent again, and has the store keep it.
 func (m *Machine) renewTTL(now time.Time, sub *subscription, r *wire.Resource) {
-	limited := r.HasTTL || sub.of.cache.leases[leaseKey{sub, alarmTTL}] != nil
+	limited := r.HasTTL || sub.of.cache.leases[leaseKey{sub, leaseTTL}] != nil
 	if m.receivedTTL(now, sub, r); limited {
 		m.store(sub, expiry(now, r))
 	}
@@ -49,10 +49,6 @@ func (m *Machine) lease(now time.Time, key leaseKey, wait time.Duration) {
 
 func (l *lease) alarm() *uint32 { return &l.timer }
 
-func (l *lease) order() (alarmKind, string, string) {
-	return l.kind, l.sub.of.cache.typ.URL, l.sub.name
-}
-
 func (l *lease) ring(m *Machine, now time.Time, _ *stream) {
 	if s := l.sub.stream(); s.clock.stopped() { // it is of another one by now, which maybe brings it again
 		m.lease(now, l.leaseKey, 0)
@@ -60,7 +56,7 @@ func (l *lease) ring(m *Machine, now time.Time, _ *stream) {
 	}
 	delete(l.sub.of.cache.leases, l.leaseKey)
 	switch sub := l.sub; {
-	case l.kind == alarmTTL:
+	case l.kind == leaseTTL:
 		// TTL-1: the time to live is over.
 		m.expireTTL(sub)
 	case sub.keptDeleted():
