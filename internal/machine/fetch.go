@@ -16,24 +16,25 @@ type fetch struct {
 
 func (m *Machine) beginFetch(now time.Time, w *Watch) {
 	if w.FetchTimeout > 0 { // DNE-10
-		m.setAlarm(now, w.stream(), &fetch{watch: w}, w.FetchTimeout)
+		m.setAlarm(now, w.sub.stream(), &fetch{watch: w}, w.FetchTimeout)
 	}
 }
 
-func (f *fetch) alarm() *uint32 {
-	if !f.watch.unanswered() {
-		f.timer = 0
-	}
-	return &f.timer
-}
+func (f *fetch) alarm() *uint32 { return &f.timer }
 
-// ring tells the watch. It may be on another stream by now, whose reading handlers hold up.
+// ring tells the watch that it has no answer yet. The subscription stays. It may be on another stream by
+// now, whose reading handlers hold up.
 func (f *fetch) ring(m *Machine, now time.Time, _ *stream) {
-	if s := f.watch.stream(); s.clock.stopped() {
+	w := f.watch
+	if !w.unanswered() {
+		return
+	}
+	if s := w.sub.stream(); s.clock.stopped() {
 		m.setAlarm(now, s, f, 0)
 		return
 	}
-	m.overdue(now, f.watch)
+	n := m.noticeTo(w.sub, NoticeFailed, []*Watch{w}, nil)
+	n.Fault, n.Instead = &Fault{Kind: FaultTimeout, Err: &FetchTimeoutError{w.FetchTimeout}, At: now}, w.sub.link().instead
 }
 
 // FetchTimeoutError is that a watch had no answer in time.
@@ -43,19 +44,9 @@ func (e *FetchTimeoutError) Error() string {
 	return fmt.Sprintf("no answer within the initial fetch timeout of %v", e.After)
 }
 
-// stream is the one that a live watch is on.
-func (w *Watch) stream() *stream { return w.sub.stream() }
-
 // unanswered says that nothing is known yet of what is watched, but how its server fares.
 func (w *Watch) unanswered() bool {
 	return w.alive && !w.sub.usable() && w.sub.status == StatusRequested
-}
-
-// overdue tells a watch that it has no answer yet. The subscription stays.
-func (m *Machine) overdue(now time.Time, w *Watch) {
-	f := &Fault{Kind: FaultTimeout, Err: &FetchTimeoutError{w.FetchTimeout}, At: now}
-	n := m.noticeTo(w.sub, NoticeFailed, []*Watch{w}, nil)
-	n.Fault, n.Instead = f, w.sub.link().instead
 }
 
 // patient says that all of some watches wait for their first answer for ever

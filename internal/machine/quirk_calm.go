@@ -27,17 +27,15 @@ func (q *calmness) vouches() bool { return q.calm }
 
 // written begins the wait with the first request that says what is held.
 func (q *calmness) written(m *Machine, now time.Time, l *link, first bool, _ []*subscription) {
-	if first && l.claimsHeld && q.timer == 0 && !q.calm && !q.stream.stateless() {
+	if first && l.claimsHeld && q.timer == 0 && !q.calm && !q.stream.responded && !q.stream.stateless() {
 		m.setAlarm(now, q.stream, q, calmAfter)
 	}
 }
 
-func (q *calmness) alarm() *uint32 {
-	if q.stream.responded {
-		q.timer = 0
-	}
-	return &q.timer
-}
+// received: a server that speaks is not waited for.
+func (q *calmness) received(*Machine, time.Time, *link) { q.timer = 0 }
+
+func (q *calmness) alarm() *uint32 { return &q.timer }
 
 // ring takes silence for an answer, unless one is owed.
 func (q *calmness) ring(m *Machine, now time.Time, s *stream) {

@@ -93,20 +93,15 @@ func (u *unheard) wake(m *Machine, now time.Time) {
 	}
 }
 
-func (u *unheard) alarm() *uint32 {
-	for len(u.names) > 0 && !u.link.awaits(u.names[0].sub) {
-		u.names = u.names[1:]
-	}
-	if len(u.names) == 0 {
-		u.timer = 0
-	}
-	return &u.timer
-}
+func (u *unheard) alarm() *uint32 { return &u.timer }
 
 // ring asks on a new stream for what the server has not heard of in time. A name that nobody watches may
 // come back before the server is told, and is waited for anew.
 func (u *unheard) ring(m *Machine, now time.Time, s *stream) {
-	if at := s.clock.at(now); u.names[0].at <= at {
+	for len(u.names) > 0 && !u.link.awaits(u.names[0].sub) {
+		u.names = u.names[1:]
+	}
+	if at := s.clock.at(now); len(u.names) > 0 && u.names[0].at <= at {
 		// S-30: the name is requested on a new stream.
 		if u.names[0].sub.wanted() {
 			m.restart(now, s)
