@@ -180,18 +180,7 @@ type recall struct {
 	source *source
 	timer  uint32
 	under  map[*subscription]*Load // that the store was asked for and has not answered: in which load
-	load   *Load                   // of this step; nil for none
 	gone   map[string]bool         // what a server said is gone while the store is read; nil for nothing
-}
-
-// recollection is an answer of the store at work.
-type recollection struct {
-	*Load
-	complete map[string]*Entry // of collections
-	tasks    []*Task           // that are not done with, in order
-	last     bool              // no more of them come
-	refused  int               // entries
-	why      error             // the first of them is
 }
 
 func (c *cache) recallOf(src *source) *recall {

@@ -82,11 +82,11 @@ type Task struct {
 	Type   *Type
 	Items  []Item
 
-	response *response     // nil unless the payloads were just received
-	results  []Result      // nil until it is decoded
-	replay   *replay       // nil unless the values are for watches that came late
-	stored   *recollection // nil unless the payloads are from the store
-	entries  []*Entry      // of the items; of stored
+	response *response // nil unless the payloads were just received
+	results  []Result  // nil until it is decoded
+	replay   *replay   // nil unless the values are for watches that came late
+	stored   *Load     // nil unless the payloads are from the store
+	entries  []*Entry  // of the items; of stored
 }
 
 // nextDecoded takes the first of some tasks; nil if it is not decoded yet.
@@ -335,9 +335,14 @@ type Load struct {
 	Names   []string // that are looked for, those of collections too
 	All     bool     // all that there is, since a collection is among them
 
-	recall *recall
-	subs   []*subscription
-	answer *recollection // what has come of it
+	*recall
+	subs []*subscription
+
+	complete map[string]*Entry // of collections
+	tasks    []*Task           // that are not done with, in order
+	last     bool              // no more of them come
+	refused  int               // entries
+	why      error             // the first of them is
 }
 
 // Entry is a resource that the store has.

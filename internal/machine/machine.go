@@ -36,7 +36,6 @@ func (m *Machine) Step(now time.Time, events ...Event) Effects {
 			m.agenda.put(s, s.deadline())
 		}
 	}
-	m.endLoads()
 	return m.fx
 }
 
@@ -71,7 +70,7 @@ func (m *Machine) handle(now time.Time, ev Event) {
 	case Guarded:
 		m.guarded(now, ev)
 	case Loaded:
-		m.agenda.touch(ev.recall.source.streams...)
+		m.agenda.touch(ev.source.streams...)
 		m.loaded(now, ev)
 	case Delivered:
 		m.delivered(now, ev.Ref)

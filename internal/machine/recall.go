@@ -72,19 +72,16 @@ func (m *Machine) seekLacking(r *recall) {
 
 // seekStored has the store asked for a subscription, by one load of what the step looks for.
 func (m *Machine) seekStored(r *recall, sub *subscription) {
-	if r.load == nil {
-		r.load = &Load{Source: r.source.index, TypeURL: r.cache.typ.URL, recall: r}
-		m.fx.Load = append(m.fx.Load, r.load)
+	i := slices.IndexFunc(m.fx.Load, func(ld *Load) bool { return ld.recall == r })
+	if i < 0 {
+		i = len(m.fx.Load)
+		m.fx.Load = append(m.fx.Load, &Load{
+			Source: r.source.index, TypeURL: r.cache.typ.URL, recall: r, complete: map[string]*Entry{},
+		})
 	}
-	r.under[sub] = r.load
-	r.load.subs = append(r.load.subs, sub)
-	r.load.Names = append(r.load.Names, sub.name)
-	r.load.All = r.load.All || sub.isCollection()
-}
-
-// endLoads: what is looked for from now on takes another load.
-func (m *Machine) endLoads() {
-	for _, ld := range m.fx.Load {
-		ld.recall.load = nil
-	}
+	ld := m.fx.Load[i]
+	r.under[sub] = ld
+	ld.subs = append(ld.subs, sub)
+	ld.Names = append(ld.Names, sub.name)
+	ld.All = ld.All || sub.isCollection()
 }

@@ -12,122 +12,117 @@ import (
 
 // loaded has decoded what the store has and is still lacking.
 func (m *Machine) loaded(now time.Time, ev Loaded) {
-	rc := ev.answer
-	if rc == nil {
-		rc = &recollection{Load: ev.Load, complete: map[string]*Entry{}}
-		ev.answer = rc
-	}
-	rc.last = ev.Last
-	before := len(rc.tasks)
+	ld := ev.Load
+	ld.last = ev.Last
+	before := len(ld.tasks)
 	for i := range ev.Entries {
 		e := &ev.Entries[i]
 		if e.Complete {
-			rc.complete[e.Name] = e
-		} else if rc.seeks(e.Name) {
-			rc.add(e, before, len(ev.Entries)-i)
+			ld.complete[e.Name] = e
+		} else if ld.seeks(e.Name) {
+			ld.add(e, before, len(ev.Entries)-i)
 		}
 	}
-	m.fx.Decode = append(m.fx.Decode, rc.tasks[before:]...)
-	m.recollect(now, rc)
+	m.fx.Decode = append(m.fx.Decode, ld.tasks[before:]...)
+	m.recollect(now, ld)
 }
 
 // place finds the subscription of what the store has, or the collection that it is to be a member of;
 // neither if it is not looked for.
-func (rc *recollection) place(name string) (sub *subscription, of *collection) {
-	of = rc.collectionOf(name)
-	switch sub = rc.recall.cache.subs.get(name); {
+func (ld *Load) place(name string) (sub *subscription, of *collection) {
+	of = ld.collectionOf(name)
+	switch sub = ld.cache.subs.get(name); {
 	case sub == nil:
 		return nil, of
-	case sub.isCollection(), sub.of.source != rc.recall.source, sub.status != StatusRequested, sub.held(), of == nil && !rc.isFor(sub):
+	case sub.isCollection(), sub.of.source != ld.source, sub.status != StatusRequested, sub.held(), of == nil && !ld.isFor(sub):
 		return nil, nil
 	}
 	return sub, nil
 }
 
-// isFor says whether a subscription waits for this answer, and not for that of a later load.
-func (rc *recollection) isFor(sub *subscription) bool { return rc.recall.under[sub] == rc.Load }
+// isFor says whether a subscription waits for this load, and not for a later one.
+func (ld *Load) isFor(sub *subscription) bool { return ld.under[sub] == ld }
 
 // collectionOf is the collection that a name is to be a member of; nil if none is looked for.
-func (rc *recollection) collectionOf(name string) *collection {
-	r := rc.recall
-	of := r.cache.globOf(name)
-	if of == nil && r.cache.star.source == r.source {
-		of = r.cache.star
+func (ld *Load) collectionOf(name string) *collection {
+	of := ld.cache.globOf(name)
+	if of == nil && ld.cache.star.source == ld.source {
+		of = ld.cache.star
 	}
-	if of == nil || of.source != r.source || !of.wanted() || !rc.isFor(of.self) || of.self.complete {
+	if of == nil || of.source != ld.source || !of.wanted() || !ld.isFor(of.self) || of.self.complete {
 		return nil
 	}
 	return of
 }
 
 // seeks says whether a name may have a place.
-func (rc *recollection) seeks(name string) bool {
-	if rc.collectionOf(name) != nil {
+func (ld *Load) seeks(name string) bool {
+	if ld.collectionOf(name) != nil {
 		return true // most of a load; which has one is found again when it is decoded
 	}
-	sub, _ := rc.place(name)
+	sub, _ := ld.place(name)
 	return sub != nil
 }
 
 // add has an entry decoded, in a task behind those that were there before. Those of one server, which a
 // decoder is told, are together. About so many more come.
-func (rc *recollection) add(e *Entry, before, more int) {
-	n := len(rc.tasks) - 1
-	if n < before || len(rc.tasks[n].Items) == chunk || rc.tasks[n].Server != e.Server {
+func (ld *Load) add(e *Entry, before, more int) {
+	n := len(ld.tasks) - 1
+	if n < before || len(ld.tasks[n].Items) == chunk || ld.tasks[n].Server != e.Server {
 		most := min(more, chunk)
-		rc.tasks = append(rc.tasks, &Task{
-			Server: e.Server, Type: rc.recall.cache.typ, stored: rc, Items: make([]Item, 0, most), entries: make([]*Entry, 0, most),
+		ld.tasks = append(ld.tasks, &Task{
+			Server: e.Server, Type: ld.cache.typ, stored: ld, Items: make([]Item, 0, most), entries: make([]*Entry, 0, most),
 		})
 		n++
 	}
-	t := rc.tasks[n]
+	t := ld.tasks[n]
 	// LKG-3: what was kept is decoded and validated as a response is.
 	t.Items = append(t.Items, Item{Raw: e.Raw, Attributes: e.Attributes, Locator: e.Locator})
 	t.entries = append(t.entries, e)
 }
 
 // recollect takes what is decoded into the state, in order, and with the last of it ends the waiting.
-func (m *Machine) recollect(now time.Time, rc *recollection) {
-	for t := nextDecoded(&rc.tasks); t != nil; t = nextDecoded(&rc.tasks) {
+func (m *Machine) recollect(now time.Time, ld *Load) {
+	for t := nextDecoded(&ld.tasks); t != nil; t = nextDecoded(&ld.tasks) {
 		m.fx.Notify = slices.Grow(m.fx.Notify, len(t.Items))
 		for i := range t.Items {
-			m.takeStored(now, rc, t.entries[i], &t.Items[i], t.results[i])
+			m.takeStored(now, ld, t.entries[i], &t.Items[i], t.results[i])
 		}
 	}
-	if len(rc.tasks) > 0 || !rc.last {
+	if len(ld.tasks) > 0 || !ld.last {
 		return
 	}
-	for _, sub := range rc.subs {
-		if !rc.isFor(sub) {
+	for _, sub := range ld.subs {
+		if !ld.isFor(sub) {
 			continue // the wildcard, which is watched anew
 		}
-		delete(rc.recall.under, sub)
+		delete(ld.under, sub)
 		if !sub.gone && sub.wanted() && sub.status == StatusRequested && !sub.usable() {
-			m.foundNothing(rc, sub)
+			m.foundNothing(ld, sub)
 		}
 	}
-	if len(rc.recall.under) == 0 {
-		rc.recall.gone = nil
+	if len(ld.under) == 0 {
+		ld.gone = nil
 	}
-	if rc.refused > 0 {
+	if ld.refused > 0 {
 		m.fx.Log = append(m.fx.Log, Log{
-			Warn: true, Server: rc.recall.source.stream().server, TypeURL: rc.TypeURL,
+			Warn: true, Server: ld.source.stream().server, TypeURL: ld.TypeURL,
 			Text:  "stored resources cannot be used; they are passed over",
-			Attrs: []any{"count", rc.refused, "error", rc.why.Error()},
+			Attrs: []any{"count", ld.refused, "error", ld.why.Error()},
 		})
 	}
 }
 
 // takeStored holds a value that was loaded, if no server has spoken of it meanwhile.
-func (m *Machine) takeStored(now time.Time, rc *recollection, e *Entry, it *Item, r Result) {
-	sub, of := rc.place(e.Name)
+func (m *Machine) takeStored(now time.Time, ld *Load, e *Entry, it *Item, r Result) {
+	sub, of := ld.place(e.Name)
 	// LKG-5: what a server said meanwhile counts, though its stream has ended since.
-	if sub == nil && (of == nil || rc.recall.heardServer() || rc.recall.gone[e.Name]) {
+	if sub == nil && (of == nil || ld.heardServer() || ld.gone[e.Name]) {
 		return
 	}
-	if err := rc.refuse(it, r); err != nil {
-		if rc.refused++; rc.why == nil {
-			rc.why = fmt.Errorf("%s: %w", e.Name, err)
+	if err := ld.refuse(it, r); err != nil {
+		if ld.refused++; ld.why == nil {
+			ld.why = fmt.Errorf("%s: %w", e.Name, err)
 		}
 		return
 	}
@@ -149,15 +144,15 @@ func (m *Machine) takeStored(now time.Time, rc *recollection, e *Entry, it *Item
 	if e.TTL > 0 {
 		m.lease(now, leaseKey{sub, leaseTTL}, e.TTL)
 	}
-	rc.recall.cache.stale = append(rc.recall.cache.stale, sub)
+	ld.cache.stale = append(ld.cache.stale, sub)
 	n := m.noticeTo(sub, NoticeUpdated, sub.handOut(), sub.audience())
 	n.Value, n.Raw, n.Attributes = r.Value, sub.raw, sub.attributes()
 	m.tellStoredFault(sub)
 }
 
 // refuse says why a loaded value is not held.
-func (rc *recollection) refuse(it *Item, r Result) error {
-	s, size := rc.recall.source.stream(), len(it.Raw)
+func (ld *Load) refuse(it *Item, r Result) error {
+	s, size := ld.source.stream(), len(it.Raw)
 	switch {
 	case r.Err != nil:
 		return r.Err
@@ -168,9 +163,9 @@ func (rc *recollection) refuse(it *Item, r Result) error {
 }
 
 // foundNothing ends the waiting for what the store does not have, and tells a collection that this is all.
-func (m *Machine) foundNothing(rc *recollection, sub *subscription) {
+func (m *Machine) foundNothing(ld *Load, sub *subscription) {
 	sub.from = fromStore
-	if e := rc.complete[sub.name]; e != nil && sub.isCollection() {
+	if e := ld.complete[sub.name]; e != nil && sub.isCollection() {
 		sub.from |= uint16(e.Server + 1)
 		m.noticeTo(sub, NoticeSynced, sub.handOut(), nil)
 	}
