@@ -7,39 +7,19 @@ import (
 	"time"
 )
 
-// conclude works out what a response means for names that are invalid, have an error, or do not exist, and
-// for collections. Nothing is changed here.
-func (r *reader) conclude(now time.Time) {
+// conclude works out what a response means for members of collections that are gone, for what it leaves out,
+// and for collections. Nothing is changed here.
+func (r *reader) conclude() {
 	slices.SortStableFunc(r.statements, func(a, b statement) int { return int(a.kind) - int(b.kind) })
-	resp := r.response
-	var cs []conclusion
-	drops := resp.link.stream.FailOnDataErrors
+	all := make([]statement, 0, len(r.statements))
 	for _, it := range r.statements {
-		switch {
-		case it.kind == statesTwice:
-			f := &Fault{Kind: FaultRejected, Err: errTwice, At: now, Version: resp.Version}
-			cs = append(cs, conclusion{sub: it.sub, kind: fails, fault: f, status: StatusNacked, drop: drops && !it.sub.isCollection()})
-		// DELTA-15: of any type.
-		case it.kind == statesRemoved:
-			cs = resp.concludeRemoved(cs, it.sub, ReasonRemoved)
-		// DELTA-11: an entry without a body.
-		// ERR-6, ERR-7: NOT_FOUND is a removal.
-		case it.kind == statesBare, it.err.Code == codeNotFound:
-			cs = resp.concludeRemoved(cs, it.sub, ReasonNotFound)
-		default:
-			drop := drops && it.err.Code == codePermissionDenied
-			if drop && it.sub.isCollection() {
-				cs = resp.concludeRemoved(cs, it.sub, ReasonNotFound)
-			}
-			f := &Fault{Kind: FaultData, Err: &StatusError{it.err.Code, it.err.Message}, At: now, Version: resp.Version}
-			cs = append(cs, conclusion{sub: it.sub, kind: fails, fault: f, status: StatusReceivedError, drop: drop})
+		if it.sub.isCollection() {
+			all = append(all, r.membersGone(it)...)
 		}
+		all = append(all, it)
 	}
-	if !r.whole {
-		cs = append(cs, resp.concludeAbsent()...)
-	}
-	resp.conclusions = cs
-	resp.findCompleted()
+	r.response.statements = append(all, r.absent()...)
+	r.findCompleted()
 }
 
 // findCompleted lists the collections of which a response holds the first state.
@@ -75,69 +55,90 @@ func (resp *response) globsAnswered() []*collection {
 	return cs
 }
 
-// concludeRemoved adds that there is no such resource; of a glob, that it has no members but those that the
-// response holds (xRFC TP1).
-func (resp *response) concludeRemoved(cs []conclusion, sub *subscription, reason Reason) []conclusion {
-	if !sub.isCollection() {
-		return append(cs, conclusion{sub: sub, reason: reason})
+// membersGone is what the end of a collection means (xRFC TP1): it has no members but those that the response
+// holds.
+func (resp *response) membersGone(end statement) (all []statement) {
+	kind := statesBare
+	switch {
+	case end.reason() == 0 && !end.drops(resp.link):
+		return nil
+	case end.kind == statesRemoved:
+		kind = statesRemoved
 	}
 	// GLOB-3: the glob is empty.
-	for _, member := range sub.of.inOrder() {
+	for _, member := range end.sub.of.inOrder() {
 		if member.known() && member.seen != resp.serial {
-			cs = append(cs, conclusion{sub: member, reason: reason})
+			all = append(all, statement{sub: member, kind: kind})
 			for _, key := range resp.link.aliasesOf(member.name) { // ALIAS-2
 				if key.seen != resp.serial {
-					cs = append(cs, conclusion{sub: key, reason: reason})
+					all = append(all, statement{sub: key, kind: kind})
 				}
 			}
 		}
 	}
-	return cs
+	return all
 }
 
-// concludeAbsent is what a response that holds everything means for what is missing in it. What was never
+// absent is what a response that holds everything means for what is missing in it. What was never
 // received may have been subscribed to too late to be there, except at a server that is a file.
-func (resp *response) concludeAbsent() (cs []conclusion) {
-	l := resp.link
+func (r *reader) absent() (all []statement) {
+	l := r.link
 	// SOTW-8, SOTW-12: absence means nothing.
-	if !resp.tellsAll() || resp.nameless {
+	if r.whole || !r.tellsAll() || r.nameless {
 		return nil
 	}
 	for sub := range l.owned() {
-		subscribed := l.sent(sub)
-		switch {
-		// SOTW-10: what is invalid or has an error is there.
-		case sub.seen == resp.serial || sub.isCollection():
-		case resp.omits(sub) && sub.foreign():
-			cs = append(cs, conclusion{sub: sub, kind: doubts})
-		case resp.omits(sub):
-			// Of a member the server had spoken, which the wildcard was told, and a file speaks of all.
-			if sub.held() || !sub.wanted() || l.cache.star.wanted() || l.stream.FullState {
-				// SOTW-7: what is missing is deleted.
-				cs = append(cs, conclusion{sub: sub, reason: ReasonAbsent})
+		if sub.seen != r.serial && !sub.isCollection() { // SOTW-10: what is invalid or has an error is there
+			if kind := r.lacks(sub); kind != statesNothing {
+				all = append(all, statement{sub: sub, kind: kind})
 			}
-		case l.stream.FullState && (sub.status == StatusRequested || sub.overshadowed()) && subscribed:
-			cs = append(cs, conclusion{sub: sub, reason: ReasonAbsent})
-		case sub.status == StatusDoesNotExist && subscribed && sub.foreign():
-			cs = append(cs, conclusion{sub: sub, kind: agrees})
 		}
 	}
-	slices.SortFunc(cs, func(a, b conclusion) int { return strings.Compare(a.sub.name, b.sub.name) })
-	return cs
+	slices.SortFunc(all, func(a, b statement) int { return strings.Compare(a.sub.name, b.sub.name) })
+	return all
 }
 
-// applyConclusion does what a conclusion says; live says that the response's stream still stands.
-func (m *Machine) applyConclusion(now time.Time, resp *response, c conclusion, live bool) {
+// lacks is what it means that a response which holds everything else lacks a subscription.
+func (resp *response) lacks(sub *subscription) statementKind {
+	l := resp.link
+	subscribed := l.sent(sub)
 	switch {
-	case !resp.link.has(c.sub):
-	case c.kind == removes:
-		m.remove(now, c.sub, c.reason)
-	case c.kind == fails:
-		m.noteFault(c.sub, c.fault, c.status, c.drop)
-	case c.kind == agrees:
-		c.sub.credit()
-	case live && m.confirmForeign(now, resp.link, c.sub):
-		m.remove(now, c.sub, ReasonAbsent)
+	case resp.omits(sub) && sub.foreign():
+		return statesDoubt
+	case resp.omits(sub):
+		// Of a member the server had spoken, which the wildcard was told, and a file speaks of all.
+		if sub.held() || !sub.wanted() || l.cache.star.wanted() || l.stream.FullState {
+			// SOTW-7: what is missing is deleted.
+			return statesAbsent
+		}
+	case l.stream.FullState && (sub.status == StatusRequested || sub.overshadowed()) && subscribed:
+		return statesAbsent
+	case sub.status == StatusDoesNotExist && subscribed && sub.foreign():
+		return statesAgree
+	}
+	return statesNothing
+}
+
+// applyStatement does what a statement says; live says that the response's stream still stands.
+func (m *Machine) applyStatement(now time.Time, resp *response, it statement, live bool) {
+	l, sub := resp.link, it.sub
+	fail := func(kind FaultKind, err error, status Status) {
+		m.noteFault(sub, &Fault{Kind: kind, Err: err, At: now, Version: resp.Version}, status, it.drops(l))
+	}
+	switch reason := it.reason(); {
+	case !l.has(sub):
+	case reason != 0 && sub.isCollection():
+		m.endCollectionFault(sub)
+	case reason != 0:
+		m.remove(now, sub, reason)
+	case it.kind == statesTwice:
+		fail(FaultRejected, errTwice, StatusNacked)
+	case it.kind == statesError:
+		fail(FaultData, &StatusError{it.err.Code, it.err.Message}, StatusReceivedError)
+	case it.kind == statesAgree:
+		sub.credit()
+	case live && m.confirmForeign(now, l, sub):
+		m.remove(now, sub, ReasonAbsent)
 	}
 }
 

@@ -2,14 +2,14 @@ package machine
 
 import "time"
 
-// finish draws a response's conclusions; then the answer is owed.
+// finish applies what a response says beside values; then the answer is owed.
 func (m *Machine) finish(now time.Time, resp *response) {
 	l, s := resp.link, resp.link.stream
 	live := m.current(resp.ref) == s && s.state == up && s.types[l.cache.typ.URL] == l
 	told := len(m.fx.Notify)
 	// DELTA-8: removals come after resources.
-	for _, c := range resp.conclusions {
-		m.applyConclusion(now, resp, c, live)
+	for _, it := range resp.statements {
+		m.applyStatement(now, resp, it, live)
 	}
 	resp.changed = resp.changed || len(m.fx.Notify) > told
 	m.endFaults(resp)
@@ -55,20 +55,25 @@ func (m *Machine) finishCollections(now time.Time, resp *response, live bool) {
 	}
 }
 
-// endFaults ends the errors of collections that the response speaks of, but not by an error. Of
+// endFaults ends the errors of collections that the response speaks of, but not by their own names. Of
 // the wildcard each response speaks.
 func (m *Machine) endFaults(resp *response) {
-	if c := resp.link.cache.star; c.self.fault != nil && c.self.seen != resp.serial {
-		resp.faultsEnd = append(resp.faultsEnd, faulty{c, c.self.fault})
-	}
-	for _, h := range resp.faultsEnd {
-		switch sub := h.self; {
-		case sub.fault != h.fault:
-		case sub.complete:
-			m.endFault(sub)
-		case sub.fault.Kind != FaultTimeout:
-			sub.status, sub.fault = StatusRequested, nil
+	for _, c := range append(resp.collections, resp.link.cache.star) {
+		if c.self != nil && c.self.seen != resp.serial && resp.link.has(c.self) {
+			m.endCollectionFault(c.self)
 		}
+	}
+}
+
+// endCollectionFault ends what was wrong with a collection, but for the silence of a server that has not told its first
+// state.
+func (m *Machine) endCollectionFault(sub *subscription) {
+	switch {
+	case sub.fault == nil:
+	case sub.complete:
+		m.endFault(sub)
+	case sub.fault.Kind != FaultTimeout:
+		sub.status, sub.fault = StatusRequested, nil
 	}
 }
 

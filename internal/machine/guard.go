@@ -31,10 +31,8 @@ func (m *Machine) propose(now time.Time, resp *response) {
 // takenAway are what is held that a response would end.
 func (resp *response) takenAway() map[*subscription]bool {
 	ends := map[*subscription]bool{}
-	for _, c := range resp.conclusions {
-		if c.takesAway(resp.link) {
-			ends[c.sub] = true
-		}
+	for _, it := range resp.statements {
+		ends[it.sub] = ends[it.sub] || it.takesAway(resp.link)
 	}
 	if !resp.link.stream.FailOnDataErrors {
 		return ends
@@ -179,10 +177,10 @@ func (m *Machine) refuseAll(now time.Time, resp *response, removed []string, err
 			spoil(sub)
 		}
 	}
-	for _, c := range resp.conclusions {
-		answered := c.sub.wanted() && c.sub.status == StatusRequested && c.reason != ReasonAbsent
-		if answered || c.fault != nil && c.fault.Err == errTwice {
-			spoil(c.sub)
+	for _, it := range resp.statements {
+		answered := it.sub.wanted() && it.sub.status == StatusRequested && it.kind != statesAbsent
+		if answered || it.kind == statesTwice {
+			spoil(it.sub)
 		}
 	}
 	for _, c := range resp.completes {

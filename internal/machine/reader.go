@@ -33,7 +33,7 @@ func (m *Machine) read(now time.Time, resp *response, removed [][]byte) {
 			m.handleEntry(now, r, a.index, sub)
 		}
 	}
-	r.conclude(now)
+	r.conclude()
 	if r.newBytes > releasable && r.newBytes > r.Size/2 {
 		r.released = true
 		m.fx.Release = append(m.fx.Release, r.ref)
@@ -120,13 +120,9 @@ func (sub *subscription) mark(resp *response) {
 
 // noteCollection notes that the response speaks of a collection, or of something in it.
 func (resp *response) noteCollection(c *collection) {
-	if c.seen == resp.serial {
-		return
-	}
-	c.seen = resp.serial
-	resp.collections = append(resp.collections, c)
-	if c.self != nil && c.self.fault != nil {
-		resp.faultsEnd = append(resp.faultsEnd, faulty{c, c.self.fault})
+	if c.seen != resp.serial {
+		c.seen = resp.serial
+		resp.collections = append(resp.collections, c)
 	}
 }
 

@@ -36,23 +36,23 @@ type response struct {
 // of the stream changes nothing of it.
 type reading struct {
 	collections   []*collection // that it speaks of, or of something in them
-	faultsEnd     []faulty      // of them, that had an error before
 	completes     []*collection // of which it holds the first state
-	conclusions   []conclusion  // beside the values that it holds, in the order in which they are drawn
+	statements    []statement   // beside the values that it holds
 	mentioned     int           // of how many subscriptions it speaks
 	aliasesBefore []aliasBefore // of subscriptions that it makes those of other aliases, or of none
 	nameless      bool          // an entry's name could not be read
 	confirms      bool          // it confirmed something that had to be
 }
 
-// statement is what a response says of a subscription beside a value.
+// statement is what a response says of a subscription beside a value, by an entry of a list or by leaving
+// it out.
 type statement struct {
 	sub  *subscription
 	kind statementKind
 	err  *wire.ResourceError // of statesError
 }
 
-// statementKind is in the order in which conclusions are drawn.
+// statementKind is in the order in which statements are applied.
 type statementKind uint8
 
 const (
@@ -61,12 +61,37 @@ const (
 	statesError                 // there is an error for it, and nothing else
 	statesBare                  // it does not exist: an entry without a body
 	statesRemoved               // it does not exist: delta's list
+	statesAbsent                // it does not exist: a full state lacks it
+	statesDoubt                 // a full state lacks what another server said
+	statesAgree                 // nor does this server have what another one did not have
 )
 
-// faulty is a collection that a response speaks of, and the error that it had.
-type faulty struct {
-	*collection
-	fault *Fault
+// reason says why there is no such resource; 0 if the statement is another one.
+func (it statement) reason() Reason {
+	switch {
+	// DELTA-15: of any type.
+	case it.kind == statesRemoved:
+		return ReasonRemoved
+	case it.kind == statesAbsent:
+		return ReasonAbsent
+	// DELTA-11: an entry without a body.
+	// ERR-6, ERR-7: NOT_FOUND is a removal.
+	case it.kind == statesBare, it.kind == statesError && it.err.Code == codeNotFound:
+		return ReasonNotFound
+	}
+	return 0
+}
+
+// drops says whether what is wrong takes what is held along, as the bootstrap may say (gRFC A88).
+func (it statement) drops(l *link) bool {
+	return l.stream.FailOnDataErrors &&
+		(it.kind == statesTwice && !it.sub.isCollection() || it.kind == statesError && it.err.Code == codePermissionDenied)
+}
+
+// takesAway says whether a statement of a link's server takes away what is held. A deletion may be ignored
+// (gRFC A53).
+func (it statement) takesAway(l *link) bool {
+	return it.reason() != 0 && !l.keepsDeleted() || it.drops(l)
 }
 
 // hashOfEntry is of a payload and the metadata that may be refused with it. It tells the
@@ -126,11 +151,10 @@ func (resp *response) brokenFile() bool {
 // read.
 type reader struct {
 	*response
-	found      []*subscription       // what each entry speaks of; nil for nothing
-	removed    [][]byte              // names that are removed
-	statements []statement           // beside values
-	recorded   map[*subscription]int // its place in statements, but of bare ones
-	whole      bool                  // it holds all that there were when it came
+	found    []*subscription       // what each entry speaks of; nil for nothing
+	removed  [][]byte              // names that are removed
+	recorded map[*subscription]int // its place in statements, but of bare ones
+	whole    bool                  // it holds all that there were when it came
 
 	aliased  []*aliased       // entries that are watched under aliases
 	byIndex  map[int]*aliased // the same
@@ -203,31 +227,6 @@ type assessed struct {
 	index int
 	sub   *subscription
 	finding
-}
-
-// conclusion is what a response means for a subscription, beside the values that it holds.
-type conclusion struct {
-	sub    *subscription
-	kind   conclusionKind
-	reason Reason // of removes
-	fault  *Fault // of fails, with the status that it gives
-	status Status
-	drop   bool // of fails: the value goes with it
-}
-
-type conclusionKind uint8
-
-const (
-	removes conclusionKind = iota // there is no such resource
-	fails                         // it is invalid, or the server has an error for it
-	doubts                        // another server's value is missing
-	agrees                        // this server does not have what another one did not have
-)
-
-// takesAway says whether a conclusion from what a link brought takes away what is held. A deletion may be ignored
-// (gRFC A53), and what is invalid or has an error ends nothing but where the bootstrap says so (gRFC A88).
-func (c conclusion) takesAway(l *link) bool {
-	return c.kind == removes && !l.keepsDeleted() || c.kind == fails && c.drop
 }
 
 // aliasBefore is what a subscription was one of the aliases of; nil for nothing.
