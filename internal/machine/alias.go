@@ -23,8 +23,8 @@ var (
 // what stands beside it are one copy, shared with the subscriptions of the resource's other names. It is
 // no member of a collection. The zero value has none.
 type aliases struct {
-	targetOf map[*subscription]*aliasTarget // what the server calls an entry
-	targets  map[string]*aliasTarget        // by the canonical text of that name
+	targets map[string]*aliasTarget // by the canonical text of what the server calls the resource
+	count   int                     // of the subscriptions of aliases
 }
 
 // aliasTarget is a resource as the server calls it, and the subscriptions of its aliases.
@@ -39,29 +39,30 @@ func identical(a, b []byte) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// follows says that a subscription may be an alias: it is watched, or is one.
-func (a *aliases) follows(sub *subscription) bool { return sub.lives() || a.targetOf[sub] != nil }
+// mayBeAlias says that a subscription may be that of an alias: it is watched, or is one.
+func (sub *subscription) mayBeAlias() bool { return sub.lives() || sub.extras().target != nil }
 
 // add notes what the server calls a subscription. It fails if there are too many.
 func (a *aliases) add(sub *subscription, name []byte) error {
-	n := a.called(name)
+	n, was := a.called(name), sub.extras().target
 	switch {
-	case n != nil && a.targetOf[sub] == n:
+	case n != nil && was == n:
 		return nil
 	case n != nil && len(n.subs) >= wire.MaxAliases:
 		return errAliases
-	case a.targetOf[sub] == nil && len(a.targetOf) >= maxTypeAliases:
+	case was == nil && a.count >= maxTypeAliases:
 		return errTypeAliases
 	}
 	a.remove(sub)
-	if a.targetOf == nil {
-		a.targetOf, a.targets = map[*subscription]*aliasTarget{}, map[string]*aliasTarget{}
+	if a.targets == nil {
+		a.targets = map[string]*aliasTarget{}
 	}
 	if n == nil {
 		n = &aliasTarget{name: canonicalOf(name)}
 		a.targets[n.name] = n
 	}
-	a.targetOf[sub] = n
+	sub.alter(func(x *extra) { x.target = n })
+	a.count++
 	n.subs = append(n.subs, sub)
 	if !slices.ContainsFunc(n.homes, func(c *collection) bool { return c.source == sub.of.source }) {
 		n.homes = append(n.homes, sub.of)
@@ -71,11 +72,12 @@ func (a *aliases) add(sub *subscription, name []byte) error {
 
 // remove forgets a subscription.
 func (a *aliases) remove(sub *subscription) {
-	n := a.targetOf[sub]
+	n := sub.extras().target
 	if n == nil {
 		return
 	}
-	delete(a.targetOf, sub)
+	sub.alter(func(x *extra) { x.target = nil })
+	a.count--
 	if n.subs = without(n.subs, sub); len(n.subs) == 0 {
 		delete(a.targets, n.name)
 	}
@@ -84,17 +86,17 @@ func (a *aliases) remove(sub *subscription) {
 // byAlias says that a subscription is known by an alias alone, so that it is no member of a
 // collection (ALIAS-2).
 func (sub *subscription) byAlias() bool {
-	c := sub.of.cache
-	if sub.held() {
-		return c.given[sub].alias
+	if x := sub.extras(); sub.held() {
+		return x.given.alias
+	} else {
+		return x.target != nil
 	}
-	return c.aliases.targetOf[sub] != nil
 }
 
 // switchesAlias says that what a response speaks of was a member of a watched collection by its own name
 // and becomes an alias, or the reverse.
 func (sub *subscription) switchesAlias() bool {
-	return sub.held() && sub.byAlias() != (sub.of.cache.aliases.targetOf[sub] != nil) && len(sub.covering()) > 0
+	return sub.held() && sub.byAlias() != (sub.extras().target != nil) && len(sub.covering()) > 0
 }
 
 // called finds what a server calls so, however it spells that; nil if it has no alias.

@@ -73,13 +73,13 @@ func (r *reader) notAlias(name, constraints []byte) {
 // response is taken.
 func (r *reader) setAlias(sub *subscription, of []byte) error {
 	all := &r.link.cache.aliases
-	was := all.targetOf[sub]
+	was := sub.extras().target
 	if of == nil {
 		all.remove(sub)
 	} else if err := all.add(sub, of); err != nil {
 		return err
 	}
-	if all.targetOf[sub] != was {
+	if sub.extras().target != was {
 		r.aliasesBefore = append(r.aliasesBefore, aliasBefore{sub, was})
 	}
 	return nil
@@ -96,7 +96,7 @@ func (r *reader) findListed(i int, own *subscription, by map[*subscription]int) 
 	for _, alias := range r.Resources[i].Attributes.Aliases {
 		sub, _ := l.lookup(alias)
 		switch {
-		case sub == nil, sub == own, !l.cache.aliases.follows(sub), sub.isCollection(), !l.chose(sub, sub.name, r.constraints(i)):
+		case sub == nil, sub == own, !sub.mayBeAlias(), sub.isCollection(), !l.chose(sub, sub.name, r.constraints(i)):
 		case sub.seen == r.serial:
 			r.namedTwice(i, sub)
 		default:

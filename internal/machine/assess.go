@@ -70,7 +70,7 @@ func (r *reader) compare(i int, sub *subscription) finding {
 	if r.holds(i, sub, locator) && !sub.switchesAlias() && !sub.stale() {
 		return finding{kind: isHeld}
 	}
-	if f := sub.fault; f != nil && f.refused != 0 && f.refused == r.hashOf(i, locator) {
+	if f := sub.fault(); f != nil && f.refused != 0 && f.refused == r.hashOf(i, locator) {
 		return finding{isInvalid, f.Err, f.refused}
 	}
 	if err := r.overfills(i, sub); err != nil {

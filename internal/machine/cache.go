@@ -4,8 +4,6 @@ import (
 	"iter"
 	"slices"
 	"strings"
-
-	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
 // cache is what is wanted and known of one type in one scope: the subscriptions of all sources. What a
@@ -21,14 +19,7 @@ type cache struct {
 
 	owners map[string]*source // of structured names, by authority, if some were watched
 
-	// What few subscriptions have.
-	spelled    spellings
-	aliases    aliases
-	given      map[*subscription]given
-	attributes map[*subscription]*wire.Attributes // what servers said beside held values
-	flaws      map[*subscription][]error          // of what is held
-	renewed    map[*subscription]bool             // refused with a response that called them new; see [response.renews]
-	leases     leases
+	aliases aliases
 
 	recalls   map[*source]*recall
 	stale     []*subscription // members that were loaded from the store; some maybe confirmed since
@@ -69,9 +60,7 @@ func (c *cache) clear(t *Type) {
 		r.timer = 0
 	}
 	*c = cache{
-		typ: t, renewed: map[*subscription]bool{},
-		spelled: spellings{}, given: map[*subscription]given{}, attributes: map[*subscription]*wire.Attributes{},
-		flaws: map[*subscription][]error{}, leases: leases{}, recalls: map[*source]*recall{},
+		typ: t, recalls: map[*source]*recall{},
 		globs: map[pattern]*collection{}, plain: map[*source]*collection{},
 		star: before.star, owners: before.owners, unsettled: before.unsettled,
 	}
@@ -136,41 +125,14 @@ func (c *cache) drop(sub *subscription) {
 		l.last = nil
 	}
 	c.aliases.remove(sub)
-	delete(c.spelled, sub)
-	delete(c.renewed, sub)
-	c.strip(sub)
-}
-
-// strip forgets what is known beside a value.
-func (c *cache) strip(sub *subscription) {
-	c.leases.endAll(sub)
-	delete(c.attributes, sub)
-	delete(c.flaws, sub)
+	sub.strip()
+	sub.extra = nil
 }
 
 // shrink gives the room of an empty cache back.
 func (c *cache) shrink() {
 	if c.subs.len() == 0 && !c.star.wanted() && len(c.globs) == 0 {
 		c.clear(c.typ)
-	}
-}
-
-// setFlaws notes what is wrong with parts of the value, so that it is told each time that
-// the same comes again.
-func (c *cache) setFlaws(sub *subscription, flaws []error) {
-	if delete(c.flaws, sub); len(flaws) > 0 {
-		c.flaws[sub] = flaws
-	}
-}
-
-func (sub *subscription) attributes() *wire.Attributes { return sub.of.cache.attributes[sub] }
-
-// describe keeps what stands beside a held value now.
-func (sub *subscription) describe(said *wire.Attributes) {
-	if c := sub.of.cache; said == nil {
-		delete(c.attributes, sub)
-	} else if !said.Equal(sub.attributes()) {
-		c.attributes[sub] = said.Clone()
 	}
 }
 

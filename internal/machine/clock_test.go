@@ -87,12 +87,12 @@ func BenchmarkHeartbeats(b *testing.B) {
 	es := make([]subscription, 100_000)
 	for i := range es {
 		es[i].of = c.star
-		m.lease(dawn, leaseKey{&es[i], leaseTTL}, time.Minute)
+		m.lease(dawn, &es[i], leaseTTL, time.Minute)
 	}
 	i := 0
 	b.ReportAllocs()
 	for b.Loop() {
-		m.lease(dawn, leaseKey{&es[i%len(es)], leaseTTL}, time.Minute+time.Duration(i))
+		m.lease(dawn, &es[i%len(es)], leaseTTL, time.Minute+time.Duration(i))
 		i++
 	}
 }

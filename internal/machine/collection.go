@@ -54,7 +54,8 @@ func (c *collection) watching() []*Watch {
 func (c *collection) forgetStatus() {
 	sub := c.self
 	sub.nameOnStream = nameOnStream{}
-	sub.complete, sub.status, sub.fault, sub.troubled = false, StatusRequested, nil, false
+	sub.complete, sub.troubled = false, false
+	sub.become(StatusRequested, nil)
 	if sub.recalled() {
 		sub.from = 0
 	}
@@ -278,7 +279,7 @@ func (c *collection) needsNoMore() bool {
 	if l.answered == 0 && !(l.stream.Delta && l.claimsHeld) {
 		return false
 	}
-	if f := c.self.fault; f != nil && f.Kind != FaultTimeout {
+	if f := c.self.fault(); f != nil && f.Kind != FaultTimeout {
 		// What was refused before the first request listed the members, the server would say again.
 		before := c.self.claimed && (l.answered == 0 || c.self.seen < l.answered)
 		if f.Kind != FaultRejected || !before {

@@ -73,7 +73,7 @@ func (l *link) versionToClaim() string {
 	for sub := range l.owned() {
 		// SOTW-2, FALLBACK-3: no version if something is awaited, is another server's, is kept though deleted, or was
 		// refused in this version or before it.
-		if sub.foreign() || sub.keptDeleted() || sub.fault != nil && (sub.fault.Version == l.version || sub.seen < l.versionOf) ||
+		if sub.foreign() || sub.keptDeleted() || sub.fault() != nil && (sub.fault().Version == l.version || sub.seen < l.versionOf) ||
 			sub.wanted() && !sub.isCollection() && !sub.held() && !sub.absent() {
 			return ""
 		}
@@ -116,7 +116,7 @@ func (l *link) composeDelta(a *answer, node []byte) []byte {
 		msg = wire.AppendUnsubscribe(msg, c.name, c.params)
 	}
 	for _, sub := range back {
-		msg = wire.AppendUnsubscribe(msg, l.cache.spelled.onWire(sub), l.params(sub.of))
+		msg = wire.AppendUnsubscribe(msg, sub.onWire(), l.params(sub.of))
 	}
 	l.postpone(back)
 	l.setForm(form)
@@ -126,7 +126,7 @@ func (l *link) composeDelta(a *answer, node []byte) []byte {
 // takeBack splits off the names that have to be unsubscribed first.
 func (l *link) takeBack(added []*subscription) (now, back []*subscription) {
 	for _, sub := range added {
-		name := l.cache.spelled.onWire(sub)
+		name := sub.onWire()
 		if slices.ContainsFunc(l.stream.quirks, func(q quirk) bool { return q.takesBack(l, name) }) {
 			back = append(back, sub)
 		} else {
@@ -161,6 +161,9 @@ func (l *link) composeFirstDelta(node []byte) []byte {
 		msg = l.appendSubscribe(msg, sub)
 	}
 	v := versions{link: l, msg: msg}
+	if slices.ContainsFunc(names, (*subscription).byAlias) || slices.ContainsFunc(members, (*subscription).byAlias) {
+		v.claimed = map[string]string{}
+	}
 	for i, sub := range names {
 		v.tell(sub, i < named)
 	}
@@ -176,7 +179,7 @@ func (l *link) composeFirstDelta(node []byte) []byte {
 type versions struct {
 	*link
 	msg     []byte
-	claimed map[string]string // by name; nil if there are no aliases
+	claimed map[string]string // by name; nil if nothing is held by an alias
 	aliases []aliasVersion    // that are told when the names of the resources were
 }
 
@@ -205,10 +208,7 @@ func (v *versions) add(sub *subscription) {
 		sub.of.self.claimed = true
 	}
 	v.msg = wire.AppendInitialVersion(v.msg, sub.versionName(), sub.version)
-	if len(v.cache.given) > 0 {
-		if v.claimed == nil {
-			v.claimed = map[string]string{}
-		}
+	if v.claimed != nil {
 		v.claimed[sub.versionName()] = sub.version
 	}
 }
@@ -231,7 +231,7 @@ func (v *versions) tellAliases() {
 }
 
 func (l *link) appendSubscribe(msg []byte, sub *subscription) []byte {
-	return wire.AppendSubscribe(msg, l.cache.spelled.onWire(sub), l.params(sub.of))
+	return wire.AppendSubscribe(msg, sub.onWire(), l.params(sub.of))
 }
 
 // knownMembers lists what is known for collections alone, in order.

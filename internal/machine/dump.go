@@ -122,7 +122,7 @@ func (m *Machine) Node() []byte { return m.node }
 func (sub *subscription) dump() Resource {
 	r := Resource{
 		Server: sub.server(), Scope: sub.of.source.Scope, TypeURL: sub.of.cache.typ.URL, Name: sub.name, Authority: sub.authority(),
-		Status: sub.status, Version: sub.version, Raw: sub.raw, Fault: sub.fault, Watched: sub.wanted(),
+		Status: sub.status, Version: sub.version, Raw: sub.raw, Fault: sub.fault(), Watched: sub.wanted(),
 		Locator: sub.locator && sub.held(), Attributes: sub.attributes(), Stale: sub.stale(),
 	}
 	if sub.held() {
@@ -132,7 +132,7 @@ func (sub *subscription) dump() Resource {
 	case StatusDoesNotExist:
 		r.Reason = sub.reason
 	case StatusNacked:
-		r.Refused = sub.link().refusals.of(sub.fault)
+		r.Refused = sub.link().refusals.of(sub.fault())
 	}
 	if r.Fault == nil {
 		r.Fault = sub.of.source.joined(sub.link().trouble())

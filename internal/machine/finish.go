@@ -35,7 +35,7 @@ func (m *Machine) finishCollections(now time.Time, resp *response, live bool) {
 		m.recovered(s)
 	}
 	for _, c := range resp.completes {
-		switch f := c.self.fault; {
+		switch f := c.self.fault(); {
 		case !resp.link.has(c.self), c.self.complete: // nobody watches it any more, or another server was faster
 		case f == nil, f.Kind == FaultTimeout, f.Kind == FaultRejected && c.self.seen != resp.serial:
 			m.markComplete(now, c.self, resp.Version)
@@ -69,11 +69,11 @@ func (m *Machine) endFaults(resp *response) {
 // state.
 func (m *Machine) endCollectionFault(sub *subscription) {
 	switch {
-	case sub.fault == nil:
+	case sub.fault() == nil:
 	case sub.complete:
 		m.endFault(sub)
-	case sub.fault.Kind != FaultTimeout:
-		sub.status, sub.fault = StatusRequested, nil
+	case sub.fault().Kind != FaultTimeout:
+		sub.become(StatusRequested, nil)
 	}
 }
 
@@ -100,7 +100,7 @@ func (m *Machine) resumed(resp *response) {
 	}
 	var subs []*subscription
 	for sub := range l.owned() {
-		if sub.fault != nil && sub.listed() && !sub.unconfirmed && sub.seen != resp.serial {
+		if sub.fault() != nil && sub.listed() && !sub.unconfirmed && sub.seen != resp.serial {
 			subs = append(subs, sub)
 		}
 	}

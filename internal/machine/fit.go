@@ -75,15 +75,15 @@ func (l *link) postpone(subs []*subscription) {
 		return
 	}
 	for _, sub := range subs {
-		l.names.set(l.cache.spelled.onWire(sub), nil, false)
+		l.names.set(sub.onWire(), nil, false)
 	}
 	l.names.flush()
 	for _, sub := range subs {
-		l.names.set(l.cache.spelled.onWire(sub), l.params(sub.of), true)
+		l.names.set(sub.onWire(), l.params(sub.of), true)
 	}
 }
 
 // sizeOfName is what it takes to name a subscription.
 func (l *link) sizeOfName(sub *subscription) int {
-	return wire.SizeName(l.cache.spelled.onWire(sub), l.params(sub.of))
+	return wire.SizeName(sub.onWire(), l.params(sub.of))
 }

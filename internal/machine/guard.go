@@ -163,7 +163,7 @@ func (m *Machine) refuseAll(now time.Time, resp *response, removed []string, err
 				spoil(sub)
 			}
 			if resp.Renewed[it.index] && l.has(sub) {
-				l.cache.renewed[sub] = true
+				sub.setRenewed(true)
 			}
 		}
 	}

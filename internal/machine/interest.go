@@ -7,7 +7,7 @@ func (l *link) want(sub *subscription, wanted bool) {
 	} else {
 		l.watched--
 	}
-	l.names.set(l.cache.spelled.onWire(sub), l.params(sub.of), wanted)
+	l.names.set(sub.onWire(), l.params(sub.of), wanted)
 }
 
 // flushNames applies the pending changes of the names and returns them. A name that nobody wants is forgotten
@@ -27,7 +27,7 @@ func (l *link) flushNames() (added []*subscription, removed []change) {
 			if sub.subscribed || c.had {
 				removed = append(removed, c)
 			}
-			delete(l.cache.spelled, sub)
+			sub.unspell()
 			// DNE-4: nobody waits for it any more; as a member the server has to confirm it all the same.
 			if !sub.unconfirmed {
 				sub.timer = 0

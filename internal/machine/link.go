@@ -221,7 +221,7 @@ func without[T comparable](ws []T, w T) []T {
 
 // named says whether the last request, or in delta the requests of this stream, named a subscription.
 func (l *link) named(sub *subscription) bool {
-	return l.requested && l.names.has(l.cache.spelled.onWire(sub))
+	return l.requested && l.names.has(sub.onWire())
 }
 
 // sent says whether a request that asks for a subscription has left. What the wildcard or a glob asks for may come

@@ -89,7 +89,7 @@ func (m *Machine) tellHeld(sub *subscription, res Result, to, all []*Watch) {
 	n.Value, n.Raw, n.Attributes = res.Value, sub.raw, sub.attributes()
 	if f := sub.link().trouble(); f != nil && len(to) > 0 {
 		m.tellFaultTo(sub, f, to)
-	} else if sub.fault != nil {
+	} else if sub.fault() != nil {
 		m.report(sub, to, all)
 	}
 }
@@ -109,7 +109,7 @@ func (m *Machine) replayEnd(w *Watch) {
 	m.noticeTo(c.self, NoticeSynced, to, nil)
 	if f := c.self.link().trouble(); f != nil { // last: what comes before would sound as if all were well
 		m.tellFaultTo(c.self, f, to)
-	} else if c.self.fault != nil {
+	} else if c.self.fault() != nil {
 		m.report(c.self, to, nil)
 	}
 }

@@ -18,11 +18,11 @@ func (m *Machine) accept(now time.Time, sub *subscription, raw []byte, value any
 	}
 	sub.hold(raw, as)
 	sub.version, sub.updated = version, now.UnixNano()
-	sub.status, sub.fault = StatusAcked, nil
+	sub.become(StatusAcked, nil)
 	sub.troubled, sub.timer = false, 0
 	sub.credit()
 	sub.gen++
-	delete(sub.of.cache.renewed, sub)
+	sub.setRenewed(false)
 	sub.arrived()
 	n := m.noticeTo(sub, NoticeUpdated, sub.handOut(), sub.audience())
 	n.Value, n.Raw, n.Attributes = value, raw, sub.attributes()
@@ -35,7 +35,7 @@ func (m *Machine) accept(now time.Time, sub *subscription, raw []byte, value any
 func (m *Machine) returned(sub *subscription) {
 	// ERR-5: it returns.
 	if sub.keptDeleted() {
-		sub.of.cache.leases.end(leaseKey{sub, leaseGrace})
+		sub.endLease(leaseGrace)
 		m.log(sub, false, "a resource that the server had deleted is back")
 	}
 }
@@ -50,8 +50,8 @@ func (m *Machine) confirm(sub *subscription, version string) {
 
 // endFault ends what was wrong with a held value, or a collection that is complete.
 func (m *Machine) endFault(sub *subscription) {
-	sub.status = StatusAcked
-	if sub.fault == nil {
+	had := sub.fault()
+	if sub.become(StatusAcked, nil); had == nil {
 		return
 	}
 	var to []*Watch
@@ -59,14 +59,13 @@ func (m *Machine) endFault(sub *subscription) {
 		to = sub.handOut()
 	}
 	// ERR-10: the end of trouble is told.
-	sub.fault = nil
 	m.report(sub, to, sub.audience())
 }
 
 // markComplete: the first state of a collection is complete.
 func (m *Machine) markComplete(now time.Time, sub *subscription, version string) {
-	sub.complete, sub.status, sub.fault = true, StatusAcked, nil
-	sub.troubled, sub.timer = false, 0
+	sub.become(StatusAcked, nil)
+	sub.complete, sub.troubled, sub.timer = true, false, 0
 	m.storeComplete(now, sub)
 	if sub.recalled() {
 		sub.from = 0
@@ -96,9 +95,10 @@ func (m *Machine) noteFault(sub *subscription, f *Fault, status Status, drop boo
 // they were told so last.
 func (m *Machine) setStatus(sub *subscription, status Status, reason Reason, f *Fault, all []*Watch) {
 	// DNE-6: the same is not told again.
-	told := sub.status == status && (f == nil || f.same(sub.fault)) && !sub.overshadowed()
+	told := sub.status == status && (f == nil || f.same(sub.fault())) && !sub.overshadowed()
 	// DNE-4, DNE-9: nothing is waited for any more.
-	sub.status, sub.reason, sub.fault, sub.timer = status, reason, f, 0
+	sub.become(status, f)
+	sub.reason, sub.timer = reason, 0
 	if !sub.held() && !sub.stale() {
 		sub.credit()
 	}
@@ -129,7 +129,7 @@ func (sub *subscription) dropValue() {
 	}
 	sub.hold(nil, given{})
 	sub.version, sub.from, sub.status = "", 0, StatusRequested
-	sub.of.cache.strip(sub)
+	sub.strip()
 	sub.troubled = false
 	sub.gen++
 	sub.arrived()
@@ -187,7 +187,7 @@ func (m *Machine) keepDeleted(now time.Time, sub *subscription, reason Reason) {
 	if sub.status != StatusDoesNotExist {
 		m.log(sub, false, "the server deleted a resource ("+reason.String()+"); as configured, the last value is kept")
 		if sub.reason = reason; grace > 0 {
-			m.lease(now, leaseKey{sub, leaseGrace}, grace)
+			m.lease(now, sub, leaseGrace, grace)
 		}
 	}
 	m.noteFault(sub, &Fault{Kind: FaultData, Err: err, At: now}, StatusDoesNotExist, false)

@@ -142,7 +142,7 @@ func (m *Machine) takeStored(now time.Time, ld *Load, e *Entry, it *Item, r Resu
 	sub.describe(e.Attributes)
 	// LKG-6: the time to live goes on.
 	if e.TTL > 0 {
-		m.lease(now, leaseKey{sub, leaseTTL}, e.TTL)
+		m.lease(now, sub, leaseTTL, e.TTL)
 	}
 	ld.cache.stale = append(ld.cache.stale, sub)
 	n := m.noticeTo(sub, NoticeUpdated, sub.handOut(), sub.audience())

@@ -33,7 +33,7 @@ type subscription struct {
 	raw     []byte // the accepted payload; nil if none is held
 	version string
 	updated int64  // when it was accepted, in Unix nanoseconds
-	fault   *Fault // what is wrong with it; nil if nothing
+	extra   *extra // what few have; nil for nothing
 	seen    uint32 // the last response that spoke of it
 	gen     uint16 // grows with each change of raw; it may come round
 
@@ -131,13 +131,13 @@ func (sub *subscription) hold(raw []byte, as given) {
 	src.held -= sub.counted()
 	// CACHE-2: bytes are held.
 	sub.raw = raw
-	sub.of.cache.give(sub, as)
+	sub.setGiven(as)
 	src.held += sub.counted()
 }
 
 // counted is how many bytes are counted of a subscription.
 func (sub *subscription) counted() int64 {
-	if sub.of.cache.given[sub].shared {
+	if sub.extras().given.shared {
 		return 0
 	}
 	return int64(len(sub.raw))

@@ -57,14 +57,14 @@ func (m *Machine) report(sub *subscription, to, all []*Watch) {
 	var n *Notice
 	switch {
 	case sub.usable():
-		m.noticeTo(sub, NoticeAmbient, to, all).Fault = sub.fault
+		m.noticeTo(sub, NoticeAmbient, to, all).Fault = sub.fault()
 		return
 	case sub.status == StatusDoesNotExist:
 		n = m.noticeTo(sub, NoticeDoesNotExist, to, all)
 		n.Reason = sub.reason
-	case sub.fault != nil:
+	case sub.fault() != nil:
 		n = m.noticeTo(sub, NoticeFailed, to, all)
-		n.Fault = sub.fault
+		n.Fault = sub.fault()
 	default:
 		return // nothing is
 	}

@@ -9,18 +9,17 @@ import (
 // receivedTTL takes the time to live that an entry of a response has, or has not: each receipt sets
 // it anew, a heartbeat too, and one without ends it.
 func (m *Machine) receivedTTL(now time.Time, sub *subscription, r *wire.Resource) {
-	key := leaseKey{sub, leaseTTL}
 	// TTL-1: it runs from each receipt.
 	if r.HasTTL {
-		m.lease(now, key, r.TTL)
+		m.lease(now, sub, leaseTTL, r.TTL)
 	} else {
-		sub.of.cache.leases.end(key)
+		sub.endLease(leaseTTL)
 	}
 }
 
 // renewTTL takes the time to live of what was sent again, and has the store keep it.
 func (m *Machine) renewTTL(now time.Time, sub *subscription, r *wire.Resource) {
-	limited := r.HasTTL || sub.of.cache.leases[leaseKey{sub, leaseTTL}] != nil
+	limited := r.HasTTL || sub.extras().leases[leaseTTL] != nil
 	if m.receivedTTL(now, sub, r); limited {
 		m.store(sub, expiry(now, r))
 	}
@@ -36,14 +35,13 @@ func expiry(now time.Time, r *wire.Resource) time.Time {
 
 // lease has a resource held for some time more, and no longer. The time is on the clock of the stream that the
 // resource is of now, and goes on whatever becomes of either.
-func (m *Machine) lease(now time.Time, key leaseKey, wait time.Duration) {
-	ls := key.sub.of.cache.leases
-	l := ls[key]
+func (m *Machine) lease(now time.Time, sub *subscription, kind leaseKind, wait time.Duration) {
+	l := sub.extras().leases[kind]
 	if l == nil {
-		l = &lease{leaseKey: key}
-		ls[key] = l
+		l = &lease{sub: sub, kind: kind}
+		sub.alter(func(x *extra) { x.leases[kind] = l })
 	}
-	l.stream = key.sub.stream()
+	l.stream = sub.stream()
 	m.setAlarm(now, l.stream, l, wait)
 }
 
@@ -51,10 +49,10 @@ func (l *lease) alarm() *uint32 { return &l.timer }
 
 func (l *lease) ring(m *Machine, now time.Time, _ *stream) {
 	if s := l.sub.stream(); s.clock.stopped() { // it is of another one by now, which maybe brings it again
-		m.lease(now, l.leaseKey, 0)
+		m.lease(now, l.sub, l.kind, 0)
 		return
 	}
-	delete(l.sub.of.cache.leases, l.leaseKey)
+	l.sub.endLease(l.kind)
 	switch sub := l.sub; {
 	case l.kind == leaseTTL:
 		// TTL-1: the time to live is over.

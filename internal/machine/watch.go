@@ -50,7 +50,7 @@ func (m *Machine) attach(of *collection, w *Watch) (held bool) {
 	if w.Wildcard {
 		w.sub = of.self
 		if of.isGlob() {
-			c.spelled.spell(w.sub, w.Spelling)
+			w.sub.spell(w.Spelling)
 		}
 		w.sub.watches = append(w.sub.watches, w)
 		w.owed = 1 // it is told of the members first, whatever becomes of the server meanwhile
@@ -61,7 +61,7 @@ func (m *Machine) attach(of *collection, w *Watch) (held bool) {
 		return false
 	}
 	sub := c.subscriptionOf(of, w.Name)
-	c.spelled.spell(sub, w.Spelling)
+	sub.spell(w.Spelling)
 	w.sub = sub
 	first := !sub.wanted()
 	if first && sub.subscribed && sub.stream().Delta {
@@ -87,7 +87,8 @@ func (m *Machine) attach(of *collection, w *Watch) (held bool) {
 func (sub *subscription) askAnew() {
 	// DELTA-7: each subscription is answered.
 	if !sub.held() && !sub.stale() {
-		sub.status, sub.reason, sub.fault, sub.timer = StatusRequested, 0, nil, 0
+		sub.become(StatusRequested, nil)
+		sub.reason, sub.timer = 0, 0
 	}
 }
 

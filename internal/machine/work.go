@@ -104,7 +104,7 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 			continue
 		}
 		if len(it.also) > 0 && said != nil {
-			sub.of.cache.attributes[sub] = said
+			sub.alter(func(x *extra) { x.attributes = said })
 		} else {
 			sub.describe(said)
 		}
@@ -145,7 +145,7 @@ func (m *Machine) commitEntry(now time.Time, resp *response, it *Item, sub *subs
 		m.accept(now, sub, it.Raw, r.Value, version, as)
 	}
 	resp.used(it.index, sub, r.Flaws)
-	resp.link.cache.setFlaws(sub, r.Flaws)
+	sub.setFlaws(r.Flaws)
 	m.receivedTTL(now, sub, entry)
 	// LKG-1: what is accepted, and only that.
 	m.store(sub, expiry(now, entry))
@@ -179,9 +179,9 @@ func (m *Machine) applyEntry(now time.Time, resp *response, it assessed) {
 	sub, r := it.sub, &resp.Resources[it.index]
 	switch it.kind {
 	case isHeld:
-		resp.used(it.index, sub, resp.link.cache.flaws[sub])
+		resp.used(it.index, sub, sub.extras().flaws)
 		sub.describe(r.Attributes)
-		if was := sub.of.cache.given[sub]; was != resp.givenAs(it.index, sub, was.shared) {
+		if was := sub.extras().given; was != resp.givenAs(it.index, sub, was.shared) {
 			sub.hold(sub.raw, resp.givenAs(it.index, sub, was.shared))
 		}
 		m.confirm(sub, resp.versionOf(r))

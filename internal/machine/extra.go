@@ -1,0 +1,136 @@
+package machine
+
+import (
+	"cmp"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
+)
+
+// extra is what few subscriptions have. The zero value is nothing.
+type extra struct {
+	fault *Fault // what is wrong; nil if nothing
+
+	// spelling is the name as it is subscribed to, for as long as it is, where that is not the canonical one, which
+	// is for equality alone (XDSTP-4): that of the watch that first caused the request. Servers may compare
+	// names as text. Else "".
+	spelling string
+
+	target *aliasTarget // the resource of which the name is an alias; nil if it is none
+
+	// Of the value that is held.
+	given      given
+	attributes *wire.Attributes // what the server said beside it; nil for nothing
+	flaws      []error          // what is wrong with parts of it, which is told each time that the same comes again
+	leases     [leaseKinds]*lease
+
+	renewed bool // refused with a response that called it new; see [response.renews]
+}
+
+// given is under which name a server gave the value that is held, where that is not the subscription's
+// own. It is told the version under that name. The zero value is the subscription's own name.
+type given struct {
+	name   string
+	alias  bool // it is another name than the subscription's, which is an alias; else it is spelled otherwise
+	shared bool // the bytes are those of another subscription of the resource, where they are counted
+}
+
+// extras is what the subscription has of what few have.
+func (sub *subscription) extras() extra {
+	if sub.extra == nil {
+		return extra{}
+	}
+	return *sub.extra
+}
+
+// alter changes what the subscription has of what few have. It is not for what most subscriptions go through.
+func (sub *subscription) alter(change func(*extra)) {
+	if sub.extra == nil {
+		sub.extra = new(extra)
+	}
+	if change(sub.extra); sub.extra.empty() {
+		sub.extra = nil
+	}
+}
+
+func (x *extra) empty() bool {
+	return x.fault == nil && x.spelling == "" && x.target == nil && x.given == given{} && x.attributes == nil &&
+		len(x.flaws) == 0 && x.leases == [leaseKinds]*lease{} && !x.renewed
+}
+
+func (sub *subscription) fault() *Fault { return sub.extras().fault }
+
+// become gives a subscription a status and what is wrong, nil for nothing.
+func (sub *subscription) become(status Status, f *Fault) {
+	if sub.status = status; f != sub.fault() {
+		sub.alter(func(x *extra) { x.fault = f })
+	}
+}
+
+// setGiven notes under which name the value was given.
+func (sub *subscription) setGiven(as given) {
+	if as != sub.extras().given {
+		sub.alter(func(x *extra) { x.given = as })
+	}
+}
+
+// setFlaws notes what is wrong with parts of the value.
+func (sub *subscription) setFlaws(flaws []error) {
+	if len(flaws)+len(sub.extras().flaws) > 0 {
+		sub.alter(func(x *extra) { x.flaws = flaws })
+	}
+}
+
+// setRenewed notes whether a response that called the value new was refused.
+func (sub *subscription) setRenewed(renewed bool) {
+	if renewed != sub.extras().renewed {
+		sub.alter(func(x *extra) { x.renewed = renewed })
+	}
+}
+
+func (sub *subscription) attributes() *wire.Attributes { return sub.extras().attributes }
+
+// describe keeps what stands beside a held value now.
+func (sub *subscription) describe(said *wire.Attributes) {
+	if said.Equal(sub.attributes()) {
+		return
+	}
+	if said != nil {
+		said = said.Clone()
+	}
+	sub.alter(func(x *extra) { x.attributes = said })
+}
+
+// strip forgets what is known beside a value.
+func (sub *subscription) strip() {
+	if sub.extra == nil {
+		return
+	}
+	sub.endLease(leaseTTL)
+	sub.endLease(leaseGrace)
+	sub.alter(func(x *extra) { x.attributes, x.flaws = nil, nil })
+}
+
+// onWire is the name as it is subscribed to.
+func (sub *subscription) onWire() string { return cmp.Or(sub.extras().spelling, sub.name) }
+
+// spell notes how the name is to be subscribed to, nil for as it is, unless it is watched or subscribed to.
+func (sub *subscription) spell(spelling *string) {
+	if sub.lives() {
+		return
+	}
+	if spelling != nil && *spelling != sub.name {
+		sub.alter(func(x *extra) { x.spelling = *spelling })
+	} else {
+		sub.unspell()
+	}
+}
+
+// unspell has the name subscribed to as it is, from now on.
+func (sub *subscription) unspell() {
+	if sub.extras().spelling != "" {
+		sub.alter(func(x *extra) { x.spelling = "" })
+	}
+}
+
+// versionName is the name under which the server is told the version that is held.
+func (sub *subscription) versionName() string { return cmp.Or(sub.extras().given.name, sub.name) }
