@@ -129,8 +129,8 @@ func (m *Machine) activate(now time.Time, src *source, to int) {
 			m.tellEveryone(l, l.fault, src)
 		}
 	}
-	if dst.toldFault == nil && !dst.works() {
-		dst.toldFault = &Fault{Kind: FaultConnection, Err: errBefore}
+	if len(dst.told) == 0 && !dst.works() {
+		dst.told = []*Fault{pastFault}
 	}
 	for i := was + 1; i <= to; i++ {
 		m.countWatch(now, src.streams[i], +src.watches)

@@ -180,7 +180,7 @@ func (m *Machine) restart(now time.Time, s *stream) {
 // goIdle forgets the troubles of a stream that nobody wants.
 func (s *stream) goIdle() {
 	s.state, s.gen = idle, s.gen+1
-	s.fault, s.toldFault, s.toldFaults = nil, nil, nil
+	s.fault, s.told = nil, nil
 }
 
 // forgetTypes forgets types without interest, and says whether any is left.

@@ -51,10 +51,9 @@ type stream struct {
 	// the watches were told of it may be older: while they are being told of one trouble
 	// the next waits, and only the newest of those that wait is ever told. What was told of
 	// since the server was well is not told again: attempts may fail by turns.
-	fault      *Fault
-	toldFault  *Fault
-	toldFaults []*Fault // since the server was well, the newest few
-	telling    bool
+	fault   *Fault
+	told    []*Fault // since the watches were told that the server is well, the newest few
+	telling bool
 	// lingerUntil is set while nobody watches anything on a stream that stands.
 	lingerUntil time.Time
 }

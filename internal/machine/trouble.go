@@ -12,12 +12,14 @@ const maxToldOf = 4
 // news and nobody is being told of older trouble. So what waits for a handler that is slow
 // does not grow with the attempts to reach the server.
 func (m *Machine) tellTrouble(s *stream) {
-	if s.telling || s.fault == s.toldFault || slices.ContainsFunc(s.toldFaults, s.fault.same) {
+	if s.telling || s.fault == nil && len(s.told) == 0 || slices.ContainsFunc(s.told, s.fault.same) {
 		return
 	}
 	from := len(m.fx.Notify)
-	if s.toldFault = s.fault; s.fault != nil {
-		s.toldFaults = append(s.toldFaults[max(0, len(s.toldFaults)+1-maxToldOf):], s.fault)
+	if s.fault == nil {
+		s.told = nil
+	} else {
+		s.told = append(s.told[max(0, len(s.told)+1-maxToldOf):], s.fault)
 	}
 	for _, l := range s.order {
 		m.tellEveryone(l, s.fault, nil)
@@ -28,19 +30,22 @@ func (m *Machine) tellTrouble(s *stream) {
 	s.telling = len(m.fx.Notify) > from
 }
 
-// recovered: a response clears what was told of trouble before it.
+// recovered: a response clears what was told of trouble before it. What comes after it is news, though the
+// watches were not told of the end of that yet.
 func (m *Machine) recovered(s *stream) {
-	s.fault, s.toldFaults = nil, nil
+	if s.fault = nil; len(s.told) > 0 {
+		s.told = []*Fault{pastFault}
+	}
 	m.tellTrouble(s)
 }
 
 // knownTrouble is the trouble with the server that watches were told of and that is not over; nil for
 // none.
 func (s *stream) knownTrouble() *Fault {
-	if s.toldFault == nil || s.toldFault.Err == errBefore || !s.unreachable() {
-		return nil
+	if n := len(s.told); n > 0 && s.told[n-1] != pastFault && s.unreachable() {
+		return s.told[n-1]
 	}
-	return s.toldFault
+	return nil
 }
 
 // tellEveryone tells everyone on a type, or those of one source, of trouble with the server, or with nil
@@ -84,7 +89,7 @@ func (l *link) trouble() *Fault {
 // joined is trouble with the active server, with that of the servers of higher priority: the
 // program hears of all (U-7). It is made once, though many hear of it.
 func (src *source) joined(f *Fault) *Fault {
-	if f == nil || src == nil || src.active == 0 || f != src.stream().fault && f != src.stream().toldFault {
+	if f == nil || src == nil || src.active == 0 || f != src.stream().fault && !slices.Contains(src.stream().told, f) {
 		return f
 	}
 	var all []ServerFault
@@ -104,6 +109,6 @@ func (src *source) joined(f *Fault) *Fault {
 	return src.all
 }
 
-// errBefore is never told: it stands for trouble that watches were told of when another
-// server was active, so that it is cleared when this one speaks.
-var errBefore = errors.New("the server before it was in trouble")
+// pastFault is never told: it stands for trouble that watches were told of and that is over, or of another
+// server that was active then. When this one speaks they are told that all is well.
+var pastFault = &Fault{Kind: FaultConnection, Err: errors.New("a server was in trouble")}
