@@ -3,6 +3,8 @@ package machine
 import (
 	"slices"
 	"time"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
 // hush is how long a name that was added to those of a stream in state of the world may stay
@@ -21,14 +23,8 @@ type hushes struct {
 // unheard are those of one type.
 type unheard struct {
 	link  *link
-	names []addedName
-	heard time.Duration // when the server last spoke of the type
-	timer uint32
-}
-
-type addedName struct {
-	sub *subscription
-	at  time.Duration // on the stream's clock, when it may stay unknown no longer
+	names []*subscription // some maybe known since
+	timer uint32          // from when the first was added, or the server has spoken since
 }
 
 func (q *hushes) forget() {
@@ -48,23 +44,15 @@ func (q *hushes) written(m *Machine, now time.Time, l *link, first bool, fresh [
 		u = &unheard{link: l}
 		q.of[l] = u
 	}
-	if len(u.names) > 64+2*l.watched { // most may be over; those at the front alone go by themselves
-		u.names = slices.DeleteFunc(u.names, func(n addedName) bool { return !l.awaits(n.sub) })
+	if u.names = append(u.names, fresh...); u.timer == 0 {
+		u.wait(m, now)
 	}
-	at := l.stream.clock.at(now) + m.hush(l.stream)
-	for _, sub := range fresh {
-		if l.owns(sub) && !sub.isCollection() {
-			u.names = append(u.names, addedName{sub, at})
-		}
-	}
-	u.wake(m, now)
 }
 
-// received: the server spoke of the type.
-func (q *hushes) received(m *Machine, now time.Time, l *link) {
-	if u := q.of[l]; u != nil {
-		u.heard = l.stream.clock.at(now)
-		u.wake(m, now)
+// judged: a server that spoke of the type is quiet from now on at the earliest.
+func (q *hushes) judged(m *Machine, now time.Time, resp *response, _ *wire.Status) {
+	if u := q.of[resp.link]; u != nil {
+		u.wait(m, now)
 	}
 }
 
@@ -84,36 +72,28 @@ func (l *link) overhears() bool {
 	return !s.Delta && !s.stateless() && s.url != "" && l.form != wildLegacy
 }
 
-// wake sets the alarm for the first name. A server that has not answered on the stream yet is waited
-// for, and so is one that just spoke.
-func (u *unheard) wake(m *Machine, now time.Time) {
-	if s := u.link.stream; u.link.answered != 0 && len(u.names) > 0 {
-		at := max(u.names[0].at, u.heard+m.hush(s))
-		m.setAlarm(now, s, u, at-s.clock.at(now))
+// wait gives the server time from now on for what is still unknown. One that has not answered on the stream
+// yet is waited for.
+func (u *unheard) wait(m *Machine, now time.Time) {
+	u.timer = 0
+	u.names = slices.DeleteFunc(u.names, func(sub *subscription) bool { return !u.link.awaits(sub) })
+	if u.link.answered != 0 && len(u.names) > 0 {
+		m.setAlarm(now, u.link.stream, u, m.hush(u.link.stream))
 	}
 }
 
 func (u *unheard) alarm() *uint32 { return &u.timer }
 
-// ring asks on a new stream for what the server has not heard of in time. A name that nobody watches may
-// come back before the server is told, and is waited for anew.
+// ring asks on a new stream for what the server has not heard of. A name that nobody watches may come back
+// before the server is told, and is waited for anew.
 func (u *unheard) ring(m *Machine, now time.Time, s *stream) {
-	for len(u.names) > 0 && !u.link.awaits(u.names[0].sub) {
-		u.names = u.names[1:]
+	if u.wait(m, now); slices.ContainsFunc(u.names, (*subscription).wanted) {
+		m.restart(now, s) // S-30: the name is requested on a new stream.
 	}
-	if at := s.clock.at(now); len(u.names) > 0 && u.names[0].at <= at {
-		// S-30: the name is requested on a new stream.
-		if u.names[0].sub.wanted() {
-			m.restart(now, s)
-			return
-		}
-		u.names = append(u.names[1:], addedName{u.names[0].sub, at + m.hush(s)})
-	}
-	u.wake(m, now)
 }
 
 // awaits says that nothing is known of a subscription that is subscribed to until the server is told of
 // what changed.
 func (l *link) awaits(sub *subscription) bool {
-	return l.has(sub) && sub.subscribed && sub.status == StatusRequested
+	return l.has(sub) && sub.subscribed && sub.status == StatusRequested && !sub.isCollection()
 }

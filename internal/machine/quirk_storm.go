@@ -25,13 +25,12 @@ type storms struct {
 
 // storm is a response that a server repeats.
 type storm struct {
-	last     string // what the repeated response looks like; "" if it is worth something
-	count    int
-	since    time.Time
-	heardAt  time.Time
-	sentAt   time.Time
-	raging   bool
-	earliest time.Time // when the next answer may leave
+	last    string // what the repeated response looks like; "" if it is worth something
+	count   int
+	since   time.Time
+	heardAt time.Time
+	sentAt  time.Time // of the last answer
+	raging  bool
 }
 
 func (q *storms) forget() { clear(q.of) }
@@ -55,19 +54,15 @@ func (q *storms) judged(m *Machine, now time.Time, resp *response, detail *wire.
 // before holds answers back that have nothing else to say: a change of interest may bring
 // something new.
 func (q *storms) before(l *link, what debt) (at time.Time, rank int) {
-	if st := q.of[l]; st != nil && what == oweAnswer {
-		at = st.earliest
+	if st := q.of[l]; st != nil && st.raging && what == oweAnswer {
+		at = st.sentAt.Add(stormPause)
 	}
 	return at, 0
 }
 
-// sent: of several answers that are owed the next has to wait too.
 func (q *storms) sent(now time.Time, l *link, what debt, _ int) {
 	if st := q.of[l]; st != nil && what != oweInterest {
 		st.sentAt = now
-		if st.raging {
-			st.earliest = now.Add(stormPause)
-		}
 	}
 }
 
@@ -86,9 +81,6 @@ func (st *storm) heard(now time.Time, resp *response, detail *wire.Status) bool 
 	st.count++
 	began := !st.raging && st.count >= limit
 	st.raging = st.raging || began
-	if st.raging {
-		st.earliest = st.sentAt.Add(stormPause)
-	}
 	return began
 }
 
