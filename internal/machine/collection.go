@@ -54,11 +54,8 @@ func (c *collection) watching() []*Watch {
 func (c *collection) forgetStatus() {
 	sub := c.self
 	sub.nameOnStream = nameOnStream{}
-	sub.complete, sub.troubled = false, false
+	sub.complete, sub.troubled, sub.from = false, false, 0
 	sub.become(StatusRequested, nil)
-	if sub.recalled() {
-		sub.from = 0
-	}
 	if l := sub.link(); l != nil && l.busy != nil {
 		l.busy.completes = without(l.busy.completes, c)
 	}

@@ -86,10 +86,9 @@ type Machine struct {
 	node      []byte      // of the newest stream
 	fx        Effects
 
-	storeRoom int        // how many changes the store may be told of in this step
-	sifting   []*sifting // long lists of removed names, some of which are looked at in each step
-	began     time.Time  // when the first step was
-	stepped   time.Time  // when the last step was
+	sifting []*sifting // long lists of removed names, some of which are looked at in each step
+	began   time.Time  // when the first step was
+	stepped time.Time  // when the last step was
 
 	discarded Notice          // that nobody is told of; used again
 	found     []*subscription // what a response speaks of; used again

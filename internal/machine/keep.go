@@ -72,7 +72,7 @@ func (m *Machine) keepAt(src *source, sub *subscription, k Kept) {
 	}
 	n := len(m.fx.Keep) - 1
 	if n < 0 || m.fx.Keep[n].Source != source || m.fx.Keep[n].TypeURL != url || m.fx.Keep[n].Covers != nil {
-		m.fx.Keep = append(m.fx.Keep, Keep{Source: source, TypeURL: url, Changes: make([]Kept, 0, max(1, m.storeRoom))})
+		m.fx.Keep = append(m.fx.Keep, Keep{Source: source, TypeURL: url})
 		n++
 	}
 	m.fx.Keep[n].Changes = append(m.fx.Keep[n].Changes, k)

@@ -17,7 +17,7 @@ func New(c Config) *Machine {
 // Step takes what happened, in order, and returns what is to be done. The effects are the
 // caller's own.
 func (m *Machine) Step(now time.Time, events ...Event) Effects {
-	m.fx, m.storeRoom = Effects{}, 0
+	m.fx = Effects{}
 	if m.began.IsZero() {
 		m.began, m.stepped = now, now
 	}

@@ -67,9 +67,7 @@ func (m *Machine) markComplete(now time.Time, sub *subscription, version string)
 	sub.become(StatusAcked, nil)
 	sub.complete, sub.troubled, sub.timer = true, false, 0
 	m.storeComplete(now, sub)
-	if sub.recalled() {
-		sub.from = 0
-	}
+	sub.from = 0
 	m.noticeTo(sub, NoticeSynced, sub.handOut(), nil).Version = version
 	if f := sub.stream().knownTrouble(); f != nil {
 		m.tellFault(sub, f)
@@ -110,16 +108,12 @@ func (m *Machine) setStatus(sub *subscription, status Status, reason Reason, f *
 
 // dropState lets go of a value, or of a collection's first state; its members have conclusions of their own.
 func (m *Machine) dropState(sub *subscription) {
-	if !sub.isCollection() {
-		sub.dropValue()
-		m.unstore(sub)
-		return
-	}
 	m.unstore(sub)
-	if sub.recalled() {
-		sub.from = 0
+	if sub.isCollection() {
+		sub.complete, sub.from, sub.status = false, 0, StatusRequested
+	} else {
+		sub.dropValue()
 	}
-	sub.complete, sub.status = false, StatusRequested
 }
 
 // dropValue lets go of the value. What was told of it counts no more.
@@ -164,8 +158,7 @@ func (m *Machine) noteAbsent(sub *subscription, reason Reason) {
 		all = sub.audience()
 	}
 	sub.of.cache.aliases.remove(sub)
-	sub.dropValue()
-	m.unstore(sub)
+	m.dropState(sub)
 	m.setStatus(sub, StatusDoesNotExist, reason, nil, all)
 	// DELTA-10: what is subscribed to stays so.
 	if !sub.lives() {

@@ -41,8 +41,7 @@ func (m *Machine) lease(now time.Time, sub *subscription, kind leaseKind, wait t
 		l = &lease{sub: sub, kind: kind}
 		sub.alter(func(x *extra) { x.leases[kind] = l })
 	}
-	l.stream = sub.stream()
-	m.setAlarm(now, l.stream, l, wait)
+	m.setAlarm(now, sub.stream(), l, wait)
 }
 
 func (l *lease) alarm() *uint32 { return &l.timer }

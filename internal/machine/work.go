@@ -74,7 +74,6 @@ func (m *Machine) proceed(now time.Time, resp *response) {
 func (m *Machine) commit(now time.Time, resp *response) {
 	for task := nextDecoded(&resp.tasks); task != nil; task = nextDecoded(&resp.tasks) {
 		m.fx.Notify = slices.Grow(m.fx.Notify, len(task.Items))
-		m.storeRoom = len(task.Items)
 		for i := range task.Items {
 			m.commitItem(now, resp, &task.Items[i], task.results[i])
 		}
