@@ -189,13 +189,15 @@ func (m *Machine) keepDeleted(now time.Time, sub *subscription, reason Reason) {
 // answerTimeout: the server did not answer in time. Only watches of the name are notified: those of a collection
 // never heard of it.
 func (m *Machine) answerTimeout(now time.Time, s *stream, sub *subscription) {
+	l := sub.link()
 	switch {
 	case sub.held():
 		m.unconfirmedTimeout(now, sub)
 		return
 	// WILD-5: the server sent names and has nothing to add.
 	case sub.isCollection() && sub.of.needsNoMore():
-		m.markComplete(now, sub, sub.link().version)
+		l.lapsed = l.lapsed || l.added // SOTW-2: the version was accepted before that
+		m.markComplete(now, sub, l.version)
 		return
 	case m.timeout(s) <= 0:
 		return // of a collection, which was waited for because of the case before
@@ -203,7 +205,6 @@ func (m *Machine) answerTimeout(now time.Time, s *stream, sub *subscription) {
 		m.unconfirmedTimeout(now, sub)
 		return
 	}
-	l := sub.link()
 	if sub == l.cache.star.self && l.form == wildExplicit {
 		m.warnStar(l)
 	}
