@@ -125,12 +125,12 @@ func (m *Machine) Wanted(stream int) bool { return m.streams[stream].watches > 0
 // newQuirks makes those of a stream. The end of a stream is explained by the first that can.
 func (m *Machine) newQuirks(s *stream) []quirk {
 	return []quirk{
-		&tooLarge{stream: s, budget: m.budgets[s.server]},
-		&suspects{stream: s, of: map[*link]*suspicion{}},
+		&tooLarge{stream: s, budget: m.budgets[s.server], largest: map[*link]int{}},
+		&suspects{stream: s, of: byType[suspicion]{}},
 		&calmness{stream: s},
 		&tooMuch{},
-		&storms{of: map[*link]*storm{}},
-		&hushes{of: map[*link]*unheard{}},
+		&storms{of: byType[storm]{}},
+		&hushes{of: byType[unheard]{}},
 		&unasked{of: map[*link]map[uint64]bool{}},
 	}
 }

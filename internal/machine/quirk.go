@@ -51,6 +51,19 @@ func (noQuirk) written(*Machine, time.Time, *link, bool, []*subscription) {}
 func (noQuirk) vouches() bool                                             { return false }
 func (noQuirk) ended(*Machine, time.Time, *ending)                        {}
 
+// byType is what a quirk knows of the types of a stream.
+type byType[T any] map[*link]*T
+
+// on finds or makes what is known of a type.
+func (of byType[T]) on(l *link) *T {
+	it := of[l]
+	if it == nil {
+		it = new(T)
+		of[l] = it
+	}
+	return it
+}
+
 // ending is the end of a stream: what the protocol makes of it, and what quirks change.
 type ending struct {
 	Down

@@ -17,7 +17,7 @@ const hush = 2 * time.Second
 // hushes are the names of a stream's types that were added, and of which nothing is known yet.
 type hushes struct {
 	noQuirk
-	of map[*link]*unheard
+	of byType[unheard]
 }
 
 // unheard are those of one type.
@@ -39,11 +39,8 @@ func (q *hushes) written(m *Machine, now time.Time, l *link, first bool, fresh [
 	if first || len(fresh) == 0 || !l.overhears() {
 		return
 	}
-	u := q.of[l]
-	if u == nil {
-		u = &unheard{link: l}
-		q.of[l] = u
-	}
+	u := q.of.on(l)
+	u.link = l
 	if u.names = append(u.names, fresh...); u.timer == 0 {
 		u.wait(m, now)
 	}

@@ -19,18 +19,14 @@ type tooLarge struct {
 	largest map[*link]int // request before the first response, in bytes
 }
 
-func (q *tooLarge) forget() { q.largest = nil }
+func (q *tooLarge) forget() { clear(q.largest) }
 
 func (q *tooLarge) limit() int { return *q.budget }
 
 func (q *tooLarge) sent(_ time.Time, l *link, _ debt, size int) {
-	if l.answered != 0 {
-		return
+	if l.answered == 0 {
+		q.largest[l] = max(q.largest[l], size)
 	}
-	if q.largest == nil {
-		q.largest = map[*link]int{}
-	}
-	q.largest[l] = max(q.largest[l], size)
 }
 
 // ended lowers the budget after a request that may have been too large, and says so.

@@ -20,7 +20,7 @@ const (
 // storms are those of a stream's types.
 type storms struct {
 	noQuirk
-	of map[*link]*storm
+	of byType[storm]
 }
 
 // storm is a response that a server repeats.
@@ -38,11 +38,7 @@ func (q *storms) forget() { clear(q.of) }
 // judged looks for the beginning of a storm.
 func (q *storms) judged(m *Machine, now time.Time, resp *response, detail *wire.Status) {
 	l := resp.link
-	st := q.of[l]
-	if st == nil {
-		st = &storm{}
-		q.of[l] = st
-	}
+	st := q.of.on(l)
 	if st.heard(now, resp, detail) {
 		m.logType(l, true, "the server repeats one response without end; answers to it are slowed down")
 	}

@@ -26,7 +26,7 @@ const (
 type suspects struct {
 	noQuirk
 	stream *stream
-	of     map[*link]*suspicion
+	of     byType[suspicion]
 	barren int // incarnations in a row that ended at once and brought nothing
 }
 
@@ -36,15 +36,6 @@ type suspicion struct {
 	firstAt time.Time // when its first request on this incarnation left; until then, when it was made
 	doubts  int       // by ends of streams right after the first request
 	hold    pauses    // in which it is not requested
-}
-
-func (q *suspects) on(l *link) *suspicion {
-	it := q.of[l]
-	if it == nil {
-		it = &suspicion{}
-		q.of[l] = it
-	}
-	return it
 }
 
 func (q *suspects) forget() {
@@ -64,21 +55,21 @@ func (q *suspects) before(l *link, what debt) (at time.Time, rank int) {
 	for _, other := range q.stream.order {
 		// S-3: types that are doubted are requested one by one.
 		if other.requested && other.answered == 0 {
-			at = later(at, q.on(other).firstAt.Add(grace))
+			at = later(at, q.of.on(other).firstAt.Add(grace))
 		}
 	}
 	return at, it.doubts
 }
 
 func (q *suspects) sent(now time.Time, l *link, _ debt, _ int) {
-	if it := q.on(l); !l.requested {
+	if it := q.of.on(l); !l.requested {
 		it.firstAt = now
 	}
 }
 
 func (q *suspects) written(_ *Machine, now time.Time, l *link, first bool, _ []*subscription) {
 	if first {
-		q.on(l).firstAt = now
+		q.of.on(l).firstAt = now
 	}
 }
 
@@ -87,7 +78,7 @@ func (q *suspects) received(m *Machine, _ time.Time, l *link) {
 	if q.barren = 0; l == nil {
 		return
 	}
-	it := q.on(l)
+	it := q.of.on(l)
 	it.cleared, it.doubts, it.hold = true, 0, pauses{}
 	if l.fault != nil {
 		l.fault = nil
@@ -110,7 +101,7 @@ func (q *suspects) ended(m *Machine, now time.Time, end *ending) {
 		q.barren = 0
 	}
 	for _, l := range q.stream.order {
-		it := q.on(l)
+		it := q.of.on(l)
 		// S-32: a type that was answered is not held back for one name that ends the stream.
 		if !l.requested || it.cleared || now.Sub(it.firstAt) >= grace {
 			continue
@@ -125,7 +116,7 @@ func (q *suspects) ended(m *Machine, now time.Time, end *ending) {
 			it.doubts = max(it.doubts, doubtMost)
 		}
 	}
-	if last != nil && alone && q.on(last).doubts >= doubtMost && q.wasWell(last) {
+	if last != nil && alone && q.of.on(last).doubts >= doubtMost && q.wasWell(last) {
 		end.harmless = true
 		end.wait.Well, end.wait.Served = true, false
 		q.suspect(m, now, last, end.Err)
@@ -138,19 +129,19 @@ func (q *suspects) ended(m *Machine, now time.Time, end *ending) {
 func (q *suspects) wasWell(l *link) bool {
 	// S-3: the first request of a stream proves nothing.
 	return q.stream.responded || slices.ContainsFunc(q.stream.order, func(other *link) bool {
-		return other.requested && q.on(l).firstAt.Sub(q.on(other).firstAt) >= grace
+		return other.requested && q.of.on(l).firstAt.Sub(q.of.on(other).firstAt) >= grace
 	})
 }
 
 // outlived says whether the stream did no harm for a while after a first request.
 func (q *suspects) outlived(now time.Time) bool {
-	return slices.ContainsFunc(q.stream.order, func(l *link) bool { return l.requested && now.Sub(q.on(l).firstAt) >= grace })
+	return slices.ContainsFunc(q.stream.order, func(l *link) bool { return l.requested && now.Sub(q.of.on(l).firstAt) >= grace })
 }
 
 // suspect holds a type back. Its watches would hear of nothing else: the end of a stream
 // that delivered a response is no error (gRPC A57).
 func (q *suspects) suspect(m *Machine, now time.Time, l *link, err error) {
-	q.on(l).hold.begin(now, holdFirst, holdMost)
+	q.of.on(l).hold.begin(now, holdFirst, holdMost)
 	f := &Fault{
 		Kind: FaultStream, At: now,
 		Err: fmt.Errorf("the server ends the stream when it is asked for %s: %w", l.cache.typ.URL, err),
