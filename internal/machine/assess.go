@@ -2,31 +2,40 @@ package machine
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
-// handleEntry has an entry of a response decoded, or does what it means. With a guard that waits
-// for the judgement.
-func (m *Machine) handleEntry(now time.Time, r *reader, i int, sub *subscription) {
+// plan sorts what an entry of a response says of a subscription, and changes nothing: what is new has to be
+// decoded.
+func (r *reader) plan(now time.Time, i int, sub *subscription) {
 	if r.recordedOf(sub) == statesTwice {
 		r.invalid++
 		return
 	}
-	switch it := (assessed{i, sub, r.assess(i, sub)}); {
-	case it.kind == isNew:
+	switch it := r.assess(i, sub); it.kind {
+	case isNew:
 		r.decode(i, sub)
-	case it.kind == isBare:
+	case isBare:
 		r.statements = append(r.statements, statement{sub: sub, kind: statesBare})
-	case r.link.cache.typ.Guarded:
-		r.ready = append(r.ready, it)
-	default:
-		m.applyEntry(now, r.response, it)
+	case isHeld:
+		r.ready = append(r.room(i), planned{sub: sub, index: i})
+	case isInvalid:
+		r.ready = append(r.room(i), planned{sub, i, r.refusal(now, i, it.err, it.hash)})
 	}
 }
 
-// assess compares an entry of a response with what is known, and changes nothing.
+// room is what is planned, with room for all entries from i on if it has none.
+func (r *reader) room(i int) []planned {
+	if len(r.ready) < cap(r.ready) {
+		return r.ready
+	}
+	return slices.Grow(r.ready, len(r.Resources)-i)
+}
+
+// assess compares an entry of a response with what is known.
 func (r *reader) assess(i int, sub *subscription) finding {
 	entry := &r.Resources[i]
 	switch err := r.faultOf(i); {
@@ -37,7 +46,7 @@ func (r *reader) assess(i int, sub *subscription) finding {
 	case entry.HasBody:
 		return r.compare(i, sub)
 	case r.heartbeat(entry, sub):
-		return finding{kind: isBeat}
+		return finding{kind: isHeld}
 	case r.link.stream.Delta:
 		return finding{kind: isBare}
 	}

@@ -92,6 +92,7 @@ type Machine struct {
 
 	discarded Notice          // that nobody is told of; used again
 	found     []*subscription // what a response speaks of; used again
+	ready     []planned       // of a response; its room is used again
 	turns     []turn          // of a stream's types; used again
 }
 

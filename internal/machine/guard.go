@@ -21,7 +21,7 @@ func (m *Machine) propose(now time.Time, resp *response) {
 		}
 	}
 	for _, it := range resp.ready {
-		if it.kind == isInvalid {
+		if it.fault != nil {
 			p.Invalid++
 		}
 	}
@@ -43,7 +43,7 @@ func (resp *response) takenAway() map[*subscription]bool {
 		}
 	}
 	for _, it := range resp.ready {
-		ends[it.sub] = ends[it.sub] || it.kind == isInvalid
+		ends[it.sub] = ends[it.sub] || it.fault != nil
 	}
 	return ends
 }
@@ -97,22 +97,8 @@ func (m *Machine) guarded(now time.Time, ev Guarded) {
 	case ev.Err != nil:
 		m.refuseAll(now, resp, ev.Proposal.Removed, ev.Err)
 	default:
-		m.takeAll(now, resp)
+		m.apply(now, resp)
 	}
-}
-
-// takeAll takes a response that a guard does not mind.
-func (m *Machine) takeAll(now time.Time, resp *response) {
-	for _, it := range resp.ready {
-		switch {
-		case resp.link.has(it.sub):
-			m.applyEntry(now, resp, it)
-		case it.kind == isInvalid: // though nobody is interested any more
-			resp.invalid++
-			resp.line(it.index, it.sub.name, it.err)
-		}
-	}
-	m.commit(now, resp)
 }
 
 // nothingToJudge says that nothing that a response speaks of is here any more, and that it ends nothing
@@ -168,7 +154,7 @@ func (m *Machine) refuseAll(now time.Time, resp *response, removed []string, err
 		}
 	}
 	for _, it := range resp.ready {
-		if it.kind == isInvalid {
+		if it.fault != nil {
 			spoil(it.sub) // it is there
 		}
 	}

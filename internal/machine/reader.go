@@ -13,6 +13,7 @@ import (
 // are those that it lists as removed.
 func (m *Machine) read(now time.Time, resp *response, removed [][]byte) {
 	r := &reader{response: resp, found: m.found[:0], removed: removed, held: resp.link.stream.held()}
+	r.ready, m.ready = m.ready, nil
 	for i := range r.Resources {
 		r.found = append(r.found, r.find(i))
 	}
@@ -24,13 +25,13 @@ func (m *Machine) read(now time.Time, resp *response, removed [][]byte) {
 	m.findErrors(r)
 	for i, sub := range r.found {
 		if sub != nil {
-			m.handleEntry(now, r, i, sub)
+			r.plan(now, i, sub)
 		}
 	}
 	m.found = r.link.remember(r.found)
 	for _, a := range r.aliased {
 		for _, sub := range a.keys {
-			m.handleEntry(now, r, a.index, sub)
+			r.plan(now, a.index, sub)
 		}
 	}
 	r.conclude()

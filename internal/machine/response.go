@@ -197,12 +197,13 @@ func (r *reader) namedTwice(i int, sub *subscription) {
 	r.line(i, sub.name, errTwice)
 }
 
-// work is what is decoded of a response.
+// work is what is to be done of a response, and what was.
 type work struct {
-	tasks    []*Task // that are not committed, in the order of the wire
-	changed  bool    // something in it was new
-	missed   bool    // something in it was not wanted any more when it was decoded
-	released bool    // its frame is
+	ready    []planned // not applied yet
+	tasks    []*Task   // that are not committed, in the order of the wire
+	changed  bool      // something in it was new
+	missed   bool      // something in it was not wanted any more when it was decoded
+	released bool      // its frame is
 }
 
 // finding is what becomes of an entry of a response.
@@ -216,17 +217,16 @@ type findingKind uint8
 
 const (
 	isNew  findingKind = iota + 1 // it has to be decoded
-	isHeld                        // what is held came again
-	isBeat                        // of what is held
+	isHeld                        // what is held came again, or a heartbeat of it
 	isBare                        // there is no such resource
 	isInvalid
 )
 
-// assessed is an entry of a response of which more is known than what it names.
-type assessed struct {
-	index int
+// planned is what an entry of a response that need not be decoded means for a subscription.
+type planned struct {
 	sub   *subscription
-	finding
+	index int
+	fault *Fault // why it is invalid; nil if it is what is held
 }
 
 // aliasBefore is what a subscription was one of the aliases of; nil for nothing.

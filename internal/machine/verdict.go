@@ -5,13 +5,11 @@ import (
 	"strings"
 )
 
-// verdict is what becomes of a response: what is wrong with it, and with a guard what is done once that
-// has judged.
+// verdict is what becomes of a response: what is wrong with it.
 type verdict struct {
-	lines          []string   // what is wrong, for the NACK: as many as that has room for
-	length         int        // of them, in bytes
-	valid, invalid int        // entries, as [Exchange] counts them
-	ready          []assessed // entries that need no decoding; empty without a guard
+	lines          []string // what is wrong, for the NACK: as many as that has room for
+	length         int      // of them, in bytes
+	valid, invalid int      // entries, as [Exchange] counts them
 }
 
 // full says that the NACK has no room for more: there may be a million that is wrong.
@@ -33,15 +31,19 @@ func (v *verdict) line(i int, name string, err error) {
 	v.length += len(line)
 }
 
-// used notes that an entry is used, but for its flaws.
-func (v *verdict) used(i int, sub *subscription, flaws []error) {
-	if len(flaws) == 0 {
+// count counts an entry that has nothing wrong with it, is refused, or is used but for its flaws.
+func (v *verdict) count(i int, sub *subscription, refused error, flaws []error) {
+	switch {
+	case refused != nil:
+		v.invalid++
+		v.line(i, sub.name, refused)
+	case len(flaws) == 0:
 		v.valid++
-		return
-	}
-	v.invalid++
-	for _, err := range flaws {
-		v.line(i, sub.name, err)
+	default:
+		v.invalid++
+		for _, err := range flaws {
+			v.line(i, sub.name, err)
+		}
 	}
 }
 

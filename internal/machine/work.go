@@ -56,22 +56,26 @@ func (r *reader) itemOf(i int, sub *subscription) Item {
 	return it
 }
 
-// proceed takes what is decoded, or with a guard has it judged once it all is.
+// proceed applies what is planned, or with a guard has it judged once all is decoded.
 func (m *Machine) proceed(now time.Time, resp *response) {
 	switch {
 	case !resp.link.cache.typ.Guarded:
-		m.commit(now, resp)
+		m.apply(now, resp)
 	case slices.ContainsFunc(resp.tasks, func(t *Task) bool { return t.results == nil }):
 	case resp.nothingToJudge():
-		m.takeAll(now, resp)
+		m.apply(now, resp)
 	default:
 		m.propose(now, resp)
 	}
 }
 
-// commit takes what is decoded into the state, in the order of the wire, and ends the
-// response with the last of it.
-func (m *Machine) commit(now time.Time, resp *response) {
+// apply takes what need not be decoded into the state, then what is decoded, in the order of the wire, and ends
+// the response with the last of it.
+func (m *Machine) apply(now time.Time, resp *response) {
+	for _, it := range resp.ready {
+		m.applyPlanned(now, resp, it)
+	}
+	m.reusePlan(resp)
 	for task := nextDecoded(&resp.tasks); task != nil; task = nextDecoded(&resp.tasks) {
 		m.fx.Notify = slices.Grow(m.fx.Notify, len(task.Items))
 		for i := range task.Items {
@@ -80,6 +84,46 @@ func (m *Machine) commit(now time.Time, resp *response) {
 	}
 	if len(resp.tasks) == 0 {
 		m.finish(now, resp)
+	}
+}
+
+// maxPlanned is for how many entries the room of a plan is kept for the next.
+const maxPlanned = 1 << 17
+
+func (m *Machine) reusePlan(resp *response) {
+	if len(resp.ready) > 0 && cap(resp.ready) <= maxPlanned {
+		clear(resp.ready)
+		m.ready = resp.ready[:0]
+	}
+	resp.ready = nil
+}
+
+// applyPlanned refuses a resource, or notes that what is held came again.
+func (m *Machine) applyPlanned(now time.Time, resp *response, it planned) {
+	l, sub, entry := resp.link, it.sub, &resp.Resources[it.index]
+	switch {
+	case it.fault != nil:
+		resp.count(it.index, sub, it.fault.Err, nil)
+	case entry.HasBody:
+		resp.count(it.index, sub, nil, sub.extras().flaws)
+	default:
+		resp.valid++
+	}
+	switch {
+	case !l.has(sub):
+		resp.missed = true
+	case it.fault != nil:
+		m.refuse(resp, it.index, sub, it.fault)
+	case entry.HasBody:
+		sub.describe(entry.Attributes)
+		if was := sub.extras().given; was != resp.givenAs(it.index, sub, was.shared) {
+			sub.hold(sub.raw, resp.givenAs(it.index, sub, was.shared))
+		}
+		m.confirm(sub, resp.versionOf(entry))
+		m.renewTTL(now, sub, entry)
+	default:
+		// TTL-3: a heartbeat sets the time anew.
+		m.renewTTL(now, sub, entry)
 	}
 }
 
@@ -94,41 +138,26 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 		said = said.Clone() // one copy for all
 	}
 	for sub := range it.entries() {
-		if !m.present(resp, it, sub, r) {
-			continue
-		}
+		resp.count(it.index, sub, r.Err, r.Flaws)
+		lapsed := r.sameFor(it, sub) && !sub.held() // since the stream ended: there is no value to tell, and the next one brings it
+		switch {
+		case lapsed || !resp.link.has(sub):
+			resp.missed = true
 		// ACK-6: only this entry is refused.
-		if r.Err != nil {
-			m.refuse(now, resp, it.index, sub, r.Err, hash)
-			continue
+		case r.Err != nil:
+			m.refuse(resp, it.index, sub, resp.refusal(now, it.index, r.Err, hash))
+		default:
+			if len(it.also) > 0 && said != nil {
+				sub.alter(func(x *extra) { x.attributes = said })
+			} else {
+				sub.describe(said)
+			}
+			m.commitEntry(now, resp, it, sub, r)
 		}
-		if len(it.also) > 0 && said != nil {
-			sub.alter(func(x *extra) { x.attributes = said })
-		} else {
-			sub.describe(said)
-		}
-		m.commitEntry(now, resp, it, sub, r)
 	}
 	if resp.released && r.Err == nil {
 		resp.Resources[it.index] = wire.Resource{Payload: it.Raw} // lest it keeps its part of the frame
 	}
-}
-
-// present says whether what was decoded is still of use to a subscription; if not, it counts as it would
-// have.
-func (m *Machine) present(resp *response, it *Item, sub *subscription, r Result) bool {
-	lapsed := r.sameFor(it, sub) && !sub.held() // since the stream ended: there is no value to tell, and the next one brings it
-	if !lapsed && resp.link.has(sub) {
-		return true
-	}
-	resp.missed = true
-	if r.Err != nil {
-		resp.invalid++
-		resp.line(it.index, sub.name, r.Err)
-	} else {
-		resp.used(it.index, sub, r.Flaws)
-	}
-	return false
 }
 
 // commitEntry takes a resource for one name.
@@ -143,7 +172,6 @@ func (m *Machine) commitEntry(now time.Time, resp *response, it *Item, sub *subs
 	} else {
 		m.accept(now, sub, it.Raw, r.Value, version, as)
 	}
-	resp.used(it.index, sub, r.Flaws)
 	sub.setFlaws(r.Flaws)
 	m.receivedTTL(now, sub, entry)
 	// LKG-1: what is accepted, and only that.
@@ -173,36 +201,13 @@ func (r Result) sameFor(it *Item, sub *subscription) bool {
 	return r.Same && (sub == it.sub || sub.held() && !sub.switchesAlias() && !sub.stale() && identical(sub.raw, it.Old))
 }
 
-// applyEntry does what an entry of a response means that needs no decoding.
-func (m *Machine) applyEntry(now time.Time, resp *response, it assessed) {
-	sub, r := it.sub, &resp.Resources[it.index]
-	switch it.kind {
-	case isHeld:
-		resp.used(it.index, sub, sub.extras().flaws)
-		sub.describe(r.Attributes)
-		if was := sub.extras().given; was != resp.givenAs(it.index, sub, was.shared) {
-			sub.hold(sub.raw, resp.givenAs(it.index, sub, was.shared))
-		}
-		m.confirm(sub, resp.versionOf(r))
-		m.renewTTL(now, sub, r)
-	case isBeat:
-		resp.valid++
-		// TTL-3: a heartbeat sets the time anew.
-		m.renewTTL(now, sub, r)
-	case isInvalid:
-		m.refuse(now, resp, it.index, sub, it.err, it.hash)
-	case isNew, isBare:
-	}
+// refusal is the fault of an entry that is invalid.
+func (resp *response) refusal(now time.Time, i int, err error, hash uint64) *Fault {
+	return &Fault{Kind: FaultRejected, Err: err, At: now, Version: resp.versionOf(&resp.Resources[i]), refused: hash}
 }
 
 // refuse notes that an entry is invalid.
-func (m *Machine) refuse(now time.Time, resp *response, i int, sub *subscription, err error, hash uint64) {
-	resp.invalid++
-	resp.line(i, sub.name, err)
-	f := &Fault{Kind: FaultRejected, Err: err, At: now, Version: resp.Version, refused: hash}
-	if resp.link.stream.Delta {
-		f.Version = string(resp.Resources[i].Version)
-	}
+func (m *Machine) refuse(resp *response, i int, sub *subscription, f *Fault) {
 	resp.link.refusals.add(f, resp.Resources[i].Payload)
 	m.reject(sub, f)
 }
