@@ -6,59 +6,56 @@ import (
 	"time"
 )
 
-// propose asks whether a response may be taken, all of which is decoded.
-func (m *Machine) propose(now time.Time, resp *response) {
-	l := resp.link
-	p := Proposal{Version: resp.Version, Invalid: resp.invalid, ref: resp.ref, resp: resp}
-	for it, r := range resp.outcomes() {
-		for sub := range it.entries() {
-			switch {
-			case r.Err != nil:
-				p.Invalid++
-			case !r.sameFor(it, sub) && l.has(sub):
-				p.Changed = append(p.Changed, Change{sub.name, !sub.held(), r.Value, it.Raw})
-			}
-		}
-	}
-	for _, it := range resp.ready {
-		if it.fault != nil {
-			p.Invalid++
-		}
-	}
-	m.propound(l, p, resp.takenAway())
+// outcome is what an entry of a response means for a subscription, before anything of it is applied. What is
+// neither refused nor changed is held.
+type outcome struct {
+	sub     *subscription
+	index   int
+	refused bool
+	changed bool // to what follows
+	value   any
+	raw     []byte
 }
 
-// takenAway are what is held that a response would end.
-func (resp *response) takenAway() map[*subscription]bool {
-	ends := map[*subscription]bool{}
-	for _, it := range resp.statements {
-		ends[it.sub] = ends[it.sub] || it.takesAway(resp.link)
-	}
-	if !resp.link.stream.FailOnDataErrors {
-		return ends
-	}
-	for it, r := range resp.outcomes() {
-		for sub := range it.entries() {
-			ends[sub] = ends[sub] || r.Err != nil
-		}
-	}
-	for _, it := range resp.ready {
-		ends[it.sub] = ends[it.sub] || it.fault != nil
-	}
-	return ends
-}
-
-// outcomes yields what was decoded of a response of which nothing is committed.
-func (resp *response) outcomes() iter.Seq2[*Item, Result] {
-	return func(yield func(*Item, Result) bool) {
+// outcomes yields those of a response all of which is decoded.
+func (resp *response) outcomes() iter.Seq[outcome] {
+	return func(yield func(outcome) bool) {
 		for _, t := range resp.tasks {
-			for j := range t.Items {
-				if !yield(&t.Items[j], t.results[j]) {
-					return
+			for j, r := range t.results {
+				it := &t.Items[j]
+				for sub := range it.entries() {
+					if !yield(outcome{sub, it.index, r.Err != nil, r.Err == nil && !r.sameFor(it, sub), r.Value, it.Raw}) {
+						return
+					}
 				}
 			}
 		}
+		for _, it := range resp.ready {
+			if !yield(outcome{sub: it.sub, index: it.index, refused: it.fault != nil}) {
+				return
+			}
+		}
 	}
+}
+
+// propose asks whether a response may be taken, all of which is decoded.
+func (m *Machine) propose(resp *response) {
+	l := resp.link
+	p := Proposal{Version: resp.Version, Invalid: resp.invalid, ref: resp.ref, resp: resp}
+	ends := map[*subscription]bool{}
+	for _, it := range resp.statements {
+		ends[it.sub] = ends[it.sub] || it.takesAway(l)
+	}
+	for o := range resp.outcomes() {
+		switch {
+		case o.refused:
+			p.Invalid++
+			ends[o.sub] = l.stream.FailOnDataErrors
+		case o.changed && l.has(o.sub):
+			p.Changed = append(p.Changed, Change{o.sub.name, !o.sub.held(), o.value, o.raw})
+		}
+	}
+	m.propound(l, p, ends)
 }
 
 // propound has a proposal judged that would remove some of what is held.
@@ -143,19 +140,12 @@ func (m *Machine) refuseAll(now time.Time, resp *response, removed []string, err
 			m.noteFault(sub, f, StatusNacked, false)
 		}
 	}
-	for it, r := range resp.outcomes() {
-		for sub := range it.entries() {
-			if r.Err != nil || !r.sameFor(it, sub) {
-				spoil(sub)
-			}
-			if resp.Renewed[it.index] && l.has(sub) {
-				sub.setRenewed(true)
-			}
+	for o := range resp.outcomes() {
+		if o.refused || o.changed {
+			spoil(o.sub)
 		}
-	}
-	for _, it := range resp.ready {
-		if it.fault != nil {
-			spoil(it.sub) // it is there
+		if resp.Renewed[o.index] && l.has(o.sub) {
+			o.sub.setRenewed(true)
 		}
 	}
 	for _, name := range removed { // U-2: it is held against the server's word

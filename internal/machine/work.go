@@ -65,7 +65,7 @@ func (m *Machine) proceed(now time.Time, resp *response) {
 	case resp.nothingToJudge():
 		m.apply(now, resp)
 	default:
-		m.propose(now, resp)
+		m.propose(resp)
 	}
 }
 
