@@ -16,11 +16,6 @@ func (src *source) firstReachable(i int) int {
 
 // chooseServer chooses the server for the first watch after a time without any.
 func (m *Machine) chooseServer(now time.Time, src *source) {
-	for _, c := range src.caches {
-		if r := c.recalls[src]; r != nil {
-			r.timer = 0 // it may have gone with its stream
-		}
-	}
 	before, to := src.active, src.firstReachable(0)
 	for i := before; i < to; i++ {
 		m.logLeft(src.streams[i])

@@ -24,20 +24,12 @@ type CountKey struct {
 	Stale      bool // it is from the store, and no server has spoken of it since
 }
 
-// Count adds to counts the resources that are wanted by name or that a collection's server spoke of. The
-// collections themselves are no resources. It looks at no more than most subscriptions, and says whether
+// Count adds to counts the resources that a dump has, without the collections themselves. It looks at no more than most subscriptions, and says whether
 // these were the last. Of what comes or goes between two calls, some may be counted twice, or not at all.
 func (m *Machine) Count(at *Listing, cs []Count, most int) (_ []Count, done bool) {
 	last := len(cs)
-	var of *collection // of the one before
-	var l *link
 	done = m.list(at, most, func(sub *subscription, _ int) {
-		if sub.of != of {
-			if of, l = sub.of, nil; of.source != nil {
-				l = sub.link()
-			}
-		}
-		if sub.isCollection() || sub.gone || l == nil || !sub.wanted() && !(sub.of.wanted() && sub.spokenOf()) {
+		if sub.isCollection() || !sub.onDump() {
 			return
 		}
 		key := CountKey{

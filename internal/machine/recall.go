@@ -24,7 +24,7 @@ func (r *recall) heardServer() bool {
 // askStore has the store asked for what is watched and not known, at once if no server can be reached, or
 // after a second without an answer.
 func (m *Machine) askStore(now time.Time, sub *subscription) {
-	if !sub.stored() || !sub.lacking() || sub.seeks() {
+	if !sub.stored() || !sub.lacking() {
 		return
 	}
 	// LKG-9: every server's attempt has failed, or a second has passed.
@@ -60,18 +60,19 @@ func (m *Machine) recallFailed(s *stream) {
 }
 
 func (m *Machine) seekLacking(r *recall) {
-	if star := r.cache.star; star.source == r.source && star.self.lacking() && r.under[star.self] == nil {
+	if star := r.cache.star; star.source == r.source {
 		m.seekStored(r, star.self)
 	}
 	for sub := range r.cache.of(r.source) {
-		if sub.lacking() && r.under[sub] == nil {
-			m.seekStored(r, sub)
-		}
+		m.seekStored(r, sub)
 	}
 }
 
-// seekStored has the store asked for a subscription, by one load of what the step looks for.
+// seekStored has the store asked for a subscription that is lacking, by one load of what the step looks for.
 func (m *Machine) seekStored(r *recall, sub *subscription) {
+	if !sub.lacking() || r.under[sub] != nil {
+		return
+	}
 	i := slices.IndexFunc(m.fx.Load, func(ld *Load) bool { return ld.recall == r })
 	if i < 0 {
 		i = len(m.fx.Load)

@@ -26,9 +26,7 @@ func (m *Machine) accept(now time.Time, sub *subscription, raw []byte, value any
 	sub.arrived()
 	n := m.noticeTo(sub, NoticeUpdated, sub.handOut(), sub.audience())
 	n.Value, n.Raw, n.Attributes = value, raw, sub.attributes()
-	if f := sub.stream().knownTrouble(); f != nil {
-		m.tellFault(sub, f)
-	}
+	m.remindOfTrouble(sub)
 }
 
 // returned tells the operator that a resource is back whose deletion was ignored.
@@ -69,9 +67,7 @@ func (m *Machine) markComplete(now time.Time, sub *subscription, version string)
 	m.storeComplete(now, sub)
 	sub.from = 0
 	m.noticeTo(sub, NoticeSynced, sub.handOut(), nil).Version = version
-	if f := sub.stream().knownTrouble(); f != nil {
-		m.tellFault(sub, f)
-	}
+	m.remindOfTrouble(sub)
 }
 
 // reject notes that a resource was refused; fault.Kind is FaultRejected.

@@ -19,7 +19,7 @@ func (m *Machine) loaded(now time.Time, ev Loaded) {
 		e := &ev.Entries[i]
 		if e.Complete {
 			ld.complete[e.Name] = e
-		} else if ld.seeks(e.Name) {
+		} else if sub, of := ld.place(e.Name); sub != nil || of != nil {
 			ld.add(e, before, len(ev.Entries)-i)
 		}
 	}
@@ -53,15 +53,6 @@ func (ld *Load) collectionOf(name string) *collection {
 		return nil
 	}
 	return of
-}
-
-// seeks says whether a name may have a place.
-func (ld *Load) seeks(name string) bool {
-	if ld.collectionOf(name) != nil {
-		return true // most of a load; which has one is found again when it is decoded
-	}
-	sub, _ := ld.place(name)
-	return sub != nil
 }
 
 // add has an entry decoded, in a task behind those that were there before. Those of one server, which a

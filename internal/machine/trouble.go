@@ -39,13 +39,12 @@ func (m *Machine) recovered(s *stream) {
 	m.tellTrouble(s)
 }
 
-// knownTrouble is the trouble with the server that watches were told of and that is not over; nil for
-// none.
-func (s *stream) knownTrouble() *Fault {
+// remindOfTrouble tells who was told something good again of the trouble with the server that is not over.
+func (m *Machine) remindOfTrouble(sub *subscription) {
+	s := sub.stream()
 	if n := len(s.told); n > 0 && s.told[n-1] != pastFault && s.unreachable() {
-		return s.told[n-1]
+		m.tellFault(sub, s.told[n-1])
 	}
-	return nil
 }
 
 // tellEveryone tells everyone on a type, or those of one source, of trouble with the server, or with nil
