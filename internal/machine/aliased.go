@@ -1,9 +1,6 @@
 package machine
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // aliasSubs are the subscriptions of the aliases of what a server calls so. A response that speaks of it
 // more than twice for each source is told none, since by then each is known to be named twice; so is one that
@@ -101,21 +98,12 @@ func (r *reader) findListed(i int, own *subscription, by map[*subscription]int) 
 			r.namedTwice(i, sub)
 		default:
 			if err := r.setAlias(sub, name); err != nil {
-				r.refuseAliases(i, err)
+				r.aliasedAt(i).err = err
 				return
 			}
 			r.speaks(i, sub, by)
 		}
 	}
-}
-
-// refuseAliases has the resource at index i refused for the aliases that it lists.
-func (r *reader) refuseAliases(i int, err error) {
-	if entry := &r.Resources[i]; r.found[i] == nil && r.byIndex[i] == nil {
-		r.invalid++
-		r.line(i, string(entry.Name), cmp.Or(entry.Fault, err))
-	}
-	r.aliasedAt(i).err = err
 }
 
 // findLinked notes what the response speaks of by its own name alone, though it is watched under
@@ -148,16 +136,15 @@ func (r *reader) speaks(i int, sub *subscription, by map[*subscription]int) {
 	a.keys = append(a.keys, sub)
 }
 
-// aliasedAt finds or makes what is noted of the resource at index i.
+// aliasedAt finds or makes what is noted of the aliases of the resource at index i.
 func (r *reader) aliasedAt(i int) *aliased {
-	a := r.byIndex[i]
+	a := r.aliased[i]
 	if a == nil {
-		if r.byIndex == nil {
-			r.byIndex = map[int]*aliased{}
+		if r.aliased == nil {
+			r.aliased = map[int]*aliased{}
 		}
-		a = &aliased{index: i}
-		r.byIndex[i] = a
-		r.aliased = append(r.aliased, a)
+		a = &aliased{}
+		r.aliased[i] = a
 	}
 	return a
 }

@@ -8,22 +8,53 @@ import (
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
-// plan sorts what an entry of a response says of a subscription, and changes nothing: what is new has to be
-// decoded.
-func (r *reader) plan(now time.Time, i int, sub *subscription) {
+// entry is one of a response, while it is sorted for all subscriptions that it is of.
+type entry struct {
+	*wire.Resource
+	index   int
+	err     error // what is wrong with it before its payload is looked at
+	locator bool  // it holds one
+	item    *Item // that has it decoded, for all; nil until one does
+
+	raw  []byte // that its payload was last compared with; nil for none
+	same bool   // they are equal
+	hash uint64 // of it; 0 until it is looked for
+}
+
+// plan sorts what the entry at index i says of the subscription that it found, if any, and of those that have
+// the resource by an alias. It changes nothing: what is new has to be decoded.
+func (r *reader) plan(now time.Time, i int, own *subscription, a *aliased) {
+	e := entry{Resource: &r.Resources[i], index: i}
+	e.err, e.locator = r.faultOf(e.Resource, a), r.link.redirects(e.Resource)
+	if own != nil {
+		r.planFor(now, &e, own)
+	}
+	if a == nil {
+		return
+	}
+	for _, sub := range a.keys {
+		r.planFor(now, &e, sub)
+	}
+	if own == nil && len(a.keys) == 0 { // it has too many aliases
+		r.invalid++
+		r.line(i, string(e.Name), e.err)
+	}
+}
+
+func (r *reader) planFor(now time.Time, e *entry, sub *subscription) {
 	if r.recordedOf(sub) == statesTwice {
 		r.invalid++
 		return
 	}
-	switch it := r.assess(i, sub); it.kind {
+	switch it := r.assess(e, sub); it.kind {
 	case isNew:
-		r.decode(i, sub)
+		r.decode(e, sub)
 	case isBare:
 		r.statements = append(r.statements, statement{sub: sub, kind: statesBare})
 	case isHeld:
-		r.ready = append(r.room(i), planned{sub: sub, index: i})
+		r.ready = append(r.room(e.index), planned{sub: sub, index: e.index})
 	case isInvalid:
-		r.ready = append(r.room(i), planned{sub, i, r.refusal(now, i, it.err, it.hash)})
+		r.ready = append(r.room(e.index), planned{sub, e.index, r.refusal(now, e.index, it.err, it.hash)})
 	}
 }
 
@@ -35,17 +66,30 @@ func (r *reader) room(i int) []planned {
 	return slices.Grow(r.ready, len(r.Resources)-i)
 }
 
-// assess compares an entry of a response with what is known.
-func (r *reader) assess(i int, sub *subscription) finding {
-	entry := &r.Resources[i]
-	switch err := r.faultOf(i); {
+// faultOf says what is wrong with an entry before its payload is looked at.
+func (r *reader) faultOf(entry *wire.Resource, a *aliased) error {
+	if err := r.link.faultOf(entry); err != nil {
+		return err
+	}
+	if a != nil && a.err != nil {
+		return a.err
+	}
+	if most := r.link.stream.maxResource; most > 0 && len(entry.Payload) > most {
+		return fmt.Errorf("the resource has %d bytes, over the limit of %d (Config.MaxResourceSize)", len(entry.Payload), most)
+	}
+	return nil
+}
+
+// assess compares an entry of a response with what is known of a subscription.
+func (r *reader) assess(e *entry, sub *subscription) finding {
+	switch {
 	case sub.isCollection():
 		return finding{kind: isInvalid, err: errGlob}
-	case err != nil:
-		return finding{kind: isInvalid, err: err}
-	case entry.HasBody:
-		return r.compare(i, sub)
-	case r.heartbeat(entry, sub):
+	case e.err != nil:
+		return finding{kind: isInvalid, err: e.err}
+	case e.HasBody:
+		return r.compare(e, sub)
+	case r.heartbeat(e.Resource, sub):
 		return finding{kind: isHeld}
 	case r.link.stream.Delta:
 		return finding{kind: isBare}
@@ -53,58 +97,42 @@ func (r *reader) assess(i int, sub *subscription) finding {
 	return finding{kind: isInvalid, err: errNoBody}
 }
 
-// faultOf says what is wrong with an entry before its payload is looked at.
-func (r *reader) faultOf(i int) error {
-	entry, most := &r.Resources[i], r.link.stream.maxResource
-	if err := r.link.faultOf(entry); err != nil {
-		return err
-	}
-	if a := r.byIndex[i]; a != nil && a.err != nil {
-		return a.err
-	}
-	if most > 0 && len(entry.Payload) > most {
-		return fmt.Errorf("the resource has %d bytes, over the limit of %d (Config.MaxResourceSize)", len(entry.Payload), most)
-	}
-	return nil
-}
-
 // compare compares a payload with what is held, and with what was refused.
-func (r *reader) compare(i int, sub *subscription) finding {
-	if r.renews(i, sub) {
+func (r *reader) compare(e *entry, sub *subscription) finding {
+	if r.renews(e.index, sub) {
 		return finding{kind: isNew}
 	}
-	entry := &r.Resources[i]
-	locator := r.link.redirects(entry)
 	// WATCH-4: what is unchanged is not decoded.
-	if r.holds(i, sub, locator) && !sub.switchesAlias() && !sub.stale() {
+	if e.isHeld(sub) && !sub.switchesAlias() && !sub.stale() {
 		return finding{kind: isHeld}
 	}
-	if f := sub.fault(); f != nil && f.refused != 0 && f.refused == r.hashOf(i, locator) {
+	if f := sub.fault(); f != nil && f.refused != 0 && f.refused == e.hashed() {
 		return finding{isInvalid, f.Err, f.refused}
 	}
-	if err := r.overfills(i, sub); err != nil {
+	if err := r.overfills(e, sub); err != nil {
 		return finding{kind: isInvalid, err: err}
 	}
 	return finding{kind: isNew}
 }
 
-// holds says that what an entry of a response holds is what was accepted, but for aliases.
-func (r *reader) holds(i int, sub *subscription, locator bool) bool {
-	if !sub.held() || sub.locator != locator || !r.equals(i, sub) {
+// isHeld says that what an entry holds is what was accepted, but for aliases.
+func (e *entry) isHeld(sub *subscription) bool {
+	if !sub.held() || sub.locator != e.locator || !e.equals(sub) {
 		return false
 	}
-	was, said := sub.attributes(), r.Resources[i].Attributes
+	was := sub.attributes()
 	// TYPE-5: what stands beside the value counts.
-	return was == said || said.Same(was)
+	return was == e.Attributes || e.Attributes.Same(was)
 }
 
-// overfills says that too much would be held if a subscription took an entry's payload.
-func (r *reader) overfills(i int, sub *subscription) error {
-	s, a, size := r.link.stream, r.byIndex[i], len(r.Resources[i].Payload)
-	if s.maxHeld <= 0 || a != nil && a.task != nil || r.held+int64(size)-sub.counted() <= s.maxHeld { // a task's is shared
+// overfills says that too much would be held if a subscription took an entry's payload, which is held once for
+// all.
+func (r *reader) overfills(e *entry, sub *subscription) error {
+	most, size := r.link.stream.maxHeld, len(e.Payload)
+	if most <= 0 || e.item != nil || r.held+int64(size)-sub.counted() <= most {
 		return nil
 	}
-	return fmt.Errorf("the resource has %d bytes; with it more than %d bytes of the server's resources would be held (Config.MaxHeldSize)", size, s.maxHeld)
+	return fmt.Errorf("the resource has %d bytes; with it more than %d bytes of the server's resources would be held (Config.MaxHeldSize)", size, most)
 }
 
 // heartbeat says that an entry without a resource is one of what is held.
@@ -115,27 +143,19 @@ func (resp *response) heartbeat(r *wire.Resource, sub *subscription) bool {
 	return sub.held() && !sub.foreign() && version != "" && version == sub.version && resp.link.cache.typ.URL != virtualHost
 }
 
-// equals says whether the payload of an entry of the response is what is held. The names of one
-// resource share their bytes, which are compared once.
-func (r *reader) equals(i int, sub *subscription) bool {
-	payload, a := r.Resources[i].Payload, r.byIndex[i]
-	if a == nil {
-		return string(sub.raw) == string(payload)
+// equals says whether the payload is what is held. The names of one resource share their bytes, which are
+// compared once.
+func (e *entry) equals(sub *subscription) bool {
+	if e.raw == nil || !identical(e.raw, sub.raw) {
+		e.raw, e.same = sub.raw, string(sub.raw) == string(e.Payload)
 	}
-	if a.raw == nil || !identical(a.raw, sub.raw) {
-		a.raw, a.same = sub.raw, string(sub.raw) == string(payload)
-	}
-	return a.same
+	return e.same
 }
 
-// hashOf is that of an entry of the response, which is worked out once for all its names.
-func (r *reader) hashOf(i int, locator bool) uint64 {
-	entry, a := &r.Resources[i], r.byIndex[i]
-	if a == nil {
-		return hashOfEntry(entry.Payload, locator, entry.Attributes)
+// hashed is the entry's hash, which is worked out once for all its names.
+func (e *entry) hashed() uint64 {
+	if e.hash == 0 {
+		e.hash = hashOfEntry(e.Payload, e.locator, e.Attributes)
 	}
-	if a.hash == 0 {
-		a.hash = hashOfEntry(entry.Payload, locator, entry.Attributes)
-	}
-	return a.hash
+	return e.hash
 }

@@ -24,16 +24,11 @@ func (m *Machine) read(now time.Time, resp *response, removed [][]byte) {
 	r.findRemoved()
 	m.findErrors(r)
 	for i, sub := range r.found {
-		if sub != nil {
-			r.plan(now, i, sub)
+		if a := r.aliased[i]; sub != nil || a != nil {
+			r.plan(now, i, sub, a)
 		}
 	}
 	m.found = r.link.remember(r.found)
-	for _, a := range r.aliased {
-		for _, sub := range a.keys {
-			r.plan(now, a.index, sub)
-		}
-	}
 	r.conclude()
 	if r.newBytes > releasable && r.newBytes > r.Size/2 {
 		r.released = true

@@ -156,8 +156,7 @@ type reader struct {
 	recorded map[*subscription]int // its place in statements, but of bare ones
 	whole    bool                  // it holds all that there were when it came
 
-	aliased  []*aliased       // entries that are watched under aliases
-	byIndex  map[int]*aliased // the same
+	aliased  map[int]*aliased // entries that have aliases, by index
 	mentions map[mention]int  // of resources that have aliases
 
 	foreign      int    // structured names that the server does not answer for
@@ -235,18 +234,10 @@ type aliasBefore struct {
 	of  *aliasTarget
 }
 
-// aliased is a resource of a response with the subscriptions of its aliases.
+// aliased is what an entry of a response says of aliases.
 type aliased struct {
-	index int
-	keys  []*subscription
-	err   error // what is wrong with its aliases
-
-	task *Task // that has it decoded, for all; nil until one does
-	item int   // in the task
-
-	raw  []byte // that its payload was last compared with; nil for none
-	same bool   // they are equal
-	hash uint64 // of it; 0 until it is looked for
+	keys []*subscription // of those that are watched
+	err  error           // what is wrong with them
 }
 
 // mention is one way in which a response speaks of a resource that has aliases.

@@ -19,38 +19,33 @@ const (
 const releasable = 1 << 20
 
 // decode has a payload decoded, once for all names of a resource.
-func (r *reader) decode(i int, sub *subscription) {
+func (r *reader) decode(e *entry, sub *subscription) {
 	r.changed = true
-	a := r.byIndex[i]
-	if a != nil && a.task != nil { // ALIAS-2: one copy is held
-		it := &a.task.Items[a.item]
-		it.also = append(it.also, sub)
+	if e.item != nil { // ALIAS-2: one copy is held
+		e.item.also = append(e.item.also, sub)
 		return
 	}
 	if len(r.tasks) == 0 || len(r.lastTask().Items) == chunk || r.newBytes-r.before >= chunkBytes {
 		r.before = r.newBytes
-		left := min(chunk, len(r.Resources)-i)
+		left := min(chunk, len(r.Resources)-e.index)
 		r.tasks = append(r.tasks, &Task{
 			Server: r.link.stream.server, Type: r.link.cache.typ, response: r.response, Items: make([]Item, 0, left),
 		})
 	}
-	r.newBytes += len(r.Resources[i].Payload)
-	r.held += int64(len(r.Resources[i].Payload)) - sub.counted()
+	r.newBytes += len(e.Payload)
+	r.held += int64(len(e.Payload)) - sub.counted()
 	t := r.lastTask()
-	t.Items = append(t.Items, r.itemOf(i, sub))
-	if a != nil {
-		a.task, a.item = t, len(t.Items)-1
-	}
+	t.Items = append(t.Items, r.itemOf(e, sub))
+	e.item = &t.Items[len(t.Items)-1]
 }
 
 func (r *reader) lastTask() *Task { return r.tasks[len(r.tasks)-1] }
 
 // itemOf is what is to be decoded of an entry of a response.
-func (r *reader) itemOf(i int, sub *subscription) Item {
-	entry := &r.Resources[i]
-	it := Item{Raw: entry.Payload, Locator: r.link.redirects(entry), Attributes: entry.Attributes, sub: sub, gen: sub.gen, index: i}
+func (r *reader) itemOf(e *entry, sub *subscription) Item {
+	it := Item{Raw: e.Payload, Locator: e.locator, Attributes: e.Attributes, sub: sub, gen: sub.gen, index: e.index}
 	// LKG-4: what a server says of a stale value is told, though it be the same.
-	if sub.held() && sub.locator == it.Locator && !r.renews(i, sub) && !sub.switchesAlias() && !sub.stale() {
+	if sub.held() && sub.locator == it.Locator && !r.renews(e.index, sub) && !sub.switchesAlias() && !sub.stale() {
 		it.Old, it.OldAttributes = sub.raw, sub.attributes()
 	}
 	return it
