@@ -2,10 +2,14 @@ package machine
 
 import "slices"
 
-// aliasSubs are the subscriptions of the aliases of what a server calls so. A response that speaks of it
-// more than twice for each source is told none, since by then each is known to be named twice; so is one that
-// speaks of a variant that nobody asks for.
-func (r *reader) aliasSubs(name, constraints []byte, as mentionKind) []*subscription {
+// maxMentions is how often a response may speak of a resource by its own name, for each source, and have it mean
+// something for the aliases: as a resource, as removed, as in error and as in no error, each twice, by
+// which time what is named twice is known to be.
+const maxMentions = 8
+
+// aliasSubs are the subscriptions of the aliases of what a server calls so; none of a variant that nobody asks
+// for.
+func (r *reader) aliasSubs(name, constraints []byte) []*subscription {
 	n := r.link.cache.aliases.called(name)
 	if n == nil {
 		return nil
@@ -15,9 +19,9 @@ func (r *reader) aliasSubs(name, constraints []byte, as mentionKind) []*subscrip
 		return nil
 	}
 	if r.mentions == nil {
-		r.mentions = map[mention]int{}
+		r.mentions = map[*aliasTarget]int{}
 	}
-	if r.mentions[mention{n, as}]++; r.mentions[mention{n, as}] > 2*len(n.homes) {
+	if r.mentions[n]++; r.mentions[n] > maxMentions*len(n.homes) {
 		return nil
 	}
 	// SOTW-9: what another server answers for is none of this one's.
@@ -25,8 +29,8 @@ func (r *reader) aliasSubs(name, constraints []byte, as mentionKind) []*subscrip
 }
 
 // allOf are the subscriptions of a name as a server spells it: its own and those of its aliases.
-func (r *reader) allOf(name, constraints []byte, as mentionKind) []*subscription {
-	subs := r.aliasSubs(name, constraints, as)
+func (r *reader) allOf(name, constraints []byte) []*subscription {
+	subs := r.aliasSubs(name, constraints)
 	if sub, _ := r.link.lookup(name); sub != nil {
 		subs = slices.Insert(subs, 0, sub)
 	}
@@ -112,7 +116,7 @@ func (r *reader) findLinked(by map[*subscription]int) {
 	l := r.link
 	for i := range r.Resources {
 		name, _ := l.nameOf(&r.Resources[i])
-		keys := r.aliasSubs(name, r.constraints(i), asResource)
+		keys := r.aliasSubs(name, r.constraints(i))
 		if len(keys) == 0 || r.found[i] == nil && !l.maySay(name) {
 			continue
 		}

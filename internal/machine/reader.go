@@ -175,14 +175,14 @@ func (r *reader) findRemoved() {
 	}
 	// ALIAS-2: what is removed by its own name goes under its aliases too, which the server may list as well.
 	for _, name := range r.removed {
-		for _, sub := range r.aliasSubs(name, nil, asRemoved) {
+		for _, sub := range r.aliasSubs(name, nil) {
 			if r.recordedOf(sub) != statesRemoved {
 				end(sub)
 			}
 		}
 	}
 	for _, n := range r.RemovedNames {
-		for _, sub := range r.allOf(n.Name, n.Constraints, asRemoved) {
+		for _, sub := range r.allOf(n.Name, n.Constraints) {
 			// DYN-3: what is replaced is not removed (xRFC TP2, "Unconstrained parameters").
 			if sub.seen != r.serial && r.link.chose(sub, sub.name, n.Constraints) {
 				end(sub)
@@ -215,7 +215,7 @@ func (m *Machine) findErrors(r *reader) {
 		m.findError(r, re)
 	}
 	for _, re := range invalid { // what is known of what they name is not over
-		for _, sub := range r.allOf(re.Name, nil, asFine) {
+		for _, sub := range r.allOf(re.Name, nil) {
 			if sub.known() && sub.seen != r.serial && r.link.chose(sub, sub.name, re.Constraints) {
 				sub.see(r.response)
 			}
@@ -232,7 +232,7 @@ func (m *Machine) findError(r *reader, re *wire.ResourceError) {
 	if l.stream.FullState && string(re.Name) == star && l.form != wildNone { // else xRFC TP3 does not know it
 		sub = l.cache.star.self
 	}
-	for _, sub := range slices.Insert(r.aliasSubs(re.Name, re.Constraints, asFailed), 0, sub) {
+	for _, sub := range slices.Insert(r.aliasSubs(re.Name, re.Constraints), 0, sub) {
 		switch said := r.recordedOf(sub); {
 		case sub == nil, !l.chose(sub, sub.name, re.Constraints): // nobody asks for it
 		case said == statesRemoved && re.Code == codeNotFound: // the same, said twice

@@ -156,8 +156,8 @@ type reader struct {
 	recorded map[*subscription]int // its place in statements, but of bare ones
 	whole    bool                  // it holds all that there were when it came
 
-	aliased  map[int]*aliased // entries that have aliases, by index
-	mentions map[mention]int  // of resources that have aliases
+	aliased  map[int]*aliased     // entries that have aliases, by index
+	mentions map[*aliasTarget]int // of resources that have aliases
 
 	foreign      int    // structured names that the server does not answer for
 	firstForeign string // of them
@@ -239,21 +239,6 @@ type aliased struct {
 	keys []*subscription // of those that are watched
 	err  error           // what is wrong with them
 }
-
-// mention is one way in which a response speaks of a resource that has aliases.
-type mention struct {
-	of *aliasTarget
-	as mentionKind
-}
-
-type mentionKind uint8
-
-const (
-	asResource mentionKind = iota
-	asRemoved
-	asFailed
-	asFine // an error that is none
-)
 
 // sifting is a long list of removed names of which some were looked at.
 type sifting struct {
