@@ -1,5 +1,7 @@
 // Package cds is the resource type of the Cluster Discovery Service: upstreams and how to reach
 // them.
+//
+//	cluster, err := watcher.Get(ctx, c, cds.Type, "orders")
 package cds
 
 import (

@@ -1,5 +1,7 @@
 // Package ecds is the resource type of the Extension Config Discovery Service: the configuration of
 // single filters and other extensions.
+//
+//	config, err := watcher.Get(ctx, c, ecds.Type, "router")
 package ecds
 
 import (

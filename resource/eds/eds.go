@@ -1,4 +1,6 @@
 // Package eds is the resource type of the Endpoint Discovery Service: the addresses of a cluster.
+//
+//	assignment, err := watcher.Get(ctx, c, eds.Type, "orders")
 package eds
 
 import (

@@ -1,5 +1,7 @@
 // Package lds is the resource type of the Listener Discovery Service: where a proxy listens, and
 // with which filters.
+//
+//	listener, err := watcher.Get(ctx, c, lds.Type, "ingress")
 package lds
 
 import (

@@ -1,5 +1,7 @@
 // Package leds is the resource type of the Locality Endpoint Discovery Service: the endpoints of a
 // locality, one by one.
+//
+//	endpoint, err := watcher.Get(ctx, c, leds.Type, "xdstp://prod/envoy.config.endpoint.v3.LbEndpoint/a/1")
 package leds
 
 import (

@@ -1,4 +1,6 @@
 // Package rds is the resource type of the Route Discovery Service: which cluster a request goes to.
+//
+//	routes, err := watcher.Get(ctx, c, rds.Type, "shop")
 package rds
 
 import (

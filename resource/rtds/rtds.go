@@ -1,4 +1,6 @@
 // Package rtds is the resource type of the Runtime Discovery Service: layers of runtime settings.
+//
+//	layer, err := watcher.Get(ctx, c, rtds.Type, "flags")
 package rtds
 
 import (

@@ -1,5 +1,7 @@
 // Package sds is the resource type of the Secret Discovery Service: certificates, keys and roots of
-// trust.
+// trust. Events and errors never print what is in a secret.
+//
+//	secret, err := watcher.Get(ctx, c, sds.Type, "roots")
 package sds
 
 import (

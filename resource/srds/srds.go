@@ -1,5 +1,7 @@
 // Package srds is the resource type of the Scoped Route Discovery Service: which route
 // configuration a request is looked up in.
+//
+//	scope, err := watcher.Get(ctx, c, srds.Type, "tenant-1")
 package srds
 
 import (

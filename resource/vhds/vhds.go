@@ -1,5 +1,7 @@
 // Package vhds is the resource type of the Virtual Host Discovery Service: the virtual hosts of a
 // route configuration, one by one.
+//
+//	host, err := watcher.Get(ctx, c, vhds.Type, "shop/www.example")
 package vhds
 
 import (

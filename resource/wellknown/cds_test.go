@@ -1,4 +1,4 @@
-package cds_test
+package wellknown_test
 
 import (
 	"strings"
@@ -14,7 +14,7 @@ import (
 )
 
 // spec: FED-2
-func TestServiceName(t *testing.T) {
+func TestClusterServiceName(t *testing.T) {
 	const structured = "xdstp://a/envoy.config.cluster.v3.Cluster/x"
 	eds := &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}
 	named := &clusterv3.Cluster_EdsClusterConfig{ServiceName: "s"}
@@ -53,7 +53,7 @@ func TestServiceName(t *testing.T) {
 	}
 }
 
-func TestNotACluster(t *testing.T) {
+func TestClusterBytes(t *testing.T) {
 	if got, err := cds.Type.Decode(resource.Source{}, []byte{0xff}); err == nil {
 		t.Errorf("%v", got)
 	}
