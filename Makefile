@@ -2,6 +2,8 @@
 
 GO       ?= go
 TOOL     := $(GO) tool -modfile=tools/go.mod
+# Tests after vet: it has run, and nobody reads the debug information of their programs, a third of the linking.
+TEST     := $(GO) test -vet=off -ldflags=-w
 CHAOS    := $(GO) test ./internal/chaos -count=1 -timeout=0 -v -run '^TestLives$$'
 FUZZTIME ?= 10s
 SEED     ?= 1
@@ -49,15 +51,16 @@ generate: ## make the generated files anew
 
 .PHONY: race
 race: ## all tests, with the race detector
-	$(GO) test -race ./...
+	$(TEST) -race ./...
 
 .PHONY: costs
 costs: ## what hostile input costs in time and memory, which the race detector would multiply
-	$(GO) test -run '^TestCost' $$(git grep -l --untracked '^func TestCost' -- '*_test.go' | sed 's|^|./|; s|/[^/]*$$||' | sort -u)
+	$(TEST) -run '^TestCost' $$(git grep -l --untracked '^func TestCost' -- '*_test.go' | sed 's|^|./|; s|/[^/]*$$||' | sort -u)
 
-.PHONY: modules
-modules: ## vet and test the modules of their own
-	for d in $(MODULES); do (case $$d in test/*) race=;; *) race=-race;; esac; cd $$d && $(GO) vet ./... && $(GO) test $$race ./...) || exit 1; done
+.PHONY: modules $(MODULES:%=modules/%)
+modules: $(MODULES:%=modules/%) ## vet and test the modules of their own
+$(MODULES:%=modules/%): modules/%:
+	cd $* && $(GO) vet ./... && $(TEST) $(if $(filter test/%,$*),,-race) ./...
 
 .PHONY: real
 real: ## against Envoy Gateway, istiod and Consul: minutes to build, and port 18000 has to be free
@@ -69,11 +72,11 @@ integrations: ## other projects on this library: minutes to build
 
 .PHONY: lives
 lives: ## random lives against the caches of real servers, for half a minute
-	cd $(LIVES) && $(GO) vet ./... && $(GO) test -count=1 ./...
+	cd $(LIVES) && $(GO) vet ./... && $(TEST) -count=1 ./...
 
 .PHONY: browser
 browser: ## the status page in Chromium (/usr/bin/chromium): SHOTS=DIR keeps pictures
-	cd $(BROWSER) && $(GO) vet ./... && $(GO) test -count=1 ./... $(if $(SHOTS),-screenshots $(abspath $(SHOTS)))
+	cd $(BROWSER) && $(GO) vet ./... && $(TEST) -count=1 ./... $(if $(SHOTS),-screenshots $(abspath $(SHOTS)))
 
 .PHONY: release
 release: ## set the version of all published modules: make release VERSION=v0.2.0
@@ -81,7 +84,7 @@ release: ## set the version of all published modules: make release VERSION=v0.2.
 
 .PHONY: short
 short: ## the tests that are quick, for while you work; the others run in make check
-	$(GO) test -short ./...
+	$(GO) test -short -ldflags=-w ./...
 
 .PHONY: test
 test: ## all tests
@@ -118,7 +121,7 @@ bench: ## the benchmarks of the packages
 
 .PHONY: bench-smoke
 bench-smoke: ## vet, test and build the benchmark modules, and run one small row
-	for d in bench/kit bench/server bench/drivers/*/; do (cd $$d && $(GO) vet ./... && $(GO) test ./...) || exit 1; done
+	for d in bench/kit bench/server bench/drivers/*/; do (cd $$d && $(GO) vet ./... && $(TEST) ./...) || exit 1; done
 	BENCH_STRICT=1 ./bench/run.sh -only '^W1-sotw-cds-1k$$' -runs 1
 
 .PHONY: bench-view
