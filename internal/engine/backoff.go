@@ -190,11 +190,11 @@ func (e *Engine) wait(w machine.Wait) {
 		e.retries[w.Stream] = r
 	}
 	now := time.Now()
-	if w.Well || w.Served {
+	if w.Served {
 		r.lived(now.Sub(e.streams[w.Stream].opened))
 	}
 	var d time.Duration
-	if w.Well || w.Abandoned {
+	if w.Short {
 		// BACKOFF-3: a short random pause.
 		d = r.pause()
 	} else {

@@ -32,12 +32,13 @@ func (e *Engine) created(server int) {
 // judge takes the end of a stream: one that could not be had, or brought no response, is a
 // failure of its server (gRFC A57, A88).
 func (e *Engine) judge(w machine.Wait) {
-	switch {
-	case w.Abandoned, w.Calm:
-		return // no response was waited for
-	case w.Well:
+	switch w.Health {
+	case machine.HealthSame:
+		return
+	case machine.HealthGood:
 		e.heard(w.Server, w.Stream)
 		return
+	case machine.HealthFailed:
 	}
 	e.logFailure(w)
 	h := &e.health[w.Server]

@@ -406,7 +406,7 @@ func (d *driver) step(events ...Event) {
 	}
 	for _, w := range fx.Wait {
 		d.waiting = append(d.waiting, w.Ref)
-		d.print("* wait%s%s", map[bool]string{true: " after a response"}[w.Well], map[bool]string{true: " after giving up"}[w.Abandoned])
+		d.print("* wait%s%s", map[bool]string{true: " after a response"}[w.Short && w.Fault != nil], map[bool]string{true: " after giving up"}[w.Short && w.Fault == nil])
 	}
 	for _, s := range fx.Send {
 		if d.stalled {

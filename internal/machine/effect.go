@@ -57,18 +57,23 @@ type Wait struct {
 	Ref
 	Server int
 	Fault  *Fault // why the stream is down; nil if the attempt was given up
-	// Well says that the stream had delivered a response, or was calm for long, or ended
-	// because of a type that is held back from now on, so that this is a pause and no failure.
-	Well bool
-	// Served says that the stream had delivered a response, and failed all the same, as one of
-	// polls does.
+	// Served says that the stream was of use: the waits begin anew if it lived for longer than the last of them.
 	Served bool
-	// Calm says that there was no need for one, so that this is no failure either.
-	Calm bool
-	// Abandoned says that the program gave the attempt up before the server had spoken:
-	// a pause too, in which nothing is known to be over.
-	Abandoned bool
+	// Short asks for a short random pause in place of a wait that grows.
+	Short bool
+	// Health is what the end of the stream says of its server.
+	Health Health
 }
+
+// Health is how a server fares.
+type Health uint8
+
+// What the end of a stream says of its server.
+const (
+	HealthFailed Health = iota
+	HealthSame          // nothing: no response was waited for
+	HealthGood
+)
 
 // Send asks for a message to be written.
 type Send struct {

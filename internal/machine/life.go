@@ -117,8 +117,11 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	responded := s.responded
 	well := responded && ev.Kind == FaultStream
 	end := &ending{
-		Down: ev, stream: s, stood: s.state == up, harmless: well, err: ev.Err,
-		wait: Wait{Server: s.server, Well: well, Served: responded && !well},
+		Down: ev, stream: s, stood: s.state == up, err: ev.Err,
+		wait: Wait{Server: s.server, Served: responded, Short: well},
+	}
+	if well {
+		end.wait.Health = HealthGood
 	}
 	for _, q := range s.quirks {
 		q.ended(m, now, end)
@@ -141,7 +144,7 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 		m.recovered(s) // by a response that is still being worked on
 	}
 	// STREAM-5: this end is no error.
-	if end.harmless {
+	if end.wait.Health != HealthFailed {
 		return
 	}
 	if !fault.same(s.fault) {
@@ -225,7 +228,7 @@ func (m *Machine) closeUnwanted(now time.Time, s *stream) {
 		return
 	}
 	s.state, s.gen = waiting, s.gen+1
-	m.fx.Wait = append(m.fx.Wait, Wait{Ref: s.ref(), Server: s.server, Abandoned: true})
+	m.fx.Wait = append(m.fx.Wait, Wait{Ref: s.ref(), Server: s.server, Short: true, Health: HealthSame})
 }
 
 // retract takes a stream back that this step requested, and says whether it did.

@@ -122,7 +122,8 @@ func (m *Machine) streamFor(server, scope int, typeURL string) *stream {
 // Wanted says whether anything is watched on a stream.
 func (m *Machine) Wanted(stream int) bool { return m.streams[stream].watches > 0 }
 
-// newQuirks makes those of a stream. The end of a stream is explained by the first that can.
+// newQuirks makes those of a stream. Their order counts: the end of a stream is explained by the first that can, and
+// what the others make of it tooMuch overrides.
 func (m *Machine) newQuirks(s *stream) []quirk {
 	return []quirk{
 		&tooLarge{stream: s, budget: m.budgets[s.server], largest: map[*link]int{}},

@@ -70,7 +70,6 @@ type ending struct {
 	stream    *stream
 	stood     bool  // the stream stood
 	explained bool  // it is known what ended it
-	harmless  bool  // nothing is wrong with the server
 	err       error // what is told of it
 	wait      Wait
 }

@@ -55,9 +55,9 @@ func (q *calmness) ended(_ *Machine, now time.Time, end *ending) {
 	if !q.calm || end.Kind != FaultStream || s.lacks() {
 		return
 	}
-	end.harmless, end.wait.Calm = true, true
+	end.wait.Health = HealthSame
 	if s.clock.at(now)-s.opened >= calmLife {
-		end.wait.Well = true
+		end.wait.Served, end.wait.Short = true, true
 	}
 }
 

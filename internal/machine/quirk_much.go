@@ -17,6 +17,8 @@ func (*tooMuch) ended(m *Machine, now time.Time, end *ending) {
 	if s.responded {
 		m.logServer(s, true, "the server ends the stream since too much is asked of it; the waits before the next grow", "error", end.Err.Error())
 	}
-	w.Served = s.responded && (!w.Well || s.clock.at(now)-s.opened >= muchLife)
-	w.Calm, w.Well = w.Calm || w.Well, false
+	w.Served = s.responded && (!w.Short || s.clock.at(now)-s.opened >= muchLife)
+	if w.Short = false; w.Health == HealthGood {
+		w.Health = HealthSame
+	}
 }

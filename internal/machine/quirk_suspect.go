@@ -117,8 +117,7 @@ func (q *suspects) ended(m *Machine, now time.Time, end *ending) {
 		}
 	}
 	if last != nil && alone && q.of.on(last).doubts >= doubtMost && q.wasWell(last) {
-		end.harmless = true
-		end.wait.Well, end.wait.Served = true, false
+		end.wait.Served, end.wait.Short, end.wait.Health = true, true, HealthGood
 		q.suspect(m, now, last, end.Err)
 	}
 }
