@@ -112,3 +112,18 @@ func (resp *response) fingerprint() (sum uint64) {
 	}
 	return sum + uint64(len(resp.Resources)+len(resp.Removed))
 }
+
+// takesStarForName says whether a response to an explicit wildcard, that comes over and over, holds
+// nothing but what was subscribed to by name.
+func (resp *response) takesStarForName() bool {
+	// P-3: only an explicit wildcard can be taken for a name.
+	if resp.link.form != wildExplicit {
+		return false
+	}
+	for sub := range resp.link.owned() {
+		if sub.seen == resp.serial && !sub.wanted() {
+			return false
+		}
+	}
+	return true
+}

@@ -80,21 +80,6 @@ func (l *link) outdated() bool {
 	return l.form == wildLegacy
 }
 
-// takesStarForName says whether a response to an explicit wildcard, that comes over and over, holds
-// nothing but what was subscribed to by name.
-func (resp *response) takesStarForName() bool {
-	// P-3: only an explicit wildcard can be taken for a name.
-	if resp.link.form != wildExplicit {
-		return false
-	}
-	for sub := range resp.link.owned() {
-		if sub.seen == resp.serial && !sub.wanted() {
-			return false
-		}
-	}
-	return true
-}
-
 // placeBeside takes names beside a legacy wildcard as subscribed to: in state of the world no request names
 // them. Structured names wait until one can.
 func (l *link) placeBeside(subs []*subscription) {
