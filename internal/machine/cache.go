@@ -140,9 +140,9 @@ func (c *cache) shrink() {
 type recall struct {
 	cache  *cache
 	source *source
-	timer  uint32
-	under  map[*subscription]*Load // that the store was asked for and has not answered: in which load
-	gone   map[string]bool         // what a server said is gone while the store is read; nil for nothing
+	timer
+	under map[*subscription]*Load // that the store was asked for and has not answered: in which load
+	gone  map[string]bool         // what a server said is gone while the store is read; nil for nothing
 }
 
 func (c *cache) recallOf(src *source) *recall {

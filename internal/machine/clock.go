@@ -38,17 +38,21 @@ func (c *clock) run(now time.Time) {
 // waiter is what an alarm is set for: a resource or a collection whose answer is waited for, a time
 // to live, and whatever else ends by silence.
 type waiter interface {
-	// alarm is where the waiter keeps the number of the alarm that is set for it; 0 for none. An
-	// alarm of another number is void.
-	alarm() *uint32
+	// alarm is the timer of the waiter.
+	alarm() *timer
 	// ring is called when the alarm's time is over, which is not set any more.
 	ring(m *Machine, now time.Time, s *stream)
 }
 
+// timer is the number of the alarm that is set for its owner; 0 for none. An alarm of another number is void.
+type timer uint32
+
+func (t *timer) alarm() *timer { return t }
+
 // alarm is a time on a stream's clock that something waits for.
 type alarm struct {
 	at     time.Duration
-	number uint32
+	number timer
 	waiter waiter
 }
 

@@ -8,12 +8,11 @@ import (
 
 // bell is a waiter that notes when it rings.
 type bell struct {
-	name   string
-	number uint32
-	rung   *[]string
+	timer
+	name string
+	rung *[]string
 }
 
-func (b *bell) alarm() *uint32                          { return &b.number }
 func (b *bell) ring(_ *Machine, _ time.Time, _ *stream) { *b.rung = append(*b.rung, b.name) }
 
 func bells(names ...string) (rung *[]string, bs []*bell) {
@@ -64,7 +63,7 @@ func TestAlarms(t *testing.T) {
 	at(60, -1)
 	s.clock.run(dawn.Add(40 * time.Second))
 	at(59, 60)
-	b[2].number = 0 // stopped
+	b[2].timer = 0 // stopped
 	at(60, -1)
 }
 

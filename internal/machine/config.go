@@ -80,7 +80,7 @@ type Machine struct {
 	agenda    agenda
 	slots     map[slot]*stream
 	serial    uint32 // of the last response
-	lastAlarm uint32
+	lastAlarm timer
 	budgets   []*int      // of each server's first requests, in bytes; 0 for none
 	params    []Described // of types for which they were changed, in the order of the first change
 	node      []byte      // of the newest stream

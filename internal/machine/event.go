@@ -30,7 +30,8 @@ type Watch struct {
 	sub   *subscription // of the name; nil unless started
 	alone [1]*Watch     // the watch itself, once started
 
-	owed int32 // for how much of what was held when it began it waits: in tasks, and one while they are counted
+	timer       // of the first answer
+	owed  int32 // for how much of what was held when it began it waits: in tasks, and one while they are counted
 
 	Wildcard bool // the whole collection
 	Explicit bool // `*` has to be spelled so

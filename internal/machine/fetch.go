@@ -9,23 +9,18 @@ import (
 // fetch is a watch that is told so if it has no answer in time
 // (envoy.config.core.v3.ConfigSource.initial_fetch_timeout). The time begins with the watch,
 // whatever becomes of the stream.
-type fetch struct {
-	watch *Watch
-	timer uint32
-}
+type fetch Watch
 
 func (m *Machine) beginFetch(now time.Time, w *Watch) {
 	if w.FetchTimeout > 0 { // DNE-10
-		m.setAlarm(now, w.sub.stream(), &fetch{watch: w}, w.FetchTimeout)
+		m.setAlarm(now, w.sub.stream(), (*fetch)(w), w.FetchTimeout)
 	}
 }
-
-func (f *fetch) alarm() *uint32 { return &f.timer }
 
 // ring tells the watch that it has no answer yet. The subscription stays. It may be on another stream by
 // now, whose reading handlers hold up.
 func (f *fetch) ring(m *Machine, now time.Time, _ *stream) {
-	w := f.watch
+	w := (*Watch)(f)
 	if !w.unanswered() {
 		return
 	}

@@ -3,9 +3,9 @@ package machine
 // lease is a time for which a resource is held that has a time to live (xDS protocol, "TTL"), or that the
 // server deleted and that is kept for a while. The time runs while the stream is down too.
 type lease struct {
-	sub   *subscription
-	kind  leaseKind
-	timer uint32
+	sub  *subscription
+	kind leaseKind
+	timer
 }
 
 type leaseKind uint8

@@ -54,7 +54,7 @@ type onStream struct {
 	added         bool            // names were added since the newest response
 	paced         time.Time       // interest alone is not said before
 	unconfirmed   []*subscription // members that the server has to confirm
-	sweepTimer    uint32          // that runs for them; 0 if none
+	sweepTimer    timer           // that runs for them
 }
 
 // message is a request that the writer has, until it has left.

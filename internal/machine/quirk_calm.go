@@ -17,8 +17,8 @@ const (
 type calmness struct {
 	noQuirk
 	stream *stream
-	timer  uint32
-	calm   bool
+	timer
+	calm bool
 }
 
 func (q *calmness) forget() { q.timer, q.calm = 0, false }
@@ -34,8 +34,6 @@ func (q *calmness) written(m *Machine, now time.Time, l *link, first bool, _ []*
 
 // received: a server that speaks is not waited for.
 func (q *calmness) received(*Machine, time.Time, *link) { q.timer = 0 }
-
-func (q *calmness) alarm() *uint32 { return &q.timer }
 
 // ring takes silence for an answer, unless one is owed.
 func (q *calmness) ring(m *Machine, now time.Time, s *stream) {

@@ -24,7 +24,7 @@ type hushes struct {
 type unheard struct {
 	link  *link
 	names []*subscription // some maybe known since
-	timer uint32          // from when the first was added, or the server has spoken since
+	timer                 // from when the first was added, or the server has spoken since
 }
 
 func (q *hushes) forget() {
@@ -78,8 +78,6 @@ func (u *unheard) wait(m *Machine, now time.Time) {
 		m.setAlarm(now, u.link.stream, u, m.hush(u.link.stream))
 	}
 }
-
-func (u *unheard) alarm() *uint32 { return &u.timer }
 
 // ring asks on a new stream for what the server has not heard of. A name that nobody watches may come back
 // before the server is told, and is waited for anew.

@@ -36,8 +36,6 @@ func (m *Machine) askStore(now time.Time, sub *subscription) {
 	}
 }
 
-func (r *recall) alarm() *uint32 { return &r.timer }
-
 // ring asks for all that is lacking, if no server has answered.
 func (r *recall) ring(m *Machine, _ time.Time, _ *stream) {
 	// LKG-8: only while nothing answered.

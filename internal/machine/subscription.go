@@ -51,10 +51,10 @@ type subscription struct {
 // nameOnStream is what the active server was told of a name on this incarnation of its stream, and what it has
 // to answer.
 type nameOnStream struct {
-	timer       uint32 // that runs for the answer; 0 if none
-	subscribed  bool   // a request names it, or asks for the wildcard; the writer may still have that
-	claimed     bool   // of a collection: the first request listed what it has
-	unconfirmed bool   // held, and goes unless the server speaks of it; see [link.unconfirm]
+	timer            // of the answer
+	subscribed  bool // a request names it, or asks for the wildcard; the writer may still have that
+	claimed     bool // of a collection: the first request listed what it has
+	unconfirmed bool // held, and goes unless the server speaks of it; see [link.unconfirm]
 }
 
 // wanted says whether it is watched by its name; a collection has one too.

@@ -22,7 +22,7 @@ func (m *Machine) sweepLater(now time.Time, l *link) {
 // sweep is the alarm of a type some of whose members the server has to confirm.
 type sweep link
 
-func (w *sweep) alarm() *uint32 { return &w.sweepTimer }
+func (w *sweep) alarm() *timer { return &w.sweepTimer }
 
 func (w *sweep) ring(m *Machine, now time.Time, _ *stream) { m.sweep(now, (*link)(w)) }
 

@@ -33,8 +33,6 @@ func (m *Machine) startTimer(now time.Time, s *stream, w waiter) {
 	}
 }
 
-func (sub *subscription) alarm() *uint32 { return &sub.timer }
-
 func (sub *subscription) ring(m *Machine, now time.Time, s *stream) { m.answerTimeout(now, s, sub) }
 
 // faulted says that the server said something of a resource that it has not given, so that its

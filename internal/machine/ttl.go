@@ -44,8 +44,6 @@ func (m *Machine) lease(now time.Time, sub *subscription, kind leaseKind, wait t
 	m.setAlarm(now, sub.stream(), l, wait)
 }
 
-func (l *lease) alarm() *uint32 { return &l.timer }
-
 func (l *lease) ring(m *Machine, now time.Time, _ *stream) {
 	if s := l.sub.stream(); s.clock.stopped() { // it is of another one by now, which maybe brings it again
 		m.lease(now, l.sub, l.kind, 0)

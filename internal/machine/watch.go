@@ -120,7 +120,7 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 	if !w.alive {
 		return
 	}
-	w.alive = false
+	w.alive, w.timer = false, 0
 	sub := w.sub
 	src := sub.of.source
 	m.agenda.touch(src.streams...)
