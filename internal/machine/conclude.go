@@ -22,37 +22,26 @@ func (r *reader) conclude() {
 	r.findCompleted()
 }
 
-// findCompleted lists the collections of which a response holds the first state.
+// findCompleted lists the collections of which a response holds the first state: those that were requested from the
+// server and have none yet, of the globs only those that it speaks of, or of a member, unless it speaks of
+// everything or of nothing at all.
 func (resp *response) findCompleted() {
-	// WILD-5: any response makes it ready.
-	if c := resp.link.cache.star; resp.awaited(c) {
-		resp.completes = append(resp.completes, c)
-	}
-	for _, c := range resp.globsAnswered() {
-		if c.isGlob() && resp.awaited(c) {
-			resp.completes = append(resp.completes, c)
-		}
-	}
-}
-
-// awaited says that a collection was requested from the server and has no first state yet.
-func (resp *response) awaited(c *collection) bool {
-	return c.ownedBy(resp.link.stream) && c.self != nil && resp.link.sent(c.self) && !c.self.complete
-}
-
-// globsAnswered lists the globs of which a response holds the first state: it speaks of them or
-// of a member, or else of everything, or of nothing at all.
-func (resp *response) globsAnswered() []*collection {
-	cs := resp.collections
+	l := resp.link
+	cs := slices.DeleteFunc(slices.Clone(resp.collections), func(c *collection) bool { return !c.isGlob() })
 	// DELTA-14: an empty response makes all complete.
-	if resp.link.fullState() || len(resp.Resources)+len(resp.Removed)+len(resp.RemovedNames)+len(resp.Errors) == 0 {
-		cs = nil
-		for _, c := range resp.link.cache.globs {
+	if l.fullState() || len(resp.Resources)+len(resp.Removed)+len(resp.RemovedNames)+len(resp.Errors) == 0 {
+		cs = cs[:0]
+		for _, c := range l.cache.globs {
 			cs = append(cs, c)
 		}
 	}
 	slices.SortFunc(cs, byName)
-	return cs
+	// WILD-5: any response makes it ready.
+	for _, c := range slices.Insert(cs, 0, l.cache.star) {
+		if c.ownedBy(l.stream) && l.sent(c.self) && !c.self.complete {
+			resp.completes = append(resp.completes, c)
+		}
+	}
 }
 
 // membersGone is what the end of a collection means (xRFC TP1): it has no members but those that the response

@@ -10,10 +10,7 @@ const (
 
 // refusals are the newest payloads that were refused. One is of a subscription for as long as the subscription
 // has its fault.
-type refusals struct {
-	list []refusal
-	next int // the place of the next
-}
+type refusals []refusal
 
 type refusal struct {
 	fault *Fault
@@ -24,18 +21,15 @@ func (r *refusals) add(f *Fault, payload []byte) {
 	if len(payload) > maxRefused {
 		return
 	}
-	it := refusal{f, slices.Clone(payload)}
-	if len(r.list) < maxRefusals {
-		r.list = append(r.list, it)
-		return
+	if len(*r) == maxRefusals {
+		*r = slices.Delete(*r, 0, 1)
 	}
-	r.list[r.next] = it
-	r.next = (r.next + 1) % maxRefusals
+	*r = append(*r, refusal{f, slices.Clone(payload)})
 }
 
 // of finds what a fault refused; nil if it is not kept.
-func (r *refusals) of(f *Fault) []byte {
-	for _, it := range r.list {
+func (r refusals) of(f *Fault) []byte {
+	for _, it := range r {
 		if it.fault == f {
 			return it.raw
 		}
