@@ -7,8 +7,8 @@ import "slices"
 // which time what is named twice is known to be.
 const maxMentions = 8
 
-// aliasSubs are the subscriptions of the aliases of what a server calls so; none of a variant that nobody asks
-// for.
+// aliasSubs are the subscriptions of a resource's aliases. There are none for a variant that nobody asks for, and none
+// once a response has named the resource too often: each alias is refused by then.
 func (r *reader) aliasSubs(name, constraints []byte) []*subscription {
 	n := r.link.cache.aliases.called(name)
 	if n == nil {
@@ -24,7 +24,7 @@ func (r *reader) aliasSubs(name, constraints []byte) []*subscription {
 	if r.mentions[n]++; r.mentions[n] > maxMentions*len(n.homes) {
 		return nil
 	}
-	// SOTW-9: what another server answers for is none of this one's.
+	// SOTW-9: leave out names for which another server's word counts.
 	return slices.DeleteFunc(slices.Clone(n.subs), func(sub *subscription) bool { return !r.link.owns(sub) })
 }
 

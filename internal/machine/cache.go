@@ -51,8 +51,7 @@ func newCache(t *Type) *cache {
 	return c
 }
 
-// clear makes a cache empty, but for what is known of its wildcard, of who owns names, and of what the store is to
-// forget.
+// clear empties the cache. The wildcard, the owners of authorities and the store's unfinished collections stay.
 func (c *cache) clear(t *Type) {
 	before := *c
 	for _, r := range c.recalls {

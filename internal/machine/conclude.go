@@ -68,8 +68,8 @@ func (resp *response) membersGone(end statement) (all []statement) {
 	return all
 }
 
-// absent is what a response that holds everything means for what is missing in it. What was never
-// received may have been subscribed to too late to be there, except at a server that is a file.
+// absent is what a full state means for names that it lacks. A name that was never received may have been
+// subscribed to too late for it, so nothing follows, except at a file.
 func (r *reader) absent() (all []statement) {
 	l := r.link
 	// SOTW-8, SOTW-12: absence means nothing.
@@ -95,7 +95,7 @@ func (resp *response) lacks(sub *subscription) statementKind {
 	case resp.omits(sub) && sub.foreign():
 		return statesDoubt
 	case resp.omits(sub):
-		// Of a member the server had spoken, which the wildcard was told, and a file speaks of all.
+		// A watched name without a value ends only where the wildcard's watches were told of it, or at a file.
 		if sub.held() || !sub.wanted() || l.cache.star.wanted() || l.stream.FullState {
 			// SOTW-7: what is missing is deleted.
 			return statesAbsent
@@ -131,8 +131,8 @@ func (m *Machine) applyStatement(now time.Time, resp *response, it statement, li
 	}
 }
 
-// omits says whether a response that holds everything else ends what is known of a subscription: it, or what
-// covers it, was requested when the response was sent.
+// omits says whether a full state that lacks a known subscription ends it: the server had been asked for it, or for
+// its collection, when it sent the response.
 func (resp *response) omits(sub *subscription) bool {
 	l := resp.link
 	switch {
@@ -143,12 +143,13 @@ func (resp *response) omits(sub *subscription) bool {
 	case sub.of.isGlob():
 		return sub.of.self != nil && l.sent(sub.of.self)
 	}
-	// A structured name is none of the wildcard's to most servers, and who watches it has not asked yet.
+	// Most servers do not count structured names to the wildcard. One that is watched and not yet requested is not
+	// missing.
 	return resp.form != wildNone && !(sub.wanted() && structured(sub.name))
 }
 
-// confirmForeign has the server confirm another server's value, that a full state lacks. Where there are no timers
-// it goes with the second such state: it says whether this is one.
+// confirmForeign gives another server's value, which this full state lacks, a timer. Without timers the second such
+// state ends it, and the result is true.
 func (m *Machine) confirmForeign(now time.Time, l *link, sub *subscription) (gone bool) {
 	switch {
 	case m.timeout(l.stream) <= 0:

@@ -20,7 +20,7 @@ type Watch struct {
 	Source   int32   // index of the source that answers for the name
 	Type     *Type   // of what is watched
 	Name     string  // canonical; of a collection `*` or the URL of a glob
-	Spelling *string // of the name, as it is subscribed to if it is the first watch of it; nil if that is Name
+	Spelling *string // how the first watch of the name has it spelled in requests; nil for Name
 
 	// FetchTimeout is how long the watch waits for its first answer until it is told that
 	// there is none yet; 0 or less is for ever.

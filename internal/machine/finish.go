@@ -89,9 +89,8 @@ func (m *Machine) endResponse(now time.Time, resp *response) {
 	m.fx.Consumed = append(m.fx.Consumed, resp.ref)
 }
 
-// resumed: a delta response that answers the first request of a stream, and leaves out what that
-// listed, has said that the version held is the server's own. What was refused since is taken back, and an
-// error that was stated on an earlier stream is over, whoever stated it.
+// resumed: the first delta response of a stream confirms what it leaves out of the versions that the request listed,
+// so refusals and errors of earlier streams are over, whoever stated them.
 func (m *Machine) resumed(resp *response) {
 	l := resp.link
 	// P-4: only a resume confirms what it leaves out.

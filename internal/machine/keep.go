@@ -45,8 +45,8 @@ func (m *Machine) keepStored(sub *subscription, k Kept) {
 	}
 }
 
-// alsoOf is the other source that a structured name may be of: the wildcard's, or of one that the wildcard holds its
-// own. Nil if there is none.
+// alsoOf is a second source under which a structured name is stored: the wildcard's, or, for what the wildcard
+// holds itself, the owner of the name's authority. Nil for none.
 func (sub *subscription) alsoOf() *source {
 	c := sub.of.cache
 	switch star := c.star; {
@@ -100,8 +100,8 @@ func (m *Machine) forgetUnseenStored(l *link) {
 	}
 }
 
-// known are the names of a collection and of what a server says there is of what it covers. Of what was
-// refused it says so on this stream.
+// known are the names that the store must not forget: the collection's own, and those that it covers and that the
+// server gave, or refused on this stream.
 func (l *link) known(c *collection) []string {
 	subs, has := slices.Values(c.members), c.has
 	if !c.isGlob() {

@@ -15,7 +15,7 @@ func New(c Config) *Machine {
 }
 
 // Step takes what happened, in order, and returns what is to be done. The effects are the
-// caller's own.
+// caller's own. What changes what a stream owes, or when, touches it, and only touched streams are looked at.
 func (m *Machine) Step(now time.Time, events ...Event) Effects {
 	m.fx = Effects{}
 	if m.began.IsZero() {

@@ -43,8 +43,8 @@ func (r Rate) spend(now time.Time, t *throttle) {
 	t.waits, t.pending = false, 0
 }
 
-// noteWaiting notes of how many types something waits for a token. Nothing is composed, so that it
-// leaves as one, with what comes until then.
+// noteWaiting counts the types that wait for a token. Their requests are composed only when it comes, so that later
+// changes go with them.
 func (t *throttle) noteWaiting(waiting int) {
 	if t.pending = waiting; waiting > 0 && !t.waits {
 		t.waits = true

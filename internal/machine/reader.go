@@ -9,8 +9,8 @@ import (
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
-// read finds what a response speaks of, sorts what it says and has decoded what is new in it. The names
-// are those that it lists as removed.
+// read finds the subscriptions that a response speaks of, plans what it says of each, and asks for new values to be
+// decoded. removed are the removed names that matter here.
 func (m *Machine) read(now time.Time, resp *response, removed [][]byte) {
 	r := &reader{response: resp, found: m.found[:0], removed: removed, held: resp.link.stream.held()}
 	r.ready, m.ready = m.ready, nil
@@ -38,8 +38,8 @@ func (m *Machine) read(now time.Time, resp *response, removed [][]byte) {
 	m.proceed(now, resp)
 }
 
-// find returns what an entry of a response speaks of; nil if that is not known or not subscribed
-// for. It is done for all before any counts, so that a name that comes twice has no effect.
+// find returns the subscription that entry i is for; nil for none. All are found before any counts, so that a
+// duplicate is refused whole.
 func (r *reader) find(i int) *subscription {
 	l := r.link
 	if sub := l.repeated(r.response, i); sub != nil {
@@ -104,7 +104,7 @@ func (sub *subscription) see(resp *response) {
 	sub.mark(resp)
 }
 
-// mark is see, of a subscription that the response speaks of by an alias: its collection hears nothing.
+// mark is see for an alias: its collection is not told.
 func (sub *subscription) mark(resp *response) {
 	resp.mentioned++
 	sub.seen = resp.serial
@@ -191,8 +191,8 @@ func (r *reader) findRemoved() {
 	}
 }
 
-// findErrors finds what resource_errors are of (xRFC TP3, gRFC A88). What the response says
-// of one resource counts more than what it says of the collection that it is in.
+// findErrors finds the subscriptions that resource_errors name (xRFC TP3, gRFC A88). An error of a resource counts
+// more than one of its glob.
 func (m *Machine) findErrors(r *reader) {
 	var ofGlobs, invalid []*wire.ResourceError
 	for i := range r.Errors {
@@ -214,7 +214,7 @@ func (m *Machine) findErrors(r *reader) {
 	for _, re := range ofGlobs {
 		m.findError(r, re)
 	}
-	for _, re := range invalid { // what is known of what they name is not over
+	for _, re := range invalid { // an error without a code still shows that the resource exists
 		for _, sub := range r.allOf(re.Name, nil) {
 			if sub.known() && sub.seen != r.serial && r.link.chose(sub, sub.name, re.Constraints) {
 				sub.see(r.response)

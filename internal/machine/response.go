@@ -31,9 +31,8 @@ type response struct {
 	verdict
 }
 
-// reading is what a response speaks of, and what that means. It is worked out before anything of it is
-// done, by what the server had been told when it came, so that a guard can judge it, and so that the end
-// of the stream changes nothing of it.
+// reading is what a response speaks of, and what it means, worked out from what the server had been told when it
+// came. A guard judges it, and the stream may end meanwhile.
 type reading struct {
 	collections   []*collection // that it speaks of, or of something in them
 	completes     []*collection // of which it holds the first state
@@ -134,8 +133,8 @@ func (l *link) fullState() bool {
 	return !l.stream.Delta && (l.cache.typ.FullState || l.stream.FullState)
 }
 
-// tellsAll says that what a response does not hold is not there. One of heartbeats alone says
-// nothing of what needs none.
+// tellsAll says whether names that the response lacks do not exist. Heartbeats alone do not say so: resources without
+// a TTL need none.
 func (resp *response) tellsAll() bool {
 	// TTL-4: heartbeats alone end nothing.
 	return resp.link.fullState() && !resp.brokenFile() && (resp.bodies || len(resp.Resources) == 0)

@@ -207,7 +207,7 @@ func (m *Machine) answerTimeout(now time.Time, s *stream, sub *subscription) {
 	if patient(sub.watches) {
 		return // E-3: the watches wait for ever
 	}
-	// LKG-5: a collection whose state is complete lacks it.
+	// LKG-5: the complete state of a collection lacks it.
 	if sub.of.wanted() && sub.of.self.complete {
 		m.unstore(sub)
 	}

@@ -7,8 +7,7 @@ import (
 )
 
 // A store keeps accepted values for the next start of the program. What it had is told as stale, until a
-// server speaks of it. A stale value is held, but said by no server: it is foreign to each, so that the
-// rules for values of another server are its rules too.
+// server speaks of it. A stale value counts as another server's, so the rules for such values apply to it.
 
 // loaded has decoded what the store has and is still lacking.
 func (m *Machine) loaded(now time.Time, ev Loaded) {

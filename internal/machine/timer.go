@@ -10,8 +10,8 @@ func (m *Machine) await(now time.Time, sub *subscription) {
 	// DNE-2: the request has not left.
 	case !l.sent(sub):
 	case sub.isCollection() && (sub.complete || !sub.wanted()):
-	// DNE-3, DNE-5: what is not held has a timer, on each stream anew; not what the server refused or
-	// has said something of.
+	// DNE-3, DNE-5: what is not held has a timer, on each stream anew; not what this server has refused, or has an
+	// error for, on this stream.
 	// LKG-9: a stale value has one.
 	case !sub.unconfirmed && (sub.held() && !sub.stale() || l.faulted(sub)):
 	case sub.isCollection() && m.timeout(l.stream) <= 0:
@@ -42,7 +42,7 @@ func (l *link) faulted(sub *subscription) bool {
 	return l.answered != 0 && sub.seen >= l.answered && (sub.status == StatusNacked || sub.status == StatusReceivedError)
 }
 
-// awaitSubscribed starts the timer of a name that the server was maybe sent already.
+// awaitSubscribed starts the timer of a name that may have been requested already.
 func (m *Machine) awaitSubscribed(now time.Time, sub *subscription) {
 	l := sub.link()
 	m.await(now, sub)

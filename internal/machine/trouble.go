@@ -8,9 +8,8 @@ import (
 // maxToldOf is how many troubles of a server are remembered as told.
 const maxToldOf = 4
 
-// tellTrouble tells what is wrong with the server, or that nothing is any more, if that is
-// news and nobody is being told of older trouble. So what waits for a handler that is slow
-// does not grow with the attempts to reach the server.
+// tellTrouble notifies of new trouble with the server, or of its end. It waits while handlers still have the last
+// such notice, so that a slow handler meets no growing queue.
 func (m *Machine) tellTrouble(s *stream) {
 	if s.telling || s.fault == nil && len(s.told) == 0 || slices.ContainsFunc(s.told, s.fault.same) {
 		return
@@ -54,7 +53,7 @@ func (m *Machine) tellEveryone(l *link, f *Fault, only *source) {
 		switch {
 		case f != nil:
 			m.tellFault(sub, f)
-		// What ended by its time to live the server maybe says no more of: its version was claimed.
+		// A resource whose TTL ran out: the first request listed its version, so the server may never send it again.
 		case sub.troubled && (sub.usable() || sub.status == StatusDoesNotExist && sub.reason == ReasonTTL):
 			sub.troubled = false
 			m.report(sub, sub.handOut(), nil)

@@ -5,8 +5,12 @@ import "slices"
 // In delta the first request of a stream lists the versions of what is held, so that the server's silence
 // confirms it. What it does not list is unconfirmed until the server speaks of it (mark), and goes if the
 // server does not: under a watched name by its timer (await), members of collections together (sweep).
-// Not listed and yet not unconfirmed are another server's value that is watched by its name alone, what is
-// kept though the server deleted it, and an alias's value where the name in the list is taken (tellAliases).
+//
+// Three are neither listed nor unconfirmed:
+//   - another server's value that is watched by its name alone;
+//   - what is kept though the server deleted it;
+//   - an alias's value where the name in the list is taken (tellAliases).
+//
 // Members from the store are unconfirmed after the first state (unconfirmStale). In state of the world those are
 // unconfirmed that another server said and a full state lacks (confirmForeign).
 

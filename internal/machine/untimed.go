@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// answerUntimed starts timers of names beside a legacy wildcard, and of values that have to be confirmed, and
-// starts them anew once the server has spoken. A value is held until then without one. Where responses hold
-// everything, the wildcard's state answers instead, once it is complete on this stream.
+// answerUntimed starts timers that had to wait until the server spoke: of names beside a legacy wildcard, and of
+// values to be confirmed. Where responses hold everything, the wildcard's first state on this stream answers instead.
 func (m *Machine) answerUntimed(now time.Time, l *link) {
 	if len(l.untimed) == 0 || !l.written {
 		return
