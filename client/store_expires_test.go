@@ -6,8 +6,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/testutil"
 )
@@ -69,5 +71,31 @@ func TestStoreExpiresByClockSetBack(t *testing.T) {
 			synctest.Wait()
 			same(t, "heard", stale(rec.all()), []string{"updated a 1 stale", "ambient error a connection stale", "does not exist a ttl"})
 		})
+	})
+}
+
+// everlasting is a store that has something for longer than nanoseconds can count.
+type everlasting struct{ mixed }
+
+func (s *everlasting) Load(at client.StoreSection, names []string, yield func(client.StoredResource)) error {
+	return s.mixed.Load(at, names, func(r client.StoredResource) {
+		r.Expires = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+		yield(r)
+	})
+}
+
+// A time to live that a store says may be of any length.
+//
+// spec: LKG-6
+func TestStoreExpiresLate(t *testing.T) {
+	s := &everlasting{mixed{brittle: brittle{fail: func() error { return nil }}, fault: func(*discoveryv3.Resource) {}}}
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.srv.SetRefuse(true)
+		_, rec := r.watch("a")
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		same(t, "heard", stale(rec.all()), []string{"updated a 1 stale", "ambient error a connection stale"})
+	}, func(config *client.Config) {
+		config.Store, s.server = s, config.Bootstrap.Servers[0].URI
 	})
 }

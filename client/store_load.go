@@ -15,6 +15,9 @@ import (
 // read.
 const partOfLoad = 512
 
+// century is as long as a resource lives whose time to live ends after the last time that nanoseconds can count.
+const century = 100 * 365 * 24 * time.Hour
+
 // load answers what the machine looks for.
 func (k *keeper) load() {
 	k.mu.Lock()
@@ -37,7 +40,7 @@ type loading struct {
 
 	now     time.Time
 	servers map[string]int // of the source, by URI
-	part    []machine.Entry
+	part    []machine.Kept
 	last    string // version
 	passed  int    // entries that are not given
 	why     error  // the first of them is not
@@ -70,7 +73,7 @@ func (l *loading) take(r StoredResource) {
 	}
 	if l.part = append(l.part, e); len(l.part) == partOfLoad {
 		l.client.engine.Loaded(machine.Loaded{Load: l.Load, Entries: l.part})
-		l.part = make([]machine.Entry, 0, partOfLoad)
+		l.part = make([]machine.Kept, 0, partOfLoad)
 	}
 }
 
@@ -81,14 +84,14 @@ var (
 )
 
 // entry reads what the store has of a name.
-func (l *loading) entry(r *StoredResource) (e machine.Entry, err error) {
+func (l *loading) entry(r *StoredResource) (e machine.Kept, err error) {
 	server, ok := l.servers[r.Server]
 	// LKG-9: another server is skipped.
 	if !ok {
 		return e, errOtherServer
 	}
 	in := wire.ScanResource(r.Resource)
-	e = machine.Entry{
+	e = machine.Kept{
 		Name: r.Name, Version: l.version(in.Version), Raw: in.Payload, Server: server,
 		Updated:    min(r.Updated.UnixNano(), l.now.UnixNano()), // a clock may have been set back
 		Attributes: in.Attributes, Locator: string(in.TypeURL) == wire.LocatorURL && l.TypeURL != wire.LocatorURL, Complete: !in.HasBody,
@@ -103,7 +106,7 @@ func (l *loading) entry(r *StoredResource) (e machine.Entry, err error) {
 	case !l.now.Before(r.Expires):
 		return e, errExpired
 	default:
-		e.TTL = r.Expires.Sub(l.now)
+		e.Expires = l.now.Add(min(r.Expires.Sub(l.now), century)).UnixNano()
 	}
 	return e, nil
 }

@@ -18,9 +18,13 @@ func (d *driver) put(short string, words []string) {
 		if err != nil {
 			d.t.Fatal(err)
 		}
-		d.store[short] = append(d.store[short], Entry{
-			Name: name, Version: r.Version, Raw: r.Resource.GetValue(), Updated: d.now.UnixNano(), TTL: r.Ttl.AsDuration(), Complete: r.Resource == nil,
-		})
+		k := Kept{
+			Name: name, Version: r.Version, Raw: r.Resource.GetValue(), Updated: d.now.UnixNano(), Complete: r.Resource == nil,
+		}
+		if r.Ttl != nil {
+			k.Expires = d.now.Add(r.Ttl.AsDuration()).UnixNano()
+		}
+		d.store[short] = append(d.store[short], k)
 	}
 }
 
@@ -32,7 +36,7 @@ func (d *driver) answer(ld *Load) {
 	}
 	for _, e := range d.store[script.Short(ld.TypeURL)] {
 		if ld.All || wanted[e.Name] {
-			d.step(Loaded{Load: ld, Entries: []Entry{e}})
+			d.step(Loaded{Load: ld, Entries: []Kept{e}})
 		}
 	}
 	d.step(Loaded{Load: ld, Last: true})

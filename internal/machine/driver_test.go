@@ -54,9 +54,9 @@ type driver struct {
 	held      []Ref           // delivery waits for a handler
 	unheard   []int           // streams of whose trouble the news waits for a handler
 
-	store map[string][]Entry // by short type
-	loads []*Load            // that the store has not answered
-	stuck bool               // it
+	store map[string][]Kept // by short type
+	loads []*Load           // that the store has not answered
+	stuck bool              // it
 }
 
 func newDriver(t *testing.T, s *script.Script) *driver {
@@ -88,7 +88,7 @@ func newDriver(t *testing.T, s *script.Script) *driver {
 		manual: s.Has("server", "manual"), many: len(servers) > 1, verbose: s.Has("show", "decode"),
 		kinds: script.Kinds(), types: map[string]*Type{}, watches: map[string]*Watch{},
 		script: s, sources: map[string]int32{}, dead: map[int]bool{}, blocked: map[*Watch]bool{}, reading: map[Ref]bool{}, unread: map[Ref][]Event{},
-		store: map[string][]Entry{},
+		store: map[string][]Kept{},
 	}
 }
 

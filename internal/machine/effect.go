@@ -91,7 +91,7 @@ type Task struct {
 	results  []Result  // nil until it is decoded
 	replay   *replay   // nil unless the values are for watches that came late
 	stored   *Load     // nil unless the payloads are from the store
-	entries  []*Entry  // of the items; of stored
+	entries  []*Kept   // of the items; of stored
 }
 
 // nextDecoded takes the first of some tasks; nil if it is not decoded yet.
@@ -319,8 +319,8 @@ type Keep struct {
 	Known   []string // what a server says there is of it, and its own name
 }
 
-// Kept is a resource that the store is to keep, or to forget. A load has one for each resource, so it is
-// small.
+// Kept is a resource that the store has, or is to keep or to forget. A load has one for each resource, so it
+// is small.
 type Kept struct {
 	Name       string // canonical; of a collection `*` or the URL of a glob
 	Version    string
@@ -328,8 +328,8 @@ type Kept struct {
 	Attributes *wire.Attributes // not to be changed
 	Updated    int64            // when it was accepted, in Unix nanoseconds
 	Expires    int64            // the end of its time to live; 0 if it has none
-	Server     int
-	Complete   bool // this is a collection, whose first state came: its name is kept
+	Server     int              // that said it; one of the source's
+	Complete   bool             // this is a collection, whose first state came: its name is kept
 	Locator    bool
 }
 
@@ -343,23 +343,9 @@ type Load struct {
 	*recall
 	subs []*subscription
 
-	complete map[string]*Entry // of collections
-	tasks    []*Task           // that are not done with, in order
-	last     bool              // no more of them come
-	refused  int               // entries
-	why      error             // the first of them is
-}
-
-// Entry is a resource that the store has.
-type Entry struct {
-	Name    string // canonical
-	Version string
-	Raw     []byte
-	Server  int           // that said it; one of the source's
-	Updated int64         // when it was accepted, in Unix nanoseconds
-	TTL     time.Duration // that is left; 0 if it has none
-	Locator bool
-	// Complete says that this is the name of a collection, and that its first state was complete.
-	Complete   bool
-	Attributes *wire.Attributes
+	complete map[string]*Kept // of collections
+	tasks    []*Task          // that are not done with, in order
+	last     bool             // no more of them come
+	refused  int              // entries
+	why      error            // the first of them is
 }

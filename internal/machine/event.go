@@ -142,7 +142,7 @@ func (Tick) event()      {}
 // Loaded is a part of the answer to a [Load].
 type Loaded struct {
 	*Load
-	Entries []Entry
+	Entries []Kept
 	Last    bool // nothing more comes
 }
 

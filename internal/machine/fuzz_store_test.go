@@ -99,16 +99,12 @@ func (w *world) recall(i int) {
 	}
 	ld := w.loads[i]
 	w.loads = slices.Delete(w.loads, i, i+1)
-	var entries []Entry
+	var entries []Kept
 	s := w.shelf(ld.Source, ld.TypeURL)
 	for _, name := range slices.Sorted(maps.Keys(s.has)) {
 		k := s.has[name]
-		e := Entry{Name: name, Version: k.Version, Raw: k.Raw, Server: k.Server, Complete: k.Complete}
-		if k.Expires != 0 {
-			e.TTL = time.Unix(0, k.Expires).Sub(w.now)
-		}
-		if (ld.All || slices.Contains(ld.Names, name)) && e.TTL >= 0 {
-			entries = append(entries, e)
+		if (ld.All || slices.Contains(ld.Names, name)) && (k.Expires == 0 || k.Expires > w.now.UnixNano()) {
+			entries = append(entries, k)
 		}
 	}
 	half := w.roll(len(entries) + 1)

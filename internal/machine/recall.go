@@ -75,7 +75,7 @@ func (m *Machine) seekStored(r *recall, sub *subscription) {
 	if i < 0 {
 		i = len(m.fx.Load)
 		m.fx.Load = append(m.fx.Load, &Load{
-			Source: r.source.index, TypeURL: r.cache.typ.URL, recall: r, complete: map[string]*Entry{},
+			Source: r.source.index, TypeURL: r.cache.typ.URL, recall: r, complete: map[string]*Kept{},
 		})
 	}
 	ld := m.fx.Load[i]

@@ -40,7 +40,7 @@ func TestStaleBesideFile(t *testing.T) {
 			return fx
 		}
 		load := func() {
-			for _, task := range r.step(Loaded{Load: loads[0], Entries: []Entry{{Name: "a", Raw: []byte("old")}}, Last: true}).Decode {
+			for _, task := range r.step(Loaded{Load: loads[0], Entries: []Kept{{Name: "a", Raw: []byte("old")}}, Last: true}).Decode {
 				hear(r.decode(task))
 			}
 		}

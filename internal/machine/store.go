@@ -56,12 +56,12 @@ func (ld *Load) collectionOf(name string) *collection {
 
 // add has an entry decoded, in a task behind those that were there before. Those of one server, which a
 // decoder is told, are together. About so many more come.
-func (ld *Load) add(e *Entry, before, more int) {
+func (ld *Load) add(e *Kept, before, more int) {
 	n := len(ld.tasks) - 1
 	if n < before || len(ld.tasks[n].Items) == chunk || ld.tasks[n].Server != e.Server {
 		most := min(more, chunk)
 		ld.tasks = append(ld.tasks, &Task{
-			Server: e.Server, Type: ld.cache.typ, stored: ld, Items: make([]Item, 0, most), entries: make([]*Entry, 0, most),
+			Server: e.Server, Type: ld.cache.typ, stored: ld, Items: make([]Item, 0, most), entries: make([]*Kept, 0, most),
 		})
 		n++
 	}
@@ -104,7 +104,7 @@ func (m *Machine) recollect(now time.Time, ld *Load) {
 }
 
 // takeStored holds a value that was loaded, if no server has spoken of it meanwhile.
-func (m *Machine) takeStored(now time.Time, ld *Load, e *Entry, it *Item, r Result) {
+func (m *Machine) takeStored(now time.Time, ld *Load, e *Kept, it *Item, r Result) {
 	sub, of := ld.place(e.Name)
 	// LKG-5: what a server said meanwhile counts, though its stream has ended since.
 	if sub == nil && (of == nil || ld.heardServer() || ld.gone[e.Name]) {
@@ -131,8 +131,8 @@ func (m *Machine) takeStored(now time.Time, ld *Load, e *Entry, it *Item, r Resu
 	sub.gen++
 	sub.describe(e.Attributes)
 	// LKG-6: the time to live goes on.
-	if e.TTL > 0 {
-		m.lease(now, sub, leaseTTL, e.TTL)
+	if e.Expires != 0 {
+		m.lease(now, sub, leaseTTL, time.Unix(0, e.Expires).Sub(now))
 	}
 	ld.cache.stale = append(ld.cache.stale, sub)
 	n := m.noticeTo(sub, NoticeUpdated, sub.handOut(), sub.audience())
