@@ -41,7 +41,7 @@ type waiter interface {
 	// alarm is the timer of the waiter.
 	alarm() *timer
 	// ring is called when the alarm's time is over, which is not set any more.
-	ring(m *Machine, now time.Time, s *stream)
+	ring(m *Machine, now time.Time)
 }
 
 // timer is the number of the alarm that is set for its owner; 0 for none. An alarm of another number is void.
@@ -86,7 +86,7 @@ func (m *Machine) ringAlarms(now time.Time, s *stream) {
 	for at := s.nextAlarm(); !at.IsZero() && !now.Before(at); at = s.nextAlarm() {
 		a := s.alarms.pop()
 		*a.waiter.alarm() = 0
-		a.waiter.ring(m, now, s)
+		a.waiter.ring(m, now)
 	}
 }
 

@@ -13,7 +13,7 @@ type bell struct {
 	rung *[]string
 }
 
-func (b *bell) ring(_ *Machine, _ time.Time, _ *stream) { *b.rung = append(*b.rung, b.name) }
+func (b *bell) ring(*Machine, time.Time) { *b.rung = append(*b.rung, b.name) }
 
 func bells(names ...string) (rung *[]string, bs []*bell) {
 	rung = new([]string)

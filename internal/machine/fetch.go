@@ -19,7 +19,7 @@ func (m *Machine) beginFetch(now time.Time, w *Watch) {
 
 // ring tells the watch that it has no answer yet. The subscription stays. It may be on another stream by
 // now, whose reading handlers hold up.
-func (f *fetch) ring(m *Machine, now time.Time, _ *stream) {
+func (f *fetch) ring(m *Machine, now time.Time) {
 	w := (*Watch)(f)
 	if !w.unanswered() {
 		return

@@ -6,16 +6,13 @@ import (
 )
 
 // store has the store keep what is held, which was accepted.
-func (m *Machine) store(sub *subscription, expires time.Time) {
+func (m *Machine) store(sub *subscription, expires int64) {
 	if !sub.stored() {
 		return
 	}
 	k := Kept{
 		Name: sub.name, Raw: sub.raw, Version: sub.version, Server: sub.server(), Updated: sub.updated,
-		Locator: sub.locator, Attributes: sub.attributes(),
-	}
-	if !expires.IsZero() {
-		k.Expires = expires.UnixNano()
+		Locator: sub.locator, Attributes: sub.attributes(), Expires: expires,
 	}
 	m.keepStored(sub, k)
 }

@@ -36,7 +36,8 @@ func (q *calmness) written(m *Machine, now time.Time, l *link, first bool, _ []*
 func (q *calmness) received(*Machine, time.Time, *link) { q.timer = 0 }
 
 // ring takes silence for an answer, unless one is owed.
-func (q *calmness) ring(m *Machine, now time.Time, s *stream) {
+func (q *calmness) ring(m *Machine, now time.Time) {
+	s := q.stream
 	if s.lacks() {
 		m.setAlarm(now, s, q, calmAfter)
 		return

@@ -81,9 +81,9 @@ func (u *unheard) wait(m *Machine, now time.Time) {
 
 // ring asks on a new stream for what the server has not heard of. A name that nobody watches may come back
 // before the server is told, and is waited for anew.
-func (u *unheard) ring(m *Machine, now time.Time, s *stream) {
+func (u *unheard) ring(m *Machine, now time.Time) {
 	if u.wait(m, now); slices.ContainsFunc(u.names, (*subscription).wanted) {
-		m.restart(now, s) // S-30: the name is requested on a new stream.
+		m.restart(now, u.link.stream) // S-30: the name is requested on a new stream.
 	}
 }
 

@@ -37,7 +37,7 @@ func (m *Machine) askStore(now time.Time, sub *subscription) {
 }
 
 // ring asks for all that is lacking, if no server has answered.
-func (r *recall) ring(m *Machine, _ time.Time, _ *stream) {
+func (r *recall) ring(m *Machine, _ time.Time) {
 	// LKG-8: only while nothing answered.
 	if !r.heardServer() {
 		m.seekLacking(r)

@@ -184,7 +184,7 @@ func (m *Machine) keepDeleted(now time.Time, sub *subscription, reason Reason) {
 
 // answerTimeout: the server did not answer in time. Only watches of the name are notified: those of a collection
 // never heard of it.
-func (m *Machine) answerTimeout(now time.Time, s *stream, sub *subscription) {
+func (m *Machine) answerTimeout(now time.Time, sub *subscription) {
 	l := sub.link()
 	switch {
 	case sub.held():
@@ -195,7 +195,7 @@ func (m *Machine) answerTimeout(now time.Time, s *stream, sub *subscription) {
 		l.lapsed = l.lapsed || l.added // SOTW-2: the version was accepted before that
 		m.markComplete(now, sub, l.version)
 		return
-	case m.timeout(s) <= 0:
+	case m.timeout(l.stream) <= 0:
 		return // of a collection, which was waited for because of the case before
 	case sub.stale():
 		m.unconfirmedTimeout(now, sub)
@@ -214,7 +214,7 @@ func (m *Machine) answerTimeout(now time.Time, s *stream, sub *subscription) {
 	// SOTW-2: the server has said nothing since it was named, so the version that was accepted says nothing of it.
 	l.lapsed = l.lapsed || l.added || l.answered == 0
 	status, f := StatusDoesNotExist, (*Fault)(nil)
-	if s.TransientTimeout > 0 {
+	if l.stream.TransientTimeout > 0 {
 		status, f = StatusTimeout, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}
 	}
 	// DNE-7: there is no such resource; the subscription stays.

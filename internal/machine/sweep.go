@@ -24,7 +24,7 @@ type sweep link
 
 func (w *sweep) alarm() *timer { return &w.sweepTimer }
 
-func (w *sweep) ring(m *Machine, now time.Time, _ *stream) { m.sweep(now, (*link)(w)) }
+func (w *sweep) ring(m *Machine, now time.Time) { m.sweep(now, (*link)(w)) }
 
 // sweep removes the members that the server did not confirm, if a guard does not mind.
 func (m *Machine) sweep(now time.Time, l *link) {

@@ -33,7 +33,7 @@ func (m *Machine) startTimer(now time.Time, s *stream, w waiter) {
 	}
 }
 
-func (sub *subscription) ring(m *Machine, now time.Time, s *stream) { m.answerTimeout(now, s, sub) }
+func (sub *subscription) ring(m *Machine, now time.Time) { m.answerTimeout(now, sub) }
 
 // faulted says that the server said something of a resource that it has not given, so that its
 // silence from now on means nothing: that it is refused, or has an error. What was said on

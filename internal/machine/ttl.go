@@ -25,12 +25,12 @@ func (m *Machine) renewTTL(now time.Time, sub *subscription, r *wire.Resource) {
 	}
 }
 
-// expiry is when the time to live is over that an entry of a response has; zero if it has none.
-func expiry(now time.Time, r *wire.Resource) time.Time {
+// expiry is when the time to live is over that an entry of a response has, in Unix nanoseconds; 0 if it has none.
+func expiry(now time.Time, r *wire.Resource) int64 {
 	if !r.HasTTL {
-		return time.Time{}
+		return 0
 	}
-	return now.Add(min(r.TTL, longest))
+	return now.Add(min(r.TTL, longest)).UnixNano()
 }
 
 // lease has a resource held for some time more, and no longer. The time is on the clock of the stream that the
@@ -44,7 +44,7 @@ func (m *Machine) lease(now time.Time, sub *subscription, kind leaseKind, wait t
 	m.setAlarm(now, sub.stream(), l, wait)
 }
 
-func (l *lease) ring(m *Machine, now time.Time, _ *stream) {
+func (l *lease) ring(m *Machine, now time.Time) {
 	if s := l.sub.stream(); s.clock.stopped() { // it is of another one by now, which maybe brings it again
 		m.lease(now, l.sub, l.kind, 0)
 		return
