@@ -95,3 +95,21 @@ func BenchmarkHeartbeats(b *testing.B) {
 		i++
 	}
 }
+
+// A lease that ends leaves no deadline where it began, whatever stream the resource is of by then.
+func TestLeaseLeavesNoDeadline(t *testing.T) {
+	m, c := New(Config{}), newCache(&Type{})
+	s := &stream{agenda: &m.agenda, clock: clock{start: dawn}}
+	c.star.source = &source{streams: []*stream{s, {agenda: &m.agenda}}}
+	sub := &subscription{of: c.star}
+	m.lease(dawn, sub, leaseTTL, time.Hour)
+	m.agenda.put(s, s.deadline())
+	c.star.source.active = 1
+	sub.endLease(leaseTTL)
+	for _, s := range m.agenda.due(dawn) {
+		m.agenda.put(s, s.deadline())
+	}
+	if at, ok := m.Deadline(); ok {
+		t.Errorf("a deadline of %v is left", at)
+	}
+}

@@ -41,7 +41,8 @@ func (m *Machine) lease(now time.Time, sub *subscription, kind leaseKind, wait t
 		l = &lease{sub: sub, kind: kind}
 		sub.alter(func(x *extra) { x.leases[kind] = l })
 	}
-	m.setAlarm(now, sub.stream(), l, wait)
+	l.stream = sub.stream()
+	m.setAlarm(now, l.stream, l, wait)
 }
 
 func (l *lease) ring(m *Machine, now time.Time) {
