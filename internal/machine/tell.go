@@ -87,6 +87,9 @@ func (m *Machine) tellFaultTo(sub *subscription, f *Fault, to []*Watch) {
 	}
 	sub.troubled = true
 	m.noticeTo(sub, kind, to, nil).blame(sub, f)
+	if s := sub.stream(); len(s.told) == 0 && f == s.fault {
+		s.told = []*Fault{pastFault} // ERR-10: its end is news, though nobody else was told of it
+	}
 }
 
 // tellKnown tells a watch that came late what is known, where there is nothing to go on with.
