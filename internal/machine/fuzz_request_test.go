@@ -2,165 +2,187 @@ package machine
 
 import (
 	"bytes"
-	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/xdswatch/xdswatch/testutil"
 )
 
-// request is what a server makes of a request, and what it may be.
+// simType is what a server knows of a type on one incarnation of a stream.
+type simType struct {
+	typ      *Type
+	begun    bool                 // there was a request
+	since    map[string]time.Time // names that are subscribed, `*` too, and since when
+	legacy   bool                 // everything is, by a request without names
+	wasWild  bool
+	known    map[string]int // revisions that the client has, by name: 0 if it knows of none, less if it has to be sent one
+	due      bool           // a request asks for an answer
+	newest   string         // nonce
+	accepted string         // version; SotW
+	owed     []*simResponse // that are not answered
+}
+
+// of is what the server knows of a type.
+func (s *simStream) of(t *Type) *simType {
+	if s.types[t.URL] == nil {
+		s.types[t.URL] = &simType{typ: t, since: map[string]time.Time{}, known: map[string]int{}}
+	}
+	return s.types[t.URL]
+}
+
+// request has a server take a request, which has to be one that a client may send.
 func (w *world) request(send Send) {
 	s := w.stream(send.Stream)
 	if s.ref != send.Ref || s.state != up || s.writing {
 		w.fail("a request to stream %v, which is %+v", send.Ref, s)
 	}
 	s.writing = true
-	if msg := bytes.Join(send.Message, nil); w.server.Delta {
-		var r discoveryv3.DeltaDiscoveryRequest
-		if err := proto.Unmarshal(msg, &r); err != nil {
-			w.fail("the request does not parse: %v", err)
+	w.owe(lazyWritten, func() {
+		if s.ref == send.Ref && s.state == up {
+			s.writing = false
+			w.say("written %v", s.ref)
+			w.push(Written{s.ref})
 		}
-		w.say("-> %v %s +%q -%q %v nonce %q error %v", s.ref, r.TypeUrl[20:], r.ResourceNamesSubscribe, r.ResourceNamesUnsubscribe, r.InitialResourceVersions, r.ResponseNonce, r.ErrorDetail)
-		w.requestDelta(s, &r)
+	})
+	r, msg := &testutil.Request{Stream: send.Stream}, bytes.Join(send.Message, nil)
+	if w.server.Delta {
+		r.Delta = new(discoveryv3.DeltaDiscoveryRequest)
+		r.Err = proto.Unmarshal(msg, r.Delta)
 	} else {
-		var r discoveryv3.DiscoveryRequest
-		if err := proto.Unmarshal(msg, &r); err != nil {
-			w.fail("the request does not parse: %v", err)
-		}
-		w.say("-> %v %s %q version %q nonce %q error %v", s.ref, r.TypeUrl[20:], r.ResourceNames, r.VersionInfo, r.ResponseNonce, r.ErrorDetail)
-		w.requestSotW(s, &r)
+		r.SotW = new(discoveryv3.DiscoveryRequest)
+		r.Err = proto.Unmarshal(msg, r.SotW)
 	}
-	s.began = true
-}
-
-// subscribedTo finds what a request adds to, and checks what all requests have in common.
-func (w *world) subscribedTo(s *simStream, url string, node *corev3.Node) (sub *simType, first bool) {
-	if must := !s.began || w.config.NodeAlways; must != (node != nil) {
-		w.fail("NODE-1: a request with the node %v", node)
+	w.say("-> %v", r)
+	i := slices.IndexFunc(w.types, func(t *Type) bool { return t.URL == r.TypeURL() })
+	switch must := !s.began || w.config.NodeAlways; {
+	case r.Err != nil:
+		w.fail("the request does not parse: %v", r.Err)
+	case must != (r.Node() != nil):
+		w.fail("NODE-1: a request with the node %v", r.Node())
+	case i < 0 || s.url != "" && s.url != r.TypeURL():
+		w.fail("a request of type %s", r.TypeURL())
 	}
-	i := slices.IndexFunc(w.types, func(t *Type) bool { return t.URL == url })
-	if i < 0 || s.url != "" && s.url != url {
-		w.fail("a request of type %s", url)
+	sub := s.of(w.types[i])
+	first := !sub.begun
+	if w.working[s.ref] != nil && w.working[s.ref].sub == sub {
+		w.fail("ACK-9: a request between a response and its answer: %v", r)
 	}
-	if sub = s.subscribed[url]; sub == nil {
-		sub = &simType{typ: w.types[i], file: w.server.FullState, names: map[string]time.Time{}, known: map[string]int{}, sent: map[string]bool{}, newest: s.unasked[url]}
-		s.subscribed[url] = sub
-		first = true
+	s.began, sub.begun, s.doomed = true, true, s.doomed || sub.typ == w.hated
+	if w.server.Delta {
+		w.requestDelta(s, sub, r, first)
+	} else {
+		w.requestSotW(s, sub, r, first)
 	}
-	if n := len(sub.owed); n > 0 && !sub.owed[n-1].done {
-		w.fail("ACK-9: a request of %s between a response and its answer", url)
-	}
-	s.doomed = s.doomed || sub.typ == w.hated
-	return sub, first
 }
 
 // add has a server owe an answer for what is subscribed anew.
 func (sub *simType) add(now time.Time, name string) {
-	sub.due = true
+	sub.due, sub.wasWild = true, sub.wasWild || name == star
 	for member := range sub.known {
-		if name == star && !structured(member) || covers(name, member) {
+		if encloses(name, member) {
 			sub.known[member] = -1 // it is sent again, or said to be gone
 		}
 	}
-	if name == star {
-		sub.wild, sub.wasWild = now, true
+	delete(sub.known, name)
+	if _, again := sub.since[name]; !again {
+		sub.since[name] = now
+	}
+}
+
+// subscribes says whether a name is subscribed in any way.
+func (sub *simType) subscribes(name string) bool {
+	for subscribed := range sub.since {
+		if subscribed == name || encloses(subscribed, name) {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *world) requestSotW(s *simStream, sub *simType, r *testutil.Request, first bool) {
+	if r.Nonce() != sub.newest {
+		w.fail("ACK-8: nonce %q, the newest is %q", r.Nonce(), sub.newest)
+	}
+	names := r.Names()
+	if !slices.IsSorted(names) || len(slices.Compact(slices.Clone(names))) != len(names) {
+		w.fail("SOTW-3: names are not a sorted set: %q", names)
+	}
+	if len(sub.owed) == 0 && r.ErrorDetail() != nil {
+		w.fail("ACK-5: an error that answers nothing: %v", r.ErrorDetail())
+	}
+	for i, resp := range sub.owed { // S-17: the newest is answered for all
+		newest := i == len(sub.owed)-1
+		if newest && r.ErrorDetail() == nil || !newest && r.Version() == resp.version {
+			sub.accepted = resp.version
+		}
+		if newest {
+			w.verdict(sub, resp, r.ErrorDetail())
+		} else {
+			sub.again()
+		}
+	}
+	sub.owed = nil
+	own := fmt.Sprintf("s%d.", s.server.index)
+	if r.Version() != sub.accepted && !(w.server.ResumeVersion && sub.accepted == "" && strings.HasPrefix(r.Version(), own)) {
+		w.fail("SOTW-2, ACK-7: version %q to server %d, accepted on the stream is %q", r.Version(), s.server.index, sub.accepted)
+	}
+	if sub.legacy = len(names) == 0 && (first || sub.legacy || w.server.Polled); sub.legacy {
+		names = []string{star}
+	}
+	before := sub.since
+	sub.since = map[string]time.Time{}
+	for _, name := range names {
+		if since, ok := before[name]; ok {
+			sub.since[name] = since
+		} else {
+			sub.add(w.now, name)
+		}
+	}
+	if sub.newest == "" { // the server compares versions, as long as it has sent none
+		w.resume(s, sub, r.Version())
+	}
+}
+
+// resume has a server owe nothing to a client that has its version, in state of the world.
+func (w *world) resume(s *simStream, sub *simType, version string) {
+	st := s.server.stores[sub.typ.URL]
+	clear(sub.known)
+	if sub.due = w.server.FullState || w.server.Polled || version != s.server.version(st.revision); sub.due {
 		return
 	}
-	if _, again := sub.names[name]; !again {
-		sub.names[name] = now
-	}
-	delete(sub.known, name)
-}
-
-func (w *world) requestSotW(s *simStream, r *discoveryv3.DiscoveryRequest) {
-	sub, _ := w.subscribedTo(s, r.TypeUrl, r.Node)
-	st := s.server.stores[r.TypeUrl]
-	if r.ResponseNonce != sub.newest {
-		w.fail("ACK-8: nonce %q, the newest is %q", r.ResponseNonce, sub.newest)
-	}
-	if !slices.IsSorted(r.ResourceNames) || len(slices.Compact(slices.Clone(r.ResourceNames))) != len(r.ResourceNames) {
-		w.fail("SOTW-3: names are not a sorted set: %q", r.ResourceNames)
-	}
-	if n := len(sub.owed); n > 0 {
-		w.verdict(sub, sub.owed[n-1], r.ErrorDetail)
-		for i, earlier := range sub.owed { // S-17: the newest is answered for all
-			if i == n-1 && r.ErrorDetail == nil || i < n-1 && r.VersionInfo == earlier.version {
-				sub.accepted = earlier.version
-			}
-			if i < n-1 {
-				sub.again(earlier)
-			}
-		}
-		sub.owed = nil
-	} else if r.ErrorDetail != nil {
-		w.fail("ACK-5: an error that answers nothing: %v", r.ErrorDetail)
-	}
-	if own := fmt.Sprintf("s%d.", s.server.index); r.VersionInfo != sub.accepted && !(w.server.ResumeVersion && sub.accepted == "" && strings.HasPrefix(r.VersionInfo, own)) {
-		w.fail("SOTW-2, ACK-7: version %q to server %d, accepted on the stream is %q", r.VersionInfo, s.server.index, sub.accepted)
-	}
-	sub.named = sub.named && !w.server.Polled || len(r.ResourceNames) > 0
-	before, wild := sub.names, sub.wild
-	sub.names, sub.wild, sub.legacy = map[string]time.Time{}, time.Time{}, !sub.named
-	for _, name := range r.ResourceNames {
-		if since, ok := before[name]; ok {
-			sub.names[name] = since
-		} else if name != star || wild.IsZero() {
-			sub.add(w.now, name)
-			if name != star && !wild.IsZero() {
-				sub.names[name] = cmp.Or(sub.beside[name], wild) // it was among all
-			}
-		} else {
-			sub.wild = wild
-		}
-	}
-	if sub.legacy && !wild.IsZero() {
-		sub.wild = wild
-	} else if sub.legacy {
-		sub.beside = before
-		sub.add(w.now, star)
-	}
-	if sub.newest == "" { // it compares versions, as long as it has sent none
-		if sub.due = sub.file || w.server.Polled || r.VersionInfo != s.server.version(st.revision); sub.due {
-			clear(sub.known)
-			return
-		}
-		for _, name := range sub.all(st) {
-			if _, res := st.get(name); sub.wants(name) {
-				sub.known[name] = res.revision
-			}
+	for _, name := range w.names {
+		if r := st.has[name]; sub.subscribes(name) && r.kind != isFailed { // errors are stated anew
+			sub.known[name] = r.revision
 		}
 	}
 }
 
-func (w *world) requestDelta(s *simStream, r *discoveryv3.DeltaDiscoveryRequest) {
-	sub, first := w.subscribedTo(s, r.TypeUrl, r.Node)
-	st := s.server.stores[r.TypeUrl]
-	add, remove := r.ResourceNamesSubscribe, r.ResourceNamesUnsubscribe
+func (w *world) requestDelta(s *simStream, sub *simType, r *testutil.Request, first bool) {
+	st, versions := s.server.stores[sub.typ.URL], r.Delta.GetInitialResourceVersions()
+	add, remove := r.Names(), r.Unsubscribed()
 	switch {
-	case r.ResponseNonce == "":
-		if r.ErrorDetail != nil || !first && len(add)+len(remove) == 0 {
+	case r.Nonce() == "":
+		if r.ErrorDetail() != nil || !first && len(add)+len(remove) == 0 {
 			w.fail("DELTA-5: a request that says nothing")
 		}
-	case len(sub.owed) == 0 || sub.owed[0].nonce != r.ResponseNonce:
-		w.fail("ACK-1: an answer to %q, which is not the next that is owed", r.ResponseNonce)
+	case len(sub.owed) == 0 || sub.owed[0].nonce != r.Nonce():
+		w.fail("ACK-1: an answer to %q, which is not the next that is owed", r.Nonce())
 	default:
-		w.verdict(sub, sub.owed[0], r.ErrorDetail)
+		w.verdict(sub, sub.owed[0], r.ErrorDetail())
 		sub.owed = sub.owed[1:]
 	}
-	if !first && len(r.InitialResourceVersions) > 0 {
+	if !first && len(versions) > 0 {
 		w.fail("DELTA-2: initial versions in a later request")
 	}
 	if first && len(add) == 0 {
-		sub.legacy = true
-		sub.add(w.now, star)
+		sub.legacy, add = true, []string{star}
 	}
 	for _, name := range add {
 		if slices.Contains(remove, name) {
@@ -169,79 +191,46 @@ func (w *world) requestDelta(s *simStream, r *discoveryv3.DeltaDiscoveryRequest)
 		sub.add(w.now, name)
 	}
 	for _, name := range remove {
-		if _, ok := sub.names[name]; !ok && !sub.sent[name] && !w.evil && (name != star || sub.wild.IsZero()) {
-			w.fail("%q is unsubscribed, which was not subscribed", name)
+		if _, ok := sub.since[name]; !ok && st.given[saying{name, ""}] == 0 { // what was sent unasked may be
+			w.untrue("%q is unsubscribed, which was not subscribed", name)
 		}
-		if delete(sub.names, name); name == star {
-			sub.wild = time.Time{}
-		}
-		if delete(sub.known, name); sub.wants(name) {
+		delete(sub.since, name)
+		if delete(sub.known, name); sub.subscribes(name) {
 			sub.known[name] = -1 // WILD-7: it may be the wildcard's, and the server has to say so
 		}
 	}
-	for name, version := range r.InitialResourceVersions {
-		if !st.versions[name][version] && !w.evil {
-			w.fail("ACK-10: initial version %q of %s, which server %d never gave", version, name, s.server.index)
+	for name, version := range versions {
+		if st.given[saying{name, version}] == 0 {
+			w.untrue("ACK-10: initial version %q of %s, which server %d never gave", version, name, s.server.index)
 		}
-		_, res := st.get(name)
-		if sub.known[name] = -1; s.server.version(res.revision) == version {
-			sub.known[name] = res.revision
+		if sub.known[name] = -1; s.server.version(st.has[name].revision) == version {
+			sub.known[name] = st.has[name].revision
 		}
 	}
 }
 
-// verdict checks the answer to a response, and has the server send again what a refusal undid.
+// verdict checks the answer to a response, and has the server send again what was refused though each resource of it is good.
 func (w *world) verdict(sub *simType, r *simResponse, detail *status.Status) {
 	refused := detail != nil && strings.Contains(detail.Message, errJudged.Error())
+	if refused || detail != nil && r.twice {
+		sub.again()
+	}
 	switch {
-	case w.evil:
-	case detail != nil && len(r.invalid) == 0 && !r.faulty && !refused:
-		w.fail("ACK-2: a response that is good is refused: %v", detail)
+	case detail != nil && len(r.invalid) == 0 && !refused:
+		w.untrue("ACK-2: a response that is good is refused: %v", detail)
 	case detail == nil && r.changes == w.changes && w.first(w.stream(r.ref.Stream).server) && slices.ContainsFunc(r.invalid, func(name string) bool {
-		return sub.subscribes(name) && w.watched(sub.typ, name)
+		return sub.subscribes(name) && slices.ContainsFunc(w.watches, func(sw *simWatch) bool { return sw.Type == sub.typ && sw.covers(name) })
 	}):
-		w.fail("ACK-4: a response with invalid %q is acknowledged", r.invalid)
-	}
-	if refused || detail != nil && r.faulty {
-		sub.again(r)
+		w.untrue("ACK-4: a response with invalid %q is acknowledged", r.invalid)
 	}
 }
 
-var errJudged = errors.New("the guard refuses it")
-
-// judge has a guard judge a proposal.
-func (w *world) judge(i int, mild bool) {
-	if i >= len(w.judging) {
-		return
-	}
-	p := w.judging[i]
-	w.judging = slices.Delete(w.judging, i, i+1)
-	var err error
-	if !mild && w.roll(3) == 1 {
-		err = errJudged
-		if p.resp == nil { // it is what the server does not speak of, which stays
-			w.spared[p.TypeURL] = append(w.spared[p.TypeURL], p.Removed...)
-		}
-	}
-	w.say("judged %s v%s: %v", p.TypeURL, p.Version, err)
-	w.push(Guarded{p, err})
-}
-
-// again has a server say again what a response said that was not acknowledged.
-func (sub *simType) again(r *simResponse) {
+// again has a server say again what it said, since some of it was not acknowledged.
+func (sub *simType) again() {
 	sub.due = true
-	for _, name := range r.names {
-		if sub.known[name] = -1; !sub.wants(name) {
-			delete(sub.known, name)
-		}
+	for name := range sub.known {
+		sub.known[name] = -1
 	}
-}
-
-// watched says whether a watch wants a name.
-func (w *world) watched(t *Type, name string) bool {
-	return slices.ContainsFunc(w.watches, func(sw *simWatch) bool {
-		return sw.Type == t && (sw.Name == name || covers(sw.Name, name) || sw.Name == star && !structured(name))
-	})
 }
 
 // first says whether a server is the first of all sources that it is of, so that what it says counts.
@@ -254,24 +243,17 @@ func (w *world) checkSubscribed(s *simStream) {
 	for _, t := range w.types {
 		want := map[string]bool{}
 		for _, sw := range w.watches {
-			order := w.sources[sw.Source]
-			if sw.Type == t && w.servers[order[0]] == s.server && (s.url == "" || s.url == t.URL) {
+			if sw.Type == t && w.servers[w.sources[sw.Source][0]] == s.server && (s.url == "" || s.url == t.URL) {
 				want[sw.Name] = true
 			}
 		}
-		sub := s.subscribed[t.URL]
-		if sub == nil {
-			sub = &simType{}
-		}
-		got := map[string]bool{}
-		for name := range sub.names {
-			got[name] = true
-		}
-		if !sub.wild.IsZero() {
-			got[star] = true
-		}
+		sub := s.of(t)
 		if want[star] && sub.legacy && !w.server.Delta {
 			want = map[string]bool{star: true} // the others are among all
+		}
+		got := map[string]bool{}
+		for name := range sub.since {
+			got[name] = true
 		}
 		if !maps.Equal(got, want) || len(sub.owed) > 0 {
 			w.fail("stream %v: %s: the server knows of %v, wanted are %v; %d answers are owed", s.ref, t.URL, got, want, len(sub.owed))

@@ -21,30 +21,27 @@ type world struct {
 	servers []*simServer
 	sources [][]int                                 // servers of old-style names, and of structured ones
 	answers func(server int, authority string) bool // who may say structured names; nil for all
-	globs   bool                                    // there are structured names
+	names   []string                                // that may be watched
+	globs   bool                                    // structured ones are among them
 	aliases bool
-	guards  bool
 	mortal  bool // some resources have a time to live
-	stored  bool // a store keeps some types
 	fetches bool // watches have an initial fetch timeout
+	evil    bool // servers send what means nothing, so that what watches hold cannot be known
+	hated   *Type
 
 	watches []*simWatch
-	stopped map[*Watch]bool
 	streams []*simStream
-	tasks   []*Task
-	judging []*Proposal
-	starred map[*Type]bool      // the wildcard was watched
-	spared  map[string][]string // by type: what a guard has kept that a server does not speak of
-	loads   []*Load
-	shelves map[shelfKey]*simShelf
+	chores  []chore
 	queue   []Event
-	sent    []*simResponse // that are not consumed
-	changes int            // of what is watched, ever
-	serial  int            // of what servers make
-	lazy    int            // bits: what is not done at once
-	hated   *Type          // servers end streams that ask for it; nil for none
-	evil    bool           // servers send what means nothing, so that what watches hold cannot be known
-	log     []string
+	working map[Ref]*simResponse       // that are not consumed
+	starred map[*Type]bool             // the wildcard was watched
+	spared  map[string]bool            // names that a guard has kept though a server does not speak of them
+	shelves map[string]map[string]Kept // what the store has, by source and type, and by name
+	kept    map[string]bool            // what it has had: types, names and values
+	changes int                        // of what is watched, ever
+	serial  int                        // of what servers make
+	lazy    int                        // bits: chores that are not done at once
+	log     []func() string
 }
 
 // dice are bytes that decide what happens; at their end they give zeros.
@@ -59,77 +56,75 @@ func (d *dice) roll(n int) int {
 	return v
 }
 
-// Bits of world.lazy.
-const (
-	lazyUp = 1 << iota
-	lazyWritten
-	lazyDecoded
-	lazyDelivered
-	lazyRetry
-	lazyStep
-	lazyGuard
-	lazyStore
-)
-
-// simStream is a stream as the engine sees it.
-type simStream struct {
-	ref      Ref
-	server   *simServer
-	url      string
-	state    streamState
-	writing  bool
-	reading  bool // the next response may be sent
-	consumed bool // delivery of the last one waits for handlers
-	began    bool // a request was sent
-	doomed   bool // the server will end it
-
-	subscribed map[string]*simType // by type URL
-	unasked    map[string]string   // nonces of types that were not asked for
-}
+// one is true once in n times.
+func (d *dice) one(n int) bool { return d.roll(n) == 1 }
 
 const period = 15 * time.Second
 
 func newWorld(t testing.TB, b []byte) *world {
-	w := &world{TB: t, dice: dice{b}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), stopped: map[*Watch]bool{}, shelves: map[shelfKey]*simShelf{}, spared: map[string][]string{}, starred: map[*Type]bool{}}
-	is := func() bool { return w.roll(2) == 1 }
-	w.server = Server{Delta: is(), PerType: is(), KeepDeleted: w.roll(4) == 1, FailOnDataErrors: w.roll(4) == 1, ExplicitWildcard: w.roll(4) == 1, ResumeVersion: w.roll(4) == 1}
-	if w.roll(4) == 1 {
-		w.server.TransientTimeout = 30 * time.Second
+	w := &world{
+		TB: t, dice: dice{b}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), config: Config{ResourceTimeout: period, Linger: time.Second},
+		working: map[Ref]*simResponse{}, starred: map[*Type]bool{}, spared: map[string]bool{}, shelves: map[string]map[string]Kept{}, kept: map[string]bool{},
 	}
-	if !w.server.Delta && w.roll(4) == 1 {
-		w.server.Polled = is()
-		w.server.FullState = !w.server.Polled // a file
-		w.server.PerType = w.server.PerType || w.server.Polled
-	}
-	w.config = Config{ResourceTimeout: period, Linger: time.Second, NodeAlways: w.roll(4) == 1}
-	w.globs, w.aliases, w.guards, w.mortal = is(), w.roll(4) == 1, w.roll(3) == 1, w.roll(4) == 1
-	w.stored, w.fetches = w.roll(3) == 1, w.roll(4) == 1
-	if w.roll(6) == 1 {
+	w.config.NodeAlways = w.one(4)
+	if w.one(6) {
 		w.config.ResourceTimeout = -1 // no timers
 	}
-	if w.roll(8) == 1 {
-		w.server.Rate = Rate{Tokens: 2, Every: time.Second}
+	w.m = New(w.config)
+	w.globs, w.aliases, w.mortal, w.fetches, w.evil = w.one(2), w.one(4), w.one(4), w.one(4), w.one(8)
+	w.names = slices.Clone(plainNames)
+	if w.aliases {
+		w.names = append(w.names, aliasOf["a"], aliasOf["b"])
 	}
-	w.types = []*Type{
-		{URL: "type.googleapis.com/envoy.config.cluster.v3.Cluster", FullState: true, NameField: 1, Guarded: w.guards && is(), Stored: w.stored && w.roll(4) > 0},
-		{URL: "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment", NameField: 1, Guarded: w.guards && is(), Stored: w.stored && w.roll(4) > 0},
-		{URL: "type.googleapis.com/test.Foo", Guarded: w.guards && is(), Stored: w.stored && w.roll(4) > 0},
+	if w.globs {
+		w.names = append(w.names, structuredNames...)
 	}
-	for _, t := range w.types {
-		if w.roll(6) == 1 {
+	w.drawServer()
+	guards, stored := w.one(3), w.one(3)
+	for i, url := range []string{"envoy.config.cluster.v3.Cluster", "envoy.config.endpoint.v3.ClusterLoadAssignment", "test.Foo"} {
+		t := &Type{URL: "type.googleapis.com/" + url, FullState: i == 0, Guarded: guards && w.one(2), Stored: stored && !w.one(4)}
+		if i < 2 {
+			t.NameField = 1
+		}
+		if w.one(6) {
 			t.Keep = []time.Duration{7 * time.Second, 40 * time.Second}[w.roll(2)]
 		}
+		w.types = append(w.types, t)
 	}
-	n := 1
-	if is() {
-		n = 2 + w.roll(2)
+	if w.one(3) {
+		w.hated = w.types[w.roll(3)] // servers end streams that ask for it
 	}
-	w.m = New(w.config)
+	w.drawSources(stored)
+	w.fill()
+	for range 10 {
+		w.change()
+	}
+	return w
+}
+
+func (w *world) drawServer() {
+	w.server = Server{Delta: w.one(2), PerType: w.one(2), KeepDeleted: w.one(4), FailOnDataErrors: w.one(4), ExplicitWildcard: w.one(4), ResumeVersion: w.one(4)}
+	switch sotw := !w.server.Delta; w.roll(8) {
+	case 0:
+		w.server.Polled = sotw
+		w.server.PerType = w.server.PerType || sotw
+	case 1:
+		w.server.FullState = sotw // a file
+	case 2:
+		w.server.Rate = Rate{Tokens: 2, Every: time.Second}
+	}
+	if w.one(4) {
+		w.server.TransientTimeout = 30 * time.Second
+	}
+}
+
+func (w *world) drawSources(stored bool) {
+	n := []int{1, 1, 2, 3}[w.roll(4)]
 	for i := range n {
 		w.m.AddServer(w.server)
 		w.servers = append(w.servers, newSimServer(w, i))
 	}
-	if w.roll(3) == 1 { // structured names are none of the other servers'
+	if w.one(3) { // structured names are none of the other servers'
 		w.answers = func(server int, _ string) bool { return slices.Contains(w.sources[1], server) }
 	}
 	for range 2 {
@@ -139,30 +134,32 @@ func newWorld(t testing.TB, b []byte) *world {
 			order = append(order, (first+k)%n)
 		}
 		w.sources = append(w.sources, order)
-		w.m.AddSource(Source{Servers: order, ReachabilityOnly: w.roll(4) == 1, Stored: w.stored, Answers: w.answers})
+		w.m.AddSource(Source{Servers: order, ReachabilityOnly: w.one(4), Stored: stored, Answers: w.answers})
 	}
-	if w.roll(3) == 1 {
-		w.hated = w.types[w.roll(3)]
-	}
-	w.evil = w.roll(8) == 1
-	w.fill()
-	for range 10 {
-		w.change()
-	}
-	return w
 }
 
 // full says whether responses of a type hold everything.
 func (w *world) full(t *Type) bool { return !w.server.Delta && (t.FullState || w.server.FullState) }
 
+func (w *world) push(ev Event) { w.queue = append(w.queue, ev) }
+
 func (w *world) say(format string, args ...any) {
-	w.log = append(w.log, w.now.Format("04:05.000 ")+fmt.Sprintf(format, args...))
+	now := w.now
+	w.log = append(w.log, func() string { return now.Format("04:05.000 ") + fmt.Sprintf(format, args...) })
 }
 
 func (w *world) fail(format string, args ...any) {
 	w.Helper()
 	for _, l := range w.log[max(0, len(w.log)-400):] {
-		w.Log(l)
+		w.Log(l())
 	}
 	w.Fatalf(format, args...)
+}
+
+// untrue is fail for what contradicts the servers. Those of an evil world cannot be contradicted.
+func (w *world) untrue(format string, args ...any) {
+	w.Helper()
+	if !w.evil {
+		w.fail(format, args...)
+	}
 }

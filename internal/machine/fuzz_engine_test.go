@@ -1,0 +1,246 @@
+package machine
+
+import (
+	"errors"
+	"slices"
+	"time"
+)
+
+// simStream is a stream as the engine sees it.
+type simStream struct {
+	ref     Ref
+	server  *simServer
+	url     string
+	state   streamState
+	began   bool // a request was sent
+	writing bool
+	reading bool                // the next response may be sent
+	doomed  bool                // the server will end it
+	types   map[string]*simType // by URL
+}
+
+// chore is what the engine, the store or the program has to do and then to tell the machine of. It may be done
+// late, and after others.
+type chore struct {
+	lazy int // its bit of world.lazy
+	do   func()
+}
+
+// Bits of world.lazy.
+const (
+	lazyUp = 1 << iota
+	lazyWritten
+	lazyDecoded
+	lazyDelivered
+	lazyRetry
+	lazyStep
+	lazyGuard
+	lazyStore
+)
+
+func (w *world) owe(lazy int, do func()) { w.chores = append(w.chores, chore{lazy, do}) }
+
+// flush steps the machine with what has been collected, and does what it asks for.
+func (w *world) flush() {
+	if len(w.queue) == 0 {
+		return
+	}
+	events := w.queue
+	w.queue = nil
+	fx := w.m.Step(w.now, events...)
+	if at, ok := w.m.Deadline(); ok && at.Before(w.now) {
+		w.fail("the deadline %v is in the past", at)
+	}
+	for _, ref := range fx.Consumed {
+		if w.working[ref] == nil {
+			w.fail("consumed %v, of which nothing is expected", ref)
+		}
+		delete(w.working, ref)
+		w.owe(lazyDelivered, func() { w.push(Delivered{ref}) })
+	}
+	var troubled []int
+	for _, n := range fx.Notify {
+		w.tell(n)
+		if i := n.Stream.Stream; n.Trouble && !slices.Contains(troubled, i) {
+			troubled = append(troubled, i)
+			w.push(Heard{i})
+		}
+	}
+	for _, ev := range events {
+		if stop, ok := ev.(Stop); ok {
+			stop.Owner.(*simWatch).over = true
+		}
+	}
+	for _, t := range fx.Decode {
+		w.owe(lazyDecoded, func() { w.decode(t) })
+	}
+	for _, p := range fx.Guard {
+		w.owe(lazyGuard, func() { w.judge(p) })
+	}
+	for _, ld := range fx.Load {
+		w.owe(lazyStore, func() { w.recall(ld) })
+	}
+	for _, k := range fx.Keep {
+		w.keep(k)
+	}
+	w.carry(fx)
+}
+
+// carry does what is asked for of streams.
+func (w *world) carry(fx Effects) {
+	for _, ref := range slices.Concat(fx.Close, fx.Fail) {
+		s := w.stream(ref.Stream)
+		if s.ref != ref {
+			w.fail("close of %v, the stream is %+v", ref, s)
+		}
+		w.say("close %v", ref)
+		s.state, s.doomed = idle, false
+	}
+	for _, wait := range fx.Wait {
+		s := w.stream(wait.Stream)
+		if s.state != idle {
+			w.fail("wait of %+v on stream %+v", wait, s)
+		}
+		s.ref, s.state = wait.Ref, waiting
+	}
+	for _, o := range fx.Open {
+		s := w.stream(o.Stream)
+		if s.state != idle || o.Gen <= s.ref.Gen {
+			w.fail("open %v while the stream is %+v", o.Ref, s)
+		}
+		w.say("open %v", o.Ref)
+		*s = simStream{ref: o.Ref, state: opening, server: w.servers[o.Server], url: o.TypeURL, types: map[string]*simType{}}
+		w.owe(lazyUp, func() { w.up(s, o.Ref) })
+	}
+	for _, ref := range fx.Read {
+		if s := w.stream(ref.Stream); s.ref == ref {
+			s.reading = true
+		}
+	}
+	for _, send := range fx.Send {
+		w.request(send)
+	}
+}
+
+func (w *world) stream(i int) *simStream {
+	for len(w.streams) <= i {
+		w.streams = append(w.streams, &simStream{ref: Ref{Stream: len(w.streams)}})
+	}
+	return w.streams[i]
+}
+
+func (w *world) up(s *simStream, ref Ref) {
+	switch {
+	case s.ref != ref || s.state != opening: // given up
+	case s.server.dead:
+		w.end(s)
+	default:
+		s.state = up
+		w.say("up %v", s.ref)
+		w.push(Up{s.ref, []byte{0x0a, 1, 'n'}})
+	}
+}
+
+// end ends a stream, or the attempt to have one.
+func (w *world) end(s *simStream) {
+	kind := FaultConnection
+	switch {
+	case s.state != up && s.state != opening:
+		return
+	case s.state == up && w.roll(4) > 0:
+		kind = FaultStream
+	}
+	s.state, s.doomed = idle, false
+	w.say("down %v %v", s.ref, kind)
+	w.push(Down{Ref: s.ref, Kind: kind, Err: errors.New([]string{"refused", "lost"}[w.roll(2)])})
+}
+
+func (w *world) retry(s *simStream) {
+	if s.state == waiting {
+		s.state = idle // until Open
+		w.say("retry %v", s.ref)
+		w.push(Retry{s.ref})
+	}
+}
+
+func (w *world) decode(t *Task) {
+	results := make([]Result, len(t.Items))
+	for i, it := range t.Items {
+		v := decodeValue(it.Raw)
+		results[i] = Result{Value: v, Same: it.Old != nil && decodeValue(it.Old) == v}
+		if isBad(v) {
+			results[i] = Result{Err: errors.New(v)}
+		}
+	}
+	w.say("decoded %d items", len(t.Items))
+	w.push(Decoded{t, results})
+}
+
+var errJudged = errors.New("the guard refuses it")
+
+// judge has a guard judge a proposal.
+func (w *world) judge(p *Proposal) {
+	var err error
+	if w.one(4) {
+		err = errJudged
+	}
+	for _, name := range p.Removed {
+		if err != nil && p.resp == nil { // it is what the server does not speak of, which stays
+			w.spared[p.TypeURL+name] = true
+		}
+	}
+	w.say("judged %s v%s: %v", p.TypeURL, p.Version, err)
+	w.push(Guarded{p, err})
+}
+
+// prompt does the chores that are not to be done lazily.
+func (w *world) prompt(lazy int) {
+	for _, s := range w.streams {
+		if s.doomed {
+			w.end(s) // once, or there would be no end to it
+		}
+	}
+	for range 1000 {
+		w.flush()
+		chores := w.chores
+		w.chores = nil
+		for _, c := range chores {
+			if lazy&c.lazy != 0 {
+				w.chores = append(w.chores, c)
+			} else {
+				c.do()
+			}
+		}
+		for _, s := range w.streams {
+			if lazy&lazyRetry == 0 && s.server != nil && !s.server.dead {
+				w.retry(s)
+			}
+		}
+		if len(w.queue) == 0 {
+			return
+		}
+	}
+	w.fail("there is no end to it")
+}
+
+// pass lets time go by as an engine would: the machine runs whenever it wants to.
+func (w *world) pass(d time.Duration) {
+	w.flush()
+	end := w.now.Add(d)
+	spins := 0
+	for at, ok := w.m.Deadline(); ok && !at.After(end); at, ok = w.m.Deadline() {
+		if at.After(w.now) {
+			spins = 0
+		}
+		if spins++; spins > 3 {
+			w.fail("the deadline %v stays where it is", at)
+		}
+		w.now = at
+		w.push(Tick{})
+		w.flush()
+		w.prompt(w.lazy | ^(lazyWritten | lazyDelivered))
+	}
+	w.now = end
+	w.push(Tick{})
+	w.flush()
+}
