@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/internal/race"
 	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/eds"
@@ -48,11 +49,9 @@ func wrappedState(t *testing.T, version string, rs ...*discoveryv3.Resource) *di
 // many; where they are not they stay what they are.
 //
 // spec: H-1 C-1 ALIAS-2
-func TestAliasesOfMembers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: many aliases")
-	}
-	for _, n := range []int{1000, 5000, 12_000} {
+func TestCostOfAliasesOfMembers(t *testing.T) {
+	race.SkipCost(t)
+	for _, n := range []int{1000, 12_000} {
 		for _, sotw := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d sotw=%v", n, sotw), func(t *testing.T) {
 				s := newSiege(t, func(c *client.Config) {
@@ -106,10 +105,8 @@ func TestAliasesOfMembers(t *testing.T) {
 // A resource of a megabyte that is watched under a thousand aliases is decoded and kept once.
 //
 // spec: H-1 ALIAS-2
-func TestOneCopyUnderAliases(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: many aliases")
-	}
+func TestCostOfOneCopy(t *testing.T) {
+	race.SkipCost(t)
 	const n, size = 1000, 1 << 20
 	s := newSiege(t)
 	var updates atomic.Int64
@@ -147,10 +144,8 @@ func TestOneCopyUnderAliases(t *testing.T) {
 // Of a type on one stream 65,536 aliases are kept. A resource that would add more is refused.
 //
 // spec: H-1 ALIAS-2
-func TestAliasesOfType(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: many aliases")
-	}
+func TestCostOfAliasesOfType(t *testing.T) {
+	race.SkipCost(t)
 	const most = 1 << 16
 	s := newSiege(t)
 	names := numbered("alias-", most+1)
@@ -176,11 +171,9 @@ func TestAliasesOfType(t *testing.T) {
 // The work on a response does not grow with entries times aliases.
 //
 // spec: H-2
-func TestOneNameOfManyAliases(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: many aliases")
-	}
-	n, kind := many(600_000), eds.Type.TypeURL() // more are refused for what they take
+func TestCostOfOneName(t *testing.T) {
+	race.SkipCost(t)
+	n, kind := 600_000, eds.Type.TypeURL() // more are refused for what they take
 	own := &discoveryv3.Resource{Name: "own"}
 	entry, err := proto.Marshal(own)
 	must(t, err)
