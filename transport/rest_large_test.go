@@ -23,9 +23,12 @@ func TestLargeBodies(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: bodies of megabytes")
 	}
-	const limit = 12 << 20
-	for _, size := range []int{8<<20 - 1, 8<<20 + 1, limit, limit + 1} {
+	const limit = 9 << 20 // more than 8 MiB, from where on a body waits for its turn
+	for _, size := range []int{8<<20 - 1, limit, limit + 1} {
 		for _, cut := range []bool{false, true} {
+			if cut && size > limit {
+				continue // it is refused before its end
+			}
 			t.Run(fmt.Sprintf("%d, cut %v", size, cut), func(t *testing.T) {
 				head, tail := `{"version_info":"1","resources":[{"@type":"`+clusterURL+`","name":"`, `"}]}`
 				name := strings.Repeat("n", size-len(head)-len(tail))

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/internal/race"
 )
 
 // A route that names ten thousand clusters is followed; one of them in trouble harms no other.
@@ -102,10 +103,8 @@ func TestExtensionNestedDeep(t *testing.T) {
 
 // A few aggregates that share a long list of members, or that all name each other, cost bounded time
 // and memory: those over the bound are in error, and the view is published.
-func TestAggregatesOverBound(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: millions of members")
-	}
+func TestCostOfAggregates(t *testing.T) {
+	race.SkipCost(t)
 	const aggregates = 300
 	long := make([]string, 20_000) // that nobody has
 	for i := range long {

@@ -7,6 +7,8 @@ import (
 	"unsafe"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/xdswatch/xdswatch/internal/race"
 )
 
 // field is a length-delimited field.
@@ -18,10 +20,8 @@ func field(num protowire.Number, b []byte) []byte {
 // beside the resources and within an entry.
 //
 // spec: H-5
-func TestOverhead(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long: many allocations")
-	}
+func TestCostOfOverhead(t *testing.T) {
+	race.SkipCost(t)
 	const size = 24 << 20
 	alias, wrapped := field(4, nil), func(b []byte) []byte {
 		return field(2, append(field(1, []byte(WrapperURL)), field(2, b)...))
