@@ -6,7 +6,7 @@ require (
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0
 	github.com/envoyproxy/go-control-plane/envoy v1.40.0
-	github.com/xdswatch/xdswatch v0.0.0
+	github.com/xdswatch/xdswatch v0.1.0
 	google.golang.org/protobuf v1.36.12
 )
 

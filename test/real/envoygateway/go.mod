@@ -2,7 +2,7 @@ module github.com/xdswatch/xdswatch/test/real/envoygateway
 
 go 1.26.7
 
-require github.com/xdswatch/xdswatch v0.0.0
+require github.com/xdswatch/xdswatch v0.1.0
 
 require (
 	cel.dev/expr v0.25.3 // indirect

@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	github.com/envoyproxy/go-control-plane/envoy v1.40.0
-	github.com/xdswatch/xdswatch v0.0.0
+	github.com/xdswatch/xdswatch v0.1.0
 	istio.io/api v1.31.1
 	istio.io/istio v0.0.0-20260827124520-eed52ebb66ad
 )

@@ -8,7 +8,7 @@ require (
 	github.com/envoyproxy/go-control-plane/envoy v1.40.0
 	github.com/projectcontour/contour v1.28.3
 	github.com/sirupsen/logrus v1.9.3
-	github.com/xdswatch/xdswatch v0.0.0
+	github.com/xdswatch/xdswatch v0.1.0
 	google.golang.org/grpc v1.85.0
 	google.golang.org/protobuf v1.36.12
 )

@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	github.com/cenkalti/backoff/v4 v4.3.0
-	github.com/xdswatch/xdswatch v0.0.0
+	github.com/xdswatch/xdswatch v0.1.0
 	google.golang.org/protobuf v1.36.12
 )
 
