@@ -1,4 +1,4 @@
-package report_test
+package internal_test
 
 import (
 	"strings"

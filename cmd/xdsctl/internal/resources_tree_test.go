@@ -1,4 +1,4 @@
-package resources_test
+package internal_test
 
 import (
 	"os"

@@ -1,4 +1,4 @@
-package subscription_test
+package internal_test
 
 import (
 	"strings"
