@@ -13,14 +13,23 @@ import (
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/internal/race"
 )
 
 const (
-	requests = 20_000
 	workers  = 6
 	pushing  = 5 * time.Second // ten pushes a second
 	deadTime = 1500 * time.Millisecond
 )
+
+// requests is how many are sent while pushes come: fewer where the race detector makes each take longer
+// than its share of that time.
+var requests = func() int64 {
+	if race.Enabled {
+		return 4_000
+	}
+	return 20_000
+}()
 
 // A management server pushes ten times a second: other weights, a cluster in another's place,
 // a backend in another's place, an invalid cluster; and is killed for a while. No request fails,
@@ -100,7 +109,7 @@ func (w *world) drive(p *proxy) (failed int64, example string) {
 		work.Go(func() {
 			c := &http.Client{Transport: &http.Transport{}}
 			defer c.CloseIdleConnections()
-			pace := time.NewTicker(workers * pushing / requests) // all of them take as long as the pushes
+			pace := time.NewTicker(workers * pushing / time.Duration(requests)) // all of them take as long as the pushes
 			defer pace.Stop()
 			for n := sent.Add(1); n <= requests || !isClosed(over); n = sent.Add(1) {
 				<-pace.C
