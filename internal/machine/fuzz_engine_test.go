@@ -63,7 +63,7 @@ func (w *world) flush() {
 		w.tell(n)
 		if i := n.Stream.Stream; n.Trouble && !slices.Contains(troubled, i) {
 			troubled = append(troubled, i)
-			w.push(Heard{i})
+			w.owe(lazyDelivered, func() { w.push(Heard{i}) })
 		}
 	}
 	for _, ev := range events {
