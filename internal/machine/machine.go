@@ -129,6 +129,7 @@ func (m *Machine) newQuirks(s *stream) []quirk {
 		&tooLarge{stream: s, budget: m.budgets[s.server], largest: map[*link]int{}},
 		&suspects{stream: s, of: byType[suspicion]{}},
 		&calmness{stream: s},
+		&aside{stream: s},
 		&tooMuch{},
 		&storms{of: byType[storm]{}},
 		&hushes{of: byType[unheard]{}},
