@@ -10,7 +10,7 @@ import (
 type aside struct {
 	noQuirk
 	stream *stream
-	asked  []*unsaid // by the requests of this incarnation, until the server responds
+	asked  []*unsaid // by the requests of this incarnation
 }
 
 // unsaid is what a request named, of which the server said nothing yet.
@@ -26,21 +26,25 @@ func (q *aside) forget() {
 	q.asked = nil
 }
 
-// received: what the response says and does not say is the active server's word.
-func (q *aside) received(*Machine, time.Time, *link) { q.forget() }
-
 func (q *aside) written(m *Machine, now time.Time, l *link, first bool, fresh []*subscription) {
-	if !q.stream.standsBy() || q.stream.responded {
-		return
-	}
-	u := &unsaid{subs: slices.Clone(fresh)}
+	u := &unsaid{}
 	if first && l.form != wildNone {
-		u.subs = append(u.subs, l.cache.star.self)
+		fresh = append(slices.Clone(fresh), l.cache.star.self)
+	}
+	for _, sub := range fresh {
+		if !sub.gone && sub.standsBy(q.stream) {
+			u.subs = append(u.subs, sub)
+		}
 	}
 	if len(u.subs) > 0 {
 		q.asked = append(slices.DeleteFunc(q.asked, func(u *unsaid) bool { return u.timer == 0 }), u)
 		m.startTimer(now, q.stream, u)
 	}
+}
+
+// standsBy says that the subscription's source uses a server after this one.
+func (sub *subscription) standsBy(s *stream) bool {
+	return sub.of.source != nil && sub.of.source.standsBy(s)
 }
 
 func (u *unsaid) alarm() *uint32 { return &u.timer }
@@ -49,19 +53,17 @@ func (u *unsaid) order() (alarmKind, string, string) {
 	return alarmAnswer, u.subs[0].of.cache.typ.URL, u.subs[0].name
 }
 
-// ring ends the waiting, if the active server cannot be reached; else that may happen later.
+// ring ends the waiting while the active server cannot be reached, which may happen later, and again.
 func (u *unsaid) ring(m *Machine, now time.Time, s *stream) {
 	u.subs = slices.DeleteFunc(u.subs, func(sub *subscription) bool {
-		src := sub.of.source
-		if sub.gone || src == nil || !src.standsBy(s) || !sub.wanted() || sub.usable() || sub.known() {
-			return true
-		}
+		return sub.gone || !sub.standsBy(s) || !sub.wanted() || sub.usable() || sub.known()
+	})
+	for _, sub := range u.subs {
 		// DNE-7: no server is left that could say so.
-		if src.stream().unreachable() {
+		if sub.stream().unreachable() {
 			m.answerTimeout(now, s, sub)
 		}
-		return src.stream().unreachable()
-	})
+	}
 	if len(u.subs) > 0 {
 		m.startTimer(now, s, u)
 	}
