@@ -207,8 +207,8 @@ func (c *Client) watchOne(ctx context.Context, kind resource.AnyType, name strin
 	return s.ask(served, a, o)
 }
 
-// WatchAll subscribes to a whole collection. "*" is every resource of the type that the
-// top-level servers have (xDS protocol, "Wildcard subscriptions"). A glob,
+// WatchAll subscribes to a whole collection. "*", or "" for short, is every resource of the type
+// that the top-level servers have (xDS protocol, "Wildcard subscriptions"). A glob,
 // "xdstp://authority/type/path/*", is the resources whose names have one more segment in place
 // of the "*" and the same context parameters. The URL of a list collection, whose type segment
 // is that of the type followed by "Collection", is the resources that it lists (xRFC TP1).
