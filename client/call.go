@@ -28,9 +28,7 @@ func (e *PanicError) Error() string { return "xds: the handler panicked: " + pan
 // anything else may hold a resource.
 func panicText(p any) string {
 	switch p := p.(type) {
-	case error:
-		return p.Error()
-	case string, bool, int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64, float32, float64:
+	case error, string, bool, int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64, float32, float64:
 		return fmt.Sprint(p)
 	}
 	return fmt.Sprintf("a value of type %T", p)

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -66,4 +67,18 @@ func TestErrorsWithoutText(t *testing.T) {
 	}
 	kind = resource.Custom(cds.Type.TypeURL(), resource.Options{NameField: 1}, func(resource.Source, []byte) (any, error) { return nil, none })
 	t.Run("decoder", func(t *testing.T) { inBubble(t, refused) })
+}
+
+// A handler that panics with such an error ends its watch, and nothing else.
+// spec: U-8
+func TestPanicWithoutText(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		w, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event[any]) { panic((*textless)(nil)) })
+		must(t, err)
+		_, beside := r.watch("a")
+		r.clusters(r.accept(), "1", "n1", "a")
+		<-w.Done()
+		beside.heard(t, "updated a 1")
+		same(t, "the end of the watch", fmt.Sprint(w.Err()), "xds: the handler panicked: <nil>")
+	})
 }
