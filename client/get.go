@@ -61,7 +61,11 @@ func (c *Client) newLookups() *ondemand.Pool[getKey, *lookup] {
 
 // irreplaceable makes what says whether a name is held whose server could not give it again.
 func (c *Client) irreplaceable() func(*lookup) bool {
-	works := map[int32]bool{} // by source
+	type way struct {
+		source  int32
+		typeURL string // a server may have a stream for each type
+	}
+	works := map[way]bool{}
 	return func(l *lookup) bool {
 		l.mu.Lock()
 		held, cut := l.answer.Kind == EventUpdated, l.cut
@@ -70,10 +74,11 @@ func (c *Client) irreplaceable() func(*lookup) bool {
 			return held
 		}
 		w := &l.watch.watch
-		if _, known := works[w.Source]; !known {
-			works[w.Source] = c.engine.Works(w)
+		at := way{w.Source, w.Type.URL}
+		if _, known := works[at]; !known {
+			works[at] = c.engine.Works(w)
 		}
-		return !works[w.Source]
+		return !works[at]
 	}
 }
 

@@ -13,7 +13,9 @@ import (
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/resource/cds"
+	"github.com/xdswatch/xdswatch/resource/eds"
 	"github.com/xdswatch/xdswatch/testutil"
 )
 
@@ -181,4 +183,30 @@ func TestGetTellsFeatures(t *testing.T) {
 			t.Errorf("Get tells %+v, the watch %+v, want %+v", ev.Features, rec.last().Features, want)
 		}
 	}, func(c *client.Config) { c.Bootstrap.Servers[0].Features.TrustedXDSServer = true })
+}
+
+// A name whose server answers on its type's own stream makes room, though another type's stream does not.
+// spec: ONDEMAND-4
+func TestGetLimitByType(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		get := func(kind resource.AnyType, name string) error {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			_, err := r.c.Get(ctx, kind, name)
+			return err
+		}
+		got := make(chan error)
+		go func() { got <- get(cds.Type, "c") }()
+		st := r.accept()
+		r.clusters(st, "1", "n1", "c")
+		must(t, <-got)
+		go func() { got <- get(eds.Type, "e") }()
+		r.send(r.accept(), testutil.SotW(eds.Type.TypeURL(), "1", "n1", assignment("e")))
+		must(t, <-got)
+		st.End(nil)
+		r.accept() // it has not answered yet
+		if err := get(eds.Type, "f"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("one more name: %v", err)
+		}
+	}, func(c *client.Config) { c.Streams, c.GetMaxNames, c.GetIdle = client.StreamsPerType, 2, time.Hour })
 }
