@@ -1,6 +1,8 @@
 package client_test
 
 import (
+	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,4 +56,44 @@ func TestStoreForgetsBeforeItLoads(t *testing.T) {
 			same(t, "heard", stale(rec.all()), []string{"failed a connection"})
 		})
 	})
+}
+
+// diary is a store that notes its saves.
+type diary struct {
+	brittle
+	mu    sync.Mutex
+	notes []string
+}
+
+func (d *diary) Save(_ client.StoreSection, changes []client.StoredResource) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(changes) == 0 {
+		d.notes = append(d.notes, "all is good")
+	}
+	for _, c := range changes {
+		d.notes = append(d.notes, fmt.Sprintf("%s %t", c.Name, c.Resource != nil))
+	}
+	return nil
+}
+
+// What was removed a moment ago is not said to be good.
+//
+// spec: LKG-5
+func TestStoreForgetsBeforeAllIsGood(t *testing.T) {
+	d := &diary{brittle: brittle{fail: func() error { return nil }}}
+	inBubble(t, func(t *testing.T, r *rig) {
+		_, err := r.c.WatchAll(t.Context(), cds.Type, "*", func(client.Batch[any]) {})
+		must(t, err)
+		begun := time.Now()
+		st := r.accept()
+		r.clusters(st, "1", "n1", "a", "b")
+		time.Sleep(time.Until(begun.Add(time.Hour - time.Second)))
+		r.clusters(st, "2", "n2", "b")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		same(t, "noted", d.notes[max(0, len(d.notes)-3):], []string{"b true", "a false", "all is good"})
+	}, func(c *client.Config) { c.Store = d })
 }

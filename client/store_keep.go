@@ -186,7 +186,9 @@ func (k *keeper) run() {
 				save.Reset(keepAgain)
 			}
 		case <-alive.C:
-			k.affirm()
+			if k.save() { // LKG-5: what was removed a moment ago is not good
+				k.affirm()
+			}
 		case <-k.stop:
 			k.save()
 			return
