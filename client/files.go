@@ -54,12 +54,7 @@ func (b *badFiles) reports() (all []transport.FileReport) {
 // hearing makes the hook of a transport of the client's and of the program's own.
 func (c *Client) hearing(own func(transport.FileReport)) func(transport.FileReport) {
 	return func(r transport.FileReport) {
-		defer func() {
-			if p := recover(); p != nil {
-				c.panicked("CredentialFiles panicked", r.Server, "", p)
-			}
-		}()
 		c.hearOfFile(r)
-		call(own, r)
+		call(c, "CredentialFiles panicked", r.Server, own, r)
 	}
 }

@@ -51,21 +51,19 @@ func (c *Client) counters() *engine.Metrics {
 	const panicked = "a metrics function panicked"
 	return &engine.Metrics{
 		Connected: func(server int, connected bool) {
-			defer c.survive(panicked, server)
 			uri := c.server(server).Name()
-			call(m.Connected, ServerHealth{uri, connected})
+			call(c, panicked, uri, m.Connected, ServerHealth{uri, connected})
 			if !connected {
-				call(m.ServerFailure, uri)
+				call(c, panicked, uri, m.ServerFailure, uri)
 			}
 		},
 		Updates: func(server int, typeURL string, valid, invalid int) {
-			defer c.survive(panicked, server)
 			count := UpdateCount{Server: c.server(server).Name(), Type: typeURL}
 			if count.Resources = valid; valid > 0 {
-				call(m.ResourceUpdatesValid, count)
+				call(c, panicked, count.Server, m.ResourceUpdatesValid, count)
 			}
 			if count.Resources = invalid; invalid > 0 {
-				call(m.ResourceUpdatesInvalid, count)
+				call(c, panicked, count.Server, m.ResourceUpdatesInvalid, count)
 			}
 		},
 	}

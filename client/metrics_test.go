@@ -269,6 +269,29 @@ func TestMetricsHooks(t *testing.T) {
 	})
 }
 
+// A hook that panics keeps no other from being called.
+// spec: METRIC-1
+func TestMetricsHooksBesidePanics(t *testing.T) {
+	var heard []string
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.srv.SetRefuse(true)
+		r.watch("a")
+		time.Sleep(time.Minute)
+		r.srv.SetRefuse(false)
+		r.send(r.accept(), testutil.SotW(cds.Type.TypeURL(), "1", "n1", cluster("a", ""), cluster("", "")))
+		synctest.Wait()
+	}, func(c *client.Config) {
+		hook := func(name string) { heard = append(heard, name); panic("hooks may panic") }
+		c.Metrics = &client.Metrics{
+			Connected:              func(h client.ServerHealth) { hook(fmt.Sprint("connected ", h.Connected)) },
+			ServerFailure:          func(string) { hook("failure") },
+			ResourceUpdatesValid:   func(client.UpdateCount) { hook("valid") },
+			ResourceUpdatesInvalid: func(client.UpdateCount) { hook("invalid") },
+		}
+	})
+	same(t, "heard", heard, []string{"connected true", "connected false", "failure", "connected true", "valid", "invalid"})
+}
+
 // A client may have only some of the hooks, or none.
 func TestMetricsWithoutHooks(t *testing.T) {
 	for _, m := range []*client.Metrics{nil, {}} {

@@ -72,27 +72,24 @@ type AnswerInfo struct {
 	Err     error // of a NACK
 }
 
-// tracer makes the engine's hook of the program's.
+// tracer makes the engine's hook that calls the program's functions.
 func (c *Client) tracer() func(*machine.Notice, time.Time) {
 	t := c.config.Trace
 	if t == nil {
 		return nil
 	}
-	return func(n *machine.Notice, at time.Time) {
-		defer c.survive("a trace function panicked", n.Server)
-		c.trace(t, n, at)
-	}
+	return func(n *machine.Notice, at time.Time) { c.trace(t, n, at) }
 }
 
-// handled makes the engine's hook for the end of responses of the program's.
+// handled makes the engine's hook for the end of responses.
 func (c *Client) handled() func(*machine.Notice, time.Time) {
 	t := c.config.Trace
 	if t == nil || t.Handled == nil {
 		return nil
 	}
 	return func(n *machine.Notice, at time.Time) {
-		defer c.survive("a trace function panicked", n.Server)
-		t.Handled(HandledInfo{Stream: c.streamOf(n), Type: n.TypeURL, Valid: n.Valid, Invalid: n.Invalid, At: at})
+		s := c.streamOf(n)
+		traced(c, t.Handled, s, HandledInfo{Stream: s, Type: n.TypeURL, Valid: n.Valid, Invalid: n.Invalid, At: at})
 	}
 }
 
@@ -105,30 +102,24 @@ func (c *Client) streamOf(n *machine.Notice) StreamInfo {
 	return s
 }
 
-// survive is deferred: it ends a panic of the program's in the log.
-func (c *Client) survive(what string, server int) {
-	if p := recover(); p != nil {
-		c.panicked(what, c.server(server).Name(), "", p)
-	}
-}
-
 func (c *Client) trace(t *Trace, n *machine.Notice, at time.Time) {
-	server, s := c.server(n.Server), c.streamOf(n)
+	s := c.streamOf(n)
 	switch n.Kind {
 	case machine.NoticeStreamUp:
-		call(t.StreamUp, s)
+		traced(c, t.StreamUp, s, s)
 	case machine.NoticeStreamDown:
-		if t.StreamDown != nil {
-			var err error
-			if n.Fault != nil {
-				err = n.Fault.Err
-			}
-			t.StreamDown(s, err)
+		if t.StreamDown == nil {
+			return
 		}
+		var err error
+		if n.Fault != nil {
+			err = n.Fault.Err
+		}
+		traced(c, func(err error) { t.StreamDown(s, err) }, s, err)
 	case machine.NoticeRequest:
-		call(t.Request, RequestInfo{Stream: s, Type: n.TypeURL, Size: n.Size})
+		traced(c, t.Request, s, RequestInfo{Stream: s, Type: n.TypeURL, Size: n.Size})
 	case machine.NoticeResponse:
-		call(t.Response, ResponseInfo{
+		traced(c, t.Response, s, ResponseInfo{
 			Stream: s, Type: n.TypeURL, Version: n.Version, Nonce: n.Nonce,
 			Resources: n.Resources, Size: n.Size, Ignored: n.Ignored, ControlPlane: n.ControlPlane, Received: at,
 		})
@@ -137,17 +128,29 @@ func (c *Client) trace(t *Trace, n *machine.Notice, at time.Time) {
 		if n.Kind == machine.NoticeNack {
 			answer.Err, hook = errors.New(n.Message), t.NACK
 		}
-		if server.File() == nil {
-			call(hook, answer)
+		if c.server(n.Server).File() == nil {
+			traced(c, hook, s, answer)
 		}
 	}
 }
 
-// streamID is one number of both that tell a stream from others.
+// streamID is one number for the two that tell a stream from others.
 func streamID(r machine.Ref) uint64 { return uint64(r.Gen)<<32 | uint64(r.Stream) }
 
-func call[T any](f func(T), v T) {
-	if f != nil {
-		f(v)
+// traced calls a function of Trace, if there is one.
+func traced[T any](c *Client, f func(T), s StreamInfo, v T) {
+	call(c, "a trace function panicked", s.Server, f, v)
+}
+
+// call calls a function of the program, if there is one. Its panic is logged.
+func call[T any](c *Client, panicked, server string, f func(T), v T) {
+	if f == nil {
+		return
 	}
+	defer func() {
+		if p := recover(); p != nil {
+			c.panicked(panicked, server, "", p)
+		}
+	}()
+	f(v)
 }
