@@ -315,6 +315,25 @@ func TestLogPanics(t *testing.T) {
 	}
 }
 
+// What panics after the end of the client is told with its server too.
+func TestPanicAfterClose(t *testing.T) {
+	hold := make(chan struct{})
+	inBubble(t, func(t *testing.T, r *rig) {
+		hold = make(chan struct{})
+		r.watch("a")
+		r.clusters(r.accept(), "1", "n1", "a")
+		r.c.Close()
+		close(hold)
+		<-r.c.Done()
+		r.log.holds(t, "a trace function panicked")
+		if ls := r.log.lines("a trace function panicked", "server="+r.srv.Target()); len(ls) != 1 {
+			t.Errorf("the server is not told: %s", r.log.text())
+		}
+	}, func(c *client.Config) {
+		c.Trace = &client.Trace{Response: func(client.ResponseInfo) { <-hold; panic("late") }}
+	})
+}
+
 // A program that has no use for lines does not pay for them: a disabled level is not
 // formatted.
 func TestLogDisabled(t *testing.T) {

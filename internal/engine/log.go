@@ -63,18 +63,22 @@ func (e *Engine) sayTo(logger *slog.Logger, level slog.Level, text, server, type
 	if !ok {
 		return
 	}
-	var all []any
+	attrs = about(server, typeURL, attrs)
+	if omitted > 0 {
+		attrs = append(attrs, "omitted", omitted)
+	}
+	logger.Log(e.ctx, level, text, attrs...)
+}
+
+// about puts a server and a type, where there are such, before the attributes of a line.
+func about(server, typeURL string, attrs []any) (all []any) {
 	if server != "" {
 		all = append(all, "server", server)
 	}
 	if typeURL != "" {
 		all = append(all, "type", typeURL)
 	}
-	all = append(all, attrs...)
-	if omitted > 0 {
-		all = append(all, "omitted", omitted)
-	}
-	logger.Log(e.ctx, level, text, all...)
+	return append(all, attrs...)
 }
 
 // Say logs what happened elsewhere, within the bounds of other lines, until Close.
@@ -89,11 +93,21 @@ func (e *Engine) Complain(text, server, typeURL, cause string, attrs ...any) {
 	if cause != "" {
 		attrs = append([]any{"error", brief(cause)}, attrs...)
 	}
-	logger := e.config.Alarm()
-	if !e.post(func() { e.sayTo(logger, slog.LevelError, text, server, typeURL, attrs...) }) {
-		logger.Error(text, attrs...)
+	if !e.post(func() { e.complain(text, server, typeURL, attrs...) }) {
+		e.config.Alarm().Error(text, about(server, typeURL, attrs)...)
 	}
 }
+
+// complain is Complain on the loop.
+func (e *Engine) complain(text, server, typeURL string, attrs ...any) {
+	e.sayTo(e.config.Alarm(), slog.LevelError, text, server, typeURL, attrs...)
+}
+
+// maxStack is how much of a stack is logged, in bytes.
+const maxStack = 8 << 10
+
+// Stack is a stack as it is logged.
+func Stack(stack []byte) string { return string(stack[:min(len(stack), maxStack)]) }
 
 // maxLogged is how much of a name or an error is logged, in bytes.
 const maxLogged = 1024
