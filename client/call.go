@@ -38,13 +38,18 @@ func panicText(p any) string {
 // is called by the function that recovers.
 func (c *Client) panicked(what, server, typeURL string, p any, attrs ...any) (stack []byte) {
 	stack = debug.Stack()
-	logged := stack[:min(len(stack), maxStack)]
-	c.engine.Complain(what, server, typeURL, panicText(p), append(attrs, "stack", string(logged))...)
+	c.engine.Complain(what, server, typeURL, panicText(p), append(attrs, "stack", engine.Stack(stack))...)
 	return stack
 }
 
-// maxStack is how much of a stack is logged, in bytes.
-const maxStack = 8 << 10
+// left logs that code of the program's, called by [engine.Apart], did not return.
+func (c *Client) left(what, andSo string, p any) {
+	if p == nil {
+		c.engine.Complain(what+" ended its goroutine (runtime.Goexit)"+andSo, "", "", "")
+		return
+	}
+	c.panicked(what+" panicked"+andSo, "", "", p)
+}
 
 // alarm is where panics are told of: they leave a trace without a logger too.
 func (c Config) alarm() func() *slog.Logger {

@@ -74,8 +74,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Node, if set, returns the node of each new stream. It gets a copy of the node that the
 	// client would send, without the changes of [Client.SetNodeParameters], which the client
-	// adds afterwards. If it panics, or the node cannot be encoded, the stream has the
-	// bootstrap's node. It must not block for long, nor call [Client.Close]: the stream waits
+	// adds afterwards. If it panics or ends its goroutine (runtime.Goexit), or the node cannot be
+	// encoded, the stream has the bootstrap's node. It must not block for long, nor call [Client.Close]: the stream waits
 	// for it, and Close for the stream.
 	Node func(*corev3.Node) *corev3.Node
 	// NodeOnEveryRequest sends the node with every request; otherwise the client sends it with a
@@ -104,9 +104,9 @@ type Config struct {
 	// exponential from 500 ms by 1.6 to 30 s, with 50 % jitter and no end; Envoy's
 	// retry_back_off in a bootstrap sets the two bounds. Between failed polls the wait is the
 	// refresh delay with its jitter, if that is not shorter than 500 ms. If a policy returns
-	// [backoff.Stop] the client waits 30 s; if it is nil or panics the client uses the
-	// exponential one with 500 ms and 30 s. The client's own loop calls Backoff and its
-	// policies, so they must not block, nor call the client.
+	// [backoff.Stop] the client waits 30 s; if it is nil, panics or ends its
+	// goroutine the client uses the exponential one with 500 ms and 30 s, and logs that. The client's
+	// own loop waits for Backoff and its policies, so they must not block, nor call the client.
 	//
 	// A wait continues when the watches end, so a program that watches and stops in a loop does
 	// not shorten it. The client resets a policy when its stream outlived the last wait or was
@@ -348,14 +348,12 @@ func encodeNode(n *corev3.Node) ([]byte, error) {
 	return proto.MarshalOptions{Deterministic: true}.Marshal(n)
 }
 
-// ownNode asks the program for a node. If it panics the stream has the client's.
-func (c *Client) ownNode(base *corev3.Node) (n *corev3.Node) {
-	defer func() {
-		if p := recover(); p != nil {
-			c.panicked("Config.Node panicked; the stream has the node of the bootstrap", "", "", p)
-			n = base
-		}
-	}()
+// ownNode asks the program for a node. If that does not return the stream has the client's.
+func (c *Client) ownNode(base *corev3.Node) *corev3.Node {
+	n := base
 	// NODE-2, NODE-3: the program may change all of it.
-	return c.config.Node(proto.CloneOf(base))
+	engine.Apart(func() { n = c.config.Node(proto.CloneOf(base)) }, func(p any) {
+		c.left("Config.Node", "; the stream has the node of the bootstrap", p)
+	})
+	return n
 }

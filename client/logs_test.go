@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -312,6 +313,35 @@ func TestLogPanics(t *testing.T) {
 				t.Errorf("%d lines, want 5: %.100s", len(ls), ls)
 			}
 		}, logged(&log), policy(time.Millisecond), func(c *client.Config) { c.Node = node })
+	}
+}
+
+// A backoff policy that panics leaves its stack, also without a logger.
+// spec: U-8
+func TestBackoffPanics(t *testing.T) {
+	for _, quiet := range []bool{true, false} {
+		log := captureDefault(t)
+		inBubble(t, func(t *testing.T, r *rig) {
+			if !quiet {
+				log = r.log
+			}
+			x, err := r.c.Connect(r.srv.Target())
+			must(t, err)
+			x.Pause(false)
+			x.Close()
+			r.srv.SetRefuse(true)
+			r.watch("a")
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			ls := log.lines("level=ERROR", "the backoff policy cannot be used", "error=mine", "stack=", "logs_test.go", "server="+r.srv.Target())
+			if len(ls) != 2 {
+				t.Errorf("%d lines, want one of the stream and one of the connection:\n%s", len(ls), log.text())
+			}
+		}, func(c *client.Config) {
+			if c.Backoff = func() backoff.BackOff { panic("mine") }; quiet {
+				c.Logger = nil
+			}
+		})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/internal/inlinekeys"
 	"github.com/xdswatch/xdswatch/internal/machine"
 )
@@ -269,13 +270,13 @@ func (k *keeper) complain(what string, s StoreSection, err error) {
 	}
 }
 
-// guard turns a panic of the program's store into an error.
+// guard calls the program's store. That it does not return is an error.
 func (k *keeper) guard(f func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			k.client.panicked("Config.Store panicked", "", "", p)
-			err = errors.New("the store panicked")
-		}
-	}()
-	return f()
+	engine.Apart(func() { err = f() }, func(p any) {
+		k.client.left("Config.Store", "", p)
+		err = errStoreLeft
+	})
+	return err
 }
+
+var errStoreLeft = errors.New("the store panicked, or ended its goroutine (runtime.Goexit)")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -255,6 +256,7 @@ func TestStoreThatFails(t *testing.T) {
 	for what, fail := range map[string]func() error{
 		"error": func() error { return fmt.Errorf("%w: full", client.ErrNotSaved) },
 		"panic": func() error { panic("at the disk") },
+		"exit":  func() error { runtime.Goexit(); return nil },
 	} {
 		t.Run(what, func(t *testing.T) {
 			b := &brittle{fail: fail}

@@ -23,7 +23,7 @@ type Builder interface {
 	// configuration. The caller closes the connection. A client calls Build when a stream needs
 	// the connection, and again after an error. Other streams of the server wait for it, and so
 	// does the client's Close, which Build must not call. A panic of Build, or of the
-	// connection's Open, makes that attempt fail.
+	// connection's Open, makes that attempt fail; so does [runtime.Goexit] there, and in Recv of a stream.
 	Build(bootstrap.ManagementServer) (Conn, error)
 }
 

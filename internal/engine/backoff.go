@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"container/heap"
 	"fmt"
-	"log/slog"
 	"maps"
 	"math"
 	"math/rand/v2"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -65,10 +65,10 @@ func (p polling) NextBackOff() time.Duration {
 // engine, so that watches that come and go do not shorten the waits.
 type retry struct {
 	make    func() backoff.BackOff
-	failed  func(panicked any) // is told if the policy cannot be used
-	policy  backoff.BackOff    // nil until it is asked
-	initial time.Duration      // the first interval; 0 until it is known
-	last    time.Duration      // the current interval
+	failed  func(p any)     // is told if the policy cannot be used; as of Apart
+	policy  backoff.BackOff // nil until it is asked
+	initial time.Duration   // the first interval; 0 until it is known
+	last    time.Duration   // the current interval
 	waiting bool
 	at      time.Time
 	ref     machine.Ref
@@ -104,19 +104,31 @@ func (q *wakes) next() time.Time {
 	return time.Time{}
 }
 
-// ask runs f on the policy. If that is nil, or panics, the default takes its place.
+// ask runs f on the policy. If that is nil, or does not return, the default takes its place.
 func (r *retry) ask(f func(backoff.BackOff)) {
-	defer func() {
-		if p := recover(); p != nil {
-			r.failed(p)
-			r.policy = NewBackoff(firstWait, MaxWait)()
-			f(r.policy)
+	failed := false
+	Apart(func() {
+		if r.policy == nil {
+			r.policy = r.make()
 		}
-	}()
-	if r.policy == nil {
-		r.policy = r.make()
+		f(r.policy)
+	}, func(p any) {
+		failed = true
+		r.failed(p)
+	})
+	if failed {
+		r.policy = NewBackoff(firstWait, MaxWait)()
+		f(r.policy)
 	}
-	f(r.policy)
+}
+
+// badPolicy is a line about a policy that cannot be used, given what was recovered.
+func badPolicy(p any) (text string, attrs []any) {
+	cause := errExited.Error()
+	if p != nil {
+		cause = fmt.Sprint(p)
+	}
+	return "the backoff policy cannot be used, the default is", []any{"error", brief(cause), "stack", Stack(debug.Stack())}
 }
 
 // next is the next interval. A policy that gives up is not obeyed.
@@ -185,7 +197,8 @@ func (e *Engine) wait(w machine.Wait) {
 	r := e.retries[w.Stream]
 	if r == nil {
 		r = &retry{make: server.Backoff, failed: func(p any) {
-			e.say(slog.LevelError, "the backoff policy cannot be used, the default is", server.URI, "", "error", brief(fmt.Sprint(p)))
+			text, attrs := badPolicy(p)
+			e.complain(text, server.URI, "", attrs...)
 		}}
 		e.retries[w.Stream] = r
 	}

@@ -2,7 +2,10 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
+	"github.com/xdswatch/xdswatch/internal/redact"
 	"github.com/xdswatch/xdswatch/transport"
 )
 
@@ -15,6 +18,9 @@ type conn struct {
 	turn chan struct{}  // of one: whoever looks at made. Who closes it takes it for good
 	made transport.Conn // nil until then
 }
+
+// errTransportExited is the error of a transport that did not return.
+var errTransportExited = errors.New("the transport ended its goroutine (runtime.Goexit)")
 
 // connOf finds or begins the connection to a server.
 func (e *Engine) connOf(server *Server) *conn {
@@ -42,6 +48,16 @@ func (c *conn) get(ctx context.Context) (transport.Conn, error) {
 		c.made = made
 	}
 	return c.made, nil
+}
+
+// openApart opens a stream by code of the program's. Whatever that does is the failure of the attempt.
+func openApart(open func() (transport.Stream, error)) (ts transport.Stream, err error) {
+	Apart(func() { ts, err = open() }, func(p any) {
+		if ts, err = nil, errTransportExited; p != nil {
+			err = fmt.Errorf("the transport panicked: %s", redact.Panic(p))
+		}
+	})
+	return ts, err
 }
 
 // close closes the connection once nobody makes it. The streams have ended before.

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 
 	"github.com/xdswatch/xdswatch/internal/apiv2"
 	"github.com/xdswatch/xdswatch/internal/machine"
-	"github.com/xdswatch/xdswatch/internal/redact"
 	"github.com/xdswatch/xdswatch/internal/wire"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/transport"
@@ -132,18 +130,14 @@ func (s *stream) allow() {
 
 func (s *stream) end() { s.cancel() }
 
-// open opens the stream. A panic of the program's is the failure of the attempt.
-func (s *stream) open() (ts transport.Stream, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			ts, err = nil, fmt.Errorf("the transport panicked: %s", redact.Panic(p))
+func (s *stream) open() (transport.Stream, error) {
+	return openApart(func() (transport.Stream, error) {
+		conn, err := s.conn.get(s.ctx)
+		if err != nil {
+			return nil, err
 		}
-	}()
-	conn, err := s.conn.get(s.ctx)
-	if err != nil {
-		return nil, err
-	}
-	return conn.Open(s.ctx, s.method())
+		return conn.Open(s.ctx, s.method())
+	})
 }
 
 // write opens the stream and writes what the loop hands to it.
@@ -175,8 +169,16 @@ func (e *Engine) write(s *stream) {
 // end of the stream is noticed meanwhile.
 func (e *Engine) read(s *stream, ts transport.Stream) {
 	defer s.end()
+	receives := false
+	defer func() {
+		if receives { // for good
+			e.broken(s, errTransportExited)
+		}
+	}()
 	for {
+		receives = true
 		frame, err := ts.Recv()
+		receives = false
 		r := e.received.Get().(*received) // not before: while nothing comes it would be held
 		if e.config.Trace != nil {
 			r.at = time.Now()
@@ -187,12 +189,7 @@ func (e *Engine) read(s *stream, ts transport.Stream) {
 		}
 		if err != nil {
 			frame.Discarded().Free()
-			kind := machine.FaultStream
-			if s.server.Polled {
-				kind = machine.FaultConnection // each poll is an attempt of its own
-			}
-			err = withText(err) // status.Code may ask for it
-			e.post(machine.Down{Ref: s.ref, Kind: kind, Err: err, Code: int32(status.Code(err))})
+			e.broken(s, err)
 			return
 		}
 		select {
@@ -206,6 +203,16 @@ func (e *Engine) read(s *stream, ts transport.Stream) {
 			frame.Discarded().Free()
 		}
 	}
+}
+
+// broken tells the loop that the stream ended, and why.
+func (e *Engine) broken(s *stream, err error) {
+	kind := machine.FaultStream
+	if s.server.Polled {
+		kind = machine.FaultConnection // each poll is an attempt of its own
+	}
+	err = withText(err) // status.Code may ask for it
+	e.post(machine.Down{Ref: s.ref, Kind: kind, Err: err, Code: int32(status.Code(err))})
 }
 
 // arrived is a response of a stream, on its way to the loop.

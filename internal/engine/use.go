@@ -2,12 +2,9 @@ package engine
 
 import (
 	"context"
-	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
-	"github.com/xdswatch/xdswatch/internal/redact"
 	"github.com/xdswatch/xdswatch/transport"
 )
 
@@ -30,29 +27,25 @@ func (e *Engine) Use(server int) (u *Use) {
 		u = &Use{engine: e, conn: e.connOf(s)}
 		u.conn.streams++
 		u.retry = retry{make: s.Backoff, failed: func(p any) {
-			e.post(func() {
-				e.say(slog.LevelError, "the backoff policy cannot be used, the default is", s.URI, "", "error", brief(fmt.Sprint(p)))
-			})
+			text, attrs := badPolicy(p)
+			e.Complain(text, s.URI, "", "", attrs...)
 		}}
 	})
 	return u
 }
 
 // Open opens a stream; see [transport.Conn]. It ends with the engine at the latest.
-func (u *Use) Open(ctx context.Context, method string) (ts transport.Stream, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			ts, err = nil, fmt.Errorf("the transport panicked: %s", redact.Panic(p))
+func (u *Use) Open(ctx context.Context, method string) (transport.Stream, error) {
+	return openApart(func() (transport.Stream, error) {
+		made, err := u.connect(ctx)
+		if err != nil {
+			return nil, err
 		}
-	}()
-	made, err := u.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	u.mu.Lock()
-	u.opened = time.Now()
-	u.mu.Unlock()
-	return made.Open(ctx, method)
+		u.mu.Lock()
+		u.opened = time.Now()
+		u.mu.Unlock()
+		return made.Open(ctx, method)
+	})
 }
 
 // connect makes the connection, or takes that of other streams.
