@@ -20,6 +20,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/authority"
 	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/internal/ctxerr"
 	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/internal/listing"
 	"github.com/xdswatch/xdswatch/internal/machine"
@@ -280,7 +281,7 @@ func (c *Client) check(ctx context.Context, kind resource.AnyType, o watchOption
 	case !reflect.ValueOf(kind).Comparable():
 		return nil, fmt.Errorf("xds: the resource type %T is not comparable", kind)
 	case ctx.Err() != nil:
-		return nil, ctx.Err()
+		return nil, ctxerr.Of(ctx)
 	}
 	return c.viewOf(o)
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/xdswatch/xdswatch/internal/ctxerr"
 	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/internal/follow"
 	"github.com/xdswatch/xdswatch/internal/machine"
@@ -193,7 +194,7 @@ func (c *Client) lookupTimeout(ctx context.Context, l *lookup) error {
 	l.mu.Lock()
 	trouble := l.trouble
 	l.mu.Unlock()
-	err := context.Cause(ctx)
+	err := ctxerr.Of(ctx)
 	if trouble != nil {
 		err = fmt.Errorf("%w while waiting: %w", err, trouble)
 	}

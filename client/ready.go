@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xdswatch/xdswatch/internal/ctxerr"
 	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/internal/machine"
 )
@@ -117,15 +118,6 @@ func (e *NotReadyError) Unwrap() []error {
 	return errs
 }
 
-// contextError is the error of a context that is over, with its cause.
-func contextError(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if err == cause {
-		return err
-	}
-	return fmt.Errorf("%w: %w", err, cause)
-}
-
 func (c *Client) allReady(ctx context.Context, values bool) error {
 	for {
 		waited, err := c.await(ctx, values, c.living()...)
@@ -201,7 +193,7 @@ func (w *core) subscriptions(yield func(*subscription) bool) {
 // notReady is the error of who waited for watches until the end of a context; nil if nothing
 // is lacking by now.
 func (c *Client) notReady(ctx context.Context, values bool, ws ...*core) error {
-	e := &NotReadyError{Err: contextError(ctx)}
+	e := &NotReadyError{Err: ctxerr.Of(ctx)}
 	var first []*subscription // in order
 	for _, w := range ws {
 		for x := range w.subscriptions {

@@ -212,7 +212,7 @@ func TestReadyOfList(t *testing.T) {
 
 // The cause of a context's end is told beside its error.
 // spec: U-4
-func TestReadyCause(t *testing.T) {
+func TestContextCause(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		w, _ := r.watch("a")
 		why := errors.New("the program has to go")
@@ -220,6 +220,18 @@ func TestReadyCause(t *testing.T) {
 		cancel(why)
 		for _, err := range []error{r.c.Ready(ctx), r.c.ReadyWithValues(ctx), w.Ready(ctx)} {
 			if !errors.Is(err, why) || !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), `"a"`) {
+				t.Errorf("it is %v", err)
+			}
+		}
+		_, beginning := r.c.Watch(ctx, cds.Type, "b", func(client.Event[any]) {})
+		ctx, cancel = context.WithCancelCause(context.Background())
+		watching, err := r.c.Watch(ctx, cds.Type, "b", func(client.Event[any]) {})
+		must(t, err)
+		time.AfterFunc(time.Second, func() { cancel(why) })
+		_, getting := r.c.Get(ctx, cds.Type, "c")
+		<-watching.Done()
+		for _, err := range []error{beginning, watching.Err(), getting} {
+			if !errors.Is(err, why) || !errors.Is(err, context.Canceled) {
 				t.Errorf("it is %v", err)
 			}
 		}

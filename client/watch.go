@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/internal/ctxerr"
 	"github.com/xdswatch/xdswatch/internal/follow"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
@@ -61,8 +62,8 @@ func (w *Watch) Stop() { w.core.quit() }
 // handler may wait for it, be it this watch's or another's.
 func (w *Watch) Done() <-chan struct{} { return w.core.Done() }
 
-// Err is nil while the watch lives, then says why it ended: [ErrStopped], [ErrClosed], the cause
-// of its context's end, [ErrHandlerExited] or a [*PanicError]. It is set before Done is closed.
+// Err is nil while the watch lives, then says why it ended: [ErrStopped], [ErrClosed], its context's
+// error, with the cause where that is another, [ErrHandlerExited] or a [*PanicError]. It is set before Done is closed.
 func (w *Watch) Err() error { return w.core.Err() }
 
 // subscription is a name or a collection that the program asks for, by a watch or in a set.
@@ -155,7 +156,7 @@ func (w *core) begin() error {
 		return err
 	}
 	if t := w.tie; t != nil {
-		unhook := context.AfterFunc(t.ctx, func() { w.end(context.Cause(t.ctx)) })
+		unhook := context.AfterFunc(t.ctx, func() { w.end(ctxerr.Of(t.ctx)) })
 		w.mu.Lock()
 		t.unhook = unhook
 		w.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/internal/ctxerr"
 	"github.com/xdswatch/xdswatch/resource/lds"
 )
 
@@ -182,7 +183,7 @@ func (l *Listeners) Ready(ctx context.Context) error {
 	case <-ctx.Done():
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return &NotReadyError{Root: Root{Type: RootListener, Name: l.name}, Err: context.Cause(ctx), Fault: l.trouble}
+		return &NotReadyError{Root: Root{Type: RootListener, Name: l.name}, Err: ctxerr.Of(ctx), Fault: l.trouble}
 	}
 	for _, v := range l.All() {
 		if err := v.Ready(ctx); err != nil && !errors.Is(err, client.ErrStopped) { // else it was removed

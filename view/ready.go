@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/xdswatch/xdswatch/internal/ctxerr"
 )
 
 // MaxWaiting is how many resources a [NotReadyError] lists.
@@ -50,7 +52,7 @@ func (e *NotReadyError) Unwrap() []error {
 }
 
 func (v *View) notReady(ctx context.Context, waiting []Waiting) error {
-	e := &NotReadyError{Root: v.root, Err: context.Cause(ctx), Waiting: waiting}
+	e := &NotReadyError{Root: v.root, Err: ctxerr.Of(ctx), Waiting: waiting}
 	e.Count = len(e.Waiting)
 	e.Waiting = e.Waiting[:min(e.Count, MaxWaiting)]
 	if s := v.Snapshot(); s != nil {

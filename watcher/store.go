@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/internal/ctxerr"
 	"github.com/xdswatch/xdswatch/resource"
 )
 
@@ -119,9 +120,9 @@ func (s *Store[T]) Synced(ctx context.Context) error {
 		return s.watch.Err()
 	case <-ctx.Done():
 		if err := s.Err(); err != nil {
-			return fmt.Errorf("%w while waiting: %w", context.Cause(ctx), err)
+			return fmt.Errorf("%w while waiting: %w", ctxerr.Of(ctx), err)
 		}
-		return context.Cause(ctx)
+		return ctxerr.Of(ctx)
 	}
 }
 

@@ -118,9 +118,18 @@ func TestStoreOfNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		s, err := watcher.NewStore(background(), r.c, cds.Type, "*")
 		must(t, err)
-		ctx, cancel := context.WithTimeout(background(), time.Minute)
-		defer cancel()
-		if err := s.Synced(ctx); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, client.ErrDoesNotExist) {
+		why := errors.New("the program has to go")
+		wait := func(d time.Duration) error {
+			ctx, cancel := context.WithTimeoutCause(background(), d, why)
+			defer cancel()
+			err := s.Synced(ctx)
+			if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, why) {
+				t.Errorf("the error is %v", err)
+			}
+			return err
+		}
+		wait(time.Second)
+		if err := wait(time.Minute); !errors.Is(err, client.ErrDoesNotExist) {
 			t.Errorf("the error is %v", err)
 		}
 		if _, err := watcher.NewStore(background(), r.c, cds.Type, "some"); !errors.Is(err, client.ErrCollection) {

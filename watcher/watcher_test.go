@@ -215,7 +215,7 @@ func TestEventsEnd(t *testing.T) {
 					tt.end(r, cancel)
 				}
 				same(t, "events", got, []string{"failed a"})
-				if len(errs) != 1 || errs[0] != tt.want {
+				if len(errs) != 1 || !errors.Is(errs[0], tt.want) {
 					t.Errorf("errors %v, want once %v", errs, tt.want)
 				}
 			})
