@@ -143,6 +143,7 @@ func (c *Client) engineConfig() (engine.Config, error) {
 		Guard:           c.judge,
 		Logger:          c.config.Logger,
 		Trace:           c.tracer(),
+		Requested:       c.requested(),
 		Handled:         c.handled(),
 		Metrics:         c.counters(),
 	}

@@ -24,7 +24,13 @@ func LogTrace(l *slog.Logger) *Trace {
 				line("stream down", s, "error", cutText(err.Error()))
 			}
 		},
-		Request: whenDebug(l, func(r RequestInfo) { line("request", r.Stream, "type", r.Type, "bytes", r.Size) }),
+		Request: whenDebug(l, func(r RequestInfo) {
+			attrs := []any{"type", r.Type, "bytes", r.Size}
+			if r.Omitted > 0 {
+				attrs = append(attrs, "omitted", r.Omitted)
+			}
+			line("request", r.Stream, attrs...)
+		}),
 		Response: whenDebug(l, func(r ResponseInfo) {
 			line("response", r.Stream, "type", r.Type, "version", cutText(r.Version), "nonce", cutText(r.Nonce),
 				"resources", r.Resources, "bytes", r.Size, "ignored", r.Ignored, "control_plane", cutText(r.ControlPlane))

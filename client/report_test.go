@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -271,6 +272,45 @@ func TestStreamID(t *testing.T) {
 	if want := len(numbers) * len(numbers); len(seen) != want {
 		t.Errorf("%d streams have %d numbers", want, len(seen))
 	}
+}
+
+// What waits for a handler that blocks is bounded, however many requests leave meanwhile; what was left
+// out is counted.
+func TestTracedRequestsWait(t *testing.T) {
+	var traced, omitted atomic.Int64
+	hold := make(chan struct{})
+	inBubble(t, func(t *testing.T, r *rig) {
+		hold = make(chan struct{})
+		_, err := r.c.Watch(context.Background(), cds.Type, "a", func(client.Event[any]) { <-hold })
+		must(t, err)
+		st := r.accept()
+		r.clusters(st, "1", "n1", "a")
+		for i := range 600 {
+			w, _ := r.watch(fmt.Sprint("x", i))
+			time.Sleep(5 * time.Millisecond)
+			w.Stop()
+			time.Sleep(5 * time.Millisecond)
+		}
+		synctest.Wait()
+		close(hold)
+		synctest.Wait()
+		if n := traced.Load(); n < 100 || n > 1026 || omitted.Load() != 0 {
+			t.Errorf("%d requests waited, and %d were left out before", n, omitted.Load())
+		}
+		r.watch("y")
+		time.Sleep(5 * time.Millisecond)
+		synctest.Wait()
+		all := int64(len(st.Requests()) - 1) // without the ACK
+		if got := traced.Load() + omitted.Load(); got != all || all < 1200 || omitted.Load() == 0 {
+			t.Errorf("%d were traced and %d left out, want %d", traced.Load(), omitted.Load(), all)
+		}
+	}, func(c *client.Config) {
+		c.HandlerTimeout = -1
+		c.Trace = &client.Trace{Request: func(i client.RequestInfo) {
+			traced.Add(1)
+			omitted.Add(int64(i.Omitted))
+		}}
+	})
 }
 
 // A trace that is slow holds back what it traces.

@@ -35,6 +35,9 @@ type RequestInfo struct {
 	Stream StreamInfo
 	Type   string // URL
 	Size   int    // in bytes
+	// Omitted is how many requests to the server before this one were not traced: no more than 1024 wait
+	// while a handler or a function of Trace runs.
+	Omitted int
 }
 
 // ResponseInfo is a response.
@@ -81,6 +84,18 @@ func (c *Client) tracer() func(*machine.Notice, time.Time) {
 	return func(n *machine.Notice, at time.Time) { c.trace(t, n, at) }
 }
 
+// requested makes the engine's hook for requests.
+func (c *Client) requested() func(*machine.Notice, int) {
+	t := c.config.Trace
+	if t == nil {
+		return nil
+	}
+	return func(n *machine.Notice, omitted int) {
+		s := c.streamOf(n)
+		traced(c, t.Request, s, RequestInfo{Stream: s, Type: n.TypeURL, Size: n.Size, Omitted: omitted})
+	}
+}
+
 // handled makes the engine's hook for the end of responses.
 func (c *Client) handled() func(*machine.Notice, time.Time) {
 	t := c.config.Trace
@@ -116,8 +131,6 @@ func (c *Client) trace(t *Trace, n *machine.Notice, at time.Time) {
 			err = n.Fault.Err
 		}
 		traced(c, func(err error) { t.StreamDown(s, err) }, s, err)
-	case machine.NoticeRequest:
-		traced(c, t.Request, s, RequestInfo{Stream: s, Type: n.TypeURL, Size: n.Size})
 	case machine.NoticeResponse:
 		traced(c, t.Response, s, ResponseInfo{
 			Stream: s, Type: n.TypeURL, Version: n.Version, Nonce: n.Nonce,

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/xdswatch/xdswatch/internal/machine"
@@ -327,10 +328,43 @@ func (e *Engine) runOf(notices []machine.Notice) int {
 // trace logs what happens on a stream and tells the program's trace.
 func (e *Engine) trace(n *machine.Notice) {
 	e.logStream(n)
-	if e.config.Trace != nil {
+	switch {
+	case e.config.Trace == nil:
+	case n.Kind == machine.NoticeRequest:
+		e.traceRequest(n)
+	default:
 		at := e.cameAt(n)
 		e.hook(n.Server, func() { e.config.Trace(n, at) })
 	}
+}
+
+// requests are the traced requests to a server.
+type requests struct {
+	waiting atomic.Int32 // in the lane of the server's hooks
+	omitted int          // since the last that was traced; owned by the loop
+}
+
+// mostRequests is how many of them may wait. The machine does not bound them: a program that watches and
+// stops while a handler blocks has as many requests sent as it likes.
+const mostRequests = 1024
+
+func (e *Engine) traceRequest(n *machine.Notice) {
+	r := e.requests[n.Server]
+	if r == nil {
+		r = &requests{}
+		e.requests[n.Server] = r
+	}
+	if r.waiting.Load() >= mostRequests {
+		r.omitted++
+		return
+	}
+	omitted := r.omitted
+	r.omitted = 0
+	r.waiting.Add(1)
+	e.hook(n.Server, func() {
+		r.waiting.Add(-1)
+		e.config.Requested(n, omitted)
+	})
 }
 
 // cameAt is when a response came that is traced; zero of other notices.

@@ -52,6 +52,9 @@ type Config struct {
 	// Trace, if not nil, hears of what happens on streams, in order with the events of the
 	// lane of the server's first watch; of a response with the time when it came.
 	Trace func(n *machine.Notice, at time.Time)
+	// Requested hears, in place of Trace, of a NoticeRequest, and how many to its server were omitted
+	// before, since too many waited. It is not nil if Trace is not.
+	Requested func(n *machine.Notice, omitted int)
 	// Handled, if not nil, hears in the same lane, after a NoticeEnd, that all handlers have
 	// returned. Trace is not nil either then.
 	Handled func(n *machine.Notice, at time.Time)
@@ -133,9 +136,10 @@ type Engine struct {
 	lastFault  map[string]string // by URI
 	health     []health          // by server
 	quotas     map[logKey]*quota
-	guests     bool      // a watch was started that is told in a lane of another source
-	observed   []*lane   // that have, or had a moment ago, something to do
-	lookAt     time.Time // when they are looked at next; zero if there are none
+	requests   map[int]*requests // by server, that are traced
+	guests     bool              // a watch was started that is told in a lane of another source
+	observed   []*lane           // that have, or had a moment ago, something to do
+	lookAt     time.Time         // when they are looked at next; zero if there are none
 }
 
 // inboxSize is how many messages may wait for the loop before their senders do.
@@ -153,6 +157,7 @@ func New(c Config) *Engine {
 		kinds: map[string]resource.AnyType{}, home: map[int]*lane{}, conns: map[*Server]*conn{}, streams: map[int]*stream{},
 		retries: map[int]*retry{}, tasks: newTurns(), parts: map[partKey]*part{}, delivering: map[machine.Ref]bool{},
 		lastNack: map[nackKey]string{}, lastFault: map[string]string{}, quotas: map[logKey]*quota{},
+		requests: map[int]*requests{},
 	}
 	if c.Alarm == nil {
 		e.config.Alarm = func() *slog.Logger { return c.Logger }

@@ -8,8 +8,8 @@ import (
 )
 
 // lane is a dispatcher: it tells the watches of one source what happened, in order.
-// What waits in it is bounded by the machine: a response is not read before the last one was
-// delivered, and trouble of a server is not told before the last was heard.
+// What waits in it is bounded: a response is not read before the last one was delivered, trouble of a
+// server is not told before the last was heard, and only so many requests are traced.
 type lane struct {
 	number int
 
