@@ -28,8 +28,8 @@ func answers(ev *Event[any]) bool {
 	return ok && !transient(ev.Err)
 }
 
-// told is what an event says of what [Client.Ready] waits for: an answer, or that there is none
-// in the time that the start of a program waits for one.
+// told is the state that an event gives to an answer; ok is false if the event changes nothing for
+// [Client.Ready]. The end of an [InitialFetchTimeout] counts as an answer.
 func told(ev *Event[any]) (state uint32, ok bool) {
 	switch ev.Kind {
 	case EventUpdated, EventSynced:
@@ -50,7 +50,7 @@ type news struct {
 	state  uint32
 }
 
-// expect has Ready wait for the answer.
+// expect makes Ready wait for the answer.
 func (a *answer) expect(c *Client) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,7 +72,7 @@ func (a *answer) takeNew(c *Client, ev *Event[any]) {
 	}
 }
 
-// settle has nobody wait for the answer any more.
+// settle ends the waiting for the answer: the subscription has ended.
 func (a *answer) settle(c *Client) { a.become(c, answerOver) }
 
 func (a *answer) become(c *Client, state uint32) {

@@ -2,7 +2,8 @@ package client
 
 import "github.com/xdswatch/xdswatch/resource"
 
-// wish is how the program gets events where that is not as the client makes them.
+// wish says how the events of a watch differ from those that the client makes: in the form of the value, or in
+// the spelling of the name.
 type wish struct {
 	client          *Client
 	form            form   // nil for that of the client

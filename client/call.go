@@ -63,7 +63,7 @@ func (c Config) alarm() func() *slog.Logger {
 type callState struct{ bits atomic.Uint32 }
 
 const (
-	callRuns     uint32 = 1 << iota // as far as it is noted here; see [core.plain]
+	callRuns     uint32 = 1 << iota // not set for a watch that is plain; see [core.plain]
 	callOver                        // no call may begin
 	callFinished                    // nor does any run
 )
@@ -77,7 +77,7 @@ func (s *callState) enter() bool { return s.bits.CompareAndSwap(0, callRuns) }
 // leave follows enter; it says whether that was the last call.
 func (s *callState) leave() (last bool) { return !s.bits.CompareAndSwap(callRuns, 0) }
 
-// end has no call begin any more; it says whether one runs.
+// end keeps further calls from beginning; it says whether one runs.
 func (s *callState) end() (runs bool) { return s.bits.Or(callOver)&callRuns != 0 }
 
 // handle calls the handler of a watch, unless that is over.
@@ -126,7 +126,7 @@ func (w *core) fail(p any) {
 	w.end(&PanicError{Value: p, Stack: stack})
 }
 
-// finish is when no call runs any more, of a watch that is over.
+// finish closes Done of a watch that is over. It is called when no call of the handler runs any more.
 func (w *core) finish() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -145,8 +145,8 @@ func (w *core) finishPlain() {
 	w.finish()
 }
 
-// quit ends the watch for the program. A call that has been decided on and one that runs look
-// the same from outside, so it gives either a moment to show itself.
+// quit is Stop. From outside, a call that is about to begin looks like one that runs, so it waits a moment
+// for either to end.
 func (w *core) quit() {
 	w.end(ErrStopped)
 	w.await()

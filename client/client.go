@@ -70,7 +70,7 @@ type Client struct {
 	done       chan struct{} // closed when handlers are too
 
 	mu      sync.Mutex
-	types   map[string]*machine.Type  // by URL; the first kind that the program used with it is the Owner
+	types   map[string]*machine.Type  // by URL; the Owner is the first resource type that the program used with the URL
 	watches []*core                   // those that have not ended, in no order
 	waiters map[*answer]chan struct{} // closed when the answer changes
 
@@ -167,6 +167,9 @@ func (c *Client) engineConfig() (engine.Config, error) {
 // The watch ends with ctx, [Watch.Stop] or [Client.Close]. The handler gets no event for these
 // ends.
 //
+// The method does no network I/O. It waits for room among what the client's loop has to do, and the
+// first watch at a new source for Config.Transport to build its connections, which are not dialled.
+//
 // Errors: [ErrClosed], [ErrNilHandler], [ErrNilContext], [ErrNilType], [ErrTypeConflict],
 // [ErrCollection]; a [*ResourceError] of kind [ErrorConfig] for a malformed name, an unknown
 // authority, a server that cannot be configured, or a type that a server's streams cannot carry,
@@ -180,8 +183,8 @@ func (c *Client) Watch(ctx context.Context, kind resource.AnyType, name string, 
 	return c.watchOne(ctx, kind, name, h, opts)
 }
 
-// WatchTyped is [Client.Watch] for a handler of values of one type; programs call it as
-// watcher.Watch. The client makes an event once for all watches of its resource.
+// WatchTyped is [Client.Watch], errors included, for a handler of values of one type; programs call it
+// as watcher.Watch. The client makes an event once for all watches of its resource.
 func WatchTyped[T any](ctx context.Context, c *Client, t *resource.Type[T], name string, h Handler[T], opts ...WatchOption) (*Watch, error) {
 	switch {
 	case t == nil:
@@ -293,7 +296,8 @@ func guessed(kind resource.AnyType) bool {
 	return ok && g.NameGuessed()
 }
 
-// ownedType finds the machine's type of a kind's URL, or makes it the kind's.
+// ownedType returns the machine's type of a kind's URL. If there is none yet it makes one, which the kind owns
+// from then on.
 func (c *Client) ownedType(kind resource.AnyType) *machine.Type {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -350,13 +354,15 @@ func (c *Client) SetNodeParameters(typeURL string, params map[string]string) err
 	return nil
 }
 
-// ResetBackoff ends at once all waits between attempts to reach a server, for a program that
-// knows that the network is back.
+// ResetBackoff ends at once all waits between attempts to reach a server, and has their growth begin
+// again, for a program that knows that the network is back. It does not wait for the attempts. After
+// Close it does nothing. Config.Logger and Config.Backoff must not call it.
 func (c *Client) ResetBackoff() { c.engine.ResetBackoff() }
 
 // Close ends all watches, streams and connections. It waits for everything that the client runs
-// except handlers; [Client.Done] reports their end too. A handler may call it. A second call
-// only waits for the first.
+// except handlers, so also for a last call of Config.Store and for calls of Config.Node and
+// Config.Transport that run, which must not call it; [Client.Done] reports the end of handlers too. A
+// handler may call it. A second call only waits for the first. The error is nil always.
 func (c *Client) Close() error {
 	if c.closed.Swap(true) {
 		<-c.ended
@@ -375,10 +381,11 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// Bootstrap is the configuration that the client was made with. It must not be changed.
+// Bootstrap is a copy of the configuration that the client was made with, with the defaults of
+// [bootstrap.Config.WithDefaults]. It must not be changed.
 func (c *Client) Bootstrap() *bootstrap.Config { return c.boot }
 
-// Done is closed when, after Close, the last handler has returned.
+// Done is closed when, after Close, the last handler has returned. No handler may wait for it.
 func (c *Client) Done() <-chan struct{} { return c.done }
 
 func (c *Client) endAll() {

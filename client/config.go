@@ -24,7 +24,7 @@ import (
 // Version is the version of this library, which the client sends as user_agent_version.
 const Version = "0.1.0"
 
-// Variant is the variant of the xDS protocol.
+// Variant is the variant of the xDS protocol ("Variants of the xDS Transport Protocol").
 type Variant uint8
 
 // The variants.
@@ -34,7 +34,7 @@ const (
 	VariantDelta                        // a response says what changed
 )
 
-// Streams says how types share streams.
+// Streams says how types share streams (xDS protocol, "Aggregated Discovery Service").
 type Streams uint8
 
 // The values of Streams.
@@ -69,8 +69,9 @@ type Config struct {
 	// Bootstrap says which servers there are and who the client is.
 	Bootstrap *bootstrap.Config
 	// Logger takes what an operator should know. With nil the client logs only panics of the
-	// program's code, with their stack, to slog.Default. The client's own loop calls the logger,
-	// so its slog.Handler must not call the client.
+	// program's code, with their stack, to slog.Default. The client's own loop calls the logger, as do
+	// [New], the goroutine that uses Store, and whatever of the program's has panicked; so its
+	// slog.Handler must not call the client.
 	Logger *slog.Logger
 	// Node, if set, returns the node of each new stream. It gets a copy of the node that the
 	// client would send, without the changes of [Client.SetNodeParameters], which the client
@@ -119,7 +120,8 @@ type Config struct {
 	// structured names that the program asks for: what the client can do with the resource, and
 	// what is known of it (xRFC TP1, "Context parameters"). Names in events have them. The
 	// client also adds Envoy's node_context_params, to collections of Listeners and Clusters.
-	// nil adds nothing. Watch and the other methods that take names call it; it must not block.
+	// nil adds nothing. Watch and the other methods that take names call it; it must not block, and
+	// its panic reaches their caller.
 	Context xdstp.ContextFunc
 	// DeletionPolicy is that of all types that are not in Deletions. DeletionKeep has the effect
 	// of the feature ignore_resource_deletion at each server (gRFC A53).
@@ -187,7 +189,9 @@ type Config struct {
 	REST transport.RESTConfig
 	// File configures the reading of files, of servers that have File in the bootstrap.
 	File file.Config
-	// Transport makes connections instead of GRPC, REST and File.
+	// Transport makes connections instead of GRPC, REST and File. [New], and a watch of a source that
+	// the client does not know yet, call Build too, to check a server's configuration; a panic there
+	// reaches the caller. It must not call the client.
 	Transport transport.Builder
 }
 

@@ -58,14 +58,16 @@ func speaksGRPC(s bootstrap.ManagementServer) bool {
 
 // Open opens a stream of a gRPC method, with the headers and credentials of the bootstrap; see
 // [transport.Conn]. It blocks while it dials; it does not wait for a server that is away. The
-// stream ends with ctx, and with the client.
+// stream ends with ctx, and with the client. Errors: those of the transport's Build and Open, and ctx's.
+// It must not be called after Close.
 func (x *Connection) Open(ctx context.Context, method string) (transport.Stream, error) {
 	return x.use.Open(ctx, method)
 }
 
 // Pause returns how long to wait before the next stream is opened, by the client's backoff:
 // longer after each attempt that failed, short and random after a stream that served, on which the
-// server has answered.
+// server has answered. It does not block. Each call is the end of one attempt: with served false it makes
+// the next wait longer.
 func (x *Connection) Pause(served bool) time.Duration { return x.use.Pause(served) }
 
 // Close lets the connection go, which is closed if nothing else uses it. Streams should be closed

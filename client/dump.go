@@ -97,7 +97,8 @@ func (s State) MarshalJSON() ([]byte, error) {
 }
 
 // Dump lists every resource that the client subscribes to or holds; it is [Client.States] as a list.
-// It is nil after Close.
+// It waits for the client's loop, so neither Config.Logger nor Config.Backoff may call it. It is nil after
+// Close.
 func (c *Client) Dump() []State { return slices.Collect(c.States()) }
 
 // States yields the state of every resource that the client subscribes to or holds, or of those of some

@@ -180,7 +180,8 @@ func Typed[T any](ev Event[any]) Event[T] {
 	}
 }
 
-// Handler takes the events of one resource. It must return: a handler that ends its goroutine by
+// Handler takes the events of one resource, on one goroutine at a time. A panic ends its watch with a
+// [*PanicError], and nothing else. It must return: a handler that ends its goroutine by
 // runtime.Goexit, as FailNow and Fatal of package testing do, ends its watch with
 // [ErrHandlerExited]; such a test is marked as failed, and goes on.
 type Handler[T any] func(Event[T])
@@ -188,20 +189,20 @@ type Handler[T any] func(Event[T])
 // Batch is at most 512 events that belong together, in the order in which the server sent
 // them.
 type Batch[T any] struct {
-	Events []Event[T]
+	Events []Event[T] // the handler's own
 	// Last says that this batch completes a response, or the values that were held when the
 	// watch began, or what changed at one moment without a response: trouble, timers and times
 	// to live. Such a batch may hold no events.
 	Last bool
 }
 
-// Changed lists the members that have a new value.
+// Changed yields the members that have a new value.
 func (b Batch[T]) Changed() iter.Seq[Event[T]] { return b.of(EventUpdated) }
 
-// Removed lists the members that do not exist any more.
+// Removed yields the members that do not exist any more.
 func (b Batch[T]) Removed() iter.Seq[Event[T]] { return b.of(EventDoesNotExist) }
 
-// Failed lists the members that cannot be used.
+// Failed yields the members that cannot be used.
 func (b Batch[T]) Failed() iter.Seq[Event[T]] { return b.of(EventFailed) }
 
 // Synced says whether the first state of the collection is complete with this batch.
@@ -222,7 +223,7 @@ func (b Batch[T]) of(k EventKind) iter.Seq[Event[T]] {
 	}
 }
 
-// BatchHandler takes the events of many resources.
+// BatchHandler takes the events of many resources. It is called like a [Handler], one call at a time.
 type BatchHandler[T any] func(Batch[T])
 
 // caller calls a handler of single events, whatever the type of its values is.

@@ -128,7 +128,7 @@ type Unsaved struct {
 // needs no [Config.Metrics]. Nothing is counted between calls; instead the client's loop
 // looks at every resource once, a thousand at a time, and goes on with its work between: what comes or goes
 // meanwhile may be counted twice, or not at all. A hundred thousand take some 10 ms.
-// After Close it is empty.
+// It waits for the loop, so neither Config.Logger nor Config.Backoff may call it. After Close it is empty.
 func (c *Client) Gauges() Gauges {
 	g := c.engine.Gauges()
 	all := Gauges{

@@ -60,7 +60,7 @@ func (c *Client) newLookups() *ondemand.Pool[getKey, *lookup] {
 	})
 }
 
-// irreplaceable makes what says whether a name is held whose server could not give it again.
+// irreplaceable makes a function that says whether a lookup has a value that its server cannot give again now.
 func (c *Client) irreplaceable() func(*lookup) bool {
 	type way struct {
 		source  int32
@@ -86,7 +86,8 @@ func (c *Client) irreplaceable() func(*lookup) bool {
 // Get returns a resource: at once if the client holds it, else when the server has answered. A
 // lost connection does not end the call. Callers of the same name share one subscription, which
 // the client keeps for Config.GetIdle after its last use, and for as long as it has a value and
-// its server cannot be reached. The client keeps at most Config.GetMaxNames names, and drops the
+// its server cannot be reached. Of a name that the client holds for a watch alone, Get makes no subscription:
+// each call waits for the client's loop and decodes the value anew. The client keeps at most Config.GetMaxNames names, and drops the
 // longest idle one first.
 //
 // Errors: those of [Client.Watch]; an [ErrDoesNotExist] that says why; a [*ResourceError] if the
@@ -204,8 +205,8 @@ func (c *Client) lookupTimeout(ctx context.Context, l *lookup) error {
 	return err
 }
 
-// held is what a watch of a name would be told now, of what the client holds: a value, or that a list
-// collection has no such entry; ok is false if that is not all held.
+// held is the first event of a watch of the name if the client holds all that it takes: a value, or the
+// absence of an entry in a list collection. Else ok is false.
 func (c *Client) held(kind resource.AnyType, a asked) (ev Event[any], ok bool) {
 	h := &holding{host: host{c, kind, a.view, a.watch.Lane}}
 	tree := follow.One(h, kind.TypeURL(), a.name, a.at, a.watch, h)

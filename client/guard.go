@@ -34,7 +34,8 @@ import (
 type Guard func(*Proposal) error
 
 // Proposal is what a response, or a server's silence, would change. Responses of several
-// streams, such as those of different scopes, have a Proposal each.
+// streams, such as those of different scopes, have a Proposal each. The guard may keep it, and must not
+// change it: the guards of a type share it.
 type Proposal struct {
 	Type    string // URL
 	Server  string // URI, as in [Event]
@@ -63,7 +64,8 @@ type Change struct {
 
 // MinResources refuses a response after which the client would hold fewer than n resources, such
 // as an empty list of Clusters by mistake. It is made for collections: if resources are watched
-// by name, their number is up to the program, and a server may send them in several responses.
+// by name, their number is up to the program, and a server may send them in several responses. An n of 0
+// or less refuses nothing.
 func MinResources(n int) Guard {
 	return func(p *Proposal) error {
 		if p.Left >= n {
@@ -74,7 +76,8 @@ func MinResources(n int) Guard {
 }
 
 // MaxShrink refuses a response that would remove more than a fraction of the resources: with
-// 0.5, more than half. New resources make up for removed ones.
+// 0.5, more than half. New resources make up for removed ones. A fraction of 1 or more refuses nothing, 0
+// any loss. Where the client holds nothing yet it refuses nothing.
 func MaxShrink(fraction float64) Guard {
 	return func(p *Proposal) error {
 		if float64(p.Held-p.Left) <= fraction*float64(p.Held) {

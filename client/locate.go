@@ -119,8 +119,8 @@ func cause(err error) error {
 	return err
 }
 
-// aim makes the watch of what a locator names, or of the list collection that an entry of
-// is meant. Its alternatives are not looked at.
+// aim makes the watch of the resource that a locator names; for a locator of an entry, that of the entry's
+// list collection. It does not look at the alternatives.
 func (c *Client) aim(kind resource.AnyType, l xdstp.Locator, v *view, w *machine.Watch) (asked, error) {
 	if err := listing.CheckScheme(l); err != nil {
 		return asked{}, err

@@ -8,7 +8,7 @@ import (
 
 // LogTrace returns a [Trace] that writes a line at DEBUG for each of its calls: streams, requests,
 // responses, ACKs and NACKs, in their order, for Config.Trace. It writes no resource's content.
-// Where the logger is not enabled for DEBUG a call costs a few nanoseconds.
+// Where the logger is not enabled for DEBUG a call costs a few nanoseconds. The logger must not be nil.
 func LogTrace(l *slog.Logger) *Trace {
 	line := func(what string, s StreamInfo, attrs ...any) {
 		l.Debug("xds: "+what, append([]any{"server", s.Server, "stream", s.ID}, attrs...)...)

@@ -27,7 +27,8 @@ type Set struct {
 	batches map[int32]*setBatch  // by lane: dispatchers of several authorities may tell the set
 }
 
-// NewSet makes an empty set; see [Set.Add]. For ctx, Close and errors see [Client.Watch].
+// NewSet makes an empty set; see [Set.Add]. For ctx, Close and errors see [Client.Watch]; those of names
+// are errors of Add.
 func (c *Client) NewSet(ctx context.Context, kind resource.AnyType, h BatchHandler[any], opts ...WatchOption) (*Set, error) {
 	if h == nil {
 		return nil, ErrNilHandler
@@ -55,7 +56,7 @@ func (c *Client) NewSet(ctx context.Context, kind resource.AnyType, h BatchHandl
 // Add subscribes to resources; it ignores a name that is in the set already. Another spelling of
 // such a name has events of its own, whose Event.Asked tells them apart. Add adds good names
 // even if others are not, and joins the errors of the others. After the end of the set it
-// returns the set's error.
+// returns the set's error. It blocks as [Client.Watch] does.
 func (s *Set) Add(names ...string) error {
 	var errs []error
 	var added []*machine.Watch
@@ -177,7 +178,7 @@ func (s *Set) spelled(canonical, name string) *member {
 	return nil
 }
 
-// noTurn says whether no call of the handler runs that may be of members which have left.
+// noTurn says whether no call of the handler runs: one may have events of members that have left.
 func (s *Set) noTurn() bool {
 	select {
 	case s.turn <- struct{}{}:

@@ -16,8 +16,8 @@ import (
 // can be reached ("last known good"). Package
 // [github.com/xdswatch/xdswatch/store] has one, a directory.
 //
-// One goroutine of the client calls the methods, and waits for them: while they block the client
-// keeps running, and [Client.Close] waits. A store that two clients share is called by both at
+// The client calls one of the methods at a time, on a goroutine of its own: while they block the client
+// keeps running, and [Client.Close] waits. A panic, or the end of that goroutine, is an error like others. A store that two clients share is called by both at
 // once. A method that fails returns an error, which the client logs; it costs the resources that
 // were to be loaded or saved, and nothing else. What a store returns is decoded and validated like
 // a server's response.

@@ -70,7 +70,7 @@ func (w *saving) room(kept []machine.Keep) {
 	w.bytes = slices.Grow(w.bytes, min(sizeOf(kept), maxSave+maxSave/8))
 }
 
-// add has a change be of the next Save.
+// add adds a change to the next Save.
 func (w *saving) add(c *machine.Kept, server string) {
 	r := StoredResource{Name: c.Name, Server: server, Updated: time.Unix(0, c.Updated)}
 	if c.Expires != 0 {

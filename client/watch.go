@@ -12,7 +12,10 @@ import (
 	"github.com/xdswatch/xdswatch/resource"
 )
 
-// WatchOption changes a watch.
+// WatchOption changes a watch, a set, or a lookup by [Client.Get]. [ExplicitWildcard] is for
+// [Client.WatchAll] of "*"; others ignore it. Get ignores an [InitialFetchTimeout], since its callers have
+// contexts. Of several options for one thing the last counts: [AtStartup] has both a source and an
+// initial fetch timeout. A nil option is none.
 type WatchOption func(*watchOptions)
 
 type watchOptions struct {
@@ -82,15 +85,15 @@ func (x *subscription) asked() (typeURL, name string) {
 	return x.watch.Type.URL, x.watch.Name
 }
 
-// follower is who hears of a subscription that may turn out to be elsewhere.
+// follower is a watch or a member of a set, whose resource a server may redirect.
 type follower interface {
 	follow.Sink
-	// attach gives it what serves it from now on, unless it is over; its dispatcher may.
+	// attach sets the tree that serves it from now on, and says no if it is over. Only the dispatcher calls it.
 	attach(*follow.Tree) bool
 }
 
-// tell tells a tree of a notice, if there is one; it is made when the resource turns out to be
-// elsewhere. If it was taken the follower hears of it from the tree, or is over.
+// tell hands a notice to the subscription's tree. If there is none, a redirect makes one. taken says that the
+// follower hears of the notice from the tree, or is over; else the notice is the follower's own.
 func (x *subscription) tell(n *machine.Notice, c *Client, v *view, f follower) (taken, wantsFlush bool) {
 	if x.tree == nil {
 		if !follow.Redirects(n) {
@@ -240,9 +243,9 @@ func (w *core) set() *Set {
 	return s
 }
 
-// plain says that a dispatcher calls the handler with nothing between: the engine knows when.
-// Noting each call in the state would cost the many watches of one resource more than their
-// handlers do. It is called with the lock held.
+// plain says that the handler is called by a dispatcher directly, and not through a tree. The state does not
+// note such calls, which would cost many watches of one resource more than their handlers do: the engine
+// knows whether one runs. It is called with the lock held.
 func (w *core) plain() bool {
 	_, one := w.watch.Owner.(*single)
 	return one && w.tree == nil
@@ -367,7 +370,7 @@ func (r *round) more() bool {
 	return r.at != nil
 }
 
-// called is when the handler has returned.
+// called is called when the handler has returned.
 func (r *round) called() {
 	s := r.at
 	r.at = nil

@@ -10,7 +10,8 @@ import (
 
 // Batches subscribes to a collection, as [WatchAll] does, and yields every batch. Leaving the
 // loop ends the watch. A slow loop holds up its authority, as a handler does; a [Store] does
-// not.
+// not. Each loop over the result subscribes anew. A loop inside a handler may wait for ever: its events may
+// wait for that handler.
 //
 // The last pair, and only that, has an error: that of [client.Client.WatchAll], ctx's, or
 // [client.ErrClosed].

@@ -11,7 +11,8 @@ import (
 
 // Events subscribes to one resource and yields its events. Leaving the loop ends the watch. A
 // slow loop delays nobody: it gets the newest state of the resource, and the newest trouble that
-// came after it.
+// came after it. Each loop over the result subscribes anew. A loop inside a handler may wait for ever: its
+// events may wait for that handler.
 //
 // The last pair, and only that, has an error: that of [client.Client.Watch], ctx's, or
 // [client.ErrClosed]. The trouble of a resource is an event and not the error.

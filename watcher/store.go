@@ -27,7 +27,7 @@ type Store[T any] struct {
 	changed atomic.Pointer[chan struct{}]
 }
 
-// NewStore subscribes to a collection, as [WatchAll] does.
+// NewStore subscribes to a collection, as [WatchAll] does, with the same errors. It does not wait for values.
 func NewStore[T any](ctx context.Context, c *client.Client, t *resource.Type[T], collection string, opts ...client.WatchOption) (*Store[T], error) {
 	s := &Store[T]{asked: collection, synced: make(chan struct{})}
 	ch := make(chan struct{})
@@ -106,7 +106,8 @@ func (s *Store[T]) All() iter.Seq2[string, T] {
 }
 
 // Synced blocks until the first state of the collection is complete. Its error is ctx's, with
-// the trouble of the collection, or that of the watch if the watch ended before.
+// the trouble of the collection, or that of the watch if the watch ended before. ctx must not be nil. Inside
+// a handler it may wait for ever: the first state may wait for that handler.
 func (s *Store[T]) Synced(ctx context.Context) error {
 	select {
 	case <-s.synced: // whatever ended since
@@ -132,7 +133,7 @@ func (s *Store[T]) Changed() <-chan struct{} { return *s.changed.Load() }
 
 // Changes yields when the first state of the collection is complete and after each change from then on,
 // until ctx or the store ends; [Store.Err] then says why the store has ended. Changes that come while the
-// body of the loop runs are one. Several loops may run at once.
+// body of the loop runs are one. Several loops may run at once. For ctx and handlers see [Store.Synced].
 func (s *Store[T]) Changes(ctx context.Context) func(yield func() bool) {
 	return func(yield func() bool) {
 		for err := s.Synced(ctx); err == nil && ctx.Err() == nil; {

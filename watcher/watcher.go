@@ -23,7 +23,7 @@ func Watch[T any](ctx context.Context, c *client.Client, t *resource.Type[T], na
 
 // WatchAll subscribes to a collection: "*" is every resource of the type, a glob
 // ("xdstp://authority/type/path/*") the resources that match it, and the URL of a list
-// collection the resources that it lists; see [client.Client.WatchAll].
+// collection the resources that it lists; see [client.Client.WatchAll], also for errors.
 func WatchAll[T any](ctx context.Context, c *client.Client, t *resource.Type[T], collection string, handler client.BatchHandler[T], opts ...client.WatchOption) (*client.Watch, error) {
 	if t == nil {
 		return nil, client.ErrNilType
@@ -35,7 +35,7 @@ func WatchAll[T any](ctx context.Context, c *client.Client, t *resource.Type[T],
 }
 
 // NewSet makes one handler for many resources, which the program adds and removes; see
-// [client.Set].
+// [client.Set], and [client.Client.NewSet] for errors.
 func NewSet[T any](ctx context.Context, c *client.Client, t *resource.Type[T], handler client.BatchHandler[T], opts ...client.WatchOption) (*client.Set, error) {
 	if t == nil {
 		return nil, client.ErrNilType
@@ -47,7 +47,7 @@ func NewSet[T any](ctx context.Context, c *client.Client, t *resource.Type[T], h
 }
 
 // Get returns a resource: at once if the client holds it, else when the server has answered; see
-// [client.Client.Get].
+// [client.Client.Get], also for errors.
 func Get[T any](ctx context.Context, c *client.Client, t *resource.Type[T], name string, opts ...client.WatchOption) (T, error) {
 	var zero T
 	if t == nil {
