@@ -89,7 +89,7 @@ func (c *Client) aimFile(kind resource.AnyType, l xdstp.Locator, v *view, w *mac
 	if _, ok := kind.(listing.Kind); !ok {
 		return asked{}, errFileEntry
 	}
-	url := withoutDirectives(l).String()
+	url := listing.Plain(l).String()
 	path, ok := file.PathOf(url)
 	if !ok {
 		return asked{}, errFilePath
@@ -133,10 +133,6 @@ func (c *Client) aim(kind resource.AnyType, l xdstp.Locator, v *view, w *machine
 		return asked{}, err
 	}
 	return asked{name: l.String(), at: &l, kind: kind, view: v, watch: w}, c.place(kind, r, v, w)
-}
-
-func withoutDirectives(l xdstp.Locator) xdstp.Locator {
-	return xdstp.Locator{Scheme: l.Scheme, Name: l.Name}
 }
 
 // locator reads what a program asks for, directives and all, in its context.

@@ -41,7 +41,7 @@ func Members(h Host, typeURL, name string, w *machine.Watch, s Sink) *Collection
 // "List collections").
 func List(h Host, typeURL string, at xdstp.Locator, w *machine.Watch, s Sink) *Collection {
 	c := Members(h, typeURL, at.String(), w, s)
-	c.url, c.waits, c.first = plain(at), true, new(Name)
+	c.url, c.waits, c.first = listing.Plain(at), true, new(Name)
 	c.first.init(c.Tree, c.name, &at, w, c)
 	return c
 }
@@ -137,7 +137,7 @@ func (c *Collection) sync() (wantsFlush bool) {
 func (c *Collection) update(t *Told) (wantsFlush bool) {
 	d := t.Value.(listing.Directory)
 	c.whole, c.waits, c.stale = nil, c.waits || c.stale != t.Stale, t.Stale
-	if at := plain(*c.first.by.at); c.place == nil || !c.place.Equal(at) {
+	if at := listing.Plain(*c.first.by.at); c.place == nil || !c.place.Equal(at) {
 		c.place = &at
 	}
 	c.round++

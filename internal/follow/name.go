@@ -3,6 +3,7 @@ package follow
 import (
 	"cmp"
 
+	"github.com/xdswatch/xdswatch/internal/listing"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/xdstp"
 )
@@ -150,7 +151,7 @@ func (n *Name) told(news *News, kind machine.NoticeKind, also *News) *Told {
 	if n.by != n.root {
 		t.Locator = n.by.text()
 	}
-	if news.Name != n.asked && news.Name != "" && news.Name != plain(*n.root.at).String() {
+	if news.Name != n.asked && news.Name != "" && news.Name != listing.Plain(*n.root.at).String() {
 		t.At = news.Name
 	}
 	return t
@@ -163,6 +164,3 @@ func (t *Tree) told(name, authority string, news *News, kind machine.NoticeKind)
 		Value: news.Value, Raw: news.Raw, Attributes: news.Attributes,
 	}}
 }
-
-// plain is a locator without directives.
-func plain(l xdstp.Locator) xdstp.Locator { return xdstp.Locator{Scheme: l.Scheme, Name: l.Name} }

@@ -263,9 +263,12 @@ func CheckScheme(l xdstp.Locator) error {
 
 // WithoutAlt is a locator of the same resource that has no alternative.
 func WithoutAlt(l xdstp.Locator) xdstp.Locator {
-	plain := xdstp.Locator{Scheme: l.Scheme, Name: l.Name}
+	plain := Plain(l)
 	if name, ok := l.Entry(); ok {
 		plain = entryAt(plain, name)
 	}
 	return plain
 }
+
+// Plain is a locator without its directives.
+func Plain(l xdstp.Locator) xdstp.Locator { return xdstp.Locator{Scheme: l.Scheme, Name: l.Name} }
