@@ -164,7 +164,7 @@ func (b *batcher) handOver(last bool, deliver func(Batch[any])) {
 	}
 }
 
-// note has an answer taken when the event that brings it was handed over.
+// note notes the answer that an event brings; handOver takes it once the handler has had the event.
 func (b *batcher) note(a *answer, ev *Event[any]) {
 	if state, ok := told(ev); ok {
 		b.news = append(b.news, news{a, state})

@@ -64,7 +64,7 @@ type holder interface {
 	Holding(value any, raw []byte) any
 }
 
-// lazyKind is a [resource.Type], which has both of a type by [resource.LazyOf] and nil of another.
+// lazyKind is a [resource.Type]. Plain returns nils unless the type was made by [resource.LazyOf].
 type lazyKind interface {
 	Plain() (of resource.AnyType, holding func(value any, raw []byte) any)
 }

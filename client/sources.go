@@ -67,7 +67,7 @@ func AtStartup(s bootstrap.Subscription) WatchOption {
 	}
 }
 
-// place is who answers for a name, in a scope.
+// place is the key of a source: who answers for a name, and the scope.
 type place struct {
 	authority.Key
 	scope string

@@ -64,7 +64,8 @@ func (e *Engine) worker() *worker {
 	return w
 }
 
-// serve does the jobs of a worker, that which is half done first.
+// serve does the jobs of a worker. half, if not nil, is a job that another goroutine left half done; it comes
+// first.
 func (e *Engine) serve(w *worker, half *decoding) {
 	d, over := half, false
 	defer func() {

@@ -43,8 +43,7 @@ type Config struct {
 	// Node makes the encoded Node of a new stream. It is called by the stream's writer.
 	Node   func() []byte
 	Logger *slog.Logger
-	// Alarm is the logger for what a panic of the program's code leaves, asked for each
-	// time; nil for Logger.
+	// Alarm returns the logger for panics of the program's code, and is called for each; nil for Logger.
 	Alarm func() *slog.Logger
 	// Guard judges what the responses of guarded types would do, in the same lane as Trace.
 	// It may be nil if no type is guarded.
@@ -123,15 +122,15 @@ type Engine struct {
 	unused     []*conn         // whose last stream ended in this step
 	down       []machine.Ref   // streams that ended in this step
 	retries    map[int]*retry  // by machine stream
-	wakes      wakes           // of them
+	wakes      wakes           // the ends of the waits of retries
 	tasks      turns
 	busy       int               // workers
 	idle       []*worker         // the longest idle first
-	catching   []*machine.Watch  // of wildcards, that are to be told of what is held
+	catching   []*machine.Watch  // of wildcards; they have not been told yet of all that was held
 	parts      map[partKey]*part // responses that are being told
 	delivering map[machine.Ref]bool
 	events     []machine.Event // of a turn of the loop; empty between two
-	again      []machine.Event
+	again      []machine.Event // for the next step of this turn
 	lastNack   map[nackKey]string
 	lastFault  map[string]string // by URI
 	health     []health          // by server
@@ -179,7 +178,8 @@ func (e *Engine) Start(ws ...*machine.Watch) bool {
 	return e.post(slices.Clone(ws))
 }
 
-// Extend adds servers and sources, whose indices follow those that are there.
+// Extend adds servers and sources. Their indices follow those of the last ones. It says whether the engine
+// still runs.
 func (e *Engine) Extend(servers []Server, sources []machine.Source) bool {
 	return e.post(func() { e.extend(servers, sources) })
 }

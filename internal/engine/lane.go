@@ -29,7 +29,7 @@ type lane struct {
 	// What others may look at while the dispatcher is at work.
 	telling atomic.Pointer[machine.Watch] // whose sink is called, or the first of its group; hooked in a hook; nil while idle
 	begun   atomic.Uint64                 // how many notices were begun
-	vain    atomic.Uint64                 // begun, when somebody waited in vain for the sink's return
+	vain    atomic.Uint64                 // the value of begun when Call.Await last gave up
 
 	// The dispatcher's own: its place in its work, which is noted before a sink or a hook is
 	// called. If that ends the goroutine, another one goes on behind it.
@@ -48,7 +48,7 @@ type lane struct {
 // dispatcher is at: saying so for each of many watches costs more than most handlers.
 const groupSize = 16
 
-// mostSpare is how many items the room may have that a lane keeps while nothing waits in it.
+// mostSpare is the largest array, in items, that a lane keeps for its next queue.
 const mostSpare = 64
 
 // told is a watch whose sink was told something, and the response that it was of, nil if
@@ -148,7 +148,8 @@ func (l *lane) isEnded() bool {
 	return l.ended
 }
 
-// next blocks for what there is to do, unless something is half done.
+// next makes doing the next item, and blocks until there is one. An item that is half done stays: another
+// goroutine goes on with it. It says no at the end of the lane.
 func (l *lane) next() bool {
 	if l.isEnded() {
 		return false

@@ -148,7 +148,7 @@ func (e *Engine) logFailure(w machine.Wait) {
 	e.say(slog.LevelWarn, what, uri, "", "error", brief(text))
 }
 
-// nackKey is what the newest NACK is remembered for.
+// nackKey is a key of Engine.lastNack.
 type nackKey struct{ uri, typeURL string }
 
 func (e *Engine) logStream(n *machine.Notice) {

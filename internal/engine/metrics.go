@@ -14,7 +14,7 @@ type Metrics struct {
 	Updates func(server int, typeURL string, valid, invalid int)
 }
 
-// health is what is known of a server's (gRFC A78, grpc.xds_client.connected).
+// health is whether a server is connected (gRFC A78, grpc.xds_client.connected).
 type health struct {
 	known   bool // a stream was asked for
 	failed  bool // and since it failed there was no response
@@ -50,8 +50,8 @@ func (e *Engine) judge(w machine.Wait) {
 	}
 }
 
-// heard takes a response. It is what ends a failure; with one stream a type, of a server
-// none of whose other streams fails.
+// heard takes a response on a stream. The server is connected again unless another of its streams, which
+// somebody wants, fails still.
 func (e *Engine) heard(server, stream int) {
 	h := &e.health[server]
 	if !h.failed {

@@ -15,7 +15,7 @@ type Blocked struct {
 	Waiting    int // notices behind it, in its lane
 }
 
-// hooked is what a lane is at in a hook.
+// hooked stands in lane.telling while a hook is called, which is of no watch.
 var hooked = &machine.Watch{Type: &machine.Type{}}
 
 // sight is where a lane was when it was looked at.

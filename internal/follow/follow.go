@@ -211,8 +211,8 @@ func (t *Tree) End() {
 	t.live = nil
 }
 
-// Asked says for what the program asked with a watch whose notices a tree hears; list of the
-// directory of a list collection.
+// Asked returns what the program asked for, given a watch whose notices go to a tree. list says that it is a list
+// collection. ok is false if no tree hears the watch.
 func Asked(w *machine.Watch) (typeURL, name string, list, ok bool) {
 	n, ok := w.Owner.(*node)
 	if !ok {
