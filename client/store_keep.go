@@ -272,7 +272,7 @@ func (k *keeper) complain(what string, s StoreSection, err error) {
 
 // guard calls the program's store. That it does not return is an error.
 func (k *keeper) guard(f func() error) (err error) {
-	engine.Apart(func() { err = f() }, func(p any) {
+	engine.Apart(func() { err = engine.WithText(f()) }, func(p any) {
 		k.client.left("Config.Store", "", p)
 		err = errStoreLeft
 	})

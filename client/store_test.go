@@ -257,6 +257,7 @@ func TestStoreThatFails(t *testing.T) {
 		"error": func() error { return fmt.Errorf("%w: full", client.ErrNotSaved) },
 		"panic": func() error { panic("at the disk") },
 		"exit":  func() error { runtime.Goexit(); return nil },
+		"none":  func() error { return (*textless)(nil) },
 	} {
 		t.Run(what, func(t *testing.T) {
 			b := &brittle{fail: fail}

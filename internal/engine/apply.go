@@ -385,7 +385,7 @@ var errGuardExited = errors.New("the guard ended its goroutine (runtime.Goexit)"
 func (e *Engine) judgeProposal(p *machine.Proposal) {
 	err := errGuardExited
 	defer func() { e.post(machine.Guarded{Proposal: p, Err: err}) }()
-	err = withText(e.config.Guard(p))
+	err = WithText(e.config.Guard(p))
 }
 
 // hook has a hook of the program called, in order with the events of the lane of a

@@ -237,7 +237,7 @@ func decodeNext(k resource.AnyType, src resource.Source, raw, before []byte) (va
 	} else {
 		value, err = k.Decode(src, raw)
 	}
-	return value, flaws, withText(err)
+	return value, flaws, WithText(err)
 }
 
 // same says whether two payloads of one length mean the same: map entries have no order on the

@@ -114,7 +114,7 @@ func (s *stream) scan(r *received) error {
 	r.response.Renewed = r.frame.Renewed
 	for i, fault := range r.frame.Faults {
 		if i >= 0 && i < len(r.response.Resources) {
-			r.response.Resources[i].Fault = withText(fault)
+			r.response.Resources[i].Fault = WithText(fault)
 		}
 	}
 	return nil
@@ -144,7 +144,7 @@ func (s *stream) open() (transport.Stream, error) {
 func (e *Engine) write(s *stream) {
 	ts, err := s.open()
 	if err != nil {
-		e.post(machine.Down{Ref: s.ref, Kind: machine.FaultConnection, Err: withText(err)})
+		e.post(machine.Down{Ref: s.ref, Kind: machine.FaultConnection, Err: WithText(err)})
 		return
 	}
 	defer ts.Close()
@@ -211,7 +211,7 @@ func (e *Engine) broken(s *stream, err error) {
 	if s.server.Polled {
 		kind = machine.FaultConnection // each poll is an attempt of its own
 	}
-	err = withText(err) // status.Code may ask for it
+	err = WithText(err) // status.Code may ask for it
 	e.post(machine.Down{Ref: s.ref, Kind: kind, Err: err, Code: int32(status.Code(err))})
 }
 

@@ -9,8 +9,8 @@ type textError struct {
 	text string
 }
 
-// withText takes the text of an error of the program's, where that was returned.
-func withText(err error) error {
+// WithText takes the text of an error of the program's, where that was returned.
+func WithText(err error) error {
 	if err == nil {
 		return nil
 	}
