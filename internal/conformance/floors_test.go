@@ -54,13 +54,14 @@ func TestFloors(t *testing.T) {
 
 // floorsOf reads the floors of the files from the map, from 1 at the top.
 func floorsOf(text string) map[string]int {
-	floors, floor := map[string]int{}, 0
+	floors, floor, name := map[string]int{}, 0, ""
 	for line := range strings.Lines(text) {
 		cells := strings.Split(line, "|")
 		if !strings.HasPrefix(line, "| `") || len(cells) < 4 {
 			continue
 		}
-		if strings.TrimSpace(cells[2]) != "" {
+		if cells[2] != name {
+			name = cells[2]
 			floor++
 		}
 		for _, m := range mapped.FindAllStringSubmatch(cells[1], -1) {

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"math"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -69,42 +68,6 @@ type Type struct {
 	Keep time.Duration
 }
 
-// Machine is the state of the protocol. Not safe for concurrent use.
-type Machine struct {
-	config    Config
-	servers   []*Server
-	sources   []Source
-	working   map[sourceKey]*source // by source
-	caches    map[cacheKey]*cache
-	streams   []*stream
-	agenda    agenda
-	slots     map[slot]*stream
-	serial    uint32 // of the last response
-	lastAlarm timer
-	budgets   []*int      // of each server's first requests, in bytes; 0 for none
-	params    []Described // of types for which they were changed, in the order of the first change
-	node      []byte      // of the newest stream
-	fx        Effects
-
-	sifting []*sifting // long lists of removed names, some of which are looked at in each step
-	began   time.Time  // when the first step was
-	stepped time.Time  // when the last step was
-
-	discarded Notice          // that nobody is told of; used again
-	found     []*subscription // what a response speaks of; used again
-	ready     []planned       // of a response; its room is used again
-	turns     []turn          // of a stream's types; used again
-}
-
-// slot names a stream for life: a server, and with one stream a type its type.
-type slot struct {
-	server, scope int
-	url           string
-}
-
-// longest is a time that does not pass, and can be added to another.
-const longest = math.MaxInt64 / 4
-
 // timeout is the does-not-exist timeout of a server.
 func (m *Machine) timeout(s *stream) time.Duration {
 	// DNE-8: the server asks for this timeout.
@@ -112,18 +75,4 @@ func (m *Machine) timeout(s *stream) time.Duration {
 		return min(s.TransientTimeout, longest)
 	}
 	return min(m.config.ResourceTimeout, longest)
-}
-
-// current finds the stream of an event, or nil if that incarnation of it is over.
-func (m *Machine) current(r Ref) *stream {
-	if s := m.streams[r.Stream]; s.gen == r.Gen {
-		return s
-	}
-	return nil
-}
-
-// touch finds the stream of an event, as current does, and has it looked at.
-func (m *Machine) touch(r Ref) *stream {
-	m.agenda.touch(m.streams[r.Stream])
-	return m.current(r)
 }

@@ -211,19 +211,3 @@ func (l *link) hangsOver(src *source) bool {
 	}
 	return false
 }
-
-// lacks says whether something is watched of which nothing is known. What is known not to
-// exist, or was refused, is not lacking.
-func (src *source) lacks() bool {
-	for _, c := range src.caches {
-		for sub := range c.of(src) {
-			if sub.wanted() && sub.status == StatusRequested {
-				return true
-			}
-		}
-		if star := c.star; star.source == src && star.wanted() && star.self.status == StatusRequested {
-			return true
-		}
-	}
-	return false
-}

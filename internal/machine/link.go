@@ -74,9 +74,6 @@ const (
 	wildExplicit          // by the name `*`
 )
 
-// star is the explicit wildcard.
-const star = "*"
-
 // reset forgets an incarnation of the stream.
 func (l *link) reset() {
 	// STREAM-4: nonces are forgotten.
@@ -204,13 +201,6 @@ func (l *link) keepFor() time.Duration {
 
 // keepsDeleted says whether what a server deletes is held for good.
 func (l *link) keepsDeleted() bool { return l.keepFor() < 0 }
-
-// spokenOf says whether the server spoke of a resource, by its own name, or does so in the response being worked
-// on.
-func (sub *subscription) spokenOf() bool {
-	l := sub.link()
-	return !sub.isCollection() && !sub.byAlias() && (sub.known() || l != nil && l.busy != nil && sub.seen == l.busy.serial)
-}
 
 func without[T comparable](ws []T, w T) []T {
 	if i := slices.Index(ws, w); i >= 0 {

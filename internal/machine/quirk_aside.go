@@ -15,8 +15,9 @@ type aside struct {
 
 // unsaid is what a request named, of which the server said nothing yet.
 type unsaid struct {
-	subs  []*subscription
-	timer uint32
+	stream *stream
+	subs   []*subscription
+	timer
 }
 
 func (q *aside) forget() {
@@ -26,11 +27,8 @@ func (q *aside) forget() {
 	q.asked = nil
 }
 
-func (q *aside) written(m *Machine, now time.Time, l *link, first bool, fresh []*subscription) {
-	u := &unsaid{}
-	if first && l.form != wildNone {
-		fresh = append(slices.Clone(fresh), l.cache.star.self)
-	}
+func (q *aside) written(m *Machine, now time.Time, _ *link, _ bool, fresh []*subscription) {
+	u := &unsaid{stream: q.stream}
 	for _, sub := range fresh {
 		if !sub.gone && sub.standsBy(q.stream) {
 			u.subs = append(u.subs, sub)
@@ -47,24 +45,18 @@ func (sub *subscription) standsBy(s *stream) bool {
 	return sub.of.source != nil && sub.of.source.standsBy(s)
 }
 
-func (u *unsaid) alarm() *uint32 { return &u.timer }
-
-func (u *unsaid) order() (alarmKind, string, string) {
-	return alarmAnswer, u.subs[0].of.cache.typ.URL, u.subs[0].name
-}
-
 // ring ends the waiting while the active server cannot be reached, which may happen later, and again.
-func (u *unsaid) ring(m *Machine, now time.Time, s *stream) {
+func (u *unsaid) ring(m *Machine, now time.Time) {
 	u.subs = slices.DeleteFunc(u.subs, func(sub *subscription) bool {
-		return sub.gone || !sub.standsBy(s) || !sub.wanted() || sub.usable() || sub.known()
+		return sub.gone || !sub.standsBy(u.stream) || !sub.wanted() || sub.usable() || sub.known()
 	})
 	for _, sub := range u.subs {
 		// DNE-7: no server is left that could say so.
 		if sub.stream().unreachable() {
-			m.answerTimeout(now, s, sub)
+			m.answerTimeout(now, sub)
 		}
 	}
 	if len(u.subs) > 0 {
-		m.startTimer(now, s, u)
+		m.startTimer(now, u.stream, u)
 	}
 }

@@ -110,3 +110,19 @@ func (src *source) use(c *cache) {
 
 // last says that there is no server left to fall back to.
 func (src *source) last() bool { return src.active+1 == len(src.streams) }
+
+// lacks says whether something is watched of which nothing is known. What is known not to
+// exist, or was refused, is not lacking.
+func (src *source) lacks() bool {
+	for _, c := range src.caches {
+		for sub := range c.of(src) {
+			if sub.wanted() && sub.status == StatusRequested {
+				return true
+			}
+		}
+		if star := c.star; star.source == src && star.wanted() && star.self.status == StatusRequested {
+			return true
+		}
+	}
+	return false
+}

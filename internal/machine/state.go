@@ -1,243 +1,56 @@
 package machine
 
 import (
-	"errors"
-	"fmt"
+	"math"
 	"time"
 )
 
-// accept takes a new value, as it was given.
-func (m *Machine) accept(now time.Time, sub *subscription, raw []byte, value any, version string, as given) {
-	m.returned(sub)
-	if sub.switchesAlias() && !sub.byAlias() { // ALIAS-2: what is an alias from now on leaves its collection
-		n := m.noticeTo(sub, NoticeDoesNotExist, nil, sub.covering())
-		n.Version, n.Reason = "", ReasonRemoved
-	}
-	if raw == nil {
-		raw = []byte{} // an empty message is one
-	}
-	sub.hold(raw, as)
-	sub.version, sub.updated = version, now.UnixNano()
-	sub.become(StatusAcked, nil)
-	sub.troubled, sub.timer = false, 0
-	sub.credit()
-	sub.gen++
-	sub.setRenewed(false)
-	sub.arrived()
-	n := m.noticeTo(sub, NoticeUpdated, sub.handOut(), sub.audience())
-	n.Value, n.Raw, n.Attributes = value, raw, sub.attributes()
-	m.remindOfTrouble(sub)
+// Machine is the state of the protocol. Not safe for concurrent use.
+type Machine struct {
+	config    Config
+	servers   []*Server
+	sources   []Source
+	working   map[sourceKey]*source // by source
+	caches    map[cacheKey]*cache
+	streams   []*stream
+	agenda    agenda
+	slots     map[slot]*stream
+	serial    uint32 // of the last response
+	lastAlarm timer
+	budgets   []*int      // of each server's first requests, in bytes; 0 for none
+	params    []Described // of types for which they were changed, in the order of the first change
+	node      []byte      // of the newest stream
+	fx        Effects
+
+	sifting []*sifting // long lists of removed names, some of which are looked at in each step
+	began   time.Time  // when the first step was
+	stepped time.Time  // when the last step was
+
+	discarded Notice          // that nobody is told of; used again
+	found     []*subscription // what a response speaks of; used again
+	ready     []planned       // of a response; its room is used again
+	turns     []turn          // of a stream's types; used again
 }
 
-// returned tells the operator that a resource is back whose deletion was ignored.
-func (m *Machine) returned(sub *subscription) {
-	// ERR-5: it returns.
-	if sub.keptDeleted() {
-		sub.endLease(leaseGrace)
-		m.log(sub, false, "a resource that the server had deleted is back")
-	}
+// slot names a stream for life: a server, and with one stream a type its type.
+type slot struct {
+	server, scope int
+	url           string
 }
 
-// confirm notes that a held value was sent again unchanged.
-func (m *Machine) confirm(sub *subscription, version string) {
-	m.returned(sub)
-	sub.version = version
-	sub.credit()
-	m.endFault(sub)
+// longest is a time that does not pass, and can be added to another.
+const longest = math.MaxInt64 / 4
+
+// current finds the stream of an event, or nil if that incarnation of it is over.
+func (m *Machine) current(r Ref) *stream {
+	if s := m.streams[r.Stream]; s.gen == r.Gen {
+		return s
+	}
+	return nil
 }
 
-// endFault ends what was wrong with a held value, or a collection that is complete.
-func (m *Machine) endFault(sub *subscription) {
-	had := sub.fault()
-	if sub.become(StatusAcked, nil); had == nil {
-		return
-	}
-	var to []*Watch
-	if !sub.troubled { // else it is the server's trouble that they were told of last
-		to = sub.handOut()
-	}
-	// ERR-10: the end of trouble is told.
-	m.report(sub, to, sub.audience())
-}
-
-// markComplete: the first state of a collection is complete.
-func (m *Machine) markComplete(now time.Time, sub *subscription, version string) {
-	sub.become(StatusAcked, nil)
-	sub.complete, sub.troubled, sub.timer = true, false, 0
-	m.storeComplete(now, sub)
-	sub.from = 0
-	m.noticeTo(sub, NoticeSynced, sub.handOut(), nil).Version = version
-	m.remindOfTrouble(sub)
-}
-
-// reject notes that a resource was refused; fault.Kind is FaultRejected.
-func (m *Machine) reject(sub *subscription, f *Fault) {
-	// ERR-3: with fail_on_data_errors the value goes.
-	m.noteFault(sub, f, StatusNacked, sub.stream().FailOnDataErrors && !sub.isCollection())
-}
-
-// noteFault notes a fault of the resource, or the collection, itself. With drop a held value goes. The same
-// fault again is told to nobody.
-func (m *Machine) noteFault(sub *subscription, f *Fault, status Status, drop bool) {
-	if drop && sub.usable() {
-		m.dropState(sub)
-	}
-	m.setStatus(sub, status, sub.reason, f, sub.audience())
-}
-
-// setStatus gives a subscription a status, and reports it to the watches of the name and to others, unless
-// they were told so last.
-func (m *Machine) setStatus(sub *subscription, status Status, reason Reason, f *Fault, all []*Watch) {
-	// DNE-6: the same is not told again.
-	told := sub.status == status && (f == nil || f.same(sub.fault())) && !sub.overshadowed()
-	// DNE-4, DNE-9: nothing is waited for any more.
-	sub.become(status, f)
-	sub.reason, sub.timer = reason, 0
-	if !sub.held() && !sub.stale() {
-		sub.credit()
-	}
-	if !told {
-		sub.troubled = false
-		m.report(sub, sub.handOut(), all)
-	}
-}
-
-// dropState lets go of a value, or of a collection's first state; its members have conclusions of their own.
-func (m *Machine) dropState(sub *subscription) {
-	m.unstore(sub)
-	if sub.isCollection() {
-		sub.complete, sub.from, sub.status = false, 0, StatusRequested
-	} else {
-		sub.dropValue()
-	}
-}
-
-// dropValue lets go of the value. What was told of it counts no more.
-func (sub *subscription) dropValue() {
-	if !sub.held() {
-		return
-	}
-	sub.hold(nil, given{})
-	sub.version, sub.from, sub.status = "", 0, StatusRequested
-	sub.strip()
-	sub.troubled = false
-	sub.gen++
-	sub.arrived()
-}
-
-// remove takes the server's word that there is no such resource. Known absence is told
-// once.
-func (m *Machine) remove(now time.Time, sub *subscription, reason Reason) {
-	sub.timer = 0
-	// ERR-4, ERR-5: what is held goes, unless the program keeps what servers delete.
-	if sub.held() && sub.link().keepFor() != 0 {
-		m.keepDeleted(now, sub, reason)
-		return
-	}
-	m.noteAbsent(sub, reason)
-}
-
-// expireTTL ends a resource whose time to live ran out, as if the server had deleted it; that
-// it may be told to keep what is deleted does not matter, since the time is of its making.
-func (m *Machine) expireTTL(sub *subscription) {
-	l := sub.link()
-	l.lapsed = l.lapsed || sub.of.wanted()
-	// TTL-2: as if the server had removed it.
-	m.noteAbsent(sub, ReasonTTL)
-}
-
-// noteAbsent notes that there is no such resource.
-func (m *Machine) noteAbsent(sub *subscription, reason Reason) {
-	var all []*Watch // of collections, which were told of it
-	// P-11: collections hear of it only if they held it.
-	if sub.known() {
-		all = sub.audience()
-	}
-	sub.of.cache.aliases.remove(sub)
-	m.dropState(sub)
-	m.setStatus(sub, StatusDoesNotExist, reason, nil, all)
-	// DELTA-10: what is subscribed to stays so.
-	if !sub.lives() {
-		sub.of.cache.drop(sub) // a collection's member
-	}
-}
-
-// ErrDeletionKept is that a deletion is ignored, for good or for a while.
-var ErrDeletionKept = errors.New("the server deleted the resource; the last value is kept")
-
-// keepDeleted ignores a deletion (gRFC A53), or puts it off: the operator is told once, the program as
-// of any other error of a held resource.
-func (m *Machine) keepDeleted(now time.Time, sub *subscription, reason Reason) {
-	err, grace := ErrDeletionKept, sub.link().keepFor()
-	if grace > 0 {
-		err = fmt.Errorf("%w for %v, unless the resource returns", err, grace)
-	}
-	// ERR-5: the operator is told once.
-	if sub.status != StatusDoesNotExist {
-		m.log(sub, false, "the server deleted a resource ("+reason.String()+"); as configured, the last value is kept")
-		if sub.reason = reason; grace > 0 {
-			m.lease(now, sub, leaseGrace, grace)
-		}
-	}
-	m.noteFault(sub, &Fault{Kind: FaultData, Err: err, At: now}, StatusDoesNotExist, false)
-}
-
-// answerTimeout: the server did not answer in time. Only watches of the name are notified: those of a collection
-// never heard of it.
-func (m *Machine) answerTimeout(now time.Time, sub *subscription) {
-	l := sub.link()
-	switch {
-	case sub.held():
-		m.unconfirmedTimeout(now, sub)
-		return
-	// WILD-5: the server sent names and has nothing to add.
-	case sub.isCollection() && sub.of.needsNoMore():
-		l.lapsed = l.lapsed || l.added // SOTW-2: the version was accepted before that
-		m.markComplete(now, sub, l.version)
-		return
-	case m.timeout(l.stream) <= 0:
-		return // of a collection, which was waited for because of the case before
-	case sub.stale():
-		m.unconfirmedTimeout(now, sub)
-		return
-	}
-	if sub == l.cache.star.self && l.form == wildExplicit {
-		m.warnStar(l)
-	}
-	if patient(sub.watches) {
-		return // E-3: the watches wait for ever
-	}
-	// LKG-5: the complete state of a collection lacks it.
-	if sub.of.wanted() && sub.of.self.complete {
-		m.unstore(sub)
-	}
-	// SOTW-2: the server has said nothing since it was named, so the version that was accepted says nothing of it.
-	l.lapsed = l.lapsed || l.added || l.answered == 0
-	status, f := StatusDoesNotExist, (*Fault)(nil)
-	if l.stream.TransientTimeout > 0 {
-		status, f = StatusTimeout, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}
-	}
-	// DNE-7: there is no such resource; the subscription stays.
-	m.setStatus(sub, status, ReasonTimeout, f, nil)
-}
-
-// ErrNoAnswer is the error of a [FaultTimeout] of a resource or a collection.
-var ErrNoAnswer = errors.New("the server did not answer in time")
-
-// unconfirmedTimeout: the server did not confirm a held resource, so there is none.
-func (m *Machine) unconfirmedTimeout(now time.Time, sub *subscription) {
-	lacked := sub.unconfirmed || sub.link().stated > sub.seen
-	sub.unconfirmed = false
-	// LKG-5: silence keeps a stale value, unless a full state lacks it.
-	if sub.stale() && !lacked {
-		if !patient(sub.watches) {
-			m.noteFault(sub, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}, StatusTimeout, false)
-		}
-		return
-	}
-	if sub.stream().TransientTimeout > 0 {
-		m.noteFault(sub, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}, StatusTimeout, false)
-		return
-	}
-	m.remove(now, sub, ReasonTimeout)
+// touch finds the stream of an event, as current does, and has it looked at.
+func (m *Machine) touch(r Ref) *stream {
+	m.agenda.touch(m.streams[r.Stream])
+	return m.current(r)
 }

@@ -95,6 +95,13 @@ func (sub *subscription) known() bool {
 	return sub.held() || sub.status == StatusNacked || sub.status == StatusReceivedError
 }
 
+// spokenOf says whether the server spoke of a resource, by its own name, or does so in the response being worked
+// on.
+func (sub *subscription) spokenOf() bool {
+	l := sub.link()
+	return !sub.isCollection() && !sub.byAlias() && (sub.known() || l != nil && l.busy != nil && sub.seen == l.busy.serial)
+}
+
 // authority of the name; "" of an old-style one.
 func (sub *subscription) authority() string {
 	authority, _ := xdstp.AuthorityOf(sub.name)

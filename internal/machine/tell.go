@@ -88,7 +88,7 @@ func (m *Machine) tellFaultTo(sub *subscription, f *Fault, to []*Watch) {
 	sub.troubled = true
 	m.noticeTo(sub, kind, to, nil).blame(sub, f)
 	if s := sub.stream(); len(s.told) == 0 && f == s.fault {
-		s.told = []*Fault{pastFault} // ERR-10: its end is news, though nobody else was told of it
+		s.told = []*Fault{pastFault} // its end is news, though nobody else was told of it
 	}
 }
 
