@@ -10,13 +10,13 @@ import (
 type aside struct {
 	noQuirk
 	stream *stream
-	asked  []*unsaid // by the requests of this incarnation
+	asked  map[*subscription]*unsaid // by the last request that named it on this incarnation
 }
 
 // unsaid is what a request named, of which the server said nothing yet.
 type unsaid struct {
-	stream *stream
-	subs   []*subscription
+	quirk *aside
+	subs  []*subscription
 	timer
 }
 
@@ -24,39 +24,49 @@ func (q *aside) forget() {
 	for _, u := range q.asked {
 		u.timer = 0
 	}
-	q.asked = nil
+	clear(q.asked)
 }
 
 func (q *aside) written(m *Machine, now time.Time, _ *link, _ bool, fresh []*subscription) {
-	u := &unsaid{stream: q.stream}
+	u := &unsaid{quirk: q}
 	for _, sub := range fresh {
-		if !sub.gone && sub.standsBy(q.stream) {
+		if q.waitsFor(sub) {
+			q.asked[sub] = u
 			u.subs = append(u.subs, sub)
 		}
 	}
 	if len(u.subs) > 0 {
-		q.asked = append(slices.DeleteFunc(q.asked, func(u *unsaid) bool { return u.timer == 0 }), u)
 		m.startTimer(now, q.stream, u)
 	}
 }
 
-// standsBy says that the subscription's source uses a server after this one.
-func (sub *subscription) standsBy(s *stream) bool {
-	return sub.of.source != nil && sub.of.source.standsBy(s)
+// waitsFor says whether nothing is known of a subscription, and its source uses a server after this one.
+func (q *aside) waitsFor(sub *subscription) bool {
+	src := sub.of.source
+	return !sub.gone && src != nil && src.standsBy(q.stream) && sub.wanted() && !sub.usable() && !sub.known()
 }
 
-// ring ends the waiting while the active server cannot be reached, which may happen later, and again.
+// ring ends the waiting while the active server cannot be reached, which may happen later, and again. On a stream of
+// its own that server's silence counts.
 func (u *unsaid) ring(m *Machine, now time.Time) {
+	q := u.quirk
 	u.subs = slices.DeleteFunc(u.subs, func(sub *subscription) bool {
-		return sub.gone || !sub.standsBy(u.stream) || !sub.wanted() || sub.usable() || sub.known()
+		if q.asked[sub] != u {
+			return true // it was requested anew
+		}
+		over := !q.waitsFor(sub)
+		if over {
+			delete(q.asked, sub)
+		}
+		return over
 	})
 	for _, sub := range u.subs {
 		// DNE-7: no server is left that could say so.
-		if sub.stream().unreachable() {
+		if s := sub.stream(); s.unreachable() && s.state != up {
 			m.answerTimeout(now, sub)
 		}
 	}
 	if len(u.subs) > 0 {
-		m.startTimer(now, u.stream, u)
+		m.startTimer(now, q.stream, u)
 	}
 }
