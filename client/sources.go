@@ -251,7 +251,7 @@ type view struct {
 	deltaOnly bool
 }
 
-// fetchTimeout is that of a watch whose name was resolved.
+// fetchTimeout is that of a watch whose name was resolved: 0 for no bound, negative if silence is no absence.
 func (v *view) fetchTimeout(r authority.Resolved) time.Duration {
 	if v.fetch != nil {
 		return *v.fetch
@@ -310,7 +310,8 @@ func (c *Client) place(kind resource.AnyType, r authority.Resolved, v *view, w *
 		spelling := r.Spelling // r stays off the heap
 		w.Spelling = &spelling
 	}
-	w.FetchTimeout = v.fetchTimeout(r)
+	timeout := v.fetchTimeout(r)
+	w.FetchTimeout, w.Patient = max(timeout, 0), timeout < 0
 	return nil
 }
 

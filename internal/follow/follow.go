@@ -147,7 +147,7 @@ func (t *Tree) open(n *node) *machine.Fault {
 	}
 	w.Owner, n.watch, n.server = n, w, t.host.First(w)
 	if n.name.said.answered() { // what is waited for is no first answer
-		w.FetchTimeout = min(w.FetchTimeout, 0)
+		w.FetchTimeout = 0
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

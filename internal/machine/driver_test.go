@@ -179,7 +179,7 @@ func (d *driver) watch(words []string) *Watch {
 		w.FetchTimeout = script.FetchTimeout
 	}
 	if d.script.Has("client", "wait-forever") && words[0] != "impatient" {
-		w.FetchTimeout = -1
+		w.FetchTimeout, w.Patient = 0, true
 	}
 	d.watches[words[0]] = w
 	return w

@@ -23,8 +23,7 @@ type Watch struct {
 	Spelling *string // how the first watch of the name has it spelled in requests; nil for Name
 
 	// FetchTimeout is how long the watch waits for its first answer until it is told that
-	// there is none yet; 0 or less is for ever.
-	// With a negative one the silence of the server is no absence to it.
+	// there is none yet; 0 for no bound.
 	FetchTimeout time.Duration
 
 	sub   *subscription // of the name; nil unless started
@@ -35,6 +34,7 @@ type Watch struct {
 
 	Wildcard bool // the whole collection
 	Explicit bool // `*` has to be spelled so
+	Patient  bool // the silence of the server is no absence to it (initial_fetch_timeout of 0)
 	alive    bool
 }
 

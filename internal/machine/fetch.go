@@ -44,8 +44,7 @@ func (w *Watch) unanswered() bool {
 	return w.alive && !w.sub.usable() && w.sub.status == StatusRequested
 }
 
-// patient says that all of some watches wait for their first answer for ever
-// (initial_fetch_timeout of 0): silence says nothing to them.
+// patient says that silence says nothing to any of some watches.
 func patient(watches []*Watch) bool {
-	return len(watches) > 0 && !slices.ContainsFunc(watches, func(w *Watch) bool { return w.FetchTimeout >= 0 })
+	return len(watches) > 0 && !slices.ContainsFunc(watches, func(w *Watch) bool { return !w.Patient })
 }

@@ -118,7 +118,8 @@ func (w *world) start() {
 		watch.Source = 1
 	}
 	if w.fetches {
-		watch.FetchTimeout = []time.Duration{-1, 0, 5 * time.Second, 20 * time.Second}[w.roll(4)]
+		n := w.roll(4)
+		watch.Patient, watch.FetchTimeout = n == 0, []time.Duration{0, 0, 5 * time.Second, 20 * time.Second}[n]
 	}
 	sw := &simWatch{Watch: watch, began: w.now, told: map[string]*told{}}
 	watch.Owner = sw

@@ -274,7 +274,7 @@ func (w *world) holder(name string, t *Type) *simServer {
 
 // endless says that a server's silence tells a watch nothing, however long.
 func (w *world) endless(sw *simWatch) bool {
-	return sw.FetchTimeout < 0 || w.config.ResourceTimeout < 0 && w.server.TransientTimeout == 0
+	return sw.Patient || w.config.ResourceTimeout < 0 && w.server.TransientTimeout == 0
 }
 
 // beside says that a server may not know that a name is wanted: everything is.
