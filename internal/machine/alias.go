@@ -40,11 +40,11 @@ func identical(a, b []byte) bool {
 }
 
 // mayBeAlias says that a subscription may be that of an alias: it is watched, or is one.
-func (sub *subscription) mayBeAlias() bool { return sub.lives() || sub.extras().target != nil }
+func (sub *subscription) mayBeAlias() bool { return sub.lives() || sub.target() != nil }
 
 // add notes what the server calls a subscription. It fails if there are too many.
 func (a *aliases) add(sub *subscription, name []byte) error {
-	n, was := a.called(name), sub.extras().target
+	n, was := a.called(name), sub.target()
 	switch {
 	case n != nil && was == n:
 		return nil
@@ -72,7 +72,7 @@ func (a *aliases) add(sub *subscription, name []byte) error {
 
 // remove forgets a subscription.
 func (a *aliases) remove(sub *subscription) {
-	n := sub.extras().target
+	n := sub.target()
 	if n == nil {
 		return
 	}
@@ -86,17 +86,24 @@ func (a *aliases) remove(sub *subscription) {
 // byAlias says that a subscription is known by an alias alone, so that it is no member of a
 // collection (ALIAS-2).
 func (sub *subscription) byAlias() bool {
-	if x := sub.extras(); sub.held() {
-		return x.given.alias
-	} else {
-		return x.target != nil
+	if sub.held() {
+		return sub.given().alias
 	}
+	return sub.target() != nil
 }
 
 // switchesAlias says that what a response speaks of was a member of a watched collection by its own name
 // and becomes an alias, or the reverse.
 func (sub *subscription) switchesAlias() bool {
-	return sub.held() && sub.byAlias() != (sub.extras().target != nil) && len(sub.covering()) > 0
+	return sub.held() && sub.byAlias() != (sub.target() != nil) && len(sub.covering()) > 0
+}
+
+// target is the resource of which the name is an alias; nil if it is none.
+func (sub *subscription) target() *aliasTarget {
+	if sub.extra == nil {
+		return nil
+	}
+	return sub.extra.target
 }
 
 // called finds what a server calls so, however it spells that; nil if it has no alias.

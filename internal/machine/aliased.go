@@ -74,13 +74,13 @@ func (r *reader) notAlias(name, constraints []byte) {
 // response is taken.
 func (r *reader) setAlias(sub *subscription, of []byte) error {
 	all := &r.link.cache.aliases
-	was := sub.extras().target
+	was := sub.target()
 	if of == nil {
 		all.remove(sub)
 	} else if err := all.add(sub, of); err != nil {
 		return err
 	}
-	if sub.extras().target != was {
+	if sub.target() != was {
 		r.aliasesBefore = append(r.aliasesBefore, aliasBefore{sub, was})
 	}
 	return nil

@@ -27,21 +27,29 @@ func (r *reader) conclude() {
 // everything or of nothing at all.
 func (resp *response) findCompleted() {
 	l := resp.link
-	cs := slices.DeleteFunc(slices.Clone(resp.collections), func(c *collection) bool { return !c.isGlob() })
+	cs := resp.collections
 	// DELTA-14: an empty response makes all complete.
 	if l.fullState() || len(resp.Resources)+len(resp.Removed)+len(resp.RemovedNames)+len(resp.Errors) == 0 {
-		cs = cs[:0]
+		cs = make([]*collection, 0, len(l.cache.globs))
 		for _, c := range l.cache.globs {
 			cs = append(cs, c)
 		}
 	}
-	slices.SortFunc(cs, byName)
-	// WILD-5: any response makes it ready.
-	for _, c := range slices.Insert(cs, 0, l.cache.star) {
-		if c.ownedBy(l.stream) && l.sent(c.self) && !c.self.complete {
+	for _, c := range cs {
+		if c.isGlob() && resp.awaited(c) {
 			resp.completes = append(resp.completes, c)
 		}
 	}
+	slices.SortFunc(resp.completes, byName)
+	// WILD-5: any response makes it ready.
+	if star := l.cache.star; resp.awaited(star) {
+		resp.completes = slices.Insert(resp.completes, 0, star)
+	}
+}
+
+// awaited says that a collection was requested from the server and has no first state yet.
+func (resp *response) awaited(c *collection) bool {
+	return c.ownedBy(resp.link.stream) && resp.link.sent(c.self) && !c.self.complete
 }
 
 // membersGone is what the end of a collection means (xRFC TP1): it has no members but those that the response

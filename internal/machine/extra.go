@@ -18,7 +18,7 @@ type extra struct {
 	target *aliasTarget // the resource of which the name is an alias; nil if it is none
 
 	// Of the value that is held.
-	given      given
+	given      *given           // nil for the zero value
 	attributes *wire.Attributes // what the server said beside it; nil for nothing
 	flaws      []error          // what is wrong with parts of it, which is told each time that the same comes again
 	leases     [leaseKinds]*lease
@@ -34,14 +34,6 @@ type given struct {
 	shared bool // the bytes are those of another subscription of the resource, where they are counted
 }
 
-// extras is what the subscription has of what few have.
-func (sub *subscription) extras() extra {
-	if sub.extra == nil {
-		return extra{}
-	}
-	return *sub.extra
-}
-
 // alter changes what the subscription has of what few have. It is not for what most subscriptions go through.
 func (sub *subscription) alter(change func(*extra)) {
 	if sub.extra == nil {
@@ -53,11 +45,16 @@ func (sub *subscription) alter(change func(*extra)) {
 }
 
 func (x *extra) empty() bool {
-	return x.fault == nil && x.spelling == "" && x.target == nil && x.given == given{} && x.attributes == nil &&
+	return x.fault == nil && x.spelling == "" && x.target == nil && x.given == nil && x.attributes == nil &&
 		len(x.flaws) == 0 && x.leases == [leaseKinds]*lease{} && !x.renewed
 }
 
-func (sub *subscription) fault() *Fault { return sub.extras().fault }
+func (sub *subscription) fault() *Fault {
+	if sub.extra == nil {
+		return nil
+	}
+	return sub.extra.fault
+}
 
 // become gives a subscription a status and what is wrong, nil for nothing.
 func (sub *subscription) become(status Status, f *Fault) {
@@ -68,26 +65,51 @@ func (sub *subscription) become(status Status, f *Fault) {
 
 // setGiven notes under which name the value was given.
 func (sub *subscription) setGiven(as given) {
-	if as != sub.extras().given {
-		sub.alter(func(x *extra) { x.given = as })
+	if as != sub.given() {
+		sub.alter(func(x *extra) {
+			if x.given = nil; as != (given{}) {
+				x.given = &as
+			}
+		})
 	}
+}
+
+func (sub *subscription) given() given {
+	if sub.extra == nil || sub.extra.given == nil {
+		return given{}
+	}
+	return *sub.extra.given
 }
 
 // setFlaws notes what is wrong with parts of the value.
 func (sub *subscription) setFlaws(flaws []error) {
-	if len(flaws)+len(sub.extras().flaws) > 0 {
+	if len(flaws)+len(sub.flaws()) > 0 {
 		sub.alter(func(x *extra) { x.flaws = flaws })
 	}
 }
 
+func (sub *subscription) flaws() []error {
+	if sub.extra == nil {
+		return nil
+	}
+	return sub.extra.flaws
+}
+
 // setRenewed notes whether a response that called the value new was refused.
 func (sub *subscription) setRenewed(renewed bool) {
-	if renewed != sub.extras().renewed {
+	if renewed != sub.renewed() {
 		sub.alter(func(x *extra) { x.renewed = renewed })
 	}
 }
 
-func (sub *subscription) attributes() *wire.Attributes { return sub.extras().attributes }
+func (sub *subscription) renewed() bool { return sub.extra != nil && sub.extra.renewed }
+
+func (sub *subscription) attributes() *wire.Attributes {
+	if sub.extra == nil {
+		return nil
+	}
+	return sub.extra.attributes
+}
 
 // describe keeps what stands beside a held value now.
 func (sub *subscription) describe(said *wire.Attributes) {
@@ -111,7 +133,12 @@ func (sub *subscription) strip() {
 }
 
 // onWire is the name as it is subscribed to.
-func (sub *subscription) onWire() string { return cmp.Or(sub.extras().spelling, sub.name) }
+func (sub *subscription) onWire() string {
+	if sub.extra == nil {
+		return sub.name
+	}
+	return cmp.Or(sub.extra.spelling, sub.name)
+}
 
 // spell notes how the name is to be subscribed to, nil for as it is, unless it is watched or subscribed to.
 func (sub *subscription) spell(spelling *string) {
@@ -127,20 +154,20 @@ func (sub *subscription) spell(spelling *string) {
 
 // unspell has the name subscribed to as it is, from now on.
 func (sub *subscription) unspell() {
-	if sub.extras().spelling != "" {
+	if sub.extra != nil {
 		sub.alter(func(x *extra) { x.spelling = "" })
 	}
 }
 
 // versionName is the name under which the server is told the version that is held.
-func (sub *subscription) versionName() string { return cmp.Or(sub.extras().given.name, sub.name) }
+func (sub *subscription) versionName() string { return cmp.Or(sub.given().name, sub.name) }
 
 // lease is a time for which a resource is held that has a time to live (xDS protocol, "TTL"), or that the
 // server deleted and that is kept for a while. The time runs while the stream is down too.
 type lease struct {
 	sub    *subscription
-	kind   leaseKind
 	stream *stream // whose alarm it is
+	kind   leaseKind
 	timer
 }
 
@@ -154,9 +181,17 @@ const (
 
 // endLease ends a lease, if there is one.
 func (sub *subscription) endLease(kind leaseKind) {
-	if l := sub.extras().leases[kind]; l != nil {
+	if l := sub.leaseOf(kind); l != nil {
 		l.timer = 0
 		l.stream.agenda.touch(l.stream) // the resource may be of another one by now
 		sub.alter(func(x *extra) { x.leases[kind] = nil })
 	}
+}
+
+// leaseOf is a lease; nil if there is none.
+func (sub *subscription) leaseOf(kind leaseKind) *lease {
+	if sub.extra == nil {
+		return nil
+	}
+	return sub.extra.leases[kind]
 }

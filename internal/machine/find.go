@@ -162,7 +162,7 @@ var errTTL = errors.New("the time to live is not positive")
 // givenAs is the name under which the server gives an entry of the response to a subscription.
 func (resp *response) givenAs(i int, sub *subscription, shared bool) given {
 	l := resp.link
-	alias := sub.extras().target != nil
+	alias := sub.target() != nil
 	if !alias && !(l.stream.Delta && xdstp.IsXDSTP(sub.name)) {
 		return given{}
 	}

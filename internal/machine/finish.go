@@ -58,11 +58,15 @@ func (m *Machine) finishCollections(now time.Time, resp *response, live bool) {
 // endFaults ends the errors of collections that the response speaks of, but not by their own names. Of
 // the wildcard each response speaks.
 func (m *Machine) endFaults(resp *response) {
-	for _, c := range append(resp.collections, resp.link.cache.star) {
+	end := func(c *collection) {
 		if c.self != nil && c.self.seen != resp.serial && resp.link.has(c.self) {
 			m.endCollectionFault(c.self)
 		}
 	}
+	for _, c := range resp.collections {
+		end(c)
+	}
+	end(resp.link.cache.star)
 }
 
 // endCollectionFault ends what was wrong with a collection, but for the silence of a server that has not told its first

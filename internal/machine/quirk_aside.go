@@ -28,14 +28,18 @@ func (q *aside) forget() {
 }
 
 func (q *aside) written(m *Machine, now time.Time, _ *link, _ bool, fresh []*subscription) {
-	u := &unsaid{quirk: q}
+	var u *unsaid
 	for _, sub := range fresh {
-		if q.waitsFor(sub) {
-			q.asked[sub] = u
-			u.subs = append(u.subs, sub)
+		if !q.waitsFor(sub) {
+			continue
 		}
+		if u == nil {
+			u = &unsaid{quirk: q}
+		}
+		q.asked[sub] = u
+		u.subs = append(u.subs, sub)
 	}
-	if len(u.subs) > 0 {
+	if u != nil {
 		m.startTimer(now, q.stream, u)
 	}
 }

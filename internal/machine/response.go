@@ -125,7 +125,7 @@ func (resp *response) constraints(i int) []byte {
 // renews says that an entry of a response is new though its bytes may not be: the response
 // says so, or one did that a guard refused.
 func (resp *response) renews(i int, sub *subscription) bool {
-	return resp.Renewed[i] || sub.extras().renewed
+	return resp.Renewed[i] || sub.renewed()
 }
 
 // fullState says that a response of the type holds everything.

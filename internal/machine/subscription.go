@@ -144,7 +144,7 @@ func (sub *subscription) hold(raw []byte, as given) {
 
 // counted is how many bytes are counted of a subscription.
 func (sub *subscription) counted() int64 {
-	if sub.extras().given.shared {
+	if sub.given().shared {
 		return 0
 	}
 	return int64(len(sub.raw))

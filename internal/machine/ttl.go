@@ -19,7 +19,7 @@ func (m *Machine) receivedTTL(now time.Time, sub *subscription, r *wire.Resource
 
 // renewTTL takes the time to live of what was sent again, and has the store keep it.
 func (m *Machine) renewTTL(now time.Time, sub *subscription, r *wire.Resource) {
-	limited := r.HasTTL || sub.extras().leases[leaseTTL] != nil
+	limited := r.HasTTL || sub.leaseOf(leaseTTL) != nil
 	if m.receivedTTL(now, sub, r); limited {
 		m.store(sub, expiry(now, r))
 	}
@@ -36,7 +36,7 @@ func expiry(now time.Time, r *wire.Resource) int64 {
 // lease has a resource held for some time more, and no longer. The time is on the clock of the stream that the
 // resource is of now, and goes on whatever becomes of either.
 func (m *Machine) lease(now time.Time, sub *subscription, kind leaseKind, wait time.Duration) {
-	l := sub.extras().leases[kind]
+	l := sub.leaseOf(kind)
 	if l == nil {
 		l = &lease{sub: sub, kind: kind}
 		sub.alter(func(x *extra) { x.leases[kind] = l })

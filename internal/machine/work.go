@@ -86,7 +86,7 @@ func (m *Machine) apply(now time.Time, resp *response) {
 const maxPlanned = 1 << 17
 
 func (m *Machine) reusePlan(resp *response) {
-	if len(resp.ready) > 0 && cap(resp.ready) <= maxPlanned {
+	if cap(resp.ready) > 0 && cap(resp.ready) <= maxPlanned {
 		clear(resp.ready)
 		m.ready = resp.ready[:0]
 	}
@@ -100,7 +100,7 @@ func (m *Machine) applyPlanned(now time.Time, resp *response, it planned) {
 	case it.fault != nil:
 		resp.count(it.index, sub, it.fault.Err, nil)
 	case entry.HasBody:
-		resp.count(it.index, sub, nil, sub.extras().flaws)
+		resp.count(it.index, sub, nil, sub.flaws())
 	default:
 		resp.valid++
 	}
@@ -111,7 +111,7 @@ func (m *Machine) applyPlanned(now time.Time, resp *response, it planned) {
 		m.refuse(resp, it.index, sub, it.fault)
 	case entry.HasBody:
 		sub.describe(entry.Attributes)
-		if was := sub.extras().given; was != resp.givenAs(it.index, sub, was.shared) {
+		if was := sub.given(); was != resp.givenAs(it.index, sub, was.shared) {
 			sub.hold(sub.raw, resp.givenAs(it.index, sub, was.shared))
 		}
 		m.confirm(sub, resp.versionOf(entry))
