@@ -132,6 +132,13 @@ func (w *world) impossibleAbsence(sw *simWatch, k *told, n Notice) string {
 		sub = &simType{} // of an earlier incarnation
 	}
 	since := sub.since[n.Name]
+	for _, other := range w.streams { // while the active server has no stream, another one's silence counts
+		if sub := other.types[n.TypeURL]; s.state != up && other.state == up && sub != nil {
+			if at, ok := sub.since[n.Name]; ok && at.Before(since) {
+				since = at
+			}
+		}
+	}
 	switch {
 	case n.Reason == ReasonTTL:
 		if !w.mortal {
