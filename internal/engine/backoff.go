@@ -203,6 +203,7 @@ func (e *Engine) wait(w machine.Wait) {
 		e.retries[w.Stream] = r
 	}
 	now := time.Now()
+	// BACKOFF-2: the waits begin anew.
 	if w.Served {
 		r.lived(now.Sub(e.streams[w.Stream].opened))
 	}

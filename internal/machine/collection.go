@@ -276,6 +276,7 @@ func byName(a, b *collection) int { return strings.Compare(a.name, b.name) }
 // are all there is, and in delta not to one whose members the first request listed.
 func (c *collection) needsNoMore() bool {
 	l := c.self.link()
+	// WILD-5: a server that has said nothing at all on this stream says nothing by its silence.
 	if l.answered == 0 && !(l.stream.Delta && l.claimsHeld) {
 		return false
 	}

@@ -210,7 +210,7 @@ func (m *Machine) findErrors(r *reader) {
 			m.findError(r, re)
 		}
 	}
-	// ERR-9: an error of a glob is of the whole.
+	// An error of a glob is of the whole.
 	for _, re := range ofGlobs {
 		m.findError(r, re)
 	}
@@ -229,7 +229,8 @@ func (m *Machine) findError(r *reader, re *wire.ResourceError) {
 	if c := l.cache.globOf(canonical); sub == nil && c != nil && c.self.subscribed && re.Code != codeNotFound && l.chose(nil, canonical, re.Constraints) {
 		sub = l.newMember(re.Name, canonical)
 	}
-	if l.stream.FullState && string(re.Name) == star && l.form != wildNone { // else xRFC TP3 does not know it
+	// ERR-9: of the wildcard only a file states errors; xRFC TP3 knows none.
+	if l.stream.FullState && string(re.Name) == star && l.form != wildNone {
 		sub = l.cache.star.self
 	}
 	for _, sub := range slices.Insert(r.aliasSubs(re.Name, re.Constraints), 0, sub) {

@@ -91,6 +91,7 @@ func (m *Machine) setStatus(sub *subscription, status Status, reason Reason, f *
 	// DNE-6: the same is not told again.
 	told := sub.status == status && (f == nil || f.same(sub.fault())) && !sub.overshadowed()
 	// DNE-4, DNE-9: nothing is waited for any more.
+	// ERR-7: what was stated is remembered.
 	sub.become(status, f)
 	sub.reason, sub.timer = reason, 0
 	if !sub.held() && !sub.stale() {

@@ -74,7 +74,7 @@ func (it statement) reason() Reason {
 	case it.kind == statesAbsent:
 		return ReasonAbsent
 	// DELTA-11: an entry without a body.
-	// ERR-6, ERR-7: NOT_FOUND is a removal.
+	// ERR-6: NOT_FOUND is a removal.
 	case it.kind == statesBare, it.kind == statesError && it.err.Code == codeNotFound:
 		return ReasonNotFound
 	}

@@ -152,7 +152,8 @@ func (sub *subscription) counted() int64 {
 
 // listed says whether the server is told the version that is held.
 func (sub *subscription) listed() bool {
-	// DELTA-2: what is known to be removed is not listed, though it is kept. DELTA-3: nor what another server said.
+	// DELTA-2: what is known to be removed is not listed, though it is kept.
+	// Nor is what another server said (DELTA-3, see lists).
 	return sub.held() && !sub.foreign() && !sub.keptDeleted()
 }
 
