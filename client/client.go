@@ -323,7 +323,7 @@ func (c *Client) typeOf(kind resource.AnyType, name string) (*machine.Type, erro
 	return t, nil
 }
 
-// oneType is the hint for who has two.
+// oneType is the hint in the text of [ErrTypeConflict].
 const oneType = "a client has one value for each URL, so share one variable for all calls of resource.Proto, Custom, With or Map for it"
 
 // kindOf is the kind of a type URL that is watched.

@@ -264,7 +264,7 @@ func (c *Client) heardOf(n *machine.Notice) *heard {
 // event makes the event of a notice, once.
 func (c *Client) event(n *machine.Notice) *Event[any] { return &c.heardOf(n).event }
 
-// rejected is the error of what was refused on the side of an event.
+// rejected makes the error of an event whose value the form of the watch refused.
 func (c *Client) rejected(ev *Event[any], err error) error {
 	return &ResourceError{
 		Kind: ErrorRejected, Type: ev.Type, Name: ev.Name, Server: ev.Server, NodeID: c.node, Version: ev.Version, Err: err,

@@ -18,8 +18,8 @@ const defaultMaxForeignNames = 10_000
 // collections, to more names of another than [Config.MaxForeignNames]. Its kind is [ErrorData].
 var ErrForeignNames = errors.New("xds: the resources of one authority lead to too many names of another")
 
-// foreign counts the names that the resources of each authority ask of each other one, at other
-// servers: one control plane cannot make the client ask more of another than that takes.
+// foreign counts the names that resources of one authority make the client request from the servers of another, for
+// each two authorities, so that one control plane cannot overload another through the client.
 type foreign struct {
 	most int // 0 for no bound
 

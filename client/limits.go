@@ -6,8 +6,8 @@ const (
 	defaultMaxHeldSize     = 4 << 30
 )
 
-// limit is what a field of [Config] says, where 0 means a default, and what is negative no bound;
-// 0 for that.
+// limit returns the bound that a field of [Config] asks for: the default for 0, and 0, which is no bound, for what
+// is negative.
 func limit[N int | int64](field, byDefault N) N {
 	switch {
 	case field == 0:

@@ -114,7 +114,7 @@ func (s *sources) start(c *Client, ec *engine.Config) error {
 func (s *sources) add(c *Client, table *authority.Table, at place, list []bootstrap.ManagementServer, reachabilityOnly bool) ([]engine.Server, machine.Source, error) {
 	var added []engine.Server
 	var faults, unusable []error
-	known, byKey := *s.servers.Load(), map[string]int{} // who reads it looks no further than where it ended
+	known, byKey := *s.servers.Load(), map[string]int{} // who reads it keeps its length, so what is appended later is not seen
 	source := machine.Source{Stored: c.config.Store != nil, ReachabilityOnly: reachabilityOnly, Params: wire.NewParams(c.paramsOf(at.Key))}
 	for _, server := range list {
 		server = c.config.override(server)
@@ -196,7 +196,7 @@ func configured(s engine.Server) error {
 	return conn.Close() // it was never dialled
 }
 
-// scope numbers what shares no streams.
+// scope returns the machine's number for a scope and the peer that brought sources along.
 func (s *sources) scope(at place, list []bootstrap.ManagementServer) int {
 	// FALLBACK-2: what shares no streams falls back by itself.
 	key := [2]string{at.scope, at.Peer}
@@ -217,7 +217,7 @@ func (s *sources) scope(at place, list []bootstrap.ManagementServer) int {
 func (s *sources) scopeNames() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.scopes // who reads it looks no further than where it ended
+	return s.scopes // who reads it keeps its length, so what is appended later is not seen
 }
 
 // find gives the machine's source of a place.

@@ -110,7 +110,7 @@ func isSecret(name string) bool {
 	return short == "Secret"
 }
 
-// shelf is that of a section of the machine.
+// shelf finds or makes the record of a section.
 func (k *keeper) shelf(at sectionKey) *shelf {
 	s := k.shelves[at]
 	if s == nil {

@@ -37,7 +37,7 @@ type keeper struct {
 	mu      sync.Mutex
 	changes []machine.Keep // as the machine gave them; the newest of a name last
 	size    int            // of them
-	backlog int            // more of them are made fewer
+	backlog int            // the size above which older changes of a name are dropped
 	since   time.Time      // when the first of them came; zero if there is none
 	saving  time.Time      // since of those that are being saved; zero if none are
 	loads   []*machine.Load

@@ -138,13 +138,13 @@ type step struct {
 	loaded   map[int]*load   // by servers whose next resources wait for a worker; nil if none do
 }
 
-// load is what a step told of a server's resources.
+// load is the size of a server's resources that one step put into lanes, and these lanes.
 type load struct {
 	size  int // as in turns
 	lanes []*lane
 }
 
-// load counts notices that go to a lane.
+// load counts notices that go into a lane.
 func (s *step) load(server int, notices []machine.Notice, to *lane) {
 	l := s.loaded[server]
 	if l == nil {
@@ -222,7 +222,7 @@ func (e *Engine) endPart(n *machine.Notice) {
 	e.deliver(n.Stream, p, p.lanes, n)
 }
 
-// consumed reads on after a response of which nothing is told to watches.
+// consumed lets the stream be read on, after a response of which watches are told nothing.
 func (e *Engine) consumed(ref machine.Ref) {
 	if e.delivering[ref] {
 		delete(e.delivering, ref)

@@ -236,7 +236,7 @@ func (l *lane) do() {
 	}
 }
 
-// tellAll says whether it has come to the end of the notices, and not of the lane.
+// tellAll tells the notices of an item. It returns false if the lane ended before all were told.
 func (l *lane) tellAll(it *item) bool {
 	for ; l.notice < len(it.notices); l.notice++ {
 		if l.notice > 0 && l.isEnded() {
@@ -294,8 +294,8 @@ func tellSome(n *machine.Notice, to []*machine.Watch, next *int) (wantsFlush boo
 	return sink.Tell(n)
 }
 
-// flush hands over what was told: in a step, but that what is of a response which goes on
-// stays on the list until its end; or what is left of a response.
+// flush flushes the sinks that were told something: for the last time those of the item's response, and with
+// it.flush the others too, which stay on the list until their response ends.
 func (l *lane) flush(it *item) {
 	for l.flushed < len(l.told) {
 		t := l.told[l.flushed]

@@ -19,9 +19,9 @@ type Collection struct {
 	watch *machine.Watch // of the collection
 
 	members map[string]*member
-	open    int   // members of which nothing was told yet
-	whole   *Told // that the first state is complete, which waits for them; nil if it does not
-	waits   bool  // what is wrong with the collection waits for that too
+	open    int   // members without a first answer
+	whole   *Told // the end of the first state, which waits for them; nil if it does not
+	waits   bool  // trouble with the collection waits for that too
 	trouble *Told // with the collection; nil if none is known
 
 	// Of a list collection.
@@ -112,8 +112,8 @@ func (c *Collection) of(t *Told) *Told {
 	return &own
 }
 
-// blame tells of trouble with the collection, or of its end. It waits for synced, which would
-// sound as if all were well.
+// blame reports trouble with the collection, or its end. It waits until Synced was told: that would sound as if all
+// were well.
 func (c *Collection) blame(t *Told) bool {
 	if c.trouble = t; t.Fault == nil {
 		c.trouble = nil

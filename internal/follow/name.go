@@ -116,8 +116,7 @@ func (h *node) outcome() outcome {
 	return a
 }
 
-// tell tells what is new. A value whose place is taken by something that has not answered yet
-// stays good.
+// tell tells what is new. A value stays good until what takes its place has answered.
 func (n *Name) tell() (wantsFlush bool) {
 	o := n.root.outcome()
 	stays := n.holds && !o.news.answered() && !o.also.answered() // a value beside also was the alternative's

@@ -98,8 +98,8 @@ func (h *node) updated(n *News) {
 	h.layout = d.Layout
 }
 
-// withEntry is where a list collection is redirected to, with the directive to the entry that is
-// meant of what was asked for, if any. The alternatives of the list get it too.
+// withEntry adds the #entry directive of what was asked for, if it has one, to the locator to which a list collection
+// is redirected, and to the alternatives of that.
 func withEntry(to, asked xdstp.Locator) xdstp.Locator {
 	name, ok := asked.Entry()
 	if !ok {

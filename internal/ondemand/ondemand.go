@@ -26,8 +26,8 @@ type Config[V any] struct {
 	Most int           // how many things are kept; 0 or less for no bound
 	// Release ends a thing. It is called without the pool's lock.
 	Release func(V)
-	// Stays makes, for one look at things that are idle, what says whether one has to stay. Both are
-	// called with the pool's lock held.
+	// Stays is called once for each pass over idle things. The function that it returns says whether one has to
+	// stay. Both are called with the pool's lock held.
 	Stays func() func(V) bool
 }
 
@@ -176,7 +176,7 @@ func (p *Pool[K, V]) Leave(it *Item[K, V], miss bool) {
 	}
 }
 
-// ring is when a thing may have been idle for long enough.
+// ring runs when the timer of a thing fires, which may have been idle for long enough.
 func (p *Pool[K, V]) ring(it *Item[K, V]) {
 	p.mu.Lock()
 	it.next = time.Time{}
