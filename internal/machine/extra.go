@@ -68,7 +68,8 @@ func (sub *subscription) setGiven(as given) {
 	if as != sub.given() {
 		sub.alter(func(x *extra) {
 			if x.given = nil; as != (given{}) {
-				x.given = &as
+				kept := as // so that only this one is allocated
+				x.given = &kept
 			}
 		})
 	}

@@ -16,6 +16,11 @@ func (src *source) firstReachable(i int) int {
 
 // chooseServer chooses the server for the first watch after a time without any.
 func (m *Machine) chooseServer(now time.Time, src *source) {
+	for _, c := range src.caches {
+		if r := c.recalls[src]; r != nil {
+			r.timer = 0 // LKG-9: the second is that of the first watch
+		}
+	}
 	before, to := src.active, src.firstReachable(0)
 	for i := before; i < to; i++ {
 		m.logLeft(src.streams[i])

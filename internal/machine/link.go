@@ -59,7 +59,7 @@ type onStream struct {
 
 // message is a request that the writer has, until it has left.
 type message struct {
-	fresh    []*subscription // that it names for the first time, and the wildcard that it asks for
+	fresh    []*subscription // that it names, but for those whose timers run, and the wildcard that it asks for
 	names    map[string]bool // of the same; nil until one is looked for
 	since    uint32          // the last response when it was made
 	answered bool            // a response came since, which may answer it

@@ -28,6 +28,9 @@ func (q *aside) forget() {
 }
 
 func (q *aside) written(m *Machine, now time.Time, _ *link, _ bool, fresh []*subscription) {
+	if m.timeout(q.stream) <= 0 {
+		return // silence is no answer
+	}
 	var u *unsaid
 	for _, sub := range fresh {
 		if !q.waitsFor(sub) {
@@ -50,8 +53,16 @@ func (q *aside) waitsFor(sub *subscription) bool {
 	return !sub.gone && src != nil && src.standsBy(q.stream) && sub.wanted() && !sub.usable() && !sub.known()
 }
 
-// ring ends the waiting while the active server cannot be reached, which may happen later, and again. On a stream of
-// its own that server's silence counts.
+// alone says that the active server of a source cannot be reached, and that no other one that stands by has a stream
+// which is so young that it may still say something. On a stream of its own the active server's silence counts.
+func (q *aside) alone(m *Machine, now time.Time, src *source) bool {
+	active := src.stream()
+	return active.unreachable() && active.state != up && !slices.ContainsFunc(src.streams[:src.active], func(s *stream) bool {
+		return s != q.stream && s.state == up && s.clock.at(now)-s.opened < m.timeout(s)
+	})
+}
+
+// ring ends the waiting while no other server can say anything, which may happen later, and again.
 func (u *unsaid) ring(m *Machine, now time.Time) {
 	q := u.quirk
 	u.subs = slices.DeleteFunc(u.subs, func(sub *subscription) bool {
@@ -66,7 +77,7 @@ func (u *unsaid) ring(m *Machine, now time.Time) {
 	})
 	for _, sub := range u.subs {
 		// DNE-7: no server is left that could say so.
-		if s := sub.stream(); s.unreachable() && s.state != up {
+		if q.alone(m, now, sub.of.source) {
 			m.answerTimeout(now, sub)
 		}
 	}

@@ -3,8 +3,6 @@ package machine
 import (
 	"slices"
 	"time"
-
-	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
 // hush is how long a name that was added to those of a stream in state of the world may stay
@@ -23,8 +21,14 @@ type hushes struct {
 // unheard are those of one type.
 type unheard struct {
 	link  *link
-	names []*subscription // some maybe known since
-	timer                 // from when the first was added, or the server has spoken since
+	names []addedName   // in the order of their times; some maybe known since
+	heard time.Duration // when the server last spoke of the type
+	timer
+}
+
+type addedName struct {
+	sub *subscription
+	at  time.Duration // on the stream's clock, when it may stay unknown no longer
 }
 
 func (q *hushes) forget() {
@@ -41,15 +45,23 @@ func (q *hushes) written(m *Machine, now time.Time, l *link, first bool, fresh [
 	}
 	u := q.of.on(l)
 	u.link = l
-	if u.names = append(u.names, fresh...); u.timer == 0 {
-		u.wait(m, now)
+	if len(u.names) > 64+2*l.watched { // most may be over; those at the front alone go by themselves
+		u.names = slices.DeleteFunc(u.names, func(n addedName) bool { return !l.awaits(n.sub) })
 	}
+	at := l.stream.clock.at(now) + m.hush(l.stream)
+	for _, sub := range fresh {
+		if l.awaits(sub) {
+			u.names = append(u.names, addedName{sub, at})
+		}
+	}
+	u.wake(m, now)
 }
 
-// judged: a server that spoke of the type is quiet from now on at the earliest.
-func (q *hushes) judged(m *Machine, now time.Time, resp *response, _ *wire.Status) {
-	if u := q.of[resp.link]; u != nil {
-		u.wait(m, now)
+// received: the server spoke of the type.
+func (q *hushes) received(m *Machine, now time.Time, l *link) {
+	if u := q.of[l]; u != nil {
+		u.heard = l.stream.clock.at(now)
+		u.wake(m, now)
 	}
 }
 
@@ -69,22 +81,34 @@ func (l *link) overhears() bool {
 	return !s.Delta && !s.stateless() && s.url != "" && l.form != wildLegacy
 }
 
-// wait gives the server time from now on for what is still unknown. One that has not answered on the stream
-// yet is waited for.
-func (u *unheard) wait(m *Machine, now time.Time) {
-	u.timer = 0
-	u.names = slices.DeleteFunc(u.names, func(sub *subscription) bool { return !u.link.awaits(sub) })
-	if u.link.answered != 0 && len(u.names) > 0 {
-		m.setAlarm(now, u.link.stream, u, m.hush(u.link.stream))
+// when is the time of the first name. A server that just spoke is waited for.
+func (u *unheard) when(m *Machine) time.Duration {
+	return max(u.names[0].at, u.heard+m.hush(u.link.stream))
+}
+
+// wake sets the alarm for the first name. A server that has not answered on the stream yet is waited for.
+func (u *unheard) wake(m *Machine, now time.Time) {
+	if s := u.link.stream; u.link.answered != 0 && len(u.names) > 0 {
+		m.setAlarm(now, s, u, u.when(m)-s.clock.at(now))
 	}
 }
 
-// ring asks on a new stream for what the server has not heard of. A name that nobody watches may come back
-// before the server is told, and is waited for anew.
+// ring asks on a new stream for what the server has not heard of in time. A name that nobody watches may
+// come back before the server is told, and is waited for anew.
 func (u *unheard) ring(m *Machine, now time.Time) {
-	if u.wait(m, now); slices.ContainsFunc(u.names, (*subscription).wanted) {
-		m.restart(now, u.link.stream) // S-30: the name is requested on a new stream.
+	for len(u.names) > 0 && !u.link.awaits(u.names[0].sub) {
+		u.names = u.names[1:]
 	}
+	s := u.link.stream
+	if at := s.clock.at(now); len(u.names) > 0 && u.when(m) <= at {
+		// S-30: the name is requested on a new stream.
+		if u.names[0].sub.wanted() {
+			m.restart(now, s)
+			return
+		}
+		u.names = append(u.names[1:], addedName{u.names[0].sub, at + m.hush(s)})
+	}
+	u.wake(m, now)
 }
 
 // awaits says that nothing is known of a subscription that is subscribed to until the server is told of

@@ -105,6 +105,9 @@ func (m *Machine) recollect(now time.Time, ld *Load) {
 
 // takeStored holds a value that was loaded, if no server has spoken of it meanwhile.
 func (m *Machine) takeStored(now time.Time, ld *Load, e *Kept, it *Item, r Result) {
+	if e.Expires != 0 && e.Expires <= now.UnixNano() {
+		return // since it was loaded
+	}
 	sub, of := ld.place(e.Name)
 	// LKG-5: what a server said meanwhile counts, though its stream has ended since.
 	if sub == nil && (of == nil || ld.heardServer() || ld.gone[e.Name]) {
