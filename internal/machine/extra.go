@@ -153,7 +153,7 @@ func (sub *subscription) spell(spelling *string) {
 	}
 }
 
-// unspell has the name subscribed to as it is, from now on.
+// unspell ends that the name is subscribed to in another spelling.
 func (sub *subscription) unspell() {
 	if sub.extra != nil {
 		sub.alter(func(x *extra) { x.spelling = "" })

@@ -103,7 +103,7 @@ func (m *Machine) setStatus(sub *subscription, status Status, reason Reason, f *
 	}
 }
 
-// dropState lets go of a value, or of a collection's first state; its members have conclusions of their own.
+// dropState lets go of a value, or of a collection's first state; its members have statements of their own.
 func (m *Machine) dropState(sub *subscription) {
 	m.unstore(sub)
 	if sub.isCollection() {
@@ -138,8 +138,8 @@ func (m *Machine) remove(now time.Time, sub *subscription, reason Reason) {
 	m.noteAbsent(sub, reason)
 }
 
-// expireTTL ends a resource whose time to live ran out, as if the server had deleted it; that
-// it may be told to keep what is deleted does not matter, since the time is of its making.
+// expireTTL ends a resource whose time to live ran out, as if the server had deleted it. It goes even where
+// deletions are ignored, since the server itself set the time.
 func (m *Machine) expireTTL(sub *subscription) {
 	l := sub.link()
 	l.lapsed = l.lapsed || sub.of.wanted()

@@ -14,8 +14,8 @@ const (
 	codeResourceExhausted = 8
 )
 
-// response is one that is being worked on: a [reader] finds what it speaks of, what is new is decoded,
-// and then its conclusions are drawn.
+// response is one that is being worked on: a [reader] finds what it speaks of and plans what that means, what is
+// new is decoded, and then all of it is applied.
 type response struct {
 	// What the wire said, and what was so when it came. It does not change.
 	*wire.Response
