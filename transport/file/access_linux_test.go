@@ -109,8 +109,8 @@ func notifiers(t *testing.T) (n int) {
 }
 
 // Where the system has no more notifiers to give, the file is looked at now and then.
+// The limit is that of the whole process: other tests must not run beside this one.
 func TestNoNotifications(t *testing.T) {
-	t.Parallel()
 	path := at(t, "cds.pb")
 	place(t, path, answer("1", "a"))
 	var old syscall.Rlimit

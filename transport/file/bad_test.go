@@ -247,9 +247,8 @@ func TestOtherType(t *testing.T) {
 }
 
 // Aliases that multiply are refused before they eat memory: those that make many nodes by
-// the library, those that repeat a large one here.
+// the library, those that repeat a large one here. It measures the process, and so runs alone.
 func TestYAMLBombs(t *testing.T) {
-	t.Parallel()
 	if testing.Short() {
 		t.Skip("long: files near the bound")
 	}
@@ -304,9 +303,8 @@ func allocated() uint64 {
 }
 
 // A GiB that has to be refused is not read, and a limit that is exceeded while the file
-// grows holds too.
+// grows holds too. It measures the process, and so runs alone.
 func TestLimit(t *testing.T) {
-	t.Parallel()
 	path := at(t, "cds.pb")
 	must(t, os.WriteFile(path, nil, 0o644))
 	must(t, os.Truncate(path, 1<<30))

@@ -21,7 +21,6 @@ import (
 // spec: H-5
 func TestCostOfFiles(t *testing.T) {
 	race.SkipCost(t)
-	t.Parallel()
 	const size, most = 60 << 20, 256 << 20
 	const cluster = `"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster`
 	for _, tt := range []struct {
