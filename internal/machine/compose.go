@@ -35,7 +35,7 @@ func (l *link) composeSotW(a *answer, node []byte) [][]byte {
 		return [][]byte{head}
 	}
 	// SOTW-3, SOTW-4: each request restates all names, though there be none.
-	return l.names.after(head)
+	return l.names.After(head)
 }
 
 // beginSotW makes a DiscoveryRequest without names.
@@ -113,7 +113,7 @@ func (l *link) composeDelta(a *answer, node []byte) []byte {
 		msg = wire.AppendUnsubscribe(msg, star, l.params(l.cache.star))
 	}
 	for _, c := range removed {
-		msg = wire.AppendUnsubscribe(msg, c.name, c.params)
+		msg = wire.AppendUnsubscribe(msg, c.Name, c.Params)
 	}
 	for _, sub := range back {
 		msg = wire.AppendUnsubscribe(msg, sub.onWire(), l.params(sub.of))

@@ -75,11 +75,11 @@ func (l *link) postpone(subs []*subscription) {
 		return
 	}
 	for _, sub := range subs {
-		l.names.set(sub.onWire(), nil, false)
+		l.names.Set(sub.onWire(), nil, false)
 	}
-	l.names.flush()
+	l.names.Flush()
 	for _, sub := range subs {
-		l.names.set(sub.onWire(), l.params(sub.of), true)
+		l.names.Set(sub.onWire(), l.params(sub.of), true)
 	}
 }
 

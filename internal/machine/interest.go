@@ -1,5 +1,7 @@
 package machine
 
+import "github.com/xdswatch/xdswatch/internal/wire"
+
 // want has requests name a subscription from now on, or not.
 func (l *link) want(sub *subscription, wanted bool) {
 	if wanted {
@@ -7,24 +9,24 @@ func (l *link) want(sub *subscription, wanted bool) {
 	} else {
 		l.watched--
 	}
-	l.names.set(sub.onWire(), l.params(sub.of), wanted)
+	l.names.Set(sub.onWire(), l.params(sub.of), wanted)
 }
 
 // flushNames applies the pending changes of the names and returns them. A name that nobody wants is forgotten
 // here, since the request being composed unsubscribes it, with the parameters with which it was subscribed to.
-func (l *link) flushNames() (added []*subscription, removed []change) {
+func (l *link) flushNames() (added []*subscription, removed []wire.NameChange) {
 	if l.stream.watches == 0 {
 		return nil, nil // lingering
 	}
-	for _, c := range l.names.flush() {
-		sub := l.cache.byWireName([]byte(c.name))
+	for _, c := range l.names.Flush() {
+		sub := l.cache.byWireName([]byte(c.Name))
 		switch {
 		// DELTA-7: subscribed to again though it was before.
-		case c.add && sub != nil:
+		case c.Add && sub != nil:
 			added = append(added, sub)
-		case c.add:
+		case c.Add:
 		case sub != nil && l.owns(sub):
-			if sub.subscribed || c.had {
+			if sub.subscribed || c.Had {
 				removed = append(removed, c)
 			}
 			sub.unspell()
@@ -34,7 +36,7 @@ func (l *link) flushNames() (added []*subscription, removed []change) {
 			}
 			l.cache.forget(sub)
 			sub.subscribed = false
-		case c.had:
+		case c.Had:
 			removed = append(removed, c)
 		}
 	}
@@ -55,7 +57,7 @@ func (l *link) subscribe(subs []*subscription) {
 // allWanted lists the subscriptions that are wanted by name, in order.
 func (l *link) allWanted() []*subscription {
 	subs := make([]*subscription, 0, l.watched)
-	for name := range l.names.all() {
+	for name := range l.names.All() {
 		if sub := l.cache.byWireName(name); sub != nil && sub.wanted() {
 			subs = append(subs, sub)
 		}
@@ -72,7 +74,7 @@ func (c *cache) forget(sub *subscription) {
 
 // forgetUnwanted drops everything that is not wanted; for types that are silent.
 func (l *link) forgetUnwanted() {
-	l.names.flush()
+	l.names.Flush()
 	for sub := range l.owned() {
 		l.cache.forget(sub)
 	}

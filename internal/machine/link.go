@@ -16,8 +16,8 @@ type link struct {
 	cache   *cache
 	stream  *stream
 	rank    int
-	names   names // that the server is to know of, globs among them: as last told, and what has changed since
-	watched int   // how many of them are wanted
+	names   wire.Names // that the server is to know of, globs among them: as last told, and what has changed since
+	watched int        // how many of them are wanted
 
 	doubtful bool // it was said that the server seems not to know the wildcard by its name
 
@@ -82,7 +82,7 @@ func (l *link) reset() {
 	if !l.stream.ResumeVersion {
 		l.version = ""
 	}
-	l.names.flush()
+	l.names.Flush()
 	for sub := range l.owned() {
 		sub.nameOnStream = nameOnStream{}
 	}
@@ -211,7 +211,7 @@ func without[T comparable](ws []T, w T) []T {
 
 // named says whether the last request, or in delta the requests of this stream, named a subscription.
 func (l *link) named(sub *subscription) bool {
-	return l.requested && l.names.has(sub.onWire())
+	return l.requested && l.names.Has(sub.onWire())
 }
 
 // sent says whether a request that asks for a subscription has left. What the wildcard or a glob asks for may come

@@ -110,7 +110,7 @@ func (l *link) changing() bool {
 	if !l.requested {
 		return l.wanted()
 	}
-	return len(l.names.pending) > 0 || l.owesNode() || l.nextForm() != l.form
+	return l.names.Pending() || l.owesNode() || l.nextForm() != l.form
 }
 
 // write composes the next message of a type and hands it to the writer. It says whether
@@ -139,7 +139,7 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 	}
 	n := Notice{
 		Kind: NoticeRequest, Server: s.server, TypeURL: l.cache.typ.URL, Stream: s.ref(),
-		Exchange: &Exchange{Resources: l.names.count, Size: sizeOf(msg)},
+		Exchange: &Exchange{Resources: l.names.Len(), Size: sizeOf(msg)},
 	}
 	if !s.Delta && l.form == wildExplicit {
 		n.Resources++

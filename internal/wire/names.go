@@ -1,23 +1,21 @@
-package machine
+package wire
 
 import (
 	"iter"
 	"slices"
 	"sort"
 	"strings"
-
-	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
-// names is a sorted set of names in the form that requests have on the wire, in chunks. What a
+// Names is a sorted set of names in the form that requests have on the wire, in chunks. What a
 // chunk holds is never written to, so that requests that restate all names share it; names that
 // come behind all others are written behind it. Changes are collected, and made when the set is
-// looked at.
-type names struct {
+// looked at. The zero value is the empty set. Not safe for concurrent use.
+type Names struct {
 	chunks  [][]byte // none is empty
 	count   int      // of the names in them
 	top     string   // no name in them is greater
-	pending []change
+	pending []NameChange
 	kept    int // of pending, when it was last looked through
 }
 
@@ -28,28 +26,36 @@ const (
 	mostChunk  = 16 << 10
 )
 
-type change struct {
-	name   string
-	params *wire.Params // of the name; nil if that does not matter
-	add    bool
-	had    bool // the name was in the set before the changes
+// NameChange is that a name is to be in a set, or not any more.
+type NameChange struct {
+	Name   string
+	Params *Params // of the name; nil if that does not matter
+	Add    bool
+	Had    bool // the name was in the set before the changes that were made with this one
 }
 
-func (n *names) set(name string, p *wire.Params, add bool) {
+// Len is how many names are in the set, without the changes that are pending.
+func (n *Names) Len() int { return n.count }
+
+// Pending says whether changes were not made yet.
+func (n *Names) Pending() bool { return len(n.pending) > 0 }
+
+// Set has a name be in the set from the next look on, or not.
+func (n *Names) Set(name string, p *Params, add bool) {
 	if len(n.pending) == cap(n.pending) { // append would grow by a quarter, and this is let go of soon
 		n.pending = slices.Grow(n.pending, len(n.pending)+1)
 	}
-	n.pending = append(n.pending, change{name: name, params: p, add: add})
+	n.pending = append(n.pending, NameChange{Name: name, Params: p, Add: add})
 	if len(n.pending) > 1024+2*max(n.count, n.kept) {
 		n.pending = n.sortPending() // bounds what churn may collect
 		n.kept = len(n.pending)
 	}
 }
 
-// has says whether a name was in the set before the changes that are pending.
-func (n *names) has(name string) bool {
+// Has says whether a name was in the set before the changes that are pending.
+func (n *Names) Has(name string) bool {
 	i, exact := sort.Find(len(n.chunks), func(i int) int {
-		first, _ := wire.CutName(n.chunks[i])
+		first, _ := CutName(n.chunks[i])
 		return strings.Compare(name, string(first))
 	})
 	if exact || i == 0 {
@@ -59,14 +65,14 @@ func (n *names) has(name string) bool {
 	return held
 }
 
-// all yields the names in order; they are valid while the loop lasts.
-func (n *names) all() iter.Seq[[]byte] {
-	n.flush()
+// All yields the names in order; they are valid while the loop lasts.
+func (n *Names) All() iter.Seq[[]byte] {
+	n.Flush()
 	return func(yield func([]byte) bool) {
 		for _, rest := range n.chunks {
 			for len(rest) > 0 {
 				var name []byte
-				if name, rest = wire.CutName(rest); !yield(name) {
+				if name, rest = CutName(rest); !yield(name) {
 					return
 				}
 			}
@@ -74,23 +80,23 @@ func (n *names) all() iter.Seq[[]byte] {
 	}
 }
 
-// after makes the parts of a message that begins with head and goes on with the names, without the
+// After makes the parts of a message that begins with head and goes on with the names, without the
 // changes that are pending.
-func (n *names) after(head []byte) [][]byte {
+func (n *Names) After(head []byte) [][]byte {
 	return slices.Concat([][]byte{head}, n.chunks)
 }
 
-// flush makes the changes that are pending, and returns them in order: of each name the last.
-func (n *names) flush() []change {
+// Flush makes the changes that are pending, and returns them in order: of each name the last.
+func (n *Names) Flush() []NameChange {
 	all := n.sortPending()
-	inner := sort.Search(len(all), func(i int) bool { return all[i].name > n.top })
+	inner := sort.Search(len(all), func(i int) bool { return all[i].Name > n.top })
 	n.insert(all[:inner])
 	n.extend(all[inner:])
 	return all
 }
 
 // insert makes changes among the names that are there.
-func (n *names) insert(changes []change) {
+func (n *Names) insert(changes []NameChange) {
 	if len(changes) == 0 {
 		return
 	}
@@ -117,12 +123,12 @@ func (n *names) insert(changes []change) {
 }
 
 // extend makes changes behind the names that are there: only the last chunk grows.
-func (n *names) extend(changes []change) {
+func (n *Names) extend(changes []NameChange) {
 	for i, c := range changes {
-		if !c.add {
+		if !c.Add {
 			continue
 		}
-		size := wire.SizeName(c.name, c.params)
+		size := SizeName(c.Name, c.Params)
 		last := len(n.chunks) - 1
 		if last < 0 || len(n.chunks[last]) >= leastChunk && len(n.chunks[last])+size > usualChunk {
 			n.chunks = append(n.chunks, nil)
@@ -133,19 +139,19 @@ func (n *names) extend(changes []change) {
 			room := min(usualChunk, max(2*len(chunk), len(chunk)+sizeAdded(changes[i:])))
 			chunk = append(make([]byte, 0, max(room, len(chunk)+size)), chunk...)
 		}
-		n.chunks[last] = wire.AppendName(chunk, c.name, c.params)
-		n.count, n.top = n.count+1, c.name
+		n.chunks[last] = AppendName(chunk, c.Name, c.Params)
+		n.count, n.top = n.count+1, c.Name
 	}
 }
 
 // sortPending returns what is pending in order of name. Of several changes of a name the last
 // counts.
-func (n *names) sortPending() []change {
+func (n *Names) sortPending() []NameChange {
 	p := n.pending
-	slices.SortStableFunc(p, func(a, b change) int { return strings.Compare(a.name, b.name) })
+	slices.SortStableFunc(p, func(a, b NameChange) int { return strings.Compare(a.Name, b.Name) })
 	kept := p[:0]
 	for i, c := range p {
-		if i+1 == len(p) || p[i+1].name != c.name {
+		if i+1 == len(p) || p[i+1].Name != c.Name {
 			kept = append(kept, c)
 		}
 	}
@@ -154,15 +160,15 @@ func (n *names) sortPending() []change {
 }
 
 // before returns the changes of names that come before those of a chunk.
-func before(changes []change, chunk []byte) []change {
-	first, _ := wire.CutName(chunk)
-	return changes[:sort.Search(len(changes), func(i int) bool { return changes[i].name >= string(first) })]
+func before(changes []NameChange, chunk []byte) []NameChange {
+	first, _ := CutName(chunk)
+	return changes[:sort.Search(len(changes), func(i int) bool { return changes[i].Name >= string(first) })]
 }
 
 // find says where in a chunk a name stands, or would.
 func find(chunk []byte, name string) (at int, held bool) {
 	for rest := chunk; len(rest) > 0; {
-		first, tail := wire.CutName(rest)
+		first, tail := CutName(rest)
 		if string(first) >= name {
 			return len(chunk) - len(rest), string(first) == name
 		}
@@ -173,12 +179,12 @@ func find(chunk []byte, name string) (at int, held bool) {
 
 // merge appends a chunk with changes to b, by copying the stretches between them. Alone, a
 // chunk that stays as it was is returned itself.
-func (n *names) merge(b, chunk []byte, changes []change) []byte {
+func (n *Names) merge(b, chunk []byte, changes []NameChange) []byte {
 	copied, at, grown := 0, 0, false
 	for i, c := range changes {
-		skip, held := find(chunk[at:], c.name)
-		changes[i].had = held
-		if at += skip; held == c.add {
+		skip, held := find(chunk[at:], c.Name)
+		changes[i].Had = held
+		if at += skip; held == c.Add {
 			continue
 		}
 		if !grown {
@@ -186,11 +192,11 @@ func (n *names) merge(b, chunk []byte, changes []change) []byte {
 		}
 		b = append(b, chunk[copied:at]...)
 		copied = at
-		if c.add {
-			b = wire.AppendName(b, c.name, c.params)
+		if c.Add {
+			b = AppendName(b, c.Name, c.Params)
 			n.count++
 		} else {
-			_, rest := wire.CutName(chunk[at:])
+			_, rest := CutName(chunk[at:])
 			copied = len(chunk) - len(rest)
 			n.count--
 		}
@@ -202,27 +208,27 @@ func (n *names) merge(b, chunk []byte, changes []change) []byte {
 }
 
 // sizeAdded is the size of the names that are added, as far as a chunk holds them.
-func sizeAdded(changes []change) (size int) {
+func sizeAdded(changes []NameChange) (size int) {
 	for _, c := range changes {
 		if size > usualChunk {
 			break
 		}
-		if c.add {
-			size += wire.SizeName(c.name, c.params)
+		if c.Add {
+			size += SizeName(c.Name, c.Params)
 		}
 	}
 	return size
 }
 
 // put adds a chunk behind the others, or several if it is too large for one.
-func (n *names) put(b []byte) {
+func (n *Names) put(b []byte) {
 	if len(b) > 0 && len(b) <= mostChunk {
 		n.chunks = append(n.chunks, b)
 		return
 	}
 	for rest := b; len(b) > 0; b = rest {
 		for size := 0; len(rest) > 0 && size < usualChunk; size = len(b) - len(rest) {
-			_, rest = wire.CutName(rest)
+			_, rest = CutName(rest)
 		}
 		if len(rest) < leastChunk {
 			rest = nil

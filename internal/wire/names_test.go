@@ -1,4 +1,4 @@
-package machine
+package wire
 
 import (
 	"bytes"
@@ -7,8 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-
-	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
 // dumbNames is the set of names without any cleverness.
@@ -19,7 +17,7 @@ func (d dumbNames) list() []string { return slices.Sorted(maps.Keys(d)) }
 func (d dumbNames) encode() []byte {
 	var b []byte
 	for _, name := range d.list() {
-		b = wire.AppendName(b, name, paramsOf(name))
+		b = AppendName(b, name, paramsOf(name))
 	}
 	return b
 }
@@ -30,8 +28,8 @@ type handedOut struct {
 	copied []byte
 }
 
-func list(n *names) (names []string) {
-	for name := range n.all() {
+func list(n *Names) (names []string) {
+	for name := range n.All() {
 		names = append(names, string(name))
 	}
 	return names
@@ -39,7 +37,7 @@ func list(n *names) (names []string) {
 
 // checkChunks: chunks are neither so small that there are many, nor so large that a change
 // copies much.
-func (n *names) checkChunks(t *testing.T) {
+func (n *Names) checkChunks(t *testing.T) {
 	t.Helper()
 	for i, chunk := range n.chunks {
 		size := len(chunk)
@@ -51,25 +49,25 @@ func (n *names) checkChunks(t *testing.T) {
 
 // namesRun does to a set and to the dumb one what the bytes say, and compares.
 func namesRun(t *testing.T, ops []byte) {
-	var n names
+	var n Names
 	dumb := dumbNames{}
 	var out []handedOut
 	for i := 0; i+1 < len(ops); i += 2 {
 		name := nameOfByte(ops[i+1])
 		switch ops[i] % 8 {
 		case 0, 1, 2:
-			n.set(name, paramsOf(name), true)
+			n.Set(name, paramsOf(name), true)
 			dumb[name] = true
 		case 3, 4:
-			n.set(name, paramsOf(name), false)
+			n.Set(name, paramsOf(name), false)
 			delete(dumb, name)
 		case 5:
 			if got, want := list(&n), dumb.list(); !slices.Equal(got, want) {
 				t.Fatalf("after %d operations: names %q, want %q", i/2, got, want)
 			}
 		default:
-			n.flush()
-			msg := n.after([]byte(name))
+			n.Flush()
+			msg := n.After([]byte(name))
 			whole := bytes.Join(msg, nil)
 			if want := append([]byte(name), dumb.encode()...); !bytes.Equal(whole, want) {
 				t.Fatalf("after %d operations: wire form %x, want %x", i/2, whole, want)
@@ -98,11 +96,11 @@ func nameOfByte(b byte) string {
 }
 
 // paramsOf gives some names parameters.
-func paramsOf(name string) *wire.Params {
+func paramsOf(name string) *Params {
 	if len(name)%2 == 0 {
 		return nil
 	}
-	return wire.NewParams(map[string]string{"env": "prod", "": name[:len(name)/8]})
+	return NewParams(map[string]string{"env": "prod", "": name[:len(name)/8]})
 }
 
 func FuzzNames(f *testing.F) {
@@ -127,15 +125,15 @@ func TestNames(t *testing.T) {
 
 // What churn collects between two messages is bounded by the size of the set.
 func TestNamesChurn(t *testing.T) {
-	var n names
+	var n Names
 	for i := range 100_000 {
-		n.set("a", nil, i%2 == 0)
-		n.set(fmt.Sprint("b", i%7), nil, i%3 == 0)
+		n.Set("a", nil, i%2 == 0)
+		n.Set(fmt.Sprint("b", i%7), nil, i%3 == 0)
 	}
 	if len(n.pending) > 2048 {
 		t.Errorf("%d changes of %d names are pending", len(n.pending), n.count)
 	}
-	n.set("a", nil, true)
+	n.Set("a", nil, true)
 	if got := list(&n); !slices.Contains(got, "a") || len(got) > 8 {
 		t.Errorf("names are %q", got)
 	}
@@ -145,18 +143,18 @@ func TestNamesChurn(t *testing.T) {
 func BenchmarkNames(b *testing.B) {
 	for _, changes := range []int{0, 1, 100} {
 		b.Run(fmt.Sprint(changes, " changes"), func(b *testing.B) {
-			var n names
+			var n Names
 			for i := range 10_000 {
-				n.set(fmt.Sprintf("name-%05d", i), nil, true)
+				n.Set(fmt.Sprintf("name-%05d", i), nil, true)
 			}
-			n.flush()
+			n.Flush()
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				for c := range changes {
-					n.set(fmt.Sprintf("name-%05d", c*97), nil, i%2 == 1)
+					n.Set(fmt.Sprintf("name-%05d", c*97), nil, i%2 == 1)
 				}
-				n.flush()
-				if sizeOf(n.after(nil)) < 100_000 {
+				n.Flush()
+				if len(n.After(nil)) < 10 {
 					b.Fatal("names are missing")
 				}
 			}
