@@ -71,7 +71,7 @@ integrations: ## other projects on this library: minutes to build
 	for d in $(INTEGRATIONS); do (cd $$d && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test -count=1 ./...) || exit 1; done
 
 .PHONY: lives
-lives: ## random lives against the caches of real servers, for half a minute
+lives: ## random lives against the caches of real servers, for twenty seconds
 	cd $(LIVES) && $(GO) vet ./... && $(TEST) -count=1 ./...
 
 .PHONY: browser

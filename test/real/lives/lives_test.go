@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	forFlag   = flag.Duration("for", 30*time.Second, "begin no new life after this time, unless -lives says how many there are")
+	forFlag   = flag.Duration("for", 20*time.Second, "begin no new life after this time, unless -lives says how many there are")
 	livesFlag = flag.Int("lives", 0, "how many lives each server and variant has; 0 for as many as the time allows")
 	seedFlag  = flag.Uint64("seed", 1, "of the first life of each server and variant")
 	onlyFlag  = flag.String("only", "", "servers and variants that contain this text")
