@@ -19,7 +19,7 @@ type collection struct {
 
 	explicit bool // of the wildcard: its first watch wanted it by the name `*`
 
-	seen uint32 // the last response that spoke of it
+	seen serial // the last response that spoke of it
 
 	// self is the collection's own name, which of a glob is requested as if it were a
 	// resource; nil without a name.
@@ -282,7 +282,7 @@ func (c *collection) needsNoMore() bool {
 	}
 	if f := c.self.fault(); f != nil && f.Kind != FaultTimeout {
 		// What was refused before the first request listed the members, the server would say again.
-		before := c.self.claimed && (l.answered == 0 || c.self.seen < l.answered)
+		before := c.self.claimed && (l.answered == 0 || c.self.seen.before(l.answered))
 		if f.Kind != FaultRejected || !before {
 			return false
 		}

@@ -23,7 +23,7 @@ type link struct {
 
 	version     string    // of the last accepted response of this incarnation of the stream, or with ResumeVersion of any; SotW
 	versionForm wildForm  // how the wildcard was requested when that version came
-	versionOf   uint32    // the response that the version is from
+	versionOf   serial    // the response that the version is from
 	lapsed      bool      // the version does not cover what was told to be gone since: by a time to live, or by silence
 	accepted    time.Time // when the last accepted response came, in either variant; zero if none did
 
@@ -40,12 +40,12 @@ type onStream struct {
 	requested     bool            // a request went to the writer
 	written       bool            // it has left
 	claimsHeld    bool            // the first request says what is held
-	answered      uint32          // the first response; 0 if none came
+	answered      serial          // the first response; 0 if none came
 	nonce         string          // of the newest response
 	instead       *Instead        // what that holds; nil if there is none
 	form          wildForm        // how the wildcard was requested
 	unwantedSince time.Time       // when nobody was seen to want the legacy wildcard any more; zero while somebody does
-	stated        uint32          // the last response that held all that there is; 0 if none did
+	stated        serial          // the last response that held all that there is; 0 if none did
 	sawAll        bool            // one did in the legacy form
 	untimed       []*subscription // wanted names whose timers start, maybe anew, once the server has spoken; see [Machine.answerUntimed]
 	owed          []answer
@@ -61,7 +61,7 @@ type onStream struct {
 type message struct {
 	fresh    []*subscription // that it names, but for those whose timers run, and the wildcard that it asks for
 	names    map[string]bool // of the same; nil until one is looked for
-	since    uint32          // the last response when it was made
+	since    serial          // the last response when it was made
 	answered bool            // a response came since, which may answer it
 }
 

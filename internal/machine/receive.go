@@ -43,7 +43,7 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	default:
 		m.written(now, l) // nothing was subscribed to before it, so it has left
 	}
-	m.serial++
+	m.serial = m.serial.next()
 	if l.answered == 0 {
 		l.answered = m.serial
 	}

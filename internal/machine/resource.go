@@ -227,7 +227,7 @@ var ErrNoAnswer = errors.New("the server did not answer in time")
 
 // unconfirmedTimeout: the server did not confirm a held resource, so there is none.
 func (m *Machine) unconfirmedTimeout(now time.Time, sub *subscription) {
-	lacked := sub.unconfirmed || sub.link().stated > sub.seen
+	lacked := sub.unconfirmed || sub.seen.before(sub.link().stated)
 	sub.unconfirmed = false
 	// LKG-5: silence keeps a stale value, unless a full state lacks it.
 	if sub.stale() && !lacked {

@@ -21,7 +21,7 @@ type response struct {
 	*wire.Response
 	ref        Ref
 	link       *link
-	serial     uint32
+	serial     serial
 	form       wildForm // how the wildcard was requested
 	bodies     bool     // an entry has a resource
 	removedSum uint64   // of the names of a long list of removed ones, for fingerprint
@@ -30,6 +30,15 @@ type response struct {
 	work
 	verdict
 }
+
+// serial is the number of a response among all of the machine; 0 is none. Numbers come round.
+type serial uint32
+
+// next is the number of the next response.
+func (n serial) next() serial { return max(n+1, 1) }
+
+// before says that a response came before another one. None did before all.
+func (n serial) before(o serial) bool { return o != 0 && (n == 0 || int32(n-o) < 0) }
 
 // reading is what a response speaks of, and what it means, worked out from what the server had been told when it
 // came. A guard judges it, and the stream may end meanwhile.

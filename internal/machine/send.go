@@ -188,7 +188,7 @@ func (m *Machine) written(now time.Time, l *link) {
 		// P-1: the timer waits for the wildcard's answer; a server that said nothing at all lacks nothing.
 		case sub.unconfirmed && l.answered == 0 && (l.form == wildLegacy || sub.foreign()):
 			l.untimed = append(l.untimed, sub)
-		case sub.seen > sent.since: // the answer was faster than the news of the request
+		case sent.since.before(sub.seen): // the answer was faster than the news of the request
 		default:
 			m.await(now, sub)
 		}

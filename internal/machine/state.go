@@ -15,7 +15,7 @@ type Machine struct {
 	streams   []*stream
 	agenda    agenda
 	slots     map[slot]*stream
-	serial    uint32 // of the last response
+	serial    serial // of the last response
 	lastAlarm timer
 	budgets   []*int      // of each server's first requests, in bytes; 0 for none
 	params    []Described // of types for which they were changed, in the order of the first change

@@ -34,7 +34,7 @@ type subscription struct {
 	version string
 	updated int64  // when it was accepted, in Unix nanoseconds
 	extra   *extra // what few have; nil for nothing
-	seen    uint32 // the last response that spoke of it
+	seen    serial // the last response that spoke of it
 	gen     uint16 // grows with each change of raw; it may come round
 
 	from      uint16 // which server said what is known, from 1; 0 for none; see fromStore

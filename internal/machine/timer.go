@@ -39,7 +39,7 @@ func (sub *subscription) ring(m *Machine, now time.Time) { m.answerTimeout(now, 
 // silence from now on means nothing: that it is refused, or has an error. What was said on
 // an earlier stream, or by another server, does not count.
 func (l *link) faulted(sub *subscription) bool {
-	return l.answered != 0 && sub.seen >= l.answered && (sub.status == StatusNacked || sub.status == StatusReceivedError)
+	return l.answered != 0 && !sub.seen.before(l.answered) && (sub.status == StatusNacked || sub.status == StatusReceivedError)
 }
 
 // awaitSubscribed starts the timer of a name that may have been requested already.
