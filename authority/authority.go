@@ -144,7 +144,6 @@ func newSource(lists map[string][]bootstrap.ManagementServer, servers []bootstra
 	key := b.String()
 	list, ok := lists[key]
 	if !ok {
-		// CFG-3: one list for all sources that resolve to it.
 		list = slices.Clone(servers)
 		lists[key] = list
 	}

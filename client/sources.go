@@ -123,7 +123,7 @@ func (s *sources) add(c *Client, table *authority.Table, at place, list []bootst
 		i, old := s.byKey[key]
 		if !old {
 			var twice bool
-			// STREAM-2: equal servers are one.
+			// CFG-3, STREAM-2: equal servers are one.
 			if i, twice = byKey[key]; !twice {
 				i, byKey[key] = len(known), len(known)
 				es := c.engineServer(server)

@@ -45,9 +45,11 @@ type AnyType interface {
 
 // Source says which server sent a resource, and how to decode it.
 type Source struct {
-	Server   string // URI of the management server that sent it
-	Trusted  bool   // the server has the feature trusted_xds_server (gRFC A81)
-	Validate bool   // run the message's own validation rules (PGV)
+	// Server is the URI of the management server that sent the bytes. When another one says the same after a
+	// fallback, what is decoded stays as it is; a watch that begins later gets it decoded as the new server's.
+	Server   string
+	Trusted  bool // the server has the feature trusted_xds_server (gRFC A81)
+	Validate bool // run the message's own validation rules (PGV)
 	// Bootstrap is the *bootstrap.Config of the client (gRFC A29: certificate providers); an
 	// any, so that this package does not depend on that one.
 	Bootstrap any

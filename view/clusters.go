@@ -331,9 +331,9 @@ func (c *core) freshen(p *endpointsPart) {
 	}
 }
 
-// WARM-1, WARM-2: ready says whether a target may be used: what it names has an answer, now or
-// since long.
+// ready says whether a target may be used: what it names has an answer, now or since long.
 func (c *core) ready(t *target) bool {
+	// WARM-1: with all that it leads to.
 	return c.readyItself(t) && (!t.leads() || c.membersReady(t))
 }
 

@@ -272,9 +272,12 @@ func (c *core) enqueue(p anyPart) {
 	}
 }
 
-// WARM-3: answered says whether a part need not be waited for. Trouble with the way to the server
+// answered says whether a part need not be waited for. Trouble with the way to the server
 // counts only before the first snapshot (VIEW-20): later the old configuration is better.
-func (c *core) answered(s partState) bool { return !s.open() || s != statePending && c.hurry() }
+func (c *core) answered(s partState) bool {
+	// WARM-2, WARM-3: it has an answer, or there is nothing better.
+	return !s.open() || s != statePending && c.hurry()
+}
 
 // doubtFor is how long the removal of a part that no snapshot had yet is not believed, while there
 // is a good snapshot: who asks for what one push names may be answered from the next, whose routes

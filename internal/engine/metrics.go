@@ -23,6 +23,7 @@ type health struct {
 
 // created: a server counts as connected from its first stream on.
 func (e *Engine) created(server int) {
+	// METRIC-1: connected, until something fails.
 	if h := &e.health[server]; !h.known {
 		h.known, h.failing = true, map[int]bool{}
 		e.connected(server, true)
@@ -64,6 +65,7 @@ func (e *Engine) heard(server, stream int) {
 		}
 		delete(h.failing, i)
 	}
+	// METRIC-1: connected again, once none fails.
 	h.failed = false
 	e.connected(server, true)
 }

@@ -23,7 +23,7 @@ type cache struct {
 
 	recalls   map[*source]*recall
 	stale     []*subscription // members that were loaded from the store; some maybe confirmed since
-	unsettled []*collection   // whose first state came, and that the store has not forgotten anything of since
+	unsettled []*collection   // whose first state is complete; the store has yet to forget what they do not have
 }
 
 type cacheKey struct {
@@ -114,7 +114,7 @@ func (c *cache) subscriptionOf(of *collection, name string) *subscription {
 	return sub
 }
 
-// drop forgets a subscription, and with it where the last response held what.
+// drop forgets a subscription, and l.last, which may refer to it.
 func (c *cache) drop(sub *subscription) {
 	sub.gone, sub.timer = true, 0
 	c.subs.drop(sub.name)

@@ -2,8 +2,9 @@ package machine
 
 import "time"
 
-// clock is a stream's own time, in all its incarnations. It stands still while handlers hold up
-// reading, and while the program itself does not run: the server's silence then is the program's.
+// clock is a stream's own time, in all its incarnations. It stands still while reading does (a response is decoded,
+// judged or handled, or too many answers are owed), and while the program itself does not run: the server's silence then
+// is the client's.
 type clock struct {
 	start      time.Time
 	stoppedFor time.Duration // in all
@@ -81,7 +82,7 @@ func (s *stream) nextAlarm() time.Time {
 	return s.clock.when(a.at)
 }
 
-// ringAlarms rings those whose time is over. One may stop another, and set more, for later.
+// ringAlarms rings those whose time is over. A ring may stop other alarms, and may set new ones that ring later.
 func (m *Machine) ringAlarms(now time.Time, s *stream) {
 	for at := s.nextAlarm(); !at.IsZero() && !now.Before(at); at = s.nextAlarm() {
 		a := s.alarms.pop()
@@ -90,7 +91,7 @@ func (m *Machine) ringAlarms(now time.Time, s *stream) {
 	}
 }
 
-// stalled: the program itself did not run, for as long as that may be.
+// stalled: the program itself did not run, so the time since the last step does not count.
 func (m *Machine) stalled(now time.Time) {
 	m.agenda.touch(m.streams...)
 	for _, s := range m.streams {

@@ -19,9 +19,9 @@ type collection struct {
 
 	explicit bool // of the wildcard: its first watch wanted it by the name `*`
 
-	seen serial // the last response that spoke of it
+	seen serial // of the last response that spoke of it or of a member; self.seen is of its own name alone
 
-	// self is the collection's own name, which of a glob is requested as if it were a
+	// self is the subscription of the collection's own name, which of a glob is requested as if it were a
 	// resource; nil without a name.
 	self *subscription
 
@@ -271,7 +271,7 @@ func (c *cache) collectionsOf(src *source) (cs []*collection) {
 
 func byName(a, b *collection) int { return strings.Compare(a.name, b.name) }
 
-// needsNoMore says that a server which is silent about a collection has nothing to add to what
+// needsNoMore says that a server's silence completes a collection: it has nothing to add to what
 // is held. Those that remember what they sent do not answer to a wildcard over names that
 // are all there is, and in delta not to one whose members the first request listed.
 func (c *collection) needsNoMore() bool {

@@ -108,7 +108,7 @@ func (l *link) composeDelta(a *answer, node []byte) []byte {
 	for _, sub := range added {
 		msg = l.appendSubscribe(msg, sub)
 	}
-	// WILD-6: an explicit wildcard ends by its name.
+	// WILD-2, WILD-6: an explicit wildcard ends by its name.
 	if form == wildNone && l.form != wildNone {
 		msg = wire.AppendUnsubscribe(msg, star, l.params(l.cache.star))
 	}
@@ -138,6 +138,7 @@ func (l *link) takeBack(added []*subscription) (now, back []*subscription) {
 
 func (l *link) composeFirstDelta(node []byte) []byte {
 	l.flushNames()
+	// DELTA-1: all interest, and no nonce.
 	names := l.allWanted()
 	form := l.nextForm()
 	if form == wildNone && len(names) == 0 {
@@ -150,7 +151,7 @@ func (l *link) composeFirstDelta(node []byte) []byte {
 	l.setForm(form)
 	members := l.knownMembers()
 	names, named, listed := l.fit(len(msg), names, members)
-	// P-1: names are subscribed to later; without their versions the server sends them then.
+	// WILD-2, P-1: names are subscribed to later; without their versions the server sends them then.
 	if form == wildLegacy {
 		named = 0
 	}

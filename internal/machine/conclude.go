@@ -95,7 +95,7 @@ func (r *reader) absent() (all []statement) {
 	return all
 }
 
-// lacks is what it means that a response which holds everything else lacks a subscription.
+// lacks is what follows for a subscription that a full state leaves out.
 func (resp *response) lacks(sub *subscription) statementKind {
 	l := resp.link
 	subscribed := l.sent(sub)
@@ -156,7 +156,7 @@ func (resp *response) omits(sub *subscription) bool {
 	return resp.form != wildNone && !(sub.wanted() && structured(sub.name))
 }
 
-// confirmForeign gives another server's value, which this full state lacks, a timer. Without timers the second such
+// confirmForeign starts the timer of another server's value that this full state leaves out. Without timers the second such
 // state ends it, and the result is true.
 func (m *Machine) confirmForeign(now time.Time, l *link, sub *subscription) (gone bool) {
 	switch {

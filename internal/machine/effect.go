@@ -18,7 +18,7 @@ type Effects struct {
 	// Release are streams whose response is large and new: once its payloads are copied
 	// little refers to its frame, which had better be garbage than be used again.
 	Release []Ref
-	// Calm are streams whose servers are well without having spoken.
+	// Calm are streams whose servers have been silent for so long that it counts as a response.
 	Calm []Ref
 	// Read are streams of which the next response may be read: one for each.
 	Read []Ref

@@ -29,8 +29,8 @@ type Watch struct {
 	sub   *subscription // of the name; nil unless started
 	alone [1]*Watch     // the watch itself, once started
 
-	timer       // of the first answer
-	owed  int32 // for how much of what was held when it began it waits: in tasks, and one while they are counted
+	timer          // of the first answer
+	toDecode int32 // decode tasks of what was held when it began that it waits for; 1 until they are made
 
 	Wildcard bool // the whole collection
 	Explicit bool // `*` has to be spelled so
@@ -38,7 +38,7 @@ type Watch struct {
 	alive    bool
 }
 
-func (w *Watch) catchingUp() bool { return w.owed > 0 }
+func (w *Watch) catchingUp() bool { return w.toDecode > 0 }
 
 // CatchingUp says, after a step, whether a collection's watch is still to be told of what
 // was held when it began.

@@ -34,7 +34,8 @@ type given struct {
 	shared bool // the bytes are those of another subscription of the resource, where they are counted
 }
 
-// alter changes what the subscription has of what few have. It is not for what most subscriptions go through.
+// alter changes what the subscription has of what few have, and makes the room for it or gives it back. It allocates, so
+// it is not for what most subscriptions go through.
 func (sub *subscription) alter(change func(*extra)) {
 	if sub.extra == nil {
 		sub.extra = new(extra)

@@ -67,7 +67,7 @@ func (m *Machine) fallBack(now time.Time, s *stream) {
 // watches are told of the last one's trouble. It says whether the source fell back.
 func (m *Machine) fallBackSource(now time.Time, src *source) bool {
 	// FALLBACK-1: only where something is lacking.
-	if src.last() || !src.ReachabilityOnly && !src.lacks() {
+	if src.isLast() || !src.ReachabilityOnly && !src.lacks() {
 		return false
 	}
 	to := src.firstReachable(src.active)

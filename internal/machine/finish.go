@@ -55,8 +55,8 @@ func (m *Machine) finishCollections(now time.Time, resp *response, live bool) {
 	}
 }
 
-// endFaults ends the errors of collections that the response speaks of, but not by their own names. Of
-// the wildcard each response speaks.
+// endFaults ends the errors of the wildcard, and of the collections that the response speaks of, unless it speaks of them
+// by their own names.
 func (m *Machine) endFaults(resp *response) {
 	end := func(c *collection) {
 		if c.self != nil && c.self.seen != resp.serial && resp.link.has(c.self) {

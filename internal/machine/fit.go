@@ -3,8 +3,8 @@ package machine
 import "github.com/xdswatch/xdswatch/internal/wire"
 
 // fit says how many names, and how many versions of members, fit into a first delta request that has so many bytes
-// already, and in which order the names go. Members go before names: their removal would be missed otherwise. Names
-// that do not fit follow in later requests.
+// already, and in which order the names go. Versions of members go before names: of a
+// member that is not listed the server would not tell the removal. Names that do not fit follow in later requests.
 func (l *link) fit(size int, names, members []*subscription) (ordered []*subscription, named, listed int) {
 	budget := l.stream.limit()
 	if budget == 0 {

@@ -120,6 +120,7 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 		Down: ev, stream: s, stood: s.state == up, err: ev.Err,
 		wait: Wait{Server: s.server, Served: responded, Short: well},
 	}
+	// STREAM-5: this end is no error.
 	if well {
 		end.wait.Health = HealthGood
 	}
@@ -143,7 +144,6 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	if responded {
 		m.recovered(s) // by a response that is still being worked on
 	}
-	// STREAM-5: this end is no error.
 	if end.wait.Health != HealthFailed {
 		return
 	}

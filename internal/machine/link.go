@@ -23,8 +23,8 @@ type link struct {
 
 	version     string    // of the last accepted response of this incarnation of the stream, or with ResumeVersion of any; SotW
 	versionForm wildForm  // how the wildcard was requested when that version came
-	versionOf   serial    // the response that the version is from
-	lapsed      bool      // the version does not cover what was told to be gone since: by a time to live, or by silence
+	versionOf   serial    // of the response that the version is from
+	lapsed      bool      // what was told to be gone since, by its time to live or by silence, may still be in that version: it is not claimed
 	accepted    time.Time // when the last accepted response came, in either variant; zero if none did
 
 	busy     *response       // received and not finished yet
@@ -40,28 +40,28 @@ type onStream struct {
 	requested     bool            // a request went to the writer
 	written       bool            // it has left
 	claimsHeld    bool            // the first request says what is held
-	answered      serial          // the first response; 0 if none came
+	answered      serial          // of the first response; 0 before it
 	nonce         string          // of the newest response
 	instead       *Instead        // what that holds; nil if there is none
 	form          wildForm        // how the wildcard was requested
 	unwantedSince time.Time       // when nobody was seen to want the legacy wildcard any more; zero while somebody does
-	stated        serial          // the last response that held all that there is; 0 if none did
-	sawAll        bool            // one did in the legacy form
-	untimed       []*subscription // wanted names whose timers start, maybe anew, once the server has spoken; see [Machine.answerUntimed]
+	stated        serial          // of the last response that held everything; 0 before one did
+	sawAll        bool            // such a response came while the wildcard was requested in the legacy form
+	untimed       []*subscription // wanted names whose timers wait for the server's first word; see [Machine.answerUntimed]
 	owed          []answer
 	owedSize      int             // of them, in bytes
 	message       message         // that is with the writer
 	added         bool            // names were added since the newest response
-	paced         time.Time       // interest alone is not said before
-	unconfirmed   []*subscription // members that the server has to confirm
-	sweepTimer    timer           // that runs for them
+	paced         time.Time       // a request that only changes names may not leave before
+	unconfirmed   []*subscription // members that the server has to speak of
+	sweepTimer    timer           // when it rings they go
 }
 
 // message is a request that the writer has, until it has left.
 type message struct {
-	fresh    []*subscription // that it names, but for those whose timers run, and the wildcard that it asks for
-	names    map[string]bool // of the same; nil until one is looked for
-	since    serial          // the last response when it was made
+	fresh    []*subscription // that it names and whose timers do not run; the wildcard too, if it begins that
+	names    map[string]bool // of the same; made when one is looked for first
+	since    serial          // of the newest response when it was composed
 	answered bool            // a response came since, which may answer it
 }
 
@@ -214,13 +214,13 @@ func (l *link) named(sub *subscription) bool {
 	return l.requested && l.names.Has(sub.onWire())
 }
 
-// sent says whether a request that asks for a subscription has left. What the wildcard or a glob asks for may come
-// before the news of that.
+// sent says whether a request that asks for a subscription has left. For the wildcard or a glob a response shows that
+// too, which may come before the news from the writer.
 func (l *link) sent(sub *subscription) bool {
 	return sub.subscribed && (!l.message.asksFor(sub) || l.message.answered && sub.isCollection())
 }
 
-// asksFor says whether a message asks for a subscription for the first time.
+// asksFor says whether a subscription is among those that a message names and whose timers do not run.
 func (msg *message) asksFor(sub *subscription) bool {
 	if len(msg.fresh) == 0 {
 		return false

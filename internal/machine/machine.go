@@ -15,7 +15,8 @@ func New(c Config) *Machine {
 }
 
 // Step takes what happened, in order, and returns what is to be done. The effects are the
-// caller's own. What changes what a stream owes, or when, touches it, and only touched streams are looked at.
+// caller's own. Whatever may change what a stream owes, or when, touches the stream; only touched streams are
+// looked at.
 func (m *Machine) Step(now time.Time, events ...Event) Effects {
 	m.fx = Effects{}
 	if m.began.IsZero() {
@@ -101,6 +102,7 @@ func (m *Machine) Deadline() (at time.Time, ok bool) {
 
 // streamFor finds or makes the stream that carries a type of a server.
 func (m *Machine) streamFor(server, scope int, typeURL string) *stream {
+	// CFG-3: all that resolves to the server, in one scope, shares the stream.
 	key := slot{server: server, scope: scope}
 	if m.servers[server].PerType {
 		key.url = typeURL

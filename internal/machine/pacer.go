@@ -15,9 +15,9 @@ const (
 
 // turn is a type that may speak now.
 type turn struct {
-	link *link
-	what debt
-	rank int
+	link   *link
+	what   debt
+	doubts int // of the type; see [quirk]
 }
 
 // Two requests of a type that only change interest are some time apart, unless the server

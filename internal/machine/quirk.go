@@ -21,14 +21,14 @@ type quirk interface {
 	takesBack(l *link, name string) bool
 	// judged: a response was worked on, and its answer is owed; with detail it is a NACK.
 	judged(m *Machine, now time.Time, resp *response, detail *wire.Status)
-	// before says when a type may say what it owes, zero for at once. Types that owe interest alone
-	// speak in the order of their ranks.
-	before(l *link, what debt) (at time.Time, rank int)
+	// before says when a type may say what it owes, zero for at once, and how much it is doubted. Of types that owe
+	// interest alone those that are doubted least speak first.
+	before(l *link, what debt) (at time.Time, doubts int)
 	// limit is how many bytes the first requests may have; 0 for no bound.
 	limit() int
-	// sent: a request went to the writer.
-	sent(now time.Time, l *link, what debt, size int)
-	// written: it has left. The subscriptions are those that it names for the first time.
+	// requested: a request went to the writer.
+	requested(now time.Time, l *link, what debt, size int)
+	// written: it has left. The subscriptions are those that it names and whose timers do not run.
 	written(m *Machine, now time.Time, l *link, first bool, fresh []*subscription)
 	// vouches says that the server's silence counts as a response.
 	vouches() bool
@@ -44,9 +44,9 @@ func (noQuirk) received(*Machine, time.Time, *link)                       {}
 func (noQuirk) passed(*link, *wire.Resource, []byte)                      {}
 func (noQuirk) takesBack(*link, string) bool                              { return false }
 func (noQuirk) judged(*Machine, time.Time, *response, *wire.Status)       {}
-func (noQuirk) before(*link, debt) (at time.Time, rank int)               { return at, 0 }
+func (noQuirk) before(*link, debt) (at time.Time, doubts int)             { return at, 0 }
 func (noQuirk) limit() int                                                { return 0 }
-func (noQuirk) sent(time.Time, *link, debt, int)                          {}
+func (noQuirk) requested(time.Time, *link, debt, int)                     {}
 func (noQuirk) written(*Machine, time.Time, *link, bool, []*subscription) {}
 func (noQuirk) vouches() bool                                             { return false }
 func (noQuirk) ended(*Machine, time.Time, *ending)                        {}

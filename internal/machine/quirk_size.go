@@ -23,7 +23,7 @@ func (q *tooLarge) forget() { clear(q.largest) }
 
 func (q *tooLarge) limit() int { return *q.budget }
 
-func (q *tooLarge) sent(_ time.Time, l *link, _ debt, size int) {
+func (q *tooLarge) requested(_ time.Time, l *link, _ debt, size int) {
 	if l.answered == 0 {
 		q.largest[l] = max(q.largest[l], size)
 	}

@@ -49,14 +49,14 @@ func (q *storms) judged(m *Machine, now time.Time, resp *response, detail *wire.
 
 // before holds answers back that have nothing else to say: a change of interest may bring
 // something new.
-func (q *storms) before(l *link, what debt) (at time.Time, rank int) {
+func (q *storms) before(l *link, what debt) (at time.Time, doubts int) {
 	if st := q.of[l]; st != nil && st.raging && what == oweAnswer {
 		at = st.sentAt.Add(stormPause)
 	}
 	return at, 0
 }
 
-func (q *storms) sent(now time.Time, l *link, what debt, _ int) {
+func (q *storms) requested(now time.Time, l *link, what debt, _ int) {
 	if st := q.of[l]; st != nil && what != oweInterest {
 		st.sentAt = now
 	}

@@ -46,7 +46,7 @@ func (q *suspects) forget() {
 
 // before has a type that is doubted speak behind the others, the least doubted first, and not before
 // each first request before it was answered, or did no harm for a while.
-func (q *suspects) before(l *link, what debt) (at time.Time, rank int) {
+func (q *suspects) before(l *link, what debt) (at time.Time, doubts int) {
 	it := q.of[l]
 	if what != oweInterest || l.requested || it == nil || it.doubts < doubtMost {
 		return at, 0
@@ -61,7 +61,7 @@ func (q *suspects) before(l *link, what debt) (at time.Time, rank int) {
 	return at, it.doubts
 }
 
-func (q *suspects) sent(now time.Time, l *link, _ debt, _ int) {
+func (q *suspects) requested(now time.Time, l *link, _ debt, _ int) {
 	if it := q.of.on(l); !l.requested {
 		it.firstAt = now
 	}

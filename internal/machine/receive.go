@@ -15,6 +15,7 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	s.responded, s.reading = true, false
 	s.undelivered = append(s.undelivered, s.ref())
 	m.tellUp(s)
+	// ADS-1: a response may leave its type out.
 	if r.TypeURL == "" {
 		r.TypeURL = s.untyped(r)
 	}
@@ -28,6 +29,7 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 		Exchange: &Exchange{Nonce: r.Nonce, ControlPlane: r.ControlPlane, Resources: len(r.Resources), Size: r.Size},
 	}
 	m.fx.Notify = append(m.fx.Notify, n)
+	// TYPE-4: it is not answered.
 	if n.Ignored {
 		for _, q := range s.quirks {
 			q.received(m, now, nil)

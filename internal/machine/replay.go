@@ -17,7 +17,7 @@ func (m *Machine) replayAll(w *Watch) {
 			held = append(held, sub)
 		}
 	}
-	for r := (&replay{to: w}); len(held) > 0; w.owed++ {
+	for r := (&replay{to: w}); len(held) > 0; w.toDecode++ {
 		n := sameServer(held[:min(chunk, len(held))])
 		m.redecode(r, held[:n])
 		held = held[n:]
@@ -73,7 +73,7 @@ func (m *Machine) retell(r *replay, t *Task) {
 
 // replayedPart notes that a collection's watch waits for less, and tells it the rest if that was all.
 func (m *Machine) replayedPart(w *Watch) {
-	if w.owed--; w.owed == 0 && w.alive {
+	if w.toDecode--; w.toDecode == 0 && w.alive {
 		m.replayEnd(w)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// accept takes a new value, as it was given.
+// accept makes a payload the held value; as is the name under which the server gave it.
 func (m *Machine) accept(now time.Time, sub *subscription, raw []byte, value any, version string, as given) {
 	m.returned(sub)
 	if sub.switchesAlias() && !sub.byAlias() { // ALIAS-2: what is an alias from now on leaves its collection
@@ -19,6 +19,7 @@ func (m *Machine) accept(now time.Time, sub *subscription, raw []byte, value any
 	sub.hold(raw, as)
 	sub.version, sub.updated = version, now.UnixNano()
 	sub.become(StatusAcked, nil)
+	// DNE-4: a value ends the waiting.
 	sub.troubled, sub.timer = false, 0
 	sub.credit()
 	sub.gen++
@@ -129,6 +130,7 @@ func (sub *subscription) dropValue() {
 // remove takes the server's word that there is no such resource. Known absence is told
 // once.
 func (m *Machine) remove(now time.Time, sub *subscription, reason Reason) {
+	// DNE-4: so does an absence.
 	sub.timer = 0
 	// ERR-4, ERR-5: what is held goes, unless the program keeps what servers delete.
 	if sub.held() && sub.link().keepFor() != 0 {

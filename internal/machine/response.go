@@ -70,8 +70,8 @@ const (
 	statesBare                  // it does not exist: an entry without a body
 	statesRemoved               // it does not exist: delta's list
 	statesAbsent                // it does not exist: a full state lacks it
-	statesDoubt                 // a full state lacks what another server said
-	statesAgree                 // nor does this server have what another one did not have
+	statesDoubt                 // a full state leaves out what another server said
+	statesAgree                 // this server does not have it either, as another one said before
 )
 
 // reason says why there is no such resource; 0 if the statement is another one.
@@ -162,7 +162,7 @@ type reader struct {
 	found    []*subscription       // what each entry speaks of; nil for nothing
 	removed  [][]byte              // names that are removed
 	recorded map[*subscription]int // its place in statements, but of bare ones
-	whole    bool                  // it holds all that there were when it came
+	whole    bool                  // it speaks of every subscription that there was when it came
 
 	aliased  map[int]*aliased     // entries that have aliases, by index
 	mentions map[*aliasTarget]int // of resources that have aliases
@@ -172,7 +172,7 @@ type reader struct {
 	passed       bool   // an error was passed over
 
 	newBytes int   // bytes of payloads that have to be decoded
-	before   int   // of them, those that stand before the last task's
+	before   int   // newBytes when the last task began
 	held     int64 // bytes that are held of the server, with those in place of what is held now
 }
 
@@ -209,7 +209,7 @@ type work struct {
 	ready    []planned // not applied yet
 	tasks    []*Task   // that are not committed, in the order of the wire
 	changed  bool      // something in it was new
-	missed   bool      // something in it was not wanted any more when it was decoded
+	missed   bool      // an entry was not applied, since nobody wanted it any more when it was decoded
 	released bool      // its frame is
 }
 

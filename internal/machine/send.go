@@ -56,14 +56,14 @@ func (m *Machine) send(now time.Time, s *stream) {
 		if what == oweNothing {
 			continue
 		}
-		switch at, rank := m.notBefore(now, l, what); {
+		switch at, doubts := m.notBefore(now, l, what); {
 		case now.Before(at):
 			s.again = sooner(s.again, later(at, token))
 		case now.Before(token): // RATE-1
 			s.again = sooner(s.again, token)
 			waiting++
 		default:
-			turns = append(turns, turn{l, what, rank})
+			turns = append(turns, turn{l, what, doubts})
 		}
 	}
 	s.throttle.noteWaiting(waiting)
@@ -76,7 +76,8 @@ func (m *Machine) send(now time.Time, s *stream) {
 	}
 }
 
-// byTurn orders types that may speak, and that come in their own order.
+// byTurn puts answers before requests that only change interest, and of these types that are doubted least before
+// others; else the order of the types stays.
 func byTurn(a, b turn) int {
 	// STREAM-9: answers go before interest.
 	if alone := a.what == oweInterest; alone != (b.what == oweInterest) {
@@ -85,7 +86,7 @@ func byTurn(a, b turn) int {
 		}
 		return -1
 	}
-	return a.rank - b.rank
+	return a.doubts - b.doubts
 }
 
 // owes is what may be said, in time.
@@ -107,6 +108,7 @@ func (l *link) changing() bool {
 	if l.stream.watches == 0 {
 		return false
 	}
+	// ONDEMAND-2: a first request says that something is wanted.
 	if !l.requested {
 		return l.wanted()
 	}
@@ -155,7 +157,7 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 		l.pace(now)
 	}
 	for _, q := range s.quirks {
-		q.sent(now, l, what, n.Size)
+		q.requested(now, l, what, n.Size)
 	}
 	// NODE-1: the node goes with the first message alone.
 	l.requested, s.nodeSent = true, true
@@ -199,9 +201,9 @@ func (m *Machine) written(now time.Time, l *link) {
 	}
 }
 
-// notBefore is when a type may say what it owes, but for the bound on all messages of the stream:
+// notBefore is the earliest time at which a type may send what it owes; the stream's rate limit comes on top. It is
 // the one place where it is decided how often the client speaks.
-func (m *Machine) notBefore(now time.Time, l *link, what debt) (at time.Time, rank int) {
+func (m *Machine) notBefore(now time.Time, l *link, what debt) (at time.Time, doubts int) {
 	switch what {
 	case oweNothing, oweAnswer, oweBoth:
 	case oweInterest:
@@ -210,10 +212,10 @@ func (m *Machine) notBefore(now time.Time, l *link, what debt) (at time.Time, ra
 		at = m.renewalAt(now, l)
 	}
 	for _, q := range l.stream.quirks {
-		until, r := q.before(l, what)
-		at, rank = later(at, until), rank+r
+		until, more := q.before(l, what)
+		at, doubts = later(at, until), doubts+more
 	}
-	return at, rank
+	return at, doubts
 }
 
 // What is waited for between two streams that are begun anew for a wildcard. The wait doubles, and is

@@ -39,7 +39,7 @@ type source struct {
 	watches int      // that are alive
 	caches  []*cache // of the types that were watched
 	held    int64    // bytes of the payloads of what is held, those that several subscriptions share once
-	all     *Fault   // what joined made last
+	all     *Fault   // that joined made last, so that equal ones are one
 }
 
 type sourceKey struct {
@@ -108,11 +108,11 @@ func (src *source) use(c *cache) {
 	}
 }
 
-// last says that there is no server left to fall back to.
-func (src *source) last() bool { return src.active+1 == len(src.streams) }
+// isLast says that there is no server left to fall back to.
+func (src *source) isLast() bool { return src.active+1 == len(src.streams) }
 
-// lacks says whether something is watched of which nothing is known. What is known not to
-// exist, or was refused, is not lacking.
+// lacks says whether something is watched that no server has spoken of, though the store may have it. What is known not
+// to exist, or was refused, is not lacking.
 func (src *source) lacks() bool {
 	for _, c := range src.caches {
 		for sub := range c.of(src) {

@@ -10,7 +10,7 @@ type Machine struct {
 	config    Config
 	servers   []*Server
 	sources   []Source
-	working   map[sourceKey]*source // by source
+	working   map[sourceKey]*source // the sources that are used
 	caches    map[cacheKey]*cache
 	streams   []*stream
 	agenda    agenda
@@ -26,7 +26,7 @@ type Machine struct {
 	began   time.Time  // when the first step was
 	stepped time.Time  // when the last step was
 
-	discarded Notice          // that nobody is told of; used again
+	discarded Notice          // one without watches is written here; used again
 	found     []*subscription // what a response speaks of; used again
 	ready     []planned       // of a response; its room is used again
 	turns     []turn          // of a stream's types; used again

@@ -28,7 +28,7 @@ type stream struct {
 	sources []*source // that may use it, as they were first used
 
 	agenda *agenda
-	// Of the agenda.
+	// Both belong to the agenda.
 	touched bool
 	due     time.Time // as it was last noted; zero if it has come
 
@@ -47,13 +47,11 @@ type stream struct {
 	// still told: one, unless the stream was given up under the first.
 	undelivered []Ref
 
-	// fault is why the server cannot be reached; nil while it can, and until known. What
-	// the watches were told of it may be older: while they are being told of one trouble
-	// the next waits, and only the newest of those that wait is ever told. What was told of
-	// since the server was well is not told again: attempts may fail by turns.
-	fault   *Fault
-	told    []*Fault // since the watches were told that the server is well, the newest few
-	telling bool
+	fault *Fault // why the server cannot be reached; nil while it can, and until known
+	// told are the troubles that watches were told of since they were told that all is well, the newest few. None
+	// of them is told again: attempts may fail by turns.
+	told    []*Fault
+	telling bool // handlers have such a notice; of the troubles that come meanwhile the newest is told then
 	// lingerUntil is set while nobody watches anything on a stream that stands.
 	lingerUntil time.Time
 }
@@ -66,7 +64,7 @@ type incarnation struct {
 	responded bool
 	toldUp    bool              // the program was told that it is up
 	reading   bool              // the next response may be read, or is being read
-	heldBack  time.Time         // when a request last left while the answers that are owed hold up reading; zero unless they do
+	heldBack  time.Time         // when a request last left, or handlers last were ready, while the answers that are owed hold up reading; zero unless they do
 	writing   *link             // whose message is with the writer
 	ignored   map[string]string // nonces of types that were not requested
 	opened    time.Duration     // when it began, on the clock

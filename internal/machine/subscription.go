@@ -23,25 +23,25 @@ func (s Status) String() string {
 }
 
 // subscription is what is wanted and known under one name: a resource, a glob or the wildcard. Members
-// of a collection have one too, though nobody asks for them by name. There may be a million, so what
-// is rare or shared stands elsewhere.
+// of a collection have one each, though nobody asks for them by name. There may be a million, so what
+// is rare stands in [extra].
 type subscription struct {
 	name    string
 	of      *collection
-	watches []*Watch
+	watches []*Watch // of the name; of a collection those of the whole
 
 	raw     []byte // the accepted payload; nil if none is held
 	version string
 	updated int64  // when it was accepted, in Unix nanoseconds
 	extra   *extra // what few have; nil for nothing
-	seen    serial // the last response that spoke of it
+	seen    serial // of the last response that spoke of it, by this name; 0 for none
 	gen     uint16 // grows with each change of raw; it may come round
 
-	from      uint16 // which server said what is known, from 1; 0 for none; see fromStore
+	from      uint16 // 1 + the index of the server that said what is known; 0 for none; see fromStore
 	status    Status
 	reason    Reason // of the absence
 	complete  bool   // of a collection: its first state is
-	troubled  bool   // its watches were told of trouble with the server since
+	troubled  bool   // the newest notice to its watches was of trouble with the server
 	gone      bool   // not in its cache any more
 	locator   bool   // raw says where the resource is, and is not the resource
 	selfNamed bool   // raw came without a wrapper that names it
@@ -54,7 +54,7 @@ type nameOnStream struct {
 	timer            // of the answer
 	subscribed  bool // a request names it, or asks for the wildcard; the writer may still have that
 	claimed     bool // of a collection: the first request listed what it has
-	unconfirmed bool // held, and goes unless the server speaks of it; see [link.unconfirm]
+	unconfirmed bool // it goes unless the server speaks of it; see [link.unconfirm]
 }
 
 // wanted says whether it is watched by its name; a collection has one too.
@@ -120,7 +120,7 @@ func (sub *subscription) joining() []*Watch {
 // arrived ends the waiting of watches that joined: they will be told with the others.
 func (sub *subscription) arrived() {
 	for _, w := range sub.joining() {
-		w.owed = 0
+		w.toDecode = 0
 	}
 }
 
@@ -150,7 +150,7 @@ func (sub *subscription) counted() int64 {
 	return int64(len(sub.raw))
 }
 
-// listed says whether the server is told the version that is held.
+// listed says that a value is held whose version may be told to the active server.
 func (sub *subscription) listed() bool {
 	// DELTA-2: what is known to be removed is not listed, though it is kept.
 	// Nor is what another server said (DELTA-3, see lists).
@@ -182,7 +182,8 @@ func (sub *subscription) stored() bool {
 	return sub.of.cache.typ.Stored && sub.of.source != nil && sub.of.source.Stored
 }
 
-// lacking says that nothing is known of what is watched.
+// lacking says that nothing at all is known of what is watched, not even that the store has nothing: then the store is
+// asked. For a fallback a stale value is lacking too; see [source.lacks].
 func (sub *subscription) lacking() bool {
 	return sub.wanted() && sub.status == StatusRequested && !sub.usable() && sub.from == 0
 }

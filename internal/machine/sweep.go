@@ -7,7 +7,8 @@ import (
 )
 
 // sweepLater gives the server a full period to speak of members that it has to confirm, and of what the store has
-// and a collection does not. It runs after each step, so that a response and silence lead to the same sweep.
+// and a collection does not. It runs at the end of each step, for the streams that the step touched, so that a
+// response and silence lead to the same sweep.
 func (m *Machine) sweepLater(now time.Time, l *link) {
 	// LKG-5: silence confirms what is claimed.
 	if l.sweepTimer != 0 || l.answered == 0 && !(l.written && l.claimsHeld) {

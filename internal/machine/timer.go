@@ -2,8 +2,8 @@ package machine
 
 import "time"
 
-// await starts the does-not-exist timer of a resource, a full period, if the server owes an answer
-// for it (gRFC A57).
+// await starts the does-not-exist timer of a resource or a collection, a full period, if a request for it has left and
+// the server owes the answer (gRFC A57).
 func (m *Machine) await(now time.Time, sub *subscription) {
 	l := sub.link()
 	switch {

@@ -14,7 +14,7 @@ import "slices"
 // Members from the store are unconfirmed after the first state (unconfirmStale). In state of the world those are
 // unconfirmed that another server said and a full state lacks (confirmForeign).
 
-// lists says whether the server is told the version that is held.
+// lists says that a value may be listed, and that the link's server is the active one.
 func (l *link) lists(sub *subscription) bool {
 	// DELTA-3: its own, and not that of another server.
 	return l.owns(sub) && sub.listed()

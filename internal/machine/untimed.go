@@ -21,7 +21,7 @@ func (m *Machine) answerUntimed(now time.Time, l *link) {
 	for _, sub := range subs {
 		switch {
 		case !sub.wanted():
-		// P-1: the wildcard's state has no such name.
+		// WILD-2, P-1: the wildcard's state has no such name.
 		case full && l.sawAll && !sub.known():
 			m.remove(now, sub, ReasonAbsent)
 		case sub.unconfirmed && l.untimed != nil: // held until the server has spoken at all

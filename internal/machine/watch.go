@@ -53,7 +53,7 @@ func (m *Machine) attach(of *collection, w *Watch) (held bool) {
 			w.sub.spell(w.Spelling)
 		}
 		w.sub.watches = append(w.sub.watches, w)
-		w.owed = 1 // it is told of the members first, whatever becomes of the server meanwhile
+		w.toDecode = 1 // it is told of the members first, whatever becomes of the server meanwhile
 		// WILD-2, WILD-4: the first watch chooses the form.
 		if len(w.sub.watches) == 1 {
 			of.firstWatched(w)
@@ -68,7 +68,7 @@ func (m *Machine) attach(of *collection, w *Watch) (held bool) {
 		sub.askAnew()
 	}
 	if held = sub.held(); held {
-		w.owed = 1
+		w.toDecode = 1
 	}
 	if first {
 		sub.watches = w.list()

@@ -5,10 +5,10 @@ package machine
 // tried six take `*` for the name of a resource, so that goes out only where the wildcard is wanted
 // by that name; then it is entered and left by messages (WILD-6).
 
-// byName says whether the wildcard is requested by the name `*`: by a watch, for its parameters,
+// explicitly says whether the wildcard is requested by the name `*`: by a watch, for its parameters,
 // which the legacy form has no room for, at a server that knows it so, as files do, or in state of the
 // world, where one request names everything, beside structured names.
-func (l *link) byName() bool {
+func (l *link) explicitly() bool {
 	// WILD-2, DYN-1: only these ask for everything by a star.
 	return l.cache.star.explicit || l.params(l.cache.star) != nil || l.stream.ExplicitWildcard || l.stream.FullState || !l.stream.Delta && l.structured()
 }
@@ -46,7 +46,7 @@ func (l *link) nextForm() wildForm {
 		return l.form // as it was
 	case !l.wantsStar():
 		return wildNone
-	case l.byName(), l.form == wildExplicit && !l.stream.Polled:
+	case l.explicitly(), l.form == wildExplicit && !l.stream.Polled:
 		return wildExplicit
 	}
 	// WILD-1: a first request without names.
@@ -74,7 +74,7 @@ func (l *link) outdated() bool {
 	case !l.requested, l.stream.Polled:
 		return false
 	case l.wantsStar():
-		return l.form == wildNone && !l.byName()
+		return l.form == wildNone && !l.explicitly()
 	}
 	// WILD-3: a wildcard ends with its stream.
 	return l.form == wildLegacy

@@ -16,7 +16,7 @@ type Names struct {
 	count   int      // of the names in them
 	top     string   // no name in them is greater
 	pending []NameChange
-	kept    int // of pending, when it was last looked through
+	kept    int // how many changes were left when pending was last sorted
 }
 
 // Sizes of chunks in bytes. Only the last may be smaller than the least.

@@ -46,7 +46,7 @@ func naming() []Section {
 			{"DYN-1", "names may be subscribed with parameters", ""},
 			{"DYN-2", "constraints choose between variants", ""},
 			{"DYN-3", "a leaf has one fixed set of parameters", ""},
-			{"RELAY-1", "a relay watches once for all who ask", ""},
+			{"RELAY-1", "a relay watches once for all who ask", "the client is no relay; its watches of one name share a subscription"},
 			{"RELAY-2", "bytes are handed on as they came, with what stands beside them; a leaf holds what proxies must not cache", ""},
 		}},
 		{"Warming and on demand", []Rule{
@@ -77,7 +77,7 @@ func naming() []Section {
 			{"CSDS-g", "grpcdebug reads it, by both of its logics, in 4 MiB", ""},
 			{"METRIC-1", "connected, failures and updates are counted", ""},
 			{"METRIC-2", "labels name target, server, authority, type and state", ""},
-			{"METRIC-3", "subscriptions are counted as Envoy does", ""},
+			{"METRIC-3", "subscriptions are counted as Envoy does", "not offered, by decision: METRIC-1 counts as gRPC does"},
 			{"LRS-1", "load is reported to the server that gave the cluster, on a stream of its own while there is any; the first request has the node alone", ""},
 			{"LRS-2", "the server's reply sets interval and clusters; an interval is a second at least", ""},
 			{"LRS-3", "reports are differences, and in-progress requests a number; the backoff is that of other streams", ""},

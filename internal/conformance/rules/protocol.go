@@ -25,7 +25,7 @@ func protocol() []Section {
 			{"STREAM-9", "one writer; what is owed is composed when it is free, answers before interest, types in a fixed order", ""},
 			{"STREAM-10", "no request waits for a response", ""},
 			{"STREAM-11", "a frame that does not parse ends the stream", ""},
-			{"ADS-1", "types on a stream are independent, and a response on a stream of one type may leave the type out", ""},
+			{"ADS-1", "types on a stream are independent, and a response may leave its type out where that is plain", ""},
 			{"ADS-2", "types are not paused for each other; first requests go in dependency order", "no pausing, by decision"},
 			{"ADS-3", "config sources inside gRPC's resources are ads or self", ""},
 		}},
