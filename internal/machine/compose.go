@@ -101,6 +101,7 @@ func (l *link) composeDelta(a *answer, node []byte) []byte {
 		nonce, detail = a.nonce, a.detail
 	}
 	msg := wire.AppendDelta(nil, l.cache.typ.URL, nonce, node, detail)
+	msg = slices.Grow(msg, l.sizeOfNames(added))
 	if form != wildNone && form != l.form {
 		msg = l.appendSubscribe(msg, l.cache.star.self)
 		form = wildExplicit
@@ -125,6 +126,7 @@ func (l *link) composeDelta(a *answer, node []byte) []byte {
 
 // takeBack splits off the names that have to be unsubscribed first.
 func (l *link) takeBack(added []*subscription) (now, back []*subscription) {
+	now = added[:0]
 	for _, sub := range added {
 		name := sub.onWire()
 		if slices.ContainsFunc(l.stream.quirks, func(q quirk) bool { return q.takesBack(l, name) }) {

@@ -83,6 +83,14 @@ func (l *link) postpone(subs []*subscription) {
 	}
 }
 
+// sizeOfNames is what it takes to name subscriptions.
+func (l *link) sizeOfNames(subs []*subscription) (size int) {
+	for _, sub := range subs {
+		size += l.sizeOfName(sub)
+	}
+	return size
+}
+
 // sizeOfName is what it takes to name a subscription.
 func (l *link) sizeOfName(sub *subscription) int {
 	return wire.SizeName(sub.onWire(), l.params(sub.of))

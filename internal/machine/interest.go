@@ -1,6 +1,10 @@
 package machine
 
-import "github.com/xdswatch/xdswatch/internal/wire"
+import (
+	"slices"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
+)
 
 // want has requests name a subscription from now on, or not.
 func (l *link) want(sub *subscription, wanted bool) {
@@ -18,8 +22,10 @@ func (l *link) flushNames() (added []*subscription, removed []wire.NameChange) {
 	if l.stream.watches == 0 {
 		return nil, nil // lingering
 	}
+	name := make([]byte, 0, 128) // on the stack
 	for _, c := range l.names.Flush() {
-		sub := l.cache.byWireName([]byte(c.Name))
+		name = append(name[:0], c.Name...)
+		sub := l.cache.byWireName(name)
 		switch {
 		// DELTA-7: subscribed to again though it was before.
 		case c.Add && sub != nil:
@@ -45,6 +51,7 @@ func (l *link) flushNames() (added []*subscription, removed []wire.NameChange) {
 
 // subscribe marks subscriptions as named by the message being composed.
 func (l *link) subscribe(subs []*subscription) {
+	l.message.fresh = slices.Grow(l.message.fresh, len(subs))
 	for _, sub := range subs {
 		owned := l.owns(sub)
 		if !owned || !sub.subscribed || sub.timer == 0 {
