@@ -2,6 +2,7 @@ package wire
 
 import (
 	"iter"
+	"math"
 	"slices"
 	"sort"
 	"strings"
@@ -136,7 +137,7 @@ func (n *Names) extend(changes []NameChange) {
 		}
 		chunk := n.chunks[last]
 		if cap(chunk)-len(chunk) < size {
-			room := min(usualChunk, max(2*len(chunk), len(chunk)+sizeAdded(changes[i:])))
+			room := min(usualChunk, max(2*len(chunk), len(chunk)+sizeAdded(changes[i:], usualChunk)))
 			chunk = append(make([]byte, 0, max(room, len(chunk)+size)), chunk...)
 		}
 		n.chunks[last] = AppendName(chunk, c.Name, c.Params)
@@ -188,7 +189,7 @@ func (n *Names) merge(b, chunk []byte, changes []NameChange) []byte {
 			continue
 		}
 		if !grown {
-			b, grown = slices.Grow(b, len(chunk)+sizeAdded(changes[i:])), true
+			b, grown = slices.Grow(b, len(chunk)+sizeAdded(changes[i:], math.MaxInt)), true
 		}
 		b = append(b, chunk[copied:at]...)
 		copied = at
@@ -207,10 +208,10 @@ func (n *Names) merge(b, chunk []byte, changes []NameChange) []byte {
 	return append(b, chunk[copied:]...)
 }
 
-// sizeAdded is the size of the names that are added, as far as a chunk holds them.
-func sizeAdded(changes []NameChange) (size int) {
+// sizeAdded is the size of the names that are added, or something above most if it is that.
+func sizeAdded(changes []NameChange, most int) (size int) {
 	for _, c := range changes {
-		if size > usualChunk {
+		if size > most {
 			break
 		}
 		if c.Add {
