@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"net"
 	"strings"
@@ -389,11 +390,16 @@ func (h noLevel) Handle(context.Context, slog.Record) error {
 func (h noLevel) WithAttrs([]slog.Attr) slog.Handler { return h }
 func (h noLevel) WithGroup(string) slog.Handler      { return h }
 
-// captureDefault has the default logger write into a buffer until the test is over.
+// captureDefault has the default logger write into a buffer until the test is over. slog.SetDefault points
+// package log there as well, and takes back neither that nor its flags.
 func captureDefault(t *testing.T) *logBuffer {
-	before := slog.Default()
-	t.Cleanup(func() { slog.SetDefault(before) })
-	log := &logBuffer{}
-	slog.SetDefault(slog.New(slog.NewTextHandler(log, nil)))
-	return log
+	before, writer, flags := slog.Default(), log.Writer(), log.Flags()
+	t.Cleanup(func() {
+		slog.SetDefault(before)
+		log.SetOutput(writer)
+		log.SetFlags(flags)
+	})
+	captured := &logBuffer{}
+	slog.SetDefault(slog.New(slog.NewTextHandler(captured, nil)))
+	return captured
 }
