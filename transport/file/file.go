@@ -23,9 +23,11 @@
 // The package looks in the same ways at the files that a Secret refers to, such as its
 // certificate and key, and at the Secret's watched directories. When the content of one has
 // changed, the Secret counts as new ([transport.Frame.Renewed]), so that its watches get it
-// again. If such a file cannot be read it counts as unchanged, and Config.Report and
-// Config.Logger get a [ReferenceError], whether or not the Secret is subscribed to. Which files
-// Secrets refer to is known only if their type is linked in, or is among Config.Types.
+// again, once for all of its files that are replaced together: while one of them is being written
+// the others count as unchanged, for as long as a hundred times Config.Settle. If such a file
+// cannot be read it counts as unchanged, and Config.Report and Config.Logger get a
+// [ReferenceError], whether or not the Secret is subscribed to. Which files Secrets refer to is
+// known only if their type is linked in, or is among Config.Types.
 //
 // # Bad files
 //

@@ -113,6 +113,10 @@ type reference struct {
 	seen sighting
 	read bool  // since it was seen so, and left alone
 	err  error // why it could not be read, when that was tried last
+
+	// Of the last look: the sum before it, and when to look again because the file is being written, or 0.
+	was  [sha256.Size]byte
+	wait time.Duration
 }
 
 // check looks at the file. It returns when to look again because the file is being
@@ -177,13 +181,36 @@ func (s *source) lookAtReferences(now time.Time) (again time.Duration, changed b
 		if r == nil {
 			r = &reference{}
 		}
-		was := r.sum
-		again = sooner(again, r.check(now, path, s.config))
-		changed = changed || r.sum != was
+		r.was = r.sum
+		r.wait = r.check(now, path, s.config)
+		again = sooner(again, r.wait)
 		live[path] = r
 	}
 	s.references = live
+	for _, of := range s.content.refers.secrets {
+		s.holdBack(now, of)
+	}
+	for _, r := range live {
+		changed = changed || r.sum != r.was
+	}
 	return again, changed
+}
+
+// holdBack lets no file of a Secret change while another of its files is being written: a certificate
+// and its key that are replaced together are told together. One that is written without a pause holds
+// back the others no longer than it would be waited for alone.
+func (s *source) holdBack(now time.Time, of secret) {
+	if !slices.ContainsFunc(of.files, func(path string) bool {
+		r := s.references[path]
+		return r.wait > 0 && now.Sub(r.seen.restive) <= impatience*s.config.Settle
+	}) {
+		return
+	}
+	for _, path := range of.files {
+		if r := s.references[path]; r.was != [sha256.Size]byte{} {
+			r.sum, r.read = r.was, r.read && r.sum == r.was
+		}
+	}
 }
 
 // unread is the first file that a Secret refers to and that cannot be read; nil if there is none.

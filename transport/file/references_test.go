@@ -193,6 +193,43 @@ func TestReferencesOfVolume(t *testing.T) {
 	p.wantQuiet()
 }
 
+// A pair that is replaced at once is told once, though one of its files was written later than the other, and
+// is not left alone for long enough yet.
+// spec: FILE-2
+func TestPairIsToldOnce(t *testing.T) {
+	t.Parallel()
+	dir, ca, path := t.TempDir(), at(t, "ca.crt"), at(t, "sds.yaml")
+	volume := filepath.Join(dir, "volume")
+	lead := func(to string, certificate, key time.Time) {
+		to = filepath.Join(dir, to)
+		must(t, os.Mkdir(to, 0o755))
+		for name, written := range map[string]time.Time{"tls.crt": certificate, "tls.key": key} {
+			put(t, filepath.Join(to, name), to)
+			must(t, os.Chtimes(filepath.Join(to, name), written, written))
+		}
+		must(t, os.Symlink(to, filepath.Join(dir, "next")))
+		must(t, os.Rename(filepath.Join(dir, "next"), volume))
+	}
+	long := time.Now().Add(-time.Hour)
+	lead("1", long, long)
+	put(t, ca, "1")
+	place(t, path, secrets("1", keyPair("pair", volume), roots("roots", ca)))
+	p := start(t, path)
+	p.watch(sds.Type, "pair")
+	p.wantExactly("updated pair")
+	p.watch(sds.Type, "roots")
+	p.wantExactly("updated roots")
+	for to, from := range map[string]int{"later key": 0, "later certificate": 1} {
+		// A file of the future is waited for from the time that it is first seen.
+		written := []time.Time{long, time.Now().Add(time.Hour), long}[from:]
+		lead(to, written[0], written[1])
+		p.wantExactly("updated pair")
+		put(t, ca, to)
+		p.wantExactly("updated roots")
+	}
+	p.wantQuiet()
+}
+
 // A single Secret in a Resource has references too, of which the wildcard hears.
 // spec: FILE-2
 func TestReferencesOfOne(t *testing.T) {

@@ -75,6 +75,43 @@ func TestSettling(t *testing.T) {
 	}
 }
 
+// A file that is written without a pause holds back what was written beside it for a while, and not for ever.
+//
+// spec: FILE-2
+func TestReferenceBesideBusyOne(t *testing.T) {
+	t.Parallel()
+	const settle = 100 * time.Millisecond
+	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	certificate, key := filepath.Join(t.TempDir(), "tls.crt"), filepath.Join(t.TempDir(), "tls.key")
+	write := func(path, text string, at time.Time) {
+		must(t, os.WriteFile(path, []byte(text), 0o644))
+		must(t, os.Chtimes(path, at, at))
+	}
+	s := source{config: &Config{Settle: settle, MaxSize: 1 << 10}, content: &content{refers: references{
+		files: []string{certificate, key}, secrets: []secret{{0, "pair", []string{certificate, key}}},
+	}}}
+	write(certificate, "1", start)
+	write(key, "1", start)
+	now := start.Add(time.Hour)
+	s.checkReferences(now)
+	write(certificate, "2", start.Add(time.Minute)) // and nobody writes to it again
+	told := -1
+	for n := 0; told < 0 && n < 2*impatience; n++ {
+		now = now.Add(settle)
+		before := s.contents
+		write(key, "2", now)
+		if again := s.checkReferences(now); again != settle {
+			t.Fatalf("look %d: the next after %v, want %v", n, again, settle)
+		}
+		if s.contents > before {
+			told = n
+		}
+	}
+	if told != impatience+1 {
+		t.Errorf("the certificate is told with look %d, want %d", told, impatience+1)
+	}
+}
+
 // A writer that never pauses is a fault, which ends when it does.
 func TestUnsettled(t *testing.T) {
 	t.Parallel()
