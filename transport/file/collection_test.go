@@ -1,6 +1,7 @@
 package file_test
 
 import (
+	"net/url"
 	"strings"
 	"testing"
 
@@ -83,12 +84,14 @@ func (r *rig) wantCollection(name string, want *discoveryv3.Resource) {
 func TestCollectionName(t *testing.T) {
 	t.Parallel()
 	path := at(t, "lds.pb")
+	local := (&url.URL{Scheme: "file", Path: path}).String()
+	host := (&url.URL{Scheme: "file", Host: "localhost", Path: path}).String()
 	tests := []struct{ own, asked, want string }{
-		{"", "file://" + path, "file://" + path},
-		{"own", "file://localhost" + path, "file://localhost" + path},
+		{"", local, local},
+		{"own", host, host},
 		{"own", "file:///elsewhere", "own"},
 		{"own", "own", "own"},
-		{"", "*", "file://" + path},
+		{"", "*", local},
 	}
 	for _, tt := range tests {
 		list := listeners("1", "1", "one")
@@ -99,7 +102,7 @@ func TestCollectionName(t *testing.T) {
 		r.want("1|" + tt.want)
 		got, err := file.ReadCollection(path, file.Config{})
 		must(t, err)
-		if want := tt.own; want == "" && got.Name != "file://"+path || want != "" && got.Name != want {
+		if want := tt.own; want == "" && got.Name != local || want != "" && got.Name != want {
 			t.Errorf("read as %q", got.Name)
 		}
 	}
