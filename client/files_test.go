@@ -82,7 +82,7 @@ func TestCredentialFileGoesBad(t *testing.T) {
 			t.Errorf("bad files are %v", got)
 		}
 		time.Sleep(time.Minute)
-		if ls := log.lines("level=WARN", "a file of the credentials has gone bad", "path="+path, "not a regular file"); len(ls) != 1 {
+		if ls := log.lines("level=WARN", "a file of the credentials has gone bad", "path=", path, "not a regular file"); len(ls) != 1 {
 			t.Errorf("%d lines:\n%s", len(ls), log.text())
 		}
 		good()
