@@ -95,7 +95,7 @@ func TestBootstrapFaults(t *testing.T) {
 		useless:           `call_creds "jwt_token_file"`,
 		"a b":             "accepts at most 1 arg",
 	} {
-		if status, out, errs := runOnce(t, append([]string{"bootstrap"}, strings.Fields(args)...)...); status != 2 || out != "" || !strings.Contains(errs, want) {
+		if status, out, errs := runOnce(t, append([]string{"bootstrap"}, words(args)...)...); status != 2 || out != "" || !strings.Contains(errs, want) {
 			t.Errorf("%s: status %d, %s%s", args, status, out, errs)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -269,6 +270,17 @@ func runOnce(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	errs := &buffer{}
 	status = run(ctx, args, strings.NewReader(""), &out, errs)
 	return status, out.String(), errs.String()
+}
+
+// words are those of a command. A space of the directory for temporary files ends none.
+func words(command string) []string {
+	const space = "\x00"
+	dir := os.TempDir()
+	all := strings.Fields(strings.ReplaceAll(command, dir, strings.ReplaceAll(dir, " ", space)))
+	for i := range all {
+		all[i] = strings.ReplaceAll(all[i], space, " ")
+	}
+	return all
 }
 
 func TestUsage(t *testing.T) {

@@ -249,7 +249,7 @@ func TestDiffErrors(t *testing.T) {
 		{good + " " + good + " --for -1s", 2, "--for -1s is negative"},
 		{good + " server:" + srv.Target() + " --for 200ms", 1, "no answer when the time was up"},
 	} {
-		status, out, errs := runOnce(t, append([]string{"diff"}, strings.Fields(tt.args)...)...)
+		status, out, errs := runOnce(t, append([]string{"diff"}, words(tt.args)...)...)
 		if status != tt.status || out != "" || !strings.Contains(errs, tt.stderr) || strings.Contains(errs, "MARK3R") {
 			t.Errorf("%s: status %d, %s\n%s", tt.args, status, errs, out)
 		}

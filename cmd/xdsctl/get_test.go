@@ -291,7 +291,7 @@ func TestServerFlagUsage(t *testing.T) {
 		{"--node-metadata [1]", "--node-metadata: want a JSON object: syntax error unexpected token\n"},
 	} {
 		for _, command := range []string{"get", "watch"} {
-			status, out, errs := runOnce(t, append([]string{command, "--server", "127.0.0.1:1", "cds"}, strings.Fields(tt.args)...)...)
+			status, out, errs := runOnce(t, append([]string{command, "--server", "127.0.0.1:1", "cds"}, words(tt.args)...)...)
 			if status != 2 || out != "" || !strings.Contains(errs, tt.want) || strings.Contains(errs, "hidden") {
 				t.Errorf("%s %s: status %d, %s", command, tt.args, status, errs)
 			}

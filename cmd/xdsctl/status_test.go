@@ -257,7 +257,7 @@ func TestDumpOfURL(t *testing.T) {
 		{"dump " + admin.URL + "/nothing", 1, "404"},
 		{"validate " + admin.URL + "/nothing", 1, "404"},
 	} {
-		status, out, errs := runOnce(t, strings.Fields(tt.args)...)
+		status, out, errs := runOnce(t, words(tt.args)...)
 		if status != tt.status || !strings.Contains(out+errs, tt.want) {
 			t.Errorf("%s: status %d, %s\n%s", tt.args, status, errs, out)
 		}
@@ -327,14 +327,14 @@ func TestStatusTLS(t *testing.T) {
 		{"diff csds:" + address + " " + t.TempDir(), 3, "- cds backend\n"},
 		{"validate csds:" + address, 0, ""},
 	} {
-		status, out, errs := runOnce(t, append(strings.Fields(tt.args), secured...)...)
+		status, out, errs := runOnce(t, append(words(tt.args), secured...)...)
 		if status != tt.status || !strings.Contains(out, tt.stdout) {
 			t.Errorf("%s: status %d, %s\n%s", tt.args, status, errs, out)
 		}
 	}
 	for args, want := range map[string]string{"--tls": "certificate", "--ca-cert " + files.Key: "there is no certificate in it", "--cert x": "--cert and --key belong together"} {
 		for _, command := range []string{"status --for 2s " + address, "validate csds:" + address, "diff " + t.TempDir() + " csds:" + address} {
-			if status, _, errs := runOnce(t, append(strings.Fields(command), strings.Fields(args)...)...); status != 1 && status != 2 || !strings.Contains(errs, want) {
+			if status, _, errs := runOnce(t, append(words(command), words(args)...)...); status != 1 && status != 2 || !strings.Contains(errs, want) {
 				t.Errorf("%s %s: status %d, %s", command, args, status, errs)
 			}
 		}
@@ -370,7 +370,7 @@ func TestStatusErrors(t *testing.T) {
 		{"dump " + file(t, "y.json", `{"configs": [{"@type": "type.googleapis.com/envoy.admin.v3.ClustersConfigDump", "version_info": ["MARK3R"]}]}`), 1, "y.json: "},
 		{"dump --format xml " + nobody, 2, "want envoy, json or yaml"},
 	} {
-		status, out, errs := runOnce(t, strings.Fields(tt.args)...)
+		status, out, errs := runOnce(t, words(tt.args)...)
 		if status != tt.status || out != "" || !strings.Contains(errs, tt.want) || strings.Contains(errs, "MARK3R") {
 			t.Errorf("%s: status %d, %s\n%s", tt.args, status, errs, out)
 		}
