@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -91,6 +92,43 @@ func TestBlockedHandler(t *testing.T) {
 		synctest.Wait()
 		if calls.Load() != 1000 || sent.Load() != 1000 {
 			t.Errorf("after the release %d calls and %d responses, want 1000", calls.Load(), sent.Load())
+		}
+	})
+}
+
+// While a resource takes long to be decoded, those after it wait for it: they are decoded as far as some may wait.
+// It wants several decoders, whose number is the process's, and so runs alone.
+// spec: H-5
+func TestDecodingWaitsForTheOldest(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
+	inBubble(t, func(t *testing.T, r *rig) {
+		var decoded atomic.Int32
+		slow := make(chan struct{})
+		kind := resource.Custom(eds.Type.TypeURL(), resource.Options{NameField: 1}, func(_ resource.Source, b []byte) (int32, error) {
+			if bytes.Contains(b, []byte("name-00000")) {
+				<-slow
+			}
+			return decoded.Add(1), nil
+		})
+		var heard tallied
+		_, err := r.c.WatchAll(context.Background(), kind, "*", heard.batch)
+		must(t, err)
+		st := r.accept()
+		r.request(st, "eds []")
+		const n = 60_000 // more than decoders of many processors take at once
+		resources := make([]proto.Message, n)
+		for i := range resources {
+			resources[i] = assignment(fmt.Sprintf("name-%05d", i))
+		}
+		r.send(st, testutil.SotW(kind.TypeURL(), "1", "n1", resources...))
+		synctest.Wait()
+		if got := decoded.Load(); got > n/2 {
+			t.Errorf("%d of %d values wait for the first", got, n)
+		}
+		close(slow)
+		synctest.Wait()
+		if got := decoded.Load(); got != n {
+			t.Errorf("%d of %d values were decoded", got, n)
 		}
 	})
 }

@@ -322,6 +322,7 @@ func (e *Engine) take(events []machine.Event, msg any) []machine.Event {
 		msg()
 		events, e.again = e.again, nil
 	case done:
+		e.tasks.decoded(msg.decoded.Task)
 		e.rest(msg.worker)
 		events = append(events, msg.decoded)
 	case machine.Start:

@@ -14,16 +14,28 @@ const (
 	untoldSize = 256
 )
 
+// spareTasks is how many tasks more than there are workers may be begun while an older one of the same kind
+// is decoded: what the newer ones have waits for it, and so for handlers, without being in maxUntold.
+const spareTasks = 8
+
 // turns are the tasks that wait for a worker. Servers take turns, so that what one sent, be it
 // hundreds of thousands of resources, holds up those of another by one task.
 type turns struct {
 	of     map[int][]*machine.Task // by server, in order
 	queue  []int                   // the servers that have any, the next first
 	untold map[int]int             // bytes that wait for handlers, by server; none of zero
+	begun  map[ordered][]*machine.Task
+}
+
+// ordered is what the machine takes in the order of its tasks. Those that are begun are kept from the oldest
+// on that is not decoded; of those that are, nil.
+type ordered struct {
+	server int
+	typ    *machine.Type
 }
 
 func newTurns() turns {
-	return turns{of: map[int][]*machine.Task{}, untold: map[int]int{}}
+	return turns{of: map[int][]*machine.Task{}, untold: map[int]int{}, begun: map[ordered][]*machine.Task{}}
 }
 
 // waits says whether tasks of a server wait for a worker.
@@ -48,10 +60,12 @@ func (t *turns) add(tasks ...*machine.Task) {
 	}
 }
 
-// next takes a task; nil if there is none, or if handlers have to come first: values that wait for
-// them take several times what the server has sent.
+// next takes a task; nil if there is none, or if handlers or an older task have to come first: values that
+// wait for them take several times what the server has sent.
 func (t *turns) next() *machine.Task {
-	at := slices.IndexFunc(t.queue, func(server int) bool { return t.untold[server] < maxUntold })
+	at := slices.IndexFunc(t.queue, func(server int) bool {
+		return t.untold[server] < maxUntold && len(t.begun[orderOf(t.of[server][0])]) < workers()+spareTasks
+	})
 	if at < 0 {
 		return nil
 	}
@@ -60,6 +74,8 @@ func (t *turns) next() *machine.Task {
 	tasks := t.of[server]
 	task := tasks[0]
 	tasks[0] = nil
+	o := orderOf(task)
+	t.begun[o] = append(t.begun[o], task)
 	if tasks = tasks[1:]; len(tasks) > 0 {
 		t.of[server] = tasks
 		t.queue = append(t.queue, server)
@@ -67,4 +83,19 @@ func (t *turns) next() *machine.Task {
 		delete(t.of, server)
 	}
 	return task
+}
+
+func orderOf(t *machine.Task) ordered { return ordered{t.Server, t.Type} }
+
+// decoded notes that a task is.
+func (t *turns) decoded(task *machine.Task) {
+	o := orderOf(task)
+	begun := t.begun[o]
+	begun[slices.Index(begun, task)] = nil
+	for len(begun) > 0 && begun[0] == nil {
+		begun = begun[1:]
+	}
+	if t.begun[o] = begun; len(begun) == 0 {
+		delete(t.begun, o)
+	}
 }

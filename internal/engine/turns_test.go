@@ -50,3 +50,36 @@ func TestTurnsWaitForHandlers(t *testing.T) {
 		t.Errorf("%v is next, %d servers are left over", got, len(ts.untold))
 	}
 }
+
+// What is decoded and has to wait for an older task is bounded. A task of another type is none of these.
+//
+// spec: H-5
+func TestTurnsWaitForTheOldest(t *testing.T) {
+	ts := newTurns()
+	typ, other := &machine.Type{}, &machine.Type{}
+	most := workers() + spareTasks
+	ts.add(&machine.Task{Type: other})
+	for range 3 * most {
+		ts.add(&machine.Task{Type: typ})
+	}
+	if got := ts.next(); got.Type != other {
+		t.Fatal("not the first task")
+	}
+	oldest := ts.next()
+	n := 1
+	for task := ts.next(); task != nil; task = ts.next() {
+		ts.decoded(task)
+		n++
+	}
+	if n != most {
+		t.Errorf("%d tasks were begun while the oldest is decoded, want %d", n, most)
+	}
+	ts.decoded(oldest)
+	for task := ts.next(); task != nil; task = ts.next() {
+		ts.decoded(task)
+		n++
+	}
+	if n != 3*most || len(ts.begun) != 1 {
+		t.Errorf("%d of %d tasks were begun, and %d types are left over", n, 3*most, len(ts.begun))
+	}
+}
