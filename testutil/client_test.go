@@ -140,7 +140,7 @@ func clusterRequest(names ...string) *discoveryv3.DiscoveryRequest {
 func noLeak(t *testing.T) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		left := leftBehind()
+		left := stacks("testutil.(*Server)", "testutil.(*generation)", "testutil.(*Stream)", "testutil.(*session)", "handover.(*Listener)")
 		if len(left) == 0 {
 			return
 		}
@@ -151,17 +151,13 @@ func noLeak(t *testing.T) {
 	}
 }
 
-// leftBehind are the stacks of the goroutines of servers.
-func leftBehind() (stacks []string) {
+// stacks are those of the goroutines that run code of any of the types.
+func stacks(types ...string) (all []string) {
 	buf := make([]byte, 1<<20)
 	for _, stack := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
-		of := func(what string) bool { return strings.Contains(stack, what) }
-		if slices.ContainsFunc([]string{
-			"testutil.(*Server)", "testutil.(*Stream)", "handover.(*Listener)", "testutil.(*managementRun)",
-			"testutil.(*ManagementServer).start", "testutil.(*CollectionServer)", "testutil.(*collectionStream)",
-		}, of) {
-			stacks = append(stacks, stack)
+		if slices.ContainsFunc(types, func(of string) bool { return strings.Contains(stack, of) }) {
+			all = append(all, stack)
 		}
 	}
-	return stacks
+	return all
 }

@@ -35,18 +35,15 @@ func (m *ManagementServer) Await(ctx context.Context, ok func(Counters) bool) (C
 
 // counter is a set of counters whose changes can be waited for.
 type counter struct {
-	mu      sync.Mutex
-	counts  Counters
-	changed chan struct{} // nil while nobody waits; closed at the next change
+	mu     sync.Mutex
+	counts Counters
+	change gate // closed while somebody waits for one
 }
 
 func (c *counter) read() (Counters, <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.changed == nil {
-		c.changed = make(chan struct{})
-	}
-	return c.counts, c.changed
+	return c.counts, c.change.close()
 }
 
 // await waits until ok, which it calls at first and after each change.
@@ -69,10 +66,7 @@ func (c *counter) update(change func(*Counters)) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	change(&c.counts)
-	if c.changed != nil {
-		close(c.changed)
-		c.changed = nil
-	}
+	c.change.open()
 	return c.counts.Streams
 }
 

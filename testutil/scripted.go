@@ -38,16 +38,15 @@ type Server struct {
 	streams  feed[*Stream]
 	requests feed[*Request]
 
-	closed    chan struct{}
-	closeOnce sync.Once
-	wg        sync.WaitGroup // acceptor, admissions, generations, readers
+	ctx    context.Context // done when the server is closed
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // acceptor, admissions, generations, readers
 
 	mu      sync.Mutex
-	opened  int           // streams so far
-	refuse  bool          // new connections are refused
-	hold    chan struct{} // nil unless dials are held; closed at their release
-	current *generation
-	old     []*generation // those that were sent GOAWAY
+	opened  int         // streams so far
+	refuse  bool        // new connections are refused
+	hold    gate        // of new connections
+	current *generation // which gets them
 }
 
 // Option is an option of [NewServer] and [ListenServer].
@@ -114,7 +113,8 @@ func ListenServer(addr string, opts ...Option) (*Server, error) {
 }
 
 func startServer(lis net.Listener, target string, opts []Option) *Server {
-	s := &Server{name: "scripted", lis: newConnListener(lis), target: target, closed: make(chan struct{})}
+	s := &Server{name: "scripted", lis: newConnListener(lis), target: target}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	for _, o := range opts {
 		o(s)
 	}
@@ -156,7 +156,7 @@ func InMemory(servers ...*Server) grpc.DialOption {
 // Accept waits for the next stream that was not taken yet. Its errors are those of ctx,
 // and [ErrServerClosed].
 func (s *Server) Accept(ctx context.Context) (*Stream, error) {
-	st, err := s.streams.next(ctx, s.closed)
+	st, err := s.streams.next(ctx, s.ctx.Done())
 	if errors.Is(err, errFeedOver) {
 		err = ErrServerClosed
 	}
@@ -175,13 +175,10 @@ func (s *Server) Requests() []*Request { return s.requests.all() }
 // Close cuts all connections and waits for everything that the server started, hooks
 // included. It removes the socket of a Unix address. A second call does nothing.
 func (s *Server) Close() {
-	s.closeOnce.Do(func() {
-		close(s.closed)
-		s.lis.Close()
-		for _, g := range s.generations() {
-			g.grpc.Stop()
-		}
-	})
+	s.lis.Close()
+	s.mu.Lock() // not while GoAway begins a generation
+	s.cancel()
+	s.mu.Unlock()
 	s.wg.Wait()
 }
 

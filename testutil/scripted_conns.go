@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"slices"
 
 	"google.golang.org/grpc"
 
@@ -35,12 +34,10 @@ func (s *Server) SetRefuse(refuse bool) {
 func (s *Server) SetHoldDial(hold bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case hold && s.hold == nil:
-		s.hold = make(chan struct{})
-	case !hold && s.hold != nil:
-		close(s.hold)
-		s.hold = nil
+	if hold {
+		s.hold.close()
+	} else {
+		s.hold.open()
 	}
 }
 
@@ -55,40 +52,23 @@ func (s *Server) DropConnections() { s.lis.drop() }
 func (s *Server) GoAway() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	select {
-	case <-s.closed:
+	if s.ctx.Err() != nil {
 		return
-	default:
 	}
-	g := s.current
-	s.old = append(s.old, g)
+	s.wg.Go(s.current.grpc.GracefulStop)
 	s.current = s.newGeneration()
-	s.wg.Go(func() {
-		g.grpc.GracefulStop()
-		s.forget(g)
-	})
-}
-
-// forget drops a generation whose connections have ended.
-func (s *Server) forget(g *generation) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.old = slices.DeleteFunc(s.old, func(o *generation) bool { return o == g })
 }
 
 func (s *Server) newGeneration() *generation {
 	g := &generation{grpc: s.newGRPC(), lis: handover.Listen(s.lis.Addr())}
-	s.wg.Go(func() {
-		// The listener fails only by being closed.
-		_ = g.grpc.Serve(g.lis)
-	})
+	s.wg.Go(func() { g.serve(s.ctx) })
 	return g
 }
 
-func (s *Server) generations() []*generation {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append(slices.Clone(s.old), s.current)
+// serve lives until all connections have ended that were sent GOAWAY, or ctx is done.
+func (g *generation) serve(ctx context.Context) {
+	defer context.AfterFunc(ctx, g.grpc.Stop)()
+	_ = g.grpc.Serve(g.lis) // the listener fails only by being closed
 }
 
 // dial makes a connection in memory.
@@ -112,31 +92,22 @@ func (s *Server) accept() {
 
 // admit hands a connection to the current generation, or closes it.
 func (s *Server) admit(conn net.Conn) {
-	if s.enter(context.Background()) != nil {
-		conn.Close()
-		return
-	}
-	for {
+	for err := s.enter(s.ctx); err == nil; err = s.ctx.Err() {
 		s.mu.Lock()
 		g := s.current
 		s.mu.Unlock()
-		if g.lis.Give(context.Background(), conn) == nil {
+		if g.lis.Give(s.ctx, conn) == nil {
 			return
-		}
-		select {
-		case <-s.closed:
-			conn.Close()
-			return
-		default:
 		}
 	}
+	conn.Close()
 }
 
 // enter waits while connections are on hold and says whether one may come in.
 func (s *Server) enter(ctx context.Context) error {
 	for {
 		s.mu.Lock()
-		hold, refuse := s.hold, s.refuse
+		hold, refuse := s.hold.opened, s.refuse
 		s.mu.Unlock()
 		switch {
 		case refuse:
@@ -146,7 +117,7 @@ func (s *Server) enter(ctx context.Context) error {
 		}
 		select {
 		case <-hold:
-		case <-s.closed:
+		case <-s.ctx.Done():
 			return ErrServerClosed
 		case <-ctx.Done():
 			return ctx.Err()

@@ -7,25 +7,42 @@ import (
 	"sync"
 )
 
+// gate is waited at while it is closed. Its owner's mutex guards it; who waits does not hold that, and so
+// lets fake time pass.
+type gate struct {
+	opened chan struct{} // nil while it is open; closed when it opens
+}
+
+// close closes the gate, and gives what is closed when it opens.
+func (g *gate) close() <-chan struct{} {
+	if g.opened == nil {
+		g.opened = make(chan struct{})
+	}
+	return g.opened
+}
+
+func (g *gate) open() {
+	if g.opened != nil {
+		close(g.opened)
+		g.opened = nil
+	}
+}
+
 var errFeedOver = errors.New("nothing more will come")
 
 // feed is a list that only grows, and from which each item can be taken once, in order.
-// It waits on channels, never on the mutex, so that a waiter lets fake time pass.
 type feed[T any] struct {
 	mu    sync.Mutex
 	items []T
 	taken int
-	grown chan struct{} // nil while nobody waits; closed when an item comes
+	empty gate // closed while somebody waits for an item
 }
 
 func (f *feed[T]) add(item T) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.items = append(f.items, item)
-	if f.grown != nil {
-		close(f.grown)
-		f.grown = nil
-	}
+	f.empty.open()
 }
 
 func (f *feed[T]) all() []T {
@@ -43,10 +60,7 @@ func (f *feed[T]) take() (item T, ok bool, grown <-chan struct{}) {
 		f.taken++
 		return item, true, nil
 	}
-	if f.grown == nil {
-		f.grown = make(chan struct{})
-	}
-	return item, false, f.grown
+	return item, false, f.empty.close()
 }
 
 // next waits for an item. What came before over was closed is still given.

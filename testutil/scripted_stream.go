@@ -34,13 +34,15 @@ type Stream struct {
 	requests feed[*Request]
 	sending  chan struct{} // holds one token while nobody sends
 
-	over chan struct{} // closed when the stream is over
-	once sync.Once     // guards err and over
-	err  error         // readable once over is closed
+	ctx context.Context         // done when the stream is over
+	end context.CancelCauseFunc // with errEnded for nil
 
-	mu   sync.Mutex
-	gate chan struct{} // nil while reading; closed when reading resumes
+	mu      sync.Mutex
+	reading gate
 }
+
+// errEnded is the cause of the end of a stream that was ended with status OK.
+var errEnded = errors.New("ended with OK")
 
 func newStream(s *Server, gs grpc.ServerStream) *Stream {
 	method, _ := grpc.MethodFromServerStream(gs)
@@ -52,8 +54,8 @@ func newStream(s *Server, gs grpc.ServerStream) *Stream {
 		server:   s,
 		grpc:     gs,
 		sending:  make(chan struct{}, 1),
-		over:     make(chan struct{}),
 	}
+	st.ctx, st.end = context.WithCancelCause(gs.Context())
 	st.sending <- struct{}{}
 	return st
 }
@@ -61,7 +63,7 @@ func newStream(s *Server, gs grpc.ServerStream) *Stream {
 // Next waits for the next request that was not taken yet. Its errors are those of ctx
 // and, after the last request, [ErrStreamOver].
 func (st *Stream) Next(ctx context.Context) (*Request, error) {
-	r, err := st.requests.next(ctx, st.over)
+	r, err := st.requests.next(ctx, st.Done())
 	if errors.Is(err, errFeedOver) {
 		err = st.overError()
 	}
@@ -93,7 +95,7 @@ func (st *Stream) send(b []byte) error {
 	select {
 	case <-st.sending:
 		defer func() { st.sending <- struct{}{} }()
-	case <-st.over:
+	case <-st.Done():
 	}
 	if st.isOver() {
 		return fmt.Errorf("stream %d: send: %w", st.ID, st.overError())
@@ -108,19 +110,25 @@ func (st *Stream) send(b []byte) error {
 // io.EOF to the client; an error of package status with that status, any other error with
 // the code Unknown. Ending a stream that is over does nothing. End does not wait for the
 // client.
-func (st *Stream) End(err error) { st.finish(err) }
+func (st *Stream) End(err error) {
+	if err == nil {
+		err = errEnded
+	}
+	st.end(err)
+}
 
 // Done is closed when the stream is over: ended by the script, or closed or broken by the
 // client or the network.
-func (st *Stream) Done() <-chan struct{} { return st.over }
+func (st *Stream) Done() <-chan struct{} { return st.ctx.Done() }
 
 // Err is nil before Done is closed. Then it is what End was given, io.EOF if the client
 // closed its side in good order, or the error of a stream that was cancelled or broke.
 func (st *Stream) Err() error {
-	if !st.isOver() {
+	err := context.Cause(st.ctx)
+	if err == errEnded {
 		return nil
 	}
-	return st.err
+	return err
 }
 
 // StopReading leaves requests unread from now on, so that the client's sends block once
@@ -129,56 +137,32 @@ func (st *Stream) Err() error {
 func (st *Stream) StopReading() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if st.gate == nil {
-		st.gate = make(chan struct{})
-	}
+	st.reading.close()
 }
 
 // ResumeReading ends what StopReading began.
 func (st *Stream) ResumeReading() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if st.gate != nil {
-		close(st.gate)
-		st.gate = nil
-	}
+	st.reading.open()
 }
 
-func (st *Stream) isOver() bool {
-	select {
-	case <-st.over:
-		return true
-	default:
-		return false
-	}
-}
-
-func (st *Stream) finish(err error) {
-	st.once.Do(func() {
-		st.err = err
-		close(st.over)
-	})
-}
+func (st *Stream) isOver() bool { return st.ctx.Err() != nil }
 
 func (st *Stream) overError() error {
-	if st.err == nil {
-		return ErrStreamOver
+	if err := st.Err(); err != nil {
+		return fmt.Errorf("%w: %w", ErrStreamOver, err)
 	}
-	return fmt.Errorf("%w: %w", ErrStreamOver, st.err)
+	return ErrStreamOver
 }
 
 // serve holds the stream until it is over and gives the status with which it ends.
 func (st *Stream) serve() error {
-	ctx := st.grpc.Context()
-	select {
-	case <-st.over:
-	case <-ctx.Done():
-		st.finish(ctx.Err())
+	<-st.Done()
+	if err := st.Err(); !errors.Is(err, io.EOF) {
+		return err
 	}
-	if errors.Is(st.err, io.EOF) {
-		return nil
-	}
-	return st.err
+	return nil
 }
 
 // read takes requests until the stream is over.
@@ -186,7 +170,7 @@ func (st *Stream) read() {
 	for st.pass() {
 		var raw []byte
 		if err := st.grpc.RecvMsg(&raw); err != nil {
-			st.finish(err)
+			st.end(err)
 			return
 		}
 		if !st.pass() {
@@ -199,13 +183,13 @@ func (st *Stream) read() {
 // pass waits while reading is stopped, and says whether the stream goes on.
 func (st *Stream) pass() bool {
 	st.mu.Lock()
-	gate := st.gate
+	resumed := st.reading.opened
 	st.mu.Unlock()
-	if gate != nil {
+	if resumed != nil {
 		select {
-		case <-gate:
+		case <-resumed:
 			return st.pass()
-		case <-st.over:
+		case <-st.Done():
 		}
 	}
 	return !st.isOver()
