@@ -44,16 +44,16 @@ type RESTServer struct {
 	config RESTConfig
 	addr   string
 	http   *http.Server
-	served chan struct{} // closed when the listener is no longer served
+	served sync.WaitGroup // the listener
 
 	polls feed[*RESTPoll]
 
 	mu       sync.Mutex
 	snapshot *cache.Snapshot     // nil until set
-	changed  chan struct{}       // closed at the next one
+	news     gate                // closed while a poll waits for the next one
 	asked    map[string][]string // by the last poll of each path that was answered in full
 	answer   http.HandlerFunc    // in place of the server's own; nil if there is none
-	open     map[net.Conn]struct{}
+	open     map[net.Conn]http.ConnState
 }
 
 // RESTPoll is one poll as the server received it.
@@ -78,8 +78,7 @@ func NewRESTServer(cfg RESTConfig) (*RESTServer, error) {
 		}
 	}
 	s := &RESTServer{
-		config: cfg, addr: lis.Addr().String(), served: make(chan struct{}),
-		changed: make(chan struct{}), asked: map[string][]string{}, open: map[net.Conn]struct{}{},
+		config: cfg, addr: lis.Addr().String(), asked: map[string][]string{}, open: map[net.Conn]http.ConnState{},
 	}
 	s.http = &http.Server{
 		Handler: http.HandlerFunc(s.serve), ConnState: s.connState, ErrorLog: log.New(io.Discard, "", 0),
@@ -88,7 +87,7 @@ func NewRESTServer(cfg RESTConfig) (*RESTServer, error) {
 		s.http.Protocols = new(http.Protocols)
 		s.http.Protocols.SetHTTP1(true)
 	}
-	go s.run(lis)
+	s.served.Go(func() { s.run(lis) })
 	return s, nil
 }
 
@@ -105,7 +104,6 @@ func StartRESTServer(tb testing.TB, cfg RESTConfig) *RESTServer {
 }
 
 func (s *RESTServer) run(lis net.Listener) {
-	defer close(s.served)
 	// Both end by being stopped.
 	if s.config.TLS == nil {
 		_ = s.http.Serve(lis)
@@ -121,7 +119,7 @@ func (s *RESTServer) Addr() string { return s.addr }
 // Stop cuts all connections and waits for the listener's end. A second call does nothing.
 func (s *RESTServer) Stop() {
 	_ = s.http.Close() // there is no fault that would matter
-	<-s.served
+	s.served.Wait()
 }
 
 // Connections counts the connections that are open.
@@ -136,18 +134,18 @@ func (s *RESTServer) Connections() int {
 func (s *RESTServer) CloseIdle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for conn := range s.open {
-		conn.Close()
+	for conn, state := range s.open {
+		if state == http.StateIdle {
+			conn.Close()
+		}
 	}
 }
 
 func (s *RESTServer) connState(conn net.Conn, state http.ConnState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch state {
-	case http.StateNew:
-		s.open[conn] = struct{}{}
-	case http.StateClosed, http.StateHijacked:
+	s.open[conn] = state
+	if state == http.StateClosed || state == http.StateHijacked {
 		delete(s.open, conn)
 	}
 }
@@ -220,7 +218,6 @@ func (s *RESTServer) Set(version string, resources ...proto.Message) error {
 	defer s.mu.Unlock()
 	s.snapshot = snapshot
 	clear(s.asked)
-	close(s.changed)
-	s.changed = make(chan struct{})
+	s.news.open()
 	return nil
 }

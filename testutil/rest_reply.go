@@ -64,7 +64,7 @@ func (s *RESTServer) look(p *RESTPoll) (resp *discoveryv3.DiscoveryResponse, cod
 	}
 	asked := p.Request.GetResourceNames()
 	if p.Request.GetVersionInfo() == s.snapshot.GetVersion(url) && (s.config.ByVersion || slices.Equal(asked, s.asked[p.Path])) {
-		return nil, http.StatusNotModified, s.changed
+		return nil, http.StatusNotModified, s.news.close()
 	}
 	s.asked[p.Path] = asked
 	return restResponse(s.snapshot, url, asked), http.StatusOK, nil

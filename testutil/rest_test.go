@@ -115,6 +115,28 @@ func TestRESTServerHold(t *testing.T) {
 	})
 }
 
+// Idle connections are closed, and those that a poll is on are not.
+func TestRESTServerCloseIdle(t *testing.T) {
+	const clusters = "/v3/discovery:clusters"
+	synctest.Test(t, func(t *testing.T) {
+		s, poll := restClient(t, RESTConfig{Hold: time.Minute, ByVersion: true})
+		must(t, s.Set("1", cluster("a")))
+		time.AfterFunc(time.Second, s.CloseIdle)
+		if code, _ := poll(clusters, `{"version_info":"1"}`); code != 304 {
+			t.Errorf("a poll that was held back got %d, want 304", code)
+		}
+		synctest.Wait()
+		if n := s.Connections(); n != 1 {
+			t.Errorf("%d connections are open, want 1", n)
+		}
+		s.CloseIdle()
+		synctest.Wait()
+		if n := s.Connections(); n != 0 {
+			t.Errorf("%d connections are open, want none", n)
+		}
+	})
+}
+
 func TestRESTServerTypes(t *testing.T) {
 	s := StartRESTServer(t, RESTConfig{})
 	for _, r := range everyType() {
