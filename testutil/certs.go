@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"path/filepath"
 	"time"
 )
@@ -143,21 +142,14 @@ func (c *Cert) WriteFiles(dir string) (CertFiles, error) {
 		Key:  filepath.Join(dir, "key.pem"),
 	}
 	err := errors.Join(
-		replaceFile(files.CA, c.CAPEM),
-		replaceFile(files.Key, c.KeyPEM),
-		replaceFile(files.Cert, c.CertPEM),
+		placeFile(files.CA, c.CAPEM, 0o600),
+		placeFile(files.Key, c.KeyPEM, 0o600),
+		placeFile(files.Cert, c.CertPEM, 0o600),
 	)
 	if err != nil {
 		return CertFiles{}, fmt.Errorf("write certificate: %w", err)
 	}
 	return files, nil
-}
-
-func replaceFile(path string, content []byte) error {
-	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
 }
 
 func encodePEM(kind string, der []byte) []byte {

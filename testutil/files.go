@@ -35,13 +35,15 @@ func EncodeFile(path string, m proto.Message) ([]byte, error) {
 
 // PlaceFile writes a file beside the path and moves it there, so that whoever reads the
 // path finds the old content or the new.
-func PlaceFile(path string, data []byte) error {
+func PlaceFile(path string, data []byte) error { return placeFile(path, data, 0o644) }
+
+func placeFile(path string, data []byte, mode os.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(0o644), f.Close())
+	err = errors.Join(err, f.Chmod(mode), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}

@@ -33,54 +33,45 @@ type Request struct {
 func parseRequest(stream int, delta bool, raw []byte) *Request {
 	r := &Request{Stream: stream, At: time.Now(), Size: len(raw), Raw: raw}
 	if delta {
-		m := new(discoveryv3.DeltaDiscoveryRequest)
-		if r.Err = proto.Unmarshal(raw, m); r.Err == nil {
-			r.Delta = m
-		}
-		return r
+		r.Delta = new(discoveryv3.DeltaDiscoveryRequest)
+	} else {
+		r.SotW = new(discoveryv3.DiscoveryRequest)
 	}
-	m := new(discoveryv3.DiscoveryRequest)
-	if r.Err = proto.Unmarshal(raw, m); r.Err == nil {
-		r.SotW = m
+	if r.Err = proto.Unmarshal(raw, r.message()); r.Err != nil {
+		r.SotW, r.Delta = nil, nil
 	}
 	return r
 }
 
-// TypeURL is the type that is asked for; empty where a stream of a single type left it out.
-func (r *Request) TypeURL() string {
+// message is the request of either variant; one without fields if there is none.
+func (r *Request) message() interface {
+	proto.Message
+	GetTypeUrl() string
+	GetResponseNonce() string
+	GetErrorDetail() *statuspb.Status
+	GetNode() *corev3.Node
+} {
 	if r.Delta != nil {
-		return r.Delta.GetTypeUrl()
+		return r.Delta
 	}
-	return r.SotW.GetTypeUrl()
+	return r.SotW
 }
 
+// TypeURL is the type that is asked for; empty where a stream of a single type left it out.
+func (r *Request) TypeURL() string { return r.message().GetTypeUrl() }
+
 // Nonce is the nonce of the response that is answered, empty in a spontaneous request.
-func (r *Request) Nonce() string {
-	if r.Delta != nil {
-		return r.Delta.GetResponseNonce()
-	}
-	return r.SotW.GetResponseNonce()
-}
+func (r *Request) Nonce() string { return r.message().GetResponseNonce() }
 
 // Version is version_info, which only state-of-the-world requests have.
 func (r *Request) Version() string { return r.SotW.GetVersionInfo() }
 
 // ErrorDetail is why a response was rejected; its presence makes the request a NACK (xDS
 // protocol, "ACK/NACK and versioning"). Nil in every other request.
-func (r *Request) ErrorDetail() *statuspb.Status {
-	if r.Delta != nil {
-		return r.Delta.GetErrorDetail()
-	}
-	return r.SotW.GetErrorDetail()
-}
+func (r *Request) ErrorDetail() *statuspb.Status { return r.message().GetErrorDetail() }
 
 // Node is the client's description of itself, nil in a request that leaves it out.
-func (r *Request) Node() *corev3.Node {
-	if r.Delta != nil {
-		return r.Delta.GetNode()
-	}
-	return r.SotW.GetNode()
-}
+func (r *Request) Node() *corev3.Node { return r.message().GetNode() }
 
 // Names are the names asked for: resource_names, which is everything wanted, or
 // resource_names_subscribe, which is what is wanted anew.
