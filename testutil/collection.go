@@ -12,7 +12,6 @@ import (
 type CollectionServer struct {
 	*Store
 	port
-	opts     []Option // of the server
 	requests feed[*Request]
 }
 
@@ -22,8 +21,8 @@ type CollectionServer struct {
 func NewCollectionServer(opts ...Option) (*CollectionServer, error) {
 	s := &CollectionServer{Store: NewStore()}
 	record := OnRequest(func(_ *Stream, r *Request) { s.requests.add(r) })
-	s.opts = append(slices.Clone(opts), Unrecorded(), record, s.Serve())
-	if err := s.listen("127.0.0.1:0", s.opts...); err != nil {
+	opts = append(slices.Clone(opts), Unrecorded(), record, s.Serve())
+	if err := s.listen("127.0.0.1:0", opts...); err != nil {
 		return nil, fmt.Errorf("collection server: %w", err)
 	}
 	return s, nil
@@ -47,9 +46,7 @@ func (s *CollectionServer) Bootstrap(delta bool, authorities ...string) *bootstr
 // Restart starts a stopped server again on the same port, with the resources as they are
 // by then. It waits up to ten seconds for the port to be free. The error is [ErrRunning] if
 // the server was not stopped.
-func (s *CollectionServer) Restart() error {
-	return s.restart(func() []Option { return s.opts })
-}
+func (s *CollectionServer) Restart() error { return s.restart() }
 
 // Requests are all requests so far, in the order of their arrival, over all restarts. Streams
 // are numbered from 1 after each.

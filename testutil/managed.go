@@ -46,15 +46,9 @@ type ManagementServer struct {
 
 	setting  sync.Mutex // taken before mu; held over the cache's work, which Stop can end
 	mu       sync.Mutex
-	snapshot *cache.Snapshot // nil until set
-	run      *managementRun  // nil while stopped
-}
-
-// managementRun is what lives between a start and a stop.
-type managementRun struct {
-	ctx    context.Context
-	cancel context.CancelFunc
-	cache  cache.SnapshotCache
+	snapshot *cache.Snapshot     // nil until set
+	cache    cache.SnapshotCache // of the last start
+	ctx      context.Context     // done when the server of the last start is stopped
 }
 
 type anyNode struct{}
@@ -68,7 +62,11 @@ func NewManagementServer(cfg ManagementConfig) (*ManagementServer, error) {
 		cfg.Addr = "127.0.0.1:0"
 	}
 	m := &ManagementServer{config: cfg}
-	if err := m.listen(cfg.Addr, m.begin()...); err != nil {
+	opts := []grpc.ServerOption{grpc.ChainStreamInterceptor(m.intercept)}
+	if cfg.TLS != nil {
+		opts = append(opts, grpc.Creds(credentials.NewTLS(cfg.TLS)))
+	}
+	if err := m.listen(cfg.Addr, m.begin, GRPCOptions(append(opts, cfg.GRPC...)...)); err != nil {
 		return nil, fmt.Errorf("management server: %w", err)
 	}
 	return m, nil
@@ -90,12 +88,12 @@ func (m *ManagementServer) Set(version string, resources ...proto.Message) error
 	defer m.setting.Unlock()
 	m.mu.Lock()
 	m.snapshot = snapshot
-	run := m.run
+	c, ctx := m.cache, m.ctx
 	m.mu.Unlock()
-	if run == nil {
+	if ctx.Err() != nil {
 		return nil
 	}
-	if err := run.set(snapshot); err != nil {
+	if err := c.SetSnapshot(ctx, NodeKey, snapshot); err != nil {
 		return fmt.Errorf("snapshot %q: %w", version, err)
 	}
 	return nil
@@ -107,57 +105,33 @@ func (m *ManagementServer) Set(version string, resources ...proto.Message) error
 func (m *ManagementServer) Cache() cache.SnapshotCache {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.run == nil {
+	if m.ctx.Err() != nil {
 		return nil
 	}
-	return m.run.cache
-}
-
-// Stop closes the listener and cuts all connections, as a process that is killed, and
-// waits for the streams to end. A second call does nothing.
-func (m *ManagementServer) Stop() {
-	m.cut() // a killed process ends no stream in order
-	m.mu.Lock()
-	if m.run != nil {
-		m.run.cancel()
-		m.run = nil
-	}
-	m.mu.Unlock()
-	m.port.Stop()
+	return m.cache
 }
 
 // Restart starts a stopped server again on the same port, with its last snapshot or with
 // none. It waits up to ten seconds for the port to be free. The error is [ErrRunning] if
 // the server was not stopped.
 func (m *ManagementServer) Restart(keepSnapshot bool) error {
-	return m.restart(func() []Option {
+	return m.restart(func(*Server) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if !keepSnapshot {
 			m.snapshot = nil
 		}
-		return m.begin()
 	})
 }
 
-// begin makes a cache, and the options of a server that serves it; the caller holds mu, or is the
-// only one.
-func (m *ManagementServer) begin() []Option {
-	r := &managementRun{cache: cache.NewSnapshotCache(m.config.ADS, anyNode{}, nil)}
-	r.ctx, r.cancel = context.WithCancel(context.Background())
+// begin has a server that starts serve a new cache.
+func (m *ManagementServer) begin(s *Server) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cache, m.ctx = cache.NewSnapshotCache(m.config.ADS, anyNode{}, nil), s.ctx
 	if m.snapshot != nil {
 		// A cache without watches has nobody to tell, and so no error.
-		_ = r.set(m.snapshot)
+		_ = m.cache.SetSnapshot(m.ctx, NodeKey, m.snapshot)
 	}
-	m.run = r
-	opts := []grpc.ServerOption{grpc.ChainStreamInterceptor(m.intercept)}
-	if m.config.TLS != nil {
-		opts = append(opts, grpc.Creds(credentials.NewTLS(m.config.TLS)))
-	}
-	serve := serveCache(r.ctx, r.cache, m.config.Ordered)
-	return []Option{handledBy(serve), GRPCOptions(append(opts, m.config.GRPC...)...)}
-}
-
-func (r *managementRun) set(snapshot *cache.Snapshot) error {
-	return r.cache.SetSnapshot(r.ctx, NodeKey, snapshot)
+	s.handler = serveCache(m.ctx, m.cache, m.config.Ordered)
 }

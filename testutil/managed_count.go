@@ -103,15 +103,17 @@ func (s *countedStream) RecvMsg(msg any) error {
 		return err
 	}
 	r := &Request{Stream: s.id, At: time.Now()}
-	switch msg := msg.(type) {
+	switch msg := msg.(type) { // into which the server goes on to write
 	case *discoveryv3.DiscoveryRequest:
-		r.SotW, r.Size = msg, proto.Size(msg)
+		r.SotW = proto.CloneOf(msg)
 	case *discoveryv3.DeltaDiscoveryRequest:
-		r.Delta, r.Size = msg, proto.Size(msg)
-	default:
-		return nil
+		r.Delta = proto.CloneOf(msg)
 	}
-	s.server.received(r)
+	r.Size = proto.Size(r.message())
+	s.server.counts.update(r.count)
+	if f := s.server.config.OnRequest; f != nil {
+		f(r)
+	}
 	return nil
 }
 
@@ -121,19 +123,4 @@ func (s *countedStream) SendMsg(msg any) error {
 		s.server.counts.update(func(c *Counters) { c.Responses++ })
 	}
 	return err
-}
-
-func (m *ManagementServer) received(r *Request) {
-	m.counts.update(r.count)
-	if m.config.OnRequest == nil {
-		return
-	}
-	// The server goes on to write into its own copy.
-	if r.SotW != nil {
-		r.SotW = proto.CloneOf(r.SotW)
-	}
-	if r.Delta != nil {
-		r.Delta = proto.CloneOf(r.Delta)
-	}
-	m.config.OnRequest(r)
 }

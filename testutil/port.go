@@ -17,6 +17,7 @@ const bindPatience = 10 * time.Second
 // port is a [Server] on a TCP address that can be stopped, and started again there.
 type port struct {
 	addr string
+	opts []Option // of each start
 
 	running sync.Mutex // held over starts and stops
 	server  *Server    // nil while stopped
@@ -28,22 +29,13 @@ func (p *port) listen(addr string, opts ...Option) error {
 	if err != nil {
 		return err
 	}
-	p.addr = lis.Addr().String()
+	p.addr, p.opts = lis.Addr().String(), opts
 	p.server = startServer(lis, p.addr, opts)
 	return nil
 }
 
 // Addr is the address of the server, "127.0.0.1:port". It outlives a restart.
 func (p *port) Addr() string { return p.addr }
-
-// cut closes the listener and all connections.
-func (p *port) cut() {
-	p.running.Lock()
-	defer p.running.Unlock()
-	if p.server != nil {
-		p.server.lis.Close()
-	}
-}
 
 // Stop closes the listener and cuts all connections, as a process that is killed, and
 // waits for the streams to end. A second call does nothing.
@@ -56,8 +48,8 @@ func (p *port) Stop() {
 	}
 }
 
-// restart starts a server that was stopped, once its port is free.
-func (p *port) restart(opts func() []Option) error {
+// restart starts a server that was stopped, once its port is free, with options before those of each start.
+func (p *port) restart(opts ...Option) error {
 	p.running.Lock()
 	defer p.running.Unlock()
 	if p.server != nil {
@@ -70,6 +62,6 @@ func (p *port) restart(opts func() []Option) error {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	p.server = startServer(lis, p.addr, opts())
+	p.server = startServer(lis, p.addr, append(opts, p.opts...))
 	return nil
 }

@@ -28,7 +28,7 @@ type Server struct {
 	onStream   []func(*Stream)
 	onRequest  []func(*Stream, *Request)
 	unrecorded bool
-	handler    grpc.StreamHandler // in place of a test that plays the streams; else nil
+	handler    grpc.StreamHandler // in place of a test that plays the streams, with grpc's messages and keepalive policy
 	grpcOpts   []grpc.ServerOption
 
 	memory *handover.Listener // nil unless in memory
@@ -80,10 +80,6 @@ func Unrecorded() Option { return func(s *Server) { s.unrecorded = true } }
 func GRPCOptions(opts ...grpc.ServerOption) Option {
 	return func(s *Server) { s.grpcOpts = append(s.grpcOpts, opts...) }
 }
-
-// handledBy has streams handled by h, with messages and the keepalive policy of a grpc server as it is
-// by itself.
-func handledBy(h grpc.StreamHandler) Option { return func(s *Server) { s.handler = h } }
 
 // NewServer starts a server in memory, to be reached with [Server.Target] and
 // [Server.DialOptions]. It must be closed; in a testing/synctest bubble, by the bubble.
@@ -175,8 +171,8 @@ func (s *Server) Requests() []*Request { return s.requests.all() }
 // Close cuts all connections and waits for everything that the server started, hooks
 // included. It removes the socket of a Unix address. A second call does nothing.
 func (s *Server) Close() {
-	s.lis.Close()
-	s.mu.Lock() // not while GoAway begins a generation
+	s.lis.Close() // before the streams end: they are to end as those of a process that is killed
+	s.mu.Lock()   // not while GoAway begins a generation
 	s.cancel()
 	s.mu.Unlock()
 	s.wg.Wait()
