@@ -273,33 +273,28 @@ func pick(lines []string, lane Lane) []string {
 	return picked
 }
 
-// Update rewrites a script with what happened, one list of lines for each step.
+// Update rewrites a script with what happened, one list of lines for each step. What is no script stays
+// as it is.
 func Update(data []byte, got [][]string) []byte {
+	s, err := Parse("", data)
+	if err != nil {
+		return data
+	}
 	ar := txtar.Parse(data)
-	s := &Script{Headers: map[string][]string{}}
+	lines := strings.Split(strings.TrimRight(string(ar.Comment), "\n"), "\n")
 	var out []string
-	step := -1
-	skipping, inside := false, false
-	for _, line := range strings.Split(strings.TrimRight(string(ar.Comment), "\n"), "\n") {
-		switch {
-		case strings.HasPrefix(line, "#"):
-			s.header(strings.TrimSpace(line[1:]))
-		case strings.TrimSpace(line) == "":
-			skipping, inside = false, false
-		case !inside:
-			inside = true
-			step++
-			out = append(out, line, ruler)
-			for _, line := range got[step] {
-				out = append(out, s.shorten(line))
-			}
-			skipping = true
-			continue
+	next := 0 // of lines
+	for i, step := range s.Steps {
+		out = append(append(out, lines[next:step.Line]...), ruler)
+		for _, line := range got[i] {
+			out = append(out, s.shorten(line))
 		}
-		if !skipping {
-			out = append(out, line)
+		for next = step.Line; next < len(lines) && strings.TrimSpace(lines[next]) != ""; next++ {
+			if strings.HasPrefix(lines[next], "#") {
+				out = append(out, lines[next])
+			}
 		}
 	}
-	ar.Comment = []byte(strings.Join(out, "\n") + "\n")
+	ar.Comment = []byte(strings.Join(append(out, lines[next:]...), "\n") + "\n")
 	return txtar.Format(ar)
 }

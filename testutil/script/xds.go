@@ -64,28 +64,17 @@ func Short(typeURL string) string {
 }
 
 func decode(_ resource.Source, b []byte) (string, error) {
-	value := ""
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 || typ != protowire.BytesType {
-			return "", errors.New("does not parse")
-		}
-		v, m := protowire.ConsumeString(b[n:])
-		if m < 0 {
-			return "", errors.New("does not parse")
-		}
-		if num == 2 {
-			value = v
-		}
-		b = b[n+m:]
+	var m corev3.HeaderValue // whose fields are numbered so
+	if proto.Unmarshal(b, &m) != nil {
+		return "", errors.New("does not parse")
 	}
-	if reason, bad := strings.CutPrefix(value, "bad:"); bad {
+	if reason, bad := strings.CutPrefix(m.Value, "bad:"); bad {
 		return "", errors.New(reason)
 	}
-	if value == "panic" {
+	if m.Value == "panic" {
 		panic("the decoder does not like it")
 	}
-	return value, nil
+	return m.Value, nil
 }
 
 // payload is the wire form of a message; swapped puts its fields in another order.
@@ -328,30 +317,37 @@ func resourceError(word string) *discoveryv3.ResourceError {
 
 // Request writes a request as a line; stream is the number of the stream.
 func Request(stream int, frame []byte, delta bool) string {
+	var r interface {
+		proto.Message
+		GetTypeUrl() string
+		GetResponseNonce() string
+		GetNode() *corev3.Node
+		GetErrorDetail() *status.Status
+	} = new(discoveryv3.DiscoveryRequest)
 	if delta {
-		return deltaRequest(stream, frame)
+		r = new(discoveryv3.DeltaDiscoveryRequest)
 	}
-	var r discoveryv3.DiscoveryRequest
-	if err := proto.Unmarshal(frame, &r); err != nil {
+	if err := proto.Unmarshal(frame, r); err != nil {
 		return fmt.Sprintf("-> %d does not parse: %v", stream, err)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "-> %d %s names=[%s]", stream, Short(r.TypeUrl), asked(r.ResourceNames, r.ResourceLocators))
-	quoted(&b, "version", r.VersionInfo)
-	quoted(&b, "nonce", r.ResponseNonce)
-	ending(&b, r.Node, r.ErrorDetail)
+	fmt.Fprintf(&b, "-> %d %s", stream, Short(r.GetTypeUrl()))
+	switch r := r.(type) {
+	case *discoveryv3.DiscoveryRequest:
+		fmt.Fprintf(&b, " names=[%s]", asked(r.ResourceNames, r.ResourceLocators))
+		quoted(&b, "version", r.VersionInfo)
+	case *discoveryv3.DeltaDiscoveryRequest:
+		subscriptions(&b, r)
+	}
+	quoted(&b, "nonce", r.GetResponseNonce())
+	ending(&b, r.GetNode(), r.GetErrorDetail())
 	return b.String()
 }
 
-func deltaRequest(stream int, frame []byte) string {
-	var r discoveryv3.DeltaDiscoveryRequest
-	if err := proto.Unmarshal(frame, &r); err != nil {
-		return fmt.Sprintf("-> %d does not parse: %v", stream, err)
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "-> %d %s sub=[%s]", stream, Short(r.TypeUrl), asked(r.ResourceNamesSubscribe, r.ResourceLocatorsSubscribe))
+func subscriptions(b *strings.Builder, r *discoveryv3.DeltaDiscoveryRequest) {
+	fmt.Fprintf(b, " sub=[%s]", asked(r.ResourceNamesSubscribe, r.ResourceLocatorsSubscribe))
 	if gone := asked(r.ResourceNamesUnsubscribe, r.ResourceLocatorsUnsubscribe); gone != "" {
-		fmt.Fprintf(&b, " unsub=[%s]", gone)
+		fmt.Fprintf(b, " unsub=[%s]", gone)
 	}
 	if len(r.InitialResourceVersions) > 0 {
 		var init []string
@@ -359,11 +355,8 @@ func deltaRequest(stream int, frame []byte) string {
 			init = append(init, name+":"+version)
 		}
 		slices.Sort(init)
-		fmt.Fprintf(&b, " init={%s}", strings.Join(init, " "))
+		fmt.Fprintf(b, " init={%s}", strings.Join(init, " "))
 	}
-	quoted(&b, "nonce", r.ResponseNonce)
-	ending(&b, r.Node, r.ErrorDetail)
-	return b.String()
 }
 
 func quoted(b *strings.Builder, key, value string) {
