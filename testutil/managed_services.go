@@ -77,8 +77,8 @@ func serveCache(ctx context.Context, c cache.Cache, ordered bool) grpc.StreamHan
 
 // Methods of the aggregated service.
 const (
-	aggregatedSotW  = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"
-	aggregatedDelta = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
+	aggregatedSotW  = discoveryv3.AggregatedDiscoveryService_StreamAggregatedResources_FullMethodName
+	aggregatedDelta = discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResources_FullMethodName
 )
 
 // methods are those of the aggregated service and of the well-known types, with the URL of the

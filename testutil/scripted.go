@@ -32,21 +32,23 @@ type Server struct {
 	grpcOpts   []grpc.ServerOption
 
 	memory *handover.Listener // nil unless in memory
-	lis    *connListener
+	lis    net.Listener
 	target string
 
 	streams  feed[*Stream]
 	requests feed[*Request]
 
-	ctx    context.Context // done when the server is closed
-	cancel context.CancelFunc
-	wg     sync.WaitGroup // acceptor, admissions, generations, readers
+	ctx       context.Context // done when the server is closed
+	cancel    context.CancelFunc
+	accepting sync.WaitGroup // the acceptor
+	wg        sync.WaitGroup // admissions, generations, readers
 
 	mu      sync.Mutex
-	opened  int         // streams so far
-	refuse  bool        // new connections are refused
-	hold    gate        // of new connections
-	current *generation // which gets them
+	opened  int  // streams so far
+	refuse  bool // new connections are refused
+	hold    gate // of new connections
+	conns   map[*serverConn]struct{}
+	current *generation // which gets new connections
 }
 
 // Option is an option of [NewServer] and [ListenServer].
@@ -109,7 +111,7 @@ func ListenServer(addr string, opts ...Option) (*Server, error) {
 }
 
 func startServer(lis net.Listener, target string, opts []Option) *Server {
-	s := &Server{name: "scripted", lis: newConnListener(lis), target: target}
+	s := &Server{name: "scripted", lis: lis, target: target, conns: make(map[*serverConn]struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	for _, o := range opts {
 		o(s)
@@ -118,7 +120,7 @@ func startServer(lis net.Listener, target string, opts []Option) *Server {
 		s.memory, s.target = memory, "passthrough:///"+s.name
 	}
 	s.current = s.newGeneration()
-	s.wg.Go(s.accept)
+	s.accepting.Go(s.accept)
 	return s
 }
 
@@ -171,8 +173,12 @@ func (s *Server) Requests() []*Request { return s.requests.all() }
 // Close cuts all connections and waits for everything that the server started, hooks
 // included. It removes the socket of a Unix address. A second call does nothing.
 func (s *Server) Close() {
-	s.lis.Close() // before the streams end: they are to end as those of a process that is killed
-	s.mu.Lock()   // not while GoAway begins a generation
+	s.lis.Close()
+	s.accepting.Wait()
+	// Connections go before streams end, as with a process that is killed. A grpc server that stops waits
+	// for those in their handshake too.
+	s.DropConnections()
+	s.mu.Lock() // not while GoAway begins a generation
 	s.cancel()
 	s.mu.Unlock()
 	s.wg.Wait()
@@ -213,13 +219,14 @@ func (s *Server) register(st *Stream) {
 }
 
 func (s *Server) newGRPC() *grpc.Server {
+	handler := s.handler
 	opts := []grpc.ServerOption{grpc.MaxRecvMsgSize(math.MaxInt), grpc.WaitForHandlers(true)}
-	if s.handler != nil {
-		return grpc.NewServer(append(append(opts, grpc.UnknownServiceHandler(s.handler)), s.grpcOpts...)...)
+	if handler == nil {
+		handler = s.handle
+		opts = append(opts, grpc.ForceServerCodecV2(rawCodec{}), grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
+			MinTime: time.Nanosecond, PermitWithoutStream: true,
+		}))
 	}
-	opts = append(opts, grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
-		MinTime: time.Nanosecond, PermitWithoutStream: true,
-	}))
 	opts = append(opts, s.grpcOpts...)
-	return grpc.NewServer(append(opts, grpc.ForceServerCodecV2(rawCodec{}), grpc.UnknownServiceHandler(s.handle))...)
+	return grpc.NewServer(append(opts, grpc.UnknownServiceHandler(handler))...)
 }

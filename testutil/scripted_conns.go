@@ -3,7 +3,9 @@ package testutil
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
+	"slices"
 
 	"google.golang.org/grpc"
 
@@ -17,6 +19,28 @@ var errRefused = errors.New("connection refused by the script")
 type generation struct {
 	grpc *grpc.Server
 	lis  *handover.Listener
+}
+
+// serverConn is a connection of a server, which knows it until it is closed.
+type serverConn struct {
+	net.Conn
+	server *Server
+}
+
+func (c *serverConn) Close() error {
+	c.server.mu.Lock()
+	delete(c.server.conns, c)
+	c.server.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// cut closes the connection; over TCP with a reset, and without sending what is queued.
+func (c *serverConn) cut() {
+	if tcp, ok := c.Conn.(*net.TCPConn); ok {
+		// A connection that is already gone needs no reset.
+		_ = tcp.SetLinger(0)
+	}
+	c.Close()
 }
 
 // SetRefuse makes the server refuse new connections, or take them again. In memory the
@@ -43,7 +67,14 @@ func (s *Server) SetHoldDial(hold bool) {
 
 // DropConnections cuts all connections without a word: with a reset over TCP, with an end
 // of file in memory. New ones are taken as before.
-func (s *Server) DropConnections() { s.lis.drop() }
+func (s *Server) DropConnections() {
+	s.mu.Lock()
+	conns := slices.Collect(maps.Keys(s.conns))
+	s.mu.Unlock()
+	for _, c := range conns {
+		c.cut()
+	}
+}
 
 // GoAway tells the clients of all connections to open no new stream there, as a server
 // does at the end of a connection's maximum age. Streams that are open go on; a connection
@@ -86,7 +117,11 @@ func (s *Server) accept() {
 		if err != nil {
 			return
 		}
-		s.wg.Go(func() { s.admit(conn) })
+		c := &serverConn{conn, s}
+		s.mu.Lock()
+		s.conns[c] = struct{}{}
+		s.mu.Unlock()
+		s.wg.Go(func() { s.admit(c) })
 	}
 }
 

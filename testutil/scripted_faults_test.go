@@ -183,9 +183,9 @@ func TestHoldDialOverTCP(t *testing.T) {
 
 // holds says whether n connections stand.
 func (s *Server) holds(n int) bool {
-	s.lis.mu.Lock()
-	defer s.lis.mu.Unlock()
-	return len(s.lis.conns) == n
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns) == n
 }
 
 func TestDropConnections(t *testing.T) {
