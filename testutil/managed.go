@@ -90,10 +90,7 @@ func (m *ManagementServer) Set(version string, resources ...proto.Message) error
 	m.snapshot = snapshot
 	c, ctx := m.cache, m.ctx
 	m.mu.Unlock()
-	if ctx.Err() != nil {
-		return nil
-	}
-	if err := c.SetSnapshot(ctx, NodeKey, snapshot); err != nil {
+	if err := c.SetSnapshot(ctx, NodeKey, snapshot); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("snapshot %q: %w", version, err)
 	}
 	return nil

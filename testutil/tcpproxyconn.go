@@ -20,7 +20,6 @@ type proxyConn struct {
 
 	mu     sync.Mutex
 	server net.Conn // nil before it is dialled
-	closed bool
 }
 
 func newProxyConn(client net.Conn) *proxyConn {
@@ -53,7 +52,7 @@ func (c *proxyConn) run(target string, delay func() time.Duration) {
 func (c *proxyConn) join(server net.Conn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	if c.ctx.Err() != nil {
 		server.Close()
 		return false
 	}
@@ -132,10 +131,8 @@ func (c *proxyConn) wait(d time.Duration) bool {
 	if d <= 0 {
 		return true
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return true
 	case <-c.ctx.Done():
 		return false
@@ -152,14 +149,10 @@ func (c *proxyConn) drain(src net.Conn) {
 	}
 }
 
-// close ends both sides; reset makes that an RST. Safe for concurrent use.
+// close ends both sides; reset makes that an RST. Later calls do nothing. Safe for concurrent use.
 func (c *proxyConn) close(reset bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
-		return
-	}
-	c.closed = true
 	c.cancel()
 	for _, side := range []net.Conn{c.client, c.server} {
 		if side == nil {
