@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	xdscorev3 "github.com/cncf/xds/go/xds/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
@@ -25,9 +25,6 @@ var (
 
 // listSuffix ends the type of a list collection (xRFC TP1).
 const listSuffix = "Collection"
-
-// entriesField is the number of the entries in every message of a list collection.
-const entriesField protowire.Number = 1
 
 // ListEntry is a member of a list collection (xds.core.v3.CollectionEntry): a locator if
 // Locator is set, else an inline entry.
@@ -113,16 +110,15 @@ func (s *Store) List(name string, entries ...ListEntry) error {
 	if err != nil || !strings.HasSuffix(n.Type, listSuffix) {
 		return fmt.Errorf("list %q: %w: want the structured name of a type …%s", name, ErrBadResource, listSuffix)
 	}
-	var body []byte
+	list := new(listenerv3.ListenerCollection) // the messages of all types have the same fields
 	for i, e := range entries {
-		b, err := e.marshal()
+		m, err := e.proto()
 		if err != nil {
 			return fmt.Errorf("list %q: entry %d: %w", name, i, err)
 		}
-		body = protowire.AppendTag(body, entriesField, protowire.BytesType)
-		body = protowire.AppendBytes(body, b)
+		list.Entries = append(list.Entries, m)
 	}
-	return s.setStructured(name, &anypb.Any{TypeUrl: resource.TypePrefix + n.Type, Value: body})
+	return s.setStructured(name, &anypb.Any{TypeUrl: resource.TypePrefix + n.Type, Value: toAny(list).GetValue()})
 }
 
 // setStructured sets a resource whose payload does not tell its type.
@@ -190,7 +186,7 @@ func contentVersion(r *discoveryv3.Resource) string {
 	return strconv.FormatUint(h.Sum64(), 16)
 }
 
-func (e ListEntry) marshal() ([]byte, error) {
+func (e ListEntry) proto() (*xdscorev3.CollectionEntry, error) {
 	m := new(xdscorev3.CollectionEntry)
 	switch {
 	case e.Locator != "" && e.Resource == nil:
@@ -208,7 +204,7 @@ func (e ListEntry) marshal() ([]byte, error) {
 	default:
 		return nil, ErrBadListEntry
 	}
-	return proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	return m, nil
 }
 
 func locatorOf(url string) (*xdscorev3.ResourceLocator, error) {
