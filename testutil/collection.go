@@ -3,6 +3,7 @@ package testutil
 import (
 	"fmt"
 	"slices"
+	"testing"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 )
@@ -26,6 +27,18 @@ func NewCollectionServer(opts ...Option) (*CollectionServer, error) {
 		return nil, fmt.Errorf("collection server: %w", err)
 	}
 	return s, nil
+}
+
+// StartCollectionServer is [NewCollectionServer] for the length of a test, which fails if
+// the server cannot start and stops it at its end.
+func StartCollectionServer(tb testing.TB, opts ...Option) *CollectionServer {
+	tb.Helper()
+	s, err := NewCollectionServer(opts...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(s.Stop)
+	return s
 }
 
 // Bootstrap is the bootstrap of a client of this server alone, in plain text: for old-style

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"sync"
+	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
@@ -44,8 +45,7 @@ type ManagementServer struct {
 	config ManagementConfig
 	counts counter
 
-	setting  sync.Mutex // taken before mu; held over the cache's work, which Stop can end
-	mu       sync.Mutex
+	mu       sync.Mutex          // held over the cache's work, which Stop ends
 	snapshot *cache.Snapshot     // nil until set
 	cache    cache.SnapshotCache // of the last start
 	ctx      context.Context     // done when the server of the last start is stopped
@@ -72,6 +72,18 @@ func NewManagementServer(cfg ManagementConfig) (*ManagementServer, error) {
 	return m, nil
 }
 
+// StartManagementServer is [NewManagementServer] for the length of a test, which fails if
+// the server cannot start and stops it at its end.
+func StartManagementServer(tb testing.TB, cfg ManagementConfig) *ManagementServer {
+	tb.Helper()
+	m, err := NewManagementServer(cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(m.Stop)
+	return m
+}
+
 // Set replaces the snapshot, and clients are told of it. The resources may be of the
 // types Listener, RouteConfiguration, ScopedRouteConfiguration, VirtualHost, Cluster,
 // ClusterLoadAssignment, Secret, Runtime and TypedExtensionConfig. The version counts for
@@ -84,13 +96,10 @@ func (m *ManagementServer) Set(version string, resources ...proto.Message) error
 	if err != nil {
 		return fmt.Errorf("snapshot %q: %w", version, err)
 	}
-	m.setting.Lock()
-	defer m.setting.Unlock()
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.snapshot = snapshot
-	c, ctx := m.cache, m.ctx
-	m.mu.Unlock()
-	if err := c.SetSnapshot(ctx, NodeKey, snapshot); err != nil && ctx.Err() == nil {
+	if err := m.cache.SetSnapshot(m.ctx, NodeKey, snapshot); err != nil && m.ctx.Err() == nil {
 		return fmt.Errorf("snapshot %q: %w", version, err)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"google.golang.org/grpc"
@@ -87,6 +88,15 @@ func GRPCOptions(opts ...grpc.ServerOption) Option {
 // [Server.DialOptions]. It must be closed; in a testing/synctest bubble, by the bubble.
 func NewServer(opts ...Option) *Server {
 	return startServer(handover.Memory(), "", opts)
+}
+
+// StartServer is [NewServer] for the length of a test, which closes it at its end. In a
+// testing/synctest bubble the test is the bubble's own.
+func StartServer(tb testing.TB, opts ...Option) *Server {
+	tb.Helper()
+	s := NewServer(opts...)
+	tb.Cleanup(s.Close)
+	return s
 }
 
 // ListenServer starts a server on a TCP address such as "127.0.0.1:0", or on the Unix
