@@ -157,10 +157,7 @@ func (w *core) await() {
 	if w.state.finished() || engine.InHandler() {
 		return
 	}
-	w.mu.Lock()
-	plain := w.plain()
-	w.mu.Unlock()
-	if !plain {
+	if !w.plain() {
 		engine.Await(w.state.finished)
 		return
 	}

@@ -55,7 +55,8 @@ func (s *collection) prepareList(kind resource.AnyType, l xdstp.Locator) error {
 	}
 	s.name, s.caughtUp = name, true
 	s.members = follow.List(host{c, kind, s.view, s.watch.Lane}, kind.TypeURL(), l, &s.watch, s)
-	s.tree, s.watch.Owner = s.members.Tree, s.members.Sink()
+	s.tree.Store(s.members.Tree)
+	s.watch.Owner = s.members.Sink()
 	return nil
 }
 
@@ -85,9 +86,7 @@ func (s *collection) Tell(n *machine.Notice) bool {
 	if s.members == nil && follow.Redirects(n) {
 		kind := s.client.kindOf(n.TypeURL)
 		s.members = follow.Members(host{s.client, kind, s.view, s.watch.Lane}, kind.TypeURL(), s.name, &s.watch, s)
-		if !s.attach(s.members.Tree) {
-			return false
-		}
+		s.serve(s.members.Tree, s)
 	}
 	if s.members != nil {
 		if taken, wantsFlush := s.members.Take(n); taken {

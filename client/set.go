@@ -88,8 +88,9 @@ func (s *Set) Add(names ...string) error {
 func (s *Set) enter(m *member, a asked) bool {
 	w := &m.watch
 	if w.Owner = m; a.at != nil {
-		m.tree = s.client.following(s.kind, a, m)
-		w.Owner = m.tree.Sink()
+		tree := s.client.following(s.kind, a, m)
+		m.tree.Store(tree)
+		w.Owner = tree.Sink()
 	}
 	m.answer.expect(s.client)
 	s.mu.Lock()
@@ -267,10 +268,7 @@ type member struct {
 func (m *member) leave() {
 	m.gone.Store(true)
 	m.set.client.engine.Stop(&m.watch)
-	m.set.mu.Lock()
-	tree := m.tree
-	m.set.mu.Unlock()
-	if tree != nil {
+	if tree := m.tree.Load(); tree != nil {
 		tree.End()
 	}
 	m.answer.settle(m.set.client)
@@ -288,16 +286,6 @@ func (m *member) Tell(n *machine.Notice) bool {
 }
 
 func (m *member) alive() bool { return !m.gone.Load() && m.set.alive() }
-
-func (m *member) attach(t *follow.Tree) bool {
-	m.set.mu.Lock()
-	defer m.set.mu.Unlock()
-	if m.gone.Load() {
-		return false
-	}
-	m.tree = t
-	return true
-}
 
 // Alive implements [follow.Sink].
 func (m *member) Alive() bool { return m.alive() }

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
@@ -72,7 +73,7 @@ func (w *Watch) Err() error { return w.core.Err() }
 // subscription is a name or a collection that the program asks for, by a watch or in a set.
 // What each call of a handler needs stands first: where one resource has many watches, memory decides.
 type subscription struct {
-	tree   *follow.Tree // what serves it besides watch; nil if nothing does; set before the start, or by attach
+	tree   atomic.Pointer[follow.Tree] // what serves it besides watch; nil if nothing does
 	answer answer
 	watch  machine.Watch
 }
@@ -85,25 +86,26 @@ func (x *subscription) asked() (typeURL, name string) {
 	return x.watch.Type.URL, x.watch.Name
 }
 
-// follower is a watch or a member of a set, whose resource a server may redirect.
-type follower interface {
-	follow.Sink
-	// attach sets the tree that serves it from now on, and says no if it is over. Only the dispatcher calls it.
-	attach(*follow.Tree) bool
-}
-
 // tell hands a notice to the subscription's tree. If there is none, a redirect makes one. taken says that the
-// follower hears of the notice from the tree, or is over; else the notice is the follower's own.
-func (x *subscription) tell(n *machine.Notice, c *Client, v *view, f follower) (taken, wantsFlush bool) {
-	if x.tree == nil {
+// sink hears of the notice from the tree, or is over; else the notice is the sink's own.
+func (x *subscription) tell(n *machine.Notice, c *Client, v *view, s follow.Sink) (taken, wantsFlush bool) {
+	tree := x.tree.Load()
+	if tree == nil {
 		if !follow.Redirects(n) {
 			return false, false
 		}
-		if !f.attach(c.following(c.kindOf(n.TypeURL), asked{name: n.Name, view: v, watch: &x.watch}, f)) {
-			return true, false
-		}
+		tree = c.following(c.kindOf(n.TypeURL), asked{name: n.Name, view: v, watch: &x.watch}, s)
+		x.serve(tree, s)
 	}
-	return true, x.tree.Sink().Tell(n)
+	return true, tree.Sink().Tell(n)
+}
+
+// serve has a tree serve the subscription from now on. The end of the sink is noted before it looks for the
+// tree to end, and here it is looked for after the tree was noted, so that one of the two ends the tree.
+func (x *subscription) serve(t *follow.Tree, s follow.Sink) {
+	if x.tree.Store(t); !s.Alive() {
+		t.End()
+	}
 }
 
 // core is what all watches have in common.
@@ -200,7 +202,7 @@ func (w *core) end(err error) {
 	}
 	w.itsEnding().err = err
 	runs := w.state.end()
-	tree, plain := w.tree, w.plain()
+	plain := w.plain()
 	var unhook func() bool
 	if w.tie != nil {
 		unhook = w.tie.unhook
@@ -214,7 +216,7 @@ func (w *core) end(err error) {
 	} else {
 		w.stop(&w.watch) // it may not have begun
 	}
-	if tree != nil {
+	if tree := w.tree.Load(); tree != nil {
 		tree.End()
 	}
 	w.answer.settle(w.client)
@@ -227,16 +229,6 @@ func (w *core) end(err error) {
 	}
 }
 
-func (w *core) attach(t *follow.Tree) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.state.over() {
-		return false
-	}
-	w.tree = t
-	return true
-}
-
 // set is the set that the watch is of; nil of others.
 func (w *core) set() *Set {
 	s, _ := w.watch.Owner.(*Set)
@@ -245,10 +237,10 @@ func (w *core) set() *Set {
 
 // plain says that the handler is called by a dispatcher directly, and not through a tree. The state does not
 // note such calls, which would cost many watches of one resource more than their handlers do: the engine
-// knows whether one runs. It is called with the lock held.
+// knows whether one runs.
 func (w *core) plain() bool {
 	_, one := w.watch.Owner.(*single)
-	return one && w.tree == nil
+	return one && w.tree.Load() == nil
 }
 
 // alive says whether the handler may be called.
@@ -295,8 +287,9 @@ type single struct {
 // ask begins the watch, of what was prepared.
 func (s *single) ask(kind resource.AnyType, a asked, o watchOptions) (*Watch, error) {
 	if s.watch.Owner = s; a.at != nil {
-		s.tree = s.client.following(kind, a, s)
-		s.watch.Owner = s.tree.Sink()
+		tree := s.client.following(kind, a, s)
+		s.tree.Store(tree)
+		s.watch.Owner = tree.Sink()
 	}
 	return s.start(o)
 }
@@ -361,7 +354,7 @@ func (r *round) more() bool {
 		}
 		*r.next++
 		switch {
-		case s.tree != nil:
+		case s.tree.Load() != nil:
 			r.wantsFlush = s.Tell(r.notice)
 		case s.alive():
 			r.at = s
@@ -391,7 +384,7 @@ func (s *single) hear(ev *Event[any]) bool {
 }
 
 func (s *single) call(ev *Event[any]) {
-	if s.tree != nil {
+	if s.tree.Load() != nil {
 		s.handle(func() { s.handler.call(*ev) })
 		return
 	}
