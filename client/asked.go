@@ -31,7 +31,7 @@ func (g *granting) call(ev Event[any]) {
 }
 
 func (g *granting) callAll(r *round) {
-	g.call(*r.event)
+	g.call(r.event)
 	r.called()
 }
 

@@ -102,11 +102,11 @@ func (s *collection) Alive() bool { return s.alive() }
 // Hear implements [follow.Sink].
 func (s *collection) Hear(t *follow.Told) bool { return s.add(s.client.followed(t)) }
 
-func (s *collection) add(ev *Event[any]) bool {
+func (s *collection) add(ev Event[any]) bool {
 	if ev.Name == s.name {
-		s.batch.note(&s.answer, ev)
+		s.batch.note(&s.answer, &ev)
 	}
-	return s.batch.add(*ev, s.deliver)
+	return s.batch.add(ev, s.deliver)
 }
 
 // Flush implements engine.Sink.

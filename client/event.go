@@ -237,7 +237,7 @@ type caller interface {
 func (h Handler[T]) call(ev Event[any]) { h(Typed[T](ev)) }
 
 func (h Handler[T]) callAll(r *round) {
-	for ev, same := Typed[T](*r.event), true; same; {
+	for ev, same := Typed[T](r.event), true; same; {
 		h(ev)
 		if r.called(); !r.more() {
 			return
@@ -246,23 +246,13 @@ func (h Handler[T]) callAll(r *round) {
 	}
 }
 
-// heard is the event of a notice, for all watches that are told of it in one lane.
-type heard struct {
-	event Event[any]
-	round *round // of those that are told one after the other; nil until there are such
-}
-
-func (c *Client) heardOf(n *machine.Notice) *heard {
-	h, ok := n.Owner.(*heard)
-	if !ok {
-		h = &heard{event: c.newEvent(n)}
-		n.Owner = h
+// event makes the event of a notice, once for all watches that are told of it in one lane.
+func (c *Client) event(n *machine.Notice) Event[any] {
+	if n.Owner == nil && len(n.To)+len(n.All) == 1 { // it is for nobody else
+		return c.newEvent(n)
 	}
-	return h
+	return c.roundOf(n).event
 }
-
-// event makes the event of a notice, once.
-func (c *Client) event(n *machine.Notice) *Event[any] { return &c.heardOf(n).event }
 
 // rejected makes the error of an event whose value the form of the watch refused.
 func (c *Client) rejected(ev *Event[any], err error) error {

@@ -69,12 +69,12 @@ func (c *Client) following(kind resource.AnyType, a asked, s follow.Sink) *follo
 }
 
 // followed makes the event of what is told of a name that is followed.
-func (c *Client) followed(t *follow.Told) *Event[any] {
+func (c *Client) followed(t *follow.Told) Event[any] {
 	ev := c.newEvent(&t.Notice)
 	ev.Type, ev.Locator = t.Type, t.Locator
 	re, ok := ev.Err.(*ResourceError)
 	if !ok {
-		return &ev
+		return ev
 	}
 	if t.At != "" {
 		re.Err = fmt.Errorf("at %q: %w", t.At, re.Err)
@@ -86,5 +86,5 @@ func (c *Client) followed(t *follow.Told) *Event[any] {
 	default:
 		re.Err = fmt.Errorf("%w; the alternative: %w", re.Err, c.resourceError(also.Fault, also.Server, t.Type, also.Name))
 	}
-	return &ev
+	return ev
 }

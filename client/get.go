@@ -237,7 +237,7 @@ func (h *holding) Alive() bool { return h.event.Kind == 0 }
 
 // Hear implements [follow.Sink].
 func (h *holding) Hear(t *follow.Told) bool {
-	h.event = *h.followed(t)
+	h.event = h.followed(t)
 	return false
 }
 

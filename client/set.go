@@ -293,12 +293,11 @@ func (m *member) Alive() bool { return m.alive() }
 // Hear implements [follow.Sink].
 func (m *member) Hear(t *follow.Told) bool { return m.hear(m.set.client.followed(t)) }
 
-func (m *member) hear(ev *Event[any]) bool {
-	m.batch.note(&m.answer, ev)
+func (m *member) hear(ev Event[any]) bool {
+	m.batch.note(&m.answer, &ev)
 	m.batch.of = append(m.batch.of, m)
-	own := *ev
-	own.Asked = m.name
-	return m.batch.add(own, m.batch.deliver)
+	ev.Asked = m.name
+	return m.batch.add(ev, m.batch.deliver)
 }
 
 // Flush implements engine.Sink.

@@ -302,10 +302,6 @@ func (s *single) Tell(n *machine.Notice) bool {
 	if taken, wantsFlush := s.tell(n, s.client, s.view, s); taken {
 		return wantsFlush
 	}
-	if n.Owner == nil && len(n.To)+len(n.All) == 1 { // it is for nobody else
-		ev := s.client.newEvent(n)
-		return s.hear(&ev)
-	}
 	return s.hear(s.client.event(n))
 }
 
@@ -315,11 +311,7 @@ func (s *single) TellAll(n *machine.Notice, to []*machine.Watch, next *int) (wan
 		*next++
 		return s.Tell(n)
 	}
-	h := s.client.heardOf(n)
-	if h.round == nil {
-		h.round = &round{notice: n, event: &h.event}
-	}
-	r := h.round
+	r := s.client.roundOf(n)
 	r.to, r.next, r.wantsFlush = to, next, false
 	defer func() {
 		if r.at != nil {
@@ -335,14 +327,24 @@ func (s *single) TellAll(n *machine.Notice, to []*machine.Watch, next *int) (wan
 	return r.wantsFlush
 }
 
-// round tells watches of one resource of one notice.
+// round is the event of a notice, for all watches that are told of it in one lane, and tells those that are told
+// one after the other.
 type round struct {
 	notice     *machine.Notice
-	event      *Event[any] // of notice
+	event      Event[any]
 	to         []*machine.Watch
 	next       *int    // of to
 	at         *single // whose handler is to be called, or runs; nil once it has returned
 	wantsFlush bool
+}
+
+func (c *Client) roundOf(n *machine.Notice) *round {
+	r, ok := n.Owner.(*round)
+	if !ok {
+		r = &round{notice: n, event: c.newEvent(n)}
+		n.Owner = r
+	}
+	return r
 }
 
 // more goes on to the next handler, unless there is one that was not called.
@@ -368,7 +370,7 @@ func (r *round) called() {
 	s := r.at
 	r.at = nil
 	s.called()
-	s.answer.take(s.client, r.event)
+	s.answer.take(s.client, &r.event)
 }
 
 // Alive implements [follow.Sink].
@@ -377,9 +379,9 @@ func (s *single) Alive() bool { return s.alive() }
 // Hear implements [follow.Sink].
 func (s *single) Hear(t *follow.Told) bool { return s.hear(s.client.followed(t)) }
 
-func (s *single) hear(ev *Event[any]) bool {
-	s.call(ev)
-	s.answer.take(s.client, ev)
+func (s *single) hear(ev Event[any]) bool {
+	s.call(&ev)
+	s.answer.take(s.client, &ev)
 	return false
 }
 
