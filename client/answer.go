@@ -28,26 +28,27 @@ func answers(ev *Event[any]) bool {
 	return ok && !transient(ev.Err)
 }
 
-// told is the state that an event gives to an answer; ok is false if the event changes nothing for
+// told is the state that an event gives to an answer; answerUncounted if the event changes nothing for
 // [Client.Ready]. The end of an [InitialFetchTimeout] counts as an answer.
-func told(ev *Event[any]) (state uint32, ok bool) {
+func told(ev *Event[any]) uint32 {
 	switch ev.Kind {
 	case EventUpdated, EventSynced:
-		return answerValue, true
+		return answerValue
 	case EventDoesNotExist:
-		return answerLacking, true
+		return answerLacking
 	case EventFailed:
-		_, overdue := errors.AsType[*FetchTimeoutError](ev.Err)
-		return answerLacking, overdue || answers(ev)
+		if _, overdue := errors.AsType[*FetchTimeoutError](ev.Err); overdue || answers(ev) {
+			return answerLacking
+		}
 	case EventAmbientError, EventRecovered:
 	}
-	return 0, false
+	return answerUncounted
 }
 
 // news is what a subscription is told of with a batch.
 type news struct {
 	answer *answer
-	state  uint32
+	state  uint32 // of [told]
 }
 
 // expect makes Ready wait for the answer.
@@ -66,17 +67,16 @@ func (a *answer) take(c *Client, ev *Event[any]) {
 	}
 }
 
-func (a *answer) takeNew(c *Client, ev *Event[any]) {
-	if state, ok := told(ev); ok {
-		a.become(c, state)
-	}
-}
+func (a *answer) takeNew(c *Client, ev *Event[any]) { a.become(c, told(ev)) }
 
 // settle ends the waiting for the answer: the subscription has ended.
 func (a *answer) settle(c *Client) { a.become(c, answerOver) }
 
+// over says that the subscription has ended.
+func (a *answer) over() bool { return a.state.Load() == answerOver }
+
 func (a *answer) become(c *Client, state uint32) {
-	if now := a.state.Load(); now == state || now == answerUncounted {
+	if now := a.state.Load(); state == answerUncounted || now == state || now == answerUncounted {
 		return
 	}
 	c.mu.Lock()

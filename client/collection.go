@@ -115,7 +115,7 @@ func (s *collection) Flush(last bool) {
 	s.batch.flush(last && s.caughtUp, s.deliver)
 }
 
-func (s *collection) deliver(b Batch[any]) { s.handle(func() { s.handler(b) }) }
+func (s *collection) deliver(b Batch[any], _ []news) { s.handle(func() { s.handler(b) }) }
 
 // maxBatch is how many events a batch holds at most.
 const maxBatch = 512
@@ -126,11 +126,11 @@ type batcher struct {
 	events  []Event[any]
 	pending bool   // a flush will come
 	open    bool   // a batch that was not the last was handed over
-	news    []news // that are among the events
+	news    []news // that are among the events, in their order
 }
 
 // add says whether a flush is to be asked for.
-func (b *batcher) add(ev Event[any], deliver func(Batch[any])) bool {
+func (b *batcher) add(ev Event[any], deliver func(Batch[any], []news)) bool {
 	if n := len(b.events); n == cap(b.events) { // few copies: most events are in batches that are full
 		b.events = slices.Grow(b.events, min(max(1, 7*n), maxBatch-n))
 	}
@@ -147,17 +147,17 @@ func (b *batcher) wantFlush() bool {
 	return fresh
 }
 
-func (b *batcher) flush(last bool, deliver func(Batch[any])) {
+func (b *batcher) flush(last bool, deliver func(Batch[any], []news)) {
 	if len(b.events) > 0 || last && b.open {
 		b.handOver(last, deliver)
 	}
 }
 
-func (b *batcher) handOver(last bool, deliver func(Batch[any])) {
+func (b *batcher) handOver(last bool, deliver func(Batch[any], []news)) {
 	batch := Batch[any]{Events: b.events, Last: last}
 	news := b.news
 	b.events, b.news, b.open = nil, nil, !last
-	deliver(batch)
+	deliver(batch, news)
 	for _, n := range news {
 		n.answer.become(b.client, n.state)
 	}
@@ -165,7 +165,5 @@ func (b *batcher) handOver(last bool, deliver func(Batch[any])) {
 
 // note notes the answer that an event brings; handOver takes it once the handler has had the event.
 func (b *batcher) note(a *answer, ev *Event[any]) {
-	if state, ok := told(ev); ok {
-		b.news = append(b.news, news{a, state})
-	}
+	b.news = append(b.news, news{a, told(ev)})
 }

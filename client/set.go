@@ -3,9 +3,6 @@ package client
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
-	"sync/atomic"
 
 	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/internal/follow"
@@ -22,9 +19,8 @@ type Set struct {
 	turn    chan struct{} // held by the dispatcher that calls the handler
 
 	// Guarded by core.mu.
-	members map[string]*member   // by canonical name
-	respelt map[string][]*member // more of a canonical name, in other spellings; nil without any
-	batches map[int32]*setBatch  // by lane: dispatchers of several authorities may tell the set
+	members map[string]*member  // by canonical name, those of other spellings behind the first
+	batches map[int32]*setBatch // by lane: dispatchers of several authorities may tell the set
 }
 
 // NewSet makes an empty set; see [Set.Add]. For ctx, Close and errors see [Client.Watch]; those of names
@@ -77,7 +73,7 @@ func (s *Set) Add(names ...string) error {
 		errs = append(errs, s.run(added...))
 	}
 	for _, m := range members {
-		if m.gone.Load() { // removed meanwhile: that stop may have come before the start
+		if m.answer.over() { // removed meanwhile: that stop may have come before the start
 			s.stop(&m.watch)
 		}
 	}
@@ -126,16 +122,18 @@ func (s *Set) Remove(names ...string) {
 
 // remove removes the member of a name as it is spelled, else those of all spellings.
 func (s *Set) remove(canonical, name string) bool {
+	var gone []*member
 	s.mu.Lock()
-	gone := s.of(canonical)
-	if m := s.spelled(canonical, name); m != nil {
-		gone = []*member{m}
-	}
-	left := slices.DeleteFunc(s.of(canonical), func(m *member) bool { return slices.Contains(gone, m) })
+	one, m := s.spelled(canonical, name), s.members[canonical]
 	delete(s.members, canonical)
-	delete(s.respelt, canonical)
-	for _, m := range left {
-		s.put(canonical, m)
+	for m != nil {
+		next := m.next
+		if one == nil || m == one {
+			gone = append(gone, m)
+		} else {
+			s.put(canonical, m)
+		}
+		m = next
 	}
 	s.mu.Unlock()
 	for _, m := range gone {
@@ -146,37 +144,17 @@ func (s *Set) remove(canonical, name string) bool {
 
 // put adds a member, under the lock.
 func (s *Set) put(canonical string, m *member) {
-	switch {
-	case s.members[canonical] == nil:
-		s.members[canonical] = m
-		return
-	case s.respelt == nil:
-		s.respelt = map[string][]*member{}
-	}
 	// U-11: each spelling is told in its own.
-	s.respelt[canonical] = append(s.respelt[canonical], m)
-}
-
-// of lists the members of a name, under the lock.
-func (s *Set) of(canonical string) []*member {
-	m := s.members[canonical]
-	if m == nil {
-		return nil
-	}
-	return append([]*member{m}, s.respelt[canonical]...)
+	m.next, s.members[canonical] = s.members[canonical], m
 }
 
 // spelled is the member of a name in a spelling, nil if there is none, under the lock.
 func (s *Set) spelled(canonical, name string) *member {
-	if m := s.members[canonical]; m == nil || m.name == name {
-		return m
+	m := s.members[canonical]
+	for m != nil && m.name != name {
+		m = m.next
 	}
-	for _, m := range s.respelt[canonical] {
-		if m.name == name {
-			return m
-		}
-	}
-	return nil
+	return m
 }
 
 // noTurn says whether no call of the handler runs: one may have events of members that have left.
@@ -194,7 +172,7 @@ func (s *Set) noTurn() bool {
 func (s *Set) clear() {
 	s.mu.Lock()
 	members := s.listed()
-	s.members, s.respelt = nil, nil
+	s.members = nil
 	s.mu.Unlock()
 	for _, m := range members {
 		m.leave()
@@ -210,9 +188,11 @@ func (s *Set) all() []*member {
 
 // listed is all, under the lock.
 func (s *Set) listed() []*member {
-	all := slices.AppendSeq(make([]*member, 0, len(s.members)), maps.Values(s.members))
-	for _, ms := range s.respelt {
-		all = append(all, ms...)
+	all := make([]*member, 0, len(s.members))
+	for _, m := range s.members {
+		for ; m != nil; m = m.next {
+			all = append(all, m)
+		}
 	}
 	return all
 }
@@ -230,20 +210,18 @@ func (s *Set) Err() error { return s.core.Err() }
 type setBatch struct {
 	batcher
 	set *Set
-	of  []*member // whose the events are
 }
 
 // deliver hands a batch over, without what is of members that left meanwhile: one of the
-// same name may have come since.
-func (l *setBatch) deliver(b Batch[any]) {
-	s, of := l.set, l.of
-	l.of = nil
+// same name may have come since. There is news for each event.
+func (l *setBatch) deliver(b Batch[any], of []news) {
+	s := l.set
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
 	s.handle(func() {
 		stay := b.Events[:0]
 		for i, ev := range b.Events {
-			if !of[i].gone.Load() {
+			if !of[i].answer.over() {
 				stay = append(stay, ev)
 			}
 		}
@@ -261,17 +239,16 @@ type member struct {
 	set   *Set
 	name  string    // as it was added
 	batch *setBatch // of its lane
-	gone  atomic.Bool
+	next  *member   // of the same canonical name, in another spelling; guarded by the set's mu
 }
 
 // leave ends the member's part in the set.
 func (m *member) leave() {
-	m.gone.Store(true)
+	m.answer.settle(m.set.client)
 	m.set.client.engine.Stop(&m.watch)
 	if tree := m.tree.Load(); tree != nil {
 		tree.End()
 	}
-	m.answer.settle(m.set.client)
 }
 
 // Tell implements engine.Sink.
@@ -285,7 +262,7 @@ func (m *member) Tell(n *machine.Notice) bool {
 	return m.hear(m.set.client.event(n))
 }
 
-func (m *member) alive() bool { return !m.gone.Load() && m.set.alive() }
+func (m *member) alive() bool { return !m.answer.over() && m.set.alive() }
 
 // Alive implements [follow.Sink].
 func (m *member) Alive() bool { return m.alive() }
@@ -295,7 +272,6 @@ func (m *member) Hear(t *follow.Told) bool { return m.hear(m.set.client.followed
 
 func (m *member) hear(ev Event[any]) bool {
 	m.batch.note(&m.answer, &ev)
-	m.batch.of = append(m.batch.of, m)
 	ev.Asked = m.name
 	return m.batch.add(ev, m.batch.deliver)
 }
