@@ -203,13 +203,13 @@ func (c *Client) watchOne(ctx context.Context, kind resource.AnyType, name strin
 	}
 	served, form := c.serving(kind)
 	s := &single{}
-	s.init(ctx, c, v)
+	s.init(ctx, c, v, isOne)
 	a, err := c.prepare(served, name, v, &s.watch)
 	if err != nil {
 		return nil, err
 	}
 	s.handler = wish{c, form, a.name, name}.wishing(h, kind)
-	return s.ask(served, a, o)
+	return s.ask(served, a)
 }
 
 // WatchAll subscribes to a whole collection. "*", or "" for short, is every resource of the type
@@ -267,7 +267,7 @@ func (c *Client) WatchAll(ctx context.Context, kind resource.AnyType, collection
 		return nil, err
 	}
 	s.handler = wish{c, form, s.name, collection}.wishingAll(h)
-	return s.start(o)
+	return s.start()
 }
 
 // wildcard is the name of everything.

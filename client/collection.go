@@ -23,7 +23,7 @@ type collection struct {
 
 func (c *Client) newCollection(ctx context.Context, v *view) *collection {
 	s := &collection{batch: batcher{client: c}}
-	s.init(ctx, c, v)
+	s.init(ctx, c, v, isCollection)
 	return s
 }
 

@@ -103,13 +103,13 @@ func (c *Client) Get(ctx context.Context, kind resource.AnyType, name string, op
 }
 
 func (c *Client) get(ctx context.Context, kind resource.AnyType, name string, opts []WatchOption) (Event[any], error) {
-	o := options(slices.Concat(opts, []WatchOption{uncounted, InitialFetchTimeout(0)})) // its callers have contexts
+	o := options(slices.Concat(opts, []WatchOption{InitialFetchTimeout(0)})) // its callers have contexts
 	v, err := c.check(ctx, kind, o)
 	if err != nil {
 		return Event[any]{}, err
 	}
 	kind, form := c.serving(kind)
-	ev, err := c.getAs(ctx, kind, name, v, o)
+	ev, err := c.getAs(ctx, kind, name, v)
 	if err == nil {
 		if c.give(&ev, form); ev.Err != nil {
 			return Event[any]{}, ev.Err
@@ -119,7 +119,7 @@ func (c *Client) get(ctx context.Context, kind resource.AnyType, name string, op
 }
 
 // getAs is get with the value as the client decodes it.
-func (c *Client) getAs(ctx context.Context, kind resource.AnyType, name string, v *view, o watchOptions) (Event[any], error) {
+func (c *Client) getAs(ctx context.Context, kind resource.AnyType, name string, v *view) (Event[any], error) {
 	a, err := c.prepare(kind, name, v, new(machine.Watch))
 	if err != nil {
 		return Event[any]{}, err
@@ -137,7 +137,7 @@ func (c *Client) getAs(ctx context.Context, kind resource.AnyType, name string, 
 	if engine.InHandler() {
 		return Event[any]{}, fmt.Errorf("%w: %s %q is not held", ErrInHandler, key.typeURL, key.name)
 	}
-	item, err := c.gets.Enter(key, func() (*lookup, error) { return c.lookUp(kind, a, o) })
+	item, err := c.gets.Enter(key, func() (*lookup, error) { return c.lookUp(kind, a) })
 	switch {
 	case err == ErrTooManyNames:
 		return Event[any]{}, fmt.Errorf("%w: %s %q", err, key.typeURL, key.name)
@@ -157,12 +157,12 @@ func (c *Client) getAs(ctx context.Context, kind resource.AnyType, name string, 
 }
 
 // lookUp begins to watch a name for who looks it up.
-func (c *Client) lookUp(kind resource.AnyType, a asked, o watchOptions) (l *lookup, err error) {
+func (c *Client) lookUp(kind resource.AnyType, a asked) (l *lookup, err error) {
 	l = &lookup{ready: make(chan struct{})}
 	s := &single{handler: Handler[any](l.hear)}
-	s.init(context.Background(), c, a.view)
+	s.init(context.Background(), c, a.view, isGet)
 	s.watch = *a.watch
-	l.watch, err = s.ask(kind, a, o)
+	l.watch, err = s.ask(kind, a)
 	return l, err
 }
 

@@ -41,7 +41,7 @@ func (c *Client) NewSet(ctx context.Context, kind resource.AnyType, h BatchHandl
 		handler: wish{client: c, form: form}.wishingAll(h), kind: kind, turn: make(chan struct{}, 1),
 		members: map[string]*member{}, batches: map[int32]*setBatch{},
 	}
-	s.init(ctx, c, v)
+	s.init(ctx, c, v, isSet)
 	s.watch.Owner = s
 	if err := s.begin(); err != nil {
 		return nil, err

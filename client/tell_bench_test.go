@@ -14,7 +14,7 @@ func BenchmarkTell(b *testing.B) {
 	letters, next := 0, new(int)
 	for range 10_000 {
 		s := &single{handler: Handler[any](func(ev Event[any]) { letters += len(ev.Name) })}
-		s.init(context.Background(), c, nil)
+		s.init(context.Background(), c, nil, isOne)
 		s.answer.state.Store(answerValue)
 		s.watch.Owner = s
 		n.To = append(n.To, &s.watch)

@@ -21,15 +21,11 @@ type WatchOption func(*watchOptions)
 
 type watchOptions struct {
 	explicit  bool
-	uncounted bool
 	source    *bootstrap.Source // nil: the bootstrap's
 	scope     string
 	fetch     *time.Duration // nil: the source's
 	deltaOnly bool
 }
-
-// uncounted keeps Ready from waiting for the watch.
-func uncounted(o *watchOptions) { o.uncounted = true }
 
 // ExplicitWildcard sends the wildcard as the name "*" also where it is the only subscription.
 // Without it the client uses the older form there, which all servers know: a first request
@@ -75,12 +71,13 @@ func (w *Watch) Err() error { return w.core.Err() }
 type subscription struct {
 	tree   atomic.Pointer[follow.Tree] // what serves it besides watch; nil if nothing does
 	answer answer
+	is     watchKind // of the watch; isOne of what is in a set
 	watch  machine.Watch
 }
 
 // asked is what the program asked for.
 func (x *subscription) asked() (typeURL, name string) {
-	if typeURL, name, _, ok := follow.Asked(&x.watch); ok {
+	if typeURL, name, ok := follow.Asked(&x.watch); ok {
 		return typeURL, name
 	}
 	return x.watch.Type.URL, x.watch.Name
@@ -115,7 +112,7 @@ type core struct {
 	tie          *tie // nil if its context has no end
 	state        callState
 	place        int32 // on the client's books, from 1; 0 if not on them; guarded by its lock
-	subscription       // the only one; of a set none, but its watch's Owner
+	subscription       // the only one; of a set none, but its kind and its watch's Owner
 
 	mu     sync.Mutex
 	ending *ending // nil while it lives and nobody has asked for Done; guarded by mu
@@ -133,16 +130,16 @@ type ending struct {
 	err  error         // nil while the watch lives
 }
 
-func (w *core) init(ctx context.Context, c *Client, v *view) {
-	w.client, w.view = c, v
+func (w *core) init(ctx context.Context, c *Client, v *view, is watchKind) {
+	w.client, w.view, w.is = c, v, is
 	if ctx.Done() != nil {
 		w.tie = &tie{ctx: ctx}
 	}
 }
 
 // start begins a watch with its only subscription.
-func (w *Watch) start(o watchOptions) (*Watch, error) {
-	if !o.uncounted {
+func (w *Watch) start() (*Watch, error) {
+	if w.is != isGet {
 		w.answer.expect(w.client)
 	}
 	if err := w.begin(); err != nil {
@@ -239,8 +236,7 @@ func (w *core) set() *Set {
 // note such calls, which would cost many watches of one resource more than their handlers do: the engine
 // knows whether one runs.
 func (w *core) plain() bool {
-	_, one := w.watch.Owner.(*single)
-	return one && w.tree.Load() == nil
+	return (w.is == isOne || w.is == isGet) && w.tree.Load() == nil
 }
 
 // alive says whether the handler may be called.
@@ -285,13 +281,13 @@ type single struct {
 }
 
 // ask begins the watch, of what was prepared.
-func (s *single) ask(kind resource.AnyType, a asked, o watchOptions) (*Watch, error) {
+func (s *single) ask(kind resource.AnyType, a asked) (*Watch, error) {
 	if s.watch.Owner = s; a.at != nil {
 		tree := s.client.following(kind, a, s)
 		s.tree.Store(tree)
 		s.watch.Owner = tree.Sink()
 	}
-	return s.start(o)
+	return s.start()
 }
 
 // Tell implements engine.Sink.

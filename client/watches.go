@@ -3,8 +3,6 @@ package client
 import (
 	"iter"
 	"sync/atomic"
-
-	"github.com/xdswatch/xdswatch/internal/follow"
 )
 
 // WatchKind says what a [WatchState] is of.
@@ -17,6 +15,18 @@ const (
 	WatchSet        WatchKind = "set"        // of [Client.NewSet]
 	WatchGet        WatchKind = "get"        // a name that [Client.Get] keeps
 )
+
+// watchKind is a WatchKind in one byte.
+type watchKind uint8
+
+const (
+	isOne watchKind = iota
+	isCollection
+	isSet
+	isGet
+)
+
+var watchKinds = [...]WatchKind{WatchOne, WatchCollection, WatchSet, WatchGet}
 
 // WatchState is what the client knows of one watch or set.
 type WatchState struct {
@@ -44,29 +54,17 @@ func (c *Client) Watches() iter.Seq[WatchState] {
 }
 
 func (w *core) watchState() WatchState {
-	s := WatchState{Kind: WatchOne, Scope: w.view.scope}
+	s := WatchState{Kind: watchKinds[w.is], Scope: w.view.scope}
 	for x := range w.subscriptions {
 		s.Names++
 		s.count(&x.answer.state)
 	}
 	if set := w.set(); set != nil {
-		s.Kind, s.Type = WatchSet, set.kind.TypeURL()
+		s.Type = set.kind.TypeURL()
 		return s
 	}
 	s.Type, s.Name = w.asked()
-	switch {
-	case w.answer.state.Load() == answerUncounted:
-		s.Kind = WatchGet
-	case w.watch.Wildcard, w.lists():
-		s.Kind = WatchCollection
-	}
 	return s
-}
-
-// lists says whether the watch is one of a list collection.
-func (w *core) lists() bool {
-	_, _, list, _ := follow.Asked(&w.watch)
-	return list
 }
 
 // count adds what is lacking of one name.

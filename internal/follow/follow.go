@@ -211,12 +211,12 @@ func (t *Tree) End() {
 	t.live = nil
 }
 
-// Asked returns what the program asked for, given a watch whose notices go to a tree. list says that it is a list
-// collection. ok is false if no tree hears the watch.
-func Asked(w *machine.Watch) (typeURL, name string, list, ok bool) {
+// Asked returns what the program asked for, given a watch whose notices go to a tree. ok is false if no tree
+// hears the watch.
+func Asked(w *machine.Watch) (typeURL, name string, ok bool) {
 	n, ok := w.Owner.(*node)
 	if !ok {
-		return "", "", false, false
+		return "", "", false
 	}
-	return n.name.tree.typeURL, n.name.asked, n.name.isDirectory(), true
+	return n.name.tree.typeURL, n.name.asked, true
 }
