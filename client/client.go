@@ -110,7 +110,7 @@ func New(config Config) (*Client, error) {
 	config = config.withDefaults(c)
 	c.config = config
 	c.gets = c.newLookups()
-	c.foreign.most, c.foreign.names = limit(config.MaxForeignNames, defaultMaxForeignNames), map[[2]string]map[string]int{}
+	c.foreign.most, c.foreign.names = config.MaxForeignNames, map[[2]string]map[string]int{}
 	ec, err := c.engineConfig()
 	if err != nil {
 		return nil, err
@@ -135,10 +135,10 @@ func (c *Client) engineConfig() (engine.Config, error) {
 	ec := engine.Config{
 		ResourceTimeout: cmp.Or(c.config.ResourceTimeout, defaultResourceTimeout),
 		Linger:          c.config.Linger,
-		HandlerTimeout:  max(cmp.Or(c.config.HandlerTimeout, defaultHandlerTimeout), 0),
+		HandlerTimeout:  c.config.HandlerTimeout,
 		NodeAlways:      c.config.NodeOnEveryRequest,
-		MaxResource:     limit(c.config.MaxResourceSize, defaultMaxResourceSize),
-		MaxHeld:         limit(c.config.MaxHeldSize, defaultMaxHeldSize),
+		MaxResource:     c.config.MaxResourceSize,
+		MaxHeld:         c.config.MaxHeldSize,
 		Node:            node,
 		Guard:           c.judge,
 		Logger:          c.config.Logger,
@@ -305,7 +305,7 @@ func (c *Client) ownedType(kind resource.AnyType) *machine.Type {
 	if t == nil {
 		t = &machine.Type{
 			Owner: kind, URL: kind.TypeURL(), FullState: kind.FullState(), NameField: kind.NameField(),
-			Guessed: guessed(kind), Guarded: len(c.config.Guards[kind.TypeURL()]) > 0, Keep: c.config.keep(kind.TypeURL()),
+			Guessed: guessed(kind), Guarded: len(c.config.Guards[kind.TypeURL()]) > 0, Keep: c.config.afterDeletion(kind.TypeURL()),
 			Segment: xdstp.TypeSegment(kind.TypeURL()), Stored: c.config.stores(kind.TypeURL()),
 		}
 		c.types[kind.TypeURL()] = t

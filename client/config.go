@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"time"
 
@@ -195,45 +194,13 @@ type Config struct {
 	Transport transport.Builder
 }
 
-// Defaults.
 const (
-	defaultResourceTimeout = 15 * time.Second
-	transientTimeout       = 30 * time.Second // gRFC A88
-	defaultLinger          = 500 * time.Millisecond
-	defaultHandlerTimeout  = 5 * time.Second
-	defaultBackoff         = 500 * time.Millisecond
-
 	wrapperFeature = "xds.config.resource-in-sotw"
 	ttlFeature     = "xds.config.supports-resource-ttl"
 )
 
-func (c Config) withDefaults(of *Client) Config {
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.Linger == 0 {
-		c.Linger = defaultLinger
-	}
-	c.Deletions = maps.Clone(c.Deletions)
-	c.Guards = maps.Clone(c.Guards)
-	c.StoreTypes = slices.Clone(c.StoreTypes)
-	for url, guards := range c.Guards {
-		c.Guards[url] = slices.DeleteFunc(slices.Clone(guards), func(g Guard) bool { return g == nil })
-	}
-	if c.Transport == nil {
-		if c.File.Logger == nil {
-			c.File.Logger = c.Logger
-		}
-		c.GRPC.CredentialFiles, c.REST.CredentialFiles = of.hearing(c.GRPC.CredentialFiles), of.hearing(c.REST.CredentialFiles)
-		c.Transport = file.NewBuilder(c.File, transport.ByServer{
-			GRPC: transport.NewGRPC(c.GRPC), REST: transport.NewREST(c.REST),
-		})
-	}
-	return c
-}
-
-// keep is how long a value is held whose resource is deleted, by its type.
-func (c Config) keep(typeURL string) time.Duration {
+// afterDeletion is how long a value is held whose resource is deleted, by its type.
+func (c Config) afterDeletion(typeURL string) time.Duration {
 	policy, ok := c.Deletions[typeURL]
 	if !ok {
 		policy = c.DeletionPolicy
@@ -292,7 +259,7 @@ func (c *Client) engineServer(s bootstrap.ManagementServer) engine.Server {
 	if es.Backoff == nil {
 		initial, most := s.RetryBase, s.RetryMax
 		if initial <= 0 {
-			initial = defaultBackoff
+			initial = engine.FirstWait
 		}
 		if most <= 0 {
 			most = engine.MaxWait

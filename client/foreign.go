@@ -11,9 +11,6 @@ import (
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
-// defaultMaxForeignNames is what one authority may ask of another where the program does not say.
-const defaultMaxForeignNames = 10_000
-
 // ErrForeignNames says that the resources of one authority lead, by redirects and list
 // collections, to more names of another than [Config.MaxForeignNames]. Its kind is [ErrorData].
 var ErrForeignNames = errors.New("xds: the resources of one authority lead to too many names of another")

@@ -1,13 +1,11 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/xdswatch/xdswatch/internal/ctxerr"
 	"github.com/xdswatch/xdswatch/internal/engine"
@@ -27,12 +25,6 @@ var (
 	// ErrInHandler says that a method would have to wait inside a handler, of this client or
 	// another: the events that it waits for may wait for the end of that handler.
 	ErrInHandler = errors.New("xds: it cannot be waited for inside a handler")
-)
-
-// Defaults of the bounds of what Get keeps.
-const (
-	defaultGetIdle     = time.Minute
-	defaultGetMaxNames = 10_000
 )
 
 // getKey is a name that Get looks up.
@@ -55,7 +47,7 @@ type lookup struct {
 // newLookups makes what Get keeps.
 func (c *Client) newLookups() *ondemand.Pool[getKey, *lookup] {
 	return ondemand.New[getKey](ondemand.Config[*lookup]{
-		Idle: cmp.Or(c.config.GetIdle, defaultGetIdle), Most: cmp.Or(c.config.GetMaxNames, defaultGetMaxNames),
+		Idle: c.config.GetIdle, Most: c.config.GetMaxNames,
 		Release: func(l *lookup) { l.watch.end(ErrStopped) }, Stays: c.irreplaceable,
 	})
 }

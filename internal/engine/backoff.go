@@ -20,8 +20,8 @@ const (
 	// MaxWait is the longest wait of the default backoff, before its jitter, and what a backoff
 	// that says Stop waits.
 	MaxWait = 30 * time.Second
-	// firstWait is where the default begins that takes the place of a policy that panicked.
-	firstWait = 500 * time.Millisecond
+	// FirstWait is the first wait of the default backoff, before its jitter.
+	FirstWait = 500 * time.Millisecond
 )
 
 // NewBackoff is the default backoff: exponential with jitter and without end.
@@ -117,7 +117,7 @@ func (r *retry) ask(f func(backoff.BackOff)) {
 		r.failed(p)
 	})
 	if failed {
-		r.policy = NewBackoff(firstWait, MaxWait)()
+		r.policy = NewBackoff(FirstWait, MaxWait)()
 		f(r.policy)
 	}
 }

@@ -40,11 +40,11 @@ func TestBackoffPanics(t *testing.T) {
 			r := &retry{make: policy, failed: func(any) { told++ }}
 			r.reset()
 			for range 10 {
-				if d := r.pause(); d >= firstWait*3/2 {
+				if d := r.pause(); d >= FirstWait*3/2 {
 					t.Errorf("a pause of %v", d)
 				}
 			}
-			if d := r.grow(); d < firstWait/2 || d > firstWait*3/2 {
+			if d := r.grow(); d < FirstWait/2 || d > FirstWait*3/2 {
 				t.Errorf("a wait of %v", d)
 			}
 			if told != 1 {
