@@ -143,8 +143,6 @@ func (c *Client) engineConfig() (engine.Config, error) {
 		Guard:           c.judge,
 		Logger:          c.config.Logger,
 		Trace:           c.tracer(),
-		Requested:       c.requested(),
-		Handled:         c.handled(),
 		Metrics:         c.counters(),
 	}
 	err = c.sources.start(c, &ec)

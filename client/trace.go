@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/internal/machine"
 )
 
@@ -76,36 +77,12 @@ type AnswerInfo struct {
 }
 
 // tracer makes the engine's hook that calls the program's functions.
-func (c *Client) tracer() func(*machine.Notice, time.Time) {
+func (c *Client) tracer() func(engine.Traced) {
 	t := c.config.Trace
 	if t == nil {
 		return nil
 	}
-	return func(n *machine.Notice, at time.Time) { c.trace(t, n, at) }
-}
-
-// requested makes the engine's hook for requests.
-func (c *Client) requested() func(*machine.Notice, int) {
-	t := c.config.Trace
-	if t == nil {
-		return nil
-	}
-	return func(n *machine.Notice, omitted int) {
-		s := c.streamOf(n)
-		traced(c, t.Request, s, RequestInfo{Stream: s, Type: n.TypeURL, Size: n.Size, Omitted: omitted})
-	}
-}
-
-// handled makes the engine's hook for the end of responses.
-func (c *Client) handled() func(*machine.Notice, time.Time) {
-	t := c.config.Trace
-	if t == nil || t.Handled == nil {
-		return nil
-	}
-	return func(n *machine.Notice, at time.Time) {
-		s := c.streamOf(n)
-		traced(c, t.Handled, s, HandledInfo{Stream: s, Type: n.TypeURL, Valid: n.Valid, Invalid: n.Invalid, At: at})
-	}
+	return func(n engine.Traced) { c.trace(t, n) }
 }
 
 func (c *Client) streamOf(n *machine.Notice) StreamInfo {
@@ -117,8 +94,8 @@ func (c *Client) streamOf(n *machine.Notice) StreamInfo {
 	return s
 }
 
-func (c *Client) trace(t *Trace, n *machine.Notice, at time.Time) {
-	s := c.streamOf(n)
+func (c *Client) trace(t *Trace, n engine.Traced) {
+	s := c.streamOf(n.Notice)
 	switch n.Kind {
 	case machine.NoticeStreamUp:
 		traced(c, t.StreamUp, s, s)
@@ -131,10 +108,14 @@ func (c *Client) trace(t *Trace, n *machine.Notice, at time.Time) {
 			err = n.Fault.Err
 		}
 		traced(c, func(err error) { t.StreamDown(s, err) }, s, err)
+	case machine.NoticeRequest:
+		traced(c, t.Request, s, RequestInfo{Stream: s, Type: n.TypeURL, Size: n.Size, Omitted: n.Omitted})
+	case machine.NoticeEnd:
+		traced(c, t.Handled, s, HandledInfo{Stream: s, Type: n.TypeURL, Valid: n.Valid, Invalid: n.Invalid, At: n.At})
 	case machine.NoticeResponse:
 		traced(c, t.Response, s, ResponseInfo{
 			Stream: s, Type: n.TypeURL, Version: n.Version, Nonce: n.Nonce,
-			Resources: n.Resources, Size: n.Size, Ignored: n.Ignored, ControlPlane: n.ControlPlane, Received: at,
+			Resources: n.Resources, Size: n.Size, Ignored: n.Ignored, ControlPlane: n.ControlPlane, Received: n.At,
 		})
 	case machine.NoticeAck, machine.NoticeNack:
 		answer, hook := AnswerInfo{Stream: s, Type: n.TypeURL, Version: n.Version, Nonce: n.Nonce}, t.ACK

@@ -242,14 +242,14 @@ func (e *Engine) deliver(ref machine.Ref, p *part, lanes []*lane, end *machine.N
 		e.again = append(e.again, machine.Delivered{Ref: ref})
 		return
 	}
-	if end == nil || e.config.Handled == nil {
+	if end == nil || e.config.Trace == nil {
 		e.mark(lanes, p, func() { e.post(machine.Delivered{Ref: ref}) })
 		return
 	}
 	e.mark(lanes, p, func() {
 		at := time.Now()
 		e.post(func() {
-			e.hook(end.Server, func() { e.config.Handled(end, at) })
+			e.hook(end.Server, func() { e.config.Trace(Traced{Notice: end, At: at}) })
 			e.again = append(e.again, machine.Delivered{Ref: ref})
 		})
 	})
@@ -334,7 +334,7 @@ func (e *Engine) trace(n *machine.Notice) {
 		e.traceRequest(n)
 	default:
 		at := e.cameAt(n)
-		e.hook(n.Server, func() { e.config.Trace(n, at) })
+		e.hook(n.Server, func() { e.config.Trace(Traced{Notice: n, At: at}) })
 	}
 }
 
@@ -363,7 +363,7 @@ func (e *Engine) traceRequest(n *machine.Notice) {
 	r.waiting.Add(1)
 	e.hook(n.Server, func() {
 		r.waiting.Add(-1)
-		e.config.Requested(n, omitted)
+		e.config.Trace(Traced{Notice: n, Omitted: omitted})
 	})
 }
 

@@ -49,19 +49,21 @@ type Config struct {
 	// It may be nil if no type is guarded.
 	Guard func(*machine.Proposal) error
 	// Trace, if not nil, hears of what happens on streams, in order with the events of the
-	// lane of the server's first watch; of a response with the time when it came.
-	Trace func(n *machine.Notice, at time.Time)
-	// Requested hears, in place of Trace, of a NoticeRequest, and how many to its server were omitted
-	// before, since too many waited. It is not nil if Trace is not.
-	Requested func(n *machine.Notice, omitted int)
-	// Handled, if not nil, hears in the same lane, after a NoticeEnd, that all handlers have
-	// returned. Trace is not nil either then.
-	Handled func(n *machine.Notice, at time.Time)
+	// lane of the server's first watch; of a NoticeEnd once all handlers have returned.
+	Trace func(Traced)
 	// Store, if not nil, keeps what was accepted. Its methods are called by the loop and must not
 	// block; what Load asks for is answered by one call of [Engine.Loaded].
 	Store Store
 	// Metrics, if not nil, hears of what is counted, in the same lane.
 	Metrics *Metrics
+}
+
+// Traced is what happened on a stream.
+type Traced struct {
+	*machine.Notice
+	At time.Time // when a response came, and of NoticeEnd when the last handler returned; zero of others
+	// Omitted is of a request: how many to its server were not traced before it, since too many waited.
+	Omitted int
 }
 
 // Store keeps what was accepted for the next start.
