@@ -7,7 +7,8 @@ import (
 	"github.com/xdswatch/xdswatch/internal/machine"
 )
 
-// lane is a dispatcher: it tells the watches of one source what happened, in order.
+// lane is what waits to be told to the watches of one source, in order, and its dispatcher, the goroutine that
+// tells it.
 // What waits in it is bounded: a response is not read before the last one was delivered, trouble of a
 // server is not told before the last was heard, and only so many requests are traced.
 type lane struct {
@@ -16,6 +17,7 @@ type lane struct {
 	mu     sync.Mutex
 	wake   *sync.Cond
 	queue  []item
+	spare  [8]item  // where the queue stands again when it was empty
 	queued uint64   // notices that were ever put into it
 	after  []func() // to be run when no sink is called
 	ended  bool
@@ -33,8 +35,6 @@ type lane struct {
 
 	// The dispatcher's own: its place in its work, which is noted before a sink or a hook is
 	// called. If that ends the goroutine, another one goes on behind it.
-	taken   []item // the queue that work is of; its array is used again
-	work    []item
 	doing   item   // the one that is being done
 	notice  int    // of doing
 	list    int    // of notice: 0 To, 1 All
@@ -47,9 +47,6 @@ type lane struct {
 // groupSize is how many watches of one resource are told between two looks at what the
 // dispatcher is at: saying so for each of many watches costs more than most handlers.
 const groupSize = 16
-
-// mostSpare is the largest array, in items, that a lane keeps for its next queue.
-const mostSpare = 64
 
 // told is a watch whose sink was told something, and the response that it was of, nil if
 // none.
@@ -151,45 +148,30 @@ func (l *lane) isEnded() bool {
 // next makes doing the next item, and blocks until there is one. An item that is half done stays: another
 // goroutine goes on with it. It says no at the end of the lane.
 func (l *lane) next() bool {
-	if l.isEnded() {
-		return false
-	}
-	if !l.doing.empty() {
-		return true
-	}
-	if len(l.work) == 0 && !l.more() {
-		return false
-	}
-	l.doing, l.work[0] = l.work[0], item{}
-	l.work = l.work[1:]
-	return true
-}
-
-// more takes what was put into the lane. Before it waits it does what was to be done after
-// all calls of sinks.
-func (l *lane) more() bool {
-	l.telling.Store(nil)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for len(l.after) > 0 || len(l.queue) == 0 && !l.ended {
-		if len(l.after) > 0 {
+	for l.doing.empty() && !l.ended {
+		switch {
+		case len(l.after) > 0:
 			l.runAfter()
-			continue
+		case len(l.queue) > 0:
+			l.doing, l.queue[0] = l.queue[0], item{}
+			if l.queue = l.queue[1:]; len(l.queue) == 0 {
+				l.queue = l.spare[:0]
+			}
+		default:
+			l.telling.Store(nil)
+			l.rests = true
+			l.wake.Wait()
+			l.rests = false
 		}
-		l.rests = true
-		l.wake.Wait()
-		l.rests = false
 	}
-	free := l.taken[:0]
-	if cap(free) > mostSpare {
-		free = nil
-	}
-	l.taken, l.work, l.queue = l.queue, l.queue, free
 	return !l.ended
 }
 
 // runAfter is called with the lock held, which it gives up meanwhile.
 func (l *lane) runAfter() {
+	l.telling.Store(nil)
 	fs := l.after
 	l.after = nil
 	l.mu.Unlock()
@@ -201,7 +183,6 @@ func (l *lane) runAfter() {
 
 // leave is the end of the dispatcher.
 func (l *lane) leave() {
-	l.telling.Store(nil)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.gone = true
