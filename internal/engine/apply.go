@@ -60,7 +60,7 @@ func (e *Engine) apply(fx machine.Effects) {
 		}
 	}
 	for _, l := range fx.Log {
-		e.log(l)
+		e.lines.log(l, e.server(l.Server).URI)
 	}
 	if len(fx.Keep) > 0 {
 		e.config.Store.Keep(fx.Keep)
@@ -327,7 +327,7 @@ func (e *Engine) runOf(notices []machine.Notice) int {
 
 // trace logs what happens on a stream and tells the program's trace.
 func (e *Engine) trace(n *machine.Notice) {
-	e.logStream(n)
+	e.lines.stream(n, e.server(n.Server).URI)
 	switch {
 	case e.config.Trace == nil:
 	case n.Kind == machine.NoticeRequest:

@@ -115,6 +115,8 @@ type Engine struct {
 	lanes   []*lane      // by number; nil of one that nothing is told in
 
 	// Owned by the loop.
+	*lines
+	watchdog
 	sources    []machine.Source
 	kinds      map[string]resource.AnyType
 	found      []*lane       // of lanesOf, used again
@@ -131,16 +133,11 @@ type Engine struct {
 	catching   []*machine.Watch  // of wildcards; they have not been told yet of all that was held
 	parts      map[partKey]*part // responses that are being told
 	delivering map[machine.Ref]bool
-	events     []machine.Event // of a turn of the loop; empty between two
-	again      []machine.Event // for the next step of this turn
-	lastNack   map[nackKey]string
-	lastFault  map[string]string // by URI
+	events     []machine.Event   // of a turn of the loop; empty between two
+	again      []machine.Event   // for the next step of this turn
 	health     []health          // by server
-	quotas     map[logKey]*quota
 	requests   map[int]*requests // by server, that are traced
 	guests     bool              // a watch was started that is told in a lane of another source
-	observed   []*lane           // that have, or had a moment ago, something to do
-	lookAt     time.Time         // when they are looked at next; zero if there are none
 }
 
 // inboxSize is how many messages may wait for the loop before their senders do.
@@ -157,12 +154,9 @@ func New(c Config) *Engine {
 		inbox: make(chan any, inboxSize), stop: make(chan struct{}), over: make(chan struct{}),
 		kinds: map[string]resource.AnyType{}, home: map[int]*lane{}, conns: map[*Server]*conn{}, streams: map[int]*stream{},
 		retries: map[int]*retry{}, tasks: newTurns(), parts: map[partKey]*part{}, delivering: map[machine.Ref]bool{},
-		lastNack: map[nackKey]string{}, lastFault: map[string]string{}, quotas: map[logKey]*quota{},
-		requests: map[int]*requests{},
+		requests: map[int]*requests{}, lines: newLines(&c),
 	}
-	if c.Alarm == nil {
-		e.config.Alarm = func() *slog.Logger { return c.Logger }
-	}
+	e.watchdog = watchdog{lines: e.lines, timeout: c.HandlerTimeout}
 	e.servers.Store(&[]*Server{})
 	e.extend(c.Servers, c.Sources)
 	e.received.New = func() any { return &received{} }
@@ -363,8 +357,8 @@ func (e *Engine) arm(timer *time.Timer) (due time.Time) {
 	if end := e.wakes.next(); !end.IsZero() && (!ok || end.Before(at)) {
 		at, ok = end, true
 	}
-	if !e.lookAt.IsZero() && (!ok || e.lookAt.Before(at)) {
-		at, ok = e.lookAt, true
+	if look := e.watchdog.at; !look.IsZero() && (!ok || look.Before(at)) {
+		at, ok = look, true
 	}
 	if len(e.idle) > 0 {
 		if end := e.idle[0].since.Add(idleTime); !ok || end.Before(at) {

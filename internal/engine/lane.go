@@ -25,7 +25,7 @@ type lane struct {
 	gone   bool // it has ended
 
 	// The loop's own.
-	observed bool // it is in Engine.observed
+	observed bool // it is in watchdog.observed
 	seen     sight
 
 	// What others may look at while the dispatcher is at work.

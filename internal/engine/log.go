@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"strings"
@@ -44,20 +45,46 @@ func (q *quota) take(now time.Time) (omitted int, ok bool) {
 	return omitted, true
 }
 
-// say logs one line, if there is room for it.
-func (e *Engine) say(level slog.Level, text, server, typeURL string, attrs ...any) {
-	e.sayTo(e.config.Logger, level, text, server, typeURL, attrs...)
+// lines are what is logged; owned by the loop.
+type lines struct {
+	logger    *slog.Logger
+	alarm     func() *slog.Logger // for panics of the program's code; not the loop's alone
+	quotas    map[logKey]*quota
+	lastNack  map[nackKey]string
+	lastFault map[string]string // by URI
 }
 
-func (e *Engine) sayTo(logger *slog.Logger, level slog.Level, text, server, typeURL string, attrs ...any) {
-	if !logger.Enabled(e.ctx, level) {
+func newLines(c *Config) *lines {
+	x := &lines{
+		logger: c.Logger, alarm: c.Alarm,
+		quotas: map[logKey]*quota{}, lastNack: map[nackKey]string{}, lastFault: map[string]string{},
+	}
+	if x.alarm == nil {
+		x.alarm = func() *slog.Logger { return x.logger }
+	}
+	return x
+}
+
+// say logs one line, if there is room for it.
+func (x *lines) say(level slog.Level, text, server, typeURL string, attrs ...any) {
+	x.sayTo(x.logger, level, text, server, typeURL, attrs...)
+}
+
+// complain is [Engine.Complain] on the loop.
+func (x *lines) complain(text, server, typeURL string, attrs ...any) {
+	x.sayTo(x.alarm(), slog.LevelError, text, server, typeURL, attrs...)
+}
+
+func (x *lines) sayTo(logger *slog.Logger, level slog.Level, text, server, typeURL string, attrs ...any) {
+	ctx := context.Background()
+	if !logger.Enabled(ctx, level) {
 		return
 	}
 	key, now := logKey{text, server, typeURL}, time.Now()
-	q := e.quotas[key]
+	q := x.quotas[key]
 	if q == nil {
 		q = &quota{left: logBurst, since: now}
-		e.quotas[key] = q
+		x.quotas[key] = q
 	}
 	omitted, ok := q.take(now)
 	if !ok {
@@ -67,7 +94,7 @@ func (e *Engine) sayTo(logger *slog.Logger, level slog.Level, text, server, type
 	if omitted > 0 {
 		attrs = append(attrs, "omitted", omitted)
 	}
-	logger.Log(e.ctx, level, text, attrs...)
+	logger.Log(ctx, level, text, attrs...)
 }
 
 // about puts a server and a type, where there are such, before the attributes of a line.
@@ -94,13 +121,8 @@ func (e *Engine) Complain(text, server, typeURL, cause string, attrs ...any) {
 		attrs = append([]any{"error", brief(cause)}, attrs...)
 	}
 	if !e.post(func() { e.complain(text, server, typeURL, attrs...) }) {
-		e.config.Alarm().Error(text, about(server, typeURL, attrs)...)
+		e.lines.alarm().Error(text, about(server, typeURL, attrs)...)
 	}
-}
-
-// complain is Complain on the loop.
-func (e *Engine) complain(text, server, typeURL string, attrs ...any) {
-	e.sayTo(e.config.Alarm(), slog.LevelError, text, server, typeURL, attrs...)
 }
 
 // maxStack is how much of a stack is logged, in bytes.
@@ -119,7 +141,8 @@ func brief(s string) string {
 	return s
 }
 
-func (e *Engine) log(l machine.Log) {
+// log says what the machine has to say of a server.
+func (x *lines) log(l machine.Log, uri string) {
 	level := slog.LevelInfo
 	if l.Warn {
 		level = slog.LevelWarn
@@ -128,52 +151,52 @@ func (e *Engine) log(l machine.Log) {
 	if l.Name != "" {
 		attrs = append(attrs, "name", brief(l.Name))
 	}
-	e.say(level, l.Text, e.server(l.Server).URI, l.TypeURL, attrs...)
+	x.say(level, l.Text, uri, l.TypeURL, attrs...)
 }
 
-// logFailure says what is wrong with a server, unless that is what was said last.
-func (e *Engine) logFailure(w machine.Wait) {
-	uri, text := e.server(w.Server).URI, w.Fault.Err.Error()
-	if machine.SameText(e.lastFault[uri], text) {
+// failure says what is wrong with a server, unless that is what was said last.
+func (x *lines) failure(f *machine.Fault, uri string) {
+	text := f.Err.Error()
+	if machine.SameText(x.lastFault[uri], text) {
 		return
 	}
-	e.lastFault[uri] = text
+	x.lastFault[uri] = text
 	what := "the server cannot be reached"
 	switch {
-	case errors.As(w.Fault.Err, new(*transport.PollError)):
+	case errors.As(f.Err, new(*transport.PollError)):
 		what = "a poll of the server failed"
-	case w.Fault.Kind == machine.FaultStream:
+	case f.Kind == machine.FaultStream:
 		what = "the stream ends without a response that can be used"
 	}
-	e.say(slog.LevelWarn, what, uri, "", "error", brief(text))
+	x.say(slog.LevelWarn, what, uri, "", "error", brief(text))
 }
 
-// nackKey is a key of Engine.lastNack.
+// nackKey is a key of lines.lastNack.
 type nackKey struct{ uri, typeURL string }
 
-func (e *Engine) logStream(n *machine.Notice) {
-	uri := e.server(n.Server).URI
+// stream says what happens on a stream of a server.
+func (x *lines) stream(n *machine.Notice, uri string) {
 	switch n.Kind {
 	case machine.NoticeStreamUp:
-		e.say(slog.LevelInfo, "stream is up", uri, n.TypeURL)
+		x.say(slog.LevelInfo, "stream is up", uri, n.TypeURL)
 	case machine.NoticeStreamDown:
 		if n.Fault != nil {
-			e.say(slog.LevelInfo, "stream ended", uri, n.TypeURL, "error", brief(n.Fault.Err.Error()))
+			x.say(slog.LevelInfo, "stream ended", uri, n.TypeURL, "error", brief(n.Fault.Err.Error()))
 		} else {
-			e.say(slog.LevelInfo, "stream closed by the client", uri, n.TypeURL)
+			x.say(slog.LevelInfo, "stream closed by the client", uri, n.TypeURL)
 		}
 	case machine.NoticeNack:
 		key := nackKey{uri, n.TypeURL}
-		if e.lastNack[key] != n.Message {
-			e.lastNack[key] = n.Message
-			e.say(slog.LevelWarn, "response rejected", uri, n.TypeURL, "version", brief(n.Version), "error", brief(n.Message))
+		if x.lastNack[key] != n.Message {
+			x.lastNack[key] = n.Message
+			x.say(slog.LevelWarn, "response rejected", uri, n.TypeURL, "version", brief(n.Version), "error", brief(n.Message))
 		}
 	case machine.NoticeAck:
-		delete(e.lastNack, nackKey{uri, n.TypeURL})
+		delete(x.lastNack, nackKey{uri, n.TypeURL})
 	case machine.NoticeResponse:
-		delete(e.lastFault, uri) // it was reached; that a stream stands says nothing of polls
+		delete(x.lastFault, uri) // it was reached; that a stream stands says nothing of polls
 		if n.Ignored {           // the type is the server's choice
-			e.say(slog.LevelDebug, "response of a type that was not asked for", uri, "", "type", brief(n.TypeURL))
+			x.say(slog.LevelDebug, "response of a type that was not asked for", uri, "", "type", brief(n.TypeURL))
 		}
 	}
 }

@@ -41,7 +41,7 @@ func (e *Engine) judge(w machine.Wait) {
 		return
 	case machine.HealthFailed:
 	}
-	e.logFailure(w)
+	e.lines.failure(w.Fault, e.server(w.Server).URI)
 	h := &e.health[w.Server]
 	h.failing[w.Stream] = true
 	// METRIC-1: a failure is counted once.
@@ -123,7 +123,7 @@ func (e *Engine) measureHealth() (connected map[int]bool, blocked []Blocked) {
 		connected[s.number] = !e.health[s.number].failed
 	}
 	for _, b := range e.blocked(time.Now()) {
-		if b.For >= e.config.HandlerTimeout {
+		if b.For >= e.watchdog.timeout {
 			blocked = append(blocked, b)
 		}
 	}

@@ -31,60 +31,68 @@ type sight struct {
 // reported. That is all that the watchdog costs.
 const looks = 5
 
+// watchdog looks at the lanes that are busy, and reports a handler that does not return. It is owned by the loop.
+type watchdog struct {
+	*lines
+	timeout  time.Duration // after which a handler is reported; 0 for never
+	observed []*lane       // that have, or had a moment ago, something to do
+	at       time.Time     // when they are looked at next; zero if there are none
+}
+
 // put gives a lane something to do, and has it looked at while it is busy.
-func (e *Engine) put(l *lane, it item) {
+func (d *watchdog) put(l *lane, it item) {
 	l.put(it)
-	if l.observed || e.config.HandlerTimeout <= 0 {
+	if l.observed || d.timeout <= 0 {
 		return
 	}
 	now := time.Now()
 	l.observed, l.seen = true, sight{since: now, looked: now}
-	e.observed = append(e.observed, l)
-	if e.lookAt.IsZero() {
-		e.lookAt = now.Add(e.config.HandlerTimeout / looks)
+	d.observed = append(d.observed, l)
+	if d.at.IsZero() {
+		d.at = now.Add(d.timeout / looks)
 	}
 }
 
 // look looks at the lanes that are busy, when it is time.
-func (e *Engine) look(now time.Time) {
-	if e.lookAt.IsZero() || now.Before(e.lookAt) {
+func (d *watchdog) look(now time.Time) {
+	if d.at.IsZero() || now.Before(d.at) {
 		return
 	}
-	e.observed = slices.DeleteFunc(e.observed, func(l *lane) bool { return !e.observe(now, l) })
-	if e.lookAt = (time.Time{}); len(e.observed) > 0 {
-		e.lookAt = now.Add(e.config.HandlerTimeout / looks)
+	d.observed = slices.DeleteFunc(d.observed, func(l *lane) bool { return !d.observe(now, l) })
+	if d.at = (time.Time{}); len(d.observed) > 0 {
+		d.at = now.Add(d.timeout / looks)
 	}
 }
 
 // observe says whether the lane is still busy.
-func (e *Engine) observe(now time.Time, l *lane) bool {
+func (d *watchdog) observe(now time.Time, l *lane) bool {
 	at, begun, waiting, rests := l.position()
 	s := &l.seen
 	if rests || at != s.at || begun != s.begun {
 		if s.told {
-			e.reportEnd(*s)
+			d.reportEnd(*s)
 		}
 		*s = sight{at: at, begun: begun, since: s.looked}
 	}
 	s.looked, l.observed = now, !rests
 	// U-3: a handler that blocks is reported.
-	if long := now.Sub(s.since); !rests && at != nil && !s.told && long >= e.config.HandlerTimeout {
+	if long := now.Sub(s.since); !rests && at != nil && !s.told && long >= d.timeout {
 		s.told = true
-		e.report(slog.LevelWarn, " does not return; what comes after it waits", at, "for", long.Round(time.Millisecond), "waiting", waiting)
+		d.report(slog.LevelWarn, " does not return; what comes after it waits", at, "for", long.Round(time.Millisecond), "waiting", waiting)
 	}
 	return l.observed
 }
 
-func (e *Engine) reportEnd(s sight) {
-	e.report(slog.LevelInfo, " that took long has returned", s.at, "after", s.looked.Sub(s.since).Round(time.Millisecond))
+func (d *watchdog) reportEnd(s sight) {
+	d.report(slog.LevelInfo, " that took long has returned", s.at, "after", s.looked.Sub(s.since).Round(time.Millisecond))
 }
 
-func (e *Engine) report(level slog.Level, text string, at *machine.Watch, attrs ...any) {
+func (d *watchdog) report(level slog.Level, text string, at *machine.Watch, attrs ...any) {
 	if at == hooked {
-		e.say(level, "a guard, or a function of Trace or Metrics,"+text, "", "", attrs...)
+		d.say(level, "a guard, or a function of Trace or Metrics,"+text, "", "", attrs...)
 		return
 	}
-	e.say(level, "a handler"+text, "", at.Type.URL, append([]any{"name", brief(at.Name)}, attrs...)...)
+	d.say(level, "a handler"+text, "", at.Type.URL, append([]any{"name", brief(at.Name)}, attrs...)...)
 }
 
 // position is what a lane is at.
@@ -101,8 +109,8 @@ func (e *Engine) Blocked() (bs []Blocked) {
 	return bs
 }
 
-func (e *Engine) blocked(now time.Time) (bs []Blocked) {
-	for _, l := range e.observed {
+func (d *watchdog) blocked(now time.Time) (bs []Blocked) {
+	for _, l := range d.observed {
 		at, begun, waiting, rests := l.position()
 		if rests || at == nil || at != l.seen.at || begun != l.seen.begun {
 			continue
