@@ -53,7 +53,7 @@ func (e *Engine) apply(fx machine.Effects) {
 		e.wait(w)
 	}
 	e.forgetDown()
-	e.hangUp()
+	e.conns.hangUp()
 	for _, s := range fx.Send {
 		if st := e.stream(s.Ref); st != nil {
 			st.outbox <- s.Message // there is room: the last one was written
@@ -101,13 +101,13 @@ func (e *Engine) notify(notices []machine.Notice) {
 		case machine.NoticeStreamUp, machine.NoticeStreamDown, machine.NoticeRequest, machine.NoticeAck, machine.NoticeNack:
 			e.trace(n)
 		default:
-			run = e.runOf(notices)
+			run = e.lanes.run(notices)
 			e.tell(notices[:run:run], &told)
 		}
 		notices = notices[run:]
 	}
 	for _, w := range e.caughtUp() {
-		l := e.laneOf(int(w.Lane))
+		l := e.lanes.of(w.Lane)
 		e.put(l, item{notices: []machine.Notice{{Kind: machine.NoticeCaughtUp, All: []*machine.Watch{w}}}})
 		told.touched = with(told.touched, l)
 	}
@@ -166,7 +166,7 @@ func (e *Engine) tell(notices []machine.Notice, to *step) {
 	n := &notices[0]
 	p := e.parts[partKey{n.Stream.Stream, n.TypeURL}]
 	server, stream, trouble := n.Server, n.Stream.Stream, n.Trouble // not to be read any more once a lane has them
-	for i, l := range slices.Backward(e.lanesOf(n)) {
+	for i, l := range slices.Backward(e.lanes.told(n)) {
 		own := notices
 		if i > 0 {
 			own = slices.Clone(notices) // while no lane has them
@@ -273,56 +273,10 @@ func with(ls []*lane, l *lane) []*lane {
 // withHooks adds the lane in which a server's hooks are called, so that slow ones hold
 // back what they hear of.
 func (e *Engine) withHooks(ls []*lane, server int) []*lane {
-	if l := e.home[server]; l != nil && (e.config.Trace != nil || e.config.Metrics != nil) {
+	if l := e.lanes.home[server]; l != nil && (e.config.Trace != nil || e.config.Metrics != nil) {
 		return with(ls, l)
 	}
 	return ls
-}
-
-// lanesOf lists the lanes of a notice's watches: one, or two if the watches of the name
-// and those of the type belong to different authorities; more only where there are guests.
-// The list is good until the next call.
-func (e *Engine) lanesOf(n *machine.Notice) []*lane {
-	ls := e.found[:0]
-	if e.guests {
-		for _, w := range n.To {
-			ls = with(ls, e.laneOf(int(w.Lane)))
-		}
-		for _, w := range n.All {
-			ls = with(ls, e.laneOf(int(w.Lane)))
-		}
-	} else {
-		if len(n.To) > 0 {
-			ls = append(ls, e.laneOf(int(n.To[0].Lane)))
-		}
-		if len(n.All) > 0 {
-			ls = with(ls, e.laneOf(int(n.All[0].Lane)))
-			ls = with(ls, e.laneOf(int(n.All[len(n.All)-1].Lane))) // the wildcard's are behind a glob's
-		}
-	}
-	e.found = ls
-	return ls
-}
-
-// runOf is how many notices take one place in a lane: the first, and after it updates from the
-// same stream and of the same type that are for the same lane alone.
-func (e *Engine) runOf(notices []machine.Notice) int {
-	first, run := &notices[0], 1
-	lanes := e.lanesOf(first)
-	if len(lanes) != 1 || first.Trouble {
-		return run
-	}
-	own := lanes[0] // the list is good until the next call
-	for ; run < len(notices); run++ {
-		n := &notices[run]
-		if n.Kind != machine.NoticeUpdated || n.Trouble || n.Stream != first.Stream || n.TypeURL != first.TypeURL {
-			break
-		}
-		if lanes = e.lanesOf(n); len(lanes) != 1 || lanes[0] != own {
-			break
-		}
-	}
-	return run
 }
 
 // trace logs what happens on a stream and tells the program's trace.
@@ -391,7 +345,7 @@ func (e *Engine) judgeProposal(p *machine.Proposal) {
 // hook has a hook of the program called, in order with the events of the lane of a
 // server's first watch.
 func (e *Engine) hook(server int, f func()) {
-	l := e.home[server]
+	l := e.lanes.home[server]
 	if l == nil {
 		return
 	}

@@ -104,6 +104,18 @@ func (q *wakes) next() time.Time {
 	return time.Time{}
 }
 
+// waits are the waits of the streams; owned by the loop.
+type waits struct {
+	of   map[int]*retry // by machine stream
+	ends wakes
+}
+
+// begin begins a wait.
+func (q *waits) begin(r *retry, at time.Time, ref machine.Ref) {
+	r.waiting, r.at, r.ref = true, at, ref
+	heap.Push(&q.ends, wake{at, r})
+}
+
 // ask runs f on the policy. If that is nil, or does not return, the default takes its place.
 func (r *retry) ask(f func(backoff.BackOff)) {
 	failed := false
@@ -194,13 +206,13 @@ func (r *retry) lived(d time.Duration) {
 // wait starts the waiting for the next incarnation of a stream.
 func (e *Engine) wait(w machine.Wait) {
 	server := e.server(w.Server)
-	r := e.retries[w.Stream]
+	r := e.waits.of[w.Stream]
 	if r == nil {
 		r = &retry{make: server.Backoff, failed: func(p any) {
 			text, attrs := badPolicy(p)
 			e.complain(text, server.URI, "", attrs...)
 		}}
-		e.retries[w.Stream] = r
+		e.waits.of[w.Stream] = r
 	}
 	now := time.Now()
 	// BACKOFF-2: the waits begin anew.
@@ -214,16 +226,15 @@ func (e *Engine) wait(w machine.Wait) {
 	} else {
 		d = r.grow()
 	}
-	r.waiting, r.at, r.ref = true, now.Add(d), w.Ref
-	heap.Push(&e.wakes, wake{r.at, r})
+	e.waits.begin(r, now.Add(d), w.Ref)
 	e.config.Logger.Debug("waiting before the next attempt", "server", server.URI, "wait", d)
 }
 
 // due ends the waits that are over, those of the first streams first.
-func (e *Engine) due(now time.Time) (events []machine.Event) {
+func (q *waits) due(now time.Time) (events []machine.Event) {
 	var over []machine.Ref
-	for at := e.wakes.next(); !at.IsZero() && !now.Before(at); at = e.wakes.next() {
-		r := e.wakes[0].retry
+	for at := q.ends.next(); !at.IsZero() && !now.Before(at); at = q.ends.next() {
+		r := q.ends[0].retry
 		r.waiting = false
 		over = append(over, r.ref)
 	}
@@ -234,15 +245,16 @@ func (e *Engine) due(now time.Time) (events []machine.Event) {
 	return events
 }
 
-func (e *Engine) resetBackoff() {
-	e.config.Logger.Debug("backoff is reset")
-	e.wakes = nil
-	for _, i := range slices.Sorted(maps.Keys(e.retries)) {
-		r := e.retries[i]
+// reset ends all waits now, and starts their growth over.
+func (q *waits) reset() (events []machine.Event) {
+	q.ends = nil
+	for _, i := range slices.Sorted(maps.Keys(q.of)) {
+		r := q.of[i]
 		r.reset()
 		if r.waiting {
 			r.waiting = false
-			e.again = append(e.again, machine.Retry{Ref: r.ref})
+			events = append(events, machine.Retry{Ref: r.ref})
 		}
 	}
+	return events
 }

@@ -17,7 +17,7 @@ type Call struct {
 // Telling returns the call that may be of a watch's sink at this moment. If ok is false the
 // sink of a watch that was over before is not called any more.
 func (e *Engine) Telling(w *machine.Watch) (c Call, ok bool) {
-	l := e.laneAt(int(w.Lane))
+	l := e.lanes.at(w.Lane)
 	if l == nil {
 		return Call{}, false
 	}
@@ -70,7 +70,7 @@ func Await(over func() bool) bool {
 // After runs f when no sink is called in the lane of a watch: soon, or after a handler that
 // blocks. f must not block.
 func (e *Engine) After(w *machine.Watch, f func()) {
-	l := e.laneAt(int(w.Lane))
+	l := e.lanes.at(w.Lane)
 	if l == nil || !l.addAfter(f) {
 		f()
 	}

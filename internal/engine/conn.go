@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/xdswatch/xdswatch/internal/redact"
 	"github.com/xdswatch/xdswatch/transport"
@@ -13,7 +14,7 @@ import (
 // that runs code of the program's, for which the loop does not wait.
 type conn struct {
 	server  *Server
-	streams int // that use it; owned by the loop
+	streams int // that use it, and uses; owned by the loop
 
 	turn chan struct{}  // of one: whoever looks at made. Who closes it takes it for good
 	made transport.Conn // nil until then
@@ -22,15 +23,45 @@ type conn struct {
 // errTransportExited is the error of a transport that did not return.
 var errTransportExited = errors.New("the transport ended its goroutine (runtime.Goexit)")
 
-// connOf finds or begins the connection to a server.
-func (e *Engine) connOf(server *Server) *conn {
-	c := e.conns[server]
+// conns are the connections that are kept; owned by the loop.
+type conns struct {
+	work   *sync.WaitGroup
+	to     map[*Server]*conn
+	unused []*conn // whose last stream ended in this step
+}
+
+// join has a stream use the connection to a server, which it makes if it is the first.
+func (cs *conns) join(server *Server) *conn {
+	c := cs.to[server]
 	if c == nil {
 		c = &conn{server: server, turn: make(chan struct{}, 1)}
-		e.conns[server] = c
+		cs.to[server] = c
 	}
+	c.streams++
 	return c
 }
+
+// leave is the end of a stream that has used a connection.
+func (cs *conns) leave(c *conn) {
+	if c.streams--; c.streams == 0 {
+		cs.unused = append(cs.unused, c)
+	}
+}
+
+// hangUp closes the connections whose last stream ended in this step, unless another began.
+func (cs *conns) hangUp() {
+	for _, c := range cs.unused {
+		if c.streams == 0 && cs.to[c.server] == c {
+			delete(cs.to, c.server) // the next stream dials anew
+			cs.close(c)
+		}
+	}
+	cs.unused = nil
+}
+
+// close closes a connection without waiting: gRPC waits up to seconds for a peer that
+// does not read.
+func (cs *conns) close(c *conn) { cs.work.Go(c.close) }
 
 // get makes the connection if there is none yet. Who comes after one that failed tries again.
 func (c *conn) get(ctx context.Context) (transport.Conn, error) {
@@ -67,18 +98,3 @@ func (c *conn) close() {
 		_ = c.made.Close() // nobody is left to hear of it
 	}
 }
-
-// hangUp closes the connections whose last stream ended in this step, unless another began.
-func (e *Engine) hangUp() {
-	for _, c := range e.unused {
-		if c.streams == 0 && e.conns[c.server] == c {
-			delete(e.conns, c.server) // the next stream dials anew
-			e.closeConn(c)
-		}
-	}
-	e.unused = nil
-}
-
-// closeConn closes a connection without waiting: gRPC waits up to seconds for a peer that
-// does not read.
-func (e *Engine) closeConn(c *conn) { e.work.Go(c.close) }

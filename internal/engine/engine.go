@@ -111,22 +111,17 @@ type Engine struct {
 	servers  atomic.Pointer[[]*Server] // replaced by the loop when there are more
 	received sync.Pool                 // of *received
 
-	lanesMu sync.RWMutex // of what the loop changes and others look at
-	lanes   []*lane      // by number; nil of one that nothing is told in
+	lanes lanes
 
 	// Owned by the loop.
 	*lines
 	watchdog
 	sources    []machine.Source
 	kinds      map[string]resource.AnyType
-	found      []*lane       // of lanesOf, used again
-	home       map[int]*lane // by server: of its first watch
-	conns      map[*Server]*conn
+	conns      conns
 	streams    map[int]*stream // by machine stream
-	unused     []*conn         // whose last stream ended in this step
 	down       []machine.Ref   // streams that ended in this step
-	retries    map[int]*retry  // by machine stream
-	wakes      wakes           // the ends of the waits of retries
+	waits      waits
 	tasks      turns
 	busy       int               // workers
 	idle       []*worker         // the longest idle first
@@ -137,7 +132,6 @@ type Engine struct {
 	again      []machine.Event   // for the next step of this turn
 	health     []health          // by server
 	requests   map[int]*requests // by server, that are traced
-	guests     bool              // a watch was started that is told in a lane of another source
 }
 
 // inboxSize is how many messages may wait for the loop before their senders do.
@@ -152,10 +146,12 @@ func New(c Config) *Engine {
 	e := &Engine{
 		config: c, machine: machine.New(mc),
 		inbox: make(chan any, inboxSize), stop: make(chan struct{}), over: make(chan struct{}),
-		kinds: map[string]resource.AnyType{}, home: map[int]*lane{}, conns: map[*Server]*conn{}, streams: map[int]*stream{},
-		retries: map[int]*retry{}, tasks: newTurns(), parts: map[partKey]*part{}, delivering: map[machine.Ref]bool{},
+		kinds: map[string]resource.AnyType{}, streams: map[int]*stream{},
+		waits: waits{of: map[int]*retry{}}, tasks: newTurns(), parts: map[partKey]*part{}, delivering: map[machine.Ref]bool{},
 		requests: map[int]*requests{}, lines: newLines(&c),
 	}
+	e.lanes.dispatch, e.lanes.home = e.dispatchApart, map[int]*lane{}
+	e.conns = conns{work: &e.work, to: map[*Server]*conn{}}
 	e.watchdog = watchdog{lines: e.lines, timeout: c.HandlerTimeout}
 	e.servers.Store(&[]*Server{})
 	e.extend(c.Servers, c.Sources)
@@ -229,12 +225,17 @@ func (e *Engine) Works(w *machine.Watch) (is bool) {
 
 // Connections counts the connections that are kept.
 func (e *Engine) Connections() (n int) {
-	e.ask(func() { n = len(e.conns) })
+	e.ask(func() { n = len(e.conns.to) })
 	return n
 }
 
 // ResetBackoff ends all waits between attempts now and starts their growth over.
-func (e *Engine) ResetBackoff() { e.post(func() { e.resetBackoff() }) }
+func (e *Engine) ResetBackoff() {
+	e.post(func() {
+		e.config.Logger.Debug("backoff is reset")
+		e.again = append(e.again, e.waits.reset()...)
+	})
+}
 
 // Close ends everything and waits for loop, readers, writers and workers, but not for a
 // handler that runs. Closing twice is nothing.
@@ -292,7 +293,7 @@ func (e *Engine) run() {
 			now := time.Now()
 			e.dismiss(now.Add(-idleTime))
 			e.look(now)
-			events = e.due(now)
+			events = e.waits.due(now)
 			events = append(events, machine.Tick{Stalled: stalled(due)})
 		case msg := <-e.inbox:
 			if stalled(due) {
@@ -354,7 +355,7 @@ func (e *Engine) step(events []machine.Event) {
 // never.
 func (e *Engine) arm(timer *time.Timer) (due time.Time) {
 	at, ok := e.machine.Deadline()
-	if end := e.wakes.next(); !end.IsZero() && (!ok || end.Before(at)) {
+	if end := e.waits.ends.next(); !end.IsZero() && (!ok || end.Before(at)) {
 		at, ok = end, true
 	}
 	if look := e.watchdog.at; !look.IsZero() && (!ok || look.Before(at)) {
@@ -386,26 +387,16 @@ func (e *Engine) shutdown() {
 	for _, s := range e.streams {
 		s.abandon()
 	}
-	for _, conn := range e.conns {
-		e.closeConn(conn)
+	for _, conn := range e.conns.to {
+		e.conns.close(conn)
 	}
-	for _, l := range e.lanes {
-		if l != nil {
-			l.close()
-		}
-	}
+	e.lanes.close()
 }
 
 // start notes what the engine itself has to know of a watch that begins.
 func (e *Engine) start(w *machine.Watch) machine.Start {
 	e.kinds[w.Type.URL] = w.Type.Owner.(resource.AnyType)
-	l := e.laneOf(int(w.Lane))
-	for _, server := range e.sources[w.Source].Servers {
-		if e.home[server] == nil {
-			e.home[server] = l
-		}
-	}
-	e.guests = e.guests || w.Lane != w.Source
+	e.lanes.begin(w, e.sources[w.Source].Servers)
 	if w.Wildcard {
 		e.catching = append(e.catching, w)
 	}

@@ -81,32 +81,7 @@ func (m *marker) reached() {
 	}
 }
 
-// laneOf finds or starts the dispatcher of a source.
-func (e *Engine) laneOf(number int) *lane {
-	if number < len(e.lanes) && e.lanes[number] != nil {
-		return e.lanes[number]
-	}
-	l := &lane{number: number}
-	l.wake = sync.NewCond(&l.mu)
-	e.lanesMu.Lock()
-	if missing := number + 1 - len(e.lanes); missing > 0 {
-		e.lanes = append(e.lanes, make([]*lane, missing)...)
-	}
-	e.lanes[number] = l
-	e.lanesMu.Unlock()
-	e.dispatching.Go(func() { e.dispatch(l) })
-	return l
-}
-
-// laneAt finds a dispatcher from outside the loop; nil if there is none.
-func (e *Engine) laneAt(number int) *lane {
-	e.lanesMu.RLock()
-	defer e.lanesMu.RUnlock()
-	if number >= len(e.lanes) {
-		return nil
-	}
-	return e.lanes[number]
-}
+func (e *Engine) dispatchApart(l *lane) { e.dispatching.Go(func() { e.dispatch(l) }) }
 
 // dispatch is the goroutine of a lane. If code of the program's ends it, by runtime.Goexit,
 // another takes its place. InHandler knows handlers by this function, so nothing else calls it.
@@ -114,7 +89,7 @@ func (e *Engine) dispatch(l *lane) {
 	over := false
 	defer func() {
 		if !over {
-			e.dispatching.Go(func() { e.dispatch(l) })
+			e.dispatchApart(l)
 		}
 	}()
 	for l.next() {

@@ -50,13 +50,15 @@ func (e *Engine) stream(r machine.Ref) *stream {
 func (e *Engine) open(o machine.Open) {
 	server := e.server(o.Server)
 	s := &stream{
-		ref: o.Ref, number: o.Server, server: server, conn: e.connOf(server), kind: e.kinds[o.TypeURL],
+		ref: o.Ref, number: o.Server, server: server, kind: e.kinds[o.TypeURL],
 		outbox: make(chan [][]byte, 1), credit: make(chan struct{}, 1), opened: time.Now(),
 	}
 	s.ctx, s.cancel = context.WithCancel(e.ctx)
-	e.retries[o.Stream].rested(s.opened)
-	if e.streams[o.Stream] == nil {
-		s.conn.streams++
+	e.waits.of[o.Stream].rested(s.opened)
+	if last := e.streams[o.Stream]; last != nil {
+		s.conn = last.conn
+	} else {
+		s.conn = e.conns.join(server)
 	}
 	e.streams[o.Stream] = s
 	e.created(o.Server)
@@ -261,7 +263,7 @@ func (e *Engine) ended(r machine.Ref) {
 // forgetDown lets go of streams that ended and that nobody wants back.
 func (e *Engine) forgetDown() {
 	for _, ref := range e.down {
-		if r := e.retries[ref.Stream]; r == nil || !r.waiting {
+		if r := e.waits.of[ref.Stream]; r == nil || !r.waiting {
 			e.closeStream(ref)
 		}
 	}
@@ -277,7 +279,5 @@ func (e *Engine) closeStream(r machine.Ref) {
 	s.abandon()
 	delete(e.streams, r.Stream)
 	delete(e.health[s.number].failing, r.Stream)
-	if s.conn.streams--; s.conn.streams == 0 {
-		e.unused = append(e.unused, s.conn)
-	}
+	e.conns.leave(s.conn)
 }

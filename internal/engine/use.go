@@ -24,8 +24,7 @@ type Use struct {
 func (e *Engine) Use(server int) (u *Use) {
 	e.ask(func() {
 		s := e.server(server)
-		u = &Use{engine: e, conn: e.connOf(s)}
-		u.conn.streams++
+		u = &Use{engine: e, conn: e.conns.join(s)}
 		u.retry = retry{make: s.Backoff, failed: func(p any) {
 			text, attrs := badPolicy(p)
 			e.Complain(text, s.URI, "", "", attrs...)
@@ -71,10 +70,8 @@ func (u *Use) Pause(served bool) time.Duration {
 func (u *Use) Release() {
 	u.release.Do(func() {
 		u.engine.post(func() {
-			if u.conn.streams--; u.conn.streams == 0 {
-				u.engine.unused = append(u.engine.unused, u.conn)
-				u.engine.hangUp()
-			}
+			u.engine.conns.leave(u.conn)
+			u.engine.conns.hangUp()
 		})
 	})
 }
