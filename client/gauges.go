@@ -142,7 +142,7 @@ func (c *Client) Gauges() Gauges {
 	return all
 }
 
-func staleCounts(counts []machine.Count) (all []StaleCount) {
+func staleCounts(counts []machine.Count) []StaleCount {
 	sums := map[string]int{}
 	for _, n := range counts {
 		stale := 0
@@ -151,8 +151,13 @@ func staleCounts(counts []machine.Count) (all []StaleCount) {
 		}
 		sums[n.TypeURL] += stale
 	}
-	for _, url := range slices.Sorted(maps.Keys(sums)) {
-		all = append(all, StaleCount{url, sums[url]})
+	return listed(sums, func(url string, n int) StaleCount { return StaleCount{url, n} })
+}
+
+// listed is a list of what a map has, in the order of its keys; nil if that is nothing.
+func listed[V, T any](of map[string]V, entry func(string, V) T) (all []T) {
+	for _, key := range slices.Sorted(maps.Keys(of)) {
+		all = append(all, entry(key, of[key]))
 	}
 	return all
 }
@@ -164,11 +169,7 @@ func (c *Client) throttled(all []machine.Throttled) []Throttle {
 		sum := byURI[uri]
 		byURI[uri] = Throttle{uri, sum.Enforced + t.Enforced, sum.Waiting + t.Pending}
 	}
-	var ts []Throttle
-	for _, uri := range slices.Sorted(maps.Keys(byURI)) {
-		ts = append(ts, byURI[uri])
-	}
-	return ts
+	return listed(byURI, func(_ string, t Throttle) Throttle { return t })
 }
 
 func (c *Client) health(connected map[int]bool) []ServerHealth {
@@ -178,11 +179,7 @@ func (c *Client) health(connected map[int]bool) []ServerHealth {
 		so, known := all[uri]
 		all[uri] = is && (so || !known)
 	}
-	var hs []ServerHealth
-	for _, uri := range slices.Sorted(maps.Keys(all)) {
-		hs = append(hs, ServerHealth{uri, all[uri]})
-	}
-	return hs
+	return listed(all, func(uri string, is bool) ServerHealth { return ServerHealth{uri, is} })
 }
 
 func resourceCounts(counts []machine.Count) []ResourceCount {
@@ -209,15 +206,11 @@ func resourceCounts(counts []machine.Count) []ResourceCount {
 func updatedTypes(counts []machine.Count) []LastUpdated {
 	newest := map[string]int64{}
 	for _, n := range counts {
-		newest[n.TypeURL] = max(newest[n.TypeURL], n.Updated)
-	}
-	var ls []LastUpdated
-	for _, url := range slices.Sorted(maps.Keys(newest)) {
-		if at := newest[url]; at > 0 {
-			ls = append(ls, LastUpdated{url, time.Unix(0, at)})
+		if n.Updated > 0 {
+			newest[n.TypeURL] = max(newest[n.TypeURL], n.Updated)
 		}
 	}
-	return ls
+	return listed(newest, func(url string, at int64) LastUpdated { return LastUpdated{url, time.Unix(0, at)} })
 }
 
 func (c *Client) accepted(as []machine.Accepted) []LastAccepted {
