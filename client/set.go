@@ -82,21 +82,16 @@ func (s *Set) Add(names ...string) error {
 
 // enter makes a member one of a name; it says no if there is one already or the set is over.
 func (s *Set) enter(m *member, a asked) bool {
-	w := &m.watch
-	if w.Owner = m; a.at != nil {
-		tree := s.client.following(s.kind, a, m)
-		m.tree.Store(tree)
-		w.Owner = tree.Sink()
-	}
+	m.tellTo(m, s.client, s.kind, a)
 	m.answer.expect(s.client)
 	s.mu.Lock()
 	in := !s.state.over() && s.spelled(a.name, m.name) == nil
 	if in {
 		s.put(a.name, m)
-		if s.batches[w.Lane] == nil {
-			s.batches[w.Lane] = &setBatch{batcher: batcher{client: s.client}, set: s}
+		if m.batch = s.batches[m.watch.Lane]; m.batch == nil {
+			m.batch = &setBatch{batcher: batcher{client: s.client}, set: s}
+			s.batches[m.watch.Lane] = m.batch
 		}
-		m.batch = s.batches[w.Lane]
 	}
 	s.mu.Unlock()
 	if !in {

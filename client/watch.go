@@ -8,6 +8,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/internal/ctxerr"
+	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/internal/follow"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
@@ -95,6 +96,21 @@ func (x *subscription) tell(n *machine.Notice, c *Client, v *view, s follow.Sink
 		x.serve(tree, s)
 	}
 	return true, tree.Sink().Tell(n)
+}
+
+// sink hears what is told of a subscription, by its watch or by its tree.
+type sink interface {
+	engine.Sink
+	follow.Sink
+}
+
+// tellTo has a sink told of what was asked for, by a tree from the start if that has directives.
+func (x *subscription) tellTo(s sink, c *Client, kind resource.AnyType, a asked) {
+	if x.watch.Owner = s; a.at != nil {
+		tree := c.following(kind, a, s)
+		x.tree.Store(tree)
+		x.watch.Owner = tree.Sink()
+	}
 }
 
 // serve has a tree serve the subscription from now on. The end of the sink is noted before it looks for the
@@ -282,11 +298,7 @@ type single struct {
 
 // ask begins the watch, of what was prepared.
 func (s *single) ask(kind resource.AnyType, a asked) (*Watch, error) {
-	if s.watch.Owner = s; a.at != nil {
-		tree := s.client.following(kind, a, s)
-		s.tree.Store(tree)
-		s.watch.Owner = tree.Sink()
-	}
+	s.tellTo(s, s.client, kind, a)
 	return s.start()
 }
 
