@@ -82,8 +82,9 @@ func (s *callState) end() (runs bool) { return s.bits.Or(callOver)&callRuns != 0
 
 // handle calls the handler of a watch, unless that is over.
 func (w *core) handle(call func()) {
+	plain := w.plain()
 	// U-5, WATCH-2: no call begins after the end.
-	if !w.state.enter() {
+	if !plain && !w.state.enter() {
 		return
 	}
 	returned := false
@@ -91,7 +92,9 @@ func (w *core) handle(call func()) {
 		if !returned {
 			w.fail(recover())
 		}
-		if w.state.leave() {
+		if plain {
+			w.called()
+		} else if w.state.leave() {
 			w.finish()
 		}
 	}()

@@ -388,25 +388,9 @@ func (s *single) Alive() bool { return s.alive() }
 func (s *single) Hear(t *follow.Told) bool { return s.hear(s.client.followed(t)) }
 
 func (s *single) hear(ev Event[any]) bool {
-	s.call(&ev)
+	s.handle(func() { s.handler.call(ev) })
 	s.answer.take(s.client, &ev)
 	return false
-}
-
-func (s *single) call(ev *Event[any]) {
-	if s.tree.Load() != nil {
-		s.handle(func() { s.handler.call(*ev) })
-		return
-	}
-	returned := false
-	defer func() {
-		if !returned {
-			s.fail(recover())
-		}
-		s.called()
-	}()
-	s.handler.call(*ev)
-	returned = true
 }
 
 // Flush implements engine.Sink.
