@@ -220,23 +220,18 @@ func (s *sources) scopeNames() []string {
 	return s.scopes // who reads it keeps its length, so what is appended later is not seen
 }
 
-// find gives the machine's source of a place.
+// find gives the machine's source of a place, which it makes if there is none.
 func (s *sources) find(c *Client, table *authority.Table, at place, r authority.Resolved) (source int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if source, ok := s.placed[at]; ok {
 		return source, nil
 	}
-	return s.extend(c, table, at, r)
-}
-
-// extend adds a source while the client runs.
-func (s *sources) extend(c *Client, table *authority.Table, at place, r authority.Resolved) (int, error) {
-	added, source, err := s.add(c, table, at, r.Servers, r.FallbackOnReachabilityOnly)
+	added, made, err := s.add(c, table, at, r.Servers, r.FallbackOnReachabilityOnly)
 	if err != nil {
 		return 0, err
 	}
-	if !c.engine.Extend(added, []machine.Source{source}) {
+	if !c.engine.Extend(added, []machine.Source{made}) {
 		return 0, ErrClosed
 	}
 	return s.placed[at], nil
