@@ -33,7 +33,7 @@ func (e *Engine) apply(fx machine.Effects) {
 		}
 	}
 	if len(fx.Decode) > 0 {
-		e.tasks.add(fx.Decode...)
+		e.decoders.tasks.add(fx.Decode...)
 		e.decodeMore()
 	}
 	for _, p := range fx.Guard {
@@ -115,10 +115,10 @@ func (e *Engine) notify(notices []machine.Notice) {
 		e.put(l, item{flush: true})
 	}
 	for server, l := range told.loaded {
-		e.tasks.owes(server, l.size)
+		e.decoders.tasks.owes(server, l.size)
 		e.mark(l.lanes, nil, func() {
 			e.post(func() {
-				e.tasks.told(server, l.size)
+				e.decoders.tasks.told(server, l.size)
 				e.decodeMore()
 			})
 		})
@@ -171,7 +171,7 @@ func (e *Engine) tell(notices []machine.Notice, to *step) {
 		if i > 0 {
 			own = slices.Clone(notices) // while no lane has them
 		}
-		if e.tasks.waits(server) {
+		if e.decoders.tasks.waits(server) {
 			to.load(server, own, l)
 		}
 		e.put(l, item{notices: own, part: p})

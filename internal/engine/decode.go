@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -40,23 +41,56 @@ type done struct {
 // idleTime is how long a worker without work stays.
 const idleTime = time.Second
 
+// workers is how many payload chunks are decoded at a time. One processor is left to the loop,
+// the dispatchers and the program: with two decoders on two processors a load takes a sixth
+// less time and a sixth more of them (bench/RESULTS.md).
+func workers() int { return max(1, runtime.GOMAXPROCS(0)-1) }
+
+// decoders are the workers, and the tasks that wait for one; owned by the loop.
+type decoders struct {
+	tasks turns
+	busy  int       // workers
+	idle  []*worker // the longest idle first
+}
+
+// next takes a task if there may be a worker for it; nil if not, or if there is none.
+func (d *decoders) next() (t *machine.Task) {
+	if d.busy < workers() {
+		t = d.tasks.next()
+	}
+	if t != nil {
+		d.busy++
+	}
+	return t
+}
+
+// rest takes a worker back that has done its task.
+func (d *decoders) rest(w *worker) {
+	d.busy--
+	w.since = time.Now()
+	d.idle = append(d.idle, w)
+}
+
+// dismiss ends the workers that are idle since before a time.
+func (d *decoders) dismiss(before time.Time) {
+	for len(d.idle) > 0 && !d.idle[0].since.After(before) {
+		close(d.idle[0].jobs)
+		d.idle = d.idle[1:]
+	}
+}
+
 // decodeMore gives tasks to workers as far as there may be workers.
 func (e *Engine) decodeMore() {
-	for e.busy < workers() {
-		t := e.tasks.next()
-		if t == nil {
-			return
-		}
-		e.busy++
+	for t := e.decoders.next(); t != nil; t = e.decoders.next() {
 		e.worker().jobs <- job{t, e.kinds[t.Type.URL], e.server(t.Server).Source}
 	}
 }
 
 // worker finds an idle worker or starts one.
 func (e *Engine) worker() *worker {
-	if n := len(e.idle); n > 0 {
-		w := e.idle[n-1]
-		e.idle = e.idle[:n-1]
+	if n := len(e.decoders.idle); n > 0 {
+		w := e.decoders.idle[n-1]
+		e.decoders.idle = e.decoders.idle[:n-1]
 		return w
 	}
 	w := &worker{jobs: make(chan job, 1)}
@@ -121,22 +155,6 @@ var errGoexit = errors.New("the decoder ended its goroutine (runtime.Goexit)")
 func (d *decoding) skip() {
 	d.results[d.at].Err = errGoexit
 	d.at++
-}
-
-// rest takes a worker back that has done its task.
-func (e *Engine) rest(w *worker) {
-	e.busy--
-	w.since = time.Now()
-	e.idle = append(e.idle, w)
-	e.decodeMore()
-}
-
-// dismiss ends the workers that are idle since before a time. The longest idle are first.
-func (e *Engine) dismiss(before time.Time) {
-	for len(e.idle) > 0 && !e.idle[0].since.After(before) {
-		close(e.idle[0].jobs)
-		e.idle = e.idle[1:]
-	}
 }
 
 // decode decodes an item; what it keeps of it shares no bytes with the frame.

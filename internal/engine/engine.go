@@ -7,7 +7,6 @@ package engine
 import (
 	"context"
 	"log/slog"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -122,9 +121,7 @@ type Engine struct {
 	streams    map[int]*stream // by machine stream
 	down       []machine.Ref   // streams that ended in this step
 	waits      waits
-	tasks      turns
-	busy       int               // workers
-	idle       []*worker         // the longest idle first
+	decoders   decoders
 	catching   []*machine.Watch  // of wildcards; they have not been told yet of all that was held
 	parts      map[partKey]*part // responses that are being told
 	delivering map[machine.Ref]bool
@@ -147,7 +144,7 @@ func New(c Config) *Engine {
 		config: c, machine: machine.New(mc),
 		inbox: make(chan any, inboxSize), stop: make(chan struct{}), over: make(chan struct{}),
 		kinds: map[string]resource.AnyType{}, streams: map[int]*stream{},
-		waits: waits{of: map[int]*retry{}}, tasks: newTurns(), parts: map[partKey]*part{}, delivering: map[machine.Ref]bool{},
+		waits: waits{of: map[int]*retry{}}, decoders: decoders{tasks: newTurns()}, parts: map[partKey]*part{}, delivering: map[machine.Ref]bool{},
 		requests: map[int]*requests{}, lines: newLines(&c),
 	}
 	e.lanes.dispatch, e.lanes.home = e.dispatchApart, map[int]*lane{}
@@ -291,7 +288,7 @@ func (e *Engine) run() {
 			return
 		case <-timer.C:
 			now := time.Now()
-			e.dismiss(now.Add(-idleTime))
+			e.decoders.dismiss(now.Add(-idleTime))
 			e.look(now)
 			events = e.waits.due(now)
 			events = append(events, machine.Tick{Stalled: stalled(due)})
@@ -319,8 +316,9 @@ func (e *Engine) take(events []machine.Event, msg any) []machine.Event {
 		msg()
 		events, e.again = e.again, nil
 	case done:
-		e.tasks.decoded(msg.decoded.Task)
-		e.rest(msg.worker)
+		e.decoders.tasks.decoded(msg.decoded.Task)
+		e.decoders.rest(msg.worker)
+		e.decodeMore()
 		events = append(events, msg.decoded)
 	case machine.Start:
 		events = append(events, e.start(msg.Watch))
@@ -361,8 +359,8 @@ func (e *Engine) arm(timer *time.Timer) (due time.Time) {
 	if look := e.watchdog.at; !look.IsZero() && (!ok || look.Before(at)) {
 		at, ok = look, true
 	}
-	if len(e.idle) > 0 {
-		if end := e.idle[0].since.Add(idleTime); !ok || end.Before(at) {
+	if idle := e.decoders.idle; len(idle) > 0 {
+		if end := idle[0].since.Add(idleTime); !ok || end.Before(at) {
 			at, ok = end, true
 		}
 	}
@@ -402,8 +400,3 @@ func (e *Engine) start(w *machine.Watch) machine.Start {
 	}
 	return machine.Start{Watch: w}
 }
-
-// workers is how many payload chunks are decoded at a time. One processor is left to the loop,
-// the dispatchers and the program: with two decoders on two processors a load takes a sixth
-// less time and a sixth more of them (bench/RESULTS.md).
-func workers() int { return max(1, runtime.GOMAXPROCS(0)-1) }
