@@ -86,7 +86,7 @@ func (s *collection) Tell(n *machine.Notice) bool {
 	if s.members == nil && follow.Redirects(n) {
 		kind := s.client.kindOf(n.TypeURL)
 		s.members = follow.Members(host{s.client, kind, s.view, s.watch.Lane}, kind.TypeURL(), s.name, &s.watch, s)
-		s.serve(s.members.Tree, s)
+		s.tree.Store(s.members.Tree)
 	}
 	if s.members != nil {
 		if taken, wantsFlush := s.members.Take(n); taken {

@@ -70,7 +70,9 @@ func (w *Watch) Err() error { return w.core.Err() }
 // subscription is a name or a collection that the program asks for, by a watch or in a set.
 // What each call of a handler needs stands first: where one resource has many watches, memory decides.
 type subscription struct {
-	tree   atomic.Pointer[follow.Tree] // what serves it besides watch; nil if nothing does
+	// tree is what serves it besides watch; nil if nothing does. It asks whether the sink is alive after it was noted
+	// here, and the end of the sink is noted before the tree is looked for: so it begins nothing, or is ended.
+	tree   atomic.Pointer[follow.Tree]
 	answer answer
 	is     watchKind // of the watch; isOne of what is in a set
 	watch  machine.Watch
@@ -93,7 +95,7 @@ func (x *subscription) tell(n *machine.Notice, c *Client, v *view, s follow.Sink
 			return false, false
 		}
 		tree = c.following(c.kindOf(n.TypeURL), asked{name: n.Name, view: v, watch: &x.watch}, s)
-		x.serve(tree, s)
+		x.tree.Store(tree)
 	}
 	return true, tree.Sink().Tell(n)
 }
@@ -110,14 +112,6 @@ func (x *subscription) tellTo(s sink, c *Client, kind resource.AnyType, a asked)
 		tree := c.following(kind, a, s)
 		x.tree.Store(tree)
 		x.watch.Owner = tree.Sink()
-	}
-}
-
-// serve has a tree serve the subscription from now on. The end of the sink is noted before it looks for the
-// tree to end, and here it is looked for after the tree was noted, so that one of the two ends the tree.
-func (x *subscription) serve(t *follow.Tree, s follow.Sink) {
-	if x.tree.Store(t); !s.Alive() {
-		t.End()
 	}
 }
 
