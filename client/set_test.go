@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/testutil"
@@ -147,6 +148,49 @@ func TestSetRemovedAndAdded(t *testing.T) {
 		r.clusters(ost, "8", "m2", otherName)
 		bs.heard(t, first, []string{"."}, []string{"updated " + otherName + " 7", "."}, []string{"updated " + otherName + " 8", "."})
 	})
+}
+
+// Each spelling of a name in a set is told and removed by itself; one that was not added removes all.
+// spec: U-11
+func TestSetSpellings(t *testing.T) {
+	spell := func(order string) string {
+		params := map[byte]string{'a': "a=1", 'b': "b=2", 'c': "c=3"}
+		return "xdstp:///" + clusterName + "/x?" + params[order[0]] + "&" + params[order[1]] + "&" + params[order[2]]
+	}
+	inBubble(t, func(t *testing.T, r *rig) {
+		var mu sync.Mutex
+		var heard []string
+		set, err := r.c.NewSet(context.Background(), cds.Type, func(b client.Batch[any]) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, ev := range b.Events {
+				heard = append(heard, ev.Version+" "+ev.Asked)
+			}
+			slices.Sort(heard)
+		})
+		must(t, err)
+		must(t, set.Add(spell("abc"), spell("bca"), spell("cab"), spell("bac"), spell("bca")))
+		st := r.accept()
+		tell := func(version string, to ...string) {
+			t.Helper()
+			r.clusters(st, version, "n"+version, spell("abc"))
+			var want []string
+			for _, order := range to {
+				want = append(want, version+" "+spell(order))
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			same(t, "heard", heard, want)
+			heard = nil
+		}
+		tell("1", "abc", "bac", "bca", "cab")
+		set.Remove(spell("bca"))
+		tell("2", "abc", "bac", "cab")
+		set.Remove(spell("abc"))
+		tell("3", "bac", "cab")
+		set.Remove(spell("acb"))
+		tell("4")
+	}, func(c *client.Config) { c.Bootstrap.Authorities = map[string]bootstrap.Authority{"": {}} })
 }
 
 // A set in trouble when it ends does not keep Ready waiting.
