@@ -187,7 +187,7 @@ func TestModel(t *testing.T) {
 		"nobody, not told":    {nobody, []client.Event[any]{there("b", "3-")}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newModel(variant{delta: true, spares: 1}, newJournal())
+			m := newModel(variant{delta: true, spares: 1}, newJournal(t))
 			for i, h := range m.truths {
 				h.uri = []string{"a", "b"}[i]
 				f := h.facts[key{0, "cds-0"}]
@@ -211,7 +211,7 @@ func TestModel(t *testing.T) {
 
 // A resource that was away since all was well may be said not to exist.
 func TestModelAllowsAbsence(t *testing.T) {
-	m := newModel(variant{delta: true}, newJournal())
+	m := newModel(variant{delta: true}, newJournal(t))
 	f := m.truths[0].facts[key{0, "cds-0"}]
 	m.settle()
 	f.Present = true
@@ -227,7 +227,7 @@ func TestModelAllowsAbsence(t *testing.T) {
 
 // A server after one that answers again is not one that the program stands by at: it may have left.
 func TestMendedServerIsUsed(t *testing.T) {
-	w := &world{log: newJournal(), used: 2}
+	w := &world{log: newJournal(t), used: 2}
 	w.sites = []*site{{world: w}, {world: w, index: 1}, {world: w, index: 2}}
 	w.sites[0].turn = &turn{next: func() (struct{}, bool) { return struct{}{}, false }}
 	w.sites[0].resume()

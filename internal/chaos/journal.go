@@ -2,66 +2,43 @@ package chaos
 
 import (
 	"fmt"
-	"sync"
+	"os"
+	"path/filepath"
+	"testing"
 	"time"
 )
 
-// journal keeps the last things that happened, for the report of a failure. Safe for
-// concurrent use.
+// journal is a file of what happened, for the report of a failure. Safe for concurrent use.
 type journal struct {
-	mu      sync.Mutex
-	start   time.Time
-	entries [journalSize]entry // a ring
-	count   int                // of all entries ever
+	file  *os.File
+	start time.Time
 }
 
-// entry is something that happened; it is only made text for a report.
-type entry struct {
-	at     time.Duration
-	format string
-	args   []any
+// reported is how much of the journal's end a report has.
+const reported = 256 << 10 // bytes
+
+func newJournal(t testing.TB) *journal {
+	f, err := os.Create(filepath.Join(t.TempDir(), "journal"))
+	must(t, err)
+	t.Cleanup(func() { f.Close() })
+	return &journal{f, time.Now()}
 }
 
-const (
-	journalSize = 2000
-	lineLength  = 240 // bytes
-)
-
-func newJournal() *journal { return &journal{start: time.Now()} }
-
-// add keeps args, which must not change afterwards.
+// add adds a line.
 func (j *journal) add(format string, args ...any) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.entries[j.count%journalSize] = entry{time.Since(j.start), format, args}
-	j.count++
-}
-
-// last are the newest lines, of programs that have ended.
-func (j *journal) last() (lines []string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for i := max(0, j.count-journalSize); i < j.count; i++ {
-		e := &j.entries[i%journalSize]
-		line := fmt.Sprintf("%8.3fs ", e.at.Seconds()) + fmt.Sprintf(e.format, e.args...)
-		if len(line) > lineLength {
-			line = line[:lineLength] + "…"
-		}
-		lines = append(lines, line)
-	}
-	return lines
+	fmt.Fprintf(j.file, "%8.3fs "+format+"\n", append([]any{time.Since(j.start).Seconds()}, args...)...)
 }
 
 // Write takes the lines of the client's logger.
 func (j *journal) Write(p []byte) (int, error) {
-	j.add("log: %s", string(p[:max(0, len(p)-1)]))
+	j.add("log: %s", p[:max(0, len(p)-1)])
 	return len(p), nil
 }
 
-// clear forgets everything.
-func (j *journal) clear() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	clear(j.entries[:])
-	j.count = 0
+// last is the end of it.
+func (j *journal) last() []byte {
+	size, _ := j.file.Seek(0, 1) // a report has what can be had
+	b := make([]byte, min(size, reported))
+	n, _ := j.file.ReadAt(b, size-int64(len(b)))
+	return b[:n]
 }

@@ -85,11 +85,7 @@ type weight struct {
 	streams int64
 }
 
-// weigh empties the journal, so that it weighs nothing.
-func (w *world) weigh() weight {
-	w.log.clear()
-	return weight{heapsize.InUse(), w.program.came.Load()}
-}
+func (w *world) weigh() weight { return weight{heapsize.InUse(), w.program.came.Load()} }
 
 const (
 	// streamGrowth is how much more the heap may hold for each stream that came up.

@@ -89,7 +89,6 @@ func (s *site) comeAndGo(streams int64, do func(*site)) {
 	}
 	s.mend()
 	s.settle()
-	s.log.clear()
 }
 
 // left is the least of some measurements: what was closed last takes a while to be gone.

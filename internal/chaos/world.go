@@ -36,7 +36,7 @@ type world struct {
 
 // newWorld makes a world for the length of a test; if that fails it is told how it came to it.
 func newWorld(t testing.TB, seed uint64, v variant) *world {
-	log := newJournal()
+	log := newJournal(t)
 	w := &world{
 		t: t, seed: seed, variant: v, rng: rand.New(rand.NewPCG(seed, 0)), log: log,
 		model: newModel(v, log),
@@ -57,7 +57,7 @@ func newWorld(t testing.TB, seed uint64, v variant) *world {
 func (w *world) report() {
 	if w.t.Failed() {
 		w.t.Logf("last events:\n%s\nseed %d, %v\nfaults: %s",
-			strings.Join(w.log.last(), "\n"), w.seed, w.variant, strings.Join(w.sequence, " "))
+			w.log.last(), w.seed, w.variant, strings.Join(w.sequence, " "))
 	}
 }
 
