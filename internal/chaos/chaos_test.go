@@ -261,13 +261,13 @@ func TestWireSlip(t *testing.T) {
 	data, slipped := frames.Bytes(), reset.Bytes()
 	for cut := frameHeader; cut <= len(data); cut++ {
 		client, server := net.Pipe()
-		w := newWire(server, &wires{open: map[*wire]struct{}{}})
-		w.streams = []uint32{1}
+		w := newWire(server, nil, new(sync.Map))
+		w.opened = 1
 		go func() {
 			defer w.Close()
 			for _, p := range [][]byte{data[:cut], nil, data[cut:], data} {
 				if p == nil {
-					w.resetStreams(http2.ErrCodeCancel)
+					w.slipIn(Frame{Type: http2.FrameRSTStream, Code: http2.ErrCodeCancel})
 				} else if _, err := w.Write(p); err != nil {
 					return
 				}

@@ -48,16 +48,16 @@ func faults() []fault {
 		// Streams of gRPC and HTTP/2.
 		{name: "eof", steps: 3, do: ordered("End", codes.OK)},
 		{name: "status", times: int(codes.Unauthenticated), steps: 3, do: func(s *site) { s.order("End", codes.Code(1+s.turn.n)) }},
-		{name: "rst-stream", times: lastErrorCode + 1, steps: 3, do: func(s *site) { s.order("Reset", http2.ErrCode(s.turn.n)) }},
-		{name: "refused", out: true, steps: aWhile, do: refuseStreams, heal: ordered("Refuse", codes.OK)},
-		{name: "mute", steps: 3 * aWhile, heal: ordered("Mute", false),
-			do: all(ordered("Mute", true), ordered("End", codes.Unavailable))},
-		{name: "goaway", steps: aWhile, do: ordered("GoAway", GoAway{Last: math.MaxInt32}), heal: cut},
+		{name: "rst-stream", times: lastErrorCode + 1, steps: 3, do: func(s *site) { s.resetStreams(http2.ErrCode(s.turn.n)) }},
+		{name: "refused", out: true, steps: aWhile, do: refuseStreams, heal: ordered("Be", Mood{})},
+		{name: "mute", steps: 3 * aWhile, heal: ordered("Be", Mood{}),
+			do: all(ordered("Be", Mood{Mute: true}), ordered("End", codes.Unavailable))},
+		{name: "goaway", steps: aWhile, do: ordered("Slip", Frame{Type: http2.FrameGoAway, Last: math.MaxInt32}), heal: cut},
 		{name: "goaway-unprocessed", steps: aWhile, do: func(s *site) {
-			s.order("GoAway", GoAway{Code: http2.ErrCode(s.rng.IntN(lastErrorCode + 1))})
+			s.order("Slip", Frame{Type: http2.FrameGoAway, Code: http2.ErrCode(s.rng.IntN(lastErrorCode + 1))})
 		}},
 		{name: "max-age", steps: 8 * aWhile, do: served(150 * time.Millisecond), heal: served(0)},
-		{name: "torn-frame", steps: aWhile, do: all(ordered("Tear", 0), changed(1))},
+		{name: "torn-frame", steps: aWhile, do: all(ordered("Slip", Frame{}), changed(1))},
 		{name: "noise", steps: aWhile, do: ordered("Noise", 0)},
 		{name: "rejected", times: 2, steps: aWhile, do: inTurn(spoiled(true), cut), heal: spoiled(false)},
 		{name: "storm", times: 40, steps: 2, do: storm},
@@ -179,11 +179,15 @@ func ordered(method string, arg any) action { return func(s *site) { s.order(met
 
 func changed(touch float64) action { return func(s *site) { s.change(touch) } }
 
+// resetStreams resets all streams, of which the server does not hear.
+func (s *site) resetStreams(code http2.ErrCode) {
+	s.deaf = true
+	s.order("Slip", Frame{Type: http2.FrameRSTStream, Code: code})
+}
+
 // refuseStreams ends all streams, and each new one before its first response.
 func refuseStreams(s *site) {
-	code := codes.Code(1 + s.rng.IntN(16))
-	s.order("Refuse", code)
-	s.order("End", code)
+	s.order("Be", Mood{Refuse: codes.Code(1 + s.rng.IntN(16))})
 }
 
 // served has the same process serve anew, and end each connection at some age; 0 is never.
@@ -209,7 +213,7 @@ func storm(s *site) {
 	case 0:
 		cut(s)
 	case 1:
-		s.order("Reset", http2.ErrCodeCancel)
+		s.resetStreams(http2.ErrCodeCancel)
 	default:
 		s.order("End", codes.Code(s.rng.IntN(17)))
 	}
@@ -344,11 +348,11 @@ func hushed(s *site) {
 		return
 	}
 	s.silent = true
-	s.order("Hush", true)
+	s.order("Be", Mood{Hush: true})
 	must(s.t, s.proxy.Refuse(false))
 }
 
 func unhushed(s *site) {
 	s.silent = false
-	s.order("Hush", false)
+	s.order("Be", Mood{})
 }

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -37,13 +36,19 @@ const serveArg = "-serve-chaos"
 type host struct {
 	store  *testutil.Store
 	server *testutil.Server // nil until the first order to serve
-	wires  *wires
+	wires  *sync.Map        // of *wire
 	kinds  []kind
 	token  bool // a bearer token is required
 
-	mu      sync.Mutex
-	refused codes.Code // of each new stream; OK takes them
-	muted   bool
+	mu   sync.Mutex
+	mood Mood
+}
+
+// Mood is what the server does with all streams, and with each new one.
+type Mood struct {
+	Refuse codes.Code // ends them with this; OK takes them
+	Mute   bool       // leaves requests unread
+	Hush   bool       // reads requests, and answers none
 }
 
 // obey carries out orders until their end, which is the site's.
@@ -73,7 +78,7 @@ func (h *host) Serve(how Serving, addr *string) (err error) {
 	if h.server != nil {
 		h.server.Close()
 	}
-	*h = host{store: testutil.NewStore(), wires: &wires{open: map[*wire]struct{}{}}, kinds: kinds(), token: how.Token}
+	*h = host{store: testutil.NewStore(), wires: new(sync.Map), kinds: kinds(), token: how.Token}
 	if err = h.Set(how.First, nil); err != nil {
 		return err
 	}
@@ -110,33 +115,27 @@ func (h *host) End(code codes.Code, _ none) error {
 	return nil
 }
 
-// Refuse ends each new stream with a status; OK takes them again.
-func (h *host) Refuse(code codes.Code, _ none) error {
+// Be changes the server's mood.
+func (h *host) Be(m Mood, _ none) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.refused = code
-	return nil
-}
-
-// Mute leaves requests unread, or reads them again.
-func (h *host) Mute(on bool, _ none) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.muted = on
+	h.mood = m
+	h.store.Hold(m.Hush)
 	for _, st := range h.store.Streams() {
-		if on {
-			st.StopReading()
-		} else {
-			st.ResumeReading()
-		}
+		m.meet(st)
 	}
 	return nil
 }
 
-// Hush reads requests and answers none, or answers them.
-func (h *host) Hush(on bool, _ none) error {
-	h.store.Hold(on)
-	return nil
+func (m Mood) meet(st *testutil.Stream) {
+	switch {
+	case m.Refuse != codes.OK:
+		st.End(status.Error(m.Refuse, "refused by the harness"))
+	case m.Mute:
+		st.StopReading()
+	default:
+		st.ResumeReading()
+	}
 }
 
 // Asked is what the server is asked.
@@ -157,27 +156,11 @@ func (h *host) Asked(_ int, a *Asked) error {
 	return nil
 }
 
-// Reset resets all streams: RST_STREAM.
-func (h *host) Reset(code http2.ErrCode, _ none) error {
-	h.wires.each(func(w *wire) { w.resetStreams(code) })
-	return nil
-}
-
-// GoAway is a frame of HTTP/2.
-type GoAway struct {
-	Last uint32 // stream that was processed
-	Code http2.ErrCode
-}
-
-// GoAway says GOAWAY on all connections.
-func (h *host) GoAway(f GoAway, _ none) error {
-	h.wires.each(func(w *wire) { w.goAway(f) })
-	return nil
-}
-
-// Tear has all connections end in the middle of a frame.
-func (h *host) Tear(_ int, _ none) error {
-	h.wires.each((*wire).tear)
+// Slip slips a frame in on all connections.
+func (h *host) Slip(f Frame, _ none) error {
+	for w := range h.wires.Range {
+		w.(*wire).slipIn(f)
+	}
 	return nil
 }
 
@@ -198,7 +181,8 @@ func (h *host) Wake(after time.Duration, _ none) error {
 
 func (h *host) overTCP(how Serving) []grpc.ServerOption {
 	opts := []grpc.ServerOption{
-		grpc.Creds(&wireCreds{TransportCredentials: serverCreds(how.TLS), wires: h.wires}),
+		grpc.Creds(&wireCreds{serverCreds(how.TLS), h.wires}),
+		grpc.StreamInterceptor(countStream),
 		grpc.WriteBufferSize(0), // so that wires know where frames begin
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
 	}
@@ -210,18 +194,14 @@ func (h *host) overTCP(how Serving) []grpc.ServerOption {
 	return opts
 }
 
-// opened breaks a new stream if it is to be broken.
+// opened does with a new stream what is to be done.
 func (h *host) opened(st *testutil.Stream) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch {
-	case h.token && !hasToken(st.Metadata):
+	if h.token && !hasToken(st.Metadata) {
 		st.End(status.Error(codes.Unauthenticated, "no token, or one that has expired"))
-	case h.refused != codes.OK:
-		st.End(status.Error(h.refused, "refused by the harness"))
-	case h.muted:
-		st.StopReading()
 	}
+	h.mood.meet(st)
 }
 
 // serverCreds reads the files in dir at each handshake.

@@ -3,36 +3,20 @@ package chaos
 import (
 	"bytes"
 	"encoding/binary"
-	"io"
-	"maps"
 	"net"
-	"slices"
 	"sync"
 
 	"golang.org/x/net/http2"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
 )
-
-// wires are the server's connections.
-type wires struct {
-	mu   sync.Mutex
-	open map[*wire]struct{}
-}
-
-func (ws *wires) each(f func(*wire)) {
-	ws.mu.Lock()
-	all := slices.Collect(maps.Keys(ws.open))
-	ws.mu.Unlock()
-	for _, w := range all {
-		f(w)
-	}
-}
 
 // wireCreds puts a wire on top of the connections of another credential, so that frames
 // can be slipped in below grpc and above TLS.
 type wireCreds struct {
 	credentials.TransportCredentials
-	wires *wires
+	wires *sync.Map // those that are open
 }
 
 // ServerHandshake makes a wire of the connection.
@@ -41,55 +25,41 @@ func (c *wireCreds) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthIn
 	if err != nil {
 		return nil, nil, err
 	}
-	return newWire(conn, c.wires), info, nil
+	w := newWire(conn, info, c.wires)
+	return w, w, nil
 }
 
 // wire is the connection of a grpc server without a write buffer, which so begins each frame with
 // a write of its own. The wire slips others in between.
 type wire struct {
 	net.Conn
-	wires *wires
-	heard *io.PipeWriter // takes what the client says
+	credentials.AuthInfo // by it streams find their wire
+	wires                *sync.Map
 
-	mu      sync.Mutex // also held while writing
-	streams []uint32   // that the client opened
-	left    int        // bytes of the frame that is being written
-	framer  *http2.Framer
-	slip    bytes.Buffer // what framer wrote, which waits for the end of that frame
-	torn    bool         // the next write ends in the middle
+	mu     sync.Mutex // also held while writing
+	opened uint32     // streams, by the client
+	left   int        // bytes of the frame that is being written
+	framer *http2.Framer
+	slip   bytes.Buffer // what framer wrote, which waits for the end of that frame
+	torn   bool         // the next write ends in the middle
 }
 
-func newWire(conn net.Conn, all *wires) *wire {
-	w := &wire{Conn: conn, wires: all}
+func newWire(conn net.Conn, info credentials.AuthInfo, wires *sync.Map) *wire {
+	w := &wire{Conn: conn, AuthInfo: info, wires: wires}
 	w.framer = http2.NewFramer(&w.slip, nil)
-	heard, pipe := io.Pipe()
-	w.heard = pipe
-	go w.listen(heard)
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	all.open[w] = struct{}{}
+	wires.Store(w, nil)
 	return w
 }
 
-// listen notes the streams that the client opens, until the wire is closed.
-func (w *wire) listen(heard *io.PipeReader) {
-	_, err := io.CopyN(io.Discard, heard, int64(len(http2.ClientPreface)))
-	for framer := http2.NewFramer(nil, heard); err == nil; {
-		var f http2.Frame
-		if f, err = framer.ReadFrame(); err == nil && f.Header().Type == http2.FrameHeaders {
-			w.mu.Lock()
-			w.streams = append(w.streams, f.Header().StreamID)
-			w.mu.Unlock()
-		}
+// countStream is a server's interceptor, by which a wire knows of a stream.
+func countStream(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	if p, ok := peer.FromContext(ss.Context()); ok {
+		w := p.AuthInfo.(*wire)
+		w.mu.Lock()
+		w.opened++
+		w.mu.Unlock()
 	}
-	heard.CloseWithError(err)
-}
-
-// Read reads, and lets the wire hear it.
-func (w *wire) Read(p []byte) (int, error) {
-	n, err := w.Conn.Read(p)
-	_, _ = w.heard.Write(p[:n]) // where nobody listens any more the streams are known
-	return n, err
+	return next(srv, ss)
 }
 
 // Write writes a frame or the next piece of one, and after its end what is to be slipped in.
@@ -123,35 +93,30 @@ func (w *wire) slipLocked() {
 
 // Close forgets the wire.
 func (w *wire) Close() error {
-	w.wires.mu.Lock()
-	delete(w.wires.open, w)
-	w.wires.mu.Unlock()
-	w.heard.Close()
+	w.wires.Delete(w)
 	return w.Conn.Close()
 }
 
-// resetStreams resets all streams; the server itself is not told. Those that are over already
-// have no use for it.
-func (w *wire) resetStreams(code http2.ErrCode) {
+// Frame is what is slipped in on a connection.
+type Frame struct {
+	Type http2.FrameType // RST_STREAM of all streams, GOAWAY, or anything else: the next frame is torn
+	Code http2.ErrCode
+	Last uint32 // stream that was processed, of GOAWAY
+}
+
+// slipIn slips a frame in. The server itself is not told; streams that are over already have no use for it.
+func (w *wire) slipIn(f Frame) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, id := range w.streams {
-		_ = w.framer.WriteRSTStream(id, code) // a buffer takes everything
+	switch f.Type {
+	case http2.FrameRSTStream:
+		for n := range w.opened {
+			_ = w.framer.WriteRSTStream(2*n+1, f.Code) // a buffer takes everything
+		}
+	case http2.FrameGoAway:
+		_ = w.framer.WriteGoAway(f.Last, f.Code, nil)
+	default:
+		w.torn = true
 	}
 	w.slipLocked()
-}
-
-// goAway says that no stream after last is processed.
-func (w *wire) goAway(f GoAway) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	_ = w.framer.WriteGoAway(f.Last, f.Code, nil) // a buffer takes everything
-	w.slipLocked()
-}
-
-// tear makes the next write, of a ping or a response, end in the middle.
-func (w *wire) tear() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.torn = true
 }
