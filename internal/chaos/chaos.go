@@ -20,8 +20,8 @@
 // it (gRFC A71); there is no other difference. Faults are one table (fault.go): what each needs,
 // does and heals. Each server has one fault at most at a time, a coroutine that lets the program,
 // the servers and the other faults go on (fleet.go); where there are several servers, faults
-// overlap. Each server says something else, so that a value tells who served it. Whenever it is
-// certain which servers can be reached, it is also checked that
+// overlap. Each state of a resource that a server says has a revision of its own, so that a value tells
+// who served it, and when. Whenever it is certain which servers can be reached, it is also checked that
 //
 //   - the first of them is the one whose word is held, and no other's is; where there is none, that
 //     is told,
@@ -52,9 +52,8 @@ func live(t testing.TB, seed uint64, v variant, from []fault, rounds int) *world
 	w := newWorld(t, seed, v)
 	before := w.use()
 	config := w.config()
-	w.shelves = newShelves(t, w.files.dir)
 	if len(w.sites) == 1 { // spare servers have no fault for it
-		config.Store = w.shelves.kept
+		config.Store = w.nextStore(whole)
 	}
 	w.start(config)
 	w.breakAll(from, rounds)
@@ -71,18 +70,18 @@ func live(t testing.TB, seed uint64, v variant, from []fault, rounds int) *world
 // breakAll breaks things, and sees that nothing is left of that.
 func (w *world) breakAll(from []fault, rounds int) {
 	first := w.sites[0]
-	first.truth.slim()
+	w.model.slim(first.truth)
 	for n := 0; n < 10 || len(w.program.subs) == 0; n++ { // so that there is a connection
 		w.program.step(w.rng)
 	}
 	first.settle()
-	heap := w.weigh()
+	heap := weigh(w.program.came.Load())
 	before := w.use()
 	for range rounds {
 		w.round(from)
 		must(w.t, w.checkUse(before, spare))
 	}
-	first.truth.slim()
+	w.model.slim(first.truth)
 	first.settle()
-	must(w.t, eventually(leakPatience, func() error { return heap.outgrown(w.weigh(), lifeSlack) }))
+	must(w.t, eventually(leakPatience, func() error { return checkWeight(heap, weigh(w.program.came.Load()), lifeSlack) }))
 }

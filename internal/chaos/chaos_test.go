@@ -18,7 +18,6 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/xdswatch/xdswatch/client"
-	"github.com/xdswatch/xdswatch/internal/heapsize"
 )
 
 var (
@@ -48,33 +47,33 @@ func TestLives(t *testing.T) {
 	if *only != "" {
 		named = strings.Split(*only, ",")
 	}
-	must(t, checkNames(named))
+	from, err := pick(named)
+	must(t, err)
 	if slices.Contains(named, "wall-clock") {
 		rightOnInterrupt()
 	}
 	must(t, decodeOnce())
-	var first, total weight // first is after the first world, in which libraries make what they keep
+	var first, streams int64 // first is the weight after the first world, in which libraries make what they keep
 	faults, start := 0, time.Now()
-	for n := 0; n < *worlds || *worlds == 0 && (time.Since(start) < *duration || total.streams < *reconnects); n++ {
+	for n := 0; n < *worlds || *worlds == 0 && (time.Since(start) < *duration || streams < *reconnects); n++ {
 		seed := *seed + uint64(n)
 		v := variantOf(seed, *spares)
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			w := live(t, seed, v, pick(v, named), *rounds)
-			streams := w.program.came.Load()
-			t.Logf("%v: %d faults, %d streams", v, len(w.sequence), streams)
+			w := live(t, seed, v, from, *rounds)
+			t.Logf("%v: %d faults, %d streams", v, len(w.sequence), w.program.came.Load())
 			faults += len(w.sequence)
-			total.streams += streams
+			streams += w.program.came.Load()
 		})
 		if t.Failed() {
 			t.Fatalf("again: go test ./internal/chaos -run TestLives -seed %d -worlds 1 -rounds %d -fallback=%v -only=%q", seed, *rounds, *spares, *only)
 		}
-		if total.bytes = heapsize.InUse(); n == 0 {
-			first = total
-		} else if err := first.outgrown(total, worldSlack); err != nil {
+		if heap := weigh(streams); n == 0 {
+			first = heap
+		} else if err := checkWeight(first, heap, worldSlack); err != nil {
 			t.Fatalf("after the end of all clients, to seed %d: %v", seed, err)
 		}
 	}
-	t.Logf("%d faults, %d streams, nothing wrong", faults, total.streams)
+	t.Logf("%d faults, %d streams, nothing wrong", faults, streams)
 }
 
 // A short run of lives. Each part is a process, since leaks are counted by process
@@ -114,7 +113,7 @@ func TestFaults(t *testing.T) {
 		seen[f.name] = true
 		possible := false
 		for seed := range uint64(variants) {
-			possible = possible || f.needs == nil || f.needs(variantOf(seed, false)) || f.needs(variantOf(seed, true))
+			possible = possible || f.possible(variantOf(seed, false)) || f.possible(variantOf(seed, true))
 		}
 		if !possible {
 			t.Errorf("no world has what %q breaks", f.name)
@@ -122,33 +121,40 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// The clock is the whole machine's: nothing sets it unasked.
-func TestClockIsAskedFor(t *testing.T) {
-	for seed := range uint64(variants) {
-		v := variantOf(seed, false)
-		setsClock := func(f fault) bool { return f.name == "wall-clock" }
-		if slices.ContainsFunc(pick(v, nil), setsClock) {
-			t.Errorf("in %v", v)
-		}
-		if !slices.ContainsFunc(pick(v, []string{"wall-clock"}), setsClock) {
-			t.Errorf("not in %v, and it was asked for", v)
-		}
+// Some faults run only where they are named, and a name that no fault has is an error. The clock is the whole
+// machine's: nothing sets it unasked.
+func TestPick(t *testing.T) {
+	unasked, err := pick(nil)
+	must(t, err)
+	if slices.ContainsFunc(unasked, func(f fault) bool { return f.name == "wall-clock" }) {
+		t.Error("the clock is set, and nobody asked for it")
 	}
-	if err := checkNames([]string{"wall-clock", "nothing"}); err == nil {
+	if named, err := pick([]string{"wall-clock", "eof"}); err != nil || len(named) != 2 || named[0].name != "wall-clock" {
+		t.Errorf("picked %d faults: %v", len(named), err)
+	}
+	if _, err := pick([]string{"wall-clock", "none"}); err == nil {
 		t.Error("no error for a fault that is none")
 	}
 }
 
-// told has a watch hear events, and gives what the model finds wrong with that.
-func (m *model) told(evs ...client.Event[any]) (faults, differences []string) {
-	s := newSub(m, 1, watch, 0, []string{"cds-0"})
+// told has a subscription hear events, and gives what the model finds wrong with that.
+func (m *model) told(f form, name string, evs ...client.Event[any]) (faults, differences []string) {
+	s := newSub(m, 1, f, 0, []string{name})
 	s.hear(evs...)
 	return m.faults, s.differencesLocked(true)
 }
 
+// say has a server say a new state of a resource.
+func (m *model) say(h *truth, name string) {
+	m.edit(h, func(f *fact) bool {
+		f.Present = f.Present || f.Name == name
+		return f.Name == name
+	})
+}
+
 // there is the event of a revision of a server.
 func there(uri, text string) client.Event[any] {
-	return client.Event[any]{Kind: client.EventUpdated, Name: "cds-0", Server: uri, Value: makeCluster("cds-0", text)}
+	return client.Event[any]{Kind: client.EventUpdated, Name: "cds-0", Server: uri, Value: kinds[0].make("cds-0", text)}
 }
 
 func gone(uri string) client.Event[any] {
@@ -165,40 +171,77 @@ func TestModel(t *testing.T) {
 		events             []client.Event[any]
 		fault, differences bool
 	}{
-		"right":               {0, []client.Event[any]{there("a", "2-")}, false, false},
+		"right":               {0, []client.Event[any]{there("a", "4-")}, false, false},
 		"nothing":             {0, nil, false, true},
-		"a lie":               {0, []client.Event[any]{there("a", "2-"), gone("a")}, true, true},
+		"a lie":               {0, []client.Event[any]{there("a", "4-"), gone("a")}, true, true},
 		"a lie at first":      {0, []client.Event[any]{gone("a")}, true, true},
-		"a loss":              {0, []client.Event[any]{there("a", "2-"), failed}, true, true},
+		"a loss":              {0, []client.Event[any]{there("a", "4-"), failed}, true, true},
 		"never said":          {0, []client.Event[any]{there("a", "8-")}, true, true},
 		"no revision":         {0, []client.Event[any]{there("a", "x")}, true, true},
-		"back in time":        {0, []client.Event[any]{there("a", "2-"), there("a", "0-")}, true, true},
-		"twice":               {0, []client.Event[any]{there("a", "2-"), there("a", "2-")}, true, false},
-		"trouble":             {0, []client.Event[any]{there("a", "2-"), trouble}, false, true},
-		"trouble, over":       {0, []client.Event[any]{there("a", "2-"), trouble, there("a", "2-")}, false, false},
+		"back in time":        {0, []client.Event[any]{there("a", "4-"), there("a", "0-")}, true, true},
+		"twice":               {0, []client.Event[any]{there("a", "4-"), there("a", "4-")}, true, false},
+		"trouble":             {0, []client.Event[any]{there("a", "4-"), trouble}, false, true},
+		"trouble, over":       {0, []client.Event[any]{there("a", "4-"), trouble, there("a", "4-")}, false, false},
 		"trouble, first":      {0, []client.Event[any]{trouble}, true, true},
-		"the other's":         {0, []client.Event[any]{there("b", "3-")}, false, true},
-		"moved":               {1, []client.Event[any]{there("a", "2-"), there("b", "3-")}, false, false},
-		"moved and back":      {0, []client.Event[any]{there("a", "2-"), there("b", "3-"), there("a", "2-")}, false, false},
-		"moved, back in time": {0, []client.Event[any]{there("a", "4-"), there("b", "3-"), there("a", "2-")}, true, false},
-		"under a wrong name":  {0, []client.Event[any]{there("b", "2-")}, true, true},
-		"of nobody":           {0, []client.Event[any]{there("c", "2-")}, true, true},
-		"nobody, told":        {nobody, []client.Event[any]{there("b", "3-"), trouble}, false, false},
-		"nobody, not told":    {nobody, []client.Event[any]{there("b", "3-")}, false, true},
+		"the other's":         {0, []client.Event[any]{there("b", "5-")}, false, true},
+		"moved":               {1, []client.Event[any]{there("a", "4-"), there("b", "5-")}, false, false},
+		"moved and back":      {0, []client.Event[any]{there("a", "4-"), there("b", "5-"), there("a", "4-")}, false, false},
+		"moved, back in time": {1, []client.Event[any]{there("a", "4-"), there("b", "5-"), there("a", "2-"), there("b", "5-")}, true, false},
+		"under a wrong name":  {0, []client.Event[any]{there("b", "4-")}, true, true},
+		"of nobody":           {0, []client.Event[any]{there("c", "4-")}, true, true},
+		"nobody, told":        {nobody, []client.Event[any]{there("b", "5-"), trouble}, false, false},
+		"nobody, not told":    {nobody, []client.Event[any]{there("b", "5-")}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(variant{delta: true, spares: 1}, newJournal(t))
-			for i, h := range m.truths {
-				h.uri = []string{"a", "b"}[i]
-				f := h.facts[key{0, "cds-0"}]
-				f.Present = true
-				for _, rev := range []int{4, 0, 2} {
-					f.say(rev + i)
+			for range 3 { // 0, 2 and 4 are of a, and 1, 3 and 5 of b
+				for i, h := range m.truths {
+					h.uri = []string{"a", "b"}[i]
+					m.say(h, "cds-0")
 				}
 			}
 			m.settle()
 			m.use(c.active, false)
-			faults, differences := m.told(c.events...)
+			faults, differences := m.told(watch, "cds-0", c.events...)
+			if got := len(faults) > 0; got != c.fault {
+				t.Errorf("faults %q", faults)
+			}
+			if got := len(differences) > 0; got != c.differences {
+				t.Errorf("differences %q", differences)
+			}
+		})
+	}
+}
+
+// A collection is complete once that was told, and then has every member that there is.
+func TestModelOfCollections(t *testing.T) {
+	all := func(kind client.EventKind, err error) client.Event[any] {
+		return client.Event[any]{Kind: kind, Name: "*", Server: "a", Value: kinds[0].make("*", "0-"), Err: err}
+	}
+	synced, trouble := all(client.EventSynced, nil), all(client.EventAmbientError, errors.New("no"))
+	for name, c := range map[string]struct {
+		active             int
+		events             []client.Event[any]
+		fault, differences bool
+	}{
+		"right":             {0, []client.Event[any]{there("a", "0-"), synced}, false, false},
+		"nothing":           {0, nil, false, true},
+		"not synced":        {0, []client.Event[any]{there("a", "0-")}, false, true},
+		"a member lacks":    {0, []client.Event[any]{synced}, false, true},
+		"a lie":             {0, []client.Event[any]{there("a", "0-"), synced, all(client.EventDoesNotExist, nil)}, true, false},
+		"a value of it":     {0, []client.Event[any]{there("a", "0-"), synced, all(client.EventUpdated, nil)}, true, false},
+		"trouble":           {0, []client.Event[any]{there("a", "0-"), synced, trouble}, false, true},
+		"trouble, over":     {0, []client.Event[any]{there("a", "0-"), synced, trouble, all(client.EventRecovered, nil)}, false, false},
+		"nobody, told once": {nobody, []client.Event[any]{there("a", "0-"), synced, trouble}, false, false},
+		"nobody, not told":  {nobody, []client.Event[any]{there("a", "0-"), synced}, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(variant{delta: true}, newJournal(t))
+			m.truths[0].uri = "a"
+			m.say(m.truths[0], "cds-0")
+			m.settle()
+			m.use(c.active, false)
+			faults, differences := m.told(collection, "*", c.events...)
 			if got := len(faults) > 0; got != c.fault {
 				t.Errorf("faults %q", faults)
 			}
@@ -212,15 +255,13 @@ func TestModel(t *testing.T) {
 // A resource that was away since all was well may be said not to exist.
 func TestModelAllowsAbsence(t *testing.T) {
 	m := newModel(variant{delta: true}, newJournal(t))
-	f := m.truths[0].facts[key{0, "cds-0"}]
 	m.settle()
-	f.Present = true
-	f.say(1)
-	if faults, differences := m.told(gone("")); len(faults) != 0 || len(differences) != 1 {
+	m.say(m.truths[0], "cds-0")
+	if faults, differences := m.told(watch, "cds-0", gone("")); len(faults) != 0 || len(differences) != 1 {
 		t.Errorf("faults %q, differences %q", faults, differences)
 	}
 	m.settle()
-	if faults, _ := m.told(gone("")); len(faults) != 1 {
+	if faults, _ := m.told(watch, "cds-0", gone("")); len(faults) != 1 {
 		t.Errorf("faults %q once it was there all the time", faults)
 	}
 }
@@ -233,23 +274,6 @@ func TestMendedServerIsUsed(t *testing.T) {
 	w.sites[0].resume()
 	if w.sites[0].turn != nil || w.used != 0 {
 		t.Errorf("server %d is used after %v", w.used, w.sites)
-	}
-}
-
-// A heap may grow by a little, and by a little for each stream.
-func TestOutgrown(t *testing.T) {
-	from := weight{bytes: 3 << 20, streams: 10}
-	for to, grown := range map[weight]bool{
-		{1 << 20, 10}:                          false,
-		{3<<20 + 1000, 10}:                     false,
-		{3<<20 + 1001, 10}:                     true,
-		{3<<20 + 1000 + 100*streamGrowth, 110}: false,
-		{3<<20 + 1000 + 100*streamGrowth, 109}: true,
-		{3<<20 + 100*10_000, 110}:              true,
-	} {
-		if got := from.outgrown(to, 1000) != nil; got != grown {
-			t.Errorf("from %v to %v: %v", from, to, got)
-		}
 	}
 }
 

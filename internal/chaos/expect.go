@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
+	"strings"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -16,32 +16,36 @@ import (
 // What a client should hold at rest is said in one place, expectLocked, and compared with three
 // things: the events that watches got, what the client dumps, and the requests that servers read.
 
-// expectLocked is what whoever watches a resource should know of it: a value, an absence, or a failure,
+// reachableLocked says whether any server can be reached.
+func (m *model) reachableLocked() bool { return m.active != nobody }
+
+// expectLocked is what a subscription should know under a name: a value, an absence, or a failure,
 // which is that no server can be reached and no store has it.
-func (m *model) expectLocked(k key) holding {
-	from := m.activeLocked()
+func (s *sub) expectLocked(name string) holding {
+	m := s.model
+	f := m.truths[max(0, m.active)].facts[name] // the store is of the first
 	switch {
-	case m.recalled:
-		from = m.truths[0]
-	case from == nil:
+	case !m.reachableLocked() && (!m.recalled || f == nil):
 		return holding{known: failed}
-	}
-	if f := from.facts[k]; f != nil && f.Present {
+	case name == s.all:
+		return holding{known: value}
+	case f != nil && f.Present:
 		return holding{known: value, rev: f.Rev, stale: m.recalled}
 	}
 	return holding{known: absent}
 }
 
-// wrongLocked says what is wrong with what is known of a resource; "" if nothing is. A value of another
+// wrongLocked says what is wrong with what is known under a name; "" if nothing is. A value of another
 // server may be held of what the active one lacks, since the client subscribed there anew (gRFC A71
 // accepts such mixtures): in state of the world a server cannot say of partial types that it has none. Of
 // what the server does not have, a failure may be known: the server says nothing of it after a reconnect.
-func (m *model) wrongLocked(k key, h holding) string {
-	want := m.expectLocked(k)
-	mixed := !m.delta && !m.kinds[k.kind].typ.FullState() && m.active != nobody && m.sayer(h.rev) != m.active
+func (s *sub) wrongLocked(name string, h holding) string {
+	m, want := s.model, s.expectLocked(name)
+	mixed := !m.delta && !kinds[s.kind].typ.FullState() && m.reachableLocked() &&
+		h.known == value && m.said[h.rev].by.index != m.active
 	h.trouble = nil
 	if want.known == value && h != want || want.known == absent && h.known == value && !mixed {
-		return fmt.Sprintf("%q is %v, and should be %v", k.name, h, want)
+		return fmt.Sprintf("%v: %q is %v, and should be %v", s, name, h, want)
 	}
 	return ""
 }
@@ -52,9 +56,9 @@ func (s *sub) namesLocked() map[string]bool {
 	for n := range s.told {
 		names[n] = true
 	}
-	for k := range s.model.truths[0].facts {
-		if s.concerns(k) && s.model.expectLocked(k).known == value {
-			names[k.name] = true
+	for _, f := range s.model.truths[0].order {
+		if s.has(f) && s.expectLocked(f.Name).known == value {
+			names[f.Name] = true
 		}
 	}
 	return names
@@ -62,32 +66,20 @@ func (s *sub) namesLocked() map[string]bool {
 
 // differencesLocked compares what was told. When calm, nothing may be left of past trouble either.
 func (s *sub) differencesLocked(calm bool) (out []string) {
-	add := func(format string, args ...any) {
-		out = append(out, fmt.Sprintf("%v: ", s)+fmt.Sprintf(format, args...))
-	}
-	reachable := s.model.activeLocked() != nil
-	switch {
-	case s.form != collection:
-	case !reachable && s.trouble == nil:
-		add("nobody said that no server can be reached")
-	case reachable && !s.synced:
-		add("not synced")
-	case reachable && calm && s.trouble != nil:
-		add("still in trouble: %v", s.trouble)
-	}
 	for name := range s.namesLocked() {
 		var h holding
 		if t := s.told[name]; t != nil {
 			h = t.holding
 		}
-		wrong := s.model.wrongLocked(key{s.kind, name}, h)
+		if wrong := s.wrongLocked(name, h); wrong != "" {
+			out = append(out, wrong)
+		}
+		reachable, asked := s.model.reachableLocked(), s.all == "" || s.all == name
 		switch {
-		case wrong != "":
-			add("%s", wrong)
-		case !reachable && s.form != collection && (h.known == nothing || h.known == value && h.trouble == nil):
-			add("of %q nobody said that no server can be reached", name)
+		case !reachable && asked && h.known != absent && h.trouble == nil:
+			out = append(out, fmt.Sprintf("%v: of %q nobody said that no server can be reached", s, name))
 		case reachable && calm && h.known == value && h.trouble != nil:
-			add("%q is still in trouble: %v", name, h.trouble)
+			out = append(out, fmt.Sprintf("%v: %q is still in trouble: %v", s, name, h.trouble))
 		}
 	}
 	return out
@@ -116,7 +108,7 @@ func (m *model) checkTimers() error {
 	defer m.mu.Unlock()
 	for s := range m.subs {
 		for name, t := range s.told {
-			if t.known == nothing {
+			if t.holding == (holding{}) {
 				return fmt.Errorf("%v was told nothing of %q", s, name)
 			}
 		}
@@ -129,35 +121,31 @@ func (p *program) checkDump() error {
 	m := p.model
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	held := map[key]holding{}
+	held := map[string]holding{} // each name with its kind
 	for _, d := range p.client.Dump() {
-		kind := slices.IndexFunc(m.kinds, func(k kind) bool { return k.typ.TypeURL() == d.Type })
+		kind := slices.IndexFunc(kinds[:], func(k kind) bool { return k.typ.TypeURL() == d.Type })
 		if kind < 0 {
 			return fmt.Errorf("the client dumps %q of type %s", d.Name, d.Type)
 		}
-		k := key{kind, d.Name}
-		if _, twice := held[k]; twice {
-			return fmt.Errorf("the client dumps %q twice", d.Name)
+		id := asked(kind, d.Name)
+		if _, twice := held[id]; twice {
+			return fmt.Errorf("the client dumps %q twice", id)
 		}
-		held[k] = holding{}
+		held[id] = holding{}
 		if v, err := d.Value(); err != nil {
 			return fmt.Errorf("the client dumps %q: %w", d.Name, err)
 		} else if v != nil && d.Status == "ACKED" {
-			rev := m.kinds[kind].revision(v)
-			if !m.truthful(d.Server, k, rev) {
+			rev := kinds[kind].revision(v)
+			if !m.truthful(d.Server, d.Name, rev) {
 				return fmt.Errorf("the client dumps revision %d of %q, which the server %s never said", rev, d.Name, d.Server)
 			}
-			held[k] = holding{known: value, rev: rev, stale: d.Stale}
+			held[id] = holding{known: value, rev: rev, stale: d.Stale}
 		}
-	}
-	if m.activeLocked() == nil {
-		return nil
 	}
 	for s := range m.subs {
 		for name := range s.namesLocked() {
-			k := key{s.kind, name}
-			if wrong := m.wrongLocked(k, held[k]); wrong != "" {
-				return fmt.Errorf("%v: in the client's dump %s", s, wrong)
+			if wrong := s.wrongLocked(name, held[asked(s.kind, name)]); wrong != "" && name != s.all && m.reachableLocked() {
+				return fmt.Errorf("the client dumps: %s", wrong)
 			}
 		}
 	}
@@ -168,36 +156,25 @@ func (p *program) checkDump() error {
 // and should be. In use are the active server, and those before it that read requests and are
 // silent: they are asked for everything, and the others for nothing.
 func (w *world) checkRequests(active int) error {
-	want, none := w.program.wanted(), make([][]string, len(w.model.kinds))
-	most := 1 // streams to a server
-	if w.variant.perType {
-		most = 0
-		for k := range want {
-			if len(want[k])+len(w.program.lookedUp[k]) > 0 {
-				most++
-			}
-		}
-	}
+	want := w.program.wanted()
 	for _, s := range w.sites {
+		var expected []string
 		using := s.index == active || s.index < active && s.silent
-		if up := w.program.streamsAt(s.truth.uri); using != (up > 0) || up > most {
+		if using {
+			expected = want
+		}
+		if up := w.program.streamsAt(s.truth.uri); using != (up > 0) || up > w.mostStreams(want) {
 			return fmt.Errorf("the program has %d streams to server %d", up, s.index)
 		}
 		if !using && s.turn != nil {
 			continue // it may be in no state to tell
 		}
 		a := s.asked()
-		for k, names := range a.Names {
-			a.Names[k] = slices.DeleteFunc(w.model.besideWildcard(names), func(n string) bool {
-				return w.program.lookedUp[k][n] && !slices.Contains(want[k], n) // it may be kept for a while
-			})
-		}
-		expected := none
-		if using {
-			expected = want
-		}
-		if diff := cmp.Diff(expected, a.Names, cmpopts.EquateEmpty()); diff != "" {
-			return fmt.Errorf("server %d has %d streams, and is asked (-want +got):\n%s", s.index, a.Streams, diff)
+		got := slices.DeleteFunc(w.model.besideWildcard(a.Names), func(n string) bool {
+			return w.program.lookedUp[n] && !slices.Contains(want, n) // it may be kept for a while
+		})
+		if diff := cmp.Diff(expected, got, cmpopts.EquateEmpty()); diff != "" {
+			return fmt.Errorf("server %d is asked (-want +got):\n%s", s.index, diff)
 		}
 		if s.index == active && !a.Settled {
 			return fmt.Errorf("server %d has responses that were not answered", s.index)
@@ -206,67 +183,44 @@ func (w *world) checkRequests(active int) error {
 	return nil
 }
 
-// wanted is what the subscriptions want of each kind, sorted.
-func (p *program) wanted() [][]string {
+// mostStreams is how many the program may have to a server.
+func (w *world) mostStreams(want []string) int {
+	if !w.variant.perType {
+		return 1
+	}
+	types := map[string]bool{}
+	for _, n := range slices.AppendSeq(slices.Clone(want), maps.Keys(w.program.lookedUp)) {
+		label, _, _ := strings.Cut(n, " ")
+		types[label] = true
+	}
+	return len(types)
+}
+
+// asked is how requests of a kind for a name are told of.
+func asked(kind int, name string) string { return kinds[kind].label + " " + name }
+
+// wanted is what the subscriptions want, as host.Asked has it.
+func (p *program) wanted() (want []string) {
 	m := p.model
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	want := make([][]string, len(m.kinds))
 	for s := range m.subs {
-		if s.form == collection {
-			want[s.kind] = append(want[s.kind], s.all)
-		} else {
-			want[s.kind] = slices.AppendSeq(want[s.kind], maps.Keys(s.told))
+		for name := range s.told {
+			if s.all == "" || s.all == name {
+				want = append(want, asked(s.kind, name))
+			}
 		}
 	}
-	for k, names := range want {
-		slices.Sort(names)
-		want[k] = m.besideWildcard(slices.Compact(names))
-	}
-	return want
+	slices.Sort(want)
+	return m.besideWildcard(slices.Compact(want))
 }
 
 // besideWildcard leaves out what is not named beside a wildcard in state of the world, or may not be:
 // old-style names.
 func (m *model) besideWildcard(names []string) []string {
-	if m.delta || !slices.Contains(names, "*") {
-		return names
-	}
-	return slices.DeleteFunc(names, func(n string) bool { return n != "*" && !xdstp.IsXDSTP(n) })
-}
-
-// patience is how long the program may take to know what the server says, once nothing
-// stands in its way.
-const patience = 40 * time.Second
-
-// await waits until every watch is right.
-func (w *world) await(calm bool) {
-	w.t.Helper()
-	must(w.t, eventually(patience, func() error { return w.model.checkEvents(calm) }))
-}
-
-// settle waits until every watch is right by the word of this server, has it change everything,
-// and waits again: so it is seen that every subscription stands. It then notes what is known.
-func (s *site) settle() {
-	s.t.Helper()
-	s.model.use(s.index, false)
-	s.await(false)
-	s.log.add("everything changes")
-	s.truth.refresh()
-	s.publish()
-	s.await(true)
-	must(s.t, s.program.checkDump())
-	s.model.settle()
-	s.log.add("settled")
-}
-
-// eventually waits until a check finds nothing, and else returns what it found last.
-func eventually(limit time.Duration, check func() error) error {
-	for deadline := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) {
-		if err := check(); err == nil {
-			return nil
-		} else if time.Now().After(deadline) {
-			return fmt.Errorf("after %v: %w", limit, err)
-		}
-	}
+	all := slices.Clone(names)
+	return slices.DeleteFunc(names, func(n string) bool {
+		label, name, _ := strings.Cut(n, " ")
+		return !m.delta && name != "*" && !xdstp.IsXDSTP(name) && slices.Contains(all, label+" *")
+	})
 }

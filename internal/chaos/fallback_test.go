@@ -88,14 +88,14 @@ func goThrough(t *testing.T, v variant, from, order int, rushed bool) {
 func newTrio(t *testing.T, v variant, from int) *trio {
 	tr := &trio{world: newWorld(t, 0, v), lacking: true}
 	for i, s := range tr.sites {
-		s.truth.without(i)
+		s.model.leaveOut(s.truth, i)
 		s.publish()
 		tr.set(i, from&(1<<i) != 0)
 	}
 	config := tr.config()
 	config.ResourceTimeout = time.Second
 	tr.start(config)
-	for k, kind := range tr.model.kinds {
+	for k, kind := range kinds {
 		for n := range 4 {
 			tr.program.subscribe(watch, k, kind.name(n))
 		}
@@ -106,11 +106,11 @@ func newTrio(t *testing.T, v variant, from int) *trio {
 	return tr
 }
 
-// without makes a truth of everything but each type's nth resource.
-func (h *truth) without(n int) {
-	h.edit(func(f *fact) {
-		f.Present = f.Name != h.model.kinds[f.Kind].name(n)
-		f.say(h.revision)
+// leaveOut has a server say everything but each type's nth resource.
+func (m *model) leaveOut(h *truth, n int) {
+	m.edit(h, func(f *fact) bool {
+		f.Present = f.Name != kinds[f.Kind].name(n)
+		return f.Present
 	})
 }
 
@@ -138,7 +138,7 @@ func (tr *trio) watch() {
 	tr.added++
 	tr.lacking = true
 	k := 1 + 2*(tr.added%2) // eds or rds
-	tr.program.subscribe(watch, k, tr.model.kinds[k].name(3+tr.added))
+	tr.program.subscribe(watch, k, kinds[k].name(3+tr.added))
 }
 
 // follow is the rule of who is active (gRFC A71): the first that can be reached, if it is
@@ -167,8 +167,7 @@ func (tr *trio) rest() {
 		return
 	}
 	for _, s := range tr.sites {
-		s.truth.refresh()
-		s.publish()
+		s.refresh()
 	}
 	time.Sleep(100 * time.Millisecond)
 	synctest.Wait()

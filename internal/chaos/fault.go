@@ -6,7 +6,6 @@ import (
 	"net"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -111,31 +110,24 @@ func faults() []fault {
 	}
 }
 
-// pick lists the faults that a world can have, of those named; of all, without those that have to
-// be asked for, if none is named.
-func pick(v variant, only []string) []fault {
-	return slices.DeleteFunc(faults(), func(f fault) bool {
-		wanted := !f.asked
-		if len(only) > 0 {
-			wanted = slices.Contains(only, f.name)
-		}
-		return !wanted || f.needs != nil && !f.needs(v)
-	})
-}
-
-// checkNames returns an error for names that no fault has.
-func checkNames(names []string) error {
-	var all []string
-	for _, f := range faults() {
-		all = append(all, f.name)
+// pick lists the faults of some names, or without names all but those that have to be asked for.
+func pick(names []string) (picked []fault, err error) {
+	all := faults()
+	if len(names) == 0 {
+		return slices.DeleteFunc(all, func(f fault) bool { return f.asked }), nil
 	}
 	for _, name := range names {
-		if !slices.Contains(all, name) {
-			return fmt.Errorf("no fault is called %q, but %s", name, strings.Join(all, ", "))
+		i := slices.IndexFunc(all, func(f fault) bool { return f.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("no fault is called %q", name)
 		}
+		picked = append(picked, all[i])
 	}
-	return nil
+	return picked, nil
 }
+
+// possible says whether a world has what the fault breaks.
+func (f fault) possible(v variant) bool { return f.needs == nil || f.needs(v) }
 
 // run breaks a server, lets the others live with it, and heals it.
 func (f fault) run(s *site) {
@@ -202,7 +194,7 @@ func served(age time.Duration) action {
 // spoiled makes the server send resources that are not valid, or valid ones again.
 func spoiled(bad bool) action {
 	return func(s *site) {
-		s.truth.spoil(s.rng, bad)
+		s.model.spoil(s.truth, s.rng, bad)
 		s.publish()
 	}
 }
@@ -308,7 +300,7 @@ func certsDamaged(damage func(p *pki, file string), names ...string) action {
 // connected makes sure that the client has a connection, and so has read its files: a
 // collection is only complete when the server has answered.
 func (s *site) connected() {
-	for k, kind := range s.model.kinds {
+	for k, kind := range kinds {
 		if kind.typ.FullState() {
 			s.program.subscribe(collection, k, "*")
 		}

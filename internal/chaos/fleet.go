@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 )
 
 // turn is a fault that lasts at a site. It is a coroutine, and who is next is left to chance. So
@@ -19,6 +20,7 @@ type turn struct {
 // that all is well with the servers that are left, and in the end with the first.
 func (w *world) round(from []fault) {
 	defer w.stopAll()
+	from = slices.DeleteFunc(slices.Clone(from), func(f fault) bool { return !f.possible(w.variant) })
 	outs := slices.DeleteFunc(slices.Clone(from), func(f fault) bool { return !f.out })
 	quota := 2*len(w.sites) - 1
 	if len(from) == 0 {
@@ -144,4 +146,39 @@ func (w *world) rest() {
 		w.t.Fatalf("while server %d is active: %v", active.index, err)
 	}
 	active.settle()
+}
+
+// settle waits until every watch is right by the word of this server, has it change everything,
+// and waits again: so it is seen that every subscription stands. It then notes what is known.
+func (s *site) settle() {
+	s.t.Helper()
+	s.model.use(s.index, false)
+	s.await(false)
+	s.log.add("everything changes")
+	s.refresh()
+	s.await(true)
+	must(s.t, s.program.checkDump())
+	s.model.settle()
+	s.log.add("settled")
+}
+
+// patience is how long the program may take to know what the server says, once nothing
+// stands in its way.
+const patience = 40 * time.Second
+
+// await waits until every watch is right.
+func (w *world) await(calm bool) {
+	w.t.Helper()
+	must(w.t, eventually(patience, func() error { return w.model.checkEvents(calm) }))
+}
+
+// eventually waits until a check finds nothing, and else returns what it found last.
+func eventually(limit time.Duration, check func() error) error {
+	for deadline := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) {
+		if err := check(); err == nil {
+			return nil
+		} else if time.Now().After(deadline) {
+			return fmt.Errorf("after %v: %w", limit, err)
+		}
+	}
 }

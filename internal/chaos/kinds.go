@@ -23,12 +23,32 @@ import (
 	"github.com/xdswatch/xdswatch/resource/rds"
 )
 
-// kind is a type of resource whose revision can be written into it and read from it.
+// kind is a type of resource into which a text can be written, and read from it.
 type kind struct {
-	label string
+	label string // begins each name, so that no two types have a name in common
 	typ   resource.AnyType
 	make  func(name, text string) proto.Message
 	text  func(any) string
+}
+
+// kinds are all there are. Nothing changes them.
+var kinds = [...]kind{
+	{"cds", cds.Type, func(name, text string) proto.Message {
+		return &clusterv3.Cluster{Name: name, AltStatName: text}
+	}, func(v any) string { return v.(*clusterv3.Cluster).GetAltStatName() }},
+	{"eds", eds.Type, func(name, text string) proto.Message {
+		return &endpointv3.ClusterLoadAssignment{ClusterName: name, Endpoints: []*endpointv3.LocalityLbEndpoints{
+			{Locality: &corev3.Locality{Zone: text}},
+		}}
+	}, func(v any) string {
+		return v.(*endpointv3.ClusterLoadAssignment).GetEndpoints()[0].GetLocality().GetZone()
+	}},
+	{"lds", lds.Type, func(name, text string) proto.Message {
+		return &listenerv3.Listener{Name: name, StatPrefix: text}
+	}, func(v any) string { return v.(*listenerv3.Listener).GetStatPrefix() }},
+	{"rds", rds.Type, func(name, text string) proto.Message {
+		return &routev3.RouteConfiguration{Name: name, InternalOnlyHeaders: []string{text}}
+	}, func(v any) string { return v.(*routev3.RouteConfiguration).GetInternalOnlyHeaders()[0] }},
 }
 
 // authority is that of structured names.
@@ -42,48 +62,14 @@ func (k kind) glob() string {
 	return "xdstp://" + authority + "/" + strings.TrimPrefix(k.typ.TypeURL(), resource.TypePrefix) + "/p/*"
 }
 
-func kinds() []kind {
-	return []kind{
-		{"cds", cds.Type, makeCluster, func(v any) string { return v.(*clusterv3.Cluster).GetAltStatName() }},
-		{"eds", eds.Type, makeAssignment, func(v any) string {
-			return v.(*endpointv3.ClusterLoadAssignment).GetEndpoints()[0].GetLocality().GetZone()
-		}},
-		{"lds", lds.Type, makeListener, func(v any) string { return v.(*listenerv3.Listener).GetStatPrefix() }},
-		{"rds", rds.Type, makeRoute, func(v any) string {
-			return v.(*routev3.RouteConfiguration).GetInternalOnlyHeaders()[0]
-		}},
+// revision reads what item.message wrote; -1 if it is not that.
+func (k kind) revision(value any) int {
+	digits, _, _ := strings.Cut(k.text(value), "-")
+	rev, err := strconv.Atoi(digits)
+	if err != nil {
+		return -1
 	}
-}
-
-func makeCluster(name, text string) proto.Message {
-	return &clusterv3.Cluster{Name: name, AltStatName: text}
-}
-
-func makeAssignment(name, text string) proto.Message {
-	return &endpointv3.ClusterLoadAssignment{ClusterName: name, Endpoints: []*endpointv3.LocalityLbEndpoints{
-		{Locality: &corev3.Locality{Zone: text}},
-	}}
-}
-
-func makeListener(name, text string) proto.Message {
-	return &listenerv3.Listener{Name: name, StatPrefix: text}
-}
-
-func makeRoute(name, text string) proto.Message {
-	return &routev3.RouteConfiguration{Name: name, InternalOnlyHeaders: []string{text}}
-}
-
-// decodeOnce decodes a resource of each type. The protobuf library keeps what it makes of a type
-// for the first of its resources, and that is no growth of a client.
-func decodeOnce() error {
-	var errs []error
-	for _, k := range kinds() {
-		m := k.make("a", "1-")
-		b, err := proto.Marshal(m)
-		errs = append(errs, err, proto.Unmarshal(b, m.ProtoReflect().New().Interface()))
-		errs = append(errs, new(inlinekeys.Scanner).Check(k.typ.TypeURL(), b)) // as the client does before it saves
-	}
-	return errors.Join(errs...)
+	return rev
 }
 
 // item is a resource on its way to the server process.
@@ -97,20 +83,23 @@ type item struct {
 }
 
 // message makes the resource. Its text begins with the revision.
-func (i item) message(ks []kind) proto.Message {
-	m := ks[i.Kind].make(i.Name, fmt.Sprintf("%d-%s", i.Rev, strings.Repeat("x", i.Size)))
+func (i item) message() proto.Message {
+	m := kinds[i.Kind].make(i.Name, fmt.Sprintf("%d-%s", i.Rev, strings.Repeat("x", i.Size)))
 	if c, ok := m.(*clusterv3.Cluster); ok && i.Bad {
 		c.ConnectTimeout = durationpb.New(-time.Second)
 	}
 	return m
 }
 
-// revision reads what message wrote; -1 if it is not that.
-func (k kind) revision(value any) int {
-	digits, _, _ := strings.Cut(k.text(value), "-")
-	rev, err := strconv.Atoi(digits)
-	if err != nil {
-		return -1
+// decodeOnce decodes a resource of each type. The protobuf library keeps what it makes of a type
+// for the first of its resources, and that is no growth of a client.
+func decodeOnce() error {
+	var errs []error
+	for k, kind := range kinds {
+		m := item{Kind: k, Name: "a"}.message()
+		b, err := proto.Marshal(m)
+		errs = append(errs, err, proto.Unmarshal(b, m.ProtoReflect().New().Interface()))
+		errs = append(errs, new(inlinekeys.Scanner).Check(kind.typ.TypeURL(), b)) // as the client does before it saves
 	}
-	return rev
+	return errors.Join(errs...)
 }

@@ -19,15 +19,15 @@ type use struct{ streams, goroutines, files int }
 // use leaves out what the harness has itself.
 func (w *world) use() (u use) {
 	for _, name := range openFiles() {
-		if w.shelves == nil || !strings.HasPrefix(name, w.shelves.under) {
+		if !strings.HasPrefix(name, w.storeDir()) {
 			u.files++
 		}
 	}
 	for _, s := range w.sites {
 		u.files -= 2 * s.proxy.Connections()
-	}
-	if w.program != nil {
-		u.streams = w.program.streams()
+		if w.program != nil {
+			u.streams += w.program.streamsAt(s.truth.uri)
+		}
 	}
 	// Those that run nothing of the harness.
 	u.goroutines = len(slices.DeleteFunc(strings.Split(goroutines(2), "\n\n"), func(stack string) bool {
@@ -79,14 +79,6 @@ func (w *world) checkUse(before use, spare int) error {
 	})
 }
 
-// weight is the size of the heap when so many streams had come up.
-type weight struct {
-	bytes   uint64
-	streams int64
-}
-
-func (w *world) weigh() weight { return weight{heapsize.InUse(), w.program.came.Load()} }
-
 const (
 	// streamGrowth is how much more the heap may hold for each stream that came up.
 	streamGrowth = 1 << 10 // bytes
@@ -98,11 +90,13 @@ const (
 	worldSlack = 256 << 10 // bytes
 )
 
-// outgrown says whether the heap has grown by more than some bytes, and some a stream.
-func (from weight) outgrown(to weight, slack uint64) error {
-	streams := to.streams - from.streams
-	if to.bytes <= from.bytes+slack+streamGrowth*uint64(streams) {
+// weigh is the size of the heap without what the streams that came up may have left.
+func weigh(streams int64) int64 { return int64(heapsize.InUse()) - streamGrowth*streams }
+
+// checkWeight returns an error if the heap has grown by more than some bytes.
+func checkWeight(before, now, slack int64) error {
+	if now <= before+slack {
 		return nil
 	}
-	return fmt.Errorf("the heap had %d bytes, and has %d after %d streams", from.bytes, to.bytes, streams)
+	return fmt.Errorf("the heap had %d bytes, and has %d, less %d for each stream", before, now, streamGrowth)
 }

@@ -76,8 +76,8 @@ func (s *site) rewatch() {
 }
 
 func (s *site) watchOneEach() {
-	for k := range s.model.kinds {
-		s.program.subscribe(watch, k, s.model.kinds[k].name(0))
+	for k := range kinds {
+		s.program.subscribe(watch, k, kinds[k].name(0))
 	}
 }
 
@@ -87,7 +87,7 @@ func (s *site) comeAndGo(streams int64, do func(*site)) {
 		do(s)
 		s.sleep(100 * time.Millisecond)
 	}
-	s.mend()
+	s.catchUp()
 	s.settle()
 }
 

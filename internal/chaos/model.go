@@ -2,21 +2,20 @@ package chaos
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync"
 )
 
-// model knows what the servers say, and judges what watches are told. Safe for concurrent
-// use.
+// model knows what the servers say, and judges by it what the client tells. Safe for concurrent use.
 type model struct {
-	kinds []kind
-	delta bool
-	large int // bytes of padding of some resources
-	log   *journal
+	variant
+	log *journal
 
 	mu       sync.Mutex
 	truths   []*truth // of the servers in order of priority
+	said     []*fact  // by revision: whose it is
 	active   int      // whose word counts at rest; nobody if none can be reached
 	recalled bool     // nobody can, and a store has all that the first had said
 	subs     map[*sub]struct{}
@@ -26,31 +25,109 @@ type model struct {
 // nobody is who is active when no server can be reached.
 const nobody = -1
 
-// key names a resource.
-type key struct {
-	kind int
-	name string
-}
-
 // largeResource is more than grpc writes at once.
 const largeResource = 40_000
 
-// names is how many resources each type may have.
+// names is how many resources each type may have, of each form of name.
 const names = 10
 
 // servers is how many a world has at most.
 const servers = 3
 
+// truth is what one server says.
+type truth struct {
+	index int
+	uri   string // that events name
+	facts map[string]*fact
+	order []*fact // so that choices follow from the seed
+}
+
+// fact is what a server says of a resource. Each state that it says has a revision of its own, so
+// that a value tells who said it, and when.
+type fact struct {
+	item
+	by     *truth
+	stayed bool // it is there, and was since all watches were last right
+}
+
 // newModel makes a model of a world's servers.
 func newModel(v variant, log *journal) *model {
-	m := &model{kinds: kinds(), delta: v.delta, log: log, subs: map[*sub]struct{}{}}
-	if v.via != viaMemory { // where nothing is written at once
-		m.large = largeResource
-	}
-	for n := range 1 + v.spares {
-		m.truths = append(m.truths, newTruth(m, n))
+	m := &model{variant: v, log: log, subs: map[*sub]struct{}{}}
+	for i := range 1 + v.spares {
+		h := &truth{index: i, facts: map[string]*fact{}}
+		for k, kind := range kinds {
+			for n := range names {
+				for _, name := range []string{kind.name(n), kind.member(n)} {
+					f := &fact{item: item{Kind: k, Name: name}, by: h}
+					h.order, h.facts[name] = append(h.order, f), f
+				}
+			}
+		}
+		m.truths = append(m.truths, h)
 	}
 	return m
+}
+
+// edit gives a server a new state, by an edit of each resource. What says true is said anew.
+func (m *model) edit(h *truth, each func(f *fact) bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, f := range h.order {
+		if each(f) {
+			f.Rev = len(m.said)
+			m.said = append(m.said, f)
+		}
+	}
+}
+
+// change touches each resource with a probability: it then comes, changes or goes. Servers in
+// state of the world cannot say of other types than listeners and clusters that a resource went,
+// so there those stay (xDS protocol, "Deleting Resources").
+func (m *model) change(h *truth, rng *rand.Rand, touch float64) {
+	m.edit(h, func(f *fact) bool {
+		if rng.Float64() >= touch {
+			return false
+		}
+		f.Size = 0
+		if f.Present && (m.delta || kinds[f.Kind].typ.FullState()) && rng.IntN(3) == 0 {
+			f.Present, f.stayed, f.Bad = false, false, false
+			return false
+		}
+		f.Present = true
+		if rng.IntN(20) == 0 && m.via != viaMemory { // where nothing is written at once
+			f.Size = largeResource
+		}
+		return true
+	})
+}
+
+// refresh changes every resource that is there and leaves the others absent.
+func (m *model) refresh(h *truth) { m.edit(h, func(f *fact) bool { return f.Present }) }
+
+// slim takes the padding off; the next refresh tells.
+func (m *model) slim(h *truth) {
+	m.edit(h, func(f *fact) bool { f.Size = 0; return false })
+}
+
+// spoil makes some clusters that are there bad, or all good again.
+func (m *model) spoil(h *truth, rng *rand.Rand, bad bool) {
+	m.edit(h, func(f *fact) bool {
+		if kinds[f.Kind].label != "cds" || !f.Present || f.Bad == bad || bad && rng.IntN(2) == 0 {
+			return false
+		}
+		f.Bad = bad
+		return true
+	})
+}
+
+// items is what a server is to serve.
+func (m *model) items(h *truth) (items []item) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, f := range h.order {
+		items = append(items, f.item)
+	}
+	return items
 }
 
 // source finds the server that an event names.
@@ -63,22 +140,6 @@ func (m *model) source(uri string) *truth {
 	return nil
 }
 
-// truthful says whether a revision is one that the server gave a resource.
-func (m *model) truthful(uri string, k key, rev int) bool {
-	h := m.source(uri)
-	return h != nil && h.facts[k] != nil && h.facts[k].revs[rev]
-}
-
-// sayer is the server whose revision it is.
-func (m *model) sayer(rev int) int { return rev % len(m.truths) }
-
-// missed says whether a server that says that something does not exist has it, and had it since all
-// watches were last right: whoever is told so is told a lie.
-func (m *model) missed(uri string, k key) bool {
-	h := m.source(uri)
-	return h == nil || h.facts[k] != nil && h.facts[k].stayed
-}
-
 // named is the server that the text of an error names.
 func (m *model) named(err error) string {
 	for _, h := range m.truths {
@@ -89,6 +150,19 @@ func (m *model) named(err error) string {
 	return ""
 }
 
+// truthful says whether a revision is one that the server gave a resource.
+func (m *model) truthful(uri, name string, rev int) bool {
+	h := m.source(uri)
+	return h != nil && rev >= 0 && rev < len(m.said) && m.said[rev] == h.facts[name]
+}
+
+// missed says whether a server that says that something does not exist has it, and had it since all
+// watches were last right: whoever is told so is told a lie.
+func (m *model) missed(uri, name string) bool {
+	h := m.source(uri)
+	return h == nil || h.facts[name] != nil && h.facts[name].stayed
+}
+
 // use says whose word counts from now on; nobody's, then maybe that a store has all that was said.
 func (m *model) use(server int, recalled bool) {
 	m.mu.Lock()
@@ -96,12 +170,15 @@ func (m *model) use(server int, recalled bool) {
 	m.active, m.recalled = server, recalled
 }
 
-// activeLocked is what the server says whose word counts; nil if nobody's does.
-func (m *model) activeLocked() *truth {
-	if m.active == nobody {
-		return nil
+// settle notes that everything is right, by the word of the server that is used.
+func (m *model) settle() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.active != nobody {
+		for _, f := range m.truths[m.active].order {
+			f.stayed = f.Present
+		}
 	}
-	return m.truths[m.active]
 }
 
 // faultLocked notes that something is wrong.
@@ -109,15 +186,4 @@ func (m *model) faultLocked(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	m.log.add("FAULT: %s", text)
 	m.faults = append(m.faults, text)
-}
-
-// settle notes that everything is right, by the word of the server that is used.
-func (m *model) settle() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if h := m.activeLocked(); h != nil {
-		for _, f := range h.facts {
-			f.stayed = f.Present
-		}
-	}
 }

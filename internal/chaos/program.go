@@ -20,17 +20,19 @@ import (
 // program is what uses a client: watches, sets, collections and lookups that come and go.
 // It is driven by one goroutine.
 type program struct {
-	t        testing.TB
-	config   client.Config
+	t       testing.TB
+	config  client.Config
+	model   *model
+	number  int          // of subscriptions so far
+	came    atomic.Int64 // streams that came up
+	lookups sync.WaitGroup
+
+	// Of the client that lives.
 	client   *client.Client // nil once it is closed
-	model    *model
-	subs     []*sub // those that live, but for probes
+	subs     []*sub         // those that live, but for probes
 	probes   []*sub
-	number   int               // of subscriptions so far
-	lookedUp []map[string]bool // what lookups of each kind may keep
-	standing map[string]int    // streams that are up, by server; guarded by the model's mutex
-	came     atomic.Int64      // streams that came up
-	lookups  sync.WaitGroup
+	lookedUp map[string]bool // what lookups may keep, each with its kind
+	standing map[string]int  // streams that are up, by server; guarded by the model's mutex
 }
 
 // linger is how long the client keeps a stream on which nothing is watched.
@@ -42,10 +44,7 @@ const most = 30
 // newProgram makes a program with a client of a configuration, in which it sets what the
 // harness needs: short waits, a journal, counts.
 func newProgram(t testing.TB, config client.Config, m *model) *program {
-	p := &program{t: t, model: m, standing: map[string]int{}}
-	for range m.kinds {
-		p.lookedUp = append(p.lookedUp, map[string]bool{})
-	}
+	p := &program{t: t, model: m}
 	config.Logger = slog.New(slog.NewTextHandler(m.log, nil))
 	config.Linger = linger
 	config.Backoff = func() backoff.BackOff {
@@ -79,26 +78,11 @@ func newProgram(t testing.TB, config client.Config, m *model) *program {
 }
 
 func (p *program) open() {
+	p.subs, p.probes = nil, nil
+	p.lookedUp, p.standing = map[string]bool{}, map[string]int{}
 	var err error
 	p.client, err = client.New(p.config)
 	must(p.t, err)
-}
-
-// stood counts a stream that came or went.
-func (p *program) stood(s client.StreamInfo, by int) {
-	p.model.mu.Lock()
-	defer p.model.mu.Unlock()
-	p.standing[s.Server] += by
-}
-
-// streams is how many streams of the program stand.
-func (p *program) streams() (n int) {
-	p.model.mu.Lock()
-	defer p.model.mu.Unlock()
-	for _, up := range p.standing {
-		n += up
-	}
-	return n
 }
 
 // close ends the client and waits for all that it runs. A second call does nothing.
@@ -122,16 +106,34 @@ func (p *program) close() {
 	must(p.t, err)
 }
 
+// stood counts a stream that came or went.
+func (p *program) stood(s client.StreamInfo, by int) {
+	p.model.mu.Lock()
+	defer p.model.mu.Unlock()
+	p.standing[s.Server] += by
+}
+
+// streamsAt is how many streams of the program to a server stand.
+func (p *program) streamsAt(uri string) int {
+	p.model.mu.Lock()
+	defer p.model.mu.Unlock()
+	return p.standing[uri]
+}
+
 // step changes one thing.
 func (p *program) step(rng *rand.Rand) {
-	k := rng.IntN(len(p.model.kinds))
+	k := rng.IntN(len(kinds))
 	switch n := rng.IntN(20); {
 	case n < 8 && len(p.subs) < most:
 		p.subscribe(watch, k, p.name(rng, k))
 	case n < 10 && len(p.subs) < most:
 		p.subscribe(set, k, p.name(rng, k), p.name(rng, k))
 	case n < 11 && len(p.subs) < most:
-		p.subscribe(collection, k, p.whole(rng, k))
+		all := "*"
+		if rng.IntN(2) == 0 || !kinds[k].typ.FullState() {
+			all = kinds[k].glob()
+		}
+		p.subscribe(collection, k, all)
 	case n < 14:
 		p.changeSet(rng)
 	case n == 14:
@@ -148,18 +150,10 @@ func (p *program) step(rng *rand.Rand) {
 
 func (p *program) name(rng *rand.Rand, k int) string {
 	if n := rng.IntN(names); rng.IntN(2) == 0 {
-		return p.model.kinds[k].member(n)
+		return kinds[k].member(n)
 	} else {
-		return p.model.kinds[k].name(n)
+		return kinds[k].name(n)
 	}
-}
-
-// whole is what can be watched as a whole.
-func (p *program) whole(rng *rand.Rand, k int) string {
-	if rng.IntN(2) == 0 || !p.model.kinds[k].typ.FullState() {
-		return p.model.kinds[k].glob()
-	}
-	return "*"
 }
 
 // subscribe begins a subscription. It is on the books before it can be told anything.
@@ -171,7 +165,7 @@ func (p *program) subscribe(f form, k int, names ...string) {
 	p.model.mu.Unlock()
 	p.subs = append(p.subs, s)
 	p.model.log.add("%v: %q", s, names)
-	typ := p.model.kinds[k].typ
+	typ := kinds[k].typ
 	hear := func(b client.Batch[any]) { s.hear(b.Events...) }
 	var err error
 	switch f {
@@ -217,18 +211,18 @@ const lookupPatience = 3 * time.Second
 
 // lookup looks a resource up in a goroutine of its own.
 func (p *program) lookup(k int, name string) {
-	p.lookedUp[k][name] = true
+	p.lookedUp[asked(k, name)] = true
 	p.lookups.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), lookupPatience)
 		defer cancel()
 		m := p.model
-		ev, err := p.client.Get(ctx, m.kinds[k].typ, name)
+		ev, err := p.client.Get(ctx, kinds[k].typ, name)
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		switch {
-		case err == nil && !m.truthful(ev.Server, key{k, name}, m.kinds[k].revision(ev.Value)):
+		case err == nil && !m.truthful(ev.Server, name, kinds[k].revision(ev.Value)):
 			m.faultLocked("a lookup of %q gave a value that the server %s never said", name, ev.Server)
-		case errors.Is(err, client.ErrDoesNotExist) && m.missed(m.named(err), key{k, name}):
+		case errors.Is(err, client.ErrDoesNotExist) && m.missed(m.named(err), name):
 			m.faultLocked("a lookup was told that %q does not exist, and it does: %v", name, err)
 		}
 	})
@@ -252,26 +246,15 @@ func (p *program) end(s *sub) {
 	s.on.Stop()
 }
 
-// streamsAt is how many streams of the program to a server stand.
-func (p *program) streamsAt(uri string) int {
-	p.model.mu.Lock()
-	defer p.model.mu.Unlock()
-	return p.standing[uri]
-}
-
 // probe watches something of each type that no server has and nobody watched before: so
 // something is lacking, wherever the client is. What was watched so before is done with.
 func (p *program) probe(n int) {
-	before := p.probes
-	p.probes = nil
-	for k, kind := range p.model.kinds {
-		for _, name := range []string{kind.name(names + n), kind.member(names + n)} {
-			p.subscribe(watch, k, name)
-			last := len(p.subs) - 1
-			p.probes = append(p.probes, p.subs[last])
-			p.subs = p.subs[:last]
-		}
+	others, before := len(p.subs), p.probes
+	for k, kind := range kinds {
+		p.subscribe(watch, k, kind.name(names+n))
+		p.subscribe(watch, k, kind.member(names+n))
 	}
+	p.subs, p.probes = p.subs[:others], slices.Clone(p.subs[others:])
 	for _, s := range before {
 		p.end(s)
 	}

@@ -7,48 +7,32 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"testing"
+	"strconv"
 	"time"
 
 	"github.com/xdswatch/xdswatch/store"
 )
 
-// shelves are the directories of the program's store: one for each of its processes.
-type shelves struct {
-	t     testing.TB
-	under string
-	path  string // of the process that runs
-	kept  *store.Directory
-}
+// storeDir has a directory for the store of each of the program's processes.
+func (w *world) storeDir() string { return filepath.Join(w.files.dir, "store") }
 
-func newShelves(t testing.TB, dir string) *shelves {
-	s := &shelves{t: t, under: filepath.Join(dir, "store")}
-	must(t, os.Mkdir(s.under, 0o700))
-	s.open()
-	return s
-}
-
-func (s *shelves) open() {
-	path, err := os.MkdirTemp(s.under, "")
-	must(s.t, err)
-	s.path, s.kept = path, store.Dir(path, store.Options{})
-}
-
-// next makes the directory of the next process: what there is now of the files, as a process that is killed
-// leaves them, and how they are damaged.
-func (s *shelves) next(rng *rand.Rand, d damage) {
-	from := s.path
-	s.open()
-	entries, err := os.ReadDir(from)
-	must(s.t, err)
-	for _, e := range entries {
-		b, err := os.ReadFile(filepath.Join(from, e.Name()))
+// nextStore is the store of the program's next process: what there is now of the last one's files, as a process
+// that is killed leaves them, and how they are damaged.
+func (w *world) nextStore(d damage) *store.Directory {
+	dir := func(n int) string { return filepath.Join(w.storeDir(), strconv.Itoa(n)) }
+	last, next := dir(w.stores), dir(w.stores+1)
+	w.stores++
+	must(w.t, os.MkdirAll(next, 0o700))
+	files, _ := filepath.Glob(filepath.Join(last, "*")) // the pattern is good
+	for _, file := range files {
+		b, err := os.ReadFile(file)
 		if errors.Is(err, os.ErrNotExist) {
 			continue // it was renamed
 		}
-		must(s.t, err)
-		must(s.t, os.WriteFile(filepath.Join(s.path, e.Name()), d.of(rng, b), 0o600))
+		must(w.t, err)
+		must(w.t, os.WriteFile(filepath.Join(next, filepath.Base(file)), d.of(w.rng, b), 0o600))
 	}
+	return store.Dir(next, store.Options{})
 }
 
 // damage is what happens to a file.
@@ -91,11 +75,11 @@ func reborn(s *site) {
 		time.Sleep(time.Duration(1900+s.rng.IntN(300)) * time.Millisecond)
 	}
 	s.log.add("the program's process ends, its store is damaged by %d", how)
-	s.shelves.next(s.rng, how)
+	kept := s.nextStore(how)
 	must(s.t, s.proxy.Refuse(true))
 	cut(s)
 	s.model.use(nobody, how == whole)
-	s.program.restart(s.shelves.kept)
+	s.program.restart(kept)
 	s.await(false)
 }
 
@@ -103,14 +87,7 @@ func reborn(s *site) {
 // known a store.
 func (p *program) restart(kept *store.Directory) {
 	subs := p.subs
-	p.subs, p.probes = nil, nil
 	p.close()
-	p.model.mu.Lock()
-	clear(p.standing)
-	p.model.mu.Unlock()
-	for _, names := range p.lookedUp {
-		clear(names)
-	}
 	p.config.Store = kept
 	p.open()
 	for _, s := range subs {

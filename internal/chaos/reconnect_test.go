@@ -49,7 +49,7 @@ func reconnect(t *testing.T, seed uint64, v variant, streams int64) {
 		}
 		s.sleep(time.Duration(s.rng.IntN(300)) * time.Millisecond)
 		if round%40 == 0 {
-			s.mend()
+			s.catchUp()
 			s.settle()
 			s.sleep(2 * resourceTimeout) // a stream may begin anew, and timers with it
 			must(t, s.model.checkTimers())
@@ -111,5 +111,5 @@ func (s *site) refuse(d time.Duration) {
 	s.memory.server.SetRefuse(false)
 }
 
-// mend gives the client the time for its longest wait and for what it asks for.
-func (s *site) mend() { s.sleep(5 * time.Second) }
+// catchUp gives the client the time for its longest wait and for what it asks for.
+func (s *site) catchUp() { s.sleep(5 * time.Second) }

@@ -11,6 +11,7 @@ import (
 	"net/rpc"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -37,8 +38,7 @@ type host struct {
 	store  *testutil.Store
 	server *testutil.Server // nil until the first order to serve
 	wires  *sync.Map        // of *wire
-	kinds  []kind
-	token  bool // a bearer token is required
+	token  bool             // a bearer token is required
 
 	mu   sync.Mutex
 	mood Mood
@@ -65,8 +65,7 @@ type none = *int
 
 // Serving is how the server is to serve.
 type Serving struct {
-	TLS    string        // directory of ca.pem, cert.pem and key.pem
-	Token  bool          // ask for a bearer token that has not expired
+	TLS    string        // directory of ca.pem, cert.pem and key.pem, and a bearer token is asked for
 	Age    time.Duration // maximum connection age
 	Memory string        // the server's name in memory; else it listens on loopback TCP
 	First  []item        // what it serves at first
@@ -78,7 +77,7 @@ func (h *host) Serve(how Serving, addr *string) (err error) {
 	if h.server != nil {
 		h.server.Close()
 	}
-	*h = host{store: testutil.NewStore(), wires: new(sync.Map), kinds: kinds(), token: how.Token}
+	*h = host{store: testutil.NewStore(), wires: new(sync.Map), token: how.TLS != ""}
 	if err = h.Set(how.First, nil); err != nil {
 		return err
 	}
@@ -92,91 +91,6 @@ func (h *host) Serve(how Serving, addr *string) (err error) {
 		*addr = h.server.Target()
 	}
 	return err
-}
-
-// Set changes the resources.
-func (h *host) Set(to []item, _ none) error {
-	var there []*discoveryv3.Resource
-	for _, i := range to {
-		if i.Present {
-			there = append(there, testutil.Wrapped(i.Name, fmt.Sprint(i.Rev), i.message(h.kinds)))
-		} else {
-			h.store.Remove(h.kinds[i.Kind].typ.TypeURL(), i.Name)
-		}
-	}
-	return h.store.Set(there...)
-}
-
-// End ends all streams with a status.
-func (h *host) End(code codes.Code, _ none) error {
-	for _, st := range h.store.Streams() {
-		st.End(status.Error(code, "ended by the harness"))
-	}
-	return nil
-}
-
-// Be changes the server's mood.
-func (h *host) Be(m Mood, _ none) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.mood = m
-	h.store.Hold(m.Hush)
-	for _, st := range h.store.Streams() {
-		m.meet(st)
-	}
-	return nil
-}
-
-func (m Mood) meet(st *testutil.Stream) {
-	switch {
-	case m.Refuse != codes.OK:
-		st.End(status.Error(m.Refuse, "refused by the harness"))
-	case m.Mute:
-		st.StopReading()
-	default:
-		st.ResumeReading()
-	}
-}
-
-// Asked is what the server is asked.
-type Asked struct {
-	Streams int        // that stand
-	Names   [][]string // that are subscribed to of each kind
-	Settled bool       // all that is subscribed to was sent and answered
-}
-
-// Asked tells what is asked for.
-func (h *host) Asked(_ int, a *Asked) error {
-	for _, k := range h.kinds {
-		a.Names = append(a.Names, h.store.Subscribed(k.typ.TypeURL()))
-	}
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	a.Streams, a.Settled = len(h.store.Streams()), h.store.Settle(now) == nil
-	return nil
-}
-
-// Slip slips a frame in on all connections.
-func (h *host) Slip(f Frame, _ none) error {
-	for w := range h.wires.Range {
-		w.(*wire).slipIn(f)
-	}
-	return nil
-}
-
-// Noise sends a message that is no response, on all streams.
-func (h *host) Noise(_ int, _ none) error {
-	for _, st := range h.store.Streams() {
-		go st.SendBytes([]byte{0xff, 0xff}) // a stream that is over needs none
-	}
-	return nil
-}
-
-// Wake continues the parent after a while; the parent is about to be stopped.
-func (h *host) Wake(after time.Duration, _ none) error {
-	parent := os.Getppid()
-	time.AfterFunc(after, func() { _ = syscall.Kill(parent, syscall.SIGCONT) })
-	return nil
 }
 
 func (h *host) overTCP(how Serving) []grpc.ServerOption {
@@ -202,6 +116,93 @@ func (h *host) opened(st *testutil.Stream) {
 		st.End(status.Error(codes.Unauthenticated, "no token, or one that has expired"))
 	}
 	h.mood.meet(st)
+}
+
+func (m Mood) meet(st *testutil.Stream) {
+	switch {
+	case m.Refuse != codes.OK:
+		st.End(status.Error(m.Refuse, "refused by the harness"))
+	case m.Mute:
+		st.StopReading()
+	default:
+		st.ResumeReading()
+	}
+}
+
+// Be changes the server's mood.
+func (h *host) Be(m Mood, _ none) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.mood = m
+	h.store.Hold(m.Hush)
+	for _, st := range h.store.Streams() {
+		m.meet(st)
+	}
+	return nil
+}
+
+// Set changes the resources.
+func (h *host) Set(to []item, _ none) error {
+	var there []*discoveryv3.Resource
+	for _, i := range to {
+		if i.Present {
+			there = append(there, testutil.Wrapped(i.Name, fmt.Sprint(i.Rev), i.message()))
+		} else {
+			h.store.Remove(kinds[i.Kind].typ.TypeURL(), i.Name)
+		}
+	}
+	return h.store.Set(there...)
+}
+
+// End ends all streams with a status.
+func (h *host) End(code codes.Code, _ none) error {
+	for _, st := range h.store.Streams() {
+		st.End(status.Error(code, "ended by the harness"))
+	}
+	return nil
+}
+
+// Noise sends a message that is no response, on all streams.
+func (h *host) Noise(_ int, _ none) error {
+	for _, st := range h.store.Streams() {
+		go st.SendBytes([]byte{0xff, 0xff}) // a stream that is over needs none
+	}
+	return nil
+}
+
+// Asked is what the server is asked.
+type Asked struct {
+	Names   []string // that are subscribed to, each with its kind; sorted
+	Settled bool     // all that is subscribed to was sent and answered
+}
+
+// Asked tells what is asked for.
+func (h *host) Asked(_ int, a *Asked) error {
+	for k, kind := range kinds {
+		for _, name := range h.store.Subscribed(kind.typ.TypeURL()) {
+			a.Names = append(a.Names, asked(k, name))
+		}
+	}
+	slices.Sort(a.Names)
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	a.Settled = h.store.Settle(now) == nil
+	return nil
+}
+
+// Slip slips a frame in on all connections.
+func (h *host) Slip(f Frame, _ none) error {
+	for w := range h.wires.Range {
+		w.(*wire).slipIn(f)
+	}
+	return nil
+}
+
+// Wake continues the parent after a while; the parent is about to be stopped.
+func (h *host) Wake(after time.Duration, _ none) error {
+	parent := os.Getppid()
+	time.AfterFunc(after, func() { _ = syscall.Kill(parent, syscall.SIGCONT) })
+	return nil
 }
 
 // serverCreds reads the files in dir at each handshake.
@@ -233,12 +234,9 @@ func serverCreds(dir string) credentials.TransportCredentials {
 // hasToken looks for a token that has not expired. Its signature is not looked at.
 func hasToken(md metadata.MD) bool {
 	for _, v := range md.Get("authorization") {
-		parts := strings.Split(strings.TrimPrefix(v, "Bearer "), ".")
-		if len(parts) != 3 {
-			continue
-		}
+		parts := strings.Split(v, ".")
 		var claims struct{ Exp int64 }
-		payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+		payload, err := base64.RawURLEncoding.DecodeString(parts[len(parts)/2])
 		if err == nil && json.Unmarshal(payload, &claims) == nil && time.Now().Unix() < claims.Exp {
 			return true
 		}

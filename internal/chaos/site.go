@@ -39,7 +39,7 @@ func (s *site) String() string {
 
 // build starts the server and what stands before it.
 func (s *site) build() {
-	s.truth.change(s.rng, 0.7)
+	s.model.change(s.truth, s.rng, 0.7)
 	if s.variant.via == viaMemory {
 		s.memory = &host{}
 		ours, its := net.Pipe()
@@ -53,7 +53,7 @@ func (s *site) build() {
 		return
 	}
 	if s.variant.tls {
-		s.serving = Serving{TLS: s.files.serverDir(), Token: true}
+		s.serving = Serving{TLS: s.files.serverDir()}
 	}
 	var err error
 	const nowhere = "127.0.0.1:1"
@@ -79,7 +79,7 @@ func (s *site) startServer() {
 
 // serve has the server serve, anew if it does already, at a new port.
 func (s *site) serve(how Serving) {
-	how.First = s.truth.items()
+	how.First = s.model.items(s.truth)
 	var addr string
 	must(s.t, s.orders.Call("host.Serve", how, &addr))
 	s.away = false
@@ -103,13 +103,19 @@ func (s *site) asked() (a Asked) {
 // publish has the server say the truth.
 func (s *site) publish() {
 	if !s.away {
-		must(s.t, s.orders.Call("host.Set", s.truth.items(), nil))
+		must(s.t, s.orders.Call("host.Set", s.model.items(s.truth), nil))
 	}
 }
 
 // change changes some resources at the server, or what it will say when it is back.
 func (s *site) change(touch float64) {
-	s.truth.change(s.rng, touch)
+	s.model.change(s.truth, s.rng, touch)
+	s.publish()
+}
+
+// refresh changes all resources at the server.
+func (s *site) refresh() {
+	s.model.refresh(s.truth)
 	s.publish()
 }
 

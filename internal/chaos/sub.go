@@ -10,17 +10,15 @@ import (
 
 // sub is a subscription of the program. What handlers look at is guarded by the model's mutex.
 type sub struct {
-	model   *model
-	id      int
-	form    form
-	kind    int
-	all     string // of a collection: "*" or a glob
-	on      interface{ Stop() }
-	set     *client.Set      // the same, if it is a set
-	told    map[string]*told // of each name that is subscribed to, or of each member
-	synced  bool
-	trouble error // of a collection, as told last
-	over    bool
+	model *model
+	id    int
+	form  form
+	kind  int
+	all   string // of a collection: "*" or a glob
+	on    interface{ Stop() }
+	set   *client.Set      // the same, if it is a set
+	told  map[string]*told // of each name that is subscribed to, all among them, and of each member
+	over  bool
 }
 
 // form is how the program subscribes.
@@ -36,12 +34,11 @@ func (f form) String() string { return [...]string{"watch", "set", "collection"}
 
 func newSub(m *model, id int, f form, kind int, names []string) *sub {
 	s := &sub{model: m, id: id, form: f, kind: kind, told: map[string]*told{}}
-	if f == collection {
-		s.all = names[0]
-		return s
-	}
 	for _, n := range names {
 		s.told[n] = &told{}
+	}
+	if f == collection {
+		s.all = names[0]
 	}
 	return s
 }
@@ -52,10 +49,11 @@ type told struct {
 	newest [servers]int // revision that was ever told, by server
 }
 
-// holding is what is known of a resource: by a subscription, by the client, or by the model.
+// holding is what is known of a resource: by a subscription, by the client, or by the model. A
+// collection that is complete has a value.
 type holding struct {
 	known   known
-	rev     int   // of a value
+	rev     int   // of a resource's value
 	stale   bool  // it is of the store, and no server has said it since
 	trouble error // the last ambient error, or why it failed; nil when it was cleared
 }
@@ -89,35 +87,32 @@ func (k known) String() string {
 func (s *sub) hear(evs ...client.Event[any]) {
 	s.model.mu.Lock()
 	defer s.model.mu.Unlock()
-	if s.over {
-		return // it was stopped while the handler was being called
-	}
 	for _, ev := range evs {
-		s.hearLocked(ev)
+		if s.over {
+			return // it was stopped while the handler was being called
+		}
+		s.model.log.add("%v told %v %q %s %s %v of %s", s, ev.Kind, ev.Name, ev.Version, ev.Reason, ev.Err, ev.Server)
+		if s.told[ev.Name] == nil && s.covers(ev.Name) {
+			s.told[ev.Name] = &told{}
+		}
+		switch t := s.told[ev.Name]; {
+		case t == nil: // it left the set while the handler was being called, or is none of "*"
+		case ev.Name == s.all:
+			s.judgeAll(t, ev)
+		default:
+			s.judge(t, ev)
+		}
 	}
 }
 
-func (s *sub) hearLocked(ev client.Event[any]) {
+// judge takes what is told of a resource, and sees that it may be.
+func (s *sub) judge(t *told, ev client.Event[any]) {
 	m := s.model
-	m.log.add("%v told %v %q %s %s %v of %s", s, ev.Kind, ev.Name, ev.Version, ev.Reason, ev.Err, ev.Server)
-	if s.all != "" && ev.Name == s.all {
-		s.everything(ev)
-		return
-	}
-	k := key{s.kind, ev.Name}
-	t := s.told[ev.Name]
-	if t == nil {
-		if !s.concerns(k) {
-			return // it left the set while the handler was being called, or is none of "*"
-		}
-		t = &told{}
-		s.told[ev.Name] = t
-	}
 	switch ev.Kind {
 	case client.EventUpdated:
-		s.updated(t, k, ev)
+		s.updated(t, ev)
 	case client.EventDoesNotExist:
-		if m.missed(ev.Server, k) {
+		if m.missed(ev.Server, ev.Name) {
 			m.faultLocked("%v was told that %q does not exist (%v), and %s has it", s, ev.Name, ev.Reason, ev.Server)
 		}
 		t.holding = holding{known: absent}
@@ -137,56 +132,53 @@ func (s *sub) hearLocked(ev client.Event[any]) {
 }
 
 // updated judges a value: the server said it, and nothing newer of its was heard before.
-func (s *sub) updated(t *told, k key, ev client.Event[any]) {
+func (s *sub) updated(t *told, ev client.Event[any]) {
 	m := s.model
-	rev := m.kinds[k.kind].revision(ev.Value)
-	if !m.truthful(ev.Server, k, rev) {
-		m.faultLocked("%v was told revision %d of %q, which the server %s never said", s, rev, k.name, ev.Server)
+	rev := kinds[s.kind].revision(ev.Value)
+	if !m.truthful(ev.Server, ev.Name, rev) {
+		m.faultLocked("%v was told revision %d of %q, which the server %s never said", s, rev, ev.Name, ev.Server)
 		return
 	}
-	newest := &t.newest[m.sayer(rev)]
+	newest := &t.newest[m.said[rev].by.index]
 	if rev < *newest {
-		m.faultLocked("%v was told revision %d of %q after %d", s, rev, k.name, *newest)
+		m.faultLocked("%v was told revision %d of %q after %d", s, rev, ev.Name, *newest)
 	}
 	*newest = rev
 	to := holding{known: value, rev: rev, stale: ev.Stale} // trouble that goes on is told after it
 	if t.holding == to {
-		m.faultLocked("%v was told revision %d of %q twice", s, rev, k.name)
+		m.faultLocked("%v was told revision %d of %q twice", s, rev, ev.Name)
 	}
 	t.holding = to
 }
 
-func (s *sub) everything(ev client.Event[any]) {
+// judgeAll takes what is told of a collection as a whole.
+func (s *sub) judgeAll(t *told, ev client.Event[any]) {
 	switch ev.Kind {
 	case client.EventSynced:
-		s.synced, s.trouble = true, nil // trouble that goes on is told after it
+		t.holding = holding{known: value} // trouble that goes on is told after it
 	case client.EventDoesNotExist:
-		for k := range s.model.truths[0].facts {
-			if s.concerns(k) && s.model.missed(ev.Server, k) {
-				s.model.faultLocked("%v was told that there is nothing, and %s has %q", s, ev.Server, k.name)
+		for _, f := range s.model.truths[0].order {
+			if s.has(f) && s.model.missed(ev.Server, f.Name) {
+				s.model.faultLocked("%v was told that there is nothing, and %s has %q", s, ev.Server, f.Name)
 			}
 		}
-	case client.EventFailed, client.EventAmbientError:
-		s.trouble = ev.Err
-	case client.EventRecovered:
-		s.trouble = nil
 	case client.EventUpdated:
 		s.model.faultLocked("%v was told a value of %q", s, ev.Name)
+	default: // or nil, since that is over
+		t.trouble = ev.Err
 	}
 }
 
-// concerns says whether a resource is of those that are watched as a whole. Watches of "*"
-// also hear of structured names that others watch, for as long as those do.
-func (s *sub) concerns(k key) bool {
-	switch {
-	case k.kind != s.kind, s.all == "":
-		return false
-	case s.all == "*":
-		return !xdstp.IsXDSTP(k.name)
+// covers says whether a name of the type is one of the collection. Watches of "*" also hear of
+// structured names that others watch, for as long as those do.
+func (s *sub) covers(name string) bool {
+	if s.all == "*" {
+		return !xdstp.IsXDSTP(name)
 	}
-	return strings.HasPrefix(k.name, strings.TrimSuffix(s.all, "*"))
+	return s.all != "" && strings.HasPrefix(name, strings.TrimSuffix(s.all, "*"))
 }
 
-func (s *sub) String() string {
-	return fmt.Sprintf("%v %d of %s", s.form, s.id, s.model.kinds[s.kind].label)
-}
+// has says whether a resource is of the collection.
+func (s *sub) has(f *fact) bool { return f.Kind == s.kind && s.covers(f.Name) }
+
+func (s *sub) String() string { return fmt.Sprintf("%v %d of %s", s.form, s.id, kinds[s.kind].label) }

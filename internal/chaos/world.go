@@ -26,7 +26,7 @@ type world struct {
 	model   *model
 	program *program // nil before start
 	files   *pki     // nil in memory
-	shelves *shelves // of the program
+	stores  int      // of the program so far
 
 	sites    []*site  // in order of priority
 	sequence []string // of faults, with their servers
