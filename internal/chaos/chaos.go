@@ -17,11 +17,12 @@
 // the client's dump and the requests that servers read (expect.go).
 //
 // A world has one server, or with -fallback two or three, of which each steps in for those before
-// it (gRFC A71); there is no other difference. Faults are one table (fault.go): what each needs,
-// does and heals. Each server has one fault at most at a time, a coroutine that lets the program,
-// the servers and the other faults go on (fleet.go); where there are several servers, faults
-// overlap. Each state of a resource that a server says has a revision of its own, so that a value tells
-// who served it, and when. Whenever it is certain which servers can be reached, it is also checked that
+// it (gRFC A71); there is no other difference. Faults are one table (fault.go): what each needs and
+// does, one action after the other, between which the program, the servers and the other faults go
+// on. What they have done to a server is mended in one way. Each server has one fault at most at a
+// time; where there are several servers, faults overlap. Each state of a resource that a server says
+// has a revision of its own, so that a value tells who served it, and when. Whenever it is certain
+// which servers can be reached, it is also checked that
 //
 //   - the first of them is the one whose word is held, and no other's is; where there is none, that
 //     is told,

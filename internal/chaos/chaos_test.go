@@ -60,7 +60,7 @@ func TestLives(t *testing.T) {
 		v := variantOf(seed, *spares)
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			w := live(t, seed, v, from, *rounds)
-			t.Logf("%v: %d faults, %d streams", v, len(w.sequence), w.program.came.Load())
+			t.Logf("%v: %d streams, faults %s", v, w.program.came.Load(), strings.Join(w.sequence, " "))
 			faults += len(w.sequence)
 			streams += w.program.came.Load()
 		})
@@ -270,11 +270,37 @@ func TestModelAllowsAbsence(t *testing.T) {
 func TestMendedServerIsUsed(t *testing.T) {
 	w := &world{log: newJournal(t), used: 2}
 	w.sites = []*site{{world: w}, {world: w, index: 1}, {world: w, index: 2}}
-	w.sites[0].turn = &turn{next: func() (struct{}, bool) { return struct{}{}, false }}
-	w.sites[0].resume()
+	w.sites[0].turn = &turn{}
+	w.sites[0].end()
 	if w.sites[0].turn != nil || w.used != 0 {
 		t.Errorf("server %d is used after %v", w.used, w.sites)
 	}
+}
+
+// A fault does its first action at once, and each other after some steps; or after a rest, unless by then nobody
+// rests while it lasts.
+func TestTurn(t *testing.T) {
+	done := 0
+	do := times(3, func(*site) { done++ })
+	s := &site{world: &world{}}
+	resumed := func(want int) {
+		t.Helper()
+		if s.resume(); done != want {
+			t.Errorf("%d actions are done, and should be %d", done, want)
+		}
+	}
+	s.turn = &turn{fault: fault{do: do, steps: 2}}
+	for _, want := range []int{1, 1, 1, 2, 2, 2, 3, 3, 3} {
+		resumed(want)
+	}
+	done, s.turn = 0, &turn{fault: fault{do: do, steps: aRest, out: true}}
+	resumed(1)
+	resumed(1)
+	s.rests++
+	resumed(2)
+	resumed(2)
+	s.turn.out = false
+	resumed(3)
 }
 
 // Wherever the pieces of a frame end, what is slipped in comes between two frames.

@@ -11,7 +11,6 @@ import (
 // everything that was to happen meanwhile happens at once. The server goes on.
 func suspended(d time.Duration) action {
 	return func(s *site) {
-		defer s.proxy.Delay(0)
 		before := time.Now() // on a busy machine some of the time is over when the order is given
 		s.order("Wake", d)
 		must(s.t, syscall.Kill(os.Getpid(), syscall.SIGSTOP))
@@ -48,6 +47,7 @@ func setClock(offset time.Duration) error {
 func clockOff(offset time.Duration) action {
 	return func(s *site) {
 		s.log.add("the clock is %v off", offset)
+		s.t.Cleanup(func() { _ = setClock(0) }) // where it goes wrong; else it is right by then
 		must(s.t, setClock(offset))
 	}
 }

@@ -14,17 +14,14 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// fault is a way to break a server, or what stands between the client and the server. Once it is
-// healed, nothing stands in the client's way.
+// fault is a way to break a server, or what stands between the client and the server.
 type fault struct {
 	name  string
 	asked bool               // it runs only where it is named
-	out   bool               // until it is healed the server cannot be reached
+	out   bool               // the server cannot be reached until it is mended
 	needs func(variant) bool // nil if every world has what it breaks
-	times int                // how often it is done; 0 is once
-	steps int                // that the others do after each time
-	do    action
-	heal  action // after the last time, and when something went wrong; nil if nothing is to be healed
+	do    []action           // one after the other, before the server is mended
+	steps int                // that the others do after each action; or aRest
 }
 
 // action is part of a fault at a server.
@@ -32,6 +29,10 @@ type action func(*site)
 
 // aWhile gives a fault the time to hit the program at work, and what follows.
 const aWhile = 12 // steps
+
+// aRest waits, instead of for some steps, until all was well with the other servers while this one
+// was out of reach.
+const aRest = -1
 
 // lastErrorCode is HTTP_1_1_REQUIRED (RFC 9113, section 7).
 const lastErrorCode = 0xd
@@ -45,68 +46,66 @@ func faults() []fault {
 	tls := func(v variant) bool { return v.tls }
 	return []fault{
 		// Streams of gRPC and HTTP/2.
-		{name: "eof", steps: 3, do: ordered("End", codes.OK)},
-		{name: "status", times: int(codes.Unauthenticated), steps: 3, do: func(s *site) { s.order("End", codes.Code(1+s.turn.n)) }},
-		{name: "rst-stream", times: lastErrorCode + 1, steps: 3, do: func(s *site) { s.resetStreams(http2.ErrCode(s.turn.n)) }},
-		{name: "refused", out: true, steps: aWhile, do: refuseStreams, heal: ordered("Be", Mood{})},
-		{name: "mute", steps: 3 * aWhile, heal: ordered("Be", Mood{}),
-			do: all(ordered("Be", Mood{Mute: true}), ordered("End", codes.Unavailable))},
-		{name: "goaway", steps: aWhile, do: ordered("Slip", Frame{Type: http2.FrameGoAway, Last: math.MaxInt32}), heal: cut},
-		{name: "goaway-unprocessed", steps: aWhile, do: func(s *site) {
+		{name: "eof", steps: 3, do: inTurn(ordered("End", codes.OK))},
+		{name: "status", steps: 3, do: times(int(codes.Unauthenticated), func(s *site) { s.order("End", codes.Code(1+s.turn.n)) })},
+		{name: "rst-stream", steps: 3, do: times(lastErrorCode+1, func(s *site) { s.resetStreams(http2.ErrCode(s.turn.n)) })},
+		{name: "refused", out: true, steps: aWhile, do: inTurn(func(s *site) { s.order("Be", Mood{Refuse: codes.Code(1 + s.rng.IntN(16))}) })},
+		{name: "mute", steps: 3 * aWhile, do: inTurn(all(ordered("Be", Mood{Mute: true}), ordered("End", codes.Unavailable)))},
+		{name: "goaway", steps: aWhile, do: inTurn(ordered("Slip", Frame{Type: http2.FrameGoAway, Last: math.MaxInt32}), cut)},
+		{name: "goaway-unprocessed", steps: aWhile, do: inTurn(func(s *site) {
 			s.order("Slip", Frame{Type: http2.FrameGoAway, Code: http2.ErrCode(s.rng.IntN(lastErrorCode + 1))})
-		}},
-		{name: "max-age", steps: 8 * aWhile, do: served(150 * time.Millisecond), heal: served(0)},
-		{name: "torn-frame", steps: aWhile, do: all(ordered("Slip", Frame{}), changed(1))},
-		{name: "noise", steps: aWhile, do: ordered("Noise", 0)},
-		{name: "rejected", times: 2, steps: aWhile, do: inTurn(spoiled(true), cut), heal: spoiled(false)},
-		{name: "storm", times: 40, steps: 2, do: storm},
-		{name: "idle", steps: aWhile, do: idle},
+		})},
+		{name: "max-age", steps: 4 * aWhile, do: inTurn(served(150*time.Millisecond), paused(0), served(0))},
+		{name: "torn-frame", steps: aWhile, do: inTurn(all(ordered("Slip", Frame{}), func(s *site) { s.change(1) }))},
+		{name: "noise", steps: aWhile, do: inTurn(ordered("Noise", 0))},
+		{name: "rejected", steps: aWhile, do: inTurn(spoiled(true), cut, spoiled(false))},
+		{name: "storm", steps: 2, do: times(40, storm)},
+		{name: "idle", steps: aWhile, do: inTurn(idle)},
 
 		// Connections. A Unix socket that is closed is gone.
-		{name: "fin", steps: aWhile, do: func(s *site) { s.proxy.Cut() }},
-		{name: "tcp-reset", steps: aWhile, do: func(s *site) { s.proxy.Reset() }},
-		{name: "port-closed", out: true, steps: aWhile, do: all(closed(true), cut), heal: closed(false)},
+		{name: "fin", steps: aWhile, do: inTurn(func(s *site) { s.proxy.Cut() })},
+		{name: "tcp-reset", steps: aWhile, do: inTurn(func(s *site) { s.proxy.Reset() })},
+		{name: "port-closed", out: true, steps: aWhile, do: inTurn(closed)},
 		// Longer than an attempt may take; the client's own bound ends what still hangs.
-		{name: "port-silent", out: true, steps: 20 * aWhile, do: all(cut, blackhole(true)), heal: blackhole(false)},
-		{name: "slow", times: 2, steps: 3 * aWhile, do: inTurn(delayed(150*time.Millisecond), cut), heal: delayed(0)},
+		{name: "port-silent", out: true, steps: 20 * aWhile, do: inTurn(all(cut, blackhole(true)))},
+		{name: "slow", steps: 3 * aWhile, do: inTurn(delayed(150*time.Millisecond), cut)},
 		// Connections stand whose bytes were lost: only keepalive can tell, which takes long.
-		{name: "half-open", asked: true, steps: aWhile, do: all(blackhole(true), blackhole(false))},
-		{name: "black-hole", asked: true, steps: aWhile, do: blackhole(true),
-			heal: all(paused(keepaliveTime+keepaliveTimeout+time.Second), blackhole(false))},
+		{name: "half-open", asked: true, steps: aWhile, do: inTurn(all(blackhole(true), blackhole(false)))},
+		{name: "black-hole", asked: true, steps: aWhile, do: inTurn(blackhole(true), paused(keepaliveTime+keepaliveTimeout+time.Second))},
 
 		// Processes: the server's, and the program's own.
-		{name: "sigkill", out: true, steps: aWhile, do: killed, heal: started},
-		{name: "restart", steps: aWhile, do: served(0)},
-		{name: "sigstop", steps: aWhile, do: stopped, heal: continued(time.Second)},
-		{name: "sigstop-long", asked: true, steps: aWhile, do: stopped, heal: continued(keepaliveTime + keepaliveTimeout + 2*time.Second)},
-		{name: "sigstop-sigkill", times: 2, steps: aWhile, do: inTurn(stopped, killed), heal: started},
-		{name: "reborn", out: true, needs: one, times: int(damages), steps: aWhile, do: reborn, heal: closed(false)},
-		{name: "clock", times: 2, steps: aWhile, do: inTurn(delayedOrNot, suspended(time.Second)), heal: delayed(0)},
-		{name: "clock-long", asked: true, times: 2, steps: aWhile, do: inTurn(delayedOrNot, suspended(resourceTimeout+3*time.Second)), heal: delayed(0)},
+		{name: "sigkill", out: true, steps: aWhile, do: inTurn((*site).kill)},
+		{name: "restart", steps: aWhile, do: inTurn(served(0))},
+		{name: "sigstop", steps: aWhile, do: inTurn(stopped, paused(time.Second))},
+		{name: "sigstop-long", asked: true, steps: aWhile, do: inTurn(stopped, paused(keepaliveTime+keepaliveTimeout+2*time.Second))},
+		{name: "sigstop-sigkill", steps: aWhile, do: inTurn(stopped, (*site).kill)},
+		{name: "reborn", out: true, needs: one, steps: aWhile, do: times(int(damages), reborn)},
+		{name: "clock", steps: aWhile, do: inTurn(delayedOrNot, suspended(time.Second))},
+		{name: "clock-long", asked: true, steps: aWhile, do: inTurn(delayedOrNot, suspended(resourceTimeout+3*time.Second))},
 		// Whatever is judged by the wall clock is judged anew with each connection. It sets the clock of
 		// the whole machine, so that there is to be one such run at a time.
-		{name: "wall-clock", asked: true, needs: one, times: 6, steps: 3 * aWhile / 2,
-			do: inTurn(clockOff(clockStep), cut, clockOff(-clockStep), cut, clockOff(0), cut), heal: clockOff(0)},
+		{name: "wall-clock", asked: true, needs: one, steps: 3 * aWhile / 2,
+			do: inTurn(clockOff(clockStep), cut, clockOff(-clockStep), cut, clockOff(0), cut)},
 
 		// Finding the server.
-		{name: "dns-gone", needs: dns, steps: 3 * aWhile, do: all(nameserverIs(dnsmessage.RCodeNameError), cut), heal: nameserverIs(dnsmessage.RCodeSuccess)},
-		{name: "dns-fails", needs: dns, steps: 3 * aWhile, do: all(nameserverIs(dnsmessage.RCodeServerFailure), cut), heal: nameserverIs(dnsmessage.RCodeSuccess)},
-		{name: "dns-silent", needs: dns, steps: 3 * aWhile, do: all(nameserverIs(silent), cut), heal: nameserverIs(dnsmessage.RCodeSuccess)},
-		{name: "socket-dead", out: true, needs: unix, steps: aWhile, do: all(closed(true), cut, abandonSocket), heal: closed(false)},
+		{name: "dns-gone", needs: dns, steps: 3 * aWhile, do: inTurn(nameserverIs(dnsmessage.RCodeNameError))},
+		{name: "dns-fails", needs: dns, steps: 3 * aWhile, do: inTurn(nameserverIs(dnsmessage.RCodeServerFailure))},
+		{name: "dns-silent", needs: dns, steps: 3 * aWhile, do: inTurn(nameserverIs(silent))},
+		{name: "socket-dead", out: true, needs: unix, steps: aWhile, do: inTurn(all(closed, abandonSocket))},
 
 		// Certificates and tokens.
-		{name: "certs-rotated", needs: tls, times: 3, steps: aWhile, do: all(rotated(valid, valid), cut)},
-		{name: "client-cert-expired", needs: tls, steps: 3 * aWhile, do: all(rotated(expired, valid), cut), heal: rotated(valid, valid)},
-		{name: "server-cert-expired", needs: tls, steps: 3 * aWhile, do: all(rotated(valid, expired), cut), heal: rotated(valid, valid)},
-		{name: "certs-half-written", needs: tls, times: 2, steps: aWhile, do: certsDamaged((*pki).halve, "ca.pem", "cert.pem", "key.pem"), heal: rotated(valid, valid)},
-		{name: "certs-missing", needs: tls, times: 2, steps: aWhile, do: certsDamaged((*pki).remove, "ca.pem", "cert.pem", "key.pem"), heal: rotated(valid, valid)},
-		{name: "certs-mismatched", needs: tls, times: 2, steps: aWhile, do: certsDamaged((*pki).mismatch, "key.pem"), heal: rotated(valid, valid)},
-		{name: "token-expired", needs: tls, steps: aWhile, do: tokenBroken((*pki).expire), heal: tokenRenewed},
-		{name: "token-half-written", needs: tls, steps: aWhile, do: tokenBroken((*pki).halve), heal: tokenRenewed},
-		{name: "token-missing", needs: tls, steps: aWhile, do: tokenBroken((*pki).remove), heal: tokenRenewed},
+		{name: "certs-rotated", needs: tls, steps: aWhile, do: times(3, rotated(false, false))},
+		{name: "client-cert-expired", needs: tls, steps: 3 * aWhile / 2, do: inTurn(rotated(true, false), paused(0), rotated(false, false))},
+		{name: "server-cert-expired", needs: tls, steps: 3 * aWhile / 2, do: inTurn(rotated(false, true), paused(0), rotated(false, false))},
+		{name: "certs-half-written", needs: tls, steps: aWhile, do: certsDamaged((*pki).halve, "ca.pem", "cert.pem", "key.pem")},
+		{name: "certs-missing", needs: tls, steps: aWhile, do: certsDamaged((*pki).remove, "ca.pem", "cert.pem", "key.pem")},
+		{name: "certs-mismatched", needs: tls, steps: aWhile, do: certsDamaged((*pki).mismatch, "key.pem")},
+		{name: "token-expired", needs: tls, steps: aWhile, do: tokenBroken((*pki).expire)},
+		{name: "token-half-written", needs: tls, steps: aWhile, do: tokenBroken((*pki).halve)},
+		{name: "token-missing", needs: tls, steps: aWhile, do: tokenBroken((*pki).remove)},
 
 		// A server that another stands in for.
-		{name: "hushed", out: true, needs: more, steps: 4 * aWhile, do: hushed, heal: all(unhushed, closed(false))},
+		{name: "hushed", out: true, needs: more, steps: aRest, do: inTurn(closed, hushed)},
 	}
 }
 
@@ -129,20 +128,82 @@ func pick(names []string) (picked []fault, err error) {
 // possible says whether a world has what the fault breaks.
 func (f fault) possible(v variant) bool { return f.needs == nil || f.needs(v) }
 
-// run breaks a server, lets the others live with it, and heals it.
-func (f fault) run(s *site) {
-	if f.heal != nil {
-		defer f.heal(s)
+// turn is a fault that lasts at a site. What it does takes turns with the program, the servers and
+// the other faults.
+type turn struct {
+	fault
+	n     int // actions that were done
+	wait  int // steps that the others do before the next
+	rests int // before the last action
+}
+
+// begin begins a fault.
+func (s *site) begin(f fault) {
+	s.files.writeToken(tokenLife)
+	s.sequence = append(s.sequence, fmt.Sprintf("%d:%s", s.index, f.name))
+	s.log.add("fault %s begins at server %d", f.name, s.index)
+	s.turn = &turn{fault: f}
+	s.resume()
+}
+
+// resume has the fault at a server do its next action when it is time, and ends it after the last.
+func (s *site) resume() {
+	t := s.turn
+	t.wait--
+	switch {
+	case t.wait >= 0, t.n > 0 && t.steps == aRest && t.out && s.rests == t.rests:
+	case t.n < len(t.do):
+		t.do[t.n](s)
+		t.n++
+		t.wait, t.rests = t.steps, s.rests
+	default:
+		s.mend()
+		s.end()
 	}
-	for s.turn.n = range max(1, f.times) {
-		f.do(s)
-		if !s.live(f.steps) {
-			return
+}
+
+// end ends the fault at a server that is mended.
+func (s *site) end() {
+	s.log.add("fault %s has ended at server %d", s.turn.name, s.index)
+	s.turn = nil
+	s.used = min(s.used, s.index) // the program may go back there from now on
+	// The program no longer stands by at silent servers after one that answers again: if that fails
+	// once more the program goes to them, and waits there.
+	for _, o := range s.broken() {
+		if o.index > s.index && o.silent {
+			o.silent, o.turn.out = false, false
 		}
 	}
 }
 
-// all does some actions.
+// mend takes away what a fault has left at the server and on the way to it: nothing then stands in
+// the client's way.
+func (s *site) mend() {
+	must(s.t, s.proxy.Refuse(false))
+	s.proxy.Blackhole(false)
+	s.proxy.Delay(0)
+	if s.names != nil {
+		s.names.code.Store(uint32(dnsmessage.RCodeSuccess))
+	}
+	s.files.writeToken(tokenLife)
+	s.silent = false
+	if s.child.ProcessState != nil { // it was killed
+		s.startServer()
+		return
+	}
+	s.signal(syscall.SIGCONT)
+	s.away = false
+	s.order("Be", Mood{})
+	s.publish()
+}
+
+// inTurn does some actions one after the other.
+func inTurn(do ...action) []action { return do }
+
+// times does one several times.
+func times(n int, do action) []action { return slices.Repeat([]action{do}, n) }
+
+// all does some at once.
 func all(do ...action) action {
 	return func(s *site) {
 		for _, a := range do {
@@ -150,9 +211,6 @@ func all(do ...action) action {
 		}
 	}
 }
-
-// inTurn does one action each time.
-func inTurn(do ...action) action { return func(s *site) { do[s.turn.n](s) } }
 
 func paused(d time.Duration) action { return func(*site) { time.Sleep(d) } }
 
@@ -169,26 +227,15 @@ func cut(s *site) {
 
 func ordered(method string, arg any) action { return func(s *site) { s.order(method, arg) } }
 
-func changed(touch float64) action { return func(s *site) { s.change(touch) } }
-
 // resetStreams resets all streams, of which the server does not hear.
 func (s *site) resetStreams(code http2.ErrCode) {
 	s.deaf = true
 	s.order("Slip", Frame{Type: http2.FrameRSTStream, Code: code})
 }
 
-// refuseStreams ends all streams, and each new one before its first response.
-func refuseStreams(s *site) {
-	s.order("Be", Mood{Refuse: codes.Code(1 + s.rng.IntN(16))})
-}
-
 // served has the same process serve anew, and end each connection at some age; 0 is never.
 func served(age time.Duration) action {
-	return func(s *site) {
-		how := s.serving
-		how.Age = age
-		s.serve(how)
-	}
+	return func(s *site) { s.serve(age) }
 }
 
 // spoiled makes the server send resources that are not valid, or valid ones again.
@@ -219,7 +266,11 @@ func idle(s *site) {
 	cut(s)
 }
 
-func closed(on bool) action { return func(s *site) { must(s.t, s.proxy.Refuse(on)) } }
+// closed ends all connections and takes no more.
+func closed(s *site) {
+	must(s.t, s.proxy.Refuse(true))
+	cut(s)
+}
 
 // blackhole swallows everything, and nobody learns that connections end.
 func blackhole(on bool) action {
@@ -234,37 +285,19 @@ func delayed(d time.Duration) action { return func(s *site) { s.proxy.Delay(d) }
 // delayedOrNot lets requests go out whose answers come late.
 func delayedOrNot(s *site) { s.proxy.Delay(time.Duration(s.rng.IntN(2)) * 200 * time.Millisecond) }
 
-// killed ends the server process by SIGKILL.
-func killed(s *site) {
-	s.away = true
-	s.child.kill()
-}
-
-// started starts another, which says what changed meanwhile.
-func started(s *site) {
-	s.child.kill() // the old one lives if something went wrong
-	s.startServer()
-}
-
 // stopped stops the server process by SIGSTOP. Its connections stand, the kernel accepts
 // more, and nobody answers.
 func stopped(s *site) {
 	s.away = true
-	s.child.signal(syscall.SIGSTOP)
+	s.signal(syscall.SIGSTOP)
 }
 
-// continued continues a stopped server process some time later.
-func continued(after time.Duration) action {
-	return func(s *site) {
-		time.Sleep(after)
-		s.child.signal(syscall.SIGCONT)
-		s.away = false
-		s.publish()
-	}
-}
-
+// nameserverIs has the client look for its server anew, by a nameserver that answers so.
 func nameserverIs(code dnsmessage.RCode) action {
-	return func(s *site) { s.names.code.Store(uint32(code)) }
+	return func(s *site) {
+		s.names.code.Store(uint32(code))
+		cut(s)
+	}
 }
 
 // abandonSocket leaves a socket file behind at which nobody listens, as a process does that was killed.
@@ -275,13 +308,18 @@ func abandonSocket(s *site) {
 	must(s.t, l.Close())
 }
 
-func rotated(client, server validity) action {
-	return func(s *site) { s.files.rotate(client, server) }
+// rotated replaces all certificates, by ones that have expired on some side, and cuts: what was read
+// before serves on.
+func rotated(clientExpired, serverExpired bool) action {
+	return func(s *site) {
+		s.files.rotate(clientExpired, serverExpired)
+		cut(s)
+	}
 }
 
-// certsDamaged breaks the client's files, and cuts: what was read before serves on. Then
-// the server's own are broken too.
-func certsDamaged(damage func(p *pki, file string), names ...string) action {
+// certsDamaged breaks the client's files, and cuts. Then the server's own are broken too, and in the
+// end all are new.
+func certsDamaged(damage func(p *pki, file string), names ...string) []action {
 	in := func(s *site, dir string) {
 		for _, name := range names {
 			damage(s.files, filepath.Join(dir, name))
@@ -294,7 +332,7 @@ func certsDamaged(damage func(p *pki, file string), names ...string) action {
 	}, func(s *site) {
 		s.settle()
 		in(s, s.files.serverDir())
-	})
+	}, rotated(false, false))
 }
 
 // connected makes sure that the client has a connection, and so has read its files: a
@@ -311,40 +349,23 @@ func (s *site) connected() {
 
 // tokenBroken takes the client's token away once the one that it has in its memory is
 // used up.
-func tokenBroken(spoil func(p *pki, file string)) action {
-	return func(s *site) {
+func tokenBroken(spoil func(p *pki, file string)) []action {
+	return inTurn(func(s *site) {
 		s.files.writeToken(31 * time.Second) // the client has it read with its next stream, and keeps it for a second
 		cut(s)
 		s.settle()
 		spoil(s.files, s.files.token())
 		time.Sleep(1500 * time.Millisecond)
 		cut(s)
-	}
+	})
 }
 
-func tokenRenewed(s *site) { s.files.writeToken(tokenLife) }
-
-// hushed is a server that is out of reach until the program was seen to use one after it,
-// and then can be reached, and reads what it is asked, and says nothing.
+// hushed has a server that is out of reach be reached again if the program was seen to use one after
+// it, and read what it is asked, and say nothing.
 func hushed(s *site) {
-	must(s.t, s.proxy.Refuse(true))
-	cut(s)
-	const most = 300 // steps
-	rests := s.rests
-	for n := 0; n < most && s.rests == rests; n++ {
-		if !s.live(1) {
-			return
-		}
+	if s.used > s.index {
+		s.silent = true
+		s.order("Be", Mood{Hush: true})
+		must(s.t, s.proxy.Refuse(false))
 	}
-	if s.rests == rests || s.used < s.index {
-		return
-	}
-	s.silent = true
-	s.order("Be", Mood{Hush: true})
-	must(s.t, s.proxy.Refuse(false))
-}
-
-func unhushed(s *site) {
-	s.silent = false
-	s.order("Be", Mood{})
 }

@@ -22,19 +22,11 @@ type pki struct {
 	dir string
 }
 
-// validity of a certificate.
-type validity uint8
-
-const (
-	valid validity = iota
-	expired
-)
-
 func newPKI(t testing.TB) *pki {
 	p := &pki{t, t.TempDir()}
 	must(t, os.Mkdir(p.clientDir(), 0o700))
 	must(t, os.Mkdir(p.serverDir(), 0o700))
-	p.rotate(valid, valid)
+	p.rotate(false, false)
 	return p
 }
 
@@ -43,11 +35,12 @@ func (p *pki) serverDir() string { return filepath.Join(p.dir, "server") }
 func (p *pki) token() string     { return filepath.Join(p.dir, "token") }
 func (p *pki) socket() string    { return filepath.Join(p.dir, "socket") }
 
-// rotate replaces everything: a new authority, new certificates on both sides, a token.
-func (p *pki) rotate(client, server validity) {
+// rotate replaces everything: a new authority, new certificates on both sides that may have expired
+// already, a token.
+func (p *pki) rotate(clientExpired, serverExpired bool) {
 	ca := p.authority()
-	p.issue(ca, p.clientDir(), client)
-	p.issue(ca, p.serverDir(), server)
+	p.issue(ca, p.clientDir(), clientExpired)
+	p.issue(ca, p.serverDir(), serverExpired)
 	p.writeToken(tokenLife)
 }
 
@@ -57,11 +50,11 @@ func (p *pki) authority() *testutil.CA {
 	return ca
 }
 
-func (p *pki) issue(ca *testutil.CA, dir string, v validity) {
+func (p *pki) issue(ca *testutil.CA, dir string, expired bool) {
 	o := testutil.CertOptions{
 		CommonName: "chaos", DNS: []string{serverName, "localhost"}, IPs: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
-	if v == expired {
+	if expired {
 		o.NotBefore, o.NotAfter = time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour)
 	}
 	cert, err := ca.Issue(o)
@@ -77,10 +70,9 @@ const tokenLife = 90 * time.Second
 
 // writeToken replaces the token with one that has some time to live, or none.
 func (p *pki) writeToken(life time.Duration) {
-	part := base64.RawURLEncoding.AppendEncode
-	token := append(part(nil, []byte(`{"alg":"none"}`)), '.')
-	token = append(part(token, fmt.Appendf(nil, `{"exp":%d}`, time.Now().Add(life).Unix())), '.')
-	must(p.t, testutil.PlaceFile(p.token(), part(token, []byte("signature"))))
+	claims := fmt.Appendf(nil, `{"exp":%d}`, time.Now().Add(life).Unix())
+	token := "e30." + base64.RawURLEncoding.EncodeToString(claims) + ".signature"
+	must(p.t, testutil.PlaceFile(p.token(), []byte(token)))
 }
 
 // expire replaces the token with one that has expired.

@@ -1,9 +1,15 @@
 package chaos
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/rpc"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/testutil"
@@ -12,21 +18,18 @@ import (
 // site is a server, what it says, and the way to it.
 type site struct {
 	*world
-	index   int // its place in the order of priority
-	truth   *truth
-	orders  *rpc.Client // of the server's host
-	child   *child      // the server's process; nil in memory
-	memory  *host       // the server in memory; nil in a process
-	serving Serving
-	proxy   *testutil.TCPProxy // nil in memory
-	names   *nameserver        // nil unless viaDNS
+	index  int // its place in the order of priority
+	truth  *truth
+	orders *rpc.Client        // of the server's host
+	child  *exec.Cmd          // the server's process; nil in memory
+	memory *host              // the server in memory; nil in a process
+	proxy  *testutil.TCPProxy // nil in memory
+	names  *nameserver        // nil unless viaDNS
 
 	turn   *turn // the fault that lasts; nil if none does
 	silent bool  // hushed, and the program stands by there
 	deaf   bool  // the server may not know of the end of connections or streams
 	away   bool  // it cannot take orders; what changes it hears when it is back
-
-	yield func() bool // lets others live while a fault lasts; false if the fault is to end
 }
 
 // String is the server with its fault, for reports.
@@ -45,15 +48,12 @@ func (s *site) build() {
 		ours, its := net.Pipe()
 		go s.memory.obey(its)
 		s.orders = rpc.NewClient(ours)
-		s.serve(Serving{Memory: fmt.Sprint("memory", s.index)})
+		s.serve(0)
 		s.t.Cleanup(func() {
 			s.memory.server.Close()
 			s.orders.Close()
 		})
 		return
-	}
-	if s.variant.tls {
-		s.serving = Serving{TLS: s.files.serverDir()}
 	}
 	var err error
 	const nowhere = "127.0.0.1:1"
@@ -68,18 +68,52 @@ func (s *site) build() {
 		s.names = newNameserver(s.t)
 	}
 	s.startServer()
+	s.t.Cleanup(s.kill)
+}
+
+// pipe is the two directions of a connection.
+type pipe struct {
+	io.Reader
+	io.WriteCloser
 }
 
 // startServer starts a server process that serves the truth.
 func (s *site) startServer() {
-	s.child = startChild(s.t)
-	s.orders = s.child.orders
-	s.serve(s.serving)
+	self, err := os.Executable()
+	must(s.t, err)
+	s.child = exec.Command(self, serveArg)
+	s.child.Stderr = os.Stderr
+	in, err := s.child.StdinPipe()
+	must(s.t, err)
+	out, err := s.child.StdoutPipe()
+	must(s.t, err)
+	must(s.t, s.child.Start())
+	s.orders = rpc.NewClient(pipe{out, in})
+	s.serve(0)
 }
 
-// serve has the server serve, anew if it does already, at a new port.
-func (s *site) serve(how Serving) {
-	how.First = s.model.items(s.truth)
+// kill ends the server process with SIGKILL and waits for it. A second call does nothing.
+func (s *site) kill() {
+	s.away = true
+	if err := s.child.Process.Kill(); !errors.Is(err, os.ErrProcessDone) {
+		must(s.t, err)
+	}
+	_ = s.child.Wait()   // "signal: killed"
+	_ = s.orders.Close() // by then it may be closed already
+}
+
+func (s *site) signal(sig syscall.Signal) { must(s.t, s.child.Process.Signal(sig)) }
+
+// serve has the server serve, anew if it does already, at a new port. It ends each connection at
+// some age; 0 is never.
+func (s *site) serve(age time.Duration) {
+	how := Serving{Age: age, First: s.model.items(s.truth)}
+	if s.variant.tls {
+		how.TLS = s.files.serverDir()
+	}
+	if s.memory != nil {
+		how.Memory = fmt.Sprint("memory", s.index)
+	}
 	var addr string
 	must(s.t, s.orders.Call("host.Serve", how, &addr))
 	s.away = false

@@ -1,7 +1,9 @@
 package chaos
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -93,15 +95,125 @@ func (w *world) start(config client.Config) {
 	w.t.Cleanup(w.program.close)
 }
 
-// moment is the time between two steps.
-func (w *world) moment() { time.Sleep(time.Duration(w.rng.IntN(15)) * time.Millisecond) }
-
 // step changes a subscription of the program or some resources of a server.
 func (w *world) step() {
 	if w.rng.IntN(4) == 0 {
 		w.sites[w.rng.IntN(len(w.sites))].change(0.1)
 	} else {
 		w.program.step(w.rng)
+	}
+}
+
+// round has faults at all servers, which overlap where there are several; it sees now and then
+// that all is well with the servers that are left, and in the end with the first. Who is next is left
+// to chance, so servers go and come back in any order.
+func (w *world) round(from []fault) {
+	from = slices.DeleteFunc(slices.Clone(from), func(f fault) bool { return !f.possible(w.variant) })
+	outs := slices.DeleteFunc(slices.Clone(from), func(f fault) bool { return !f.out })
+	quota := 2*len(w.sites) - 1
+	if len(from) == 0 {
+		quota = 0
+	}
+	for quota > 0 || len(w.broken()) > 0 {
+		site := w.sites[w.rng.IntN(len(w.sites))]
+		if quota > 0 && site.turn == nil && w.rng.IntN(4) == 0 {
+			f := from[w.rng.IntN(len(from))]
+			if len(outs) > 0 && w.rng.IntN(len(w.sites)) > 0 { // the others step in for it
+				f = outs[w.rng.IntN(len(outs))]
+			}
+			if w.goesWith(f) {
+				quota--
+				site.begin(f)
+			}
+		}
+		if broken := w.broken(); len(broken) > 0 {
+			broken[w.rng.IntN(len(broken))].resume()
+		}
+		w.step()
+		time.Sleep(time.Duration(w.rng.IntN(15)) * time.Millisecond)
+		if w.allOut() && w.rng.IntN(10) == 0 {
+			w.rest()
+		}
+	}
+	w.rest()
+}
+
+// broken are the servers at which a fault lasts.
+func (w *world) broken() []*site {
+	return slices.DeleteFunc(slices.Clone(w.sites), func(s *site) bool { return s.turn == nil })
+}
+
+// goesWith says whether a fault may begin now. A server that is hushed was out of reach when
+// the client last looked, which a client that has nothing to watch forgets.
+func (w *world) goesWith(f fault) bool {
+	other := map[string]string{"idle": "hushed", "hushed": "idle"}[f.name]
+	return !slices.ContainsFunc(w.broken(), func(s *site) bool { return s.turn.name == other })
+}
+
+// allOut says that some servers have faults, and all of those are out of reach for sure.
+func (w *world) allOut() bool {
+	broken := w.broken()
+	return len(broken) > 0 && !slices.ContainsFunc(broken, func(s *site) bool { return !s.turn.out })
+}
+
+// rest sees that the program knows what the first server says that can be reached, and that
+// all servers are asked for what they should be.
+func (w *world) rest() {
+	w.program.probe(w.rests)
+	w.rests++
+	w.used = slices.IndexFunc(w.sites, func(s *site) bool { return s.turn == nil })
+	w.log.add("rest with %s: server %d is active", w.broken(), w.used)
+	if w.used == nobody {
+		w.model.use(nobody, false)
+		w.await(false)
+		return
+	}
+	active := w.sites[w.used]
+	active.settle()
+	for _, s := range w.sites {
+		if s.deaf {
+			s.deaf = s.turn != nil // what is silenced later lasts too
+			s.proxy.Cut()
+		}
+	}
+	if err := eventually(patience, func() error { return w.checkRequests(active.index) }); err != nil {
+		w.t.Fatalf("while server %d is active: %v", active.index, err)
+	}
+	active.settle()
+}
+
+// settle waits until every watch is right by the word of this server, has it change everything,
+// and waits again: so it is seen that every subscription stands. It then notes what is known.
+func (s *site) settle() {
+	s.t.Helper()
+	s.model.use(s.index, false)
+	s.await(false)
+	s.log.add("everything changes")
+	s.refresh()
+	s.await(true)
+	must(s.t, s.program.checkDump())
+	s.model.settle()
+	s.log.add("settled")
+}
+
+// patience is how long the program may take to know what the server says, once nothing
+// stands in its way.
+const patience = 40 * time.Second
+
+// await waits until every watch is right.
+func (w *world) await(calm bool) {
+	w.t.Helper()
+	must(w.t, eventually(patience, func() error { return w.model.checkEvents(calm) }))
+}
+
+// eventually waits until a check finds nothing, and else returns what it found last.
+func eventually(limit time.Duration, check func() error) error {
+	for deadline := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) {
+		if err := check(); err == nil {
+			return nil
+		} else if time.Now().After(deadline) {
+			return fmt.Errorf("after %v: %w", limit, err)
+		}
 	}
 }
 
