@@ -44,7 +44,7 @@ type subscription struct {
 	troubled  bool   // the newest notice to its watches was of trouble with the server
 	gone      bool   // not in its cache any more
 	locator   bool   // raw says where the resource is, and is not the resource
-	selfNamed bool   // raw came without a wrapper that names it
+	selfNamed bool   // raw names it itself: it came without a wrapper that does, and not by an alias
 	nameOnStream
 }
 

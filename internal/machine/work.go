@@ -160,8 +160,9 @@ func (m *Machine) commitEntry(now time.Time, resp *response, it *Item, sub *subs
 	entry := &resp.Resources[it.index]
 	// DELTA-9: the version of what is accepted.
 	version := resp.versionOf(entry)
-	sub.locator, sub.selfNamed = it.Locator, len(entry.Name) == 0
-	if as := resp.givenAs(it.index, sub, sub != it.sub); r.sameFor(it, sub) {
+	as := resp.givenAs(it.index, sub, sub != it.sub)
+	sub.locator, sub.selfNamed = it.Locator, !as.alias && len(entry.Name) == 0
+	if r.sameFor(it, sub) {
 		sub.hold(it.Raw, as) // so that the same bytes are known at once next time
 		m.confirm(sub, version)
 	} else {
