@@ -43,8 +43,7 @@ func (m *Machine) read(now time.Time, resp *response, removed [][]byte) {
 func (r *reader) find(i int) *subscription {
 	l := r.link
 	if sub := l.repeated(r.response, i); sub != nil {
-		sub.see(r.response)
-		return sub
+		return r.own(sub)
 	}
 	name, err := l.nameOf(&r.Resources[i])
 	if len(r.Resources[i].Name) == 0 && name != nil {
@@ -93,7 +92,12 @@ func (r *reader) find(i int) *subscription {
 		r.namedTwice(i, sub)
 		return sub
 	}
-	_ = r.setAlias(sub, nil) // it has the name itself now
+	return r.own(sub)
+}
+
+// own notes that the response holds a resource by its own name, so that this is no alias.
+func (r *reader) own(sub *subscription) *subscription {
+	_ = r.setAlias(sub, nil) // there is always room for less
 	sub.see(r.response)
 	return sub
 }
