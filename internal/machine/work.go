@@ -161,6 +161,11 @@ func (m *Machine) commitEntry(now time.Time, resp *response, it *Item, sub *subs
 	// DELTA-9: the version of what is accepted.
 	version := resp.versionOf(entry)
 	as := resp.givenAs(it.index, sub, sub != it.sub)
+	// ALIAS-2: no collection has it, and nobody watches it any more.
+	if as.alias && !sub.lives() {
+		m.noteAbsent(sub, ReasonRemoved)
+		return
+	}
 	sub.locator, sub.selfNamed = it.Locator, !as.alias && len(entry.Name) == 0
 	if r.sameFor(it, sub) {
 		sub.hold(it.Raw, as) // so that the same bytes are known at once next time
