@@ -48,7 +48,9 @@ func polledOverTLS(addr string, config bootstrap.TLS) bootstrap.ManagementServer
 func onSocket(t *testing.T, sc testutil.RESTConfig, server func(addr string) bootstrap.ManagementServer) *restRig {
 	t.Helper()
 	r := &restRig{t: t, srv: testutil.StartRESTServer(t, sc)}
-	r.conn = buildREST(t, transport.RESTConfig{}, server(r.srv.Addr()))
+	ms := server(r.srv.Addr())
+	ms.REST().RequestTimeout = time.Minute
+	r.conn = buildREST(t, transport.RESTConfig{}, ms)
 	r.set("1", "a")
 	return r
 }
@@ -170,7 +172,9 @@ func TestRESTEndpoints(t *testing.T) {
 	closed := listen(t, "127.0.0.1:0")
 	closed.Close()
 	first, second := testutil.StartRESTServer(t, testutil.RESTConfig{}), testutil.StartRESTServer(t, testutil.RESTConfig{})
-	c := buildREST(t, transport.RESTConfig{}, polled(closed.Addr().String(), first.Addr(), second.Addr()))
+	ms := polled(closed.Addr().String(), first.Addr(), second.Addr())
+	ms.REST().RequestTimeout = time.Minute
+	c := buildREST(t, transport.RESTConfig{}, ms)
 	r := &restRig{t: t, srv: first, conn: c}
 	r.open()
 	r.ask("", "a")
