@@ -77,7 +77,8 @@ func (m *Machine) readOn(now time.Time, s *stream) {
 	if s.state != up || s.reading || len(s.undelivered) > 0 {
 		return
 	}
-	if n, size := s.owes(); size > maxOwedSize || n > maxOwed && s.writing == nil {
+	// S-2: a flood is read no faster than it is answered.
+	if n, size := s.owes(); size > maxOwedSize || n > maxOwed && m.holdsBack(now, s) > maxOwed {
 		s.heldBack = now
 		return
 	}
@@ -85,6 +86,17 @@ func (m *Machine) readOn(now time.Time, s *stream) {
 	s.reading = true
 	s.clock.run(now)
 	m.fx.Read = append(m.fx.Read, s.ref())
+}
+
+// holdsBack counts the answers that the client itself does not send yet. Others wait for the server to take one.
+func (m *Machine) holdsBack(now time.Time, s *stream) (n int) {
+	throttled := now.Before(s.Rate.ready(&s.throttle))
+	for _, l := range s.order {
+		if at, _ := m.notBefore(now, l, oweAnswer); throttled || now.Before(at) {
+			n += len(l.owed)
+		}
+	}
+	return n
 }
 
 // endDeaf ends a stream that its server does not read.

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
 // The first request of pure interest leaves at once, the next a millisecond later.
@@ -69,6 +71,37 @@ func TestPaceGivesWayToResponse(t *testing.T) {
 	if fx := r.decode(tasks[0]); len(fx.Send) != 1 {
 		t.Errorf("%d messages left with the answer, want 1", len(fx.Send))
 	}
+}
+
+// A flood of responses that say nothing is read no faster than it is answered, also while the writer has an answer.
+//
+// spec: S-2
+func TestFloodBehindWriter(t *testing.T) {
+	r := newRig(t, Config{}, Server{Delta: true})
+	r.step(Start{r.watch("a")})
+	r.up()
+	empty := func() (fx Effects, reads bool) {
+		fx = r.step(Received{r.ref, &wire.Response{TypeURL: r.typ.URL, Nonce: "n"}})
+		return fx, len(r.step(Delivered{r.ref}).Read) > 0
+	}
+	for range 2 * stormSame { // until it is known for a flood
+		if fx, _ := empty(); len(fx.Send) > 0 {
+			r.step(Written{r.ref})
+		}
+	}
+	r.now = r.now.Add(stormPause)
+	if fx := r.step(Tick{}); len(fx.Send) != 1 {
+		t.Fatalf("%d answers went to the writer", len(fx.Send))
+	}
+	for n := range 4 * maxOwed {
+		if _, reads := empty(); !reads {
+			if n < maxOwed/2 {
+				t.Errorf("reading stops after %d responses", n)
+			}
+			return
+		}
+	}
+	t.Error("reading does not stop")
 }
 
 // The text of a NACK is cut where it gets too long, between characters.
