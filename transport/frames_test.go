@@ -245,7 +245,8 @@ func TestCloseWhereNothingIsRead(t *testing.T) {
 			}
 			start := time.Now()
 			c.Close()
-			if d := time.Since(start); d > 2*time.Second {
+			// Else it would wait for as long as the server does not read. A machine may be busy.
+			if d := time.Since(start); d > 20*time.Second {
 				t.Errorf("Close took %v", d)
 			}
 		})
