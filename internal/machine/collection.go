@@ -277,12 +277,12 @@ func byName(a, b *collection) int { return strings.Compare(a.name, b.name) }
 func (c *collection) needsNoMore() bool {
 	l := c.self.link()
 	// WILD-5: a server that has said nothing at all on this stream says nothing by its silence.
-	if l.answered == 0 && !(l.stream.Delta && l.claimsHeld) {
+	if l.firstResponse == 0 && !(l.stream.Delta && l.claimsHeld) {
 		return false
 	}
 	if f := c.self.fault(); f != nil && f.Kind != FaultTimeout {
 		// What was refused before the first request listed the members, the server would say again.
-		before := c.self.claimed && (l.answered == 0 || c.self.seen.before(l.answered))
+		before := c.self.claimed && (l.firstResponse == 0 || c.self.seen.before(l.firstResponse))
 		if f.Kind != FaultRejected || !before {
 			return false
 		}

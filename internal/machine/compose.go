@@ -41,7 +41,7 @@ func (l *link) composeSotW(a *answer, node []byte) [][]byte {
 // beginSotW makes a DiscoveryRequest without names.
 func (l *link) beginSotW(a *answer, node []byte) []byte {
 	version := l.version
-	if l.answered == 0 {
+	if l.firstResponse == 0 {
 		version = l.versionToClaim() // SOTW-2, ACK-7: none that was accepted on this stream
 		l.claimsHeld = version != ""
 	}

@@ -49,7 +49,7 @@ func (resp *response) findCompleted() {
 
 // awaited says that a collection was requested from the server and has no first state yet.
 func (resp *response) awaited(c *collection) bool {
-	return c.ownedBy(resp.link.stream) && resp.link.sent(c.self) && !c.self.complete
+	return c.ownedBy(resp.link.stream) && resp.link.hasLeft(c.self) && !c.self.complete
 }
 
 // membersGone is what the end of a collection means (xRFC TP1): it has no members but those that the response
@@ -98,7 +98,7 @@ func (r *reader) absent() (all []statement) {
 // lacks is what follows for a subscription that a full state leaves out.
 func (resp *response) lacks(sub *subscription) statementKind {
 	l := resp.link
-	subscribed := l.sent(sub)
+	subscribed := l.hasLeft(sub)
 	switch {
 	case resp.omits(sub) && sub.foreign():
 		return statesDoubt
@@ -116,8 +116,8 @@ func (resp *response) lacks(sub *subscription) statementKind {
 	return statesNothing
 }
 
-// applyStatement does what a statement says; live says that the response's stream still stands.
-func (m *Machine) applyStatement(now time.Time, resp *response, it statement, live bool) {
+// applyStatement does what a statement says; stands says that the response's stream still stands.
+func (m *Machine) applyStatement(now time.Time, resp *response, it statement, stands bool) {
 	l, sub := resp.link, it.sub
 	fail := func(kind FaultKind, err error, status Status) {
 		m.noteFault(sub, &Fault{Kind: kind, Err: err, At: now, Version: resp.Version}, status, it.drops(l))
@@ -134,7 +134,7 @@ func (m *Machine) applyStatement(now time.Time, resp *response, it statement, li
 		fail(FaultData, &StatusError{it.err.Code, it.err.Message}, StatusReceivedError)
 	case it.kind == statesAgree:
 		sub.credit()
-	case live && m.confirmForeign(now, l, sub):
+	case stands && m.confirmForeign(now, l, sub):
 		m.remove(now, sub, ReasonAbsent)
 	}
 }
@@ -146,10 +146,10 @@ func (resp *response) omits(sub *subscription) bool {
 	switch {
 	case !sub.known():
 		return false
-	case l.sent(sub), l.stream.FullState:
+	case l.hasLeft(sub), l.stream.FullState:
 		return true
 	case sub.of.isGlob():
-		return sub.of.self != nil && l.sent(sub.of.self)
+		return sub.of.self != nil && l.hasLeft(sub.of.self)
 	}
 	// Most servers do not count structured names to the wildcard. One that is watched and not yet requested is not
 	// missing.

@@ -5,11 +5,11 @@ import "time"
 // finish applies what a response says beside values; then the answer is owed.
 func (m *Machine) finish(now time.Time, resp *response) {
 	l, s := resp.link, resp.link.stream
-	live := m.current(resp.ref) == s && s.state == up && s.types[l.cache.typ.URL] == l
+	stands := m.current(resp.ref) == s && s.state == up && s.types[l.cache.typ.URL] == l
 	told := len(m.fx.Notify)
 	// DELTA-8: removals come after resources.
 	for _, it := range resp.statements {
-		m.applyStatement(now, resp, it, live)
+		m.applyStatement(now, resp, it, stands)
 	}
 	resp.changed = resp.changed || len(m.fx.Notify) > told
 	m.endFaults(resp)
@@ -19,19 +19,19 @@ func (m *Machine) finish(now time.Time, resp *response) {
 		l.accepted = now
 	}
 	// ACK-7: a refused version is not taken.
-	if len(resp.lines) == 0 && !s.Delta && (live || s.ResumeVersion && !resp.missed) {
+	if len(resp.lines) == 0 && !s.Delta && (stands || s.ResumeVersion && !resp.missed) {
 		l.version, l.versionForm, l.versionOf = resp.Version, resp.form, resp.serial
 		l.lapsed = l.lapsed && !resp.tellsAll()
 	}
-	m.finishCollections(now, resp, live)
+	m.finishCollections(now, resp, stands)
 	m.endResponse(now, resp)
 }
 
-// finishCollections does what a response means for collections, and if it is live, for the stream that it
+// finishCollections does what a response means for collections and, if that stands still, for the stream that it
 // came on.
-func (m *Machine) finishCollections(now time.Time, resp *response, live bool) {
+func (m *Machine) finishCollections(now time.Time, resp *response, stands bool) {
 	s := resp.link.stream
-	if live {
+	if stands {
 		m.recovered(s)
 	}
 	for _, c := range resp.completes {
@@ -41,13 +41,13 @@ func (m *Machine) finishCollections(now time.Time, resp *response, live bool) {
 			m.markComplete(now, c.self, resp.Version)
 		}
 	}
-	if live {
+	if stands {
 		m.resumed(resp)
 		if l := resp.link; resp.tellsAll() && !resp.nameless {
 			l.stated, l.sawAll = resp.serial, l.sawAll || l.form == wildLegacy
 		}
 		m.answerUntimed(now, resp.link)
-		if resp.confirms || resp.serial == resp.link.answered {
+		if resp.confirms || resp.serial == resp.link.firstResponse {
 			resp.link.sweepTimer = 0 // the server goes on, and has a full period again
 		}
 		// ACK-1: each response is answered once.
@@ -98,7 +98,7 @@ func (m *Machine) endResponse(now time.Time, resp *response) {
 func (m *Machine) resumed(resp *response) {
 	l := resp.link
 	// P-4: only a resume confirms what it leaves out.
-	if resp.serial != l.answered || !l.stream.Delta {
+	if resp.serial != l.firstResponse || !l.stream.Delta {
 		return
 	}
 	var subs []*subscription

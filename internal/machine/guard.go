@@ -83,12 +83,12 @@ func (m *Machine) propound(l *link, p Proposal, ends map[*subscription]bool) {
 // one brings it again.
 func (m *Machine) guarded(now time.Time, ev Guarded) {
 	resp, s := ev.Proposal.resp, m.touch(ev.Proposal.ref)
-	live := s != nil && s.state == up
+	stands := s != nil && s.state == up
 	switch {
-	case resp == nil && live:
+	case resp == nil && stands:
 		m.sweepGuarded(now, ev)
 	case resp == nil:
-	case !live || s.types[resp.link.cache.typ.URL] != resp.link:
+	case !stands || s.types[resp.link.cache.typ.URL] != resp.link:
 		resp.dropUntold()
 		m.endResponse(now, resp)
 	case ev.Err != nil:

@@ -78,7 +78,7 @@ func (m *Machine) readOn(now time.Time, s *stream) {
 		return
 	}
 	// S-2: a flood is read no faster than it is answered.
-	if n, size := s.owes(); size > maxOwedSize || n > maxOwed && m.holdsBack(now, s) > maxOwed {
+	if n, size := s.owes(); size > maxOwedSize || n > maxOwed && s.holdsBack(now) > maxOwed {
 		s.heldBack = now
 		return
 	}
@@ -89,10 +89,10 @@ func (m *Machine) readOn(now time.Time, s *stream) {
 }
 
 // holdsBack counts the answers that the client itself does not send yet. Others wait for the server to take one.
-func (m *Machine) holdsBack(now time.Time, s *stream) (n int) {
+func (s *stream) holdsBack(now time.Time) (n int) {
 	throttled := now.Before(s.Rate.ready(&s.throttle))
 	for _, l := range s.order {
-		if at, _ := m.notBefore(now, l, oweAnswer); throttled || now.Before(at) {
+		if at, _ := l.before(oweAnswer); throttled || now.Before(at) {
 			n += len(l.owed)
 		}
 	}

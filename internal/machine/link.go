@@ -40,7 +40,7 @@ type onStream struct {
 	requested     bool            // a request went to the writer
 	written       bool            // it has left
 	claimsHeld    bool            // the first request says what is held
-	answered      serial          // of the first response; 0 before it
+	firstResponse serial          // of the first response; 0 before it
 	nonce         string          // of the newest response
 	instead       *Instead        // what that holds; nil if there is none
 	form          wildForm        // how the wildcard was requested
@@ -214,9 +214,9 @@ func (l *link) named(sub *subscription) bool {
 	return l.requested && l.names.Has(sub.onWire())
 }
 
-// sent says whether a request that asks for a subscription has left. For the wildcard or a glob a response shows that
+// hasLeft says whether a request that asks for a subscription has left. For the wildcard or a glob a response shows that
 // too, which may come before the news from the writer.
-func (l *link) sent(sub *subscription) bool {
+func (l *link) hasLeft(sub *subscription) bool {
 	return sub.subscribed && (!l.message.asksFor(sub) || l.message.answered && sub.isCollection())
 }
 

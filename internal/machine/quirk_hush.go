@@ -88,7 +88,7 @@ func (u *unheard) when(m *Machine) time.Duration {
 
 // wake sets the alarm for the first name. A server that has not answered on the stream yet is waited for.
 func (u *unheard) wake(m *Machine, now time.Time) {
-	if s := u.link.stream; u.link.answered != 0 && len(u.names) > 0 {
+	if s := u.link.stream; u.link.firstResponse != 0 && len(u.names) > 0 {
 		m.setAlarm(now, s, u, u.when(m)-s.clock.at(now))
 	}
 }

@@ -24,7 +24,7 @@ func (q *tooLarge) forget() { clear(q.largest) }
 func (q *tooLarge) limit() int { return *q.budget }
 
 func (q *tooLarge) requested(_ time.Time, l *link, _ debt, size int) {
-	if l.answered == 0 {
+	if l.firstResponse == 0 {
 		q.largest[l] = max(q.largest[l], size)
 	}
 }
@@ -33,7 +33,7 @@ func (q *tooLarge) requested(_ time.Time, l *link, _ debt, size int) {
 func (q *tooLarge) ended(m *Machine, _ time.Time, end *ending) {
 	s, size := q.stream, 0
 	for l, n := range q.largest {
-		if l.answered == 0 {
+		if l.firstResponse == 0 {
 			size = max(size, n)
 		}
 	}

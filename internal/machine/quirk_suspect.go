@@ -54,7 +54,7 @@ func (q *suspects) before(l *link, what debt) (at time.Time, doubts int) {
 	at = it.hold.until
 	for _, other := range q.stream.order {
 		// S-3: types that are doubted are requested one by one.
-		if other.requested && other.answered == 0 {
+		if other.requested && other.firstResponse == 0 {
 			at = later(at, q.of.on(other).firstAt.Add(grace))
 		}
 	}

@@ -18,7 +18,7 @@ func (m *Machine) read(now time.Time, resp *response, removed [][]byte) {
 		r.found = append(r.found, r.find(i))
 	}
 	r.note(now, r.found)
-	m.logForeign(r)
+	m.logOutside(r)
 	r.findAliases()
 	r.whole = r.mentioned == r.link.cache.subs.len()
 	r.findRemoved()
@@ -132,8 +132,8 @@ func (r *reader) mayName(n xdstp.Name) bool {
 	if r.link.answersFor(n) {
 		return true
 	}
-	if r.foreign++; r.foreign == 1 {
-		r.firstForeign = n.String()
+	if r.outside++; r.outside == 1 {
+		r.firstOutside = n.String()
 	}
 	return false
 }
@@ -150,13 +150,13 @@ func (l *link) maySay(name []byte) bool {
 	return err == nil && (sub != nil || n.Type == "" || l.answersFor(n))
 }
 
-// logForeign tells the operator of names that the server may not speak of.
-func (m *Machine) logForeign(r *reader) {
-	if r.foreign > 0 {
+// logOutside tells the operator of names that the server may not speak of.
+func (m *Machine) logOutside(r *reader) {
+	if r.outside > 0 {
 		m.fx.Log = append(m.fx.Log, Log{
-			Warn: true, Server: r.link.stream.server, TypeURL: r.link.cache.typ.URL, Name: r.firstForeign,
+			Warn: true, Server: r.link.stream.server, TypeURL: r.link.cache.typ.URL, Name: r.firstOutside,
 			Text:  "a response holds structured names of authorities that its server does not answer for; they are passed over",
-			Attrs: []any{"count", r.foreign},
+			Attrs: []any{"count", r.outside},
 		})
 	}
 }

@@ -46,8 +46,8 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 		m.written(now, l) // nothing was subscribed to before it, so it has left
 	}
 	m.serial = m.serial.next()
-	if l.answered == 0 {
-		l.answered = m.serial
+	if l.firstResponse == 0 {
+		l.firstResponse = m.serial
 	}
 	resp := &response{Response: r, ref: s.ref(), link: l, serial: m.serial, form: l.form}
 	l.nonce, l.paced, l.added = r.Nonce, time.Time{}, false

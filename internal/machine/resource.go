@@ -215,7 +215,7 @@ func (m *Machine) answerTimeout(now time.Time, sub *subscription) {
 		m.unstore(sub)
 	}
 	// SOTW-2: the server has said nothing since it was named, so the version that was accepted says nothing of it.
-	l.lapsed = l.lapsed || l.added || l.answered == 0
+	l.lapsed = l.lapsed || l.added || l.firstResponse == 0
 	status, f := StatusDoesNotExist, (*Fault)(nil)
 	if l.stream.TransientTimeout > 0 {
 		status, f = StatusTimeout, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}

@@ -115,8 +115,8 @@ func hashOfEntry(payload []byte, locator bool, a *wire.Attributes) uint64 {
 	return hash
 }
 
-// versionOf is the version of an entry: delta's own, else the response's.
-func (resp *response) versionOf(r *wire.Resource) string {
+// entryVersion is the version of an entry: delta's own, else the response's.
+func (resp *response) entryVersion(r *wire.Resource) string {
 	if resp.link.stream.Delta {
 		return string(r.Version)
 	}
@@ -167,8 +167,8 @@ type reader struct {
 	aliased  map[int]*aliased     // entries that have aliases, by index
 	mentions map[*aliasTarget]int // of resources that have aliases
 
-	foreign      int    // structured names that the server does not answer for
-	firstForeign string // of them
+	outside      int    // structured names that the server does not answer for
+	firstOutside string // of them
 	passed       bool   // an error was passed over
 
 	newBytes int   // bytes of payloads that have to be decoded

@@ -188,7 +188,7 @@ func (m *Machine) written(now time.Time, l *link) {
 		switch {
 		case !l.has(sub):
 		// P-1: the timer waits for the wildcard's answer; a server that said nothing at all lacks nothing.
-		case sub.unconfirmed && l.answered == 0 && (l.form == wildLegacy || sub.foreign()):
+		case sub.unconfirmed && l.firstResponse == 0 && (l.form == wildLegacy || sub.foreign()):
 			l.untimed = append(l.untimed, sub)
 		case sent.since.before(sub.seen): // the answer was faster than the news of the request
 		default:
@@ -203,7 +203,8 @@ func (m *Machine) written(now time.Time, l *link) {
 
 // notBefore is the earliest time at which a type may send what it owes; the stream's rate limit comes on top. It is
 // the one place where it is decided how often the client speaks.
-func (m *Machine) notBefore(now time.Time, l *link, what debt) (at time.Time, doubts int) {
+func (m *Machine) notBefore(now time.Time, l *link, what debt) (_ time.Time, doubts int) {
+	var at time.Time
 	switch what {
 	case oweNothing, oweAnswer, oweBoth:
 	case oweInterest:
@@ -211,11 +212,8 @@ func (m *Machine) notBefore(now time.Time, l *link, what debt) (at time.Time, do
 	case oweStream:
 		at = m.renewalAt(now, l)
 	}
-	for _, q := range l.stream.quirks {
-		until, more := q.before(l, what)
-		at, doubts = later(at, until), doubts+more
-	}
-	return at, doubts
+	until, doubts := l.before(what)
+	return later(at, until), doubts
 }
 
 // What is waited for between two streams that are begun anew for a wildcard. The wait doubles, and is

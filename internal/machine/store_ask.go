@@ -17,7 +17,7 @@ func (src *source) failed() bool {
 func (r *recall) heardServer() bool {
 	return slices.ContainsFunc(r.source.reached(), func(s *stream) bool {
 		l := s.types[r.cache.typ.URL]
-		return l != nil && l.answered != 0
+		return l != nil && l.firstResponse != 0
 	})
 }
 

@@ -11,11 +11,11 @@ import (
 // response and silence lead to the same sweep.
 func (m *Machine) sweepLater(now time.Time, l *link) {
 	// LKG-5: silence confirms what is claimed.
-	if l.sweepTimer != 0 || l.answered == 0 && !(l.written && l.claimsHeld) {
+	if l.sweepTimer != 0 || l.firstResponse == 0 && !(l.written && l.claimsHeld) {
 		return
 	}
 	l.unconfirmStale()
-	if l.answered != 0 && len(l.unconfirmed) > 0 || l.unsettles() {
+	if l.firstResponse != 0 && len(l.unconfirmed) > 0 || l.unsettles() {
 		m.setAlarm(now, l.stream, (*sweep)(l), cmp.Or(max(m.timeout(l.stream), 0), silence))
 	}
 }
@@ -30,7 +30,7 @@ func (w *sweep) ring(m *Machine, now time.Time) { m.sweep(now, (*link)(w)) }
 // sweep removes the members that the server did not confirm, if a guard does not mind.
 func (m *Machine) sweep(now time.Time, l *link) {
 	l.sweepTimer = 0
-	if m.forgetUnseenStored(l); l.answered == 0 {
+	if m.forgetUnseenStored(l); l.firstResponse == 0 {
 		return // in what a server has not said nothing is missing
 	}
 	unconfirmed := slices.DeleteFunc(l.unconfirmed, l.decidedFor)

@@ -8,7 +8,7 @@ func (m *Machine) await(now time.Time, sub *subscription) {
 	l := sub.link()
 	switch {
 	// DNE-2: the request has not left.
-	case !l.sent(sub):
+	case !l.hasLeft(sub):
 	case sub.isCollection() && (sub.complete || !sub.wanted()):
 	// DNE-3, DNE-5: what is not held has a timer, on each stream anew; not what this server has refused, or has an
 	// error for, on this stream.
@@ -39,14 +39,14 @@ func (sub *subscription) ring(m *Machine, now time.Time) { m.answerTimeout(now, 
 // silence from now on means nothing: that it is refused, or has an error. What was said on
 // an earlier stream, or by another server, does not count.
 func (l *link) faulted(sub *subscription) bool {
-	return l.answered != 0 && !sub.seen.before(l.answered) && (sub.status == StatusNacked || sub.status == StatusReceivedError)
+	return l.firstResponse != 0 && !sub.seen.before(l.firstResponse) && (sub.status == StatusNacked || sub.status == StatusReceivedError)
 }
 
 // awaitSubscribed starts the timer of a name that may have been requested already.
 func (m *Machine) awaitSubscribed(now time.Time, sub *subscription) {
 	l := sub.link()
 	m.await(now, sub)
-	if l.sent(sub) && !l.stream.Delta && l.form == wildLegacy {
+	if l.hasLeft(sub) && !l.stream.Delta && l.form == wildLegacy {
 		l.untimed = append(l.untimed, sub)
 	}
 }

@@ -15,7 +15,7 @@ func (m *Machine) answerUntimed(now time.Time, l *link) {
 	subs := slices.DeleteFunc(l.untimed, func(sub *subscription) bool { return !l.has(sub) })
 	sortSubs(subs)
 	subs = slices.Compact(subs)
-	if l.untimed = subs; full && l.sawAll || !full && l.answered != 0 {
+	if l.untimed = subs; full && l.sawAll || !full && l.firstResponse != 0 {
 		l.untimed = nil
 	}
 	for _, sub := range subs {

@@ -114,7 +114,7 @@ func (m *Machine) applyPlanned(now time.Time, resp *response, it planned) {
 		if was := sub.given(); was != resp.givenAs(it.index, sub, was.shared) {
 			sub.hold(sub.raw, resp.givenAs(it.index, sub, was.shared))
 		}
-		m.confirm(sub, resp.versionOf(entry))
+		m.confirm(sub, resp.entryVersion(entry))
 		m.renewTTL(now, sub, entry)
 	default:
 		// TTL-3: a heartbeat sets the time anew.
@@ -159,7 +159,7 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 func (m *Machine) commitEntry(now time.Time, resp *response, it *Item, sub *subscription, r Result) {
 	entry := &resp.Resources[it.index]
 	// DELTA-9: the version of what is accepted.
-	version := resp.versionOf(entry)
+	version := resp.entryVersion(entry)
 	as := resp.givenAs(it.index, sub, sub != it.sub)
 	// ALIAS-2: no collection has it, and nobody watches it any more.
 	if as.alias && !sub.lives() {
@@ -204,7 +204,7 @@ func (r Result) sameFor(it *Item, sub *subscription) bool {
 
 // refusal is the fault of an entry that is invalid.
 func (resp *response) refusal(now time.Time, i int, err error, hash uint64) *Fault {
-	return &Fault{Kind: FaultRejected, Err: err, At: now, Version: resp.versionOf(&resp.Resources[i]), refused: hash}
+	return &Fault{Kind: FaultRejected, Err: err, At: now, Version: resp.entryVersion(&resp.Resources[i]), refused: hash}
 }
 
 // refuse notes that an entry is invalid.
