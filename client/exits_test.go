@@ -19,22 +19,33 @@ import (
 	"github.com/xdswatch/xdswatch/transport"
 )
 
-// exits ends the goroutine of the first caller at one place, once it is armed.
+// exits ends the goroutine of the first caller at one place, or panics, once it is armed.
 type exits struct {
-	place string
-	armed atomic.Bool
+	place  string
+	panics bool
+	armed  atomic.Bool
 }
 
 func (e *exits) at(place string) {
-	if place == e.place && e.armed.CompareAndSwap(true, false) {
-		runtime.Goexit()
+	if place != e.place || !e.armed.CompareAndSwap(true, false) {
+		return
 	}
+	if e.panics {
+		panic("on purpose")
+	}
+	runtime.Goexit()
 }
 
 // Functions of the program that end their goroutine stop neither a stream nor its next attempt.
 // spec: H-12
-func TestConfigExits(t *testing.T) {
-	for _, place := range []string{"Node", "Backoff", "NextBackOff", "Build", "Open", "Recv"} {
+func TestConfigExits(t *testing.T) { testExits(t, false) }
+
+// Nor do those that panic.
+// spec: H-12
+func TestConfigPanics(t *testing.T) { testExits(t, true) }
+
+func testExits(t *testing.T, panics bool) {
+	for _, place := range []string{"Node", "Backoff", "NextBackOff", "Build", "Open", "Send", "Recv"} {
 		t.Run(place, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := testutil.NewServer(testutil.OnRequest(func(st *testutil.Stream, r *testutil.Request) {
@@ -42,7 +53,7 @@ func TestConfigExits(t *testing.T) {
 						_ = st.Send(testutil.SotW(cds.Type.TypeURL(), "1", "n", cluster("a", ""))) // the stream may be over
 					}
 				}))
-				e := &exits{place: place}
+				e := &exits{place: place, panics: panics}
 				r := newRig(t, srv, func(c *client.Config) {
 					c.Node = func(n *corev3.Node) *corev3.Node { return e.node(n) }
 					c.Backoff = func() backoff.BackOff { return e.policy() }
@@ -111,6 +122,11 @@ func (c exitingConn) Open(ctx context.Context, method string) (transport.Stream,
 type exitingStream struct {
 	transport.Stream
 	*exits
+}
+
+func (s exitingStream) Send(msg ...[]byte) error {
+	s.at("Send")
+	return s.Stream.Send(msg...)
 }
 
 func (s exitingStream) Recv() (transport.Frame, error) {

@@ -20,8 +20,15 @@ type conn struct {
 	made transport.Conn // nil until then
 }
 
-// errTransportExited is the error of a transport that did not return.
 var errTransportExited = errors.New("the transport ended its goroutine (runtime.Goexit)")
+
+// transportFault is the error of a transport that did not return, with what was recovered: nil after a Goexit.
+func transportFault(p any) error {
+	if p == nil {
+		return errTransportExited
+	}
+	return fmt.Errorf("the transport panicked: %s", redact.Panic(p))
+}
 
 // conns are the connections that are kept; owned by the loop.
 type conns struct {
@@ -84,9 +91,7 @@ func (c *conn) get(ctx context.Context) (transport.Conn, error) {
 // openApart opens a stream by code of the program's. Whatever that does is the failure of the attempt.
 func openApart(open func() (transport.Stream, error)) (ts transport.Stream, err error) {
 	Apart(func() { ts, err = open() }, func(p any) {
-		if ts, err = nil, errTransportExited; p != nil {
-			err = fmt.Errorf("the transport panicked: %s", redact.Panic(p))
-		}
+		ts, err = nil, transportFault(p)
 	})
 	return ts, err
 }

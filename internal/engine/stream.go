@@ -154,12 +154,20 @@ func (e *Engine) write(s *stream) {
 		return
 	}
 	e.work.Go(func() { e.read(s, ts) })
+	sends := false
+	defer func() {
+		if sends { // for good
+			e.broken(s, transportFault(recover()))
+		}
+	}()
 	for {
 		select {
 		case <-s.ctx.Done():
 			return
 		case msg := <-s.outbox:
-			if s.send(ts, msg) != nil {
+			sends = true
+			err := s.send(ts, msg)
+			if sends = false; err != nil {
 				return // the reader tells why
 			}
 			e.post(machine.Written{Ref: s.ref})
@@ -174,7 +182,7 @@ func (e *Engine) read(s *stream, ts transport.Stream) {
 	receives := false
 	defer func() {
 		if receives { // for good
-			e.broken(s, errTransportExited)
+			e.broken(s, transportFault(recover()))
 		}
 	}()
 	for {
