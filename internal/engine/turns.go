@@ -18,12 +18,12 @@ const (
 // is decoded: what the newer ones have waits for it, and so for handlers, without being in maxUntold.
 const spareTasks = 8
 
-// turns are the tasks that wait for a worker. Servers take turns, so that what one sent, be it
+// turns are the tasks that wait for a worker. Servers and their types take turns, so that what one sent, be it
 // hundreds of thousands of resources, holds up those of another by one task.
 type turns struct {
-	of     map[int][]*machine.Task // by server, in order
-	queue  []int                   // the servers that have any, the next first
-	untold map[int]int             // bytes that wait for handlers, by server; none of zero
+	of     map[ordered][]*machine.Task
+	queue  []ordered   // those that have any, the next first
+	untold map[int]int // bytes that wait for handlers, by server; none of zero
 	begun  map[ordered][]*machine.Task
 }
 
@@ -35,11 +35,13 @@ type ordered struct {
 }
 
 func newTurns() turns {
-	return turns{of: map[int][]*machine.Task{}, untold: map[int]int{}, begun: map[ordered][]*machine.Task{}}
+	return turns{of: map[ordered][]*machine.Task{}, untold: map[int]int{}, begun: map[ordered][]*machine.Task{}}
 }
 
 // waits says whether tasks of a server wait for a worker.
-func (t *turns) waits(server int) bool { return len(t.of[server]) > 0 }
+func (t *turns) waits(server int) bool {
+	return slices.ContainsFunc(t.queue, func(o ordered) bool { return o.server == server })
+}
 
 // owes notes that resources of a server went to handlers.
 func (t *turns) owes(server, size int) { t.untold[server] += size }
@@ -53,34 +55,34 @@ func (t *turns) told(server, size int) {
 
 func (t *turns) add(tasks ...*machine.Task) {
 	for _, task := range tasks {
-		if len(t.of[task.Server]) == 0 {
-			t.queue = append(t.queue, task.Server)
+		o := orderOf(task)
+		if len(t.of[o]) == 0 {
+			t.queue = append(t.queue, o)
 		}
-		t.of[task.Server] = append(t.of[task.Server], task)
+		t.of[o] = append(t.of[o], task)
 	}
 }
 
 // next takes a task; nil if there is none, or if handlers or an older task have to come first: values that
 // wait for them take several times what the server has sent.
 func (t *turns) next() *machine.Task {
-	at := slices.IndexFunc(t.queue, func(server int) bool {
-		return t.untold[server] < maxUntold && len(t.begun[orderOf(t.of[server][0])]) < workers()+spareTasks
+	at := slices.IndexFunc(t.queue, func(o ordered) bool {
+		return t.untold[o.server] < maxUntold && len(t.begun[o]) < workers()+spareTasks
 	})
 	if at < 0 {
 		return nil
 	}
-	server := t.queue[at]
+	o := t.queue[at]
 	t.queue = slices.Delete(t.queue, at, at+1)
-	tasks := t.of[server]
+	tasks := t.of[o]
 	task := tasks[0]
 	tasks[0] = nil
-	o := orderOf(task)
 	t.begun[o] = append(t.begun[o], task)
 	if tasks = tasks[1:]; len(tasks) > 0 {
-		t.of[server] = tasks
-		t.queue = append(t.queue, server)
+		t.of[o] = tasks
+		t.queue = append(t.queue, o)
 	} else {
-		delete(t.of, server)
+		delete(t.of, o)
 	}
 	return task
 }

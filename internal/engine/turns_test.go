@@ -6,27 +6,27 @@ import (
 	"github.com/xdswatch/xdswatch/internal/machine"
 )
 
-// Servers take turns, and the tasks of one keep their order.
+// Servers and their types take turns, and the tasks of one type keep their order.
 //
 // spec: H-2
 func TestTurns(t *testing.T) {
 	ts := newTurns()
-	task := func(server int) *machine.Task { return &machine.Task{Server: server} }
-	many := []*machine.Task{task(0), task(0), task(0)}
-	one, two := task(1), task(2)
+	typ, other := &machine.Type{}, &machine.Type{}
+	task := func(server int, typ *machine.Type) *machine.Task { return &machine.Task{Server: server, Type: typ} }
+	many := []*machine.Task{task(0, typ), task(0, typ), task(0, typ)}
+	one, two, three := task(1, typ), task(0, other), task(2, typ)
 	ts.add(many...)
 	if got := ts.next(); got != many[0] {
 		t.Fatal("not the first task")
 	}
-	ts.add(one)
-	ts.add(two)
-	for i, want := range []*machine.Task{many[1], one, two, many[2], nil} {
+	ts.add(one, two, three)
+	for i, want := range []*machine.Task{many[1], one, two, three, many[2], nil} {
 		if got := ts.next(); got != want {
 			t.Errorf("%d: %v, want %v", i, got, want)
 		}
 	}
 	if len(ts.of) != 0 {
-		t.Errorf("%d servers are left over", len(ts.of))
+		t.Errorf("%d types are left over", len(ts.of))
 	}
 }
 
@@ -58,12 +58,8 @@ func TestTurnsWaitForTheOldest(t *testing.T) {
 	ts := newTurns()
 	typ, other := &machine.Type{}, &machine.Type{}
 	most := workers() + spareTasks
-	ts.add(&machine.Task{Type: other})
 	for range 3 * most {
 		ts.add(&machine.Task{Type: typ})
-	}
-	if got := ts.next(); got.Type != other {
-		t.Fatal("not the first task")
 	}
 	oldest := ts.next()
 	n := 1
@@ -73,6 +69,10 @@ func TestTurnsWaitForTheOldest(t *testing.T) {
 	}
 	if n != most {
 		t.Errorf("%d tasks were begun while the oldest is decoded, want %d", n, most)
+	}
+	ts.add(&machine.Task{Type: other})
+	if got := ts.next(); got == nil || got.Type != other {
+		t.Errorf("%v is next, want the other type's", got)
 	}
 	ts.decoded(oldest)
 	for task := ts.next(); task != nil; task = ts.next() {
