@@ -5,6 +5,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -113,10 +114,7 @@ type reference struct {
 	seen sighting
 	read bool  // since it was seen so, and left alone
 	err  error // why it could not be read, when that was tried last
-
-	// Of the last look: the sum before it, and when to look again because the file is being written, or 0.
-	was  [sha256.Size]byte
-	wait time.Duration
+	busy bool  // it is being written, and not for longer than that is waited for
 }
 
 // check looks at the file. It returns when to look again because the file is being
@@ -174,43 +172,33 @@ func (s *source) checkReferences(now time.Time) (again time.Duration) {
 	return again
 }
 
+// lookAtReferences looks at each file once. It returns when to look again because one is being written, or 0, and
+// whether a Secret has changed. A Secret stays what it was while one of its files is being written, so that a
+// certificate and its key that are replaced together are told together.
 func (s *source) lookAtReferences(now time.Time) (again time.Duration, changed bool) {
-	live := map[string]*reference{}
+	live, states := map[string]*reference{}, map[string][sha256.Size]byte{}
 	for _, path := range s.content.refers.files {
 		r := s.references[path]
 		if r == nil {
 			r = &reference{}
 		}
-		r.was = r.sum
-		r.wait = r.check(now, path, s.config)
-		again = sooner(again, r.wait)
+		wait := r.check(now, path, s.config)
+		r.busy = wait > 0 && now.Sub(r.seen.restive) <= impatience*s.config.Settle
+		again = sooner(again, wait)
 		live[path] = r
 	}
 	s.references = live
 	for _, of := range s.content.refers.secrets {
-		s.holdBack(now, of)
-	}
-	for _, r := range live {
-		changed = changed || r.sum != r.was
-	}
-	return again, changed
-}
-
-// holdBack lets no file of a Secret change while another of its files is being written: a certificate
-// and its key that are replaced together are told together. One that is written without a pause holds
-// back the others no longer than it would be waited for alone.
-func (s *source) holdBack(now time.Time, of secret) {
-	if !slices.ContainsFunc(of.files, func(path string) bool {
-		r := s.references[path]
-		return r.wait > 0 && now.Sub(r.seen.restive) <= impatience*s.config.Settle
-	}) {
-		return
-	}
-	for _, path := range of.files {
-		if r := s.references[path]; r.was != [sha256.Size]byte{} {
-			r.sum, r.read = r.was, r.read && r.sum == r.was
+		was, known := s.states[of.key()]
+		state := was
+		if !known || !slices.ContainsFunc(of.files, func(path string) bool { return live[path].busy }) {
+			state = s.hash(of.files)
 		}
+		states[of.key()] = state
+		changed = changed || state != was
 	}
+	s.states = states
+	return again, changed
 }
 
 // unread is the first file that a Secret refers to and that cannot be read; nil if there is none.
@@ -228,10 +216,13 @@ func (s *source) unread() error {
 	return nil
 }
 
-// state is what the files of a Secret hold, as a hash.
-func (s *source) state(of secret) [sha256.Size]byte {
+// key names the files of a Secret.
+func (of secret) key() string { return strings.Join(of.files, "\x00") }
+
+// hash is of what files hold.
+func (s *source) hash(files []string) [sha256.Size]byte {
 	hash := sha256.New()
-	for _, path := range of.files {
+	for _, path := range files {
 		hash.Write(s.references[path].sum[:])
 	}
 	return [sha256.Size]byte(hash.Sum(nil))
@@ -243,7 +234,7 @@ func (i *interest) renew(s *source) (renewed map[int]bool) {
 	before := i.states
 	i.states = map[string][sha256.Size]byte{}
 	for _, of := range s.content.refers.secrets {
-		state := s.state(of)
+		state := s.states[of.key()]
 		i.states[of.name] = state
 		if was, told := before[of.name]; !told || was != state {
 			if renewed == nil {

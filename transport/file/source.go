@@ -30,7 +30,8 @@ type source struct {
 	fault            error
 	contents, faults int
 
-	references map[string]*reference // files that the content refers to, by their paths
+	references map[string]*reference        // files that the content refers to, by their paths
+	states     map[string][sha256.Size]byte // of the Secrets, by their files: what these held when they were last left alone
 }
 
 // sighting is what the system said of a file, to tell whether it is being written.

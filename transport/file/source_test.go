@@ -3,8 +3,10 @@ package file
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,6 +111,50 @@ func TestReferenceBesideBusyOne(t *testing.T) {
 	}
 	if told != impatience+1 {
 		t.Errorf("the certificate is told with look %d, want %d", told, impatience+1)
+	}
+}
+
+// A Secret whose own files are left alone does not wait for those of another, with which it shares one.
+//
+// spec: FILE-2
+func TestReferenceShared(t *testing.T) {
+	t.Parallel()
+	const settle = 100 * time.Millisecond
+	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	dir := t.TempDir()
+	ca, a, b := filepath.Join(dir, "ca"), filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	write := func(text string, at time.Time, paths ...string) {
+		for _, path := range paths {
+			must(t, os.WriteFile(path, []byte(text), 0o644))
+			must(t, os.Chtimes(path, at, at))
+		}
+	}
+	secrets := []secret{{0, "A", []string{a, ca}}, {1, "B", []string{b, ca}}}
+	s := source{config: &Config{Settle: settle, MaxSize: 1 << 10}, content: &content{refers: references{
+		files: []string{a, b, ca}, secrets: secrets,
+	}}}
+	write("1", start, ca, a, b)
+	now := start.Add(time.Hour)
+	i := &interest{}
+	s.checkReferences(now)
+	i.renew(&s)
+	write("2", start.Add(time.Minute), ca, b) // and left alone
+	var told []string
+	for n := range 10 {
+		now = now.Add(settle)
+		if n < 5 {
+			write("2", now, a)
+		}
+		s.checkReferences(now)
+		renewed := i.renew(&s)
+		for _, of := range secrets {
+			if renewed[of.index] {
+				told = append(told, fmt.Sprint(of.name, " at look ", n))
+			}
+		}
+	}
+	if want := []string{"B at look 1", "A at look 5"}; !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
 	}
 }
 
