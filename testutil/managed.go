@@ -45,7 +45,8 @@ type ManagementServer struct {
 	config ManagementConfig
 	counts counter
 
-	mu       sync.Mutex          // held over the cache's work, which Stop ends
+	setting  sync.Mutex // held over the cache's work, which Stop ends
+	mu       sync.Mutex
 	snapshot *cache.Snapshot     // nil until set
 	cache    cache.SnapshotCache // of the last start
 	ctx      context.Context     // done when the server of the last start is stopped
@@ -96,10 +97,13 @@ func (m *ManagementServer) Set(version string, resources ...proto.Message) error
 	if err != nil {
 		return fmt.Errorf("snapshot %q: %w", version, err)
 	}
+	m.setting.Lock()
+	defer m.setting.Unlock()
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.snapshot = snapshot
-	if err := m.cache.SetSnapshot(m.ctx, NodeKey, snapshot); err != nil && m.ctx.Err() == nil {
+	cache, ctx := m.cache, m.ctx
+	m.mu.Unlock()
+	if err := cache.SetSnapshot(ctx, NodeKey, snapshot); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("snapshot %q: %w", version, err)
 	}
 	return nil
