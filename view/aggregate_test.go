@@ -40,6 +40,10 @@ func testMembersOverTheWire(t *testing.T, variant client.Variant) {
 	}()
 	v, err := New(t.Context(), c, Root{Type: RootCluster, Name: "root"}, Config{})
 	must(t, err)
+	defer func() {
+		v.Stop()
+		<-v.Done()
+	}()
 	st, err := srv.Accept(t.Context())
 	must(t, err)
 	send := func(kind, version string, lines ...string) {

@@ -29,6 +29,7 @@ func scripted(t *testing.T, root Root, config Config) (v *View, send func(kind, 
 	})
 	v, err = New(t.Context(), c, root, config)
 	must(t, err)
+	t.Cleanup(func() { <-v.Done() }) // t's context is over by then
 	st, err := srv.Accept(t.Context())
 	must(t, err)
 	return v, func(kind, line string, removed ...string) {
