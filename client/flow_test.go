@@ -116,10 +116,7 @@ func TestDecodingWaitsForTheOldest(t *testing.T) {
 		st := r.accept()
 		r.request(st, "eds []")
 		const n = 60_000 // more than decoders of many processors take at once
-		resources := make([]proto.Message, n)
-		for i := range resources {
-			resources[i] = assignment(fmt.Sprintf("name-%05d", i))
-		}
+		resources := manyAssignments(n)
 		r.send(st, testutil.SotW(kind.TypeURL(), "1", "n1", resources...))
 		synctest.Wait()
 		if got := decoded.Load(); got > n/2 {
@@ -131,6 +128,15 @@ func TestDecodingWaitsForTheOldest(t *testing.T) {
 			t.Errorf("%d of %d values were decoded", got, n)
 		}
 	})
+}
+
+// manyAssignments have names from name-00000 on.
+func manyAssignments(n int) []proto.Message {
+	all := make([]proto.Message, n)
+	for i := range all {
+		all[i] = assignment(fmt.Sprintf("name-%05d", i))
+	}
+	return all
 }
 
 // While a handler blocks, a large response is decoded as far as some of it may wait, and not as a
@@ -152,10 +158,7 @@ func TestDecodingWaitsForHandlers(t *testing.T) {
 		st := r.accept()
 		r.request(st, "eds []")
 		const n = 60_000 // more than decoders of many processors take at once
-		resources := make([]proto.Message, n)
-		for i := range resources {
-			resources[i] = assignment(fmt.Sprintf("name-%05d", i))
-		}
+		resources := manyAssignments(n)
 		_, err = r.c.Watch(context.Background(), kind, "name-00000", func(client.Event[any]) { <-hold })
 		must(t, err)
 		r.send(st, testutil.SotW(kind.TypeURL(), "1", "n1", resources...))
