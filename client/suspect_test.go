@@ -70,7 +70,10 @@ func TestUnknownTypesFromTheStart(t *testing.T) {
 					t.Errorf("of what the server does not know is heard: %q", heard)
 				}
 			}
-			if n := ends.Load() - before; before > 8 || n > 12 {
+			// An end makes one type doubtful at least, by 1, or 2 after a response, which one of three has: after nine both
+			// have 6 doubts, and the next end of each blames it.
+			const most = 9 + 2
+			if n := ends.Load() - before; before > most || n > 12 {
 				t.Errorf("%d streams ended at first, and %d in ten minutes", before, n)
 			}
 			if n := strings.Count(r.log.text(), "the type is held back"); n != 2 {
