@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -45,7 +46,7 @@ func TestConfigExits(t *testing.T) { testExits(t, false) }
 func TestConfigPanics(t *testing.T) { testExits(t, true) }
 
 func testExits(t *testing.T, panics bool) {
-	for _, place := range []string{"Node", "Backoff", "NextBackOff", "Build", "Open", "Send", "Recv"} {
+	for _, place := range []string{"Node", "Backoff", "NextBackOff", "Build", "Open", "Send", "Recv", "Close", "Conn.Close"} {
 		t.Run(place, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := testutil.NewServer(testutil.OnRequest(func(st *testutil.Stream, r *testutil.Request) {
@@ -65,12 +66,17 @@ func testExits(t *testing.T, panics bool) {
 				time.Sleep(time.Minute)
 				srv.SetRefuse(false)
 				time.Sleep(time.Minute)
+				r.c.Close()
+				<-r.c.Done()
 				synctest.Wait()
 				if got := lines(rec.all()); !slices.Contains(got, "updated a 1") {
 					t.Errorf("heard %q", got)
 				}
 				if e.armed.Load() {
 					t.Error("the program's function was not called")
+				}
+				if strings.HasSuffix(place, "Close") && panics && !strings.Contains(r.log.text(), "the transport panicked while it closed") {
+					t.Errorf("logged:\n%s", r.log.text())
 				}
 			})
 		})
@@ -119,6 +125,11 @@ func (c exitingConn) Open(ctx context.Context, method string) (transport.Stream,
 	return exitingStream{s, c.exits}, err
 }
 
+func (c exitingConn) Close() error {
+	defer c.at("Conn.Close")
+	return c.Conn.Close()
+}
+
 type exitingStream struct {
 	transport.Stream
 	*exits
@@ -132,4 +143,9 @@ func (s exitingStream) Send(msg ...[]byte) error {
 func (s exitingStream) Recv() (transport.Frame, error) {
 	s.at("Recv")
 	return s.Stream.Recv()
+}
+
+func (s exitingStream) Close() {
+	defer s.at("Close")
+	s.Stream.Close()
 }

@@ -33,6 +33,7 @@ func transportFault(p any) error {
 // conns are the connections that are kept; owned by the loop.
 type conns struct {
 	work   *sync.WaitGroup
+	letGo  func(*Server, func()) // [Engine.letGo]
 	to     map[*Server]*conn
 	unused []*conn // whose last stream ended in this step
 }
@@ -68,7 +69,20 @@ func (cs *conns) hangUp() {
 
 // close closes a connection without waiting: gRPC waits up to seconds for a peer that
 // does not read.
-func (cs *conns) close(c *conn) { cs.work.Go(c.close) }
+func (cs *conns) close(c *conn) {
+	cs.work.Go(func() { cs.letGo(c.server, c.close) })
+}
+
+// letGo has the transport close what it made for a server. If it panics that is logged, and ends nothing else.
+func (e *Engine) letGo(server *Server, close func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			// H-12: what goes wrong in the program's code ends nothing else.
+			e.Complain("the transport panicked while it closed a stream or a connection", server.URI, "", redact.Panic(p))
+		}
+	}()
+	close()
+}
 
 // get makes the connection if there is none yet. Who comes after one that failed tries again.
 func (c *conn) get(ctx context.Context) (transport.Conn, error) {

@@ -148,7 +148,7 @@ func New(c Config) *Engine {
 		requests: map[int]*requests{}, lines: newLines(&c),
 	}
 	e.lanes.dispatch, e.lanes.home = e.dispatchApart, map[int]*lane{}
-	e.conns = conns{work: &e.work, to: map[*Server]*conn{}}
+	e.conns = conns{work: &e.work, letGo: e.letGo, to: map[*Server]*conn{}}
 	e.watchdog = watchdog{lines: e.lines, timeout: c.HandlerTimeout}
 	e.servers.Store(&[]*Server{})
 	e.extend(c.Servers, c.Sources)

@@ -149,7 +149,7 @@ func (e *Engine) write(s *stream) {
 		e.post(machine.Down{Ref: s.ref, Kind: machine.FaultConnection, Err: WithText(err)})
 		return
 	}
-	defer ts.Close()
+	defer e.letGo(s.server, ts.Close)
 	if !e.post(machine.Up{Ref: s.ref, Node: e.node(s.server)}) {
 		return
 	}
