@@ -1,5 +1,3 @@
-//go:build unix
-
 package statuspage_test
 
 import (
@@ -7,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"syscall"
 	"testing"
 	"time"
 
@@ -23,6 +20,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/configdump"
 	"github.com/xdswatch/xdswatch/csds"
+	"github.com/xdswatch/xdswatch/internal/cputime"
 	"github.com/xdswatch/xdswatch/internal/heapsize"
 	"github.com/xdswatch/xdswatch/resource/cds"
 )
@@ -103,9 +101,9 @@ func BenchmarkContents(b *testing.B) {
 	for b.Loop() {
 		for i, form := range forms {
 			grew := heapsize.Watch()
-			before := cpu(b)
+			before := cputime.Used()
 			form.show()
-			used[i] += cpu(b) - before
+			used[i] += cputime.Used() - before
 			grown[i] = max(grown[i], grew())
 		}
 	}
@@ -114,13 +112,4 @@ func BenchmarkContents(b *testing.B) {
 		b.ReportMetric(float64(used[i])/float64(used[0]), "x-decode-"+form.name)
 		b.ReportMetric(float64(grown[i])/(1<<20), "heap-MiB-"+form.name)
 	}
-}
-
-// cpu is what this process has used.
-func cpu(b *testing.B) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

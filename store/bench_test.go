@@ -1,5 +1,3 @@
-//go:build unix
-
 package store_test
 
 import (
@@ -7,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
-	"syscall"
 	"testing"
 	"time"
 
@@ -20,6 +17,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/internal/cputime"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/eds"
@@ -77,15 +75,6 @@ func (l load) messages() []proto.Message {
 		ms[i] = l.make(i)
 	}
 	return ms
-}
-
-// cpu is what this process has used.
-func cpu(b *testing.B) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func benchClient(b *testing.B, server *testutil.Server, kept client.Store, validate bool) *client.Client {
@@ -162,7 +151,7 @@ func loadOnce(b *testing.B, l load, frame []byte, dir string) time.Duration {
 		kept = d
 	}
 	runtime.GC()
-	before := cpu(b)
+	before := cputime.Used()
 	c := benchClient(b, server, kept, false)
 	told := watchAll(b, c, l.kind)
 	st, err := server.Accept(b.Context())
@@ -174,7 +163,7 @@ func loadOnce(b *testing.B, l load, frame []byte, dir string) time.Duration {
 	}
 	told()
 	c.Close()
-	return cpu(b) - before
+	return cputime.Used() - before
 }
 
 // BenchmarkStart is a start with 100,000 resources of the store and no server, until all were told, in
@@ -218,7 +207,7 @@ func BenchmarkStart(b *testing.B) {
 				var floor, start, floorCPU, startCPU time.Duration
 				for b.Loop() {
 					runtime.GC()
-					at, used := time.Now(), cpu(b)
+					at, used := time.Now(), cputime.Used()
 					ms := make([]proto.Message, 0, many)
 					for _, raw := range raws {
 						m := l.none()
@@ -227,14 +216,14 @@ func BenchmarkStart(b *testing.B) {
 						}
 						ms = append(ms, m)
 					}
-					floor, floorCPU = floor+time.Since(at), floorCPU+cpu(b)-used
+					floor, floorCPU = floor+time.Since(at), floorCPU+cputime.Used()-used
 					runtime.KeepAlive(ms)
 					ms = nil
 					runtime.GC()
-					at, used = time.Now(), cpu(b)
+					at, used = time.Now(), cputime.Used()
 					c := benchClient(b, server, store.Dir(dir, store.Options{}), validate)
 					watchAll(b, c, l.kind)()
-					start, startCPU = start+time.Since(at), startCPU+cpu(b)-used
+					start, startCPU = start+time.Since(at), startCPU+cputime.Used()-used
 					c.Close()
 				}
 				n := float64(b.N)
