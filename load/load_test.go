@@ -310,7 +310,7 @@ func TestKilledInAReport(t *testing.T) {
 // spec: LRS-f LRS-4
 func TestMetrics(t *testing.T) {
 	report := &orcav3.OrcaLoadReport{
-		CpuUtilization: 0.5, MemUtilization: 0.75, ApplicationUtilization: 0.25, RpsFractional: 7, NamedMetrics: map[string]float64{"x": 1, "y": 2, "z": 0},
+		CpuUtilization: 0.5, MemUtilization: 0.75, ApplicationUtilization: 0.25, RpsFractional: 7, NamedMetrics: map[string]float64{"": 3, "x": 1, "y": 2, "z": 0},
 	}
 	for names, want := range map[string]string{
 		"":                                     ``,
@@ -318,8 +318,10 @@ func TestMetrics(t *testing.T) {
 		"mem_utilization":                      `mem_utilization { num_requests_finished_with_metric: 2 total_metric_value: 1.5 }`,
 		"cpu_utilization":                      `cpu_utilization { num_requests_finished_with_metric: 2 total_metric_value: 1 }`,
 		"application_utilization cpu":          `application_utilization { num_requests_finished_with_metric: 2 total_metric_value: 0.5 }`,
+		"named_metrics. named_metrics":         ``,
 		"named_metrics.x named_metrics.absent": `load_metric_stats { metric_name: "named_metrics.x" num_requests_finished_with_metric: 2 total_metric_value: 2 }`,
-		"named_metrics.* named_metrics.x": `load_metric_stats { metric_name: "named_metrics.x" num_requests_finished_with_metric: 2 total_metric_value: 2 }
+		"named_metrics.* named_metrics.x": `load_metric_stats { metric_name: "named_metrics." num_requests_finished_with_metric: 2 total_metric_value: 6 }
+			load_metric_stats { metric_name: "named_metrics.x" num_requests_finished_with_metric: 2 total_metric_value: 2 }
 			load_metric_stats { metric_name: "named_metrics.y" num_requests_finished_with_metric: 2 total_metric_value: 4 }
 			load_metric_stats { metric_name: "named_metrics.z" num_requests_finished_with_metric: 2 }`,
 	} {

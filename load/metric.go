@@ -39,7 +39,7 @@ func newFilter(names []string) *filter {
 			f.app = true
 		case named && key == "*":
 			f.all = true
-		case named:
+		case named && key != "":
 			f.named[key] = true
 		}
 	}
