@@ -214,7 +214,8 @@ func (c *Client) watchOne(ctx context.Context, kind resource.AnyType, name strin
 // that the top-level servers have (xDS protocol, "Wildcard subscriptions"). A glob,
 // "xdstp://authority/type/path/*", is the resources whose names have one more segment in place
 // of the "*" and the same context parameters. The URL of a list collection, whose type segment
-// is that of the type followed by "Collection", is the resources that it lists (xRFC TP1).
+// is that of the type followed by "Collection", is the resources that it lists (xRFC TP1); so is
+// an old-style name with [ListByName].
 //
 // The handler gets the members' events in batches: first the values that are held, later the
 // changes. An event of kind [EventSynced] says that the first state is complete, also that of an
@@ -252,12 +253,12 @@ func (c *Client) WatchAll(ctx context.Context, kind resource.AnyType, collection
 	kind, form := c.serving(kind)
 	s := c.newCollection(ctx, v)
 	s.watch.Explicit = o.explicit
-	l, isList, err := c.listOf(kind, collection)
+	l, isList, err := c.listOf(kind, collection, o)
 	switch {
 	case err != nil:
 		return nil, c.configError(kind, collection, err)
 	case isList:
-		err = s.prepareList(kind, l)
+		err = s.prepareList(kind, collection, l)
 	default:
 		err = s.prepareAll(kind, collection)
 	}

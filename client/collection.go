@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/xdswatch/xdswatch/internal/follow"
+	"github.com/xdswatch/xdswatch/internal/listing"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/xdstp"
@@ -27,37 +29,55 @@ func (c *Client) newCollection(ctx context.Context, v *view) *collection {
 	return s
 }
 
-// listOf reads the URL of a list collection of a type; ok says whether a text is one.
-func (c *Client) listOf(kind resource.AnyType, collection string) (l xdstp.Locator, ok bool, err error) {
+// listOf reads the name of a list collection of a type, nil if that is no URL; ok says whether a text is one.
+func (c *Client) listOf(kind resource.AnyType, collection string, o watchOptions) (l *xdstp.Locator, ok bool, err error) {
 	if !xdstp.IsXDSTP(collection) && !xdstp.IsFile(collection) {
-		return l, false, nil
+		// LEDS-1: with "/*" at its end it would be a glob.
+		return nil, o.list && collection != "" && collection != wildcard && !strings.HasSuffix(collection, "/*"), nil
 	}
-	if l, err = c.locator(kind, collection, true); err != nil {
-		return l, false, err
+	at, err := c.locator(kind, collection, true)
+	if err != nil {
+		return nil, false, err
 	}
-	if l.Scheme != xdstp.SchemeFile && !l.Name.IsListCollection(kind.TypeURL()) {
-		return l, false, nil
+	if at.Scheme != xdstp.SchemeFile && !at.Name.IsListCollection(kind.TypeURL()) {
+		return nil, false, nil
 	}
-	if _, ok := l.Entry(); ok {
-		return l, false, fmt.Errorf("%w: an inline entry is one resource", ErrCollection)
+	if _, ok := at.Entry(); ok {
+		return nil, false, fmt.Errorf("%w: an inline entry is one resource", ErrCollection)
 	}
-	return l, true, nil
+	return &at, true, nil
 }
 
-// prepareList prepares the watch of a list collection.
-func (s *collection) prepareList(kind resource.AnyType, l xdstp.Locator) error {
-	c, name := s.client, l.String()
+// prepareList prepares the watch of a list collection; at is nil if its name is no URL.
+func (s *collection) prepareList(kind resource.AnyType, name string, at *xdstp.Locator) error {
+	c := s.client
+	if at != nil {
+		name = at.String()
+	}
 	if _, err := c.typeOf(kind, name); err != nil {
 		return err
 	}
-	if _, err := c.prepareAt(c.directoryOf(kind), l, s.view, &s.watch); err != nil {
+	if err := s.placeList(c.directoryOf(kind), name, at); err != nil {
 		return c.configError(kind, name, cause(err))
 	}
 	s.name, s.caughtUp = name, true
-	s.members = follow.List(host{c, kind, s.view, s.watch.Lane}, kind.TypeURL(), l, &s.watch, s)
+	s.members = follow.List(host{c, kind, s.view, s.watch.Lane}, kind.TypeURL(), name, at, &s.watch, s)
 	s.tree.Store(s.members.Tree)
 	s.watch.Owner = s.members.Sink()
 	return nil
+}
+
+// placeList finds the servers of a list collection.
+func (s *collection) placeList(directory listing.Kind, name string, at *xdstp.Locator) error {
+	if at != nil {
+		_, err := s.client.prepareAt(directory, *at, s.view, &s.watch)
+		return err
+	}
+	r, err := s.view.table.Resolve(directory.TypeURL(), name)
+	if err != nil {
+		return err
+	}
+	return s.client.place(directory, r, s.view, &s.watch)
 }
 
 // prepareAll prepares the watch of a wildcard or a glob.

@@ -15,9 +15,11 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/resource/cds"
+	"github.com/xdswatch/xdswatch/testutil"
 )
 
 // spec: COLL-1 COLL-3 COLL-4 COLL-5
@@ -61,6 +63,59 @@ func TestList(t *testing.T) {
 		watch.Stop()
 		w.unwanted()
 	})
+}
+
+// A list whose name is no URL is one where the program says so. Structured names, globs and the wildcard stay
+// what they are.
+//
+// spec: LEDS-1 COLL-4
+func TestListByName(t *testing.T) {
+	known := func(c *client.Config) { c.Bootstrap.Authorities = map[string]bootstrap.Authority{"a": {}} }
+	inBubble(t, func(t *testing.T, r *rig) {
+		watch := func(name string) (*client.Watch, *record) {
+			rec := &record{}
+			w, err := r.c.WatchAll(t.Context(), cds.Type, name, func(b client.Batch[any]) {
+				for _, ev := range b.Events {
+					rec.hear(ev)
+				}
+			}, client.ListByName())
+			must(t, err)
+			return w, rec
+		}
+		list, rec := watch("list")
+		st := r.accept()
+		url := cds.Type.TypeURL() + "Collection"
+		r.asked(st, url, "[list]")
+		send := func(version string, entries ...*xdscorev3.CollectionEntry) {
+			r.send(st, testutil.SotW(url, version, version, testutil.Wrapped("list", "", listing(entries...))))
+		}
+		send("1", inline("e", "", cluster("e", "")), inline("", "7", cluster("u", "")), member(at("a", "x")))
+		r.asked(st, url, "[list] v1 1")
+		r.request(st, "cds ["+at("a", "x")+"]")
+		rec.heard(t, "updated list#entry=e 1", "updated list#1 7")
+		send("2", inline("e", "", cluster("e", "2")))
+		rec.heard(t, "updated list#entry=e 1", "updated list#1 7", "updated list#entry=e 2", "does not exist list#1 removed", "synced list")
+
+		list.Stop()
+		var want []string
+		for _, name := range []string{"*", at("a", "*"), dir("a", "list")} {
+			watch(name)
+			want = append(want, shortNames.Replace(name))
+		}
+		for _, name := range []string{"some/*", "xdstp://a/other/x"} {
+			if _, err := r.c.WatchAll(t.Context(), cds.Type, name, func(client.Batch[any]) {}, client.ListByName()); err == nil {
+				t.Errorf("%q is a collection", name)
+			}
+		}
+		synctest.Wait()
+		var watched []string
+		for _, s := range r.c.Dump() {
+			if s.Watched {
+				watched = append(watched, shortNames.Replace(s.Name))
+			}
+		}
+		same(t, "watched", watched, want)
+	}, known)
 }
 
 // An empty list is complete at once, and so is one that comes late.

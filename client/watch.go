@@ -26,12 +26,20 @@ type watchOptions struct {
 	scope     string
 	fetch     *time.Duration // nil: the source's
 	deltaOnly bool
+	list      bool
 }
 
 // ExplicitWildcard sends the wildcard as the name "*" also where it is the only subscription.
 // Without it the client uses the older form there, which all servers know: a first request
 // without names (xDS protocol, "Wildcard subscriptions").
 func ExplicitWildcard() WatchOption { return func(o *watchOptions) { o.explicit = true } }
+
+// ListByName has [Client.WatchAll] take an old-style name as that of a list collection, unless it is "*" or
+// ends in "/*". Structured names say themselves what they are; the collections of LEDS may have names of either
+// kind (LedsClusterLocalityConfig.leds_collection_name, gRFC A95). Without it an old-style name is
+// [ErrCollection], since one resource may be meant. It changes nothing else. The members' events have the
+// collection's name in place of its URL.
+func ListByName() WatchOption { return func(o *watchOptions) { o.list = true } }
 
 func options(opts []WatchOption) (o watchOptions) {
 	if len(opts) > 0 {

@@ -8,6 +8,7 @@ import (
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/resource"
+	"github.com/xdswatch/xdswatch/resource/leds"
 )
 
 // sets are the subscriptions of a view: a set for each feed, a watch for each collection.
@@ -132,6 +133,9 @@ func (s *sets) options(w watch) (kind resource.AnyType, opts []client.WatchOptio
 	opts = slices.Clip(s.view.config.Options)
 	if feed.kind == vhdsKind { // VHDS-1
 		opts = append(opts, client.DeltaOnly())
+	}
+	if feed.kind == leds.Type { // LEDS-1
+		opts = append(opts, client.ListByName())
 	}
 	if feed.source == nil {
 		return feed.kind, fromStartup(s.view.startup, feed.startup, opts), nil

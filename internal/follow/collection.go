@@ -25,7 +25,7 @@ type Collection struct {
 	trouble *Told // with the collection; nil if none is known
 
 	// Of a list collection.
-	url   xdstp.Locator  // without directives
+	url   string         // without directives; the name itself if that is no URL
 	place *xdstp.Locator // where its directory is, without directives
 	round uint32         // of the newest directory
 	stale bool           // the directory is from the store
@@ -38,11 +38,14 @@ func Members(h Host, typeURL, name string, w *machine.Watch, s Sink) *Collection
 }
 
 // List follows a list collection: its directory, which w watches, and what that lists (xRFC TP1,
-// "List collections").
-func List(h Host, typeURL string, at xdstp.Locator, w *machine.Watch, s Sink) *Collection {
-	c := Members(h, typeURL, at.String(), w, s)
-	c.url, c.waits, c.first = listing.Plain(at), true, new(Name)
-	c.first.init(c.Tree, c.name, &at, w, c)
+// "List collections"); at is nil of one whose name is no URL.
+func List(h Host, typeURL, name string, at *xdstp.Locator, w *machine.Watch, s Sink) *Collection {
+	c := Members(h, typeURL, name, w, s)
+	c.url, c.waits, c.first = name, true, new(Name)
+	if at != nil {
+		c.url = listing.Plain(*at).String()
+	}
+	c.first.init(c.Tree, name, at, w, c)
 	return c
 }
 
@@ -207,7 +210,7 @@ type member struct {
 func (m *member) take(d listing.Directory, i int, t *Told) bool {
 	e := &d.Entries[i]
 	news := &News{Kind: machine.NoticeUpdated, Stale: t.Stale, Server: t.Server, Version: t.Version}
-	m.authority = m.all.url.Name.Authority
+	m.authority = m.all.first.authority
 	if e.Locator != nil {
 		m.authority = e.Locator.Name.Authority
 	}

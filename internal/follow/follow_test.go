@@ -254,7 +254,7 @@ func (d *desk) one(name string) *Tree {
 func (d *desk) all(name string) *Collection {
 	l := locator(d.t, name)
 	w := &machine.Watch{Name: l.Name.String()}
-	c := List(d, typeURL, l, w, d)
+	c := List(d, typeURL, l.String(), &l, w, d)
 	w.Owner = c.Sink()
 	d.Start(w)
 	d.drain()

@@ -157,7 +157,7 @@ func (p *past) ask(l xdstp.Locator, list bool) *ask {
 	a := &ask{p: p, name: l.String(), list: list, said: map[string]string{}, trouble: map[string]string{}}
 	a.watch = &machine.Watch{Name: l.Name.String()}
 	if list {
-		c := List(p, typeURL, l, a.watch, a)
+		c := List(p, typeURL, a.name, &l, a.watch, a)
 		a.tree, a.watch.Owner = c.Tree, c.Sink()
 	} else {
 		a.tree = One(p, typeURL, a.name, &l, a.watch, a)

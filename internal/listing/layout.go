@@ -4,6 +4,7 @@ package listing
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"weak"
 
@@ -87,15 +88,16 @@ func (l *Layout) like(i int, e *Entry) *Entry {
 	return nil
 }
 
-// MemberName is what the entry is called in the collection of a URL without directives:
-// its locator, or the URL with the directive that finds it. What has no name, or that of
+// MemberName is what the entry is called in the collection of a name, or of a URL without directives:
+// its locator, or the collection's with the directive that finds it. What has no name, or that of
 // the collection itself, is called by its index, in a way that is no locator.
-func (e *Entry) MemberName(collection xdstp.Locator, index int) string {
+func (e *Entry) MemberName(collection string, index int) string {
 	switch {
-	case e.Locator != nil && WithoutAlt(*e.Locator).String() != collection.String():
+	case e.Locator != nil && WithoutAlt(*e.Locator).String() != collection:
 		return e.Locator.String()
 	case e.name != "":
-		return entryAt(collection, e.name).String()
+		_, directive, _ := strings.Cut(entryAt(xdstp.Locator{}, e.name).String(), "#")
+		return collection + "#" + directive
 	}
 	return fmt.Sprint(collection, "#", index)
 }
