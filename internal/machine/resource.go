@@ -151,11 +151,7 @@ func (m *Machine) expireTTL(sub *subscription) {
 
 // noteAbsent notes that there is no such resource.
 func (m *Machine) noteAbsent(sub *subscription, reason Reason) {
-	var all []*Watch // of collections, which were told of it
-	// P-11: collections hear of it only if they held it.
-	if sub.known() {
-		all = sub.audience()
-	}
+	all := sub.informed()
 	sub.of.cache.aliases.remove(sub)
 	m.dropState(sub)
 	m.setStatus(sub, StatusDoesNotExist, reason, nil, all)
@@ -185,8 +181,7 @@ func (m *Machine) keepDeleted(now time.Time, sub *subscription, reason Reason) {
 	m.noteFault(sub, &Fault{Kind: FaultData, Err: err, At: now}, StatusDoesNotExist, false)
 }
 
-// answerTimeout: the server did not answer in time. Only watches of the name are notified: those of a collection
-// never heard of it.
+// answerTimeout: the server did not answer in time.
 func (m *Machine) answerTimeout(now time.Time, sub *subscription) {
 	l := sub.link()
 	switch {
@@ -221,7 +216,7 @@ func (m *Machine) answerTimeout(now time.Time, sub *subscription) {
 		status, f = StatusTimeout, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}
 	}
 	// DNE-7: there is no such resource; the subscription stays.
-	m.setStatus(sub, status, ReasonTimeout, f, nil)
+	m.setStatus(sub, status, ReasonTimeout, f, sub.informed())
 }
 
 // ErrNoAnswer is the error of a [FaultTimeout] of a resource or a collection.

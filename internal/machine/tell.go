@@ -36,6 +36,15 @@ func (sub *subscription) audience() []*Watch {
 	return sub.covering()
 }
 
+// informed are those of the audience that know of the resource.
+func (sub *subscription) informed() []*Watch {
+	// P-11: collections hear of an absence only if they held it, or were told why they could not.
+	if sub.known() {
+		return sub.audience()
+	}
+	return nil
+}
+
 // blame says that the notice is because of trouble; if that is with the server, it is with
 // the active one, whoever said what is held.
 func (n *Notice) blame(sub *subscription, f *Fault) {

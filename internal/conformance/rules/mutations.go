@@ -72,6 +72,7 @@ func Mutations() []Mutation {
 		{"P-3", "", always, "nobody hears that a server takes the wildcard for a name", "wild-explicit-unknown"},
 		{"P-4", "", always, "what was refused stays so after a resume", "delta-resume-takes-back"},
 		{"P-11", "", always, "a wildcard hears of every absence", "wild-absence-not-held"},
+		{"P-11", "", never, "a wildcard goes on to have a member that was refused and is gone", "wild-refused-gone-by-name"},
 		{"WILD-5", "response.findCompleted", places.Put("$ && len(resp.Resources) > 0"), "an empty response makes no wildcard ready", "wild-ready-empty"},
 		{"WILD-5", "Machine.answerTimeout", never, "what is silent about a wildcard has nothing, whatever is held", "wild-silent-over-names"},
 		{"WILD-6", "link.setForm", never, "what only the wildcard held stays", "wild-explicit"},
