@@ -165,7 +165,7 @@ func (l *link) composeFirstDelta(node []byte) []byte {
 	}
 	v := versions{link: l, msg: msg}
 	if slices.ContainsFunc(names, (*subscription).byAlias) || slices.ContainsFunc(members, (*subscription).byAlias) {
-		v.claimed = map[string]string{}
+		v.claimed = map[string]bool{}
 	}
 	for i, sub := range names {
 		v.tell(sub, i < named)
@@ -182,8 +182,8 @@ func (l *link) composeFirstDelta(node []byte) []byte {
 type versions struct {
 	*link
 	msg     []byte
-	claimed map[string]string // by name; nil if nothing is held by an alias
-	aliases []aliasVersion    // that are told when the names of the resources were
+	claimed map[string]bool // by name; nil if nothing is held by an alias
+	aliases []aliasVersion  // that are told when the names of the resources were
 }
 
 // aliasVersion is a value that is known by an alias, and whether the message may tell its version.
@@ -212,7 +212,7 @@ func (v *versions) add(sub *subscription) {
 	}
 	v.msg = wire.AppendInitialVersion(v.msg, sub.versionName(), sub.version)
 	if v.claimed != nil {
-		v.claimed[sub.versionName()] = sub.version
+		v.claimed[sub.versionName()] = true
 	}
 }
 
@@ -221,16 +221,28 @@ func (v *versions) add(sub *subscription) {
 func (v *versions) tellAliases() {
 	for _, a := range v.aliases {
 		name := a.sub.versionName()
-		own := v.cache.byWireName([]byte(name))
-		awaited := own != nil && !own.byAlias() && own.wanted() && !own.held() // DELTA-2
-		switch version, claimed := v.claimed[name]; {
-		case claimed && version == a.sub.version:
-		case a.may && !claimed && !awaited:
+		switch {
+		case v.claimed[name]:
+		case a.may && !v.awaited(name): // DELTA-2
 			v.add(a.sub)
-		case !a.may || !a.sub.wanted(): // else it is subscribed to, without a version
+		default:
 			v.unlisted(a.sub)
 		}
 	}
+}
+
+// awaited says that a resource is not held under its own name, and that a watch of it or of its collection waits
+// for it.
+func (l *link) awaited(name string) bool {
+	own, canonical := l.lookup([]byte(name))
+	switch {
+	case own == nil:
+		glob := l.cache.globOf(canonical)
+		return l.wantsStar() || glob != nil && glob.wanted()
+	case own.byAlias() || own.held():
+		return false
+	}
+	return own.wanted() || len(own.covering()) > 0
 }
 
 func (l *link) appendSubscribe(msg []byte, sub *subscription) []byte {
