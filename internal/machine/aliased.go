@@ -25,7 +25,8 @@ func (r *reader) aliasSubs(name, constraints []byte) []*subscription {
 		return nil
 	}
 	// SOTW-9: leave out names for which another server's word counts.
-	return slices.DeleteFunc(slices.Clone(n.subs), func(sub *subscription) bool { return !r.link.owns(sub) })
+	// ALIAS-2: and what only another server calls so.
+	return slices.DeleteFunc(slices.Clone(n.subs), func(sub *subscription) bool { return !r.link.owns(sub) || sub.foreign() })
 }
 
 // allOf are the subscriptions of a name as a server spells it: its own and those of its aliases.
