@@ -39,6 +39,9 @@ func (c *collection) isGlob() bool { return c.pattern.before != "" }
 // wanted says whether the collection is, as a whole.
 func (c *collection) wanted() bool { return c.self != nil && c.self.wanted() }
 
+// stated says that its watches were told that they have its first state.
+func (c *collection) stated() bool { return c.wanted() && c.self.complete }
+
 // lives says that the collection is wanted, or was until now and the server was not told yet.
 func (c *collection) lives() bool { return c.self != nil && c.self.lives() }
 
