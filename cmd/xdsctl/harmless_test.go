@@ -1,6 +1,9 @@
 package main
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"unicode"
@@ -60,6 +63,29 @@ func TestHarmlessOutput(t *testing.T) {
 		status, out, errs := runOnce(t, args...)
 		if status == 0 || errs == "" || harmful(out+errs) != "" {
 			t.Errorf("%q: status %d, %q", args, status, out+errs)
+		}
+	}
+}
+
+// A file's name, and a type that xdsctl does not know, are what somebody else wrote: each finding and each difference
+// is one line all the same.
+//
+// spec: H-12
+func TestHarmlessFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, odd+"\n.json")
+	text, err := json.Marshal(map[string]string{"@type": "type.googleapis.com/" + odd + "\nx", "name": "n"})
+	if err == nil {
+		err = os.WriteFile(path, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"validate", dir}, {"validate", path}, {"diff", dir, t.TempDir()}} {
+		_, out, errs := runOnce(t, args...)
+		if strings.Count(out, "\n") != 1 || errs != "" || harmful(out) != "" {
+			t.Errorf("%q: %q, %q", args, out, errs)
 		}
 	}
 }

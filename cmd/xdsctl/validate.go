@@ -199,7 +199,8 @@ func writeFindings(out io.Writer, format string, fs []validation.Finding) error 
 		if f.Path != "" {
 			where += " " + f.Path
 		}
-		if _, err := fmt.Fprintf(out, "%s: %s: %s (%s)\n", where, f.Severity, f.Message, f.Rule); err != nil {
+		line := fmt.Sprintf("%s: %s: %s (%s)", where, f.Severity, f.Message, f.Rule)
+		if _, err := fmt.Fprintln(out, report.Clean(line)); err != nil {
 			return err
 		}
 	}

@@ -109,7 +109,7 @@ func WriteBootstrap(out io.Writer, format string, b Bootstrap) error {
 }
 
 func (b Bootstrap) text(buf *bytes.Buffer) {
-	fmt.Fprintf(buf, "node  %s\n\n", clean(string(b.Node)))
+	fmt.Fprintf(buf, "node  %s\n\n", Clean(string(b.Node)))
 	rows := [][]string{{"SERVES", "SERVER", "CARRIER", "VARIANT", "STREAMS", "CREDENTIALS", "REMARKS"}}
 	for _, src := range b.Sources {
 		serves := src.Serves
@@ -123,14 +123,14 @@ func (b Bootstrap) text(buf *bytes.Buffer) {
 	}
 	table(buf, "", rows)
 	for _, s := range b.Startup {
-		fmt.Fprintf(buf, "\nsubscribes from the start to %s %s", subscription.TypeText(s.Type), clean(s.Collection))
+		fmt.Fprintf(buf, "\nsubscribes from the start to %s %s", subscription.TypeText(s.Type), Clean(s.Collection))
 	}
 	list(buf, "names of clients' listeners (%s is the target)", b.ClientListenerTemplate)
 	list(buf, "names of servers' listeners (%s is the address)", b.ServerListenerTemplate)
 	list(buf, "certificate providers", b.CertificateProviders...)
 	list(buf, "allowed gRPC services", b.AllowedGRPCServices...)
 	for _, n := range b.Notices {
-		fmt.Fprintf(buf, "\nnotice: %s", clean(n))
+		fmt.Fprintf(buf, "\nnotice: %s", Clean(n))
 	}
 	buf.WriteByte('\n')
 }
@@ -155,6 +155,6 @@ func (s Server) remarks() string {
 // list writes a line, if there is something to say.
 func list(buf *bytes.Buffer, label string, values ...string) {
 	if text := strings.Join(values, " "); text != "" {
-		fmt.Fprintf(buf, "\n%s: %s", label, clean(text))
+		fmt.Fprintf(buf, "\n%s: %s", label, Clean(text))
 	}
 }

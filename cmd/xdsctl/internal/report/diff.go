@@ -174,9 +174,9 @@ func WriteDiff(out io.Writer, format string, ds []Difference) error {
 	var b bytes.Buffer
 	marks := map[string]string{ChangeAdded: "+", ChangeRemoved: "-", ChangeChanged: "~"}
 	for _, d := range ds {
-		fmt.Fprintf(&b, "%s %s %s\n", marks[d.Change], subscription.Short(d.Type), clean(d.Name))
+		fmt.Fprintf(&b, "%s %s %s\n", marks[d.Change], Clean(subscription.Short(d.Type)), Clean(d.Name))
 		for _, f := range d.Fields {
-			fmt.Fprintf(&b, "    %s: %s -> %s\n", clean(f.Path), missing(f.A), missing(f.B))
+			fmt.Fprintf(&b, "    %s: %s -> %s\n", Clean(f.Path), missing(f.A), missing(f.B))
 		}
 	}
 	_, err := out.Write(b.Bytes())
@@ -187,5 +187,5 @@ func missing(v json.RawMessage) string {
 	if string(v) == "null" {
 		return "(none)"
 	}
-	return clean(string(v))
+	return Clean(string(v))
 }

@@ -79,7 +79,7 @@ func (g Graph) numbers() map[Ref]int {
 
 // label is what a node is called, in lines.
 func (n Node) label() []string {
-	lines := []string{subscription.Short(n.Type), clean(n.Name)}
+	lines := []string{subscription.Short(n.Type), Clean(n.Name)}
 	if n.Status != NodeOK {
 		lines = append(lines, strings.ToUpper(n.Status))
 	}

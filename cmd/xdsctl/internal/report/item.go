@@ -108,7 +108,7 @@ func writeNames(out io.Writer, items []Item) error {
 		if !xdstp.IsXDSTP(name) {
 			name = subscription.TypeText(i.Type) + ":" + name
 		}
-		fmt.Fprintln(&b, clean(name))
+		fmt.Fprintln(&b, Clean(name))
 	}
 	_, err := out.Write(b.Bytes())
 	return err

@@ -65,7 +65,7 @@ func Harmless(text []byte) []byte {
 	}
 	lines := strings.Split(string(text), "\n")
 	for i, l := range lines {
-		lines[i] = clean(l)
+		lines[i] = Clean(l)
 	}
 	return []byte(strings.Join(lines, "\n"))
 }

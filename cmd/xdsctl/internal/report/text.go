@@ -80,7 +80,7 @@ func (t *Text) Print(r Record) error {
 
 // row writes one line.
 func (t *Text) row(h Head, typeURL, name, rest string) {
-	typ, name := clean(subscription.Short(typeURL)), clean(name)
+	typ, name := Clean(subscription.Short(typeURL)), Clean(name)
 	if typ == "" {
 		typ = "-"
 	}
@@ -89,7 +89,7 @@ func (t *Text) row(h Head, typeURL, name, rest string) {
 		t.name = max(t.name, n)
 	}
 	line := fmt.Sprintf("%s  %s  %-*s  %-*s  %s", time.Time(h.Time).In(t.Zone).Format("15:04:05.000"),
-		t.paint(h.Event, eventWidth), t.typ, typ, t.name, name, clean(rest))
+		t.paint(h.Event, eventWidth), t.typ, typ, t.name, name, Clean(rest))
 	t.buf.WriteString(strings.TrimRight(line, " "))
 	t.buf.WriteByte('\n')
 }
@@ -177,9 +177,9 @@ func size(n int) string {
 	return fmt.Sprintf("%.1f MiB", float64(n)/unit/unit)
 }
 
-// clean makes a server's text harmless to a terminal: what does not show is written as an
+// Clean makes a text harmless to a terminal: what does not show, ends of lines too, is written as an
 // escape.
-func clean(s string) string {
+func Clean(s string) string {
 	if strings.IndexFunc(s, hidden) < 0 && utf8.ValidString(s) {
 		return s
 	}
@@ -243,7 +243,7 @@ func table(out *bytes.Buffer, indent string, rows [][]string) {
 	width := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i := range row {
-			if row[i] = clean(row[i]); i != last {
+			if row[i] = Clean(row[i]); i != last {
 				row[i] = cmp.Or(row[i], "-")
 			}
 			width[i] = max(width[i], utf8.RuneCountInString(row[i]))
