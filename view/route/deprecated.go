@@ -5,10 +5,10 @@ package route
 import routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
 // compileDeprecated reads the forms of a header's condition from before string_match.
-func compileDeprecated(m *routev3.HeaderMatcher) (text, error) {
+func compileDeprecated(m *routev3.HeaderMatcher, f *faults) (text, error) {
 	switch s := m.GetHeaderMatchSpecifier().(type) {
 	case *routev3.HeaderMatcher_SafeRegexMatch:
-		return compileRegex(s.SafeRegexMatch)
+		return compileRegex(s.SafeRegexMatch, f)
 	case *routev3.HeaderMatcher_ExactMatch:
 		return text{kind: textExact, want: s.ExactMatch}, nil
 	case *routev3.HeaderMatcher_PrefixMatch:

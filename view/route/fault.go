@@ -40,6 +40,7 @@ type faults struct {
 	host  string
 	route int
 	name  string
+	room  *room
 	all   []error
 }
 

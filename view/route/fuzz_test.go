@@ -1,6 +1,8 @@
 package route_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -44,7 +46,8 @@ func FuzzCompile(f *testing.F) {
 		if found.Err() != nil {
 			t.Errorf("a route in fault was given: %v", found.Err())
 		}
-		if again := route.Compile(proto.CloneOf(rc), table); len(again.VirtualHosts()) == 1 && again.VirtualHosts()[0] != table.VirtualHosts()[0] {
+		if again := route.Compile(proto.CloneOf(rc), table); len(again.VirtualHosts()) == 1 && again.VirtualHosts()[0] != table.VirtualHosts()[0] &&
+			!strings.Contains(fmt.Sprint(table.Err()), "steps together") { // one that found no room is
 			t.Error("an equal virtual host was compiled again")
 		}
 	})

@@ -26,7 +26,7 @@ const (
 	headerPresent
 )
 
-func compileHeader(m *routev3.HeaderMatcher) (header, error) {
+func compileHeader(m *routev3.HeaderMatcher, f *faults) (header, error) {
 	h := header{
 		name: newHeaderName(m.GetName()), invert: m.GetInvertMatch(), missingEmpty: m.GetTreatMissingHeaderAsEmpty(),
 	}
@@ -39,9 +39,9 @@ func compileHeader(m *routev3.HeaderMatcher) (header, error) {
 	case *routev3.HeaderMatcher_RangeMatch:
 		h.kind, h.start, h.end = headerRange, s.RangeMatch.GetStart(), s.RangeMatch.GetEnd()
 	case *routev3.HeaderMatcher_StringMatch:
-		h.text, err = compileText(s.StringMatch)
+		h.text, err = compileText(s.StringMatch, f)
 	default:
-		h.text, err = compileDeprecated(m)
+		h.text, err = compileDeprecated(m, f)
 	}
 	return h, err
 }
@@ -75,7 +75,7 @@ type param struct {
 	invert  bool
 }
 
-func compileQuery(m *routev3.QueryParameterMatcher) (param, error) {
+func compileQuery(m *routev3.QueryParameterMatcher, f *faults) (param, error) {
 	p := param{name: m.GetName(), present: true}
 	var err error
 	switch s := m.GetQueryParameterMatchSpecifier().(type) {
@@ -83,22 +83,22 @@ func compileQuery(m *routev3.QueryParameterMatcher) (param, error) {
 	case *routev3.QueryParameterMatcher_PresentMatch:
 		p.present = s.PresentMatch
 	case *routev3.QueryParameterMatcher_StringMatch:
-		err = p.compile(s.StringMatch)
+		err = p.compile(s.StringMatch, f)
 	default:
 		p.isText, err = true, errUnknown
 	}
 	return p, err
 }
 
-func compileCookie(m *routev3.CookieMatcher) (param, error) {
+func compileCookie(m *routev3.CookieMatcher, f *faults) (param, error) {
 	p := param{name: m.GetName(), invert: m.GetInvertMatch()}
-	err := p.compile(m.GetStringMatch())
+	err := p.compile(m.GetStringMatch(), f)
 	return p, err
 }
 
-func (p *param) compile(m *matcherv3.StringMatcher) (err error) {
+func (p *param) compile(m *matcherv3.StringMatcher, f *faults) (err error) {
 	p.isText = true
-	p.text, err = compileText(m)
+	p.text, err = compileText(m, f)
 	return err
 }
 

@@ -13,11 +13,13 @@ type VirtualHost struct {
 	proto        *routev3.VirtualHost
 	routes       []*Route
 	ignoreParams bool
+	took         room // of what its table has
 	err          error
 	tree         error // not nil if a match tree, which is not known, stands in place of routes
 }
 
-func compileHost(vh *routev3.VirtualHost, ignoreParams bool) *VirtualHost {
+func compileHost(vh *routev3.VirtualHost, ignoreParams bool, left *room) *VirtualHost {
+	before := left.steps
 	h := &VirtualHost{proto: vh, ignoreParams: ignoreParams}
 	var errs []error
 	if vh.GetMatcher() != nil {
@@ -25,7 +27,7 @@ func compileHost(vh *routev3.VirtualHost, ignoreParams bool) *VirtualHost {
 		errs = append(errs, h.tree)
 	}
 	for i, r := range vh.GetRoutes() {
-		f := &faults{host: vh.GetName(), route: i, name: r.GetName()}
+		f := &faults{host: vh.GetName(), route: i, name: r.GetName(), room: left}
 		c := compileRoute(r, h, f)
 		if len(f.all) > 0 {
 			c.err = f.all[0]
@@ -34,6 +36,7 @@ func compileHost(vh *routev3.VirtualHost, ignoreParams bool) *VirtualHost {
 		h.routes = append(h.routes, c)
 	}
 	h.err = errors.Join(errs...)
+	h.took, left.lacking = room{before - left.steps, left.lacking}, false
 	return h
 }
 

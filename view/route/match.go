@@ -31,21 +31,21 @@ var (
 func compileMatch(m *routev3.RouteMatch, f *faults) match {
 	c := match{path: compilePath(m, f), grpc: m.GetGrpc() != nil}
 	for _, hm := range m.GetHeaders() {
-		h, err := compileHeader(hm)
+		h, err := compileHeader(hm, f)
 		if err != nil {
 			f.addf("match.headers", "%q: %w", hm.GetName(), err)
 		}
 		c.headers = append(c.headers, h)
 	}
 	for _, qm := range m.GetQueryParameters() {
-		p, err := compileQuery(qm)
+		p, err := compileQuery(qm, f)
 		if err != nil {
 			f.addf("match.query_parameters", "%q: %w", qm.GetName(), err)
 		}
 		c.queries = append(c.queries, p)
 	}
 	for _, cm := range m.GetCookies() {
-		p, err := compileCookie(cm)
+		p, err := compileCookie(cm, f)
 		if err != nil {
 			f.addf("match.cookies", "%q: %w", cm.GetName(), err)
 		}
@@ -181,7 +181,7 @@ func compilePath(m *routev3.RouteMatch, f *faults) pathMatch {
 	case *routev3.RouteMatch_Path:
 		c.kind, c.want = pathExact, p.Path
 	case *routev3.RouteMatch_SafeRegex:
-		t, err := compileRegex(p.SafeRegex)
+		t, err := compileRegex(p.SafeRegex, f)
 		if err != nil {
 			f.add("match.safe_regex", err)
 			return c

@@ -73,7 +73,12 @@ func literal(s, field string, f *faults) string {
 }
 
 func compileSubstitution(m *matcherv3.RegexMatchAndSubstitute, field string, f *faults) *substitution {
-	re, err := regexp.Compile(m.GetPattern().GetRegex())
+	expr := m.GetPattern().GetRegex()
+	if _, err := f.room.parse(expr); err != nil {
+		f.add(field, err)
+		return nil
+	}
+	re, err := regexp.Compile(expr)
 	if err != nil {
 		f.add(field, err)
 		return nil

@@ -34,13 +34,15 @@ func Compile(rc *routev3.RouteConfiguration, old *Table, vhds ...*routev3.Virtua
 	if name := rc.GetVhostHeader(); name != "" {
 		t.header = newHeaderName(name)
 	}
-	known := old.byName()
+	known, left := old.byName(), room{steps: maxSteps}
 	var errs []error
 	for _, hosts := range [][]*routev3.VirtualHost{vhds, rc.GetVirtualHosts()} {
 		for _, vh := range hosts {
 			h := known[vh.GetName()]
-			if !h.is(vh, rc.GetIgnorePathParametersInPathMatching()) {
-				h = compileHost(vh, rc.GetIgnorePathParametersInPathMatching())
+			if h.is(vh, rc.GetIgnorePathParametersInPathMatching()) && left.has(h.took) {
+				left.steps -= h.took.steps
+			} else {
+				h = compileHost(vh, rc.GetIgnorePathParametersInPathMatching(), &left)
 			}
 			t.hosts = append(t.hosts, h)
 			errs = append(errs, h.err, t.domains.add(h))

@@ -28,7 +28,7 @@ const (
 	textRegex
 )
 
-func compileText(m *matcherv3.StringMatcher) (text, error) {
+func compileText(m *matcherv3.StringMatcher, f *faults) (text, error) {
 	fold := m.GetIgnoreCase()
 	switch p := m.GetMatchPattern().(type) {
 	case *matcherv3.StringMatcher_Exact:
@@ -40,7 +40,7 @@ func compileText(m *matcherv3.StringMatcher) (text, error) {
 	case *matcherv3.StringMatcher_Contains:
 		return text{kind: textContains, want: p.Contains, fold: fold}, nil
 	case *matcherv3.StringMatcher_SafeRegex:
-		return compileRegex(p.SafeRegex)
+		return compileRegex(p.SafeRegex, f)
 	case nil:
 		return text{}, fmt.Errorf("no pattern")
 	default:
@@ -49,13 +49,13 @@ func compileText(m *matcherv3.StringMatcher) (text, error) {
 }
 
 // compileRegex makes a regular expression that has to match the whole text.
-func compileRegex(m *matcherv3.RegexMatcher) (text, error) {
+func compileRegex(m *matcherv3.RegexMatcher, f *faults) (text, error) {
 	if m.GetRegex() == "" {
 		return text{}, fmt.Errorf("empty regular expression")
 	}
 	// The expression is parsed before the anchors come around it: as text, an expression such as
 	// a)|(b could take them apart.
-	re, err := syntax.Parse(m.GetRegex(), syntax.Perl)
+	re, err := f.room.parse(m.GetRegex())
 	if err != nil {
 		return text{}, err
 	}
