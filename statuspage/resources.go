@@ -190,9 +190,9 @@ func (h *handler) resource(w http.ResponseWriter, r *http.Request) {
 	}
 	page := oneResource{State: s, JSON: linkOf(s.Type, s.Name, s.Scope) + "&format=json"}
 	if s.Raw != nil {
-		text := indented(contentsForm().Any(s.Type, s.Raw), maxShown)
+		text := visible(indented(contentsForm().Any(s.Type, s.Raw), maxShown))
 		page.Cut = len(text) > maxShown
-		page.Text = strings.ToValidUTF8(clip(string(text), maxShown), "\uFFFD")
+		page.Text = clip(text, maxShown)
 	}
 	h.render(w, "resource", short(s.Type), page)
 }

@@ -238,10 +238,8 @@ func TestHostileNames(t *testing.T) {
 		if len(text) > 100<<10 {
 			t.Errorf("%s has %d bytes", page, len(text))
 		}
-		for _, bad := range []string{"<script>alert", "<img", "\u202e", "\x1b", "\x00", `href="javascript`} {
-			if strings.Contains(text, bad) {
-				t.Errorf("%s contains %q", page, bad)
-			}
+		if harmful(text) {
+			t.Errorf("%s has what cannot be seen, or a browser obeys", page)
 		}
 		if !utf8.ValidString(text) {
 			t.Errorf("%s is not UTF-8", page)
@@ -252,10 +250,21 @@ func TestHostileNames(t *testing.T) {
 	}
 	for _, rest := range strings.Split(r.html("resources"), `<a href="resource?`)[1:] {
 		link := "resource?" + html.UnescapeString(rest[:strings.IndexByte(rest, '"')])
-		if w := r.get(link); w.Code != http.StatusOK || w.Body.Len() > maxPage {
+		w := r.get(link)
+		if w.Code != http.StatusOK || w.Body.Len() > maxPage {
 			t.Errorf("%s: %d, %d bytes", link, w.Code, w.Body.Len())
 		}
+		if harmful(w.Body.String()) {
+			t.Errorf("%s has what cannot be seen", link)
+		}
 	}
+}
+
+// harmful is whether a page has what a server wrote for a browser to obey, or what turns the direction of text.
+func harmful(page string) bool {
+	return slices.ContainsFunc([]string{"<script>alert", "<img", "\u202e", "\x1b", "\x00", `href="javascript`}, func(bad string) bool {
+		return strings.Contains(page, bad)
+	})
 }
 
 // maxPage is what a page of one resource may have.
