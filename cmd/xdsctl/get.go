@@ -139,10 +139,9 @@ func (c *collector) items(s *session) []report.Item {
 	for _, sub := range s.subs {
 		key := [2]string{sub.TypeURL, sub.name}
 		switch it := c.held[key]; {
-		case !sub.answered:
-			items = append(items, report.Item{State: sub.state})
-			delete(c.held, key)
-		case sub.Collection:
+		case it == nil && !sub.answered: // what came after the end is in its state alone
+			items = append(items, report.Item{State: s.newSubscribed(sub.Given).state})
+		case it != nil && sub.Collection:
 			of[key] = it.Status == report.StatusACKED
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/report"
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/sds"
@@ -345,6 +346,29 @@ func TestCollectorIsSafe(t *testing.T) {
 	all.Wait()
 	if n := len(c.held); n != 4000 {
 		t.Errorf("%d resources", n)
+	}
+}
+
+// What is told when the time is up already is no answer, of a resource or of a collection.
+func TestAnswerAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	var c collector
+	s := &session{target: &target{plan: &plan{}}, output: newOutput(&c), subs: map[subscription.Subscription]*subscribed{}}
+	for _, sub := range []subscription.Subscription{{TypeURL: clusters, Name: "a"}, {TypeURL: clusters, Collection: true}} {
+		s.subs[sub] = s.newSubscribed(subscription.Given{Subscription: sub})
+	}
+	s.output.end(nil)
+	for _, sub := range s.subs {
+		s.tell(sub, client.Event[any]{Kind: client.EventSynced, Type: clusters, Name: sub.name})
+	}
+	items := c.items(s)
+	for _, it := range items {
+		if it.Status != report.StatusRequested {
+			t.Errorf("%q is %s", it.Name, it.Status)
+		}
+	}
+	if len(items) != 2 {
+		t.Errorf("items are %v", items)
 	}
 }
 

@@ -18,14 +18,16 @@ type output struct {
 
 func newOutput(p report.Printer) *output { return &output{printer: p, done: make(chan struct{})} }
 
-// print prints a record, unless the output has ended. It blocks while the output does.
-func (o *output) print(r report.Record) {
+// print prints a record, unless the output has ended, and says whether it did. It blocks while the output does.
+func (o *output) print(r report.Record) bool {
 	if o.ended() {
-		return
+		return false
 	}
-	if err := o.printer.Print(r); err != nil {
+	err := o.printer.Print(r)
+	if err != nil {
 		o.end(fmt.Errorf("standard output: %w", err))
 	}
+	return err == nil
 }
 
 // end ends the output; the first error stays.

@@ -122,7 +122,9 @@ func (s *session) tell(sub *subscribed, ev client.Event[any]) {
 	if !stands {
 		return
 	}
-	s.output.print(r)
+	if !s.output.print(r) {
+		return // it comes too late to be an answer
+	}
 	s.hint(sub, ev)
 	if member {
 		return
