@@ -3,6 +3,8 @@ package grpcresolver
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -213,8 +215,9 @@ func publish(channel resolver.ClientConn, p *plan) {
 		Attributes:    attributes.New(planKey{}, p),
 	}
 	seen := map[string]bool{}
-	for _, c := range p.clusters {
-		for _, l := range c.members {
+	// Of endpoints with the same first address it is always the same one that counts: gRPC connects anew where the others differ.
+	for _, name := range slices.Sorted(maps.Keys(p.clusters)) {
+		for _, l := range p.clusters[name].members {
 			if l.set == nil {
 				continue
 			}

@@ -44,6 +44,26 @@ func newBuilder(c *client.Client) resolver.Builder { return grpcresolver.NewBuil
 // backend is the port of a server that answers every method.
 func backend(t *testing.T) uint32 {
 	t.Helper()
+	return counted(t, &atomic.Int64{})
+}
+
+// counting counts connections.
+type counting struct {
+	net.Listener
+	n *atomic.Int64
+}
+
+func (l counting) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil {
+		l.n.Add(1)
+	}
+	return c, err
+}
+
+// counted is a backend that counts its connections.
+func counted(t *testing.T, n *atomic.Int64) uint32 {
+	t.Helper()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +74,7 @@ func backend(t *testing.T) uint32 {
 		}
 		return stream.SendMsg(&emptypb.Empty{})
 	}))
-	go s.Serve(lis)
+	go s.Serve(counting{lis, n})
 	t.Cleanup(s.Stop)
 	return uint32(lis.Addr().(*net.TCPAddr).Port)
 }
@@ -251,6 +271,35 @@ func TestRoutes(t *testing.T) {
 		if _, err := invoke(ctx, channel, method); status.Code(err) != codes.Unavailable || !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("%s ended with %v, want %v and %q", method, err, codes.Unavailable, want)
 		}
+	}
+}
+
+// Endpoints of several clusters with the same first address, and others after it, have one connection, which stays while
+// other clusters change.
+func TestSameFirstAddress(t *testing.T) {
+	t.Parallel()
+	ctx, m := viewtest.Patience(t), viewtest.Management(t)
+	var connections atomic.Int64
+	same, moves := counted(t, &connections), []uint32{backend(t), backend(t)}
+	several := viewtest.At(same)
+	several.LbEndpoints[0].GetEndpoint().AdditionalAddresses = []*endpointv3.Endpoint_AdditionalAddress{
+		{Address: viewtest.At(closedPort(t)).LbEndpoints[0].GetEndpoint().GetAddress()},
+	}
+	channel, _ := newChannel(t, m, "xdswatch:///listener", newBuilder)
+	for i := range 20 {
+		viewtest.Set(t, m, fmt.Sprint(i), append(viewtest.Listener(t, `"*"`, `{match: {prefix: /a}, route: {cluster: a}}`,
+			`{match: {prefix: /b}, route: {cluster: b}}`, `{match: {prefix: /}, route: {cluster: c}}`),
+			viewtest.Cluster("a"), viewtest.Cluster("b"), viewtest.Cluster("c"), viewtest.Assignment("a", several),
+			viewtest.Assignment("b", viewtest.At(same)), viewtest.Assignment("c", viewtest.At(moves[i%2])))...)
+		await(t, ctx, channel, func(port uint32, err error) bool { return port == moves[i%2] })
+		for _, method := range []string{"/a/m", "/b/m"} {
+			if port, err := invoke(ctx, channel, method); port != same {
+				t.Fatalf("%s went to port %d, %v", method, port, err)
+			}
+		}
+	}
+	if n := connections.Load(); n != 1 {
+		t.Errorf("there were %d connections", n)
 	}
 }
 
