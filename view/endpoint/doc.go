@@ -27,7 +27,8 @@
 // # Faults
 //
 // [Set.Err] lists what is wrong with an assignment, by the rules of gRFC A27. The rest of the
-// assignment is used: of an address that comes twice the first, as Envoy does.
+// assignment is used: of an address that comes twice the first, as Envoy does, and in place of an overprovisioning
+// factor of 0, with which nothing would take a request, the default.
 //
 // The package needs Envoy's endpoint messages and nothing else of this module.
 package endpoint

@@ -146,6 +146,10 @@ func (r *reader) ignored(priority uint32) bool {
 
 func (r *reader) policy(p *endpointv3.ClusterLoadAssignment_Policy) {
 	r.set.staleAfter = p.GetEndpointStaleAfter().AsDuration()
+	if f := p.GetOverprovisioningFactor(); f != nil && f.GetValue() == 0 && !r.config.GRPC {
+		r.where = "policy"
+		r.addf("the overprovisioning factor is 0")
+	}
 	for i, d := range p.GetDropOverloads() {
 		r.where = fmt.Sprintf("policy.drop_overloads[%d]", i)
 		drop, err := readDrop(d)

@@ -129,8 +129,8 @@ func (s *Set) Reason() string {
 func (s *Set) share() {
 	policy, grpc := s.policy, s.grpc
 	factor := 1.4
-	if f := policy.GetOverprovisioningFactor(); f != nil {
-		factor = float64(f.GetValue()) / 100
+	if f := policy.GetOverprovisioningFactor().GetValue(); f > 0 { // with 0 nothing would take a request
+		factor = float64(f) / 100
 	}
 	for i := range s.priorities {
 		s.priorities[i].shareLocalities(grpc, factor)

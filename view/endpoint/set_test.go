@@ -112,6 +112,10 @@ func TestFaults(t *testing.T) {
 		{`endpoints: [{lb_endpoints: [{endpoint: {address: {envoy_internal_address: {server_listener_name: l}}}}]}]`, false, "endpoints[0]: lb_endpoints[0]: internal addresses are not supported", nil},
 		{`endpoints: [{lb_endpoints: [{at: a}]}]
 policy: {drop_overloads: [{category: c, drop_percentage: {numerator: 1, denominator: 9}}]}`, false, "policy.drop_overloads[0]: unknown denominator 9", []string{"a:80"}},
+		{`endpoints: [{lb_endpoints: [{at: a}]}]
+policy: {overprovisioning_factor: 0}`, false, "policy: the overprovisioning factor is 0", []string{"a:80"}},
+		{`endpoints: [{locality: {region: r}, load_balancing_weight: 1, lb_endpoints: [{at: a}]}]
+policy: {overprovisioning_factor: 0}`, true, "", []string{"a:80"}},
 	}
 	for _, tt := range tests {
 		s := endpoint.New(assignment(t, tt.assignment), endpoint.Config{GRPC: tt.grpc})
@@ -124,6 +128,9 @@ policy: {drop_overloads: [{category: c, drop_percentage: {numerator: 1, denomina
 		}
 		if diff := cmp.Diff(tt.usable, addresses(s)); diff != "" {
 			t.Errorf("%s\nusable (-want +got):\n%s", tt.assignment, diff)
+		}
+		if len(tt.usable) > 0 && s.Pick(1) == nil {
+			t.Errorf("%s\nnothing is picked: %s", tt.assignment, s.Reason())
 		}
 	}
 }
