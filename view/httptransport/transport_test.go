@@ -134,6 +134,7 @@ func TestRoutes(t *testing.T) {
 		`{match: {prefix: /empty}, route: {cluster: empty}}`,
 		`{match: {prefix: /demand}, route: {cluster_header: x-cluster}}`,
 		`{match: {prefix: /fault, headers: [{name: h, safe_regex_match: {regex: "("}}]}, route: {cluster: a}}`,
+		`{match: {path: /}, route: {cluster: a}}`,
 		`{match: {prefix: /a}, route: {cluster: a}}`),
 		viewtest.Cluster("a"), viewtest.Cluster("b"), viewtest.Cluster("empty"), viewtest.Aggregate(t, "all", "empty", "b"), viewtest.Cluster("demanded"),
 		viewtest.Assignment("a", viewtest.At(a.port)), viewtest.Assignment("b", viewtest.At(b.port)),
@@ -148,6 +149,8 @@ func TestRoutes(t *testing.T) {
 		want   string
 	}{
 		{"http://example.com/a/1?q", nil, 200, "a example.com /a/1"},
+		{"http://example.com", nil, 200, "a example.com /"},
+		{"http://example.com?q", nil, 200, "a example.com /"},
 		{"http://example.com/b/1", nil, 200, "b other.example /x%2Fy/1"},
 		{"http://example.com/part/%2F", nil, 200, "b example.com /100%25/%2F"},
 		{"http://example.com/old?q", nil, 302, "http://example.com/new?q"},
@@ -169,7 +172,7 @@ func TestRoutes(t *testing.T) {
 	}{
 		{c, "http:example.com/a/", nil, 400, "opaque"},
 		{c, "http://nobody.example/", nil, 404, "no virtual host matches the request's host"},
-		{c, "http://example.com/", nil, 404, "no route of the virtual host matches the request"},
+		{c, "http://example.com/nowhere", nil, 404, "no route of the virtual host matches the request"},
 		{c, "http://example.com/fault", nil, 500, "missing closing )"},
 		{c, "http://example.com/missing", nil, 503, `"missing"`},
 		{c, "http://example.com/empty", nil, 503, `cluster "empty"`},

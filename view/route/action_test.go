@@ -195,12 +195,20 @@ func TestFromHTTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	client.Host = ""
+	bare, err := http.NewRequest("", "http://other?q", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bare.Method = ""
+	connect := httptest.NewRequest("CONNECT", "h:80", nil)
 	for _, tt := range []struct {
 		r    *http.Request
 		want route.Request
 	}{
 		{server, route.Request{Host: "h:80", Method: "POST", Scheme: "https", Path: "/a%2Fb", Query: "q=1", Header: server.Header}},
 		{client, route.Request{Host: "other", Method: "GET", Scheme: "http", Path: "/p", Header: client.Header}},
+		{bare, route.Request{Host: "other", Method: "GET", Scheme: "http", Path: "/", Query: "q", Header: bare.Header}},
+		{connect, route.Request{Host: "h:80", Method: "CONNECT", Scheme: "http", Header: connect.Header}},
 	} {
 		if diff := cmp.Diff(tt.want, route.FromHTTP(tt.r)); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"net/http"
 	"net/textproto"
@@ -36,14 +37,14 @@ type Request struct {
 type Fraction struct{ Numerator, Denominator uint32 }
 
 // FromHTTP describes a request that an http.Handler was given, or that an http.RoundTripper is to
-// send. It shares the request's header.
+// send: as on the wire the method is GET, and the path /, if they are empty. It shares the request's header.
 func FromHTTP(r *http.Request) Request {
 	q := Request{
-		Host: r.Host, Method: r.Method, Scheme: r.URL.Scheme,
+		Host: cmp.Or(r.Host, r.URL.Host), Method: cmp.Or(r.Method, http.MethodGet), Scheme: r.URL.Scheme,
 		Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Header: r.Header,
 	}
-	if q.Host == "" {
-		q.Host = r.URL.Host
+	if q.Path == "" && q.Method != http.MethodConnect { // which has none
+		q.Path = "/"
 	}
 	switch {
 	case q.Scheme != "":
