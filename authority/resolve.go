@@ -157,7 +157,7 @@ func (t *Table) resolve(typeURL, text string, n xdstp.Name, what form) (Resolved
 	// AUTH-1: the authority decides.
 	from := t.find(n.Authority)
 	if !from.known() {
-		// AUTH-3, FED-1: no other server is contacted.
+		// AUTH-3, ERR-12, FED-1: no other server is contacted.
 		return Resolved{}, t.unknown(text, n.Authority)
 	}
 	if what == list {

@@ -102,7 +102,7 @@ func (x field) apiVersion() (v2 bool) {
 	// CFG-4: AUTO is version 3.
 	case "AUTO", "V3", "":
 	case "V2":
-		// CFG-4, V2-1: version 2 is refused unless it is allowed.
+		// CFG-4: version 2 is refused unless it is allowed.
 		if x.doc.opts.v2 {
 			return true
 		}

@@ -22,6 +22,7 @@ func (x field) grpcNode() *corev3.Node {
 	}
 	x.mayHave(nodeKeys...)
 	x.at("locality").mayHave(localityKeys...)
+	// NODE-2: the fields that gRPC's bootstrap has.
 	return &corev3.Node{
 		Id:       x.at("id").str(),
 		Cluster:  x.at("cluster").str(),
@@ -47,6 +48,7 @@ func (x field) envoyNode() *corev3.Node {
 		return n
 	}
 	m := x.val.(map[string]any)
+	// NODE-2: all fields.
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		proto.Merge(n, x.at(key).nodeField(key))
 	}

@@ -322,7 +322,7 @@ func encodeNode(n *corev3.Node) ([]byte, error) {
 // ownNode asks the program for a node. If that does not return the stream has the client's.
 func (c *Client) ownNode(base *corev3.Node) *corev3.Node {
 	n := base
-	// NODE-2, NODE-3: the program may change all of it.
+	// NODE-3: the program may change all of it.
 	engine.Apart(func() { n = c.config.Node(proto.CloneOf(base)) }, func(p any) {
 		c.left("Config.Node", "; the stream has the node of the bootstrap", p)
 	})

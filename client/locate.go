@@ -42,6 +42,7 @@ func (c *Client) prepare(kind resource.AnyType, name string, v *view, w *machine
 	if err == nil {
 		err = c.inContext(kind, &r, false)
 	}
+	// ERR-12: the watch does not begin.
 	if err != nil {
 		return asked{}, c.configError(kind, name, err)
 	}

@@ -39,7 +39,7 @@ func (h *hostRead) compare(o *hostRead) int {
 // draftHosts adds the virtual hosts of VHDS: those that the server sends to a wildcard, and those
 // on demand. They hold nothing back: neither they nor their clusters. There may be many of them, one of
 // which comes or goes, so that little is done for each of the others.
-func (c *core) draftHosts(s *shape, rc *RouteConfig, by *feed) { // VHDS-2
+func (c *core) draftHosts(s *shape, rc *RouteConfig, by *feed) {
 	source := rc.Message.GetVhds().GetConfigSource()
 	if rc.Message.GetVhds() == nil || c.root.Host != "" {
 		return
@@ -69,7 +69,7 @@ func (c *core) draftHosts(s *shape, rc *RouteConfig, by *feed) { // VHDS-2
 		full = append(full[:len(rc.Name)+1], host...) // OD-e: spelled as it was asked for
 		p := f.resources[string(full)]
 		if p == nil {
-			p = c.resource(f, string(full))
+			p = c.resource(f, string(full)) // VHDS-2: the host is an alias of the resource that answers
 		}
 		if p == nil {
 			s.lack = tooMany(c.config.maxNames)

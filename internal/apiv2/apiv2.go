@@ -142,6 +142,7 @@ func Method(v3 string) string {
 // stands whole in the first of them. Nothing is modified; what does not change is shared.
 func Request(msg [][]byte, delta bool) [][]byte {
 	head, url, tail := wire.CutTypeURL(msg[0], delta)
+	// V2-2: version 2 has type URLs of its own.
 	to := ToV2(url)
 	if to == url {
 		return msg

@@ -107,7 +107,7 @@ func (c *cache) subscriptionOf(of *collection, name string) *subscription {
 		sub = &subscription{name: name, status: StatusRequested}
 		c.subs.put(sub)
 		of.adopt(sub)
-	// WILD-8: what a wildcard holds stays as it is.
+	// WILD-8: what the wildcard holds is taken over as it is.
 	case sub.of != of && !sub.wanted():
 		of.adopt(sub)
 	}

@@ -11,7 +11,7 @@ import (
 func (l *link) composeSotW(a *answer, node []byte) [][]byte {
 	first := !l.requested
 	added, removed := l.flushNames()
-	// STREAM-3, SOTW-1: the first request says everything.
+	// STREAM-3: the first request says everything.
 	if first {
 		added = l.allWanted()
 	}
@@ -42,7 +42,7 @@ func (l *link) composeSotW(a *answer, node []byte) [][]byte {
 func (l *link) beginSotW(a *answer, node []byte) []byte {
 	version := l.version
 	if l.firstResponse == 0 {
-		version = l.versionToClaim() // SOTW-2, ACK-7: none that was accepted on this stream
+		version = l.versionToClaim() // SOTW-1, SOTW-2, ACK-7: none was accepted on this stream
 		l.claimsHeld = version != ""
 	}
 	var detail *wire.Status
@@ -84,6 +84,7 @@ func (l *link) versionToClaim() string {
 // composeDelta makes the next DeltaDiscoveryRequest: the first of a stream says all that is
 // wanted and held, later ones the difference. nil means that there is nothing to say.
 func (l *link) composeDelta(a *answer, node []byte) []byte {
+	// DELTA-2: only the first request tells versions.
 	if !l.requested {
 		return l.composeFirstDelta(node)
 	}
@@ -140,7 +141,7 @@ func (l *link) takeBack(added []*subscription) (now, back []*subscription) {
 
 func (l *link) composeFirstDelta(node []byte) []byte {
 	l.flushNames()
-	// DELTA-1: all interest, and no nonce.
+	// STREAM-3, DELTA-1: all interest, and no nonce.
 	names := l.allWanted()
 	form := l.nextForm()
 	if form == wildNone && len(names) == 0 {

@@ -80,7 +80,7 @@ func (resp *response) membersGone(end statement) (all []statement) {
 // subscribed to too late for it, so nothing follows, except at a file.
 func (r *reader) absent() (all []statement) {
 	l := r.link
-	// SOTW-8, SOTW-12: absence means nothing.
+	// DELTA-4, SOTW-8, SOTW-12: absence means nothing.
 	if r.whole || !r.tellsAll() || r.nameless {
 		return nil
 	}
@@ -130,7 +130,7 @@ func (m *Machine) applyStatement(now time.Time, resp *response, it statement, st
 		m.remove(now, sub, reason)
 	case it.kind == statesTwice:
 		fail(FaultRejected, errTwice, StatusNacked)
-	case it.kind == statesError:
+	case it.kind == statesError: // ERR-6
 		fail(FaultData, &StatusError{it.err.Code, it.err.Message}, StatusReceivedError)
 	case it.kind == statesAgree:
 		sub.credit()

@@ -55,6 +55,7 @@ func (c *cache) forgetSource(src *source) {
 
 // fallBack has every source that needs it use its next server instead of one that failed.
 func (m *Machine) fallBack(now time.Time, s *stream) {
+	// FALLBACK-2: each source by itself.
 	for _, src := range s.sources {
 		if src.watches > 0 && src.stream() == s {
 			m.fallBackSource(now, src)
@@ -160,6 +161,7 @@ func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 		if sub.gone {
 			continue // with its glob
 		}
+		// FALLBACK-3: all names are requested from the next server.
 		if sub.wanted() {
 			for i := was + 1; i <= src.active; i++ {
 				src.streams[i].linkTo(c).want(sub, true)

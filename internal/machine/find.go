@@ -109,6 +109,7 @@ func (c *cache) identify(name []byte) (sub *subscription, n xdstp.Name, err erro
 func (l *link) nameOf(r *wire.Resource) (name []byte, err error) {
 	err = l.faultOf(r)
 	switch {
+	// TYPE-5: the wrapper's name wins.
 	case len(r.Name) > 0:
 		return r.Name, err
 	case err != nil:

@@ -40,6 +40,7 @@ func (l *link) flushNames() (added []*subscription, removed []wire.NameChange) {
 			if !sub.unconfirmed {
 				sub.timer = 0
 			}
+			// SOTW-6: now that the server is told.
 			l.cache.forget(sub)
 			sub.subscribed = false
 		case c.Had:
@@ -74,6 +75,7 @@ func (l *link) allWanted() []*subscription {
 
 // forget drops what nobody wants. A member stays while its collection lives: the server would not send it again.
 func (c *cache) forget(sub *subscription) {
+	// WILD-7: it waits for the server's word.
 	if !sub.wanted() && !(sub.of.lives() && sub.spokenOf()) {
 		c.release(sub)
 	}

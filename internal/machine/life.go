@@ -74,6 +74,7 @@ var errDeaf = fmt.Errorf("the server took no request for %v, and its responses w
 // readOn lets the next response be read: if handlers are done with the last one, that of an
 // earlier incarnation too, and the answers to those before are not too many.
 func (m *Machine) readOn(now time.Time, s *stream) {
+	// FC-1: handlers still have the last one.
 	if s.state != up || s.reading || len(s.undelivered) > 0 {
 		return
 	}
@@ -263,6 +264,7 @@ func (m *Machine) countWatch(now time.Time, s *stream, by int) {
 		m.forgetTypes(s)
 	case s.watches > 0:
 		s.lingerUntil = time.Time{}
+		// STREAM-2: the first watch opens it.
 		if s.state == idle {
 			m.open(s)
 		}

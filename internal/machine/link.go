@@ -78,11 +78,12 @@ const (
 func (l *link) reset() {
 	// STREAM-4: nonces are forgotten.
 	l.onStream = onStream{}
-	// SOTW-2: the version belongs to the stream.
+	// SOTW-1, SOTW-2: the version belongs to the stream.
 	if !l.stream.ResumeVersion {
 		l.version = ""
 	}
 	l.names.Flush()
+	// DNE-5: its timers stop.
 	for sub := range l.owned() {
 		sub.nameOnStream = nameOnStream{}
 	}
@@ -143,6 +144,7 @@ func (l *link) collections(only *source) (cs []*collection) {
 
 // rank orders types that owe at the same time: make-before-break order, then the order in
 // which they were first watched.
+// STREAM-9: the order is fixed.
 func rank(typeURL string) int {
 	const prefix = "type.googleapis.com/envoy.config."
 	switch rest, _ := strings.CutPrefix(typeURL, prefix); rest {
@@ -192,7 +194,7 @@ func (l *link) params(c *collection) *wire.Params {
 // keepFor is how long what a server deletes is held all the same: 0 for not at all, negative for
 // good (gRFC A53).
 func (l *link) keepFor() time.Duration {
-	// ERR-5: a deletion is ignored.
+	// ERR-4: the server's feature; else the program's policy for the type.
 	if l.stream.KeepDeleted {
 		return -1
 	}

@@ -8,10 +8,10 @@ import (
 
 // describe gives the node of a new stream the parameters that were changed.
 func (m *Machine) describe(s *stream, node []byte) []byte {
-	// NODE-5: a new stream has the changed parameters.
 	if s.NoParams {
 		return node
 	}
+	// NODE-5: a new stream has the changed parameters.
 	for _, p := range m.params {
 		node, _ = wire.SetNodeParams(node, p.TypeURL, p.Values)
 	}
@@ -34,6 +34,7 @@ func (m *Machine) described(ev Described) {
 			continue
 		}
 		s.node, m.node = node, node
+		// NODE-5: the next request of the type has the node again.
 		if s.nodeSent {
 			if s.owedNode == nil {
 				s.owedNode = map[string]bool{}

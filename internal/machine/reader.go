@@ -202,6 +202,7 @@ func (m *Machine) findErrors(r *reader) {
 	for i := range r.Errors {
 		re := &r.Errors[i]
 		switch {
+		// ERR-8: an error without a name, or without a code, is invalid.
 		case len(re.Name) == 0:
 			r.nameless = true
 			r.errorLine(i, nil, errNameless)

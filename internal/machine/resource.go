@@ -89,7 +89,7 @@ func (m *Machine) noteFault(sub *subscription, f *Fault, status Status, drop boo
 // setStatus gives a subscription a status, and reports it to the watches of the name and to others, unless
 // they were told so last.
 func (m *Machine) setStatus(sub *subscription, status Status, reason Reason, f *Fault, all []*Watch) {
-	// DNE-6: the same is not told again.
+	// DNE-6, WATCH-4: the same is not told again.
 	told := sub.status == status && (f == nil || f.same(sub.fault())) && !sub.overshadowed()
 	// DNE-4, DNE-9: nothing is waited for any more.
 	// ERR-7: what was stated is remembered.
@@ -212,6 +212,7 @@ func (m *Machine) answerTimeout(now time.Time, sub *subscription) {
 	// SOTW-2: the server has said nothing since it was named, so the version that was accepted says nothing of it.
 	l.lapsed = l.lapsed || l.added || l.firstResponse == 0
 	status, f := StatusDoesNotExist, (*Fault)(nil)
+	// DNE-8: silence is an error.
 	if l.stream.TransientTimeout > 0 {
 		status, f = StatusTimeout, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}
 	}

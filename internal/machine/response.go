@@ -92,6 +92,7 @@ func (it statement) reason() Reason {
 
 // drops says whether what is wrong takes what is held along, as the bootstrap may say (gRFC A88).
 func (it statement) drops(l *link) bool {
+	// ERR-3: a data error takes the value away.
 	return l.stream.FailOnDataErrors &&
 		(it.kind == statesTwice && !it.sub.isCollection() || it.kind == statesError && it.err.Code == codePermissionDenied)
 }

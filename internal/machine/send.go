@@ -108,7 +108,7 @@ func (l *link) changing() bool {
 	if l.stream.watches == 0 {
 		return false
 	}
-	// ONDEMAND-2: a first request says that something is wanted.
+	// STREAM-3, ONDEMAND-2: a type without interest says nothing; a first request without names asks for everything.
 	if !l.requested {
 		return l.wanted()
 	}
@@ -126,6 +126,7 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 		l.owedSize -= a.size()
 	}
 	var node []byte
+	// NODE-1, NODE-5: the first message of a stream has the node, and that of a type whose parameters were changed.
 	if !s.nodeSent || s.owedNode[l.cache.typ.URL] || m.config.NodeAlways || s.NodeAlways {
 		node = s.node
 	}
@@ -159,7 +160,6 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 	for _, q := range s.quirks {
 		q.requested(now, l, what, n.Size)
 	}
-	// NODE-1: the node goes with the first message alone.
 	l.requested, s.nodeSent = true, true
 	delete(s.owedNode, l.cache.typ.URL)
 	s.Rate.spend(now, &s.throttle)

@@ -65,6 +65,7 @@ func (sub *subscription) overshadowed() bool { return sub.troubled && !sub.usabl
 func (m *Machine) report(sub *subscription, to, all []*Watch) {
 	var n *Notice
 	switch {
+	// ERR-2: with something to go on with it is ambient.
 	case sub.usable():
 		m.noticeTo(sub, NoticeAmbient, to, all).Fault = sub.fault()
 		return
@@ -89,6 +90,7 @@ func (m *Machine) tellFault(sub *subscription, f *Fault) { m.tellFaultTo(sub, f,
 
 func (m *Machine) tellFaultTo(sub *subscription, f *Fault, to []*Watch) {
 	kind := NoticeFailed
+	// ERR-2: likewise.
 	if sub.usable() {
 		kind = NoticeAmbient
 	} else if sub.seeks() {

@@ -26,6 +26,7 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	switch {
 	case w.Wildcard:
 		m.replayAll(w)
+	// WATCH-3, WILD-8: what is held is told first, also what only the wildcard held until now.
 	case held:
 		m.join(w.sub)
 	case !told:
@@ -117,6 +118,7 @@ func (m *Machine) awaitFirst(now time.Time, w *Watch) {
 // unwatch ends a watch. What the server was told of is kept until the message that takes it back
 // is sent, so that a watch that comes back before it finds everything as it was.
 func (m *Machine) unwatch(now time.Time, w *Watch) {
+	// WATCH-2: it was stopped before.
 	if !w.alive {
 		return
 	}
@@ -146,6 +148,7 @@ func (m *Machine) detach(sub *subscription, w *Watch) {
 	if sub.wanted() || sub == sub.of.cache.star.self {
 		return
 	}
+	// WATCH-1: the last watch unsubscribes.
 	sub.of.cache.note(sub, false)
 	// ERR-5: nobody watches it any more.
 	if sub.keptDeleted() {
