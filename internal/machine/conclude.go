@@ -1,10 +1,8 @@
 package machine
 
 import (
-	"fmt"
 	"slices"
 	"strings"
-	"time"
 )
 
 // conclude works out what a response means for members of collections that are gone, for what it leaves out,
@@ -116,29 +114,6 @@ func (resp *response) lacks(sub *subscription) statementKind {
 	return statesNothing
 }
 
-// applyStatement does what a statement says; stands says that the response's stream still stands.
-func (m *Machine) applyStatement(now time.Time, resp *response, it statement, stands bool) {
-	l, sub := resp.link, it.sub
-	fail := func(kind FaultKind, err error, status Status) {
-		m.noteFault(sub, &Fault{Kind: kind, Err: err, At: now, Version: resp.Version}, status, it.drops(l))
-	}
-	switch reason := it.reason(); {
-	case !l.has(sub):
-	case reason != 0 && sub.isCollection():
-		m.endCollectionFault(sub)
-	case reason != 0:
-		m.remove(now, sub, reason)
-	case it.kind == statesTwice:
-		fail(FaultRejected, errTwice, StatusNacked)
-	case it.kind == statesError: // ERR-6
-		fail(FaultData, &StatusError{it.err.Code, it.err.Message}, StatusReceivedError)
-	case it.kind == statesAgree:
-		sub.credit()
-	case stands && m.confirmForeign(now, l, sub):
-		m.remove(now, sub, ReasonAbsent)
-	}
-}
-
 // omits says whether a full state that lacks a known subscription ends it: the server had been asked for it, or for
 // its collection, when it sent the response.
 func (resp *response) omits(sub *subscription) bool {
@@ -154,28 +129,4 @@ func (resp *response) omits(sub *subscription) bool {
 	// Most servers do not count structured names to the wildcard. One that is watched and not yet requested is not
 	// missing.
 	return resp.form != wildNone && !(sub.wanted() && structured(sub.name))
-}
-
-// confirmForeign starts the timer of another server's value that this full state leaves out. Without timers the second such
-// state ends it, and the result is true.
-func (m *Machine) confirmForeign(now time.Time, l *link, sub *subscription) (gone bool) {
-	switch {
-	case m.timeout(l.stream) <= 0:
-		gone, sub.unconfirmed = sub.unconfirmed, !sub.unconfirmed
-	case !sub.unconfirmed:
-		if l.unconfirm(sub); sub.wanted() {
-			m.startTimer(now, l.stream, sub)
-		}
-	}
-	return gone
-}
-
-// StatusError is an error that a server sent for a resource.
-type StatusError struct {
-	Code    int32 // of google.rpc.Status
-	Message string
-}
-
-func (e *StatusError) Error() string {
-	return fmt.Sprintf("the server sent an error for the resource: code %d: %s", e.Code, e.Message)
 }
