@@ -183,22 +183,24 @@ func (m *Machine) keepDeleted(now time.Time, sub *subscription, reason Reason) {
 
 // answerTimeout: the server did not answer in time.
 func (m *Machine) answerTimeout(now time.Time, sub *subscription) {
-	l := sub.link()
-	switch {
+	switch l := sub.link(); {
 	case sub.held():
 		m.unconfirmedTimeout(now, sub)
-		return
 	// WILD-5: the server sent names and has nothing to add.
 	case sub.isCollection() && sub.of.needsNoMore():
 		l.lapsed = l.lapsed || l.added // SOTW-2: the version was accepted before that
 		m.markComplete(now, sub, l.version)
-		return
-	case m.timeout(l.stream) <= 0:
-		return // of a collection, which was waited for because of the case before
+	case m.timeout(l.stream) <= 0: // of a collection, which was waited for because of the case before
 	case sub.stale():
 		m.unconfirmedTimeout(now, sub)
-		return
+	default:
+		m.unknownTimeout(now, sub)
 	}
+}
+
+// unknownTimeout: the server did not say anything of a name, or not again, so there is no such resource.
+func (m *Machine) unknownTimeout(now time.Time, sub *subscription) {
+	l := sub.link()
 	if sub == l.cache.star.self && l.form == wildExplicit {
 		m.warnStar(l)
 	}
@@ -228,15 +230,12 @@ func (m *Machine) unconfirmedTimeout(now time.Time, sub *subscription) {
 	lacked := sub.unconfirmed || sub.seen.before(sub.link().stated) || sub.of.stated()
 	sub.unconfirmed = false
 	// LKG-5: silence keeps a stale value, unless a full state or the complete one of a collection lacks it.
-	if sub.stale() && !lacked {
-		if !patient(sub.watches) {
-			m.noteFault(sub, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}, StatusTimeout, false)
-		}
-		return
-	}
-	if sub.stream().TransientTimeout > 0 {
+	switch kept := sub.stale() && !lacked; {
+	case kept && patient(sub.watches):
+	// DNE-8: silence is an error.
+	case kept, sub.stream().TransientTimeout > 0:
 		m.noteFault(sub, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}, StatusTimeout, false)
-		return
+	default:
+		m.remove(now, sub, ReasonTimeout)
 	}
-	m.remove(now, sub, ReasonTimeout)
 }
