@@ -20,7 +20,7 @@ func naming() []Section {
 			{"AUTH-2", "config sources with authorities are checked", ""},
 			{"AUTH-3", "an unknown authority is an error; plain names use the top-level servers", ""},
 			{"FED-1", "only servers of the bootstrap are contacted", ""},
-			{"FED-2", "an xdstp cluster needs a service name for its endpoints", "belongs to programs that read resources"},
+			{"FED-2", "an xdstp cluster needs a service name for its endpoints", ""},
 		}},
 		{"Collections", []Rule{
 			{"COLL-1", "a list collection is subscribed like one resource", ""},

@@ -90,8 +90,8 @@ func protocol() []Section {
 			{"DELTA-13", "what was not asked for is ignored, and acknowledged", ""},
 			{"DELTA-14", "a response of nothing is valid, and makes a wildcard ready", ""},
 			{"DELTA-15", "a removal is told for every type", ""},
-			{"ALIAS-1", "a resource is found by its other names too", "aliases are not understood yet"},
-			{"ALIAS-2", "one copy is held for all names of a resource", "aliases are not understood yet"},
+			{"ALIAS-1", "a resource is found by its other names too", ""},
+			{"ALIAS-2", "one copy is held for all names of a resource", ""},
 		}},
 		{"Absence and timers", []Rule{
 			{"DNE-1", "a name without an answer is taken for absent after a timeout, 15 seconds by default", ""},
@@ -103,7 +103,7 @@ func protocol() []Section {
 			{"DNE-7", "absence by timeout leaves the name subscribed; a late answer is delivered", ""},
 			{"DNE-8", "where the server says so, the timeout is 30 seconds and an error", ""},
 			{"DNE-9", "a refused first value ends the timer: refused is not missing", ""},
-			{"DNE-10", "a config source's initial_fetch_timeout runs from the subscription on", "there is the timer of each resource only, so far"},
+			{"DNE-10", "a config source's initial_fetch_timeout runs from the subscription on", ""},
 			{"DNE-11", "a server that withholds partial answers looks like absence", "a fact about a server, nothing to do"},
 		}},
 		{"Errors", []Rule{
@@ -136,10 +136,10 @@ func protocol() []Section {
 			{"RATE-1", "requests are not limited unless so configured", ""},
 		}},
 		{"Time to live", []Rule{
-			{"TTL-1", "a resource's time to live runs from each receipt, connected or not", "a time to live is read and not run yet"},
-			{"TTL-2", "its end is a deletion; the version goes too", "a time to live is read and not run yet"},
-			{"TTL-3", "a heartbeat renews the time and is no news", "a time to live is read and not run yet"},
-			{"TTL-4", "heartbeats are acknowledged and count as present", "a time to live is read and not run yet"},
+			{"TTL-1", "a resource's time to live runs from each receipt, connected or not", ""},
+			{"TTL-2", "its end is a deletion; the version goes too", ""},
+			{"TTL-3", "a heartbeat renews the time and is no news", ""},
+			{"TTL-4", "heartbeats are acknowledged and count as present", ""},
 		}},
 	}
 }
