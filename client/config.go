@@ -239,7 +239,7 @@ func (c *Client) engineServer(s bootstrap.ManagementServer) engine.Server {
 			ResumeVersion:    s.Features.ResumeVersion,
 			ExplicitWildcard: s.Features.ExplicitWildcard,
 			NodeAlways:       s.NodeOnEveryRequest,
-			NoParams:         s.TransportV2,
+			NoParams:         s.TransportV2,       // V2-4
 			Rate:             rateOf(s.RateLimit), // RATE-1: none, unless so configured
 		},
 		URI:     s.Name(),

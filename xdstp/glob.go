@@ -30,7 +30,7 @@ func isGlobID(id string) bool {
 func (n Name) Matches(member Name) bool {
 	path, last := cutLast(n.ID)
 	memberPath, segment := cutLast(member.ID)
-	// GLOB-1: one more segment, with the same context.
+	// GLOB-1, CTX-4: one more segment, with the same context.
 	return last == "*" && segment != "" && segment != "*" && path == memberPath &&
 		n.Authority == member.Authority && n.Type == member.Type &&
 		slices.Equal(inOrder(n.Params), inOrder(member.Params))

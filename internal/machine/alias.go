@@ -48,6 +48,7 @@ func (a *aliases) add(sub *subscription, name []byte) error {
 	switch {
 	case n != nil && was == n:
 		return nil
+	// H-1: of one resource, and of a type.
 	case n != nil && len(n.subs) >= wire.MaxAliases:
 		return errAliases
 	case was == nil && a.count >= maxTypeAliases:

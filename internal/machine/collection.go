@@ -85,7 +85,7 @@ func split(name string) (p pattern, segment string, ok bool) {
 	if strings.Count(name[:start], "/") < authorityAndType || start == end {
 		return pattern{}, "", false
 	}
-	// GLOB-1: one segment more, with the same context.
+	// GLOB-1, CTX-4: one segment more, with the same context.
 	return pattern{name[:start], name[end:]}, name[start:end], true
 }
 

@@ -80,12 +80,12 @@ func (m *Machine) ignore(s *stream, l *link, r *wire.Response) {
 }
 
 // untyped is the type of a response that does not say it; "" if that cannot be told. Streams
-// of one type need not say it. Delta responses once had no field for it: there an entry
-// tells, or what was subscribed to.
+// of one type need not say it. On others an entry tells it, or what was subscribed to.
 func (s *stream) untyped(r *wire.Response) string {
 	if s.url != "" || !s.Delta {
 		return s.url
 	}
+	// V2-4: delta responses once had no field for it.
 	for i := range r.Resources {
 		if l := s.types[string(r.Resources[i].TypeURL)]; l != nil && l.requested {
 			return l.cache.typ.URL

@@ -31,7 +31,7 @@ func caughtUp(ws []*Watch) []*Watch {
 // audience is the watches that hear of a subscription without naming it: nobody does of an alias.
 func (sub *subscription) audience() []*Watch {
 	if sub.isCollection() || sub.byAlias() {
-		return nil // ALIAS-2
+		return nil // ALIAS-2, C-1
 	}
 	return sub.covering()
 }
