@@ -192,10 +192,10 @@ func (e *Engine) server(i int) *Server { return (*e.servers.Load())[i] }
 // Stop ends a watch.
 func (e *Engine) Stop(w *machine.Watch) { e.post(machine.Stop{Watch: w}) }
 
-// Describe changes the dynamic parameters of a type in the node. It says whether the engine
+// ChangeParams changes the dynamic parameters of a type in the node. It says whether the engine
 // still runs.
-func (e *Engine) Describe(typeURL string, params map[string]string) bool {
-	return e.post(machine.Described{TypeURL: typeURL, Values: params})
+func (e *Engine) ChangeParams(typeURL string, params map[string]string) bool {
+	return e.post(machine.ParamsChanged{TypeURL: typeURL, Values: params})
 }
 
 // Loaded says what the store has of what the machine looks for.

@@ -131,7 +131,7 @@ func (d *driver) event(words []string) Event {
 		d.forget(ref)
 		return Down{Ref: ref, Kind: FaultStream, Err: errors.New(strings.Join(words, " "))}
 	case "describe":
-		return Described{d.typeOf(words[1]).URL, script.Values(words[2:])}
+		return ParamsChanged{d.typeOf(words[1]).URL, script.Values(words[2:])}
 	case "retry":
 		if verb != words[0] { // without a number it is for all that wait
 			d.waiting = slices.DeleteFunc(d.waiting, func(r Ref) bool { return r == ref })

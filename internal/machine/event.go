@@ -108,9 +108,9 @@ type Delivered struct{ Ref }
 // Heard says that all notices of a stream's trouble were handled, the index of the stream.
 type Heard struct{ Stream int }
 
-// Described says that the program changed the dynamic parameters of a type in the node of
+// ParamsChanged says that the program changed the dynamic parameters of a type in the node of
 // all streams, also of those to come.
-type Described struct {
+type ParamsChanged struct {
 	TypeURL string
 	Values  map[string]string // not changed afterwards
 }
@@ -125,19 +125,19 @@ type Tick struct {
 	Stalled bool
 }
 
-func (Start) event()     {}
-func (Stop) event()      {}
-func (Up) event()        {}
-func (Down) event()      {}
-func (Written) event()   {}
-func (Received) event()  {}
-func (Decoded) event()   {}
-func (Guarded) event()   {}
-func (Delivered) event() {}
-func (Heard) event()     {}
-func (Described) event() {}
-func (Retry) event()     {}
-func (Tick) event()      {}
+func (Start) event()         {}
+func (Stop) event()          {}
+func (Up) event()            {}
+func (Down) event()          {}
+func (Written) event()       {}
+func (Received) event()      {}
+func (Decoded) event()       {}
+func (Guarded) event()       {}
+func (Delivered) event()     {}
+func (Heard) event()         {}
+func (ParamsChanged) event() {}
+func (Retry) event()         {}
+func (Tick) event()          {}
 
 // Loaded is a part of the answer to a [Load].
 type Loaded struct {

@@ -113,8 +113,8 @@ func (sub *subscription) attributes() *wire.Attributes {
 	return sub.extra.attributes
 }
 
-// describe keeps what stands beside a held value now.
-func (sub *subscription) describe(said *wire.Attributes) {
+// keepAttributes keeps what stands beside a held value now.
+func (sub *subscription) keepAttributes(said *wire.Attributes) {
 	if said.Equal(sub.attributes()) {
 		return
 	}

@@ -119,7 +119,7 @@ func (m *Machine) noteLeftOut(now time.Time, resp *response) {
 	if resp.tellsAll() && !resp.nameless {
 		l.stated, l.sawAll = resp.serial, l.sawAll || l.form == wildLegacy
 	}
-	m.answerUntimed(now, l)
+	m.startUntimed(now, l)
 	if resp.confirms || resp.serial == l.firstResponse {
 		l.sweepTimer = 0 // the server goes on, and has a full period again
 	}

@@ -29,7 +29,7 @@ func (m *Machine) open(s *stream) {
 func (m *Machine) up(now time.Time, s *stream, node []byte) {
 	s.reset()
 	s.clock.stop(now) // handlers may hold up reading from the beginning
-	s.state, s.opened, s.node = up, s.clock.at(now), m.describe(s, node)
+	s.state, s.opened, s.node = up, s.clock.at(now), m.withParams(s, node)
 	m.node = s.node
 	if !s.Polled {
 		m.tellUp(s)

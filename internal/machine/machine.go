@@ -79,8 +79,8 @@ func (m *Machine) handle(now time.Time, ev Event) {
 		s := m.streams[ev.Stream]
 		s.telling = false
 		m.tellTrouble(s)
-	case Described:
-		m.described(ev)
+	case ParamsChanged:
+		m.changeParams(ev)
 	case Retry:
 		if s := m.touch(ev.Ref); s != nil && s.state == waiting {
 			m.retry(s)

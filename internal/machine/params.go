@@ -6,8 +6,8 @@ import (
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
-// describe gives the node of a new stream the parameters that were changed.
-func (m *Machine) describe(s *stream, node []byte) []byte {
+// withParams gives the node of a new stream the parameters that were changed.
+func (m *Machine) withParams(s *stream, node []byte) []byte {
 	if s.NoParams {
 		return node
 	}
@@ -18,9 +18,9 @@ func (m *Machine) describe(s *stream, node []byte) []byte {
 	return node
 }
 
-// described: a request of the type is owed to each server that has another node.
-func (m *Machine) described(ev Described) {
-	if i := slices.IndexFunc(m.params, func(p Described) bool { return p.TypeURL == ev.TypeURL }); i >= 0 {
+// changeParams: a request of the type is owed to each server that has another node.
+func (m *Machine) changeParams(ev ParamsChanged) {
+	if i := slices.IndexFunc(m.params, func(p ParamsChanged) bool { return p.TypeURL == ev.TypeURL }); i >= 0 {
 		m.params[i] = ev
 	} else {
 		m.params = append(m.params, ev)

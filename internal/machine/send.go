@@ -136,7 +136,7 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 	} else if whole := l.composeDelta(a, node); whole != nil {
 		msg = [][]byte{whole}
 	}
-	m.answerUntimed(now, l)
+	m.startUntimed(now, l)
 	if msg == nil {
 		return false
 	}
@@ -195,7 +195,7 @@ func (m *Machine) written(now time.Time, l *link) {
 			m.await(now, sub)
 		}
 	}
-	m.answerUntimed(now, l)
+	m.startUntimed(now, l)
 	for _, q := range l.stream.quirks {
 		q.written(m, now, l, first, sent.fresh)
 	}

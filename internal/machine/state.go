@@ -17,9 +17,9 @@ type Machine struct {
 	slots     map[slot]*stream
 	serial    serial // of the last response
 	lastAlarm timer
-	budgets   []*int      // of each server's first requests, in bytes; 0 for none
-	params    []Described // of types for which they were changed, in the order of the first change
-	node      []byte      // of the newest stream
+	budgets   []*int          // of each server's first requests, in bytes; 0 for none
+	params    []ParamsChanged // of types for which they were changed, in the order of the first change
+	node      []byte          // of the newest stream
 	fx        Effects
 
 	sifting []*sifting // long lists of removed names, some of which are looked at in each step

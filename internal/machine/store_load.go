@@ -132,7 +132,7 @@ func (m *Machine) takeStored(now time.Time, ld *Load, e *Kept, it *Item, r Resul
 	// LKG-4: no server says it: no version of it goes to one, and no ACK.
 	sub.from = fromStore | uint16(e.Server+1)
 	sub.gen++
-	sub.describe(e.Attributes)
+	sub.keepAttributes(e.Attributes)
 	// LKG-6: the time to live goes on.
 	if e.Expires != 0 {
 		m.lease(now, sub, leaseTTL, time.Unix(0, e.Expires).Sub(now))

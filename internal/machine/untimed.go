@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// answerUntimed starts timers that had to wait until the server spoke: of names beside a legacy wildcard, and of
+// startUntimed starts timers that had to wait until the server spoke: of names beside a legacy wildcard, and of
 // values to be confirmed. Where responses hold everything, the wildcard's first state on this stream answers instead.
-func (m *Machine) answerUntimed(now time.Time, l *link) {
+func (m *Machine) startUntimed(now time.Time, l *link) {
 	if len(l.untimed) == 0 || !l.written {
 		return
 	}

@@ -110,7 +110,7 @@ func (m *Machine) applyPlanned(now time.Time, resp *response, it planned) {
 	case it.fault != nil:
 		m.refuse(resp, it.index, sub, it.fault)
 	case entry.HasBody:
-		sub.describe(entry.Attributes)
+		sub.keepAttributes(entry.Attributes)
 		if was := sub.given(); was != resp.givenAs(it.index, sub, was.shared) {
 			sub.hold(sub.raw, resp.givenAs(it.index, sub, was.shared))
 		}
@@ -145,7 +145,7 @@ func (m *Machine) commitItem(now time.Time, resp *response, it *Item, r Result) 
 			if len(it.also) > 0 && said != nil {
 				sub.alter(func(x *extra) { x.attributes = said })
 			} else {
-				sub.describe(said)
+				sub.keepAttributes(said)
 			}
 			m.commitEntry(now, resp, it, sub, r)
 		}
