@@ -84,7 +84,7 @@ func (r *reader) absent() (all []statement) {
 	}
 	for sub := range l.owned() {
 		if sub.seen != r.serial && !sub.isCollection() { // SOTW-10: what is invalid or has an error is there
-			if kind := r.lacks(sub); kind != statesNothing {
+			if kind := r.leftOut(sub); kind != statesNothing {
 				all = append(all, statement{sub: sub, kind: kind})
 			}
 		}
@@ -93,8 +93,8 @@ func (r *reader) absent() (all []statement) {
 	return all
 }
 
-// lacks is what follows for a subscription that a full state leaves out.
-func (resp *response) lacks(sub *subscription) statementKind {
+// leftOut is what follows for a subscription that a full state leaves out.
+func (resp *response) leftOut(sub *subscription) statementKind {
 	l := resp.link
 	subscribed := l.hasLeft(sub)
 	switch {

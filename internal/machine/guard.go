@@ -55,11 +55,11 @@ func (m *Machine) propose(resp *response) {
 			p.Changed = append(p.Changed, Change{o.sub.name, !o.sub.held(), o.value, o.raw})
 		}
 	}
-	m.propound(l, p, ends)
+	m.askGuard(l, p, ends)
 }
 
-// propound has a proposal judged that would remove some of what is held.
-func (m *Machine) propound(l *link, p Proposal, ends map[*subscription]bool) {
+// askGuard has a proposal judged that would remove some of what is held.
+func (m *Machine) askGuard(l *link, p Proposal, ends map[*subscription]bool) {
 	p.Server, p.TypeURL = l.stream.server, l.cache.typ.URL
 	for sub := range l.owned() {
 		if sub.held() {

@@ -13,9 +13,9 @@ const (
 	maxInsteadText  = 512 // bytes of a refusal
 )
 
-// note keeps what a response holds. The entries are those of its resources, nil where nobody
+// keepInstead keeps what a response holds. The entries are those of its resources, nil where nobody
 // subscribed to one.
-func (resp *response) note(now time.Time, found []*subscription) {
+func (resp *response) keepInstead(now time.Time, found []*subscription) {
 	in := &Instead{At: now, Count: len(resp.Resources)}
 	for _, asked := range []bool{false, true} {
 		for i, sub := range found {

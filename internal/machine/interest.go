@@ -113,8 +113,8 @@ func (c *cache) byWireName(name []byte) *subscription {
 	return sub
 }
 
-// note has the servers told that a name is wanted, or is not any more: the active one and those before it.
-func (c *cache) note(sub *subscription, wanted bool) {
+// want has the servers told that a name is wanted, or is not any more: the active one and those before it.
+func (c *cache) want(sub *subscription, wanted bool) {
 	for _, s := range sub.of.source.reached() {
 		s.linkTo(c).want(sub, wanted)
 	}

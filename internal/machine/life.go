@@ -79,7 +79,7 @@ func (m *Machine) readOn(now time.Time, s *stream) {
 		return
 	}
 	// S-2: a flood is read no faster than it is answered.
-	if n, size := s.owes(); size > maxOwedSize || n > maxOwed && s.holdsBack(now) > maxOwed {
+	if n, size := s.answersOwed(); size > maxOwedSize || n > maxOwed && s.holdsBack(now) > maxOwed {
 		s.heldBack = now
 		return
 	}

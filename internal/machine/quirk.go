@@ -19,8 +19,8 @@ type quirk interface {
 	passed(l *link, r *wire.Resource, name []byte)
 	// takesBack says that a name has to be unsubscribed before it is subscribed to. It is asked once.
 	takesBack(l *link, name string) bool
-	// judged: a response was worked on, and its answer is owed; with detail it is a NACK.
-	judged(m *Machine, now time.Time, resp *response, detail *wire.Status)
+	// answering: a response was worked on, and its answer is owed; with detail it is a NACK.
+	answering(m *Machine, now time.Time, resp *response, detail *wire.Status)
 	// before says when a type may say what it owes, zero for at once, and how much it is doubted. Of types that owe
 	// interest alone those that are doubted least speak first.
 	before(l *link, what debt) (at time.Time, doubts int)
@@ -52,7 +52,7 @@ func (noQuirk) forget()                                                   {}
 func (noQuirk) received(*Machine, time.Time, *link)                       {}
 func (noQuirk) passed(*link, *wire.Resource, []byte)                      {}
 func (noQuirk) takesBack(*link, string) bool                              { return false }
-func (noQuirk) judged(*Machine, time.Time, *response, *wire.Status)       {}
+func (noQuirk) answering(*Machine, time.Time, *response, *wire.Status)    {}
 func (noQuirk) before(*link, debt) (at time.Time, doubts int)             { return at, 0 }
 func (noQuirk) limit() int                                                { return 0 }
 func (noQuirk) requested(time.Time, *link, debt, int)                     {}

@@ -35,8 +35,8 @@ type storm struct {
 
 func (q *storms) forget() { clear(q.of) }
 
-// judged looks for the beginning of a storm.
-func (q *storms) judged(m *Machine, now time.Time, resp *response, detail *wire.Status) {
+// answering looks for the beginning of a storm.
+func (q *storms) answering(m *Machine, now time.Time, resp *response, detail *wire.Status) {
 	l := resp.link
 	st := q.of.on(l)
 	if st.heard(now, resp, detail) {

@@ -17,7 +17,7 @@ func (m *Machine) read(now time.Time, resp *response, removed [][]byte) {
 	for i := range r.Resources {
 		r.found = append(r.found, r.find(i))
 	}
-	r.note(now, r.found)
+	r.keepInstead(now, r.found)
 	m.logOutside(r)
 	r.findAliases()
 	r.whole = r.mentioned == r.link.cache.subs.len()

@@ -118,8 +118,8 @@ const (
 	takeTimeout = 30 * time.Second // to take a request, once reading stopped for that
 )
 
-// owes counts the answers that delta owes one by one, and their bytes.
-func (s *stream) owes() (n, size int) {
+// answersOwed counts the answers that delta owes one by one, and their bytes.
+func (s *stream) answersOwed() (n, size int) {
 	if !s.Delta {
 		return 0, 0
 	}

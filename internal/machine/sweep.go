@@ -44,7 +44,7 @@ func (m *Machine) sweep(now time.Time, l *link) {
 	for _, sub := range unconfirmed {
 		going[sub] = true
 	}
-	m.propound(l, Proposal{ref: l.stream.ref(), unconfirmed: unconfirmed}, going)
+	m.askGuard(l, Proposal{ref: l.stream.ref(), unconfirmed: unconfirmed}, going)
 }
 
 // sweepGuarded takes the judgement of a guard. What is kept is told of again with the next

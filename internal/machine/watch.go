@@ -78,7 +78,7 @@ func (m *Machine) attach(of *collection, w *Watch) (held bool) {
 	}
 	// WATCH-1: the first watch subscribes.
 	if first {
-		c.note(sub, true)
+		c.want(sub, true)
 	}
 	return held
 }
@@ -97,7 +97,7 @@ func (sub *subscription) askAnew() {
 func (c *collection) firstWatched(w *Watch) {
 	c.explicit = w.Explicit
 	if c.isGlob() {
-		c.cache.note(c.self, true)
+		c.cache.want(c.self, true)
 	}
 	if l := c.self.link(); l != nil {
 		l.unwantedSince = time.Time{}
@@ -149,7 +149,7 @@ func (m *Machine) detach(sub *subscription, w *Watch) {
 		return
 	}
 	// WATCH-1: the last watch unsubscribes.
-	sub.of.cache.note(sub, false)
+	sub.of.cache.want(sub, false)
 	// ERR-5: nobody watches it any more.
 	if sub.keptDeleted() {
 		m.log(sub, false, "a resource that the server had deleted is not watched any more")
