@@ -75,7 +75,7 @@ var errDeaf = fmt.Errorf("the server took no request for %v, and its responses w
 // earlier incarnation too, and the answers to those before are not too many.
 func (m *Machine) readOn(now time.Time, s *stream) {
 	// FC-1: handlers still have the last one.
-	if s.state != up || s.reading || len(s.undelivered) > 0 {
+	if s.state != up || s.reading || s.undelivered != (Ref{}) {
 		return
 	}
 	// S-2: a flood is read no faster than it is answered.
@@ -111,14 +111,10 @@ func (m *Machine) endDeaf(now time.Time, s *stream) {
 func (m *Machine) delivered(now time.Time, r Ref) {
 	s := m.streams[r.Stream]
 	m.agenda.touch(s)
-	s.dropUndelivered(r)
-	m.readOn(now, s)
-}
-
-func (s *stream) dropUndelivered(r Ref) {
-	if i := slices.Index(s.undelivered, r); i >= 0 {
-		s.undelivered = slices.Delete(s.undelivered, i, i+1)
+	if s.undelivered == r {
+		s.undelivered = Ref{}
 	}
+	m.readOn(now, s)
 }
 
 // down: values that are held stay. A stream that had delivered a response ended normally

@@ -13,7 +13,7 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	// FC-1: timers stand still.
 	s.clock.stop(now)
 	s.responded, s.reading = true, false
-	s.undelivered = append(s.undelivered, s.ref())
+	s.undelivered = s.ref()
 	m.tellUp(s)
 	// ADS-1: a response may leave its type out.
 	if r.TypeURL == "" {

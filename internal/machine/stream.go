@@ -43,9 +43,8 @@ type stream struct {
 	renewal     pauses  // between streams that are begun anew for a wildcard
 	quirks      []quirk // of its server
 
-	// undelivered are the incarnations that a response came from of which handlers are
-	// still told: one, unless the stream was given up under the first.
-	undelivered []Ref
+	// undelivered is the incarnation whose last response handlers still have; zero for none. The next is read after it.
+	undelivered Ref
 
 	fault *Fault // why the server cannot be reached; nil while it can, and until known
 	// told are the troubles that watches were told of since they were told that all is well, the newest few. None
