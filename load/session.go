@@ -265,6 +265,7 @@ func (x *session) take(r *lrsv3.LoadStatsResponse) {
 	if x.asked == nil {
 		x.last = time.Now()
 	}
+	// LRS-2: the response says which clusters, and how often.
 	x.asked, x.all = r, make(map[string]bool, len(r.GetClusters()))
 	for _, name := range r.GetClusters() {
 		x.all[name] = true

@@ -275,8 +275,8 @@ func (c *cache) collectionsOf(src *source) (cs []*collection) {
 func byName(a, b *collection) int { return strings.Compare(a.name, b.name) }
 
 // needsNoMore says that a server's silence completes a collection: it has nothing to add to what
-// is held. Those that remember what they sent do not answer to a wildcard over names that
-// are all there is, and in delta not to one whose members the first request listed.
+// is held. A server that remembers what it sent does not answer a wildcard if it has sent all that there
+// is by name, nor in delta if the first request listed all that there is.
 func (c *collection) needsNoMore() bool {
 	l := c.self.link()
 	// WILD-5: a server that has said nothing at all on this stream says nothing by its silence.

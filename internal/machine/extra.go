@@ -10,9 +10,8 @@ import (
 type extra struct {
 	fault *Fault // what is wrong; nil if nothing
 
-	// spelling is the name as it is subscribed to, for as long as it is, where that is not the canonical one, which
-	// is for equality alone (XDSTP-4): that of the watch that first caused the request. Servers may compare
-	// names as text. Else "".
+	// spelling is the name as requests have it: as the watch spelled it that first caused one, since servers may
+	// compare names as text (XDSTP-4). "" if that is the canonical name.
 	spelling string
 
 	target *aliasTarget // the resource of which the name is an alias; nil if it is none
@@ -34,8 +33,8 @@ type given struct {
 	shared bool // the bytes are those of another subscription of the resource, where they are counted
 }
 
-// alter changes what the subscription has of what few have, and makes the room for it or gives it back. It allocates, so
-// it is not for what most subscriptions go through.
+// alter changes the extra of a subscription, which it makes first, and drops once it is empty. It allocates, so it is
+// not for what most subscriptions go through.
 func (sub *subscription) alter(change func(*extra)) {
 	if sub.extra == nil {
 		sub.extra = new(extra)

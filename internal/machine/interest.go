@@ -36,7 +36,7 @@ func (l *link) flushNames() (added []*subscription, removed []wire.NameChange) {
 				removed = append(removed, c)
 			}
 			sub.unspell()
-			// DNE-4: nobody waits for it any more; as a member the server has to confirm it all the same.
+			// DNE-4: nobody waits for it any more, but of a member that the server has to confirm.
 			if !sub.unconfirmed {
 				sub.timer = 0
 			}

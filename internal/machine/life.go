@@ -122,7 +122,7 @@ func (m *Machine) delivered(now time.Time, r Ref) {
 // answered others. So did one that a quirk explains; otherwise the server is in trouble and everyone
 // on it hears so.
 func (m *Machine) down(now time.Time, s *stream, ev Down) {
-	// BACKOFF-2: only a response ends the row of failures.
+	// BACKOFF-2, S-5: only a response ends the row of failures.
 	responded := s.responded
 	well := responded && ev.Kind == FaultStream
 	end := &ending{

@@ -124,8 +124,8 @@ func (m *Machine) streamFor(server, scope int, typeURL string) *stream {
 // Wanted says whether anything is watched on a stream.
 func (m *Machine) Wanted(stream int) bool { return m.streams[stream].watches > 0 }
 
-// newQuirks makes those of a stream. Their order counts: the end of a stream is explained by the first that can, and
-// what the others make of it tooMuch overrides.
+// newQuirks makes those of a stream. Their order counts when a stream ends: suspects suspects no type for an end that
+// tooLarge has explained, and tooMuch has the last word on the wait.
 func (m *Machine) newQuirks(s *stream) []quirk {
 	return []quirk{
 		&tooLarge{stream: s, budget: m.budgets[s.server], largest: map[*link]int{}},

@@ -164,9 +164,10 @@ func (m *Machine) noteAbsent(sub *subscription, reason Reason) {
 // ErrDeletionKept is that a deletion is ignored, for good or for a while.
 var ErrDeletionKept = errors.New("the server deleted the resource; the last value is kept")
 
-// keepDeleted ignores a deletion (gRFC A53), or puts it off: the operator is told once, the program as
-// of any other error of a held resource.
+// keepDeleted ignores a deletion (gRFC A53), or puts it off. The operator is told once; for the program it is an error
+// of a held resource.
 func (m *Machine) keepDeleted(now time.Time, sub *subscription, reason Reason) {
+	// U-14: an error of its own, and a grace.
 	err, grace := ErrDeletionKept, sub.link().keepFor()
 	if grace > 0 {
 		err = fmt.Errorf("%w for %v, unless the resource returns", err, grace)

@@ -140,6 +140,7 @@ func (resp *response) renews(i int, sub *subscription) bool {
 
 // fullState says that a response of the type holds everything.
 func (l *link) fullState() bool {
+	// TYPE-2, FILE-3: those of some types, and all of a file.
 	return !l.stream.Delta && (l.cache.typ.FullState || l.stream.FullState)
 }
 

@@ -63,7 +63,7 @@ type incarnation struct {
 	responded bool
 	toldUp    bool              // the program was told that it is up
 	reading   bool              // the next response may be read, or is being read
-	heldBack  time.Time         // when a request last left, or handlers last were ready, while the answers that are owed hold up reading; zero unless they do
+	heldBack  time.Time         // set while too many answers are owed to read on: when a request last left, or handlers were last done
 	writing   *link             // whose message is with the writer
 	ignored   map[string]string // nonces of types that were not requested
 	opened    time.Duration     // when it began, on the clock

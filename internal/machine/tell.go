@@ -19,8 +19,7 @@ func (m *Machine) noticeTo(sub *subscription, kind NoticeKind, to, all []*Watch)
 	return &m.fx.Notify[len(m.fx.Notify)-1]
 }
 
-// caughtUp are the watches that are not still being told of what was held: they hear the rest at the end of
-// that.
+// caughtUp leaves out the watches that are still being told of what was held: those hear the rest afterwards.
 func caughtUp(ws []*Watch) []*Watch {
 	if slices.ContainsFunc(ws, (*Watch).catchingUp) {
 		return slices.DeleteFunc(slices.Clone(ws), (*Watch).catchingUp)

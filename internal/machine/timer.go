@@ -35,9 +35,8 @@ func (m *Machine) startTimer(now time.Time, s *stream, w waiter) {
 
 func (sub *subscription) ring(m *Machine, now time.Time) { m.answerTimeout(now, sub) }
 
-// faulted says that the server said something of a resource that it has not given, so that its
-// silence from now on means nothing: that it is refused, or has an error. What was said on
-// an earlier stream, or by another server, does not count.
+// faulted says that the server has answered for a resource, by a value that was refused or by an error, so that
+// its silence from now on means nothing. An answer on an earlier stream, or of another server, does not count.
 func (l *link) faulted(sub *subscription) bool {
 	return l.firstResponse != 0 && !sub.seen.before(l.firstResponse) && (sub.status == StatusNacked || sub.status == StatusReceivedError)
 }

@@ -38,7 +38,8 @@ func (m *Machine) recovered(s *stream) {
 	m.tellTrouble(s)
 }
 
-// remindOfTrouble tells who was told something good again of the trouble with the server that is not over.
+// remindOfTrouble tells watches that were just told something good of the server's trouble once more, if that is not
+// over.
 func (m *Machine) remindOfTrouble(sub *subscription) {
 	s := sub.stream()
 	if n := len(s.told); n > 0 && s.told[n-1] != pastFault && s.unreachable() {

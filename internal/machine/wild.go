@@ -38,8 +38,8 @@ func (c *collection) wantsMember() bool {
 	return false
 }
 
-// nextForm is how the wildcard is to be requested. The form that it has stays, but for the legacy one
-// where the name is wanted since.
+// nextForm is how the wildcard is to be requested. An explicit one stays so; a legacy one becomes explicit when that
+// is wanted.
 func (l *link) nextForm() wildForm {
 	switch {
 	case l.stream.watches == 0, l.outdated():
