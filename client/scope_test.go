@@ -18,7 +18,7 @@ import (
 // Scopes ask for the same name on streams of their own. What one lacks when the server goes
 // moves it to the next, and not the other.
 //
-// spec: FALLBACK-2
+// spec: CACHE-1, FALLBACK-2
 func TestInScope(t *testing.T) {
 	inPair(t, func(t *testing.T, p pair) {
 		_, plain := p.watch("a")
