@@ -93,7 +93,7 @@ func (m *Machine) readOn(now time.Time, s *stream) {
 func (s *stream) holdsBack(now time.Time) (n int) {
 	throttled := now.Before(s.Rate.ready(&s.throttle))
 	for _, l := range s.order {
-		if at, _ := l.before(oweAnswer); throttled || now.Before(at) {
+		if at, _ := l.notBefore(oweAnswer); throttled || now.Before(at) {
 			n += len(l.owed)
 		}
 	}

@@ -10,7 +10,6 @@ const (
 	oweAnswer        // an ACK or a NACK, and nothing else
 	oweInterest      // what is wanted has changed: a request that subscribes or unsubscribes
 	oweBoth
-	oweStream // what takes a new stream; see [link.outdated]
 )
 
 // turn is a type that may speak now.
@@ -34,6 +33,19 @@ func (l *link) pace(now time.Time) {
 	if !l.stream.Delta {
 		l.paced = now.Add(pace * time.Duration(1+l.watched/namesOfPace))
 	}
+}
+
+// notBefore is the earliest time at which a type may send what it owes, zero for at once, and how much it is doubted.
+// It is the one place where it is decided how often the client speaks; the stream's rate limit comes on top.
+func (l *link) notBefore(what debt) (at time.Time, doubts int) {
+	if what == oweInterest {
+		at = l.paced
+	}
+	for _, q := range l.stream.quirks {
+		until, more := q.before(l, what)
+		at, doubts = later(at, until), doubts+more
+	}
+	return at, doubts
 }
 
 // later is the later of two times.

@@ -36,15 +36,6 @@ type quirk interface {
 	ended(m *Machine, now time.Time, end *ending)
 }
 
-// before is the earliest time at which quirks let a type send what it owes, zero for at once, and how much they doubt it.
-func (l *link) before(what debt) (at time.Time, doubts int) {
-	for _, q := range l.stream.quirks {
-		until, more := q.before(l, what)
-		at, doubts = later(at, until), doubts+more
-	}
-	return at, doubts
-}
-
 // noQuirk does nothing about anything.
 type noQuirk struct{}
 

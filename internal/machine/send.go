@@ -56,7 +56,7 @@ func (m *Machine) send(now time.Time, s *stream) {
 		if what == oweNothing {
 			continue
 		}
-		switch at, doubts := m.notBefore(now, l, what); {
+		switch at, doubts := l.notBefore(what); {
 		case now.Before(at):
 			s.again = sooner(s.again, later(at, token))
 		case now.Before(token): // RATE-1
@@ -201,21 +201,6 @@ func (m *Machine) written(now time.Time, l *link) {
 	}
 }
 
-// notBefore is the earliest time at which a type may send what it owes; the stream's rate limit comes on top. It is
-// the one place where it is decided how often the client speaks.
-func (m *Machine) notBefore(now time.Time, l *link, what debt) (_ time.Time, doubts int) {
-	var at time.Time
-	switch what {
-	case oweNothing, oweAnswer, oweBoth:
-	case oweInterest:
-		at = l.paced
-	case oweStream:
-		at = m.renewalAt(now, l)
-	}
-	until, doubts := l.before(what)
-	return later(at, until), doubts
-}
-
 // What is waited for between two streams that are begun anew for a wildcard. The wait doubles, and is
 // over with a stream that stood for longer than the longest.
 const (
@@ -245,7 +230,7 @@ func (m *Machine) renewOutdated(now time.Time, l *link) bool {
 	if s.watches == 0 || !l.outdated() {
 		return false
 	}
-	if at, _ := m.notBefore(now, l, oweStream); now.Before(at) {
+	if at := m.renewalAt(now, l); now.Before(at) {
 		s.again = sooner(s.again, at)
 		return false
 	}
