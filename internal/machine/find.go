@@ -98,6 +98,7 @@ func (c *cache) identify(name []byte) (sub *subscription, n xdstp.Name, err erro
 	if n, err = xdstp.ParseReceived(string(name)); err != nil {
 		return nil, n, err
 	}
+	// XDSTP-4: structured names are equal by their parts.
 	if sub = c.subs.get(n.String()); sub == nil && c.typ.Segment != "" && n.Type != c.typ.Segment {
 		return nil, n, fmt.Errorf("the name is that of a %s", n.Type) // C-3
 	}

@@ -76,7 +76,7 @@ const (
 
 // reset forgets an incarnation of the stream.
 func (l *link) reset() {
-	// STREAM-4: nonces are forgotten.
+	// STREAM-4, SOTW-5: nonces are forgotten with the stream, and not before.
 	l.onStream = onStream{}
 	// SOTW-1, SOTW-2: the version belongs to the stream.
 	if !l.stream.ResumeVersion {
