@@ -264,10 +264,16 @@ func TestRedirectReady(t *testing.T) {
 		w.a.put(at("a", "x"), redirect(at("b", "y")), "1")
 		w.b.mute(at("b", "y"))
 		_, rec := w.watch(at("a", "x"))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if err := w.c.Ready(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("ready with a redirect alone: %v", err)
+		get := func(ctx context.Context) error {
+			_, err := w.c.Get(ctx, cds.Type, at("a", "x"))
+			return err
+		}
+		for _, wait := range []func(context.Context) error{w.c.Ready, get} {
+			err := within(time.Second, wait)
+			l := notReady(t, err, 1, at("a", "x")+" REQUESTED").Lacking[0]
+			if l.Locator != at("b", "y") || l.Server != w.b.srv.Target() || !strings.Contains(err.Error(), l.Locator) {
+				t.Errorf("%v leads to %q of %q", err, l.Locator, l.Server)
+			}
 		}
 		must(t, w.c.Ready(t.Context()))
 		w.heard(rec, "does not exist a/x timeout via b/y")

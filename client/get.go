@@ -38,10 +38,9 @@ type lookup struct {
 	watch *Watch
 	ready chan struct{} // closed with the first answer
 
-	mu      sync.Mutex
-	answer  Event[any] // the last one that was an answer; Kind 0 before
-	trouble error      // the last transient one
-	cut     bool       // there is a value, and trouble with the way to its server
+	mu     sync.Mutex
+	answer Event[any] // the last one that was an answer; Kind 0 before
+	cut    bool       // there is a value, and trouble with the way to its server
 }
 
 // newLookups makes what Get keeps.
@@ -84,8 +83,7 @@ func (c *Client) irreplaceable() func(*lookup) bool {
 //
 // Errors: those of [Client.Watch]; an [ErrDoesNotExist] that says why; a [*ResourceError] if the
 // server's resource cannot be used; [ErrTooManyNames]; [ErrInHandler] inside a handler of any
-// client if this one holds no value; and ctx's error, with the last trouble on the way to the server, and
-// each [BlockedHandler] that may be the cause.
+// client if this one holds no value; and a [*NotReadyError] when ctx ends.
 func (c *Client) Get(ctx context.Context, kind resource.AnyType, name string, opts ...WatchOption) (Event[any], error) {
 	ev, err := c.get(ctx, kind, name, opts)
 	if err == nil {
@@ -127,12 +125,12 @@ func (c *Client) getAs(ctx context.Context, kind resource.AnyType, name string, 
 		return c.result(ev)
 	}
 	if engine.InHandler() {
-		return Event[any]{}, fmt.Errorf("%w: %s %q is not held", ErrInHandler, key.typeURL, key.name)
+		return Event[any]{}, fmt.Errorf("%w: %s %q is not held", ErrInHandler, shortType(key.typeURL), key.name)
 	}
 	item, err := c.gets.Enter(key, func() (*lookup, error) { return c.lookUp(kind, a) })
 	switch {
 	case err == ErrTooManyNames:
-		return Event[any]{}, fmt.Errorf("%w: %s %q", err, key.typeURL, key.name)
+		return Event[any]{}, fmt.Errorf("%w: %s %q", err, shortType(key.typeURL), key.name)
 	case err != nil:
 		return Event[any]{}, err
 	}
@@ -164,9 +162,6 @@ func (l *lookup) hear(ev Event[any]) {
 	defer l.mu.Unlock()
 	l.cut = ev.Kind == EventAmbientError && transient(ev.Err)
 	if !answers(&ev) {
-		if ev.Kind == EventFailed {
-			l.trouble = ev.Err
-		}
 		return
 	}
 	if l.answer.Kind == 0 {
@@ -184,17 +179,10 @@ func (l *lookup) known() Event[any] {
 
 // lookupTimeout is the error of a caller whose context ended.
 func (c *Client) lookupTimeout(ctx context.Context, l *lookup) error {
-	l.mu.Lock()
-	trouble := l.trouble
-	l.mu.Unlock()
-	err := ctxerr.Of(ctx)
-	if trouble != nil {
-		err = fmt.Errorf("%w while waiting: %w", err, trouble)
+	return &NotReadyError{
+		Lacking: []Lacking{c.lacking(&l.watch.subscription)}, Count: 1,
+		Blocked: c.blocked(), Err: ctxerr.Of(ctx), NodeID: c.node,
 	}
-	for _, h := range c.blocked() {
-		err = fmt.Errorf("%w; %w", err, h)
-	}
-	return err
 }
 
 // held is the first event of a watch of the name if the client holds all that it takes: a value, or the
@@ -266,11 +254,16 @@ func (c *Client) result(ev Event[any]) (Event[any], error) {
 		return ev, nil
 	// ONDEMAND-3: absence releases who waits.
 	case EventDoesNotExist:
-		err := fmt.Errorf("%w: %s %q of server %q for node %q (%s)", ErrDoesNotExist, ev.Type, ev.Name, ev.Server, c.node, ev.Reason)
+		err := c.absence(ev.Type, ev.Name, ev.Server, ev.Reason)
 		if ev.Reason == ReasonTimeout {
 			err = fmt.Errorf("%w; %v", err, ev.Instead)
 		}
 		return Event[any]{}, err
 	}
 	return Event[any]{}, ev.Err
+}
+
+// absence is the error of who needs a resource that does not exist.
+func (c *Client) absence(typeURL, name, server string, why Reason) error {
+	return fmt.Errorf("%w: %s %q of server %q for node %q (%s)", ErrDoesNotExist, shortType(typeURL), name, server, c.node, why)
 }

@@ -210,3 +210,27 @@ func TestGetLimitByType(t *testing.T) {
 		}
 	}, func(c *client.Config) { c.Streams, c.GetMaxNames, c.GetIdle = client.StreamsPerType, 2, time.Hour })
 }
+
+// A lookup in vain says of what, at which server and for which node, and what is wrong on the way there.
+// spec: U-4
+func TestGetInVain(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		get := func(name string) func(context.Context) error {
+			return func(ctx context.Context) error {
+				_, err := r.c.Get(ctx, cds.Type, name)
+				return err
+			}
+		}
+		err := within(time.Second, get("a"))
+		notReady(t, err, 1, "a REQUESTED")
+		for _, part := range []string{clusterName + ` "a"`, r.srv.Target(), r.c.Bootstrap().Node.GetId()} {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%q is not in %v", part, err)
+			}
+		}
+		r.accept()
+		r.srv.SetRefuse(true)
+		r.srv.DropConnections()
+		notReady(t, within(5*time.Second, get("b")), 1, "b REQUESTED connection")
+	})
+}

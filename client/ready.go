@@ -59,16 +59,21 @@ type NotReadyError struct {
 	Blocked []BlockedHandler
 	// Err is the context's error, with its cause if that is another.
 	Err error
+	// NodeID is that of the client: servers choose by it what they send.
+	NodeID string
 }
 
 // Lacking is a resource without an answer, or without a value if the call waited for values.
 type Lacking struct {
-	Type   string // URL
-	Name   string // canonical
-	Server string // URI, as in [Event]
-	Status Status // as of [State]
-	// Err is what is wrong with the resource, or on the way to its server; nil if nothing is
-	// known.
+	Type string // URL
+	Name string // canonical
+	// Locator is the canonical locator of what is lacking if the resource leads elsewhere, by a redirect
+	// or as a list collection; "" if it is the resource itself. Server, Status and Err are of what is lacking.
+	Locator string
+	Server  string // URI, as in [Event]
+	Status  Status // as of [State]
+	// Err is what is wrong with the resource, or on the way to its server; an [ErrDoesNotExist] if it does
+	// not exist; nil if nothing is known.
 	Err error
 }
 
@@ -77,12 +82,12 @@ const maxLackingText = 512
 
 func (e *NotReadyError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "xds: not ready: %v; waiting for %d of what is watched: ", e.Err, e.Count)
+	fmt.Fprintf(&b, "xds: not ready: %v; waiting for %d: ", e.Err, e.Count)
 	for i, l := range e.Lacking {
 		if i > 0 {
 			b.WriteString("; ")
 		}
-		b.WriteString(l.text())
+		b.WriteString(l.text(e.NodeID))
 	}
 	if more := e.Count - len(e.Lacking); more > 0 {
 		fmt.Fprintf(&b, "; and %d more", more)
@@ -93,10 +98,13 @@ func (e *NotReadyError) Error() string {
 	return b.String()
 }
 
-func (l Lacking) text() string {
-	s := fmt.Sprintf("%s %q of server %q (%s)", shortType(l.Type), l.Name, l.Server, l.Status)
+func (l Lacking) text(node string) string {
+	s := fmt.Sprintf("%s %q of server %q for node %q", shortType(l.Type), cmp.Or(l.Locator, l.Name), l.Server, node)
 	if l.Err != nil {
-		s = fmt.Sprintf("%s (%s)", strings.TrimPrefix(l.Err.Error(), "xds: "), l.Status)
+		s = strings.TrimPrefix(l.Err.Error(), "xds: ")
+	}
+	if s += fmt.Sprintf(" (%s)", l.Status); l.Locator != "" {
+		s = fmt.Sprintf("%s %q, which leads to %s", shortType(l.Type), l.Name, s)
 	}
 	if len(s) > maxLackingText {
 		s = strings.ToValidUTF8(s[:maxLackingText], "") + "..."
@@ -193,7 +201,7 @@ func (w *core) subscriptions(yield func(*subscription) bool) {
 // notReady is the error of who waited for watches until the end of a context; nil if nothing
 // is lacking by now.
 func (c *Client) notReady(ctx context.Context, values bool, ws ...*core) error {
-	e := &NotReadyError{Err: ctxerr.Of(ctx)}
+	e := &NotReadyError{Err: ctxerr.Of(ctx), NodeID: c.node}
 	var first []*subscription // in order
 	for _, w := range ws {
 		for x := range w.subscriptions {
@@ -223,13 +231,38 @@ func (x *subscription) compare(y *subscription) int {
 	return cmp.Or(cmp.Compare(xType, yType), cmp.Compare(xName, yName))
 }
 
-// lacking says what is known of what is waited for.
+// lacking says what is known of what is waited for: of the first that it leads to and that has no answer, if it
+// leads elsewhere.
 func (c *Client) lacking(x *subscription) Lacking {
 	l := Lacking{Status: Status(machine.StatusRequested.String()), Server: c.server(c.sources.first(&x.watch)).Name()}
 	l.Type, l.Name = x.asked()
-	if r, ok := c.engine.Known(&x.watch); ok {
-		s := c.state(r, c.sources.scopeNames())
-		l.Status, l.Server, l.Err = s.Status, s.Server, s.Err
+	r, ok := c.engine.Known(&x.watch)
+	if !ok {
+		return l
+	}
+	if tree := x.tree.Load(); tree != nil && r.Raw != nil {
+		if to, ok := c.missing(tree.Watches()); ok {
+			r, l.Locator = to, to.Name
+		}
+	}
+	s := c.state(r, c.sources.scopeNames())
+	if l.Status, l.Server, l.Err = s.Status, s.Server, s.Err; s.Reason != 0 && l.Err == nil {
+		l.Err = c.absence(s.Type, s.Name, s.Server, s.Reason)
 	}
 	return l
+}
+
+// missing is the first without an answer, or else the first without a value.
+func (c *Client) missing(ws []*machine.Watch) (first machine.Resource, found bool) {
+	for _, w := range ws {
+		r, ok := c.engine.Known(w)
+		switch {
+		case !ok || r.Raw != nil:
+		case r.Status == machine.StatusRequested:
+			return r, true
+		case !found:
+			first, found = r, true
+		}
+	}
+	return first, found
 }

@@ -35,9 +35,11 @@ func notReady(t *testing.T, err error, count int, want ...string) *client.NotRea
 	var got []string
 	for _, l := range e.Lacking {
 		s := fmt.Sprintf("%s %s", l.Name, l.Status)
-		if l.Err != nil {
-			re, _ := errors.AsType[*client.ResourceError](l.Err)
+		if re, ok := errors.AsType[*client.ResourceError](l.Err); ok {
 			s += " " + string(re.Kind)
+		}
+		if none := l.Status == "DOES_NOT_EXIST"; none != errors.Is(l.Err, client.ErrDoesNotExist) {
+			t.Errorf("%s has the error %v", l.Name, l.Err)
 		}
 		if l.Server == "" || l.Type != cds.Type.TypeURL() {
 			t.Errorf("%s is of type %q and server %q", l.Name, l.Type, l.Server)
@@ -70,7 +72,7 @@ func TestReadySaysWhatIsLacking(t *testing.T) {
 		st := r.accept()
 		r.clusters(st, "1", "n1", "a", "b", "c", "d")
 		must(t, within(time.Second, r.c.Ready))
-		for _, part := range []string{"deadline exceeded", "5 of what", `envoy.config.cluster.v3.Cluster "a"`, r.srv.Target(), "REQUESTED"} {
+		for _, part := range []string{"deadline exceeded", "waiting for 5", `envoy.config.cluster.v3.Cluster "a"`, r.srv.Target(), "REQUESTED"} {
 			if !strings.Contains(e.Error(), part) {
 				t.Errorf("%q is not in %v", part, e)
 			}

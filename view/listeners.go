@@ -183,7 +183,9 @@ func (l *Listeners) Ready(ctx context.Context) error {
 	case <-ctx.Done():
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return &NotReadyError{Root: Root{Type: RootListener, Name: l.name}, Err: ctxerr.Of(ctx), Fault: l.trouble}
+		return &NotReadyError{
+			Root: Root{Type: RootListener, Name: l.name}, Err: ctxerr.Of(ctx), Fault: l.trouble, NodeID: l.client.Bootstrap().Node.GetId(),
+		}
 	}
 	for _, v := range l.All() {
 		if err := v.Ready(ctx); err != nil && !errors.Is(err, client.ErrStopped) { // else it was removed

@@ -20,11 +20,13 @@ type NotReadyError struct {
 	Count   int
 	Err     error // of the context
 	Fault   error // of the root; nil if there is none
+	// NodeID is that of the client: servers choose by it what they send.
+	NodeID string
 }
 
 func (e *NotReadyError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "xds: the view of %q is not ready: %v", e.Root.Name, e.Err)
+	fmt.Fprintf(&b, "xds: the view of %q for node %q is not ready: %v", e.Root.Name, e.NodeID, e.Err)
 	if e.Fault != nil {
 		fmt.Fprintf(&b, "; %v", e.Fault)
 	}
@@ -52,7 +54,7 @@ func (e *NotReadyError) Unwrap() []error {
 }
 
 func (v *View) notReady(ctx context.Context, waiting []Waiting) error {
-	e := &NotReadyError{Root: v.root, Err: ctxerr.Of(ctx), Waiting: waiting}
+	e := &NotReadyError{Root: v.root, Err: ctxerr.Of(ctx), Waiting: waiting, NodeID: v.core.config.node}
 	e.Count = len(e.Waiting)
 	e.Waiting = e.Waiting[:min(e.Count, MaxWaiting)]
 	if s := v.Snapshot(); s != nil {

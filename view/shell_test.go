@@ -30,6 +30,7 @@ func newSite(t *testing.T, variant client.Variant, ads bool) *site {
 	srv := testutil.StartManagementServer(t, testutil.ManagementConfig{ADS: ads})
 	boot, err := bootstrap.Server(srv.Addr())
 	must(t, err)
+	boot.Node.Id = "n"
 	c, err := client.New(client.Config{
 		Bootstrap: boot, Variant: variant,
 		Backoff: func() backoff.BackOff { return backoff.NewConstantBackOff(20 * time.Millisecond) },
@@ -207,7 +208,7 @@ func TestReadyError(t *testing.T) {
 	if !errors.As(err, &nr) || !errors.Is(err, context.Canceled) || nr.Count != 1 || nr.Waiting[0].Name != "r" || !nr.Waiting[0].Blocking {
 		t.Fatalf("got %v", err)
 	}
-	for _, want := range []string{`view of "l"`, `RouteConfiguration "r"`, "no answer yet", `named by Listener "l"`} {
+	for _, want := range []string{`view of "l" for node "n"`, `RouteConfiguration "r"`, "no answer yet", `named by Listener "l"`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q lacks %q", err, want)
 		}

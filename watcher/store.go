@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 
 	"github.com/xdswatch/xdswatch/client"
-	"github.com/xdswatch/xdswatch/internal/ctxerr"
 	"github.com/xdswatch/xdswatch/resource"
 )
 
@@ -105,25 +104,13 @@ func (s *Store[T]) All() iter.Seq2[string, T] {
 	}
 }
 
-// Synced blocks until the first state of the collection is complete. Its error is ctx's, with
-// the trouble of the collection, or that of the watch if the watch ended before. ctx must not be nil. Inside
-// a handler it may wait for ever: the first state may wait for that handler.
+// Synced blocks until the first state of the collection is complete. For errors see [client.Watch.ReadyWithValues].
 func (s *Store[T]) Synced(ctx context.Context) error {
 	select {
 	case <-s.synced: // whatever ended since
 		return nil
 	default:
-	}
-	select {
-	case <-s.synced:
-		return nil
-	case <-s.watch.Done():
-		return s.watch.Err()
-	case <-ctx.Done():
-		if err := s.Err(); err != nil {
-			return fmt.Errorf("%w while waiting: %w", ctxerr.Of(ctx), err)
-		}
-		return ctxerr.Of(ctx)
+		return s.watch.ReadyWithValues(ctx)
 	}
 }
 
@@ -133,7 +120,8 @@ func (s *Store[T]) Changed() <-chan struct{} { return *s.changed.Load() }
 
 // Changes yields when the first state of the collection is complete and after each change from then on,
 // until ctx or the store ends; [Store.Err] then says why the store has ended. Changes that come while the
-// body of the loop runs are one. Several loops may run at once. For ctx and handlers see [Store.Synced].
+// body of the loop runs are one. Several loops may run at once. In a handler
+// whose collection is not complete it yields nothing.
 func (s *Store[T]) Changes(ctx context.Context) func(yield func() bool) {
 	return func(yield func() bool) {
 		for err := s.Synced(ctx); err == nil && ctx.Err() == nil; {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -128,7 +129,9 @@ func TestStoreOfNothing(t *testing.T) {
 			}
 			return err
 		}
-		wait(time.Second)
+		if err := wait(time.Second); !strings.Contains(err.Error(), `"*" of server`) {
+			t.Errorf("the error is %v", err)
+		}
 		if err := wait(time.Minute); !errors.Is(err, client.ErrDoesNotExist) {
 			t.Errorf("the error is %v", err)
 		}

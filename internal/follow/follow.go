@@ -8,7 +8,10 @@
 package follow
 
 import (
+	"cmp"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/xdswatch/xdswatch/internal/engine"
@@ -209,6 +212,13 @@ func (t *Tree) End() {
 		t.stopped(w, release)
 	}
 	t.live = nil
+}
+
+// Watches are those that the tree has made and that have not ended, by name. It may be called at any time.
+func (t *Tree) Watches() []*machine.Watch {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(t.live), func(a, b *machine.Watch) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // Asked returns what the program asked for, given a watch whose notices go to a tree. ok is false if no tree
