@@ -59,7 +59,7 @@ func api(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	fset := token.NewFileSet()
-	var decls []string
+	var parsed []*ast.File
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
@@ -68,15 +68,75 @@ func api(t *testing.T, dir string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f.Name.Name == "main" || !ast.FileExports(f) {
-			continue
+		if f.Name.Name != "main" {
+			parsed = append(parsed, f)
 		}
+	}
+	types := reachable(parsed)
+	var decls []string
+	for _, f := range parsed {
+		ast.FileExports(f)
 		for _, d := range f.Decls {
-			decls = append(decls, texts(t, fset, d)...)
+			if m, ok := d.(*ast.FuncDecl); !ok || m.Recv == nil || types[base(m.Recv.List[0].Type)] {
+				decls = append(decls, texts(t, fset, d)...)
+			}
 		}
 	}
 	slices.Sort(decls)
 	return strings.Join(decls, "\n")
+}
+
+// reachable has the types of a package whose exported methods a program can call: the exported ones, and
+// those that they embed.
+func reachable(files []*ast.File) map[string]bool {
+	types, embedded := map[string]bool{}, map[string][]string{}
+	for _, f := range files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			types[spec.Name.Name] = false
+			if s, ok := spec.Type.(*ast.StructType); ok {
+				for _, field := range s.Fields.List {
+					if field.Names == nil {
+						embedded[spec.Name.Name] = append(embedded[spec.Name.Name], base(field.Type))
+					}
+				}
+			}
+			return true
+		})
+	}
+	var reach func(string)
+	reach = func(name string) {
+		if reached, own := types[name]; own && !reached {
+			types[name] = true
+			for _, e := range embedded[name] {
+				reach(e)
+			}
+		}
+	}
+	for name := range types {
+		if ast.IsExported(name) {
+			reach(name)
+		}
+	}
+	return types
+}
+
+// base is the name of a type without its pointer and parameters; "" of another package's.
+func base(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.StarExpr:
+		return base(e.X)
+	case *ast.IndexExpr:
+		return base(e.X)
+	case *ast.IndexListExpr:
+		return base(e.X)
+	}
+	return ""
 }
 
 // texts writes a declaration, of a group each part by itself.
