@@ -347,6 +347,12 @@ func TestListeners(t *testing.T) {
 		}
 		reachSnapshot(t, l.View("three"), "both clusters", func(s *Snapshot) bool { return s.Len() == 2 })
 		reachSnapshot(t, l.View("one"), "both clusters", func(s *Snapshot) bool { return s.Len() == 2 })
+		must(t, l.Err())
+		l.Stop()
+		<-l.Done()
+		if err := l.Err(); !errors.Is(err, client.ErrStopped) {
+			t.Errorf("it ended because of %v", err)
+		}
 	})
 }
 

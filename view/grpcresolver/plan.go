@@ -256,7 +256,8 @@ func addressOf(a endpoint.Address) string {
 
 // Endpoint is what the assignment says of a channel's endpoint: its weight, locality, priority and
 // hostname. It is nil for endpoints of other resolvers. It is for load balancing policies that a
-// program brings itself.
+// program brings itself, over [NewEDSBuilder], with grpc.WithDisableServiceConfig and a default service config that
+// names the policy.
 func Endpoint(e resolver.Endpoint) *endpoint.Endpoint {
 	found, _ := e.Attributes.Value(endpointKey{}).(*endpoint.Endpoint)
 	return found
