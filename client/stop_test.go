@@ -468,3 +468,23 @@ func TestPanicWithoutLogger(t *testing.T) {
 		})
 	}
 }
+
+// The end of a context is the end of its watches: whoever saw the one finds the other.
+func TestErrAfterContext(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		for range 100 {
+			ctx, cancel := context.WithCancel(t.Context())
+			w, err := r.c.Watch(ctx, cds.Type, "a", func(client.Event[any]) {})
+			must(t, err)
+			set, err := r.c.NewSet(ctx, cds.Type, func(client.Batch[any]) {})
+			must(t, err)
+			must(t, errors.Join(w.Err(), set.Err()))
+			cancel()
+			if !errors.Is(w.Err(), context.Canceled) || !errors.Is(set.Err(), context.Canceled) {
+				t.Fatalf("after the end of the context it is %v and %v", w.Err(), set.Err())
+			}
+			<-w.Done()
+			<-set.Done()
+		}
+	})
+}

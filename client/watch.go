@@ -284,6 +284,9 @@ func (w *core) itsEnding() *ending {
 }
 
 func (w *core) Err() error {
+	if t := w.tie; t != nil && t.ctx.Err() != nil {
+		w.end(ctxerr.Of(t.ctx)) // which its context may not have come to
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ending == nil {
