@@ -93,7 +93,8 @@ func Parse(source string, data []byte, opts ...Option) (*Config, error) {
 }
 
 // Server returns the bootstrap of one management server that is reached in plaintext at a gRPC
-// target such as "host:port". An empty target is an error.
+// target such as "host:port". Most servers choose by Config.Node.Id what they send; it is empty until the program
+// sets it. An empty target is an error.
 func Server(target string) (*Config, error) {
 	c := &Config{Servers: []ManagementServer{{URI: target, ChannelCreds: Insecure()}}}
 	if err := c.Validate(); err != nil {
