@@ -236,10 +236,11 @@ func (x *subscription) compare(y *subscription) int {
 func (c *Client) lacking(x *subscription) Lacking {
 	l := Lacking{Status: Status(machine.StatusRequested.String()), Server: c.server(c.sources.first(&x.watch)).Name()}
 	l.Type, l.Name = x.asked()
-	r, ok := c.engine.Known(&x.watch)
-	if !ok {
+	known := c.engine.Known(&x.watch)
+	if len(known) == 0 {
 		return l
 	}
+	r := known[0]
 	if tree := x.tree.Load(); tree != nil && r.Raw != nil {
 		if to, ok := c.missing(tree.Watches()); ok {
 			r, l.Locator = to, to.Name
@@ -254,14 +255,15 @@ func (c *Client) lacking(x *subscription) Lacking {
 
 // missing is the first without an answer, or else the first without a value.
 func (c *Client) missing(ws []*machine.Watch) (first machine.Resource, found bool) {
-	for _, w := range ws {
-		r, ok := c.engine.Known(w)
-		switch {
-		case !ok || r.Raw != nil:
-		case r.Status == machine.StatusRequested:
-			return r, true
-		case !found:
-			first, found = r, true
+	for some := range slices.Chunk(ws, maxBatch) { // so that the loop does other things between
+		for _, r := range c.engine.Known(some...) {
+			switch {
+			case r.Raw != nil:
+			case r.Status == machine.StatusRequested:
+				return r, true
+			case !found:
+				first, found = r, true
+			}
 		}
 	}
 	return first, found

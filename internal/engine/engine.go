@@ -207,10 +207,17 @@ func (e *Engine) Held(source int, typeURL, name string) (r machine.Resource, ok 
 	return r, ok
 }
 
-// Known tells what is known of what a watch asks for; ok is false if it does not live.
-func (e *Engine) Known(w *machine.Watch) (r machine.Resource, ok bool) {
-	e.ask(func() { r, ok = e.machine.Known(w) })
-	return r, ok
+// Known tells what is known of what watches ask for, of those that live. The loop waits for it.
+func (e *Engine) Known(ws ...*machine.Watch) []machine.Resource {
+	var rs []machine.Resource
+	e.ask(func() {
+		for _, w := range ws {
+			if r, ok := e.machine.Known(w); ok {
+				rs = append(rs, r)
+			}
+		}
+	})
+	return rs
 }
 
 // Works says whether the server that answers for a watch is known to be there; see
