@@ -197,6 +197,13 @@ func (r *replayer) set(s recording.State) error {
 	return r.print(line)
 }
 
+// paced is when something happens at a speed, a hundred years at the most: what is later than a Duration can say
+// would be in the past.
+func paced(after time.Duration, speed float64) time.Duration {
+	const century = 100 * 365 * 24 * time.Hour
+	return time.Duration(min(float64(after)/speed, float64(century)))
+}
+
 // play serves the later states of a recording at their times, until ctx ends.
 func (r *replayer) play(ctx context.Context, moments []recording.Moment, speed float64) error {
 	select {
@@ -206,11 +213,10 @@ func (r *replayer) play(ctx context.Context, moments []recording.Moment, speed f
 	}
 	begin := time.Now()
 	for _, m := range moments {
-		at := time.Duration(float64(m.After) / speed)
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(time.Until(begin.Add(at))):
+		case <-time.After(time.Until(begin.Add(paced(m.After, speed)))):
 		}
 		if err := r.set(m.State); err != nil {
 			return err

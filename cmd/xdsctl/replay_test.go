@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -306,6 +307,27 @@ func TestRecordReplayFail(t *testing.T) {
 	} {
 		if status, out, errs := runOnce(t, c.args...); status != c.status {
 			t.Errorf("%q: status %d, want %d; %s%s", c.args, status, c.status, out, errs)
+		}
+	}
+}
+
+// However slow a replay is, and however far the clock of a recording jumps, what came later comes later.
+func TestPaced(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		after time.Duration
+		speed float64
+		want  time.Duration
+	}{
+		{10 * time.Second, 10, time.Second},
+		{10 * time.Second, 0.5, 20 * time.Second},
+		{10 * time.Second, math.MaxFloat64, 0},
+		{0, math.SmallestNonzeroFloat64, 0},
+		{1, math.SmallestNonzeroFloat64, 100 * 365 * 24 * time.Hour},
+		{math.MaxInt64, 0.1, 100 * 365 * 24 * time.Hour},
+	} {
+		if got := paced(tt.after, tt.speed); got != tt.want {
+			t.Errorf("%v at the speed %g is after %v, want %v", tt.after, tt.speed, got, tt.want)
 		}
 	}
 }
