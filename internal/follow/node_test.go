@@ -45,6 +45,22 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
+// An absence that was told is not told again, whatever was absent.
+//
+// spec: DNE-6
+func TestAbsenceAgain(t *testing.T) {
+	d := newDesk(t)
+	d.one(at("a//list") + "#entry=x")
+	d.say("a//list", absent())
+	d.since("does-not-exist a//list#entry=x removed")
+	d.say("a//list", d.list("y=1"))
+	d.say("a//list", absent())
+	d.since()
+	d.say("a//list", down())
+	d.say("a//list", absent())
+	d.since("failed a//list#entry=x connection: down", "does-not-exist a//list#entry=x removed")
+}
+
 // What is told of a tree that is over starts nothing, and leaves nothing lent.
 func TestOver(t *testing.T) {
 	d := newDesk(t)
