@@ -101,7 +101,7 @@ func (resp *response) leftOut(sub *subscription) statementKind {
 	case resp.omits(sub) && sub.foreign():
 		return statesDoubt
 	case resp.omits(sub):
-		// A watched name without a value ends only where the wildcard's watches were told of it, or at a file.
+		// ERR-7: an error stays. A watched name without a value ends only where the wildcard was told of it, or at a file.
 		if sub.held() || !sub.wanted() || l.cache.star.wanted() || l.stream.FullState {
 			// SOTW-7: what is missing is deleted.
 			return statesAbsent
