@@ -60,7 +60,7 @@ func (c *collection) watching() []*Watch {
 func (c *collection) forgetStatus() {
 	sub := c.self
 	sub.nameOnStream = nameOnStream{}
-	sub.complete, sub.troubled, sub.from = false, false, 0
+	sub.complete, sub.from = false, 0
 	sub.become(StatusRequested, nil)
 	if l := sub.link(); l != nil && l.busy != nil {
 		l.busy.completes = without(l.busy.completes, c)
@@ -159,7 +159,7 @@ func (c *collection) adopt(sub *subscription) {
 		before.source.held -= sub.counted()
 		c.source.held += sub.counted()
 		if !before.ownedBy(c.source.stream()) {
-			sub.nameOnStream, sub.troubled = nameOnStream{}, false // of that stream
+			sub.nameOnStream = nameOnStream{} // of that stream
 		}
 		before.leave()
 	}

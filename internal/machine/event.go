@@ -36,6 +36,7 @@ type Watch struct {
 	Explicit bool // `*` has to be spelled so
 	Patient  bool // the silence of the server is no absence to it (initial_fetch_timeout of 0)
 	alive    bool
+	troubled bool // the newest notice to it was of trouble with the server
 }
 
 func (w *Watch) catchingUp() bool { return w.toDecode > 0 }

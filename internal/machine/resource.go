@@ -20,7 +20,7 @@ func (m *Machine) accept(now time.Time, sub *subscription, raw []byte, value any
 	sub.version, sub.updated = version, now.UnixNano()
 	sub.become(StatusAcked, nil)
 	// DNE-4: a value ends the waiting.
-	sub.troubled, sub.timer = false, 0
+	sub.timer = 0
 	sub.credit()
 	sub.gen++
 	sub.setRenewed(false)
@@ -53,18 +53,14 @@ func (m *Machine) endFault(sub *subscription) {
 	if sub.become(StatusAcked, nil); had == nil {
 		return
 	}
-	var to []*Watch
-	if !sub.troubled { // else it is the server's trouble that they were told of last
-		to = sub.handOut()
-	}
-	// ERR-10: the end of trouble is told.
-	m.report(sub, to, sub.audience())
+	// ERR-10: the end of trouble is told, but for those who were told of the server's last.
+	m.report(sub, sub.outOfTrouble(), sub.audience())
 }
 
 // markComplete: the first state of a collection is complete.
 func (m *Machine) markComplete(now time.Time, sub *subscription, version string) {
 	sub.become(StatusAcked, nil)
-	sub.complete, sub.troubled, sub.timer = true, false, 0
+	sub.complete, sub.timer = true, 0
 	m.storeComplete(now, sub)
 	sub.from = 0
 	m.noticeTo(sub, NoticeSynced, sub.handOut(), nil).Version = version
@@ -89,8 +85,13 @@ func (m *Machine) noteFault(sub *subscription, f *Fault, status Status, drop boo
 // setStatus gives a subscription a status, and reports it to the watches of the name and to others, unless
 // they were told so last.
 func (m *Machine) setStatus(sub *subscription, status Status, reason Reason, f *Fault, all []*Watch) {
+	to := sub.handOut()
 	// DNE-6, WATCH-4: the same is not told again.
-	told := sub.status == status && (f == nil || f.same(sub.fault())) && !sub.overshadowed()
+	if sub.status == status && (f == nil || f.same(sub.fault())) {
+		if to, all = nil, nil; !sub.usable() {
+			to = sub.inTrouble() // it is news to them
+		}
+	}
 	// DNE-4, DNE-9: nothing is waited for any more.
 	// ERR-7: what was stated is remembered.
 	sub.become(status, f)
@@ -98,10 +99,7 @@ func (m *Machine) setStatus(sub *subscription, status Status, reason Reason, f *
 	if !sub.held() && !sub.stale() {
 		sub.credit()
 	}
-	if !told {
-		sub.troubled = false
-		m.report(sub, sub.handOut(), all)
-	}
+	m.report(sub, to, all)
 }
 
 // dropState lets go of a value, or of a collection's first state; its members have statements of their own.
@@ -114,7 +112,7 @@ func (m *Machine) dropState(sub *subscription) {
 	}
 }
 
-// dropValue lets go of the value. What was told of it counts no more.
+// dropValue lets go of the value.
 func (sub *subscription) dropValue() {
 	if !sub.held() {
 		return
@@ -122,7 +120,6 @@ func (sub *subscription) dropValue() {
 	sub.hold(nil, given{})
 	sub.version, sub.from, sub.status = "", 0, StatusRequested
 	sub.strip()
-	sub.troubled = false
 	sub.gen++
 	sub.arrived()
 }

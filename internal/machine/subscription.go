@@ -41,7 +41,6 @@ type subscription struct {
 	status    Status
 	reason    Reason // of the absence
 	complete  bool   // of a collection: its first state is
-	troubled  bool   // the newest notice to its watches was of trouble with the server
 	gone      bool   // not in its cache any more
 	locator   bool   // raw says where the resource is, and is not the resource
 	selfNamed bool   // raw names it itself: it came without a wrapper that does, and not by an alias

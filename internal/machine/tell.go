@@ -5,6 +5,9 @@ import "slices"
 // noticeTo begins a notice: to watches of the name, and to all watches of collections that it is of. A
 // collection's are all.
 func (m *Machine) noticeTo(sub *subscription, kind NoticeKind, to, all []*Watch) *Notice {
+	for _, w := range to {
+		w.troubled = false
+	}
 	if sub.isCollection() {
 		to, all = nil, to
 	}
@@ -20,9 +23,11 @@ func (m *Machine) noticeTo(sub *subscription, kind NoticeKind, to, all []*Watch)
 }
 
 // caughtUp leaves out the watches that are still being told of what was held: those hear the rest afterwards.
-func caughtUp(ws []*Watch) []*Watch {
-	if slices.ContainsFunc(ws, (*Watch).catchingUp) {
-		return slices.DeleteFunc(slices.Clone(ws), (*Watch).catchingUp)
+func caughtUp(ws []*Watch) []*Watch { return leaveOut(ws, (*Watch).catchingUp) }
+
+func leaveOut(ws []*Watch, which func(*Watch) bool) []*Watch {
+	if slices.ContainsFunc(ws, which) {
+		return slices.DeleteFunc(slices.Clone(ws), which)
 	}
 	return ws
 }
@@ -55,9 +60,19 @@ func (n *Notice) blame(sub *subscription, f *Fault) {
 // handOut returns the watches for a notice.
 func (sub *subscription) handOut() []*Watch { return caughtUp(sub.watches) }
 
+// inTrouble returns those of the watches for a notice that were told of trouble with the server last.
+func (sub *subscription) inTrouble() []*Watch {
+	return leaveOut(sub.handOut(), func(w *Watch) bool { return !w.troubled })
+}
+
+// outOfTrouble returns the others.
+func (sub *subscription) outOfTrouble() []*Watch {
+	return leaveOut(sub.handOut(), func(w *Watch) bool { return w.troubled })
+}
+
 // overshadowed says that watches were told of trouble with the server after they were told of the
 // status, with nothing to go on with.
-func (sub *subscription) overshadowed() bool { return sub.troubled && !sub.usable() }
+func (sub *subscription) overshadowed() bool { return !sub.usable() && len(sub.inTrouble()) > 0 }
 
 // report tells what is known of a subscription beside its value, but for trouble with the server: what is
 // wrong with what there is to go on with, if anything, or why there is nothing.
@@ -95,8 +110,10 @@ func (m *Machine) tellFaultTo(sub *subscription, f *Fault, to []*Watch) {
 	} else if sub.seeks() {
 		return // the store may have something to go on with
 	}
-	sub.troubled = true
 	m.noticeTo(sub, kind, to, nil).blame(sub, f)
+	for _, w := range to {
+		w.troubled = true
+	}
 	if s := sub.stream(); len(s.told) == 0 && f == s.fault {
 		s.told = []*Fault{pastFault} // its end is news, though nobody else was told of it
 	}
@@ -104,7 +121,9 @@ func (m *Machine) tellFaultTo(sub *subscription, f *Fault, to []*Watch) {
 
 // tellKnown tells a watch that came late what is known, where there is nothing to go on with.
 func (m *Machine) tellKnown(sub *subscription, to []*Watch) {
-	newest := sub.status == StatusDoesNotExist && sub.reason == ReasonTimeout && !sub.overshadowed() // than any trouble
+	// Silence is newer than any trouble if it was on this stream, or if the other watches were told of it last.
+	newest := sub.status == StatusDoesNotExist && sub.reason == ReasonTimeout && (sub.timer == 0 && sub.link().hasLeft(sub) ||
+		len(sub.watches) > len(to) && !sub.overshadowed())
 	// WATCH-3: a late watch is told the status, then the trouble.
 	m.report(sub, to, nil)
 	if f := sub.link().trouble(); f != nil && !newest {

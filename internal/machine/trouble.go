@@ -55,9 +55,8 @@ func (m *Machine) tellEveryone(l *link, f *Fault, only *source) {
 		case f != nil:
 			m.tellFault(sub, f)
 		// A resource whose TTL ran out: the first request listed its version, so the server may never send it again.
-		case sub.troubled && (sub.usable() || sub.status == StatusDoesNotExist && sub.reason == ReasonTTL):
-			sub.troubled = false
-			m.report(sub, sub.handOut(), nil)
+		case sub.usable() || sub.status == StatusDoesNotExist && sub.reason == ReasonTTL:
+			m.report(sub, sub.inTrouble(), nil)
 		}
 	}
 }
