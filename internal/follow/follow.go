@@ -8,6 +8,7 @@
 package follow
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"maps"
@@ -60,7 +61,7 @@ type Told struct {
 	Also    *News  // what the alternative said, which is of no use
 }
 
-// News is what was heard of a name. Value and Attributes are nil once they were told.
+// News is what was heard of a name. Value is nil once it was told.
 type News struct {
 	Kind       machine.NoticeKind
 	Reason     machine.Reason
@@ -103,6 +104,13 @@ func (n *News) answered() bool {
 // unreachable says that the server cannot be reached, and not that it has not answered in time.
 func (n *News) unreachable() bool {
 	return n.is(machine.NoticeFailed) && (n.Fault.Kind == machine.FaultConnection || n.Fault.Kind == machine.FaultStream)
+}
+
+// same says whether both tell of an absence, or of the same value, as of any version.
+func (n *News) same(o *News) bool {
+	return n.is(machine.NoticeDoesNotExist) && o.is(machine.NoticeDoesNotExist) ||
+		n.is(machine.NoticeUpdated) && o.is(machine.NoticeUpdated) && n.Stale == o.Stale && n.Server == o.Server &&
+			bytes.Equal(n.Raw, o.Raw) && n.Attributes.Equal(o.Attributes)
 }
 
 // sameFault says whether both tell the same error.

@@ -121,14 +121,15 @@ func (n *Name) tell() (wantsFlush bool) {
 	o := n.root.outcome()
 	stays := n.holds && !o.news.answered() && !o.also.answered() // a value beside also was the alternative's
 	if o.news != nil && !stays && (o.news != n.said || o.also != n.also) {
-		// DNE-6: an absence is not told again.
-		known := n.absent(o) && n.also == o.also && n.by.text() == o.by.text()
-		n.said, n.also, n.by, n.trouble = o.news, o.also, o.by, nil
+		// DNE-6, WATCH-4: the same is not told again.
+		known := n.said.same(o.news) && n.also == o.also && n.by.text() == o.by.text()
+		n.said, n.also, n.by = o.news, o.also, o.by
 		n.holds = o.news.is(machine.NoticeUpdated)
 		if !known {
+			n.trouble = nil
 			wantsFlush = n.sink.Hear(n.told(o.news, o.news.Kind, o.also))
 		}
-		o.news.Value, o.news.Attributes = nil, nil
+		o.news.Value = nil
 	}
 	if !n.holds || !n.sink.Alive() {
 		return wantsFlush
@@ -144,11 +145,6 @@ func (n *Name) tell() (wantsFlush bool) {
 		trouble = &News{Server: n.said.Server, Version: n.said.Version, Stale: n.said.Stale}
 	}
 	return n.sink.Hear(n.told(trouble, machine.NoticeAmbient, nil)) || wantsFlush
-}
-
-// absent says that an outcome is an absence, and that one was told last.
-func (n *Name) absent(o outcome) bool {
-	return n.said.is(machine.NoticeDoesNotExist) && o.news.is(machine.NoticeDoesNotExist)
 }
 
 // told makes what is told of what some node heard.

@@ -61,6 +61,24 @@ func TestAbsenceAgain(t *testing.T) {
 	d.since("failed a//list#entry=x connection: down", "does-not-exist a//list#entry=x removed")
 }
 
+// A redirect that comes to the same resource by another way is no news, but for the end of trouble on the old one.
+//
+// spec: REDIR-2 WATCH-4
+func TestRedirectToTheSame(t *testing.T) {
+	d := newDesk(t)
+	d.one(at("a/x"))
+	d.say("a/x", d.redirect(at("b/y")))
+	d.say("b/y", value("1"))
+	d.say("a/x", ambient("a is down"))
+	d.since("updated a/x 1 via b/y", "ambient a/x connection: a is down via b/y")
+	d.say("c/z", d.redirect(at("b/y")))
+	d.say("a/x", d.redirect(at("c/z")))
+	d.since("ambient a/x via b/y")
+	d.watched("a/x", "b/y", "c/z")
+	d.say("b/y", value("2"))
+	d.since("updated a/x 2 via b/y")
+}
+
 // What is told of a tree that is over starts nothing, and leaves nothing lent.
 func TestOver(t *testing.T) {
 	d := newDesk(t)
