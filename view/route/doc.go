@@ -13,12 +13,12 @@
 //
 // # Faults
 //
-// A server may send a route that cannot be used: a regular expression that does not compile, or for which
-// those before it leave no room, or a condition that this package does not know. With what they repeat, the
-// regular expressions of a configuration may take 1,048,576 steps together, beside one for each of their bytes. Such a fault concerns that route alone; [Table.Err]
-// lists all of them. A condition in fault counts as fulfilled, and a request that reaches the route
-// gets the fault as its error. So a fault never sends a request to a later route that was not
-// meant for it.
+// A server may send a route that cannot be used: a regular expression that does not compile, takes too many
+// steps or finds no room beside those before it, or a condition that this package does not know. With what
+// they repeat, each regular expression of a configuration may take 2,048 steps, and all together 1,048,576,
+// beside one for each of their bytes. Such a fault concerns that route alone; [Table.Err] lists all of them.
+// A condition in fault counts as fulfilled, and a request that reaches the route gets the fault as its error.
+// So a fault never sends a request to a later route that was not meant for it.
 //
 // Not known are match trees (VirtualHost.matcher), path templates, matchers on dynamic metadata,
 // filter state and TLS, custom string matchers, cluster specifier plugins, format specifiers in
