@@ -211,6 +211,7 @@ func (p *restPool) post(ctx context.Context, t *turn, url string, header http.He
 	a := answer{status: resp.StatusCode, typ: resp.Header.Get("Content-Type")}
 	switch {
 	case a.status == http.StatusNotModified:
+	case a.status == http.StatusSwitchingProtocols: // the body is the connection, of which ctx ends no read
 	case a.status != http.StatusOK:
 		a.body, _ = io.ReadAll(io.LimitReader(resp.Body, maxExcerpt)) // as much of it as there is
 	case resp.Header.Get("Content-Encoding") != "":

@@ -28,6 +28,7 @@ type surplusServer struct {
 	heard         chan struct{} // late is sent once this is closed; nil if nothing is
 	late          string
 	chunked       bool
+	silent        bool          // nothing follows before
 	ended         chan struct{} // a connection has ended
 
 	mu           sync.Mutex
@@ -69,7 +70,10 @@ func (s *surplusServer) answer(c net.Conn) {
 			text = fmt.Sprintf("Transfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n%x\r\n%s\r\n0\r\nX-Sum: 1\r\n\r\n", len(body), body)
 		}
 		text = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n" + text
-		if n == 1 {
+		switch {
+		case s.silent:
+			text = s.before
+		case n == 1:
 			text = s.before + text + s.after
 		}
 		io.WriteString(c, text)
@@ -196,6 +200,18 @@ func TestMalformedResponses(t *testing.T) {
 				}
 			})
 		}
+	})
+}
+
+// A server that switches to another protocol ends the stream: what would be the body is the connection, of which
+// no timeout ends a read.
+//
+// spec: REST-2
+func TestSwitchedProtocol(t *testing.T) {
+	overHTTPAndHTTPS(t, func(t *testing.T, server *tls.Config, trust *bootstrap.TLS) {
+		s := &surplusServer{before: "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n", silent: true}
+		surplusRig(t, server, trust, s).ends(codes.Unknown, "the server answers 101 Switching Protocols")
+		<-s.ended
 	})
 }
 
