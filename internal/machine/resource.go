@@ -86,11 +86,9 @@ func (m *Machine) noteFault(sub *subscription, f *Fault, status Status, drop boo
 // they were told so last.
 func (m *Machine) setStatus(sub *subscription, status Status, reason Reason, f *Fault, all []*Watch) {
 	to := sub.handOut()
-	// DNE-6, WATCH-4: the same is not told again.
+	// DNE-6, WATCH-4: the same is not told again, but to those who were told of the server's trouble since.
 	if sub.status == status && (f == nil || f.same(sub.fault())) {
-		if to, all = nil, nil; !sub.usable() {
-			to = sub.inTrouble() // it is news to them
-		}
+		to, all = sub.inTrouble(), nil
 	}
 	// DNE-4, DNE-9: nothing is waited for any more.
 	// ERR-7: what was stated is remembered.
