@@ -5,9 +5,7 @@ import "slices"
 // noticeTo begins a notice: to watches of the name, and to all watches of collections that it is of. A
 // collection's are all.
 func (m *Machine) noticeTo(sub *subscription, kind NoticeKind, to, all []*Watch) *Notice {
-	for _, w := range to {
-		w.troubled = false
-	}
+	sub.noteTrouble(to, false)
 	if sub.isCollection() {
 		to, all = nil, to
 	}
@@ -60,13 +58,31 @@ func (n *Notice) blame(sub *subscription, f *Fault) {
 // handOut returns the watches for a notice.
 func (sub *subscription) handOut() []*Watch { return caughtUp(sub.watches) }
 
+// noteTrouble notes with watches whether the newest notice to them is of trouble with the server. There may be many
+// watches, few of which ever hear of any.
+func (sub *subscription) noteTrouble(ws []*Watch, is bool) {
+	if !is && !sub.troubled {
+		return
+	}
+	for _, w := range ws {
+		w.troubled = is
+	}
+	sub.troubled = is || slices.ContainsFunc(sub.watches, func(w *Watch) bool { return w.troubled })
+}
+
 // inTrouble returns those of the watches for a notice that were told of trouble with the server last.
 func (sub *subscription) inTrouble() []*Watch {
+	if !sub.troubled {
+		return nil
+	}
 	return leaveOut(sub.handOut(), func(w *Watch) bool { return !w.troubled })
 }
 
 // outOfTrouble returns the others.
 func (sub *subscription) outOfTrouble() []*Watch {
+	if !sub.troubled {
+		return sub.handOut()
+	}
 	return leaveOut(sub.handOut(), func(w *Watch) bool { return w.troubled })
 }
 
@@ -111,9 +127,7 @@ func (m *Machine) tellFaultTo(sub *subscription, f *Fault, to []*Watch) {
 		return // the store may have something to go on with
 	}
 	m.noticeTo(sub, kind, to, nil).blame(sub, f)
-	for _, w := range to {
-		w.troubled = true
-	}
+	sub.noteTrouble(to, true)
 	if s := sub.stream(); len(s.told) == 0 && f == s.fault {
 		s.told = []*Fault{pastFault} // its end is news, though nobody else was told of it
 	}
