@@ -27,25 +27,33 @@ func TestMembersOverTheWire(t *testing.T) {
 	}
 }
 
-func testMembersOverTheWire(t *testing.T, variant client.Variant) {
+// overTheWire begins a view of the cluster root whose resources a server sends that the test scripts, and takes the
+// first stream. All of it ends with the test's bubble.
+func overTheWire(t *testing.T, variant client.Variant) (*testutil.Stream, *View) {
+	t.Helper()
 	srv := testutil.NewServer()
 	boot, err := bootstrap.Server(srv.Target())
 	must(t, err)
 	c, err := client.New(client.Config{Bootstrap: boot, Variant: variant, GRPC: transport.GRPCConfig{DialOptions: srv.DialOptions()}})
 	must(t, err)
-	defer func() {
+	t.Cleanup(func() {
 		c.Close()
 		<-c.Done()
 		srv.Close()
-	}()
+	})
 	v, err := New(t.Context(), c, Root{Type: RootCluster, Name: "root"}, Config{})
 	must(t, err)
-	defer func() {
+	t.Cleanup(func() {
 		v.Stop()
 		<-v.Done()
-	}()
+	})
 	st, err := srv.Accept(t.Context())
 	must(t, err)
+	return st, v
+}
+
+func testMembersOverTheWire(t *testing.T, variant client.Variant) {
+	st, v := overTheWire(t, variant)
 	send := func(kind, version string, lines ...string) {
 		var wrapped []*discoveryv3.Resource
 		var all []proto.Message

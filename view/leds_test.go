@@ -11,11 +11,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
-	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/resource/leds"
 	"github.com/xdswatch/xdswatch/testutil"
-	"github.com/xdswatch/xdswatch/transport"
 )
 
 // A collection of endpoints that has an old-style name is a list, in both variants (gRFC A95).
@@ -30,24 +28,7 @@ func TestListOfEndpoints(t *testing.T) {
 }
 
 func testListOfEndpoints(t *testing.T, variant client.Variant) {
-	srv := testutil.NewServer()
-	boot, err := bootstrap.Server(srv.Target())
-	must(t, err)
-	c, err := client.New(client.Config{Bootstrap: boot, Variant: variant, GRPC: transport.GRPCConfig{DialOptions: srv.DialOptions()}})
-	must(t, err)
-	defer func() {
-		c.Close()
-		<-c.Done()
-		srv.Close()
-	}()
-	v, err := New(t.Context(), c, Root{Type: RootCluster, Name: "root"}, Config{})
-	must(t, err)
-	defer func() {
-		v.Stop()
-		<-v.Done()
-	}()
-	st, err := srv.Accept(t.Context())
-	must(t, err)
+	st, v := overTheWire(t, variant)
 	send := func(typeURL, version, name string, m proto.Message) {
 		wrapped := testutil.Wrapped(name, version, m)
 		if variant == client.VariantDelta {

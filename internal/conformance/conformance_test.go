@@ -78,16 +78,22 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// A rule that is proven does not say why it is not.
-func TestOpenRules(t *testing.T) {
+// allProofs collects the proofs of this repository, whose root it returns too.
+func allProofs(t *testing.T) (root string, proofs map[string][]proof) {
+	t.Helper()
 	root, err := findRoot()
 	if err != nil {
 		t.Fatal(err)
 	}
-	proofs, err := collect(root)
-	if err != nil {
+	if proofs, err = collect(root); err != nil {
 		t.Fatal(err)
 	}
+	return root, proofs
+}
+
+// A rule that is proven does not say why it is not.
+func TestOpenRules(t *testing.T) {
+	_, proofs := allProofs(t)
 	for _, s := range rules.All() {
 		for _, r := range s.Rules {
 			if r.Open != "" && len(proofs[r.ID]) > 0 {
@@ -115,14 +121,7 @@ func TestRulesAreDistinct(t *testing.T) {
 // Each mutation still has its place, and a script that cites its rule. Whether the script
 // notices is seen by make mutate, which compiles each of them.
 func TestMutationsApply(t *testing.T) {
-	root, err := findRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	proofs, err := collect(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	root, proofs := allProofs(t)
 	found, err := places.Find(filepath.Join(root, rules.Machine), rules.IDs())
 	if err != nil {
 		t.Fatal(err)
