@@ -141,6 +141,33 @@ func TestCostOfOneCopy(t *testing.T) {
 	s.close()
 }
 
+// The aliases of a resource add up over responses. The one that would pass the limit is refused, and what is held stays.
+//
+// spec: H-1 ALIAS-2 ACK-6
+func TestAliasesAddUp(t *testing.T) {
+	const most = 1024
+	s := newSiege(t)
+	names := numbered("alias-", most+1)
+	var heard tallied
+	set, err := s.c.NewSet(context.Background(), cds.Type, heard.batch)
+	must(t, err)
+	must(t, set.Add(names...))
+	st := s.stream()
+	for i, listed := range [][]string{names[:most], names[most:]} {
+		version := fmt.Sprint(i + 1)
+		must(t, st.Send(testutil.Delta(cds.Type.TypeURL(), version, []*discoveryv3.Resource{under("own", version, "", listed...)})))
+		detail := s.answer(version).ErrorDetail()
+		if refused := strings.Contains(detail.GetMessage(), "more than 1024 aliases of the resource are watched"); refused != (i > 0) {
+			t.Errorf("response %s is answered with %v", version, detail)
+		}
+	}
+	eventually(t, func() bool { return heard[client.EventAmbientError].Load() == most })
+	if got := heard[client.EventUpdated].Load(); got != most {
+		t.Errorf("%d updates were told, want %d", got, most)
+	}
+	s.close()
+}
+
 // Of a type on one stream 65,536 aliases are kept. A resource that would add more is refused.
 //
 // spec: H-1 ALIAS-2
