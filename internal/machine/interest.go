@@ -93,12 +93,9 @@ func (l *link) forgetUnwanted() {
 	l.cache.shrink()
 }
 
-// dropWild forgets what only the wildcard held.
+// dropWild forgets what only the wildcard held, which the link owns.
 func (l *link) dropWild() {
 	c := l.cache.star
-	if !c.ownedBy(l.stream) {
-		return
-	}
 	c.forgetStatus()
 	for sub := range l.owned() {
 		if sub.of == c && !sub.lives() {
