@@ -300,8 +300,9 @@ func TestBadDirectory(t *testing.T) {
 	})
 }
 
-// The published ClusterCollection has one entry, and xRFC TP1 has texts for locators.
-// spec: COLL-2
+// The published ClusterCollection has one entry, and xRFC TP1 has texts for locators, which are read as messages
+// are: the last value of a repeated context parameter holds.
+// spec: COLL-2 XDSTP-5
 func TestListForms(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.a.put(at("a", "x"), cluster("x", ""), "1")
@@ -320,6 +321,13 @@ func TestListForms(t *testing.T) {
 		}, "1")
 		_, texts := w.all(dir("a", "texts"))
 		w.since(texts, "updated a/x 1", "does not exist a/y removed", "synced a//texts")
+
+		w.a.put(at("a", "x")+"?k=2", cluster("x", ""), "2")
+		w.a.put(dir("a", "twice"), &anypb.Any{
+			TypeUrl: resource.TypePrefix + clusterName + "Collection", Value: nested(1, nested(1, []byte(at("a", "x")+"?k=1&k=2"))),
+		}, "2")
+		_, twice := w.all(dir("a", "twice"))
+		w.since(twice, "updated a/x?k=2 2", "synced a//twice")
 	})
 }
 

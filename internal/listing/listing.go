@@ -47,6 +47,7 @@ func (k Kind) DecodeNext(src resource.Source, b, before []byte) (value any, flaw
 	err = wire.Fields(b, func(num protowire.Number, f wire.Field) error {
 		value, wrong := f.Bytes()
 		switch {
+		// COLL-2: field 1 has the entries, whatever the collection's type.
 		case num != 1:
 			return nil
 		case wrong != nil:
@@ -131,7 +132,6 @@ func (d Directory) Named(name string) (i int, err error) {
 // entry reads a CollectionEntry; the last of its alternatives counts.
 func (k Kind) entry(b []byte) (e Entry, err error) {
 	e.Err = errNoEntry
-	// COLL-2: entries are the same whatever the collection's type.
 	err = wire.Fields(b, func(num protowire.Number, f wire.Field) error {
 		value, wrong := f.Bytes()
 		switch {
@@ -147,14 +147,10 @@ func (k Kind) entry(b []byte) (e Entry, err error) {
 	return e, err
 }
 
-// locatorEntry reads a locator: the message in both its forms, or the bare text that the
-// entries of xRFC TP1 hold, which is no message: its first letter is not a tag of one.
+// locatorEntry reads a locator.
 func (k Kind) locatorEntry(b []byte) Entry {
-	read := xdstp.DecodeLocator
-	if xdstp.IsXDSTP(string(b)) {
-		read = func(b []byte) (xdstp.Locator, error) { return xdstp.ParseLocator(string(b)) }
-	}
-	l, err := read(b)
+	// COLL-2: as a message in both its forms, or as the bare text that entries of xRFC TP1 hold.
+	l, err := xdstp.DecodeLocator(b)
 	if err != nil {
 		return Entry{Err: fmt.Errorf("its locator: %w", err)}
 	}
@@ -211,15 +207,12 @@ func (k Kind) resource(e *Entry, b []byte) error {
 		}
 		return nil
 	})
-	e.Redirects, e.Err = url == locatorURL, nil
+	e.Redirects, e.Err = url == wire.LocatorURL, nil
 	if want := k.of.TypeURL(); url != want && !e.Redirects {
 		e.Err = fmt.Errorf("type URL %q is not that of the collection's members, %q", url, want)
 	}
 	return err
 }
-
-// locatorURL is the type URL of a redirect.
-const locatorURL = resource.TypePrefix + "xds.core.v3.ResourceLocator"
 
 // decodeInline decodes what an inline entry holds. A panic of the decoder is the entry's.
 func (d Directory) decodeInline(e *Entry) (value any, err error) {
