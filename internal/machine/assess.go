@@ -140,7 +140,7 @@ func (r *reader) overfills(e *entry, sub *subscription) error {
 func (resp *response) heartbeat(r *wire.Resource, sub *subscription) bool {
 	const virtualHost = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
 	version := resp.entryVersion(r)
-	// DELTA-12: only at the accepted version.
+	// DELTA-12, TTL-3: only at the accepted version.
 	return sub.held() && !sub.foreign() && version != "" && version == sub.version && resp.link.cache.typ.URL != virtualHost
 }
 

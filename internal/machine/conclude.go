@@ -82,8 +82,10 @@ func (r *reader) absent() (all []statement) {
 	if r.whole || !r.tellsAll() || r.nameless {
 		return nil
 	}
+	// SOTW-9: what has another active server stays.
 	for sub := range l.owned() {
-		if sub.seen != r.serial && !sub.isCollection() { // SOTW-10: what is invalid or has an error is there
+		// SOTW-10: what is invalid or has an error is there.
+		if sub.seen != r.serial && !sub.isCollection() {
 			if kind := r.leftOut(sub); kind != statesNothing {
 				all = append(all, statement{sub: sub, kind: kind})
 			}

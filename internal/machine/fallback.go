@@ -136,6 +136,7 @@ func (m *Machine) activate(now time.Time, src *source, to int) {
 	for i := was + 1; i <= to; i++ {
 		m.countWatch(now, src.streams[i], +src.watches)
 	}
+	// FALLBACK-5: the streams of the servers after it end, unless another source uses them.
 	for i := to + 1; i <= was; i++ {
 		m.countWatch(now, src.streams[i], -src.watches)
 	}

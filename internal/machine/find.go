@@ -75,6 +75,7 @@ func (l *link) home(canonical string) *collection {
 // is returned.
 func (l *link) lookup(name []byte) (sub *subscription, canonical string) {
 	sub, n, err := l.cache.identify(name)
+	// SOTW-9: another server's word counts.
 	if err != nil || sub != nil && !l.owns(sub) {
 		return nil, ""
 	}
@@ -156,6 +157,7 @@ func (l *link) faultOf(r *wire.Resource) error {
 // redirects says that an entry holds a locator in place of the resource, as those with
 // structured names may (xRFC TP1, "Redirects").
 func (l *link) redirects(r *wire.Resource) bool {
+	// REDIR-1: by the type of what the entry holds.
 	return string(r.TypeURL) == wire.LocatorURL && l.cache.typ.URL != wire.LocatorURL && bytes.HasPrefix(r.Name, xdstpScheme)
 }
 

@@ -91,6 +91,7 @@ func (m *Machine) guarded(now time.Time, ev Guarded) {
 	case !stands || s.types[resp.link.cache.typ.URL] != resp.link:
 		resp.dropUntold()
 		m.endResponse(now, resp)
+	// CFG-5: the whole response is refused.
 	case ev.Err != nil:
 		m.refuseAll(now, resp, ev.Proposal.Removed, ev.Err)
 	default:

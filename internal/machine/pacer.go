@@ -29,6 +29,7 @@ const (
 
 // pace notes that a request which only changes interest left.
 func (l *link) pace(now time.Time) {
+	// STREAM-9: changes that come meanwhile go with the next request.
 	l.paced = now.Add(pace)
 	if !l.stream.Delta {
 		l.paced = now.Add(pace * time.Duration(1+l.watched/namesOfPace))

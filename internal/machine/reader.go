@@ -112,6 +112,7 @@ func (sub *subscription) see(resp *response) {
 func (sub *subscription) mark(resp *response) {
 	resp.mentioned++
 	sub.seen = resp.serial
+	// DNE-4: any word confirms it.
 	if sub.unconfirmed {
 		sub.unconfirmed, sub.timer = false, 0
 		resp.confirms = true
@@ -165,6 +166,7 @@ func (m *Machine) logOutside(r *reader) {
 // calls it. What the response also holds is invalid, unless it is listed with constraints.
 func (r *reader) findRemoved() {
 	end := func(sub *subscription) {
+		// ACK-11: the response holds it too.
 		if sub.seen == r.serial {
 			r.namedTwice(-1, sub)
 			return
@@ -173,6 +175,7 @@ func (r *reader) findRemoved() {
 		r.record(sub, statesRemoved, nil)
 	}
 	for _, name := range r.removed {
+		// DELTA-10, DELTA-11: a name that nobody knows means nothing.
 		if sub, _ := r.link.lookup(name); sub != nil {
 			end(sub)
 		}
@@ -215,11 +218,12 @@ func (m *Machine) findErrors(r *reader) {
 			m.findError(r, re)
 		}
 	}
-	// An error of a glob is of the whole.
+	// ERR-9: an error of a glob is of the whole.
 	for _, re := range ofGlobs {
 		m.findError(r, re)
 	}
-	for _, re := range invalid { // an error without a code still shows that the resource exists
+	// SOTW-10: an error without a code still shows that the resource exists.
+	for _, re := range invalid {
 		for _, sub := range r.allOf(re.Name, nil) {
 			if sub.known() && sub.seen != r.serial && r.link.chose(sub, sub.name, re.Constraints) {
 				sub.see(r.response)

@@ -15,7 +15,6 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	s.responded, s.reading = true, false
 	s.undelivered = s.ref()
 	m.tellUp(s)
-	// ADS-1: a response may leave its type out.
 	if r.TypeURL == "" {
 		r.TypeURL = s.untyped(r)
 	}
@@ -50,6 +49,7 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 		l.firstResponse = m.serial
 	}
 	resp := &response{Response: r, ref: s.ref(), link: l, serial: m.serial, form: l.form}
+	// ACK-8: the newest nonce.
 	l.nonce, l.paced, l.added = r.Nonce, time.Time{}, false
 	for _, q := range s.quirks {
 		q.received(m, now, l)
@@ -68,6 +68,7 @@ func (m *Machine) ignore(s *stream, l *link, r *wire.Response) {
 		if l != nil {
 			l.nonce = ""
 		}
+	// TYPE-4: its nonce counts.
 	case l != nil:
 		l.nonce = r.Nonce
 	case s.ignored == nil:
@@ -82,10 +83,11 @@ func (m *Machine) ignore(s *stream, l *link, r *wire.Response) {
 // untyped is the type of a response that does not say it; "" if that cannot be told. Streams
 // of one type need not say it. On others an entry tells it, or what was subscribed to.
 func (s *stream) untyped(r *wire.Response) string {
+	// ADS-1: a stream of one type tells it.
 	if s.url != "" || !s.Delta {
 		return s.url
 	}
-	// V2-4: delta responses once had no field for it.
+	// ADS-1, V2-4: delta responses once had no field for it.
 	for i := range r.Resources {
 		if l := s.types[string(r.Resources[i].TypeURL)]; l != nil && l.requested {
 			return l.cache.typ.URL

@@ -67,12 +67,6 @@ func (m *Machine) markComplete(now time.Time, sub *subscription, version string)
 	m.remindOfTrouble(sub)
 }
 
-// reject notes that a resource was refused; fault.Kind is FaultRejected.
-func (m *Machine) reject(sub *subscription, f *Fault) {
-	// ERR-3: with fail_on_data_errors the value goes.
-	m.noteFault(sub, f, StatusNacked, sub.stream().FailOnDataErrors && !sub.isCollection())
-}
-
 // noteFault notes a fault of the resource, or the collection, itself. With drop a held value goes. The same
 // fault again is told to nobody.
 func (m *Machine) noteFault(sub *subscription, f *Fault, status Status, drop bool) {

@@ -105,6 +105,7 @@ func (l *link) owes() debt {
 // changing says whether the server knows less than what is wanted. While a stream lingers
 // nothing is said: either it ends, or all stays as it was.
 func (l *link) changing() bool {
+	// SOTW-4: where nothing is watched any more the stream ends.
 	if l.stream.watches == 0 {
 		return false
 	}
@@ -121,6 +122,7 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 	s := l.stream
 	var a *answer
 	if len(l.owed) > 0 {
+		// ACK-1, ACK-5: each answer, and the error in it, is sent once.
 		a = &l.owed[0]
 		l.owed = l.owed[1:]
 		l.owedSize -= a.size()
@@ -191,6 +193,7 @@ func (m *Machine) written(now time.Time, l *link) {
 		case sub.unconfirmed && l.firstResponse == 0 && (l.form == wildLegacy || sub.foreign()):
 			l.untimed = append(l.untimed, sub)
 		case sent.since.before(sub.seen): // the answer was faster than the news of the request
+		// DNE-2: the request has left.
 		default:
 			m.await(now, sub)
 		}

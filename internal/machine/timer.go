@@ -10,10 +10,11 @@ func (m *Machine) await(now time.Time, sub *subscription) {
 	// DNE-2: the request has not left.
 	case !l.hasLeft(sub):
 	case sub.isCollection() && (sub.complete || !sub.wanted()):
-	// DNE-3, DNE-5: what is not held has a timer, on each stream anew; not what this server has refused, or has an
-	// error for, on this stream.
-	// LKG-9: a stale value has one.
-	case !sub.unconfirmed && (sub.held() && !sub.stale() || l.faulted(sub)):
+	// DNE-3, LKG-9: a held resource has no timer, but a stale one has.
+	case sub.held() && !sub.stale() && !sub.unconfirmed:
+	// DNE-5, DNE-6: a refused value and an error on this stream are answers; what an earlier one had, an absence too, is
+	// none.
+	case l.faulted(sub) && !sub.unconfirmed:
 	case sub.isCollection() && m.timeout(l.stream) <= 0:
 		m.setAlarm(now, l.stream, sub, silence) // WILD-5: it is complete by silence all the same
 	default:

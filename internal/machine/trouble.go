@@ -54,7 +54,8 @@ func (m *Machine) tellEveryone(l *link, f *Fault, only *source) {
 		switch {
 		case f != nil:
 			m.tellFault(sub, f)
-		// A resource whose TTL ran out: the first request listed its version, so the server may never send it again.
+		// ERR-10: the server is well again. A resource whose TTL ran out: the first request listed its version, so the
+		// server may never send it again.
 		case sub.usable() || sub.status == StatusDoesNotExist && sub.reason == ReasonTTL:
 			m.report(sub, sub.inTrouble(), nil)
 		}

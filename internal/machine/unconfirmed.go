@@ -34,6 +34,7 @@ func (l *link) unconfirm(sub *subscription) {
 func (l *link) unlisted(sub *subscription) {
 	switch {
 	case !l.owns(sub), sub.recalled():
+	// DELTA-4: of what was not listed the server does not tell the removal.
 	case sub.listed(), sub.known() && (sub.foreign() || !sub.held()) && sub.missable():
 		l.unconfirm(sub)
 	}

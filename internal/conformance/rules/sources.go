@@ -20,7 +20,7 @@ func sources() []Section {
 			{"CFG-2", "the API type decides variant and aggregation", ""},
 			{"CFG-3", "an aggregated source is one stream for all that resolves to it", ""},
 			{"CFG-4", "versions AUTO and V3 are v3, V2 is refused", ""},
-			{"CFG-5", "REST names clusters, gRPC names services, and they do not mix", ""},
+			{"CFG-5", "REST names clusters, gRPC names services, and they do not mix; a validator, which is a guard here, may refuse a response as a whole", ""},
 		}},
 		{"gRPC bootstrap", []Rule{
 			{"BOOT-1", "the file variable wins over the inline one; unknown fields are ignored", ""},
