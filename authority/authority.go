@@ -91,6 +91,7 @@ func New(c *bootstrap.Config) (*Table, error) {
 	}
 	for name, a := range c.Authorities {
 		servers := a.Servers
+		// BOOT-6: an authority without servers has the top-level ones.
 		if len(servers) == 0 {
 			servers = c.Servers
 		}

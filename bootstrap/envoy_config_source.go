@@ -36,6 +36,7 @@ func (x field) sourceTerms() (timeout time.Duration, v2 bool) {
 		}
 		return d, v2
 	}
+	// DNE-10: 15 seconds by default.
 	return DefaultInitialFetchTimeout, v2
 }
 

@@ -44,6 +44,7 @@ func (x field) apiConfigSource(use apiUse) []ManagementServer {
 	}
 	api := x.at("api_type").apiType(use)
 	v2 := x.at("transport_api_version").apiVersion()
+	// CFG-5: guards judge responses in their place.
 	if v := x.at("config_validators"); len(v.items()) > 0 {
 		v.notice("is not used; a program may have guards of its own")
 	}
@@ -77,6 +78,7 @@ func (x field) apiType(use apiUse) string {
 	switch name {
 	case "AGGREGATED_GRPC", "AGGREGATED_DELTA_GRPC":
 		return name
+	// AUTH-2, CFG-2: what several types share is aggregated.
 	case "GRPC", "DELTA_GRPC":
 		if use == anyAPI || use == ownAPI {
 			return name
@@ -146,6 +148,7 @@ func (x field) grpcService() ManagementServer {
 	case !envoy.present() && !google.present():
 		x.fault("want envoy_grpc or google_grpc")
 	}
+	// BOOTE-3: the headers and the backoff of the service.
 	for _, item := range x.at("initial_metadata").items() {
 		if item.entry() {
 			s.Headers = append(s.Headers, item.header())
@@ -228,6 +231,7 @@ func (x field) backoff() (base, most time.Duration) {
 	switch {
 	case base == 0:
 		lower.fault("required, more than 0")
+	// BACKOFF-1: ten times the base.
 	case !upper.present():
 		most = base * 10
 		if base > math.MaxInt64/10 {

@@ -34,6 +34,7 @@ func (r *RateLimit) clone() *RateLimit {
 // WithDefaults returns a copy with defaults filled; nil for nil.
 func (r *RateLimit) WithDefaults() *RateLimit {
 	out := r.clone()
+	// RATE-1: 100 tokens, and 10 a second.
 	if out != nil && out.MaxTokens == 0 {
 		out.MaxTokens = defaultMaxTokens
 	}

@@ -10,6 +10,7 @@ import (
 // "xds://authority/target" or "xds:target": the authority's template, or the default one if
 // authority is "", with every %s replaced (gRFC A47). The error wraps [ErrUnknownAuthority].
 func (c *Config) ClientListenerName(authority, target string) (string, error) {
+	// BOOT-7: the default template is the target itself.
 	if authority == "" {
 		return fill(orDefault(c.ClientDefaultListenerTemplate, defaultTemplate), target), nil
 	}
@@ -17,6 +18,7 @@ func (c *Config) ClientListenerName(authority, target string) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("%q: %w", authority, ErrUnknownAuthority)
 	}
+	// BOOT-6: the default template of an authority has its prefix.
 	return fill(orDefault(a.ClientListenerTemplate, authorityTemplate(authority)), target), nil
 }
 

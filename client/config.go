@@ -256,6 +256,7 @@ func (c *Client) engineServer(s bootstrap.ManagementServer) engine.Server {
 	if s.Features.ResourceTimerIsTransientError && c.config.ResourceTimeout >= 0 {
 		es.TransientTimeout = cmp.Or(c.config.ResourceTimeout, transientTimeout)
 	}
+	// BACKOFF-1: the bounds that the bootstrap has.
 	if es.Backoff == nil {
 		initial, most := s.RetryBase, s.RetryMax
 		if initial <= 0 {

@@ -95,6 +95,7 @@ func (c *Client) aimFile(kind resource.AnyType, l xdstp.Locator, v *view, w *mac
 	if !ok {
 		return asked{}, errFilePath
 	}
+	// XDSTP-6, FILE-5: the file is the server.
 	from, err := v.table.WithPeer(bootstrap.Source{Servers: []bootstrap.ManagementServer{{
 		URI: "file://" + path, Carrier: &bootstrap.File{Path: path},
 	}}})
@@ -169,6 +170,7 @@ func (c *Client) inContext(kind resource.AnyType, r *authority.Resolved, collect
 // fields of the node, for all what the program's hook says (xRFC TP1, "Context parameters").
 func (c *Client) applyContext(kind resource.AnyType, n xdstp.Name, collection bool) (xdstp.Name, error) {
 	var ctx xdstp.Context
+	// CTX-3: the program's hook.
 	if c.config.Context != nil {
 		ctx = c.config.Context(kind.TypeURL())
 	}

@@ -40,6 +40,7 @@ type restConn struct {
 
 func newRESTConn(s bootstrap.ManagementServer, config RESTConfig, headers http.Header) *restConn {
 	c := &restConn{name: s.Name(), v2: s.TransportV2, rest: *s.REST(), config: config, headers: headers}
+	// REST-3: one second by default.
 	c.rest.RequestTimeout = cmp.Or(c.rest.RequestTimeout, defaultRequestTimeout)
 	if config.Types != nil {
 		c.types = config.Types
@@ -106,6 +107,7 @@ func (c *restConn) endpoint() *restEndpoint {
 func (c *restConn) failed(e *restEndpoint) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// REST-5: its clusters are used in turn.
 	if c.endpoints[c.at] == e {
 		c.at = (c.at + 1) % len(c.endpoints)
 	}

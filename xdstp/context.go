@@ -25,6 +25,7 @@ const (
 // VIP is the attribute "xds.resource.vip": the virtual IP for which a Listener is wanted
 // on demand (xRFC TP1). An IPv4 address is written as one even if it is mapped into IPv6.
 func VIP(addr netip.Addr) Param {
+	// CTX-3: the key and the form of the value are fixed.
 	return Param{Key: keyVIP, Value: addr.Unmap().String()}
 }
 
@@ -33,6 +34,7 @@ func VIP(addr netip.Addr) Param {
 // (xds.core.v3.ContextParams). An IPv4 address is written as one even if it is mapped into
 // IPv6.
 func ListeningAddress(addr netip.AddrPort) Param {
+	// CTX-3: the key and the form of the value are fixed.
 	addr = netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
 	return Param{Key: keyListeningAddress, Value: addr.String()}
 }

@@ -137,6 +137,7 @@ func (r reader) directives(s string, at, depth int) ([]Directive, error) {
 		if err != nil {
 			return nil, err
 		}
+		// ENTRY-1: each directive at most once.
 		if hasKind(directives, d) {
 			return nil, fault(s, PartDirectives, at, "a directive is repeated")
 		}

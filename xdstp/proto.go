@@ -72,6 +72,7 @@ func locatorFromProto(m *xdscorev3.ResourceLocator, field string, depth int) (Lo
 	if m == nil {
 		return Locator{}, fieldFault(field, PartMessage, "is missing")
 	}
+	// REDIR-1: the two forms have field 1 with different wire types.
 	if text, ok := textForm(m.ProtoReflect().GetUnknown()); ok {
 		return locatorFromText(text, field+".resource_locator", depth)
 	}

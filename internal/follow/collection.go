@@ -182,6 +182,7 @@ func (c *Collection) dismiss(t *Told, which func(*member) bool) (wantsFlush bool
 		}
 	}
 	slices.SortFunc(gone, func(a, b *member) int { return strings.Compare(a.asked, b.asked) })
+	// COLL-3: what the directory does not list any more is unsubscribed, and told to be removed.
 	for _, m := range gone {
 		delete(c.members, m.asked)
 		if drop(&m.root); m.last == 0 {

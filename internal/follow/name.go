@@ -57,6 +57,7 @@ func (n *Name) settle() (wantsFlush bool) {
 }
 
 func (n *Name) tend(h *node) {
+	// REDIR-3: the old target is left, for another one or for a resource.
 	if h.next != nil && (h.to == nil || !h.next.at.Equal(*h.to)) {
 		drop(&h.next)
 	}

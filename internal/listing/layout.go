@@ -55,6 +55,7 @@ func (l *Layout) index() {
 		switch {
 		case e.inline && e.name != "":
 			at := i
+			// COLL-4: a name is that of one entry.
 			if _, twice := l.byName[e.name]; twice {
 				at = -1
 				l.flaw(i, e.fault(ErrTwice))

@@ -180,6 +180,7 @@ func (k Kind) inlineEntry(b []byte) (Entry, error) {
 	if err != nil {
 		return e, err
 	}
+	// COLL-4: the name may be empty.
 	if !xdstp.IsEntryName(e.name) {
 		e.Err = errEntryName
 	}
@@ -248,6 +249,7 @@ var ErrScheme = errors.New("only locators of the scheme xdstp are followed")
 
 // CheckScheme says whether the scheme of a locator is one that is followed.
 func CheckScheme(l xdstp.Locator) error {
+	// XDSTP-6: http and file are read, and not followed.
 	if l.Scheme != xdstp.SchemeXDSTP {
 		return fmt.Errorf("locator %q: %w", l, ErrScheme)
 	}

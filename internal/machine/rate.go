@@ -24,6 +24,7 @@ type throttle struct {
 
 // ready is when there is a token.
 func (r Rate) ready(t *throttle) time.Time {
+	// RATE-1: no bound unless one is configured.
 	if r.Every <= 0 {
 		return time.Time{}
 	}

@@ -235,6 +235,7 @@ func (r *Response) scanAny(b []byte) Resource {
 	if err != nil {
 		return Resource{Fault: err}
 	}
+	// TYPE-5: a wrapper is opened, whatever the response's type.
 	if string(url) == WrapperURL {
 		return r.scanWrapper(value)
 	}

@@ -62,6 +62,7 @@ func Render(node *corev3.Node, fields []string) ([]xdstp.Param, error) {
 		}
 	}
 	params := make([]xdstp.Param, 0, len(values))
+	// CTX-2: the key is the field behind xds.node.
 	for _, field := range slices.Sorted(maps.Keys(values)) {
 		params = append(params, xdstp.Param{Key: xdstp.NodePrefix + field, Value: values[field]})
 	}

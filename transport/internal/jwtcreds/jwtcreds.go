@@ -81,6 +81,7 @@ func (c *Creds) current() (string, *reading, error) {
 	defer c.mu.Unlock()
 	left := time.Until(c.expiry)
 	backingOff := c.failed != nil && time.Now().Before(c.retryAt)
+	// BOOT-4: a token is read anew before it expires, and after a failure once the backoff is over.
 	if left <= ahead && c.reading == nil && !backingOff {
 		c.reading = &reading{done: make(chan struct{})}
 		go c.read(c.reading)
