@@ -198,10 +198,9 @@ func (r *reader) findRemoved() {
 	}
 }
 
-// findErrors finds the subscriptions that resource_errors name (xRFC TP3, gRFC A88). An error of a resource counts
-// more than one of its glob.
+// findErrors finds the subscriptions that resource_errors name (xRFC TP3, gRFC A88).
 func (m *Machine) findErrors(r *reader) {
-	var ofGlobs, invalid []*wire.ResourceError
+	var invalid []*wire.ResourceError
 	for i := range r.Errors {
 		re := &r.Errors[i]
 		switch {
@@ -212,15 +211,9 @@ func (m *Machine) findErrors(r *reader) {
 		case re.Code == 0:
 			r.errorLine(i, re.Name, errNotError)
 			invalid = append(invalid, re)
-		case xdstp.IsGlob(string(re.Name)):
-			ofGlobs = append(ofGlobs, re)
 		default:
 			m.findError(r, re)
 		}
-	}
-	// ERR-9: an error of a glob is of the whole.
-	for _, re := range ofGlobs {
-		m.findError(r, re)
 	}
 	// SOTW-10: an error without a code still shows that the resource exists.
 	for _, re := range invalid {
@@ -235,6 +228,7 @@ func (m *Machine) findErrors(r *reader) {
 func (m *Machine) findError(r *reader, re *wire.ResourceError) {
 	l := r.link
 	sub, canonical := l.lookup(re.Name)
+	// ERR-9: an error of a glob is of the whole, one of a member makes it known.
 	if c := l.cache.globOf(canonical); sub == nil && c != nil && c.self.subscribed && re.Code != codeNotFound && l.chose(nil, canonical, re.Constraints) {
 		sub = l.newMember(re.Name, canonical)
 	}

@@ -105,7 +105,6 @@ func (l *link) owes() debt {
 // changing says whether the server knows less than what is wanted. While a stream lingers
 // nothing is said: either it ends, or all stays as it was.
 func (l *link) changing() bool {
-	// SOTW-4: where nothing is watched any more the stream ends.
 	if l.stream.watches == 0 {
 		return false
 	}
