@@ -294,7 +294,7 @@ func (c *collection) needsNoMore() bool {
 		return true // also when what was listed has expired since
 	}
 	for sub := range l.cache.of(c.source) {
-		if (c == l.cache.star || sub.of == c) && sub.listed() && !sub.unconfirmed && !sub.byAlias() {
+		if (c == l.cache.star || sub.of == c) && sub.listable() && !sub.unconfirmed && !sub.byAlias() {
 			return true
 		}
 	}

@@ -197,9 +197,9 @@ type aliasVersion struct {
 func (v *versions) tell(sub *subscription, may bool) {
 	// DELTA-1: versions of all that is held, for collections too.
 	switch {
-	case v.lists(sub) && sub.byAlias():
+	case v.mayList(sub) && sub.byAlias():
 		v.aliases = append(v.aliases, aliasVersion{sub, may})
-	case v.lists(sub) && may:
+	case v.mayList(sub) && may:
 		v.add(sub)
 	default:
 		v.unlisted(sub)

@@ -135,7 +135,7 @@ func (m *Machine) resumed(resp *response) {
 	}
 	var subs []*subscription
 	for sub := range l.owned() {
-		if sub.fault() != nil && sub.listed() && !sub.unconfirmed && sub.seen != resp.serial {
+		if sub.fault() != nil && sub.listable() && !sub.unconfirmed && sub.seen != resp.serial {
 			subs = append(subs, sub)
 		}
 	}

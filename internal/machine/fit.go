@@ -48,7 +48,7 @@ func globsFirst(subs []*subscription) (globs int, ordered []*subscription) {
 
 // sizeOfVersion is what an initial version takes; 0 if nothing is held.
 func (sub *subscription) sizeOfVersion() int {
-	if !sub.listed() {
+	if !sub.listable() {
 		return 0
 	}
 	return wire.SizeInitialVersion(sub.name, sub.version)

@@ -150,8 +150,8 @@ func (sub *subscription) counted() int64 {
 	return int64(len(sub.raw))
 }
 
-// listed says that a value is held whose version may be told to the active server.
-func (sub *subscription) listed() bool {
+// listable says that a value is held whose version may be told to the active server.
+func (sub *subscription) listable() bool {
 	// DELTA-2: what is known to be removed is not listed, though it is kept.
 	// ACK-10, DELTA-3: nor is what another server said.
 	return sub.held() && !sub.foreign() && !sub.keptDeleted()

@@ -14,10 +14,10 @@ import "slices"
 // Members from the store are unconfirmed after the first state (unconfirmStale). In state of the world those are
 // unconfirmed that another server said and a full state lacks (confirmForeign).
 
-// lists says that a value may be listed, and that the link's server is the active one.
-func (l *link) lists(sub *subscription) bool {
+// mayList says that a value may be listed, and that the link's server is the active one.
+func (l *link) mayList(sub *subscription) bool {
 	// DELTA-3: its own, and not that of another server.
-	return l.owns(sub) && sub.listed()
+	return l.owns(sub) && sub.listable()
 }
 
 // unconfirm has the server confirm a value that is held, or it goes: one whose version the server is not
@@ -35,7 +35,7 @@ func (l *link) unlisted(sub *subscription) {
 	switch {
 	case !l.owns(sub), sub.recalled():
 	// DELTA-4: of what was not listed the server does not tell the removal.
-	case sub.listed(), sub.known() && (sub.foreign() || !sub.held()) && sub.missable():
+	case sub.listable(), sub.known() && (sub.foreign() || !sub.held()) && sub.missable():
 		l.unconfirm(sub)
 	}
 }
