@@ -161,6 +161,7 @@ func (h *node) entry(d listing.Directory, i int, err error, n *News) {
 func (h *node) spoil(err error, n *News) {
 	bad := n.failed(machine.FaultRejected, err)
 	switch {
+	// ERR-3: the value stays without fail_on_data_errors.
 	case h.sound() && !h.name.tree.host.Strict(n.Server):
 		if !bad.sameFault(h.flaw) {
 			h.flaw = bad

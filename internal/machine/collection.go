@@ -284,7 +284,8 @@ func (c *collection) needsNoMore() bool {
 		return false
 	}
 	if f := c.self.fault(); f != nil && f.Kind != FaultTimeout {
-		// What was refused before the first request listed the members, the server would say again.
+		// A first state that was refused on an earlier stream the server would have sent again, since the first request of
+		// this one listed the members.
 		before := c.self.claimed && (l.firstResponse == 0 || c.self.seen.before(l.firstResponse))
 		if f.Kind != FaultRejected || !before {
 			return false
