@@ -13,7 +13,7 @@ import (
 
 // What the client does where the program does not say; the defaults of the backoff are the engine's.
 const (
-	defaultResourceTimeout = 15 * time.Second
+	defaultResourceTimeout = 15 * time.Second // DNE-1
 	transientTimeout       = 30 * time.Second // gRFC A88
 	defaultLinger          = 500 * time.Millisecond
 	defaultMaxResourceSize = 16 << 20 // bytes

@@ -31,6 +31,7 @@ func NewRedirect(k resource.AnyType, raw []byte) (*Redirect, error) {
 		segment = xdstp.TypeSegment(xdstp.ListCollectionURL(k.TypeURL()))
 	}
 	switch {
+	// XDSTP-6: http and file are read, and not followed.
 	case l.Scheme != xdstp.SchemeXDSTP:
 		err = errScheme
 	case l.Name.Type != segment:

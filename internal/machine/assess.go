@@ -83,6 +83,7 @@ func (r *reader) faultOf(entry *wire.Resource, a *aliased) error {
 // assess compares an entry of a response with what is known of a subscription.
 func (r *reader) assess(e *entry, sub *subscription) finding {
 	switch {
+	// REDIR-2: a glob is no resource, nor a redirect.
 	case sub.isCollection():
 		return finding{kind: isInvalid, err: errGlob}
 	case e.err != nil:

@@ -144,7 +144,7 @@ func (l *link) collections(only *source) (cs []*collection) {
 
 // rank orders types that owe at the same time: make-before-break order, then the order in
 // which they were first watched.
-// STREAM-9: the order is fixed.
+// STREAM-9, ADS-2: the order is fixed.
 func rank(typeURL string) int {
 	const prefix = "type.googleapis.com/envoy.config."
 	switch rest, _ := strings.CutPrefix(typeURL, prefix); rest {

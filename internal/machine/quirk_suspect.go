@@ -138,7 +138,7 @@ func (q *suspects) outlived(now time.Time) bool {
 }
 
 // suspect holds a type back. Its watches would hear of nothing else: the end of a stream
-// that delivered a response is no error (gRPC A57).
+// that delivered a response is no error (gRFC A57).
 func (q *suspects) suspect(m *Machine, now time.Time, l *link, err error) {
 	q.of.on(l).hold.begin(now, holdFirst, holdMost)
 	f := &Fault{
