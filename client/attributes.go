@@ -31,6 +31,7 @@ func attributesOf(a *wire.Attributes) *Attributes {
 	if a == nil {
 		return nil
 	}
+	// RELAY-2: a program that is a proxy is told what it must not cache.
 	own := &Attributes{DoNotCache: a.DoNotCache}
 	for _, name := range a.Aliases {
 		own.Aliases = append(own.Aliases, string(name))

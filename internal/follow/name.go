@@ -56,6 +56,7 @@ func (n *Name) settle() (wantsFlush bool) {
 	}
 }
 
+// tend has a node lead to where its redirect leads now, and has its alternative used, or left.
 func (n *Name) tend(h *node) {
 	// REDIR-3: the old target is left, for another one or for a resource.
 	if h.next != nil && (h.to == nil || !h.next.at.Equal(*h.to)) {
@@ -120,7 +121,8 @@ func (h *node) outcome() outcome {
 // tell tells what is new. A value stays good until what takes its place has answered.
 func (n *Name) tell() (wantsFlush bool) {
 	o := n.root.outcome()
-	stays := n.holds && !o.news.answered() && !o.also.answered() // a value beside also was the alternative's
+	// An alternative that has answered had given the value, and gives it no more.
+	stays := n.holds && !o.news.answered() && !o.also.answered()
 	if o.news != nil && !stays && (o.news != n.said || o.also != n.also) {
 		// DNE-6, WATCH-4: the same is not told again.
 		known := n.said.same(o.news) && n.also == o.also && n.by.text() == o.by.text()

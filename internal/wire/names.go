@@ -149,6 +149,7 @@ func (n *Names) extend(changes []NameChange) {
 // counts.
 func (n *Names) sortPending() []NameChange {
 	p := n.pending
+	// SOTW-3: sorted, and each once.
 	slices.SortStableFunc(p, func(a, b NameChange) int { return strings.Compare(a.Name, b.Name) })
 	kept := p[:0]
 	for i, c := range p {

@@ -41,6 +41,7 @@ func appendMap(b []byte, num protowire.Number, values map[string]string) []byte 
 // appendName appends a name to one of two fields: that of plain names, or with parameters
 // that of locators.
 func (p *Params) appendName(b []byte, name string, plain, locator protowire.Number) []byte {
+	// DYN-1: with parameters a name has a field of its own.
 	if p == nil {
 		b = protowire.AppendTag(b, plain, protowire.BytesType)
 		return protowire.AppendString(b, name)

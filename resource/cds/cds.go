@@ -36,6 +36,7 @@ func decode(src resource.Source, b []byte) (*clusterv3.Cluster, error) {
 		return nil, err
 	}
 	c := v.(*clusterv3.Cluster)
+	// FED-2: a structured name is no name of endpoints.
 	if c.GetType() == clusterv3.Cluster_EDS && c.GetEdsClusterConfig().GetServiceName() == "" && xdstp.IsXDSTP(c.GetName()) {
 		return nil, fmt.Errorf("eds_cluster_config.service_name is required, because the name of the cluster (%q) begins with \"xdstp:\"", c.GetName())
 	}

@@ -76,6 +76,7 @@ func (j *judge) clusterType(c *clusterv3.Cluster) {
 		if !fromADSOrSelf(c.GetEdsClusterConfig().GetEdsConfig()) {
 			j.refuses(RuleEDSSource, "edsClusterConfig.edsConfig", "the source of endpoints is neither ADS nor self")
 		}
+		// FED-2: as the decoder has it.
 		if strings.HasPrefix(c.GetName(), "xdstp:") && c.GetEdsClusterConfig().GetServiceName() == "" {
 			j.refuses(RuleEDSServiceName, "edsClusterConfig.serviceName", "the cluster has a structured name and no service_name")
 		}
