@@ -21,6 +21,7 @@ func (r *reader) aliasSubs(name, constraints []byte) []*subscription {
 	if r.mentions == nil {
 		r.mentions = map[*aliasTarget]int{}
 	}
+	// H-2: each of many entries would look at all aliases of the resource.
 	if r.mentions[n]++; r.mentions[n] > maxMentions*len(n.homes) {
 		return nil
 	}

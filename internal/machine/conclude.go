@@ -78,7 +78,7 @@ func (resp *response) membersGone(end statement) (all []statement) {
 // subscribed to too late for it, so nothing follows, except at a file.
 func (r *reader) absent() (all []statement) {
 	l := r.link
-	// DELTA-4, SOTW-8, SOTW-12: absence means nothing.
+	// DELTA-4, SOTW-8, SOTW-12, S-12: absence means nothing.
 	if r.whole || !r.tellsAll() || r.nameless {
 		return nil
 	}

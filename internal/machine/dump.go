@@ -102,6 +102,7 @@ func (sub *subscription) onDump() bool {
 	if sub.gone || sub.of.source == nil || sub.link() == nil {
 		return false
 	}
+	// P-6: what nobody watches any more is left out, though the server was not told yet.
 	return sub.wanted() || !sub.isCollection() && sub.of.wanted()
 }
 

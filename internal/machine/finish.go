@@ -32,7 +32,7 @@ func (m *Machine) finish(now time.Time, resp *response) {
 	m.completeCollections(now, resp)
 	if stands {
 		m.noteLeftOut(now, resp)
-		// ACK-1: each response is answered once.
+		// ACK-1, S-23: each response is answered once.
 		m.owe(now, resp)
 	}
 	m.endResponse(now, resp)

@@ -124,7 +124,7 @@ func (m *Machine) delivered(now time.Time, r Ref) {
 func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	// BACKOFF-2, S-5: only a response ends the row of failures.
 	responded := s.responded
-	// BACKOFF-3: a short pause follows.
+	// BACKOFF-3, S-4: whatever the status was, a short pause follows.
 	well := responded && ev.Kind == FaultStream
 	end := &ending{
 		Down: ev, stream: s, stood: s.state == up, err: ev.Err,

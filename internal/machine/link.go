@@ -78,7 +78,7 @@ const (
 func (l *link) reset() {
 	// STREAM-4, SOTW-5: nonces are forgotten with the stream, and not before.
 	l.onStream = onStream{}
-	// SOTW-1, SOTW-2: the version belongs to the stream.
+	// SOTW-1, SOTW-2, P-9, S-37: the version belongs to the stream.
 	if !l.stream.ResumeVersion {
 		l.version = ""
 	}

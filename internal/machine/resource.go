@@ -156,7 +156,7 @@ var ErrDeletionKept = errors.New("the server deleted the resource; the last valu
 // keepDeleted ignores a deletion (gRFC A53), or puts it off. The operator is told once; for the program it is an error
 // of a held resource.
 func (m *Machine) keepDeleted(now time.Time, sub *subscription, reason Reason) {
-	// U-14: an error of its own, and a grace.
+	// U-14, S-34: an error of its own, and a grace.
 	err, grace := ErrDeletionKept, sub.link().keepFor()
 	if grace > 0 {
 		err = fmt.Errorf("%w for %v, unless the resource returns", err, grace)

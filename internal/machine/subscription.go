@@ -153,7 +153,7 @@ func (sub *subscription) counted() int64 {
 // listable says that a value is held whose version may be told to the active server.
 func (sub *subscription) listable() bool {
 	// DELTA-2: what is known to be removed is not listed, though it is kept.
-	// ACK-10, DELTA-3: nor is what another server said.
+	// ACK-10, DELTA-3, S-19: nor is what another server said.
 	return sub.held() && !sub.foreign() && !sub.keptDeleted()
 }
 

@@ -153,6 +153,7 @@ func (m *Machine) log(sub *subscription, warn bool, text string) {
 
 // warnStar tells the operator once why an explicit wildcard does not work.
 func (m *Machine) warnStar(l *link) {
+	// S-31: the log says it once.
 	if !l.doubtful {
 		l.doubtful = true
 		m.logType(l, true, "the server seems to take the wildcard's name * for that of a resource; ask for everything without naming it")

@@ -9,7 +9,7 @@ package machine
 // which the legacy form has no room for, at a server that knows it so, as files do, or in state of the
 // world, where one request names everything, beside structured names.
 func (l *link) explicitly() bool {
-	// WILD-2, DYN-1: only these ask for everything by a star.
+	// WILD-2, DYN-1, S-21: only these ask for everything by a star.
 	return l.cache.star.explicit || l.params(l.cache.star) != nil || l.stream.ExplicitWildcard || l.stream.FullState || !l.stream.Delta && l.structured()
 }
 
