@@ -48,7 +48,7 @@ func newTable(t *testing.T, c *bootstrap.Config) *authority.Table {
 	return table
 }
 
-// spec: AUTH-3, XDSTP-1, XDSTP-4
+// spec: AUTH-3, BOOT-6, XDSTP-1, XDSTP-4
 func TestResolve(t *testing.T) {
 	old := func(name string) authority.Resolved {
 		return authority.Resolved{Old: true, Name: name, Servers: servers("top:1", "top:2")}

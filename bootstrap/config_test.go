@@ -264,7 +264,7 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// spec: BOOT-7
+// spec: BOOT-6 BOOT-7
 func TestListenerNames(t *testing.T) {
 	c := &bootstrap.Config{
 		Authorities: map[string]bootstrap.Authority{

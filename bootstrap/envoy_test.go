@@ -72,7 +72,7 @@ func TestEnvoyStaticCluster(t *testing.T) {
 	}
 }
 
-// spec: BOOTE-2 BOOTE-3
+// spec: BOOTE-2 BOOTE-3 BACKOFF-1
 func TestEnvoyGoogleGRPC(t *testing.T) {
 	got, err := bootstrap.Load("testdata/envoy_google_grpc.yaml")
 	if err != nil {

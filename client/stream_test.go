@@ -318,6 +318,7 @@ func TestWaitsAfterResponse(t *testing.T) {
 }
 
 // The default grows by 1.6 from half a second to thirty, with half of it at random.
+// spec: BACKOFF-1
 func TestDefaultWaits(t *testing.T) {
 	interval := 500 * time.Millisecond
 	for i, d := range gaps(t, 20, false, 0, func(*client.Config) {}) {

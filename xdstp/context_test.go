@@ -138,6 +138,7 @@ func TestWellKnownAttributes(t *testing.T) {
 	}
 }
 
+// spec: CTX-3
 func TestContextCheck(t *testing.T) {
 	good := Context{
 		Node:       []Param{{"xds.node.id", "n"}, {"shard", "7"}},

@@ -6,6 +6,7 @@ import (
 	"testing"
 )
 
+// spec: ENTRY-1 XDSTP-6
 func TestParseLocatorErrors(t *testing.T) {
 	tests := []struct {
 		input  string
