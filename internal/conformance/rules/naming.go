@@ -13,7 +13,7 @@ func naming() []Section {
 			{"CTX-1", "context is layered: node, URL, client features, resource", ""},
 			{"CTX-2", "node parameters are rendered as xds.node keys", ""},
 			{"CTX-3", "well-known attributes are made by code", ""},
-			{"CTX-4", "an answer has exactly the context that was asked for", ""},
+			{"CTX-4", "a resource has exactly the context of the name that was subscribed to", ""},
 		}},
 		{"Authorities", []Rule{
 			{"AUTH-1", "the source of a name is found by its authority", ""},
@@ -37,7 +37,7 @@ func naming() []Section {
 		}},
 		{"Redirects", []Rule{
 			{"REDIR-1", "a locator in place of a resource is a redirect", ""},
-			{"REDIR-2", "the target is delivered under the name that was asked for", ""},
+			{"REDIR-2", "the target is delivered under the name that is watched", ""},
 			{"REDIR-3", "redirects have a limit of depth and no loops", ""},
 			{"ALT-1", "an alternative name serves while the first cannot be reached", ""},
 			{"ENTRY-1", "an entry directive picks from a collection", ""},

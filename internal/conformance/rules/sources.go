@@ -41,7 +41,7 @@ func sources() []Section {
 		{"Redundancy", []Rule{
 			{"FALLBACK-1", "the next server is used when this one cannot be reached and something has no value", ""},
 			{"FALLBACK-2", "fallback is an authority's own", ""},
-			{"FALLBACK-3", "the next server is asked for everything, and told nothing of the first", ""},
+			{"FALLBACK-3", "all names are subscribed to at the next server, which is told no version of the first", ""},
 			{"FALLBACK-4", "watches hear of trouble only when no server is left", ""},
 			{"FALLBACK-5", "a higher server's first response ends the fallback", ""},
 			{"FALLBACK-6", "a watch that begins in trouble falls back at once", ""},

@@ -57,8 +57,8 @@ func view() []Section {
 		{"View: on demand", []Rule{
 			{"OD-a", "clusters come on demand in both variants", ""},
 			{"OD-b", "a miss is asked for again", ""},
-			{"OD-c", "a full state does not remove what somebody asked for by name", ""},
-			{"OD-d", "names on demand share the stream, and are asked for after it was renewed", ""},
+			{"OD-c", "a full state does not remove what is subscribed to by name", ""},
+			{"OD-d", "names on demand share the stream, and are requested again on a new one", ""},
 			{"OD-e", "virtual hosts on demand: names are cased, domains are not", ""},
 		}},
 		{"Reading routes and endpoints", []Rule{
