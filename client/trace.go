@@ -49,7 +49,7 @@ type ResponseInfo struct {
 	Nonce     string
 	Resources int
 	Size      int  // in bytes
-	Ignored   bool // the type was not asked for
+	Ignored   bool // the type was not requested
 	// ControlPlane is control_plane.identifier: which of the servers behind an address sent it,
 	// if the server says so.
 	ControlPlane string

@@ -7,7 +7,7 @@ import "slices"
 // which time what is named twice is known to be.
 const maxMentions = 8
 
-// aliasSubs are the subscriptions of a resource's aliases. There are none for a variant that nobody asks for, and none
+// aliasSubs are the subscriptions of a resource's aliases. There are none for a variant that nobody subscribed to, and none
 // once a response has named the resource too often: each alias is refused by then.
 func (r *reader) aliasSubs(name, constraints []byte) []*subscription {
 	n := r.link.cache.aliases.called(name)

@@ -116,8 +116,8 @@ func (resp *response) leftOut(sub *subscription) statementKind {
 	return statesNothing
 }
 
-// omits says whether a full state that lacks a known subscription ends it: the server had been asked for it, or for
-// its collection, when it sent the response.
+// omits says whether a full state that lacks a known subscription ends it: a request for it, or for its collection, had
+// left when the server sent the response.
 func (resp *response) omits(sub *subscription) bool {
 	l := resp.link
 	switch {

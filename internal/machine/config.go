@@ -40,7 +40,7 @@ type Server struct {
 	// positive it is the timeout, and its firing is an error in place of an absence.
 	TransientTimeout time.Duration
 	// ResumeVersion has the first request of a stream in state of the world say the version that
-	// was accepted on an earlier one, where nothing that it asks for is unknown.
+	// was accepted on an earlier one, where nothing that it subscribes to is unknown.
 	ResumeVersion bool
 	// ExplicitWildcard says that the server knows the wildcard by its name, so that it is requested
 	// in no other way.

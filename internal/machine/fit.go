@@ -19,7 +19,7 @@ func (l *link) fit(size int, names, members []*subscription) (ordered []*subscri
 		listed++
 	}
 	if l.form == wildNone && named == 0 {
-		named = 1 // no names at all would ask for everything
+		named = 1 // a first request without names is the wildcard's
 		size += l.sizeOfName(names[0]) + names[0].sizeOfVersion()
 	}
 	for named < len(names) {

@@ -238,7 +238,7 @@ func (m *Machine) findError(r *reader, re *wire.ResourceError) {
 	}
 	for _, sub := range slices.Insert(r.aliasSubs(re.Name, re.Constraints), 0, sub) {
 		switch said := r.recordedOf(sub); {
-		case sub == nil, !l.chose(sub, sub.name, re.Constraints): // nobody asks for it
+		case sub == nil, !l.chose(sub, sub.name, re.Constraints): // nobody subscribed to it
 		case said == statesRemoved && re.Code == codeNotFound: // the same, said twice
 		// ACK-11: what is removed must not have an error too.
 		case said == statesRemoved || said == statesError:

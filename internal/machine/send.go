@@ -108,7 +108,7 @@ func (l *link) changing() bool {
 	if l.stream.watches == 0 {
 		return false
 	}
-	// STREAM-3, ONDEMAND-2: a type without interest says nothing; a first request without names asks for everything.
+	// STREAM-3, ONDEMAND-2: a type without interest says nothing; a first request without names subscribes to everything.
 	if !l.requested {
 		return l.wanted()
 	}

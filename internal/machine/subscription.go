@@ -23,7 +23,7 @@ func (s Status) String() string {
 }
 
 // subscription is what is wanted and known under one name: a resource, a glob or the wildcard. Members
-// of a collection have one each, though nobody asks for them by name. There may be a million, so what
+// of a collection have one each, though nobody watches them by name. There may be a million, so what
 // is rare stands in [extra].
 type subscription struct {
 	name    string
@@ -52,7 +52,7 @@ type subscription struct {
 // to answer.
 type nameOnStream struct {
 	timer            // of the answer
-	subscribed  bool // a request names it, or asks for the wildcard; the writer may still have that
+	subscribed  bool // a request names it, or is the wildcard's; the writer may still have that
 	claimed     bool // of a collection: the first request listed what it has
 	unconfirmed bool // it goes unless the server speaks of it; see [link.unconfirm]
 }

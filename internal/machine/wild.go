@@ -1,7 +1,7 @@
 package machine
 
 // A wildcard begins and ends with a stream: it is requested in the legacy form, by a first request
-// without names, which all servers know, and given up with the stream. Of eight servers that were
+// without names, which all servers know, until the stream ends. Of eight servers that were
 // tried six take `*` for the name of a resource, so that goes out only where the wildcard is wanted
 // by that name; then it is entered and left by messages (WILD-6).
 
@@ -9,7 +9,7 @@ package machine
 // which the legacy form has no room for, at a server that knows it so, as files do, or in state of the
 // world, where one request names everything, beside structured names.
 func (l *link) explicitly() bool {
-	// WILD-2, DYN-1, S-21: only these ask for everything by a star.
+	// WILD-2, DYN-1, S-21: only these request it by its name.
 	return l.cache.star.explicit || l.params(l.cache.star) != nil || l.stream.ExplicitWildcard || l.stream.FullState || !l.stream.Delta && l.structured()
 }
 
