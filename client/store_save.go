@@ -155,6 +155,6 @@ func (k *keeper) check(typeURL string, raw []byte) error {
 func (k *keeper) deny(name string, s StoreSection, err error) {
 	if !k.denied[s.Type] {
 		k.denied[s.Type] = true
-		k.client.config.Logger.Info("a resource is not kept in the store; others of the type may be kept", "type", s.Type, "name", name, "reason", err.Error(), "authority", s.Authority)
+		k.client.config.Logger.Warn("a resource is not kept in the store; others of the type may be kept", "type", s.Type, "name", name, "reason", err.Error(), "authority", s.Authority)
 	}
 }
