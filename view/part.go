@@ -87,7 +87,7 @@ type resourcePart struct {
 	deleted time.Time // the server deleted it, and the value is kept
 	size    int       // of the bytes of the newest message
 	read    any       // what message names: *listenerRead, *routesRead, *hostRead, *findings; nil until it was read
-	leads   bool      // hooks found something in the message, which clusters need
+	leads   bool      // hooks found something in the message
 
 	users    int // that need it
 	shown    int // of them in the published snapshot

@@ -107,7 +107,7 @@ func (c *core) resourceChanged(p *resourcePart) {
 	if p == c.rootPart || p.users > len(p.clusters) {
 		c.due.stale = true
 	}
-	found := c.hookable(p) && len(p.clusters) > 0 && len(c.found(p).needs)+len(c.found(p).clusters) > 0
+	found := c.hookable(p) && len(c.found(p).needs)+len(c.found(p).clusters) > 0
 	for u := range p.clusters {
 		c.relist(u, p, found || p.leads)
 		c.touch(u)
