@@ -51,11 +51,15 @@ func (p *clusterPart) belowAll() []string {
 
 // belowAwaited are those of them that are waited for.
 func (p *clusterPart) belowAwaited() []string {
-	all := append(slices.Clip(p.rare().children), p.rare().named.texts(Required)...)
 	if p.warm == nil {
-		return all
+		return p.awaited()
 	}
-	return append(all, p.warm.awaited()...)
+	return append(p.awaited(), p.warm.awaited()...)
+}
+
+// awaited are those of the entry alone.
+func (p *clusterPart) awaited() []string {
+	return append(slices.Clip(p.rare().children), p.rare().named.texts(Required)...)
 }
 
 func (t *target) awaited() []string {
@@ -343,30 +347,28 @@ func (c *core) deeper(root *clusterPart, budget *int) bool {
 	return false
 }
 
-// membersReady says whether everything below a target has an answer.
-func (c *core) membersReady(t *target) bool {
-	seen := map[string]bool{}
-	var ready func(children []string) bool
-	ready = func(children []string) bool {
-		for _, name := range children {
-			if seen[name] {
-				continue
-			}
-			seen[name] = true
-			child := c.clusters[name]
-			switch {
-			case child == nil && c.groups.stale: // it is not yet looked for
-				return false
-			case child == nil, child.cur.Message != nil, c.answered(child.state) && child.warm == nil:
-			case child.warm != nil && c.readyItself(child.warm):
-				if !ready(child.warm.awaited()) {
-					return false
-				}
-			default:
-				return false
-			}
+// membersReady says whether clusters, and everything below them, have an answer, but for those that were seen.
+func (c *core) membersReady(names []string, seen map[string]bool) bool {
+	for _, name := range names {
+		if seen[name] {
+			continue
 		}
-		return true
+		seen[name] = true
+		var below []string
+		switch child := c.clusters[name]; {
+		case child == nil && c.groups.stale: // it is not yet looked for
+			return false
+		case child == nil:
+		case child.cur.Message != nil:
+			below = child.awaited()
+		case child.warm != nil && c.readyItself(child.warm):
+			below = child.warm.awaited()
+		case child.warm != nil || !c.answered(child.state):
+			return false
+		}
+		if !c.membersReady(below, seen) {
+			return false
+		}
 	}
-	return ready(t.awaited())
+	return true
 }

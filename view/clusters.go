@@ -334,7 +334,7 @@ func (c *core) freshen(p *endpointsPart) {
 // ready says whether a target may be used: what it names has an answer, now or since long.
 func (c *core) ready(t *target) bool {
 	// WARM-1: with all that it leads to.
-	return c.readyItself(t) && (!t.leads() || c.membersReady(t))
+	return c.readyItself(t) && (!t.leads() || c.membersReady(t.awaited(), map[string]bool{}))
 }
 
 // readyItself leaves out the clusters below it.

@@ -338,11 +338,13 @@ func (c *core) judge() {
 }
 
 // clustersReady says whether each cluster that the shape waits for has a value or an error
-// (VIEW-20). It goes on where it ended the last time, and looks at all once more at the end.
+// (VIEW-20), and each that these lead to. It goes on where it ended the last time, and looks at all once more at
+// the end.
 func (c *core) clustersReady(s *shape) bool {
-	again := s.next > 0
+	again, seen := s.next > 0, map[string]bool{}
 	for ; s.next < len(s.clusters); s.next++ {
-		if s.names[s.next].refs&static != 0 && s.clusters[s.next].waits() { // VIEW-21
+		p := s.clusters[s.next]
+		if s.names[s.next].refs&static != 0 && (p.waits() || p.leads() && !c.membersReady(p.awaited(), seen)) { // VIEW-21
 			return false
 		}
 	}
