@@ -298,10 +298,10 @@ func (e *Engine) run() {
 			e.decoders.dismiss(now.Add(-idleTime))
 			e.look(now)
 			events = e.waits.due(now)
-			events = append(events, machine.Tick{Stalled: stalled(due)})
+			events = append(events, machine.Tick{Late: late(due)})
 		case msg := <-e.inbox:
-			if stalled(due) {
-				events = append(events, machine.Tick{Stalled: true})
+			if late := late(due); late > 0 {
+				events = append(events, machine.Tick{Late: late})
 			}
 			events = e.take(events, msg)
 		}
@@ -379,13 +379,17 @@ func (e *Engine) arm(timer *time.Timer) (due time.Time) {
 	return at
 }
 
-// stallLimit is how late the loop may come round on a machine that is merely busy. A Dump of
-// some millions of resources passes it too: then all timers start over.
-const stallLimit = 2 * time.Second
+// lateLimit is how late the loop may come round on a machine that is merely busy.
+const lateLimit = 200 * time.Millisecond
 
-// stalled says that the loop came round much later than it was to: the process was stopped,
-// or paused with its machine.
-func stalled(due time.Time) bool { return !due.IsZero() && time.Since(due) > stallLimit }
+// late is how much later the loop came round than it was to, since the process was stopped, or paused with its
+// machine; 0 if it did not.
+func late(due time.Time) time.Duration {
+	if by := time.Since(due); !due.IsZero() && by > lateLimit {
+		return by
+	}
+	return 0
+}
 
 func (e *Engine) shutdown() {
 	e.cancel()

@@ -91,15 +91,17 @@ func (m *Machine) ringAlarms(now time.Time, s *stream) {
 	}
 }
 
-// stalled: the program itself did not run, so the time since the last step does not count.
-func (m *Machine) stalled(now time.Time) {
+// stalled: the program itself did not run, at least since the deadline that it is late for. That time does not count, nor
+// as much again, in which what came meanwhile can be read.
+func (m *Machine) stalled(now time.Time, late time.Duration) {
+	lost := min(2*late, now.Sub(m.stepped))
 	m.agenda.touch(m.streams...)
 	for _, s := range m.streams {
 		if !s.clock.stopped() {
-			s.clock.stoppedFor += now.Sub(m.stepped)
+			s.clock.stoppedFor += lost
 		}
 		if !s.heldBack.IsZero() {
-			s.heldBack = now
+			s.heldBack = s.heldBack.Add(lost)
 		}
 	}
 }

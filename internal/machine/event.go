@@ -121,9 +121,9 @@ type Retry struct{ Ref }
 
 // Tick says that time passed.
 type Tick struct {
-	// Stalled says that the program itself did not run, as after SIGSTOP or the pause of a
-	// virtual machine: the server's silence meanwhile means nothing.
-	Stalled bool
+	// Late is how long after a deadline that is, since the program itself did not run, as after SIGSTOP or the pause
+	// of a virtual machine: the server's silence meanwhile means nothing. 0 mostly.
+	Late time.Duration
 }
 
 func (Start) event()         {}

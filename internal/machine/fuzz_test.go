@@ -167,7 +167,7 @@ func (w *world) pick(do func(*simStream), states ...streamState) {
 func (w *world) stale(s *simStream) {
 	if old := (Ref{s.ref.Stream, s.ref.Gen - 1}); s.ref.Gen > 0 {
 		w.push([]Event{
-			Up{Ref: old}, Down{Ref: old, Kind: FaultStream, Err: errors.New("old")}, Written{old}, Retry{old}, Tick{Stalled: true},
+			Up{Ref: old}, Down{Ref: old, Kind: FaultStream, Err: errors.New("old")}, Written{old}, Retry{old}, Tick{Late: time.Minute},
 		}[w.roll(5)])
 	}
 }

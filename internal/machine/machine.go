@@ -86,8 +86,8 @@ func (m *Machine) handle(now time.Time, ev Event) {
 			m.retry(s)
 		}
 	case Tick:
-		if ev.Stalled {
-			m.stalled(now)
+		if ev.Late > 0 {
+			m.stalled(now, ev.Late)
 		}
 	}
 }

@@ -18,7 +18,7 @@ func TestStall(t *testing.T) {
 	r.step(Start{r.watch("a")})
 	r.up()
 	r.now = r.now.Add(time.Minute)
-	if _, names := news(r.step(Tick{Stalled: true})); len(names) != 0 {
+	if _, names := news(r.step(Tick{Late: time.Minute})); len(names) != 0 {
 		t.Errorf("after a stall %q was told", names)
 	}
 	if at, ok := r.m.Deadline(); !ok || !at.Equal(r.now.Add(15*time.Second)) {
@@ -27,6 +27,22 @@ func TestStall(t *testing.T) {
 	r.now = r.now.Add(15 * time.Second)
 	if kinds, _ := news(r.step(Tick{})); len(kinds) != 1 || kinds[0] != NoticeDoesNotExist {
 		t.Errorf("after the period %v was told, want an absence", kinds)
+	}
+}
+
+// A stop that ends right after a deadline counts too: what came meanwhile is not read yet.
+//
+// spec: DNE-1
+func TestStallOverDeadline(t *testing.T) {
+	r := newRig(t, Config{ResourceTimeout: 15 * time.Second})
+	r.step(Start{r.watch("a")})
+	r.up()
+	r.now = r.now.Add(16 * time.Second)
+	if _, names := news(r.step(Tick{Late: time.Second})); len(names) != 0 {
+		t.Errorf("after a stall %q was told", names)
+	}
+	if at, ok := r.m.Deadline(); !ok || !at.Equal(r.now.Add(time.Second)) {
+		t.Errorf("deadline %v, %v; want a second", at.Sub(r.now), ok)
 	}
 }
 
@@ -45,7 +61,7 @@ func TestStallOfAddedName(t *testing.T) {
 	r.step(Start{r.watch("b")})
 	r.step(Written{r.ref})
 	r.now = r.now.Add(time.Minute)
-	if fx := r.step(Tick{Stalled: true}); len(fx.Close) != 0 {
+	if fx := r.step(Tick{Late: time.Minute}); len(fx.Close) != 0 {
 		t.Error("after a stall the stream was given up")
 	}
 	if at, ok := r.m.Deadline(); !ok || !at.Equal(r.now.Add(hush)) {
@@ -72,7 +88,7 @@ func TestStallOfTimeToLive(t *testing.T) {
 	}
 	r.step(Delivered{r.ref}, Written{r.ref})
 	r.now = r.now.Add(time.Minute)
-	if _, names := news(r.step(Tick{Stalled: true})); len(names) != 0 {
+	if _, names := news(r.step(Tick{Late: time.Minute})); len(names) != 0 {
 		t.Errorf("after a stall %q was told", names)
 	}
 	if at, ok := r.m.Deadline(); !ok || !at.Equal(r.now.Add(10*time.Second)) {
@@ -100,7 +116,7 @@ func TestStallOfAnswers(t *testing.T) {
 	if n := fill(); n == 0 || n == 100 {
 		t.Fatalf("%d responses are read whose answers wait", n)
 	}
-	for _, ev := range []Event{Tick{Stalled: true}, Written{r.ref}} {
+	for _, ev := range []Event{Tick{Late: time.Minute}, Written{r.ref}} {
 		r.now = r.now.Add(takeTimeout - time.Second)
 		if fx := r.step(ev); len(fx.Fail) != 0 {
 			t.Errorf("after %#v the stream was given up", ev)
