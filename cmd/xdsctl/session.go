@@ -86,10 +86,11 @@ func (s *session) newSubscribed(sub subscription.Given) *subscribed {
 
 func (s *session) start(sub *subscribed) (*client.Watch, error) {
 	ctx, kind, opts := context.Background(), s.kinds.Of(sub.TypeURL), s.plan.options(sub.Subscription)
+	asked := sub.Asked() // C-6: the server is asked in this spelling
 	if !sub.Collection {
-		return s.client.Watch(ctx, kind, sub.Name, func(ev client.Event[any]) { s.tell(sub, ev) }, opts...)
+		return s.client.Watch(ctx, kind, asked, func(ev client.Event[any]) { s.tell(sub, ev) }, opts...)
 	}
-	return s.client.WatchAll(ctx, kind, sub.Name, func(b client.Batch[any]) {
+	return s.client.WatchAll(ctx, kind, asked, func(b client.Batch[any]) {
 		for _, ev := range b.Events {
 			s.tell(sub, ev)
 		}

@@ -293,3 +293,41 @@ func TestDumpOfCollections(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
+
+// The server is asked in the spelling that was given, since it may compare names as text; events have the canonical one.
+// spec: C-6
+func TestSpelling(t *testing.T) {
+	t.Parallel()
+	asked, canonical := at("good.example", "host:8080/%41"), at("good.example", "host%3A8080/A")
+	srv := server(t)
+	boot := grpcBootstrap(t, srv.Target(), "")
+	for _, tt := range []struct {
+		name, want string
+		args       []string
+	}{
+		{"a resource", asked, []string{"watch", asked}},
+		{"a type and a name", asked, []string{"watch", "cds:" + asked}},
+		{"a glob", asked + "/*", []string{"watch", asked + "/*"}},
+		{"parameters", asked + "?a=1&b=2", []string{"watch", asked + "?b=2&a=1"}},
+		{"a directive", at("good.example", "host:8080/A"), []string{"watch", asked + "#alt=" + at("good.example", "b")}},
+		{"get", asked, []string{"get", asked}},
+		{"a root", asked, []string{"resolve", asked}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := startCommand(t, strings.NewReplacer(), append(tt.args, "--bootstrap", boot)...)
+			_, r := acceptFirst(t, srv)
+			if got := strings.Join(r.Names(), " "); got != tt.want {
+				t.Errorf("asks for %s, want %s", got, tt.want)
+			}
+			p.stop()
+		})
+	}
+	p := start(t, srv.Target(), "--bootstrap", boot, "--output", "json", "--stdin", asked)
+	st := accept(t, srv)
+	p.expect(streamUp)
+	send(t, st, testutil.SotW(clusters, "1", "n1", cluster(asked)))
+	p.expect(fmt.Sprintf(`{"event":"update","type":%q,"name":%q,"authority":"good.example","version":"1","resource":{"name":%q},"server":"SERVER"}`, clusters, canonical, asked), ack("1", "n1"))
+	p.enter("unwatch " + canonical)
+	p.enter("dump")
+	p.expect(`{"event":"dump","subscriptions":[]}`)
+}

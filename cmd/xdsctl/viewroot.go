@@ -46,6 +46,6 @@ func parseRoot(text, host string) (root view.Root, all bool, err error) {
 	case typ == view.RootCluster && host != "":
 		return root, false, errors.New("--host chooses a virtual host, which a cluster has not")
 	default:
-		return view.Root{Type: typ, Name: sub.Name, Host: host}, false, nil
+		return view.Root{Type: typ, Name: sub.Asked(), Host: host}, false, nil
 	}
 }
