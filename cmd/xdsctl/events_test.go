@@ -288,6 +288,26 @@ func TestWildcards(t *testing.T) {
 	}
 }
 
+// A wildcard begins before the names that are given with it, since a legacy one that comes after names were sent
+// takes a new stream; so many lie between them that the stream is there before all are subscribed to.
+// spec: WILD-3
+func TestWildcardFirst(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	subs := []string{"cds:a"}
+	for i := range 20_000 {
+		subs = append(subs, fmt.Sprintf("eds:%d", i))
+	}
+	watchServer(t, srv.Target(), append(subs, "cds")...)
+	st, r := acceptFirst(t, srv)
+	for r.TypeURL() != clusters {
+		r = request(t, st)
+	}
+	if len(r.Names()) > 0 {
+		t.Errorf("the first request of the type names %q, want the wildcard", r.Names())
+	}
+}
+
 func TestWildcardTimeout(t *testing.T) {
 	t.Parallel()
 	srv := server(t)

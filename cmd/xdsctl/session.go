@@ -58,18 +58,23 @@ func (s *session) begin(subs []subscription.Given) {
 // watch begins subscriptions and says which stand already. All count for --once before the
 // first is answered.
 func (s *session) watch(subs ...subscription.Given) (twice []subscription.Given) {
-	var fresh []*subscribed
+	var wildcards, others []*subscribed
 	s.mu.Lock()
 	for _, sub := range subs {
 		if s.subs[sub.Subscription] != nil {
 			twice = append(twice, sub)
 			continue
 		}
-		s.subs[sub.Subscription] = s.newSubscribed(sub)
-		fresh = append(fresh, s.subs[sub.Subscription])
+		begun := s.newSubscribed(sub)
+		s.subs[sub.Subscription] = begun
+		if sub.Name == subscription.Wildcard {
+			wildcards = append(wildcards, begun)
+		} else {
+			others = append(others, begun)
+		}
 	}
 	s.mu.Unlock()
-	for _, sub := range fresh {
+	for _, sub := range append(wildcards, others...) { // WILD-3: a legacy wildcard after names would take a new stream
 		sub.watch, sub.err = s.start(sub)
 		if sub.err != nil {
 			s.tell(sub, client.Event[any]{Kind: client.EventFailed, Type: sub.TypeURL, Name: sub.name, Err: sub.err})
