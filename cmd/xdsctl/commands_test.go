@@ -11,12 +11,16 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/client"
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/subscription"
 	"github.com/xdswatch/xdswatch/testutil"
 )
 
@@ -183,6 +187,42 @@ func TestOnceWithCommands(t *testing.T) {
 	p.expect(streamUp, update("a", "1", `{"name":"a"}`), ack("1", "n1"))
 	p.enter("unwatch cds:b")
 	p.ends(0)
+}
+
+// A command that comes while the server gets its last ACK brings one more answer to wait for.
+func TestOnceWithLateCommand(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &session{once: true, output: newOutput(nil), subs: map[subscription.Subscription]*subscribed{}}
+		named := func(name string) *subscribed {
+			sub := &subscribed{}
+			s.subs[subscription.Subscription{TypeURL: clusters, Name: name}] = sub
+			return sub
+		}
+		answer := func(sub *subscribed) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			sub.note(client.EventUpdated)
+			s.finishIfAnswered()
+		}
+		answer(named("a"))
+		time.Sleep(courtesy / 2)
+		s.mu.Lock()
+		late := named("b")
+		s.mu.Unlock()
+		time.Sleep(courtesy)
+		if s.output.ended() {
+			t.Error("ends without an answer for the late one")
+		}
+		answer(late)
+		<-s.output.done
+		if err := s.result(); err != nil {
+			t.Error(err)
+		}
+		if s.watch(subscription.Given{Text: "cds:c"}); len(s.subs) != 2 {
+			t.Errorf("%d subscriptions, want none that begins after the end", len(s.subs))
+		}
+	})
 }
 
 // The newest answer counts: what is missing at first may come while others are waited for.

@@ -60,6 +60,9 @@ func (s *session) begin(subs []subscription.Given) {
 func (s *session) watch(subs ...subscription.Given) (twice []subscription.Given) {
 	var wildcards, others []*subscribed
 	s.mu.Lock()
+	if s.output.ended() {
+		subs = nil // nobody would be told
+	}
 	for _, sub := range subs {
 		if s.subs[sub.Subscription] != nil {
 			twice = append(twice, sub)
@@ -156,19 +159,20 @@ func (sub *subscribed) note(k client.EventKind) {
 // gets the ACK or NACK that it is owed.
 const courtesy = 100 * time.Millisecond
 
-// finishIfAnswered ends a session that is to end with the last first answer. The caller
-// holds mu.
+// finishIfAnswered ends a session that is to end with the last first answer, unless a command
+// brings one more subscription meanwhile. The caller holds mu.
 func (s *session) finishIfAnswered() {
-	if !s.once || s.ending || len(s.subs) == 0 {
+	if !s.once || s.ending || len(s.subs) == 0 || s.unanswered() > 0 {
 		return
 	}
-	for _, sub := range s.subs {
-		if !sub.answered {
-			return
-		}
-	}
 	s.ending = true
-	time.AfterFunc(courtesy, func() { s.output.end(nil) })
+	time.AfterFunc(courtesy, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.ending = s.unanswered() == 0; s.ending {
+			s.output.end(nil)
+		}
+	})
 }
 
 // close stops printing and closes the client.
@@ -193,9 +197,14 @@ func (s *session) result() error {
 }
 
 // waiting is how many subscriptions had no answer.
-func (s *session) waiting() (n int) {
+func (s *session) waiting() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.unanswered()
+}
+
+// unanswered is waiting for who holds mu.
+func (s *session) unanswered() (n int) {
 	for _, sub := range s.subs {
 		if !sub.answered {
 			n++
