@@ -9,6 +9,7 @@ import (
 	"github.com/xdswatch/xdswatch/resource/lds"
 	"github.com/xdswatch/xdswatch/resource/rds"
 	"github.com/xdswatch/xdswatch/view"
+	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // newest knows the versions that the client holds: a resource that came again with another version
@@ -48,8 +49,9 @@ func (n newest) renew(value *report.ConfigValue, s *view.Snapshot) {
 
 // version replaces a version by that with which the client holds the same message.
 func (n newest) version(v *string, typeURL, name string, m proto.Message) {
-	st, held := n[report.Ref{Type: typeURL, Name: name}]
-	if !held || st.Version == *v {
+	key, err := xdstp.Canonical(name) // of which a view has the spelling
+	st, held := n[report.Ref{Type: typeURL, Name: key}]
+	if err != nil || !held || st.Version == *v {
 		return
 	}
 	holds := m.ProtoReflect().New().Interface()

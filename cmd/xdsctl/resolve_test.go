@@ -344,6 +344,27 @@ func TestResolveEqual(t *testing.T) {
 	p.ends(0)
 }
 
+// A name that is not spelled as the client spells it has the newest version too.
+// spec: C-6
+func TestResolveSpelled(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	root := at("good.example", "host:8080")
+	p := startCommand(t, strings.NewReplacer(), "resolve", "--bootstrap", grpcBootstrap(t, srv.Target(), ""), "-o", "json", "--stdin", root)
+	st := accept(t, srv)
+	send(t, st, testutil.SotW(clusters, "1", "n1", cluster(root)))
+	if ev := p.await("config"); ev.Clusters[root].Version != "1" {
+		t.Errorf("%+v", ev)
+	}
+	send(t, st, testutil.SotW(clusters, "2", "n2", cluster(root)))
+	for request(t, st).Version() != "2" {
+	}
+	p.enter("dump")
+	if ev := p.await("dump"); ev.Config.Clusters[root].Version != "2" {
+		t.Errorf("%+v", ev)
+	}
+}
+
 // Holds are counted, hold nothing back, and show in a dump.
 //
 // spec: VIEW-13 VIEW-21
