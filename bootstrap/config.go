@@ -33,7 +33,8 @@ type Config struct {
 	// of its own or a file; without Servers a program cannot watch such names.
 	Servers []ManagementServer
 	// Authorities maps the authority of an xdstp name to its servers; "" is a valid
-	// authority (gRFC A47).
+	// authority (gRFC A47). In an Envoy bootstrap it is that of a locator beside an lds_config or
+	// cds_config of ads, if no other source answers for it.
 	Authorities map[string]Authority
 	// Sources are Envoy's config_sources, in order: the first that lists an authority serves it.
 	Sources []Source

@@ -59,7 +59,7 @@ func (x field) missing(dynamic field, others bool) {
 	for _, name := range []string{"lds_config", "cds_config"} {
 		source := dynamic.at(name)
 		// BOOTE-2: ads needs ads_config.
-		if source.at("ads").present() {
+		if source.at("ads").present() || source.at("api_config_source").sharesADS() {
 			x.fault("required: %s refers to it", name)
 			return
 		}

@@ -51,6 +51,29 @@ func (x field) specifier() (name string, given field) {
 	return name, given
 }
 
+// ownSpecifier is the specifier of a source that may be ads_config: so is what is aggregated and names no service.
+func (x field) ownSpecifier() (name string, given field) {
+	name, given = x.specifier()
+	if name == "api_config_source" && given.sharesADS() {
+		given.at("transport_api_version").apiVersion()
+		if limit := given.at("rate_limit_settings"); limit.present() {
+			limit.notice("is not used; ads_config has its own")
+		}
+		name = "ads"
+	}
+	return name, given
+}
+
+// sharesADS is whether an ApiConfigSource stands for ads_config.
+func (x field) sharesADS() bool {
+	// CFG-3: what names no server of its own shares the stream of ads_config.
+	switch x.at("api_type").enum(apiTypes, "") {
+	case "AGGREGATED_GRPC", "AGGREGATED_DELTA_GRPC":
+		return len(x.at("grpc_services").items()) == 0 && len(x.at("cluster_names").items()) == 0
+	}
+	return false
+}
+
 // listedSource reads a member of config_sources, which answers for the authorities that it
 // names.
 func (x field) listedSource() Source {

@@ -90,6 +90,10 @@ func TestStartup(t *testing.T) {
 			ownDoc(ads + `,"lds_config":{"ads":{},"initial_fetch_timeout":"2s"},` + locator),
 			subscriptions{{TypeURL: listenersType, Collection: glob, InitialFetchTimeout: 2 * time.Second}},
 		},
+		"an aggregated stream that names no service": {
+			ownDoc(ads + `,"lds_config":{"api_config_source":{"api_type":"AGGREGATED_DELTA_GRPC","transport_api_version":"V3"}}`),
+			subscriptions{listeners(nil)},
+		},
 		"a glob whose source says how long": {
 			`{"node":{"id":"a","cluster":"b"},"dynamic_resources":{` + locator + `},"default_config_source":{"initial_fetch_timeout":"3s",` + grpcAPI + `}}`,
 			subscriptions{{TypeURL: listenersType, Collection: glob, InitialFetchTimeout: 3 * time.Second}},
@@ -157,6 +161,14 @@ func TestEnvoyOwnSourceFaults(t *testing.T) {
 		},
 		"ads, of which there is none": {
 			ownDoc(`"lds_config":{"path":"x"},"cds_config":{"ads":{}}`), "envoy: dynamic_resources.ads_config: required: cds_config refers to it",
+		},
+		"an aggregated stream of ads, of which there is none": {
+			ownDoc(`"lds_config":{"path":"x"},"cds_config":{"api_config_source":{"api_type":"AGGREGATED_GRPC"}}`),
+			"envoy: dynamic_resources.ads_config: required: cds_config refers to it",
+		},
+		"an aggregated stream of ads, of version 2": {
+			ownDoc(`"ads_config":{"api_type":"GRPC",` + anyService + `},"lds_config":{"api_config_source":{"api_type":5,"transport_api_version":"V2"}}`),
+			api + `.transport_api_version = "V2": version 2 of the xDS protocol is not supported; want V3`,
 		},
 		"no path":        {ownDoc(`"lds_config":{"path_config_source":{}}`), lds + ".path_config_source.path: required"},
 		"an empty path":  {ownDoc(`"lds_config":{"path":""}`), lds + `.path = "": must not be empty`},

@@ -230,20 +230,35 @@ func wantError(t *testing.T, doc, want string) {
 	}
 }
 
-// A locator names a part, so that not every resource is asked for.
+// A locator names a part, so that not every resource is asked for. Who answers for the rest answers for
+// an authority that no other source names.
 //
-// spec: BOOTE-2
+// spec: BOOTE-2 AUTH-1
 func TestEnvoyLocator(t *testing.T) {
-	boot := parse(t, `{"node":{"id":"a","cluster":"b"},"dynamic_resources":{
-		"lds_config":{"ads":{}},"lds_resources_locator":"xdstp://a/envoy.config.listener.v3.Listener/x/*",
-		"ads_config":{"api_type":"AGGREGATED_DELTA_GRPC","grpc_services":[{"google_grpc":{"target_uri":"x:1"}}]}}}`)
-	want := []bootstrap.Subscription{{
-		TypeURL: listenersType, Collection: "xdstp://a/envoy.config.listener.v3.Listener/x/*", InitialFetchTimeout: 15 * time.Second,
-	}}
-	if diff := cmp.Diff(want, boot.Startup, sameConfig); diff != "" || !boot.Servers[0].Delta {
-		t.Errorf("delta %t; startup, -want +got:\n%s", boot.Servers[0].Delta, diff)
-	}
-	if boot.Notices != nil {
-		t.Errorf("notices %q", boot.Notices)
+	const shared = `"api_config_source":{"api_type":"AGGREGATED_GRPC","grpc_services":[{"google_grpc":{"target_uri":"y:1"}}]}`
+	for other, answers := range map[string]bool{
+		``: true,
+		`,"default_config_source":{` + shared + `}`:                         false,
+		`,"config_sources":[{"authorities":[{"name":"a"}],` + shared + `}]`: false,
+		`,"config_sources":[{"authorities":[{"name":"b"}],` + shared + `}]`: true,
+	} {
+		boot := parse(t, `{"node":{"id":"a","cluster":"b"},"dynamic_resources":{
+			"lds_config":{"ads":{}},"lds_resources_locator":"xdstp://a/envoy.config.listener.v3.Listener/x/*",
+			"ads_config":{"api_type":"AGGREGATED_DELTA_GRPC","grpc_services":[{"google_grpc":{"target_uri":"x:1"}}]}}`+other+`}`)
+		want := []bootstrap.Subscription{{
+			TypeURL: listenersType, Collection: "xdstp://a/envoy.config.listener.v3.Listener/x/*", InitialFetchTimeout: 15 * time.Second,
+		}}
+		if diff := cmp.Diff(want, boot.Startup, sameConfig); diff != "" || !boot.Servers[0].Delta {
+			t.Errorf("%s: delta %t; startup, -want +got:\n%s", other, boot.Servers[0].Delta, diff)
+		}
+		a, ok := boot.Authorities["a"]
+		if ok != answers {
+			t.Errorf("%s: ads_config answers %t, want %t", other, ok, answers)
+		} else if diff := cmp.Diff(boot.Servers, a.Servers, sameConfig); ok && diff != "" {
+			t.Errorf("%s: the servers, -want +got:\n%s", other, diff)
+		}
+		if boot.Notices != nil {
+			t.Errorf("%s: notices %q", other, boot.Notices)
+		}
 	}
 }

@@ -63,10 +63,10 @@ const peerName = "ConfigSource"
 // ConfigSource reads a ConfigSource that the program has for a watch, beside a resource name,
 // such as eds_config of a Cluster (xRFC TP1). Ads means the top-level servers; self means those
 // of [WithSelf], or else the top-level ones too. An api_config_source of one of the AGGREGATED
-// types shares a stream with everything else at the same server; one of type GRPC or DELTA_GRPC
-// has a stream for each resource type; the client polls the servers of type REST. An envoy_grpc
-// and cluster_names refer to the static clusters of the Envoy bootstrap that the Config was
-// parsed from. The options apply beside those of the parsing.
+// types shares a stream with everything else at the same server, and means ads if it names no
+// services; one of type GRPC or DELTA_GRPC has a stream for each resource type; the client polls
+// the servers of type REST. An envoy_grpc and cluster_names refer to the static clusters of the
+// Envoy bootstrap that the Config was parsed from. The options apply beside those of the parsing.
 //
 // The client dials a google_grpc wherever it points to. The client never does so itself for a
 // source that a server sent, because a control plane must not lead it, and its credentials, to
@@ -109,7 +109,7 @@ func (x field) peerSource() Source {
 	s := Source{Authorities: x.at("authorities").authorityNames()}
 	var v2 bool
 	s.InitialFetchTimeout, v2 = x.sourceTerms()
-	switch name, given := x.specifier(); name {
+	switch name, given := x.ownSpecifier(); name {
 	// CFG-1: ads and self mean servers of the bootstrap.
 	case "ads":
 		s.Servers = given.topServers()

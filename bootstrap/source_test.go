@@ -64,6 +64,13 @@ func TestConfigSource(t *testing.T) {
 			`{"ads":{},"authorities":[{"name":"a"},{"name":"b"}]}`,
 			bootstrap.Source{Authorities: []string{"a", "b"}, Servers: []bootstrap.ManagementServer{top}},
 		},
+		"AGGREGATED_GRPC of ads": {
+			`{"apiConfigSource":{"apiType":"AGGREGATED_GRPC","rateLimitSettings":{}}}`,
+			bootstrap.Source{
+				Servers: []bootstrap.ManagementServer{top},
+				Notices: []string{"ConfigSource: api_config_source.rate_limit_settings: is not used; ads_config has its own"},
+			},
+		},
 		"AGGREGATED_GRPC":       {api("AGGREGATED_GRPC", toStatic), bootstrap.Source{Servers: []bootstrap.ManagementServer{static}}},
 		"AGGREGATED_DELTA_GRPC": {api("AGGREGATED_DELTA_GRPC", toStatic), bootstrap.Source{Servers: []bootstrap.ManagementServer{with(static, true, false)}}},
 		"GRPC":                  {api("GRPC", toStatic), bootstrap.Source{Servers: []bootstrap.ManagementServer{with(static, false, true)}}},
@@ -119,6 +126,9 @@ func TestConfigSourceFaults(t *testing.T) {
 			"ConfigSource: path_config_source.path: required\nConfigSource: path_config_source.watched_directory.path: required",
 		},
 		"ads without servers": {envoy, `{"ads":{}}`, "ConfigSource: ads: means the top-level servers, of which the bootstrap has none"},
+		"AGGREGATED_GRPC without servers": {
+			envoy, `{"apiConfigSource":{"apiType":"AGGREGATED_GRPC"}}`, at + ": means the top-level servers, of which the bootstrap has none",
+		},
 		"version 2": {
 			grpc, `{"ads":{},"resourceApiVersion":"V2"}`,
 			`ConfigSource: resource_api_version = "V2": version 2 of the xDS protocol is not supported; want V3`,

@@ -63,6 +63,12 @@ func (s *Subscription) located(c *Config, configured bool) {
 		s.Source.Authorities = []string{authorityOf(s.Collection)}
 	case !configured && answers != nil:
 		s.InitialFetchTimeout = answers.InitialFetchTimeout
+	case s.Source == nil && configured && answers == nil:
+		// AUTH-1: ads_config answers where no other source does.
+		if c.Authorities == nil {
+			c.Authorities = map[string]Authority{}
+		}
+		c.Authorities[authorityOf(s.Collection)] = Authority{}
 	}
 }
 
@@ -71,7 +77,7 @@ func (s *Subscription) located(c *Config, configured bool) {
 func (x field) startupSource() (asked bool, own *Source, timeout time.Duration) {
 	timeout, v2 := x.sourceTerms()
 	authorities := x.at("authorities")
-	switch name, given := x.specifier(); name {
+	switch name, given := x.ownSpecifier(); name {
 	case "ads":
 		if authorities.present() {
 			authorities.notice("is not used; config_sources may name authorities")

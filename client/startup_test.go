@@ -12,6 +12,7 @@ import (
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/resource/cds"
+	"github.com/xdswatch/xdswatch/resource/eds"
 	"github.com/xdswatch/xdswatch/resource/lds"
 )
 
@@ -103,5 +104,36 @@ func TestNoServersSaysWhatThereIs(t *testing.T) {
 	_, err = c.Watch(t.Context(), lds.Type, "a", func(client.Event[any]) {})
 	if want := "; a watch may bring a source along (FromSource)"; err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("a Listener: %v, want %q at its end", err, want)
+	}
+}
+
+// Collections, and what else has their authority, come over the stream of ads_config, whichever way the bootstrap
+// says so.
+//
+// spec: AUTH-1 CFG-3 BOOTE-2 CTX-2
+func TestCollectionsOfADS(t *testing.T) {
+	const (
+		clusters = "xdstp://a/envoy.config.cluster.v3.Cluster/x/*"
+		params   = "?xds.node.cluster=c&xds.node.id=i"
+		one      = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x/1"
+	)
+	for _, source := range []string{`{"ads":{}}`, `{"api_config_source":{"api_type":"AGGREGATED_DELTA_GRPC","transport_api_version":"V3"}}`} {
+		var own *bootstrap.Config
+		inBubble(t, func(t *testing.T, r *rig) {
+			s := own.Startup[0]
+			_, err := r.c.WatchAll(t.Context(), cds.Type, s.Collection, func(client.Batch[any]) {}, client.AtStartup(s))
+			must(t, err)
+			st := r.accept()
+			r.request(st, "cds ["+clusters+params+"]")
+			r.watchType(eds.Type, one)
+			r.request(st, "eds ["+one+"]")
+		}, func(c *client.Config) {
+			var err error
+			own, err = bootstrap.Parse("envoy", []byte(`{"node":{"id":"i","cluster":"c"},"node_context_params":["id","cluster"],`+
+				`"dynamic_resources":{"cds_resources_locator":"`+clusters+`","cds_config":`+source+`,"ads_config":{"api_type":"DELTA_GRPC",`+
+				`"grpc_services":[{"google_grpc":{"target_uri":"`+c.Bootstrap.Servers[0].URI+`"}}]}}}`))
+			must(t, err)
+			c.Bootstrap = own
+		})
 	}
 }
