@@ -146,6 +146,24 @@ func TestResolveBadName(t *testing.T) {
 	}
 }
 
+// In a name that a server sent there may be the parameters that a client adds; what else is bad stays so.
+//
+// spec: CTX-1
+func TestResolveForReceived(t *testing.T) {
+	const name = "xdstp://b.test/" + segment + "/x?a=b&xds.node.id=a"
+	table := newTable(t, config()).ForReceived()
+	if r, err := table.Resolve(listener, name); err != nil || r.Name != name {
+		t.Errorf("resolved as %q: %v", r.Name, err)
+	}
+	const glob = "xdstp://b.test/" + segment + "/*?xds.node.id=a"
+	if r, err := table.ResolveCollection(listener, glob); err != nil || r.Name != glob {
+		t.Errorf("the glob is resolved as %q: %v", r.Name, err)
+	}
+	if _, err := table.Resolve(listener, name+"#entry=y"); !errors.Is(err, authority.ErrFragment) {
+		t.Errorf("with a directive: %v", err)
+	}
+}
+
 func TestResolveMalformed(t *testing.T) {
 	table := newTable(t, config())
 	for name, part := range map[string]xdstp.Part{

@@ -78,7 +78,7 @@ func (t *Table) Resolve(typeURL, name string) (Resolved, error) {
 	if !xdstp.IsXDSTP(name) {
 		return t.resolveOld(typeURL, name)
 	}
-	n, what, err := parse(typeURL, name)
+	n, what, err := t.parse(typeURL, name)
 	if err == nil && what != single {
 		err = notSingle(what)
 	}
@@ -130,7 +130,7 @@ func (t *Table) ResolveCollection(typeURL, name string) (Resolved, error) {
 	if err != nil {
 		return Resolved{}, &NameError{Name: name, TypeURL: typeURL, Err: err}
 	}
-	n, what, err := parse(typeURL, name)
+	n, what, err := t.parse(typeURL, name)
 	if err == nil && what == single {
 		err = ErrNotCollection
 	}
@@ -193,8 +193,8 @@ func checkText(name string) error {
 	return nil
 }
 
-// parse reads a structured name as a program writes it.
-func parse(typeURL, name string) (xdstp.Name, form, error) {
+// parse reads a structured name as a program or, in a table for those, a server writes it.
+func (t *Table) parse(typeURL, name string) (xdstp.Name, form, error) {
 	// XDSTP-2: a name has no fragment.
 	if strings.ContainsRune(name, '#') {
 		return xdstp.Name{}, single, ErrFragment
@@ -203,7 +203,7 @@ func parse(typeURL, name string) (xdstp.Name, form, error) {
 	if err != nil {
 		return xdstp.Name{}, single, err
 	}
-	if err := checkParams(n); err != nil {
+	if err := checkParams(n); err != nil && !t.received {
 		return xdstp.Name{}, single, err
 	}
 	what, err := formOf(typeURL, n)

@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -69,4 +70,25 @@ func TestBadNames(t *testing.T) {
 			t.Errorf("%d streams for nothing", n)
 		}
 	}, withKnown)
+}
+
+// What a server has named is asked for as it is, whatever its context parameters.
+//
+// spec: CTX-1
+func TestReceivedNames(t *testing.T) {
+	const (
+		base     = "xdstp://known/" + clusterName + "/x/"
+		params   = "?xds.node.id=1"
+		one, two = base + "a" + params, base + "b" + params
+		all      = base + "*" + params
+	)
+	inBubble(t, func(t *testing.T, r *rig) {
+		_, err := r.c.Watch(t.Context(), cds.Type, one, func(client.Event[any]) {}, client.Received())
+		must(t, err)
+		_, err = r.c.WatchAll(t.Context(), cds.Type, all, func(client.Batch[any]) {}, client.Received())
+		must(t, err)
+		_, err = r.c.Watch(t.Context(), cds.Type, two+"#alt="+url.QueryEscape(one), func(client.Event[any]) {}, client.Received())
+		must(t, err)
+		r.latest(r.accept(), "cds ["+all+" "+one+" "+two+"]")
+	}, func(c *client.Config) { c.Bootstrap.Authorities = map[string]bootstrap.Authority{"known": {}} })
 }

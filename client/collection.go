@@ -35,7 +35,7 @@ func (c *Client) listOf(kind resource.AnyType, collection string, o watchOptions
 		// LEDS-1: with "/*" at its end it would be a glob.
 		return nil, o.list && collection != "" && collection != wildcard && !strings.HasSuffix(collection, "/*"), nil
 	}
-	at, err := c.locator(kind, collection, true)
+	at, err := c.locator(kind, collection, true, o.received)
 	if err != nil {
 		return nil, false, err
 	}

@@ -57,7 +57,7 @@ func hasDirectives(name string) bool {
 // prepareLocator prepares a name with directives. Those that cannot be followed are a
 // fault of the name, though they may never be needed.
 func (c *Client) prepareLocator(kind resource.AnyType, name string, v *view, w *machine.Watch) (asked, error) {
-	l, err := c.locator(kind, name, false)
+	l, err := c.locator(kind, name, false, v.received)
 	if err != nil {
 		return asked{}, c.configError(kind, name, err)
 	}
@@ -137,13 +137,14 @@ func (c *Client) aim(kind resource.AnyType, l xdstp.Locator, v *view, w *machine
 	return asked{name: l.String(), at: &l, kind: kind, view: v, watch: w}, c.place(kind, r, v, w)
 }
 
-// locator reads what a program asks for, directives and all, in its context.
-func (c *Client) locator(kind resource.AnyType, text string, collection bool) (xdstp.Locator, error) {
+// locator reads what a program asks for, directives and all, in its context; received says that a server
+// may have named it.
+func (c *Client) locator(kind resource.AnyType, text string, collection, received bool) (xdstp.Locator, error) {
 	l, err := xdstp.ParseLocator(text)
 	if err != nil {
 		return l, err
 	}
-	if err := l.CheckReserved(); err != nil {
+	if err := l.CheckReserved(); err != nil && !received {
 		return l, err
 	}
 	if l.Scheme != xdstp.SchemeFile {
@@ -187,7 +188,7 @@ func (c *Client) applyContext(kind resource.AnyType, n xdstp.Name, collection bo
 // canonical is the text under which a name is kept.
 func (c *Client) canonical(kind resource.AnyType, name string) (string, error) {
 	if hasDirectives(name) {
-		l, err := c.locator(kind, name, false)
+		l, err := c.locator(kind, name, false, true)
 		return l.String(), err
 	}
 	canonical, err := xdstp.Canonical(name)

@@ -33,6 +33,12 @@ func FromSource(s bootstrap.Source) WatchOption {
 // (VHDS); without it an aggregated stream asks for any type in either variant.
 func DeltaOnly() WatchOption { return func(o *watchOptions) { o.deltaOnly = true } }
 
+// Received marks names that the program has from a server, such as those of the clusters in a
+// RouteConfiguration, or from a template of the bootstrap: they may have context parameters that begin with
+// "xds.", as members of a collection have those of the collection. A program's own names may not, since the
+// client adds these itself (xRFC TP1). It changes nothing else.
+func Received() WatchOption { return func(o *watchOptions) { o.received = true } }
+
 // InScope keeps a watch apart from those of other scopes: it has streams and values of its own,
 // over shared connections, so that a fallback in one part of a program does not affect another
 // (gRFC A71). Without it a watch is in the scope "". The client keeps a scope until it is
@@ -244,6 +250,8 @@ type view struct {
 	fetch *time.Duration // nil: as the source has it
 	// deltaOnly says that no server may be asked in state of the world.
 	deltaOnly bool
+	// received says that servers sent the names, as the table knows.
+	received bool
 }
 
 // fetchTimeout is that of a watch whose name was resolved: 0 for no bound, negative if silence is no absence.
@@ -266,7 +274,7 @@ func (s *sources) first(w *machine.Watch) int { return s.source(int(w.Source)).s
 
 // viewOf is how the names of a watch are looked up.
 func (c *Client) viewOf(o watchOptions) (v *view, err error) {
-	if o.source == nil && o.scope == "" && o.fetch == nil && !o.deltaOnly {
+	if o.source == nil && o.scope == "" && o.fetch == nil && !o.deltaOnly && !o.received {
 		return c.view, nil
 	}
 	v = &view{table: c.table, scope: o.scope, fetch: o.fetch, deltaOnly: o.deltaOnly}
@@ -275,6 +283,9 @@ func (c *Client) viewOf(o watchOptions) (v *view, err error) {
 		if v.table, err = c.table.WithPeer(*o.source); err != nil {
 			return nil, fmt.Errorf("xds: %w", err)
 		}
+	}
+	if o.received {
+		v.table, v.received = v.table.ForReceived(), true
 	}
 	return v, nil
 }

@@ -27,6 +27,7 @@ type watchOptions struct {
 	fetch     *time.Duration // nil: the source's
 	deltaOnly bool
 	list      bool
+	received  bool
 }
 
 // ExplicitWildcard sends the wildcard as the name "*" also where it is the only subscription.

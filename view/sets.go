@@ -130,7 +130,7 @@ func (s *sets) options(w watch) (kind resource.AnyType, opts []client.WatchOptio
 	if feed == nil {
 		feed = s.view.core.cds
 	}
-	opts = slices.Clip(s.view.config.Options)
+	opts = append(slices.Clip(s.view.config.Options), client.Received())
 	if feed.kind == vhdsKind { // VHDS-1
 		opts = append(opts, client.DeltaOnly())
 	}

@@ -64,3 +64,48 @@ func TestTwoSpellings(t *testing.T) {
 		<-v.Done()
 	})
 }
+
+// The members of a collection have the parameters that the client gave the collection, and what the server
+// sends names them so.
+//
+// spec: CTX-1 CTX-4
+func TestNamesOfMembers(t *testing.T) {
+	const (
+		params   = "?xds.node.cluster=c&xds.node.id=i"
+		cluster  = "xdstp://a/envoy.config.cluster.v3.Cluster/x/1" + params
+		listener = "xdstp://a/envoy.config.listener.v3.Listener/x/1" + params
+	)
+	synctest.Test(t, func(t *testing.T) {
+		srv := testutil.NewServer()
+		boot, err := bootstrap.Parse("envoy", []byte(`{"node": {"id": "i", "cluster": "c"}, "node_context_params": ["id", "cluster"], "dynamic_resources": {
+			"lds_config": {"ads": {}}, "lds_resources_locator": "xdstp://a/envoy.config.listener.v3.Listener/x/*",
+			"ads_config": {"api_type": "DELTA_GRPC", "grpc_services": [{"google_grpc": {"target_uri": "`+srv.Target()+`"}}]}}}`))
+		must(t, err)
+		c, err := client.New(client.Config{Bootstrap: boot, GRPC: transport.GRPCConfig{DialOptions: srv.DialOptions()}})
+		must(t, err)
+		defer func() {
+			c.Close()
+			<-c.Done()
+			srv.Close()
+		}()
+		l, err := NewListeners(t.Context(), c, Config{}, nil)
+		must(t, err)
+		st, err := srv.Accept(t.Context())
+		must(t, err)
+		send := func(kind, name, line string) {
+			t.Helper()
+			must(t, st.Send(testutil.Delta(kinds[kind].TypeURL(), "n", []*discoveryv3.Resource{testutil.Wrapped(name, "1", res(t, line))})))
+			synctest.Wait()
+		}
+		send("lds", listener, "lds "+listener+" tcp:"+cluster)
+		time.Sleep(time.Millisecond)
+		send("cds", cluster, "cds "+cluster+" static:1.1.1.1")
+		if v := l.View(listener); v == nil || v.Snapshot() == nil {
+			t.Errorf("the view is %v, and has no snapshot", v)
+		} else if e := v.Snapshot().Cluster(cluster); e.Status() != StatusOK {
+			t.Errorf("the cluster is %v: %v", e.Status(), e.Err())
+		}
+		l.Stop()
+		<-l.Done()
+	})
+}
