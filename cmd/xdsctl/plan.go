@@ -68,9 +68,9 @@ func (p *plan) leftOut(given []subscription.Given) (texts []string) {
 // options say where a subscription is watched, and how long its start may take: as what the
 // bootstrap asks for by itself, or else as lds_config and cds_config say of their types. Those
 // that refer to ads_config say nothing of structured names, and their default timeout is left to
-// the resource's own.
+// the resource's own. A name may be one that a server sent.
 func (p *plan) options(sub subscription.Subscription) []client.WatchOption {
-	var opts []client.WatchOption
+	opts := []client.WatchOption{client.Received()}
 	term, its := p.terms[sub]
 	of := p.byType[sub.TypeURL]
 	switch {

@@ -328,7 +328,7 @@ dynamic_resources:
 }
 
 // A collection whose URL is given fields of the node is still known as the one that was
-// asked for.
+// asked for. Its members have them in their names, by which they can be asked for.
 //
 // spec: CTX-1
 func TestNodeContextOnce(t *testing.T) {
@@ -356,5 +356,8 @@ default_config_source:
 	p.ends(0)
 	p = start(t, s.Addr(), "--bootstrap", boot, "--output", "json", "--once", list)
 	p.skipTo(complete(list + param))
+	p.ends(0)
+	p = start(t, s.Addr(), "--bootstrap", boot, "--output", "json", "--once", "cds:"+member)
+	p.skipTo(about("update", member))
 	p.ends(0)
 }
