@@ -51,7 +51,8 @@ type Hook struct {
 
 // Extensions are the hooks for extension configurations (ECDS, draft gRFC A104), which every view
 // has: HTTP filters with a config_discovery are waited for, and essential unless they have a
-// default or are optional.
+// default or are optional. With apply_default_config_without_warming the default is used until the
+// configuration is there, which is not waited for.
 func Extensions() []Hook {
 	return []Hook{{(*hcmv3.HttpFilter)(nil), func(m proto.Message, add func(Dependency)) { // VIEW-41
 		f := m.(*hcmv3.HttpFilter)
@@ -60,7 +61,10 @@ func Extensions() []Hook {
 			return
 		}
 		need := Essential
-		if f.GetIsOptional() || d.GetDefaultConfig() != nil {
+		switch hasDefault := d.GetDefaultConfig() != nil; {
+		case hasDefault && d.GetApplyDefaultConfigWithoutWarming():
+			need = Optional
+		case hasDefault || f.GetIsOptional():
 			need = Required
 		}
 		add(Dependency{ecds.Type, f.GetName(), d.GetConfigSource(), need})

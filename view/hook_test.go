@@ -24,6 +24,34 @@ import (
 	"github.com/xdswatch/xdswatch/resource/eds"
 )
 
+// What an extension configuration means for its filter.
+//
+// spec: VIEW-41
+func TestNeedOfExtensions(t *testing.T) {
+	for want, filters := range map[Need][]*hcmv3.HttpFilter{
+		Essential: {extension(false, false, false), extension(false, false, true)},
+		Required:  {extension(true, false, false), extension(false, true, false), extension(true, true, false)},
+		Optional:  {extension(false, true, true), extension(true, true, true)},
+	} {
+		for i, f := range filters {
+			var got []Dependency
+			Extensions()[0].Find(f, func(d Dependency) { got = append(got, d) })
+			if len(got) != 1 || got[0].Name != "f" || got[0].Need != want {
+				t.Errorf("need %d, filter %d: %+v", want, i, got)
+			}
+		}
+	}
+}
+
+// extension is a filter with an extension configuration.
+func extension(optional, hasDefault, withoutWarming bool) *hcmv3.HttpFilter {
+	d := &corev3.ExtensionConfigSource{ConfigSource: ads, ApplyDefaultConfigWithoutWarming: withoutWarming}
+	if hasDefault {
+		d.DefaultConfig = anyOf(&routerv3.Router{})
+	}
+	return &hcmv3.HttpFilter{Name: "f", IsOptional: optional, ConfigType: &hcmv3.HttpFilter_ConfigDiscovery{ConfigDiscovery: d}}
+}
+
 // With a host hooks see the chosen virtual host alone, and nothing of a listener's filter chains.
 //
 // spec: VIEW-3, VIEW-43
