@@ -23,8 +23,9 @@ func (c *Config) ClientListenerName(authority, target string) (string, error) {
 }
 
 // ServerListenerName returns the name of the Listener that a gRPC server watches when it listens
-// on an address such as "0.0.0.0:443": the template with every %s replaced (gRFC A36, A47). The
-// error is [ErrNoTemplate].
+// on an address such as "0.0.0.0:443": the template with every %s replaced (gRFC A36, A47). It may
+// have context parameters such as "xds.resource.listening_address", which a watch takes with
+// client.Received. The error is [ErrNoTemplate].
 func (c *Config) ServerListenerName(address string) (string, error) {
 	if c.ServerListenerTemplate == "" {
 		return "", ErrNoTemplate
