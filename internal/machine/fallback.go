@@ -63,9 +63,9 @@ func (m *Machine) fallBack(now time.Time, s *stream) {
 	}
 }
 
-// fallBackSource leaves a server that cannot be reached for the first one after it of
-// which nothing bad is known, if something is lacking (gRFC A71). If there is none the
-// watches are told of the last one's trouble. It says whether the source fell back.
+// fallBackSource has a source leave the active server, which cannot be reached, for the first one after it that is not
+// known to be so, if something is lacking (gRFC A71). If all are, the last one is active, and the watches are told of
+// its trouble. It says whether the source fell back.
 func (m *Machine) fallBackSource(now time.Time, src *source) bool {
 	// FALLBACK-1: only where something is lacking.
 	if src.isLast() || !src.ReachabilityOnly && !src.lacks() {
@@ -75,9 +75,7 @@ func (m *Machine) fallBackSource(now time.Time, src *source) bool {
 	for _, s := range src.streams[src.active:to] {
 		m.logLeft(s)
 	}
-	if to > src.active {
-		m.activate(now, src, to)
-	}
+	m.activate(now, src, to)
 	// FALLBACK-4: no server is left.
 	if s := src.stream(); s.unreachable() {
 		for _, l := range s.order {
