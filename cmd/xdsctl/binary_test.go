@@ -13,9 +13,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
-
-	"google.golang.org/protobuf/proto"
 
 	"github.com/xdswatch/xdswatch/testutil"
 )
@@ -141,41 +138,6 @@ func TestBinary(t *testing.T) {
 
 	p = launch(t, path, "watch", "--server", srv.Target(), "--once", "--resource-timeout", "50ms", "--variant", "delta", "cds:a")
 	p.ends(3)
-}
-
-// A signal ends a program whose output nobody takes.
-func TestBlockedOutput(t *testing.T) {
-	m := testutil.StartManagementServer(t, testutil.ManagementConfig{})
-	var resources []proto.Message
-	for i := range 5000 { // far more than a pipe holds
-		resources = append(resources, cluster(fmt.Sprintf("c%d", i)))
-	}
-	if err := m.Set("1", resources...); err != nil {
-		t.Fatal(err)
-	}
-	p := launch(t, build(t), "watch", "--server", m.Addr(), "--output", "json", "cds")
-	p.line()
-	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	p.ends(0)
-	for status, args := range map[int][]string{
-		0: {"record", "--server", m.Addr(), "--to", "-", "cds"},
-		1: {"get", "--server", m.Addr(), "-o", "json", "cds"},
-	} {
-		p := launch(t, build(t), args...)
-		if _, err := p.stdout.ReadByte(); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(500 * time.Millisecond) // the pipe fills
-		if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
-			t.Fatal(err)
-		}
-		_ = p.cmd.Wait() // the status is looked at
-		if got := p.cmd.ProcessState.ExitCode(); got != status || (status == 1) != strings.Contains(p.stderr.String(), "xdsctl: interrupted\n") {
-			t.Errorf("%v: %v, want %d; standard error:\n%s", args, p.cmd.ProcessState, status, p.stderr)
-		}
-	}
 }
 
 // The real program follows authorities, globs, lists and redirects.
