@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -145,30 +146,42 @@ func TestSharedClient(t *testing.T) {
 	}
 }
 
+// awaited is a context that tells when it is first waited for.
+type awaited struct {
+	context.Context
+	tell func()
+}
+
+func (a awaited) Done() <-chan struct{} {
+	a.tell()
+	return a.Context.Done()
+}
+
 // Requests to one cluster do not wait for another. Caddy's own dynamic upstreams, from DNS, hold
 // one lock while they ask: with a name server that is silent every other name waits, too.
 func TestOneDoesNotWaitForAnother(t *testing.T) {
 	ctx, cancel := caddyserver.NewContext(caddyserver.Context{Context: context.Background()})
 	defer cancel()
-	request := func(t *testing.T) *http.Request {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
-		return r.WithContext(context.WithValue(r.Context(), caddyserver.ReplacerCtxKey, caddyserver.NewReplacer()))
+	request := func(ctx context.Context) *http.Request {
+		ctx = context.WithValue(ctx, caddyserver.ReplacerCtxKey, caddyserver.NewReplacer())
+		return httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
 	}
 	for name, tt := range map[string]struct {
-		make func(t *testing.T) (slow, quick reverseproxy.UpstreamSource)
-		want bool // whether the quick one answers while the slow one waits
+		make   func(t *testing.T) (slow, quick reverseproxy.UpstreamSource)
+		want   bool // whether the quick one answers while the slow one waits
+		within time.Duration
 	}{
 		"ours": {func(t *testing.T) (slow, quick reverseproxy.UpstreamSource) {
 			m := testutil.StartManagementServer(t, testutil.ManagementConfig{})
 			must(t, m.Set("1", testutil.EDSCluster("shop"), testutil.Endpoints("shop", "10.0.0.1:80")))
 			path := written(t, m.Addr())
-			silent := &Upstreams{Cluster: "typo", Bootstrap: path}
+			silent := &Upstreams{Cluster: "typo", Bootstrap: path, Timeout: caddyserver.Duration(patience)}
 			must(t, silent.Provision(ctx))
 			good := &Upstreams{Cluster: "shop", Bootstrap: path}
 			must(t, good.Provision(ctx))
 			t.Cleanup(func() { silent.Cleanup(); good.Cleanup() })
 			return silent, good
-		}, true},
+		}, true, patience},
 		"original": {func(t *testing.T) (slow, quick reverseproxy.UpstreamSource) {
 			silent, err := net.ListenPacket("udp", "127.0.0.1:0") // it reads and answers nothing
 			must(t, err)
@@ -179,22 +192,26 @@ func TestOneDoesNotWaitForAnother(t *testing.T) {
 				return u
 			}
 			return of("typo.example", silent.LocalAddr().String()), of("shop.example", "127.0.0.1:1") // refused at once
-		}, false},
+		}, false, 2 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			slow, quick := tt.make(t)
-			go slow.GetUpstreams(request(t))
-			time.Sleep(200 * time.Millisecond) // until it waits
-			answered := make(chan struct{})
-			go func() { quick.GetUpstreams(request(t)); close(answered) }()
+			waits, over, answered := make(chan struct{}), make(chan struct{}), make(chan struct{})
+			go func() {
+				slow.GetUpstreams(request(awaited{t.Context(), sync.OnceFunc(func() { close(waits) })}))
+				close(over)
+			}()
+			<-waits
+			go func() { quick.GetUpstreams(request(t.Context())); close(answered) }()
 			got := false
 			select {
 			case <-answered:
 				got = true
-			case <-time.After(2 * time.Second):
+			case <-over:
+			case <-time.After(tt.within):
 			}
 			if got != tt.want {
-				t.Errorf("answered within two seconds: %v, want %v", got, tt.want)
+				t.Errorf("answered within %v: %v, want %v", tt.within, got, tt.want)
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -150,15 +151,18 @@ func TestBadConfigs(t *testing.T) {
 // Run returns when its context is cancelled, as Prometheus asks for. Prometheus' own discovery
 // over xDS, of Kuma, goes on until it would ask the server again.
 func TestRunReturns(t *testing.T) {
-	ours := func(t *testing.T) discovery.Discoverer {
-		m := testutil.StartManagementServer(t, testutil.ManagementConfig{})
+	ours := func(t *testing.T, asked func()) discovery.Discoverer {
+		m := testutil.StartManagementServer(t, testutil.ManagementConfig{OnRequest: func(*testutil.Request) { asked() }})
 		d, err := (&Config{Bootstrap: written(t, m.Addr()), Clusters: []string{"shop"}}).NewDiscoverer(
 			discovery.DiscovererOptions{Logger: slog.New(slog.DiscardHandler)})
 		must(t, err)
 		return d
 	}
-	kuma := func(t *testing.T) discovery.Discoverer {
-		s := httptest.NewServer(http.NotFoundHandler())
+	kuma := func(t *testing.T, asked func()) discovery.Discoverer {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			http.NotFound(w, r)
+			asked()
+		}))
 		t.Cleanup(s.Close)
 		c := xds.DefaultKumaSDConfig
 		c.Server = s.URL
@@ -171,27 +175,29 @@ func TestRunReturns(t *testing.T) {
 		return d
 	}
 	for name, tt := range map[string]struct {
-		make func(*testing.T) discovery.Discoverer
-		want bool
-	}{"ours": {ours, true}, "kuma": {kuma, false}} {
+		make   func(t *testing.T, asked func()) discovery.Discoverer
+		want   bool
+		within time.Duration
+	}{"ours": {ours, true, patience}, "kuma": {kuma, false, 2 * time.Second}} {
 		t.Run(name, func(t *testing.T) {
-			d := tt.make(t)
+			running := make(chan struct{})
+			d := tt.make(t, sync.OnceFunc(func() { close(running) }))
 			ctx, cancel := context.WithCancel(t.Context())
 			returned := make(chan struct{})
 			go func() {
 				d.Run(ctx, make(chan []*targetgroup.Group))
 				close(returned)
 			}()
-			time.Sleep(200 * time.Millisecond) // until it runs
+			<-running
 			cancel()
 			got := false
 			select {
 			case <-returned:
 				got = true
-			case <-time.After(2 * time.Second):
+			case <-time.After(tt.within):
 			}
 			if got != tt.want {
-				t.Errorf("returned within two seconds: %v, want %v", got, tt.want)
+				t.Errorf("returned within %v: %v, want %v", tt.within, got, tt.want)
 			}
 		})
 	}
