@@ -356,7 +356,7 @@ func (e *Engine) step(events []machine.Event) {
 	}
 }
 
-// arm sets the timer to the next thing that time brings, and says when that is; zero for
+// arm sets the timer to the next thing that time brings, and says when it rings; zero for
 // never.
 func (e *Engine) arm(timer *time.Timer) (due time.Time) {
 	at, ok := e.machine.Deadline()
@@ -375,7 +375,11 @@ func (e *Engine) arm(timer *time.Timer) (due time.Time) {
 		timer.Stop()
 		return time.Time{}
 	}
-	timer.Reset(time.Until(at))
+	now := time.Now()
+	if at.Before(now) {
+		at = now // the loop itself was at work meanwhile
+	}
+	timer.Reset(at.Sub(now))
 	return at
 }
 
