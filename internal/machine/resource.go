@@ -84,7 +84,7 @@ func (m *Machine) setStatus(sub *subscription, status Status, reason Reason, f *
 	if sub.status == status && (f == nil || f.same(sub.fault())) {
 		to, all = sub.inTrouble(), nil
 	}
-	// DNE-4, DNE-9: nothing is waited for any more.
+	// DNE-4, DNE-9: an absence, a refused value and an error are answers.
 	// ERR-7: what was stated is remembered.
 	sub.become(status, f)
 	sub.reason, sub.timer = reason, 0
@@ -119,8 +119,6 @@ func (sub *subscription) dropValue() {
 // remove takes the server's word that there is no such resource. Known absence is told
 // once.
 func (m *Machine) remove(now time.Time, sub *subscription, reason Reason) {
-	// DNE-4: so does an absence.
-	sub.timer = 0
 	// ERR-4, ERR-5: what is held goes, unless the program keeps what servers delete.
 	if sub.held() && sub.link().keepFor() != 0 {
 		m.keepDeleted(now, sub, reason)
