@@ -33,7 +33,7 @@ const (
 	// grpcHeaderBytes bounds the headers of a stream over gRPC, and its trailers, in bytes, with 32 for each
 	// field (RFC 9113, section 6.5.2). gRPC, whose own bound is 16 MiB, keeps them as long as the stream lives.
 	grpcHeaderBytes = 1 << 20
-	// bodyPiece is how much of a large body of unknown size is read into one piece of memory, in bytes.
+	// bodyPiece is how much of a large body is read into one piece of memory, in bytes.
 	bodyPiece = 1 << 20
 	// maxFrameExcess is how much memory the frames of unfinished messages may take on a connection
 	// beside their content, in bytes, or half of the largest message if that is more.

@@ -250,32 +250,30 @@ func (p patient) Read(b []byte) (int, error) {
 	return p.Reader.Read(b)
 }
 
-// readAtMost reads all, for which there is room made at once if the size is known; -1 if not. What is
-// large waits for its turn.
+// readAtMost reads all. size is what the server says that there is, -1 if nothing. What is large waits for its turn, and
+// takes no more room than has come.
 func readAtMost(ctx context.Context, t *turn, r io.Reader, size int64, limit int) (body []byte, err error) {
-	small := min(smallMessage, limit+1)
-	if size < 0 {
+	small, most := min(smallMessage, limit+1), limit
+	switch {
+	case size > smallMessage:
+		most = int(size)
+	case size >= 0:
+		body = make([]byte, size)
+		n, err := io.ReadFull(r, body)
+		return body[:n], err
+	default:
 		body, err = io.ReadAll(io.LimitReader(r, int64(small)))
 		if err != nil || len(body) < small {
 			return body, err
 		}
 	}
 	// H-5: as many as the budget allows.
-	if size < 0 && small <= limit || size > smallMessage {
-		most := limit
-		if size >= 0 {
-			most = int(size)
-		}
+	if small <= limit {
 		if err := t.take(ctx, most); err != nil {
 			return nil, err
 		}
 		defer t.share.complete()
 		r = paced{r, t.share}
-	}
-	if size >= 0 {
-		body = make([]byte, size)
-		n, err := io.ReadFull(r, body)
-		return body[:n], err
 	}
 	return readOn(body, io.LimitReader(r, int64(limit-len(body))+1), limit)
 }
