@@ -92,9 +92,13 @@ func (m *Machine) ringAlarms(now time.Time, s *stream) {
 }
 
 // stalled: the program itself did not run, at least since the deadline that it is late for. That time does not count, nor
-// as much again, in which what came meanwhile can be read.
+// as much again, in which what came meanwhile can be read; but of a program that is always late it does, lest no alarm
+// ever rings.
 func (m *Machine) stalled(now time.Time, late time.Duration) {
-	lost := min(2*late, now.Sub(m.stepped))
+	lost := late
+	if !m.late {
+		lost = min(2*late, now.Sub(m.stepped))
+	}
 	m.agenda.touch(m.streams...)
 	for _, s := range m.streams {
 		if !s.clock.stopped() {

@@ -89,6 +89,7 @@ func (m *Machine) handle(now time.Time, ev Event) {
 		if ev.Late > 0 {
 			m.stalled(now, ev.Late)
 		}
+		m.late = ev.Late > 0
 	}
 }
 

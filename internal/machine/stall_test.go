@@ -131,3 +131,23 @@ func TestStallOfAnswers(t *testing.T) {
 		t.Errorf("after the full time %d streams were given up, and %d waits asked for", len(fx.Fail), len(fx.Wait))
 	}
 }
+
+// An alarm rings in time though the loop comes late to each.
+//
+// spec: DNE-1
+func TestAlwaysLate(t *testing.T) {
+	r := newRig(t, Config{ResourceTimeout: 15 * time.Second})
+	r.step(Start{r.watch("a")})
+	r.up()
+	for range 100 {
+		at, ok := r.m.Deadline()
+		if !ok {
+			t.Fatal("nothing is waited for")
+		}
+		r.now = at.Add(time.Second)
+		if _, names := news(r.step(Tick{Late: time.Second})); len(names) != 0 {
+			return
+		}
+	}
+	t.Error("no alarm rang")
+}

@@ -25,6 +25,7 @@ type Machine struct {
 	sifting []*sifting // long lists of removed names, some of which are looked at in each step
 	began   time.Time  // when the first step was
 	stepped time.Time  // when the last step was
+	late    bool       // the last tick was
 
 	discarded Notice          // one without watches is written here; used again
 	found     []*subscription // what a response speaks of; used again
