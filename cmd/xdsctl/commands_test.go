@@ -215,11 +215,19 @@ func TestOnceWithLateCommand(t *testing.T) {
 			t.Error("ends without an answer for the late one")
 		}
 		answer(late)
-		<-s.output.done
+		time.Sleep(courtesy / 2)
+		s.mu.Lock()
+		later := named("d")
+		s.mu.Unlock()
+		answer(later)
+		answered := time.Now()
+		if <-s.output.done; time.Since(answered) != courtesy {
+			t.Errorf("stays for %v after the last first answer", time.Since(answered))
+		}
 		if err := s.result(); err != nil {
 			t.Error(err)
 		}
-		if s.watch(subscription.Given{Text: "cds:c"}); len(s.subs) != 2 {
+		if s.watch(subscription.Given{Text: "cds:c"}); len(s.subs) != 3 {
 			t.Errorf("%d subscriptions, want none that begins after the end", len(s.subs))
 		}
 	})

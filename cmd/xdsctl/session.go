@@ -22,7 +22,7 @@ type session struct {
 
 	mu     sync.Mutex
 	subs   map[subscription.Subscription]*subscribed
-	ending bool // with --once: everything is answered
+	ending *time.Timer // with --once: everything was answered; nil before that
 }
 
 // subscribed is a subscription that stands.
@@ -140,8 +140,10 @@ func (s *session) tell(sub *subscribed, ev client.Event[any]) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sub.note(ev.Kind)
-	s.finishIfAnswered()
+	before := sub.answered
+	if sub.note(ev.Kind); !before {
+		s.finishIfAnswered()
+	}
 }
 
 // note keeps what the newest answer was; trouble beside a value, and its end, are none.
@@ -159,20 +161,22 @@ func (sub *subscribed) note(k client.EventKind) {
 // gets the ACK or NACK that it is owed.
 const courtesy = 100 * time.Millisecond
 
-// finishIfAnswered ends a session that is to end with the last first answer, unless a command
-// brings one more subscription meanwhile. The caller holds mu.
+// finishIfAnswered ends a session that is to end with the last first answer, once the time of courtesy is over, unless
+// a command brings one more subscription meanwhile. The caller holds mu.
 func (s *session) finishIfAnswered() {
-	if !s.once || s.ending || len(s.subs) == 0 || s.unanswered() > 0 {
-		return
+	switch {
+	case !s.once || len(s.subs) == 0 || s.unanswered() > 0:
+	case s.ending != nil:
+		s.ending.Reset(courtesy)
+	default:
+		s.ending = time.AfterFunc(courtesy, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.unanswered() == 0 {
+				s.output.end(nil)
+			}
+		})
 	}
-	s.ending = true
-	time.AfterFunc(courtesy, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.ending = s.unanswered() == 0; s.ending {
-			s.output.end(nil)
-		}
-	})
 }
 
 // close stops printing and closes the client.
