@@ -35,8 +35,8 @@ func DeltaOnly() WatchOption { return func(o *watchOptions) { o.deltaOnly = true
 
 // Received marks names that the program has from a server, such as those of the clusters in a
 // RouteConfiguration, or from a template of the bootstrap: they may have context parameters that begin with
-// "xds.", as members of a collection have those of the collection. A program's own names may not, since the
-// client adds these itself (xRFC TP1). It changes nothing else.
+// "xds.", as members of a collection have those of the collection, and values that begin with '@'. A program's own
+// names may not, since the client adds the former itself and the latter are reserved (xRFC TP1).
 func Received() WatchOption { return func(o *watchOptions) { o.received = true } }
 
 // InScope keeps a watch apart from those of other scopes: it has streams and values of its own,

@@ -39,12 +39,20 @@ func newDemand(c Config) *demand {
 // it. A cluster that does not exist is asked for anew some seconds later.
 //
 // Errors: the cluster's own, if it cannot be used; a [*NotReadyError] when ctx ends;
-// [client.ErrTooManyNames]; and that of the end of the view.
+// [client.ErrTooManyNames]; that of the end of the view; and a [*client.ResourceError] for a name that no snapshot has and
+// that has a context parameter which is the client's to set.
 func (v *View) Cluster(ctx context.Context, name string) (*Cluster, error) {
+	var known *Cluster
 	if s := v.Snapshot(); s != nil {
-		if c := s.Cluster(name); c != nil && c.status == StatusOK && c.refs&^refHold != 0 {
-			return c, nil // it is there without us
+		known = s.Cluster(name)
+	}
+	switch {
+	case known == nil: // no server has named it, as far as is known; a request may have
+		if err := checkOwn(watch{nil, name}); err != nil {
+			return nil, err
 		}
+	case known.status == StatusOK && known.refs&^refHold != 0:
+		return known, nil // it is there without us
 	}
 	s, err := v.demand.Enter(slotKey{false, name}, func() (func(), error) { return v.Hold(name), nil }) // OD-a, ONDEMAND-1
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/resource/leds"
+	"github.com/xdswatch/xdswatch/xdstp"
 )
 
 // sets are the subscriptions of a view: a set for each feed, a watch for each collection.
@@ -92,6 +93,19 @@ func (v *View) rootWatch() watch {
 		return watch{nil, v.root.Name} // a cluster
 	}
 	return watch{v.core.rootPart.feed, v.root.Name}
+}
+
+// checkOwn says what is wrong with the context parameters of a name that the program gave, and no server.
+func checkOwn(w watch) error {
+	n, err := xdstp.Parse(w.name)
+	if err != nil {
+		return nil // an old-style name, or a fault that the client tells of
+	}
+	// CTX-1: xds.* is the client's, as in a watch.
+	if err := n.CheckReserved(); err != nil {
+		return &client.ResourceError{Kind: client.ErrorConfig, Type: w.typeURL(), Name: w.name, Err: err}
+	}
+	return nil
 }
 
 func refuse(w watch, err error) refusal {

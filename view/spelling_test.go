@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -107,5 +108,46 @@ func TestNamesOfMembers(t *testing.T) {
 		}
 		l.Stop()
 		<-l.Done()
+	})
+}
+
+// A program, or who sends it requests, does not set the client's own parameters: neither of a root nor of a cluster on demand.
+//
+// spec: CTX-1
+func TestOwnParametersOfPrograms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := testutil.NewServer()
+		boot, err := bootstrap.Server(srv.Target())
+		must(t, err)
+		boot.Authorities = map[string]bootstrap.Authority{"a": {}}
+		c, err := client.New(client.Config{Bootstrap: boot, GRPC: transport.GRPCConfig{DialOptions: srv.DialOptions()}})
+		must(t, err)
+		defer func() {
+			c.Close()
+			<-c.Done()
+			srv.Close()
+		}()
+		const root, bad = "xdstp://a/envoy.config.cluster.v3.Cluster/x", "xdstp://a/envoy.config.cluster.v3.Cluster/y?xds.node.id=other"
+		_, err = New(t.Context(), c, Root{Type: RootCluster, Name: bad}, Config{})
+		config := func(what string, err error) {
+			t.Helper()
+			if re, ok := errors.AsType[*client.ResourceError](err); !ok || re.Kind != client.ErrorConfig || re.Name != bad {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		config("a root", err)
+		v, err := New(t.Context(), c, Root{Type: RootCluster, Name: root}, Config{})
+		must(t, err)
+		_, err = v.Cluster(t.Context(), bad)
+		config("a cluster", err)
+		st, err := srv.Accept(t.Context())
+		must(t, err)
+		req, err := st.Next(t.Context())
+		must(t, err)
+		if names := req.Names(); len(names) != 1 || names[0] != root {
+			t.Errorf("%q are subscribed to", names)
+		}
+		v.Stop()
+		<-v.Done()
 	})
 }

@@ -98,13 +98,18 @@ type View struct {
 
 // New starts to follow a root. It does no network I/O. Listeners and clusters come from the sources
 // that the bootstrap has for them alone ([bootstrap.Config.Startup]), if it has some. The view ends with ctx, with [View.Stop],
-// and with the client. Errors: a root that cannot be (no type, no name, a host for a cluster), or
+// and with the client. Errors: a root that cannot be (no type, no name, a host for a cluster, or a [*client.ResourceError]
+// for a context parameter that is the client's to set), or
 // what [client.Client.NewSet] returns: [client.ErrTypeConflict] if the program has used the
 // root's type with a resource type of its own. Of another type below the root it is the error of
 // that part in the snapshot. A lazy watch (resource.LazyOf) is no conflict.
 func New(ctx context.Context, c *client.Client, root Root, config Config) (*View, error) {
 	v, err := newView(ctx, c, root, config)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkOwn(v.rootWatch()); err != nil {
+		v.cancel(err)
 		return nil, err
 	}
 	if _, err := v.sets.set(v.rootWatch()); err != nil {
