@@ -56,8 +56,10 @@ func (x field) ownSpecifier() (name string, given field) {
 	name, given = x.specifier()
 	if name == "api_config_source" && given.sharesADS() {
 		given.at("transport_api_version").apiVersion()
-		if limit := given.at("rate_limit_settings"); limit.present() {
-			limit.notice("is not used; ads_config has its own")
+		for _, key := range []string{"rate_limit_settings", "set_node_on_first_message_only", "config_validators"} {
+			if its := given.at(key); its.present() {
+				its.notice("is not used; ads_config has its own")
+			}
 		}
 		name = "ads"
 	}
