@@ -15,6 +15,20 @@ import (
 	"github.com/xdswatch/xdswatch/transport"
 )
 
+// dialling makes a client of a scripted server. Both end with the test, also after a failure.
+func dialling(t *testing.T, srv *testutil.Server, config client.Config) *client.Client {
+	t.Helper()
+	config.GRPC = transport.GRPCConfig{DialOptions: srv.DialOptions()}
+	c, err := client.New(config)
+	must(t, err)
+	t.Cleanup(func() {
+		c.Close()
+		<-c.Done()
+		srv.Close()
+	})
+	return c
+}
+
 // Two spellings of one name in one view are two entries of one resource. When one of them is no
 // longer named, the other stays.
 func TestTwoSpellings(t *testing.T) {
@@ -26,13 +40,7 @@ func TestTwoSpellings(t *testing.T) {
 		srv := testutil.NewServer()
 		boot, err := bootstrap.Parse("bootstrap", []byte(`{"xds_servers": [{"server_uri": "`+srv.Target()+`", "channel_creds": [{"type": "insecure"}]}], "authorities": {"x": {}}, "node": {"id": "n"}}`))
 		must(t, err)
-		c, err := client.New(client.Config{Bootstrap: boot, Variant: client.VariantDelta, GRPC: transport.GRPCConfig{DialOptions: srv.DialOptions()}})
-		must(t, err)
-		defer func() { // also after a failure
-			c.Close()
-			<-c.Done()
-			srv.Close()
-		}()
+		c := dialling(t, srv, client.Config{Bootstrap: boot, Variant: client.VariantDelta})
 		v, err := New(t.Context(), c, Root{Type: RootRoutes, Name: "r"}, Config{})
 		must(t, err)
 		st, err := srv.Accept(t.Context())
@@ -82,13 +90,7 @@ func TestNamesOfMembers(t *testing.T) {
 			"lds_config": {"ads": {}}, "lds_resources_locator": "xdstp://a/envoy.config.listener.v3.Listener/x/*",
 			"ads_config": {"api_type": "DELTA_GRPC", "grpc_services": [{"google_grpc": {"target_uri": "`+srv.Target()+`"}}]}}}`))
 		must(t, err)
-		c, err := client.New(client.Config{Bootstrap: boot, GRPC: transport.GRPCConfig{DialOptions: srv.DialOptions()}})
-		must(t, err)
-		defer func() {
-			c.Close()
-			<-c.Done()
-			srv.Close()
-		}()
+		c := dialling(t, srv, client.Config{Bootstrap: boot})
 		l, err := NewListeners(t.Context(), c, Config{}, nil)
 		must(t, err)
 		st, err := srv.Accept(t.Context())
@@ -120,13 +122,7 @@ func TestOwnParametersOfPrograms(t *testing.T) {
 		boot, err := bootstrap.Server(srv.Target())
 		must(t, err)
 		boot.Authorities = map[string]bootstrap.Authority{"a": {}}
-		c, err := client.New(client.Config{Bootstrap: boot, GRPC: transport.GRPCConfig{DialOptions: srv.DialOptions()}})
-		must(t, err)
-		defer func() {
-			c.Close()
-			<-c.Done()
-			srv.Close()
-		}()
+		c := dialling(t, srv, client.Config{Bootstrap: boot})
 		const root, bad = "xdstp://a/envoy.config.cluster.v3.Cluster/x", "xdstp://a/envoy.config.cluster.v3.Cluster/y?xds.node.id=other"
 		_, err = New(t.Context(), c, Root{Type: RootCluster, Name: bad}, Config{})
 		config := func(what string, err error) {

@@ -14,7 +14,6 @@ import (
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/testutil"
-	"github.com/xdswatch/xdswatch/transport"
 	"github.com/xdswatch/xdswatch/view/route"
 )
 
@@ -27,13 +26,7 @@ func TestVirtualHostOnDemand(t *testing.T) {
 		srv := testutil.NewServer()
 		boot, err := bootstrap.Server(srv.Target())
 		must(t, err)
-		c, err := client.New(client.Config{Bootstrap: boot, Variant: client.VariantDelta, GRPC: transport.GRPCConfig{DialOptions: srv.DialOptions()}})
-		must(t, err)
-		defer func() {
-			c.Close()
-			<-c.Done()
-			srv.Close()
-		}()
+		c := dialling(t, srv, client.Config{Bootstrap: boot, Variant: client.VariantDelta})
 		v, err := New(t.Context(), c, Root{Type: RootRoutes, Name: "r"}, Config{})
 		must(t, err)
 		st, err := srv.Accept(t.Context())
@@ -109,13 +102,7 @@ func TestVirtualHostInStateOfTheWorld(t *testing.T) {
 		srv := testutil.NewServer()
 		boot, err := bootstrap.Server(srv.Target())
 		must(t, err)
-		c, err := client.New(client.Config{Bootstrap: boot, Variant: client.VariantSotW, GRPC: transport.GRPCConfig{DialOptions: srv.DialOptions()}})
-		must(t, err)
-		defer func() {
-			c.Close()
-			<-c.Done()
-			srv.Close()
-		}()
+		c := dialling(t, srv, client.Config{Bootstrap: boot, Variant: client.VariantSotW})
 		v, err := New(t.Context(), c, Root{Type: RootRoutes, Name: "r"}, Config{})
 		must(t, err)
 		st, err := srv.Accept(t.Context())

@@ -91,9 +91,9 @@ func (m *Machine) ringAlarms(now time.Time, s *stream) {
 	}
 }
 
-// stalled: the program itself did not run, at least since the deadline that it is late for. That time does not count, nor
-// as much again, in which what came meanwhile can be read; but of a program that is always late it does, lest no alarm
-// ever rings.
+// stalled: the program itself did not run, at least from the deadline for which it is late. That time does not count. As
+// much again does not either, so that what came meanwhile is read before an alarm rings. The latter is not granted twice
+// in a row, or no alarm of a program that is late for each would ever ring.
 func (m *Machine) stalled(now time.Time, late time.Duration) {
 	lost := late
 	if !m.late {
