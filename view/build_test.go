@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -19,6 +20,7 @@ import (
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/xdswatch/xdswatch/resource"
@@ -178,7 +180,7 @@ func actionOf(c string) *routev3.RouteAction {
 	return &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_WeightedClusters{WeightedClusters: all}}
 }
 
-// buildCluster: eds, eds:SERVICE, static:ADDR, dns:HOST, dnsx:HOST, agg:A,B, list:NAME, other, tls:X, match:X (of a socket), sds:SECRET, alt:X, path.
+// buildCluster: eds, eds:SERVICE, static:ADDR, dns:HOST, dnsx:HOST, agg:A,B, list:NAME, other, tls:X, match:X (of a socket), sds:SECRET, alt:X, path:X, within:DURATION (of eds).
 func buildCluster(name string, words []string) *clusterv3.Cluster {
 	c := &clusterv3.Cluster{Name: name}
 	for _, word := range words {
@@ -190,6 +192,13 @@ func buildCluster(name string, words []string) *clusterv3.Cluster {
 		case "path":
 			//lint:ignore SA1019 servers may still send it
 			c.EdsClusterConfig.EdsConfig = &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_Path{Path: value}}
+		case "within":
+			within, err := time.ParseDuration(value)
+			if err != nil {
+				panic(err)
+			}
+			c.EdsClusterConfig.EdsConfig = proto.CloneOf(ads)
+			c.EdsClusterConfig.EdsConfig.InitialFetchTimeout = durationpb.New(within)
 		case "static":
 			c.LoadAssignment = buildEndpoints(name, []string{value})
 		case "dns":

@@ -151,7 +151,7 @@ type effects struct {
 	waiting  bool      // what is waited for has changed
 	// VIEW-15, MBB-1: sorted; after the snapshot is published.
 	unwatch []watch
-	ended   []*feed // with a source of their own; nothing is watched of them any more
+	ended   []*feed // with a source or a time of their own; nothing is watched of them any more
 	again   bool    // a step has to follow: there is room for what found none
 }
 
@@ -343,7 +343,7 @@ func (c *core) sweep() (unwatch []watch, ended []*feed) {
 			unwatch = append(unwatch, c.watchOf(p))
 		}
 		c.forget(p)
-		if f := p.from(); f != nil && f.source != nil && len(f.endpoints)+len(f.resources) == 0 {
+		if f := p.from(); f != nil && (f.source != nil || f.fetch > 0) && len(f.endpoints)+len(f.resources) == 0 {
 			delete(c.feeds, f.key)
 			ended = append(ended, f)
 		}

@@ -260,6 +260,9 @@ func TestSourcesOfThePast(t *testing.T) {
 		d.run("cds a 1 static:1.1.1.1")
 		d.run(fmt.Sprintf("cds a %d eds path:/%d", i, i))
 		d.run("bad eds a")
+		d.run("cds a 1 static:1.1.1.1")
+		d.run(fmt.Sprintf("cds a %d eds within:%ds", i, i+1))
+		d.run("bad eds a")
 	}
 	if after := len(d.core.feeds); after > before {
 		t.Errorf("%d sources, and %d in the beginning", after, before)

@@ -64,6 +64,7 @@ type feed struct {
 	kind       resource.AnyType
 	source     *corev3.ConfigSource // nil: the servers of the view
 	startup    string               // not "": the bootstrap's source for what is watched of this type from the start
+	fetch      time.Duration        // how long a first answer is waited for; 0: as the servers have it
 	key        string               // unique
 	collection bool                 // names are those of collections
 	endpoints  map[string]*endpointsPart
@@ -187,11 +188,20 @@ func (c *core) feedOf(kind resource.AnyType, source *corev3.ConfigSource, collec
 	if by == nil && c.config.startup[key] {
 		startup = key
 	}
+	// DNE-10: these two say where to ask, and may say how long to wait. 0s, for ever, does not count, since
+	// a server that is silent about one name would hold back all snapshots (VIEW-20).
+	var fetch time.Duration
+	if source.GetAds() != nil || source.GetSelf() != nil {
+		fetch = max(source.GetInitialFetchTimeout().AsDuration(), 0)
+	}
 	if source.GetSelf() != nil && by != nil {
 		source, startup = by.source, by.startup
 	}
 	if startup != "" {
 		key += " of " + startup
+	}
+	if fetch > 0 {
+		key += " within " + fetch.String()
 	}
 	// ADS-3: these are what the client's bootstrap says; others need Config.Source.
 	if source.GetAds() != nil || source.GetSelf() != nil || source.GetConfigSourceSpecifier() == nil {
@@ -205,7 +215,7 @@ func (c *core) feedOf(kind resource.AnyType, source *corev3.ConfigSource, collec
 	f := c.feeds[key]
 	if f == nil {
 		f = &feed{
-			kind: kind, source: source, startup: startup, key: key, collection: collection,
+			kind: kind, source: source, startup: startup, fetch: fetch, key: key, collection: collection,
 			endpoints: map[string]*endpointsPart{}, resources: map[string]*resourcePart{},
 		}
 		c.feeds[key] = f

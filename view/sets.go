@@ -151,6 +151,9 @@ func (s *sets) options(w watch) (kind resource.AnyType, opts []client.WatchOptio
 	if feed.kind == leds.Type { // LEDS-1
 		opts = append(opts, client.ListByName())
 	}
+	if feed.fetch > 0 { // the program's own options come after it
+		opts = slices.Insert(opts, 0, client.InitialFetchTimeout(feed.fetch))
+	}
 	if feed.source == nil {
 		return feed.kind, fromStartup(s.view.startup, feed.startup, opts), nil
 	}

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -95,6 +96,39 @@ func TestTimes(t *testing.T) {
 		send("cds", "", "a")
 		after(9*time.Second, 3, StatusOK)
 		after(time.Second, 4, StatusError)
+	})
+}
+
+// How long the first answer is waited for is what a config source says that leads to the view's own servers; a
+// later answer is taken. 0s is as no time.
+//
+// spec: DNE-10 WARM-3 VIEW-20
+func TestFetchTimeouts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, send := scripted(t, Root{Type: RootRoutes, Name: "r"}, Config{})
+		send("rds", "r *=a,b")
+		send("cds", "a eds within:2s")
+		send("cds", "b static:1.1.1.1")
+		after := func(d time.Duration, want string) {
+			t.Helper()
+			time.Sleep(d)
+			synctest.Wait()
+			got := "nothing"
+			if s := v.Snapshot(); s != nil {
+				got = strings.Join(show(s), ";")
+			}
+			if !strings.Contains(got, want) {
+				t.Errorf("after %v: %v, want %v", d, got, want)
+			}
+		}
+		after(1900*time.Millisecond, "nothing")
+		after(100*time.Millisecond, "no answer within the initial fetch timeout of 2s")
+		send("eds", "a 1.1.1.2")
+		after(0, "= 2;  rds r r *=a,b;  a ok a eds within:2s eds [1.1.1.2] by route;")
+		send("rds", "r *=a,c")
+		send("cds", "c eds within:0s")
+		after(14900*time.Millisecond, "= 2 waiting;")
+		after(100*time.Millisecond, "the server did not answer in time")
 	})
 }
 
