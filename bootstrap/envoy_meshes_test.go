@@ -103,3 +103,19 @@ func alone(v any) any {
 	}
 	return v
 }
+
+// Names of enums may be written in any case.
+//
+// spec: BOOTE-1
+func TestEnumsInAnyCase(t *testing.T) {
+	want := parse(t, everythingDoc)
+	for _, name := range []string{"GRPC", "REST", "STATIC", "AGGREGATED_GRPC", "AGGREGATED_DELTA_GRPC", "DNS", "V3"} {
+		text := strings.ReplaceAll(everythingDoc, `"`+name+`"`, `"`+strings.ToLower(name)+`"`)
+		if text == everythingDoc {
+			t.Errorf("the bootstrap has no %s", name)
+		}
+		if diff := cmp.Diff(want, parse(t, text), sameConfig); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
+	}
+}

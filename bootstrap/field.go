@@ -240,13 +240,18 @@ func (x field) boolean() bool {
 	return b
 }
 
-// enum is the name of a value of a protobuf enum, which may be written as the number that
-// names has it under. It is unset if absent or empty, and "" after a fault.
+// enum is the name of a value of a protobuf enum, which may be written in another case, or as the number
+// that names has it under. It is unset if absent or empty, and "" after a fault.
 func (x field) enum(names map[string]string, unset string) string {
 	switch v := x.val.(type) {
 	case nil:
 		return unset
 	case string:
+		for _, name := range names { // BOOTE-1: as Envoy reads them, strict_dns or STRICT_DNS
+			if strings.EqualFold(name, v) {
+				return name
+			}
+		}
 		return orDefault(v, unset)
 	case json.Number:
 		return orDefault(names[v.String()], "unknown")
