@@ -10,9 +10,9 @@ import (
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
-// Collection is a collection whose members may be elsewhere: of a list collection all members, of
+// collection is a collection whose members may be elsewhere: of a list collection all members, of
 // a wildcard and a glob those that are redirected.
-type Collection struct {
+type collection struct {
 	*Tree
 	sink  Sink
 	name  string
@@ -32,26 +32,29 @@ type Collection struct {
 	found []*node        // new members, whose watches are to start at one moment
 }
 
-// Members follows the members of a wildcard or a glob that are redirected.
-func Members(h Host, typeURL, name string, w *machine.Watch, s Sink) *Collection {
-	return &Collection{Tree: &Tree{host: h, typeURL: typeURL}, sink: s, name: name, watch: w, members: map[string]*member{}}
+// Members makes the tree of a wildcard or a glob, for the members that are redirected.
+func Members(h Host, typeURL, name string, w *machine.Watch, s Sink) *Tree {
+	t := &Tree{host: h, typeURL: typeURL}
+	t.all = &collection{Tree: t, sink: s, name: name, watch: w, members: map[string]*member{}}
+	return t
 }
 
-// List follows a list collection: its directory, which w watches, and what that lists (xRFC TP1,
+// List makes the tree of a list collection: its directory, which w watches, and what that lists (xRFC TP1,
 // "List collections"); at is nil of one whose name is no URL.
-func List(h Host, typeURL, name string, at *xdstp.Locator, w *machine.Watch, s Sink) *Collection {
-	c := Members(h, typeURL, name, w, s)
-	c.url, c.waits, c.first = name, true, new(Name)
+func List(h Host, typeURL, name string, at *xdstp.Locator, w *machine.Watch, s Sink) *Tree {
+	t := Members(h, typeURL, name, w, s)
+	c := t.all
+	c.url, c.waits, t.first = name, true, new(Name)
 	if at != nil {
 		c.url = listing.Plain(*at).String()
 	}
-	c.first.init(c.Tree, name, at, w, c)
-	return c
+	t.first.init(t, name, at, w, c)
+	return t
 }
 
-// Take takes a notice of a wildcard's or a glob's watch if it is the collection's concern: that of
+// take takes a notice of a wildcard's or a glob's watch if it is the collection's concern: that of
 // a member that is elsewhere, and what waits for such members.
-func (c *Collection) Take(n *machine.Notice) (taken, wantsFlush bool) {
+func (c *collection) take(n *machine.Notice) (taken, wantsFlush bool) {
 	m := c.members[n.Name]
 	if n.Name == c.name && n.Kind != machine.NoticeAmbient { // it takes the place of what waits
 		c.whole, c.waits, c.trouble = nil, false, nil
@@ -80,13 +83,13 @@ func (c *Collection) Take(n *machine.Notice) (taken, wantsFlush bool) {
 }
 
 // Alive implements Sink, for the directory.
-func (c *Collection) Alive() bool { return c.sink.Alive() }
+func (c *collection) Alive() bool { return c.sink.Alive() }
 
 // Flush implements Sink, for the directory.
-func (c *Collection) Flush(last bool) { c.sink.Flush(last) }
+func (c *collection) Flush(last bool) { c.sink.Flush(last) }
 
 // Hear implements Sink, for the directory.
-func (c *Collection) Hear(t *Told) (wantsFlush bool) {
+func (c *collection) Hear(t *Told) (wantsFlush bool) {
 	switch whole := c.of(t); t.Kind {
 	case machine.NoticeUpdated:
 		wantsFlush = c.update(t)
@@ -109,7 +112,7 @@ func (c *Collection) Hear(t *Told) (wantsFlush bool) {
 }
 
 // of makes what is told of the directory that of the collection.
-func (c *Collection) of(t *Told) *Told {
+func (c *collection) of(t *Told) *Told {
 	own := *t
 	own.TypeURL, own.Value, own.Raw, own.Attributes = xdstp.ListCollectionURL(c.typeURL), nil, nil, nil
 	return &own
@@ -117,7 +120,7 @@ func (c *Collection) of(t *Told) *Told {
 
 // blame reports trouble with the collection, or its end. It waits until Synced was told: that would sound as if all
 // were well.
-func (c *Collection) blame(t *Told) bool {
+func (c *collection) blame(t *Told) bool {
 	if c.trouble = t; t.Fault == nil {
 		c.trouble = nil
 	}
@@ -125,7 +128,7 @@ func (c *Collection) blame(t *Told) bool {
 }
 
 // sync tells that the first state is complete, once it is.
-func (c *Collection) sync() (wantsFlush bool) {
+func (c *collection) sync() (wantsFlush bool) {
 	// COLL-5: something is known of each member.
 	if c.whole == nil || c.open > 0 {
 		return false
@@ -137,7 +140,7 @@ func (c *Collection) sync() (wantsFlush bool) {
 }
 
 // update takes a new directory.
-func (c *Collection) update(t *Told) (wantsFlush bool) {
+func (c *collection) update(t *Told) (wantsFlush bool) {
 	d := t.Value.(listing.Directory)
 	c.whole, c.waits, c.stale = nil, c.waits || c.stale != t.Stale, t.Stale
 	if at := listing.Plain(*c.first.by.at); c.place == nil || !c.place.Equal(at) {
@@ -160,7 +163,7 @@ func (c *Collection) update(t *Told) (wantsFlush bool) {
 }
 
 // enlist finds or makes the member of a name.
-func (c *Collection) enlist(name string) *member {
+func (c *collection) enlist(name string) *member {
 	m := c.members[name]
 	if m == nil {
 		m = &member{all: c}
@@ -174,7 +177,7 @@ func (c *Collection) enlist(name string) *member {
 }
 
 // dismiss lets go of members, by name. Those that the program knows are told to be removed.
-func (c *Collection) dismiss(t *Told, which func(*member) bool) (wantsFlush bool) {
+func (c *collection) dismiss(t *Told, which func(*member) bool) (wantsFlush bool) {
 	var gone []*member
 	for _, m := range c.members {
 		if which(m) {
@@ -199,7 +202,7 @@ func (c *Collection) dismiss(t *Told, which func(*member) bool) (wantsFlush bool
 // member is one name of a collection.
 type member struct {
 	Name
-	all  *Collection
+	all  *collection
 	last machine.NoticeKind // the newest value, absence or failure; 0 if nothing was told
 
 	// Of a list collection.

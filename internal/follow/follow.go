@@ -2,7 +2,7 @@
 // redirects lead, alternatives, entries and members of list collections (xRFC TP1).
 //
 // There is one kind of [node]: a locator, and what is so there. What is told under a name is the
-// difference between what its nodes say now and what was told before ([Name]); a [Collection] has
+// difference between what its nodes say now and what was told before ([Name]); a [collection] has
 // many names. All of one watch of the program stands in a [Tree] and, but for its end, belongs to
 // the dispatcher of the watch's lane.
 package follow
@@ -128,9 +128,10 @@ func Redirects(n *machine.Notice) bool {
 // subscriptions that it makes end with it.
 type Tree struct {
 	host     Host
-	typeURL  string  // of what the program watches
-	first    *Name   // that the tree was made for; nil for a collection
-	starting []*node // whose watches are to start
+	typeURL  string      // of what the program watches
+	first    *Name       // that the tree was made for; of a list collection that of its directory, nil for a wildcard and a glob
+	all      *collection // nil for one name
+	starting []*node     // whose watches are to start
 
 	mu   sync.Mutex
 	over bool
@@ -146,8 +147,17 @@ func One(h Host, typeURL, asked string, at *xdstp.Locator, w *machine.Watch, s S
 	return t
 }
 
-// Sink is who hears the notices of the watch that the tree was made for.
+// Sink is who hears the notices of the watch that the tree was made for, unless that is of a wildcard or a glob.
 func (t *Tree) Sink() engine.Sink { return t.first.root }
+
+// Take takes a notice of the watch that the tree was made for, unless it is of a wildcard or a glob and does
+// not concern a member that is elsewhere.
+func (t *Tree) Take(n *machine.Notice) (taken, wantsFlush bool) {
+	if t.all != nil {
+		return t.all.take(n)
+	}
+	return true, t.first.root.Tell(n)
+}
 
 // open makes the watch of a node, which is to be started.
 func (t *Tree) open(n *node) *machine.Fault {

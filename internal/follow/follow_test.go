@@ -251,7 +251,7 @@ func (d *desk) one(name string) *Tree {
 	return tree
 }
 
-func (d *desk) all(name string) *Collection {
+func (d *desk) all(name string) *Tree {
 	l := locator(d.t, name)
 	w := &machine.Watch{Name: l.Name.String()}
 	c := List(d, typeURL, l.String(), &l, w, d)

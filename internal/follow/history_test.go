@@ -132,24 +132,21 @@ func (p *past) all() xdstp.Locator {
 func (p *past) askAll() *ask {
 	a := &ask{p: p, name: "*", list: true, said: map[string]string{}, trouble: map[string]string{}}
 	a.watch = &machine.Watch{Name: "*", Wildcard: true}
-	c := Members(p, typeURL, "*", a.watch, a)
-	a.tree, a.watch.Owner = c.Tree, members{c, a}
+	a.tree = Members(p, typeURL, "*", a.watch, a)
+	a.watch.Owner = members{a}
 	p.Start(a.watch)
 	p.asks = append(p.asks, a)
 	return a
 }
 
 // members is who hears the notices of a wildcard's watch.
-type members struct {
-	*Collection
-	a *ask
-}
+type members struct{ *ask }
 
 func (m members) Tell(n *machine.Notice) bool {
-	if taken, wantsFlush := m.Take(n); taken {
+	if taken, wantsFlush := m.tree.Take(n); taken {
 		return wantsFlush
 	}
-	return m.a.Hear(&Told{Notice: *n, Type: typeURL})
+	return m.Hear(&Told{Notice: *n, Type: typeURL})
 }
 
 // ask has the program watch.
@@ -157,12 +154,11 @@ func (p *past) ask(l xdstp.Locator, list bool) *ask {
 	a := &ask{p: p, name: l.String(), list: list, said: map[string]string{}, trouble: map[string]string{}}
 	a.watch = &machine.Watch{Name: l.Name.String()}
 	if list {
-		c := List(p, typeURL, a.name, &l, a.watch, a)
-		a.tree, a.watch.Owner = c.Tree, c.Sink()
+		a.tree = List(p, typeURL, a.name, &l, a.watch, a)
 	} else {
 		a.tree = One(p, typeURL, a.name, &l, a.watch, a)
-		a.watch.Owner = a.tree.Sink()
 	}
+	a.watch.Owner = a.tree.Sink()
 	p.Start(a.watch)
 	p.asks = append(p.asks, a)
 	return a

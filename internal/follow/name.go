@@ -38,7 +38,7 @@ func (n *Name) init(t *Tree, asked string, at *xdstp.Locator, w *machine.Watch, 
 
 // isDirectory says whether it is that of a list collection.
 func (n *Name) isDirectory() bool {
-	_, ok := n.sink.(*Collection)
+	_, ok := n.sink.(*collection)
 	return ok
 }
 
