@@ -45,12 +45,6 @@ func told(ev *Event[any]) uint32 {
 	return answerUncounted
 }
 
-// news is what a subscription is told of with a batch.
-type news struct {
-	answer *answer
-	state  uint32 // of [told]
-}
-
 // expect makes Ready wait for the answer.
 func (a *answer) expect(c *Client) {
 	c.mu.Lock()

@@ -194,8 +194,7 @@ func WatchTyped[T any](ctx context.Context, c *Client, t *resource.Type[T], name
 }
 
 func (c *Client) watchOne(ctx context.Context, kind resource.AnyType, name string, h caller, opts []WatchOption) (*Watch, error) {
-	o := options(opts)
-	v, err := c.check(ctx, kind, o)
+	v, err := c.check(ctx, kind, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +205,7 @@ func (c *Client) watchOne(ctx context.Context, kind resource.AnyType, name strin
 	if err != nil {
 		return nil, err
 	}
-	s.handler = wish{c, form, a.name, name}.wishing(h, kind)
+	s.handler = c.granting(h, kind, form, a.name, name)
 	return s.ask(served, a)
 }
 
@@ -245,35 +244,24 @@ func (c *Client) WatchAll(ctx context.Context, kind resource.AnyType, collection
 	if h == nil {
 		return nil, ErrNilHandler
 	}
-	o := options(opts)
-	v, err := c.check(ctx, kind, o)
+	v, err := c.check(ctx, kind, opts)
 	if err != nil {
 		return nil, err
 	}
 	kind, form := c.serving(kind)
-	s := c.newCollection(ctx, v)
-	s.watch.Explicit = o.explicit
-	l, isList, err := c.listOf(kind, collection, o)
-	switch {
-	case err != nil:
-		return nil, c.configError(kind, collection, err)
-	case isList:
-		err = s.prepareList(kind, collection, l)
-	default:
-		err = s.prepareAll(kind, collection)
-	}
+	w := &Watch{}
+	w.init(ctx, c, v, isCollection)
+	a, err := c.prepareAll(kind, collection, v, &w.watch)
 	if err != nil {
 		return nil, err
 	}
-	s.handler = wish{c, form, s.name, collection}.wishingAll(h)
-	return s.start()
+	to := &batcher{receiver: newReceiver(&w.core, h, form)}
+	w.tellTo(&part{subscription: &w.subscription, to: to, name: collection, caughtUp: a.list}, c, kind, v, a)
+	return w.start()
 }
 
-// wildcard is the name of everything.
-const wildcard = "*"
-
 // check says what is wrong with a watch whatever it is of, and how its names are looked up.
-func (c *Client) check(ctx context.Context, kind resource.AnyType, o watchOptions) (*view, error) {
+func (c *Client) check(ctx context.Context, kind resource.AnyType, opts []WatchOption) (*view, error) {
 	switch {
 	case ctx == nil:
 		return nil, ErrNilContext
@@ -286,7 +274,7 @@ func (c *Client) check(ctx context.Context, kind resource.AnyType, o watchOption
 	case ctx.Err() != nil:
 		return nil, ctxerr.Of(ctx)
 	}
-	return c.viewOf(o)
+	return c.viewOf(opts)
 }
 
 // guessed says whether a kind's name field is a guess ([resource.Options]).
@@ -313,11 +301,11 @@ func (c *Client) ownedType(kind resource.AnyType) *machine.Type {
 }
 
 // typeOf is the machine's type of a kind, which has its URL.
-func (c *Client) typeOf(kind resource.AnyType, name string) (*machine.Type, error) {
+func (c *Client) typeOf(kind resource.AnyType) (*machine.Type, error) {
 	t := c.ownedType(kind)
 	// U-13: a type URL has one kind.
 	if t.Owner != kind {
-		return nil, c.configError(kind, name, fmt.Errorf("%w: %s", ErrTypeConflict, oneType))
+		return nil, fmt.Errorf("%w: %s", ErrTypeConflict, oneType)
 	}
 	return t, nil
 }

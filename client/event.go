@@ -142,8 +142,12 @@ func (i *Instead) String() string {
 	if i.Count > len(i.Names) && len(i.Names) > 0 {
 		b.WriteString(" and others")
 	}
-	if i.Err != nil {
-		fmt.Fprintf(&b, "; it was NACKed: %v", cause(i.Err))
+	err := i.Err
+	if re, ok := err.(*ResourceError); ok {
+		err = re.Err
+	}
+	if err != nil {
+		fmt.Fprintf(&b, "; it was NACKed: %v", err)
 	}
 	return b.String()
 }

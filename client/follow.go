@@ -34,20 +34,20 @@ func (h host) Lead(by *xdstp.Locator, to xdstp.Locator, directory bool) (*machin
 	if directory {
 		kind = h.directoryOf(kind)
 	}
-	a, err := h.aim(kind, to, h.view, new(machine.Watch))
-	if err != nil {
+	w := &machine.Watch{}
+	if err := h.aim(kind, to, h.view, w); err != nil {
 		kind := machine.FaultConfig
 		if wrongName(err) {
 			kind = machine.FaultData
 		}
-		return nil, nil, &machine.Fault{Kind: kind, Err: cause(err)}
+		return nil, nil, &machine.Fault{Kind: kind, Err: err}
 	}
-	release, err := h.foreign.take(h.view, by, to, a.watch)
+	release, err := h.foreign.take(h.view, by, to, w)
 	if err != nil {
 		return nil, nil, &machine.Fault{Kind: machine.FaultData, Err: err}
 	}
-	a.watch.Lane = h.lane
-	return a.watch, release, nil
+	w.Lane = h.lane
+	return w, release, nil
 }
 
 func (h host) Start(ws ...*machine.Watch) { h.engine.Start(ws...) }
@@ -59,13 +59,6 @@ func (h host) Strict(server int) bool     { return h.server(server).Features.Fai
 func wrongName(err error) bool {
 	_, bad := errors.AsType[*authority.NameError](err)
 	return bad || errors.Is(err, listing.ErrScheme)
-}
-
-// following makes what serves a name that is followed, whose first watch is the caller's to start
-// and stop.
-func (c *Client) following(kind resource.AnyType, a asked, s follow.Sink) *follow.Tree {
-	h := host{c, kind, a.view, a.watch.Lane}
-	return follow.One(h, kind.TypeURL(), a.name, a.at, a.watch, s)
 }
 
 // followed makes the event of what is told of a name that is followed.

@@ -93,8 +93,7 @@ func (c *Client) Get(ctx context.Context, kind resource.AnyType, name string, op
 }
 
 func (c *Client) get(ctx context.Context, kind resource.AnyType, name string, opts []WatchOption) (Event[any], error) {
-	o := options(slices.Concat(opts, []WatchOption{InitialFetchTimeout(0)})) // its callers have contexts
-	v, err := c.check(ctx, kind, o)
+	v, err := c.check(ctx, kind, slices.Concat(opts, []WatchOption{InitialFetchTimeout(0)})) // its callers have contexts
 	if err != nil {
 		return Event[any]{}, err
 	}
@@ -110,24 +109,25 @@ func (c *Client) get(ctx context.Context, kind resource.AnyType, name string, op
 
 // getAs is get with the value as the client decodes it.
 func (c *Client) getAs(ctx context.Context, kind resource.AnyType, name string, v *view) (Event[any], error) {
-	a, err := c.prepare(kind, name, v, new(machine.Watch))
+	w := &machine.Watch{}
+	a, err := c.prepare(kind, name, v, w)
 	if err != nil {
 		return Event[any]{}, err
 	}
-	key := getKey{kind.TypeURL(), a.name, a.watch.Source}
+	key := getKey{kind.TypeURL(), a.name, w.Source}
 	if l, ok := c.gets.Touch(key); ok {
 		if ev := l.known(); ev.Kind != 0 {
 			return c.result(ev)
 		}
 	}
 	// ONDEMAND-1: what is held is the answer.
-	if ev, ok := c.held(kind, a); ok {
+	if ev, ok := c.held(kind, v, w, a); ok {
 		return c.result(ev)
 	}
 	if engine.InHandler() {
 		return Event[any]{}, fmt.Errorf("%w: %s %q is not held", ErrInHandler, shortType(key.typeURL), key.name)
 	}
-	item, err := c.gets.Enter(key, func() (*lookup, error) { return c.lookUp(kind, a) })
+	item, err := c.gets.Enter(key, func() (*lookup, error) { return c.lookUp(kind, v, w, a) })
 	switch {
 	case err == ErrTooManyNames:
 		return Event[any]{}, fmt.Errorf("%w: %s %q", err, shortType(key.typeURL), key.name)
@@ -147,11 +147,11 @@ func (c *Client) getAs(ctx context.Context, kind resource.AnyType, name string, 
 }
 
 // lookUp begins to watch a name for who looks it up.
-func (c *Client) lookUp(kind resource.AnyType, a asked) (l *lookup, err error) {
+func (c *Client) lookUp(kind resource.AnyType, v *view, w *machine.Watch, a asked) (l *lookup, err error) {
 	l = &lookup{ready: make(chan struct{})}
 	s := &single{handler: Handler[any](l.hear)}
-	s.init(context.Background(), c, a.view, isGet)
-	s.watch = *a.watch
+	s.init(context.Background(), c, v, isGet)
+	s.watch = *w
 	l.watch, err = s.ask(kind, a)
 	return l, err
 }
@@ -187,12 +187,12 @@ func (c *Client) lookupTimeout(ctx context.Context, l *lookup) error {
 
 // held is the first event of a watch of the name if the client holds all that it takes: a value, or the
 // absence of an entry in a list collection. Else ok is false.
-func (c *Client) held(kind resource.AnyType, a asked) (ev Event[any], ok bool) {
-	h := &holding{host: host{c, kind, a.view, a.watch.Lane}}
-	tree := follow.One(h, kind.TypeURL(), a.name, a.at, a.watch, h)
+func (c *Client) held(kind resource.AnyType, v *view, w *machine.Watch, a asked) (ev Event[any], ok bool) {
+	h := &holding{host: host{c, kind, v, w.Lane}}
+	tree := follow.One(h, kind.TypeURL(), a.name, a.at, w, h)
 	defer tree.End()
-	a.watch.Owner = tree.Sink()
-	for w := a.watch; w != nil; {
+	w.Owner = tree.Sink()
+	for w != nil {
 		h.next = nil
 		if n := c.heldNotice(w); n != nil {
 			w.Owner.(engine.Sink).Tell(n)

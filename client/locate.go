@@ -16,13 +16,11 @@ import (
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
-// asked is a name that a program asks for, and the first watch that serves it or is to.
+// asked is what a program asks for.
 type asked struct {
-	name  string           // canonical, with its directives
-	at    *xdstp.Locator   // nil of a name without directives
-	kind  resource.AnyType // of what is watched: a directory's if an entry of it is asked for
-	view  *view
-	watch *machine.Watch
+	name string         // canonical, with its directives
+	at   *xdstp.Locator // nil of a name without directives that is no list collection's URL
+	list bool           // it is a list collection
 }
 
 var (
@@ -30,23 +28,90 @@ var (
 	errFileEntry = errors.New("the file holds a list collection; watch an entry of it (#entry=name), or all with WatchAll")
 )
 
-// prepare checks what a watch is to be, which has not begun, and finds its source.
+// wildcard is the name of everything.
+const wildcard = "*"
+
+// prepare checks what a watch of one resource is to be, which has not begun, and gives it its source.
 func (c *Client) prepare(kind resource.AnyType, name string, v *view, w *machine.Watch) (asked, error) {
-	if name == wildcard {
-		return asked{}, c.configError(kind, name, fmt.Errorf("%w: %q is every resource of a type", ErrCollection, name))
+	a, err := c.placeOne(kind, name, v, w)
+	// ERR-12: the watch does not begin.
+	if err != nil {
+		return asked{}, c.configError(kind, name, err)
 	}
-	if hasDirectives(name) {
-		return c.prepareLocator(kind, name, v, w)
+	return a, nil
+}
+
+// prepareAll is prepare for a watch of a collection.
+func (c *Client) prepareAll(kind resource.AnyType, name string, v *view, w *machine.Watch) (asked, error) {
+	a, err := c.placeAll(kind, name, v, w)
+	if err != nil {
+		return asked{}, c.configError(kind, name, err)
+	}
+	return a, nil
+}
+
+func (c *Client) placeOne(kind resource.AnyType, name string, v *view, w *machine.Watch) (asked, error) {
+	switch {
+	case name == wildcard:
+		return asked{}, fmt.Errorf("%w: %q is every resource of a type", ErrCollection, name)
+	case hasDirectives(name):
+		l, err := c.locator(kind, name, false, v.received)
+		if err != nil {
+			return asked{}, err
+		}
+		return asked{name: l.String(), at: &l}, c.placeAt(kind, l, v, w)
 	}
 	r, err := v.table.Resolve(kind.TypeURL(), name)
 	if err == nil {
 		err = c.inContext(kind, &r, false)
 	}
-	// ERR-12: the watch does not begin.
 	if err != nil {
-		return asked{}, c.configError(kind, name, err)
+		return asked{}, err
 	}
-	return asked{name: r.Name, kind: kind, view: v, watch: w}, c.place(kind, r, v, w)
+	return asked{name: r.Name}, c.place(kind, r, v, w)
+}
+
+func (c *Client) placeAll(kind resource.AnyType, name string, v *view, w *machine.Watch) (asked, error) {
+	if xdstp.IsXDSTP(name) || xdstp.IsFile(name) {
+		l, err := c.locator(kind, name, true, v.received)
+		isList := l.Scheme == xdstp.SchemeFile || l.Name.IsListCollection(kind.TypeURL())
+		switch _, isEntry := l.Entry(); {
+		case err != nil:
+			return asked{}, err
+		case isList && isEntry:
+			return asked{}, fmt.Errorf("%w: an inline entry is one resource", ErrCollection)
+		case isList:
+			return c.placeList(kind, l.String(), &l, v, w)
+		}
+	} else if v.list && name != "" && name != wildcard && !strings.HasSuffix(name, "/*") {
+		// LEDS-1: with "/*" at its end it would be a glob.
+		return c.placeList(kind, name, nil, v, w)
+	}
+	r, err := v.table.ResolveCollection(kind.TypeURL(), name)
+	if err == nil {
+		err = c.inContext(kind, &r, true)
+	}
+	if err != nil {
+		return asked{}, err
+	}
+	w.Wildcard, w.Explicit = true, v.explicit
+	return asked{name: r.Name}, c.place(kind, r, v, w)
+}
+
+// placeList places the watch of a list collection; at is nil if its name is no URL.
+func (c *Client) placeList(kind resource.AnyType, name string, at *xdstp.Locator, v *view, w *machine.Watch) (asked, error) {
+	if _, err := c.typeOf(kind); err != nil {
+		return asked{}, err
+	}
+	a, directory := asked{name: name, at: at, list: true}, c.directoryOf(kind)
+	if at != nil {
+		return a, c.placeAt(directory, *at, v, w)
+	}
+	r, err := v.table.Resolve(directory.TypeURL(), name)
+	if err != nil {
+		return asked{}, err
+	}
+	return a, c.place(directory, r, v, w)
 }
 
 // hasDirectives says whether a name is a structured one, or the URL of a file, with a fragment.
@@ -54,24 +119,12 @@ func hasDirectives(name string) bool {
 	return (xdstp.IsXDSTP(name) || xdstp.IsFile(name)) && strings.Contains(name, "#")
 }
 
-// prepareLocator prepares a name with directives. Those that cannot be followed are a
-// fault of the name, though they may never be needed.
-func (c *Client) prepareLocator(kind resource.AnyType, name string, v *view, w *machine.Watch) (asked, error) {
-	l, err := c.locator(kind, name, false, v.received)
-	if err != nil {
-		return asked{}, c.configError(kind, name, err)
-	}
-	a, err := c.prepareAt(kind, l, v, w)
-	if err != nil {
-		return asked{}, c.configError(kind, name, cause(err))
-	}
-	return a, nil
-}
-
-func (c *Client) prepareAt(kind resource.AnyType, l xdstp.Locator, v *view, w *machine.Watch) (asked, error) {
+// placeAt places the watch of what a program's own locator names. Alternatives that cannot be followed are a
+// fault of it, though they may never be needed.
+func (c *Client) placeAt(kind resource.AnyType, l xdstp.Locator, v *view, w *machine.Watch) error {
 	for alt := l.Alt(); alt != nil; alt = alt.Alt() {
-		if _, err := c.aim(kind, *alt, v, new(machine.Watch)); err != nil {
-			return asked{}, fmt.Errorf("the alternative: %w", cause(err))
+		if err := c.aim(kind, *alt, v, new(machine.Watch)); err != nil {
+			return fmt.Errorf("the alternative: %w", err)
 		}
 	}
 	if l.Scheme == xdstp.SchemeFile {
@@ -80,62 +133,53 @@ func (c *Client) prepareAt(kind resource.AnyType, l xdstp.Locator, v *view, w *m
 	return c.aim(kind, l, v, w)
 }
 
-// aimFile makes the watch of the list collection in a file, which is a source of its own whose
-// server is the file (xRFC TP1, "file:///" locators). What a list leads to is looked up as
-// ever. Only a program's own names are of files: a server must not have them opened.
-func (c *Client) aimFile(kind resource.AnyType, l xdstp.Locator, v *view, w *machine.Watch) (asked, error) {
-	if _, ok := l.Entry(); ok {
-		kind = c.directoryOf(kind)
-	}
-	if _, ok := kind.(listing.Kind); !ok {
-		return asked{}, errFileEntry
-	}
-	url := listing.Plain(l).String()
-	path, ok := file.PathOf(url)
-	if !ok {
-		return asked{}, errFilePath
-	}
-	// XDSTP-6, FILE-5: the file is the server.
-	from, err := v.table.WithPeer(bootstrap.Source{Servers: []bootstrap.ManagementServer{{
-		URI: "file://" + path, Carrier: &bootstrap.File{Path: path},
-	}}})
-	if err != nil {
-		return asked{}, err
-	}
-	r, err := from.Resolve(kind.TypeURL(), url)
-	if err != nil {
-		return asked{}, err
-	}
-	return asked{name: l.String(), at: &l, kind: kind, view: v, watch: w}, c.place(kind, r, v, w)
-}
-
-// directoryOf is the type of list collections of a type.
-func (c *Client) directoryOf(k resource.AnyType) listing.Kind { return listing.KindOf(k, &c.layouts) }
-
-// cause is what a [*ResourceError] says without the name of the resource, for a text that
-// has one already.
-func cause(err error) error {
-	if re, ok := errors.AsType[*ResourceError](err); ok {
-		return re.Err
-	}
-	return err
-}
-
-// aim makes the watch of the resource that a locator names; for a locator of an entry, that of the entry's
+// aim places the watch of the resource that a locator names; for a locator of an entry, that of the entry's
 // list collection. It does not look at the alternatives.
-func (c *Client) aim(kind resource.AnyType, l xdstp.Locator, v *view, w *machine.Watch) (asked, error) {
+func (c *Client) aim(kind resource.AnyType, l xdstp.Locator, v *view, w *machine.Watch) error {
 	if err := listing.CheckScheme(l); err != nil {
-		return asked{}, err
+		return err
 	}
 	if _, ok := l.Entry(); ok {
 		kind = c.directoryOf(kind)
 	}
 	r, err := v.table.ResolveReceived(kind.TypeURL(), l.Name)
 	if err != nil {
-		return asked{}, err
+		return err
 	}
-	return asked{name: l.String(), at: &l, kind: kind, view: v, watch: w}, c.place(kind, r, v, w)
+	return c.place(kind, r, v, w)
 }
+
+// aimFile places the watch of the list collection in a file, which is a source of its own whose
+// server is the file (xRFC TP1, "file:///" locators). What a list leads to is looked up as
+// ever. Only a program's own names are of files: a server must not have them opened.
+func (c *Client) aimFile(kind resource.AnyType, l xdstp.Locator, v *view, w *machine.Watch) error {
+	if _, ok := l.Entry(); ok {
+		kind = c.directoryOf(kind)
+	}
+	if _, ok := kind.(listing.Kind); !ok {
+		return errFileEntry
+	}
+	url := listing.Plain(l).String()
+	path, ok := file.PathOf(url)
+	if !ok {
+		return errFilePath
+	}
+	// XDSTP-6, FILE-5: the file is the server.
+	from, err := v.table.WithPeer(bootstrap.Source{Servers: []bootstrap.ManagementServer{{
+		URI: "file://" + path, Carrier: &bootstrap.File{Path: path},
+	}}})
+	if err != nil {
+		return err
+	}
+	r, err := from.Resolve(kind.TypeURL(), url)
+	if err != nil {
+		return err
+	}
+	return c.place(kind, r, v, w)
+}
+
+// directoryOf is the type of list collections of a type.
+func (c *Client) directoryOf(k resource.AnyType) listing.Kind { return listing.KindOf(k, &c.layouts) }
 
 // locator reads what a program asks for, directives and all, in its context; received says that a server
 // may have named it.

@@ -192,7 +192,7 @@ func (w *core) subscriptions(yield func(*subscription) bool) {
 		return
 	}
 	for _, m := range set.all() {
-		if !yield(&m.subscription) {
+		if !yield(m.subscription) {
 			return
 		}
 	}

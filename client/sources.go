@@ -243,15 +243,10 @@ func (s *sources) find(c *Client, table *authority.Table, at place, r authority.
 	return s.placed[at], nil
 }
 
-// view is how names are looked up. It is immutable.
+// view is how the names of a watch are looked up. It is immutable.
 type view struct {
 	table *authority.Table
-	scope string
-	fetch *time.Duration // nil: as the source has it
-	// deltaOnly says that no server may be asked in state of the world.
-	deltaOnly bool
-	// received says that servers sent the names, as the table knows.
-	received bool
+	watchOptions
 }
 
 // fetchTimeout is that of a watch whose name was resolved: 0 for no bound, negative if silence is no absence.
@@ -273,19 +268,24 @@ func (s *sources) source(i int) located {
 func (s *sources) first(w *machine.Watch) int { return s.source(int(w.Source)).servers[0] }
 
 // viewOf is how the names of a watch are looked up.
-func (c *Client) viewOf(o watchOptions) (v *view, err error) {
-	if o.source == nil && o.scope == "" && o.fetch == nil && !o.deltaOnly && !o.received {
+func (c *Client) viewOf(opts []WatchOption) (v *view, err error) {
+	if len(opts) == 0 {
 		return c.view, nil
 	}
-	v = &view{table: c.table, scope: o.scope, fetch: o.fetch, deltaOnly: o.deltaOnly}
-	if o.source != nil {
+	v = &view{table: c.table}
+	for _, opt := range opts {
+		if opt != nil {
+			opt(&v.watchOptions)
+		}
+	}
+	if v.source != nil {
 		// AUTH-1: the watch's own source answers for its authorities.
-		if v.table, err = c.table.WithPeer(*o.source); err != nil {
+		if v.table, err = c.table.WithPeer(*v.source); err != nil {
 			return nil, fmt.Errorf("xds: %w", err)
 		}
 	}
-	if o.received {
-		v.table, v.received = v.table.ForReceived(), true
+	if v.received {
+		v.table = v.table.ForReceived()
 	}
 	return v, nil
 }
@@ -300,16 +300,16 @@ func (c *Client) place(kind resource.AnyType, r authority.Resolved, v *view, w *
 			err = fmt.Errorf("it is to be asked for in delta, and server %q is asked in state of the world", server.Name())
 		}
 		if err != nil {
-			return c.configError(kind, r.Name, err)
+			return err
 		}
 	}
-	t, err := c.typeOf(kind, r.Name)
+	t, err := c.typeOf(kind)
 	if err != nil {
 		return err
 	}
 	source, err := c.sources.find(c, v.table, place{r.Key(), v.scope}, r)
 	if err != nil {
-		return c.configError(kind, r.Name, err)
+		return err
 	}
 	w.Type, w.Source, w.Lane, w.Name = t, int32(source), int32(source), r.Name
 	if r.Spelling != "" {

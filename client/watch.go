@@ -42,24 +42,6 @@ func ExplicitWildcard() WatchOption { return func(o *watchOptions) { o.explicit 
 // collection's name in place of its URL.
 func ListByName() WatchOption { return func(o *watchOptions) { o.list = true } }
 
-func options(opts []WatchOption) (o watchOptions) {
-	if len(opts) > 0 {
-		o = applied(opts)
-	}
-	return o
-}
-
-// applied is apart because what options write to is on the heap.
-func applied(opts []WatchOption) watchOptions {
-	var o watchOptions
-	for _, opt := range opts {
-		if opt != nil {
-			opt(&o)
-		}
-	}
-	return o
-}
-
 // Watch is a live subscription. Its methods are safe for concurrent use.
 type Watch struct{ core }
 
@@ -103,10 +85,25 @@ func (x *subscription) tell(n *machine.Notice, c *Client, v *view, s follow.Sink
 		if !follow.Redirects(n) {
 			return false, false
 		}
-		tree = c.following(c.kindOf(n.TypeURL), asked{name: n.Name, view: v, watch: &x.watch}, s)
+		w := &x.watch
+		h := host{c, w.Type.Owner.(resource.AnyType), v, w.Lane}
+		if w.Wildcard {
+			tree = follow.Members(h, w.Type.URL, w.Name, w, s)
+		} else {
+			tree = follow.One(h, w.Type.URL, w.Name, nil, w, s)
+		}
 		x.tree.Store(tree)
 	}
-	return true, tree.Sink().Tell(n)
+	return tree.Take(n)
+}
+
+// leave ends the subscription, which may not have begun.
+func (x *subscription) leave(c *Client) {
+	x.answer.settle(c)
+	c.engine.Stop(&x.watch)
+	if tree := x.tree.Load(); tree != nil {
+		tree.End()
+	}
 }
 
 // sink hears what is told of a subscription, by its watch or by its tree.
@@ -115,13 +112,21 @@ type sink interface {
 	follow.Sink
 }
 
-// tellTo has a sink told of what was asked for, by a tree from the start if that has directives.
-func (x *subscription) tellTo(s sink, c *Client, kind resource.AnyType, a asked) {
-	if x.watch.Owner = s; a.at != nil {
-		tree := c.following(kind, a, s)
-		x.tree.Store(tree)
-		x.watch.Owner = tree.Sink()
+// tellTo has a sink told of what was asked for, by a tree from the start if that has directives or is a list
+// collection.
+func (x *subscription) tellTo(s sink, c *Client, kind resource.AnyType, v *view, a asked) {
+	if x.watch.Owner = s; a.at == nil && !a.list {
+		return
 	}
+	h := host{c, kind, v, x.watch.Lane}
+	var tree *follow.Tree
+	if a.list {
+		tree = follow.List(h, kind.TypeURL(), a.name, a.at, &x.watch, s)
+	} else {
+		tree = follow.One(h, kind.TypeURL(), a.name, a.at, &x.watch, s)
+	}
+	x.tree.Store(tree)
+	x.watch.Owner = tree.Sink()
 }
 
 // core is what all watches have in common.
@@ -230,12 +235,8 @@ func (w *core) end(err error) {
 	if s := w.set(); s != nil {
 		s.clear()
 	} else {
-		w.stop(&w.watch) // it may not have begun
+		w.leave(w.client)
 	}
-	if tree := w.tree.Load(); tree != nil {
-		tree.End()
-	}
-	w.answer.settle(w.client)
 	w.client.forget(w)
 	switch {
 	case plain:
@@ -304,7 +305,7 @@ type single struct {
 
 // ask begins the watch, of what was prepared.
 func (s *single) ask(kind resource.AnyType, a asked) (*Watch, error) {
-	s.tellTo(s, s.client, kind, a)
+	s.tellTo(s, s.client, kind, s.view, a)
 	return s.start()
 }
 

@@ -1,0 +1,153 @@
+package client
+
+import (
+	"slices"
+
+	"github.com/xdswatch/xdswatch/internal/follow"
+	"github.com/xdswatch/xdswatch/internal/machine"
+)
+
+// part is a name of a set, or the collection that a watch is of. What it is told comes in batches.
+type part struct {
+	*subscription
+	to       *batcher // of its lane
+	name     string   // as the program wrote it
+	caughtUp bool     // it was told of what was held when it began; true but of a wildcard and a glob
+	next     *part    // in a set, of the same canonical name in another spelling; guarded by the set's mu
+}
+
+// Tell implements engine.Sink.
+func (p *part) Tell(n *machine.Notice) bool {
+	if n.Kind == machine.NoticeCaughtUp {
+		p.caughtUp = true
+		return p.to.wantFlush()
+	}
+	if !p.Alive() {
+		return false
+	}
+	if taken, wantsFlush := p.tell(n, p.to.client, p.to.view, p); taken {
+		return wantsFlush
+	}
+	return p.hear(p.to.client.event(n))
+}
+
+// Alive implements [follow.Sink].
+func (p *part) Alive() bool { return !p.answer.over() && p.to.alive() }
+
+// Hear implements [follow.Sink].
+func (p *part) Hear(t *follow.Told) bool { return p.hear(p.to.client.followed(t)) }
+
+func (p *part) hear(ev Event[any]) bool {
+	of := news{answer: &p.answer}
+	if _, name := p.asked(); ev.Name == name {
+		// U-11: as the program wrote it.
+		ev.Asked, of.state = p.name, told(&ev)
+	}
+	return p.to.add(ev, of)
+}
+
+// Flush implements engine.Sink.
+func (p *part) Flush(last bool) {
+	p.to.pending = p.to.pending && !last
+	p.to.flush(last && p.caughtUp)
+}
+
+// receiver is who is given the batches of a watch or a set.
+type receiver struct {
+	*core
+	handler BatchHandler[any]
+	form    form
+	turn    chan struct{} // held by the dispatcher that calls the handler: those of several authorities may
+}
+
+func newReceiver(w *core, h BatchHandler[any], f form) *receiver {
+	return &receiver{w, h, f, make(chan struct{}, 1)}
+}
+
+// deliver hands a batch over, without what is of parts that left meanwhile: in a set one of the same name may
+// have come since. There is news for each event.
+func (r *receiver) deliver(b Batch[any], of []news) {
+	r.turn <- struct{}{}
+	defer func() { <-r.turn }()
+	r.handle(func() {
+		n := 0
+		for i := range b.Events {
+			if of[i].answer.over() {
+				continue
+			}
+			if n < i {
+				b.Events[n] = b.Events[i]
+			}
+			r.client.give(&b.Events[n], r.form)
+			n++
+		}
+		clear(b.Events[n:])
+		if b.Events = b.Events[:n]; n > 0 || b.Last {
+			r.handler(b)
+		}
+	})
+}
+
+// noTurn says whether no call of the handler runs: one may have events of parts that have left.
+func (r *receiver) noTurn() bool {
+	select {
+	case r.turn <- struct{}{}:
+		<-r.turn
+		return true
+	default:
+		return false
+	}
+}
+
+// maxBatch is how many events a batch holds at most.
+const maxBatch = 512
+
+// batcher collects the events of a lane; owned by its dispatcher.
+type batcher struct {
+	*receiver
+	events  []Event[any]
+	news    []news // of each event
+	pending bool   // a flush will come
+	open    bool   // a batch that was not the last was handed over
+}
+
+// news is whom an event is told to, and what that makes of the answer, as of [told].
+type news struct {
+	answer *answer
+	state  uint32
+}
+
+// add says whether a flush is to be asked for.
+func (b *batcher) add(ev Event[any], of news) bool {
+	if n := len(b.events); n == cap(b.events) { // few copies: most events are in batches that are full
+		room := min(max(1, 7*n), maxBatch-n)
+		b.events, b.news = slices.Grow(b.events, room), slices.Grow(b.news, room)
+	}
+	b.events, b.news = append(b.events, ev), append(b.news, of)
+	if len(b.events) == maxBatch {
+		b.handOver(false)
+	}
+	return b.wantFlush()
+}
+
+func (b *batcher) wantFlush() bool {
+	fresh := !b.pending
+	b.pending = true
+	return fresh
+}
+
+func (b *batcher) flush(last bool) {
+	if len(b.events) > 0 || last && b.open {
+		b.handOver(last)
+	}
+}
+
+// handOver has the answers that the events bring taken once the handler has had them.
+func (b *batcher) handOver(last bool) {
+	batch, news := Batch[any]{Events: b.events, Last: last}, b.news
+	b.events, b.news, b.open = nil, nil, !last
+	b.deliver(batch, news)
+	for _, n := range news {
+		n.answer.become(b.client, n.state)
+	}
+}
