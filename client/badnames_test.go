@@ -15,8 +15,9 @@ import (
 )
 
 // A name that cannot be asked for is refused at once, and nothing goes to the wire.
-// spec: ERR-12 AUTH-3
+// spec: ERR-12 AUTH-3 CTX-1
 func TestBadNames(t *testing.T) {
+	const reserved = `a key that begins with "xds." is the client's to set`
 	tests := []struct {
 		name string
 		is   error
@@ -41,7 +42,10 @@ func TestBadNames(t *testing.T) {
 		{"xdstp://known/", nil, "type at byte 14: is empty"},
 		{"xdstp://known//a", nil, "type at byte 14: is empty"},
 		{"xdstp://known/" + clusterName + "/a?k=1&k=2", nil, "a key is repeated"},
-		{"xdstp://known/" + clusterName + "/a?xds.node.id=1", nil, "one that the client adds itself"},
+		{"xdstp://known/" + clusterName + "/a?xds.node.id=1", nil, reserved}, // CTX-1
+		{"xdstp://known/" + clusterName + "/a?xds.node.id=1#entry=b", nil, reserved},
+		{"xdstp://known/" + clusterName + "/a#alt=xdstp://known/" + clusterName + "/b%3Fxds.node.id=1", nil, reserved},
+		{"xdstp://known/" + clusterName + "/a?k=@1", nil, "a value that begins with '@' is reserved"},
 	}
 	withKnown := func(c *client.Config) { c.Bootstrap.Authorities = map[string]bootstrap.Authority{"known": {}} }
 	inBubble(t, func(t *testing.T, r *rig) {

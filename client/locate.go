@@ -63,7 +63,7 @@ func (c *Client) placeOne(kind resource.AnyType, name string, v *view, w *machin
 	}
 	r, err := v.table.Resolve(kind.TypeURL(), name)
 	if err == nil {
-		err = c.inContext(kind, &r, false)
+		err = c.nameInContext(kind, &r, false, v.received)
 	}
 	if err != nil {
 		return asked{}, err
@@ -89,7 +89,7 @@ func (c *Client) placeAll(kind resource.AnyType, name string, v *view, w *machin
 	}
 	r, err := v.table.ResolveCollection(kind.TypeURL(), name)
 	if err == nil {
-		err = c.inContext(kind, &r, true)
+		err = c.nameInContext(kind, &r, true, v.received)
 	}
 	if err != nil {
 		return asked{}, err
@@ -188,32 +188,37 @@ func (c *Client) locator(kind resource.AnyType, text string, collection, receive
 	if err != nil {
 		return l, err
 	}
-	if err := l.CheckReserved(); err != nil && !received {
-		return l, err
-	}
-	if l.Scheme != xdstp.SchemeFile {
-		l.Name, err = c.applyContext(kind, l.Name, collection)
-	}
-	return l, err
+	return c.inContext(kind, l, collection, received)
 }
 
-// inContext gives a name that was found the parameters that the client adds.
-func (c *Client) inContext(kind resource.AnyType, r *authority.Resolved, collection bool) error {
-	if !xdstp.IsXDSTP(r.Name) || c.config.Context == nil && len(c.nodeParams) == 0 {
+// nameInContext is inContext for a name that was found.
+func (c *Client) nameInContext(kind resource.AnyType, r *authority.Resolved, collection, received bool) error {
+	adds := c.config.Context != nil || len(c.nodeParams) > 0
+	if !xdstp.IsXDSTP(r.Name) || !adds && !strings.Contains(r.Name, "?") {
 		return nil
 	}
 	n, err := xdstp.Parse(r.Name)
 	if err != nil {
 		return err
 	}
-	n, err = c.applyContext(kind, n, collection)
-	r.Call(n, cmp.Or(r.Spelling, r.Name))
+	l, err := c.inContext(kind, xdstp.Locator{Scheme: xdstp.SchemeXDSTP, Name: n}, collection, received)
+	r.Call(l.Name, cmp.Or(r.Spelling, r.Name))
 	return err
 }
 
-// applyContext adds what is the client's own: for collections of Listeners and Clusters
-// fields of the node, for all what the program's hook says (xRFC TP1, "Context parameters").
-func (c *Client) applyContext(kind resource.AnyType, n xdstp.Name, collection bool) (xdstp.Name, error) {
+// inContext looks at the context parameters that the program gave, and adds what is the client's own: for
+// collections of Listeners and Clusters fields of the node, for all what the program's hook says (xRFC TP1,
+// "Context parameters").
+func (c *Client) inContext(kind resource.AnyType, l xdstp.Locator, collection, received bool) (xdstp.Locator, error) {
+	if !received {
+		// CTX-1: xds.* is the client's.
+		if err := l.CheckReserved(); err != nil {
+			return l, err
+		}
+	}
+	if l.Scheme == xdstp.SchemeFile {
+		return l, nil
+	}
 	var ctx xdstp.Context
 	// CTX-3: the program's hook.
 	if c.config.Context != nil {
@@ -224,12 +229,13 @@ func (c *Client) applyContext(kind resource.AnyType, n xdstp.Name, collection bo
 		ctx.Node = slices.Concat(c.nodeParams, ctx.Node)
 	}
 	if err := ctx.Check(); err != nil {
-		return n, err
+		return l, err
 	}
-	return ctx.Apply(n), nil
+	l.Name = ctx.Apply(l.Name)
+	return l, nil
 }
 
-// canonical is the text under which a name is kept.
+// canonical is the text under which a name is kept, whoever named it.
 func (c *Client) canonical(kind resource.AnyType, name string) (string, error) {
 	if hasDirectives(name) {
 		l, err := c.locator(kind, name, false, true)
@@ -240,6 +246,6 @@ func (c *Client) canonical(kind resource.AnyType, name string) (string, error) {
 		return "", err
 	}
 	r := authority.Resolved{Name: canonical}
-	err = c.inContext(kind, &r, false)
+	err = c.nameInContext(kind, &r, false, true)
 	return r.Name, err
 }

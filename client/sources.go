@@ -284,9 +284,6 @@ func (c *Client) viewOf(opts []WatchOption) (v *view, err error) {
 			return nil, fmt.Errorf("xds: %w", err)
 		}
 	}
-	if v.received {
-		v.table = v.table.ForReceived()
-	}
 	return v, nil
 }
 
