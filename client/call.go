@@ -148,14 +148,8 @@ func (w *core) finishPlain() {
 	w.finish()
 }
 
-// quit is Stop. From outside, a call that is about to begin looks like one that runs, so it waits a moment
-// for either to end.
-func (w *core) quit() {
-	w.end(ErrStopped)
-	w.await()
-}
-
-// await gives a call of a watch that is over a moment.
+// await gives a call of a watch that is over a moment: from outside, one that is about to begin looks like one
+// that runs.
 func (w *core) await() {
 	if w.state.finished() || engine.InHandler() {
 		return

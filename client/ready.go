@@ -28,21 +28,13 @@ func (c *Client) Ready(ctx context.Context) error { return c.allReady(ctx, false
 // wrong with it. For the rest see [Client.Ready].
 func (c *Client) ReadyWithValues(ctx context.Context) error { return c.allReady(ctx, true) }
 
-// Ready blocks until the watch has had its first answer; see [Client.Ready]. If the watch has
-// ended it returns why.
-func (w *Watch) Ready(ctx context.Context) error { return w.ready(ctx, false) }
+// Ready blocks until the watch, or each resource that is in the set now, has had its first answer; see
+// [Client.Ready]. If the watch or the set has ended it returns why.
+func (w *core) Ready(ctx context.Context) error { return w.ready(ctx, false) }
 
-// ReadyWithValues blocks until the watch has a value, or its collection the first state; see
-// [Client.ReadyWithValues]. If the watch has ended it returns why.
-func (w *Watch) ReadyWithValues(ctx context.Context) error { return w.ready(ctx, true) }
-
-// Ready blocks until each resource that is in the set now has had its first answer; see
-// [Client.Ready]. If the set has ended it returns why.
-func (s *Set) Ready(ctx context.Context) error { return s.ready(ctx, false) }
-
-// ReadyWithValues blocks until each resource that is in the set now has a value; see
-// [Client.ReadyWithValues]. If the set has ended it returns why.
-func (s *Set) ReadyWithValues(ctx context.Context) error { return s.ready(ctx, true) }
+// ReadyWithValues blocks until the watch, or each resource that is in the set now, has a value, or the
+// collection its first state; see [Client.ReadyWithValues]. If the watch or the set has ended it returns why.
+func (w *core) ReadyWithValues(ctx context.Context) error { return w.ready(ctx, true) }
 
 // maxLacking is how many resources a [NotReadyError] names.
 const maxLacking = 8

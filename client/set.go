@@ -97,7 +97,7 @@ func (s *Set) enter(m *part, a asked) bool {
 }
 
 // Remove ends the subscriptions to resources; it ignores names that are not in the set. After it
-// returns, no call of the handler begins that has events of them; see [Watch.Stop]. A name in a
+// returns, no call of the handler begins that has events of them; see [Set.Stop]. A name in a
 // spelling that was not added removes all spellings of it.
 func (s *Set) Remove(names ...string) {
 	removed := false
@@ -176,12 +176,3 @@ func (s *Set) listed() []*part {
 	}
 	return all
 }
-
-// Stop ends the set, as [Watch.Stop] does.
-func (s *Set) Stop() { s.quit() }
-
-// Done is closed when the set has ended; see [Watch.Done].
-func (s *Set) Done() <-chan struct{} { return s.core.Done() }
-
-// Err is nil while the set lives, then says why it ended: see [Watch.Err].
-func (s *Set) Err() error { return s.core.Err() }

@@ -45,19 +45,6 @@ func ListByName() WatchOption { return func(o *watchOptions) { o.list = true } }
 // Watch is a live subscription. Its methods are safe for concurrent use.
 type Watch struct{ core }
 
-// Stop ends the watch. After it returns, no call of the handler begins. It does not wait for a
-// call that runs, except for some ten milliseconds at most for one that is just beginning. The
-// handler may call it. A second call does nothing.
-func (w *Watch) Stop() { w.core.quit() }
-
-// Done is closed when the watch has ended and the last call of its handler has returned. No
-// handler may wait for it, be it this watch's or another's.
-func (w *Watch) Done() <-chan struct{} { return w.core.Done() }
-
-// Err is nil while the watch lives, then says why it ended: [ErrStopped], [ErrClosed], its context's
-// error, with the cause where that is another, [ErrHandlerExited] or a [*PanicError]. It is set before Done is closed.
-func (w *Watch) Err() error { return w.core.Err() }
-
 // subscription is a name or a collection that the program asks for, by a watch or in a set.
 // What each call of a handler needs stands first: where one resource has many watches, memory decides.
 type subscription struct {
@@ -129,7 +116,7 @@ func (x *subscription) tellTo(s sink, c *Client, kind resource.AnyType, v *view,
 	x.watch.Owner = tree.Sink()
 }
 
-// core is what all watches have in common.
+// core is what watches and sets have in common. Its exported methods are theirs.
 type core struct {
 	client       *Client
 	view         *view
@@ -264,6 +251,16 @@ func (w *core) alive() bool {
 	return (w.tie == nil || w.tie.ctx.Err() == nil) && !w.client.closed.Load() && !w.state.over()
 }
 
+// Stop ends the watch, or the set. After it returns, no call of the handler begins. It does not wait for a
+// call that runs, except for some ten milliseconds at most for one that is just beginning. The
+// handler may call it. A second call does nothing.
+func (w *core) Stop() {
+	w.end(ErrStopped)
+	w.await()
+}
+
+// Done is closed when the watch, or the set, has ended and the last call of its handler has returned. No
+// handler may wait for it, be it this watch's or another's.
 func (w *core) Done() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -285,6 +282,8 @@ func (w *core) itsEnding() *ending {
 	return w.ending
 }
 
+// Err is nil while the watch, or the set, lives, then says why it ended: [ErrStopped], [ErrClosed], its context's
+// error, with the cause where that is another, [ErrHandlerExited] or a [*PanicError]. It is set before Done is closed.
 func (w *core) Err() error {
 	if t := w.tie; t != nil && t.ctx.Err() != nil {
 		w.end(ctxerr.Of(t.ctx)) // which its context may not have come to
