@@ -22,6 +22,7 @@ import (
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/internal/ctxerr"
 	"github.com/xdswatch/xdswatch/internal/engine"
+	"github.com/xdswatch/xdswatch/internal/keeper"
 	"github.com/xdswatch/xdswatch/internal/listing"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/internal/ondemand"
@@ -77,7 +78,7 @@ type Client struct {
 	gets    *ondemand.Pool[getKey, *lookup] // what Get keeps
 	foreign foreign
 	files   badFiles
-	keeper  *keeper // nil without a store
+	keeper  *keeper.Keeper // nil without a store
 }
 
 // New makes a client. It validates the whole configuration and joins all faults into one error.
@@ -120,7 +121,7 @@ func New(config Config) (*Client, error) {
 		config.Logger.Info(notice)
 	}
 	if config.Store != nil {
-		c.keeper = newKeeper(c)
+		c.keeper = keeper.New(shelves{c}, config.Logger, config.StoreTypes)
 		ec.Store = c.keeper
 	}
 	c.engine = engine.New(ec)
@@ -357,7 +358,7 @@ func (c *Client) Close() error {
 	}
 	c.engine.Close()
 	if c.keeper != nil {
-		c.keeper.close()
+		c.keeper.Close()
 	}
 	c.endAll()
 	close(c.ended)

@@ -134,10 +134,10 @@ func (c *Client) Gauges() Gauges {
 	all := Gauges{
 		Servers: c.health(g.Connected), Resources: resourceCounts(g.Counts),
 		Accepted: c.accepted(g.Accepted), Updated: updatedTypes(g.Counts), Throttled: c.throttled(g.Throttled),
-		Blocked: blockedHandlers(g.Blocked), CredentialFiles: c.files.reports(), Unsaved: c.keeper.unsaved(),
+		Blocked: blockedHandlers(g.Blocked), CredentialFiles: c.files.reports(),
 	}
-	if c.config.Store != nil {
-		all.Stale = staleCounts(g.Counts)
+	if c.keeper != nil {
+		all.Stale, all.Unsaved = staleCounts(g.Counts), &Unsaved{c.keeper.Unsaved()}
 	}
 	return all
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/xdswatch/xdswatch/authority"
+	"github.com/xdswatch/xdswatch/internal/keeper"
+	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
 )
 
@@ -37,7 +39,7 @@ type Store interface {
 }
 
 // ErrNotSaved is the error of [Store.Save] if nothing was saved, and may be a moment later.
-var ErrNotSaved = errors.New("xds: the store has saved nothing")
+var ErrNotSaved = keeper.ErrNotSaved
 
 // StoreSection is a part of a store: the resources of one type that one source answers for. All of
 // its fields together are its key.
@@ -110,25 +112,59 @@ func isSecret(name string) bool {
 	return short == "Secret"
 }
 
-// shelf finds or makes the record of a section.
-func (k *keeper) shelf(at sectionKey) *shelf {
-	s := k.shelves[at]
-	if s == nil {
-		place := k.client.sources.source(at.source).place
-		s = &shelf{StoreSection: StoreSection{
-			Type: at.typeURL, Authority: place.Authority, Scope: place.scope, Source: place.Peer, Node: k.client.node,
-			Parameters: encodeParams(k.client.paramsOf(place.Key)),
-		}}
-		switch {
-		case place.Old:
-			s.Authority = authority.OldLabel
-		case place.Default:
-			s.Authority = "#default"
-		}
-		k.shelves[at] = s
+// shelves is the store of a client, as its keeper needs it; it implements [keeper.Host].
+type shelves struct{ *Client }
+
+// Section implements [keeper.Host].
+func (c shelves) Section(source int, typeURL string) (s keeper.Section, authorityLabel string) {
+	place := c.sources.source(source).place
+	at := StoreSection{
+		Type: typeURL, Authority: place.Authority, Scope: place.scope, Source: place.Peer, Node: c.node,
+		Parameters: encodeParams(c.paramsOf(place.Key)),
 	}
-	return s
+	switch {
+	case place.Old:
+		at.Authority = authority.OldLabel
+	case place.Default:
+		at.Authority = "#default"
+	}
+	return shelf{c.config.Store, at}, at.Authority
 }
+
+// Servers implements [keeper.Host].
+func (c shelves) Servers(source int) []int { return c.sources.source(source).servers }
+
+// URI implements [keeper.Host].
+func (c shelves) URI(server int) string { return c.server(server).Name() }
+
+// Loaded implements [keeper.Host].
+func (c shelves) Loaded(l machine.Loaded) { c.engine.Loaded(l) }
+
+// Left implements [keeper.Host].
+func (c shelves) Left(p any) { c.left("Config.Store", "", p) }
+
+// shelf is a section of the program's store; it implements [keeper.Section].
+type shelf struct {
+	Store
+	at StoreSection
+}
+
+// Load implements [keeper.Section].
+func (s shelf) Load(names []string, yield func(keeper.Resource)) error {
+	return s.Store.Load(s.at, names, func(r StoredResource) { yield(keeper.Resource(r)) })
+}
+
+// Save implements [keeper.Section].
+func (s shelf) Save(changes []keeper.Resource) error {
+	own := slices.Grow([]StoredResource(nil), len(changes))
+	for _, c := range changes {
+		own = append(own, StoredResource(c))
+	}
+	return s.Store.Save(s.at, own)
+}
+
+// Names implements [keeper.Section].
+func (s shelf) Names() ([]string, error) { return s.Store.Names(s.at) }
 
 // encodeParams writes dynamic parameters as a text.
 func encodeParams(params map[string]string) string {

@@ -1,4 +1,4 @@
-package client
+package keeper
 
 import (
 	"fmt"

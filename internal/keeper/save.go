@@ -1,7 +1,8 @@
-package client
+package keeper
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -10,13 +11,44 @@ import (
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
+const (
+	// maxSave is how many bytes of resources one Save has, about, and maxChanges how many changes.
+	maxSave, maxChanges = 512 << 10, 4096
+)
+
+// save has the store keep what changed, and says whether it has.
+func (k *Keeper) save() (all bool) {
+	k.mu.Lock()
+	taken := k.waits
+	k.waits, k.saving = backlog{limit: maxBacklog}, taken.since
+	k.mu.Unlock()
+	by := map[key][]machine.Keep{}
+	for _, b := range taken.kept {
+		at := key{b.Source, b.TypeURL}
+		by[at] = append(by[at], b)
+	}
+	var left []machine.Keep
+	w := saving{Keeper: k}
+	for _, at := range slices.SortedFunc(maps.Keys(by), compareKeys) {
+		w.shelf = k.shelf(at)
+		left = append(left, w.save(by[at])...)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.saving = time.Time{}
+	if len(left) > 0 {
+		k.waits.putBack(left, taken.since)
+	}
+	return len(left) == 0
+}
+
 // saving is a save under way. A load saves each of its resources, so what is needed for one is used again
 // for the next.
 type saving struct {
-	*keeper
+	*Keeper
 	*shelf
 
-	next  []StoredResource
+	next  []Resource
 	bytes []byte        // of them
 	out   wire.Resource // that is written
 }
@@ -42,7 +74,7 @@ func (w *saving) save(kept []machine.Keep) (left []machine.Keep) {
 		for j := range kept[i].Changes {
 			c := &kept[i].Changes[j]
 			if c.Server != server {
-				server, uri = c.Server, w.client.server(c.Server).Name()
+				server, uri = c.Server, w.host.URI(c.Server)
 			}
 			w.add(c, uri)
 			if len(w.bytes) < maxSave && len(w.next) < maxChanges {
@@ -72,7 +104,7 @@ func (w *saving) room(kept []machine.Keep) {
 
 // add adds a change to the next Save.
 func (w *saving) add(c *machine.Kept, server string) {
-	r := StoredResource{Name: c.Name, Server: server, Updated: time.Unix(0, c.Updated)}
+	r := Resource{Name: c.Name, Server: server, Updated: time.Unix(0, c.Updated)}
 	if c.Expires != 0 {
 		r.Expires = time.Unix(0, c.Expires)
 	}
@@ -88,10 +120,9 @@ func (w *saving) flush() bool {
 	if len(w.next) == 0 {
 		return true
 	}
-	changes := w.next
-	err := w.guard(func() error { return w.store.Save(w.StoreSection, changes) })
+	err := w.keep(w.shelf, w.next)
 	w.next, w.bytes = w.next[:0], w.bytes[:0]
-	if w.complain("the store has a fault while it keeps resources", w.StoreSection, err); errors.Is(err, ErrNotSaved) {
+	if errors.Is(err, ErrNotSaved) {
 		return false
 	}
 	w.saved = true
@@ -102,17 +133,17 @@ func (w *saving) flush() bool {
 func (w *saving) settle(k *machine.Keep) {
 	var names []string
 	err := w.guard(func() (err error) {
-		names, err = w.store.Names(w.StoreSection)
+		names, err = w.Names()
 		return err
 	})
-	w.complain("the store cannot say what it keeps", w.StoreSection, err)
+	w.complain("the store cannot say what it keeps", w.shelf, err)
 	known := make(map[string]bool, len(k.Known))
 	for _, name := range k.Known {
 		known[name] = true
 	}
 	for _, name := range names {
 		if !known[name] && k.Covers(name) {
-			w.next = append(w.next, StoredResource{Name: name})
+			w.next = append(w.next, Resource{Name: name})
 		}
 	}
 }
@@ -130,8 +161,8 @@ func (w *saving) encode(c *machine.Kept) {
 		r.TypeURL = []byte(wire.LocatorURL)
 	default:
 		// LKG-1: nothing with inline keys is written.
-		if err := w.check(w.Type, c.Raw); err != nil {
-			w.deny(c.Name, w.StoreSection, err)
+		if err := w.check(w.typeURL, c.Raw); err != nil {
+			w.deny(c.Name, w.shelf, err)
 			return
 		}
 	}
@@ -140,21 +171,21 @@ func (w *saving) encode(c *machine.Kept) {
 
 // check says why a resource may not be written. Of a type of the program's own, that is no linked
 // message, the program answers for the content.
-func (k *keeper) check(typeURL string, raw []byte) error {
+func (k *Keeper) check(typeURL string, raw []byte) error {
 	err := k.scanner.Check(typeURL, raw)
 	if err == nil {
 		return nil
 	}
-	if unknown, ok := errors.AsType[*inlinekeys.UnknownError](err); ok && unknown.TypeURL == typeURL && slices.Contains(k.client.config.StoreTypes, typeURL) {
+	if unknown, ok := errors.AsType[*inlinekeys.UnknownError](err); ok && unknown.TypeURL == typeURL && slices.Contains(k.own, typeURL) {
 		return nil
 	}
 	return err
 }
 
 // deny logs the first of a type that is not kept.
-func (k *keeper) deny(name string, s StoreSection, err error) {
-	if !k.denied[s.Type] {
-		k.denied[s.Type] = true
-		k.client.config.Logger.Warn("a resource is not kept in the store; others of the type may be kept", "type", s.Type, "name", name, "reason", err.Error(), "authority", s.Authority)
+func (k *Keeper) deny(name string, s *shelf, err error) {
+	if !k.denied[s.typeURL] {
+		k.denied[s.typeURL] = true
+		k.logger.Warn("a resource is not kept in the store; others of the type may be kept", "type", s.typeURL, "name", name, "reason", err.Error(), "authority", s.authority)
 	}
 }

@@ -1,4 +1,4 @@
-package client
+package keeper
 
 import (
 	"cmp"
@@ -19,7 +19,7 @@ const partOfLoad = 512
 const century = 100 * 365 * 24 * time.Hour
 
 // load answers what the machine looks for.
-func (k *keeper) load() {
+func (k *Keeper) load() {
 	k.mu.Lock()
 	loads := k.loads
 	k.loads = nil
@@ -28,14 +28,14 @@ func (k *keeper) load() {
 		k.save() // LKG-5: what was removed a moment ago is not loaded
 	}
 	for _, l := range loads {
-		ld := loading{keeper: k, Load: l}
+		ld := loading{Keeper: k, Load: l}
 		ld.run()
 	}
 }
 
 // loading is a load under way.
 type loading struct {
-	*keeper
+	*Keeper
 	*machine.Load
 
 	now     time.Time
@@ -47,32 +47,32 @@ type loading struct {
 }
 
 func (l *loading) run() {
-	section := l.shelf(sectionKey{l.Source, l.TypeURL}).StoreSection
+	s := l.shelf(key{l.Source, l.TypeURL})
 	l.now, l.servers = time.Now(), map[string]int{}
-	for _, i := range slices.Backward(l.client.sources.source(l.Source).servers) {
-		l.servers[l.client.server(i).Name()] = i
+	for _, i := range slices.Backward(l.host.Servers(l.Source)) {
+		l.servers[l.host.URI(i)] = i
 	}
 	names := l.Names
 	if l.All {
 		names = nil
 	}
-	err := l.guard(func() error { return l.store.Load(section, names, l.take) })
-	l.complain("the store cannot be read in whole", section, err)
+	err := l.guard(func() error { return s.Load(names, l.take) })
+	l.complain("the store cannot be read in whole", s, err)
 	if l.passed > 0 {
-		l.client.config.Logger.Warn("resources of the store are passed over", "type", l.TypeURL, "count", l.passed, "error", l.why.Error())
+		l.logger.Warn("resources of the store are passed over", "type", l.TypeURL, "count", l.passed, "error", l.why.Error())
 	}
-	l.client.engine.Loaded(machine.Loaded{Load: l.Load, Entries: l.part, Last: true})
+	l.host.Loaded(machine.Loaded{Load: l.Load, Entries: l.part, Last: true})
 }
 
 // take takes what the store has of a name.
-func (l *loading) take(r StoredResource) {
+func (l *loading) take(r Resource) {
 	e, err := l.entry(&r)
 	if err != nil {
 		l.passed, l.why = l.passed+1, cmp.Or(l.why, fmt.Errorf("%s: %w", r.Name, err))
 		return
 	}
 	if l.part = append(l.part, e); len(l.part) == partOfLoad {
-		l.client.engine.Loaded(machine.Loaded{Load: l.Load, Entries: l.part})
+		l.host.Loaded(machine.Loaded{Load: l.Load, Entries: l.part})
 		l.part = make([]machine.Kept, 0, partOfLoad)
 	}
 }
@@ -84,7 +84,7 @@ var (
 )
 
 // entry reads what the store has of a name.
-func (l *loading) entry(r *StoredResource) (e machine.Kept, err error) {
+func (l *loading) entry(r *Resource) (e machine.Kept, err error) {
 	server, ok := l.servers[r.Server]
 	// LKG-9: another server is skipped.
 	if !ok {
