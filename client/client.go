@@ -89,7 +89,7 @@ func New(config Config) (*Client, error) {
 		return nil, errors.New("xds: Config.Bootstrap is nil; see bootstrap.Load and bootstrap.Server")
 	}
 	boot := config.Bootstrap.WithDefaults()
-	if err := errors.Join(boot.Validate(), guardFaults(config.Guards), config.storeFaults()); err != nil {
+	if err := errors.Join(boot.Validate(), config.typeFaults()); err != nil {
 		return nil, err
 	}
 	table, err := authority.New(boot)

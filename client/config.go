@@ -2,14 +2,18 @@ package client
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/internal/engine"
@@ -125,7 +129,8 @@ type Config struct {
 	// DeletionPolicy is that of all types that are not in Deletions. DeletionKeep has the effect
 	// of the feature ignore_resource_deletion at each server (gRFC A53).
 	DeletionPolicy DeletionPolicy
-	// Deletions are policies by type URL; a list collection has a type of its own.
+	// Deletions are policies by type URL; a list collection has a type of its own. [New] refuses a key that is no
+	// type URL.
 	Deletions map[string]DeletionPolicy
 	// MaxResourceSize is the largest resource that the client accepts, in bytes of its payload.
 	// 0 means 16 MiB; negative no bound but that of a message. The client NACKs a larger one,
@@ -157,7 +162,7 @@ type Config struct {
 	// StoreTypes are the URLs of further types that Store may keep, beside Listener,
 	// RouteConfiguration, ScopedRouteConfiguration, VirtualHost, Cluster, ClusterLoadAssignment,
 	// LbEndpoint, TypedExtensionConfig and Runtime, and their list collections. For a type that is no
-	// message which the program links, the program answers for the content. [New] refuses a Secret.
+	// message which the program links, the program answers for the content. [New] refuses a Secret, and what is no type URL.
 	StoreTypes []string
 
 	// HandlerTimeout is how long a handler, a guard or a function of Trace or Metrics may run
@@ -198,6 +203,31 @@ const (
 	wrapperFeature = "xds.config.resource-in-sotw"
 	ttlFeature     = "xds.config.supports-resource-ttl"
 )
+
+// typeFaults says which texts that should be URLs of types are none: what is configured for them would be for nothing.
+func (c Config) typeFaults() error {
+	var faults []error
+	refuse := func(field, url, why string) {
+		faults = append(faults, fmt.Errorf("xds: Config.%s: %q %s", field, url, why))
+	}
+	check := func(field, url string) {
+		if host, name, _ := strings.Cut(url, "/"); host == "" || !protoreflect.FullName(name).IsValid() {
+			refuse(field, url, "is no type URL; want "+resource.TypePrefix+" and the full name of a message")
+		}
+	}
+	for _, url := range slices.Sorted(maps.Keys(c.Deletions)) {
+		check("Deletions", url)
+	}
+	for _, url := range slices.Sorted(maps.Keys(c.Guards)) {
+		check("Guards", url)
+	}
+	for _, url := range c.StoreTypes {
+		if check("StoreTypes", url); isSecret(url) {
+			refuse("StoreTypes", url, "is a Secret, which is never kept")
+		}
+	}
+	return errors.Join(faults...)
+}
 
 // afterDeletion is how long a value is held whose resource is deleted, by its type.
 func (c Config) afterDeletion(typeURL string) time.Duration {

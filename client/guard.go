@@ -1,13 +1,7 @@
 package client
 
 import (
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
-
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/xdswatch/xdswatch/internal/machine"
 )
@@ -109,36 +103,4 @@ func (c *Client) judge(p *machine.Proposal) (err error) {
 		}
 	}
 	return nil
-}
-
-// shortTypes are the usual abbreviations of Envoy's types.
-var shortTypes = map[string]string{
-	"lds": "envoy.config.listener.v3.Listener", "rds": "envoy.config.route.v3.RouteConfiguration",
-	"srds": "envoy.config.route.v3.ScopedRouteConfiguration", "vhds": "envoy.config.route.v3.VirtualHost",
-	"cds": "envoy.config.cluster.v3.Cluster", "eds": "envoy.config.endpoint.v3.ClusterLoadAssignment",
-	"leds": "envoy.config.endpoint.v3.LbEndpoint", "sds": "envoy.extensions.transport_sockets.tls.v3.Secret",
-	"rtds": "envoy.service.runtime.v3.Runtime", "ecds": "envoy.config.core.v3.TypedExtensionConfig",
-}
-
-// guardFaults are the keys of Config.Guards that are no URL of a type, and would guard nothing.
-func guardFaults(guards map[string][]Guard) error {
-	const prefix = "type.googleapis.com/"
-	var faults []error
-	for _, url := range slices.Sorted(maps.Keys(guards)) {
-		host, name, ok := strings.Cut(url, "/")
-		if ok && host != "" && protoreflect.FullName(name).IsValid() {
-			continue
-		}
-		hint := ""
-		if long, ok := shortTypes[strings.ToLower(url)]; ok {
-			name = long
-		} else if name = strings.TrimLeft(url, "/"); !strings.Contains(name, ".") {
-			name = ""
-		}
-		if protoreflect.FullName(name).IsValid() {
-			hint = fmt.Sprintf("; did you mean %q?", prefix+name)
-		}
-		faults = append(faults, fmt.Errorf("xds: Config.Guards: %q is no type URL%s", url, hint))
-	}
-	return errors.Join(faults...)
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/eds"
+	"github.com/xdswatch/xdswatch/resource/sds"
 	"github.com/xdswatch/xdswatch/testutil"
 	"github.com/xdswatch/xdswatch/transport"
 )
@@ -370,22 +371,29 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// A guard of something that is no type would guard nothing.
+// What is configured for something that is no type would be for nothing.
 //
-// spec: U-9
-func TestNewRefusesGuardsOfNothing(t *testing.T) {
+// spec: U-9 LKG-1
+func TestNewRefusesWhatIsNoType(t *testing.T) {
 	boot, err := bootstrap.Server("127.0.0.1:1")
 	must(t, err)
 	guards := map[string][]client.Guard{cds.Type.TypeURL(): nil, "example.com/a.B": nil}
-	for _, key := range []string{"cds", "envoy.config.cluster.v3.Cluster", "type.googleapis.com/", "clusters", ""} {
+	for _, key := range []string{"cds", "envoy.config.cluster.v3.Cluster", "type.googleapis.com/", ""} {
 		guards[key] = []client.Guard{client.MinResources(1)}
 	}
-	const want = `xds: Config.Guards: "" is no type URL
-xds: Config.Guards: "cds" is no type URL; did you mean "type.googleapis.com/envoy.config.cluster.v3.Cluster"?
-xds: Config.Guards: "clusters" is no type URL
-xds: Config.Guards: "envoy.config.cluster.v3.Cluster" is no type URL; did you mean "type.googleapis.com/envoy.config.cluster.v3.Cluster"?
-xds: Config.Guards: "type.googleapis.com/" is no type URL`
-	if c, err := client.New(client.Config{Bootstrap: boot, Guards: guards}); c != nil || err == nil || err.Error() != want {
+	deletions := map[string]client.DeletionPolicy{cds.Type.TypeURL(): client.DeletionKeep, "cds": client.DeletionKeep}
+	secrets := sds.Type.TypeURL()
+	types := []string{cds.Type.TypeURL(), "example.com/a.B", "nonsense", secrets, secrets + "Collection"}
+	const none = " is no type URL; want type.googleapis.com/ and the full name of a message\n"
+	const want = `xds: Config.Deletions: "cds"` + none +
+		`xds: Config.Guards: ""` + none +
+		`xds: Config.Guards: "cds"` + none +
+		`xds: Config.Guards: "envoy.config.cluster.v3.Cluster"` + none +
+		`xds: Config.Guards: "type.googleapis.com/"` + none +
+		`xds: Config.StoreTypes: "nonsense"` + none +
+		`xds: Config.StoreTypes: "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret" is a Secret, which is never kept` + "\n" +
+		`xds: Config.StoreTypes: "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.SecretCollection" is a Secret, which is never kept`
+	if c, err := client.New(client.Config{Bootstrap: boot, Guards: guards, Deletions: deletions, StoreTypes: types}); c != nil || err == nil || err.Error() != want {
 		t.Errorf("error %v\nwant %s", err, want)
 	}
 }

@@ -1,8 +1,6 @@
 package client
 
 import (
-	"errors"
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -90,25 +88,9 @@ func (c Config) stores(typeURL string) bool {
 	return slices.Contains(storable, strings.TrimSuffix(name, "Collection")) || slices.Contains(c.StoreTypes, typeURL)
 }
 
-// errStoreSecret refuses the type that is never kept.
-var errStoreSecret = errors.New("a Secret is never kept")
-
-// storeFaults says what is wrong with Config.StoreTypes.
-func (c Config) storeFaults() error {
-	for _, url := range c.StoreTypes {
-		name, ok := strings.CutPrefix(url, resource.TypePrefix)
-		switch {
-		case !ok || name == "":
-			return fmt.Errorf("xds: Config.StoreTypes: %q is no type URL; want %q and the full name of a message", url, resource.TypePrefix)
-		case isSecret(name):
-			return fmt.Errorf("xds: Config.StoreTypes: %q: %w", url, errStoreSecret)
-		}
-	}
-	return nil
-}
-
-func isSecret(name string) bool {
-	short := strings.TrimSuffix(name[strings.LastIndexByte(name, '.')+1:], "Collection")
+// isSecret says whether a type URL is of a Secret, or of a list of them.
+func isSecret(typeURL string) bool {
+	short := strings.TrimSuffix(typeURL[strings.LastIndexByte(typeURL, '.')+1:], "Collection")
 	return short == "Secret"
 }
 

@@ -206,21 +206,6 @@ func TestSecretsAreNotStored(t *testing.T) {
 	})
 }
 
-// spec: LKG-1
-func TestStoreTypes(t *testing.T) {
-	boot, err := bootstrap.Server("127.0.0.1:1")
-	must(t, err)
-	for url, want := range map[string]string{
-		sds.Type.TypeURL(): "a Secret is never kept", resource.TypePrefix + "envoy.extensions.transport_sockets.tls.v3.SecretCollection": "a Secret is never kept",
-		"nonsense": "is no type URL",
-	} {
-		_, err := client.New(client.Config{Bootstrap: boot, StoreTypes: []string{url}})
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: error is %v, want %q", url, err, want)
-		}
-	}
-}
-
 // brittle is a store that does what a script of its own says.
 type brittle struct {
 	mu    sync.Mutex
