@@ -26,6 +26,7 @@ import (
 	"github.com/xdswatch/xdswatch/internal/listing"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/internal/ondemand"
+	"github.com/xdswatch/xdswatch/internal/sources"
 	"github.com/xdswatch/xdswatch/resource"
 	"github.com/xdswatch/xdswatch/transport"
 	"github.com/xdswatch/xdswatch/xdstp"
@@ -61,7 +62,7 @@ type Client struct {
 	ownBytes []byte // the node, encoded, but for Config.Node
 	engine   *engine.Engine
 	table    *authority.Table
-	sources  sources
+	sources  *sources.Sources
 	layouts  listing.Layouts
 	view     *view // of watches that bring nothing along
 	// nodeParams are added to collections of Listeners and Clusters.
@@ -146,7 +147,7 @@ func (c *Client) engineConfig() (engine.Config, error) {
 		Trace:           c.tracer(),
 		Metrics:         c.counters(),
 	}
-	err = c.sources.start(c, &ec)
+	err = c.newSources(&ec)
 	return ec, err
 }
 

@@ -38,7 +38,7 @@ func (c *Client) Connect(server string) (*Connection, error) {
 // overGRPC finds a server by its URI.
 func (c *Client) overGRPC(uri string) (int, error) {
 	known := false
-	for i, s := range *c.sources.servers.Load() {
+	for i, s := range c.sources.Servers() {
 		if s.Name() != uri && s.URI != uri {
 			continue
 		}

@@ -109,10 +109,10 @@ func (c *Client) Dump() []State { return slices.Collect(c.States()) }
 // of the client meanwhile. After Close it yields nothing.
 func (c *Client) States(typeURLs ...string) iter.Seq[State] {
 	return func(yield func(State) bool) {
-		scopes := c.sources.scopeNames()
+		scopes := c.sources.Scopes()
 		for r := range c.engine.Resources(typeURLs...) {
 			if r.Scope >= len(scopes) { // it is new
-				scopes = c.sources.scopeNames()
+				scopes = c.sources.Scopes()
 			}
 			if c.closed.Load() || !yield(c.state(r, scopes)) {
 				return

@@ -36,8 +36,4 @@ func Live(c *Client) int {
 func Connections(c *Client) int { return c.engine.Connections() }
 
 // Sources is how many sources the client has made.
-func Sources(c *Client) int {
-	c.sources.mu.Lock()
-	defer c.sources.mu.Unlock()
-	return len(c.sources.placed)
-}
+func Sources(c *Client) int { return c.sources.Len() }

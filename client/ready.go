@@ -226,7 +226,7 @@ func (x *subscription) compare(y *subscription) int {
 // lacking says what is known of what is waited for: of the first that it leads to and that has no answer, if it
 // leads elsewhere.
 func (c *Client) lacking(x *subscription) Lacking {
-	l := Lacking{Status: Status(machine.StatusRequested.String()), Server: c.server(c.sources.first(&x.watch)).Name()}
+	l := Lacking{Status: Status(machine.StatusRequested.String()), Server: c.server(c.first(&x.watch)).Name()}
 	l.Type, l.Name = x.asked()
 	known := c.engine.Known(&x.watch)
 	if len(known) == 0 {
@@ -238,7 +238,7 @@ func (c *Client) lacking(x *subscription) Lacking {
 			r, l.Locator = to, to.Name
 		}
 	}
-	s := c.state(r, c.sources.scopeNames())
+	s := c.state(r, c.sources.Scopes())
 	if l.Status, l.Server, l.Err = s.Status, s.Server, s.Err; s.Reason != 0 && l.Err == nil {
 		l.Err = c.absence(s.Type, s.Name, s.Server, s.Reason)
 	}

@@ -1,12 +1,7 @@
 package client
 
 import (
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/xdswatch/xdswatch/authority"
@@ -14,9 +9,8 @@ import (
 	"github.com/xdswatch/xdswatch/internal/apiv2"
 	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/internal/machine"
-	"github.com/xdswatch/xdswatch/internal/wire"
+	"github.com/xdswatch/xdswatch/internal/sources"
 	"github.com/xdswatch/xdswatch/resource"
-	"github.com/xdswatch/xdswatch/transport"
 )
 
 // FromSource gives a watch a source of its own, which goes before the bootstrap's: the one that
@@ -73,116 +67,26 @@ func AtStartup(s bootstrap.Subscription) WatchOption {
 	}
 }
 
-// place is the key of a source: who answers for a name, and the scope.
-type place struct {
-	authority.Key
-	scope string
-}
-
-// sources are the servers and sources that the machine knows. They only grow.
-type sources struct {
-	servers atomic.Pointer[[]bootstrap.ManagementServer] // by machine server
-
-	mu     sync.Mutex
-	byKey  map[string]int    // servers
-	placed map[place]int     // machine sources
-	apart  map[[2]string]int // machine scopes: of a scope and a peer
-	scopes []string          // what states call them, by machine scope
-	all    []located         // by machine source
-}
-
-// located is a machine source.
-type located struct {
-	place
-	servers []int
-}
-
 // server is one that the machine knows.
-func (c *Client) server(i int) bootstrap.ManagementServer { return (*c.sources.servers.Load())[i] }
+func (c *Client) server(i int) bootstrap.ManagementServer { return c.sources.Server(i) }
 
-// start makes the sources of the bootstrap.
-func (s *sources) start(c *Client, ec *engine.Config) error {
-	s.servers.Store(&[]bootstrap.ManagementServer{})
-	s.byKey, s.placed, s.apart = map[string]int{}, map[place]int{}, map[[2]string]int{{}: 0}
-	s.scopes = []string{""}
-	var faults []error
-	for _, from := range c.table.Sources() {
-		servers, source, err := s.add(c, c.table, place{Key: from.Key}, from.Servers, from.FallbackOnReachabilityOnly)
-		faults = append(faults, err)
-		ec.Servers, ec.Sources = append(ec.Servers, servers...), append(ec.Sources, source)
-	}
-	return errors.Join(faults...)
+// first is the server that a watch's source prefers.
+func (c *Client) first(w *machine.Watch) int { return c.sources.Source(int(w.Source)).Servers[0] }
+
+// newSources makes the sources of the bootstrap, and has the engine know them.
+func (c *Client) newSources(ec *engine.Config) (err error) {
+	c.sources, ec.Servers, ec.Sources, err = sources.New(sources.Config{
+		Override: c.config.override, Make: c.engineServer, Extend: c.extend, Params: c.paramsOf, Stored: c.config.Store != nil,
+	}, c.table)
+	return err
 }
 
-// add makes a source of a list of servers, and those of them that are new. Equal servers
-// are one (gRFC A47). A server that cannot be configured leaves nothing behind; one whose URI
-// cannot be dialled is as one that is down, if the source has another.
-func (s *sources) add(c *Client, table *authority.Table, at place, list []bootstrap.ManagementServer, reachabilityOnly bool) ([]engine.Server, machine.Source, error) {
-	var added []engine.Server
-	var faults, unusable []error
-	known, byKey := *s.servers.Load(), map[string]int{} // who reads it keeps its length, so what is appended later is not seen
-	source := machine.Source{Stored: c.config.Store != nil, ReachabilityOnly: reachabilityOnly, Params: wire.NewParams(c.paramsOf(at.Key))}
-	for _, server := range list {
-		server = c.config.override(server)
-		source.Stored = source.Stored && server.File() == nil // the file is there, with its own permissions
-		key := server.Key()
-		i, old := s.byKey[key]
-		if !old {
-			var twice bool
-			// CFG-3, STREAM-2: equal servers are one.
-			if i, twice = byKey[key]; !twice {
-				i, byKey[key] = len(known), len(known)
-				es := c.engineServer(server)
-				known, added = append(known, server), append(added, es)
-				if err := configured(es); errors.Is(err, transport.ErrTarget) {
-					// C-4: it is as a server that is down.
-					unusable = append(unusable, err)
-				} else {
-					faults = append(faults, err)
-				}
-			}
-		}
-		if !slices.Contains(source.Servers, i) {
-			source.Servers = append(source.Servers, i)
-		}
+// extend has the engine know more of them.
+func (c *Client) extend(servers []engine.Server, all []machine.Source) error {
+	if !c.engine.Extend(servers, all) {
+		return ErrClosed
 	}
-	if len(unusable) == len(source.Servers) { // else it is a server that has failed, like others
-		faults = append(faults, unusable...)
-	}
-	if err := errors.Join(faults...); err != nil {
-		return nil, machine.Source{}, err
-	}
-	maps.Copy(s.byKey, byKey)
-	s.servers.Store(&known)
-	s.placed[at] = len(s.all)
-	s.all = append(s.all, located{at, source.Servers})
-	source.Scope, source.Answers = s.scope(at, list), c.answers(table)
-	return added, source, nil
-}
-
-// answers says which of the machine's servers answer for an authority in a table. It is called by
-// the loop alone.
-func (c *Client) answers(table *authority.Table) func(server int, authority string) bool {
-	type question struct {
-		list   *bootstrap.ManagementServer // the first of a list, which equal ones share
-		server int
-	}
-	known := map[question]bool{}
-	return func(server int, authority string) bool {
-		list := table.Servers(authority)
-		if len(list) == 0 {
-			return false
-		}
-		q := question{&list[0], server}
-		is, ok := known[q]
-		if !ok {
-			key := c.server(server).Key()
-			// H-11: who may say names of the authority.
-			is = slices.ContainsFunc(list, func(s bootstrap.ManagementServer) bool { return c.config.override(s).Key() == key })
-			known[q] = is
-		}
-		return is
-	}
+	return nil
 }
 
 // paramsOf are the dynamic parameters of a key's names.
@@ -191,56 +95,6 @@ func (c *Client) paramsOf(k authority.Key) map[string]string {
 		return c.boot.DynamicParameters.Old
 	}
 	return c.boot.DynamicParameters.Authorities[k.Authority]
-}
-
-// configured says what is wrong with the configuration of a server.
-func configured(s engine.Server) error {
-	conn, err := s.Connect()
-	if err != nil {
-		return err
-	}
-	return conn.Close() // it was never dialled
-}
-
-// scope returns the machine's number for a scope and the peer that brought sources along.
-func (s *sources) scope(at place, list []bootstrap.ManagementServer) int {
-	// FALLBACK-2: what shares no streams falls back by itself.
-	key := [2]string{at.scope, at.Peer}
-	i, ok := s.apart[key]
-	if !ok {
-		i = len(s.apart)
-		s.apart[key] = i
-		name := at.scope
-		if at.Peer != "" {
-			name += "@" + list[0].Name()
-		}
-		s.scopes = append(s.scopes, name)
-	}
-	return i
-}
-
-// scopeNames are the names of scopes, by machine scope.
-func (s *sources) scopeNames() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.scopes // who reads it keeps its length, so what is appended later is not seen
-}
-
-// find gives the machine's source of a place, which it makes if there is none.
-func (s *sources) find(c *Client, table *authority.Table, at place, r authority.Resolved) (source int, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if source, ok := s.placed[at]; ok {
-		return source, nil
-	}
-	added, made, err := s.add(c, table, at, r.Servers, r.FallbackOnReachabilityOnly)
-	if err != nil {
-		return 0, err
-	}
-	if !c.engine.Extend(added, []machine.Source{made}) {
-		return 0, ErrClosed
-	}
-	return s.placed[at], nil
 }
 
 // view is how the names of a watch are looked up. It is immutable.
@@ -256,16 +110,6 @@ func (v *view) fetchTimeout(r authority.Resolved) time.Duration {
 	}
 	return r.InitialFetchTimeout
 }
-
-// source is one that the machine knows.
-func (s *sources) source(i int) located {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.all[i]
-}
-
-// first is the server that a watch's source prefers.
-func (s *sources) first(w *machine.Watch) int { return s.source(int(w.Source)).servers[0] }
 
 // viewOf is how the names of a watch are looked up.
 func (c *Client) viewOf(opts []WatchOption) (v *view, err error) {
@@ -304,7 +148,7 @@ func (c *Client) place(kind resource.AnyType, r authority.Resolved, v *view, w *
 	if err != nil {
 		return err
 	}
-	source, err := c.sources.find(c, v.table, place{r.Key(), v.scope}, r)
+	source, err := c.sources.Find(v.table, sources.Place{Key: r.Key(), Scope: v.scope}, r)
 	if err != nil {
 		return err
 	}

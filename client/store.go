@@ -99,9 +99,9 @@ type shelves struct{ *Client }
 
 // Section implements [keeper.Host].
 func (c shelves) Section(source int, typeURL string) (s keeper.Section, authorityLabel string) {
-	place := c.sources.source(source).place
+	place := c.sources.Source(source).Place
 	at := StoreSection{
-		Type: typeURL, Authority: place.Authority, Scope: place.scope, Source: place.Peer, Node: c.node,
+		Type: typeURL, Authority: place.Authority, Scope: place.Scope, Source: place.Peer, Node: c.node,
 		Parameters: encodeParams(c.paramsOf(place.Key)),
 	}
 	switch {
@@ -114,7 +114,7 @@ func (c shelves) Section(source int, typeURL string) (s keeper.Section, authorit
 }
 
 // Servers implements [keeper.Host].
-func (c shelves) Servers(source int) []int { return c.sources.source(source).servers }
+func (c shelves) Servers(source int) []int { return c.sources.Source(source).Servers }
 
 // URI implements [keeper.Host].
 func (c shelves) URI(server int) string { return c.server(server).Name() }

@@ -1,0 +1,111 @@
+package sources
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+
+	"github.com/xdswatch/xdswatch/authority"
+	"github.com/xdswatch/xdswatch/bootstrap"
+	"github.com/xdswatch/xdswatch/internal/engine"
+	"github.com/xdswatch/xdswatch/internal/machine"
+	"github.com/xdswatch/xdswatch/transport"
+)
+
+var errBad = errors.New("it cannot be configured")
+
+// conn is a connection that is not dialled.
+type conn struct{}
+
+func (conn) Open(context.Context, string) (transport.Stream, error) { return nil, transport.ErrClosed }
+func (conn) Close() error                                           { return nil }
+
+func servers(uris ...string) (all []bootstrap.ManagementServer) {
+	for _, uri := range uris {
+		all = append(all, bootstrap.ManagementServer{URI: uri})
+	}
+	return all
+}
+
+// Equal servers have one number, whoever lists them, and a place has one source. A source with a server that cannot be
+// configured is none, and its other servers are not known for it. Where no server of a source can be dialled
+// it is none either.
+//
+// spec: AUTH-1 CFG-3 C-4 H-11
+func TestSources(t *testing.T) {
+	boot := (&bootstrap.Config{
+		Node: &corev3.Node{}, Servers: servers("one"),
+		Authorities: map[string]bootstrap.Authority{"a": {Servers: servers("two", "one")}},
+	}).WithDefaults()
+	table, err := authority.New(boot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var made []machine.Source
+	s, first, sources, err := New(Config{
+		Override: func(b bootstrap.ManagementServer) bootstrap.ManagementServer { return b },
+		Make: func(b bootstrap.ManagementServer) engine.Server {
+			return engine.Server{URI: b.URI, Connect: func() (transport.Conn, error) {
+				switch b.URI {
+				case "bad":
+					return nil, errBad
+				case "away":
+					return nil, transport.ErrTarget
+				}
+				return conn{}, nil
+			}}
+		},
+		Extend: func(added []engine.Server, all []machine.Source) error {
+			made = append(made, all...)
+			return nil
+		},
+		Params: func(authority.Key) map[string]string { return nil },
+	}, table)
+	if err != nil || len(first) != 2 || len(sources) != 2 || !slices.Equal(sources[1].Servers, []int{1, 0}) {
+		t.Fatalf("of the bootstrap: %d servers, sources %v, %v", len(first), sources, err)
+	}
+	find := func(scope string, uris ...string) (int, error) {
+		own, err := table.WithPeer(bootstrap.Source{Servers: servers(uris...)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := own.Resolve("type.googleapis.com/a.B", "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Find(own, Place{r.Key(), scope}, r)
+	}
+	for _, tt := range []struct {
+		scope string
+		uris  []string
+		is    int
+		err   error
+	}{
+		{"", []string{"one"}, 0, nil},
+		{"", []string{"three", "bad"}, 0, errBad},
+		{"", []string{"away"}, 0, transport.ErrTarget},
+		{"", []string{"away", "three"}, 2, nil},
+		{"", []string{"away", "three"}, 2, nil},
+		{"s", []string{"one"}, 3, nil},
+	} {
+		if is, err := find(tt.scope, tt.uris...); is != tt.is || !errors.Is(err, tt.err) {
+			t.Errorf("%q of %v: source %d, %v; want %d, %v", tt.scope, tt.uris, is, err, tt.is, tt.err)
+		}
+	}
+	var known []string
+	for _, b := range s.Servers() {
+		known = append(known, b.URI)
+	}
+	if want := []string{"one", "two", "away", "three"}; !slices.Equal(known, want) {
+		t.Errorf("the servers are %v, want %v", known, want)
+	}
+	if want := []string{"", "@away", "s"}; !slices.Equal(s.Scopes(), want) || len(made) != 2 || s.Len() != 4 {
+		t.Errorf("the scopes are %q, want %q; %d sources of %d were made", s.Scopes(), want, len(made), s.Len())
+	}
+	if answers := made[0].Answers; answers(0, "") || !answers(0, "a") || answers(3, "a") {
+		t.Error("other servers may say names of an authority than those that answer for it")
+	}
+}
