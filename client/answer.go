@@ -2,6 +2,7 @@ package client
 
 import (
 	"errors"
+	"sync"
 	"sync/atomic"
 )
 
@@ -19,8 +20,8 @@ const (
 // beside says whether an event is about trouble that leaves the held value good.
 func beside(ev *Event[any]) bool { return ev.Kind == EventAmbientError || ev.Kind == EventRecovered }
 
-// answers says whether an event is an answer of the server about the resource.
-func answers(ev *Event[any]) bool {
+// isAnswer says whether an event is an answer of the server about the resource.
+func isAnswer(ev *Event[any]) bool {
 	if ev.Kind != EventFailed {
 		return !beside(ev)
 	}
@@ -37,7 +38,7 @@ func told(ev *Event[any]) uint32 {
 	case EventDoesNotExist:
 		return answerLacking
 	case EventFailed:
-		if _, overdue := errors.AsType[*FetchTimeoutError](ev.Err); overdue || answers(ev) {
+		if _, overdue := errors.AsType[*FetchTimeoutError](ev.Err); overdue || isAnswer(ev) {
 			return answerLacking
 		}
 	case EventAmbientError, EventRecovered:
@@ -45,49 +46,17 @@ func told(ev *Event[any]) uint32 {
 	return answerUncounted
 }
 
-// expect makes Ready wait for the answer.
-func (a *answer) expect(c *Client) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if a.state.Load() == answerUncounted {
-		a.change(c, answerAwaited)
-	}
-}
-
 // take notes what was told.
-func (a *answer) take(c *Client, ev *Event[any]) {
+func (a *answer) take(in *answers, ev *Event[any]) {
 	if ev.Kind != EventUpdated || a.state.Load() != answerValue { // as mostly
-		a.takeNew(c, ev)
+		a.takeNew(in, ev)
 	}
 }
 
-func (a *answer) takeNew(c *Client, ev *Event[any]) { a.become(c, told(ev)) }
-
-// settle ends the waiting for the answer: the subscription has ended.
-func (a *answer) settle(c *Client) { a.become(c, answerOver) }
+func (a *answer) takeNew(in *answers, ev *Event[any]) { in.become(a, told(ev)) }
 
 // over says that the subscription has ended.
 func (a *answer) over() bool { return a.state.Load() == answerOver }
-
-func (a *answer) become(c *Client, state uint32) {
-	if now := a.state.Load(); state == answerUncounted || now == state || now == answerUncounted {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if now := a.state.Load(); now != state && now != answerOver {
-		a.change(c, state)
-	}
-}
-
-// change is called with the client's lock held.
-func (a *answer) change(c *Client, state uint32) {
-	a.state.Store(state)
-	if ch := c.waiters[a]; ch != nil {
-		close(ch)
-		delete(c.waiters, a)
-	}
-}
 
 // open says whether an answer, or a value, is waited for still.
 func (a *answer) open(values bool) bool { return count(a.state.Load(), values) > 0 }
@@ -97,4 +66,58 @@ func count(state uint32, values bool) int {
 		return 1
 	}
 	return 0
+}
+
+// answers changes those of all subscriptions. Safe for concurrent use.
+type answers struct {
+	mu      sync.Mutex
+	waiters map[*answer]chan struct{} // closed when the answer changes
+}
+
+// expect makes Ready wait for an answer.
+func (in *answers) expect(a *answer) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if a.state.Load() == answerUncounted {
+		in.change(a, answerAwaited)
+	}
+}
+
+// settle ends the waiting for an answer: the subscription has ended.
+func (in *answers) settle(a *answer) { in.become(a, answerOver) }
+
+func (in *answers) become(a *answer, state uint32) {
+	if now := a.state.Load(); state == answerUncounted || now == state || now == answerUncounted {
+		return
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if now := a.state.Load(); now != state && now != answerOver {
+		in.change(a, state)
+	}
+}
+
+// change is called with the lock held.
+func (in *answers) change(a *answer, state uint32) {
+	a.state.Store(state)
+	if ch := in.waiters[a]; ch != nil {
+		close(ch)
+		delete(in.waiters, a)
+	}
+}
+
+// changed returns what is closed when an answer changes that is waited for; nil if it is not.
+func (in *answers) changed(a *answer, values bool) <-chan struct{} {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if !a.open(values) {
+		return nil
+	}
+	if in.waiters == nil {
+		in.waiters = map[*answer]chan struct{}{}
+	}
+	if in.waiters[a] == nil {
+		in.waiters[a] = make(chan struct{})
+	}
+	return in.waiters[a]
 }

@@ -14,7 +14,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"unicode/utf8"
 
@@ -71,11 +70,9 @@ type Client struct {
 	ended      chan struct{} // closed when all but handlers is over
 	done       chan struct{} // closed when handlers are too
 
-	mu      sync.Mutex
-	types   map[string]*machine.Type  // by URL; the Owner is the first resource type that the program used with the URL
-	watches []*core                   // those that have not ended, in no order
-	waiters map[*answer]chan struct{} // closed when the answer changes
-
+	kinds   kinds
+	books   books
+	answers answers
 	gets    *ondemand.Pool[getKey, *lookup] // what Get keeps
 	foreign foreign
 	files   badFiles
@@ -105,12 +102,12 @@ func New(config Config) (*Client, error) {
 	c := &Client{
 		nodeParams: params,
 		boot:       boot, node: boot.Node.GetId(), table: table, view: &view{table: table},
-		ended: make(chan struct{}), done: make(chan struct{}), types: map[string]*machine.Type{},
-		waiters: map[*answer]chan struct{}{},
+		ended: make(chan struct{}), done: make(chan struct{}),
 	}
 	c.files.all = map[[2]string]transport.FileReport{}
 	config = config.withDefaults(c)
 	c.config = config
+	c.kinds.config, c.kinds.types = &c.config, map[string]*machine.Type{}
 	c.gets = c.newLookups()
 	c.foreign.most, c.foreign.names = config.MaxForeignNames, map[[2]string]map[string]int{}
 	ec, err := c.engineConfig()
@@ -200,7 +197,7 @@ func (c *Client) watchOne(ctx context.Context, kind resource.AnyType, name strin
 	if err != nil {
 		return nil, err
 	}
-	served, form := c.serving(kind)
+	served, form := c.kinds.serving(kind)
 	s := &single{}
 	s.init(ctx, c, v, isOne)
 	a, err := c.prepare(served, name, v, &s.watch)
@@ -250,7 +247,7 @@ func (c *Client) WatchAll(ctx context.Context, kind resource.AnyType, collection
 	if err != nil {
 		return nil, err
 	}
-	kind, form := c.serving(kind)
+	kind, form := c.kinds.serving(kind)
 	w := &Watch{}
 	w.init(ctx, c, v, isCollection)
 	a, err := c.prepareAll(kind, collection, v, &w.watch)
@@ -277,49 +274,6 @@ func (c *Client) check(ctx context.Context, kind resource.AnyType, opts []WatchO
 		return nil, ctxerr.Of(ctx)
 	}
 	return c.viewOf(opts)
-}
-
-// guessed says whether a kind's name field is a guess ([resource.Options]).
-func guessed(kind resource.AnyType) bool {
-	g, ok := kind.(interface{ NameGuessed() bool })
-	return ok && g.NameGuessed()
-}
-
-// ownedType returns the machine's type of a kind's URL. If there is none yet it makes one, which the kind owns
-// from then on.
-func (c *Client) ownedType(kind resource.AnyType) *machine.Type {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	t := c.types[kind.TypeURL()]
-	if t == nil {
-		t = &machine.Type{
-			Owner: kind, URL: kind.TypeURL(), FullState: kind.FullState(), NameField: kind.NameField(),
-			Guessed: guessed(kind), Guarded: len(c.config.Guards[kind.TypeURL()]) > 0, Keep: c.config.afterDeletion(kind.TypeURL()),
-			Segment: xdstp.TypeSegment(kind.TypeURL()), Stored: c.config.stores(kind.TypeURL()),
-		}
-		c.types[kind.TypeURL()] = t
-	}
-	return t
-}
-
-// typeOf is the machine's type of a kind, which has its URL.
-func (c *Client) typeOf(kind resource.AnyType) (*machine.Type, error) {
-	t := c.ownedType(kind)
-	// U-13: a type URL has one kind.
-	if t.Owner != kind {
-		return nil, fmt.Errorf("%w: %s", ErrTypeConflict, oneType)
-	}
-	return t, nil
-}
-
-// oneType is the hint in the text of [ErrTypeConflict].
-const oneType = "a client has one value for each URL, so share one variable for all calls of resource.Proto, Custom, With or Map for it"
-
-// kindOf is the kind of a type URL that is watched.
-func (c *Client) kindOf(typeURL string) resource.AnyType {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.types[typeURL].Owner.(resource.AnyType)
 }
 
 // SetNodeParameters sets the dynamic parameters of a type in the node (Node.dynamic_parameters);
@@ -361,7 +315,10 @@ func (c *Client) Close() error {
 	if c.keeper != nil {
 		c.keeper.Close()
 	}
-	c.endAll()
+	for _, w := range c.books.close() {
+		w.end(ErrClosed)
+	}
+	c.gets.Close()
 	close(c.ended)
 	go func() {
 		c.engine.Wait()
@@ -376,10 +333,3 @@ func (c *Client) Bootstrap() *bootstrap.Config { return c.boot }
 
 // Done is closed when, after Close, the last handler has returned. No handler may wait for it.
 func (c *Client) Done() <-chan struct{} { return c.done }
-
-func (c *Client) endAll() {
-	for _, w := range c.living() {
-		w.end(ErrClosed)
-	}
-	c.gets.Close()
-}

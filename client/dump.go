@@ -68,7 +68,7 @@ func (s State) Value() (any, error) {
 	if s.Raw == nil || s.Redirect != "" || s.client == nil {
 		return nil, nil
 	}
-	kind := s.client.kindOf(s.Type)
+	kind := s.client.kinds.of(s.Type)
 	if _, ok := kind.(listing.Kind); ok {
 		return nil, nil
 	}

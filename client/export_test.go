@@ -26,11 +26,7 @@ func Pending(c *Client) (n int) {
 }
 
 // Live is how many watches are on the client's books.
-func Live(c *Client) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.watches)
-}
+func Live(c *Client) int { return len(c.books.living()) }
 
 // Connections is how many connections are open, or being closed.
 func Connections(c *Client) int { return c.engine.Connections() }

@@ -97,7 +97,7 @@ func (c *Client) get(ctx context.Context, kind resource.AnyType, name string, op
 	if err != nil {
 		return Event[any]{}, err
 	}
-	kind, form := c.serving(kind)
+	kind, form := c.kinds.serving(kind)
 	ev, err := c.getAs(ctx, kind, name, v)
 	if err == nil {
 		if c.give(&ev, form); ev.Err != nil {
@@ -161,7 +161,7 @@ func (l *lookup) hear(ev Event[any]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cut = ev.Kind == EventAmbientError && transient(ev.Err)
-	if !answers(&ev) {
+	if !isAnswer(&ev) {
 		return
 	}
 	if l.answer.Kind == 0 {

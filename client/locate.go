@@ -100,7 +100,7 @@ func (c *Client) placeAll(kind resource.AnyType, name string, v *view, w *machin
 
 // placeList places the watch of a list collection; at is nil if its name is no URL.
 func (c *Client) placeList(kind resource.AnyType, name string, at *xdstp.Locator, v *view, w *machine.Watch) (asked, error) {
-	if _, err := c.typeOf(kind); err != nil {
+	if _, err := c.kinds.typeOf(kind); err != nil {
 		return asked{}, err
 	}
 	a, directory := asked{name: name, at: at, list: true}, c.directoryOf(kind)

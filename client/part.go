@@ -148,6 +148,6 @@ func (b *batcher) handOver(last bool) {
 	b.events, b.news, b.open = nil, nil, !last
 	b.deliver(batch, news)
 	for _, n := range news {
-		n.answer.become(b.client, n.state)
+		b.client.answers.become(n.answer, n.state)
 	}
 }

@@ -120,7 +120,7 @@ func (e *NotReadyError) Unwrap() []error {
 
 func (c *Client) allReady(ctx context.Context, values bool) error {
 	for {
-		waited, err := c.await(ctx, values, c.living()...)
+		waited, err := c.await(ctx, values, c.books.living()...)
 		switch {
 		case err != nil:
 			return err
@@ -145,7 +145,7 @@ func (c *Client) await(ctx context.Context, values bool, ws ...*core) (waited bo
 	}
 	for _, w := range ws {
 		for x := range w.subscriptions {
-			for changed := c.changed(&x.answer, values); changed != nil; changed = c.changed(&x.answer, values) {
+			for changed := c.answers.changed(&x.answer, values); changed != nil; changed = c.answers.changed(&x.answer, values) {
 				if waited = true; engine.InHandler() {
 					return waited, ErrInHandler
 				}
@@ -161,19 +161,6 @@ func (c *Client) await(ctx context.Context, values bool, ws ...*core) (waited bo
 		}
 	}
 	return waited, nil
-}
-
-// changed returns what is closed when an answer changes that is waited for; nil if it is not.
-func (c *Client) changed(a *answer, values bool) <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !a.open(values) {
-		return nil
-	}
-	if c.waiters[a] == nil {
-		c.waiters[a] = make(chan struct{})
-	}
-	return c.waiters[a]
 }
 
 // subscriptions yields what a watch or set waits for.

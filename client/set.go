@@ -31,8 +31,8 @@ func (c *Client) NewSet(ctx context.Context, kind resource.AnyType, h BatchHandl
 	if err != nil {
 		return nil, err
 	}
-	kind, form := c.serving(kind)
-	if _, err := c.typeOf(kind); err != nil {
+	kind, form := c.kinds.serving(kind)
+	if _, err := c.kinds.typeOf(kind); err != nil {
 		return nil, c.configError(kind, "", err)
 	}
 	s := &Set{kind: kind, members: map[string]*part{}, batches: map[int32]*batcher{}}
@@ -79,7 +79,7 @@ func (s *Set) Add(names ...string) error {
 // enter makes a member one of a name; it says no if there is one already or the set is over.
 func (s *Set) enter(m *part, a asked) bool {
 	m.tellTo(m, s.client, s.kind, s.view, a)
-	m.answer.expect(s.client)
+	s.client.answers.expect(&m.answer)
 	s.mu.Lock()
 	in := !s.state.over() && s.spelled(a.name, m.name) == nil
 	if in {
@@ -91,7 +91,7 @@ func (s *Set) enter(m *part, a asked) bool {
 	}
 	s.mu.Unlock()
 	if !in {
-		m.answer.settle(s.client)
+		s.client.answers.settle(&m.answer)
 	}
 	return in
 }

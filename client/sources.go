@@ -144,7 +144,7 @@ func (c *Client) place(kind resource.AnyType, r authority.Resolved, v *view, w *
 			return err
 		}
 	}
-	t, err := c.typeOf(kind)
+	t, err := c.kinds.typeOf(kind)
 	if err != nil {
 		return err
 	}

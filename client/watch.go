@@ -86,7 +86,7 @@ func (x *subscription) tell(n *machine.Notice, c *Client, v *view, s follow.Sink
 
 // leave ends the subscription, which may not have begun.
 func (x *subscription) leave(c *Client) {
-	x.answer.settle(c)
+	c.answers.settle(&x.answer)
 	c.engine.Stop(&x.watch)
 	if tree := x.tree.Load(); tree != nil {
 		tree.End()
@@ -151,10 +151,10 @@ func (w *core) init(ctx context.Context, c *Client, v *view, is watchKind) {
 // start begins a watch with its only subscription.
 func (w *Watch) start() (*Watch, error) {
 	if w.is != isGet {
-		w.answer.expect(w.client)
+		w.client.answers.expect(&w.answer)
 	}
 	if err := w.begin(); err != nil {
-		w.answer.settle(w.client)
+		w.client.answers.settle(&w.answer)
 		return nil, err
 	}
 	if err := w.run(&w.watch); err != nil {
@@ -165,8 +165,8 @@ func (w *Watch) start() (*Watch, error) {
 
 // begin puts the watch on the client's books and ties it to its context.
 func (w *core) begin() error {
-	if err := w.client.book(w); err != nil {
-		return err
+	if !w.client.books.enter(w) {
+		return ErrClosed
 	}
 	if t := w.tie; t != nil {
 		unhook := context.AfterFunc(t.ctx, func() { w.end(ctxerr.Of(t.ctx)) })
@@ -224,7 +224,7 @@ func (w *core) end(err error) {
 	} else {
 		w.leave(w.client)
 	}
-	w.client.forget(w)
+	w.client.books.remove(w)
 	switch {
 	case plain:
 		w.finishPlain()
@@ -384,7 +384,7 @@ func (r *round) called() {
 	s := r.at
 	r.at = nil
 	s.called()
-	s.answer.take(s.client, &r.event)
+	s.answer.take(&s.client.answers, &r.event)
 }
 
 // Alive implements [follow.Sink].
@@ -395,7 +395,7 @@ func (s *single) Hear(t *follow.Told) bool { return s.hear(s.client.followed(t))
 
 func (s *single) hear(ev Event[any]) bool {
 	s.handle(func() { s.handler.call(ev) })
-	s.answer.take(s.client, &ev)
+	s.answer.take(&s.client.answers, &ev)
 	return false
 }
 

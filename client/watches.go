@@ -45,7 +45,7 @@ type WatchState struct {
 // meanwhile is yielded or not. It does not ask the client's loop. After Close it yields nothing.
 func (c *Client) Watches() iter.Seq[WatchState] {
 	return func(yield func(WatchState) bool) {
-		for _, w := range c.living() {
+		for _, w := range c.books.living() {
 			if !w.state.over() && !yield(w.watchState()) {
 				return
 			}
