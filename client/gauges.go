@@ -28,29 +28,21 @@ const (
 	CacheReceivedErrorCached CacheState = "received_error_but_cached"
 )
 
+// cacheStates are those without and with a value that stays good. For others nothing came yet.
+var cacheStates = map[machine.Status][2]CacheState{
+	machine.StatusDoesNotExist:  {CacheDoesNotExist, CacheDoesNotExistCached},
+	machine.StatusAcked:         {CacheAcked, CacheAcked},
+	machine.StatusNacked:        {CacheNacked, CacheNackedCached},
+	machine.StatusReceivedError: {CacheReceivedError, CacheReceivedErrorCached},
+	machine.StatusTimeout:       {CacheTimeout, CacheTimeout},
+}
+
 func cacheState(s machine.Status, held bool) CacheState {
-	switch s {
-	case machine.StatusAcked:
-		return CacheAcked
-	case machine.StatusTimeout:
-		return CacheTimeout
-	case machine.StatusDoesNotExist:
-		if held {
-			return CacheDoesNotExistCached
-		}
-		return CacheDoesNotExist
-	case machine.StatusNacked:
-		if held {
-			return CacheNackedCached
-		}
-		return CacheNacked
-	case machine.StatusReceivedError:
-		if held {
-			return CacheReceivedErrorCached
-		}
-		return CacheReceivedError
+	states := cacheStates[s]
+	if held {
+		return cmp.Or(states[1], CacheRequested)
 	}
-	return CacheRequested
+	return cmp.Or(states[0], CacheRequested)
 }
 
 // ResourceCount is how many resources are in one state.

@@ -85,30 +85,24 @@ func (c *Client) irreplaceable() func(*lookup) bool {
 // server's resource cannot be used; [ErrTooManyNames]; [ErrInHandler] inside a handler of any
 // client if this one holds no value; and a [*NotReadyError] when ctx ends.
 func (c *Client) Get(ctx context.Context, kind resource.AnyType, name string, opts ...WatchOption) (Event[any], error) {
-	ev, err := c.get(ctx, kind, name, opts)
-	if err == nil {
-		ev.Asked = name
-	}
-	return ev, err
-}
-
-func (c *Client) get(ctx context.Context, kind resource.AnyType, name string, opts []WatchOption) (Event[any], error) {
 	v, err := c.check(ctx, kind, slices.Concat(opts, []WatchOption{InitialFetchTimeout(0)})) // its callers have contexts
 	if err != nil {
 		return Event[any]{}, err
 	}
 	kind, form := c.kinds.serving(kind)
-	ev, err := c.getAs(ctx, kind, name, v)
-	if err == nil {
-		if c.give(&ev, form); ev.Err != nil {
-			return Event[any]{}, ev.Err
-		}
+	ev, err := c.get(ctx, kind, name, v)
+	if err != nil {
+		return Event[any]{}, err
 	}
-	return ev, err
+	ev.Asked = name
+	if c.give(&ev, form); ev.Err != nil {
+		return Event[any]{}, ev.Err
+	}
+	return ev, nil
 }
 
-// getAs is get with the value as the client decodes it.
-func (c *Client) getAs(ctx context.Context, kind resource.AnyType, name string, v *view) (Event[any], error) {
+// get is Get with the value as the client decodes it.
+func (c *Client) get(ctx context.Context, kind resource.AnyType, name string, v *view) (Event[any], error) {
 	w := &machine.Watch{}
 	a, err := c.prepare(kind, name, v, w)
 	if err != nil {

@@ -13,7 +13,6 @@ type part struct {
 	to       *batcher // of its lane
 	name     string   // as the program wrote it
 	caughtUp bool     // it was told of what was held when it began; true but of a wildcard and a glob
-	next     *part    // in a set, of the same canonical name in another spelling; guarded by the set's mu
 }
 
 // Tell implements engine.Sink.

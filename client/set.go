@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/internal/machine"
@@ -17,7 +18,7 @@ type Set struct {
 	kind resource.AnyType
 
 	// Guarded by core.mu.
-	members map[string]*part   // by canonical name, those of other spellings behind the first
+	members map[string][]*part // by canonical name, one for each spelling
 	batches map[int32]*batcher // by lane: dispatchers of several authorities may tell the set
 }
 
@@ -35,7 +36,7 @@ func (c *Client) NewSet(ctx context.Context, kind resource.AnyType, h BatchHandl
 	if _, err := c.kinds.typeOf(kind); err != nil {
 		return nil, c.configError(kind, "", err)
 	}
-	s := &Set{kind: kind, members: map[string]*part{}, batches: map[int32]*batcher{}}
+	s := &Set{kind: kind, members: map[string][]*part{}, batches: map[int32]*batcher{}}
 	s.init(ctx, c, v, isSet)
 	s.to = newReceiver(&s.core, h, form)
 	s.watch.Owner = s
@@ -81,9 +82,10 @@ func (s *Set) enter(m *part, a asked) bool {
 	m.tellTo(m, s.client, s.kind, s.view, a)
 	s.client.answers.expect(&m.answer)
 	s.mu.Lock()
-	in := !s.state.over() && s.spelled(a.name, m.name) == nil
+	// U-11: each spelling is told in its own.
+	in := !s.state.over() && s.spelled(a.name, m.name) < 0
 	if in {
-		s.put(a.name, m)
+		s.members[a.name] = append(s.members[a.name], m)
 		if m.to = s.batches[m.watch.Lane]; m.to == nil {
 			m.to = &batcher{receiver: s.to}
 			s.batches[m.watch.Lane] = m.to
@@ -113,18 +115,14 @@ func (s *Set) Remove(names ...string) {
 
 // remove removes the member of a name as it is spelled, else those of all spellings.
 func (s *Set) remove(canonical, name string) bool {
-	var gone []*part
 	s.mu.Lock()
-	one, m := s.spelled(canonical, name), s.members[canonical]
-	delete(s.members, canonical)
-	for m != nil {
-		next := m.next
-		if one == nil || m == one {
-			gone = append(gone, m)
-		} else {
-			s.put(canonical, m)
-		}
-		m = next
+	gone := s.members[canonical]
+	if i := s.spelled(canonical, name); i >= 0 && len(gone) > 1 {
+		one := gone[i]
+		s.members[canonical] = slices.Delete(gone, i, i+1)
+		gone = []*part{one}
+	} else {
+		delete(s.members, canonical)
 	}
 	s.mu.Unlock()
 	for _, m := range gone {
@@ -133,25 +131,15 @@ func (s *Set) remove(canonical, name string) bool {
 	return len(gone) > 0
 }
 
-// put adds a member, under the lock.
-func (s *Set) put(canonical string, m *part) {
-	// U-11: each spelling is told in its own.
-	m.next, s.members[canonical] = s.members[canonical], m
-}
-
-// spelled is the member of a name in a spelling, nil if there is none, under the lock.
-func (s *Set) spelled(canonical, name string) *part {
-	m := s.members[canonical]
-	for m != nil && m.name != name {
-		m = m.next
-	}
-	return m
+// spelled is the place of a name's member in a spelling, less than 0 if there is none, under the lock.
+func (s *Set) spelled(canonical, name string) int {
+	return slices.IndexFunc(s.members[canonical], func(m *part) bool { return m.name == name })
 }
 
 // clear ends all subscriptions, at the end of the set.
 func (s *Set) clear() {
+	members := s.all()
 	s.mu.Lock()
-	members := s.listed()
 	s.members = nil
 	s.mu.Unlock()
 	for _, m := range members {
@@ -163,16 +151,9 @@ func (s *Set) clear() {
 func (s *Set) all() []*part {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.listed()
-}
-
-// listed is all, under the lock.
-func (s *Set) listed() []*part {
 	all := make([]*part, 0, len(s.members))
-	for _, m := range s.members {
-		for ; m != nil; m = m.next {
-			all = append(all, m)
-		}
+	for _, same := range s.members {
+		all = append(all, same...)
 	}
 	return all
 }
