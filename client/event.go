@@ -230,34 +230,6 @@ func (b Batch[T]) of(k EventKind) iter.Seq[Event[T]] {
 // BatchHandler takes the events of many resources. It is called like a [Handler], one call at a time.
 type BatchHandler[T any] func(Batch[T])
 
-// caller calls a handler of single events, whatever the type of its values is.
-type caller interface {
-	// call is for an event that nobody else is told of.
-	call(ev Event[any])
-	// callAll is for the one at which a round is, and may be for more of it.
-	callAll(r *round)
-}
-
-func (h Handler[T]) call(ev Event[any]) { h(Typed[T](ev)) }
-
-func (h Handler[T]) callAll(r *round) {
-	for ev, same := Typed[T](r.event), true; same; {
-		h(ev)
-		if r.called(); !r.more() {
-			return
-		}
-		h, same = r.at.handler.(Handler[T])
-	}
-}
-
-// event makes the event of a notice, once for all watches that are told of it in one lane.
-func (c *Client) event(n *machine.Notice) Event[any] {
-	if n.Owner == nil && len(n.To)+len(n.All) == 1 { // it is for nobody else
-		return c.newEvent(n)
-	}
-	return c.roundOf(n).event
-}
-
 // rejected makes the error of an event whose value the form of the watch refused.
 func (c *Client) rejected(ev *Event[any], err error) error {
 	return &ResourceError{

@@ -2,7 +2,6 @@ package client
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/xdswatch/xdswatch/authority"
 	"github.com/xdswatch/xdswatch/bootstrap"
@@ -12,60 +11,6 @@ import (
 	"github.com/xdswatch/xdswatch/internal/sources"
 	"github.com/xdswatch/xdswatch/resource"
 )
-
-// FromSource gives a watch a source of its own, which goes before the bootstrap's: the one that
-// comes with the name, such as the eds_config of a Cluster (xRFC TP1). It serves old-style names
-// and the authorities that it lists; see [bootstrap.Config.ConfigSource]. Servers that the
-// bootstrap has too share their connections; if the whole list is the same, the watch is like
-// any other. The client keeps sources until it is closed.
-func FromSource(s bootstrap.Source) WatchOption {
-	return func(o *watchOptions) { o.source = &s }
-}
-
-// DeltaOnly makes a watch an error whose names some server is asked for in state of the world. It
-// is for types that the protocol has in delta alone, such as virtual hosts on demand
-// (VHDS); without it an aggregated stream asks for any type in either variant.
-func DeltaOnly() WatchOption { return func(o *watchOptions) { o.deltaOnly = true } }
-
-// Received marks names that the program has from a server, such as those of the clusters in a
-// RouteConfiguration, or from a template of the bootstrap: they may have context parameters that begin with
-// "xds.", as members of a collection have those of the collection, and values that begin with '@'. A program's own
-// names may not, since the client adds the former itself and the latter are reserved (xRFC TP1).
-func Received() WatchOption { return func(o *watchOptions) { o.received = true } }
-
-// InScope keeps a watch apart from those of other scopes: it has streams and values of its own,
-// over shared connections, so that a fallback in one part of a program does not affect another
-// (gRFC A71). Without it a watch is in the scope "". The client keeps a scope until it is
-// closed.
-func InScope(name string) WatchOption {
-	return func(o *watchOptions) { o.scope = name }
-}
-
-// InitialFetchTimeout is how long a watch waits for its first answer until its handler gets one
-// event of kind [EventFailed] whose error is a [*FetchTimeoutError]: the program may start
-// without the resource, and [Client.Ready] does. The watch goes on and takes a later answer. An
-// answer is a value, an absence or a rejection; that a server cannot be reached is none. The
-// time begins with the watch, also while there is no stream, and does not run while handlers
-// hold up the stream's reading; it begins anew in each place that the name leads to before its
-// first answer. 0 is no bound. With a negative time, as [bootstrap.WaitForever],
-// the server may also be silent for longer than Config.ResourceTimeout, and the watch gets no
-// absence for that, unless another watch of the same name would.
-//
-// Without it the source of the name decides (initial_fetch_timeout of
-// envoy.config.core.v3.ConfigSource). Names without such a source have no bound but
-// Config.ResourceTimeout, which is another thing: how long a server may be silent after the
-// client subscribed to the resource.
-func InitialFetchTimeout(d time.Duration) WatchOption {
-	return func(o *watchOptions) { o.fetch = &d }
-}
-
-// AtStartup marks a watch as one that the bootstrap asks for, with the type and the collection
-// of the subscription; see [bootstrap.Config.Startup].
-func AtStartup(s bootstrap.Subscription) WatchOption {
-	return func(o *watchOptions) {
-		o.source, o.fetch = s.Source, &s.InitialFetchTimeout
-	}
-}
 
 // server is one that the machine knows.
 func (c *Client) server(i int) bootstrap.ManagementServer { return c.sources.Server(i) }
@@ -95,40 +40,6 @@ func (c *Client) paramsOf(k authority.Key) map[string]string {
 		return c.boot.DynamicParameters.Old
 	}
 	return c.boot.DynamicParameters.Authorities[k.Authority]
-}
-
-// view is how the names of a watch are looked up. It is immutable.
-type view struct {
-	table *authority.Table
-	watchOptions
-}
-
-// fetchTimeout is that of a watch whose name was resolved: 0 for no bound, negative if silence is no absence.
-func (v *view) fetchTimeout(r authority.Resolved) time.Duration {
-	if v.fetch != nil {
-		return *v.fetch
-	}
-	return r.InitialFetchTimeout
-}
-
-// viewOf is how the names of a watch are looked up.
-func (c *Client) viewOf(opts []WatchOption) (v *view, err error) {
-	if len(opts) == 0 {
-		return c.view, nil
-	}
-	v = &view{table: c.table}
-	for _, opt := range opts {
-		if opt != nil {
-			opt(&v.watchOptions)
-		}
-	}
-	if v.source != nil {
-		// AUTH-1: the watch's own source answers for its authorities.
-		if v.table, err = c.table.WithPeer(*v.source); err != nil {
-			return nil, fmt.Errorf("xds: %w", err)
-		}
-	}
-	return v, nil
 }
 
 // place gives a watch its type and its source, which is its lane too. What cannot be

@@ -4,43 +4,13 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
-	"time"
 
-	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/internal/ctxerr"
 	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/internal/follow"
 	"github.com/xdswatch/xdswatch/internal/machine"
 	"github.com/xdswatch/xdswatch/resource"
 )
-
-// WatchOption changes a watch, a set, or a lookup by [Client.Get]. [ExplicitWildcard] is for
-// [Client.WatchAll] of "*"; others ignore it. Get ignores an [InitialFetchTimeout], since its callers have
-// contexts. Of several options for one thing the last counts: [AtStartup] has both a source and an
-// initial fetch timeout. A nil option is none.
-type WatchOption func(*watchOptions)
-
-type watchOptions struct {
-	explicit  bool
-	source    *bootstrap.Source // nil: the bootstrap's
-	scope     string
-	fetch     *time.Duration // nil: the source's
-	deltaOnly bool
-	list      bool
-	received  bool
-}
-
-// ExplicitWildcard sends the wildcard as the name "*" also where it is the only subscription.
-// Without it the client uses the older form there, which all servers know: a first request
-// without names (xDS protocol, "Wildcard subscriptions").
-func ExplicitWildcard() WatchOption { return func(o *watchOptions) { o.explicit = true } }
-
-// ListByName has [Client.WatchAll] take an old-style name as that of a list collection, unless it is "*" or
-// ends in "/*". Structured names say themselves what they are; the collections of LEDS may have names of either
-// kind (LedsClusterLocalityConfig.leds_collection_name, gRFC A95). Without it an old-style name is
-// [ErrCollection], since one resource may be meant. It changes nothing else. The members' events have the
-// collection's name in place of its URL.
-func ListByName() WatchOption { return func(o *watchOptions) { o.list = true } }
 
 // Watch is a live subscription. Its methods are safe for concurrent use.
 type Watch struct{ core }
@@ -295,109 +265,3 @@ func (w *core) Err() error {
 	}
 	return w.ending.err
 }
-
-// single is a watch of one resource.
-type single struct {
-	handler caller
-	Watch
-}
-
-// ask begins the watch, of what was prepared.
-func (s *single) ask(kind resource.AnyType, a asked) (*Watch, error) {
-	s.tellTo(s, s.client, kind, s.view, a)
-	return s.start()
-}
-
-// Tell implements engine.Sink.
-func (s *single) Tell(n *machine.Notice) bool {
-	if !s.alive() {
-		return false
-	}
-	if taken, wantsFlush := s.tell(n, s.client, s.view, s); taken {
-		return wantsFlush
-	}
-	return s.hear(s.client.event(n))
-}
-
-// TellAll implements engine.Crowd.
-func (s *single) TellAll(n *machine.Notice, to []*machine.Watch, next *int) (wantsFlush bool) {
-	if follow.Redirects(n) {
-		*next++
-		return s.Tell(n)
-	}
-	r := s.client.roundOf(n)
-	r.to, r.next, r.wantsFlush = to, next, false
-	defer func() {
-		if r.at != nil {
-			s := r.at
-			r.at = nil
-			s.fail(recover())
-			s.called()
-		}
-	}()
-	for r.more() {
-		r.at.handler.callAll(r)
-	}
-	return r.wantsFlush
-}
-
-// round is the event of a notice, for all watches that are told of it in one lane, and tells those that are told
-// one after the other.
-type round struct {
-	notice     *machine.Notice
-	event      Event[any]
-	to         []*machine.Watch
-	next       *int    // of to
-	at         *single // whose handler is to be called, or runs; nil once it has returned
-	wantsFlush bool
-}
-
-func (c *Client) roundOf(n *machine.Notice) *round {
-	r, ok := n.Owner.(*round)
-	if !ok {
-		r = &round{notice: n, event: c.newEvent(n)}
-		n.Owner = r
-	}
-	return r
-}
-
-// more goes on to the next handler, unless there is one that was not called.
-func (r *round) more() bool {
-	for r.at == nil && *r.next < len(r.to) && !r.wantsFlush {
-		s, ok := r.to[*r.next].Owner.(*single)
-		if !ok {
-			break
-		}
-		*r.next++
-		switch {
-		case s.tree.Load() != nil:
-			r.wantsFlush = s.Tell(r.notice)
-		case s.alive():
-			r.at = s
-		}
-	}
-	return r.at != nil
-}
-
-// called is called when the handler has returned.
-func (r *round) called() {
-	s := r.at
-	r.at = nil
-	s.called()
-	s.answer.take(&s.client.answers, &r.event)
-}
-
-// Alive implements [follow.Sink].
-func (s *single) Alive() bool { return s.alive() }
-
-// Hear implements [follow.Sink].
-func (s *single) Hear(t *follow.Told) bool { return s.hear(s.client.followed(t)) }
-
-func (s *single) hear(ev Event[any]) bool {
-	s.handle(func() { s.handler.call(ev) })
-	s.answer.take(&s.client.answers, &ev)
-	return false
-}
-
-// Flush implements engine.Sink.
-func (s *single) Flush(bool) {}
