@@ -60,7 +60,6 @@ type Client struct {
 	node     string // id, for errors
 	ownBytes []byte // the node, encoded, but for Config.Node
 	engine   *engine.Engine
-	table    *authority.Table
 	sources  *sources.Sources
 	layouts  listing.Layouts
 	view     *view // of watches that bring nothing along
@@ -101,7 +100,7 @@ func New(config Config) (*Client, error) {
 	}
 	c := &Client{
 		nodeParams: params,
-		boot:       boot, node: boot.Node.GetId(), table: table, view: &view{table: table},
+		boot:       boot, node: boot.Node.GetId(), view: &view{table: table},
 		ended: make(chan struct{}), done: make(chan struct{}),
 	}
 	c.files.all = map[[2]string]transport.FileReport{}
@@ -255,7 +254,7 @@ func (c *Client) WatchAll(ctx context.Context, kind resource.AnyType, collection
 		return nil, err
 	}
 	to := &batcher{receiver: newReceiver(&w.core, h, form)}
-	w.tellTo(&part{subscription: &w.subscription, to: to, name: collection, caughtUp: a.list}, c, kind, v, a)
+	w.tellTo(&part{subscription: &w.subscription, to: to, name: collection, caughtUp: a.list}, &w.core, kind, a)
 	return w.start()
 }
 

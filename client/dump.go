@@ -137,7 +137,7 @@ func (c *Client) Node() *corev3.Node {
 func (c *Client) state(r machine.Resource, scopes []string) State {
 	s := State{
 		Type: r.TypeURL, Name: r.Name, Authority: r.Authority, Scope: scopes[r.Scope], Status: Status(r.Status.String()),
-		Version: r.Version, Server: c.server(r.Server).Name(), Updated: r.Updated, Raw: r.Raw, Watched: r.Watched,
+		Version: r.Version, Server: c.uri(r.Server), Updated: r.Updated, Raw: r.Raw, Watched: r.Watched,
 		Attributes: attributesOf(r.Attributes), Reason: Reason(r.Reason), Stale: r.Stale, client: c, server: r.Server,
 	}
 	s.Kept = r.Status == machine.StatusDoesNotExist && r.Raw != nil

@@ -158,7 +158,7 @@ func (c *Client) faultError(n *machine.Notice) *ResourceError {
 func (c *Client) resourceError(f *machine.Fault, server int, typeURL, name string) *ResourceError {
 	e := &ResourceError{
 		// ERR-11: type, resource, server and node.
-		Kind: ErrorKind(f.Kind.String()), Type: typeURL, Name: name, Server: c.server(server).Name(),
+		Kind: ErrorKind(f.Kind.String()), Type: typeURL, Name: name, Server: c.uri(server),
 		NodeID: c.node, Version: f.Version, Err: f.Err,
 	}
 	var se *machine.StatusError

@@ -18,24 +18,18 @@ type badFiles struct {
 	all map[[2]string]transport.FileReport // by the server's key and the path
 }
 
-// hearOfFile keeps and logs a report of a connection.
-func (c *Client) hearOfFile(r transport.FileReport) {
+// note keeps a report of a connection, and says whether the file was bad and is now.
+func (b *badFiles) note(r transport.FileReport) (was, is bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	key := [2]string{r.Key, r.Path}
-	c.files.mu.Lock()
-	_, was := c.files.all[key]
-	if r.Err == nil || errors.Is(r.Err, transport.ErrClosed) {
-		delete(c.files.all, key)
+	_, was = b.all[key]
+	if is = r.Err != nil && !errors.Is(r.Err, transport.ErrClosed); is {
+		b.all[key] = r
 	} else {
-		c.files.all[key] = r
+		delete(b.all, key)
 	}
-	_, is := c.files.all[key]
-	c.files.mu.Unlock()
-	switch {
-	case is:
-		c.engine.Say(slog.LevelWarn, "a file of the credentials has gone bad; what was read of it before stays in use", r.Server, "path", r.Path, "error", r.Err.Error())
-	case was && r.Err == nil:
-		c.engine.Say(slog.LevelInfo, "a file of the credentials is good again", r.Server, "path", r.Path)
-	}
+	return was, is
 }
 
 // reports lists them by server and path. What two servers of one URI say of a path is one.
@@ -54,7 +48,12 @@ func (b *badFiles) reports() (all []transport.FileReport) {
 // hearing makes the hook of a transport of the client's and of the program's own.
 func (c *Client) hearing(own func(transport.FileReport)) func(transport.FileReport) {
 	return func(r transport.FileReport) {
-		c.hearOfFile(r)
+		switch was, is := c.files.note(r); {
+		case is:
+			c.engine.Say(slog.LevelWarn, "a file of the credentials has gone bad; what was read of it before stays in use", r.Server, "path", r.Path, "error", r.Err.Error())
+		case was && r.Err == nil:
+			c.engine.Say(slog.LevelInfo, "a file of the credentials is good again", r.Server, "path", r.Path)
+		}
 		call(c, "CredentialFiles panicked", r.Server, own, r)
 	}
 }

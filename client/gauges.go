@@ -157,7 +157,7 @@ func listed[V, T any](of map[string]V, entry func(string, V) T) (all []T) {
 func (c *Client) throttled(all []machine.Throttled) []Throttle {
 	byURI := map[string]Throttle{}
 	for _, t := range all {
-		uri := c.server(t.Server).Name()
+		uri := c.uri(t.Server)
 		sum := byURI[uri]
 		byURI[uri] = Throttle{uri, sum.Enforced + t.Enforced, sum.Waiting + t.Pending}
 	}
@@ -167,7 +167,7 @@ func (c *Client) throttled(all []machine.Throttled) []Throttle {
 func (c *Client) health(connected map[int]bool) []ServerHealth {
 	all := map[string]bool{}
 	for server, is := range connected {
-		uri := c.server(server).Name()
+		uri := c.uri(server)
 		so, known := all[uri]
 		all[uri] = is && (so || !known)
 	}
@@ -208,7 +208,7 @@ func updatedTypes(counts []machine.Count) []LastUpdated {
 func (c *Client) accepted(as []machine.Accepted) []LastAccepted {
 	latest := map[LastAccepted]time.Time{}
 	for _, a := range as {
-		key := LastAccepted{Server: c.server(a.Server).Name(), Type: a.TypeURL}
+		key := LastAccepted{Server: c.uri(a.Server), Type: a.TypeURL}
 		if a.At.After(latest[key]) {
 			latest[key] = a.At
 		}

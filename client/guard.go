@@ -85,12 +85,12 @@ func MaxShrink(fraction float64) Guard {
 func (c *Client) judge(p *machine.Proposal) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			c.panicked("a guard panicked; the response is refused", c.server(p.Server).Name(), p.TypeURL, v)
+			c.panicked("a guard panicked; the response is refused", c.uri(p.Server), p.TypeURL, v)
 			err = fmt.Errorf("the guard panicked: %s", panicText(v))
 		}
 	}()
 	out := &Proposal{
-		Type: p.TypeURL, Server: c.server(p.Server).Name(), Version: p.Version,
+		Type: p.TypeURL, Server: c.uri(p.Server), Version: p.Version,
 		Held: p.Held, Left: p.Left, Removed: p.Removed, Invalid: p.Invalid, Changed: make([]Change, len(p.Changed)),
 	}
 	for i, ch := range p.Changed {

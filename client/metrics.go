@@ -51,14 +51,14 @@ func (c *Client) counters() *engine.Metrics {
 	const panicked = "a metrics function panicked"
 	return &engine.Metrics{
 		Connected: func(server int, connected bool) {
-			uri := c.server(server).Name()
+			uri := c.uri(server)
 			call(c, panicked, uri, m.Connected, ServerHealth{uri, connected})
 			if !connected {
 				call(c, panicked, uri, m.ServerFailure, uri)
 			}
 		},
 		Updates: func(server int, typeURL string, valid, invalid int) {
-			count := UpdateCount{Server: c.server(server).Name(), Type: typeURL}
+			count := UpdateCount{Server: c.uri(server), Type: typeURL}
 			if count.Resources = valid; valid > 0 {
 				call(c, panicked, count.Server, m.ResourceUpdatesValid, count)
 			}

@@ -109,7 +109,7 @@ func (c *Client) viewOf(opts []WatchOption) (v *view, err error) {
 	if len(opts) == 0 {
 		return c.view, nil
 	}
-	v = &view{table: c.table}
+	v = &view{table: c.view.table}
 	for _, opt := range opts {
 		if opt != nil {
 			opt(&v.watchOptions)
@@ -117,7 +117,7 @@ func (c *Client) viewOf(opts []WatchOption) (v *view, err error) {
 	}
 	if v.source != nil {
 		// AUTH-1: the watch's own source answers for its authorities.
-		if v.table, err = c.table.WithPeer(*v.source); err != nil {
+		if v.table, err = v.table.WithPeer(*v.source); err != nil {
 			return nil, fmt.Errorf("xds: %w", err)
 		}
 	}

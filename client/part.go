@@ -24,7 +24,7 @@ func (p *part) Tell(n *machine.Notice) bool {
 	if !p.Alive() {
 		return false
 	}
-	if taken, wantsFlush := p.tell(n, p.to.client, p.to.view, p); taken {
+	if taken, wantsFlush := p.tell(n, p.to.core, p); taken {
 		return wantsFlush
 	}
 	return p.hear(p.to.client.event(n))

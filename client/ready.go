@@ -213,7 +213,7 @@ func (x *subscription) compare(y *subscription) int {
 // lacking says what is known of what is waited for: of the first that it leads to and that has no answer, if it
 // leads elsewhere.
 func (c *Client) lacking(x *subscription) Lacking {
-	l := Lacking{Status: Status(machine.StatusRequested.String()), Server: c.server(c.first(&x.watch)).Name()}
+	l := Lacking{Status: Status(machine.StatusRequested.String()), Server: c.uri(c.first(&x.watch))}
 	l.Type, l.Name = x.asked()
 	known := c.engine.Known(&x.watch)
 	if len(known) == 0 {

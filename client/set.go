@@ -79,7 +79,7 @@ func (s *Set) Add(names ...string) error {
 
 // enter makes a member one of a name; it says no if there is one already or the set is over.
 func (s *Set) enter(m *part, a asked) bool {
-	m.tellTo(m, s.client, s.kind, s.view, a)
+	m.tellTo(m, &s.core, s.kind, a)
 	s.client.answers.expect(&m.answer)
 	s.mu.Lock()
 	// U-11: each spelling is told in its own.

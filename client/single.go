@@ -14,7 +14,7 @@ type single struct {
 
 // ask begins the watch, of what was prepared.
 func (s *single) ask(kind resource.AnyType, a asked) (*Watch, error) {
-	s.tellTo(s, s.client, kind, s.view, a)
+	s.tellTo(s, &s.core, kind, a)
 	return s.start()
 }
 
@@ -23,7 +23,7 @@ func (s *single) Tell(n *machine.Notice) bool {
 	if !s.alive() {
 		return false
 	}
-	if taken, wantsFlush := s.tell(n, s.client, s.view, s); taken {
+	if taken, wantsFlush := s.tell(n, &s.core, s); taken {
 		return wantsFlush
 	}
 	return s.hear(s.client.event(n))

@@ -15,6 +15,9 @@ import (
 // server is one that the machine knows.
 func (c *Client) server(i int) bootstrap.ManagementServer { return c.sources.Server(i) }
 
+// uri is a server's.
+func (c *Client) uri(server int) string { return c.server(server).Name() }
+
 // first is the server that a watch's source prefers.
 func (c *Client) first(w *machine.Watch) int { return c.sources.Source(int(w.Source)).Servers[0] }
 
@@ -22,7 +25,7 @@ func (c *Client) first(w *machine.Watch) int { return c.sources.Source(int(w.Sou
 func (c *Client) newSources(ec *engine.Config) (err error) {
 	c.sources, ec.Servers, ec.Sources, err = sources.New(sources.Config{
 		Override: c.config.override, Make: c.engineServer, Extend: c.extend, Params: c.paramsOf, Stored: c.config.Store != nil,
-	}, c.table)
+	}, c.view.table)
 	return err
 }
 

@@ -117,7 +117,7 @@ func (c shelves) Section(source int, typeURL string) (s keeper.Section, authorit
 func (c shelves) Servers(source int) []int { return c.sources.Source(source).Servers }
 
 // URI implements [keeper.Host].
-func (c shelves) URI(server int) string { return c.server(server).Name() }
+func (c shelves) URI(server int) string { return c.uri(server) }
 
 // Loaded implements [keeper.Host].
 func (c shelves) Loaded(l machine.Loaded) { c.engine.Loaded(l) }

@@ -36,18 +36,18 @@ func (x *subscription) asked() (typeURL, name string) {
 
 // tell hands a notice to the subscription's tree. If there is none, a redirect makes one. taken says that the
 // sink hears of the notice from the tree, or is over; else the notice is the sink's own.
-func (x *subscription) tell(n *machine.Notice, c *Client, v *view, s follow.Sink) (taken, wantsFlush bool) {
+func (x *subscription) tell(n *machine.Notice, w *core, s follow.Sink) (taken, wantsFlush bool) {
 	tree := x.tree.Load()
 	if tree == nil {
 		if !follow.Redirects(n) {
 			return false, false
 		}
-		w := &x.watch
-		h := host{c, w.Type.Owner.(resource.AnyType), v, w.Lane}
-		if w.Wildcard {
-			tree = follow.Members(h, w.Type.URL, w.Name, w, s)
+		m := &x.watch
+		h := host{w.client, m.Type.Owner.(resource.AnyType), w.view, m.Lane}
+		if m.Wildcard {
+			tree = follow.Members(h, m.Type.URL, m.Name, m, s)
 		} else {
-			tree = follow.One(h, w.Type.URL, w.Name, nil, w, s)
+			tree = follow.One(h, m.Type.URL, m.Name, nil, m, s)
 		}
 		x.tree.Store(tree)
 	}
@@ -71,11 +71,11 @@ type sink interface {
 
 // tellTo has a sink told of what was asked for, by a tree from the start if that has directives or is a list
 // collection.
-func (x *subscription) tellTo(s sink, c *Client, kind resource.AnyType, v *view, a asked) {
+func (x *subscription) tellTo(s sink, w *core, kind resource.AnyType, a asked) {
 	if x.watch.Owner = s; a.at == nil && !a.list {
 		return
 	}
-	h := host{c, kind, v, x.watch.Lane}
+	h := host{w.client, kind, w.view, x.watch.Lane}
 	var tree *follow.Tree
 	if a.list {
 		tree = follow.List(h, kind.TypeURL(), a.name, a.at, &x.watch, s)
