@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -86,6 +87,28 @@ func TestHarmlessFiles(t *testing.T) {
 		_, out, errs := runOnce(t, args...)
 		if strings.Count(out, "\n") != 1 || errs != "" || harmful(out) != "" {
 			t.Errorf("%q: %q, %q", args, out, errs)
+		}
+	}
+}
+
+// So is each file that cannot be read.
+//
+// spec: H-12
+func TestHarmlessNames(t *testing.T) {
+	t.Parallel()
+	bad, gone := t.TempDir(), t.TempDir()
+	err := errors.Join(
+		os.WriteFile(filepath.Join(bad, odd+"\n.yaml"), []byte("x"), 0o600),
+		os.Symlink("gone", filepath.Join(gone, odd+"\n.yaml")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{bad, gone} {
+		for _, args := range [][]string{{"diff", dir, t.TempDir()}, {"replay", dir}} {
+			status, out, errs := runOnce(t, args...)
+			if status != 1 || out != "" || strings.Count(errs, "\n") != 1 || harmful(errs) != "" {
+				t.Errorf("%q: status %d, %q, %q", args, status, out, errs)
+			}
 		}
 	}
 }

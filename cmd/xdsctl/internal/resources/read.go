@@ -59,6 +59,9 @@ func Read(path string) ([]Resource, error) {
 		}
 		return err
 	})
+	if fault, ok := errors.AsType[*fs.PathError](err); ok {
+		fault.Path = inLine(fault.Path)
+	}
 	return all, errors.Join(append(bad, err)...)
 }
 
@@ -68,10 +71,13 @@ type FileError struct {
 	Err  error
 }
 
-func (e *FileError) Error() string { return e.File + ": " + e.Err.Error() }
+func (e *FileError) Error() string { return inLine(e.File) + ": " + e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *FileError) Unwrap() error { return e.Err }
+
+// inLine is a path for an error's text, in which each line is an error of its own.
+func inLine(path string) string { return strings.ReplaceAll(path, "\n", `\n`) }
 
 func readFile(path string) ([]Resource, error) {
 	file, err := os.Open(path)
