@@ -78,3 +78,34 @@ func TestBootstrapFileBounds(t *testing.T) {
 		t.Errorf("a pipe of Secrets: %v", err)
 	}
 }
+
+// Authorities without servers of their own have the top-level ones, each, which a short document could make millions
+// of.
+//
+// spec: H-10 BOOT-6
+func TestInheritanceIsBounded(t *testing.T) {
+	document := func(servers, authorities int) string {
+		const server = `{"server_uri": "x:1", "channel_creds": [{"type": "insecure"}]}`
+		var b strings.Builder
+		b.WriteString(`{"xds_servers": [` + server + strings.Repeat(", "+server, servers-1) + `], "authorities": {"own": {"xds_servers": [` + server + `]}`)
+		for i := range authorities {
+			fmt.Fprintf(&b, `, "%d": {}`, i)
+		}
+		return b.String() + "}}"
+	}
+	boot := parse(t, document(64, 1024))
+	if got := len(boot.Authorities["7"].Servers); got != 64 {
+		t.Errorf("an authority has %d servers", got)
+	}
+	const want = "uthorities: 1025 authorities have no servers of their own, and so each the 64 top-level ones: together over 65536"
+	if _, err := bootstrap.Parse("boot", []byte(document(64, 1025))); err == nil || err.Error() != "boot: a"+want {
+		t.Errorf("error %v", err)
+	}
+	own := &bootstrap.Config{Servers: boot.Servers, Authorities: map[string]bootstrap.Authority{}}
+	for i := range 1025 {
+		own.Authorities[fmt.Sprint(i)] = bootstrap.Authority{}
+	}
+	if err := own.Validate(); err == nil || err.Error() != "bootstrap.Config: A"+want {
+		t.Errorf("error %v", err)
+	}
+}

@@ -20,6 +20,9 @@ func (x field) grpcConfig(c *Config) {
 	}
 	c.DynamicParameters.Old = x.at(dynamicParameters).texts()
 	c.Authorities, c.DynamicParameters.Authorities = x.at("authorities").authorities()
+	if reason := c.inheritanceFault(); reason != "" {
+		x.at("authorities").fault("%s", reason)
+	}
 	c.ClientDefaultListenerTemplate = x.at("client_default_listener_resource_name_template").str()
 	c.ServerListenerTemplate = x.at("server_listener_resource_name_template").str()
 	c.CertificateProviders = x.at("certificate_providers").certificateProviders()

@@ -30,6 +30,9 @@ func (c *Config) Validate() error {
 		}
 		v.servers(path+".Servers", a.Servers)
 	}
+	if reason := c.inheritanceFault(); reason != "" {
+		v.fault("Authorities", "", reason)
+	}
 	v.sources(c)
 	v.params("DynamicParameters.Old", c.DynamicParameters.Old)
 	for _, name := range slices.Sorted(maps.Keys(c.DynamicParameters.Authorities)) {
@@ -55,6 +58,24 @@ func (v *validator) fault(path, value, reason string) {
 	v.faults = append(v.faults, &FieldError{
 		Source: "bootstrap.Config", Path: path, Value: value, Reason: reason,
 	})
+}
+
+// maxInherited is how many servers the authorities may have in all that list none of their own.
+const maxInherited = 1 << 16
+
+// inheritanceFault is what is wrong with how many those are; "" for nothing.
+func (c *Config) inheritanceFault() string {
+	heirs := 0
+	for _, a := range c.Authorities {
+		if len(a.Servers) == 0 {
+			heirs++
+		}
+	}
+	// H-10: each has all top-level servers, so that a short document could have millions.
+	if heirs == 0 || len(c.Servers) <= maxInherited/heirs {
+		return ""
+	}
+	return fmt.Sprintf("%d authorities have no servers of their own, and so each the %d top-level ones: together over %d", heirs, len(c.Servers), maxInherited)
 }
 
 func (v *validator) servers(path string, servers []ManagementServer) {
