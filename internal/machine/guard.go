@@ -125,6 +125,7 @@ func (resp *response) dropUntold() {
 	for sub := range resp.link.owned() {
 		if sub.seen == resp.serial && !sub.lives() && !sub.known() {
 			resp.link.cache.drop(sub)
+			resp.link.lapsed = true // SOTW-2: nothing else remembers that some of the version was not taken
 		}
 	}
 }
