@@ -100,15 +100,15 @@ func (w *world) impossibleStale(k *told, n Notice) string {
 
 // keptWrongly says in what the store has something else than what a watch holds at rest.
 func (w *world) keptWrongly(sw *simWatch, name string) string {
-	if !sw.Type.Stored || structured(name) && (sw.Source == 0 || w.starred[sw.Type]) {
+	if !sw.Type.Stored || structured(name) && w.starred[sw.Type] {
 		return "" // it was maybe kept as the wildcard's, before it was the other source's
 	}
 	k, stored := sw.of(name), w.shelf(int(sw.Source), sw.Type.URL)[name]
 	gone := k.kind == NoticeDoesNotExist && k.reason != ReasonTimeout && k.reason != ReasonTTL
 	switch value := decodeValue(stored.Raw); {
-	case k.held() && !k.stale && k.ambient == nil && value != k.value:
+	case k.held() && !k.stale && value != k.value:
 		return fmt.Sprintf("LKG-1: %s: %+v is held, and %q is kept", name, k, value)
-	case value != "" && (gone || k.kind == 0 && name != sw.Name && sw.synced):
+	case value != "" && (gone || k.kind == 0 && name != sw.Name && sw.synced()):
 		return fmt.Sprintf("LKG-5: %s: %+v is told, and %q is kept", name, k, value)
 	}
 	return ""

@@ -10,11 +10,9 @@ import (
 // simWatch is a watch, and what it was told.
 type simWatch struct {
 	*Watch
-	began  time.Time
-	over   bool
-	told   map[string]*told
-	synced bool // by a server
-	stale  bool // synced by the store
+	began time.Time
+	over  bool
+	told  map[string]*told
 }
 
 func (sw *simWatch) label() string { return sw.Type.URL[20:] + "/" + sw.Name }
@@ -31,20 +29,28 @@ func (sw *simWatch) of(name string) *told {
 	return k
 }
 
+// synced says that a server has told the first state of a collection.
+func (sw *simWatch) synced() bool {
+	all := sw.of(sw.Name)
+	return all.kind == NoticeSynced && !all.stale
+}
+
 // told is what a watch was told last of a name. The zero value is nothing.
 type told struct {
 	kind    NoticeKind
 	value   string
-	stale   bool // the value is the store's
+	stale   bool // it is the store's word
 	kept    bool // it was told to be kept though it is deleted
 	reason  Reason
 	server  int // that said it; of what is kept, that it is deleted
-	fault   *Fault
 	ambient *Fault
 }
 
 func (k *told) held() bool  { return k.kind == NoticeUpdated }
 func (k *told) knows() bool { return k.kind == NoticeFailed || k.ambient != nil } // of trouble
+
+// answered says that trouble or an absence was told, which is an answer if there is no value.
+func (k *told) answered() bool { return k.knows() || k.kind == NoticeDoesNotExist }
 
 // tell has watches hear a notice, which has to be possible.
 func (w *world) tell(n Notice) {
@@ -54,6 +60,7 @@ func (w *world) tell(n Notice) {
 	heard := map[*simWatch]bool{}
 	for _, watch := range slices.Concat(n.To, n.All) {
 		sw := watch.Owner.(*simWatch)
+		k := sw.of(n.Name)
 		w.say("  tell %s: kind %d %s %v %v %v", sw.label(), n.Kind, n.Name, n.Value, n.Reason, n.Fault)
 		switch {
 		case heard[sw]:
@@ -62,35 +69,27 @@ func (w *world) tell(n Notice) {
 			w.fail("%s is over: %+v", sw.label(), n)
 		case sw.Type.URL != n.TypeURL || sw.Name != star && !sw.covers(n.Name):
 			w.fail("a notice is told to %s: %+v", sw.label(), n)
-		case n.Kind == NoticeSynced && (sw.synced || n.Stale && sw.stale):
+		case n.Kind == NoticeSynced && k.kind == NoticeSynced && (n.Stale || !k.stale):
 			w.fail("%s is synced twice, stale %v", sw.label(), n.Stale)
 		}
 		heard[sw] = true
-		k := sw.of(n.Name)
 		if why := w.impossible(sw, k, n); why != "" {
 			w.untrue("%s: %s: %s: %+v after %+v", sw.label(), n.Name, why, n, k)
 		}
-		sw.hear(k, n)
+		k.hear(n)
 	}
 }
 
-func (sw *simWatch) hear(k *told, n Notice) {
-	switch n.Kind {
-	case NoticeSynced:
-		sw.synced, sw.stale = !n.Stale, n.Stale
-	case NoticeUpdated:
-		*k = told{kind: n.Kind, value: n.Value.(string), stale: n.Stale, server: n.Server}
-	case NoticeDoesNotExist, NoticeFailed:
-		*k = told{kind: n.Kind, reason: n.Reason, server: n.Server, fault: n.Fault}
-		if n.Name == sw.Name {
-			sw.synced = false // ERR-3: a file's error takes a first state away
-		}
-	case NoticeAmbient:
+func (k *told) hear(n Notice) {
+	if n.Kind == NoticeAmbient {
 		k.ambient = n.Fault
 		if n.Fault != nil && errors.Is(n.Fault.Err, ErrDeletionKept) {
 			k.kept, k.server = true, n.Server
 		}
+		return
 	}
+	*k = told{kind: n.Kind, stale: n.Stale, reason: n.Reason, server: n.Server}
+	k.value, _ = n.Value.(string)
 }
 
 // impossible says why a watch may not be told something, after what it was told and what servers said.
@@ -107,7 +106,7 @@ func (w *world) impossible(sw *simWatch, k *told, n Notice) string {
 			return "a value that the server never gave, or that the program refuses"
 		case k.held() && !k.stale && k.value == value && !w.aliases: // in other bytes it may be news for one name of two
 			return "WATCH-4: the same value is told again"
-		case k.held() && !k.stale && !k.kept && k.server == n.Server && revision < st.given[saying{n.Name, k.value}]:
+		case k.held() && !k.stale && k.server == n.Server && revision < st.given[saying{n.Name, k.value}]:
 			return "a value that is older than the one that is held"
 		}
 	case NoticeDoesNotExist:
@@ -117,7 +116,7 @@ func (w *world) impossible(sw *simWatch, k *told, n Notice) string {
 			return "ERR-3: trouble takes a value away"
 		}
 	case NoticeAmbient:
-		if !k.held() && n.Name != sw.Name && sw.synced {
+		if !k.held() && n.Name != sw.Name && sw.synced() {
 			return "ambient trouble of nothing"
 		}
 	}
@@ -157,11 +156,11 @@ func (w *world) impossibleAbsence(sw *simWatch, k *told, n Notice) string {
 			return "the server has the resource all the while"
 		}
 	case k.kept: // for a while, which is over
-	case k.held() && k.stale && !collected && !sub.wasWild && !w.full(sw.Type):
+	case k.held() && k.stale && !collected && !w.full(sw.Type):
 		return "LKG-5: silence takes a stale value away"
 	case k.held() && !k.stale && !w.server.Delta && k.server == n.Server && !w.confirmed(n, k):
 		return "silence takes a value away"
-	case !sw.Wildcard && sw.began.Before(since) && !sub.wasWild && w.now.Sub(since) < period:
+	case sw.began.Before(since) && !sub.wasWild && w.now.Sub(since) < period:
 		return "DNE-1: the timer fires early"
 	}
 	return ""
@@ -204,7 +203,7 @@ func (w *world) checkWatch(sw *simWatch) {
 			w.untrue("%s: %s", sw.label(), wrong)
 		}
 	}
-	if k := sw.of(sw.Name); !k.knows() && k.kind != NoticeDoesNotExist {
+	if k := sw.of(sw.Name); !k.answered() {
 		w.untrue("%s: %+v: %s", sw.label(), k, wrong)
 	}
 }
@@ -214,7 +213,7 @@ func (w *world) differs(sw *simWatch, sv *simServer) string {
 	names := []string{sw.Name}
 	if sw.Wildcard {
 		names = w.names
-		if !sw.synced && (w.server.Delta || sw.Name == star || *sw.of(sw.Name) == (told{}) && !w.endless(sw)) {
+		if !sw.synced() && (w.server.Delta || sw.Name == star || !sw.of(sw.Name).answered() && !w.endless(sw)) {
 			return "its first state never came"
 		}
 	}
@@ -243,22 +242,21 @@ func (w *world) agrees(sw *simWatch, name string, r simResource) bool {
 	k, member := sw.of(name), name != sw.Name
 	held := k.held()
 	// A collection is told of what there is, and of what was.
-	absent := k.kind == NoticeDoesNotExist || member && !held || k.kind == NoticeFailed && w.server.TransientTimeout > 0
+	absent := member && !held || k.kind == NoticeDoesNotExist || k.kind == NoticeFailed && w.server.TransientTimeout > 0
 	partial := !w.server.Delta && !w.full(sw.Type)
 	ok := false
 	switch gone := r.kind == isGone || r.code == codeNotFound; {
 	case r.kind == isGood && r.ttl == 0:
 		return held && k.value == r.value && k.ambient == nil && !k.stale // LKG-5
-	case r.kind == isGood: // its time is over, but a server in state of the world may repeat it
-		ok = absent
+	case r.kind == isGood: // TTL-2: its time is over
 	case r.kind == isBroken: // ERR-3: what was held stays
 		ok = k.knows() && !(held && w.server.FailOnDataErrors)
 	case gone && partial: // SOTW-8: absence says nothing
-		ok = k.kind != 0 || absent
+		ok = member || k.kind != 0
 	case gone: // SOTW-7: what was never held is not concluded to be absent
 		ok = absent || k.kind == NoticeFailed && !w.server.Delta || held && k.knows() && (w.server.KeepDeleted || w.server.TransientTimeout > 0)
 	case member: // the error is for who asks by name
-		ok = absent || held && (k.knows() || partial)
+		ok = !held || k.knows() || partial
 	default:
 		ok = k.kind == NoticeFailed || w.beside(sw.Type) || held && k.knows() && (r.code != codePermissionDenied || !w.server.FailOnDataErrors)
 	}
