@@ -19,26 +19,22 @@ type simStream struct {
 	types   map[string]*simType // by URL
 }
 
-// chore is what the engine, the store or the program has to do and then to tell the machine of. It may be done
-// late, and after others.
-type chore struct {
-	lazy int // its bit of world.lazy
-	do   func()
-}
+// lateness is when the chores of the engine, the store and the program are done.
+type lateness uint8
 
-// Bits of world.lazy.
 const (
-	lazyUp = 1 << iota
-	lazyWritten
-	lazyDecoded
-	lazyDelivered
-	lazyRetry
-	lazyStep
-	lazyGuard
-	lazyStore
+	atOnce   lateness = iota
+	byChance          // some of them late, and after others
+	never             // but those that are picked
+	noStep            // nor does the machine hear of anything
+	latenesses
 )
 
-func (w *world) owe(lazy int, do func()) { w.chores = append(w.chores, chore{lazy, do}) }
+// owe adds a chore: what has to be done and then to be told to the machine.
+func (w *world) owe(do func()) { w.chores = append(w.chores, do) }
+
+// late says that something is not to be done yet.
+func (w *world) late() bool { return w.lazy >= never || w.lazy == byChance && w.one(2) }
 
 // flush steps the machine with what has been collected, and does what it asks for.
 func (w *world) flush() {
@@ -56,14 +52,14 @@ func (w *world) flush() {
 			w.fail("consumed %v, of which nothing is expected", ref)
 		}
 		delete(w.working, ref)
-		w.owe(lazyDelivered, func() { w.push(Delivered{ref}) })
+		w.owe(func() { w.push(Delivered{ref}) })
 	}
 	var troubled []int
 	for _, n := range fx.Notify {
 		w.tell(n)
 		if i := n.Stream.Stream; n.Trouble && !slices.Contains(troubled, i) {
 			troubled = append(troubled, i)
-			w.owe(lazyDelivered, func() { w.push(Heard{i}) })
+			w.owe(func() { w.push(Heard{i}) })
 		}
 	}
 	for _, ev := range events {
@@ -72,13 +68,13 @@ func (w *world) flush() {
 		}
 	}
 	for _, t := range fx.Decode {
-		w.owe(lazyDecoded, func() { w.decode(t) })
+		w.owe(func() { w.decode(t) })
 	}
 	for _, p := range fx.Guard {
-		w.owe(lazyGuard, func() { w.judge(p) })
+		w.owe(func() { w.judge(p) })
 	}
 	for _, ld := range fx.Load {
-		w.owe(lazyStore, func() { w.recall(ld) })
+		w.owe(func() { w.recall(ld) })
 	}
 	for _, k := range fx.Keep {
 		w.keep(k)
@@ -110,7 +106,7 @@ func (w *world) carry(fx Effects) {
 		}
 		w.say("open %v", o.Ref)
 		*s = simStream{ref: o.Ref, state: opening, server: w.servers[o.Server], url: o.TypeURL, types: map[string]*simType{}}
-		w.owe(lazyUp, func() { w.up(s, o.Ref) })
+		w.owe(func() { w.up(s, o.Ref) })
 	}
 	for _, ref := range fx.Read {
 		if s := w.stream(ref.Stream); s.ref == ref {
@@ -181,7 +177,7 @@ var errJudged = errors.New("the guard refuses it")
 // judge has a guard judge a proposal.
 func (w *world) judge(p *Proposal) {
 	var err error
-	if w.one(4) {
+	if w.one(2) {
 		err = errJudged
 	}
 	for _, name := range p.Removed {
@@ -193,8 +189,8 @@ func (w *world) judge(p *Proposal) {
 	w.push(Guarded{p, err})
 }
 
-// prompt does the chores that are not to be done lazily.
-func (w *world) prompt(lazy int) {
+// prompt does the chores that are not late.
+func (w *world) prompt() {
 	for _, s := range w.streams {
 		if s.doomed {
 			w.end(s) // once, or there would be no end to it
@@ -204,15 +200,15 @@ func (w *world) prompt(lazy int) {
 		w.flush()
 		chores := w.chores
 		w.chores = nil
-		for _, c := range chores {
-			if lazy&c.lazy != 0 {
-				w.chores = append(w.chores, c)
+		for _, do := range chores {
+			if w.late() {
+				w.owe(do)
 			} else {
-				c.do()
+				do()
 			}
 		}
 		for _, s := range w.streams {
-			if lazy&lazyRetry == 0 && s.server != nil && !s.server.dead {
+			if s.state == waiting && !s.server.dead && !w.late() {
 				w.retry(s)
 			}
 		}
@@ -238,7 +234,7 @@ func (w *world) pass(d time.Duration) {
 		w.now = at
 		w.push(Tick{})
 		w.flush()
-		w.prompt(w.lazy | ^(lazyWritten | lazyDelivered))
+		w.prompt()
 	}
 	w.now = end
 	w.push(Tick{})

@@ -44,7 +44,7 @@ func (w *world) request(send Send) {
 		w.fail("a request to stream %v, which is %+v", send.Ref, s)
 	}
 	s.writing = true
-	w.owe(lazyWritten, func() {
+	w.owe(func() {
 		if s.ref == send.Ref && s.state == up {
 			s.writing = false
 			w.say("written %v", s.ref)

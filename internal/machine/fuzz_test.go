@@ -77,7 +77,7 @@ func (w *world) act(op int) {
 	case op < 22:
 		if len(w.chores) > 0 {
 			i := w.roll(len(w.chores))
-			do := w.chores[i].do
+			do := w.chores[i]
 			w.chores = slices.Delete(w.chores, i, i+1)
 			do()
 		}
@@ -88,8 +88,8 @@ func (w *world) act(op int) {
 	case op < 27:
 		w.pick(w.end, up, opening)
 	case op < 28:
-		w.lazy ^= 1 << w.roll(8)
-		w.say("lazy %b", w.lazy)
+		w.lazy = lateness(w.roll(int(latenesses)))
+		w.say("lazy %d", w.lazy)
 	case op < 29:
 		w.settle(w.one(2))
 	case op < 30:
@@ -97,9 +97,9 @@ func (w *world) act(op int) {
 	default:
 		w.reach(w.servers[w.roll(len(w.servers))])
 	}
-	if w.lazy&lazyStep == 0 {
+	if w.lazy != noStep {
 		w.flush()
-		w.prompt(w.lazy)
+		w.prompt()
 	}
 }
 
@@ -177,7 +177,7 @@ func (w *world) stale(s *simStream) {
 func (w *world) settle(dead bool) {
 	w.say("settle, servers stay dead: %v", dead)
 	lazy, hated, bytes := w.lazy, w.hated, w.bytes
-	w.lazy, w.hated, w.bytes = 0, nil, nil // nothing is left to chance
+	w.lazy, w.hated, w.bytes = atOnce, nil, nil // nothing is left to chance
 	for _, s := range w.servers {
 		if s.dead && !dead {
 			w.reach(s)
@@ -203,7 +203,7 @@ func (w *world) settle(dead bool) {
 // serve has servers say all that they owe.
 func (w *world) serve() {
 	for range 200 {
-		w.prompt(0)
+		w.prompt()
 		for _, s := range w.streams {
 			w.respond(s)
 		}

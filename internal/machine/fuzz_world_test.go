@@ -31,7 +31,7 @@ type world struct {
 
 	watches []*simWatch
 	streams []*simStream
-	chores  []chore
+	chores  []func()
 	queue   []Event
 	working map[Ref]*simResponse       // that are not consumed
 	starred map[*Type]bool             // the wildcard was watched
@@ -40,7 +40,7 @@ type world struct {
 	kept    map[string]bool            // what it has had: types, names and values
 	changes int                        // of what is watched, ever
 	serial  int                        // of what servers make
-	lazy    int                        // bits: chores that are not done at once
+	lazy    lateness
 	log     []func() string
 }
 
