@@ -277,8 +277,7 @@ func TestMendedServerIsUsed(t *testing.T) {
 	}
 }
 
-// A fault does its first action at once, and each other after some steps; or after a rest, unless by then nobody
-// rests while it lasts.
+// A fault does its first action at once, and each other after some steps.
 func TestTurn(t *testing.T) {
 	done := 0
 	do := times(3, func(*site) { done++ })
@@ -293,14 +292,6 @@ func TestTurn(t *testing.T) {
 	for _, want := range []int{1, 1, 1, 2, 2, 2, 3, 3, 3} {
 		resumed(want)
 	}
-	done, s.turn = 0, &turn{fault: fault{do: do, steps: aRest, out: true}}
-	resumed(1)
-	resumed(1)
-	s.rests++
-	resumed(2)
-	resumed(2)
-	s.turn.out = false
-	resumed(3)
 }
 
 // Wherever the pieces of a frame end, what is slipped in comes between two frames.

@@ -21,7 +21,7 @@ type fault struct {
 	out   bool               // the server cannot be reached until it is mended
 	needs func(variant) bool // nil if every world has what it breaks
 	do    []action           // one after the other, before the server is mended
-	steps int                // that the others do after each action; or aRest
+	steps int                // that the others do after each action
 }
 
 // action is part of a fault at a server.
@@ -29,10 +29,6 @@ type action func(*site)
 
 // aWhile gives a fault the time to hit the program at work, and what follows.
 const aWhile = 12 // steps
-
-// aRest waits, instead of for some steps, until all was well with the other servers while this one
-// was out of reach.
-const aRest = -1
 
 // lastErrorCode is HTTP_1_1_REQUIRED (RFC 9113, section 7).
 const lastErrorCode = 0xd
@@ -105,7 +101,7 @@ func faults() []fault {
 		{name: "token-missing", needs: tls, steps: aWhile, do: tokenBroken((*pki).remove)},
 
 		// A server that another stands in for.
-		{name: "hushed", out: true, needs: more, steps: aRest, do: inTurn(closed, hushed)},
+		{name: "hushed", out: true, needs: more, steps: 3 * aWhile, do: inTurn(closed, hushed)},
 	}
 }
 
@@ -132,9 +128,8 @@ func (f fault) possible(v variant) bool { return f.needs == nil || f.needs(v) }
 // the other faults.
 type turn struct {
 	fault
-	n     int // actions that were done
-	wait  int // steps that the others do before the next
-	rests int // before the last action
+	n    int // actions that were done
+	wait int // steps that the others do before the next
 }
 
 // begin begins a fault.
@@ -151,11 +146,11 @@ func (s *site) resume() {
 	t := s.turn
 	t.wait--
 	switch {
-	case t.wait >= 0, t.n > 0 && t.steps == aRest && t.out && s.rests == t.rests:
+	case t.wait >= 0:
 	case t.n < len(t.do):
 		t.do[t.n](s)
 		t.n++
-		t.wait, t.rests = t.steps, s.rests
+		t.wait = t.steps
 	default:
 		s.mend()
 		s.end()
@@ -166,12 +161,16 @@ func (s *site) resume() {
 func (s *site) end() {
 	s.log.add("fault %s has ended at server %d", s.turn.name, s.index)
 	s.turn = nil
-	s.used = min(s.used, s.index) // the program may go back there from now on
-	// The program no longer stands by at silent servers after one that answers again: if that fails
-	// once more the program goes to them, and waits there.
-	for _, o := range s.broken() {
-		if o.index > s.index && o.silent {
-			o.silent, o.turn.out = false, false
+	s.goesTo(s.index)
+}
+
+// goesTo notes that the program may go to a server from now on. It no longer stands by at silent servers
+// after that: when it goes on it comes to them, and waits there.
+func (w *world) goesTo(server int) {
+	w.used = min(w.used, server)
+	for _, s := range w.sites[server+1:] {
+		if s.silent {
+			s.silent, s.turn.out = false, false
 		}
 	}
 }
@@ -258,11 +257,12 @@ func storm(s *site) {
 	}
 }
 
-// idle lets nothing be watched for so long that the client gives up its connection, and
-// cuts what is left.
+// idle lets nothing be watched for so long that the client gives up its connection and forgets which
+// servers were out of reach, and cuts what is left.
 func idle(s *site) {
 	s.program.stopAll()
 	time.Sleep(3 * linger)
+	s.goesTo(nobody)
 	cut(s)
 }
 

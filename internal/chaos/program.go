@@ -248,11 +248,11 @@ func (p *program) end(s *sub) {
 
 // probe watches something of each type that no server has and nobody watched before: so
 // something is lacking, wherever the client is. What was watched so before is done with.
-func (p *program) probe(n int) {
+func (p *program) probe() {
 	others, before := len(p.subs), p.probes
 	for k, kind := range kinds {
-		p.subscribe(watch, k, kind.name(names+n))
-		p.subscribe(watch, k, kind.member(names+n))
+		p.subscribe(watch, k, kind.name(names+p.number))
+		p.subscribe(watch, k, kind.member(names+p.number))
 	}
 	p.subs, p.probes = p.subs[:others], slices.Clone(p.subs[others:])
 	for _, s := range before {

@@ -32,8 +32,7 @@ type world struct {
 
 	sites    []*site  // in order of priority
 	sequence []string // of faults, with their servers
-	rests    int
-	used     int // the active server of the last rest, or one before it that answers again
+	used     int      // the active server of the last rest, or one before it that answers again
 }
 
 // newWorld makes a world for the length of a test; if that fails it is told how it came to it.
@@ -121,10 +120,8 @@ func (w *world) round(from []fault) {
 			if len(outs) > 0 && w.rng.IntN(len(w.sites)) > 0 { // the others step in for it
 				f = outs[w.rng.IntN(len(outs))]
 			}
-			if w.goesWith(f) {
-				quota--
-				site.begin(f)
-			}
+			quota--
+			site.begin(f)
 		}
 		if broken := w.broken(); len(broken) > 0 {
 			broken[w.rng.IntN(len(broken))].resume()
@@ -143,13 +140,6 @@ func (w *world) broken() []*site {
 	return slices.DeleteFunc(slices.Clone(w.sites), func(s *site) bool { return s.turn == nil })
 }
 
-// goesWith says whether a fault may begin now. A server that is hushed was out of reach when
-// the client last looked, which a client that has nothing to watch forgets.
-func (w *world) goesWith(f fault) bool {
-	other := map[string]string{"idle": "hushed", "hushed": "idle"}[f.name]
-	return !slices.ContainsFunc(w.broken(), func(s *site) bool { return s.turn.name == other })
-}
-
 // allOut says that some servers have faults, and all of those are out of reach for sure.
 func (w *world) allOut() bool {
 	broken := w.broken()
@@ -159,8 +149,7 @@ func (w *world) allOut() bool {
 // rest sees that the program knows what the first server says that can be reached, and that
 // all servers are asked for what they should be.
 func (w *world) rest() {
-	w.program.probe(w.rests)
-	w.rests++
+	w.program.probe()
 	w.used = slices.IndexFunc(w.sites, func(s *site) bool { return s.turn == nil })
 	w.log.add("rest with %s: server %d is active", w.broken(), w.used)
 	if w.used == nobody {
