@@ -36,6 +36,7 @@ type clusterRare struct {
 	named    names         // clusters that they found in it
 	by       namers
 	leaves   []string
+	spent    int // of maxMembers, for the leaves
 	leafErr  error
 }
 
@@ -47,8 +48,10 @@ type target struct {
 	eds     *endpointsPart
 	list    *resourcePart
 	needs   []need
-	named   names     // clusters that hooks found
-	fresh   time.Time // until when it waits for a changed assignment; zero if it does not
+	named   names        // clusters that hooks found
+	fresh   time.Time    // until when it waits for a changed assignment; zero if it does not
+	search  search       // for what it waits for, of the clusters that it leads to
+	on      *clusterPart // that it waits for; nil for none
 	since   time.Time
 }
 
@@ -90,12 +93,6 @@ func (c *core) newCluster(name string) *clusterPart {
 // blocks says whether a snapshot waits for a cluster.
 func (p *clusterPart) blocks() bool {
 	return (p.base|p.cand)&static != 0 || p.reached&reachBlock != 0
-}
-
-// waits says whether a cluster has no answer yet. One that was in error, and comes now, may still be
-// shown with its error.
-func (p *clusterPart) waits() bool {
-	return p.cur.status == StatusWaiting || p.cur.Message == nil && p.warm != nil
 }
 
 // touch has the entry of a cluster made anew in this step.
@@ -233,8 +230,7 @@ func (c *core) bind(p *clusterPart, msg *clusterv3.Cluster, o Origin) {
 	}
 	c.aim(p, t)
 	if t.leads() {
-		c.groups.all[p] = true
-		c.groups.stale = true
+		c.links.stale[p.name] = true
 	}
 	c.waitingChanged = true
 }
@@ -262,6 +258,8 @@ func (c *core) cramped(p *clusterPart, t *target, fresh []anyPart) {
 func (t *target) leads() bool { return t.read.kind == KindAggregate || len(t.named) > 0 }
 
 func (p *clusterPart) leads() bool { return p.cur.kind == KindAggregate || len(p.rare().named) > 0 }
+
+func (c *core) leads(p *clusterPart) bool { return p.leads() || p.warm != nil && p.warm.leads() }
 
 // confirmed says whether a server has told the assignment of a cluster that it had not told itself:
 // that is the answer which FreshEndpoints waits for.
@@ -301,7 +299,10 @@ func (c *core) aim(p *clusterPart, t *target) {
 func (c *core) letGo(p *clusterPart, t *target) {
 	c.waitingChanged = true
 	c.giveBack(p, t.eds, t.list, t.needs)
-	c.groups.stale = c.groups.stale || t.leads()
+	c.await(p, t, nil)
+	if t.leads() {
+		c.links.stale[p.name] = true
+	}
 }
 
 func (c *core) giveBack(p *clusterPart, eds *endpointsPart, list *resourcePart, needs []need) {
@@ -331,10 +332,16 @@ func (c *core) freshen(p *endpointsPart) {
 	}
 }
 
-// ready says whether a target may be used: what it names has an answer, now or since long.
-func (c *core) ready(t *target) bool {
-	// WARM-1: with all that it leads to.
-	return c.readyItself(t) && (!t.leads() || c.membersReady(t.awaited(), map[string]bool{}))
+// ready says whether a cluster has a target that may be used: what it names has an answer, now or since long.
+func (c *core) ready(p *clusterPart) bool {
+	t := p.warm
+	switch {
+	case t == nil || !c.readyItself(t):
+		return false
+	case t.leads(): // WARM-1: with all that it leads to.
+		c.await(p, t, t.search.waiting(c, c.parts(t.awaited())))
+	}
+	return t.on == nil
 }
 
 // readyItself leaves out the clusters below it.
@@ -374,14 +381,18 @@ func (c *core) commit(p *clusterPart, t *target) {
 	}
 	c.giveBack(p, p.eds, m.list, m.needs)
 	p.eds = t.eds
-	c.groups.stale = c.groups.stale || p.reached != 0 || p.leads() || t.leads()
+	if p.leads() || t.leads() {
+		c.links.stale[p.name] = true
+	}
 	if p.more != nil || t.list != nil || len(t.needs) > 0 || len(t.named) > 0 || t.read.note != nil || len(t.read.children) > 0 {
 		m = p.own()
 		m.list, m.needs, m.named, m.read, m.children = t.list, t.needs, t.named, t.read.note, t.children()
 		if m.deleted.IsZero() { // else it is why the cluster goes one day
 			m.err = nil
 		}
-		if t.read.kind != KindAggregate { // else they are found anew in this step
+		if c.dropLeaves(p); t.read.kind == KindAggregate {
+			c.links.leaves.stale[p] = true
+		} else {
 			m.leaves, m.leafErr = nil, nil
 		}
 	}
@@ -408,7 +419,6 @@ func (c *core) refuse(p *clusterPart, t *target, err error) {
 	}
 	p.own().err = err
 	c.become(p, stateFailed)
-	c.groups.stale = c.groups.stale || p.reached != 0
 	c.due.stale = c.due.stale || p == c.rootCluster
 }
 
@@ -416,7 +426,10 @@ func (c *core) refuse(p *clusterPart, t *target, err error) {
 func (c *core) dropCluster(p *clusterPart, s partState) {
 	c.become(p, s)
 	c.aim(p, nil)
-	c.groups.stale = c.groups.stale || p.reached != 0 || p.leads()
+	if p.leads() {
+		c.links.stale[p.name] = true
+	}
+	c.dropLeaves(p)
 	if m := p.more; m != nil {
 		c.giveBack(p, p.eds, m.list, m.needs)
 		m.named = nil
@@ -441,9 +454,10 @@ func (c *core) settle() {
 		if c.clusters[p.name] != p {
 			continue
 		}
-		if p.warm != nil && c.ready(p.warm) {
+		if c.ready(p) {
 			c.commit(p, p.warm)
 		}
 		c.render(p)
+		c.wake(p)
 	}
 }

@@ -105,8 +105,8 @@ type core struct {
 	next    *shape // in making; nil if shown is the newest
 	rootErr error  // instead of shown
 
-	groups groups
-	due    due
+	links links
+	due   due
 
 	hosts     btree.Map[string, int] // host names on demand, and how often each is held
 	tree      *btree.Map[string, *Cluster]
@@ -128,7 +128,7 @@ func newCore(root Root, config coreConfig, all []Hook, now time.Time) *core {
 	c := &core{
 		root: root, config: config, hooks: newHooks(all, root.Host), now: now,
 		feeds: map[string]*feed{}, clusters: map[string]*clusterPart{}, servers: map[Server]*Server{},
-		groups: groups{all: map[*clusterPart]bool{}}, due: due{stale: true, refill: map[*endpointsPart]bool{}, touched: map[string]bool{}},
+		links: newLinks(), due: due{stale: true, refill: map[*endpointsPart]bool{}, touched: map[string]bool{}},
 		tree: btree.NewMap[string, *Cluster](degree), resources: btree.NewMap[string, *Resource](degree),
 	}
 	c.cds = c.feedOf(cdsKind, nil, false, nil)
@@ -152,7 +152,7 @@ type effects struct {
 	// VIEW-15, MBB-1: sorted; after the snapshot is published.
 	unwatch []watch
 	ended   []*feed // with a source or a time of their own; nothing is watched of them any more
-	again   bool    // a step has to follow: there is room for what found none
+	again   bool    // a step has to follow: there is room for what found none, or what was forgotten concerns others
 }
 
 // take takes an event of a resource, or of a member of a collection.
@@ -231,12 +231,12 @@ func (c *core) step(now time.Time) effects {
 		c.fillEndpoints(p)
 		c.touchUsers(p)
 	}
-	for c.due.stale || c.groups.stale || c.due.stirred || len(c.due.dirty) > 0 {
+	for c.due.stale || c.links.pending() || c.due.stirred || len(c.due.dirty) > 0 {
 		if c.due.stale {
 			c.build()
 		}
-		if c.groups.stale {
-			c.group()
+		if c.links.pending() {
+			c.link()
 		}
 		c.settle()
 		if c.due.stirred || c.next != nil {
@@ -249,13 +249,13 @@ func (c *core) step(now time.Time) effects {
 	e.watch = c.watchFresh()
 	e.snapshot = c.publish()
 	e.waiting, c.waitingChanged = c.waitingChanged, false
-	e.again = c.hungry()
+	e.again = c.hungry() || len(c.due.dirty) > 0 || c.links.pending()
 	return e
 }
 
 // owes says whether a step would do anything but look at the clock.
 func (c *core) owes() bool {
-	return c.due.any() || c.groups.stale || c.change != changeNone || c.waitingChanged
+	return c.due.any() || c.links.pending() || c.change != changeNone || c.waitingChanged
 }
 
 // place decides whether a cluster is in snapshots, and whether it is needed.
@@ -268,7 +268,7 @@ func (c *core) place(p *clusterPart) {
 			c.tree.Delete(p.name) // it enters with its next entry
 		}
 	}
-	c.groups.of(p) // it may be reached by itself alone
+	c.links.rooted(p)
 	c.touch(p)
 	c.enqueue(p)
 }
@@ -373,7 +373,7 @@ func (c *core) forget(p anyPart) {
 	case *clusterPart:
 		c.dropCluster(p, stateAbsent)
 		delete(c.clusters, name)
-		c.groups.forget(p)
+		c.wake(p)
 	case *endpointsPart:
 		c.dropEndpoints(p, stateAbsent)
 		delete(c.watchOf(p).feed.endpoints, name)

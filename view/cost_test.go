@@ -2,10 +2,14 @@ package view
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/internal/race"
 )
 
@@ -35,4 +39,119 @@ func TestCostOfMemory(t *testing.T) {
 	if bytes := memoryOfCluster(t, 10_000); bytes > 400 {
 		t.Errorf("a cluster takes %.0f bytes", bytes)
 	}
+}
+
+// An event costs what it changes: resources that come one by one, or change, cost as much for each of many as for each
+// of few. Whoever follows all links, or all members, for each of them allocates what he follows.
+func TestEventsCostWhatTheyChange(t *testing.T) {
+	for name, each := range map[string]func(d *driver, n int){
+		"the members of an aggregate": func(d *driver, n int) {
+			d.tell("cds", "root", "agg:"+numbered("m", n, ","))
+			for i := range n {
+				d.tell("cds", fmt.Sprint("m", i), "static:1.1.1.1")
+			}
+			for i := range n {
+				d.tell("cds", fmt.Sprint("m", i), "static:1.1.1.2")
+			}
+		},
+		"the last member first": func(d *driver, n int) {
+			d.tell("cds", "root", "agg:"+numbered("m", n, ","))
+			for i := range n {
+				d.tell("cds", fmt.Sprint("m", n-1-i), "static:1.1.1.1")
+			}
+		},
+		"the aggregates in an aggregate": func(d *driver, n int) {
+			d.tell("cds", "root", "agg:"+numbered("a", n, ","))
+			for i := range n {
+				d.tell("cds", fmt.Sprint("a", i), fmt.Sprintf("agg:m%d,m%d", i, i+1))
+			}
+			for i := range n + 1 {
+				d.tell("cds", fmt.Sprint("m", i), "static:1.1.1.1")
+			}
+		},
+		"the aggregates of routes": func(d *driver, n int) {
+			d.tell("cds", "root", "static:1.1.1.1")
+			d.tell("rds", "r", "*="+numbered("a", n, ","))
+			for i := range n {
+				d.tell("cds", fmt.Sprint("a", i), fmt.Sprintf("agg:m%d,m%d", i, i+1))
+			}
+			for i := range n + 1 {
+				d.tell("cds", fmt.Sprint("m", i), "static:1.1.1.1")
+			}
+			for i := range n {
+				d.tell("cds", fmt.Sprint("a", i), fmt.Sprintf("agg:m%d,m%d", i+1, i))
+			}
+		},
+		"the clusters that a hook leads to": func(d *driver, n int) {
+			d.tell("cds", "root", "static:1.1.1.1")
+			d.tell("rds", "r", "*="+numbered("c", n, ","))
+			for i := range n {
+				d.tell("cds", fmt.Sprint("c", i), "static:1.1.1.1", "alt:+"+fmt.Sprint("m", i))
+			}
+			for i := range n {
+				d.tell("cds", fmt.Sprint("m", i), "static:1.1.1.1")
+			}
+		},
+		"the clusters of routes": func(d *driver, n int) {
+			d.tell("cds", "root", "static:1.1.1.1")
+			d.tell("rds", "r", "*="+numbered("c", n, ","))
+			for i := range n {
+				d.tell("cds", fmt.Sprint("c", i), "eds")
+			}
+			for i := range n {
+				d.tell("eds", fmt.Sprint("c", i), "1.1.1.1")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cost := func(n int) float64 {
+				d := newDriver(t, []string{"rds", "r"}, []string{"composite"})
+				d.step()
+				d.tell("rds", "r", "*=root")
+				before := allocated()
+				each(d, n)
+				if s := d.core.snapshot; s == nil || !s.Complete || s.Len() < n {
+					t.Fatal("not published:", s)
+				}
+				return float64(allocated()-before) / float64(n)
+			}
+			if few, many := cost(200), cost(1600); many > 2*few {
+				t.Errorf("each of 200 costs %.0f bytes, and each of 1600 %.0f", few, many)
+			}
+		})
+	}
+}
+
+// numbered are so many names.
+func numbered(prefix string, n int, sep string) string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprint(prefix, i)
+	}
+	return strings.Join(all, sep)
+}
+
+// tell has the core take a resource of words, and step.
+func (d *driver) tell(kind, name string, words ...string) {
+	d.t.Helper()
+	var m proto.Message = build(d.t, kind, name, words)
+	w, ok := d.watched[kind+" "+name]
+	if !ok {
+		d.t.Fatalf("%s %s is not watched", kind, name)
+	}
+	d.core.take(d.now, w, &client.Event[any]{Kind: client.EventUpdated, Type: kinds[kind].TypeURL(), Name: name, Asked: name, Value: m})
+	e := d.core.step(d.now)
+	for _, w := range e.watch {
+		d.watched[shortOf(w.typeURL())+" "+w.name] = w
+	}
+	for _, w := range e.unwatch {
+		delete(d.watched, shortOf(w.typeURL())+" "+w.name)
+	}
+}
+
+// allocated is how many bytes the program has allocated so far.
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
 }

@@ -21,8 +21,8 @@ func (c *core) render(p *clusterPart) {
 	}
 	more := clusterMore{parents: m.by.aggregates, deleted: m.deleted}
 	switch {
-	case e.Message == nil && (p.state != stateHeld && c.answered(p.state) || p.inTree && p.blocks() && e.status == StatusError):
-		e.status, more.err = StatusError, m.err // an error stays until there is something better
+	case e.Message == nil && c.failed(p):
+		e.status, more.err = StatusError, m.err
 	case e.Message == nil:
 		e.status, more.note = StatusWaiting, m.err
 	default:
@@ -48,6 +48,12 @@ func (c *core) render(p *clusterPart) {
 		e.more = &more
 	}
 	c.replace(p, &e)
+}
+
+// failed says whether a cluster without a message is in error. One that is shown so stays until there is something
+// better.
+func (c *core) failed(p *clusterPart) bool {
+	return p.state != stateHeld && c.answered(p.state) || p.inTree && p.blocks() && p.cur.status == StatusError
 }
 
 func (m *clusterMore) empty() bool {
@@ -97,7 +103,6 @@ func (c *core) replace(p *clusterPart, e *Cluster) {
 	p.cur = e
 	if (old.status == StatusWaiting) != (e.status == StatusWaiting) {
 		c.due.stirred = true
-		c.groups.stale = c.groups.stale || p.reached != 0
 	}
 	if p == c.rootCluster && (old.status != e.status || e.status == StatusError) {
 		c.due.stirred = true

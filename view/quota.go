@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -60,6 +61,9 @@ func (c *core) feedStarved() {
 func (c *core) starveShape() {
 	c.starve(nil, func() {
 		c.build()
-		c.groups.stale = true
+		for _, name := range slices.Sorted(maps.Keys(c.links.roomless)) {
+			c.links.enqueue(c.links.nodes[name])
+		}
+		clear(c.links.roomless)
 	})
 }

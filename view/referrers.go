@@ -19,10 +19,9 @@ func (r Reference) text() string {
 
 // namings are what resources name, collected once, when it is needed, to look for who names many parts.
 type namings struct {
-	core    *core
-	reads   []naming
-	needs   map[string][]Reference // who names a resource that a hook found, by resourceKey
-	parents map[string][]string    // the aggregates that name a cluster
+	core  *core
+	reads []naming
+	needs map[string][]Reference // who names a resource that a hook found, by resourceKey
 }
 
 // naming is what one of the resources names of which the published shape, or the one in making, is made.
@@ -47,8 +46,10 @@ func (all *namings) referrers(p anyPart) (by []Reference) {
 				add(r.typeURL, r.name, r.names[i].refs&static != 0)
 			}
 		}
-		for _, a := range all.parents[p.name] {
-			add(cdsKind.TypeURL(), a, true)
+		if n := all.core.links.nodes[p.name]; n != nil {
+			for _, l := range n.by {
+				add(cdsKind.TypeURL(), l.from.name, true)
+			}
 		}
 	case *endpointsPart:
 		if p.user != nil {
@@ -88,13 +89,8 @@ func (all *namings) collect() {
 	if all.needs != nil {
 		return
 	}
-	all.needs, all.parents = map[string][]Reference{}, map[string][]string{}
+	all.needs = map[string][]Reference{}
 	c := all.core
-	for a := range c.groups.all {
-		for _, child := range a.belowAll() {
-			all.parents[child] = append(all.parents[child], a.name)
-		}
-	}
 	add := func(p *resourcePart, ns names, needs []Dependency) {
 		url := p.feed.kind.TypeURL()
 		all.reads = append(all.reads, naming{url, p.name, ns})

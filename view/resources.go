@@ -111,7 +111,9 @@ func (c *core) resourceChanged(p *resourcePart) {
 	for u := range p.clusters {
 		c.relist(u, p, found || p.leads)
 		c.touch(u)
-		c.groups.of(u)
+		if c.leads(u) {
+			c.links.stale[u.name] = true
+		}
 	}
 	p.leads = found
 	c.showResource(p)

@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -21,9 +22,9 @@ type shape struct {
 	names    names
 	clusters []*clusterPart // of names
 	needs    []need
-	lack     error // says that some of it is not followed, for want of room or too deep; nil if all is
-	open     bool  // something that it is made of has no answer yet
-	next     int   // clusters before it were ready
+	lack     error  // says that some of it is not followed, for want of room or too deep; nil if all is
+	open     bool   // something that it is made of has no answer yet
+	search   search // for what it waits for
 	err      error
 }
 
@@ -45,7 +46,7 @@ func (c *core) build() {
 		if r := s.names[i].refs; p.cand != r {
 			p.cand = r
 			c.enqueue(p)
-			c.groups.of(p)
+			c.links.rooted(p)
 		}
 	}
 	c.due.stirred, c.waitingChanged = true, true
@@ -319,7 +320,7 @@ func (c *core) retire(s *shape) {
 		if p.cand = 0; p.base == 0 {
 			c.enqueue(p)
 		}
-		c.groups.of(p)
+		c.links.rooted(p)
 	}
 }
 
@@ -338,18 +339,20 @@ func (c *core) judge() {
 }
 
 // clustersReady says whether each cluster that the shape waits for has a value or an error
-// (VIEW-20), and each that these lead to. It goes on where it ended the last time, and looks at all once more at
-// the end.
+// (VIEW-20), and each that these lead to.
 func (c *core) clustersReady(s *shape) bool {
-	again, seen := s.next > 0, map[string]bool{}
-	for ; s.next < len(s.clusters); s.next++ {
-		p := s.clusters[s.next]
-		if s.names[s.next].refs&static != 0 && (p.waits() || p.leads() && !c.membersReady(p.awaited(), seen)) { // VIEW-21
-			return false
+	return s.search.waiting(c, s.awaited()) == nil
+}
+
+// awaited are the clusters that a shape waits for, those that they lead to left out.
+func (s *shape) awaited() iter.Seq[*clusterPart] {
+	return func(yield func(*clusterPart) bool) {
+		for i, p := range s.clusters {
+			if s.names[i].refs&static != 0 && !yield(p) { // VIEW-21
+				return
+			}
 		}
 	}
-	s.next = 0
-	return !again || c.clustersReady(s)
 }
 
 // accept makes a shape the published one.
