@@ -34,10 +34,7 @@ func (c *core) takeMember(p *resourcePart, ev *client.Event[any]) {
 			c.become(p, s)
 		}
 	}
-	for a := range p.assigned {
-		c.due.refill[a] = true
-	}
-	c.due.stale = c.due.stale || p.users > len(p.assigned)
+	c.resourceChanged(p)
 }
 
 // endpoints are the members of a collection of endpoints, by name.

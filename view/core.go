@@ -226,12 +226,12 @@ func (c *core) step(now time.Time) effects {
 	c.now = now
 	c.ring()
 	c.feedStarved()
-	for p := range c.due.refill {
-		delete(c.due.refill, p)
-		c.fillEndpoints(p)
-		c.touchUsers(p)
-	}
-	for c.due.stale || c.links.pending() || c.due.stirred || len(c.due.dirty) > 0 {
+	for c.due.stale || c.links.pending() || c.due.stirred || len(c.due.dirty)+len(c.due.refill) > 0 {
+		for p := range c.due.refill {
+			delete(c.due.refill, p)
+			c.fillEndpoints(p)
+			c.touchUsers(p)
+		}
 		if c.due.stale {
 			c.build()
 		}

@@ -155,10 +155,11 @@ func (l *life) stepChecked() {
 	l.checkAlways()
 }
 
-// stepLife is step, which also forgets what was told of what is not watched.
+// stepLife is step with checks, which also forgets what was told of what is not watched.
 func (l *life) stepLife() {
 	before := l.core.snapshot
 	l.step()
+	l.checkLinks()
 	for _, key := range l.ended {
 		delete(l.told, key)
 	}

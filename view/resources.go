@@ -103,9 +103,13 @@ func (c *core) dropResource(p *resourcePart, s partState) {
 	p.message, p.read, p.origin, p.deleted, p.ambient = nil, nil, Origin{}, noEndpointsMore.deleted, nil
 }
 
+// resourceChanged has what is made of a resource be made anew.
 func (c *core) resourceChanged(p *resourcePart) {
-	if p == c.rootPart || p.users > len(p.clusters) {
+	if p == c.rootPart || p.users > len(p.clusters)+len(p.assigned) {
 		c.due.stale = true
+	}
+	for a := range p.assigned {
+		c.due.refill[a] = true
 	}
 	found := c.hookable(p) && len(c.found(p).needs)+len(c.found(p).clusters) > 0
 	for u := range p.clusters {

@@ -430,8 +430,7 @@ func (c *core) failRoot(err error) {
 		case *endpointsPart:
 			c.touchUsers(p)
 		case *resourcePart:
-			c.due.stale = true
-			c.showResource(p)
+			c.resourceChanged(p)
 		}
 	}
 }
