@@ -136,12 +136,17 @@ func (c *core) draftScopes(s *shape, ref scopesRef) { // VIEW-43
 			return true
 		})
 	}
+	known := map[string]bool{"": true}
+	for _, rc := range s.routes {
+		known[rc.Name] = known[rc.Name] || !rc.Inline
+	}
 	for _, scope := range scopes {
 		name := scope.GetRouteConfigurationName()
-		switch known := func(rc *RouteConfig) bool { return !rc.Inline && rc.Name == name }; {
+		switch {
 		case scope.GetRouteConfiguration() != nil:
 			c.draftRouteRef(s, &routeRef{inline: scope.GetRouteConfiguration(), normal: ref.normal})
-		case name != "" && !slices.ContainsFunc(s.routes, known):
+		case !known[name]:
+			known[name] = true
 			c.draftRouteRef(s, &routeRef{name: name, source: ref.routes, normal: ref.normal})
 		}
 	}
