@@ -26,8 +26,7 @@ type clusterPart struct {
 
 // clusterRare is what few clusters have.
 type clusterRare struct {
-	err      error // of stateTrouble, stateAbsent, stateFailed; or the absence that is kept
-	ambient  error
+	faults
 	read     error // what of the message is not followed
 	deleted  time.Time
 	children []string      // of the entry, an aggregate
@@ -103,52 +102,33 @@ func (c *core) touch(p *clusterPart) {
 	}
 }
 
-// takeCluster takes an event of a cluster.
-func (c *core) takeCluster(p *clusterPart, ev *client.Event[any]) {
-	s, ok := stateOf(ev)
+func (p *clusterPart) faultsOf() *faults    { return &p.rare().faults }
+func (p *clusterPart) ownFaults() *faults   { return &p.own().faults }
+func (p *clusterPart) has() bool            { return p.cur.Message != nil }
+func (p *clusterPart) deletedAt() time.Time { return p.rare().deleted }
+func (p *clusterPart) published(*core) bool { return p.inTree }
+func (p *clusterPart) keeps(c *core) bool {
+	return p.inTree && p.cur.status == StatusOK && p != c.rootCluster
+}
+
+func (p *clusterPart) update(c *core, ev *client.Event[any]) bool {
 	msg, is := ev.Value.(*clusterv3.Cluster)
-	switch {
-	case !ok:
-		if ev.Kind == client.EventAmbientError || p.rare().ambient != nil {
-			p.own().ambient = ev.Err // VIEW-23
-		}
-	case s == stateHeld && is:
+	if is {
 		c.heldCluster(p, msg, c.origin(ev))
-	case s == stateAbsent && c.keepsCluster(p, ev):
-		c.aim(p, nil)
-		if p.own().err = c.absence(ev); p.more.deleted.IsZero() {
-			p.more.deleted = c.now
-		}
-		c.alarm(c.config.grace, func() { c.expireCluster(p) })
-	case s == stateTrouble && p.cur.Message != nil, s == stateFailed && !p.rare().deleted.IsZero():
-		p.own().ambient = ev.Err
-	default:
-		if p.own().err = ev.Err; s == stateAbsent {
-			p.more.err = c.absence(ev)
-		}
-		if c.doubtful(s, ev) && p.blocks() && !p.inTree {
-			c.dropCluster(p, stateDoubt)
-			c.doubt(p, func() {
-				c.dropCluster(p, stateAbsent)
-				c.touch(p)
-			})
-			break
-		}
-		c.dropCluster(p, s) // VIEW-24
 	}
+	return is
+}
+
+func (p *clusterPart) keep(c *core) {
+	c.aim(p, nil)
+	if m := p.own(); m.deleted.IsZero() {
+		m.deleted = c.now
+	}
+}
+
+func (p *clusterPart) changed(c *core) {
 	c.touch(p)
-}
-
-// keepsCluster says whether a deleted cluster stays.
-func (c *core) keepsCluster(p *clusterPart, ev *client.Event[any]) bool {
-	return p.inTree && p.cur.status == StatusOK && p != c.rootCluster && c.keeps(ev)
-}
-
-func (c *core) expireCluster(p *clusterPart) {
-	if at := p.rare().deleted; !at.IsZero() && !c.now.Before(at.Add(c.config.grace)) {
-		c.dropCluster(p, stateAbsent)
-		c.touch(p)
-	}
+	c.due.stale = c.due.stale || p == c.rootCluster
 }
 
 // heldCluster takes a new message.
@@ -422,8 +402,8 @@ func (c *core) refuse(p *clusterPart, t *target, err error) {
 	c.due.stale = c.due.stale || p == c.rootCluster
 }
 
-// dropCluster ends the use of a cluster's message.
-func (c *core) dropCluster(p *clusterPart, s partState) {
+// drop ends the use of a cluster's message.
+func (p *clusterPart) drop(c *core, s partState) {
 	c.become(p, s)
 	c.aim(p, nil)
 	if p.leads() {

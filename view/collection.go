@@ -34,7 +34,7 @@ func (c *core) takeMember(p *resourcePart, ev *client.Event[any]) {
 			c.become(p, s)
 		}
 	}
-	c.resourceChanged(p)
+	p.changed(c)
 }
 
 // endpoints are the members of a collection of endpoints, by name.

@@ -163,23 +163,36 @@ func (c *core) take(now time.Time, w watch, ev *client.Event[any]) {
 		own.Err = bare(ev.Err)
 		ev = &own
 	}
-	switch {
-	case w.feed == nil:
-		if p := c.clusters[w.name]; p != nil && p.watched {
-			c.takeCluster(p, ev)
-			if p == c.rootCluster {
-				c.due.stale = true
-			}
+	p := c.partOf(w)
+	if p == nil || !p.head().watched {
+		return
+	}
+	switch p := p.(type) {
+	case *endpointsPart:
+		if s, ok := stateOf(ev); s == stateAbsent || s == stateFailed || !ok && refused(ev.Err) {
+			c.freshen(p) // WARM-f: an absence and a refusal are answers too
 		}
-	case w.feed.kind == edsKind:
-		if p := w.feed.endpoints[w.name]; p != nil && p.watched {
-			c.takeEndpoints(p, ev)
-		}
-	default:
-		if p := w.feed.resources[w.name]; p != nil && p.watched {
-			c.takeResource(p, ev)
+	case *resourcePart:
+		if p.feed.collection {
+			c.takeMember(p, ev)
+			return
 		}
 	}
+	c.takePart(p, ev)
+}
+
+// partOf is nil if there is none.
+func (c *core) partOf(w watch) anyPart {
+	if w.feed == nil {
+		if p := c.clusters[w.name]; p != nil {
+			return p
+		}
+	} else if p := w.feed.endpoints[w.name]; p != nil {
+		return p
+	} else if p := w.feed.resources[w.name]; p != nil {
+		return p
+	}
+	return nil
 }
 
 // hold and release count who holds a cluster (VIEW-13). The bound of names is not for it.
@@ -230,7 +243,7 @@ func (c *core) step(now time.Time) effects {
 		for p := range c.due.refill {
 			delete(c.due.refill, p)
 			c.fillEndpoints(p)
-			c.touchUsers(p)
+			p.changed(c)
 		}
 		if c.due.stale {
 			c.build()
@@ -316,18 +329,7 @@ func compareWatches(a, b watch) int {
 	return strings.Compare(a.name, b.name)
 }
 
-func (c *core) lives(p anyPart) bool {
-	name := p.head().name
-	switch p := p.(type) {
-	case *clusterPart:
-		return c.clusters[name] == p
-	case *endpointsPart:
-		return c.watchOf(p).feed.endpoints[name] == p
-	case *resourcePart:
-		return p.feed.resources[name] == p
-	}
-	return false
-}
+func (c *core) lives(p anyPart) bool { return c.partOf(c.watchOf(p)) == p }
 
 // sweep forgets what is needed no more, and what only that needed.
 func (c *core) sweep() (unwatch []watch, ended []*feed) {
@@ -371,11 +373,11 @@ func (c *core) forget(p anyPart) {
 	name := p.head().name
 	switch p := p.(type) {
 	case *clusterPart:
-		c.dropCluster(p, stateAbsent)
+		p.drop(c, stateAbsent)
 		delete(c.clusters, name)
 		c.wake(p)
 	case *endpointsPart:
-		c.dropEndpoints(p, stateAbsent)
+		p.drop(c, stateAbsent)
 		delete(c.watchOf(p).feed.endpoints, name)
 	case *resourcePart:
 		delete(p.feed.resources, name)

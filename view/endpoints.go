@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/proto"
@@ -23,13 +24,12 @@ type endpointsPart struct {
 
 // endpointsRare is what few assignments have.
 type endpointsRare struct {
-	feed    *feed                // nil: the usual one
-	users   map[*clusterPart]int // beside user
-	err     error                // of stateTrouble, stateAbsent, stateFailed; or the absence that is kept
-	ambient error
-	leds    []*resourcePart // collections of cur, by locality; nil if it has none
-	next    *Endpoints      // that waits for its collections
-	to      []*resourcePart // those of next
+	feed  *feed                // nil: the usual one
+	users map[*clusterPart]int // beside user
+	faults
+	leds []*resourcePart // collections of cur, by locality; nil if it has none
+	next *Endpoints      // that waits for its collections
+	to   []*resourcePart // those of next
 }
 
 func (p *endpointsPart) from() *feed { return p.rare().feed }
@@ -101,56 +101,37 @@ func (c *core) dropUser(p *endpointsPart, u *clusterPart) {
 	}
 }
 
-// touchUsers has the entries of clusters made anew.
-func (c *core) touchUsers(p *endpointsPart) {
+func (p *endpointsPart) faultsOf() *faults      { return &p.rare().faults }
+func (p *endpointsPart) ownFaults() *faults     { return &p.own().faults }
+func (p *endpointsPart) has() bool              { return p.cur != nil }
+func (p *endpointsPart) deletedAt() time.Time   { return p.cur.Deleted() }
+func (p *endpointsPart) published(c *core) bool { return c.usedInTree(p) }
+func (p *endpointsPart) keeps(c *core) bool     { return p.cur != nil && c.usedInTree(p) }
+
+func (p *endpointsPart) update(c *core, ev *client.Event[any]) bool {
+	msg, is := ev.Value.(*endpointv3.ClusterLoadAssignment)
+	if is {
+		c.heldEndpoints(p, msg, c.origin(ev))
+	}
+	return is
+}
+
+func (p *endpointsPart) keep(c *core) {
+	c.dropNext(p)
+	if e := *p.cur; e.Deleted().IsZero() {
+		e.more = e.changed(func(m *endpointsMore) { m.deleted = c.now })
+		p.cur = &e
+	}
+}
+
+// changed has the entries of clusters made anew.
+func (p *endpointsPart) changed(c *core) {
 	if p.user != nil {
 		c.touch(p.user)
 	}
 	for u := range p.rare().users {
 		c.touch(u)
 	}
-}
-
-// takeEndpoints takes an event of an assignment.
-func (c *core) takeEndpoints(p *endpointsPart, ev *client.Event[any]) {
-	s, ok := stateOf(ev)
-	msg, is := ev.Value.(*endpointv3.ClusterLoadAssignment)
-	if s == stateAbsent || s == stateFailed || !ok && refused(ev.Err) {
-		c.freshen(p) // WARM-f: an absence and a refusal are answers too
-	}
-	switch {
-	case !ok:
-		if ev.Kind == client.EventAmbientError || p.rare().ambient != nil {
-			p.own().ambient = ev.Err
-		}
-	case s == stateHeld && is:
-		c.heldEndpoints(p, msg, c.origin(ev))
-	case s == stateAbsent && c.keepsEndpoints(p, ev): // a deletion that something still uses
-		p.own().err = c.absence(ev)
-		c.dropNext(p)
-		e := *p.cur
-		if e.Deleted().IsZero() {
-			e.more = e.changed(func(m *endpointsMore) { m.deleted = c.now })
-			p.cur = &e
-		}
-		c.alarm(c.config.grace, func() { c.expireEndpoints(p) })
-	case s == stateTrouble && p.cur != nil, s == stateFailed && !p.cur.Deleted().IsZero():
-		p.own().ambient = ev.Err
-	default:
-		if p.own().err = ev.Err; s == stateAbsent {
-			p.more.err = c.absence(ev)
-		}
-		if c.doubtful(s, ev) && !c.usedInTree(p) && c.blocks(p) {
-			c.dropEndpoints(p, stateDoubt)
-			c.doubt(p, func() {
-				c.dropEndpoints(p, stateAbsent)
-				c.touchUsers(p)
-			})
-			break
-		}
-		c.dropEndpoints(p, s)
-	}
-	c.touchUsers(p)
 }
 
 // changed is a changed copy of what few assignments have.
@@ -207,16 +188,6 @@ func (p *endpointsPart) newest() *Endpoints {
 	return p.cur
 }
 
-// keepsEndpoints says whether a deleted assignment stays.
-func (c *core) keepsEndpoints(p *endpointsPart, ev *client.Event[any]) bool {
-	return p.cur != nil && c.keeps(ev) && c.usedInTree(p)
-}
-
-// keeps says whether a deletion is one that may be kept: not that of a time to live.
-func (c *core) keeps(ev *client.Event[any]) bool {
-	return c.config.grace >= 0 && ev.Reason != client.ReasonTTL
-}
-
 func (c *core) usedInTree(p *endpointsPart) bool {
 	if p.user != nil && p.user.inTree && p.user.eds == p {
 		return true
@@ -229,15 +200,7 @@ func (c *core) usedInTree(p *endpointsPart) bool {
 	return false
 }
 
-func (c *core) expireEndpoints(p *endpointsPart) {
-	if p.cur == nil || p.cur.Deleted().IsZero() || c.now.Before(p.cur.Deleted().Add(c.config.grace)) {
-		return
-	}
-	c.dropEndpoints(p, stateAbsent)
-	c.touchUsers(p)
-}
-
-func (c *core) dropEndpoints(p *endpointsPart, s partState) {
+func (p *endpointsPart) drop(c *core, s partState) {
 	c.become(p, s)
 	p.cur = nil
 	c.dropNext(p)
@@ -323,7 +286,7 @@ func (c *core) collect(p *endpointsPart, e *Endpoints) { // VIEW-40
 		c.starve(p, func() {
 			e := *p.newest()
 			c.collect(p, &e)
-			c.touchUsers(p)
+			p.changed(c)
 		})
 	}
 	c.fillEndpoints(p)

@@ -55,6 +55,24 @@ type part struct {
 type anyPart interface {
 	head() *part
 	from() *feed
+
+	faultsOf() *faults // to be read only
+	ownFaults() *faults
+	deletedAt() time.Time // when its server deleted the value, which is kept; zero if it did not
+	has() bool            // there is a value
+	keeps(c *core) bool   // a value that is deleted may be kept
+	published(c *core) bool
+
+	update(c *core, ev *client.Event[any]) bool // takes a value; false if it is none of its type
+	keep(c *core)                               // marks the value as deleted
+	drop(c *core, s partState)                  // forgets the value
+	changed(c *core)                            // has what is made of it be made anew
+}
+
+// faults are what is wrong with a part.
+type faults struct {
+	err     error // of stateTrouble, stateAbsent, stateFailed; or the absence that is kept
+	ambient error
 }
 
 func (p *part) head() *part { return p }
@@ -83,8 +101,7 @@ type resourcePart struct {
 	feed    *feed
 	message proto.Message // nil if there is none
 	origin  Origin
-	err     error // of stateTrouble, stateAbsent, stateFailed; or the absence that is kept
-	ambient error
+	faults
 	deleted time.Time // the server deleted it, and the value is kept
 	size    int       // of the bytes of the newest message
 	read    any       // what message names: *listenerRead, *routesRead, *hostRead, *findings; nil until it was read
@@ -294,17 +311,59 @@ func (c *core) answered(s partState) bool {
 // are still to come.
 const doubtFor = 5 * time.Second
 
+// takePart takes an event of a part that is no collection.
+func (c *core) takePart(p anyPart, ev *client.Event[any]) {
+	s, ok := stateOf(ev)
+	switch {
+	case !ok:
+		if ev.Kind == client.EventAmbientError || p.faultsOf().ambient != nil {
+			p.ownFaults().ambient = ev.Err // VIEW-23
+		}
+	case s == stateHeld && p.update(c, ev):
+	case s == stateAbsent && c.keeps(ev) && p.keeps(c):
+		p.ownFaults().err = c.absence(ev)
+		p.keep(c)
+		c.alarm(c.config.grace, func() { c.expire(p) })
+	case s == stateTrouble && p.has(), s == stateFailed && !p.deletedAt().IsZero():
+		p.ownFaults().ambient = ev.Err
+	default: // VIEW-24
+		if p.ownFaults().err = ev.Err; s == stateAbsent {
+			p.ownFaults().err = c.absence(ev)
+		}
+		if c.doubtful(s, ev) && !p.published(c) && c.blocks(p) {
+			c.doubt(p)
+		} else {
+			p.drop(c, s)
+		}
+	}
+	p.changed(c)
+}
+
+// keeps says whether a deletion is one that may be kept: not that of a time to live.
+func (c *core) keeps(ev *client.Event[any]) bool {
+	return c.config.grace >= 0 && ev.Reason != client.ReasonTTL
+}
+
+// expire ends the use of a deleted part.
+func (c *core) expire(p anyPart) {
+	if at := p.deletedAt(); c.lives(p) && !at.IsZero() && !c.now.Before(at.Add(c.config.grace)) {
+		p.drop(c, stateAbsent)
+		p.changed(c)
+	}
+}
+
 // doubtful says whether an event is a removal that is not believed at once.
 func (c *core) doubtful(s partState, ev *client.Event[any]) bool {
 	return s == stateAbsent && !c.hurry() && c.config.grace >= 0 && ev.Reason != client.ReasonTimeout && ev.Reason != client.ReasonTTL
 }
 
 // doubt believes a removal later, unless there is other news by then.
-func (c *core) doubt(p anyPart, believe func()) {
-	c.become(p, stateDoubt)
+func (c *core) doubt(p anyPart) {
+	p.drop(c, stateDoubt)
 	c.alarm(doubtFor, func() {
 		if p.head().state == stateDoubt && c.lives(p) && !c.now.Before(c.open[p].Add(doubtFor)) {
-			believe()
+			p.drop(c, stateAbsent)
+			p.changed(c)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -10,46 +11,32 @@ import (
 	"github.com/xdswatch/xdswatch/internal/protoequal"
 )
 
-// takeResource takes an event of a resource that is no cluster and no assignment.
-func (c *core) takeResource(p *resourcePart, ev *client.Event[any]) {
-	if p.feed.collection {
-		c.takeMember(p, ev)
-		return
-	}
-	s, ok := stateOf(ev)
+func (p *resourcePart) faultsOf() *faults    { return &p.faults }
+func (p *resourcePart) ownFaults() *faults   { return &p.faults }
+func (p *resourcePart) has() bool            { return p.message != nil }
+func (p *resourcePart) deletedAt() time.Time { return p.deleted }
+func (p *resourcePart) published(c *core) bool {
+	return p.shown > 0 || p == c.rootPart
+}
+
+func (p *resourcePart) update(c *core, ev *client.Event[any]) bool {
 	msg, is := ev.Value.(protoMessage)
-	switch {
-	case !ok:
-		p.ambient = ev.Err // nil of a recovery
-	case s == stateHeld && is:
-		p.err, p.ambient, p.deleted, p.origin = nil, nil, noEndpointsMore.deleted, c.origin(ev)
-		if known := c.knownMessage(p, msg, len(ev.Raw)); known != p.message || known == nil {
-			p.message, p.read = cmp.Or(known, msg), nil
-		}
-		p.size = len(ev.Raw)
-		c.become(p, stateHeld)
-	case s == stateAbsent && c.keepsResource(p, ev):
-		if p.err = c.absence(ev); p.deleted.IsZero() {
-			p.deleted = c.now
-		}
-		c.alarm(c.config.grace, func() { c.expireResource(p) })
-	case s == stateTrouble && p.message != nil, s == stateFailed && !p.deleted.IsZero():
-		p.ambient = ev.Err
-	default:
-		if p.err = ev.Err; s == stateAbsent {
-			p.err = c.absence(ev)
-		}
-		if c.doubtful(s, ev) && p.shown == 0 && p != c.rootPart && c.blocks(p) {
-			c.dropResource(p, stateDoubt)
-			c.doubt(p, func() {
-				c.dropResource(p, stateAbsent)
-				c.resourceChanged(p)
-			})
-			break
-		}
-		c.dropResource(p, s)
+	if !is {
+		return false
 	}
-	c.resourceChanged(p)
+	p.faults, p.deleted, p.origin = faults{}, time.Time{}, c.origin(ev)
+	if known := c.knownMessage(p, msg, len(ev.Raw)); known != p.message || known == nil {
+		p.message, p.read = cmp.Or(known, msg), nil
+	}
+	p.size = len(ev.Raw)
+	c.become(p, stateHeld)
+	return true
+}
+
+func (p *resourcePart) keep(c *core) {
+	if p.deleted.IsZero() {
+		p.deleted = c.now
+	}
 }
 
 // knownMessage is the message of a part, or the one in the published shape, that a new one is
@@ -78,9 +65,9 @@ func (c *core) shownMessage(p *resourcePart) proto.Message {
 	return nil
 }
 
-// keepsResource says whether a deleted resource stays: the root never does.
-func (c *core) keepsResource(p *resourcePart, ev *client.Event[any]) bool {
-	if p == c.rootPart || p.message == nil || !c.keeps(ev) {
+// keeps says whether a deletion is one that may be kept: the root's never is.
+func (p *resourcePart) keeps(c *core) bool {
+	if p == c.rootPart || p.message == nil {
 		return false
 	}
 	for u := range p.clusters {
@@ -91,20 +78,13 @@ func (c *core) keepsResource(p *resourcePart, ev *client.Event[any]) bool {
 	return p.shown > 0
 }
 
-func (c *core) expireResource(p *resourcePart) {
-	if c.lives(p) && !p.deleted.IsZero() && !c.now.Before(p.deleted.Add(c.config.grace)) {
-		c.dropResource(p, stateAbsent)
-		c.resourceChanged(p)
-	}
-}
-
-func (c *core) dropResource(p *resourcePart, s partState) {
+func (p *resourcePart) drop(c *core, s partState) {
 	c.become(p, s)
-	p.message, p.read, p.origin, p.deleted, p.ambient = nil, nil, Origin{}, noEndpointsMore.deleted, nil
+	p.message, p.read, p.origin, p.deleted, p.ambient = nil, nil, Origin{}, time.Time{}, nil
 }
 
-// resourceChanged has what is made of a resource be made anew.
-func (c *core) resourceChanged(p *resourcePart) {
+// changed has what is made of a resource be made anew.
+func (p *resourcePart) changed(c *core) {
 	if p == c.rootPart || p.users > len(p.clusters)+len(p.assigned) {
 		c.due.stale = true
 	}

@@ -429,13 +429,6 @@ func (c *core) failRoot(err error) {
 	}
 	c.retireNeeds(old)
 	for p := range c.open { // trouble counts as an answer again
-		switch p := p.(type) {
-		case *clusterPart:
-			c.touch(p)
-		case *endpointsPart:
-			c.touchUsers(p)
-		case *resourcePart:
-			c.resourceChanged(p)
-		}
+		p.changed(c)
 	}
 }

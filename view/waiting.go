@@ -182,14 +182,4 @@ func (all *namings) reason(p anyPart) string {
 	return text
 }
 
-func errOf(p anyPart) error {
-	switch p := p.(type) {
-	case *clusterPart:
-		return cmp.Or(p.rare().err, p.rare().ambient)
-	case *endpointsPart:
-		return cmp.Or(p.rare().err, p.rare().ambient)
-	case *resourcePart:
-		return cmp.Or(p.err, p.ambient)
-	}
-	return nil
-}
+func errOf(p anyPart) error { return cmp.Or(p.faultsOf().err, p.faultsOf().ambient) }
