@@ -151,7 +151,7 @@ func (c *core) heldCluster(p *clusterPart, msg *clusterv3.Cluster, o Origin) {
 		e := *p.cur
 		e.Origin = o
 		p.cur = &e // render says that only the version differs
-		c.quiet()
+		c.out.differs(changeQuiet)
 		return
 	}
 	c.bind(p, msg, o)

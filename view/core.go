@@ -53,22 +53,6 @@ type coreConfig struct {
 	node                string          // id
 }
 
-// change is how much the newest snapshot differs from the last.
-type change uint8
-
-const (
-	changeNone       change = iota
-	changeQuiet             // in what no program is told of
-	changeAttributes        // in attributes of endpoints
-	changeLoud
-)
-
-// merging are changes of attributes that wait (WARM-j).
-type merging struct {
-	until    time.Time // zero if none waits
-	clusters map[*clusterPart]bool
-}
-
 // due is what a step has to do.
 type due struct {
 	stale   bool                    // the newest shape is to be built anew
@@ -77,11 +61,10 @@ type due struct {
 	fresh   []anyPart               // new, not yet watched
 	queue   []anyPart               // that may be needed no more
 	refill  map[*endpointsPart]bool // whose collections changed
-	touched map[string]bool         // resources that may differ from those of the newest snapshot
 }
 
 func (d *due) any() bool {
-	return d.stale || d.stirred || len(d.dirty)+len(d.fresh)+len(d.queue)+len(d.refill)+len(d.touched) > 0
+	return d.stale || d.stirred || len(d.dirty)+len(d.fresh)+len(d.queue)+len(d.refill) > 0
 }
 
 // core is the view as a function: events go in by take, hold and release; step says what to do. It
@@ -107,29 +90,23 @@ type core struct {
 
 	links links
 	due   due
+	out   outcome
 
-	hosts     btree.Map[string, int] // host names on demand, and how often each is held
-	tree      *btree.Map[string, *Cluster]
-	resources *btree.Map[string, *Resource]
-	open      map[anyPart]time.Time
-	warming   int // clusters with a target
-	alarms    alarms
+	hosts   btree.Map[string, int] // host names on demand, and how often each is held
+	open    map[anyPart]time.Time
+	warming int // clusters with a target
+	alarms  alarms
 
-	change         change
-	merging        merging
 	waitingChanged bool
 	snapshot       *Snapshot // the newest; nil before the first
 }
-
-// degree of the trees of snapshots: a change copies a few nodes of so many pairs.
-const degree = 16
 
 func newCore(root Root, config coreConfig, all []Hook, now time.Time) *core {
 	c := &core{
 		root: root, config: config, hooks: newHooks(all, root.Host), now: now,
 		feeds: map[string]*feed{}, clusters: map[string]*clusterPart{}, servers: map[Server]*Server{},
-		links: newLinks(), due: due{stale: true, refill: map[*endpointsPart]bool{}, touched: map[string]bool{}},
-		tree: btree.NewMap[string, *Cluster](degree), resources: btree.NewMap[string, *Resource](degree),
+		links: newLinks(), due: due{stale: true, refill: map[*endpointsPart]bool{}},
+		out: newOutcome(),
 	}
 	c.cds = c.feedOf(cdsKind, nil, false, nil)
 	c.eds = c.feedOf(edsKind, nil, false, nil)
@@ -268,7 +245,7 @@ func (c *core) step(now time.Time) effects {
 
 // owes says whether a step would do anything but look at the clock.
 func (c *core) owes() bool {
-	return c.due.any() || c.links.pending() || c.change != changeNone || c.waitingChanged
+	return c.due.any() || c.links.pending() || c.out.any() || c.waitingChanged
 }
 
 // place decides whether a cluster is in snapshots, and whether it is needed.
@@ -276,9 +253,9 @@ func (c *core) place(p *clusterPart) {
 	in := p.base != 0 || p.holds > 0 || p.reached&reachTree != 0
 	if in != p.inTree {
 		p.inTree = in
-		c.change = changeLoud
+		c.out.differs(changeLoud)
 		if !in {
-			c.tree.Delete(p.name) // it enters with its next entry
+			c.out.clusters.Delete(p.name) // it enters with its next entry
 		}
 	}
 	c.links.rooted(p)
@@ -385,49 +362,6 @@ func (c *core) forget(p anyPart) {
 			c.setResource(p.key(), nil)
 		}
 	}
-}
-
-// publish makes a snapshot of what changed, and returns it if programs are to be told.
-func (c *core) publish() *Snapshot {
-	if c.shown == nil && c.rootErr == nil { // VIEW-20
-		return nil
-	}
-	c.compareResources()
-	complete := len(c.open) == 0 && c.warming == 0 && (c.next == nil || c.rootErr != nil)
-	if c.snapshot != nil && c.snapshot.Complete != complete {
-		c.quiet()
-	}
-	switch c.change {
-	case changeNone:
-		return nil
-	case changeAttributes: // WARM-j
-		if c.merging.until.IsZero() {
-			c.merging.until = c.now.Add(c.config.merge)
-			c.alarm(c.config.merge, func() {})
-		}
-		if c.now.Before(c.merging.until) {
-			return nil
-		}
-		c.change = c.mergedChange()
-	case changeQuiet, changeLoud:
-	}
-	s := &Snapshot{Root: c.root, Err: c.rootErr, Complete: complete, Serial: 1, NodeID: c.config.node}
-	if c.snapshot != nil {
-		s.Serial = c.snapshot.Serial
-		if c.change == changeLoud {
-			s.Serial++
-		}
-	}
-	if c.shown != nil {
-		s.Listener, s.Routes, s.VirtualHost, s.Scopes = c.shown.listener, c.shown.routes, c.shown.host, c.shown.scopes
-	}
-	s.clusters, s.resources = c.tree.Copy(), c.resources.Copy()
-	tell := c.change == changeLoud
-	c.snapshot, c.change, c.merging = s, changeNone, merging{}
-	if tell {
-		return s
-	}
-	return nil
 }
 
 // alarm is something to do at a time. What it does looks first whether it is still due.

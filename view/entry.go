@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"slices"
-
-	"google.golang.org/protobuf/proto"
 )
 
 // render makes the entry of a cluster.
@@ -110,69 +108,31 @@ func (c *core) replace(p *clusterPart, e *Cluster) {
 	if !p.inTree {
 		return
 	}
-	c.tree.Set(p.name, e)
+	c.out.clusters.Set(p.name, e)
 	switch {
 	case !e.same(old):
 		c.loudEntry(p, old, e)
 	case e.refs != old.refs || e.Origin != old.Origin || !slices.Equal(e.rare().parents, old.rare().parents) || e.Endpoints != old.Endpoints:
-		c.quiet()
+		c.out.differs(changeQuiet)
 	}
 }
 
 // loud has a change published, if it is of a published cluster.
 func (c *core) loud(p *clusterPart) {
 	if p.inTree {
-		c.change = max(c.change, changeLoud)
+		c.out.differs(changeLoud)
 	}
 }
 
 // loudEntry is loud, unless it is only of attributes of endpoints, which may be merged.
 func (c *core) loudEntry(p *clusterPart, old, e *Cluster) {
 	if c.config.merge > 0 && onlyAttributes(old, e) {
-		if c.merging.clusters == nil {
-			c.merging.clusters = map[*clusterPart]bool{}
+		if c.out.merging.clusters == nil {
+			c.out.merging.clusters = map[*clusterPart]bool{}
 		}
-		c.merging.clusters[p] = true
-		c.change = max(c.change, changeAttributes)
+		c.out.merging.clusters[p] = true
+		c.out.differs(changeAttributes)
 		return
 	}
 	c.loud(p)
-}
-
-// mergedChange is what the merged changes amount to: nothing that a program can tell, if the
-// attributes are those of the published snapshot again (VIEW-4).
-func (c *core) mergedChange() change {
-	for p := range c.merging.clusters {
-		was := c.snapshot.Cluster(p.name)
-		if was == nil || !onlyAttributes(was, p.cur) || !proto.Equal(was.Endpoints.Assignment(), p.cur.Endpoints.Assignment()) {
-			return changeLoud
-		}
-	}
-	return changeQuiet
-}
-
-func (c *core) quiet() { c.change = max(c.change, changeQuiet) }
-
-// onlyAttributes says whether two entries differ in nothing but the weights, the health and the
-// metadata of their endpoints and localities (WARM-j).
-func onlyAttributes(a, b *Cluster) bool {
-	if a.Endpoints == nil || b.Endpoints == nil || a.Endpoints.same(b.Endpoints) {
-		return false
-	}
-	swapped := *b
-	swapped.Endpoints = a.Endpoints
-	if !swapped.same(a) || !a.Endpoints.Deleted().Equal(b.Endpoints.Deleted()) {
-		return false
-	}
-	x, y := a.Endpoints.Assignment(), b.Endpoints.Assignment()
-	return proto.Equal(x.GetPolicy(), y.GetPolicy()) && len(x.GetNamedEndpoints())+len(y.GetNamedEndpoints()) == 0 &&
-		slices.EqualFunc(x.GetEndpoints(), y.GetEndpoints(), sameButAttributes)
-}
-
-func sameButAttributes(a, b locality) bool {
-	return a.GetPriority() == b.GetPriority() && proto.Equal(a.GetLocality(), b.GetLocality()) && proto.Equal(a.GetProximity(), b.GetProximity()) &&
-		proto.Equal(a.GetLedsClusterLocalityConfig(), b.GetLedsClusterLocalityConfig()) &&
-		slices.EqualFunc(endpointsOf(a), endpointsOf(b), func(x, y endpoint) bool {
-			return x.GetEndpointName() == y.GetEndpointName() && proto.Equal(x.GetEndpoint(), y.GetEndpoint())
-		})
 }

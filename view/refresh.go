@@ -65,9 +65,9 @@ func (c *core) refresh() {
 		s.routes[i] = &rc
 	}
 	if s.same(old) {
-		c.quiet()
+		c.out.differs(changeQuiet)
 	} else {
-		c.change = changeLoud
+		c.out.differs(changeLoud)
 	}
 	*old = s
 }

@@ -119,33 +119,6 @@ func (c *core) showResource(p *resourcePart) {
 	c.setResource(p.key(), e)
 }
 
-// setResource changes the snapshots to come; nil takes a resource out.
-func (c *core) setResource(key string, e *Resource) {
-	if e == nil {
-		c.resources.Delete(key)
-	} else {
-		c.resources.Set(key, e)
-	}
-	c.due.touched[key] = true
-}
-
-// compareResources says how much the resources differ from those of the newest snapshot (VIEW-4).
-func (c *core) compareResources() {
-	for key := range c.due.touched {
-		delete(c.due.touched, key)
-		e, _ := c.resources.Get(key)
-		var old *Resource
-		if c.snapshot != nil {
-			old, _ = c.snapshot.resources.Get(key)
-		}
-		if e.same(old) {
-			c.quiet()
-		} else {
-			c.change = changeLoud
-		}
-	}
-}
-
 // same says whether a program can tell two entries apart.
 func (r *Resource) same(o *Resource) bool {
 	if r == nil || o == nil {

@@ -367,10 +367,9 @@ func (c *core) accept(s *shape) {
 		old = &shape{}
 	}
 	c.next, c.shown, c.rootErr = nil, s, nil
-	if c.change < changeLoud && !s.same(old) {
-		c.change = changeLoud
+	if c.out.differs(changeQuiet); c.out.change < changeLoud && !s.same(old) {
+		c.out.differs(changeLoud)
 	}
-	c.quiet()
 	// Every second one comes first: nodes of the tree are split in the middle, and would stay half empty
 	// if all came in order.
 	for first := range 2 {
@@ -416,7 +415,7 @@ func (c *core) failRoot(err error) {
 	}
 	old := c.shown
 	c.shown, c.rootErr = nil, err
-	c.change = changeLoud
+	c.out.differs(changeLoud)
 	if old == nil {
 		return
 	}
