@@ -13,6 +13,7 @@ type part struct {
 	to       *batcher // of its lane
 	name     string   // as the program wrote it
 	caughtUp bool     // it was told of what was held when it began; true but of a wildcard and a glob
+	next     *part    // of a set: another spelling of the name
 }
 
 // Tell implements engine.Sink.

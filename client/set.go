@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/xdswatch/xdswatch/internal/engine"
 	"github.com/xdswatch/xdswatch/internal/machine"
@@ -18,7 +17,7 @@ type Set struct {
 	kind resource.AnyType
 
 	// Guarded by core.mu.
-	members map[string][]*part // by canonical name, one for each spelling
+	members map[string]*part   // by canonical name, those of other spellings behind the first
 	batches map[int32]*batcher // by lane: dispatchers of several authorities may tell the set
 }
 
@@ -36,7 +35,7 @@ func (c *Client) NewSet(ctx context.Context, kind resource.AnyType, h BatchHandl
 	if _, err := c.kinds.typeOf(kind); err != nil {
 		return nil, c.configError(kind, "", err)
 	}
-	s := &Set{kind: kind, members: map[string][]*part{}, batches: map[int32]*batcher{}}
+	s := &Set{kind: kind, members: map[string]*part{}, batches: map[int32]*batcher{}}
 	s.init(ctx, c, v, isSet)
 	s.to = newReceiver(&s.core, h, form)
 	s.watch.Owner = s
@@ -55,7 +54,7 @@ func (s *Set) Add(names ...string) error {
 	var added []*machine.Watch
 	var members []*part
 	for _, name := range names {
-		m := &part{subscription: &subscription{}, name: name, caughtUp: true}
+		m := newMember(name)
 		a, err := s.client.prepare(s.kind, name, s.view, &m.watch)
 		if end := s.Err(); end != nil {
 			return end
@@ -77,15 +76,25 @@ func (s *Set) Add(names ...string) error {
 	return errors.Join(errs...)
 }
 
+// newMember makes a member and its subscription, in one piece of memory: there may be a million.
+func newMember(name string) *part {
+	m := &struct {
+		part
+		of subscription
+	}{part: part{name: name, caughtUp: true}}
+	m.subscription = &m.of
+	return &m.part
+}
+
 // enter makes a member one of a name; it says no if there is one already or the set is over.
 func (s *Set) enter(m *part, a asked) bool {
 	m.tellTo(m, &s.core, s.kind, a)
 	s.client.answers.expect(&m.answer)
 	s.mu.Lock()
 	// U-11: each spelling is told in its own.
-	in := !s.state.over() && s.spelled(a.name, m.name) < 0
+	in := !s.state.over() && s.spelled(a.name, m.name) == nil
 	if in {
-		s.members[a.name] = append(s.members[a.name], m)
+		s.put(a.name, m)
 		if m.to = s.batches[m.watch.Lane]; m.to == nil {
 			m.to = &batcher{receiver: s.to}
 			s.batches[m.watch.Lane] = m.to
@@ -115,14 +124,18 @@ func (s *Set) Remove(names ...string) {
 
 // remove removes the member of a name as it is spelled, else those of all spellings.
 func (s *Set) remove(canonical, name string) bool {
+	var gone []*part
 	s.mu.Lock()
-	gone := s.members[canonical]
-	if i := s.spelled(canonical, name); i >= 0 && len(gone) > 1 {
-		one := gone[i]
-		s.members[canonical] = slices.Delete(gone, i, i+1)
-		gone = []*part{one}
-	} else {
-		delete(s.members, canonical)
+	one, m := s.spelled(canonical, name), s.members[canonical]
+	delete(s.members, canonical)
+	for m != nil {
+		next := m.next
+		if one == nil || m == one {
+			gone = append(gone, m)
+		} else {
+			s.put(canonical, m)
+		}
+		m = next
 	}
 	s.mu.Unlock()
 	for _, m := range gone {
@@ -131,9 +144,19 @@ func (s *Set) remove(canonical, name string) bool {
 	return len(gone) > 0
 }
 
-// spelled is the place of a name's member in a spelling, less than 0 if there is none, under the lock.
-func (s *Set) spelled(canonical, name string) int {
-	return slices.IndexFunc(s.members[canonical], func(m *part) bool { return m.name == name })
+// put adds a member, under the lock.
+func (s *Set) put(canonical string, m *part) {
+	m.next = s.members[canonical]
+	s.members[canonical] = m
+}
+
+// spelled finds the member of a name in a spelling, under the lock; nil if there is none.
+func (s *Set) spelled(canonical, name string) *part {
+	m := s.members[canonical]
+	for m != nil && m.name != name {
+		m = m.next
+	}
+	return m
 }
 
 // clear ends all subscriptions, at the end of the set.
@@ -152,8 +175,10 @@ func (s *Set) all() []*part {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := make([]*part, 0, len(s.members))
-	for _, same := range s.members {
-		all = append(all, same...)
+	for _, m := range s.members {
+		for ; m != nil; m = m.next {
+			all = append(all, m)
+		}
 	}
 	return all
 }
