@@ -82,6 +82,20 @@ func TestEventsCostWhatTheyChange(t *testing.T) {
 				d.tell("cds", fmt.Sprint("a", i), fmt.Sprintf("agg:m%d,m%d", i+1, i))
 			}
 		},
+		"the aggregates that share a member": func(d *driver, n int) {
+			d.tell("cds", "root", "static:1.1.1.1")
+			d.tell("rds", "r", "*="+numbered("a", n, ","))
+			for i := range n {
+				d.tell("cds", fmt.Sprint("a", i), fmt.Sprintf("agg:m%d,shared", i))
+			}
+			for i := range n {
+				d.tell("cds", fmt.Sprint("m", i), "static:1.1.1.1")
+			}
+			d.tell("cds", "shared", "static:1.1.1.1")
+			for i := range n {
+				d.tell("cds", fmt.Sprint("a", i), fmt.Sprintf("agg:m%d,shared", i), "alt:x")
+			}
+		},
 		"the clusters that a hook leads to": func(d *driver, n int) {
 			d.tell("cds", "root", "static:1.1.1.1")
 			d.tell("rds", "r", "*="+numbered("c", n, ","))

@@ -53,8 +53,13 @@ type node struct {
 
 // link is from a cluster to one that it names.
 type link struct {
-	from, to        *node
-	ways            reach // that lead over it
+	from, to *node
+	terms
+}
+
+// terms are how a cluster names another.
+type terms struct {
+	ways            reach // that lead over the link; 0 if it is no link any more
 	aggregate, hook bool  // how the entry names it
 }
 
@@ -72,6 +77,7 @@ func (l *links) node(name string) *node {
 	if n == nil {
 		n = &node{name: name, far: [...]uint8{maxDepth + 1, maxDepth + 1, maxDepth + 1}}
 		l.nodes[name] = n
+		l.enqueue(n)
 	}
 	return n
 }
@@ -104,6 +110,9 @@ func (p *clusterPart) root() (r reach) {
 	return r
 }
 
+// lone says that a cluster leads to none, and none to it.
+func (n *node) lone() bool { return len(n.by)+len(n.to) == 0 }
+
 // find looks for the link from a cluster.
 func (n *node) find(from *node) (int, bool) {
 	return slices.BinarySearchFunc(n.by, from.name, func(l *link, name string) int { return strings.Compare(l.from.name, name) })
@@ -114,24 +123,26 @@ func (l *links) add(from *node, name string, ways reach) *link {
 	to := l.node(name)
 	i, ok := to.find(from)
 	if !ok {
-		fresh := &link{from: from, to: to}
-		to.by, from.to = slices.Insert(to.by, i, fresh), append(from.to, fresh)
+		to.by = slices.Insert(to.by, i, &link{from: from, to: to})
 		l.enqueue(to)
 	}
-	to.by[i].ways |= ways
-	return to.by[i]
+	by := to.by[i]
+	if by.ways == 0 {
+		from.to = append(from.to, by)
+	}
+	by.ways |= ways
+	return by
 }
 
-// relink finds what a cluster leads to now, and says whether some of what was waited for is not any more.
+// relink finds what a cluster leads to now, and says whether some of what was waited for is not any more. Those
+// that it names as before are not looked at: many may name them.
 func (c *core) relink(n *node) (lost bool) {
 	l, old := &c.links, n.to
-	n.to = nil
-	for _, o := range old {
-		i, _ := o.to.find(n)
-		o.to.by = slices.Delete(o.to.by, i, i+1)
-		l.enqueue(o.to)
+	was := make([]terms, len(old))
+	for i, o := range old {
+		was[i], o.terms = o.terms, terms{}
 	}
-	l.enqueue(n)
+	n.to = nil
 	if p := c.clusters[n.name]; p != nil {
 		for _, child := range p.rare().children {
 			l.add(n, child, reachTree|reachWant|reachBlock).aggregate = true
@@ -148,10 +159,20 @@ func (c *core) relink(n *node) (lost bool) {
 			}
 		}
 	}
-	return slices.ContainsFunc(old, func(o *link) bool {
-		i, ok := o.to.find(n)
-		return o.ways&reachBlock != 0 && !(ok && o.to.by[i].ways&reachBlock != 0)
-	})
+	for i, o := range old {
+		if o.ways == 0 {
+			at, _ := o.to.find(n)
+			o.to.by = slices.Delete(o.to.by, at, at+1)
+		}
+		if o.terms != was[i] {
+			l.enqueue(o.to)
+		}
+		lost = lost || was[i].ways&^o.ways&reachBlock != 0
+	}
+	if n.lone() {
+		l.enqueue(n)
+	}
+	return lost
 }
 
 // ways are those that lead to a cluster that a hook found.
@@ -240,7 +261,7 @@ func (c *core) follow() {
 	for _, n := range seen {
 		n.seen = false
 		c.reached(n)
-		if len(n.by)+len(n.to) == 0 && !n.aggregate && !n.queued {
+		if n.lone() && !n.aggregate && !n.queued {
 			delete(l.nodes, n.name)
 			delete(l.roomless, n.name)
 		}
