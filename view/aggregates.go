@@ -85,16 +85,17 @@ func (p *clusterPart) aggregate() bool { return p.cur.Message != nil && p.cur.ki
 // leaves are what is kept of the leaves of all aggregates.
 type leaves struct {
 	stale map[*clusterPart]bool // aggregates whose leaves are to be found anew
-	wide  map[*clusterPart]bool // those that maxMembers left nothing for
+	wide  map[*clusterPart]bool // those that maxMembers left too little for
 	spent int                   // of maxMembers
 }
 
 // setLeaves finds the leaves of the aggregates whose own, or below which some, have changed, by name, until maxMembers
-// are used up. Those for which nothing was left try again when there is some.
+// are used up. Those for which too little was left try again after them, when there is some: none takes what another
+// has.
 func (c *core) setLeaves() {
 	l := &c.links.leaves
 	for {
-		if l.spent < maxMembers {
+		if len(l.stale) == 0 && l.spent < maxMembers {
 			maps.Copy(l.stale, l.wide)
 			clear(l.wide)
 		}

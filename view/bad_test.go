@@ -147,6 +147,26 @@ func TestCostOfAggregates(t *testing.T) {
 	}
 }
 
+// An aggregate that has its leaves keeps them when it changes: others that lead to too many do not get what they cost.
+func TestLeavesStay(t *testing.T) {
+	d := newDriver(t, []string{"rds", "r"}, nil)
+	all := numbered("a", 120, ",")
+	for _, line := range []string{"start", "rds r 1 *=z", "cds z 1 agg:leaf", "cds leaf 1 static:1.1.1.1", "rds r 2 *=z," + all} {
+		d.run(line)
+	}
+	for a := range strings.SplitSeq(all, ",") {
+		d.command(strings.Fields("cds " + a + " 1 agg:" + all + ",leaf"))
+	}
+	d.step()
+	if bad := d.core.links.leaves.wide; len(bad) == 0 || d.core.links.leaves.spent != maxMembers {
+		t.Fatalf("%d aggregates are over the bound", len(bad))
+	}
+	d.run("cds z 2 agg:leaf alt:x")
+	if z := d.core.snapshot.Cluster("z"); z.Version != "2" || !slices.Equal(z.Leaves(), []string{"leaf"}) {
+		t.Errorf("z changed: leaves %q, %v", z.Leaves(), z.Err())
+	}
+}
+
 // One name for everything is as many resources.
 func TestOneName(t *testing.T) {
 	d := newDriver(t, []string{"lds", "x"}, nil)

@@ -370,9 +370,10 @@ func (c *core) commit(p *clusterPart, t *target) {
 		if m.deleted.IsZero() { // else it is why the cluster goes one day
 			m.err = nil
 		}
-		if c.dropLeaves(p); t.read.kind == KindAggregate {
+		if t.read.kind == KindAggregate {
 			c.links.leaves.stale[p] = true
 		} else {
+			c.dropLeaves(p)
 			m.leaves, m.leafErr = nil, nil
 		}
 	}
