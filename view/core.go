@@ -110,6 +110,7 @@ func newCore(root Root, config coreConfig, all []Hook, now time.Time) *core {
 	}
 	c.cds = c.feedOf(cdsKind, nil, false, nil)
 	c.eds = c.feedOf(edsKind, nil, false, nil)
+	c.list(c.eds)
 	switch root.Type {
 	case RootListener:
 		c.rootPart = c.resource(c.feedOf(lds.Type, nil, false, nil), root.Name)
@@ -322,8 +323,7 @@ func (c *core) sweep() (unwatch []watch, ended []*feed) {
 			unwatch = append(unwatch, c.watchOf(p))
 		}
 		c.forget(p)
-		if f := p.from(); f != nil && (f.source != nil || f.fetch > 0) && len(f.endpoints)+len(f.resources) == 0 {
-			delete(c.feeds, f.key)
+		if f := p.from(); f != nil && c.feeds[f.key] != f {
 			ended = append(ended, f)
 		}
 	}
@@ -355,9 +355,12 @@ func (c *core) forget(p anyPart) {
 		c.wake(p)
 	case *endpointsPart:
 		p.drop(c, stateAbsent)
-		delete(c.watchOf(p).feed.endpoints, name)
+		f := c.watchOf(p).feed
+		delete(f.endpoints, name)
+		c.unlist(f)
 	case *resourcePart:
 		delete(p.feed.resources, name)
+		c.unlist(p.feed)
 		if p.entry != nil {
 			c.setResource(p.key(), nil)
 		}

@@ -199,7 +199,7 @@ func (c *core) origin(ev *client.Event[any]) Origin {
 }
 
 // feedOf finds where resources come from. Ads is the view's own servers, self is what the message
-// came from that names them, by; nil if none does.
+// came from that names them, by; nil if none does. A new feed is not kept before there is a resource of it.
 func (c *core) feedOf(kind resource.AnyType, source *corev3.ConfigSource, collection bool, by *feed) *feed {
 	key, startup := kind.TypeURL(), ""
 	if by == nil && c.config.startup[key] {
@@ -235,9 +235,18 @@ func (c *core) feedOf(kind resource.AnyType, source *corev3.ConfigSource, collec
 			kind: kind, source: source, startup: startup, fetch: fetch, key: key, collection: collection,
 			endpoints: map[string]*endpointsPart{}, resources: map[string]*resourcePart{},
 		}
-		c.feeds[key] = f
 	}
 	return f
+}
+
+// list keeps a feed, of which there is a resource now: feedOf finds it again.
+func (c *core) list(f *feed) { c.feeds[f.key] = f }
+
+// unlist forgets a feed with a source or a time of its own when there is no resource of it any more.
+func (c *core) unlist(f *feed) {
+	if (f.source != nil || f.fetch > 0) && len(f.endpoints)+len(f.resources) == 0 {
+		delete(c.feeds, f.key)
+	}
 }
 
 // resource finds or makes a part; nil if there are too many names.
@@ -249,6 +258,7 @@ func (c *core) resource(f *feed, name string) *resourcePart {
 			p.members = &btree.Map[string, *resourceValue]{}
 		}
 		f.resources[name] = p
+		c.list(f)
 		c.begin(p)
 	}
 	return p
