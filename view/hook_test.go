@@ -13,6 +13,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -268,5 +269,23 @@ func TestSourcesOfThePast(t *testing.T) {
 				t.Errorf("%s: the source %q is left", option, key)
 			}
 		}
+	}
+}
+
+// What a hook finds that is not needed is not listed as what a snapshot waits for.
+func TestHintsDoNotBlock(t *testing.T) {
+	d := newDriver(t, []string{"rds", "r"}, []string{"composite"})
+	for _, line := range []string{"start", "rds r 1 *=a,b", "cds a 1 static:1.1.1.1 alt:?x", "cds b 1 static:1.1.1.1 alt:+y"} {
+		d.run(line)
+	}
+	got := map[string]bool{}
+	for _, w := range d.core.watched() {
+		for _, by := range w.By {
+			got[by.Name+" "+w.Name] = by.Blocking
+		}
+	}
+	want := map[string]bool{"r a": true, "r b": true, "a x": false, "b y": true}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }

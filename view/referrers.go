@@ -48,7 +48,7 @@ func (all *namings) referrers(p anyPart) (by []Reference) {
 		}
 		if n := all.core.links.nodes[p.name]; n != nil {
 			for _, l := range n.by {
-				add(cdsKind.TypeURL(), l.from.name, true)
+				add(cdsKind.TypeURL(), l.from.name, l.ways&reachBlock != 0)
 			}
 		}
 	case *endpointsPart:
