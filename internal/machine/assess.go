@@ -90,7 +90,8 @@ func (r *reader) assess(e *entry, sub *subscription) finding {
 		return finding{kind: isInvalid, err: e.err}
 	case e.HasBody:
 		return r.compare(e, sub)
-	// DELTA-12: an entry without a body is a heartbeat, else in delta it says that the resource is gone.
+	// DELTA-12: an entry without a body is a heartbeat, else in delta it says that the resource is gone, and in state
+	// of the world it is invalid.
 	case r.heartbeat(e.Resource, sub):
 		return finding{kind: isHeld}
 	case r.link.stream.Delta:

@@ -103,12 +103,12 @@ func sortSubs(subs []*subscription) {
 func (c *cache) subscriptionOf(of *collection, name string) *subscription {
 	sub := c.subs.get(name)
 	switch {
+	// WILD-8: what the wildcard holds is not made anew.
 	case sub == nil:
 		sub = &subscription{name: name, status: StatusRequested}
 		c.subs.put(sub)
 		of.adopt(sub)
-	// WILD-8: what the wildcard holds is taken over as it is.
-	case sub.of != of && !sub.wanted():
+	case sub.of != of && !sub.wanted(): // a structured name that the wildcard had
 		of.adopt(sub)
 	}
 	return sub

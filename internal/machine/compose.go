@@ -88,6 +88,7 @@ func (l *link) composeDelta(a *answer, node []byte) []byte {
 	if !l.requested {
 		return l.composeFirstDelta(node)
 	}
+	// DELTA-6: later requests say the difference.
 	added, removed := l.flushNames()
 	added, back := l.takeBack(l.fitNames(added))
 	form := l.nextForm()
@@ -224,7 +225,8 @@ func (v *versions) tellAliases() {
 		name := a.sub.versionName()
 		switch {
 		case v.claimed[name]:
-		case a.may && !v.awaited(name): // DELTA-2
+		// DELTA-2: of a resource that is waited for no version is listed.
+		case a.may && !v.awaited(name):
 			v.add(a.sub)
 		default:
 			v.unlisted(a.sub)

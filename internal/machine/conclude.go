@@ -26,7 +26,7 @@ func (r *reader) conclude() {
 func (resp *response) findCompleted() {
 	l := resp.link
 	cs := resp.collections
-	// DELTA-14: an empty response makes all complete.
+	// DELTA-14: an empty response makes all globs complete.
 	if l.fullState() || len(resp.Resources)+len(resp.Removed)+len(resp.RemovedNames)+len(resp.Errors) == 0 {
 		cs = make([]*collection, 0, len(l.cache.globs))
 		for _, c := range l.cache.globs {
@@ -39,7 +39,7 @@ func (resp *response) findCompleted() {
 		}
 	}
 	slices.SortFunc(resp.completes, byName)
-	// WILD-5: any response makes it ready.
+	// WILD-5, DELTA-14: any response makes the wildcard ready, an empty one too.
 	if star := l.cache.star; resp.awaited(star) {
 		resp.completes = slices.Insert(resp.completes, 0, star)
 	}

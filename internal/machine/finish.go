@@ -10,7 +10,6 @@ func (m *Machine) finish(now time.Time, resp *response) {
 	l, s := resp.link, resp.link.stream
 	stands := m.current(resp.ref) == s && s.state == up && s.types[l.cache.typ.URL] == l
 	told := len(m.fx.Notify)
-	// DELTA-8: removals come after resources.
 	for _, it := range resp.statements {
 		m.applyStatement(now, resp, it, stands)
 	}

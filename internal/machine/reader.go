@@ -172,10 +172,11 @@ func (r *reader) findRemoved() {
 			return
 		}
 		sub.see(r.response)
+		// DELTA-11: a listed removal.
 		r.record(sub, statesRemoved, nil)
 	}
 	for _, name := range r.removed {
-		// DELTA-10, DELTA-11: a name that nobody knows means nothing.
+		// DELTA-10: a name that nobody knows means nothing.
 		if sub, _ := r.link.lookup(name); sub != nil {
 			end(sub)
 		}
@@ -228,7 +229,7 @@ func (m *Machine) findErrors(r *reader) {
 func (m *Machine) findError(r *reader, re *wire.ResourceError) {
 	l := r.link
 	sub, canonical := l.lookup(re.Name)
-	// ERR-9: an error of a glob is of the whole, one of a member makes it known.
+	// ERR-9: an error of a glob is of the whole, whose subscription lookup found; one of a member makes that known.
 	if c := l.cache.globOf(canonical); sub == nil && c != nil && c.self.subscribed && re.Code != codeNotFound && l.chose(nil, canonical, re.Constraints) {
 		sub = l.newMember(re.Name, canonical)
 	}

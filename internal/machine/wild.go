@@ -46,6 +46,7 @@ func (l *link) nextForm() wildForm {
 		return l.form // as it was
 	case !l.wantsStar():
 		return wildNone
+	// WILD-4: a new stream begins with the form that is wanted then.
 	case l.explicitly(), l.form == wildExplicit && !l.stream.Polled:
 		return wildExplicit
 	}

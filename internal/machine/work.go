@@ -77,6 +77,7 @@ func (m *Machine) apply(now time.Time, resp *response) {
 			m.commitItem(now, resp, &task.Items[i], task.results[i])
 		}
 	}
+	// DELTA-8: removals come after resources.
 	if len(resp.tasks) == 0 {
 		m.finish(now, resp)
 	}
