@@ -66,7 +66,8 @@ func (r *reader) room(i int) []planned {
 	return slices.Grow(r.ready, len(r.Resources)-i)
 }
 
-// faultOf says what is wrong with an entry before its payload is looked at.
+// faultOf says what is wrong with an entry before its payload is looked at: by itself ([link.faultOf]), with its
+// aliases, or with its size.
 func (r *reader) faultOf(entry *wire.Resource, a *aliased) error {
 	if err := r.link.faultOf(entry); err != nil {
 		return err

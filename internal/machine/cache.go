@@ -65,8 +65,8 @@ func (c *cache) clear(t *Type) {
 	}
 }
 
-// of yields the subscriptions of a source. Only for the one that has the old-style names, and for one
-// alone, are those of others looked at.
+// of yields the subscriptions of a source. It finds them through the source's collections, unless one of these is
+// the wildcard's, which does not list its members, or no other source has any: then it looks at all of the type.
 func (c *cache) of(src *source) iter.Seq[*subscription] {
 	if src == c.star.source || len(c.plain) == 1 && c.star.source == nil {
 		return func(yield func(*subscription) bool) {
@@ -114,7 +114,7 @@ func (c *cache) subscriptionOf(of *collection, name string) *subscription {
 	return sub
 }
 
-// drop forgets a subscription, and l.last, which may refer to it.
+// drop forgets a subscription, and what the last response of its link held, which may refer to it.
 func (c *cache) drop(sub *subscription) {
 	sub.gone, sub.timer = true, 0
 	c.subs.drop(sub.name)
@@ -140,7 +140,7 @@ type recall struct {
 	cache  *cache
 	source *source
 	timer
-	under map[*subscription]*Load // that the store was asked for and has not answered: in which load
+	under map[*subscription]*Load // the load that asks for each subscription that the store has not answered for
 	gone  map[string]bool         // what a server said is gone while the store is read; nil for nothing
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/xdswatch/xdswatch/xdstp"
 )
 
-// star is the explicit wildcard.
+// star is the name of the wildcard, by which requests of the explicit form subscribe to it.
 const star = "*"
 
 // collection is the resources of a glob; or all old-style names, for which the wildcard `*` stands; or, without
@@ -56,7 +56,7 @@ func (c *collection) watching() []*Watch {
 	return c.self.watches
 }
 
-// forgetStatus is for when the last interest in a collection is gone.
+// forgetStatus forgets what is known of a collection as a whole, in which nobody is interested any more.
 func (c *collection) forgetStatus() {
 	sub := c.self
 	sub.nameOnStream = nameOnStream{}

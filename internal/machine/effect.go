@@ -41,7 +41,7 @@ type Effects struct {
 	Log []Log
 	// Keep is what the store is to keep or forget, in order. Nil without a store.
 	Keep []Keep
-	// Load asks the store; each is answered by one Loaded. Nil without a store.
+	// Load asks the store; each is answered by one Loaded or several, of which one is the last. Nil without a store.
 	Load []*Load
 }
 
@@ -345,7 +345,7 @@ type Load struct {
 
 	complete map[string]*Kept // of collections
 	tasks    []*Task          // that are not done with, in order
-	last     bool             // no more of them come
-	refused  int              // entries
-	why      error            // the first of them is
+	last     bool             // no more entries come
+	refused  int              // how many entries were not usable
+	why      error            // what was wrong with the first of them; nil for none
 }

@@ -142,7 +142,7 @@ func plausible(name []byte, err error) bool {
 	return err == nil && len(name) <= maxGuessed && !bytes.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// faultOf says what is wrong with an entry before its payload is looked at.
+// faultOf says what is wrong with an entry by itself: its form, its type or its time to live.
 func (l *link) faultOf(r *wire.Resource) error {
 	if r.Fault == nil && r.HasTTL && r.TTL <= 0 {
 		return errTTL

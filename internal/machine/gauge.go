@@ -24,8 +24,9 @@ type CountKey struct {
 	Stale      bool // it is from the store, and no server has spoken of it since
 }
 
-// Count adds to counts the resources that a dump has, without the collections themselves. It looks at no more than most subscriptions, and says whether
-// these were the last. Of what comes or goes between two calls, some may be counted twice, or not at all.
+// Count adds to counts the resources that a dump has, without the collections themselves. It looks at no more than
+// most subscriptions, and says whether these were the last. Of what comes or goes between two calls, some may be
+// counted twice, or not at all.
 func (m *Machine) Count(at *Listing, cs []Count, most int) (_ []Count, done bool) {
 	last := len(cs)
 	done = m.list(at, most, func(sub *subscription, _ int) {

@@ -82,7 +82,7 @@ func (c *cache) forget(sub *subscription) {
 	}
 }
 
-// forgetUnwanted drops everything that is not wanted; for types that are silent.
+// forgetUnwanted drops everything that is not wanted, once the incarnation of the stream is over.
 func (l *link) forgetUnwanted() {
 	l.names.Flush()
 	for sub := range l.owned() {

@@ -117,10 +117,9 @@ func (m *Machine) delivered(now time.Time, r Ref) {
 	m.readOn(now, s)
 }
 
-// down: values that are held stay. A stream that had delivered a response ended normally
-// (gRFC A57), unless that was a failure to connect, as a failed poll is, to a server that had
-// answered others. So did one that a quirk explains; otherwise the server is in trouble and everyone
-// on it hears so.
+// down: values that are held stay. The end of a stream that had delivered a response is normal (gRFC A57), unless it
+// is a failure to connect, as that of a poll is whatever earlier polls brought. It is normal too where a quirk
+// explains it. Otherwise the server is in trouble, and the watches of its resources hear so.
 func (m *Machine) down(now time.Time, s *stream, ev Down) {
 	// BACKOFF-2, S-5: only a response ends the row of failures.
 	responded := s.responded
@@ -175,9 +174,9 @@ func (m *Machine) retry(s *stream) {
 	s.goIdle()
 }
 
-// restart begins a stream anew whose server would not say again what was requested: it was
-// told that something is held which went to another server, or it does not hear of names that
-// are added (see hush), or of the wildcard (see outdated).
+// restart begins a stream anew whose server would not say again what is requested: it was told that the client holds
+// what another server gives from now on (activate), it still has names from before (startOver), or it does not hear
+// of names that are added (hush) or of a wildcard (outdated).
 func (m *Machine) restart(now time.Time, s *stream) {
 	s.clock.run(now)
 	m.fx.Close = append(m.fx.Close, s.ref())

@@ -92,8 +92,8 @@ func (l *link) reset() {
 	}
 }
 
-// owns says that a subscription's source uses this server: what it says of it counts, and it runs its
-// timers.
+// owns says that the link's server is the active one of a subscription's source: what this server says of the
+// subscription counts, and the timers run on its stream.
 func (l *link) owns(sub *subscription) bool {
 	return sub.of.cache == l.cache && sub.of.ownedBy(l.stream)
 }

@@ -44,8 +44,8 @@ func (q *suspects) forget() {
 	}
 }
 
-// before has a type that is doubted speak behind the others, the least doubted first, and not before
-// each first request before it was answered, or did no harm for a while.
+// before has a type that is doubted speak behind the others, the least doubted first. It waits until each first
+// request that was sent earlier was answered, or did no harm for a while.
 func (q *suspects) before(l *link, what debt) (at time.Time, doubts int) {
 	it := q.of[l]
 	if what != oweInterest || l.requested || it == nil || it.doubts < doubtMost {

@@ -108,7 +108,7 @@ func (sub *subscription) see(resp *response) {
 	sub.mark(resp)
 }
 
-// mark is see for an alias: its collection is not told.
+// mark is see without the collection: an alias is in none.
 func (sub *subscription) mark(resp *response) {
 	resp.mentioned++
 	sub.seen = resp.serial

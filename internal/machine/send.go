@@ -178,7 +178,7 @@ func sizeOf(msg [][]byte) (size int) {
 	return size
 }
 
-// written: what the message named is subscribed to from now on; timers start (gRFC A57).
+// written: the message has left, so the timers of what it names start (gRFC A57).
 func (m *Machine) written(now time.Time, l *link) {
 	first := !l.written
 	l.written = true

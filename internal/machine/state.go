@@ -25,7 +25,7 @@ type Machine struct {
 	sifting []*sifting // long lists of removed names, some of which are looked at in each step
 	began   time.Time  // when the first step was
 	stepped time.Time  // when the last step was
-	late    bool       // the last tick was
+	late    bool       // the last tick was late
 
 	discarded Notice          // one without watches is written here; used again
 	found     []*subscription // what a response speaks of; used again
@@ -33,7 +33,7 @@ type Machine struct {
 	turns     []turn          // of a stream's types; used again
 }
 
-// slot names a stream for life: a server, and with one stream a type its type.
+// slot names a stream for life: by its server and scope, and by its type where the server has a stream for each.
 type slot struct {
 	server, scope int
 	url           string

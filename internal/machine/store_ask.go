@@ -13,7 +13,7 @@ func (src *source) failed() bool {
 	return !slices.ContainsFunc(src.streams, func(s *stream) bool { return !s.unreachable() })
 }
 
-// heardServer says whether a server has spoken of the type on a stream that it has.
+// heardServer says whether a server has spoken of the type on the present incarnation of its stream.
 func (r *recall) heardServer() bool {
 	return slices.ContainsFunc(r.source.reached(), func(s *stream) bool {
 		l := s.types[r.cache.typ.URL]

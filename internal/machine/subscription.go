@@ -52,7 +52,7 @@ type subscription struct {
 // to answer.
 type nameOnStream struct {
 	timer            // of the answer
-	subscribed  bool // a request names it, or is the wildcard's; the writer may still have that
+	subscribed  bool // a request names it, or is the wildcard's that answers for it; the writer may still have it
 	claimed     bool // of a collection: the first request listed what it has
 	unconfirmed bool // it goes unless the server speaks of it; see [link.unconfirm]
 }
@@ -124,7 +124,7 @@ func (sub *subscription) arrived() {
 	}
 }
 
-// server that said what is known.
+// server is the one that said what is known; of a collection, and where none did, the active one.
 func (sub *subscription) server() int {
 	if from := sub.from &^ fromStore; from != 0 && !sub.isCollection() {
 		return int(from) - 1

@@ -120,7 +120,7 @@ func (m *Machine) tellFault(sub *subscription, f *Fault) { m.tellFaultTo(sub, f,
 
 func (m *Machine) tellFaultTo(sub *subscription, f *Fault, to []*Watch) {
 	kind := NoticeFailed
-	// ERR-2: likewise.
+	// ERR-2: with something to go on with it is ambient.
 	if sub.usable() {
 		kind = NoticeAmbient
 	} else if sub.seeks() {

@@ -12,8 +12,8 @@ func (m *Machine) await(now time.Time, sub *subscription) {
 	case sub.isCollection() && (sub.complete || !sub.wanted()):
 	// DNE-3, LKG-9: a held resource has no timer, but a stale one has.
 	case sub.held() && !sub.stale() && !sub.unconfirmed:
-	// DNE-5, DNE-6: a refused value and an error on this stream are answers; what an earlier one had, an absence too, is
-	// none.
+	// DNE-5, DNE-6: a refused value or an error on this stream is an answer. On an earlier stream it was none for this
+	// one, nor is an absence.
 	case l.faulted(sub) && !sub.unconfirmed:
 	case sub.isCollection() && m.timeout(l.stream) <= 0:
 		m.setAlarm(now, l.stream, sub, silence) // WILD-5: it is complete by silence all the same
