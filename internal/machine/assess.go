@@ -133,7 +133,7 @@ func (e *entry) isHeld(sub *subscription) bool {
 // all.
 func (r *reader) overfills(e *entry, sub *subscription) error {
 	most, size := r.link.stream.maxHeld, len(e.Payload)
-	if most <= 0 || e.item != nil || r.held+int64(size)-sub.counted() <= most {
+	if most <= 0 || e.item != nil || r.heldBytes+int64(size)-sub.counted() <= most {
 		return nil
 	}
 	return fmt.Errorf("the resource has %d bytes; with it more than %d bytes of the server's resources would be held (Config.MaxHeldSize)", size, most)

@@ -39,8 +39,8 @@ func (c *collection) isGlob() bool { return c.pattern.before != "" }
 // wanted says whether the collection is, as a whole.
 func (c *collection) wanted() bool { return c.self != nil && c.self.wanted() }
 
-// stated says that its watches were told that they have its first state.
-func (c *collection) stated() bool { return c.wanted() && c.self.complete }
+// synced says that its watches were told that they have its first state.
+func (c *collection) synced() bool { return c.wanted() && c.self.complete }
 
 // lives says that the collection is wanted, or was until now and the server was not told yet.
 func (c *collection) lives() bool { return c.self != nil && c.self.lives() }
@@ -156,8 +156,8 @@ func (c *collection) list(glob *collection) {
 func (c *collection) adopt(sub *subscription) {
 	before := sub.of
 	if sub.of = c; before != nil {
-		before.source.held -= sub.counted()
-		c.source.held += sub.counted()
+		before.source.heldBytes -= sub.counted()
+		c.source.heldBytes += sub.counted()
 		if !before.ownedBy(c.source.stream()) {
 			sub.nameOnStream = nameOnStream{} // of that stream
 		}

@@ -300,8 +300,8 @@ func (w *world) checkEmpty() {
 		}
 	}
 	for _, src := range w.m.working {
-		if src.held != 0 {
-			w.fail("%d bytes of source %d count as held", src.held, src.index)
+		if src.heldBytes != 0 {
+			w.fail("%d bytes of source %d count as held", src.heldBytes, src.index)
 		}
 	}
 	if at, ok := w.m.Deadline(); ok {

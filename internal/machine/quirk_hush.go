@@ -40,7 +40,7 @@ func (q *hushes) forget() {
 
 // written waits for news of names that were added, where the server might not hear of them.
 func (q *hushes) written(m *Machine, now time.Time, l *link, first bool, fresh []*subscription) {
-	if first || len(fresh) == 0 || !l.overhears() {
+	if first || len(fresh) == 0 || !l.mightMissNames() {
 		return
 	}
 	u := q.of.on(l)
@@ -73,10 +73,10 @@ func (m *Machine) hush(s *stream) time.Duration {
 	return hush
 }
 
-// overhears says whether the server might not hear of names that are added. A stream that carries
+// mightMissNames says whether the server might not hear of names that are added. A stream that carries
 // more than one type is not given up for the sake of one, and the legacy wildcard says no
 // names; polls ask anew by themselves, and files hold everything.
-func (l *link) overhears() bool {
+func (l *link) mightMissNames() bool {
 	s := l.stream
 	return !s.Delta && !s.stateless() && s.url != "" && l.form != wildLegacy
 }

@@ -150,7 +150,7 @@ func (m *Machine) siftOn(now time.Time) {
 		n := min(siftMost, len(it.rest))
 		for _, name := range it.rest[:n] {
 			it.removedSum += 7 * hashOf(name)
-			if it.link.speaksOf(name) {
+			if it.link.concerns(name) {
 				it.known = append(it.known, name)
 			}
 		}
@@ -162,8 +162,8 @@ func (m *Machine) siftOn(now time.Time) {
 	}
 }
 
-// speaksOf says whether a name means anything here.
-func (l *link) speaksOf(name []byte) bool {
+// concerns says whether a name means anything here.
+func (l *link) concerns(name []byte) bool {
 	sub, _ := l.lookup(name)
 	return sub != nil || l.cache.aliases.called(name) != nil
 }

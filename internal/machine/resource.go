@@ -196,7 +196,7 @@ func (m *Machine) unknownTimeout(now time.Time, sub *subscription) {
 		return // E-3: the watches wait for ever
 	}
 	// LKG-5: the complete state of a collection lacks it.
-	if sub.of.stated() {
+	if sub.of.synced() {
 		m.unstore(sub)
 	}
 	// SOTW-2: the server has said nothing since it was named, so the version that was accepted says nothing of it.
@@ -215,7 +215,7 @@ var ErrNoAnswer = errors.New("the server did not answer in time")
 
 // unconfirmedTimeout: the server did not confirm a held resource, so there is none.
 func (m *Machine) unconfirmedTimeout(now time.Time, sub *subscription) {
-	lacked := sub.unconfirmed || sub.seen.before(sub.link().stated) || sub.of.stated()
+	lacked := sub.unconfirmed || sub.seen.before(sub.link().stated) || sub.of.synced()
 	sub.unconfirmed = false
 	// LKG-5: silence keeps a stale value, unless a full state or the complete one of a collection lacks it.
 	switch kept := sub.stale() && !lacked; {

@@ -173,9 +173,9 @@ type reader struct {
 	firstOutside string // of them
 	passed       bool   // an error was passed over
 
-	newBytes int   // bytes of payloads that have to be decoded
-	before   int   // newBytes when the last task began
-	held     int64 // bytes that are held of the server, with those in place of what is held now
+	newBytes  int   // bytes of payloads that have to be decoded
+	before    int   // newBytes when the last task began
+	heldBytes int64 // that are held of the server, with those in place of what is held now
 }
 
 // record notes what the response says of a subscription, in place of what was noted of it.

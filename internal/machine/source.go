@@ -33,13 +33,13 @@ type Source struct {
 // response of one makes it the active one again. At those after it it subscribes to nothing.
 type source struct {
 	Source
-	index   int
-	streams []*stream // of the servers
-	active  int
-	watches int      // that are alive
-	caches  []*cache // of the types that were watched
-	held    int64    // bytes of the payloads of what is held, those that several subscriptions share once
-	all     *Fault   // that joined made last, so that equal ones are one
+	index     int
+	streams   []*stream // of the servers
+	active    int
+	watches   int      // that are alive
+	caches    []*cache // of the types that were watched
+	heldBytes int64    // of the payloads of what is held, those that several subscriptions share once
+	all       *Fault   // that joined made last, so that equal ones are one
 }
 
 type sourceKey struct {

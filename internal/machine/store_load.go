@@ -113,7 +113,7 @@ func (m *Machine) takeStored(now time.Time, ld *Load, e *Kept, it *Item, r Resul
 	if sub == nil && (of == nil || ld.heardServer() || ld.gone[e.Name]) {
 		return
 	}
-	if err := ld.refuse(it, r); err != nil {
+	if err := ld.unusable(it, r); err != nil {
 		if ld.refused++; ld.why == nil {
 			ld.why = fmt.Errorf("%s: %w", e.Name, err)
 		}
@@ -143,13 +143,13 @@ func (m *Machine) takeStored(now time.Time, ld *Load, e *Kept, it *Item, r Resul
 	m.tellStoredFault(sub)
 }
 
-// refuse says why a loaded value is not held.
-func (ld *Load) refuse(it *Item, r Result) error {
+// unusable says why a loaded value cannot be held; nil if it can.
+func (ld *Load) unusable(it *Item, r Result) error {
 	s, size := ld.source.stream(), len(it.Raw)
 	switch {
 	case r.Err != nil:
 		return r.Err
-	case s.maxResource > 0 && size > s.maxResource, s.maxHeld > 0 && s.held()+int64(size) > s.maxHeld:
+	case s.maxResource > 0 && size > s.maxResource, s.maxHeld > 0 && s.heldBytes()+int64(size) > s.maxHeld:
 		return fmt.Errorf("the resource has %d bytes, over a limit (Config.MaxResourceSize, Config.MaxHeldSize)", size)
 	}
 	return nil

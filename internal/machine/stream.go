@@ -87,11 +87,11 @@ func (s *stream) standsBy() bool {
 	return slices.ContainsFunc(s.sources, func(src *source) bool { return src.standsBy(s) })
 }
 
-// held is how many bytes the payloads have that are held of the server: those of the sources that use it.
-func (s *stream) held() (sum int64) {
+// heldBytes is how many bytes the payloads have that are held of the server: those of the sources that use it.
+func (s *stream) heldBytes() (sum int64) {
 	for _, src := range s.sources {
 		if src.stream() == s {
-			sum += src.held
+			sum += src.heldBytes
 		}
 	}
 	return sum

@@ -135,11 +135,11 @@ func (sub *subscription) server() int {
 // hold keeps a payload in place of the one that is held, as it was given.
 func (sub *subscription) hold(raw []byte, as given) {
 	src := sub.of.source
-	src.held -= sub.counted()
+	src.heldBytes -= sub.counted()
 	// CACHE-2: bytes are held.
 	sub.raw = raw
 	sub.setGiven(as)
-	src.held += sub.counted()
+	src.heldBytes += sub.counted()
 }
 
 // counted is how many bytes are counted of a subscription.

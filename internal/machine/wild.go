@@ -10,11 +10,11 @@ package machine
 // world, where one request names everything, beside structured names.
 func (l *link) explicitly() bool {
 	// WILD-2, DYN-1, S-21: only these request it by its name.
-	return l.cache.star.explicit || l.params(l.cache.star) != nil || l.stream.ExplicitWildcard || l.stream.FullState || !l.stream.Delta && l.structured()
+	return l.cache.star.explicit || l.params(l.cache.star) != nil || l.stream.ExplicitWildcard || l.stream.FullState || !l.stream.Delta && l.wantsStructured()
 }
 
-// structured says whether structured names are wanted.
-func (l *link) structured() bool {
+// wantsStructured says whether structured names are wanted.
+func (l *link) wantsStructured() bool {
 	for _, src := range l.stream.sources {
 		if !src.reaches(l.stream) {
 			continue

@@ -33,7 +33,7 @@ func (r *reader) decode(e *entry, sub *subscription) {
 		})
 	}
 	r.newBytes += len(e.Payload)
-	r.held += int64(len(e.Payload)) - sub.counted()
+	r.heldBytes += int64(len(e.Payload)) - sub.counted()
 	t := r.lastTask()
 	t.Items = append(t.Items, r.itemOf(e, sub))
 	e.item = &t.Items[len(t.Items)-1]
