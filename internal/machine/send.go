@@ -49,7 +49,7 @@ func (m *Machine) send(now time.Time, s *stream) {
 		if l.busy != nil {
 			continue
 		}
-		if m.renewOutdated(now, l) {
+		if m.restartOutdated(now, l) {
 			return
 		}
 		what := l.owes()
@@ -206,14 +206,14 @@ func (m *Machine) written(now time.Time, l *link) {
 // What is waited for between two streams that are begun anew for a wildcard. The wait doubles, and is
 // over with a stream that stood for longer than the longest.
 const (
-	renewalFirst = time.Second
-	renewalMost  = 30 * time.Second
+	restartFirst = time.Second
+	restartMost  = 30 * time.Second
 )
 
-// renewalAt is when a stream that is outdated is begun anew. A wildcard that nobody wants any more
+// restartAt is when a stream that is outdated is begun anew. A wildcard that nobody wants any more
 // may be wanted again while it lingers.
-func (m *Machine) renewalAt(now time.Time, l *link) time.Time {
-	at := l.stream.renewal.until
+func (m *Machine) restartAt(now time.Time, l *link) time.Time {
+	at := l.stream.restarts.until
 	if l.wantsStar() {
 		return at
 	}
@@ -224,22 +224,22 @@ func (m *Machine) renewalAt(now time.Time, l *link) time.Time {
 	return later(at, l.unwantedSince.Add(m.config.Linger))
 }
 
-// renewOutdated begins a stream anew if that is due for a type, and says so; else it notes when it will
+// restartOutdated begins a stream anew if that is due for a type, and says so; else it notes when it will
 // be. What is under way comes first.
-func (m *Machine) renewOutdated(now time.Time, l *link) bool {
+func (m *Machine) restartOutdated(now time.Time, l *link) bool {
 	s := l.stream
 	// WILD-3: a wildcard begins with a new stream.
 	if s.watches == 0 || !l.outdated() {
 		return false
 	}
-	if at := m.renewalAt(now, l); now.Before(at) {
+	if at := m.restartAt(now, l); now.Before(at) {
 		s.again = sooner(s.again, at)
 		return false
 	}
-	if now.Sub(s.renewal.until) > renewalMost {
-		s.renewal = pauses{} // the stream stood for long
+	if now.Sub(s.restarts.until) > restartMost {
+		s.restarts = pauses{} // the stream stood for long
 	}
-	s.renewal.begin(now, renewalFirst, renewalMost)
+	s.restarts.begin(now, restartFirst, restartMost)
 	m.restart(now, s)
 	return true
 }
