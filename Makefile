@@ -100,7 +100,7 @@ fuzz: ## each fuzz target for FUZZTIME (10s)
 	./.ci/fuzz $(FUZZTIME)
 
 .PHONY: mutate
-mutate: ## break twenty rules, one at a time, and see that their scripts notice
+mutate: ## break rules of the machine, one at a time, and see that their scripts notice
 	$(GO) run ./internal/conformance/mutate
 
 .PHONY: chaos
