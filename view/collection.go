@@ -1,6 +1,8 @@
 package view
 
 import (
+	"errors"
+
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 
 	"github.com/xdswatch/xdswatch/client"
@@ -28,7 +30,8 @@ func (c *core) takeMember(p *resourcePart, ev *client.Event[any]) {
 			if p.err = ev.Err; s == stateAbsent {
 				p.err = c.absence(ev)
 			}
-			if s != stateTrouble { // else the client still has what it told
+			// Trouble and the end of initial_fetch_timeout take nothing back of what the client told.
+			if _, late := errors.AsType[*client.FetchTimeoutError](ev.Err); s != stateTrouble && !late {
 				p.members.Clear()
 			}
 			c.become(p, s)

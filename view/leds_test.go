@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	xdscorev3 "github.com/cncf/xds/go/xds/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -67,4 +68,20 @@ func testListOfEndpoints(t *testing.T, variant client.Variant) {
 	is("[  root ok 1 eds [1.1.1.3] by root]")
 	list("3")
 	is("[  root ok 1 eds [] by root note: the localities of the assignment have no endpoints]")
+}
+
+// Members of a collection that came before its initial_fetch_timeout stay: the client does not tell them again.
+func TestMembersBeforeFetchTimeout(t *testing.T) {
+	d := newDriver(t, []string{"cds", "root"}, nil)
+	for _, line := range []string{"start", "cds root 1 eds", "eds root 1 leds:all", "member all a 1.1.1.1"} {
+		d.run(line)
+	}
+	late := problem(client.ErrorData, []string{"", "leds", "all"}).(*client.ResourceError)
+	late.Err = &client.FetchTimeoutError{After: time.Second}
+	d.event("leds", "all", client.Event[any]{Kind: client.EventFailed, Err: late})
+	d.step()
+	d.run("synced leds all")
+	if got := showEndpoints(d.core.snapshot.Cluster("root").Endpoints); got != "[1.1.1.1]" {
+		t.Errorf("endpoints %s", got)
+	}
 }
