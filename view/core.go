@@ -110,7 +110,7 @@ func newCore(root Root, config coreConfig, all []Hook, now time.Time) *core {
 	}
 	c.cds = c.feedOf(cdsKind, nil, false, nil)
 	c.eds = c.feedOf(edsKind, nil, false, nil)
-	c.list(c.eds)
+	c.keepFeed(c.eds)
 	switch root.Type {
 	case RootListener:
 		c.rootPart = c.resource(c.feedOf(lds.Type, nil, false, nil), root.Name)
@@ -357,10 +357,10 @@ func (c *core) forget(p anyPart) {
 		p.drop(c, stateAbsent)
 		f := c.watchOf(p).feed
 		delete(f.endpoints, name)
-		c.unlist(f)
+		c.endFeed(f)
 	case *resourcePart:
 		delete(p.feed.resources, name)
-		c.unlist(p.feed)
+		c.endFeed(p.feed)
 		if p.entry != nil {
 			c.setResource(p.key(), nil)
 		}

@@ -60,7 +60,7 @@ func (c *core) assignment(f *feed, name string) *endpointsPart {
 			p.own().feed = f
 		}
 		f.endpoints[name] = p
-		c.list(f)
+		c.keepFeed(f)
 		c.begin(p)
 	}
 	return p

@@ -45,7 +45,7 @@ type node struct {
 	root   reach            // how it is reached without others
 	far    [len(ways)]uint8 // levels below the nearest root, by ways; over maxDepth if it is not reached
 	queued bool
-	seen   bool // in this run
+	seen   bool // by this run of follow
 
 	aggregate bool     // in use
 	children  []string // of it, as its leaves and those of the aggregates above were found

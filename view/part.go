@@ -82,7 +82,7 @@ type feed struct {
 	kind       resource.AnyType
 	source     *corev3.ConfigSource // nil: the servers of the view
 	startup    string               // not "": the bootstrap's source for what is watched of this type from the start
-	fetch      time.Duration        // how long a first answer is waited for; 0: as the servers have it
+	fetch      time.Duration        // how long a first answer is waited for; 0: no config source says it
 	key        string               // unique
 	collection bool                 // names are those of collections
 	endpoints  map[string]*endpointsPart
@@ -205,8 +205,8 @@ func (c *core) feedOf(kind resource.AnyType, source *corev3.ConfigSource, collec
 	if by == nil && c.config.startup[key] {
 		startup = key
 	}
-	// DNE-10: these two say where to ask, and may say how long to wait. 0s, for ever, does not count, since
-	// a server that is silent about one name would hold back all snapshots (VIEW-20).
+	// DNE-10: ads and self may say how long to wait; the others are followed by Config.Source. 0s, for ever,
+	// is as if they said nothing, since a server that is silent about one name would hold back all snapshots (VIEW-20).
 	var fetch time.Duration
 	if source.GetAds() != nil || source.GetSelf() != nil {
 		fetch = max(source.GetInitialFetchTimeout().AsDuration(), 0)
@@ -239,11 +239,11 @@ func (c *core) feedOf(kind resource.AnyType, source *corev3.ConfigSource, collec
 	return f
 }
 
-// list keeps a feed, of which there is a resource now: feedOf finds it again.
-func (c *core) list(f *feed) { c.feeds[f.key] = f }
+// keepFeed keeps a feed, of which there is a resource now: feedOf finds it again.
+func (c *core) keepFeed(f *feed) { c.feeds[f.key] = f }
 
-// unlist forgets a feed with a source or a time of its own when there is no resource of it any more.
-func (c *core) unlist(f *feed) {
+// endFeed forgets a feed with a source or a time of its own when there is no resource of it any more.
+func (c *core) endFeed(f *feed) {
 	if (f.source != nil || f.fetch > 0) && len(f.endpoints)+len(f.resources) == 0 {
 		delete(c.feeds, f.key)
 	}
@@ -258,7 +258,7 @@ func (c *core) resource(f *feed, name string) *resourcePart {
 			p.members = &btree.Map[string, *resourceValue]{}
 		}
 		f.resources[name] = p
-		c.list(f)
+		c.keepFeed(f)
 		c.begin(p)
 	}
 	return p
