@@ -118,7 +118,7 @@ func New(config Config) (*Client, error) {
 		config.Logger.Info(notice)
 	}
 	if config.Store != nil {
-		c.keeper = keeper.New(shelves{c}, config.Logger, config.StoreTypes)
+		c.keeper = keeper.New(storeHost{c}, config.Logger, config.StoreTypes)
 		ec.Store = c.keeper
 	}
 	c.engine = engine.New(ec)

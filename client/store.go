@@ -94,11 +94,11 @@ func isSecret(typeURL string) bool {
 	return short == "Secret"
 }
 
-// shelves is the store of a client, as its keeper needs it; it implements [keeper.Host].
-type shelves struct{ *Client }
+// storeHost is the store of a client, as its keeper needs it; it implements [keeper.Host].
+type storeHost struct{ *Client }
 
 // Section implements [keeper.Host].
-func (c shelves) Section(source int, typeURL string) (s keeper.Section, authorityLabel string) {
+func (c storeHost) Section(source int, typeURL string) (s keeper.Section, authorityLabel string) {
 	place := c.sources.Source(source).Place
 	at := StoreSection{
 		Type: typeURL, Authority: place.Authority, Scope: place.Scope, Source: place.Peer, Node: c.node,
@@ -110,34 +110,34 @@ func (c shelves) Section(source int, typeURL string) (s keeper.Section, authorit
 	case place.Default:
 		at.Authority = "#default"
 	}
-	return shelf{c.config.Store, at}, at.Authority
+	return section{c.config.Store, at}, at.Authority
 }
 
 // Servers implements [keeper.Host].
-func (c shelves) Servers(source int) []int { return c.sources.Source(source).Servers }
+func (c storeHost) Servers(source int) []int { return c.sources.Source(source).Servers }
 
 // URI implements [keeper.Host].
-func (c shelves) URI(server int) string { return c.uri(server) }
+func (c storeHost) URI(server int) string { return c.uri(server) }
 
 // Loaded implements [keeper.Host].
-func (c shelves) Loaded(l machine.Loaded) { c.engine.Loaded(l) }
+func (c storeHost) Loaded(l machine.Loaded) { c.engine.Loaded(l) }
 
 // Left implements [keeper.Host].
-func (c shelves) Left(p any) { c.left("Config.Store", "", p) }
+func (c storeHost) Left(p any) { c.left("Config.Store", "", p) }
 
-// shelf is a section of the program's store; it implements [keeper.Section].
-type shelf struct {
+// section is a section of the program's store; it implements [keeper.Section].
+type section struct {
 	Store
 	at StoreSection
 }
 
 // Load implements [keeper.Section].
-func (s shelf) Load(names []string, yield func(keeper.Resource)) error {
+func (s section) Load(names []string, yield func(keeper.Resource)) error {
 	return s.Store.Load(s.at, names, func(r StoredResource) { yield(keeper.Resource(r)) })
 }
 
 // Save implements [keeper.Section].
-func (s shelf) Save(changes []keeper.Resource) error {
+func (s section) Save(changes []keeper.Resource) error {
 	own := slices.Grow([]StoredResource(nil), len(changes))
 	for _, c := range changes {
 		own = append(own, StoredResource(c))
@@ -146,7 +146,7 @@ func (s shelf) Save(changes []keeper.Resource) error {
 }
 
 // Names implements [keeper.Section].
-func (s shelf) Names() ([]string, error) { return s.Store.Names(s.at) }
+func (s section) Names() ([]string, error) { return s.Store.Names(s.at) }
 
 // encodeParams writes dynamic parameters as a text.
 func encodeParams(params map[string]string) string {
