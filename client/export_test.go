@@ -33,3 +33,6 @@ func Connections(c *Client) int { return c.engine.Connections() }
 
 // Sources is how many sources the client has made.
 func Sources(c *Client) int { return c.sources.Len() }
+
+// NewMember makes what a set has of a name.
+func NewMember(name string) any { return newMember(name) }

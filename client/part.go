@@ -57,7 +57,7 @@ type receiver struct {
 	*core
 	handler BatchHandler[any]
 	form    form
-	turn    chan struct{} // held by the dispatcher that calls the handler: those of several authorities may
+	turn    chan struct{} // held by the dispatcher that calls the handler; each authority has a dispatcher
 }
 
 func newReceiver(w *core, h BatchHandler[any], f form) *receiver {

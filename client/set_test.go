@@ -320,3 +320,11 @@ func manyNames(n int) []string {
 	slices.Sort(names)
 	return names
 }
+
+// A name of a set is one object: a set may have very many.
+func TestSetMemberIsOneObject(t *testing.T) {
+	var m any
+	if n := testing.AllocsPerRun(100, func() { m = client.NewMember("a") }); n != 1 {
+		t.Errorf("%T takes %v objects", m, n)
+	}
+}
