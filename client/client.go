@@ -85,10 +85,10 @@ func New(config Config) (*Client, error) {
 	if config.Bootstrap == nil {
 		return nil, errors.New("xds: Config.Bootstrap is nil; see bootstrap.Load and bootstrap.Server")
 	}
-	boot := config.Bootstrap.WithDefaults()
-	if err := errors.Join(boot.Validate(), config.typeFaults()); err != nil {
-		return nil, err
+	if err := errors.Join(config.Bootstrap.Validate(), config.typeFaults()); err != nil {
+		return nil, err // before servers are inherited, whose number is bounded
 	}
+	boot := config.Bootstrap.WithDefaults()
 	table, err := authority.New(boot)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -368,6 +369,14 @@ func TestNewRefuses(t *testing.T) {
 	boot.Node = &corev3.Node{Id: "\xff"}
 	if _, err := client.New(client.Config{Bootstrap: boot}); err == nil || !strings.Contains(err.Error(), "the node cannot be encoded") {
 		t.Errorf("with a node that is not UTF-8: %v", err)
+	}
+	boot.Node, boot.Authorities = nil, map[string]bootstrap.Authority{}
+	for i := range 1 << 16 {
+		boot.Authorities[strconv.Itoa(i)] = bootstrap.Authority{}
+	}
+	boot.Servers = append(boot.Servers, boot.Servers...)
+	if _, err := client.New(client.Config{Bootstrap: boot}); err == nil || !strings.Contains(err.Error(), "together over 65536") {
+		t.Errorf("with authorities that inherit too many servers: %v", err)
 	}
 }
 
