@@ -44,6 +44,7 @@ func (c *Client) prepare(kind resource.AnyType, name string, v *view, w *machine
 // prepareAll is prepare for a watch of a collection.
 func (c *Client) prepareAll(kind resource.AnyType, name string, v *view, w *machine.Watch) (asked, error) {
 	a, err := c.placeAll(kind, name, v, w)
+	// ERR-12: nor does that of a collection.
 	if err != nil {
 		return asked{}, c.configError(kind, name, err)
 	}
