@@ -286,12 +286,12 @@ func (c *collection) needsNoMore() bool {
 	if f := c.self.fault(); f != nil && f.Kind != FaultTimeout {
 		// A first state that was refused on an earlier stream the server would have sent again, since the first request of
 		// this one listed the members.
-		before := c.self.claimed && (l.firstResponse == 0 || c.self.seen.before(l.firstResponse))
+		before := c.self.listed && (l.firstResponse == 0 || c.self.seen.before(l.firstResponse))
 		if f.Kind != FaultRejected || !before {
 			return false
 		}
 	}
-	if c.self.claimed {
+	if c.self.listed {
 		return true // also when what was listed has expired since
 	}
 	for sub := range l.cache.of(c.source) {
@@ -370,7 +370,7 @@ func (c *cache) adoptLoose(glob *collection) {
 		}
 		said := sub.stream()
 		glob.adopt(sub)
-		if l := sub.link(); l != nil && l.stream != said && l.requested && l.stream.Delta && sub.known() && !sub.recalled() {
+		if l := sub.link(); l != nil && l.stream != said && l.requested && l.stream.Delta && sub.exists() && !sub.recalled() {
 			l.unconfirm(sub) // the server was not told that it is held
 		}
 	}

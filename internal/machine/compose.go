@@ -153,7 +153,7 @@ func (l *link) composeFirstDelta(node []byte) []byte {
 		msg = l.appendSubscribe(msg, l.cache.star.self)
 	}
 	l.setForm(form)
-	members := l.knownMembers()
+	members := l.unwatchedMembers()
 	names, named, listed := l.fit(len(msg), names, members)
 	// WILD-2, P-1: names are subscribed to later; without their versions the server sends them then.
 	if form == wildLegacy {
@@ -167,35 +167,34 @@ func (l *link) composeFirstDelta(node []byte) []byte {
 	}
 	v := versions{link: l, msg: msg}
 	if slices.ContainsFunc(names, (*subscription).byAlias) || slices.ContainsFunc(members, (*subscription).byAlias) {
-		v.claimed = map[string]bool{}
+		v.listed = map[string]bool{}
 	}
 	for i, sub := range names {
-		v.tell(sub, i < named)
+		v.list(sub, i < named)
 	}
 	for i, sub := range members {
-		v.tell(sub, i < listed && (form != wildLegacy || !sub.of.isGlob()))
+		v.list(sub, i < listed && (form != wildLegacy || !sub.of.isGlob()))
 	}
-	v.tellAliases()
+	v.listAliases()
 	return v.msg
 }
 
-// versions tells the server in a first message which versions are held. What it is not told has to be
-// confirmed.
+// versions lists in a first message which versions are held. What is not listed has to be confirmed.
 type versions struct {
 	*link
 	msg     []byte
-	claimed map[string]bool // by name; nil if nothing is held by an alias
-	aliases []aliasVersion  // that are told when the names of the resources were
+	listed  map[string]bool // by name; nil if nothing is held by an alias
+	aliases []aliasVersion  // that are listed when the names of the resources were
 }
 
-// aliasVersion is a value that is known by an alias, and whether the message may tell its version.
+// aliasVersion is a value that is held by an alias, and whether the message may list its version.
 type aliasVersion struct {
 	sub *subscription
 	may bool
 }
 
-// tell tells the version of what is held, if the message may.
-func (v *versions) tell(sub *subscription, may bool) {
+// list lists the version of what is held, if the message may.
+func (v *versions) list(sub *subscription, may bool) {
 	// DELTA-1: versions of all that is held, for collections too.
 	switch {
 	case v.mayList(sub) && sub.byAlias():
@@ -210,23 +209,23 @@ func (v *versions) tell(sub *subscription, may bool) {
 func (v *versions) add(sub *subscription) {
 	v.claimsHeld = true
 	if sub.of.self != nil {
-		sub.of.self.claimed = true
+		sub.of.self.listed = true
 	}
 	v.msg = wire.AppendInitialVersion(v.msg, sub.versionName(), sub.version)
-	if v.claimed != nil {
-		v.claimed[sub.versionName()] = true
+	if v.listed != nil {
+		v.listed[sub.versionName()] = true
 	}
 }
 
-// tellAliases tells the versions of aliases, under the names that the server gave them with, where that is
-// not told: of each name one.
-func (v *versions) tellAliases() {
+// listAliases lists the versions of aliases, under the names that the server gave them with, where none is listed
+// yet: of each name one.
+func (v *versions) listAliases() {
 	for _, a := range v.aliases {
 		name := a.sub.versionName()
 		switch {
-		case v.claimed[name]:
+		case v.listed[name]:
 		// DELTA-2: of a resource that is waited for no version is listed.
-		case a.may && !v.awaited(name):
+		case a.may && !v.waitedFor(name):
 			v.add(a.sub)
 		default:
 			v.unlisted(a.sub)
@@ -234,9 +233,9 @@ func (v *versions) tellAliases() {
 	}
 }
 
-// awaited says that a resource is not held under its own name, and that a watch of it or of its collection waits
+// waitedFor says that a resource is not held under its own name, and that a watch of it or of its collection waits
 // for it.
-func (l *link) awaited(name string) bool {
+func (l *link) waitedFor(name string) bool {
 	own, canonical := l.lookup([]byte(name))
 	switch {
 	case own == nil:
@@ -252,14 +251,14 @@ func (l *link) appendSubscribe(msg []byte, sub *subscription) []byte {
 	return wire.AppendSubscribe(msg, sub.onWire(), l.params(sub.of))
 }
 
-// knownMembers lists what is known for collections alone, in order.
-func (l *link) knownMembers() []*subscription {
+// unwatchedMembers are what exists for collections alone, in order.
+func (l *link) unwatchedMembers() []*subscription {
 	if l.cache.subs.len() == l.watched {
 		return nil // all are wanted by name
 	}
 	var subs []*subscription
 	for sub := range l.owned() {
-		if sub.known() && !sub.wanted() {
+		if sub.exists() && !sub.wanted() {
 			subs = append(subs, sub)
 		}
 	}
@@ -277,4 +276,98 @@ func (l *link) sizeFirstDelta(wanted, held []*subscription) (n int) {
 		n += wire.SizeInitialVersion(sub.name, sub.version)
 	}
 	return n
+}
+
+// fit says how many names, and how many versions of members, fit into a first delta request that has so many bytes
+// already, and in which order the names go. Versions of members go before names: of a
+// member that is not listed the server would not tell the removal. Names that do not fit follow in later requests.
+func (l *link) fit(size int, names, members []*subscription) (ordered []*subscription, named, listed int) {
+	budget := l.stream.limit()
+	if budget == 0 {
+		return names, len(names), len(members)
+	}
+	named, names = globsFirst(names)
+	for _, sub := range names[:named] {
+		size += l.sizeOfName(sub)
+	}
+	for listed < len(members) && size+members[listed].sizeOfVersion() <= budget {
+		size += members[listed].sizeOfVersion()
+		listed++
+	}
+	if l.form == wildNone && named == 0 {
+		named = 1 // a first request without names is the wildcard's
+		size += l.sizeOfName(names[0]) + names[0].sizeOfVersion()
+	}
+	for named < len(names) {
+		size += l.sizeOfName(names[named]) + names[named].sizeOfVersion()
+		if size > budget {
+			break
+		}
+		named++
+	}
+	return names, named, listed
+}
+
+// globsFirst puts globs before other names: versions of their members mean nothing without
+// them.
+func globsFirst(subs []*subscription) (globs int, ordered []*subscription) {
+	var rest []*subscription
+	for _, sub := range subs {
+		if sub.isCollection() {
+			ordered = append(ordered, sub)
+		} else {
+			rest = append(rest, sub)
+		}
+	}
+	return len(ordered), append(ordered, rest...)
+}
+
+// sizeOfVersion is what an initial version takes; 0 if nothing is held.
+func (sub *subscription) sizeOfVersion() int {
+	if !sub.listable() {
+		return 0
+	}
+	return wire.SizeInitialVersion(sub.name, sub.version)
+}
+
+// fitNames chooses the names of a later delta message, at least one.
+func (l *link) fitNames(added []*subscription) []*subscription {
+	budget, size := l.stream.limit(), 0
+	if budget == 0 {
+		return added
+	}
+	for i, sub := range added {
+		if size += l.sizeOfName(sub); size > budget && i > 0 {
+			l.postpone(added[i:])
+			return added[:i]
+		}
+	}
+	return added
+}
+
+// postpone leaves names for the next message, though the set of those that the server knows of has them.
+func (l *link) postpone(subs []*subscription) {
+	if len(subs) == 0 {
+		return
+	}
+	for _, sub := range subs {
+		l.names.Set(sub.onWire(), nil, false)
+	}
+	l.names.Flush()
+	for _, sub := range subs {
+		l.names.Set(sub.onWire(), l.params(sub.of), true)
+	}
+}
+
+// sizeOfNames is what it takes to name subscriptions.
+func (l *link) sizeOfNames(subs []*subscription) (size int) {
+	for _, sub := range subs {
+		size += l.sizeOfName(sub)
+	}
+	return size
+}
+
+// sizeOfName is what it takes to name a subscription.
+func (l *link) sizeOfName(sub *subscription) int {
+	return wire.SizeName(sub.onWire(), l.params(sub.of))
 }

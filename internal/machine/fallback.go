@@ -128,8 +128,8 @@ func (m *Machine) activate(now time.Time, src *source, to int) {
 			m.tellEveryone(l, l.fault, src)
 		}
 	}
-	if len(dst.told) == 0 && !dst.works() {
-		dst.told = []*Fault{pastFault}
+	if len(dst.notified) == 0 && !dst.works() {
+		dst.notified = []*Fault{pastFault}
 	}
 	for i := was + 1; i <= to; i++ {
 		m.countWatch(now, src.streams[i], +src.watches)
@@ -171,7 +171,7 @@ func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 		}
 		l := sub.link()
 		sub.seen, sub.nameOnStream = 0, nameOnStream{subscribed: l != nil && l.named(sub)}
-		if c.forget(sub); sub.gone || sub.isCollection() || l == nil || sub.of.source != src {
+		if c.dropIfUnwanted(sub); sub.gone || sub.isCollection() || l == nil || sub.of.source != src {
 			continue
 		}
 		if dst.Delta && l.requested && !sub.stale() && sub.missable() && !sub.unconfirmed {

@@ -42,7 +42,7 @@ func (l *link) flushNames() (added []*subscription, removed []wire.NameChange) {
 				sub.timer = 0
 			}
 			// SOTW-6: now that the server is told.
-			l.cache.forget(sub)
+			l.cache.dropIfUnwanted(sub)
 			sub.subscribed = false
 		case c.Had:
 			removed = append(removed, c)
@@ -74,19 +74,19 @@ func (l *link) allWanted() []*subscription {
 	return subs
 }
 
-// forget drops what nobody wants. A member stays while its collection lives: the server would not send it again.
-func (c *cache) forget(sub *subscription) {
+// dropIfUnwanted drops what nobody wants. A member stays while its collection lives: the server would not send it again.
+func (c *cache) dropIfUnwanted(sub *subscription) {
 	// WILD-7: it waits for the server's word.
 	if !sub.wanted() && !(sub.of.lives() && sub.spokenOf()) {
 		c.release(sub)
 	}
 }
 
-// forgetUnwanted drops everything that is not wanted, once the incarnation of the stream is over.
-func (l *link) forgetUnwanted() {
+// dropUnwanted drops everything that is not wanted, once the incarnation of the stream is over.
+func (l *link) dropUnwanted() {
 	l.names.Flush()
 	for sub := range l.owned() {
-		l.cache.forget(sub)
+		l.cache.dropIfUnwanted(sub)
 	}
 	if !l.cache.star.wanted() && l.cache.star.ownedBy(l.stream) {
 		l.cache.star.forgetStatus()
@@ -100,7 +100,7 @@ func (l *link) dropWild() {
 	c.forgetStatus()
 	for sub := range l.owned() {
 		if sub.of == c && !sub.lives() {
-			l.cache.forget(sub)
+			l.cache.dropIfUnwanted(sub)
 		}
 	}
 }

@@ -192,13 +192,13 @@ func (m *Machine) restart(now time.Time, s *stream) {
 // goIdle forgets the troubles of a stream that nobody wants.
 func (s *stream) goIdle() {
 	s.state, s.gen = idle, s.gen+1
-	s.fault, s.told = nil, nil
+	s.fault, s.notified = nil, nil
 }
 
 // forgetTypes forgets types without interest, and says whether any is left.
 func (m *Machine) forgetTypes(s *stream) bool {
 	for _, l := range s.order {
-		l.forgetUnwanted()
+		l.dropUnwanted()
 	}
 	if s.watches > 0 {
 		return true

@@ -132,7 +132,7 @@ func (m *Machine) newQuirks(s *stream) []quirk {
 		&tooLarge{stream: s, budget: m.budgets[s.server], largest: map[*link]int{}},
 		&suspects{stream: s, of: byType[suspicion]{}},
 		&calmness{stream: s},
-		&aside{stream: s, asked: map[*subscription]*unsaid{}},
+		&aside{stream: s, named: map[*subscription]*unsaid{}},
 		&tooMuch{},
 		&storms{of: byType[storm]{}},
 		&hushes{of: byType[unheard]{}},

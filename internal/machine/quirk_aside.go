@@ -10,7 +10,7 @@ import (
 type aside struct {
 	noQuirk
 	stream *stream
-	asked  map[*subscription]*unsaid // by the last request that named it on this incarnation
+	named  map[*subscription]*unsaid // by the last request that named it on this incarnation
 }
 
 // unsaid is what a request named, of which the server said nothing yet.
@@ -21,10 +21,10 @@ type unsaid struct {
 }
 
 func (q *aside) forget() {
-	for _, u := range q.asked {
+	for _, u := range q.named {
 		u.timer = 0
 	}
-	clear(q.asked)
+	clear(q.named)
 }
 
 func (q *aside) written(m *Machine, now time.Time, _ *link, _ bool, fresh []*subscription) {
@@ -39,7 +39,7 @@ func (q *aside) written(m *Machine, now time.Time, _ *link, _ bool, fresh []*sub
 		if u == nil {
 			u = &unsaid{quirk: q}
 		}
-		q.asked[sub] = u
+		q.named[sub] = u
 		u.subs = append(u.subs, sub)
 	}
 	if u != nil {
@@ -50,7 +50,7 @@ func (q *aside) written(m *Machine, now time.Time, _ *link, _ bool, fresh []*sub
 // waitsFor says whether nothing is known of a subscription, and its source uses a server after this one.
 func (q *aside) waitsFor(sub *subscription) bool {
 	src := sub.of.source
-	return !sub.gone && src != nil && src.standsBy(q.stream) && sub.wanted() && !sub.usable() && !sub.known()
+	return !sub.gone && src != nil && src.standsBy(q.stream) && sub.wanted() && !sub.usable() && !sub.exists()
 }
 
 // alone says that the active server of a source cannot be reached, and that no other one that stands by has a stream
@@ -66,12 +66,12 @@ func (q *aside) alone(m *Machine, now time.Time, src *source) bool {
 func (u *unsaid) ring(m *Machine, now time.Time) {
 	q := u.quirk
 	u.subs = slices.DeleteFunc(u.subs, func(sub *subscription) bool {
-		if q.asked[sub] != u {
+		if q.named[sub] != u {
 			return true // it was requested anew
 		}
 		over := !q.waitsFor(sub)
 		if over {
-			delete(q.asked, sub)
+			delete(q.named, sub)
 		}
 		return over
 	})

@@ -97,7 +97,7 @@ func (s *stream) untyped(r *wire.Response) string {
 	for _, l := range s.order {
 		if l.requested {
 			asked = append(asked, l.cache.typ.URL)
-			if l.knows(r.Removed) {
+			if l.hasAll(r.Removed) {
 				fit = append(fit, l.cache.typ.URL)
 			}
 		}
@@ -110,8 +110,8 @@ func (s *stream) untyped(r *wire.Response) string {
 	return ""
 }
 
-// knows says whether all names are of resources that were subscribed to or are held.
-func (l *link) knows(names [][]byte) bool {
+// hasAll says whether all names are of resources that were subscribed to or are held.
+func (l *link) hasAll(names [][]byte) bool {
 	return !slices.ContainsFunc(names, func(name []byte) bool {
 		sub, _ := l.lookup(name)
 		return sub == nil
@@ -151,11 +151,11 @@ func (m *Machine) siftOn(now time.Time) {
 		for _, name := range it.rest[:n] {
 			it.removedSum += 7 * hashOf(name)
 			if it.link.concerns(name) {
-				it.known = append(it.known, name)
+				it.kept = append(it.kept, name)
 			}
 		}
 		if it.rest = it.rest[n:]; len(it.rest) == 0 {
-			m.read(now, it.response, it.known)
+			m.read(now, it.response, it.kept)
 		} else {
 			m.sifting = append(m.sifting, it)
 		}

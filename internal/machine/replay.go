@@ -98,12 +98,12 @@ func (m *Machine) tellHeld(sub *subscription, res Result, to, all []*Watch) {
 func (m *Machine) replayEnd(w *Watch) {
 	c, to := w.sub.of, []*Watch{w}
 	for _, sub := range c.inOrder() {
-		if !sub.held() && sub.known() {
+		if !sub.held() && sub.exists() {
 			m.report(sub, nil, to)
 		}
 	}
 	if !c.self.complete && !c.self.stale() {
-		m.tellKnown(c.self, to)
+		m.tellLate(c.self, to)
 		return
 	}
 	m.noticeTo(c.self, NoticeSynced, to, nil)

@@ -127,15 +127,6 @@ func (m *Machine) remove(now time.Time, sub *subscription, reason Reason) {
 	m.noteAbsent(sub, reason)
 }
 
-// expireTTL ends a resource whose time to live ran out, as if the server had deleted it. It goes even where
-// deletions are ignored, since the server itself set the time.
-func (m *Machine) expireTTL(sub *subscription) {
-	l := sub.link()
-	l.lapsed = l.lapsed || sub.of.wanted()
-	// TTL-2: as if the server had removed it.
-	m.noteAbsent(sub, ReasonTTL)
-}
-
 // noteAbsent notes that there is no such resource.
 func (m *Machine) noteAbsent(sub *subscription, reason Reason) {
 	all := sub.informed()
@@ -167,63 +158,4 @@ func (m *Machine) keepDeleted(now time.Time, sub *subscription, reason Reason) {
 		}
 	}
 	m.noteFault(sub, &Fault{Kind: FaultData, Err: err, At: now}, StatusDoesNotExist, false)
-}
-
-// answerTimeout: the server did not answer in time.
-func (m *Machine) answerTimeout(now time.Time, sub *subscription) {
-	switch l := sub.link(); {
-	case sub.held():
-		m.unconfirmedTimeout(now, sub)
-	// WILD-5: the server sent names and has nothing to add.
-	case sub.isCollection() && sub.of.needsNoMore():
-		l.lapsed = l.lapsed || l.added // SOTW-2: the version was accepted before that
-		m.markComplete(now, sub, l.version)
-	case m.timeout(l.stream) <= 0: // of a collection, which was waited for because of the case before
-	case sub.stale():
-		m.unconfirmedTimeout(now, sub)
-	default:
-		m.unknownTimeout(now, sub)
-	}
-}
-
-// unknownTimeout: the server did not say anything of a name, or not again, so there is no such resource.
-func (m *Machine) unknownTimeout(now time.Time, sub *subscription) {
-	l := sub.link()
-	if sub == l.cache.star.self && l.form == wildExplicit {
-		m.warnStar(l)
-	}
-	if patient(sub.watches) {
-		return // E-3: the watches wait for ever
-	}
-	// LKG-5: the complete state of a collection lacks it.
-	if sub.of.synced() {
-		m.unstore(sub)
-	}
-	// SOTW-2: the server has said nothing since it was named, so the version that was accepted says nothing of it.
-	l.lapsed = l.lapsed || l.added || l.firstResponse == 0
-	status, f := StatusDoesNotExist, (*Fault)(nil)
-	// DNE-8: silence is an error.
-	if l.stream.TransientTimeout > 0 {
-		status, f = StatusTimeout, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}
-	}
-	// DNE-7: there is no such resource; the subscription stays.
-	m.setStatus(sub, status, ReasonTimeout, f, sub.informed())
-}
-
-// ErrNoAnswer is the error of a [FaultTimeout] of a resource or a collection.
-var ErrNoAnswer = errors.New("the server did not answer in time")
-
-// unconfirmedTimeout: the server did not confirm a held resource, so there is none.
-func (m *Machine) unconfirmedTimeout(now time.Time, sub *subscription) {
-	lacked := sub.unconfirmed || sub.seen.before(sub.link().stated) || sub.of.synced()
-	sub.unconfirmed = false
-	// LKG-5: silence keeps a stale value, unless a full state or the complete one of a collection lacks it.
-	switch kept := sub.stale() && !lacked; {
-	case kept && patient(sub.watches):
-	// DNE-8: silence is an error.
-	case kept, sub.stream().TransientTimeout > 0:
-		m.noteFault(sub, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}, StatusTimeout, false)
-	default:
-		m.remove(now, sub, ReasonTimeout)
-	}
 }

@@ -203,43 +203,28 @@ func (m *Machine) written(now time.Time, l *link) {
 	}
 }
 
-// What is waited for between two streams that are begun anew for a wildcard. The wait doubles, and is
-// over with a stream that stood for longer than the longest.
-const (
-	restartFirst = time.Second
-	restartMost  = 30 * time.Second
-)
-
-// restartAt is when a stream that is outdated is begun anew. A wildcard that nobody wants any more
-// may be wanted again while it lingers.
-func (m *Machine) restartAt(now time.Time, l *link) time.Time {
-	at := l.stream.restarts.until
-	if l.wantsStar() {
-		return at
+// startUntimed starts timers that had to wait until the server spoke: of names beside a legacy wildcard, and of
+// values to be confirmed. Where responses hold everything, the wildcard's first state on this stream answers instead.
+func (m *Machine) startUntimed(now time.Time, l *link) {
+	if len(l.untimed) == 0 || !l.written {
+		return
 	}
-	if l.unwantedSince.IsZero() {
-		l.unwantedSince = now
+	full := l.fullState()
+	subs := slices.DeleteFunc(l.untimed, func(sub *subscription) bool { return !l.has(sub) })
+	sortSubs(subs)
+	subs = slices.Compact(subs)
+	if l.untimed = subs; full && l.sawAll || !full && l.firstResponse != 0 {
+		l.untimed = nil
 	}
-	// WILD-3: a wildcard that nobody watches lingers.
-	return later(at, l.unwantedSince.Add(m.config.Linger))
-}
-
-// restartOutdated begins a stream anew if that is due for a type, and says so; else it notes when it will
-// be. What is under way comes first.
-func (m *Machine) restartOutdated(now time.Time, l *link) bool {
-	s := l.stream
-	// WILD-3: a wildcard begins with a new stream.
-	if s.watches == 0 || !l.outdated() {
-		return false
+	for _, sub := range subs {
+		switch {
+		case !sub.wanted():
+		// WILD-2, P-1: the wildcard's state has no such name.
+		case full && l.sawAll && !sub.exists():
+			m.remove(now, sub, ReasonAbsent)
+		case sub.unconfirmed && l.untimed != nil: // held until the server has spoken at all
+		case l.untimed == nil || sub.timer == 0:
+			m.await(now, sub)
+		}
 	}
-	if at := m.restartAt(now, l); now.Before(at) {
-		s.again = sooner(s.again, at)
-		return false
-	}
-	if now.Sub(s.restarts.until) > restartMost {
-		s.restarts = pauses{} // the stream stood for long
-	}
-	s.restarts.begin(now, restartFirst, restartMost)
-	m.restart(now, s)
-	return true
 }

@@ -46,13 +46,18 @@ type stream struct {
 	// undelivered is the incarnation whose last response handlers still have; zero for none. The next is read after it.
 	undelivered Ref
 
-	fault *Fault // why the server cannot be reached; nil while it can, and until known
-	// told are the troubles that watches were told of since they were told that all is well, the newest few. None
-	// of them is told again: attempts may fail by turns.
-	told    []*Fault
-	telling bool // handlers have such a notice; of the troubles that come meanwhile the newest is told then
+	trouble
 	// lingerUntil is set while nobody watches anything on a stream that stands.
 	lingerUntil time.Time
+}
+
+// trouble is that a server cannot be reached, and what watches were told of that.
+type trouble struct {
+	fault *Fault // why it cannot; nil while it can, and until known
+	// notified are the troubles that watches were told of since they were told that all is well, the newest few. None
+	// of them is told again: attempts may fail by turns.
+	notified []*Fault
+	telling  bool // handlers have such a notice; of the troubles that come meanwhile the newest is told then
 }
 
 // incarnation is what is known of a stream since it was opened last, but for what its types know.

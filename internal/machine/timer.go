@@ -1,6 +1,13 @@
 package machine
 
-import "time"
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
+)
 
 // await starts the does-not-exist timer of a resource or a collection, a full period, if a request for it has left and
 // the server owes the answer (gRFC A57).
@@ -49,4 +56,169 @@ func (m *Machine) awaitSubscribed(now time.Time, sub *subscription) {
 	if l.hasLeft(sub) && !l.stream.Delta && l.form == wildLegacy {
 		l.untimed = append(l.untimed, sub)
 	}
+}
+
+// receivedTTL takes the time to live that an entry of a response has, or has not: each receipt sets
+// it anew, a heartbeat too, and one without ends it.
+func (m *Machine) receivedTTL(now time.Time, sub *subscription, r *wire.Resource) {
+	// TTL-1: it runs from each receipt.
+	if r.HasTTL {
+		m.lease(now, sub, leaseTTL, r.TTL)
+	} else {
+		sub.endLease(leaseTTL)
+	}
+}
+
+// renewTTL takes the time to live of what was sent again, and has the store keep it.
+func (m *Machine) renewTTL(now time.Time, sub *subscription, r *wire.Resource) {
+	limited := r.HasTTL || sub.leaseOf(leaseTTL) != nil
+	if m.receivedTTL(now, sub, r); limited {
+		m.store(sub, expiry(now, r))
+	}
+}
+
+// expiry is when the time to live is over that an entry of a response has, in Unix nanoseconds; 0 if it has none.
+func expiry(now time.Time, r *wire.Resource) int64 {
+	if !r.HasTTL {
+		return 0
+	}
+	return now.Add(min(r.TTL, longest)).UnixNano()
+}
+
+// lease has a resource held for some time more, and no longer. The time is on the clock of the stream that the
+// resource is of now, and goes on whatever becomes of either.
+func (m *Machine) lease(now time.Time, sub *subscription, kind leaseKind, wait time.Duration) {
+	l := sub.leaseOf(kind)
+	if l == nil {
+		l = &lease{sub: sub, kind: kind}
+		sub.alter(func(x *extra) { x.leases[kind] = l })
+	}
+	l.stream = sub.stream()
+	m.setAlarm(now, l.stream, l, wait)
+}
+
+func (l *lease) ring(m *Machine, now time.Time) {
+	if s := l.sub.stream(); s.clock.stopped() { // it is of another one by now, which maybe brings it again
+		m.lease(now, l.sub, l.kind, 0)
+		return
+	}
+	l.sub.endLease(l.kind)
+	switch sub := l.sub; {
+	case l.kind == leaseTTL:
+		// TTL-1: the time to live is over.
+		m.expireTTL(sub)
+	case sub.keptDeleted():
+		m.noteAbsent(sub, sub.reason)
+	}
+}
+
+// fetch is a watch that is told so if it has no answer in time
+// (envoy.config.core.v3.ConfigSource.initial_fetch_timeout). The time begins with the watch,
+// whatever becomes of the stream.
+type fetch Watch
+
+func (m *Machine) beginFetch(now time.Time, w *Watch) {
+	if w.FetchTimeout > 0 { // DNE-10
+		m.setAlarm(now, w.sub.stream(), (*fetch)(w), w.FetchTimeout)
+	}
+}
+
+// ring tells the watch that it has no answer yet. The subscription stays. It may be on another stream by
+// now, whose reading handlers hold up.
+func (f *fetch) ring(m *Machine, now time.Time) {
+	w := (*Watch)(f)
+	if !w.unanswered() {
+		return
+	}
+	if s := w.sub.stream(); s.clock.stopped() {
+		m.setAlarm(now, s, f, 0)
+		return
+	}
+	n := m.noticeTo(w.sub, NoticeFailed, []*Watch{w}, nil)
+	n.Fault, n.Instead = &Fault{Kind: FaultTimeout, Err: &FetchTimeoutError{w.FetchTimeout}, At: now}, w.sub.link().instead
+}
+
+// FetchTimeoutError is that a watch had no answer in time.
+type FetchTimeoutError struct{ After time.Duration }
+
+func (e *FetchTimeoutError) Error() string {
+	return fmt.Sprintf("no answer within the initial fetch timeout of %v", e.After)
+}
+
+// unanswered says that nothing is known yet of what is watched, but how its server fares.
+func (w *Watch) unanswered() bool {
+	return w.alive && !w.sub.usable() && w.sub.status == StatusRequested
+}
+
+// patient says that silence says nothing to any of some watches.
+func patient(watches []*Watch) bool {
+	return len(watches) > 0 && !slices.ContainsFunc(watches, func(w *Watch) bool { return !w.Patient })
+}
+
+// answerTimeout: the server did not answer in time.
+func (m *Machine) answerTimeout(now time.Time, sub *subscription) {
+	switch l := sub.link(); {
+	case sub.held():
+		m.unconfirmedTimeout(now, sub)
+	// WILD-5: the server sent names and has nothing to add.
+	case sub.isCollection() && sub.of.needsNoMore():
+		l.lapsed = l.lapsed || l.added // SOTW-2: the version was accepted before that
+		m.markComplete(now, sub, l.version)
+	case m.timeout(l.stream) <= 0: // of a collection, which was waited for because of the case before
+	case sub.stale():
+		m.unconfirmedTimeout(now, sub)
+	default:
+		m.unknownTimeout(now, sub)
+	}
+}
+
+// unknownTimeout: the server did not say anything of a name, or not again, so there is no such resource.
+func (m *Machine) unknownTimeout(now time.Time, sub *subscription) {
+	l := sub.link()
+	if sub == l.cache.star.self && l.form == wildExplicit {
+		m.warnStar(l)
+	}
+	if patient(sub.watches) {
+		return // E-3: the watches wait for ever
+	}
+	// LKG-5: the complete state of a collection lacks it.
+	if sub.of.synced() {
+		m.unstore(sub)
+	}
+	// SOTW-2: the server has said nothing since it was named, so the version that was accepted says nothing of it.
+	l.lapsed = l.lapsed || l.added || l.firstResponse == 0
+	status, f := StatusDoesNotExist, (*Fault)(nil)
+	// DNE-8: silence is an error.
+	if l.stream.TransientTimeout > 0 {
+		status, f = StatusTimeout, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}
+	}
+	// DNE-7: there is no such resource; the subscription stays.
+	m.setStatus(sub, status, ReasonTimeout, f, sub.informed())
+}
+
+// ErrNoAnswer is the error of a [FaultTimeout] of a resource or a collection.
+var ErrNoAnswer = errors.New("the server did not answer in time")
+
+// unconfirmedTimeout: the server did not confirm a held resource, so there is none.
+func (m *Machine) unconfirmedTimeout(now time.Time, sub *subscription) {
+	lacked := sub.unconfirmed || sub.seen.before(sub.link().stated) || sub.of.synced()
+	sub.unconfirmed = false
+	// LKG-5: silence keeps a stale value, unless a full state or the complete one of a collection lacks it.
+	switch kept := sub.stale() && !lacked; {
+	case kept && patient(sub.watches):
+	// DNE-8: silence is an error.
+	case kept, sub.stream().TransientTimeout > 0:
+		m.noteFault(sub, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}, StatusTimeout, false)
+	default:
+		m.remove(now, sub, ReasonTimeout)
+	}
+}
+
+// expireTTL ends a resource whose time to live ran out, as if the server had deleted it. It goes even where
+// deletions are ignored, since the server itself set the time.
+func (m *Machine) expireTTL(sub *subscription) {
+	l := sub.link()
+	l.lapsed = l.lapsed || sub.of.wanted()
+	// TTL-2: as if the server had removed it.
+	m.noteAbsent(sub, ReasonTTL)
 }

@@ -9,7 +9,7 @@ import "slices"
 // Three are neither listed nor unconfirmed:
 //   - another server's value that is watched by its name alone;
 //   - what is kept though the server deleted it;
-//   - an alias's value where the name in the list is taken (tellAliases).
+//   - an alias's value where the name in the list is taken (listAliases).
 //
 // Members from the store are unconfirmed after the first state (unconfirmStale). In state of the world those are
 // unconfirmed that another server said and a full state lacks (confirmForeign).
@@ -30,12 +30,12 @@ func (l *link) unconfirm(sub *subscription) {
 }
 
 // unlisted has the server confirm what a first message did not tell it a version of: its own value, and of a
-// collection what another server spoke of, or what is known without a value.
+// collection what another server spoke of, or what exists without a value.
 func (l *link) unlisted(sub *subscription) {
 	switch {
 	case !l.owns(sub), sub.recalled():
 	// DELTA-4: of what was not listed the server does not tell the removal.
-	case sub.listable(), sub.known() && (sub.foreign() || !sub.held()) && sub.missable():
+	case sub.listable(), sub.exists() && (sub.foreign() || !sub.held()) && sub.missable():
 		l.unconfirm(sub)
 	}
 }

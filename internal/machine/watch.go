@@ -30,7 +30,7 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	case held:
 		m.join(w.sub)
 	case !told:
-		m.tellKnown(w.sub, []*Watch{w})
+		m.tellLate(w.sub, []*Watch{w})
 	}
 	m.beginFetch(now, w)
 }
@@ -138,7 +138,7 @@ func (m *Machine) unwatch(now time.Time, w *Watch) {
 	case sub == l.cache.star.self:
 		l.dropWild()
 	default:
-		l.cache.forget(sub)
+		l.cache.dropIfUnwanted(sub)
 	}
 }
 

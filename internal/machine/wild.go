@@ -1,5 +1,7 @@
 package machine
 
+import "time"
+
 // A wildcard begins and ends with a stream: it is requested in the legacy form, by a first request
 // without names, which all servers know, until the stream ends. Of eight servers that were
 // tried six take `*` for the name of a resource, so that goes out only where the wildcard is wanted
@@ -90,4 +92,45 @@ func (l *link) placeBeside(subs []*subscription) {
 			l.untimed = append(l.untimed, sub)
 		}
 	}
+}
+
+// What is waited for between two streams that are begun anew for a wildcard. The wait doubles, and is
+// over with a stream that stood for longer than the longest.
+const (
+	restartFirst = time.Second
+	restartMost  = 30 * time.Second
+)
+
+// restartAt is when a stream that is outdated is begun anew. A wildcard that nobody wants any more
+// may be wanted again while it lingers.
+func (m *Machine) restartAt(now time.Time, l *link) time.Time {
+	at := l.stream.restarts.until
+	if l.wantsStar() {
+		return at
+	}
+	if l.unwantedSince.IsZero() {
+		l.unwantedSince = now
+	}
+	// WILD-3: a wildcard that nobody watches lingers.
+	return later(at, l.unwantedSince.Add(m.config.Linger))
+}
+
+// restartOutdated begins a stream anew if that is due for a type, and says so; else it notes when it will
+// be. What is under way comes first.
+func (m *Machine) restartOutdated(now time.Time, l *link) bool {
+	s := l.stream
+	// WILD-3: a wildcard begins with a new stream.
+	if s.watches == 0 || !l.outdated() {
+		return false
+	}
+	if at := m.restartAt(now, l); now.Before(at) {
+		s.again = sooner(s.again, at)
+		return false
+	}
+	if now.Sub(s.restarts.until) > restartMost {
+		s.restarts = pauses{} // the stream stood for long
+	}
+	s.restarts.begin(now, restartFirst, restartMost)
+	m.restart(now, s)
+	return true
 }

@@ -25,7 +25,7 @@ func Mutations() []Mutation {
 		{"ACK-11", "Machine.findError", never, "an error of what is removed is passed over", "err-of-removed"},
 		{"ACK-12", "", never, "a delta response without a nonce is answered", "ack-delta-no-nonce"},
 		{"BACKOFF-2", "", always, "every stream counts as one that had a response", "backoff-needs-response"},
-		{"DELTA-1", "versions.tell", drop, "no versions are listed", "delta-first-message"},
+		{"DELTA-1", "versions.list", drop, "no versions are listed", "delta-first-message"},
 		{"DELTA-12", "response.heartbeat", always.Of(4), "virtual hosts have heartbeats", "delta-heartbeat-vhds"},
 		{"DNE-3", "", never, "held resources have timers", "dne-not-if-held"},
 		{"DNE-5", "Machine.await", places.Put("$ || l.stream.gen > 1"), "names have a timer on the first stream alone", "dne-stopped-by-stream-end"},
