@@ -90,7 +90,7 @@ func renderMutations(b *bytes.Buffer) {
 	b.WriteString("Each of these breaks a rule where it stands in the machine; `make mutate` shows that the script\nthen fails.\n\n")
 	b.WriteString("| rule | what is broken | noticed by |\n| --- | --- | --- |\n")
 	for _, mu := range rules.Mutations() {
-		fmt.Fprintf(b, "| %s | %s | [%s](../%s/%s.txtar) |\n", mu.Rule, mu.Says, mu.Script, scripts, mu.Script)
+		fmt.Fprintf(b, "| %s | without it: %s | [%s](../%s/%s.txtar) |\n", mu.Rule, mu.Says, mu.Script, scripts, mu.Script)
 	}
 }
 

@@ -179,7 +179,7 @@ func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 		}
 		switch {
 		case sub.unconfirmed && sub.wanted(): // its time begins when the server has spoken
-			l.untimed = append(l.untimed, sub)
+			l.afterFirst = append(l.afterFirst, sub)
 		case !sub.held() || sub.stale():
 			m.awaitSubscribed(now, sub)
 		}

@@ -97,7 +97,9 @@ func (r *reader) absent() (all []statement) {
 	return all
 }
 
-// leftOut is what follows for a subscription that a full state leaves out.
+// leftOut is what follows for a subscription that a full state leaves out. Others conclude from such a state too: the
+// version that a new stream claims ([link.versionToClaim]), the silence about a value ([Machine.unconfirmedTimeout]), and
+// the timers of names beside a wildcard ([Machine.timeAfterFirst]).
 func (resp *response) leftOut(sub *subscription) statementKind {
 	l := resp.link
 	subscribed := l.hasLeft(sub)
@@ -150,17 +152,15 @@ func (m *Machine) finish(now time.Time, resp *response) {
 	} else if len(resp.lines) == 0 {
 		l.accepted = now
 	}
-	// ACK-7: a refused version is not taken.
+	// ACK-2, ACK-7: the version that the next request says is this one's, unless it is refused.
 	if len(resp.lines) == 0 && !s.Delta && (stands || s.ResumeVersion && !resp.missed) {
 		l.version, l.versionForm, l.versionOf = resp.Version, resp.form, resp.serial
 		l.lapsed = l.lapsed && !resp.tellsAll()
 	}
-	if stands {
-		m.recovered(s)
-	}
 	m.completeCollections(now, resp)
 	if stands {
-		m.noteLeftOut(now, resp)
+		m.recovered(s) // what was told to be synced need not be told that all is well
+		m.afterTaken(now, resp)
 		// ACK-1, S-23: each response is answered once.
 		m.owe(now, resp)
 	}
@@ -195,7 +195,7 @@ func (m *Machine) applyStatement(now time.Time, resp *response, it statement, st
 func (m *Machine) confirmForeign(now time.Time, l *link, sub *subscription) (gone bool) {
 	switch {
 	case m.timeout(l.stream) <= 0:
-		gone, sub.unconfirmed = sub.unconfirmed, !sub.unconfirmed
+		gone, sub.unconfirmed = sub.unconfirmed, !sub.unconfirmed // it is on no list: no silence ends it
 	case !sub.unconfirmed:
 		if l.unconfirm(sub); sub.wanted() {
 			m.startTimer(now, l.stream, sub)
@@ -241,14 +241,15 @@ func (m *Machine) completeCollections(now time.Time, resp *response) {
 	}
 }
 
-// noteLeftOut notes what the server says by what a response leaves out; its stream still stands.
-func (m *Machine) noteLeftOut(now time.Time, resp *response) {
+// afterTaken does what follows once a response is taken, whatever it held; its stream still stands. One that a guard
+// refuses does not come here.
+func (m *Machine) afterTaken(now time.Time, resp *response) {
 	l := resp.link
 	m.resumed(resp)
 	if resp.tellsAll() && !resp.nameless {
 		l.stated, l.sawAll = resp.serial, l.sawAll || l.form == wildLegacy
 	}
-	m.startUntimed(now, l)
+	m.timeAfterFirst(now, l)
 	if resp.confirms || resp.serial == l.firstResponse {
 		l.sweepTimer = 0 // the server goes on, and has a full period again
 	}

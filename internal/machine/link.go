@@ -47,7 +47,7 @@ type onStream struct {
 	unwantedSince time.Time       // when nobody was seen to want the legacy wildcard any more; zero while somebody does
 	stated        serial          // of the last response that held everything; 0 before one did
 	sawAll        bool            // such a response came while the wildcard was requested in the legacy form
-	untimed       []*subscription // wanted names whose timers wait for the server's first word; see [Machine.startUntimed]
+	afterFirst    []*subscription // wanted names whose timers start, or start anew, once the server has spoken; see [Machine.timeAfterFirst]
 	owed          []answer
 	owedSize      int             // of them, in bytes
 	message       message         // that is with the writer

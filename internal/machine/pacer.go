@@ -11,7 +11,7 @@ type debt uint8
 const (
 	oweNothing  debt = iota
 	oweAnswer        // an ACK or a NACK, and nothing else
-	oweInterest      // what is wanted has changed: a request that subscribes or unsubscribes
+	oweInterest      // what the server is to know has changed: names, the form of the wildcard, or the node's parameters
 	oweBoth
 )
 
@@ -40,7 +40,8 @@ func (l *link) pace(now time.Time) {
 }
 
 // notBefore is the earliest time at which a type may send what it owes, zero for at once, and how much it is doubted.
-// It is the one place where it is decided how often the client speaks; the stream's rate limit comes on top.
+// It is the one place where it is decided how often the client speaks on a stream; the stream's rate limit comes on top.
+// New streams have waits of their own: [Machine.restartAt] and [unheard].
 func (l *link) notBefore(what debt) (at time.Time, doubts int) {
 	if what == oweInterest {
 		at = l.paced

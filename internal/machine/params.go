@@ -46,7 +46,7 @@ func (m *Machine) changeParams(ev ParamsChanged) {
 }
 
 // owesNode says that the server has to hear of changed parameters.
-// NODE-5: it is told at once.
+// NODE-5: it is told as soon as the pace of the type's requests allows.
 func (l *link) owesNode() bool { return l.stream.owedNode[l.cache.typ.URL] && l.wanted() }
 
 // chose says whether a variant of a resource is the one that is subscribed to: its constraints

@@ -46,11 +46,11 @@ func (q *hushes) written(m *Machine, now time.Time, l *link, first bool, fresh [
 	u := q.of.on(l)
 	u.link = l
 	if len(u.names) > 64+2*l.watched { // most may be over; those at the front alone go by themselves
-		u.names = slices.DeleteFunc(u.names, func(n addedName) bool { return !l.unanswered(n.sub) })
+		u.names = slices.DeleteFunc(u.names, func(n addedName) bool { return !l.unknown(n.sub) })
 	}
 	at := l.stream.clock.at(now) + m.hush(l.stream)
 	for _, sub := range fresh {
-		if l.unanswered(sub) {
+		if l.unknown(sub) {
 			u.names = append(u.names, addedName{sub, at})
 		}
 	}
@@ -96,7 +96,7 @@ func (u *unheard) wake(m *Machine, now time.Time) {
 // ring asks on a new stream for what the server has not heard of in time. A name that nobody watches may
 // come back before the server is told, and is waited for anew.
 func (u *unheard) ring(m *Machine, now time.Time) {
-	for len(u.names) > 0 && !u.link.unanswered(u.names[0].sub) {
+	for len(u.names) > 0 && !u.link.unknown(u.names[0].sub) {
 		u.names = u.names[1:]
 	}
 	s := u.link.stream
@@ -111,8 +111,8 @@ func (u *unheard) ring(m *Machine, now time.Time) {
 	u.wake(m, now)
 }
 
-// unanswered says that nothing is known of a subscription that is subscribed to until the server is told of
+// unknown says that nothing is known of a subscription that is subscribed to until the server is told of
 // what changed.
-func (l *link) unanswered(sub *subscription) bool {
+func (l *link) unknown(sub *subscription) bool {
 	return l.has(sub) && sub.subscribed && sub.status == StatusRequested && !sub.isCollection()
 }

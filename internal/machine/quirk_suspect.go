@@ -13,7 +13,7 @@ import (
 // so that the others live and the next end tells which type it was; that one is suspected and
 // held back. An answer ends all doubt for good.
 const (
-	grace      = time.Second // how long the end of a stream may be due to a first request
+	suspectFor = time.Second // how long the end of a stream may be due to a first request
 	doubtFail  = 1           // by the end of a stream that may never have worked
 	doubtWell  = 2           // by the end of one that did
 	doubtMost  = 6           // S-3: enough, that is three streams that worked
@@ -55,7 +55,7 @@ func (q *suspects) before(l *link, what debt) (at time.Time, doubts int) {
 	for _, other := range q.stream.order {
 		// S-3: types that are doubted are requested one by one.
 		if other.requested && other.firstResponse == 0 {
-			at = later(at, q.of.on(other).firstAt.Add(grace))
+			at = later(at, q.of.on(other).firstAt.Add(suspectFor))
 		}
 	}
 	return at, it.doubts
@@ -103,7 +103,7 @@ func (q *suspects) ended(m *Machine, now time.Time, end *ending) {
 	for _, l := range q.stream.order {
 		it := q.of.on(l)
 		// S-32: a type that was answered is not held back for one name that ends the stream.
-		if !l.requested || it.cleared || now.Sub(it.firstAt) >= grace {
+		if !l.requested || it.cleared || now.Sub(it.firstAt) >= suspectFor {
 			continue
 		}
 		alone = last == nil
@@ -128,13 +128,13 @@ func (q *suspects) ended(m *Machine, now time.Time, end *ending) {
 func (q *suspects) wasWell(l *link) bool {
 	// S-3: the first request of a stream proves nothing.
 	return q.stream.responded || slices.ContainsFunc(q.stream.order, func(other *link) bool {
-		return other.requested && q.of.on(l).firstAt.Sub(q.of.on(other).firstAt) >= grace
+		return other.requested && q.of.on(l).firstAt.Sub(q.of.on(other).firstAt) >= suspectFor
 	})
 }
 
 // outlived says whether the stream did no harm for a while after a first request.
 func (q *suspects) outlived(now time.Time) bool {
-	return slices.ContainsFunc(q.stream.order, func(l *link) bool { return l.requested && now.Sub(q.of.on(l).firstAt) >= grace })
+	return slices.ContainsFunc(q.stream.order, func(l *link) bool { return l.requested && now.Sub(q.of.on(l).firstAt) >= suspectFor })
 }
 
 // suspect holds a type back. Its watches would hear of nothing else: the end of a stream

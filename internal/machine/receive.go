@@ -50,7 +50,8 @@ func (m *Machine) received(now time.Time, s *stream, r *wire.Response) {
 	}
 	resp := &response{Response: r, ref: s.ref(), link: l, serial: m.serial, form: l.form}
 	// ACK-8: the newest nonce.
-	l.nonce, l.paced, l.added = r.Nonce, time.Time{}, false
+	l.nonce, l.added = r.Nonce, false
+	l.paced = time.Time{} // STREAM-9: the server has answered
 	for _, q := range s.quirks {
 		q.received(m, now, l)
 	}

@@ -110,6 +110,7 @@ func (sub *subscription) dropValue() {
 		return
 	}
 	sub.hold(nil, given{})
+	// DELTA-10: no version is left to list.
 	sub.version, sub.from, sub.status = "", 0, StatusRequested
 	sub.strip()
 	sub.gen++

@@ -112,6 +112,7 @@ func (l *link) changing() bool {
 	if !l.requested {
 		return l.wanted()
 	}
+	// NODE-5: changed parameters of the node are interest too.
 	return l.names.Pending() || l.owesNode() || l.nextForm() != l.form
 }
 
@@ -137,7 +138,7 @@ func (m *Machine) write(now time.Time, l *link, what debt) bool {
 	} else if whole := l.composeDelta(a, node); whole != nil {
 		msg = [][]byte{whole}
 	}
-	m.startUntimed(now, l)
+	m.timeAfterFirst(now, l)
 	if msg == nil {
 		return false
 	}
@@ -190,41 +191,13 @@ func (m *Machine) written(now time.Time, l *link) {
 		case !l.has(sub):
 		// P-1: the timer waits for the wildcard's answer; a server that said nothing at all lacks nothing.
 		case sub.unconfirmed && l.firstResponse == 0 && (l.form == wildLegacy || sub.foreign()):
-			l.untimed = append(l.untimed, sub)
-		case sent.since.before(sub.seen): // the answer was faster than the news of the request
-		// DNE-2: the request has left.
-		default:
-			m.await(now, sub)
+			l.afterFirst = append(l.afterFirst, sub)
+		case !sent.since.before(sub.seen): // else the answer was faster than the news of the request
+			m.await(now, sub) // DNE-2: the request has left
 		}
 	}
-	m.startUntimed(now, l)
+	m.timeAfterFirst(now, l)
 	for _, q := range l.stream.quirks {
 		q.written(m, now, l, first, sent.fresh)
-	}
-}
-
-// startUntimed starts timers that had to wait until the server spoke: of names beside a legacy wildcard, and of
-// values to be confirmed. Where responses hold everything, the wildcard's first state on this stream answers instead.
-func (m *Machine) startUntimed(now time.Time, l *link) {
-	if len(l.untimed) == 0 || !l.written {
-		return
-	}
-	full := l.fullState()
-	subs := slices.DeleteFunc(l.untimed, func(sub *subscription) bool { return !l.has(sub) })
-	sortSubs(subs)
-	subs = slices.Compact(subs)
-	if l.untimed = subs; full && l.sawAll || !full && l.firstResponse != 0 {
-		l.untimed = nil
-	}
-	for _, sub := range subs {
-		switch {
-		case !sub.wanted():
-		// WILD-2, P-1: the wildcard's state has no such name.
-		case full && l.sawAll && !sub.exists():
-			m.remove(now, sub, ReasonAbsent)
-		case sub.unconfirmed && l.untimed != nil: // held until the server has spoken at all
-		case l.untimed == nil || sub.timer == 0:
-			m.await(now, sub)
-		}
 	}
 }

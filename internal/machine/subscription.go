@@ -39,7 +39,7 @@ type subscription struct {
 	version string
 	updated int64  // when it was accepted, in Unix nanoseconds
 	extra   *extra // what few have; nil for nothing
-	seen    serial // of the last response that spoke of it, by this name; 0 for none
+	seen    serial // of the last response of the active server that spoke of it, by this name; 0 for none
 	gen     uint16 // grows with each change of raw; it may come round
 
 	from      uint16 // 1 + the index of the server that said what is known; 0 for none; see fromStore
@@ -56,10 +56,11 @@ type subscription struct {
 // nameOnStream is what the active server was told of a name on this incarnation of its stream, and what it has
 // to answer.
 type nameOnStream struct {
-	timer            // of the answer
+	timer            // of the answer, while that is waited for
 	subscribed  bool // a request names it, or is the wildcard's that answers for it; the writer may still have it
 	listed      bool // of a collection: the first request listed what it has
 	unconfirmed bool // it goes unless the server speaks of it; see [link.unconfirm]
+	silent      bool // the timer has rung: the server did not answer in time
 }
 
 // wanted says whether it is watched by its name; a collection has one too.
@@ -83,7 +84,7 @@ func (sub *subscription) stream() *stream { return sub.of.source.stream() }
 // link is what the active server was told of the type; nil if nothing is requested from it.
 func (sub *subscription) link() *link { return sub.stream().types[sub.of.cache.typ.URL] }
 
-// foreign says that another server than the active one said what is known.
+// foreign says that not the active server said what is known, but another one, or the store.
 func (sub *subscription) foreign() bool {
 	return sub.from != 0 && int(sub.from) != sub.stream().server+1
 }

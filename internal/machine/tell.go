@@ -6,7 +6,8 @@ import (
 )
 
 // noticeTo begins a notice: to watches of the name, and to all watches of collections that it is of. A
-// collection's are all.
+// collection's are all. The watches count as told of no trouble with the server from then on, unless [Machine.tellFaultTo]
+// says otherwise: it is told again what they were told before trouble came between.
 func (m *Machine) noticeTo(sub *subscription, kind NoticeKind, to, all []*Watch) *Notice {
 	sub.noteTrouble(to, false)
 	if sub.isCollection() {
@@ -139,8 +140,7 @@ func (m *Machine) tellFaultTo(sub *subscription, f *Fault, to []*Watch) {
 // tellLate tells a watch that came late what is known, where there is nothing to go on with.
 func (m *Machine) tellLate(sub *subscription, to []*Watch) {
 	// Silence is newer than any trouble if it was on this stream, or if the other watches were told of it last.
-	newest := sub.status == StatusDoesNotExist && sub.reason == ReasonTimeout && (sub.timer == 0 && sub.link().hasLeft(sub) ||
-		len(sub.watches) > len(to) && !sub.overshadowed())
+	newest := sub.status == StatusDoesNotExist && sub.reason == ReasonTimeout && (sub.silent || len(sub.watches) > len(to) && !sub.overshadowed())
 	// WATCH-3: a late watch is told the status, then the trouble.
 	m.report(sub, to, nil)
 	if f := sub.link().trouble(); f != nil && !newest {

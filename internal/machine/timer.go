@@ -9,23 +9,75 @@ import (
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
-// await starts the does-not-exist timer of a resource or a collection, a full period, if a request for it has left and
-// the server owes the answer (gRFC A57).
+// await starts the does-not-exist timer of a resource or a collection, a full period, if the server owes an answer
+// (gRFC A57). Each start of such a timer goes through here, but for a value that a full state leaves out
+// ([Machine.confirmForeign]), and for names at a server that is not the active one ([aside]).
 func (m *Machine) await(now time.Time, sub *subscription) {
 	l := sub.link()
-	switch {
-	// DNE-2: the request has not left.
-	case !l.hasLeft(sub):
-	case sub.isCollection() && (sub.complete || !sub.wanted()):
-	// DNE-3, LKG-9: a held resource has no timer, but a stale one has.
-	case sub.held() && !sub.stale() && !sub.unconfirmed:
+	if !l.owesAnswer(sub) {
+		return
+	}
+	sub.silent = false
+	if sub.isCollection() && m.timeout(l.stream) <= 0 {
+		m.setAlarm(now, l.stream, sub, silence) // WILD-5: it is complete by silence all the same
+		return
+	}
+	m.startTimer(now, l.stream, sub)
+}
+
+// owesAnswer says whether the server has to answer for a resource or a collection.
+func (l *link) owesAnswer(sub *subscription) bool {
+	// DNE-2: the request has left.
+	if !l.hasLeft(sub) || sub.isCollection() && (sub.complete || !sub.wanted()) {
+		return false
+	}
+	// DNE-3, LKG-9: a held resource has no timer, but a stale one has, and one that the server has to confirm.
+	if sub.held() && !sub.stale() && !sub.unconfirmed {
+		return false
+	}
 	// DNE-5, DNE-6: a refused value or an error on this stream is an answer. On an earlier stream it was none for this
 	// one, nor is an absence.
-	case l.faulted(sub) && !sub.unconfirmed:
-	case sub.isCollection() && m.timeout(l.stream) <= 0:
-		m.setAlarm(now, l.stream, sub, silence) // WILD-5: it is complete by silence all the same
-	default:
-		m.startTimer(now, l.stream, sub)
+	return sub.unconfirmed || !l.faulted(sub)
+}
+
+// faulted says that the server has answered for a resource, by a value that was refused or by an error, so that
+// its silence from now on means nothing. An answer on an earlier stream, or of another server, does not count.
+func (l *link) faulted(sub *subscription) bool {
+	return l.firstResponse != 0 && !sub.seen.before(l.firstResponse) && (sub.status == StatusNacked || sub.status == StatusReceivedError)
+}
+
+// awaitSubscribed starts the timer of a name that may have been requested already.
+func (m *Machine) awaitSubscribed(now time.Time, sub *subscription) {
+	l := sub.link()
+	m.await(now, sub)
+	if l.hasLeft(sub) && !l.stream.Delta && l.form == wildLegacy {
+		l.afterFirst = append(l.afterFirst, sub)
+	}
+}
+
+// timeAfterFirst starts timers that had to wait until the server spoke: of names beside a legacy wildcard, and of
+// values to be confirmed. Where responses hold everything, the wildcard's first state on this stream answers instead.
+func (m *Machine) timeAfterFirst(now time.Time, l *link) {
+	if len(l.afterFirst) == 0 || !l.written {
+		return
+	}
+	full := l.fullState()
+	subs := slices.DeleteFunc(l.afterFirst, func(sub *subscription) bool { return !l.has(sub) })
+	sortSubs(subs)
+	subs = slices.Compact(subs)
+	if l.afterFirst = subs; full && l.sawAll || !full && l.firstResponse != 0 {
+		l.afterFirst = nil
+	}
+	for _, sub := range subs {
+		switch {
+		case !sub.wanted():
+		// WILD-2, P-1: the wildcard's state has no such name.
+		case full && l.sawAll && !sub.exists():
+			m.remove(now, sub, ReasonAbsent)
+		case sub.unconfirmed && l.afterFirst != nil: // held until the server has spoken at all
+		case l.afterFirst == nil || sub.timer == 0:
+			m.await(now, sub)
+		}
 	}
 }
 
@@ -41,118 +93,10 @@ func (m *Machine) startTimer(now time.Time, s *stream, w waiter) {
 	}
 }
 
-func (sub *subscription) ring(m *Machine, now time.Time) { m.answerTimeout(now, sub) }
-
-// faulted says that the server has answered for a resource, by a value that was refused or by an error, so that
-// its silence from now on means nothing. An answer on an earlier stream, or of another server, does not count.
-func (l *link) faulted(sub *subscription) bool {
-	return l.firstResponse != 0 && !sub.seen.before(l.firstResponse) && (sub.status == StatusNacked || sub.status == StatusReceivedError)
-}
-
-// awaitSubscribed starts the timer of a name that may have been requested already.
-func (m *Machine) awaitSubscribed(now time.Time, sub *subscription) {
-	l := sub.link()
-	m.await(now, sub)
-	if l.hasLeft(sub) && !l.stream.Delta && l.form == wildLegacy {
-		l.untimed = append(l.untimed, sub)
-	}
-}
-
-// receivedTTL takes the time to live that an entry of a response has, or has not: each receipt sets
-// it anew, a heartbeat too, and one without ends it.
-func (m *Machine) receivedTTL(now time.Time, sub *subscription, r *wire.Resource) {
-	// TTL-1: it runs from each receipt.
-	if r.HasTTL {
-		m.lease(now, sub, leaseTTL, r.TTL)
-	} else {
-		sub.endLease(leaseTTL)
-	}
-}
-
-// renewTTL takes the time to live of what was sent again, and has the store keep it.
-func (m *Machine) renewTTL(now time.Time, sub *subscription, r *wire.Resource) {
-	limited := r.HasTTL || sub.leaseOf(leaseTTL) != nil
-	if m.receivedTTL(now, sub, r); limited {
-		m.store(sub, expiry(now, r))
-	}
-}
-
-// expiry is when the time to live is over that an entry of a response has, in Unix nanoseconds; 0 if it has none.
-func expiry(now time.Time, r *wire.Resource) int64 {
-	if !r.HasTTL {
-		return 0
-	}
-	return now.Add(min(r.TTL, longest)).UnixNano()
-}
-
-// lease has a resource held for some time more, and no longer. The time is on the clock of the stream that the
-// resource is of now, and goes on whatever becomes of either.
-func (m *Machine) lease(now time.Time, sub *subscription, kind leaseKind, wait time.Duration) {
-	l := sub.leaseOf(kind)
-	if l == nil {
-		l = &lease{sub: sub, kind: kind}
-		sub.alter(func(x *extra) { x.leases[kind] = l })
-	}
-	l.stream = sub.stream()
-	m.setAlarm(now, l.stream, l, wait)
-}
-
-func (l *lease) ring(m *Machine, now time.Time) {
-	if s := l.sub.stream(); s.clock.stopped() { // it is of another one by now, which maybe brings it again
-		m.lease(now, l.sub, l.kind, 0)
-		return
-	}
-	l.sub.endLease(l.kind)
-	switch sub := l.sub; {
-	case l.kind == leaseTTL:
-		// TTL-1: the time to live is over.
-		m.expireTTL(sub)
-	case sub.keptDeleted():
-		m.noteAbsent(sub, sub.reason)
-	}
-}
-
-// fetch is a watch that is told so if it has no answer in time
-// (envoy.config.core.v3.ConfigSource.initial_fetch_timeout). The time begins with the watch,
-// whatever becomes of the stream.
-type fetch Watch
-
-func (m *Machine) beginFetch(now time.Time, w *Watch) {
-	if w.FetchTimeout > 0 { // DNE-10
-		m.setAlarm(now, w.sub.stream(), (*fetch)(w), w.FetchTimeout)
-	}
-}
-
-// ring tells the watch that it has no answer yet. The subscription stays. It may be on another stream by
-// now, whose reading handlers hold up.
-func (f *fetch) ring(m *Machine, now time.Time) {
-	w := (*Watch)(f)
-	if !w.unanswered() {
-		return
-	}
-	if s := w.sub.stream(); s.clock.stopped() {
-		m.setAlarm(now, s, f, 0)
-		return
-	}
-	n := m.noticeTo(w.sub, NoticeFailed, []*Watch{w}, nil)
-	n.Fault, n.Instead = &Fault{Kind: FaultTimeout, Err: &FetchTimeoutError{w.FetchTimeout}, At: now}, w.sub.link().instead
-}
-
-// FetchTimeoutError is that a watch had no answer in time.
-type FetchTimeoutError struct{ After time.Duration }
-
-func (e *FetchTimeoutError) Error() string {
-	return fmt.Sprintf("no answer within the initial fetch timeout of %v", e.After)
-}
-
-// unanswered says that nothing is known yet of what is watched, but how its server fares.
-func (w *Watch) unanswered() bool {
-	return w.alive && !w.sub.usable() && w.sub.status == StatusRequested
-}
-
-// patient says that silence says nothing to any of some watches.
-func patient(watches []*Watch) bool {
-	return len(watches) > 0 && !slices.ContainsFunc(watches, func(w *Watch) bool { return !w.Patient })
+// ring is the end of the period.
+func (sub *subscription) ring(m *Machine, now time.Time) {
+	sub.silent = true
+	m.answerTimeout(now, sub)
 }
 
 // answerTimeout: the server did not answer in time.
@@ -211,6 +155,103 @@ func (m *Machine) unconfirmedTimeout(now time.Time, sub *subscription) {
 		m.noteFault(sub, &Fault{Kind: FaultTimeout, Err: ErrNoAnswer, At: now}, StatusTimeout, false)
 	default:
 		m.remove(now, sub, ReasonTimeout)
+	}
+}
+
+// fetch is a watch that is told so if it has no answer in time
+// (envoy.config.core.v3.ConfigSource.initial_fetch_timeout). The time begins with the watch,
+// whatever becomes of the stream.
+type fetch Watch
+
+func (m *Machine) beginFetch(now time.Time, w *Watch) {
+	if w.FetchTimeout > 0 { // DNE-10
+		m.setAlarm(now, w.sub.stream(), (*fetch)(w), w.FetchTimeout)
+	}
+}
+
+// ring tells the watch that it has no answer yet. The subscription stays. It may be on another stream by
+// now, whose reading handlers hold up.
+func (f *fetch) ring(m *Machine, now time.Time) {
+	w := (*Watch)(f)
+	if !w.unanswered() {
+		return
+	}
+	if s := w.sub.stream(); s.clock.stopped() {
+		m.setAlarm(now, s, f, 0)
+		return
+	}
+	n := m.noticeTo(w.sub, NoticeFailed, []*Watch{w}, nil)
+	n.Fault, n.Instead = &Fault{Kind: FaultTimeout, Err: &FetchTimeoutError{w.FetchTimeout}, At: now}, w.sub.link().instead
+}
+
+// FetchTimeoutError is that a watch had no answer in time.
+type FetchTimeoutError struct{ After time.Duration }
+
+func (e *FetchTimeoutError) Error() string {
+	return fmt.Sprintf("no answer within the initial fetch timeout of %v", e.After)
+}
+
+// unanswered says that nothing is known yet of what is watched, but how its server fares.
+func (w *Watch) unanswered() bool {
+	return w.alive && !w.sub.usable() && w.sub.status == StatusRequested
+}
+
+// patient says that silence says nothing to any of some watches.
+func patient(watches []*Watch) bool {
+	return len(watches) > 0 && !slices.ContainsFunc(watches, func(w *Watch) bool { return !w.Patient })
+}
+
+// receivedTTL takes the time to live that an entry of a response has, or has not: each receipt sets
+// it anew, a heartbeat too, and one without ends it.
+func (m *Machine) receivedTTL(now time.Time, sub *subscription, r *wire.Resource) {
+	// TTL-1: it runs from each receipt.
+	if r.HasTTL {
+		m.lease(now, sub, leaseTTL, r.TTL)
+	} else {
+		sub.endLease(leaseTTL)
+	}
+}
+
+// renewTTL takes the time to live of what was sent again, and has the store keep it.
+func (m *Machine) renewTTL(now time.Time, sub *subscription, r *wire.Resource) {
+	limited := r.HasTTL || sub.leaseOf(leaseTTL) != nil
+	if m.receivedTTL(now, sub, r); limited {
+		m.store(sub, expiry(now, r))
+	}
+}
+
+// expiry is when the time to live is over that an entry of a response has, in Unix nanoseconds; 0 if it has none.
+func expiry(now time.Time, r *wire.Resource) int64 {
+	if !r.HasTTL {
+		return 0
+	}
+	return now.Add(min(r.TTL, longest)).UnixNano()
+}
+
+// lease has a resource held for some time more, and no longer. The time is on the clock of the stream that the
+// resource is of now, and goes on whatever becomes of either.
+func (m *Machine) lease(now time.Time, sub *subscription, kind leaseKind, wait time.Duration) {
+	l := sub.leaseOf(kind)
+	if l == nil {
+		l = &lease{sub: sub, kind: kind}
+		sub.alter(func(x *extra) { x.leases[kind] = l })
+	}
+	l.stream = sub.stream()
+	m.setAlarm(now, l.stream, l, wait)
+}
+
+func (l *lease) ring(m *Machine, now time.Time) {
+	if s := l.sub.stream(); s.clock.stopped() { // it is of another one by now, which maybe brings it again
+		m.lease(now, l.sub, l.kind, 0)
+		return
+	}
+	l.sub.endLease(l.kind)
+	switch sub := l.sub; {
+	case l.kind == leaseTTL:
+		// TTL-1: the time to live is over.
+		m.expireTTL(sub)
+	case sub.keptDeleted():
+		m.noteAbsent(sub, sub.reason)
 	}
 }
 

@@ -89,7 +89,7 @@ func (l *link) placeBeside(subs []*subscription) {
 	for _, sub := range subs {
 		if l.owns(sub) && !sub.subscribed && !structured(sub.name) {
 			sub.subscribed = true
-			l.untimed = append(l.untimed, sub)
+			l.afterFirst = append(l.afterFirst, sub)
 		}
 	}
 }
