@@ -199,7 +199,8 @@ func (v *versions) list(sub *subscription, may bool) {
 	switch {
 	case v.mayList(sub) && sub.byAlias():
 		v.aliases = append(v.aliases, aliasVersion{sub, may})
-	case v.mayList(sub) && may:
+	// DELTA-2: of a resource that is waited for no version is listed, be it by an alias.
+	case v.mayList(sub) && may && !slices.ContainsFunc(sub.aliases(), v.waitedForAs):
 		v.add(sub)
 	default:
 		v.unlisted(sub)
@@ -245,6 +246,12 @@ func (l *link) waitedFor(name string) bool {
 		return false
 	}
 	return own.wanted() || len(own.covering()) > 0
+}
+
+// waitedForAs says that a watch of an alias waits for its resource.
+func (l *link) waitedForAs(alias []byte) bool {
+	sub, _ := l.lookup(alias)
+	return sub != nil && sub.wanted() && !sub.held()
 }
 
 func (l *link) appendSubscribe(msg []byte, sub *subscription) []byte {

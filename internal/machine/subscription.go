@@ -306,6 +306,14 @@ func (sub *subscription) attributes() *wire.Attributes {
 	return sub.extra.attributes
 }
 
+// aliases are the other names of the value that is held, as the server lists them.
+func (sub *subscription) aliases() [][]byte {
+	if a := sub.attributes(); a != nil {
+		return a.Aliases
+	}
+	return nil
+}
+
 // keepAttributes keeps what stands beside a held value now.
 func (sub *subscription) keepAttributes(said *wire.Attributes) {
 	if said.Equal(sub.attributes()) {

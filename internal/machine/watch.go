@@ -84,10 +84,10 @@ func (m *Machine) attach(of *collection, w *Watch) (held bool) {
 }
 
 // askAnew forgets what the server said of a name that has no value, since the server is about to be asked
-// for it again, and has to answer.
+// for it again, and has to answer. What watches of collections were told stays.
 func (sub *subscription) askAnew() {
 	// DELTA-7: each subscription is answered.
-	if !sub.held() && !sub.stale() {
+	if !sub.held() && !sub.stale() && len(sub.informed()) == 0 {
 		sub.become(StatusRequested, nil)
 		sub.reason, sub.timer = 0, 0
 	}
