@@ -171,7 +171,10 @@ func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 		}
 		l := sub.link()
 		sub.seen, sub.nameOnStream = 0, nameOnStream{subscribed: l != nil && l.named(sub)}
-		if c.dropIfUnwanted(sub); sub.gone || sub.isCollection() || l == nil || sub.of.source != src {
+		if !sub.lives() { // SOTW-6: what the server was told of stays until it is told otherwise
+			c.dropIfUnwanted(sub)
+		}
+		if sub.gone || sub.isCollection() || l == nil || sub.of.source != src {
 			continue
 		}
 		if dst.Delta && l.requested && !sub.stale() && sub.missable() && !sub.unconfirmed {

@@ -129,6 +129,8 @@ func (resp *response) omits(sub *subscription) bool {
 		return false
 	case l.hasLeft(sub), l.stream.FullState:
 		return true
+	case sub.foreign() && l.named(sub): // maybe sent before the request: what another server said is only doubted
+		return true
 	case sub.of.isGlob():
 		return sub.of.self != nil && l.hasLeft(sub.of.self)
 	}
