@@ -36,6 +36,11 @@ func (l *link) flushNames() (added []*subscription, removed []wire.NameChange) {
 			if sub.subscribed || c.Had {
 				removed = append(removed, c)
 			}
+			if sub.held() {
+				for _, q := range l.stream.quirks {
+					q.unsubscribed(l, name)
+				}
+			}
 			sub.unspell()
 			// DNE-4: nobody waits for it any more, but of a member that the server has to confirm.
 			if !sub.unconfirmed {

@@ -135,8 +135,8 @@ func (m *Machine) newQuirks(s *stream) []quirk {
 		&aside{stream: s, named: map[*subscription]*unsaid{}},
 		&tooMuch{},
 		&storms{of: byType[storm]{}},
-		&hushes{of: byType[unheard]{}},
-		&unasked{of: map[*link]map[uint64]bool{}},
+		&hushes{of: byType[unheard]{}, left: nameHashes{}},
+		&unasked{of: nameHashes{}},
 	}
 }
 

@@ -18,6 +18,8 @@ type quirk interface {
 	passed(l *link, r *wire.Resource, name []byte)
 	// takesBack says that a name has to be unsubscribed before it is subscribed to. It is asked once.
 	takesBack(l *link, name string) bool
+	// unsubscribed: the message being composed unsubscribes a name of which a value is held.
+	unsubscribed(l *link, name []byte)
 	// answering: a response was worked on, and its answer is owed; with detail it is a NACK.
 	answering(m *Machine, now time.Time, resp *response, detail *wire.Status)
 	// before says when a type may say what it owes, zero for at once, and how much it is doubted. Of types that owe
@@ -42,6 +44,7 @@ func (noQuirk) forget()                                                   {}
 func (noQuirk) received(*Machine, time.Time, *link)                       {}
 func (noQuirk) passed(*link, *wire.Resource, []byte)                      {}
 func (noQuirk) takesBack(*link, string) bool                              { return false }
+func (noQuirk) unsubscribed(*link, []byte)                                {}
 func (noQuirk) answering(*Machine, time.Time, *response, *wire.Status)    {}
 func (noQuirk) before(*link, debt) (at time.Time, doubts int)             { return at, 0 }
 func (noQuirk) limit() int                                                { return 0 }
@@ -61,6 +64,34 @@ func (of byType[T]) on(l *link) *T {
 		of[l] = it
 	}
 	return it
+}
+
+// nameHashes are names of types that a quirk remembers; of a type no more than maxHashes.
+type nameHashes map[*link]map[uint64]bool
+
+const maxHashes = 1 << 16
+
+func (of nameHashes) add(l *link, name []byte) {
+	names := of[l]
+	if names == nil {
+		names = map[uint64]bool{}
+		of[l] = names
+	}
+	if len(names) < maxHashes {
+		names[hashOf(name)] = true
+	}
+}
+
+// take forgets a name, and says whether it was remembered.
+func (of nameHashes) take(l *link, name string) bool {
+	names := of[l]
+	if len(names) == 0 {
+		return false
+	}
+	hash := hashOf([]byte(name))
+	had := names[hash]
+	delete(names, hash)
+	return had
 }
 
 // ending is the end of a stream: what the protocol makes of it, and what quirks change.

@@ -27,9 +27,23 @@ func (q *calmness) vouches() bool { return q.calm }
 
 // written begins the wait with the first request that says what is held.
 func (q *calmness) written(m *Machine, now time.Time, l *link, first bool, _ []*subscription) {
-	if first && l.claimsHeld && q.timer == 0 && !q.calm && !q.stream.responded && !q.stream.stateless() {
+	if first && (l.claimsHeld || l.claimsEmpty()) && q.timer == 0 && !q.calm && !q.stream.responded && !q.stream.stateless() {
 		m.setAlarm(now, q.stream, q, calmAfter)
 	}
+}
+
+// claimsEmpty says that a delta server was told on a new stream that nothing is held, of a collection that was complete
+// without.
+func (l *link) claimsEmpty() bool {
+	if !l.stream.Delta || !slices.ContainsFunc(l.collections(nil), func(c *collection) bool { return c.synced() }) {
+		return false
+	}
+	for sub := range l.owned() {
+		if sub.held() {
+			return false
+		}
+	}
+	return true
 }
 
 // received: a server that speaks is not waited for.

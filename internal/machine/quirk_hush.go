@@ -3,6 +3,8 @@ package machine
 import (
 	"slices"
 	"time"
+
+	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
 // hush is how long a name that was added to those of a stream in state of the world may stay
@@ -10,12 +12,16 @@ import (
 // written for Envoy may look at the version of a request alone, and wait for the next one
 // whatever else is requested: Cilium's does. Envoy, with a stream for each subscription, never
 // notices. A first request says no version while anything is lacking, so it is answered.
+//
+// In delta it is so of names that were unsubscribed on the stream: go-control-plane before v0.14 compares with the
+// versions that it has sent, and forgets that of an unsubscribed name only with its next response.
 const hush = 2 * time.Second
 
 // hushes are the names of a stream's types that were added, and of which nothing is known yet.
 type hushes struct {
 	noQuirk
-	of byType[unheard]
+	of   byType[unheard]
+	left nameHashes // that were unsubscribed on a delta stream, though the server had sent a value or did so later
 }
 
 // unheard are those of one type.
@@ -36,11 +42,27 @@ func (q *hushes) forget() {
 		u.timer = 0
 	}
 	clear(q.of)
+	clear(q.left)
 }
+
+func (q *hushes) unsubscribed(l *link, name []byte) {
+	if l.stream.Delta && l.form == wildNone {
+		q.left.add(l, name)
+	}
+}
+
+// passed: the value came when the name was unsubscribed already.
+func (q *hushes) passed(l *link, _ *wire.Resource, name []byte) { q.unsubscribed(l, name) }
 
 // written waits for news of names that were added, where the server might not hear of them.
 func (q *hushes) written(m *Machine, now time.Time, l *link, first bool, fresh []*subscription) {
-	if first || len(fresh) == 0 || !l.mightMissNames() {
+	if first || !l.mightMissNames() && len(q.left[l]) == 0 {
+		return
+	}
+	fresh = slices.DeleteFunc(slices.Clone(fresh), func(sub *subscription) bool {
+		return !q.left.take(l, sub.onWire()) && !l.mightMissNames() || !l.unknown(sub)
+	})
+	if len(fresh) == 0 {
 		return
 	}
 	u := q.of.on(l)
@@ -50,9 +72,7 @@ func (q *hushes) written(m *Machine, now time.Time, l *link, first bool, fresh [
 	}
 	at := l.stream.clock.at(now) + m.hush(l.stream)
 	for _, sub := range fresh {
-		if l.unknown(sub) {
-			u.names = append(u.names, addedName{sub, at})
-		}
+		u.names = append(u.names, addedName{sub, at})
 	}
 	u.wake(m, now)
 }
@@ -73,9 +93,9 @@ func (m *Machine) hush(s *stream) time.Duration {
 	return hush
 }
 
-// mightMissNames says whether the server might not hear of names that are added. A stream that carries
-// more than one type is not given up for the sake of one, and the legacy wildcard says no
-// names; polls ask anew by themselves, and files hold everything.
+// mightMissNames says whether a server of state of the world might not hear of names that are added. There a stream that
+// carries more than one type is not given up for the sake of one, since a new one brings everything again; and the legacy
+// wildcard says no names; polls ask anew by themselves, and files hold everything.
 func (l *link) mightMissNames() bool {
 	s := l.stream
 	return !s.Delta && !s.stateless() && s.url != "" && l.form != wildLegacy
@@ -86,9 +106,10 @@ func (u *unheard) when(m *Machine) time.Duration {
 	return max(u.names[0].at, u.heard+m.hush(u.link.stream))
 }
 
-// wake sets the alarm for the first name. A server that has not answered on the stream yet is waited for.
+// wake sets the alarm for the first name. A server that has not answered on the stream yet is waited for, but in delta,
+// where it may have nothing to answer.
 func (u *unheard) wake(m *Machine, now time.Time) {
-	if s := u.link.stream; u.link.firstResponse != 0 && len(u.names) > 0 {
+	if s := u.link.stream; (s.Delta || u.link.firstResponse != 0) && len(u.names) > 0 {
 		m.setAlarm(now, s, u, u.when(m)-s.clock.at(now))
 	}
 }

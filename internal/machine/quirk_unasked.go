@@ -8,36 +8,16 @@ import "github.com/xdswatch/xdswatch/internal/wire"
 // next message.
 type unasked struct {
 	noQuirk
-	of map[*link]map[uint64]bool // hashes of names
+	of nameHashes
 }
-
-// maxUnasked is how many names of a type are remembered so; the others wait for their timers.
-const maxUnasked = 1 << 16
 
 func (q *unasked) forget() { clear(q.of) }
 
 // passed notes a name. What has other names may have been subscribed to by one of them.
 func (q *unasked) passed(l *link, r *wire.Resource, name []byte) {
-	if !l.stream.Delta || l.form != wildNone || r.Attributes != nil {
-		return
-	}
-	names := q.of[l]
-	if names == nil {
-		names = map[uint64]bool{}
-		q.of[l] = names
-	}
-	if len(names) < maxUnasked {
-		names[hashOf(name)] = true
+	if l.stream.Delta && l.form == wildNone && r.Attributes == nil {
+		q.of.add(l, name)
 	}
 }
 
-func (q *unasked) takesBack(l *link, name string) bool {
-	names := q.of[l]
-	if len(names) == 0 {
-		return false
-	}
-	hash := hashOf([]byte(name))
-	taken := names[hash]
-	delete(names, hash)
-	return taken
-}
+func (q *unasked) takesBack(l *link, name string) bool { return q.of.take(l, name) }
