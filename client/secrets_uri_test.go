@@ -44,6 +44,7 @@ func (r registry) Build(target resolver.Target, cc resolver.ClientConn, _ resolv
 // where gRPC cannot use the URI.
 // spec: H-3
 func TestNoSecretOfServerURI(t *testing.T) {
+	t.Parallel()
 	const uri = "registry://" + marker + "@registry.example/xds?token=" + marker + "&zone=" + marker + "#" + marker
 	srv, err := testutil.ListenServer("127.0.0.1:0", testutil.OnRequest(func(st *testutil.Stream, r *testutil.Request) {
 		if r.SotW.GetResponseNonce() == "" {
@@ -51,7 +52,7 @@ func TestNoSecretOfServerURI(t *testing.T) {
 		}
 	}))
 	must(t, err)
-	defer srv.Close()
+	t.Cleanup(srv.Close)
 	for name, test := range map[string]struct{ uri, address string }{
 		"answers":           {uri, srv.Target()},
 		"is away":           {uri, "127.0.0.1:1"},
@@ -61,6 +62,7 @@ func TestNoSecretOfServerURI(t *testing.T) {
 		"has an unused one": {uri: "dns:///127.0.0.1:1?token=" + marker},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			o := &outlet{}
 			dir := t.TempDir()
 			boot := &bootstrap.Config{Servers: []bootstrap.ManagementServer{{URI: test.uri, ChannelCreds: bootstrap.Insecure()}}}

@@ -203,6 +203,7 @@ func TestCostOfSmallFrames(t *testing.T) {
 //
 // spec: H-5
 func TestCloseWhereNothingIsRead(t *testing.T) {
+	t.Parallel()
 	ca, err := testutil.NewCA()
 	if err != nil {
 		t.Fatal(err)

@@ -170,6 +170,7 @@ func TestCostOfBodies(t *testing.T) {
 //
 // spec: H-5
 func TestUnfinishedMessages(t *testing.T) {
+	t.Parallel()
 	const size = 1 << 20
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/grpc")
@@ -187,7 +188,7 @@ func TestUnfinishedMessages(t *testing.T) {
 	srv.Config.Protocols = new(http.Protocols)
 	srv.Config.Protocols.SetUnencryptedHTTP2(true)
 	srv.Start()
-	defer srv.CloseClientConnections()
+	t.Cleanup(srv.CloseClientConnections)
 	for _, tt := range []struct {
 		streams, most int
 		want          string
@@ -196,29 +197,32 @@ func TestUnfinishedMessages(t *testing.T) {
 		{3, 2 * size, ""},
 		{2, size, "unfinished messages of several streams have more than 1572864 bytes, one and a half times GRPCConfig.MaxReceiveSize"},
 	} {
-		conn, err := transport.NewGRPC(transport.GRPCConfig{MaxReceiveSize: tt.most}).Build(bootstrap.ManagementServer{
-			URI: srv.Listener.Addr().String(), ChannelCreds: bootstrap.ChannelCreds{Type: "insecure"},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ends := make(chan error)
-		for range tt.streams {
-			stream, err := conn.Open(t.Context(), transport.MethodADS)
+		t.Run(fmt.Sprint(tt.streams), func(t *testing.T) {
+			t.Parallel()
+			conn, err := transport.NewGRPC(transport.GRPCConfig{MaxReceiveSize: tt.most}).Build(bootstrap.ManagementServer{
+				URI: srv.Listener.Addr().String(), ChannelCreds: bootstrap.ChannelCreds{Type: "insecure"},
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			go func() {
-				_, err := stream.Recv()
-				ends <- err
-			}()
-		}
-		for range tt.streams {
-			if err := <-ends; (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("%d streams: %v, want %q", tt.streams, err, tt.want)
+			ends := make(chan error)
+			for range tt.streams {
+				stream, err := conn.Open(t.Context(), transport.MethodADS)
+				if err != nil {
+					t.Fatal(err)
+				}
+				go func() {
+					_, err := stream.Recv()
+					ends <- err
+				}()
 			}
-		}
-		conn.Close()
+			for range tt.streams {
+				if err := <-ends; (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("%d streams: %v, want %q", tt.streams, err, tt.want)
+				}
+			}
+			conn.Close()
+		})
 	}
 }
 

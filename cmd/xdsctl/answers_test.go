@@ -110,13 +110,13 @@ func TestHint(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := start(t, m.Addr(), "--server", m.Addr(), "--output", "json", "--once", "--resource-timeout", "1s", "cds:a", "cds:nosuch")
+	q := start(t, m.Addr(), "--server", m.Addr(), "--output", "json", "--once", "--resource-timeout", "1s", "--variant", "delta", "cds:a", "cds:nosuch")
 	p.ends(3)
 	if log := p.stderr.String(); strings.Count(log, "xdsctl: hint: ") != 1 || !strings.Contains(log, "try cds without a name") {
 		t.Errorf("standard error:\n%s", log)
 	}
-	p = start(t, m.Addr(), "--server", m.Addr(), "--output", "json", "--once", "--resource-timeout", "1s", "--variant", "delta", "cds:a", "cds:nosuch")
-	p.ends(3)
-	if log := p.stderr.String(); strings.Contains(log, "hint") {
+	q.ends(3)
+	if log := q.stderr.String(); strings.Contains(log, "hint") {
 		t.Errorf("standard error:\n%s", log)
 	}
 }

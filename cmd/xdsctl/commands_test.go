@@ -147,6 +147,7 @@ func TestOnce(t *testing.T) {
 		}, failed("error", "a", "stream", prefix("a", "xdsctl")+"the stream ended before a response: rpc error: code = Internal desc = no"), 3, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			srv := server(t)
 			p := watchServer(t, srv.Target(), append([]string{"--once"}, tt.args...)...)
 			st := accept(t, srv)

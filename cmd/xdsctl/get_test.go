@@ -160,10 +160,13 @@ func TestGetStatus(t *testing.T) {
 		{"--server " + m.Addr(), 2, "nothing to get"},
 		{"--server " + m.Addr() + " -o xml cds", 2, "want table, json, yaml or name"},
 	} {
-		status, out, errs := runOnce(t, append([]string{"get"}, strings.Fields(tt.args)...)...)
-		if status != tt.status || !strings.Contains(errs, tt.stderr) || tt.stderr == "" && errs != "" {
-			t.Errorf("%s: status %d, standard error %s, output\n%s", tt.args, status, errs, out)
-		}
+		t.Run(tt.args, func(t *testing.T) {
+			t.Parallel()
+			status, out, errs := runOnce(t, append([]string{"get"}, strings.Fields(tt.args)...)...)
+			if status != tt.status || !strings.Contains(errs, tt.stderr) || tt.stderr == "" && errs != "" {
+				t.Errorf("status %d, standard error %s, output\n%s", status, errs, out)
+			}
+		})
 	}
 }
 

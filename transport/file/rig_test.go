@@ -3,6 +3,7 @@ package file_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -35,6 +36,10 @@ const (
 
 // TestMain sees to it that nothing is left behind: goroutines, files, notifications.
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil { // these tests wait and hardly compute
+		panic(err)
+	}
 	before := footprint()
 	code := m.Run()
 	for deadline := time.Now().Add(patience); code == 0 && footprint() > before; time.Sleep(time.Millisecond) {

@@ -2,6 +2,7 @@ package grpcresolver_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net"
 	"strings"
@@ -26,6 +27,14 @@ import (
 	"github.com/xdswatch/xdswatch/testutil"
 	"github.com/xdswatch/xdswatch/view/grpcresolver"
 )
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil { // these tests wait and hardly compute
+		panic(err)
+	}
+	m.Run()
+}
 
 // newChannel makes a channel over a client of its own.
 func newChannel(t *testing.T, m *testutil.ManagementServer, target string, build func(*client.Client) resolver.Builder) (*grpc.ClientConn, *client.Client) {
@@ -217,21 +226,24 @@ func TestClosedChannelStopsItsWatches(t *testing.T) {
 	for target, build := range map[string]func(*client.Client) resolver.Builder{
 		"xdswatch-eds:///backend": grpcresolver.NewEDSBuilder, "xdswatch:///listener": newBuilder,
 	} {
-		ctx, m := viewtest.Patience(t), viewtest.Management(t)
-		port := backend(t)
-		viewtest.Set(t, m, "1", append(viewtest.Listener(t, "listener", `{match: {prefix: /}, route: {cluster: backend}}`), viewtest.Cluster("backend"), viewtest.Assignment("backend", viewtest.At(port)))...)
-		channel, c := newChannel(t, m, target, build)
-		if got, err := invoke(ctx, channel, "/s/m"); got != port {
-			t.Fatal(target, err)
-		}
-		channel.Close()
-		// A stream that nobody uses is closed by the client.
-		if _, err := m.Await(ctx, func(n testutil.Counters) bool { return n.Open == 0 }); err != nil {
-			t.Error(target, err)
-		}
-		if rest := c.Dump(); len(rest) > 0 {
-			t.Errorf("%s: still there after the channel was closed: %+v", target, rest)
-		}
+		t.Run(target, func(t *testing.T) {
+			t.Parallel()
+			ctx, m := viewtest.Patience(t), viewtest.Management(t)
+			port := backend(t)
+			viewtest.Set(t, m, "1", append(viewtest.Listener(t, "listener", `{match: {prefix: /}, route: {cluster: backend}}`), viewtest.Cluster("backend"), viewtest.Assignment("backend", viewtest.At(port)))...)
+			channel, c := newChannel(t, m, target, build)
+			if got, err := invoke(ctx, channel, "/s/m"); got != port {
+				t.Fatal(err)
+			}
+			channel.Close()
+			// A stream that nobody uses is closed by the client.
+			if _, err := m.Await(ctx, func(n testutil.Counters) bool { return n.Open == 0 }); err != nil {
+				t.Error(err)
+			}
+			if rest := c.Dump(); len(rest) > 0 {
+				t.Errorf("still there after the channel was closed: %+v", rest)
+			}
+		})
 	}
 }
 

@@ -180,11 +180,14 @@ func TestRoutes(t *testing.T) {
 		{c, "http://example.com/demand", []string{"X-Cluster", "nobody"}, 503, `"nobody"`},
 		{strict, "http://example.com/demand", []string{"X-Cluster", "demanded"}, 503, `there is no cluster "demanded"`},
 	} {
-		_, _, err := get(tt.client, tt.url, tt.header...)
-		var e *httptransport.Error
-		if !errors.As(err, &e) || e.Status != tt.status || !strings.Contains(e.Error(), tt.want) {
-			t.Errorf("%s %v: the error is %v, want %d and %q", tt.url, tt.header, err, tt.status, tt.want)
-		}
+		t.Run(fmt.Sprint(tt.url, tt.header), func(t *testing.T) {
+			t.Parallel() // some wait until a cluster does not exist
+			_, _, err := get(tt.client, tt.url, tt.header...)
+			var e *httptransport.Error
+			if !errors.As(err, &e) || e.Status != tt.status || !strings.Contains(e.Error(), tt.want) {
+				t.Errorf("the error is %v, want %d and %q", err, tt.status, tt.want)
+			}
+		})
 	}
 }
 
