@@ -4,8 +4,6 @@ package hold
 import (
 	"sync"
 	"sync/atomic"
-
-	"github.com/xdswatch/xdswatch/view"
 )
 
 // Shared is a hold that begins with the first request and, as long as anything else refers to the
@@ -24,9 +22,9 @@ type Shared struct {
 // New makes the hold of a cluster; take is called when it begins.
 func New(take func() (release func())) *Shared { return &Shared{take: take} }
 
-// Alone says whether nothing refers to a cluster but what holds it.
-func Alone(c *view.Cluster) bool {
-	by := c.ReferencedBy()
+// Alone says whether nothing refers to a cluster but what holds it. A snapshot's cluster says what refers
+// to it (ReferencedBy).
+func Alone(by []string) bool {
 	return len(by) == 1 && by[0] == "hold"
 }
 

@@ -196,7 +196,7 @@ func (r *listenerResolver) hold(c *view.Cluster) *hold.Shared {
 func (r *listenerResolver) rest(s *view.Snapshot) {
 	for name, h := range r.holds {
 		c := s.Cluster(name)
-		h.SetAlone(c == nil || hold.Alone(c))
+		h.SetAlone(c == nil || hold.Alone(c.ReferencedBy()))
 		if c == nil {
 			delete(r.holds, name)
 		}

@@ -61,7 +61,7 @@ func (c *cluster) update(found *view.Cluster) {
 	now := c.transport.view.Snapshot().Cluster(c.name)
 	if now != nil && now.Status() == view.StatusWaiting {
 		// A late request holds a cluster that has left. What is known of it is used until then.
-		if old != nil && hold.Alone(now) {
+		if old != nil && hold.Alone(now.ReferencedBy()) {
 			c.hold.SetAlone(true)
 		}
 		now = nil
@@ -82,7 +82,7 @@ func (c *cluster) update(found *view.Cluster) {
 	}
 	c.count(s)
 	c.state.Store(s)
-	c.hold.SetAlone(c.retired.Load() || hold.Alone(now))
+	c.hold.SetAlone(c.retired.Load() || hold.Alone(now.ReferencedBy()))
 	keep := map[endpoint.Address]*endpoint.Endpoint{}
 	if s.set != nil && (old == nil || proto.Equal(old.from.Message, now.Message)) {
 		for _, e := range s.set.Endpoints() {
