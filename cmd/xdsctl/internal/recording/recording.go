@@ -75,8 +75,8 @@ func (w *Writer) nextStream() int {
 	return w.streams
 }
 
-// write writes the frame of a message.
-func (w *Writer) write(f Frame, bytes []byte) {
+// Write writes the frame of a message.
+func (w *Writer) Write(f Frame, bytes []byte) {
 	f.Message, f.Type = message(f.Direction, f.Variant, bytes)
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -68,5 +68,5 @@ func (s stream) Recv() (transport.Frame, error) {
 func (s stream) record(d Direction, parts [][]byte) {
 	f := s.head
 	f.Direction = d
-	s.out.write(f, bytes.Join(parts, nil))
+	s.out.Write(f, bytes.Join(parts, nil))
 }

@@ -40,7 +40,7 @@ func (j *judge) faults(r resources.Resource, path string, d protoreflect.Message
 		j.found(r, Error, RuleField, path, "is not valid")
 		return
 	}
-	name, in := fieldOf(d, fe.Field())
+	name, in := FieldOf(d, fe.Field())
 	at := resources.Join(path, name)
 	if cause := fe.Cause(); isRule(cause) {
 		j.faults(r, at, in, cause)
@@ -56,9 +56,9 @@ func isRule(err error) bool {
 	return err != nil && (several || one)
 }
 
-// fieldOf is the name in JSON of what the generated code calls Field or Field[place], or of a oneof,
+// FieldOf is the name in JSON of what the generated code calls Field or Field[place], or of a oneof,
 // and the type of its messages.
-func fieldOf(d protoreflect.MessageDescriptor, field string) (name string, in protoreflect.MessageDescriptor) {
+func FieldOf(d protoreflect.MessageDescriptor, field string) (name string, in protoreflect.MessageDescriptor) {
 	base, place, some := strings.Cut(field, "[")
 	if some {
 		place = "[" + place

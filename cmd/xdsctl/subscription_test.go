@@ -1,4 +1,4 @@
-package internal_test
+package main_test
 
 import (
 	"strings"
@@ -18,7 +18,7 @@ const (
 	mine     = "type.googleapis.com/example.Thing"
 )
 
-func TestParse(t *testing.T) {
+func TestParseSubscription(t *testing.T) {
 	for _, tt := range []struct {
 		text string
 		want subscription.Subscription

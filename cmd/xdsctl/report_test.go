@@ -1,4 +1,4 @@
-package internal_test
+package main_test
 
 import (
 	"bytes"
@@ -28,7 +28,8 @@ import (
 	"github.com/xdswatch/xdswatch/resource"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files")
+// rewriting says whether -update is given, which the tests of package main declare.
+func rewriting() bool { return flag.Lookup("update").Value.(flag.Getter).Get().(bool) }
 
 const server = "xds.example:18000"
 
@@ -174,7 +175,7 @@ func golden(t *testing.T, name string, printer func(io.Writer) report.Printer) {
 		t.Errorf("%d records took %d writes", len(rs), out.calls)
 	}
 	path := "testdata/" + name
-	if *update {
+	if rewriting() {
 		if err := os.WriteFile(path, out.out.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}

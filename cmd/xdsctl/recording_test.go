@@ -1,4 +1,4 @@
-package recording
+package main_test
 
 import (
 	"bytes"
@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/xdswatch/xdswatch/cmd/xdsctl/internal/recording"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/resource/eds"
 	"github.com/xdswatch/xdswatch/resource/sds"
@@ -28,22 +29,22 @@ import (
 type tape struct {
 	t   *testing.T
 	out bytes.Buffer
-	w   *Writer
+	w   *recording.Writer
 }
 
 func newTape(t *testing.T) *tape {
 	p := &tape{t: t}
-	p.w = NewWriter(&p.out, func(err error) { t.Error(err) })
+	p.w = recording.NewWriter(&p.out, func(err error) { t.Error(err) })
 	return p
 }
 
-func (p *tape) response(server string, v Variant, m proto.Message) {
+func (p *tape) response(server string, v recording.Variant, m proto.Message) {
 	p.t.Helper()
 	b, err := proto.Marshal(m)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.w.write(Frame{Direction: Response, Server: server, Variant: v}, b)
+	p.w.Write(recording.Frame{Direction: recording.Response, Server: server, Variant: v}, b)
 }
 
 func (p *tape) sotw(server, version string, typeURL string, ms ...proto.Message) {
@@ -52,16 +53,7 @@ func (p *tape) sotw(server, version string, typeURL string, ms ...proto.Message)
 	for _, m := range ms {
 		r.Resources = append(r.Resources, packed(p.t, m))
 	}
-	p.response(server, SotW, r)
-}
-
-func packed(t *testing.T, m proto.Message) *anypb.Any {
-	t.Helper()
-	a, err := anypb.New(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
+	p.response(server, recording.SotW, r)
 }
 
 // read gives each state as text, and the faults.
@@ -71,7 +63,7 @@ func (p *tape) read() (states []string, faults []error) {
 	if err := os.WriteFile(file, p.out.Bytes(), 0o600); err != nil {
 		p.t.Fatal(err)
 	}
-	moments, faults, err := Read(file)
+	moments, faults, err := recording.Read(file)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -124,7 +116,7 @@ func TestStatesOfDelta(t *testing.T) {
 		for _, name := range names {
 			m.Resources = append(m.Resources, &discoveryv3.Resource{Name: name, Version: "v" + version, Resource: packed(t, cluster(name))})
 		}
-		p.response("d", Delta, m)
+		p.response("d", recording.Delta, m)
 	}
 	delta("1", nil, "a", "b")
 	p.sotw("s", "7", cds.Type.TypeURL(), cluster("c"))
@@ -142,13 +134,13 @@ func TestStatesOfDelta(t *testing.T) {
 func TestBrokenContent(t *testing.T) {
 	p := newTape(t)
 	bad := []byte("\xffMARK3R")
-	p.response("d", Delta, &discoveryv3.DeltaDiscoveryResponse{TypeUrl: cds.Type.TypeURL(), SystemVersionInfo: "1", Resources: []*discoveryv3.Resource{
+	p.response("d", recording.Delta, &discoveryv3.DeltaDiscoveryResponse{TypeUrl: cds.Type.TypeURL(), SystemVersionInfo: "1", Resources: []*discoveryv3.Resource{
 		{Name: "a", Version: "1", Resource: &anypb.Any{TypeUrl: cds.Type.TypeURL(), Value: bad}},
 	}})
-	p.response("d", Delta, &discoveryv3.DeltaDiscoveryResponse{TypeUrl: sds.Type.TypeURL(), SystemVersionInfo: "1", Resources: []*discoveryv3.Resource{
+	p.response("d", recording.Delta, &discoveryv3.DeltaDiscoveryResponse{TypeUrl: sds.Type.TypeURL(), SystemVersionInfo: "1", Resources: []*discoveryv3.Resource{
 		{Name: "s", Version: "1", Resource: &anypb.Any{TypeUrl: sds.Type.TypeURL(), Value: bad}},
 	}})
-	p.w.write(Frame{Direction: Response, Variant: SotW}, bad)
+	p.w.Write(recording.Frame{Direction: recording.Response, Variant: recording.SotW}, bad)
 	got, faults := p.read()
 	if !slices.Equal(got, []string{"Cluster 1: a@1/7; Secret 1:"}) || len(faults) != 1 {
 		t.Errorf("%q, %v", got, faults)
@@ -160,22 +152,30 @@ func TestBrokenContent(t *testing.T) {
 }
 
 // A file is a recording or it is not; a last line may be cut.
-func TestParse(t *testing.T) {
+func TestParseRecording(t *testing.T) {
 	p := newTape(t)
 	p.sotw("s", "1", cds.Type.TypeURL())
 	whole := p.out.String()
+	parse := func(text string) error {
+		file := filepath.Join(t.TempDir(), "r")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := recording.Read(file)
+		return err
+	}
 	for text, ok := range map[string]bool{
 		"": false, "{}\n": false, "resources: []\n": false, whole: true, whole + whole[:20]: true,
 		"\n" + whole: true, whole[:20]: false, "x\n" + whole: false,
 	} {
-		if _, err := parse([]byte(text)); (err == nil) != ok || err != nil && !errors.Is(err, ErrNotRecording) {
+		if err := parse(text); (err == nil) != ok || err != nil && !errors.Is(err, recording.ErrNotRecording) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if _, err := parse([]byte(whole + "\n" + whole[:20] + "\n" + whole)); err == nil || err.Error() != "line 3 is no frame of a recording" {
+	if err := parse(whole + "\n" + whole[:20] + "\n" + whole); err == nil || !strings.HasSuffix(err.Error(), "line 3 is no frame of a recording") {
 		t.Errorf("a bad line: %v", err)
 	}
-	if _, _, err := Read(t.TempDir()); !errors.Is(err, ErrNotRecording) {
+	if _, _, err := recording.Read(t.TempDir()); !errors.Is(err, recording.ErrNotRecording) {
 		t.Error(err)
 	}
 }
@@ -183,9 +183,9 @@ func TestParse(t *testing.T) {
 // After the first line that cannot be written nothing is.
 func TestWriterFails(t *testing.T) {
 	var failed int
-	w := NewWriter(broken{}, func(error) { failed++ })
+	w := recording.NewWriter(broken{}, func(error) { failed++ })
 	for range 3 {
-		w.write(Frame{Direction: Response, Variant: SotW, Time: time.Now()}, nil)
+		w.Write(recording.Frame{Direction: recording.Response, Variant: recording.SotW, Time: time.Now()}, nil)
 	}
 	if failed != 1 || w.Frames() != 0 {
 		t.Errorf("failed %d times, %d frames", failed, w.Frames())
