@@ -2,11 +2,13 @@
 package examples_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -17,7 +19,7 @@ import (
 )
 
 // programs are built; those with tests in their own directories are not.
-var programs = []string{"collection", "customtype", "failstatic", "federation", "grpcresolver", "mixed", "ondemand", "readme"}
+var programs = []string{"collection", "customtype", "failstatic", "federation", "grpcresolver", "mixed", "ondemand", "quickstart", "readme"}
 
 // binaries is where the programs are, once a test has wanted one.
 var binaries string
@@ -176,4 +178,40 @@ events: a updated with 2 localities
 set: a
 set: b
 `)
+}
+
+// Quickstart ends well only if each of its chapters was seen.
+func TestQuickstart(t *testing.T) {
+	out := output(t, "quickstart")
+	if n := strings.Count(out, "✓ "); n < 8 || strings.Contains(out, "✗ ") || strings.Contains(out, "- ") {
+		t.Errorf("%d chapters were seen:\n%s", n, out)
+	}
+}
+
+// A story that is interrupted was not seen, and does not end well.
+func TestInterruptedQuickstart(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("it is stopped by a signal, which Windows has not")
+	}
+	cmd := program(t, "quickstart")
+	said, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	lines := bufio.NewScanner(said)
+	for lines.Scan() {
+		if out.Len() == 0 { // it has begun
+			if err := cmd.Process.Signal(os.Interrupt); err != nil {
+				t.Error(err)
+			}
+		}
+		out.WriteString(lines.Text() + "\n")
+	}
+	if err := cmd.Wait(); err == nil || out.Len() == 0 || !strings.Contains(out.String(), "✗ ") {
+		t.Errorf("%v after\n%s", err, out.String())
+	}
 }
