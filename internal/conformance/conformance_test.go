@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/xdswatch/xdswatch/internal/conformance/places"
@@ -78,22 +79,24 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// allProofs collects the proofs of this repository, whose root it returns too.
-func allProofs(t *testing.T) (root string, proofs map[string][]proof) {
+// repository is where this one is, from here.
+const repository = "../.."
+
+var collected = sync.OnceValues(func() (map[string][]proof, error) { return collect(repository) })
+
+// allProofs has the proofs of this repository, which are many files, collected once for all tests.
+func allProofs(t *testing.T) map[string][]proof {
 	t.Helper()
-	root, err := findRoot()
+	proofs, err := collected()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if proofs, err = collect(root); err != nil {
-		t.Fatal(err)
-	}
-	return root, proofs
+	return proofs
 }
 
 // A rule that is proven does not say why it is not.
 func TestOpenRules(t *testing.T) {
-	_, proofs := allProofs(t)
+	proofs := allProofs(t)
 	for _, s := range rules.All() {
 		for _, r := range s.Rules {
 			if r.Open != "" && len(proofs[r.ID]) > 0 {
@@ -121,8 +124,8 @@ func TestRulesAreDistinct(t *testing.T) {
 // Each mutation still has its place, and a script that cites its rule. Whether the script
 // notices is seen by make mutate, which compiles each of them.
 func TestMutationsApply(t *testing.T) {
-	root, proofs := allProofs(t)
-	found, err := places.Find(filepath.Join(root, rules.Machine), rules.IDs())
+	proofs := allProofs(t)
+	found, err := places.Find(filepath.Join(repository, rules.Machine), rules.IDs())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +134,7 @@ func TestMutationsApply(t *testing.T) {
 		broken[mu.Rule] = true
 		at, err := places.Only(found, mu.Rule, mu.In)
 		if err == nil {
-			_, err = places.Apply(filepath.Join(root, rules.Machine), at, mu.Change)
+			_, err = places.Apply(filepath.Join(repository, rules.Machine), at, mu.Change)
 		}
 		if err != nil {
 			t.Errorf("%s, %q: %v", mu.Rule, mu.Says, err)
