@@ -2,8 +2,10 @@
 
 GO       ?= go
 TOOL     := $(GO) tool -modfile=tools/go.mod
-# Tests after vet: it has run, and nobody reads the debug information of their programs, a third of the linking.
-TEST     := $(GO) test -vet=off -ldflags=-w
+# Tests after vet: it has run.
+TEST     := $(GO) test -vet=off
+# Twice as many packages at once as there are processors, since tests wait as much as they compute.
+BESIDE   := -p $$((2 * $$(getconf _NPROCESSORS_ONLN)))
 CHAOS    := $(GO) test ./internal/chaos -count=1 -timeout=0 -v -run '^TestLives$$'
 FUZZTIME ?= 10s
 SEED     ?= 1
@@ -84,7 +86,7 @@ release: ## set the version of all published modules: make release VERSION=v0.2.
 
 .PHONY: short
 short: ## the tests that are quick, for while you work; the others run in make check
-	$(GO) test -short -ldflags=-w ./...
+	$(GO) test -short $(BESIDE) ./...
 
 .PHONY: test
 test: ## all tests
