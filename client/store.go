@@ -32,7 +32,8 @@ type Store interface {
 	// same, or what has come in its place, again some seconds later. All of it was good at the time of the call; with no changes at all, which
 	// happens every hour, everything is still good that was saved since the client was made.
 	Save(section StoreSection, changes []StoredResource) error
-	// Names are the names of all that is kept in a section, in any order.
+	// Names are the names of all that is kept in a section, in any order. The client forgets those that a complete
+	// wildcard or glob lacks; if Names fails, they stay until the collection's first state comes again.
 	Names(section StoreSection) ([]string, error)
 }
 

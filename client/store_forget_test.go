@@ -3,6 +3,7 @@ package client_test
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,6 +55,52 @@ func TestStoreForgetsBeforeItLoads(t *testing.T) {
 			time.Sleep(time.Second)
 			synctest.Wait()
 			same(t, "heard", stale(rec.all()), []string{"failed a connection"})
+		})
+	})
+}
+
+// full is a store that cannot save at times.
+type full struct {
+	client.Store
+	is atomic.Bool
+}
+
+func (f *full) Save(at client.StoreSection, changes []client.StoredResource) error {
+	if f.is.Load() {
+		return client.ErrNotSaved
+	}
+	return f.Store.Save(at, changes)
+}
+
+// What a server has removed is not told as stale while the store cannot save that it has gone. What it did not
+// remove is.
+//
+// spec: LKG-5
+func TestStoreForgetsThoughItIsFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := testutil.NewServer()
+		var disk *full
+		run(t, srv, t.TempDir(), func(r *rig) {
+			w, _ := r.watch("a")
+			other, _ := r.watch("b")
+			st := r.accept()
+			r.clusters(st, "1", "n1", "a", "b")
+			time.Sleep(10 * time.Second) // both are saved
+			disk.is.Store(true)
+			r.clusters(st, "2", "n2", "b")
+			w.Stop()
+			other.Stop()
+			time.Sleep(time.Minute) // until nothing is held
+			srv.SetRefuse(true)
+			_, gone := r.watch("a")
+			_, there := r.watch("b")
+			time.Sleep(time.Second)
+			synctest.Wait()
+			same(t, "heard", stale(gone.all()), []string{"failed a connection"})
+			same(t, "heard", stale(there.all()), []string{"updated b 1 stale", "ambient error b connection stale"})
+		}, func(c *client.Config) {
+			disk = &full{Store: c.Store}
+			c.Store = disk
 		})
 	})
 }

@@ -41,6 +41,33 @@ func (b *backlog) putBack(left []machine.Keep, since time.Time) {
 	b.compact()
 }
 
+// removed says which names of a section are gone, by what waits.
+func (b *backlog) removed(at key) func(name string) bool {
+	gone := map[string]bool{} // whether a name is, by the last that waits
+	var settled []func(string) bool
+	for _, k := range b.kept {
+		if at != (key{k.Source, k.TypeURL}) {
+			continue
+		}
+		if k.Covers != nil {
+			settled = append(settled, k.Covers)
+			for name := range gone {
+				gone[name] = gone[name] || k.Covers(name)
+			}
+			for _, name := range k.Known {
+				gone[name] = false
+			}
+		}
+		for i := range k.Changes {
+			gone[k.Changes[i].Name] = k.Changes[i].Raw == nil && !k.Changes[i].Complete
+		}
+	}
+	return func(name string) bool {
+		is, said := gone[name]
+		return is || !said && slices.ContainsFunc(settled, func(covers func(string) bool) bool { return covers(name) })
+	}
+}
+
 // sizeOf is how many bytes changes hold, about.
 func sizeOf(kept []machine.Keep) (n int) {
 	for i := range kept {

@@ -3,6 +3,7 @@ package keeper
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/xdswatch/xdswatch/internal/machine"
@@ -43,5 +44,41 @@ func TestNewest(t *testing.T) {
 	want := []string{"0t a2", "1t a3", "0u a4 c1", "0tg", "0t*", "0t b3 d2"}
 	if !slices.Equal(got, want) {
 		t.Errorf("left are %q, want %q", got, want)
+	}
+}
+
+// What waits says which names are gone: the last change of a name counts, and what a collection does not know.
+//
+// spec: LKG-5
+func TestRemoved(t *testing.T) {
+	b := backlog{limit: maxBacklog}
+	add := func(k machine.Keep) { b.add([]machine.Keep{k}) }
+	put := func(name string) machine.Keep {
+		return machine.Keep{TypeURL: "t", Changes: []machine.Kept{{Name: name, Raw: []byte{}}}}
+	}
+	remove := func(source int, typeURL, name string) machine.Keep {
+		return machine.Keep{Source: source, TypeURL: typeURL, Changes: []machine.Kept{{Name: name}}}
+	}
+	settle := func(begins string, known ...string) machine.Keep {
+		return machine.Keep{TypeURL: "t", Settled: begins, Known: known, Covers: func(name string) bool { return strings.HasPrefix(name, begins) }}
+	}
+	add(put("gone"))
+	add(remove(0, "t", "gone"))
+	add(remove(0, "t", "back"))
+	add(put("back"))
+	add(remove(1, "t", "elsewhere"))
+	add(remove(0, "u", "typed"))
+	add(machine.Keep{TypeURL: "t", Changes: []machine.Kept{{Name: "*", Complete: true}}})
+	add(put("g/left"))
+	add(settle("g/", "g/known"))
+	add(put("g/new"))
+	gone := b.removed(key{0, "t"})
+	for name, want := range map[string]bool{
+		"gone": true, "back": false, "elsewhere": false, "typed": false, "*": false, "never": false,
+		"g/left": true, "g/known": false, "g/new": false, "g/stored": true,
+	} {
+		if got := gone(name); got != want {
+			t.Errorf("%s is gone: %t, want %t", name, got, want)
+		}
 	}
 }

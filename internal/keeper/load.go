@@ -24,13 +24,24 @@ func (k *Keeper) load() {
 	loads := k.loads
 	k.loads = nil
 	k.mu.Unlock()
-	if len(loads) > 0 {
-		k.save() // LKG-5: what was removed a moment ago is not loaded
+	if len(loads) == 0 {
+		return
 	}
+	saved := k.save() // LKG-5: what was removed a moment ago is not loaded
 	for _, l := range loads {
-		ld := loading{Keeper: k, Load: l}
+		ld := loading{Keeper: k, Load: l, gone: func(string) bool { return false }}
+		if !saved {
+			ld.gone = k.removed(key{l.Source, l.TypeURL})
+		}
 		ld.run()
 	}
+}
+
+// removed says of a section which names the store still has only because it could not save.
+func (k *Keeper) removed(at key) func(name string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.waits.removed(at)
 }
 
 // loading is a load under way.
@@ -38,6 +49,7 @@ type loading struct {
 	*Keeper
 	*machine.Load
 
+	gone    func(name string) bool // since it was saved
 	now     time.Time
 	servers map[string]int // of the source, by URI
 	part    []machine.Kept
@@ -66,6 +78,9 @@ func (l *loading) run() {
 
 // take takes what the store has of a name.
 func (l *loading) take(r Resource) {
+	if l.gone(r.Name) { // LKG-5: a server said so
+		return
+	}
 	e, err := l.entry(&r)
 	if err != nil {
 		l.passed, l.why = l.passed+1, cmp.Or(l.why, fmt.Errorf("%s: %w", r.Name, err))
