@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -39,8 +40,9 @@ import (
 // process is a program with a client of a scripted server.
 type process struct {
 	*testing.T
-	srv *testutil.Server
-	c   *client.Client
+	srv    *testutil.Server
+	config client.Config
+	c      *client.Client
 }
 
 func newProcess(t *testing.T, change ...func(*client.Config)) *process {
@@ -48,18 +50,25 @@ func newProcess(t *testing.T, change ...func(*client.Config)) *process {
 	boot, err := bootstrap.Server(p.srv.Target())
 	must(t, err)
 	boot.Node = &corev3.Node{Id: "node-1", Cluster: "edge"}
-	config := client.Config{Bootstrap: boot, GRPC: transport.GRPCConfig{DialOptions: p.srv.DialOptions()}}
+	p.config = client.Config{Bootstrap: boot, GRPC: transport.GRPCConfig{DialOptions: p.srv.DialOptions()}}
 	for _, f := range change {
-		f(&config)
+		f(&p.config)
 	}
-	p.c, err = client.New(config)
-	must(t, err)
-	t.Cleanup(func() {
-		p.c.Close()
-		<-p.c.Done()
-		p.srv.Close()
-	})
+	t.Cleanup(p.srv.Close)
+	p.begin()
 	return p
+}
+
+// begin makes the program's client.
+func (p *process) begin() {
+	p.Helper()
+	c, err := client.New(p.config)
+	must(p.T, err)
+	p.Cleanup(func() {
+		c.Close()
+		<-c.Done()
+	})
+	p.c = c
 }
 
 func must(t testing.TB, err error) {
@@ -385,10 +394,14 @@ func TestOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProcess(t)
 		p.watch(cds.Type, "mine")
+		accepted := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 		other := &grpcs{rows: []*statusv3.ClientConfig_GenericXdsConfig{
 			{TypeUrl: eds.Type.TypeURL(), Name: "e", LastUpdated: timestamppb.New(time.Time{})},
 			{TypeUrl: cds.Type.TypeURL(), Name: "c", XdsConfig: inAny(t, cluster("c"))},
-			{TypeUrl: sds.Type.TypeURL(), Name: "s", XdsConfig: inAny(t, secret())},
+			{
+				TypeUrl: sds.Type.TypeURL(), Name: "s", XdsConfig: inAny(t, secret()), LastUpdated: timestamppb.New(accepted),
+				ErrorState: &adminv3.UpdateFailureState{Details: "no", FailedConfiguration: inAny(t, secret())},
+			},
 		}}
 		config := csds.Config{Others: []statusv3.ClientStatusDiscoveryServiceServer{other}}
 		resp := fetch(t, reader(t, config, p.c))
@@ -396,15 +409,20 @@ func TestOthers(t *testing.T) {
 		must(t, err)
 		same(t, "rows", got, []string{
 			`: mine REQUESTED  "Cluster" `, `xds:///svc: c UNKNOWN  "Cluster" `, `xds:///svc: e UNKNOWN  "ClusterLoadAssignment" `,
-			`xds:///svc: s UNKNOWN  "Secret" `,
+			`xds:///svc: s UNKNOWN  "Secret" 03:04:05`,
 		})
 		text, err := proto.Marshal(resp)
 		must(t, err)
 		if strings.Contains(string(text), marker) || resp.GetConfig()[1].GetGenericXdsConfigs()[0].GetXdsConfig() == nil {
 			t.Errorf("the other's contents are %s", text)
 		}
+		if e := resp.GetConfig()[1].GetGenericXdsConfigs()[2].GetErrorState(); e.GetDetails() != "no" || e.GetFailedConfiguration() == nil {
+			t.Errorf("the other's error is %v", e)
+		}
 		config.Merge, config.ExcludeContents, config.Types = true, true, []string{cds.Type.TypeURL()}
-		got, err = lines(fetch(t, reader(t, config, p.c)), false)
+		resp = fetch(t, reader(t, config, p.c))
+		same(t, "node of what is merged", resp.GetConfig()[0].GetNode().GetId(), "node-1")
+		got, err = lines(resp, false)
 		must(t, err)
 		same(t, "merged", got, []string{`c UNKNOWN  "Cluster" `, `mine REQUESTED  "Cluster" `})
 		other.err = errors.New("no")

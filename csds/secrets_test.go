@@ -109,5 +109,8 @@ func TestSecrets(t *testing.T) {
 		if rows[1].GetErrorState().GetFailedConfiguration() == nil || rows[4].GetXdsConfig() == nil || rows[5].GetXdsConfig() == nil {
 			t.Errorf("contents are missing: %v", rows)
 		}
+		if rows[6].GetErrorState() == nil || rows[6].GetErrorState().GetFailedConfiguration() != nil || rows[7].GetName() != "u" || rows[7].GetXdsConfig() != nil {
+			t.Errorf("of a type that is not linked there is %v", rows[6:])
+		}
 	})
 }
