@@ -191,6 +191,7 @@ func (k *keeper) down() {
 type world struct {
 	*rig
 	a, b, c2 *keeper
+	begin    func() // makes the client, anew once the last is closed
 }
 
 func inWorld(t *testing.T, test func(*testing.T, *world), change ...func(*client.Config)) {
@@ -207,7 +208,8 @@ func inWorld(t *testing.T, test func(*testing.T, *world), change ...func(*client
 			c.Bootstrap.Authorities, c.Variant = authorities, client.VariantDelta
 			c.GRPC = transport.GRPCConfig{DialOptions: append(c.GRPC.DialOptions, testutil.InMemory(w.a.srv, w.b.srv, w.c2.srv))}
 		}
-		w.rig = newRig(t, w.a.srv, append([]func(*client.Config){config}, change...)...)
+		w.begin = func() { w.rig = newRig(t, w.a.srv, append([]func(*client.Config){config}, change...)...) }
+		w.begin()
 		test(t, w)
 	})
 }

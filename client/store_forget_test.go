@@ -8,6 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+
+	"github.com/xdswatch/xdswatch/bootstrap"
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/resource/cds"
 	"github.com/xdswatch/xdswatch/testutil"
@@ -56,6 +59,51 @@ func TestStoreForgetsBeforeItLoads(t *testing.T) {
 			synctest.Wait()
 			same(t, "heard", stale(rec.all()), []string{"failed a connection"})
 		})
+	})
+}
+
+// A glob that is complete has the store forget what it covers and lacks, and nothing else.
+//
+// spec: LKG-5
+func TestStoreForgetsWhatGlobLacks(t *testing.T) {
+	const glob, beside = "xdstp://a/" + clusterName + "/g/*", "xdstp://a/" + clusterName + "/h/x"
+	delta := func(c *client.Config) {
+		c.Variant, c.Bootstrap.Authorities = client.VariantDelta, map[string]bootstrap.Authority{"a": {}}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		srv, dir := testutil.NewServer(), t.TempDir()
+		watch := func(r *rig) *record {
+			rec := &record{}
+			_, err := r.c.WatchAll(t.Context(), cds.Type, glob, func(b client.Batch[any]) {
+				for _, ev := range b.Events {
+					rec.hear(ev)
+				}
+			})
+			must(t, err)
+			return rec
+		}
+		for _, ids := range [][]string{{"g/a", "g/b", "h/x"}, {"g/a"}} {
+			run(t, srv, dir, func(r *rig) {
+				watch(r)
+				r.watch(beside)
+				var members []*discoveryv3.Resource
+				for _, id := range ids {
+					name := "xdstp://a/" + clusterName + "/" + id
+					members = append(members, testutil.Wrapped(name, "1", cluster(name, "1")))
+				}
+				r.send(r.accept(), testutil.Delta(cds.Type.TypeURL(), "n1", members))
+				time.Sleep(time.Minute) // a state in delta may come in several responses
+			}, delta)
+		}
+		srv.SetRefuse(true)
+		run(t, srv, dir, func(r *rig) {
+			members := watch(r)
+			_, one := r.watch(beside)
+			time.Sleep(time.Second)
+			synctest.Wait()
+			same(t, "members", stale(members.all()), []string{"updated xdstp://a/" + clusterName + "/g/a 1 stale", "synced " + glob + " stale", "ambient error " + glob + " connection stale"})
+			same(t, "beside it", stale(one.all())[0], "updated "+beside+" 1 stale")
+		}, delta)
 	})
 }
 

@@ -317,23 +317,40 @@ func staleMembers(t *testing.T, srv *testutil.Server, dir string) (got []string)
 	return got
 }
 
-// A type that nobody knows to be without secrets is kept only if the program says so.
+// A type that nobody knows to be without secrets is kept only if the program says so. Of what is no linked message
+// the program answers for the content, and of other messages for none that is not linked.
 //
 // spec: LKG-1
 func TestStoreOtherTypes(t *testing.T) {
 	other := resource.Proto[*corev3.Metadata](resource.Options{})
-	for want, types := range map[string][]string{"": nil, "a true": {other.TypeURL()}} {
+	unlinked := resource.Custom(resource.TypePrefix+"no.such.Type", resource.Options{}, func(resource.Source, []byte) (int, error) { return 0, nil })
+	nobodys := &anypb.Any{TypeUrl: unlinked.TypeURL()}
+	for _, tt := range []struct {
+		what    string
+		kind    resource.AnyType
+		value   proto.Message
+		allowed bool
+		want    string
+	}{
+		{"not allowed", other, &corev3.Metadata{}, false, ""},
+		{"allowed", other, &corev3.Metadata{}, true, "a true"},
+		{"of what is not linked", other, &corev3.Metadata{TypedFilterMetadata: map[string]*anypb.Any{"f": nobodys}}, true, "a false"},
+		{"not linked, not allowed", unlinked, nobodys, false, ""},
+		{"not linked", unlinked, nobodys, true, "a true"},
+	} {
 		b := &brittle{fail: func() error { return nil }}
 		inBubble(t, func(t *testing.T, r *rig) {
-			r.watchType(other, "a")
-			r.send(r.accept(), testutil.SotW(other.TypeURL(), "1", "n1", testutil.Wrapped("a", "1", &corev3.Metadata{})))
+			r.watchType(tt.kind, "a")
+			r.send(r.accept(), testutil.SotW(tt.kind.TypeURL(), "1", "n1", testutil.Wrapped("a", "1", tt.value)))
 			time.Sleep(10 * time.Second)
 			synctest.Wait()
 			b.mu.Lock()
 			defer b.mu.Unlock()
-			same(t, "saved", strings.Join(b.saved, " "), want)
+			same(t, tt.what, strings.Join(b.saved, " "), tt.want)
 		}, func(c *client.Config) {
-			c.Store, c.StoreTypes = b, types
+			if c.Store = b; tt.allowed {
+				c.StoreTypes = []string{tt.kind.TypeURL()}
+			}
 		})
 	}
 }
@@ -420,6 +437,7 @@ func TestStoreMixedUp(t *testing.T) {
 		"another name": func(r *discoveryv3.Resource) { r.Name = "b" },
 		"another type": func(r *discoveryv3.Resource) { r.Resource.TypeUrl = lds.Type.TypeURL() },
 		"no message":   func(r *discoveryv3.Resource) { r.Resource.Value = []byte{0xff} },
+		"no resource":  func(r *discoveryv3.Resource) { r.ProtoReflect().SetUnknown([]byte{0xff}) },
 	} {
 		inBubble(t, func(t *testing.T, r *rig) {
 			r.srv.SetRefuse(true)

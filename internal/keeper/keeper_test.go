@@ -82,3 +82,68 @@ func TestSavesAgain(t *testing.T) {
 		}
 	})
 }
+
+// scales is a desk that weighs each Save.
+type scales struct {
+	desk
+	fail  int // the call of Save that fails
+	calls int
+	count map[string]int
+}
+
+func (s *scales) Section(int, string) (Section, string) { return s, "" }
+
+func (s *scales) Save(changes []Resource) error {
+	if s.calls++; s.calls == s.fail {
+		return ErrNotSaved
+	}
+	size := 0
+	for _, c := range changes {
+		s.count[c.Name]++
+		size += len(c.Resource)
+	}
+	if len(changes) > maxChanges || size > 2*maxSave {
+		return fmt.Errorf("at once: %d changes of %d bytes", len(changes), size)
+	}
+	return nil
+}
+
+// A Save has only so many changes, of only so many bytes. If one of several fails, what it and those behind it had is
+// saved later, and what came before is not saved again.
+//
+// spec: LKG-1
+func TestSavesInParts(t *testing.T) {
+	for what, each := range map[string]struct{ changes, size, calls int }{
+		"many":  {3*maxChanges + 1, 1, 4},
+		"large": {15, maxSave / 4, 4},
+	} {
+		for fail := range each.calls + 1 {
+			synctest.Test(t, func(t *testing.T) {
+				s := &scales{fail: fail, count: map[string]int{}}
+				var log strings.Builder
+				k := New(s, slog.New(slog.NewTextHandler(&log, nil)), []string{"own"})
+				changes := machine.Keep{TypeURL: "own"}
+				for i := range each.changes {
+					changes.Changes = append(changes.Changes, machine.Kept{Name: fmt.Sprint(i), Raw: make([]byte, each.size)})
+				}
+				k.Keep([]machine.Keep{changes})
+				time.Sleep(saveAfter + saveAgain)
+				k.Close()
+				calls := each.calls
+				if fail > 0 {
+					calls++
+				} else if log.Len() > 0 {
+					t.Error(log.String())
+				}
+				if s.calls != calls || len(s.count) != each.changes {
+					t.Errorf("%s, %d fails: %d names were saved in %d calls, want %d in %d", what, fail, len(s.count), s.calls, each.changes, calls)
+				}
+				for name, n := range s.count {
+					if n != 1 {
+						t.Errorf("%s, %d fails: %s was saved %d times", what, fail, name, n)
+					}
+				}
+			})
+		}
+	}
+}
