@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	roundrobinv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/round_robin/v3"
+	localityv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/wrr_locality/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -94,6 +97,25 @@ func TestSystemRoots(t *testing.T) {
 			if (len(j.findings) == 0) != (on && !server) {
 				t.Errorf("on %t, server %t: %v", on, server, j.findings)
 			}
+		}
+	}
+}
+
+// Policies may stand in each other, but not without end.
+func TestPolicyDepth(t *testing.T) {
+	list := &clusterv3.LoadBalancingPolicy{}
+	for depth := range maxPolicyDepth + 1 {
+		inner, err := anypb.New(&localityv3.WrrLocality{EndpointPickingPolicy: list})
+		if depth == 0 {
+			inner, err = anypb.New(&roundrobinv3.RoundRobin{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = &clusterv3.LoadBalancingPolicy{Policies: []*clusterv3.LoadBalancingPolicy_Policy{{TypedExtensionConfig: &corev3.TypedExtensionConfig{TypedConfig: inner}}}}
+		var j judge
+		if j.policyList("", list, 0); (len(j.findings) > 0) != (depth == maxPolicyDepth) {
+			t.Errorf("%d policies in each other: %v", depth+1, j.findings)
 		}
 	}
 }
