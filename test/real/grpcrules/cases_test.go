@@ -37,10 +37,14 @@ func TestCases(t *testing.T) {
 		ignored[a.Rule] = a.Ignored
 	}
 	j := newJudge(t, listener(), routes(), cluster(), assignment())
-	judged := 0
+	judged, passed := 0, 0 // of those that gRPC asks for, and of others
 	for i, c := range all {
+		if c.Options != os.Getenv(option) {
+			continue
+		}
 		m := c.Message(t)
-		if c.Options != os.Getenv(option) || j.good[urlOf(m)] == nil {
+		if j.good[urlOf(m)] == nil {
+			passed++
 			continue
 		}
 		judged++
@@ -53,7 +57,7 @@ func TestCases(t *testing.T) {
 			}
 		}
 	}
-	if judged == 0 || os.Getenv(option) == "" && judged < len(all)-8 {
-		t.Errorf("only %d of %d cases were judged", judged, len(all))
+	if judged == 0 || passed > 1 {
+		t.Errorf("%d cases were judged, %d were not", judged, passed)
 	}
 }
