@@ -61,6 +61,7 @@ type layout struct {
 	denied bool // it is a credential as a whole
 	near   []field
 	far    map[protowire.Number]field
+	other  field // what the descriptor does not have
 	// risky says that it can lead to a credential.
 	risky bool
 }
@@ -201,7 +202,10 @@ func (c *compiler) compile(md protoreflect.MessageDescriptor, in mode) *layout {
 		return l
 	}
 	l := &layout{denied: secrets[md.FullName()], far: map[protowire.Number]field{}}
-	l.risky = l.denied
+	if in == secret {
+		l.other.action = refuse // LKG-1: a later version of the message may have other content
+	}
+	l.risky = l.denied || in == secret
 	c.fresh[k] = l
 	fields := md.Fields()
 	for i := range fields.Len() {
@@ -209,7 +213,7 @@ func (c *compiler) compile(md protoreflect.MessageDescriptor, in mode) *layout {
 		f := c.field(l, fd, in)
 		if n := fd.Number(); n < maxNear {
 			for int(n) >= len(l.near) {
-				l.near = append(l.near, field{})
+				l.near = append(l.near, l.other)
 			}
 			l.near[n] = f
 		} else {
@@ -291,7 +295,10 @@ func (l *layout) field(num uint64) field {
 	if num < uint64(len(l.near)) {
 		return l.near[num]
 	}
-	return l.far[protowire.Number(num)]
+	if f, ok := l.far[protowire.Number(num)]; ok {
+		return f
+	}
+	return l.other
 }
 
 func (s *Scanner) walk(l *layout, b []byte, depth int) error {

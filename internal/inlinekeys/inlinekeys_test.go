@@ -11,9 +11,11 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	apikeyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/api_key_auth/v3"
+	injectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/credential_injector/v3"
 	jwtv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/jwt_authn/v3"
 	luav3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/lua/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	genericv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/injected_credentials/generic/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -68,6 +70,12 @@ func TestCheck(t *testing.T) {
 	}}}
 	unknown := with(&tlsv3.UpstreamTlsContext{})
 	unknown.GetTransportSocket().GetTypedConfig().TypeUrl = "type.googleapis.com/of.Nobody"
+	newer := &corev3.DataSource{}
+	newer.ProtoReflect().SetUnknown([]byte{0xa2, 6, 3, 'k', 'e', 'y'}) // field 100
+	newNumber := &corev3.DataSource{}
+	newNumber.ProtoReflect().SetUnknown([]byte{0x30, 1}) // field 6
+	newerPlain := &clusterv3.Cluster{Name: "c"}
+	newerPlain.ProtoReflect().SetUnknown([]byte{0xa2, 6, 3, 'k', 'e', 'y'})
 	nested := with(&tlsv3.UpstreamTlsContext{})
 	for range 60 { // deep, but not too deep
 		nested = &clusterv3.Cluster{TransportSocketMatches: []*clusterv3.Cluster_TransportSocketMatch{{
@@ -79,13 +87,19 @@ func TestCheck(t *testing.T) {
 		m    proto.Message
 		want error
 	}{
-		"plain":                  {&clusterv3.Cluster{Name: "c", AltStatName: "x"}, nil},
-		"endpoints":              {&endpointv3.ClusterLoadAssignment{ClusterName: "c", Endpoints: []*endpointv3.LocalityLbEndpoints{{}}}, nil},
-		"routes":                 {&routev3.RouteConfiguration{VirtualHosts: []*routev3.VirtualHost{{Domains: []string{"*"}}}}, nil},
-		"key in a file":          {certificate(file), nil},
-		"key in the environment": {certificate(env), nil},
-		"key as text":            {certificate(inlineString("key")), ErrInline},
-		"key as bytes":           {certificate(bytes), ErrInline},
+		"plain":                               {&clusterv3.Cluster{Name: "c", AltStatName: "x"}, nil},
+		"endpoints":                           {&endpointv3.ClusterLoadAssignment{ClusterName: "c", Endpoints: []*endpointv3.LocalityLbEndpoints{{}}}, nil},
+		"routes":                              {&routev3.RouteConfiguration{VirtualHosts: []*routev3.VirtualHost{{Domains: []string{"*"}}}}, nil},
+		"key in a file":                       {certificate(file), nil},
+		"key in the environment":              {certificate(env), nil},
+		"key as text":                         {certificate(inlineString("key")), ErrInline},
+		"key as bytes":                        {certificate(bytes), ErrInline},
+		"key in a field that is not known":    {certificate(newer), ErrInline},
+		"key in a number that is not known":   {certificate(newNumber), ErrInline},
+		"a field that is not known elsewhere": {newerPlain, nil},
+		"a credential that a filter adds": {filter(&injectorv3.CredentialInjector{Credential: &corev3.TypedExtensionConfig{
+			TypedConfig: packed(t, &genericv3.Generic{}),
+		}}), ErrInline},
 		"CA inline": {with(&tlsv3.DownstreamTlsContext{CommonTlsContext: &tlsv3.CommonTlsContext{
 			ValidationContextType: &tlsv3.CommonTlsContext_ValidationContext{
 				ValidationContext: &tlsv3.CertificateValidationContext{TrustedCa: inlineString("ca")},
@@ -126,10 +140,13 @@ func TestCheck(t *testing.T) {
 func TestCheckOfBrokenBytes(t *testing.T) {
 	var s Scanner
 	const url = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
-	for _, b := range [][]byte{{0xff}, {0x0a, 0xff}, {0x0a, 5, 'a'}, {0}, {0xc2, 1, 2, 0x1a, 9}} {
+	for _, b := range [][]byte{{0xff}, {0x0a, 0xff}, {0x0a, 5, 'a'}, {0}, {0xc2, 1, 2, 0x1a, 9}, {0xc2, 1, 4, 0x1a, 2, 0x0a, 9}, {0xc2, 1, 5, 0x1a, 3, 0x12, 1, 'x'}} {
 		if err := s.Check(url, b); err == nil {
 			t.Errorf("% x passes", b)
 		}
+	}
+	if err := s.Check(url, []byte{0xc2, 1, 2, 0x1a, 0}); err != nil {
+		t.Errorf("an empty Any: %v", err)
 	}
 }
 
