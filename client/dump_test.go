@@ -9,7 +9,7 @@ import (
 	"github.com/xdswatch/xdswatch/resource/cds"
 )
 
-// A dump lists nothing that was stopped before it, however much was and however soon.
+// A dump lists, and gauges count, nothing that was stopped before, however much was and however soon.
 // spec: P-6
 func TestDumpAfterStop(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
@@ -29,8 +29,10 @@ func TestDumpAfterStop(t *testing.T) {
 				synctest.Wait() // until some of it was told to the server
 			}
 		}
+		same(t, "counted", counts(r.c.Gauges()), []string{`"#old" cds acked 1`})
 		same(t, "listed", keptNames(r.c), names[0])
 		set.Stop()
+		same(t, "counted", counts(r.c.Gauges()), nil)
 		same(t, "listed", keptNames(r.c), "")
 	})
 }

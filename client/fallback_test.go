@@ -130,6 +130,41 @@ func TestFallbackDump(t *testing.T) {
 	})
 }
 
+// Gauges are of what is used: a refusal by the first server is over with the value of the second, each resource is
+// counted once, and a server's responses have an age while something is wanted of it.
+//
+// spec: METRIC-1 METRIC-2
+func TestFallbackGauges(t *testing.T) {
+	inPair(t, func(t *testing.T, p pair) {
+		gauges := func(when string, want ...string) {
+			t.Helper()
+			synctest.Wait()
+			g := p.c.Gauges()
+			got := counts(g)
+			for _, a := range g.Accepted {
+				got = append(got, fmt.Sprintf("%s accepted %v ago", a.Server, time.Since(a.At).Truncate(time.Minute)))
+			}
+			same(t, when, got, want)
+		}
+		first, second := p.srv.Target(), p.second.srv.Target()
+		p.watch("a")
+		st := p.accept()
+		p.clusters(st, "1", "n1", "a")
+		time.Sleep(time.Minute)
+		p.send(st, testutil.SotW(cds.Type.TypeURL(), "2", "n2", invalid("a")))
+		gauges("refused", `"#old" cds nacked_but_cached 1`, first+" accepted 1m0s ago")
+		p.kill()
+		gauges("lost", `"#old" cds nacked_but_cached 1`, first+" accepted 1m0s ago")
+		p.watch("b")
+		p.second.clusters(p.second.accept(), "7", "m1", "a", "b")
+		gauges("fallen back", `"#old" cds acked 2`, first+" accepted 1m0s ago", second+" accepted 0s ago")
+		st = p.revive()
+		p.send(st, testutil.SotW(cds.Type.TypeURL(), "3", "n1", cluster("a", "3"), invalid("b")))
+		time.Sleep(time.Minute)
+		gauges("back", `"#old" cds acked 1`, `"#old" cds nacked_but_cached 1`, first+" accepted 2m0s ago")
+	})
+}
+
 // What is absent at two servers is so on the word of the one that is used.
 //
 // spec: FALLBACK-5 SOTW-7
