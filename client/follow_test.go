@@ -58,6 +58,9 @@ func TestRedirect(t *testing.T) {
 		var dump []string
 		for _, s := range w.c.Dump() {
 			dump = append(dump, shortNames.Replace(s.Name+" "+s.Redirect))
+			if v, err := s.Value(); err != nil || (v == nil) != (s.Redirect != "") {
+				t.Errorf("the value of %s is %v, %v", s.Name, v, err)
+			}
 		}
 		same(t, "dump", dump, []string{"a/x b/y", "b/y "})
 

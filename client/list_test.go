@@ -37,6 +37,14 @@ func TestList(t *testing.T) {
 		w.b.put(at("b", "y"), cluster("y", ""), "1")
 		w.since(rec, "updated b/y 1", "synced a//list")
 		must(t, w.c.Ready(t.Context()))
+		for _, s := range w.c.Dump() {
+			if v, err := s.Value(); err != nil || (v == nil) != (s.Name == url) {
+				t.Errorf("the value of %s is %v, %v", s.Name, v, err)
+			}
+		}
+		if v, err := (client.State{Raw: []byte{}}).Value(); v != nil || err != nil {
+			t.Errorf("the value of a state of no client is %v, %v", v, err)
+		}
 
 		// A directory is one thing, its members are others.
 		w.b.put(at("b", "y"), cluster("y", "2"), "2")
