@@ -112,3 +112,27 @@ func TestDropsOfBadNames(t *testing.T) {
 			dropped_requests { category: "flood" dropped_count: 1 } dropped_requests { category: "\357\277\275" dropped_count: 3000 }`)
 	})
 }
+
+// Only so many categories are told apart. What is dropped by others counts all the same, and so does what has none.
+func TestDropsOfManyCategories(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		c := r.cluster("a")
+		c.Drop("")
+		for range 2 {
+			for i := range 1200 {
+				c.Drop(fmt.Sprint(i))
+			}
+		}
+		st := r.accept()
+		st.ask(t, time.Second)
+		got := st.after(time.Second)[0]
+		if n := len(got.GetDroppedRequests()); n != 1000 || got.GetTotalDroppedRequests() != 2401 {
+			t.Errorf("%d categories, %d requests, want 1000 and 2401", n, got.GetTotalDroppedRequests())
+		}
+		for _, d := range got.GetDroppedRequests() {
+			if d.GetDroppedCount() != 2 {
+				t.Errorf("%s: %d, want 2", d.GetCategory(), d.GetDroppedCount())
+			}
+		}
+	})
+}
