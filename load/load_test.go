@@ -1,6 +1,8 @@
 package load_test
 
 import (
+	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -304,6 +306,34 @@ func TestKilledInAReport(t *testing.T) {
 		if counted > began || counted+lost < began {
 			t.Errorf("%d requests were reported of %d, of which at most %d can be lost", counted, began, lost)
 		}
+	})
+}
+
+// What is no number spoils no sum, a name of any length is not kept, and only so many names are.
+//
+// spec: LRS-f
+func TestOddMetrics(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		c := r.r.Cluster(load.Target{Server: target, Cluster: "a", Metrics: []string{"named_metrics.*"}})
+		defer c.Close()
+		st := r.accept()
+		st.ask(t, time.Second)
+		call := c.Locality(zoneA, 0).Begin(nil)
+		named := map[string]float64{"nan": math.NaN(), "inf": math.Inf(-1), strings.Repeat("n", 257): 1, strings.Repeat("n", 256): 1}
+		call.Metrics(&orcav3.OrcaLoadReport{NamedMetrics: named})
+		stats := func() []*endpointv3.EndpointLoadMetricStats {
+			return st.after(time.Second)[0].GetUpstreamLocalityStats()[0].GetLoadMetricStats()
+		}
+		if got := stats(); len(got) != 1 || len(got[0].GetMetricName()) != len("named_metrics.")+256 {
+			t.Errorf("the metrics are %v", got)
+		}
+		for i := range 2000 {
+			call.Metrics(&orcav3.OrcaLoadReport{NamedMetrics: map[string]float64{fmt.Sprint(i): 1}})
+		}
+		if got := stats(); len(got) != 999 { // beside the first
+			t.Errorf("there are %d metrics", len(got))
+		}
+		call.End(true)
 	})
 }
 

@@ -39,6 +39,27 @@ func nested(a *anypb.Any, depth int) *anypb.Any {
 	return a
 }
 
+// listed and mapped are messages with an Any in a list and in a map.
+func listed(all ...*anypb.Any) *endpointv3.LocalityLbEndpoints {
+	m := &endpointv3.LocalityLbEndpoints{}
+	for _, a := range all {
+		m.LbEndpoints = append(m.LbEndpoints, &endpointv3.LbEndpoint{Metadata: mapped(a)})
+	}
+	return m
+}
+
+func mapped(a *anypb.Any) *corev3.Metadata {
+	return &corev3.Metadata{TypedFilterMetadata: map[string]*anypb.Any{"k": a}}
+}
+
+func retyped(a *anypb.Any, url string) *anypb.Any {
+	return &anypb.Any{TypeUrl: url, Value: a.GetValue()}
+}
+
+func broken(with string) *anypb.Any {
+	return &anypb.Any{TypeUrl: packed("a", "b").GetTypeUrl(), Value: []byte("\xff" + with)}
+}
+
 func unknown(m *corev3.Locality) *corev3.Locality {
 	m.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 1000, protowire.VarintType), 1))
 	return m
@@ -52,7 +73,7 @@ func options(name string, goPackage *string) *descriptorpb.FileDescriptorProto {
 	return &descriptorpb.FileDescriptorProto{Name: &name, Options: &descriptorpb.FileOptions{GoPackage: goPackage}}
 }
 
-// spec: VIEW-4
+// spec: VIEW-4 P-10
 func TestEqual(t *testing.T) {
 	foreign := func(value string) *anypb.Any { return &anypb.Any{TypeUrl: "example.com/unknown", Value: []byte(value)} }
 	for i, test := range []struct {
@@ -82,6 +103,13 @@ func TestEqual(t *testing.T) {
 		{packed("a", "b"), packed("a", "a"), false},
 		{nested(packed("a", "b"), 7), nested(packed("b", "a"), 7), true},
 		{nested(packed("a", "b"), 8), nested(packed("b", "a"), 8), false}, // not opened so deep
+		{listed(packed("a", "b"), packed("a", "b")), listed(packed("b", "a"), packed("a", "b")), true},
+		{listed(packed("a", "b"), packed("a", "b")), listed(packed("b", "a"), packed("a", "c")), false},
+		{listed(packed("a", "b")), listed(packed("a", "b"), packed("a", "b")), false},
+		{mapped(packed("a", "b")), mapped(packed("b", "a")), true},
+		{mapped(packed("a", "b")), mapped(packed("a", "c")), false},
+		{packed("a", "b"), retyped(packed("a", "b"), "example.com/envoy.config.core.v3.Metadata"), false},
+		{broken("a"), broken("b"), false},
 		{foreign("a"), foreign("a"), true},
 		{foreign("a"), foreign("b"), false},
 	} {
