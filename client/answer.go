@@ -55,6 +55,9 @@ func (a *answer) take(in *answers, ev *Event[any]) {
 
 func (a *answer) takeNew(in *answers, ev *Event[any]) { in.become(a, told(ev)) }
 
+// value says that it was told of a value, which stays good.
+func (a *answer) value() bool { return a.state.Load() == answerValue }
+
 // over says that the subscription has ended.
 func (a *answer) over() bool { return a.state.Load() == answerOver }
 

@@ -48,6 +48,9 @@ func (x *subscription) tell(n *machine.Notice, w *core, s follow.Sink) (taken, w
 			tree = follow.Members(h, m.Type.URL, m.Name, m, s)
 		} else {
 			tree = follow.One(h, m.Type.URL, m.Name, nil, m, s)
+			if x.answer.value() {
+				tree.Holds()
+			}
 		}
 		x.tree.Store(tree)
 	}

@@ -106,10 +106,11 @@ func (n *News) unreachable() bool {
 	return n.is(machine.NoticeFailed) && (n.Fault.Kind == machine.FaultConnection || n.Fault.Kind == machine.FaultStream)
 }
 
-// same says whether both tell of an absence, or of the same value, as of any version.
+// same says whether both tell of an absence, or of the same value, as of any version. Of a value without its bytes
+// that is not known.
 func (n *News) same(o *News) bool {
 	return n.is(machine.NoticeDoesNotExist) && o.is(machine.NoticeDoesNotExist) ||
-		n.is(machine.NoticeUpdated) && o.is(machine.NoticeUpdated) && n.Stale == o.Stale && n.Server == o.Server &&
+		n.is(machine.NoticeUpdated) && o.is(machine.NoticeUpdated) && n.Raw != nil && n.Stale == o.Stale && n.Server == o.Server &&
 			bytes.Equal(n.Raw, o.Raw) && n.Attributes.Equal(o.Attributes)
 }
 
@@ -145,6 +146,12 @@ func One(h Host, typeURL, asked string, at *xdstp.Locator, w *machine.Watch, s S
 	t.first = new(Name)
 	t.first.init(t, asked, at, w, s)
 	return t
+}
+
+// Holds is for a tree that is made after the program was told a value: that stays good, as one that the tree tells.
+func (t *Tree) Holds() {
+	n := t.first
+	n.said, n.by, n.holds = &News{Kind: machine.NoticeUpdated, Server: n.root.server}, n.root, true
 }
 
 // Sink is who hears the notices of the watch that the tree was made for, unless that is of a wildcard or a glob.
