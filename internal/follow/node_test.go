@@ -79,6 +79,23 @@ func TestRedirectToTheSame(t *testing.T) {
 	d.since("updated a/x 2 via b/y")
 }
 
+// A tree that is made after a value was told keeps that as its own, and knows nothing of its bytes.
+//
+// spec: ERR-2 REDIR-3
+func TestHolds(t *testing.T) {
+	d := newDesk(t)
+	d.one(at("a/x")).Holds()
+	d.say("a/x", d.redirect(at("b/y")))
+	d.since()
+	d.say("b/y", down())
+	d.since("ambient a/x connection: down")
+	d.say("a/x", value(""))
+	d.since("updated a/x ")
+	d.say("a/x", d.redirect(at("b/y")))
+	d.say("b/y", absent())
+	d.since("ambient a/x connection: down", "does-not-exist a/x removed via b/y")
+}
+
 // What is told of a tree that is over starts nothing, and leaves nothing lent.
 func TestOver(t *testing.T) {
 	d := newDesk(t)
