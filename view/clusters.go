@@ -34,6 +34,7 @@ type clusterRare struct {
 	needs    []need        // what hooks found in the entry's message
 	named    names         // clusters that they found in it
 	by       namers
+	hosted   hosted
 	leaves   []string
 	spent    int // of maxMembers, for the leaves
 	leafErr  error

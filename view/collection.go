@@ -17,6 +17,11 @@ func (c *core) takeMember(p *resourcePart, ev *client.Event[any]) {
 		case ev.Kind == client.EventDoesNotExist, ev.Kind == client.EventFailed:
 			p.members.Delete(ev.Name)
 		}
+		if p.feed.kind == vhdsKind {
+			m, _ := p.members.Get(ev.Name)
+			c.takeHosts(p, ev.Name, m)
+			return
+		}
 	} else {
 		switch s, ok := stateOf(ev); {
 		case ev.Kind == client.EventSynced:
@@ -32,7 +37,11 @@ func (c *core) takeMember(p *resourcePart, ev *client.Event[any]) {
 			}
 			// Trouble and the end of initial_fetch_timeout take nothing back of what the client told.
 			if _, late := errors.AsType[*client.FetchTimeoutError](ev.Err); s != stateTrouble && !late {
+				gone := p.members.Keys()
 				p.members.Clear()
+				for _, name := range gone {
+					c.takeHosts(p, name, nil)
+				}
 			}
 			c.become(p, s)
 		}

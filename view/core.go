@@ -55,16 +55,17 @@ type coreConfig struct {
 
 // due is what a step has to do.
 type due struct {
-	stale   bool                    // the newest shape is to be built anew
-	stirred bool                    // the shape in making may be ready
-	dirty   []*clusterPart          // whose entries are to be made anew
-	fresh   []anyPart               // new, not yet watched
-	queue   []anyPart               // that may be needed no more
-	refill  map[*endpointsPart]bool // whose collections changed
+	stale    bool                    // the newest shape is to be built anew
+	stirred  bool                    // the shape in making may be ready
+	dirty    []*clusterPart          // whose entries are to be made anew
+	fresh    []anyPart               // new, not yet watched
+	queue    []anyPart               // that may be needed no more
+	refill   map[*endpointsPart]bool // whose collections changed
+	refollow map[*hostRead]*hosts    // below which resources name others now
 }
 
 func (d *due) any() bool {
-	return d.stale || d.stirred || len(d.dirty)+len(d.fresh)+len(d.queue)+len(d.refill) > 0
+	return d.stale || d.stirred || len(d.dirty)+len(d.fresh)+len(d.queue)+len(d.refill)+len(d.refollow) > 0
 }
 
 // core is the view as a function: events go in by take, hold and release; step says what to do. It
@@ -93,6 +94,7 @@ type core struct {
 	out   outcome
 
 	hosts   btree.Map[string, int] // host names on demand, and how often each is held
+	vhds    []*hosts               // that shapes lead to
 	open    map[anyPart]time.Time
 	warming int // clusters with a target
 	alarms  alarms
@@ -105,7 +107,7 @@ func newCore(root Root, config coreConfig, all []Hook, now time.Time) *core {
 	c := &core{
 		root: root, config: config, hooks: newHooks(all, root.Host), now: now,
 		feeds: map[string]*feed{}, clusters: map[string]*clusterPart{}, servers: map[Server]*Server{},
-		links: newLinks(), due: due{stale: true, refill: map[*endpointsPart]bool{}},
+		links: newLinks(), due: due{stale: true, refill: map[*endpointsPart]bool{}, refollow: map[*hostRead]*hosts{}},
 		out: newOutcome(),
 	}
 	c.cds = c.feedOf(cdsKind, nil, false, nil)
@@ -199,7 +201,11 @@ func (c *core) holdHost(now time.Time, host string) {
 	c.now = now
 	n, _ := c.hosts.Get(host)
 	c.hosts.Set(host, n+1)
-	c.due.stale = c.due.stale || n == 0
+	if n == 0 {
+		for _, h := range c.vhds {
+			c.ask(h, host)
+		}
+	}
 }
 
 func (c *core) releaseHost(now time.Time, host string) {
@@ -208,7 +214,9 @@ func (c *core) releaseHost(now time.Time, host string) {
 		c.hosts.Set(host, n-1)
 	} else {
 		c.hosts.Delete(host)
-		c.due.stale = true
+		for _, h := range c.vhds {
+			c.unask(h, host)
+		}
 	}
 }
 
@@ -217,12 +225,13 @@ func (c *core) step(now time.Time) effects {
 	c.now = now
 	c.ring()
 	c.feedStarved()
-	for c.due.stale || c.links.pending() || c.due.stirred || len(c.due.dirty)+len(c.due.refill) > 0 {
+	for c.due.stale || c.links.pending() || c.due.stirred || len(c.due.dirty)+len(c.due.refill)+len(c.due.refollow) > 0 {
 		for p := range c.due.refill {
 			delete(c.due.refill, p)
 			c.fillEndpoints(p)
 			p.changed(c)
 		}
+		c.refollow()
 		if c.due.stale {
 			c.build()
 		}
@@ -251,7 +260,7 @@ func (c *core) owes() bool {
 
 // place decides whether a cluster is in snapshots, and whether it is needed.
 func (c *core) place(p *clusterPart) {
-	in := p.base != 0 || p.holds > 0 || p.reached&reachTree != 0
+	in := p.named() != 0 || p.holds > 0 || p.reached&reachTree != 0
 	if in != p.inTree {
 		p.inTree = in
 		c.out.differs(changeLoud)
@@ -334,7 +343,7 @@ func (c *core) sweep() (unwatch []watch, ended []*feed) {
 func (c *core) needed(p anyPart) bool {
 	switch p := p.(type) {
 	case *clusterPart:
-		return p.base|p.cand != 0 || p.holds > 0 || p.reached != 0 || p == c.rootCluster
+		return p.named()|p.cand != 0 || p.rare().hosted.all > 0 || p.holds > 0 || p.reached != 0 || p == c.rootCluster
 	case *endpointsPart:
 		return p.user != nil
 	case *resourcePart:

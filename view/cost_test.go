@@ -106,6 +106,29 @@ func TestEventsCostWhatTheyChange(t *testing.T) {
 				d.tell("cds", fmt.Sprint("m", i), "static:1.1.1.1")
 			}
 		},
+		"the virtual hosts that the server sends": func(d *driver, n int) {
+			d.tell("cds", "root", "static:1.1.1.1")
+			d.tell("rds", "r", "*=root", "vhds")
+			d.quiet("synced vhds *")
+			for i := range n {
+				d.quiet(fmt.Sprintf("vhost r/v%d h%d.org=c%d", i, i, i))
+				d.tell("cds", fmt.Sprint("c", i), "static:1.1.1.1")
+			}
+		},
+		"the virtual hosts on demand": func(d *driver, n int) {
+			d.tell("cds", "root", "static:1.1.1.1")
+			d.tell("rds", "r", "*=root", "vhds")
+			d.quiet("synced vhds *")
+			for i := range n {
+				host := fmt.Sprintf("h%d.org", i)
+				d.quiet("host " + host)
+				d.tell("vhds", "r/"+host, fmt.Sprintf("%s=c%d", host, i))
+				d.tell("cds", fmt.Sprint("c", i), "static:1.1.1.1")
+				if vh, _ := d.core.snapshot.hostOf(host); vh.GetName() != host { // who asks looks at each snapshot
+					d.t.Fatalf("%s has the virtual host %v", host, vh)
+				}
+			}
+		},
 		"the clusters of routes": func(d *driver, n int) {
 			d.tell("cds", "root", "static:1.1.1.1")
 			d.tell("rds", "r", "*="+numbered("c", n, ","))
@@ -154,6 +177,16 @@ func (d *driver) tell(kind, name string, words ...string) {
 		d.t.Fatalf("%s %s is not watched", kind, name)
 	}
 	d.core.take(d.now, w, &client.Event[any]{Kind: client.EventUpdated, Type: kinds[kind].TypeURL(), Name: name, Asked: name, Value: m})
+	d.stepQuietly()
+}
+
+// quiet is run without what it prints and checks.
+func (d *driver) quiet(input string) {
+	d.command(strings.Fields(input))
+	d.stepQuietly()
+}
+
+func (d *driver) stepQuietly() {
 	e := d.core.step(d.now)
 	for _, w := range e.watch {
 		d.watched[shortOf(w.typeURL())+" "+w.name] = w

@@ -1,45 +1,122 @@
 package view
 
 import (
+	"cmp"
+	"slices"
+	"strings"
+
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"github.com/tidwall/btree"
 
 	"github.com/xdswatch/xdswatch/view/route"
 )
 
-// hostTable finds virtual hosts by their domains.
-type hostTable struct {
-	table *route.Table
-	of    map[*routev3.VirtualHost]*routev3.VirtualHost // by those in the table
+// domains find virtual hosts by their domains, as [route.Table] does. A copy shares what does not change.
+type domains struct {
+	exact, suffixes, prefixes *btree.Map[string, []claim] // by the domain without its asterisk; "" is that of any host
+	ignorePort                bool
 }
 
-// newHostTable has the virtual hosts of a route configuration and of VHDS, which take precedence as they do in
-// [route.Compile].
-func newHostTable(rc *routev3.RouteConfiguration, vhds []*routev3.VirtualHost) *hostTable {
-	t := &hostTable{of: map[*routev3.VirtualHost]*routev3.VirtualHost{}}
-	bare := func(all []*routev3.VirtualHost) []*routev3.VirtualHost { // routes would be compiled in vain
-		var domains []*routev3.VirtualHost
-		for _, vh := range all {
-			b := &routev3.VirtualHost{Name: vh.GetName(), Domains: vh.GetDomains()}
-			domains, t.of[b] = append(domains, b), vh
+// claim is a virtual host that has a domain. The first of a domain keeps it: those of VHDS by name, of rank 0, and
+// then those of the route configuration in order.
+type claim struct {
+	rank int
+	host *hostRead
+}
+
+func (c claim) compare(o claim) int {
+	return cmp.Or(c.rank-o.rank, strings.Compare(c.host.host.GetName(), o.host.host.GetName()))
+}
+
+// newDomains has the virtual hosts of a route configuration.
+func newDomains(rc *routev3.RouteConfiguration) *domains {
+	d := &domains{
+		btree.NewMap[string, []claim](degree), btree.NewMap[string, []claim](degree), btree.NewMap[string, []claim](degree),
+		rc.GetIgnorePortInHostMatching(),
+	}
+	for i, vh := range rc.GetVirtualHosts() {
+		d.enter(claim{1 + i, &hostRead{host: vh}}, true)
+	}
+	return d
+}
+
+func (d *domains) copy() *domains {
+	return &domains{d.exact.Copy(), d.suffixes.Copy(), d.prefixes.Copy(), d.ignorePort}
+}
+
+// enter adds the domains of a virtual host, or takes them out.
+func (d *domains) enter(c claim, in bool) {
+	for _, domain := range c.host.host.GetDomains() {
+		tree, domain := d.kind(strings.ToLower(domain))
+		if tree == nil {
+			continue
 		}
-		return domains
+		all, _ := tree.Get(domain)
+		i, has := slices.BinarySearchFunc(all, c, claim.compare)
+		if has == in { // the host names it twice
+			continue
+		}
+		if all = slices.Clone(all); in {
+			all = slices.Insert(all, i, c)
+		} else {
+			all = slices.Delete(all, i, i+1)
+		}
+		if len(all) > 0 {
+			tree.Set(domain, all)
+		} else {
+			tree.Delete(domain)
+		}
 	}
-	t.table = route.Compile(&routev3.RouteConfiguration{
-		IgnorePortInHostMatching: rc.GetIgnorePortInHostMatching(), VirtualHosts: bare(rc.GetVirtualHosts()),
-	}, nil, bare(vhds)...)
-	return t
 }
 
-// find is nil if there is none.
-func (t *hostTable) find(host string) *routev3.VirtualHost {
-	found := t.table.VirtualHost(host)
-	if found == nil {
-		return nil
+// kind is nil for a malformed domain, which matches nothing (VIEW-60).
+func (d *domains) kind(domain string) (tree *btree.Map[string, []claim], affix string) {
+	switch before, after, wild := strings.Cut(domain, "*"); {
+	case domain == "" || strings.Contains(after, "*") || before != "" && after != "":
+		return nil, ""
+	case !wild:
+		return d.exact, domain
+	case after != "":
+		return d.suffixes, after
+	default:
+		return d.prefixes, before
 	}
-	return t.of[found.Proto()]
+}
+
+// VIEW-60: find looks for exact domains, suffixes, prefixes, and any; of a kind the longest. It is nil if there is none.
+func (d *domains) find(host string) *hostRead {
+	if d.ignorePort {
+		host = route.WithoutPort(host)
+	}
+	host = strings.ToLower(host)
+	if h := first(d.exact, host); h != nil {
+		return h
+	}
+	// An asterisk stands for at least one character.
+	for i := 1; i < len(host) && d.suffixes.Len() > 0; i++ {
+		if h := first(d.suffixes, host[i:]); h != nil {
+			return h
+		}
+	}
+	for i := len(host) - 1; i > 0 && d.prefixes.Len() > 0; i-- {
+		if h := first(d.prefixes, host[:i]); h != nil {
+			return h
+		}
+	}
+	return first(d.prefixes, "")
+}
+
+func first(tree *btree.Map[string, []claim], domain string) *hostRead {
+	if all, _ := tree.Get(domain); len(all) > 0 {
+		return all[0].host
+	}
+	return nil
 }
 
 // matchHost chooses the virtual host of a host name, or nil.
 func matchHost(rc *routev3.RouteConfiguration, host string) *routev3.VirtualHost {
-	return newHostTable(rc, nil).find(host)
+	if h := newDomains(rc).find(host); h != nil {
+		return h.host
+	}
+	return nil
 }

@@ -10,7 +10,7 @@ import (
 func (c *core) render(p *clusterPart) {
 	m := p.rare()
 	e := *p.cur
-	e.refs = p.base
+	e.refs = p.named()
 	if p.holds > 0 {
 		e.refs |= refHold
 	}

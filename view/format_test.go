@@ -20,7 +20,7 @@ import (
 func TestNothingSecretIsFormatted(t *testing.T) {
 	const marker = "MARK3R"
 	vh := &routev3.VirtualHost{Domains: []string{marker}}
-	routes := view.RouteConfig{Name: "n", Message: &routev3.RouteConfiguration{VirtualHosts: []*routev3.VirtualHost{vh}}, OnDemand: []*routev3.VirtualHost{vh}}
+	routes := view.RouteConfig{Name: "n", Message: &routev3.RouteConfiguration{VirtualHosts: []*routev3.VirtualHost{vh}}}
 	endpoints := view.Endpoints{Message: &endpointv3.ClusterLoadAssignment{Endpoints: []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{{HostIdentifier: &endpointv3.LbEndpoint_EndpointName{EndpointName: marker}}}}}}}
 	cluster := view.Cluster{Name: "n", Message: &clusterv3.Cluster{AltStatName: marker}, Endpoints: &endpoints}
 	listener := view.Listener{Name: "n", Message: &listenerv3.Listener{StatPrefix: marker}}

@@ -208,7 +208,7 @@ func TestHooksOfHostsOnDemand(t *testing.T) {
 	for _, input := range []string{"start", "rds r 1 own.org=a vhds", "cds a 1 static:1.1.1.1", "synced vhds *", "vhost r/v late.org=a"} {
 		d.run(input)
 	}
-	if s := d.core.snapshot; len(s.Routes[0].OnDemand) != 1 {
+	if s := d.core.snapshot; len(s.Routes[0].OnDemand()) != 1 {
 		t.Errorf("a virtual host waits for what a hook found: %v", show(s))
 	}
 	d.run("gone ecds late.org")

@@ -1,13 +1,19 @@
 package view
 
 import (
+	"cmp"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"github.com/tidwall/btree"
+
+	"github.com/xdswatch/xdswatch/internal/protoequal"
 )
 
-// hostRead is a virtual host of VHDS, and what it names. It is read once.
+// hostRead is a virtual host of VHDS, and what it names.
 type hostRead struct {
 	host  *routev3.VirtualHost
 	names names
@@ -15,7 +21,16 @@ type hostRead struct {
 	asked bool // by View.VirtualHost alone
 	fails bool // it was asked for a host name that it does not have
 
-	ignorePort bool // of the route configuration, for fails
+	// What it leads to, while it is the one of its name:
+	parts    []need
+	clusters []hostCluster
+	lack     error // not all of it is followed, for want of room or too deep
+}
+
+// hostCluster is a cluster that a virtual host names.
+type hostCluster struct {
+	part *clusterPart
+	refs refs
 }
 
 func (c *core) readHost(vh *routev3.VirtualHost) *hostRead {
@@ -28,78 +43,448 @@ func (c *core) readHost(vh *routev3.VirtualHost) *hostRead {
 func (c *core) readAsked(vh *routev3.VirtualHost, host string, ignorePort bool) *hostRead {
 	h := c.readHost(vh)
 	alone := &routev3.RouteConfiguration{VirtualHosts: []*routev3.VirtualHost{vh}, IgnorePortInHostMatching: ignorePort}
-	h.asked, h.fails, h.ignorePort = true, matchHost(alone, host) == nil, ignorePort
+	h.asked, h.fails = true, matchHost(alone, host) == nil
 	return h
 }
 
-func (h *hostRead) compare(o *hostRead) int {
-	return strings.Compare(h.host.GetName(), o.host.GetName())
+// hosts are the virtual hosts of VHDS of one message of a route configuration: those that the server sends to a
+// wildcard, and those on demand. Neither they nor what they name holds anything back, so they are no part of a
+// shape: they come and go one by one, as clusters do.
+type hosts struct {
+	routes *resourcePart
+	rc     *routev3.RouteConfiguration
+	all    *resourcePart // what the server sends by itself
+	shapes int           // that lead to them
+	shown  int           // of them published
+
+	asked  map[string]*resourcePart     // by host name; nil if there was no room
+	given  map[string]*hostRead         // by giver
+	named  btree.Map[string, *hostRead] // by name and giver; the first of a name counts, since one may have aliases
+	differ map[string]bool              // names and host names that may differ from those of the newest snapshot
+	hostTable
 }
 
-// draftHosts adds the virtual hosts of VHDS: those that the server sends to a wildcard, and those
-// on demand. They hold nothing back: neither they nor their clusters. There may be many of them, one of
-// which comes or goes, so that little is done for each of the others.
-func (c *core) draftHosts(s *shape, rc *RouteConfig, by *feed) {
-	source := rc.Message.GetVhds().GetConfigSource()
+// Givers of virtual hosts: members that the server sends by itself come before host names that were asked for.
+const (
+	byMember = "0"
+	byHost   = "1"
+)
+
+// hostTable is what snapshots have of hosts.
+type hostTable struct {
+	found   *btree.Map[string, *hostRead] // by name
+	missing *btree.Map[string, bool]      // by host name (VHDS-3)
+	domains *domains                      // those of the route configuration too
+}
+
+// asker wants the virtual host of a host name.
+type asker struct {
+	hosts *hosts
+	host  string
+}
+
+// draftHosts finds the virtual hosts of VHDS of a route configuration.
+func (c *core) draftHosts(s *shape, rc *RouteConfig, p *resourcePart, read *routesRead) {
 	if rc.Message.GetVhds() == nil || c.root.Host != "" {
 		return
 	}
-	var all []*hostRead
-	if p := c.resource(c.feedOf(vhdsKind, source, true, by), "*"); p != nil {
-		s.needs = append(s.needs, need{part: p, Need: Optional})
-		rc.unserved = p.err
-		p.members.Scan(func(name string, m *resourceValue) bool {
-			vh, ok := m.message.(*routev3.VirtualHost)
-			// VHDS-1: what is before the last slash names the route configuration.
-			if routes := name[:max(strings.LastIndexByte(name, '/'), 0)]; !ok || routes != rc.Name {
-				return true
+	all := c.resource(c.feedOf(vhdsKind, rc.Message.GetVhds().GetConfigSource(), true, p.feed), "*")
+	if all == nil {
+		s.lack = tooMany(c.config.maxNames)
+		return
+	}
+	s.needs = append(s.needs, need{part: all, Need: Optional})
+	h := read.hosts
+	if h == nil || h.shapes == 0 {
+		h = &hosts{
+			routes: p, rc: rc.Message, all: all,
+			asked: map[string]*resourcePart{}, given: map[string]*hostRead{}, differ: map[string]bool{},
+			hostTable: hostTable{btree.NewMap[string, *hostRead](degree), btree.NewMap[string, bool](degree), newDomains(rc.Message)},
+		}
+		read.hosts = h
+	}
+	rc.unserved, rc.vhds = join(all.err, c.lackOf(h)), h.view()
+}
+
+// hosts are the virtual hosts of VHDS that a shape leads to.
+func (s *shape) hosts() iter.Seq[*hosts] {
+	return func(yield func(*hosts) bool) {
+		for _, rc := range s.routes {
+			if rc.vhds != nil && !yield(rc.vhds.of) {
+				return
 			}
-			if m.host == nil {
-				m.host = c.readHost(vh)
-			}
-			all = append(all, m.host)
+		}
+	}
+}
+
+// leadTo counts the shapes that lead to virtual hosts.
+func (c *core) leadTo(h *hosts, by int) {
+	switch h.shapes += by; {
+	case h.shapes == 0:
+		c.vhds = slices.DeleteFunc(c.vhds, func(o *hosts) bool { return o == h })
+		for host := range h.asked {
+			c.unask(h, host)
+		}
+		for giver := range h.given {
+			c.give(h, giver, nil)
+		}
+	case h.shapes == by:
+		c.vhds = append(c.vhds, h)
+		h.all.members.Scan(func(name string, m *resourceValue) bool {
+			c.takeHost(h, name, m)
+			return true
+		})
+		c.hosts.Scan(func(host string, _ int) bool {
+			c.ask(h, host)
 			return true
 		})
 	}
-	f := c.feedOf(vhdsKind, source, false, by)
-	all, s.needs = slices.Grow(all, c.hosts.Len()), slices.Grow(s.needs, c.hosts.Len())
-	ignorePort := rc.Message.GetIgnorePortInHostMatching()
-	full := []byte(rc.Name + "/")
-	c.hosts.Scan(func(host string, _ int) bool {
-		full = append(full[:len(rc.Name)+1], host...) // OD-e: spelled as it was asked for
-		p := f.resources[string(full)]
-		if p == nil {
-			p = c.resource(f, string(full)) // VHDS-2: the host is an alias of the resource that answers
-		}
-		if p == nil {
-			s.lack = tooMany(c.config.maxNames)
-			return true
-		}
-		s.needs = append(s.needs, need{part: p, Need: Optional})
-		h, _ := p.read.(*hostRead)
-		if vh, ok := p.message.(*routev3.VirtualHost); ok && (h == nil || h.ignorePort != ignorePort) {
-			h = c.readAsked(vh, host, ignorePort)
-			p.read = h
-		}
-		if h != nil {
-			all = append(all, h)
-		}
-		if h != nil && h.fails || h == nil && !p.state.open() { // VHDS-3
-			rc.Missing = append(rc.Missing, host)
+}
+
+// showHosts is called when the published shape comes to lead to virtual hosts, or does no more.
+func (c *core) showHosts(h *hosts, by int) {
+	was := h.shown > 0
+	if h.shown += by; h.shown > 0 == was {
+		return
+	}
+	h.found.Scan(func(_ string, vh *hostRead) bool {
+		for _, n := range vh.clusters {
+			c.showByHost(n, int32(by))
 		}
 		return true
 	})
-	if !slices.IsSortedFunc(all, (*hostRead).compare) {
-		slices.SortStableFunc(all, (*hostRead).compare)
+}
+
+// ask asks for the virtual host of a host name.
+func (c *core) ask(h *hosts, host string) {
+	f := c.feedOf(vhdsKind, h.rc.GetVhds().GetConfigSource(), false, h.routes.feed)
+	full := h.routes.name + "/" + host // OD-e: spelled as it was asked for
+	p := c.resource(f, full)           // VHDS-2: the host is an alias of the resource that answers
+	if h.asked[host] = p; p == nil {
+		c.cramp()
+		return
 	}
-	all = slices.CompactFunc(all, func(a, b *hostRead) bool { return a.compare(b) == 0 }) // one may have aliases
-	rc.OnDemand, s.names = slices.Grow(rc.OnDemand, len(all)), slices.Grow(s.names, len(all))
-	for _, h := range all {
-		rc.OnDemand = append(rc.OnDemand, h.host)
-		s.names = append(s.names, h.names...)
-		c.draftNeeds(s, h.needs, by, Optional)
-		if h.asked {
-			rc.asked = append(rc.asked, h.host)
+	p.users++
+	p.asked = append(p.asked, asker{h, host})
+	c.answer(h, host, p)
+}
+
+func (c *core) unask(h *hosts, host string) {
+	p := h.asked[host]
+	if delete(h.asked, host); p == nil {
+		c.due.stale = true // a note says so
+		return
+	}
+	p.users--
+	p.asked = slices.DeleteFunc(p.asked, func(a asker) bool { return a == asker{h, host} })
+	c.enqueue(p)
+	c.give(h, byHost+host, nil)
+	c.miss(h, host, false)
+}
+
+// answer takes what came for a host name.
+func (c *core) answer(h *hosts, host string, p *resourcePart) {
+	read := h.given[byHost+host]
+	switch vh, ok := p.message.(*routev3.VirtualHost); {
+	case !ok:
+		read = nil
+	case read == nil || read.host != vh:
+		read = c.readAsked(vh, host, h.rc.GetIgnorePortInHostMatching())
+	}
+	c.give(h, byHost+host, read)
+	c.miss(h, host, read != nil && read.fails || read == nil && !p.state.open()) // VHDS-3
+}
+
+func (c *core) miss(h *hosts, host string, missing bool) {
+	if was, _ := h.missing.Get(host); was == missing {
+		return
+	}
+	if missing {
+		h.missing.Set(host, true)
+	} else {
+		h.missing.Delete(host)
+	}
+	c.differHost(h, host)
+}
+
+func (c *core) differHost(h *hosts, key string) {
+	if h.differ[key] = true; h.shown > 0 {
+		c.out.hosts[h] = true
+	}
+}
+
+// takeHosts takes a member of a wildcard; nil if it is gone.
+func (c *core) takeHosts(all *resourcePart, name string, m *resourceValue) {
+	for _, h := range c.vhds {
+		if h.all == all {
+			c.takeHost(h, name, m)
 		}
 	}
+}
+
+func (c *core) takeHost(h *hosts, name string, m *resourceValue) {
+	// VHDS-1: what is before the last slash names the route configuration.
+	if name[:max(strings.LastIndexByte(name, '/'), 0)] != h.routes.name {
+		return
+	}
+	var vh *routev3.VirtualHost
+	if m != nil {
+		vh, _ = m.message.(*routev3.VirtualHost)
+	}
+	switch read := h.given[byMember+name]; {
+	case vh == nil:
+		c.give(h, byMember+name, nil)
+	case read == nil || !protoequal.Equal(read.host, vh):
+		c.give(h, byMember+name, c.readHost(vh))
+	}
+}
+
+func (h *hostRead) key(giver string) string { return h.host.GetName() + "\x00" + giver }
+
+// give replaces what came from a giver; nil is nothing.
+func (c *core) give(h *hosts, giver string, vh *hostRead) {
+	old := h.given[giver]
+	if old == vh {
+		return
+	}
+	if old != nil {
+		h.named.Delete(old.key(giver))
+		delete(h.given, giver)
+	}
+	if vh != nil {
+		h.named.Set(vh.key(giver), vh)
+		h.given[giver] = vh
+		c.choose(h, vh.host.GetName())
+	}
+	if old != nil {
+		c.choose(h, old.host.GetName())
+	}
+}
+
+// choose finds the virtual host of a name.
+func (c *core) choose(h *hosts, name string) {
+	var now *hostRead
+	h.named.Ascend(name+"\x00", func(_ string, vh *hostRead) bool {
+		if vh.host.GetName() == name {
+			now = vh
+		}
+		return false
+	})
+	old, _ := h.found.Get(name)
+	if now == old {
+		return
+	}
+	h.found.Delete(name)
+	if now != nil {
+		h.found.Set(name, now)
+		c.followNamed(h, now, true)
+	}
+	if old != nil {
+		h.domains.enter(claim{0, old}, false)
+		c.followNamed(h, old, false)
+	}
+	if now != nil {
+		h.domains.enter(claim{0, now}, true)
+	}
+	c.differHost(h, name)
+}
+
+// followNamed has what a virtual host names be watched, found anew if it was already; or not any more.
+func (c *core) followNamed(h *hosts, vh *hostRead, on bool) {
+	parts, clusters, lack := vh.parts, vh.clusters, vh.lack
+	vh.parts, vh.clusters, vh.lack = nil, nil, nil
+	for _, n := range parts {
+		delete(n.part.hosts, vh)
+		n.part.users--
+		c.enqueue(n.part)
+	}
+	if on {
+		c.follows(h, vh)
+	}
+	for _, n := range clusters { // which a new one of vh.clusters may be
+		c.nameByHost(h, n, -1)
+	}
+	if !sameError(vh.lack, lack) {
+		c.due.stale = true // a note says so
+	}
+}
+
+func (c *core) follows(h *hosts, vh *hostRead) {
+	named := vh.names
+	if len(vh.needs) > 0 {
+		needs, clusters, cramped := c.needsOf(vh.needs, h.routes.feed, Optional)
+		vh.parts, named = needs, append(slices.Clip(named), clusters...)
+		named.compact()
+		for _, n := range needs {
+			if n.part.hosts == nil {
+				n.part.hosts = map[*hostRead]*hosts{}
+			}
+			n.part.hosts[vh] = h
+			n.part.users++
+			vh.lack = cmp.Or(vh.lack, n.deep)
+		}
+		if len(cramped) > 0 {
+			vh.lack = c.cramp()
+		}
+	}
+	for _, n := range named {
+		p := c.cluster(n.name)
+		if p == nil {
+			vh.lack = c.cramp()
+			continue
+		}
+		vh.clusters = append(vh.clusters, hostCluster{p, n.refs})
+		c.nameByHost(h, hostCluster{p, n.refs}, 1)
+	}
+}
+
+// hosted counts the virtual hosts of VHDS that name a cluster, and those of them in the snapshot, by how they do.
+type hosted struct {
+	all   int32
+	shown [len(hostWays)]int32
+}
+
+var hostWays = [...]refs{refHost, refMirror, refHint}
+
+func (c *core) nameByHost(h *hosts, n hostCluster, by int32) {
+	n.part.own().hosted.all += by
+	if h.shown > 0 {
+		c.showByHost(n, by)
+	} else {
+		c.place(n.part)
+	}
+}
+
+func (c *core) showByHost(n hostCluster, by int32) {
+	for i, way := range hostWays {
+		if n.refs&way != 0 {
+			n.part.own().hosted.shown[i] += by
+		}
+	}
+	c.place(n.part)
+}
+
+// named says who names a cluster in the snapshot, other clusters left out.
+func (p *clusterPart) named() refs {
+	r := p.base
+	for i, way := range hostWays {
+		if p.rare().hosted.shown[i] > 0 {
+			r |= way
+		}
+	}
+	return r
+}
+
+// refollow is for virtual hosts below which resources name others now.
+func (c *core) refollow() {
+	for vh, h := range c.due.refollow {
+		delete(c.due.refollow, vh)
+		if now, _ := h.found.Get(vh.host.GetName()); now == vh {
+			c.followNamed(h, vh, true)
+		}
+	}
+}
+
+// cramp notes that there was no room for something of VHDS.
+func (c *core) cramp() error {
+	c.due.stale = true // a note says so
+	c.starveShape()
+	return tooMany(c.config.maxNames)
+}
+
+// lackOf says that not all is followed; nil if it is.
+func (c *core) lackOf(h *hosts) (err error) {
+	for _, p := range h.asked {
+		if p == nil {
+			return tooMany(c.config.maxNames)
+		}
+	}
+	h.found.Scan(func(_ string, vh *hostRead) bool {
+		err = vh.lack
+		return err == nil
+	})
+	return err
+}
+
+// feedHosts has the virtual hosts try again that found no room.
+func (c *core) feedHosts() {
+	for _, h := range c.vhds {
+		for _, host := range slices.Sorted(maps.Keys(h.asked)) {
+			if h.asked[host] == nil {
+				c.due.stale = true // a note says so
+				c.ask(h, host)
+			}
+		}
+		for _, vh := range h.found.Values() {
+			if vh.lack != nil {
+				c.followNamed(h, vh, true)
+			}
+		}
+	}
+}
+
+// compareHosts says how much the virtual hosts of VHDS differ from those of the newest snapshot (VIEW-4).
+func (c *core) compareHosts() {
+	if len(c.out.hosts) == 0 || c.shown == nil {
+		return
+	}
+	for i, rc := range c.shown.routes {
+		if rc.vhds == nil || !c.out.hosts[rc.vhds.of] {
+			continue
+		}
+		var was *hostView
+		if c.snapshot != nil && i < len(c.snapshot.Routes) { // else the routes differ
+			was = c.snapshot.Routes[i].vhds
+		}
+		if rc.vhds.of.same(was) {
+			c.out.differs(changeQuiet)
+		} else {
+			c.out.differs(changeLoud)
+		}
+	}
+}
+
+// same says whether a program can tell virtual hosts from those of the newest snapshot.
+func (h *hosts) same(v *hostView) bool {
+	if v == nil || v.of != h {
+		now, without := h.view().lists()
+		old, oldWithout := v.lists()
+		return equal(now, old) && slices.Equal(without, oldWithout)
+	}
+	for key := range h.differ {
+		now, _ := h.found.Get(key)
+		old, _ := v.found.Get(key)
+		missing, _ := h.missing.Get(key)
+		if was, _ := v.missing.Get(key); was != missing || !now.same(old) {
+			return false
+		}
+	}
+	return true
+}
+
+func (h *hostRead) same(o *hostRead) bool {
+	if h == nil || o == nil {
+		return h == o
+	}
+	return protoequal.Equal(h.host, o.host)
+}
+
+// renewHosts puts the newest virtual hosts of VHDS into the published shape.
+func (c *core) renewHosts() {
+	if len(c.out.hosts) == 0 {
+		return
+	}
+	c.shown.routes = slices.Clone(c.shown.routes)
+	for i, rc := range c.shown.routes {
+		if rc.vhds != nil && c.out.hosts[rc.vhds.of] {
+			now := *rc
+			now.vhds = rc.vhds.of.view()
+			c.shown.routes[i] = &now
+			clear(now.vhds.of.differ)
+		}
+	}
+}
+
+func (h *hosts) view() *hostView {
+	return &hostView{of: h, hostTable: hostTable{h.found.Copy(), h.missing.Copy(), h.domains.copy()}}
 }

@@ -98,10 +98,10 @@ func (l *links) rooted(p *clusterPart) {
 
 // root is how a cluster is reached without others.
 func (p *clusterPart) root() (r reach) {
-	if p.base != 0 || p.holds > 0 {
+	if p.named() != 0 || p.holds > 0 {
 		r |= reachTree | reachWant
 	}
-	if p.cand != 0 {
+	if p.cand != 0 || p.rare().hosted.all > 0 {
 		r |= reachWant
 	}
 	if (p.base|p.cand)&static != 0 {

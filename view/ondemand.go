@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -146,31 +145,47 @@ func (s *Snapshot) hostOf(host string) (vh *routev3.VirtualHost, own bool) {
 		return s.VirtualHost, true
 	}
 	for _, rc := range s.Routes {
-		if vh, own := rc.finder.find(host); vh != nil {
-			return vh, own
+		if h := rc.find(host); h != nil {
+			return h.host, !h.asked
 		}
 	}
 	return nil, false
 }
 
-// finder finds the virtual hosts of a route configuration. Whoever needs it first makes it ready, for
-// all who wait for one snapshot.
-type finder struct {
-	rc    *RouteConfig
-	once  sync.Once
-	hosts *hostTable
-	asked map[*routev3.VirtualHost]bool
+// hostView is what one snapshot has of the virtual hosts of VHDS. Lists are made when a program asks for them.
+type hostView struct {
+	of *hosts
+	hostTable
+	once     sync.Once
+	onDemand []*routev3.VirtualHost
+	without  []string
 }
 
-func (f *finder) find(host string) (vh *routev3.VirtualHost, own bool) {
-	f.once.Do(func() {
-		f.hosts, f.asked = newHostTable(f.rc.Message, f.rc.OnDemand), map[*routev3.VirtualHost]bool{}
-		for _, vh := range f.rc.asked {
-			f.asked[vh] = true
+func (v *hostView) lists() ([]*routev3.VirtualHost, []string) {
+	if v == nil {
+		return nil, nil
+	}
+	v.once.Do(func() {
+		for _, vh := range v.found.Values() {
+			v.onDemand = append(v.onDemand, vh.host)
 		}
+		v.without = v.missing.Keys()
 	})
-	vh = f.hosts.find(host)
-	return vh, !f.asked[vh]
+	return v.onDemand, v.without
+}
+
+// finder finds the virtual hosts of a route configuration's own. Whoever needs it first makes it ready.
+type finder struct {
+	once    sync.Once
+	domains *domains
+}
+
+func (rc *RouteConfig) find(host string) *hostRead {
+	if rc.vhds != nil {
+		return rc.vhds.domains.find(host)
+	}
+	rc.finder.once.Do(func() { rc.finder.domains = newDomains(rc.Message) })
+	return rc.finder.domains.find(host)
 }
 
 // knows says whether no cluster of a virtual host is waited for.
@@ -197,6 +212,9 @@ func (s *Snapshot) lacks(host string) (why error, lacks bool) {
 }
 
 func (rc *RouteConfig) misses(host string) bool {
-	_, found := slices.BinarySearch(rc.Missing, host)
-	return found
+	if rc.vhds == nil {
+		return false
+	}
+	missing, _ := rc.vhds.missing.Get(host)
+	return missing
 }

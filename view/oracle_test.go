@@ -160,6 +160,7 @@ func (l *life) stepLife() {
 	before := l.core.snapshot
 	l.step()
 	l.checkLinks()
+	l.checkHosts()
 	for _, key := range l.ended {
 		delete(l.told, key)
 	}
@@ -181,7 +182,7 @@ func plain(s *Snapshot) (lines []string) {
 		lines = append(lines, fmt.Sprint("lds ", s.Listener.Message, noted(s.Listener.Note)))
 	}
 	for _, rc := range s.Routes {
-		lines = append(lines, fmt.Sprint("rds ", rc.Name, rc.Message, rc.Err, noted(rc.Note), deletedAt(rc.Deleted), rc.OnDemand, rc.Missing))
+		lines = append(lines, fmt.Sprint("rds ", rc.Name, rc.Message, rc.Err, noted(rc.Note), deletedAt(rc.Deleted), rc.OnDemand(), rc.Missing()))
 	}
 	for _, scope := range s.Scopes {
 		lines = append(lines, fmt.Sprint("srds ", scope))

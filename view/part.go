@@ -104,7 +104,7 @@ type resourcePart struct {
 	faults
 	deleted time.Time // the server deleted it, and the value is kept
 	size    int       // of the bytes of the newest message
-	read    any       // what message names: *listenerRead, *routesRead, *hostRead, *findings; nil until it was read
+	read    any       // what message names: *listenerRead, *routesRead, *findings; nil until it was read
 	leads   bool      // hooks found something in the message
 
 	users    int // that need it
@@ -112,6 +112,8 @@ type resourcePart struct {
 	blocking int // of them that wait for it
 	clusters map[*clusterPart]int
 	assigned map[*endpointsPart]int             // whose localities it is
+	hosts    map[*hostRead]*hosts               // virtual hosts of VHDS that lead to it
+	asked    []asker                            // for it as a virtual host on demand
 	members  *btree.Map[string, *resourceValue] // of a collection; never nil there
 	entry    *Resource                          // in snapshots; nil if it is not shown there
 }
@@ -120,7 +122,6 @@ type resourcePart struct {
 type resourceValue struct {
 	message proto.Message
 	origin  Origin
-	host    *hostRead // of a virtual host; nil until it was read
 }
 
 func (p *resourcePart) from() *feed { return p.feed }

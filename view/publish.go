@@ -29,6 +29,7 @@ type outcome struct {
 	clusters  *btree.Map[string, *Cluster]
 	resources *btree.Map[string, *Resource]
 	touched   map[string]bool // keys of resources that may differ
+	hosts     map[*hosts]bool // of the published shape that may differ
 	change    change
 	merging   merging
 }
@@ -39,13 +40,14 @@ const degree = 16
 func newOutcome() outcome {
 	return outcome{
 		clusters: btree.NewMap[string, *Cluster](degree), resources: btree.NewMap[string, *Resource](degree), touched: map[string]bool{},
+		hosts: map[*hosts]bool{},
 	}
 }
 
 func (o *outcome) differs(by change) { o.change = max(o.change, by) }
 
 // any says whether a step may make a snapshot.
-func (o *outcome) any() bool { return o.change != changeNone || len(o.touched) > 0 }
+func (o *outcome) any() bool { return o.change != changeNone || len(o.touched)+len(o.hosts) > 0 }
 
 // publish makes a snapshot of what changed, and returns it if programs are to be told.
 func (c *core) publish() *Snapshot {
@@ -53,6 +55,7 @@ func (c *core) publish() *Snapshot {
 		return nil
 	}
 	c.compareResources()
+	c.compareHosts()
 	complete := len(c.open) == 0 && c.warming == 0 && (c.next == nil || c.rootErr != nil)
 	if c.snapshot != nil && c.snapshot.Complete != complete {
 		c.out.differs(changeQuiet)
@@ -79,11 +82,13 @@ func (c *core) publish() *Snapshot {
 		}
 	}
 	if c.shown != nil {
+		c.renewHosts()
 		s.Listener, s.Routes, s.VirtualHost, s.Scopes = c.shown.listener, c.shown.routes, c.shown.host, c.shown.scopes
 	}
 	s.clusters, s.resources = c.out.clusters.Copy(), c.out.resources.Copy()
 	tell := c.out.change == changeLoud
 	c.snapshot, c.out.change, c.out.merging = s, changeNone, merging{}
+	clear(c.out.hosts)
 	if tell {
 		return s
 	}

@@ -37,7 +37,7 @@ func (all *namings) referrers(p anyPart) (by []Reference) {
 	add := func(typeURL, name string, blocking bool) { by = append(by, Reference{typeURL, name, blocking}) }
 	switch p := p.(type) {
 	case *clusterPart:
-		if p.base|p.cand == 0 && p.reached == 0 { // it is only held
+		if p.named()|p.cand == 0 && p.reached == 0 { // it is only held
 			return nil
 		}
 		all.collect()
@@ -125,7 +125,14 @@ func (all *namings) collect() {
 				}
 			}
 		}
-		for _, n := range s.needs {
+		needs := slices.Clip(s.needs)
+		for h := range s.hosts() {
+			h.found.Scan(func(_ string, vh *hostRead) bool {
+				needs = append(needs, vh.parts...)
+				return true
+			})
+		}
+		for _, n := range needs {
 			if p := n.part; p.message != nil && c.hookable(p) && !seen[p] {
 				seen[p] = true
 				found := c.found(p)

@@ -26,7 +26,7 @@ func equal[M proto.Message](a, b []M) bool {
 
 func (rc *RouteConfig) same(o *RouteConfig) bool {
 	return rc.Name == o.Name && rc.Message == o.Message && sameError(rc.Err, o.Err) && sameError(rc.Note, o.Note) &&
-		rc.Deleted.Equal(o.Deleted) && equal(rc.OnDemand, o.OnDemand) && slices.Equal(rc.Missing, o.Missing)
+		rc.Deleted.Equal(o.Deleted)
 }
 
 // refresh brings versions, notes and deletions into the published shape, whose resources may

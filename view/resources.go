@@ -16,7 +16,7 @@ func (p *resourcePart) ownFaults() *faults   { return &p.faults }
 func (p *resourcePart) has() bool            { return p.message != nil }
 func (p *resourcePart) deletedAt() time.Time { return p.deleted }
 func (p *resourcePart) published(c *core) bool {
-	return p.shown > 0 || p == c.rootPart
+	return p.inSnapshot() || p == c.rootPart
 }
 
 func (p *resourcePart) update(c *core, ev *client.Event[any]) bool {
@@ -75,7 +75,17 @@ func (p *resourcePart) keeps(c *core) bool {
 			return true
 		}
 	}
-	return p.shown > 0
+	return p.inSnapshot()
+}
+
+// inSnapshot says whether the routes in the snapshot lead to a resource.
+func (p *resourcePart) inSnapshot() bool {
+	for _, h := range p.hosts {
+		if h.shown > 0 {
+			return true
+		}
+	}
+	return p.shown > 0 || slices.ContainsFunc(p.asked, func(a asker) bool { return a.hosts.shown > 0 })
 }
 
 func (p *resourcePart) drop(c *core, s partState) {
@@ -85,8 +95,11 @@ func (p *resourcePart) drop(c *core, s partState) {
 
 // changed has what is made of a resource be made anew.
 func (p *resourcePart) changed(c *core) {
-	if p == c.rootPart || p.users > len(p.clusters)+len(p.assigned) {
+	if p == c.rootPart || p.users > len(p.clusters)+len(p.assigned)+len(p.hosts)+len(p.asked) {
 		c.due.stale = true
+	}
+	for _, a := range p.asked {
+		c.answer(a.hosts, a.host, p)
 	}
 	for a := range p.assigned {
 		c.due.refill[a] = true
@@ -97,6 +110,11 @@ func (p *resourcePart) changed(c *core) {
 		c.touch(u)
 		if c.leads(u) {
 			c.links.stale[u.name] = true
+		}
+	}
+	for vh, h := range p.hosts {
+		if found || p.leads {
+			c.due.refollow[vh] = h
 		}
 	}
 	p.leads = found

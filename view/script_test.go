@@ -327,10 +327,10 @@ func show(s *Snapshot) (lines []string) {
 		default:
 			add("rds %s %s%s%s", rc.Name, rc.Version, deletedAt(rc.Deleted), noted(rc.Note))
 		}
-		for _, vh := range rc.OnDemand {
+		for _, vh := range rc.OnDemand() {
 			add("  on demand %s", vh.GetName())
 		}
-		for _, host := range rc.Missing {
+		for _, host := range rc.Missing() {
 			add("  no host %s", host)
 		}
 	}

@@ -39,6 +39,9 @@ func (c *core) build() {
 		c.useForShape(n, 1)
 	}
 	c.enlist(s)
+	for h := range s.hosts() {
+		c.leadTo(h, 1)
+	}
 	if old != nil {
 		c.retire(old)
 	}
@@ -188,7 +191,7 @@ func (c *core) draftRouteRef(s *shape, ref *routeRef) {
 }
 
 func (s *shape) addRoutes(rc *RouteConfig, p *resourcePart) {
-	rc.finder = &finder{rc: rc}
+	rc.finder = &finder{}
 	s.routes, s.parts = append(s.routes, rc), append(s.parts, p)
 }
 
@@ -209,7 +212,7 @@ func (c *core) draftRoutes(s *shape, p *resourcePart) {
 		read = readRoutes(rc.Message, c.root.Host, c.hooks)
 		p.read = read
 	}
-	c.draftHosts(s, rc, p.feed)
+	c.draftHosts(s, rc, p, read)
 	c.draftRead(s, rc, p, read)
 }
 
@@ -370,6 +373,10 @@ func (c *core) accept(s *shape) {
 	if c.out.differs(changeQuiet); c.out.change < changeLoud && !s.same(old) {
 		c.out.differs(changeLoud)
 	}
+	for h := range s.hosts() {
+		c.showHosts(h, 1)
+		c.out.hosts[h] = true
+	}
 	// Every second one comes first: nodes of the tree are split in the middle, and would stay half empty
 	// if all came in order.
 	for first := range 2 {
@@ -395,16 +402,27 @@ func (c *core) accept(s *shape) {
 	for _, n := range s.needs {
 		n.part.shown++
 	}
-	for _, n := range old.needs {
+	c.retireShown(old)
+	c.waitingChanged = true
+}
+
+// retireShown is retireNeeds for a shape that was published.
+func (c *core) retireShown(s *shape) {
+	for _, n := range s.needs {
 		n.part.shown--
 	}
-	c.retireNeeds(old)
-	c.waitingChanged = true
+	for h := range s.hosts() {
+		c.showHosts(h, -1)
+	}
+	c.retireNeeds(s)
 }
 
 func (c *core) retireNeeds(s *shape) {
 	for _, n := range s.needs {
 		c.useForShape(n, -1)
+	}
+	for h := range s.hosts() {
+		c.leadTo(h, -1)
 	}
 }
 
@@ -423,10 +441,7 @@ func (c *core) failRoot(err error) {
 		p.base = 0
 		c.place(p)
 	}
-	for _, n := range old.needs {
-		n.part.shown--
-	}
-	c.retireNeeds(old)
+	c.retireShown(old)
 	for p := range c.open { // trouble counts as an answer again
 		p.changed(c)
 	}

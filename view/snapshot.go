@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -223,23 +224,28 @@ type RouteConfig struct {
 	Note error
 	// Deleted is when the server deleted it, and the view kept it; zero if it did not.
 	Deleted time.Time
-	// OnDemand are the virtual hosts of VHDS, by name: those that the server sends by itself, and
-	// those that [View.VirtualHost] found. Missing are the host names that it asked for and that
-	// have none, or whose answer is a virtual host without them.
-	OnDemand []*routev3.VirtualHost
-	Missing  []string
 
-	asked    []*routev3.VirtualHost // of OnDemand, by View.VirtualHost alone
-	unserved error                  // why there are no virtual hosts on demand
-	finder   *finder                // of the virtual hosts; copies share it
+	unserved error     // why virtual hosts on demand cannot be had, or not all
+	vhds     *hostView // nil if there are none
+	finder   *finder   // of the virtual hosts, where there are none on demand; copies share it
+}
+
+// OnDemand are the virtual hosts of VHDS, by name: those that the server sends by itself, and those
+// that [View.VirtualHost] found. The list is made by the first call; the caller must not change it.
+func (rc *RouteConfig) OnDemand() []*routev3.VirtualHost {
+	all, _ := rc.vhds.lists()
+	return all
+}
+
+// Missing are the host names that [View.VirtualHost] asked for and that have no virtual host, or whose
+// answer is one without them. The list is made by the first call; the caller must not change it.
+func (rc *RouteConfig) Missing() []string {
+	_, missing := rc.vhds.lists()
+	return missing
 }
 
 func (rc *RouteConfig) all() []*routev3.VirtualHost {
-	if len(rc.OnDemand) == 0 {
-		return rc.Message.GetVirtualHosts()
-	}
-	own := rc.Message.GetVirtualHosts()
-	return append(own[:len(own):len(own)], rc.OnDemand...)
+	return append(slices.Clip(rc.Message.GetVirtualHosts()), rc.OnDemand()...)
 }
 
 // Resource is what a [Hook] found: an extension's configuration, a secret.

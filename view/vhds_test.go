@@ -143,7 +143,7 @@ func TestVirtualHostAsTable(t *testing.T) {
 	}
 	s := d.core.snapshot
 	rc := s.Routes[0]
-	table := route.Compile(rc.Message, nil, rc.OnDemand...)
+	table := route.Compile(rc.Message, nil, rc.OnDemand()...)
 	for host, asked := range map[string]bool{"own.org": false, "x.org": false, "other.org": false, "a.net": true, "b.net": true} {
 		vh, own := s.hostOf(host)
 		if want := table.VirtualHost(host).Proto(); vh != want || own == asked {

@@ -76,7 +76,7 @@ func (p *proxy) update(s *view.Snapshot) {
 	if len(s.Routes) > 0 {
 		rc := s.Routes[0]
 		now.err, now.origin, now.normal = rc.Err, rc.Origin, rc.Normalization
-		now.routes = route.Compile(rc.Message, old.routes, rc.OnDemand...)
+		now.routes = route.Compile(rc.Message, old.routes, rc.OnDemand()...)
 	}
 	p.config.Store(now)
 	p.loads.Sweep()

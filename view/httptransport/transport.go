@@ -148,7 +148,7 @@ func (t *Transport) compile(s *view.Snapshot, old *routing) *routing {
 			r.err = rc.Err
 			return r
 		default:
-			r.table = route.Compile(rc.Message, known, rc.OnDemand...)
+			r.table = route.Compile(rc.Message, known, rc.OnDemand()...)
 			r.normal, r.origin = rc.Normalization, rc.Origin
 			return r
 		}

@@ -119,8 +119,9 @@ func lower(to []byte, s string) []byte {
 	return to
 }
 
-// withoutPort cuts the port off an authority. The colons of an IPv6 address are not one.
-func withoutPort(authority string) string {
+// WithoutPort cuts the port off an authority, as ignore_port_in_host_matching asks for. The colons of an
+// IPv6 address are not one.
+func WithoutPort(authority string) string {
 	colon := strings.LastIndexByte(authority, ':')
 	if colon < 0 || strings.IndexByte(authority[colon:], ']') >= 0 {
 		return authority

@@ -85,7 +85,7 @@ func (t *Table) Err() error { return t.err }
 // of the authority counts, unless the configuration says ignore_port_in_host_matching.
 func (t *Table) VirtualHost(authority string) *VirtualHost {
 	if t.ignorePort {
-		authority = withoutPort(authority)
+		authority = WithoutPort(authority)
 	}
 	return t.domains.find(authority)
 }
