@@ -48,10 +48,10 @@ func (c *core) render(p *clusterPart) {
 	c.replace(p, &e)
 }
 
-// failed says whether a cluster without a message is in error. One that is shown so stays until there is something
-// better.
+// failed says whether a cluster without a message is in error. One that was shown as good or in error is in error
+// until there is something better.
 func (c *core) failed(p *clusterPart) bool {
-	return p.state != stateHeld && c.answered(p.state) || p.inTree && p.blocks() && p.cur.status == StatusError
+	return p.state != stateHeld && c.answered(p.state) || p.inTree && p.blocks() && p.cur.status != StatusWaiting
 }
 
 func (m *clusterMore) empty() bool {
