@@ -3,8 +3,6 @@ package view
 import (
 	"errors"
 
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
-
 	"github.com/xdswatch/xdswatch/client"
 )
 
@@ -49,11 +47,12 @@ func (c *core) takeMember(p *resourcePart, ev *client.Event[any]) {
 	p.changed(c)
 }
 
-// endpoints are the members of a collection of endpoints, by name.
-func (p *resourcePart) endpoints() (all []*endpointv3.LbEndpoint) {
+// membersOf are the members of a collection, by name.
+func membersOf[M protoMessage](p *resourcePart) []M {
+	all := make([]M, 0, p.members.Len())
 	p.members.Scan(func(_ string, m *resourceValue) bool {
-		if e, ok := m.message.(*endpointv3.LbEndpoint); ok {
-			all = append(all, e)
+		if is, ok := m.message.(M); ok {
+			all = append(all, is)
 		}
 		return true
 	})

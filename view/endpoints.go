@@ -330,7 +330,7 @@ func (c *core) fillEndpoints(p *endpointsPart) {
 		}
 		full.Endpoints[i].LbEndpoints, full.Endpoints[i].LbConfig = nil, nil
 		if part := m.leds[i]; part != nil {
-			full.Endpoints[i].LbEndpoints = part.endpoints()
+			full.Endpoints[i].LbEndpoints = membersOf[*endpointv3.LbEndpoint](part)
 			notes = append(notes, part.err)
 		} else {
 			notes = append(notes, tooMany(c.config.maxNames))

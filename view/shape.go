@@ -131,13 +131,8 @@ func (c *core) draftScopes(s *shape, ref scopesRef) { // VIEW-43
 		s.needs = append(s.needs, need{part: p, Need: Required})
 		s.open = s.open || !c.answered(p.state)
 		s.listener.Note = join(s.listener.Note, p.err, p.ambient)
-		p.members.Scan(func(_ string, m *resourceValue) bool {
-			if scope, ok := m.message.(*routev3.ScopedRouteConfiguration); ok {
-				scopes = append(scopes, scope)
-				s.scopes = append(s.scopes, scope)
-			}
-			return true
-		})
+		scopes = membersOf[*routev3.ScopedRouteConfiguration](p)
+		s.scopes = append(s.scopes, scopes...)
 	}
 	known := map[string]bool{"": true}
 	for _, rc := range s.routes {
