@@ -35,7 +35,8 @@ type scopesRef struct {
 
 // listenerRead is what a Listener names.
 type listenerRead struct {
-	routes []routeRef // each resource once
+	routes []routeRef       // each resource once
+	known  map[string][]int // of routes, those of a name
 	scopes []scopesRef
 	names  names // clusters of TCP proxies
 	needs  []Dependency
@@ -45,7 +46,7 @@ type listenerRead struct {
 
 // readListener reads a listener, with a host a client's.
 func readListener(l *listenerv3.Listener, host string, h *hooks) *listenerRead {
-	r := &listenerRead{}
+	r := &listenerRead{known: map[string][]int{}}
 	var faults []error
 	api := l.GetApiListener().GetApiListener()
 	switch {
@@ -111,14 +112,15 @@ func (r *listenerRead) httpManager(hcm *hcmv3.HttpConnectionManager) error {
 	if rds.GetRouteConfigName() == "" {
 		return errors.New("an http_connection_manager has rds without route_config_name")
 	}
-	for _, known := range r.routes {
-		if known.inline == nil && known.name == rds.GetRouteConfigName() && proto.Equal(known.source, rds.GetConfigSource()) {
+	for _, i := range r.known[rds.GetRouteConfigName()] {
+		if known := r.routes[i]; proto.Equal(known.source, rds.GetConfigSource()) {
 			if known.normal != normal {
 				return fmt.Errorf("http_connection_managers with the routes %q normalize paths or hosts in different ways; the first counts", known.name)
 			}
 			return nil
 		}
 	}
+	r.known[rds.GetRouteConfigName()] = append(r.known[rds.GetRouteConfigName()], len(r.routes))
 	r.routes = append(r.routes, routeRef{name: rds.GetRouteConfigName(), source: rds.GetConfigSource(), normal: normal})
 	return nil
 }
