@@ -128,6 +128,7 @@ func newCore(root Root, config coreConfig, all []Hook, now time.Time) *core {
 type effects struct {
 	watch    []watch   // sorted
 	snapshot *Snapshot // to publish; nil for none
+	news     news      // of the newest snapshot
 	waiting  bool      // what is waited for has changed
 	// VIEW-15, MBB-1: sorted; after the snapshot is published.
 	unwatch []watch
@@ -247,7 +248,7 @@ func (c *core) step(now time.Time) effects {
 	var e effects
 	e.unwatch, e.ended = c.sweep()
 	e.watch = c.watchFresh()
-	e.snapshot = c.publish()
+	e.snapshot, e.news = c.publish()
 	e.waiting, c.waitingChanged = c.waitingChanged, false
 	e.again = c.hungry() || len(c.due.dirty) > 0 || c.links.pending()
 	return e

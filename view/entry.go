@@ -108,7 +108,9 @@ func (c *core) replace(p *clusterPart, e *Cluster) {
 	if !p.inTree {
 		return
 	}
-	c.out.clusters.Set(p.name, e)
+	if c.out.clusters.Set(p.name, e); e.status != StatusWaiting {
+		c.out.news.add(slotKey{false, p.name})
+	}
 	switch {
 	case !e.same(old):
 		c.loudEntry(p, old, e)

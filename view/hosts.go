@@ -193,6 +193,7 @@ func (c *core) answer(h *hosts, host string, p *resourcePart) {
 	}
 	c.give(h, byHost+host, read)
 	c.miss(h, host, read != nil && read.fails || read == nil && !p.state.open()) // VHDS-3
+	c.out.news.add(slotKey{true, host})
 }
 
 func (c *core) miss(h *hosts, host string, missing bool) {
@@ -227,6 +228,7 @@ func (c *core) takeHost(h *hosts, name string, m *resourceValue) {
 	if name[:max(strings.LastIndexByte(name, '/'), 0)] != h.routes.name {
 		return
 	}
+	c.out.news.hosts = true
 	var vh *routev3.VirtualHost
 	if m != nil {
 		vh, _ = m.message.(*routev3.VirtualHost)

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,20 +67,97 @@ func (v *View) Cluster(ctx context.Context, name string) (*Cluster, error) {
 }
 
 // ONDEMAND-3: await blocks until a snapshot knows a cluster, or that there is none.
-func (v *View) await(ctx context.Context, name string) (*Cluster, error) {
+func (v *View) await(ctx context.Context, name string) (found *Cluster, err error) {
+	key := slotKey{false, name}
+	err = v.wait(ctx, key, func(s *Snapshot) (bool, []slotKey) {
+		if s != nil {
+			found = s.Cluster(name)
+		}
+		return found != nil && found.status != StatusWaiting, []slotKey{key}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// wait blocks until a snapshot has what look looks for: it looks at the newest, and again when there is news of what it
+// says that it waits for.
+func (v *View) wait(ctx context.Context, key slotKey, look func(*Snapshot) (found bool, on []slotKey)) error {
 	for {
-		changed := v.Changed()
-		if s := v.Snapshot(); s != nil {
-			if c := s.Cluster(name); c != nil && c.status != StatusWaiting {
-				return c, nil
+		s := v.Snapshot()
+		found, on := look(s)
+		if found {
+			return nil
+		}
+		news := v.calls.enter(on)
+		if v.Snapshot() != s {
+			v.calls.leave(news, on)
+			continue
+		}
+		var err error
+		select {
+		case <-news:
+		case <-ctx.Done():
+			err = v.notFound(ctx, key)
+		case <-v.ctx.Done():
+			err = v.Err()
+		}
+		if v.calls.leave(news, on); err != nil {
+			return err
+		}
+	}
+}
+
+// calls are those who wait for clusters and virtual hosts.
+type calls struct {
+	mu sync.Mutex
+	on map[slotKey]map[chan struct{}]bool
+}
+
+func (w *calls) enter(on []slotKey) (news chan struct{}) {
+	news = make(chan struct{}, 1)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, key := range on {
+		if w.on[key] == nil {
+			w.on[key] = map[chan struct{}]bool{}
+		}
+		w.on[key][news] = true
+	}
+	return news
+}
+
+func (w *calls) leave(news chan struct{}, on []slotKey) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, key := range on {
+		if delete(w.on[key], news); len(w.on[key]) == 0 {
+			delete(w.on, key)
+		}
+	}
+}
+
+// wake wakes those who wait for what a snapshot has news of.
+func (w *calls) wake(n news) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	wake := func(key slotKey) {
+		for news := range w.on[key] {
+			select {
+			case news <- struct{}{}:
+			default:
 			}
 		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, v.notFound(ctx, slotKey{false, name})
-		case <-v.ctx.Done():
-			return nil, v.Err()
+	}
+	for key := range n.of {
+		wake(key)
+	}
+	if n.hosts {
+		for key := range w.on {
+			if key.host {
+				wake(key)
+			}
 		}
 	}
 }
@@ -117,25 +195,30 @@ func (v *View) holdHost(host string) (release func()) {
 	return func() { v.change(func(c *core, now time.Time) { c.releaseHost(now, host) }) }
 }
 
-func (v *View) awaitHost(ctx context.Context, host string) (*routev3.VirtualHost, error) {
-	for {
-		changed := v.Changed()
-		if s := v.Snapshot(); s != nil && s.Err == nil {
-			if vh, _ := s.hostOf(host); vh != nil && s.knows(vh) {
-				return vh, nil
-			}
-			if why, lacks := s.lacks(host); lacks {
-				return nil, join(fmt.Errorf("xds: the view of %q: %w: a virtual host for %q", v.root.Name, client.ErrDoesNotExist, host), why)
+func (v *View) awaitHost(ctx context.Context, host string) (found *routev3.VirtualHost, err error) {
+	var lack error
+	key := slotKey{true, host}
+	err = v.wait(ctx, key, func(s *Snapshot) (bool, []slotKey) {
+		on := []slotKey{key}
+		if s == nil || s.Err != nil {
+			return false, on
+		}
+		if found, _ = s.hostOf(host); found != nil {
+			on = append(on, s.unknown(found)...)
+			if len(on) == 1 {
+				return true, nil
 			}
 		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, v.notFound(ctx, slotKey{true, host})
-		case <-v.ctx.Done():
-			return nil, v.Err()
+		why, lacks := s.lacks(host)
+		if lacks {
+			found, lack = nil, join(fmt.Errorf("xds: the view of %q: %w: a virtual host for %q", v.root.Name, client.ErrDoesNotExist, host), why)
 		}
+		return lacks, on
+	})
+	if err = cmp.Or(err, lack); err != nil {
+		return nil, err
 	}
+	return found, nil
 }
 
 // hostOf finds the virtual host of a host name, and says whether it is there without being asked
@@ -188,16 +271,16 @@ func (rc *RouteConfig) find(host string) *hostRead {
 	return rc.finder.domains.find(host)
 }
 
-// knows says whether no cluster of a virtual host is waited for.
-func (s *Snapshot) knows(vh *routev3.VirtualHost) bool {
+// unknown are the clusters of a virtual host that are waited for.
+func (s *Snapshot) unknown(vh *routev3.VirtualHost) (all []slotKey) {
 	var r routesRead
 	r.virtualHost(vh)
 	for _, n := range r.names {
 		if c := s.Cluster(n.name); n.refs&static != 0 && (c == nil || c.status == StatusWaiting) {
-			return false
+			all = append(all, slotKey{false, n.name})
 		}
 	}
-	return true
+	return all
 }
 
 // lacks says whether no route configuration may yet get a virtual host, and why if that is known.

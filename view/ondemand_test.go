@@ -386,3 +386,33 @@ func TestOnDemandUnbounded(t *testing.T) {
 		})
 	}
 }
+
+// A caller looks again when there is news of its cluster, and not at each snapshot; it leaves nothing behind.
+//
+// spec: ONDEMAND-3
+func TestOnDemandNews(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, r *rig) {
+		defer r.v.Hold("a")()
+		defer r.v.Hold("b")()
+		synctest.Wait()
+		looks := 0
+		ended := make(chan error, 1)
+		go func() {
+			ended <- r.v.wait(t.Context(), slotKey{false, "b"}, func(s *Snapshot) (bool, []slotKey) {
+				looks++
+				return s.Cluster("b").Status() == StatusOK, []slotKey{{false, "b"}}
+			})
+		}()
+		synctest.Wait()
+		serial := r.v.Snapshot().Serial
+		r.send("a static:1.1.1.1")
+		r.send("a static:1.1.1.2")
+		if r.v.Snapshot().Serial != serial+2 || looks != 1 {
+			t.Errorf("%d looks at %d snapshots of others", looks, r.v.Snapshot().Serial-serial)
+		}
+		r.send("b static:1.1.1.1")
+		if err := <-ended; err != nil || looks != 2 || len(r.v.calls.on) > 0 {
+			t.Errorf("%d looks, %v; %d keys are left", looks, err, len(r.v.calls.on))
+		}
+	})
+}

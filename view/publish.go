@@ -32,6 +32,20 @@ type outcome struct {
 	hosts     map[*hosts]bool // of the published shape that may differ
 	change    change
 	merging   merging
+	news      news
+}
+
+// news are what callers may wait for: clusters that are known, host names that were answered.
+type news struct {
+	of    map[slotKey]bool
+	hosts bool // any host name
+}
+
+func (n *news) add(key slotKey) {
+	if n.of == nil {
+		n.of = map[slotKey]bool{}
+	}
+	n.of[key] = true
 }
 
 // degree of the trees of snapshots: a change copies a few nodes of so many pairs.
@@ -50,9 +64,9 @@ func (o *outcome) differs(by change) { o.change = max(o.change, by) }
 func (o *outcome) any() bool { return o.change != changeNone || len(o.touched)+len(o.hosts) > 0 }
 
 // publish makes a snapshot of what changed, and returns it if programs are to be told.
-func (c *core) publish() *Snapshot {
+func (c *core) publish() (tell *Snapshot, n news) {
 	if c.shown == nil && c.rootErr == nil { // VIEW-20
-		return nil
+		return nil, news{}
 	}
 	c.compareResources()
 	c.compareHosts()
@@ -62,14 +76,14 @@ func (c *core) publish() *Snapshot {
 	}
 	switch c.out.change {
 	case changeNone:
-		return nil
+		return nil, news{}
 	case changeAttributes: // WARM-j
 		if c.out.merging.until.IsZero() {
 			c.out.merging.until = c.now.Add(c.config.merge)
 			c.alarm(c.config.merge, func() {})
 		}
 		if c.now.Before(c.out.merging.until) {
-			return nil
+			return nil, news{}
 		}
 		c.out.change = c.mergedChange()
 	case changeQuiet, changeLoud:
@@ -86,13 +100,13 @@ func (c *core) publish() *Snapshot {
 		s.Listener, s.Routes, s.VirtualHost, s.Scopes = c.shown.listener, c.shown.routes, c.shown.host, c.shown.scopes
 	}
 	s.clusters, s.resources = c.out.clusters.Copy(), c.out.resources.Copy()
-	tell := c.out.change == changeLoud
-	c.snapshot, c.out.change, c.out.merging = s, changeNone, merging{}
-	clear(c.out.hosts)
-	if tell {
-		return s
+	if c.out.change == changeLoud {
+		tell = s
 	}
-	return nil
+	n = c.out.news
+	c.snapshot, c.out.change, c.out.merging, c.out.news = s, changeNone, merging{}, news{}
+	clear(c.out.hosts)
+	return tell, n
 }
 
 // mergedChange is what the merged changes amount to: nothing that a program can tell, if the

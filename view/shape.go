@@ -365,6 +365,7 @@ func (c *core) accept(s *shape) {
 		old = &shape{}
 	}
 	c.next, c.shown, c.rootErr = nil, s, nil
+	c.out.news.hosts = true
 	if c.out.differs(changeQuiet); c.out.change < changeLoud && !s.same(old) {
 		c.out.differs(changeLoud)
 	}

@@ -92,6 +92,7 @@ type View struct {
 	wake    time.Time // when timer rings
 
 	demand *demand
+	calls  calls
 
 	startup map[string]bootstrap.Source // by type URL
 }
@@ -143,7 +144,7 @@ func newView(ctx context.Context, c *client.Client, root Root, config Config) (*
 	ch := make(chan struct{})
 	v.changed.Store(&ch)
 	v.sets = newSets(v)
-	v.demand = newDemand(v.config)
+	v.demand, v.calls.on = newDemand(v.config), map[slotKey]map[chan struct{}]bool{}
 	boot := c.Bootstrap()
 	v.startup = startupOf(boot)
 	own := map[string]bool{}
@@ -267,6 +268,7 @@ func (v *View) once() {
 	v.current.Store(v.core.snapshot)
 	v.rewind()
 	v.mu.Unlock()
+	v.calls.wake(e.news)
 
 	if refused := v.sets.watch(e.watch); len(refused) > 0 {
 		v.mu.Lock()
