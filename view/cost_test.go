@@ -114,6 +114,9 @@ func TestEventsCostWhatTheyChange(t *testing.T) {
 				d.quiet(fmt.Sprintf("vhost r/v%d h%d.org=c%d", i, i, i))
 				d.tell("cds", fmt.Sprint("c", i), "static:1.1.1.1")
 			}
+			for i := range n {
+				d.tell("rds", "r", "*=root", fmt.Sprintf("own%d.org=root", i), "vhds")
+			}
 		},
 		"the virtual hosts on demand": func(d *driver, n int) {
 			d.tell("cds", "root", "static:1.1.1.1")

@@ -17,8 +17,7 @@ type domains struct {
 	ignorePort                bool
 }
 
-// claim is a virtual host that has a domain. The first of a domain keeps it: those of VHDS by name, of rank 0, and
-// then those of the route configuration in order.
+// claim is a virtual host that has a domain. The first of a domain keeps it, by rank and by name.
 type claim struct {
 	rank int
 	host *hostRead
@@ -28,14 +27,17 @@ func (c claim) compare(o claim) int {
 	return cmp.Or(c.rank-o.rank, strings.Compare(c.host.host.GetName(), o.host.host.GetName()))
 }
 
-// newDomains has the virtual hosts of a route configuration.
-func newDomains(rc *routev3.RouteConfiguration) *domains {
-	d := &domains{
-		btree.NewMap[string, []claim](degree), btree.NewMap[string, []claim](degree), btree.NewMap[string, []claim](degree),
-		rc.GetIgnorePortInHostMatching(),
+func newDomains(ignorePort bool) *domains {
+	return &domains{
+		btree.NewMap[string, []claim](degree), btree.NewMap[string, []claim](degree), btree.NewMap[string, []claim](degree), ignorePort,
 	}
+}
+
+// domainsOf has the virtual hosts of a route configuration, in their order.
+func domainsOf(rc *routev3.RouteConfiguration) *domains {
+	d := newDomains(rc.GetIgnorePortInHostMatching())
 	for i, vh := range rc.GetVirtualHosts() {
-		d.enter(claim{1 + i, &hostRead{host: vh}}, true)
+		d.enter(claim{i, &hostRead{host: vh}}, true)
 	}
 	return d
 }
@@ -83,27 +85,36 @@ func (d *domains) kind(domain string) (tree *btree.Map[string, []claim], affix s
 	}
 }
 
+// match says how well a domain matches: kinds of domains have more than the longest of the kinds below.
+type match int
+
+const (
+	matchPrefix match = 1 << 20
+	matchSuffix match = 2 << 20
+	matchExact  match = 3 << 20
+)
+
 // VIEW-60: find looks for exact domains, suffixes, prefixes, and any; of a kind the longest. It is nil if there is none.
-func (d *domains) find(host string) *hostRead {
+func (d *domains) find(host string) (*hostRead, match) {
 	if d.ignorePort {
 		host = route.WithoutPort(host)
 	}
 	host = strings.ToLower(host)
 	if h := first(d.exact, host); h != nil {
-		return h
+		return h, matchExact
 	}
 	// An asterisk stands for at least one character.
 	for i := 1; i < len(host) && d.suffixes.Len() > 0; i++ {
 		if h := first(d.suffixes, host[i:]); h != nil {
-			return h
+			return h, matchSuffix - match(i)
 		}
 	}
 	for i := len(host) - 1; i > 0 && d.prefixes.Len() > 0; i-- {
 		if h := first(d.prefixes, host[:i]); h != nil {
-			return h
+			return h, matchPrefix + match(i)
 		}
 	}
-	return first(d.prefixes, "")
+	return first(d.prefixes, ""), 0
 }
 
 func first(tree *btree.Map[string, []claim], domain string) *hostRead {
@@ -115,7 +126,7 @@ func first(tree *btree.Map[string, []claim], domain string) *hostRead {
 
 // matchHost chooses the virtual host of a host name, or nil.
 func matchHost(rc *routev3.RouteConfiguration, host string) *routev3.VirtualHost {
-	if h := newDomains(rc).find(host); h != nil {
+	if h, _ := domainsOf(rc).find(host); h != nil {
 		return h.host
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"github.com/tidwall/btree"
 
@@ -47,12 +48,12 @@ func (c *core) readAsked(vh *routev3.VirtualHost, host string, ignorePort bool) 
 	return h
 }
 
-// hosts are the virtual hosts of VHDS of one message of a route configuration: those that the server sends to a
+// hosts are the virtual hosts of VHDS of a route configuration, as long as it has them from one source: those that the server sends to a
 // wildcard, and those on demand. Neither they nor what they name holds anything back, so they are no part of a
 // shape: they come and go one by one, as clusters do.
 type hosts struct {
 	routes *resourcePart
-	rc     *routev3.RouteConfiguration
+	source *corev3.ConfigSource
 	all    *resourcePart // what the server sends by itself
 	shapes int           // that lead to them
 	shown  int           // of them published
@@ -74,7 +75,7 @@ const (
 type hostTable struct {
 	found   *btree.Map[string, *hostRead] // by name
 	missing *btree.Map[string, bool]      // by host name (VHDS-3)
-	domains *domains                      // those of the route configuration too
+	domains *domains
 }
 
 // asker wants the virtual host of a host name.
@@ -84,24 +85,26 @@ type asker struct {
 }
 
 // draftHosts finds the virtual hosts of VHDS of a route configuration.
-func (c *core) draftHosts(s *shape, rc *RouteConfig, p *resourcePart, read *routesRead) {
+func (c *core) draftHosts(s *shape, rc *RouteConfig, p *resourcePart) {
 	if rc.Message.GetVhds() == nil || c.root.Host != "" {
 		return
 	}
-	all := c.resource(c.feedOf(vhdsKind, rc.Message.GetVhds().GetConfigSource(), true, p.feed), "*")
+	source, ignorePort := rc.Message.GetVhds().GetConfigSource(), rc.Message.GetIgnorePortInHostMatching()
+	all := c.resource(c.feedOf(vhdsKind, source, true, p.feed), "*")
 	if all == nil {
 		s.lack = tooMany(c.config.maxNames)
 		return
 	}
 	s.needs = append(s.needs, need{part: all, Need: Optional})
-	h := read.hosts
-	if h == nil || h.shapes == 0 {
+	var h *hosts
+	if i := slices.IndexFunc(p.vhds, func(h *hosts) bool { return h.all == all && h.domains.ignorePort == ignorePort }); i >= 0 {
+		h = p.vhds[i]
+	} else {
 		h = &hosts{
-			routes: p, rc: rc.Message, all: all,
+			routes: p, source: source, all: all,
 			asked: map[string]*resourcePart{}, given: map[string]*hostRead{}, differ: map[string]bool{},
-			hostTable: hostTable{btree.NewMap[string, *hostRead](degree), btree.NewMap[string, bool](degree), newDomains(rc.Message)},
+			hostTable: hostTable{btree.NewMap[string, *hostRead](degree), btree.NewMap[string, bool](degree), newDomains(ignorePort)},
 		}
-		read.hosts = h
 	}
 	rc.unserved, rc.vhds = join(all.err, c.lackOf(h)), h.view()
 }
@@ -121,7 +124,8 @@ func (s *shape) hosts() iter.Seq[*hosts] {
 func (c *core) leadTo(h *hosts, by int) {
 	switch h.shapes += by; {
 	case h.shapes == 0:
-		c.vhds = slices.DeleteFunc(c.vhds, func(o *hosts) bool { return o == h })
+		ended := func(o *hosts) bool { return o == h }
+		c.vhds, h.routes.vhds = slices.DeleteFunc(c.vhds, ended), slices.DeleteFunc(h.routes.vhds, ended)
 		for host := range h.asked {
 			c.unask(h, host)
 		}
@@ -129,7 +133,7 @@ func (c *core) leadTo(h *hosts, by int) {
 			c.give(h, giver, nil)
 		}
 	case h.shapes == by:
-		c.vhds = append(c.vhds, h)
+		c.vhds, h.routes.vhds = append(c.vhds, h), append(h.routes.vhds, h)
 		h.all.members.Scan(func(name string, m *resourceValue) bool {
 			c.takeHost(h, name, m)
 			return true
@@ -157,7 +161,7 @@ func (c *core) showHosts(h *hosts, by int) {
 
 // ask asks for the virtual host of a host name.
 func (c *core) ask(h *hosts, host string) {
-	f := c.feedOf(vhdsKind, h.rc.GetVhds().GetConfigSource(), false, h.routes.feed)
+	f := c.feedOf(vhdsKind, h.source, false, h.routes.feed)
 	full := h.routes.name + "/" + host // OD-e: spelled as it was asked for
 	p := c.resource(f, full)           // VHDS-2: the host is an alias of the resource that answers
 	if h.asked[host] = p; p == nil {
@@ -189,7 +193,7 @@ func (c *core) answer(h *hosts, host string, p *resourcePart) {
 	case !ok:
 		read = nil
 	case read == nil || read.host != vh:
-		read = c.readAsked(vh, host, h.rc.GetIgnorePortInHostMatching())
+		read = c.readAsked(vh, host, h.domains.ignorePort)
 	}
 	c.give(h, byHost+host, read)
 	c.miss(h, host, read != nil && read.fails || read == nil && !p.state.open()) // VHDS-3

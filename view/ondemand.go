@@ -263,12 +263,16 @@ type finder struct {
 	domains *domains
 }
 
+// find finds a virtual host. Those of VHDS come before others with as good a domain.
 func (rc *RouteConfig) find(host string) *hostRead {
+	rc.finder.once.Do(func() { rc.finder.domains = domainsOf(rc.Message) })
+	own, match := rc.finder.domains.find(host)
 	if rc.vhds != nil {
-		return rc.vhds.domains.find(host)
+		if h, m := rc.vhds.domains.find(host); h != nil && (own == nil || m >= match) {
+			return h
+		}
 	}
-	rc.finder.once.Do(func() { rc.finder.domains = newDomains(rc.Message) })
-	return rc.finder.domains.find(host)
+	return own
 }
 
 // unknown are the clusters of a virtual host that are waited for.

@@ -114,6 +114,7 @@ type resourcePart struct {
 	assigned map[*endpointsPart]int             // whose localities it is
 	hosts    map[*hostRead]*hosts               // virtual hosts of VHDS that lead to it
 	asked    []asker                            // for it as a virtual host on demand
+	vhds     []*hosts                           // of VHDS, of routes to which shapes lead
 	members  *btree.Map[string, *resourceValue] // of a collection; never nil there
 	entry    *Resource                          // in snapshots; nil if it is not shown there
 }

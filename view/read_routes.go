@@ -69,7 +69,6 @@ type routesRead struct {
 	needs []Dependency
 	err   error // it cannot be used
 	note  error
-	hosts *hosts // of VHDS; nil if there are none, or none yet
 }
 
 // readRoutes reads a route configuration, with a host only the virtual host that it chooses.

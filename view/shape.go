@@ -207,7 +207,7 @@ func (c *core) draftRoutes(s *shape, p *resourcePart) {
 		read = readRoutes(rc.Message, c.root.Host, c.hooks)
 		p.read = read
 	}
-	c.draftHosts(s, rc, p, read)
+	c.draftHosts(s, rc, p)
 	c.draftRead(s, rc, p, read)
 }
 

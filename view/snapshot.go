@@ -227,7 +227,7 @@ type RouteConfig struct {
 
 	unserved error     // why virtual hosts on demand cannot be had, or not all
 	vhds     *hostView // nil if there are none
-	finder   *finder   // of the virtual hosts, where there are none on demand; copies share it
+	finder   *finder   // of its own virtual hosts; copies share it
 }
 
 // OnDemand are the virtual hosts of VHDS, by name: those that the server sends by itself, and those
