@@ -241,7 +241,7 @@ func (c *cache) release(sub *subscription) {
 // server then has to confirm it, if it was requested by name or came from another server: most servers do not
 // count a structured name to the wildcard.
 func (c *cache) giveToStar(sub *subscription) bool {
-	if sub.of == c.star || sub.isCollection() || !c.star.lives() || !c.star.hears(sub) || !sub.spokenOf() {
+	if !c.star.lives() || !c.star.hears(sub) || !sub.spokenOf() {
 		return false
 	}
 	asked := sub.subscribed || sub.of.self != nil && sub.of.self.subscribed

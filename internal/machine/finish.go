@@ -102,7 +102,6 @@ func (r *reader) absent() (all []statement) {
 // the timers of names beside a wildcard ([Machine.timeAfterFirst]).
 func (resp *response) leftOut(sub *subscription) statementKind {
 	l := resp.link
-	subscribed := l.hasLeft(sub)
 	switch {
 	case resp.omits(sub) && sub.foreign():
 		return statesDoubt
@@ -112,9 +111,9 @@ func (resp *response) leftOut(sub *subscription) statementKind {
 			// SOTW-7: what is missing is deleted.
 			return statesAbsent
 		}
-	case l.stream.FullState && (sub.status == StatusRequested || sub.overshadowed()) && subscribed:
+	case l.stream.FullState && (sub.status == StatusRequested || sub.overshadowed()) && l.hasLeft(sub):
 		return statesAbsent
-	case sub.status == StatusDoesNotExist && subscribed && sub.foreign():
+	case sub.status == StatusDoesNotExist && l.hasLeft(sub) && sub.foreign():
 		return statesAgree
 	}
 	return statesNothing

@@ -1,8 +1,6 @@
 package machine
 
 import (
-	"slices"
-
 	"github.com/xdswatch/xdswatch/internal/wire"
 )
 
@@ -58,13 +56,9 @@ func (l *link) flushNames() (added []*subscription, removed []wire.NameChange) {
 
 // subscribe marks subscriptions as named by the message being composed.
 func (l *link) subscribe(subs []*subscription) {
-	l.message.fresh = slices.Grow(l.message.fresh, len(subs))
+	l.message.fresh = append(l.message.fresh, subs...)
 	for _, sub := range subs {
-		owned := l.owns(sub)
-		if !owned || !sub.subscribed || sub.timer == 0 {
-			l.message.fresh = append(l.message.fresh, sub)
-		}
-		sub.subscribed = sub.subscribed || owned
+		sub.subscribed = sub.subscribed || l.owns(sub)
 	}
 }
 

@@ -59,7 +59,7 @@ type onStream struct {
 
 // message is a request that the writer has, until it has left.
 type message struct {
-	fresh    []*subscription // that it names and whose timers do not run; the wildcard too, if it begins that
+	fresh    []*subscription // that it names and the request before did not; the wildcard too, if it begins that
 	names    map[string]bool // of the same; made when one is looked for first
 	since    serial          // of the newest response when it was composed
 	answered bool            // a response came since, which may answer it
@@ -222,7 +222,7 @@ func (l *link) hasLeft(sub *subscription) bool {
 	return sub.subscribed && (!l.message.asksFor(sub) || l.message.answered && sub.isCollection())
 }
 
-// asksFor says whether a subscription is among those that a message names and whose timers do not run.
+// asksFor says whether a subscription is among those that a message names anew.
 func (msg *message) asksFor(sub *subscription) bool {
 	if len(msg.fresh) == 0 {
 		return false

@@ -29,7 +29,7 @@ type quirk interface {
 	limit() int
 	// requested: a request went to the writer.
 	requested(now time.Time, l *link, what debt, size int)
-	// written: it has left. The subscriptions are those that it names and whose timers do not run.
+	// written: it has left. The subscriptions are those that it names anew.
 	written(m *Machine, now time.Time, l *link, first bool, fresh []*subscription)
 	// vouches says that the server's silence counts as a response.
 	vouches() bool
