@@ -27,12 +27,9 @@ func (k *Keeper) load() {
 	if len(loads) == 0 {
 		return
 	}
-	saved := k.save() // LKG-5: what was removed a moment ago is not loaded
+	k.save() // LKG-5: what was removed a moment ago is not loaded
 	for _, l := range loads {
-		ld := loading{Keeper: k, Load: l, gone: func(string) bool { return false }}
-		if !saved {
-			ld.gone = k.removed(key{l.Source, l.TypeURL})
-		}
+		ld := loading{Keeper: k, Load: l, gone: k.removed(key{l.Source, l.TypeURL})}
 		ld.run()
 	}
 }
@@ -49,7 +46,7 @@ type loading struct {
 	*Keeper
 	*machine.Load
 
-	gone    func(name string) bool // since it was saved
+	gone    func(name string) bool // it was removed, and the store could not save that or not yet
 	now     time.Time
 	servers map[string]int // of the source, by URI
 	part    []machine.Kept

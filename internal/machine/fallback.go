@@ -171,7 +171,7 @@ func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 		}
 		l := sub.link()
 		sub.seen, sub.nameOnStream = 0, nameOnStream{subscribed: l != nil && l.named(sub)}
-		if !sub.lives() { // SOTW-6: what the server was told of stays until it is told otherwise
+		if !sub.subscribed { // SOTW-6: what the server was told of stays until it is told otherwise
 			c.dropIfUnwanted(sub)
 		}
 		if sub.gone || sub.isCollection() || l == nil || sub.of.source != src {

@@ -34,7 +34,7 @@ func (l *link) flushNames() (added []*subscription, removed []wire.NameChange) {
 			if sub.subscribed || c.Had {
 				removed = append(removed, c)
 			}
-			if sub.held() {
+			if sub.exists() && !sub.foreign() && !sub.keptDeleted() {
 				for _, q := range l.stream.quirks {
 					q.unsubscribed(l, name)
 				}

@@ -18,7 +18,7 @@ type quirk interface {
 	passed(l *link, r *wire.Resource, name []byte)
 	// takesBack says that a name has to be unsubscribed before it is subscribed to. It is asked once.
 	takesBack(l *link, name string) bool
-	// unsubscribed: the message being composed unsubscribes a name of which a value is held.
+	// unsubscribed: the message being composed unsubscribes a name of which the server has sent a value.
 	unsubscribed(l *link, name []byte)
 	// answering: a response was worked on, and its answer is owed; with detail it is a NACK.
 	answering(m *Machine, now time.Time, resp *response, detail *wire.Status)

@@ -59,12 +59,6 @@ func (q *hushes) written(m *Machine, now time.Time, l *link, first bool, fresh [
 	if first || !l.mightMissNames() && len(q.left[l]) == 0 {
 		return
 	}
-	fresh = slices.DeleteFunc(slices.Clone(fresh), func(sub *subscription) bool {
-		return !q.left.take(l, sub.onWire()) && !l.mightMissNames() || !l.unknown(sub)
-	})
-	if len(fresh) == 0 {
-		return
-	}
 	u := q.of.on(l)
 	u.link = l
 	if len(u.names) > 64+2*l.watched { // most may be over; those at the front alone go by themselves
@@ -72,7 +66,9 @@ func (q *hushes) written(m *Machine, now time.Time, l *link, first bool, fresh [
 	}
 	at := l.stream.clock.at(now) + m.hush(l.stream)
 	for _, sub := range fresh {
-		u.names = append(u.names, addedName{sub, at})
+		if back := q.left.take(l, sub.onWire()); (back || l.mightMissNames()) && l.unknown(sub) {
+			u.names = append(u.names, addedName{sub, at})
+		}
 	}
 	u.wake(m, now)
 }
@@ -122,8 +118,17 @@ func (u *unheard) ring(m *Machine, now time.Time) {
 	}
 	s := u.link.stream
 	if at := s.clock.at(now); len(u.names) > 0 && u.when(m) <= at {
-		// S-30: the name is requested on a new stream.
-		if u.names[0].sub.wanted() {
+		wait := s.restarts.until.Sub(now)
+		switch {
+		case !u.names[0].sub.wanted():
+		case s.Delta && wait > 0: // a program may drop names and want them again for ever
+			m.setAlarm(now, s, u, wait)
+			return
+		case s.Delta:
+			m.restartPaced(now, s)
+			return
+		default:
+			// S-30: the name is requested on a new stream.
 			m.restart(now, s)
 			return
 		}

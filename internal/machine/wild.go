@@ -94,7 +94,7 @@ func (l *link) placeBeside(subs []*subscription) {
 	}
 }
 
-// What is waited for between two streams that are begun anew for a wildcard. The wait doubles, and is
+// What is waited for between two streams that are begun anew for a wildcard, or in delta for a name. The wait doubles, and is
 // over with a stream that stood for longer than the longest.
 const (
 	restartFirst = time.Second
@@ -127,10 +127,15 @@ func (m *Machine) restartOutdated(now time.Time, l *link) bool {
 		s.again = sooner(s.again, at)
 		return false
 	}
+	m.restartPaced(now, s)
+	return true
+}
+
+// restartPaced begins a stream anew, and notes until when it is not begun anew again.
+func (m *Machine) restartPaced(now time.Time, s *stream) {
 	if now.Sub(s.restarts.until) > restartMost {
 		s.restarts = pauses{} // the stream stood for long
 	}
 	s.restarts.begin(now, restartFirst, restartMost)
 	m.restart(now, s)
-	return true
 }
