@@ -264,7 +264,11 @@ func (c *core) place(p *clusterPart) {
 	in := p.named() != 0 || p.holds > 0 || p.reached&reachTree != 0
 	if in != p.inTree {
 		p.inTree = in
-		c.out.differs(changeLoud)
+		if c.snapshot == nil {
+			c.out.differs(changeLoud)
+		} else {
+			c.out.moved[p.name] = true
+		}
 		if !in {
 			c.out.clusters.Delete(p.name) // it enters with its next entry
 		}

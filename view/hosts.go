@@ -48,9 +48,9 @@ func (c *core) readAsked(vh *routev3.VirtualHost, host string, ignorePort bool) 
 	return h
 }
 
-// hosts are the virtual hosts of VHDS of a route configuration, as long as it has them from one source: those that the server sends to a
-// wildcard, and those on demand. Neither they nor what they name holds anything back, so they are no part of a
-// shape: they come and go one by one, as clusters do.
+// hosts are the virtual hosts of VHDS of one route configuration, from one config source: those of a wildcard, and
+// those on demand. Neither they nor what they name holds anything back, so no shape has them: each comes and goes by
+// itself, as clusters do.
 type hosts struct {
 	routes *resourcePart
 	source *corev3.ConfigSource
@@ -197,7 +197,6 @@ func (c *core) answer(h *hosts, host string, p *resourcePart) {
 	}
 	c.give(h, byHost+host, read)
 	c.miss(h, host, read != nil && read.fails || read == nil && !p.state.open()) // VHDS-3
-	c.out.news.add(slotKey{true, host})
 }
 
 func (c *core) miss(h *hosts, host string, missing bool) {
@@ -209,12 +208,18 @@ func (c *core) miss(h *hosts, host string, missing bool) {
 	} else {
 		h.missing.Delete(host)
 	}
-	c.differHost(h, host)
+	c.differHost(h, host, host)
 }
 
-func (c *core) differHost(h *hosts, key string) {
-	if h.differ[key] = true; h.shown > 0 {
-		c.out.hosts[h] = true
+// differHost has a name, or a host name, compared, and who asks for a host of some domains look again. Of virtual
+// hosts that come into the snapshot later all is new.
+func (c *core) differHost(h *hosts, key string, domains ...string) {
+	if h.shown > 0 {
+		h.differ[key], c.out.hosts[h] = true, true
+		for _, domain := range domains {
+			c.out.news.add(hostKey(domain))
+			c.out.news.hosts = c.out.news.hosts || strings.Contains(domain, "*")
+		}
 	}
 }
 
@@ -232,7 +237,6 @@ func (c *core) takeHost(h *hosts, name string, m *resourceValue) {
 	if name[:max(strings.LastIndexByte(name, '/'), 0)] != h.routes.name {
 		return
 	}
-	c.out.news.hosts = true
 	var vh *routev3.VirtualHost
 	if m != nil {
 		vh, _ = m.message.(*routev3.VirtualHost)
@@ -270,11 +274,11 @@ func (c *core) give(h *hosts, giver string, vh *hostRead) {
 // choose finds the virtual host of a name.
 func (c *core) choose(h *hosts, name string) {
 	var now *hostRead
-	h.named.Ascend(name+"\x00", func(_ string, vh *hostRead) bool {
+	h.named.Ascend(name+"\x00", func(key string, vh *hostRead) bool {
 		if vh.host.GetName() == name {
 			now = vh
 		}
-		return false
+		return now == nil && strings.HasPrefix(key, name+"\x00") // a name may have a zero byte
 	})
 	old, _ := h.found.Get(name)
 	if now == old {
@@ -288,11 +292,12 @@ func (c *core) choose(h *hosts, name string) {
 	if old != nil {
 		h.domains.enter(claim{0, old}, false)
 		c.followNamed(h, old, false)
+		c.differHost(h, name, old.host.GetDomains()...)
 	}
 	if now != nil {
 		h.domains.enter(claim{0, now}, true)
+		c.differHost(h, name, now.host.GetDomains()...)
 	}
-	c.differHost(h, name)
 }
 
 // followNamed has what a virtual host names be watched, found anew if it was already; or not any more.
@@ -383,8 +388,11 @@ func (p *clusterPart) named() refs {
 
 // refollow is for virtual hosts below which resources name others now.
 func (c *core) refollow() {
-	for vh, h := range c.due.refollow {
-		delete(c.due.refollow, vh)
+	all := c.due.refollow
+	c.due.refollow = map[*hostRead]*hosts{}
+	byName := func(a, b *hostRead) int { return strings.Compare(a.host.GetName(), b.host.GetName()) }
+	for _, vh := range slices.SortedFunc(maps.Keys(all), byName) { // there may be room for some
+		h := all[vh]
 		if now, _ := h.found.Get(vh.host.GetName()); now == vh {
 			c.followNamed(h, vh, true)
 		}

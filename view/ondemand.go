@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/internal/ondemand"
+	"github.com/xdswatch/xdswatch/view/route"
 )
 
 // OD-b: missFor is how long a cluster that does not exist counts as known, however often it is
@@ -26,6 +28,9 @@ type slotKey struct {
 	host bool
 	name string
 }
+
+// hostKey is what is waited for under a host name, or a domain: without a port, whatever a route configuration says.
+func hostKey(host string) slotKey { return slotKey{true, strings.ToLower(route.WithoutPort(host))} }
 
 func newDemand(c Config) *demand {
 	return ondemand.New[slotKey](ondemand.Config[func()]{
@@ -199,7 +204,7 @@ func (v *View) awaitHost(ctx context.Context, host string) (found *routev3.Virtu
 	var lack error
 	key := slotKey{true, host}
 	err = v.wait(ctx, key, func(s *Snapshot) (bool, []slotKey) {
-		on := []slotKey{key}
+		on := []slotKey{hostKey(host)}
 		if s == nil || s.Err != nil {
 			return false, on
 		}

@@ -29,6 +29,7 @@ type outcome struct {
 	clusters  *btree.Map[string, *Cluster]
 	resources *btree.Map[string, *Resource]
 	touched   map[string]bool // keys of resources that may differ
+	moved     map[string]bool // names of clusters that came or went
 	hosts     map[*hosts]bool // of the published shape that may differ
 	change    change
 	merging   merging
@@ -54,20 +55,23 @@ const degree = 16
 func newOutcome() outcome {
 	return outcome{
 		clusters: btree.NewMap[string, *Cluster](degree), resources: btree.NewMap[string, *Resource](degree), touched: map[string]bool{},
-		hosts: map[*hosts]bool{},
+		moved: map[string]bool{}, hosts: map[*hosts]bool{},
 	}
 }
 
 func (o *outcome) differs(by change) { o.change = max(o.change, by) }
 
 // any says whether a step may make a snapshot.
-func (o *outcome) any() bool { return o.change != changeNone || len(o.touched)+len(o.hosts) > 0 }
+func (o *outcome) any() bool {
+	return o.change != changeNone || len(o.touched)+len(o.moved)+len(o.hosts) > 0
+}
 
 // publish makes a snapshot of what changed, and returns it if programs are to be told.
 func (c *core) publish() (tell *Snapshot, n news) {
 	if c.shown == nil && c.rootErr == nil { // VIEW-20
 		return nil, news{}
 	}
+	c.compareMoved()
 	c.compareResources()
 	c.compareHosts()
 	complete := len(c.open) == 0 && c.warming == 0 && (c.next == nil || c.rootErr != nil)
@@ -129,6 +133,17 @@ func (c *core) setResource(key string, e *Resource) {
 		c.out.resources.Set(key, e)
 	}
 	c.out.touched[key] = true
+}
+
+// compareMoved says how much the clusters that came or went differ from those of the newest snapshot (VIEW-4).
+func (c *core) compareMoved() {
+	for name := range c.out.moved {
+		delete(c.out.moved, name)
+		now, _ := c.out.clusters.Get(name)
+		if was := c.snapshot.Cluster(name); now != was && (now == nil || was == nil || !now.same(was)) {
+			c.out.differs(changeLoud)
+		}
+	}
 }
 
 // compareResources says how much the resources differ from those of the newest snapshot (VIEW-4).

@@ -93,9 +93,14 @@ func (p *resourcePart) drop(c *core, s partState) {
 	p.message, p.read, p.origin, p.deleted, p.ambient = nil, nil, Origin{}, time.Time{}, nil
 }
 
+// ofShape says whether a shape needs a resource.
+func (p *resourcePart) ofShape() bool {
+	return p.users > len(p.clusters)+len(p.assigned)+len(p.hosts)+len(p.asked)
+}
+
 // changed has what is made of a resource be made anew.
 func (p *resourcePart) changed(c *core) {
-	if p == c.rootPart || p.users > len(p.clusters)+len(p.assigned)+len(p.hosts)+len(p.asked) {
+	if p == c.rootPart || p.ofShape() {
 		c.due.stale = true
 	}
 	for _, a := range p.asked {

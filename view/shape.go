@@ -109,7 +109,7 @@ func (c *core) draftListener(s *shape) {
 	}
 	s.listener = &Listener{Origin: p.origin, Name: p.name, Message: l, Note: join(p.ambient, read.note)}
 	s.names = slices.Clone(read.names)
-	c.draftNeeds(s, read.needs, p.feed, Essential)
+	c.draftNeeds(s, read.needs, p.feed)
 	for i := range read.routes {
 		c.draftRouteRef(s, &read.routes[i])
 	}
@@ -238,15 +238,15 @@ func (c *core) draftRead(s *shape, rc *RouteConfig, p *resourcePart, read *route
 		by = p.feed
 	}
 	s.addRoutes(rc, p)
-	c.draftNeeds(s, read.needs, by, Essential)
+	c.draftNeeds(s, read.needs, by)
 }
 
 // draftNeeds adds what hooks found.
-func (c *core) draftNeeds(s *shape, all []Dependency, by *feed, most Need) {
+func (c *core) draftNeeds(s *shape, all []Dependency, by *feed) {
 	if len(all) == 0 {
 		return
 	}
-	needs, clusters, cramped := c.needsOf(all, by, most)
+	needs, clusters, cramped := c.needsOf(all, by, Essential)
 	s.needs, s.names = append(s.needs, needs...), append(s.names, clusters...)
 	for _, d := range cramped {
 		if s.lack = tooMany(c.config.maxNames); d.Need == Essential {

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 )
 
 // Waiting is a resource that is waited for.
@@ -82,26 +80,13 @@ func (c *core) waitingFor(key slotKey) []Waiting {
 
 // followHost follows what is asked for a host name.
 func (c *core) followHost(host string, add func(anyPart), follow func(cluster string)) {
-	for _, f := range c.feeds {
-		if f.kind != vhdsKind || f.collection {
-			continue
+	for _, h := range c.vhds {
+		if p := h.asked[host]; p != nil {
+			add(p)
 		}
-		for _, s := range []*shape{c.shown, c.next} {
-			if s == nil {
-				continue
-			}
-			for _, rc := range s.routes {
-				p := f.resources[rc.Name+"/"+host]
-				if p == nil {
-					continue
-				}
-				add(p)
-				var r routesRead
-				vh, _ := p.message.(*routev3.VirtualHost)
-				r.virtualHost(vh)
-				for _, n := range r.names {
-					follow(n.name)
-				}
+		if vh := h.given[byHost+host]; vh != nil {
+			for _, n := range vh.names {
+				follow(n.name)
 			}
 		}
 	}
@@ -151,7 +136,7 @@ func (c *core) blocks(p anyPart) bool {
 			}
 		}
 	case *resourcePart:
-		if p == c.rootPart || p.blocking > 0 && p.users > len(p.clusters)+len(p.assigned) {
+		if p == c.rootPart || p.blocking > 0 && p.ofShape() {
 			return true
 		}
 		for u := range p.clusters {
