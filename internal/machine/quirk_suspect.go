@@ -103,7 +103,13 @@ func (q *suspects) ended(m *Machine, now time.Time, end *ending) {
 	for _, l := range q.stream.order {
 		it := q.of.on(l)
 		// S-32: a type that was answered is not held back for one name that ends the stream.
-		if !l.requested || it.cleared || now.Sub(it.firstAt) >= suspectFor {
+		switch {
+		case !l.requested || it.cleared:
+			continue
+		case now.Sub(it.firstAt) >= suspectFor:
+			if it.hold == (pauses{}) {
+				it.doubts = 0 // the stream outlived its request, so connections that are cut now and then condemn no type
+			}
 			continue
 		}
 		alone = last == nil
