@@ -1,6 +1,6 @@
 // Package inlinekeys says whether an encoded resource may be written to disk: whether it holds a
-// Secret, a key or another credential in its own bytes, at any depth and inside any Any. What it
-// cannot look into it does not let through. It walks over the wire form, along the fields that can
+// Secret, a key or another credential in its own bytes, at any depth and inside any Any. An Any that it
+// cannot look into it does not let through, nor a credential with a field that it does not know. It walks over the wire form, along the fields that can
 // lead to such content, and allocates nothing for a message whose type it has seen.
 package inlinekeys
 

@@ -118,6 +118,7 @@ func (u *unheard) ring(m *Machine, now time.Time) {
 	}
 	s := u.link.stream
 	if at := s.clock.at(now); len(u.names) > 0 && u.when(m) <= at {
+		// S-30: the name is requested on a new stream.
 		wait := s.restarts.until.Sub(now)
 		switch {
 		case !u.names[0].sub.wanted():
@@ -128,7 +129,6 @@ func (u *unheard) ring(m *Machine, now time.Time) {
 			m.restartPaced(now, s)
 			return
 		default:
-			// S-30: the name is requested on a new stream.
 			m.restart(now, s)
 			return
 		}
