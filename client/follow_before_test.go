@@ -5,8 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/xdswatch/xdswatch/client"
 	"github.com/xdswatch/xdswatch/resource/cds"
+	"github.com/xdswatch/xdswatch/testutil"
 )
 
 // A value that was told before a redirect came stays good until what takes its place has answered, as one
@@ -61,5 +64,34 @@ func TestFetchTimeoutAfterValue(t *testing.T) {
 		w.since(rec)
 		time.Sleep(10 * time.Second)
 		w.since(rec, "does not exist a/x timeout via b/y")
+	})
+}
+
+// So does the value of a wildcard's member. A watch that begins after the redirect was told of none.
+// spec: REDIR-2 ERR-2
+func TestMemberBeforeRedirect(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		say := func(st *testutil.Stream, version string, r proto.Message) {
+			members := testutil.Delta(cds.Type.TypeURL(), version, nil)
+			members.Resources = append(members.Resources, testutil.Wrapped(at("a", "x"), version, r))
+			w.send(st, members)
+		}
+		_, rec := w.all("*")
+		st := w.accept()
+		say(st, "1", cluster("x", "1"))
+		w.since(rec, "updated a/x 1", "synced *")
+		w.b.down()
+		say(st, "2", redirect(at("b", "y")))
+		time.Sleep(5 * time.Second)
+		w.since(rec, "ambient error a/x connection")
+		_, late := w.all("*")
+		w.since(late, "failed a/x connection via b/y", "synced *")
+		say(st, "3", cluster("x", "3"))
+		w.since(rec, "updated a/x 3")
+		w.since(late, "updated a/x 3")
+		say(st, "4", redirect(at("b", "y")))
+		time.Sleep(5 * time.Second)
+		w.since(rec, "ambient error a/x connection")
+		w.since(late, "ambient error a/x connection")
 	})
 }

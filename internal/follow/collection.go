@@ -63,7 +63,11 @@ func (c *collection) take(n *machine.Notice) (taken, wantsFlush bool) {
 		switch {
 		case Redirects(n):
 			m = c.enlist(n.Name)
-			m.init(c.Tree, n.Name, nil, c.watch, m)
+			if m.init(c.Tree, n.Name, nil, c.watch, m); n.Replaces {
+				m.held()
+				m.last = machine.NoticeUpdated
+				c.open--
+			}
 		case n.Name == c.name && n.Kind == machine.NoticeSynced && c.open > 0:
 			c.whole, c.waits = &Told{Notice: *n, Type: c.typeURL}, true
 			return true, false

@@ -150,8 +150,7 @@ func One(h Host, typeURL, asked string, at *xdstp.Locator, w *machine.Watch, s S
 
 // Holds is for a tree that is made after the program was told a value: that stays good, as one that the tree tells.
 func (t *Tree) Holds() {
-	n := t.first
-	n.said, n.by, n.holds = &News{Kind: machine.NoticeUpdated, Server: n.root.server}, n.root, true
+	t.first.held()
 }
 
 // Sink is who hears the notices of the watch that the tree was made for, unless that is of a wildcard or a glob.

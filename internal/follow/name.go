@@ -36,6 +36,11 @@ func (n *Name) init(t *Tree, asked string, at *xdstp.Locator, w *machine.Watch, 
 	n.root = &node{name: n, at: at, watch: w, server: t.host.First(w)}
 }
 
+// held notes that the program was told a value before.
+func (n *Name) held() {
+	n.said, n.by, n.holds = &News{Kind: machine.NoticeUpdated, Server: n.root.server}, n.root, true
+}
+
 // isDirectory says whether it is that of a list collection.
 func (n *Name) isDirectory() bool {
 	_, ok := n.sink.(*collection)

@@ -153,6 +153,8 @@ type Notice struct {
 	Trouble bool
 	Ignored bool // of NoticeResponse: it is of a type that was not requested
 	Stale   bool // what is held is from the store, and no server has spoken of it since
+	// Replaces is of NoticeUpdated with a locator: All were told of a value before, which is not taken back.
+	Replaces bool
 
 	Server    int
 	TypeURL   string

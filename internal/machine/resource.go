@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// accept makes a payload the held value; as is the name under which the server gave it.
-func (m *Machine) accept(now time.Time, sub *subscription, raw []byte, value any, version string, as given) {
+// accept makes a payload the held value, and begins the notice of it; as is the name under which the server gave it.
+func (m *Machine) accept(now time.Time, sub *subscription, raw []byte, version string, as given) *Notice {
 	m.returned(sub)
 	if sub.switchesAlias() && !sub.byAlias() { // ALIAS-2: what is an alias from now on leaves its collection
 		n := m.noticeTo(sub, NoticeDoesNotExist, nil, sub.covering())
@@ -26,8 +26,8 @@ func (m *Machine) accept(now time.Time, sub *subscription, raw []byte, value any
 	sub.setRenewed(false)
 	sub.arrived()
 	n := m.noticeTo(sub, NoticeUpdated, sub.handOut(), sub.audience())
-	n.Value, n.Raw, n.Attributes = value, raw, sub.attributes()
-	m.remindOfTrouble(sub)
+	n.Raw, n.Attributes = raw, sub.attributes()
+	return n
 }
 
 // returned tells the operator that a resource is back whose deletion was ignored.

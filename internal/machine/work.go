@@ -167,12 +167,15 @@ func (m *Machine) commitEntry(now time.Time, resp *response, it *Item, sub *subs
 		m.noteAbsent(sub, ReasonRemoved)
 		return
 	}
+	replaces := it.Locator && sub.held() && !sub.locator
 	sub.locator, sub.selfNamed = it.Locator, !as.alias && len(entry.Name) == 0
 	if r.sameFor(it, sub) {
 		sub.hold(it.Raw, as) // so that the same bytes are known at once next time
 		m.confirm(sub, version)
 	} else {
-		m.accept(now, sub, it.Raw, r.Value, version, as)
+		n := m.accept(now, sub, it.Raw, version, as)
+		n.Value, n.Replaces = r.Value, replaces && !slices.ContainsFunc(n.All, (*Watch).catchingUp)
+		m.remindOfTrouble(sub)
 	}
 	sub.setFlaws(r.Flaws)
 	m.receivedTTL(now, sub, entry)
