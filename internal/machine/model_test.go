@@ -150,8 +150,8 @@ func (w *world) impossibleAbsence(sw *simWatch, k *told, n Notice) string {
 		} else if k.held() && k.server == n.Server {
 			from = st.given[saying{n.Name, k.value}]
 		}
-		silence := n.Reason == ReasonAbsent && w.server.Delta // on members whose versions were withheld
-		beside := structured(n.Name) && w.beside(sw.Type)     // of the wildcard, whose full state lacks it
+		silence := n.Reason == ReasonAbsent && (w.server.Delta || k.stale) // on members whose versions were withheld, or that are the store's
+		beside := structured(n.Name) && w.beside(sw)                       // of the wildcard, whose full state lacks it
 		if !silence && !beside && !st.lacked(n.Name, from) {
 			return "the server has the resource all the while"
 		}
@@ -258,7 +258,7 @@ func (w *world) agrees(sw *simWatch, name string, r simResource) bool {
 	case member: // the error is for who asks by name
 		ok = !held || k.knows() || partial
 	default:
-		ok = k.kind == NoticeFailed || w.beside(sw.Type) || held && k.knows() && (r.code != codePermissionDenied || !w.server.FailOnDataErrors)
+		ok = k.kind == NoticeFailed || w.beside(sw) || held && k.knows() && (r.code != codePermissionDenied || !w.server.FailOnDataErrors)
 	}
 	silent := w.endless(sw) && r.kind != isBroken && (!held || k.stale || len(w.servers) > 1)
 	return ok || silent || absent && w.mortal || held && w.spared[sw.Type.URL+name] // TTL-2: what was held before may have ended
@@ -282,9 +282,10 @@ func (w *world) endless(sw *simWatch) bool {
 	return sw.Patient || w.config.ResourceTimeout < 0 && w.server.TransientTimeout == 0
 }
 
-// beside says that a server may not know that a name is wanted: everything is.
-func (w *world) beside(t *Type) bool {
-	return !w.server.Delta && slices.ContainsFunc(w.watches, func(sw *simWatch) bool { return sw.Type == t && sw.Name == star })
+// beside says that a server may not know that what a watch covers is wanted: everything is.
+func (w *world) beside(sw *simWatch) bool {
+	isStar := func(other *simWatch) bool { return other.Type == sw.Type && other.Name == star }
+	return !w.server.Delta && (isStar(sw) || slices.ContainsFunc(w.watches, isStar))
 }
 
 // checkEmpty: nothing is left when nothing is watched.
