@@ -114,23 +114,19 @@ func (c *cache) subscriptionOf(of *collection, name string) *subscription {
 	return sub
 }
 
-// drop forgets a subscription, and what the last response of its link held, which may refer to it.
+// drop forgets a subscription.
 func (c *cache) drop(sub *subscription) {
 	sub.gone, sub.timer = true, 0
 	c.subs.drop(sub.name)
 	sub.hold(nil, given{})
 	sub.of.leave()
-	if l := sub.link(); l != nil {
-		l.last = nil
-	}
 	c.aliases.remove(sub)
 	sub.strip()
-	sub.extra = nil
 }
 
 // shrink gives the room of an empty cache back.
 func (c *cache) shrink() {
-	if c.subs.len() == 0 && !c.star.wanted() && len(c.globs) == 0 {
+	if c.subs.len() == 0 && !c.star.wanted() {
 		c.clear(c.typ)
 	}
 }

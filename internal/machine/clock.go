@@ -99,7 +99,6 @@ func (m *Machine) stalled(now time.Time, late time.Duration) {
 	if !m.late {
 		lost = min(2*late, now.Sub(m.stepped))
 	}
-	m.agenda.touch(m.streams...)
 	for _, s := range m.streams {
 		if !s.clock.stopped() {
 			s.clock.stoppedFor += lost

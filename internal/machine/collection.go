@@ -73,9 +73,9 @@ type pattern struct {
 	before, after string
 }
 
-// split cuts a canonical structured name into what a glob over it has before and after its
-// `*`; ok is false for one that no glob can cover.
-func split(name string) (p pattern, segment string, ok bool) {
+// split is what a glob over a canonical structured name has before and after its `*`; ok is false for a name
+// that no glob can cover.
+func split(name string) (p pattern, ok bool) {
 	end := strings.IndexByte(name, '?')
 	if end < 0 {
 		end = len(name)
@@ -83,21 +83,16 @@ func split(name string) (p pattern, segment string, ok bool) {
 	start := strings.LastIndexByte(name[:end], '/') + 1
 	const authorityAndType = 4 // slashes before the path of an ID
 	if strings.Count(name[:start], "/") < authorityAndType || start == end {
-		return pattern{}, "", false
+		return pattern{}, false
 	}
 	// GLOB-1, CTX-4: one segment more, with the same context.
-	return pattern{name[:start], name[end:]}, name[start:end], true
+	return pattern{name[:start], name[end:]}, true
 }
 
 // globOf finds the watched glob that covers a canonical name; nil if there is none.
 func (c *cache) globOf(name string) *collection {
-	if len(c.globs) == 0 {
-		return nil
-	}
-	if p, segment, ok := split(name); ok && segment != star {
-		return c.globs[p]
-	}
-	return nil
+	p, _ := split(name)
+	return c.globs[p]
 }
 
 // collectionOf finds or makes the collection that a watch is of, or that its name is in.
@@ -130,7 +125,7 @@ func (c *cache) plainOf(src *source) *collection {
 
 // globFor finds or makes a glob. Resources that were watched by name are in it from now on.
 func (c *cache) globFor(src *source, url string) *collection {
-	p, _, _ := split(url)
+	p, _ := split(url)
 	if glob := c.globs[p]; glob != nil {
 		return glob
 	}
@@ -339,7 +334,7 @@ func (c *cache) loosen(sub *subscription) {
 }
 
 func (l *loose) add(sub *subscription) {
-	if p, segment, ok := split(sub.name); ok && segment != star {
+	if p, ok := split(sub.name); ok {
 		l.of[p] = append(l.of[p], sub)
 		l.n++
 	}

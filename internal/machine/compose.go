@@ -104,9 +104,8 @@ func (l *link) composeDelta(a *answer, node []byte) []byte {
 	}
 	msg := wire.AppendDelta(nil, l.cache.typ.URL, nonce, node, detail)
 	msg = slices.Grow(msg, l.sizeOfNames(added))
-	if form != wildNone && form != l.form {
+	if form == wildExplicit && l.form != wildExplicit {
 		msg = l.appendSubscribe(msg, l.cache.star.self)
-		form = wildExplicit
 	}
 	for _, sub := range added {
 		msg = l.appendSubscribe(msg, sub)
@@ -145,9 +144,6 @@ func (l *link) composeFirstDelta(node []byte) []byte {
 	// STREAM-3, DELTA-1: all interest, and no nonce.
 	names := l.allWanted()
 	form := l.nextForm()
-	if form == wildNone && len(names) == 0 {
-		return nil
-	}
 	msg := wire.AppendDelta(nil, l.cache.typ.URL, "", node, nil)
 	if form == wildExplicit {
 		msg = l.appendSubscribe(msg, l.cache.star.self)

@@ -157,9 +157,6 @@ func (m *Machine) handOver(now time.Time, c *cache, src *source, was int) {
 		star.nameOnStream = nameOnStream{subscribed: l != nil && l.form != wildNone}
 	}
 	for _, sub := range c.inOrder(src) {
-		if sub.gone {
-			continue // with its glob
-		}
 		// FALLBACK-3: all names are requested from the next server.
 		if sub.wanted() {
 			for i := was + 1; i <= src.active; i++ {

@@ -39,7 +39,6 @@ func (l *link) flushNames() (added []*subscription, removed []wire.NameChange) {
 					q.unsubscribed(l, name)
 				}
 			}
-			sub.unspell()
 			// DNE-4: nobody waits for it any more, but of a member that the server has to confirm.
 			if !sub.unconfirmed {
 				sub.timer = 0
@@ -83,7 +82,6 @@ func (c *cache) dropIfUnwanted(sub *subscription) {
 
 // dropUnwanted drops everything that is not wanted, once the incarnation of the stream is over.
 func (l *link) dropUnwanted() {
-	l.names.Flush()
 	for sub := range l.owned() {
 		l.cache.dropIfUnwanted(sub)
 	}

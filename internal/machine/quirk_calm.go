@@ -76,5 +76,5 @@ func (q *calmness) ended(_ *Machine, now time.Time, end *ending) {
 
 // lacks says whether something is watched here of which nothing is known.
 func (s *stream) lacks() bool {
-	return slices.ContainsFunc(s.sources, func(src *source) bool { return src.watches > 0 && src.stream() == s && src.lacks() })
+	return slices.ContainsFunc(s.sources, func(src *source) bool { return src.stream() == s && src.lacks() })
 }

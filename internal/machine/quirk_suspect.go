@@ -38,12 +38,6 @@ type suspicion struct {
 	hold    pauses    // in which it is not requested
 }
 
-func (q *suspects) forget() {
-	for _, it := range q.of {
-		it.firstAt = time.Time{}
-	}
-}
-
 // before has a type that is doubted speak behind the others, the least doubted first. It waits until each first
 // request that was sent earlier was answered, or did no harm for a while.
 func (q *suspects) before(l *link, what debt) (at time.Time, doubts int) {

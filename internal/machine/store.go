@@ -47,7 +47,7 @@ func (r *recall) ring(m *Machine, _ time.Time) {
 // recallFailed asks the store for what is lacking at sources whose last server has failed.
 func (m *Machine) recallFailed(s *stream) {
 	for _, src := range s.sources {
-		if src.Stored && src.watches > 0 && src.failed() {
+		if src.Stored && src.failed() {
 			for _, c := range src.caches {
 				if c.typ.Stored {
 					m.seekLacking(c.recallOf(src))
@@ -200,7 +200,7 @@ func (c *collection) covers() func(string) bool {
 	}
 	pattern := c.pattern
 	return func(name string) bool {
-		p, segment, ok := split(name)
-		return ok && segment != star && p == pattern
+		p, _ := split(name)
+		return p == pattern
 	}
 }

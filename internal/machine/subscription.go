@@ -348,17 +348,11 @@ func (sub *subscription) spell(spelling *string) {
 	if sub.lives() {
 		return
 	}
-	if spelling != nil && *spelling != sub.name {
-		sub.alter(func(x *extra) { x.spelling = *spelling })
-	} else {
-		sub.unspell()
+	if spelling == nil {
+		spelling = &sub.name
 	}
-}
-
-// unspell ends that the name is subscribed to in another spelling.
-func (sub *subscription) unspell() {
-	if sub.extra != nil {
-		sub.alter(func(x *extra) { x.spelling = "" })
+	if *spelling != sub.onWire() {
+		sub.alter(func(x *extra) { x.spelling = *spelling })
 	}
 }
 

@@ -64,7 +64,6 @@ func (m *Machine) timeAfterFirst(now time.Time, l *link) {
 	full := l.fullState()
 	subs := slices.DeleteFunc(l.afterFirst, func(sub *subscription) bool { return !l.has(sub) })
 	sortSubs(subs)
-	subs = slices.Compact(subs)
 	if l.afterFirst = subs; full && l.sawAll || !full && l.firstResponse != 0 {
 		l.afterFirst = nil
 	}
