@@ -256,9 +256,6 @@ func (l *link) appendSubscribe(msg []byte, sub *subscription) []byte {
 
 // unwatchedMembers are what exists for collections alone, in order.
 func (l *link) unwatchedMembers() []*subscription {
-	if l.cache.subs.len() == l.watched {
-		return nil // all are wanted by name
-	}
 	var subs []*subscription
 	for sub := range l.owned() {
 		if sub.exists() && !sub.wanted() {
@@ -273,10 +270,10 @@ func (l *link) unwatchedMembers() []*subscription {
 // more.
 func (l *link) sizeFirstDelta(wanted, held []*subscription) (n int) {
 	for _, sub := range wanted {
-		n += l.sizeOfName(sub) + wire.SizeInitialVersion(sub.name, sub.version)
+		n += l.sizeOfName(sub) + sub.sizeOfVersion()
 	}
 	for _, sub := range held {
-		n += wire.SizeInitialVersion(sub.name, sub.version)
+		n += sub.sizeOfVersion()
 	}
 	return n
 }
@@ -325,13 +322,8 @@ func globsFirst(subs []*subscription) (globs int, ordered []*subscription) {
 	return len(ordered), append(ordered, rest...)
 }
 
-// sizeOfVersion is what an initial version takes; 0 if nothing is held.
-func (sub *subscription) sizeOfVersion() int {
-	if !sub.listable() {
-		return 0
-	}
-	return wire.SizeInitialVersion(sub.name, sub.version)
-}
+// sizeOfVersion is what an initial version takes, or some bytes more.
+func (sub *subscription) sizeOfVersion() int { return wire.SizeInitialVersion(sub.name, sub.version) }
 
 // fitNames chooses the names of a later delta message, at least one.
 func (l *link) fitNames(added []*subscription) []*subscription {

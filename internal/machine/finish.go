@@ -81,7 +81,7 @@ func (resp *response) membersGone(end statement) (all []statement) {
 func (r *reader) absent() (all []statement) {
 	l := r.link
 	// DELTA-4, SOTW-8, SOTW-12, S-12: absence means nothing.
-	if r.whole || !r.tellsAll() || r.nameless {
+	if !r.tellsAll() || r.nameless {
 		return nil
 	}
 	// SOTW-9: what has another active server stays.
@@ -113,8 +113,8 @@ func (resp *response) leftOut(sub *subscription) statementKind {
 		}
 	case l.stream.FullState && (sub.status == StatusRequested || sub.overshadowed()) && l.hasLeft(sub):
 		return statesAbsent
-	case sub.status == StatusDoesNotExist && l.hasLeft(sub) && sub.foreign():
-		return statesAgree
+	case sub.status == StatusDoesNotExist && sub.foreign() && l.hasLeft(sub): // this server does not have it either
+		return statesAbsent
 	}
 	return statesNothing
 }
@@ -184,8 +184,6 @@ func (m *Machine) applyStatement(now time.Time, resp *response, it statement, st
 		fail(FaultRejected, errTwice, StatusNacked)
 	case it.kind == statesError: // ERR-6
 		fail(FaultData, &StatusError{it.err.Code, it.err.Message}, StatusReceivedError)
-	case it.kind == statesAgree:
-		sub.credit()
 	case it.kind == statesDoubt && stands && m.confirmForeign(now, l, sub):
 		m.remove(now, sub, ReasonAbsent)
 	}

@@ -73,7 +73,7 @@ func (u *unsaid) ring(m *Machine, now time.Time) {
 	for _, sub := range u.subs {
 		// DNE-7: no server is left that could say so.
 		if q.alone(m, now, sub.of.source) {
-			m.answerTimeout(now, sub)
+			sub.ring(m, now)
 		}
 	}
 	if len(u.subs) > 0 {

@@ -21,7 +21,6 @@ func (m *Machine) read(now time.Time, resp *response, removed [][]byte) {
 	r.keepInstead(now, r.found)
 	m.logOutside(r)
 	r.findAliases()
-	r.whole = r.mentioned == r.link.cache.subs.len()
 	r.findRemoved()
 	m.findErrors(r)
 	for i, sub := range r.found {

@@ -74,7 +74,6 @@ const (
 	statesRemoved               // it does not exist: delta's list
 	statesAbsent                // it does not exist: a full state lacks it
 	statesDoubt                 // a full state leaves out what another server said
-	statesAgree                 // this server does not have it either, as another one said before
 )
 
 // reason says why there is no such resource; 0 if the statement is another one.
@@ -167,7 +166,6 @@ type reader struct {
 	found    []*subscription       // what each entry speaks of; nil for nothing
 	removed  [][]byte              // names that are removed
 	recorded map[*subscription]int // its place in statements, but of bare ones
-	whole    bool                  // it speaks of every subscription that there was when it came
 
 	aliased  map[int]*aliased     // entries that have aliases, by index
 	mentions map[*aliasTarget]int // of resources that have aliases

@@ -60,7 +60,6 @@ type nameOnStream struct {
 	subscribed  bool // a request names it, or is the wildcard's that answers for it; the writer may still have it
 	listed      bool // of a collection: the first request listed what it has
 	unconfirmed bool // it goes unless the server speaks of it; see [link.unconfirm]
-	silent      bool // the timer has rung: the server did not answer in time
 }
 
 // wanted says whether it is watched by its name; a collection has one too.

@@ -139,8 +139,8 @@ func (m *Machine) tellFaultTo(sub *subscription, f *Fault, to []*Watch) {
 
 // tellLate tells a watch that came late what is known, where there is nothing to go on with.
 func (m *Machine) tellLate(sub *subscription, to []*Watch) {
-	// Silence is newer than any trouble if it was on this stream, or if the other watches were told of it last.
-	newest := sub.status == StatusDoesNotExist && sub.reason == ReasonTimeout && (sub.silent || len(sub.watches) > len(to) && !sub.overshadowed())
+	// Silence is newer than the trouble if the other watches were told of it last.
+	newest := sub.status == StatusDoesNotExist && sub.reason == ReasonTimeout && len(sub.watches) > len(to) && !sub.overshadowed()
 	// WATCH-3: a late watch is told the status, then the trouble.
 	m.report(sub, to, nil)
 	if f := sub.link().trouble(); f != nil && !newest {

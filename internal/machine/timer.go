@@ -17,7 +17,6 @@ func (m *Machine) await(now time.Time, sub *subscription) {
 	if !l.owesAnswer(sub) {
 		return
 	}
-	sub.silent = false
 	if sub.isCollection() && m.timeout(l.stream) <= 0 {
 		m.setAlarm(now, l.stream, sub, silence) // WILD-5: it is complete by silence all the same
 		return
@@ -44,15 +43,6 @@ func (l *link) owesAnswer(sub *subscription) bool {
 // its silence from now on means nothing. An answer on an earlier stream, or of another server, does not count.
 func (l *link) faulted(sub *subscription) bool {
 	return l.firstResponse != 0 && !sub.seen.before(l.firstResponse) && (sub.status == StatusNacked || sub.status == StatusReceivedError)
-}
-
-// awaitSubscribed starts the timer of a name that may have been requested already.
-func (m *Machine) awaitSubscribed(now time.Time, sub *subscription) {
-	l := sub.link()
-	m.await(now, sub)
-	if l.hasLeft(sub) && !l.stream.Delta && l.form == wildLegacy {
-		l.afterFirst = append(l.afterFirst, sub)
-	}
 }
 
 // timeAfterFirst starts timers that had to wait until the server spoke: of names beside a legacy wildcard, and of
@@ -92,14 +82,8 @@ func (m *Machine) startTimer(now time.Time, s *stream, w waiter) {
 	}
 }
 
-// ring is the end of the period.
+// ring: the server did not answer in time.
 func (sub *subscription) ring(m *Machine, now time.Time) {
-	sub.silent = true
-	m.answerTimeout(now, sub)
-}
-
-// answerTimeout: the server did not answer in time.
-func (m *Machine) answerTimeout(now time.Time, sub *subscription) {
 	switch l := sub.link(); {
 	case sub.held():
 		m.unconfirmedTimeout(now, sub)

@@ -16,7 +16,9 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	m.agenda.touch(src.streams...)
 	w.alive = true
 	held := m.attach(c.collectionOf(src, w), w)
-	m.awaitFirst(now, w)
+	if sub := w.sub; sub.link() != nil && sub.timer == 0 && sub.status == StatusRequested {
+		m.await(now, sub) // it was subscribed to already
+	}
 	for _, s := range src.reached() {
 		s.linkTo(c)
 		m.countWatch(now, s, +1)
@@ -101,17 +103,6 @@ func (c *collection) firstWatched(w *Watch) {
 	}
 	if l := c.self.link(); l != nil {
 		l.unwantedSince = time.Time{}
-	}
-}
-
-// awaitFirst starts the timer of what was subscribed to already.
-func (m *Machine) awaitFirst(now time.Time, w *Watch) {
-	switch sub := w.sub; {
-	case sub.link() == nil, sub.timer != 0, sub.status != StatusRequested:
-	case w.Wildcard:
-		m.await(now, sub)
-	default:
-		m.awaitSubscribed(now, sub)
 	}
 }
 
