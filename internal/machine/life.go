@@ -27,7 +27,7 @@ func (m *Machine) open(s *stream) {
 // up: the server kept nothing, so every type with interest owes its first request (xDS
 // protocol, "ACK/NACK and resource type instance version"); all nonces are forgotten.
 func (m *Machine) up(now time.Time, s *stream, node []byte) {
-	s.reset()
+	s.reset(now)
 	s.clock.stop(now) // handlers may hold up reading from the beginning
 	s.state, s.opened, s.node = up, s.clock.at(now), m.withParams(s, node)
 	m.node = s.node
@@ -37,8 +37,9 @@ func (m *Machine) up(now time.Time, s *stream, node []byte) {
 	m.readOn(now, s)
 }
 
-// reset forgets an incarnation, but for the times to live and others that go on.
-func (s *stream) reset() {
+// reset forgets an incarnation, but for the times to live and others that go on: they pass from now on.
+func (s *stream) reset(now time.Time) {
+	s.clock.run(now)
 	for _, l := range s.order {
 		l.reset()
 	}
@@ -137,13 +138,7 @@ func (m *Machine) down(now time.Time, s *stream, ev Down) {
 		q.ended(m, now, end)
 	}
 	fault := &Fault{Kind: ev.Kind, Err: end.err, At: now}
-	if end.stood {
-		m.tellDown(s, fault)
-	}
-	s.reset()
-	s.clock.run(now)
-	s.lingerUntil = time.Time{}
-	if !m.forgetTypes(s) && responded {
+	if wanted := m.endIncarnation(now, s, fault); !wanted && responded {
 		s.goIdle()
 		return
 	}
@@ -178,15 +173,22 @@ func (m *Machine) retry(s *stream) {
 // what another server gives from now on (activate), it still has names from before (startOver), or it does not hear
 // of names that are added (hush) or of a wildcard (outdated).
 func (m *Machine) restart(now time.Time, s *stream) {
-	s.clock.run(now)
 	m.fx.Close = append(m.fx.Close, s.ref())
-	m.tellDown(s, nil)
-	if s.responded {
+	responded := s.responded
+	m.endIncarnation(now, s, nil)
+	if responded {
 		m.recovered(s) // by a response that is still being worked on
 	}
-	s.reset()
-	m.forgetTypes(s)
 	m.open(s)
+}
+
+// endIncarnation tells that a stream is over and forgets what was known of it, as reset and forgetTypes have it. It says
+// whether the stream is still wanted.
+func (m *Machine) endIncarnation(now time.Time, s *stream, fault *Fault) (wanted bool) {
+	m.tellDown(s, fault)
+	s.lingerUntil = time.Time{}
+	s.reset(now)
+	return m.forgetTypes(s)
 }
 
 // goIdle forgets the troubles of a stream that nobody wants.
@@ -203,35 +205,22 @@ func (m *Machine) forgetTypes(s *stream) bool {
 	if s.watches > 0 {
 		return true
 	}
-	for _, src := range s.sources {
-		if src.stream() == s {
-			for _, c := range src.caches {
-				c.forgetSource(src)
-			}
-		}
-	}
 	for _, l := range s.order {
 		l.cache = newCache(l.cache.typ) // what is still being worked on means nothing
 	}
 	s.types, s.order = map[string]*link{}, nil
 	s.quirks = m.newQuirks(s)
-	s.alarms.tidy()
 	return false
 }
 
 // closeUnwanted ends a stream that nobody needs any more. Where the server had not spoken yet a
 // pause follows, lest a program that watches and stops dials without end.
 func (m *Machine) closeUnwanted(now time.Time, s *stream) {
-	s.clock.run(now)
-	began := !m.retract(s.ref())
+	began, responded := !m.retract(s.ref()), s.responded
 	if began {
 		m.fx.Close = append(m.fx.Close, s.ref())
 	}
-	m.tellDown(s, nil)
-	s.lingerUntil = time.Time{}
-	responded := s.responded
-	s.reset()
-	m.forgetTypes(s)
+	m.endIncarnation(now, s, nil)
 	if !began || responded {
 		s.goIdle()
 		return
