@@ -100,12 +100,7 @@ func (sub *subscription) switchesAlias() bool {
 }
 
 // target is the resource of which the name is an alias; nil if it is none.
-func (sub *subscription) target() *aliasTarget {
-	if sub.extra == nil {
-		return nil
-	}
-	return sub.extra.target
-}
+func (sub *subscription) target() *aliasTarget { return sub.rare().target }
 
 // called finds what a server calls so, however it spells that; nil if it has no alias.
 func (a *aliases) called(name []byte) *aliasTarget {

@@ -210,7 +210,7 @@ type extra struct {
 	target *aliasTarget // the resource of which the name is an alias; nil if it is none
 
 	// Of the value that is held.
-	given      *given           // nil for the zero value
+	given      given
 	attributes *wire.Attributes // what the server said beside it; nil for nothing
 	flaws      []error          // what is wrong with parts of it, which is told each time that the same comes again
 	leases     [leaseKinds]*lease
@@ -238,16 +238,22 @@ func (sub *subscription) alter(change func(*extra)) {
 }
 
 func (x *extra) empty() bool {
-	return x.fault == nil && x.spelling == "" && x.target == nil && x.given == nil && x.attributes == nil &&
+	return x.fault == nil && x.spelling == "" && x.target == nil && x.given == given{} && x.attributes == nil &&
 		len(x.flaws) == 0 && x.leases == [leaseKinds]*lease{} && !x.renewed
 }
 
-func (sub *subscription) fault() *Fault {
+// nothing is what most subscriptions have; it is never changed.
+var nothing extra
+
+// rare is the extra of a subscription, to be looked at.
+func (sub *subscription) rare() *extra {
 	if sub.extra == nil {
-		return nil
+		return &nothing
 	}
-	return sub.extra.fault
+	return sub.extra
 }
+
+func (sub *subscription) fault() *Fault { return sub.rare().fault }
 
 // become gives a subscription a status and what is wrong, nil for nothing.
 func (sub *subscription) become(status Status, f *Fault) {
@@ -259,21 +265,11 @@ func (sub *subscription) become(status Status, f *Fault) {
 // setGiven notes under which name the value was given.
 func (sub *subscription) setGiven(as given) {
 	if as != sub.given() {
-		sub.alter(func(x *extra) {
-			if x.given = nil; as != (given{}) {
-				kept := as // so that only this one is allocated
-				x.given = &kept
-			}
-		})
+		sub.alter(func(x *extra) { x.given = as })
 	}
 }
 
-func (sub *subscription) given() given {
-	if sub.extra == nil || sub.extra.given == nil {
-		return given{}
-	}
-	return *sub.extra.given
-}
+func (sub *subscription) given() given { return sub.rare().given }
 
 // setFlaws notes what is wrong with parts of the value.
 func (sub *subscription) setFlaws(flaws []error) {
@@ -282,12 +278,7 @@ func (sub *subscription) setFlaws(flaws []error) {
 	}
 }
 
-func (sub *subscription) flaws() []error {
-	if sub.extra == nil {
-		return nil
-	}
-	return sub.extra.flaws
-}
+func (sub *subscription) flaws() []error { return sub.rare().flaws }
 
 // setRenewed notes whether a response that called the value new was refused.
 func (sub *subscription) setRenewed(renewed bool) {
@@ -296,14 +287,9 @@ func (sub *subscription) setRenewed(renewed bool) {
 	}
 }
 
-func (sub *subscription) renewed() bool { return sub.extra != nil && sub.extra.renewed }
+func (sub *subscription) renewed() bool { return sub.rare().renewed }
 
-func (sub *subscription) attributes() *wire.Attributes {
-	if sub.extra == nil {
-		return nil
-	}
-	return sub.extra.attributes
-}
+func (sub *subscription) attributes() *wire.Attributes { return sub.rare().attributes }
 
 // aliases are the other names of the value that is held, as the server lists them.
 func (sub *subscription) aliases() [][]byte {
@@ -335,12 +321,7 @@ func (sub *subscription) strip() {
 }
 
 // onWire is the name as it is subscribed to.
-func (sub *subscription) onWire() string {
-	if sub.extra == nil {
-		return sub.name
-	}
-	return cmp.Or(sub.extra.spelling, sub.name)
-}
+func (sub *subscription) onWire() string { return cmp.Or(sub.rare().spelling, sub.name) }
 
 // spell notes how the name is to be subscribed to, nil for as it is, unless it is watched or subscribed to.
 func (sub *subscription) spell(spelling *string) {
@@ -385,9 +366,4 @@ func (sub *subscription) endLease(kind leaseKind) {
 }
 
 // leaseOf is a lease; nil if there is none.
-func (sub *subscription) leaseOf(kind leaseKind) *lease {
-	if sub.extra == nil {
-		return nil
-	}
-	return sub.extra.leases[kind]
-}
+func (sub *subscription) leaseOf(kind leaseKind) *lease { return sub.rare().leases[kind] }
