@@ -65,16 +65,14 @@ func (l *link) versionToClaim() string {
 	if l.stream.standsBy() {
 		return "" // the server has to answer in order to become active again
 	}
-	for _, c := range l.collections(nil) {
-		if c.wanted() && !c.self.complete {
-			return ""
-		}
+	if star := l.cache.star; star.wanted() && star.ownedBy(l.stream) && !star.self.complete {
+		return ""
 	}
 	for sub := range l.owned() {
 		// SOTW-2, FALLBACK-3: no version if something is awaited, is another server's, is kept though deleted, or was
 		// refused in this version or before it.
 		if sub.foreign() || sub.keptDeleted() || sub.fault() != nil && (sub.fault().Version == l.version || sub.seen.before(l.versionOf)) ||
-			sub.wanted() && !sub.isCollection() && !sub.held() && !sub.absent() {
+			sub.wanted() && !sub.held() && !sub.complete && (sub.isCollection() || !sub.absent()) {
 			return ""
 		}
 	}

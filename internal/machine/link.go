@@ -101,7 +101,7 @@ func (l *link) owns(sub *subscription) bool {
 // has says that a subscription is in the cache, and the link owns it.
 func (l *link) has(sub *subscription) bool { return !sub.gone && l.owns(sub) }
 
-// owned yields the subscriptions that the link owns.
+// owned yields the subscriptions that the link owns, but for the wildcard's own.
 func (l *link) owned() iter.Seq[*subscription] {
 	return func(yield func(*subscription) bool) {
 		for _, src := range l.stream.sources {
@@ -115,31 +115,6 @@ func (l *link) owned() iter.Seq[*subscription] {
 			}
 		}
 	}
-}
-
-// inOrder lists the subscriptions that the link owns by name: those of one source, or for nil all.
-func (l *link) inOrder(only *source) []*subscription {
-	if only != nil {
-		return l.cache.inOrder(only)
-	}
-	subs := slices.AppendSeq(make([]*subscription, 0, l.cache.subs.len()), l.owned())
-	sortSubs(subs)
-	return subs
-}
-
-// collections lists those that the link owns, of one source or for nil of all: the wildcard's, then those
-// without a name, then the globs by name.
-func (l *link) collections(only *source) (cs []*collection) {
-	if only != nil {
-		return l.cache.collectionsOf(only)
-	}
-	for _, src := range l.stream.sources {
-		if src.stream() == l.stream {
-			cs = append(cs, l.cache.collectionsOf(src)...)
-		}
-	}
-	slices.SortStableFunc(cs, byName)
-	return cs
 }
 
 // rank orders types that owe at the same time: make-before-break order, then the order in

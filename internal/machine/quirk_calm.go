@@ -35,15 +35,17 @@ func (q *calmness) written(m *Machine, now time.Time, l *link, first bool, _ []*
 // claimsEmpty says that a delta server was told on a new stream that nothing is held, of a collection that was complete
 // without.
 func (l *link) claimsEmpty() bool {
-	if !l.stream.Delta || !slices.ContainsFunc(l.collections(nil), func(c *collection) bool { return c.synced() }) {
+	if !l.stream.Delta {
 		return false
 	}
+	synced := l.cache.star.synced() && l.cache.star.ownedBy(l.stream)
 	for sub := range l.owned() {
 		if sub.held() {
 			return false
 		}
+		synced = synced || sub.isCollection() && sub.of.synced()
 	}
-	return true
+	return synced
 }
 
 // received: a server that speaks is not waited for.

@@ -231,13 +231,25 @@ func (m *Machine) tellEveryone(l *link, f *Fault, only *source) {
 // everyone lists the resources that the link owns by name, of one source or for nil of all, then the
 // collections.
 func (l *link) everyone(only *source) []*subscription {
-	subs := slices.DeleteFunc(l.inOrder(only), (*subscription).isCollection)
-	for _, c := range l.collections(only) {
-		if c.wanted() {
-			subs = append(subs, c.self)
+	owned := l.owned()
+	if only != nil {
+		owned = l.cache.of(only)
+	}
+	var subs, collections []*subscription
+	if star := l.cache.star; star.wanted() && star.ownedBy(l.stream) && (only == nil || star.source == only) {
+		collections = append(collections, star.self)
+	}
+	for sub := range owned {
+		switch {
+		case !sub.isCollection():
+			subs = append(subs, sub)
+		case sub.wanted():
+			collections = append(collections, sub)
 		}
 	}
-	return subs
+	sortSubs(subs)
+	sortSubs(collections)
+	return append(subs, collections...)
 }
 
 // trouble is why the type is not served; nil if nothing is known to be wrong.
