@@ -107,7 +107,7 @@ func (r *reader) compare(e *entry, sub *subscription) finding {
 		return finding{kind: isNew}
 	}
 	// WATCH-4: what is unchanged is not decoded.
-	if e.isHeld(sub) && !sub.switchesAlias() && !sub.stale() {
+	if sub.repeatable() && e.isHeld(sub) {
 		return finding{kind: isHeld}
 	}
 	if f := sub.fault(); f != nil && f.refused != 0 && f.refused == e.hashed() {
@@ -119,9 +119,15 @@ func (r *reader) compare(e *entry, sub *subscription) finding {
 	return finding{kind: isNew}
 }
 
+// repeatable says that nothing follows from a held value that comes again.
+func (sub *subscription) repeatable() bool {
+	// LKG-4: what a server says of a stale value is told, though it be the same.
+	return sub.held() && !sub.stale() && !sub.switchesAlias()
+}
+
 // isHeld says that what an entry holds is what was accepted, but for aliases.
 func (e *entry) isHeld(sub *subscription) bool {
-	if !sub.held() || sub.locator != e.locator || !e.equals(sub) {
+	if sub.locator != e.locator || !e.equals(sub) {
 		return false
 	}
 	was := sub.attributes()

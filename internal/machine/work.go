@@ -44,8 +44,7 @@ func (r *reader) lastTask() *Task { return r.tasks[len(r.tasks)-1] }
 // itemOf is what is to be decoded of an entry of a response.
 func (r *reader) itemOf(e *entry, sub *subscription) Item {
 	it := Item{Raw: e.Payload, Locator: e.locator, Attributes: e.Attributes, sub: sub, gen: sub.gen, index: e.index}
-	// LKG-4: what a server says of a stale value is told, though it be the same.
-	if sub.held() && sub.locator == it.Locator && !r.renews(e.index, sub) && !sub.switchesAlias() && !sub.stale() {
+	if sub.repeatable() && sub.locator == it.Locator && !r.renews(e.index, sub) {
 		it.Old, it.OldAttributes = sub.raw, sub.attributes()
 	}
 	return it
@@ -99,14 +98,12 @@ func (m *Machine) applyPlanned(now time.Time, resp *response, it planned) {
 		resp.missed = true
 	case it.fault != nil:
 		m.refuse(resp, it.index, sub, it.fault)
-	case entry.HasBody:
-		sub.keepAttributes(entry.Attributes)
-		if was := sub.given(); was != resp.givenAs(it.index, sub, was.shared) {
-			sub.hold(sub.raw, resp.givenAs(it.index, sub, was.shared))
-		}
-		m.confirm(sub, resp.entryVersion(entry))
-		m.renewTTL(now, sub, entry)
 	default:
+		if entry.HasBody {
+			sub.keepAttributes(entry.Attributes)
+			sub.hold(sub.raw, resp.givenAs(it.index, sub, sub.given().shared))
+			m.confirm(sub, resp.entryVersion(entry))
+		}
 		// TTL-3: a heartbeat sets the time anew.
 		m.renewTTL(now, sub, entry)
 	}
@@ -189,10 +186,10 @@ func (it *Item) entries() iter.Seq[*subscription] {
 // sameFor says that what was decoded equals what an entry of the item holds, maybe since another server said
 // it meanwhile.
 func (r Result) sameFor(it *Item, sub *subscription) bool {
-	if sub == it.sub && sub.gen != it.gen && sub.held() && !sub.stale() && !sub.switchesAlias() && string(sub.raw) == string(it.Raw) {
+	if sub == it.sub && sub.gen != it.gen && sub.repeatable() && string(sub.raw) == string(it.Raw) {
 		return true
 	}
-	return r.Same && (sub == it.sub || sub.held() && !sub.switchesAlias() && !sub.stale() && identical(sub.raw, it.Old))
+	return r.Same && (sub == it.sub || sub.repeatable() && identical(sub.raw, it.Old))
 }
 
 // refusal is the fault of an entry that is invalid.
