@@ -18,9 +18,6 @@ func (r *reader) aliasSubs(name, constraints []byte) []*subscription {
 	if constraints != nil && !slices.ContainsFunc(n.homes, chosen) {
 		return nil
 	}
-	if r.mentions == nil {
-		r.mentions = map[*aliasTarget]int{}
-	}
 	// H-2: each of many entries would look at all aliases of the resource.
 	if r.mentions[n]++; r.mentions[n] > maxMentions*len(n.homes) {
 		return nil
@@ -146,9 +143,6 @@ func (r *reader) speaks(i int, sub *subscription, by map[*subscription]int) {
 func (r *reader) aliasedAt(i int) *aliased {
 	a := r.aliased[i]
 	if a == nil {
-		if r.aliased == nil {
-			r.aliased = map[int]*aliased{}
-		}
 		a = &aliased{}
 		r.aliased[i] = a
 	}

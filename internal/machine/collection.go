@@ -31,7 +31,7 @@ type collection struct {
 	holes   int // an upper bound of how many places of members are out of date
 
 	pattern pattern                 // of a glob
-	globs   map[pattern]*collection // of the source, in the one without a name; nil for none
+	globs   map[pattern]*collection // of the source, in the one without a name
 }
 
 func (c *collection) isGlob() bool { return c.pattern.before != "" }
@@ -47,14 +47,6 @@ func (c *collection) lives() bool { return c.self != nil && c.self.lives() }
 
 // ownedBy says whether a stream is that of the active server of the collection's source.
 func (c *collection) ownedBy(s *stream) bool { return c.source != nil && c.source.stream() == s }
-
-// watching hands out the watches of the whole for a notice.
-func (c *collection) watching() []*Watch {
-	if !c.wanted() {
-		return nil
-	}
-	return c.self.watches
-}
 
 // forgetStatus forgets what is known of a collection as a whole, in which nobody is interested any more.
 func (c *collection) forgetStatus() {
@@ -117,7 +109,7 @@ func (c *cache) collectionOf(src *source, w *Watch) *collection {
 func (c *cache) plainOf(src *source) *collection {
 	plain := c.plain[src]
 	if plain == nil {
-		plain = &collection{cache: c, source: src}
+		plain = &collection{cache: c, source: src, globs: map[pattern]*collection{}}
 		c.plain[src] = plain
 	}
 	return plain
@@ -135,16 +127,8 @@ func (c *cache) globFor(src *source, url string) *collection {
 	c.adoptLoose(glob)
 	c.subs.put(glob.self)
 	c.globs[p] = glob
-	c.plainOf(src).list(glob)
+	c.plainOf(src).globs[p] = glob
 	return glob
-}
-
-// list enters a glob among those of its source.
-func (c *collection) list(glob *collection) {
-	if c.globs == nil {
-		c.globs = map[pattern]*collection{}
-	}
-	c.globs[glob.pattern] = glob
 }
 
 // adopt makes a subscription a member.
@@ -304,8 +288,10 @@ func (c *collection) hears(sub *subscription) bool {
 }
 
 // covering are the watches of its collection, and those of the wildcard.
-func (sub *subscription) covering() []*Watch {
-	all := sub.of.watching()
+func (sub *subscription) covering() (all []*Watch) {
+	if sub.of.wanted() {
+		all = sub.of.self.watches
+	}
 	// GLOB-5: all watches that cover a resource hear of it.
 	if star := sub.of.cache.star; sub.of != star && star.wanted() && star.hears(sub) {
 		all = slices.Concat(all, star.self.watches)

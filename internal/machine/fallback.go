@@ -68,7 +68,7 @@ func (m *Machine) fallBack(now time.Time, s *stream) {
 // its trouble. It says whether the source fell back.
 func (m *Machine) fallBackSource(now time.Time, src *source) bool {
 	// FALLBACK-1: only where something is lacking.
-	if src.isLast() || !src.ReachabilityOnly && !src.lacks() {
+	if src.active+1 == len(src.streams) || !src.ReachabilityOnly && !src.lacks() {
 		return false
 	}
 	to := src.firstReachable(src.active)

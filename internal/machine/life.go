@@ -46,7 +46,7 @@ func (s *stream) reset(now time.Time) {
 	for _, q := range s.quirks {
 		q.forget()
 	}
-	s.incarnation = incarnation{}
+	s.incarnation = incarnation{ignored: map[string]string{}, owedNode: map[string]bool{}}
 	s.alarms.tidy()
 }
 

@@ -3,7 +3,6 @@ package machine
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/xdswatch/xdswatch/internal/wire"
@@ -14,7 +13,10 @@ import (
 // decoded. removed are the removed names that matter here.
 func (m *Machine) read(now time.Time, resp *response, removed [][]byte) {
 	l := resp.link
-	r := &reader{response: resp, found: make([]*subscription, 0, len(resp.Resources)), removed: removed, heldBytes: l.stream.heldBytes()}
+	r := &reader{
+		response: resp, found: make([]*subscription, 0, len(resp.Resources)), removed: removed, heldBytes: l.stream.heldBytes(),
+		recorded: map[*subscription]int{}, aliased: map[int]*aliased{}, mentions: map[*aliasTarget]int{},
+	}
 	for i := range r.Resources {
 		r.found = append(r.found, r.find(i))
 	}
@@ -106,7 +108,10 @@ func (r *reader) own(sub *subscription) *subscription {
 
 // see notes that a response speaks of a subscription.
 func (sub *subscription) see(resp *response) {
-	resp.noteCollection(sub.of)
+	if c := sub.of; c.seen != resp.serial {
+		c.seen = resp.serial
+		resp.collections = append(resp.collections, c)
+	}
 	sub.mark(resp)
 }
 
@@ -118,14 +123,6 @@ func (sub *subscription) mark(resp *response) {
 	if sub.unconfirmed {
 		sub.unconfirmed, sub.timer = false, 0
 		resp.confirms = true
-	}
-}
-
-// noteCollection notes that the response speaks of a collection, or of something in it.
-func (resp *response) noteCollection(c *collection) {
-	if c.seen != resp.serial {
-		c.seen = resp.serial
-		resp.collections = append(resp.collections, c)
 	}
 }
 
@@ -313,12 +310,4 @@ func (resp *response) noteRefusal() {
 		own.Refusal = cut(resp.message(), maxInsteadText)
 		resp.link.instead = &own
 	}
-}
-
-// cut makes a text that is valid and of at most so many bytes.
-func cut(text string, most int) string {
-	if len(text) > most {
-		text = text[:most-len(truncated)] + truncated
-	}
-	return strings.ToValidUTF8(text, "\uFFFD")
 }

@@ -72,8 +72,6 @@ func (m *Machine) ignore(s *stream, l *link, r *wire.Response) {
 	// TYPE-4: its nonce counts.
 	case l != nil:
 		l.nonce = r.Nonce
-	case s.ignored == nil:
-		s.ignored = map[string]string{r.TypeURL: r.Nonce}
 	case len(s.ignored) < maxIgnored || s.ignored[r.TypeURL] != "":
 		s.ignored[r.TypeURL] = r.Nonce
 	}

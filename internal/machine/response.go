@@ -181,13 +181,9 @@ type reader struct {
 
 // record notes what the response says of a subscription, in place of what was noted of it.
 func (r *reader) record(sub *subscription, kind statementKind, err *wire.ResourceError) {
-	at, ok := r.recorded[sub]
-	switch {
-	case ok:
+	if at, ok := r.recorded[sub]; ok {
 		r.statements[at] = statement{sub, kind, err}
 		return
-	case r.recorded == nil:
-		r.recorded = map[*subscription]int{}
 	}
 	r.recorded[sub] = len(r.statements)
 	r.statements = append(r.statements, statement{sub, kind, err})
@@ -317,12 +313,15 @@ const (
 
 // message is the text of a NACK: everything that is wrong, cut where it gets too long.
 func (v *verdict) message() string {
-	text := strings.ToValidUTF8(strings.Join(v.lines, "; "), "\uFFFD")
-	if len(text) <= maxMessage {
+	return cut(strings.Join(v.lines, "; "), maxMessage) // ACK-5: the text is bounded.
+}
+
+// cut makes a text that is valid and of at most so many bytes.
+func cut(text string, most int) string {
+	if text = strings.ToValidUTF8(text, "\uFFFD"); len(text) <= most {
 		return text
 	}
-	// ACK-5: the text is bounded.
-	return strings.ToValidUTF8(text[:maxMessage-len(truncated)], "") + truncated
+	return strings.ToValidUTF8(text[:most-len(truncated)], "") + truncated
 }
 
 // Bounds of the refused payloads that are kept of a type on a stream, for who looks at them.

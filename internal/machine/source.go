@@ -101,16 +101,6 @@ func (src *source) answersFor(server int, authority string) bool {
 	return src.Answers == nil || src.Answers(server, authority)
 }
 
-// use notes that a type is watched.
-func (src *source) use(c *cache) {
-	if !slices.Contains(src.caches, c) {
-		src.caches = append(src.caches, c)
-	}
-}
-
-// isLast says that there is no server left to fall back to.
-func (src *source) isLast() bool { return src.active+1 == len(src.streams) }
-
 // lacks says whether something is watched that no server has spoken of, though the store may have it. What is known not
 // to exist, or was refused, is not lacking.
 func (src *source) lacks() bool {

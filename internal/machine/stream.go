@@ -64,7 +64,7 @@ type trouble struct {
 type incarnation struct {
 	node      []byte
 	nodeSent  bool
-	owedNode  map[string]bool // types that have to say it again, by URL; nil for none
+	owedNode  map[string]bool // types that have to say it again, by URL
 	responded bool
 	toldUp    bool              // the program was told that it is up
 	reading   bool              // the next response may be read, or is being read

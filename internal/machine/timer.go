@@ -146,12 +146,6 @@ func (m *Machine) unconfirmedTimeout(now time.Time, sub *subscription) {
 // whatever becomes of the stream.
 type fetch Watch
 
-func (m *Machine) beginFetch(now time.Time, w *Watch) {
-	if w.FetchTimeout > 0 { // DNE-10
-		m.setAlarm(now, w.sub.stream(), (*fetch)(w), w.FetchTimeout)
-	}
-}
-
 // ring tells the watch that it has no answer yet. The subscription stays. It may be on another stream by
 // now, whose reading handlers hold up.
 func (f *fetch) ring(m *Machine, now time.Time) {

@@ -12,7 +12,9 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	if src.watches++; src.watches == 1 {
 		m.chooseServer(now, src)
 	}
-	src.use(c)
+	if !slices.Contains(src.caches, c) {
+		src.caches = append(src.caches, c)
+	}
 	m.agenda.touch(src.streams...)
 	w.alive = true
 	held := m.attach(c.collectionOf(src, w), w)
@@ -34,7 +36,9 @@ func (m *Machine) watch(now time.Time, w *Watch) {
 	case !told:
 		m.tellLate(w.sub, []*Watch{w})
 	}
-	m.beginFetch(now, w)
+	if w.FetchTimeout > 0 { // DNE-10
+		m.setAlarm(now, w.sub.stream(), (*fetch)(w), w.FetchTimeout)
+	}
 }
 
 // fallBackFor has a source leave a server that cannot be reached for what a new watch lacks; what others
