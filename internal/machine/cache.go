@@ -105,9 +105,7 @@ func (c *cache) subscriptionOf(of *collection, name string) *subscription {
 	switch {
 	// WILD-8: what the wildcard holds is not made anew.
 	case sub == nil:
-		sub = &subscription{name: name, status: StatusRequested}
-		c.subs.put(sub)
-		of.adopt(sub)
+		sub = of.newMember(name)
 	case sub.of != of && !sub.wanted(): // a structured name that the wildcard had
 		of.adopt(sub)
 	}

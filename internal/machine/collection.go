@@ -131,6 +131,14 @@ func (c *cache) globFor(src *source, url string) *collection {
 	return glob
 }
 
+// newMember makes a subscription for a name.
+func (c *collection) newMember(name string) *subscription {
+	sub := &subscription{name: name, status: StatusRequested}
+	c.cache.subs.put(sub)
+	c.adopt(sub)
+	return sub
+}
+
 // adopt makes a subscription a member.
 func (c *collection) adopt(sub *subscription) {
 	before := sub.of

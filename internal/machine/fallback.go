@@ -128,7 +128,7 @@ func (m *Machine) activate(now time.Time, src *source, to int) {
 			m.tellEveryone(l, l.fault, src)
 		}
 	}
-	if len(dst.notified) == 0 && !dst.works() {
+	if len(dst.notified) == 0 {
 		dst.notified = []*Fault{pastFault}
 	}
 	for i := was + 1; i <= to; i++ {

@@ -38,10 +38,7 @@ func (l *link) newMember(name []byte, canonical string) *subscription {
 		canonical = string(name)
 	}
 	// GLOB-2: members come with responses.
-	sub := &subscription{name: canonical, status: StatusRequested}
-	l.cache.subs.put(sub)
-	c.adopt(sub)
-	return sub
+	return c.newMember(canonical)
 }
 
 // home is the collection to which a name belongs that nobody subscribed to by itself, if that was requested from

@@ -247,7 +247,7 @@ func (m *Machine) afterTaken(now time.Time, resp *response) {
 	l := resp.link
 	m.resumed(resp)
 	if resp.tellsAll() && !resp.nameless {
-		l.stated, l.sawAll = resp.serial, l.sawAll || l.form == wildLegacy
+		l.stated, l.sawAll = resp.serial, l.form == wildLegacy
 	}
 	m.timeAfterFirst(now, l)
 	if resp.confirms || resp.serial == l.firstResponse {

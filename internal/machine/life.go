@@ -12,8 +12,11 @@ func (m *Machine) ringDue(now time.Time, s *stream) {
 		m.closeUnwanted(now, s)
 	}
 	m.ringAlarms(now, s)
+	// Its server does not read.
 	if at := s.takeBy(); !at.IsZero() && !now.Before(at) {
-		m.endDeaf(now, s)
+		m.logServer(s, true, "the server does not read; the stream is begun anew", "error", errDeaf.Error())
+		m.fx.Fail = append(m.fx.Fail, s.ref())
+		m.down(now, s, Down{Ref: s.ref(), Kind: FaultStream, Err: errDeaf})
 	}
 }
 
@@ -99,13 +102,6 @@ func (s *stream) holdsBack(now time.Time) (n int) {
 		}
 	}
 	return n
-}
-
-// endDeaf ends a stream that its server does not read.
-func (m *Machine) endDeaf(now time.Time, s *stream) {
-	m.logServer(s, true, "the server does not read; the stream is begun anew", "error", errDeaf.Error())
-	m.fx.Fail = append(m.fx.Fail, s.ref())
-	m.down(now, s, Down{Ref: s.ref(), Kind: FaultStream, Err: errDeaf})
 }
 
 // delivered: handlers are done with a response.

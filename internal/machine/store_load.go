@@ -120,9 +120,7 @@ func (m *Machine) takeStored(now time.Time, ld *Load, e *Kept, it *Item, r Resul
 		return
 	}
 	if sub == nil {
-		sub = &subscription{name: e.Name, status: StatusRequested}
-		of.cache.subs.put(sub)
-		of.adopt(sub)
+		sub = of.newMember(e.Name)
 	}
 	sub.hold(it.Raw, given{})
 	if sub.raw == nil {

@@ -57,13 +57,9 @@ func seek[N string | []byte](t *table, at uint32, name N) (*subscription, uint32
 	}
 }
 
-// put adds a subscription, or has it take the place of another of its name.
+// put adds a subscription; there is none of its name.
 func (t *table) put(sub *subscription) {
-	old, at := seek(t, hashOfName(sub.name), sub.name)
-	if old != nil {
-		t.list[t.index[at]] = sub
-		return
-	}
+	_, at := seek(t, hashOfName(sub.name), sub.name)
 	if t.index == nil {
 		t.index = map[uint32]uint32{}
 	}

@@ -43,13 +43,13 @@ func TestTable(t *testing.T) {
 	want := map[string]*subscription{}
 	for range 200_000 {
 		name := names[rnd.IntN(len(names))]
-		if rnd.IntN(5) > 1 {
-			e := &subscription{name: name} // often in place of another
-			tab.put(e)
-			want[name] = e
-		} else {
+		if drop := rnd.IntN(5) < 2; drop {
 			tab.drop(name)
 			delete(want, name)
+		} else if want[name] == nil {
+			e := &subscription{name: name}
+			tab.put(e)
+			want[name] = e
 		}
 		name = names[rnd.IntN(len(names))]
 		if tab.get(name) != want[name] || tab.read([]byte(name)) != want[name] || tab.len() != len(want) {

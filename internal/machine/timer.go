@@ -226,17 +226,10 @@ func (l *lease) ring(m *Machine, now time.Time) {
 	switch sub := l.sub; {
 	case l.kind == leaseTTL:
 		// TTL-1: the time to live is over.
-		m.expireTTL(sub)
+		// TTL-2: as if the server had removed it, even where deletions are ignored, since the server itself set the time.
+		sub.link().lapsed = sub.link().lapsed || sub.of.wanted()
+		m.noteAbsent(sub, ReasonTTL)
 	case sub.keptDeleted():
 		m.noteAbsent(sub, sub.reason)
 	}
-}
-
-// expireTTL ends a resource whose time to live ran out, as if the server had deleted it. It goes even where
-// deletions are ignored, since the server itself set the time.
-func (m *Machine) expireTTL(sub *subscription) {
-	l := sub.link()
-	l.lapsed = l.lapsed || sub.of.wanted()
-	// TTL-2: as if the server had removed it.
-	m.noteAbsent(sub, ReasonTTL)
 }
