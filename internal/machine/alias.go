@@ -39,9 +39,6 @@ func identical(a, b []byte) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// mayBeAlias says that a subscription may be that of an alias: it is watched, or is one.
-func (sub *subscription) mayBeAlias() bool { return sub.lives() || sub.target() != nil }
-
 // add notes what the server calls a subscription. It fails if there are too many.
 func (a *aliases) add(sub *subscription, name []byte) error {
 	n, was := a.called(name), sub.target()
@@ -96,7 +93,7 @@ func (sub *subscription) byAlias() bool {
 // switchesAlias says that what a response speaks of was a member of a watched collection by its own name
 // and becomes an alias, or the reverse.
 func (sub *subscription) switchesAlias() bool {
-	return sub.held() && sub.byAlias() != (sub.target() != nil) && len(sub.covering()) > 0
+	return sub.byAlias() != (sub.target() != nil) && len(sub.covering()) > 0
 }
 
 // target is the resource of which the name is an alias; nil if it is none.

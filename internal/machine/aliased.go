@@ -96,7 +96,7 @@ func (r *reader) findListed(i int, own *subscription, by map[*subscription]int) 
 	for _, alias := range r.Resources[i].Attributes.Aliases {
 		sub, _ := l.lookup(alias)
 		switch {
-		case sub == nil, sub == own, !sub.mayBeAlias(), sub.isCollection(), !l.chose(sub, sub.name, r.constraints(i)):
+		case sub == nil, sub == own, !sub.lives(), sub.isCollection(), !l.chose(sub, sub.name, r.constraints(i)):
 		case sub.seen == r.serial:
 			r.namedTwice(i, sub)
 		default:

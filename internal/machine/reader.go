@@ -245,7 +245,10 @@ func (m *Machine) findError(r *reader, re *wire.ResourceError) {
 			r.namedTwice(-1, sub)
 		// ERR-8: the resource wins over its error.
 		case sub.seen == r.serial:
-			m.passOver(r, sub)
+			if !r.passed {
+				m.log(sub, true, "a response holds an error for a resource beside it; the error is passed over")
+			}
+			r.passed = true
 		default:
 			sub.see(r.response)
 			r.record(sub, statesError, re)
@@ -261,14 +264,6 @@ func (r *reader) errorLine(i int, name []byte, err error) {
 		r.line(-1, fmt.Sprintf("resource error index %d", i), err)
 	default:
 		r.line(-1, fmt.Sprintf("resource error index %d: %s", i, name), err)
-	}
-}
-
-// passOver logs that a response holds an error for what it holds too, once.
-func (m *Machine) passOver(r *reader, sub *subscription) {
-	if !r.passed {
-		r.passed = true
-		m.log(sub, true, "a response holds an error for a resource beside it; the error is passed over")
 	}
 }
 

@@ -172,7 +172,7 @@ type reader struct {
 
 	outside      int    // structured names that the server does not answer for
 	firstOutside string // of them
-	passed       bool   // an error was passed over
+	passed       bool   // an error was passed over, which is logged once
 
 	newBytes  int   // bytes of payloads that have to be decoded
 	before    int   // newBytes when the last task began

@@ -25,11 +25,9 @@ type sweep link
 
 func (w *sweep) alarm() *timer { return &w.sweepTimer }
 
-func (w *sweep) ring(m *Machine, now time.Time) { m.sweep(now, (*link)(w)) }
-
-// sweep removes the members that the server did not confirm, if a guard does not mind.
-func (m *Machine) sweep(now time.Time, l *link) {
-	l.sweepTimer = 0
+// ring removes the members that the server did not confirm, if a guard does not mind.
+func (w *sweep) ring(m *Machine, now time.Time) {
+	l := (*link)(w)
 	if m.forgetUnseenStored(l); l.firstResponse == 0 {
 		return // in what a server has not said nothing is missing
 	}

@@ -77,14 +77,12 @@ func (m *Machine) attach(of *collection, w *Watch) (held bool) {
 	if held = sub.held(); held {
 		w.toDecode = 1
 	}
-	if first {
-		sub.watches = w.list()
-	} else {
-		sub.watches = append(sub.watches, w)
-	}
 	// WATCH-1: the first watch subscribes.
 	if first {
+		sub.watches = w.list()
 		c.want(sub, true)
+	} else {
+		sub.watches = append(sub.watches, w)
 	}
 	return held
 }
