@@ -32,20 +32,22 @@ func (q *calmness) written(m *Machine, now time.Time, l *link, first bool, _ []*
 	}
 }
 
-// claimsEmpty says that a delta server was told on a new stream that nothing is held, of a collection that was complete
-// without.
+// claimsEmpty says that a delta server was told on a new stream that nothing is held where it has said so itself: of a
+// collection that was complete without, or of a resource that is kept though the server deleted it.
 func (l *link) claimsEmpty() bool {
 	if !l.stream.Delta {
 		return false
 	}
-	synced := l.cache.star.synced() && l.cache.star.ownedBy(l.stream)
+	empty := l.cache.star.synced() && l.cache.star.ownedBy(l.stream)
 	for sub := range l.owned() {
-		if sub.held() {
+		switch {
+		case sub.keptDeleted(), sub.isCollection() && sub.of.synced():
+			empty = true
+		case sub.held():
 			return false
 		}
-		synced = synced || sub.isCollection() && sub.of.synced()
 	}
-	return synced
+	return empty
 }
 
 // received: a server that speaks is not waited for.
