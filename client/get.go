@@ -154,7 +154,8 @@ func (c *Client) lookUp(kind resource.AnyType, v *view, w *machine.Watch, a aske
 func (l *lookup) hear(ev Event[any]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.cut = ev.Kind == EventAmbientError && transient(ev.Err)
+	re, _ := ev.Err.(*ResourceError)
+	l.cut = ev.Kind == EventAmbientError && (re.Kind == ErrorConnection || re.Kind == ErrorStream)
 	if !isAnswer(&ev) {
 		return
 	}

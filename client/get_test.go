@@ -121,6 +121,32 @@ func TestGetWhileUnreachable(t *testing.T) {
 	}, func(c *client.Config) { c.GetMaxNames, c.GetIdle = 2, 30*time.Second })
 }
 
+// A stale value that the server is silent about is idle like any other: it can be had again.
+// spec: ONDEMAND-4 U-6
+func TestGetStaleThatServerIsSilentAbout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, dir := testutil.NewServer(), t.TempDir()
+		run(t, srv, dir, func(r *rig) {
+			r.watchType(eds.Type, "a")
+			r.send(r.accept(), testutil.SotW(eds.Type.TypeURL(), "1", "n1", assignment("a")))
+			synctest.Wait()
+		})
+		run(t, srv, dir, func(r *rig) {
+			for range 2 {
+				time.AfterFunc(2*time.Second, func() {
+					r.send(r.accept(), testutil.SotW(eds.Type.TypeURL(), "1", "n1")) // in partial state that says nothing of it
+				})
+				if ev, err := r.c.Get(t.Context(), eds.Type, "a"); err != nil || !ev.Stale {
+					t.Errorf("Get: %v, %v", ev, err)
+				}
+				same(t, "kept", keptNames(r.c), "a")
+				time.Sleep(time.Minute)
+				same(t, "kept", keptNames(r.c), "")
+			}
+		}, func(c *client.Config) { c.GetIdle = 30 * time.Second })
+	})
+}
+
 // A name goes with its last use if it is to, and there may be any number of names.
 // spec: U-6
 func TestGetBounds(t *testing.T) {
