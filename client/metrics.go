@@ -23,9 +23,9 @@ type Metrics struct {
 	// with the number to add.
 	ResourceUpdatesValid func(UpdateCount)
 	// ResourceUpdatesInvalid is grpc.xds_client.resource_updates_invalid: the resources of a
-	// response that the client refused. A file that cannot be used counts as one of each type
-	// that is watched. The client does not look at resources that it did not subscribe to; they
-	// count in neither.
+	// response that the client refused, or that the server sent an error in place of. A file that
+	// cannot be used counts as one of each type that is watched. The client does not look at
+	// resources that it did not subscribe to; they count in neither.
 	ResourceUpdatesInvalid func(UpdateCount)
 }
 

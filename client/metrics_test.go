@@ -213,6 +213,36 @@ func TestUpdatesAreCounted(t *testing.T) {
 	}, c.metered)
 }
 
+// An error in place of a resource is invalid, and so is an error that names none or is none.
+// spec: METRIC-1 ERR-6 ERR-8
+func TestResourceErrorsAreCounted(t *testing.T) {
+	var c counted
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.watch("a")
+		r.watch("b")
+		st := r.accept()
+		c.told(t, "stream", "connected true")
+		for i, tt := range []struct {
+			what, name string
+			code       codes.Code
+			want       []string
+		}{
+			{"denied", "b", codes.PermissionDenied, []string{"cds valid 1", "cds invalid 1"}},
+			{"missing", "b", codes.NotFound, []string{"cds valid 1", "cds invalid 1"}},
+			{"not asked for", "x", codes.NotFound, []string{"cds valid 1"}},
+			{"nameless", "", codes.NotFound, []string{"cds valid 1", "cds invalid 1"}},
+			{"no error", "b", codes.OK, []string{"cds valid 1", "cds invalid 1"}},
+		} {
+			resp := testutil.SotW(cds.Type.TypeURL(), fmt.Sprint(i), fmt.Sprint("n", i), cluster("a", "1"))
+			resp.ResourceErrors = []*discoveryv3.ResourceError{{
+				ResourceName: &discoveryv3.ResourceName{Name: tt.name}, ErrorDetail: &statuspb.Status{Code: int32(tt.code)},
+			}}
+			r.send(st, resp)
+			c.told(t, tt.what, tt.want...)
+		}
+	}, c.metered)
+}
+
 // A heartbeat is a good resource; what is removed is none.
 // spec: METRIC-1
 func TestUpdatesOfDelta(t *testing.T) {

@@ -61,7 +61,7 @@ type HandledInfo struct {
 	Stream StreamInfo
 	Type   string // URL
 	// Valid are the good resources of the response, also those that have not changed; Invalid those
-	// that the client refused.
+	// that the client refused, and the errors that the server sent in place of resources.
 	Valid, Invalid int
 	At             time.Time // when the last handler returned
 }

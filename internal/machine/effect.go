@@ -188,8 +188,8 @@ type Exchange struct {
 	Size         int    // in bytes
 
 	// Of NoticeEnd: how many entries of the response were good, those that said nothing new
-	// among them, and how many were invalid, once for each name that is watched. Removals and
-	// entries that were not subscribed to are neither.
+	// among them, and how many were invalid, once for each name that is watched; resource errors
+	// are. Removals and entries that were not subscribed to are neither.
 	Valid, Invalid int
 }
 

@@ -144,12 +144,15 @@ func (m *Machine) finish(now time.Time, resp *response) {
 	stands := m.current(resp.ref) == s && s.state == up && s.types[l.cache.typ.URL] == l
 	told := len(m.fx.Notify)
 	for _, it := range resp.statements {
+		if it.kind == statesError { // METRIC-1
+			resp.invalid++
+		}
 		m.applyStatement(now, resp, it, stands)
 	}
 	resp.changed = resp.changed || len(m.fx.Notify) > told
 	m.endFaults(resp)
 	if resp.brokenFile() {
-		resp.invalid++
+		resp.invalid = 1 // however many watches it is told
 	} else if len(resp.lines) == 0 {
 		l.accepted = now
 	}

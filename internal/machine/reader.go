@@ -256,8 +256,9 @@ func (m *Machine) findError(r *reader, re *wire.ResourceError) {
 	}
 }
 
-// errorLine is line for a resource error.
+// errorLine counts a resource error that is invalid, and is line for it.
 func (r *reader) errorLine(i int, name []byte, err error) {
+	r.invalid++
 	switch {
 	case r.full(): // there may be millions
 	case name == nil:

@@ -125,7 +125,7 @@ func (t *Tracer) handled(h client.HandledInfo) {
 	}
 	if h.Invalid > 0 {
 		span.SetAttributes(InvalidKey.Int(h.Invalid))
-		span.SetStatus(codes.Error, "resources were refused")
+		span.SetStatus(codes.Error, "resources are invalid")
 	}
 	span.End(trace.WithTimestamp(h.At))
 }
