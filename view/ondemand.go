@@ -53,7 +53,7 @@ func (v *View) Cluster(ctx context.Context, name string) (*Cluster, error) {
 	}
 	switch {
 	case known == nil: // no server has named it, as far as is known; a request may have
-		if err := checkOwn(watch{nil, name}); err != nil {
+		if err := v.checkOwn(watch{nil, name}); err != nil {
 			return nil, err
 		}
 	case known.status == StatusOK && known.refs&^refHold != 0:

@@ -54,7 +54,7 @@ func (s *sets) watchOne(all []watch) (refused []refusal) {
 	if feed != nil && feed.collection {
 		for _, w := range all {
 			if err := s.watchCollection(w); err != nil {
-				refused = append(refused, refuse(w, err))
+				refused = append(refused, s.refuse(w, err))
 			}
 		}
 		return refused
@@ -62,7 +62,7 @@ func (s *sets) watchOne(all []watch) (refused []refusal) {
 	set, err := s.set(all[0])
 	if err != nil {
 		for _, w := range all {
-			refused = append(refused, refuse(w, err))
+			refused = append(refused, s.refuse(w, err))
 		}
 		return refused
 	}
@@ -77,7 +77,7 @@ func (s *sets) watchOne(all []watch) (refused []refusal) {
 	}
 	for _, w := range all { // whose error it was; the others are in the set
 		if err := set.Add(w.name); err != nil {
-			refused = append(refused, refuse(w, err))
+			refused = append(refused, s.refuse(w, err))
 		}
 	}
 	return refused
@@ -96,21 +96,25 @@ func (v *View) rootWatch() watch {
 }
 
 // checkOwn says what is wrong with the context parameters of a name that the program gave, and no server.
-func checkOwn(w watch) error {
+func (v *View) checkOwn(w watch) error {
 	n, err := xdstp.Parse(w.name)
 	if err != nil {
 		return nil // an old-style name, or a fault that the client tells of
 	}
 	// CTX-1: xds.* is the client's, as in a watch.
 	if err := n.CheckReserved(); err != nil {
-		return &client.ResourceError{Kind: client.ErrorConfig, Type: w.typeURL(), Name: w.name, Err: err}
+		return v.core.configError(w, err)
 	}
 	return nil
 }
 
-func refuse(w watch, err error) refusal {
+func (c *core) configError(w watch, err error) error {
+	return &client.ResourceError{Kind: client.ErrorConfig, Type: w.typeURL(), Name: w.name, NodeID: c.config.node, Err: err}
+}
+
+func (s *sets) refuse(w watch, err error) refusal {
 	if _, ok := errors.AsType[*client.ResourceError](err); !ok {
-		err = &client.ResourceError{Kind: client.ErrorConfig, Type: w.typeURL(), Name: w.name, Err: err}
+		err = s.view.core.configError(w, err) // ERR-11
 	}
 	return refusal{w, client.Event[any]{Kind: client.EventFailed, Type: w.typeURL(), Name: w.name, Asked: w.name, Err: err}}
 }

@@ -215,6 +215,21 @@ func TestReadyError(t *testing.T) {
 	}
 }
 
+// The error of a part that has no source of configuration says who asks.
+//
+// spec: ERR-11
+func TestNoSourceError(t *testing.T) {
+	s := newSite(t, client.VariantDelta, false)
+	s.set("1", "cds c eds path:/x")
+	v := s.view(Root{Type: RootCluster, Name: "c"}, Config{})
+	must(t, v.Ready(t.Context()))
+	for _, want := range []string{`ClusterLoadAssignment "c" for node "n": `, "Config.Source"} {
+		if note := fmt.Sprint(v.Snapshot().Cluster("c").Note()); !strings.Contains(note, want) {
+			t.Errorf("%q lacks %q", note, want)
+		}
+	}
+}
+
 // A root that cannot be is an error at once.
 //
 // spec: VIEW-1

@@ -109,7 +109,7 @@ func New(ctx context.Context, c *client.Client, root Root, config Config) (*View
 	if err != nil {
 		return nil, err
 	}
-	if err := checkOwn(v.rootWatch()); err != nil {
+	if err := v.checkOwn(v.rootWatch()); err != nil {
 		v.cancel(err)
 		return nil, err
 	}
