@@ -99,6 +99,7 @@ func payload(name, value string, swapped bool) []byte {
 //	a~             an entry without a body; a@7~ with a version
 //	w:a=1          wrapped in a Resource (SotW); w:a/b=1 with the inner name b
 //	?=1            without a name
+//	()             an entry of no type, with nothing in it (SotW); (#) a wrapper that does not parse
 //	bar:a=1        of another type than the response; w:bar:a=1 wrapped
 //	#              bytes that do not parse; w:a# with a name around them
 //	<a?b=c>=1      a name with characters that mean something here
@@ -246,6 +247,10 @@ func Response(words []string, delta bool) ([]byte, error) {
 			r.ResourceErrors = append(r.ResourceErrors, resourceError(w))
 			continue
 		}
+		if a := oddEntry(w); a != nil {
+			r.Resources = append(r.Resources, a)
+			continue
+		}
 		it := parseItem(w)
 		a := it.any(typ)
 		if it.wrapped || it.bodiless {
@@ -262,6 +267,19 @@ func Response(words []string, delta bool) ([]byte, error) {
 	}
 	return proto.Marshal(r)
 }
+
+// oddEntry is an entry that is no item; nil of another word.
+func oddEntry(word string) *anypb.Any {
+	switch word {
+	case "()":
+		return &anypb.Any{}
+	case "(#)":
+		return &anypb.Any{TypeUrl: wrapperURL, Value: []byte{0}}
+	}
+	return nil
+}
+
+const wrapperURL = resource.TypePrefix + "envoy.service.discovery.v3.Resource"
 
 func deltaResponse(words []string) ([]byte, error) {
 	if len(words) < 2 {
